@@ -3,10 +3,10 @@
 
   benchmarks/one_network.py --heddle build/release/heddle --feed x.npy MODEL[:PARAMETERS]...
 
-Every file gets the same array in its one input, whatever that is called there. Each file is held by
-a process of its own, which sleeps while the others run. Printed is the median of the slices' medians
-and its ratio to that of the first file; "spread" is the distance between the quarters of a file's
-slices, as a part of its median: a ratio nearer to 1 than that says nothing.
+Every file gets the same array in its one input, whatever that is called there. Each file is held
+by a process of its own, which sleeps while the others run. Printed is the median of the slices'
+medians and its ratio to that of the first file; "spread" is the distance between the quarters of a
+file's slices, as a part of its median: a ratio nearer to 1 than that says nothing.
 """
 
 import argparse

@@ -35,6 +35,9 @@ class Digest {
       Add(a.index());
       std::visit([this](const auto& v) { Add(v); }, a);
     }
+    if (!op.has_control_edges()) return;
+    Add(op.hints->marks);
+    Add(op.hints->after);
   }
   uint64_t value() const { return hash_; }
 

@@ -92,6 +92,15 @@ Status Draft::Here(const Status& status, std::string_view type) const {
   return status.At(std::move(at));
 }
 
+int64_t Draft::MarkNext() {
+  next_.marks.push_back(++last_mark_);
+  return last_mark_;
+}
+
+void Draft::NextAfter(const std::vector<int64_t>& marks) {
+  next_.after.insert(next_.after.end(), marks.begin(), marks.end());
+}
+
 ir::OpBuilder Draft::Copy(const ir::Op& op) {
   const auto& ops = builder.program().blocks[static_cast<size_t>(block())].ops;
   ir::OpBuilder made(builder, block(), static_cast<int>(ops.size()), op.type());
@@ -109,6 +118,7 @@ ir::OpBuilder Draft::Copy(const ir::Op& op) {
   for (size_t a = 0; a < op.attrs.size(); ++a) made.SetAttr(static_cast<int>(a), op.attrs[a]);
   for (size_t k = 0; k < op.var_attrs.size(); ++k)
     made.SetAttrFrom(op.var_attrs[k], op.inputs[in.size() + k]);
+  if (!next_.marks.empty() || !next_.after.empty()) made.SetHints(next_);
   if (!place_.empty()) {
     const uint32_t begin = places_->size();
     places_->BeginStack();
@@ -120,6 +130,7 @@ ir::OpBuilder Draft::Copy(const ir::Op& op) {
 
 Status Draft::Add(const ir::Op& op, const std::vector<Known>& written) {
   HEDDLE_RETURN_IF_ERROR(builder.AddOrRefuse(Copy(op)));
+  next_ = {};
   EachOutput(op, [&](ir::VarId v, size_t at) {
     if (v != ir::kNoVar) SetKnown(v, written[at]);
   });

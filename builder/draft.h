@@ -44,6 +44,9 @@ class Draft {
   // The error with the place of the operator that is to be added now.
   Status Here(const Status& status, std::string_view type) const;
   void SetPlace(std::string place) { place_ = std::move(place); }
+  // Control edges of the operator that is to be added now.
+  int64_t MarkNext();
+  void NextAfter(const std::vector<int64_t>& marks);
 
   // --- blocks
   int block() const { return open_.empty() ? 0 : open_.back().block; }
@@ -79,6 +82,8 @@ class Draft {
   std::vector<Open> open_;
   std::map<int, bool> loops_;  // by block that has ended
   std::string place_;
+  ir::StreamHints next_;  // control edges of the operator to come
+  int64_t last_mark_ = 0;
   std::shared_ptr<CallStackTable> places_ = std::make_shared<CallStackTable>();
   Status broken_;
   int blocks_ = 0, next_name_ = 0;

@@ -359,6 +359,8 @@ Result<TensorInfo> ProgramBuilder::Info(Variable variable) const {
   return TensorInfo{impl_->draft.var(v).name, known.dtype, known.shape()};
 }
 
+int64_t ProgramBuilder::MarkNext() { return impl_->draft.MarkNext(); }
+void ProgramBuilder::NextAfter(const std::vector<int64_t>& marks) { impl_->draft.NextAfter(marks); }
 void ProgramBuilder::SetPlace(std::string place) { impl_->draft.SetPlace(std::move(place)); }
 
 Result<Model> ProgramBuilder::Finish() && {

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <span>
 #include <string_view>
 
 #include "capi/handles.h"
+#include "heddle/device.h"
 #include "heddle/model_files.h"
 #include "heddle/params.h"
 
@@ -154,6 +156,9 @@ heddle_error* heddle_executor_new(const heddle_executor_options* given,
     options.runs_at_once = known.runs_at_once;
     if (known.plan_cache_capacity > 0) options.plan_cache_capacity = known.plan_cache_capacity;
     options.memory_limit = known.memory_limit;
+    if (known.place != nullptr && std::string(known.place) != "cpu") {
+      HEDDLE_ASSIGN_OR_RETURN(options.device, heddle::OpenDevice(known.place));
+    }
     *executor = new heddle_executor{std::make_shared<heddle::Executor>(options)};
     return Status::Ok();
   });
@@ -165,6 +170,40 @@ int heddle_executor_threads(const heddle_executor* executor) {
 
 void heddle_executor_trim(heddle_executor* executor) {
   if (executor != nullptr) executor->executor->Trim();
+}
+
+size_t heddle_executor_num_places(const heddle_executor* executor) {
+  if (executor == nullptr) return 0;
+  size_t places = 0;
+  heddle_error_free(Guard([&] {
+    places = executor->executor->MemoryUse().size();
+    return Status::Ok();
+  }));
+  return places;
+}
+
+heddle_error* heddle_executor_memory(const heddle_executor* executor, size_t index,
+                                     heddle_place_memory* memory) {
+  return Guard([&]() -> Status {
+    if (executor == nullptr || memory == nullptr)
+      return Invalid("heddle_executor_memory: executor or memory is NULL");
+    if (memory->size < sizeof(heddle_place_memory))
+      return Invalid("heddle_executor_memory: memory->size is less than that of the struct");
+    const auto places = executor->executor->MemoryUse();
+    if (index >= places.size())
+      return Status(StatusCode::kOutOfRange, "heddle_executor_memory: there are " +
+                                                 std::to_string(places.size()) + " places");
+    const heddle::PlaceMemory& place = places[index];
+    std::snprintf(memory->place, sizeof(memory->place), "%s", place.place.c_str());
+    memory->allocated_bytes = place.allocated_bytes;
+    memory->reserved_bytes = place.reserved_bytes;
+    memory->peak_bytes = place.peak_bytes;
+    return Status::Ok();
+  });
+}
+
+void heddle_executor_reset_memory_peaks(heddle_executor* executor) {
+  if (executor != nullptr) executor->executor->ResetMemoryPeaks();
 }
 
 void heddle_executor_free(heddle_executor* executor) { delete executor; }
@@ -198,12 +237,18 @@ heddle_error* heddle_model_load_part(heddle_executor* executor, const char* path
       if (given->size < sizeof(heddle_program_part))
         return Invalid("heddle_model_load_part: part->size is less than that of the struct");
       if (given->signature != nullptr) part.signature = given->signature;
-      const auto take = [](const char* const* names, size_t n, std::vector<std::string>* to) {
-        for (size_t i = 0; names != nullptr && i < n; ++i)
-          to->emplace_back(names[i] == nullptr ? "" : names[i]);
+      const auto take = [](const char* const* names, size_t n, const char* what,
+                           std::vector<std::string>* to) {
+        for (size_t i = 0; i < n; ++i) {
+          if (names == nullptr || names[i] == nullptr)
+            return Invalid("heddle_model_load_part: part->" + std::string(what) + " has NULL at " +
+                           std::to_string(i));
+          to->emplace_back(names[i]);
+        }
+        return Status::Ok();
       };
-      take(given->feeds, given->num_feeds, &part.feeds);
-      take(given->fetches, given->num_fetches, &part.fetches);
+      HEDDLE_RETURN_IF_ERROR(take(given->feeds, given->num_feeds, "feeds", &part.feeds));
+      HEDDLE_RETURN_IF_ERROR(take(given->fetches, given->num_fetches, "fetches", &part.fetches));
     }
     HEDDLE_ASSIGN_OR_RETURN(heddle::Model loaded,
                             heddle::LoadModel(path, params == nullptr ? "" : params, part));

@@ -88,9 +88,15 @@ function(heddle_precompile_like target other)
   endif()
 endfunction()
 
-# ccache wants the precompiled header named in what is preprocessed.
+# ccache wants the precompiled header named in what is preprocessed. A source with an option of its
+# own would stay out of the groups of HEDDLE_UNITY.
 function(heddle_let_ccache_precompile target)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    return()
+  endif()
+  if(HEDDLE_UNITY)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+  else()
     get_target_property(sources ${target} SOURCES)
     list(FILTER sources INCLUDE REGEX "\\.cc$")
     set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS -fpch-preprocess)

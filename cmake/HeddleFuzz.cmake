@@ -14,7 +14,8 @@ endif()
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
 # Target, the reader whose sources are instrumented, and the header with what it calls.
 function(heddle_fuzz name reader header)
-  file(GLOB _instrumented CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/formats/${reader}/*.cc")
+  file(GLOB _instrumented CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/formats/${reader}/*.cc"
+       "${PROJECT_SOURCE_DIR}/formats/${reader}/*/*.cc")
   set(_objects "")
   foreach(_source "${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_fuzz.cc" ${_instrumented})
     get_filename_component(_stem "${_source}" NAME_WE)

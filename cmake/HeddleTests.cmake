@@ -110,7 +110,8 @@ if(HEDDLE_CUDA_CHECK)
 endif()
 
 # Status 77: what the check needs (clang-format, git's history) is not here.
-foreach(_check check_includes check_simd check_sizes check_format check_titles)
+foreach(_check check_includes check_names check_simd check_sizes check_format
+        check_titles)
   add_test(NAME scripts.${_check}
            COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/${_check}.py")
   set_tests_properties(scripts.${_check} PROPERTIES TIMEOUT 120 LABELS scripts

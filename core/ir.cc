@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/error.h"
+
 namespace heddle::ir {
 
 std::vector<int> Op::SubBlocks() const {
@@ -126,6 +128,28 @@ Op MakeOp(const OpDef& def) {
   op.outputs.resize(def.outputs().size());
   for (const AttrDef& a : def.attrs()) op.attrs.push_back(a.default_value);
   return op;
+}
+
+std::string FindBrokenControl(const Program& program) {
+  std::unordered_map<int64_t, int> block_of;  // of the marks so far
+  for (const Block& block : program.blocks) {
+    for (const Op& op : block.ops) {
+      if (!op.has_control_edges()) continue;
+      const auto where = [&] {
+        return StrCat("block ", block.id, ", op ", op.index, " (", op.type(), ")");
+      };
+      for (const int64_t mark : op.hints->after) {
+        const auto at = block_of.find(mark);
+        if (at == block_of.end() || at->second != block.id)
+          return StrCat(where(), " waits for mark ", mark,
+                        ", which no earlier operator of its block bears");
+      }
+      for (const int64_t mark : op.hints->marks)
+        if (!block_of.emplace(mark, block.id).second)
+          return StrCat(where(), " bears mark ", mark, ", and so does an operator before it");
+    }
+  }
+  return "";
 }
 
 }  // namespace heddle::ir

@@ -39,13 +39,18 @@ struct Var {
   int lod_level = 0;   // as declared; what is fed may carry more
 };
 
-// How an operator wants to be put on a device's streams: attributes of these names.
+// When and where an operator wants to be executed: attributes of these names, and its control
+// edges.
 struct StreamHints {
   std::string execution_stream;             // operators of one name share a stream
   int64_t stream_priority = 0;              // less goes first
   int64_t scheduling_priority = 0;          // among what is ready: less goes first
   std::string event_to_record;              // behind the operator
   std::vector<std::string> events_to_wait;  // before it
+  // Control edges: the operator starts when those of its block that bear a mark in `after` have
+  // ended. They stand before it; no two operators of a program bear the same mark. Unlike hints,
+  // every pass and every schedule keeps them.
+  std::vector<int64_t> marks, after;
 };
 
 struct Op {
@@ -59,6 +64,10 @@ struct Op {
   std::string device;  // attribute op_device, as the file has it; empty: not said
   std::shared_ptr<const StreamHints> hints;  // null: none
 
+  // Somebody waits for it, or it for somebody, without data.
+  bool has_control_edges() const {
+    return hints != nullptr && !(hints->marks.empty() && hints->after.empty());
+  }
   const std::string& type() const { return def->name(); }
   const std::vector<VarId>& In(std::string_view slot) const { return inputs[def->FindInput(slot)]; }
   const std::vector<VarId>& Out(std::string_view slot) const {
@@ -143,5 +152,9 @@ class Program {
 
 // A new operator for passes: every attribute at its default, every slot empty.
 Op MakeOp(const OpDef& def);
+
+// What is wrong with the program's control edges: a mark that two operators bear, or one that no
+// earlier operator of the block does. Empty: nothing.
+std::string FindBrokenControl(const Program& program);
 
 }  // namespace heddle::ir

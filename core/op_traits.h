@@ -19,4 +19,8 @@ inline constexpr unsigned kSharesParts = 1u << 17;
 inline constexpr unsigned kToHost = 1u << 18;
 inline constexpr unsigned kToDevice = 1u << 19;
 
+// Operands that no block of a file declares are variables of the scope: queues, which the caller
+// puts there.
+inline constexpr unsigned kScopeOperands = 1u << 20;
+
 }  // namespace heddle

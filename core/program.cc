@@ -132,6 +132,18 @@ std::vector<TensorInfo> Program::results() const {
   return out;
 }
 
+std::vector<TensorInfo> Program::written() const {
+  std::vector<bool> done(impl_->vars.size(), false);
+  std::vector<TensorInfo> out;
+  for (const ir::Op& op : impl_->blocks[0].ops)
+    ForTensors(*impl_, op, true, [&](unsigned flags, ir::VarId v) {
+      if (done[v] || impl_->vars[v].persistable || (flags & (kNoData | kRecord))) return;
+      done[v] = true;
+      out.push_back(InfoOf(*impl_, v));
+    });
+  return out;
+}
+
 std::vector<TensorInfo> Program::persistables() const {
   std::vector<TensorInfo> out;
   for (ir::VarId id = 0; id < impl_->vars.size(); ++id) {

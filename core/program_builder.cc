@@ -133,6 +133,7 @@ Result<std::shared_ptr<Program>> ProgramBuilder::Finish(
   auto by_col = [](const Port& a, const Port& b) { return a.col < b.col; };
   std::stable_sort(p_->feeds.begin(), p_->feeds.end(), by_col);
   std::stable_sort(p_->fetches.begin(), p_->fetches.end(), by_col);
+  if (const std::string wrong = FindBrokenControl(*p_); !wrong.empty()) Problem(wrong);
   if (problems_.empty()) FillSubBlockSlots(p_.get());
   HEDDLE_RETURN_IF_ERROR(Summary());
   p_->as_parsed_.value = source != nullptr;
@@ -198,6 +199,20 @@ OpBuilder::OpBuilder(ProgramBuilder& builder, int block, int index, std::string_
   }
   op_ = MakeOp(*def);
   op_.index = index;
+}
+
+int64_t OpBuilder::Mark() {
+  StreamHints own = hints();
+  own.marks.push_back(builder_.next_mark_++);
+  const int64_t mark = own.marks.back();
+  SetHints(std::move(own));
+  return mark;
+}
+
+void OpBuilder::After(int64_t mark) {
+  StreamHints own = hints();
+  own.after.push_back(mark);
+  SetHints(std::move(own));
 }
 
 std::string OpBuilder::Where() const {

@@ -106,6 +106,7 @@ class ProgramBuilder {
   void Visit(int block, int depth);
 
   std::shared_ptr<Program> p_;
+  int64_t next_mark_ = 1;
   int block_count_ = 0;
   std::vector<std::string> problems_;
   std::map<std::string, std::string> unknown_;  // operator -> where it first stands
@@ -142,6 +143,10 @@ class OpBuilder {
   void SetHints(StreamHints hints) {
     op_.hints = std::make_shared<const StreamHints>(std::move(hints));
   }
+  // A mark that no other operator bears, for those that are to come after this one.
+  int64_t Mark();
+  // The operator starts when the one with this mark, an earlier one of its block, has ended.
+  void After(int64_t mark);
 
  private:
   friend class ProgramBuilder;

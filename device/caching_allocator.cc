@@ -179,6 +179,10 @@ size_t CachingAllocator::bytes_cached() const {
   MutexLock lock(impl_->mutex);
   return impl_->cached;
 }
+void CachingAllocator::ResetPeak() {
+  MutexLock lock(impl_->mutex);
+  impl_->peak = impl_->in_use;
+}
 size_t CachingAllocator::peak_bytes_in_use() const {
   MutexLock lock(impl_->mutex);
   return impl_->peak;

@@ -36,7 +36,9 @@ class CachingAllocator {
 
   size_t bytes_in_use() const;
   size_t bytes_cached() const;
+  // Since it was made, or since ResetPeak.
   size_t peak_bytes_in_use() const;
+  void ResetPeak();
 
  private:
   struct Impl;

@@ -125,6 +125,7 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual const std::string& name() const = 0;  // "emulated", "cuda"
+  virtual int number() const { return 0; }      // among those of its kind
   virtual size_t memory_bytes() const = 0;
 
   // Aligned to 256 bytes, contents undefined; kResourceExhausted when there is no room. Slow, and

@@ -140,13 +140,13 @@ bool EmulatedDevice::IsPinned(const void* host, size_t bytes) const {
   return bytes == 0 || at + bytes <= begin + size;
 }
 
-Result<std::unique_ptr<Stream>> EmulatedDevice::NewStream(int) {
+Result<std::unique_ptr<Stream>> EmulatedDevice::NewStream(int priority) {
   {
     MutexLock lock(mutex_);
     HEDDLE_RETURN_IF_ERROR(Admit(Call::kRefused));
     ++counts_.streams;
   }
-  return std::unique_ptr<Stream>(std::make_unique<EmulatedStream>(*this));
+  return std::unique_ptr<Stream>(std::make_unique<EmulatedStream>(*this, priority));
 }
 
 Result<std::unique_ptr<Event>> EmulatedDevice::NewEvent(bool timed) {

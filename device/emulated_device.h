@@ -29,6 +29,7 @@ class EmulatedDevice final : public Device {
   ~EmulatedDevice() override;
 
   const std::string& name() const override { return name_; }
+  int number() const override { return options_.number; }
   size_t memory_bytes() const override { return options_.memory_bytes; }
   Result<void*> Allocate(size_t bytes) override;
   void Free(void* memory) override;
@@ -91,6 +92,10 @@ class EmulatedDevice final : public Device {
   std::byte* contents_ = nullptr;
   mutable Mutex mutex_;
   CondVar reached_;  // some mark is
+  // With EmulatedOptions::units: how many are taken, and the streams that would have one.
+  CondVar units_changed_;
+  int units_taken_ HEDDLE_GUARDED_BY(mutex_) = 0;
+  std::vector<const EmulatedStream*> for_units_ HEDDLE_GUARDED_BY(mutex_);
   EmulatedCounts counts_ HEDDLE_GUARDED_BY(mutex_);
   uint64_t next_error_ HEDDLE_GUARDED_BY(mutex_) = 1;
   bool lost_ HEDDLE_GUARDED_BY(mutex_) = false;

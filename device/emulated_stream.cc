@@ -1,5 +1,6 @@
 #include "device/emulated_stream.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -112,7 +113,8 @@ Result<int64_t> EmulatedEvent::NanosecondsSince(const Event& earlier) const {
 
 // --- streams ---
 
-EmulatedStream::EmulatedStream(EmulatedDevice& device) : device_(device) {
+EmulatedStream::EmulatedStream(EmulatedDevice& device, int priority)
+    : device_(device), priority_(priority) {
   if (!device_.options_.lazy) thread_ = std::thread([this] { Work(); });
 }
 
@@ -370,8 +372,33 @@ void EmulatedStream::Work() {
     if (tasks_.empty()) return;
     if (const auto wait = tasks_.front().wait)
       while (!wait->reached) device_.reached_.Wait(device_.mutex_);
+    const bool works = tasks_.front().work || tasks_.front().graph != nullptr;
+    const bool unit = works && device_.options_.units > 0;
+    if (unit) TakeUnit();
     Execute();
+    if (unit) GiveUnitBack();
   }
+}
+
+void EmulatedStream::TakeUnit() {
+  auto& waiting = device_.for_units_;
+  waiting.push_back(this);
+  const auto is_next = [&] {
+    device_.mutex_.AssertHeld();
+    return *std::min_element(waiting.begin(), waiting.end(), [](const auto* a, const auto* b) {
+      return a->priority_ < b->priority_;
+    }) == this;
+  };
+  while (device_.units_taken_ >= device_.options_.units || !is_next())
+    device_.units_changed_.Wait(device_.mutex_);
+  std::erase(waiting, this);
+  ++device_.units_taken_;
+  device_.units_changed_.NotifyAll();  // there may be another one, for the next
+}
+
+void EmulatedStream::GiveUnitBack() {
+  --device_.units_taken_;
+  device_.units_changed_.NotifyAll();
 }
 
 void EmulatedStream::Force(const Mark* until) {

@@ -27,7 +27,7 @@ class EmulatedEvent final : public Event {
 
 class EmulatedStream final : public Stream {
  public:
-  explicit EmulatedStream(EmulatedDevice& device);
+  EmulatedStream(EmulatedDevice& device, int priority);
   ~EmulatedStream() override;
   Status CopyToDevice(void* to, const void* from, size_t bytes, uint64_t tag) override;
   Status CopyToHost(void* to, const void* from, size_t bytes, uint64_t tag) override;
@@ -55,6 +55,10 @@ class EmulatedStream final : public Stream {
   // For the thread, or for the capture that keeps it.
   void Push(Task task) HEDDLE_REQUIRES(device_.mutex_);
   void Work();
+  // With EmulatedOptions::units: waits until one is free and no stream of less priority, or that
+  // has waited longer with the same, would have it.
+  void TakeUnit() HEDDLE_REQUIRES(device_.mutex_);
+  void GiveUnitBack() HEDDLE_REQUIRES(device_.mutex_);
   // Executes the first task; its wait must be over. The mutex is let go of meanwhile.
   void Execute() HEDDLE_REQUIRES(device_.mutex_);
   std::pair<Status, uint64_t> Do(const Task& task) const;
@@ -64,6 +68,7 @@ class EmulatedStream final : public Stream {
   void AwaitAll() HEDDLE_REQUIRES(device_.mutex_);
 
   EmulatedDevice& device_;
+  const int priority_;
   CondVar changed_;  // tasks came or went
   std::deque<Task> tasks_ HEDDLE_GUARDED_BY(device_.mutex_);
   std::optional<StreamError> error_ HEDDLE_GUARDED_BY(device_.mutex_);

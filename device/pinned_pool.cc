@@ -9,13 +9,13 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kLeast = 4096;
+constexpr size_t kLeastPinned = 4096;
 // The most that is cached; memory above this is returned to the device at once.
 constexpr size_t kMostCached = size_t{256} << 20;
 
 // Sizes in steps of a quarter of the power of two below.
-size_t SizeClass(size_t bytes) {
-  if (bytes <= kLeast) return kLeast;
+size_t PinnedSizeClass(size_t bytes) {
+  if (bytes <= kLeastPinned) return kLeastPinned;
   const size_t step = std::bit_floor(bytes - 1) / 4;
   return (bytes + step - 1) / step * step;
 }
@@ -80,7 +80,7 @@ PinnedPool::~PinnedPool() {
 }
 
 BufferRef PinnedPool::Allocate(size_t bytes) {
-  const size_t size = SizeClass(bytes);
+  const size_t size = PinnedSizeClass(bytes);
   void* data = nullptr;
   {
     MutexLock lock(impl_->mutex);

@@ -42,7 +42,10 @@ const void* AsyncRuns::LineOf(const AsyncRunState& run) {
   return &run.compiled.impl()->scope->write_mutex();
 }
 
-bool AsyncRuns::Writes(const AsyncRunState& run) { return run.compiled.impl()->writes_scope; }
+// Ranks' runs keep their order, too.
+bool AsyncRuns::Writes(const AsyncRunState& run) {
+  return run.compiled.impl()->writes_scope || run.compiled.impl()->communicates;
+}
 
 void AsyncRuns::Add(const std::shared_ptr<AsyncRunState>& run) {
   try {

@@ -8,6 +8,8 @@
 #include "core/error.h"
 #include "core/lazy_buffer.h"
 #include "executor/executor_impl.h"
+#include "executor/follow_plan.h"
+#include "heddle/host.h"
 
 namespace heddle::internal {
 namespace {
@@ -217,6 +219,13 @@ bool WritesScope(const ir::Program& p) {
   return false;
 }
 
+bool AnyHas(const ir::Program& p, OpTraits trait) {
+  for (const ir::Block& block : p.blocks)
+    for (const ir::Op& op : block.ops)
+      if (op.def->has(trait)) return true;
+  return false;
+}
+
 }  // namespace
 
 // What else plans of the form depend on. Two forms of one program for one scope have the same plans
@@ -251,9 +260,10 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) co
   const OptimizeOptions optimize{level, fetch_names, options.passes, fed_};
   HEDDLE_ASSIGN_OR_RETURN(const auto program, source_.Get());
   form->program_is_file = program->as_parsed();
-  HEDDLE_ASSIGN_OR_RETURN(form->optimized,
-                          passes::Optimize(program, scope, optimize,
-                                           {.source = !options.lean, .host_caches = host_caches}));
+  HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(program, scope, optimize,
+                                                            {.source = !options.lean,
+                                                             .host_caches = host_caches,
+                                                             .devices = DeviceViews()}));
   form->source.program = form->optimized.program;
   form->source.scope = form->optimized.scope;
   form->source.root_scope = scope;
@@ -284,6 +294,7 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) co
   form->key += options.packed_weights + '\0';
   form->key += options.force + '\0';
   form->key += options.machine + '\0';
+  if (options.follow) Append(&form->key, HashOf(*options.follow));
   AppendForm(*form, &form->key);
   return form;
 }
@@ -317,10 +328,13 @@ Result<std::shared_ptr<CompiledImpl>> CompiledImpl::Make(ExecutorImpl* executor,
   {
     MutexLock lock(c->mutex_);
     c->source_ = program;
+    c->program_hash = c->source_.hash();
   }
   HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<Form> form, c->Current());
   // The passes make writes to variables that share storages explicit.
   c->writes_scope = WritesScope(program.ir()) || WritesScope(*form->optimized.program);
+  c->communicates = AnyHas(program.ir(), kCommunication);
+  c->reads = AnyHas(program.ir(), kReader);
   return c;
 }
 
@@ -394,6 +408,24 @@ Result<std::shared_ptr<const ir::Program>> CompiledImpl::Source() const {
   }
   mutex_.unlock();
   return program;
+}
+
+// Where the caller wants operators at other places, the plan alone decides.
+std::vector<passes::DeviceView> CompiledImpl::DeviceViews() const {
+  std::vector<passes::DeviceView> views;
+  if (options.placement != Placement::kDevice) return views;
+  for (const auto& device : executor->resources().devices)
+    views.push_back({device->place(), device->device().memory_bytes(),
+                     [d = &device->device()](const BoundOp& op, Value* const* frame) {
+                       return d->HasKernel(CallView(op, frame, false));
+                     }});
+  return views;
+}
+
+void CompiledImpl::FillOrigin(PlanDescription* plan) const {
+  plan->version = InspectHost().version;
+  plan->program_hash = program_hash;
+  plan->machine = MachineText(machine.get());
 }
 
 PassReport CompiledImpl::pass_report() const {

@@ -67,6 +67,8 @@ class CompiledImpl {
   Result<std::shared_ptr<const ir::Program>> Source() const HEDDLE_EXCLUDES(mutex_);
   // The report of the newest form.
   PassReport pass_report() const HEDDLE_EXCLUDES(mutex_);
+  // Version, program and machine.
+  void FillOrigin(PlanDescription* plan) const;
   PlanChoices plan_choices() const {
     return {options.reuse,
             options.lean,
@@ -86,18 +88,22 @@ class CompiledImpl {
   std::vector<std::string> fetch_names;  // first the outputs, then what is kept
   std::vector<TensorInfo> inputs, outputs;
   bool writes_scope = false;              // some operator writes to a persistable variable
+  bool communicates = false;              // some operator exchanges values with other ranks
+  bool reads = false;                     // some operator takes data that no other run sees
   std::shared_ptr<TuningCache> tuning;    // nullptr: nothing is tuned
   std::shared_ptr<PackedWeights> packed;  // nullptr: packed weights stay in the process
   // CompileOptions::force and machine; nullptr: none given.
   std::shared_ptr<const ForcedImplementations> forced;
   std::shared_ptr<const Machine> machine;
-  bool declared_inputs = false;      // the program has feed operators
+  bool declared_inputs = false;  // the program has feed operators
+  uint64_t program_hash = 0;
   std::function<void(Plan&)> spoil;  // see PlanSource
 
   std::atomic<uint64_t> runs{0};
 
  private:
   Status FindPorts(const Program& program);
+  std::vector<passes::DeviceView> DeviceViews() const;
   Result<std::shared_ptr<Form>> MakeForm(int level) const HEDDLE_REQUIRES(mutex_);
   void AppendForm(const Form& form, std::string* key) const HEDDLE_REQUIRES(mutex_);
   bool FeedsConstants(const std::vector<Feed>& feeds) HEDDLE_REQUIRES(mutex_);

@@ -1,6 +1,7 @@
 // The public face of an executor. executor/README.md says what is behind it.
 #include "heddle/executor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
@@ -64,7 +65,10 @@ Result<PlanStats> Executor::Prepare(const CompiledProgram& compiled,
 Result<PlanDescription> Executor::DescribePlan(const CompiledProgram& compiled,
                                                const std::vector<Feed>& feeds) {
   HEDDLE_ASSIGN_OR_RETURN(const auto plan, impl_->plans().Settled(*compiled.impl(), feeds));
-  return heddle::DescribePlan(*plan);
+  const internal::RunResources& resources = impl_->resources();
+  PlanDescription description = heddle::DescribePlan(*plan, resources.places());
+  compiled.impl()->FillOrigin(&description);
+  return description;
 }
 
 Result<std::string> Executor::PlanText(const CompiledProgram& compiled,
@@ -80,11 +84,28 @@ Result<MemoryReport> Executor::PlanMemory(const CompiledProgram& compiled,
 
 int Executor::threads() const { return impl_->resources().threads; }
 int64_t Executor::plans_built() const { return impl_->plans().built(); }
+
+std::vector<PlaceMemory> Executor::MemoryUse() const {
+  const internal::RunResources& resources = impl_->resources();
+  const PoolAllocator& host = resources.allocator;
+  const size_t allocated = host.bytes_in_use();
+  std::vector<PlaceMemory> places = {
+      {"cpu", allocated, allocated + host.bytes_cached(), std::max(host.peak_bytes(), allocated)}};
+  for (const auto& device : resources.devices) places.push_back(device->memory_use());
+  return places;
+}
+
+void Executor::ResetMemoryPeaks() {
+  internal::RunResources& resources = impl_->resources();
+  resources.allocator.ResetPeak();
+  for (const auto& device : resources.devices) device->memory().ResetPeak();
+}
+
 void Executor::Trim() {
   internal::RunResources& resources = impl_->resources();
   impl_->plans().Trim();
   resources.allocator.Trim();
-  if (resources.device) resources.device->Trim();
+  for (const auto& device : resources.devices) device->Trim();
 }
 
 }  // namespace heddle

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/kernel_tuner.h"
+#include "executor/follow_plan.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/memory_edges.h"
 #include "executor/report/memory_report.h"
@@ -94,7 +95,8 @@ Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMake(CompiledImpl& c, For
   MutexLock lock(entry->mutex);
   if (entry->plan && entry->plan->UpToDate()) return entry->plan;
   auto made = Make(c, form, feeds);
-  if (c.options.opt_level > 0 && !(made.ok() && IsAsDeclared(*(*made)->plan()))) {
+  if (!c.options.follow && c.options.opt_level > 0 &&
+      !(made.ok() && IsAsDeclared(*(*made)->plan()))) {
     // The passes went by what the program declares, and something else was fed. The program as it
     // is in the file does for it, or says what is wrong in terms of the file's operators.
     HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<Form> plain, c.Plain());
@@ -124,7 +126,7 @@ Status PlanService::ShareBlocks(CompiledImpl& c, Form& form, const std::vector<F
 // Other variants may need more memory; who sets a limit keeps the plan with the least.
 bool PlanService::Tuned(const CompiledImpl& c) const {
   return c.options.schedule == Schedule::kAuto && resources_.threads > 1 && !resources_.limited &&
-         !resources_.device;
+         !resources_.device && !c.options.follow;
 }
 
 PlanWay PlanService::FirstWay(const CompiledImpl& c) const {
@@ -154,7 +156,17 @@ Result<std::shared_ptr<CachedPlan>> PlanService::Make(CompiledImpl& c, Form& for
   PlanRequest request{{form.source}, resources_.target(), c.plan_choices(), FirstWay(c), {}};
   request.spoil = c.spoil;
   for (const Feed& f : feeds) request.feeds.push_back(SignatureOf(f));
-  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Build(request));
+  std::shared_ptr<const Plan> plan;
+  if (c.options.follow) {
+    PlanDescription here;
+    c.FillOrigin(&here);
+    here.program = form.source.program->name;
+    const auto build = [&](const PlanRequest& r) { return Build(r); };
+    HEDDLE_ASSIGN_OR_RETURN(
+        plan, BuildAsGiven(request, *c.options.follow, here, resources_.places(), build));
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(plan, Build(request));
+  }
   DropWaiting(*c.scope, form);
   if (c.tuning) c.tuning->Save();
   if (c.packed) c.packed->Save();

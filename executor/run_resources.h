@@ -1,9 +1,13 @@
 // The resources that all runs of one executor share: threads, memory, admission of runs.
 //
-// Threads: all members from any thread; the fields are constant after construction.
+// Threads: all members from any thread; the fields that are no locks are constant after
+// construction.
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
 
 #include "core/services.h"
 #include "executor/device/device_runtime.h"
@@ -21,6 +25,8 @@ struct RunResources {
   explicit RunResources(const ExecutorOptions& options);
   // For kernels that find help in `arena`.
   Services ServicesFor(KernelArena& arena);
+  // "cpu", and those of the devices.
+  std::vector<std::string> places() const;
   // The target that plans are made for.
   PlanTarget target() const;
 
@@ -36,7 +42,11 @@ struct RunResources {
   KernelArena wide_arena, narrow_arena;
   RunAdmission admission;
   Watcher watcher;
-  const std::unique_ptr<DeviceRuntime> device;  // nullptr: none
+  const DeviceRuntimes devices;
+  DeviceRuntime* const device;  // the first of them; nullptr: none
+  // The rank that runs are of when they communicate; nullptr: none. They come one at a time.
+  const std::shared_ptr<Communicator> communicator;
+  std::mutex rank_turn;
 };
 
 }  // namespace heddle::internal

@@ -29,12 +29,25 @@ Status Caught() {
 
 bool IsWatched(const RunOptions& o) {
   return o.deadline || o.stop.stop_possible() || o.stall_limit.count() > 0 || o.trace ||
-         o.check_nan_inf;
+         o.check_nan_inf || o.wait_after_each;
 }
 
 }  // namespace
 
-Status RunSession::Run(RunResources& resources, PlanService& plans, const RunCall& call) try {
+Status RunSession::Run(RunResources& resources, PlanService& plans, const RunCall& call) {
+  if (!call.compiled.communicates || resources.communicator == nullptr) [[likely]]
+    return RunOnce(resources, plans, call);
+  const std::lock_guard turn(resources.rank_turn);
+  resources.communicator->BeginRun();
+  // Ranks whose scopes are one would wait for its lock and for each other, also to make a plan.
+  Status status = resources.communicator->Claim(&call.compiled.scope->write_mutex(),
+                                                call.compiled.writes_scope);
+  if (status.ok()) status = RunOnce(resources, plans, call);
+  resources.communicator->EndRun(status);
+  return status;
+}
+
+Status RunSession::RunOnce(RunResources& resources, PlanService& plans, const RunCall& call) try {
   HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<CachedPlan> cached,
                           plans.ForRun(call.compiled, call.feeds, &call.memory.key));
   std::unique_lock<std::mutex> writes;
@@ -47,6 +60,8 @@ Status RunSession::Run(RunResources& resources, PlanService& plans, const RunCal
     return Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn");
   if (status.ok()) [[likely]]
     return status;
+  // What other ranks have taken part in cannot be run again, nor with the data that were read.
+  if (call.compiled.communicates || call.compiled.reads) return status;
   return FindCulprit(resources, call, *cached->plan()->program, status);
 } catch (...) {
   return Caught();
@@ -132,6 +147,7 @@ void RunSession::SeedRandom() {
 
 Status RunSession::Execute() {
   RunMemory& memory = call_.memory;
+  state_->set_communicator(resources_.communicator.get());
   // The program's order of feeds is that of the key the plan was found by.
   memory.values.clear();
   for (const Feed& f : call_.feeds) memory.values.push_back(&f.value);
@@ -142,7 +158,10 @@ Status RunSession::Execute() {
   try {
     if (resources_.poison) state_->PoisonMemory();
     state_->Begin(memory.values, memory.bound);
+    RunTrace* const trace = state_->control().trace();
+    if (trace != nullptr) trace->Start();
     status = Interpret();
+    if (trace != nullptr) trace->Stop();
   } catch (const std::bad_alloc& e) {
     status = state_->plan().BlameLargest(
         ResourceExhausted("no memory for what the run returns: ", e.what()));
@@ -155,11 +174,12 @@ Status RunSession::Interpret() {
   RunState& run = *state_;
   RunResources& r = resources_;
   const Dispatch dispatch = run.plan().dispatch;
+  const bool each = call_.options.wait_after_each;
   const bool wide = alone_ && !turn_.narrow;
-  if (dispatch == Dispatch::kDevice) return InterpretDevice(wide);
+  if (dispatch == Dispatch::kDevice) return InterpretDevice(wide && !each);
   // With one thread, callers need not wait for each other: the wide arena gives each its own.
   KernelArena& arena = wide || r.threads == 1 ? r.wide_arena : r.narrow_arena;
-  const bool shared = wide && dispatch != Dispatch::kSerial;
+  const bool shared = wide && !each && dispatch != Dispatch::kSerial;
   run.UseArenas(shared ? r.narrow_arena.intra() : arena.intra(), shared ? &r.wide_arena : nullptr);
   const uint64_t start = NowNs();
   Status status;
@@ -182,7 +202,7 @@ Status RunSession::InterpretDevice(bool alone) {
   RunResources& r = resources_;
   state_->UseArenas(r.wide_arena.intra(), nullptr);
   const uint64_t start = NowNs();
-  const Status status = DeviceInterpreter::Run(*state_, *r.device, alone ? &r.pool : nullptr,
+  const Status status = DeviceInterpreter::Run(*state_, r.devices, alone ? &r.pool : nullptr,
                                                r.wide_arena, r.narrow_arena);
   ns_ = static_cast<double>(NowNs() - start);
   return status;
@@ -191,7 +211,7 @@ Status RunSession::InterpretDevice(bool alone) {
 void RunSession::Report(bool succeeded) {
   RunPolicy& policy = cached_.policy();
   if (RunReport* report = call_.options.report; report != nullptr) {
-    FillReport(*state_, alone_, ns_, report);
+    FillReport(*state_, alone_, resources_.threads, resources_.places(), ns_, report);
     report->settled = policy.settled();
   }
   if (!succeeded) return policy.Drop(turn_);

@@ -1,6 +1,7 @@
 // RunSession: one call of Run, from the feeds that were given to the outputs that are handed over.
 //
-//   Run      the plan is found or made; the run waits until it is let in
+//   Run      if the program communicates, it is the rank's turn, and other ranks hear how it ends
+//   RunOnce  the plan is found or made; the run waits until it is let in
 //   Make     RunPolicy says in which way; then, for that way,
 //     Acquire    a RunState of the plan, with memory
 //     Execute    feeds and outputs are bound, the instructions are interpreted
@@ -59,6 +60,7 @@ class RunSession {
       : resources_(resources), cached_(cached), call_(call), alone_(alone) {}
   ~RunSession();
 
+  static Status RunOnce(RunResources& resources, PlanService& plans, const RunCall& call);
   static Status Admitted(RunResources& resources, CachedPlan& cached, const RunCall& call,
                          int threads);
   Status Make();

@@ -155,9 +155,36 @@ Result<std::string> Program::Serialize(const std::string& format) const {
   return to->Write(*impl_);
 }
 
+namespace {
+
+// Dimensions are written one by one, so that none at all would mean a scalar.
+Status CheckRanks(const Program& program, const Format& format) {
+  for (const TensorInfo& input : program.inputs())
+    if (!input.shape.known_rank())
+      return Unimplemented("input '", input.name,
+                           "' may have any rank, which a file of the format ",
+                           std::string(format.name()), " cannot say");
+  return Status::Ok();
+}
+
+// Writes a file to a directory, which is made when absent.
+Status WriteIn(const std::string& directory, const std::string& file_name,
+               const std::string& bytes) {
+  std::error_code ec;
+  fs::create_directories(directory, ec);
+  if (ec) return NotFound("cannot make the directory ", directory, ": ", ec.message());
+  FileReplacement file(file_name);
+  HEDDLE_RETURN_IF_ERROR(file.Open());
+  HEDDLE_RETURN_IF_ERROR(file.Append(bytes));
+  return file.Commit();
+}
+
+}  // namespace
+
 Result<SavedModel> SaveModel(const Model& model, const std::string& directory,
                              const std::string& format) {
   HEDDLE_ASSIGN_OR_RETURN(const Format* to, FormatNamed(format, model.program.ir()));
+  HEDDLE_RETURN_IF_ERROR(CheckRanks(model.program, *to));
   HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, to->Write(model.program.ir()));
   std::error_code ec;
   fs::create_directories(directory, ec);
@@ -169,10 +196,19 @@ Result<SavedModel> SaveModel(const Model& model, const std::string& directory,
     saved.parameters = to->DefaultParameters(saved.program);
     HEDDLE_RETURN_IF_ERROR(SaveParameters(model.program, *model.scope, saved.parameters));
   }
-  FileReplacement file(saved.program);
-  HEDDLE_RETURN_IF_ERROR(file.Open());
-  HEDDLE_RETURN_IF_ERROR(file.Append(bytes));
-  HEDDLE_RETURN_IF_ERROR(file.Commit());
+  HEDDLE_RETURN_IF_ERROR(WriteIn(directory, saved.program, bytes));
+  return saved;
+}
+
+Result<SavedModel> SaveProgram(const Program& program, const std::string& directory,
+                               const std::string& name, const std::string& format) {
+  HEDDLE_ASSIGN_OR_RETURN(const Format* to, FormatNamed(format, program.ir()));
+  HEDDLE_RETURN_IF_ERROR(CheckRanks(program, *to));
+  HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, to->Write(program.ir()));
+  SavedModel saved;
+  saved.program = (fs::path(directory) / (name + to->Extension())).string();
+  saved.foreign = to->Foreign(program.ir());
+  HEDDLE_RETURN_IF_ERROR(WriteIn(directory, saved.program, bytes));
   return saved;
 }
 

@@ -16,12 +16,6 @@ Status CheckKind(std::string_view bytes, const std::string& name) {
                          "\"base_code\"");
   if (bytes.starts_with("PK\x03\x04"))
     return Unimplemented(name, ": this is a zip archive (PyTorch, Keras?), not a Paddle program");
-  for (const char* text : {"node {", "node{", "library {", "versions {"})
-    if (bytes.starts_with(text))
-      return Unimplemented(
-          name,
-          ": this is a TensorFlow graph in text form; heddle reads the binary form "
-          "(tf.io.write_graph with as_text=False)");
   for (const char* pickle : {"\x80\x02", "\x80\x03", "\x80\x04", "\x80\x05"})
     if (bytes.starts_with(pickle))
       return Unimplemented(name,

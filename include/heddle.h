@@ -141,8 +141,10 @@ typedef struct heddle_executor_options {
   int threads;             /* 0: as many as the process may use */
   int plan_cache_capacity; /* plans kept, one for each set of input shapes; 0: 32 */
   size_t memory_limit;     /* bytes of temporaries and outputs alive at once; 0: no limit */
-  int runs_at_once; /* runs under way; 1: each has all threads; 0: one a thread, with one: any
-                       number */
+  int runs_at_once;  /* runs under way; 1: each has all threads; 0: one a thread, with one: any
+                        number */
+  const char* place; /* "cpu", or a device that operators run on where it has a kernel: "emulated",
+                        "cuda:0"; an error where there is none; NULL: "cpu" */
 } heddle_executor_options;
 
 /* `options` may be NULL. */
@@ -150,6 +152,20 @@ HEDDLE_TRY heddle_executor_new(const heddle_executor_options* options, heddle_ex
 HEDDLE_API int heddle_executor_threads(const heddle_executor* executor);
 /* Frees pooled memory that no run uses. */
 HEDDLE_API void heddle_executor_trim(heddle_executor* executor);
+/* The memory that runs have at one place: see heddle/place_memory.h. */
+typedef struct heddle_place_memory {
+  size_t size;            /* sizeof(heddle_place_memory), set by the caller */
+  char place[32];         /* "cpu", "emulated:0" */
+  size_t allocated_bytes; /* handed out and not given back */
+  size_t reserved_bytes;  /* with what is kept for later runs */
+  size_t peak_bytes;      /* the most allocated, since heddle_executor_reset_memory_peaks */
+} heddle_place_memory;
+/* Places: 1, and one for each device; 0 for NULL. */
+HEDDLE_API size_t heddle_executor_num_places(const heddle_executor* executor);
+/* `index` 0: the host. */
+HEDDLE_TRY heddle_executor_memory(const heddle_executor* executor, size_t index,
+                                  heddle_place_memory* memory);
+HEDDLE_API void heddle_executor_reset_memory_peaks(heddle_executor* executor);
 /* Models hold a share of their executor: it may be freed before them. */
 HEDDLE_API void heddle_executor_free(heddle_executor* executor);
 

@@ -19,7 +19,8 @@ constexpr size_t kHeader = 64;  // the Buffer object, in front of the data
 constexpr size_t kMinBytes = 64;
 constexpr int kSteps = 4;  // classes per power of two: at most 25 % is wasted
 constexpr int kClasses = 64 * kSteps;
-constexpr size_t kFree = 16 << 20;  // may be held free whatever is alive
+constexpr size_t kLooksAtAll = 64 << 10;  // blocks whose size makes adding up all parts cheap
+constexpr size_t kFree = 16 << 20;        // may be held free whatever is alive
 
 // The smallest class that holds `bytes`, and its size.
 int ClassOf(size_t bytes, size_t* size) {
@@ -157,6 +158,8 @@ BufferRef PoolAllocator::Take(size_t bytes, bool tight) {
   if (held > home.peak.load(std::memory_order_relaxed)) {
     home.peak.store(held, std::memory_order_relaxed);
     NotePeak();
+  } else if (size >= kLooksAtAll) {
+    NoteMost();
   }
   home.refs.fetch_add(1, std::memory_order_relaxed);
   Block* b = home.Take(cls);
@@ -184,6 +187,21 @@ BufferRef PoolAllocator::Take(size_t bytes, bool tight) {
 void PoolAllocator::NotePeak() {
   const size_t bytes = bytes_in_use();
   if (bytes > peak_.load(std::memory_order_relaxed)) peak_.store(bytes, std::memory_order_relaxed);
+  NoteMost();
+}
+
+void PoolAllocator::NoteMost() {
+  const size_t bytes = bytes_in_use();
+  size_t most = most_.load(std::memory_order_relaxed);
+  while (bytes > most && !most_.compare_exchange_weak(most, bytes, std::memory_order_relaxed)) {
+  }
+}
+
+// What a part holds now is its peak, so that the next block goes beyond it.
+void PoolAllocator::ResetPeak() {
+  for (Part* p : parts_)
+    p->peak.store(p->in_use.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  most_.store(bytes_in_use(), std::memory_order_relaxed);
 }
 
 // Sizes that are asked for once would stay for good: with a class each, several times what is

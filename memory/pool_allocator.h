@@ -47,6 +47,10 @@ class PoolAllocator final : public TensorAllocator {
   void Trim();
   size_t bytes_in_use() const;
   size_t bytes_cached() const;
+  // The most in use at one time since the allocator was made, or since ResetPeak. Blocks of less
+  // than 64 KiB that are taken by threads that meet may be missed.
+  size_t peak_bytes() const { return most_.load(std::memory_order_relaxed); }
+  void ResetPeak();
 
  private:
   struct Part;
@@ -54,11 +58,13 @@ class PoolAllocator final : public TensorAllocator {
   BufferRef Take(size_t bytes, bool tight);
   Part& Home() const;
   void NotePeak();
+  void NoteMost();
   void GiveBack();
   const size_t limit_;
   const bool poison_;
   const std::vector<Part*> parts_;
-  std::atomic<size_t> peak_{0};  // of what is in use, about
+  std::atomic<size_t> peak_{0};  // of what is in use, about: how much may be kept free
+  std::atomic<size_t> most_{0};  // see peak_bytes
 };
 
 }  // namespace heddle

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/op_registry.h"
+#include "passes/places.h"
 
 namespace heddle {
 namespace internal {
@@ -154,7 +155,7 @@ Status ProgramEditor::Replace(int block, int index, const OpSpec& spec) {
   ir::Op& op = state_.program.blocks[block].ops[index];
   made.index = op.index;
   made.call_stack = op.call_stack;
-  made.device = op.device;
+  passes::TakePlace(op, &made);
   if (made.def == op.def) {  // attributes that variables hold stay
     made.var_attrs = op.var_attrs;
     made.inputs.insert(made.inputs.end(), op.inputs.begin() + op.def->inputs().size(),
@@ -167,6 +168,9 @@ Status ProgramEditor::Replace(int block, int index, const OpSpec& spec) {
 Status ProgramEditor::Insert(int block, int index, const OpSpec& spec) {
   HEDDLE_ASSIGN_OR_RETURN(ir::Op made, state_.Make(block, spec));
   auto& ops = state_.program.blocks[block].ops;
+  const auto at = static_cast<size_t>(index);
+  if (state_.context.partitioned && !ops.empty())
+    made.device = ops[std::min(at, ops.size() - 1)].device;
   ops.insert(ops.begin() + index, std::move(made));
   return Status::Ok();
 }
@@ -209,6 +213,42 @@ std::string ProgramEditor::AddConstant(const std::string& stem, Tensor value) {
   const ir::VarId v = state_.context.AddConstant(state_.program, stem, std::move(value));
   return state_.program.vars[v].name;
 }
+
+std::vector<std::string> ProgramEditor::places() const {
+  std::vector<std::string> places = {"cpu"};
+  for (const auto& device : state_.context.devices) places.push_back(device.place);
+  return places;
+}
+
+size_t ProgramEditor::memory_bytes(const std::string& place) const {
+  for (const auto& device : state_.context.devices)
+    if (device.place == place) return device.memory_bytes;
+  return 0;
+}
+
+std::string ProgramEditor::place(int block, int index) const {
+  if (block != 0 || state_.context.devices.empty()) return "cpu";
+  return passes::PlaceOf(state_.program.blocks[0].ops[static_cast<size_t>(index)],
+                         state_.context.devices);
+}
+
+Status ProgramEditor::SetPlace(int block, int index, const std::string& place) {
+  ir::Op& op = state_.program.blocks[block].ops[static_cast<size_t>(index)];
+  if (state_.context.partitioned)
+    return InvalidArgument("operator ", index, " (", op.type(), ") cannot go to '", place,
+                           "': it has been given to a place");
+  const std::string device = passes::DeviceText(state_.program, place, state_.context.devices);
+  if (device.empty() || (block != 0 && place != "cpu"))
+    return InvalidArgument("operator ", index, " (", op.type(), ") cannot run at '", place, "'");
+  op.device = device;
+  return Status::Ok();
+}
+
+double ProgramEditor::cost_ns(int block, int index) const {
+  return passes::CostNs(state_.program, state_.program.blocks[block].ops[index]);
+}
+
+const PassOptions& ProgramEditor::options() const { return state_.context.options(); }
 
 namespace passes {
 

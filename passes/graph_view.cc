@@ -53,15 +53,22 @@ void GraphView::Meet(ir::VarId v, bool nested) {
   if (block_ > 0 && v < uses_.owner.size() && uses_.owner[v] != block_) initial_[v] = true;
 }
 
-bool GraphView::SingleWriter(ir::VarId v) const {
+bool GraphView::SingleWriter(ir::VarId v, bool joins_edges) const {
   const ir::Var& var = program_.vars[v];
   return (block_ > 0 || var.block == 0) && var.kind == ir::VarKind::kTensor && !initial_[v] &&
-         !shared_[v] && writers_[v].size() == 1;
+         !shared_[v] && writers_[v].size() == 1 &&
+         (joins_edges || !HasControlEdges(writers_[v][0]));
+}
+
+bool GraphView::HasControlEdges(int at) const {
+  const auto& ops = program_.blocks[static_cast<size_t>(block_)].ops;
+  return static_cast<size_t>(at) < ops.size() && ops[static_cast<size_t>(at)].has_control_edges();
 }
 
 int GraphView::OnlyReader(ir::VarId v, const PassContext& context) const {
   if (!SingleWriter(v) || readers_[v].size() != 1 || context.fetched.count(v) > 0) return -1;
-  return readers_[v][0] > writers_[v][0] ? readers_[v][0] : -1;
+  const int reader = readers_[v][0];
+  return reader > writers_[v][0] && !HasControlEdges(reader) ? reader : -1;
 }
 
 }  // namespace heddle::passes

@@ -25,9 +25,12 @@ class GraphView {
   std::span<const int> readers(ir::VarId v) const { return readers_[v]; }
   // No operator of the program writes `v`.
   bool NeverWritten(ir::VarId v) const { return v >= uses_.written.size() || !uses_.written[v]; }
-  // `v` is a plain tensor of the block alone, has no initial value, and one operator writes it.
-  bool SingleWriter(ir::VarId v) const;
-  // The only reader of a SingleWriter variable that nobody fetches; -1 when there is no such one.
+  // `v` is a plain tensor of the block alone, has no initial value, and one operator writes it. Not
+  // one with control edges, which stays what it is, but for who goes by OrderGraph and joins the
+  // edges of the operators that it joins.
+  bool SingleWriter(ir::VarId v, bool joins_edges = false) const;
+  // The only reader of a SingleWriter variable that nobody fetches; -1 when there is no such one,
+  // or it has control edges.
   int OnlyReader(ir::VarId v, const PassContext& context) const;
   // `v` has only one value: it is written once, or it is fed or a parameter and never written.
   bool Stable(ir::VarId v) const { return writers_[v].size() + initial_[v] <= 1 && !shared_[v]; }
@@ -43,6 +46,7 @@ class GraphView {
   }
 
  private:
+  bool HasControlEdges(int at) const;
   void Touch(const ir::Op& op, int at, bool nested);
   void Meet(ir::VarId v, bool nested);
   const ir::Program& program_;

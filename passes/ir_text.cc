@@ -60,6 +60,9 @@ std::string OpText(const Program& p, const Op& op) {
     if (op.attrs[a] != op.def->attrs()[a].default_value)
       text += " " + op.def->attrs()[a].name + "=" + AttrText(op.attrs[a]);
   for (int a : op.var_attrs) text += " " + op.def->attrs()[a].name + "=variable";
+  if (!op.has_control_edges()) return text;
+  for (const int64_t mark : op.hints->marks) text += " mark " + std::to_string(mark);
+  for (const int64_t mark : op.hints->after) text += " after " + std::to_string(mark);
   return text;
 }
 
@@ -153,6 +156,9 @@ class Hasher {
     Add(op.inputs);
     Add(op.outputs);
     AddAttrs(op);
+    if (!op.has_control_edges()) return;
+    Add(op.hints->marks);
+    Add(op.hints->after);
   }
   void AddAttrs(const Op& op) {
     XXH64_update(&state_, &op.def, sizeof(op.def));

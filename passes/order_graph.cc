@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 #include <queue>
+#include <unordered_map>
 
 #include "passes/nested_blocks.h"
 
@@ -28,6 +29,7 @@ OrderGraph::OrderGraph(const ir::Program& program, int block) {
   std::vector<int> writer(program.vars.size(), -1);
   std::vector<std::vector<int>> readers(program.vars.size());  // since the last write
   int last_ordered = -1;
+  std::unordered_map<int64_t, int> marked;  // by mark of control edges
   begin_.reserve(ops.size() + 1);
   for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
     begin_.push_back(list_.size());
@@ -45,6 +47,11 @@ OrderGraph::OrderGraph(const ir::Program& program, int block) {
     for (int sub : NestedBlocks(program, op))
       for (const ir::Op& inner : program.blocks[sub].ops) ForEachAccess(inner, true, access);
     ForEachAccess(op, false, access);
+    if (op.has_control_edges()) {
+      for (const int64_t mark : op.hints->after)
+        if (const auto at = marked.find(mark); at != marked.end()) add(at->second);
+      for (const int64_t mark : op.hints->marks) marked[mark] = i;
+    }
     if ((op.def->traits() & kOrdered) == 0) continue;
     add(last_ordered);
     last_ordered = i;

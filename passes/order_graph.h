@@ -9,7 +9,8 @@
 namespace heddle::passes {
 
 // Valid until the program changes. An operator that holds sub-blocks reads and writes all that they
-// touch; operators whose order is visible (random numbers, side effects, …) keep their order.
+// touch; operators whose order is visible (random numbers, side effects, …) keep their order, and
+// so do those with control edges between them.
 class OrderGraph {
  public:
   OrderGraph(const ir::Program& program, int block);

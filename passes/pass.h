@@ -14,6 +14,7 @@
 #include "core/ir.h"
 #include "heddle/pass.h"
 #include "passes/nested_blocks.h"
+#include "passes/partition.h"
 
 namespace heddle::passes {
 
@@ -32,6 +33,11 @@ class PassContext {
   // For passes that change one block at a time, see PassDef: the block, and what blocks name.
   int block = 0;
   BlockUses uses;
+
+  // The executor's devices, and whether operators have been given to them: see
+  // passes/partition.h.
+  std::vector<DeviceView> devices;
+  bool partitioned = false;
 
   const PassOptions& options() const { return options_; }
   // The value of a float parameter that no operator of `program` writes, or nullptr. When the user

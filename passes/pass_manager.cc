@@ -75,6 +75,7 @@ class Driver {
           if (p.name == name) stages_[g].turns.push_back({&p});
     HEDDLE_RETURN_IF_ERROR(RunGrouping(PassGrouping::kPrePlacement));
     HEDDLE_RETURN_IF_ERROR(FuseAndCleanUp());
+    PartitionProgram();
     HEDDLE_RETURN_IF_ERROR(RunGrouping(PassGrouping::kPostPartitioning));
     if (changes_ > 0) LetGo();
     return Status::Ok();
@@ -94,6 +95,19 @@ class Driver {
     int rounds = 0;  // so far
   };
   const PassOptions& options() const { return context_.options(); }
+
+  // Only passes of POST_PARTITIONING look at it: without any, the plan gives the places.
+  void PartitionProgram() {
+    context_.partitioned = true;
+    const Stage& stage = stages_[static_cast<int>(PassGrouping::kPostPartitioning)];
+    if (stage.turns.empty() || context_.devices.empty()) return;
+    if (!copy_) {
+      copy_ = std::make_shared<ir::Program>(*original_);
+      current_ = copy_.get();
+    }
+    Partition(context_.devices, copy_.get());
+    ++changes_;
+  }
 
   // Drops variables that are no longer used, unless the file declares no inputs: then any variable
   // may be fed.
@@ -243,6 +257,7 @@ Result<Optimized> OptimizeWith(std::vector<PassDef> passes, Pipeline pipeline,
   auto program = given;
   auto folded = std::make_shared<Scope>(scope);
   PassContext context(*scope, *folded, options.passes);
+  context.devices = target.devices;
   for (const std::string& name : options.fetches)
     if (ir::VarId v = program->Find(0, name); v != ir::kNoVar) context.fetched.insert(v);
   for (const ir::Port& f : program->fetches)

@@ -24,8 +24,9 @@ struct Optimized {
 
 // The place and the purpose of the result.
 struct Target {
-  bool source = true;       // it can be written to a file again (ir::Program::source)
-  bool host_caches = true;  // there is what PassNeeds::kHostCaches asks for
+  bool source = true;                    // it can be written to a file again (ir::Program::source)
+  bool host_caches = true;               // there is what PassNeeds::kHostCaches asks for
+  std::vector<DeviceView> devices = {};  // none: all operators run on the host
 };
 
 // The result is `program` itself when no pass changes it, and no variables that share a storage

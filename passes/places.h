@@ -1,25 +1,56 @@
-// Where operators say they run (ir::Op::device): no pass merges operators of different places, and
-// what a pass makes runs where the operators ran that it replaces.
+// Where operators say they run (ir::Op::device), and how soon (StreamHints::scheduling_priority):
+// no pass merges operators of different places or priorities, and what a pass makes runs where, and
+// as soon as, the operators did that it replaces. Operators with control edges are replaced by one
+// each, which takes these over, or joined with others where the order of the block allows it.
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/ir.h"
 
 namespace heddle::passes {
 
-// Whether the operators at `others` name the place that the one at `first` does, or none as it.
+inline int64_t PriorityOf(const ir::Op& op) { return op.hints ? op.hints->scheduling_priority : 0; }
+
+// Whether both operators name one place, or none, and one priority.
+inline bool SamePlace(const ir::Op& a, const ir::Op& b) {
+  return a.device == b.device && PriorityOf(a) == PriorityOf(b);
+}
+// Whether those at `others` do as the one at `first`.
 inline bool SamePlace(const std::vector<ir::Op>& ops, int first, const std::vector<int>& others) {
   return std::all_of(others.begin(), others.end(), [&](int at) {
-    return ops[static_cast<size_t>(at)].device == ops[static_cast<size_t>(first)].device;
+    return SamePlace(ops[static_cast<size_t>(at)], ops[static_cast<size_t>(first)]);
   });
 }
-
-// Whether all operators name one place, or none.
+// Whether all operators do.
 inline bool OnePlace(const std::vector<ir::Op>& ops) {
   return std::all_of(ops.begin(), ops.end(),
-                     [&](const ir::Op& op) { return op.device == ops[0].device; });
+                     [&](const ir::Op& op) { return SamePlace(op, ops[0]); });
+}
+
+// `made` takes the place, the priority and the control edges of an operator that it replaces; of
+// several, one call after another.
+inline void TakePlace(const ir::Op& replaced, ir::Op* made) {
+  made->device = replaced.device;
+  if (PriorityOf(replaced) == PriorityOf(*made) && !replaced.has_control_edges()) return;
+  ir::StreamHints hints = made->hints ? *made->hints : ir::StreamHints();
+  hints.scheduling_priority = PriorityOf(replaced);
+  if (replaced.hints) {
+    const auto add = [](const std::vector<int64_t>& from, std::vector<int64_t>* to) {
+      for (const int64_t mark : from)
+        if (std::find(to->begin(), to->end(), mark) == to->end()) to->push_back(mark);
+    };
+    add(replaced.hints->marks, &hints.marks);
+    add(replaced.hints->after, &hints.after);
+    std::erase_if(hints.after, [&](int64_t mark) {  // between operators that became one
+      return std::find(hints.marks.begin(), hints.marks.end(), mark) != hints.marks.end();
+    });
+  }
+  made->hints = std::make_shared<const ir::StreamHints>(std::move(hints));
 }
 
 }  // namespace heddle::passes

@@ -1,6 +1,7 @@
 #include "passes/verifier.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 
@@ -80,6 +81,7 @@ class ShapeOfProgram {
       for (const ir::Port& f : *ports)
         if (f.var != kNoVar && f.var >= p_.vars.size())
           return Internal("a feed or fetch names variable ", f.var, ", which does not exist");
+    if (const std::string wrong = ir::FindBrokenControl(p_); !wrong.empty()) return Internal(wrong);
     return CheckNesting();
   }
 
@@ -158,6 +160,28 @@ class ShapeOfProgram {
   const ir::Program& p_;
 };
 
+// The marks of the program's control edges, and those that operators wait for.
+std::set<std::pair<bool, int64_t>> ControlMarks(const ir::Program& p) {
+  std::set<std::pair<bool, int64_t>> marks;
+  for (const ir::Block& block : p.blocks) {
+    for (const ir::Op& op : block.ops) {
+      if (!op.has_control_edges()) continue;
+      for (const int64_t mark : op.hints->marks) marks.emplace(false, mark);
+      for (const int64_t mark : op.hints->after) marks.emplace(true, mark);
+    }
+  }
+  return marks;
+}
+
+// Operators that a control edge joins may become one: then nobody waits for the mark.
+Status CheckControl(const ir::Program& before, const ir::Program& after) {
+  const auto is = ControlMarks(after);
+  for (const auto& [waited, mark] : ControlMarks(before))
+    if (!waited && !is.contains({false, mark}))
+      return Internal("the operator with control mark ", mark, " has been taken away");
+  return Status::Ok();
+}
+
 std::vector<const OpDef*> Effects(const ir::Program& p) {
   std::vector<const OpDef*> defs;
   for (const ir::Block& b : p.blocks)
@@ -218,6 +242,7 @@ Verifier::Verifier(std::shared_ptr<const ir::Program> original, const std::set<V
 Status Verifier::Check(const ir::Program& program) const {
   HEDDLE_RETURN_IF_ERROR(ShapeOfProgram(program).Check());
   HEDDLE_RETURN_IF_ERROR(CheckKept(*original_, program));
+  HEDDLE_RETURN_IF_ERROR(CheckControl(*original_, program));
   DefinitionWalk walk(program);
   Status status;
   walk.Run([&](int block, size_t i, const ir::Op& op, VarId v) {

@@ -93,7 +93,7 @@ void EraseOps(ir::Block* block, const std::vector<bool>& gone) {
 
 bool IsPure(const ir::Op& op) {
   constexpr unsigned kImpure = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
-  return (op.def->traits() & kImpure) == 0;
+  return (op.def->traits() & kImpure) == 0 && !op.has_control_edges();
 }
 
 bool UsesLoD(const ir::Program& program) {
@@ -106,17 +106,17 @@ bool UsesLoD(const ir::Program& program) {
 }
 
 namespace {
-VarId Only(const std::vector<std::vector<VarId>>& slots, int s) {
+VarId OnlyVar(const std::vector<std::vector<VarId>>& slots, int s) {
   return s >= 0 && slots[static_cast<size_t>(s)].size() == 1 ? slots[static_cast<size_t>(s)][0]
                                                              : kNoVar;
 }
 }  // namespace
 
 VarId OnlyIn(const ir::Op& op, std::string_view slot) {
-  return Only(op.inputs, op.def->FindInput(slot));
+  return OnlyVar(op.inputs, op.def->FindInput(slot));
 }
 VarId OnlyOut(const ir::Op& op, std::string_view slot) {
-  return Only(op.outputs, op.def->FindOutput(slot));
+  return OnlyVar(op.outputs, op.def->FindOutput(slot));
 }
 
 bool HasOnlyInput(const ir::Op& op, std::string_view slot) {

@@ -60,7 +60,8 @@ void ReplaceReads(ir::Block* block, const std::vector<int>& positions, ir::VarId
                   ir::VarId to);
 // Erases the marked operators.
 void EraseOps(ir::Block* block, const std::vector<bool>& gone);
-// Depends on its inputs and attributes alone, and does nothing besides writing its outputs.
+// Depends on its inputs and attributes alone, and does nothing besides writing its outputs; nobody
+// waits for it otherwise.
 bool IsPure(const ir::Op& op);
 // The program may use sequence offsets: a variable declares them, or an operator makes them.
 bool UsesLoD(const ir::Program& program);

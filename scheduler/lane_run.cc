@@ -19,7 +19,8 @@ LaneRun::LaneRun(const LaneSchedule& schedule)
       lanes_(std::make_unique<Lane[]>(count_)),
       idle_(std::make_unique<LaneStats[]>(count_)) {}
 
-void LaneRun::Begin() {
+void LaneRun::Begin(const OnWait* on_wait) {
+  on_wait_ = on_wait;
   // Whoever publishes the run to other threads orders these before their reads.
   for (uint32_t l = 0; l < count_; ++l) {
     lanes_[l].progress.store(0, std::memory_order_relaxed);
@@ -94,8 +95,16 @@ void LaneRun::LetGo(Lane& lane, uint32_t at) {
   if (CanGoOn(lane)) changed_.Notify();
 }
 
-LaneRun::Outcome LaneRun::Await(const LaneWait& wait, Lane& lane) {
+LaneRun::Outcome LaneRun::Await(int participant, const LaneWait& wait, Lane& lane) {
   if (Reached(wait, std::memory_order_acquire)) return Outcome::kReady;
+  if (on_wait_ == nullptr) return AwaitLong(wait, lane);
+  const uint64_t begin = Ticks();
+  const Outcome outcome = AwaitLong(wait, lane);
+  (*on_wait_)(participant, &wait, begin);
+  return outcome;
+}
+
+LaneRun::Outcome LaneRun::AwaitLong(const LaneWait& wait, Lane& lane) {
   ++lane.stats.waits;
   for (;;) {
     Spin spin(kSpinNs);
@@ -121,13 +130,13 @@ LaneRun::Outcome LaneRun::Await(const LaneWait& wait, Lane& lane) {
   }
 }
 
-void LaneRun::Execute(Lane& lane, Body body) {
+void LaneRun::Execute(int participant, Lane& lane, Body body) {
   const uint32_t l = static_cast<uint32_t>(&lane - lanes_.get());
   const uint32_t end = schedule_.segment_begin[l + 1];
   for (uint32_t at = lane.at.load(std::memory_order_relaxed); at < end; ++at) {
     const LaneSegment& s = schedule_.segments[at];
     for (uint32_t w = s.wait_begin; w < s.wait_end; ++w) {
-      const Outcome outcome = Await(schedule_.waits[w], lane);
+      const Outcome outcome = Await(participant, schedule_.waits[w], lane);
       if (outcome == Outcome::kStopped) return;
       if (outcome == Outcome::kSwitch) return LetGo(lane, at);
     }
@@ -144,7 +153,16 @@ void LaneRun::Execute(Lane& lane, Body body) {
 }
 
 // Without a lane: true when one can be taken up, false when the run is over.
-bool LaneRun::AwaitLane(LaneStats* stats) {
+bool LaneRun::AwaitLane(int participant) {
+  LaneStats* const stats = &idle_[participant];
+  if (on_wait_ == nullptr) return AwaitLaneLong(stats);
+  const uint64_t begin = Ticks();
+  const bool more = AwaitLaneLong(stats);
+  (*on_wait_)(participant, nullptr, begin);
+  return more;
+}
+
+bool LaneRun::AwaitLaneLong(LaneStats* stats) {
   for (;;) {
     Spin spin(kSpinNs);
     do {
@@ -172,11 +190,11 @@ void LaneRun::Participate(int participant, Body body) {
   const auto own = static_cast<uint32_t>(participant);
   if (own >= count_) return;
   // The lane of its own, from run to run the same: what it works on may still be in the cache.
-  if (TryTake(lanes_[own])) Execute(lanes_[own], body);
+  if (TryTake(lanes_[own])) Execute(participant, lanes_[own], body);
   while (!stopped_.load(std::memory_order_acquire)) {
     if (Lane* lane = TakeOneThatCanGoOn(own))
-      Execute(*lane, body);
-    else if (!AwaitLane(&idle_[own]))
+      Execute(participant, *lane, body);
+    else if (!AwaitLane(participant))
       return;
   }
 }

@@ -38,7 +38,13 @@ class LaneRun {
   // signalled happens before the call. Must not throw.
   using Body = FunctionRef<bool(uint32_t lane, uint32_t begin, uint32_t end)>;
 
-  void Begin();
+  // Told, on the waiting thread, of each wait that did not find the other lane far enough, and of
+  // those for a lane to take up (`wait` nullptr), when it is over. `begin`: Ticks(). Must not
+  // throw.
+  using OnWait = FunctionRef<void(int participant, const LaneWait* wait, uint64_t begin)>;
+
+  // `on_wait` nullptr: nobody wants to know; it must live until the run is over.
+  void Begin(const OnWait* on_wait = nullptr);
   // Returns when every lane is finished or the run was given up. One participant is enough; there
   // may be as many as lanes.
   void Participate(int participant, Body body);
@@ -69,15 +75,18 @@ class LaneRun {
   bool AnyCanGoOn() const;
   bool TryTake(Lane& lane);
   Lane* TakeOneThatCanGoOn(uint32_t first);
-  void Execute(Lane& lane, Body body);
-  Outcome Await(const LaneWait& wait, Lane& lane);
+  void Execute(int participant, Lane& lane, Body body);
+  Outcome Await(int participant, const LaneWait& wait, Lane& lane);
+  Outcome AwaitLong(const LaneWait& wait, Lane& lane);
   void LetGo(Lane& lane, uint32_t at);
-  bool AwaitLane(LaneStats* stats);
+  bool AwaitLane(int participant);
+  bool AwaitLaneLong(LaneStats* stats);
 
   const LaneSchedule& schedule_;
   const uint32_t count_;
   std::unique_ptr<Lane[]> lanes_;
-  std::unique_ptr<LaneStats[]> idle_;           // per participant, while it has no lane
+  std::unique_ptr<LaneStats[]> idle_;  // per participant, while it has no lane
+  const OnWait* on_wait_ = nullptr;
   alignas(128) std::atomic<uint32_t> free_{0};  // lanes that nobody has and that are not done
   std::atomic<uint32_t> unfinished_{0};
   std::atomic<bool> stopped_{false};

@@ -169,13 +169,102 @@ class Emitter {
 }  // namespace
 
 LaneSchedule ScheduleLanes(const UnitGraph& units, const LaneOptions& options) {
-  const LaneAssignment assigned = options.rule == LaneRule::kByPath ? AssignByPath(units, options)
-                                                                    : AssignByHome(units, options);
+  // By path, a lane may be given to a unit that is ready later: what has priority would only come
+  // first among those that are looked at, not in time.
+  const bool by_path = options.rule == LaneRule::kByPath && units.graph.priority.empty();
+  const LaneAssignment assigned =
+      by_path ? AssignByPath(units, options) : AssignByHome(units, options);
   LaneSchedule s = Emitter(units, assigned, static_cast<uint32_t>(options.lanes)).Run();
   s.serial_ns = units.serial_ns;
   s.path_ns = units.path_ns;
   s.predicted_ns = assigned.makespan_ns + (options.lanes > 1 ? options.start_ns : 0);
   return s;
+}
+
+namespace {
+
+constexpr uint32_t kNowhere = ~0u;
+
+// `walk` and `order` name each node once; in the walk every node comes after its predecessors, and
+// those of a lane in the lane's order.
+bool IsOrder(const StaticGraph& graph, const GivenLanes& given) {
+  const uint32_t n = graph.size;
+  if (given.order.size() != n || given.walk.size() != n || given.lanes == 0) return false;
+  std::vector<uint32_t> at(n, kNowhere), seen(n, 0);
+  for (uint32_t k = 0; k < n; ++k) {
+    if (given.walk[k] >= n || at[given.walk[k]] != kNowhere) return false;
+    at[given.walk[k]] = k;
+  }
+  for (uint32_t k = 0; k < n; ++k) {
+    if (given.order[k] >= n || seen[given.order[k]]++ > 0 || given.lane[k] >= given.lanes)
+      return false;
+    if (k == 0) continue;
+    if (given.lane[k] < given.lane[k - 1] || given.segment[k] < given.segment[k - 1]) return false;
+    if (given.lane[k] == given.lane[k - 1] && at[given.order[k]] < at[given.order[k - 1]])
+      return false;
+    if (given.lane[k] != given.lane[k - 1] && given.segment[k] == given.segment[k - 1])
+      return false;
+  }
+  for (uint32_t v = 0; v < n; ++v)
+    for (uint32_t e = graph.pred_begin[v]; e < graph.pred_begin[v + 1]; ++e)
+      if (at[graph.pred[e]] > at[v]) return false;
+  return true;
+}
+
+// The segments as units, in the order in which the walk is done with them: as units of a schedule
+// are placed, of which the last one of a segment alone is waited for.
+UnitGraph UnitsOf(const StaticGraph& graph, const GivenLanes& given,
+                  std::vector<uint32_t>* lane_of_unit) {
+  const size_t segments = given.segment.empty() ? 0 : given.segment.back() + 1;
+  std::vector<uint32_t> position(graph.size), unit_of(graph.size);
+  for (uint32_t k = 0; k < graph.size; ++k) position[given.order[k]] = k;
+  const auto segment_of = [&](uint32_t v) { return given.segment[position[v]]; };
+  std::vector<uint32_t> left(segments, 0), unit_of_segment(segments, kNowhere);
+  for (uint32_t segment : given.segment) ++left[segment];
+  for (uint32_t v : given.walk) {
+    if (--left[segment_of(v)] > 0) continue;
+    unit_of_segment[segment_of(v)] = static_cast<uint32_t>(lane_of_unit->size());
+    lane_of_unit->push_back(given.lane[position[v]]);
+  }
+  std::vector<std::vector<uint32_t>> members(lane_of_unit->size());
+  for (uint32_t v : given.walk) {
+    unit_of[v] = unit_of_segment[segment_of(v)];
+    members[unit_of[v]].push_back(v);
+  }
+  UnitGraph units;
+  units.graph.size = static_cast<uint32_t>(members.size());
+  units.graph.pred_begin.push_back(0);
+  units.node_begin.push_back(0);
+  for (uint32_t u = 0; u < members.size(); ++u) {
+    std::vector<uint32_t> preds;
+    for (uint32_t v : members[u])
+      for (uint32_t e = graph.pred_begin[v]; e < graph.pred_begin[v + 1]; ++e)
+        if (unit_of[graph.pred[e]] != u) preds.push_back(unit_of[graph.pred[e]]);
+    std::sort(preds.begin(), preds.end());
+    preds.erase(std::unique(preds.begin(), preds.end()), preds.end());
+    units.graph.pred.insert(units.graph.pred.end(), preds.begin(), preds.end());
+    units.graph.pred_begin.push_back(static_cast<uint32_t>(units.graph.pred.size()));
+    units.nodes.insert(units.nodes.end(), members[u].begin(), members[u].end());
+    units.node_begin.push_back(static_cast<uint32_t>(units.nodes.size()));
+  }
+  return units;
+}
+
+}  // namespace
+
+std::optional<LaneSchedule> RestoreLanes(const StaticGraph& graph, const GivenLanes& given) {
+  if (!IsOrder(graph, given)) return std::nullopt;
+  LaneAssignment assigned;
+  UnitGraph units = UnitsOf(graph, given, &assigned.lane);
+  for (uint32_t u = 0; u < units.size(); ++u) {
+    assigned.walk.push_back(u);
+    for (uint32_t e = units.graph.pred_begin[u]; e < units.graph.pred_begin[u + 1]; ++e)
+      if (units.graph.pred[e] > u) return std::nullopt;  // segments that wait for each other
+  }
+  CompleteSuccessors(&units.graph);
+  LaneSchedule schedule = Emitter(units, assigned, given.lanes).Run();
+  schedule.walk = given.walk;
+  return schedule;
 }
 
 }  // namespace heddle

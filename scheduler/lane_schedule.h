@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "scheduler/units.h"
@@ -57,7 +58,19 @@ struct LaneOptions {
 };
 
 // List scheduling of the units by longest remaining path (HEFT's rule: Topcuoglu, Hariri and Wu
-// 2002), with `hand_over_ns` on edges between lanes. O((units + edges) log units + units * lanes).
+// 2002), with `hand_over_ns` on edges between lanes. Units with priorities are never taken by path.
+// O((units + edges) log units + units * lanes).
 LaneSchedule ScheduleLanes(const UnitGraph& units, const LaneOptions& options);
+
+// Lanes as a schedule had them, told by its parts.
+struct GivenLanes {
+  uint32_t lanes = 0;
+  std::vector<uint32_t> order;          // nodes, lane after lane
+  std::vector<uint32_t> lane, segment;  // parallel to `order`; numbers of segments grow
+  std::vector<uint32_t> walk;           // LaneSchedule::walk
+};
+// The schedule, for the same graph or one with further edges that it kept; its costs are 0. Nullopt
+// where `given` is no order of the graph.
+std::optional<LaneSchedule> RestoreLanes(const StaticGraph& graph, const GivenLanes& given);
 
 }  // namespace heddle

@@ -12,9 +12,12 @@ constexpr double kNever = std::numeric_limits<double>::max();
 struct Candidate {
   double key;
   uint32_t unit;
+  int64_t priority = 0;
 };
-// For heaps: the largest key on top; among equal ones the unit that comes first.
+// For heaps: the least priority on top; among equals the largest key, then the unit that comes
+// first.
 bool LessUrgent(const Candidate& a, const Candidate& b) {
+  if (a.priority != b.priority) return a.priority > b.priority;
   return a.key != b.key ? a.key < b.key : a.unit > b.unit;
 }
 // The smallest key on top.
@@ -178,7 +181,7 @@ class HomeScheduler {
     }
   }
   void MakeReady(uint32_t u) {
-    ready_[home_[u]].Push({in_order_ ? 0 : s_.units.bottom_level_ns[u], u});
+    ready_[home_[u]].Push({in_order_ ? 0 : s_.units.bottom_level_ns[u], u, s_.g.PriorityOf(u)});
     ++ready_count_;
   }
   // All predecessors of v are placed: it becomes ready when the latest one ends.
@@ -205,12 +208,25 @@ class HomeScheduler {
     }
   }
 
-  // Whose unit `lane` takes at `now`: its own, unless another lane's is worth the hand-over.
+  // The least priority of what is ready.
+  int64_t FirstPriority() const {
+    int64_t first = std::numeric_limits<int64_t>::max();
+    for (const auto& ready : ready_)
+      if (!ready.empty()) first = std::min(first, ready.top().priority);
+    return first;
+  }
+
+  // Whose unit `lane` takes at `now`: its own, unless another lane's goes first by its priority, or
+  // is worth the hand-over.
   uint32_t Choose(uint32_t lane, double now) {
     if (ready_count_ == 0) return kNobody;
-    uint32_t from = ready_[lane].empty() ? kNobody : lane;
+    const int64_t first = FirstPriority();
+    const auto offers = [&](uint32_t l) {
+      return !ready_[l].empty() && ready_[l].top().priority == first;
+    };
+    uint32_t from = offers(lane) ? lane : kNobody;
     for (uint32_t o = 0; o < s_.lanes; ++o) {
-      if (o == lane || ready_[o].empty()) continue;
+      if (o == lane || !offers(o)) continue;
       const Candidate& theirs = ready_[o].top();
       const bool waits_there = ready_[o].size() > 1;
       // How much earlier the unit would start here.
@@ -226,7 +242,7 @@ class HomeScheduler {
     for (double t : s_.free_at)
       if (t > now) return kNobody;
     for (uint32_t o = 0; o < s_.lanes; ++o)  // everybody is free: nothing will change by waiting
-      if (!ready_[o].empty()) return o;
+      if (offers(o)) return o;
     return kNobody;
   }
   // The next moment after `now` at which a lane that found nothing may find something.

@@ -16,9 +16,11 @@ struct LaneAssignment {
 };
 
 // Takes the ready unit with the longest remaining path, and the lane where it can start first.
+// Precondition: the units have no priorities.
 LaneAssignment AssignByPath(const UnitGraph& units, const LaneOptions& options);
 
-// Follows the lanes through time: the lane that is free first takes a unit at home with it (whose
+// Follows the lanes through time: of the units that are ready then, those of least priority, the
+// lane that is free first takes one at home with it (whose
 // latest predecessor it ran), or somebody else's when it has none or that one is clearly more
 // urgent. Among its own it takes the one with the longest remaining path or, with kInOrder, the one
 // that comes first in the program: a lane then goes through memory as the program does, which pays

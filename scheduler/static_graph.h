@@ -12,12 +12,19 @@ struct StaticGraph {
   // The predecessors of v, ascending: pred[pred_begin[v] .. pred_begin[v + 1]).
   std::vector<uint32_t> pred_begin, pred;
   std::vector<uint32_t> succ_begin, succ;  // successors likewise
+  // Per node: among those that are ready, less goes first. Empty: none goes before another.
+  std::vector<int64_t> priority;
 
   uint32_t in_degree(uint32_t v) const { return pred_begin[v + 1] - pred_begin[v]; }
   uint32_t out_degree(uint32_t v) const { return succ_begin[v + 1] - succ_begin[v]; }
+  int64_t PriorityOf(uint32_t v) const { return priority.empty() ? 0 : priority[v]; }
 };
 
 // Fills the successor rows from the predecessor rows.
 void CompleteSuccessors(StaticGraph* graph);
+
+// The nodes in a valid order in which of those that are ready the one of least priority goes first,
+// and among equals the one with the lower number.
+std::vector<uint32_t> OrderByPriority(const StaticGraph& graph);
 
 }  // namespace heddle

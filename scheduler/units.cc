@@ -11,6 +11,7 @@ constexpr uint32_t kNone = ~0u;
 struct Assignment {
   std::vector<uint32_t> unit_of;
   std::vector<float> cost;
+  std::vector<int64_t> priority;  // empty where the nodes have none
 };
 
 // A node joins its only predecessor when it is that one's only successor. Units are numbered by
@@ -22,7 +23,7 @@ Assignment Chains(const StaticGraph& g, std::span<const float> cost) {
   for (uint32_t v = 0; v < g.size; ++v) {
     if (g.in_degree(v) == 1) {
       const uint32_t p = g.pred[g.pred_begin[v]];
-      if (g.out_degree(p) == 1) {
+      if (g.out_degree(p) == 1 && g.PriorityOf(p) == g.PriorityOf(v)) {
         a.unit_of[v] = a.unit_of[p];
         a.cost[a.unit_of[v]] += cost[v];
         continue;
@@ -30,6 +31,7 @@ Assignment Chains(const StaticGraph& g, std::span<const float> cost) {
     }
     a.unit_of[v] = static_cast<uint32_t>(a.cost.size());
     a.cost.push_back(cost[v]);
+    if (!g.priority.empty()) a.priority.push_back(g.priority[v]);
   }
   return a;
 }
@@ -80,6 +82,7 @@ void ListNodes(const Assignment& a, UnitGraph* out) {
 void Connect(const StaticGraph& g, const Assignment& a, UnitGraph* out) {
   StaticGraph& units = out->graph;
   units.size = static_cast<uint32_t>(a.cost.size());
+  units.priority = a.priority;
   units.pred_begin.assign(units.size + 1, 0);
   units.pred.reserve(g.pred.size());
   std::vector<uint32_t> seen(units.size, kNone);
@@ -103,7 +106,8 @@ void Connect(const StaticGraph& g, const Assignment& a, UnitGraph* out) {
 
 UnitGraph FormUnits(const StaticGraph& graph, std::span<const float> cost_ns, float group_ns) {
   Assignment a = Chains(graph, cost_ns);
-  if (group_ns > 0) Group(graph, group_ns, &a);
+  // What waits for a group's other members would come behind what has less priority.
+  if (group_ns > 0 && graph.priority.empty()) Group(graph, group_ns, &a);
   UnitGraph out;
   ListNodes(a, &out);
   Connect(graph, a, &out);

@@ -22,9 +22,10 @@ struct UnitGraph {
   uint32_t size() const { return graph.size; }
 };
 
-// `cost_ns` is per node. Nodes with one successor that has one predecessor become one unit. With
-// `group_ns` > 0, neighbours in topological order below that cost are merged up to it, as long as
-// all members could start within `group_ns` of each other. O(nodes + edges).
+// `cost_ns` is per node. Nodes with one successor that has one predecessor become one unit, if both
+// have one priority: a unit has the priority of its nodes. With `group_ns` > 0, neighbours in
+// topological order below that cost are merged up to it, as long as all members could start within
+// `group_ns` of each other, and none has a priority. O(nodes + edges).
 UnitGraph FormUnits(const StaticGraph& graph, std::span<const float> cost_ns, float group_ns);
 
 }  // namespace heddle

@@ -61,6 +61,16 @@ CPP = [
      "heddle::Program* main, heddle::Tensor x, heddle::Tensor y) {\n", "\n}\n"),
     *((part, *EMBEDDED) for part in ("Tensor::Of(", "BoundRun run(", "RunOptions options;",
                                      "check_nan_inf = true")),
+    ("heddle::NewRanks(2)", "#include <heddle/heddle.h>\n#include <thread>\n"
+     "void f(heddle::Program* program, std::vector<heddle::Feed> feeds_a,"
+     " std::vector<heddle::Feed> feeds_b) {\n"
+     "heddle::Result<std::vector<heddle::Tensor>> outputs_a = std::vector<heddle::Tensor>();\n"
+     "auto outputs_b = outputs_a;\n", "\n}\n"),
+    ("heddle::ReaderQueue>(8)", "#include <heddle/heddle.h>\n#include <thread>\n"
+     "heddle::Status f(heddle::Executor& executor, const heddle::CompiledProgram& compiled,"
+     " std::shared_ptr<heddle::Scope> scope,"
+     " const std::vector<heddle::ReaderQueue::Batch>& batches) {\n",
+     "\nreturn heddle::Status::Ok();\n}\n"),
     ("heddle_executor_new",
      "#include <stdio.h>\nvoid f(heddle_executor* executor, heddle_model* model,"
      " const char* const* names, const heddle_tensor* const* inputs, heddle_tensor** outputs) {\n",

@@ -45,16 +45,25 @@ def kept(command):
             yield word
 
 
+def sources(path):
+    """The file of a command, or what a group of sources consists of (HEDDLE_UNITY)."""
+    if path.parent.name != "Unity":
+        return [path]
+    return [Path(line.split('"')[1]).resolve()
+            for line in path.read_text(encoding="utf-8").splitlines()
+            if line.startswith("#include")]
+
+
 def commands(folder):
     """source -> flags, for each source of FOLDERS once."""
     found = {}
     for entry in json.loads((folder / "compile_commands.json").read_text(encoding="utf-8")):
-        path = Path(entry["directory"], entry["file"]).resolve()
-        if ROOT not in path.parents or path.suffix != ".cc":
-            continue
-        name = path.relative_to(ROOT)
-        if name.parts[0] in FOLDERS:
-            found.setdefault(path, tuple(kept(entry["command"])))
+        for path in sources(Path(entry["directory"], entry["file"]).resolve()):
+            if ROOT not in path.parents or path.suffix != ".cc":
+                continue
+            name = path.relative_to(ROOT)
+            if name.parts[0] in FOLDERS:
+                found.setdefault(path, tuple(kept(entry["command"])))
     return found
 
 

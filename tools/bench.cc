@@ -19,6 +19,7 @@
 #include "tools/json_output.h"
 #include "tools/model_path.h"
 #include "tools/options.h"
+#include "tools/plans/plan_json.h"
 #include "tools/progress.h"
 #include "tools/round_trip.h"
 
@@ -65,6 +66,7 @@ class Samples {
 };
 
 struct Measured {
+  std::vector<PlaceMemory> memory;  // after the measured runs
   PlanStats plan;
   int threads = 0;
   double load_ms = 0, first_ms = 0;
@@ -286,6 +288,7 @@ Result<Measured> Measure(const Options& options) {
   HEDDLE_RETURN_IF_ERROR(WarmUp(job, options.warmup, &m.report));
   HEDDLE_RETURN_IF_ERROR(RunClients(job, options.clients, options.seconds, &m));
   m.rss_peak_mb = PeakRssMb();
+  m.memory = executor.MemoryUse();
   HEDDLE_RETURN_IF_ERROR(CountAllocations(job, &m));
   if (!options.trace.empty()) {
     RunReport traced;
@@ -335,6 +338,7 @@ void PrintJson(const Options& options, const Measured& m) {
   json["parks"] = m.report.parks;
   json["work_us"] = m.report.work_us;
   json["critical_path_us"] = m.report.critical_path_us;
+  json["memory_use"] = PlacesJson(m.memory);
   json["heap_allocs_per_run"] = m.heap_allocs_per_run;  // null where not known
   json["library_allocs_per_run"] = m.library_allocs_per_run;
   if (options.model.passes.precision != Precision::kFloat32) {
@@ -360,6 +364,11 @@ void PrintHuman(const Options& options, const Measured& m) {
   std::printf("  memory       %10.1f MB peak RSS; arena %s, at least %s are needed\n",
               m.rss_peak_mb, BytesText(static_cast<double>(p.arena_bytes)).c_str(),
               BytesText(static_cast<double>(p.arena_bound_bytes)).c_str());
+  for (const PlaceMemory& place : m.memory)
+    std::printf("  at %-10s %9s allocated by runs, %s reserved, %s at most\n", place.place.c_str(),
+                BytesText(static_cast<double>(place.allocated_bytes)).c_str(),
+                BytesText(static_cast<double>(place.reserved_bytes)).c_str(),
+                BytesText(static_cast<double>(place.peak_bytes)).c_str());
   if (!m.caches.empty()) std::printf("  %s\n", m.caches.c_str());
   if (!std::isnan(m.heap_allocs_per_run))
     std::printf("  heap         %10.1f allocations per run, and %.1f inside oneDNN\n",
@@ -370,7 +379,9 @@ void PrintHuman(const Options& options, const Measured& m) {
   std::fflush(stdout);
 }
 
-Status Run(const Options& options) {
+Status Run(const Options& given) {
+  Options options = given;
+  HEDDLE_RETURN_IF_ERROR(FollowPlan(&options.model));
   Result<Measured> measured = [&] {
     Progress progress("measuring " + options.model.model);
     return Measure(options);
@@ -389,6 +400,7 @@ void AddBench(Command root, Action& chosen) {
   AddModelOptions(app, &options->model);
   AddFeedOptions(app, &options->feeds);
   AddExecutionOptions(app, &options->model);
+  AddFollowOption(app, &options->model);
   AddLimitOptions(app, &options->model);
   app.add_option("--clients", options->clients, "threads that call Run at the same time")
       .type_name("C")

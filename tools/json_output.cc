@@ -3,6 +3,8 @@
 #include <iostream>
 #include <map>
 #include <tuple>
+#include <type_traits>
+#include <variant>
 
 namespace heddle::tools {
 
@@ -46,14 +48,57 @@ Json SlotJson(const PlanDescription::Slot& slot, size_t id) {
   }
   if (slot.storage == "arena" || slot.offset != 0) json["offset"] = slot.offset;
   if (slot.base >= 0) json["base"] = slot.base;
+  json["place"] = slot.place;
+  json["storage_id"] = slot.storage_id;
   return json;
+}
+
+Json AttributeJson(const AttributeValue& value) {
+  return std::visit(
+      [](const auto& v) -> Json {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, BlockId>) {
+          return {{"block", v.id}};
+        } else if constexpr (std::is_same_v<T, std::vector<BlockId>>) {
+          Json list = Json::array();
+          for (BlockId b : v) list.push_back({{"block", b.id}});
+          return list;
+        } else {
+          return v;
+        }
+      },
+      value);
+}
+
+Json ChoicesJson(const std::vector<ImplementationChoice>& choices) {
+  Json list = Json::array();
+  for (const ImplementationChoice& c : choices) {
+    Json json = {{"family", c.family}, {"chosen", c.chosen}, {"reason", c.reason}};
+    json["candidates"] = Json::array();
+    for (const auto& candidate : c.candidates) {
+      Json& one = json["candidates"].emplace_back();
+      one["name"] = candidate.name;
+      one["cost_ns"] = candidate.cost_ns;
+      if (candidate.measured_ns > 0) one["measured_ns"] = candidate.measured_ns;
+    }
+    list.push_back(std::move(json));
+  }
+  return list;
 }
 
 Json InstructionJson(const PlanDescription::Instruction& in) {
   Json json;
   json["op"] = in.op;
   json["mode"] = in.mode;
-  if (!in.implementation.empty()) json["implementation"] = in.implementation;
+  json["implementation"] = in.implementation;
+  json["why"] = in.why;
+  if (!in.choices.empty()) json["choices"] = ChoicesJson(in.choices);
+  json["place"] = in.place;
+  json["stream"] = in.stream;
+  if (!in.waits.empty()) json["waits"] = in.waits;
+  if (in.event >= 0) json["event"] = in.event;
+  json["attributes"] = Json::object();
+  for (const auto& [name, value] : in.attributes) json["attributes"][name] = AttributeJson(value);
   json["block"] = in.block;
   json["position"] = in.position;
   json["inputs"] = in.inputs;
@@ -78,6 +123,14 @@ Json PortsJson(const std::vector<PlanDescription::Port>& ports) {
 void AddDescription(const PlanDescription& plan, Json* json) {
   (*json)["dispatch"] = plan.dispatch;
   (*json)["lanes"] = plan.lanes;
+  (*json)["version"] = plan.version;
+  (*json)["program_hash"] = plan.program_hash;
+  (*json)["machine"] = plan.machine;
+  (*json)["places"] = plan.places;
+  (*json)["streams"] = plan.streams;
+  (*json)["events"] = plan.events;
+  (*json)["copies"] = plan.copies;
+  (*json)["order"] = plan.order;
   (*json)["feeds"] = PortsJson(plan.feeds);
   (*json)["fetches"] = PortsJson(plan.fetches);
   auto& slots = (*json)["slots"] = Json::array();
@@ -112,6 +165,16 @@ void AddMemory(const MemoryReport& report, Json* json) {
                                  {"bytes", v.bytes},
                                  {"first", v.first},
                                  {"last", v.last}});
+}
+
+Json PlacesJson(const std::vector<PlaceMemory>& places) {
+  Json list = Json::array();
+  for (const PlaceMemory& p : places)
+    list.push_back({{"place", p.place},
+                    {"allocated_bytes", p.allocated_bytes},
+                    {"reserved_bytes", p.reserved_bytes},
+                    {"peak_bytes", p.peak_bytes}});
+  return list;
 }
 
 namespace {
@@ -157,8 +220,27 @@ Json InstructionsJson(const Profile& p) {
   return list;
 }
 
-// The events of one run, as rows [instruction, lane, begin_us, end_us]; an event that no line of
-// the profile is about has -1 for its instruction.
+Json SpansJson(const RunReport& run) {
+  Json list = Json::array();
+  for (const TraceSpan& s : run.spans)
+    list.push_back({{"kind", s.kind},
+                    {"of", s.of},
+                    {"thread", s.thread},
+                    {"stream", s.stream},
+                    {"begin_us", s.begin_us},
+                    {"end_us", s.end_us}});
+  return list;
+}
+
+// By place, rows [us, bytes].
+Json MemoryLineJson(const RunReport& run) {
+  Json json = Json::object();
+  for (const MemorySample& m : run.memory) json[m.place].push_back({m.us, m.bytes});
+  return json;
+}
+
+// The events of one run, as rows [instruction, lane, begin_us, end_us, thread]; an event that no
+// line of the profile is about has -1 for its instruction.
 Json TimelineJson(const Profile& p) {
   std::map<std::tuple<int, int, std::string>, int> lines;
   for (size_t k = 0; k < p.lines.size(); ++k) {
@@ -168,11 +250,15 @@ Json TimelineJson(const Profile& p) {
   Json events = Json::array();
   for (const TraceEvent& e : p.sample.events) {
     const auto line = lines.find({e.block, e.index, e.output});
-    events.push_back({line == lines.end() ? -1 : line->second, e.lane, e.begin_us, e.end_us});
+    events.push_back(
+        {line == lines.end() ? -1 : line->second, e.lane, e.begin_us, e.end_us, e.thread});
   }
   Json json;
   json["run_us"] = p.sample.run_us;
+  json["threads"] = p.sample.threads;
   json["events"] = std::move(events);
+  json["spans"] = SpansJson(p.sample);
+  json["memory"] = MemoryLineJson(p.sample);
   return json;
 }
 
@@ -203,7 +289,7 @@ Json PlanJson(const Profile& p) {
 }  // namespace
 
 Json ProfileJson(const std::string& program, const Profile& p) {
-  Json json = NewJson("profile", 2);
+  Json json = NewJson("profile", 3);
   json["program"] = program;
   json["threads"] = p.threads;
   json["dispatch"] = p.dispatch;
@@ -220,6 +306,7 @@ Json ProfileJson(const std::string& program, const Profile& p) {
   json["scheduler"] = SchedulerJson(p.sample);
   json["timeline"] = TimelineJson(p);
   AddMemory(p.memory, &json["memory"]);
+  json["memory_use"] = PlacesJson(p.memory_use);
   json["plan"] = PlanJson(p);
   return json;
 }

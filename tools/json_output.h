@@ -19,10 +19,15 @@ void WriteJson(const Json& json);
 // The object that a failed command with --json prints on stdout.
 Json ErrorJson(const Status& status);
 
+// Of what `heddle plan --json` prints.
+inline constexpr int kPlanSchema = 3;
+
 // Adds the plan itself to what a command says about it; "instructions" is their number there, they
 // themselves are the "steps".
 void AddDescription(const PlanDescription& plan, Json* json);
 void AddMemory(const MemoryReport& report, Json* json);
+// What an executor has at its places.
+Json PlacesJson(const std::vector<PlaceMemory>& places);
 // The object that `heddle profile --json` prints.
 Json ProfileJson(const std::string& program, const Profile& profile);
 

@@ -54,12 +54,12 @@ std::string CheckShape(const std::string& text) {
   return "'" + text + "' is not of the form NAME=2,3,4";
 }
 
-std::string CheckPlace(const std::string& text) {
-  if (text == "cpu") return "";
-  if (text != "emulated" && text != "cuda")
-    return "place '" + text + "' is not known (cpu, emulated, cuda)";
-  const auto device = OpenDevice(text);
-  return device.ok() ? "" : "place '" + text + "' cannot be had: " + device.status().message();
+// The names in "emulated:0,emulated:1".
+std::vector<std::string> PlacesOf(const std::string& text) {
+  std::vector<std::string> places;
+  std::istringstream names(text);
+  for (std::string name; std::getline(names, name, ',');) places.push_back(name);
+  return places;
 }
 
 // Every option of this kind takes one value each time it is given.
@@ -202,13 +202,32 @@ std::string CachesText(const ModelOptions& options, const CompiledProgram& compi
   return text.str();
 }
 
+std::string CheckPlace(const std::string& text) {
+  if (text == "cpu") return "";
+  for (const std::string& place : PlacesOf(text)) {
+    const std::string kind = place.substr(0, place.find(':'));
+    if (kind != "emulated" && kind != "cuda")
+      return "place '" + place + "' is not known (cpu, emulated, cuda)";
+    const auto device = OpenDevice(place);
+    if (!device.ok()) return "place '" + place + "' cannot be had: " + device.status().message();
+  }
+  return "";
+}
+
 ExecutorOptions ModelOptions::executor() const {
   ExecutorOptions options;
   options.threads = threads;
   options.runs_at_once = runs_at_once;
   options.memory_limit = memory_limit;
-  if (place != "cpu")
-    options.device = *OpenDevice(place, {.tf32 = tf32});  // as CheckPlace has done
+  options.communicator = communicator;
+  if (place == "cpu") return options;
+  for (const std::string& name : PlacesOf(place)) {
+    auto device = *OpenDevice(name, {.tf32 = tf32});  // as CheckPlace has done
+    if (options.device == nullptr)
+      options.device = std::move(device);
+    else
+      options.more_devices.push_back(std::move(device));
+  }
   return options;
 }
 
@@ -224,6 +243,15 @@ RunOptions ModelOptions::run() const {
   if (deadline_ms > 0)
     options.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(deadline_ms);
   return options;
+}
+
+void AddRanksOption(Command app, ModelOptions* options, const std::string& does) {
+  app.add_option("--ranks", options->ranks,
+                 "run the program as a group of N ranks, whose communication operators exchange "
+                 "values: " +
+                     does)
+      .type_name("N")
+      .in_range(1, 64);
 }
 
 void AddLimitOptions(Command app, ModelOptions* options, const std::string& run) {
@@ -272,6 +300,7 @@ CompileOptions ModelOptions::compile() const {
   options.packed_weights = packed_weights;
   options.force = force;
   options.machine = machine;
+  options.follow = follow;
   if (serial) options.schedule = Schedule::kSerial;
   if (parallel) options.schedule = Schedule::kParallel;
   if (lanes) options.schedule = Schedule::kLanes;
@@ -381,7 +410,9 @@ void AddExecutionOptions(Command app, ModelOptions* options) {
          "integers of 8 bits")
       .type_name("f32|bf16|int8")
       .show_default("f32");
-  app.add_option("--place", options->place, "device to run on")
+  app.add_option(
+         "--place", options->place,
+         "device to run on; several, as emulated:0,emulated:1, for operators that name them")
       .type_name("PLACE")
       .check(CheckPlace)
       .show_default();
@@ -408,6 +439,13 @@ void AddExecutionOptions(Command app, ModelOptions* options) {
   AddPassOptions(app, &options->passes);
 }
 
+void AddFollowOption(Command app, ModelOptions* options) {
+  app.add_option("--plan", options->plan,
+                 "what `heddle plan --json` printed for this model and these shapes: run as it "
+                 "says, under its options")
+      .type_name("FILE.json");
+}
+
 void AddFeedOptions(Command app, FeedOptions* options) {
   AddPairs(app, "--feed", &options->files, "NAME=FILE.npy",
            "value of an input; once for each input", CheckPair);
@@ -422,6 +460,28 @@ void AddFeedOptions(Command app, FeedOptions* options) {
   AddPairs(app, "--lod", &options->lods, "NAME=0,2,5",
            "sequence offsets of an input, levels separated by |", CheckLod);
 }
+
+namespace {
+
+// An array for the input. Unsigned integers of 32 bits go to integers of 64, and to those of 32
+// where these have all of them.
+Result<Tensor> ReadFeed(const std::string& file, const TensorInfo& input) {
+  std::string type;
+  HEDDLE_ASSIGN_OR_RETURN(const Tensor read, ReadNpy(file, &type));
+  if (type == "uint16") return input.dtype == DType::kI32 ? Widened(read, type) : read;
+  if (type != "uint32") return read;
+  if (input.dtype == DType::kI64) return Widened(read, type);
+  for (int64_t i = 0; i < read.numel(); ++i)
+    if (read.data<int32_t>()[i] < 0)
+      return Status(StatusCode::kInvalidArgument,
+                    file + ": holds " +
+                        std::to_string(static_cast<uint32_t>(read.data<int32_t>()[i])) +
+                        " as uint32, which input '" + input.name + "' (" +
+                        std::string(Name(input.dtype)) + ") cannot hold");
+  return read;
+}
+
+}  // namespace
 
 Result<std::vector<Feed>> MakeFeeds(const std::vector<TensorInfo>& inputs,
                                     const FeedOptions& options) {
@@ -439,8 +499,7 @@ Result<std::vector<Feed>> MakeFeeds(const std::vector<TensorInfo>& inputs,
     Tensor tensor;
     const auto shape = shapes.find(input.name);
     if (const auto file = files.find(input.name); file != files.end()) {
-      HEDDLE_ASSIGN_OR_RETURN(tensor, ReadNpy(file->second));
-      if (input.dtype == DType::kI32) tensor = Widened(tensor, "uint16");
+      HEDDLE_ASSIGN_OR_RETURN(tensor, ReadFeed(file->second, input));
     } else if (const auto member = archive.find(input.name); member != archive.end()) {
       tensor = member->second;
     } else if (options.random) {

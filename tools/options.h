@@ -1,6 +1,7 @@
 // Options that several subcommands share.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,8 +38,12 @@ struct ModelOptions {
   std::string packed_weights;  // a file; empty: none
   std::string force;           // FAMILY=IMPLEMENTATION,...
   std::string machine;         // the text of a description; empty: this machine
-  size_t memory_limit = 0;     // bytes; 0: none
-  int deadline_ms = 0;         // of a run; 0: none
+  std::string plan;            // a file of `heddle plan --json` to be followed; empty: none
+  std::shared_ptr<const PlanDescription> follow;  // what it says, see tools/plans/plan_json.h
+  size_t memory_limit = 0;                        // bytes; 0: none
+  int deadline_ms = 0;                            // of a run; 0: none
+  int ranks = 0;                                  // a group of so many executors; 0: none
+  std::shared_ptr<Communicator> communicator;     // of the rank that these options are for
 
   // The model, or the part of its file that these options and what is fed name.
   Result<Model> Load() const;
@@ -53,8 +58,13 @@ struct ModelOptions {
 void AddModelOptions(Command app, ModelOptions* options);
 // --disable-pass, --only-pass, --verify-passes, --dump-passes and how.
 void AddPassOptions(Command app, PassOptions* options);
+// --ranks; `does`: what each rank does.
+void AddRanksOption(Command app, ModelOptions* options, const std::string& does);
 // --threads, --serial, --parallel, --opt, --place, --random-places and --tune, and those of passes.
 void AddExecutionOptions(Command app, ModelOptions* options);
+
+// --plan: see FollowPlan in tools/plans/plan_json.h.
+void AddFollowOption(Command app, ModelOptions* options);
 
 // --memory-limit and --deadline-ms. `run`: what a deadline is for, as in "run".
 void AddLimitOptions(Command app, ModelOptions* options, const std::string& run = "run");
@@ -84,6 +94,9 @@ std::vector<TensorInfo> InputsOf(const Program& program);
 // shape only: the same in every run.
 Result<std::vector<Feed>> MakeFeeds(const std::vector<TensorInfo>& inputs,
                                     const FeedOptions& options);
+
+// Why the names of places are wrong; empty when they are right.
+std::string CheckPlace(const std::string& text);
 
 // Writes the report's events to `path` in the Trace Event format.
 Status WriteTrace(const std::string& path, const RunReport& report);

@@ -7,6 +7,8 @@
 #include "tools/commands.h"
 #include "tools/json_output.h"
 #include "tools/options.h"
+#include "tools/plans/plan_json.h"
+#include "tools/plans/tvm_graph.h"
 #include "tools/progress.h"
 
 namespace heddle::tools {
@@ -15,7 +17,7 @@ namespace {
 struct Options {
   ModelOptions model;
   FeedOptions feeds;
-  bool json = false, dot = false, memory = false;
+  bool json = false, dot = false, memory = false, why = false, tvm = false;
   std::string machine;  // file
 };
 
@@ -29,7 +31,7 @@ void PrintMemoryJson(const Options& options, int threads, const MemoryReport& re
 
 void PrintJson(const Options& options, int threads, const PlanStats& stats,
                const PlanDescription& plan, const std::string& text) {
-  Json json = NewJson("plan", 2);
+  Json json = NewJson("plan", kPlanSchema);
   json["program"] = options.model.model;
   json["threads"] = threads;
   json["instructions"] = stats.instructions;
@@ -42,11 +44,24 @@ void PrintJson(const Options& options, int threads, const PlanStats& stats,
   json["dependencies"] = stats.dependencies;
   json["build_ms"] = stats.build_ms;
   for (const auto& stage : stats.stages) json["stages"][stage.name] = stage.ms;
+  json["options"] = PlanOptionsJson(options.model);
   AddDescription(plan, &json);
   json["lines"] = Json::array();
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) json["lines"].push_back(line);
   WriteJson(json);
+}
+
+// Each instruction whose kernel had something to choose from, with what there was.
+void PrintWhy(const PlanDescription& plan) {
+  for (size_t i = 0; i < plan.instructions.size(); ++i) {
+    const auto& in = plan.instructions[i];
+    std::string output;
+    for (int s : in.outputs)
+      if (output.empty() && s >= 0) output = plan.slots[static_cast<size_t>(s)].variable;
+    std::cout << i << "  " << in.op << (output.empty() ? "" : " -> ") << output << ": " << in.why
+              << "\n";
+  }
 }
 
 // Leaves `text` empty where no file is named.
@@ -63,6 +78,7 @@ Status ReadMachine(const std::string& path, std::string* text) {
 
 Status Show(const Options& given) {
   Options options = given;
+  HEDDLE_RETURN_IF_ERROR(FollowPlan(&options.model));
   HEDDLE_RETURN_IF_ERROR(ReadMachine(options.machine, &options.model.machine));
   PlanStats stats;
   PlanDescription plan;
@@ -81,7 +97,7 @@ Status Show(const Options& given) {
     HEDDLE_ASSIGN_OR_RETURN(stats, executor.Prepare(compiled, feeds));
     if (options.memory) {
       HEDDLE_ASSIGN_OR_RETURN(memory, executor.PlanMemory(compiled, feeds));
-    } else if (options.json || options.dot) {
+    } else if (options.json || options.dot || options.why || options.tvm) {
       HEDDLE_ASSIGN_OR_RETURN(plan, executor.DescribePlan(compiled, feeds));
     }
     HEDDLE_ASSIGN_OR_RETURN(text, executor.PlanText(compiled, feeds));
@@ -91,6 +107,11 @@ Status Show(const Options& given) {
     options.json ? PrintMemoryJson(options, threads, memory) : void(std::cout << memory.ToString());
   } else if (options.json) {
     PrintJson(options, threads, stats, plan, text);
+  } else if (options.tvm) {
+    HEDDLE_ASSIGN_OR_RETURN(const Json graph, TvmGraph(plan));
+    WriteJson(graph);
+  } else if (options.why) {
+    PrintWhy(plan);
   } else if (options.dot) {
     std::cout << plan.ToDot();
   } else {
@@ -107,9 +128,20 @@ void AddPlan(Command root, Action& chosen) {
   AddModelOptions(app, &options->model);
   AddFeedOptions(app, &options->feeds);
   AddExecutionOptions(app, &options->model);
+  AddFollowOption(app, &options->model);
   const Option json = app.add_flag("--json", options->json, "one JSON object instead of text");
   Option dot = app.add_flag("--dot", options->dot, "a graph for Graphviz instead of text");
   dot.excludes(json);
+  app.add_choice(
+         "--format", {{"heddle", false}, {"tvm", true}},
+         [options](int tvm) { options->tvm = tvm != 0; },
+         "tvm: the graph JSON of TVM's graph executor instead of text")
+      .type_name("heddle|tvm")
+      .show_default("heddle");
+  app.add_flag("--why", options->why,
+               "for each instruction, which implementations there were to choose from, with the "
+               "costs or times that decided")
+      .excludes(dot);
   app.add_flag("--memory", options->memory,
                "where temporaries lie and for how long, what that takes and what it would at least")
       .excludes(dot);

@@ -6,6 +6,7 @@
 #include "tools/commands.h"
 #include "tools/json_output.h"
 #include "tools/options.h"
+#include "tools/plans/plan_json.h"
 #include "tools/profile_measure.h"
 #include "tools/progress.h"
 #include "tools/report.h"
@@ -80,13 +81,16 @@ Result<Json> ReadProfile(const std::string& path) {
   if (!file) return Status(StatusCode::kNotFound, path + ": no such file, or not readable");
   Json json = Json::parse(file, nullptr, false);
   if (json.is_discarded() || !json.is_object() ||
-      (json.value("schema", "") != NewJson("profile", 2)["schema"] &&
-       json.value("schema", "") != "heddle.profile/1"))  // what is compared is the same there
+      (json.value("schema", "") != NewJson("profile", 3)["schema"] &&
+       json.value("schema", "") != "heddle.profile/2" &&  // what is compared is the same there
+       json.value("schema", "") != "heddle.profile/1"))
     return Status(StatusCode::kInvalidArgument, path + ": not what `heddle profile --json` prints");
   return json;
 }
 
-Status Run(const Options& options) {
+Status Run(const Options& given) {
+  Options options = given;
+  HEDDLE_RETURN_IF_ERROR(FollowPlan(&options.model));
   Json before;
   if (!options.compare.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(before, ReadProfile(options.compare));
@@ -113,6 +117,7 @@ void AddProfile(Command root, Action& chosen) {
   AddModelOptions(app, &options->model);
   AddFeedOptions(app, &options->feeds);
   AddExecutionOptions(app, &options->model);
+  AddFollowOption(app, &options->model);
   app.add_option("--seconds", options->seconds, "measure for this long, at least three runs")
       .type_name("S")
       .in_range(0.0, 86400.0)

@@ -101,14 +101,14 @@ Status Trace(Executor& executor, const CompiledProgram& compiled, const std::vec
       int64_t times = 0;
     };
     std::map<ProfileLine*, Spent> spent;  // in this run
-    for (TraceEvent& e : report.events) {
+    for (const TraceEvent& e : report.events) {
       busy += e.self_us;
       if (!e.stream.empty()) stream_busy[e.stream] += e.self_us;
       ProfileLine& line = lines[{e.block, e.index, e.output, e.op}];
       Spent& sum = spent[&line];
       sum.us += e.self_us;
       sum.times += e.times;
-      if (line.each_us.empty() && sum.times == e.times) line.event = std::move(e);
+      if (line.each_us.empty() && sum.times == e.times) line.event = e;
     }
     for (const auto& [line, sum] : spent) {
       line->each_us.push_back(sum.us);
@@ -232,6 +232,7 @@ Result<Profile> MeasureProfile(const ModelOptions& options, const FeedOptions& f
     HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds, {.report = &report}).status());
   HEDDLE_RETURN_IF_ERROR(Trace(executor, compiled, feeds, seconds, &p));
   HEDDLE_RETURN_IF_ERROR(KeepSample(executor, compiled, feeds, &p));
+  p.memory_use = executor.MemoryUse();
   HEDDLE_RETURN_IF_ERROR(KeepPlan(executor, compiled, feeds, &p));
   return p;
 }

@@ -35,6 +35,7 @@ struct Profile {
   PlanStats stats;
   PlanDescription plan;
   MemoryReport memory;
+  std::vector<PlaceMemory> memory_use;  // after all runs
 
   double Share(double us) const { return kernels_us > 0 ? us / kernels_us : 0; }
   // Fraction of the peak: of arithmetic for operators that compute, of copy bandwidth for the

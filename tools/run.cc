@@ -13,7 +13,9 @@
 #include "tools/commands.h"
 #include "tools/json_output.h"
 #include "tools/options.h"
+#include "tools/plans/plan_json.h"
 #include "tools/progress.h"
+#include "tools/ranks.h"
 #include "tools/values/values.h"
 
 namespace heddle::tools {
@@ -221,7 +223,8 @@ void PrintHuman(const Options& options, const std::vector<Output>& outputs,
 }
 
 void PrintJson(const Options& options, const std::vector<Output>& outputs,
-               const std::vector<std::string>& labels, double load_ms, double first_ms) {
+               const std::vector<std::string>& labels, double load_ms, double first_ms,
+               const std::vector<PlaceMemory>& memory) {
   Json json = NewJson("run");
   json["program"] = options.model.model;
   json["load_ms"] = load_ms;
@@ -229,6 +232,7 @@ void PrintJson(const Options& options, const std::vector<Output>& outputs,
   json["runs"] = options.repeat;
   json["outputs"] = Json::array();
   for (const Output& o : outputs) json["outputs"].push_back(Describe(o, labels));
+  json["memory_use"] = PlacesJson(memory);
   WriteJson(json);
 }
 
@@ -242,32 +246,53 @@ Result<CompiledProgram> LoadAndCompile(Executor& executor, const Options& option
   return executor.Compile(model, Compile(options, model.program));
 }
 
-Status Run(const Options& options) {
+// Loads the model, runs it, and writes a trace if one is wanted.
+Status Compute(const Options& options, std::vector<Output>* outputs,
+               std::vector<PlaceMemory>* memory, double* load_ms, double* first_ms) {
+  const auto start = std::chrono::steady_clock::now();
+  Executor executor(options.model.executor());  // before the model: its threads start meanwhile
+  std::vector<TensorInfo> inputs;
+  std::vector<std::string> output_types;
+  HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
+                          LoadAndCompile(executor, options, &inputs, &output_types));
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  *load_ms = took.count();
+  LOG(INFO) << "loaded and compiled " << options.model.model << ": " << *load_ms << " ms";
+  HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(inputs, options.feeds));
+  HEDDLE_ASSIGN_OR_RETURN(*outputs, RunAll(executor, compiled, feeds, options, first_ms));
+  if (outputs->size() == output_types.size())
+    for (size_t k = 0; k < outputs->size(); ++k) (*outputs)[k].type = output_types[k];
+  *memory = executor.MemoryUse();
+  if (!options.trace.empty())
+    HEDDLE_RETURN_IF_ERROR(Trace(executor, compiled, feeds, options.trace));
+  if (const std::string caches = CachesText(options.model, compiled); !caches.empty())
+    LOG(INFO) << caches;
+  return Status::Ok();
+}
+
+Status Run(const Options& given) {
+  Options options = given;
+  HEDDLE_RETURN_IF_ERROR(FollowPlan(&options.model));
   HEDDLE_ASSIGN_OR_RETURN(const auto labels, ReadLabels(options.labels));
   std::vector<Output> outputs;
+  std::vector<PlaceMemory> memory;
   double load_ms = 0, first_ms = 0;
   {
     Progress progress("running " + options.model.model);
-    const auto start = std::chrono::steady_clock::now();
-    Executor executor(options.model.executor());  // before the model: its threads start meanwhile
-    std::vector<TensorInfo> inputs;
-    std::vector<std::string> output_types;
-    HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
-                            LoadAndCompile(executor, options, &inputs, &output_types));
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    load_ms = took.count();
-    LOG(INFO) << "loaded and compiled " << options.model.model << ": " << load_ms << " ms";
-    HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(inputs, options.feeds));
-    HEDDLE_ASSIGN_OR_RETURN(outputs, RunAll(executor, compiled, feeds, options, &first_ms));
-    if (outputs.size() == output_types.size())
-      for (size_t k = 0; k < outputs.size(); ++k) outputs[k].type = output_types[k];
-    if (!options.trace.empty())
-      HEDDLE_RETURN_IF_ERROR(Trace(executor, compiled, feeds, options.trace));
-    if (const std::string caches = CachesText(options.model, compiled); !caches.empty())
-      LOG(INFO) << caches;
+    HEDDLE_RETURN_IF_ERROR(RunRanks(options.model.ranks, options, [&](int rank, Options mine) {
+      if (rank == 0) return Compute(mine, &outputs, &memory, &load_ms, &first_ms);
+      std::vector<Output> others;
+      std::vector<PlaceMemory> other_memory;
+      double load = 0, first = 0;
+      if (!mine.trace.empty()) mine.trace = "/dev/null";  // the run takes place on all ranks
+      return Compute(mine, &others, &other_memory, &load, &first);
+    }));
   }
   if (!options.out.empty()) HEDDLE_RETURN_IF_ERROR(WriteOutputs(options.out, &outputs));
-  (options.json ? PrintJson : PrintHuman)(options, outputs, labels, load_ms, first_ms);
+  if (options.json)
+    PrintJson(options, outputs, labels, load_ms, first_ms, memory);
+  else
+    PrintHuman(options, outputs, labels, load_ms, first_ms);
   return Status::Ok();
 }
 
@@ -279,7 +304,9 @@ void AddRun(Command root, Action& chosen) {
   AddModelOptions(app, &options->model);
   AddFeedOptions(app, &options->feeds);
   AddExecutionOptions(app, &options->model);
+  AddFollowOption(app, &options->model);
   AddLimitOptions(app, &options->model);
+  AddRanksOption(app, &options->model, "each is fed the same, and the first one's outputs count");
   app.add_option("--out,--fetch-dir", options->out,
                  "write output k to DIR/out_<k>.npy instead of showing it")
       .type_name("DIR");

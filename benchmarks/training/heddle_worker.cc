@@ -1,5 +1,6 @@
 // heddle_bench_training: holds one recorded training program and steps it when asked; heddle's side
-// of benchmarks/training.py, which says the same things to its peers.
+// of benchmarks/training.py and tensorflow_training.py, which say the same things to their peers.
+// The folder holds Paddle's programs, or a TensorFlow graph whose meta.json names its init op.
 //
 //   heddle_bench_training FOLDER THREADS
 //
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "heddle/heddle.h"
+#include "heddle/model_files.h"
 #include "tools/values/npy.h"
 
 namespace heddle::bench {
@@ -62,15 +64,29 @@ class Worker {
       : dir_(folder + "/"), executor_(ExecutorOptions{.threads = threads}) {
     std::ifstream file(dir_ + "meta.json");
     meta_ = Json::parse(file);
-    program_ = Must(Program::Load(dir_ + "main.pdmodel"));
     for (const Json& fetch : meta_["fetches"]) options_.fetches.push_back(fetch["fetch"]);
+    if (meta_.contains("init_op")) {
+      graph_ = dir_ + std::string(meta_["model"]);
+      startup_ = Must(LoadProgram(graph_, {.targets = {meta_["init_op"]}}));
+      ProgramPart step{.fetches = options_.fetches, .targets = {meta_["train_op"]}};
+      for (const Json& feed : meta_["feeds"]) step.feeds.push_back(feed["name"]);
+      program_ = Must(LoadProgram(graph_, step));
+    } else {
+      program_ = Must(Program::Load(dir_ + "main.pdmodel"));
+    }
     ReadBatches();
     Restart();
   }
   void Restart() {
-    auto scope = std::make_shared<Scope>();
-    Must(LoadParameters(program_, dir_ + "init.pdiparams", *scope));
-    scope_ = scope;
+    scope_ = std::make_shared<Scope>();
+    if (graph_.empty()) {
+      Must(LoadParameters(program_, dir_ + "init.pdiparams", *scope_));
+    } else {
+      Must(LoadParameters(program_, graph_, *scope_));
+      auto scope = std::make_shared<Scope>(scope_);
+      Must(LoadParameters(startup_, graph_, *scope));
+      Must(executor_.Run(Must(executor_.Compile(startup_, scope)), {}));
+    }
     compiled_ =
         std::make_unique<CompiledProgram>(Must(executor_.Compile(program_, scope_, options_)));
     step_ = 0;
@@ -108,7 +124,7 @@ class Worker {
     }
     for (size_t f = 0; f < stacked.size(); ++f)
       Must(tools::WriteNpy(folder + "/out_" + std::to_string(f) + ".npy", stacked[f]));
-    Must(SaveParameters(program_, *scope_, folder + "/state.pdiparams"));
+    if (graph_.empty()) Must(SaveParameters(program_, *scope_, folder + "/state.pdiparams"));
     return {{"ok", true}};
   }
   Json Trace(const std::string& file) {
@@ -132,9 +148,9 @@ class Worker {
     }
   }
 
-  std::string dir_;
+  std::string dir_, graph_;  // a TensorFlow graph's file
   Json meta_;
-  Program program_;
+  Program program_, startup_;
   CompileOptions options_;
   std::vector<std::vector<Feed>> batches_;
   Executor executor_;

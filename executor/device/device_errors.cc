@@ -7,17 +7,12 @@
 
 namespace heddle {
 
-std::string StreamName(const DevicePlan& plan, uint32_t lane) {
-  const uint32_t compute = plan.compute_streams;
-  if (lane <= compute) return StrCat("compute ", lane - 1);
-  if (lane > compute + plan.copy_in_streams) return "copies out";
-  return lane == compute + 1 ? "copies in" : StrCat("copies in ", lane - compute - 1);
-}
-
 Status ExplainFailure(const Status& status, const Device& device, const DevicePlan& plan,
                       uint32_t lane) {
-  std::string where = StrCat("on device '", device.name(), "'");
-  if (lane != 0) where += StrCat(", stream '", StreamName(plan, lane), "'");
+  std::string where = StrCat("on device '", device.name());
+  if (device.number() != 0) where += StrCat(":", device.number());
+  where += "'";
+  if (lane != 0) where += StrCat(", stream '", plan.StreamName(lane), "'");
   return Status(status.code(),
                 StrCat(where, ": ", status.message(),
                        device.lost() ? "; the executor can run nothing more on this device"
@@ -28,11 +23,12 @@ Status ExplainNoMemory(const Status& status, RunState& run, const DeviceRuntime&
                        uint32_t slot, size_t bytes) {
   if (status.code() != StatusCode::kResourceExhausted) return status;
   const Plan& plan = run.plan();
+  const uint8_t place = plan.slots[slot].place;
   const auto name_of = [&](uint32_t s) { return plan.program->vars[plan.slots[s].var].name; };
   std::vector<std::pair<size_t, uint32_t>> holders;
   for (uint32_t k = 0; k < plan.slots.size(); ++k) {
     const Value& v = run.value(k);
-    if (plan.slots[k].place != 0 && v.is_tensor() && v.tensor().buffer())
+    if (plan.slots[k].place == place && v.is_tensor() && v.tensor().buffer())
       holders.emplace_back(v.tensor().bytes(), k);
   }
   constexpr size_t kNamed = 3;

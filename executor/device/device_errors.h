@@ -9,9 +9,6 @@
 
 namespace heddle {
 
-// "compute 0", "copies in" (then "copies in 1" …), "copies out"; `lane` counts from 1.
-std::string StreamName(const DevicePlan& plan, uint32_t lane);
-
 // The device's own words, with what is left of it. `lane` 0: no stream in particular.
 Status ExplainFailure(const Status& status, const Device& device, const DevicePlan& plan,
                       uint32_t lane);

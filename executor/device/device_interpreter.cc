@@ -34,9 +34,11 @@ Status DispatchInOrder(Dispatcher& dispatcher, Replayer& replayer) {
 
 }  // namespace
 
-Status DeviceInterpreter::Run(RunState& run, DeviceRuntime& device, HostPool* pool,
+Status DeviceInterpreter::Run(RunState& run, const DeviceRuntimes& devices, HostPool* pool,
                               KernelArena& host, KernelArena& streams) {
-  DeviceSession session(run, device, host, streams);
+  DeviceSession session(run, devices, host, streams);
+  RunTrace* const trace = run.control().trace();
+  if (trace != nullptr) trace->Join(0);
   HEDDLE_RETURN_IF_ERROR(session.Open());
   StepLauncher launcher(session);
   Dispatcher dispatcher(session, launcher);
@@ -52,6 +54,7 @@ Status DeviceInterpreter::Run(RunState& run, DeviceRuntime& device, HostPool* po
     status = ResourceExhausted(e.what());
   }
   status = session.Drain(std::move(status));
+  if (trace != nullptr) trace->EndSpan(0, RunTrace::Part::kWaitStreams, Ticks(), nullptr);
   if (status.ok()) status = dispatcher.TellTimes();
   if (status.ok()) session.kept().ran = true;
   run.set_replayed(run.device_run() != nullptr && session.kept().replayed);

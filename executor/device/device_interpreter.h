@@ -14,7 +14,7 @@ class DeviceInterpreter {
   // a failure. The first failure is the result, with the operator and the stream. `pool`: whose
   // threads help with the plan's tasks, nullptr: nobody's; `host`: where the host's kernels
   // execute, `streams`: those that a device borrows.
-  static Status Run(RunState& run, DeviceRuntime& device, HostPool* pool, KernelArena& host,
+  static Status Run(RunState& run, const DeviceRuntimes& devices, HostPool* pool, KernelArena& host,
                     KernelArena& streams);
 };
 

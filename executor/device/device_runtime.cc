@@ -6,6 +6,7 @@ namespace heddle {
 
 DeviceRuntime::DeviceRuntime(std::shared_ptr<Device> device, int compute_streams, bool capture)
     : device_(std::move(device)),
+      place_(device_->name() + ":" + std::to_string(device_->number())),
       compute_streams_(static_cast<uint32_t>(std::max(1, compute_streams))),
       capture_(capture),
       memory_(device_),
@@ -36,6 +37,15 @@ Result<std::unique_ptr<StreamSet>> DeviceRuntime::Acquire(const std::vector<int>
     set->streams.push_back(std::move(stream));
   }
   return set;
+}
+
+PlaceMemory DeviceRuntime::memory_use() const {
+  PlaceMemory use;
+  use.place = place_;
+  use.allocated_bytes = memory_.bytes_in_use();
+  use.reserved_bytes = use.allocated_bytes + memory_.bytes_cached();
+  use.peak_bytes = memory_.peak_bytes_in_use();
+  return use;
 }
 
 void DeviceRuntime::Trim() {

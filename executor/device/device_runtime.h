@@ -5,12 +5,14 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/thread_annotations.h"
 #include "device/caching_allocator.h"
 #include "device/device.h"
 #include "device/pinned_pool.h"
+#include "heddle/place_memory.h"
 
 namespace heddle {
 
@@ -28,6 +30,9 @@ class DeviceRuntime {
   ~DeviceRuntime();
 
   Device& device() { return *device_; }
+  const std::string& place() const { return place_; }  // "emulated:0"
+  // The memory that runs have on the device.
+  PlaceMemory memory_use() const;
   CachingAllocator& memory() { return memory_; }
   const CachingAllocator& memory() const { return memory_; }
   PinnedPool& pinned() { return pinned_; }
@@ -44,6 +49,7 @@ class DeviceRuntime {
 
  private:
   const std::shared_ptr<Device> device_;
+  const std::string place_;
   const uint32_t compute_streams_;
   const bool capture_;
   CachingAllocator memory_;
@@ -51,5 +57,8 @@ class DeviceRuntime {
   Mutex mutex_;
   std::vector<std::unique_ptr<StreamSet>> idle_ HEDDLE_GUARDED_BY(mutex_);
 };
+
+// The devices of an executor, by their numbers in plans.
+using DeviceRuntimes = std::vector<std::unique_ptr<DeviceRuntime>>;
 
 }  // namespace heddle

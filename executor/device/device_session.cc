@@ -9,9 +9,14 @@
 namespace heddle {
 
 Status DeviceSession::Open() {
-  auto set = device.Acquire(device_plan.priorities, device_plan.copy_in_streams);
-  if (!set.ok()) return Explain(set.status());
-  set_ = *std::move(set);
+  for (uint32_t k = 0; k < sets_.size(); ++k) {
+    auto set = devices[k]->Acquire(device_plan.priorities, device_plan.copy_in_streams);
+    if (!set.ok()) {
+      Close();
+      return ExplainFailure(set.status(), devices[k]->device(), device_plan, 0);
+    }
+    sets_[k] = *std::move(set);
+  }
   return Status::Ok();
 }
 
@@ -20,7 +25,7 @@ Status DeviceSession::Prepare() {
   kept().services = run.services();
   kept().services.intra = &kernels.intra();
   kept().replayed = false;
-  HEDDLE_RETURN_IF_ERROR(TakeArena());
+  for (uint32_t k = 0; k < device_plan.devices; ++k) HEDDLE_RETURN_IF_ERROR(TakeArena(k));
   for (const auto& [from, to] : device_plan.resident) {
     if (run.value(to).initialized()) continue;
     if (Status s = Upload(from, to); !s.ok())
@@ -33,33 +38,37 @@ Status DeviceSession::Prepare() {
 Status DeviceSession::MakeKept() {
   auto made = std::make_shared<DeviceRun>();
   for (uint32_t k = 0; k < device_plan.events; ++k) {
-    auto event = device.device().NewEvent(false);
+    const uint32_t lane = StepAt(device_plan.recorder[k]).lane;
+    auto event = devices[device_plan.DeviceOf(lane)]->device().NewEvent(false);
     if (!event.ok()) return Explain(event.status());
     made->events.push_back(*std::move(event));
   }
-  auto event = device.device().NewEvent(false);
-  if (!event.ok()) return Explain(event.status());
-  made->done = *std::move(event);
+  for (uint32_t k = 0; k < device_plan.devices; ++k) {
+    auto event = devices[k]->device().NewEvent(false);
+    if (!event.ok()) return Explain(event.status());
+    made->done.push_back(*std::move(event));
+  }
   run.device_run() = std::move(made);
   return Status::Ok();
 }
 
-Status DeviceSession::TakeArena() {
-  if (device_plan.arena_bytes == 0) return Status::Ok();
-  BufferRef& held = set_->arena;
-  if (!held || held->bytes() < device_plan.arena_bytes) {
+Status DeviceSession::TakeArena(uint32_t k) {
+  const size_t bytes = device_plan.arena_bytes[k];
+  if (bytes == 0) return Status::Ok();
+  BufferRef& held = sets_[k]->arena;
+  if (!held || held->bytes() < bytes) {
     held.reset();
-    auto made = device.memory().Allocate(device_plan.arena_bytes, nullptr);
+    auto made = devices[k]->memory().Allocate(bytes, nullptr);
     if (!made.ok())
       return made.status().code() == StatusCode::kResourceExhausted ? Status::Ok()
                                                                     : Explain(made.status());
     held = *std::move(made);
   }
-  arena = held;
-  const auto byte = device.device().scrub();
+  arenas[k] = held;
+  const auto byte = devices[k]->device().scrub();
   if (!byte) return Status::Ok();
-  Stream& first = stream(0);
-  Status status = first.Fill(held->data(), *byte, device_plan.arena_bytes, 0);
+  Stream& first = *sets_[k]->streams[0];
+  Status status = first.Fill(held->data(), *byte, bytes, 0);
   if (status.ok()) status = first.Synchronize();
   return status.ok() ? status : Explain(status);
 }
@@ -67,9 +76,10 @@ Status DeviceSession::TakeArena() {
 Status DeviceSession::Upload(uint32_t from, uint32_t to) {
   const Value& value = run.value(from);
   if (!value.is_tensor() || !value.initialized()) return Status::Ok();
-  HEDDLE_ASSIGN_OR_RETURN(
-      run.value(to),
-      CopyToStay(value.tensor(), device, stream(device_plan.compute_streams), services().packs));
+  const auto k = static_cast<uint32_t>(plan.slots[to].place - 1);
+  Stream& copies = *sets_[k]->streams[device_plan.compute_streams];
+  HEDDLE_ASSIGN_OR_RETURN(run.value(to),
+                          CopyToStay(value.tensor(), *devices[k], copies, services().packs));
   return Status::Ok();
 }
 
@@ -86,9 +96,9 @@ Status DeviceSession::Drain(Status status) {
   std::optional<StreamError> first;
   uint32_t lane = 0;
   Status refused;
-  for (uint32_t k = 0; k < set_->streams.size(); ++k) {
-    Status s = set_->streams[k]->Synchronize();
-    auto error = set_->streams[k]->TakeError();
+  for (uint32_t k = 0; k + 1 < device_plan.lanes; ++k) {
+    Status s = stream(k).Synchronize();
+    auto error = stream(k).TakeError();
     if (!error && !s.ok() && refused.ok()) refused = std::move(s);
     if (!error || (first && first->order <= error->order)) continue;
     first = std::move(error);
@@ -106,8 +116,10 @@ void DeviceSession::Close() {
   // Device memory is released while the streams still belong to this run.
   for (uint32_t s : plan.run_slots)
     if (plan.slots[s].place != 0) run.value(s) = Value();
-  arena.reset();
-  device.Release(std::move(set_));
+  for (uint32_t k = 0; k < sets_.size(); ++k) {
+    arenas[k].reset();
+    if (sets_[k] != nullptr) devices[k]->Release(std::move(sets_[k]));
+  }
 }
 
 }  // namespace heddle

@@ -28,7 +28,7 @@ namespace heddle {
 // Objects that a RunState keeps for its runs.
 struct DeviceRun {
   std::vector<std::unique_ptr<Event>> events;  // of the plan
-  std::unique_ptr<Event> done;                 // of a call that the host waits for
+  std::vector<std::unique_ptr<Event>> done;    // per device: of a call that the host waits for
   Services services;                           // of kernels on streams
   bool ran = false;                            // a run has come to its end
   bool replayed = false;                       // the newest run had a graph
@@ -45,13 +45,16 @@ struct DeviceRun {
 class DeviceSession {
  public:
   // `host_arena`: where the host's kernels execute; `kernel_arena`: those that a device borrows.
-  DeviceSession(RunState& r, DeviceRuntime& d, KernelArena& host_arena, KernelArena& kernel_arena)
+  DeviceSession(RunState& r, const DeviceRuntimes& d, KernelArena& host_arena,
+                KernelArena& kernel_arena)
       : run(r),
         plan(r.plan()),
         device_plan(*r.plan().device),
-        device(d),
+        devices(d),
         host(host_arena),
-        kernels(kernel_arena) {}
+        kernels(kernel_arena),
+        arenas(device_plan.devices),
+        sets_(device_plan.devices) {}
 
   // Takes streams.
   Status Open();
@@ -65,7 +68,13 @@ class DeviceSession {
 
   const Instruction& At(size_t i) const { return plan.blocks[0].instructions[i]; }
   const DeviceStep& StepAt(size_t i) const { return device_plan.steps[i]; }
-  Stream& stream(uint32_t k) { return *set_->streams[k]; }
+  // Of lane k + 1.
+  Stream& stream(uint32_t k) {
+    return *sets_[k / device_plan.lanes_of_device]->streams[k % device_plan.lanes_of_device];
+  }
+  DeviceRuntime& RuntimeOf(const DeviceStep& step) {
+    return *devices[device_plan.DeviceOf(step.lane)];
+  }
   Stream& StreamOf(const DeviceStep& step) { return stream(step.lane - 1); }
   DeviceRun& kept() { return *run.device_run(); }
   Services& services() { return kept().services; }
@@ -73,7 +82,8 @@ class DeviceSession {
   Event& EventOf(uint32_t event);
 
   Status Explain(const Status& s, uint32_t lane = 0) const {
-    return ExplainFailure(s, device.device(), device_plan, lane);
+    const uint32_t at = lane > 0 && lane < device_plan.lanes ? device_plan.DeviceOf(lane) : 0;
+    return ExplainFailure(s, devices[at]->device(), device_plan, lane);
   }
   // The device did not take the step, or the host could not make it ready.
   Status Refused(const Status& s, size_t i) const {
@@ -83,20 +93,20 @@ class DeviceSession {
   RunState& run;
   const Plan& plan;
   const DevicePlan& device_plan;
-  DeviceRuntime& device;
+  const DeviceRuntimes& devices;
   KernelArena& host;
   KernelArena& kernels;
-  BufferRef arena;                // none: temporaries are allocated one by one
+  std::vector<BufferRef> arenas;  // per device; none: temporaries are allocated one by one
   bool failed_on_device = false;  // the streams know more about it
 
  private:
   Status MakeKept();
   // Memory for the plan's static temporaries. Where there is not enough in one piece they are given
   // theirs one by one.
-  Status TakeArena();
+  Status TakeArena(uint32_t device);
   Status Upload(uint32_t from, uint32_t to);
 
-  std::unique_ptr<StreamSet> set_;
+  std::vector<std::unique_ptr<StreamSet>> sets_;  // per device
 };
 
 }  // namespace heddle

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/spin.h"
+
 namespace heddle {
 
 DeviceTasks::DeviceTasks(const DevicePlan& plan, const Calls& calls)
@@ -22,7 +24,9 @@ void DeviceTasks::Participate(int participant) {
       over_ = true;
       changed_.NotifyAll();
     } else {
+      const uint64_t begin = on_wait_ != nullptr ? Ticks() : 0;
       changed_.Wait(mutex_);
+      if (on_wait_ != nullptr) (*on_wait_)(participant, begin);
     }
   }
 }

@@ -41,6 +41,10 @@ class DeviceTasks {
   // The functions must not throw.
   DeviceTasks(const DevicePlan& plan, const Calls& calls);
 
+  // Told, on the thread that slept, when it is awake again; `begin`: Ticks(). Must not throw.
+  using OnWait = FunctionRef<void(int participant, uint64_t begin)>;
+  // Before Participate; nullptr: nobody wants to know.
+  void ObserveWaits(const OnWait* on_wait) { on_wait_ = on_wait; }
   // Dispatches and executes tasks, or sleeps, until all is done, or, after a failure, what was
   // under way.
   void Participate(int participant);
@@ -68,6 +72,7 @@ class DeviceTasks {
 
   const DevicePlan& plan_;
   const Calls calls_;
+  const OnWait* on_wait_ = nullptr;
   std::atomic<uint32_t> news_{1};
 
   Mutex mutex_;

@@ -14,7 +14,8 @@ class DeviceTimes {
  public:
   // Puts a timed event on the step's stream; two a step, around its work. The first of all is
   // waited for, so that times of the device can be told in the host's.
-  Status Mark(size_t step, Device& device, Stream& stream);
+  // `device`: its number in the plan.
+  Status Mark(size_t step, uint32_t number, Device& device, Stream& stream);
   // Tells `run` what was measured; after the streams are done.
   Status Tell(RunState& run, const DevicePlan& plan) const;
 
@@ -23,8 +24,11 @@ class DeviceTimes {
     size_t step;
     std::unique_ptr<Event> event;
   };
-  std::unique_ptr<Event> base_;
-  uint64_t base_ns_ = 0;
+  struct Base {
+    std::unique_ptr<Event> event;
+    uint64_t ns = 0;  // of the host
+  };
+  std::vector<Base> bases_;  // per device
   std::vector<TimeMark> marks_;
 };
 

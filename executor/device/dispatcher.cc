@@ -15,27 +15,51 @@ Status Dispatcher::Step(size_t i) {
   if (step.lane == 0) return HostStep(i);
   if (session_.run.control().attention())
     HEDDLE_RETURN_IF_ERROR(session_.run.control().Interrupted());
-  for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
-    if (Status s = session_.StreamOf(step).WaitFor(session_.EventOf(session_.device_plan.waits[w]));
-        !s.ok())
-      return session_.Refused(s, i);
-  const bool timed = session_.run.control().traces() && step.kind != Kind::kShare;
+  HEDDLE_RETURN_IF_ERROR(WaitOnStream(i));
+  const bool timed = session_.run.control().trace() != nullptr && step.kind != Kind::kShare;
   const auto mark = [&] {
-    return timed ? times_.Mark(i, session_.device.device(), session_.StreamOf(step)) : Status::Ok();
+    return timed ? times_.Mark(i, session_.device_plan.DeviceOf(step.lane),
+                               session_.RuntimeOf(step).device(), session_.StreamOf(step))
+                 : Status::Ok();
   };
   if (Status s = mark(); !s.ok()) return session_.Refused(s, i);
   if (Status s = launcher_.Put(i); !s.ok()) return session_.Refused(s, i);
   if (Status s = mark(); !s.ok()) return session_.Refused(s, i);
+  if (session_.run.control().waits_after_each())
+    if (Status s = session_.StreamOf(step).Synchronize(); !s.ok()) {
+      session_.failed_on_device = true;
+      return session_.Refused(s, i);
+    }
   if (step.kind == Kind::kLaunch && session_.run.control().Checks(session_.At(i)))
     HEDDLE_RETURN_IF_ERROR(launcher_.CheckValues(i));
   if (step.record != DeviceStep::kNone)
     if (Status s = session_.StreamOf(step).Record(*session_.kept().events[step.record]); !s.ok())
       return session_.Refused(s, i);
+  if (RunTrace* trace = session_.run.control().trace(); trace != nullptr)
+    trace->EndSpan(participant_, RunTrace::Part::kDispatch, Ticks(), &session_.At(i));
   return Release(session_.At(i));
 }
 
+// What another device does, the host waits for: devices know nothing of each other's events.
+Status Dispatcher::WaitOnStream(size_t i) {
+  const DeviceStep& step = session_.StepAt(i);
+  const DevicePlan& plan = session_.device_plan;
+  for (uint32_t w = step.wait_begin; w < step.wait_end; ++w) {
+    const uint32_t event = plan.waits[w];
+    const uint32_t recorder = session_.StepAt(plan.recorder[event]).lane;
+    if (plan.DeviceOf(recorder) == plan.DeviceOf(step.lane)) {
+      if (Status s = session_.StreamOf(step).WaitFor(session_.EventOf(event)); !s.ok())
+        return session_.Refused(s, i);
+    } else if (Status s = AwaitEvent(event, i, participant_); !s.ok()) {
+      session_.failed_on_device = true;
+      return s;
+    }
+  }
+  return Status::Ok();
+}
+
 Status Dispatcher::HostStep(size_t i) {
-  if (Status s = AwaitEvents(i); !s.ok()) {
+  if (Status s = AwaitEvents(i, participant_); !s.ok()) {
     session_.failed_on_device = true;
     return s;
   }
@@ -46,11 +70,21 @@ Status Dispatcher::HostStep(size_t i) {
   return status;
 }
 
-Status Dispatcher::AwaitEvents(size_t i) {
+Status Dispatcher::AwaitEvents(size_t i, int participant) {
   const DeviceStep& step = session_.StepAt(i);
   for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
-    if (Status s = session_.EventOf(session_.device_plan.waits[w]).Wait(); !s.ok())
-      return session_.Explain(s).At(session_.plan.Locate(session_.At(i)));
+    HEDDLE_RETURN_IF_ERROR(AwaitEvent(session_.device_plan.waits[w], i, participant));
+  return Status::Ok();
+}
+
+Status Dispatcher::AwaitEvent(uint32_t event, size_t i, int participant) {
+  RunTrace* const trace = session_.run.control().trace();
+  const uint64_t begin = trace != nullptr ? Ticks() : 0;
+  const size_t recorder = session_.device_plan.recorder[event];
+  if (Status s = session_.EventOf(event).Wait(); !s.ok())
+    return session_.Explain(s).At(session_.plan.Locate(session_.At(i)));
+  if (trace != nullptr)
+    trace->EndSpan(participant, RunTrace::Part::kWaitEvent, begin, &session_.At(recorder));
   return Status::Ok();
 }
 

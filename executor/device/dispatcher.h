@@ -22,7 +22,7 @@ class Dispatcher {
   // All steps in their order, or those of a phase.
   Status AllOf(std::optional<DevicePlan::Phase> phase);
   // The host waits for the step's events.
-  Status AwaitEvents(size_t i);
+  Status AwaitEvents(size_t i, int participant);
 
   // Who tasks are handed over to; of a plan with tasks.
   void UseTasks(DeviceTasks* tasks) { tasks_ = tasks; }
@@ -33,6 +33,8 @@ class Dispatcher {
 
  private:
   Status HostStep(size_t i);
+  Status WaitOnStream(size_t i);
+  Status AwaitEvent(uint32_t event, size_t i, int participant);
   // Releases the values that the instruction uses last. Memory of the device returns in the order
   // of streams; memory of the host is held while a stream reads it.
   Status Release(const Instruction& in);

@@ -12,7 +12,7 @@ using Phase = DevicePlan::Phase;
 
 bool Replayer::CanReplay() const {
   const DeviceRun& kept = session_.kept();
-  return session_.device.capture() && kept.ran && !kept.refused && session_.arena &&
+  return session_.devices[0]->capture() && kept.ran && !kept.refused && session_.arenas[0] &&
          !session_.run.control().attention() && !session_.device_plan.phases.empty();
 }
 
@@ -35,7 +35,7 @@ Status Replayer::ReplayKernels(bool* replayed) {
 }
 
 std::vector<const void*> Replayer::Addresses() {
-  std::vector<const void*> all = {session_.arena->data()};
+  std::vector<const void*> all = {session_.arenas[0]->data()};
   const auto add = [&](uint32_t slot) {
     const Value& v = session_.run.value(slot);
     all.push_back(v.is_tensor() && v.initialized() ? v.tensor().raw() : nullptr);
@@ -51,7 +51,7 @@ std::vector<const void*> Replayer::Addresses() {
 Status Replayer::Capture() {
   DeviceRun& kept = session_.kept();
   while (kept.borders.size() < session_.device_plan.lanes) {
-    HEDDLE_ASSIGN_OR_RETURN(auto event, session_.device.device().NewEvent(false));
+    HEDDLE_ASSIGN_OR_RETURN(auto event, session_.devices[0]->device().NewEvent(false));
     kept.borders.push_back(std::move(event));
   }
   Stream& origin = session_.stream(0);
@@ -101,7 +101,7 @@ Status Replayer::PutCaptured() {
 bool Replayer::InPlace(uint32_t slot) {
   const Value& v = session_.run.value(slot);
   return !v.is_tensor() || !v.initialized() || v.tensor().bytes() == 0 ||
-         v.tensor().buffer().get() == session_.arena.get();
+         v.tensor().buffer().get() == session_.arenas[0].get();
 }
 
 Status Replayer::Replay() {

@@ -64,17 +64,17 @@ Status StepLauncher::CheckValues(size_t i) {
 
 Status StepLauncher::Provide(size_t i, uint32_t slot, DType dtype, const Shape& shape) {
   const Slot& planned = session_.plan.slots[slot];
-  if (session_.arena && session_.device_plan.offsets[slot] != DevicePlan::kNoOffset &&
+  const DeviceStep& step = session_.StepAt(i);
+  DeviceRuntime& device = session_.RuntimeOf(step);
+  const BufferRef& arena = session_.arenas[session_.device_plan.DeviceOf(step.lane)];
+  if (arena && session_.device_plan.offsets[slot] != DevicePlan::kNoOffset &&
       planned.dtype == dtype && planned.shape() == shape) {
-    session_.run.value(slot) =
-        Tensor(dtype, shape, session_.arena, session_.device_plan.offsets[slot]);
+    session_.run.value(slot) = Tensor(dtype, shape, arena, session_.device_plan.offsets[slot]);
     return Status::Ok();
   }
-  auto memory = session_.device.memory().Allocate(BytesFor(dtype, shape),
-                                                  &session_.StreamOf(session_.StepAt(i)));
+  auto memory = device.memory().Allocate(BytesFor(dtype, shape), &session_.StreamOf(step));
   if (!memory.ok())
-    return ExplainNoMemory(memory.status(), session_.run, session_.device, slot,
-                           BytesFor(dtype, shape));
+    return ExplainNoMemory(memory.status(), session_.run, device, slot, BytesFor(dtype, shape));
   session_.run.value(slot) = Tensor(dtype, shape, *std::move(memory));
   return Status::Ok();
 }
@@ -101,13 +101,14 @@ Status StepLauncher::CopyIn(size_t i) {
   if (!fits) HEDDLE_RETURN_IF_ERROR(Provide(i, to, t.dtype(), t.shape()));
   Use(to, session_.StreamOf(step));
   session_.run.value(to).tensor().set_lod(t.lod());
-  held_.push_back(Pinned(t, !session_.plan.slots[from].versioned));  // the stream reads it later
+  held_.push_back(
+      Pinned(step, t, !session_.plan.slots[from].versioned));  // the stream reads it later
   return session_.StreamOf(step).CopyToDevice(session_.run.value(to).tensor().mutable_raw(),
                                               held_.back().raw(), t.bytes(), i + 1);
 }
 
-Tensor StepLauncher::Pinned(const Tensor& t, bool changes) {
-  PinnedPool& pool = session_.device.pinned();
+Tensor StepLauncher::Pinned(const DeviceStep& step, const Tensor& t, bool changes) {
+  PinnedPool& pool = session_.RuntimeOf(step).pinned();
   if (t.bytes() == 0 || (!changes && pool.Holds(t.raw(), t.bytes()))) return t;
   BufferRef memory = pool.Allocate(t.bytes());
   if (!memory && !changes) return t;
@@ -132,10 +133,10 @@ Status StepLauncher::CopyOut(size_t i) {
                     target.initialized() && target.tensor().dtype() == t.dtype() &&
                     target.tensor().shape() == t.shape() && target.tensor().is_contiguous();
   if (!fits) {
-    BufferRef memory = session_.device.pinned().Allocate(t.bytes());
+    BufferRef memory = session_.RuntimeOf(step).pinned().Allocate(t.bytes());
     if (!memory) memory = session_.services().allocator->Allocate(t.bytes());
     target = Tensor(t.dtype(), t.shape(), std::move(memory));
-    if (const auto byte = session_.device.device().scrub(); byte && t.bytes() > 0)
+    if (const auto byte = session_.RuntimeOf(step).device().scrub(); byte && t.bytes() > 0)
       std::memset(target.tensor().mutable_raw(), *byte, t.bytes());
   }
   target.tensor().set_lod(t.lod());
@@ -210,7 +211,7 @@ Status StepLauncher::LaunchDynamic(size_t i) {
   HEDDLE_RETURN_IF_ERROR(Launch(i, fn, state.get(), [this, &step](size_t k, const LoD& lod) {
     session_.run.value(step.operands[k]).tensor().set_lod(lod);
   }));
-  Event& done = *session_.kept().done;
+  Event& done = *session_.kept().done[session_.device_plan.DeviceOf(step.lane)];
   HEDDLE_RETURN_IF_ERROR(session_.StreamOf(step).Record(done));
   Status status = done.Wait();
   session_.failed_on_device = !status.ok();

@@ -28,7 +28,7 @@ class StepLauncher {
   Status CopyIn(size_t i);
   // In memory from which copies need no detour, where there is some. `changes`: the host may write
   // to the tensor before the copy is done.
-  Tensor Pinned(const Tensor& t, bool changes);
+  Tensor Pinned(const DeviceStep& step, const Tensor& t, bool changes);
   Status CopyOut(size_t i);
   Status LaunchShaped(size_t i);
   // The inputs' contents, on the host.

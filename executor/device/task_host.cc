@@ -24,7 +24,18 @@ Status TaskHost::Dispatch() {
   dispatcher_.UseTasks(&tasks);
   is_put_off_.assign(session_.device_plan.steps.size(), false);
   put_off_lanes_.assign(session_.device_plan.lanes, 0);
-  const auto participate = [&](int participant) { tasks.Participate(participant); };
+  RunControl& control = session_.run.control();
+  RunTrace* const trace = control.trace();
+  const auto waited = [&](int participant, uint64_t begin) {
+    trace->EndSpan(participant, RunTrace::Part::kWaitTask, begin,
+                   control.ElsewhereNow(participant));
+  };
+  const DeviceTasks::OnWait on_wait = waited;
+  tasks.ObserveWaits(trace != nullptr ? &on_wait : nullptr);
+  const auto participate = [&](int participant) {
+    if (trace != nullptr && participant > 0) trace->Join(participant);
+    tasks.Participate(participant);
+  };
   if (pool_ != nullptr)
     pool_->Run(participate, static_cast<int>(session_.device_plan.task_lanes) + 1);
   else
@@ -150,7 +161,7 @@ bool TaskHost::CanStart(const DeviceTask& task) {
 DeviceTasks::Error TaskHost::RunTask(const DeviceTask& task, int participant) {
   DeviceTasks::Error error;
   error.status = Guard([&] {
-    if (Status s = dispatcher_.AwaitEvents(task.step); !s.ok()) {
+    if (Status s = dispatcher_.AwaitEvents(task.step, participant); !s.ok()) {
       error.on_device = true;
       return s;
     }

@@ -70,6 +70,19 @@ void TakeLanes(std::shared_ptr<const LaneSchedule> lanes, Plan* plan) {
   plan->lanes = std::move(lanes);
 }
 
+// The instructions in the order in which one thread does justice to their priorities. Those that
+// only a loop's first iteration executes stay in front.
+void PutInOrderOfPriority(const Plan& plan, std::vector<Instruction>* ins) {
+  if (PrioritiesOf(plan, *ins).empty()) return;
+  std::vector<Instruction> ordered;
+  ordered.reserve(ins->size());
+  for (uint32_t i : OrderByPriority(BuildDependencies(plan, *ins).graph))
+    ordered.push_back(std::move((*ins)[i]));
+  std::stable_partition(ordered.begin(), ordered.end(),
+                        [](const Instruction& in) { return in.once; });
+  *ins = std::move(ordered);
+}
+
 }  // namespace
 
 void ChooseSchedule(PlanDraft& d) {
@@ -79,8 +92,9 @@ void ChooseSchedule(PlanDraft& d) {
   for (BlockPlan& block : plan.blocks)
     for (Instruction& in : block.instructions) in.cost_ns = EstimateCost(d, in);
   plan.stats.tasks = 1;
-  if (d.request.dispatch == Dispatch::kSerial && !d.request.ask_worth) return;
   if (d.request.dispatch == Dispatch::kDevice) return;
+  for (BlockPlan& block : plan.blocks) PutInOrderOfPriority(plan, &block.instructions);
+  if (d.request.dispatch == Dispatch::kSerial && !d.request.ask_worth) return;
   if (d.request.lanes) {
     if (SameInstructions(*d.request.twin, ins)) TakeLanes(d.request.lanes, &plan);
     return;

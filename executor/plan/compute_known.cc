@@ -25,7 +25,7 @@ bool OperandsKnown(const PlanDraft& d, const Instruction& in) {
 bool MayCompute(const PlanDraft& d, const Instruction& in) {
   if (in.op.def->traits() & (kRandom | kSideEffect | kCommunication | kReader | kControlFlow))
     return false;
-  if (!OperandsKnown(d, in)) return false;
+  if (d.HasControlEdges(in) || !OperandsKnown(d, in)) return false;
   size_t bytes = 0;
   for (uint32_t s : in.op.out) {
     if (s == kNoSlot) continue;

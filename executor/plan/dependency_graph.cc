@@ -1,12 +1,19 @@
 #include "executor/plan/dependency_graph.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "executor/plan/block_access.h"
 #include "scheduler/prune.h"
 
 namespace heddle {
 namespace {
+
+// The program's operator; nullptr: planning has made the instruction, a copy.
+const ir::Op* OperatorOf(const Plan& plan, const Instruction& in) {
+  const ir::Op& op = plan.program->blocks[in.ir_block].ops[in.ir_op];
+  return op.def == in.op.def ? &op : nullptr;
+}
 
 class Builder {
  public:
@@ -28,6 +35,7 @@ class Builder {
       row_.clear();
       Touch(i);
       ByTraits(i);
+      ByControlEdges(i);
       std::sort(row_.begin(), row_.end());
       row_.erase(std::unique(row_.begin(), row_.end()), row_.end());
       g.pred.insert(g.pred.end(), row_.begin(), row_.end());
@@ -35,6 +43,7 @@ class Builder {
     }
     result.found = g.pred.size();
     PruneImpliedEdges(&g);
+    g.priority = PrioritiesOf(plan_, instructions_);
     return result;
   }
 
@@ -102,6 +111,14 @@ class Builder {
     if (traits & kReader) reader_ = i;
   }
 
+  void ByControlEdges(uint32_t i) {
+    const ir::Op* op = OperatorOf(plan_, instructions_[i]);
+    if (op == nullptr || !op->has_control_edges()) return;
+    for (const int64_t mark : op->hints->after)
+      if (const auto at = marked_.find(mark); at != marked_.end()) row_.push_back(at->second);
+    for (const int64_t mark : op->hints->marks) marked_[mark] = i;
+  }
+
   // A reader of a slot since its last write; the readers of one slot are a list, newest first.
   struct ReadBy {
     uint32_t by, next;
@@ -125,9 +142,21 @@ class Builder {
   uint32_t free_ = kNone;  // list of unused entries of reads_
   Chain random_{kRandom, kNone}, effect_{kSideEffect, kNone}, comm_{kCommunication, kNone};
   uint32_t reader_ = kNone;
+  std::unordered_map<int64_t, uint32_t> marked_;  // by mark of control edges
 };
 
 }  // namespace
+
+std::vector<int64_t> PrioritiesOf(const Plan& plan, const std::vector<Instruction>& instructions) {
+  std::vector<int64_t> priority;
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    const ir::Op* op = OperatorOf(plan, instructions[i]);
+    if (op == nullptr || !op->hints || op->hints->scheduling_priority == 0) continue;
+    priority.resize(instructions.size(), 0);
+    priority[i] = op->hints->scheduling_priority;
+  }
+  return priority;
+}
 
 DependencyGraph BuildDependencies(const Plan& plan, const std::vector<Instruction>& instructions,
                                   const std::vector<bool>& at_once) {

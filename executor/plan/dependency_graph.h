@@ -1,12 +1,13 @@
 // Which instructions must wait for which.
 //
 // From the slots an instruction reads and writes (those of the blocks it runs included): read after
-// write, write after read, write after write; and from declared traits: random operators among each
-// other, side effects, communication, readers first. Edges implied by others are dropped, as far as
-// a bounded search sees.
+// write, write after read, write after write; from declared traits: random operators among each
+// other, side effects, communication, readers first; and from the program's control edges. Edges
+// implied by others are dropped, as far as a bounded search sees.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "executor/plan/plan.h"
@@ -21,8 +22,12 @@ struct DependencyGraph {
 
 // Near-linear in instructions + operands; `instructions` are in program order. `at_once`: those
 // that have read their inputs before the next one is looked at, so that whoever overwrites these
-// need not wait for them; may be empty.
+// need not wait for them; may be empty. The graph has the priorities that operators name
+// (ir::StreamHints), if some name one.
 DependencyGraph BuildDependencies(const Plan& plan, const std::vector<Instruction>& instructions,
                                   const std::vector<bool>& at_once = {});
+
+// Per instruction ir::StreamHints::scheduling_priority; empty: none has one.
+std::vector<int64_t> PrioritiesOf(const Plan& plan, const std::vector<Instruction>& instructions);
 
 }  // namespace heddle

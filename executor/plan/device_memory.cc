@@ -18,8 +18,10 @@ constexpr uint32_t kNone = StreamBuffer::kNoUser;
 
 class Layouter {
  public:
-  Layouter(PlanDraft& d, const std::vector<uint32_t>& lane_of, const StreamSync& sync)
+  Layouter(PlanDraft& d, uint8_t place, const std::vector<uint32_t>& lane_of,
+           const StreamSync& sync)
       : plan_(*d.plan),
+        place_(place),
         ins_(plan_.blocks[0].instructions),
         lane_of_(lane_of),
         sync_(sync),
@@ -29,7 +31,6 @@ class Layouter {
   }
 
   std::vector<std::pair<uint32_t, uint32_t>> Run(DevicePlan* device) {
-    device->offsets.assign(plan_.slots.size(), DevicePlan::kNoOffset);
     for (uint32_t i = 0; i < ins_.size(); ++i) Visit(i);
     for (uint32_t i = 0; i < ins_.size(); ++i) ShareInPlace(i);
     std::erase_if(owners_, [&](uint32_t s) { return root_[s] != s; });
@@ -47,9 +48,9 @@ class Layouter {
     for (size_t k = 0; k < owners_.size(); ++k) device->offsets[owners_[k]] = arena.offsets[k];
     for (uint32_t s = 0; s < root_.size(); ++s)
       if (Eligible(s)) device->offsets[s] = device->offsets[Root(s)];
-    device->arena_bytes = arena.bytes;
-    plan_.stats.device_arena_bytes = arena.bytes;
-    plan_.stats.device_serial_bytes = serial_bytes;
+    device->arena_bytes[place_ - kOnDevice] = arena.bytes;
+    plan_.stats.device_arena_bytes += arena.bytes;
+    plan_.stats.device_serial_bytes += serial_bytes;
     return std::move(arena.waits);
   }
 
@@ -60,7 +61,7 @@ class Layouter {
   }
   bool Eligible(uint32_t s) const {
     const Slot& slot = plan_.slots[s];
-    return slot.place == kOnDevice && slot.is_static && !plan_.constant[s] && slot.bytes() > 0;
+    return slot.place == place_ && slot.is_static && !plan_.constant[s] && slot.bytes() > 0;
   }
 
   // Streams touch what the instruction names; the host's instructions look at dtypes and shapes,
@@ -118,6 +119,7 @@ class Layouter {
   }
 
   Plan& plan_;
+  const uint8_t place_;
   const std::vector<Instruction>& ins_;
   const std::vector<uint32_t>& lane_of_;
   const StreamSync& sync_;
@@ -129,11 +131,11 @@ class Layouter {
 
 }  // namespace
 
-std::vector<std::pair<uint32_t, uint32_t>> PlanDeviceMemory(PlanDraft& draft,
+std::vector<std::pair<uint32_t, uint32_t>> PlanDeviceMemory(PlanDraft& draft, uint8_t place,
                                                             const std::vector<uint32_t>& lane_of,
                                                             const StreamSync& sync,
                                                             DevicePlan* device) {
-  return Layouter(draft, lane_of, sync).Run(device);
+  return Layouter(draft, place, lane_of, sync).Run(device);
 }
 
 }  // namespace heddle

@@ -10,11 +10,11 @@
 
 namespace heddle {
 
-// Gives each slot of the device whose shape is known its place in one block (DevicePlan::offsets),
-// an operator's output that of an input nobody needs any more where the operator allows it.
-// Instructions are as they will run, on `lane_of`. Returns what must wait for what besides the
-// dependencies: pairs of instructions, the later one second, ascending in it.
-std::vector<std::pair<uint32_t, uint32_t>> PlanDeviceMemory(PlanDraft& draft,
+// Gives each slot of the device at `place` whose shape is known its place in one block
+// (DevicePlan::offsets), an operator's output that of an input nobody needs any more where the
+// operator allows it. Instructions are as they will run, on `lane_of`. Returns what must wait for
+// what besides the dependencies: pairs of instructions, the later one second, ascending in it.
+std::vector<std::pair<uint32_t, uint32_t>> PlanDeviceMemory(PlanDraft& draft, uint8_t place,
                                                             const std::vector<uint32_t>& lane_of,
                                                             const StreamSync& sync,
                                                             DevicePlan* device);

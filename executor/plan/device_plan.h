@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -61,20 +62,28 @@ struct DevicePlan {
   // Slots of values that never change while the plan lives, on the host and on the device: they are
   // copied once.
   std::vector<std::pair<uint32_t, uint32_t>> resident;
-  // The first lanes of streams, and the next ones; then one for copies out.
-  uint32_t compute_streams = 0, copy_in_streams = 1;
+  uint32_t devices = 1;
+  // Of each device, one device's lanes behind another's: the first lanes of streams, and the next
+  // ones; then one for copies out.
+  uint32_t compute_streams = 0, copy_in_streams = 1, lanes_of_device = 1;
   std::vector<int> priorities;  // of the compute streams, see Device::NewStream
   uint32_t copies = 0;
-  // Places in one block of the device's memory, per slot: they hold for what has the plan's dtype
+  // Places in one block of a device's memory, per slot: they hold for what has the plan's dtype
   // and shape.
   static constexpr size_t kNoOffset = ~size_t{0};
   std::vector<size_t> offsets;
-  size_t arena_bytes = 0;
+  std::vector<size_t> arena_bytes;  // per device
   // Kernels can be captured: what is not theirs comes either before or after all of them. Phases
   // are parallel to the steps, empty where there is no capture (PlanStats::no_capture says why).
   enum class Phase : uint8_t { kBefore, kCaptured, kAfter };
   std::vector<Phase> phases;
   std::vector<uint32_t> recorder;  // per event: the step
+
+  // Whose stream a lane is. Precondition: it is one.
+  uint32_t DeviceOf(uint32_t lane) const { return (lane - 1) / lanes_of_device; }
+  // "compute 0", "copies in" (then "copies in 1" …), "copies out"; with several devices
+  // "1: compute 0".
+  std::string StreamName(uint32_t lane) const;
 };
 
 }  // namespace heddle

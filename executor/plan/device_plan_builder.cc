@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/error.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/device_memory.h"
@@ -14,8 +15,9 @@
 namespace heddle {
 namespace {
 
-// As groups of streams for the scheduler.
-enum Group : uint32_t { kHostGroup, kComputeGroup, kInGroup, kOutGroup, kTaskGroup };
+// As groups of streams for the scheduler: the host's, then for each device three, then the tasks'.
+enum Group : uint32_t { kHostGroup, kComputeGroup, kInGroup, kOutGroup };
+constexpr uint32_t kGroupsOfDevice = 3;
 
 class DevicePlanner {
  public:
@@ -62,10 +64,22 @@ class DevicePlanner {
   }
 
  private:
+  uint32_t Devices() const { return static_cast<uint32_t>(d_.request.devices.size()); }
+  uint32_t TaskGroup() const { return 1 + kGroupsOfDevice * Devices(); }
+  // The place of the device that has the instruction on a stream; the host's for its own.
+  uint8_t DeviceOf(size_t i) const {
+    if (ins_[i].op.def != &CopyDef() || place_[i] != kOnHost) return place_[i];
+    return plan_.slots[ins_[i].op.in[0]].place;
+  }
+  // kHostGroup, or which of its device's groups.
+  Group KindOfGroup(size_t i) const {
+    if (ins_[i].op.def == &CopyDef()) return place_[i] != kOnHost ? kInGroup : kOutGroup;
+    return place_[i] != kOnHost ? kComputeGroup : kHostGroup;
+  }
   uint32_t GroupOf(size_t i) const {
-    if (ins_[i].op.def != &CopyDef())
-      return place_[i] == kOnDevice ? kComputeGroup : task_[i] ? kTaskGroup : kHostGroup;
-    return place_[i] == kOnDevice ? kInGroup : kOutGroup;
+    const Group kind = KindOfGroup(i);
+    if (kind == kHostGroup) return task_[i] ? TaskGroup() : kHostGroup;
+    return kind + kGroupsOfDevice * (DeviceOf(i) - kOnDevice);
   }
   std::vector<uint32_t> Groups() const {
     std::vector<uint32_t> groups(ins_.size());
@@ -88,7 +102,7 @@ class DevicePlanner {
     if (in.op.def == &CopyDef() || in.op.def == &AwaitDef() || d_.FindView(in, &from, &to))
       return false;
     return std::none_of(in.op.in.begin(), in.op.in.end(), [&](uint32_t s) {
-      return s != kNoSlot && plan_.slots[s].place == kOnDevice;
+      return s != kNoSlot && plan_.slots[s].place != kOnHost;
     });
   }
 
@@ -119,7 +133,8 @@ class DevicePlanner {
     std::vector<bool> at_once;
     // With tasks, copies may be put off: see TaskHost::DispatchAround.
     ordered = ordered && !HasTasks();
-    for (size_t i = 0; ordered && i < ins_.size(); ++i) at_once.push_back(GroupOf(i) == kInGroup);
+    for (size_t i = 0; ordered && i < ins_.size(); ++i)
+      at_once.push_back(KindOfGroup(i) == kInGroup);
     DependencyGraph dependencies = BuildDependencies(plan_, ins_, at_once);
     std::map<std::string, uint32_t> recorder;
     std::vector<std::pair<uint32_t, uint32_t>> waits;
@@ -140,6 +155,7 @@ class DevicePlanner {
     if (waits.empty()) return;
     StaticGraph g;
     g.size = graph->size;
+    g.priority = graph->priority;
     g.pred_begin.push_back(0);
     auto next = waits.begin();
     for (uint32_t v = 0; v < g.size; ++v) {
@@ -163,7 +179,7 @@ class DevicePlanner {
     std::vector<int> priorities;
     for (uint32_t i = 0; i < ins_.size(); ++i) {
       const ir::StreamHints* hints = HintsOf(i);
-      if (hints == nullptr || hints->execution_stream.empty() || GroupOf(i) != kComputeGroup)
+      if (hints == nullptr || hints->execution_stream.empty() || KindOfGroup(i) != kComputeGroup)
         continue;
       const auto next = static_cast<uint32_t>(lane_of.size()) % kMostStreams + 1;
       given[i] = lane_of.emplace(hints->execution_stream, next).first->second;
@@ -171,6 +187,7 @@ class DevicePlanner {
       int& priority = priorities[given[i] - 1];
       priority = std::min(priority, static_cast<int>(hints->stream_priority));
     }
+    // A name is of one stream on each device.
     *compute = std::max(*compute, static_cast<uint32_t>(priorities.size()));
     priorities.resize(*compute, 0);
     result_->priorities = std::move(priorities);
@@ -183,7 +200,7 @@ class DevicePlanner {
     for (size_t i = 0; i < ins_.size(); ++i)
       if (const ir::StreamHints* hints = HintsOf(i)) priority[i] = hints->scheduling_priority;
     const std::vector<uint32_t> order =
-        HasTasks() ? StreamsFirst(dependencies.graph, Groups(), priority, kTaskGroup, Costs())
+        HasTasks() ? StreamsFirst(dependencies.graph, Groups(), priority, TaskGroup(), Costs())
                    : StreamsFirst(dependencies.graph, Groups(), priority);
     std::vector<Instruction> ins;
     std::vector<uint8_t> place;
@@ -218,15 +235,21 @@ class DevicePlanner {
     plan_.stats.dependencies_found = dependencies.found;
     plan_.stats.dependencies = dependencies.graph.pred.size();
     uint32_t compute = std::max<uint32_t>(1, d_.request.compute_streams);
-    const std::vector<uint32_t> given = NamedLanes(&compute);
+    std::vector<uint32_t> given = NamedLanes(&compute);
     result_->compute_streams = compute;
     // With a stream for each task, a copy of one task's output does not wait for another task.
     constexpr uint32_t kMostCopiesIn = 4;
     const uint32_t tasks = result_->task_lanes = TaskLanes();
     const uint32_t copies_in = result_->copy_in_streams = std::min(1 + tasks, kMostCopiesIn);
-    result_->lanes = 1 + compute + copies_in + 1;
-    lane_of_ = ChooseStreams(dependencies.graph, Groups(), {1, compute, copies_in, 1, tasks},
-                             Costs(), given);
+    const uint32_t of_device = result_->lanes_of_device = compute + copies_in + 1;
+    result_->devices = Devices();
+    result_->lanes = 1 + Devices() * of_device;
+    std::vector<uint32_t> streams = {1};
+    for (uint32_t k = 0; k < Devices(); ++k) streams.insert(streams.end(), {compute, copies_in, 1});
+    streams.push_back(tasks);
+    for (size_t i = 0; i < given.size(); ++i)
+      if (given[i] != 0) given[i] += (DeviceOf(i) - kOnDevice) * of_device;
+    lane_of_ = ChooseStreams(dependencies.graph, Groups(), streams, Costs(), given);
     // The host waits for an instruction that infers shapes as it runs: see DeviceInterpreter.
     awaited_.assign(ins_.size(), false);
     for (size_t i = 0; i < ins_.size(); ++i)
@@ -240,10 +263,15 @@ class DevicePlanner {
   }
 
   void LayOut() {
-    const auto waits = PlanDeviceMemory(d_, lane_of_, sync_, result_.get());
-    if (waits.empty()) return;
-    AddWaits(waits, &graph_);
-    PlanSync();
+    result_->offsets.assign(plan_.slots.size(), DevicePlan::kNoOffset);
+    result_->arena_bytes.assign(Devices(), 0);
+    for (uint32_t k = 0; k < Devices(); ++k) {
+      const auto waits =
+          PlanDeviceMemory(d_, static_cast<uint8_t>(kOnDevice + k), lane_of_, sync_, result_.get());
+      if (waits.empty()) continue;
+      AddWaits(waits, &graph_);
+      PlanSync();
+    }
   }
 
   void MakeSteps() {
@@ -297,6 +325,10 @@ class DevicePlanner {
     using Phase = DevicePlan::Phase;
     std::string& why = plan_.stats.no_capture;
     const uint32_t lanes = sync_.lanes, compute = result_->compute_streams;
+    if (Devices() > 1) {
+      why = "the plan has several devices";
+      return;
+    }
     const auto is_compute = [&](uint32_t lane) { return lane > 0 && lane <= compute; };
     std::vector<uint32_t> first_after(lanes, ~0u);  // positions
     uint32_t kernels = 0;
@@ -345,7 +377,7 @@ class DevicePlanner {
   DeviceStep::Kind KindOf(uint32_t i) const {
     using Kind = DeviceStep::Kind;
     const Instruction& in = ins_[i];
-    if (in.op.def == &CopyDef()) return place_[i] == kOnDevice ? Kind::kCopyIn : Kind::kCopyOut;
+    if (in.op.def == &CopyDef()) return place_[i] != kOnHost ? Kind::kCopyIn : Kind::kCopyOut;
     if (in.op.def == &AwaitDef()) return Kind::kAwait;
     if (place_[i] == kOnHost) return task_[i] ? Kind::kTask : Kind::kHost;
     return in.mode == Instruction::Mode::kShare ? Kind::kShare : Kind::kLaunch;
@@ -405,6 +437,14 @@ class DevicePlanner {
 };
 
 }  // namespace
+
+std::string DevicePlan::StreamName(uint32_t lane) const {
+  const std::string device = devices > 1 ? StrCat(DeviceOf(lane), ": ") : std::string();
+  const uint32_t at = (lane - 1) % lanes_of_device, compute = compute_streams;
+  if (at < compute) return StrCat(device, "compute ", at);
+  if (at >= compute + copy_in_streams) return device + "copies out";
+  return at == compute ? device + "copies in" : StrCat(device, "copies in ", at - compute);
+}
 
 Status PlanForDevice(PlanDraft& draft) { return DevicePlanner(draft).Run(); }
 

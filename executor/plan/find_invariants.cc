@@ -61,7 +61,7 @@ class InvariantFinder {
   bool IsInvariant(const Instruction& in) const {
     constexpr unsigned kImpure = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
     if (in.mode != Instruction::Mode::kStatic || (in.op.def->traits() & kImpure) != 0 ||
-        !in.rewrites.empty())
+        !in.rewrites.empty() || d_.HasControlEdges(in))
       return false;
     for (uint32_t s : in.op.in)
       if (s != kNoSlot && (changes_[s] || d_.handed[s] || !plan_.slots[s].is_static)) return false;

@@ -18,7 +18,7 @@ class Joiner {
     for (size_t i = 0; i < ins_.size(); ++i) {
       if (ins_[i].op.def->views().empty() || ins_[i].mode != Instruction::Mode::kStatic) continue;
       uint32_t from, to;
-      if (!IsCopy(ins_[i], &from, &to)) continue;
+      if (!IsCopy(ins_[i], &from, &to) || d_.HasControlEdges(ins_[i])) continue;
       if (accesses_.empty()) ListAccesses();
       const size_t made = MadeAt(from, i);
       if (made == ins_.size() || !MayJoin(made, i, from, to)) continue;

@@ -162,6 +162,7 @@ StaticGraph AddEdges(const StaticGraph& graph, std::span<const OrderEdge> edges)
   for (const auto& [from, to] : edges) added[to].push_back(from);
   StaticGraph all;
   all.size = graph.size;
+  all.priority = graph.priority;
   all.pred_begin.push_back(0);
   for (uint32_t v = 0; v < graph.size; ++v) {
     auto& row = added[v];

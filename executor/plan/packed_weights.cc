@@ -20,7 +20,7 @@
 namespace heddle {
 namespace {
 
-constexpr uint64_t kAlign = 64;  // of a copy in the file
+constexpr uint64_t kCopyAlign = 64;  // of a copy in the file
 // Copies as large as this are mapped and begin with a page there; others would share theirs.
 constexpr uint64_t kLeastMapped = 64 << 10, kPage = 4096;
 
@@ -54,7 +54,7 @@ bool Take(std::string_view* in, uint64_t* value) {
 }
 
 uint64_t PlaceAfter(uint64_t at, uint64_t bytes) {
-  const uint64_t align = bytes >= kLeastMapped ? kPage : kAlign;
+  const uint64_t align = bytes >= kLeastMapped ? kPage : kCopyAlign;
   return (at + align - 1) / align * align;
 }
 

@@ -1,5 +1,8 @@
 #include "executor/plan/place_instructions.h"
 
+#include <algorithm>
+#include <bit>
+#include <charconv>
 #include <optional>
 #include <random>
 #include <string_view>
@@ -42,8 +45,14 @@ NamedPlace ParsePlace(std::string_view name) {
   return {name.substr(0, colon), index};
 }
 bool IsHost(std::string_view name) { return ParsePlace(name).kind == "cpu"; }
+// Of what is no number: the first.
+size_t NumberOf(const NamedPlace& place) {
+  size_t number = 0;
+  std::from_chars(place.index.data(), place.index.data() + place.index.size(), number);
+  return number;
+}
 
-// The operators' devices are one: a plan has the host and one device, whatever its number.
+// With one device in the executor, the operators' devices are one: it is that, whatever its number.
 Status CheckOneDevice(const ir::Program& program) {
   const ir::Op *kind = nullptr, *index = nullptr;  // the first to name one
   for (const ir::Op& op : program.blocks[0].ops) {
@@ -56,8 +65,27 @@ Status CheckOneDevice(const ir::Program& program) {
       continue;
     const ir::Op& first = other_kind ? *kind : *index;
     return Unimplemented("is to run on '", op.device, "', and operator ", first.type(),
-                         " before it", " on '", first.device, "': a plan holds one device")
+                         " before it", " on '", first.device, "': the executor has one device")
         .At(program.Locate(0, op));
+  }
+  return Status::Ok();
+}
+
+// With several devices, those of one kind are the executor's by their number.
+Status CheckNumbers(const ir::Program& program, size_t devices) {
+  const ir::Op* first = nullptr;
+  for (const ir::Op& op : program.blocks[0].ops) {
+    if (op.device.empty() || IsHost(op.device)) continue;
+    const NamedPlace place = ParsePlace(op.device);
+    if (first == nullptr) first = &op;
+    if (ParsePlace(first->device).kind != place.kind)
+      return Unimplemented("is to run on '", op.device, "', and operator ", first->type(),
+                           " before it on '", first->device, "': devices are of one kind")
+          .At(program.Locate(0, op));
+    if (!place.index.empty() && NumberOf(place) >= devices)
+      return InvalidArgument("is to run on '", op.device, "': the executor has ", devices,
+                             " devices, from ", place.kind, ":0 on")
+          .At(program.Locate(0, op));
   }
   return Status::Ok();
 }
@@ -67,7 +95,7 @@ class Placer {
   explicit Placer(const PlanDraft& d)
       : d_(d),
         plan_(*d.plan),
-        on_device_(plan_.slots.size(), false),
+        place_of_(plan_.slots.size(), kOnHost),
         random_(d.request.placement_seed),
         tensor_(plan_.slots.size(), true) {
     for (size_t i = 0; i < plan_.feeds.size(); ++i)
@@ -80,7 +108,7 @@ class Placer {
     for (const Instruction& in : plan_.blocks[0].instructions) {
       place.push_back(PlaceOf(in, place.size()));
       for (uint32_t s : in.op.out)
-        if (s != kNoSlot) on_device_[s] = place.back() == kOnDevice;
+        if (s != kNoSlot) place_of_[s] = place.back();
     }
     return place;
   }
@@ -124,30 +152,43 @@ class Placer {
 
   uint8_t PlaceOf(const Instruction& in, size_t at) {
     uint32_t from, to;
-    if (d_.FindView(in, &from, &to)) return on_device_[from] ? kOnDevice : kOnHost;
-    if (!Movable(in)) return kOnHost;
+    if (d_.FindView(in, &from, &to)) return place_of_[from];
+    if (!MayMove(in)) return kOnHost;
+    const uint8_t wanted = Wanted(in, at);
+    if (wanted != kOnHost && HasKernel(in, wanted)) return wanted;
+    return kOnHost;
+  }
+  uint8_t Wanted(const Instruction& in, size_t at) {
     const std::string& named = d_.program.blocks[0].ops[static_cast<size_t>(in.ir_op)].device;
-    if (!named.empty()) return IsHost(named) ? kOnHost : kOnDevice;
+    if (!named.empty()) {
+      if (IsHost(named)) return kOnHost;
+      if (d_.request.devices.size() == 1) return kOnDevice;
+      return static_cast<uint8_t>(kOnDevice + NumberOf(ParsePlace(named)));
+    }
     if (!followed_.empty()) return followed_[at];
     switch (d_.request.placement) {
       case Placement::kHost:
         return kOnHost;
       case Placement::kRandom:
-        return random_() % 2 == 0 ? kOnHost : kOnDevice;
+        return static_cast<uint8_t>(random_() % (1 + d_.request.devices.size()));
       case Placement::kDevice:
         break;
     }
     return kOnDevice;
+  }
+  bool HasKernel(const Instruction& in, uint8_t place) const {
+    const bool is_static = in.mode == Instruction::Mode::kStatic;
+    const Device& device = *d_.request.devices[place - kOnDevice];
+    return device.HasKernel(CallView(in.op, d_.frame.data(), is_static));
   }
 
   bool IsTensor(uint32_t s) const {
     return tensor_[s] && d_.program.vars[plan_.slots[s].var].kind == ir::VarKind::kTensor;
   }
 
-  bool Movable(const Instruction& in) const {
+  bool MayMove(const Instruction& in) const {
     if (!in.rewrites.empty() || !in.var_attrs.empty()) return false;
     const bool is_static = in.mode == Instruction::Mode::kStatic;
-    if (!d_.request.device->HasKernel(CallView(in.op, d_.frame.data(), is_static))) return false;
     for (uint32_t s : in.op.in)
       if (s != kNoSlot && !IsTensor(s)) return false;
     for (uint32_t s : in.op.out) {
@@ -168,14 +209,14 @@ class Placer {
       present += count;
       if (count > 0 && (inputs[i].flags & kNoBuffer) == 0) return false;
       for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k)
-        if (in.op.in[k] != kNoSlot && on_device_[in.op.in[k]]) return false;
+        if (in.op.in[k] != kNoSlot && place_of_[in.op.in[k]] != kOnHost) return false;
     }
     return present > 0;
   }
 
   const PlanDraft& d_;
   const Plan& plan_;
-  std::vector<bool> on_device_;  // per slot: written there
+  std::vector<uint8_t> place_of_;  // per slot: where it is written
   std::mt19937_64 random_;
   std::vector<uint8_t> followed_;  // per instruction: its place by copies; empty: there are none
   std::vector<bool> tensor_;       // false: fed with something else
@@ -190,7 +231,7 @@ class CopyInserter {
         place_(*place),
         resident_(*resident),
         blocks_(plan_),
-        twin_(plan_.slots.size(), kNoSlot),
+        twins_(d.request.devices.size(), std::vector<uint32_t>(plan_.slots.size(), kNoSlot)),
         valid_(plan_.slots.size(), kHostBit) {}
 
   void Run() {
@@ -200,10 +241,10 @@ class CopyInserter {
     place_.clear();
     for (size_t i = 0; i < ins.size(); ++i) {
       at_ = &ins[i];
-      if (wanted[i] == kOnDevice)
-        OnDevice(&ins[i]);
-      else
+      if (wanted[i] == kOnHost)
         OnHost(&ins[i]);
+      else
+        OnDevice(&ins[i], wanted[i]);
       Emit(std::move(ins[i]), wanted[i]);
       last_op_ = out_.back().ir_op;
     }
@@ -214,7 +255,7 @@ class CopyInserter {
   }
 
  private:
-  static constexpr uint8_t kHostBit = 1 << kOnHost, kDeviceBit = 1 << kOnDevice;
+  static constexpr uint32_t kHostBit = 1u << kOnHost;
 
   // Slots made after the start are the device's own.
   uint32_t AddSlot(const Slot& slot) {
@@ -225,25 +266,31 @@ class CopyInserter {
     return s;
   }
 
-  // The slot's counterpart on the device.
-  uint32_t Twin(uint32_t s) {
-    if (twin_[s] != kNoSlot) return twin_[s];
+  // The slot's counterpart on a device.
+  uint32_t Twin(uint32_t s, uint8_t place) {
+    uint32_t& twin = twins_[place - kOnDevice][s];
+    if (twin != kNoSlot) return twin;
     Slot slot = plan_.slots[s];
     slot.storage = Storage::kPool;
-    slot.place = kOnDevice;
-    const uint32_t t = AddSlot(slot);
-    twin_[s] = t;
-    return t;
+    slot.place = place;
+    return twin = AddSlot(slot);
+  }
+  // Where the present contents are, which the host has not.
+  uint8_t DeviceWith(uint32_t s) const {
+    return static_cast<uint8_t>(std::countr_zero(valid_[s] & ~kHostBit));
   }
 
   // The slot to read at `place`, after a copy where one is needed.
   uint32_t Need(uint32_t s, uint8_t place) {
     if (s == kNoSlot || plan_.slots[s].storage == Storage::kShape) return s;
-    const uint8_t bit = static_cast<uint8_t>(1 << place);
-    const uint32_t there = place == kOnDevice ? Twin(s) : s;
+    const uint32_t bit = 1u << place;
+    const uint32_t there = place == kOnHost ? s : Twin(s, place);
     if (valid_[s] & bit) return there;
+    // From device to device by way of the host.
+    if (place != kOnHost) Need(s, kOnHost);
+    const uint32_t from = place == kOnHost ? Twin(s, DeviceWith(s)) : s;
     valid_[s] |= bit;
-    if (place == kOnDevice && plan_.constant[s]) {
+    if (place != kOnHost && plan_.constant[s]) {
       plan_.constant[there] = true;
       plan_.slots[there].versioned = false;  // stays when its last reader is done
       resident_.emplace_back(s, there);
@@ -254,7 +301,7 @@ class CopyInserter {
     copy.op.def = &CopyDef();
     copy.op.in_begin = {0, 1};
     copy.op.out_begin = {0, 1};
-    copy.op.in = {place == kOnDevice ? s : Twin(s)};
+    copy.op.in = {from};
     copy.op.out = {there};
     copy.ir_op = at_ != nullptr ? at_->ir_op : last_op_;
     Emit(std::move(copy), place);
@@ -275,7 +322,7 @@ class CopyInserter {
         // Dtype and shape can be read off the value on the device as well.
         if (shape_only && s != kNoSlot && !(valid_[s] & kHostBit) &&
             !in->op.def->has(kControlFlow) && !IsOutput(*in, s))
-          s = Twin(s);
+          s = Twin(s, DeviceWith(s));
         else
           s = Need(s, kOnHost);
       }
@@ -296,7 +343,7 @@ class CopyInserter {
     return false;
   }
 
-  void OnDevice(Instruction* in) {
+  void OnDevice(Instruction* in, uint8_t place) {
     const auto& inputs = in->op.def->inputs();
     const bool dynamic = in->mode != Instruction::Mode::kStatic;
     std::vector<uint32_t> read_by_host;
@@ -308,7 +355,7 @@ class CopyInserter {
           Await(s);
           read_by_host.push_back(s);
         }
-        s = Need(s, kOnDevice);
+        s = Need(s, place);
       }
     }
     // Behind the operands: what the host looks at when it infers shapes.
@@ -317,8 +364,8 @@ class CopyInserter {
     tokens_.clear();
     for (uint32_t& s : in->op.out) {
       if (s == kNoSlot) continue;
-      const uint32_t t = Twin(s);
-      valid_[s] = kDeviceBit;
+      const uint32_t t = Twin(s, place);
+      valid_[s] = 1u << place;
       s = t;
     }
   }
@@ -348,8 +395,8 @@ class CopyInserter {
   std::vector<uint8_t>& place_;
   std::vector<std::pair<uint32_t, uint32_t>>& resident_;
   BlockAccess blocks_;
-  std::vector<uint32_t> twin_;  // per slot of the host
-  std::vector<uint8_t> valid_;  // places that have the slot's present contents
+  std::vector<std::vector<uint32_t>> twins_;  // per device and slot of the host
+  std::vector<uint32_t> valid_;               // places that have the slot's present contents
   std::vector<Instruction> out_;
   std::vector<uint32_t> tokens_;
   const Instruction* at_ = nullptr;
@@ -359,7 +406,9 @@ class CopyInserter {
 }  // namespace
 
 Result<std::vector<uint8_t>> PlaceInstructions(const PlanDraft& draft) {
-  HEDDLE_RETURN_IF_ERROR(CheckOneDevice(draft.program));
+  const size_t devices = draft.request.devices.size();
+  HEDDLE_RETURN_IF_ERROR(devices == 1 ? CheckOneDevice(draft.program)
+                                      : CheckNumbers(draft.program, devices));
   return Placer(draft).Run();
 }
 
@@ -384,7 +433,8 @@ Status CheckPlaces(const Plan& plan, const std::vector<uint8_t>& place) {
     for (size_t k = 0; k < in.op.in_begin.back(); ++k) {
       const uint32_t s = in.op.in[k];
       // The host may look at the shape of what lies on the device.
-      all = all && (fits(s, copy ? 1 - place[i] : place[i]) ||
+      const bool elsewhere = copy && s != kNoSlot && plan.slots[s].place != place[i];
+      all = all && (elsewhere || (!copy && fits(s, place[i])) ||
                     (!copy && place[i] == kOnHost && !PlanDraft::ReadsContents(in, s)));
     }
     for (uint32_t s : in.op.out) all = all && fits(s, place[i]);

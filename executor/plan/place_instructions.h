@@ -8,6 +8,7 @@
 
 namespace heddle {
 
+// Further devices have the places behind the first one's.
 enum Place : uint8_t { kOnHost = 0, kOnDevice = 1 };
 
 // The two operators that a device plan adds: a copy from the host to the device or back, and the
@@ -18,8 +19,8 @@ const OpDef& AwaitDef();
 // For each instruction of block 0: where its operator says; else where the program's own copies
 // between places say, if it has some; else where CompileOptions::placement says. Host only: what
 // the device has no kernel for, what runs blocks or touches variables that are no tensors or that
-// several blocks use, and what only looks at shapes of the host's values. Error (kUnimplemented):
-// operators name several devices.
+// several blocks use, and what only looks at shapes of the host's values. Errors: operators name
+// devices that the executor has not.
 Result<std::vector<uint8_t>> PlaceInstructions(const PlanDraft& draft);
 
 // Gives slots of the device to what runs there and inserts the copies: once a value, for all

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/bytes.h"
@@ -134,6 +136,8 @@ struct BlockPlan {
   std::vector<Instruction> instructions;
   size_t once = 0;               // of them, the first so many are Instruction::once
   uint32_t workspace = kNoSlot;  // a slot that stands for the layout; block 0's is the arena
+  // Places in the plan's kept_lists: what this block writes before it uses it otherwise.
+  std::vector<uint32_t> fills;
 };
 
 struct PlanFeed {
@@ -177,6 +181,9 @@ struct Plan {
   // kPool: lists (arrays, rows, records of steps) that only the run has: emptied after it. A record
   // comes before what it may share: records of inner blocks, and values.
   std::vector<uint32_t> list_slots;
+  // kPool: lists that not every run writes, so that an empty one would not be the same as nothing.
+  // Taken away after a run; the block that fills one is given it back, empty.
+  std::vector<uint32_t> kept_lists;
   // Per slot: its dtype, shape and sequence offsets are read after its contents were given back.
   // Empty: none is.
   std::vector<bool> keeps_shape;
@@ -207,6 +214,9 @@ struct Plan {
   };
   std::vector<ScopeUse> scope_uses;
   size_t arena_bytes = 0, arena_bound = 0;
+  // By operator (block and position), where there was something to choose: see
+  // ImplementationChoice.
+  std::map<std::pair<int, int>, std::vector<ImplementationChoice>> choices;
   PlanStats stats;
 
   // The slot whose memory a view's is; any other slot is its own root.

@@ -23,10 +23,19 @@ bool IsPrepared(const Instruction& in) {
          in.mode == Instruction::Mode::kReplace;
 }
 
-Status PrepareOne(PlanDraft& d, Instruction& in) {
+// `choices`: receives what there was to choose from.
+Status PrepareOne(PlanDraft& d, Instruction& in, std::vector<ImplementationChoice>* choices) {
   try {
-    PrepareContext ctx(in.op, d.frame.data(), *d.request.services, &d.plan->constant);
+    Services services = *d.request.services;
+    if (d.request.given) {
+      const auto given = d.request.given->find({in.ir_block, in.ir_op});
+      if (given != d.request.given->end()) services.forced = &given->second;
+    }
+    ChoiceLog& log = LogOf(*services.packs);
+    log.Open(&in.op);
+    PrepareContext ctx(in.op, d.frame.data(), services, &d.plan->constant);
     auto state = in.op.def->prepare()(ctx);
+    *choices = log.Take(&in.op);
     if (!state.ok()) return state.status();
     in.state_owner = *std::move(state);
     in.state = in.state_owner.get();
@@ -44,6 +53,7 @@ Status PrepareOne(PlanDraft& d, Instruction& in) {
 // The failure reported is the first one in the program's order, whichever thread met it.
 Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo) {
   std::vector<Status> results(todo.size());
+  std::vector<std::vector<ImplementationChoice>> choices(todo.size());
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
   IntraOp& intra = *d.request.services->intra;
@@ -54,7 +64,7 @@ Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo) {
   intra.ParallelFor(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t piece = begin; piece < end; ++piece) {
       for (size_t i; !failed && (i = next++) < todo.size();) {
-        results[i] = PrepareOne(d, *todo[i]);
+        results[i] = PrepareOne(d, *todo[i], &choices[i]);
         if (!results[i].ok()) failed = true;
       }
     }
@@ -62,6 +72,9 @@ Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo) {
   // Instructions are taken in order: none before the first failure was left out.
   for (size_t i = 0; i < todo.size(); ++i)
     if (!results[i].ok()) return results[i].At(d.plan->Locate(*todo[i]));
+  for (size_t i = 0; i < todo.size(); ++i)
+    if (!choices[i].empty())
+      d.plan->choices[{todo[i]->ir_block, todo[i]->ir_op}] = std::move(choices[i]);
   return Status::Ok();
 }
 
@@ -82,6 +95,7 @@ size_t BytesToPack(const Plan& plan) {
 Status PrepareKernels(PlanDraft& d) {
   if (d.request.lean) PackSlab(*d.request.services->packs, BytesToPack(*d.plan), true);
   std::vector<Instruction*> todo;
+  if (d.request.twin) d.plan->choices = d.request.twin->choices;
   for (size_t b = 0; b < d.plan->blocks.size(); ++b) {
     std::vector<std::shared_ptr<const KernelState>> made;  // by operator
     if (d.request.twin) {

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/ir.h"
+#include "core/machine.h"
 #include "executor/plan/plan.h"
 
 namespace heddle {
@@ -38,8 +40,8 @@ struct PlanSource {
 // The executor's resources; the same for all its plans.
 struct PlanTarget {
   int threads = 1;
-  bool tokens = true;        // runs may keep memory for their own values, see RunTokens
-  Device* device = nullptr;  // for kDevice
+  bool tokens = true;                 // runs may keep memory for their own values, see RunTokens
+  std::vector<Device*> devices = {};  // for kDevice
   uint32_t compute_streams = 1;
   float host_task_ns = 0;  // see ExecutorOptions
 };
@@ -69,6 +71,8 @@ struct PlanWay {
   // kLanes without `lanes`: instructions, of the plan for one after another, that wait for others
   // besides those they depend on. See executor/plan/memory_edges.h.
   std::vector<std::pair<uint32_t, uint32_t>> order_edges = {};
+  // By operator (block and position): the implementations that its kernel must have.
+  std::shared_ptr<const std::map<std::pair<int, int>, ForcedImplementations>> given = {};
   // A plan for the same request but for the way: its kernels' prepared states are taken over.
   std::shared_ptr<const Plan> twin;
 };

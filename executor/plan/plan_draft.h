@@ -49,6 +49,11 @@ struct PlanDraft {
   bool IsFixed(uint32_t slot) const;
   bool Stable(uint32_t slot) const;
   bool FindView(const Instruction& in, uint32_t* from, uint32_t* to) const;
+  // Other instructions wait for it by control edges, or it for them: it is executed, each time.
+  bool HasControlEdges(const Instruction& in) const {
+    const ir::Op& op = program.blocks[in.ir_block].ops[in.ir_op];
+    return op.has_control_edges() && op.def == in.op.def;
+  }
   // The input that the instruction's outputs are parts of, if they may be views of it; kNoSlot.
   uint32_t FindWhole(const Instruction& in) const;
   // The instruction looks at more than the slot's dtype, shape and sequence offsets.

@@ -299,7 +299,10 @@ class MemoryPlanner {
           plan_.view_slots.push_back(s);
           break;
         case Storage::kPool:
-          (IsList(s) ? plan_.list_slots : plan_.run_slots).push_back(s);
+          (IsList(s)      ? plan_.list_slots
+           : MayBeKept(s) ? plan_.kept_lists
+                          : plan_.run_slots)
+              .push_back(s);
           break;
         default:
           break;
@@ -311,25 +314,33 @@ class MemoryPlanner {
     };
     std::stable_sort(plan_.list_slots.begin(), plan_.list_slots.end(),
                      [&](uint32_t a, uint32_t b) { return rank(a) < rank(b); });
+    if (plan_.kept_lists.empty()) return;
+    for (size_t b = 1; b < plan_.blocks.size(); ++b) {
+      const std::vector<bool> first = WrittenFirst(plan_.blocks[b].instructions);
+      for (uint32_t k = 0; k < plan_.kept_lists.size(); ++k)
+        if (first[plan_.kept_lists[k]]) plan_.blocks[b].fills.push_back(k);
+    }
   }
-  // A list that the run may keep and empty. It gives a fetched list to the caller instead. Arrays
-  // and rows that only a branch or a loop writes may stay unwritten in the next run, where an empty
-  // list is not the same as nothing: they are dropped.
+  // A list that the run may keep and empty. It gives a fetched list to the caller instead.
   bool IsList(uint32_t s) {
-    if (At(s).var == ir::kNoVar || d_.fetched[s] || At(s).place != 0) return false;
-    const ir::VarKind kind = d_.program.vars[At(s).var].kind;
-    if (kind == ir::VarKind::kScopes) return true;
-    if (kind != ir::VarKind::kArray && kind != ir::VarKind::kRows) return false;
-    if (written_first_.empty()) FindWrittenFirst();
+    if (!MayBeKept(s)) return false;
+    if (d_.program.vars[At(s).var].kind == ir::VarKind::kScopes) return true;
+    if (written_first_.empty()) written_first_ = WrittenFirst(ins_);
     return written_first_[s];
   }
-  // The slots that every run writes before it uses them otherwise.
-  void FindWrittenFirst() {
-    written_first_.assign(plan_.slots.size(), false);
+  bool MayBeKept(uint32_t s) {
+    if (At(s).var == ir::kNoVar || d_.fetched[s] || At(s).place != 0) return false;
+    const ir::VarKind kind = d_.program.vars[At(s).var].kind;
+    return kind == ir::VarKind::kScopes || kind == ir::VarKind::kArray ||
+           kind == ir::VarKind::kRows;
+  }
+  // The slots that every run of these instructions writes before it uses them otherwise.
+  std::vector<bool> WrittenFirst(const std::vector<Instruction>& instructions) const {
+    std::vector<bool> first(plan_.slots.size(), false);
     std::vector<bool> used(plan_.slots.size(), false);
     BlockAccess access(plan_);
     std::vector<const Instruction*> in_file_order;  // a schedule may have another
-    for (const Instruction& in : ins_) in_file_order.push_back(&in);
+    for (const Instruction& in : instructions) in_file_order.push_back(&in);
     std::stable_sort(in_file_order.begin(), in_file_order.end(),
                      [](const auto* a, const auto* b) { return a->ir_op < b->ir_op; });
     for (const Instruction* at : in_file_order) {
@@ -338,7 +349,7 @@ class MemoryPlanner {
         if (s != kNoSlot) used[s] = true;
       };
       const auto write = [&](uint32_t s) {
-        if (s != kNoSlot) written_first_[s] = !used[s] || written_first_[s];
+        if (s != kNoSlot) first[s] = !used[s] || first[s];
         use(s);
       };
       for (uint32_t s : in.op.in) use(s);
@@ -350,13 +361,14 @@ class MemoryPlanner {
       for (uint32_t s : in.op.out) perhaps ? use(s) : write(s);
       for (const auto& r : in.rewrites) perhaps ? use(r.real) : write(r.real);
     }
+    return first;
   }
 
   PlanDraft& d_;
   Plan& plan_;
   std::vector<Instruction>& ins_;
   std::vector<Nested> nested_;
-  std::vector<bool> written_first_;  // see FindWrittenFirst; empty until it is asked for
+  std::vector<bool> written_first_;  // by block 0; empty until it is asked for
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ bool PlanDraft::IsFixed(uint32_t s) const {
 // The view an instruction is, or false when it must compute.
 bool PlanDraft::FindView(const Instruction& in, uint32_t* from, uint32_t* to) const {
   const auto& views = in.op.def->views();
-  if (views.empty() || in.mode != Instruction::Mode::kStatic) return false;
+  if (views.empty() || in.mode != Instruction::Mode::kStatic || HasControlEdges(in)) return false;
   const uint32_t i = in.op.in_begin[views[0].in], o = in.op.out_begin[views[0].out];
   if (i >= in.op.in_begin[views[0].in + 1] || o >= in.op.out_begin[views[0].out + 1]) return false;
   *from = in.op.in[i];

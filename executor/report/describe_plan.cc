@@ -1,17 +1,48 @@
 #include "executor/report/describe_plan.h"
 
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <tuple>
+#include <type_traits>
+#include <variant>
+
 #include "core/error.h"
 #include "executor/plan/arena_sharing.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
+#include "executor/plan/device_plan.h"
 
 namespace heddle {
 namespace {
 
 int IdOf(uint32_t slot) { return slot == kNoSlot ? -1 : static_cast<int>(slot); }
 
-PlanDescription::Slot Describe(const Plan& plan, const Slot& slot) {
+AttributeValue ToPublic(const AttrValue& value) {
+  return std::visit(
+      [](const auto& v) -> AttributeValue {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, BlockRef>) {
+          return BlockId{v.id};
+        } else if constexpr (std::is_same_v<T, std::vector<BlockRef>>) {
+          std::vector<BlockId> ids;
+          for (BlockRef b : v) ids.push_back({b.id});
+          return ids;
+        } else {
+          return v;
+        }
+      },
+      value);
+}
+
+const std::string& PlaceName(const std::vector<std::string>& places, size_t place) {
+  return places[std::min(place, places.size() - 1)];
+}
+
+PlanDescription::Slot Describe(const Plan& plan, const Slot& slot,
+                               const std::vector<std::string>& places) {
   PlanDescription::Slot s;
+  s.place = PlaceName(places, slot.place);
   if (slot.var != ir::kNoVar) s.variable = plan.program->vars[slot.var].name;
   s.storage = StorageName(slot.storage);
   s.is_static = slot.is_static;
@@ -26,8 +57,53 @@ PlanDescription::Slot Describe(const Plan& plan, const Slot& slot) {
   return s;
 }
 
-PlanDescription::Instruction Describe(const Plan& plan, const Instruction& in) {
+// Numbers for what lies in the same memory, in the order in which it first comes up.
+void NumberStorages(const Plan& plan, PlanDescription* d) {
+  // The kind of memory, and its name there: a buffer of the arena, a place in a device's block, or
+  // a slot of its own.
+  std::map<std::tuple<int, int, size_t>, int> ids;
+  for (uint32_t s = 0; s < plan.slots.size(); ++s) {
+    const uint32_t root = plan.RootOf(s);
+    const Slot& slot = plan.slots[root];
+    if (slot.storage == Storage::kNone || slot.storage == Storage::kShape) continue;
+    std::tuple<int, int, size_t> key{0, 0, root};
+    if (slot.storage == Storage::kArena) {
+      // Slots that lie at one place of one layout, one after another, share it.
+      key = {1, slot.home, slot.offset};
+    } else if (slot.place != 0 && plan.device && root < plan.device->offsets.size() &&
+               plan.device->offsets[root] != DevicePlan::kNoOffset) {
+      key = {2, slot.place, plan.device->offsets[root]};
+    }
+    d->slots[s].storage_id = ids.emplace(key, static_cast<int>(ids.size())).first->second;
+  }
+}
+
+std::string WhyText(const Instruction& in, const std::vector<ImplementationChoice>& choices) {
+  std::string text;
+  for (const ImplementationChoice& c : choices) text += (text.empty() ? "" : "; ") + c.ToString();
+  if (!text.empty()) return text;
+  if (in.mode == Instruction::Mode::kDynamic) return "its shapes are known only at run time";
+  if (in.mode == Instruction::Mode::kShare) return "nothing is computed";
+  return "there is one way only";
+}
+
+// An instruction that a device's plan has put between places.
+bool IsOwn(const Plan& plan, const Instruction& in) {
+  return in.op.def != plan.program->blocks[in.ir_block].ops[in.ir_op].def;
+}
+
+PlanDescription::Instruction Describe(const Plan& plan, const Instruction& in,
+                                      const std::vector<std::string>& places) {
   PlanDescription::Instruction i;
+  i.place = places[0];
+  if (!IsOwn(plan, in)) {
+    const auto choices = plan.choices.find({in.ir_block, in.ir_op});
+    if (choices != plan.choices.end()) i.choices = choices->second;
+    const auto& defs = in.op.def->attrs();
+    for (size_t a = 0; a < defs.size() && in.op.attrs != nullptr; ++a)
+      i.attributes.emplace_back(defs[a].name, ToPublic(in.op.attrs[a]));
+  }
+  i.why = WhyText(in, i.choices);
   i.op = in.op.def->name();
   i.mode = ModeName(in.mode);
   i.implementation = ImplementationOf(in);
@@ -55,12 +131,38 @@ void AddUnits(const Plan& plan, PlanDescription* d) {
           d->instructions[plan.tasks.nodes[k]].task = static_cast<int>(t);
   }
   if (plan.dispatch != Dispatch::kLanes) return;
+  for (uint32_t position : plan.serial_order) d->order.push_back(static_cast<int>(position));
+  for (uint32_t k = 0; k < plan.lanes->segments.size(); ++k)
+    for (uint32_t i = plan.lanes->segments[k].begin; i < plan.lanes->segments[k].end; ++i)
+      if (i < count) d->instructions[i].task = static_cast<int>(k);
   d->lanes = plan.lanes->lanes;
   // The block's instructions stand in the order of the lanes.
   for (int lane = 0; lane < plan.lanes->lanes; ++lane)
     for (uint32_t k = plan.lanes->lane_begin[static_cast<size_t>(lane)];
          k < plan.lanes->lane_begin[static_cast<size_t>(lane) + 1] && k < count; ++k)
       d->instructions[k].lane = lane;
+}
+
+// Where block 0's instructions run, and what they wait for.
+void AddStreams(const Plan& plan, const std::vector<std::string>& places, PlanDescription* d) {
+  if (!plan.device) return;
+  const DevicePlan& device = *plan.device;
+  d->events = static_cast<int>(device.events);
+  d->copies = static_cast<int>(device.copies);
+  for (uint32_t lane = 1; lane < device.lanes; ++lane)
+    d->streams.push_back(device.StreamName(lane));
+  for (size_t i = 0; i < device.steps.size(); ++i) {
+    const DeviceStep& step = device.steps[i];
+    PlanDescription::Instruction& in = d->instructions[i];
+    for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
+      in.waits.push_back(static_cast<int>(device.waits[w]));
+    if (step.record != DeviceStep::kNone) in.event = static_cast<int>(step.record);
+    if (step.task != DeviceStep::kNone) in.task = static_cast<int>(step.task);
+    if (step.lane == 0 || step.lane >= device.lanes) continue;
+    in.stream = device.StreamName(step.lane);
+    if (step.kind != DeviceStep::Kind::kCopyOut)
+      in.place = PlaceName(places, 1 + device.DeviceOf(step.lane));
+  }
 }
 
 // A lane's instructions one after another, and what its segments wait for in other lanes.
@@ -124,19 +226,42 @@ std::string SlotName(const Plan& plan, uint32_t slot) {
   return "";
 }
 
-PlanDescription DescribePlan(const Plan& plan) {
+std::string ImplementationChoice::ToString() const {
+  std::string text = chosen + ": ";
+  if (reason == "only") return text + "no other covers the case";
+  text += reason == "cost"       ? "cheapest of "
+          : reason == "measured" ? "fastest of "
+          : reason == "kept"     ? "fastest, as a tuning file says, of "
+                                 : "insisted on; there are ";
+  for (size_t k = 0; k < candidates.size(); ++k) {
+    const Candidate& c = candidates[k];
+    char ns[64] = "";
+    if (c.measured_ns > 0)
+      std::snprintf(ns, sizeof ns, " %.0f ns (expected %.0f)", c.measured_ns, c.cost_ns);
+    else if (c.cost_ns > 0)
+      std::snprintf(ns, sizeof ns, " %.0f ns", c.cost_ns);
+    text += (k == 0 ? "" : ", ") + c.name + ns;
+  }
+  return text;
+}
+
+PlanDescription DescribePlan(const Plan& plan, const std::vector<std::string>& places) {
   constexpr const char* kDispatches[] = {"serial", "lanes", "queue", "device"};
   PlanDescription d;
   d.program = plan.program->name;
   d.dispatch = kDispatches[static_cast<int>(plan.dispatch)];
   d.arena_bytes = plan.arena_bytes;
   d.arena_bound_bytes = plan.arena_bound;
-  for (const Slot& s : plan.slots) d.slots.push_back(Describe(plan, s));
+  for (const Slot& s : plan.slots) d.slots.push_back(Describe(plan, s, places));
   for (const BlockPlan& block : plan.blocks)
-    for (const Instruction& in : block.instructions) d.instructions.push_back(Describe(plan, in));
+    for (const Instruction& in : block.instructions)
+      d.instructions.push_back(Describe(plan, in, places));
+  NumberStorages(plan, &d);
   for (const PlanFeed& f : plan.feeds) d.feeds.push_back({f.name, IdOf(f.slot)});
   for (const PlanFetch& f : plan.fetches) d.fetches.push_back({f.name, IdOf(f.slot)});
+  d.places = plan.dispatch == Dispatch::kDevice ? places : std::vector<std::string>{places[0]};
   AddUnits(plan, &d);
+  AddStreams(plan, places, &d);
   AddDependencies(plan, &d);
   return d;
 }

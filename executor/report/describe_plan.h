@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "executor/plan/plan.h"
 #include "heddle/plan_description.h"
@@ -12,6 +13,7 @@ const char* StorageName(Storage storage);
 const char* ModeName(Instruction::Mode mode);
 // The variable that a slot is a version of, or what else it stands for.
 std::string SlotName(const Plan& plan, uint32_t slot);
-PlanDescription DescribePlan(const Plan& plan);
+// `places`: "cpu", and those of the executor's devices.
+PlanDescription DescribePlan(const Plan& plan, const std::vector<std::string>& places);
 
 }  // namespace heddle

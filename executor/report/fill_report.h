@@ -1,11 +1,16 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "executor/run/run_state.h"
 #include "heddle/run_options.h"
 
 namespace heddle::internal {
 
-// Fills RunOptions::report for a run that took `ns`. `alone`: it had all threads.
-void FillReport(RunState& run, bool alone, double ns, RunReport* report);
+// Fills RunOptions::report for a run that took `ns`. `alone`: it had all `threads`; `places`: the
+// host and the executor's devices.
+void FillReport(RunState& run, bool alone, int threads, const std::vector<std::string>& places,
+                double ns, RunReport* report);
 
 }  // namespace heddle::internal

@@ -193,7 +193,7 @@ Status InferAndPlace(const Instruction& in, const BoundOp& op, RunState& run) {
 
 }  // namespace
 
-Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run) {
+Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run, RunControl::Watch* watch) {
   Value* const* frame = run.frame();
   const OpDef& def = *in.op.def;
   BoundOp with_attrs;
@@ -206,14 +206,17 @@ Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run) {
   HEDDLE_RETURN_IF_ERROR(CheckOperands(in.op, frame));
   BeginRewrites(in, frame);
   ForgetOutputs(in, run);
+  if (watch != nullptr) watch->infer_begin = Ticks();
   if (def.infer_shape() != nullptr && !def.has(kControlFlow))
     HEDDLE_RETURN_IF_ERROR(InferAndPlace(in, op, run));
+  if (watch != nullptr) watch->infer_end = Ticks();
   for (int block : in.loops) run.BeginLoop(block);
   KernelFn fn = in.fn;
   if (fn == nullptr) HEDDLE_RETURN_IF_ERROR(SelectKernel(in.op, frame, &fn));
   std::shared_ptr<const KernelState> state;
   if (def.prepare() != nullptr) HEDDLE_RETURN_IF_ERROR(StateNow(in, op, run, &state));
   KernelContext ctx(op, frame, run.services(), state.get());
+  if (watch != nullptr) watch->compute_begin = Ticks();
   HEDDLE_RETURN_IF_ERROR(fn(ctx));
   EndRewrites(in, frame);
   return Status::Ok();
@@ -225,7 +228,7 @@ Status Interpreter::Call(const Instruction& in, RunState& run) {
     return in.fn(ctx);
   }
   if (in.mode == Mode::kWide) return CallWide(in, run);
-  return in.mode == Mode::kDynamic ? ExecuteDynamic(in, run) : ExecuteShaped(in, run);
+  return in.mode == Mode::kDynamic ? ExecuteDynamic(in, run, nullptr) : ExecuteShaped(in, run);
 }
 
 Status Interpreter::CallWide(const Instruction& in, RunState& run) {
@@ -245,37 +248,49 @@ Status Interpreter::CallWide(const Instruction& in, RunState& run) {
 }
 
 // An instruction of a run that somebody watches, or asked to end.
-Status Interpreter::CallWatched(const Instruction& in, RunState& run, int lane) {
+Status Interpreter::CallWatched(const Instruction& in, RunState& run, int thread) {
   RunControl& control = run.control();
   HEDDLE_RETURN_IF_ERROR(control.Interrupted());
   const bool observed = control.observed();
   RunControl::Watch watch;
-  if (observed) watch = control.BeginInstruction(lane, in);
-  Status status = Call(in, run);
-  if (observed) control.EndInstruction(lane, in, watch);
+  if (observed) watch = control.BeginInstruction(thread, in);
+  Status status = in.mode == Mode::kDynamic && control.trace() != nullptr
+                      ? ExecuteDynamic(in, run, &watch)
+                      : Call(in, run);
+  if (observed) control.EndInstruction(thread, in, watch, run.frame());
   if (status.ok() && control.Checks(in)) return CheckFinite(run.plan(), in, run.frame());
   return status;
 }
 
-inline Status Interpreter::Execute(const Instruction& in, RunState& run, int lane) {
-  Status s = run.control().attention() ? CallWatched(in, run, lane) : Call(in, run);
+namespace {
+
+void GiveBack(const Instruction& in, RunState& run, int thread) {
+  for (uint32_t slot : in.release) run.Release(slot);
+  for (uint32_t slot : in.reads) run.CountRead(slot);
+  if (RunTrace* trace = run.control().trace(); trace != nullptr && in.ir_block == 0)
+    trace->EndSpan(thread, RunTrace::Part::kRelease, 0, &in);
+}
+
+}  // namespace
+
+inline Status Interpreter::Execute(const Instruction& in, RunState& run, int thread) {
+  Status s = run.control().attention() ? CallWatched(in, run, thread) : Call(in, run);
   if (!s.ok()) [[unlikely]]
     return s;
   if (!in.gives_back) [[likely]]
     return s;
-  for (uint32_t slot : in.release) run.Release(slot);
-  for (uint32_t slot : in.reads) run.CountRead(slot);
+  GiveBack(in, run, thread);
   return s;
 }
 
 // Executes count instructions, at(0), at(1), …; what is thrown or returned gets its place.
 template <typename At>
-Status Interpreter::ExecuteAll(size_t count, At&& at, RunState& run, int lane) {
+Status Interpreter::ExecuteAll(size_t count, At&& at, RunState& run, int thread) {
   const Instruction* in = nullptr;
   Status status = Guard([&] {
     for (size_t i = 0; i < count; ++i) {
       in = &at(i);
-      Status s = Execute(*in, run, lane);
+      Status s = Execute(*in, run, thread);
       if (!s.ok()) [[unlikely]]
         return s;
     }
@@ -292,21 +307,39 @@ Status Interpreter::RunSerial(std::span<const Instruction> instructions, RunStat
 
 Status Interpreter::RunNested(int block, bool first, RunState& run) {
   const BlockPlan& plan = run.plan().blocks[block];
+  for (const uint32_t list : plan.fills) run.GiveList(list);
   const size_t done = first ? 0 : plan.once;
   const Instruction* begin = plan.instructions.data() + done;
+  const int thread = run.control().ThreadOf(block);
+  // What the operator did between two iterations is its own.
+  if (RunTrace* trace = run.control().trace()) trace->threads[static_cast<size_t>(thread)].last = 0;
   return ExecuteAll(
       plan.instructions.size() - done, [begin](size_t i) -> const Instruction& { return begin[i]; },
-      run, run.control().LaneOf(block));
+      run, thread);
 }
 
-Status Interpreter::RunOne(const Instruction& instruction, RunState& run, int lane) {
+Status Interpreter::RunOne(const Instruction& instruction, RunState& run, int thread) {
   return ExecuteAll(
-      1, [&](size_t) -> const Instruction& { return instruction; }, run, lane);
+      1, [&](size_t) -> const Instruction& { return instruction; }, run, thread);
 }
+
+namespace {
+
+// The thread begins to take part; `instructions`: that it is likely to execute.
+void Join(RunState& run, int thread) {
+  RunTrace* const trace = run.control().trace();
+  if (trace == nullptr) return;
+  trace->threads[static_cast<size_t>(thread)].events.reserve(
+      run.plan().blocks[0].instructions.size());
+  trace->Join(thread);
+}
+
+}  // namespace
 
 Status Interpreter::RunOnOneThread(RunState& run) {
   const Plan& plan = run.plan();
   const auto& instructions = plan.blocks[0].instructions;
+  Join(run, 0);
   if (plan.dispatch != Dispatch::kLanes) return RunSerial(instructions, run);
   return ExecuteAll(
       instructions.size(),
@@ -333,23 +366,41 @@ Status Interpreter::RunMeasured(RunState& run, CostMeter& meter, double* ns) {
 Status Interpreter::RunLanes(RunState& run, HostPool& pool, KernelArena& arena) {
   const auto& instructions = run.plan().blocks[0].instructions;
   LaneRun& lanes = *run.lane_run();
-  auto body = [&](uint32_t lane, uint32_t begin, uint32_t end) {
-    const Instruction* first = &instructions[begin];
-    Status s = ExecuteAll(
-        end - begin, [first](size_t i) -> const Instruction& { return first[i]; }, run,
-        static_cast<int>(lane));
-    if (s.ok()) [[likely]]
-      return true;
-    run.error().Keep(std::move(s));
-    return false;
+  RunControl& control = run.control();
+  RunTrace* const trace = control.trace();
+  const auto waited = [&](int thread, const LaneWait* wait, uint64_t begin) {
+    trace->EndSpan(thread, wait != nullptr ? RunTrace::Part::kWaitLane : RunTrace::Part::kWaitWork,
+                   begin, wait != nullptr ? nullptr : control.ElsewhereNow(thread),
+                   wait != nullptr ? *wait : LaneWait());
   };
-  lanes.Begin();
-  pool.Run([&](int participant) { arena.Execute([&] { lanes.Participate(participant, body); }); },
+  const LaneRun::OnWait on_wait = waited;
+  lanes.Begin(trace != nullptr ? &on_wait : nullptr);
+  const auto participate = [&](int thread) {
+    Join(run, thread);
+    lanes.Participate(thread, [&](uint32_t, uint32_t begin, uint32_t end) {
+      const Instruction* first = &instructions[begin];
+      Status s = ExecuteAll(
+          end - begin, [first](size_t i) -> const Instruction& { return first[i]; }, run, thread);
+      if (s.ok()) [[likely]]
+        return true;
+      run.error().Keep(std::move(s));
+      return false;
+    });
+  };
+  pool.Run([&](int thread) { arena.Execute([&] { participate(thread); }); },
            run.plan().lanes->lanes);
   return run.error().Take();
 }
 
 namespace {
+
+// Publishes ready tasks and wakes those who sleep.
+void PublishAll(RunState::Queue& q, const std::vector<uint32_t>& tasks) {
+  if (tasks.empty()) return;
+  q.ready.PushAll(tasks);
+  MutexLock lock(q.mutex);
+  if (q.sleeping > 0) q.changed.NotifyAll();
+}
 
 // Publishes a ready task and wakes a sleeper if there is one.
 void Publish(RunState::Queue& q, int participant, uint32_t task) {
@@ -368,8 +419,8 @@ void Finish(RunState& run, Status error) {
   q.changed.NotifyAll();
 }
 
-// The next task of this participant; false when the run is over.
-bool NextTask(RunState::Queue& q, int participant, uint32_t* task) {
+// The next task of this participant, when none was ready; false when the run is over.
+bool AwaitTask(RunState::Queue& q, int participant, uint32_t* task) {
   for (;;) {
     if (q.failed.load(std::memory_order_acquire)) return false;
     if (q.ready.Pop(participant, task)) return true;
@@ -384,6 +435,19 @@ bool NextTask(RunState::Queue& q, int participant, uint32_t* task) {
   }
 }
 
+// The next task; false when the run is over.
+bool NextTask(RunState& run, int participant, uint32_t* task) {
+  RunState::Queue& q = *run.queue();
+  if (!q.failed.load(std::memory_order_acquire) && q.ready.Pop(participant, task)) return true;
+  RunTrace* const trace = run.control().trace();
+  if (trace == nullptr) return AwaitTask(q, participant, task);
+  const uint64_t begin = Ticks();
+  const Instruction* const elsewhere = run.control().ElsewhereNow(participant);
+  const bool more = AwaitTask(q, participant, task);
+  trace->EndSpan(participant, RunTrace::Part::kWaitWork, begin, elsewhere);
+  return more;
+}
+
 }  // namespace
 
 void Interpreter::RunTasks(int participant, RunState& run) {
@@ -393,24 +457,31 @@ void Interpreter::RunTasks(int participant, RunState& run) {
   RunState::Queue& q = *run.queue();
   uint32_t task = 0;
   bool have = false;
-  while (have || NextTask(q, participant, &task)) {
+  std::vector<uint32_t> ready;
+  Join(run, participant);
+  while (have || NextTask(run, participant, &task)) {
     const uint32_t* members = &tasks.nodes[tasks.node_begin[task]];
     Status s = ExecuteAll(
         tasks.node_begin[task + 1] - tasks.node_begin[task],
         [&](size_t i) -> const Instruction& { return instructions[members[i]]; }, run, participant);
     if (!s.ok()) return Finish(run, std::move(s));
-    // The most urgent successor that became ready stays here, the others are published.
+    // The most urgent successor that became ready stays here, the others are published. With
+    // priorities all are: another one that is ready may go first.
     uint32_t keep = kNoSlot;
     for (uint32_t e = g.succ_begin[task]; e < g.succ_begin[task + 1]; ++e) {
       uint32_t next = g.succ[e];
       if (q.waiting[next].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-      if (keep == kNoSlot) {
+      if (q.ready.has_priorities()) {
+        ready.push_back(next);
+      } else if (keep == kNoSlot) {
         keep = next;
       } else {
         if (tasks.bottom_level_ns[next] > tasks.bottom_level_ns[keep]) std::swap(next, keep);
         Publish(q, participant, next);
       }
     }
+    PublishAll(q, ready);
+    ready.clear();
     have = keep != kNoSlot;
     if (have) task = keep;
     if (q.unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) {

@@ -18,8 +18,8 @@ class Interpreter {
   // The same for a sub-block, from inside one of its run's instructions. `first`: not one of a
   // loop's later iterations, which find what the first one has left.
   static Status RunNested(int block, bool first, RunState& run);
-  // One instruction, by the thread that the run's watchers know as `lane`.
-  static Status RunOne(const Instruction& instruction, RunState& run, int lane);
+  // One instruction, by the thread that the run's watchers know by this number.
+  static Status RunOne(const Instruction& instruction, RunState& run, int thread);
   // Block 0 on the calling thread, whatever the plan's dispatch.
   static Status RunOnOneThread(RunState& run);
   // The same for kSerial, timing each instruction; `ns`: the whole.
@@ -32,12 +32,13 @@ class Interpreter {
  private:
   static Status Call(const Instruction& in, RunState& run);
   static Status CallWide(const Instruction& in, RunState& run);
-  static Status CallWatched(const Instruction& in, RunState& run, int lane);
-  static Status Execute(const Instruction& in, RunState& run, int lane);
+  static Status CallWatched(const Instruction& in, RunState& run, int thread);
+  static Status Execute(const Instruction& in, RunState& run, int thread);
   template <typename At>
-  static Status ExecuteAll(size_t count, At&& at, RunState& run, int lane);
+  static Status ExecuteAll(size_t count, At&& at, RunState& run, int thread);
   static Status ExecuteShaped(const Instruction& in, RunState& run);
-  static Status ExecuteDynamic(const Instruction& in, RunState& run);
+  // `watch`: receives when the parts of the call began, nullptr: nobody asks.
+  static Status ExecuteDynamic(const Instruction& in, RunState& run, RunControl::Watch* watch);
   static void RunTasks(int participant, RunState& run);
 };
 

@@ -17,41 +17,66 @@ Status RunControl::Interrupted() const {
   return Status::Ok();
 }
 
-RunControl::Watch RunControl::BeginInstruction(int lane, const Instruction& in) {
-  LaneView& v = views_[lane];
+RunControl::Watch RunControl::BeginInstruction(int thread, const Instruction& in) {
+  ThreadView& v = views_[thread];
   if (in.op.def->has(kControlFlow))
-    for (int block : BlocksOf(plan_, in)) lane_of_[static_cast<size_t>(block)] = lane;
+    for (int block : BlocksOf(plan_, in)) thread_of_[static_cast<size_t>(block)] = thread;
   Watch watch;
   watch.outer = v.current.load(std::memory_order_relaxed);
   v.current.store(&in, std::memory_order_relaxed);
-  if (!trace_) return watch;
-  watch.outer_nested_ns = std::exchange(v.nested_ns, 0);
-  watch.begin_ns = NowNs();
+  if (trace_ == nullptr) return watch;
+  RunTrace::Thread& t = trace_->threads[static_cast<size_t>(thread)];
+  watch.outer_nested = std::exchange(t.nested, 0);
+  const uint64_t last = std::exchange(t.last, 0);
+  watch.begin = last != 0 ? last : Ticks();
   return watch;
 }
 
-void RunControl::EndInstruction(int lane, const Instruction& in, const Watch& watch) {
-  LaneView& v = views_[lane];
-  if (trace_) {
-    const uint64_t end_ns = NowNs(), took_ns = end_ns - watch.begin_ns;
-    Record(&v, {&in, watch.begin_ns, end_ns, took_ns - std::min(took_ns, v.nested_ns), 1});
-    v.nested_ns = watch.outer_nested_ns + took_ns;
+namespace {
+
+using Part = RunTrace::Part;
+
+// Memory of values that have no place ahead of time.
+void NoteMemory(const Plan& plan, const Instruction& in, Value* const* frame, RunTrace::Thread* t) {
+  for (uint32_t s : in.op.out) {
+    if (s == kNoSlot || plan.slots[s].storage != Storage::kPool || !frame[s]->is_tensor()) continue;
+    const BufferRef& memory = frame[s]->tensor().buffer();
+    if (memory)
+      t->made.push_back(
+          {static_cast<uint32_t>(t->events.size() - 1), s, memory->data(), memory->bytes()});
   }
-  v.current.store(watch.outer, std::memory_order_relaxed);
-  v.ended.fetch_add(1, std::memory_order_relaxed);
 }
 
-void RunControl::Record(LaneView* view, const Event& event) {
-  constexpr size_t kMostNested = 1 << 16;
-  if (event.in->ir_block == 0 || view->nested++ < kMostNested) {
-    view->events.push_back(event);
-    return;
+}  // namespace
+
+void RunControl::EndInstruction(int thread, const Instruction& in, const Watch& watch,
+                                Value* const* frame) {
+  ThreadView& v = views_[thread];
+  if (trace_ != nullptr) {
+    RunTrace::Thread& t = trace_->threads[static_cast<size_t>(thread)];
+    const uint64_t end = Ticks(), took = end - watch.begin;
+    const bool own =
+        trace_->Record(thread, {&in, watch.begin, end, took - std::min(took, t.nested), 1});
+    t.nested = watch.outer_nested + took;
+    t.last = end;
+    if (own && in.mode != Instruction::Mode::kStatic) {
+      NoteMemory(plan_, in, frame, &t);
+      if (watch.infer_begin != 0)
+        t.spans.push_back({Part::kInferShape, &in, {}, watch.infer_begin, watch.infer_end});
+      if (watch.compute_begin != 0)
+        t.spans.push_back({Part::kCompute, &in, {}, watch.compute_begin, end});
+    }
   }
-  const auto [at, first] = view->sums.emplace(event.in, event);
-  if (first) return;
-  at->second.end_ns = event.end_ns;
-  at->second.self_ns += event.self_ns;
-  ++at->second.times;
+  v.current.store(watch.outer, std::memory_order_relaxed);
+  v.ended.store(v.ended.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+const Instruction* RunControl::ElsewhereNow(int thread) const {
+  for (int t = 0; views_ != nullptr && t < threads_; ++t)
+    if (const Instruction* in = views_[t].current.load(std::memory_order_relaxed);
+        t != thread && in != nullptr)
+      return in;
+  return nullptr;
 }
 
 bool RunControl::IsAmong(const CheckedOps& ops, const Instruction& in) const {
@@ -63,22 +88,22 @@ bool RunControl::IsAmong(const CheckedOps& ops, const Instruction& in) const {
          marks[static_cast<size_t>(index)];
 }
 
-void RunControl::Arm(const RunOptions& options, int lanes, Watcher& watcher,
+void RunControl::Arm(const RunOptions& options, int threads, Watcher& watcher,
                      const CheckedOps* checked) {
   attention_.store(0, std::memory_order_relaxed);
   checked_ = checked;
   watcher_ = &watcher;
-  lanes_ = lanes;
-  trace_ = options.trace && options.report != nullptr;
+  threads_ = threads;
+  const bool traced = options.trace && options.report != nullptr;
   const bool stalls = options.stall_limit.count() > 0 && options.on_stall;
-  if (trace_ || stalls) {
-    views_ = std::make_unique<LaneView[]>(static_cast<size_t>(lanes));
-    lane_of_.assign(plan_.blocks.size(), 0);
-    device_work_.clear();
-    start_ns_ = NowNs();
+  trace_ = traced ? std::make_unique<RunTrace>(static_cast<size_t>(threads)) : nullptr;
+  if (traced || stalls) {
+    views_ = std::make_unique<ThreadView[]>(static_cast<size_t>(threads));
+    thread_of_.assign(plan_.blocks.size(), 0);
     Interrupt(kObserved);
   }
   if (options.check_nan_inf) Interrupt(kCheck);
+  if (options.wait_after_each) Interrupt(kWaitEach);
   if (options.stop.stop_possible()) stopper_.emplace(options.stop, Stopper{this});
   if (options.deadline && *options.deadline <= std::chrono::steady_clock::now())
     Interrupt(kDeadline);  // nothing is left to chance, however short the program
@@ -112,10 +137,10 @@ void RunControl::LookForStall() {
   if (stall_options_ == nullptr) return;
   uint64_t ended = 0;
   std::string pending;
-  for (int l = 0; l < lanes_; ++l) {
+  for (int l = 0; l < threads_; ++l) {
     ended += views_[l].ended.load(std::memory_order_relaxed);
     if (const Instruction* in = views_[l].current.load(std::memory_order_relaxed))
-      pending += StrCat(pending.empty() ? "" : "; ", Describe(*in), " (lane ", l, ")");
+      pending += StrCat(pending.empty() ? "" : "; ", Describe(*in), " (thread ", l, ")");
   }
   if (ended == ended_before_)
     stall_options_->on_stall(StrCat("no instruction has ended for ",
@@ -130,91 +155,6 @@ std::string RunControl::Describe(const Instruction& in) const {
   const OpLocation where = plan_.Locate(in);
   return StrCat(where.op_type, " (block ", where.block, ", op ", where.op, ", output '",
                 where.output, "')");
-}
-
-namespace {
-
-// `begin`: per slot of the definition, + end, positions in `list`.
-std::vector<TraceEvent::Operand> OperandsOf(const Plan& plan, const std::vector<SlotDef>& defs,
-                                            const IdList& begin, const IdList& list) {
-  std::vector<TraceEvent::Operand> operands;
-  for (size_t d = 0; d < defs.size(); ++d)
-    for (uint32_t k = begin[d]; k < begin[d + 1]; ++k) {
-      if (list[k] == kNoSlot) continue;
-      const Slot& slot = plan.slots[list[k]];
-      TraceEvent::Operand operand;
-      operand.slot = defs[d].name;
-      if (slot.is_static) {
-        operand.dtype = slot.dtype;
-        operand.shape = slot.shape();
-      }
-      operands.push_back(std::move(operand));
-    }
-  return operands;
-}
-
-}  // namespace
-
-TraceEvent RunControl::Describe(const Event& event, int lane) const {
-  const BoundOp& op = event.in->op;
-  const OpLocation where = plan_.Locate(*event.in);
-  TraceEvent t;
-  t.op = op.def->name();  // of a copy, no operator of the program's
-  t.output = where.output;
-  t.block = where.block;
-  t.index = where.op;
-  t.lane = lane;
-  t.begin_us = (static_cast<double>(event.begin_ns) - static_cast<double>(start_ns_)) * 1e-3;
-  t.end_us = (static_cast<double>(event.end_ns) - static_cast<double>(start_ns_)) * 1e-3;
-  t.self_us = static_cast<double>(event.self_ns) * 1e-3;
-  t.times = event.times;
-  t.inputs = OperandsOf(plan_, op.def->inputs(), op.in_begin, op.in);
-  t.outputs = OperandsOf(plan_, op.def->outputs(), op.out_begin, op.out);
-  t.implementation = ImplementationOf(*event.in);
-  return t;
-}
-
-void RunControl::FillTrace(RunReport* report) {
-  if (!std::exchange(trace_, false)) return;
-  for (int l = 0; l < lanes_; ++l) {
-    for (const Event& e : views_[l].events) report->events.push_back(Describe(e, l));
-    for (const auto& [in, e] : views_[l].sums) report->events.push_back(Describe(e, l));
-  }
-  for (DeviceWork& work : device_work_) {
-    report->events.push_back(Describe(work.event, work.lane));
-    report->events.back().stream = std::move(work.stream);
-  }
-  device_work_.clear();
-  std::stable_sort(
-      report->events.begin(), report->events.end(),
-      [](const TraceEvent& a, const TraceEvent& b) { return a.begin_us < b.begin_us; });
-}
-
-std::string RunReport::ToChromeTrace() const {
-  auto quoted = [](const std::string& text) {
-    std::string out = "\"";
-    for (char c : text) {
-      if (c == '"' || c == '\\') out += '\\';
-      out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-    return out + '"';
-  };
-  std::string out = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
-  for (size_t i = 0; i < events.size(); ++i) {
-    const TraceEvent& e = events[i];
-    const bool host = e.stream.empty();
-    out += StrCat(i == 0 ? "\n" : ",\n", "{\"ph\": \"X\", \"pid\": ", host ? 1 : 2,
-                  ", \"tid\": ", e.lane, ", \"name\": ", quoted(e.op),
-                  ", \"ts\": ", std::to_string(e.begin_us),
-                  ", \"dur\": ", std::to_string(e.end_us - e.begin_us),
-                  ", \"args\": {\"output\": ", quoted(e.output), ", \"block\": ", e.block,
-                  ", \"index\": ", e.index);
-    if (e.times > 1)
-      out += StrCat(", \"times\": ", e.times, ", \"self_us\": ", std::to_string(e.self_us));
-    if (!e.implementation.empty()) out += ", \"implementation\": " + quoted(e.implementation);
-    out += host ? "}}" : StrCat(", \"stream\": ", quoted(e.stream), "}}");
-  }
-  return out + "\n]}\n";
 }
 
 }  // namespace heddle

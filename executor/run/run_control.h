@@ -12,12 +12,12 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "core/thread_annotations.h"
 #include "executor/plan/plan.h"
+#include "executor/run/run_trace.h"
 #include "heddle/run_options.h"
 #include "scheduler/watcher.h"
 
@@ -42,82 +42,63 @@ class RunControl {
     if ((attention_.load(std::memory_order_relaxed) & kCheck) == 0) return false;
     return checked_ == nullptr || IsAmong(*checked_, in);
   }
+  // Each piece of work is waited for before the next one.
+  bool waits_after_each() const {
+    return (attention_.load(std::memory_order_relaxed) & kWaitEach) != 0;
+  }
   // Around an instruction, those of blocks that it runs included: what EndInstruction is to know.
   struct Watch {
     const Instruction* outer = nullptr;  // the one that runs the block
-    uint64_t begin_ns = 0, outer_nested_ns = 0;
+    uint64_t begin = 0, outer_nested = 0;
+    // Of an instruction whose shapes are found while running, see TraceSpan.
+    uint64_t infer_begin = 0, infer_end = 0, compute_begin = 0;
   };
-  Watch BeginInstruction(int lane, const Instruction& in);
-  void EndInstruction(int lane, const Instruction& in, const Watch& watch);
-  // The lane of the instruction that runs a sub-block; 0 while nobody observes.
-  int LaneOf(int block) const {
-    return lane_of_.empty() ? 0 : lane_of_[static_cast<size_t>(block)];
+  Watch BeginInstruction(int thread, const Instruction& in);
+  void EndInstruction(int thread, const Instruction& in, const Watch& watch, Value* const* frame);
+  // The thread of the instruction that runs a sub-block; 0 while nobody observes.
+  int ThreadOf(int block) const {
+    return thread_of_.empty() ? 0 : thread_of_[static_cast<size_t>(block)];
   }
-  // Times are to be kept for RunReport::events.
-  bool traces() const { return trace_; }
-  // Records work of a device's stream; times are on the host's clock.
-  void AddDeviceWork(const Instruction& in, int lane, std::string stream, uint64_t begin_ns,
-                     uint64_t end_ns) {
-    device_work_.push_back(
-        {{&in, begin_ns, end_ns, end_ns - begin_ns, 1}, lane, std::move(stream)});
-  }
+  // What the run writes down about itself; nullptr: it is not traced.
+  RunTrace* trace() const { return trace_.get(); }
+  // Some instruction that another thread is executing; nullptr: none, or nobody observes.
+  const Instruction* ElsewhereNow(int thread) const;
 
   // Arms what the options ask for; Disarm after the run, before the options go away (the destructor
   // does it for a run that ended by an exception).
   // `checked`: what check_nan_inf looks at; null: everything.
-  void Arm(const RunOptions& options, int lanes, Watcher& watcher,
+  void Arm(const RunOptions& options, int threads, Watcher& watcher,
            const CheckedOps* checked = nullptr);
   void Disarm();
-  // Moves the trace into the report.
-  void FillTrace(RunReport* report);
+  // After the run: the trace, for whoever puts it into words.
+  std::unique_ptr<RunTrace> TakeTrace() { return std::move(trace_); }
 
  private:
-  enum : uint32_t { kCancel = 1, kDeadline = 2, kObserved = 4, kCheck = 8 };
-  struct Event {
-    const Instruction* in;
-    uint64_t begin_ns, end_ns;
-    uint64_t self_ns;  // without instructions of blocks that it runs
-    int64_t times;     // executions; from the first one's begin to the last one's end
-  };
-  struct DeviceWork {
-    Event event;
-    int lane;
-    std::string stream;
-  };
-  // The view of one lane, on a cache line of its own.
-  struct alignas(128) LaneView {
+  enum : uint32_t { kCancel = 1, kDeadline = 2, kObserved = 4, kCheck = 8, kWaitEach = 16 };
+  // The view of one thread, on a cache line of its own.
+  struct alignas(128) ThreadView {
     std::atomic<const Instruction*> current{nullptr};
     std::atomic<uint64_t> ended{0};
-    uint64_t nested_ns = 0;  // of instructions within the current one
-    std::vector<Event> events;
-    // Loops may execute more instructions than memory holds events for: later executions of a
-    // sub-block's instruction are added up.
-    std::unordered_map<const Instruction*, Event> sums;
-    size_t nested = 0;  // events of instructions of sub-blocks
   };
   struct Stopper {
     RunControl* control;
     void operator()() const { control->Interrupt(kCancel); }
   };
   void Interrupt(uint32_t why) { attention_.fetch_or(why, std::memory_order_relaxed); }
-  void Record(LaneView* view, const Event& event);
   bool IsAmong(const CheckedOps& ops, const Instruction& in) const;
   void LookForStall();
   std::string Describe(const Instruction& in) const;
-  TraceEvent Describe(const Event& event, int lane) const;
 
   const Plan& plan_;
   std::atomic<uint32_t> attention_{0};
   const CheckedOps* checked_ = nullptr;
   std::optional<std::stop_callback<Stopper>> stopper_;
-  std::unique_ptr<LaneView[]> views_;
-  std::vector<DeviceWork> device_work_;
-  // Per block, while somebody observes: see LaneOf. Each is written by the thread that is about to
-  // run the block.
-  std::vector<int> lane_of_;
-  int lanes_ = 0;
-  bool trace_ = false;
-  uint64_t start_ns_ = 0;
+  std::unique_ptr<ThreadView[]> views_;
+  // Per block, while somebody observes: see ThreadOf. Each is written by the thread that is about
+  // to run the block.
+  std::vector<int> thread_of_;
+  int threads_ = 0;
+  std::unique_ptr<RunTrace> trace_;
   Watcher* watcher_ = nullptr;
   uint64_t deadline_id_ = 0;
   // State of the look for stalls.

@@ -17,6 +17,7 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, b
       values_(plan_->slots.size()),
       frame_(plan_->slots.size()),
       readers_(plan_->counted_slots.empty() ? 0 : values_.size()),
+      kept_lists_(plan_->kept_lists.size()),
       iterates_(plan_->blocks.size(), 0) {
   services_.blocks = this;
   services_.random = &random_;
@@ -36,8 +37,7 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, b
     frame_[plan_->scope_slots[i]] = plan_->scope_uses[i].stamp.value;
   if (plan_->dispatch == Dispatch::kLanes) lane_run_ = std::make_unique<LaneRun>(*plan_->lanes);
   if (plan_->dispatch == Dispatch::kQueue)
-    queue_ = std::make_unique<Queue>(plan_->tasks.size(), services_.intra->threads(),
-                                     plan_->shuffle_seed);
+    queue_ = std::make_unique<Queue>(plan_->tasks, services_.intra->threads(), plan_->shuffle_seed);
 }
 
 RunState::~RunState() {
@@ -216,6 +216,11 @@ void RunState::End() {
   for (uint32_t s : plan_->view_slots) value(s) = Value();
   for (uint32_t s : plan_->run_slots) value(s) = Value();
   for (uint32_t s : plan_->list_slots) Empty(&value(s));
+  for (size_t k = 0; k < kept_lists_.size(); ++k) {
+    Value& list = value(plan_->kept_lists[k]);
+    Empty(&list);
+    if (list.initialized()) kept_lists_[k] = std::exchange(list, Value());
+  }
   if (tokens_) tokens_->End();
 }
 

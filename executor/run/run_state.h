@@ -15,6 +15,7 @@
 #include "executor/run/bare_value.h"
 #include "executor/run/run_control.h"
 #include "executor/run/run_tokens.h"
+#include "ranks/communicator.h"
 #include "scheduler/kernel_arena.h"
 #include "scheduler/lane_run.h"
 #include "scheduler/work_queue.h"
@@ -23,7 +24,7 @@ namespace heddle {
 
 struct DeviceRun;
 
-class RunState final : public BlockRunner {
+class RunState final : public BlockRunner, public RankRun {
  public:
   // Throws std::bad_alloc when there is no memory for the arena. Without an arena of its own, a
   // state borrows a block for each run.
@@ -36,6 +37,7 @@ class RunState final : public BlockRunner {
   void GiveBackBlock();
 
   const Plan& plan() const { return *plan_; }
+  const std::shared_ptr<const Plan>& shared_plan() const { return plan_; }
   Value* const* frame() const { return frame_.data(); }
   Value& value(uint32_t slot) { return *frame_[slot]; }
   Services& services() { return services_; }
@@ -48,6 +50,9 @@ class RunState final : public BlockRunner {
     wide_ = wide;
   }
   KernelArena* wide() const { return wide_; }
+  // The run is one of this rank's; nullptr: of none. Called before a run.
+  void set_communicator(Communicator* communicator) { communicator_ = communicator; }
+  Communicator* communicator() const override { return communicator_; }
 
   // For tests: nothing that an earlier run left behind can be taken for this run's.
   void PoisonMemory();
@@ -68,6 +73,12 @@ class RunState final : public BlockRunner {
   // Memory for what is written to a pooled slot. Throws std::bad_alloc.
   BufferRef TakeMemory(uint32_t slot, size_t bytes) {
     return tokens_ ? tokens_->Take(slot, bytes) : services_.allocator->Allocate(bytes);
+  }
+
+  // To the block that fills it, one of the plan's kept lists, with the room of an earlier run.
+  void GiveList(uint32_t k) {
+    Value& list = value(plan_->kept_lists[k]);
+    if (!list.initialized()) std::swap(list, kept_lists_[k]);
   }
 
   // Nobody needs a pooled slot's contents any more.
@@ -135,8 +146,8 @@ class RunState final : public BlockRunner {
     Mutex mutex;
     CondVar changed;  // tasks became ready, or the run ended
     int sleeping HEDDLE_GUARDED_BY(mutex) = 0;
-    Queue(size_t tasks, int threads, uint64_t shuffle_seed)
-        : waiting(tasks), ready(threads, shuffle_seed) {}
+    Queue(const UnitGraph& tasks, int threads, uint64_t shuffle_seed)
+        : waiting(tasks.size()), ready(threads, shuffle_seed, tasks.graph.priority) {}
   };
   Queue* queue() { return queue_.get(); }
 
@@ -147,6 +158,7 @@ class RunState final : public BlockRunner {
   std::shared_ptr<const Plan> plan_;
   Services services_;
   KernelArena* wide_ = nullptr;
+  Communicator* communicator_ = nullptr;
   RandomState random_;
   RunControl control_;
   std::vector<Value> values_;
@@ -156,6 +168,7 @@ class RunState final : public BlockRunner {
   bool poison_ = false;
   std::shared_ptr<ArenaBlocks> lender_;    // while arena_ is borrowed
   std::vector<std::atomic<int>> readers_;  // per slot; empty where nothing is counted
+  std::vector<Value> kept_lists_;          // parallel to the plan's; nothing while a run has it
   // Per block: its loop's first iteration has begun. The thread that runs the loop writes it.
   std::vector<uint8_t> iterates_;
   FirstError error_;

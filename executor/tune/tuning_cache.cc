@@ -76,11 +76,12 @@ std::string TuningCache::Kept(const std::string& key) {
 }
 
 int TuningCache::Measure(const std::string& key, const std::vector<std::string>& names,
-                         FunctionRef<void(int, Services&)> run) {
+                         FunctionRef<void(int, Services&)> run, std::vector<double>* times) {
   MutexLock lock(mutex_);
   Services* const services = services_;
   if (services == nullptr) return 0;  // the plan is built by now
   const std::vector<double> ns = Time(names.size(), [&](int i) { run(i, *services); });
+  if (times != nullptr) *times = ns;
   const auto best = std::min_element(ns.begin(), ns.end());
   const int choice = *best < (1 - kMargin) * ns[0] ? static_cast<int>(best - ns.begin()) : 0;
   const auto at = static_cast<size_t>(choice);

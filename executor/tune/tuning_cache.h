@@ -24,7 +24,7 @@ class TuningCache : public KernelTuner {
   std::string Kept(const std::string& key) override;
   bool measures() const override { return measure_ && services_.load() != nullptr; }
   int Measure(const std::string& key, const std::vector<std::string>& names,
-              FunctionRef<void(int, Services&)> run) override;
+              FunctionRef<void(int, Services&)> run, std::vector<double>* times = nullptr) override;
   // While it lives, what `tuning` measures uses `services`: one plan at a time.
   class Measuring {
    public:

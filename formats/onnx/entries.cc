@@ -18,7 +18,7 @@ const AttrValue* AttrOf(const DraftOp& op, std::string_view name) {
     if (key == name) return &value;
   return nullptr;
 }
-Ints IntsOf(const DraftOp& op, std::string_view name) {
+Ints IntsOrNone(const DraftOp& op, std::string_view name) {
   const AttrValue* value = AttrOf(op, name);
   const auto* ints = value == nullptr ? nullptr : std::get_if<Ints>(value);
   return ints == nullptr ? Ints() : *ints;
@@ -63,7 +63,8 @@ Number Combined(std::string_view type, int64_t a, int64_t b) {
 
 // The part of a vector that a slice takes.
 std::optional<Entries> Sliced(const DraftOp& op, const Entries& all) {
-  const Ints axes = IntsOf(op, "axes"), starts = IntsOf(op, "starts"), ends = IntsOf(op, "ends");
+  const Ints axes = IntsOrNone(op, "axes"), starts = IntsOrNone(op, "starts"),
+             ends = IntsOrNone(op, "ends");
   if (axes != Ints{0} || starts.size() != 1 || ends.size() != 1) return std::nullopt;
   const auto size = static_cast<int64_t>(all.size());
   const auto place = [&](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size); };

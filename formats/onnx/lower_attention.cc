@@ -58,12 +58,12 @@ bool LowerFlexAttention(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kAttentionEntries[] = {
     {"ai.onnx.preview", "FlexAttention", &LowerFlexAttention},
 };
 
 }  // namespace
 
-std::span<const HandlerEntry> AttentionHandlers() { return kEntries; }
+std::span<const HandlerEntry> AttentionHandlers() { return kAttentionEntries; }
 
 }  // namespace heddle::onnx

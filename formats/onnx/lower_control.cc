@@ -413,7 +413,7 @@ bool LowerSequenceMap(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kControlEntries[] = {
     {"", "If", &LowerIf},
     {"", "Loop", &LowerLoop},
     {"", "Scan", &LowerScan},
@@ -422,6 +422,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> ControlHandlers() { return kEntries; }
+std::span<const HandlerEntry> ControlHandlers() { return kControlEntries; }
 
 }  // namespace heddle::onnx

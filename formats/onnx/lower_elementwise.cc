@@ -368,7 +368,7 @@ bool LowerBitwiseNot(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kElementwiseEntries[] = {
     {"", "Abs", &LowerUnary<kAbs>},
     {"", "Acos", &LowerUnary<kAcos>},
     {"", "Acosh", &LowerUnary<kAcosh>},
@@ -445,6 +445,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> ElementwiseHandlers() { return kEntries; }
+std::span<const HandlerEntry> ElementwiseHandlers() { return kElementwiseEntries; }
 
 }  // namespace heddle::onnx

@@ -32,13 +32,13 @@ bool LowerScatter(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kIndexEntries[] = {
     {"", "Gather", &LowerGather},
     {"", "Scatter", &LowerScatter},
 };
 
 }  // namespace
 
-std::span<const HandlerEntry> IndexHandlers() { return kEntries; }
+std::span<const HandlerEntry> IndexHandlers() { return kIndexEntries; }
 
 }  // namespace heddle::onnx

@@ -319,7 +319,7 @@ bool LowerResize(NodeLowering& n) {
   return LowerPlainResize(n) || (n.opset() == 10 && LowerUpsample(n));
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kNetworkEntries[] = {
     {"", "AveragePool", &LowerAveragePool},
     {"", "Conv", &LowerConv},
     {"", "ConvTranspose", &LowerConvTranspose},
@@ -336,6 +336,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> NetworkHandlers() { return kEntries; }
+std::span<const HandlerEntry> NetworkHandlers() { return kNetworkEntries; }
 
 }  // namespace heddle::onnx

@@ -105,13 +105,11 @@ bool LowerLrn(NodeLowering& n) {
   const int x = n.Required(0);
   const int64_t size = n.Int("size", 0);
   if (n.rank(x) != 4 || size < 1 || size % 2 == 0) return false;
-  const int made = n.MakeMany("lrn", {{"X", {x}}},
-                              {{"n", size},
-                               {"alpha", n.Float("alpha", 1e-4) / static_cast<double>(size)},
-                               {"beta", n.Float("beta", 0.75)},
-                               {"k", n.Float("bias", 1)}},
-                              {"Out", "MidOut"})[0];
-  n.Result(0, made);
+  n.Result(0, n.Make("lrn", {{"X", {x}}},
+                     {{"n", size},
+                      {"alpha", n.Float("alpha", 1e-4) / static_cast<double>(size)},
+                      {"beta", n.Float("beta", 0.75)},
+                      {"k", n.Float("bias", 1)}}));
   return true;
 }
 
@@ -140,7 +138,7 @@ bool LowerDropout(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kNormalizeEntries[] = {
     {"", "BatchNormalization", &LowerBatchNormalization},
     {"", "Dropout", &LowerDropout},
     {"", "InstanceNormalization", &LowerInstanceNormalization},
@@ -152,6 +150,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> NormalizeHandlers() { return kEntries; }
+std::span<const HandlerEntry> NormalizeHandlers() { return kNormalizeEntries; }
 
 }  // namespace heddle::onnx

@@ -44,7 +44,7 @@ bool LowerDequantize(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kQuantizeEntries[] = {
     {"", "DequantizeLinear", &LowerDequantize},
     {"", "QuantizeLinear", &LowerQuantize},
     {"com.microsoft", "DequantizeLinear", &LowerDequantize},
@@ -53,6 +53,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> QuantizeHandlers() { return kEntries; }
+std::span<const HandlerEntry> QuantizeHandlers() { return kQuantizeEntries; }
 
 }  // namespace heddle::onnx

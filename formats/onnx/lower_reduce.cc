@@ -42,7 +42,7 @@ bool LowerReduceMax(NodeLowering& n) { return LowerReduction(n, "reduce_max", 18
 bool LowerReduceMin(NodeLowering& n) { return LowerReduction(n, "reduce_min", 18); }
 bool LowerReduceProd(NodeLowering& n) { return LowerReduction(n, "reduce_prod", 18); }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kReduceEntries[] = {
     {"", "ReduceMax", &LowerReduceMax}, {"", "ReduceMean", &LowerReduceMean},
     {"", "ReduceMin", &LowerReduceMin}, {"", "ReduceProd", &LowerReduceProd},
     {"", "ReduceSum", &LowerReduceSum},
@@ -50,6 +50,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> ReduceHandlers() { return kEntries; }
+std::span<const HandlerEntry> ReduceHandlers() { return kReduceEntries; }
 
 }  // namespace heddle::onnx

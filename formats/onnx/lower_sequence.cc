@@ -71,7 +71,7 @@ bool LowerLength(NodeLowering& n) {
   return true;
 }
 
-bool LowerSplit(NodeLowering& n) {
+bool LowerSplitToSequence(NodeLowering& n) {
   const int x = n.Required(0);
   const int made =
       n.Make("onnx_split_to_sequence", {{"input", {x}}, {"split", {n.In(1)}}},
@@ -80,7 +80,7 @@ bool LowerSplit(NodeLowering& n) {
   return true;
 }
 
-bool LowerConcat(NodeLowering& n) {
+bool LowerConcatFromSequence(NodeLowering& n) {
   const int sequence = n.Required(0);
   ResultItem(
       n,
@@ -136,8 +136,8 @@ bool LowerGetElement(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
-    {"", "ConcatFromSequence", &LowerConcat},
+constexpr HandlerEntry kSequenceEntries[] = {
+    {"", "ConcatFromSequence", &LowerConcatFromSequence},
     {"", "Optional", &LowerOptional},
     {"", "OptionalGetElement", &LowerGetElement},
     {"", "OptionalHasElement", &LowerHasElement},
@@ -147,11 +147,11 @@ constexpr HandlerEntry kEntries[] = {
     {"", "SequenceErase", &LowerErase},
     {"", "SequenceInsert", &LowerInsert},
     {"", "SequenceLength", &LowerLength},
-    {"", "SplitToSequence", &LowerSplit},
+    {"", "SplitToSequence", &LowerSplitToSequence},
 };
 
 }  // namespace
 
-std::span<const HandlerEntry> SequenceHandlers() { return kEntries; }
+std::span<const HandlerEntry> SequenceHandlers() { return kSequenceEntries; }
 
 }  // namespace heddle::onnx

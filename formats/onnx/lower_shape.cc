@@ -343,7 +343,7 @@ bool LowerPad(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kShapeEntries[] = {
     {"", "Concat", &LowerConcat},
     {"", "Constant", &LowerConstant},
     {"", "ConstantOfShape", &LowerConstantOfShape},
@@ -363,6 +363,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> ShapeHandlers() { return kEntries; }
+std::span<const HandlerEntry> ShapeHandlers() { return kShapeEntries; }
 
 }  // namespace heddle::onnx

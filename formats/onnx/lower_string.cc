@@ -88,14 +88,14 @@ int StringResult(NodeLowering& n, int v) {
   return v;
 }
 
-bool LowerConcat(NodeLowering& n) {
+bool LowerStringConcat(NodeLowering& n) {
   const int made =
       n.Make("onnx_string_concat", {{"X", {n.Required(0)}}, {"Y", {n.Required(1)}}}, {}, "Z");
   n.Result(0, StringResult(n, made));
   return true;
 }
 
-bool LowerSplit(NodeLowering& n) {
+bool LowerStringSplit(NodeLowering& n) {
   const std::vector<int> made = n.MakeMany(
       "onnx_string_split", {{"X", {n.Required(0)}}},
       {{"delimiter", n.Str("delimiter", "")}, {"maxsplit", n.Int("maxsplit", -1)}}, {"Y", "Z"});
@@ -315,11 +315,11 @@ bool LowerZipMap(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kStringEntries[] = {
     {"", "RegexFullMatch", &LowerRegex},
-    {"", "StringConcat", &LowerConcat},
+    {"", "StringConcat", &LowerStringConcat},
     {"", "StringNormalizer", &LowerNormalizer},
-    {"", "StringSplit", &LowerSplit},
+    {"", "StringSplit", &LowerStringSplit},
     {"ai.onnx.ml", "LabelEncoder", &LowerLabelEncoder},
     {"ai.onnx.ml", "LinearClassifier", &LowerClassifier},
     {"ai.onnx.ml", "OneHotEncoder", &LowerOneHotEncoder},
@@ -330,6 +330,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> StringHandlers() { return kEntries; }
+std::span<const HandlerEntry> StringHandlers() { return kStringEntries; }
 
 }  // namespace heddle::onnx

@@ -23,7 +23,7 @@ using wire::Fields;
 constexpr size_t kLeastLater = 16 << 10;
 
 // Kinds of messages by which tensors are found in them.
-enum class Kind : uint8_t {
+enum class Part : uint8_t {
   kModel,
   kGraph,
   kNode,
@@ -35,24 +35,24 @@ enum class Kind : uint8_t {
   kOther
 };
 
-Kind Inside(Kind kind, uint32_t field) {
+Part Inside(Part kind, uint32_t field) {
   switch (kind) {
-    case Kind::kModel:
-      return field == 7 ? Kind::kGraph : field == 25 ? Kind::kFunction : Kind::kOther;
-    case Kind::kGraph:
-      return field == 1 ? Kind::kNode : field == 5 ? Kind::kTensor : Kind::kOther;
-    case Kind::kFunction:
-      return field == 7 ? Kind::kNode : Kind::kOther;
-    case Kind::kNode:
-      return field == 5 ? Kind::kAttribute : Kind::kOther;
-    case Kind::kConstant:
-      return field == 5 ? Kind::kValue : Kind::kOther;
-    case Kind::kAttribute:
-      return field == 6 ? Kind::kGraph : Kind::kOther;
-    case Kind::kValue:
-      return field == 5 ? Kind::kTensor : Kind::kOther;
+    case Part::kModel:
+      return field == 7 ? Part::kGraph : field == 25 ? Part::kFunction : Part::kOther;
+    case Part::kGraph:
+      return field == 1 ? Part::kNode : field == 5 ? Part::kTensor : Part::kOther;
+    case Part::kFunction:
+      return field == 7 ? Part::kNode : Part::kOther;
+    case Part::kNode:
+      return field == 5 ? Part::kAttribute : Part::kOther;
+    case Part::kConstant:
+      return field == 5 ? Part::kValue : Part::kOther;
+    case Part::kAttribute:
+      return field == 6 ? Part::kGraph : Part::kOther;
+    case Part::kValue:
+      return field == 5 ? Part::kTensor : Part::kOther;
     default:
-      return Kind::kOther;
+      return Part::kOther;
   }
 }
 
@@ -65,15 +65,15 @@ bool IsConstant(std::string_view node) {
 }
 
 // Copies a message whose structure has been checked.
-void Strip(std::string_view message, Kind kind, std::string* out) {
+void Strip(std::string_view message, Part kind, std::string* out) {
   Fields fields(message);
   Field f;
-  if (kind == Kind::kNode && IsConstant(message)) kind = Kind::kConstant;
+  if (kind == Part::kNode && IsConstant(message)) kind = Part::kConstant;
   while (!fields.done() && fields.Next(&f)) {
-    const Kind inner = Inside(kind, f.number);
-    if (f.wire_type != Field::kBytes || inner == Kind::kOther) {
+    const Part inner = Inside(kind, f.number);
+    if (f.wire_type != Field::kBytes || inner == Part::kOther) {
       out->append(f.whole);
-    } else if (inner != Kind::kTensor) {
+    } else if (inner != Part::kTensor) {
       std::string stripped;
       Strip(f.payload, inner, &stripped);
       wire::AppendBytesField(f.number, stripped, out);
@@ -141,7 +141,7 @@ Result<std::string> PathOf(const TensorData& data, const std::string& model) {
 
 std::string Skeleton(std::string_view model) {
   std::string out;
-  Strip(model, Kind::kModel, &out);
+  Strip(model, Part::kModel, &out);
   return out;
 }
 

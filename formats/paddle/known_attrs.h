@@ -9,9 +9,9 @@ namespace heddle::paddle {
 
 // Read of every operator, whatever its definition says.
 inline constexpr std::string_view kDeviceAttr = "op_device";
-inline constexpr std::string_view kHintAttrs[] = {"execution_stream", "stream_priority",
-                                                  "scheduling_priority", "event_to_record",
-                                                  "events_to_wait"};
+inline constexpr std::string_view kHintAttrs[] = {
+    "execution_stream", "stream_priority", "scheduling_priority", "event_to_record",
+    "events_to_wait",   "control_marks",   "control_after"};
 
 // Returns a serialized ProgramDesc without the attributes that operators' definitions do not have.
 // Feeds, fetches and operators that heddle does not have keep theirs. Returns an empty text when

@@ -70,7 +70,7 @@ Result<Tensor> Join(const PickleObject& state, std::string_view key, const Pickl
   return whole;
 }
 
-Result<NamedTensors> Collect(const PickleObject& state, const std::string& path) {
+Result<NamedTensors> CollectPickled(const PickleObject& state, const std::string& path) {
   if (state.kind != Kind::kDict)
     return InvalidArgument(path, ": the pickle holds no dict of arrays");
   const PickleObject *names = state.Get(kNames), *big = state.Get(kParts);
@@ -103,7 +103,7 @@ Result<NamedTensors> ReadPickledTensors(const std::string& path) {
     HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
     Pickle pickle;
     HEDDLE_RETURN_IF_ERROR(pickle.Parse(bytes, path));
-    return Collect(*pickle.root(), path);
+    return CollectPickled(*pickle.root(), path);
   } catch (const std::bad_alloc&) {
     return ResourceExhausted(path, ": no memory to read it");
   }

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "core/error.h"
+#include "core/op_traits.h"
 #include "core/program_builder.h"
 #include "core/shapes.h"
 #include "formats/paddle/attr_convert.h"
@@ -124,12 +125,27 @@ class Parser {
     if (!op) return;
     const auto block = static_cast<size_t>(b), at = static_cast<size_t>(i);
     if (block < stacks_.size() && at < stacks_[block].size()) op.SetCallStack(stacks_[block][at]);
+    if ((op.def().traits() & kScopeOperands) != 0) DeclareOperands(b, desc);
     for (const auto& slot : desc.inputs())
       Fill(b, slot, op.Input(slot.parameter(), slot.arguments_size()));
     for (const auto& slot : desc.outputs())
       Fill(b, slot, op.Output(slot.parameter(), slot.arguments_size()));
     for (const auto& attr : desc.attrs()) AddAttr(b, attr, &op);
     builder_.Add(std::move(op));
+  }
+
+  void DeclareOperands(int b, const proto::OpDesc& desc) {
+    for (const auto& slot : desc.inputs()) {
+      for (const std::string& name : slot.arguments()) {
+        if (builder_.program().Find(b, name) != ir::kNoVar) continue;
+        Var var;
+        var.name = name;
+        var.block = b;
+        var.kind = VarKind::kRaw;
+        var.persistable = true;
+        builder_.AddVar(std::move(var));
+      }
+    }
   }
 
   void Fill(int b, const proto::OpDesc_Var& slot, std::vector<VarId>* operands) {
@@ -164,9 +180,16 @@ class Parser {
       hints.scheduling_priority = number;
     else if (name == "event_to_record")
       hints.event_to_record = attr.s();
-    else
+    else if (name == "events_to_wait")
       hints.events_to_wait.assign(attr.strings().begin(), attr.strings().end());
+    else
+      AddMarks(attr, name == "control_marks" ? &hints.marks : &hints.after);
     op->SetHints(std::move(hints));
+  }
+
+  static void AddMarks(const proto::OpDesc_Attr& attr, std::vector<int64_t>* marks) {
+    marks->assign(attr.ints().begin(), attr.ints().end());
+    marks->insert(marks->end(), attr.longs().begin(), attr.longs().end());
   }
 
   const proto::ProgramDesc& desc_;

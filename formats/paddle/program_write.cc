@@ -276,6 +276,10 @@ class Writer {
     if (source == nullptr) AddDemands(block, op, desc);
     for (size_t a = 0; a < op.attrs.size(); ++a) SetAttr(op, a, source == nullptr, desc);
     if (source == nullptr) SetInferFlags(op, desc);
+    if (op.has_control_edges()) {
+      SetMarks("control_marks", op.hints->marks, desc);
+      SetMarks("control_after", op.hints->after, desc);
+    }
     if (!count.empty())
       for (auto& s : *desc->mutable_inputs())
         if (s.parameter() == "Num") s.set_arguments(0, count);
@@ -285,6 +289,18 @@ class Writer {
     stack->set_type(proto::STRINGS);
     for (std::string_view line : op.call_stack.Lines())
       stack->add_strings(line.data(), line.size());
+  }
+
+  // Heddle's own attributes: other readers pass them over.
+  static void SetMarks(const char* name, const std::vector<int64_t>& marks, proto::OpDesc* desc) {
+    proto::OpDesc_Attr* attr = nullptr;
+    for (auto& a : *desc->mutable_attrs())
+      if (a.name() == name) attr = &a;
+    if (attr == nullptr) attr = desc->add_attrs();
+    attr->Clear();
+    attr->set_name(name);
+    attr->set_type(proto::LONGS);
+    for (const int64_t mark : marks) attr->add_longs(mark);
   }
 
   template <typename Slots>

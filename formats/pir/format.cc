@@ -29,7 +29,8 @@ std::string Label(const void* source) {
   return text;
 }
 
-Status Read(std::string_view bytes, ir::ProgramBuilder* builder) {
+// Returns the version of the file.
+Result<int64_t> Read(std::string_view bytes, ir::ProgramBuilder* builder) {
   const auto in_file = [&](const Status& status) {
     return Status(status.code(), builder->name() + ": " + status.message());
   };
@@ -40,7 +41,7 @@ Status Read(std::string_view bytes, ir::ProgramBuilder* builder) {
   Lowering lowering(*file, builder);
   HEDDLE_ASSIGN_OR_RETURN(const Draft draft, lowering.Run());
   formats::Emit(draft, &Label, builder);
-  return Status::Ok();
+  return file->version;
 }
 
 // The file's bytes, which make the program again.
@@ -58,21 +59,23 @@ class Packed : public formats::PackedProgram {
 
 class PirBytes : public formats::ProgramSource {
  public:
-  explicit PirBytes(std::string_view bytes) : bytes_(bytes) {}
+  PirBytes(std::string_view bytes, int64_t version) : bytes_(bytes), version_(version) {}
   const formats::Format& format() const override { return PirFormat(); }
   size_t bytes() const override { return bytes_.size(); }
   std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override {
     return std::make_unique<Packed>(program);
   }
   const std::string& text() const { return bytes_; }
+  int64_t version() const { return version_; }
 
  private:
   const std::string bytes_;
+  const int64_t version_;
 };
 
 Result<std::shared_ptr<ir::Program>> Packed::Unpack() const {
   ir::ProgramBuilder builder(name_, hash_);
-  HEDDLE_RETURN_IF_ERROR(Read(static_cast<const PirBytes&>(*source_).text(), &builder));
+  HEDDLE_RETURN_IF_ERROR(Read(static_cast<const PirBytes&>(*source_).text(), &builder).status());
   return std::move(builder).Finish(source_);
 }
 
@@ -94,14 +97,17 @@ class Pir : public formats::Format {
   }
   Result<std::shared_ptr<const formats::ProgramSource>> Parse(
       std::string_view bytes, ir::ProgramBuilder& builder) const override {
-    HEDDLE_RETURN_IF_ERROR(Read(bytes, &builder));
-    return std::shared_ptr<const formats::ProgramSource>(std::make_shared<PirBytes>(bytes));
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t version, Read(bytes, &builder));
+    return std::shared_ptr<const formats::ProgramSource>(
+        std::make_shared<PirBytes>(bytes, version));
   }
-  // A program that is as its file has it is that file, unless Paddle would not load its parameters:
-  // those are not persistable to it where the file has no "OA".
+  // A program that is as its file has it is that file, but where Paddle 3.3 cannot use the file: in
+  // older versions numbers have other widths, which it does not convert in all gradients; and
+  // parameters are not persistable to it where the file has no "OA".
   Result<std::string> Write(const ir::Program& program) const override {
     const auto* file = dynamic_cast<const PirBytes*>(program.source.get());
-    if (!program.as_parsed() || file == nullptr) return WriteProgram(program);
+    if (!program.as_parsed() || file == nullptr || file->version() < kWrittenVersion)
+      return WriteProgram(program);
     const bool parameters = std::any_of(program.vars.begin(), program.vars.end(),
                                         [](const ir::Var& var) { return var.persistable; });
     if (parameters && file->text().find("\"OA\"") == std::string::npos)

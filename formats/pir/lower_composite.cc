@@ -8,7 +8,7 @@
 namespace heddle::pir {
 namespace {
 
-Numbers NumbersOf(const Operation& op, std::string_view attribute) {
+Numbers NumbersIn(const Operation& op, std::string_view attribute) {
   Numbers numbers;
   const Attribute* a = op.Find(attribute);
   if (a == nullptr || !ReadNumbers(a->value, &numbers)) return {};
@@ -31,7 +31,7 @@ int Lowering::Step(const Operation& op, std::string_view type, int x, DType dtyp
 // heddle's range has the type of its operands, which PIR's need not have.
 void Lowering::LowerArange(const Operation& op) {
   if (!HasOperands(op, 3, 1)) return;
-  const Numbers number = NumbersOf(op, "dtype");
+  const Numbers number = NumbersIn(op, "dtype");
   const DType dtype =
       number.integral && number.size() == 1 ? DTypeFromProto(number.integers[0]) : DType::kUnknown;
   std::vector<int> bounds;
@@ -72,7 +72,7 @@ void Lowering::LowerShape64(const Operation& op) {
 // The median without regard to NaN, and NaN where there is one.
 void Lowering::LowerMedian(const Operation& op) {
   if (!HasOperands(op, 1, 2)) return;
-  const Numbers axis = NumbersOf(op, "axis"), keep = NumbersOf(op, "keepdim");
+  const Numbers axis = NumbersIn(op, "axis"), keep = NumbersIn(op, "keepdim");
   std::string_view mode;
   if (const Attribute* a = op.Find("mode");
       a == nullptr || !ReadText(a->value, &mode) || mode != "avg")
@@ -104,9 +104,9 @@ void Lowering::LowerMedian(const Operation& op) {
 // (sum of x^p)^(1/p) over each window.
 void Lowering::LowerLpPool(const Operation& op) {
   if (!HasOperands(op, 1, 1)) return;
-  const Numbers size = NumbersOf(op, "kernel_size"), order = NumbersOf(op, "norm_type");
+  const Numbers size = NumbersIn(op, "kernel_size"), order = NumbersIn(op, "norm_type");
   const auto is_set = [&](std::string_view flag) {
-    const Numbers n = NumbersOf(op, flag);
+    const Numbers n = NumbersIn(op, flag);
     return n.size() == 1 && n.reals[0] != 0;
   };
   if (size.size() != 2 || !size.integral || order.size() != 1 || order.reals[0] == 0 ||

@@ -1,9 +1,11 @@
 #include "formats/pir/write.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "core/shapes.h"
 #include "formats/pir/write_text.h"
+#include "heddle/program.h"
 
 namespace heddle::pir {
 namespace {
@@ -27,6 +29,9 @@ std::string ShortName(std::string_view name) {
   return std::string(name);
 }
 
+// The end of an operator of which nothing is said about the results.
+constexpr std::string_view kNoFacts = R"(,"OA":[]})";
+
 std::string Values(const std::vector<ValueId>& ids) {
   std::vector<std::string> items;
   for (ValueId id : ids) items.push_back("{\"%\":" + std::to_string(id) + "}");
@@ -35,12 +40,22 @@ std::string Values(const std::vector<ValueId>& ids) {
 
 }  // namespace
 
+// Of programs without feed and fetch operators, as training programs are, the inputs are what has
+// to be fed; their results are fetched, since values of PIR have no names.
 Writer::Writer(const ir::Program& program)
-    : p_(program), now_(program.vars.size()), stored_(program.vars.size()) {}
+    : p_(program), now_(program.vars.size()), stored_(program.vars.size()) {
+  const Program view(std::shared_ptr<const ir::Program>(std::shared_ptr<void>(), &program));
+  for (const ir::Port& feed : p_.feeds) feeds_.push_back(feed.var);
+  for (const ir::Port& fetch : p_.fetches) fetches_.push_back(fetch.var);
+  if (feeds_.empty())
+    for (const TensorInfo& info : view.unwritten()) feeds_.push_back(p_.Find(0, info.name));
+  if (fetches_.empty())
+    for (const TensorInfo& info : view.results()) fetches_.push_back(p_.Find(0, info.name));
+}
 
 Result<std::string> Writer::Run() {
   BeginRegion();
-  AddParameters();
+  if (ReadsParameters()) AddParameters();
   AddInputs();
   Operators(0);
   AddOutputs();
@@ -53,8 +68,8 @@ Result<std::string> Writer::Run() {
                      ", first: ", unsaid.first, "): ", unsaid.why);
     return Unimplemented(text);
   }
-  return R"({"base_code":{"magic":"pir","trainable":true,"version":4},"program":{"regions":[)" +
-         region + "]}}\n";
+  return R"({"base_code":{"magic":"pir","trainable":true,"version":)" +
+         std::to_string(kWrittenVersion) + R"(},"program":{"regions":[)" + region + "]}}\n";
 }
 
 void Writer::Note(const Op& op, std::string why) {
@@ -72,10 +87,25 @@ std::vector<ValueId> Writer::Emit(Text text) {
     results.push_back("{\"%\":" + std::to_string(results_) + ",\"TT\":" + type + "}");
   }
   std::string op = "{\"#\":" + Quoted(ShortName(text.name)) + ",\"A\":" + Joined(text.attributes) +
-                   ",\"I\":" + Values(text.operands) + ",\"O\":" + Joined(results) + ",\"OA\":[]";
+                   ",\"I\":" + Values(text.operands) + ",\"O\":" + Joined(results);
   if (!text.regions.empty()) op += ",\"regions\":" + Joined(text.regions);
-  ops_.back().push_back(op + "}");
+  if (ops_.size() == 1)
+    for (size_t r = 0; r < ids.size(); ++r) makers_[ids[r]] = {ops_[0].size(), r, ids.size()};
+  ops_.back().push_back(op + std::string(kNoFacts));
   return ids;
+}
+
+// Paddle keeps values in a scope of the run, unless they are said to be persistable.
+void Writer::MakePersistable(ValueId value) {
+  const auto maker = makers_.find(value);
+  if (maker == makers_.end()) return;
+  const auto [place, result, results] = maker->second;
+  std::string& op = ops_[0][place];
+  if (!op.ends_with(kNoFacts)) return;
+  op.resize(op.size() - kNoFacts.size());
+  std::vector<std::string> flags(results, R"({"#":"0.a_bool","D":false})");
+  flags[result] = R"({"#":"0.a_bool","D":true})";
+  op += R"(,"OA":[{"N":"persistable","AT":{"#":"0.a_array","D":)" + Joined(flags) + "}}]}";
 }
 
 void Writer::BeginRegion() {
@@ -93,6 +123,23 @@ std::string Writer::EndRegion(const std::vector<std::string>& arguments) {
   return text;
 }
 
+// False for startup programs, whose variables of the scope need not be there before.
+bool Writer::ReadsParameters() const {
+  std::vector<bool> written(p_.vars.size());
+  bool writes = false;
+  for (const ir::Block& block : p_.blocks)
+    for (const Op& op : block.ops) {
+      bool reads = false;
+      EachVar(op.inputs, [&](VarId v) { reads |= VarOf(v).persistable && !written[v]; });
+      EachVar(op.outputs, [&](VarId v) {
+        written[v] = true;
+        writes |= VarOf(v).persistable;
+      });
+      if (reads || op.def->has(kControlFlow)) return true;
+    }
+  return !writes;
+}
+
 // Unused parameters are added too, since the file of parameters has them.
 void Writer::AddParameters() {
   for (VarId v = 0; v < p_.vars.size(); ++v) {
@@ -108,10 +155,10 @@ void Writer::AddParameters() {
 }
 
 void Writer::AddInputs() {
-  for (const ir::Port& feed : p_.feeds) {
-    const ir::Var& var = VarOf(feed.var);
+  for (const VarId feed : feeds_) {
+    const ir::Var& var = VarOf(feed);
     Ints dims(var.shape.begin(), var.shape.end());
-    now_[feed.var] =
+    now_[feed] =
         EmitOne({.name = "pd_op.data",
                  .attributes = {Named("name", *AttributeText("str", var.name)),
                                 Named("shape", *AttributeText("ints", dims)),
@@ -123,12 +170,13 @@ void Writer::AddInputs() {
 
 void Writer::AddOutputs() {
   int64_t column = 0;
-  for (const ir::Port& fetch : p_.fetches) {
-    const ir::Var& var = VarOf(fetch.var);
+  for (const VarId fetch : fetches_) {
+    const ir::Var& var = VarOf(fetch);
+    if (p_.fetches.empty() && now_[fetch] == 0) continue;  // a result that PIR does not make
     Emit({.name = "pd_op.fetch",
           .attributes = {Named("name", *AttributeText("str", var.name)),
                          Named("col", *AttributeText("i32", column++))},
-          .operands = {ValueOf(fetch.var)},
+          .operands = {ValueOf(fetch)},
           .results = {TypeOf(var)}});
   }
   // A variable of the scope keeps the value that an ordinary operator wrote to it.
@@ -136,6 +184,7 @@ void Writer::AddOutputs() {
     const ir::Var& var = VarOf(v);
     if (!var.persistable || var.block != 0 || var.kind != ir::VarKind::kTensor) continue;
     if (now_[v] == stored_[v]) continue;
+    MakePersistable(now_[v]);
     Emit({.name = "builtin.set_parameter",
           .attributes = {Named("parameter_name", *AttributeText("str", var.name))},
           .operands = {now_[v]}});
@@ -193,8 +242,7 @@ std::vector<VarId> Writer::WrittenOutside(int sub) const {
 // The variable had a value before the block `sub`, or something outside of it reads it.
 bool Writer::NeededOutside(VarId v, int sub) const {
   if (now_[v] != 0) return true;
-  for (const ir::Port& fetch : p_.fetches)
-    if (fetch.var == v) return true;
+  if (std::find(fetches_.begin(), fetches_.end(), v) != fetches_.end()) return true;
   for (const ir::Block& block : p_.blocks) {
     if (Within(block.id, sub)) continue;
     for (const Op& op : block.ops) {
@@ -263,6 +311,38 @@ void Writer::AddLoop(const Op& op) {
   for (size_t i = 0; i < carried.size(); ++i) Set(carried[i], results[i]);
 }
 
-Result<std::string> WriteProgram(const ir::Program& program) { return Writer(program).Run(); }
+namespace {
+
+// Whether rows are added and go nowhere but into sgd, where dense gradients give the same.
+bool AddsRows(const ir::Program& p) {
+  bool adds = false;
+  for (const ir::Block& block : p.blocks)
+    for (const Op& op : block.ops) {
+      bool rows = false;
+      EachVar(op.inputs, [&](VarId v) { rows |= p.vars[v].kind == ir::VarKind::kRows; });
+      if (rows && op.type() != "sum" && op.type() != "sgd") return false;
+      adds |= rows && op.type() == "sum";
+    }
+  return adds;
+}
+
+void MakeDense(ir::Program* p) {
+  for (ir::Var& var : p->vars)
+    if (var.kind == ir::VarKind::kRows) var.kind = ir::VarKind::kTensor;
+  for (ir::Block& block : p->blocks)
+    for (Op& op : block.ops)
+      if (op.type() == "lookup_table_v2_grad" || op.type() == "lookup_table_grad")
+        op.attrs[static_cast<size_t>(op.def->FindAttr("is_sparse"))] = false;
+}
+
+}  // namespace
+
+// Paddle 3.3 has sums of selected rows, but makes tensors of them that hold nothing.
+Result<std::string> WriteProgram(const ir::Program& program) {
+  if (!AddsRows(program)) return Writer(program).Run();
+  ir::Program dense = program;
+  MakeDense(&dense);
+  return Writer(dense).Run();
+}
 
 }  // namespace heddle::pir

@@ -20,6 +20,8 @@
 
 namespace heddle::pir {
 
+constexpr int64_t kWrittenVersion = 4;
+
 // kUnimplemented: the program has operators that cannot be said in PIR, which are all listed, with
 // their number, where they first stand, and why.
 Result<std::string> WriteProgram(const ir::Program& program);
@@ -45,6 +47,7 @@ class Writer {
   using Handler = void (Writer::*)(const ir::Op&);
 
   // --- write.cc: values, blocks, inputs and outputs, if and while
+  bool ReadsParameters() const;
   void AddParameters();
   void AddInputs();
   void AddOutputs();
@@ -52,6 +55,7 @@ class Writer {
   void Add(const ir::Op& op);
   std::vector<ValueId> Emit(Text text);
   ValueId EmitOne(Text text) { return Emit(std::move(text))[0]; }
+  void MakePersistable(ValueId value);
   void BeginRegion();
   std::string EndRegion(const std::vector<std::string>& arguments);
   ValueId ValueOf(ir::VarId v) const { return v == ir::kNoVar ? 0 : now_[v]; }
@@ -95,13 +99,21 @@ class Writer {
   void AddArrayWrite(const ir::Op& op);
   void AddAssign(const ir::Op& op);
   void AddRnn(const ir::Op& op);
+  void AddShapeGradient(const ir::Op& op);
+  void AddTransposeGradient(const ir::Op& op);
+  void AddRowsGradient(const ir::Op& op);
   ValueId Reshaped(ValueId x, DType dtype, const Ints& shape);
 
   const ir::Program& p_;
+  std::vector<ir::VarId> feeds_, fetches_;
   std::vector<ValueId> now_;                   // by variable: the value it has; 0: none
   std::vector<ValueId> stored_;                // by variable: the value that the scope has
   std::vector<std::vector<std::string>> ops_;  // of the open regions
   std::vector<int> regions_;                   // their numbers
+  struct Maker {
+    size_t op, result, results;
+  };
+  std::map<ValueId, Maker> makers_;  // the operators of block 0 that make values
   std::map<std::string, Unsaid> unsaid_;
   ValueId results_ = 0, arguments_ = 0;
   ValueId dropout_state_ = 0;  // for the operator that is being written

@@ -18,7 +18,7 @@ bool NamesVariable(const std::vector<VarId>& slot) {
   return std::any_of(slot.begin(), slot.end(), [](VarId v) { return v != kNoVar; });
 }
 
-const std::vector<VarId>* InputOf(const Op& op, std::string_view slot) {
+const std::vector<VarId>* VarsOf(const Op& op, std::string_view slot) {
   const int s = op.def->FindInput(slot);
   return s < 0 || !NamesVariable(op.inputs[static_cast<size_t>(s)])
              ? nullptr
@@ -39,7 +39,7 @@ const std::vector<VarId>* HolderOf(const Op& op, int attribute) {
 }
 
 // Attributes that say nothing in PIR, where the operator's name or its operands say it.
-bool SaysNothing(std::string_view attribute) {
+bool SaysNothingNew(std::string_view attribute) {
   constexpr std::string_view kUnneeded[] = {"reduce_all", "in_dtype", "op_version", "infer_flags",
                                             "use_cudnn",  "is_test",  "axis_given", "out_dtype",
                                             "str_value",  "force_cpu"};
@@ -85,13 +85,13 @@ std::string Writer::Misfit(const Op& op, const Phrase& phrase) const {
     slots.push_back(operand.slot);
     slots.insert(slots.end(), operand.slots.begin(), operand.slots.end());
     attributes.push_back(operand.attribute);
-    if (!operand.slot.empty() && !operand.optional && InputOf(op, operand.slot) == nullptr &&
+    if (!operand.slot.empty() && !operand.optional && VarsOf(op, operand.slot) == nullptr &&
         !(operand.list && op.def->FindInput(operand.slot) >= 0))
       return StrCat("its ", std::string(phrase.pir), " wants an operand '",
                     std::string(operand.name), "'");
     if (!operand.attribute.empty() && op.def->FindAttr(operand.attribute) < 0) {
       bool given = false;
-      for (std::string_view slot : operand.slots) given |= InputOf(op, slot) != nullptr;
+      for (std::string_view slot : operand.slots) given |= VarsOf(op, slot) != nullptr;
       if (!given)
         return StrCat("its ", std::string(phrase.pir), " wants '", std::string(operand.name), "'");
     }
@@ -114,13 +114,13 @@ std::string Writer::Misfit(const Op& op, const Phrase& phrase) const {
     const AttrDef& def = op.def->attrs()[a];
     const bool usual =
         op.attrs[a] == def.default_value && HolderOf(op, static_cast<int>(a)) == nullptr;
-    if (!usual && !knows(attributes, def.name) && !SaysNothing(def.name))
+    if (!usual && !knows(attributes, def.name) && !SaysNothingNew(def.name))
       return StrCat("its ", std::string(phrase.pir), " has no attribute '", def.name, "'");
   }
   for (const Phrase::Result& result : phrase.results) {
     if (result.operand < 0) continue;
     const auto* out = OutputOf(op, result.slot);
-    const auto* in = InputOf(op, phrase.operands[static_cast<size_t>(result.operand)].slot);
+    const auto* in = VarsOf(op, phrase.operands[static_cast<size_t>(result.operand)].slot);
     if (out != nullptr && (in == nullptr || *in != *out))
       return StrCat("its ", std::string(phrase.pir), " works in place, and this one does not");
   }
@@ -141,13 +141,13 @@ ValueId Writer::Combined(const std::vector<VarId>& vars) {
 ValueId Writer::OperandFor(const Op& op, const Phrase::Operand& operand) {
   if (operand.attribute.empty()) {
     if (operand.slot.empty()) return operand.name == "dropout_state_in" ? dropout_state_ : 0;
-    const auto* vars = InputOf(op, operand.slot);
+    const auto* vars = VarsOf(op, operand.slot);
     if (operand.list)
       return vars == nullptr && operand.optional ? 0 : Combined(op.In(operand.slot));
     return vars == nullptr ? 0 : ValueOf((*vars)[0]);
   }
   for (std::string_view slot : operand.slots) {
-    const auto* vars = InputOf(op, slot);
+    const auto* vars = VarsOf(op, slot);
     if (vars == nullptr) continue;
     const bool list =
         (op.def->inputs()[static_cast<size_t>(op.def->FindInput(slot))].flags & kList) != 0;
@@ -212,7 +212,7 @@ std::string Writer::AttributeFor(const Op& op, const Phrase::Attribute& attribut
   } else if (attribute.kind == "dtype") {
     const DType dtype = op.outputs[0].empty() ? DType::kF32 : VarOf(op.outputs[0][0]).dtype;
     value = DTypeToProto(dtype);
-  } else if (attribute.name == "input_size" && InputOf(op, "Input") != nullptr) {
+  } else if (attribute.name == "input_size" && VarsOf(op, "Input") != nullptr) {
     const Shape& shape = VarOf(op.In("Input")[0]).shape;
     value = shape.rank() > 0 ? shape.dim(-1) : int64_t{0};
   } else {
@@ -261,7 +261,8 @@ void Writer::AddResults(const Op& op, const Phrase& phrase, Text text) {
   for (const Phrase::Result& result : phrase.results) {
     const auto* vars = OutputOf(op, result.slot);
     if (vars == nullptr) {
-      const bool made = result.computed || !result.optional;
+      // Gradients that nobody asks for are not made: some operands have none.
+      const bool made = result.computed || (!result.optional && !result.slot.ends_with("@GRAD"));
       const std::string type = TensorType(first, Shape{-1});
       text.results.push_back(!made         ? std::string(kNoType)
                              : result.list ? ListType(Strings(ListSize(op, result.slot), type))
@@ -272,7 +273,10 @@ void Writer::AddResults(const Op& op, const Phrase& phrase, Text text) {
     for (VarId v : *vars) types.push_back(v == kNoVar ? std::string(kNoType) : TypeOf(VarOf(v)));
     text.results.push_back(result.list ? ListType(types) : types[0]);
   }
+  const ValueId x = text.operands.empty() ? 0 : text.operands[0];
   const std::vector<ValueId> ids = Emit(std::move(text));
+  // PIR has no record of a view's input: gradients take the input itself.
+  if (const auto* record = OutputOf(op, "XShape")) Set((*record)[0], x);
   for (size_t r = 0; r < phrase.results.size(); ++r) {
     const auto* vars = OutputOf(op, phrase.results[r].slot);
     if (vars == nullptr) continue;

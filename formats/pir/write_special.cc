@@ -18,10 +18,17 @@ Writer::Handler Writer::HandlerOf(std::string_view type) {
   static constexpr std::pair<std::string_view, Handler> kHandlers[] = {
       {"assign", &W::AddAssign},
       {"fill_constant", &W::AddFill},
+      {"flatten2_grad", &W::AddShapeGradient},
+      {"flatten_contiguous_range_grad", &W::AddShapeGradient},
       {"lookup_table", &W::AddEmbedding},
+      {"lookup_table_v2_grad", &W::AddRowsGradient},
       {"mul", &W::AddMul},
+      {"reshape2_grad", &W::AddShapeGradient},
       {"rnn", &W::AddRnn},
       {"select_input", &W::AddSelect},
+      {"squeeze2_grad", &W::AddShapeGradient},
+      {"transpose2_grad", &W::AddTransposeGradient},
+      {"unsqueeze2_grad", &W::AddShapeGradient},
       {"write_to_array", &W::AddArrayWrite},
   };
   for (const auto& [name, handler] : kHandlers)
@@ -149,6 +156,33 @@ void Writer::AddAssign(const Op& op) {
   const bool array = VarOf(x).kind == ir::VarKind::kArray;
   Set(out, EmitOne({.name = array ? "pd_op.assign_array" : "pd_op.assign",
                     .operands = {ValueOf(x)},
+                    .results = {TypeOf(VarOf(out))}}));
+}
+
+// The gradients of views want the forward operator's input, for its shape. `XShape` stands for it:
+// AddResults gives it that value.
+void Writer::AddShapeGradient(const Op& op) {
+  const VarId out = op.Out("X@GRAD")[0];
+  Set(out, EmitOne({.name = "pd_op.reshape_grad",
+                    .operands = {ValueOf(op.In("XShape")[0]), ValueOf(op.In("Out@GRAD")[0])},
+                    .results = {TypeOf(VarOf(out))}}));
+}
+
+void Writer::AddTransposeGradient(const Op& op) {
+  Op plain = op;
+  plain.inputs[static_cast<size_t>(op.def->FindInput("XShape"))].clear();
+  AddMapped(plain);
+}
+
+// A gradient of rows is an operator of its own.
+void Writer::AddRowsGradient(const Op& op) {
+  if (!op.Attr<bool>("is_sparse")) return AddMapped(op);
+  const VarId out = op.Out("W@GRAD")[0];
+  const AttrValue padding = op.Attr<int64_t>("padding_idx");
+  Set(out, EmitOne({.name = "pd_op.embedding_sparse_grad",
+                    .attributes = {Named("padding_idx", *AttributeText("i64", padding))},
+                    .operands = {ValueOf(op.In("Ids")[0]), ValueOf(op.In("W")[0]),
+                                 ValueOf(op.In("Out@GRAD")[0])},
                     .results = {TypeOf(VarOf(out))}}));
 }
 

@@ -7,15 +7,15 @@
 namespace heddle::pir {
 namespace {
 
-struct Row {
+struct WriteRow {
   std::string_view old, pir, operands, attributes, results;
 };
-constexpr Row kRows[] = {
+constexpr WriteRow kWriteRows[] = {
 // sorted by the first column
 #include "formats/pir/write_table.inc"
 };
 
-std::vector<std::string_view> Split(std::string_view text, char by) {
+std::vector<std::string_view> SplitItems(std::string_view text, char by) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
     const size_t end = std::min(text.find(by), text.size());
@@ -55,17 +55,18 @@ Phrase::Operand OperandOf(std::string_view item) {
     operand.slot = to == "-" ? std::string_view() : to;
     return operand;
   }
-  operand.slots = Split(to.substr(1), '|');
+  operand.slots = SplitItems(to.substr(1), '|');
   operand.attribute = operand.slots[0];
   operand.slots.erase(operand.slots.begin());
   return operand;
 }
 
-Phrase PhraseOf(const Row& row) {
+Phrase PhraseOf(const WriteRow& row) {
   Phrase phrase;
   phrase.pir = row.pir;
-  for (std::string_view item : Split(row.operands, ' ')) phrase.operands.push_back(OperandOf(item));
-  for (std::string_view item : Split(row.attributes, ' ')) {
+  for (std::string_view item : SplitItems(row.operands, ' '))
+    phrase.operands.push_back(OperandOf(item));
+  for (std::string_view item : SplitItems(row.attributes, ' ')) {
     std::string_view to = CutAt(&item, '=');
     if (item.empty()) {  // "=name:1"
       const bool value = CutAt(&to, ':') == "1";
@@ -76,7 +77,7 @@ Phrase PhraseOf(const Row& row) {
     const std::string_view kind = CutAt(&to, ':');
     phrase.attributes.push_back({item, to, kind, otherwise});
   }
-  for (std::string_view item : Split(row.results, ' ')) {
+  for (std::string_view item : SplitItems(row.results, ' ')) {
     Phrase::Result result;
     std::string_view to = CutAt(&item, '=');
     result.name = item;
@@ -93,10 +94,10 @@ Phrase PhraseOf(const Row& row) {
 
 std::vector<Phrase> PhrasesFor(std::string_view op) {
   std::vector<Phrase> phrases;
-  const Row* row =
-      std::lower_bound(std::begin(kRows), std::end(kRows), op,
-                       [](const Row& a, std::string_view name) { return a.old < name; });
-  for (; row != std::end(kRows) && row->old == op; ++row) phrases.push_back(PhraseOf(*row));
+  const WriteRow* row =
+      std::lower_bound(std::begin(kWriteRows), std::end(kWriteRows), op,
+                       [](const WriteRow& a, std::string_view name) { return a.old < name; });
+  for (; row != std::end(kWriteRows) && row->old == op; ++row) phrases.push_back(PhraseOf(*row));
   return phrases;
 }
 

@@ -92,6 +92,12 @@ int CarryIn(NodeLowering& n, int v) {
 }
 
 void CarryOn(NodeLowering& n, const std::vector<int>& carried, std::vector<int> next) {
+  // The body was made for the first rank.
+  for (size_t i = 0; i < carried.size(); ++i)
+    if (n.kind(carried[i]) == Kind::kTensor && n.rank(carried[i]) >= 0 && n.rank(next[i]) >= 0 &&
+        n.rank(carried[i]) != n.rank(next[i]))
+      n.Problem("carries a value of rank ", n.rank(carried[i]), " on as one of rank ",
+                n.rank(next[i]), "; in heddle's loops values keep their rank");
   for (size_t i = 0; i < carried.size(); ++i)
     if (next[i] != carried[i] &&
         std::find(carried.begin(), carried.end(), next[i]) != carried.end())

@@ -360,6 +360,7 @@ Result<Value> Bundle::ReadSlices(const std::string& key, const Entry& entry) con
   Tensor whole = Tensor::Zeros(dtype, Shape(std::span<const int64_t>(entry.dims)));
   if (!whole.initialized() && whole.numel() > 0)
     return ResourceExhausted("variable '", key, "': no memory for it");
+  std::vector<std::byte> held(static_cast<size_t>(whole.numel()));  // 1: some slice has it
   for (const Slice& slice : entry.slices) {
     const auto part = entries_.find(SliceKey(key, slice.begin, slice.length));
     // The sizes of a tensor that is in slices itself are not checked.
@@ -379,7 +380,14 @@ Result<Value> Bundle::ReadSlices(const std::string& key, const Entry& entry) con
     CopyBox(static_cast<const std::byte*>(value.tensor().raw()), count,
             std::vector<int64_t>(count.size(), 0), static_cast<std::byte*>(whole.mutable_raw()),
             entry.dims, begin, count, SizeOf(dtype));
+    const std::vector<std::byte> ones(static_cast<size_t>(value.tensor().numel()), std::byte{1});
+    CopyBox(ones.data(), count, std::vector<int64_t>(count.size(), 0), held.data(), entry.dims,
+            begin, count, 1);
   }
+  const auto hole = std::find(held.begin(), held.end(), std::byte{0});
+  if (hole != held.end())
+    return DataLoss(name_, ": no slice of '", key, "' has its element ", hole - held.begin(),
+                    " of ", held.size());
   return Value(std::move(whole));
 }
 

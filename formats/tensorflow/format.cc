@@ -7,6 +7,7 @@
 #include "formats/paddle/format.h"
 #include "formats/paddle/params.h"
 #include "formats/tensorflow/source.h"
+#include "formats/tensorflow/text/form.h"
 
 namespace heddle::tensorflow {
 namespace {
@@ -28,11 +29,11 @@ class Tensorflow : public formats::Format {
   std::string_view name() const override { return "tensorflow"; }
 
   bool Recognises(std::string_view bytes) const override {
-    return LooksLikeGraph(bytes) || LooksLikeSavedModel(bytes);
+    return LooksLikeGraph(bytes) || LooksLikeSavedModel(bytes) || LooksLikeText(bytes);
   }
   Result<std::shared_ptr<const formats::ProgramSource>> Parse(
       std::string_view bytes, ir::ProgramBuilder& builder) const override {
-    return Read(bytes, nullptr, {}, builder);
+    return Read("", bytes, {}, builder);
   }
   Result<std::shared_ptr<const formats::ProgramSource>> ParseFile(
       const std::string& path, std::string_view bytes, ir::ProgramBuilder& builder) const override {
@@ -42,10 +43,11 @@ class Tensorflow : public formats::Format {
   Result<std::shared_ptr<const formats::ProgramSource>> ParsePart(
       const std::string& path, std::string_view bytes, const ProgramPart& part,
       ir::ProgramBuilder& builder) const override {
-    if (path.empty()) return Read(bytes, nullptr, part, builder);
-    return Read(bytes, formats::DataFile::OpenIfIs(path, bytes), part, builder);
+    return Read(path, bytes, part, builder);
   }
   Result<std::vector<std::string>> Signatures(std::string_view bytes) const override {
+    std::string binary;
+    HEDDLE_RETURN_IF_ERROR(MakeBinary(&bytes, &binary));
     HEDDLE_ASSIGN_OR_RETURN(const Model model, ReadModel(bytes));
     std::vector<std::string> keys;
     for (const Signature& s : model.signatures)
@@ -58,7 +60,9 @@ class Tensorflow : public formats::Format {
     return Unimplemented("heddle does not write TensorFlow graphs");
   }
 
-  std::vector<std::string> FileNames() const override { return {"saved_model.pb"}; }
+  std::vector<std::string> FileNames() const override {
+    return {"saved_model.pb", "saved_model.pbtxt"};
+  }
   std::string Extension() const override { return ".pb"; }
   std::string DefaultParameters(const std::string& program_file) const override {
     return program_file;
@@ -82,16 +86,30 @@ class Tensorflow : public formats::Format {
   static const TensorflowSource& SourceOf(const Program& program) {
     return static_cast<const TensorflowSource&>(*program.ir().source);
   }
-  static Result<std::shared_ptr<const formats::ProgramSource>> Read(
-      std::string_view bytes, std::shared_ptr<const formats::DataFile> file,
-      const ProgramPart& part, ir::ProgramBuilder& builder) {
+  // Where the bytes are text, makes `binary` of them, which they are from then on.
+  static Status MakeBinary(std::string_view* bytes, std::string* binary) {
+    if (!LooksLikeText(*bytes)) return Status::Ok();
+    HEDDLE_ASSIGN_OR_RETURN(*binary, BinaryFromText(*bytes));
+    *bytes = *binary;
+    return Status::Ok();
+  }
+  // `path`: the file that the bytes are those of; empty: none.
+  static Result<std::shared_ptr<const formats::ProgramSource>> Read(const std::string& path,
+                                                                    std::string_view bytes,
+                                                                    const ProgramPart& part,
+                                                                    ir::ProgramBuilder& builder) {
     const auto in_file = [&](const Status& status) {
       return Status(status.code(), builder.name() + ": " + status.message());
     };
+    std::string binary;
+    if (const Status made = MakeBinary(&bytes, &binary); !made.ok()) return in_file(made);
+    // Contents of a text are not in its file as they are needed.
+    std::shared_ptr<const formats::DataFile> file;
+    if (!path.empty() && binary.empty()) file = formats::DataFile::OpenIfIs(path, bytes);
     auto lowered = LowerBytes(bytes, part, &builder);
     if (!lowered.ok()) return in_file(lowered.status());
     if (!builder.ok()) return std::shared_ptr<const formats::ProgramSource>();
-    auto source = TensorflowSource::Make(bytes, std::move(file), part, *std::move(lowered));
+    auto source = TensorflowSource::Make(path, bytes, std::move(file), part, *std::move(lowered));
     if (!source.ok()) return in_file(source.status());
     return std::shared_ptr<const formats::ProgramSource>(*std::move(source));
   }

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "formats/tensorflow/node_lowering.h"
 
@@ -30,7 +31,9 @@ std::span<const HandlerEntry> VariableHandlers();
 std::span<const HandlerEntry> ControlHandlers();
 std::span<const HandlerEntry> ListHandlers();
 
-// Null: none. The first table that has the operator wins.
+// Of all tables. No operator has two entries.
+std::vector<HandlerEntry> AllHandlers();
+// Null: none.
 Handler FindHandler(std::string_view op);
 
 }  // namespace heddle::tensorflow

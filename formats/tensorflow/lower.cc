@@ -70,7 +70,8 @@ Result<Lowered> Lowering::Run() {
   for (const Wanted& fetch : fetches_) results.push_back(fetch.source);
   needed_ = graph_.Ancestors(results, targets_);
   graph_.NoteUses(needed_, results);
-  HEDDLE_ASSIGN_OR_RETURN(const Region region, Structure(graph_, needed_));
+  FindWritingFunctions();
+  HEDDLE_ASSIGN_OR_RETURN(const Region region, Structure(graph_, needed_, may_write_));
   // Names that belong to what the user, or a variable, is called.
   for (const Wanted& port : feeds_) names_.insert(port.name);
   for (const Wanted& port : fetches_) names_.insert(port.name);
@@ -86,6 +87,7 @@ Result<Lowered> Lowering::Run() {
   HEDDLE_RETURN_IF_ERROR(UnknownOperators());
   Lowered made;
   LowerFetches();
+  MergeConstants();
   DeclareShapes();
   formats::FinishDraft(&draft_);
   KeepParameters(&made);
@@ -421,6 +423,41 @@ void Lowering::DeclareShapes() {
     var.ranked = true;
     var.dims.assign(shape.begin(), shape.end());
   }
+}
+
+// Graphs have a constant for each of its readers. Where equal ones are one, equal operators are
+// seen to be equal.
+void Lowering::MergeConstants() {
+  constexpr int64_t kMostElements = 1024;
+  std::vector<bool> kept(draft_.vars.size());
+  for (const auto& [v, column] : draft_.fetches) kept[static_cast<size_t>(v)] = true;
+  for (const auto& block : draft_.blocks)
+    for (const DraftOp& op : block.ops)
+      for (const auto& [slot, vars] : op.outputs)
+        for (int v : vars)
+          if (v != kNoDraft) kept[static_cast<size_t>(v)] = true;
+  std::unordered_map<std::string, int> first;
+  std::vector<int> instead(draft_.vars.size());
+  for (size_t v = 0; v < draft_.vars.size(); ++v) {
+    instead[v] = static_cast<int>(v);
+    const VarFacts& facts = facts_[v];
+    if (!draft_.vars[v].persistable || kept[v] || facts.is_variable || facts.data == nullptr ||
+        facts.unreadable || facts.type == kString)
+      continue;
+    const auto count = facts.data->Count();
+    if (!count.ok() || *count > kMostElements) continue;
+    auto made = facts.value ? Result<Tensor>(*facts.value) : MakeTensor(*facts.data);
+    if (!made.ok()) continue;  // which is told when it is needed
+    std::string key = StrCat(facts.data->What(), ":");
+    key.append(static_cast<const char*>(made->raw()), made->bytes());
+    instead[v] = first.emplace(std::move(key), static_cast<int>(v)).first->second;
+  }
+  for (auto& block : draft_.blocks)
+    for (DraftOp& op : block.ops)
+      for (auto* slots : {&op.inputs, &op.attributes_from})
+        for (auto& [slot, vars] : *slots)
+          for (int& v : vars)
+            if (v != kNoDraft) v = instead[static_cast<size_t>(v)];
 }
 
 void Lowering::KeepParameters(Lowered* made) {

@@ -156,10 +156,12 @@ class Lowering {
   std::string Where(const Node& node, const Instance& instance) const;
   void NoteUnknown(const Node& node, const Instance& instance);
   Status UnknownOperators() const;
+  void MergeConstants();
   void DeclareShapes();
   void KeepParameters(Lowered* made);
   void FindRestoredKeys();
   void FindWritten();
+  void FindWritingFunctions();
 
   // --- lower_region.cc
   void LowerRegion(const Region& region, Instance& instance);
@@ -200,7 +202,9 @@ class Lowering {
   std::map<std::string, std::string> restored_;  // variable -> key of the bundle
   std::unordered_set<std::string> written_;      // variables that nodes of the graph write
   bool functions_write_ = false;                 // functions may write any
-  int block_ = 0;                                // where operators go
+  std::unordered_set<std::string_view> writing_functions_;  // themselves, or what they call
+  MayWrite may_write_;
+  int block_ = 0;  // where operators go
   size_t nodes_lowered_ = 0;
   int regions_ = 0;        // those that are being lowered
   bool too_deep_ = false;  // which was told

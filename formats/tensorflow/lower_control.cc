@@ -140,7 +140,7 @@ bool LowerWhile(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kControlEntries[] = {
     {"PartitionedCall", &LowerCall},
     {"StatefulPartitionedCall", &LowerCall},
     {"If", &LowerIf},
@@ -153,6 +153,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> ControlHandlers() { return kEntries; }
+std::span<const HandlerEntry> ControlHandlers() { return kControlEntries; }
 
 }  // namespace heddle::tensorflow

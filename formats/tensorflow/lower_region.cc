@@ -209,7 +209,7 @@ Lowering::Body* Lowering::BodyOf(std::string_view name) {
   }
   const std::vector<bool> needed = body->graph.Ancestors(body->results, controls);
   body->graph.NoteUses(needed, body->results);
-  auto region = Structure(body->graph, needed);
+  auto region = Structure(body->graph, needed, may_write_);
   if (region.ok())
     body->region = *std::move(region);
   else

@@ -195,6 +195,10 @@ int NodeLowering::DataConstant(const TensorData& data, std::string_view name) {
 
 // --- variables that are kept from run to run
 
+int NodeLowering::HoldState(Tensor value) {
+  return l_.AddConstant(std::move(value), StrCat(node_.name, "@state"));
+}
+
 int NodeLowering::Variable(size_t i) {
   const int v = In(i);
   const VarFacts& facts = l_.facts(v);

@@ -89,6 +89,9 @@ class NodeLowering : public formats::OpMaker {
   void Write(int variable, int value);
   // A copy of what `v` holds now, whoever writes to it later.
   int Snapshot(int v);
+  // A variable of heddle's own, which begins with this value. Its name, the node's and "@state", is
+  // none that a graph could give.
+  int HoldState(Tensor value);
   // The output of operators on references: the variable again.
   void ResultVariable(int variable) { Result(0, variable); }
 

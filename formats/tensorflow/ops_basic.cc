@@ -6,43 +6,6 @@
 namespace heddle::tensorflow {
 namespace {
 
-// template arguments must be objects
-constexpr char kAdd[] = "elementwise_add";
-constexpr char kSub[] = "elementwise_sub";
-constexpr char kMul[] = "elementwise_mul";
-constexpr char kDiv[] = "elementwise_div";
-constexpr char kMax[] = "elementwise_max";
-constexpr char kMin[] = "elementwise_min";
-constexpr char kEqual[] = "equal";
-constexpr char kNotEqual[] = "not_equal";
-constexpr char kGreater[] = "greater_than";
-constexpr char kGreaterEqual[] = "greater_equal";
-constexpr char kLess[] = "less_than";
-constexpr char kLessEqual[] = "less_equal";
-constexpr char kAnd[] = "logical_and";
-constexpr char kOr[] = "logical_or";
-constexpr char kNot[] = "logical_not";
-constexpr char kRelu[] = "relu";
-constexpr char kRelu6[] = "relu6";
-constexpr char kTanh[] = "tanh";
-constexpr char kSigmoid[] = "sigmoid";
-constexpr char kExp[] = "exp";
-constexpr char kSqrt[] = "sqrt";
-constexpr char kRsqrt[] = "rsqrt";
-constexpr char kSquare[] = "square";
-
-template <const char* kType>
-bool LowerUnary(NodeLowering& n) {
-  n.Result(0, n.Unary(kType, n.In(0)));
-  return true;
-}
-
-template <const char* kType>
-bool LowerBinary(NodeLowering& n) {
-  n.Result(0, n.Binary(kType, n.In(0), n.In(1)));
-  return true;
-}
-
 bool LowerConst(NodeLowering& n) {
   const Attribute* a = n.Find("value");
   if (a == nullptr || a->tensor == nullptr) {
@@ -76,7 +39,7 @@ bool LowerIdentityN(NodeLowering& n) {
   return true;
 }
 
-bool LowerNothing(NodeLowering&) { return true; }
+bool LowerNoOp(NodeLowering&) { return true; }
 
 // A dead side is left out by the branches around it, so that both are the value.
 bool LowerSwitch(NodeLowering& n) {
@@ -193,7 +156,12 @@ bool LowerReshape(NodeLowering& n) {
   }
   const int made = n.Make("onnx_reshape", {{"data", {x}}, {"shape", {shape}}},
                           {{"allowzero", int64_t{1}}}, "reshaped");
-  if (!known && !partial.empty()) n.SetShape(made, Shape(std::span<const int64_t>(partial)));
+  // A vector of sizes has an element for each dimension.
+  const Shape& length = n.shape(shape);
+  if (!known && !partial.empty())
+    n.SetShape(made, Shape(std::span<const int64_t>(partial)));
+  else if (!known && length.rank() == 1 && length[0] >= 0 && length[0] <= Shape::kMaxRank)
+    n.SetShape(made, Shape(Ints(static_cast<size_t>(length[0]), -1)));
   n.Result(0, made);
   return true;
 }
@@ -217,9 +185,8 @@ bool LowerCheckNumerics(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kBasicEntries[] = {
     {"Assert", &LowerAssert},
-    {"CheckNumerics", &LowerCheckNumerics},
     {"CheckNumericsV2", &LowerCheckNumerics},
     {"Const", &LowerConst},
     {"Placeholder", &LowerPlaceholder},
@@ -234,8 +201,8 @@ constexpr HandlerEntry kEntries[] = {
     {"DeepCopy", &LowerIdentity},
     {"GuaranteeConst", &LowerIdentity},
     {"EnsureShape", &LowerIdentity},
-    {"NoOp", &LowerNothing},
-    {"ControlTrigger", &LowerNothing},
+    {"NoOp", &LowerNoOp},
+    {"ControlTrigger", &LowerNoOp},
     {"Switch", &LowerSwitch},
     {"RefSwitch", &LowerSwitch},
     {"LoopCond", &LowerPass},
@@ -247,34 +214,10 @@ constexpr HandlerEntry kEntries[] = {
     {"Size", &LowerSize},
     {"Pack", &LowerPack},
     {"Reshape", &LowerReshape},
-    {"Add", &LowerBinary<kAdd>},
-    {"AddV2", &LowerBinary<kAdd>},
-    {"Sub", &LowerBinary<kSub>},
-    {"Mul", &LowerBinary<kMul>},
-    {"RealDiv", &LowerBinary<kDiv>},
-    {"Maximum", &LowerBinary<kMax>},
-    {"Minimum", &LowerBinary<kMin>},
-    {"Equal", &LowerBinary<kEqual>},
-    {"NotEqual", &LowerBinary<kNotEqual>},
-    {"Greater", &LowerBinary<kGreater>},
-    {"GreaterEqual", &LowerBinary<kGreaterEqual>},
-    {"Less", &LowerBinary<kLess>},
-    {"LessEqual", &LowerBinary<kLessEqual>},
-    {"LogicalAnd", &LowerBinary<kAnd>},
-    {"LogicalOr", &LowerBinary<kOr>},
-    {"LogicalNot", &LowerUnary<kNot>},
-    {"Relu", &LowerUnary<kRelu>},
-    {"Relu6", &LowerUnary<kRelu6>},
-    {"Tanh", &LowerUnary<kTanh>},
-    {"Sigmoid", &LowerUnary<kSigmoid>},
-    {"Exp", &LowerUnary<kExp>},
-    {"Sqrt", &LowerUnary<kSqrt>},
-    {"Rsqrt", &LowerUnary<kRsqrt>},
-    {"Square", &LowerUnary<kSquare>},
 };
 
 }  // namespace
 
-std::span<const HandlerEntry> BasicHandlers() { return kEntries; }
+std::span<const HandlerEntry> BasicHandlers() { return kBasicEntries; }
 
 }  // namespace heddle::tensorflow

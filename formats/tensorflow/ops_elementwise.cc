@@ -269,7 +269,7 @@ bool LowerNextAfter(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kElementwiseEntries[] = {
     {"Abs", &LowerUnary<kAbs>},
     {"AccumulateNV2", &LowerAddN},
     {"Acos", &LowerUnary<kAcos>},
@@ -356,6 +356,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> ElementwiseHandlers() { return kEntries; }
+std::span<const HandlerEntry> ElementwiseHandlers() { return kElementwiseEntries; }
 
 }  // namespace heddle::tensorflow

@@ -182,7 +182,7 @@ bool LowerOldBlocks(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kIndexEntries[] = {
     {"BatchToSpace", &LowerOldBlocks},
     {"Bincount", &LowerBincount},
     {"Bitcast", &LowerBitcast},
@@ -208,6 +208,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> IndexHandlers() { return kEntries; }
+std::span<const HandlerEntry> IndexHandlers() { return kIndexEntries; }
 
 }  // namespace heddle::tensorflow

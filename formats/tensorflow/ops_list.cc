@@ -148,7 +148,7 @@ bool LowerStack(NodeLowering& n) {
   return true;
 }
 
-bool LowerGather(NodeLowering& n) {
+bool LowerListGather(NodeLowering& n) {
   const int list = n.In(0);
   n.Result(0, Items(n, "tf_list_gather",
                     {{"list", {list}}, {"indices", {n.In(1)}}, {"element_shape", {n.In(2)}}},
@@ -156,7 +156,7 @@ bool LowerGather(NodeLowering& n) {
   return true;
 }
 
-bool LowerScatter(NodeLowering& n) {
+bool LowerListScatter(NodeLowering& n) {
   const int x = n.In(0);
   Attrs attrs;
   AddDType(n, "element_dtype", &attrs);
@@ -182,7 +182,7 @@ bool LowerScatterInto(NodeLowering& n) {
   return true;
 }
 
-bool LowerConcat(NodeLowering& n) {
+bool LowerListConcat(NodeLowering& n) {
   const int list = n.In(0);
   Attrs attrs;
   AddDType(n, "element_dtype", &attrs);
@@ -197,7 +197,7 @@ bool LowerConcat(NodeLowering& n) {
   return true;
 }
 
-bool LowerSplit(NodeLowering& n) {
+bool LowerListSplit(NodeLowering& n) {
   n.Result(0, List(n, "tf_list_split", {{"tensor", {n.In(0)}}, {"lengths", {n.In(2)}}}, {},
                    Shape::Unknown()));
   return true;
@@ -383,9 +383,9 @@ bool LowerStackPop(NodeLowering& n) {
   return true;
 }
 
-bool LowerNothing(NodeLowering&) { return true; }
+bool LowerClose(NodeLowering&) { return true; }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kListEntries[] = {
     {"TensorListReserve", &LowerReserve},
     {"EmptyTensorList", &LowerEmpty},
     {"TensorListFromTensor", &LowerFromTensor},
@@ -394,13 +394,13 @@ constexpr HandlerEntry kEntries[] = {
     {"TensorListPushBack", &LowerPushBack},
     {"TensorListPopBack", &LowerPopBack},
     {"TensorListStack", &LowerStack},
-    {"TensorListGather", &LowerGather},
-    {"TensorListScatter", &LowerScatter},
-    {"TensorListScatterV2", &LowerScatter},
+    {"TensorListGather", &LowerListGather},
+    {"TensorListScatter", &LowerListScatter},
+    {"TensorListScatterV2", &LowerListScatter},
     {"TensorListScatterIntoExistingList", &LowerScatterInto},
-    {"TensorListConcat", &LowerConcat},
-    {"TensorListConcatV2", &LowerConcat},
-    {"TensorListSplit", &LowerSplit},
+    {"TensorListConcat", &LowerListConcat},
+    {"TensorListConcatV2", &LowerListConcat},
+    {"TensorListSplit", &LowerListSplit},
     {"TensorListLength", &LowerLength},
     {"TensorListResize", &LowerResize},
     {"TensorArrayV3", &LowerArray},
@@ -412,15 +412,15 @@ constexpr HandlerEntry kEntries[] = {
     {"TensorArrayConcatV3", &LowerArrayConcat},
     {"TensorArraySplitV3", &LowerArraySplit},
     {"TensorArrayGradV3", &LowerArrayGrad},
-    {"TensorArrayCloseV3", &LowerNothing},
+    {"TensorArrayCloseV3", &LowerClose},
     {"StackV2", &LowerStackNew},
     {"StackPushV2", &LowerStackPush},
     {"StackPopV2", &LowerStackPop},
-    {"StackCloseV2", &LowerNothing},
+    {"StackCloseV2", &LowerClose},
 };
 
 }  // namespace
 
-std::span<const HandlerEntry> ListHandlers() { return kEntries; }
+std::span<const HandlerEntry> ListHandlers() { return kListEntries; }
 
 }  // namespace heddle::tensorflow

@@ -338,6 +338,96 @@ bool LowerSoftmax(NodeLowering& n) {
   return true;
 }
 
+bool Holds(std::string_view letters, char c) { return letters.find(c) != std::string_view::npos; }
+
+// An operand of an einsum without repeated letters: a letter for each axis.
+struct Lettered {
+  int var;
+  std::string letters;
+  int64_t Size(const NodeLowering& n, char c) const {
+    return n.shape(var)[static_cast<int>(letters.find(c))];
+  }
+};
+
+int Reordered(NodeLowering& n, const Lettered& x, const std::string& letters) {
+  Ints perm;
+  for (const char c : letters) perm.push_back(static_cast<int64_t>(x.letters.find(c)));
+  return x.letters == letters ? x.var : Permuted(n, x.var, perm);
+}
+
+// A product with a matrix: both operands, and the result, keep the order of their axes, several of
+// which may stand for one of the matrix's.
+std::optional<int> ProductWithMatrix(NodeLowering& n, const Lettered& x, const Lettered& y,
+                                     const std::string& rows, const std::string& inner,
+                                     const std::string& columns) {
+  int64_t depth = 1, width = 1;
+  Ints flat(rows.size(), 0), split(rows.size(), 0);  // 0: the axis stays
+  for (const char c : inner) {
+    if (x.Size(n, c) != y.Size(n, c) || y.Size(n, c) <= 0) return std::nullopt;
+    depth *= y.Size(n, c);
+  }
+  for (const char c : columns) {
+    if (y.Size(n, c) <= 0) return std::nullopt;
+    width *= y.Size(n, c);
+    split.push_back(y.Size(n, c));
+  }
+  flat.push_back(depth);
+  const int left = inner.size() > 1 ? n.Reshape(x.var, flat) : x.var;
+  const int right = y.letters.size() > 2 ? n.Reshape(y.var, {depth, width}) : y.var;
+  const int made = n.Binary("matmul_v2", left, right);
+  return columns.size() > 1 ? n.Reshape(made, split) : made;
+}
+
+// An einsum that is a product of matrices between transposes or reshapes, of which passes know
+// more: attention, for one. Nothing: it is none, or sizes are not known that have to be.
+std::optional<int> EinsumProduct(NodeLowering& n, Lettered x, Lettered y, const std::string& out) {
+  std::string batch, rows, columns, inner;
+  for (const char c : out) {
+    const bool in_x = Holds(x.letters, c), in_y = Holds(y.letters, c);
+    if (!in_x && !in_y) return std::nullopt;
+    (in_x && in_y ? batch : in_x ? rows : columns).push_back(c);
+  }
+  for (const char c : x.letters)
+    if (!Holds(out, c)) inner.push_back(c);
+  for (const char c : inner)
+    if (!Holds(y.letters, c)) return std::nullopt;
+  if (batch.size() + columns.size() + inner.size() != y.letters.size() || inner.empty() ||
+      n.rank(x.var) != static_cast<int>(x.letters.size()) ||
+      n.rank(y.var) != static_cast<int>(y.letters.size()))
+    return std::nullopt;
+  if (batch.empty())
+    return x.letters == rows + inner && y.letters == inner + columns && out == rows + columns &&
+                   !rows.empty() && !columns.empty()
+               ? ProductWithMatrix(n, x, y, rows, inner, columns)
+               : std::nullopt;
+  if (rows.size() != 1 || columns.size() != 1 || inner.size() != 1) return std::nullopt;
+  for (const char c : batch + inner)
+    if (x.Size(n, c) >= 0 && y.Size(n, c) >= 0 && x.Size(n, c) != y.Size(n, c)) return std::nullopt;
+  if (out.find(columns) < out.find(rows)) {
+    std::swap(x, y);
+    std::swap(rows, columns);
+  }
+  const bool turned = y.letters.find(columns) < y.letters.find(inner);
+  const int left = Reordered(n, x, batch + rows + inner);
+  const int right = Reordered(n, y, batch + (turned ? columns + inner : inner + columns));
+  const int made = n.Make("matmul_v2", {{"X", {left}}, {"Y", {right}}}, {{"trans_y", turned}});
+  return Reordered(n, {made, batch + rows + columns}, out);
+}
+
+// One operand may know of a letter's size what the other does not.
+Shape ShapeByLetters(const NodeLowering& n, const std::vector<Lettered>& operands,
+                     const std::string& out) {
+  Shape shape;
+  for (const char c : out) {
+    int64_t size = -1;
+    for (const Lettered& x : operands)
+      if (Holds(x.letters, c) && n.rank(x.var) == static_cast<int>(x.letters.size()))
+        size = std::max(size, x.Size(n, c));
+    shape.push_back(size);
+  }
+  return shape;
+}
+
 // Two real operands whose letters occur once in each are Paddle's; all else is general.
 bool LowerEinsum(NodeLowering& n) {
   const std::vector<int> inputs = n.AllInputs();
@@ -356,12 +446,25 @@ bool LowerEinsum(NodeLowering& n) {
     plain = plain && (c == ',' || seen.find(c) == std::string::npos);
     seen.push_back(c);
   }
-  if (plain || IsComplex(n.dtype(inputs[0])))
+  const std::string out = equation.substr(std::min(equation.size(), left.size() + 2));
+  const size_t comma = std::min(left.find(','), left.size());
+  for (const char c : out) plain = plain && std::count(out.begin(), out.end(), c) == 1;
+  plain = plain && comma < left.size();
+  if (plain) {
+    const Lettered x{inputs[0], std::string(left.substr(0, comma))};
+    const Lettered y{inputs[1], std::string(left.substr(comma + 1))};
+    const auto product = EinsumProduct(n, x, y, out);
+    const int made =
+        product ? *product : n.Make("einsum", {{"Operands", inputs}}, {{"equation", equation}});
+    if (!n.shape(made).is_static()) n.SetShape(made, ShapeByLetters(n, {x, y}, out));
+    ResultLike(n, 0, made, inputs[0]);
+  } else if (IsComplex(n.dtype(inputs[0]))) {
     n.Result(0, n.Make("einsum", {{"Operands", inputs}}, {{"equation", equation}}));
-  else
+  } else {
     ResultLike(n, 0,
                n.Make("onnx_einsum", {{"Inputs", inputs}}, {{"equation", equation}}, "Output"),
                inputs[0]);
+  }
   return true;
 }
 
@@ -369,7 +472,7 @@ bool LowerLrn(NodeLowering& n) {
   return LowerDirect(n, n.op() == "LRN" ? "tf_lrn" : "tf_lrn_grad");
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kNetworkEntries[] = {
     {"AvgPool", &LowerPool},
     {"AvgPool3D", &LowerPool},
     {"BatchMatMul", &LowerBatchMatMul},
@@ -400,6 +503,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> NetworkHandlers() { return kEntries; }
+std::span<const HandlerEntry> NetworkHandlers() { return kNetworkEntries; }
 
 }  // namespace heddle::tensorflow

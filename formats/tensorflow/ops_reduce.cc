@@ -100,7 +100,7 @@ bool LowerScan(NodeLowering& n) {
                                               : "tf_cumulative_logsumexp");
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kReduceEntries[] = {
     {"All", &LowerReduction},
     {"Any", &LowerReduction},
     {"ArgMax", &LowerArg},
@@ -118,6 +118,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> ReduceHandlers() { return kEntries; }
+std::span<const HandlerEntry> ReduceHandlers() { return kReduceEntries; }
 
 }  // namespace heddle::tensorflow

@@ -91,11 +91,22 @@ bool LowerConcat(NodeLowering& n) {
   values.erase(values.begin() + static_cast<int64_t>(at));
   const auto known = n.ConstantInts(axis);
   const int like = values[0];
-  if (known && known->size() == 1)
-    ResultLike(n, 0, n.Make("concat", {{"X", values}}, {{"axis", (*known)[0]}}), like);
-  else
+  if (known && known->size() == 1) {
+    const int made = n.Make("concat", {{"X", values}}, {{"axis", (*known)[0]}});
+    // Sizes that are put together are often known in part.
+    Ints sizes;
+    bool all = true;
+    for (const int v : values) {
+      const Ints& part = n.facts(v).partial;
+      all = all && n.rank(v) == 1 && n.shape(v)[0] == static_cast<int64_t>(part.size());
+      sizes.insert(sizes.end(), part.begin(), part.end());
+    }
+    if (all) n.facts(made).partial = sizes;
+    ResultLike(n, 0, made, like);
+  } else {
     ResultLike(n, 0, n.Make("concat", {{"X", values}, {"AxisTensor", {n.Cast(axis, DType::kI64)}}}),
                like);
+  }
   return true;
 }
 
@@ -195,7 +206,7 @@ bool LowerCast(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kShapeEntries[] = {
     {"BroadcastTo", &LowerBroadcastTo},
     {"Cast", &LowerCast},
     {"Concat", &LowerConcat},
@@ -212,6 +223,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> ShapeHandlers() { return kEntries; }
+std::span<const HandlerEntry> ShapeHandlers() { return kShapeEntries; }
 
 }  // namespace heddle::tensorflow

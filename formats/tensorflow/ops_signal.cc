@@ -109,7 +109,7 @@ bool LowerCross(NodeLowering& n) {
   return true;
 }
 
-constexpr HandlerEntry kEntries[] = {
+constexpr HandlerEntry kSignalEntries[] = {
     {"Cholesky", &LowerCholesky},
     {"Cross", &LowerCross},
     {"FFT", &LowerComplexTransform},
@@ -132,6 +132,6 @@ constexpr HandlerEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const HandlerEntry> SignalHandlers() { return kEntries; }
+std::span<const HandlerEntry> SignalHandlers() { return kSignalEntries; }
 
 }  // namespace heddle::tensorflow

@@ -1,5 +1,8 @@
 // Variables that are kept from run to run: what makes, reads and assigns them. Operators that
 // compute new values (optimizers, scatters) stand with their families.
+#include <algorithm>
+
+#include "core/shapes.h"
 #include "formats/tensorflow/handlers.h"
 
 namespace heddle::tensorflow {
@@ -60,9 +63,59 @@ bool LowerVariableShape(NodeLowering& n) {
   return true;
 }
 
-bool LowerNothing(NodeLowering&) { return true; }
+bool LowerDestroy(NodeLowering&) { return true; }
 
-constexpr HandlerEntry kEntries[] = {
+// How much of a random operator's sequence is used is kept from run to run.
+bool LowerRandom(NodeLowering& n) {
+  struct Form {
+    std::string_view op, type;
+    std::vector<std::string_view> operands;
+    std::string_view dtype;  // the attribute
+    int otherwise;
+  };
+  static const std::vector<Form> forms = {
+      {"RandomUniform", "tf_random_uniform", {"shape"}, "dtype", kFloat},
+      {"RandomStandardNormal", "tf_random_standard_normal", {"shape"}, "dtype", kFloat},
+      {"TruncatedNormal", "tf_truncated_normal", {"shape"}, "dtype", kFloat},
+      {"RandomUniformInt", "tf_random_uniform_int", {"shape", "minval", "maxval"}, "Tout", kInt32},
+      {"Multinomial", "tf_multinomial", {"logits", "num_samples"}, "output_dtype", kInt64},
+      {"RandomShuffle", "tf_random_shuffle", {"value"}, "T", kFloat}};
+  const Form& form =
+      *std::find_if(forms.begin(), forms.end(), [&](const Form& f) { return f.op == n.op(); });
+  Ins ins;
+  for (size_t i = 0; i < form.operands.size(); ++i)
+    ins.emplace_back(form.operands[i], std::vector<int>{n.In(i)});
+  const int first = ins[0].second[0], like = ins.size() == 3 ? ins[1].second[0] : first;
+  DType dtype = form.dtype == "T" || form.dtype == "Tout"
+                    ? n.dtype(like)
+                    : n.TypeAttr(form.dtype, StorageOf(form.otherwise));
+  // Narrow numbers are rounded ones, but for those of uniform float16.
+  const DType wanted = dtype;
+  if (dtype == DType::kBF16 || (dtype == DType::kF16 && form.op != "RandomUniform"))
+    dtype = DType::kF32;
+  if (form.op == "Multinomial" && n.dtype(first) != DType::kF64)
+    ins[0].second[0] = n.Cast(first, DType::kF32);
+  Attrs attrs = {{"seed", n.Int("seed", 0)}, {"seed2", n.Int("seed2", 0)}};
+  if (form.dtype == "dtype" || form.dtype == "output_dtype")
+    attrs.emplace_back(form.dtype, int64_t{DTypeToProto(dtype)});
+  const int state = n.HoldState(Tensor::Of(DType::kI64, Shape{1}, std::vector<int64_t>{0}));
+  ins.emplace_back("State", std::vector<int>{state});
+  const int made = n.NewVar(dtype);
+  n.Emit(form.type, std::move(ins), std::move(attrs), {{"output", {made}}, {"StateOut", {state}}});
+  if (form.op == "RandomShuffle") {
+    n.SetShape(made, n.shape(first));
+  } else if (form.op == "Multinomial") {
+    n.SetShape(made, Shape{n.rank(first) == 2 ? n.shape(first)[0] : -1, -1});
+  } else if (const auto dims = n.ConstantInts(first)) {
+    n.SetShape(made, Shape(*dims));
+  } else if (n.rank(first) == 1 && n.shape(first)[0] >= 0 && n.shape(first)[0] <= Shape::kMaxRank) {
+    n.SetShape(made, Shape(Ints(static_cast<size_t>(n.shape(first)[0]), -1)));
+  }
+  n.Result(0, n.Cast(made, wanted));
+  return true;
+}
+
+constexpr HandlerEntry kVariableEntries[] = {
     {"Variable", &LowerReference},
     {"VariableV2", &LowerReference},
     {"VarHandleOp", &LowerHandle},
@@ -76,11 +129,17 @@ constexpr HandlerEntry kEntries[] = {
     {"VariableShape", &LowerVariableShape},
     {"VarIsInitializedOp", &LowerIsInitialized},
     {"IsVariableInitialized", &LowerIsInitialized},
-    {"DestroyResourceOp", &LowerNothing},
+    {"DestroyResourceOp", &LowerDestroy},
+    {"RandomUniform", &LowerRandom},
+    {"RandomStandardNormal", &LowerRandom},
+    {"TruncatedNormal", &LowerRandom},
+    {"RandomUniformInt", &LowerRandom},
+    {"Multinomial", &LowerRandom},
+    {"RandomShuffle", &LowerRandom},
 };
 
 }  // namespace
 
-std::span<const HandlerEntry> VariableHandlers() { return kEntries; }
+std::span<const HandlerEntry> VariableHandlers() { return kVariableEntries; }
 
 }  // namespace heddle::tensorflow

@@ -44,17 +44,50 @@ std::string KeptName(const Node& node) {
   return std::string(node.name);
 }
 
+namespace {
+
+// fn(name of a function) for those that a node calls, or may call by an attribute.
+template <typename Fn>
+void EachCalled(const Node& node, Fn&& fn) {
+  fn(node.op);
+  for (const Attribute& a : node.attributes) {
+    if (a.function != nullptr) fn(a.function->name);
+    for (const FunctionName& f : a.functions) fn(f.name);
+  }
+}
+
+}  // namespace
+
+void Lowering::FindWritingFunctions() {
+  std::unordered_map<std::string_view, std::vector<std::string_view>> callers;
+  std::vector<std::string_view> open;
+  for (const auto& [name, function] : functions_)
+    for (const Node& node : function->nodes) {
+      EachCalled(node, [&](std::string_view called) {
+        if (functions_.contains(called)) callers[called].push_back(name);
+      });
+      if (WritesVariable(node.op) && writing_functions_.insert(name).second) open.push_back(name);
+    }
+  while (!open.empty()) {
+    const std::string_view name = open.back();
+    open.pop_back();
+    for (std::string_view caller : callers[name])
+      if (writing_functions_.insert(caller).second) open.push_back(caller);
+  }
+  may_write_ = [this](const Node& node) {
+    bool writes = WritesVariable(node.op);
+    EachCalled(node, [&](std::string_view f) { writes |= writing_functions_.contains(f); });
+    return writes;
+  };
+}
+
 void Lowering::FindWritten() {
   std::vector<std::string_view> open;
   std::unordered_set<std::string_view> seen;
   const auto visit = [&](const Node& node) {
-    if (functions_.contains(node.op) && seen.insert(node.op).second) open.push_back(node.op);
-    for (const Attribute& a : node.attributes) {
-      if (a.function != nullptr && seen.insert(a.function->name).second)
-        open.push_back(a.function->name);
-      for (const FunctionName& f : a.functions)
-        if (seen.insert(f.name).second) open.push_back(f.name);
-    }
+    EachCalled(node, [&](std::string_view f) {
+      if (functions_.contains(f) && seen.insert(f).second) open.push_back(f);
+    });
   };
   for (int i = 0; i < static_cast<int>(graph_.size()); ++i) {
     if (!needed_[static_cast<size_t>(i)]) continue;

@@ -17,7 +17,7 @@ using wire::Field;
 using wire::Fields;
 
 // Tensors of fewer bytes are read at once, and stay in skeletons.
-constexpr size_t kLeastLater = 16 << 10;
+constexpr size_t kLeastConstLater = 16 << 10;
 
 // Kinds of messages by which tensors are found in them.
 enum class Part : uint8_t {
@@ -64,7 +64,8 @@ void Strip(std::string_view message, Part kind, std::string* out) {
   while (!fields.done() && fields.Next(&f)) {
     const Part inner = Inside(kind, f.number);
     if (kind == Part::kMetaGraph && f.number == 7) continue;  // the tree of Python's objects
-    if (f.wire_type != Field::kBytes || inner == Part::kOther || f.payload.size() < kLeastLater) {
+    if (f.wire_type != Field::kBytes || inner == Part::kOther ||
+        f.payload.size() < kLeastConstLater) {
       out->append(f.whole);
       continue;
     }
@@ -109,17 +110,17 @@ std::unique_ptr<const formats::PackedProgram> TensorflowSource::Pack(
 }
 
 Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
-    std::string_view bytes, std::shared_ptr<const DataFile> file, const ProgramPart& part,
-    Lowered lowered) {
+    const std::string& path, std::string_view bytes, std::shared_ptr<const DataFile> file,
+    const ProgramPart& part, Lowered lowered) {
   auto source = std::make_shared<TensorflowSource>();
   source->part_ = part;
   for (const Parameter& p : lowered.parameters) {
     if (p.is_variable && !p.key.empty() && source->bundle_ == nullptr) {
-      if (file == nullptr)
+      if (path.empty())
         return InvalidArgument("variable '", p.name,
                                "': its value is in a file beside the SavedModel, which was not "
                                "read from a file");
-      const fs::path folder = fs::path(file->path()).parent_path();
+      const fs::path folder = fs::path(path).parent_path();
       HEDDLE_ASSIGN_OR_RETURN(source->bundle_,
                               Bundle::Open((folder / "variables" / "variables").string()));
     }
@@ -145,7 +146,7 @@ Status TensorflowSource::Store(const Parameter& p, std::string_view bytes,
     return Status::Ok();
   }
   const std::string_view raw = p.data.content;
-  if (file == nullptr || raw.size() < kLeastLater || StorageOf(p.data.type) != DType::kF32) {
+  if (file == nullptr || raw.size() < kLeastConstLater || StorageOf(p.data.type) != DType::kF32) {
     auto value = MakeValue(p.data);
     if (!value.ok())
       return Status(value.status().code(),

@@ -20,11 +20,11 @@ namespace heddle::tensorflow {
 
 class TensorflowSource : public formats::ProgramSource {
  public:
-  // `file`: the one that `bytes` are those of; null: there is none, and a SavedModel's variables
-  // are not at hand.
+  // `path`: where a SavedModel's variables lie beside; empty: they are not at hand. `file`: the one
+  // that `bytes` are those of, for large constants to be left in it; null: there is none.
   static Result<std::shared_ptr<const TensorflowSource>> Make(
-      std::string_view bytes, std::shared_ptr<const formats::DataFile> file,
-      const ProgramPart& part, Lowered lowered);
+      const std::string& path, std::string_view bytes,
+      std::shared_ptr<const formats::DataFile> file, const ProgramPart& part, Lowered lowered);
 
   const formats::Format& format() const override;
   size_t bytes() const override { return skeleton_.size(); }

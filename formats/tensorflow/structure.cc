@@ -24,7 +24,7 @@ struct Side {
 };
 using Context = std::vector<Side>;
 
-std::string Named(const Node& node) { return StrCat("node '", node.name, "' (", node.op, ")"); }
+std::string NamedNode(const Node& node) { return StrCat("node '", node.name, "' (", node.op, ")"); }
 
 // The frame with its elements: nodes by their place, and inner loops behind them.
 struct Elements {
@@ -37,8 +37,9 @@ struct Elements {
 
 class Structurer {
  public:
-  Structurer(const NodeGraph& graph, const std::vector<bool>& needed, Frames frames)
-      : graph_(graph), needed_(needed), frames_(std::move(frames)) {}
+  Structurer(const NodeGraph& graph, const std::vector<bool>& needed, const MayWrite& may_write,
+             Frames frames)
+      : graph_(graph), needed_(needed), may_write_(may_write), frames_(std::move(frames)) {}
 
   Result<Region> Run() {
     HEDDLE_ASSIGN_OR_RETURN(Elements elements, ElementsOf(0));
@@ -212,7 +213,7 @@ class Structurer {
   Result<Meeting> MeetingOf(const Elements& e, int merge) const {
     const auto& inputs = graph_.links(merge).inputs;
     if (inputs.size() != 2)
-      return Unimplemented(Named(node(merge)), " has ", inputs.size(),
+      return Unimplemented(NamedNode(node(merge)), " has ", inputs.size(),
                            " inputs; heddle reads those of two");
     const Context a = OfValue(e, inputs[0]), b = OfValue(e, inputs[1]);
     for (size_t i = 0; i < a.size(); ++i) {
@@ -225,7 +226,8 @@ class Structurer {
       m.sides[1 - a[i].side] = inputs[1];
       return m;
     }
-    return InvalidArgument(Named(node(merge)), ": its inputs are not the two sides of one Switch");
+    return InvalidArgument(NamedNode(node(merge)),
+                           ": its inputs are not the two sides of one Switch");
   }
   Result<Context> OfMerge(const Elements& e, int merge) const {
     HEDDLE_ASSIGN_OR_RETURN(const Meeting m, MeetingOf(e, merge));
@@ -320,7 +322,7 @@ class Structurer {
       }
       HEDDLE_ASSIGN_OR_RETURN(const Meeting m, MeetingOf(e, x));
       if (!is_of(m.predicate))
-        return InvalidArgument(Named(node(x)), " joins branches of two conditions");
+        return InvalidArgument(NamedNode(node(x)), " joins branches of two conditions");
       branches.joins.push_back({x, {m.sides[0], m.sides[1]}});
     }
     for (size_t s = 0; s < 2; ++s) {
@@ -345,11 +347,11 @@ class Structurer {
       if (!IsMerge(n) || !IsLoopMerge(i)) continue;
       const auto& inputs = graph_.links(i).inputs;
       if (inputs.size() != 2)
-        return InvalidArgument(Named(n), " has ", inputs.size(), " inputs; a loop's has two");
+        return InvalidArgument(NamedNode(n), " has ", inputs.size(), " inputs; a loop's has two");
       const size_t back = IsNextIteration(node(inputs[0].node)) ? 0 : 1;
       const int next = inputs[back].node;
       if (graph_.links(next).inputs.empty())
-        return InvalidArgument(Named(node(next)), " has no input");
+        return InvalidArgument(NamedNode(node(next)), " has no input");
       places.emplace(i, loop.variables.size());
       round.push_back(graph_.links(next).inputs[0]);
       for (int control : graph_.links(next).controls) round.push_back({control, 0});
@@ -364,8 +366,8 @@ class Structurer {
       if (!IsSwitch(n) || !IsLoopSwitch(i)) continue;
       const auto place = places.find(graph_.links(i).inputs[0].node);
       if (place == places.end())
-        return InvalidArgument(Named(n), " switches a variable of another loop than '", loop.frame,
-                               "', which it is in");
+        return InvalidArgument(NamedNode(n), " switches a variable of another loop than '",
+                               loop.frame, "', which it is in");
       loop.variables[place->second].switches.push_back(i);
     }
     bool leaves = false;
@@ -382,7 +384,7 @@ class Structurer {
         found = leaves = true;
       }
       if (!found)
-        return InvalidArgument(Named(node(i)), " does not leave the loop '", loop.frame,
+        return InvalidArgument(NamedNode(node(i)), " does not leave the loop '", loop.frame,
                                "' from the Switch of one of its variables");
     }
     if (!leaves) return InvalidArgument("nothing leaves the loop '", loop.frame, "'");
@@ -391,13 +393,22 @@ class Structurer {
     HEDDLE_ASSIGN_OR_RETURN(loop.before, Build(elements, Leading(elements, {loop.condition}), 0));
     const std::vector<int> body = Leading(elements, round);
     for (int element : Leading(elements, {loop.condition}))
-      if (!IsLoop(element) && WritesVariable(node(element).op) &&
-          std::binary_search(body.begin(), body.end(), element))
-        return Unimplemented(Named(node(element)), " of the loop '", loop.frame,
+      if (const int writer = WriterIn(element, frame);
+          writer >= 0 && std::binary_search(body.begin(), body.end(), element))
+        return Unimplemented(NamedNode(node(writer)), " of the loop '", loop.frame,
                              "' is of the condition and of the body, which heddle runs apart: it "
                              "would write twice in a round");
     HEDDLE_ASSIGN_OR_RETURN(loop.body, Build(elements, body, 0));
     return loop;
+  }
+
+  // A node of the element, which may be an inner loop, that may write a variable; -1: there is
+  // none.
+  int WriterIn(int element, int frame) const {
+    if (!IsLoop(element)) return may_write_(node(element)) ? element : -1;
+    for (int i = 0; i < count(); ++i)
+      if (needed_[At(i)] && Lift(i, frame) == element && may_write_(node(i))) return i;
+    return -1;
   }
 
   // The elements that lead to these values within a round.
@@ -421,14 +432,16 @@ class Structurer {
 
   const NodeGraph& graph_;
   const std::vector<bool>& needed_;
+  const MayWrite& may_write_;
   const Frames frames_;
 };
 
 }  // namespace
 
-Result<Region> Structure(const NodeGraph& graph, const std::vector<bool>& needed) {
+Result<Region> Structure(const NodeGraph& graph, const std::vector<bool>& needed,
+                         const MayWrite& may_write) {
   HEDDLE_ASSIGN_OR_RETURN(Frames frames, FindFrames(graph, needed));
-  return Structurer(graph, needed, std::move(frames)).Run();
+  return Structurer(graph, needed, may_write, std::move(frames)).Run();
 }
 
 }  // namespace heddle::tensorflow

@@ -2,6 +2,7 @@
 // lie in each other.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,8 +52,12 @@ struct Item {
   std::unique_ptr<Loop> loop;
 };
 
+// Whether a node, or a function that it calls, may write a variable.
+using MayWrite = std::function<bool(const Node&)>;
+
 // The needed nodes. kInvalidArgument: a cycle, a frame that is never left, and what else no program
 // of structured control flow can say.
-Result<Region> Structure(const NodeGraph& graph, const std::vector<bool>& needed);
+Result<Region> Structure(const NodeGraph& graph, const std::vector<bool>& needed,
+                         const MayWrite& may_write);
 
 }  // namespace heddle::tensorflow

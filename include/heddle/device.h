@@ -25,12 +25,16 @@ struct EmulatedOptions {
   // Added to every kernel and every copy; jitter: up to as much again, drawn from `seed`.
   int64_t kernel_delay_ns = 0, copy_delay_ns = 0, jitter_ns = 0;
   uint64_t seed = 0;
+  // How many kernels and copies are executed at a time; 0: one of each stream. When one has ended,
+  // the next is of the stream with the least priority.
+  int units = 0;
   // No threads: a task runs when the host, or a stream the host waits for, cannot go on without it,
   // and not before. Whatever no event orders then goes wrong, every time. For tests.
   bool lazy = false;
   // The fail_call-th call (from 1) of the device that can fail does fail: an allocation finds no
   // memory, a copy or kernel ends in an error, anything else is refused. 0: none.
   int64_t fail_call = 0;
+  int number = 0;  // see OpenDevice
   // It is the device that is lost then: that call and all later ones fail.
   bool lost = false;
   // The ignore_wait-th wait for an event (from 1), of a stream or of the host, does not wait; when
@@ -55,8 +59,9 @@ struct CudaOptions {
   bool tf32 = false;
 };
 
-// A device by kind: "emulated", or "cuda" where heddle was built with it and there is a card.
-// `cuda` is for the latter alone.
-Result<std::shared_ptr<Device>> OpenDevice(const std::string& kind, const CudaOptions& cuda = {});
+// A device by kind and number, 0 where none is given: "emulated", "emulated:1", or "cuda:0" where
+// heddle was built with CUDA and there is a card. Each emulated device is a new one, whatever its
+// number. `cuda` is for CUDA alone.
+Result<std::shared_ptr<Device>> OpenDevice(const std::string& name, const CudaOptions& cuda = {});
 
 }  // namespace heddle

@@ -24,7 +24,9 @@
 
 #include "heddle/memory_report.h"
 #include "heddle/pass.h"
+#include "heddle/place_memory.h"
 #include "heddle/plan_description.h"
+#include "heddle/plan_stats.h"
 #include "heddle/program.h"
 #include "heddle/run_options.h"
 #include "heddle/status.h"
@@ -54,6 +56,7 @@ enum class Reuse {
              // through the program grows by 5 % at most; where that saves memory
 };
 
+class Communicator;
 class Device;
 
 struct ExecutorOptions {
@@ -64,9 +67,11 @@ struct ExecutorOptions {
   int runs_at_once = 0;
   int plan_cache_capacity = 32;
   size_t memory_limit = 0;  // bytes of temporaries and outputs alive at once; 0 = no limit
-  // See heddle/device.h. With a device, programs are not tuned, and CompileOptions::schedule has no
-  // say.
+  // See heddle/device.h. With one, programs are not tuned, and CompileOptions::schedule has no say.
   std::shared_ptr<Device> device = nullptr;
+  // Further ones, of the same kind: operators whose op_device says "gpu:1" run on the first of
+  // them.
+  std::vector<std::shared_ptr<Device>> more_devices = {};
   int device_streams = 2;  // that kernels of one run are spread over; copies have their own
   // The second run of a plan captures its work on the device's streams; later runs launch the
   // captured graph. Where the device or the plan cannot, PlanStats::no_capture says why.
@@ -77,6 +82,7 @@ struct ExecutorOptions {
   float host_task_ns = 20000;
   // For tests: memory that nobody has written to yet, or that was given back, holds NaN.
   bool poison = false;
+  std::shared_ptr<Communicator> communicator = nullptr;  // the executor's rank: heddle/ranks.h
 };
 
 struct CompileOptions {
@@ -127,6 +133,10 @@ struct CompileOptions {
   // Several for a family, as in "conv=winograd:direct", are tried in this order; tuning has no say
   // there. Making a plan fails where none covers an operator, and says which would.
   std::string force = {};
+  // Plans are made as this one was, which DescribePlan told of the same program, for feeds of the
+  // same shapes: its schedule, and the implementations of its kernels; nothing is tuned. An error
+  // says what differs, if it is of another program, version or machine. nullptr: none.
+  std::shared_ptr<const PlanDescription> follow = nullptr;
   // The description of a machine, as JSON (see tests/machines): plans are made as if for it, and
   // can be described, but not run. Empty: this machine.
   std::string machine = {};
@@ -150,34 +160,6 @@ struct PackedWeightsReport {
 struct Feed {
   std::string name;
   Value value;
-};
-
-struct PlanStats {
-  int instructions = 0;          // that run on every call (views and constants cost none)
-  int tasks = 0;                 // units of scheduling
-  bool parallel = false;         // instructions go side by side
-  int lanes = 1;                 // threads whose instructions are decided ahead of time
-  bool static_shapes = false;    // every temporary has its place before the run
-  size_t arena_bytes = 0;        // one block for all static temporaries of a run
-  size_t arena_bound_bytes = 0;  // peak of live bytes: no plan can need less
-  int memory_edges = 0;  // waits that were added so that temporaries share memory (Reuse::kEdges)
-  // Pairs of instructions of which one waits for the other, as found and without those that others
-  // imply; counted where the schedule asked for them.
-  size_t dependencies_found = 0, dependencies = 0;
-  // With a device: instructions that run there, copies between it and the host, events and waits.
-  int device_instructions = 0, copies = 0, events = 0, event_waits = 0;
-  int host_tasks = 0;  // with a device: operators of the host that any of its threads may execute
-  // The block of the device's memory for static temporaries, and what they would need if one
-  // instruction came after another.
-  size_t device_arena_bytes = 0, device_serial_bytes = 0;
-  std::string no_capture;  // with a device: why its part of a run is not captured; empty: it can be
-  double build_ms = 0;
-  // The analyses that made the plan, in the order they ran.
-  struct Stage {
-    std::string name;
-    double ms = 0;
-  };
-  std::vector<Stage> stages;
 };
 
 namespace internal {
@@ -217,9 +199,8 @@ class Executor {
   }
 
   // Runs once; blocking. Fails with kCancelled or kDeadlineExceeded when the options say so. A feed
-  // is used where it lies when it is contiguous; its memory must not
-  // change during the run. Feeds may be in any order; all inputs must be fed. Returns the fetches
-  // in order, in memory of their own.
+  // is used where it lies when it is contiguous; its memory must not change during the run. Feeds
+  // may be in any order; all inputs must be fed. Returns the fetches in order, in their own memory.
   Result<std::vector<Value>> RunValues(const CompiledProgram& compiled,
                                        const std::vector<Feed>& feeds,
                                        const RunOptions& options = {});
@@ -242,6 +223,10 @@ class Executor {
   int64_t plans_built() const;
   // Frees pooled memory that no run uses.
   void Trim();
+  // The memory that runs have taken, place by place: the host, then the device if there is one.
+  std::vector<PlaceMemory> MemoryUse() const;
+  // From here on PlaceMemory::peak_bytes is the most since now.
+  void ResetMemoryPeaks();
 
  private:
   std::unique_ptr<internal::ExecutorImpl> impl_;

@@ -10,6 +10,8 @@
 #include "heddle/pass.h"
 #include "heddle/program.h"
 #include "heddle/program_builder.h"
+#include "heddle/ranks.h"
+#include "heddle/reader_queue.h"
 #include "heddle/scope.h"
 #include "heddle/status.h"
 #include "heddle/tensor.h"

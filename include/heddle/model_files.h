@@ -57,5 +57,9 @@ struct SavedModel {
 // for. `format` as in Program::Serialize. Each file is there whole or as it was before.
 Result<SavedModel> SaveModel(const Model& model, const std::string& directory,
                              const std::string& format = "");
+// Writes the program without parameters to the file of that name in the directory, with the
+// format's extension: startup and main programs of training jobs have none of their own.
+Result<SavedModel> SaveProgram(const Program& program, const std::string& directory,
+                               const std::string& name, const std::string& format = "");
 
 }  // namespace heddle

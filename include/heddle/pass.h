@@ -93,6 +93,24 @@ class ProgramEditor {
   // A new parameter; returns its name.
   std::string AddConstant(const std::string& stem, Tensor value);
 
+  // The places that the program is compiled for: "cpu", then the executor's devices, as
+  // "emulated:0". A program that is only optimised has "cpu" alone.
+  std::vector<std::string> places() const;
+  // The memory of a device in bytes; 0: not known, or the host.
+  size_t memory_bytes(const std::string& place) const;
+  // Where the operator runs, one of places(). Before partitioning empty for operators that name no
+  // place (op_device). With a device, the plan has the last word where it turns out to have no
+  // kernel for an operand.
+  std::string place(int block, int index) const;
+  // Fails after partitioning (PassGrouping::kPostPartitioning), and for what is none of places().
+  // What is inserted then runs where the operator behind it does, or, at the end, the last one.
+  Status SetPlace(int block, int index, const std::string& place);
+  // The time expected of the operator on one thread of the host, in ns, by which schedules are
+  // made; 0 where its shapes are not declared.
+  double cost_ns(int block, int index) const;
+  // The options that the program is compiled with.
+  const struct PassOptions& options() const;
+
  private:
   internal::EditorState& state_;
 };

@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "heddle/dtype.h"
+#include "heddle/implementation_choice.h"
+#include "heddle/pass.h"
 #include "heddle/shape.h"
 
 namespace heddle {
@@ -26,7 +29,10 @@ struct PlanDescription {
     Shape shape = Shape::Unknown();
     size_t offset = 0;  // in the arena
     size_t bytes = 0;
-    int base = -1;  // of a view: the slot whose memory it is
+    int base = -1;              // of a view: the slot whose memory it is
+    std::string place = "cpu";  // or a device's, as "emulated:0"
+    // The same for slots that lie at the same place, together or one after another.
+    int storage_id = -1;
   };
   struct Instruction {
     std::string op;
@@ -34,6 +40,16 @@ struct PlanDescription {
     // How its kernel computes, as in "winograd 4x4, avx2"; empty where there is one way only, or
     // where shapes are known only at run time.
     std::string implementation;
+    // Why it computes so: what there was to choose from, in the order in which it was chosen. None
+    // where there is one way only, or where shapes are known only at run time.
+    std::vector<ImplementationChoice> choices;
+    std::string why;  // the same in words
+    // As the operator has them: those that the file does not say have their defaults.
+    std::vector<std::pair<std::string, AttributeValue>> attributes;
+    std::string place = "cpu";         // or a device's; a copy's is where it goes to
+    std::string stream;                // of the device; empty: the host executes it
+    std::vector<int> waits;            // events that are reached before it starts
+    int event = -1;                    // that is recorded behind it
     int block = 0;                     // of the optimised program
     int position = 0;                  // in the block's operators
     std::vector<int> inputs, outputs;  // slots; -1 for none
@@ -43,18 +59,27 @@ struct PlanDescription {
     std::vector<int> blocks;  // that it runs
     double cost_ns = 0;       // expected, on one thread
     bool once = false;        // of a loop's body: in the first iteration only
-    int task = -1;            // of a queue
+    // Of a queue, or among the tasks of a device's plan; of lanes: the segment, a part of the lane
+    // whose first instruction alone may wait for other lanes.
+    int task = -1;
     int lane = -1;
   };
   struct Port {
     std::string name;
     int slot = -1;
   };
-  std::string program, dispatch;  // serial, lanes, queue or device
+  std::string version;               // of heddle
+  uint64_t program_hash = 0;         // Program::hash
+  std::string machine;               // what decides how kernels compute, in words
+  std::string program, dispatch;     // serial, lanes, queue or device
+  std::vector<std::string> places;   // with what runs there or lies there, the host first
+  std::vector<std::string> streams;  // of devices
+  int events = 0, copies = 0;
   int lanes = 1, tasks = 0;
   size_t arena_bytes = 0, arena_bound_bytes = 0;
   std::vector<Slot> slots;
   std::vector<Instruction> instructions;  // block after block, each in an order that can be run
+  std::vector<int> order;  // with lanes: block 0's instructions in an order for one thread
   std::vector<Port> feeds, fetches;
   // Pairs of instructions of block 0: the second waits for the first. Pairs that others imply are
   // left out. With lanes: only pairs between lanes; a lane executes its instructions in order.

@@ -45,6 +45,8 @@ class Program {
   // What a program without fetch operators computes: its loss, if it has one; else the tensors that
   // operators write and none reads, in the order of their writers.
   std::vector<TensorInfo> results() const;
+  // The tensors of block 0 that are no parameters and that its operators write.
+  std::vector<TensorInfo> written() const;
   std::vector<TensorInfo> persistables() const;  // block 0, sorted bytewise by name: the order of
                                                  // a combined parameter file
   // The variable of block 0 with this name; nothing when there is none.

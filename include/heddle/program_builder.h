@@ -108,6 +108,11 @@ class ProgramBuilder {
   // Returns the variable's name, dtype and shape as far as they are known; else kUnknown and
   // Shape::Unknown().
   Result<TensorInfo> Info(Variable variable) const;
+  // The next operator bears a mark, and can be waited for.
+  int64_t MarkNext();
+  // The next operator starts when those that bear these marks, earlier ones of its block, have
+  // ended, also where they exchange no data. Passes and schedules keep that.
+  void NextAfter(const std::vector<int64_t>& marks);
   // Names the place that the next operators come from, as in "net.py:12"; errors of runs show it.
   void SetPlace(std::string place);
 

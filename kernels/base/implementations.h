@@ -80,16 +80,34 @@ namespace internal {
 template <typename Case, typename Runner>
 using RankedList = std::vector<const Implementation<Case, Runner>*>;
 
+// Of a case without one: `reason` is empty.
+template <typename Case, typename Runner>
+ImplementationChoice NewChoice(const Family<Case, Runner>& f, const Case& c, const Machine& m,
+                               const RankedList<Case, Runner>& ranked) {
+  ImplementationChoice choice;
+  choice.family = std::string(f.name);
+  for (const auto* i : ranked) choice.candidates.push_back({i->name, i->cost_ns(c, m), 0});
+  return choice;
+}
+
+inline void Choose(const char* name, const char* reason, ImplementationChoice* choice) {
+  choice->chosen = name;
+  choice->reason = choice->candidates.size() == 1 ? "only" : reason;
+}
+
 template <typename Case, typename Runner>
 Result<std::unique_ptr<Runner>> MakeForced(const PrepareContext& ctx, const Family<Case, Runner>& f,
                                            const Case& c, const RankedList<Case, Runner>& ranked,
-                                           const std::vector<std::string>& wanted) {
+                                           const std::vector<std::string>& wanted,
+                                           ImplementationChoice* choice) {
   std::vector<std::string> names;
   for (const auto* i : ranked) names.emplace_back(i->name);
   for (const std::string& name : wanted) {
     const auto at = std::ranges::find(names, name);
     if (at == names.end()) continue;
     const auto& i = *ranked[static_cast<size_t>(at - names.begin())];
+    choice->chosen = name;
+    choice->reason = "forced";
     if (ctx.machine() != nullptr) return f.named(i.describe(c, *ctx.machine()));
     if (auto runner = i.make(ctx, c)) return runner;
   }
@@ -101,7 +119,8 @@ Result<std::unique_ptr<Runner>> MakeForced(const PrepareContext& ctx, const Fami
 template <typename Case, typename Runner>
 std::unique_ptr<Runner> Measure(const PrepareContext& ctx, const Family<Case, Runner>& f,
                                 const Case& c, const RankedList<Case, Runner>& ranked,
-                                KernelTuner& tuner, const std::string& key) {
+                                KernelTuner& tuner, const std::string& key,
+                                ImplementationChoice* choice) {
   constexpr double kHopeless = 5;  // times the cheapest: estimates are not that wrong
   const double least = ranked.front()->cost_ns(c, ThisMachine());
   std::vector<std::unique_ptr<Runner>> runners;
@@ -116,24 +135,53 @@ std::unique_ptr<Runner> Measure(const PrepareContext& ctx, const Family<Case, Ru
   if (runners.size() < 2) return nullptr;
   const auto trial = f.trial(c);
   // What is taken without measuring comes first: a tie is decided for it.
-  const int choice = tuner.Measure(key, names, [&](int i, Services& services) {
-    const KernelContext run(ctx.op(), ctx.frame(), services, nullptr);
-    trial->Run(run, *runners[static_cast<size_t>(i)]);
-  });
-  return std::move(runners[static_cast<size_t>(choice)]);
+  std::vector<double> ns;
+  const auto run = [&](int i, Services& services) {
+    const KernelContext one_run(ctx.op(), ctx.frame(), services, nullptr);
+    trial->Run(one_run, *runners[static_cast<size_t>(i)]);
+  };
+  const auto best = static_cast<size_t>(tuner.Measure(key, names, run, &ns));
+  for (size_t k = 0; k < ns.size(); ++k)
+    for (auto& candidate : choice->candidates)
+      if (candidate.name == names[k]) candidate.measured_ns = ns[k];
+  Choose(names[best].c_str(), "measured", choice);
+  return std::move(runners[best]);
 }
 
 // nullptr: nothing is kept for the case, and it is not to be measured.
 template <typename Case, typename Runner>
 std::unique_ptr<Runner> MakeTuned(const PrepareContext& ctx, const Family<Case, Runner>& f,
-                                  const Case& c, const RankedList<Case, Runner>& ranked) {
+                                  const Case& c, const RankedList<Case, Runner>& ranked,
+                                  ImplementationChoice* choice) {
   KernelTuner* const tuner = ctx.lean() ? nullptr : TunerOf(ctx.packs());
   const std::string key = tuner != nullptr ? f.key(c) : "";
   if (key.empty()) return nullptr;
   const std::string kept = tuner->Kept(key);
-  for (const auto* i : ranked)
-    if (kept == i->name) return i->make(ctx, c);
-  return tuner->measures() ? Measure(ctx, f, c, ranked, *tuner, key) : nullptr;
+  for (const auto* i : ranked) {
+    if (kept != i->name) continue;
+    Choose(i->name, "kept", choice);
+    return i->make(ctx, c);
+  }
+  return tuner->measures() ? Measure(ctx, f, c, ranked, *tuner, key, choice) : nullptr;
+}
+
+template <typename Case, typename Runner>
+Result<std::unique_ptr<Runner>> MakeBest(const PrepareContext& ctx, const Family<Case, Runner>& f,
+                                         const Case& c, const RankedList<Case, Runner>& ranked,
+                                         ImplementationChoice* choice) {
+  if (ctx.forced() != nullptr)
+    if (const auto* wanted = ctx.forced()->Find(f.name))
+      return MakeForced(ctx, f, c, ranked, *wanted, choice);
+  if (ctx.machine() != nullptr && !ranked.empty()) {
+    Choose(ranked.front()->name, "cost", choice);
+    return f.named(ranked.front()->describe(c, *ctx.machine()));
+  }
+  if (auto runner = MakeTuned(ctx, f, c, ranked, choice)) return runner;
+  for (const auto* i : ranked) {
+    Choose(i->name, "cost", choice);
+    if (auto runner = i->make(ctx, c)) return runner;
+  }
+  return Internal("no implementation of ", f.name, " covers this case");
 }
 
 }  // namespace internal
@@ -143,16 +191,12 @@ std::unique_ptr<Runner> MakeTuned(const PrepareContext& ctx, const Family<Case, 
 template <typename Case, typename Runner>
 Result<std::unique_ptr<Runner>> MakeBest(const PrepareContext& ctx, const Family<Case, Runner>& f,
                                          const Case& c) {
-  const auto ranked = Ranked(f.list, c, MachineOr(ctx.machine()));
-  if (ctx.forced() != nullptr)
-    if (const auto* wanted = ctx.forced()->Find(f.name))
-      return internal::MakeForced(ctx, f, c, ranked, *wanted);
-  if (ctx.machine() != nullptr && !ranked.empty())
-    return f.named(ranked.front()->describe(c, *ctx.machine()));
-  if (auto runner = internal::MakeTuned(ctx, f, c, ranked)) return runner;
-  for (const auto* i : ranked)
-    if (auto runner = i->make(ctx, c)) return runner;
-  return Internal("no implementation of ", f.name, " covers this case");
+  const Machine& machine = MachineOr(ctx.machine());
+  const auto ranked = Ranked(f.list, c, machine);
+  ImplementationChoice choice = internal::NewChoice(f, c, machine, ranked);
+  auto runner = internal::MakeBest(ctx, f, c, ranked, &choice);
+  if (runner.ok()) LogOf(ctx.packs()).Note(&ctx.op(), std::move(choice));
+  return runner;
 }
 
 }  // namespace heddle

@@ -19,13 +19,17 @@ Result<int64_t> ListedDim(const ShapeContext& ctx, int i) {
 
 }  // namespace
 
+Status CheckInts(const Tensor& t, std::string_view slot) {
+  if (t.dtype() == DType::kI32 || t.dtype() == DType::kI64) return Status::Ok();
+  return InvalidArgument("input ", slot, " must be int32 or int64, but is ", Name(t.dtype()));
+}
+
 Result<Ints> ReadInts(const Tensor& t, std::string_view slot) {
-  if (t.dtype() != DType::kI32 && t.dtype() != DType::kI64)
-    return InvalidArgument("input ", slot, " must be int32 or int64, but is ", Name(t.dtype()));
+  HEDDLE_RETURN_IF_ERROR(CheckInts(t, slot));
   return ToInts(t);
 }
 
-Result<Shape> CheckedShape(const Ints& dims, std::string_view what) {
+Result<Shape> CheckedShape(std::span<const int64_t> dims, std::string_view what) {
   if (dims.size() > static_cast<size_t>(Shape::kMaxRank))
     return InvalidArgument(what, " has ", dims.size(), " dimensions; at most ", Shape::kMaxRank,
                            " are possible");
@@ -33,10 +37,10 @@ Result<Shape> CheckedShape(const Ints& dims, std::string_view what) {
   for (const int64_t d : dims) {
     if (d < 0) return InvalidArgument(what, " has the negative dimension ", d);
     if (__builtin_mul_overflow(numel, d > 0 ? d : 1, &numel) || numel > kMaxElements)
-      return ResourceExhausted(
-          what, " has more elements than can be stored: ", Shape(std::span(dims)).ToString());
+      return ResourceExhausted(what,
+                               " has more elements than can be stored: ", Shape(dims).ToString());
   }
-  return Shape(std::span(dims));
+  return Shape(dims);
 }
 
 Result<DType> CheckedDType(int64_t proto_type) {
@@ -66,7 +70,7 @@ Result<Shape> ReadShapeArg(const ShapeContext& ctx) {
       dims.push_back(d);
       known = known && d >= 0;
     }
-    if (!known) return Shape(std::span(dims));
+    if (!known) return Shape(dims);
     return CheckedShape(dims, "ShapeTensorList");
   }
   return CheckedShape(ctx.IntList("shape"), "attribute shape");

@@ -55,7 +55,7 @@ Status ConditionalBlockGrad(KernelContext& ctx) {
 }
 
 // A gradient has the shape of its input.
-Status GradShapes(ShapeContext& ctx) {
+Status ConditionalGradShapes(ShapeContext& ctx) {
   bool told = true;
   for (int i = 0; i < ctx.OutCount("Input@GRAD"); ++i) {
     if (!ctx.HasOut("Input@GRAD", i)) continue;
@@ -100,7 +100,7 @@ HEDDLE_OP(conditional_block_grad) {
       .Attr("sub_block", BlockRef{})
       .Attr("is_scalar_condition", false)
       .Traits(kControlFlow)
-      .InferShape(GradShapes)
+      .InferShape(ConditionalGradShapes)
       .AnyKernel(ConditionalBlockGrad);
 }
 

@@ -49,7 +49,7 @@ Status ReadShape(ShapeContext& ctx) {
 }
 
 // Out = X[I]. As a gradient (X_W is the tensor once written): zeros where nothing came back.
-Status Read(KernelContext& ctx) {
+Status ReadItem(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const int64_t at, ScalarIn(ctx, "I"));
   const TensorArray* array = ArrayIn(ctx);
   const Tensor* item = ItemAt(array, at);
@@ -79,7 +79,7 @@ HEDDLE_OP(read_from_array) {
       .Input("X_W", kOptional)
       .Output("Out")
       .InferShape(ReadShape)
-      .AnyKernel(Read);
+      .AnyKernel(ReadItem);
 }
 
 HEDDLE_EXAMPLES(read_from_array, R"(

@@ -31,7 +31,7 @@ Status CheckItem(const Tensor& item, const Tensor& first, const Layout& l, size_
                          Name(first.dtype()), " ", first.shape().ToString(), ")");
 }
 
-Result<const TensorArray*> ArrayIn(const KernelContext& ctx) {
+Result<const TensorArray*> NonEmptyArrayIn(const KernelContext& ctx) {
   const Value* x = ctx.InVar("X");
   if (x == nullptr || !x->is_array() || !x->initialized() || x->array().empty())
     return InvalidArgument("'X' must be a tensor array with at least one item");
@@ -39,7 +39,7 @@ Result<const TensorArray*> ArrayIn(const KernelContext& ctx) {
 }
 
 Status Join(KernelContext& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const TensorArray* items, ArrayIn(ctx));
+  HEDDLE_ASSIGN_OR_RETURN(const TensorArray* items, NonEmptyArrayIn(ctx));
   const Tensor& first = items->front();
   HEDDLE_ASSIGN_OR_RETURN(const Layout l, LayoutOf(ctx, first));
   int64_t whole = 0;
@@ -72,7 +72,7 @@ Status Join(KernelContext& ctx) {
 }
 
 Status JoinGrad(KernelContext& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const TensorArray* items, ArrayIn(ctx));
+  HEDDLE_ASSIGN_OR_RETURN(const TensorArray* items, NonEmptyArrayIn(ctx));
   const Tensor& grad = ctx.In("Out@GRAD");
   HEDDLE_ASSIGN_OR_RETURN(const Layout l, LayoutOf(ctx, items->front()));
   if (l.axis >= grad.rank())

@@ -177,7 +177,7 @@ Status WhileGrad(KernelContext& ctx) {
 }
 
 // Inside, the gradients of the outputs are what comes from outside, or zeros like the outputs.
-Status GradShapes(ShapeContext& ctx) {
+Status WhileGradShapes(ShapeContext& ctx) {
   bool told = true;
   for (int i = 0; i < ctx.InCount("Out@GRAD"); ++i) {
     constexpr Key kInside = "sub_block:local(original_output_grad)";
@@ -238,7 +238,7 @@ HEDDLE_OP(while_grad) {
       .Attr("original_output_grad", Strings{})
       .Attr("is_test", false)
       .Traits(kControlFlow)
-      .InferShape(GradShapes)
+      .InferShape(WhileGradShapes)
       .AnyKernel(WhileGrad);
 }
 

@@ -148,9 +148,9 @@ class PartedConv final : public ConvRunner {
           std::copy_n(static_cast<const float*>(o.residual) + part.begin * out_c_,
                       part.count * out_c_, to);
         if (epilogue_.bias)
-          part.call->RunPiece(ctx, {from, weights, to, o.bias});
+          part.call->RunPiece(ctx, {from, weights, to, o.bias}, parts_.size());
         else
-          part.call->RunPiece(ctx, {from, weights, to});
+          part.call->RunPiece(ctx, {from, weights, to}, parts_.size());
       }
     });
   }

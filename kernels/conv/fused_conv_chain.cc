@@ -117,6 +117,18 @@ Result<bool> ChooseStripes(const PrepareContext& ctx, const std::vector<ChainSta
   return CannotForce("conv_chain", *wanted, names);
 }
 
+void NoteChoice(const PrepareContext& ctx, const std::vector<ChainStage>& stages, bool stripes) {
+  ImplementationChoice choice;
+  choice.family = "conv_chain";
+  choice.chosen = stripes ? "stripes" : "convolutions";
+  const bool covers = StripesCover(stages, MachineOr(ctx.machine()));
+  const bool forced = ctx.forced() != nullptr && ctx.forced()->Find("conv_chain") != nullptr;
+  choice.reason = forced ? "forced" : covers ? "cost" : "only";
+  if (covers) choice.candidates.push_back({"stripes", 0, 0});
+  choice.candidates.push_back({"convolutions", 0, 0});
+  LogOf(ctx.packs()).Note(&ctx.op(), std::move(choice));
+}
+
 Result<std::unique_ptr<KernelState>> PrepareChain(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const std::vector<ConvGeometry> geometries,
                           Geometries(ctx, ctx.InShape("Input"), [&](int i) -> const Shape& {
@@ -133,6 +145,7 @@ Result<std::unique_ptr<KernelState>> PrepareChain(PrepareContext& ctx) {
   if (ctx.HasIn("ResidualData") && !(ctx.InShape("ResidualData") == state->product))
     state->late = TakeFromResidual(&stages.back().epilogue);
   HEDDLE_ASSIGN_OR_RETURN(const bool stripes, ChooseStripes(ctx, stages));
+  NoteChoice(ctx, stages, stripes);
   bool reads = false;
   if (stripes) {
     state->facts().implementation = StrCat("stripes, ", simd::VectorsOf(MachineOr(ctx.machine())));

@@ -6,7 +6,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferDecoded(ShapeContext& ctx) {
   const Shape &prior = ctx.InShape("PriorBox"), &target = ctx.InShape("TargetBox");
   const Shape& score = ctx.InShape("BoxScore");
   if (!prior.is_static() || !target.is_static() || !score.is_static()) return ctx.Defer();
@@ -22,7 +22,7 @@ Status Infer(ShapeContext& ctx) {
 }
 
 template <typename T>
-void Decode(const T* prior, const T* variance, const T* target, T limit, T* out) {
+void DecodeClass(const T* prior, const T* variance, const T* target, T limit, T* out) {
   const T w = prior[2] - prior[0] + T(1), h = prior[3] - prior[1] + T(1);
   const T x = variance[0] * target[0] * w + prior[0] + w / 2;
   const T y = variance[1] * target[1] * h + prior[1] + h / 2;
@@ -51,7 +51,7 @@ struct DecodeAndAssign {
       T best_score = -1;
       for (int64_t j = 0; j < classes; ++j) {
         const int64_t at = i * classes + j;
-        Decode(box, variance.data<T>(), target.data<T>() + at * 4, limit, decoded + at * 4);
+        DecodeClass(box, variance.data<T>(), target.data<T>() + at * 4, limit, decoded + at * 4);
         if (j > 0 && score.data<T>()[at] > best_score) best_score = score.data<T>()[at], best = j;
       }
       const T* from = best > 0 ? decoded + (i * classes + best) * 4 : box;
@@ -68,7 +68,7 @@ HEDDLE_OP(box_decoder_and_assign) {
   op.Doc("decodes the boxes of all classes and picks the one of the best class");
   op.Input("PriorBox").Input("PriorBoxVar").Input("TargetBox").Input("BoxScore");
   op.Output("DecodeBox").Output("OutputAssignBox").Attr("box_clip", 4.135);
-  op.InferShape(Infer).Kernels<DecodeAndAssign, float, double>();
+  op.InferShape(InferDecoded).Kernels<DecodeAndAssign, float, double>();
 }
 
 HEDDLE_EXAMPLES(box_decoder_and_assign, R"(

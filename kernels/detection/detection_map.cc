@@ -32,10 +32,10 @@ struct Counts {
 
 // One image's boxes, by class.
 using Truths = std::map<int, std::vector<Truth>>;
-struct Detection {
+struct ScoredBox {
   float score, box[4];
 };
-using Detections = std::map<int, std::vector<Detection>>;
+using Detections = std::map<int, std::vector<ScoredBox>>;
 
 Truths TruthsOf(const Tensor& t, int64_t begin, int64_t end) {
   const int64_t width = t.dim(1);
@@ -53,7 +53,7 @@ Detections DetectionsOf(const Tensor& t, int64_t begin, int64_t end) {
   Detections all;
   for (int64_t i = begin; i < end; ++i) {
     const float* row = t.data<float>() + i * 6;
-    Detection d{row[1], {}};
+    ScoredBox d{row[1], {}};
     for (int k = 0; k < 4; ++k) d.box[k] = std::clamp(row[2 + k], 0.0f, 1.0f);
     all[static_cast<int>(row[0])].push_back(d);
   }
@@ -61,12 +61,12 @@ Detections DetectionsOf(const Tensor& t, int64_t begin, int64_t end) {
 }
 
 // Each truth is found once, by the best detection that overlaps it most; later ones are wrong.
-void Match(const std::vector<Truth>& truths, std::vector<Detection> found, int label,
-           float threshold, bool difficult_too, Counts* counts) {
+void MatchTruths(const std::vector<Truth>& truths, std::vector<ScoredBox> found, int label,
+                 float threshold, bool difficult_too, Counts* counts) {
   std::stable_sort(found.begin(), found.end(),
-                   [](const Detection& a, const Detection& b) { return a.score > b.score; });
+                   [](const ScoredBox& a, const ScoredBox& b) { return a.score > b.score; });
   std::vector<bool> taken(truths.size(), false);
-  for (const Detection& d : found) {
+  for (const ScoredBox& d : found) {
     float most = -1;
     size_t at = 0;
     for (size_t k = 0; k < truths.size(); ++k)
@@ -89,8 +89,8 @@ void CountImage(const Truths& truths, const Detections& detections, float thresh
   }
   for (const auto& [label, found] : detections) {
     const auto same = truths.find(label);
-    Match(same == truths.end() ? std::vector<Truth>{} : same->second, found, label, threshold,
-          difficult_too, counts);
+    MatchTruths(same == truths.end() ? std::vector<Truth>{} : same->second, found, label, threshold,
+                difficult_too, counts);
   }
 }
 

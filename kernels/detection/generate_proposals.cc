@@ -15,13 +15,13 @@ struct Proposal {
   T score;
 };
 
-struct Options {
+struct ProposalOptions {
   int64_t before, after;
   float nms, min_size, eta;
   bool pixels;  // coordinates count pixels: a box ends where its last pixel begins
   bool scaled;  // sizes are compared at the scale of the original image
 
-  Options(const OpContext& ctx, bool pixel_offset, bool in_original)
+  ProposalOptions(const OpContext& ctx, bool pixel_offset, bool in_original)
       : before(ctx.Int("pre_nms_topN")),
         after(ctx.Int("post_nms_topN")),
         nms(static_cast<float>(ctx.Float("nms_thresh"))),
@@ -32,7 +32,7 @@ struct Options {
 };
 
 template <typename T>
-void Decode(const T* anchor, const T* variance, const T* delta, T extra, T* box) {
+void DecodeAnchor(const T* anchor, const T* variance, const T* delta, T extra, T* box) {
   static const double kMaxGrowth = std::log(1000.0 / 16.0);
   const T w = anchor[2] - anchor[0] + extra, h = anchor[3] - anchor[1] + extra;
   const T x = variance[0] * delta[0] * w + static_cast<T>(anchor[0] + 0.5 * w);
@@ -47,7 +47,7 @@ void Decode(const T* anchor, const T* variance, const T* delta, T extra, T* box)
 
 // Large enough, and with its centre on the image.
 template <typename T>
-bool IsUsable(const Options& options, const T* box, const T* image) {
+bool IsUsable(const ProposalOptions& options, const T* box, const T* image) {
   const T extra = options.pixels ? T(1) : T(0);
   T w = box[2] - box[0] + extra, h = box[3] - box[1] + extra;
   if (!options.pixels) return w >= options.min_size && h >= options.min_size;
@@ -60,7 +60,8 @@ bool IsUsable(const Options& options, const T* box, const T* image) {
 }
 
 template <typename T>
-std::vector<Proposal<T>> Suppress(const Options& options, const std::vector<Proposal<T>>& all) {
+std::vector<Proposal<T>> SuppressProposals(const ProposalOptions& options,
+                                           const std::vector<Proposal<T>>& all) {
   std::vector<size_t> order(all.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -83,7 +84,7 @@ std::vector<Proposal<T>> Suppress(const Options& options, const std::vector<Prop
 
 // The anchors with the best scores. `scores`: one per anchor and cell, cells first.
 template <typename T>
-std::vector<int> Best(int64_t before, const std::vector<T>& scores) {
+std::vector<int> BestScores(int64_t before, const std::vector<T>& scores) {
   std::vector<int> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
   const auto better = [&](int a, int b) {
@@ -100,31 +101,31 @@ std::vector<int> Best(int64_t before, const std::vector<T>& scores) {
 
 // Scores [A, H, W] and deltas [4 A, H, W] of one image; anchors and variances [H, W, A, 4].
 template <typename T>
-std::vector<Proposal<T>> OneImage(const Options& options, const Shape& shape, const T* scores,
-                                  const T* deltas, const T* image, const T* anchors,
-                                  const T* variances) {
+std::vector<Proposal<T>> OneImage(const ProposalOptions& options, const Shape& shape,
+                                  const T* scores, const T* deltas, const T* image,
+                                  const T* anchors, const T* variances) {
   const int64_t count = shape[1], plane = shape[2] * shape[3];
   std::vector<T> flat(static_cast<size_t>(count * plane));
   for (int64_t i = 0; i < count * plane; ++i)
     flat[static_cast<size_t>(i)] = scores[i % count * plane + i / count];
   const T extra = options.pixels ? T(1) : T(0);
   std::vector<Proposal<T>> usable;
-  for (const int i : Best(options.before, flat)) {
+  for (const int i : BestScores(options.before, flat)) {
     Proposal<T> p{{}, flat[static_cast<size_t>(i)]};
     T delta[4];
     for (int64_t k = 0; k < 4; ++k) delta[k] = deltas[(i % count * 4 + k) * plane + i / count];
-    Decode(anchors + int64_t{i} * 4, variances + int64_t{i} * 4, delta, extra, p.box);
+    DecodeAnchor(anchors + int64_t{i} * 4, variances + int64_t{i} * 4, delta, extra, p.box);
     for (int k = 0; k < 4; ++k)
       p.box[k] = std::max(std::min(p.box[k], image[k % 2 == 0 ? 1 : 0] - extra), T(0));
     if (IsUsable(options, p.box, image)) usable.push_back(p);
   }
   if (usable.empty()) return {Proposal<T>{}};
-  return options.nms <= 0 ? usable : Suppress(options, usable);
+  return options.nms <= 0 ? usable : SuppressProposals(options, usable);
 }
 
 template <typename T>
-Status Generate(KernelContext& ctx, const Tensor& image, const Options& options, int64_t image_size,
-                Offsets* offsets) {
+Status Generate(KernelContext& ctx, const Tensor& image, const ProposalOptions& options,
+                int64_t image_size, Offsets* offsets) {
   const Tensor &scores = ctx.In("Scores"), &deltas = ctx.In("BboxDeltas");
   const Tensor &anchors = ctx.In("Anchors"), &variances = ctx.In("Variances");
   const Shape& s = scores.shape();
@@ -166,7 +167,7 @@ struct Generate1 {
   static Status Run(KernelContext& ctx) {
     Offsets offsets{0};
     HEDDLE_RETURN_IF_ERROR(
-        Generate<T>(ctx, ctx.In("ImInfo"), Options(ctx, true, true), 3, &offsets));
+        Generate<T>(ctx, ctx.In("ImInfo"), ProposalOptions(ctx, true, true), 3, &offsets));
     ctx.Out("RpnRois").set_lod({offsets});
     ctx.Out("RpnRoiProbs").set_lod({offsets});
     return Status::Ok();
@@ -176,12 +177,12 @@ template <typename T>
 struct Generate2 {
   static Status Run(KernelContext& ctx) {
     Offsets offsets{0};
-    return Generate<T>(ctx, ctx.In("ImShape"), Options(ctx, ctx.Bool("pixel_offset"), false), 2,
-                       &offsets);
+    return Generate<T>(ctx, ctx.In("ImShape"),
+                       ProposalOptions(ctx, ctx.Bool("pixel_offset"), false), 2, &offsets);
   }
 };
 
-void Define(OpDef& op) {
+void DefineProposals(OpDef& op) {
   op.Input("Scores").Input("BboxDeltas").Input("Anchors").Input("Variances");
   op.Output("RpnRois").Output("RpnRoiProbs").Output("RpnRoisNum", kOptional);
   op.Attr("pre_nms_topN", 6000).Attr("post_nms_topN", 1000).Attr("nms_thresh", 0.5);
@@ -193,12 +194,12 @@ void Define(OpDef& op) {
 
 HEDDLE_OP(generate_proposals) {
   op.Doc("regions out of a region proposal network's scores and deltas");
-  Define(op);
+  DefineProposals(op);
   op.Input("ImInfo").Kernels<Generate1, float, double>();
 }
 HEDDLE_OP(generate_proposals_v2) {
   op.Doc("regions out of a region proposal network's scores and deltas");
-  Define(op);
+  DefineProposals(op);
   op.Input("ImShape").Attr("pixel_offset", true).Kernels<Generate2, float, double>();
 }
 

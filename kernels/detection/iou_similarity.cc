@@ -18,7 +18,7 @@ Status InferIou(ShapeContext& ctx) {
 }
 
 template <typename T>
-T Overlap(const T* a, const T* b, T extra) {
+T PairOverlap(const T* a, const T* b, T extra) {
   const T w = std::max(T(0), std::min(a[2], b[2]) - std::max(a[0], b[0]) + extra);
   const T h = std::max(T(0), std::min(a[3], b[3]) - std::max(a[1], b[1]) + extra);
   const T both = w * h;
@@ -35,8 +35,9 @@ struct IouSimilarity {
     const T *a = x.data<T>(), *b = y.data<T>();
     const int64_t cols = y.dim(0);
     T* out = ctx.Out("Out").template mutable_data<T>();
-    ForEachIndex(ctx, x.dim(0) * cols,
-                 [=](int64_t i) { out[i] = Overlap(a + i / cols * 4, b + i % cols * 4, extra); });
+    ForEachIndex(ctx, x.dim(0) * cols, [=](int64_t i) {
+      out[i] = PairOverlap(a + i / cols * 4, b + i % cols * 4, extra);
+    });
     return Status::Ok();
   }
 };

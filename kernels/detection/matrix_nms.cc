@@ -9,12 +9,12 @@
 namespace heddle {
 namespace {
 
-struct Options {
+struct MatrixOptions {
   double score_threshold, post_threshold, sigma;
   int64_t nms_top_k, keep_top_k, background;
   bool gaussian, normalized;
 
-  explicit Options(const OpContext& ctx)
+  explicit MatrixOptions(const OpContext& ctx)
       : score_threshold(ctx.Float("score_threshold")),
         post_threshold(ctx.Float("post_threshold")),
         sigma(ctx.Float("gaussian_sigma")),
@@ -32,7 +32,7 @@ struct Detection {
 };
 
 template <typename T>
-T Decay(const Options& options, T overlap, T max_overlap) {
+T Decay(const MatrixOptions& options, T overlap, T max_overlap) {
   if (options.gaussian)
     return std::exp((max_overlap * max_overlap - overlap * overlap) *
                     static_cast<T>(static_cast<float>(options.sigma)));
@@ -41,7 +41,7 @@ T Decay(const Options& options, T overlap, T max_overlap) {
 
 // The boxes of one class above the threshold, best first.
 template <typename T>
-std::pmr::vector<int32_t> Best(const Options& options, const T* scores, int64_t count,
+std::pmr::vector<int32_t> Best(const MatrixOptions& options, const T* scores, int64_t count,
                                CallHeap* heap) {
   std::pmr::vector<int32_t> order(heap);
   const T threshold = static_cast<T>(options.score_threshold);
@@ -56,8 +56,9 @@ std::pmr::vector<int32_t> Best(const Options& options, const T* scores, int64_t 
 }
 
 template <typename T>
-void OneClass(const KernelContext& ctx, const Options& options, const T* boxes, const T* scores,
-              int64_t count, int64_t size, int64_t label, std::pmr::vector<Detection<T>>* found) {
+void OneClass(const KernelContext& ctx, const MatrixOptions& options, const T* boxes,
+              const T* scores, int64_t count, int64_t size, int64_t label,
+              std::pmr::vector<Detection<T>>* found) {
   CallHeap heap(ctx);
   const std::pmr::vector<int32_t> order = Best(options, scores, count, &heap);
   const size_t n = order.size();
@@ -83,7 +84,7 @@ struct MatrixNms {
         boxes.dim(1) != scores.dim(2) || boxes.dim(2) < 4 || boxes.dtype() != scores.dtype())
       return InvalidArgument("BBoxes ", boxes.shape().ToString(), " do not fit Scores ",
                              scores.shape().ToString());
-    const Options options(ctx);
+    const MatrixOptions options(ctx);
     const int64_t images = scores.dim(0), classes = scores.dim(1), count = scores.dim(2);
     const int64_t size = boxes.dim(2);
     CallHeap heap(ctx);

@@ -26,7 +26,7 @@ struct Options {
 // The boxes of one image. With scores [classes, boxes] all classes share the boxes; with scores
 // [boxes, classes] each has boxes of its own.
 template <typename T>
-struct Image {
+struct ClassImage {
   const T *scores, *boxes;
   int64_t count, classes, box_size;
   bool shared;
@@ -53,7 +53,7 @@ void SortByScore(std::vector<Candidate>* list) {
 }
 
 template <typename T>
-std::vector<Candidate> Candidates(const Image<T>& image, int64_t c, const Options& options,
+std::vector<Candidate> Candidates(const ClassImage<T>& image, int64_t c, const Options& options,
                                   const std::vector<bool>* skip) {
   std::vector<Candidate> found;
   const T threshold = static_cast<T>(options.score_threshold);
@@ -67,7 +67,7 @@ std::vector<Candidate> Candidates(const Image<T>& image, int64_t c, const Option
 }
 
 template <typename T>
-std::vector<int64_t> Suppress(const Image<T>& image, int64_t c, const Options& options,
+std::vector<int64_t> Suppress(const ClassImage<T>& image, int64_t c, const Options& options,
                               const std::vector<bool>* skip) {
   std::vector<int64_t> kept;
   T threshold = static_cast<T>(options.nms_threshold);
@@ -87,7 +87,7 @@ std::vector<int64_t> Suppress(const Image<T>& image, int64_t c, const Options& o
 
 // The best `keep_top_k` over all classes, by class.
 template <typename T>
-void KeepBest(const Image<T>& image, int64_t keep, std::vector<Pick>* picks) {
+void KeepBest(const ClassImage<T>& image, int64_t keep, std::vector<Pick>* picks) {
   std::vector<Candidate> order;  // `box` is a place in picks
   for (size_t i = 0; i < picks->size(); ++i)
     order.push_back({static_cast<float>(image.Score((*picks)[i].label, (*picks)[i].box)),
@@ -130,7 +130,7 @@ std::vector<bool> MergeNeighbours(const Options& options, int64_t count, int64_t
 }
 
 template <typename T>
-std::vector<Pick> PickFrom(const Image<T>& image, const Options& options, bool merge, T* boxes,
+std::vector<Pick> PickFrom(const ClassImage<T>& image, const Options& options, bool merge, T* boxes,
                            T* scores) {
   std::vector<Pick> picks;
   for (int64_t c = 0; c < image.classes; ++c) {
@@ -148,7 +148,7 @@ std::vector<Pick> PickFrom(const Image<T>& image, const Options& options, bool m
 }
 
 // Offsets of the boxes of each image, for scores [boxes, classes].
-Result<Offsets> ImageOffsets(const KernelContext& ctx, const Tensor& boxes, bool has_numbers) {
+Result<Offsets> OffsetsOfImages(const KernelContext& ctx, const Tensor& boxes, bool has_numbers) {
   const Tensor* numbers = has_numbers ? ctx.InOpt("RoisNum") : nullptr;
   if (numbers == nullptr) {
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(boxes, "BBoxes"));
@@ -164,7 +164,7 @@ Result<Offsets> ImageOffsets(const KernelContext& ctx, const Tensor& boxes, bool
   return offsets;
 }
 
-Status CheckOperands(const Tensor& boxes, const Tensor& scores) {
+Status CheckScores(const Tensor& boxes, const Tensor& scores) {
   const bool three = scores.rank() == 3;
   if (boxes.rank() == 3 && (three || scores.rank() == 2) && boxes.dtype() == scores.dtype() &&
       (three ? boxes.dim(0) == scores.dim(0) && boxes.dim(1) == scores.dim(2)
@@ -183,7 +183,8 @@ struct Found {
 };
 
 template <typename T>
-void Append(const Image<T>& image, const std::vector<Pick>& picks, int64_t first, Found<T>* found) {
+void Append(const ClassImage<T>& image, const std::vector<Pick>& picks, int64_t first,
+            Found<T>* found) {
   for (const Pick& p : picks) {
     found->rows.push_back(static_cast<T>(p.label));
     found->rows.push_back(image.Score(p.label, p.box));
@@ -198,7 +199,7 @@ void Append(const Image<T>& image, const std::vector<Pick>& picks, int64_t first
 template <typename T>
 Result<Found<T>> Search(const KernelContext& ctx, bool merge, bool has_numbers) {
   Tensor boxes = ctx.In("BBoxes"), scores = ctx.In("Scores");
-  HEDDLE_RETURN_IF_ERROR(CheckOperands(boxes, scores));
+  HEDDLE_RETURN_IF_ERROR(CheckScores(boxes, scores));
   if (merge) {  // on copies
     if (scores.rank() != 3) return InvalidArgument("Scores must be [N, C, M]");
     boxes = boxes.Clone();
@@ -211,12 +212,12 @@ Result<Found<T>> Search(const KernelContext& ctx, bool merge, bool has_numbers) 
   if (scores.rank() == 3) {
     const int64_t classes = scores.dim(1), count = scores.dim(2);
     for (int64_t n = 0; n < scores.dim(0); ++n) {
-      const Image<T> image{scores.data<T>() + n * classes * count,
-                           boxes.data<T>() + n * count * size,
-                           count,
-                           classes,
-                           size,
-                           true};
+      const ClassImage<T> image{scores.data<T>() + n * classes * count,
+                                boxes.data<T>() + n * count * size,
+                                count,
+                                classes,
+                                size,
+                                true};
       T* mutable_boxes = merge ? boxes.mutable_data<T>() + n * count * size : nullptr;
       T* mutable_scores = merge ? scores.mutable_data<T>() + n * classes * count : nullptr;
       Append(image, PickFrom(image, options, merge, mutable_boxes, mutable_scores), n * count,
@@ -225,15 +226,15 @@ Result<Found<T>> Search(const KernelContext& ctx, bool merge, bool has_numbers) 
     return found;
   }
   const int64_t classes = scores.dim(1);
-  HEDDLE_ASSIGN_OR_RETURN(const Offsets offsets, ImageOffsets(ctx, boxes, has_numbers));
+  HEDDLE_ASSIGN_OR_RETURN(const Offsets offsets, OffsetsOfImages(ctx, boxes, has_numbers));
   for (int64_t n = 0; n < SequenceCount(offsets); ++n) {
     const int64_t begin = Begin(offsets, n);
-    const Image<T> image{scores.data<T>() + begin * classes,
-                         boxes.data<T>() + begin * classes * size,
-                         Length(offsets, n),
-                         classes,
-                         size,
-                         false};
+    const ClassImage<T> image{scores.data<T>() + begin * classes,
+                              boxes.data<T>() + begin * classes * size,
+                              Length(offsets, n),
+                              classes,
+                              size,
+                              false};
     Append(image, PickFrom<T>(image, options, false, nullptr, nullptr), begin * classes, &found);
   }
   return found;
@@ -301,7 +302,7 @@ struct Nms3 {
   }
 };
 
-void Define(OpDef& op, int background) {
+void DefineNms(OpDef& op, int background) {
   op.Input("BBoxes").Input("Scores").Output("Out");
   op.Attr("background_label", background).Attr("score_threshold", 0.0).Attr("nms_top_k", -1);
   op.Attr("nms_threshold", 0.3).Attr("nms_eta", 1.0).Attr("keep_top_k", -1);
@@ -313,21 +314,21 @@ void Define(OpDef& op, int background) {
 
 HEDDLE_OP(multiclass_nms) {
   op.Doc("boxes of each class that no better one overlaps, as rows of label, score and box");
-  Define(op, 0);
+  DefineNms(op, 0);
   op.Kernels<Nms, float, double>();
 }
 HEDDLE_OP(multiclass_nms2) {
-  Define(op, 0);
+  DefineNms(op, 0);
   op.Output("Index", kOptional).Kernels<Nms2, float, double>();
 }
 HEDDLE_OP(multiclass_nms3) {
-  Define(op, 0);
+  DefineNms(op, 0);
   op.Input("RoisNum", kOptional).Output("Index", kOptional).Output("NmsRoisNum", kOptional);
   op.Kernels<Nms3, float, double>();
 }
 HEDDLE_OP(locality_aware_nms) {
   op.Doc("merges boxes with neighbours that they overlap, then as multiclass_nms");
-  Define(op, -1);
+  DefineNms(op, -1);
   op.Kernels<LocalityAwareNms, float, double>();
 }
 

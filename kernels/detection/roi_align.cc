@@ -16,7 +16,7 @@ Status CheckRatio(const OpContext& ctx) {
                          kMostSamples);
 }
 
-Status Infer(ShapeContext& ctx) {
+Status InferAlign(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckRatio(ctx));
   HEDDLE_RETURN_IF_ERROR(CheckRoiOperands(ctx));
   const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs");
@@ -49,12 +49,12 @@ bool MakeSample(T y, T x, int64_t height, int64_t width, Sample<T>* s) {
   return true;
 }
 
-struct Setup {
+struct AlignSetup {
   int64_t channels, height, width, rows, cols, ratio;
   double scale;
   bool aligned;
 
-  Setup(const OpContext& ctx, const Shape& x)
+  AlignSetup(const OpContext& ctx, const Shape& x)
       : channels(x[1]),
         height(x[2]),
         width(x[3]),
@@ -67,7 +67,7 @@ struct Setup {
 
 // Calls fn(bin, sample, share) for every sample of a region; `share` is 1 / samples of the bin.
 template <typename T, typename Fn>
-Status ForEachSample(const Setup& s, const T* roi, Fn fn) {
+Status ForEachSample(const AlignSetup& s, const T* roi, Fn fn) {
   const T scale = static_cast<T>(s.scale), offset = s.aligned ? T(0.5) : T(0);
   const T left = roi[0] * scale - offset, top = roi[1] * scale - offset;
   T w = roi[2] * scale - offset - left, h = roi[3] * scale - offset - top;
@@ -98,7 +98,7 @@ template <typename T>
 struct RoiAlign {
   static Status Run(KernelContext& ctx) {
     const Tensor &x = ctx.In("X"), &rois = ctx.In("ROIs");
-    const Setup s(ctx, x.shape());
+    const AlignSetup s(ctx, x.shape());
     CallHeap heap(ctx);
     HEDDLE_ASSIGN_OR_RETURN(const std::pmr::vector<int64_t> image, ImagesOf(ctx, x.dim(0), &heap));
     Tensor& out = ctx.Out("Out");
@@ -121,7 +121,7 @@ struct RoiAlign {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferAlignGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckRatio(ctx));
   HEDDLE_RETURN_IF_ERROR(CheckRoiOperands(ctx));
   const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs"), &d = ctx.InShape("Out@GRAD");
@@ -136,7 +136,7 @@ template <typename T>
 struct RoiAlignGrad {
   static Status Run(KernelContext& ctx) {
     const Tensor &x = ctx.In("X"), &rois = ctx.In("ROIs");
-    const Setup s(ctx, x.shape());
+    const AlignSetup s(ctx, x.shape());
     CallHeap heap(ctx);
     HEDDLE_ASSIGN_OR_RETURN(const std::pmr::vector<int64_t> image, ImagesOf(ctx, x.dim(0), &heap));
     Tensor& dx = ctx.Out("X@GRAD");
@@ -171,7 +171,7 @@ HEDDLE_OP(roi_align) {
       .Attr("spatial_scale", 1.0)
       .Attr("sampling_ratio", -1)
       .Attr("aligned", false)
-      .InferShape(Infer)
+      .InferShape(InferAlign)
       .Kernels<RoiAlign, float, double>();
 }
 
@@ -186,7 +186,7 @@ HEDDLE_OP(roi_align_grad) {
       .Attr("spatial_scale", 1.0)
       .Attr("sampling_ratio", -1)
       .Attr("aligned", false)
-      .InferShape(InferGrad)
+      .InferShape(InferAlignGrad)
       .Kernels<RoiAlignGrad, float, double>();
 }
 

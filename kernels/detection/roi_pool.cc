@@ -10,11 +10,11 @@
 namespace heddle {
 namespace {
 
-struct Setup {
+struct PoolSetup {
   int64_t channels, height, width, rows, cols;
   float scale;
 
-  Setup(const OpContext& ctx, const Shape& x)
+  PoolSetup(const OpContext& ctx, const Shape& x)
       : channels(x[1]),
         height(x[2]),
         width(x[3]),
@@ -39,14 +39,14 @@ struct Region {
   int64_t left, top;
   float bin_h, bin_w;
 
-  Region(const Setup& s, const T* roi) : left(At(roi[0], s)), top(At(roi[1], s)) {
+  Region(const PoolSetup& s, const T* roi) : left(At(roi[0], s)), top(At(roi[1], s)) {
     const int64_t h = std::max<int64_t>(At(roi[3], s) - top + 1, 1);
     const int64_t w = std::max<int64_t>(At(roi[2], s) - left + 1, 1);
     bin_h = static_cast<float>(h) / static_cast<float>(s.rows);
     bin_w = static_cast<float>(w) / static_cast<float>(s.cols);
   }
-  static int64_t At(T x, const Setup& s) { return static_cast<int>(std::round(x * s.scale)); }
-  Bin At(const Setup& s, int64_t row, int64_t col) const {
+  static int64_t At(T x, const PoolSetup& s) { return static_cast<int>(std::round(x * s.scale)); }
+  Bin At(const PoolSetup& s, int64_t row, int64_t col) const {
     const auto cut = [](float x, int64_t from, int64_t limit) {
       return std::clamp<int64_t>(static_cast<int64_t>(x) + from, 0, limit);
     };
@@ -71,7 +71,7 @@ template <typename T>
 struct RoiPool {
   static Status Run(KernelContext& ctx) {
     const Tensor &x = ctx.In("X"), &rois = ctx.In("ROIs");
-    const Setup s(ctx, x.shape());
+    const PoolSetup s(ctx, x.shape());
     CallHeap heap(ctx);
     HEDDLE_ASSIGN_OR_RETURN(const std::pmr::vector<int64_t> image, ImagesOf(ctx, x.dim(0), &heap));
     T* out = ctx.Out("Out").template mutable_data<T>();
@@ -104,7 +104,7 @@ struct RoiPool {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferPoolGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckRoiOperands(ctx));
   SetOutsLike(ctx, {{"X", "X@GRAD"}});
   return Status::Ok();
@@ -115,7 +115,7 @@ struct RoiPoolGrad {
   static Status Run(KernelContext& ctx) {
     const Tensor &x = ctx.In("X"), &rois = ctx.In("ROIs"), &d = ctx.In("Out@GRAD");
     const Tensor& argmax = ctx.In("Argmax");
-    const Setup s(ctx, x.shape());
+    const PoolSetup s(ctx, x.shape());
     CallHeap heap(ctx);
     HEDDLE_ASSIGN_OR_RETURN(const std::pmr::vector<int64_t> image, ImagesOf(ctx, x.dim(0), &heap));
     const int64_t planes = rois.dim(0) * s.channels;
@@ -153,7 +153,7 @@ Status InferPsPool(ShapeContext& ctx) {
 }
 
 template <typename T>
-Bin PsBin(const Setup& s, const T* roi, int64_t row, int64_t col) {
+Bin PsBin(const PoolSetup& s, const T* roi, int64_t row, int64_t col) {
   const T left = static_cast<T>(std::round(roi[0])) * s.scale;
   const T top = static_cast<T>(std::round(roi[1])) * s.scale;
   const T right = static_cast<T>(std::round(roi[2]) + 1.) * s.scale;
@@ -171,7 +171,7 @@ Bin PsBin(const Setup& s, const T* roi, int64_t row, int64_t col) {
 
 // Calls fn(bin, offset of its plane in X, place in Out) for all bins of all regions.
 template <typename T, typename Fn>
-Status ForEachPsBin(KernelContext& ctx, const Setup& s, Fn fn) {
+Status ForEachPsBin(KernelContext& ctx, const PoolSetup& s, Fn fn) {
   const Tensor &x = ctx.In("X"), &rois = ctx.In("ROIs");
   CallHeap heap(ctx);
   HEDDLE_ASSIGN_OR_RETURN(const std::pmr::vector<int64_t> image, ImagesOf(ctx, x.dim(0), &heap));
@@ -187,7 +187,7 @@ Status ForEachPsBin(KernelContext& ctx, const Setup& s, Fn fn) {
 template <typename T>
 struct PsRoiPool {
   static Status Run(KernelContext& ctx) {
-    const Setup s(ctx, ctx.In("X").shape());
+    const PoolSetup s(ctx, ctx.In("X").shape());
     const T* x = ctx.In("X").template data<T>();
     T* out = ctx.Out("Out").template mutable_data<T>();
     return ForEachPsBin<T>(ctx, s, [&](const Bin& bin, int64_t plane, int64_t to) {
@@ -202,7 +202,7 @@ struct PsRoiPool {
 template <typename T>
 struct PsRoiPoolGrad {
   static Status Run(KernelContext& ctx) {
-    const Setup s(ctx, ctx.In("X").shape());
+    const PoolSetup s(ctx, ctx.In("X").shape());
     const Tensor& d = ctx.In("Out@GRAD");
     if (d.numel() != ctx.In("ROIs").dim(0) * s.channels || s.channels % s.bins() != 0)
       return InvalidArgument("Out@GRAD ", d.shape().ToString(), " does not fit X and ROIs");
@@ -218,7 +218,7 @@ struct PsRoiPoolGrad {
   }
 };
 
-void Define(OpDef& op) {
+void DefineRoiPool(OpDef& op) {
   op.Input("ROIs").Input("RoisNum", kOptional);
   op.Attr("pooled_height", 1).Attr("pooled_width", 1).Attr("spatial_scale", 1.0);
 }
@@ -228,27 +228,27 @@ void Define(OpDef& op) {
 
 HEDDLE_OP(roi_pool) {
   op.Doc("the maximum of each bin of regions of feature maps").Input("X");
-  Define(op);
+  DefineRoiPool(op);
   op.Output("Out").Output("Argmax", kOptional);
   op.InferShape(InferPool).Kernels<RoiPool, float, double>();
 }
 HEDDLE_OP(roi_pool_grad) {
   op.Input("X", kNoBuffer);
-  Define(op);
+  DefineRoiPool(op);
   op.Input("Argmax").Input("Out@GRAD").Output("X@GRAD");
-  op.InferShape(InferGrad).Kernels<RoiPoolGrad, float, double>();
+  op.InferShape(InferPoolGrad).Kernels<RoiPoolGrad, float, double>();
 }
 HEDDLE_OP(psroi_pool) {
   op.Doc("the mean of each bin of regions, each bin from channels of its own").Input("X");
-  Define(op);
+  DefineRoiPool(op);
   op.Output("Out").Attr("output_channels", 1);
   op.InferShape(InferPsPool).Kernels<PsRoiPool, float, double>();
 }
 HEDDLE_OP(psroi_pool_grad) {
   op.Input("X", kNoBuffer);
-  Define(op);
+  DefineRoiPool(op);
   op.Input("Out@GRAD").Output("X@GRAD").Attr("output_channels", 1);
-  op.InferShape(InferGrad).Kernels<PsRoiPoolGrad, float, double>();
+  op.InferShape(InferPoolGrad).Kernels<PsRoiPoolGrad, float, double>();
 }
 
 HEDDLE_EXAMPLES(roi_pool, R"(

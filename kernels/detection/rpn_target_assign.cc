@@ -9,19 +9,19 @@
 namespace heddle {
 namespace {
 
-struct Box {
+struct AnchorBox {
   float x1, y1, x2, y2;
   float Area() const { return (x2 - x1 + 1) * (y2 - y1 + 1); }
 };
 
 // Intersection over union, counting pixels.
-float OverlapOf(const Box& a, const Box& b) {
+float AnchorOverlap(const AnchorBox& a, const AnchorBox& b) {
   const float w = std::max(std::min(a.x2, b.x2) - std::max(a.x1, b.x1) + 1, 0.0f);
   const float h = std::max(std::min(a.y2, b.y2) - std::max(a.y1, b.y1) + 1, 0.0f);
   return w * h == 0 ? 0 : w * h / (a.Area() + b.Area() - w * h);
 }
 
-void Delta(const Box& from, const Box& to, float* out) {
+void Delta(const AnchorBox& from, const AnchorBox& to, float* out) {
   const float w = from.x2 - from.x1 + 1, h = from.y2 - from.y1 + 1;
   const float to_w = to.x2 - to.x1 + 1, to_h = to.y2 - to.y1 + 1;
   out[0] = (to.x1 + 0.5f * to_w - (from.x1 + 0.5f * w)) / w;
@@ -45,7 +45,7 @@ struct Rule {
 
 class Assigner {
  public:
-  Assigner(std::vector<Box> anchors, std::vector<Box> boxes, std::vector<int> labels,
+  Assigner(std::vector<AnchorBox> anchors, std::vector<AnchorBox> boxes, std::vector<int> labels,
            const Rule& rule, std::mt19937_64& engine)
       : anchors_(std::move(anchors)),
         boxes_(std::move(boxes)),
@@ -75,7 +75,7 @@ class Assigner {
     box_most_.assign(boxes_.size(), 0);
     for (size_t i = 0; i < anchors_.size(); ++i)
       for (size_t k = 0; k < boxes_.size(); ++k) {
-        const float o = OverlapOf(anchors_[i], boxes_[k]);
+        const float o = AnchorOverlap(anchors_[i], boxes_[k]);
         overlap_[i * boxes_.size() + k] = o;
         if (o > most_[i]) most_[i] = o, best_[i] = k;
         box_most_[k] = std::max(box_most_[k], o);
@@ -133,7 +133,7 @@ class Assigner {
     return a;
   }
 
-  std::vector<Box> anchors_, boxes_;
+  std::vector<AnchorBox> anchors_, boxes_;
   std::vector<int> labels_;  // of boxes_; empty: 1
   Rule rule_;
   std::mt19937_64& engine_;
@@ -199,10 +199,10 @@ Status CheckInputs(const KernelContext& ctx) {
 }
 
 // Anchors that do not reach beyond the image by more than `margin`; all when it is negative.
-std::vector<int> Inside(const Box* anchors, int64_t n, const float* image, float margin) {
+std::vector<int> Inside(const AnchorBox* anchors, int64_t n, const float* image, float margin) {
   std::vector<int> inside;
   for (int64_t i = 0; i < n; ++i) {
-    const Box& a = anchors[i];
+    const AnchorBox& a = anchors[i];
     if (margin < 0 || (a.x1 >= -margin && a.y1 >= -margin && a.x2 < image[1] + margin &&
                        a.y2 < image[0] + margin))
       inside.push_back(static_cast<int>(i));
@@ -223,12 +223,12 @@ Status Assign(KernelContext& ctx, const Rule& rule, float margin, bool labelled,
     if (*boxes != *labels || ctx.In("GtLabels").dtype() != DType::kI32)
       return InvalidArgument("GtLabels must be one int32 for each box");
   }
-  const auto* anchors = reinterpret_cast<const Box*>(anchor.data<float>());
+  const auto* anchors = reinterpret_cast<const AnchorBox*>(anchor.data<float>());
   Joined joined;
   for (int64_t i = 0; i < images; ++i) {
     const float* image = info.data<float>() + i * 3;  // height, width, scale
     const std::vector<int> inside = Inside(anchors, n, image, margin);
-    std::vector<Box> chosen, truths;
+    std::vector<AnchorBox> chosen, truths;
     for (int k : inside) chosen.push_back(anchors[k]);
     std::vector<int> labels;
     for (int64_t k = Begin(*boxes, i); k < Begin(*boxes, i + 1); ++k) {

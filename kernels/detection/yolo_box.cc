@@ -6,7 +6,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferBoxes(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   const auto anchors = static_cast<int64_t>(ctx.IntList("anchors").size()) / 2;
   const int64_t classes = ctx.Int("class_num");
@@ -128,7 +128,7 @@ HEDDLE_OP(yolo_box) {
   op.Output("Boxes").Output("Scores").Attr("anchors", Ints{}).Attr("class_num", 1);
   op.Attr("conf_thresh", 0.01).Attr("downsample_ratio", 32).Attr("clip_bbox", true);
   op.Attr("scale_x_y", 1.0).Attr("iou_aware", false).Attr("iou_aware_factor", 0.5);
-  op.InferShape(Infer).Kernels<YoloBox, float, double>();
+  op.InferShape(InferBoxes).Kernels<YoloBox, float, double>();
 }
 
 HEDDLE_EXAMPLES(yolo_box, R"(

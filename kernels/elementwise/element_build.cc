@@ -10,6 +10,7 @@ namespace heddle {
 namespace {
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+constexpr int64_t kFewRows = 4, kLongRow = 32;  // see IsBestInPlace
 constexpr int64_t kMostTile = 1024;             // elements: what is longer saves nothing
 constexpr float kTraffic = 1.0f / (1 << 15);    // of work (TileStep) that an element's memory is
 constexpr float kLightStep = 1.0f / (1 << 17);  // and a step that is bound by memory elsewhere
@@ -217,9 +218,8 @@ class Builder {
 
   // The greatest part of `cols` up to `most` that is a multiple of `unit` and worth a tile; 0:
   // none.
-  static int64_t PartOf(int64_t cols, int64_t unit, int64_t most) {
-    constexpr int64_t kLeast = 64;
-    for (int64_t t = std::min(most, cols) / unit * unit; t >= kLeast; t -= unit)
+  static int64_t PartOf(int64_t cols, int64_t unit, int64_t most, int64_t least = 64) {
+    for (int64_t t = std::min(most, cols) / unit * unit; t >= least; t -= unit)
       if (cols % t == 0) return t;
     return 0;
   }
@@ -257,10 +257,18 @@ class Builder {
       const int64_t period = PeriodOf(s.plan);
       const int64_t both = period == 0 ? 0 : std::lcm(unit, period);
       if (both == 0 || both > most || (exact && most % both != 0)) continue;
+      if (!exact && IsBestInPlace(s, period, loop->numel)) continue;
       unit = both;
       s.filled_once = true;
     }
     return unit;
+  }
+
+  // Few rows, each of whole groups: a tile filled with copies of the row would be read once, right
+  // after it was written. They are read where they lie.
+  static bool IsBestInPlace(const ElementLoop::Spread& s, int64_t period, int64_t numel) {
+    return !StandsStill(s) && period == s.plan.cols && period >= kLongRow &&
+           period % TileStep::kGroup == 0 && numel <= kFewRows * period;
   }
 
   // A tile that is part of a row, where there are rows to be read where they lie.
@@ -269,7 +277,8 @@ class Builder {
     for (const ElementLoop::Spread& s : loop->spreads)
       if (!s.filled_once && !StandsStill(s)) cols = std::gcd(cols, s.plan.cols);
     if (cols == 0) return;
-    if (const int64_t part = PartOf(cols, unit, loop->tile); part > 0) loop->tile = part;
+    const int64_t least = loop->numel <= kFewRows * cols ? kLongRow : 64;
+    if (const int64_t part = PartOf(cols, unit, loop->tile, least); part > 0) loop->tile = part;
   }
 
   // After how many elements the spread operand begins anew; 0: not before the end.
@@ -307,7 +316,7 @@ Result<std::unique_ptr<ElementLoops>> MakeElementLoops(const ElementProgram& pro
   auto loops = Builder(program, shapes, dtype).Run();
   if (!loops.ok()) return loops;
   (*loops)->dtype = dtype;
-  for (ElementLoop& loop : (*loops)->loops) loop.one_tile = IsOneTile(loop);
+  for (ElementLoop& loop : (*loops)->loops) loop.small = IsSmall(loop);
   return loops;
 }
 

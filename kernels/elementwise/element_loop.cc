@@ -162,31 +162,37 @@ void RunTyped(const KernelContext& ctx, const ElementLoop& loop, std::span<Tenso
 }
 
 constexpr size_t kFewTiles = 16, kFewStreams = 16;
-constexpr int64_t kFewElements = 256;
+constexpr int64_t kFewElements = 256, kFewRows = 4;
 
 template <typename T>
-void RunOneTile(const KernelContext& ctx, const ElementLoop& loop) {
+void RunSmall(const KernelContext& ctx, const ElementLoop& loop) {
   alignas(64) std::byte work[kFewTiles * kFewElements * sizeof(T)];
   std::byte* at[kFewTiles + kFewStreams];
-  const int64_t n = loop.numel;
-  std::byte** next = at;
-  for (uint32_t i = 0; i < loop.registers; ++i)
-    *next++ = work + i * static_cast<size_t>(n) * sizeof(T);
+  const int64_t n = std::min(loop.tile, loop.numel);
+  const size_t bytes = static_cast<size_t>(n) * sizeof(T);
   const uint32_t *const in = ctx.op().in.begin(), *const out = ctx.op().out.begin();
-  for (const ElementLoop::Stream& stream : loop.streams) {
-    const uint32_t* const slots = stream.place.kind == ElementPlace::kInput ? in : out;
-    *next++ =
-        static_cast<std::byte*>(ctx.frame()[slots[stream.place.index]]->tensor().mutable_raw());
+  const auto address = [&](ElementPlace place) {
+    const uint32_t* const slots = place.kind == ElementPlace::kInput ? in : out;
+    return static_cast<std::byte*>(ctx.frame()[slots[place.index]]->tensor().mutable_raw());
+  };
+  std::byte** next = at;
+  for (uint32_t i = 0; i < loop.registers; ++i) *next++ = work + i * bytes;
+  for (const ElementLoop::Spread& spread : loop.spreads) *next++ = address(spread.from);
+  std::byte** const streams = next;
+  for (const ElementLoop::Stream& stream : loop.streams) *next++ = address(stream.place);
+  for (int64_t done = 0;;) {
+    for (const TileStep& step : loop.steps) step.fn(step, at, n);
+    if ((done += n) == loop.numel) return;
+    for (std::byte** stream = streams; stream < next; ++stream) *stream += bytes;
   }
-  for (const TileStep& step : loop.steps) step.fn(step, at, n);
 }
 
 }  // namespace
 
 void RunElementLoop(const KernelContext& ctx, const ElementLoop& loop, DType dtype,
                     std::span<Tensor> between) {
-  if (loop.one_tile)
-    return dtype == DType::kF32 ? RunOneTile<float>(ctx, loop) : RunOneTile<double>(ctx, loop);
+  if (loop.small)
+    return dtype == DType::kF32 ? RunSmall<float>(ctx, loop) : RunSmall<double>(ctx, loop);
   if (loop.numel == 0) return;
   if (dtype == DType::kF32)
     RunTyped<float>(ctx, loop, between);
@@ -194,10 +200,19 @@ void RunElementLoop(const KernelContext& ctx, const ElementLoop& loop, DType dty
     RunTyped<double>(ctx, loop, between);
 }
 
-bool IsOneTile(const ElementLoop& loop) {
-  return loop.numel > 0 && loop.numel <= std::min(loop.tile, kFewElements) &&
-         loop.numel % TileStep::kGroup == 0 && loop.spreads.empty() &&
-         loop.registers <= kFewTiles && loop.streams.size() <= kFewStreams &&
+bool IsSmall(const ElementLoop& loop) {
+  if (loop.numel == 0 || loop.numel > kFewElements) return false;
+  const int64_t n = std::min(loop.tile, loop.numel);
+  if (n % TileStep::kGroup != 0 || loop.numel % n != 0 || loop.numel / n > kFewRows) return false;
+  const auto in_place = [n](const ElementLoop::Spread& s) {  // every tile reads the same
+    for (int i = 0; i + 1 < s.plan.rank; ++i)
+      if (s.plan.y_strides[static_cast<size_t>(i)] != 0) return false;
+    return s.from.kind == ElementPlace::kInput &&
+           (s.one ||
+            (s.plan.cols == n && s.plan.y_strides[static_cast<size_t>(s.plan.rank - 1)] != 0));
+  };
+  return std::all_of(loop.spreads.begin(), loop.spreads.end(), in_place) &&
+         loop.registers + loop.spreads.size() <= kFewTiles && loop.streams.size() <= kFewStreams &&
          std::none_of(loop.streams.begin(), loop.streams.end(), [](const auto& stream) {
            return stream.place.kind == ElementPlace::kBetween;
          });

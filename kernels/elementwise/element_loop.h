@@ -40,8 +40,9 @@ struct ElementLoop {
   int64_t numel = 0;
   int64_t tile = 0;   // elements, a multiple of TileStep::kGroup
   int64_t grain = 1;  // tiles worth a thread of their own
-  // All elements are one tile of few and only streams are read: little but the steps is left to do.
-  bool one_tile = false;
+  // Few elements: whole tiles for which nothing has to be filled in. Little but the steps is left
+  // to do.
+  bool small = false;
 };
 
 // State of the operator for one set of shapes.
@@ -54,7 +55,7 @@ struct ElementLoops : KernelState {
 Result<std::unique_ptr<ElementLoops>> MakeElementLoops(const ElementProgram& program,
                                                        const ElementShapes& shapes, DType dtype);
 
-bool IsOneTile(const ElementLoop& loop);  // see there
+bool IsSmall(const ElementLoop& loop);  // see ElementLoop::small
 
 // The operator's only slots are the lists of operands and outputs; `between` has a tensor for each
 // of ElementLoops::between.

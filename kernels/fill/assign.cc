@@ -26,9 +26,9 @@ Status RunAssign(KernelContext& ctx) {
   Value* out = ctx.OutVar("Out");
   if (in == nullptr || in == out) return Status::Ok();
   if (in->is_array()) {
-    TensorArray copy;
+    TensorArray& copy = out->mutable_array();  // not that of `in`, which it may have shared
+    copy.clear();
     for (const Tensor& t : in->array()) copy.push_back(Copy(ctx, t));
-    out->mutable_array() = std::move(copy);
   } else if (in->is_rows()) {
     const SelectedRows& x = in->rows();
     SelectedRows copy{x.rows, x.height, Copy(ctx, x.value)};

@@ -89,13 +89,13 @@ Status MakeLayout(KernelContext& ctx) {
   return Status::Ok();
 }
 
-struct Range {
+struct ByteRange {
   size_t begin, bytes;
 };
 
-Result<Range> RangeIn(const KernelContext& ctx, const Tensor& whole) {
+Result<ByteRange> RangeIn(const KernelContext& ctx, const Tensor& whole) {
   const int64_t part = ctx.Int("part");
-  if (part < 0) return Range{0, whole.bytes()};
+  if (part < 0) return ByteRange{0, whole.bytes()};
   const Tensor* layout = ctx.InOpt("Layout");
   if (layout == nullptr || part >= layout->numel() / 2)
     return InvalidArgument("Layout has no part ", part);
@@ -104,7 +104,7 @@ Result<Range> RangeIn(const KernelContext& ctx, const Tensor& whole) {
   if (begin > whole.bytes() || bytes > whole.bytes() - begin)
     return InvalidArgument("part ", part, " lies at ", at[0], ", ", at[1],
                            " bytes, beyond the storage's ", whole.bytes());
-  return Range{begin, bytes};
+  return ByteRange{begin, bytes};
 }
 
 Status InferRead(ShapeContext& ctx) {
@@ -114,7 +114,7 @@ Status InferRead(ShapeContext& ctx) {
 
 Status ReadPart(KernelContext& ctx) {
   const Tensor& whole = ctx.In("Storage");
-  HEDDLE_ASSIGN_OR_RETURN(const Range range, RangeIn(ctx, whole));
+  HEDDLE_ASSIGN_OR_RETURN(const ByteRange range, RangeIn(ctx, whole));
   Tensor& out = ctx.Out("Out");
   if (out.bytes() > range.bytes)
     return InvalidArgument("the variable has outgrown the storage that it shares: it has ",
@@ -132,7 +132,7 @@ Status InferWrite(ShapeContext& ctx) {
 
 Status WritePart(KernelContext& ctx) {
   const Tensor &whole = ctx.In("Storage"), &value = ctx.In("Value");
-  HEDDLE_ASSIGN_OR_RETURN(const Range range, RangeIn(ctx, whole));
+  HEDDLE_ASSIGN_OR_RETURN(const ByteRange range, RangeIn(ctx, whole));
   Tensor& out = ctx.Out("Out");
   auto* to = static_cast<std::byte*>(out.mutable_raw());
   if (to != whole.raw()) CopyBytes(ctx, to, whole.raw(), static_cast<int64_t>(whole.bytes()));

@@ -4,6 +4,7 @@
 
 #include <tbb/task_arena.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
@@ -145,24 +146,34 @@ Call::~Call() = default;
 
 void Call::Run(const KernelContext& ctx, std::initializer_list<const void*> data) const {
   ctx.services().intra->LendToLibrary();
-  RunPiece(ctx, data);
+  RunPiece(ctx, data, 1);
 }
 
-void Call::RunPiece(const KernelContext& ctx, std::initializer_list<const void*> data) const {
-  std::unique_ptr<Handles> handles = spares_.Take();
-  const size_t scratch_bytes = scratchpad_.get_size();
-  if (!handles) {
-    handles = std::make_unique<Handles>();
-    handles->stream = dnnl::stream(Engine());
-    for (const auto& [arg, desc] : args_) {
-      handles->memories.emplace_back(desc, Engine(), nullptr);
-      handles->args.push_back({arg, handles->memories.back().get()});
-    }
-    if (scratch_bytes != 0) {
-      handles->memories.emplace_back(scratchpad_, Engine(), nullptr);
-      handles->args.push_back({DNNL_ARG_SCRATCHPAD, handles->memories.back().get()});
-    }
+std::unique_ptr<Call::Handles> Call::NewHandles() const {
+  auto handles = std::make_unique<Handles>();
+  handles->stream = dnnl::stream(Engine());
+  for (const auto& [arg, desc] : args_) {
+    handles->memories.emplace_back(desc, Engine(), nullptr);
+    handles->args.push_back({arg, handles->memories.back().get()});
   }
+  if (scratchpad_.get_size() != 0) {
+    handles->memories.emplace_back(scratchpad_, Engine(), nullptr);
+    handles->args.push_back({DNNL_ARG_SCRATCHPAD, handles->memories.back().get()});
+  }
+  return handles;
+}
+
+void Call::RunPiece(const KernelContext& ctx, std::initializer_list<const void*> data,
+                    size_t pieces) const {
+  std::unique_ptr<Handles> handles = spares_.Take();
+  if (!handles) {
+    handles = NewHandles();
+    // It is chance whether pieces of the first run overlap; made here, no later run needs more.
+    const size_t most = std::min(pieces, static_cast<size_t>(std::max(1, ctx.threads())));
+    if (most > 1 && !reserved_.exchange(true, std::memory_order_relaxed))
+      for (size_t n = 1; n < most; ++n) spares_.Put(NewHandles());
+  }
+  const size_t scratch_bytes = scratchpad_.get_size();
   size_t i = 0;
   for (const void* p : data)
     Check(dnnl_memory_set_data_handle(handles->args[i++].memory, const_cast<void*>(p)), "memory");

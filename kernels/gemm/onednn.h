@@ -3,6 +3,7 @@
 // Only sources that hold primitives include this; no other header of heddle shows a oneDNN type.
 #pragma once
 
+#include <atomic>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -54,15 +55,20 @@ class Call {
   // `data` in the order of the constructor's `args`. Throws std::runtime_error when oneDNN
   // reports a failure.
   void Run(const KernelContext& ctx, std::initializer_list<const void*> data) const;
-  // The same within a piece of a ParallelFor, for a primitive that was made OnOneThread.
-  void RunPiece(const KernelContext& ctx, std::initializer_list<const void*> data) const;
+  // The same within one of `pieces` pieces of a ParallelFor, for a primitive that was made
+  // OnOneThread.
+  void RunPiece(const KernelContext& ctx, std::initializer_list<const void*> data,
+                size_t pieces) const;
 
  private:
   struct Handles;
+  std::unique_ptr<Handles> NewHandles() const;
+
   dnnl::primitive primitive_;
   std::vector<std::pair<int, dnnl::memory::desc>> args_;
   dnnl::memory::desc scratchpad_;
   mutable NearSpares<Handles> spares_;
+  mutable std::atomic<bool> reserved_{false};  // spares for all pieces were made; orders nothing
 };
 
 // Calls `make`, whose primitives will use the calling thread alone.

@@ -127,7 +127,7 @@ Status IndexPutGrad(KernelContext& ctx) {
   return RunRepeatSum(ctx, taken, *to);
 }
 
-Status GradShapes(ShapeContext& ctx) {
+Status IndexPutGradShapes(ShapeContext& ctx) {
   const DType dtype = ctx.InDType("out@GRAD");
   if (ctx.HasOut("x@GRAD")) ctx.SetOut("x@GRAD", ctx.InShape("out@GRAD"), dtype);
   if (ctx.HasOut("value@GRAD")) ctx.SetOut("value@GRAD", ctx.InShape("value"), dtype);
@@ -156,7 +156,7 @@ HEDDLE_OP(index_put_grad) {
       .Output("x@GRAD", kOptional)
       .Output("value@GRAD", kOptional)
       .Attr("accumulate", false)
-      .InferShape(GradShapes)
+      .InferShape(IndexPutGradShapes)
       .AnyKernel(IndexPutGrad);
 }
 

@@ -61,7 +61,7 @@ Status ScatterGrad(KernelContext& ctx) {
 }
 
 // X's gradient is as large as the output's, Updates' as Updates.
-Status GradShapes(ShapeContext& ctx) {
+Status ScatterGradShapes(ShapeContext& ctx) {
   if (ctx.HasOut("X@GRAD")) {
     ctx.SetOut("X@GRAD", ctx.InShape("Out@GRAD"), ctx.InDType("Out@GRAD"));
   }
@@ -126,7 +126,7 @@ HEDDLE_OP(scatter_grad) {
       .Input("Updates", kNoBuffer | kOptional)
       .Output("X@GRAD", kOptional)
       .Output("Updates@GRAD", kOptional)
-      .InferShape(GradShapes)
+      .InferShape(ScatterGradShapes)
       .AnyKernel(ScatterGrad);
 }
 HEDDLE_OP(scatter_nd_add) {
@@ -145,7 +145,7 @@ HEDDLE_OP(scatter_nd_add_grad) {
       .Input("Updates", kNoBuffer | kOptional)
       .Output("X@GRAD", kOptional)
       .Output("Updates@GRAD", kOptional)
-      .InferShape(GradShapes)
+      .InferShape(ScatterGradShapes)
       .AnyKernel(ScatterNdAddGrad);
 }
 

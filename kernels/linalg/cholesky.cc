@@ -24,7 +24,7 @@ struct Cholesky {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferFactorGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "Out", true));
   HEDDLE_RETURN_IF_ERROR(CheckSameDims(ctx, "Out", "Out@GRAD"));
   ctx.SetOut("X@GRAD", ctx.InShape("Out"), ctx.InDType("Out"));
@@ -75,7 +75,7 @@ HEDDLE_OP(cholesky_grad) {
       .Input("Out@GRAD")
       .Output("X@GRAD")
       .Attr("upper", false)
-      .InferShape(InferGrad)
+      .InferShape(InferFactorGrad)
       .Kernels<CholeskyGrad, float, double>();
 }
 

@@ -58,7 +58,7 @@ struct SlogDeterminant {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferDeterminantGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "Input", true));
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Out", "Out@GRAD"));
   const Shape &x = ctx.InShape("Input"), &out = ctx.InShape("Out");
@@ -70,7 +70,7 @@ Status InferGrad(ShapeContext& ctx) {
   return GradLikeInputs(ctx);
 }
 Status InferSlogGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(InferGrad(ctx));
+  HEDDLE_RETURN_IF_ERROR(InferDeterminantGrad(ctx));
   const Shape &x = ctx.InShape("Input"), &out = ctx.InShape("Out");
   if (x.is_static() && out.is_static() && out.numel() != 2 * DimsOf(x).batch)
     return InvalidArgument("Out ", out.ToString(), " must hold a sign and a logarithm per matrix");
@@ -129,7 +129,7 @@ HEDDLE_OP(determinant_grad) {
       .Input("Out")
       .Input("Out@GRAD")
       .Output("Input@GRAD")
-      .InferShape(InferGrad)
+      .InferShape(InferDeterminantGrad)
       .Kernels<DeterminantGrad, float, double>();
 }
 

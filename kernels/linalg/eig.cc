@@ -84,7 +84,7 @@ Status EigShape(ShapeContext& ctx) {
 }
 
 template <typename T>
-Status Solve(KernelContext& ctx, Tensor& values, Tensor* vectors) {
+Status SolveEigen(KernelContext& ctx, Tensor& values, Tensor* vectors) {
   using C = typename ComplexType<T>::type;
   const Tensor& x = ctx.In("X");
   const MatrixDims d = DimsOf(x.shape());
@@ -103,12 +103,12 @@ Status Solve(KernelContext& ctx, Tensor& values, Tensor* vectors) {
 template <typename T>
 struct Eig {
   static Status Run(KernelContext& ctx) {
-    return Solve<T>(ctx, ctx.Out("Eigenvalues"), ctx.OutOpt("Eigenvectors"));
+    return SolveEigen<T>(ctx, ctx.Out("Eigenvalues"), ctx.OutOpt("Eigenvectors"));
   }
 };
 template <typename T>
 struct Eigvals {
-  static Status Run(KernelContext& ctx) { return Solve<T>(ctx, ctx.Out("Out"), nullptr); }
+  static Status Run(KernelContext& ctx) { return SolveEigen<T>(ctx, ctx.Out("Out"), nullptr); }
 };
 
 Status EigGradShape(ShapeContext& ctx) {

@@ -18,7 +18,7 @@ DType RealDType(DType t) {
   return t == DType::kC64 ? DType::kF32 : t == DType::kC128 ? DType::kF64 : t;
 }
 
-Status Infer(ShapeContext& ctx) {
+Status InferEigh(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "X", true));
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
@@ -62,7 +62,7 @@ struct Eigh {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferVectorsGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "Eigenvectors", true));
   const Shape& v = ctx.InShape("Eigenvectors");
   for (Key key : {Key("Eigenvalues"), Key("Eigenvalues@GRAD")}) {
@@ -85,7 +85,7 @@ Status InferEighGrad(ShapeContext& ctx) {
       return InvalidArgument("Eigenvectors@GRAD is ", Name(ctx.InDType("Eigenvectors@GRAD")),
                              ", Eigenvectors ", Name(ctx.InDType("Eigenvectors")));
   }
-  return InferGrad(ctx);
+  return InferVectorsGrad(ctx);
 }
 
 // V (diag(dw) + skew part of V^H dV, divided by differences of eigenvalues) V^H
@@ -147,7 +147,7 @@ HEDDLE_OP(eigh) {
       .Output("Eigenvalues")
       .Output("Eigenvectors")
       .Attr("UPLO", "L")
-      .InferShape(Infer)
+      .InferShape(InferEigh)
       .Kernels<Eigh, float, double, std::complex<float>, std::complex<double>>();
 }
 
@@ -169,7 +169,7 @@ HEDDLE_OP(eigvalsh) {
       .Output("Eigenvectors", kOptional)
       .Attr("UPLO", "L")
       .Attr("is_test", false)
-      .InferShape(Infer)
+      .InferShape(InferEigh)
       .Kernels<Eigh, float, double, std::complex<float>, std::complex<double>>();
 }
 
@@ -179,7 +179,7 @@ HEDDLE_OP(eigvalsh_grad) {
       .Output("X@GRAD")
       .Attr("UPLO", "L")
       .Attr("is_test", false)
-      .InferShape(InferGrad)
+      .InferShape(InferVectorsGrad)
       .Kernels<EigvalshGrad, float, double, std::complex<float>, std::complex<double>>();
 }
 

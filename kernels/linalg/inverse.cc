@@ -18,7 +18,7 @@ struct Inverse {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferInverseGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "Output", true));
   HEDDLE_RETURN_IF_ERROR(CheckSameDims(ctx, "Output", "Output@GRAD"));
   ctx.SetOut("Input@GRAD", ctx.InShape("Output"), ctx.InDType("Output"));
@@ -56,7 +56,7 @@ HEDDLE_OP(inverse_grad) {
   op.Input("Output")
       .Input("Output@GRAD")
       .Output("Input@GRAD")
-      .InferShape(InferGrad)
+      .InferShape(InferInverseGrad)
       .Kernels<InverseGrad, float, double>();
 }
 

@@ -100,7 +100,7 @@ struct KronGrad {
   }
 };
 
-Status Infer(ShapeContext& ctx) {
+Status InferKron(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   const Shape& y = ctx.InShape("Y");
   Shape out = Shape::Unknown();
@@ -120,7 +120,7 @@ HEDDLE_OP(kron) {
       .Input("X", kPromoted)
       .Input("Y", kPromoted)
       .Output("Out")
-      .InferShape(&Infer);
+      .InferShape(&InferKron);
   op.Kernels<Kron, float, double, int32_t, int64_t, float16, std::complex<float>,
              std::complex<double>>();
 }

@@ -8,7 +8,7 @@ namespace {
 
 bool BySingularValues(const std::string& driver) { return driver == "gelsd" || driver == "gelss"; }
 
-Status Infer(ShapeContext& ctx) {
+Status InferLstsq(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "X", false));
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "Y", false));
   const Shape &x = ctx.InShape("X"), &y = ctx.InShape("Y");
@@ -92,7 +92,7 @@ HEDDLE_OP(lstsq) {
       .Output("SingularValues", kOptional)
       .Attr("rcond", 0.0)
       .Attr("driver", "gels")
-      .InferShape(Infer)
+      .InferShape(InferLstsq)
       .Kernels<Lstsq, float, double>();
 }
 

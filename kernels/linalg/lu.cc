@@ -6,7 +6,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferLu(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "X", false));
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
@@ -216,7 +216,7 @@ HEDDLE_OP(lu) {
       .Output("Infos")
       .Attr("pivots", true)
       .Inplace("X", "Out")
-      .InferShape(Infer)
+      .InferShape(InferLu)
       .Kernels<Lu, float, double>();
 }
 

@@ -34,7 +34,7 @@ struct MatrixPower {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferPowerGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "X", true));
   HEDDLE_RETURN_IF_ERROR(CheckSameDims(ctx, "X", "Out@GRAD"));
   return GradLikeInputs(ctx);
@@ -94,7 +94,7 @@ HEDDLE_OP(matrix_power_grad) {
       .Input("Out@GRAD")
       .Output("X@GRAD")
       .Attr("n", 1)
-      .InferShape(InferGrad)
+      .InferShape(InferPowerGrad)
       .Kernels<MatrixPowerGrad, float, double>();
 }
 

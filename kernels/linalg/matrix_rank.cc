@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferRank(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "X", ctx.Bool("hermitian")));
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
@@ -72,7 +72,7 @@ HEDDLE_OP(matrix_rank) {
       .Attr("tol", 0.0)
       .Attr("hermitian", false)
       .Attr("use_default_tol", true)
-      .InferShape(Infer)
+      .InferShape(InferRank)
       .Kernels<MatrixRank, float, double>();
 }
 

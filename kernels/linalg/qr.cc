@@ -3,7 +3,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferQr(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "X", false));
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
@@ -43,7 +43,7 @@ struct Qr {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferQrGrad(ShapeContext& ctx) {
   for (Key key : {Key("X"), Key("Q"), Key("R")})
     HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, key, false));
   const Shape &x = ctx.InShape("X"), &q = ctx.InShape("Q"), &r = ctx.InShape("R");
@@ -111,7 +111,7 @@ HEDDLE_OP(qr) {
       .Output("Q")
       .Output("R")
       .Attr("mode", "reduced")
-      .InferShape(Infer)
+      .InferShape(InferQr)
       .Kernels<Qr, float, double>();
 }
 
@@ -123,7 +123,7 @@ HEDDLE_OP(qr_grad) {
       .Input("R@GRAD", kOptional)
       .Output("X@GRAD")
       .Attr("mode", "reduced")
-      .InferShape(InferGrad)
+      .InferShape(InferQrGrad)
       .Kernels<QrGrad, float, double>();
 }
 

@@ -37,7 +37,7 @@ Result<Plan> MakePlan(const Shape& x, const Shape& y_in) {
   return plan;
 }
 
-Status Infer(ShapeContext& ctx) {
+Status InferSolution(ShapeContext& ctx) {
   const Shape &x = ctx.InShape("X"), &y = ctx.InShape("Y");
   if (!x.is_static() || !y.is_static()) return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const Plan plan, MakePlan(x, y));
@@ -65,7 +65,7 @@ struct Solve {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferSolutionGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Out", "Out@GRAD"));
   const Shape &x = ctx.InShape("X"), &y = ctx.InShape("Y"), &out = ctx.InShape("Out");
   if (x.is_static() && y.is_static() && out.is_static()) {
@@ -109,7 +109,7 @@ HEDDLE_OP(solve) {
       .Input("X")
       .Input("Y")
       .Output("Out")
-      .InferShape(Infer)
+      .InferShape(InferSolution)
       .Kernels<Solve, float, double>();
 }
 
@@ -120,7 +120,7 @@ HEDDLE_OP(solve_grad) {
       .Input("Out@GRAD")
       .Output("X@GRAD", kOptional)
       .Output("Y@GRAD", kOptional)
-      .InferShape(InferGrad)
+      .InferShape(InferSolutionGrad)
       .Kernels<SolveGrad, float, double>();
 }
 

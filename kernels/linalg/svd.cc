@@ -4,7 +4,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferSvd(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "X", false));
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
@@ -42,7 +42,7 @@ struct Svd {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferSvdGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "X", false));
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "U", false));
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "VH", false));
@@ -122,7 +122,7 @@ HEDDLE_OP(svd) {
       .Output("S")
       .Output("VH")
       .Attr("full_matrices", false)
-      .InferShape(Infer)
+      .InferShape(InferSvd)
       .Kernels<Svd, float, double>();
 }
 
@@ -136,7 +136,7 @@ HEDDLE_OP(svd_grad) {
       .Input("VH@GRAD", kOptional)
       .Output("X@GRAD")
       .Attr("full_matrices", false)
-      .InferShape(InferGrad)
+      .InferShape(InferSvdGrad)
       .Kernels<SvdGrad, float, double>();
 }
 

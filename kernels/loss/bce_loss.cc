@@ -3,7 +3,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferBce(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Label"));
   return SameShape(ctx);
 }
@@ -27,7 +27,7 @@ struct Bce {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferBceGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Label"));
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Out@GRAD"));
   return GradLikeInputs(ctx);
@@ -57,7 +57,7 @@ HEDDLE_OP(bce_loss) {
       .Input("Label")
       .Output("Out")
       .Inplace("X", "Out")
-      .InferShape(Infer)
+      .InferShape(InferBce)
       .Kernels<Bce, float, double>();
 }
 
@@ -67,7 +67,7 @@ HEDDLE_OP(bce_loss_grad) {
       .Input("Out@GRAD")
       .Output("X@GRAD")
       .Inplace("Out@GRAD", "X@GRAD")
-      .InferShape(InferGrad)
+      .InferShape(InferBceGrad)
       .Kernels<BceGrad, float, double>();
 }
 

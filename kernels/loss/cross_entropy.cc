@@ -6,7 +6,7 @@ namespace {
 
 // X [.., C] with hard labels [.., 1] or [..]; soft labels have X's shape. The result keeps a
 // trailing 1 unless the label has none.
-Status InferForward(ShapeContext& ctx, bool soft) {
+Status InferCrossEntropy(ShapeContext& ctx, bool soft) {
   const Shape& x = ctx.InShape("X");
   const Shape& label = ctx.InShape("Label");
   if (!x.known_rank() || !label.known_rank()) return ctx.Defer();
@@ -23,10 +23,10 @@ Status InferForward(ShapeContext& ctx, bool soft) {
   ctx.ShareLoD("X", "Y");
   return Status::Ok();
 }
-Status InferFirst(ShapeContext& ctx) { return InferForward(ctx, ctx.Bool("soft_label")); }
+Status InferFirst(ShapeContext& ctx) { return InferCrossEntropy(ctx, ctx.Bool("soft_label")); }
 
 Status InferSecond(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(InferForward(ctx, false));
+  HEDDLE_RETURN_IF_ERROR(InferCrossEntropy(ctx, false));
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return Status::Ok();
   Shape match = x, with_zero = x;  // X's shape is handed on with a 0 behind it
@@ -145,7 +145,7 @@ struct CrossEntropyGrad2 {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferCrossEntropyGrad(ShapeContext& ctx) {
   const Shape &x = ctx.InShape("X"), &dy = ctx.InShape("Y@GRAD"), &label = ctx.InShape("Label");
   if (x.is_static() && dy.is_static() && label.is_static()) {
     const int64_t rows = x.rank() < 1 || x.dim(-1) == 0 ? 0 : x.numel() / x.dim(-1);
@@ -178,7 +178,7 @@ HEDDLE_OP(cross_entropy_grad) {
       .Output("X@GRAD")
       .Attr("soft_label", false)
       .Attr("ignore_index", -100)
-      .InferShape(InferGrad)
+      .InferShape(InferCrossEntropyGrad)
       .Kernels<CrossEntropyGrad, float, double>();
 }
 

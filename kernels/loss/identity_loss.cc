@@ -5,7 +5,7 @@ namespace {
 
 enum : int64_t { kSumAll = 0, kMeanAll = 1, kKeep = 2 };
 
-Status Infer(ShapeContext& ctx) {
+Status InferIdentity(ShapeContext& ctx) {
   const int64_t how = ctx.Int("reduction");
   if (how < kSumAll || how > kKeep)
     return InvalidArgument("reduction must be 0, 1 or 2, not ", how);
@@ -32,7 +32,7 @@ struct Identity {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferIdentityGrad(ShapeContext& ctx) {
   if (ctx.Int("reduction") == kKeep) HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Out@GRAD"));
   return GradLikeInputs(ctx);
 }
@@ -61,7 +61,7 @@ HEDDLE_OP(identity_loss) {
       .Input("X")
       .Output("Out")
       .Attr("reduction", 1)
-      .InferShape(Infer)
+      .InferShape(InferIdentity)
       .Kernels<Identity, float, double>();
 }
 
@@ -70,7 +70,7 @@ HEDDLE_OP(identity_loss_grad) {
       .Input("Out@GRAD")
       .Output("X@GRAD")
       .Attr("reduction", 1)
-      .InferShape(InferGrad)
+      .InferShape(InferIdentityGrad)
       .Kernels<IdentityGrad, float, double>();
 }
 

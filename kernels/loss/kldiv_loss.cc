@@ -3,7 +3,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferKldiv(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Target"));
   HEDDLE_ASSIGN_OR_RETURN(const Reduction how, ReductionOf(ctx.Str("reduction")));
   ctx.SetOut("Loss", how == Reduction::kNone ? ctx.InShape("X") : Shape{}, ctx.InDType("X"));
@@ -38,7 +38,7 @@ struct KlDiv {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferKldivGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Target"));
   if (ctx.Str("reduction") == "none") HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Loss@GRAD"));
   return GradLikeInputs(ctx);
@@ -70,7 +70,7 @@ HEDDLE_OP(kldiv_loss) {
       .Input("Target")
       .Output("Loss")
       .Attr("reduction", "mean")
-      .InferShape(Infer)
+      .InferShape(InferKldiv)
       .Kernels<KlDiv, float, double>();
 }
 
@@ -80,7 +80,7 @@ HEDDLE_OP(kldiv_loss_grad) {
       .Input("Loss@GRAD")
       .Output("X@GRAD")
       .Attr("reduction", "mean")
-      .InferShape(InferGrad)
+      .InferShape(InferKldivGrad)
       .Kernels<KlDivGrad, float, double>();
 }
 

@@ -18,7 +18,7 @@ Status CheckOperands(const ShapeContext& ctx) {
   return Status::Ok();
 }
 
-Status Infer(ShapeContext& ctx) {
+Status InferNll(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
   HEDDLE_ASSIGN_OR_RETURN(const Reduction how, ReductionOf(ctx.Str("reduction")));
   ctx.SetOut("Out", how == Reduction::kNone ? ctx.InShape("Label") : Shape{}, ctx.InDType("X"));
@@ -64,7 +64,7 @@ struct Nll {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferNllGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
   HEDDLE_ASSIGN_OR_RETURN(const Reduction how, ReductionOf(ctx.Str("reduction")));
   if (how == Reduction::kNone) HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Label", "Out@GRAD"));
@@ -107,7 +107,7 @@ HEDDLE_OP(nll_loss) {
       .Output("Total_weight", kOptional)
       .Attr("ignore_index", -100)
       .Attr("reduction", "mean")
-      .InferShape(Infer)
+      .InferShape(InferNll)
       .Kernels<Nll, float, double>();
 }
 
@@ -120,7 +120,7 @@ HEDDLE_OP(nll_loss_grad) {
       .Output("X@GRAD")
       .Attr("ignore_index", -100)
       .Attr("reduction", "mean")
-      .InferShape(InferGrad)
+      .InferShape(InferNllGrad)
       .Kernels<NllGrad, float, double>();
 }
 

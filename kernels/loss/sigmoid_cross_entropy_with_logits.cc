@@ -3,7 +3,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferSigmoid(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Label"));
   if (ctx.HasIn("pos_weight")) HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "pos_weight"));
   return SameShape(ctx);
@@ -48,7 +48,7 @@ struct SigmoidCe {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferSigmoidGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Label"));
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Out@GRAD"));
   if (ctx.HasIn("pos_weight")) HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "pos_weight"));
@@ -83,7 +83,7 @@ HEDDLE_OP(sigmoid_cross_entropy_with_logits) {
       .Attr("normalize", false)
       .Attr("ignore_index", -100)
       .Inplace("X", "Out")
-      .InferShape(Infer)
+      .InferShape(InferSigmoid)
       .Kernels<SigmoidCe, float, double>();
 }
 
@@ -96,7 +96,7 @@ HEDDLE_OP(sigmoid_cross_entropy_with_logits_grad) {
       .Attr("normalize", false)
       .Attr("ignore_index", -100)
       .Inplace("Out@GRAD", "X@GRAD")
-      .InferShape(InferGrad)
+      .InferShape(InferSigmoidGrad)
       .Kernels<SigmoidCeGrad, float, double>();
 }
 

@@ -33,7 +33,7 @@ Status CheckLabelShape(const ShapeContext& ctx, const Shape& x, int axis) {
   return Status::Ok();
 }
 
-Status InferForward(ShapeContext& ctx) {
+Status InferSoftmax(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("Logits");
   if (!x.known_rank()) return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), x.rank()));
@@ -149,7 +149,7 @@ struct SoftmaxCe {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferSoftmaxGrad(ShapeContext& ctx) {
   const Shape& p = ctx.InShape("Softmax");
   const Shape& g = ctx.InShape("Loss@GRAD");
   const Shape& label = ctx.InShape("Label");
@@ -244,7 +244,7 @@ HEDDLE_OP(softmax_with_cross_entropy) {
       .Attr("ignore_index", -100)
       .Attr("axis", -1)
       .Inplace("Logits", "Softmax")
-      .InferShape(InferForward)
+      .InferShape(InferSoftmax)
       .Kernels<SoftmaxCe, float, double>();
 }
 
@@ -259,7 +259,7 @@ HEDDLE_OP(softmax_with_cross_entropy_grad) {
       .Attr("ignore_index", -100)
       .Attr("axis", -1)
       .Inplace("Softmax", "Logits@GRAD")
-      .InferShape(InferGrad)
+      .InferShape(InferSoftmaxGrad)
       .Kernels<SoftmaxCeGrad, float, double>();
 }
 

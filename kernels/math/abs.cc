@@ -1,5 +1,6 @@
 // abs and angle: of complex numbers the modulus and the argument, which are real.
 #include <cmath>
+#include <numbers>
 
 #include "kernels/elementwise/tile_loop.h"
 #include "kernels/elementwise/unary.h"
@@ -16,8 +17,6 @@ template <typename R>
 struct RealOf<std::complex<R>> {
   using type = R;
 };
-
-constexpr double kPi = 3.14159265358979323846;
 
 struct AbsFn {
   template <typename T>
@@ -44,7 +43,7 @@ struct AngleFn {
     if constexpr (kIsComplex<T>)
       return std::arg(x);
     else
-      return x < T(0) ? T(kPi) : T(0);
+      return x < T(0) ? T(std::numbers::pi) : T(0);
   }
   template <typename T, typename D>
   static T Grad(T x, D dy) {

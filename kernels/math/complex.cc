@@ -15,7 +15,7 @@ struct ComplexFn {
   }
 };
 
-Status Infer(ShapeContext& ctx) {
+Status InferComplex(ShapeContext& ctx) {
   return BroadcastOut(ctx, "X", "Y", "Out",
                       ctx.InDType("X") == DType::kF64 ? DType::kC128 : DType::kC64);
 }
@@ -59,7 +59,7 @@ struct ComplexGrad {
 
 HEDDLE_OP(complex) {
   op.Doc("complex numbers from real and imaginary parts").Input("X").Input("Y").Output("Out");
-  op.InferShape(&Infer).Prepare(&PrepareBroadcast<SlotsXY>);
+  op.InferShape(&InferComplex).Prepare(&PrepareBroadcast<SlotsXY>);
   op.Kernels<ComplexKernel, float, double>();
 }
 

@@ -25,7 +25,7 @@ struct EqualAll {
   }
 };
 
-Status InferScalarBool(ShapeContext& ctx) {
+Status InferEqualAll(ShapeContext& ctx) {
   ctx.SetOut("Out", Shape(), DType::kBool);
   return Status::Ok();
 }
@@ -38,7 +38,7 @@ HEDDLE_OP(equal_all) {
       .Input("X")
       .Input("Y")
       .Output("Out");
-  op.InferShape(&InferScalarBool).Kernels<EqualAll, float, double, int32_t, int64_t, bool>();
+  op.InferShape(&InferEqualAll).Kernels<EqualAll, float, double, int32_t, int64_t, bool>();
 }
 
 HEDDLE_EXAMPLES(equal_all, R"(

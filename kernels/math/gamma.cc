@@ -1,12 +1,12 @@
 // lgamma, digamma, polygamma.
 #include <cmath>
+#include <numbers>
 
 #include "kernels/elementwise/unary.h"
 
 namespace heddle {
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 double LogGamma(double x) {
@@ -17,7 +17,7 @@ double LogGamma(double x) {
 double Digamma(double x) {
   if (x <= 0.0) {
     if (x == std::floor(x)) return kNan;  // a pole
-    return Digamma(1.0 - x) - kPi / std::tan(kPi * x);
+    return Digamma(1.0 - x) - std::numbers::pi / std::tan(std::numbers::pi * x);
   }
   double shift = 0.0;
   for (; x < 10.0; x += 1.0) shift -= 1.0 / x;

@@ -84,7 +84,7 @@ struct Allclose {
   }
 };
 
-Status InferScalarBool(ShapeContext& ctx) {
+Status InferAllclose(ShapeContext& ctx) {
   ctx.SetOut("Out", Shape(), DType::kBool);
   return Status::Ok();
 }
@@ -108,7 +108,7 @@ HEDDLE_OP(isclose) {
 HEDDLE_OP(allclose) {
   op.Doc("whether all elements are close to each other, as isclose has it");
   DefineCloseSlots(op);
-  op.InferShape(&InferScalarBool).Kernels<Allclose, float, double, int32_t, int64_t, bool>();
+  op.InferShape(&InferAllclose).Kernels<Allclose, float, double, int32_t, int64_t, bool>();
 }
 
 HEDDLE_EXAMPLES(isclose, R"(

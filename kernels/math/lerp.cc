@@ -85,7 +85,7 @@ struct LerpGrad {
   }
 };
 
-Status Infer(ShapeContext& ctx) {
+Status InferLerp(ShapeContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape,
                           ResultShape(ctx.InShape("X"), ctx.InShape("Y"), ctx.InShape("Weight")));
   ctx.SetOut("Out", shape, ctx.InDType("X"));
@@ -97,7 +97,7 @@ Status Infer(ShapeContext& ctx) {
 
 HEDDLE_OP(lerp) {
   op.Doc("x + weight * (y - x)").Input("X").Input("Y").Input("Weight").Output("Out");
-  op.InferShape(&Infer).Kernels<Lerp, float, double>();
+  op.InferShape(&InferLerp).Kernels<Lerp, float, double>();
 }
 
 HEDDLE_OP(lerp_grad) {

@@ -6,21 +6,21 @@
 namespace heddle {
 namespace {
 
-struct AndFn {
+struct LogicalAnd {
   static constexpr int64_t kGrain = kElementGrain;
   template <typename T>
   static bool Apply(T a, T b) {
     return (a != T(0)) & (b != T(0));
   }
 };
-struct OrFn {
+struct LogicalOr {
   static constexpr int64_t kGrain = kElementGrain;
   template <typename T>
   static bool Apply(T a, T b) {
     return (a != T(0)) | (b != T(0));
   }
 };
-struct XorFn {
+struct LogicalXor {
   static constexpr int64_t kGrain = kElementGrain;
   template <typename T>
   static bool Apply(T a, T b) {
@@ -37,9 +37,9 @@ void DefineLogical(OpDef& op, const char* doc) {
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(logical_and) { DefineLogical<AndFn>(op, "x and y"); }
-HEDDLE_OP(logical_or) { DefineLogical<OrFn>(op, "x or y"); }
-HEDDLE_OP(logical_xor) { DefineLogical<XorFn>(op, "exactly one of x and y"); }
+HEDDLE_OP(logical_and) { DefineLogical<LogicalAnd>(op, "x and y"); }
+HEDDLE_OP(logical_or) { DefineLogical<LogicalOr>(op, "x or y"); }
+HEDDLE_OP(logical_xor) { DefineLogical<LogicalXor>(op, "exactly one of x and y"); }
 
 HEDDLE_EXAMPLES(logical_and, R"(
 example bool 4x4

@@ -3,7 +3,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferAccuracy(ShapeContext& ctx) {
   const Shape &indices = ctx.InShape("Indices"), &label = ctx.InShape("Label");
   if (indices.known_rank() && indices.rank() != 2)
     return InvalidArgument("Indices must be [N, k], not ", indices.ToString());
@@ -45,7 +45,7 @@ HEDDLE_OP(accuracy) {
       .Output("Accuracy")
       .Output("Correct", kOptional)
       .Output("Total", kOptional)
-      .InferShape(Infer)
+      .InferShape(InferAccuracy)
       .AnyKernel(Accuracy);
 }
 

@@ -13,7 +13,7 @@ struct Layout {
   int64_t size() const { return slide == 0 ? buckets : (slide + 1) * buckets + 1; }
 };
 
-Status Infer(ShapeContext& ctx) {
+Status InferAuc(ShapeContext& ctx) {
   const Shape& predict = ctx.InShape("Predict");
   const Layout layout{ctx.Int("num_thresholds") + 1, ctx.Int("slide_steps")};
   if (layout.buckets < 2 || layout.slide < 0)
@@ -114,7 +114,7 @@ HEDDLE_OP(auc) {
       .Attr("slide_steps", 1)
       .Inplace("StatPos", "StatPosOut")
       .Inplace("StatNeg", "StatNegOut")
-      .InferShape(Infer)
+      .InferShape(InferAuc)
       .Kernels<Auc, float, double>();
 }
 

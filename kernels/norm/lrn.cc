@@ -1,5 +1,4 @@
-#include <algorithm>
-#include <cmath>
+#include "kernels/norm/lrn.h"
 
 #include "core/shapes.h"
 
@@ -31,7 +30,7 @@ Status LrnShape(ShapeContext& ctx) {
 // Calls fn(image offset, channel) for all channels of all images; they are independent.
 template <typename Fn>
 void ForChannels(const KernelContext& ctx, const View& v, int64_t window, Fn&& fn) {
-  ctx.ParallelFor(v.batch * v.channels, 1 + 16384 / (1 + v.pixels * window),
+  ctx.ParallelFor(v.batch * v.channels, 1 + 16384 / (1 + v.pixels * std::min(window, v.channels)),
                   [&](int64_t begin, int64_t end) {
                     for (int64_t i = begin; i < end; ++i)
                       fn(i / v.channels * v.channels * v.pixels, i % v.channels);
@@ -45,24 +44,34 @@ struct Lrn {
     HEDDLE_ASSIGN_OR_RETURN(const View v, ViewOf(ctx, in.shape()));
     const T* x = in.data<T>();
     T* out = ctx.Out("Out").mutable_data<T>();
-    T* mid = ctx.Out("MidOut").mutable_data<T>();
-    const int64_t n = ctx.Int("n"), before = (n - 1) / 2;
-    const T k = static_cast<T>(ctx.Float("k")), alpha = static_cast<T>(ctx.Float("alpha"));
-    const T beta = static_cast<T>(ctx.Float("beta"));
-    ForChannels(ctx, v, n, [&](int64_t image, int64_t c) {
-      T* to = mid + image + c * v.channel_step;
-      for (int64_t p = 0; p < v.pixels; ++p) to[p * v.pixel_step] = k;
-      const int64_t first = std::max<int64_t>(0, c - before);
-      const int64_t last = std::min(v.channels, c - before + n);
-      for (int64_t d = first; d < last; ++d) {
-        const T* from = x + image + d * v.channel_step;
-        for (int64_t p = 0; p < v.pixels; ++p)
-          to[p * v.pixel_step] += alpha * from[p * v.pixel_step] * from[p * v.pixel_step];
+    T* mid = ctx.HasOut("MidOut") ? ctx.Out("MidOut").mutable_data<T>() : nullptr;
+    const int64_t n = ctx.Int("n");
+    const LrnNorm<T> norm{static_cast<T>(ctx.Float("k")), static_cast<T>(ctx.Float("alpha")), n,
+                          (n - 1) / 2};
+    WithNegativePower(static_cast<T>(ctx.Float("beta")), [&](auto power) {
+      const auto write = [&](int64_t at, int64_t count, const T* sum) {
+        if (mid != nullptr) std::copy_n(sum, count, mid + at);
+        for (int64_t i = 0; i < count; ++i) out[at + i] = x[at + i] * power(sum[i]);
+      };
+      if (v.pixel_step == 1) {
+        ForChannels(ctx, v, n, [&](int64_t image, int64_t c) {
+          T sum[kLrnPiece];
+          for (int64_t p = 0; p < v.pixels; p += kLrnPiece) {
+            const int64_t count = std::min(kLrnPiece, v.pixels - p);
+            norm.OfPixels(x + image + p, c, v.channels, v.channel_step, count, sum);
+            write(image + c * v.channel_step + p, count, sum);
+          }
+        });
+        return;
       }
-      const int64_t at = image + c * v.channel_step;
-      for (int64_t p = 0; p < v.pixels; ++p)
-        out[at + p * v.pixel_step] =
-            x[at + p * v.pixel_step] * std::pow(to[p * v.pixel_step], -beta);
+      ctx.ParallelFor(v.batch * v.pixels, 1 + 16384 / (1 + v.channels * std::min(n, v.channels)),
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t p = begin; p < end; ++p)
+                          norm.ForPixel(x + p * v.channels, v.channels,
+                                        [&](int64_t c, int64_t count, const T* sum) {
+                                          write(p * v.channels + c, count, sum);
+                                        });
+                      });
     });
     return Status::Ok();
   }
@@ -122,9 +131,9 @@ void Attrs(OpDef& op) {
 
 HEDDLE_OP(lrn) {
   op.Doc("local response normalisation across n neighbouring channels");
-  op.Input("X").Output("Out").Output("MidOut");
+  op.Input("X").Output("Out").Output("MidOut", kOptional);
   Attrs(op);
-  op.InferShape(LrnShape).Kernels<Lrn, float, double>();
+  op.Traits(kChannelsLast).InferShape(LrnShape).Kernels<Lrn, float, double>();
 }
 HEDDLE_OP(lrn_grad) {
   op.Input("X").Input("Out").Input("MidOut").Input("Out@GRAD").Output("X@GRAD");
@@ -159,6 +168,53 @@ out Out float32 [3, 3, 2, 4] 0.27239966 0.3203855 -0.22564816 0.11260223 -0.0772
   0.4319163 -0.20776276 -0.29108047 -0.14227971 0.23746744 0.13050653 -0.57304543 -0.1127024
   -0.52553993 -0.33828363 0.06528589 -0.5081595 -0.30233616 0.4500167 0.52527606 0.46239647
   -0.4319163 0.1425005 0.29108047 0.55554914 -0.36776572 -0.4145639 0.30205676 -0.23715837
+
+example float32 2x1x3x5 with channels last
+attr alpha FLOAT 0.3
+attr beta FLOAT 0.75
+attr data_format STRING "NHWC"
+attr n INT 3
+in X float32 [2, 1, 3, 5] -0.35 -0.70 0.30 -0.86 0.07 -0.27 -0.88 0.01 -0.93 -0.13 -0.86 -0.82 -0.15
+  0.65 -0.75 -0.55 0.25 0.90 0.15 -0.21 0.95 -0.91 0.72 -0.42 -0.71 -0.76 -0.38 0.63 -0.64 0.16
+out MidOut float32 [2, 1, 3, 5] 2.1837502 2.21075 2.39588 2.25035 2.22335 2.25419 2.25422 2.49182
+  2.26457 2.26454 2.4236 2.43035 2.33522 2.3022501 2.2955 2.1095 2.3525 2.2685 2.2629802 2.0199802
+  2.51918 2.6747 2.45687 2.3596702 2.2041502 2.2166 2.33567 2.28527 2.24963 2.13056
+out Out float32 [2, 1, 3, 5] -0.19483449 -0.38609418 0.15578386 -0.4680701 0.0384452 -0.14676446
+  -0.47833866 0.005042112 -0.50378317 -0.070422 -0.44274408 -0.42127165 -0.079404555 0.3477755
+  -0.40216407 -0.31421584 0.13161118 0.48689845 0.08129816 -0.12393927 0.4750936 -0.435096
+  0.36689845 -0.22060269 -0.39248896 -0.418358 -0.20112914 0.33895138 -0.34841484 0.09072974
+
+example float32 1x2x2x3 with an exponent of 0.6 and a window beyond all channels
+attr alpha FLOAT 0.3
+attr beta FLOAT 0.6
+attr n INT 9
+in X float32 [1, 2, 2, 3] 0.28 -0.26 0.10 -0.87 -0.88 -0.59 0.36 -0.14 -0.37 0.17 -0.09 -0.40
+out MidOut float32 [1, 2, 2, 3] 2.0624 2.02616 2.04407 2.2357402 2.23475 2.15243 2.0624 2.02616
+  2.04407 2.2357402 2.23475 2.15243
+out Out float32 [1, 2, 2, 3] 0.18135697 -0.17020373 0.06511822 -0.53686666 -0.5431819 -0.3724728
+  0.23317325 -0.09164817 -0.24093743 0.10490499 -0.0555527 -0.25252396
+
+example float32 1x3x1x4 with an exponent of 1/2
+attr alpha FLOAT 0.2
+attr beta FLOAT 0.5
+attr data_format STRING "NCHW"
+attr n INT 3
+in X float32 [1, 3, 1, 4] 0.59 0.40 -0.51 0.15 0.05 0.75 0.46 -0.42 0.96 -0.76 -0.16 0.51
+out MidOut float32 [1, 3, 1, 4] 2.0701199 2.1445 2.09434 2.03978 2.2544398 2.26002 2.0994601 2.0918
+  2.18482 2.22802 2.04744 2.0873
+out Out float32 [1, 3, 1, 4] 0.4100665 0.2731473 -0.35240865 0.105026685 0.033300493 0.4988904
+  0.31747097 -0.29039505 0.64947647 -0.50915974 -0.111818686 0.35300246
+
+example float32 1x3x1x4 with an exponent of 1
+attr alpha FLOAT 0.2
+attr beta FLOAT 1
+attr data_format STRING "NCHW"
+attr n INT 3
+in X float32 [1, 3, 1, 4] -0.70 -0.02 -0.92 0.34 0.53 0.15 0.75 -0.37 0.39 0.19 0.16 -0.09
+out MidOut float32 [1, 3, 1, 4] 2.15418 2.00458 2.28178 2.0505 2.1846 2.0118 2.2869 2.05212 2.0866
+  2.01172 2.11762 2.029
+out Out float32 [1, 3, 1, 4] -0.32494962 -0.009977153 -0.403194 0.16581322 0.24260731 0.0745601
+  0.32795486 -0.18030135 0.18690692 0.09444655 0.07555652 -0.044356827
 )")
 
 HEDDLE_EXAMPLES(lrn_grad, R"(

@@ -7,14 +7,14 @@ namespace {
 Status OnnxCenterCropPadShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("input_data");
   if (!x.is_static() || !Known(ctx, "shape")) return SameRank(ctx, "input_data", "output_data");
-  HEDDLE_ASSIGN_OR_RETURN(const Ints sizes, IntsIn(ctx, "shape"));
-  Ints axes = ctx.IntList("axes");
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts sizes, IntsIn(ctx, "shape"));
+  ShortInts axes = ctx.IntList("axes");
   if (axes.empty()) axes = FirstInts(x.rank());
   HEDDLE_ASSIGN_OR_RETURN(axes, NormalAxes(axes, x.rank(), "axes"));
   if (sizes.size() != axes.size())
     return InvalidArgument("shape has ", sizes.size(), " elements, expected one for each of ",
                            axes.size(), " axes");
-  Ints dims(x.begin(), x.end());
+  ShortInts dims(x.begin(), x.end());
   for (size_t i = 0; i < axes.size(); ++i) dims[static_cast<size_t>(axes[i])] = sizes[i];
   HEDDLE_ASSIGN_OR_RETURN(const Shape out, MakeShape(dims, "shape"));
   ctx.SetOut("output_data", out, ctx.InDType("input_data"));

@@ -6,7 +6,7 @@ namespace {
 
 struct Columns {
   int rank = 0;
-  Ints image, block, strides, pads, dilations;
+  ShortInts image, block, strides, pads, dilations;
   Shape places;  // of blocks along each axis
 };
 
@@ -52,8 +52,8 @@ Status OnnxCol2imShape(ShapeContext& ctx) {
   if (x[1] % block.numel() != 0 || x[2] != c.places.numel())
     return InvalidArgument("input ", x.ToString(), " does not hold blocks ", block.ToString(),
                            " at ", c.places.numel(), " places");
-  Ints dims{x[0], x[1] / block.numel()};
-  dims.insert(dims.end(), c.image.begin(), c.image.end());
+  ShortInts dims{x[0], x[1] / block.numel()};
+  for (const int64_t d : c.image) dims.push_back(d);
   HEDDLE_ASSIGN_OR_RETURN(const Shape out, MakeShape(dims, "image_shape"));
   ctx.SetOut("output", out, ctx.InDType("input"));
   return Status::Ok();

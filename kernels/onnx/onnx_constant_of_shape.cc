@@ -5,7 +5,7 @@ namespace {
 
 Status OnnxConstantOfShapeShape(ShapeContext& ctx) {
   if (!Known(ctx, "input")) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "input"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "input"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape out, MakeShape(dims, "input"));
   HEDDLE_ASSIGN_OR_RETURN(const DType dtype, DTypeOfOnnx(ctx.Int("dtype"), DType::kF32));
   ctx.SetOut("output", out, dtype);

@@ -1,4 +1,9 @@
 // ONNX's padding: any axes, four modes, negative pads crop.
+#include <memory_resource>
+#include <span>
+#include <vector>
+
+#include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -13,8 +18,8 @@ struct OnnxPads {
 template <typename Context>
 Result<OnnxPads> PadsOf(const Context& ctx) {
   const int rank = ShapeIn(ctx, "data").rank();
-  HEDDLE_ASSIGN_OR_RETURN(const Ints pads, IntsIn(ctx, "pads"));
-  HEDDLE_ASSIGN_OR_RETURN(Ints axes, IntsIn(ctx, "axes"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts pads, IntsIn(ctx, "pads"));
+  HEDDLE_ASSIGN_OR_RETURN(ShortInts axes, IntsIn(ctx, "axes"));
   if (!Has(ctx, "axes")) axes = FirstInts(rank);
   HEDDLE_ASSIGN_OR_RETURN(axes, NormalAxes(axes, rank, "axes"));
   if (pads.size() != 2 * axes.size())
@@ -33,7 +38,7 @@ Status OnnxPadShape(ShapeContext& ctx) {
   if (!x.is_static() || !Known(ctx, "pads") || !Known(ctx, "axes"))
     return SameRank(ctx, "data", "output");
   HEDDLE_ASSIGN_OR_RETURN(const OnnxPads p, PadsOf(ctx));
-  Ints dims;
+  ShortInts dims;
   for (int i = 0; i < x.rank(); ++i) {
     int64_t d = 0;
     if (__builtin_add_overflow(x[i], p.before[i], &d) || __builtin_add_overflow(d, p.after[i], &d))
@@ -48,10 +53,10 @@ Status OnnxPadShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// The source position of each position along an axis; -1 stands for the constant.
-Result<std::vector<int64_t>> Sources(const std::string& mode, int64_t n, int64_t before,
-                                     int64_t out, int axis) {
-  std::vector<int64_t> from(static_cast<size_t>(out));
+// Fills in the source position of each position along an axis; -1 stands for the constant.
+Status FillSources(const std::string& mode, int64_t n, int64_t before, int axis,
+                   std::span<int64_t> from) {
+  const auto out = static_cast<int64_t>(from.size());
   const int64_t after = out - n - before;
   if (mode != "constant" && n == 0 && out > 0)
     return InvalidArgument("mode '", mode, "' cannot pad the empty axis ", axis);
@@ -77,13 +82,13 @@ Result<std::vector<int64_t>> Sources(const std::string& mode, int64_t n, int64_t
     }
     from[static_cast<size_t>(i)] = at;
   }
-  return from;
+  return Status::Ok();
 }
 
 // `before`: of the last axis.
 template <typename T>
 void RunOnnxPad(const KernelContext& ctx, const Tensor& x, Tensor& out, T value, int64_t before,
-                const std::array<std::vector<int64_t>, Shape::kMaxRank>& sources) {
+                const std::array<std::span<int64_t>, Shape::kMaxRank>& sources) {
   const int rank = x.rank(), last = rank - 1;
   const auto strides = RowMajorStrides(x.shape());
   const Shape& shape = out.shape();
@@ -131,10 +136,19 @@ Status OnnxPad(KernelContext& ctx) {
     CopyBytes(ctx, x.raw(), out.mutable_raw(), x.bytes());
     return Status::Ok();
   }
-  std::array<std::vector<int64_t>, Shape::kMaxRank> sources;
+  int64_t positions = 0;
+  for (const int64_t d : out.shape()) positions += d;
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> all(static_cast<size_t>(positions), &heap);
+  std::array<std::span<int64_t>, Shape::kMaxRank> sources;
+  std::span<int64_t> left(all);
   for (int i = 0; i < x.rank(); ++i) {
-    HEDDLE_ASSIGN_OR_RETURN(sources[static_cast<size_t>(i)],
-                            Sources(ctx.Str("mode"), x.shape()[i], p.before[i], out.shape()[i], i));
+    const auto count = static_cast<size_t>(out.shape()[i]);
+    sources[static_cast<size_t>(i)] = left.first(count);
+    left = left.subspan(count);
+    HEDDLE_RETURN_IF_ERROR(FillSources(ctx.Str("mode"), x.shape()[i],
+                                       p.before[static_cast<size_t>(i)], i,
+                                       sources[static_cast<size_t>(i)]));
   }
   VisitElementSize(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -14,13 +14,13 @@ struct OnnxRanges {
 template <typename Context>
 Result<OnnxRanges> RangesOf(const Context& ctx) {
   const Shape& x = ShapeIn(ctx, "data");
-  HEDDLE_ASSIGN_OR_RETURN(const Ints starts, IntsIn(ctx, "starts"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints ends, IntsIn(ctx, "ends"));
-  HEDDLE_ASSIGN_OR_RETURN(Ints axes, IntsIn(ctx, "axes"));
-  HEDDLE_ASSIGN_OR_RETURN(Ints steps, IntsIn(ctx, "steps"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts starts, IntsIn(ctx, "starts"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts ends, IntsIn(ctx, "ends"));
+  HEDDLE_ASSIGN_OR_RETURN(ShortInts axes, IntsIn(ctx, "axes"));
+  HEDDLE_ASSIGN_OR_RETURN(ShortInts steps, IntsIn(ctx, "steps"));
   const size_t n = starts.size();
   if (!Has(ctx, "axes")) axes = FirstInts(static_cast<int>(n));
-  if (!Has(ctx, "steps")) steps.assign(n, 1);
+  if (!Has(ctx, "steps")) steps = ShortInts(n, 1);
   if (ends.size() != n || axes.size() != n || steps.size() != n)
     return InvalidArgument("starts, ends, axes and steps have ", n, ", ", ends.size(), ", ",
                            axes.size(), " and ", steps.size(), " elements, expected one number");

@@ -5,14 +5,14 @@ namespace heddle {
 namespace {
 
 template <typename Context>
-Result<Ints> PartsOf(const Context& ctx, int* axis) {
+Result<ShortInts> PartsOf(const Context& ctx, int* axis) {
   const Shape& x = ShapeIn(ctx, "input");
   if (x.rank() == 0) return InvalidArgument("input is a scalar, expected at least one dimension");
   HEDDLE_ASSIGN_OR_RETURN(*axis, NormalAxis(ctx.Int("axis"), x.rank()));
   const int64_t n = x[*axis], outputs = ctx.OutCount("outputs");
   if (outputs == 0) return InvalidArgument("has no outputs");
   if (Has(ctx, "split")) {
-    HEDDLE_ASSIGN_OR_RETURN(const Ints split, IntsIn(ctx, "split"));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortInts split, IntsIn(ctx, "split"));
     int64_t sum = 0;
     bool good = static_cast<int64_t>(split.size()) == outputs;
     for (const int64_t part : split) {
@@ -27,7 +27,7 @@ Result<Ints> PartsOf(const Context& ctx, int* axis) {
     return InvalidArgument("num_outputs is ", ctx.Int("num_outputs"), ", but there are ", outputs,
                            " outputs");
   const int64_t part = n / outputs + (n % outputs != 0 ? 1 : 0);
-  Ints parts;
+  ShortInts parts;
   for (int64_t i = 0; i < outputs; ++i) parts.push_back(std::clamp<int64_t>(n - i * part, 0, part));
   return parts;
 }
@@ -36,7 +36,7 @@ Status OnnxSplitShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("input");
   if (!x.is_static() || !Known(ctx, "split")) return ctx.Defer();
   int axis = 0;
-  HEDDLE_ASSIGN_OR_RETURN(const Ints parts, PartsOf(ctx, &axis));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts parts, PartsOf(ctx, &axis));
   Shape out = x;
   for (size_t i = 0; i < parts.size(); ++i) {
     out[axis] = parts[i];
@@ -49,7 +49,7 @@ Status OnnxSplitShape(ShapeContext& ctx) {
 Status OnnxSplit(KernelContext& ctx) {
   const Tensor& x = ctx.In("input");
   int axis = 0;
-  HEDDLE_ASSIGN_OR_RETURN(const Ints parts, PartsOf(ctx, &axis));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts parts, PartsOf(ctx, &axis));
   const AxisLines lines = AxisLines::Of(x.shape(), axis);
   const int64_t size = lines.inner * static_cast<int64_t>(SizeOf(x.dtype()));
   const auto* from = static_cast<const std::byte*>(x.raw());

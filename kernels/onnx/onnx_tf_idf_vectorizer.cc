@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-int64_t ColumnsOf(const OpContext& ctx) {
+int64_t VocabularySize(const OpContext& ctx) {
   int64_t most = -1;
   for (const int64_t i : ctx.IntList("ngram_indexes")) most = std::max(most, i);
   return most + 1;
@@ -18,7 +18,7 @@ Status OnnxTfIdfShape(ShapeContext& ctx) {
   if (!x.known_rank()) return ctx.Defer();
   if (x.rank() > 2)
     return InvalidArgument("X has shape ", x.ToString(), ", expected at most two dimensions");
-  HEDDLE_ASSIGN_OR_RETURN(const Shape row, MakeShape({ColumnsOf(ctx)}, "ngram_indexes"));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape row, MakeShape({VocabularySize(ctx)}, "ngram_indexes"));
   ctx.SetOut("Y", x.rank() == 2 ? Shape{x[0], row[0]} : row, DType::kF32);
   return Status::Ok();
 }
@@ -89,7 +89,7 @@ Status OnnxTfIdf(KernelContext& ctx) {
     HEDDLE_ASSIGN_OR_RETURN(own, GramsOf(ctx));
   }
   const Grams& grams = ctx.has_state() ? ctx.State<GramState>().grams : own;
-  const int64_t columns = ColumnsOf(ctx), rows = x.rank() == 2 ? x.dim(0) : 1;
+  const int64_t columns = VocabularySize(ctx), rows = x.rank() == 2 ? x.dim(0) : 1;
   if (!weights.empty() && static_cast<int64_t>(weights.size()) < columns)
     return InvalidArgument("weights has ", weights.size(), " elements, expected ", columns);
   std::vector<int64_t> words(static_cast<size_t>(x.numel()));

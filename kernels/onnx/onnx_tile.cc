@@ -8,11 +8,11 @@ namespace {
 Status OnnxTileShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("input");
   if (!x.is_static() || !Known(ctx, "repeats")) return SameRank(ctx, "input", "output");
-  HEDDLE_ASSIGN_OR_RETURN(const Ints repeats, IntsIn(ctx, "repeats"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts repeats, IntsIn(ctx, "repeats"));
   if (repeats.size() != static_cast<size_t>(x.rank()))
     return InvalidArgument("repeats has ", repeats.size(), " elements, expected one for each of ",
                            x.rank(), " dimensions");
-  Ints dims;
+  ShortInts dims;
   for (int i = 0; i < x.rank(); ++i) {
     int64_t d = 0;
     if (repeats[static_cast<size_t>(i)] < 0 ||
@@ -34,10 +34,10 @@ Status OnnxTile(KernelContext& ctx) {
 Status OnnxExpandShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("input");
   if (!x.is_static() || !Known(ctx, "shape")) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "shape"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape wanted, MakeShape(dims, "shape"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape out, BroadcastShape(x, wanted, -1));
-  HEDDLE_RETURN_IF_ERROR(MakeShape(Ints(out.begin(), out.end()), "output").status());
+  HEDDLE_RETURN_IF_ERROR(MakeShape(out, "output").status());
   ctx.SetOut("output", out, ctx.InDType("input"));
   return Status::Ok();
 }

@@ -1,9 +1,13 @@
 #include "kernels/onnx/operands.h"
 
 #include <cmath>
+#include <memory_resource>
 #include <span>
+#include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/base/shape_arg.h"
+#include "kernels/index/index_args.h"
 
 namespace heddle {
 
@@ -27,19 +31,23 @@ bool Known(const ShapeContext& ctx, Key key) {
 }
 
 template <typename Context>
-Result<Ints> IntsIn(const Context& ctx, Key key) {
+Result<ShortInts> IntsIn(const Context& ctx, Key key) {
   const Tensor* t = ValueIn(ctx, key);
-  return t == nullptr ? Result<Ints>(Ints{}) : ReadInts(*t, key.name);
+  if (t == nullptr) return ShortInts();
+  HEDDLE_RETURN_IF_ERROR(CheckInts(*t, key.name));
+  ShortInts ints(static_cast<size_t>(t->numel()));
+  for (size_t i = 0; i < ints.size(); ++i) ints[i] = IntAt(*t, static_cast<int64_t>(i));
+  return ints;
 }
 template <typename Context>
 Result<int64_t> IntIn(const Context& ctx, Key key, int64_t absent) {
   const Tensor* t = ValueIn(ctx, key);
   if (t == nullptr) return absent;
-  HEDDLE_ASSIGN_OR_RETURN(const Ints v, ReadInts(*t, key.name));
-  if (v.size() != 1)
+  HEDDLE_RETURN_IF_ERROR(CheckInts(*t, key.name));
+  if (t->numel() != 1)
     return InvalidArgument("input ", key.name, " must hold one element, but has shape ",
                            t->shape().ToString());
-  return v[0];
+  return IntAt(*t, 0);
 }
 template <typename Context>
 Result<double> NumberIn(const Context& ctx, Key key, double absent) {
@@ -50,17 +58,19 @@ Result<double> NumberIn(const Context& ctx, Key key, double absent) {
                            t->shape().ToString());
   return ScalarOf(*t);
 }
-template Result<Ints> IntsIn(const ShapeContext&, Key);
-template Result<Ints> IntsIn(const KernelContext&, Key);
+template Result<ShortInts> IntsIn(const ShapeContext&, Key);
+template Result<ShortInts> IntsIn(const KernelContext&, Key);
 template Result<int64_t> IntIn(const ShapeContext&, Key, int64_t);
 template Result<int64_t> IntIn(const KernelContext&, Key, int64_t);
 template Result<double> NumberIn(const ShapeContext&, Key, double);
 template Result<double> NumberIn(const KernelContext&, Key, double);
 
-Result<Shape> MakeShape(const Ints& dims, const char* what) { return CheckedShape(dims, what); }
+Result<Shape> MakeShape(std::span<const int64_t> dims, const char* what) {
+  return CheckedShape(dims, what);
+}
 
-Result<Ints> NormalAxes(const Ints& axes, int rank, const char* what) {
-  Ints normal;
+Result<ShortInts> NormalAxes(std::span<const int64_t> axes, int rank, const char* what) {
+  ShortInts normal;
   for (const int64_t axis : axes) {
     const int64_t a = axis < 0 ? axis + rank : axis;
     if (a < 0 || a >= rank)
@@ -72,17 +82,17 @@ Result<Ints> NormalAxes(const Ints& axes, int rank, const char* what) {
   return normal;
 }
 
-Ints FirstInts(int n) {
-  Ints ints;
+ShortInts FirstInts(int n) {
+  ShortInts ints;
   for (int i = 0; i < n; ++i) ints.push_back(i);
   return ints;
 }
 
-Result<Ints> ListOr(const Ints& list, int n, int64_t value, const char* what) {
-  if (list.empty()) return Ints(static_cast<size_t>(n), value);
+Result<ShortInts> ListOr(std::span<const int64_t> list, int n, int64_t value, const char* what) {
+  if (list.empty()) return ShortInts(static_cast<size_t>(n), value);
   if (list.size() != static_cast<size_t>(n))
     return InvalidArgument(what, " has ", list.size(), " elements, expected ", n);
-  return list;
+  return ShortInts(list);
 }
 
 Status CheckRank(const Shape& shape, int rank, Key key) {
@@ -170,8 +180,9 @@ Status RunInFloat(KernelContext& ctx) {
   BoundOp op = ctx.op();
   op.spare = {};  // it is the outer call's
   const size_t ins = op.in.size(), outs = op.out.size();
-  std::vector<Value> values(ins + outs);
-  std::vector<Value*> frame(ins + outs);
+  CallHeap heap(ctx);
+  std::pmr::vector<Value> values(ins + outs, &heap);
+  std::pmr::vector<Value*> frame(ins + outs, &heap);
   for (size_t i = 0; i < ins + outs; ++i) {
     uint32_t& slot = i < ins ? op.in[i] : op.out[i - ins];
     if (slot == kNoSlot) continue;

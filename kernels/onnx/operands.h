@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <span>
 #include <utility>
 
 #include "core/error.h"
 #include "core/op_context.h"
 #include "core/shapes.h"
+#include "kernels/base/short_list.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/reduce/axis_lines.h"
 #include "kernels/strided/strided_copy.h"
@@ -47,7 +50,7 @@ bool Known(const ShapeContext& ctx, Key key);
 
 // All elements of an operand of integers; an empty list where it is absent.
 template <typename Context>
-Result<Ints> IntsIn(const Context& ctx, Key key);
+Result<ShortInts> IntsIn(const Context& ctx, Key key);
 // The only element of an operand of integers, or `absent`.
 template <typename Context>
 Result<int64_t> IntIn(const Context& ctx, Key key, int64_t absent);
@@ -56,13 +59,19 @@ template <typename Context>
 Result<double> NumberIn(const Context& ctx, Key key, double absent);
 
 // `dims` as a shape that can be allocated; `what` names it in the error.
-Result<Shape> MakeShape(const Ints& dims, const char* what);
+Result<Shape> MakeShape(std::span<const int64_t> dims, const char* what);
+inline Result<Shape> MakeShape(std::initializer_list<int64_t> dims, const char* what) {
+  return MakeShape(std::span(dims.begin(), dims.size()), what);
+}
+inline Result<Shape> MakeShape(const Shape& shape, const char* what) {
+  return MakeShape(shape.dims(), what);
+}
 // Axes made non-negative; a repeated one is an error. An empty list stays empty.
-Result<Ints> NormalAxes(const Ints& axes, int rank, const char* what);
+Result<ShortInts> NormalAxes(std::span<const int64_t> axes, int rank, const char* what);
 // 0, 1, …, n - 1.
-Ints FirstInts(int n);
+ShortInts FirstInts(int n);
 // `list`, or n times `value` where it is empty; another length is an error that names `what`.
-Result<Ints> ListOr(const Ints& list, int n, int64_t value, const char* what);
+Result<ShortInts> ListOr(std::span<const int64_t> list, int n, int64_t value, const char* what);
 Status CheckRank(const Shape& shape, int rank, Key key);
 
 // The DType in which a number of ONNX's TensorProto.DataType is stored; 0 gives `absent`.

@@ -1,6 +1,8 @@
 // Sums of products by index notation, of any number of operands and any dtype.
 #include <cctype>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/elementwise/arithmetic.h"
@@ -157,18 +159,37 @@ Status OnnxEinsumShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+struct EinsumState final : KernelState {
+  explicit EinsumState(EinsumPlan p) : plan(std::move(p)) {}
+  EinsumPlan plan;
+};
+
+Result<std::unique_ptr<KernelState>> PrepareOnnxEinsum(PrepareContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(EinsumPlan plan, EinsumPlanOf(ctx));
+  return std::unique_ptr<KernelState>(std::make_unique<EinsumState>(std::move(plan)));
+}
+
+// Lists with one element for each operand, of which there are seldom more.
+template <typename T>
+using PerOperand = ShortList<T, 8>;
+
 template <typename T>
 struct OnnxEinsum {
   static Status Run(KernelContext& ctx) {
-    HEDDLE_ASSIGN_OR_RETURN(const EinsumPlan plan, EinsumPlanOf(ctx));
+    if (ctx.has_state()) return Sum(ctx, ctx.State<EinsumState>().plan);
+    HEDDLE_ASSIGN_OR_RETURN(const EinsumPlan plan, EinsumPlanOf(ctx));  // inside RunInFloat
+    return Sum(ctx, plan);
+  }
+
+  static Status Sum(const KernelContext& ctx, const EinsumPlan& plan) {
     const size_t operands = plan.out_strides.size();
     T* to = ctx.Out("Output").template mutable_data<T>();
-    std::vector<const T*> from;
+    PerOperand<const T*> from;
     for (size_t k = 0; k < operands; ++k)
       from.push_back(ctx.In("Inputs", static_cast<int>(k)).template data<T>());
     const int64_t summed = plan.summed.numel();
     ctx.ParallelFor(plan.out.numel(), 1 + 8192 / (1 + summed), [&](int64_t begin, int64_t end) {
-      std::vector<int64_t> base(operands);
+      PerOperand<int64_t> base(operands);
       for (int64_t i = begin; i < end; ++i) {
         for (size_t k = 0; k < operands; ++k) base[k] = Offset(plan.out, plan.out_strides[k], i);
         T sum = 0;
@@ -201,7 +222,8 @@ struct OnnxEinsum {
 HEDDLE_OP(onnx_einsum) {
   op.Doc("sums of products by index notation, for any number of operands");
   op.Input("Inputs", kList).Output("Output").Attr("equation", "");
-  op.InferShape(OnnxEinsumShape).Kernels<OnnxEinsum, float, double, int32_t, int64_t>();
+  op.InferShape(OnnxEinsumShape).Prepare(PrepareOnnxEinsum);
+  op.Kernels<OnnxEinsum, float, double, int32_t, int64_t>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 

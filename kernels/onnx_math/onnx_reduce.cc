@@ -9,8 +9,8 @@ namespace {
 template <typename Context>
 Result<uint32_t> ReducedAxes(const Context& ctx) {
   const int rank = ShapeIn(ctx, "data").rank();
-  HEDDLE_ASSIGN_OR_RETURN(const Ints given, IntsIn(ctx, "axes"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints axes, NormalAxes(given, rank, "axes"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts given, IntsIn(ctx, "axes"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts axes, NormalAxes(given, rank, "axes"));
   if (axes.empty()) return ctx.Int("noop_with_empty_axes") != 0 ? 0U : (1U << rank) - 1;
   uint32_t mask = 0;
   for (const int64_t a : axes) mask |= 1U << a;

@@ -20,11 +20,12 @@ Result<Convolution> TransposedOf(const Context& ctx) {
     return InvalidArgument("a filter ", w.ToString(), " in ", c.groups,
                            " groups does not fit the input ", x.ToString());
   c.in_channels = w[1] * c.groups;
-  HEDDLE_ASSIGN_OR_RETURN(const Ints strides, ListOr(ctx.IntList("strides"), rank, 1, "strides"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints dilations,
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts strides,
+                          ListOr(ctx.IntList("strides"), rank, 1, "strides"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts dilations,
                           ListOr(ctx.IntList("dilations"), rank, 1, "dilations"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints pads, ListOr(ctx.IntList("pads"), 2 * rank, 0, "pads"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints more,
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts pads, ListOr(ctx.IntList("pads"), 2 * rank, 0, "pads"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts more,
                           ListOr(ctx.IntList("output_padding"), rank, 0, "output_padding"));
   const Ints& given = ctx.IntList("output_shape");
   // Some exporters name the batch and the channels, too.
@@ -77,8 +78,8 @@ Status OnnxConvTransposeShape(ShapeContext& ctx) {
   if (!AllStatic(ctx, {"X", "W", "B"})) return SameRank(ctx, "X", "Y", 1);
   HEDDLE_ASSIGN_OR_RETURN(const Convolution c, TransposedOf(ctx));
   if (ctx.HasIn("B")) HEDDLE_RETURN_IF_ERROR(CheckBias(ctx.InShape("B"), c.in_channels));
-  Ints dims{c.batch, c.in_channels};
-  dims.insert(dims.end(), c.windows.in.begin(), c.windows.in.end());
+  ShortInts dims{c.batch, c.in_channels};
+  for (const int64_t d : c.windows.in) dims.push_back(d);
   HEDDLE_ASSIGN_OR_RETURN(const Shape out, MakeShape(dims, "the result"));
   ctx.SetOut("Y", out, ctx.InDType("X"));
   return Status::Ok();

@@ -158,7 +158,7 @@ struct OnnxGridSample {
 template <typename Context>
 Result<Shape> GridSize(const Context& ctx) {
   const Shape& theta = ShapeIn(ctx, "theta");
-  HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "size"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "size"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape size, MakeShape(dims, "size"));
   const int rank = size.rank() - 2;
   if (rank < 1 || theta.rank() != 3 || theta[0] != size[0] || theta[1] != rank ||

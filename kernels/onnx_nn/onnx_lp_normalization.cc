@@ -47,7 +47,8 @@ template <typename T>
 struct OnnxMeanVariance {
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("X");
-    HEDDLE_ASSIGN_OR_RETURN(const Ints axes, NormalAxes(ctx.IntList("axes"), x.rank(), "axes"));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortInts axes,
+                            NormalAxes(ctx.IntList("axes"), x.rank(), "axes"));
     // Each element belongs to one of the sets that share all other indices.
     Walk<1>::Strides set{};
     int64_t sets = 1;

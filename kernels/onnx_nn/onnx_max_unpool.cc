@@ -10,9 +10,10 @@ Result<Shape> IndexedShape(const Context& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const Shape in, SpatialOf(x, "X"));
   const int rank = in.rank();
   HEDDLE_ASSIGN_OR_RETURN(const Shape kernel, KernelOf(ctx, nullptr, rank));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints strides, ListOr(ctx.IntList("strides"), rank, 1, "strides"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints pads, ListOr(ctx.IntList("pads"), 2 * rank, 0, "pads"));
-  Ints dims{x[0], x[1]};
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts strides,
+                          ListOr(ctx.IntList("strides"), rank, 1, "strides"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts pads, ListOr(ctx.IntList("pads"), 2 * rank, 0, "pads"));
+  ShortInts dims{x[0], x[1]};
   for (int i = 0; i < rank; ++i) {
     const auto at = static_cast<size_t>(i);
     dims.push_back((in[i] - 1) * strides[at] + kernel[i] - pads[at] -
@@ -28,7 +29,7 @@ Status OnnxMaxUnpoolShape(ShapeContext& ctx) {
                            ctx.InShape("I").ToString(), " must have one shape");
   HEDDLE_ASSIGN_OR_RETURN(Shape out, IndexedShape(ctx));
   if (ctx.HasIn("output_shape")) {
-    HEDDLE_ASSIGN_OR_RETURN(const Ints wanted, IntsIn(ctx, "output_shape"));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortInts wanted, IntsIn(ctx, "output_shape"));
     HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(wanted, "output_shape"));
     bool good = shape.rank() == out.rank();
     for (int i = 0; good && i < out.rank(); ++i) good = shape[i] >= out[i];

@@ -1,9 +1,10 @@
 // Resizing of any axes: each axis has a list of source elements and weights for every position of
 // the result, and the axes are done one after another.
 #include <cmath>
-#include <memory>
+#include <memory_resource>
 #include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -20,7 +21,7 @@ struct ResizeAxis {
 };
 
 struct ResizeSpec {
-  std::vector<ResizeAxis> axes;  // one for each dimension of X
+  ShortList<ResizeAxis, Shape::kMaxRank> axes;  // one for each dimension of X
   Shape out;
 };
 
@@ -30,10 +31,12 @@ bool Given(const Context& ctx, Key key) {
   return Has(ctx, key) && ShapeIn(ctx, key).numel() > 0;
 }
 
+using ShortFloats = ShortList<double, size_t{2} * Shape::kMaxRank>;
+
 template <typename Context>
-Result<Floats> NumbersIn(const Context& ctx, Key key) {
+Result<ShortFloats> NumbersIn(const Context& ctx, Key key) {
   const Tensor& t = *ValueIn(ctx, key);
-  Floats numbers;
+  ShortFloats numbers;
   const bool known = VisitDType<float, double, float16, bfloat16>(t.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (int64_t i = 0; i < t.numel(); ++i)
@@ -44,7 +47,7 @@ Result<Floats> NumbersIn(const Context& ctx, Key key) {
 }
 
 // The sizes that keep the ratio of the axes, and the scale that makes them.
-Status KeepRatio(const std::string& policy, const Shape& x, const Ints& axes, Ints* sizes,
+Status KeepRatio(const std::string& policy, const Shape& x, const ShortInts& axes, ShortInts* sizes,
                  double* scale) {
   const bool smaller = policy == "not_larger";
   if (!smaller && policy != "not_smaller")
@@ -70,16 +73,16 @@ Status KeepRatio(const std::string& policy, const Shape& x, const Ints& axes, In
 template <typename Context>
 Result<ResizeSpec> ResizeSpecOf(const Context& ctx) {
   const Shape& x = ShapeIn(ctx, "X");
-  Ints axes = ctx.IntList("axes");
+  ShortInts axes = ctx.IntList("axes");
   if (axes.empty()) axes = FirstInts(x.rank());
   HEDDLE_ASSIGN_OR_RETURN(axes, NormalAxes(axes, x.rank(), "axes"));
   ResizeSpec spec;
-  for (const int64_t d : x) spec.axes.push_back({d, d});
+  for (const int64_t d : x) spec.axes.push_back({.in = d, .out = d});
   const bool by_scale = Given(ctx, "scales"), by_size = Given(ctx, "sizes");
   if (by_scale == by_size)
     return InvalidArgument("needs scales or sizes, got ", by_scale ? "both" : "neither");
   if (by_scale) {
-    HEDDLE_ASSIGN_OR_RETURN(const Floats scales, NumbersIn(ctx, "scales"));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortFloats scales, NumbersIn(ctx, "scales"));
     if (scales.size() != axes.size())
       return InvalidArgument("scales has ", scales.size(), " elements, expected ", axes.size());
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -92,7 +95,7 @@ Result<ResizeSpec> ResizeSpecOf(const Context& ctx) {
       a.by_scale = true;
     }
   } else {
-    HEDDLE_ASSIGN_OR_RETURN(Ints sizes, IntsIn(ctx, "sizes"));
+    HEDDLE_ASSIGN_OR_RETURN(ShortInts sizes, IntsIn(ctx, "sizes"));
     if (sizes.size() != axes.size())
       return InvalidArgument("sizes has ", sizes.size(), " elements, expected ", axes.size());
     double common = 0;
@@ -106,7 +109,7 @@ Result<ResizeSpec> ResizeSpecOf(const Context& ctx) {
   }
   if (ctx.Str("coordinate_transformation_mode") == "tf_crop_and_resize") {
     if (!Given(ctx, "roi")) return InvalidArgument("tf_crop_and_resize needs roi");
-    HEDDLE_ASSIGN_OR_RETURN(const Floats roi, NumbersIn(ctx, "roi"));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortFloats roi, NumbersIn(ctx, "roi"));
     if (roi.size() != 2 * axes.size())
       return InvalidArgument("roi has ", roi.size(), " elements, expected ", 2 * axes.size());
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -114,7 +117,7 @@ Result<ResizeSpec> ResizeSpecOf(const Context& ctx) {
       spec.axes[static_cast<size_t>(axes[i])].roi_end = roi[i + axes.size()];
     }
   }
-  Ints dims;
+  ShortInts dims;
   for (const ResizeAxis& a : spec.axes) dims.push_back(a.out);
   HEDDLE_ASSIGN_OR_RETURN(spec.out, MakeShape(dims, "the result"));
   for (int i = 0; i < x.rank(); ++i)
@@ -172,14 +175,19 @@ double WeightAt(ResizeMode mode, double distance, double a) {
 
 // For every position the sources that count and their weights, `width` of each.
 struct AxisTaps {
-  int64_t width = 1;
-  std::vector<int64_t> source;
-  std::vector<double> weight;
-  std::vector<bool> outside;  // the position takes the extrapolation's value
-};
+  explicit AxisTaps(std::pmr::memory_resource* heap) : source(heap), weight(heap), outside(heap) {}
 
-Result<AxisTaps> TapsOf(const OpContext& ctx, ResizeMode mode, const ResizeAxis& a) {
-  AxisTaps taps;
+  bool resizes = false;  // else the axis stays as it is, and the lists are empty
+  int64_t width = 1;
+  std::pmr::vector<int64_t> source;
+  std::pmr::vector<double> weight;
+  std::pmr::vector<char> outside;  // the position takes the extrapolation's value
+};
+using AllTaps = std::pmr::vector<AxisTaps>;  // one for each axis
+
+Status FindTaps(const OpContext& ctx, ResizeMode mode, const ResizeAxis& a, AxisTaps* to) {
+  AxisTaps& taps = *to;
+  taps.resizes = true;
   const std::string& transformation = ctx.Str("coordinate_transformation_mode");
   const bool crop = transformation == "tf_crop_and_resize";
   const bool exclude = ctx.Int("exclude_outside") != 0;
@@ -188,6 +196,9 @@ Result<AxisTaps> TapsOf(const OpContext& ctx, ResizeMode mode, const ResizeAxis&
   const double squeeze = ctx.Int("antialias") != 0 ? std::min(1.0, a.scale) : 1.0;
   const double reach = (mode == ResizeMode::kCubic ? 2 : 1) / squeeze;
   if (mode != ResizeMode::kNearest) taps.width = 2 * static_cast<int64_t>(std::ceil(reach)) + 1;
+  taps.source.reserve(static_cast<size_t>(a.out * taps.width));
+  taps.weight.reserve(static_cast<size_t>(a.out * taps.width));
+  taps.outside.reserve(static_cast<size_t>(a.out));
   for (int64_t o = 0; o < a.out; ++o) {
     HEDDLE_ASSIGN_OR_RETURN(const double x, SourceOf(transformation, a, o));
     taps.outside.push_back(crop && (x < 0 || x > static_cast<double>(a.in - 1)));
@@ -211,7 +222,7 @@ Result<AxisTaps> TapsOf(const OpContext& ctx, ResizeMode mode, const ResizeAxis&
       for (int64_t j = 0; j < taps.width; ++j)
         taps.weight[static_cast<size_t>(o * taps.width + j)] /= sum;
   }
-  return taps;
+  return Status::Ok();
 }
 
 // One axis of [outer, n, inner] resized.
@@ -234,20 +245,28 @@ void ResizeOne(const KernelContext& ctx, const From* from, const AxisTaps& taps,
 
 template <typename T>
 void Interpolate(const KernelContext& ctx, const Tensor& x, const ResizeSpec& spec,
-                 const std::vector<std::unique_ptr<AxisTaps>>& taps, T* to) {
-  std::vector<double> values, next;
+                 const AllTaps& taps, std::pmr::memory_resource* heap, T* to) {
+  std::pmr::vector<double> values(heap), next(heap);
   Shape shape = x.shape();
+  int64_t most = 0;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    shape[axis] = spec.out[axis];
+    if (taps[static_cast<size_t>(axis)].resizes) most = std::max(most, shape.numel());
+  }
+  values.reserve(static_cast<size_t>(most));
+  next.reserve(static_cast<size_t>(most));
+  shape = x.shape();
   bool first = true;
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    const AxisTaps* t = taps[static_cast<size_t>(axis)].get();
-    if (t == nullptr) continue;
+    const AxisTaps& t = taps[static_cast<size_t>(axis)];
+    if (!t.resizes) continue;
     const int64_t n = shape[axis], m = spec.out[axis];
     const int64_t outer = shape.Product(0, axis), inner = shape.Product(axis + 1, shape.rank());
     next.resize(static_cast<size_t>(outer * m * inner));
     if (first)
-      ResizeOne(ctx, x.data<T>(), *t, outer, n, m, inner, next.data());
+      ResizeOne(ctx, x.data<T>(), t, outer, n, m, inner, next.data());
     else
-      ResizeOne(ctx, values.data(), *t, outer, n, m, inner, next.data());
+      ResizeOne(ctx, values.data(), t, outer, n, m, inner, next.data());
     first = false;
     values.swap(next);
     shape[axis] = m;
@@ -257,8 +276,7 @@ void Interpolate(const KernelContext& ctx, const Tensor& x, const ResizeSpec& sp
 }
 
 // Bytes of one element each, from the nearest source.
-void PickNearest(const Tensor& x, const ResizeSpec& spec,
-                 const std::vector<std::unique_ptr<AxisTaps>>& taps, Tensor* out) {
+void PickNearest(const Tensor& x, const ResizeSpec& spec, const AllTaps& taps, Tensor* out) {
   const auto strides = RowMajorStrides(x.shape());
   const int last = x.rank() - 1;
   VisitElementSize(x.dtype(), [&](auto tag) {
@@ -267,8 +285,8 @@ void PickNearest(const Tensor& x, const ResizeSpec& spec,
     T* to = static_cast<T*>(out->mutable_raw());
     const int64_t cols = spec.out[last], rows = cols == 0 ? 0 : spec.out.numel() / cols;
     const auto source = [&](int axis, int64_t o) {
-      const AxisTaps* t = taps[static_cast<size_t>(axis)].get();
-      return t == nullptr ? o : t->source[static_cast<size_t>(o)];
+      const AxisTaps& t = taps[static_cast<size_t>(axis)];
+      return t.resizes ? t.source[static_cast<size_t>(o)] : o;
     };
     for (int64_t row = 0; row < rows; ++row) {
       int64_t rest = row, at = 0;
@@ -283,13 +301,12 @@ void PickNearest(const Tensor& x, const ResizeSpec& spec,
 
 // The extrapolation's value where some axis lies outside the source.
 template <typename T>
-void Extrapolate(const ResizeSpec& spec, const std::vector<std::unique_ptr<AxisTaps>>& taps,
-                 double value, T* to) {
+void Extrapolate(const ResizeSpec& spec, const AllTaps& taps, double value, T* to) {
   Walk<1> walk(spec.out, {Walk<1>::Strides{}});
   for (int64_t i = 0, n = spec.out.numel(); i < n; ++i, walk.Next())
     for (int axis = 0; axis < spec.out.rank(); ++axis) {
-      const AxisTaps* t = taps[static_cast<size_t>(axis)].get();
-      if (t == nullptr || !t->outside[static_cast<size_t>(walk.index(axis))]) continue;
+      const AxisTaps& t = taps[static_cast<size_t>(axis)];
+      if (!t.resizes || t.outside[static_cast<size_t>(walk.index(axis))] == 0) continue;
       to[i] = ConvertTo<T>(value);
       break;
     }
@@ -309,13 +326,15 @@ Status OnnxResize(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const ResizeMode mode, ResizeModeOf(ctx.Str("mode")));
   const bool crop = ctx.Str("coordinate_transformation_mode") == "tf_crop_and_resize";
   if (out.numel() == 0) return Status::Ok();
-  std::vector<std::unique_ptr<AxisTaps>> taps(spec.axes.size());
+  CallHeap heap(ctx);
+  AllTaps taps(&heap);
+  taps.reserve(spec.axes.size());
+  for (size_t i = 0; i < spec.axes.size(); ++i) taps.emplace_back(&heap);
   for (size_t i = 0; i < taps.size(); ++i) {
     const ResizeAxis& a = spec.axes[i];
     const bool whole = a.roi_begin == 0 && a.roi_end == 1;
     if (a.in == a.out && a.scale == 1 && (!crop || whole)) continue;
-    HEDDLE_ASSIGN_OR_RETURN(AxisTaps made, TapsOf(ctx, mode, a));
-    taps[i] = std::make_unique<AxisTaps>(std::move(made));
+    HEDDLE_RETURN_IF_ERROR(FindTaps(ctx, mode, a, &taps[i]));
   }
   if (mode == ResizeMode::kNearest) {
     if (x.rank() == 0)
@@ -328,7 +347,7 @@ Status OnnxResize(KernelContext& ctx) {
           x.dtype(), [&](auto tag) {
             using T = typename decltype(tag)::type;
             T* to = out.mutable_data<T>();
-            if (mode != ResizeMode::kNearest) Interpolate<T>(ctx, x, spec, taps, to);
+            if (mode != ResizeMode::kNearest) Interpolate<T>(ctx, x, spec, taps, &heap, to);
             if (crop) Extrapolate<T>(spec, taps, ctx.Float("extrapolation_value"), to);
           });
   if (known || (mode == ResizeMode::kNearest && !crop)) return Status::Ok();

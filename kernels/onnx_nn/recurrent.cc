@@ -2,7 +2,10 @@
 
 #include <cctype>
 #include <cmath>
+#include <memory_resource>
+#include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/onnx_nn/quantized.h"
 #include "kernels/onnx_nn/recurrent_packed.h"
 
@@ -29,14 +32,14 @@ constexpr NamedFunction kFunctions[] = {
 };
 
 // The lists of alphas and betas hold values for those functions alone that take them, in order.
-Result<std::vector<GateFunction>> FunctionsOf(const OpContext& ctx, RecurrentKind kind,
-                                              int64_t directions) {
+Result<RecurrentConfig::Functions> FunctionsOf(const OpContext& ctx, RecurrentKind kind,
+                                               int64_t directions) {
   const Strings& names = ctx.Attr<Strings>("activations");
   const Floats& alphas = ctx.Attr<Floats>("activation_alpha");
   const Floats& betas = ctx.Attr<Floats>("activation_beta");
   const size_t each = kind == RecurrentKind::kLstm ? 3 : kind == RecurrentKind::kGru ? 2 : 1;
   const size_t count = each * static_cast<size_t>(directions);
-  std::vector<GateFunction> functions;
+  RecurrentConfig::Functions functions;
   if (names.empty()) {
     for (size_t i = 0; i < count; ++i) {
       const bool gate = each > 1 && i % each == 0;
@@ -191,7 +194,7 @@ template <typename T>
 class Direction {
  public:
   Direction(KernelContext& ctx, const RecurrentConfig& c, const RecurrentWeights<T>& w, int64_t d)
-      : ctx_(ctx), c_(c), w_(w), d_(d), h_(c.hidden), gates_(c.gates() * c.hidden) {}
+      : heap_(ctx), ctx_(ctx), c_(c), w_(w), d_(d), h_(c.hidden), gates_(c.gates() * c.hidden) {}
 
   Status Run(const T* x, const int64_t* lengths) {
     Prepare(x);
@@ -349,12 +352,12 @@ class Direction {
   int64_t StateAt(int64_t b) const {
     return (c_.batch_first ? b * c_.directions + d_ : d_ * c_.batch + b) * h_;
   }
-  void TakeState(Key key, std::vector<T>* to) {
+  void TakeState(Key key, std::pmr::vector<T>* to) {
     const Tensor* t = ctx_.InOpt(key);
     for (int64_t b = 0; t != nullptr && b < c_.batch; ++b)
       std::copy_n(t->data<T>() + StateAt(b), h_, to->data() + b * h_);
   }
-  void PutState(Key key, const std::vector<T>& from) {
+  void PutState(Key key, const std::pmr::vector<T>& from) {
     Tensor* t = ctx_.OutOpt(key);
     for (int64_t b = 0; t != nullptr && b < c_.batch; ++b)
       std::copy_n(from.data() + b * h_, h_, t->mutable_data<T>() + StateAt(b));
@@ -367,13 +370,17 @@ class Direction {
     std::copy_n(state_.data() + b * h_, h_, y->mutable_data<T>() + at * h_);
   }
 
+  using List = std::pmr::vector<T>;
+
+  CallHeap heap_;
   KernelContext& ctx_;
   const RecurrentConfig& c_;
   const RecurrentWeights<T>& w_;
   const int64_t d_, h_, gates_;
   int64_t width_ = 0;  // of a row of recurrent_
   const T* recurrent_bias_ = nullptr;
-  std::vector<T> state_, cell_, pre_, recurrent_, reset_, rounded_;
+  List state_{&heap_}, cell_{&heap_}, pre_{&heap_}, recurrent_{&heap_}, reset_{&heap_},
+      rounded_{&heap_};
 };
 
 }  // namespace
@@ -381,10 +388,12 @@ class Direction {
 template <typename T>
 Status RunRecurrent(KernelContext& ctx, const RecurrentConfig& c,
                     const RecurrentWeights<T>& weights) {
-  HEDDLE_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths, SequenceLengths(ctx, c));
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> lengths(&heap);
+  HEDDLE_RETURN_IF_ERROR(SequenceLengths(ctx, c, &lengths));
   const Tensor& x = ctx.In("X");
   const T* in = x.data<T>();
-  std::vector<T> steps_first;
+  std::pmr::vector<T> steps_first(&heap);
   if (c.batch_first) {
     steps_first.resize(static_cast<size_t>(x.numel()));
     for (int64_t b = 0; b < c.batch; ++b)

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <array>
-#include <vector>
 
+#include "kernels/base/short_list.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/onnx/operands.h"
 
@@ -44,7 +44,9 @@ struct RecurrentConfig {
   bool batch_first = false, reverse = false;  // reverse: of the only direction
   double clip = 0;                            // 0: none
   bool input_forget = false, linear_before_reset = false;
-  std::vector<GateFunction> functions;  // of all directions, one after another
+  // Of all directions, one after another: up to three each.
+  using Functions = ShortList<GateFunction, 6>;
+  Functions functions;
 
   int64_t gates() const {
     return kind == RecurrentKind::kLstm ? 4 : kind == RecurrentKind::kGru ? 3 : 1;

@@ -6,6 +6,7 @@
 
 #include "core/lazy_buffer.h"
 #include "core/machine.h"
+#include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/index/index_args.h"
 #include "kernels/simd/microkernels.h"
@@ -108,18 +109,19 @@ template Result<std::unique_ptr<KernelState>> PrepareRecurrent<RecurrentKind::kG
 template Result<std::unique_ptr<KernelState>> PrepareRecurrent<RecurrentKind::kRnn>(
     PrepareContext&);
 
-Result<std::vector<int64_t>> SequenceLengths(const KernelContext& ctx, const RecurrentConfig& c) {
-  std::vector<int64_t> lengths(static_cast<size_t>(c.batch), c.steps);
+Status SequenceLengths(const KernelContext& ctx, const RecurrentConfig& c,
+                       std::pmr::vector<int64_t>* lengths) {
+  lengths->assign(static_cast<size_t>(c.batch), c.steps);
   const Tensor* given = ctx.InOpt("sequence_lens");
-  if (given == nullptr) return lengths;
+  if (given == nullptr) return Status::Ok();
   HEDDLE_RETURN_IF_ERROR(CheckIntDType(given->dtype(), "sequence_lens"));
   for (int64_t b = 0; b < c.batch; ++b) {
     const int64_t n = IntAt(*given, b);
     if (n < 0 || n > c.steps)
       return OutOfRange("sequence_lens holds ", n, ", expected 0 to ", c.steps);
-    lengths[static_cast<size_t>(b)] = n;
+    (*lengths)[static_cast<size_t>(b)] = n;
   }
-  return lengths;
+  return Status::Ok();
 }
 
 Status RunPacked(KernelContext& ctx, const RecurrentConfig& c) {
@@ -127,7 +129,9 @@ Status RunPacked(KernelContext& ctx, const RecurrentConfig& c) {
   const bool lstm = c.kind == RecurrentKind::kLstm;
   const Tensor *h0 = ctx.InOpt("initial_h"), *c0 = lstm ? ctx.InOpt("initial_c") : nullptr;
   HEDDLE_RETURN_IF_ERROR(CheckDType(DType::kF32, {h0, c0}));
-  HEDDLE_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths, SequenceLengths(ctx, c));
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> lengths(&heap);
+  HEDDLE_RETURN_IF_ERROR(SequenceLengths(ctx, c, &lengths));
   const int64_t size = c.batch * c.hidden;
   Tensor zeros = ctx.CallScratch(DType::kF32, {size});
   std::fill_n(zeros.mutable_data<float>(), size, 0.0F);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <memory_resource>
 #include <vector>
 
 #include "kernels/base/check.h"
@@ -26,8 +27,8 @@ inline bool IsPacked(const KernelContext& ctx) {
 Status RunPacked(KernelContext& ctx, const RecurrentConfig& config);
 
 // The sequences' lengths, checked; all steps where the operand is absent.
-Result<std::vector<int64_t>> SequenceLengths(const KernelContext& ctx,
-                                             const RecurrentConfig& config);
+Status SequenceLengths(const KernelContext& ctx, const RecurrentConfig& config,
+                       std::pmr::vector<int64_t>* lengths);
 
 // The kernel of a kind of network.
 template <RecurrentKind kKind, typename T>

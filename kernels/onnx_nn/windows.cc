@@ -45,9 +45,10 @@ Result<Windows> WindowsOf(const OpContext& ctx, const Shape& in, const Shape& ke
   w.rank = in.rank();
   w.in = in;
   w.kernel = kernel;
-  HEDDLE_ASSIGN_OR_RETURN(const Ints strides, ListOr(ctx.IntList("strides"), w.rank, 1, "strides"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints pads, ListOr(ctx.IntList("pads"), 2 * w.rank, 0, "pads"));
-  Ints dilations(static_cast<size_t>(w.rank), 1);
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts strides,
+                          ListOr(ctx.IntList("strides"), w.rank, 1, "strides"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts pads, ListOr(ctx.IntList("pads"), 2 * w.rank, 0, "pads"));
+  ShortInts dilations(static_cast<size_t>(w.rank), 1);
   if (ctx.def().FindAttr("dilations") >= 0) {
     HEDDLE_ASSIGN_OR_RETURN(dilations, ListOr(ctx.IntList("dilations"), w.rank, 1, "dilations"));
   }

@@ -4,14 +4,14 @@
 namespace heddle {
 namespace {
 
-struct Rule {
+struct AdamRule {
   double beta1, beta2, epsilon;
   double step;  // learning rate with both bias corrections
   double keep;  // factor of the decoupled weight decay, 1 for none
 };
 
-Rule MakeRule(double beta1, double beta2, double epsilon, double pow1, double pow2, double lr,
-              double keep) {
+AdamRule MakeRule(double beta1, double beta2, double epsilon, double pow1, double pow2, double lr,
+                  double keep) {
   const double correction = std::sqrt(1 - pow2);
   return {beta1, beta2, epsilon * correction, lr * correction / (1 - pow1), keep};
 }
@@ -27,7 +27,7 @@ struct Span {
 };
 
 template <typename T>
-void Update(const Rule& rule, const Span<T>& r, int64_t n, const T* g) {
+void AdamUpdate(const AdamRule& rule, const Span<T>& r, int64_t n, const T* g) {
   const T beta1 = static_cast<T>(rule.beta1), beta2 = static_cast<T>(rule.beta2);
   const T one1 = T(1) - beta1, one2 = T(1) - beta2;
   const T step = static_cast<T>(rule.step), eps = static_cast<T>(rule.epsilon);
@@ -43,7 +43,7 @@ void Update(const Rule& rule, const Span<T>& r, int64_t n, const T* g) {
   }
 }
 
-Status Infer(ShapeContext& ctx) {
+Status InferAdam(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(InferUpdate(
       ctx, {{"Param", "ParamOut"}, {"Moment1", "Moment1Out"}, {"Moment2", "Moment2Out"}},
       {{"Beta1Pow", "Beta1PowOut"}, {"Beta2Pow", "Beta2PowOut"}}));
@@ -101,7 +101,7 @@ Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
   }
   // As on Paddle's CPU, lr_ratio is in the decay alone, not in the step.
   const double keep = 1 - rate * lr_ratio * coeff;
-  const Rule rule = MakeRule(beta1, beta2, epsilon, pow1, pow2, rate, keep);
+  const AdamRule rule = MakeRule(beta1, beta2, epsilon, pow1, pow2, rate, keep);
   const bool lazy = ctx.Bool("lazy_mode");
   HEDDLE_ASSIGN_OR_RETURN(const auto grad, Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, lazy));
   Tensor &p_out = ctx.Out("ParamOut"), &m_out = ctx.Out("Moment1Out"),
@@ -120,10 +120,10 @@ Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
                     v_out.mutable_data<T>()};
   // Rows that selected rows leave out are updated with an epsilon that is not bias-corrected, as in
   // Paddle.
-  Rule rest = rule;
+  AdamRule rest = rule;
   rest.epsilon = epsilon;
   grad.ForEach(ctx, [&](int64_t at, int64_t n, const T* g) {
-    Update(grad.Absent(g) ? rest : rule, run.From(at), n, g);
+    AdamUpdate(grad.Absent(g) ? rest : rule, run.From(at), n, g);
   });
   if (!ctx.Bool("use_global_beta_pow")) {
     WritePow(ctx, "Beta1Pow", "Beta1PowOut", beta1);
@@ -152,7 +152,7 @@ constexpr KeyPair kMergedPairs[] = {{"Param", "ParamOut"},
                                     {"Beta1Pow", "Beta1PowOut"},
                                     {"Beta2Pow", "Beta2PowOut"}};
 
-Status InferMerged(ShapeContext& ctx) {
+Status InferMergedAdam(ShapeContext& ctx) {
   const int count = ctx.InCount("Param");
   const int rates = ctx.InCount("LearningRate");
   if (rates != 1 && rates != count)
@@ -204,8 +204,8 @@ struct MergedAdam {
     const T pow1 = *ctx.In("Beta1Pow", i).template data<T>();
     const T pow2 = *ctx.In("Beta2Pow", i).template data<T>();
     const T lr = *ctx.In("LearningRate", rate).template data<T>();
-    const Rule rule = MakeRule(beta1, beta2, ctx.Float("epsilon"), static_cast<double>(pow1),
-                               static_cast<double>(pow2), static_cast<double>(lr), 1.0);
+    const AdamRule rule = MakeRule(beta1, beta2, ctx.Float("epsilon"), static_cast<double>(pow1),
+                                   static_cast<double>(pow2), static_cast<double>(lr), 1.0);
     const Tensor& param = ctx.In("Param", i);
     const Span<T> run{param.data<T>(),
                       ctx.In("Moment1", i).template data<T>(),
@@ -215,7 +215,7 @@ struct MergedAdam {
                       ctx.Out("Moment2Out", i).template mutable_data<T>()};
     const T* g = ctx.In("Grad", i).template data<T>();
     ctx.ParallelFor(param.numel(), 16384,
-                    [&](int64_t b, int64_t e) { Update(rule, run.From(b), e - b, g + b); });
+                    [&](int64_t b, int64_t e) { AdamUpdate(rule, run.From(b), e - b, g + b); });
     const bool global = ctx.Bool("use_global_beta_pow");
     *ctx.Out("Beta1PowOut", i).template mutable_data<T>() =
         global ? pow1 : pow1 * static_cast<T>(beta1);
@@ -257,7 +257,7 @@ void Declare(OpDef& op) {
       .Inplace("Beta2Pow", "Beta2PowOut")
       .Attr("rewrites:Beta1Pow", false)
       .Attr("rewrites:Beta2Pow", false)
-      .InferShape(Infer);
+      .InferShape(InferAdam);
 }
 
 }  // namespace
@@ -298,7 +298,7 @@ HEDDLE_OP(merged_adam) {
       .Attr("epsilon", 1e-8f)
       .Attr("multi_precision", false)
       .Attr("use_global_beta_pow", false)
-      .InferShape(InferMerged)
+      .InferShape(InferMergedAdam)
       .Kernels<MergedAdam, float, double>();
 }
 

@@ -6,7 +6,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) { return InferUpdate(ctx, {{"Param", "ParamOut"}}); }
+Status InferDpsgd(ShapeContext& ctx) { return InferUpdate(ctx, {{"Param", "ParamOut"}}); }
 
 // One normally distributed number by the polar method, Paddle's for a given seed.
 template <typename T>
@@ -55,7 +55,7 @@ HEDDLE_OP(dpsgd) {
   op.Doc("param -= lr (grad, shrunk to a norm of `clip`, + one normal number sigma / batch_size)");
   op.Input("Param").Input("Grad").Input("LearningRate").Output("ParamOut");
   op.Attr("clip", 10.0).Attr("batch_size", 16.0).Attr("sigma", 1.0).Attr("seed", 0);
-  op.Traits(kRandom).InferShape(Infer).Kernels<Dpsgd, float, double>();
+  op.Traits(kRandom).InferShape(InferDpsgd).Kernels<Dpsgd, float, double>();
 }
 
 HEDDLE_EXAMPLES(dpsgd, R"(

@@ -3,7 +3,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferFtrl(ShapeContext& ctx) {
   return InferUpdate(ctx, {{"Param", "ParamOut"},
                            {"SquaredAccumulator", "SquaredAccumOut"},
                            {"LinearAccumulator", "LinearAccumOut"}});
@@ -68,7 +68,7 @@ HEDDLE_OP(ftrl) {
       .Inplace("Param", "ParamOut")
       .Inplace("SquaredAccumulator", "SquaredAccumOut")
       .Inplace("LinearAccumulator", "LinearAccumOut")
-      .InferShape(Infer)
+      .InferShape(InferFtrl)
       .Kernels<Ftrl, float, double>();
 }
 

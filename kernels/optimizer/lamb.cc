@@ -13,7 +13,7 @@ Status InferLamb(ShapeContext& ctx) {
 }
 
 template <typename T>
-void WritePow(KernelContext& ctx, Key in, Key out, double value, T beta) {
+void WriteBetaPow(KernelContext& ctx, Key in, Key out, double value, T beta) {
   if (Tensor* to = ctx.OutOpt(out)) {
     if (ctx.In(in).dtype() == DType::kF64)
       *to->template mutable_data<double>() = value * static_cast<double>(beta);
@@ -34,8 +34,8 @@ struct Lamb {
     Tensor &p_to = ctx.Out("ParamOut"), &m_to = ctx.Out("Moment1Out"),
            &v_to = ctx.Out("Moment2Out");
     const T beta1 = static_cast<T>(ctx.Float("beta1")), beta2 = static_cast<T>(ctx.Float("beta2"));
-    WritePow<T>(ctx, "Beta1Pow", "Beta1PowOut", pow1, skip ? T(1) : beta1);
-    WritePow<T>(ctx, "Beta2Pow", "Beta2PowOut", pow2, skip ? T(1) : beta2);
+    WriteBetaPow<T>(ctx, "Beta1Pow", "Beta1PowOut", pow1, skip ? T(1) : beta1);
+    WriteBetaPow<T>(ctx, "Beta2Pow", "Beta2PowOut", pow2, skip ? T(1) : beta2);
     if (skip) {
       CopyWhenApart(param, p_to);
       CopyWhenApart(m_in, m_to);

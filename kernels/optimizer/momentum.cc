@@ -4,14 +4,15 @@
 namespace heddle {
 namespace {
 
-struct Rule {
+struct MomentumRule {
   double mu, lr, decay, rescale;
   bool nesterov;
 };
 
 // One run of elements; in and out may be the same memory.
 template <typename T>
-void Update(const Rule& rule, int64_t n, const T* g, const T* p, const T* v, T* p_out, T* v_out) {
+void MomentumUpdate(const MomentumRule& rule, int64_t n, const T* g, const T* p, const T* v,
+                    T* p_out, T* v_out) {
   const T mu = static_cast<T>(rule.mu), lr = static_cast<T>(rule.lr);
   const T decay = static_cast<T>(rule.decay), rescale = static_cast<T>(rule.rescale);
   const T ahead = rule.nesterov ? mu : T(0), now = rule.nesterov ? T(1) : T(0);
@@ -25,7 +26,7 @@ void Update(const Rule& rule, int64_t n, const T* g, const T* p, const T* v, T* 
   }
 }
 
-Status Infer(ShapeContext& ctx) {
+Status InferMomentum(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(InferUpdate(ctx, {{"Param", "ParamOut"}, {"Velocity", "VelocityOut"}}));
   SetOutsLike(ctx, {{"MasterParam", "MasterParamOut"}});
   return Status::Ok();
@@ -39,19 +40,20 @@ struct Momentum {
     const bool l2 = ctx.Str("regularization_method") == "l2_decay";
     HEDDLE_ASSIGN_OR_RETURN(const auto grad, Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, false));
     // Paddle's CPU kernel scales the gradient of selected rows alone.
-    const Rule rule{ctx.Float("mu"), lr, l2 ? ctx.Float("regularization_coeff") : 0.0,
-                    grad.dense() ? 1.0 : ctx.Float("rescale_grad"), ctx.Bool("use_nesterov")};
+    const MomentumRule rule{ctx.Float("mu"), lr, l2 ? ctx.Float("regularization_coeff") : 0.0,
+                            grad.dense() ? 1.0 : ctx.Float("rescale_grad"),
+                            ctx.Bool("use_nesterov")};
     const T *p = param.data<T>(), *v = ctx.In("Velocity").data<T>();
     T* p_out = ctx.Out("ParamOut").mutable_data<T>();
     T* v_out = ctx.Out("VelocityOut").mutable_data<T>();
     grad.ForEach(ctx, [=](int64_t at, int64_t n, const T* g) {
-      Update(rule, n, g, p + at, v + at, p_out + at, v_out + at);
+      MomentumUpdate(rule, n, g, p + at, v + at, p_out + at, v_out + at);
     });
     return Status::Ok();
   }
 };
 
-Status InferMerged(ShapeContext& ctx) {
+Status InferMergedMomentum(ShapeContext& ctx) {
   const int count = ctx.InCount("Param");
   if (ctx.InCount("Grad") != count || ctx.InCount("Velocity") != count)
     return InvalidArgument("Param, Grad and Velocity must be equally many");
@@ -92,15 +94,15 @@ struct MergedMomentum {
       const Tensor& rate = ctx.In("LearningRate", one_rate ? 0 : i);
       if (rate.numel() < 1 || rate.dtype() != kDTypeOf<T>)
         return InvalidArgument("LearningRate must hold one value of Param's dtype");
-      const Rule rule{ctx.Float("mu"), static_cast<double>(*rate.data<T>()), l2 ? coeffs[at] : 0.0,
-                      1.0, ctx.Bool("use_nesterov")};
+      const MomentumRule rule{ctx.Float("mu"), static_cast<double>(*rate.data<T>()),
+                              l2 ? coeffs[at] : 0.0, 1.0, ctx.Bool("use_nesterov")};
       const Tensor& param = ctx.In("Param", i);
       const T *p = param.data<T>(), *g = ctx.In("Grad", i).template data<T>();
       const T* v = ctx.In("Velocity", i).template data<T>();
       T* p_out = ctx.Out("ParamOut", i).template mutable_data<T>();
       T* v_out = ctx.Out("VelocityOut", i).template mutable_data<T>();
       ctx.ParallelFor(param.numel(), 16384, [=](int64_t b, int64_t e) {
-        Update(rule, e - b, g + b, p + b, v + b, p_out + b, v_out + b);
+        MomentumUpdate(rule, e - b, g + b, p + b, v + b, p_out + b, v_out + b);
       });
       // Parameters of full precision are their own master copies.
       if (Tensor* master = ctx.OutOpt("MasterParamOut", i))
@@ -132,7 +134,7 @@ HEDDLE_OP(momentum) {
       .Attr("rescale_grad", 1.0)
       .Inplace("Param", "ParamOut")
       .Inplace("Velocity", "VelocityOut")
-      .InferShape(Infer)
+      .InferShape(InferMomentum)
       .Kernels<Momentum, float, double>();
 }
 
@@ -152,7 +154,7 @@ HEDDLE_OP(merged_momentum) {
       .Attr("regularization_coeff", Floats{})
       .Attr("multi_precision", false)
       .Attr("rescale_grad", 1.0)
-      .InferShape(InferMerged)
+      .InferShape(InferMergedMomentum)
       .Kernels<MergedMomentum, float, double>();
 }
 

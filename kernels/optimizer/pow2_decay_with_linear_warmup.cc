@@ -3,7 +3,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferWarmup(ShapeContext& ctx) {
   const Shape &rate = ctx.InShape("LearningRate"), &step = ctx.InShape("Step");
   if ((rate.is_static() && rate.numel() != 1) || (step.is_static() && step.numel() != 1))
     return InvalidArgument("LearningRate and Step must hold one value each");
@@ -41,7 +41,7 @@ HEDDLE_OP(pow2_decay_with_linear_warmup) {
   op.Doc("The learning rate of the next step: up in a line to base_lr, down to end_lr by a square");
   op.Input("LearningRate").Input("Step").Output("LearningRateOut").Output("StepOut");
   op.Attr("warmup_steps", 0).Attr("total_steps", 0).Attr("base_lr", 0.0).Attr("end_lr", 0.0);
-  op.InferShape(Infer).Kernels<Decay, float, double>();
+  op.InferShape(InferWarmup).Kernels<Decay, float, double>();
 }
 
 HEDDLE_EXAMPLES(pow2_decay_with_linear_warmup, R"(

@@ -3,7 +3,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferRmsprop(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(InferUpdate(ctx, {{"Param", "ParamOut"},
                                            {"Moment", "MomentOut"},
                                            {"MeanSquare", "MeanSquareOut"},
@@ -80,7 +80,7 @@ HEDDLE_OP(rmsprop) {
       .Inplace("Moment", "MomentOut")
       .Inplace("MeanSquare", "MeanSquareOut")
       .Inplace("MeanGrad", "MeanGradOut")
-      .InferShape(Infer)
+      .InferShape(InferRmsprop)
       .Kernels<Rmsprop, float, double>();
 }
 

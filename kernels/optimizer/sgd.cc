@@ -3,7 +3,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferSgd(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(InferUpdate(ctx, {{"Param", "ParamOut"}}));
   SetOutsLike(ctx, {{"MasterParam", "MasterParamOut"}});
   return Status::Ok();
@@ -75,7 +75,7 @@ HEDDLE_OP(sgd) {
       .Output("MasterParamOut", kOptional)
       .Attr("multi_precision", false)
       .Inplace("Param", "ParamOut")
-      .InferShape(Infer)
+      .InferShape(InferSgd)
       .Kernels<Sgd, float, double, bfloat16, float16>();
 }
 

@@ -5,7 +5,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferSparseMomentum(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Param", "Velocity"));
   if (ctx.InDType("Grad") != ctx.InDType("Param") ||
       ctx.InDType("Velocity") != ctx.InDType("Param"))
@@ -84,7 +84,7 @@ HEDDLE_OP(sparse_momentum) {
       .Attr("axis", 0)
       .Inplace("Param", "ParamOut")
       .Inplace("Velocity", "VelocityOut")
-      .InferShape(Infer)
+      .InferShape(InferSparseMomentum)
       .Kernels<SparseMomentum, float, double>();
 }
 

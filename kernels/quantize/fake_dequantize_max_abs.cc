@@ -14,7 +14,7 @@ Status InferDequantize(ShapeContext& ctx) {
 }
 
 template <typename T>
-struct Dequantize {
+struct DequantizeMaxAbs {
   static Status Run(KernelContext& ctx) {
     const Tensor& in = ctx.In("X");
     const T* x = in.data<T>();
@@ -36,7 +36,7 @@ HEDDLE_OP(fake_dequantize_max_abs) {
       .Attr("max_range", 127.0)
       .Inplace("X", "Out")
       .InferShape(InferDequantize)
-      .Kernels<Dequantize, float, double>();
+      .Kernels<DequantizeMaxAbs, float, double>();
 }
 
 HEDDLE_EXAMPLES(fake_dequantize_max_abs, R"(

@@ -31,7 +31,7 @@ Rounder<T> RounderOf(const OpContext& ctx, bool back) {
           ctx.Int("round_type") == 0, back};
 }
 
-Status CheckBits(const OpContext& ctx) {
+Status CheckBitLength(const OpContext& ctx) {
   const int64_t bits = ctx.Int("bit_length");
   if (bits < 1 || bits > 16) return InvalidArgument("bit_length must be 1 to 16, not ", bits);
   return Status::Ok();
@@ -45,7 +45,7 @@ T AbsMax(const T* x, int64_t n) {
 }
 
 Status InferTensorWide(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckBits(ctx));
+  HEDDLE_RETURN_IF_ERROR(CheckBitLength(ctx));
   ctx.SetOut("Out", ctx.InShape("X"), ctx.InDType("X"));
   ctx.SetOut("OutScale", Shape{1}, ctx.InDType("X"));
   ctx.ShareLoD("X", "Out");
@@ -65,7 +65,7 @@ Status RunTensorWide(KernelContext& ctx, bool back) {
 }
 
 template <typename T>
-struct Quantize {
+struct FakeQuantize {
   static Status Run(KernelContext& ctx) { return RunTensorWide<T>(ctx, false); }
 };
 
@@ -75,7 +75,7 @@ struct QuantizeBack {
 };
 
 Status InferChannels(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckBits(ctx));
+  HEDDLE_RETURN_IF_ERROR(CheckBitLength(ctx));
   const Shape& x = ctx.InShape("X");
   const int64_t axis = ctx.Int("quant_axis");
   if (axis != 0 && axis != 1) return InvalidArgument("quant_axis must be 0 or 1, not ", axis);
@@ -114,7 +114,7 @@ struct QuantizeChannelsBack {
 };
 
 Status InferMoving(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckBits(ctx));
+  HEDDLE_RETURN_IF_ERROR(CheckBitLength(ctx));
   const DType dtype = ctx.InDType("X");
   for (Key key : {Key("InScale"), Key("InAccum"), Key("InState")}) {
     if (!ctx.HasIn(key)) continue;
@@ -238,7 +238,7 @@ void DeclareMoving(OpDef& op) {
 
 HEDDLE_OP(fake_quantize_abs_max) {
   DeclareSimple(op, false);
-  op.Doc("rounds to bit_length bits over the range of X").Kernels<Quantize, float, double>();
+  op.Doc("rounds to bit_length bits over the range of X").Kernels<FakeQuantize, float, double>();
 }
 
 HEDDLE_OP(fake_quantize_dequantize_abs_max) {

@@ -18,12 +18,12 @@ Status RunGaussian(KernelContext& ctx) { return FillNormal(ctx, ctx.Out("Out"));
 
 Status RunGaussianInplace(KernelContext& ctx) { return FillNormal(ctx, ctx.Out("out")); }
 
-Status RunZeroGrad(KernelContext& ctx) {
+Status RunGaussianGrad(KernelContext& ctx) {
   FillElements(ctx, ctx.Out("x@GRAD"), 0);
   return Status::Ok();
 }
 
-void DeclareNormal(OpDef& op) {
+void DeclareGaussian(OpDef& op) {
   op.Traits(kRandom).Attr("mean", 0.0).Attr("std", 1.0).Attr("seed", 0);
 }
 
@@ -33,7 +33,7 @@ void DeclareNormal(OpDef& op) {
 HEDDLE_OP(gaussian_random) {
   op.Doc("Numbers of the normal distribution.").Output("Out");
   DeclareShapeArg(op);
-  DeclareNormal(op);
+  DeclareGaussian(op);
   op.Attr("dtype", 5).InferShape(ShapeArgShape).AnyKernel(RunGaussian);
 }
 
@@ -41,7 +41,7 @@ HEDDLE_OP(gaussian_random_batch_size_like) {
   op.Doc("gaussian_random with one dimension taken from Input.").Input("Input", kNoBuffer);
   op.Output("Out").Attr("shape", Ints{}).Attr("dtype", 5);
   op.Attr("input_dim_idx", 0).Attr("output_dim_idx", 0);
-  DeclareNormal(op);
+  DeclareGaussian(op);
   op.InferShape(BatchSizeLikeShape).AnyKernel(RunGaussian);
 }
 
@@ -49,12 +49,12 @@ HEDDLE_OP(gaussian_inplace) {
   op.Doc("Overwrites x with numbers of the normal distribution.")
       .Input("x", kNoBuffer)
       .Output("out");
-  DeclareNormal(op);
+  DeclareGaussian(op);
   op.InferShape(SameShape).AnyKernel(RunGaussianInplace);
 }
 
 HEDDLE_OP(gaussian_inplace_grad) {
-  op.Input("out@GRAD", kNoBuffer).Output("x@GRAD").InferShape(SameShape).AnyKernel(RunZeroGrad);
+  op.Input("out@GRAD", kNoBuffer).Output("x@GRAD").InferShape(SameShape).AnyKernel(RunGaussianGrad);
 }
 
 HEDDLE_EXAMPLES(gaussian_random, R"(

@@ -50,7 +50,7 @@ Status TruncatedShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-void DeclareNormal(OpDef& op) {
+void DeclareTruncated(OpDef& op) {
   op.Traits(kRandom).Attr("mean", 0.0).Attr("std", 1.0).Attr("seed", 0);
 }
 
@@ -59,7 +59,7 @@ void DeclareNormal(OpDef& op) {
 
 HEDDLE_OP(truncated_gaussian_random) {
   op.Doc("Normal numbers within two standard deviations.").Output("Out").Attr("shape", Ints{});
-  DeclareNormal(op);
+  DeclareTruncated(op);
   op.Attr("dtype", 5).InferShape(TruncatedShape).AnyKernel(RunTruncated);
 }
 

@@ -33,7 +33,7 @@ Status RunUniform(KernelContext& ctx) {
   return SetDiagonal(ctx, out);
 }
 
-Status RunZeroGrad(KernelContext& ctx) {
+Status RunUniformGrad(KernelContext& ctx) {
   FillElements(ctx, ctx.Out("X@GRAD"), 0);
   return Status::Ok();
 }
@@ -66,7 +66,7 @@ HEDDLE_OP(uniform_random_inplace) {
   op.InferShape(SameShape).AnyKernel(RunUniform);
 }
 HEDDLE_OP(uniform_random_inplace_grad) {
-  op.Input("Out@GRAD", kNoBuffer).Output("X@GRAD").InferShape(SameShape).AnyKernel(RunZeroGrad);
+  op.Input("Out@GRAD", kNoBuffer).Output("X@GRAD").InferShape(SameShape).AnyKernel(RunUniformGrad);
 }
 
 HEDDLE_EXAMPLES(uniform_random, R"(

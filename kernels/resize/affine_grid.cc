@@ -94,7 +94,7 @@ struct AffineGrid {
   }
 };
 
-Status GradShape(ShapeContext& ctx) {
+Status AffineGradShape(ShapeContext& ctx) {
   const Shape& grad = ctx.InShape("Output@GRAD");
   if (!grad.known_rank()) return ctx.Defer();
   if (grad.rank() != 4 && grad.rank() != 5)
@@ -134,7 +134,7 @@ HEDDLE_OP(affine_grid) {
 HEDDLE_OP(affine_grid_grad) {
   op.Input("Theta", kOptional | kNoBuffer).Input("OutputShape", kOptional);
   op.Input("Output@GRAD").Output("Theta@GRAD").Attr("align_corners", true);
-  op.Attr("output_shape", Ints{}).KernelKey("Output@GRAD").InferShape(GradShape);
+  op.Attr("output_shape", Ints{}).KernelKey("Output@GRAD").InferShape(AffineGradShape);
   op.Kernels<AffineGridGrad, float, double>();
 }
 

@@ -170,7 +170,7 @@ struct GridSampler {
   }
 };
 
-Status GradShape(ShapeContext& ctx) {
+Status SamplerGradShape(ShapeContext& ctx) {
   if (ctx.HasOut("X@GRAD")) ctx.SetOut("X@GRAD", ctx.InShape("X"), ctx.InDType("X"));
   if (ctx.HasOut("Grid@GRAD")) ctx.SetOut("Grid@GRAD", ctx.InShape("Grid"), ctx.InDType("Grid"));
   return Status::Ok();
@@ -230,7 +230,7 @@ HEDDLE_OP(grid_sampler_grad) {
   op.Input("X").Input("Grid").Input("Output@GRAD");
   op.Output("X@GRAD", kOptional).Output("Grid@GRAD", kOptional);
   Attrs(op);
-  op.InferShape(GradShape).Kernels<GridSamplerGrad, float, double>();
+  op.InferShape(SamplerGradShape).Kernels<GridSamplerGrad, float, double>();
 }
 
 HEDDLE_EXAMPLES(grid_sampler, R"(

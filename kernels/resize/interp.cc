@@ -473,7 +473,7 @@ struct Interp {
   };
 };
 
-Status GradShape(ShapeContext& ctx) {
+Status InterpGradShape(ShapeContext& ctx) {
   ctx.SetOut("X@GRAD", ctx.InShape("X"), ctx.InDType("X"));
   return Status::Ok();
 }
@@ -507,7 +507,7 @@ void DefineInterp(OpDef& op) {
 template <InterpKind kKind, bool kOldScale, int kSpatial>
 void DefineInterpGrad(OpDef& op) {
   Operands<kOldScale>(op, 0, kNoBuffer);
-  op.Input("Out@GRAD").Output("X@GRAD").InferShape(GradShape);
+  op.Input("Out@GRAD").Output("X@GRAD").InferShape(InterpGradShape);
   using Op = Interp<kKind, kOldScale, kSpatial>;
   op.Kernels<Op::template GradKernel, float, double>().KernelKey("Out@GRAD");
   if constexpr (!kOldScale) op.Kernels<Op::template GradKernel, float16, bfloat16>();

@@ -5,7 +5,7 @@
 namespace heddle {
 namespace {
 
-Status Infer(ShapeContext& ctx) {
+Status InferEncoded(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   if (x.known_rank() && x.rank() != 2 && x.rank() != 3)
     return InvalidArgument("X must be [N, L, D], or sequences [T, D], not ", x.ToString());
@@ -67,7 +67,7 @@ HEDDLE_OP(add_position_encoding) {
       .Output("Out")
       .Attr("alpha", 1.0)
       .Attr("beta", 1.0)
-      .InferShape(Infer)
+      .InferShape(InferEncoded)
       .Kernels<AddPositionEncoding, float, double>();
 }
 

@@ -88,7 +88,8 @@ class Backtrace {
   int64_t end_;
 };
 
-void Put(const KernelContext& ctx, const std::vector<std::vector<Sentence>>& found, DType dtype) {
+void PutSentences(const KernelContext& ctx, const std::vector<std::vector<Sentence>>& found,
+                  DType dtype) {
   LoD lod{{0}, {0}};
   for (const auto& sentences : found) {
     for (const Sentence& s : sentences) lod[1].push_back(lod[1].back() + s.ids.size());
@@ -129,7 +130,7 @@ Status Decode(KernelContext& ctx) {
     std::stable_sort(sentences.begin(), sentences.end(), [](const Sentence& a, const Sentence& b) {
       return a.scores.front() > b.scores.front();
     });
-  Put(ctx, trace.found(), first.scores->dtype());
+  PutSentences(ctx, trace.found(), first.scores->dtype());
   return Status::Ok();
 }
 

@@ -39,7 +39,7 @@ Status CheckOperands(const ShapeContext& ctx) {
   return Status::Ok();
 }
 
-Status Infer(ShapeContext& ctx) {
+Status InferConv(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
   const Shape &x = ctx.InShape("X"), &filter = ctx.InShape("Filter");
   if (!x.known_rank() || !filter.known_rank()) return ctx.Defer();
@@ -96,7 +96,7 @@ struct SequenceConv {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferConvGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
   const Shape &x = ctx.InShape("X"), &filter = ctx.InShape("Filter"),
               &dout = ctx.InShape("Out@GRAD");
@@ -148,7 +148,7 @@ HEDDLE_OP(sequence_conv) {
       .Attr("contextLength", 1)
       .Attr("contextStart", 0)
       .Attr("contextStride", 1)
-      .InferShape(Infer)
+      .InferShape(InferConv)
       .Kernels<SequenceConv, float, double>();
 }
 
@@ -164,7 +164,7 @@ HEDDLE_OP(sequence_conv_grad) {
       .Attr("contextLength", 1)
       .Attr("contextStart", 0)
       .Attr("contextStride", 1)
-      .InferShape(InferGrad)
+      .InferShape(InferConvGrad)
       .Kernels<SequenceConvGrad, float, double>();
 }
 

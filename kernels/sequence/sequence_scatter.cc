@@ -18,7 +18,7 @@ Status CheckIds(const Offsets& offsets, const Labels& ids, int64_t count, int64_
   return Status::Ok();
 }
 
-Status Infer(ShapeContext& ctx) {
+Status InferScatter(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Ids", "Updates"));
   return SameShape(ctx);
 }
@@ -43,7 +43,7 @@ struct SequenceScatter {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferScatterGrad(ShapeContext& ctx) {
   if (ctx.HasOut("X@GRAD")) ctx.SetOut("X@GRAD", ctx.InShape("Out@GRAD"), ctx.InDType("Out@GRAD"));
   if (ctx.HasOut("Updates@GRAD")) {
     ctx.SetOut("Updates@GRAD", ctx.InShape("Updates"), ctx.InDType("Updates"));
@@ -85,7 +85,7 @@ HEDDLE_OP(sequence_scatter) {
       .Input("Updates")
       .Output("Out")
       .Inplace("X", "Out")
-      .InferShape(Infer)
+      .InferShape(InferScatter)
       .Kernels<SequenceScatter, float, double, int32_t, int64_t>();
 }
 
@@ -96,7 +96,7 @@ HEDDLE_OP(sequence_scatter_grad) {
       .Output("X@GRAD", kOptional)
       .Output("Updates@GRAD", kOptional)
       .KernelKey("Out@GRAD")
-      .InferShape(InferGrad)
+      .InferShape(InferScatterGrad)
       .Kernels<SequenceScatterGrad, float, double, int32_t, int64_t>();
 }
 

@@ -6,7 +6,7 @@ namespace {
 // One sequence: the score of the best path, and the path. The last row of the transitions is that
 // of the start tag, the one before that of the stop tag.
 template <typename T>
-T BestPath(const T* x, const T* w, int64_t length, int64_t d, bool tagged, int64_t* path) {
+T ViterbiPath(const T* x, const T* w, int64_t length, int64_t d, bool tagged, int64_t* path) {
   std::vector<T> best(x, x + d), next(static_cast<size_t>(d));
   std::vector<int64_t> from(static_cast<size_t>(std::max<int64_t>(length, 1) * d), 0);
   const T *stop = w + (d - 2) * d, *start = w + (d - 1) * d;
@@ -55,9 +55,9 @@ struct ViterbiDecode {
     Tensor& out = ctx.Alloc("Path", DType::kI64, Shape{x.dim(0), longest});
     std::fill_n(out.mutable_data<int64_t>(), out.numel(), 0);
     for (int64_t n = 0; n < x.dim(0); ++n)
-      scores[n] = BestPath(x.data<T>() + n * x.dim(1) * x.dim(2), w.data<T>(),
-                           lengths[static_cast<size_t>(n)], x.dim(2), tagged,
-                           out.mutable_data<int64_t>() + n * longest);
+      scores[n] = ViterbiPath(x.data<T>() + n * x.dim(1) * x.dim(2), w.data<T>(),
+                              lengths[static_cast<size_t>(n)], x.dim(2), tagged,
+                              out.mutable_data<int64_t>() + n * longest);
     return Status::Ok();
   }
 };

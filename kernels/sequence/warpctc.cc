@@ -184,7 +184,7 @@ struct WarpCtc {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferCtcGrad(ShapeContext& ctx) {
   SetOutsLike(ctx, {{"Logits", "Logits@GRAD"}});
   ctx.ShareLoD("Logits", "Logits@GRAD");
   return Status::Ok();
@@ -242,7 +242,7 @@ HEDDLE_OP(warpctc) {
 HEDDLE_OP(warpctc_grad) {
   op.Input("Logits", kNoBuffer).Input("WarpCTCGrad").Input("LogitsLength", kOptional);
   op.Input("Loss@GRAD").Output("Logits@GRAD").Attr("blank", 0).Attr("norm_by_times", false);
-  op.InferShape(InferGrad).Kernels<WarpCtcGrad, float, double>();
+  op.InferShape(InferCtcGrad).Kernels<WarpCtcGrad, float, double>();
 }
 
 HEDDLE_EXAMPLES(warpctc_grad, R"(

@@ -33,7 +33,7 @@ Status SetExpanded(ShapeContext& ctx, const Shape& out) {
   return Status::Ok();
 }
 
-Status ExpandShape(ShapeContext& ctx) {
+Status ExpandV2Shape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   IntArgs want;
   HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "expand_shapes_tensor", "Shape", "shape", &want));
@@ -73,7 +73,7 @@ Status ExpandAsV1Shape(ShapeContext& ctx) {
   return SetExpanded(ctx, target);
 }
 
-Result<std::unique_ptr<KernelState>> Prepare(PrepareContext& ctx) {
+Result<std::unique_ptr<KernelState>> PrepareExpand(PrepareContext& ctx) {
   return PrepareRepeat(ctx.InVar("X")->tensor(), ctx.OutShape("Out"));
 }
 
@@ -99,8 +99,8 @@ HEDDLE_OP(expand_v2) {
       .Input("expand_shapes_tensor", kOptional | kList | kShapeValue)
       .Output("Out")
       .Attr("shape", Ints{})
-      .InferShape(ExpandShape)
-      .Prepare(Prepare)
+      .InferShape(ExpandV2Shape)
+      .Prepare(PrepareExpand)
       .AnyKernel(Expand);
 }
 HEDDLE_OP(expand_v2_grad) {
@@ -119,7 +119,7 @@ HEDDLE_OP(expand_as_v2) {
       .Output("Out")
       .Attr("target_shape", Ints{})
       .InferShape(ExpandAsShape)
-      .Prepare(Prepare)
+      .Prepare(PrepareExpand)
       .AnyKernel(Expand);
 }
 HEDDLE_OP(expand_as_v2_grad) {
@@ -135,7 +135,7 @@ HEDDLE_OP(expand_as) {
       .Input("target_tensor", kNoBuffer)
       .Output("Out")
       .InferShape(ExpandAsV1Shape)
-      .Prepare(Prepare)
+      .Prepare(PrepareExpand)
       .AnyKernel(Expand);
 }
 HEDDLE_OP(expand_as_grad) {

@@ -14,7 +14,7 @@ struct Kind {
 constexpr Kind kPad3d{3, true};
 constexpr Kind kPad2d{2, false};
 
-Status ReadPadding(const OpContext& ctx, const Kind& kind, int rank, Padding* pad, bool* known) {
+Status ReadPadding3d(const OpContext& ctx, const Kind& kind, int rank, Padding* pad, bool* known) {
   IntArgs list;
   HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "Paddings", "paddings", &list));
   if (rank != kind.spatial + 2)
@@ -34,12 +34,12 @@ Status ReadPadding(const OpContext& ctx, const Kind& kind, int rank, Padding* pa
 }
 
 template <const Kind& kKind>
-Status PadShape(ShapeContext& ctx) {
+Status Pad3dShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
   Padding pad;
   bool known = false;
-  HEDDLE_RETURN_IF_ERROR(ReadPadding(ctx, kKind, x.rank(), &pad, &known));
+  HEDDLE_RETURN_IF_ERROR(ReadPadding3d(ctx, kKind, x.rank(), &pad, &known));
   HEDDLE_ASSIGN_OR_RETURN(const PadMode mode, PadModeOf(ctx.Str("mode")));
   if (!known) return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const Shape out, PaddedShape(x, pad, mode));
@@ -49,32 +49,32 @@ Status PadShape(ShapeContext& ctx) {
 }
 
 template <const Kind& kKind>
-Status Pad(KernelContext& ctx) {
+Status Pad3d(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   Padding pad;
   bool known = false;
-  HEDDLE_RETURN_IF_ERROR(ReadPadding(ctx, kKind, x.rank(), &pad, &known));
+  HEDDLE_RETURN_IF_ERROR(ReadPadding3d(ctx, kKind, x.rank(), &pad, &known));
   HEDDLE_ASSIGN_OR_RETURN(const PadMode mode, PadModeOf(ctx.Str("mode")));
   const double value = kKind.spatial == 3 ? ctx.Float("value") : ctx.Float("pad_value");
   return RunPad(ctx, x, pad, mode, value, ctx.Out("Out"));
 }
 
 template <const Kind& kKind>
-Status PadGrad(KernelContext& ctx) {
+Status Pad3dGrad(KernelContext& ctx) {
   Tensor& out = ctx.Out("X@GRAD");
   Padding pad;
   bool known = false;
-  HEDDLE_RETURN_IF_ERROR(ReadPadding(ctx, kKind, out.rank(), &pad, &known));
+  HEDDLE_RETURN_IF_ERROR(ReadPadding3d(ctx, kKind, out.rank(), &pad, &known));
   HEDDLE_ASSIGN_OR_RETURN(const PadMode mode, PadModeOf(ctx.Str("mode")));
   return RunPadGrad(ctx, ctx.In("Out@GRAD"), pad, mode, out);
 }
 
-Status DoubleGradShape(ShapeContext& ctx) {
+Status Pad3dDoubleGradShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("grad_x@GRAD");
   if (!x.known_rank()) return ctx.Defer();
   Padding pad;
   bool known = false;
-  HEDDLE_RETURN_IF_ERROR(ReadPadding(ctx, kPad3d, x.rank(), &pad, &known));
+  HEDDLE_RETURN_IF_ERROR(ReadPadding3d(ctx, kPad3d, x.rank(), &pad, &known));
   if (!known) return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const PadMode mode, PadModeOf(ctx.Str("mode")));
   HEDDLE_ASSIGN_OR_RETURN(const Shape out, PaddedShape(x, pad, mode));
@@ -86,7 +86,7 @@ Status DoubleGrad(KernelContext& ctx) {
   const Tensor& x = ctx.In("grad_x@GRAD");
   Padding pad;
   bool known = false;
-  HEDDLE_RETURN_IF_ERROR(ReadPadding(ctx, kPad3d, x.rank(), &pad, &known));
+  HEDDLE_RETURN_IF_ERROR(ReadPadding3d(ctx, kPad3d, x.rank(), &pad, &known));
   HEDDLE_ASSIGN_OR_RETURN(const PadMode mode, PadModeOf(ctx.Str("mode")));
   return RunPad(ctx, x, pad, mode, 0, ctx.Out("grad_out@GRAD"));
 }
@@ -109,8 +109,8 @@ HEDDLE_OP(pad3d) {
       .Input("Paddings", kOptional | kShapeValue)
       .Output("Out")
       .Attr("value", 0.0)
-      .InferShape(PadShape<kPad3d>)
-      .AnyKernel(Pad<kPad3d>);
+      .InferShape(Pad3dShape<kPad3d>)
+      .AnyKernel(Pad3d<kPad3d>);
   Declare3d(op);
 }
 HEDDLE_OP(pad3d_grad) {
@@ -119,14 +119,14 @@ HEDDLE_OP(pad3d_grad) {
       .Input("Paddings", kOptional)
       .Output("X@GRAD")
       .InferShape(GradLikeInputs)
-      .AnyKernel(PadGrad<kPad3d>);
+      .AnyKernel(Pad3dGrad<kPad3d>);
   Declare3d(op);
 }
 HEDDLE_OP(pad3d_double_grad) {
   op.Input("grad_x@GRAD")
       .Input("Paddings", kOptional | kShapeValue)
       .Output("grad_out@GRAD")
-      .InferShape(DoubleGradShape)
+      .InferShape(Pad3dDoubleGradShape)
       .AnyKernel(DoubleGrad);
   Declare3d(op);
 }
@@ -136,8 +136,8 @@ HEDDLE_OP(pad2d) {
       .Input("Paddings", kOptional | kShapeValue)
       .Output("Out")
       .Attr("pad_value", 0.0)
-      .InferShape(PadShape<kPad2d>)
-      .AnyKernel(Pad<kPad2d>);
+      .InferShape(Pad3dShape<kPad2d>)
+      .AnyKernel(Pad3d<kPad2d>);
   Declare2d(op);
 }
 HEDDLE_OP(pad2d_grad) {
@@ -146,7 +146,7 @@ HEDDLE_OP(pad2d_grad) {
       .Input("Paddings", kOptional)
       .Output("X@GRAD")
       .InferShape(GradLikeInputs)
-      .AnyKernel(PadGrad<kPad2d>);
+      .AnyKernel(Pad3dGrad<kPad2d>);
   Declare2d(op);
 }
 

@@ -6,7 +6,7 @@ namespace heddle {
 namespace {
 
 // One -1 takes what is left over, 0 copies X's dimension of the same position.
-Result<Shape> Resolve(const Shape& x, const IntArgs& want) {
+Result<Shape> ResolveShape(const Shape& x, const IntArgs& want) {
   if (want.n > Shape::kMaxRank)
     return InvalidArgument("'shape' has ", want.n, " dimensions; at most ", Shape::kMaxRank,
                            " are supported");
@@ -40,14 +40,14 @@ Result<Shape> Resolve(const Shape& x, const IntArgs& want) {
   return out;
 }
 
-Status Shapes(ShapeContext& ctx, const IntArgs& want) {
+Status ReshapeShapes(ShapeContext& ctx, const IntArgs& want) {
   if (want.n < 0) {
     ctx.SetOut("Out", Shape::Unknown(), ctx.InDType("X"));
     return Status::Ok();
   }
   Shape out;
   if (want.known) {
-    HEDDLE_ASSIGN_OR_RETURN(out, Resolve(ctx.InShape("X"), want));
+    HEDDLE_ASSIGN_OR_RETURN(out, ResolveShape(ctx.InShape("X"), want));
   } else {
     for (int i = 0; i < want.n; ++i) out.push_back(want[i] > 0 ? want[i] : -1);
   }
@@ -57,13 +57,13 @@ Status Shapes(ShapeContext& ctx, const IntArgs& want) {
 Status ReshapeShape(ShapeContext& ctx) {
   IntArgs want;
   HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "Shape", "shape", &want));
-  return Shapes(ctx, want);
+  return ReshapeShapes(ctx, want);
 }
 
 Status Reshape2Shape(ShapeContext& ctx) {
   IntArgs want;
   HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "ShapeTensor", "Shape", "shape", &want));
-  return Shapes(ctx, want);
+  return ReshapeShapes(ctx, want);
 }
 
 // The gradient of the gradient: DDX in the shape of DOut.

@@ -25,7 +25,7 @@ Status ReadArgs(const OpContext& ctx, Args* args) {
 
 // The part of `x` that the arguments, as far as they are known, describe.
 template <bool kStrided>
-Status Resolve(const OpContext& ctx, const Shape& x, Args* args, SliceSpec* spec) {
+Status ResolveArgs(const OpContext& ctx, const Shape& x, Args* args, SliceSpec* spec) {
   const Ints& axes = ctx.IntList("axes");
   HEDDLE_RETURN_IF_ERROR(ReadArgs<kStrided>(ctx, args));
   // Going backwards, an end before the tensor is element 0 in Paddle (and so left out); only -1
@@ -47,7 +47,7 @@ Status SliceShape(ShapeContext& ctx) {
   if (!x.known_rank()) return ctx.Defer();
   Args args;
   SliceSpec spec;
-  HEDDLE_RETURN_IF_ERROR(Resolve<kStrided>(ctx, x, &args, &spec));
+  HEDDLE_RETURN_IF_ERROR(ResolveArgs<kStrided>(ctx, x, &args, &spec));
   HEDDLE_ASSIGN_OR_RETURN(const Shape out, DropAxes(spec.counts(), ctx.IntList("decrease_axis")));
   ctx.SetOut("Out", out, ctx.InDType("Input"));
   const Ints& axes = ctx.IntList("axes");
@@ -85,7 +85,7 @@ Status CheckGrad(const Tensor& grad, const SliceSpec& spec) {
 
 // No state where tensors say what to copy: that may change from run to run.
 template <bool kStrided, bool kGrad>
-Result<std::unique_ptr<KernelState>> Prepare(PrepareContext& ctx) {
+Result<std::unique_ptr<KernelState>> PrepareSlice(PrepareContext& ctx) {
   const Value* x = ctx.InVar("Input");
   if (!x->is_tensor()) return std::unique_ptr<KernelState>();
   const Shape& shape = x->tensor().shape();
@@ -94,7 +94,7 @@ Result<std::unique_ptr<KernelState>> Prepare(PrepareContext& ctx) {
   SliceSpec spec;
   HEDDLE_RETURN_IF_ERROR(ReadArgs<kStrided>(ctx, &args));
   if (!args.fixed()) return std::unique_ptr<KernelState>();
-  HEDDLE_RETURN_IF_ERROR(Resolve<kStrided>(ctx, shape, &args, &spec));
+  HEDDLE_RETURN_IF_ERROR(ResolveArgs<kStrided>(ctx, shape, &args, &spec));
   if constexpr (kGrad) {
     HEDDLE_RETURN_IF_ERROR(CheckGrad(ctx.InVar("Out@GRAD")->tensor(), spec));
     return std::unique_ptr<KernelState>(new CopyState(CopyInto(shape, spec, size)));
@@ -171,7 +171,7 @@ Status Slice(KernelContext& ctx) {
   }
   Args args;
   SliceSpec spec;
-  HEDDLE_RETURN_IF_ERROR(Resolve<kStrided>(ctx, x.shape(), &args, &spec));
+  HEDDLE_RETURN_IF_ERROR(ResolveArgs<kStrided>(ctx, x.shape(), &args, &spec));
   // Dropped axes were assumed to have one element when Out was allocated.
   HEDDLE_ASSIGN_OR_RETURN(const Shape part, DropAxes(spec.counts(), ctx.IntList("decrease_axis")));
   if (part.numel() != out.numel())
@@ -195,14 +195,14 @@ Status SliceGrad(KernelContext& ctx) {
   }
   Args args;
   SliceSpec spec;
-  HEDDLE_RETURN_IF_ERROR(Resolve<kStrided>(ctx, out.shape(), &args, &spec));
+  HEDDLE_RETURN_IF_ERROR(ResolveArgs<kStrided>(ctx, out.shape(), &args, &spec));
   HEDDLE_RETURN_IF_ERROR(CheckGrad(grad, spec));
   CopyInto(out.shape(), spec, SizeOf(out.dtype())).Run(ctx, grad.raw(), out.mutable_raw());
   return Status::Ok();
 }
 
 // Slots and attributes that all four operators share.
-void Declare(OpDef& op, bool strided, unsigned flags) {
+void DeclareSlice(OpDef& op, bool strided, unsigned flags) {
   op.Input("StartsTensor", kOptional | flags)
       .Input("EndsTensor", kOptional | flags)
       .Input("StartsTensorList", kOptional | kList | flags)
@@ -221,21 +221,21 @@ void Declare(OpDef& op, bool strided, unsigned flags) {
 template <bool kStrided>
 void DeclareForward(OpDef& op) {
   op.Input("Input", kAnyKind);
-  Declare(op, kStrided, kShapeValue);
+  DeclareSlice(op, kStrided, kShapeValue);
   op.Output("Out")
       .Traits(kWindows)
       .InferShape(SliceShape<kStrided>)
-      .Prepare(Prepare<kStrided, false>)
+      .Prepare(PrepareSlice<kStrided, false>)
       .AnyKernel(Slice<kStrided>);
 }
 
 template <bool kStrided>
-void DeclareGrad(OpDef& op) {
+void DeclareSliceGrad(OpDef& op) {
   op.Input("Out@GRAD", kAnyKind).Input("Input", kNoBuffer | kAnyKind);
-  Declare(op, kStrided, 0);
+  DeclareSlice(op, kStrided, 0);
   op.Output("Input@GRAD")
       .InferShape(SliceGradShape)
-      .Prepare(Prepare<kStrided, true>)
+      .Prepare(PrepareSlice<kStrided, true>)
       .AnyKernel(SliceGrad<kStrided>);
 }
 
@@ -246,12 +246,12 @@ HEDDLE_OP(slice) {
   op.Doc("Input[start:end] along each of `axes`; also of a tensor array.");
   DeclareForward<false>(op);
 }
-HEDDLE_OP(slice_grad) { DeclareGrad<false>(op); }
+HEDDLE_OP(slice_grad) { DeclareSliceGrad<false>(op); }
 HEDDLE_OP(strided_slice) {
   op.Doc("Input[start:end:stride] along each of `axes`; strides may be negative.");
   DeclareForward<true>(op);
 }
-HEDDLE_OP(strided_slice_grad) { DeclareGrad<true>(op); }
+HEDDLE_OP(strided_slice_grad) { DeclareSliceGrad<true>(op); }
 
 HEDDLE_EXAMPLES(slice, R"(
 example int64 2x3x1x3, axes 0 1 2 3, decrease_axis 0 1 2 3, ends 1 3 1 1

@@ -7,7 +7,7 @@ namespace heddle {
 namespace {
 
 // Items of slot `in` along a new axis of slot `out`.
-Status Join(ShapeContext& ctx, Key in, Key out) {
+Status JoinShape(ShapeContext& ctx, Key in, Key out) {
   const int count = ctx.InCount(in);
   if (count == 0) return InvalidArgument("'", in.name, "' names no tensor");
   Shape x = ctx.InShape(in);
@@ -33,7 +33,7 @@ Status Join(ShapeContext& ctx, Key in, Key out) {
 }
 
 // The items of slot `in` along the axis, as tensors of slot `out`.
-Status Part(ShapeContext& ctx, Key in, Key out) {
+Status PartShape(ShapeContext& ctx, Key in, Key out) {
   Shape x = ctx.InShape(in);
   if (!x.known_rank()) return ctx.Defer();
   if (x.rank() == 0) return InvalidArgument("'", in.name, "' must have at least one dimension");
@@ -47,11 +47,11 @@ Status Part(ShapeContext& ctx, Key in, Key out) {
   return Status::Ok();
 }
 
-Status StackShape(ShapeContext& ctx) { return Join(ctx, "X", "Y"); }
-Status StackGradShape(ShapeContext& ctx) { return Part(ctx, "Y@GRAD", "X@GRAD"); }
-Status UnstackShape(ShapeContext& ctx) { return Part(ctx, "X", "Y"); }
-Status UnstackGradShape(ShapeContext& ctx) { return Join(ctx, "Y@GRAD", "X@GRAD"); }
-Status UnbindShape(ShapeContext& ctx) { return Part(ctx, "X", "Out"); }
+Status StackShape(ShapeContext& ctx) { return JoinShape(ctx, "X", "Y"); }
+Status StackGradShape(ShapeContext& ctx) { return PartShape(ctx, "Y@GRAD", "X@GRAD"); }
+Status UnstackShape(ShapeContext& ctx) { return PartShape(ctx, "X", "Y"); }
+Status UnstackGradShape(ShapeContext& ctx) { return JoinShape(ctx, "Y@GRAD", "X@GRAD"); }
+Status UnbindShape(ShapeContext& ctx) { return PartShape(ctx, "X", "Out"); }
 
 struct ItemState final : KernelState, WindowState {
   ItemState(int a, int r) : axis(a), rank(r) {}

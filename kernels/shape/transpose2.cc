@@ -43,13 +43,13 @@ Status TransposeGradShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-StridedCopy Forward(const OpContext& ctx, const Tensor& x) {
+StridedCopy TransposeForward(const OpContext& ctx, const Tensor& x) {
   std::array<int, Shape::kMaxRank> perm;
   (void)ReadPerm(ctx, x.rank(), &perm);  // checked with the shapes
   return PermuteCopy(SizeOf(x.dtype()), x.shape(), std::span(perm.data(), size_t(x.rank())));
 }
 
-StridedCopy Backward(const OpContext& ctx, const Tensor& grad) {
+StridedCopy TransposeBack(const OpContext& ctx, const Tensor& grad) {
   std::array<int, Shape::kMaxRank> perm, inverse;
   (void)ReadPerm(ctx, grad.rank(), &perm);
   for (int i = 0; i < grad.rank(); ++i) inverse[perm[i]] = i;
@@ -67,15 +67,15 @@ struct TransposeState final : CopyState, WindowState {
   }
 };
 
-Result<std::unique_ptr<KernelState>> Prepare(PrepareContext& ctx) {
+Result<std::unique_ptr<KernelState>> PrepareTranspose(PrepareContext& ctx) {
   const Tensor& x = ctx.InVar("X")->tensor();
-  auto state = std::make_unique<TransposeState>(Forward(ctx, x));
+  auto state = std::make_unique<TransposeState>(TransposeForward(ctx, x));
   HEDDLE_RETURN_IF_ERROR(ReadPerm(ctx, x.rank(), &state->perm));
   return std::unique_ptr<KernelState>(std::move(state));
 }
 Result<std::unique_ptr<KernelState>> PrepareGrad(PrepareContext& ctx) {
   return std::unique_ptr<KernelState>(
-      new CopyState(Backward(ctx, ctx.InVar("Out@GRAD")->tensor())));
+      new CopyState(TransposeBack(ctx, ctx.InVar("Out@GRAD")->tensor())));
 }
 
 Status Transpose(KernelContext& ctx) {
@@ -84,7 +84,7 @@ Status Transpose(KernelContext& ctx) {
   if (ctx.has_state())
     ctx.State<CopyState>().copy.Run(ctx, x.raw(), out.mutable_raw());
   else
-    Forward(ctx, x).Run(ctx, x.raw(), out.mutable_raw());
+    TransposeForward(ctx, x).Run(ctx, x.raw(), out.mutable_raw());
   return Status::Ok();
 }
 
@@ -94,7 +94,7 @@ Status TransposeGrad(KernelContext& ctx) {
   if (ctx.has_state())
     ctx.State<CopyState>().copy.Run(ctx, grad.raw(), out.mutable_raw());
   else
-    Backward(ctx, grad).Run(ctx, grad.raw(), out.mutable_raw());
+    TransposeBack(ctx, grad).Run(ctx, grad.raw(), out.mutable_raw());
   return Status::Ok();
 }
 
@@ -109,7 +109,7 @@ HEDDLE_OP(transpose2) {
       .Attr("axis", Ints{})
       .Traits(kWindows)
       .InferShape(TransposeShape)
-      .Prepare(Prepare)
+      .Prepare(PrepareTranspose)
       .AnyKernel(Transpose);
 }
 HEDDLE_OP(transpose2_grad) {
@@ -129,7 +129,7 @@ HEDDLE_OP(transpose) {
       .Attr("axis", Ints{})
       .Traits(kWindows)
       .InferShape(TransposeShape)
-      .Prepare(Prepare)
+      .Prepare(PrepareTranspose)
       .AnyKernel(Transpose);
 }
 HEDDLE_OP(transpose_grad) {

@@ -6,7 +6,7 @@ namespace heddle {
 namespace {
 
 // Axes are inserted one after another: each counts in the shape made so far.
-Status Shapes(ShapeContext& ctx, const IntArgs& axes) {
+Status UnsqueezeShapes(ShapeContext& ctx, const IntArgs& axes) {
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank() || !axes.known) return ctx.Defer();
   if (x.rank() + axes.n > Shape::kMaxRank)
@@ -27,7 +27,7 @@ Status Shapes(ShapeContext& ctx, const IntArgs& axes) {
 Status Unsqueeze2Shape(ShapeContext& ctx) {
   IntArgs axes;
   HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "AxesTensorList", "AxesTensor", "axes", &axes));
-  return Shapes(ctx, axes);
+  return UnsqueezeShapes(ctx, axes);
 }
 
 // Both versions; the second one has XShape, from which its gradient takes the shape.

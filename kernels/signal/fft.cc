@@ -266,7 +266,7 @@ struct ToRealFftGrad {
   }
 };
 
-OpDef& Declare(OpDef& op) {
+OpDef& DeclareFft(OpDef& op) {
   return op.Attr("axes", Ints{}).Attr("normalization", "backward").Attr("forward", true);
 }
 
@@ -274,31 +274,31 @@ OpDef& Declare(OpDef& op) {
 }  // namespace heddle
 
 HEDDLE_OP(fft_c2c) {
-  Declare(op).Doc("Fourier transform of complex values along `axes`");
+  DeclareFft(op).Doc("Fourier transform of complex values along `axes`");
   op.Input("X").Output("Out").InferShape(ComplexShape);
   op.Kernels<ComplexFft, std::complex<float>, std::complex<double>>();
 }
 HEDDLE_OP(fft_c2c_grad) {
-  Declare(op).Input("Out@GRAD").Output("X@GRAD").InferShape(ComplexShape);
+  DeclareFft(op).Input("Out@GRAD").Output("X@GRAD").InferShape(ComplexShape);
   op.Kernels<ComplexFftGrad, std::complex<float>, std::complex<double>>();
 }
 HEDDLE_OP(fft_r2c) {
-  Declare(op).Doc("Fourier transform of real values; onesided: without the mirrored half");
+  DeclareFft(op).Doc("Fourier transform of real values; onesided: without the mirrored half");
   op.Input("X").Output("Out").Attr("onesided", true).InferShape(RealShape);
   op.Kernels<RealFft, float, double>();
 }
 HEDDLE_OP(fft_r2c_grad) {
-  Declare(op).Input("X", kNoBuffer).Input("Out@GRAD").Output("X@GRAD");
+  DeclareFft(op).Input("X", kNoBuffer).Input("Out@GRAD").Output("X@GRAD");
   op.Attr("onesided", true).InferShape(RealGradShape).KernelKey("Out@GRAD");
   op.Kernels<RealFftGrad, std::complex<float>, std::complex<double>>();
 }
 HEDDLE_OP(fft_c2r) {
-  Declare(op).Doc("the real signal of a spectrum's first half");
+  DeclareFft(op).Doc("the real signal of a spectrum's first half");
   op.Input("X").Output("Out").Attr("last_dim_size", 0).InferShape(ToRealShape);
   op.Kernels<ToRealFft, std::complex<float>, std::complex<double>>();
 }
 HEDDLE_OP(fft_c2r_grad) {
-  Declare(op).Input("Out@GRAD").Output("X@GRAD").Attr("last_dim_size", 0);
+  DeclareFft(op).Input("Out@GRAD").Output("X@GRAD").Attr("last_dim_size", 0);
   op.InferShape(ToRealGradShape).Kernels<ToRealFftGrad, float, double>();
 }
 

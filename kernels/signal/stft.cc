@@ -102,7 +102,7 @@ struct StftGrad {
   }
 };
 
-OpDef& Declare(OpDef& op) {
+OpDef& DeclareStft(OpDef& op) {
   op.Input("X").Input("Window").Attr("n_fft", 1).Attr("hop_length", 1);
   return op.Attr("normalized", false).Attr("onesided", true);
 }
@@ -111,11 +111,11 @@ OpDef& Declare(OpDef& op) {
 }  // namespace heddle
 
 HEDDLE_OP(stft) {
-  Declare(op).Doc("Fourier transforms of a signal's windowed frames");
+  DeclareStft(op).Doc("Fourier transforms of a signal's windowed frames");
   op.Output("Out").InferShape(StftShape).Kernels<Stft, float, double>();
 }
 HEDDLE_OP(stft_grad) {
-  Declare(op).Input("Out@GRAD").Output("X@GRAD").InferShape(StftGradShape);
+  DeclareStft(op).Input("Out@GRAD").Output("X@GRAD").InferShape(StftGradShape);
   op.Kernels<StftGrad, float, double>();
 }
 

@@ -5,7 +5,7 @@
 namespace heddle {
 namespace {
 
-StridedCopy Build(const Tensor& x, const Repeats& r) {
+StridedCopy BuildExpand(const Tensor& x, const Repeats& r) {
   std::array<CopyDim, 2 * Shape::kMaxRank> dims;
   int64_t src = 1, dst = 1;
   for (int i = r.rank - 1; i >= 0; --i) {
@@ -36,13 +36,13 @@ Status MakeRepeats(const Shape& x, const Shape& out, Repeats* repeats) {
 Result<std::unique_ptr<KernelState>> PrepareRepeat(const Tensor& x, const Shape& out) {
   Repeats r;
   HEDDLE_RETURN_IF_ERROR(MakeRepeats(x.shape(), out, &r));
-  return std::unique_ptr<KernelState>(new CopyState(Build(x, r)));
+  return std::unique_ptr<KernelState>(new CopyState(BuildExpand(x, r)));
 }
 
 Status RunRepeat(const KernelContext& ctx, const Tensor& x, Tensor& out) {
   Repeats r;
   HEDDLE_RETURN_IF_ERROR(MakeRepeats(x.shape(), out.shape(), &r));
-  Build(x, r).Run(ctx, x.raw(), out.mutable_raw());
+  BuildExpand(x, r).Run(ctx, x.raw(), out.mutable_raw());
   return Status::Ok();
 }
 

@@ -11,7 +11,7 @@ bool Contains(const Ints& list, int64_t v) {
   return std::find(list.begin(), list.end(), v) != list.end();
 }
 
-StridedCopy Build(const Shape& x, const SliceSpec& part, size_t element_size, bool out_of) {
+StridedCopy BuildSlice(const Shape& x, const SliceSpec& part, size_t element_size, bool out_of) {
   const auto strides = RowMajorStrides(x);
   std::array<CopyDim, Shape::kMaxRank> dims;
   int64_t dense = 1, offset = 0;
@@ -102,11 +102,11 @@ Result<Shape> DropAxes(const Shape& shape, const Ints& decrease) {
 }
 
 StridedCopy CopyOutOf(const Shape& x, const SliceSpec& part, size_t element_size) {
-  return Build(x, part, element_size, true);
+  return BuildSlice(x, part, element_size, true);
 }
 
 StridedCopy CopyInto(const Shape& x, const SliceSpec& part, size_t element_size) {
-  return Build(x, part, element_size, false);
+  return BuildSlice(x, part, element_size, false);
 }
 
 }  // namespace heddle

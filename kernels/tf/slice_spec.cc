@@ -35,8 +35,9 @@ void DeclareSliceMasks(OpDef& op) {
   op.Attr("new_axis_mask", 0).Attr("shrink_axis_mask", 0);
 }
 
-Result<SliceSpec> MakeSliceSpec(const Shape& in, int64_t n, const Ints* begin, const Ints* end,
-                                const Ints* strides, const SliceMasks& masks) {
+Result<SliceSpec> MakeSliceSpec(const Shape& in, int64_t n, const ShortInts* begin,
+                                const ShortInts* end, const ShortInts* strides,
+                                const SliceMasks& masks) {
   if (n < 0 || n > 31)
     return InvalidArgument("begin, end and strides have ", n, " elements, expected at most 31");
   const auto bit = [](int64_t mask, int64_t i) { return ((mask >> i) & 1) != 0; };

@@ -20,14 +20,15 @@ SliceMasks SliceMasksOf(const OpContext& ctx);
 void DeclareSliceMasks(OpDef& op);
 
 // `n` positions are given. Values that are not known are null; dimensions of `in` may be -1.
-Result<SliceSpec> MakeSliceSpec(const Shape& in, int64_t n, const Ints* begin, const Ints* end,
-                                const Ints* strides, const SliceMasks& masks);
+Result<SliceSpec> MakeSliceSpec(const Shape& in, int64_t n, const ShortInts* begin,
+                                const ShortInts* end, const ShortInts* strides,
+                                const SliceMasks& masks);
 
 // From slots begin, end and strides.
 template <typename Context>
 Result<SliceSpec> SliceSpecIn(const Context& ctx, const Shape& in) {
-  Ints lists[3];
-  const Ints* known[3] = {};
+  ShortInts lists[3];
+  const ShortInts* known[3] = {};
   const Key keys[3] = {"begin", "end", "strides"};
   for (int i = 0; i < 3; ++i) {
     const Shape& s = ShapeIn(ctx, keys[i]);

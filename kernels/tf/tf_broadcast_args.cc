@@ -6,25 +6,25 @@ namespace heddle {
 namespace {
 
 template <typename T>
-void Store(Tensor& t, const Ints& values) {
+void Store(Tensor& t, std::span<const int64_t> values) {
   for (size_t i = 0; i < values.size(); ++i) t.mutable_data<T>()[i] = static_cast<T>(values[i]);
 }
-void StoreInts(const KernelContext& ctx, Key out, DType dtype, const Ints& values) {
+void StoreInts(const KernelContext& ctx, Key out, DType dtype, std::span<const int64_t> values) {
   Tensor& t = ctx.Alloc(out, dtype, Shape{static_cast<int64_t>(values.size())});
   dtype == DType::kI64 ? Store<int64_t>(t, values) : Store<int32_t>(t, values);
 }
 
 // Both shapes with ones in front of the shorter one, and their broadcast.
 struct BothShapes {
-  Ints x, y, out;
+  ShortInts x, y, out;
 };
 Result<BothShapes> ShapesIn(const KernelContext& ctx) {
   BothShapes s;
   HEDDLE_ASSIGN_OR_RETURN(s.x, IntsIn(ctx, "s0"));
   HEDDLE_ASSIGN_OR_RETURN(s.y, IntsIn(ctx, "s1"));
   const size_t rank = std::max(s.x.size(), s.y.size());
-  s.x.insert(s.x.begin(), rank - s.x.size(), 1);
-  s.y.insert(s.y.begin(), rank - s.y.size(), 1);
+  s.x.insert(0, rank - s.x.size(), 1);
+  s.y.insert(0, rank - s.y.size(), 1);
   for (size_t i = 0; i < rank; ++i) {
     if (s.x[i] != s.y[i] && s.x[i] != 1 && s.y[i] != 1)
       return InvalidArgument("s0 and s1 hold ", s.x[i], " and ", s.y[i],
@@ -43,7 +43,7 @@ Status BroadcastArgs(KernelContext& ctx) {
 // The axes over which the gradient of each operand is summed.
 Status GradientArgs(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const BothShapes s, ShapesIn(ctx));
-  Ints of_x, of_y;
+  ShortInts of_x, of_y;
   const bool same = ctx.In("s0").numel() == ctx.In("s1").numel() && s.x == s.y;
   for (size_t i = 0; !same && i < s.out.size(); ++i) {
     if (s.x[i] == 1) of_x.push_back(static_cast<int64_t>(i));
@@ -70,7 +70,7 @@ Status ConcatOffset(KernelContext& ctx) {
     HEDDLE_RETURN_IF_ERROR(CheckIntDType(shape.dtype(), "shape"));
     if (shape.numel() != rank)
       return InvalidArgument("shape[", i, "] has ", shape.numel(), " elements, expected ", rank);
-    Ints offset(static_cast<size_t>(rank), 0);
+    ShortInts offset(static_cast<size_t>(rank), 0);
     offset[static_cast<size_t>(dim)] = at;
     if (__builtin_add_overflow(at, IntAt(shape, dim), &at))
       return InvalidArgument("the shapes' dimensions ", dim, " add up to too much");

@@ -1,4 +1,8 @@
 // Rows dealt out to several tensors, and rows of several tensors put in order.
+#include <memory_resource>
+#include <vector>
+
+#include "kernels/base/call_heap.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 
@@ -19,7 +23,8 @@ Status DynamicPartition(KernelContext& ctx) {
   if (!IsPrefix(parts.shape(), data.shape()))
     return InvalidArgument("partitions has shape ", parts.shape().ToString(),
                            ", expected the leading dimensions of data ", data.shape().ToString());
-  std::vector<int64_t> count(static_cast<size_t>(n), 0);
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> count(static_cast<size_t>(n), 0, &heap);
   for (int64_t i = 0; i < parts.numel(); ++i) {
     const int64_t p = IntAt(parts, i);
     if (p < 0 || p >= n)
@@ -28,7 +33,7 @@ Status DynamicPartition(KernelContext& ctx) {
   }
   const int64_t row =
       data.shape().Product(parts.rank(), data.rank()) * static_cast<int64_t>(SizeOf(data.dtype()));
-  std::vector<std::byte*> to(static_cast<size_t>(n), nullptr);
+  std::pmr::vector<std::byte*> to(static_cast<size_t>(n), nullptr, &heap);
   for (int p = 0; p < n; ++p) {
     if (!ctx.HasOut("outputs", p)) continue;
     Shape shape{count[static_cast<size_t>(p)]};

@@ -8,7 +8,7 @@ namespace {
 
 Status FillShape(ShapeContext& ctx) {
   if (!Known(ctx, "dims")) return OpenShape(ctx, "dims", "output", ctx.InDType("value"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "dims"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "dims"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "dims"));
   if (ctx.InShape("value").is_static() && ctx.InShape("value").numel() != 1)
     return InvalidArgument("value has shape ", ctx.InShape("value").ToString(),

@@ -10,7 +10,7 @@ Status FitShape(ShapeContext& ctx) {
   Shape x = ctx.InShape("x");
   if (!x.known_rank()) return ctx.Defer();
   if (!Known(ctx, "lengths")) return SameRank(ctx, "x", "y");
-  HEDDLE_ASSIGN_OR_RETURN(const Ints lengths, IntsIn(ctx, "lengths"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts lengths, IntsIn(ctx, "lengths"));
   const int first = x.rank() - static_cast<int>(lengths.size());
   if (first < 0)
     return InvalidArgument("lengths has ", lengths.size(), " elements for x ", x.ToString());

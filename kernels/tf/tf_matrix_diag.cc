@@ -39,7 +39,7 @@ template <typename Context>
 Status ReadBand(const Context& ctx, Diagonals* d) {
   d->low = d->high = 0;
   if (Has(ctx, "k")) {
-    HEDDLE_ASSIGN_OR_RETURN(const Ints k, IntsIn(ctx, "k"));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortInts k, IntsIn(ctx, "k"));
     if (k.empty() || k.size() > 2 || k.front() > k.back())
       return InvalidArgument("k has ", k.size(), " elements, expected one or two that do not fall");
     if (k.front() < -kMostSide || k.back() > kMostSide)
@@ -164,7 +164,7 @@ Status DiagShape(ShapeContext& ctx) {
   if (!x.is_static() || !Known(ctx, "k") || !Known(ctx, "num_rows") || !Known(ctx, "num_cols"))
     return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const Diagonals d, MatricesFor(ctx, x));
-  Ints dims(x.begin(), x.end() - (d.count() > 1 ? 2 : 1));
+  ShortInts dims(x.begin(), x.end() - (d.count() > 1 ? 2 : 1));
   dims.push_back(d.rows);
   dims.push_back(d.cols);
   HEDDLE_ASSIGN_OR_RETURN(const Shape out, MakeShape(dims, "output"));

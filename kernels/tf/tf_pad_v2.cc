@@ -13,7 +13,7 @@ Result<Pads> PadsIn(const Context& ctx, const Shape& x) {
   const Shape& s = ShapeIn(ctx, "paddings");
   if (s.rank() != 2 || s[0] != x.rank() || s[1] != 2)
     return InvalidArgument("paddings has shape ", s.ToString(), ", expected [", x.rank(), ", 2]");
-  HEDDLE_ASSIGN_OR_RETURN(const Ints list, IntsIn(ctx, "paddings"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts list, IntsIn(ctx, "paddings"));
   Pads p;
   for (int i = 0; i < x.rank(); ++i) {
     p.before[i] = list[2 * static_cast<size_t>(i)];
@@ -43,7 +43,7 @@ Status PadShape(ShapeContext& ctx) {
       return InvalidArgument("paddings of axis ", i, " take more than its ", x[i], " elements");
   }
   if (out.is_static()) {
-    HEDDLE_ASSIGN_OR_RETURN(out, MakeShape(Ints(out.begin(), out.end()), "output"));
+    HEDDLE_ASSIGN_OR_RETURN(out, MakeShape(out, "output"));
   }
   ctx.SetOut("output", out, ctx.InDType("input"));
   return Status::Ok();
@@ -116,17 +116,40 @@ void ForEachPlace(const Shape& small, const Shape& big, const Places& places, Fn
   }
 }
 
+// The rows of the last axis lie in one piece but for their ends.
+template <typename T>
+void MirrorRows(const T* from, const Shape& small, const Shape& big, const Places& places,
+                int64_t before, T* to) {
+  const int last = small.rank() - 1;
+  const auto strides = RowMajorStrides(small);
+  const std::vector<int64_t>& row = places[static_cast<size_t>(last)];
+  const int64_t n = small[last], width = big[last];
+  Shape rows = big;
+  rows.erase(last);
+  Walk<1> walk(rows, {std::array<int64_t, Shape::kMaxRank>{}});
+  for (int64_t i = 0, count = rows.numel(); i < count; ++i, walk.Next(), to += width) {
+    int64_t at = 0;
+    for (int d = 0; d < last; ++d) at += places[d][static_cast<size_t>(walk.index(d))] * strides[d];
+    for (int64_t k = 0; k < before; ++k) to[k] = from[at + row[static_cast<size_t>(k)]];
+    std::copy_n(from + at, n, to + before);
+    for (int64_t k = before + n; k < width; ++k) to[k] = from[at + row[static_cast<size_t>(k)]];
+  }
+}
+
 Status MirrorPad(KernelContext& ctx) {
   const Tensor& x = ctx.In("input");
   HEDDLE_ASSIGN_OR_RETURN(const Pads p, PadsIn(ctx, x.shape()));
   HEDDLE_ASSIGN_OR_RETURN(const Places places, MirrorPlaces(ctx, x.shape(), p));
   Tensor& out = ctx.Out("output");
+  if (out.numel() == 0) return Status::Ok();
   VisitElementSize(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* from = static_cast<const T*>(x.raw());
     T* to = static_cast<T*>(out.mutable_raw());
-    ForEachPlace(x.shape(), out.shape(), places,
-                 [&](int64_t small, int64_t big) { to[big] = from[small]; });
+    if (x.shape().rank() == 0)
+      *to = *from;
+    else
+      MirrorRows(from, x.shape(), out.shape(), places, p.before[x.shape().rank() - 1], to);
   });
   return Status::Ok();
 }

@@ -21,8 +21,8 @@ void Turn(const KernelContext& ctx, const Tensor& x, uint32_t axes, Tensor& out)
 
 Status ReverseV2(KernelContext& ctx) {
   const Tensor& x = ctx.In("tensor");
-  HEDDLE_ASSIGN_OR_RETURN(const Ints given, IntsIn(ctx, "axis"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints axes, NormalAxes(given, x.rank(), "axis"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts given, IntsIn(ctx, "axis"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts axes, NormalAxes(given, x.rank(), "axis"));
   uint32_t mask = 0;
   for (const int64_t a : axes) mask |= 1U << a;
   Turn(ctx, x, mask, ctx.Out("output"));
@@ -42,8 +42,8 @@ Status Reverse(KernelContext& ctx) {
 
 Status Roll(KernelContext& ctx) {
   const Tensor& x = ctx.In("input");
-  HEDDLE_ASSIGN_OR_RETURN(const Ints shift, IntsIn(ctx, "shift"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints axes, IntsIn(ctx, "axis"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts shift, IntsIn(ctx, "shift"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts axes, IntsIn(ctx, "axis"));
   if (shift.size() != axes.size())
     return InvalidArgument("shift and axis have ", shift.size(), " and ", axes.size(),
                            " elements, expected one number");
@@ -99,8 +99,8 @@ Status ReverseSequence(KernelContext& ctx) {
 
 template <typename Context>
 Result<std::array<int, Shape::kMaxRank>> PermIn(const Context& ctx, int rank) {
-  HEDDLE_ASSIGN_OR_RETURN(const Ints given, IntsIn(ctx, "perm"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints perm, NormalAxes(given, rank, "perm"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts given, IntsIn(ctx, "perm"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts perm, NormalAxes(given, rank, "perm"));
   if (static_cast<int>(perm.size()) != rank)
     return InvalidArgument("perm has ", perm.size(), " elements, expected ", rank);
   std::array<int, Shape::kMaxRank> axes{};

@@ -88,7 +88,7 @@ void DefineReal(OpDef& op, const char* doc) {
 // Zeros of a shape with the updates added up.
 Status ScatterNdShape(ShapeContext& ctx) {
   if (!Known(ctx, "shape")) return OpenShape(ctx, "shape", "output", ctx.InDType("updates"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "shape"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "shape"));
   ctx.SetOut("output", shape, ctx.InDType("updates"));
   return Status::Ok();

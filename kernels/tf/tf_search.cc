@@ -1,7 +1,10 @@
 // Greatest elements in order, bounds in sorted rows, counts, and differences of lists.
+#include <memory_resource>
 #include <numeric>
 #include <unordered_set>
+#include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -51,7 +54,8 @@ struct TopK {
     if (k > n) return InvalidArgument("k is ", k, ", but rows have ", n, " elements");
     const int64_t rows = x.shape().Product(0, x.rank() - 1);
     ctx.ParallelFor(k == 0 ? 0 : rows, 1 + 4096 / (1 + n), [&](int64_t begin, int64_t end) {
-      std::vector<int64_t> order(static_cast<size_t>(n));
+      CallHeap heap(ctx);  // of the thread
+      std::pmr::vector<int64_t> order(static_cast<size_t>(n), &heap);
       for (int64_t r = begin; r < end; ++r) {
         const T* row = x.data<T>() + r * n;
         std::iota(order.begin(), order.end(), 0);
@@ -234,7 +238,7 @@ struct DenseBincount {
 
 Status SparseToDenseShape(ShapeContext& ctx) {
   if (!Known(ctx, "output_shape")) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "output_shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "output_shape"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "output_shape"));
   ctx.SetOut("dense", shape, ctx.InDType("sparse_values"));
   return Status::Ok();

@@ -1,6 +1,9 @@
 // Reductions of rows by segment: of sorted ids, of any ids, and of rows picked by indices.
 #include <cmath>
+#include <memory_resource>
+#include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -41,7 +44,7 @@ void Take(How how, T v, T* acc) {
 // `count`: entries of each row.
 template <typename T, typename Index, typename Id>
 Status Reduce(How how, const T* from, int64_t entries, int64_t row, Index index, Id id, T* to,
-              std::vector<int64_t>* count) {
+              std::pmr::vector<int64_t>* count) {
   for (int64_t i = 0; i < entries; ++i) {
     const int64_t s = id(i);
     if (s < 0) continue;
@@ -89,13 +92,13 @@ Result<int64_t> SortedSegments(const Tensor& ids) {
 }
 
 Result<Shape> Segments(int64_t n, const Shape& data, int from) {
-  Ints dims{n};
+  ShortInts dims{n};
   for (int i = from; i < data.rank(); ++i) dims.push_back(data[i]);
   return MakeShape(dims, "output");
 }
 
 template <typename T>
-void FillGaps(const std::vector<int64_t>& count, int64_t row, T value, T* to) {
+void FillGaps(const std::pmr::vector<int64_t>& count, int64_t row, T value, T* to) {
   for (size_t s = 0; s < count.size(); ++s)
     if (count[s] == 0)
       std::fill(to + static_cast<int64_t>(s) * row, to + static_cast<int64_t>(s + 1) * row, value);
@@ -115,7 +118,8 @@ struct Segment {
       T* to = ctx.Alloc("output", data.dtype(), shape).template mutable_data<T>();
       if (shape.numel() == 0) return Status::Ok();
       const int64_t row = data.shape().Product(1, data.rank());
-      std::vector<int64_t> count(static_cast<size_t>(n), 0);
+      CallHeap heap(ctx);
+      std::pmr::vector<int64_t> count(static_cast<size_t>(n), 0, &heap);
       HEDDLE_RETURN_IF_ERROR(Reduce(
           kHow, data.data<T>(), ids.numel(), row, [](int64_t i) { return i; },
           [&](int64_t i) { return IntAt(ids, i); }, to, &count));
@@ -156,7 +160,8 @@ struct Unsorted {
           return OutOfRange("segment_ids holds ", v, " at position ", i, ", expected less than ",
                             n);
       if (out.numel() == 0) return Status::Ok();
-      std::vector<int64_t> count(static_cast<size_t>(n), 0);
+      CallHeap heap(ctx);
+      std::pmr::vector<int64_t> count(static_cast<size_t>(n), 0, &heap);
       T* to = out.template mutable_data<T>();
       HEDDLE_RETURN_IF_ERROR(Reduce(
           kHow, data.data<T>(), ids.numel(), row, [](int64_t i) { return i; },
@@ -175,7 +180,8 @@ Status NarrowExtremes(KernelContext& ctx) {
   Tensor& out = ctx.Out("output");
   if (out.numel() == 0) return Status::Ok();
   const int64_t row = data.shape().Product(ids.rank(), data.rank());
-  std::vector<int64_t> count(static_cast<size_t>(out.dim(0)), 0);
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> count(static_cast<size_t>(out.dim(0)), 0, &heap);
   for (int64_t i = 0; i < ids.numel(); ++i)
     if (const int64_t v = IntAt(ids, i); v >= 0) ++count[static_cast<size_t>(v)];
   const auto most = static_cast<uint16_t>(out.dtype() == DType::kF16 ? 0x7bff : 0x7f7f);
@@ -207,7 +213,8 @@ struct SparseSegment {
       T* to = ctx.Alloc("output", data.dtype(), shape).template mutable_data<T>();
       if (shape.numel() == 0) return Status::Ok();
       const int64_t row = data.shape().Product(1, data.rank());
-      std::vector<int64_t> count(static_cast<size_t>(n), 0);
+      CallHeap heap(ctx);
+      std::pmr::vector<int64_t> count(static_cast<size_t>(n), 0, &heap);
       HEDDLE_RETURN_IF_ERROR(Reduce(
           kHow, data.data<T>(), ids.numel(), row, [&](int64_t i) { return IntAt(index, i); },
           [&](int64_t i) { return IntAt(ids, i); }, to, &count));
@@ -231,7 +238,8 @@ struct SparseSegmentGrad {
         return InvalidArgument("indices and segment_ids have ", index.numel(), " and ", ids.numel(),
                                " elements for grad ", grad.shape().ToString(), " and ", rows,
                                " rows");
-      std::vector<int64_t> count(static_cast<size_t>(grad.dim(0)), 0);
+      CallHeap heap(ctx);
+      std::pmr::vector<int64_t> count(static_cast<size_t>(grad.dim(0)), 0, &heap);
       for (int64_t i = 0; i < ids.numel(); ++i) {
         const int64_t s = IntAt(ids, i), r = IntAt(index, i);
         if (s < 0 || s >= grad.dim(0) || r < 0 || r >= rows)

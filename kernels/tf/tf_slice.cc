@@ -4,7 +4,7 @@
 namespace heddle {
 namespace {
 
-Status CheckLists(const Shape& x, const Ints& begin, const Ints& size) {
+Status CheckLists(const Shape& x, std::span<const int64_t> begin, std::span<const int64_t> size) {
   const auto rank = static_cast<size_t>(x.rank());
   if (begin.size() != rank || size.size() != rank)
     return InvalidArgument("begin and size have ", begin.size(), " and ", size.size(),
@@ -26,15 +26,15 @@ Status SliceShape(ShapeContext& ctx) {
     Shape out = x;
     for (int i = 0; i < x.rank(); ++i) out[i] = -1;
     if (Known(ctx, "size")) {
-      HEDDLE_ASSIGN_OR_RETURN(const Ints size, IntsIn(ctx, "size"));
+      HEDDLE_ASSIGN_OR_RETURN(const ShortInts size, IntsIn(ctx, "size"));
       if (size.size() == static_cast<size_t>(x.rank()))
         for (int i = 0; i < x.rank(); ++i) out[i] = std::max<int64_t>(-1, size[size_t(i)]);
     }
     ctx.SetOut("output", out, ctx.InDType("input"));
     return Status::Ok();
   }
-  HEDDLE_ASSIGN_OR_RETURN(const Ints begin, IntsIn(ctx, "begin"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints size, IntsIn(ctx, "size"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts begin, IntsIn(ctx, "begin"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts size, IntsIn(ctx, "size"));
   HEDDLE_RETURN_IF_ERROR(CheckLists(x, begin, size));
   Shape out = x;
   for (int i = 0; i < x.rank(); ++i) {
@@ -47,8 +47,8 @@ Status SliceShape(ShapeContext& ctx) {
 
 Status Slice(KernelContext& ctx) {
   const Tensor& x = ctx.In("input");
-  HEDDLE_ASSIGN_OR_RETURN(const Ints begin, IntsIn(ctx, "begin"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints size, IntsIn(ctx, "size"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts begin, IntsIn(ctx, "begin"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts size, IntsIn(ctx, "size"));
   HEDDLE_RETURN_IF_ERROR(CheckLists(x.shape(), begin, size));
   Tensor& out = ctx.Out("output");
   if (out.numel() == 0) return Status::Ok();

@@ -9,7 +9,7 @@ constexpr int64_t kMostMargin = int64_t{1} << 40;
 // How blocks lie: `m` spatial dimensions behind the batch.
 struct Blocks {
   int m = 0;
-  Ints size, lo, hi;
+  ShortInts size, lo, hi;
   int64_t per_image = 1;  // positions of a block
 };
 
@@ -18,7 +18,7 @@ Result<Blocks> BlocksIn(const Context& ctx, const Shape& x, Key margins) {
   Blocks b;
   const Shape& s = ShapeIn(ctx, "block_shape");
   HEDDLE_ASSIGN_OR_RETURN(b.size, IntsIn(ctx, "block_shape"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints list, IntsIn(ctx, margins));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts list, IntsIn(ctx, margins));
   b.m = static_cast<int>(b.size.size());
   if (s.rank() != 1 || b.m + 1 > x.rank() || list.size() != 2 * b.size.size())
     return InvalidArgument("block_shape and ", margins.name, " have ", b.size.size(), " and ",
@@ -96,7 +96,7 @@ Status MoveBlocks(KernelContext& ctx) {
   const auto* from = static_cast<const std::byte*>(x.raw());
   auto* to = static_cast<std::byte*>(out.mutable_raw());
   Walk<1> walk(places, {std::array<int64_t, Shape::kMaxRank>{}});
-  Ints within(static_cast<size_t>(b.m));
+  ShortInts within(static_cast<size_t>(b.m));
   for (int64_t p = 0, n = places.numel(); p < n; ++p, walk.Next()) {
     int64_t offset = walk.index(0) / images, at = walk.index(0) % images;
     for (int i = b.m - 1; i >= 0; --i) {

@@ -11,7 +11,7 @@ namespace {
 Status SparseMatMulShape(ShapeContext& ctx) {
   const Shape& b = ctx.InShape("b");
   if (!b.known_rank() || !Known(ctx, "a_shape")) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Ints a, IntsIn(ctx, "a_shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts a, IntsIn(ctx, "a_shape"));
   if (a.size() != 2 || b.rank() != 2)
     return InvalidArgument("a_shape has ", a.size(), " elements and b shape ", b.ToString(),
                            ", expected matrices");
@@ -107,8 +107,8 @@ Status FillEmptyRows(KernelContext& ctx) {
 Status SparseReshape(KernelContext& ctx) {
   const Tensor& indices = ctx.In("input_indices");
   HEDDLE_RETURN_IF_ERROR(CheckIntDType(indices.dtype(), "input_indices"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints from, IntsIn(ctx, "input_shape"));
-  HEDDLE_ASSIGN_OR_RETURN(Ints to, IntsIn(ctx, "new_shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts from, IntsIn(ctx, "input_shape"));
+  HEDDLE_ASSIGN_OR_RETURN(ShortInts to, IntsIn(ctx, "new_shape"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape old, MakeShape(from, "input_shape"));
   int64_t known = 1, open = -1;
   for (size_t i = 0; i < to.size(); ++i) {
@@ -199,7 +199,7 @@ template <typename T>
 struct UnravelIndex {
   static Status Run(KernelContext& ctx) {
     const Tensor& indices = ctx.In("indices");
-    HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "dims"));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "dims"));
     HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "dims"));
     if (indices.rank() > 1)
       return InvalidArgument("indices has shape ", indices.shape().ToString(),

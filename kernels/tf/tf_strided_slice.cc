@@ -32,7 +32,7 @@ Status CheckSliced(const Shape& got, const SliceSpec& spec, const char* slot) {
 
 Status StridedSliceGradShape(ShapeContext& ctx) {
   if (!Known(ctx, "shape")) return OpenShape(ctx, "shape", "output", ctx.InDType("dy"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "shape"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "shape"));
   ctx.SetOut("output", shape, ctx.InDType("dy"));
   return Status::Ok();

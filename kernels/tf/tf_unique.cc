@@ -1,7 +1,12 @@
 // Distinct slices in the order of their first sight.
 #include <cstring>
+#include <memory_resource>
+#include <span>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -9,7 +14,7 @@ namespace {
 
 // A slice as one comparable string; -0 is 0.
 template <typename T>
-void AppendKey(T v, std::string* key) {
+void AppendKey(T v, std::pmr::string* key) {
   if constexpr (std::is_floating_point_v<T>)
     if (v == T(0)) v = T(0);
   char bytes[sizeof(T)];
@@ -21,7 +26,7 @@ template <typename T>
 struct Unique {
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("x");
-    HEDDLE_ASSIGN_OR_RETURN(const Ints axes, IntsIn(ctx, "axis"));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortInts axes, IntsIn(ctx, "axis"));
     if (axes.size() > 1)
       return InvalidArgument("axis has ", axes.size(), " elements, expected at most one");
     if (axes.empty() && x.rank() != 1)
@@ -33,9 +38,10 @@ struct Unique {
     if (index != DType::kI32 && index != DType::kI64)
       return InvalidArgument("out_idx is ", Name(index), ", expected int32 or int64");
     const T* v = x.data<T>();
-    std::unordered_map<std::string, int64_t> seen;
-    std::vector<int64_t> first, count, which;
-    std::string key;
+    CallHeap heap(ctx);
+    std::pmr::unordered_map<std::pmr::string, int64_t> seen(&heap);
+    std::pmr::vector<int64_t> first(&heap), count(&heap), which(&heap);
+    std::pmr::string key(&heap);
     for (int64_t i = 0; i < lines.n; ++i) {
       key.clear();
       for (int64_t o = 0; o < lines.outer; ++o)
@@ -73,7 +79,8 @@ struct Unique {
           if (const T e = v[(o * lines.n + i) * lines.inner + k]; e != e) return true;
     return false;
   }
-  static void Store(const KernelContext& ctx, Key out, DType dtype, const Ints& values) {
+  static void Store(const KernelContext& ctx, Key out, DType dtype,
+                    std::span<const int64_t> values) {
     Tensor& t = ctx.Alloc(out, dtype, Shape{static_cast<int64_t>(values.size())});
     for (size_t i = 0; i < values.size(); ++i)
       if (dtype == DType::kI64)

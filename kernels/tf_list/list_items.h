@@ -2,9 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <memory_resource>
+#include <vector>
 
 #include "core/error.h"
 #include "core/shapes.h"
+#include "kernels/base/call_heap.h"
+#include "kernels/base/shape_arg.h"
 #include "kernels/index/index_args.h"
 #include "kernels/index/index_value.h"
 
@@ -36,11 +40,23 @@ inline Result<TensorArray*> ListOut(const KernelContext& ctx) {
 }
 
 // The dimensions that slot "element_shape" names: a vector, -1 unknown; a scalar: nothing is known.
-inline Shape ElementShapeIn(const KernelContext& ctx) {
+inline Result<Shape> ElementShapeIn(const KernelContext& ctx) {
   const Tensor* t = ctx.InOpt("element_shape");
-  if (t == nullptr || t->rank() != 1 || t->numel() > Shape::kMaxRank) return Shape::Unknown();
-  const Ints dims = ToInts(*t);
-  return Shape(std::span<const int64_t>(dims));
+  if (t == nullptr || t->rank() != 1) return Shape::Unknown();
+  if (t->numel() > Shape::kMaxRank)
+    return InvalidArgument("element_shape names ", t->numel(), " dimensions; heddle has ",
+                           int{Shape::kMaxRank}, " at most");
+  Shape shape;
+  ShortInts known;  // a dimension that is not known may be any
+  for (int64_t i = 0; i < t->numel(); ++i) {
+    const int64_t d = IntAt(*t, i);
+    if (d < -1) return InvalidArgument("element_shape holds ", d, "; expected -1 or a size");
+    shape.push_back(d);
+    known.push_back(std::max<int64_t>(d, 1));
+  }
+  HEDDLE_RETURN_IF_ERROR(
+      CheckedShape(std::span<const int64_t>(known.begin(), known.end()), "element_shape").status());
+  return shape;
 }
 
 inline bool IsWhole(const Shape& shape) { return shape.known_rank() && shape.is_static(); }
@@ -48,7 +64,8 @@ inline bool IsWhole(const Shape& shape) { return shape.known_rank() && shape.is_
 // The shape of an item that was never set.
 inline Result<Shape> UnsetShape(const KernelContext& ctx, const TensorArray& list,
                                 const Tensor& item) {
-  if (const Shape named = ElementShapeIn(ctx); IsWhole(named)) return named;
+  HEDDLE_ASSIGN_OR_RETURN(const Shape named, ElementShapeIn(ctx));
+  if (IsWhole(named)) return named;
   if (item.dtype() != DType::kUnknown && IsWhole(item.shape())) return item.shape();
   for (const Tensor& other : list)
     if (other.initialized()) return other.shape();

@@ -29,9 +29,9 @@ Status FromTensor(KernelContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(NeedsRows(x));
   if (x.dim(0) > kMostListItems)
     return InvalidArgument("a list of ", x.dim(0), " items; expected at most ", kMostListItems);
-  TensorArray made;
-  for (int64_t i = 0; i < x.dim(0); ++i) made.push_back(Rows(ctx, x, i, i + 1, false));
-  ctx.OutVar("Out")->mutable_array() = std::move(made);
+  TensorArray& out = ctx.OutVar("Out")->mutable_array();
+  out.clear();
+  for (int64_t i = 0; i < x.dim(0); ++i) out.push_back(Rows(ctx, x, i, i + 1, false));
   return Status::Ok();
 }
 
@@ -54,7 +54,8 @@ Status Split(KernelContext& ctx) {
 Status Scatter(KernelContext& ctx) {
   const Tensor& x = ctx.In("tensor");
   HEDDLE_RETURN_IF_ERROR(NeedsRows(x));
-  const Ints places = ToInts(ctx.In("indices"));
+  CallHeap heap(ctx);
+  const std::pmr::vector<int64_t> places = IntsIn(ctx.In("indices"), &heap);
   if (std::ssize(places) != x.dim(0))
     return InvalidArgument("'indices' has ", places.size(), " places for ", x.dim(0), " rows");
   HEDDLE_ASSIGN_OR_RETURN(TensorArray* const out, ListOut(ctx));

@@ -1,3 +1,6 @@
+#include <numeric>
+#include <span>
+
 #include "kernels/strided/strided_copy.h"
 #include "kernels/tf_list/list_items.h"
 
@@ -14,18 +17,20 @@ Status GetItem(KernelContext& ctx) {
 }
 
 // The shape that a list of no items stacks to.
-Shape NoItems(const KernelContext& ctx) {
+Result<Shape> NoItems(const KernelContext& ctx) {
   Shape shape{0};
-  if (const Shape named = ElementShapeIn(ctx); named.known_rank())
+  HEDDLE_ASSIGN_OR_RETURN(const Shape named, ElementShapeIn(ctx));
+  if (named.known_rank())
     for (int64_t d : named)
       if (shape.rank() < Shape::kMaxRank) shape.push_back(std::max<int64_t>(d, 0));
   return shape;
 }
 
 // Items on a new first axis.
-Status StackItems(KernelContext& ctx, const TensorArray& list, const Ints& places) {
+Status StackItems(KernelContext& ctx, const TensorArray& list, std::span<const int64_t> places) {
   if (places.empty()) {
-    ctx.Alloc("Out", DTypeFromProto(ctx.Int("dtype")), NoItems(ctx));
+    HEDDLE_ASSIGN_OR_RETURN(const Shape shape, NoItems(ctx));
+    ctx.Alloc("Out", DTypeFromProto(ctx.Int("dtype")), shape);
     return Status::Ok();
   }
   HEDDLE_ASSIGN_OR_RETURN(const Tensor first, ItemOrZeros(ctx, list, places[0]));
@@ -48,14 +53,16 @@ Status StackItems(KernelContext& ctx, const TensorArray& list, const Ints& place
 
 Status Stack(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const TensorArray* list, ListIn(ctx, "list"));
-  Ints places;
-  for (int64_t i = 0; i < std::ssize(*list); ++i) places.push_back(i);
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> places(list->size(), &heap);
+  std::iota(places.begin(), places.end(), 0);
   return StackItems(ctx, *list, places);
 }
 
 Status Gather(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const TensorArray* list, ListIn(ctx, "list"));
-  return StackItems(ctx, *list, ToInts(ctx.In("indices")));
+  CallHeap heap(ctx);
+  return StackItems(ctx, *list, IntsIn(ctx.In("indices"), &heap));
 }
 
 // Items joined along their first axis, and how many rows each had.
@@ -76,7 +83,8 @@ Status Concat(KernelContext& ctx) {
     rows += item.dim(0);
     items.push_back(std::move(item));
   }
-  Shape shape = items.empty() ? NoItems(ctx) : items[0].shape();
+  HEDDLE_ASSIGN_OR_RETURN(Shape shape, NoItems(ctx));
+  if (!items.empty()) shape = items[0].shape();
   if (!items.empty()) shape[0] = rows;
   const DType dtype = items.empty() ? DTypeFromProto(ctx.Int("dtype")) : items[0].dtype();
   Tensor& out = ctx.Alloc("Out", dtype, shape);

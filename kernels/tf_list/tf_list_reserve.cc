@@ -14,9 +14,9 @@ Result<size_t> LengthIn(const KernelContext& ctx, Key key) {
 Status Reserve(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const size_t n, LengthIn(ctx, "num_elements"));
   Tensor unset;
-  if (const Shape shape = ElementShapeIn(ctx); IsWhole(shape))
-    unset.SetMeta(DTypeFromProto(ctx.Int("dtype")), shape);
-  ctx.OutVar("Out")->mutable_array() = TensorArray(n, unset);
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, ElementShapeIn(ctx));
+  if (IsWhole(shape)) unset.SetMeta(DTypeFromProto(ctx.Int("dtype")), shape);
+  ctx.OutVar("Out")->mutable_array().assign(n, unset);
   return Status::Ok();
 }
 

@@ -70,7 +70,7 @@ Status Vars(KernelContext& ctx) {
   return Status::Ok();
 }
 
-OpDef& Define(OpDef& op, const char* doc) {
+OpDef& DefineFakeQuant(OpDef& op, const char* doc) {
   op.Doc(doc).Input("inputs").Output("outputs").Inplace("inputs", "outputs");
   op.Attr("num_bits", 8).Attr("narrow_range", false).KernelKey("inputs");
   return op.InferShape(SameShape);
@@ -80,7 +80,7 @@ OpDef& Define(OpDef& op, const char* doc) {
 }  // namespace heddle
 
 HEDDLE_OP(tf_fake_quant_with_min_max_args) {
-  Define(op, "inputs rounded to a quantised range from attributes").Attr("min", -6.0);
+  DefineFakeQuant(op, "inputs rounded to a quantised range from attributes").Attr("min", -6.0);
   op.Attr("max", 6.0).Kernel(DType::kF32, Args);
 }
 HEDDLE_OP(tf_fake_quant_with_min_max_vars) {

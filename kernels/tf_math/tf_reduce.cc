@@ -8,8 +8,8 @@ namespace {
 template <typename Context>
 Result<uint32_t> AxesIn(const Context& ctx) {
   const int rank = ShapeIn(ctx, "input").rank();
-  HEDDLE_ASSIGN_OR_RETURN(const Ints given, IntsIn(ctx, "reduction_indices"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints axes, NormalAxes(given, rank, "reduction_indices"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts given, IntsIn(ctx, "reduction_indices"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts axes, NormalAxes(given, rank, "reduction_indices"));
   uint32_t mask = 0;
   for (const int64_t a : axes) mask |= 1U << a;
   return mask;
@@ -33,7 +33,7 @@ Status Reduce(KernelContext& ctx) {
 }
 
 template <typename R>
-void Define(OpDef& op, const char* doc) {
+void DefineTfReduce(OpDef& op, const char* doc) {
   op.Doc(doc).Input("input").Input("reduction_indices", kShapeValue).Output("output");
   op.Attr("keep_dims", false).InferShape(ReducedOut).KernelKey("input");
   op.Kernel(DType::kC64, &Reduce<R, std::complex<float>>);
@@ -43,9 +43,9 @@ void Define(OpDef& op, const char* doc) {
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(tf_sum) { Define<SumReduction>(op, "sums of complex numbers over axes"); }
-HEDDLE_OP(tf_prod) { Define<ProdReduction>(op, "products of complex numbers over axes"); }
-HEDDLE_OP(tf_mean) { Define<MeanReduction>(op, "means of complex numbers over axes"); }
+HEDDLE_OP(tf_sum) { DefineTfReduce<SumReduction>(op, "sums of complex numbers over axes"); }
+HEDDLE_OP(tf_prod) { DefineTfReduce<ProdReduction>(op, "products of complex numbers over axes"); }
+HEDDLE_OP(tf_mean) { DefineTfReduce<MeanReduction>(op, "means of complex numbers over axes"); }
 
 HEDDLE_EXAMPLES(tf_sum, R"(
 example the last axis

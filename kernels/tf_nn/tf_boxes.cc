@@ -1,7 +1,12 @@
 // Boxes of images: crops of one size, and the choice of those that do not cover each other.
 #include <cmath>
+#include <functional>
+#include <memory_resource>
 #include <queue>
+#include <span>
+#include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 #include "kernels/tf/narrow.h"
@@ -17,7 +22,7 @@ Status CropShape(ShapeContext& ctx) {
                            ", expected rank 4 and [?, 4]");
   Shape out{boxes[0], -1, -1, x[3]};
   if (Known(ctx, "crop_size")) {
-    HEDDLE_ASSIGN_OR_RETURN(const Ints size, IntsIn(ctx, "crop_size"));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortInts size, IntsIn(ctx, "crop_size"));
     if (size.size() != 2 || size[0] < 1 || size[1] < 1)
       return InvalidArgument("crop_size has ", size.size(), " elements, expected two above 0");
     out[1] = size[0];
@@ -28,13 +33,13 @@ Status CropShape(ShapeContext& ctx) {
 }
 
 // Positions of a crop along one side, of which some lie outside the image.
-std::vector<float> CropPositions(float from, float to, int64_t side, int64_t crop) {
-  std::vector<float> at;
+void FindCropPositions(float from, float to, int64_t side, std::span<float> at) {
+  const auto crop = std::ssize(at);
   const auto last = static_cast<float>(side - 1);
   const float step = crop > 1 ? (to - from) * last / static_cast<float>(crop - 1) : 0;
   for (int64_t i = 0; i < crop; ++i)
-    at.push_back(crop > 1 ? from * last + static_cast<float>(i) * step : 0.5F * (from + to) * last);
-  return at;
+    at[static_cast<size_t>(i)] =
+        crop > 1 ? from * last + static_cast<float>(i) * step : 0.5F * (from + to) * last;
 }
 
 Status CropAndResize(KernelContext& ctx) {
@@ -59,10 +64,12 @@ Status CropAndResize(KernelContext& ctx) {
   const float* from = x.data<float>();
   float* to = out.mutable_data<float>();
   ctx.ParallelFor(boxes.dim(0), 1, [&](int64_t begin, int64_t end) {
+    CallHeap heap(ctx);  // of the thread
+    std::pmr::vector<float> ys(static_cast<size_t>(ch), &heap), xs(static_cast<size_t>(cw), &heap);
     for (int64_t b = begin; b < end; ++b) {
       const float* box = boxes.data<float>() + b * 4;
-      const auto ys = CropPositions(box[0], box[2], h, ch),
-                 xs = CropPositions(box[1], box[3], w, cw);
+      FindCropPositions(box[0], box[2], h, ys);
+      FindCropPositions(box[1], box[3], w, xs);
       const float* image = from + IntAt(images, b) * h * w * c;
       for (int64_t i = 0; i < ch * cw; ++i) {
         const float py = ys[static_cast<size_t>(i / cw)], px = xs[static_cast<size_t>(i % cw)];
@@ -126,11 +133,16 @@ struct NmsLimits {
 // The best boxes, in order; overlap with better ones takes a box out or (sigma > 0) its score down.
 // box(i): its four corners, score(i).
 template <typename Box, typename Score>
-std::vector<Candidate> Suppress(const NmsLimits& limits, int64_t n, Box box, Score score) {
-  std::priority_queue<Candidate> queue;
+std::pmr::vector<Candidate> Suppress(const NmsLimits& limits, int64_t n, Box box, Score score,
+                                     CallHeap* heap) {
+  using Candidates = std::pmr::vector<Candidate>;
+  Candidates room(heap);
+  room.reserve(static_cast<size_t>(n));
+  std::priority_queue<Candidate, Candidates> queue(std::less<Candidate>(), std::move(room));
   for (int64_t i = 0; i < n; ++i)
     if (score(i) > limits.score) queue.push({i, score(i), 0});
-  std::vector<Candidate> chosen;
+  Candidates chosen(heap);
+  chosen.reserve(static_cast<size_t>(std::min(limits.most, n)));
   while (static_cast<int64_t>(chosen.size()) < std::min(limits.most, n) && !queue.empty()) {
     Candidate next = queue.top();
     queue.pop();
@@ -176,9 +188,10 @@ Status NonMaxSuppression(KernelContext& ctx) {
   if (limits.most < 0 || !(limits.overlap >= 0 && limits.overlap <= 1) || limits.sigma < 0)
     return InvalidArgument("max_output_size is ", limits.most, ", iou_threshold ", limits.overlap,
                            " and soft_nms_sigma ", limits.sigma);
+  CallHeap heap(ctx);
   const auto chosen = Suppress(
       limits, boxes.dim(0), [&](int64_t i) { return boxes.data<float>() + i * 4; },
-      [&](int64_t i) { return scores.data<float>()[i]; });
+      [&](int64_t i) { return scores.data<float>()[i]; }, &heap);
   const bool pads = ctx.Bool("pad_to_max_output_size");
   const int64_t n = pads ? limits.most : static_cast<int64_t>(chosen.size());
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape({n}, "max_output_size"));
@@ -230,14 +243,15 @@ Status Combined(KernelContext& ctx) {
     const float* box;
   };
   for (int64_t b = 0; b < batch; ++b) {
-    std::vector<Detection> found;
+    CallHeap heap(ctx);
+    std::pmr::vector<Detection> found(&heap);
     for (int64_t c = 0; c < classes && n > 0; ++c) {
       const auto box = [&](int64_t i) {
         return boxes.data<float>() + ((b * n + i) * q + (q > 1 ? c : 0)) * 4;
       };
-      for (const Candidate& each : Suppress(limits, n, box, [&](int64_t i) {
-             return scores.data<float>()[(b * n + i) * classes + c];
-           }))
+      const auto score = [&](int64_t i) { return scores.data<float>()[(b * n + i) * classes + c]; };
+      CallHeap of_class(ctx);
+      for (const Candidate& each : Suppress(limits, n, box, score, &of_class))
         found.push_back({each.score, c, box(each.box)});
     }
     std::stable_sort(found.begin(), found.end(),

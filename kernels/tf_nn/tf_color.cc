@@ -104,7 +104,7 @@ Status AdjustContrast(KernelContext& ctx) {
   return Status::Ok();
 }
 
-OpDef& Define(OpDef& op, const char* doc) {
+OpDef& DefineColor(OpDef& op, const char* doc) {
   op.Doc(doc).Input("images");
   return op.Output("output").InferShape(SameShape).KernelKey("images");
 }
@@ -139,7 +139,7 @@ Status ProjectShape(ShapeContext& ctx) {
   if (x.rank() != 4) return InvalidArgument("images has shape ", x.ToString(), ", expected rank 4");
   x[1] = x[2] = -1;
   if (Known(ctx, "output_shape")) {
-    HEDDLE_ASSIGN_OR_RETURN(const Ints size, IntsIn(ctx, "output_shape"));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortInts size, IntsIn(ctx, "output_shape"));
     if (size.size() != 2 || size[0] < 1 || size[1] < 1)
       return InvalidArgument("output_shape has ", size.size(), " elements, expected two above 0");
     x[1] = size[0];
@@ -206,21 +206,22 @@ struct Project {
 }  // namespace heddle
 
 HEDDLE_OP(tf_rgb_to_hsv) {
-  Define(op, "hue, saturation and value of colours").Kernels<RgbToHsv, float, double>();
+  DefineColor(op, "hue, saturation and value of colours").Kernels<RgbToHsv, float, double>();
 }
 HEDDLE_OP(tf_hsv_to_rgb) {
-  Define(op, "colours of hue, saturation and value").Kernels<HsvToRgb, float, double>();
+  DefineColor(op, "colours of hue, saturation and value").Kernels<HsvToRgb, float, double>();
 }
 HEDDLE_OP(tf_adjust_hue) {
-  Define(op, "colours with their hue turned by delta").Input("delta");
+  DefineColor(op, "colours with their hue turned by delta").Input("delta");
   op.Kernel(DType::kF32, AdjustHue);
 }
 HEDDLE_OP(tf_adjust_saturation) {
-  Define(op, "colours with their saturation times scale").Input("scale");
+  DefineColor(op, "colours with their saturation times scale").Input("scale");
   op.Kernel(DType::kF32, AdjustSaturation);
 }
 HEDDLE_OP(tf_adjust_contrastv2) {
-  Define(op, "images with distances from the mean times contrast_factor").Input("contrast_factor");
+  DefineColor(op, "images with distances from the mean times contrast_factor")
+      .Input("contrast_factor");
   op.Kernel(DType::kF32, AdjustContrast);
 }
 HEDDLE_OP(tf_image_projective_transform_v3) {

@@ -24,19 +24,19 @@ struct Backprop {
     if (!kData) return ShapeIn(ctx, "input");
     const Shape& grad = ShapeIn(ctx, "out_backprop");
     const Shape& filter = ShapeIn(ctx, "filter");
-    HEDDLE_ASSIGN_OR_RETURN(Ints dims, IntsIn(ctx, "input_sizes"));
+    HEDDLE_ASSIGN_OR_RETURN(ShortInts dims, IntsIn(ctx, "input_sizes"));
     if (grad.rank() >= 4 && static_cast<int>(dims.size()) == grad.rank() - 2 &&
         filter.rank() == grad.rank()) {
       const int64_t c = filter[filter.rank() - 2];
-      dims.insert(dims.begin(), grad[0]);
-      dims.insert(ctx.Str("data_format").back() == 'C' ? dims.end() : dims.begin() + 1, c);
+      dims.insert(0, 1, grad[0]);
+      dims.insert(ctx.Str("data_format").back() == 'C' ? dims.size() : 1, 1, c);
     }
     return MakeShape(dims, "input_sizes");
   }
   template <typename Context>
   static Result<Shape> FilterOf(const Context& ctx) {
     if (kData) return ShapeIn(ctx, "filter");
-    HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "filter_sizes"));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "filter_sizes"));
     return MakeShape(dims, "filter_sizes");
   }
 
@@ -73,7 +73,7 @@ struct Backprop {
     return Status::Ok();
   }
   static Status SetKnown(ShapeContext& ctx, DType dtype) {
-    HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, Sizes()));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, Sizes()));
     if (kData && static_cast<int>(dims.size()) != ctx.InShape("out_backprop").rank())
       return ctx.Defer();
     HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, Sizes().name));

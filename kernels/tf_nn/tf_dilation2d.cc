@@ -11,8 +11,8 @@ namespace {
 struct Plane {
   int64_t size[2], stride[2], rate[2], pad[2], in[2], out[2];
 };
-Result<Plane> PlaneOf(const Shape& x, const Ints& sizes, const Ints& strides, const Ints& rates,
-                      const std::string& padding, bool last) {
+Result<Plane> PlaneOf(const Shape& x, const ShortInts& sizes, const ShortInts& strides,
+                      const ShortInts& rates, const std::string& padding, bool last) {
   Plane p;
   if (x.rank() != 4 || sizes.size() != 4 || strides.size() != 4 || rates.size() != 4 ||
       (padding != "SAME" && padding != "VALID"))
@@ -84,8 +84,8 @@ struct Dilation {
 
 template <typename Context>
 Result<Plane> PoolOf(const Context& ctx, const Shape& x) {
-  HEDDLE_ASSIGN_OR_RETURN(const Ints sizes, IntsIn(ctx, "ksize"));
-  HEDDLE_ASSIGN_OR_RETURN(const Ints strides, IntsIn(ctx, "strides"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts sizes, IntsIn(ctx, "ksize"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts strides, IntsIn(ctx, "strides"));
   if (ctx.Str("data_format") != "NHWC")
     return Unimplemented("data_format is '", ctx.Str("data_format"), "', expected NHWC");
   return PlaneOf(x, sizes, strides, {1, 1, 1, 1}, ctx.Str("padding"), true);

@@ -1,6 +1,7 @@
 // Local response normalisation over channels, and its gradient.
 #include <cmath>
 
+#include "kernels/norm/lrn.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -31,17 +32,23 @@ float NormAt(const LrnAttrs& a, const float* pixel, int64_t c, int64_t channels)
 }
 
 Status Lrn(KernelContext& ctx) {
-  const Tensor& x = ctx.In("input");
-  HEDDLE_RETURN_IF_ERROR(CheckInput(x.shape()));
+  const Tensor& in = ctx.In("input");
+  HEDDLE_RETURN_IF_ERROR(CheckInput(in.shape()));
   const LrnAttrs a = AttrsOf(ctx);
-  const int64_t channels = x.dim(3), pixels = channels == 0 ? 0 : x.numel() / channels;
-  const float* from = x.data<float>();
+  const int64_t channels = in.dim(3), pixels = channels == 0 ? 0 : in.numel() / channels;
+  const float* from = in.data<float>();
   float* to = ctx.Out("output").mutable_data<float>();
-  ctx.ParallelFor(pixels, 1 + 1024 / (1 + channels), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p)
-      for (int64_t c = 0; c < channels; ++c)
-        to[p * channels + c] =
-            from[p * channels + c] * std::pow(NormAt(a, from + p * channels, c, channels), -a.beta);
+  const LrnNorm<float> norm{a.bias, a.alpha, 2 * a.radius + 1, a.radius};
+  WithNegativePower(a.beta, [&](auto power) {
+    ctx.ParallelFor(pixels, 1 + 4096 / (1 + channels), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        const float* x = from + p * channels;
+        norm.ForPixel(x, channels, [&](int64_t c, int64_t count, const float* sum) {
+          float* y = to + p * channels + c;
+          for (int64_t i = 0; i < count; ++i) y[i] = x[c + i] * power(sum[i]);
+        });
+      }
+    });
   });
   return Status::Ok();
 }

@@ -73,7 +73,7 @@ Status AvgGradShape(ShapeContext& ctx) {
     ctx.SetOut("output", open, ctx.InDType("grad"));
     return Status::Ok();
   }
-  HEDDLE_ASSIGN_OR_RETURN(const Ints dims, IntsIn(ctx, "orig_input_shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "orig_input_shape"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "orig_input_shape"));
   ctx.SetOut("output", shape, ctx.InDType("grad"));
   return Status::Ok();

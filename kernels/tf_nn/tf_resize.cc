@@ -1,6 +1,9 @@
 // Images resized by TensorFlow's rules, and the gradients. Images are [N, H, W, C].
 #include <cmath>
+#include <memory_resource>
+#include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 #include "kernels/tf/narrow.h"
 
@@ -20,8 +23,8 @@ float ScaleOf(int64_t in, int64_t out, bool align) {
 }
 
 template <typename Context>
-Result<Ints> SizeIn(const Context& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const Ints size, IntsIn(ctx, "size"));
+Result<ShortInts> SizeIn(const Context& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts size, IntsIn(ctx, "size"));
   if (size.size() != 2 || size[0] <= 0 || size[1] <= 0)
     return InvalidArgument("size has ", size.size(), " elements",
                            size.size() == 2 ? ", one of them not positive" : ", expected 2");
@@ -40,7 +43,7 @@ Status ResizeShape(ShapeContext& ctx) {
   if ((x[1] == 0 || x[2] == 0)) return InvalidArgument(kIn.name, " has no pixels: ", x.ToString());
   x[1] = x[2] = -1;
   if (Known(ctx, "size")) {
-    HEDDLE_ASSIGN_OR_RETURN(const Ints size, SizeIn(ctx));
+    HEDDLE_ASSIGN_OR_RETURN(const ShortInts size, SizeIn(ctx));
     x[1] = size[0];
     x[2] = size[1];
   }
@@ -50,11 +53,16 @@ Status ResizeShape(ShapeContext& ctx) {
 
 // Where each output position reads: the positions below and above, and how far in between.
 struct Taps {
-  std::vector<int64_t> low, high;
-  std::vector<float> part;
+  explicit Taps(CallHeap* heap) : low(heap), high(heap), part(heap) {}
+  std::pmr::vector<int64_t> low, high;
+  std::pmr::vector<float> part;
 };
-Taps LinearTaps(int64_t in, int64_t out, Flags flags) {
-  Taps t;
+Taps LinearTaps(int64_t in, int64_t out, Flags flags, CallHeap* heap) {
+  Taps t(heap);
+  const auto count = static_cast<size_t>(out);
+  t.low.reserve(count);
+  t.high.reserve(count);
+  t.part.reserve(count);
   const float scale = ScaleOf(in, out, flags.align);
   for (int64_t i = 0; i < out; ++i) {
     const auto at = static_cast<float>(i);
@@ -74,7 +82,9 @@ Status Bilinear(KernelContext& ctx) {
   Tensor& out = ctx.Out("resized_images");
   if (out.numel() == 0) return Status::Ok();
   const int64_t h = x.dim(1), w = x.dim(2), c = x.dim(3), oh = out.dim(1), ow = out.dim(2);
-  const Taps ys = LinearTaps(h, oh, FlagsOf(ctx)), xs = LinearTaps(w, ow, FlagsOf(ctx));
+  CallHeap heap(ctx);
+  const Taps ys = LinearTaps(h, oh, FlagsOf(ctx), &heap),
+             xs = LinearTaps(w, ow, FlagsOf(ctx), &heap);
   const float* from = x.data<float>();
   float* to = out.mutable_data<float>();
   ctx.ParallelFor(x.dim(0) * oh, 1 + 8192 / (1 + ow * c), [&](int64_t begin, int64_t end) {
@@ -123,7 +133,9 @@ struct BilinearGrad {
     const int64_t h = out.dim(1), w = out.dim(2), c = out.dim(3), gh = g.dim(1), gw = g.dim(2);
     std::fill(out.template mutable_data<T>(), out.template mutable_data<T>() + out.numel(), T(0));
     if (out.numel() == 0) return Status::Ok();
-    const Taps ys = LinearTaps(h, gh, FlagsOf(ctx)), xs = LinearTaps(w, gw, FlagsOf(ctx));
+    CallHeap heap(ctx);
+    const Taps ys = LinearTaps(h, gh, FlagsOf(ctx), &heap),
+               xs = LinearTaps(w, gw, FlagsOf(ctx), &heap);
     const float* from = g.data<float>();
     for (int64_t r = 0; r < g.dim(0) * gh; ++r) {
       const auto y = static_cast<size_t>(r % gh);
@@ -145,8 +157,9 @@ struct BilinearGrad {
   }
 };
 
-std::vector<int64_t> NearestPlaces(int64_t in, int64_t out, Flags flags) {
-  std::vector<int64_t> places;
+std::pmr::vector<int64_t> NearestPlaces(int64_t in, int64_t out, Flags flags, CallHeap* heap) {
+  std::pmr::vector<int64_t> places(heap);
+  places.reserve(static_cast<size_t>(out));
   const float scale = ScaleOf(in, out, flags.align);
   for (int64_t i = 0; i < out; ++i) {
     const auto at = static_cast<float>(i);
@@ -163,7 +176,9 @@ Status Nearest(KernelContext& ctx) {
   if (out.numel() == 0) return Status::Ok();
   const int64_t h = x.dim(1), w = x.dim(2), oh = out.dim(1), ow = out.dim(2);
   const int64_t row = x.dim(3) * static_cast<int64_t>(SizeOf(x.dtype()));
-  const auto ys = NearestPlaces(h, oh, FlagsOf(ctx)), xs = NearestPlaces(w, ow, FlagsOf(ctx));
+  CallHeap heap(ctx);
+  const auto ys = NearestPlaces(h, oh, FlagsOf(ctx), &heap),
+             xs = NearestPlaces(w, ow, FlagsOf(ctx), &heap);
   const auto* from = static_cast<const std::byte*>(x.raw());
   auto* to = static_cast<std::byte*>(out.mutable_raw());
   ctx.ParallelFor(x.dim(0) * oh, 1 + 32768 / (1 + ow * row), [&](int64_t begin, int64_t end) {
@@ -186,7 +201,9 @@ struct NearestGrad {
     T* to = out.template mutable_data<T>();
     std::fill(to, to + out.numel(), T(0));
     if (out.numel() == 0) return Status::Ok();
-    const auto ys = NearestPlaces(h, gh, FlagsOf(ctx)), xs = NearestPlaces(w, gw, FlagsOf(ctx));
+    CallHeap heap(ctx);
+    const auto ys = NearestPlaces(h, gh, FlagsOf(ctx), &heap),
+               xs = NearestPlaces(w, gw, FlagsOf(ctx), &heap);
     for (int64_t r = 0; r < g.dim(0) * gh; ++r) {
       T* line = to + (r / gh * h + ys[static_cast<size_t>(r % gh)]) * w * c;
       for (int64_t k = 0; k < gw; ++k)
@@ -199,8 +216,9 @@ struct NearestGrad {
 
 // Four positions and weights for each output position.
 struct CubicTaps {
-  std::vector<std::array<int64_t, 4>> at;
-  std::vector<std::array<float, 4>> weight;
+  explicit CubicTaps(CallHeap* heap) : at(heap), weight(heap) {}
+  std::pmr::vector<std::array<int64_t, 4>> at;
+  std::pmr::vector<std::array<float, 4>> weight;
 };
 // The weights of positions `x` and `x` + 1 away, from a table of 1024 steps.
 std::array<float, 2> CubicWeights(int64_t step, float a) {
@@ -210,9 +228,11 @@ std::array<float, 2> CubicWeights(int64_t step, float a) {
   return {static_cast<float>(((d + 2) * x - (d + 3)) * x * x + 1),
           static_cast<float>(((d * y - 5 * d) * y + 8 * d) * y - 4 * d)};
 }
-CubicTaps MakeCubicTaps(int64_t in, int64_t out, Flags flags) {
+CubicTaps MakeCubicTaps(int64_t in, int64_t out, Flags flags, CallHeap* heap) {
   constexpr int64_t kSteps = 1024;
-  CubicTaps taps;
+  CubicTaps taps(heap);
+  taps.at.reserve(static_cast<size_t>(out));
+  taps.weight.reserve(static_cast<size_t>(out));
   const float scale = ScaleOf(in, out, flags.align), a = flags.half ? -0.5F : -0.75F;
   for (int64_t i = 0; i < out; ++i) {
     const auto o = static_cast<float>(i);
@@ -243,7 +263,9 @@ Status Bicubic(KernelContext& ctx) {
   Tensor& out = ctx.Out("resized_images");
   if (out.numel() == 0) return Status::Ok();
   const int64_t h = x.dim(1), w = x.dim(2), c = x.dim(3), oh = out.dim(1), ow = out.dim(2);
-  const CubicTaps ys = MakeCubicTaps(h, oh, FlagsOf(ctx)), xs = MakeCubicTaps(w, ow, FlagsOf(ctx));
+  CallHeap heap(ctx);
+  const CubicTaps ys = MakeCubicTaps(h, oh, FlagsOf(ctx), &heap),
+                  xs = MakeCubicTaps(w, ow, FlagsOf(ctx), &heap);
   const float* from = x.data<float>();
   float* to = out.mutable_data<float>();
   ctx.ParallelFor(x.dim(0) * oh, 1 + 2048 / (1 + ow * c), [&](int64_t begin, int64_t end) {
@@ -278,8 +300,9 @@ struct BicubicGrad {
     T* to = out.template mutable_data<T>();
     std::fill(to, to + out.numel(), T(0));
     if (out.numel() == 0) return Status::Ok();
-    const CubicTaps ys = MakeCubicTaps(h, gh, FlagsOf(ctx));
-    const CubicTaps xs = MakeCubicTaps(w, gw, FlagsOf(ctx));
+    CallHeap heap(ctx);
+    const CubicTaps ys = MakeCubicTaps(h, gh, FlagsOf(ctx), &heap);
+    const CubicTaps xs = MakeCubicTaps(w, gw, FlagsOf(ctx), &heap);
     for (int64_t r = 0; r < g.dim(0) * gh; ++r) {
       const auto y = static_cast<size_t>(r % gh);
       T* image = to + r / gh * h * w * c;
@@ -351,7 +374,7 @@ Status Area(KernelContext& ctx) {
   return Status::Ok();
 }
 
-OpDef& Define(OpDef& op, const char* doc) {
+OpDef& DefineResize(OpDef& op, const char* doc) {
   op.Doc(doc).Input("images").Input("size", kShapeValue).Output("resized_images");
   return op.Attr("align_corners", false).KernelKey("images");
 }
@@ -368,14 +391,15 @@ constexpr std::initializer_list<DType> kImages = {DType::kF32,  DType::kF64, DTy
 }  // namespace heddle
 
 HEDDLE_OP(tf_resize_bilinear) {
-  Define(op, "images resized, between the four nearest pixels; float32").Kernel(kImages, Bilinear);
+  DefineResize(op, "images resized, between the four nearest pixels; float32")
+      .Kernel(kImages, Bilinear);
   op.Attr("half_pixel_centers", false).InferShape(ResizeShape<DType::kF32, false>);
 }
 HEDDLE_OP(tf_resize_bilinear_grad) {
   DefineGrad(op, "gradient of tf_resize_bilinear").Kernels<BilinearGrad, float, double>();
 }
 HEDDLE_OP(tf_resize_nearest_neighbor) {
-  Define(op, "images resized by the nearest pixel").AnyKernel(Nearest);
+  DefineResize(op, "images resized by the nearest pixel").AnyKernel(Nearest);
   op.Attr("half_pixel_centers", false).InferShape(ResizeShape<DType::kUnknown, false>);
 }
 HEDDLE_OP(tf_resize_nearest_neighbor_grad) {
@@ -386,13 +410,14 @@ HEDDLE_OP(tf_resize_nearest_neighbor_grad) {
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(tf_resize_bicubic) {
-  Define(op, "images resized by cubic curves; float32").Kernel(kImages, Bicubic);
+  DefineResize(op, "images resized by cubic curves; float32").Kernel(kImages, Bicubic);
   op.Attr("half_pixel_centers", false).InferShape(ResizeShape<DType::kF32, false>);
 }
 HEDDLE_OP(tf_resize_bicubic_grad) {
   DefineGrad(op, "gradient of tf_resize_bicubic").Kernels<BicubicGrad, float, double>();
 }
 HEDDLE_OP(tf_resize_area) {
-  Define(op, "images resized by the mean of what a pixel covers; float32").Kernel(kImages, Area);
+  DefineResize(op, "images resized by the mean of what a pixel covers; float32")
+      .Kernel(kImages, Area);
   op.InferShape(ResizeShape<DType::kF32, false>);
 }

@@ -5,7 +5,7 @@
 namespace heddle::passes {
 namespace {
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunBatchNormInference(ir::Program& program, PassContext& context) {
   bool changed = false;
   for (auto& block : program.blocks) {
     for (ir::Op& op : block.ops) {
@@ -35,5 +35,5 @@ HEDDLE_PASS(batch_norm_inference) {
   pass.before = "y, mean, variance = batch_norm(x, scale, bias, mean, variance), is_test";
   pass.after = "y = batch_norm(x, scale, bias, mean, variance), is_test";
   pass.refuses = "batch_norm that trains; statistics that are fetched or go to other variables";
-  pass.run = Run;
+  pass.run = RunBatchNormInference;
 }

@@ -4,6 +4,7 @@
 
 #include "passes/cleanup/block_sweep.h"
 #include "passes/ir_text.h"
+#include "passes/places.h"
 
 namespace heddle::passes {
 namespace {
@@ -87,7 +88,7 @@ class Eliminator : public BlockSweep {
 
   bool Equal(int i, int k) const {
     const ir::Op &a = block_->ops[static_cast<size_t>(i)], &b = block_->ops[static_cast<size_t>(k)];
-    if (a.def != b.def || a.device != b.device || a.attrs != b.attrs || a.var_attrs != b.var_attrs)
+    if (a.def != b.def || !SamePlace(a, b) || a.attrs != b.attrs || a.var_attrs != b.var_attrs)
       return false;
     Operand ax, ay, bx, by;
     if (Sorted(a, i, &ax, &ay) && Sorted(b, k, &bx, &by)) return ax == bx && ay == by;

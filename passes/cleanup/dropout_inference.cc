@@ -2,6 +2,7 @@
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
+#include "passes/places.h"
 #include "passes/version_view.h"
 
 namespace heddle::passes {
@@ -27,12 +28,12 @@ bool ToScale(ir::Program& program, ir::Op* op) {
   scale.attrs[scale.def->FindAttr("scale")] = 1.0 - op->Attr<double>("dropout_prob");
   scale.index = op->index;
   scale.call_stack = op->call_stack;
-  scale.device = op->device;
+  TakePlace(*op, &scale);
   *op = std::move(scale);
   return true;
 }
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunDropoutInference(ir::Program& program, PassContext& context) {
   const GraphView view(program, context);
   auto& ops = program.blocks[static_cast<size_t>(view.block())].ops;
   std::vector<bool> gone(ops.size(), false);
@@ -71,5 +72,5 @@ HEDDLE_PASS(dropout_inference) {
       "dropout that trains; masks that somebody reads or fetches; dropout without effect whose "
       "result is fetched or written again, or whose source is written again; scaling dropout of "
       "other dtypes than float32";
-  pass.run = Run;
+  pass.run = RunDropoutInference;
 }

@@ -116,7 +116,7 @@ class Evaluator {
 Result<std::vector<Value>> Evaluate(const ir::Op& op, const std::vector<const Value*>& inputs,
                                     size_t max_bytes) {
   if ((op.def->traits() & (kRandom | kSideEffect | kCommunication | kReader | kControlFlow)) != 0 ||
-      !op.var_attrs.empty())
+      !op.var_attrs.empty() || op.has_control_edges())
     return Unimplemented(op.type(), " needs more than its inputs");
   try {
     Evaluator evaluator(op, inputs);

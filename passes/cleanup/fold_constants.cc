@@ -193,7 +193,7 @@ bool Trains(const ir::Program& program) {
   return false;
 }
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunFoldConstants(ir::Program& program, PassContext& context) {
   if (Trains(program)) return false;
   return Folder(program, context).Run();
 }
@@ -215,5 +215,5 @@ HEDDLE_PASS(fold_constants) {
   pass.level = 1;
   pass.repeat = true;
   pass.tolerance = 1e-6;  // sums may be cut otherwise than on several threads
-  pass.run = Run;
+  pass.run = RunFoldConstants;
 }

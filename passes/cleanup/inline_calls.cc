@@ -51,7 +51,8 @@ class Inliner {
       const int sub = op.Attr<BlockRef>("sub_block").id;
       if (Status s = Check(op, sub); !s.ok()) return s;
       const size_t size = p_.blocks[static_cast<size_t>(sub)].ops.size();
-      if (op.Attr<bool>("noinline") || count_ + size > kMostOps || !MayInline(block, sub)) {
+      if (op.Attr<bool>("noinline") || op.has_control_edges() || count_ + size > kMostOps ||
+          !MayInline(block, sub)) {
         after.push_back(std::move(op));
         continue;
       }
@@ -101,6 +102,7 @@ class Inliner {
         return false;  // the gradient of the block
       if (!Within(b.id, sub)) continue;
       for (const ir::Op& op : b.ops) {
+        if (op.has_control_edges()) return false;  // several copies would bear the same marks
         const auto by_name = [](const SlotDef& s) { return s.name.starts_with("sub_block:"); };
         if (!IsCall(op) &&
             (std::any_of(op.def->inputs().begin(), op.def->inputs().end(), by_name) ||
@@ -209,7 +211,7 @@ class Inliner {
   size_t count_ = 0;  // operators, including those of inlined calls
 };
 
-Result<bool> Run(ir::Program& program, PassContext&) {
+Result<bool> RunInlineCalls(ir::Program& program, PassContext&) {
   for (const ir::Block& b : program.blocks)
     if (std::any_of(b.ops.begin(), b.ops.end(), IsCall)) return Inliner(program).Run();
   return false;
@@ -229,5 +231,5 @@ HEDDLE_PASS(inline_calls) {
       "dtype of values. (Recursion, direct or not, is refused when the program is read.)";
   pass.level = 1;
   pass.repeat = true;
-  pass.run = Run;
+  pass.run = RunInlineCalls;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "passes/pass.h"
+#include "passes/places.h"
 #include "passes/version_view.h"
 
 namespace heddle::passes {
@@ -61,7 +62,7 @@ class Merger {
     if (w < 0) return nullptr;
     const ir::Op& before = block_->ops[static_cast<size_t>(w)];
     const VarId x = OnlyIn(before, "X");
-    if (x == kNoVar || x == m || op.device != before.device || !IsPure(before) ||
+    if (x == kNoVar || x == m || !SamePlace(op, before) || !IsPure(before) ||
         OnlyOut(before, "Out") != m || !view_.Same(x, w, at + 1))
       return nullptr;
     const auto readers = view_.Readers(m, w);

@@ -63,7 +63,7 @@ const ir::Op* TransposeOf(const GraphView& view, const std::vector<ir::Op>& ops,
   return view.Unchanged(source, writer, at) ? &op : nullptr;
 }
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunAbsorbTranspose(ir::Program& program, PassContext& context) {
   const GraphView view(program, context);
   std::vector<ir::Op>& ops = program.blocks[static_cast<size_t>(context.block)].ops;
   bool changed = false;
@@ -105,5 +105,5 @@ HEDDLE_PASS(absorb_transpose) {
   pass.level = 2;
   pass.each_block = true;
   pass.tolerance = 1e-5;
-  pass.run = Run;
+  pass.run = RunAbsorbTranspose;
 }

@@ -10,6 +10,7 @@
 #include "core/bytes.h"
 #include "core/sub_block_slots.h"
 #include "core/tile_ops.h"
+#include "passes/places.h"
 
 namespace heddle::passes {
 namespace {
@@ -59,7 +60,7 @@ std::vector<bool> FindKnown(const ir::Program& program, const GraphView& view) {
     var_known[v] = program.vars[v].persistable && view.NeverWritten(v);
   AddUnchanged(program, view, &var_known);
   for (const ir::Op& op : program.blocks[static_cast<size_t>(view.block())].ops) {
-    bool known = (op.def->traits() & kNeverKnown) == 0;
+    bool known = (op.def->traits() & kNeverKnown) == 0 && !op.has_control_edges();
     for (size_t s = 0; s < op.inputs.size(); ++s) {
       if (s < op.def->inputs().size() && (op.def->inputs()[s].flags & kNoBuffer)) continue;
       for (VarId v : op.inputs[s]) known = known && (v == ir::kNoVar || var_known[v]);
@@ -104,7 +105,7 @@ bool ElementGroups::Fusable(int at, ElementOp* op) const {
   op->out = from.outputs[0][0];
   for (size_t s = 1; s < from.outputs.size(); ++s)
     if (!Empty(from.outputs[s])) return false;
-  if (op->out == ir::kNoVar || !view_.SingleWriter(op->out)) return false;
+  if (op->out == ir::kNoVar || !view_.SingleWriter(op->out, true)) return false;
   const DType dtype = p_.vars[op->out].dtype;
   if (tile->make(dtype) == nullptr || !p_.vars[op->out].shape.known_rank()) return false;
   for (int r : view_.readers(op->out))
@@ -134,7 +135,7 @@ bool ElementGroups::Fusable(int at, ElementOp* op) const {
 bool ElementGroups::Joins(int producer, int reader) const {
   const ElementOp &a = op(producer), &b = op(reader);
   if (!a.fusable || !b.fusable) return false;
-  if (block_[static_cast<size_t>(producer)].device != block_[static_cast<size_t>(reader)].device)
+  if (!SamePlace(block_[static_cast<size_t>(producer)], block_[static_cast<size_t>(reader)]))
     return false;
   const ir::Var &x = p_.vars[a.out], &y = p_.vars[b.out];
   return x.dtype == y.dtype && x.shape == y.shape;

@@ -33,7 +33,8 @@ class AttentionFuser {
   // Whether the softmax at `at` stands in an attention.
   bool Match(int at) {
     const ir::Op& softmax = Op(at);
-    if (softmax.type() != "softmax" || !softmax.var_attrs.empty()) return false;
+    if (softmax.type() != "softmax" || !softmax.var_attrs.empty() || softmax.has_control_edges())
+      return false;
     const int64_t axis = softmax.Attr<int64_t>("axis");
     const VarId x = softmax.In("X")[0];
     if (!IsMatrices(x) || (axis != -1 && axis != 3)) return false;
@@ -44,7 +45,7 @@ class AttentionFuser {
     ir::Op fused = ir::MakeOp(*FindOp("scaled_dot_attention"));
     fused.index = Op(last_).index;
     fused.call_stack = Op(last_).call_stack;
-    fused.device = Op(last_).device;
+    TakePlace(Op(last_), &fused);
     fused.attrs[fused.def->FindAttr("scale")] = scale_;
     fused.attrs[fused.def->FindAttr("layouts")] =
         Ints{q_.layout, k_.layout, v_.layout, out_layout_};
@@ -292,7 +293,7 @@ void DropUnread(ir::Program& program, const PassContext& context, std::vector<bo
   ops.resize(kept);
 }
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunFuseAttention(ir::Program& program, PassContext& context) {
   const GraphView view(program, context);
   auto& ops = program.blocks[static_cast<size_t>(context.block)].ops;
   std::vector<std::optional<ir::Op>> replaced(ops.size());
@@ -331,5 +332,5 @@ HEDDLE_PASS(fuse_attention) {
   pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_ops = {"scaled_dot_attention"};
-  pass.run = Run;
+  pass.run = RunFuseAttention;
 }

@@ -138,7 +138,7 @@ class BatchNormFuser {
   FusedActivation activation_;
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunFuseBatchNorm(ir::Program& program, PassContext& context) {
   return ReplaceChains<BatchNormFuser>(program, context);
 }
 
@@ -157,5 +157,5 @@ HEDDLE_PASS(fuse_batch_norm) {
   pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_batch_norm"};
-  pass.run = Run;
+  pass.run = RunFuseBatchNorm;
 }

@@ -156,7 +156,7 @@ class ShuffleFuser {
   std::vector<VarId> outs_;
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunFuseChannelShuffle(ir::Program& program, PassContext& context) {
   return !UsesLoD(program) && ReplaceChains<ShuffleFuser>(program, context);
 }
 
@@ -178,5 +178,5 @@ HEDDLE_PASS(fuse_channel_shuffle) {
   pass.level = 2;
   pass.each_block = true;
   pass.own_ops = {"fused_channel_shuffle"};
-  pass.run = Run;
+  pass.run = RunFuseChannelShuffle;
 }

@@ -79,7 +79,7 @@ class ConcatFuser {
   const int at_;
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunFuseConcat(ir::Program& program, PassContext& context) {
   return !UsesLoD(program) && ReplaceChains<ConcatFuser>(program, context);
 }
 
@@ -100,5 +100,5 @@ HEDDLE_PASS(fuse_concat) {
   pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_matmul"};
-  pass.run = Run;
+  pass.run = RunFuseConcat;
 }

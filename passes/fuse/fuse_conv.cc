@@ -17,6 +17,7 @@
 #include "passes/fuse/replace_chains.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
+#include "passes/places.h"
 
 namespace heddle::passes {
 namespace {
@@ -131,8 +132,7 @@ class ConvFuser {
     if (pad.type() != "tf_pad_v2" || !pad.In("constant_values").empty() || !pad.var_attrs.empty())
       return std::nullopt;
     const VarId image = pad.In("input")[0], amounts = pad.In("paddings")[0];
-    if (pad.device != conv.device || !view_.WrittenBefore(image, at_) ||
-        !view_.NeverWritten(amounts))
+    if (!SamePlace(pad, conv) || !view_.WrittenBefore(image, at_) || !view_.NeverWritten(amounts))
       return std::nullopt;
     const Tensor* t = context_.Parameter(p_, amounts);
     if (t == nullptr || t->numel() != 8 || !IsInteger(t->dtype())) return std::nullopt;
@@ -341,7 +341,7 @@ class ConvFuser {
   VarId out_ = ir::kNoVar;
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunFuseConv(ir::Program& program, PassContext& context) {
   return ReplaceChains<ConvFuser>(program, context);
 }
 
@@ -361,5 +361,5 @@ HEDDLE_PASS(fuse_conv) {
       "filters that are not constant parameters; results in the middle that are read elsewhere, "
       "fetched or written again; operands written after the convolution; residual sums that might "
       "broadcast";
-  pass.run = Run;
+  pass.run = RunFuseConv;
 }

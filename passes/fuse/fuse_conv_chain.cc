@@ -138,7 +138,7 @@ class ChainFuser {
   std::vector<int> chain_;  // positions
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunFuseConvChain(ir::Program& program, PassContext& context) {
   return ReplaceChains<ChainFuser>(program, context);
 }
 
@@ -164,5 +164,5 @@ HEDDLE_PASS(fuse_conv_chain) {
       "elsewhere or fetched; few rows or bytes in between, filters too large to stay in a core's "
       "cache along with the rows; without the last convolution, less than 1 MiB in between; "
       "programs for a device";
-  pass.run = Run;
+  pass.run = RunFuseConvChain;
 }

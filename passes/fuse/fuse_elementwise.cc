@@ -15,6 +15,7 @@
 #include "passes/graph_view.h"
 #include "passes/order_graph.h"
 #include "passes/pass.h"
+#include "passes/places.h"
 
 namespace heddle::passes {
 namespace {
@@ -38,7 +39,6 @@ class ProgramWriter {
     ir::Op fused = ir::MakeOp(*FindOp("fused_elementwise"));
     fused.index = last.index;
     fused.call_stack = last.call_stack;
-    fused.device = last.device;
     fused.inputs[0] = inputs;
     fused.outputs[0] = outs;
     auto set = [&](const char* name, AttrValue v) {
@@ -159,7 +159,11 @@ class ElementFuser {
     const int node = static_cast<int>(nodes_.size());
     nodes_.push_back(ProgramWriter(p_.blocks[static_cast<size_t>(view_.block())].ops, groups_)
                          .Write(live, InputsOf(live, group, outs[0]), outs));
-    for (int m : group) node_of_[static_cast<size_t>(m)] = node;
+    const auto& ops = p_.blocks[static_cast<size_t>(view_.block())].ops;
+    for (int m : group) {
+      node_of_[static_cast<size_t>(m)] = node;
+      TakePlace(ops[static_cast<size_t>(m)], &nodes_.back());
+    }
   }
 
   // The operands from outside the group. The first one, if possible, is a tensor that is not used
@@ -190,7 +194,7 @@ class ElementFuser {
   std::vector<ir::Op> nodes_;  // fused operators
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunFuseElementwise(ir::Program& program, PassContext& context) {
   return ElementFuser(program, context).Run();
 }
 
@@ -207,5 +211,5 @@ HEDDLE_PASS(fuse_elementwise) {
   pass.refuses =
       "single operators; operators with another dtype or shape, as far as the program says; "
       "groups with a path that leaves and enters them again; results that several blocks name";
-  pass.run = Run;
+  pass.run = RunFuseElementwise;
 }

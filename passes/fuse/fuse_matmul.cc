@@ -153,7 +153,7 @@ class MatmulFuser {
   VarId x_ = ir::kNoVar, y_ = ir::kNoVar, out_ = ir::kNoVar;
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunFuseMatmul(ir::Program& program, PassContext& context) {
   return ReplaceChains<MatmulFuser>(program, context);
 }
 
@@ -171,5 +171,5 @@ HEDDLE_PASS(fuse_matmul) {
   pass.refuses =
       "other dtypes than float32; results in the middle that are read elsewhere, fetched or "
       "written again; operands written after the product; sums that might broadcast the product";
-  pass.run = Run;
+  pass.run = RunFuseMatmul;
 }

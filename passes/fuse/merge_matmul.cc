@@ -209,7 +209,7 @@ class ProjectionMerger {
     ir::Op op = ir::MakeOp(*FindOp(type));
     op.index = Op(like).index;
     op.call_stack = Op(like).call_stack;
-    op.device = Op(like).device;
+    TakePlace(Op(like), &op);
     for (const auto& [slot, v] : in) op.inputs[op.def->FindInput(slot)] = {v};
     for (const auto& [slot, v] : out) op.outputs[op.def->FindOutput(slot)] = {v};
     return op;
@@ -256,7 +256,7 @@ class ProjectionMerger {
   std::vector<std::vector<ir::Op>> before_;  // new operators, by the operator that they precede
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunMergeMatmul(ir::Program& program, PassContext& context) {
   return ProjectionMerger(program, context).Run();
 }
 
@@ -281,5 +281,5 @@ HEDDLE_PASS(merge_matmul) {
   pass.level = 2;
   pass.each_block = true;
   pass.tolerance = 1e-5;
-  pass.run = Run;
+  pass.run = RunMergeMatmul;
 }

@@ -27,11 +27,11 @@ bool ReplaceChains(ir::Program& program, PassContext& context, const More&... mo
   const bool one_place = OnePlace(ops);
   std::vector<bool> elsewhere;
   for (size_t i = 0; i < ops.size(); ++i) {
-    if (gone[i]) continue;
+    if (gone[i] || ops[i].has_control_edges()) continue;
     if (!one_place) {
       elsewhere = gone;
       for (size_t k = 0; k < ops.size(); ++k)
-        if (ops[k].device != ops[i].device) elsewhere[k] = true;
+        if (!SamePlace(ops[k], ops[i])) elsewhere[k] = true;
     }
     Fuser fuser(program, context, view, static_cast<int>(i), more...);
     if (!fuser.Grow(one_place ? gone : elsewhere) ||
@@ -39,7 +39,7 @@ bool ReplaceChains(ir::Program& program, PassContext& context, const More&... mo
       continue;
     std::optional<ir::Op>& made = replaced[static_cast<size_t>(fuser.absorbed.back())];
     made = fuser.Make();
-    made->device = ops[i].device;
+    TakePlace(ops[i], &*made);
     gone[i] = changed = true;
     for (int a : fuser.absorbed) gone[static_cast<size_t>(a)] = true;
   }

@@ -149,6 +149,13 @@ class LayoutRewriter {
     if (!IsConv(op) && (!HasTwin(x) || OtherOutputs(op))) return false;
     value = "NHWC";
     x = Twin(x);
+    // What nobody reads is left away; it would be declared with channels second.
+    for (size_t s = 1; s < op.outputs.size(); ++s)
+      if ((op.def->outputs()[s].flags & kOptional) != 0)
+        std::erase_if(op.outputs[s], [&](VarId v) {
+          return v != ir::kNoVar && !p_.vars[v].persistable && view_.readers(v).empty() &&
+                 context_.fetched.count(v) == 0;
+        });
     if (const int r = op.def->FindInput("ResidualData"); r >= 0)
       for (VarId& v : op.inputs[r])
         if (v != ir::kNoVar) v = Twin(v);
@@ -271,7 +278,7 @@ class LayoutRewriter {
   bool changed_ = false;
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunChannelsLast(ir::Program& program, PassContext& context) {
   return LayoutRewriter(program, context).Run();
 }
 
@@ -290,5 +297,5 @@ HEDDLE_PASS(channels_last) {
   pass.refuses =
       "programs with fewer than two convolutions or with gradients; variables that have more than "
       "one value or that sub-blocks touch; operators that do not say how they take the layout";
-  pass.run = Run;
+  pass.run = RunChannelsLast;
 }

@@ -3,6 +3,7 @@
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
+#include "passes/places.h"
 
 namespace heddle::passes {
 namespace {
@@ -58,7 +59,7 @@ class Lowerer {
     ir::Op to = ir::MakeOp(*FindOp(type));
     to.index = op.index;
     to.call_stack = op.call_stack;
-    to.device = op.device;
+    TakePlace(op, &to);
     for (size_t a = 0; a < to.def->attrs().size(); ++a)
       if (const int from = op.def->FindAttr(to.def->attrs()[a].name); from >= 0)
         to.attrs[a] = op.attrs[static_cast<size_t>(from)];
@@ -80,7 +81,7 @@ class Lowerer {
   const bool int8_;
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunLowerPrecision(ir::Program& program, PassContext& context) {
   if (context.options().precision == Precision::kFloat32) return false;
   return Lowerer(program, context).Run();
 }
@@ -99,5 +100,5 @@ HEDDLE_PASS(lower_precision) {
   pass.after = "b = fused_matmul(a, w), fuse_bf16";
   pass.refuses =
       "everything, unless Precision asks for it; weights that are not constant float32 parameters";
-  pass.run = Run;
+  pass.run = RunLowerPrecision;
 }

@@ -14,17 +14,18 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from heddle._errors import (Cancelled, DataLoss, DeadlineExceeded, Error, InvalidArgument, NotFound,
-                            OutOfRange, ResourceExhausted, Unimplemented)
-from heddle._heddle import Generator, Program, Scope, Tensor, TensorInfo, __version__
-from heddle._heddle import describe_op, supported_ops
+from heddle._errors import (Cancelled, DataLoss, DeadlineExceeded, EndOfData, Error,
+                            InvalidArgument, NotFound, OutOfRange, ResourceExhausted,
+                            Unimplemented)
+from heddle._heddle import Generator, Program, Rank, ReaderQueue, Scope, Tensor, TensorInfo
+from heddle._heddle import __version__, describe_op, new_ranks, supported_ops
 from heddle._model import Model, Outputs, Parameters, Profile, load, parse
 
 __all__ = [
-    "Cancelled", "DataLoss", "DeadlineExceeded", "Error", "Generator", "InvalidArgument", "Model",
-    "NotFound", "OutOfRange", "Outputs", "Parameters", "Profile", "Program", "ResourceExhausted",
-    "Scope", "Tensor", "TensorInfo", "Unimplemented", "__version__", "describe_op", "load",
-    "parse",
+    "Cancelled", "DataLoss", "DeadlineExceeded", "EndOfData", "Error", "Generator",
+    "InvalidArgument", "Model", "NotFound", "OutOfRange", "Outputs", "Parameters", "Profile",
+    "Program", "Rank", "ReaderQueue", "ResourceExhausted", "Scope", "Tensor", "TensorInfo",
+    "Unimplemented", "__version__", "describe_op", "load", "new_ranks", "parse",
     "supported_ops",
 ]
 

@@ -43,6 +43,12 @@ class OutOfRange(Error, IndexError):
     code = "OUT_OF_RANGE"
 
 
+class EndOfData(OutOfRange):
+    """The run's reader is at the end of the data: nothing is wrong."""
+
+    code = "END_OF_DATA"
+
+
 class DataLoss(Error):
     """A file is cut short, too long or damaged."""
 
@@ -73,7 +79,7 @@ class DeadlineExceeded(Error):
     code = "DEADLINE_EXCEEDED"
 
 
-_BY_CODE = {kind.code: kind for kind in (InvalidArgument, NotFound, OutOfRange, DataLoss,
+_BY_CODE = {kind.code: kind for kind in (InvalidArgument, NotFound, OutOfRange, EndOfData, DataLoss,
                                          Unimplemented, ResourceExhausted, Cancelled,
                                          DeadlineExceeded)}
 

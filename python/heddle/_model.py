@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from heddle import _display, _heddle
+from heddle import _display, _heddle, _place
 from heddle._heddle import Program, Scope, TensorInfo
 
 
@@ -84,13 +84,18 @@ class Parameters(MutableMapping):
 
 
 class Profile:
-    """What happened in a run: totals in `report`, one `events` entry per instruction."""
+    """What happened in a run: totals in `report`, one `events` entry per instruction, `spans` of
+    what threads did beside them, and `memory`: (microseconds, place, bytes alive from then on)."""
 
-    def __init__(self, report: dict[str, Any], events: list[tuple], trace: str) -> None:
+    def __init__(self, report: dict[str, Any], events: list[tuple], trace: str,
+                 spans: Sequence[tuple] = (), memory: Sequence[tuple] = ()) -> None:
         self.report = report
         names = ("op", "output", "block", "index", "lane", "begin_us", "end_us",
-                 "self_us", "times")
+                 "self_us", "times", "thread", "stream")
         self.events = [dict(zip(names, event)) for event in events]
+        names = ("kind", "of", "thread", "stream", "begin_us", "end_us")
+        self.spans = [dict(zip(names, span)) for span in spans]
+        self.memory = list(memory)
         self._trace = trace
 
     def by_op(self) -> list[tuple[str, int, float]]:
@@ -135,11 +140,12 @@ class Model:
                  plan_cache: int = 32, runs_at_once: int = 0, seed: int = 0, precision: str = "f32",
                  lean: bool = False, reuse: str = "ordered",
                  max_shapes: Mapping[str, Sequence[int]] | None = None,
-                 packed_weights: str | os.PathLike[str] = "", force: str = "") -> None:
+                 packed_weights: str | os.PathLike[str] = "", force: str = "",
+                 place: Any = "cpu") -> None:
         self._program = program
         self._scope = scope
         self._executor = executor or _heddle.Executor(threads, plan_cache, memory_limit,
-                                                     runs_at_once)
+                                                     runs_at_once, _place.name_of(place))
         self._options = {"opt_level": opt_level,
                          "schedule": "serial" if deterministic else schedule, "seed": seed,
                          "precision": precision, "lean": lean, "reuse": reuse,
@@ -245,8 +251,17 @@ class Model:
         """Runs, and tells how long each instruction took."""
         for _ in range(warmup):
             self._run(feeds)
-        _, report, events, trace = self._session.trace(feeds)
-        return Profile(report, events, trace)
+        _, report, events, trace, spans, memory = self._session.trace(feeds)
+        return Profile(report, events, trace, spans, memory)
+
+    def memory_use(self) -> dict[str, dict[str, int]]:
+        """By place ("cpu", "emulated:0"), the bytes that runs have: `allocated` and not given back,
+        `reserved` with what is kept for later ones, and the `peak` of what was allocated."""
+        return self._executor.memory_use()
+
+    def reset_memory_peaks(self) -> None:
+        """From here on `peak` is the most since now."""
+        self._executor.reset_memory_peaks()
 
     def save(self, directory: str | os.PathLike[str], format: str = "") -> str:
         """Writes program and parameters to a directory, under the names that `heddle.load` looks
@@ -281,7 +296,7 @@ class Model:
 
 _OPTIONS = frozenset({"threads", "fetch", "opt_level", "schedule", "deterministic", "memory_limit",
                       "plan_cache", "runs_at_once", "seed", "precision", "lean", "reuse",
-                      "max_shapes", "packed_weights", "force"})
+                      "max_shapes", "packed_weights", "force", "place"})
 _PARTS = frozenset({"signature", "feed"})  # of a file that holds several programs
 
 
@@ -335,6 +350,8 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
     * `packed_weights`: a file that keeps weights as kernels want them, made when absent: a quicker
       start
     * `force`: implementations that kernels must have, as in "conv=direct,gemm=panels"
+    * `place`: the device that operators run on where it has a kernel: "emulated", "cuda:0"; an
+      error where there is none
     * `signature`: of a TensorFlow SavedModel, "serving_default" if not said
     * `feed`: names of the tensors of a TensorFlow graph that runs are given; `fetch` names those
       that they return

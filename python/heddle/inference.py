@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from heddle import _heddle
+from heddle import _heddle, _place
 from heddle._errors import Error, InvalidArgument
 from heddle._heddle import __version__
 
@@ -65,7 +65,7 @@ _DATA_TYPES = {"float32": DataType.FLOAT32, "int64": DataType.INT64, "int32": Da
 # Settings that ask for what is so anyway.
 _MET = frozenset((
     "enable_onednn", "disable_glog_info", "enable_new_executor", "switch_specify_input_names",
-    "switch_use_feed_fetch_ops", "disable_gpu"))
+    "switch_use_feed_fetch_ops"))
 # Paddle's passes, and those of heddle's that do the same.
 _PASSES = {
     "constant_folding_pass": ("fold_constants",),
@@ -121,6 +121,7 @@ class Config:
         self._memory_optim = False
         self._bfloat16 = False
         self._level = 2
+        self._place = "cpu"
         self._profile = False
         self._cache_dir = ""
         self._disabled: list[str] = []
@@ -212,16 +213,37 @@ class Config:
     def memory_optim_enabled(self) -> bool:
         return self._memory_optim
 
+    def enable_custom_device(self, kind: str, device_id: int = 0, *_: Any) -> None:
+        """Operators run on a device where it has kernels: "emulated". An error where there is
+        none, when the predictor is made."""
+        self._place = f"{_place.name_of(kind)}:{int(device_id)}"
+
+    def use_custom_device(self) -> bool:
+        return self._place != "cpu"
+
     def use_gpu(self) -> bool:
+        return self._place.startswith("cuda")
+
+    def enable_use_gpu(self, memory_pool_mb: int = 100, device_id: int = 0, *_: Any) -> None:
+        """Where heddle was built with CUDA; elsewhere it has no effect, as in Paddle."""
+        place = f"cuda:{int(device_id)}"
+        try:
+            _heddle.Executor(1, place=place)
+        except Error as error:
+            return self._warn("enable_use_gpu", error.message)
+        self._place = place
+
+    def disable_gpu(self) -> None:
+        if self.use_gpu():
+            self._place = "cpu"
+
+    def _never(self) -> bool:
         return False
 
-    use_xpu = use_gpu
-    tensorrt_engine_enabled = use_gpu
-    lite_engine_enabled = use_gpu
-    use_feed_fetch_ops_enabled = use_gpu
+    use_xpu = tensorrt_engine_enabled = lite_engine_enabled = use_feed_fetch_ops_enabled = _never
 
     def gpu_device_id(self) -> int:
-        return 0
+        return int(self._place.partition(":")[2] or 0)
 
     def specify_input_name(self) -> bool:
         return True
@@ -234,7 +256,7 @@ class Config:
 
     def summary(self) -> str:
         rows = {"model_file": self.prog_file() or self.model_dir(), "params_file": self._params,
-                "device": "cpu", "cpu_math_thread": self._threads or "all",
+                "device": self._place, "cpu_math_thread": self._threads or "all",
                 "ir_optim": self._ir_optim}
         width = max(map(len, rows))
         return "\n".join(f"{key:<{width}}  {value}" for key, value in rows.items())
@@ -322,7 +344,8 @@ class Predictor:
             self._executor, self._session = other._executor, other._session
         else:
             program, scope = _load(config)
-            self._executor = _heddle.Executor(config.cpu_math_library_num_threads())
+            self._executor = _heddle.Executor(config.cpu_math_library_num_threads(),
+                                              place=config._place)
             packed = config._cache_dir and os.path.join(config._cache_dir, "packed_weights")
             self._session = self._executor.compile(
                 program, scope, opt_level=config._level if config.ir_optim() else 0,

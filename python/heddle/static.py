@@ -21,13 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from heddle import _heddle, _paddle
+from heddle import _flags, _heddle, _paddle, _place
 from heddle._errors import InvalidArgument, Unimplemented
+from heddle._flags import get_flags, set_flags
 from heddle._scope import LoDTensor, Scope, Variable, offsets_of
 
 __all__ = ["Executor", "LoDTensor", "Scope", "Variable", "create_lod_tensor", "export_scope",
-           "global_scope", "import_scope", "left_to_paddle", "load_inference_model", "scope_guard",
-           "seed"]
+           "get_flags", "global_scope", "import_scope", "left_to_paddle", "load_inference_model",
+           "scope_guard", "seed", "set_flags"]
 
 # Programs that only read or write files; Paddle runs its own.
 _FILE_OPS = frozenset(("save", "save_combine", "load", "load_combine"))
@@ -169,34 +170,16 @@ _MET = frozenset((
 _SERIAL = frozenset(("sequential_run", "enable_sequential_execution"))
 
 
-# Paddle's flags that mean: one operator after another, each ended before the next begins.
-_SERIAL_FLAGS = ("FLAGS_new_executor_serial_run", "FLAGS_new_executor_sequential_run",
-                 "FLAGS_benchmark")
-
-
-def _flag(name: str) -> bool:
-    """A flag of Paddle's: as `paddle.set_flags` left it where Paddle is used, else as the
-    environment says. Executors look when they are made."""
-    core = _paddle.core()
-    if core is not None:
-        try:
-            return bool(core.globals()[name])  # what paddle.get_flags reads, without its checks
-        except (AttributeError, KeyError, RuntimeError):
-            pass
-    return os.environ.get(name, "").lower() in ("1", "true", "t", "yes", "y")
-
-
 class _Strategies:
     """The BuildStrategy and ExecutionStrategy of a CompiledProgram: heddle does what it can of them
     and warns once of each other setting."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
-        self._usual = "serial" if any(map(_flag, _SERIAL_FLAGS)) else "auto"
 
     def schedule(self, program: Any, threads: int) -> str:
         """For `Executor.compile`."""
-        schedule = self._usual
+        schedule = "serial" if _flags.sequential() else "auto"
         for attribute in ("_build_strategy", "_exec_strategy"):
             strategy = getattr(program, attribute, None)
             if strategy is None:
@@ -226,11 +209,11 @@ class _Compiled:
 
     def __init__(self, executor: _heddle.Executor, program: _heddle.Program, scope: _heddle.Scope,
                  fetches: Sequence[str], view: _paddle.ProgramView | None, desc: Any,
-                 opt_level: int, schedule: str) -> None:
+                 opt_level: int, schedule: str, kept: Sequence[str]) -> None:
         unique = list(dict.fromkeys(fetches))
         self.program = program
         self.session = executor.compile(program, scope, unique, opt_level=opt_level,
-                                        schedule=schedule)
+                                        schedule=schedule, keep=list(kept))
         self.order = [unique.index(name) for name in fetches]
         self.view = view
         self.draws: bool | None = None  # random numbers; None: not yet known
@@ -273,25 +256,32 @@ class Executor:
     """Runs programs like `paddle.static.Executor`.
 
     A program is prepared once for each set of fetches and scope; changing the program makes it
-    anew. `threads`: how many to use, 0 for as many as the process may. Threads: one run at a time.
+    anew. `place`: None or a CPUPlace for the host, else a place of Paddle's or a name, "gpu:0" or
+    "emulated", whose device runs the operators that it has kernels for; an error where there is
+    none. `threads`: how many to use, 0 for as many as the process may. `rank`: the one of a group
+    (`heddle.new_ranks`) that programs communicate as. `force_root_scope_vars`: names of variables
+    whose values a run leaves in the scope, beside the persistable ones; with
+    `create_local_scope=False` it leaves all that the program's operators write there. Threads: one
+    run at a time.
     """
 
     _CACHE = 64  # prepared programs per scope
 
-    def __init__(self, place: Any = None, *, threads: int = 0, opt_level: int = 2) -> None:
+    def __init__(self, place: Any = None, *, threads: int = 0, opt_level: int = 2,
+                 rank: Any = None, force_root_scope_vars: Sequence[str] = (),
+                 create_local_scope: bool = True) -> None:
         self.place = place
         paddle = _paddle.module()
         if place is None and paddle is not None:
             self.place = paddle.CPUPlace()
-        if "gpu" in str(place).lower() or "cuda" in str(place).lower():
-            warnings.warn(f"heddle runs on the CPU; {place} is not used", stacklevel=2)
-        self._executor = _heddle.Executor(threads)
+        self._executor = _heddle.Executor(threads, rank=rank, place=_place.name_of(place))
+        self._in_scope = tuple(force_root_scope_vars)
+        self._local = create_local_scope
         self._opt_level = opt_level
         self._links: weakref.WeakKeyDictionary[Any, _paddle.ScopeLink] = weakref.WeakKeyDictionary()
         self._compiled: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
         self._pruned: dict[Any, Any] = {}
         self._strategies = _Strategies()
-        self._check_nan_inf = _flag("FLAGS_check_nan_inf")
         self._theirs: Any = None
         self._closed = False
 
@@ -327,10 +317,21 @@ class Executor:
             raise TypeError("scope: heddle.static.Scope or paddle.static.Scope is expected, not "
                             + type(scope).__name__)
         names = tuple(item if isinstance(item, str) else item.name for item in fetches)
-        compiled = self._prepare(program, names, scope)
+        kept = self._kept(program)
+        compiled = self._prepare(program, names, scope, kept)
         if compiled is None:
             return self._run_by_paddle(program, feed, fetches, scope, return_numpy)
         return self._run(compiled, program, feed, names, scope, return_numpy)
+
+    def memory_use(self) -> dict[str, dict[str, int]]:
+        """As `heddle.Model.memory_use`."""
+        return self._executor.memory_use()
+
+    def _kept(self, program: Any) -> tuple[str, ...]:
+        """Variables whose values a run leaves in the scope."""
+        if self._local:
+            return self._in_scope
+        return tuple(dict.fromkeys((*self._in_scope, *_parse(program).written)))
 
     def _run(self, compiled: _Compiled, program: Any, feed: dict[str, Any], names: tuple[str, ...],
              scope: Any, return_numpy: bool) -> list[Any]:
@@ -342,8 +343,11 @@ class Executor:
         if compiled.draws is not False and _paddle.core() is not None:
             _state.generator_link.take_over()
         before = generator.state if compiled.draws is None else ""
-        tensors = compiled.session.run_tensors(feeds, generator=generator,
-                                               check_nan_inf=self._check_nan_inf)
+        tensors, kept = compiled.session.run_kept(feeds, generator, _flags.benchmark(),
+                                                  _flags.check_nan_inf())
+        for name, value in kept.items():
+            if value is not None:
+                self._leave(scope, name, value)
         if compiled.draws is None:
             compiled.draws = generator.state != before
         if compiled.view is not None:
@@ -352,6 +356,13 @@ class Executor:
             return []
         fetched = [tensors[i] for i in compiled.order]
         return [self._fetched(value, name, return_numpy) for value, name in zip(fetched, names)]
+
+    @staticmethod
+    def _leave(scope: Any, name: str, value: Any) -> None:
+        if isinstance(scope, Scope):
+            scope._scope.set(name, value)
+        elif isinstance(value, _heddle.Tensor):
+            scope.var(name).get_tensor().set(value.numpy(), _paddle.core().CPUPlace())
 
     @staticmethod
     def _fetched(value: Any, name: str, return_numpy: bool) -> Any:
@@ -453,7 +464,8 @@ class Executor:
             del feed[name]
         return pruned
 
-    def _prepare(self, program: Any, names: tuple[str, ...], scope: Any) -> _Compiled | None:
+    def _prepare(self, program: Any, names: tuple[str, ...], scope: Any,
+                 kept: tuple[str, ...]) -> _Compiled | None:
         inner = getattr(program, "_program", None) or program
         desc = getattr(inner, "desc", None)
         if hasattr(desc, "cached_hash_str"):
@@ -464,17 +476,17 @@ class Executor:
             identity = _bytes_of(program)
         ready = self._compiled.setdefault(scope, {})
         schedule = self._strategies.schedule(program, self._executor.threads)
-        key = (identity, names, schedule)
+        key = (identity, names, schedule, kept)
         compiled = ready.get(key)
         if compiled is None and key not in ready:
-            compiled = self._compile(program, names, scope, desc, schedule)
+            compiled = self._compile(program, names, scope, desc, schedule, kept)
             if len(ready) >= self._CACHE:
                 ready.pop(next(iter(ready)))
             ready[key] = compiled
         return compiled
 
-    def _compile(self, program: Any, names: tuple[str, ...], scope: Any,
-                 desc: Any, schedule: str) -> _Compiled | None:
+    def _compile(self, program: Any, names: tuple[str, ...], scope: Any, desc: Any,
+                 schedule: str, kept: tuple[str, ...]) -> _Compiled | None:
         inner = getattr(program, "_program", None) or program
         if (_paddle.is_scope(scope) and hasattr(inner, "global_block")
                 and {op.type for op in inner.global_block().ops} & _FILE_OPS
@@ -490,14 +502,14 @@ class Executor:
             return None
         if isinstance(scope, Scope):
             return _Compiled(self._executor, parsed, scope._scope, names, None, desc,
-                             self._opt_level, schedule)
+                             self._opt_level, schedule, kept)
         link = self._links.get(scope)
         if link is None:
             link = self._links[scope] = _paddle.ScopeLink(scope)
         view = link.view([info.name for info in parsed.persistables])
         view.before()
         return _Compiled(self._executor, parsed, link.mirror.scope, names, view, desc,
-                         self._opt_level, schedule)
+                         self._opt_level, schedule, kept)
 
     def _paddles(self) -> Any:
         """Paddle's executor, for what belongs to Paddle alone."""

@@ -16,6 +16,7 @@
 #include "python/src/arrays.h"
 #include "python/src/builder.h"
 #include "python/src/errors.h"
+#include "python/src/exchange.h"
 #include "python/src/interrupt.h"
 #include "python/src/mirror.h"
 #include "python/src/session.h"
@@ -67,6 +68,12 @@ void BindProgram(nb::module_& module) {
       .def_prop_ro("inputs", &Program::inputs)
       .def_prop_ro("outputs", &Program::outputs)
       .def_prop_ro("persistables", &Program::persistables)
+      .def_prop_ro("written",
+                   [](const Program& p) {
+                     std::vector<std::string> names;
+                     for (const TensorInfo& info : p.written()) names.push_back(info.name);
+                     return names;
+                   })
       .def_prop_ro("loss", &Program::loss)
       .def_prop_ro("version", &Program::version)
       .def_prop_ro("hash", &Program::hash)
@@ -233,6 +240,7 @@ NB_MODULE(_heddle, module) {
   BindScope(module);
   BindParams(module);
   BindMirror(module);
+  BindExchange(module);  // before the executor, which takes a rank
   BindSession(module);
   BindBuilder(module);
 }

@@ -13,8 +13,10 @@
 #include <memory>
 #include <optional>
 
+#include "heddle/device.h"
 #include "python/src/arrays.h"
 #include "python/src/errors.h"
+#include "python/src/exchange.h"
 #include "python/src/interrupt.h"
 
 namespace heddle::python {
@@ -42,6 +44,7 @@ class Session {
   nb::list RunInOrder(nb::args arrays);
   nb::list RunValues(nb::dict feeds, std::optional<double> timeout, bool check_nan_inf,
                      Generator* generator);
+  nb::tuple RunKept(nb::dict feeds, Generator* generator, bool wait_after_each, bool check_nan_inf);
   nb::tuple Trace(nb::dict feeds);
   std::string Plan(nb::dict feeds) {
     const std::vector<Feed> values = ToFeeds(feeds);
@@ -164,6 +167,28 @@ nb::list Session::RunValues(nb::dict feeds, std::optional<double> timeout, bool 
   return list;
 }
 
+// The outputs as run_tensors has them, and the kept variables by name; None where nothing was
+// written.
+nb::tuple Session::RunKept(nb::dict feeds, Generator* generator, bool wait_after_each,
+                           bool check_nan_inf) {
+  std::vector<std::pair<std::string, Value>> kept;
+  RunOptions options = OptionsOf(std::nullopt, check_nan_inf, generator);
+  options.kept = &kept;
+  options.wait_after_each = wait_after_each;
+  auto values = Execute(ToFeeds(feeds), options);
+  SettleLoans();
+  const auto told = [](Value& value) -> nb::object {
+    if (!value.initialized()) return nb::none();
+    if (value.is_tensor()) return nb::cast(std::move(value.tensor()));
+    return ToPython(std::move(value));
+  };
+  nb::list list;
+  for (Value& value : values) list.append(told(value));
+  nb::dict rest;
+  for (auto& [name, value] : kept) rest[name.c_str()] = told(value);
+  return nb::make_tuple(list, rest);
+}
+
 // The outputs, what happened, and when each instruction ran.
 nb::tuple Session::Trace(nb::dict feeds) {
   RunReport report;
@@ -174,15 +199,20 @@ nb::tuple Session::Trace(nb::dict feeds) {
   nb::list events;
   for (const TraceEvent& e : report.events)
     events.append(nb::make_tuple(e.op, e.output, e.block, e.index, e.lane, e.begin_us, e.end_us,
-                                 e.self_us, e.times));
+                                 e.self_us, e.times, e.thread, e.stream));
+  nb::list spans, memory;
+  for (const TraceSpan& s : report.spans)
+    spans.append(nb::make_tuple(s.kind, s.of, s.thread, s.stream, s.begin_us, s.end_us));
+  for (const MemorySample& m : report.memory) memory.append(nb::make_tuple(m.us, m.place, m.bytes));
   nb::dict told;
   told["dispatch"] = report.dispatch;
   told["lanes"] = report.lanes;
+  told["threads"] = report.threads;
   told["settled"] = report.settled;
   told["run_us"] = report.run_us;
   told["work_us"] = report.work_us;
   told["critical_path_us"] = report.critical_path_us;
-  return nb::make_tuple(outputs, told, events, report.ToChromeTrace());
+  return nb::make_tuple(outputs, told, events, report.ToChromeTrace(), spans, memory);
 }
 
 // The plan in parts: slots as (variable, storage, base), steps as dicts, edges as pairs.
@@ -197,6 +227,9 @@ nb::dict Session::Describe(nb::dict feeds) {
     step["op"] = in.op;
     step["mode"] = in.mode;
     step["implementation"] = in.implementation;
+    step["why"] = in.why;
+    step["place"] = in.place;
+    step["stream"] = in.stream;
     step["block"] = in.block;
     step["inputs"] = in.inputs;
     step["outputs"] = in.outputs;
@@ -225,6 +258,19 @@ nb::dict Session::Prepare(nb::dict feeds) {
   told["arena_bytes"] = stats.arena_bytes;
   told["arena_bound_bytes"] = stats.arena_bound_bytes;
   told["build_ms"] = stats.build_ms;
+  return told;
+}
+
+// By place, the figures of PlaceMemory.
+nb::dict MemoryUse(const Executor& executor) {
+  nb::dict told;
+  for (const PlaceMemory& p : executor.MemoryUse()) {
+    nb::dict figures;
+    figures["allocated"] = p.allocated_bytes;
+    figures["reserved"] = p.reserved_bytes;
+    figures["peak"] = p.peak_bytes;
+    told[p.place.c_str()] = std::move(figures);
+  }
   return told;
 }
 
@@ -257,7 +303,8 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
                                  const std::string& precision, bool lean, const std::string& reuse,
                                  const std::map<std::string, std::vector<int64_t>>& max_shapes,
                                  const std::string& packed_weights, const std::string& force,
-                                 const std::vector<std::string>& disable_passes) {
+                                 const std::vector<std::string>& disable_passes,
+                                 const std::vector<std::string>& keep) {
   CompileOptions options;
   options.fetches = fetches;
   options.opt_level = opt_level;
@@ -265,6 +312,7 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
   options.seed = seed;
   options.passes.precision = PrecisionNamed(precision);
   options.passes.disable = disable_passes;
+  options.keep = keep;
   options.lean = lean;
   options.reuse = ReuseNamed(reuse);
   options.packed_weights = packed_weights;
@@ -300,24 +348,31 @@ void BindSession(nb::module_& module) {
       .def(
           "__init__",
           [](Executor* self, int threads, int plan_cache_capacity, size_t memory_limit,
-             int runs_at_once) {
-            new (self) Executor({.threads = threads,
-                                 .runs_at_once = runs_at_once,
-                                 .plan_cache_capacity = plan_cache_capacity,
-                                 .memory_limit = memory_limit});
+             int runs_at_once, const Rank* rank, const std::string& place) {
+            ExecutorOptions options{.threads = threads,
+                                    .runs_at_once = runs_at_once,
+                                    .plan_cache_capacity = plan_cache_capacity,
+                                    .memory_limit = memory_limit,
+                                    .communicator = rank != nullptr ? rank->communicator : nullptr};
+            if (place != "cpu") options.device = Check(OpenDevice(place));
+            new (self) Executor(options);
           },
           nb::arg("threads") = 0, nb::arg("plan_cache_capacity") = 32, nb::arg("memory_limit") = 0,
-          nb::arg("runs_at_once") = 0)
+          nb::arg("runs_at_once") = 0, nb::arg("rank").none() = nb::none(),
+          nb::arg("place") = "cpu")
       .def_prop_ro("threads", &Executor::threads)
       .def_prop_ro("plans_built", &Executor::plans_built)
       .def("trim", &Executor::Trim, nb::call_guard<nb::gil_scoped_release>())
+      .def("memory_use", &MemoryUse)
+      .def("reset_memory_peaks", &Executor::ResetMemoryPeaks)
       .def("compile", &Compile, nb::arg("program"), nb::arg("scope"),
            nb::arg("fetches") = std::vector<std::string>(), nb::arg("opt_level") = 2,
            nb::arg("schedule") = "auto", nb::arg("seed") = 0, nb::arg("precision") = "f32",
            nb::arg("lean") = false, nb::arg("reuse") = "ordered",
            nb::arg("max_shapes") = std::map<std::string, std::vector<int64_t>>(),
            nb::arg("packed_weights") = "", nb::arg("force") = "",
-           nb::arg("disable_passes") = std::vector<std::string>());
+           nb::arg("disable_passes") = std::vector<std::string>(),
+           nb::arg("keep") = std::vector<std::string>());
 
   nb::class_<Session>(module, "Session",
                       "A compiled program. Any number of threads may run it at once.")
@@ -326,6 +381,9 @@ void BindSession(nb::module_& module) {
       .def("run_in_order", &Session::RunInOrder)
       .def("run_tensors", &Session::RunValues, nb::arg("feeds"), nb::arg("timeout") = nb::none(),
            nb::arg("check_nan_inf") = false, nb::arg("generator").none() = nb::none())
+      .def("run_kept", &Session::RunKept, nb::arg("feeds"),
+           nb::arg("generator").none() = nb::none(), nb::arg("wait_after_each") = false,
+           nb::arg("check_nan_inf") = false)
       .def("trace", &Session::Trace, nb::arg("feeds"))
       .def("plan", &Session::Plan, nb::arg("feeds"))
       .def("describe", &Session::Describe, nb::arg("feeds"))

@@ -474,6 +474,13 @@ TEST_F(CApi, PartsOfFilesAreLoaded) {
   part.signature = "other";
   EXPECT_FAILS(heddle_model_load_part(executor_, kDigits.c_str(), nullptr, &part, nullptr, &loaded),
                HEDDLE_INVALID_ARGUMENT, "no signature 'other'");
+  part.num_fetches = 2;
+  EXPECT_FAILS(heddle_model_load_part(executor_, kDigits.c_str(), nullptr, &part, nullptr, &loaded),
+               HEDDLE_INVALID_ARGUMENT, "part->fetches has NULL at 0");
+  const char* const names[] = {"a", nullptr};
+  part.fetches = names;
+  EXPECT_FAILS(heddle_model_load_part(executor_, kDigits.c_str(), nullptr, &part, nullptr, &loaded),
+               HEDDLE_INVALID_ARGUMENT, "part->fetches has NULL at 1");
   part.size = 1;
   EXPECT_FAILS(heddle_model_load_part(executor_, kDigits.c_str(), nullptr, &part, nullptr, &loaded),
                HEDDLE_INVALID_ARGUMENT, "part->size");
@@ -492,6 +499,62 @@ TEST_F(CApi, ManyThreadsShareAModel) {
     });
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(right, std::vector<int>(4, 50));
+}
+
+TEST_F(CApi, TellsTheMemoryOfRuns) {
+  EXPECT_EQ(heddle_executor_num_places(executor_), 1u);
+  EXPECT_EQ(heddle_executor_num_places(nullptr), 0u);
+  heddle_tensor* image = Image(0);
+  heddle_tensor* outputs[1] = {};
+  EXPECT_FINE(heddle_model_run(model_, nullptr, nullptr, &image, 1, outputs, 1));
+  heddle_place_memory memory{};
+  EXPECT_FAILS(heddle_executor_memory(executor_, 0, &memory), HEDDLE_INVALID_ARGUMENT, "size");
+  memory.size = sizeof memory;
+  EXPECT_FINE(heddle_executor_memory(executor_, 0, &memory));
+  EXPECT_STREQ(memory.place, "cpu");
+  EXPECT_GE(memory.allocated_bytes, heddle_tensor_bytes(outputs[0]));
+  EXPECT_GE(memory.reserved_bytes, memory.allocated_bytes);
+  EXPECT_GE(memory.peak_bytes, memory.allocated_bytes);
+  EXPECT_FAILS(heddle_executor_memory(executor_, 1, &memory), HEDDLE_OUT_OF_RANGE, "1 places");
+  const size_t held = memory.allocated_bytes;
+  heddle_tensor_free(outputs[0]);
+  heddle_executor_reset_memory_peaks(executor_);
+  EXPECT_FINE(heddle_executor_memory(executor_, 0, &memory));
+  EXPECT_LT(memory.allocated_bytes, held);
+  EXPECT_EQ(memory.peak_bytes, memory.allocated_bytes);
+  heddle_tensor_free(image);
+}
+
+TEST_F(CApi, RunsOnADevice) {
+  heddle_executor_options options{};
+  options.size = sizeof options;
+  options.place = "emulated";
+  heddle_executor* executor = nullptr;
+  heddle_model* model = nullptr;
+  EXPECT_FINE(heddle_executor_new(&options, &executor));
+  EXPECT_FINE(heddle_model_load(executor, kDigits.c_str(), nullptr, nullptr, &model));
+  heddle_tensor* image = Image(0.5f);
+  heddle_tensor *here[1] = {}, *there[1] = {};
+  EXPECT_FINE(heddle_model_run(model_, nullptr, nullptr, &image, 1, here, 1));
+  EXPECT_FINE(heddle_model_run(model, nullptr, nullptr, &image, 1, there, 1));
+  ASSERT_EQ(heddle_tensor_bytes(here[0]), heddle_tensor_bytes(there[0]));
+  const auto* a = static_cast<const float*>(heddle_tensor_const_data(here[0]));
+  const auto* b = static_cast<const float*>(heddle_tensor_const_data(there[0]));
+  for (int64_t i = 0; i < heddle_tensor_numel(here[0]); ++i) EXPECT_NEAR(a[i], b[i], 1e-5) << i;
+  EXPECT_EQ(heddle_executor_num_places(executor), 2u);
+  heddle_place_memory memory{};
+  memory.size = sizeof memory;
+  EXPECT_FINE(heddle_executor_memory(executor, 1, &memory));
+  EXPECT_STREQ(memory.place, "emulated:0");
+  EXPECT_GT(memory.peak_bytes, 0u);
+  heddle_tensor_free(here[0]);
+  heddle_tensor_free(there[0]);
+  heddle_tensor_free(image);
+  heddle_model_free(model);
+  heddle_executor_free(executor);
+  options.place = "tpu:0";
+  EXPECT_FAILS(heddle_executor_new(&options, &executor), HEDDLE_INVALID_ARGUMENT,
+               "there is no device 'tpu:0'");
 }
 
 }  // namespace

@@ -121,5 +121,31 @@ TEST(DeviceHints, PrioritiesOrderWhatIsReady) {
   EXPECT_EQ(order, "y1y4y2y3y0");
 }
 
+// With one unit, a stream of less priority goes first as soon as the unit is free; otherwise the
+// streams go side by side.
+TEST(EmulatedStreams, OfLessPriorityGoFirstWhereUnitsAreFew) {
+  constexpr int64_t kDelayNs = 5'000'000;
+  constexpr int kFills = 3;
+  auto device = NewEmulatedDevice({.copy_delay_ns = kDelayNs, .units = 1});
+  void* memory = *device->Allocate(64);
+  {
+    auto late = *device->NewStream(1), first = *device->NewStream(-1);
+    std::vector<std::unique_ptr<Event>> late_ends, first_ends;
+    const auto fill = [&](Stream& stream, std::vector<std::unique_ptr<Event>>* ends) {
+      EXPECT_TRUE(stream.Fill(memory, 1, 64, 0).ok());
+      ends->push_back(*device->NewEvent(true));
+      EXPECT_TRUE(stream.Record(*ends->back()).ok());
+    };
+    for (int k = 0; k < kFills; ++k) fill(*late, &late_ends);
+    for (int k = 0; k < kFills; ++k) fill(*first, &first_ends);
+    ASSERT_TRUE(late->Synchronize().ok());
+    ASSERT_TRUE(first->Synchronize().ok());
+    // What was begun before the others came is not interrupted.
+    EXPECT_GT(*late_ends[1]->NanosecondsSince(*first_ends.back()), 0);
+    EXPECT_GE(*late_ends.back()->NanosecondsSince(*first_ends.back()), (kFills - 1) * kDelayNs);
+  }
+  device->Free(memory);
+}
+
 }  // namespace
 }  // namespace heddle::testing

@@ -48,7 +48,8 @@ TEST(DeviceTrace, TellsWhatEachStreamDidAndWhen) {
       }
     }
     const auto json = nlohmann::json::parse(report.ToChromeTrace());
-    EXPECT_EQ(json["traceEvents"].size(), report.events.size());
+    EXPECT_EQ(json["traceEvents"].size(),
+              report.events.size() + report.spans.size() + report.memory.size());
   }
 }
 

@@ -128,14 +128,16 @@ TEST_F(MixedPrograms, GiveTheSameBitsInEverySchedule) {
 }
 
 TEST_F(MixedPrograms, GiveTheHostsBitsOnDevices) {
-  for (const EmulatedOptions& kind :
-       {EmulatedOptions{},
-        EmulatedOptions{.kernel_delay_ns = 500, .jitter_ns = 20000, .seed = 3}}) {
-    Executor executor({.threads = 2, .device = NewEmulatedDevice(kind), .poison = true});
+  const EmulatedOptions plain, lazy{.lazy = true},
+      late{.kernel_delay_ns = 500, .jitter_ns = 20000, .seed = 3};
+  for (const auto& [kind, threads] :
+       {std::pair(plain, 1), std::pair(lazy, 8), std::pair(late, 2)}) {
+    Executor executor({.threads = threads, .device = NewEmulatedDevice(kind), .poison = true});
     for (uint32_t seed = First(); seed < First() + Count(); ++seed) {
       const MixedProgram mixed(seed);
       const int level = seed % 2 * 2;
-      SCOPED_TRACE("seed " + std::to_string(seed) + ", level " + std::to_string(level));
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", level " + std::to_string(level) +
+                   ", threads " + std::to_string(threads));
       const Outcome want = Serial(mixed, level);
       ASSERT_TRUE(want.status.ok()) << want.status.ToString() << "\n" << TextOf(mixed);
       const Outcome got =
@@ -181,10 +183,29 @@ TEST_F(MixedPrograms, HoldOperatorsOfEveryKind) {
     ASSERT_TRUE(made.ok()) << made.status().ToString();
     aliased += *made != program->impl();
   }
-  EXPECT_GE(aliased, 5);
-  for (const char* type :
-       {"while", "conditional_block", "share_data", "reshape2", "write_to_array", "read_from_array",
-        "sgd", "uniform_random", "dropout", "assert", "split", "matmul_v2"})
+  EXPECT_GE(aliased, 12);
+  for (const char* type : {"while",
+                           "conditional_block",
+                           "share_data",
+                           "share_buffer",
+                           "coalesce_tensor",
+                           "reshape2",
+                           "write_to_array",
+                           "read_from_array",
+                           "sgd",
+                           "uniform_random",
+                           "dropout",
+                           "assert",
+                           "split",
+                           "matmul_v2",
+                           "masked_select",
+                           "conv2d",
+                           "lookup_table_v2_grad",
+                           "elementwise_add_grad",
+                           "shape",
+                           "memcpy",
+                           "memcpy_h2d",
+                           "memcpy_d2h"})
     EXPECT_GE(counts[type], 5) << type;
 }
 

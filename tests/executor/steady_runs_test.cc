@@ -188,5 +188,137 @@ TEST_P(SteadyRuns, OfKernelsWithLists) {
   Expect(b, {{"x", F32({100, 4}, x)}, {"boxes", F32({100, 4}, x)}});
 }
 
+// Operators whose plan is made once for known shapes.
+TEST_P(SteadyRuns, OfEinsum) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1, 3, 4})
+      .Feed("y", DType::kF32, {-1, 4, 2})
+      .Feed("z", DType::kF32, {5});
+  const auto var = [&](const char* name) { return std::vector<std::string>{name}; };
+  b.Op("einsum", {{"Operands", {"x", "y"}}},
+       {{"Out", var("product")}, {"InnerCache", {"cx", "cy"}}}, {{"equation", "bij,bjk->kbi"}});
+  b.Op("einsum", {{"Operands", {"x"}}}, {{"Out", var("sums")}}, {{"equation", "bij->ji"}});
+  b.Op("fill_any_like", {{"X", {"product"}}}, {{"Out", {"product@GRAD"}}}, {{"value", 1.0}});
+  b.Op("einsum_grad", {{"InnerCache", {"cx", "cy"}}, {"Out@GRAD", {"product@GRAD"}}},
+       {{"Operands@GRAD", {"x@GRAD", "y@GRAD"}}}, {{"equation", "bij,bjk->kbi"}});
+  b.Op("onnx_einsum", {{"Inputs", {"x", "y", "z"}}}, {{"Output", var("three")}},
+       {{"equation", "bij,bjk,l->il"}});
+  for (const char* name : {"product", "sums", "x@GRAD", "y@GRAD", "three"}) b.Fetch(name);
+  std::vector<float> x(24), y(16);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  for (size_t i = 0; i < y.size(); ++i) y[i] = static_cast<float>(i % 5);
+  Expect(b, {{"x", F32({2, 3, 4}, x)}, {"y", F32({2, 4, 2}, y)}, {"z", F32({5}, {1, 2, 3, 4, 5})}});
+}
+
+// Shapes that depend on what is fed: each run infers them anew, and lists come with each call.
+TEST_P(SteadyRuns, OfOperandsThatAreLists) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {1, 2, 3, 4}).Feed("pads", DType::kI64, {8});
+  b.Feed("sizes", DType::kI64, {4})
+      .Feed("repeats", DType::kI64, {4})
+      .Feed("axes", DType::kI64, {2});
+  b.Feed("two", DType::kI64, {2}).Feed("steps", DType::kI64, {2});
+  b.Feed("sizes2", DType::kI64, {2});
+  b.Op("onnx_pad", {{"data", {"x"}}, {"pads", {"pads"}}}, {{"output", {"padded"}}},
+       {{"mode", "reflect"}});
+  b.Op("onnx_resize", {{"X", {"x"}}, {"sizes", {"sizes"}}}, {{"Y", {"resized"}}},
+       {{"mode", "cubic"}});
+  b.Op("onnx_resize", {{"X", {"x"}}, {"sizes", {"sizes"}}}, {{"Y", {"nearest"}}});
+  b.Op("onnx_tile", {{"input", {"x"}}, {"repeats", {"repeats"}}}, {{"output", {"tiled"}}});
+  b.Op("onnx_slice",
+       {{"data", {"x"}}, {"starts", {"axes"}}, {"ends", {"sizes2"}}, {"axes", {"axes"}}},
+       {{"output", {"cut"}}});
+  b.Op("onnx_split", {{"input", {"x"}}, {"split", {"two"}}}, {{"outputs", {"left", "right"}}},
+       {{"axis", int64_t{3}}});
+  b.Op("tf_strided_slice",
+       {{"input", {"x"}}, {"begin", {"axes"}}, {"end", {"sizes2"}}, {"strides", {"steps"}}},
+       {{"output", {"strided"}}});
+  for (const char* name :
+       {"padded", "resized", "nearest", "tiled", "cut", "left", "right", "strided"})
+    b.Fetch(name);
+  std::vector<float> x(24);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  Expect(b, {{"x", F32({1, 2, 3, 4}, x)},
+             {"pads", I64({8}, {0, 1, 1, 2, 0, 0, 2, 3})},
+             {"sizes", I64({4}, {1, 2, 5, 7})},
+             {"repeats", I64({4}, {2, 1, 1, 3})},
+             {"axes", I64({2}, {0, 1})},
+             {"two", I64({2}, {0, 4})},
+             {"steps", I64({2}, {1, 1})},
+             {"sizes2", I64({2}, {1, 2})}});
+}
+
+// Resizes, segments, distinct values and lists of TensorFlow.
+TEST_P(SteadyRuns, OfTensorFlowsLists) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4, 3}).Feed("image", DType::kF32, {1, 3, 3, 2});
+  b.Feed("size", DType::kI64, {2}).Feed("ids", DType::kI64, {4}).Array("items");
+  b.Op("tf_resize_bilinear", {{"images", {"image"}}, {"size", {"size"}}},
+       {{"resized_images", {"linear"}}});
+  b.Op("tf_resize_nearest_neighbor", {{"images", {"image"}}, {"size", {"size"}}},
+       {{"resized_images", {"nearest"}}});
+  b.Op("tf_segment_mean", {{"data", {"x"}}, {"segment_ids", {"ids"}}}, {{"output", {"means"}}});
+  b.Op("tf_unique_with_counts_v2", {{"x", {"ids"}}}, {{"y", {"distinct"}}, {"idx", {"where"}}});
+  b.Op("tf_list_from_tensor", {{"tensor", {"x"}}}, {{"Out", {"items"}}});
+  b.Op("tf_list_stack", {{"list", {"items"}}}, {{"Out", {"stacked"}}});
+  for (const char* name : {"linear", "nearest", "means", "distinct", "where", "stacked"})
+    b.Fetch(name);
+  std::vector<float> x(12), image(18);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  for (size_t i = 0; i < image.size(); ++i) image[i] = static_cast<float>(i % 7);
+  Expect(b, {{"x", F32({4, 3}, x)},
+             {"image", F32({1, 3, 3, 2}, image)},
+             {"size", I64({2}, {5, 4})},
+             {"ids", I64({4}, {0, 1, 1, 2})}});
+}
+
+// General weights, and constant ones, which are packed.
+TEST_P(SteadyRuns, OfRecurrentNetworks) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {3, 2, 4}).Feed("w", DType::kF32, {2, 12, 4});
+  b.Feed("r", DType::kF32, {2, 12, 3}).Feed("lengths", DType::kI64, {2});
+  b.Param("pw", DType::kF32, {2, 12, 4}).Param("pr", DType::kF32, {2, 12, 3});
+  for (const bool packed : {false, true})
+    b.Op("onnx_lstm",
+         {{"X", {"x"}},
+          {"W", {packed ? "pw" : "w"}},
+          {"R", {packed ? "pr" : "r"}},
+          {"sequence_lens", {"lengths"}}},
+         {{"Y", {packed ? "py" : "y"}}, {"Y_h", {packed ? "ph" : "h"}}},
+         {{"direction", "bidirectional"}, {"hidden_size", int64_t{3}}});
+  for (const char* name : {"y", "h", "py", "ph"}) b.Fetch(name);
+  const auto numbers = [](std::vector<int64_t> shape, float step) {
+    Tensor t = Tensor::Empty(DType::kF32, Shape(std::span<const int64_t>(shape)));
+    for (int64_t i = 0; i < t.numel(); ++i)
+      t.mutable_data<float>()[i] = step * static_cast<float>(i % 7 - 3);
+    return t;
+  };
+  auto scope = std::make_shared<Scope>();
+  scope->Set("pw", numbers({2, 12, 4}, 0.1F));
+  scope->Set("pr", numbers({2, 12, 3}, 0.2F));
+  Expect(b,
+         {{"x", numbers({3, 2, 4}, 0.3F)},
+          {"w", numbers({2, 12, 4}, 0.1F)},
+          {"r", numbers({2, 12, 3}, 0.2F)},
+          {"lengths", I64({2}, {3, 2})}},
+         scope);
+}
+
+// An array that only a branch fills.
+TEST_P(SteadyRuns, OfArraysInBranches) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Feed("go", DType::kBool, {1}).Array("items");
+  b.Fill("at", {1}, 0, DType::kI64).Var("y", DType::kF32, {-1});
+  const int body = b.Block(0);
+  b.In(body);
+  b.Op("write_to_array", {{"X", {"x"}}, {"I", {"at"}}}, {{"Out", {"items"}}});
+  b.Op("read_from_array", {{"X", {"items"}}, {"I", {"at"}}}, {{"Out", {"item"}}});
+  b.Scale("item", "y", 2);
+  b.In(0).Op("conditional_block", {{"Cond", {"go"}}, {"Input", {"x", "at"}}}, {{"Out", {"y"}}},
+             {{"sub_block", BlockRef{body}}, {"is_scalar_condition", true}});
+  b.Fetch("y");
+  Expect(b, {{"x", F32({2}, {1, 2})}, {"go", Bool(true)}});
+}
+
 }  // namespace
 }  // namespace heddle::testing

@@ -2,10 +2,16 @@
 
 #include <utility>
 
+#include "heddle/ranks.h"
+
 namespace heddle::testing {
 
 Executor& Lab::Get(std::unique_ptr<Executor>* executor, const ExecutorOptions& options) {
-  if (*executor == nullptr) *executor = std::make_unique<Executor>(options);
+  if (*executor == nullptr) {
+    ExecutorOptions of_one_rank = options;
+    of_one_rank.communicator = NewRanks(1)[0];
+    *executor = std::make_unique<Executor>(of_one_rank);
+  }
   return **executor;
 }
 

@@ -335,5 +335,61 @@ TEST(LaneRun, WithOneThreadNobodySleeps) {
   EXPECT_GT(run.stats().switches, 0u);
 }
 
+// A schedule told by its parts is the same schedule again: order, waits, signals, and what lanes
+// know.
+TEST(RestoreLanes, GivesTheSchedule) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const StaticGraph g = RandomGraph(static_cast<uint32_t>(20 + seed * 3), 3, 12, seed);
+    const auto cost = Costs(g.size, seed);
+    for (LaneRule rule : kRules)
+      for (const int lanes : {1, 2, 3, 5})
+        for (const float group : {0.f, 3000.f}) {
+          const LaneSchedule want = Make(g, cost, lanes, rule, group);
+          GivenLanes given;
+          given.lanes = static_cast<uint32_t>(lanes);
+          given.order = want.order;
+          given.walk = want.walk;
+          given.lane.resize(g.size);
+          given.segment.resize(g.size);
+          for (uint32_t l = 0; l < given.lanes; ++l)
+            for (uint32_t k = want.segment_begin[l]; k < want.segment_begin[l + 1]; ++k)
+              for (uint32_t p = want.segments[k].begin; p < want.segments[k].end; ++p) {
+                given.lane[p] = l;
+                given.segment[p] = k;
+              }
+          const auto got = RestoreLanes(g, given);
+          ASSERT_TRUE(got.has_value());
+          EXPECT_EQ(got->order, want.order);
+          EXPECT_EQ(got->walk, want.walk);
+          EXPECT_EQ(got->lane_begin, want.lane_begin);
+          EXPECT_EQ(got->segment_begin, want.segment_begin);
+          EXPECT_EQ(got->clock_positions, want.clock_positions);
+          EXPECT_EQ(got->clocks, want.clocks);
+          ASSERT_EQ(got->segments.size(), want.segments.size());
+          for (size_t k = 0; k < want.segments.size(); ++k) {
+            const LaneSegment &a = got->segments[k], &b = want.segments[k];
+            EXPECT_EQ(std::tuple(a.begin, a.end, a.wait_begin, a.wait_end, a.signal),
+                      std::tuple(b.begin, b.end, b.wait_begin, b.wait_end, b.signal));
+          }
+          ASSERT_EQ(got->waits.size(), want.waits.size());
+          for (size_t k = 0; k < want.waits.size(); ++k)
+            EXPECT_EQ(std::pair(got->waits[k].lane, got->waits[k].signal),
+                      std::pair(want.waits[k].lane, want.waits[k].signal));
+          // What is no order of the graph is refused.
+          GivenLanes wrong = given;
+          std::reverse(wrong.walk.begin(), wrong.walk.end());
+          if (!g.pred.empty()) {
+            EXPECT_FALSE(RestoreLanes(g, wrong).has_value());
+          }
+          wrong = given;
+          wrong.order[0] = wrong.order[1];
+          EXPECT_FALSE(RestoreLanes(g, wrong).has_value());
+          wrong = given;
+          wrong.lane[0] = given.lanes;
+          EXPECT_FALSE(RestoreLanes(g, wrong).has_value());
+        }
+  }
+}
+
 }  // namespace
 }  // namespace heddle::testing

@@ -6,6 +6,8 @@ namespace heddle::testing {
 namespace {
 
 const Shape kFlat{12}, kWide{2, 6}, kTall{6, 2}, kSquare{6, 6}, kRow{6};
+const Shape kParts{24};  // a flat and a wide tensor in one
+const Shape kTable{4, 6};
 constexpr int kDeepest = 3;  // levels of blocks, block 0 included
 
 Ints ToInts(const Shape& s) { return {s.begin(), s.end()}; }
@@ -31,12 +33,14 @@ void MixedProgram::Start() {
     flags_[f] = Chance(50);
   }
   for (const auto& [name, shape] :
-       {std::pair("w", kSquare), std::pair("scale", kRow), std::pair("bias", kRow)}) {
+       {std::pair("w", kSquare), std::pair("scale", kRow), std::pair("bias", kRow),
+        std::pair("table", kTable), std::pair("filter", Shape{2, 2, 1, 1})}) {
     builder_.Param(name, DType::kF32, shape);
     levels_[0].own[name] = shape;
     parameters_.emplace_back(name);
   }
   builder_.Param("rate", DType::kF32, {1});
+  builder_.Param("pick", DType::kBool, kWide).Param("ids", DType::kI64, {2});
   builder_.Array("array");
   builder_.Fill("zero", {1}, 0, DType::kI64);
   Emit("write_to_array", {{"X", {"x"}}, {"I", {"zero"}}}, {{"Out", {"array"}}});
@@ -51,24 +55,64 @@ void MixedProgram::Start() {
   }
 }
 
-std::vector<std::string> MixedProgram::Visible(const Shape& shape) const {
+size_t MixedProgram::LevelOf(const std::string& name) const {
+  for (size_t l = levels_.size(); l-- > 0;)
+    if (levels_[l].own.count(name) > 0) return l;
+  return 0;
+}
+
+bool MixedProgram::MayUse(const std::string& name, bool writes) const {
+  if (writes && only_read_.count(name) > 0) return false;
+  const auto storage = storages_.find(name);
+  if (storage == storages_.end()) return true;
+  for (size_t l = LevelOf(name) + 1; l < levels_.size(); ++l) {
+    const auto use = levels_[l].uses.find(storage->second);
+    if (use == levels_[l].uses.end() || !(writes || use->second.written)) continue;
+    if (use->second.several || use->second.name != name) return false;
+  }
+  return true;
+}
+
+void MixedProgram::NoteUse(const std::string& name, bool writes) {
+  const auto storage = storages_.find(name);
+  if (storage == storages_.end()) return;
+  for (size_t l = LevelOf(name) + 1; l < levels_.size(); ++l) {
+    Level::Use& use = levels_[l].uses.try_emplace(storage->second, Level::Use{name}).first->second;
+    use.several = use.several || use.name != name;
+    use.written = use.written || writes;
+  }
+}
+
+int MixedProgram::StorageOf(const std::string& name) {
+  const auto [at, fresh] = storages_.try_emplace(name, storage_count_);
+  storage_count_ += fresh;
+  return at->second;
+}
+
+std::vector<std::string> MixedProgram::Visible(const Shape& shape, bool writes) const {
   std::vector<std::string> names;
   for (const Level& level : levels_)
     for (const auto& [name, s] : level.own)
-      if (s == shape && (name[0] != 'a' || levels_.size() == 1)) names.push_back(name);
+      if (s == shape && MayUse(name, writes)) names.push_back(name);
   return names;
 }
 
 std::string MixedProgram::Any(const Shape& shape) {
   const std::vector<std::string> names = Visible(shape);
-  return names[static_cast<size_t>(Pick(static_cast<int>(names.size())))];
+  const std::string& name = names[static_cast<size_t>(Pick(static_cast<int>(names.size())))];
+  NoteUse(name, false);
+  return name;
 }
 
-// A new variable of this block, or one that is overwritten. Feeds and parameters stay.
+// A new variable of this block, or one that is overwritten. Feeds and parameters stay, but for what
+// is written to another name of theirs.
 std::string MixedProgram::Target(const Shape& shape) {
   if (Chance(55))
-    for (const std::string& name : Visible(shape))
-      if ((name[0] == 'v' || name[0] == 'a') && Chance(50)) return name;
+    for (const std::string& name : Visible(shape, true))
+      if ((name[0] == 'v' || name[0] == 'a') && Chance(50)) {
+        NoteUse(name, true);
+        return name;
+      }
   const std::string name = Name("v");
   levels_.back().own[name] = shape;
   return name;
@@ -100,7 +144,7 @@ void MixedProgram::Steps(int count) {
 void MixedProgram::Step() {
   const Shape* shapes[] = {&kFlat, &kWide, &kTall};
   const Shape& shape = *shapes[Pick(3)];
-  switch (Pick(16)) {
+  switch (Pick(22)) {
     case 0:
     case 1:
     case 2:
@@ -118,7 +162,7 @@ void MixedProgram::Step() {
     case 9:
       return Moved();
     case 10:
-      return Alias(shape);
+      return Chance(70) ? Alias(shape) : SharedBuffers();
     case 11:
       return Drawn(shape);
     case 12:
@@ -126,7 +170,16 @@ void MixedProgram::Step() {
     case 13:
       return Chance(50) ? Update() : Checked();
     case 14:
+    case 15:
       return Branch();
+    case 16:
+      return Parts();
+    case 17:
+      return OfShape();
+    case 18:
+      return Chance(50) ? OfUnknownSize() : Convolved();
+    case 19:
+      return Chance(50) ? Rows() : Copied(shape);
     default:
       return Loop();
   }
@@ -174,8 +227,8 @@ void MixedProgram::Product() {
   const std::string x = Any(kWide), product = Name("t"), out = Target(kWide);
   Emit("matmul_v2", {{"X", {x}}, {"Y", {"w"}}}, {{"Out", {product}}});
   if (Chance(60)) {
-    const std::string shifted = Name("t");
-    Emit("elementwise_add", {{"X", {product}}, {"Y", {"bias"}}}, {{"Out", {shifted}}});
+    const std::string shifted = Name("t"), bias = Any(kRow);
+    Emit("elementwise_add", {{"X", {product}}, {"Y", {bias}}}, {{"Out", {shifted}}});
     return Emit(Chance(50) ? "relu" : "tanh", {{"X", {shifted}}}, {{"Out", {out}}});
   }
   Emit("tanh", {{"X", {product}}}, {{"Out", {out}}});
@@ -183,10 +236,12 @@ void MixedProgram::Product() {
 
 void MixedProgram::Normalised(const Shape& shape) {
   const std::string x = Any(shape);
-  if (shape == kWide && Chance(50))
-    return Emit("layer_norm", {{"X", {x}}, {"Scale", {"scale"}}, {"Bias", {"bias"}}},
+  if (shape == kWide && Chance(50)) {
+    const std::string scale = Any(kRow), bias = Any(kRow);
+    return Emit("layer_norm", {{"X", {x}}, {"Scale", {scale}}, {"Bias", {bias}}},
                 {{"Y", {Target(shape)}}, {"Mean", {Name("t")}}, {"Variance", {Name("t")}}},
                 {{"begin_norm_axis", int64_t{1}}});
+  }
   Emit("softmax", {{"X", {x}}}, {{"Out", {Target(shape)}}}, {{"axis", int64_t{-1}}});
 }
 
@@ -202,15 +257,128 @@ void MixedProgram::Moved() {
        {{"axis", Ints{1, 0}}});
 }
 
-// A second name of a variable's storage; both are read and written later. Blocks use first names
-// only: they may not write to one name of a storage and use another.
-void MixedProgram::Alias(const Shape& shape) {
+// Another name of a variable's storage; both are read and written later, but for a block's name of
+// what lies outside it, which is only read.
+void MixedProgram::Alias(const Shape& of) {
+  const Shape& shape = Chance(15) ? kRow : of;
   const std::string x = Any(shape);
-  if (levels_.size() > 1 || Chance(20))
-    return Emit("assign", {{"X", {x}}}, {{"Out", {Target(shape)}}});
-  const std::string alias = Name("a");
-  levels_[0].own[alias] = shape;
+  if (Chance(15)) return Emit("assign", {{"X", {x}}}, {{"Out", {Target(shape)}}});
+  const bool outside = LevelOf(x) + 1 < levels_.size() || only_read_.count(x) > 0;
+  std::string alias = Name("a");
+  if (!outside && Chance(25))  // one that leaves its storage
+    for (const auto& [name, s] : levels_.back().own)
+      if (name[0] == 'a' && s == shape && name != x && only_read_.count(name) == 0) alias = name;
+  levels_.back().own[alias] = shape;
+  storages_[alias] = StorageOf(x);
+  if (outside) only_read_.insert(alias);
   Emit("share_data", {{"X", {x}}}, {{"Out", {alias}}});
+}
+
+// Names for the storages of two variables of this block.
+void MixedProgram::SharedBuffers() {
+  std::vector<std::string> own;
+  for (const auto& [name, shape] : levels_.back().own)
+    if ((name[0] == 'v' || name[0] == 'a') && shape == kWide && only_read_.count(name) == 0)
+      own.push_back(name);
+  if (own.size() < 2) return;
+  const std::string x = own[0],
+                    y = own[static_cast<size_t>(1 + Pick(static_cast<int>(own.size()) - 1))];
+  const std::string a = Name("a"), b = Name("a");
+  for (const auto& [alias, name] : {std::pair(a, x), std::pair(b, y)}) {
+    levels_.back().own[alias] = kWide;
+    storages_[alias] = StorageOf(name);
+  }
+  std::vector<std::string> in_order;
+  if (Chance(50)) in_order = {x, y};
+  Emit("share_buffer", {{"X", {x, y}}}, {{"Out", {a, b}}, {"XOut", in_order}},
+       {{"share_dims_and_dtype", Ints{1, 1}}});
+}
+
+// A storage that is parts, and all of it.
+void MixedProgram::Parts() {
+  if (Visible(kParts).empty() || Chance(40)) {
+    const std::string x = Any(kFlat), y = Any(kWide), a = Name("a"), b = Name("a"), all = Name("a");
+    for (const auto& [name, shape] :
+         {std::pair(all, kParts), std::pair(a, kFlat), std::pair(b, kWide)}) {
+      levels_.back().own[name] = shape;
+      storages_[name] = StorageOf(all);
+    }
+    return Emit("coalesce_tensor", {{"Input", {x, y}}},
+                {{"Output", {a, b}}, {"FusedOutput", {all}}},
+                {{"copy_data", true}, {"use_align", false}, {"dtype", int64_t{5}}});
+  }
+  const std::string all = Any(kParts);
+  if (MayUse(all, true) && Chance(60)) {
+    NoteUse(all, true);
+    return Emit("tanh", {{"X", {all}}}, {{"Out", {all}}});
+  }
+  Emit("slice", {{"Input", {all}}}, {{"Out", {Target(kFlat)}}},
+       {{"axes", Ints{0}}, {"starts", Ints{6}}, {"ends", Ints{18}}});
+}
+
+// Operands of which only the shape is read.
+void MixedProgram::OfShape() {
+  const std::string x = Any(kWide);
+  if (Chance(30)) {
+    const std::string shape = Name("t"), filled = Name("t"), y = Any(kWide);
+    Emit("shape", {{"Input", {x}}}, {{"Out", {shape}}});
+    Emit("fill_constant", {{"ShapeTensor", {shape}}}, {{"Out", {filled}}},
+         {{"value", 0.25}, {"dtype", int64_t{5}}});
+    return Emit("elementwise_add", {{"X", {y}}, {"Y", {filled}}}, {{"Out", {Target(kWide)}}});
+  }
+  if (Chance(40))
+    return Emit("fill_any_like", {{"X", {x}}}, {{"Out", {Target(kWide)}}}, {{"value", 0.5}});
+  const std::string y = Any(kRow), grad = Any(kWide);
+  Emit("elementwise_add_grad", {{"X", {x}}, {"Y", {y}}, {"Out@GRAD", {grad}}},
+       {{"X@GRAD", {Target(kWide)}}, {"Y@GRAD", {Name("t")}}}, {{"axis", int64_t{1}}});
+}
+
+void MixedProgram::OfUnknownSize() {
+  const std::string x = Any(kWide), y = Any(kWide), some = Name("t"), sum = Name("t"),
+                    shifted = Name("t");
+  Emit("masked_select", {{"X", {x}}, {"Mask", {"pick"}}}, {{"Y", {some}}});
+  Emit("reduce_mean", {{"X", {some}}}, {{"Out", {sum}}},
+       {{"reduce_all", true}, {"keep_dim", false}});
+  Emit("elementwise_add", {{"X", {y}}, {"Y", {sum}}}, {{"Out", {shifted}}});
+  Emit("tanh", {{"X", {shifted}}}, {{"Out", {Target(kWide)}}});
+}
+
+// A stretch whose layout passes may change.
+void MixedProgram::Convolved() {
+  const std::string x = Any(kFlat), image = Name("t"), conv = Name("t"), active = Name("t"),
+                    again = Name("t");
+  Emit("reshape2", {{"X", {x}}}, {{"Out", {image}}, {"XShape", {Name("t")}}},
+       {{"shape", Ints{1, 2, 2, 3}}});
+  for (const auto& [from, to] : {std::pair(image, conv), std::pair(active, again)}) {
+    Emit("conv2d", {{"Input", {from}}, {"Filter", {"filter"}}}, {{"Output", {to}}},
+         {{"strides", Ints{1, 1}}, {"paddings", Ints{0, 0}}, {"dilations", Ints{1, 1}}});
+    if (to == conv) Emit("tanh", {{"X", {conv}}}, {{"Out", {active}}});
+  }
+  Emit("reshape2", {{"X", {again}}}, {{"Out", {Target(kFlat)}}, {"XShape", {Name("t")}}},
+       {{"shape", ToInts(kFlat)}});
+}
+
+// A sparse gradient and its update.
+void MixedProgram::Rows() {
+  const std::string rows = Name("t"), grad = Any(kWide);
+  auto* const var = builder_.desc().mutable_blocks(builder_.current())->add_vars();
+  var->set_name(rows);
+  var->mutable_type()->set_type(proto::VarType::SELECTED_ROWS);
+  Emit("lookup_table_v2", {{"Ids", {"ids"}}, {"W", {"table"}}}, {{"Out", {Target(kWide)}}});
+  Emit("lookup_table_v2_grad", {{"Ids", {"ids"}}, {"W", {"table"}}, {"Out@GRAD", {grad}}},
+       {{"W@GRAD", {rows}}}, {{"is_sparse", true}});
+  Emit("sgd", {{"Param", {"table"}}, {"Grad", {rows}}, {"LearningRate", {"rate"}}},
+       {{"ParamOut", {"table"}}});
+}
+
+// A copy between places.
+void MixedProgram::Copied(const Shape& shape) {
+  const char* const types[] = {"memcpy_h2d", "memcpy_d2h", "memcpy"};
+  const int type = Pick(3);
+  const std::string x = Any(shape);
+  Attrs attrs;
+  if (type == 2) attrs = {{"dst_place_type", int64_t{Pick(2)}}};
+  Emit(types[type], {{"X", {x}}}, {{"Out", {Target(shape)}}}, attrs);
 }
 
 void MixedProgram::Drawn(const Shape& shape) {
@@ -231,7 +399,10 @@ void MixedProgram::Array() {
 }
 
 void MixedProgram::Update() {
-  const std::string name = Chance(50) ? "scale" : "bias", grad = Name("t"), rows = Any(kWide);
+  const std::string name = Chance(50) ? "scale" : "bias";
+  if (!MayUse(name, true)) return;
+  NoteUse(name, true);
+  const std::string grad = Name("t"), rows = Any(kWide);
   Emit("reduce_mean", {{"X", {rows}}}, {{"Out", {grad}}}, {{"dim", Ints{0}}});
   Emit("sgd", {{"Param", {name}}, {"Grad", {grad}}, {"LearningRate", {"rate"}}},
        {{"ParamOut", {name}}});
@@ -333,6 +504,12 @@ std::shared_ptr<Scope> MixedProgram::NewScope() const {
   scope->Set("scale", RandomF32(kRow, 4));
   scope->Set("bias", RandomF32(kRow, 5));
   scope->Set("rate", F32({1}, {0.125f}));
+  scope->Set("table", RandomF32(kTable, 6));
+  scope->Set("filter", RandomF32({2, 2, 1, 1}, 7));
+  scope->Set("ids", I64({2}, {3, 1}));
+  Tensor pick = Tensor::Empty(DType::kBool, kWide);
+  for (int64_t i = 0; i < pick.numel(); ++i) pick.mutable_data<bool>()[i] = i % 3 != 1;
+  scope->Set("pick", pick);
   return scope;
 }
 

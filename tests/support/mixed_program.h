@@ -1,7 +1,9 @@
 // Random programs of what lets schedules, memory and places disagree: nested loops and branches,
-// variables that are written again and in place, aliases and views, arrays, updated parameters,
-// random numbers, operators with side effects, products and normalisations. There is no model of
-// the results: ways to run one program are compared with each other.
+// variables that are written again and in place, storages with several names and parts, views,
+// arrays, rows, updated parameters, random numbers, operators with side effects, operands of which
+// only the shape is read, shapes that depend on values, other layouts, products and normalisations,
+// named places and copies between places. There is no model of the results: ways to run one program
+// are compared with each other.
 #pragma once
 
 #include <map>
@@ -31,12 +33,23 @@ class MixedProgram {
   struct Level {
     std::map<std::string, Shape> own;
     std::set<std::string> read, written;
+    // How the block uses a storage of several names that lies outside it.
+    struct Use {
+      std::string name;  // the first one
+      bool several = false, written = false;
+    };
+    std::map<int, Use> uses;  // by storage
   };
 
   int Pick(int n) { return static_cast<int>(rng_() % static_cast<unsigned>(n)); }
   bool Chance(int percent) { return Pick(100) < percent; }
   std::string Name(const char* stem) { return stem + std::to_string(++names_); }
-  std::vector<std::string> Visible(const Shape& shape) const;
+  std::vector<std::string> Visible(const Shape& shape, bool writes = false) const;
+  size_t LevelOf(const std::string& name) const;
+  // An operator that runs blocks may not let them write to one name of a storage and use another.
+  bool MayUse(const std::string& name, bool writes) const;
+  void NoteUse(const std::string& name, bool writes);
+  int StorageOf(const std::string& name);
   std::string Any(const Shape& shape);
   std::string Target(const Shape& shape);
   void Uses(const std::string& name, bool writes);
@@ -52,6 +65,13 @@ class MixedProgram {
   void Normalised(const Shape& shape);
   void Moved();
   void Alias(const Shape& shape);
+  void SharedBuffers();
+  void Parts();
+  void OfShape();
+  void OfUnknownSize();
+  void Convolved();
+  void Rows();
+  void Copied(const Shape& shape);
   void Drawn(const Shape& shape);
   void Array();
   void Update();
@@ -66,7 +86,9 @@ class MixedProgram {
   ProgramBuilder builder_;
   std::vector<Level> levels_;
   std::vector<std::string> parameters_;
-  int names_ = 0;
+  std::map<std::string, int> storages_;  // of the names that share one
+  std::set<std::string> only_read_;      // a block's names of what lies outside it
+  int names_ = 0, storage_count_ = 0;
   bool flags_[2] = {false, false};
   std::string bytes_;
 };

@@ -66,6 +66,30 @@ TEST_F(GraphTool, TrainsWithTheGraphsOwnOperators) {
   EXPECT_THAT(Floats((*saved)[0].second), ElementsAre(12, 24));
 }
 
+// What an init operator draws goes by --seed, and is no variable beside those of the graph.
+TEST_F(GraphTool, InitOperatorsMayDrawNumbers) {
+  Graph g;
+  g.Add("VariableV2", "w", {}, {{"dtype", TypeValue(tf::kF)}, {"shape", ShapeValue({2})}});
+  g.Add(tf::IntsNode("shape", {1}, {2}));
+  g.Add("RandomUniform", "draw", {"shape"}, {{"dtype", TypeValue(tf::kF)}});
+  g.Add("Assign", "set", {"w", "draw"}).Add("NoOp", "init", {"^set"});
+  g.Add("RandomUniform", "noise", {"shape"}, {{"dtype", TypeValue(tf::kF)}});
+  g.Add("AssignAdd", "more", {"w", "noise"}).Add("NoOp", "train", {"^more"});
+  WriteFile(temp_ / "random.pb", g.bytes());
+  const auto train = [&](const std::string& seed) {
+    const Outcome o = Heddle("train --quiet --main " + (temp_ / "random.pb") +
+                             " --init-op init --train-op train --steps 2 --seed " + seed +
+                             " --save " + (temp_ / "w.npz"));
+    EXPECT_EQ(o.status, 0) << o.err;
+    const auto saved = ReadNpz(temp_ / "w.npz");
+    EXPECT_TRUE(saved.ok() && saved->size() == 1 && (*saved)[0].first == "w");
+    return saved.ok() && !saved->empty() ? Floats((*saved)[0].second) : std::vector<float>();
+  };
+  const std::vector<float> first = train("1");
+  EXPECT_EQ(train("1"), first);
+  EXPECT_NE(train("2"), first);
+}
+
 TEST_F(GraphTool, TrainingGoesOnFromACheckpoint) {
   Write("x.npy", F32({1, 2}, {1, 2}));
   const std::string job = "train --quiet --main " + (temp_ / "graph.pb") +
@@ -117,6 +141,49 @@ TEST_F(GraphTool, CasesHaveInputsAndOutputsInTheirText) {
   ASSERT_EQ(o.status, 0) << o.err;
   EXPECT_EQ(o.err, "");
   EXPECT_EQ(ReadFile(temp_ / "out/out_0.npy"), ReadFile(temp_ / "case/in_0.npy"));
+}
+
+TEST_F(GraphTool, UnsignedArraysKeepTheirValues) {
+  Graph g;
+  const int uint32 = 22;
+  g.Add(PlaceholderNode("n", uint32)).Add("Identity", "m", {"n:0"});
+  g.Add(PlaceholderNode("i", tf::kI)).Add("Identity", "j", {"i:0"});
+  WriteFile(temp_ / "wide.pb", g.bytes());
+  const auto values = [](int64_t last) {
+    return Tensor::Of(DType::kI64, Shape{2}, std::vector<int64_t>{7, last});
+  };
+  ASSERT_TRUE(WriteNpy(temp_ / "large.npy", values(3000000000), "uint32").ok());
+  ASSERT_TRUE(WriteNpy(temp_ / "small.npy", values(9), "uint32").ok());
+  const auto run = [&](const std::string& feed, const std::string& fetch) {
+    return Heddle("run " + (temp_ / "wide.pb") + " --feed " + feed + ".npy --fetch " + fetch +
+                  " --out " + (temp_ / "o"));
+  };
+  const Outcome kept = run("n=" + (temp_ / "large"), "m");
+  ASSERT_EQ(kept.status, 0) << kept.err;
+  EXPECT_EQ(ReadFile(temp_ / "o/out_0.npy"), ReadFile(temp_ / "large.npy"));
+  EXPECT_EQ(run("i=" + (temp_ / "small"), "j").status, 0);
+  ExpectError(run("i=" + (temp_ / "large"), "j"), 1, {"holds 3000000000 as uint32", "input 'i'"});
+}
+
+TEST_F(GraphTool, IsConvertedAsItIsFetched) {
+  Graph g;
+  g.Add(FloatsNode("c", {2}, {10, 20})).Add(PlaceholderNode("any"));
+  g.Add("Placeholder", "x", {}, {{"dtype", TypeValue(tf::kF)}, {"shape", ShapeValue({-1})}});
+  g.Add("AddV2", "sum", {"x", "c"}).Add("Neg", "y", {"any"});
+  WriteFile(temp_ / "frozen.pb", g.bytes());
+  Write("x.npy", F32({2}, {1, 2}));
+  for (const std::string to : {"paddle", "pir"}) {
+    const Outcome o = Heddle("convert " + (temp_ / "frozen.pb") + " --fetch sum --to " + to +
+                             " -o " + (temp_ / to));
+    ASSERT_EQ(o.status, 0) << o.err;
+    const Outcome run = Heddle("run " + (temp_ / to) + " --feed x=" + (temp_ / "x.npy") +
+                               " --out " + (temp_ / "o"));
+    ASSERT_EQ(run.status, 0) << run.err;
+    EXPECT_THAT(Read("o/out_0.npy"), ElementsAre(11, 22)) << to;
+    const std::string none = (temp_ / "frozen.pb") + " --to " + to + " -o " + (temp_ / "none");
+    ExpectError(Heddle("convert " + none + " --signature other"), 1, {"no signature 'other'"});
+    ExpectError(Heddle("convert " + none + " --fetch y"), 1, {"input 'any' may have any rank"});
+  }
 }
 
 }  // namespace

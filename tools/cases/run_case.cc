@@ -8,13 +8,13 @@
 namespace heddle::tools {
 namespace {
 
-struct Options {
+struct CaseOptions {
   ModelOptions run;
   std::string directory;
   std::string out;
 };
 
-Status Run(const Options& options) {
+Status RunCase(const CaseOptions& options) {
   std::error_code error;
   std::filesystem::create_directories(options.out, error);
   if (error)
@@ -28,7 +28,7 @@ Status Run(const Options& options) {
 }  // namespace
 
 void AddRunCase(Command root, Action& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CaseOptions>();
   options->run.opt_level = 0;
   Command app = root.add_command("run-case", "run one operator case");
   app.add_option("CASE_DIR", options->directory, "directory with program.pb, io.txt and inputs")
@@ -38,7 +38,7 @@ void AddRunCase(Command root, Action& chosen) {
   AddExecutionOptions(app, &options->run);
   AddLimitOptions(app, &options->run);
   app.footer("Example:\n  heddle run-case cases/relu.fwd.001 --out relu_out");
-  app.on_chosen([options, &chosen] { chosen = [options] { return Run(*options); }; });
+  app.on_chosen([options, &chosen] { chosen = [options] { return RunCase(*options); }; });
 }
 
 }  // namespace heddle::tools

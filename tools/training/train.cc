@@ -14,6 +14,7 @@
 #include "tools/commands.h"
 #include "tools/json_output.h"
 #include "tools/options.h"
+#include "tools/ranks.h"
 #include "tools/training/checkpoint.h"
 #include "tools/training/durable.h"
 #include "tools/training/stop_signal.h"
@@ -50,8 +51,13 @@ Status Wrong(const std::string& why) { return Status(StatusCode::kInvalidArgumen
 
 class Trainer {
  public:
-  explicit Trainer(const Options& options)
-      : options_(options), executor_(options.model.executor()), generator_(options.data.seed) {}
+  // One of `ranks`.
+  Trainer(const Options& options, int rank, int ranks)
+      : options_(options),
+        rank_(rank),
+        ranks_(ranks),
+        executor_(options.model.executor()),
+        generator_(options.data.seed) {}
 
   Status Run();
 
@@ -71,7 +77,13 @@ class Trainer {
   Status SaveArrays() const;
   Status Report(int signal);
 
+  // Steps that the data last for.
+  int64_t StepsPerEpoch() const { return data_.steps_per_epoch() / ranks_; }
+  // Ranks keep together: the first one decides, and the others' runs end with its.
+  bool Stopped() const { return rank_ == 0 && StopSignal() != 0; }
+
   const Options& options_;
+  const int rank_, ranks_;
   Executor executor_;
   Generator generator_;
   Program startup_, main_, infer_;
@@ -124,9 +136,9 @@ Status Trainer::Open() {
   }
   HEDDLE_ASSIGN_OR_RETURN(data_, TrainData::Open(options_.data));
   steps_ = options_.steps;
-  if (options_.epochs > 0 && data_.steps_per_epoch() == 0)
+  if (options_.epochs > 0 && StepsPerEpoch() == 0)
     return Wrong("--epochs needs --data or --feed: without them an epoch has no length");
-  if (options_.epochs > 0) steps_ = options_.epochs * data_.steps_per_epoch();
+  if (options_.epochs > 0) steps_ = options_.epochs * StepsPerEpoch();
   HEDDLE_ASSIGN_OR_RETURN(sets_, StepValues::Open(options_.sets, main_, steps_));
   fetches_ = options_.model.fetches;
   if (fetches_.empty())
@@ -187,7 +199,7 @@ Status Trainer::Compile() {
 
 Status Trainer::Step(TrainProgress& progress) {
   HEDDLE_RETURN_IF_ERROR(sets_.Apply(done_, *scope_));
-  HEDDLE_ASSIGN_OR_RETURN(const std::vector<Feed> feeds, data_.Step(done_));
+  HEDDLE_ASSIGN_OR_RETURN(const std::vector<Feed> feeds, data_.Step(done_ * ranks_ + rank_));
   RunOptions run = options_.model.run();
   run.generator = &generator_;
   run.check_nan_inf = options_.check_nan_inf;
@@ -196,7 +208,7 @@ Status Trainer::Step(TrainProgress& progress) {
   HEDDLE_RETURN_IF_ERROR(stacks_.Add(done_, values));
   ++done_;
   last_ = MetricsOf(fetches_, values);
-  const int64_t per_epoch = data_.steps_per_epoch();
+  const int64_t per_epoch = StepsPerEpoch();
   const std::chrono::duration<double> passed = Clock::now() - start_;
   metrics_.Add(done_, per_epoch > 0 ? (done_ - 1) / per_epoch + 1 : 1, passed.count(), last_);
   progress.Step(done_, last_);
@@ -204,7 +216,7 @@ Status Trainer::Step(TrainProgress& progress) {
 }
 
 Status Trainer::Steps(TrainProgress& progress) {
-  while (done_ < steps_ && StopSignal() == 0) {
+  while (done_ < steps_ && !Stopped()) {
     const Status status = Step(progress);
     if (!status.ok()) {
       const Status told(status.code(),
@@ -270,6 +282,8 @@ Status Trainer::SaveArrays() const {
   std::map<std::string, Tensor> sorted;
   for (const Program* program : {&startup_, &main_}) {
     for (const TensorInfo& info : WrittenPersistables(*program)) {
+      // What random operators have used of their sequences is no variable of the graph.
+      if (info.name.ends_with("@state")) continue;
       const Value* value = scope_->Find(info.name);
       if (value == nullptr || !value->is_tensor() || !value->initialized())
         return Status(StatusCode::kNotFound, "variable '" + info.name + "' has no value to save");
@@ -331,8 +345,7 @@ Status Trainer::Run() {
   HEDDLE_RETURN_IF_ERROR(Compile());
   start_ = Clock::now();
   {
-    TrainProgress progress(options_.quiet, first_, steps_, data_.steps_per_epoch(),
-                           options_.log_every);
+    TrainProgress progress(options_.quiet, first_, steps_, StepsPerEpoch(), options_.log_every);
     for (const std::string& warning : warnings) progress.Say("heddle: " + warning);
     if (first_ > 0) progress.Say("resumed after step " + std::to_string(first_));
     HEDDLE_RETURN_IF_ERROR(Steps(progress));
@@ -340,6 +353,21 @@ Status Trainer::Run() {
   const int signal = done_ < steps_ ? StopSignal() : 0;
   HEDDLE_RETURN_IF_ERROR(Finish());
   return Report(signal);
+}
+
+// Each rank trains on its own batches; the parameters are the same on all, so that the first one's
+// are kept and told.
+Status Train(const Options& options) {
+  if (options.model.ranks > 1 && !options.checkpoint.empty())
+    return Status(StatusCode::kUnimplemented, "--checkpoint is for one rank; without --ranks");
+  return RunRanks(options.model.ranks, options, [](int rank, Options mine) {
+    if (rank > 0) {
+      mine.out = mine.save = mine.metrics = mine.infer = mine.exported = "";
+      mine.quiet = true;
+      mine.json = false;
+    }
+    return Trainer(mine, rank, std::max(1, mine.model.ranks)).Run();
+  });
 }
 
 std::string CheckFile(const std::string& text) {
@@ -473,6 +501,9 @@ void AddTrain(Command root, Action& chosen) {
   AddCheckpoints(app, options.get());
   AddExecutionOptions(app, &options->model);
   AddLimitOptions(app, &options->model, "step");
+  AddRanksOption(
+      app, &options->model,
+      "rank r of N takes batch s N + r in step s; what is saved and told is the first's");
   app.footer(
       "Examples:\n"
       "  heddle train --startup startup.pdmodel --main main.pdmodel --data train.npz\n"
@@ -480,7 +511,7 @@ void AddTrain(Command root, Action& chosen) {
       "  heddle train … --checkpoint run1/ --every 500 --resume    (again after a crash)\n"
       "Exit status: 0 done, 1 failed, 2 wrong usage, 3 stopped by SIGINT or SIGTERM with the step\n"
       "finished and everything saved. docs/training.md tells more.");
-  app.on_chosen([options, &chosen] { chosen = [options] { return Trainer(*options).Run(); }; });
+  app.on_chosen([options, &chosen] { chosen = [options] { return Train(*options); }; });
 }
 
 }  // namespace heddle::tools

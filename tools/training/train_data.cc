@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Status Wrong(const std::string& why) { return Status(StatusCode::kInvalidArgument, why); }
+Status WrongData(const std::string& why) { return Status(StatusCode::kInvalidArgument, why); }
 
 // "NAME=FILE"; the form was checked when the command line was read.
 std::pair<std::string, std::string> Split(const std::string& pair) {
@@ -94,7 +94,8 @@ Result<TrainData> TrainData::Open(const DataOptions& options) {
   for (const std::string& path : options.shards) HEDDLE_RETURN_IF_ERROR(data.AddShard(path, keep));
   for (const Shard& shard : data.shards_) data.steps_per_epoch_ += shard.batches;
   if (!data.shards_.empty() && data.steps_per_epoch_ == 0)
-    return Wrong("--data: there is not one full batch of " + std::to_string(options.batch_size));
+    return WrongData("--data: there is not one full batch of " +
+                     std::to_string(options.batch_size));
   if (data.shards_.empty())
     for (const auto& [name, tensor] : data.stacked_)
       data.steps_per_epoch_ = std::max(data.steps_per_epoch_, tensor.dim(0));
@@ -105,10 +106,10 @@ Status TrainData::AddFeed(const std::string& pair) {
   const auto [name, path] = Split(pair);
   HEDDLE_ASSIGN_OR_RETURN(Tensor tensor, ReadNpy(path));
   if (tensor.rank() == 0 || tensor.dim(0) == 0)
-    return Wrong(path + ": the first axis stacks batches; shape " + tensor.shape().ToString() +
-                 " has none");
+    return WrongData(path + ": the first axis stacks batches; shape " + tensor.shape().ToString() +
+                     " has none");
   for (const auto& [other, unused] : stacked_)
-    if (other == name) return Wrong("--feed: input '" + name + "' is given twice");
+    if (other == name) return WrongData("--feed: input '" + name + "' is given twice");
   stacked_.emplace_back(name, std::move(tensor));
   return Status::Ok();
 }
@@ -116,18 +117,18 @@ Status TrainData::AddFeed(const std::string& pair) {
 Status TrainData::AddOffsets(const std::string& pair) {
   const auto [name, text] = Split(pair);
   for (const auto& [other, unused] : offsets_)
-    if (other == name) return Wrong("--lod: input '" + name + "' is given twice");
+    if (other == name) return WrongData("--lod: input '" + name + "' is given twice");
   HEDDLE_ASSIGN_OR_RETURN(LoD lod, ParseLod(text));
   for (const auto& [fed, tensor] : stacked_) {
     if (fed != name) continue;
     if (tensor.rank() < 2 || lod.back().back() != static_cast<size_t>(tensor.dim(1)))
-      return Wrong("--lod: the offsets of '" + name + "' end with " +
-                   std::to_string(lod.back().back()) + "; its batches have shape " +
-                   WithoutFirst(tensor).ToString());
+      return WrongData("--lod: the offsets of '" + name + "' end with " +
+                       std::to_string(lod.back().back()) + "; its batches have shape " +
+                       WithoutFirst(tensor).ToString());
     offsets_.emplace_back(name, std::move(lod));
     return Status::Ok();
   }
-  return Wrong("--lod: input '" + name + "' is not given by --feed");
+  return WrongData("--lod: input '" + name + "' is not given by --feed");
 }
 
 Status TrainData::AddShard(const std::string& path, bool keep) {
@@ -139,7 +140,7 @@ Status TrainData::AddShard(const std::string& path, bool keep) {
       size == 0 ? shard.items : (shard.items + (options_.drop_last ? 0 : size - 1)) / size;
   for (const auto& [name, tensor] : shard.arrays)
     for (const auto& [other, unused] : stacked_)
-      if (other == name) return Wrong("input '" + name + "' is given by --feed and by " + path);
+      if (other == name) return WrongData("input '" + name + "' is given by --feed and by " + path);
   if (!keep) shard.arrays.clear();
   shards_.push_back(std::move(shard));
   return Status::Ok();
@@ -149,19 +150,21 @@ Status TrainData::AddShard(const std::string& path, bool keep) {
 Status TrainData::Load(Shard* shard) {
   HEDDLE_ASSIGN_OR_RETURN(NamedTensors arrays, ReadNpz(shard->path));
   HEDDLE_RETURN_IF_ERROR(AttachOffsets(shard->path, &arrays));
-  if (arrays.empty()) return Wrong(shard->path + ": holds no arrays");
+  if (arrays.empty()) return WrongData(shard->path + ": holds no arrays");
   for (const auto& [name, tensor] : arrays) {
     if (tensor.rank() == 0)
-      return Wrong(shard->path + ": array '" + name + "' has no first axis to take batches from");
+      return WrongData(shard->path + ": array '" + name +
+                       "' has no first axis to take batches from");
     if (ItemCount(tensor) != ItemCount(arrays[0].second))
-      return Wrong(shard->path + ": array '" + name + "' has " + std::to_string(ItemCount(tensor)) +
-                   (tensor.has_lod() ? " sequences, '" : " items along its first axis, '") +
-                   arrays[0].first + "' has " + std::to_string(ItemCount(arrays[0].second)));
+      return WrongData(shard->path + ": array '" + name + "' has " +
+                       std::to_string(ItemCount(tensor)) +
+                       (tensor.has_lod() ? " sequences, '" : " items along its first axis, '") +
+                       arrays[0].first + "' has " + std::to_string(ItemCount(arrays[0].second)));
   }
   const int64_t items = ItemCount(arrays[0].second);
   if (shard->batches > 0 && shard->items != items)
-    return Wrong(shard->path + ": has " + std::to_string(items) + " items now; it had " +
-                 std::to_string(shard->items) + " when training began");
+    return WrongData(shard->path + ": has " + std::to_string(items) + " items now; it had " +
+                     std::to_string(shard->items) + " when training began");
   shard->items = items;
   shard->arrays = std::move(arrays);
   return Status::Ok();
@@ -245,20 +248,20 @@ Result<StepValues> StepValues::Open(const std::vector<std::string>& pairs, const
     const auto found = std::find_if(variables.begin(), variables.end(),
                                     [&, n = name](const TensorInfo& v) { return v.name == n; });
     if (found == variables.end())
-      return Wrong("--set: the main program has no persistable variable '" + name + "'");
+      return WrongData("--set: the main program has no persistable variable '" + name + "'");
     Item item{*found, Tensor()};
     HEDDLE_ASSIGN_OR_RETURN(item.rows, ReadNpy(path));
     if (item.rows.rank() == 0 || item.rows.dim(0) == 0)
-      return Wrong(path + ": has no rows; row s is the value for step s");
+      return WrongData(path + ": has no rows; row s is the value for step s");
     if (item.rows.dtype() != found->dtype)
-      return Wrong(path + ": is " + std::string(Name(item.rows.dtype())) + "; variable '" + name +
-                   "' is " + std::string(Name(found->dtype)));
+      return WrongData(path + ": is " + std::string(Name(item.rows.dtype())) + "; variable '" +
+                       name + "' is " + std::string(Name(found->dtype)));
     if (!found->shape.is_static() || found->shape.numel() != WithoutFirst(item.rows).numel())
-      return Wrong(path + ": a row has shape " + WithoutFirst(item.rows).ToString() +
-                   "; variable '" + name + "' has " + found->shape.ToString());
+      return WrongData(path + ": a row has shape " + WithoutFirst(item.rows).ToString() +
+                       "; variable '" + name + "' has " + found->shape.ToString());
     if (item.rows.dim(0) < steps)
-      return Wrong(path + ": has " + std::to_string(item.rows.dim(0)) + " rows; " +
-                   std::to_string(steps) + " steps need one each");
+      return WrongData(path + ": has " + std::to_string(item.rows.dim(0)) + " rows; " +
+                       std::to_string(steps) + " steps need one each");
     values.items_.push_back(std::move(item));
   }
   return values;

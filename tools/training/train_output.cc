@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Status Wrong(const std::string& why) { return Status(StatusCode::kInvalidArgument, why); }
+Status WrongOutput(const std::string& why) { return Status(StatusCode::kInvalidArgument, why); }
 
 std::string TypeText(DType dtype, const Shape& shape) {
   return std::string(Name(dtype)) + " " + shape.ToString();
@@ -64,15 +64,16 @@ Status FetchStacks::Add(int64_t step, const std::vector<Value>& values) {
   for (size_t k = 0; k < stacks_.size(); ++k) {
     Stack& s = stacks_[k];
     if (!values[k].is_tensor() || !values[k].tensor().initialized())
-      return Wrong("--out: '" + s.name + "' is no plain tensor, so its steps cannot be stacked");
+      return WrongOutput("--out: '" + s.name +
+                         "' is no plain tensor, so its steps cannot be stacked");
     const Tensor& t = values[k].tensor();
     if (steps_ == 0) {
       s.dtype = t.dtype();
       s.shape = t.shape();
     } else if (t.dtype() != s.dtype || t.shape() != s.shape) {
-      return Wrong("--out: '" + s.name + "' is " + TypeText(t.dtype(), t.shape()) + " in step " +
-                   std::to_string(step) + " and was " + TypeText(s.dtype, s.shape) +
-                   " before, so its steps cannot be stacked");
+      return WrongOutput("--out: '" + s.name + "' is " + TypeText(t.dtype(), t.shape()) +
+                         " in step " + std::to_string(step) + " and was " +
+                         TypeText(s.dtype, s.shape) + " before, so its steps cannot be stacked");
     }
   }
   for (size_t k = 0; k < stacks_.size(); ++k) {
@@ -85,15 +86,15 @@ Status FetchStacks::Add(int64_t step, const std::vector<Value>& values) {
 
 Status FetchStacks::Restore(const NamedTensors& stacked) {
   if (stacked.size() != stacks_.size())
-    return Wrong("the checkpoint holds the values of " + std::to_string(stacked.size()) +
-                 " fetched variables, " + std::to_string(stacks_.size()) +
-                 " are asked for with --out");
+    return WrongOutput("the checkpoint holds the values of " + std::to_string(stacked.size()) +
+                       " fetched variables, " + std::to_string(stacks_.size()) +
+                       " are asked for with --out");
   for (size_t k = 0; k < stacks_.size(); ++k) {
     const auto& [name, tensor] = stacked[k];
     if (name != stacks_[k].name)
-      return Wrong("the checkpoint holds the values of '" + name + "', not of '" + stacks_[k].name +
-                   "', as fetch " + std::to_string(k));
-    if (tensor.rank() == 0) return Wrong("the values of '" + name + "' are not stacked");
+      return WrongOutput("the checkpoint holds the values of '" + name + "', not of '" +
+                         stacks_[k].name + "', as fetch " + std::to_string(k));
+    if (tensor.rank() == 0) return WrongOutput("the values of '" + name + "' are not stacked");
     stacks_[k].dtype = tensor.dtype();
     stacks_[k].shape = tensor.shape();
     stacks_[k].shape.erase(0);
@@ -120,7 +121,7 @@ Result<NamedTensors> FetchStacks::Stacked() const {
 Status FetchStacks::Write(const std::string& directory) const {
   std::error_code error;
   fs::create_directories(directory, error);
-  if (error) return Wrong(directory + ": cannot be made: " + error.message());
+  if (error) return WrongOutput(directory + ": cannot be made: " + error.message());
   HEDDLE_ASSIGN_OR_RETURN(const NamedTensors stacked, Stacked());
   for (size_t k = 0; k < stacked.size(); ++k)
     HEDDLE_RETURN_IF_ERROR(WriteNpy(
@@ -168,7 +169,8 @@ Status MetricsFile::Open(const std::string& path, const std::vector<std::string>
   fs::rename(aside, path, error);
   if (!error) file_ = std::fopen(path.c_str(), "ab");
   if (file_ == nullptr)
-    return Wrong(path + ": cannot be written: " + (error ? error.message() : std::strerror(errno)));
+    return WrongOutput(path +
+                       ": cannot be written: " + (error ? error.message() : std::strerror(errno)));
   return Status::Ok();
 }
 

@@ -201,10 +201,13 @@ void Transpose(const std::byte* from, const Shape& shape, size_t item, std::byte
   }
 }
 
-Result<Tensor> ReadTensor(const ReadBytes& read, uint64_t size, const std::string& name) {
+Result<Tensor> ReadTensor(const ReadBytes& read, uint64_t size, const std::string& name,
+                          std::string* type = nullptr) {
   uint64_t used = 0, bytes = 0;
   HEDDLE_ASSIGN_OR_RETURN(const Header header, ReadHeader(read, size, name, &used));
   HEDDLE_ASSIGN_OR_RETURN(const DType dtype, DTypeOf(header.descr, name));
+  for (const UnsignedType& t : kUnsignedTypes)
+    if (type != nullptr && header.descr.substr(1) == t.code) *type = t.name;
   if (header.shape.size() > static_cast<size_t>(Shape::kMaxRank))
     return Status(StatusCode::kUnimplemented,
                   name + ": " + std::to_string(header.shape.size()) + " dimensions; at most " +
@@ -251,7 +254,7 @@ struct CloseFile {
 
 }  // namespace
 
-Result<Tensor> ReadNpy(const std::string& path) {
+Result<Tensor> ReadNpy(const std::string& path, std::string* type) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status))
@@ -262,7 +265,7 @@ Result<Tensor> ReadNpy(const std::string& path) {
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
   if (error || !file) return Status(StatusCode::kNotFound, path + ": " + std::strerror(errno));
   return ReadTensor([&](void* to, size_t n) { return std::fread(to, 1, n, file.get()) == n; }, size,
-                    path);
+                    path, type);
 }
 
 Result<Tensor> ParseNpy(std::string_view bytes, const std::string& name) {

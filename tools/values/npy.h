@@ -16,8 +16,9 @@
 
 namespace heddle::tools {
 
-// Reads format 1, 2 or 3. An array in Fortran order is transposed to row-major order.
-Result<Tensor> ReadNpy(const std::string& path);
+// Reads format 1, 2 or 3. An array in Fortran order is transposed to row-major order. `type`:
+// becomes the name of an unsigned type of more than 8 bits, where the array is of one.
+Result<Tensor> ReadNpy(const std::string& path, std::string* type = nullptr);
 // The same from memory. `name` appears in messages.
 Result<Tensor> ParseNpy(std::string_view bytes, const std::string& name);
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import mmap
@@ -22,10 +23,34 @@ from heddle.onnx._values import (IOBinding, ModelMetadata, NodeArg, OrtValue, dt
                                  element_of, from_heddle, to_heddle)
 
 _PROVIDER = "CPUExecutionProvider"
+# Providers besides the CPU's, with heddle's name of the place.
+_DEVICES = {"CUDAExecutionProvider": "cuda", "EmulatedExecutionProvider": "emulated"}
 
 
 def get_available_providers() -> list[str]:
-    return [_PROVIDER]
+    names = []
+    for name, place in _DEVICES.items():
+        with contextlib.suppress(heddle.Error):
+            _heddle.Executor(1, place=place)
+            names.append(name)
+    return [*names, _PROVIDER]
+
+
+def _place_of(providers: Sequence[Any] | None,
+              provider_options: Sequence[Mapping[Any, Any]] | None) -> tuple[str, str]:
+    """The first provider that there is, and its place; the CPU's is behind all of them."""
+    for k, provider in enumerate(providers or ()):
+        name, options = (provider, {}) if isinstance(provider, str) else provider
+        if provider_options is not None and k < len(provider_options):
+            options = provider_options[k]
+        if name == _PROVIDER:
+            break
+        if name not in get_available_providers():
+            warn_once(f"there is no provider '{name}'; available: "
+                      + ", ".join(get_available_providers()))
+            continue
+        return name, f"{_DEVICES[name]}:{int(options.get('device_id', 0))}"
+    return _PROVIDER, "cpu"
 
 
 def get_device() -> str:
@@ -68,8 +93,9 @@ class InferenceSession:
     """A model that is ready to run.
 
     `path_or_bytes`: a file's path, or its contents (which cannot have tensors in other files).
-    `providers`: heddle runs on the CPU; others are passed over with a warning. Any number of
-    threads may call `run` at once.
+    `providers`: the first that there is, of the CPU's, "EmulatedExecutionProvider" and, where
+    heddle was built with CUDA, "CUDAExecutionProvider"; others are passed over with a warning. Any
+    number of threads may call `run` at once.
     """
 
     def __init__(self, path_or_bytes: str | bytes | os.PathLike[str],
@@ -78,10 +104,7 @@ class InferenceSession:
                  provider_options: Sequence[Mapping[Any, Any]] | None = None,
                  **kwargs: Any) -> None:
         self._options = sess_options or SessionOptions()
-        for provider in providers or ():
-            name = provider if isinstance(provider, str) else provider[0]
-            if name != _PROVIDER:
-                warn_once(f"there is no provider '{name}'; available: {_PROVIDER}")
+        self._provider, place = _place_of(providers, provider_options)
         if isinstance(path_or_bytes, (bytearray, memoryview)):
             path_or_bytes = bytes(path_or_bytes)
         elif not isinstance(path_or_bytes, bytes):
@@ -95,7 +118,10 @@ class InferenceSession:
         except heddle.Error as e:
             raise _errors.at_load(e) from None
         self._program, self._scope = program, scope
-        self._executor = _heddle.Executor(self._options.intra_op_num_threads)
+        try:
+            self._executor = _heddle.Executor(self._options.intra_op_num_threads, place=place)
+        except heddle.Error as e:
+            raise _errors.at_load(e) from None
         self._lock = threading.Lock()
         self._sessions: dict[tuple[str, ...], Any] = {}
         self._traces: list[str] = []
@@ -263,18 +289,17 @@ class InferenceSession:
         return self._options
 
     def get_providers(self) -> list[str]:
-        return [_PROVIDER]
+        return list(dict.fromkeys((self._provider, _PROVIDER)))
 
     def get_provider_options(self) -> dict[str, dict[str, Any]]:
-        return {_PROVIDER: {}}
+        return {name: {} for name in self.get_providers()}
 
     def set_providers(self, providers: Sequence[Any] | None = None,
                       provider_options: Sequence[Mapping[Any, Any]] | None = None) -> None:
-        """Changes nothing: heddle runs on the CPU."""
-        for provider in providers or ():
-            name = provider if isinstance(provider, str) else provider[0]
-            if name != _PROVIDER:
-                warn_once(f"there is no provider '{name}'; available: {_PROVIDER}")
+        """Changes nothing: the providers are those that the session was made with."""
+        name, _ = _place_of(providers, provider_options)
+        if name != self._provider:
+            warn_once(f"set_providers: the session goes on with {self._provider}")
 
     def enable_fallback(self) -> None:
         """Accepted: there is one provider."""

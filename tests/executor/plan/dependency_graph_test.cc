@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 
@@ -64,6 +65,29 @@ class FakePlan {
     for (int sub : program_->blocks[in.ir_block].ops[in.ir_op].SubBlocks())
       for (const Instruction& inner : plan_.blocks[sub].instructions) Touched(inner, reads, writes);
   }
+  unsigned Traits(const Instruction& in) const {
+    unsigned traits = in.op.def->traits();
+    for (int sub : program_->blocks[in.ir_block].ops[in.ir_op].SubBlocks())
+      for (const Instruction& inner : plan_.blocks[sub].instructions) traits |= Traits(inner);
+    return traits;
+  }
+  // Control edges of the instruction added last to block 0.
+  void SetControl(std::vector<int64_t> marks, std::vector<int64_t> after) {
+    ir::StreamHints hints;
+    hints.marks = std::move(marks);
+    hints.after = std::move(after);
+    program_->blocks[0].ops.back().hints =
+        std::make_shared<const ir::StreamHints>(std::move(hints));
+  }
+  // The latter waits for the former by a control edge.
+  bool Waits(size_t i, size_t j) const {
+    const auto &later = program_->blocks[0].ops[i].hints,
+               &earlier = program_->blocks[0].ops[j].hints;
+    if (!later || !earlier) return false;
+    return std::any_of(earlier->marks.begin(), earlier->marks.end(), [&](int64_t mark) {
+      return std::find(later->after.begin(), later->after.end(), mark) != later->after.end();
+    });
+  }
   Closure Expected() const {
     const auto& ins = plan_.blocks[0].instructions;
     Closure before(ins.size(), std::vector<bool>(ins.size(), false));
@@ -76,8 +100,10 @@ class FakePlan {
         bool conflict = false;
         for (uint32_t s : writes) conflict = conflict || r.count(s) || w.count(s);
         for (uint32_t s : reads) conflict = conflict || w.count(s);
-        const unsigned both = ins[i].op.def->traits() & ins[j].op.def->traits();
-        if (conflict || (both & (kRandom | kSideEffect | kCommunication))) before[i][j] = true;
+        const unsigned both = Traits(ins[i]) & Traits(ins[j]);
+        const bool ordered = (both & (kRandom | kSideEffect | kCommunication)) != 0 ||
+                             (Traits(ins[j]) & kReader) != 0;
+        if (conflict || ordered || Waits(i, j)) before[i][j] = true;
       }
     }
     CloseOver(&before);
@@ -221,6 +247,8 @@ TEST(DependencyGraph, ABlockHasTheTraitsOfItsOperators) {
 }
 
 TEST(DependencyGraph, RandomListsMatchTheBruteForceClosure) {
+  // At random, with a side effect, for other ranks, before all others.
+  const char* const kOrdered[] = {"gaussian_random", "print", "c_allreduce_sum", "read"};
   std::mt19937 rng(7);
   auto pick = [&](int n) { return static_cast<int>(rng() % static_cast<unsigned>(n)); };
   for (int round = 0; round < 400; ++round) {
@@ -236,10 +264,16 @@ TEST(DependencyGraph, RandomListsMatchTheBruteForceClosure) {
     for (int i = 0; i < count; ++i) {
       if (blocks && pick(6) == 0) {
         const int body = p.AddBlock();
-        for (int k = pick(4); k > 0; --k) p.Add("relu", some(2), some(2), body);
+        for (int k = pick(4); k > 0; --k)
+          p.Add(pick(6) == 0 ? kOrdered[pick(4)] : "relu", some(2), some(2), body);
         p.Add("while", some(1), {}, 0, body);
       } else {
-        p.Add(pick(10) == 0 ? "gaussian_random" : "relu", some(3), some(2));
+        p.Add(pick(10) == 0 ? kOrdered[pick(4)] : "relu", some(3), some(2));
+      }
+      if (round % 2 == 0 && pick(3) == 0) {
+        std::vector<int64_t> after;
+        for (int k = pick(4); k > 0 && i > 0; --k) after.push_back(pick(i));
+        p.SetControl({i}, after);
       }
       if (HasFatalFailure()) return;
     }

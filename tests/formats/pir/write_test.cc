@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/formats/pir/pir_text.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -159,6 +160,143 @@ TEST(PirWrite, VariablesOfTheScopeAreWritten) {
   const auto compiled = MustCompile(executor, *again, scope);
   for (int i = 0; i < 2; ++i) MustRun(executor, compiled, {{"x", F32({1}, {0})}});
   EXPECT_EQ(Floats(scope->Find("count")->tensor()), std::vector<float>{7});
+}
+
+// The operators of block 0 of a file.
+const Json& OpsOfBlock0(const Json& file) {
+  return file["program"]["regions"][0]["blocks"][0]["ops"];
+}
+const Json* FindOp(const Json& file, const std::string& name) {
+  for (const Json& op : OpsOfBlock0(file))
+    if (op["#"] == name) return &op;
+  return nullptr;
+}
+
+void AddRows(ProgramBuilder& b, const std::string& name, const Shape& shape) {
+  b.Var(name, DType::kF32, shape);
+  auto* var = b.desc().mutable_blocks(0)->mutable_vars(b.desc().blocks(0).vars_size() - 1);
+  const proto::VarType::TensorDesc tensor = var->type().lod_tensor().tensor();
+  var->mutable_type()->Clear();
+  var->mutable_type()->set_type(proto::VarType::SELECTED_ROWS);
+  *var->mutable_type()->mutable_selected_rows() = tensor;
+}
+
+// embedding -> reshape2 -> sum, backward, and sgd on the table, as
+// Paddle 2 writes it: without feed and fetch operators. `tables`: how often the table is looked up.
+ProgramBuilder EmbeddingTraining(int tables) {
+  ProgramBuilder b;
+  b.Param("w", DType::kF32, {5, 2}).Param("lr", DType::kF32, {1});
+  b.Var("ids", DType::kI64, {3}).Var("e", DType::kF32, {3, 2}).Var("r", DType::kF32, {6});
+  b.Var("record", DType::kF32, {0, 3, 2}).Var("loss", DType::kF32, {});
+  b.Op("lookup_table_v2", {{"Ids", {"ids"}}, {"W", {"w"}}}, {{"Out", {"e"}}},
+       {{"is_sparse", true}});
+  b.Op("reshape2", {{"X", {"e"}}}, {{"Out", {"r"}}, {"XShape", {"record"}}}, {{"shape", Ints{6}}});
+  b.Op("reduce_sum", {{"X", {"r"}}}, {{"Out", {"loss"}}}, {{"reduce_all", true}});
+  b.Var("loss@GRAD", DType::kF32, {}).Var("r@GRAD", DType::kF32, {6});
+  b.Var("e@GRAD", DType::kF32, {3, 2});
+  b.Fill("loss@GRAD", {}, 1);
+  b.Op("reduce_sum_grad", {{"X", {"r"}}, {"Out@GRAD", {"loss@GRAD"}}}, {{"X@GRAD", {"r@GRAD"}}},
+       {{"reduce_all", true}});
+  b.Op("reshape2_grad", {{"XShape", {"record"}}, {"Out@GRAD", {"r@GRAD"}}},
+       {{"X@GRAD", {"e@GRAD"}}});
+  std::vector<std::string> gradients;
+  for (int k = 0; k < tables; ++k) {
+    gradients.push_back("w@GRAD@" + std::to_string(k));
+    AddRows(b, gradients.back(), {5, 2});
+    b.Op("lookup_table_v2_grad", {{"Ids", {"ids"}}, {"W", {"w"}}, {"Out@GRAD", {"e@GRAD"}}},
+         {{"W@GRAD", {gradients.back()}}}, {{"is_sparse", true}});
+  }
+  if (tables > 1) {
+    AddRows(b, "w@GRAD", {5, 2});
+    b.Op("sum", {{"X", gradients}}, {{"Out", {"w@GRAD"}}});
+    gradients = {"w@GRAD"};
+  }
+  b.Op("sgd", {{"Param", {"w"}}, {"Grad", gradients}, {"LearningRate", {"lr"}}},
+       {{"ParamOut", {"w"}}});
+  return b;
+}
+
+TEST(PirWrite, TrainingProgramsHaveWhatIsFedAndTheirLoss) {
+  for (const int tables : {1, 2}) {
+    SCOPED_TRACE(tables);
+    const Program program = EmbeddingTraining(tables).Build();
+    const std::string text = Written(program);
+    const Json file = Json::parse(text);
+    EXPECT_THAT(OpsIn(file),
+                AllOf(::testing::Contains("1.data").Times(1),
+                      ::testing::Contains("1.fetch").Times(1), ::testing::Contains("1.sgd_")));
+    // The gradient of a view reads the view's input: the result of the look-up.
+    const Json *look_up = FindOp(file, "1.embedding"), *view = FindOp(file, "1.reshape_grad");
+    ASSERT_TRUE(look_up != nullptr && view != nullptr) << text;
+    EXPECT_EQ((*view)["I"][0]["%"], (*look_up)["O"][0]["%"]);
+    // Paddle 3.3 has no sums of rows that work.
+    EXPECT_EQ(FindOp(file, "1.embedding_sparse_grad") != nullptr, tables == 1);
+    EXPECT_EQ(FindOp(file, "1.embedding_grad") != nullptr, tables == 2);
+
+    const auto again = Program::Parse(text, "again.json");
+    ASSERT_TRUE(again.ok()) << again.status().ToString();
+    EXPECT_EQ(again->inputs().at(0).name, "ids");
+    EXPECT_EQ(again->outputs().at(0).name, "loss");
+    std::vector<std::vector<float>> tables_after;
+    for (const Program& p : {program, *again}) {
+      auto scope = std::make_shared<Scope>();
+      scope->Set("w", Value(Values({5, 2})));
+      scope->Set("lr", Value(F32({1}, {0.5f})));
+      Executor executor({.threads = 1});
+      const auto compiled = MustCompile(executor, p, scope, {.fetches = {"loss"}});
+      MustRun(executor, compiled, {{"ids", I64({3}, {4, 1, 4})}});
+      tables_after.push_back(Floats(scope->Find("w")->tensor()));
+    }
+    EXPECT_EQ(tables_after[0], tables_after[1]);
+  }
+}
+
+// A startup program makes the variables of the scope, which must outlive its run.
+TEST(PirWrite, StartupProgramsWantNoParameters) {
+  ProgramBuilder b;
+  b.Param("w", DType::kF32, {2}).Fill("w", {2}, 3);
+  const std::string text = Written(b.Build());
+  const Json file = Json::parse(text);
+  EXPECT_EQ(OpsIn(file), (std::vector<std::string>{"1.full", "0.set_parameter"}));
+  const Json& facts = OpsOfBlock0(file)[0]["OA"];
+  ASSERT_EQ(facts.size(), 1u) << text;
+  EXPECT_EQ(facts[0]["N"], "persistable");
+  EXPECT_EQ(facts[0]["AT"]["D"][0]["D"], true);
+  const auto again = Program::Parse(text, "again.json");
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  auto scope = std::make_shared<Scope>();
+  Executor executor({.threads = 1});
+  MustRun(executor, MustCompile(executor, *again, scope), {});
+  EXPECT_EQ(Floats(scope->Find("w")->tensor()), (std::vector<float>{3, 3}));
+}
+
+TEST(PirWrite, GradientsOfAbsentOperandsAreAbsent) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2, 3}).Feed("d", DType::kF32, {2, 3});
+  for (const char* name : {"y", "g"}) b.Var(name, DType::kF32, {2, 3});
+  for (const char* name : {"m", "v"}) b.Var(name, DType::kF32, {2});
+  b.Op("layer_norm", {{"X", {"x"}}}, {{"Y", {"y"}}, {"Mean", {"m"}}, {"Variance", {"v"}}});
+  b.Op("layer_norm_grad", {{"X", {"x"}}, {"Mean", {"m"}}, {"Variance", {"v"}}, {"Y@GRAD", {"d"}}},
+       {{"X@GRAD", {"g"}}});
+  b.Fetch("g");
+  const Json file =
+      SameAfterWriting(b, {{"x", Values({2, 3})}, {"d", F32({2, 3}, {1, 0, 2, 0, 0, 1})}});
+  const Json* gradient = FindOp(file, "1.layer_norm_grad");
+  ASSERT_NE(gradient, nullptr);
+  EXPECT_NE((*gradient)["O"][0]["TT"]["#"], "NULL");
+  for (const size_t k : {1, 2}) EXPECT_EQ((*gradient)["O"][k]["TT"]["#"], "NULL") << k;
+}
+
+// Paddle 3.3 does not convert all numbers of version 1.
+TEST(PirWrite, OlderFilesAreWrittenAnew) {
+  PirText p;
+  p.Data(1, "x", "f32", "[2]").Op("1.relu", {1}, {2}).Fetch(2, "y");
+  const auto now = Program::Parse(p.File(4), "now.json"),
+             old = Program::Parse(p.File(1), "old.json");
+  ASSERT_TRUE(now.ok()) << now.status().ToString();
+  ASSERT_TRUE(old.ok()) << old.status().ToString();
+  EXPECT_EQ(now->Serialize("pir").value(), p.File(4));
+  EXPECT_THAT(old->Serialize("pir").value(), HasSubstr(R"("version":4)"));
 }
 
 TEST(PirWrite, WhatItCannotSayIsListed) {

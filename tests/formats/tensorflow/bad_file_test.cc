@@ -159,6 +159,15 @@ TEST(BadTensorflow, LoopsWriteInTheConditionOrTheBody) {
   EXPECT_EQ(error("^m", "^count"), "");
 }
 
+TEST(BadTensorflow, LoopsKeepRanks) {
+  Graph g;
+  g.Add(PlaceholderNode("n", kI)).Add(FloatsNode("x", {2}, {1, 2}));
+  AddLoop(&g, {"x"}, "n");
+  g.Add(IntsNode("axis", {}, {0}, {"^body_i"})).Add("ExpandDims", "next_0", {"body_0", "axis"});
+  g.Add("Identity", "y", {"exit_0"});
+  EXPECT_THAT(Fetching(g, "y"), HasSubstr("a value of rank 1 on as one of rank 2"));
+}
+
 TEST(BadTensorflow, SwitchesAreOfTheirOwnLoop) {
   Graph g;
   g.Add(PlaceholderNode("n", kI)).Add(PlaceholderNode("x"));
@@ -172,8 +181,58 @@ TEST(BadTensorflow, SwitchesAreOfTheirOwnLoop) {
   EXPECT_THAT(Fetching(g, "y"), HasSubstr("'other' (Switch) switches a variable of another loop"));
 }
 
-TEST(BadTensorflow, TextFormIsRefused) {
-  EXPECT_THAT(ErrorOf("node {\n  name: \"x\"\n}\n"), HasSubstr("in text form"));
+// x doubles until it is `limit`; "probe", made of "m", is of the condition and of the body.
+void AddProbedLoop(Graph* g) {
+  const auto in_frame = [](const char* frame, bool stays) {
+    return NamedValues{
+        {"T", TypeValue(kF)}, {"frame_name", TextValue(frame)}, {"is_constant", BoolValue(stays)}};
+  };
+  g->Add(PlaceholderNode("x")).Add(FloatsNode("limit", {}, {9}));
+  g->Add("VarHandleOp", "v", {}, {{"dtype", TypeValue(kF)}, {"shape", ShapeValue({})}});
+  g->Add("Enter", "enter_v", {"v"}, in_frame("outer", true));
+  g->Add("Enter", "enter_limit", {"limit"}, in_frame("outer", true));
+  g->Add("Enter", "e", {"x"}, in_frame("outer", false)).Add("Merge", "m", {"e", "next"});
+  g->Add("Less", "less", {"probe", "enter_limit"}).Add("LoopCond", "c", {"less"});
+  g->Add("Switch", "s", {"m", "c"}).Add("AddV2", "sum", {"s:1", "probe"});
+  g->Add("NextIteration", "next", {"sum"}).Add("Exit", "y", {"s"});
+  g->Add("Enter", "v_within", {"enter_v"}, in_frame("inner", true));
+  g->Add("Enter", "limit_within", {"enter_limit"}, in_frame("inner", true));
+  g->Add("Enter", "e2", {"m"}, in_frame("inner", false)).Add("Merge", "m2", {"e2", "next2"});
+  g->Add("Less", "less2", {"m2", "limit_within"}).Add("LoopCond", "c2", {"less2"});
+  g->Add("Switch", "s2", {"m2", "c2"}).Add("NextIteration", "next2", {"sum2"});
+  g->Add("Exit", "y2", {"s2"});
+}
+
+// What heddle executes once for the condition and once for the body may not write.
+TEST(BadTensorflow, WritersOfConditionAndBodyAreFoundWhereverTheyAre) {
+  const NamedValues type = {{"dtype", TypeValue(kF)}};
+  const auto bump = [&](const std::vector<Message>& nodes, const std::vector<std::string>& runs) {
+    return FunctionOf("bump", {"v", "a"}, {{"z", "twice:z:0"}}, nodes, runs);
+  };
+  const Message twice = NodeOf("AddV2", "twice", {"a", "a"});
+  Graph plain, calls, nested, reads;
+  for (Graph* g : {&plain, &calls, &nested, &reads}) AddProbedLoop(g);
+  plain.Add("Identity", "probe", {"m", "^w"})
+      .Add("AssignAddVariableOp", "w", {"enter_v", "m"}, type);
+  EXPECT_THAT(Fetching(plain, "y"), HasSubstr("'w' (AssignAddVariableOp) of the loop 'outer'"));
+
+  const NamedValues call = {{"f", FunctionValue("outer_bump")}};
+  calls.Add("StatefulPartitionedCall", "probe", {"enter_v", "m"}, call);
+  calls.Function(bump({NodeOf("AssignAddVariableOp", "w", {"v", "a"}, type), twice}, {"w"}));
+  calls.Function(FunctionOf(
+      "outer_bump", {"v", "a"}, {{"z", "inner:output:0"}},
+      {NodeOf("StatefulPartitionedCall", "inner", {"v", "a"}, {{"f", FunctionValue("bump")}})}));
+  EXPECT_THAT(Fetching(calls, "y"),
+              HasSubstr("'probe' (StatefulPartitionedCall) of the loop 'outer'"));
+
+  nested.Add("Identity", "probe", {"y2"});
+  nested.Add("AssignAddVariableOp", "w", {"v_within", "s2:1"}, type);
+  nested.Add("AddV2", "sum2", {"s2:1", "s2:1", "^w"});
+  EXPECT_THAT(Fetching(nested, "y"), HasSubstr("'w' (AssignAddVariableOp) of the loop 'outer'"));
+
+  reads.Function(bump({twice}, {}));
+  reads.Add("StatefulPartitionedCall", "probe", {"enter_v", "m"}, {{"f", FunctionValue("bump")}});
+  EXPECT_EQ(Fetching(reads, "y"), "");
 }
 
 TEST(BadTensorflow, FilesThatAreCutAreRefused) {

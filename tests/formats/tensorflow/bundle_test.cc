@@ -149,6 +149,15 @@ TEST(Bundle, SlicesAreJoined) {
   ASSERT_TRUE(bundle.ok()) << bundle.status().ToString();
   EXPECT_THAT(FloatsOf((*bundle)->Read("w", ParameterReading::kNow)),
               ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
+  // Without the right half, some elements have no value.
+  const std::string half =
+      Message().Int(1, kFloat).Add(2, ShapeMessage({2, 4})).Add(7, slice(0)).bytes();
+  const BundleFiles holes(IndexOf({{"w", half}, {key(0), EntryOf(kFloat, {2, 2}, 0, 16)}}),
+                          {RawOf(left)});
+  const auto holed = Bundle::Open(holes.prefix());
+  ASSERT_TRUE(holed.ok()) << holed.status().ToString();
+  EXPECT_THAT((*holed)->Read("w", ParameterReading::kNow).status().message(),
+              HasSubstr("no slice of 'w' has its element 2 of 8"));
 }
 
 // A slice that claims to be in slices, too, could have any size for its shape.

@@ -219,5 +219,38 @@ TEST(TensorflowGraph, PartsOfAFileAreDifferentPrograms) {
   EXPECT_NE(a->program.hash(), b->program.hash());
 }
 
+// With a seed, a session's first and second run give TensorFlow 2.21's numbers; without one, no two
+// nodes give the same.
+TEST(TensorflowGraph, RandomOperatorsGoOnFromRunToRun) {
+  Graph g;
+  g.Add(IntsNode("shape", {2}, {2, 3}));
+  const NamedValues seeds = {{"dtype", TypeValue(kF)},
+                             {"T", TypeValue(kI)},
+                             {"seed", IntValue(7)},
+                             {"seed2", IntValue(11)}};
+  g.Add("RandomUniform", "seeded", {"shape"}, seeds);
+  g.Add("RandomUniform", "a", {"shape"}, {{"dtype", TypeValue(kF)}, {"T", TypeValue(kI)}});
+  g.Add("RandomUniform", "b", {"shape"}, {{"dtype", TypeValue(kF)}, {"T", TypeValue(kI)}});
+  const std::vector<std::string> fetches = {"seeded", "a", "b"};
+  const auto model = LoadBytes(g.bytes(), {.fetches = fetches});
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  Executor executor({.threads = 1});
+  const auto compiled = MustCompile(executor, model->program, model->scope, {.fetches = fetches});
+  const float want[2][6] = {{0.023186326026916504f, 0.0994875431060791f, 0.5691264867782593f,
+                             0.5842281579971313f, 0.46582305431365967f, 0.27705931663513184f},
+                            {0.850058913230896f, 0.6668697595596313f, 0.06361770629882812f,
+                             0.352939248085022f, 0.12856221199035645f, 0.585092306137085f}};
+  std::vector<std::vector<float>> seen;
+  for (const auto& run : want) {
+    const auto out = MustRun(executor, compiled, {});
+    EXPECT_EQ(out[0].shape(), Shape({2, 3}));
+    EXPECT_EQ(Floats(out[0]), std::vector<float>(run, run + 6));
+    for (const size_t k : {1, 2}) {
+      EXPECT_THAT(seen, ::testing::Not(::testing::Contains(Floats(out[k]))));
+      seen.push_back(Floats(out[k]));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace heddle::testing::tf

@@ -1,0 +1,194 @@
+// The bytes alive in the course of a run, from what its threads wrote down.
+//
+// Where the plan says where a value lies, its memory is alive from the beginning of the first
+// instruction that touches it, as they really ran, to the end of the last one. Where it does not,
+// instructions noted what they took, and the plan says which of them gives it back.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "executor/plan/block_access.h"
+#include "executor/plan/device_plan.h"
+#include "executor/report/trace_story.h"
+
+namespace heddle::internal {
+namespace {
+
+class Line {
+ public:
+  Line(const Plan& plan, const RunTrace& trace)
+      : plan_(plan),
+        trace_(trace),
+        on_device_(plan.dispatch == Dispatch::kDevice),
+        blocks_(plan),
+        left_(plan.slots.size(), 0),
+        bytes_(plan.slots.size(), 0),
+        memory_of_(plan.slots.size(), nullptr) {
+    const auto& ins = plan.blocks[0].instructions;
+    for (size_t i = 0; i < ins.size(); ++i)
+      if (HasEvents(i)) EachRoot(ins[i], [&](uint32_t root) { ++left_[root]; });
+    for (const PlanFetch& f : plan.fetches) ++left_[RootOf(f.slot)];  // it stays to the end
+    for (size_t s = 0; s < plan.consumers.size(); ++s) readers_.push_back(plan.consumers[s]);
+  }
+
+  std::vector<MemorySample> Run(const std::vector<std::string>& places, const TraceStory& clock) {
+    alive_.assign(places.size(), 0);
+    GatherMarks(clock);
+    for (const Mark& m : marks_) {
+      const std::vector<size_t> before = alive_;
+      m.begins ? Begin(*m.in) : End(m);
+      for (size_t place = 0; place < alive_.size(); ++place)
+        if (alive_[place] != before[place] || (place == 0 && !m.begins && m.in->ir_block == 0))
+          samples_.push_back({m.at, places[place], alive_[place]});
+    }
+    return std::move(samples_);
+  }
+
+ private:
+  struct Mark {
+    double at;  // us
+    bool begins;
+    const Instruction* in;
+    const RunTrace::Thread* thread;  // nullptr: a stream
+    uint32_t event;                  // of the thread
+  };
+
+  // Ends come before the beginnings that follow them at once.
+  void GatherMarks(const TraceStory& clock) {
+    constexpr double kLeast = 1e-6;
+    for (const RunTrace::Thread& t : trace_.threads)
+      for (uint32_t k = 0; k < t.events.size(); ++k) {
+        const RunTrace::Event& e = t.events[k];
+        const double begin = clock.Us(e.begin);
+        marks_.push_back({begin, true, e.in, &t, k});
+        marks_.push_back({std::max(clock.Us(e.end), begin + kLeast), false, e.in, &t, k});
+      }
+    for (const RunTrace::DeviceWork& work : trace_.device) {
+      const double begin = clock.UsOfNs(work.begin_ns);
+      marks_.push_back({begin, true, work.in, nullptr, 0});
+      marks_.push_back(
+          {std::max(clock.UsOfNs(work.end_ns), begin + kLeast), false, work.in, nullptr, 0});
+    }
+    std::stable_sort(marks_.begin(), marks_.end(), [](const Mark& a, const Mark& b) {
+      return a.at != b.at ? a.at < b.at : !a.begins && b.begins;
+    });
+  }
+
+  // Views of a device's memory, and waits of the host, are no work that is timed.
+  bool HasEvents(size_t i) const {
+    if (!on_device_) return true;
+    const DeviceStep::Kind kind = plan_.device->steps[i].kind;
+    return kind != DeviceStep::Kind::kShare && kind != DeviceStep::Kind::kAwait;
+  }
+
+  // The slot that stands for the memory of another one; kNoSlot: it is not counted.
+  uint32_t RootOf(uint32_t slot) const {
+    if (slot == kNoSlot) return kNoSlot;
+    const uint32_t s = plan_.RootOf(slot);
+    return s < plan_.buffers.size() && plan_.slots[s].storage == Storage::kArena ? plan_.buffers[s]
+                                                                                 : s;
+  }
+  // Its memory has a place, or, with a device, a size, ahead of time.
+  bool IsPlanned(uint32_t root) const {
+    const Slot& slot = plan_.slots[root];
+    if (slot.home != 0) return false;  // a part of a work space
+    if (slot.storage == Storage::kArena || slot.storage == Storage::kOutput) return true;
+    return on_device_ && slot.storage == Storage::kPool && slot.is_static &&
+           !(root < plan_.constant.size() && plan_.constant[root]);
+  }
+  template <typename Fn>
+  void EachRoot(const Instruction& in, Fn&& fn) {
+    const auto call = [&](uint32_t slot) {
+      if (const uint32_t root = RootOf(slot); root != kNoSlot && IsPlanned(root)) fn(root);
+    };
+    for (uint32_t s : in.op.in) call(s);
+    for (uint32_t s : in.op.out) call(s);
+    for (int block : BlocksOf(plan_, in)) {
+      for (uint32_t s : blocks_.Of(block).reads) call(s);
+      for (uint32_t s : blocks_.Of(block).writes) call(s);
+      call(plan_.blocks[static_cast<size_t>(block)].workspace);
+    }
+  }
+
+  // Places of a device's block are shared by what is computed in place.
+  size_t* Sharers(uint32_t root) {
+    if (!on_device_ || plan_.slots[root].place == 0 || plan_.device->offsets.empty())
+      return nullptr;
+    const size_t offset = plan_.device->offsets[root];
+    return offset == DevicePlan::kNoOffset ? nullptr : &sharers_[{plan_.slots[root].place, offset}];
+  }
+  void Raise(uint32_t root) {
+    if (bytes_[root] > 0) return;
+    bytes_[root] = plan_.slots[root].bytes();
+    if (size_t* n = Sharers(root); n != nullptr && (*n)++ > 0) return;
+    alive_[plan_.slots[root].place] += bytes_[root];
+  }
+  void Lower(uint32_t root) {
+    if (bytes_[root] == 0) return;
+    const size_t bytes = std::exchange(bytes_[root], 0);
+    if (size_t* n = Sharers(root); n != nullptr && --*n > 0) return;
+    alive_[plan_.slots[root].place] -= bytes;
+  }
+
+  void Begin(const Instruction& in) {
+    if (in.ir_block == 0) EachRoot(in, [&](uint32_t root) { Raise(root); });
+  }
+  void End(const Mark& m) {
+    const Instruction& in = *m.in;
+    if (in.ir_block == 0)
+      EachRoot(in, [&](uint32_t root) {
+        if (--left_[root] == 0) Lower(root);
+      });
+    if (m.thread == nullptr || on_device_) return;
+    const auto& made = m.thread->made;
+    auto at = std::lower_bound(made.begin(), made.end(), m.event,
+                               [](const RunTrace::Made& x, uint32_t e) { return x.event < e; });
+    for (; at != made.end() && at->event == m.event; ++at)
+      Hold(at->slot, at->memory, at->bytes, in.mode == Instruction::Mode::kShare);
+    for (uint32_t s : in.release) Drop(s);
+    for (uint32_t s : in.reads)
+      if (s < readers_.size() && --readers_[s] == 0) Drop(s);
+  }
+
+  // A slot now has this memory. What shares memory that nobody took shares a feed's or parameter's.
+  void Hold(uint32_t slot, const void* memory, size_t bytes, bool shares) {
+    if (memory_of_[slot] == memory) return;
+    Drop(slot);
+    auto& [holders, size] = taken_[memory];
+    if (holders == 0 && shares) return;
+    memory_of_[slot] = memory;
+    if (holders++ > 0) return;
+    size = bytes;
+    alive_[0] += bytes;
+  }
+  void Drop(uint32_t slot) {
+    if (memory_of_[slot] == nullptr) return;
+    auto& [holders, bytes] = taken_[std::exchange(memory_of_[slot], nullptr)];
+    if (--holders == 0) alive_[0] -= bytes;
+  }
+
+  const Plan& plan_;
+  const RunTrace& trace_;
+  const bool on_device_;
+  BlockAccess blocks_;
+  std::vector<uint32_t> left_;  // per root: touches to come
+  std::vector<size_t> bytes_;   // per root: alive
+  std::vector<uint32_t> readers_;
+  std::vector<const void*> memory_of_;  // per slot, of noted memory
+  std::unordered_map<const void*, std::pair<int, size_t>> taken_;
+  std::map<std::pair<uint8_t, size_t>, size_t> sharers_;  // by place and offset
+  std::vector<size_t> alive_;                             // per place
+  std::vector<Mark> marks_;
+  std::vector<MemorySample> samples_;
+};
+
+}  // namespace
+
+std::vector<MemorySample> MemoryLine(const Plan& plan, const RunTrace& trace,
+                                     const TraceStory& clock,
+                                     const std::vector<std::string>& places) {
+  return Line(plan, trace).Run(places, clock);
+}
+
+}  // namespace heddle::internal

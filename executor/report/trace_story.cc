@@ -1,0 +1,284 @@
+#include "executor/report/trace_story.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+#include "executor/plan/device_plan.h"
+
+namespace heddle::internal {
+namespace {
+
+using Part = RunTrace::Part;
+
+// `begin`: per slot of the definition, + end, positions in `list`.
+std::vector<TraceEvent::Operand> OperandsOf(const Plan& plan, const std::vector<SlotDef>& defs,
+                                            const IdList& begin, const IdList& list) {
+  std::vector<TraceEvent::Operand> operands;
+  for (size_t d = 0; d < defs.size(); ++d)
+    for (uint32_t k = begin[d]; k < begin[d + 1]; ++k) {
+      if (list[k] == kNoSlot) continue;
+      const Slot& slot = plan.slots[list[k]];
+      TraceEvent::Operand operand;
+      operand.slot = defs[d].name;
+      if (slot.is_static) {
+        operand.dtype = slot.dtype;
+        operand.shape = slot.shape();
+      }
+      operands.push_back(std::move(operand));
+    }
+  return operands;
+}
+
+// All but the times.
+TraceEvent Describe(const Plan& plan, const Instruction& in) {
+  const BoundOp& op = in.op;
+  const OpLocation where = plan.Locate(in);
+  TraceEvent t;
+  t.op = op.def->name();  // of a copy, no operator of the program's
+  t.output = where.output;
+  t.block = where.block;
+  t.index = where.op;
+  t.inputs = OperandsOf(plan, op.def->inputs(), op.in_begin, op.in);
+  t.outputs = OperandsOf(plan, op.def->outputs(), op.out_begin, op.out);
+  t.implementation = ImplementationOf(in);
+  return t;
+}
+
+std::string NameOf(const Plan& plan, const Instruction* in) {
+  return in == nullptr ? std::string()
+                       : StrCat(in->op.def->name(), " -> ", plan.Locate(*in).output);
+}
+
+const char* KindOf(Part part) {
+  constexpr const char* kKinds[] = {"infer_shape", "compute",   "release",    "start",
+                                    "wait_lane",   "wait_work", "wait_event", "wait_streams",
+                                    "wait_task",   "dispatch"};
+  return kKinds[static_cast<int>(part)];
+}
+
+// The last instruction of the lane's segments up to a signal.
+const Instruction* SignalledBy(const Plan& plan, const LaneWait& wait) {
+  const LaneSchedule& lanes = *plan.lanes;
+  const Instruction* last = nullptr;
+  for (uint32_t k = lanes.segment_begin[wait.lane]; k < lanes.segment_begin[wait.lane + 1]; ++k) {
+    const LaneSegment& s = lanes.segments[k];
+    if (s.signal > wait.signal) break;
+    if (s.end > s.begin) last = &plan.blocks[0].instructions[s.end - 1];
+  }
+  return last;
+}
+
+// Which lane each event of a thread belongs to; the events are in the order of their ends.
+class LaneOfEvents {
+ public:
+  LaneOfEvents(const Plan& plan, const RunTrace::Thread& thread, int number)
+      : plan_(plan), number_(number) {
+    if (plan.dispatch != Dispatch::kLanes) return;
+    for (const auto& e : thread.events)
+      if (e.in->ir_block == 0) outer_.push_back(&e);
+  }
+  int Of(const RunTrace::Event& event) const {
+    if (plan_.dispatch != Dispatch::kLanes) return number_;
+    const Instruction* in = event.in;
+    if (in->ir_block != 0) {
+      const auto at = std::lower_bound(
+          outer_.begin(), outer_.end(), event.begin,
+          [](const RunTrace::Event* e, uint64_t begin) { return e->end <= begin; });
+      if (at == outer_.end()) return number_;
+      in = (*at)->in;
+    }
+    const auto position = static_cast<uint32_t>(in - plan_.blocks[0].instructions.data());
+    const auto& begin = plan_.lanes->lane_begin;
+    return static_cast<int>(std::upper_bound(begin.begin(), begin.end(), position) -
+                            begin.begin()) -
+           1;
+  }
+
+ private:
+  const Plan& plan_;
+  const int number_;
+  std::vector<const RunTrace::Event*> outer_;
+};
+
+template <typename T>
+void SortByBegin(std::vector<T>* list) {
+  std::stable_sort(list->begin(), list->end(),
+                   [](const T& a, const T& b) { return a.begin_us < b.begin_us; });
+}
+
+}  // namespace
+
+double TraceStory::UsOfNs(uint64_t ns) const {
+  return (static_cast<double>(ns) - static_cast<double>(trace_->start_ns)) * 1e-3;
+}
+
+double TraceStory::Us(uint64_t ticks) const {
+  const auto all = static_cast<double>(trace_->end - trace_->start);
+  const double us_per_tick = all > 0 ? UsOfNs(trace_->end_ns) / all : 0;
+  return (static_cast<double>(ticks) - static_cast<double>(trace_->start)) * us_per_tick;
+}
+
+std::vector<TraceEvent> TraceStory::TellEvents() const {
+  std::vector<TraceEvent> events;
+  for (size_t t = 0; t < trace_->threads.size(); ++t) {
+    const RunTrace::Thread& thread = trace_->threads[t];
+    const LaneOfEvents lanes(*plan_, thread, static_cast<int>(t));
+    const auto tell = [&](const RunTrace::Event& e) {
+      TraceEvent& told = events.emplace_back(Describe(*plan_, *e.in));
+      told.thread = static_cast<int>(t);
+      told.lane = lanes.Of(e);
+      told.begin_us = Us(e.begin);
+      told.end_us = Us(e.end);
+      told.self_us = told.end_us - told.begin_us;
+      if (e.self != e.end - e.begin) told.self_us = Us(trace_->start + e.self);
+      told.times = e.times;
+    };
+    for (const auto& e : thread.events) tell(e);
+    for (const auto& [in, e] : thread.sums) tell(e);
+  }
+  for (const RunTrace::DeviceWork& work : trace_->device) {
+    TraceEvent& told = events.emplace_back(Describe(*plan_, *work.in));
+    told.thread = -1;
+    told.lane = work.lane;
+    told.stream = work.stream;
+    told.begin_us = UsOfNs(work.begin_ns);
+    told.end_us = UsOfNs(work.end_ns);
+    told.self_us = told.end_us - told.begin_us;
+  }
+  SortByBegin(&events);
+  return events;
+}
+
+std::vector<TraceSpan> TraceStory::TellSpans() const {
+  std::vector<TraceSpan> spans;
+  for (int t = 0; t < threads_; ++t) {
+    const RunTrace::Thread& thread = trace_->threads[static_cast<size_t>(t)];
+    uint64_t last = trace_->start;
+    for (const auto& e : thread.events) last = std::max(last, e.end);
+    for (const RunTrace::Span& s : thread.spans) {
+      const Instruction* of = s.part == Part::kWaitLane ? SignalledBy(*plan_, s.lane) : s.of;
+      spans.push_back({KindOf(s.part), NameOf(*plan_, of), t, "", Us(s.begin), Us(s.end)});
+      last = std::max(last, s.end);
+    }
+    // A thread that never came was not awake in time.
+    if (last < trace_->end)
+      spans.push_back({thread.joined ? "finish" : "start", "", t, "", Us(last), Us(trace_->end)});
+  }
+  if (plan_->device) TellIdleStreams(&spans);
+  SortByBegin(&spans);
+  return spans;
+}
+
+// Between two pieces of its work a stream waits for the work of others that the later one needs, or
+// for the host to put it there.
+void TraceStory::TellIdleStreams(std::vector<TraceSpan>* spans) const {
+  const DevicePlan& device = *plan_->device;
+  std::map<int, std::vector<const RunTrace::DeviceWork*>> streams;
+  for (const auto& work : trace_->device) streams[work.lane].push_back(&work);
+  for (auto& [lane, list] : streams) {
+    std::sort(list.begin(), list.end(),
+              [](const RunTrace::DeviceWork* a, const RunTrace::DeviceWork* b) {
+                return a->begin_ns < b->begin_ns;
+              });
+    uint64_t last = trace_->start_ns;
+    for (const RunTrace::DeviceWork* work : list) {
+      if (work->begin_ns > last) {
+        const auto at = static_cast<size_t>(work->in - plan_->blocks[0].instructions.data());
+        const DeviceStep& step = device.steps[at];
+        const Instruction* of = nullptr;
+        for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
+          of = &plan_->blocks[0].instructions[device.recorder[device.waits[w]]];
+        spans->push_back({of != nullptr ? "wait_event" : "idle", NameOf(*plan_, of), -1,
+                          work->stream, UsOfNs(last), UsOfNs(work->begin_ns)});
+      }
+      last = std::max(last, work->end_ns);
+    }
+    if (last < trace_->end_ns)
+      spans->push_back(
+          {"finish", "", -1, list.back()->stream, UsOfNs(last), UsOfNs(trace_->end_ns)});
+  }
+}
+
+const std::vector<TraceEvent>& TraceStory::events() {
+  std::call_once(events_made_, [this] { events_ = TellEvents(); });
+  return events_;
+}
+
+const std::vector<TraceSpan>& TraceStory::spans() {
+  std::call_once(spans_made_, [this] { spans_ = TellSpans(); });
+  return spans_;
+}
+
+const std::vector<MemorySample>& TraceStory::memory() {
+  std::call_once(memory_made_, [this] { memory_ = MemoryLine(*plan_, *trace_, *this, places_); });
+  return memory_;
+}
+
+}  // namespace heddle::internal
+
+namespace heddle {
+namespace {
+
+std::string Quoted(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out + '"';
+}
+
+// Process 1: the threads of the host; 2: the streams of a device.
+std::string Bar(bool host, int row, const std::string& name, double begin, double end) {
+  return StrCat("{\"ph\": \"X\", \"pid\": ", host ? 1 : 2, ", \"tid\": ", row,
+                ", \"name\": ", Quoted(name), ", \"ts\": ", std::to_string(begin),
+                ", \"dur\": ", std::to_string(end - begin));
+}
+
+std::string EventJson(const TraceEvent& e) {
+  const bool host = e.stream.empty();
+  std::string out = Bar(host, host ? e.thread : e.lane, e.op, e.begin_us, e.end_us) +
+                    StrCat(", \"args\": {\"output\": ", Quoted(e.output), ", \"block\": ", e.block,
+                           ", \"index\": ", e.index);
+  if (host && e.lane != e.thread) out += StrCat(", \"lane\": ", e.lane);
+  if (e.times > 1)
+    out += StrCat(", \"times\": ", e.times, ", \"self_us\": ", std::to_string(e.self_us));
+  const auto shapes = [](const std::vector<TraceEvent::Operand>& list) {
+    std::string text;
+    for (const auto& o : list)
+      text += StrCat(text.empty() ? "" : " ", Name(o.dtype), o.shape.ToString());
+    return Quoted(text);
+  };
+  out += StrCat(", \"inputs\": ", shapes(e.inputs), ", \"outputs\": ", shapes(e.outputs));
+  if (!e.implementation.empty()) out += ", \"implementation\": " + Quoted(e.implementation);
+  return out + (host ? "}}" : StrCat(", \"stream\": ", Quoted(e.stream), "}}"));
+}
+
+}  // namespace
+
+std::string RunReport::ToChromeTrace() const {
+  std::string out = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [";
+  const char* border = "\n";
+  const auto add = [&](const std::string& text) {
+    out += border + text;
+    border = ",\n";
+  };
+  std::map<std::string, int> rows;  // of streams
+  for (const TraceEvent& e : events) {
+    add(EventJson(e));
+    if (!e.stream.empty()) rows[e.stream] = e.lane;
+  }
+  for (const TraceSpan& s : spans) {
+    const bool host = s.stream.empty();
+    add(Bar(host, host ? s.thread : rows[s.stream], s.kind, s.begin_us, s.end_us) +
+        StrCat(", \"cat\": ", s.idle() ? "\"idle\"" : "\"part\"",
+               ", \"args\": {\"of\": ", Quoted(s.of), "}}"));
+  }
+  for (const MemorySample& m : memory)
+    add(StrCat("{\"ph\": \"C\", \"pid\": 1, \"name\": ", Quoted("memory " + m.place),
+               ", \"ts\": ", std::to_string(m.us), ", \"args\": {\"bytes\": ", m.bytes, "}}"));
+  return out + "\n]}\n";
+}
+
+}  // namespace heddle

@@ -1,0 +1,115 @@
+// RunTrace: what the threads of a traced run write down. Raw: it is put into words afterwards
+// (report/trace_story.h).
+//
+// Threads: each thread of a run writes to an entry of its own; everybody else reads after the run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "executor/plan/plan.h"
+#include "scheduler/lane_schedule.h"
+#include "scheduler/spin.h"
+
+namespace heddle {
+
+struct RunTrace {
+  // Times are Ticks(), but for those of a device.
+  struct Event {
+    const Instruction* in;
+    uint64_t begin, end;
+    uint64_t self;  // without instructions of blocks that it runs
+    int64_t times;  // executions; from the first one's begin to the last one's end
+  };
+  // See TraceSpan::kind.
+  enum class Part : uint8_t {
+    kInferShape,
+    kCompute,
+    kRelease,
+    kStart,
+    kWaitLane,
+    kWaitWork,
+    kWaitEvent,
+    kWaitStreams,
+    kWaitTask,
+    kDispatch,
+  };
+  struct Span {
+    Part part;
+    const Instruction* of;  // whose part it is, or what is waited for; nullptr: see `lane`
+    LaneWait lane;          // kWaitLane: for what
+    uint64_t begin, end;
+  };
+  // Memory that an instruction has taken while running, for values of which the plan does not say
+  // where they lie.
+  struct Made {
+    uint32_t event;  // in `events`
+    uint32_t slot;
+    const void* memory;
+    size_t bytes;
+  };
+  // On cache lines of its own.
+  struct alignas(128) Thread {
+    bool joined = false;
+    uint64_t last = 0;    // the end of the newest event or span; 0: what comes does not follow it
+    uint64_t nested = 0;  // in instructions within the current one
+    std::vector<Event> events;  // in the order of their ends
+    // Loops may execute more instructions than memory holds events for: later executions of a
+    // sub-block's instruction are added up.
+    std::unordered_map<const Instruction*, Event> sums;
+    size_t nested_events = 0;
+    std::vector<Span> spans;
+    std::vector<Made> made;
+  };
+  struct DeviceWork {
+    const Instruction* in;
+    int lane;
+    std::string stream;
+    uint64_t begin_ns, end_ns;  // on the host's clock
+  };
+
+  explicit RunTrace(size_t count) : threads(count) {}
+  void Start() {
+    start_ns = NowNs();
+    start = Ticks();
+  }
+  void Stop() {
+    end = Ticks();
+    end_ns = NowNs();
+  }
+  // True: it has an event of its own.
+  bool Record(int thread, const Event& event) {
+    constexpr size_t kMostNested = 1 << 16;
+    Thread& t = threads[static_cast<size_t>(thread)];
+    if (event.in->ir_block == 0 || t.nested_events++ < kMostNested) {
+      t.events.push_back(event);
+      return true;
+    }
+    const auto [at, first] = t.sums.emplace(event.in, event);
+    if (first) return false;
+    at->second.end = event.end;
+    at->second.self += event.self;
+    ++at->second.times;
+    return false;
+  }
+  // What the thread did since its newest event or span, or since `begin` where there is none, ends.
+  void EndSpan(int thread, Part part, uint64_t begin, const Instruction* of, LaneWait lane = {}) {
+    Thread& t = threads[static_cast<size_t>(thread)];
+    const uint64_t now = Ticks();
+    t.spans.push_back({part, of, lane, t.last != 0 ? t.last : begin, now});
+    t.last = now;
+  }
+  void Join(int thread) {
+    threads[static_cast<size_t>(thread)].joined = true;
+    EndSpan(thread, Part::kStart, start, nullptr);
+  }
+
+  std::vector<Thread> threads;
+  std::vector<DeviceWork> device;
+  uint64_t start = 0, end = 0, start_ns = 0, end_ns = 0;
+};
+
+}  // namespace heddle

@@ -1,0 +1,31 @@
+// Ranks: executors that run one program together, each with its own share of the data, and exchange
+// values by the program's communication operators (c_allreduce_sum, all_gather, send_v2, …).
+//
+//   auto ranks = heddle::NewRanks(2);
+//   heddle::Executor first({.communicator = ranks[0]}), second({.communicator = ranks[1]});
+//   // One thread each: both run the program, and meet in its communication operators.
+//
+// The k-th run of communicating programs of one rank belongs to the k-th of every other. Each rank
+// makes them one at a time, in the order of its calls of Run, which must be the same on all ranks.
+// When such a run fails on one rank, for whatever reason (a deadline or a cancelled run included),
+// it fails on all of them, with the same error; so it does when a rank ends its run, or is given
+// up, while others wait for it, when the ranks' operators do not fit together, and when all wait
+// for each other. The next run is not affected.
+//
+// What is reduced is added along a fixed tree over the ranks (0 with 1, 2 with 3, …, then 0 with 2,
+// …): the bits depend on nothing but the operands.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+namespace heddle {
+
+// One rank's part in a group of ranks. Ownership: an executor keeps its own; a group lives as long
+// as one of its ranks. Threads: any.
+class Communicator;
+
+// A group of `size` ranks within this process (at least 1). Each serves one executor.
+std::vector<std::shared_ptr<Communicator>> NewRanks(int size);
+
+}  // namespace heddle

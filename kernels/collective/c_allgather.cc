@@ -1,0 +1,213 @@
+// Every rank gets the operands of all: c_allgather and all_gather one behind the other, c_concat
+// and dist_concat side by side along the last axis, partial_allgather each rank's stretch of one
+// tensor. c_split takes what c_concat has joined apart again.
+#include <cstring>
+
+#include "core/shapes.h"
+#include "kernels/collective/collective.h"
+
+namespace heddle {
+namespace {
+
+// As the operator names its operands.
+struct Old {
+  static Status Shape(ShapeContext& ctx, Result<heddle::Shape> shape) {
+    HEDDLE_RETURN_IF_ERROR(shape.status());
+    ctx.SetOut("Out", *shape, ctx.InDType("X"));
+    return Status::Ok();
+  }
+  static const heddle::Shape& Of(ShapeContext& ctx) { return ctx.InShape("X"); }
+  static const Tensor& In(const KernelContext& ctx) { return ctx.In("X"); }
+  static Tensor& Out(const KernelContext& ctx) { return ctx.Out("Out"); }
+};
+struct New {
+  static Status Shape(ShapeContext& ctx, Result<heddle::Shape> shape) {
+    HEDDLE_RETURN_IF_ERROR(shape.status());
+    ctx.SetOut("out", *shape, ctx.InDType("x"));
+    return Status::Ok();
+  }
+  static const heddle::Shape& Of(ShapeContext& ctx) { return ctx.InShape("x"); }
+  static const Tensor& In(const KernelContext& ctx) { return ctx.In("x"); }
+  static Tensor& Out(const KernelContext& ctx) { return ctx.Out("out"); }
+};
+
+template <typename Names, int kAxis>
+Status GatheredShape(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckNranks(ctx.Int("nranks")));
+  return Names::Shape(ctx, Longer(Names::Of(ctx), kAxis, ctx.Int("nranks")));
+}
+
+template <typename Names>
+Status Gather(KernelContext& ctx) {
+  const Tensor& in = Names::In(ctx);
+  Tensor& out = Names::Out(ctx);
+  return WithRanks(
+      ctx, ctx.Int("nranks"), in, &out,
+      [&](Communicator& ranks, const RankCall& call) { return ranks.AllGather(call, in, &out); });
+}
+
+// Rows of `row` bytes of each rank's X, side by side.
+template <typename Names>
+Status Concat(KernelContext& ctx) {
+  const Tensor& in = Names::In(ctx);
+  Tensor& out = Names::Out(ctx);
+  return WithRanks(
+      ctx, ctx.Int("nranks"), in, &out, [&](Communicator& ranks, const RankCall& call) {
+        const auto n = static_cast<int64_t>(ranks.size());
+        Tensor all = ctx.Scratch(in.dtype(), Shape({n * in.numel()}));
+        HEDDLE_RETURN_IF_ERROR(ranks.AllGather(call, in, &all));
+        if (in.bytes() == 0) return Status::Ok();
+        const auto row =
+            static_cast<size_t>(in.shape()[in.shape().rank() - 1]) * SizeOf(in.dtype());
+        const size_t rows = in.bytes() / row;
+        auto* to = static_cast<std::byte*>(out.mutable_raw());
+        const auto* from = static_cast<const std::byte*>(all.raw());
+        for (size_t i = 0; i < rows; ++i)
+          for (size_t r = 0; r < static_cast<size_t>(n); ++r, to += row)
+            std::memcpy(to, from + r * in.bytes() + i * row, row);
+        return Status::Ok();
+      });
+}
+
+Status CheckRank(const OpContext& ctx) {
+  const int64_t nranks = ctx.Int("nranks"), rank = ctx.Int("rank");
+  HEDDLE_RETURN_IF_ERROR(CheckNranks(nranks));
+  if (rank >= 0 && rank < nranks) return Status::Ok();
+  return InvalidArgument("attribute rank is ", rank, "; expected one from 0 to ", nranks - 1);
+}
+
+Status SplitShape(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckRank(ctx));
+  return Old::Shape(ctx, Shorter(ctx.InShape("X"), -1, ctx.Int("nranks")));
+}
+
+Status Split(KernelContext& ctx) {
+  const Tensor& in = ctx.In("X");
+  Tensor& out = ctx.Out("Out");
+  if (out.bytes() == 0) return Status::Ok();
+  const auto nranks = static_cast<size_t>(ctx.Int("nranks"));
+  const auto rank = static_cast<size_t>(ctx.Int("rank"));
+  const size_t row = static_cast<size_t>(out.shape()[out.shape().rank() - 1]) * SizeOf(in.dtype());
+  const auto* from = static_cast<const std::byte*>(in.raw());
+  auto* to = static_cast<std::byte*>(out.mutable_raw());
+  for (size_t i = 0; i < out.bytes() / row; ++i)
+    std::memcpy(to + i * row, from + (i * nranks + rank) * row, row);
+  return Status::Ok();
+}
+
+Status PartialShape(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckRank(ctx));
+  return SameShape(ctx);
+}
+
+Status PartialGather(KernelContext& ctx) {
+  const Tensor& in = ctx.In("X");
+  Tensor& out = ctx.Out("Out");
+  const int64_t nranks = ctx.Int("nranks");
+  if (in.numel() % nranks != 0)
+    return InvalidArgument("X must have a multiple of ", nranks, " elements; it is ",
+                           in.shape().ToString());
+  return WithRanks(ctx, nranks, in, &out, [&](Communicator& ranks, const RankCall& call) {
+    const size_t part = in.bytes() / static_cast<size_t>(nranks);
+    Tensor mine = ctx.Scratch(in.dtype(), Shape({in.numel() / nranks}));
+    if (part > 0)
+      std::memcpy(
+          mine.mutable_raw(),
+          static_cast<const std::byte*>(in.raw()) + part * static_cast<size_t>(ctx.Int("rank")),
+          part);
+    return ranks.AllGather(call, mine, &out);
+  });
+}
+
+void DefineGathered(OpDef& op, const char* doc, const char* in, const char* out, InferShapeFn shape,
+                    KernelFn kernel) {
+  op.Doc(doc).Input(in).Output(out).Attr("ring_id", 0);
+  op.Traits(kCommunication).InferShape(shape).AnyKernel(kernel);
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(c_allgather) {
+  DefineGathered(op, "All ranks' X, one behind the other.", "X", "Out", GatheredShape<Old, 0>,
+                 Gather<Old>);
+  op.Attr("nranks", 1).Attr("use_calc_stream", false);
+}
+HEDDLE_OP(all_gather) {
+  DefineGathered(op, "All ranks' x, one behind the other.", "x", "out", GatheredShape<New, 0>,
+                 Gather<New>);
+  op.Attr("nranks", 0);
+}
+HEDDLE_OP(c_concat) {
+  DefineGathered(op, "All ranks' X, side by side along the last axis.", "X", "Out",
+                 GatheredShape<Old, -1>, Concat<Old>);
+  op.Attr("nranks", 1).Attr("rank", 0).Attr("use_calc_stream", true);
+  op.Attr("use_model_parallel", true);
+}
+HEDDLE_OP(dist_concat) {
+  DefineGathered(op, "All ranks' x, side by side along the last axis.", "x", "out",
+                 GatheredShape<New, -1>, Concat<New>);
+  op.Attr("nranks", 1);
+}
+HEDDLE_OP(c_split) {
+  op.Doc("The rank-th of nranks equal parts of X along the last axis.").Input("X").Output("Out");
+  op.Attr("rank", 0).Attr("nranks", 1).Attr("ring_id", 0).Attr("use_calc_stream", false);
+  op.Attr("use_model_parallel", true).InferShape(SplitShape).AnyKernel(Split);
+}
+HEDDLE_OP(partial_allgather) {
+  DefineGathered(op, "Of all nranks equal stretches of X each from the rank whose number it has.",
+                 "X", "Out", PartialShape, PartialGather);
+  op.Attr("nranks", 1).Attr("rank", 0).Attr("use_calc_stream", false);
+}
+
+HEDDLE_EXAMPLES(c_allgather, R"(
+example a group of one rank
+attr nranks INT 1
+in X float32 [2, 3] -1.5 0 2 0.25 -3 7
+from assign X=X -> Out=Out
+out Out float32 [2, 3] -1.5 0 2 0.25 -3 7
+)")
+
+HEDDLE_EXAMPLES(c_concat, R"(
+example a group of one rank
+attr nranks INT 1
+in X float32 [2, 3] -1.5 0 2 0.25 -3 7
+from assign X=X -> Out=Out
+out Out float32 [2, 3] -1.5 0 2 0.25 -3 7
+)")
+
+HEDDLE_EXAMPLES(partial_allgather, R"(
+example a group of one rank
+attr nranks INT 1
+in X float32 [2, 3] -1.5 0 2 0.25 -3 7
+from assign X=X -> Out=Out
+out Out float32 [2, 3] -1.5 0 2 0.25 -3 7
+)")
+
+HEDDLE_EXAMPLES(all_gather, R"(
+example a group of one rank
+attr nranks INT 1
+in x float32 [2, 3] -1.5 0 2 0.25 -3 7
+from assign X=x -> Out=out
+out out float32 [2, 3] -1.5 0 2 0.25 -3 7
+)")
+
+HEDDLE_EXAMPLES(dist_concat, R"(
+example a group of one rank
+attr nranks INT 1
+in x float32 [2, 3] -1.5 0 2 0.25 -3 7
+from assign X=x -> Out=out
+out out float32 [2, 3] -1.5 0 2 0.25 -3 7
+)")
+
+HEDDLE_EXAMPLES(c_split, R"(
+example the second of three parts
+attr nranks INT 3
+attr rank INT 1
+in X float32 [2, 6] 1 2 3 4 5 6 7 8 9 10 11 12
+from slice Input=X -> Out=Out
+attr axes INTS [1]
+attr starts INTS [2]
+attr ends INTS [4]
+out Out float32 [2, 2] 3 4 9 10
+)")

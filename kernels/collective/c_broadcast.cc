@@ -1,0 +1,76 @@
+// c_broadcast and broadcast: every rank gets what one has; c_scatter: each a part of it.
+#include "core/shapes.h"
+#include "kernels/collective/collective.h"
+
+namespace heddle {
+namespace {
+
+Status BroadcastX(KernelContext& ctx) {
+  return WithRanks(ctx, [&](Communicator& ranks, const RankCall& call) {
+    return ranks.Broadcast(call, ctx.Int("root"), ctx.In("X"), &ctx.Out("Out"));
+  });
+}
+
+Status Broadcast(KernelContext& ctx) {
+  return WithRanks(ctx, [&](Communicator& ranks, const RankCall& call) {
+    return ranks.Broadcast(call, ctx.Int("root"), ctx.In("x"), &ctx.Out("out"));
+  });
+}
+
+Status ScatterShape(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckNranks(ctx.Int("nranks")));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape part, Shorter(ctx.InShape("X"), 0, ctx.Int("nranks")));
+  ctx.SetOut("Out", part, ctx.InDType("X"));
+  return Status::Ok();
+}
+
+Status Scatter(KernelContext& ctx) {
+  const Tensor& in = ctx.In("X");
+  Tensor& out = ctx.Out("Out");
+  return WithRanks(ctx, ctx.Int("nranks"), in, &out,
+                   [&](Communicator& ranks, const RankCall& call) {
+                     return ranks.Scatter(call, ctx.Int("root"), in, &out);
+                   });
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(c_broadcast) {
+  op.Doc("The X of rank root.").Input("X").Output("Out").Inplace("X", "Out");
+  op.Attr("ring_id", 0).Attr("root", 0).Attr("use_calc_stream", false);
+  op.Traits(kCommunication).InferShape(SameShape).AnyKernel(BroadcastX);
+}
+HEDDLE_OP(broadcast) {
+  op.Doc("The x of rank root.").Input("x").Output("out").Inplace("x", "out");
+  op.Attr("ring_id", 0).Attr("root", 0);
+  op.Traits(kCommunication).InferShape(SameShape).AnyKernel(Broadcast);
+}
+HEDDLE_OP(c_scatter) {
+  op.Doc("Of nranks equal parts of the X of rank root the one with the rank's number.");
+  op.Input("X").Output("Out").Attr("ring_id", 0).Attr("root", 0).Attr("nranks", 0);
+  op.Attr("use_calc_stream", false);
+  op.Traits(kCommunication).InferShape(ScatterShape).AnyKernel(Scatter);
+}
+
+HEDDLE_EXAMPLES(c_broadcast, R"(
+example a group of one rank
+in X float32 [2, 3] -1.5 0 2 0.25 -3 7
+from assign X=X -> Out=Out
+out Out float32 [2, 3] -1.5 0 2 0.25 -3 7
+)")
+
+HEDDLE_EXAMPLES(broadcast, R"(
+example a group of one rank
+in x float32 [2, 3] -1.5 0 2 0.25 -3 7
+from assign X=x -> Out=out
+out out float32 [2, 3] -1.5 0 2 0.25 -3 7
+)")
+
+HEDDLE_EXAMPLES(c_scatter, R"(
+example a group of one rank
+attr nranks INT 1
+in X float32 [2, 3] -1.5 0 2 0.25 -3 7
+from assign X=X -> Out=Out
+out Out float32 [2, 3] -1.5 0 2 0.25 -3 7
+)")

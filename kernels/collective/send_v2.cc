@@ -1,0 +1,200 @@
+// Values from rank to rank: send_v2 and recv_v2, p_send and p_recv, and the same for stretches of a
+// tensor, partial_send and partial_recv. What is sent is kept until it is received.
+#include <cstring>
+
+#include "core/shapes.h"
+#include "kernels/collective/collective.h"
+
+namespace heddle {
+namespace {
+
+Status NoShapes(ShapeContext&) { return Status::Ok(); }
+
+Status SendTensor(KernelContext& ctx, const Tensor& x) {
+  return WithRanks(ctx, [&](Communicator& ranks, const RankCall& call) {
+    return ranks.Send(call, ctx.Int("peer"), x);
+  });
+}
+Status SendOld(KernelContext& ctx) { return SendTensor(ctx, ctx.In("X")); }
+Status SendNew(KernelContext& ctx) { return SendTensor(ctx, ctx.In("x")); }
+
+// Of `num` equal stretches of n elements, the one with the number `id`.
+Status CheckStretch(const OpContext& ctx, int64_t n) {
+  const int64_t num = ctx.Int("num"), id = ctx.Int("id");
+  if (num > 0 && id >= 0 && id < num && n % num == 0) return Status::Ok();
+  return InvalidArgument("stretch ", id, " of ", num, " of ", n,
+                         " elements: they cannot be cut so");
+}
+
+Status SendPart(KernelContext& ctx) {
+  const Tensor& x = ctx.In("X");
+  HEDDLE_RETURN_IF_ERROR(CheckStretch(ctx, x.numel()));
+  Tensor part = ctx.Scratch(x.dtype(), Shape({x.numel() / ctx.Int("num")}));
+  if (part.bytes() > 0)
+    std::memcpy(
+        part.mutable_raw(),
+        static_cast<const std::byte*>(x.raw()) + part.bytes() * static_cast<size_t>(ctx.Int("id")),
+        part.bytes());
+  return SendTensor(ctx, part);
+}
+
+DType WantedDType(const OpContext& ctx) { return DTypeFromProto(ctx.Int("dtype")); }
+
+// The shape that the file names; unknown where the sender decides it.
+Shape WantedShape(const OpContext& ctx, bool has_shape) {
+  if (!has_shape || ctx.Bool("dynamic_shape")) return Shape::Unknown();
+  return Shape(ctx.IntList("out_shape"));
+}
+
+Status CheckReceived(const Tensor& t, DType dtype, const Shape& shape) {
+  bool fits = t.dtype() == dtype && (!shape.known_rank() || shape.rank() == t.shape().rank());
+  for (int i = 0; fits && shape.known_rank() && i < shape.rank(); ++i)
+    fits = shape[i] < 0 || shape[i] == t.shape()[i];
+  if (fits) return Status::Ok();
+  return InvalidArgument("expects ", Name(dtype), " ",
+                         shape.known_rank() ? shape.ToString() : "of any shape", " and was sent ",
+                         Name(t.dtype()), " ", t.shape().ToString());
+}
+
+// Receives into `out`; gives it memory where its shape was not known.
+template <typename Alloc>
+Status ReceiveTensor(KernelContext& ctx, DType dtype, const Shape& shape, Alloc&& out) {
+  return WithRanks(ctx, [&](Communicator& ranks, const RankCall& call) {
+    HEDDLE_ASSIGN_OR_RETURN(const Tensor t, ranks.Receive(call, ctx.Int("peer")));
+    HEDDLE_RETURN_IF_ERROR(CheckReceived(t, dtype, shape));
+    CopyWhole(ctx, t, &out(t));
+    return Status::Ok();
+  });
+}
+
+Status ReceiveOld(KernelContext& ctx) {
+  return ReceiveTensor(
+      ctx, WantedDType(ctx), WantedShape(ctx, true),
+      [&](const Tensor& t) -> Tensor& { return ctx.Alloc("Out", t.dtype(), t.shape()); });
+}
+Status ReceiveNew(KernelContext& ctx) {
+  return ReceiveTensor(
+      ctx, WantedDType(ctx), WantedShape(ctx, !ctx.IntList("out_shape").empty()),
+      [&](const Tensor& t) -> Tensor& { return ctx.Alloc("out", t.dtype(), t.shape()); });
+}
+
+Status PartShape(ShapeContext& ctx) {
+  const Shape shape(ctx.IntList("out_shape"));
+  if (!shape.is_static())
+    return InvalidArgument("out_shape must be whole; it is ", shape.ToString());
+  HEDDLE_RETURN_IF_ERROR(CheckStretch(ctx, shape.numel()));
+  ctx.SetOut("Out", shape, WantedDType(ctx));
+  return Status::Ok();
+}
+
+// Nothing is known of the other stretches: they hold zeros.
+Status ReceivePart(KernelContext& ctx) {
+  Tensor& out = ctx.Out("Out");
+  return WithRanks(ctx, [&](Communicator& ranks, const RankCall& call) {
+    HEDDLE_ASSIGN_OR_RETURN(const Tensor t, ranks.Receive(call, ctx.Int("peer")));
+    HEDDLE_RETURN_IF_ERROR(CheckReceived(t, out.dtype(), Shape({out.numel() / ctx.Int("num")})));
+    if (out.bytes() == 0) return Status::Ok();
+    auto* to = static_cast<std::byte*>(out.mutable_raw());
+    std::memset(to, 0, out.bytes());
+    std::memcpy(to + t.bytes() * static_cast<size_t>(ctx.Int("id")), t.raw(), t.bytes());
+    return Status::Ok();
+  });
+}
+
+void DefineSend(OpDef& op, const char* doc, KernelFn kernel) {
+  op.Doc(doc).Attr("ring_id", 0).Attr("peer", 0);
+  op.Traits(kCommunication).InferShape(NoShapes).AnyKernel(kernel);
+}
+void DefineReceive(OpDef& op, const char* doc, const char* out, KernelFn kernel) {
+  op.Doc(doc).Output(out).Attr("ring_id", 0).Attr("peer", 0).Attr("dtype", 5);
+  op.Attr("out_shape", Ints{}).Traits(kCommunication).AnyKernel(kernel);
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(send_v2) {
+  op.Input("X").Attr("use_calc_stream", false).Attr("dynamic_shape", false);
+  DefineSend(op, "Sends X to rank peer.", SendOld);
+}
+HEDDLE_OP(p_send) {
+  op.Input("x").Attr("dynamic_shape", false);
+  DefineSend(op, "Sends x to rank peer.", SendNew);
+}
+HEDDLE_OP(partial_send) {
+  op.Input("X").Attr("use_calc_stream", false).Attr("num", 1).Attr("id", 0);
+  DefineSend(op, "Sends the id-th of num equal stretches of X to rank peer.", SendPart);
+}
+HEDDLE_OP(recv_v2) {
+  DefineReceive(op, "What rank peer has sent.", "Out", ReceiveOld);
+  op.Attr("use_calc_stream", false).Attr("dynamic_shape", false);
+}
+HEDDLE_OP(p_recv) {
+  DefineReceive(op, "What rank peer has sent.", "out", ReceiveNew);
+  op.Attr("dynamic_shape", false);
+}
+HEDDLE_OP(partial_recv) {
+  DefineReceive(op, "The id-th of num equal stretches as rank peer has sent it, zeros elsewhere.",
+                "Out", ReceivePart);
+  op.Attr("use_calc_stream", false).Attr("num", 1).Attr("id", 0).InferShape(PartShape);
+}
+
+HEDDLE_EXAMPLES(send_v2, R"(
+example from a rank to itself
+in x float32 [2, 3] -1.5 0 2 0.25 -3 7
+from assign X=x -> Out=y
+op send_v2 X=x
+op recv_v2 -> Out=y
+attr out_shape INTS [2, 3]
+out y float32 [2, 3] -1.5 0 2 0.25 -3 7
+)")
+
+HEDDLE_EXAMPLES(recv_v2, R"(
+example from a rank to itself
+in x float32 [2, 3] -1.5 0 2 0.25 -3 7
+from assign X=x -> Out=y
+op send_v2 X=x
+op recv_v2 -> Out=y
+attr dynamic_shape BOOLEAN true
+out y float32 [2, 3] -1.5 0 2 0.25 -3 7
+)")
+
+HEDDLE_EXAMPLES(p_send, R"(
+example from a rank to itself
+in x float32 [2, 3] -1.5 0 2 0.25 -3 7
+from assign X=x -> Out=y
+op p_send x=x
+op p_recv -> out=y
+attr dynamic_shape BOOLEAN true
+out y float32 [2, 3] -1.5 0 2 0.25 -3 7
+)")
+
+HEDDLE_EXAMPLES(p_recv, R"(
+example from a rank to itself
+in x float32 [2, 3] -1.5 0 2 0.25 -3 7
+from assign X=x -> Out=y
+op p_send x=x
+op p_recv -> out=y
+attr out_shape INTS [2, 3]
+out y float32 [2, 3] -1.5 0 2 0.25 -3 7
+)")
+
+HEDDLE_EXAMPLES(partial_send, R"(
+example from a rank to itself
+in x float32 [2, 3] -1.5 0 2 0.25 -3 7
+from assign X=x -> Out=y
+op partial_send X=x
+op partial_recv -> Out=y
+attr out_shape INTS [2, 3]
+out y float32 [2, 3] -1.5 0 2 0.25 -3 7
+)")
+
+HEDDLE_EXAMPLES(partial_recv, R"(
+example from a rank to itself
+in x float32 [2, 3] -1.5 0 2 0.25 -3 7
+from assign X=x -> Out=y
+op partial_send X=x
+op partial_recv -> Out=y
+attr out_shape INTS [2, 3]
+out y float32 [2, 3] -1.5 0 2 0.25 -3 7
+)")

@@ -1,0 +1,201 @@
+// Programs with several devices: the host's bits, wherever their operators run.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "heddle/device.h"
+#include "tests/support/random_program.h"
+
+namespace heddle::testing {
+namespace {
+
+constexpr EmulatedOptions kUneven = {
+    .kernel_delay_ns = 1000, .copy_delay_ns = 1000, .jitter_ns = 60000, .seed = 3};
+
+ExecutorOptions Devices(int count, EmulatedOptions kind, ExecutorOptions options = {}) {
+  for (int k = 0; k < count; ++k) {
+    kind.number = k;
+    kind.seed += 1;
+    if (k == 0)
+      options.device = NewEmulatedDevice(kind);
+    else
+      options.more_devices.push_back(NewEmulatedDevice(kind));
+  }
+  return options;
+}
+
+ProgramBuilder TwoStages() {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4});
+  const auto on = [](const char* place) {
+    return std::pair<std::string, AttrValue>("op_device", std::string(place));
+  };
+  b.Op("relu", {{"X", {"x"}}}, {{"Out", {"a"}}}, {on("gpu:0")});
+  b.Op("tanh", {{"X", {"a"}}}, {{"Out", {"b"}}}, {on("gpu:1")});
+  b.Op("sigmoid", {{"X", {"b"}}}, {{"Out", {"c"}}}, {on("cpu")});
+  b.Op("elementwise_add", {{"X", {"c"}}, {"Y", {"a"}}}, {{"Out", {"y"}}}, {on("gpu:1")});
+  return std::move(b.Fetch("y"));
+}
+
+TEST(SeveralDevices, OperatorsRunWhereTheySay) {
+  const std::vector<heddle::Feed> feeds = {{"x", F32({4}, {-1, 0, 1, 2})}};
+  Executor host({.threads = 1});
+  const auto want = MustRun(host, MustCompile(host, TwoStages().Build()), feeds);
+  for (int level : {0, 2}) {
+    Executor executor(Devices(2, {}, {.threads = 1}));
+    const CompiledProgram compiled =
+        MustCompile(executor, TwoStages().Build(), nullptr, {.opt_level = level});
+    for (int run = 0; run < 3; ++run)
+      EXPECT_EQ(Bits(MustRun(executor, compiled, feeds)[0]), Bits(want[0]));
+    const auto plan = executor.DescribePlan(compiled, feeds);
+    ASSERT_TRUE(plan.ok());
+    EXPECT_EQ(plan->places, (std::vector<std::string>{"cpu", "emulated:0", "emulated:1"}));
+    std::map<std::string, std::string> place;
+    std::set<std::string> streams;
+    int copies = 0;
+    for (const auto& in : plan->instructions) {
+      if (!in.stream.empty()) streams.insert(in.stream);
+      copies += in.op == "copy";
+      if (in.op == "copy" || in.outputs[0] < 0) continue;
+      place[plan->slots[static_cast<size_t>(in.outputs[0])].variable] = in.place;
+      EXPECT_EQ(plan->slots[static_cast<size_t>(in.outputs[0])].place, in.place);
+    }
+    EXPECT_EQ(place["a"], "emulated:0");
+    EXPECT_EQ(place["b"], "emulated:1");
+    EXPECT_EQ(place["c"], "cpu");
+    EXPECT_EQ(place["y"], "emulated:1");
+    // x in; a out and in; b out; c in; y out.
+    EXPECT_EQ(copies, 6);
+    EXPECT_EQ(plan->copies, 6);
+    EXPECT_TRUE(streams.count("0: compute 0") && streams.count("1: compute 0"));
+    const auto use = executor.MemoryUse();
+    ASSERT_EQ(use.size(), 3u);
+    EXPECT_EQ(use[2].place, "emulated:1");
+    EXPECT_GT(use[1].peak_bytes, 0u);
+    EXPECT_GT(use[2].peak_bytes, 0u);
+  }
+}
+
+TEST(SeveralDevices, AMissingOneIsRefused) {
+  Executor executor(Devices(2, {}, {.threads = 1}));
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4});
+  b.Op("relu", {{"X", {"x"}}}, {{"Out", {"y"}}}, {{"op_device", std::string("gpu:2")}});
+  b.Fetch("y");
+  const CompiledProgram compiled = MustCompile(executor, b.Build(), nullptr, {.opt_level = 0});
+  const auto out = executor.Run(compiled, {{"x", F32({4}, {1, 2, 3, 4})}});
+  ASSERT_FALSE(out.ok());
+  for (const char* part : {"relu -> y", "'gpu:2'", "has 2 devices"})
+    EXPECT_NE(out.status().ToString().find(part), std::string::npos) << out.status().ToString();
+}
+
+// Fetches and written parameters, over random programs, mixes of places and paces of devices.
+TEST(SeveralDevices, GiveTheHostsBits) {
+  const EmulatedOptions kinds[] = {{}, kUneven, {.lazy = true}};
+  Executor host({.threads = 2});
+  for (const EmulatedOptions& kind : kinds)
+    for (const int devices : {2, 3})
+      for (const float task_ns : {1e30f, 0.f}) {
+        Executor executor(Devices(
+            devices, kind,
+            {.threads = 2, .device_streams = devices, .host_task_ns = task_ns, .poison = true}));
+        for (int k = 0; k < 12; ++k) {
+          const auto seed = static_cast<uint32_t>(7000 + k);
+          const RandomProgram random(seed, {.ops = 20, .control_flow = k % 3 == 0});
+          auto program = Program::Parse(random.bytes(), "random");
+          ASSERT_TRUE(program.ok());
+          const auto here = host.Compile(*program, random.NewScope(), {.opt_level = k % 2 * 2});
+          const auto there = executor.Compile(
+              *program, random.NewScope(),
+              {.opt_level = k % 2 * 2, .placement = Placement::kRandom, .placement_seed = seed});
+          ASSERT_TRUE(here.ok() && there.ok());
+          for (int run = 0; run < 2; ++run) {
+            const auto want = host.Run(*here, random.Feeds());
+            const auto got = executor.Run(*there, random.Feeds());
+            ASSERT_EQ(want.ok(), got.ok()) << got.status().ToString() << " seed " << seed;
+            if (!want.ok()) continue;
+            for (size_t i = 0; i < want->size(); ++i)
+              ASSERT_EQ(Bits((*got)[i]), Bits((*want)[i]))
+                  << "seed " << seed << ", output " << i << "\n"
+                  << *executor.PlanText(*there, random.Feeds());
+            for (const std::string& name : random.parameters())
+              ASSERT_EQ(Bits(there->scope()->Find(name)->tensor()),
+                        Bits(here->scope()->Find(name)->tensor()))
+                  << "seed " << seed << ", " << name;
+          }
+        }
+      }
+}
+
+// A failure says on which of them; the executor stays usable; nothing is left behind.
+TEST(SeveralDevices, AFaultNamesItsDevice) {
+  int failed = 0;
+  for (int64_t call = 1; call <= 40; ++call) {
+    const auto first = NewEmulatedDevice({.number = 0});
+    const auto second = NewEmulatedDevice({.fail_call = call, .number = 1});
+    {
+      Executor executor({.threads = 1, .device = first, .more_devices = {second}});
+      const CompiledProgram compiled =
+          MustCompile(executor, TwoStages().Build(), nullptr, {.opt_level = 0});
+      const std::vector<heddle::Feed> feeds = {{"x", F32({4}, {-1, 0, 1, 2})}};
+      for (int run = 0; run < 4; ++run) {
+        const auto out = executor.Run(compiled, feeds);
+        if (out.ok()) continue;
+        ++failed;
+        EXPECT_NE(out.status().ToString().find("emulated:1"), std::string::npos)
+            << "call " << call << ": " << out.status().ToString();
+      }
+      const auto out = executor.Run(compiled, feeds);
+      EXPECT_TRUE(out.ok()) << "call " << call << ": " << out.status().ToString();
+    }
+    for (const auto& device : {first, second}) {
+      const EmulatedCounts left = CountsOf(*device);
+      EXPECT_EQ(left.allocations + left.streams + left.events, 0) << "call " << call;
+    }
+  }
+  EXPECT_GE(failed, 10);
+}
+
+TEST(SeveralDevices, NamesOfDevices) {
+  EXPECT_TRUE(OpenDevice("emulated").ok());
+  EXPECT_TRUE(OpenDevice("emulated:3").ok());
+  for (const char* name :
+       {"emulated:", "emulated:x", "emulated:-1", "emulated:16", "tpu", "tpu:0"}) {
+    const auto device = OpenDevice(name);
+    ASSERT_FALSE(device.ok()) << name;
+    EXPECT_NE(device.status().message().find(name), std::string::npos);
+  }
+}
+
+// Each operator is waited for before the next one is put anywhere: in time they do not overlap.
+TEST(SeveralDevices, WaitAfterEachLeavesNothingSideBySide) {
+  Executor executor(Devices(2, {.kernel_delay_ns = 300000}, {.threads = 1}));
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4});
+  for (int k = 0; k < 4; ++k) {
+    b.Op("tanh", {{"X", {"x"}}}, {{"Out", {"y" + std::to_string(k)}}},
+         {{"op_device", "gpu:" + std::to_string(k % 2)}});
+    b.Fetch("y" + std::to_string(k));
+  }
+  const CompiledProgram compiled = MustCompile(executor, b.Build(), nullptr, {.opt_level = 0});
+  const auto overlaps = [&](bool each) {
+    RunReport report;
+    const auto out = executor.Run(compiled, {{"x", F32({4}, {1, 2, 3, 4})}},
+                                  {.report = &report, .trace = true, .wait_after_each = each});
+    EXPECT_TRUE(out.ok()) << out.status().ToString();
+    int count = 0;
+    double last = 0;
+    for (const TraceEvent& e : report.events) {
+      count += e.begin_us + 1 < last;
+      last = std::max(last, e.end_us);
+    }
+    return count;
+  };
+  EXPECT_GT(overlaps(false), 0);
+  EXPECT_EQ(overlaps(true), 0);
+}
+
+}  // namespace
+}  // namespace heddle::testing

@@ -1,0 +1,276 @@
+// What a traced run tells: events and spans that fill its time, and the memory alive.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "heddle/device.h"
+#include "tests/support/program_builder.h"
+#include "tests/support/test_ops.h"
+
+namespace heddle::testing {
+namespace {
+
+[[maybe_unused]] const bool kInstalled = InstallTestOps();
+
+constexpr int64_t kSide = 4096;  // floats of a value: 16 KiB
+
+// Chains of element-wise work side by side, joined in the end.
+ProgramBuilder Chains(int chains, int length) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {kSide});
+  std::string sum;
+  for (int c = 0; c < chains; ++c) {
+    std::string at = "x";
+    for (int i = 0; i < length; ++i) {
+      const std::string next = "c" + std::to_string(c) + "_" + std::to_string(i);
+      b.Unary(i % 2 == 0 ? "tanh" : "sigmoid", at, next);
+      at = next;
+    }
+    if (sum.empty()) {
+      sum = at;
+      continue;
+    }
+    b.Binary("elementwise_add", sum, at, "s" + std::to_string(c));
+    sum = "s" + std::to_string(c);
+  }
+  return std::move(b.Scale(sum, "y", 2).Fetch("y"));
+}
+
+std::vector<Feed> FeedsOf(int64_t size = kSide) { return {{"x", RandomF32({size}, 1)}}; }
+
+// The share of [0, run_us] that the thread's events of block 0 and the spans beside them cover; -1
+// where two of them overlap.
+double Filled(const RunReport& report, int thread, const std::string& stream = "") {
+  std::vector<std::pair<double, double>> parts;
+  for (const TraceEvent& e : report.events)
+    if (e.block == 0 && e.thread == thread && e.stream == stream)
+      parts.emplace_back(e.begin_us, e.end_us);
+  for (const TraceSpan& s : report.spans)
+    if (s.thread == thread && s.stream == stream && s.kind != "infer_shape" && s.kind != "compute")
+      parts.emplace_back(s.begin_us, s.end_us);
+  std::sort(parts.begin(), parts.end());
+  double filled = 0, last = 0;
+  for (const auto& [begin, end] : parts) {
+    if (begin < last - 0.05) return -1;  // the resolution of the device's clock
+    filled += end - std::max(begin, last);
+    last = std::max(last, end);
+  }
+  return filled / report.run_us;
+}
+
+class Trace : public ::testing::TestWithParam<Schedule> {
+ protected:
+  RunReport Traced(Executor& executor, const CompiledProgram& compiled,
+                   const std::vector<Feed>& feeds) {
+    RunReport report;
+    const auto out = executor.Run(compiled, feeds, {.report = &report, .trace = true});
+    EXPECT_TRUE(out.ok()) << out.status().ToString();
+    return report;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ways, Trace,
+                         ::testing::Values(Schedule::kSerial, Schedule::kParallel,
+                                           Schedule::kLanes),
+                         [](const auto& info) { return ScheduleName(info.param); });
+
+TEST_P(Trace, EventsAndSpansFillTheTimeOfEachThread) {
+  Executor executor({.threads = 2});
+  const auto compiled = MustCompile(executor, Chains(3, 20).Build(), nullptr,
+                                    {.opt_level = 0, .schedule = GetParam()});
+  for (int k = 0; k < 10; ++k) {
+    const RunReport report = Traced(executor, compiled, FeedsOf());
+    ASSERT_EQ(report.threads, GetParam() == Schedule::kSerial ? 1 : 2);
+    for (int t = 0; t < report.threads; ++t) {
+      const double filled = Filled(report, t);
+      EXPECT_GE(filled, 0.98) << "thread " << t;
+      EXPECT_LE(filled, 1.02) << "thread " << t;
+    }
+  }
+}
+
+TEST_P(Trace, WaitsSayWhatIsWaitedFor) {
+  if (GetParam() == Schedule::kSerial) GTEST_SKIP() << "one thread waits for nobody";
+  // A long call in one branch, a short one in the other: who has the short one waits.
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4});
+  b.Op("test_call", {{"X", {"x"}}}, {{"Out", {"slow"}}}, {{"id", 0}});
+  b.Op("test_call", {{"X", {"x"}}}, {{"Out", {"quick"}}}, {{"id", 1}});
+  b.Op("test_call", {{"X", {"quick"}}}, {{"Out", {"more"}}}, {{"id", 2}});
+  b.Binary("elementwise_add", "slow", "more", "y").Fetch("y");
+  const ScopedHook hook([](int64_t id) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(id == 0 ? 20 : 1));
+    return Status::Ok();
+  });
+  Executor executor({.threads = 2});
+  const auto compiled =
+      MustCompile(executor, b.Build(), nullptr, {.opt_level = 0, .schedule = GetParam()});
+  bool waited = false;
+  for (int k = 0; k < 20 && !waited; ++k) {
+    const RunReport report = Traced(executor, compiled, {{"x", F32({4}, {1, 2, 3, 4})}});
+    for (const TraceSpan& s : report.spans)
+      waited = waited || (s.kind.starts_with("wait_") && s.of == "test_call -> slow" && s.idle() &&
+                          s.end_us - s.begin_us > 5000);
+  }
+  EXPECT_TRUE(waited);
+}
+
+TEST_P(Trace, ShapesFoundWhileRunningHaveSpansOfTheirOwn) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1});
+  b.Op("where_index", {{"Condition", {"x"}}}, {{"Out", {"at"}}});
+  b.Op("cast", {{"X", {"at"}}}, {{"Out", {"f"}}}, {{"in_dtype", 3}, {"out_dtype", 5}});
+  b.Unary("tanh", "f", "y").Fetch("y");
+  Executor executor({.threads = 2});
+  const auto compiled =
+      MustCompile(executor, b.Build(), nullptr, {.opt_level = 0, .schedule = GetParam()});
+  const RunReport report = Traced(executor, compiled, {{"x", F32({6}, {1, 0, 2, 0, 0, 3})}});
+  std::map<std::string, const TraceEvent*> events;
+  for (const TraceEvent& e : report.events) events[e.op + " -> " + e.output] = &e;
+  int inferred = 0, computed = 0, released = 0;
+  for (const TraceSpan& s : report.spans) {
+    inferred += s.kind == "infer_shape";
+    computed += s.kind == "compute";
+    released += s.kind == "release";
+    if (s.kind != "infer_shape" && s.kind != "compute") continue;
+    ASSERT_TRUE(events.count(s.of)) << s.of;
+    EXPECT_GE(s.begin_us, events[s.of]->begin_us);
+    EXPECT_LE(s.end_us, events[s.of]->end_us + 1e-3);
+  }
+  EXPECT_GE(inferred, 2) << "cast and tanh have the shape of what where_index finds";
+  EXPECT_EQ(computed, 3);
+  EXPECT_GE(released, 2);
+  // 3 indices of 8 bytes, then 3 floats, twice: pooled blocks are of 64 bytes.
+  size_t most = 0;
+  for (const MemorySample& m : report.memory) most = std::max(most, m.bytes);
+  EXPECT_EQ(most, 128u) << "what is read and what is written, in place or not, at a time";
+}
+
+TEST_P(Trace, TheMemoryLineIsWhatIsAlive) {
+  // a, b and c are alive together, then the sums; tanh of a sum may lie in its memory.
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {kSide});
+  b.Op("concat", {{"X", {"x", "x"}}}, {{"Out", {"a"}}}, {{"axis", 0}});      // 32 KiB
+  b.Op("concat", {{"X", {"a", "a"}}}, {{"Out", {"b"}}}, {{"axis", 0}});      // 64 KiB
+  b.Op("reduce_sum", {{"X", {"b"}}}, {{"Out", {"c"}}}, {{"dim", Ints{0}}});  // 4 bytes
+  b.Op("concat", {{"X", {"c", "x"}}}, {{"Out", {"y"}}}, {{"axis", 0}});
+  b.Fetch("y");
+  Executor executor({.threads = 2});
+  const auto compiled =
+      MustCompile(executor, b.Build(), nullptr, {.opt_level = 0, .schedule = GetParam()});
+  const RunReport report = Traced(executor, compiled, FeedsOf());
+  ASSERT_FALSE(report.memory.empty());
+  double last = 0;
+  size_t most = 0;
+  for (const MemorySample& m : report.memory) {
+    EXPECT_EQ(m.place, "cpu");
+    EXPECT_GE(m.us, last);
+    EXPECT_LE(m.us, report.run_us + 1);
+    last = m.us;
+    most = std::max(most, m.bytes);
+  }
+  constexpr size_t kFloat = 4;
+  EXPECT_GE(most, (2 + 4) * kSide * kFloat);
+  EXPECT_LE(most, (2 + 4) * kSide * kFloat + 1024) << "x is the caller's";
+  const size_t left = report.memory[report.memory.size() - 1].bytes;
+  EXPECT_GE(left, (kSide + 1) * kFloat) << "the output";
+  EXPECT_LE(left, (kSide + 1) * kFloat * 5 / 4 + 64);
+}
+
+TEST_P(Trace, ChromeShowsEventsSpansAndMemory) {
+  Executor executor({.threads = 2});
+  const auto compiled = MustCompile(executor, Chains(2, 5).Build(), nullptr,
+                                    {.opt_level = 0, .schedule = GetParam()});
+  const RunReport report = Traced(executor, compiled, FeedsOf());
+  const auto json = nlohmann::json::parse(report.ToChromeTrace());
+  std::map<std::string, size_t> kinds;
+  for (const auto& e : json["traceEvents"]) {
+    ++kinds[e["ph"]];
+    if (e["ph"] == "C") {
+      EXPECT_EQ(e["name"], "memory cpu");
+      EXPECT_TRUE(e["args"]["bytes"].is_number_unsigned());
+    }
+  }
+  EXPECT_EQ(kinds["X"], report.events.size() + report.spans.size());
+  EXPECT_EQ(kinds["C"], report.memory.size());
+  EXPECT_GT(kinds["C"], 10u);
+}
+
+TEST_P(Trace, AReportOutlivesItsExecutor) {
+  RunReport report;
+  {
+    Executor executor({.threads = 2});
+    const auto compiled = MustCompile(executor, Chains(2, 5).Build(), nullptr,
+                                      {.opt_level = 0, .schedule = GetParam()});
+    report = Traced(executor, compiled, FeedsOf());
+  }
+  EXPECT_EQ(report.events.size(), 12u);
+  EXPECT_FALSE(report.memory.empty());
+}
+
+TEST(DeviceTraceSpans, FillTheTimeOfHostAndStreams) {
+  constexpr int64_t kKernelNs = 500000;
+  const auto device = NewEmulatedDevice({.kernel_delay_ns = kKernelNs});
+  Executor executor({.threads = 1, .device = device, .device_streams = 2});
+  const auto compiled = MustCompile(executor, Chains(2, 3).Build(), nullptr, {.opt_level = 0});
+  RunReport report;
+  const auto out = executor.Run(compiled, FeedsOf(), {.report = &report, .trace = true});
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_GE(Filled(report, 0), 0.98);
+  EXPECT_LE(Filled(report, 0), 1.02);
+  std::map<std::string, int> streams;
+  for (const TraceEvent& e : report.events)
+    if (!e.stream.empty()) ++streams[e.stream];
+  ASSERT_GE(streams.size(), 3u);
+  for (const auto& [stream, count] : streams) {
+    EXPECT_GE(Filled(report, -1, stream), 0.98) << stream;
+    EXPECT_LE(Filled(report, -1, stream), 1.02) << stream;
+  }
+  size_t most = 0, left = 1;
+  for (const MemorySample& m : report.memory) {
+    if (m.place != "emulated:0") continue;
+    most = std::max(most, m.bytes);
+    left = m.bytes;
+  }
+  EXPECT_GE(most, 3u * kSide * 4) << "x and a value of each chain";
+  EXPECT_EQ(left, 0u);
+  const std::vector<PlaceMemory> use = executor.MemoryUse();
+  ASSERT_EQ(use.size(), 2u);
+  EXPECT_EQ(use[1].place, "emulated:0");
+  EXPECT_GE(use[1].peak_bytes, most);
+  EXPECT_LE(use[1].reserved_bytes, CountsOf(*device).bytes);
+}
+
+TEST(MemoryUse, CountsWhatIsHeldAndTheMostSince) {
+  Executor executor({.threads = 1});
+  const auto compiled = MustCompile(executor, Chains(2, 3).Build(), nullptr, {.opt_level = 0});
+  EXPECT_EQ(executor.MemoryUse()[0].peak_bytes, 0u);
+  {
+    auto out = MustRun(executor, compiled, FeedsOf());
+    const PlaceMemory held = executor.MemoryUse()[0];
+    EXPECT_EQ(held.place, "cpu");
+    EXPECT_GE(held.allocated_bytes, kSide * 4u) << "the output";
+    EXPECT_GE(held.reserved_bytes, held.allocated_bytes);
+    EXPECT_GE(held.peak_bytes, held.allocated_bytes);
+    out.clear();
+    const PlaceMemory after = executor.MemoryUse()[0];
+    EXPECT_LE(after.allocated_bytes + kSide * 4u, held.allocated_bytes);
+    EXPECT_EQ(after.peak_bytes, held.peak_bytes);
+    EXPECT_GE(after.reserved_bytes, held.allocated_bytes) << "kept for the next run";
+  }
+  executor.ResetMemoryPeaks();
+  const PlaceMemory reset = executor.MemoryUse()[0];
+  EXPECT_EQ(reset.peak_bytes, reset.allocated_bytes);
+  MustRun(executor, compiled, FeedsOf());
+  EXPECT_GT(executor.MemoryUse()[0].peak_bytes, reset.peak_bytes);
+  executor.Trim();
+  const PlaceMemory trimmed = executor.MemoryUse()[0];
+  EXPECT_EQ(trimmed.reserved_bytes, trimmed.allocated_bytes);
+}
+
+}  // namespace
+}  // namespace heddle::testing

@@ -1,0 +1,502 @@
+// Groups of ranks within a process: what communication operators compute, and how groups end.
+#include "heddle/ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <thread>
+
+#include "core/shapes.h"
+#include "tests/support/program_builder.h"
+
+namespace heddle::testing {
+namespace {
+
+using Outputs = std::vector<Result<std::vector<Tensor>>>;
+
+// Executors of one group, each with its program.
+class Group {
+ public:
+  explicit Group(int size, int threads = 1) {
+    for (const auto& rank : NewRanks(size))
+      executors_.push_back(
+          std::make_unique<Executor>(ExecutorOptions{.threads = threads, .communicator = rank}));
+  }
+  int size() const { return static_cast<int>(executors_.size()); }
+  Executor& operator[](int rank) { return *executors_[static_cast<size_t>(rank)]; }
+
+  void Compile(const std::function<Program(int rank)>& program,
+               const CompileOptions& options = {}) {
+    compiled_.clear();
+    for (int r = 0; r < size(); ++r)
+      compiled_.push_back(MustCompile((*this)[r], program(r), std::make_shared<Scope>(), options));
+  }
+  const CompiledProgram& compiled(int rank) const { return compiled_[static_cast<size_t>(rank)]; }
+
+  // All ranks at the same time.
+  Outputs Run(const std::function<std::vector<Feed>(int rank)>& feeds,
+              const std::function<RunOptions(int rank)>& options = nullptr) {
+    Outputs outputs(executors_.size(), std::vector<Tensor>());
+    std::vector<std::thread> threads;
+    for (int r = 0; r < size(); ++r)
+      threads.emplace_back([&, r] {
+        outputs[static_cast<size_t>(r)] =
+            (*this)[r].Run(compiled(r), feeds(r), options ? options(r) : RunOptions());
+      });
+    for (std::thread& t : threads) t.join();
+    return outputs;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Executor>> executors_;
+  std::vector<CompiledProgram> compiled_;
+};
+
+const char* Out(const std::string& type) {
+  for (const char* name : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
+                           "all_to_all", "dist_concat"})
+    if (type == name) return "out";
+  return "Out";
+}
+
+Program One(const std::string& type, const Shape& shape, DType dtype, const Attrs& attrs) {
+  ProgramBuilder b;
+  const bool fresh = std::string(Out(type)) == "out";
+  b.Feed("x", dtype, shape);
+  b.Op(type, {{fresh ? "x" : "X", {"x"}}}, {{Out(type), {"y"}}}, attrs);
+  b.Fetch("y");
+  return b.Build();
+}
+
+// What the ranks get from their operands.
+std::vector<Tensor> Collective(const std::string& type, const std::vector<Tensor>& x,
+                               const Attrs& attrs = {}) {
+  Group group(static_cast<int>(x.size()));
+  group.Compile([&](int) { return One(type, x[0].shape(), x[0].dtype(), attrs); });
+  std::vector<Tensor> results;
+  for (auto& out : group.Run([&](int r) {
+         return std::vector<Feed>{{"x", x[static_cast<size_t>(r)]}};
+       })) {
+    EXPECT_TRUE(out.ok()) << type << ": " << out.status().ToString();
+    results.push_back(out.ok() ? (*out)[0] : Tensor());
+  }
+  return results;
+}
+
+// The operands of ranks in the tests below: 0.5 (rank + 1) (1, 2, …, 6).
+std::vector<Tensor> Ramps(int ranks) {
+  std::vector<Tensor> x;
+  for (int r = 0; r < ranks; ++r) {
+    std::vector<float> v(6);
+    for (int i = 0; i < 6; ++i)
+      v[static_cast<size_t>(i)] = 0.5f * static_cast<float>((r + 1) * (i + 1));
+    x.push_back(F32({6}, v));
+  }
+  return x;
+}
+
+using V = std::vector<float>;
+
+// Values of Paddle 2.6.2, two processes with gloo.
+TEST(Collectives, GiveWhatPaddleGives) {
+  const std::vector<Tensor> x = Ramps(2);
+  for (const Tensor& y : Collective("c_allreduce_sum", x))
+    EXPECT_EQ(Floats(y), (V{1.5, 3, 4.5, 6, 7.5, 9}));
+  for (const Tensor& y : Collective("c_allreduce_max", x))
+    EXPECT_EQ(Floats(y), (V{1, 2, 3, 4, 5, 6}));
+  for (const Tensor& y : Collective("c_allreduce_min", x))
+    EXPECT_EQ(Floats(y), (V{0.5, 1, 1.5, 2, 2.5, 3}));
+  for (const Tensor& y : Collective("c_allreduce_prod", x))
+    EXPECT_EQ(Floats(y), (V{0.5, 2, 4.5, 8, 12.5, 18}));
+  for (const Tensor& y : Collective("c_allgather", x, {{"nranks", int64_t{2}}}))
+    EXPECT_EQ(Floats(y), (V{0.5, 1, 1.5, 2, 2.5, 3, 1, 2, 3, 4, 5, 6}));
+  const auto reduced = Collective("c_reduce_sum", x, {{"root_id", int64_t{1}}});
+  EXPECT_EQ(Floats(reduced[1]), (V{1.5, 3, 4.5, 6, 7.5, 9}));
+  EXPECT_EQ(Floats(reduced[0]), Floats(x[0]));
+}
+
+TEST(Collectives, ComputeWhatTheirNamesSay) {
+  for (const int n : {1, 2, 3, 4}) {
+    const std::vector<Tensor> x = Ramps(n);
+    const float all = static_cast<float>(n * (n + 1)) / 4;  // of the first elements
+    const Attrs ranks = {{"nranks", int64_t{n}}};
+    for (const char* type : {"c_allreduce_sum", "mp_allreduce_sum", "all_reduce"})
+      for (const Tensor& y : Collective(type, x))
+        for (int i = 0; i < 6; ++i)
+          EXPECT_FLOAT_EQ(y.data<float>()[i], all * static_cast<float>(i + 1)) << type << n;
+    for (const Tensor& y : Collective("all_reduce", x, {{"reduce_type", int64_t{4}}}))
+      EXPECT_FLOAT_EQ(y.data<float>()[1], 2 * all / static_cast<float>(n));
+    for (const Tensor& y : Collective("all_reduce", x, {{"reduce_type", int64_t{2}}}))
+      EXPECT_EQ(Floats(y), Floats(x[0]));
+    for (const Tensor& y : Collective("broadcast", x, {{"root", int64_t{n - 1}}}))
+      EXPECT_EQ(Floats(y), Floats(x.back()));
+    for (const Tensor& y : Collective("barrier", x)) EXPECT_EQ(y.numel(), 6);
+    for (const Tensor& y : Collective("dist_concat", x, ranks)) {
+      EXPECT_EQ(y.shape(), Shape({6 * n}));
+      EXPECT_EQ(y.data<float>()[6 * n - 1], 3.f * static_cast<float>(n));
+    }
+    if (6 % n != 0) continue;
+    const int part = 6 / n;
+    const auto scattered = Collective("reduce_scatter", x, ranks);
+    const auto cut = Collective("c_scatter", x, {{"nranks", int64_t{n}}, {"root", int64_t{n - 1}}});
+    const auto turned = Collective("alltoall", x);
+    for (int r = 0; r < n; ++r)
+      for (int i = 0; i < part; ++i) {
+        const auto at = static_cast<size_t>(r);
+        EXPECT_FLOAT_EQ(scattered[at].data<float>()[i], all * static_cast<float>(r * part + i + 1));
+        EXPECT_EQ(cut[at].data<float>()[i], x.back().data<float>()[r * part + i]);
+        for (int s = 0; s < n; ++s)
+          EXPECT_EQ(turned[at].data<float>()[s * part + i],
+                    x[static_cast<size_t>(s)].data<float>()[r * part + i]);
+      }
+  }
+}
+
+TEST(Collectives, JoinAlongTheLastAxisAndSplitAgain) {
+  const std::vector<Tensor> x = {F32({2, 2}, {1, 2, 3, 4}), F32({2, 2}, {5, 6, 7, 8})};
+  for (const Tensor& y : Collective("c_concat", x, {{"nranks", int64_t{2}}})) {
+    EXPECT_EQ(y.shape(), Shape({2, 4}));
+    EXPECT_EQ(Floats(y), (V{1, 2, 5, 6, 3, 4, 7, 8}));
+    Executor executor;
+    const CompiledProgram split = MustCompile(
+        executor,
+        One("c_split", {2, 4}, DType::kF32, {{"nranks", int64_t{2}}, {"rank", int64_t{1}}}));
+    EXPECT_EQ(Floats(MustRun(executor, split, {{"x", y}})[0]), (V{5, 6, 7, 8}));
+  }
+}
+
+// Every element of every dtype, against the same tree in one thread.
+TEST(Collectives, AddAlongAFixedTree) {
+  constexpr int kRanks = 5;
+  constexpr int64_t kCount = 5003;
+  std::vector<Tensor> x;
+  for (int r = 0; r < kRanks; ++r)
+    x.push_back(RandomF32({kCount}, static_cast<uint32_t>(r + 1), 1e4f));
+  const auto at = [&](int r, int64_t i) { return x[static_cast<size_t>(r)].data<float>()[i]; };
+  const auto sums = Collective("c_allreduce_sum", x);
+  for (const Tensor& y : sums)
+    for (int64_t i = 0; i < kCount; ++i)
+      ASSERT_EQ(y.data<float>()[i], ((at(0, i) + at(1, i)) + (at(2, i) + at(3, i))) + at(4, i))
+          << i;
+}
+
+TEST(Collectives, WorkInEveryDType) {
+  for (const DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8,
+                            DType::kU8, DType::kI16, DType::kI32, DType::kI64}) {
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {5});
+    b.Op("cast", {{"X", {"x"}}}, {{"Out", {"y"}}}, {{"out_dtype", DTypeToProto(dtype)}});
+    b.Op("c_allreduce_sum", {{"X", {"y"}}}, {{"Out", {"z"}}});
+    b.Op("cast", {{"X", {"z"}}}, {{"Out", {"w"}}}, {{"out_dtype", int64_t{5}}});
+    b.Fetch("w");
+    Group group(3);
+    group.Compile([&](int) { return b.Build(); });
+    for (auto& out : group.Run([](int r) {
+           const auto v = static_cast<float>(r);
+           return std::vector<Feed>{{"x", F32({5}, {v, 2 * v, 3, 4, 5})}};
+         })) {
+      ASSERT_TRUE(out.ok()) << out.status().ToString();
+      EXPECT_EQ(Floats((*out)[0]), (V{3, 6, 9, 12, 15})) << Name(dtype);
+    }
+  }
+}
+
+// Rank r sends to the next one and receives from the one before; then the halves of what came.
+TEST(SendAndReceive, GoAround) {
+  for (const int n : {1, 2, 3}) {
+    Group group(n);
+    group.Compile([&](int r) {
+      const int64_t next = (r + 1) % n, before = (r + n - 1) % n;
+      ProgramBuilder b;
+      b.Feed("x", DType::kF32, {2, 2});
+      b.Op("send_v2", {{"X", {"x"}}}, {}, {{"peer", next}});
+      b.Op("recv_v2", {}, {{"Out", {"y"}}}, {{"peer", before}, {"out_shape", Ints{2, 2}}});
+      b.Op("p_send", {{"x", {"y"}}}, {}, {{"peer", next}, {"ring_id", int64_t{1}}});
+      b.Op("p_recv", {}, {{"out", {"z"}}},
+           {{"peer", before}, {"ring_id", int64_t{1}}, {"dynamic_shape", true}});
+      const Attrs half = {{"num", int64_t{2}}, {"id", int64_t{1}}};
+      Attrs to = half, from = half;
+      to.emplace_back("peer", next);
+      from.emplace_back("peer", before);
+      from.emplace_back("out_shape", Ints{2, 2});
+      b.Op("partial_send", {{"X", {"z"}}}, {}, to);
+      b.Op("partial_recv", {}, {{"Out", {"w"}}}, from);
+      b.Fetch("y").Fetch("z").Fetch("w");
+      return b.Build();
+    });
+    for (int run = 0; run < 3; ++run) {
+      auto outputs = group.Run([&](int r) {
+        const auto v = static_cast<float>(r + run);
+        return std::vector<Feed>{{"x", F32({2, 2}, {v, v + 1, v + 2, v + 3})}};
+      });
+      for (int r = 0; r < n; ++r) {
+        auto& out = outputs[static_cast<size_t>(r)];
+        ASSERT_TRUE(out.ok()) << out.status().ToString();
+        const auto of = [&](int steps) {
+          return static_cast<float>((r + steps * n - steps) % n + run);
+        };
+        const float y = of(1), z = of(2), w = of(3);
+        EXPECT_EQ(Floats((*out)[0]), (V{y, y + 1, y + 2, y + 3}));
+        EXPECT_EQ(Floats((*out)[1]), (V{z, z + 1, z + 2, z + 3}));
+        EXPECT_EQ(Floats((*out)[2]), (V{0, 0, w + 2, w + 3}));
+      }
+    }
+  }
+}
+
+TEST(Ranks, OnesOfAGroupOfOneNeedNoGroup) {
+  Executor executor;
+  const Attrs one = {{"nranks", int64_t{1}}};
+  for (const char* type : {"c_allgather", "c_concat", "c_reducescatter", "c_scatter"}) {
+    const CompiledProgram p = MustCompile(executor, One(type, {2, 3}, DType::kF32, one));
+    EXPECT_EQ(Floats(MustRun(executor, p, {{"x", F32({2, 3}, {1, 2, 3, 4, 5, 6})}})[0]),
+              (V{1, 2, 3, 4, 5, 6}));
+  }
+}
+
+std::string ErrorOf(Executor& executor, const Program& program) {
+  const CompiledProgram p = MustCompile(executor, program);
+  auto out = executor.Run(p, {{"x", F32({2}, {1, 2})}});
+  return out.ok() ? "" : out.status().ToString();
+}
+
+TEST(Ranks, WithoutAGroupTheErrorSaysSo) {
+  Executor executor;
+  const std::string all = ErrorOf(executor, One("c_allreduce_sum", {2}, DType::kF32, {}));
+  EXPECT_NE(all.find("op 1 (c_allreduce_sum -> y)"), std::string::npos) << all;
+  EXPECT_NE(all.find("none of a group's"), std::string::npos) << all;
+  const std::string two =
+      ErrorOf(executor, One("c_allgather", {2}, DType::kF32, {{"nranks", int64_t{2}}}));
+  EXPECT_NE(two.find("none of a group's"), std::string::npos) << two;
+  Executor alone({.threads = 1, .communicator = NewRanks(1)[0]});
+  const std::string count =
+      ErrorOf(alone, One("c_allgather", {2}, DType::kF32, {{"nranks", int64_t{2}}}));
+  EXPECT_NE(count.find("is made for 2 ranks; this group has 1"), std::string::npos) << count;
+}
+
+// --- groups that cannot go on ---
+
+std::vector<Feed> Two(int) { return {{"x", F32({2}, {1, 2})}}; }
+
+// Every rank fails with a message that holds `text`; the group can be used again.
+void ExpectAll(Group& group, const Outputs& outputs, const std::string& text) {
+  for (const auto& out : outputs) {
+    ASSERT_FALSE(out.ok());
+    EXPECT_NE(out.status().ToString().find(text), std::string::npos) << out.status().ToString();
+  }
+  group.Compile([](int) { return One("c_allreduce_sum", {2}, DType::kF32, {}); });
+  for (auto& out : group.Run(Two)) {
+    ASSERT_TRUE(out.ok()) << out.status().ToString();
+    EXPECT_EQ((*out)[0].data<float>()[1], 2.f * static_cast<float>(group.size()));
+  }
+}
+
+TEST(Ranks, MustBringOperandsOfOneShape) {
+  Group group(3);
+  group.Compile([](int r) { return One("c_allreduce_sum", {r == 1 ? 3 : 2}, DType::kF32, {}); });
+  const auto outputs = group.Run([](int r) {
+    return std::vector<Feed>{{"x", r == 1 ? F32({3}, {1, 2, 3}) : F32({2}, {1, 2})}};
+  });
+  for (const auto& out : outputs)
+    EXPECT_NE(out.status().ToString().find("of float32 [3] (c_allreduce_sum)"), std::string::npos)
+        << out.status().ToString();
+  ExpectAll(group, outputs, "the ranks' operators do not fit together");
+}
+
+TEST(Ranks, MustMakeTheSameCollective) {
+  Group group(2);
+  group.Compile(
+      [](int r) { return One(r == 0 ? "c_allreduce_sum" : "c_broadcast", {2}, DType::kF32, {}); });
+  ExpectAll(group, group.Run(Two), "do not fit together");
+}
+
+TEST(Ranks, FailTogether) {
+  Group group(3);
+  group.Compile([](int r) {
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {2});
+    b.Op("cast", {{"X", {"x"}}}, {{"Out", {"i"}}}, {{"out_dtype", DTypeToProto(DType::kI64)}});
+    if (r == 2)  // fails: the index is too large
+      b.Op("gather", {{"X", {"x"}}, {"Index", {"i"}}}, {{"Out", {"g"}}});
+    else
+      b.Op("relu", {{"X", {"x"}}}, {{"Out", {"g"}}});
+    b.Op("c_allreduce_sum", {{"X", {"g"}}}, {{"Out", {"y"}}});
+    b.Fetch("y");
+    return b.Build();
+  });
+  const auto outputs = group.Run([](int) { return std::vector<Feed>{{"x", F32({2}, {1, 7})}}; });
+  for (int r = 0; r < 2; ++r)
+    EXPECT_NE(outputs[static_cast<size_t>(r)].status().ToString().find("rank 2's run failed"),
+              std::string::npos);
+  ExpectAll(group, outputs, "gather");
+}
+
+TEST(Ranks, FailTogetherBeforeTheRunBegins) {
+  Group group(2);
+  group.Compile([](int) { return One("c_allreduce_sum", {2}, DType::kF32, {}); });
+  ExpectAll(group, group.Run([](int r) {
+    return std::vector<Feed>{{r == 0 ? "x" : "unknown", F32({2}, {1, 2})}};
+  }),
+            "unknown");
+}
+
+TEST(Ranks, DoNotWaitForOneThatHasEnded) {
+  Group group(2);
+  group.Compile([](int r) {
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {2});
+    b.Op("c_allreduce_sum", {{"X", {"x"}}}, {{"Out", {"y"}}});
+    if (r == 0) b.Op("c_allreduce_sum", {{"X", {"y"}}}, {{"Out", {"z"}}});
+    b.Fetch(r == 0 ? "z" : "y");
+    return b.Build();
+  });
+  const auto outputs = group.Run(Two);
+  EXPECT_TRUE(outputs[1].ok());
+  EXPECT_NE(outputs[0].status().ToString().find("which has ended its run without it"),
+            std::string::npos)
+      << outputs[0].status().ToString();
+}
+
+TEST(Ranks, DoNotWaitForEachOther) {
+  Group group(2);
+  group.Compile([](int r) {
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {2});
+    b.Op("recv_v2", {}, {{"Out", {"y"}}}, {{"peer", int64_t{1 - r}}, {"out_shape", Ints{2}}});
+    b.Op("send_v2", {{"X", {"y"}}}, {}, {{"peer", int64_t{1 - r}}});
+    b.Fetch("y");
+    return b.Build();
+  });
+  ExpectAll(group, group.Run(Two),
+            "the ranks wait for each other: rank 0 in recv_v2 from rank 1, rank 1 in recv_v2 from "
+            "rank 0");
+}
+
+TEST(Ranks, DoNotWaitForOneThatIsGivenUp) {
+  auto ranks = NewRanks(2);
+  Executor first({.threads = 1, .communicator = ranks[0]});
+  ranks.pop_back();
+  const std::string error = ErrorOf(first, One("c_allreduce_sum", {2}, DType::kF32, {}));
+  EXPECT_NE(error.find("which is there no more"), std::string::npos) << error;
+}
+
+TEST(Ranks, NeedScopesOfTheirOwn) {
+  Group group(2);
+  auto scope = std::make_shared<Scope>();
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2});
+  b.Param("w", DType::kF32, {2});
+  b.Op("c_allreduce_sum", {{"X", {"x"}}}, {{"Out", {"w"}}});
+  b.Fetch("w");
+  std::vector<CompiledProgram> compiled;
+  for (int r = 0; r < 2; ++r) compiled.push_back(MustCompile(group[r], b.Build(), scope));
+  std::vector<Status> status(2);
+  std::vector<std::thread> threads;
+  for (size_t r = 0; r < 2; ++r)
+    threads.emplace_back([&, r] {
+      auto out = group[static_cast<int>(r)].Run(compiled[r], Two(0));
+      status[r] = out.ok() ? Status::Ok() : out.status();
+    });
+  for (std::thread& t : threads) t.join();
+  for (const Status& s : status)
+    EXPECT_NE(s.ToString().find("each needs a scope of its own"), std::string::npos)
+        << s.ToString();
+  // What nobody writes to may be shared.
+  compiled.clear();
+  for (int r = 0; r < 2; ++r)
+    compiled.push_back(MustCompile(group[r], One("c_allreduce_sum", {2}, DType::kF32, {}), scope));
+  threads.clear();
+  for (size_t r = 0; r < 2; ++r)
+    threads.emplace_back([&, r] {
+      auto out = group[static_cast<int>(r)].Run(compiled[r], Two(0));
+      status[r] = out.ok() ? Status::Ok() : out.status();
+    });
+  for (std::thread& t : threads) t.join();
+  for (const Status& s : status) EXPECT_TRUE(s.ok()) << s.ToString();
+}
+
+TEST(Ranks, EndAtADeadlineOrWhenCancelled) {
+  for (const bool cancel : {false, true}) {
+    Group group(2);
+    std::stop_source stop;
+    const auto started = std::chrono::steady_clock::now();
+    group.Compile([](int) { return One("c_allreduce_sum", {2}, DType::kF32, {}); });
+    // Rank 1 does not come.
+    std::thread stopper([&] {
+      if (!cancel) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      stop.request_stop();
+    });
+    RunOptions options;
+    if (cancel)
+      options.stop = stop.get_token();
+    else
+      options.deadline = started + std::chrono::milliseconds(30);
+    auto out = group[0].Run(group.compiled(0), Two(0), options);
+    stopper.join();
+    ASSERT_FALSE(out.ok());
+    EXPECT_EQ(out.status().code(), cancel ? StatusCode::kCancelled : StatusCode::kDeadlineExceeded);
+    // Its own run, which belongs to that one, fails when it comes; then they are together again.
+    auto late = group[1].Run(group.compiled(1), Two(0));
+    ASSERT_FALSE(late.ok());
+    EXPECT_NE(late.status().ToString().find("rank 0's run failed"), std::string::npos);
+    for (auto& both : group.Run(Two)) EXPECT_TRUE(both.ok()) << both.status().ToString();
+  }
+}
+
+// Asynchronous runs of one rank keep their order, whatever threads make them.
+TEST(Ranks, MeetInAsynchronousRuns) {
+  constexpr int kRuns = 40;
+  Group group(2, 2);
+  group.Compile([](int) { return One("c_allreduce_sum", {2}, DType::kF32, {}); });
+  std::vector<std::vector<AsyncRun>> runs(2);
+  for (int k = 0; k < kRuns; ++k)
+    for (int r = 0; r < 2; ++r)
+      runs[static_cast<size_t>(r)].push_back(AsyncRun::Start(
+          group.compiled(r), {{"x", F32({2}, {static_cast<float>(k), static_cast<float>(r)})}}));
+  for (auto& of_rank : runs)
+    for (int k = 0; k < kRuns; ++k) {
+      auto out = of_rank[static_cast<size_t>(k)].Take();
+      ASSERT_TRUE(out.ok()) << out.status().ToString();
+      EXPECT_EQ(Floats((*out)[0].tensor()), (V{2.f * static_cast<float>(k), 1}));
+    }
+}
+
+// Collectives keep the program's order whatever runs beside them.
+TEST(Ranks, MeetInOrderInEverySchedule) {
+  constexpr int kBranches = 8;
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {64});
+  for (int k = 0; k < kBranches; ++k) {
+    const std::string n = std::to_string(k);
+    b.Scale("x", "s" + n, 1.0 + k);
+    b.Unary("tanh", "s" + n, "t" + n);
+    b.Op("c_allreduce_sum", {{"X", {"t" + n}}}, {{"Out", {"r" + n}}},
+         {{"ring_id", int64_t{k % 2}}});
+    b.Unary("exp", "r" + n, "e" + n);
+    b.Fetch("e" + n);
+  }
+  std::vector<std::string> expected;
+  for (const int threads : {1, 3})
+    for (const Schedule schedule :
+         {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes, Schedule::kAuto})
+      for (const uint64_t seed : {0, 9}) {
+        Group group(2, threads);
+        group.Compile([&](int) { return b.Build(); }, {.schedule = schedule, .shuffle_seed = seed});
+        for (int run = 0; run < 3; ++run) {
+          std::vector<std::string> bits;
+          for (auto& out : group.Run([](int r) {
+                 return std::vector<Feed>{{"x", RandomF32({64}, static_cast<uint32_t>(r + 5))}};
+               })) {
+            ASSERT_TRUE(out.ok()) << out.status().ToString();
+            for (const Tensor& t : *out) bits.push_back(Bits(t));
+          }
+          if (expected.empty()) expected = bits;
+          EXPECT_EQ(bits, expected) << ScheduleName(schedule) << threads;
+        }
+      }
+}
+
+}  // namespace
+}  // namespace heddle::testing
