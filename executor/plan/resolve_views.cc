@@ -174,6 +174,7 @@ class Windows {
   };
 
   static std::span<const uint32_t> Outs(const Instruction& in) {
+    if (in.op.out_begin.size() < 2) return {};
     return {in.op.out.begin(), in.op.out.begin() + in.op.out_begin[1]};
   }
 
@@ -189,6 +190,8 @@ class Windows {
   void FindReaders() {
     enum Need : uint8_t { kAny, kRows, kDense };
     std::vector<Need> needs(plan_.slots.size(), kAny);
+    std::vector<size_t> last(plan_.slots.size(),
+                             0);  // 1 + the last reader, views' readers included
     candidates_.resize(ins_.size());
     for (size_t i = ins_.size(); i-- > 0;) {
       const Instruction& in = ins_[i];
@@ -197,6 +200,15 @@ class Windows {
       if (c.whole != kNoSlot && !FindWindows(in, &c.windows)) c.whole = kNoSlot;
       if (c.whole == kNoSlot) c.whole = FindSqueezed(in, &c.windows);
       const std::span<const uint32_t> outs = Outs(in);
+      size_t end = 0;
+      for (uint32_t s : outs)
+        if (s != kNoSlot) end = std::max(end, last[s]);
+      if (c.whole != kNoSlot && end > last[c.whole] && IsSmallPart(c.whole, outs))
+        c.whole = kNoSlot;
+      uint32_t from, to;
+      const bool view = c.whole != kNoSlot || d_.FindView(in, &from, &to);
+      for (uint32_t s : in.op.in)
+        if (s != kNoSlot) last[s] = std::max(last[s], view ? end : i + 1);
       Need need = c.whole == kNoSlot ? kDense : kAny;
       for (uint32_t s : outs)
         if (s != kNoSlot) need = std::max(need, needs[s]);
@@ -214,6 +226,17 @@ class Windows {
           operand = std::max(operand, (flags & kByRows) != 0 ? kRows : kDense);
       }
     }
+  }
+
+  // The parts would keep alive much more memory than a copy of them takes.
+  bool IsSmallPart(uint32_t whole, std::span<const uint32_t> parts) const {
+    constexpr size_t kLarge = 64 << 10;
+    const Slot& w = plan_.slots[whole];
+    if (w.storage != Storage::kPool || d_.fetched[whole] || w.bytes() < kLarge) return false;
+    size_t bytes = 0;
+    for (uint32_t s : parts)
+      if (s != kNoSlot) bytes += plan_.slots[s].bytes();
+    return 2 * bytes < w.bytes();
   }
 
   // Where the outputs lie, as the operator's prepared state tells.

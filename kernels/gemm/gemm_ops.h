@@ -101,12 +101,12 @@ struct MatmulGrad {
     const C alpha = static_cast<C>(state.alpha);
     if (Tensor* t = ctx.OutOpt("X@GRAD")) {
       GemmResult<T> to(ctx, *t);
-      const bool add = to.Begin(ctx.InOpt("X@GRAD@ADDEND"));
+      const bool add = to.Begin(ctx.InOpt("AddendOfX"));
       state.plans.XGrad(ctx, alpha, grad.data, y.data, to.data, add);
     }
     if (Tensor* t = ctx.OutOpt("Y@GRAD")) {
       GemmResult<T> to(ctx, *t);
-      const bool add = to.Begin(ctx.InOpt("Y@GRAD@ADDEND"));
+      const bool add = to.Begin(ctx.InOpt("AddendOfY"));
       state.plans.YGrad(ctx, alpha, x.data, grad.data, to.data, add);
     }
     return Status::Ok();
@@ -138,7 +138,7 @@ struct MatmulFamily {
     if (ctx.InShape("Out@GRAD").numel() != s.out.numel())
       return InvalidArgument("Out@GRAD has shape ", ctx.InShape("Out@GRAD").ToString(),
                              ", expected ", s.result.ToString());
-    constexpr Key kAddends[][2] = {{"X@GRAD@ADDEND", "X"}, {"Y@GRAD@ADDEND", "Y"}};
+    constexpr Key kAddends[][2] = {{"AddendOfX", "X"}, {"AddendOfY", "Y"}};
     for (const auto& [addend, of] : kAddends)
       if (ctx.HasIn(addend) && !(ctx.InShape(addend) == ctx.InShape(of)))
         return InvalidArgument(addend.name, " has shape ", ctx.InShape(addend).ToString(),
@@ -173,9 +173,9 @@ struct MatmulFamily {
   }
   static void DefineGrad(OpDef& op) {
     op.Input("X").Input("Y").Input("Out@GRAD");
-    op.Input("X@GRAD@ADDEND", kOptional | kAddend).Input("Y@GRAD@ADDEND", kOptional | kAddend);
+    op.Input("AddendOfX", kOptional | kAddend).Input("AddendOfY", kOptional | kAddend);
     op.Output("X@GRAD", kOptional).Output("Y@GRAD", kOptional);
-    op.Inplace("X@GRAD@ADDEND", "X@GRAD").Inplace("Y@GRAD@ADDEND", "Y@GRAD");
+    op.Inplace("AddendOfX", "X@GRAD").Inplace("AddendOfY", "Y@GRAD");
     op.InferShape(GradShape).Prepare(PrepareGrad);
     op.Cost([](const ShapeContext& ctx) { return 2 * Cost(ctx); });
     op.Kernels<MatmulGrad, float, double, float16, bfloat16>();

@@ -153,11 +153,11 @@ struct ConjugateGrad {
     HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&grad, &ctx.In("Y")}));
     if (Tensor* to = ctx.OutOpt("X@GRAD")) {
       const Tensor y = Conjugate(ctx, ctx.In("Y"));
-      Sum<T>(ctx, plans, to, ctx.InOpt("X@GRAD@ADDEND")).XGrad(&grad, &y);
+      Sum<T>(ctx, plans, to, ctx.InOpt("AddendOfX")).XGrad(&grad, &y);
     }
     if (Tensor* to = ctx.OutOpt("Y@GRAD")) {
       const Tensor x = Conjugate(ctx, ctx.In("X"));
-      Sum<T>(ctx, plans, to, ctx.InOpt("Y@GRAD@ADDEND")).YGrad(&x, &grad);
+      Sum<T>(ctx, plans, to, ctx.InOpt("AddendOfY")).YGrad(&x, &grad);
     }
     return Status::Ok();
   }
@@ -240,16 +240,17 @@ out Out complex64 [1, 2, 1] 0.74851+0.106300004j -0.566303-0.0233j
 
 HEDDLE_EXAMPLES(matmul_v2_grad, R"(
 example added to what is there
+gradient none: the addends are no part of the gradient
 in Out@GRAD float32 [2, 2] -0.8 -0.3 0.7 -0.8
 in X float32 [2, 2] 0.23 -0.25 -0.48 -0.01
 in Y float32 [2, 2] 0.3 0.65 -0.05 -0.4
-in X@GRAD@ADDEND float32 [2, 2] 1 -2 0.5 3
-in Y@GRAD@ADDEND float32 [2, 2] 0.25 4 -1 2
+in AddendOfX float32 [2, 2] 1 -2 0.5 3
+in AddendOfY float32 [2, 2] 0.25 4 -1 2
 from matmul_v2_grad X=X Y=Y Out@GRAD=Out@GRAD -> X@GRAD=t Y@GRAD=u
 attr trans_x BOOLEAN false
 attr trans_y BOOLEAN false
-from elementwise_add X=t Y=X@GRAD@ADDEND -> Out=X@GRAD
-from elementwise_add X=u Y=Y@GRAD@ADDEND -> Out=Y@GRAD
+from elementwise_add X=t Y=AddendOfX -> Out=X@GRAD
+from elementwise_add X=u Y=AddendOfY -> Out=Y@GRAD
 out X@GRAD float32 [2, 2] 0.565 -1.84 0.19000003 3.285
 out Y@GRAD float32 [2, 2] -0.26999998 4.315 -0.807 2.083
 
