@@ -137,7 +137,7 @@ class SumAbsorber {
   std::vector<bool> gone_;
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunAddGradients(ir::Program& program, PassContext& context) {
   return SumAbsorber(program, context).Run();
 }
 
@@ -157,5 +157,5 @@ HEDDLE_PASS(add_gradients) {
   pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_forms = {"matmul_v2_grad", "matmul_grad", "mul_grad"};
-  pass.run = Run;
+  pass.run = RunAddGradients;
 }

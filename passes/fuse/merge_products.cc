@@ -21,14 +21,14 @@ using ir::VarId;
 
 // The limit for the matrices of one operator. What is merged is overhead per call; larger products
 // make that up, and threads had better take one each.
-constexpr int64_t kMostWeightBytes = 256 << 10;
+constexpr int64_t kMostProductBytes = 256 << 10;
 // Multiplications of one product; more take longer than a call by far.
 constexpr int64_t kMostWork = 1 << 19;
 // Results must not lie about for long before they are read.
 constexpr int kMostApart = 100;
 constexpr size_t kMostProducts = 16;
 
-struct Product {
+struct MergeableProduct {
   int at = -1;
   VarId x = kNoVar, y = kNoVar, bias = kNoVar, out = kNoVar;
   bool trans_y = false;
@@ -46,10 +46,10 @@ class ProductMerger {
         ops_(program.blocks[static_cast<size_t>(context.block)].ops) {}
 
   bool Run() {
-    std::map<VarId, std::vector<Product>> by_x;
+    std::map<VarId, std::vector<MergeableProduct>> by_x;
     std::vector<VarId> order;
     for (size_t i = 0; i < ops_.size(); ++i) {
-      const std::optional<Product> product = AsProduct(static_cast<int>(i));
+      const std::optional<MergeableProduct> product = AsProduct(static_cast<int>(i));
       if (!product) continue;
       if (by_x[product->x].empty()) order.push_back(product->x);
       by_x[product->x].push_back(*product);
@@ -57,10 +57,10 @@ class ProductMerger {
     std::vector<bool> gone(ops_.size(), false);
     bool changed = false;
     for (VarId x : order) {
-      std::vector<Product>& products = by_x[x];
+      std::vector<MergeableProduct>& products = by_x[x];
       for (size_t begin = 0; begin + 1 < products.size();) {
         const size_t end = GroupEnd(products, begin);
-        const auto group = std::span<const Product>(products).subspan(begin, end - begin);
+        const auto group = std::span<const MergeableProduct>(products).subspan(begin, end - begin);
         if (group.size() > 1 && AreSmall(group)) {
           Merge(group, &gone);
           changed = true;
@@ -80,13 +80,13 @@ class ProductMerger {
  private:
   const ir::Op& Op(int at) const { return ops_[static_cast<size_t>(at)]; }
 
-  std::optional<Product> AsProduct(int at) const {
+  std::optional<MergeableProduct> AsProduct(int at) const {
     const ir::Op& op = Op(at);
     const bool fused = op.type() == "fused_matmul";
     if ((!fused && op.type() != "matmul_v2") || !op.var_attrs.empty() || op.In("X").size() != 1 ||
         op.Attr<bool>("trans_x"))
       return std::nullopt;
-    Product p;
+    MergeableProduct p;
     p.at = at;
     p.x = op.In("X")[0], p.y = op.In("Y")[0], p.out = op.Out("Out")[0];
     p.trans_y = op.Attr<bool>("trans_y");
@@ -121,11 +121,11 @@ class ProductMerger {
 
   // The end of the longest group that begins with `begin`: all of it can be computed where that
   // one stands.
-  size_t GroupEnd(const std::vector<Product>& products, size_t begin) const {
-    const Product& first = products[begin];
+  size_t GroupEnd(const std::vector<MergeableProduct>& products, size_t begin) const {
+    const MergeableProduct& first = products[begin];
     size_t end = begin + 1;
     for (; end < products.size() && end - begin < kMostProducts; ++end) {
-      const Product& next = products[end];
+      const MergeableProduct& next = products[end];
       if (next.at - first.at > kMostApart || !view_.Unchanged(first.x, first.at, next.at) ||
           !SamePlace(ops_, first.at, {next.at}))
         break;
@@ -133,13 +133,13 @@ class ProductMerger {
     return end;
   }
 
-  static bool AreSmall(std::span<const Product> products) {
+  static bool AreSmall(std::span<const MergeableProduct> products) {
     int64_t bytes = 0;
-    for (const Product& p : products) bytes += p.weight_bytes;
-    return bytes <= kMostWeightBytes;
+    for (const MergeableProduct& p : products) bytes += p.weight_bytes;
+    return bytes <= kMostProductBytes;
   }
 
-  void Merge(std::span<const Product> products, std::vector<bool>* gone) {
+  void Merge(std::span<const MergeableProduct> products, std::vector<bool>* gone) {
     const ir::Op& first = Op(products[0].at);
     ir::Op op = ir::MakeOp(*FindOp("fused_products"));
     op.index = first.index;
@@ -149,7 +149,7 @@ class ProductMerger {
     Strings activations;
     Floats alphas, betas;
     std::vector<VarId> y, bias, out;
-    for (const Product& p : products) {
+    for (const MergeableProduct& p : products) {
       y.push_back(p.y);
       out.push_back(p.out);
       trans_y.push_back(p.trans_y);
@@ -178,7 +178,7 @@ class ProductMerger {
   std::vector<ir::Op>& ops_;
 };
 
-Result<bool> Run(ir::Program& program, PassContext& context) {
+Result<bool> RunMergeProducts(ir::Program& program, PassContext& context) {
   return ProductMerger(program, context).Run();
 }
 
@@ -199,5 +199,5 @@ HEDDLE_PASS(merge_products) {
   pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_products"};
-  pass.run = Run;
+  pass.run = RunMergeProducts;
 }
