@@ -31,7 +31,7 @@ std::vector<TraceEvent::Operand> OperandsOf(const Plan& plan, const std::vector<
 }
 
 // All but the times.
-TraceEvent Describe(const Plan& plan, const Instruction& in) {
+TraceEvent StoryOf(const Plan& plan, const Instruction& in) {
   const BoundOp& op = in.op;
   const OpLocation where = plan.Locate(in);
   TraceEvent t;
@@ -125,7 +125,7 @@ std::vector<TraceEvent> TraceStory::TellEvents() const {
     const RunTrace::Thread& thread = trace_->threads[t];
     const LaneOfEvents lanes(*plan_, thread, static_cast<int>(t));
     const auto tell = [&](const RunTrace::Event& e) {
-      TraceEvent& told = events.emplace_back(Describe(*plan_, *e.in));
+      TraceEvent& told = events.emplace_back(StoryOf(*plan_, *e.in));
       told.thread = static_cast<int>(t);
       told.lane = lanes.Of(e);
       told.begin_us = Us(e.begin);
@@ -138,7 +138,7 @@ std::vector<TraceEvent> TraceStory::TellEvents() const {
     for (const auto& [in, e] : thread.sums) tell(e);
   }
   for (const RunTrace::DeviceWork& work : trace_->device) {
-    TraceEvent& told = events.emplace_back(Describe(*plan_, *work.in));
+    TraceEvent& told = events.emplace_back(StoryOf(*plan_, *work.in));
     told.thread = -1;
     told.lane = work.lane;
     told.stream = work.stream;
