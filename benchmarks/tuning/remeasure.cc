@@ -47,12 +47,13 @@ class Remeasuring : public TuningCache {
   explicit Remeasuring(int threads) : TuningCache("", true, TuningEnvironment(threads)) {}
 
   int Measure(const std::string& key, const std::vector<std::string>& names,
-              FunctionRef<void(int, Services&)> run) override {
+              FunctionRef<void(int, Services&)> run, std::vector<double>* told) override {
     Services* services = nullptr;
-    const int choice = TuningCache::Measure(key, names, [&](int i, Services& s) {
+    const auto once = [&](int i, Services& s) {
       services = &s;
       run(i, s);
-    });
+    };
+    const int choice = TuningCache::Measure(key, names, once, told);
     const auto ns = Time(names.size(), [&](int i) { run(i, *services); });
     const auto best = std::min_element(ns.begin(), ns.end());
     const auto at = static_cast<size_t>(choice);
