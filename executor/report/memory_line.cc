@@ -37,10 +37,12 @@ class Line {
     GatherMarks(clock);
     for (const Mark& m : marks_) {
       const std::vector<size_t> before = alive_;
-      m.begins ? Begin(*m.in) : End(m);
-      for (size_t place = 0; place < alive_.size(); ++place)
-        if (alive_[place] != before[place] || (place == 0 && !m.begins && m.in->ir_block == 0))
-          samples_.push_back({m.at, places[place], alive_[place]});
+      m.begins ? Begin(*m.in) : Take(m);
+      Note(m, before, places, false);
+      if (m.begins) continue;
+      const std::vector<size_t> taken = alive_;
+      GiveBack(m);
+      Note(m, taken, places, true);
     }
     return std::move(samples_);
   }
@@ -53,6 +55,14 @@ class Line {
     const RunTrace::Thread* thread;  // nullptr: a stream
     uint32_t event;                  // of the thread
   };
+
+  // A sample where the bytes have changed, and one at the host after each instruction of block 0.
+  void Note(const Mark& m, const std::vector<size_t>& before,
+            const std::vector<std::string>& places, bool after) {
+    for (size_t place = 0; place < alive_.size(); ++place)
+      if (alive_[place] != before[place] || (place == 0 && after && m.in->ir_block == 0))
+        samples_.push_back({m.at, places[place], alive_[place]});
+  }
 
   // Ends come before the beginnings that follow them at once.
   void GatherMarks(const TraceStory& clock) {
@@ -134,18 +144,22 @@ class Line {
   void Begin(const Instruction& in) {
     if (in.ir_block == 0) EachRoot(in, [&](uint32_t root) { Raise(root); });
   }
-  void End(const Mark& m) {
+  // What an instruction has taken while it ran is alive beside what it gives back at its end.
+  void Take(const Mark& m) {
+    if (m.thread == nullptr || on_device_) return;
+    const auto& made = m.thread->made;
+    auto at = std::lower_bound(made.begin(), made.end(), m.event,
+                               [](const RunTrace::Made& x, uint32_t e) { return x.event < e; });
+    for (; at != made.end() && at->event == m.event; ++at)
+      Hold(at->slot, at->memory, at->bytes, m.in->mode == Instruction::Mode::kShare);
+  }
+  void GiveBack(const Mark& m) {
     const Instruction& in = *m.in;
     if (in.ir_block == 0)
       EachRoot(in, [&](uint32_t root) {
         if (--left_[root] == 0) Lower(root);
       });
     if (m.thread == nullptr || on_device_) return;
-    const auto& made = m.thread->made;
-    auto at = std::lower_bound(made.begin(), made.end(), m.event,
-                               [](const RunTrace::Made& x, uint32_t e) { return x.event < e; });
-    for (; at != made.end() && at->event == m.event; ++at)
-      Hold(at->slot, at->memory, at->bytes, in.mode == Instruction::Mode::kShare);
     for (uint32_t s : in.release) Drop(s);
     for (uint32_t s : in.reads)
       if (s < readers_.size() && --readers_[s] == 0) Drop(s);

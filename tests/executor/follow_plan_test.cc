@@ -232,10 +232,13 @@ TEST(PlanDescription, SaysWhyKernelsComputeAsTheyDo) {
   EXPECT_EQ(chosen, 2);
   // Measured: every candidate that was tried has a time, and the fastest, about, is taken.
   Executor tuner({.threads = 1});
-  const auto tuned =
-      MustCompile(tuner, Network().Build(), Weights(), {.opt_level = 0, .tune = true});
+  const auto digits = LoadModel(std::string(HEDDLE_SOURCE_DIR) + "/examples/digits");
+  ASSERT_TRUE(digits.ok());
+  const auto tuned = tuner.Compile(*digits, {.tune = true});
+  ASSERT_TRUE(tuned.ok());
+  const auto by_time = Described(tuner, *tuned, {{"x", RandomF32({4, 1, 8, 8}, 1)}});
   int measured = 0;
-  for (const auto& in : Described(tuner, tuned, kFeeds)->instructions)
+  for (const auto& in : by_time->instructions)
     for (const auto& c : in.choices) {
       if (c.reason != "measured") continue;
       ++measured;
@@ -251,7 +254,8 @@ TEST(PlanDescription, SaysWhyKernelsComputeAsTheyDo) {
   // Forced, and kept from a file, say so.
   const auto forced =
       MustCompile(executor, Network().Build(), Weights(), {.opt_level = 0, .force = "conv=im2col"});
-  for (const auto& in : Described(executor, forced, kFeeds)->instructions)
+  const auto insisted = Described(executor, forced, kFeeds);
+  for (const auto& in : insisted->instructions)
     for (const auto& c : in.choices) {
       EXPECT_EQ(c.reason, "forced");
       EXPECT_EQ(c.chosen, "im2col");

@@ -95,15 +95,20 @@ TEST_P(Trace, EventsAndSpansFillTheTimeOfEachThread) {
 
 TEST_P(Trace, WaitsSayWhatIsWaitedFor) {
   if (GetParam() == Schedule::kSerial) GTEST_SKIP() << "one thread waits for nobody";
-  // A long call in one branch, a short one in the other: who has the short one waits.
+  // A long call at the end of one branch: who has the other one waits.
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {4});
-  b.Op("test_call", {{"X", {"x"}}}, {{"Out", {"slow"}}}, {{"id", 0}});
-  b.Op("test_call", {{"X", {"x"}}}, {{"Out", {"quick"}}}, {{"id", 1}});
-  b.Op("test_call", {{"X", {"quick"}}}, {{"Out", {"more"}}}, {{"id", 2}});
-  b.Binary("elementwise_add", "slow", "more", "y").Fetch("y");
+  for (int k = 0; k < 2; ++k) {
+    std::string at = "x";
+    for (int i = 0; i < 20; ++i) {
+      const std::string next = "b" + std::to_string(k) + "_" + std::to_string(i);
+      b.Op("test_call", {{"X", {at}}}, {{"Out", {next}}}, {{"id", 20 * k + i}});
+      at = next;
+    }
+  }
+  b.Binary("elementwise_add", "b0_19", "b1_19", "y").Fetch("y");
   const ScopedHook hook([](int64_t id) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(id == 0 ? 20 : 1));
+    if (id == 19) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return Status::Ok();
   });
   Executor executor({.threads = 2});
@@ -113,8 +118,8 @@ TEST_P(Trace, WaitsSayWhatIsWaitedFor) {
   for (int k = 0; k < 20 && !waited; ++k) {
     const RunReport report = Traced(executor, compiled, {{"x", F32({4}, {1, 2, 3, 4})}});
     for (const TraceSpan& s : report.spans)
-      waited = waited || (s.kind.starts_with("wait_") && s.of == "test_call -> slow" && s.idle() &&
-                          s.end_us - s.begin_us > 5000);
+      waited = waited || (s.kind.starts_with("wait_") && s.of.starts_with("test_call -> b0_") &&
+                          s.idle() && s.end_us - s.begin_us > 5000);
   }
   EXPECT_TRUE(waited);
 }
@@ -154,9 +159,10 @@ TEST_P(Trace, TheMemoryLineIsWhatIsAlive) {
   // a, b and c are alive together, then the sums; tanh of a sum may lie in its memory.
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {kSide});
-  b.Op("concat", {{"X", {"x", "x"}}}, {{"Out", {"a"}}}, {{"axis", 0}});      // 32 KiB
-  b.Op("concat", {{"X", {"a", "a"}}}, {{"Out", {"b"}}}, {{"axis", 0}});      // 64 KiB
-  b.Op("reduce_sum", {{"X", {"b"}}}, {{"Out", {"c"}}}, {{"dim", Ints{0}}});  // 4 bytes
+  b.Op("concat", {{"X", {"x", "x"}}}, {{"Out", {"a"}}}, {{"axis", 0}});  // 32 KiB
+  b.Op("concat", {{"X", {"a", "a"}}}, {{"Out", {"b"}}}, {{"axis", 0}});  // 64 KiB
+  b.Op("reduce_sum", {{"X", {"b"}}}, {{"Out", {"c"}}},
+       {{"dim", Ints{0}}, {"keep_dim", true}});  // 4 bytes
   b.Op("concat", {{"X", {"c", "x"}}}, {{"Out", {"y"}}}, {{"axis", 0}});
   b.Fetch("y");
   Executor executor({.threads = 2});
