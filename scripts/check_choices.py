@@ -44,7 +44,7 @@ def choices(heddle, program, feeds):
         for step in told["steps"]:
             outputs = [variables[s] for s in step["outputs"] if s >= 0]
             key = (step["block"], step["position"], step["op"], outputs[0] if outputs else "-")
-            rows.setdefault(key, ["-"] * len(columns))[at] = step.get("implementation", "-")
+            rows.setdefault(key, ["-"] * len(columns))[at] = step.get("implementation") or "-"
     for (block, position, op, output), got in sorted(rows.items()):
         if set(got) == {"-"}:
             continue
