@@ -145,7 +145,7 @@ class Model:
         self._program = program
         self._scope = scope
         self._executor = executor or _heddle.Executor(threads, plan_cache, memory_limit,
-                                                     runs_at_once, _place.name_of(place))
+                                                     runs_at_once, place=_place.name_of(place))
         self._options = {"opt_level": opt_level,
                          "schedule": "serial" if deterministic else schedule, "seed": seed,
                          "precision": precision, "lean": lean, "reuse": reuse,
