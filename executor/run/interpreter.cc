@@ -438,8 +438,12 @@ bool AwaitTask(RunState::Queue& q, int participant, uint32_t* task) {
 // The next task; false when the run is over.
 bool NextTask(RunState& run, int participant, uint32_t* task) {
   RunState::Queue& q = *run.queue();
-  if (!q.failed.load(std::memory_order_acquire) && q.ready.Pop(participant, task)) return true;
   RunTrace* const trace = run.control().trace();
+  if (!q.failed.load(std::memory_order_acquire) && q.ready.Pop(participant, task)) {
+    // The task may have become ready after this thread's last event: its own begins now.
+    if (trace != nullptr) trace->EndSpan(participant, RunTrace::Part::kDispatch, Ticks(), nullptr);
+    return true;
+  }
   if (trace == nullptr) return AwaitTask(q, participant, task);
   const uint64_t begin = Ticks();
   const Instruction* const elsewhere = run.control().ElsewhereNow(participant);

@@ -22,12 +22,7 @@ Status Write(KernelContext& ctx) {
   TensorArray& array = ctx.OutVar("Out")->mutable_array();
   const auto i = static_cast<size_t>(at);
   if (i >= array.size()) array.resize(i + 1);
-  const Tensor* const x = ctx.InOpt("X");
-  if (x != nullptr && x->is_contiguous()) CopyTensor(ctx, *x, &array[i]);
-  if (x != nullptr && !x->is_contiguous()) {
-    array[i] = x->Clone();
-    if (!array[i].initialized()) return ResourceExhausted("no memory for item ", at);
-  }
+  if (const Tensor* const x = ctx.InOpt("X")) CopyTensor(ctx, *x, &array[i]);
   return Status::Ok();
 }
 

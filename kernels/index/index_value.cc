@@ -1,5 +1,8 @@
 #include "kernels/index/index_value.h"
 
+#include <array>
+#include <span>
+
 #include "kernels/index/index_args.h"
 #include "kernels/strided/strided_copy.h"
 
@@ -14,7 +17,20 @@ void CopyTensor(const KernelContext& ctx, const Tensor& from, Tensor* to) {
   const bool fits = to->initialized() && to->buffer() && to->buffer()->unique() &&
                     to->dtype() == from.dtype() && to->shape() == from.shape();
   if (!fits) *to = ctx.Scratch(from.dtype(), from.shape());
-  CopyBytes(ctx, from.raw(), to->mutable_raw(), from.bytes());
+  if (from.is_contiguous()) {
+    CopyBytes(ctx, from.raw(), to->mutable_raw(), from.bytes());
+  } else {
+    std::array<CopyDim, Shape::kMaxRank> dims;
+    const auto rank = static_cast<size_t>(from.rank());
+    int64_t step = 1;
+    for (size_t d = rank; d-- > 0;) {
+      const int64_t n = from.dim(static_cast<int>(d));
+      dims[d] = {n, from.strides()[d], step};
+      step *= n;
+    }
+    StridedCopy(SizeOf(from.dtype()), std::span(dims.data(), rank))
+        .Run(ctx, from.raw(), to->mutable_raw());
+  }
   if (from.has_lod() || to->has_lod()) to->set_lod(from.lod());
 }
 

@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -277,7 +278,15 @@ struct Numpy {
   PyObject* keywords = nullptr;  // ("shape", "dtype", "buffer")
 
   static const Numpy& Get() {
-    static const Numpy* numpy = Make();
+    // The GIL guards it, which imports give away for a while: two threads may both make one. With a
+    // static that is made on first use the second would wait for the first and keep the GIL from
+    // it.
+    static std::atomic<const Numpy*> made{nullptr};
+    const Numpy* numpy = made.load(std::memory_order_acquire);
+    if (numpy != nullptr) return *numpy;
+    const Numpy* const mine = Make();
+    if (made.compare_exchange_strong(numpy, mine)) return *mine;
+    delete mine;
     return *numpy;
   }
 
