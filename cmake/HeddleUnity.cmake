@@ -42,8 +42,10 @@ function(heddle_unity target)
   # included.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
-    # What is inlined into a source shall not depend on those that it is compiled with: GCC inlines
+    # What is inlined into a kernel shall not depend on those that it is compiled with: GCC inlines
     # less in a unit of more than so many instructions (10,000 unless told otherwise).
-    target_compile_options(${target} PRIVATE "SHELL:--param large-unit-insns=100000")
+    if(target STREQUAL "heddle_kernels")
+      target_compile_options(${target} PRIVATE "SHELL:--param large-unit-insns=100000")
+    endif()
   endif()
 endfunction()
