@@ -53,7 +53,8 @@ def compare(said, rows):
     seen, wrong = set(), set()
     for path, value in leaves(said):
         if value == [] or value == {}:
-            known = [r[0] for r in rows if r[0].startswith(path)]
+            known = [r[0] for r in rows if r[0].startswith(path)
+                     or ("any" in r[2] and r[1].fullmatch(path))]
         else:
             known = [r[0] for r in rows if r[1].fullmatch(path)
                      and any(KINDS[kind](value) for kind in r[2])]

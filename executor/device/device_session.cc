@@ -13,7 +13,7 @@ Status DeviceSession::Open() {
     auto set = devices[k]->Acquire(device_plan.priorities, device_plan.copy_in_streams);
     if (!set.ok()) {
       Close();
-      return ExplainFailure(set.status(), devices[k]->device(), device_plan, 0);
+      return ExplainOf(k, set.status());
     }
     sets_[k] = *std::move(set);
   }
@@ -29,8 +29,10 @@ Status DeviceSession::Prepare() {
   for (const auto& [from, to] : device_plan.resident) {
     if (run.value(to).initialized()) continue;
     if (Status s = Upload(from, to); !s.ok())
-      return Status(s.code(), StrCat("while '", plan.program->vars[plan.slots[from].var].name,
-                                     "' was copied to the device: ", s.message()));
+      return ExplainOf(
+          plan.slots[to].place - 1u,
+          Status(s.code(), StrCat("while '", plan.program->vars[plan.slots[from].var].name,
+                                  "' was copied to the device: ", s.message())));
   }
   return Status::Ok();
 }
@@ -38,14 +40,14 @@ Status DeviceSession::Prepare() {
 Status DeviceSession::MakeKept() {
   auto made = std::make_shared<DeviceRun>();
   for (uint32_t k = 0; k < device_plan.events; ++k) {
-    const uint32_t lane = StepAt(device_plan.recorder[k]).lane;
-    auto event = devices[device_plan.DeviceOf(lane)]->device().NewEvent(false);
-    if (!event.ok()) return Explain(event.status());
+    const uint32_t device = device_plan.DeviceOf(StepAt(device_plan.recorder[k]).lane);
+    auto event = devices[device]->device().NewEvent(false);
+    if (!event.ok()) return ExplainOf(device, event.status());
     made->events.push_back(*std::move(event));
   }
   for (uint32_t k = 0; k < device_plan.devices; ++k) {
     auto event = devices[k]->device().NewEvent(false);
-    if (!event.ok()) return Explain(event.status());
+    if (!event.ok()) return ExplainOf(k, event.status());
     made->done.push_back(*std::move(event));
   }
   run.device_run() = std::move(made);
@@ -61,7 +63,7 @@ Status DeviceSession::TakeArena(uint32_t k) {
     auto made = devices[k]->memory().Allocate(bytes, nullptr);
     if (!made.ok())
       return made.status().code() == StatusCode::kResourceExhausted ? Status::Ok()
-                                                                    : Explain(made.status());
+                                                                    : ExplainOf(k, made.status());
     held = *std::move(made);
   }
   arenas[k] = held;
@@ -70,7 +72,7 @@ Status DeviceSession::TakeArena(uint32_t k) {
   Stream& first = *sets_[k]->streams[0];
   Status status = first.Fill(held->data(), *byte, bytes, 0);
   if (status.ok()) status = first.Synchronize();
-  return status.ok() ? status : Explain(status);
+  return status.ok() ? status : ExplainOf(k, status);
 }
 
 Status DeviceSession::Upload(uint32_t from, uint32_t to) {
@@ -99,13 +101,13 @@ Status DeviceSession::Drain(Status status) {
   for (uint32_t k = 0; k + 1 < device_plan.lanes; ++k) {
     Status s = stream(k).Synchronize();
     auto error = stream(k).TakeError();
-    if (!error && !s.ok() && refused.ok()) refused = std::move(s);
+    if (!error && !s.ok() && refused.ok()) refused = Explain(s, k + 1);
     if (!error || (first && first->order <= error->order)) continue;
     first = std::move(error);
     lane = k + 1;
   }
   if (!status.ok() && !failed_on_device) return status;
-  if (!first) return status.ok() && !refused.ok() ? Explain(refused) : status;
+  if (!first) return status.ok() && !refused.ok() ? refused : status;
   // A stream that waited for the failed one carries its failure; the step says where it happened.
   if (first->tag != 0) lane = device_plan.steps[first->tag - 1].lane;
   const Status told = Explain(first->status, lane);

@@ -81,7 +81,11 @@ class DeviceSession {
   // The plan's event; what comes after captured kernels waits for all of them.
   Event& EventOf(uint32_t event);
 
-  Status Explain(const Status& s, uint32_t lane = 0) const {
+  Status ExplainOf(uint32_t device, const Status& s) const {
+    return ExplainFailure(s, devices[device]->device(), device_plan, 0);
+  }
+  // Of a lane's stream; 0: of the first device.
+  Status Explain(const Status& s, uint32_t lane) const {
     const uint32_t at = lane > 0 && lane < device_plan.lanes ? device_plan.DeviceOf(lane) : 0;
     return ExplainFailure(s, devices[at]->device(), device_plan, lane);
   }

@@ -4,15 +4,29 @@
 
 namespace heddle {
 
+// The event happens between two looks at the host's clock; a host that is woken late looks again.
+Status DeviceTimes::Align(Device& device, Stream& stream, Base* base) {
+  constexpr int kTries = 8;
+  constexpr uint64_t kCloseNs = 20000;
+  uint64_t least = UINT64_MAX;
+  for (int k = 0; k < kTries && least > kCloseNs; ++k) {
+    HEDDLE_ASSIGN_OR_RETURN(auto event, device.NewEvent(true));
+    const uint64_t before = NowNs();
+    HEDDLE_RETURN_IF_ERROR(stream.Record(*event));
+    HEDDLE_RETURN_IF_ERROR(event->Wait());
+    const uint64_t took = NowNs() - before;
+    if (took >= least) continue;
+    least = took;
+    base->event = std::move(event);
+    base->ns = before + took / 2;
+  }
+  return Status::Ok();
+}
+
 Status DeviceTimes::Mark(size_t step, uint32_t number, Device& device, Stream& stream) {
   if (number >= bases_.size()) bases_.resize(number + 1);
   Base& base = bases_[number];
-  if (base.event == nullptr) {
-    HEDDLE_ASSIGN_OR_RETURN(base.event, device.NewEvent(true));
-    HEDDLE_RETURN_IF_ERROR(stream.Record(*base.event));
-    HEDDLE_RETURN_IF_ERROR(base.event->Wait());
-    base.ns = NowNs();
-  }
+  if (base.event == nullptr) HEDDLE_RETURN_IF_ERROR(Align(device, stream, &base));
   HEDDLE_ASSIGN_OR_RETURN(auto event, device.NewEvent(true));
   HEDDLE_RETURN_IF_ERROR(stream.Record(*event));
   marks_.push_back({step, std::move(event)});

@@ -28,6 +28,9 @@ class DeviceTimes {
     std::unique_ptr<Event> event;
     uint64_t ns = 0;  // of the host
   };
+  // Finds the time of an event in the host's time.
+  static Status Align(Device& device, Stream& stream, Base* base);
+
   std::vector<Base> bases_;  // per device
   std::vector<TimeMark> marks_;
 };

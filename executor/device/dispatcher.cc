@@ -82,7 +82,8 @@ Status Dispatcher::AwaitEvent(uint32_t event, size_t i, int participant) {
   const uint64_t begin = trace != nullptr ? Ticks() : 0;
   const size_t recorder = session_.device_plan.recorder[event];
   if (Status s = session_.EventOf(event).Wait(); !s.ok())
-    return session_.Explain(s).At(session_.plan.Locate(session_.At(i)));
+    return session_.Explain(s, session_.StepAt(recorder).lane)
+        .At(session_.plan.Locate(session_.At(i)));
   if (trace != nullptr)
     trace->EndSpan(participant, RunTrace::Part::kWaitEvent, begin, &session_.At(recorder));
   return Status::Ok();

@@ -28,7 +28,7 @@ Status Replayer::ReplayKernels(bool* replayed) {
       return Status::Ok();
     }
   }
-  if (Status s = Replay(); !s.ok()) return session_.Explain(s);
+  if (Status s = Replay(); !s.ok()) return session_.ExplainOf(0, s);
   kept.replayed = *replayed = true;
   for (const auto& [slot, value] : kept.results) session_.run.value(slot) = value;
   return Status::Ok();

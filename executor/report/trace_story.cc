@@ -69,6 +69,28 @@ const Instruction* SignalledBy(const Plan& plan, const LaneWait& wait) {
   return last;
 }
 
+// What other threads executed of block 0 for the most of a span's time; nullptr: nothing.
+const Instruction* ExecutedMeanwhile(const RunTrace& trace, size_t thread,
+                                     const RunTrace::Span& span) {
+  const Instruction* most = nullptr;
+  uint64_t longest = 0;
+  for (size_t t = 0; t < trace.threads.size(); ++t) {
+    if (t == thread) continue;
+    const auto& events = trace.threads[t].events;
+    auto at =
+        std::lower_bound(events.begin(), events.end(), span.begin,
+                         [](const RunTrace::Event& e, uint64_t begin) { return e.end <= begin; });
+    for (; at != events.end() && (at->in->ir_block != 0 || at->begin < span.end); ++at) {
+      if (at->in->ir_block != 0) continue;
+      const uint64_t both = std::min(at->end, span.end) - std::max(at->begin, span.begin);
+      if (both <= longest) continue;
+      longest = both;
+      most = at->in;
+    }
+  }
+  return most;
+}
+
 // Which lane each event of a thread belongs to; the events are in the order of their ends.
 class LaneOfEvents {
  public:
@@ -157,7 +179,9 @@ std::vector<TraceSpan> TraceStory::TellSpans() const {
     uint64_t last = trace_->start;
     for (const auto& e : thread.events) last = std::max(last, e.end);
     for (const RunTrace::Span& s : thread.spans) {
-      const Instruction* of = s.part == Part::kWaitLane ? SignalledBy(*plan_, s.lane) : s.of;
+      const Instruction* of = s.of;
+      if (s.part == Part::kWaitLane) of = SignalledBy(*plan_, s.lane);
+      if (s.part == Part::kWaitWork) of = ExecutedMeanwhile(*trace_, static_cast<size_t>(t), s);
       spans.push_back({KindOf(s.part), NameOf(*plan_, of), t, "", Us(s.begin), Us(s.end)});
       last = std::max(last, s.end);
     }

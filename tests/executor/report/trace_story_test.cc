@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -107,8 +108,14 @@ TEST_P(Trace, WaitsSayWhatIsWaitedFor) {
     }
   }
   b.Binary("elementwise_add", "b0_19", "b1_19", "y").Fetch("y");
-  const ScopedHook hook([](int64_t id) {
-    if (id == 19) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  // It begins to count when the other branch is done, for which it waits a while.
+  std::atomic<bool> other_done = false;
+  const ScopedHook hook([&](int64_t id) {
+    if (id == 39) other_done = true;
+    if (id != 19) return Status::Ok();
+    for (int ms = 0; ms < 200 && !other_done; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return Status::Ok();
   });
   Executor executor({.threads = 2});
@@ -116,6 +123,7 @@ TEST_P(Trace, WaitsSayWhatIsWaitedFor) {
       MustCompile(executor, b.Build(), nullptr, {.opt_level = 0, .schedule = GetParam()});
   bool waited = false;
   for (int k = 0; k < 20 && !waited; ++k) {
+    other_done = false;
     const RunReport report = Traced(executor, compiled, {{"x", F32({4}, {1, 2, 3, 4})}});
     for (const TraceSpan& s : report.spans)
       waited = waited || (s.kind.starts_with("wait_") && s.of.starts_with("test_call -> b0_") &&
@@ -156,11 +164,11 @@ TEST_P(Trace, ShapesFoundWhileRunningHaveSpansOfTheirOwn) {
 }
 
 TEST_P(Trace, TheMemoryLineIsWhatIsAlive) {
-  // a, b and c are alive together, then the sums; tanh of a sum may lie in its memory.
+  // a and b are alive together: neither may lie in the other one, as the parts of a concat may.
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {kSide});
-  b.Op("concat", {{"X", {"x", "x"}}}, {{"Out", {"a"}}}, {{"axis", 0}});  // 32 KiB
-  b.Op("concat", {{"X", {"a", "a"}}}, {{"Out", {"b"}}}, {{"axis", 0}});  // 64 KiB
+  b.Op("tile", {{"X", {"x"}}}, {{"Out", {"a"}}}, {{"repeat_times", Ints{2}}});  // 32 KiB
+  b.Op("tile", {{"X", {"a"}}}, {{"Out", {"b"}}}, {{"repeat_times", Ints{2}}});  // 64 KiB
   b.Op("reduce_sum", {{"X", {"b"}}}, {{"Out", {"c"}}},
        {{"dim", Ints{0}}, {"keep_dim", true}});  // 4 bytes
   b.Op("concat", {{"X", {"c", "x"}}}, {{"Out", {"y"}}}, {{"axis", 0}});
