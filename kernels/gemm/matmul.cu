@@ -86,6 +86,15 @@ Status Product(Queue& queue, KernelContext& ctx) {
   return Multiply(queue, v, XOf(v, x.data<float>()), YOf(v, y.data<float>()), OutOf(v, out), out);
 }
 
+// Puts the addend, if there is one, where the product is to be added to it. Returns the product's
+// beta.
+Result<float> BeginWith(Queue& queue, const Tensor* addend, Tensor& to) {
+  if (addend == nullptr) return 0.0f;
+  if (addend->raw() != to.raw())
+    HEDDLE_RETURN_IF_ERROR(queue.Copy(to.mutable_raw(), addend->raw(), to.bytes()));
+  return 1.0f;
+}
+
 template <ViewFn kView>
 Status ProductGrad(Queue& queue, KernelContext& ctx) {
   const Tensor &x = ctx.In("X"), &y = ctx.In("Y");
@@ -94,14 +103,16 @@ Status ProductGrad(Queue& queue, KernelContext& ctx) {
   const MatrixBatch dout = OutOf(v, ctx.In("Out@GRAD").data<float>());
   if (Tensor* t = ctx.OutOpt("X@GRAD")) {
     float* const dx = t->mutable_data<float>();
+    HEDDLE_ASSIGN_OR_RETURN(const float beta, BeginWith(queue, ctx.InOpt("AddendOfX"), *t));
     // dX = dOut op(Y)', or its transpose.
-    HEDDLE_RETURN_IF_ERROR(v.trans_x ? Multiply(queue, v, ym, Turned(dout), xm, dx)
-                                     : Multiply(queue, v, dout, Turned(ym), xm, dx));
+    HEDDLE_RETURN_IF_ERROR(v.trans_x ? Multiply(queue, v, ym, Turned(dout), xm, dx, beta)
+                                     : Multiply(queue, v, dout, Turned(ym), xm, dx, beta));
   }
   if (Tensor* t = ctx.OutOpt("Y@GRAD")) {
     float* const dy = t->mutable_data<float>();
-    HEDDLE_RETURN_IF_ERROR(v.trans_y ? Multiply(queue, v, Turned(dout), xm, ym, dy)
-                                     : Multiply(queue, v, Turned(xm), dout, ym, dy));
+    HEDDLE_ASSIGN_OR_RETURN(const float beta, BeginWith(queue, ctx.InOpt("AddendOfY"), *t));
+    HEDDLE_RETURN_IF_ERROR(v.trans_y ? Multiply(queue, v, Turned(dout), xm, ym, dy, beta)
+                                     : Multiply(queue, v, Turned(xm), dout, ym, dy, beta));
   }
   return Status::Ok();
 }

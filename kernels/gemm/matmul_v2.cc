@@ -254,6 +254,18 @@ from elementwise_add X=u Y=AddendOfY -> Out=Y@GRAD
 out X@GRAD float32 [2, 2] 0.565 -1.84 0.19000003 3.285
 out Y@GRAD float32 [2, 2] -0.26999998 4.315 -0.807 2.083
 
+example added to what is there, batches of X alone
+gradient none: the addends are no part of the gradient
+attr trans_x BOOLEAN true
+in Out@GRAD float32 [2, 2, 2] 0.26 0.16 0.2 -0.47 -0.43 -0.49 -0.34 -0.71
+in X float32 [2, 3, 2] -0.56 0.74 -0.59 0.84 -0.02 0.22 0.53 0.04 -0.41 -0.62 -0.84 0.48
+in Y float32 [3, 2] -0.12 -0.68 0.76 -0.45 -0.17 -0.41
+in AddendOfX float32 [2, 3, 2] -2.7 3.7 3.7 -2.5 -3.8 -2.4 1.6 2.2 -3.8 0.6 -4 0.1
+in AddendOfY float32 [3, 2] 1.1 3.9 -1.9 2.4 3 3.4
+out X@GRAD float32 [2, 3, 2] -2.8400002 3.9956 3.8256001 -2.1365 -3.9098 -2.2413 1.9848001 2.7236
+  -3.9063 0.66110003 -3.726 0.44889998
+out Y@GRAD float32 [3, 2] 0.86090004 3.1745 -1.4983 2.5519001 3.2368 3.3642
+
 example float64 2x2, trans_x
 attr trans_x BOOLEAN true
 in Out@GRAD float64 [2, 2] -0.8 -0.3 0.7 -0.8
