@@ -409,8 +409,8 @@ class Predictor:
     def _run_feeds(self, feeds: dict[str, Any]) -> list[Any]:
         if not self._config._profile:
             return self._session.run_tensors(feeds)
-        values, _, events, _ = self._session.trace(feeds)
-        for op, *_, self_us, times in events:
+        values, _, events, *_ = self._session.trace(feeds)
+        for op, *_, self_us, times, _thread, _stream in events:
             calls, us = self._times.get(op, (0, 0.0))
             self._times[op] = calls + times, us + self_us
         return [_heddle.Tensor(value) if isinstance(value, np.ndarray) else value

@@ -26,9 +26,10 @@ class ExecutionOrder(enum.IntEnum):
     MEMORY_EFFICIENT = 2
 
 
-def warn_once(what: str) -> None:
-    """Warns that a setting has no effect. Python shows it once for each line of the script."""
-    warnings.warn(f"heddle: {what}", stacklevel=3)
+def warn_once(what: str, calls: int = 1) -> None:
+    """Warns that a setting has no effect. Python shows it once for each line of the script, which
+    lies `calls` calls behind the one of this function."""
+    warnings.warn(f"heddle: {what}", stacklevel=2 + calls)
 
 
 class SessionOptions:

@@ -47,7 +47,7 @@ def _place_of(providers: Sequence[Any] | None,
             break
         if name not in get_available_providers():
             warn_once(f"there is no provider '{name}'; available: "
-                      + ", ".join(get_available_providers()))
+                      + ", ".join(get_available_providers()), calls=2)
             continue
         return name, f"{_DEVICES[name]}:{int(options.get('device_id', 0))}"
     return _PROVIDER, "cpu"
@@ -185,7 +185,7 @@ class InferenceSession:
         try:
             session = self._compiled(distinct)
             if self._options.enable_profiling:
-                values, _, _, trace = session.trace(feeds)
+                values, _, _, trace, *_ = session.trace(feeds)
                 with self._lock:
                     self._traces.append(trace)
             else:
