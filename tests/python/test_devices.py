@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import heddle
-from heddle import inference, static
+from heddle import _flags, inference, static
 from heddle._place import name_of
 
 
@@ -62,6 +62,12 @@ def test_the_predictor_takes_a_device(digits):
     out, = predictor.run([digits[1]])
     assert out.argmax(-1).tolist() == [8, 5, 5, 1]
     assert "emulated:0" in predictor._executor.memory_use()
+
+
+@pytest.fixture(autouse=True)
+def no_flags_are_left(monkeypatch):
+    """Flags that a test sets are not set for those of other files."""
+    monkeypatch.setattr(_flags, "_set", {})
 
 
 def test_flags_are_known_by_name():
