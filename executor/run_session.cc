@@ -52,12 +52,16 @@ Status RunSession::RunOnce(RunResources& resources, PlanService& plans, const Ru
                           plans.ForRun(call.compiled, call.feeds, &call.memory.key));
   std::unique_lock<std::mutex> writes;
   if (cached->plan()->writes_scope) writes = std::unique_lock(call.compiled.scope->write_mutex());
-  if (call.options.stop.stop_requested())
+  const auto cancelled = [&] {
     return Status(StatusCode::kCancelled, "the run was cancelled before it began");
+  };
+  if (call.options.stop.stop_requested()) return cancelled();
   Status status;
   const auto run = [&](int threads) { status = Admitted(resources, *cached, call, threads); };
-  if (!resources.admission.Run(run, call.options.deadline))
-    return Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn");
+  if (!resources.admission.Run(run, call.options.deadline, call.options.stop))
+    return call.options.stop.stop_requested()
+               ? cancelled()
+               : Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn");
   if (status.ok()) [[likely]]
     return status;
   // What other ranks have taken part in cannot be run again, nor with the data that were read.

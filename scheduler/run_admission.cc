@@ -59,15 +59,23 @@ RunAdmission::~RunAdmission() {
   for (const auto& server : servers_) server->thread.join();
 }
 
-bool RunAdmission::Run(FunctionRef<void(int)> run, const std::optional<Time>& until) {
+bool RunAdmission::Run(FunctionRef<void(int)> run, const std::optional<Time>& until,
+                       const std::stop_token& stop) {
   if (places_ == 0) {
     run(1);
     return true;
   }
   Waiter me(run);
   int threads = Enter(&me);
+  // Who has been let in looks at the stop itself.
+  const auto take_out = [this, &me] {
+    if (Remove(&me)) StoreAndWake(&me.state, Waiter::kStopped);
+  };
+  std::optional<std::stop_callback<decltype(take_out)>> on_stop;
+  if (threads == 0 && stop.stop_possible()) on_stop.emplace(stop, take_out);
   while (threads == 0) {
     const uint32_t state = me.state.load(std::memory_order_acquire);
+    if (state == Waiter::kStopped) return false;
     if (state == Waiter::kEnded) return true;
     if (state == Waiter::kCallers) {
       threads = share_;

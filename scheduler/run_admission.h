@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -43,9 +44,10 @@ class RunAdmission {
   RunAdmission& operator=(const RunAdmission&) = delete;
 
   // Makes the run once it is let in, on this thread or on another, then returns true. False:
-  // `until` came first. `run` is told how many threads it may use: all of them, or 1; it must not
-  // throw.
-  bool Run(FunctionRef<void(int threads)> run, const std::optional<Time>& until = std::nullopt);
+  // `until` or a stop came first. `run` is told how many threads it may use: all of them, or 1; it
+  // must not throw.
+  bool Run(FunctionRef<void(int threads)> run, const std::optional<Time>& until = std::nullopt,
+           const std::stop_token& stop = {});
 
  private:
   struct Server;
@@ -53,7 +55,7 @@ class RunAdmission {
   // it may be gone.
   struct Waiter {
     explicit Waiter(FunctionRef<void(int)> r) : run(r) {}
-    enum State : uint32_t { kWaiting, kCallers, kEnded };
+    enum State : uint32_t { kWaiting, kCallers, kEnded, kStopped };
     std::atomic<uint32_t> state{kWaiting};
     FunctionRef<void(int)> run;
     Server* server = nullptr;  // that is to make it

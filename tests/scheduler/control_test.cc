@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -229,6 +230,22 @@ TEST(RunAdmission, DeadlinesAmongTheAdmittedLoseNoPlace) {
   for (auto& t : threads) t.join();
   EXPECT_EQ(entered + late, 8 * 300);
   EXPECT_GE(entered.load(), 4 * 300 / 2);
+  EXPECT_EQ(ThreadsOfRun(admission), 2) << "everybody has left";
+}
+
+TEST(RunAdmission, AStopTakesOutWhoWaits) {
+  RunAdmission admission(2);
+  auto inside = std::make_unique<Holder>(admission);
+  std::stop_source stop;
+  std::atomic<bool> ran{false}, let_in{true};
+  std::thread waiting(
+      [&] { let_in = admission.Run([&](int) { ran = true; }, std::nullopt, stop.get_token()); });
+  std::this_thread::sleep_for(milliseconds(20));  // it waits, or comes with the stop made
+  stop.request_stop();
+  waiting.join();  // while the other one is inside
+  EXPECT_FALSE(ran);
+  EXPECT_FALSE(let_in);
+  inside.reset();
   EXPECT_EQ(ThreadsOfRun(admission), 2) << "everybody has left";
 }
 
