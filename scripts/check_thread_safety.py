@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"capi", "core", "device", "executor", "formats", "memory", "passes", "python",
-           "scheduler", "tools"}
+           "ranks", "scheduler", "tools"}
 COMPILERS = ("clang++-14", "clang++")
 ANALYSIS = ["-fsyntax-only", "-Wthread-safety", "-Werror=thread-safety"]
 PRECOMPILED = "core/precompiled.h"

@@ -63,8 +63,9 @@ void Lowering::FindWritingFunctions() {
   std::vector<std::string_view> open;
   for (const auto& [name, function] : functions_)
     for (const Node& node : function->nodes) {
-      EachCalled(node, [&](std::string_view called) {
-        if (functions_.contains(called)) callers[called].push_back(name);
+      // Clang 14 captures no structured binding by reference.
+      EachCalled(node, [&, caller = std::string_view(name)](std::string_view called) {
+        if (functions_.contains(called)) callers[called].push_back(caller);
       });
       if (WritesVariable(node.op) && writing_functions_.insert(name).second) open.push_back(name);
     }
