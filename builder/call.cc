@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "core/op_registry.h"
+#include "core/programs/sub_block_slots.h"
 #include "core/shapes.h"
-#include "core/sub_block_slots.h"
 
 namespace heddle::builder {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 #include "heddle/program_builder.h"
 #include "heddle/status.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 
 namespace heddle::builder {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "builder/trial_shapes.h"
-#include "core/program_builder.h"
+#include "core/programs/program_builder.h"
 #include "heddle/program_builder.h"
 #include "heddle/scope.h"
 #include "heddle/status.h"

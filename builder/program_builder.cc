@@ -8,7 +8,7 @@
 #include "builder/call.h"
 #include "builder/draft.h"
 #include "core/error.h"
-#include "core/sub_block_slots.h"
+#include "core/programs/sub_block_slots.h"
 
 namespace heddle {
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 #include "heddle/status.h"
 #include "heddle/tensor.h"
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/large_memory.h"
+#include "core/memory/large_memory.h"
 
 namespace heddle {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <new>
 
-#include "core/bytes.h"
-#include "core/lazy_buffer.h"
+#include "core/memory/bytes.h"
+#include "core/memory/lazy_buffer.h"
 
 namespace heddle {
 namespace {

@@ -156,7 +156,7 @@ class PrepareContext : public OpContext {
   DType InDType(Key key, int i = 0) const { return Present(key, i).dtype(); }
   const Shape& OutShape(Key key, int i = 0) const;
   // The operand when its contents never change while the plan lives, else nullptr. They need not be
-  // in memory: PackOnce reads them nevertheless, see core/lazy_buffer.h and MarkPacked.
+  // in memory: PackOnce reads them nevertheless, see core/memory/lazy_buffer.h and MarkPacked.
   const Tensor* ConstIn(Key key, int i = 0) const;
   PackCache& packs() const { return *services_.packs; }
   int threads() const { return services_.intra->threads(); }

@@ -35,7 +35,8 @@ struct KernelState {
     // before this one. It lives as long as the state.
     std::span<const std::byte> prefetch;
     // Input slots of the definition, as bits, whose contents no run reads, since the state holds a
-    // copy. A parameter that is read nowhere else need not be in memory (core/lazy_buffer.h).
+    // copy. A parameter that is read nowhere else need not be in memory
+    // (core/memory/lazy_buffer.h).
     uint32_t packed_inputs = 0;
   };
 

@@ -9,5 +9,5 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/ir.h"
 #include "core/op_registry.h"
+#include "core/programs/ir.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 
 namespace heddle {
 

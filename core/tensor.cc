@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "core/bytes.h"
-#include "core/large_memory.h"
+#include "core/memory/bytes.h"
+#include "core/memory/large_memory.h"
 #include "heddle/dtype.h"
 #include "heddle/shape.h"
 

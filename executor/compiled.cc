@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "core/error.h"
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 #include "executor/executor_impl.h"
 #include "executor/follow_plan.h"
 #include "heddle/host.h"

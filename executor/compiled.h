@@ -10,8 +10,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/ir.h"
 #include "core/machine.h"
+#include "core/programs/ir.h"
 #include "core/services.h"
 #include "core/thread_annotations.h"
 #include "executor/plan/arena_blocks.h"
@@ -123,8 +123,8 @@ Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds);
 // Do the largest shapes fit what the program declares?
 Status CheckMaxShapes(const CompiledImpl& c);
 // After a plan of the form was made: of small parameters, those that have not come by now were
-// folded into others or packed, and no longer wait in memory (core/lazy_buffer.h). With the scope's
-// write_mutex held.
+// folded into others or packed, and no longer wait in memory (core/memory/lazy_buffer.h). With the
+// scope's write_mutex held.
 void DropWaiting(const Scope& scope, const CompiledImpl::Form& form);
 
 // The feeds with the largest shapes that the program was compiled for, without contents; none where

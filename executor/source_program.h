@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 #include "formats/program_source.h"
 #include "heddle/program.h"
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/contents_origin.h"
+#include "core/memory/contents_origin.h"
 #include "heddle/status.h"
 
 namespace heddle::formats {

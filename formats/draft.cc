@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/program_builder.h"
+#include "core/programs/program_builder.h"
 
 namespace heddle::formats {
 namespace {

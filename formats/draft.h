@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "core/attr.h"
-#include "core/ir.h"
+#include "core/programs/ir.h"
 
 namespace heddle::ir {
-class ProgramBuilder;  // core/program_builder.h
+class ProgramBuilder;  // core/programs/program_builder.h
 }
 
 namespace heddle::formats {

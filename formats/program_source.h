@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/ir.h"
-#include "core/program_builder.h"
+#include "core/programs/ir.h"
+#include "core/programs/program_builder.h"
 #include "heddle/params.h"
 #include "heddle/program_part.h"
 #include "heddle/status.h"

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <thread>
 
-#include "core/bytes.h"
-#include "core/large_memory.h"
+#include "core/memory/bytes.h"
+#include "core/memory/large_memory.h"
 #include "core/near_list.h"
 #include "core/thread_annotations.h"
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 #include "passes/pass.h"
 #include "passes/position_lists.h"
 

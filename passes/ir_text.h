@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 
 namespace heddle::ir {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 
 namespace heddle::passes {
 
@@ -15,7 +15,7 @@ std::vector<int> NestedBlocks(const ir::Program& program, const ir::Op& op);
 std::vector<int> BlocksThatRun(const ir::Program& program);
 
 // What all blocks do with each variable. An operator that runs a block also names, in the block
-// that it stands in, what it exchanges with that block (core/sub_block_slots.h).
+// that it stands in, what it exchanges with that block (core/programs/sub_block_slots.h).
 struct BlockUses {
   static constexpr int kNobody = -1, kSeveral = -2;
   std::vector<int> owner;     // the only block whose operators name it

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 
 namespace heddle::passes {
 

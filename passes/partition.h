@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/ir.h"
 #include "core/op_context.h"
+#include "core/programs/ir.h"
 
 namespace heddle::passes {
 

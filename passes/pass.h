@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/buffer_slab.h"
-#include "core/ir.h"
+#include "core/memory/buffer_slab.h"
+#include "core/programs/ir.h"
 #include "heddle/pass.h"
 #include "passes/nested_blocks.h"
 #include "passes/partition.h"
@@ -42,7 +42,7 @@ class PassContext {
   const PassOptions& options() const { return options_; }
   // The value of a float parameter that no operator of `program` writes, or nullptr. When the user
   // replaces the parameter, the program is optimised again. Without `contents` the tensor's memory
-  // may not be loaded yet: see core/lazy_buffer.h.
+  // may not be loaded yet: see core/memory/lazy_buffer.h.
   const Tensor* Constant(const ir::Program& program, const GraphView& view, ir::VarId var,
                          bool contents = true);
   // The same for any dtype; the caller knows that nobody writes `var`. `use`: the value goes into
@@ -64,7 +64,8 @@ class PassContext {
   Scope& folded_;
   std::vector<std::pair<std::string, Scope::Stamp>> used_;
   std::set<std::string> used_names_;
-  // Memory for copies of parameters that are not loaded yet (core/lazy_buffer.h); freed as a whole.
+  // Memory for copies of parameters that are not loaded yet (core/memory/lazy_buffer.h); freed as a
+  // whole.
   BufferSlab copies_{0, true};
   std::map<const Tensor*, Tensor> copied_;
 };

@@ -1,4 +1,4 @@
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
 

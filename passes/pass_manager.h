@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 #include "heddle/pass.h"
 #include "passes/pass.h"
 #include "passes/pipeline.h"

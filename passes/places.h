@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 
 namespace heddle::passes {
 

@@ -21,7 +21,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 #include "heddle/status.h"
 
 namespace heddle::passes {

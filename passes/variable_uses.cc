@@ -1,6 +1,6 @@
 #include "passes/variable_uses.h"
 
-#include "core/sub_block_slots.h"
+#include "core/programs/sub_block_slots.h"
 
 namespace heddle {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 
 namespace heddle {
 

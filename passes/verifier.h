@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 
 namespace heddle::passes {
 

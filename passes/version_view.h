@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 #include "passes/nested_blocks.h"
 #include "passes/position_lists.h"
 

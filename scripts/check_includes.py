@@ -41,8 +41,8 @@ ROOMS = {
 
 # A value header reaches none of these, directly or through others.
 PROGRAM_HEADERS = re.compile(
-    r"^(core|heddle)/(program|block|op|op_def|op_context|op_registry|kernel_context|block_runner|"
-    r"scope|executor|pass|heddle)\.h$|\.pb\.h$")
+    r"^core/programs/|^(core|heddle)/(program|op|op_def|op_context|op_registry|kernel_context|"
+    r"block_runner|scope|executor|pass|heddle)\.h$|\.pb\.h$")
 
 # Libraries that a user of the public headers must not need.
 PRIVATE_LIBRARIES = re.compile(

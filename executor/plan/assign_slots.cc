@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/sub_block_slots.h"
+#include "core/programs/sub_block_slots.h"
 #include "executor/plan/plan_draft.h"
 #include "passes/variable_uses.h"
 
@@ -191,7 +191,7 @@ class SlotAssigner {
     note(in.op.def->outputs(), in.op.out_begin, in.op.out);
   }
 
-  // Variables that an operator writes for its blocks to read (core/sub_block_slots.h).
+  // Variables that an operator writes for its blocks to read (core/programs/sub_block_slots.h).
   void DefineGiven(const ir::Op& op) {
     for (size_t s = 0; s < op.outputs.size(); ++s)
       if (ir::IsSubBlockSlot(op.def->outputs()[s]))

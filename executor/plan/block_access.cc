@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/sub_block_slots.h"
+#include "core/programs/sub_block_slots.h"
 
 namespace heddle {
 

@@ -1,7 +1,7 @@
 // Results that are known before the run, since all that they depend on is.
 #include <utility>
 
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 #include "executor/plan/plan_draft.h"
 
 namespace heddle {

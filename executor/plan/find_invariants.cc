@@ -3,7 +3,7 @@
 // executes none of them, and none that fails.)
 #include <algorithm>
 
-#include "core/sub_block_slots.h"
+#include "core/programs/sub_block_slots.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/plan_draft.h"
 

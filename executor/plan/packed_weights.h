@@ -16,7 +16,7 @@
 #include <mutex>
 #include <string>
 
-#include "core/contents_origin.h"
+#include "core/memory/contents_origin.h"
 #include "core/services.h"
 #include "heddle/executor.h"
 

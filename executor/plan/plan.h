@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/bytes.h"
-#include "core/ir.h"
+#include "core/memory/bytes.h"
 #include "core/op_context.h"
+#include "core/programs/ir.h"
 #include "core/thread_annotations.h"
 #include "executor/plan/meta_table.h"
 #include "executor/plan/rare_list.h"

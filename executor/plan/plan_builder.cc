@@ -6,11 +6,11 @@
 #include <optional>
 #include <stdexcept>
 
-#include "core/buffer_slab.h"
 #include "core/error.h"
 #include "core/kernel_tuner.h"
-#include "core/large_memory.h"
-#include "core/lazy_buffer.h"
+#include "core/memory/buffer_slab.h"
+#include "core/memory/large_memory.h"
+#include "core/memory/lazy_buffer.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/memory_edges.h"
 #include "executor/plan/plan_draft.h"

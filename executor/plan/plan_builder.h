@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/ir.h"
 #include "core/machine.h"
+#include "core/programs/ir.h"
 #include "executor/plan/plan.h"
 
 namespace heddle {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/sub_block_slots.h"
+#include "core/programs/sub_block_slots.h"
 #include "executor/plan/arena_sharing.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/plan_draft.h"

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/ir.h"
 #include "core/kernel_selector.h"
-#include "core/lazy_buffer.h"
-#include "core/sub_block_slots.h"
+#include "core/memory/lazy_buffer.h"
+#include "core/programs/ir.h"
+#include "core/programs/sub_block_slots.h"
 #include "executor/plan/plan_draft.h"
 #include "executor/plan/transfers/insert_casts.h"
 #include "executor/plan/var_attrs.h"
@@ -298,7 +298,7 @@ class ShapePropagator {
 
   // An operator that runs sub-blocks. A shape function tells what its own kernel writes, nothing of
   // what the blocks write: once before the blocks are gone through, for what the kernel hands to
-  // them (core/sub_block_slots.h), and once more with what they hand back.
+  // them (core/programs/sub_block_slots.h), and once more with what they hand back.
   Status VisitControl(Instruction& in, bool* dropped) {
     if (!d_.CompilesBodies()) {
       LeaveForRun(in);

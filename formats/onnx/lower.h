@@ -18,7 +18,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/program_builder.h"
+#include "core/programs/program_builder.h"
 #include "formats/draft.h"
 #include "formats/onnx/model.h"
 

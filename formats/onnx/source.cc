@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 #include "formats/onnx/format.h"
 #include "formats/wire_fields.h"
 

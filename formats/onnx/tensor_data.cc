@@ -4,8 +4,8 @@
 #include <array>
 #include <cstring>
 
-#include "core/bytes.h"
 #include "core/error.h"
+#include "core/memory/bytes.h"
 #include "formats/wire_fields.h"
 #include "heddle/string_tensor.h"
 

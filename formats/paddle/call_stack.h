@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/call_stack.h"
+#include "core/programs/call_stack.h"
 
 namespace heddle::paddle {
 

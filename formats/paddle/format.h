@@ -29,7 +29,7 @@ class ProgramBytes : public formats::ProgramSource {
 // Format::Parse.
 Result<std::shared_ptr<const formats::ProgramSource>> ParseProgramDesc(std::string_view bytes,
                                                                        ir::ProgramBuilder& builder);
-// Format::Write. Slots of sub-blocks' variables are left out (core/sub_block_slots.h).
+// Format::Write. Slots of sub-blocks' variables are left out (core/programs/sub_block_slots.h).
 Result<std::string> WriteProgramDesc(const ir::Program& program);
 
 }  // namespace heddle::paddle

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <memory>
 
-#include "core/bytes.h"
 #include "core/error.h"
-#include "core/lazy_buffer.h"
+#include "core/memory/bytes.h"
+#include "core/memory/lazy_buffer.h"
 #include "core/shapes.h"
 #include "proto/framework.pb.h"
 

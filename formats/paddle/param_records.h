@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/buffer_slab.h"
-#include "core/lazy_buffer.h"
+#include "core/memory/buffer_slab.h"
+#include "core/memory/lazy_buffer.h"
 #include "formats/data_file.h"
 #include "heddle/status.h"
 #include "heddle/tensor.h"
@@ -29,7 +29,7 @@ namespace heddle::paddle {
 class RecordReader {
  public:
   explicit RecordReader(std::string path) : path_(std::move(path)) {}
-  // Weights of 4 KiB and more are read when needed (core/lazy_buffer.h); smaller ones,
+  // Weights of 4 KiB and more are read when needed (core/memory/lazy_buffer.h); smaller ones,
   // `shelf_bytes` in all, wait on a LazyShelf. `shelf_bytes`: the sum of ShelfBytes; a tensor
   // that has no room there is read at once.
   RecordReader(std::string path, size_t shelf_bytes)

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "core/bytes.h"
 #include "core/error.h"
+#include "core/memory/bytes.h"
 
 namespace heddle::paddle {
 namespace {

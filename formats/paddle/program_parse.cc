@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/op_traits.h"
-#include "core/program_builder.h"
+#include "core/programs/program_builder.h"
 #include "core/shapes.h"
 #include "formats/paddle/attr_convert.h"
 #include "formats/paddle/call_stack.h"

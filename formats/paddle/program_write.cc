@@ -8,8 +8,8 @@
 #include <unordered_set>
 
 #include "core/error.h"
-#include "core/ir.h"
-#include "core/program_builder.h"
+#include "core/programs/ir.h"
+#include "core/programs/program_builder.h"
 #include "core/shapes.h"
 #include "formats/paddle/attr_convert.h"
 #include "formats/paddle/format.h"
@@ -188,8 +188,8 @@ class Writer {
 
   void AddVar(const Var& var) {
     const proto::VarDesc* known = Known(var.block, var.name);
-    // The builder gave the sub-block a variable that hides an outer one (core/sub_block_slots.h).
-    // It will do so again.
+    // The builder gave the sub-block a variable that hides an outer one
+    // (core/programs/sub_block_slots.h). It will do so again.
     if (known == nullptr && var.block > 0)
       if (p_.Find(p_.blocks[var.block].parent, var.name) != kNoVar) return;
     // An input that the file does not declare may be anything; a declaration would say what.

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/program_builder.h"
+#include "core/programs/program_builder.h"
 #include "formats/draft.h"
 #include "formats/pir/file.h"
 #include "formats/pir/numbers.h"

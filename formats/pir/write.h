@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/ir.h"
+#include "core/programs/ir.h"
 #include "formats/pir/file.h"
 #include "formats/pir/write_table.h"
 #include "heddle/status.h"

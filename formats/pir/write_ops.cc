@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/program_builder.h"
+#include "core/programs/program_builder.h"
 #include "core/shapes.h"
 #include "formats/pir/write.h"
 #include "formats/pir/write_text.h"

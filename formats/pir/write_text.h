@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/attr.h"
-#include "core/ir.h"
+#include "core/programs/ir.h"
 
 namespace heddle::pir {
 

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 #include "formats/tensorflow/tensor_data.h"
 #include "formats/wire_fields.h"
 #include "heddle/string_tensor.h"

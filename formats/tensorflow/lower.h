@@ -16,7 +16,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/program_builder.h"
+#include "core/programs/program_builder.h"
 #include "formats/draft.h"
 #include "formats/tensorflow/model.h"
 #include "formats/tensorflow/node_graph.h"

@@ -2,7 +2,7 @@
 // so that an input pixel is loaded once for all of them.
 #include <algorithm>
 
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/conv/conv_rows.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/simd/microkernels.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 #include "kernels/base/ceil_div.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/simd/microkernels.h"

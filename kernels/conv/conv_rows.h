@@ -2,8 +2,8 @@
 // conv_depthwise.cc and conv_chain.cc. Each row has an address of its own, so that chains of
 // convolutions keep only the rows that are needed next.
 //
-// Ownership: packed filters belong to the plans that share them (core/buffer_slab.h). Threads: all
-// of it is immutable after construction; Run is re-entrant.
+// Ownership: packed filters belong to the plans that share them (core/memory/buffer_slab.h).
+// Threads: all of it is immutable after construction; Run is re-entrant.
 #pragma once
 
 #include <array>

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/conv/cost.h"
 #include "kernels/simd/microkernels.h"

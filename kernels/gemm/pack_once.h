@@ -6,8 +6,8 @@
 #include <new>
 #include <string>
 
-#include "core/buffer_slab.h"
-#include "core/lazy_buffer.h"
+#include "core/memory/buffer_slab.h"
+#include "core/memory/lazy_buffer.h"
 #include "core/op_context.h"
 
 namespace heddle {

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 #include "kernels/gemm/cost.h"
 #include "kernels/gemm/gemm_implementations.h"
 #include "kernels/simd/microkernels.h"

@@ -4,8 +4,8 @@
 #include <new>
 #include <span>
 
-#include "core/lazy_buffer.h"
 #include "core/machine.h"
+#include "core/memory/lazy_buffer.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/index/index_args.h"

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/dtype_of.h"
-#include "core/lazy_buffer.h"
 #include "core/machine.h"
+#include "core/memory/lazy_buffer.h"
 #include "core/shapes.h"
 #include "kernels/base/check.h"
 #include "kernels/rnn/rnn_inference.h"

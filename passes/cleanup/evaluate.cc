@@ -3,9 +3,9 @@
 #include <deque>
 #include <exception>
 
-#include "core/bytes.h"
 #include "core/error.h"
 #include "core/kernel_selector.h"
+#include "core/memory/bytes.h"
 #include "core/op_context.h"
 
 namespace heddle {

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/bytes.h"
-#include "core/sub_block_slots.h"
+#include "core/memory/bytes.h"
+#include "core/programs/sub_block_slots.h"
 #include "core/tile_ops.h"
 #include "passes/places.h"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 #include "passes/graph_view.h"
 #include "passes/order_graph.h"
 #include "passes/pass.h"

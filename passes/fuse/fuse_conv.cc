@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 #include "core/op_registry.h"
 #include "core/shapes.h"
 #include "passes/fuse/fused_activation.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 
 namespace heddle::passes {
 

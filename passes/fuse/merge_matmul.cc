@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
 #include "passes/places.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <random>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 #include "heddle/device.h"
 #include "passes/ir_text.h"
 #include "tests/support/program_builder.h"

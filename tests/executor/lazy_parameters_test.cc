@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 #include "tests/support/files.h"
 #include "tests/support/program_builder.h"
 

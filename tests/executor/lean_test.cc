@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 #include "formats/program_source.h"
 #include "passes/ir_text.h"
 #include "tests/support/program_builder.h"

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 #include "formats/paddle/attr_convert.h"
 #include "tests/support/files.h"
 #include "tests/support/program_builder.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 #include "heddle/program_builder.h"
 #include "passes/ir_text.h"
 #include "tests/support/random_program.h"

@@ -1,4 +1,4 @@
-#include "core/sub_block_slots.h"
+#include "core/programs/sub_block_slots.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "core/buffer_slab.h"
+#include "core/memory/buffer_slab.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/large_memory.h"
+#include "core/memory/large_memory.h"
 
 namespace heddle::testing {
 namespace {

@@ -14,7 +14,7 @@
 #include <functional>
 #include <memory>
 
-#include "core/contents_origin.h"
+#include "core/memory/contents_origin.h"
 #include "heddle/status.h"
 #include "heddle/tensor.h"
 

@@ -1,4 +1,4 @@
-#include "core/large_memory.h"
+#include "core/memory/large_memory.h"
 
 #include <malloc.h>
 #include <sys/mman.h>

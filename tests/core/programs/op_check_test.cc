@@ -1,11 +1,11 @@
 // Operators of a program that contradict their definitions: one problem each, told when the program
 // is made.
-#include "core/op_check.h"
+#include "core/programs/op_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/program_builder.h"
+#include "core/programs/program_builder.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {

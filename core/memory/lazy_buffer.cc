@@ -1,4 +1,4 @@
-#include "core/lazy_buffer.h"
+#include "core/memory/lazy_buffer.h"
 
 #include <atomic>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/large_memory.h"
+#include "core/memory/large_memory.h"
 #include "core/thread_annotations.h"
 
 namespace heddle {

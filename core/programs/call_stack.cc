@@ -1,4 +1,4 @@
-#include "core/call_stack.h"
+#include "core/programs/call_stack.h"
 
 namespace heddle {
 

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/ir.h"
 #include "core/op_registry.h"
 #include "core/op_traits.h"
+#include "core/programs/ir.h"
 
 namespace heddle {
 namespace {

@@ -1,9 +1,9 @@
-#include "core/op_check.h"
+#include "core/programs/op_check.h"
 
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/sub_block_slots.h"
+#include "core/programs/sub_block_slots.h"
 
 namespace heddle::ir {
 namespace {

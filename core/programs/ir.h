@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/attr.h"
-#include "core/call_stack.h"
 #include "core/op_def.h"
+#include "core/programs/call_stack.h"
 #include "heddle/dtype.h"
 #include "heddle/program.h"
 #include "heddle/shape.h"

@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/ir.h"
+#include "core/programs/ir.h"
 #include "heddle/status.h"
 
 namespace heddle::ir {

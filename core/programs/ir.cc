@@ -1,4 +1,4 @@
-#include "core/ir.h"
+#include "core/programs/ir.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,10 +1,10 @@
-#include "core/program_builder.h"
+#include "core/programs/program_builder.h"
 
 #include <algorithm>
 
-#include "core/op_check.h"
 #include "core/op_registry.h"
-#include "core/sub_block_slots.h"
+#include "core/programs/op_check.h"
+#include "core/programs/sub_block_slots.h"
 
 namespace heddle::ir {
 namespace {

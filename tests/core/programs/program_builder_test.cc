@@ -1,5 +1,5 @@
 // Programs made without a file: the same as those that a file gives, and the same errors.
-#include "core/program_builder.h"
+#include "core/programs/program_builder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

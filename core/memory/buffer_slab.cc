@@ -1,11 +1,11 @@
-#include "core/buffer_slab.h"
+#include "core/memory/buffer_slab.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <new>
 
-#include "core/large_memory.h"
+#include "core/memory/large_memory.h"
 
 namespace heddle {
 namespace {

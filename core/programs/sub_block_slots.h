@@ -22,7 +22,7 @@
 
 #include <string_view>
 
-#include "core/ir.h"
+#include "core/programs/ir.h"
 
 namespace heddle::ir {
 
