@@ -357,7 +357,7 @@ void AddPassOptions(Command app, PassOptions* options) {
 void AddExecutionOptions(Command app, ModelOptions* options) {
   app.add_option("--threads", options->threads, "threads to use; 0 = as many as there are CPUs")
       .type_name("N")
-      .in_range(0, 1024)
+      .in_range(0, kMostThreads)
       .show_default();
   app.add_option("--runs-at-once", options->runs_at_once,
                  "of several clients, runs that may be under way; 1 = each with all threads; 0 = "
@@ -395,7 +395,7 @@ void AddExecutionOptions(Command app, ModelOptions* options) {
   app.add_option("--opt", options->opt_level,
                  "0 = run the program as it is, 1 = clean-ups, 2 = also fusion and layouts")
       .type_name("LEVEL")
-      .in_range(0, 2)
+      .in_range(0, kMostOptLevel)
       .show_default();
   app.add_choice(
          "--precision",

@@ -14,6 +14,8 @@ namespace heddle::tools {
 
 struct FeedOptions;
 
+constexpr int kMostThreads = 1024, kMostOptLevel = 2;
+
 // Which model, and how it is compiled and run.
 struct ModelOptions {
   std::string model;

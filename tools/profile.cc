@@ -1,9 +1,9 @@
 // heddle profile: where a run's time goes, operator by operator, beside what the machine can do.
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 
 #include "tools/commands.h"
+#include "tools/json_input.h"
 #include "tools/json_output.h"
 #include "tools/options.h"
 #include "tools/plans/plan_json.h"
@@ -77,13 +77,11 @@ void PrintText(const Options& options, const Profile& p) {
 
 // An earlier profile's JSON, for comparison.
 Result<Json> ReadProfile(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return Status(StatusCode::kNotFound, path + ": no such file, or not readable");
-  Json json = Json::parse(file, nullptr, false);
-  if (json.is_discarded() || !json.is_object() ||
-      (json.value("schema", "") != NewJson("profile", 3)["schema"] &&
-       json.value("schema", "") != "heddle.profile/2" &&  // what is compared is the same there
-       json.value("schema", "") != "heddle.profile/1"))
+  HEDDLE_ASSIGN_OR_RETURN(Json json, ReadJsonObject(path, "profile"));
+  const auto schema = json.find("schema");
+  if (schema == json.end() || (*schema != NewJson("profile", 3)["schema"] &&
+                               *schema != "heddle.profile/2" &&  // what is compared is the same
+                               *schema != "heddle.profile/1"))
     return Status(StatusCode::kInvalidArgument, path + ": not what `heddle profile --json` prints");
   return json;
 }

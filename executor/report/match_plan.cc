@@ -79,6 +79,7 @@ Status CheckSamePlan(const PlanDescription& wanted, const PlanDescription& made)
     c.Same(w.is_static, m.is_static, where, "a known shape:");
     c.Same(w.storage, m.storage, where, "storage");
     c.Same(w.place, m.place, where, "place");
+    c.Same(w.block, m.block, where, "block");
     c.Same(w.base, m.base, where, "base");
     c.Same(w.offset, m.offset, where, "offset");
     c.Same(w.storage_id, m.storage_id, where, "storage id");
@@ -93,6 +94,7 @@ Status CheckSamePlan(const PlanDescription& wanted, const PlanDescription& made)
     c.Same(w.inputs, m.inputs, where, "inputs");
     c.Same(w.outputs, m.outputs, where, "outputs");
     c.Same(w.mode, m.mode, where, "mode");
+    c.Same(w.once, m.once, where, "once");
     c.Same(w.implementation, m.implementation, where, "implementation");
     c.Same(w.lane, m.lane, where, "lane");
     c.Same(w.task, m.task, where, "task");

@@ -1,13 +1,50 @@
 #include "tools/plans/plan_json.h"
 
-#include <fstream>
+#include <concepts>
 #include <memory>
+#include <utility>
+
+#include "tools/json_input.h"
 
 namespace heddle::tools {
 namespace {
 
 Status Wrong(const std::string& where, const std::string& why) {
   return Status(StatusCode::kInvalidArgument, "the plan's JSON: " + where + " " + why);
+}
+
+// Whether `json` is such a value; numbers must be whole and in the type's range.
+bool Get(const Json& json, bool* to) {
+  if (json.is_boolean()) *to = json.get<bool>();
+  return json.is_boolean();
+}
+bool Get(const Json& json, double* to) {
+  if (json.is_number()) *to = json.get<double>();
+  return json.is_number();
+}
+bool Get(const Json& json, std::string* to) {
+  if (json.is_string()) *to = json.get<std::string>();
+  return json.is_string();
+}
+template <std::integral T>
+bool Get(const Json& json, T* to) {
+  const bool fits = json.is_number_unsigned()  ? std::in_range<T>(json.get<uint64_t>())
+                    : json.is_number_integer() ? std::in_range<T>(json.get<int64_t>())
+                                               : false;
+  if (fits) *to = json.get<T>();
+  return fits;
+}
+template <typename T, typename U>
+bool Get(const Json& json, std::pair<T, U>* to) {
+  return json.is_array() && json.size() == 2 && Get(json[0], &to->first) &&
+         Get(json[1], &to->second);
+}
+template <typename T>
+bool Get(const Json& json, std::vector<T>* to) {
+  to->clear();
+  bool fits = json.is_array();
+  for (size_t k = 0; fits && k < json.size(); ++k) fits = Get(json[k], &to->emplace_back());
+  return fits;
 }
 
 // Reads members of one object; remembers the first that is wrong.
@@ -25,11 +62,7 @@ class Reader {
       if (needed) Fail(key, "is missing");
       return;
     }
-    try {
-      at->get_to(*to);
-    } catch (const Json::exception&) {
-      Fail(key, "is of another type");
-    }
+    if (!Get(*at, to)) Fail(key, "is of another type, or out of range");
   }
   const Json* List(const char* key, bool needed = true) {
     static const Json none = Json::array();
@@ -178,22 +211,19 @@ Json PlanOptionsJson(const ModelOptions& options) {
   json["place"] = options.place;
   json["random_places"] = options.random_places;
   json["disable_passes"] = options.passes.disable;
+  json["only_passes"] = options.passes.only;
   return json;
 }
 
 Status FollowPlan(ModelOptions* options) {
   const std::string& path = options->plan;
   if (path.empty()) return Status::Ok();
-  std::ifstream file(path);
-  if (!file) return Status(StatusCode::kNotFound, path + ": no such file, or not readable");
-  const Json json = Json::parse(file, nullptr, false);
-  if (!json.is_object())
-    return Status(StatusCode::kInvalidArgument, path + ": not what `heddle plan --json` prints");
+  HEDDLE_ASSIGN_OR_RETURN(const Json json, ReadJsonObject(path, "plan"));
   auto plan = PlanFromJson(json);
   if (!plan.ok()) return Status(plan.status().code(), path + ": " + plan.status().message());
   const auto made = json.find("options");
-  const Json said = made == json.end() ? Json::object() : *made;
-  Reader r(said, "options");
+  const Json none;
+  Reader r(made == json.end() ? none : *made, "options");
   bool lean = false;
   int precision = 0, threads = 0;
   r.Read("opt", &options->opt_level);
@@ -203,11 +233,16 @@ Status FollowPlan(ModelOptions* options) {
   r.Read("place", &options->place);
   r.Read("random_places", &options->random_places);
   r.Read("disable_passes", &options->passes.disable);
+  r.Read("only_passes", &options->passes.only, false);
+  if (options->opt_level < 0 || options->opt_level > kMostOptLevel)
+    r.Fail("opt", "is none that there is");
   if (precision < 0 || precision > static_cast<int>(Precision::kInt8Weights))
     r.Fail("precision", "is none that there is");
   if (Status s = r.Take(); !s.ok()) return Status(s.code(), path + ": " + s.message());
   Reader top(json, "");
   top.Read("threads", &threads);
+  if (threads < 0 || threads > kMostThreads)
+    top.Fail("threads", "is not from 0 to " + std::to_string(kMostThreads));
   if (Status s = top.Take(); !s.ok()) return Status(s.code(), path + ": " + s.message());
   if (const std::string why = CheckPlace(options->place); !why.empty())
     return Status(StatusCode::kInvalidArgument, path + ": " + why);

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <set>
+#include <vector>
 
 #include "tests/tools/cli.h"
 
@@ -31,7 +35,8 @@ TEST(PlanJson, ComesBackAsTheSamePlan) {
   for (const std::string options :
        {"--serial --threads 1", "--threads 2 --lanes", "--threads 2 --parallel",
         "--threads 2 --lanes --reuse edges --opt 0", "--place emulated", "--force conv=im2col",
-        "--place emulated:0,emulated:1 --random-places 3 --opt 0", "--lean"}) {
+        "--place emulated:0,emulated:1 --random-places 3 --opt 0", "--lean",
+        "--only-pass fold_constants"}) {
     const Json plan = PlanOf(options);
     WriteFile(directory / "p.json", plan.dump());
     const std::string follow = " --plan '" + (directory / "p.json") + "'";
@@ -91,6 +96,104 @@ TEST(PlanJson, IsRefusedInOneLineWhereItDoesNotFit) {
   wrong["options"]["place"] = "moon";
   refused(wrong.dump(), "place 'moon' is not known");
   refused(plan.dump(), "has shape", kDigits + " --random-feed --shape x=3,1,8,8");
+  refused(plan.dump().substr(0, plan.dump().size() / 2), "not what `heddle plan --json` prints");
+  // Numbers that the plan's fields cannot hold are not cut down to others that they can.
+  const Json two_to_32 = int64_t{1} << 32;
+  wrong = plan;
+  wrong["steps"][0]["position"] = wrong["steps"][0]["position"].get<int64_t>() + (int64_t{1} << 32);
+  refused(wrong.dump(), "steps[0].position is of another type, or out of range");
+  wrong = plan;
+  wrong["slots"][0]["storage_id"] = 0.5;
+  refused(wrong.dump(), "slots[0].storage_id is of another type, or out of range");
+  wrong = plan;
+  wrong["slots"][0]["bytes"] = -1;
+  refused(wrong.dump(), "slots[0].bytes is of another type, or out of range");
+  refused(with("lanes", 1e30), "lanes is of another type");
+  refused(with("edges", Json::array({Json::array({0, 1, 2})})), "edges is of another type");
+  refused(with("threads", 1000000), "threads is not from 0 to 1024");
+  refused(with("threads", two_to_32), "threads is of another type");
+  wrong = plan;
+  wrong["options"]["opt"] = 3;
+  refused(wrong.dump(), "opt is none that there is");
+  wrong = plan;
+  wrong["slots"][0]["block"] = 7;
+  refused(wrong.dump(), "has block 7 there");
+  // Lists in lists are not followed down on the stack.
+  constexpr size_t kDeep = 1'000'000;
+  const std::string deep = std::string(kDeep, '[') + std::string(kDeep, ']');
+  refused(deep, "not what `heddle plan --json` prints");
+  std::string text = plan.dump();
+  const std::string options = "\"options\":";
+  const size_t at = text.find(options) + options.size();
+  refused(text.insert(at, "{\"opt\":" + deep + "},\"was\":"),
+          "not what `heddle plan --json` prints");
+  const Outcome directory_given = Heddle("run " + kDigits + kFeed + " --plan '" + kDigits + "'");
+  EXPECT_EQ(directory_given.status, 1);
+  EXPECT_THAT(directory_given.err, HasSubstr("not what `heddle plan --json` prints"));
+}
+
+// Calls fn with every value inside, as a way to it.
+void EachValue(const Json& json, const Json::json_pointer& at,
+               const std::function<void(const Json::json_pointer&)>& fn) {
+  if (!at.empty()) fn(at);
+  if (json.is_object())
+    for (const auto& [key, value] : json.items()) EachValue(value, at / key, fn);
+  if (json.is_array())
+    for (size_t k = 0; k < json.size(); ++k) EachValue(json[k], at / k, fn);
+}
+
+TEST(PlanJson, ChangedAtRandomItIsFollowedOrRefused) {
+  const TempDirectory directory;
+  const Json values = {-1,
+                       0,
+                       7,
+                       int64_t{1} << 31,
+                       int64_t{1} << 32,
+                       INT64_MIN,
+                       UINT64_MAX,
+                       1e30,
+                       0.5,
+                       true,
+                       nullptr,
+                       "",
+                       "lanes",
+                       "cpu",
+                       "\0",
+                       {},
+                       {1},
+                       {{1, 2}},
+                       Json::object(),
+                       {{"slot", 1}}};
+  std::mt19937 random(5);
+  int followed = 0, refused = 0;
+  for (const std::string options :
+       {"--threads 2 --lanes", "--place emulated:0,emulated:1 --random-places 3 --opt 0"}) {
+    const Json plan = PlanOf(options);
+    std::vector<Json::json_pointer> ways;
+    EachValue(plan, Json::json_pointer(), [&](const auto& way) { ways.push_back(way); });
+    for (int k = 0; k < 50; ++k) {
+      Json other = plan;
+      const Json::json_pointer& way = ways[random() % ways.size()];
+      if (k % 4 == 0)
+        other[way.parent_pointer()].erase(other[way.parent_pointer()].is_array()
+                                              ? other[way.parent_pointer()].begin()
+                                              : other[way.parent_pointer()].find(way.back()));
+      else
+        other[way] = values[random() % values.size()];
+      WriteFile(directory / "p.json", other.dump());
+      const Outcome outcome =
+          Heddle("run " + kDigits + kFeed + " --plan '" + (directory / "p.json") + "'");
+      ASSERT_TRUE(outcome.status == 0 || outcome.status == 1)
+          << way.to_string() << ": " << outcome.err;
+      followed += outcome.status == 0;
+      if (outcome.status == 0) continue;
+      ++refused;
+      EXPECT_TRUE(outcome.err.starts_with("heddle: INVALID_ARGUMENT: ")) << outcome.err;
+      EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    }
+  }
+  EXPECT_GE(followed, 5) << "texts that only people read decide nothing";
+  EXPECT_GE(refused, 20);
 }
 
 TEST(PlanJson, WhyNamesCandidatesWithTheirCosts) {
