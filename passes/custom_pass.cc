@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/op_registry.h"
 #include "passes/places.h"
+#include "passes/public_attributes.h"
 
 namespace heddle {
 namespace internal {
@@ -50,39 +51,6 @@ class EditorState {
       op.attrs[a] = ToInternal(value);
     }
     return op;
-  }
-
-  static AttrValue ToInternal(const AttributeValue& value) {
-    return std::visit(
-        [](const auto& v) -> AttrValue {
-          using T = std::decay_t<decltype(v)>;
-          if constexpr (std::is_same_v<T, BlockId>) {
-            return BlockRef{v.id};
-          } else if constexpr (std::is_same_v<T, std::vector<BlockId>>) {
-            std::vector<BlockRef> refs;
-            for (BlockId b : v) refs.push_back({b.id});
-            return refs;
-          } else {
-            return v;
-          }
-        },
-        value);
-  }
-  static AttributeValue ToPublic(const AttrValue& value) {
-    return std::visit(
-        [](const auto& v) -> AttributeValue {
-          using T = std::decay_t<decltype(v)>;
-          if constexpr (std::is_same_v<T, BlockRef>) {
-            return BlockId{v.id};
-          } else if constexpr (std::is_same_v<T, std::vector<BlockRef>>) {
-            std::vector<BlockId> ids;
-            for (BlockRef b : v) ids.push_back({b.id});
-            return ids;
-          } else {
-            return v;
-          }
-        },
-        value);
   }
 
   int Count(const std::string& name, bool written) const {
@@ -145,8 +113,7 @@ OpSpec ProgramEditor::op(int block, int index) const {
   spec.inputs = Named(state_.program, op.def->inputs(), op.inputs);
   spec.outputs = Named(state_.program, op.def->outputs(), op.outputs);
   for (size_t a = 0; a < op.attrs.size(); ++a)
-    spec.attributes.emplace_back(op.def->attrs()[a].name,
-                                 internal::EditorState::ToPublic(op.attrs[a]));
+    spec.attributes.emplace_back(op.def->attrs()[a].name, ToPublic(op.attrs[a]));
   return spec;
 }
 

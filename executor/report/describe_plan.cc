@@ -4,36 +4,18 @@
 #include <cstdio>
 #include <map>
 #include <tuple>
-#include <type_traits>
-#include <variant>
 
 #include "core/error.h"
 #include "executor/plan/arena_sharing.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/device_plan.h"
+#include "passes/public_attributes.h"
 
 namespace heddle {
 namespace {
 
 int IdOf(uint32_t slot) { return slot == kNoSlot ? -1 : static_cast<int>(slot); }
-
-AttributeValue ToPublic(const AttrValue& value) {
-  return std::visit(
-      [](const auto& v) -> AttributeValue {
-        using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, BlockRef>) {
-          return BlockId{v.id};
-        } else if constexpr (std::is_same_v<T, std::vector<BlockRef>>) {
-          std::vector<BlockId> ids;
-          for (BlockRef b : v) ids.push_back({b.id});
-          return ids;
-        } else {
-          return v;
-        }
-      },
-      value);
-}
 
 const std::string& PlaceName(const std::vector<std::string>& places, size_t place) {
   return places[std::min(place, places.size() - 1)];
