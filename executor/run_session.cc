@@ -81,7 +81,8 @@ Status RunSession::Admitted(RunResources& resources, CachedPlan& cached, const R
 }
 
 Status RunSession::Make() {
-  turn_ = cached_.policy().Next(alone_, call_.options.trace);
+  // The times of a run that waits after each instruction say nothing about others.
+  turn_ = cached_.policy().Next(alone_ && !call_.options.wait_after_each, call_.options.trace);
   if (turn_.what == RunPolicy::Turn::What::kTryVariant) TrimForTrial();
   HEDDLE_RETURN_IF_ERROR(Acquire());
   SeedRandom();
@@ -178,22 +179,22 @@ Status RunSession::Interpret() {
   RunState& run = *state_;
   RunResources& r = resources_;
   const Dispatch dispatch = run.plan().dispatch;
-  const bool each = call_.options.wait_after_each;
   const bool wide = alone_ && !turn_.narrow;
-  if (dispatch == Dispatch::kDevice) return InterpretDevice(wide && !each);
+  shared_ = wide && !call_.options.wait_after_each && dispatch != Dispatch::kSerial;
+  if (dispatch == Dispatch::kDevice) return InterpretDevice();
   // With one thread, callers need not wait for each other: the wide arena gives each its own.
   KernelArena& arena = wide || r.threads == 1 ? r.wide_arena : r.narrow_arena;
-  const bool shared = wide && !each && dispatch != Dispatch::kSerial;
-  run.UseArenas(shared ? r.narrow_arena.intra() : arena.intra(), shared ? &r.wide_arena : nullptr);
+  run.UseArenas(shared_ ? r.narrow_arena.intra() : arena.intra(),
+                shared_ ? &r.wide_arena : nullptr);
   const uint64_t start = NowNs();
   Status status;
   if (turn_.meter != nullptr) {
     arena.Execute([&] { status = Interpreter::RunMeasured(run, *turn_.meter, &ns_); });
     return status;
   }
-  if (shared && dispatch == Dispatch::kLanes)
+  if (shared_ && dispatch == Dispatch::kLanes)
     status = Interpreter::RunLanes(run, r.pool, r.narrow_arena);
-  else if (shared)
+  else if (shared_)
     status = Interpreter::RunQueue(run, r.pool, r.narrow_arena);
   else
     arena.Execute([&] { status = Interpreter::RunOnOneThread(run); });
@@ -202,11 +203,11 @@ Status RunSession::Interpret() {
 }
 
 // Instructions of the host run in the wide arena; the streams' threads run outside of it.
-Status RunSession::InterpretDevice(bool alone) {
+Status RunSession::InterpretDevice() {
   RunResources& r = resources_;
   state_->UseArenas(r.wide_arena.intra(), nullptr);
   const uint64_t start = NowNs();
-  const Status status = DeviceInterpreter::Run(*state_, r.devices, alone ? &r.pool : nullptr,
+  const Status status = DeviceInterpreter::Run(*state_, r.devices, shared_ ? &r.pool : nullptr,
                                                r.wide_arena, r.narrow_arena);
   ns_ = static_cast<double>(NowNs() - start);
   return status;
@@ -215,7 +216,7 @@ Status RunSession::InterpretDevice(bool alone) {
 void RunSession::Report(bool succeeded) {
   RunPolicy& policy = cached_.policy();
   if (RunReport* report = call_.options.report; report != nullptr) {
-    FillReport(*state_, alone_, resources_.threads, resources_.places(), ns_, report);
+    FillReport(*state_, shared_, resources_.threads, resources_.places(), ns_, report);
     report->settled = policy.settled();
   }
   if (!succeeded) return policy.Drop(turn_);

@@ -67,7 +67,7 @@ class RunSession {
   Status Acquire();
   Status Execute();
   Status Interpret();
-  Status InterpretDevice(bool alone);
+  Status InterpretDevice();
   void SeedRandom();
   void Report(bool succeeded);
   Status Fetch();
@@ -80,6 +80,7 @@ class RunSession {
   const bool alone_;
   RunPolicy::Turn turn_;
   std::unique_ptr<RunState> state_;
+  bool shared_ = false;  // the plan's instructions are shared out to threads
   bool intact_ = false;  // the state may be used again
   bool succeeded_ = false;
   double ns_ = 0;  // that the instructions took

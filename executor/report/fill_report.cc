@@ -1,5 +1,9 @@
 #include "executor/report/fill_report.h"
 
+#include <algorithm>
+#include <memory>
+#include <utility>
+
 #include "executor/plan/device_plan.h"
 #include "executor/report/trace_story.h"
 
@@ -7,8 +11,8 @@ namespace heddle::internal {
 namespace {
 
 // Threads that the run's instructions are shared out to.
-int ThreadsOf(const Plan& plan, bool alone, int threads) {
-  if (!alone) return 1;
+int ThreadsOf(const Plan& plan, bool shared, int threads) {
+  if (!shared) return 1;
   switch (plan.dispatch) {
     case Dispatch::kLanes:
       return plan.lanes->lanes;
@@ -21,45 +25,41 @@ int ThreadsOf(const Plan& plan, bool alone, int threads) {
   }
 }
 
+const std::vector<TraceEvent>& EventsOf(TraceStory& s) { return s.events(); }
+const std::vector<TraceSpan>& SpansOf(TraceStory& s) { return s.spans(); }
+const std::vector<MemorySample>& MemoryOf(TraceStory& s) { return s.memory(); }
+
 }  // namespace
 
-void FillReport(RunState& run, bool alone, int threads, const std::vector<std::string>& places,
+void FillReport(RunState& run, bool shared, int threads, const std::vector<std::string>& places,
                 double ns, RunReport* report) {
   const Plan& plan = run.plan();
   *report = RunReport();
   report->run_us = ns * 1e-3;
   report->dispatch = "serial";
   for (const Instruction& in : plan.blocks[0].instructions) report->work_us += in.cost_ns * 1e-3;
-  report->threads = ThreadsOf(plan, alone, threads);
+  report->threads = ThreadsOf(plan, shared, threads);
   if (auto trace = run.control().TakeTrace(); trace != nullptr) {
     auto story =
         std::make_shared<TraceStory>(std::move(trace), run.shared_plan(), report->threads, places);
-    report->events = {story, [](TraceStory & s) -> auto& {return s.events();
+    report->events = {story, &EventsOf};
+    report->spans = {story, &SpansOf};
+    report->memory = {std::move(story), &MemoryOf};
   }
-};
-report->spans = {story, [](TraceStory& s) -> auto& {return s.spans();
-}  // namespace heddle::internal
-}
-;
-report->memory = {story, [](TraceStory& s) -> auto& {return s.memory();
-}
-}
-;
-}
-if (plan.dispatch == Dispatch::kDevice) report->dispatch = run.replayed() ? "graph" : "device";
-if (!alone) return;
-if (plan.dispatch == Dispatch::kQueue) report->dispatch = "queue";
-if (plan.dispatch != Dispatch::kLanes) return;
-const LaneStats stats = run.lane_run()->stats();
-report->dispatch = "lanes";
-report->lanes = plan.lanes->lanes;
-report->waits = stats.waits;
-report->switches = stats.switches;
-report->parks = stats.parks;
-report->spun_us = static_cast<double>(stats.spun_ns) * 1e-3;
-report->parked_us = static_cast<double>(stats.parked_ns) * 1e-3;
-report->work_us = plan.lanes->serial_ns * 1e-3;
-report->critical_path_us = plan.lanes->path_ns * 1e-3;
+  if (plan.dispatch == Dispatch::kDevice) report->dispatch = run.replayed() ? "graph" : "device";
+  if (!shared) return;
+  if (plan.dispatch == Dispatch::kQueue) report->dispatch = "queue";
+  if (plan.dispatch != Dispatch::kLanes) return;
+  const LaneStats stats = run.lane_run()->stats();
+  report->dispatch = "lanes";
+  report->lanes = plan.lanes->lanes;
+  report->waits = stats.waits;
+  report->switches = stats.switches;
+  report->parks = stats.parks;
+  report->spun_us = static_cast<double>(stats.spun_ns) * 1e-3;
+  report->parked_us = static_cast<double>(stats.parked_ns) * 1e-3;
+  report->work_us = plan.lanes->serial_ns * 1e-3;
+  report->critical_path_us = plan.lanes->path_ns * 1e-3;
 }
 
 }  // namespace heddle::internal
