@@ -24,11 +24,9 @@ Status TaskHost::Dispatch() {
   dispatcher_.UseTasks(&tasks);
   is_put_off_.assign(session_.device_plan.steps.size(), false);
   put_off_lanes_.assign(session_.device_plan.lanes, 0);
-  RunControl& control = session_.run.control();
-  RunTrace* const trace = control.trace();
+  RunTrace* const trace = session_.run.control().trace();
   const auto waited = [&](int participant, uint64_t begin) {
-    trace->EndSpan(participant, RunTrace::Part::kWaitTask, begin,
-                   control.ElsewhereNow(participant));
+    trace->EndSpan(participant, RunTrace::Part::kWaitTask, begin, nullptr);
   };
   const DeviceTasks::OnWait on_wait = waited;
   tasks.ObserveWaits(trace != nullptr ? &on_wait : nullptr);

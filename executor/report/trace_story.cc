@@ -181,7 +181,8 @@ std::vector<TraceSpan> TraceStory::TellSpans() const {
     for (const RunTrace::Span& s : thread.spans) {
       const Instruction* of = s.of;
       if (s.part == Part::kWaitLane) of = SignalledBy(*plan_, s.lane);
-      if (s.part == Part::kWaitWork) of = ExecutedMeanwhile(*trace_, static_cast<size_t>(t), s);
+      if (s.part == Part::kWaitWork || s.part == Part::kWaitTask)
+        of = ExecutedMeanwhile(*trace_, static_cast<size_t>(t), s);
       spans.push_back({KindOf(s.part), NameOf(*plan_, of), t, "", Us(s.begin), Us(s.end)});
       last = std::max(last, s.end);
     }

@@ -366,12 +366,12 @@ Status Interpreter::RunMeasured(RunState& run, CostMeter& meter, double* ns) {
 Status Interpreter::RunLanes(RunState& run, HostPool& pool, KernelArena& arena) {
   const auto& instructions = run.plan().blocks[0].instructions;
   LaneRun& lanes = *run.lane_run();
-  RunControl& control = run.control();
-  RunTrace* const trace = control.trace();
+  RunTrace* const trace = run.control().trace();
   const auto waited = [&](int thread, const LaneWait* wait, uint64_t begin) {
-    trace->EndSpan(thread, wait != nullptr ? RunTrace::Part::kWaitLane : RunTrace::Part::kWaitWork,
-                   begin, wait != nullptr ? nullptr : control.ElsewhereNow(thread),
-                   wait != nullptr ? *wait : LaneWait());
+    if (wait != nullptr)
+      trace->EndSpan(thread, RunTrace::Part::kWaitLane, begin, nullptr, *wait);
+    else
+      trace->EndSpan(thread, RunTrace::Part::kWaitWork, begin, nullptr);
   };
   const LaneRun::OnWait on_wait = waited;
   lanes.Begin(trace != nullptr ? &on_wait : nullptr);
@@ -446,9 +446,8 @@ bool NextTask(RunState& run, int participant, uint32_t* task) {
   }
   if (trace == nullptr) return AwaitTask(q, participant, task);
   const uint64_t begin = Ticks();
-  const Instruction* const elsewhere = run.control().ElsewhereNow(participant);
   const bool more = AwaitTask(q, participant, task);
-  trace->EndSpan(participant, RunTrace::Part::kWaitWork, begin, elsewhere);
+  trace->EndSpan(participant, RunTrace::Part::kWaitWork, begin, nullptr);
   return more;
 }
 

@@ -71,14 +71,6 @@ void RunControl::EndInstruction(int thread, const Instruction& in, const Watch& 
   v.ended.store(v.ended.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-const Instruction* RunControl::ElsewhereNow(int thread) const {
-  for (int t = 0; views_ != nullptr && t < threads_; ++t)
-    if (const Instruction* in = views_[t].current.load(std::memory_order_relaxed);
-        t != thread && in != nullptr)
-      return in;
-  return nullptr;
-}
-
 bool RunControl::IsAmong(const CheckedOps& ops, const Instruction& in) const {
   const auto block = static_cast<size_t>(in.ir_block);
   if (block >= ops.size()) return false;  // made by passes

@@ -61,8 +61,6 @@ class RunControl {
   }
   // What the run writes down about itself; nullptr: it is not traced.
   RunTrace* trace() const { return trace_.get(); }
-  // Some instruction that another thread is executing; nullptr: none, or nobody observes.
-  const Instruction* ElsewhereNow(int thread) const;
 
   // Arms what the options ask for; Disarm after the run, before the options go away (the destructor
   // does it for a run that ended by an exception).

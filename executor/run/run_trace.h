@@ -39,8 +39,9 @@ struct RunTrace {
   };
   struct Span {
     Part part;
-    const Instruction* of;  // whose part it is, or what is waited for; nullptr: see `lane`
-    LaneWait lane;          // kWaitLane: for what
+    // Whose part it is, or what is waited for; nullptr: the events of other threads tell that.
+    const Instruction* of;
+    LaneWait lane;  // kWaitLane: for what
     uint64_t begin, end;
   };
   // Memory that an instruction has taken while running, for values of which the plan does not say

@@ -5,9 +5,15 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "heddle/device.h"
 #include "tests/support/program_builder.h"
@@ -94,8 +100,13 @@ TEST_P(Trace, EventsAndSpansFillTheTimeOfEachThread) {
   }
 }
 
-TEST_P(Trace, WaitsSayWhatIsWaitedFor) {
-  if (GetParam() == Schedule::kSerial) GTEST_SKIP() << "one thread waits for nobody";
+// Ways in which threads wait for each other.
+class TraceOfThreads : public Trace {};
+INSTANTIATE_TEST_SUITE_P(Ways, TraceOfThreads,
+                         ::testing::Values(Schedule::kParallel, Schedule::kLanes),
+                         [](const auto& info) { return ScheduleName(info.param); });
+
+TEST_P(TraceOfThreads, WaitsSayWhatIsWaitedFor) {
   // A long call at the end of one branch: who has the other one waits.
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {4});
@@ -224,6 +235,130 @@ TEST_P(Trace, AReportOutlivesItsExecutor) {
   }
   EXPECT_EQ(report.events.size(), 12u);
   EXPECT_FALSE(report.memory.empty());
+}
+
+TEST_P(TraceOfThreads, ARunThatWaitsAfterEachInstructionHasOneThread) {
+  Executor executor({.threads = 2});
+  const auto compiled = MustCompile(executor, Chains(3, 20).Build(), nullptr,
+                                    {.opt_level = 0, .schedule = GetParam()});
+  ASSERT_EQ(Traced(executor, compiled, FeedsOf()).threads, 2);
+  RunReport report;
+  const auto out = executor.Run(compiled, FeedsOf(),
+                                {.report = &report, .trace = true, .wait_after_each = true});
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(report.threads, 1);
+  EXPECT_EQ(report.dispatch, "serial");
+  for (const TraceEvent& e : report.events) EXPECT_EQ(e.thread, 0);
+  for (const TraceSpan& s : report.spans) EXPECT_EQ(s.thread, 0) << s.kind;
+}
+
+// Twenty calls one after another; the hook decides what becomes of them.
+ProgramBuilder Calls() {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4});
+  std::string at = "x";
+  for (int i = 0; i < 20; ++i) {
+    const std::string next = "c" + std::to_string(i);
+    b.Op("test_call", {{"X", {at}}}, {{"Out", {next}}}, {{"id", i}});
+    at = next;
+  }
+  return std::move(b.Fetch(at));
+}
+
+TEST_P(Trace, TellsOfARunThatFailedOrWasCancelled) {
+  Executor executor({.threads = 2});
+  const auto compiled =
+      MustCompile(executor, Calls().Build(), nullptr, {.opt_level = 0, .schedule = GetParam()});
+  std::stop_source stop;
+  enum { kThrows, kFails, kCancels };
+  for (int what : {kThrows, kFails, kCancels}) {
+    const ScopedHook hook([&](int64_t id) -> Status {
+      if (id != 10) return Status::Ok();
+      if (what == kThrows) throw std::runtime_error("in the middle");
+      if (what == kFails) return Status(StatusCode::kOutOfRange, "in the middle");
+      stop.request_stop();
+      return Status::Ok();
+    });
+    RunReport report;
+    const auto out = executor.Run(compiled, {{"x", F32({4}, {1, 2, 3, 4})}},
+                                  {.stop = stop.get_token(), .report = &report, .trace = true});
+    ASSERT_FALSE(out.ok());
+    // A call that throws has no event, one that fails has.
+    EXPECT_EQ(report.events.size(), what == kThrows ? 10u : 11u) << what;
+    double last = 0;
+    for (const TraceEvent& e : report.events) {
+      EXPECT_GE(e.begin_us, last);
+      last = e.end_us;
+      EXPECT_LE(last, report.run_us + 1);
+    }
+    size_t most = 0;
+    for (const MemorySample& m : report.memory) most = std::max(most, m.bytes);
+    EXPECT_GT(most, 0u);
+    EXPECT_LT(most, 1u << 20);
+    EXPECT_TRUE(nlohmann::json::accept(report.ToChromeTrace()));
+  }
+}
+
+// Each run has a trace of its own; copies of one report are read by several threads, also when the
+// executor is gone.
+TEST_P(Trace, EightThreadsTraceAndReadAtOnce) {
+  constexpr int kThreads = 8, kRuns = 10;
+  std::vector<RunReport> reports(kThreads);
+  const auto at_once = [](const std::function<void(int)>& fn) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) threads.emplace_back(fn, t);
+    for (std::thread& t : threads) t.join();
+  };
+  {
+    Executor executor({.threads = 2});
+    const auto compiled = MustCompile(executor, Chains(3, 10).Build(), nullptr,
+                                      {.opt_level = 0, .schedule = GetParam()});
+    at_once([&](int t) {
+      for (int k = 0; k < kRuns; ++k) {
+        reports[static_cast<size_t>(t)] = Traced(executor, compiled, FeedsOf());
+        const RunReport& report = reports[static_cast<size_t>(t)];
+        EXPECT_EQ(report.events.size(), 33u);
+        for (int thread = 0; thread < report.threads; ++thread)
+          EXPECT_NE(Filled(report, thread), -1) << "they overlap";
+      }
+    });
+    reports[0] = Traced(executor, compiled, FeedsOf());
+  }
+  std::vector<std::string> told(kThreads);
+  at_once([&](int t) {
+    const RunReport copy = reports[0];
+    told[static_cast<size_t>(t)] = copy.ToChromeTrace();
+  });
+  for (const std::string& text : told) EXPECT_EQ(text, told[0]);
+  EXPECT_NE(told[0].find("memory cpu"), std::string::npos);
+}
+
+TEST(DeviceTraceSpans, AWaitForATaskNamesIt) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4});
+  b.Op("test_call", {{"X", {"x"}}}, {{"Out", {"a"}}},
+       {{"id", 1}, {"op_device", std::string("cpu")}});
+  b.Op("test_call", {{"X", {"x"}}}, {{"Out", {"b"}}},
+       {{"id", 2}, {"op_device", std::string("cpu")}});
+  b.Binary("elementwise_add", "a", "b", "y").Fetch("y");
+  const ScopedHook hook([](int64_t id) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(id == 1 ? 30 : 0));
+    return Status::Ok();
+  });
+  RunReport report;
+  {
+    Executor executor({.threads = 2, .device = NewEmulatedDevice(), .host_task_ns = 0});
+    const auto compiled = MustCompile(executor, b.Build(), nullptr, {.opt_level = 0});
+    const auto out =
+        executor.Run(compiled, {{"x", F32({4}, {1, 2, 3, 4})}}, {.report = &report, .trace = true});
+    ASSERT_TRUE(out.ok()) << out.status().ToString();
+  }
+  ASSERT_EQ(report.threads, 2);
+  bool named = false;
+  for (const TraceSpan& s : report.spans)
+    named = named ||
+            (s.kind == "wait_task" && s.of == "test_call -> a" && s.end_us - s.begin_us > 5000);
+  EXPECT_TRUE(named) << report.ToChromeTrace();
 }
 
 TEST(DeviceTraceSpans, FillTheTimeOfHostAndStreams) {
