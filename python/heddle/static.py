@@ -317,8 +317,7 @@ class Executor:
             raise TypeError("scope: heddle.static.Scope or paddle.static.Scope is expected, not "
                             + type(scope).__name__)
         names = tuple(item if isinstance(item, str) else item.name for item in fetches)
-        kept = self._kept(program)
-        compiled = self._prepare(program, names, scope, kept)
+        compiled = self._prepare(program, names, scope)
         if compiled is None:
             return self._run_by_paddle(program, feed, fetches, scope, return_numpy)
         return self._run(compiled, program, feed, names, scope, return_numpy)
@@ -327,11 +326,11 @@ class Executor:
         """As `heddle.Model.memory_use`."""
         return self._executor.memory_use()
 
-    def _kept(self, program: Any) -> tuple[str, ...]:
+    def _kept(self, program: _heddle.Program) -> tuple[str, ...]:
         """Variables whose values a run leaves in the scope."""
         if self._local:
             return self._in_scope
-        return tuple(dict.fromkeys((*self._in_scope, *_parse(program).written)))
+        return tuple(dict.fromkeys((*self._in_scope, *program.written)))
 
     def _run(self, compiled: _Compiled, program: Any, feed: dict[str, Any], names: tuple[str, ...],
              scope: Any, return_numpy: bool) -> list[Any]:
@@ -464,8 +463,7 @@ class Executor:
             del feed[name]
         return pruned
 
-    def _prepare(self, program: Any, names: tuple[str, ...], scope: Any,
-                 kept: tuple[str, ...]) -> _Compiled | None:
+    def _prepare(self, program: Any, names: tuple[str, ...], scope: Any) -> _Compiled | None:
         inner = getattr(program, "_program", None) or program
         desc = getattr(inner, "desc", None)
         if hasattr(desc, "cached_hash_str"):
@@ -476,17 +474,17 @@ class Executor:
             identity = _bytes_of(program)
         ready = self._compiled.setdefault(scope, {})
         schedule = self._strategies.schedule(program, self._executor.threads)
-        key = (identity, names, schedule, kept)
+        key = (identity, names, schedule)
         compiled = ready.get(key)
         if compiled is None and key not in ready:
-            compiled = self._compile(program, names, scope, desc, schedule, kept)
+            compiled = self._compile(program, names, scope, desc, schedule)
             if len(ready) >= self._CACHE:
                 ready.pop(next(iter(ready)))
             ready[key] = compiled
         return compiled
 
     def _compile(self, program: Any, names: tuple[str, ...], scope: Any, desc: Any,
-                 schedule: str, kept: tuple[str, ...]) -> _Compiled | None:
+                 schedule: str) -> _Compiled | None:
         inner = getattr(program, "_program", None) or program
         if (_paddle.is_scope(scope) and hasattr(inner, "global_block")
                 and {op.type for op in inner.global_block().ops} & _FILE_OPS
@@ -500,6 +498,7 @@ class Executor:
             _state.left_to_paddle += 1
             warnings.warn(f"Paddle runs this program, not heddle: {error.message}", stacklevel=5)
             return None
+        kept = self._kept(parsed)
         if isinstance(scope, Scope):
             return _Compiled(self._executor, parsed, scope._scope, names, None, desc,
                              self._opt_level, schedule, kept)
