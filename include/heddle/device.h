@@ -21,6 +21,7 @@ class Device;
 // can read, work on queues of tasks. For programs it behaves as one: copies and kernels are
 // asynchronous, streams know nothing of each other but by events.
 struct EmulatedOptions {
+  int number = 0;  // see OpenDevice
   size_t memory_bytes = size_t{4} << 30;
   // Added to every kernel and every copy; jitter: up to as much again, drawn from `seed`.
   int64_t kernel_delay_ns = 0, copy_delay_ns = 0, jitter_ns = 0;
@@ -34,7 +35,6 @@ struct EmulatedOptions {
   // The fail_call-th call (from 1) of the device that can fail does fail: an allocation finds no
   // memory, a copy or kernel ends in an error, anything else is refused. 0: none.
   int64_t fail_call = 0;
-  int number = 0;  // see OpenDevice
   // It is the device that is lost then: that call and all later ones fail.
   bool lost = false;
   // The ignore_wait-th wait for an event (from 1), of a stream or of the host, does not wait; when

@@ -129,33 +129,47 @@ TEST(SeveralDevices, GiveTheHostsBits) {
       }
 }
 
-// A failure says on which of them; the executor stays usable; nothing is left behind.
+// Each call of one of the two fails, once or for good. A failure says on which of them; the
+// executor stays usable unless a device is lost; nothing is left behind on either.
 TEST(SeveralDevices, AFaultNamesItsDevice) {
-  int failed = 0;
-  for (int64_t call = 1; call <= 40; ++call) {
-    const auto first = NewEmulatedDevice({.number = 0});
-    const auto second = NewEmulatedDevice({.fail_call = call, .number = 1});
-    {
-      Executor executor({.threads = 1, .device = first, .more_devices = {second}});
-      const CompiledProgram compiled =
-          MustCompile(executor, TwoStages().Build(), nullptr, {.opt_level = 0});
-      const std::vector<heddle::Feed> feeds = {{"x", F32({4}, {-1, 0, 1, 2})}};
-      for (int run = 0; run < 4; ++run) {
-        const auto out = executor.Run(compiled, feeds);
-        if (out.ok()) continue;
-        ++failed;
-        EXPECT_NE(out.status().ToString().find("emulated:1"), std::string::npos)
-            << "call " << call << ": " << out.status().ToString();
+  const std::vector<heddle::Feed> feeds = {{"x", F32({4}, {-1, 0, 1, 2})}};
+  const std::string names[] = {"'emulated'", "'emulated:1'"};
+  for (const int faulty : {0, 1})
+    for (const bool lost : {false, true}) {
+      int failed = 0;
+      bool reached = true;
+      for (int64_t call = 1; reached; ++call) {
+        SCOPED_TRACE(names[faulty] + ", call " + std::to_string(call) + (lost ? ", lost" : ""));
+        std::vector<std::shared_ptr<Device>> devices;
+        for (int k = 0; k < 2; ++k)
+          devices.push_back(NewEmulatedDevice(
+              {.number = k, .lazy = true, .fail_call = k == faulty ? call : 0, .lost = lost}));
+        {
+          Executor executor({.threads = 1, .device = devices[0], .more_devices = {devices[1]}});
+          const CompiledProgram compiled =
+              MustCompile(executor, TwoStages().Build(), nullptr, {.opt_level = 0});
+          int errors = 0;
+          for (int run = 0; run < 3; ++run) {
+            const auto out = executor.Run(compiled, feeds);
+            if (out.ok()) continue;
+            ++errors;
+            EXPECT_NE(out.status().ToString().find(names[faulty]), std::string::npos)
+                << out.status().ToString();
+          }
+          failed += errors > 0;
+          reached = CountsOf(*devices[static_cast<size_t>(faulty)]).calls >= call;
+          EXPECT_LE(errors, lost ? 3 : 1);
+          if (reached) {
+            EXPECT_EQ(executor.Run(compiled, feeds).ok(), !lost);
+          }
+        }
+        for (const auto& device : devices) {
+          const EmulatedCounts left = CountsOf(*device);
+          EXPECT_EQ(left.allocations + left.streams + left.events, 0);
+        }
       }
-      const auto out = executor.Run(compiled, feeds);
-      EXPECT_TRUE(out.ok()) << "call " << call << ": " << out.status().ToString();
+      EXPECT_GE(failed, 10);
     }
-    for (const auto& device : {first, second}) {
-      const EmulatedCounts left = CountsOf(*device);
-      EXPECT_EQ(left.allocations + left.streams + left.events, 0) << "call " << call;
-    }
-  }
-  EXPECT_GE(failed, 10);
 }
 
 TEST(SeveralDevices, NamesOfDevices) {
