@@ -555,6 +555,13 @@ TEST_F(CApi, RunsOnADevice) {
   options.place = "tpu:0";
   EXPECT_FAILS(heddle_executor_new(&options, &executor), HEDDLE_INVALID_ARGUMENT,
                "there is no device 'tpu:0'");
+  // A caller that was built when the structure ended before `place` has something else there.
+  options.size = offsetof(heddle_executor_options, place);
+  EXPECT_FINE(heddle_executor_new(&options, &executor));
+  EXPECT_EQ(heddle_executor_num_places(executor), 1u);
+  heddle_executor_free(executor);
+  EXPECT_FAILS(heddle_executor_memory(nullptr, 0, &memory), HEDDLE_INVALID_ARGUMENT, "NULL");
+  EXPECT_FAILS(heddle_executor_memory(executor_, 0, nullptr), HEDDLE_INVALID_ARGUMENT, "NULL");
 }
 
 }  // namespace
