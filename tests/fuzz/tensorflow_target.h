@@ -1,5 +1,5 @@
 // The fuzz targets of the TensorFlow reader call these with a file. A test does so with each file
-// of tests/fuzz/graph and tests/fuzz/bundle.
+// of tests/fuzz/graph, tests/fuzz/text and tests/fuzz/bundle.
 #pragma once
 
 #include <string_view>
@@ -7,6 +7,8 @@
 #include "formats/program_source.h"
 #include "formats/tensorflow/bundle.h"
 #include "formats/tensorflow/format.h"
+#include "formats/tensorflow/text/form.h"
+#include "formats/wire_fields.h"
 
 namespace heddle::testing {
 
@@ -16,6 +18,18 @@ inline Status ReadGraph(std::string_view bytes) {
   const auto source = tensorflow::TensorflowFormat().Parse(bytes, builder);
   if (!source.ok()) return source.status();
   return std::move(builder).Finish(*source).status();
+}
+
+// Besides, what the text becomes is a message, and not much longer than the text.
+inline Status ReadText(std::string_view bytes) {
+  const auto binary = tensorflow::BinaryFromText(bytes);
+  if (!binary.ok()) return binary.status();
+  if (binary->size() > 5 * bytes.size()) return Internal("the binary form is too long");
+  wire::Fields fields(*binary);
+  wire::Field field;
+  while (!fields.done())
+    if (!fields.Next(&field)) return Internal("the binary form is no message");
+  return Status::Ok();
 }
 
 inline Status ReadBundleIndex(std::string_view bytes) {

@@ -33,6 +33,14 @@ void SkipSpace(std::string_view* rest) {
   }
 }
 
+// Before a message, and before a list of messages, no colon is needed.
+bool BeginsMessages(std::string_view text) {
+  return text.starts_with('{') || text.starts_with('<') || text.starts_with('[');
+}
+bool MayBeMessage(const TextField& field) {
+  return field.kind == TextField::kMessage || field.kind == TextField::kUnused;
+}
+
 std::string_view TakeWord(std::string_view* rest) {
   size_t n = 0;
   while (n < rest->size() && IsWord((*rest)[n])) ++n;
@@ -112,7 +120,7 @@ class Text {
     if (rest_.starts_with(':')) {
       rest_.remove_prefix(1);
       SkipSpace(&rest_);
-    } else if (!rest_.starts_with('{') && !rest_.starts_with('<')) {
+    } else if (!BeginsMessages(rest_) || (rest_.starts_with('[') && !MayBeMessage(field))) {
       return Expected(field, "a ':'");
     }
     if (!rest_.starts_with('[')) return Value(field, depth, out);
@@ -240,12 +248,14 @@ class Text {
       value = std::numeric_limits<double>::quiet_NaN();
       rest_ = ahead;
     } else {
+      if (rest_.starts_with('-')) {  // a second one, which from_chars would take
+        rest_ = before;
+        return std::nullopt;
+      }
       const auto [at, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
       const auto taken = static_cast<size_t>(at - rest_.data());
       if (error == std::errc::result_out_of_range) {
-        value = word.find("e-") == std::string::npos && Underflows(rest_.substr(0, taken))
-                    ? 0
-                    : std::numeric_limits<double>::infinity();
+        value = Underflows(rest_.substr(0, taken)) ? 0 : std::numeric_limits<double>::infinity();
       } else if (error != std::errc()) {
         rest_ = before;
         return std::nullopt;
@@ -385,7 +395,7 @@ bool LooksLikeText(std::string_view bytes) {
   if (field->kind != TextField::kMessage) return bytes.starts_with(':');
   if (bytes.starts_with(':')) bytes.remove_prefix(1);
   SkipSpace(&bytes);
-  return bytes.starts_with('{') || bytes.starts_with('<');
+  return BeginsMessages(bytes);
 }
 
 Result<std::string> BinaryFromText(std::string_view text) {

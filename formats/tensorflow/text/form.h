@@ -11,7 +11,7 @@ namespace heddle::tensorflow {
 // Whether the bytes begin as the text of a graph or of a SavedModel does.
 bool LooksLikeText(std::string_view bytes);
 
-// The message in binary form: a few bytes for each word of the text, so never much longer than it.
+// The message in binary form, at most five times as long as the text.
 // kDataLoss: no such text; the message says in which line, and what was expected there.
 Result<std::string> BinaryFromText(std::string_view text);
 

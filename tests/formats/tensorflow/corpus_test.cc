@@ -23,6 +23,10 @@ TEST(TensorflowCorpus, GraphsAreRead) {
   Replay("graph", 9, [](std::string_view bytes) { return ReadGraph(bytes); });
 }
 
+TEST(TensorflowCorpus, TextsAreRead) {
+  Replay("text", 2, [](std::string_view bytes) { return ReadText(bytes); });
+}
+
 TEST(TensorflowCorpus, IndicesAreRead) {
   Replay("bundle", 3, [](std::string_view bytes) { return ReadBundleIndex(bytes); });
 }

@@ -102,8 +102,8 @@ TEST(TextForm, WhatHeddleDoesNotUseIsSkipped) {
 }
 
 TEST(TextForm, IsKnownByItsBeginning) {
-  for (const char* text : {"node {", " # c\n\n node:<", "library{", "versions : {", "version: 3",
-                           "saved_model_schema_version: 1", "meta_graphs {"})
+  for (const char* text : {"node {", " # c\n\n node:<", "node [", "library{", "versions : {",
+                           "version: 3", "saved_model_schema_version: 1", "meta_graphs {"})
     EXPECT_TRUE(LooksLikeText(text)) << text;
   for (const char* text : {"", "node", "node name", "nodes {", "{}", "versions: 3", "# node {"})
     EXPECT_FALSE(LooksLikeText(text)) << text;
@@ -120,6 +120,7 @@ TEST(TextForm, MistakesHaveALineAndWhatWasExpected) {
       {"node { name: \"\\u12\" }", "an escape sequence"},
       {"node { name: \"x\" } }", "a field of GraphDef is expected"},
       {"node { name \"x\" }", "wants a ':'"},
+      {"node { input [\"x\"] }", "wants a ':'"},
       {"node: 3", "a message in braces"},
       {"node { attr { value { i: 99999999999999999999 } } }", "wants an integer"},
       {"node { attr { value { i: 1.0 } } }", "wants an integer"},
@@ -133,6 +134,7 @@ TEST(TextForm, MistakesHaveALineAndWhatWasExpected) {
       {"node { attr { value { b: 2 } } }", "true or false"},
       {"node { attr { value { f: 1.2.3 } } }", "a number"},
       {"node { attr { value { f: 0x10 } } }", "a number"},
+      {"node { attr { value { f: --5 } } }", "a number"},
   };
   for (const auto& [text, says] : cases) {
     const auto bytes = BinaryFromText(text);
