@@ -79,6 +79,13 @@ bool WritesVariable(std::string_view op) {
   return false;
 }
 
+bool DrawsNumbers(std::string_view op) {
+  for (std::string_view name : {"RandomUniform", "RandomStandardNormal", "TruncatedNormal",
+                                "RandomUniformInt", "Multinomial", "RandomShuffle"})
+    if (op == name) return true;
+  return false;
+}
+
 int PortOf(const Node& node, std::string_view argument, int k) {
   for (const Outputs& outputs : kOutputs) {
     if (outputs.op != node.op) continue;

@@ -77,6 +77,8 @@ class NodeGraph {
 
 // Whether operators of this name write the variable that is their first input.
 bool WritesVariable(std::string_view op);
+// Random operators that go on from run to run, so that each run of theirs counts.
+bool DrawsNumbers(std::string_view op);
 
 // The number of output "argument:k" of an operator whose outputs have these names; -1 where there
 // is no such output.

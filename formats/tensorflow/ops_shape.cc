@@ -93,13 +93,14 @@ bool LowerConcat(NodeLowering& n) {
   const int like = values[0];
   if (known && known->size() == 1) {
     const int made = n.Make("concat", {{"X", values}}, {{"axis", (*known)[0]}});
-    // Sizes that are put together are often known in part.
+    // Sizes that are put together are often known in part. No shape has many.
     Ints sizes;
     bool all = true;
     for (const int v : values) {
       const Ints& part = n.facts(v).partial;
-      all = all && n.rank(v) == 1 && n.shape(v)[0] == static_cast<int64_t>(part.size());
-      sizes.insert(sizes.end(), part.begin(), part.end());
+      all = all && n.rank(v) == 1 && n.shape(v)[0] == static_cast<int64_t>(part.size()) &&
+            sizes.size() + part.size() <= static_cast<size_t>(Shape::kMaxRank);
+      if (all) sizes.insert(sizes.end(), part.begin(), part.end());
     }
     if (all) n.facts(made).partial = sizes;
     ResultLike(n, 0, made, like);

@@ -46,6 +46,9 @@ std::string KeptName(const Node& node) {
 
 namespace {
 
+// The graph's variables, or how far a random operator's sequence is used.
+bool WritesState(std::string_view op) { return WritesVariable(op) || DrawsNumbers(op); }
+
 // fn(name of a function) for those that a node calls, or may call by an attribute.
 template <typename Fn>
 void EachCalled(const Node& node, Fn&& fn) {
@@ -67,7 +70,7 @@ void Lowering::FindWritingFunctions() {
       EachCalled(node, [&, caller = std::string_view(name)](std::string_view called) {
         if (functions_.contains(called)) callers[called].push_back(caller);
       });
-      if (WritesVariable(node.op) && writing_functions_.insert(name).second) open.push_back(name);
+      if (WritesState(node.op) && writing_functions_.insert(name).second) open.push_back(name);
     }
   while (!open.empty()) {
     const std::string_view name = open.back();
@@ -76,7 +79,7 @@ void Lowering::FindWritingFunctions() {
       if (writing_functions_.insert(caller).second) open.push_back(caller);
   }
   may_write_ = [this](const Node& node) {
-    bool writes = WritesVariable(node.op);
+    bool writes = WritesState(node.op);
     EachCalled(node, [&](std::string_view f) { writes |= writing_functions_.contains(f); });
     return writes;
   };

@@ -397,13 +397,12 @@ class Structurer {
           writer >= 0 && std::binary_search(body.begin(), body.end(), element))
         return Unimplemented(NamedNode(node(writer)), " of the loop '", loop.frame,
                              "' is of the condition and of the body, which heddle runs apart: it "
-                             "would write twice in a round");
+                             "would take effect twice in a round");
     HEDDLE_ASSIGN_OR_RETURN(loop.body, Build(elements, body, 0));
     return loop;
   }
 
-  // A node of the element, which may be an inner loop, that may write a variable; -1: there is
-  // none.
+  // A node of the element, which may be an inner loop, that may write; -1: there is none.
   int WriterIn(int element, int frame) const {
     if (!IsLoop(element)) return may_write_(node(element)) ? element : -1;
     for (int i = 0; i < count(); ++i)

@@ -52,7 +52,7 @@ struct Item {
   std::unique_ptr<Loop> loop;
 };
 
-// Whether a node, or a function that it calls, may write a variable.
+// Whether a node, or a function that it calls, may write a variable or draw random numbers.
 using MayWrite = std::function<bool(const Node&)>;
 
 // The needed nodes. kInvalidArgument: a cycle, a frame that is never left, and what else no program

@@ -203,15 +203,15 @@ void AddProbedLoop(Graph* g) {
   g->Add("Exit", "y2", {"s2"});
 }
 
-// What heddle executes once for the condition and once for the body may not write.
+// Heddle executes it once for the condition and once for the body, so that it may not write.
 TEST(BadTensorflow, WritersOfConditionAndBodyAreFoundWhereverTheyAre) {
   const NamedValues type = {{"dtype", TypeValue(kF)}};
   const auto bump = [&](const std::vector<Message>& nodes, const std::vector<std::string>& runs) {
     return FunctionOf("bump", {"v", "a"}, {{"z", "twice:z:0"}}, nodes, runs);
   };
   const Message twice = NodeOf("AddV2", "twice", {"a", "a"});
-  Graph plain, calls, nested, reads;
-  for (Graph* g : {&plain, &calls, &nested, &reads}) AddProbedLoop(g);
+  Graph plain, calls, nested, drawn, reads;
+  for (Graph* g : {&plain, &calls, &nested, &drawn, &reads}) AddProbedLoop(g);
   plain.Add("Identity", "probe", {"m", "^w"})
       .Add("AssignAddVariableOp", "w", {"enter_v", "m"}, type);
   EXPECT_THAT(Fetching(plain, "y"), HasSubstr("'w' (AssignAddVariableOp) of the loop 'outer'"));
@@ -230,9 +230,27 @@ TEST(BadTensorflow, WritersOfConditionAndBodyAreFoundWhereverTheyAre) {
   nested.Add("AddV2", "sum2", {"s2:1", "s2:1", "^w"});
   EXPECT_THAT(Fetching(nested, "y"), HasSubstr("'w' (AssignAddVariableOp) of the loop 'outer'"));
 
+  drawn.Add(IntsNode("none", {0}, {}));
+  drawn.Add("RandomUniform", "u", {"none", "^m"}, {{"dtype", TypeValue(kF)}, {"T", TypeValue(kI)}});
+  drawn.Add("AddV2", "probe", {"m", "u"});
+  EXPECT_THAT(Fetching(drawn, "y"), HasSubstr("'u' (RandomUniform) of the loop 'outer'"));
+
   reads.Function(bump({twice}, {}));
   reads.Add("StatefulPartitionedCall", "probe", {"enter_v", "m"}, {{"f", FunctionValue("bump")}});
   EXPECT_EQ(Fetching(reads, "y"), "");
+}
+
+// Each vector is the one before twice.
+TEST(BadTensorflow, SizesThatAreFollowedAreFew) {
+  Graph g;
+  const NamedValues ints = {{"T", TypeValue(kI)}};
+  g.Add(PlaceholderNode("x", kI)).Add(IntsNode("axis", {}, {0}));
+  g.Add("Pack", "v0", {"x", "x"}, ints);
+  for (int i = 0; i < 30; ++i) {
+    const std::string before = "v" + std::to_string(i);
+    g.Add("ConcatV2", "v" + std::to_string(i + 1), {before, before, "axis"}, ints);
+  }
+  EXPECT_EQ(Fetching(g, "v30"), "");
 }
 
 TEST(BadTensorflow, FilesThatAreCutAreRefused) {
