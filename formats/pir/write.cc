@@ -96,16 +96,20 @@ std::vector<ValueId> Writer::Emit(Text text) {
 }
 
 // Paddle keeps values in a scope of the run, unless they are said to be persistable.
-void Writer::MakePersistable(ValueId value) {
-  const auto maker = makers_.find(value);
-  if (maker == makers_.end()) return;
-  const auto [place, result, results] = maker->second;
-  std::string& op = ops_[0][place];
-  if (!op.ends_with(kNoFacts)) return;
-  op.resize(op.size() - kNoFacts.size());
-  std::vector<std::string> flags(results, R"({"#":"0.a_bool","D":false})");
-  flags[result] = R"({"#":"0.a_bool","D":true})";
-  op += R"(,"OA":[{"N":"persistable","AT":{"#":"0.a_array","D":)" + Joined(flags) + "}}]}";
+void Writer::MakePersistable(const std::vector<ValueId>& values) {
+  std::map<size_t, std::vector<std::string>> flags;  // by operator: one for each result
+  for (const ValueId value : values) {
+    const auto maker = makers_.find(value);
+    if (maker == makers_.end()) continue;
+    const auto [op, result, results] = maker->second;
+    flags.try_emplace(op, results, R"({"#":"0.a_bool","D":false})").first->second[result] =
+        R"({"#":"0.a_bool","D":true})";
+  }
+  for (const auto& [place, of_results] : flags) {
+    std::string& op = ops_[0][place];
+    op.resize(op.size() - kNoFacts.size());
+    op += R"(,"OA":[{"N":"persistable","AT":{"#":"0.a_array","D":)" + Joined(of_results) + "}}]}";
+  }
 }
 
 void Writer::BeginRegion() {
@@ -180,15 +184,17 @@ void Writer::AddOutputs() {
           .results = {TypeOf(var)}});
   }
   // A variable of the scope keeps the value that an ordinary operator wrote to it.
+  std::vector<ValueId> kept;
   for (VarId v = 0; v < p_.vars.size(); ++v) {
     const ir::Var& var = VarOf(v);
     if (!var.persistable || var.block != 0 || var.kind != ir::VarKind::kTensor) continue;
     if (now_[v] == stored_[v]) continue;
-    MakePersistable(now_[v]);
+    kept.push_back(now_[v]);
     Emit({.name = "builtin.set_parameter",
           .attributes = {Named("parameter_name", *AttributeText("str", var.name))},
           .operands = {now_[v]}});
   }
+  MakePersistable(kept);
 }
 
 void Writer::Operators(int block) {

@@ -55,7 +55,7 @@ class Writer {
   void Add(const ir::Op& op);
   std::vector<ValueId> Emit(Text text);
   ValueId EmitOne(Text text) { return Emit(std::move(text))[0]; }
-  void MakePersistable(ValueId value);
+  void MakePersistable(const std::vector<ValueId>& values);
   void BeginRegion();
   std::string EndRegion(const std::vector<std::string>& arguments);
   ValueId ValueOf(ir::VarId v) const { return v == ir::kNoVar ? 0 : now_[v]; }

@@ -270,6 +270,19 @@ TEST(PirWrite, StartupProgramsWantNoParameters) {
   EXPECT_EQ(Floats(scope->Find("w")->tensor()), (std::vector<float>{3, 3}));
 }
 
+TEST(PirWrite, EveryResultThatTheScopeKeepsIsPersistable) {
+  ProgramBuilder b;
+  b.Param("x", DType::kF32, {3}).Param("best", DType::kF32, {2}).Param("places", DType::kI64, {2});
+  b.Op("top_k_v2", {{"X", {"x"}}}, {{"Out", {"best"}}, {"Indices", {"places"}}}, {{"k", 2}});
+  const Json file = Json::parse(Written(b.Build()));
+  const Json* op = FindOp(file, "1.topk");
+  ASSERT_TRUE(op != nullptr && (*op)["OA"].size() == 1) << file;
+  const Json& flags = (*op)["OA"][0]["AT"]["D"];
+  ASSERT_EQ(flags.size(), 2u);
+  EXPECT_EQ(flags[0]["D"], true);
+  EXPECT_EQ(flags[1]["D"], true);
+}
+
 TEST(PirWrite, GradientsOfAbsentOperandsAreAbsent) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {2, 3}).Feed("d", DType::kF32, {2, 3});
