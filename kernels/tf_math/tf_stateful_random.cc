@@ -365,6 +365,16 @@ in maxval int64 [] 17
 in State int64 [1] 1536
 out output int64 [2, 3] 12 -3 -1 6 12 6
 out StateOut=State int64 [1] 3072
+
+example no numbers, of whatever bounds
+attr seed INT 7
+attr seed2 INT 11
+in shape int32 [1] 0
+in minval int32 [] 5
+in maxval int32 [] 3
+in State int64 [1] 512
+out output int32 [0]
+out StateOut=State int64 [1] 512
 )")
 
 HEDDLE_EXAMPLES(tf_multinomial, R"(
