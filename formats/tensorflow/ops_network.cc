@@ -363,12 +363,13 @@ std::optional<int> ProductWithMatrix(NodeLowering& n, const Lettered& x, const L
   int64_t depth = 1, width = 1;
   Ints flat(rows.size(), 0), split(rows.size(), 0);  // 0: the axis stays
   for (const char c : inner) {
-    if (x.Size(n, c) != y.Size(n, c) || y.Size(n, c) <= 0) return std::nullopt;
-    depth *= y.Size(n, c);
+    if (x.Size(n, c) != y.Size(n, c) || y.Size(n, c) <= 0 ||
+        __builtin_mul_overflow(depth, y.Size(n, c), &depth))
+      return std::nullopt;
   }
   for (const char c : columns) {
-    if (y.Size(n, c) <= 0) return std::nullopt;
-    width *= y.Size(n, c);
+    if (y.Size(n, c) <= 0 || __builtin_mul_overflow(width, y.Size(n, c), &width))
+      return std::nullopt;
     split.push_back(y.Size(n, c));
   }
   flat.push_back(depth);
