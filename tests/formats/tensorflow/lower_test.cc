@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+#include <thread>
+
 #include "tests/formats/tensorflow/graph_bytes.h"
 
 namespace heddle::testing::tf {
@@ -250,6 +254,38 @@ TEST(TensorflowGraph, RandomOperatorsGoOnFromRunToRun) {
       seen.push_back(Floats(out[k]));
     }
   }
+}
+
+// Runs at once draw what runs one after the other draw, each number once.
+TEST(TensorflowGraph, RandomOperatorsOfRunsAtOnceTakeTurns) {
+  constexpr size_t kThreads = 8, kRuns = 25;
+  Graph g;
+  g.Add(IntsNode("shape", {1}, {3}));
+  g.Add("RandomUniform", "draw", {"shape"},
+        {{"dtype", TypeValue(kF)}, {"T", TypeValue(kI)}, {"seed", IntValue(5)}});
+  using Draws = std::vector<std::vector<float>>;
+  const auto drawn_by = [&](size_t threads, size_t runs) {
+    const auto model = LoadBytes(g.bytes(), {.fetches = {"draw"}});
+    EXPECT_TRUE(model.ok()) << model.status().ToString();
+    Executor executor({.threads = 2});
+    const auto compiled =
+        MustCompile(executor, model->program, model->scope, {.fetches = {"draw"}});
+    std::vector<Draws> draws(threads);
+    std::vector<std::thread> team;
+    for (Draws& mine : draws)
+      team.emplace_back([&] {
+        for (size_t i = 0; i < runs; ++i)
+          mine.push_back(Floats(MustRun(executor, compiled, {})[0]));
+      });
+    for (std::thread& t : team) t.join();
+    Draws all;
+    for (const Draws& some : draws) all.insert(all.end(), some.begin(), some.end());
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  const Draws one_by_one = drawn_by(1, kThreads * kRuns);
+  EXPECT_EQ(std::set(one_by_one.begin(), one_by_one.end()).size(), one_by_one.size());
+  EXPECT_EQ(drawn_by(kThreads, kRuns), one_by_one);
 }
 
 }  // namespace
