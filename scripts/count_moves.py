@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts the slices, splits and transposes of optimised programs, and those of them that copy.
 
-  count_moves.py --heddle TOOL DIR... [--feeds NAME=FILE.npy ...]
+  count_moves.py --heddle TOOL DIR...
 
 A DIR is a recorded model (model.pdmodel, meta.json with the inputs of its cases), or a folder of
 such. The operators are counted in the program of level 2, the copies in the plan for the first
