@@ -122,9 +122,11 @@ def main():
         (OUT / "startup.pdmodel").write_bytes(startup.desc.serialize_to_string())
         with tempfile.TemporaryDirectory() as folder:
             logs = [open(Path(folder) / str(r), "w+") for r in range(ranks)]
-            command = [sys.executable, __file__, "--ranks", str(ranks), "--port",
-                       str(arguments.port + ranks), "--rank"]
-            group = [subprocess.Popen(command + [str(r)], stdout=logs[r]) for r in range(ranks)]
+            command = [sys.executable, str(Path(__file__).resolve()), "--ranks", str(ranks),
+                       "--port", str(arguments.port + ranks), "--rank"]
+            # Paddle logs into the working directory.
+            group = [subprocess.Popen(command + [str(r)], stdout=logs[r], cwd=folder)
+                     for r in range(ranks)]
             if any(process.wait() for process in group):
                 sys.exit(f"{ranks} ranks: a process failed")
             columns = []
