@@ -146,7 +146,8 @@ Status RunFusedMatmul(KernelContext& ctx) {
   const Tensor* const bias_in = ctx.InOpt("Bias");
   const Tensor* const residual_in = ctx.InOpt("ResidualData");
   float* const to = ctx.Out("Out").mutable_data<float>();
-  if (!state.late && ctx.InCount("X") == 1) {  // as a rule; small products are worth the branch
+  // The common case has a branch of its own, which small products feel.
+  if (!state.late && !state.gathers && ctx.InCount("X") == 1) {
     state.runner->Run(ctx, ctx.In("X").data<float>(), ctx.In("Y").data<float>(),
                       bias_in ? bias_in->data<float>() : nullptr,
                       residual_in ? residual_in->data<float>() : nullptr, to);

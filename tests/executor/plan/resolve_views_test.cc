@@ -45,6 +45,11 @@ class Net {
     b_.Op("concat", {{"X", std::move(xs)}}, {{"Out", {out}}}, {{"axis", axis}});
     return *this;
   }
+  Net& Product(const std::string& x, const std::string& y, const std::string& out,
+               bool trans_x = false) {
+    b_.Op("fused_matmul", {{"X", {x}}, {"Y", {y}}}, {{"Out", {out}}}, {{"trans_x", trans_x}});
+    return *this;
+  }
   Net& Unary(const std::string& op, const std::string& x, const std::string& out) {
     b_.Unary(op, x, out);
     return *this;
@@ -156,6 +161,18 @@ TEST(Windows, OfAFeed) {
       .Concat({"a", "b"}, "y", 1)
       .Fetch("y")
       .Check(0);
+}
+
+// A product reads rows at one distance: where they lie, or it gathers them itself.
+TEST(Windows, OfRowsAreFactorsOfProducts) {
+  Net({6, 8}).Slice("x", "a", {1}, {2}, {8}).Product("a", "x", "y").Fetch("y").Check(0);
+  Net({6, 8}).Slice("x", "a", {1}, {2}, {6}).Product("a", "x", "y", true).Fetch("y").Check(0);
+  Net({2, 6, 6})
+      .Slice("x", "a", {2}, {1}, {5})
+      .Slice("x", "b", {1}, {0}, {4})
+      .Product("a", "b", "y")
+      .Fetch("y")
+      .Check(1);  // the second factor has no gaps
 }
 
 // A small part of a large tensor is copied, unless the tensor is needed as long anyway.
