@@ -190,8 +190,10 @@ class Windows {
   void FindReaders() {
     enum Need : uint8_t { kAny, kRows, kDense };
     std::vector<Need> needs(plan_.slots.size(), kAny);
-    std::vector<size_t> last(plan_.slots.size(),
-                             0);  // 1 + the last reader, views' readers included
+    // 1 + the last reader, views' readers included
+    std::vector<size_t> last(plan_.slots.size(), 0);
+    for (size_t s = 0; s < needs.size(); ++s)  // other blocks read it, too
+      if (plan_.slots[s].crosses) needs[s] = kDense;
     candidates_.resize(ins_.size());
     for (size_t i = ins_.size(); i-- > 0;) {
       const Instruction& in = ins_[i];

@@ -217,6 +217,29 @@ TEST(Windows, KeepTheirWholesAlive) {
   net.Concat({"x", "t", "a"}, "y", 0).Unary("relu", "a", "z").Fetch("y").Fetch("z").Check(0);
 }
 
+// The body of a loop may read more than the loop names as its operands.
+TEST(Windows, HaveNoGapsForReadersInBlocks) {
+  for (const bool named : {true, false}) {
+    Net net({6, 8});
+    net.Slice("x", "a", {1}, {2}, {6});
+    ProgramBuilder& b = net.builder();
+    b.Fill("i", {1}, 0, DType::kI64).Fill("n", {1}, 3, DType::kI64).Fill("y", {6, 4}, 0);
+    b.Binary("less_than", "i", "n", "more");
+    const int body = b.Block(0);
+    std::vector<std::string> operands = {"i", "n", "y"};
+    if (named) operands.emplace_back("a");
+    b.Op("while", {{"X", operands}, {"Condition", {"more"}}},
+         {{"Out", {"i", "more", "y"}}, {"StepScopes", {"scopes"}}},
+         {{"sub_block", BlockRef{body}}});
+    b.In(body);
+    b.Unary("softmax", "a", "t").Binary("elementwise_add", "y", "t", "y");
+    b.Increment("i");
+    b.Binary("less_than", "i", "n", "more");
+    b.In(0);
+    net.Fetch("y").Check(1);
+  }
+}
+
 // A view without gaps may be taken over only if it is all of the memory.
 TEST(Windows, ArePartsOfPartsAndOfPieces) {
   Net({8, 4})
