@@ -144,7 +144,7 @@ class ProductMerger {
     ir::Op op = ir::MakeOp(*FindOp("fused_products"));
     op.index = first.index;
     op.call_stack = first.call_stack;
-    op.device = first.device;
+    TakePlace(first, &op);
     Ints trans_y, biases;
     Strings activations;
     Floats alphas, betas;

@@ -149,6 +149,28 @@ TEST(Priorities, PassesKeepThem) {
   EXPECT_EQ(order, "exp>c sigmoid>d fused_elementwise>b exp>e ");
 }
 
+TEST(Priorities, MergedProductsKeepTheirs) {
+  ProgramBuilder b;
+  auto scope = std::make_shared<Scope>();
+  b.Feed("x", DType::kF32, {2, 16});
+  for (const std::string n : {"a", "b"}) {
+    b.Param("w" + n, DType::kF32, {16, 16}).Var(n, DType::kF32, {2, 16});
+    scope->Set("w" + n, Value(RandomF32({16, 16}, 5)));
+    b.Op("matmul_v2", {{"X", {"x"}}, {"Y", {"w" + n}}}, {{"Out", {n}}},
+         {{"scheduling_priority", int64_t{2}}});
+    b.Fetch(n);
+  }
+  b.Var("c", DType::kF32, {2, 16});
+  b.Op("exp", {{"X", {"x"}}}, {{"Out", {"c"}}}, {{"scheduling_priority", int64_t{1}}});
+  b.Fetch("c");
+  Executor executor({.threads = 1});
+  const RunReport report =
+      Trace(executor, MustCompile(executor, b.Build(), scope), RandomF32({2, 16}, 3));
+  std::string order;
+  for (const TraceEvent& e : report.events) order += e.op + " ";
+  EXPECT_EQ(order, "exp fused_products ");
+}
+
 // In the body of a loop, too.
 TEST(Priorities, HoldInBodies) {
   ProgramBuilder b;

@@ -77,6 +77,7 @@ void Check(const Case& c, int threads = 1) {
 TEST(MergeProducts, OfOneTensor) {
   Check({});
   Check({.x = {1, 16}});
+  Check({.x = {0, 16}, .bias = true});
   Check({.x = {2, 3, 16}, .weights = {{16, 5}, {16, 40}, {16, 33}, {16, 1}}});
   Check({.weights = {{24, 16}, {16, 24}}, .trans_y = true});
   Check({.bias = true, .relu = true});
