@@ -2,8 +2,8 @@
 // dimensions in another order: slices, splits, transposes. Where all readers of the outputs go by
 // strides, or the part has no gaps, the plan makes them views of the input, and no kernel runs.
 //
-// Such an operator has the trait kWindows, one tensor in its first input slot, the parts in its
-// first output slot, and a prepared state that is a WindowState, too.
+// An operator of this kind declares the trait kWindows. Its first input slot holds one tensor, its
+// first output slot the parts, and its prepared state is a WindowState as well.
 #pragma once
 
 #include <array>
@@ -17,22 +17,24 @@ namespace heddle {
 // A flag of input slots, besides SlotFlags: the operand may be such a view, with gaps or permuted
 // dimensions, and the kernel reads it by Tensor::strides().
 inline constexpr unsigned kByStrides = 128;
-// Likewise: as a matrix with its last dimension as rows, it has rows without gaps, at one distance.
+// A flag of input slots, besides SlotFlags: the operand may be such a view, if its last dimension
+// has no gaps and its rows along that dimension lie at one distance (RowStep).
 inline constexpr unsigned kByRows = 1024;
-// A trait, besides OpTraits: see above.
+// A trait, besides OpTraits: the outputs may be views of the input.
 inline constexpr unsigned kWindows = 512;
 
-// Where an output lies.
+// The part of an input that an output is.
 struct Window {
   std::array<int64_t, Shape::kMaxRank> start{};  // per dimension of the input: the first element
-  // Per dimension of the output: the dimension of the input that it goes along, and how far apart
-  // its elements are there.
+  // Per dimension of the output: the dimension of the input that it goes along, and the distance
+  // of its elements there: positive, or unused where there is one element.
   std::array<int, Shape::kMaxRank> axis{};
   std::array<int64_t, Shape::kMaxRank> step{};
 };
 
-// How far apart the rows of a tensor lie, in elements, when its dimensions from `at` on make a row;
-// -1: they have gaps, or do not lie at one distance. `strides`: of each dimension.
+// The distance of a tensor's rows, in elements, when its dimensions from `at` on make a row; -1:
+// the rows have gaps, or do not lie at one distance. Precondition: the strides, one per dimension,
+// are positive.
 inline int64_t RowStep(const Shape& shape, std::span<const int64_t> strides, int at) {
   int64_t dense = 1, step = -1, count = 1;  // count: of the rows in the dimensions passed
   for (int d = shape.rank() - 1; d >= 0; --d) {
@@ -56,7 +58,7 @@ inline int64_t RowStep(const Tensor& x, int at) {
 class WindowState {
  public:
   virtual ~WindowState() = default;
-  // False: output `i` of the first slot is no such part, or it is not known which.
+  // False: output `i` of the first slot is no part of the input, or the part is not known.
   virtual bool WindowOf(int i, Window* window) const = 0;
 };
 
