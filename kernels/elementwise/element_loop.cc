@@ -164,26 +164,45 @@ void RunTyped(const KernelContext& ctx, const ElementLoop& loop, std::span<Tenso
 constexpr size_t kFewTiles = 16, kFewStreams = 16;
 constexpr int64_t kFewElements = 256, kFewRows = 4;
 
+// Whether the step reads a row that is the same for all rows of the result.
+bool ReadsRow(const ElementLoop& loop, const TileStep& step) {
+  return std::any_of(std::begin(step.in), std::end(step.in), [&](uint32_t in) {
+    const uint32_t spread = in - loop.registers;
+    return spread < loop.spreads.size() && !loop.spreads[spread].one;
+  });
+}
+
+// A step that reads a row computes row by row; all others compute all elements at once.
 template <typename T>
 void RunSmall(const KernelContext& ctx, const ElementLoop& loop) {
   alignas(64) std::byte work[kFewTiles * kFewElements * sizeof(T)];
   std::byte* at[kFewTiles + kFewStreams];
-  const int64_t n = std::min(loop.tile, loop.numel);
-  const size_t bytes = static_cast<size_t>(n) * sizeof(T);
   const uint32_t *const in = ctx.op().in.begin(), *const out = ctx.op().out.begin();
   const auto address = [&](ElementPlace place) {
     const uint32_t* const slots = place.kind == ElementPlace::kInput ? in : out;
     return static_cast<std::byte*>(ctx.frame()[slots[place.index]]->tensor().mutable_raw());
   };
   std::byte** next = at;
-  for (uint32_t i = 0; i < loop.registers; ++i) *next++ = work + i * bytes;
+  for (uint32_t i = 0; i < loop.registers; ++i)
+    *next++ = work + i * static_cast<size_t>(loop.numel) * sizeof(T);
   for (const ElementLoop::Spread& spread : loop.spreads) *next++ = address(spread.from);
   std::byte** const streams = next;
   for (const ElementLoop::Stream& stream : loop.streams) *next++ = address(stream.place);
-  for (int64_t done = 0;;) {
-    for (const TileStep& step : loop.steps) step.fn(step, at, n);
-    if ((done += n) == loop.numel) return;
-    for (std::byte** stream = streams; stream < next; ++stream) *stream += bytes;
+  const int64_t n = std::min(loop.tile, loop.numel);
+  for (const TileStep& step : loop.steps) {
+    if (n == loop.numel || !ReadsRow(loop, step)) {
+      step.fn(step, at, loop.numel);
+      continue;
+    }
+    std::byte* row[kFewTiles + kFewStreams];
+    std::copy(at, next, row);
+    for (int64_t done = 0; done < loop.numel; done += n) {
+      step.fn(step, row, n);
+      const size_t bytes = static_cast<size_t>(n) * sizeof(T);
+      for (uint32_t i = 0; i < loop.registers; ++i) row[i] += bytes;
+      for (std::byte** stream = row + (streams - at); stream < row + (next - at); ++stream)
+        *stream += bytes;
+    }
   }
 }
 
