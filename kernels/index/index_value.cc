@@ -3,10 +3,34 @@
 #include <array>
 #include <span>
 
+#include "core/operands/window.h"
 #include "kernels/index/index_args.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {
+namespace {
+
+// A copy without gaps. Precondition: `from` is not contiguous.
+void CopyElements(const KernelContext& ctx, const Tensor& from, Tensor* to) {
+  const int last = from.rank() - 1;
+  const auto size = static_cast<int64_t>(SizeOf(from.dtype()));
+  if (const int64_t step = RowStep(from, last); step >= 0) {  // needs no analysis
+    const int64_t bytes = from.dim(last) * size;
+    CopyRows(ctx, from.raw(), step * size, to->mutable_raw(), bytes, from.numel() / from.dim(last),
+             bytes);
+    return;
+  }
+  std::array<CopyDim, Shape::kMaxRank> dims;
+  int64_t step = 1;
+  for (int d = last; d >= 0; --d) {
+    dims[static_cast<size_t>(d)] = {from.dim(d), from.strides()[static_cast<size_t>(d)], step};
+    step *= from.dim(d);
+  }
+  StridedCopy(SizeOf(from.dtype()), std::span(dims).first(static_cast<size_t>(from.rank())))
+      .Run(ctx, from.raw(), to->mutable_raw());
+}
+
+}  // namespace
 
 void CopyTensor(const KernelContext& ctx, const Tensor& from, Tensor* to) {
   if (&from == to) return;
@@ -17,20 +41,10 @@ void CopyTensor(const KernelContext& ctx, const Tensor& from, Tensor* to) {
   const bool fits = to->initialized() && to->buffer() && to->buffer()->unique() &&
                     to->dtype() == from.dtype() && to->shape() == from.shape();
   if (!fits) *to = ctx.Scratch(from.dtype(), from.shape());
-  if (from.is_contiguous()) {
+  if (from.is_contiguous())
     CopyBytes(ctx, from.raw(), to->mutable_raw(), from.bytes());
-  } else {
-    std::array<CopyDim, Shape::kMaxRank> dims;
-    const auto rank = static_cast<size_t>(from.rank());
-    int64_t step = 1;
-    for (size_t d = rank; d-- > 0;) {
-      const int64_t n = from.dim(static_cast<int>(d));
-      dims[d] = {n, from.strides()[d], step};
-      step *= n;
-    }
-    StridedCopy(SizeOf(from.dtype()), std::span(dims.data(), rank))
-        .Run(ctx, from.raw(), to->mutable_raw());
-  }
+  else
+    CopyElements(ctx, from, to);
   if (from.has_lod() || to->has_lod()) to->set_lod(from.lod());
 }
 
