@@ -34,10 +34,11 @@ std::optional<bool> ReaderQueue::PushUntil(Batch batch,
     if (t.initialized() && !t.buffer()) t = t.Clone();
   State& s = *state_;
   MutexLock lock(s.mutex);
-  while (!s.closed && s.batches.size() >= s.capacity)
+  const size_t generation = s.generation;
+  while (!s.closed && s.generation == generation && s.batches.size() >= s.capacity)
     if (!s.changed.WaitUntil(s.mutex, until) && std::chrono::steady_clock::now() >= until)
       return std::nullopt;
-  if (s.closed) return false;
+  if (s.closed || s.generation != generation) return false;
   s.batches.push_back(std::move(batch));
   s.changed.NotifyAll();
   return true;

@@ -38,15 +38,15 @@ class ReaderQueue {
   ReaderQueue(const ReaderQueue&) = delete;
   ReaderQueue& operator=(const ReaderQueue&) = delete;
 
-  // Waits while the queue is full. False: it was closed, and the batch is not in it. The tensors'
-  // memory is read by a later run and must not change.
+  // Waits while the queue is full. False: it is closed, or was reset meanwhile, and the batch is
+  // not in it. The tensors' memory is read by a later run and must not change.
   bool Push(Batch batch);
   // The same, for no longer than until `until`: nullopt when that came first.
   std::optional<bool> PushUntil(Batch batch, std::chrono::steady_clock::time_point until);
   // No further batch comes: when what is queued has been read, the data are at their end.
   void Close();
-  // Drops what is queued and begins anew, whether closed or not. Batches that a double buffer has
-  // taken already are dropped as well.
+  // Drops all batches and begins anew, whether closed or not: those in the queue, those that a
+  // double buffer has taken already, and those that wait in Push.
   void Reset();
 
   size_t size() const;
@@ -66,7 +66,7 @@ class ReaderQueue {
   const std::unique_ptr<State> state_;
 };
 
-// What a variable holds that programs read from.
+// The value of a variable that programs read from.
 Value ReaderValue(std::shared_ptr<ReaderQueue> queue);
 
 // The run has failed for no other reason than that its reader was at the end of the data.

@@ -160,6 +160,23 @@ TEST(Readers, BeginAnewWithWhatComesAfterAReset) {
   }
 }
 
+// A feeder that waits while the queue is reset must not bring a batch of the old data.
+TEST(Readers, DropWhatWaitsWhileTheQueueIsReset) {
+  for (const bool close : {false, true}) {
+    ReaderQueue queue(1);
+    ASSERT_TRUE(queue.Push(Number(1)));
+    bool pushed = true;
+    std::thread feeder([&] { pushed = queue.Push(Number(2)); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the feeder waits by then
+    if (close) queue.Close();
+    queue.Reset();
+    feeder.join();
+    EXPECT_FALSE(pushed);
+    EXPECT_EQ(queue.size(), 0u);
+    EXPECT_TRUE(queue.Push(Number(3)));
+  }
+}
+
 TEST(Readers, WaitNoLongerThanTheRunMay) {
   for (const bool buffered : {false, true}) {
     Reading r(buffered, 1, 2);
