@@ -36,7 +36,8 @@ AsyncRuns::AsyncRuns(RunResources& resources, PlanService& plans)
     : resources_(&resources),
       plans_(&plans),
       most_workers_(static_cast<size_t>(resources.runs_at_once > 0 ? resources.runs_at_once
-                                                                   : resources.threads)) {}
+                                                                   : resources.threads)),
+      of_a_rank_(resources.communicator != nullptr) {}
 
 const void* AsyncRuns::LineOf(const AsyncRunState& run) {
   return &run.compiled.impl()->scope->write_mutex();
@@ -45,6 +46,11 @@ const void* AsyncRuns::LineOf(const AsyncRunState& run) {
 // Ranks' runs keep their order, too.
 bool AsyncRuns::Writes(const AsyncRunState& run) {
   return run.compiled.impl()->writes_scope || run.compiled.impl()->communicates;
+}
+
+// Other ranks' runs belong to it: it takes its turn even if it is cancelled, and fails with them.
+bool AsyncRuns::EndsInItsTurn(const AsyncRunState& run) const {
+  return of_a_rank_ && run.compiled.impl()->communicates;
 }
 
 void AsyncRuns::Add(const std::shared_ptr<AsyncRunState>& run) {
@@ -62,7 +68,8 @@ void AsyncRuns::Add(const std::shared_ptr<AsyncRunState>& run) {
 void AsyncRuns::Queue(const std::shared_ptr<AsyncRunState>& run) {
   const std::stop_token wish = run->options.stop;
   run->options.stop = run->stop.get_token();
-  if (run->options.deadline)
+  const bool may_end = !EndsInItsTurn(*run);
+  if (run->options.deadline && may_end)
     run->watch_id =
         resources_->watcher.At(*run->options.deadline, [weak = std::weak_ptr(run), this] {
           if (const auto late = weak.lock()) EndWaiting(*late, Late(), false);
@@ -83,7 +90,8 @@ void AsyncRuns::Queue(const std::shared_ptr<AsyncRunState>& run) {
   }
   if (!refused.ok()) EndWaiting(*run, refused, true);
   // The watcher found no run in a line if the deadline came before there was one.
-  if (run->options.deadline && std::chrono::steady_clock::now() >= *run->options.deadline)
+  if (may_end && run->options.deadline &&
+      std::chrono::steady_clock::now() >= *run->options.deadline)
     EndWaiting(*run, Late(), true);
   if (wish.stop_possible()) run->forward.emplace(wish, AsyncRunState::Forward{run.get()});
 }
@@ -198,6 +206,7 @@ void AsyncRuns::EndWaiting(AsyncRunState& run, const Status& why, bool forget_de
 
 void AsyncRuns::Cancel(AsyncRunState& run) {
   run.stop.request_stop();
+  if (EndsInItsTurn(run)) return;
   EndWaiting(run, Cancelled(), true);
 }
 

@@ -86,6 +86,7 @@ class AsyncRuns : public std::enable_shared_from_this<AsyncRuns> {
 
   static const void* LineOf(const AsyncRunState& run);
   static bool Writes(const AsyncRunState& run);
+  bool EndsInItsTurn(const AsyncRunState& run) const;
   void Work() HEDDLE_EXCLUDES(mutex_);
   Status StartWorker() HEDDLE_REQUIRES(mutex_);
   void Queue(const std::shared_ptr<AsyncRunState>& run) HEDDLE_EXCLUDES(mutex_);
@@ -100,6 +101,7 @@ class AsyncRuns : public std::enable_shared_from_this<AsyncRuns> {
   RunResources* const resources_;  // not there any more after Close
   PlanService* const plans_;
   const size_t most_workers_;
+  const bool of_a_rank_;  // the executor is a rank of a group
   Mutex mutex_;
   CondVar changed_;
   Lines lines_ HEDDLE_GUARDED_BY(mutex_);

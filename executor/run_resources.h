@@ -5,7 +5,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -44,9 +43,8 @@ struct RunResources {
   Watcher watcher;
   const DeviceRuntimes devices;
   DeviceRuntime* const device;  // the first of them; nullptr: none
-  // The rank that runs are of when they communicate; nullptr: none. They come one at a time.
+  // The rank that runs are of when they communicate; nullptr: none.
   const std::shared_ptr<Communicator> communicator;
-  std::mutex rank_turn;
 };
 
 }  // namespace heddle::internal

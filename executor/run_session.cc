@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/guard.h"
 #include "executor/device/device_interpreter.h"
 #include "executor/find_culprit.h"
 #include "executor/report/fill_report.h"
@@ -32,18 +33,27 @@ bool IsWatched(const RunOptions& o) {
          o.check_nan_inf || o.wait_after_each;
 }
 
+// Whether a run is to wait for its turn no longer.
+Status WhileItWaits(const RunOptions& o) {
+  if (o.stop.stop_requested())
+    return Status(StatusCode::kCancelled, "the run was cancelled before it began");
+  if (o.deadline && std::chrono::steady_clock::now() >= *o.deadline)
+    return Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn");
+  return Status::Ok();
+}
+
 }  // namespace
 
 Status RunSession::Run(RunResources& resources, PlanService& plans, const RunCall& call) {
   if (!call.compiled.communicates || resources.communicator == nullptr) [[likely]]
     return RunOnce(resources, plans, call);
-  const std::lock_guard turn(resources.rank_turn);
-  resources.communicator->BeginRun();
+  Communicator& rank = *resources.communicator;
+  HEDDLE_RETURN_IF_ERROR(rank.BeginRun([&] { return WhileItWaits(call.options); }));
   // Ranks whose scopes are one would wait for its lock and for each other, also to make a plan.
-  Status status = resources.communicator->Claim(&call.compiled.scope->write_mutex(),
-                                                call.compiled.writes_scope);
+  Status status = Guard(
+      [&] { return rank.Claim(&call.compiled.scope->write_mutex(), call.compiled.writes_scope); });
   if (status.ok()) status = RunOnce(resources, plans, call);
-  resources.communicator->EndRun(status);
+  rank.EndRun(status);
   return status;
 }
 
@@ -52,19 +62,14 @@ Status RunSession::RunOnce(RunResources& resources, PlanService& plans, const Ru
                           plans.ForRun(call.compiled, call.feeds, &call.memory.key));
   std::unique_lock<std::mutex> writes;
   if (cached->plan()->writes_scope) writes = std::unique_lock(call.compiled.scope->write_mutex());
-  const auto cancelled = [&] {
-    return Status(StatusCode::kCancelled, "the run was cancelled before it began");
-  };
-  if (call.options.stop.stop_requested()) return cancelled();
+  if (call.options.stop.stop_requested()) return WhileItWaits(call.options);
   Status status;
   const auto run = [&](int threads) { status = Admitted(resources, *cached, call, threads); };
   if (!resources.admission.Run(run, call.options.deadline, call.options.stop))
-    return call.options.stop.stop_requested()
-               ? cancelled()
-               : Status(StatusCode::kDeadlineExceeded, "the run's deadline came before its turn");
+    return WhileItWaits(call.options);
   if (status.ok()) [[likely]]
     return status;
-  // What other ranks have taken part in cannot be run again, nor with the data that were read.
+  // A run cannot be repeated without the other ranks, nor without the batch that it has read.
   if (call.compiled.communicates || call.compiled.reads) return status;
   return FindCulprit(resources, call, *cached->plan()->program, status);
 } catch (...) {

@@ -2,8 +2,8 @@
 // ranks/process_group.h is a group within a process; others implement the same.
 //
 // Ownership: tensors are the caller's and used only during a call. Threads: calls of one rank come
-// one at a time (Rank and size from any thread). Errors: a call that returns an error has left its
-// output undefined; the run is to end with that error.
+// one at a time (BeginRun, rank and size from any thread). Errors: a call that returns an error has
+// left its output undefined; the run is to end with that error.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,11 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Around every run of a communicating program. `status`: how it ended; a failure is the others'
-  // as well.
-  virtual void BeginRun() = 0;
+  // Around every run of a communicating program. A rank's runs come one at a time: BeginRun waits
+  // for the one before, until `interrupted` returns an error. Then the run has ended without
+  // EndRun, and the others' runs that belong to it fail.
+  virtual Status BeginRun(FunctionRef<Status()> interrupted) = 0;
+  // `status`: how the run ended; a failure is the others' as well. Does not throw.
   virtual void EndRun(const Status& status) = 0;
   // The present run will need what `lock` names, and nobody else meanwhile where `alone`. An error
   // when another rank's present run needs it, too, and one of them alone: they would wait for each

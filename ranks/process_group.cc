@@ -6,12 +6,15 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/guard.h"
 #include "ranks/reduce.h"
 
 namespace heddle {
 namespace {
 
 using What = ProcessGroup::Kind::What;
+
+constexpr std::chrono::milliseconds kLook{2};  // between looks at whether a run is to end
 
 constexpr const char* kNames[] = {"an all-reduce", "a reduce",  "a reduce-scatter", "an all-gather",
                                   "a broadcast",   "a scatter", "an all-to-all",    "a barrier"};
@@ -28,12 +31,20 @@ std::string ProcessGroup::Kind::ToString() const {
   return text + StrCat(" of ", Name(dtype), " ", shape.ToString());
 }
 
-void ProcessGroup::BeginRun(int rank) {
+Status ProcessGroup::BeginRun(int rank, FunctionRef<Status()> interrupted) {
   MutexLock lock(mutex_);
   Member& m = members_[static_cast<size_t>(rank)];
+  while (m.inside) {
+    if (const Status status = interrupted(); !status.ok()) {
+      ++m.given_up;
+      return status;
+    }
+    changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kLook);
+  }
   ++m.run;
   m.inside = true;
   m.calls.clear();
+  return Status::Ok();
 }
 
 void ProcessGroup::EndRun(int rank, const Status& status) {
@@ -41,7 +52,14 @@ void ProcessGroup::EndRun(int rank, const Status& status) {
   Member& m = members_[static_cast<size_t>(rank)];
   m.inside = false;
   m.lock = nullptr;
-  if (!status.ok()) FailOthers(rank, status);
+  // Without memory for the failure, the others find that the run has ended.
+  if (!status.ok())
+    (void)Guard([&] {
+      mutex_.AssertHeld();
+      FailOthers(rank, status);
+      return Status::Ok();
+    });
+  m.run += std::exchange(m.given_up, 0);
   Forget();
   changed_.NotifyAll();
 }
@@ -67,7 +85,7 @@ Status ProcessGroup::Claim(int rank, const void* what, bool alone) {
   return Status::Ok();
 }
 
-// What nobody asks for any more.
+// Drops failures, meetings and messages of runs that all ranks have left.
 void ProcessGroup::Forget() {
   int64_t oldest = std::numeric_limits<int64_t>::max();
   for (const Member& m : members_)
@@ -96,13 +114,13 @@ Status ProcessGroup::Stuck(int64_t run) {
   std::string text;
   for (size_t r = 0; r < members_.size(); ++r) {
     const Member& m = members_[r];
-    if (!m.inside || m.run != run || !m.can_go || m.can_go()) return Status::Ok();
+    if (!m.inside || m.run != run || m.can_go == nullptr || (*m.can_go)()) return Status::Ok();
     text += StrCat(text.empty() ? "" : ", ", "rank ", r, " in ", m.waits_for);
   }
   return Fail(run, InvalidArgument("the ranks wait for each other: ", text));
 }
 
-Status ProcessGroup::Trouble(int rank, const std::function<bool(int)>& needs) {
+Status ProcessGroup::Trouble(int rank, FunctionRef<bool(int)> needs) {
   const int64_t run = members_[static_cast<size_t>(rank)].run;
   if (const auto failed = failed_.find(run); failed != failed_.end()) return failed->second;
   for (int r = 0; r < size(); ++r) {
@@ -117,18 +135,19 @@ Status ProcessGroup::Trouble(int rank, const std::function<bool(int)>& needs) {
 }
 
 Status ProcessGroup::Await(int rank, const RankCall& call, std::string waits_for,
-                           std::function<bool()> can_go, const std::function<bool(int)>& needs) {
-  constexpr std::chrono::milliseconds kLook{2};
+                           FunctionRef<bool()> can_go, FunctionRef<bool(int)> needs) {
   Member& m = members_[static_cast<size_t>(rank)];
   m.waits_for = std::move(waits_for);
-  m.can_go = std::move(can_go);
-  Status status;
-  while (!m.can_go()) {
-    status = Trouble(rank, needs);
-    if (status.ok()) status = call.interrupted();
-    if (!status.ok()) break;
-    changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kLook);
-  }
+  m.can_go = &can_go;
+  const Status status = Guard([&] {
+    mutex_.AssertHeld();
+    while (!can_go()) {
+      HEDDLE_RETURN_IF_ERROR(Trouble(rank, needs));
+      HEDDLE_RETURN_IF_ERROR(call.interrupted());
+      changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kLook);
+    }
+    return Status::Ok();
+  });
   m.can_go = nullptr;
   return status;
 }
@@ -141,27 +160,20 @@ Status ProcessGroup::Meet(int rank, const RankCall& call, const Kind& kind, cons
   if (const auto failed = failed_.find(m.run); failed != failed_.end()) return failed->second;
   const auto key = std::tuple(m.run, call.ring, m.calls[call.ring]++);
   std::shared_ptr<Meeting>& place = meetings_[key];
-  if (place == nullptr) {
-    place = std::make_shared<Meeting>();
-    place->kind = kind;
-    place->first = rank;
-    place->op = call.op;
-    place->here.assign(members_.size(), false);
-    place->operands = {std::vector<const std::byte*>(members_.size()),
-                       std::vector<std::byte*>(members_.size())};
-  }
+  if (place == nullptr) place = std::make_shared<Meeting>(kind, rank, call.op, members_.size());
   const std::shared_ptr<Meeting> meeting = place;
   if (!(meeting->kind == kind))
     return Fail(m.run,
                 InvalidArgument("the ranks' operators do not fit together: rank ", meeting->first,
                                 " makes ", meeting->kind.ToString(), " (", meeting->op, "), rank ",
                                 rank, " ", kind.ToString(), " (", call.op, ")"));
+  std::string waits_for(call.op);  // the last allocation before others count on this rank
   meeting->here[me] = true;
   meeting->operands.in[me] = in;
   meeting->operands.out[me] = out;
   if (++meeting->joined == size()) changed_.NotifyAll();
   const Status status = Await(
-      rank, call, std::string(call.op), [&] { return meeting->joined == size(); },
+      rank, call, std::move(waits_for), [&] { return meeting->joined == size(); },
       [&](int r) { return !meeting->here[static_cast<size_t>(r)]; });
   if (!status.ok()) {  // the operands go: nobody may count on them
     meeting->here[me] = false;
@@ -226,7 +238,9 @@ class ProcessRank final : public Communicator {
   ~ProcessRank() override { group_->Leave(rank_); }
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }
-  void BeginRun() override { group_->BeginRun(rank_); }
+  Status BeginRun(FunctionRef<Status()> interrupted) override {
+    return group_->BeginRun(rank_, interrupted);
+  }
   void EndRun(const Status& status) override { group_->EndRun(rank_, status); }
   Status Claim(const void* lock, bool alone) override { return group_->Claim(rank_, lock, alone); }
 

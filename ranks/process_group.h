@@ -13,7 +13,6 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,7 +31,7 @@ class ProcessGroup {
   explicit ProcessGroup(int size) : size_(size), members_(static_cast<size_t>(size)) {}
   int size() const { return size_; }
 
-  // What a collective is: the same on all ranks.
+  // A collective's properties that must be the same on all ranks.
   struct Kind {
     enum class What : uint8_t {
       kAllReduce,
@@ -59,7 +58,7 @@ class ProcessGroup {
   };
   using Share = FunctionRef<void(const Operands&)>;
 
-  void BeginRun(int rank);
+  Status BeginRun(int rank, FunctionRef<Status()> interrupted);
   void EndRun(int rank, const Status& status);
   Status Claim(int rank, const void* lock, bool alone);
   // The rank is given up: nobody is to wait for it.
@@ -74,17 +73,24 @@ class ProcessGroup {
   struct Member {
     int64_t run = 0;  // the number of the present run, or of the last one
     bool inside = false, gone = false;
+    int given_up = 0;  // runs that ended while they waited for the present one
     const void* lock = nullptr;
     bool alone = false;                // has the lock to itself
     std::map<int64_t, int64_t> calls;  // collectives of the present run, by ring
     // While it waits: what for, and what would let it go on.
     std::string waits_for;
-    std::function<bool()> can_go;
+    const FunctionRef<bool()>* can_go = nullptr;
   };
   struct Meeting {
-    Kind kind;
-    int first = 0;   // the rank that came first
-    std::string op;  // ... with this operator
+    Meeting(const Kind& k, int rank, std::string_view type, size_t ranks)
+        : kind(k),
+          first(rank),
+          op(type),
+          here(ranks, false),
+          operands{std::vector<const std::byte*>(ranks), std::vector<std::byte*>(ranks)} {}
+    const Kind kind;
+    const int first;       // the rank that came first
+    const std::string op;  // ... with this operator
     std::vector<bool> here;
     Operands operands;
     int joined = 0, done = 0;
@@ -95,10 +101,10 @@ class ProcessGroup {
   };
 
   // Waits until can_go(). An error when it cannot be, or the caller's run is to end.
-  Status Await(int rank, const RankCall& call, std::string waits_for, std::function<bool()> can_go,
-               const std::function<bool(int)>& needs) HEDDLE_REQUIRES(mutex_);
+  Status Await(int rank, const RankCall& call, std::string waits_for, FunctionRef<bool()> can_go,
+               FunctionRef<bool(int)> needs) HEDDLE_REQUIRES(mutex_);
   // The failure of the rank's run: its own, another rank's, or of all ranks together.
-  Status Trouble(int rank, const std::function<bool(int)>& needs) HEDDLE_REQUIRES(mutex_);
+  Status Trouble(int rank, FunctionRef<bool(int)> needs) HEDDLE_REQUIRES(mutex_);
   Status Stuck(int64_t run) HEDDLE_REQUIRES(mutex_);
   // Keeps the first failure of a run, which all ranks' are then.
   Status Fail(int64_t run, Status why) HEDDLE_REQUIRES(mutex_);

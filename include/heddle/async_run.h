@@ -50,8 +50,9 @@ class AsyncRun {
   void Wait() const;
   // False: `until` came first.
   bool WaitUntil(std::chrono::steady_clock::time_point until) const;
-  // The run ends with kCancelled: at once when it waits for its turn, else as soon as the
-  // instructions in execution have ended. Nothing when it has ended.
+  // The run ends with kCancelled: at once when it waits for its turn (in its turn, when runs of
+  // other ranks belong to it), else when the instructions in execution have ended. Nothing happens
+  // to a run that has ended.
   void Cancel();
   // Waits; the outputs in the order of the fetches, in memory of their own. They are moved out: a
   // second call is an error (kInvalidArgument).

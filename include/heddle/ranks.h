@@ -12,7 +12,7 @@
 // up, while others wait for it, when the ranks' operators do not fit together, and when all wait
 // for each other. The next run is not affected.
 //
-// What is reduced is added along a fixed tree over the ranks (0 with 1, 2 with 3, …, then 0 with 2,
+// Reductions combine operands along a fixed tree over the ranks (0 with 1, 2 with 3, then 0 with 2,
 // …): the bits depend on nothing but the operands.
 #pragma once
 
@@ -21,8 +21,8 @@
 
 namespace heddle {
 
-// One rank's part in a group of ranks. Ownership: an executor keeps its own; a group lives as long
-// as one of its ranks. Threads: any.
+// One rank's part in a group of ranks. Ownership: an executor keeps its own; the group lives as
+// long as one of its ranks, and a rank is given up with the last pointer to it. Threads: any.
 class Communicator;
 
 // A group of `size` ranks within this process (at least 1). Each serves one executor.

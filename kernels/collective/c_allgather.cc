@@ -9,48 +9,27 @@
 namespace heddle {
 namespace {
 
-// As the operator names its operands.
-struct Old {
-  static Status Shape(ShapeContext& ctx, Result<heddle::Shape> shape) {
-    HEDDLE_RETURN_IF_ERROR(shape.status());
-    ctx.SetOut("Out", *shape, ctx.InDType("X"));
-    return Status::Ok();
-  }
-  static const heddle::Shape& Of(ShapeContext& ctx) { return ctx.InShape("X"); }
-  static const Tensor& In(const KernelContext& ctx) { return ctx.In("X"); }
-  static Tensor& Out(const KernelContext& ctx) { return ctx.Out("Out"); }
-};
-struct New {
-  static Status Shape(ShapeContext& ctx, Result<heddle::Shape> shape) {
-    HEDDLE_RETURN_IF_ERROR(shape.status());
-    ctx.SetOut("out", *shape, ctx.InDType("x"));
-    return Status::Ok();
-  }
-  static const heddle::Shape& Of(ShapeContext& ctx) { return ctx.InShape("x"); }
-  static const Tensor& In(const KernelContext& ctx) { return ctx.In("x"); }
-  static Tensor& Out(const KernelContext& ctx) { return ctx.Out("out"); }
-};
-
-template <typename Names, int kAxis>
+template <int kAxis>
 Status GatheredShape(ShapeContext& ctx) {
+  const Key in = OperandOf(ctx);
   HEDDLE_RETURN_IF_ERROR(CheckNranks(ctx.Int("nranks")));
-  return Names::Shape(ctx, Longer(Names::Of(ctx), kAxis, ctx.Int("nranks")));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape all, Longer(ctx.InShape(in), kAxis, ctx.Int("nranks")));
+  ctx.SetOut(ResultOf(ctx), all, ctx.InDType(in));
+  return Status::Ok();
 }
 
-template <typename Names>
 Status Gather(KernelContext& ctx) {
-  const Tensor& in = Names::In(ctx);
-  Tensor& out = Names::Out(ctx);
+  const Tensor& in = ctx.In(OperandOf(ctx));
+  Tensor& out = ctx.Out(ResultOf(ctx));
   return WithRanks(
       ctx, ctx.Int("nranks"), in, &out,
       [&](Communicator& ranks, const RankCall& call) { return ranks.AllGather(call, in, &out); });
 }
 
-// Rows of `row` bytes of each rank's X, side by side.
-template <typename Names>
+// Rows of `row` bytes of each rank's operand, side by side.
 Status Concat(KernelContext& ctx) {
-  const Tensor& in = Names::In(ctx);
-  Tensor& out = Names::Out(ctx);
+  const Tensor& in = ctx.In(OperandOf(ctx));
+  Tensor& out = ctx.Out(ResultOf(ctx));
   return WithRanks(
       ctx, ctx.Int("nranks"), in, &out, [&](Communicator& ranks, const RankCall& call) {
         const auto n = static_cast<int64_t>(ranks.size());
@@ -78,7 +57,9 @@ Status CheckRank(const OpContext& ctx) {
 
 Status SplitShape(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckRank(ctx));
-  return Old::Shape(ctx, Shorter(ctx.InShape("X"), -1, ctx.Int("nranks")));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape part, Shorter(ctx.InShape("X"), -1, ctx.Int("nranks")));
+  ctx.SetOut("Out", part, ctx.InDType("X"));
+  return Status::Ok();
 }
 
 Status Split(KernelContext& ctx) {
@@ -108,14 +89,7 @@ Status PartialGather(KernelContext& ctx) {
     return InvalidArgument("X must have a multiple of ", nranks, " elements; it is ",
                            in.shape().ToString());
   return WithRanks(ctx, nranks, in, &out, [&](Communicator& ranks, const RankCall& call) {
-    const size_t part = in.bytes() / static_cast<size_t>(nranks);
-    Tensor mine = ctx.Scratch(in.dtype(), Shape({in.numel() / nranks}));
-    if (part > 0)
-      std::memcpy(
-          mine.mutable_raw(),
-          static_cast<const std::byte*>(in.raw()) + part * static_cast<size_t>(ctx.Int("rank")),
-          part);
-    return ranks.AllGather(call, mine, &out);
+    return ranks.AllGather(call, CopyStretch(ctx, in, nranks, ctx.Int("rank")), &out);
   });
 }
 
@@ -129,24 +103,22 @@ void DefineGathered(OpDef& op, const char* doc, const char* in, const char* out,
 }  // namespace heddle
 
 HEDDLE_OP(c_allgather) {
-  DefineGathered(op, "All ranks' X, one behind the other.", "X", "Out", GatheredShape<Old, 0>,
-                 Gather<Old>);
+  DefineGathered(op, "All ranks' X, one behind the other.", "X", "Out", GatheredShape<0>, Gather);
   op.Attr("nranks", 1).Attr("use_calc_stream", false);
 }
 HEDDLE_OP(all_gather) {
-  DefineGathered(op, "All ranks' x, one behind the other.", "x", "out", GatheredShape<New, 0>,
-                 Gather<New>);
+  DefineGathered(op, "All ranks' x, one behind the other.", "x", "out", GatheredShape<0>, Gather);
   op.Attr("nranks", 0);
 }
 HEDDLE_OP(c_concat) {
   DefineGathered(op, "All ranks' X, side by side along the last axis.", "X", "Out",
-                 GatheredShape<Old, -1>, Concat<Old>);
+                 GatheredShape<-1>, Concat);
   op.Attr("nranks", 1).Attr("rank", 0).Attr("use_calc_stream", true);
   op.Attr("use_model_parallel", true);
 }
 HEDDLE_OP(dist_concat) {
   DefineGathered(op, "All ranks' x, side by side along the last axis.", "x", "out",
-                 GatheredShape<New, -1>, Concat<New>);
+                 GatheredShape<-1>, Concat);
   op.Attr("nranks", 1);
 }
 HEDDLE_OP(c_split) {

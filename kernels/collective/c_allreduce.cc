@@ -6,54 +6,53 @@
 namespace heddle {
 namespace {
 
+Status AllReduceBy(KernelContext& ctx, Reduction how) {
+  return WithRanks(ctx, [&](Communicator& ranks, const RankCall& call) {
+    return ranks.AllReduce(call, how, ctx.In(OperandOf(ctx)), &ctx.Out(ResultOf(ctx)));
+  });
+}
+
+Status ReduceBy(KernelContext& ctx, Reduction how) {
+  return WithRanks(ctx, [&](Communicator& ranks, const RankCall& call) {
+    return ranks.Reduce(call, how, ctx.Int("root_id"), ctx.In(OperandOf(ctx)),
+                        &ctx.Out(ResultOf(ctx)));
+  });
+}
+
 template <Reduction kHow>
 Status AllReduce(KernelContext& ctx) {
-  return WithRanks(ctx, [&](Communicator& ranks, const RankCall& call) {
-    return ranks.AllReduce(call, kHow, ctx.In("X"), &ctx.Out("Out"));
-  });
+  return AllReduceBy(ctx, kHow);
 }
 
 template <Reduction kHow>
 Status Reduce(KernelContext& ctx) {
-  return WithRanks(ctx, [&](Communicator& ranks, const RankCall& call) {
-    return ranks.Reduce(call, kHow, ctx.Int("root_id"), ctx.In("X"), &ctx.Out("Out"));
-  });
+  return ReduceBy(ctx, kHow);
 }
 
 // As Paddle numbers them (phi::ReduceType).
-Status ReductionOf(KernelContext& ctx, Reduction* how) {
+Result<Reduction> ReductionOf(const KernelContext& ctx) {
   constexpr Reduction kTypes[] = {Reduction::kSum, Reduction::kMax, Reduction::kMin,
                                   Reduction::kProd, Reduction::kAvg};
   const int64_t type = ctx.Int("reduce_type");
-  if (type < 0 || type >= static_cast<int64_t>(std::size(kTypes)))
-    return Unimplemented("attribute reduce_type is ", type,
-                         "; expected 0 (sum), 1 (max), 2 (min), 3 (prod) or 4 (avg)");
-  *how = kTypes[type];
-  return Status::Ok();
+  if (type >= 0 && type < static_cast<int64_t>(std::size(kTypes))) return kTypes[type];
+  return Unimplemented("attribute reduce_type is ", type,
+                       "; expected 0 (sum), 1 (max), 2 (min), 3 (prod) or 4 (avg)");
 }
 
 Status AllReduceOfType(KernelContext& ctx) {
-  Reduction how{};
-  HEDDLE_RETURN_IF_ERROR(ReductionOf(ctx, &how));
-  return WithRanks(ctx, [&](Communicator& ranks, const RankCall& call) {
-    return ranks.AllReduce(call, how, ctx.In("x"), &ctx.Out("out"));
-  });
+  HEDDLE_ASSIGN_OR_RETURN(const Reduction how, ReductionOf(ctx));
+  return AllReduceBy(ctx, how);
 }
 
 Status ReduceOfType(KernelContext& ctx) {
-  Reduction how{};
-  HEDDLE_RETURN_IF_ERROR(ReductionOf(ctx, &how));
-  return WithRanks(ctx, [&](Communicator& ranks, const RankCall& call) {
-    return ranks.Reduce(call, how, ctx.Int("root_id"), ctx.In("x"), &ctx.Out("out"));
-  });
+  HEDDLE_ASSIGN_OR_RETURN(const Reduction how, ReductionOf(ctx));
+  return ReduceBy(ctx, how);
 }
 
 void DefineReduced(OpDef& op, const char* doc, const char* in, const char* out, KernelFn kernel) {
   op.Doc(doc).Input(in).Output(out).Inplace(in, out).Attr("ring_id", 0);
   op.Traits(kCommunication).InferShape(SameShape);
-  op.Kernel({DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8, DType::kU8,
-             DType::kI16, DType::kI32, DType::kI64},
-            kernel);
+  ReducibleKernel(op, kernel);
 }
 
 template <Reduction kHow>

@@ -5,23 +5,10 @@
 namespace heddle {
 namespace {
 
-Status BroadcastX(KernelContext& ctx) {
-  return WithRanks(ctx, [&](Communicator& ranks, const RankCall& call) {
-    return ranks.Broadcast(call, ctx.Int("root"), ctx.In("X"), &ctx.Out("Out"));
-  });
-}
-
 Status Broadcast(KernelContext& ctx) {
   return WithRanks(ctx, [&](Communicator& ranks, const RankCall& call) {
-    return ranks.Broadcast(call, ctx.Int("root"), ctx.In("x"), &ctx.Out("out"));
+    return ranks.Broadcast(call, ctx.Int("root"), ctx.In(OperandOf(ctx)), &ctx.Out(ResultOf(ctx)));
   });
-}
-
-Status ScatterShape(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckNranks(ctx.Int("nranks")));
-  HEDDLE_ASSIGN_OR_RETURN(const Shape part, Shorter(ctx.InShape("X"), 0, ctx.Int("nranks")));
-  ctx.SetOut("Out", part, ctx.InDType("X"));
-  return Status::Ok();
 }
 
 Status Scatter(KernelContext& ctx) {
@@ -39,7 +26,7 @@ Status Scatter(KernelContext& ctx) {
 HEDDLE_OP(c_broadcast) {
   op.Doc("The X of rank root.").Input("X").Output("Out").Inplace("X", "Out");
   op.Attr("ring_id", 0).Attr("root", 0).Attr("use_calc_stream", false);
-  op.Traits(kCommunication).InferShape(SameShape).AnyKernel(BroadcastX);
+  op.Traits(kCommunication).InferShape(SameShape).AnyKernel(Broadcast);
 }
 HEDDLE_OP(broadcast) {
   op.Doc("The x of rank root.").Input("x").Output("out").Inplace("x", "out");
@@ -50,7 +37,7 @@ HEDDLE_OP(c_scatter) {
   op.Doc("Of nranks equal parts of the X of rank root the one with the rank's number.");
   op.Input("X").Output("Out").Attr("ring_id", 0).Attr("root", 0).Attr("nranks", 0);
   op.Attr("use_calc_stream", false);
-  op.Traits(kCommunication).InferShape(ScatterShape).AnyKernel(Scatter);
+  op.Traits(kCommunication).InferShape(PartShape).AnyKernel(Scatter);
 }
 
 HEDDLE_EXAMPLES(c_broadcast, R"(

@@ -1,5 +1,5 @@
-// What startup programs do before they communicate. The executor brings its group of ranks, so
-// that there is nothing to set up: c_comm_init and its like check that the program was made for
+// Operators of startup programs, before they communicate. The executor brings its group of ranks,
+// so that there is nothing to set up: c_comm_init and its like check that the program was made for
 // this group, c_gen_nccl_id and its like give an id that nobody reads.
 #include "kernels/collective/collective.h"
 

@@ -1,5 +1,8 @@
 #include "kernels/collective/collective.h"
 
+#include <cstring>
+
+#include "kernels/base/shape_arg.h"
 #include "kernels/elementwise/convert.h"
 
 namespace heddle {
@@ -13,6 +16,12 @@ Result<int> AxisOf(const Shape& shape, int axis) {
 }
 
 }  // namespace
+
+void ReducibleKernel(OpDef& op, KernelFn kernel) {
+  op.Kernel({DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8, DType::kU8,
+             DType::kI16, DType::kI32, DType::kI64},
+            kernel);
+}
 
 void CopyWhole(const KernelContext& ctx, const Tensor& from, Tensor* to) {
   if (to->raw() != from.raw())
@@ -33,8 +42,11 @@ Result<Shape> Longer(const Shape& shape, int axis, int64_t times) {
   if (!shape.known_rank()) return shape;
   HEDDLE_ASSIGN_OR_RETURN(const int at, AxisOf(shape, axis));
   Shape longer = shape;
-  if (longer[at] >= 0) longer[at] *= times;
-  return longer;
+  if (longer[at] < 0) return longer;
+  if (__builtin_mul_overflow(longer[at], times, &longer[at]))
+    return ResourceExhausted(times, " times ", shape.ToString(),
+                             " are more elements than can be stored");
+  return longer.is_static() ? CheckedShape(longer.dims(), "the result") : longer;
 }
 
 Result<Shape> Shorter(const Shape& shape, int axis, int64_t by) {
@@ -47,6 +59,24 @@ Result<Shape> Shorter(const Shape& shape, int axis, int64_t by) {
                            shape.ToString());
   shorter[at] /= by;
   return shorter;
+}
+
+Status PartShape(ShapeContext& ctx) {
+  const Key in = OperandOf(ctx);
+  HEDDLE_RETURN_IF_ERROR(CheckNranks(ctx.Int("nranks")));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape part, Shorter(ctx.InShape(in), 0, ctx.Int("nranks")));
+  ctx.SetOut(ResultOf(ctx), part, ctx.InDType(in));
+  return Status::Ok();
+}
+
+Tensor CopyStretch(const KernelContext& ctx, const Tensor& whole, int64_t count, int64_t at) {
+  Tensor stretch = ctx.Scratch(whole.dtype(), Shape({whole.numel() / count}));
+  const size_t bytes = stretch.bytes();
+  if (bytes > 0)
+    std::memcpy(stretch.mutable_raw(),
+                static_cast<const std::byte*>(whole.raw()) + bytes * static_cast<size_t>(at),
+                bytes);
+  return stretch;
 }
 
 }  // namespace heddle

@@ -1,5 +1,4 @@
-// What communication operators share: the run's communicator, and shapes. The operators with the
-// names of Paddle 2 have slots X and Out, those with newer names x and out.
+// Code that communication operators share: the run's communicator, operands, and shapes.
 #pragma once
 
 #include "core/error.h"
@@ -7,6 +6,17 @@
 #include "ranks/communicator.h"
 
 namespace heddle {
+
+// The first input and the first output: operators of Paddle 2 call them X and Out, newer ones x and
+// out.
+inline Key OperandOf(const OpContext& ctx) {
+  return ctx.def().inputs()[0].key == Key("X").hash ? Key("X") : Key("x");
+}
+inline Key ResultOf(const OpContext& ctx) {
+  return ctx.def().outputs()[0].key == Key("Out").hash ? Key("Out") : Key("out");
+}
+// The kernel serves all dtypes that ranks can reduce.
+void ReducibleKernel(OpDef& op, KernelFn kernel);
 
 // Copies contents; the tensors may be one.
 void CopyWhole(const KernelContext& ctx, const Tensor& from, Tensor* to);
@@ -41,9 +51,15 @@ Status WithRanks(KernelContext& ctx, int64_t nranks, const Tensor& in, Tensor* o
   });
 }
 
-// Shapes of dimensions that are `times` as long, or 1 / `by` as long; an error where that leaves a
-// rest. Negative axes count from the end.
+// Shapes with one dimension `times` as long, or 1 / `by` as long; an error where that leaves a rest
+// or has more elements than can be stored. Negative axes count from the end.
 Result<Shape> Longer(const Shape& shape, int axis, int64_t times);
 Result<Shape> Shorter(const Shape& shape, int axis, int64_t by);
+// Shape function: the result is one of `nranks` equal parts of the operand along the first axis.
+Status PartShape(ShapeContext& ctx);
+
+// The `at`-th of `count` equal stretches of a tensor's elements, a copy of one dimension.
+// Precondition: there are such.
+Tensor CopyStretch(const KernelContext& ctx, const Tensor& whole, int64_t count, int64_t at);
 
 }  // namespace heddle

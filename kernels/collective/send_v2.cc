@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/shapes.h"
+#include "kernels/base/shape_arg.h"
 #include "kernels/collective/collective.h"
 
 namespace heddle {
@@ -15,8 +16,7 @@ Status SendTensor(KernelContext& ctx, const Tensor& x) {
     return ranks.Send(call, ctx.Int("peer"), x);
   });
 }
-Status SendOld(KernelContext& ctx) { return SendTensor(ctx, ctx.In("X")); }
-Status SendNew(KernelContext& ctx) { return SendTensor(ctx, ctx.In("x")); }
+Status Send(KernelContext& ctx) { return SendTensor(ctx, ctx.In(OperandOf(ctx))); }
 
 // Of `num` equal stretches of n elements, the one with the number `id`.
 Status CheckStretch(const OpContext& ctx, int64_t n) {
@@ -29,21 +29,16 @@ Status CheckStretch(const OpContext& ctx, int64_t n) {
 Status SendPart(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   HEDDLE_RETURN_IF_ERROR(CheckStretch(ctx, x.numel()));
-  Tensor part = ctx.Scratch(x.dtype(), Shape({x.numel() / ctx.Int("num")}));
-  if (part.bytes() > 0)
-    std::memcpy(
-        part.mutable_raw(),
-        static_cast<const std::byte*>(x.raw()) + part.bytes() * static_cast<size_t>(ctx.Int("id")),
-        part.bytes());
-  return SendTensor(ctx, part);
+  return SendTensor(ctx, CopyStretch(ctx, x, ctx.Int("num"), ctx.Int("id")));
 }
 
-DType WantedDType(const OpContext& ctx) { return DTypeFromProto(ctx.Int("dtype")); }
-
-// The shape that the file names; unknown where the sender decides it.
-Shape WantedShape(const OpContext& ctx, bool has_shape) {
-  if (!has_shape || ctx.Bool("dynamic_shape")) return Shape::Unknown();
-  return Shape(ctx.IntList("out_shape"));
+// The shape that the file names; unknown where it names none or the sender decides it.
+Result<Shape> WantedShape(const OpContext& ctx) {
+  const Ints& dims = ctx.IntList("out_shape");
+  if (dims.empty() || ctx.Bool("dynamic_shape")) return Shape::Unknown();
+  if (dims.size() <= static_cast<size_t>(Shape::kMaxRank)) return Shape(dims);
+  return InvalidArgument("out_shape has ", dims.size(), " dimensions; at most ", Shape::kMaxRank,
+                         " are possible");
 }
 
 Status CheckReceived(const Tensor& t, DType dtype, const Shape& shape) {
@@ -56,34 +51,22 @@ Status CheckReceived(const Tensor& t, DType dtype, const Shape& shape) {
                          Name(t.dtype()), " ", t.shape().ToString());
 }
 
-// Receives into `out`; gives it memory where its shape was not known.
-template <typename Alloc>
-Status ReceiveTensor(KernelContext& ctx, DType dtype, const Shape& shape, Alloc&& out) {
+Status Receive(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, WantedShape(ctx));
+  HEDDLE_ASSIGN_OR_RETURN(const DType dtype, CheckedDType(ctx.Int("dtype")));
   return WithRanks(ctx, [&](Communicator& ranks, const RankCall& call) {
     HEDDLE_ASSIGN_OR_RETURN(const Tensor t, ranks.Receive(call, ctx.Int("peer")));
     HEDDLE_RETURN_IF_ERROR(CheckReceived(t, dtype, shape));
-    CopyWhole(ctx, t, &out(t));
+    CopyWhole(ctx, t, &ctx.Alloc(ResultOf(ctx), t.dtype(), t.shape()));
     return Status::Ok();
   });
 }
 
-Status ReceiveOld(KernelContext& ctx) {
-  return ReceiveTensor(
-      ctx, WantedDType(ctx), WantedShape(ctx, true),
-      [&](const Tensor& t) -> Tensor& { return ctx.Alloc("Out", t.dtype(), t.shape()); });
-}
-Status ReceiveNew(KernelContext& ctx) {
-  return ReceiveTensor(
-      ctx, WantedDType(ctx), WantedShape(ctx, !ctx.IntList("out_shape").empty()),
-      [&](const Tensor& t) -> Tensor& { return ctx.Alloc("out", t.dtype(), t.shape()); });
-}
-
-Status PartShape(ShapeContext& ctx) {
-  const Shape shape(ctx.IntList("out_shape"));
-  if (!shape.is_static())
-    return InvalidArgument("out_shape must be whole; it is ", shape.ToString());
+Status StretchedShape(ShapeContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(ctx.IntList("out_shape"), "out_shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const DType dtype, CheckedDType(ctx.Int("dtype")));
   HEDDLE_RETURN_IF_ERROR(CheckStretch(ctx, shape.numel()));
-  ctx.SetOut("Out", shape, WantedDType(ctx));
+  ctx.SetOut("Out", shape, dtype);
   return Status::Ok();
 }
 
@@ -115,28 +98,28 @@ void DefineReceive(OpDef& op, const char* doc, const char* out, KernelFn kernel)
 
 HEDDLE_OP(send_v2) {
   op.Input("X").Attr("use_calc_stream", false).Attr("dynamic_shape", false);
-  DefineSend(op, "Sends X to rank peer.", SendOld);
+  DefineSend(op, "Sends X to rank peer.", Send);
 }
 HEDDLE_OP(p_send) {
   op.Input("x").Attr("dynamic_shape", false);
-  DefineSend(op, "Sends x to rank peer.", SendNew);
+  DefineSend(op, "Sends x to rank peer.", Send);
 }
 HEDDLE_OP(partial_send) {
   op.Input("X").Attr("use_calc_stream", false).Attr("num", 1).Attr("id", 0);
   DefineSend(op, "Sends the id-th of num equal stretches of X to rank peer.", SendPart);
 }
 HEDDLE_OP(recv_v2) {
-  DefineReceive(op, "What rank peer has sent.", "Out", ReceiveOld);
+  DefineReceive(op, "What rank peer has sent.", "Out", Receive);
   op.Attr("use_calc_stream", false).Attr("dynamic_shape", false);
 }
 HEDDLE_OP(p_recv) {
-  DefineReceive(op, "What rank peer has sent.", "out", ReceiveNew);
+  DefineReceive(op, "What rank peer has sent.", "out", Receive);
   op.Attr("dynamic_shape", false);
 }
 HEDDLE_OP(partial_recv) {
   DefineReceive(op, "The id-th of num equal stretches as rank peer has sent it, zeros elsewhere.",
                 "Out", ReceivePart);
-  op.Attr("use_calc_stream", false).Attr("num", 1).Attr("id", 0).InferShape(PartShape);
+  op.Attr("use_calc_stream", false).Attr("num", 1).Attr("id", 0).InferShape(StretchedShape);
 }
 
 HEDDLE_EXAMPLES(send_v2, R"(

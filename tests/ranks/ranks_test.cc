@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "core/shapes.h"
+#include "heddle/async_run.h"
+#include "ranks/communicator.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -69,7 +71,7 @@ Program One(const std::string& type, const Shape& shape, DType dtype, const Attr
   return b.Build();
 }
 
-// What the ranks get from their operands.
+// The results of the ranks.
 std::vector<Tensor> Collective(const std::string& type, const std::vector<Tensor>& x,
                                const Attrs& attrs = {}) {
   Group group(static_cast<int>(x.size()));
@@ -402,7 +404,7 @@ TEST(Ranks, NeedScopesOfTheirOwn) {
   for (const Status& s : status)
     EXPECT_NE(s.ToString().find("each needs a scope of its own"), std::string::npos)
         << s.ToString();
-  // What nobody writes to may be shared.
+  // A scope that nobody writes to may be shared.
   compiled.clear();
   for (int r = 0; r < 2; ++r)
     compiled.push_back(MustCompile(group[r], One("c_allreduce_sum", {2}, DType::kF32, {}), scope));
@@ -461,6 +463,96 @@ TEST(Ranks, MeetInAsynchronousRuns) {
       ASSERT_TRUE(out.ok()) << out.status().ToString();
       EXPECT_EQ(Floats((*out)[0].tensor()), (V{2.f * static_cast<float>(k), 1}));
     }
+}
+
+// A run that ends before its turn still takes its turn: the runs behind it meet those of the other
+// rank that belong to them.
+TEST(Ranks, MeetAfterAnAsynchronousRunThatEndedEarly) {
+  for (const bool cancel : {false, true}) {
+    Group group(2, 2);
+    group.Compile([](int) { return One("c_allreduce_sum", {2}, DType::kF32, {}); });
+    const auto feed = [](int k) {
+      return std::vector<Feed>{{"x", F32({2}, {static_cast<float>(k), 1})}};
+    };
+    std::vector<AsyncRun> first;
+    for (int k = 0; k < 3; ++k) {
+      RunOptions options;
+      if (k == 1 && !cancel) options.deadline = std::chrono::steady_clock::now();
+      first.push_back(AsyncRun::Start(group.compiled(0), feed(k), options));
+    }
+    if (cancel) first[1].Cancel();  // the one before waits for rank 1
+    for (int k = 0; k < 3; ++k) {
+      auto mine = group[1].Run(group.compiled(1), feed(k));
+      auto theirs = first[static_cast<size_t>(k)].Take();
+      if (k == 1) {
+        EXPECT_EQ(theirs.status().code(),
+                  cancel ? StatusCode::kCancelled : StatusCode::kDeadlineExceeded);
+        EXPECT_NE(mine.status().ToString().find("rank 0's run failed"), std::string::npos)
+            << mine.status().ToString();
+        continue;
+      }
+      ASSERT_TRUE(mine.ok() && theirs.ok())
+          << mine.status().ToString() << theirs.status().ToString();
+      EXPECT_EQ(Floats((*mine)[0]), (V{2.f * static_cast<float>(k), 2}));
+    }
+  }
+}
+
+TEST(Ranks, WaitForTheirTurnNoLongerThanTheRunMay) {
+  Group group(2);
+  group.Compile([](int) { return One("c_allreduce_sum", {2}, DType::kF32, {}); });
+  Status patient;
+  std::thread other([&] { patient = group[0].Run(group.compiled(0), Two(0)).status(); });
+  // Rank 1 has not come: this one waits for it, or for the run of the other thread.
+  const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+  const auto late = group[0].Run(group.compiled(0), Two(0), {.deadline = soon});
+  EXPECT_EQ(late.status().code(), StatusCode::kDeadlineExceeded) << late.status().ToString();
+  int met = 0;
+  for (int run = 0; run < 2; ++run) met += group[1].Run(group.compiled(1), Two(1)).ok() ? 1 : 0;
+  other.join();
+  EXPECT_TRUE(patient.ok()) << patient.ToString();
+  EXPECT_EQ(met, 1);
+}
+
+// Nobody may count on the operands of a rank whose wait has ended by an exception.
+TEST(Ranks, WithdrawWhenTheirWaitThrows) {
+  const auto ranks = NewRanks(2);
+  const auto go_on = [] { return Status::Ok(); };
+  const auto no_memory = []() -> Status { throw std::bad_alloc(); };
+  std::vector<Tensor> out;
+  for (const auto& rank : ranks) {
+    ASSERT_TRUE(rank->BeginRun(go_on).ok());
+    out.push_back(F32({2}, {0, 0}));
+  }
+  const Tensor x = F32({2}, {1, 2});
+  const Status first =
+      ranks[0]->AllReduce({"c_allreduce_sum", 0, no_memory}, Reduction::kSum, x, &out[0]);
+  EXPECT_EQ(first.code(), StatusCode::kResourceExhausted) << first.ToString();
+  const Status second =
+      ranks[1]->AllReduce({"c_allreduce_sum", 0, go_on}, Reduction::kSum, x, &out[1]);
+  EXPECT_NE(second.ToString().find("rank 0's run failed"), std::string::npos) << second.ToString();
+}
+
+TEST(Collectives, RefuseShapesThatNobodyCanHave) {
+  Executor executor({.threads = 1, .communicator = NewRanks(1)[0]});
+  for (const int64_t nranks : {int64_t{1} << 62, int64_t{1} << 50})
+    for (const char* type : {"c_allgather", "dist_concat"}) {
+      const std::string error =
+          ErrorOf(executor, One(type, {2}, DType::kF32, {{"nranks", nranks}}));
+      EXPECT_NE(error.find("more elements than can be stored"), std::string::npos) << error;
+    }
+  for (const char* type : {"c_allgather", "c_reducescatter", "c_split", "c_scatter"}) {
+    const std::string error =
+        ErrorOf(executor, One(type, {2}, DType::kF32, {{"nranks", int64_t{-2}}}));
+    EXPECT_NE(error.find("nranks must be positive; it is -2"), std::string::npos) << error;
+  }
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2});
+  b.Op("send_v2", {{"X", {"x"}}}, {});
+  b.Op("recv_v2", {}, {{"Out", {"y"}}}, {{"out_shape", Ints(11, 1)}});
+  b.Fetch("y");
+  const std::string error = ErrorOf(executor, b.Build());
+  EXPECT_NE(error.find("out_shape has 11 dimensions"), std::string::npos) << error;
 }
 
 // Collectives keep the program's order whatever runs beside them.
