@@ -106,7 +106,7 @@ void Connect(const StaticGraph& g, const Assignment& a, UnitGraph* out) {
 
 UnitGraph FormUnits(const StaticGraph& graph, std::span<const float> cost_ns, float group_ns) {
   Assignment a = Chains(graph, cost_ns);
-  // What waits for a group's other members would come behind what has less priority.
+  // Successors that wait for all of a group could come behind tasks of less priority.
   if (group_ns > 0 && graph.priority.empty()) Group(graph, group_ns, &a);
   UnitGraph out;
   ListNodes(a, &out);

@@ -1,7 +1,7 @@
 // Ready tasks of one run: a deque per participant, the owner takes the newest, others steal the
 // oldest. With a seed, a mode for tests, either takes any one: orders that rarely come about do.
-// Where tasks have priorities there is one heap for all participants instead, and whoever pops
-// takes a task of the least priority, the lowest of them (with a seed, any of them).
+// Tasks with priorities are in one heap for all participants instead, and whoever pops takes a task
+// of the least priority, the lowest of them (with a seed, any of them).
 //
 // Threads: Push/Pop may be called by any participant at the same time; each participant index is
 // used by one thread at a time. Memory ordering: everything before a Push happens before the Pop

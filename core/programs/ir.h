@@ -153,8 +153,8 @@ class Program {
 // A new operator for passes: every attribute at its default, every slot empty.
 Op MakeOp(const OpDef& def);
 
-// What is wrong with the program's control edges: a mark that two operators bear, or one that no
-// earlier operator of the block does. Empty: nothing.
+// Describes a mark of the program's control edges that two operators bear, or that an operator
+// waits for although no earlier one of its block bears it. Empty: there is none.
 std::string FindBrokenControl(const Program& program);
 
 }  // namespace heddle::ir

@@ -97,7 +97,7 @@ class BufferedReader final : public Reader {
   bool AtEnd() const HEDDLE_REQUIRES(mutex_) {
     return !ready_.empty() && ready_.back().result.ok() && !ready_.back().result->has_value();
   }
-  // What was taken before the queue was begun anew.
+  // Drops the batches that were taken before the queue's last reset.
   void DropOld() HEDDLE_REQUIRES(mutex_) {
     const size_t now = Generation();
     while (!ready_.empty() && ready_.front().generation != now) ready_.pop_front();

@@ -28,7 +28,7 @@ class Reader {
   virtual const Reader* source() const { return nullptr; }
 };
 
-// What a reader's batches must be: one entry for each tensor.
+// The dtype and the shape that one tensor of a batch must have.
 struct ReaderSlot {
   DType dtype = DType::kUnknown;   // kUnknown: any
   Shape shape = Shape::Unknown();  // -1: any length

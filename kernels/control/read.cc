@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-// What the attributes say of the tensors in a batch.
+// The slots that the attributes describe, one for each tensor of a batch.
 Result<std::vector<ReaderSlot>> SlotsOf(const KernelContext& ctx) {
   const Ints &dims = ctx.IntList("shape_concat"), &ranks = ctx.IntList("ranks"),
              &dtypes = ctx.IntList("dtypes"), &checks = ctx.IntList("need_check_feed");
