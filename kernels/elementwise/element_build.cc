@@ -316,7 +316,7 @@ Result<std::unique_ptr<ElementLoops>> MakeElementLoops(const ElementProgram& pro
   auto loops = Builder(program, shapes, dtype).Run();
   if (!loops.ok()) return loops;
   (*loops)->dtype = dtype;
-  for (ElementLoop& loop : (*loops)->loops) loop.small = IsSmall(loop);
+  for (ElementLoop& loop : (*loops)->loops) FindSmall(&loop);
   return loops;
 }
 

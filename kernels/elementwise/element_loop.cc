@@ -164,14 +164,6 @@ void RunTyped(const KernelContext& ctx, const ElementLoop& loop, std::span<Tenso
 constexpr size_t kFewTiles = 16, kFewStreams = 16;
 constexpr int64_t kFewElements = 256, kFewRows = 4;
 
-// Whether the step reads a row that is the same for all rows of the result.
-bool ReadsRow(const ElementLoop& loop, const TileStep& step) {
-  return std::any_of(std::begin(step.in), std::end(step.in), [&](uint32_t in) {
-    const uint32_t spread = in - loop.registers;
-    return spread < loop.spreads.size() && !loop.spreads[spread].one;
-  });
-}
-
 // A step that reads a row computes row by row; all others compute all elements at once.
 template <typename T>
 void RunSmall(const KernelContext& ctx, const ElementLoop& loop) {
@@ -188,35 +180,28 @@ void RunSmall(const KernelContext& ctx, const ElementLoop& loop) {
   for (const ElementLoop::Spread& spread : loop.spreads) *next++ = address(spread.from);
   std::byte** const streams = next;
   for (const ElementLoop::Stream& stream : loop.streams) *next++ = address(stream.place);
-  const int64_t n = std::min(loop.tile, loop.numel);
-  for (const TileStep& step : loop.steps) {
-    if (n == loop.numel || !ReadsRow(loop, step)) {
-      step.fn(step, at, loop.numel);
+  const int64_t all = loop.numel;
+  if (loop.reads_row.empty()) {
+    for (const TileStep& step : loop.steps) step.fn(step, at, all);
+    return;
+  }
+  const int64_t n = loop.tile;
+  for (size_t i = 0; i < loop.steps.size(); ++i) {
+    const TileStep& step = loop.steps[i];
+    if (!loop.reads_row[i]) {
+      step.fn(step, at, all);
       continue;
     }
     std::byte* row[kFewTiles + kFewStreams];
     std::copy(at, next, row);
-    for (int64_t done = 0; done < loop.numel; done += n) {
+    for (int64_t done = 0; done < all; done += n) {
       step.fn(step, row, n);
       const size_t bytes = static_cast<size_t>(n) * sizeof(T);
-      for (uint32_t i = 0; i < loop.registers; ++i) row[i] += bytes;
+      for (uint32_t r = 0; r < loop.registers; ++r) row[r] += bytes;
       for (std::byte** stream = row + (streams - at); stream < row + (next - at); ++stream)
         *stream += bytes;
     }
   }
-}
-
-}  // namespace
-
-void RunElementLoop(const KernelContext& ctx, const ElementLoop& loop, DType dtype,
-                    std::span<Tensor> between) {
-  if (loop.small)
-    return dtype == DType::kF32 ? RunSmall<float>(ctx, loop) : RunSmall<double>(ctx, loop);
-  if (loop.numel == 0) return;
-  if (dtype == DType::kF32)
-    RunTyped<float>(ctx, loop, between);
-  else
-    RunTyped<double>(ctx, loop, between);
 }
 
 bool IsSmall(const ElementLoop& loop) {
@@ -235,6 +220,36 @@ bool IsSmall(const ElementLoop& loop) {
          std::none_of(loop.streams.begin(), loop.streams.end(), [](const auto& stream) {
            return stream.place.kind == ElementPlace::kBetween;
          });
+}
+
+// Whether the step reads a row that is the same for all rows of the result.
+bool ReadsRow(const ElementLoop& loop, const TileStep& step) {
+  return std::any_of(std::begin(step.in), std::end(step.in), [&](uint32_t in) {
+    const uint32_t spread = in - loop.registers;
+    return in >= loop.registers && spread < loop.spreads.size() && !loop.spreads[spread].one;
+  });
+}
+
+}  // namespace
+
+void RunElementLoop(const KernelContext& ctx, const ElementLoop& loop, DType dtype,
+                    std::span<Tensor> between) {
+  if (loop.small)
+    return dtype == DType::kF32 ? RunSmall<float>(ctx, loop) : RunSmall<double>(ctx, loop);
+  if (loop.numel == 0) return;
+  if (dtype == DType::kF32)
+    RunTyped<float>(ctx, loop, between);
+  else
+    RunTyped<double>(ctx, loop, between);
+}
+
+void FindSmall(ElementLoop* loop) {
+  loop->small = IsSmall(*loop);
+  loop->reads_row.clear();
+  if (!loop->small || loop->tile >= loop->numel) return;
+  for (const TileStep& step : loop->steps) loop->reads_row.push_back(ReadsRow(*loop, step));
+  if (std::none_of(loop->reads_row.begin(), loop->reads_row.end(), [](bool b) { return b; }))
+    loop->reads_row.clear();
 }
 
 }  // namespace heddle

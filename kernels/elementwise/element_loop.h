@@ -43,6 +43,9 @@ struct ElementLoop {
   // Few elements: whole tiles for which nothing has to be filled in. Little but the steps is left
   // to do.
   bool small = false;
+  // For each step of a small loop of several tiles: it reads a row that is the same for all of
+  // them, so it computes tile by tile, all others all elements at once. Empty: none does.
+  std::vector<bool> reads_row;
 };
 
 // State of the operator for one set of shapes.
@@ -55,7 +58,7 @@ struct ElementLoops : KernelState {
 Result<std::unique_ptr<ElementLoops>> MakeElementLoops(const ElementProgram& program,
                                                        const ElementShapes& shapes, DType dtype);
 
-bool IsSmall(const ElementLoop& loop);  // see ElementLoop::small
+void FindSmall(ElementLoop* loop);  // sets ElementLoop::small and what goes with it
 
 // The operator's only slots are the lists of operands and outputs; `between` has a tensor for each
 // of ElementLoops::between.
