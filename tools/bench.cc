@@ -28,7 +28,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct BenchOptions {
   ModelOptions model;
   FeedOptions feeds;
   int clients = 1;
@@ -204,7 +204,7 @@ Status WarmUp(const Job& job, int runs, RunReport* report) {
 }
 
 // How far the outputs are from those of a run in float32.
-Status ComparePrecision(const Model& model, const Options& options, const Job& job,
+Status ComparePrecision(const Model& model, const BenchOptions& options, const Job& job,
                         Measured* result) {
   CompileOptions full = options.model.compile(model.program);
   full.passes.precision = Precision::kFloat32;
@@ -261,7 +261,7 @@ Status AnswerRequests(const Job& job, Measured m) {
   return Status::Ok();
 }
 
-Result<Measured> Measure(const Options& options) {
+Result<Measured> Measure(const BenchOptions& options) {
   Measured m;
   auto start = Clock::now();
   Executor executor(options.model.executor());  // before the model: its threads start meanwhile
@@ -310,7 +310,7 @@ double NsPerInstruction(const Measured& m) {
   return m.plan.instructions == 0 ? 0 : m.median_ms * 1e6 / m.plan.instructions;
 }
 
-void PrintJson(const Options& options, const Measured& m) {
+void PrintBenchJson(const BenchOptions& options, const Measured& m) {
   Json json = NewJson("bench");
   json["program"] = options.model.model;
   json["threads"] = m.threads;
@@ -348,7 +348,7 @@ void PrintJson(const Options& options, const Measured& m) {
   WriteJson(json);
 }
 
-void PrintHuman(const Options& options, const Measured& m) {
+void PrintBenchText(const BenchOptions& options, const Measured& m) {
   const PlanStats& p = m.plan;
   std::printf("%s: %d threads, %d client%s\n", options.model.model.c_str(), m.threads,
               options.clients, options.clients == 1 ? "" : "s");
@@ -379,8 +379,8 @@ void PrintHuman(const Options& options, const Measured& m) {
   std::fflush(stdout);
 }
 
-Status Run(const Options& given) {
-  Options options = given;
+Status RunBench(const BenchOptions& given) {
+  BenchOptions options = given;
   HEDDLE_RETURN_IF_ERROR(FollowPlan(&options.model));
   Result<Measured> measured = [&] {
     Progress progress("measuring " + options.model.model);
@@ -388,14 +388,17 @@ Status Run(const Options& given) {
   }();
   if (!measured.ok()) return measured.status();
   if (options.on_request) return Status::Ok();  // all has been said
-  (options.json ? PrintJson : PrintHuman)(options, *measured);
+  if (options.json)
+    PrintBenchJson(options, *measured);
+  else
+    PrintBenchText(options, *measured);
   return Status::Ok();
 }
 
 }  // namespace
 
 void AddBench(Command root, Action& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOptions>();
   Command app = root.add_command("bench", "measure a model");
   AddModelOptions(app, &options->model);
   AddFeedOptions(app, &options->feeds);
@@ -441,7 +444,7 @@ void AddBench(Command root, Action& chosen) {
       "Examples:\n"
       "  heddle bench examples/digits --feed x=examples/digits/input.npy --threads 1\n"
       "  heddle bench resnet50/ --random-feed --shape x=8,3,224,224 --seconds 10 --json");
-  app.on_chosen([options, &chosen] { chosen = [options] { return Run(*options); }; });
+  app.on_chosen([options, &chosen] { chosen = [options] { return RunBench(*options); }; });
 }
 
 }  // namespace heddle::tools

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct ConvertOptions {
   std::string model, params, format, output;
   ProgramPart part;
   int level = 0;
@@ -23,7 +23,7 @@ struct Options {
 };
 
 // What is to be written. Of formats whose files hold one program, `fetches` replace its outputs.
-Result<Model> Read(const Options& options) {
+Result<Model> Read(const ConvertOptions& options) {
   Model model;
   if (options.program_only) {
     HEDDLE_ASSIGN_OR_RETURN(const std::string file, FindProgramFile(options.model));
@@ -40,7 +40,7 @@ Result<Model> Read(const Options& options) {
   return std::move(cleaned.model);
 }
 
-Status Convert(const Options& options) {
+Status Convert(const ConvertOptions& options) {
   SavedModel saved;
   Model model;
   {
@@ -80,7 +80,7 @@ Status Convert(const Options& options) {
 }  // namespace
 
 void AddConvert(Command root, Action& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConvertOptions>();
   Command app = root.add_command("convert", "write a model in another format");
   app.add_option("MODEL", options->model, "a program file, or a directory with one")
       .required()

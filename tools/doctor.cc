@@ -52,7 +52,7 @@ std::vector<std::string> Advice(const HostReport& r) {
   return advice;
 }
 
-void PrintJson(const HostReport& r) {
+void PrintDoctorJson(const HostReport& r) {
   Json json = NewJson("doctor");
   json["version"] = r.version;
   json["cpu"] = r.cpu;
@@ -71,7 +71,7 @@ void PrintJson(const HostReport& r) {
   WriteJson(json);
 }
 
-void PrintText(const HostReport& r) {
+void PrintDoctorText(const HostReport& r) {
   auto line = [](const char* what, const std::string& text) {
     std::cout << std::left << std::setw(12) << what << text << "\n";
   };
@@ -95,7 +95,7 @@ void PrintText(const HostReport& r) {
 
 Status Doctor(bool json) {
   const HostReport report = InspectHost();
-  json ? PrintJson(report) : PrintText(report);
+  json ? PrintDoctorJson(report) : PrintDoctorText(report);
   return Status::Ok();
 }
 

@@ -11,7 +11,7 @@
 namespace heddle::tools {
 namespace {
 
-struct Options {
+struct InspectOptions {
   std::string model;
   ProgramPart part;
   bool json = false;
@@ -44,7 +44,7 @@ Result<Facts> Collect(const std::string& model, const ProgramPart& part) {
   return facts;
 }
 
-Json Describe(const std::vector<TensorInfo>& infos) {
+Json DescribeVariables(const std::vector<TensorInfo>& infos) {
   Json list = Json::array();
   for (const TensorInfo& i : infos) {
     Json shape;  // null: not even the rank is known
@@ -54,15 +54,15 @@ Json Describe(const std::vector<TensorInfo>& infos) {
   return list;
 }
 
-void PrintJson(const Facts& facts) {
+void PrintFactsJson(const Facts& facts) {
   const Program& p = facts.program;
   Json json = NewJson("inspect");
   json["program"] = facts.program_file;
   json["version"] = p.version();
   json["blocks"] = p.num_blocks();
   json["operators"] = p.num_ops();
-  json["inputs"] = Describe(p.inputs());
-  json["outputs"] = Describe(p.outputs());
+  json["inputs"] = DescribeVariables(p.inputs());
+  json["outputs"] = DescribeVariables(p.outputs());
   json["parameters"] = facts.parameters.size();
   json["parameter_bytes"] = facts.parameter_bytes;
   json["parameter_file"] = facts.parameter_file;
@@ -74,14 +74,14 @@ void PrintJson(const Facts& facts) {
   WriteJson(json);
 }
 
-void Print(const std::string& title, const std::vector<TensorInfo>& infos) {
+void PrintVariables(const std::string& title, const std::vector<TensorInfo>& infos) {
   std::cout << title << "\n";
   for (const TensorInfo& i : infos)
     std::cout << "  " << i.name << "  " << Name(i.dtype) << " " << i.shape.ToString() << "\n";
   if (infos.empty()) std::cout << "  none\n";
 }
 
-void PrintHuman(const Facts& facts) {
+void PrintFactsText(const Facts& facts) {
   const Program& p = facts.program;
   std::cout << facts.program_file << ": " << p.num_ops() << " operators in " << p.num_blocks()
             << (p.num_blocks() == 1 ? " block" : " blocks");
@@ -89,8 +89,8 @@ void PrintHuman(const Facts& facts) {
   std::cout << "\n";
   if (!facts.signatures.empty()) std::cout << "signatures\n";
   for (const std::string& key : facts.signatures) std::cout << "  " << key << "\n";
-  Print("inputs", p.inputs());
-  Print("outputs", p.outputs());
+  PrintVariables("inputs", p.inputs());
+  PrintVariables("outputs", p.outputs());
   std::cout << "parameters\n  " << facts.parameters.size() << ", "
             << BytesText(static_cast<double>(facts.parameter_bytes));
   if (!facts.parameters.empty())
@@ -107,16 +107,19 @@ void PrintHuman(const Facts& facts) {
     std::cout << facts.unsupported.size() << " operators are not supported\n";
 }
 
-Status Inspect(const Options& options) {
+Status Inspect(const InspectOptions& options) {
   HEDDLE_ASSIGN_OR_RETURN(const Facts facts, Collect(options.model, options.part));
-  (options.json ? PrintJson : PrintHuman)(facts);
+  if (options.json)
+    PrintFactsJson(facts);
+  else
+    PrintFactsText(facts);
   return Status::Ok();
 }
 
 }  // namespace
 
 void AddInspect(Command root, Action& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectOptions>();
   Command app =
       root.add_command("inspect", "list a model's inputs, outputs, parameters and operators");
   app.add_option("MODEL", options->model,

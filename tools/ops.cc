@@ -8,7 +8,7 @@
 namespace heddle::tools {
 namespace {
 
-struct Options {
+struct OpsOptions {
   std::string name;
   bool all = false, json = false;
 };
@@ -31,7 +31,7 @@ Status ListAsJson(const std::vector<std::string>& names, bool describe) {
   return Status::Ok();
 }
 
-Status List(const Options& options) {
+Status List(const OpsOptions& options) {
   const bool one = !options.name.empty() && !options.all;
   const auto names = one ? std::vector<std::string>{options.name} : SupportedOps();
   const bool describe = one || options.all;
@@ -50,7 +50,7 @@ Status List(const Options& options) {
 }  // namespace
 
 void AddOps(Command root, Action& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OpsOptions>();
   Command app = root.add_command("ops", "list the supported operators, or describe one");
   app.add_option("NAME", options->name, "the operator to describe").type_name("");
   app.add_flag("--all", options->all, "describe every operator");

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct OptOptions {
   ModelOptions model;
   std::string output;
   OptimizeOptions optimize;
@@ -42,7 +42,7 @@ Status WriteWhole(const std::string& path, const std::string& bytes) {
 
 int CountOps(const Program& program) { return program.num_ops(); }
 
-void PrintText(const Options& options, const OptimizedModel& optimized, int before) {
+void PrintOptimizedText(const OptOptions& options, const OptimizedModel& optimized, int before) {
   std::cout << FilesOf(options.output).first << ": " << CountOps(optimized.model.program)
             << " operators (were " << before << "), "
             << optimized.model.program.persistables().size() << " parameters\n";
@@ -55,7 +55,7 @@ void PrintText(const Options& options, const OptimizedModel& optimized, int befo
   if (options.stats) std::cout << optimized.report.ToString();
 }
 
-void PrintJson(const Options& options, const OptimizedModel& optimized, int before) {
+void PrintOptimizedJson(const OptOptions& options, const OptimizedModel& optimized, int before) {
   const auto [program_file, parameter_file] = FilesOf(options.output);
   const bool parameters = !optimized.model.program.persistables().empty();
   Json json = NewJson("opt", 2);
@@ -80,7 +80,7 @@ void PrintJson(const Options& options, const OptimizedModel& optimized, int befo
   WriteJson(json);
 }
 
-Status Optimise(const Options& options) {
+Status Optimise(const OptOptions& options) {
   OptimizedModel optimized;
   int before = 0;
   {
@@ -97,7 +97,10 @@ Status Optimise(const Options& options) {
           SaveParameters(optimized.model.program, *optimized.model.scope, parameter_file));
     HEDDLE_RETURN_IF_ERROR(WriteWhole(program_file, bytes));
   }
-  (options.json ? PrintJson : PrintText)(options, optimized, before);
+  if (options.json)
+    PrintOptimizedJson(options, optimized, before);
+  else
+    PrintOptimizedText(options, optimized, before);
   for (const std::string& w : optimized.report.warnings) std::cerr << "heddle: " << w << "\n";
   return Status::Ok();
 }
@@ -149,7 +152,7 @@ Status ListPasses(bool json) {
 }  // namespace
 
 void AddOpt(Command root, Action& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OptOptions>();
   Command app = root.add_command("opt", "optimise a model and write it as a file");
   AddModelOptions(app, &options->model);
   app.add_option("-o,--out,--output", options->output,

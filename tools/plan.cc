@@ -14,14 +14,14 @@
 namespace heddle::tools {
 namespace {
 
-struct Options {
+struct PlanOptions {
   ModelOptions model;
   FeedOptions feeds;
   bool json = false, dot = false, memory = false, why = false, tvm = false;
   std::string machine;  // file
 };
 
-void PrintMemoryJson(const Options& options, int threads, const MemoryReport& report) {
+void PrintMemoryJson(const PlanOptions& options, int threads, const MemoryReport& report) {
   Json json = NewJson("plan-memory");
   json["program"] = options.model.model;
   json["threads"] = threads;
@@ -29,8 +29,8 @@ void PrintMemoryJson(const Options& options, int threads, const MemoryReport& re
   WriteJson(json);
 }
 
-void PrintJson(const Options& options, int threads, const PlanStats& stats,
-               const PlanDescription& plan, const std::string& text) {
+void PrintPlanJson(const PlanOptions& options, int threads, const PlanStats& stats,
+                   const PlanDescription& plan, const std::string& text) {
   Json json = NewJson("plan", kPlanSchema);
   json["program"] = options.model.model;
   json["threads"] = threads;
@@ -76,8 +76,8 @@ Status ReadMachine(const std::string& path, std::string* text) {
   return Status::Ok();
 }
 
-Status Show(const Options& given) {
-  Options options = given;
+Status Show(const PlanOptions& given) {
+  PlanOptions options = given;
   HEDDLE_RETURN_IF_ERROR(FollowPlan(&options.model));
   HEDDLE_RETURN_IF_ERROR(ReadMachine(options.machine, &options.model.machine));
   PlanStats stats;
@@ -106,7 +106,7 @@ Status Show(const Options& given) {
   if (options.memory) {
     options.json ? PrintMemoryJson(options, threads, memory) : void(std::cout << memory.ToString());
   } else if (options.json) {
-    PrintJson(options, threads, stats, plan, text);
+    PrintPlanJson(options, threads, stats, plan, text);
   } else if (options.tvm) {
     HEDDLE_ASSIGN_OR_RETURN(const Json graph, TvmGraph(plan));
     WriteJson(graph);
@@ -123,7 +123,7 @@ Status Show(const Options& given) {
 }  // namespace
 
 void AddPlan(Command root, Action& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanOptions>();
   Command app = root.add_command("plan", "print the plan that a run follows");
   AddModelOptions(app, &options->model);
   AddFeedOptions(app, &options->feeds);

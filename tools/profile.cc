@@ -15,7 +15,7 @@
 namespace heddle::tools {
 namespace {
 
-struct Options {
+struct ProfileOptions {
   ModelOptions model;
   FeedOptions feeds;
   double seconds = 1;
@@ -44,7 +44,7 @@ std::string Few(const std::vector<TraceEvent::Operand>& list) {
          std::to_string(list.size() - kMost) + " more";
 }
 
-void PrintText(const Options& options, const Profile& p) {
+void PrintProfileText(const ProfileOptions& options, const Profile& p) {
   std::printf("%s: %d threads, %s, median of %d runs\n", options.model.model.c_str(), p.threads,
               p.dispatch.c_str(), p.runs);
   std::printf("  run        %10.1f us, of which outside kernels %.1f%%\n", p.run_us,
@@ -86,8 +86,8 @@ Result<Json> ReadProfile(const std::string& path) {
   return json;
 }
 
-Status Run(const Options& given) {
-  Options options = given;
+Status RunProfile(const ProfileOptions& given) {
+  ProfileOptions options = given;
   HEDDLE_RETURN_IF_ERROR(FollowPlan(&options.model));
   Json before;
   if (!options.compare.empty()) {
@@ -103,14 +103,14 @@ Status Run(const Options& given) {
       options.json || !options.html.empty() ? ProfileJson(options.model.model, *profile) : Json();
   if (!options.html.empty())
     HEDDLE_RETURN_IF_ERROR(WriteDurable(options.html, ReportPage(json, before)));
-  options.json ? WriteJson(json) : PrintText(options, *profile);
+  options.json ? WriteJson(json) : PrintProfileText(options, *profile);
   return Status::Ok();
 }
 
 }  // namespace
 
 void AddProfile(Command root, Action& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProfileOptions>();
   Command app = root.add_command("profile", "show where a run's time goes");
   AddModelOptions(app, &options->model);
   AddFeedOptions(app, &options->feeds);
@@ -149,7 +149,7 @@ void AddProfile(Command root, Action& chosen) {
       "Examples:\n"
       "  heddle profile resnet50/ --random-feed --shape x=1,3,224,224 --threads 1\n"
       "  heddle profile examples/digits --random-feed --html report.html");
-  app.on_chosen([options, &chosen] { chosen = [options] { return Run(*options); }; });
+  app.on_chosen([options, &chosen] { chosen = [options] { return RunProfile(*options); }; });
 }
 
 }  // namespace heddle::tools

@@ -82,8 +82,8 @@ double Median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-Status Trace(Executor& executor, const CompiledProgram& compiled, const std::vector<Feed>& feeds,
-             double seconds, Profile* p) {
+Status TraceRuns(Executor& executor, const CompiledProgram& compiled,
+                 const std::vector<Feed>& feeds, double seconds, Profile* p) {
   constexpr int kMostRuns = 10000;
   // By place in the program; operators that passes made have none of their own.
   std::map<std::tuple<int, int, std::string, std::string>, ProfileLine> lines;
@@ -230,7 +230,7 @@ Result<Profile> MeasureProfile(const ModelOptions& options, const FeedOptions& f
   const auto end = Clock::now() + std::chrono::seconds(20);
   for (int r = 0; r < 5 || (!report.settled && r < 200 && Clock::now() < end); ++r)
     HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds, {.report = &report}).status());
-  HEDDLE_RETURN_IF_ERROR(Trace(executor, compiled, feeds, seconds, &p));
+  HEDDLE_RETURN_IF_ERROR(TraceRuns(executor, compiled, feeds, seconds, &p));
   HEDDLE_RETURN_IF_ERROR(KeepSample(executor, compiled, feeds, &p));
   p.memory_use = executor.MemoryUse();
   HEDDLE_RETURN_IF_ERROR(KeepPlan(executor, compiled, feeds, &p));

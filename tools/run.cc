@@ -21,7 +21,7 @@
 namespace heddle::tools {
 namespace {
 
-struct Options {
+struct RunCommand {
   ModelOptions model;
   FeedOptions feeds;
   std::string out;
@@ -149,7 +149,7 @@ Result<std::vector<std::string>> ReadLabels(const std::string& path) {
 
 // For a single run, preparing costs more than it saves. Repeated runs are planned as a single one
 // is, since they are to show that its numbers hold; `bench` is there for speed.
-CompileOptions Compile(const Options& options, const Program& program) {
+CompileOptions Compile(const RunCommand& options, const Program& program) {
   CompileOptions compile = options.model.compile(program);
   compile.lean = options.model.lean.value_or(!compile.tune && compile.tuning_file.empty());
   return compile;
@@ -157,7 +157,7 @@ CompileOptions Compile(const Options& options, const Program& program) {
 
 // Runs `options.repeat` times; every run must give the same bits.
 Result<std::vector<Output>> RunAll(Executor& executor, const CompiledProgram& compiled,
-                                   const std::vector<Feed>& feeds, const Options& options,
+                                   const std::vector<Feed>& feeds, const RunCommand& options,
                                    double* first_ms) {
   const std::vector<TensorInfo> infos = compiled.outputs();
   std::vector<Output> outputs;
@@ -209,8 +209,8 @@ Status WriteOutputs(const std::string& directory, std::vector<Output>* outputs) 
   return Status::Ok();
 }
 
-void PrintHuman(const Options& options, const std::vector<Output>& outputs,
-                const std::vector<std::string>& labels, double load_ms, double first_ms) {
+void PrintOutputsText(const RunCommand& options, const std::vector<Output>& outputs,
+                      const std::vector<std::string>& labels, double load_ms, double first_ms) {
   for (size_t k = 0; k < outputs.size(); ++k) {
     std::cout << "output " << k << ": " << outputs[k].name << "\n";
     if (options.out.empty()) Print(outputs[k].value, labels);
@@ -222,9 +222,9 @@ void PrintHuman(const Options& options, const std::vector<Output>& outputs,
   std::cout << "\n";
 }
 
-void PrintJson(const Options& options, const std::vector<Output>& outputs,
-               const std::vector<std::string>& labels, double load_ms, double first_ms,
-               const std::vector<PlaceMemory>& memory) {
+void PrintOutputsJson(const RunCommand& options, const std::vector<Output>& outputs,
+                      const std::vector<std::string>& labels, double load_ms, double first_ms,
+                      const std::vector<PlaceMemory>& memory) {
   Json json = NewJson("run");
   json["program"] = options.model.model;
   json["load_ms"] = load_ms;
@@ -237,7 +237,7 @@ void PrintJson(const Options& options, const std::vector<Output>& outputs,
 }
 
 // The model's own copy of the program goes when this returns: a lean program has no use for it.
-Result<CompiledProgram> LoadAndCompile(Executor& executor, const Options& options,
+Result<CompiledProgram> LoadAndCompile(Executor& executor, const RunCommand& options,
                                        std::vector<TensorInfo>* inputs,
                                        std::vector<std::string>* output_types) {
   HEDDLE_ASSIGN_OR_RETURN(const Model model, options.model.Load(options.feeds));
@@ -247,7 +247,7 @@ Result<CompiledProgram> LoadAndCompile(Executor& executor, const Options& option
 }
 
 // Loads the model, runs it, and writes a trace if one is wanted.
-Status Compute(const Options& options, std::vector<Output>* outputs,
+Status Compute(const RunCommand& options, std::vector<Output>* outputs,
                std::vector<PlaceMemory>* memory, double* load_ms, double* first_ms) {
   const auto start = std::chrono::steady_clock::now();
   Executor executor(options.model.executor());  // before the model: its threads start meanwhile
@@ -270,8 +270,8 @@ Status Compute(const Options& options, std::vector<Output>* outputs,
   return Status::Ok();
 }
 
-Status Run(const Options& given) {
-  Options options = given;
+Status RunModel(const RunCommand& given) {
+  RunCommand options = given;
   HEDDLE_RETURN_IF_ERROR(FollowPlan(&options.model));
   HEDDLE_ASSIGN_OR_RETURN(const auto labels, ReadLabels(options.labels));
   std::vector<Output> outputs;
@@ -279,7 +279,7 @@ Status Run(const Options& given) {
   double load_ms = 0, first_ms = 0;
   {
     Progress progress("running " + options.model.model);
-    HEDDLE_RETURN_IF_ERROR(RunRanks(options.model.ranks, options, [&](int rank, Options mine) {
+    HEDDLE_RETURN_IF_ERROR(RunRanks(options.model.ranks, options, [&](int rank, RunCommand mine) {
       if (rank == 0) return Compute(mine, &outputs, &memory, &load_ms, &first_ms);
       std::vector<Output> others;
       std::vector<PlaceMemory> other_memory;
@@ -290,16 +290,16 @@ Status Run(const Options& given) {
   }
   if (!options.out.empty()) HEDDLE_RETURN_IF_ERROR(WriteOutputs(options.out, &outputs));
   if (options.json)
-    PrintJson(options, outputs, labels, load_ms, first_ms, memory);
+    PrintOutputsJson(options, outputs, labels, load_ms, first_ms, memory);
   else
-    PrintHuman(options, outputs, labels, load_ms, first_ms);
+    PrintOutputsText(options, outputs, labels, load_ms, first_ms);
   return Status::Ok();
 }
 
 }  // namespace
 
 void AddRun(Command root, Action& chosen) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunCommand>();
   Command app = root.add_command("run", "run a model and show or write its outputs");
   AddModelOptions(app, &options->model);
   AddFeedOptions(app, &options->feeds);
@@ -330,7 +330,7 @@ void AddRun(Command root, Action& chosen) {
       "  heddle run examples/digits --feed x=examples/digits/input.npy\n"
       "  heddle run resnet50/ --random-feed --shape x=1,3,224,224 --threads 2\n"
       "  heddle run model.pdmodel --feed-npz inputs.npz --out results/ --repeat 3");
-  app.on_chosen([options, &chosen] { chosen = [options] { return Run(*options); }; });
+  app.on_chosen([options, &chosen] { chosen = [options] { return RunModel(*options); }; });
 }
 
 }  // namespace heddle::tools
