@@ -5,9 +5,10 @@
   compare_plans.py --heddle build/release/heddle [--shape NAME=DIMS] MODEL[:PARAMETERS]...
 
 Of each plan the list of (operator, implementation, shapes of what it reads and writes) is compared
-with that of the first: names of variables, the order of independent operators and where values lie
-do not count. Printed is the number of equal steps and what stands in one list only. Status 0 when
-the lists are equal.
+with that of the first: names of variables, the order of independent operators, the order in which
+an operator names what its blocks use, outputs that nobody reads and where values lie do not count.
+Printed is the number of equal steps and what stands in one list only. Status 0 when the lists are
+equal.
 """
 
 import argparse
@@ -15,6 +16,8 @@ import collections
 import json
 import subprocess
 import sys
+
+WITH_BLOCKS = ("conditional_block", "while")
 
 
 def steps_of(plan):
@@ -25,11 +28,18 @@ def steps_of(plan):
         return (slot.get("dtype", "?") + "[" + ",".join(map(str, slot["shape"])) + "]"
                 if "shape" in slot else "-" if number < 0 else "?")
 
+    read = {k for step in plan["steps"] for k in step["inputs"]}
+    read |= {fetch["slot"] for fetch in plan["fetches"]}
+    read |= {slot["slot"] for slot in plan["slots"] if slot["storage"] == "scope"}
     steps = []
     for step in plan["steps"]:
-        inputs, outputs = ([operand(k) for k in step[side]] for side in ("inputs", "outputs"))
-        while outputs and outputs[-1] == "-":  # an output that nobody reads, or that is not named
+        inputs = [operand(k) for k in step["inputs"]]
+        outputs = [operand(k) if k in read else "-" for k in step["outputs"]]
+        while outputs and outputs[-1] == "-":
             outputs.pop()
+        if step["op"] in WITH_BLOCKS:
+            inputs.sort()
+            outputs.sort()
         steps.append((step["op"], step.get("implementation", ""),
                       " ".join(inputs) + " -> " + " ".join(outputs)))
     return steps

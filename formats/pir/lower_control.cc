@@ -140,6 +140,15 @@ void Lowering::LowerIf(const Operation& op) {
   }
 }
 
+// Whether the body itself writes the operand's next value to the operand, as converters of older
+// programs do with the condition, and nothing behind the loop reads it.
+bool Lowering::IsKeptInPlace(const Operation& op, size_t i) const {
+  const std::vector<Operation>& body = op.regions[0].operations;
+  return !body.empty() && body.back().operands.size() > i &&
+         uses_.are_one(op.operands[i], body.back().operands[i]) &&
+         !uses_.used_behind(op.operands[i], op);
+}
+
 // The variable in which a loop carries its operand `i`: that of the operand where nobody wants it
 // any more, else a copy.
 int Lowering::CarryIn(const Operation& op, size_t i) {
@@ -152,7 +161,7 @@ int Lowering::CarryIn(const Operation& op, size_t i) {
   const DraftVar& var = draft_.vars[static_cast<size_t>(binding->var)];
   if (var.kind == ir::VarKind::kArray) return binding->var;
   const bool ours = var.block == block_ && !var.named && !var.fed && !var.shared &&
-                    uses_.ends_with(op.operands[i], op);
+                    (uses_.ends_with(op.operands[i], op) || IsKeptInPlace(op, i));
   if (!ours) return CopyOf(binding->var, op);
   constants_.erase(binding->var);  // the loop writes to it
   return binding->var;

@@ -33,6 +33,8 @@ class Uses {
   bool ends_with(ValueId id, const Operation& op) const {
     return Of(id).last_use == starts_.at(&op) && Of(id).at_last == 1;
   }
+  // They share a variable.
+  bool are_one(ValueId a, ValueId b) const { return Root(a) == Root(b); }
 
  private:
   struct Info {

@@ -79,6 +79,31 @@ TEST(Pir, LoopsCarryAllValuesAtOnce) {
   EXPECT_EQ(RunOn(p, F32({2}, {3, -2}), 2), (std::vector<float>{3, 0}));  // what was fed stays
 }
 
+// Converted programs write a loop's condition in place: the loop carries it where it is, unless
+// somebody reads it behind the loop.
+TEST(Pir, AConditionThatIsWrittenInPlaceIsNotCopied) {
+  const std::string i64 = PirText::Type("i64", "[1]"), flag = PirText::Type("bool", "[1]");
+  const auto counting = [&](bool in_place, bool read_behind) {
+    PirText body;
+    body.Full(20, 1).Op(
+        "1.scale", {-1, 20}, {21},
+        PirText::Attr("bias", "0.a_f64", "1.0") + "," + PirText::Flag("bias_after_scale", true));
+    body.Op("1.square", {-2}, {24}).Op("1.less_than", {21, 3}, {22}, "", flag);
+    if (in_place) body.Op("1.assign_out_", {22, 5}, {23}, "", flag);
+    body.Op("2.yield", {in_place ? 23 : 22, 21, 24}, {});
+    PirText p;
+    p.Data(1, "x").Full(2, 0).Full(3, 3).Op("1.less_than", {2, 3}, {5}, "", flag);
+    p.Op("1.while", {5, 2, 1}, {6, 7}, "", PirText::Type("f32", "[-1]"), {body.Block({-1, -2})});
+    if (read_behind) p.Op("1.logical_not", {5}, {8}, "", flag).Fetch(8, "ended");
+    return p.Fetch(7, "y");
+  };
+  EXPECT_EQ(counting(true, false).TryBuild()->num_ops(),
+            counting(false, false).TryBuild()->num_ops());
+  for (const bool in_place : {false, true})
+    EXPECT_EQ(RunOn(counting(in_place, false), F32({2}, {2, -1})), (std::vector<float>{256, 1}));
+  EXPECT_EQ(RunOn(counting(true, true), F32({2}, {2, -1}), 1), (std::vector<float>{256, 1}));
+}
+
 PirText Branches() {
   const std::string flag = PirText::Type("bool", "[]");
   PirText yes, no, p;
