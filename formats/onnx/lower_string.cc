@@ -24,12 +24,13 @@ constexpr Mover kMovers[] = {
     {"Squeeze", true},         {"Tile", true},
     {"Transpose", true},       {"Unique", true},
     {"Unsqueeze", true},       {"Where", true},
-    {"CenterCropPad", true},
+    {"CenterCropPad", true},   {"ArrayFeatureExtractor", true},
 };
 
 const Mover* MoverOf(const Node& node) {
   for (const Mover& m : kMovers)
-    if (node.domain.empty() && node.op_type == m.op_type) return &m;
+    if ((node.domain.empty() || node.domain == "ai.onnx.ml") && node.op_type == m.op_type)
+      return &m;
   return nullptr;
 }
 

@@ -49,8 +49,13 @@ std::vector<OnnxPort> PortsOf(const std::vector<TensorInfo>& infos,
   for (size_t i = 0; i < infos.size() && i < types.size(); ++i) {
     const Type* elements = &types[i];
     while (!elements->inner.empty()) elements = elements->inner.data();
-    ports.push_back(
-        {infos[i].name, TypeText(types[i]), elements->element, types[i].ranked, types[i].dims});
+    ports.push_back({.name = infos[i].name,
+                     .type = TypeText(types[i]),
+                     .element = elements->element,
+                     .ranked = types[i].ranked,
+                     .dims = types[i].dims,
+                     .keys = {},
+                     .int_keys = {}});
   }
   return ports;
 }
@@ -232,7 +237,14 @@ Result<std::vector<OnnxPort>> OnnxInputs(const Program& program) {
 Result<std::vector<OnnxPort>> OnnxOutputs(const Program& program) {
   const onnx::OnnxSource* source = onnx::SourceOf(program);
   if (source == nullptr) return onnx::NoModel();
-  return onnx::PortsOf(program.outputs(), source->outputs());
+  auto ports = onnx::PortsOf(program.outputs(), source->outputs());
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const onnx::MapKeys* keys = source->keys(i);
+    if (keys == nullptr) continue;
+    ports[i].keys = keys->strings;
+    ports[i].int_keys = keys->ints;
+  }
+  return ports;
 }
 
 Result<Value> ReadOnnxInput(const Program& program, size_t input, std::string_view message) {

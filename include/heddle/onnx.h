@@ -24,6 +24,10 @@ struct OnnxPort {
   int element = 0;            // TensorProto.DataType of tensors, and of those in sequences
   bool ranked = false;        // dims are declared
   std::vector<int64_t> dims;  // -1: open
+  // The keys, of one kind, of an output that is a sequence of maps (ZipMap). It is fetched as a
+  // matrix: a row for each map, a column for each key.
+  std::vector<std::string> keys;
+  std::vector<int64_t> int_keys;
 };
 
 // Whether the program was read from an ONNX model. The others of these functions are

@@ -13,6 +13,7 @@
 
 #include "heddle/heddle.h"
 #include "heddle/model_files.h"
+#include "heddle/onnx.h"
 #include "python/src/arrays.h"
 #include "python/src/builder.h"
 #include "python/src/errors.h"
@@ -95,6 +96,21 @@ void BindProgram(nb::module_& module) {
             return nb::bytes(bytes.data(), bytes.size());
           },
           nb::arg("format") = "");
+}
+
+// The keys of an ONNX model's outputs that are sequences of maps, by the outputs' names.
+nb::dict OnnxMapKeys([[maybe_unused]] const Program& program) {
+  nb::dict keys;
+#ifdef HEDDLE_WITH_ONNX
+  if (!IsOnnx(program)) return keys;
+  for (const OnnxPort& port : Check(OnnxOutputs(program))) {
+    if (!port.keys.empty())
+      keys[port.name.c_str()] = nb::cast(port.keys);
+    else if (!port.int_keys.empty())
+      keys[port.name.c_str()] = nb::cast(port.int_keys);
+  }
+#endif
+  return keys;
 }
 
 void BindScope(nb::module_& module) {
@@ -216,6 +232,7 @@ void BindParams(nb::module_& module) {
       },
       nb::arg("program"), nb::arg("scope"), nb::arg("directory"), nb::arg("format") = "");
   module.def("supported_ops", &SupportedOps);
+  module.def("onnx_map_keys", &OnnxMapKeys, nb::arg("program"));
   module.def(
       "describe_op", [](const std::string& type) { return Check(DescribeOp(type)); },
       nb::arg("type"));

@@ -58,6 +58,27 @@ def test_run_gives_the_outputs_asked_for(session):
     np.testing.assert_array_equal(z, Z)
 
 
+def _zip_map(keys: bytes) -> bytes:
+    """A model whose output is a sequence of maps."""
+    zip_map = node("ZipMap", ["x"], ["y"], keys + text(7, "ai.onnx.ml"))
+    key = number(1, 8 if b"classlabels_strings" in keys else 7)
+    of_float = text(2, text(1, number(1, 1)))
+    maps = text(1, "y") + text(2, text(4, text(1, text(5, key + of_float))))
+    return (model([zip_map], [value("x", "float32", ["n", 2])], [maps])
+            + text(8, text(1, "ai.onnx.ml") + number(2, 1)))
+
+
+def test_sequences_of_maps_are_lists_of_dicts():
+    numbers = text(5, text(1, "classlabels_int64s") + number(8, 4) + number(8, 9) + number(20, 7))
+    texts = text(5, text(1, "classlabels_strings") + text(9, "cat") + text(9, "dog")
+                 + number(20, 8))
+    x = np.array([[0.25, 0.75], [1, 0]], np.float32)
+    for keys, first, second in ((numbers, 4, 9), (texts, "cat", "dog")):
+        session = ort.InferenceSession(_zip_map(keys))
+        assert session.run(None, {"x": x}) == [[{first: 0.25, second: 0.75}, {first: 1, second: 0}]]
+        assert session.run(["y"], {"x": x[:0]}) == [[]]
+
+
 def test_a_session_from_bytes(session):
     (z,) = ort.InferenceSession(contents()).run(["z:0"], {"x": X, "y": Y})
     np.testing.assert_array_equal(z, session.run(["z:0"], {"x": X, "y": Y})[0])

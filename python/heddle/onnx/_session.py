@@ -139,6 +139,7 @@ class InferenceSession:
         self._inputs = [a for a in self._inputs if a.name not in file.initializers]
         self._output_names = [a.name for a in self._outputs]
         self._types = {a.name: a.type for a in self._outputs}
+        self._map_keys = _heddle.onnx_map_keys(program)
         self._by_name = {a.name: a for a in self._inputs + self._overridable}
 
     def _args(self, declared: list[_file.ValueInfo], known: Sequence[Any]) -> list[NodeArg]:
@@ -194,7 +195,8 @@ class InferenceSession:
             raise _errors.at_run(e) from None
         names = distinct or self._output_names
         by_name = dict(zip(names, values))
-        return [from_heddle(by_name[name], self._types[name]) for name in wanted]
+        return [from_heddle(by_name[name], self._types[name], self._map_keys.get(name))
+                for name in wanted]
 
     def run_async(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any],
                   callback: Callable[[list[Any], Any, str], None], user_data: Any,

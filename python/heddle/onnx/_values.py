@@ -63,8 +63,13 @@ def to_heddle(array: Any, type_text: str) -> Any:
     return array.view(held) if array.dtype.itemsize == 8 else array.astype(held)
 
 
-def from_heddle(value: Any, type_text: str) -> Any:
-    """An output of heddle as an array, or a list of arrays, of that type."""
+def from_heddle(value: Any, type_text: str, keys: Sequence[Any] | None = None) -> Any:
+    """An output of heddle as an array, or a list of arrays, of that type.
+
+    `keys`: of the maps, where it is a list of such; heddle gives a matrix of their values.
+    """
+    if keys is not None:
+        return [dict(zip(keys, row)) for row in value.tolist()]
     if type_text.startswith("optional("):
         inner = type_text[len("optional("):-1]
         if inner.startswith("seq("):

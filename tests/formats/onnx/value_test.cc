@@ -69,6 +69,17 @@ TEST(OnnxValue, NumbersBecomeTexts) {
             Texts({3}, {other, none, one}).bytes());
 }
 
+// Strings are moved as numbers, also by operators of other domains.
+TEST(OnnxValue, ColumnsOfTexts) {
+  OnnxGraph g;
+  g.In("x", kString, {2, 2}).Weight(Tensor64("i", {1}, {1})).Out("y", kString);
+  g.Add(Node("ArrayFeatureExtractor", {"x", "i"}, {"y"}, {}, "ai.onnx.ml"));
+  const Message import = Message().Bytes(1, "ai.onnx.ml").Int(2, 1);
+  EXPECT_EQ(
+      RunOnMessages(g.Model(17, Message().Add(8, import)), {Texts({2, 2}, {"a", "x", "b", "y"})}),
+      Texts({2, 1}, {"x", "y"}).bytes());
+}
+
 // SequenceProto
 Message SequenceOf(const std::vector<Message>& items) {
   Message s;
