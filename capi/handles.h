@@ -1,4 +1,4 @@
-// What stands behind the handles of heddle.h, and the border that exceptions stop at.
+// The objects behind the handles of heddle.h, and the border that exceptions stop at.
 #pragma once
 
 #include <memory>

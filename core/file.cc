@@ -60,7 +60,7 @@ Result<std::string> ReadFile(const std::string& path) {
 
 namespace {
 
-// Such memory lives for a moment: a huge page that it does not fill does no harm.
+// The memory lives for a moment: a huge page that it does not fill does no harm.
 constexpr size_t kHugePage = 2 << 20, kLeastHuge = 512 << 10;
 size_t Room(size_t size) { return size < kLeastHuge ? size : std::max(size, kHugePage); }
 

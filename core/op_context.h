@@ -1,4 +1,4 @@
-// How an operator sees one of its calls: bound operands, attributes, shapes, memory.
+// One call of an operator, as the operator sees it: bound operands, attributes, shapes, memory.
 #pragma once
 
 #include <atomic>

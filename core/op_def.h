@@ -29,7 +29,7 @@ class KernelContext;
 struct KernelState {
   // Read by plans and tools. The Prepare function sets what applies.
   struct Facts {
-    // How the kernel computes, as in "winograd 4x4, avx512"; empty: the operator has one way only.
+    // The kernel's implementation, as in "winograd 4x4, avx512"; empty: the operator has only one.
     std::string implementation;
     // The memory that a run reads first, or its beginning: worth prefetching during the operator
     // before this one. It lives as long as the state.
@@ -78,7 +78,7 @@ enum OpTraits : unsigned {
   kCommunication = 4,  // one order on every rank
   kReader = 8,         // goes before everything else
   kControlFlow = 16,   // runs sub-blocks
-  // How an operator takes other layouts of its 4-D operands, for the layout pass:
+  // The other layouts of 4-D operands that an operator takes, for the layout pass:
   kElementwise = 32,    // first output element = function of first input's element: any layout
   kBroadcasts = 64,     // X and Y broadcast, attribute `axis`
   kChannelsLast = 128,  // attribute data_format or data_layout may be NHWC

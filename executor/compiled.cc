@@ -228,9 +228,10 @@ bool AnyHas(const ir::Program& p, OpTraits trait) {
 
 }  // namespace
 
-// What else plans of the form depend on. Two forms of one program for one scope have the same plans
-// where their passes did the same, which follows from the options and from the parameters that they
-// read. Custom passes may do anything, and what is measured or kept in files has its owner.
+// The key of a form's plans besides the program and the scope. Two forms of one program for one
+// scope have the same plans if their passes did the same, which follows from the options and from
+// the parameters that the passes read. Forms with custom passes, measurements or kept files share
+// no plans.
 void CompiledImpl::AppendForm(const Form& form, std::string* key) const {
   const PassOptions& o = options.passes;
   if (!o.custom.empty() || tuning || packed || !form.program_is_file) {
@@ -410,7 +411,7 @@ Result<std::shared_ptr<const ir::Program>> CompiledImpl::Source() const {
   return program;
 }
 
-// Where the caller wants operators at other places, the plan alone decides.
+// If the caller wants operators at other places, the plan alone decides.
 std::vector<passes::DeviceView> CompiledImpl::DeviceViews() const {
   std::vector<passes::DeviceView> views;
   if (options.placement != Placement::kDevice) return views;

@@ -17,7 +17,7 @@ Result<std::shared_ptr<const Plan>> BuildAsGiven(
     const std::vector<std::string>& places,
     FunctionRef<Result<std::shared_ptr<const Plan>>(const PlanRequest&)> build);
 
-// What decides how kernels compute, in words; empty `machine`: this one.
+// The facts that implementations are chosen by, as text; empty `machine`: this one.
 std::string MachineText(const Machine* machine);
 
 // A number for all of a description that decides how runs go.

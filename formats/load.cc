@@ -117,7 +117,7 @@ uint64_t HashOf(std::string_view bytes, const ProgramPart& part) {
   return hash;
 }
 
-// Where several formats recognise a file, the later one looks closer.
+// If several formats recognise a file, the later one looks closer.
 const Format* Recognised(std::string_view bytes) {
   const Format* format = nullptr;
   for (const Format* f : Formats())

@@ -90,7 +90,7 @@ class Format {
   // of does not have, each once.
   virtual std::vector<std::string> Foreign(const ir::Program&) const { return {}; }
 
-  // How program files are called in a directory, the best first, and the end of other such names.
+  // The names of program files in a directory, the best first, and the ending of other names.
   virtual std::vector<std::string> FileNames() const = 0;
   virtual std::string Extension() const = 0;
   // The parameters that belong to a program file when the user names none: a file or a directory.

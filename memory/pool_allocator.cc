@@ -197,7 +197,7 @@ void PoolAllocator::NoteMost() {
   }
 }
 
-// What a part holds now is its peak, so that the next block goes beyond it.
+// The part's present use becomes its peak, so that the next block goes beyond it.
 void PoolAllocator::ResetPeak() {
   for (Part* p : parts_)
     p->peak.store(p->in_use.load(std::memory_order_relaxed), std::memory_order_relaxed);

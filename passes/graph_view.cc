@@ -49,7 +49,7 @@ void GraphView::Touch(const ir::Op& op, int at, bool nested) {
 
 void GraphView::Meet(ir::VarId v, bool nested) {
   if (nested) shared_[v] = true;
-  // What the pass has made since is the block's own.
+  // Variables that the pass has made since are the block's own.
   if (block_ > 0 && v < uses_.owner.size() && uses_.owner[v] != block_) initial_[v] = true;
 }
 

@@ -14,7 +14,7 @@ std::vector<int> NestedBlocks(const ir::Program& program, const ir::Op& op);
 // Block 0, and each block that an operator runs.
 std::vector<int> BlocksThatRun(const ir::Program& program);
 
-// What all blocks do with each variable. An operator that runs a block also names, in the block
+// The uses of each variable in all blocks. An operator that runs a block also names, in the block
 // that it stands in, what it exchanges with that block (core/programs/sub_block_slots.h).
 struct BlockUses {
   static constexpr int kNobody = -1, kSeveral = -2;

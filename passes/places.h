@@ -1,7 +1,7 @@
-// Where operators say they run (ir::Op::device), and how soon (StreamHints::scheduling_priority):
-// no pass merges operators of different places or priorities, and what a pass makes runs where, and
-// as soon as, the operators did that it replaces. Operators with control edges are replaced by one
-// each, which takes these over, or joined with others where the order of the block allows it.
+// Places (ir::Op::device) and priorities (StreamHints::scheduling_priority) that operators name: no
+// pass merges operators that differ in one of them, and an operator that a pass makes has those of
+// the operators that it replaces. An operator with control edges is replaced by one operator, which
+// takes the edges over, or is joined with others if the order of the block allows it.
 #pragma once
 
 #include <algorithm>

@@ -113,7 +113,7 @@ class BlockRewriter {
     const Touched touched = TouchedBy(op);
     for (VarId v : touched.reads) HEDDLE_RETURN_IF_ERROR(Refresh(v, &op));
     if (touched.nested) {
-      // Where its blocks do not write a variable, it keeps its value.
+      // A variable that its blocks do not write keeps its value.
       for (VarId v : touched.writes) HEDDLE_RETURN_IF_ERROR(Refresh(v, &op));
       HEDDLE_RETURN_IF_ERROR(CheckNested(touched, op));
     }

@@ -27,7 +27,7 @@ class VersionView {
   // Positions of the operators that write or read `v`, ascending.
   std::span<const int> writes(ir::VarId v) const { return writes_[v]; }
   std::span<const int> reads(ir::VarId v) const { return reads_[v]; }
-  // How often `v` has been written when the operator at `at` reads it.
+  // The number of times `v` has been written when the operator at `at` reads it.
   int VersionAt(ir::VarId v, int at) const;
   // The position of the operator whose value the one at `at` reads; -1 when it comes from outside.
   int WriterBefore(ir::VarId v, int at) const;

@@ -16,7 +16,7 @@
 
 namespace heddle {
 
-// How values of the ranks become one. kAvg: the sum by the number of ranks.
+// The operation that makes one value of the ranks' values. kAvg: their sum by their number.
 enum class Reduction : uint8_t { kSum, kMax, kMin, kProd, kAvg };
 
 // A call of a communication operator.

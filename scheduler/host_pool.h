@@ -46,7 +46,7 @@ class HostPool final : public IntraOp {
   // to 20 ms while the workers are not running yet.
   double HandOverNs();
 
-  // How long a worker without a job stays awake.
+  // The time that a worker without a job stays awake.
   static constexpr uint64_t kSpinNs = 20000;
 
  private:
@@ -83,7 +83,7 @@ class InlineIntraOp final : public IntraOp {
   int threads_;
 };
 
-// How many processors' time the control group grants (version 2 or 1); 0 = no limit.
+// The number of processors that the control group grants (version 2 or 1); 0 = no limit.
 double ProcessorQuota();
 // Processors this process may use: the affinity mask, cut by that quota.
 int AvailableThreads();

@@ -216,8 +216,8 @@ class HomeScheduler {
     return first;
   }
 
-  // Whose unit `lane` takes at `now`: its own, unless another lane's goes first by its priority, or
-  // is worth the hand-over.
+  // The lane whose unit `lane` takes at `now`: itself, unless another's unit goes first by
+  // priority, or is worth the hand-over.
   uint32_t Choose(uint32_t lane, double now) {
     if (ready_count_ == 0) return kNobody;
     const int64_t first = FirstPriority();
@@ -229,7 +229,7 @@ class HomeScheduler {
       if (o == lane || !offers(o)) continue;
       const Candidate& theirs = ready_[o].top();
       const bool waits_there = ready_[o].size() > 1;
-      // How much earlier the unit would start here.
+      // The time by which the unit would start earlier here.
       const double gain = s_.free_at[o] - std::max(now, s_.Arrival(theirs.unit, lane));
       if (from == kNobody) {
         if (gain > 0 || waits_there) from = o;

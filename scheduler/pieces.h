@@ -1,4 +1,4 @@
-// How work on [0, n) is cut and shared out: ParallelFor's, whoever executes it.
+// The partition of work on [0, n) among threads: ParallelFor's, whoever executes it.
 #pragma once
 
 #include <algorithm>

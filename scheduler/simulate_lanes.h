@@ -1,4 +1,4 @@
-// How long a lane schedule takes when every node costs what it is said to, and every wait that is
+// The time of a lane schedule when every node costs what it is said to, and every wait that is
 // not yet fulfilled ends `hand_over_ns` after the signal. For machines that are not at hand, and
 // for checking predictions.
 #pragma once

@@ -37,7 +37,7 @@ class Team {
   // Instead of Serve().
   void Decline() { called_.fetch_sub(1, std::memory_order_relaxed); }
 
-  // How long a thread without a job stays.
+  // The time that a thread without a job stays.
   static constexpr uint64_t kStayNs = 20000;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-// How a question is settled.
+// The rule by which a question is settled.
 struct TrialRules {
   // Tries of one way in a row. The first of them is not counted: it finds caches and sleeping
   // threads as the way before left them.

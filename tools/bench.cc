@@ -203,7 +203,7 @@ Status WarmUp(const Job& job, int runs, RunReport* report) {
   return Status::Ok();
 }
 
-// How far the outputs are from those of a run in float32.
+// The distance of the outputs from those of a run in float32.
 Status ComparePrecision(const Model& model, const BenchOptions& options, const Job& job,
                         Measured* result) {
   CompileOptions full = options.model.compile(model.program);

@@ -22,7 +22,7 @@ struct ConvertOptions {
   bool json = false;
 };
 
-// What is to be written. Of formats whose files hold one program, `fetches` replace its outputs.
+// The program to write. Of formats whose files hold one program, `fetches` replace its outputs.
 Result<Model> Read(const ConvertOptions& options) {
   Model model;
   if (options.program_only) {

@@ -26,7 +26,7 @@ inline constexpr int kPlanSchema = 3;
 // themselves are the "steps".
 void AddDescription(const PlanDescription& plan, Json* json);
 void AddMemory(const MemoryReport& report, Json* json);
-// What an executor has at its places.
+// The memory that an executor has at its places.
 Json PlacesJson(const std::vector<PlaceMemory>& places);
 // The object that `heddle profile --json` prints.
 Json ProfileJson(const std::string& program, const Profile& profile);

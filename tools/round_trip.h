@@ -1,4 +1,4 @@
-// How far two processors are from each other.
+// The distance of two processors.
 #pragma once
 
 namespace heddle::tools {

@@ -59,7 +59,7 @@ class ProgramBuilder {
   // added. A file that names any says 0 for the others.
   void SetOpVersion(const std::string& type, int64_t version);
 
-  // How many blocks will be added.
+  // The number of blocks that will be added.
   void ReserveBlocks(int count) { block_count_ = count; }
   // The next block, before any variable. A parent comes before its children; the first block has
   // none. `forward_block`: the one that this is the gradient of, else -1.
@@ -138,7 +138,7 @@ class OpBuilder {
 
   void SetCallStack(CallStack stack) { op_.call_stack = std::move(stack); }
   void SetDevice(std::string device) { op_.device = std::move(device); }
-  // How the operator wants to be put on a device's streams; empty until SetHints.
+  // The operator's wishes about a device's streams; empty until SetHints.
   StreamHints hints() const { return op_.hints ? *op_.hints : StreamHints(); }
   void SetHints(StreamHints hints) {
     op_.hints = std::make_shared<const StreamHints>(std::move(hints));

@@ -40,7 +40,7 @@ Status Dispatcher::Step(size_t i) {
   return Release(session_.At(i));
 }
 
-// What another device does, the host waits for: devices know nothing of each other's events.
+// The host waits for the work of another device: devices do not know each other's events.
 Status Dispatcher::WaitOnStream(size_t i) {
   const DeviceStep& step = session_.StepAt(i);
   const DevicePlan& plan = session_.device_plan;

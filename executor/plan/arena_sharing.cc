@@ -117,7 +117,7 @@ bool ArenaSharing::TakeOver(uint32_t i, uint32_t from, uint32_t to) {
   return true;
 }
 
-// How many operands lie in the buffer: the taken one must be the only one.
+// The number of operands in the buffer: the one that is taken over must be the only one.
 int ArenaSharing::ReadsOf(const Instruction& in, uint32_t buffer) {
   int n = 0;
   for (uint32_t s : in.op.in) n += s != kNoSlot && BufferOf(s) == buffer;

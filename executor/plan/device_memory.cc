@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-// How much more than instructions one after another would need may be used to let streams go side
+// The memory beyond that of instructions one after another that may be used to let streams go side
 // by side: a tenth, or as much as never matters.
 constexpr size_t kSlack = 2 << 10;
 constexpr size_t kAlign = 256;

@@ -79,7 +79,7 @@ struct DevicePlan {
   std::vector<Phase> phases;
   std::vector<uint32_t> recorder;  // per event: the step
 
-  // Whose stream a lane is. Precondition: it is one.
+  // The device whose stream a lane is. Precondition: it is a stream.
   uint32_t DeviceOf(uint32_t lane) const { return (lane - 1) / lanes_of_device; }
   // "compute 0", "copies in" (then "copies in 1" …), "copies out"; with several devices
   // "1: compute 0".

@@ -34,7 +34,7 @@ const OpDef& AwaitDef() {
 
 namespace {
 
-// What an operator's attribute op_device says.
+// The place that an operator's attribute op_device names.
 struct NamedPlace {
   std::string_view kind, index;  // of "gpu:3"; no index: any
 };
@@ -114,7 +114,7 @@ class Placer {
   }
 
  private:
-  // Where a copy between places that the program has goes to.
+  // The place to which a copy of the program moves its operand.
   static std::optional<uint8_t> TargetOf(const Instruction& in) {
     const unsigned traits = in.op.def->traits() & (kToHost | kToDevice);
     if (traits == 0) return std::nullopt;
@@ -125,9 +125,10 @@ class Placer {
     return type == 0 || type == 2 ? kOnHost : kOnDevice;
   }
 
-  // What a copy between places reads is computed at the other place, by everybody up to the copies
-  // before; whoever is behind no copy's source is where the last copy goes to. A copy itself counts
-  // as its source's: whoever reads it makes the value come.
+  // The source of a copy between places is computed at the other place, and so are the operators
+  // that lead to it, back to earlier copies. Operators that lead to no copy run at the place to
+  // which the last copy moves. A copy itself counts to its source's place: its reader moves the
+  // value.
   void FollowCopies() {
     const auto& ins = plan_.blocks[0].instructions;
     std::vector<std::optional<uint8_t>> wanted(plan_.slots.size());
@@ -275,7 +276,7 @@ class CopyInserter {
     slot.place = place;
     return twin = AddSlot(slot);
   }
-  // Where the present contents are, which the host has not.
+  // The place that holds the present contents, if the host does not.
   uint8_t DeviceWith(uint32_t s) const {
     return static_cast<uint8_t>(std::countr_zero(valid_[s] & ~kHostBit));
   }
@@ -417,7 +418,7 @@ void InsertCopies(PlanDraft& draft, std::vector<uint8_t>* place,
   CopyInserter(draft, place, resident).Run();
 }
 
-// What an instruction computes with lies where it runs; a copy has one operand at each place.
+// Operands lie at the place of their instruction; a copy has one operand at each place.
 Status CheckPlaces(const Plan& plan, const std::vector<uint8_t>& place) {
   const auto& ins = plan.blocks[0].instructions;
   size_t misplaced = ins.size() == place.size() ? 0 : ins.size();

@@ -115,11 +115,11 @@ struct Instruction {
   int ir_block = 0, ir_op = 0;  // position in the program, for messages
 };
 
-// How its kernel computes (KernelState::Facts); empty where there is one way only, or the plan does
+// Its kernel's implementation (KernelState::Facts); empty if there is one only, or the plan does
 // not know it.
 const std::string& ImplementationOf(const Instruction& in);
 
-// How the instructions of block 0 reach the threads.
+// The way in which the instructions of block 0 reach the threads.
 enum class Dispatch : uint8_t {
   kSerial,  // one after another
   kLanes,   // each thread's instructions are decided; waits between the lanes are too

@@ -59,7 +59,7 @@ struct PlanChoices {
   std::shared_ptr<const Machine> machine;  // nullptr: this one; else it is only described
 };
 
-// How its instructions reach the threads.
+// The way in which its instructions reach the threads.
 struct PlanWay {
   // `lanes` are of `twin`'s instructions; without, kLanes schedules by estimated costs.
   Dispatch dispatch = Dispatch::kSerial;

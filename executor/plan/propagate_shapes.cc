@@ -367,7 +367,7 @@ class ShapePropagator {
       d_.known_meta[became_known_.back()] = false;
   }
 
-  // What a shape function told; without `all`, more will be written than it could tell.
+  // The outputs of a shape function; without `all`, the operator writes more than it could infer.
   struct Told {
     std::vector<ShapeContext::OutMeta> outs;
     bool all = true;
@@ -376,8 +376,8 @@ class ShapePropagator {
       return all && std::none_of(outs.begin(), outs.end(), [](const auto& out) { return out.set; });
     }
   };
-  // What is not known looks to the shape function like nothing before the blocks have been gone
-  // through, and like a tensor of unknown shape behind them.
+  // An unknown operand looks absent to the shape function before the operator's blocks have been
+  // visited (`behind` is false), and like a tensor of unknown shape after that.
   Told Ask(const Instruction& in, bool behind) {
     Told told;
     if (in.op.def->infer_shape() == nullptr) return told;

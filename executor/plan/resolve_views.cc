@@ -241,7 +241,7 @@ class Windows {
     return 2 * bytes < w.bytes();
   }
 
-  // Where the outputs lie, as the operator's prepared state tells.
+  // Takes the parts that the outputs are from the operator's prepared state.
   bool FindWindows(const Instruction& in, std::vector<Window>* windows) const {
     std::unique_ptr<KernelState> prepared;
     const PrepareContext ctx(in.op, d_.frame.data(), *d_.request.services, &plan_.constant);

@@ -125,7 +125,7 @@ void AddUnits(const Plan& plan, PlanDescription* d) {
       d->instructions[k].lane = lane;
 }
 
-// Where block 0's instructions run, and what they wait for.
+// The places of block 0's instructions, and the instructions that each waits for.
 void AddStreams(const Plan& plan, const std::vector<std::string>& places, PlanDescription* d) {
   if (!plan.device) return;
   const DevicePlan& device = *plan.device;

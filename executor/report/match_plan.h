@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-// What can be told before a plan is made: version, program, machine. kInvalidArgument, in one
+// Compares what is known before planning: version, program, machine. kInvalidArgument, in one
 // sentence.
 Status CheckOrigin(const PlanDescription& wanted, const PlanDescription& here);
 // All that decides how a plan runs and where its values lie; the first difference, likewise.

@@ -1,8 +1,8 @@
 // The bytes alive in the course of a run, from what its threads wrote down.
 //
-// Where the plan says where a value lies, its memory is alive from the beginning of the first
-// instruction that touches it, as they really ran, to the end of the last one. Where it does not,
-// instructions noted what they took, and the plan says which of them gives it back.
+// The memory of a value that the plan places is alive from the beginning of the first instruction
+// that touches it, in the order in which they ran, to the end of the last one. For other values the
+// instructions noted the memory that they took, and the plan says which of them frees it.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -144,7 +144,7 @@ class Line {
   void Begin(const Instruction& in) {
     if (in.ir_block == 0) EachRoot(in, [&](uint32_t root) { Raise(root); });
   }
-  // What an instruction has taken while it ran is alive beside what it gives back at its end.
+  // Memory that an instruction takes while it runs is alive beside that which it frees at its end.
   void Take(const Mark& m) {
     if (m.thread == nullptr || on_device_) return;
     const auto& made = m.thread->made;

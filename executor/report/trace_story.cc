@@ -69,7 +69,7 @@ const Instruction* SignalledBy(const Plan& plan, const LaneWait& wait) {
   return last;
 }
 
-// What other threads executed of block 0 for the most of a span's time; nullptr: nothing.
+// The instruction of block 0 that other threads executed for most of a span; nullptr: none.
 const Instruction* ExecutedMeanwhile(const RunTrace& trace, size_t thread,
                                      const RunTrace::Span& span) {
   const Instruction* most = nullptr;

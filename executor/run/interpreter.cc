@@ -311,7 +311,7 @@ Status Interpreter::RunNested(int block, bool first, RunState& run) {
   const size_t done = first ? 0 : plan.once;
   const Instruction* begin = plan.instructions.data() + done;
   const int thread = run.control().ThreadOf(block);
-  // What the operator did between two iterations is its own.
+  // The operator's own work between two iterations counts as the operator's.
   if (RunTrace* trace = run.control().trace()) trace->threads[static_cast<size_t>(thread)].last = 0;
   return ExecuteAll(
       plan.instructions.size() - done, [begin](size_t i) -> const Instruction& { return begin[i]; },

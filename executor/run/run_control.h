@@ -59,7 +59,7 @@ class RunControl {
   int ThreadOf(int block) const {
     return thread_of_.empty() ? 0 : thread_of_[static_cast<size_t>(block)];
   }
-  // What the run writes down about itself; nullptr: it is not traced.
+  // The record of the run; nullptr: the run is not traced.
   RunTrace* trace() const { return trace_.get(); }
 
   // Arms what the options ask for; Disarm after the run, before the options go away (the destructor

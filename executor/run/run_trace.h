@@ -39,7 +39,7 @@ struct RunTrace {
   };
   struct Span {
     Part part;
-    // Whose part it is, or what is waited for; nullptr: the events of other threads tell that.
+    // The instruction of the part or of the wait; nullptr: the events of other threads tell it.
     const Instruction* of;
     LaneWait lane;  // kWaitLane: for what
     uint64_t begin, end;
@@ -96,7 +96,7 @@ struct RunTrace {
     ++at->second.times;
     return false;
   }
-  // What the thread did since its newest event or span, or since `begin` where there is none, ends.
+  // Ends the thread's activity since its newest event or span, or since `begin` if there is none.
   void EndSpan(int thread, Part part, uint64_t begin, const Instruction* of, LaneWait lane = {}) {
     Thread& t = threads[static_cast<size_t>(thread)];
     const uint64_t now = Ticks();

@@ -1,4 +1,4 @@
-// How many inputs and outputs operators may have.
+// The numbers of inputs and outputs that operators may have.
 #include <algorithm>
 #include <cstddef>
 #include <string>

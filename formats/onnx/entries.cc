@@ -1,4 +1,4 @@
-// What is known before any run of the elements of small vectors of integers: the dimensions that
+// Elements of small vectors of integers that are known before any run: the dimensions that
 // exporters compute on the way to Reshape, Expand, If.
 #include <algorithm>
 #include <limits>

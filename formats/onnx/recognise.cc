@@ -55,7 +55,7 @@ class Forms {
     for (DraftOp* inner : inner_) inner->optional = true;
   }
 
-  // What one operator with attributes computes.
+  // An operator with attributes that computes the same.
   void Plainer(DraftOp* op) {
     if (op->type == "squeeze2") return DropAxes(op);
     if (op->type == "slice") return JoinSlices(op);

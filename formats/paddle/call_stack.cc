@@ -116,7 +116,7 @@ class Splitter {
     return true;
   }
 
-  // How many bytes both begin with.
+  // The number of bytes that both begin with.
   static size_t SameAtFirst(std::string_view a, std::string_view b) {
     constexpr size_t kStep = 64;  // what is compared at once
     const size_t most = std::min(a.size(), b.size());

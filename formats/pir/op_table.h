@@ -1,4 +1,4 @@
-// How PIR's operators map to heddle's, which have the names of ProgramDesc: a generated table
+// The mapping of PIR's operators to heddle's, which have ProgramDesc's names: a generated table
 // (scripts/pir_table.py), read as far as a program needs it.
 #pragma once
 

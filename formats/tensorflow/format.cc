@@ -86,7 +86,7 @@ class Tensorflow : public formats::Format {
   static const TensorflowSource& SourceOf(const Program& program) {
     return static_cast<const TensorflowSource&>(*program.ir().source);
   }
-  // Where the bytes are text, makes `binary` of them, which they are from then on.
+  // Converts bytes that are text to `binary`, which replaces them.
   static Status MakeBinary(std::string_view* bytes, std::string* binary) {
     if (!LooksLikeText(*bytes)) return Status::Ok();
     HEDDLE_ASSIGN_OR_RETURN(*binary, BinaryFromText(*bytes));

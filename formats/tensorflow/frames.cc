@@ -56,7 +56,7 @@ class Finder {
   }
 
  private:
-  // What has to come before, but for the way back of a loop.
+  // The nodes that come before a node, except over the back edge of a loop.
   template <typename Each>
   void ForNodes(int i, Each each) {
     const bool is_merge = IsMerge(graph_.node(i));

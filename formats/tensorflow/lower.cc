@@ -172,7 +172,7 @@ Status Lowering::Select() {
     targets_.push_back(source.node);
   }
   if (fetches_.empty() && targets_.empty()) {
-    // What nothing uses.
+    // Without fetches, the outputs are the values that nothing uses.
     std::vector<bool> used(graph_.size());
     for (int i = 0; i < static_cast<int>(graph_.size()); ++i) {
       for (const Source& input : graph_.links(i).inputs)
@@ -184,7 +184,7 @@ Status Lowering::Select() {
       if (!used[static_cast<size_t>(i)] && !IsEffect(graph_.node(i).op))
         fetches_.push_back({std::string(graph_.node(i).name), {i, 0}, kNoType});
   }
-  // What is fed takes the place of what the graph makes; nodes no longer wait for a placeholder.
+  // A fed value replaces the graph's own; nodes no longer wait for a placeholder.
   const auto replace = [&](size_t begin) {
     std::map<Source, int> fed;
     std::unordered_set<int> placeholders;

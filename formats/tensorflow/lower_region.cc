@@ -151,7 +151,7 @@ void Lowering::LowerLoop(const Loop& loop, Instance& instance) {
   std::vector<int> carried;
   for (const Loop::Variable& v : loop.variables) {
     const int first = value(v.first);
-    // What comes back as it was stays where it is.
+    // A value that comes back unchanged stays where it is.
     const bool stays = std::any_of(v.switches.begin(), v.switches.end(), [&](int s) {
       return v.next == Source{s, 1};
     });

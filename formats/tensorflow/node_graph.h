@@ -14,7 +14,7 @@
 
 namespace heddle::tensorflow {
 
-// Where a value comes from: output `port` of a node, or an argument.
+// The origin of a value: output `port` of a node, or an argument.
 struct Source {
   static constexpr int kArgument = -1;  // `port` numbers the arguments
   static constexpr int kMissing = -2;   // there is none of that name
@@ -44,7 +44,7 @@ class NodeGraph {
   Links& links(int i) { return links_[static_cast<size_t>(i)]; }
   // The node's place; kMissing.
   int Find(std::string_view name) const;
-  // What "node", "node:1" or, in a function, "node:output:0" names.
+  // The value that "node", "node:1" or, in a function, "node:output:0" names.
   Source Resolve(std::string_view reference) const;
   // Two nodes of one name: the name; empty where there are none.
   std::string_view duplicate() const { return duplicate_; }
@@ -57,7 +57,7 @@ class NodeGraph {
   // Notes which outputs the marked nodes read; `results` are read from outside.
   void NoteUses(const std::vector<bool>& marked, const std::vector<Source>& results);
   bool IsUsed(Source output) const { return Uses(output) > 0; }
-  // How many of their inputs, and of the results, the value is.
+  // The number of their inputs, and of the results, that the value is.
   int Uses(Source value) const;
 
  private:

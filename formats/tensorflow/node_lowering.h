@@ -28,7 +28,7 @@ class NodeLowering : public formats::OpMaker {
 
   const Node& node() const { return node_; }
   std::string_view op() const { return node_.op; }
-  // What is wrong with the node; the file is refused with all such problems.
+  // The problems of the node; the file is refused with all of them.
   template <typename... Parts>
   void Problem(const Parts&... parts) {
     SayProblem(StrCat(parts...));

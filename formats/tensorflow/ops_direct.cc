@@ -185,7 +185,7 @@ bool LowerByName(NodeLowering& n) {
   return false;
 }
 
-// How many outputs a list of them has.
+// The length of an output that is a list.
 int64_t OutputCount(const NodeLowering& n) {
   for (const std::string_view name : {"num_partitions", "num_split", "num", "N"})
     if (n.Has(name)) return n.Int(name, 0);

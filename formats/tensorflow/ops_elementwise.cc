@@ -226,7 +226,7 @@ bool LowerLeakyRelu(NodeLowering& n) {
   n.Result(0, n.Unary("leaky_relu", n.In(0), {{"alpha", n.Float("alpha", 0.2)}}));
   return true;
 }
-// Where exp(-x) is nothing beside 1, x is the result in double precision, too.
+// For x so large that 1 + exp(-x) is 1, the result is x, in double precision too.
 bool LowerSoftplus(NodeLowering& n) {
   n.Result(0, n.Unary("softplus", n.In(0), {{"beta", 1.0}, {"threshold", 40.0}}));
   return true;

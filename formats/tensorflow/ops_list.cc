@@ -12,7 +12,7 @@ void AddDType(NodeLowering& n, std::string_view attribute, Attrs* attrs) {
   if (dtype != DType::kUnknown) attrs->emplace_back("dtype", DTypeToProto(dtype));
 }
 
-// What is known of the items' shape, by the input that names it.
+// The items' shape as far as it is known, from the input that names it.
 Shape NamedShape(NodeLowering& n, size_t i) {
   if (i >= n.inputs()) return Shape::Unknown();
   const int v = n.In(i);

@@ -135,7 +135,7 @@ bool LowerConv(NodeLowering& n) {
   const int64_t channels = ranked && !format.empty()
                                ? n.shape(x)[format.back() == 'C' ? static_cast<int>(rank) - 1 : 1]
                                : -1;
-  // How many groups there are is known by the channels of both.
+  // The number of groups follows from the channels of both operands.
   if (f.rank() != static_cast<int>(rank) || channels < 1 || f[static_cast<int>(rank) - 2] < 1 ||
       IsEmpty(n, x))
     return LowerDirect(n, general);

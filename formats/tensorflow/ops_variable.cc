@@ -26,7 +26,7 @@ bool LowerHandle(NodeLowering& n) {
   return true;
 }
 
-// What the variable holds now. Where no operator of the graph writes it, that is the variable.
+// The variable's present value. If no operator of the graph writes it, this is the variable.
 bool LowerRead(NodeLowering& n) {
   const int v = n.Variable(0);
   n.Result(0, n.lowering().IsWritten(v) ? n.Snapshot(v) : v);
@@ -65,7 +65,7 @@ bool LowerVariableShape(NodeLowering& n) {
 
 bool LowerDestroy(NodeLowering&) { return true; }
 
-// How much of a random operator's sequence is used is kept from run to run.
+// A random operator's position in its sequence is kept from run to run.
 bool LowerRandom(NodeLowering& n) {
   struct Form {
     std::string_view op, type;

@@ -16,7 +16,7 @@ Source Behind(const NodeGraph& graph, Source s) {
   return s;
 }
 
-// What one of these nodes reads: the `k`th key of a RestoreV2; empty: something else.
+// The key that a node reads: the `k`th of a RestoreV2; empty: it reads something else.
 std::string KeyOf(const NodeGraph& graph, Source value) {
   value = Behind(graph, value);
   if (!value.is_node() || graph.node(value.node).op != "RestoreV2") return {};
@@ -99,7 +99,7 @@ void Lowering::FindWritten() {
     const auto& inputs = graph_.links(i).inputs;
     if (!WritesVariable(graph_.node(i).op) || inputs.empty()) continue;
     Source s = Behind(graph_, inputs[0]);
-    // What a writer of a reference gives is the reference.
+    // The result of a node that writes a reference is the reference.
     for (size_t steps = 0; s.is_node() && WritesVariable(graph_.node(s.node).op) &&
                            !graph_.links(s.node).inputs.empty() && steps <= graph_.size();
          ++steps)

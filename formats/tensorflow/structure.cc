@@ -132,7 +132,7 @@ class Structurer {
         ++waits[e];
       }
     }
-    // What writes variables waits until all that may read them before has run.
+    // A node that writes a variable runs after all earlier nodes that may read it.
     using Key = std::pair<int, int>;
     const auto key = [&](int e) {
       return Key(!IsLoop(e) && e >= 0 && WritesVariable(node(e).op) ? 1 : 0, e);
@@ -204,7 +204,7 @@ class Structurer {
     return Status::Ok();
   }
 
-  // What is left of the context of a Merge's inputs, and the inputs by the side that they are of.
+  // The common context of a Merge's inputs, and the inputs by their side of the predicate.
   struct Meeting {
     size_t depth = 0;
     Source predicate;

@@ -19,7 +19,7 @@ struct Region {
   std::vector<Item> items;
 };
 
-// What runs where a predicate is true, and what where it is false. A Merge takes its value from the
+// The nodes that run if a predicate is true, and those for false. A Merge takes its value from the
 // side that ran.
 struct Branches {
   struct Join {

@@ -41,7 +41,7 @@ class AsyncRun {
   // too.
   using Callback = std::function<void(AsyncRun run)>;
 
-  // What `options` points to must live until the run has ended. Errors are those of the run: Take
+  // Objects that `options` points to must outlive the run. Errors are those of the run: Take
   // returns them.
   static AsyncRun Start(const CompiledProgram& compiled, std::vector<Feed> feeds,
                         const RunOptions& options = {}, Callback on_done = nullptr);

@@ -26,7 +26,7 @@ struct EmulatedOptions {
   // Added to every kernel and every copy; jitter: up to as much again, drawn from `seed`.
   int64_t kernel_delay_ns = 0, copy_delay_ns = 0, jitter_ns = 0;
   uint64_t seed = 0;
-  // How many kernels and copies are executed at a time; 0: one of each stream. When one has ended,
+  // The number of kernels and copies executed at a time; 0: one of each stream. When one has ended,
   // the next is of the stream with the least priority.
   int units = 0;
   // No threads: a task runs when the host, or a stream the host waits for, cannot go on without it,

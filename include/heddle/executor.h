@@ -61,7 +61,7 @@ class Device;
 
 struct ExecutorOptions {
   int threads = 0;  // 0 = as many as the process may use
-  // How many runs may be under way; others wait, first come first served. 1 = each has all threads.
+  // The number of runs under way; others wait, first come first served. 1 = each has all threads.
   // 0 = as many as there are threads, each with one of them; with one thread, which leaves every
   // run to its caller's, any number.
   int runs_at_once = 0;

@@ -37,7 +37,7 @@ Result<Model> ParseModel(std::string_view program, std::string_view parameters,
 // without those that are not for users. Empty: the file holds one program, or names none.
 Result<std::vector<std::string>> SignaturesOf(const std::string& path);
 
-// What operators of the program write and keep from run to run; its other persistable variables are
+// Variables that the program writes and keeps from run to run; its other persistable variables are
 // constants to it.
 std::vector<TensorInfo> WrittenPersistables(const Program& program);
 

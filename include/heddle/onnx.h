@@ -36,7 +36,7 @@ bool IsOnnx(const Program& program);
 Result<std::vector<OnnxPort>> OnnxInputs(const Program& program);
 Result<std::vector<OnnxPort>> OnnxOutputs(const Program& program);
 
-// What to feed as input `input` for this message. kDataLoss: damaged; kInvalidArgument: of another
+// The value to feed as `input` for this message. kDataLoss: damaged; kInvalidArgument: of another
 // type than declared.
 Result<Value> ReadOnnxInput(const Program& program, size_t input, std::string_view message);
 // The message for what output `output` was fetched as.

@@ -80,7 +80,7 @@ class ProgramEditor {
 
   // The variable must keep its meaning: somebody fetches it.
   bool fetched(const std::string& var) const;
-  // How many operators, of all blocks, read or write the variable of block 0.
+  // The number of operators, of all blocks, that read or write the variable of block 0.
   int readers(const std::string& var) const;
   int writers(const std::string& var) const;
   // Name, dtype and shape of a variable seen from block 0; kNotFound when there is none.
@@ -98,12 +98,12 @@ class ProgramEditor {
   std::vector<std::string> places() const;
   // The memory of a device in bytes; 0: not known, or the host.
   size_t memory_bytes(const std::string& place) const;
-  // Where the operator runs, one of places(). Before partitioning empty for operators that name no
+  // The operator's place, one of places(). Before partitioning empty for operators that name no
   // place (op_device). With a device, the plan has the last word where it turns out to have no
   // kernel for an operand.
   std::string place(int block, int index) const;
   // Fails after partitioning (PassGrouping::kPostPartitioning), and for what is none of places().
-  // What is inserted then runs where the operator behind it does, or, at the end, the last one.
+  // An inserted operator runs at the place of the one behind it, or, at the end, of the last one.
   Status SetPlace(int block, int index, const std::string& place);
   // The time expected of the operator on one thread of the host, in ns, by which schedules are
   // made; 0 where its shapes are not declared.

@@ -6,9 +6,9 @@
 
 namespace heddle {
 
-// What runs take: temporaries, outputs (until their last holder drops them), work space, copies for
-// a device. Parameters lie in their scope and constants in their program: neither is counted at
-// "cpu"; a device's copies of them are counted at the device.
+// The memory that runs take: temporaries, outputs (until their last holder drops them), work space,
+// copies for a device. Parameters lie in their scope and constants in their program: neither is
+// counted at "cpu"; a device's copies of them are counted at the device.
 struct PlaceMemory {
   std::string place;           // "cpu", or a device as "emulated:0"
   size_t allocated_bytes = 0;  // handed out and not given back

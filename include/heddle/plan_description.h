@@ -37,7 +37,7 @@ struct PlanDescription {
   struct Instruction {
     std::string op;
     std::string mode;  // static, pooled, dynamic, share or wide
-    // How its kernel computes, as in "winograd 4x4, avx2"; empty where there is one way only, or
+    // Its kernel's implementation, as in "winograd 4x4, avx2"; empty where there is one only, or
     // where shapes are known only at run time.
     std::string implementation;
     // Why it computes so: what there was to choose from, in the order in which it was chosen. None

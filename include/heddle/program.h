@@ -38,12 +38,12 @@ class Program {
 
   std::vector<TensorInfo> inputs() const;   // feed operators in the order of `col`
   std::vector<TensorInfo> outputs() const;  // fetch operators in the order of `col`
-  // What has to be fed of a program without feed operators, as training programs are: tensors of
-  // block 0 that are no parameters and that operators read before any writes them, in the order of
-  // their first readers.
+  // The feeds of a program without feed operators, as training programs are: tensors of block 0
+  // that are no parameters and that operators read before any writes them, in the order of their
+  // first readers.
   std::vector<TensorInfo> unwritten() const;
-  // What a program without fetch operators computes: its loss, if it has one; else the tensors that
-  // operators write and none reads, in the order of their writers.
+  // The outputs of a program without fetch operators: its loss, if it has one; else the tensors
+  // that operators write and none reads, in the order of their writers.
   std::vector<TensorInfo> results() const;
   // The tensors of block 0 that are no parameters and that its operators write.
   std::vector<TensorInfo> written() const;

@@ -58,7 +58,7 @@ class ReaderQueue {
   // null: how often the queue had been reset by then.
   Result<std::optional<Batch>> Pop(const std::function<Status()>& interrupted,
                                    size_t* generation = nullptr);
-  // How often Reset was called.
+  // The number of calls of Reset.
   size_t generation() const;
 
  private:

@@ -22,7 +22,7 @@ class Generator;
 struct RunOptions {
   // The run ends with kDeadlineExceeded as soon as the instructions in execution then have ended.
   std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;
-  // Likewise with kCancelled.
+  // Once a stop is requested, the run ends with kCancelled, as it does after the deadline.
   std::stop_token stop = {};
   // When no instruction has ended for so long, on_stall is told which ones are being executed, once
   // for every such period. Zero: nobody looks.

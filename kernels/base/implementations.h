@@ -47,7 +47,7 @@ struct Family {
   std::span<const Implementation<Case, Runner>> list;  // of equal cost, the first one is taken
   // A runner that has a name and cannot run, for a machine that is only described.
   std::unique_ptr<Runner> (*named)(std::string name);
-  // What choices are kept by: everything that the times depend on besides the machine. Empty: the
+  // The key of a kept choice: everything that the times depend on besides the machine. Empty: the
   // case is not tuned.
   std::string (*key)(const Case& c);
   std::unique_ptr<Trial<Runner>> (*trial)(const Case& c);
@@ -134,7 +134,7 @@ std::unique_ptr<Runner> Measure(const PrepareContext& ctx, const Family<Case, Ru
   }
   if (runners.size() < 2) return nullptr;
   const auto trial = f.trial(c);
-  // What is taken without measuring comes first: a tie is decided for it.
+  // The implementation taken without measuring comes first: it wins ties.
   std::vector<double> ns;
   const auto run = [&](int i, Services& services) {
     const KernelContext one_run(ctx.op(), ctx.frame(), services, nullptr);

@@ -1,4 +1,4 @@
-// What loss and metric operators share: labels of any integer type, shape checks, plain loops.
+// Parts that loss and metric operators share: labels of any integer type, shape checks, loops.
 #pragma once
 
 #include <cmath>

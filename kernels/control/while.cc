@@ -100,7 +100,7 @@ class GradLoop {
   }
 
  private:
-  // What comes from outside; zeros where nothing does.
+  // The gradient from outside; zeros if there is none.
   void TakeGradients(const StepContext& slots) {
     const SlotVars outside = slots.Ins("Out@GRAD");
     const SlotVars forward = slots.Ins("sub_block:primal(Out@GRAD)");
@@ -126,7 +126,7 @@ class GradLoop {
     }
   }
 
-  // What the step made of the gradient goes on; where it made nothing, the gradient itself.
+  // The gradient that the step computed goes on; if it computed none, the one before.
   void Carry(Value& inside, Value* given, size_t k) {
     if (inside.initialized())
       out_grads_[k] = std::exchange(inside, Value());

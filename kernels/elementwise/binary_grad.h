@@ -10,7 +10,7 @@ namespace heddle {
 
 enum GradUses : unsigned { kUsesX = 1, kUsesY = 2, kUsesOut = 4 };
 
-// What an element-wise gradient reads; pointers it does not use may be null.
+// The operands of an element-wise gradient; pointers it does not use may be null.
 struct GradInputs {
   const void* x = nullptr;
   const void* y = nullptr;

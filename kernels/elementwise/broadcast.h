@@ -10,7 +10,7 @@
 
 namespace heddle {
 
-// What the innermost dimension of a broadcast looks like.
+// The form of a broadcast's innermost dimension.
 enum class InnerKind : uint8_t {
   kVectorVector,  // both operands advance
   kVectorScalar,  // y is one value along it

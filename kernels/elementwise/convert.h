@@ -11,7 +11,7 @@
 
 namespace heddle {
 
-// What Paddle's cast gives: floats are cut towards zero; what no 32-bit (for int64: 64-bit) integer
+// Paddle's cast: floats are cut towards zero; what no 32-bit (for int64: 64-bit) integer
 // can hold, NaN included, gives its smallest value, and narrower integers keep the low bits of
 // that; complex numbers lose their imaginary part; everything but zero is true.
 template <typename To, typename From>

@@ -20,7 +20,7 @@
 
 namespace heddle {
 
-// What the gradient reads besides Out@GRAD: Grad(dy), Grad(x, dy) or Grad(y, dy).
+// The operands of the gradient besides Out@GRAD: Grad(dy), Grad(x, dy) or Grad(y, dy).
 enum GradReads { kReadsNothing, kReadsX, kReadsOut };
 
 template <typename F>

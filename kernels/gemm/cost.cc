@@ -25,8 +25,8 @@ constexpr int64_t kCopied = 512;
 bool PanelsWin(const GemmCase& c, const Machine& m) {
   const int64_t rows = c.g.one.m, depth = c.g.one.k;
   const int64_t most = simd::MicrokernelsFor(m)->tile_rows;  // rows that are kept in registers
-  // Where all rows fit a block of registers, the panels read the packed matrix once, at the speed
-  // of memory; oneDNN takes up to twice as long.
+  // If all rows fit a block of registers, the panels read the packed matrix once, at the speed of
+  // memory; oneDNN takes up to twice as long.
   if (rows <= most) return true;
   // With a few blocks of rows and an A that stays in the first cache, the panels prefetch what they
   // read next while they multiply.

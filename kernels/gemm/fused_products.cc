@@ -24,7 +24,7 @@ bool TransY(const OpContext& ctx, int i) {
   return ctx.IntList("trans_y")[static_cast<size_t>(i)] != 0;
 }
 
-// Where the bias of product `i` stands in the list; -1: it has none.
+// The index of product `i`'s bias in the list; -1: it has none.
 int BiasOf(const OpContext& ctx, int i) {
   return static_cast<int>(ctx.IntList("biases")[static_cast<size_t>(i)]);
 }

@@ -84,7 +84,7 @@ class GemmRunner {
   virtual bool joins_others() const { return false; }
 };
 
-// What one of several products of the same A reads and writes besides.
+// The other operands and the output of one of several products of the same A.
 struct GemmPart {
   const float* bias;
   float* c;

@@ -126,7 +126,7 @@ class PanelGemm final : public GemmRunner {
     return {std::min({d_.m, rows, Columns::kInBlocks ? kTileRows : d_.m}), false};
   }
 
-  // How a product is cut: a unit of work is one panel times some rows.
+  // The partition of a product: a unit of work is one panel times some rows.
   struct Split {
     Order order;
     int64_t panels, parts, grain;  // parts: of the rows

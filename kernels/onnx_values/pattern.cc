@@ -172,7 +172,7 @@ class PatternParser {
     return Status::Ok();
   }
 
-  // How often: at most `most` times, kNone: any number.
+  // A repetition: at most `most` times, kNone: any number.
   struct Count {
     int least, most;
   };
@@ -412,7 +412,7 @@ class PatternParser {
       ranges.emplace_back(from, to);
     }
     if (!negated) return EmitSet(std::move(ranges));
-    // What differs from a letter differs from it in both cases.
+    // A character that differs from a letter differs from it in upper and in lower case.
     HEDDLE_RETURN_IF_ERROR(EmitSet(std::move(ranges)));
     made_.sets_.back() = Complement(std::move(made_.sets_.back()));
     return Status::Ok();

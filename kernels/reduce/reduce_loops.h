@@ -47,7 +47,7 @@ struct ReduceLoop {
     for (; i + kCount <= n; i += kCount)
       for (int j = 0; j < kCount; ++j)
         lanes[j] = R::Combine(lanes[j], R::template Load<A>(x[i + j]));
-    // What is left, too: one after another, each would wait for the one before.
+    // The rest has several sums, too: in a single one each addition waits for the one before.
     if constexpr (R::kAnyOrder) {
       for (int64_t j = 0; j < n - i; ++j)
         lanes[j] = R::Combine(lanes[j], R::template Load<A>(x[i + j]));

@@ -17,7 +17,7 @@ Result<uint32_t> AxisMask(const Ints& axes, bool all, int rank);
 // X's shape without the reduced axes, or with ones in their place.
 Shape ReducedShape(const Shape& x, uint32_t mask, bool keep_dim);
 
-// How an operator spells its axes.
+// The names of an operator's attributes for axes.
 struct ReduceAttrs {
   Ints axes;
   bool all = false;

@@ -4,7 +4,7 @@
 namespace heddle {
 namespace {
 
-// How often each sequence of X is repeated, or each row where X has no sequences.
+// The repetitions of each sequence of X, or of each row if X has no sequences.
 struct Repeats {
   const Offsets* times = nullptr;  // nullptr: X is only copied
   const Offsets* own = nullptr;    // X's sequences, nullptr for rows

@@ -1,4 +1,4 @@
-// What may follow a matrix product or a convolution inside the same kernel.
+// The operations that may follow a matrix product or a convolution inside the same kernel.
 #pragma once
 
 #include <cstdint>

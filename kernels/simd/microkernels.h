@@ -60,7 +60,7 @@ struct DepthwiseTile {
   float* out;
   int64_t channels;
 };
-// How many pixels of the output a call may compute.
+// The number of output pixels that a call may compute.
 constexpr int kDepthwisePixels[3] = {8, 4, 1};
 using DepthwiseTileFn = void (*)(const DepthwiseTile& tile, const Epilogue& epilogue);
 
@@ -95,7 +95,7 @@ struct DirectTile {
   float* out;
   int64_t out_step;
   int channels;  // of the panel, the last vector may be partly used
-  // What becomes of a sum: it is cut to [low, high], if gated multiplied with
+  // The epilogue of a sum: it is cut to [low, high], if gated multiplied with
   // min(max(gate_factor x + gate_offset, 0), 1), and if linear it becomes scale x + shift.
   float low, high;
   bool gated, linear;

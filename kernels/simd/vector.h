@@ -30,7 +30,7 @@ constexpr int kBaseVectorBytes = 32;
 constexpr int kBaseVectorBytes = 16;
 #endif
 
-// What gemm_tile.h asks of a vector.
+// The operations of a vector that gemm_tile.h needs.
 template <typename E, int kCount>
 struct BaseVector {
   using Element = E;

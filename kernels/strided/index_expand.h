@@ -5,7 +5,7 @@
 
 namespace heddle {
 
-// How `x` (ranks aligned at the end, missing leading dimensions are 1) fills `out`: every dimension
+// Fills `out` from `x` (ranks aligned at the end, missing leading dimensions 1): every dimension
 // of `out` is a whole multiple of x's.
 struct Repeats {
   int rank = 0;                                       // of out

@@ -1,4 +1,4 @@
-// What operators of TensorFlow share: outputs of open shapes, and 16-bit floats in kernels that
+// Parts of TensorFlow's operators: outputs of open shapes, and 16-bit floats in kernels that
 // give their outputs memory themselves.
 #pragma once
 

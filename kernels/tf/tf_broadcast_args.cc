@@ -1,4 +1,4 @@
-// What broadcasting does to shapes, and where parts of a concatenation begin.
+// The shape that broadcasting gives, and the offsets of the parts of a concatenation.
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 

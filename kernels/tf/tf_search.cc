@@ -156,7 +156,7 @@ struct Bucketize {
   }
 };
 
-// What of x is not in y, and where it stood.
+// The elements of x that are not in y, and their positions in x.
 template <typename T>
 struct ListDiff {
   static Status Run(KernelContext& ctx) {

@@ -6,7 +6,7 @@ namespace {
 
 constexpr int64_t kMostMargin = int64_t{1} << 40;
 
-// How blocks lie: `m` spatial dimensions behind the batch.
+// The layout of blocks: `m` spatial dimensions behind the batch.
 struct Blocks {
   int m = 0;
   ShortInts size, lo, hi;

@@ -222,7 +222,7 @@ struct UnravelIndex {
   }
 };
 
-// How many values fall into each of equal parts of a range; what lies outside goes to the ends.
+// Counts the values in each of equal parts of a range; values outside count at its ends.
 template <typename T>
 struct Histogram {
   static Status Run(KernelContext& ctx) {

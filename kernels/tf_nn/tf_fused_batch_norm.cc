@@ -84,7 +84,7 @@ Status Fused(KernelContext& ctx) {
     if (x.numel() > 0)
       NormForward(ctx, layout, x.data<float>(), {mean, inverse, false}, params,
                   y.mutable_data<float>());
-    // What is returned has the unbiased variance.
+    // The returned variance is the unbiased one.
     const float unbiased =
         count > 1 ? static_cast<float>(count) / static_cast<float>(count - 1) : 1.0F;
     const auto factor = static_cast<float>(ctx.Float("exponential_avg_factor"));

@@ -51,7 +51,7 @@ Status ResizeShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// Where each output position reads: the positions below and above, and how far in between.
+// The input positions below and above each output position, and its distance between them.
 struct Taps {
   explicit Taps(CallHeap* heap) : low(heap), high(heap), part(heap) {}
   std::pmr::vector<int64_t> low, high;
@@ -319,7 +319,7 @@ struct BicubicGrad {
   }
 };
 
-// How much of each input position lies under each output position.
+// The share of each input position under each output position.
 struct AreaTaps {
   std::vector<int64_t> first;
   std::vector<std::vector<float>> weight;

@@ -17,7 +17,7 @@ namespace {
 
 using ir::VarId;
 
-// How many inputs and results one loop may have. The memory of all of them is in use while the loop
+// The number of inputs and results that a loop may have. The memory of all is in use while the loop
 // runs: a group of more than the first-level cache holds is slower than several (the selective scan
 // of benchmarks/loops.py, unrolled: by half with one loop of 256 operands of 2 KiB, and with loops
 // of 24 faster than without fusion). Where sizes are not known they are taken to be large.

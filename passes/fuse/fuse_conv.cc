@@ -146,7 +146,7 @@ class ConvFuser {
     if (own.size() != 4) return std::nullopt;
     for (size_t i = 0; i < 4; ++i) {
       own[i] += by[2 + i];
-      // What lies wholly outside is left to the padding.
+      // A filter's part that lies wholly outside is left to the padding.
       if (own[i] < 0 || own[i] >= filter_->dim(i < 2 ? 2 : 3)) return std::nullopt;
     }
     return Padded{image, own};

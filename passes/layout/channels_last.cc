@@ -149,7 +149,7 @@ class LayoutRewriter {
     if (!IsConv(op) && (!HasTwin(x) || OtherOutputs(op))) return false;
     value = "NHWC";
     x = Twin(x);
-    // What nobody reads is left away; it would be declared with channels second.
+    // An output that nobody reads is dropped; it would be declared with channels second.
     for (size_t s = 1; s < op.outputs.size(); ++s)
       if ((op.def->outputs()[s].flags & kOptional) != 0)
         std::erase_if(op.outputs[s], [&](VarId v) {

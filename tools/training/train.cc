@@ -277,12 +277,12 @@ Status Trainer::Export() const {
   return WriteDurable((directory / "model.pdmodel").string(), bytes);
 }
 
-// What the programs keep from run to run, under its names.
+// The variables that the programs keep from run to run, by name.
 Status Trainer::SaveArrays() const {
   std::map<std::string, Tensor> sorted;
   for (const Program* program : {&startup_, &main_}) {
     for (const TensorInfo& info : WrittenPersistables(*program)) {
-      // What random operators have used of their sequences is no variable of the graph.
+      // The positions of random operators in their sequences are no variables of the graph.
       if (info.name.ends_with("@state")) continue;
       const Value* value = scope_->Find(info.name);
       if (value == nullptr || !value->is_tensor() || !value->initialized())

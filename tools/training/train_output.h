@@ -65,7 +65,7 @@ class MetricsFile {
   std::FILE* file_ = nullptr;
 };
 
-// How training goes: a bar on a terminal, a line from time to time elsewhere.
+// The progress of training: a bar on a terminal, a line from time to time elsewhere.
 class TrainProgress {
  public:
   // `every`: steps between lines; 0 = about ten lines in all. `first`: steps done before.

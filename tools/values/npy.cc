@@ -312,7 +312,7 @@ Tensor Narrowed(const Tensor& held, const UnsignedType& type) {
   return made;
 }
 
-// What stands before the data, and the tensor whose bytes these are.
+// The header of the file, and the tensor whose bytes follow it.
 Result<std::string> NpyStart(const std::string& name, const Tensor& tensor, const std::string& type,
                              Tensor* data) {
   if (SizeOf(tensor.dtype()) == 0)

@@ -242,7 +242,7 @@ Result<std::string> PackNpz(const NamedTensors& arrays) {
     const std::string name = array + ".npy";
     if (file.size() + content.size() + name.size() > kFull32 / 2 || arrays.size() > 0xfffe)
       return Status(StatusCode::kUnimplemented, "archives of 2 GB are not written");
-    // What the local header and the directory have in common, from the version on.
+    // The fields that the local header and the directory share, from the version on.
     std::string facts;
     Append16(20, &facts);          // version
     Append16(0, &facts);           // flags

@@ -52,7 +52,7 @@ struct GridKernel {
 
 // nullptr when there is none. The table is made at first use; thread-safe.
 const GridKernel* FindGridKernel(std::string_view op);
-// How many operators have a kernel.
+// The number of operators that have a kernel.
 size_t CountGridKernels();
 
 // There is a kernel for this call.

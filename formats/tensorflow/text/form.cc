@@ -114,7 +114,7 @@ class Text {
                         std::string(found), "' stands there"));
   }
 
-  // What follows a field's name: a value, or a list of values.
+  // Reads what follows a field's name: a value, or a list of values.
   Status Values(const TextField& field, int depth, std::string* out) {
     SkipSpace(&rest_);
     if (rest_.starts_with(':')) {
