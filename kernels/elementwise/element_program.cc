@@ -88,11 +88,12 @@ class ShapeTable {
 
 }  // namespace
 
-Result<ElementProgram> ReadElementProgram(const OpContext& ctx) {
-  ElementProgram program;
+Result<ElementProgram> ReadElementProgram(const OpContext& ctx, std::pmr::memory_resource* memory) {
+  ElementProgram program(memory);
   program.inputs = static_cast<uint32_t>(ctx.InCount("X"));
   HEDDLE_RETURN_IF_ERROR(ReadKinds(ctx.Attr<Strings>("ops"), ctx.Attr<Floats>("values"), &program));
   HEDDLE_RETURN_IF_ERROR(ReadSteps(ctx.IntList("code"), &program));
+  program.outs.reserve(ctx.IntList("outs").size());
   for (const int64_t v : ctx.IntList("outs")) {
     if (v < program.inputs || v >= program.values())
       return InvalidArgument("outs names ", v, ", which no step computes");
@@ -105,8 +106,9 @@ Result<ElementProgram> ReadElementProgram(const OpContext& ctx) {
 }
 
 Result<ElementShapes> InferElementShapes(const ElementProgram& program,
-                                         const std::vector<const Shape*>& inputs) {
-  ElementShapes shapes;
+                                         std::span<const Shape* const> inputs,
+                                         std::pmr::memory_resource* memory) {
+  ElementShapes shapes(memory);
   shapes.of.reserve(program.values());
   ShapeTable table(&shapes);
   for (const Shape* s : inputs) shapes.of.push_back(table.Add(*s));

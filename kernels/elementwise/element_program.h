@@ -8,6 +8,8 @@
 #pragma once
 
 #include <array>
+#include <memory_resource>
+#include <span>
 #include <vector>
 
 #include "core/op_context.h"
@@ -28,27 +30,32 @@ struct ElementProgram {
     uint32_t kind = 0;
     std::array<uint32_t, TileStep::kMaxIn> in{};
   };
+  explicit ElementProgram(std::pmr::memory_resource* memory)
+      : kinds(memory), steps(memory), outs(memory) {}
   uint32_t inputs = 0;
-  std::vector<Kind> kinds;
-  std::vector<Step> steps;
-  std::vector<uint32_t> outs;
+  std::pmr::vector<Kind> kinds;
+  std::pmr::vector<Step> steps;
+  std::pmr::vector<uint32_t> outs;
   const Floats* numbers = nullptr;  // attribute `values`
 
   uint32_t values() const { return inputs + static_cast<uint32_t>(steps.size()); }
 };
 
-// Reads and checks the attributes, which must outlive the result.
-Result<ElementProgram> ReadElementProgram(const OpContext& ctx);
+// Reads and checks the attributes, which must outlive the result, as `memory` must. Loops whose
+// shapes change do it in every iteration.
+Result<ElementProgram> ReadElementProgram(const OpContext& ctx, std::pmr::memory_resource* memory);
 
 // The shape of every value, as an index into the different ones.
 struct ElementShapes {
-  std::vector<Shape> distinct;
-  std::vector<uint32_t> of;
+  explicit ElementShapes(std::pmr::memory_resource* memory) : distinct(memory), of(memory) {}
+  std::pmr::vector<Shape> distinct;
+  std::pmr::vector<uint32_t> of;
   const Shape& Of(uint32_t value) const { return distinct[of[value]]; }
 };
 
 // `inputs` may have unknown dimensions; then others have, too.
 Result<ElementShapes> InferElementShapes(const ElementProgram& program,
-                                         const std::vector<const Shape*>& inputs);
+                                         std::span<const Shape* const> inputs,
+                                         std::pmr::memory_resource* memory);
 
 }  // namespace heddle

@@ -1,4 +1,6 @@
 // heddle's own: a graph of element-wise operators as one loop. The fusion pass makes it.
+#include <array>
+#include <cstddef>
 #include <vector>
 
 #include "core/error.h"
@@ -17,9 +19,17 @@ std::vector<uint32_t> LoDSources(const ElementProgram& program) {
   return source;
 }
 
+// Memory for what is read of an operator: on the stack, unless it has very many steps.
+struct FusedMemory {
+  std::array<std::byte, 8 << 10> bytes;
+  std::pmr::monotonic_buffer_resource resource{bytes.data(), bytes.size()};
+};
+
 Status InferFused(ShapeContext& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const ElementProgram program, ReadElementProgram(ctx));
-  std::vector<const Shape*> inputs;
+  FusedMemory memory;
+  HEDDLE_ASSIGN_OR_RETURN(const ElementProgram program, ReadElementProgram(ctx, &memory.resource));
+  std::pmr::vector<const Shape*> inputs(&memory.resource);
+  inputs.reserve(program.inputs);
   bool any_lod = false;
   for (int i = 0; i < static_cast<int>(program.inputs); ++i) {
     if (!ctx.HasIn("X", i)) return InvalidArgument("input X[", i, "] is missing");
@@ -29,7 +39,8 @@ Status InferFused(ShapeContext& ctx) {
     inputs.push_back(&ctx.InShape("X", i));
     any_lod = any_lod || !ctx.InLoD("X", i).empty();
   }
-  HEDDLE_ASSIGN_OR_RETURN(const ElementShapes shapes, InferElementShapes(program, inputs));
+  HEDDLE_ASSIGN_OR_RETURN(const ElementShapes shapes,
+                          InferElementShapes(program, inputs, &memory.resource));
   for (size_t o = 0; o < program.outs.size(); ++o)
     ctx.SetOut("Out", shapes.Of(program.outs[o]), ctx.InDType("X", 0), static_cast<int>(o));
   if (!any_lod) return Status::Ok();
@@ -41,10 +52,12 @@ Status InferFused(ShapeContext& ctx) {
 }
 
 Result<std::unique_ptr<KernelState>> PrepareFused(PrepareContext& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const ElementProgram program, ReadElementProgram(ctx));
+  FusedMemory memory;
+  HEDDLE_ASSIGN_OR_RETURN(const ElementProgram program, ReadElementProgram(ctx, &memory.resource));
   std::vector<const Shape*> inputs;
   for (int i = 0; i < static_cast<int>(program.inputs); ++i) inputs.push_back(&ctx.InShape("X", i));
-  HEDDLE_ASSIGN_OR_RETURN(const ElementShapes shapes, InferElementShapes(program, inputs));
+  HEDDLE_ASSIGN_OR_RETURN(const ElementShapes shapes,
+                          InferElementShapes(program, inputs, &memory.resource));
   HEDDLE_ASSIGN_OR_RETURN(auto loops, MakeElementLoops(program, shapes, ctx.InDType("X")));
   std::string& name = loops->facts().implementation;
   for (const ElementLoop& loop : loops->loops)

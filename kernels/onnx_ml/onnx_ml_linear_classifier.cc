@@ -24,9 +24,10 @@ Result<SampleRows> LinearRows(const Context& ctx, int64_t targets) {
 
 // The sums of one row.
 template <typename T>
-std::vector<T> LinearScores(const Floats& weights, const Floats& intercepts, const T* x,
-                            int64_t width, int64_t targets) {
-  std::vector<T> scores(static_cast<size_t>(targets));
+void LinearScores(const Floats& weights, const Floats& intercepts, const T* x, int64_t width,
+                  int64_t targets, std::pmr::vector<T>* sums) {
+  std::pmr::vector<T>& scores = *sums;
+  scores.resize(static_cast<size_t>(targets));
   for (size_t t = 0; t < scores.size(); ++t) {
     T sum = 0;
     for (int64_t i = 0; i < width; ++i)
@@ -34,7 +35,6 @@ std::vector<T> LinearScores(const Floats& weights, const Floats& intercepts, con
           x[i] * static_cast<T>(weights[t * static_cast<size_t>(width) + static_cast<size_t>(i)]);
     scores[t] = intercepts.empty() ? sum : sum + static_cast<T>(intercepts[t]);
   }
-  return scores;
 }
 
 Status OnnxLinearRegressorShape(ShapeContext& ctx) {
@@ -51,12 +51,13 @@ Status OnnxLinearRegressor(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const SampleRows s, LinearRows(ctx, targets));
   HEDDLE_ASSIGN_OR_RETURN(const PostTransform transform,
                           PostTransformOf(ctx.Str("post_transform")));
-  const std::vector<float> x = Samples<float>(ctx, ctx.In("X"));
+  CallHeap heap(ctx);
+  const std::pmr::vector<float> x = Samples<float>(ctx, ctx.In("X"), &heap);
+  std::pmr::vector<float> scores(&heap);
   float* to = ctx.Out("Y").mutable_data<float>();
   for (int64_t r = 0; r < s.rows; ++r) {
-    std::vector<float> scores =
-        LinearScores(ctx.Attr<Floats>("coefficients"), ctx.Attr<Floats>("intercepts"),
-                     x.data() + r * s.width, s.width, targets);
+    LinearScores(ctx.Attr<Floats>("coefficients"), ctx.Attr<Floats>("intercepts"),
+                 x.data() + r * s.width, s.width, targets, &scores);
     TransformScores(transform, SecondScore::kAbsent, &scores);
     to = std::copy(scores.begin(), scores.end(), to);
   }
@@ -96,15 +97,16 @@ Status OnnxLinearClassifier(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const PostTransform transform,
                           PostTransformOf(ctx.Str("post_transform")));
   const Ints& labels = ctx.IntList("classlabels_ints");
-  const std::vector<float> x = Samples<float>(ctx, ctx.In("X"));
+  CallHeap heap(ctx);
+  const std::pmr::vector<float> x = Samples<float>(ctx, ctx.In("X"), &heap);
+  std::pmr::vector<float> scores(&heap);
   int64_t* label = ctx.Out("Y").mutable_data<int64_t>();
   float* to = ctx.Out("Z").mutable_data<float>();
   // Labels that are texts are numbered.
   const auto name = [&](int64_t i) { return labels.empty() ? i : labels[static_cast<size_t>(i)]; };
   for (int64_t r = 0; r < s.rows; ++r) {
-    std::vector<float> scores =
-        LinearScores(ctx.Attr<Floats>("coefficients"), ctx.Attr<Floats>("intercepts"),
-                     x.data() + r * s.width, s.width, c.targets);
+    LinearScores(ctx.Attr<Floats>("coefficients"), ctx.Attr<Floats>("intercepts"),
+                 x.data() + r * s.width, s.width, c.targets, &scores);
     if (c.targets > 1) {
       label[r] = name(std::max_element(scores.begin(), scores.end()) - scores.begin());
     } else {

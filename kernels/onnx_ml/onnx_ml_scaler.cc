@@ -31,7 +31,8 @@ Status OnnxScaler(KernelContext& ctx) {
   const int64_t width = WidthOf(x.shape());
   HEDDLE_RETURN_IF_ERROR(CheckFeatures(offset.size(), width, "offset"));
   HEDDLE_RETURN_IF_ERROR(CheckFeatures(scale.size(), width, "scale"));
-  const std::vector<float> from = Samples<float>(ctx, x);
+  CallHeap heap(ctx);
+  const std::pmr::vector<float> from = Samples<float>(ctx, x, &heap);
   float* to = ctx.Out("Y").mutable_data<float>();
   for (int64_t i = 0; i < x.numel(); ++i) {
     const auto k = static_cast<size_t>(i % width);
@@ -48,7 +49,8 @@ Status OnnxNormalizer(KernelContext& ctx) {
   if (norm != "MAX" && norm != "L1" && norm != "L2")
     return InvalidArgument("norm is '", norm, "', expected MAX, L1 or L2");
   HEDDLE_ASSIGN_OR_RETURN(const SampleRows s, SampleRowsOf(x.shape()));
-  const std::vector<float> from = Samples<float>(ctx, x);
+  CallHeap heap(ctx);
+  const std::pmr::vector<float> from = Samples<float>(ctx, x, &heap);
   float* to = ctx.Out("Y").mutable_data<float>();
   for (int64_t r = 0; r < s.rows; ++r) {
     const float* row = from.data() + r * s.width;
@@ -69,7 +71,8 @@ struct OnnxImputer {
   static Status Run(KernelContext& ctx) {
     constexpr bool kFloat = std::is_floating_point_v<T>;
     const Tensor& x = ctx.In("X");
-    std::vector<T> values;
+    CallHeap heap(ctx);
+    std::pmr::vector<T> values(&heap);
     if constexpr (kFloat)
       for (const double v : ctx.Attr<Floats>("imputed_value_floats"))
         values.push_back(static_cast<T>(v));
@@ -118,16 +121,45 @@ Status OnnxOneHotEncoderShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+// Where keys stand in lists of attributes.
+struct OnnxKeyPlaces final : KernelState {
+  std::unordered_map<int64_t, size_t> of_int;
+  std::unordered_map<double, size_t> of_float;
+  size_t nan = SIZE_MAX;
+};
+using OnnxPlaceKeys = void (*)(const OpContext& ctx, OnnxKeyPlaces* places);
+
+template <OnnxPlaceKeys kPlace>
+Result<std::unique_ptr<KernelState>> PrepareKeyPlaces(PrepareContext& ctx) {
+  auto places = std::make_unique<OnnxKeyPlaces>();
+  kPlace(ctx, places.get());
+  return std::unique_ptr<KernelState>(std::move(places));
+}
+
+// What Prepare made, or what is made now in `*own`.
+template <OnnxPlaceKeys kPlace>
+const OnnxKeyPlaces& KeyPlacesIn(const KernelContext& ctx, OnnxKeyPlaces* own) {
+  if (ctx.has_state()) return ctx.State<OnnxKeyPlaces>();
+  kPlace(ctx, own);
+  return *own;
+}
+
+void PlaceCategories(const OpContext& ctx, OnnxKeyPlaces* places) {
+  const Ints& cats = ctx.IntList("cats_int64s");
+  for (size_t i = 0; i < cats.size(); ++i) places->of_int[cats[i]] = i;
+}
+
 Status OnnxOneHotEncoder(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   Tensor& out = ctx.Out("Y");
   const Ints& cats = ctx.IntList("cats_int64s");
   if (cats.empty()) return Unimplemented("categories that are texts");
-  std::unordered_map<int64_t, size_t> place;
-  for (size_t i = 0; i < cats.size(); ++i) place[cats[i]] = i;
-  std::vector<int64_t> values(static_cast<size_t>(x.numel()));
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> values(static_cast<size_t>(x.numel()), &heap);
   ConvertElements(ctx, x.raw(), x.dtype(), values.data(), DType::kI64, x.numel());
   ZeroBytes(ctx, out.mutable_raw(), out.bytes());
+  OnnxKeyPlaces own;
+  const auto& place = KeyPlacesIn<PlaceCategories>(ctx, &own).of_int;
   float* to = out.mutable_data<float>();
   for (size_t i = 0; i < values.size(); ++i) {
     const auto found = place.find(values[i]);
@@ -194,7 +226,8 @@ Status OnnxFeatureVectorizer(KernelContext& ctx) {
   int64_t at = 0;
   for (int i = 0; i < ctx.InCount("X"); ++i) {
     const Tensor& x = ctx.In("X", i);
-    const std::vector<float> values = Samples<float>(ctx, x);
+    CallHeap heap(ctx);
+    const std::pmr::vector<float> values = Samples<float>(ctx, x, &heap);
     const int64_t own = x.rank() == 2 ? x.dim(1) : 1, width = widths[static_cast<size_t>(i)];
     for (int64_t r = 0; r < out.dim(0); ++r)
       for (int64_t k = 0; k < width; ++k)
@@ -210,7 +243,20 @@ Status OnnxLabelEncoderShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// Values of keys; NaN is a key like others.
+// NaN is a key like others.
+void PlaceLabels(const OpContext& ctx, OnnxKeyPlaces* places) {
+  const Ints& keys = ctx.IntList("keys_int64s");
+  const Floats& float_keys = ctx.Attr<Floats>("keys_floats");
+  for (size_t i = keys.size(); i-- > 0;) places->of_int[keys[i]] = i;
+  for (size_t i = float_keys.size(); i-- > 0;) {
+    if (std::isnan(float_keys[i]))
+      places->nan = i;
+    else
+      places->of_float[static_cast<float>(float_keys[i])] = i;
+  }
+}
+
+// Values of keys.
 Status OnnxLabelEncoder(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   Tensor& out = ctx.Out("Y");
@@ -220,32 +266,25 @@ Status OnnxLabelEncoder(KernelContext& ctx) {
   const size_t n = float_keys.empty() ? keys.size() : float_keys.size();
   const size_t count = float_values.empty() ? values.size() : float_values.size();
   if (n != count) return InvalidArgument("has ", n, " keys and ", count, " values");
-  std::unordered_map<int64_t, size_t> by_int;
-  std::unordered_map<double, size_t> by_float;
-  size_t nan = n;
-  for (size_t i = keys.size(); i-- > 0;) by_int[keys[i]] = i;
-  for (size_t i = float_keys.size(); i-- > 0;) {
-    if (std::isnan(float_keys[i]))
-      nan = i;
-    else
-      by_float[static_cast<float>(float_keys[i])] = i;
-  }
-  std::vector<int64_t> ints;
-  std::vector<double> floats;
+  OnnxKeyPlaces own;
+  const OnnxKeyPlaces& places = KeyPlacesIn<PlaceLabels>(ctx, &own);
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> ints(&heap);
+  std::pmr::vector<double> floats(&heap);
   if (float_keys.empty()) {
     ints.resize(static_cast<size_t>(x.numel()));
     ConvertElements(ctx, x.raw(), x.dtype(), ints.data(), DType::kI64, x.numel());
   } else {
-    floats = Samples<double>(ctx, x);
+    floats = Samples<double>(ctx, x, &heap);
   }
   for (int64_t i = 0; i < x.numel(); ++i) {
     size_t place = n;
     if (float_keys.empty()) {
-      const auto found = by_int.find(ints[static_cast<size_t>(i)]);
-      if (found != by_int.end()) place = found->second;
+      const auto found = places.of_int.find(ints[static_cast<size_t>(i)]);
+      if (found != places.of_int.end()) place = found->second;
     } else if (const double v = floats[static_cast<size_t>(i)]; std::isnan(v)) {
-      place = nan;
-    } else if (const auto found = by_float.find(v); found != by_float.end()) {
+      place = places.nan;
+    } else if (const auto found = places.of_float.find(v); found != places.of_float.end()) {
       place = found->second;
     }
     if (float_values.empty())
@@ -285,7 +324,8 @@ HEDDLE_OP(onnx_ml_binarizer) {
 HEDDLE_OP(onnx_ml_one_hot_encoder) {
   op.Doc("a row with a 1 for the category of each element").Input("X").Output("Y");
   op.Attr("cats_int64s", Ints{}).Attr("cats_strings", Strings{}).Attr("zeros", 1);
-  op.InferShape(OnnxOneHotEncoderShape).Kernel(kNumbers, OnnxOneHotEncoder);
+  op.InferShape(OnnxOneHotEncoderShape).Prepare(PrepareKeyPlaces<PlaceCategories>);
+  op.Kernel(kNumbers, OnnxOneHotEncoder);
 }
 HEDDLE_OP(onnx_ml_array_feature_extractor) {
   op.Doc("columns of X that Y names").Input("X").Input("Y").Output("Z");
@@ -300,7 +340,7 @@ HEDDLE_OP(onnx_ml_label_encoder) {
   op.Doc("numbers for numbers, by lists of keys and values").Input("X").Output("Y");
   op.Attr("keys_int64s", Ints{}).Attr("keys_floats", Floats{}).Attr("values_int64s", Ints{});
   op.Attr("values_floats", Floats{}).Attr("default_int64", -1).Attr("default_float", -0.0);
-  op.InferShape(OnnxLabelEncoderShape);
+  op.InferShape(OnnxLabelEncoderShape).Prepare(PrepareKeyPlaces<PlaceLabels>);
   op.Kernel({DType::kF32, DType::kF64, DType::kI16, DType::kI32, DType::kI64}, OnnxLabelEncoder);
 }
 

@@ -117,7 +117,9 @@ Status OnnxSvmRegressor(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const Svm* const made, SvmIn<RegressorSvm>(ctx, s.width, &own));
   const Svm& svm = *made;
   const int64_t count = svm.count;
-  const std::vector<float> x = Samples<float>(ctx, ctx.In("X"));
+  CallHeap heap(ctx);
+  const std::pmr::vector<float> x = Samples<float>(ctx, ctx.In("X"), &heap);
+  std::pmr::vector<float> score(1, &heap);
   float* to = ctx.Out("Y").mutable_data<float>();
   for (int64_t r = 0; r < s.rows; ++r) {
     const float* row = x.data() + r * s.width;
@@ -126,7 +128,7 @@ Status OnnxSvmRegressor(KernelContext& ctx) {
       sum += svm.coefficients[static_cast<size_t>(j)] *
              svm.Product(row, svm.vectors.data() + j * s.width);
     sum += svm.rho[0];
-    std::vector<float> score{ctx.Int("one_class") != 0 ? (sum > 0 ? 1.0F : -1.0F) : sum};
+    score[0] = ctx.Int("one_class") != 0 ? (sum > 0 ? 1.0F : -1.0F) : sum;
     TransformScores(transform, SecondScore::kAbsent, &score);
     to[r] = score[0];
   }
@@ -134,10 +136,13 @@ Status OnnxSvmRegressor(KernelContext& ctx) {
 }
 
 // The classes' probabilities that agree best with those of pairs (Wu, Lin and Weng's second way).
-std::vector<float> CoupledProbabilities(int64_t k, const std::vector<float>& pairs) {
+void CoupledProbabilities(int64_t k, const std::pmr::vector<float>& pairs, CallHeap* heap,
+                          std::pmr::vector<float>* probabilities) {
   const auto n = static_cast<size_t>(k);
   const auto r = [&](size_t i, size_t j) { return pairs[i * n + j]; };
-  std::vector<float> q(n * n), p(n, 1.0F / static_cast<float>(k)), qp(n);
+  std::pmr::vector<float> q(n * n, heap), qp(n, heap);
+  std::pmr::vector<float>& p = *probabilities;
+  p.assign(n, 1.0F / static_cast<float>(k));
   for (size_t t = 0; t < n; ++t) {
     q[t * n + t] = 0;
     for (size_t j = 0; j < n; ++j) {
@@ -166,7 +171,6 @@ std::vector<float> CoupledProbabilities(int64_t k, const std::vector<float>& pai
       }
     }
   }
-  return p;
 }
 
 struct SvmClasses {
@@ -219,12 +223,15 @@ Result<Svm> ClassifierSvm(const OpContext& ctx, int64_t width) {
 }
 
 // The scores of all pairs of classes, and how many of them each class wins.
-std::vector<float> PairScores(const OpContext& ctx, const Svm& svm, const float* x,
-                              std::vector<float>* votes) {
+void PairScores(const KernelContext& ctx, const Svm& svm, const float* x,
+                std::pmr::vector<float>* pairs, std::pmr::vector<float>* votes) {
+  CallHeap heap(ctx);
+  std::pmr::vector<float>& scores = *pairs;
   const Ints& counts = ctx.IntList("vectors_per_class");
   const size_t classes = counts.size(), vectors = static_cast<size_t>(svm.count);
-  std::vector<float> kernels(vectors), scores;
-  std::vector<size_t> begin(classes + 1, 0);
+  std::pmr::vector<float> kernels(vectors, &heap);
+  std::pmr::vector<size_t> begin(classes + 1, 0, &heap);
+  scores.clear();
   for (size_t i = 0; i < classes; ++i) begin[i + 1] = begin[i] + static_cast<size_t>(counts[i]);
   for (size_t j = 0; j < vectors; ++j)
     kernels[j] = svm.Product(x, svm.vectors.data() + static_cast<int64_t>(j) * svm.width);
@@ -240,22 +247,23 @@ std::vector<float> PairScores(const OpContext& ctx, const Svm& svm, const float*
       (*votes)[sum > 0 ? i : j] += 1;
       scores.push_back(sum);
     }
-  return scores;
 }
 
-std::vector<float> Fitted(const OpContext& ctx, int64_t classes, const std::vector<float>& scores) {
+// The scores of pairs become probabilities of classes.
+void FitScores(const KernelContext& ctx, int64_t classes, std::pmr::vector<float>* scores) {
+  CallHeap heap(ctx);
   const Floats &a = ctx.Attr<Floats>("prob_a"), &b = ctx.Attr<Floats>("prob_b");
   const auto n = static_cast<size_t>(classes);
-  std::vector<float> pairs(n * n);
+  std::pmr::vector<float> pairs(n * n, &heap);
   size_t at = 0;
   for (size_t i = 0; i < n; ++i)
     for (size_t j = i + 1; j < n; ++j, ++at) {
-      const float v = scores[at] * static_cast<float>(a[at]) + static_cast<float>(b[at]);
+      const float v = (*scores)[at] * static_cast<float>(a[at]) + static_cast<float>(b[at]);
       const float p = std::clamp(1 / (1 + std::exp(v)), 1e-7F, 1 - 1e-7F);
       pairs[i * n + j] = p;
       pairs[j * n + i] = 1 - p;
     }
-  return CoupledProbabilities(classes, pairs);
+  CoupledProbabilities(classes, pairs, &heap, scores);
 }
 
 Status OnnxSvmClassifier(KernelContext& ctx) {
@@ -267,20 +275,24 @@ Status OnnxSvmClassifier(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const Svm* const made, SvmIn<ClassifierSvm>(ctx, s.width, &own));
   const Svm& svm = *made;
   const Ints& labels = ctx.IntList("classlabels_ints");
-  const std::vector<float> x = Samples<float>(ctx, ctx.In("X"));
+  CallHeap heap(ctx);
+  const std::pmr::vector<float> x = Samples<float>(ctx, ctx.In("X"), &heap);
+  const auto classes = static_cast<size_t>(c.classes);
+  std::pmr::vector<float> scores(&heap), votes(&heap);
+  scores.reserve(std::max<size_t>(2, std::max(classes, classes * (classes - 1) / 2)));
   int64_t* label = ctx.Out("Y").mutable_data<int64_t>();
   float* to = ctx.Out("Z").mutable_data<float>();
   for (int64_t r = 0; r < s.rows; ++r) {
     const float* row = x.data() + r * s.width;
-    std::vector<float> scores, votes;
     if (c.vectors) {
-      scores = PairScores(ctx, svm, row, &votes);
-      if (c.fitted) scores = Fitted(ctx, c.classes, scores);
+      PairScores(ctx, svm, row, &scores, &votes);
+      if (c.fitted) FitScores(ctx, c.classes, &scores);
     } else {
+      scores.clear();
       for (int64_t k = 0; k < c.classes; ++k)
         scores.push_back(svm.rho[0] + svm.Product(row, svm.coefficients.data() + k * s.width));
     }
-    const std::vector<float>& deciding = votes.empty() ? scores : votes;
+    const std::pmr::vector<float>& deciding = votes.empty() ? scores : votes;
     const int64_t best = std::max_element(deciding.begin(), deciding.end()) - deciding.begin();
     if (deciding.size() == 1)
       label[r] = scores[0] > 0 ? 1 : 0;

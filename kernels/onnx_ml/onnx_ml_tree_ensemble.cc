@@ -1,6 +1,7 @@
 // Ensembles of decision trees: regression, classification, and the later form of both.
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "kernels/onnx_ml/trees.h"
 
@@ -21,13 +22,13 @@ Result<std::unique_ptr<KernelState>> PrepareTrees(PrepareContext& ctx) {
 
 // The trees that Prepare made, or ones made now in `*own`.
 template <MakeTrees kMake>
-Result<const TreeEnsemble*> TreesIn(const KernelContext& ctx, TreeEnsemble* own) {
+Result<const TreeEnsemble*> TreesIn(const KernelContext& ctx, std::optional<TreeEnsemble>* own) {
   if (ctx.has_state()) return &ctx.State<TreeState>().trees;
   HEDDLE_ASSIGN_OR_RETURN(*own, kMake(ctx));
-  return own;
+  return &**own;
 }
 
-// fn(row, scores of its targets) for all samples, over the run's threads.
+// fn(row, scores of its targets, an empty list) for all samples, over the run's threads.
 template <typename T, typename Fn>
 Status ForEachSample(const KernelContext& ctx, const TreeEnsemble& trees, TreeSum how,
                      int64_t targets, const Fn& fn) {
@@ -35,14 +36,19 @@ Status ForEachSample(const KernelContext& ctx, const TreeEnsemble& trees, TreeSu
   HEDDLE_ASSIGN_OR_RETURN(const SampleRows s, SampleRowsOf(x.shape()));
   if (s.width < trees.features)
     return InvalidArgument("X has ", s.width, " features, the trees look at ", trees.features);
-  const std::vector<T> samples = Samples<T>(ctx, x);
-  std::vector<Status> failed(static_cast<size_t>(s.rows));
+  CallHeap heap(ctx);
+  const std::pmr::vector<T> samples = Samples<T>(ctx, x, &heap);
+  std::pmr::vector<Status> failed(static_cast<size_t>(s.rows), &heap);
   const auto cost = static_cast<int64_t>(trees.roots.size()) * 16;
   ctx.ParallelFor(s.rows, 1 + 16384 / (1 + cost), [&](int64_t begin, int64_t end) {
-    std::vector<TargetScore<T>> scores(static_cast<size_t>(targets));
+    CallHeap own(ctx);
+    std::pmr::vector<TargetScore<T>> scores(static_cast<size_t>(targets), &own);
+    std::pmr::vector<T> row(&own);
+    row.reserve(std::max<size_t>(2, scores.size()));
     for (int64_t r = begin; r < end; ++r) {
       Status status = SumTrees(trees, how, samples.data() + r * s.width, &scores);
-      if (status.ok()) fn(r, &scores);
+      row.clear();
+      if (status.ok()) fn(r, scores, &row);
       failed[static_cast<size_t>(r)] = std::move(status);
     }
   });
@@ -69,7 +75,7 @@ Status OnnxTreeRegressorShape(ShapeContext& ctx) {
 
 template <typename T>
 Status RunTreeRegressor(KernelContext& ctx) {
-  TreeEnsemble own;
+  std::optional<TreeEnsemble> own;
   HEDDLE_ASSIGN_OR_RETURN(const TreeEnsemble* const trees, TreesIn<RegressorTrees>(ctx, &own));
   HEDDLE_ASSIGN_OR_RETURN(const TreeSum how, TreeSumOf(ctx.Str("aggregate_function")));
   HEDDLE_ASSIGN_OR_RETURN(const PostTransform transform,
@@ -77,16 +83,16 @@ Status RunTreeRegressor(KernelContext& ctx) {
   const Floats& base = ctx.Attr<Floats>("base_values");
   const int64_t targets = ctx.Int("n_targets");
   float* to = ctx.Out("Y").mutable_data<float>();
-  return ForEachSample<T>(ctx, *trees, how, targets,
-                          [&](int64_t r, const std::vector<TargetScore<T>>* scores) {
-                            std::vector<T> row;
-                            for (size_t i = 0; i < scores->size(); ++i) {
-                              const double b = base.empty() ? 0 : base[base.size() == 1 ? 0 : i];
-                              row.push_back((*scores)[i].score + static_cast<T>(b));
-                            }
-                            TransformScores(transform, SecondScore::kAbsent, &row);
-                            std::copy(row.begin(), row.end(), to + r * targets);
-                          });
+  return ForEachSample<T>(
+      ctx, *trees, how, targets,
+      [&](int64_t r, const std::pmr::vector<TargetScore<T>>& scores, std::pmr::vector<T>* row) {
+        for (size_t i = 0; i < scores.size(); ++i) {
+          const double b = base.empty() ? 0 : base[base.size() == 1 ? 0 : i];
+          row->push_back(scores[i].score + static_cast<T>(b));
+        }
+        TransformScores(transform, SecondScore::kAbsent, row);
+        std::copy(row->begin(), row->end(), to + r * targets);
+      });
 }
 
 // --- TreeEnsembleClassifier
@@ -120,24 +126,23 @@ class ClassifierRow {
   ClassifierRow(const Floats& base, const TwoClasses& two, PostTransform transform)
       : base_(base), two_(two), transform_(transform) {}
 
-  // The scores, and the number of the best class.
-  int64_t Finish(std::vector<TargetScore<T>>* seen, std::vector<T>* scores) const {
-    scores->clear();
+  // The scores, and the number of the best class. `scores`: empty.
+  int64_t Finish(const std::pmr::vector<TargetScore<T>>& seen, std::pmr::vector<T>* scores) const {
     SecondScore second = SecondScore::kAbsent;
     int64_t best = 0;
-    if (seen->size() > 2) {
-      for (size_t i = 0; i < seen->size(); ++i)
-        scores->push_back((*seen)[i].score + (i < base_.size() ? static_cast<T>(base_[i]) : T(0)));
+    if (seen.size() > 2) {
+      for (size_t i = 0; i < seen.size(); ++i)
+        scores->push_back(seen[i].score + (i < base_.size() ? static_cast<T>(base_[i]) : T(0)));
       best = std::max_element(scores->begin(), scores->end()) - scores->begin();
     } else {
-      best = FinishTwo(*seen, scores, &second);
+      best = FinishTwo(seen, scores, &second);
     }
     TransformScores(transform_, second, scores);
     return best;
   }
 
  private:
-  int64_t FinishTwo(const std::vector<TargetScore<T>>& seen, std::vector<T>* scores,
+  int64_t FinishTwo(const std::pmr::vector<TargetScore<T>>& seen, std::pmr::vector<T>* scores,
                     SecondScore* second) const {
     T first = seen[0].score, other = seen[1].score;
     bool both = seen[1].seen;
@@ -171,7 +176,7 @@ class ClassifierRow {
 
 template <typename T>
 Status RunTreeClassifier(KernelContext& ctx) {
-  TreeEnsemble own;
+  std::optional<TreeEnsemble> own;
   HEDDLE_ASSIGN_OR_RETURN(const TreeEnsemble* const trees, TreesIn<ClassifierTrees>(ctx, &own));
   HEDDLE_ASSIGN_OR_RETURN(const PostTransform transform,
                           PostTransformOf(ctx.Str("post_transform")));
@@ -185,14 +190,14 @@ Status RunTreeClassifier(KernelContext& ctx) {
   const int64_t classes = ctx.Out("Z").dim(1);
   int64_t* label = ctx.Out("Y").mutable_data<int64_t>();
   float* to = ctx.Out("Z").mutable_data<float>();
-  return ForEachSample<T>(ctx, *trees, TreeSum::kSum, classes,
-                          [&](int64_t r, std::vector<TargetScore<T>>* seen) {
-                            std::vector<T> scores;
-                            const int64_t best = row.Finish(seen, &scores);
-                            label[r] = labels.empty() ? best : labels[static_cast<size_t>(best)];
-                            scores.resize(static_cast<size_t>(classes));
-                            std::copy(scores.begin(), scores.end(), to + r * classes);
-                          });
+  return ForEachSample<T>(
+      ctx, *trees, TreeSum::kSum, classes,
+      [&](int64_t r, const std::pmr::vector<TargetScore<T>>& seen, std::pmr::vector<T>* scores) {
+        const int64_t best = row.Finish(seen, scores);
+        label[r] = labels.empty() ? best : labels[static_cast<size_t>(best)];
+        scores->resize(static_cast<size_t>(classes));
+        std::copy(scores->begin(), scores->end(), to + r * classes);
+      });
 }
 
 // --- TreeEnsemble
@@ -273,18 +278,18 @@ Status OnnxTreeEnsembleShape(ShapeContext& ctx) {
 template <typename T>
 struct OnnxTreeEnsemble {
   static Status Run(KernelContext& ctx) {
-    TreeEnsemble own;
+    std::optional<TreeEnsemble> own;
     HEDDLE_ASSIGN_OR_RETURN(const TreeEnsemble* const trees, TreesIn<EnsembleTrees>(ctx, &own));
     const int64_t targets = ctx.Int("n_targets");
     const auto transform = static_cast<PostTransform>(ctx.Int("post_transform"));
     T* to = ctx.Out("Y").template mutable_data<T>();
-    return ForEachSample<T>(ctx, *trees, static_cast<TreeSum>(ctx.Int("aggregate_function")),
-                            targets, [&](int64_t r, const std::vector<TargetScore<T>>* scores) {
-                              std::vector<T> row;
-                              for (const TargetScore<T>& s : *scores) row.push_back(s.score);
-                              TransformScores(transform, SecondScore::kAbsent, &row);
-                              std::copy(row.begin(), row.end(), to + r * targets);
-                            });
+    return ForEachSample<T>(
+        ctx, *trees, static_cast<TreeSum>(ctx.Int("aggregate_function")), targets,
+        [&](int64_t r, const std::pmr::vector<TargetScore<T>>& scores, std::pmr::vector<T>* row) {
+          for (const TargetScore<T>& s : scores) row->push_back(s.score);
+          TransformScores(transform, SecondScore::kAbsent, row);
+          std::copy(row->begin(), row->end(), to + r * targets);
+        });
   }
 };
 

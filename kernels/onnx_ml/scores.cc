@@ -25,7 +25,7 @@ T Probit(T x) {
 }
 
 template <typename T>
-void Softmax(std::vector<T>* scores) {
+void Softmax(std::pmr::vector<T>* scores) {
   const T most = *std::max_element(scores->begin(), scores->end());
   T sum = 0;
   for (T& x : *scores) sum += x = std::exp(x - most);
@@ -34,7 +34,7 @@ void Softmax(std::vector<T>* scores) {
 
 // Scores of zero stay near zero.
 template <typename T>
-void SoftmaxZero(std::vector<T>* scores) {
+void SoftmaxZero(std::pmr::vector<T>* scores) {
   const T most = *std::max_element(scores->begin(), scores->end());
   const T least = std::exp(-most);
   T sum = 0;
@@ -53,7 +53,7 @@ Result<PostTransform> PostTransformOf(const std::string& name) {
 }
 
 template <typename T>
-void TransformScores(PostTransform transform, SecondScore second, std::vector<T>* scores) {
+void TransformScores(PostTransform transform, SecondScore second, std::pmr::vector<T>* scores) {
   if (scores->empty()) return;
   if (scores->size() == 1) {
     const T x = (*scores)[0];
@@ -62,14 +62,14 @@ void TransformScores(PostTransform transform, SecondScore second, std::vector<T>
       return;
     }
     if (second == SecondScore::kComplement) {
-      *scores = {T(1) - x, x};
+      scores->assign({T(1) - x, x});
       return;
     }
     if (second == SecondScore::kAbsent) {
       if (transform == PostTransform::kLogistic) (*scores)[0] = Logistic(x);
       return;
     }
-    *scores = {-x, x};
+    scores->assign({-x, x});
   }
   switch (transform) {
     case PostTransform::kNone:
@@ -85,8 +85,8 @@ void TransformScores(PostTransform transform, SecondScore second, std::vector<T>
       for (T& x : *scores) x = Probit(x);
   }
 }
-template void TransformScores(PostTransform, SecondScore, std::vector<float>*);
-template void TransformScores(PostTransform, SecondScore, std::vector<double>*);
+template void TransformScores(PostTransform, SecondScore, std::pmr::vector<float>*);
+template void TransformScores(PostTransform, SecondScore, std::pmr::vector<double>*);
 
 Result<SampleRows> SampleRowsOf(const Shape& x) {
   if (x.rank() == 1) return SampleRows{1, x[0]};
@@ -104,12 +104,12 @@ Result<int64_t> LabelCountOf(const OpContext& ctx, Key ints) {
 }
 
 template <typename T>
-std::vector<T> Samples(const KernelContext& ctx, const Tensor& x) {
-  std::vector<T> values(static_cast<size_t>(x.numel()));
+std::pmr::vector<T> Samples(const KernelContext& ctx, const Tensor& x, CallHeap* heap) {
+  std::pmr::vector<T> values(static_cast<size_t>(x.numel()), heap);
   ConvertElements(ctx, x.raw(), x.dtype(), values.data(), kDTypeOf<T>, x.numel());
   return values;
 }
-template std::vector<float> Samples(const KernelContext&, const Tensor&);
-template std::vector<double> Samples(const KernelContext&, const Tensor&);
+template std::pmr::vector<float> Samples(const KernelContext&, const Tensor&, CallHeap*);
+template std::pmr::vector<double> Samples(const KernelContext&, const Tensor&, CallHeap*);
 
 }  // namespace heddle

@@ -1,9 +1,11 @@
 // Scores of classes, and the transformations that classical models apply to them.
 #pragma once
 
+#include <memory_resource>
 #include <string>
 #include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -21,7 +23,7 @@ enum class SecondScore : uint8_t {
 
 // One row of scores, transformed; a single one may become two.
 template <typename T>
-void TransformScores(PostTransform transform, SecondScore second, std::vector<T>* scores);
+void TransformScores(PostTransform transform, SecondScore second, std::pmr::vector<T>* scores);
 
 // Rows of a matrix, or a single row where X is a vector.
 struct SampleRows {
@@ -35,6 +37,6 @@ Result<int64_t> LabelCountOf(const OpContext& ctx, Key ints);
 
 // X as floats, or as doubles where it is one of those.
 template <typename T>
-std::vector<T> Samples(const KernelContext& ctx, const Tensor& x);
+std::pmr::vector<T> Samples(const KernelContext& ctx, const Tensor& x, CallHeap* heap);
 
 }  // namespace heddle

@@ -98,7 +98,7 @@ Result<TreeSum> TreeSumOf(const std::string& name) {
 
 template <typename T>
 Status SumTrees(const TreeEnsemble& trees, TreeSum how, const T* x,
-                std::vector<TargetScore<T>>* scores) {
+                std::pmr::vector<TargetScore<T>>* scores) {
   for (TargetScore<T>& s : *scores) s = {};
   for (const int32_t root : trees.roots) {
     const int32_t leaf = trees.LeafOf(root, x);
@@ -120,9 +120,9 @@ Status SumTrees(const TreeEnsemble& trees, TreeSum how, const T* x,
   return Status::Ok();
 }
 template Status SumTrees(const TreeEnsemble&, TreeSum, const float*,
-                         std::vector<TargetScore<float>>*);
+                         std::pmr::vector<TargetScore<float>>*);
 template Status SumTrees(const TreeEnsemble&, TreeSum, const double*,
-                         std::vector<TargetScore<double>>*);
+                         std::pmr::vector<TargetScore<double>>*);
 
 void DeclareTreeNodes(OpDef& op, bool classes) {
   op.Attr("nodes_treeids", Ints{}).Attr("nodes_nodeids", Ints{}).Attr("nodes_featureids", Ints{});

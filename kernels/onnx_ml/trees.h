@@ -57,7 +57,7 @@ struct TargetScore {
 // Combines the leaves of all trees; `scores` has one element per target.
 template <typename T>
 Status SumTrees(const TreeEnsemble& trees, TreeSum how, const T* x,
-                std::vector<TargetScore<T>>* scores);
+                std::pmr::vector<TargetScore<T>>* scores);
 
 // From the attributes nodes_* and, with prefix "target" or "class", those of the leaves.
 Result<TreeEnsemble> TreesOfNodes(const OpContext& ctx, bool classes, int64_t targets);

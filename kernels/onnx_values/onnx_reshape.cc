@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/shapes.h"
+#include "kernels/onnx/operands.h"
 
 namespace heddle {
 namespace {
 
-Result<Shape> Reshaped(const Shape& x, const Ints& wanted, bool zeros_stay) {
+Result<Shape> Reshaped(const Shape& x, std::span<const int64_t> wanted, bool zeros_stay) {
   if (wanted.size() > static_cast<size_t>(Shape::kMaxRank))
     return InvalidArgument("'shape' has ", wanted.size(), " dimensions; the limit is ",
                            Shape::kMaxRank);
@@ -32,20 +32,20 @@ Result<Shape> Reshaped(const Shape& x, const Ints& wanted, bool zeros_stay) {
   if (open >= 0 && product > 0) shape[open] = x.numel() / product;
   if (shape.numel() != x.numel() || (open >= 0 && product == 0))
     return InvalidArgument("X of shape ", x.ToString(), " cannot be given the shape ",
-                           Shape(std::span<const int64_t>(wanted)).ToString());
+                           Shape(wanted).ToString());
   return shape;
 }
 
 Status ReshapeShape(ShapeContext& ctx) {
-  const Tensor* wanted = ctx.InValue("shape");
-  if (wanted == nullptr || !ctx.InShape("data").is_static()) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(
-      const Shape shape, Reshaped(ctx.InShape("data"), ToInts(*wanted), ctx.Int("allowzero") != 0));
+  if (ctx.InValue("shape") == nullptr || !ctx.InShape("data").is_static()) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts wanted, IntsIn(ctx, "shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape,
+                          Reshaped(ctx.InShape("data"), wanted, ctx.Int("allowzero") != 0));
   ctx.SetOut("reshaped", shape, ctx.InDType("data"));
   return Status::Ok();
 }
 
-Result<Shape> Squeezed(const Shape& x, const Ints& axes) {
+Result<Shape> Squeezed(const Shape& x, std::span<const int64_t> axes) {
   bool gone[Shape::kMaxRank] = {};
   for (int64_t a : axes) {
     HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(a, x.rank()));
@@ -60,14 +60,14 @@ Result<Shape> Squeezed(const Shape& x, const Ints& axes) {
 }
 
 Status SqueezeShape(ShapeContext& ctx) {
-  const Tensor* axes = ctx.InValue("axes");
-  if (axes == nullptr || !ctx.InShape("data").is_static()) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Squeezed(ctx.InShape("data"), ToInts(*axes)));
+  if (ctx.InValue("axes") == nullptr || !ctx.InShape("data").is_static()) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts axes, IntsIn(ctx, "axes"));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Squeezed(ctx.InShape("data"), axes));
   ctx.SetOut("squeezed", shape, ctx.InDType("data"));
   return Status::Ok();
 }
 
-Result<Shape> Unsqueezed(const Shape& x, const Ints& axes) {
+Result<Shape> Unsqueezed(const Shape& x, std::span<const int64_t> axes) {
   const int rank = x.rank() + static_cast<int>(std::min<size_t>(axes.size(), Shape::kMaxRank));
   if (rank > Shape::kMaxRank) return InvalidArgument("too many dimensions to add ", axes.size());
   bool made[Shape::kMaxRank] = {};
@@ -82,9 +82,9 @@ Result<Shape> Unsqueezed(const Shape& x, const Ints& axes) {
 }
 
 Status UnsqueezeShape(ShapeContext& ctx) {
-  const Tensor* axes = ctx.InValue("axes");
-  if (axes == nullptr || !ctx.InShape("data").is_static()) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Unsqueezed(ctx.InShape("data"), ToInts(*axes)));
+  if (ctx.InValue("axes") == nullptr || !ctx.InShape("data").is_static()) return ctx.Defer();
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts axes, IntsIn(ctx, "axes"));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Unsqueezed(ctx.InShape("data"), axes));
   ctx.SetOut("expanded", shape, ctx.InDType("data"));
   return Status::Ok();
 }

@@ -31,6 +31,8 @@ struct Way {
   int opt_level;
 };
 
+using Doubles = std::vector<double>;
+
 class SteadyRuns : public ::testing::TestWithParam<Way> {
  protected:
   void Expect(ProgramBuilder& b, const std::vector<heddle::Feed>& feeds,
@@ -86,6 +88,22 @@ TEST_P(SteadyRuns, OfALoop) {
   EndLoop(b, body, {"x", "s"}, {"s"});
   b.Fetch("s");
   Expect(b, {{"x", F32({3}, {1, 2, 3})}});
+}
+
+// With two threads, lanes share the body.
+TEST_P(SteadyRuns, OfALoopWithLanes) {
+  constexpr int64_t kSize = 40;
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {kSize, kSize}).Scale("x", "s", 1).Scale("x", "t", 1);
+  const int body = BeginLoop(b);
+  for (const std::string name : {"s", "t"}) {
+    b.Op("matmul_v2", {{"X", {name}}, {"Y", {"x"}}}, {{"Out", {name + "0"}}});
+    b.Op("matmul_v2", {{"X", {name + "0"}}, {"Y", {"x"}}}, {{"Out", {name + "1"}}});
+    b.Unary("tanh", name + "1", name);
+  }
+  EndLoop(b, body, {"x", "s", "t"}, {"s", "t"});
+  b.Fetch("s").Fetch("t");
+  Expect(b, {{"x", RandomF32({kSize, kSize}, 1, 0.1F)}});
 }
 
 TEST_P(SteadyRuns, OfArrays) {
@@ -302,6 +320,98 @@ TEST_P(SteadyRuns, OfRecurrentNetworks) {
           {"r", numbers({2, 12, 3}, 0.2F)},
           {"lengths", I64({2}, {3, 2})}},
          scope);
+}
+
+// Classical models of ONNX: sums, kernels, trees, and features changed one by one.
+TEST_P(SteadyRuns, OfClassicalModels) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1, 2}).Feed("numbers", DType::kI64, {-1});
+  const auto model = [&](const std::string& op, const std::vector<std::string>& x,
+                         const Attrs& attrs, bool classes = false) {
+    Slots outs = {{"Y", {op + "_y"}}};
+    if (classes) outs.push_back({"Z", {op + "_z"}});
+    b.Op("onnx_ml_" + op, {{"X", x}}, outs, attrs);
+    b.Fetch(op + "_y");
+    if (classes) b.Fetch(op + "_z");
+  };
+  model("scaler", {"x"}, {{"offset", Doubles{1, -2}}, {"scale", Doubles{0.5, 3}}});
+  model("normalizer", {"x"}, {{"norm", "L2"}});
+  model("imputer", {"x"}, {{"imputed_value_floats", Doubles{1.5, 2.5}}});
+  model("feature_vectorizer", {"x", "x"}, {{"inputdimensions", Ints{1, 3}}});
+  model("one_hot_encoder", {"numbers"}, {{"cats_int64s", Ints{3, 1, 7}}});
+  model("label_encoder", {"numbers"},
+        {{"keys_int64s", Ints{1, 5, 9}}, {"values_floats", Doubles{0.5, 1.5, -2}}});
+  model("linear_regressor", {"x"},
+        {{"coefficients", Doubles{1, 2, 0.5, -1}}, {"targets", int64_t{2}}});
+  model("linear_classifier", {"x"},
+        {{"classlabels_ints", Ints{4, 7}},
+         {"coefficients", Doubles{1, 2}},
+         {"post_transform", "LOGISTIC"}},
+        true);
+  const Attrs vectors = {{"kernel_type", "RBF"},
+                         {"kernel_params", Doubles{0.5, 0, 3}},
+                         {"support_vectors", Doubles{0, 1, 1, -1, 2, 0.5, -1, -1}}};
+  Attrs regression = vectors, classification = vectors;
+  regression.insert(regression.end(), {{"n_supports", int64_t{4}},
+                                       {"coefficients", Doubles{1.5, -2, 0.5, 1}},
+                                       {"rho", Doubles{0.25}}});
+  model("svm_regressor", {"x"}, regression);
+  classification.insert(classification.end(),
+                        {{"classlabels_ints", Ints{3, 5, 7}},
+                         {"vectors_per_class", Ints{1, 2, 1}},
+                         {"coefficients", Doubles{1, -0.5, -0.5, 0.75, 0.25, 1.5, -1, -2}},
+                         {"rho", Doubles{0.1, -0.2, 0.3}},
+                         {"prob_a", Doubles{-1, -1.5, -2}},
+                         {"prob_b", Doubles{0.1, 0.2, -0.1}}});
+  model("svm_classifier", {"x"}, classification, true);
+  const Attrs nodes = {{"nodes_treeids", Ints{0, 0, 0}},
+                       {"nodes_nodeids", Ints{0, 1, 2}},
+                       {"nodes_featureids", Ints{1, 0, 0}},
+                       {"nodes_values", Doubles{0.5, 0, 0}},
+                       {"nodes_modes", Strings{"BRANCH_LEQ", "LEAF", "LEAF"}},
+                       {"nodes_truenodeids", Ints{1, 0, 0}},
+                       {"nodes_falsenodeids", Ints{2, 0, 0}}};
+  for (const std::string leaves : {"target", "class"}) {
+    Attrs attrs = nodes;
+    attrs.insert(attrs.end(), {{leaves + "_treeids", Ints{0, 0, 0}},
+                               {leaves + "_nodeids", Ints{1, 2, 2}},
+                               {leaves + "_ids", Ints{0, 1, 0}},
+                               {leaves + "_weights", Doubles{1, 2, 3}}});
+    if (leaves == "target") {
+      attrs.emplace_back("n_targets", int64_t{2});
+      model("tree_ensemble_regressor", {"x"}, attrs);
+    } else {
+      attrs.emplace_back("classlabels_int64s", Ints{5, 6});
+      model("tree_ensemble_classifier", {"x"}, attrs, true);
+    }
+  }
+  std::vector<float> x(600);  // more than the stack has room for
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 101) / 50 - 1;
+  Expect(b, {{"x", F32({300, 2}, x)}, {"numbers", I64({4}, {1, 3, 7, 1})}});
+}
+
+// Shapes that values decide, of fused loops and of what ONNX reshapes.
+TEST_P(SteadyRuns, OfShapesFoundWhileRunning) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {6}).Feed("mask", DType::kBool, {6}).Feed("row", DType::kF32, {1});
+  b.Feed("shape", DType::kI64, {2}).Feed("axes", DType::kI64, {1});
+  b.Op("masked_select", {{"X", {"x"}}, {"Mask", {"mask"}}}, {{"Y", {"some"}}});
+  b.Op("fused_elementwise", {{"X", {"some", "row"}}}, {{"Out", {"loop"}}},
+       {{"ops", Strings{"elementwise_add", "relu"}},
+        {"values", Doubles{-1}},
+        {"code", Ints{0, 0, 1, 1, 2}},
+        {"outs", Ints{3}}});
+  b.Op("onnx_reshape", {{"data", {"x"}}, {"shape", {"shape"}}}, {{"reshaped", {"table"}}});
+  b.Op("onnx_unsqueeze", {{"data", {"x"}}, {"axes", {"axes"}}}, {{"expanded", {"wide"}}});
+  b.Op("onnx_squeeze", {{"data", {"wide"}}, {"axes", {"axes"}}}, {{"squeezed", {"flat"}}});
+  for (const char* name : {"loop", "table", "wide", "flat"}) b.Fetch(name);
+  Tensor mask = Tensor::Empty(DType::kBool, {6});
+  for (int64_t i = 0; i < 6; ++i) mask.mutable_data<bool>()[i] = i % 3 != 1;
+  Expect(b, {{"x", F32({6}, {1, -2, 3, -4, 5, -6})},
+             {"mask", mask},
+             {"row", F32({1}, {0.5})},
+             {"shape", I64({2}, {-1, 2})},
+             {"axes", I64({1}, {0})}});
 }
 
 // An array that only a branch fills.
