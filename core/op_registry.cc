@@ -1,12 +1,13 @@
 #include "core/op_registry.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -22,15 +23,62 @@ namespace heddle {
 namespace {
 
 // An operator is defined when it is first asked for: a program uses few of them, and defining all
-// takes longer than loading a small one.
-struct Entry {
-  Entry(void (*d)(OpDef&), const char* f) : define(d), file(f) {}
-  void (*const define)(OpDef&);
-  const char* const file;  // "" for additions
-  std::once_flag once;
-  std::unique_ptr<const OpDef> def;
+// takes longer than loading a small one. So would a table with memory of its own for each operator:
+// rows lie in a list, and their places in a table with open addressing.
+class Registry {
+ public:
+  struct Row {
+    std::string_view name;
+    void (*define)(OpDef&);
+    const char* file;  // "" for additions
+  };
+
+  explicit Registry(size_t count) : places_(std::bit_ceil(2 * count), kNone) {
+    rows_.reserve(count);
+  }
+  // False: there is one of that name.
+  bool Add(const Row& row) {
+    uint32_t& place = places_[PlaceOf(row.name)];
+    if (place != kNone) return false;
+    place = static_cast<uint32_t>(rows_.size());
+    rows_.push_back(row);
+    return true;
+  }
+  // After the last Add.
+  void Close() { made_ = std::make_unique<Made[]>(rows_.size()); }
+
+  // kNone: there is none of that name.
+  uint32_t Find(std::string_view name) const { return places_[PlaceOf(name)]; }
+  size_t size() const { return rows_.size(); }
+  const Row& row(uint32_t at) const { return rows_[at]; }
+  const OpDef* DefOf(uint32_t at) {
+    Made& made = made_[at];
+    std::call_once(made.once, [&] {
+      auto def = std::make_unique<OpDef>(std::string(rows_[at].name));
+      rows_[at].define(*def);
+      made.def = std::move(def);
+    });
+    return made.def.get();
+  }
+  static constexpr uint32_t kNone = ~0u;
+
+ private:
+  struct Made {
+    std::once_flag once;
+    std::unique_ptr<const OpDef> def;
+  };
+  // Where the name stands, or may be put: more than half of the places are free.
+  size_t PlaceOf(std::string_view name) const {
+    const size_t mask = places_.size() - 1;
+    size_t at = std::hash<std::string_view>()(name) & mask;
+    while (places_[at] != kNone && rows_[places_[at]].name != name) at = (at + 1) & mask;
+    return at;
+  }
+
+  std::vector<Row> rows_;
+  std::vector<uint32_t> places_;
+  std::unique_ptr<Made[]> made_;  // parallel to rows_
 };
-using Registry = std::unordered_map<std::string_view, Entry>;
 
 // Operators from outside kernels/, until the registry takes them over.
 struct Additions {
@@ -50,29 +98,26 @@ Additions& TheAdditions() {
 
 Registry& TheRegistry() {
   static Registry* const registry = [] {
-    auto* r = new Registry(1024);
-    auto add = [r](const char* name, void (*define)(OpDef&), const char* file) {
-      if (!r->try_emplace(name, define, file).second) Refuse(name, "there is one of that name");
-    };
-#define HEDDLE_DECLARE_OP(name, file) add(#name, &DefineOp_##name, file);
+#define HEDDLE_DECLARE_OP(name, file) +1
+    constexpr size_t kOperators = 0
 #include "kernels/all_ops.inc"
+        ;
 #undef HEDDLE_DECLARE_OP
     Additions& additions = TheAdditions();
     MutexLock lock(additions.mutex);
     additions.frozen = true;
+    auto* r = new Registry(kOperators + additions.ops.size());
+    auto add = [r](std::string_view name, void (*define)(OpDef&), const char* file) {
+      if (!r->Add({name, define, file})) Refuse(name.data(), "there is one of that name");
+    };
+#define HEDDLE_DECLARE_OP(name, file) add(#name, &DefineOp_##name, file);
+#include "kernels/all_ops.inc"
+#undef HEDDLE_DECLARE_OP
     for (const auto& [name, define] : additions.ops) add(name, define, "");
+    r->Close();
     return r;
   }();
   return *registry;
-}
-
-const OpDef* DefOf(std::string_view name, Entry& entry) {
-  std::call_once(entry.once, [&] {
-    auto def = std::make_unique<OpDef>(std::string(name));
-    entry.define(*def);
-    entry.def = std::move(def);
-  });
-  return entry.def.get();
 }
 
 }  // namespace
@@ -86,13 +131,14 @@ void RegisterOp(const char* name, void (*define)(OpDef&)) {
 
 const OpDef* FindOp(std::string_view type) {
   auto& registry = TheRegistry();
-  auto it = registry.find(type);
-  return it == registry.end() ? nullptr : DefOf(it->first, it->second);
+  const uint32_t at = registry.Find(type);
+  return at == Registry::kNone ? nullptr : registry.DefOf(at);
 }
 
 std::vector<const OpDef*> AllOps() {
   std::vector<const OpDef*> ops;
-  for (auto& [name, entry] : TheRegistry()) ops.push_back(DefOf(name, entry));
+  Registry& registry = TheRegistry();
+  for (uint32_t at = 0; at < registry.size(); ++at) ops.push_back(registry.DefOf(at));
   std::sort(ops.begin(), ops.end(), [](auto* a, auto* b) { return a->name() < b->name(); });
   return ops;
 }
@@ -100,9 +146,9 @@ std::vector<const OpDef*> AllOps() {
 // Declared in heddle/program.h: every kernel reads op_registry.h, and none needs this.
 Result<std::string> SourceOfOp(const std::string& type) {
   const auto& registry = TheRegistry();
-  const auto it = registry.find(type);
-  if (it == registry.end()) return NotFound("heddle has no operator '", type, "'");
-  return std::string(it->second.file);
+  const uint32_t at = registry.Find(type);
+  if (at == Registry::kNone) return NotFound("heddle has no operator '", type, "'");
+  return std::string(registry.row(at).file);
 }
 
 }  // namespace heddle
