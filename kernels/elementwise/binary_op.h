@@ -69,10 +69,21 @@ struct BinaryLoop {
   static constexpr BinaryLoops kLoops = MakeLoops();
 };
 
+// The operands are those at the first places, where no name has to be looked up for them.
+template <typename Slots>
+bool OperandsLead(const OpContext& ctx) {
+  const BoundOp& op = ctx.op();
+  const auto &ins = ctx.def().inputs(), &outs = ctx.def().outputs();
+  return ins.size() >= 2 && ins[0].name == Slots::x().name && ins[1].name == Slots::y().name &&
+         outs[0].name == Slots::out().name && op.in_begin[1] == 1 && op.in_begin[2] == 2 &&
+         op.out_begin[1] == 1 && op.out[0] != kNoSlot;
+}
+
 // Prepare for operators with X, Y and perhaps an axis.
 template <typename Slots>
 Result<std::unique_ptr<KernelState>> PrepareBroadcast(PrepareContext& ctx) {
   auto state = std::make_unique<BroadcastState>();
+  state->leading = OperandsLead<Slots>(ctx);
   HEDDLE_ASSIGN_OR_RETURN(state->plan, MakeBroadcastPlan(ctx.InShape(Slots::x()),
                                                          ctx.InShape(Slots::y()), AxisOf(ctx)));
   return std::unique_ptr<KernelState>(std::move(state));
@@ -96,13 +107,16 @@ DType PromotedDType(DType x, DType y);
 // Runs `loops` over the operands. Without a state, equal shapes need no plan.
 template <typename Slots>
 Status RunBinaryOp(KernelContext& ctx, const BinaryLoops& loops, const void* arg = nullptr) {
-  const Tensor& x = ctx.In(Slots::x());
-  const Tensor& y = ctx.In(Slots::y());
-  Tensor& out = ctx.Out(Slots::out());
+  const auto* const state = ctx.has_state() ? &ctx.State<BroadcastState>() : nullptr;
+  const bool leading = state != nullptr && state->leading;
+  Value* const* const frame = ctx.frame();
+  const Tensor& x = leading ? frame[ctx.op().in[0]]->tensor() : ctx.In(Slots::x());
+  const Tensor& y = leading ? frame[ctx.op().in[1]]->tensor() : ctx.In(Slots::y());
+  Tensor& out = leading ? frame[ctx.op().out[0]]->tensor() : ctx.Out(Slots::out());
   if (x.dtype() != y.dtype()) [[unlikely]]
     return RunMixed(ctx, x, y);
-  if (ctx.has_state()) {
-    const BroadcastPlan& plan = ctx.State<BroadcastState>().plan;
+  if (state != nullptr) {
+    const BroadcastPlan& plan = state->plan;
     if (plan.rank == 1 && plan.numel > 0 && plan.numel <= loops.grain)  // without a further call
       loops.Run(plan.inner, x.raw(), y.raw(), out.mutable_raw(), plan.numel, arg);
     else

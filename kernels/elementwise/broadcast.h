@@ -45,6 +45,7 @@ Result<BroadcastPlan> MakeBroadcastPlan(const Shape& x, const Shape& y, int64_t 
 
 struct BroadcastState : KernelState {
   BroadcastPlan plan;
+  bool leading = false;  // the operands are the operator's first two, the result its first output
 };
 
 // The shapes of both operands padded with ones to one rank. False when they cannot be aligned.
