@@ -41,6 +41,13 @@ add_executable(heddle_bench_levels "${PROJECT_SOURCE_DIR}/benchmarks/levels/rand
 target_link_libraries(heddle_bench_levels PRIVATE heddle_internal)
 heddle_warnings(heddle_bench_levels)
 
+# What two threads gain where a loop's body has independent parts.
+add_executable(heddle_bench_loop_lanes "${PROJECT_SOURCE_DIR}/benchmarks/loops/two_branches.cc"
+               "${PROJECT_SOURCE_DIR}/tests/support/program_builder.cc"
+               "${PROJECT_SOURCE_DIR}/tests/support/test_ops.cc")
+target_link_libraries(heddle_bench_loop_lanes PRIVATE heddle_internal)
+heddle_warnings(heddle_bench_loop_lanes)
+
 # Whether what --tune chooses is the fastest.
 add_executable(heddle_bench_tuning "${PROJECT_SOURCE_DIR}/benchmarks/tuning/remeasure.cc")
 target_link_libraries(heddle_bench_tuning PRIVATE heddle_internal)

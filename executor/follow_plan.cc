@@ -134,6 +134,8 @@ Result<std::shared_ptr<const Plan>> BuildAsGiven(
   HEDDLE_ASSIGN_OR_RETURN(request.dispatch, DispatchOf(wanted, request));
   request.ask_worth = false;
   request.given = GivenOf(wanted);
+  request.body_lanes = std::any_of(wanted.instructions.begin(), wanted.instructions.end(),
+                                   [](const auto& in) { return in.block != 0 && in.lane >= 0; });
   if (request.dispatch == Dispatch::kLanes) {
     PlanRequest serial = request;
     serial.dispatch = Dispatch::kSerial;

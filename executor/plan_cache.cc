@@ -10,8 +10,9 @@ namespace heddle {
 namespace {
 
 // In the tuning file.
-const char* NameOf(Dispatch dispatch) {
-  switch (dispatch) {
+const char* NameOf(const Plan& plan) {
+  if (plan.body_lanes > 0) return "body-lanes";
+  switch (plan.dispatch) {
     case Dispatch::kLanes:
       return "lanes";
     case Dispatch::kQueue:
@@ -28,6 +29,7 @@ RunPolicy::Subject SubjectOf(const Plan& plan, const PlanRequest& request,
   return {.steps = plan.blocks[0].instructions.size(),
           .graph = [&plan] { return BuildDependencies(plan, plan.blocks[0].instructions).graph; },
           .variants = request.ask_worth && plan.worth_measuring && !known,
+          .parts = plan.worth_body_lanes,
           .widths = request.ask_worth && plan.dispatch == Dispatch::kSerial};
 }
 
@@ -45,8 +47,7 @@ CachedPlan::CachedPlan(std::shared_ptr<const Plan> plan, PlanRequest request,
 
 void CachedPlan::KeepWay(double ns) {
   if (request_.tuning && policy_.confirmed())
-    request_.tuning->KeepWay(lasting_key_, NameOf(variant(policy_.settled_variant())->dispatch),
-                             ns);
+    request_.tuning->KeepWay(lasting_key_, NameOf(*variant(policy_.settled_variant())), ns);
 }
 
 std::shared_ptr<const Plan> CachedPlan::variant(int v) {

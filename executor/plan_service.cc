@@ -245,10 +245,15 @@ std::vector<std::shared_ptr<const Plan>> PlanService::MakeVariants(const Compile
     request.wide = std::move(way.wide);
     add();
   }
+  request.lanes = nullptr;
+  request.wide.clear();
   if (!variants.empty() && CanAffordQueue(costs) && TemporaryBytes(plain) <= kQueueBytes) {
     request.dispatch = Dispatch::kQueue;
-    request.lanes = nullptr;
-    request.wide.clear();
+    add();
+  }
+  if (plain.worth_body_lanes) {
+    request.dispatch = Dispatch::kSerial;
+    request.body_lanes = true;
     add();
   }
   return variants;

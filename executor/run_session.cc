@@ -185,21 +185,24 @@ Status RunSession::Interpret() {
   RunResources& r = resources_;
   const Dispatch dispatch = run.plan().dispatch;
   const bool wide = alone_ && !turn_.narrow;
-  shared_ = wide && !call_.options.wait_after_each && dispatch != Dispatch::kSerial;
+  const bool in_order = dispatch == Dispatch::kSerial;
+  shared_ = wide && !call_.options.wait_after_each && (!in_order || run.plan().body_lanes > 0);
   if (dispatch == Dispatch::kDevice) return InterpretDevice();
   // With one thread, callers need not wait for each other: the wide arena gives each its own.
   KernelArena& arena = wide || r.threads == 1 ? r.wide_arena : r.narrow_arena;
-  run.UseArenas(shared_ ? r.narrow_arena.intra() : arena.intra(),
-                shared_ ? &r.wide_arena : nullptr);
+  const bool spread = shared_ && !in_order;
+  run.UseArenas(spread ? r.narrow_arena.intra() : arena.intra(), spread ? &r.wide_arena : nullptr);
+  const RunState::Helpers helpers{&r.pool, &r.narrow_arena};
+  run.UseHelpers(shared_ && in_order ? &helpers : nullptr);
   const uint64_t start = NowNs();
   Status status;
   if (turn_.meter != nullptr) {
     arena.Execute([&] { status = Interpreter::RunMeasured(run, *turn_.meter, &ns_); });
     return status;
   }
-  if (shared_ && dispatch == Dispatch::kLanes)
+  if (spread && dispatch == Dispatch::kLanes)
     status = Interpreter::RunLanes(run, r.pool, r.narrow_arena);
-  else if (shared_)
+  else if (spread)
     status = Interpreter::RunQueue(run, r.pool, r.narrow_arena);
   else
     arena.Execute([&] { status = Interpreter::RunOnOneThread(run); });

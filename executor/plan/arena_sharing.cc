@@ -40,7 +40,7 @@ Pieces FindPieces(const Plan& plan, const Instruction& in) {
 ArenaSharing::ArenaSharing(const PlanDraft& draft, int block, bool pieces)
     : plan_(*draft.plan),
       block_(block),
-      lanes_(block == 0 ? plan_.lanes.get() : nullptr),
+      lanes_(plan_.LanesOf(block)),
       ins_(plan_.blocks[block].instructions),
       places_(plan_.slots.size()),
       life_(plan_.slots.size(), lanes_) {
@@ -67,7 +67,7 @@ void ArenaSharing::Walk(Fn&& fn) {
   if (lanes_ == nullptr) {
     for (uint32_t i = 0; i < ins_.size(); ++i) fn(i);
   } else {
-    for (uint32_t i : plan_.serial_order) fn(i);
+    for (uint32_t i : plan_.SerialOrderOf(block_)) fn(i);
   }
 }
 

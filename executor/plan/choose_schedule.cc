@@ -1,6 +1,8 @@
-// Costs, and from them: one instruction after another, lanes, or tasks for a queue.
+// Costs, and from them: one instruction after another, lanes, or tasks for a queue. While block 0
+// goes one instruction after another, a sub-block may have lanes of its own.
 #include <algorithm>
 
+#include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/memory_edges.h"
 #include "executor/plan/plan_draft.h"
@@ -12,9 +14,13 @@ constexpr double kCallNs = 30;       // calling a kernel on tiny operands
 constexpr double kNsPerByte = 0.05;  // touching memory
 constexpr float kUnknownNs = 2000;   // operands of unknown size
 
+bool HasKnownCost(const Instruction& in) {
+  return in.mode == Instruction::Mode::kStatic || in.mode == Instruction::Mode::kReplace;
+}
+
 float EstimateCost(const PlanDraft& d, const Instruction& in) {
   const OpDef& def = *in.op.def;
-  if (in.mode != Instruction::Mode::kStatic) return kUnknownNs;
+  if (!HasKnownCost(in)) return kUnknownNs;
   if (def.cost() != nullptr) {
     ShapeContext ctx(in.op, d.frame.data());
     return static_cast<float>(def.cost()(ctx));
@@ -52,22 +58,95 @@ bool SameInstructions(const Plan& twin, const std::vector<Instruction>& ins) {
                     });
 }
 
-// Stores the instructions lane after lane.
-void TakeLanes(std::shared_ptr<const LaneSchedule> lanes, Plan* plan) {
-  auto& ins = plan->blocks[0].instructions;
+// Stores the instructions lane after lane; returns an order of them for one thread.
+std::vector<uint32_t> PutInLanes(const LaneSchedule& lanes,
+                                 std::vector<Instruction>* instructions) {
+  auto& ins = *instructions;
   std::vector<Instruction> ordered;
   ordered.reserve(ins.size());
   std::vector<uint32_t> position(ins.size());
-  for (uint32_t v : lanes->order) {
+  for (uint32_t v : lanes.order) {
     position[v] = static_cast<uint32_t>(ordered.size());
     ordered.push_back(std::move(ins[v]));
   }
   ins = std::move(ordered);
-  plan->serial_order.clear();
-  for (uint32_t v : lanes->walk) plan->serial_order.push_back(position[v]);
+  std::vector<uint32_t> walk;
+  walk.reserve(ins.size());
+  for (uint32_t v : lanes.walk) walk.push_back(position[v]);
+  return walk;
+}
+
+void TakeLanes(std::shared_ptr<const LaneSchedule> lanes, Plan* plan) {
+  plan->serial_order = PutInLanes(*lanes, &plan->blocks[0].instructions);
   plan->dispatch = Dispatch::kLanes;
   plan->stats.tasks = static_cast<int>(lanes->segments.size());
   plan->lanes = std::move(lanes);
+}
+
+constexpr float kGroupNs = 600;  // by estimated costs: some hand-overs
+
+// Lanes for the sub-blocks that gain by them: the threads meet at the beginning and at the end of
+// each run of the block. A block inside one that has lanes has none, since the threads are taken.
+class BodyLanes {
+ public:
+  // `take`: false: only finds out which blocks would have lanes.
+  BodyLanes(PlanDraft& d, bool take) : d_(d), plan_(*d.plan), take_(take) {}
+
+  // The work of the blocks with lanes, as if each loop had some iterations; 0: there are none.
+  double Run() {
+    if (d_.CompilesBodies()) Visit(0);
+    return work_ns_;
+  }
+
+ private:
+  void Visit(int runner) {
+    std::vector<int> bodies;
+    for (const Instruction& in : plan_.blocks[static_cast<size_t>(runner)].instructions)
+      for (int body : BlocksOf(plan_, in))
+        if (d_.run_once[static_cast<size_t>(body)]) bodies.push_back(body);
+    for (int body : bodies)
+      if (!Share(body)) Visit(body);
+  }
+
+  bool Share(int body) {
+    BlockPlan& block = plan_.blocks[static_cast<size_t>(body)];
+    auto& ins = block.instructions;
+    std::vector<float> cost = Costs(ins);
+    double known_ns = 0;
+    for (size_t i = 0; i < ins.size(); ++i) {
+      if (ins[i].once) cost[i] = 0;
+      if (HasKnownCost(ins[i])) known_ns += static_cast<double>(cost[i]);
+    }
+    if (known_ns < kLeastWorkNs) return false;
+    const UnitGraph units = FormUnits(BuildDependencies(plan_, ins).graph, cost, kGroupNs);
+    if (units.serial_ns < kWidth * units.path_ns) return false;
+    auto lanes = std::make_shared<LaneSchedule>(
+        ScheduleLanes(units, {.lanes = d_.request.threads, .start_ns = kStartNs}));
+    if (lanes->predicted_ns > kPromising * units.serial_ns) return false;
+    constexpr double kIterations = 8;
+    work_ns_ += kIterations * units.serial_ns;
+    if (!take_) return true;
+    block.serial_order = PutInLanes(*lanes, &ins);
+    std::stable_partition(block.serial_order.begin(), block.serial_order.end(),
+                          [&](uint32_t i) { return ins[i].once; });
+    plan_.body_lanes = std::max(plan_.body_lanes, lanes->lanes);
+    block.lanes = std::move(lanes);
+    return true;
+  }
+
+  static constexpr double kLeastWorkNs = 5000, kWidth = 1.15, kPromising = 0.9;
+  static constexpr float kStartNs = 1500;
+
+  PlanDraft& d_;
+  Plan& plan_;
+  const bool take_;
+  double work_ns_ = 0;
+};
+
+// Block 0 leaves the threads to the blocks that it runs: they have most of the work.
+bool BodiesFirst(PlanDraft& d, const UnitGraph& units) {
+  const double work_ns = BodyLanes(d, false).Run();
+  return work_ns > (WorthMeasuring(units) ? units.serial_ns : 0);
 }
 
 // The instructions in the order in which one thread does justice to their priorities. Those that
@@ -86,7 +165,6 @@ void PutInOrderOfPriority(const Plan& plan, std::vector<Instruction>* ins) {
 }  // namespace
 
 void ChooseSchedule(PlanDraft& d) {
-  constexpr float kGroupNs = 600;  // by estimated costs: some hand-overs
   Plan& plan = *d.plan;
   auto& ins = plan.blocks[0].instructions;
   for (BlockPlan& block : plan.blocks)
@@ -94,6 +172,7 @@ void ChooseSchedule(PlanDraft& d) {
   plan.stats.tasks = 1;
   if (d.request.dispatch == Dispatch::kDevice) return;
   for (BlockPlan& block : plan.blocks) PutInOrderOfPriority(plan, &block.instructions);
+  if (d.request.body_lanes) BodyLanes(d, true).Run();
   if (d.request.dispatch == Dispatch::kSerial && !d.request.ask_worth) return;
   if (d.request.lanes) {
     if (SameInstructions(*d.request.twin, ins)) TakeLanes(d.request.lanes, &plan);
@@ -112,7 +191,10 @@ void ChooseSchedule(PlanDraft& d) {
   const bool lanes = d.request.dispatch == Dispatch::kLanes;
   UnitGraph units = FormUnits(dependencies.graph, cost, lanes ? kGroupNs : 0);
   if (d.request.dispatch == Dispatch::kSerial) {
-    plan.worth_measuring = WorthMeasuring(units);
+    plan.worth_body_lanes = BodyLanes(d, false).Run() > 0;
+    plan.worth_measuring = plan.worth_body_lanes || WorthMeasuring(units);
+  } else if (lanes && BodiesFirst(d, units)) {
+    BodyLanes(d, true).Run();
   } else if (lanes) {
     d.BeginStage("lanes");
     const LaneOptions options{.lanes = d.request.threads};

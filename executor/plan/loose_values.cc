@@ -17,8 +17,9 @@ class LooseFinder {
     plan_.loose_of.assign(plan_.slots.size(), kNoSlot);
     for (uint32_t b = 0; b < plan_.blocks.size(); ++b) {
       const auto& ins = plan_.blocks[b].instructions;
+      const bool lanes = plan_.LanesOf(static_cast<int>(b)) != nullptr;
       for (uint32_t at = 0; at < ins.size(); ++at)
-        Visit(ins[b == 0 && plan_.lanes ? plan_.serial_order[at] : at], b,
+        Visit(ins[lanes ? plan_.SerialOrderOf(static_cast<int>(b))[at] : at], b,
               static_cast<int32_t>(at));
     }
     for (uint32_t s : aliases_) plan_.loose_of[s] = kNoSlot;

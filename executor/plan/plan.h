@@ -127,7 +127,7 @@ enum class Dispatch : uint8_t {
   kDevice,  // one thread goes through them, and puts those of a device on its streams
 };
 
-// The instructions of one block: in a valid order; of block 0 with lanes, lane after lane.
+// The instructions of one block: in a valid order; with lanes, lane after lane.
 //
 // Memory of a sub-block's own static values: each block has one layout, which every run of the
 // block uses anew. It lies, as a value of its own, in the layout of the block that runs it, and
@@ -138,6 +138,10 @@ struct BlockPlan {
   uint32_t workspace = kNoSlot;  // a slot that stands for the layout; block 0's is the arena
   // Places in the plan's kept_lists: what this block writes before it uses it otherwise.
   std::vector<uint32_t> fills;
+  // Of a sub-block with lanes: these, and an order for one thread, the `once` ones first.
+  std::shared_ptr<const LaneSchedule> lanes;
+  std::vector<uint32_t> serial_order;
+  std::vector<uint32_t> counted_slots;  // of these, Plan::consumers count in each run anew
 };
 
 struct PlanFeed {
@@ -164,8 +168,9 @@ struct Plan {
   std::shared_ptr<const LaneSchedule> lanes;  // kLanes
   std::vector<uint32_t> serial_order;         // kLanes: block 0 in an order for one thread
   std::shared_ptr<const DevicePlan> device;   // kDevice
-  // kSerial: the instructions could share several threads, if what they really cost says so.
-  bool worth_measuring = false;
+  // kSerial: the instructions, or those of a sub-block, could share threads if costs allow.
+  bool worth_measuring = false, worth_body_lanes = false;
+  int body_lanes = 0;  // kSerial: the most lanes that a sub-block has; 0: none has any
   bool writes_scope = false;
   bool draws_random = false;  // some operator uses the run's generator
   std::vector<PlanFeed> feeds;
@@ -219,6 +224,12 @@ struct Plan {
   std::map<std::pair<int, int>, std::vector<ImplementationChoice>> choices;
   PlanStats stats;
 
+  // nullptr: the block has none.
+  const LaneSchedule* LanesOf(int b) const { return b == 0 ? lanes.get() : blocks[b].lanes.get(); }
+  // Precondition: it has.
+  const std::vector<uint32_t>& SerialOrderOf(int b) const {
+    return b == 0 ? serial_order : blocks[b].serial_order;
+  }
   // The slot whose memory a view's is; any other slot is its own root.
   uint32_t RootOf(uint32_t slot) const {
     return slots[slot].base == kNoSlot ? slot : slots[slot].base;

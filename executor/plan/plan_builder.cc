@@ -211,8 +211,8 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   draft.BeginStage(nullptr);
   Plan& plan = *draft.plan;
   if (plan.lanes && !request.wide.empty()) WidenInstructions(request.wide, &plan);
-  plan.stats.parallel = plan.dispatch != Dispatch::kSerial;
-  plan.stats.lanes = plan.lanes ? plan.lanes->lanes : 1;
+  plan.stats.parallel = plan.dispatch != Dispatch::kSerial || plan.body_lanes > 0;
+  plan.stats.lanes = std::max(1, plan.lanes ? plan.lanes->lanes : plan.body_lanes);
   plan.stats.arena_bytes = plan.arena_bytes;
   plan.stats.arena_bound_bytes = plan.arena_bound;
   plan.stats.static_shapes = true;

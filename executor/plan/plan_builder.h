@@ -63,7 +63,9 @@ struct PlanChoices {
 struct PlanWay {
   // `lanes` are of `twin`'s instructions; without, kLanes schedules by estimated costs.
   Dispatch dispatch = Dispatch::kSerial;
-  bool ask_worth = false;  // fill in Plan::worth_measuring
+  bool ask_worth = false;  // fill in Plan::worth_measuring and worth_body_lanes
+  // kSerial: sub-blocks run in lanes where their estimated costs promise that it pays.
+  bool body_lanes = false;
   std::shared_ptr<const LaneSchedule> lanes;
   // With `lanes`: instructions whose kernels may use the other lanes' threads, by their place
   // without lanes; may be empty.

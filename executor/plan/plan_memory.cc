@@ -192,7 +192,7 @@ class MemoryPlanner {
       arena.bytes += layout.bytes;
       arena.bound += layout.bound;
     }
-    if (plan_.lanes && block == 0) ShareAcrossLanes(&arena);
+    if (plan_.LanesOf(block) != nullptr) ShareAcrossLanes(&arena);
     return arena;
   }
 

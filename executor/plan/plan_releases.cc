@@ -14,10 +14,11 @@ class ReleasePlanner {
   void Run() {
     plan_.consumers.assign(plan_.slots.size(), 0);
     FindReleasable();
-    if (plan_.dispatch != Dispatch::kSerial) FindCounted();
-    for (BlockPlan& block : plan_.blocks) {
-      Walk(block.instructions);
-      counted_.clear();  // sub-blocks run on one thread
+    for (size_t b = 0; b < plan_.blocks.size(); ++b) {
+      lanes_ = plan_.LanesOf(static_cast<int>(b));
+      FindCounted(b);
+      Walk(plan_.blocks[b].instructions);
+      if (b != 0 && lanes_ != nullptr) ListCounted(b);
     }
     for (uint32_t s = 0; s < plan_.consumers.size(); ++s)
       if (plan_.consumers[s] > 0) plan_.counted_slots.push_back(s);
@@ -33,20 +34,30 @@ class ReleasePlanner {
   }
 
   // Slots that several threads may read at the same time.
-  void FindCounted() {
-    counted_.assign(plan_.slots.size(), plan_.dispatch == Dispatch::kQueue || d_.has_tasks);
-    if (plan_.dispatch != Dispatch::kLanes) return;
+  void FindCounted(size_t block) {
+    counted_.clear();
+    if (block == 0 && (plan_.dispatch == Dispatch::kQueue || d_.has_tasks))
+      counted_.assign(plan_.slots.size(), true);
+    if (lanes_ == nullptr) return;
+    counted_.assign(plan_.slots.size(), false);
+    const auto& ins = plan_.blocks[block].instructions;
     std::vector<int> lane_of(plan_.slots.size(), -1);
-    for (int lane = 0; lane < plan_.lanes->lanes; ++lane)
-      for (uint32_t i = plan_.lanes->lane_begin[lane]; i < plan_.lanes->lane_begin[lane + 1]; ++i)
-        for (const auto* list : {&Block0()[i].op.in, &Block0()[i].op.out})
+    for (int lane = 0; lane < lanes_->lanes; ++lane)
+      for (uint32_t i = lanes_->lane_begin[lane]; i < lanes_->lane_begin[lane + 1]; ++i)
+        for (const auto* list : {&ins[i].op.in, &ins[i].op.out})
           for (uint32_t s : *list) {
             if (s == kNoSlot) continue;
             if (lane_of[s] >= 0 && lane_of[s] != lane) counted_[s] = true;
             lane_of[s] = lane;
           }
   }
-  std::vector<Instruction>& Block0() { return plan_.blocks[0].instructions; }
+  void ListCounted(size_t block) {
+    std::vector<uint32_t>& list = plan_.blocks[block].counted_slots;
+    for (const Instruction& in : plan_.blocks[block].instructions)
+      list.insert(list.end(), in.reads.begin(), in.reads.end());
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  }
 
   bool Counted(uint32_t s) const { return !counted_.empty() && counted_[s]; }
 
@@ -70,8 +81,7 @@ class ReleasePlanner {
       // it.
       for (uint32_t s : in.op.out) {
         if (s == kNoSlot || !releasable_[s]) continue;
-        if (!Counted(s) || (plan_.dispatch != Dispatch::kLanes && plan_.consumers[s] == 0))
-          AddRelease(s, &in);
+        if (!Counted(s) || (lanes_ == nullptr && plan_.consumers[s] == 0)) AddRelease(s, &in);
       }
       in.gives_back = !in.release.empty() || !in.reads.empty();
     }
@@ -93,6 +103,7 @@ class ReleasePlanner {
 
   PlanDraft& d_;
   Plan& plan_;
+  const LaneSchedule* lanes_ = nullptr;  // of the present block
   // Per slot, bits, since they are looked up at random.
   std::vector<bool> releasable_;  // and not given back by an instruction yet
   std::vector<bool> counted_;     // empty: none

@@ -125,6 +125,24 @@ void AddUnits(const Plan& plan, PlanDescription* d) {
       d->instructions[k].lane = lane;
 }
 
+// In the order for one thread, each with its lane and segment.
+void DescribeBodyInLanes(const Plan& plan, const BlockPlan& block,
+                         const std::vector<std::string>& places, PlanDescription* d) {
+  const LaneSchedule& lanes = *block.lanes;
+  std::vector<int> lane_of(block.instructions.size()), segment_of(block.instructions.size());
+  for (size_t lane = 0; lane < static_cast<size_t>(lanes.lanes); ++lane)
+    for (uint32_t k = lanes.segment_begin[lane]; k < lanes.segment_begin[lane + 1]; ++k)
+      for (uint32_t i = lanes.segments[k].begin; i < lanes.segments[k].end; ++i) {
+        lane_of[i] = static_cast<int>(lane);
+        segment_of[i] = static_cast<int>(k);
+      }
+  for (uint32_t i : block.serial_order) {
+    d->instructions.push_back(Describe(plan, block.instructions[i], places));
+    d->instructions.back().lane = lane_of[i];
+    d->instructions.back().task = segment_of[i];
+  }
+}
+
 // The places of block 0's instructions, and the instructions that each waits for.
 void AddStreams(const Plan& plan, const std::vector<std::string>& places, PlanDescription* d) {
   if (!plan.device) return;
@@ -235,9 +253,14 @@ PlanDescription DescribePlan(const Plan& plan, const std::vector<std::string>& p
   d.arena_bytes = plan.arena_bytes;
   d.arena_bound_bytes = plan.arena_bound;
   for (const Slot& s : plan.slots) d.slots.push_back(Describe(plan, s, places));
-  for (const BlockPlan& block : plan.blocks)
+  for (const BlockPlan& block : plan.blocks) {
+    if (block.lanes) {
+      DescribeBodyInLanes(plan, block, places, &d);
+      continue;
+    }
     for (const Instruction& in : block.instructions)
       d.instructions.push_back(Describe(plan, in, places));
+  }
   NumberStorages(plan, &d);
   for (const PlanFeed& f : plan.feeds) d.feeds.push_back({f.name, IdOf(f.slot)});
   for (const PlanFetch& f : plan.fetches) d.fetches.push_back({f.name, IdOf(f.slot)});

@@ -18,6 +18,8 @@ int ThreadsOf(const Plan& plan, bool shared, int threads) {
       return plan.lanes->lanes;
     case Dispatch::kQueue:
       return threads;
+    case Dispatch::kSerial:
+      return std::max(1, plan.body_lanes);
     case Dispatch::kDevice:
       return std::min(threads, static_cast<int>(plan.device->task_lanes) + 1);
     default:

@@ -36,8 +36,9 @@ std::string InstructionText(const Plan& plan, const Instruction& in) {
 }
 
 // Lane after lane: what is waited for, what is executed, what is signalled.
-std::string LanesText(const Plan& plan) {
-  const LaneSchedule& s = *plan.lanes;
+std::string LanesText(const Plan& plan, size_t block) {
+  const LaneSchedule& s = *plan.LanesOf(static_cast<int>(block));
+  const auto& ins = plan.blocks[block].instructions;
   std::string text = StrCat("expected: ", static_cast<int64_t>(s.predicted_ns), " ns of ",
                             static_cast<int64_t>(s.serial_ns), " ns of work, longest path ",
                             static_cast<int64_t>(s.path_ns), " ns\n");
@@ -49,7 +50,7 @@ std::string LanesText(const Plan& plan) {
       for (uint32_t w = segment.wait_begin; w < segment.wait_end; ++w)
         text += StrCat("  wait for lane ", s.waits[w].lane, ", signal ", s.waits[w].signal, "\n");
       for (uint32_t i = segment.begin; i < segment.end; ++i)
-        text += StrCat("  ", i, "  ", InstructionText(plan, plan.blocks[0].instructions[i]), "\n");
+        text += StrCat("  ", i, "  ", InstructionText(plan, ins[i]), "\n");
       if (segment.signal != 0) text += StrCat("  signal ", segment.signal, "\n");
     }
   }
@@ -87,7 +88,8 @@ std::string DispatchText(const Plan& plan) {
         plan.stats.no_capture.empty() ? "kernels are captured"
                                       : "not captured: " + plan.stats.no_capture);
   if (plan.dispatch == Dispatch::kQueue) return StrCat("parallel, ", plan.stats.tasks, " tasks");
-  if (plan.dispatch == Dispatch::kSerial) return "serial";
+  if (plan.dispatch == Dispatch::kSerial)
+    return plan.body_lanes > 0 ? StrCat("serial, ", plan.body_lanes, " lanes in blocks") : "serial";
   return StrCat("parallel, ", plan.lanes->lanes, " lanes, ", plan.lanes->waits.size(), " waits");
 }
 
@@ -100,8 +102,8 @@ std::string PlanText(const Plan& plan) {
   for (const PlanFeed& f : plan.feeds) text += StrCat("feed  ", SlotText(plan, f.slot), "\n");
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
     if (b > 0) text += StrCat("block ", b, "\n");
-    if (b == 0 && plan.dispatch == Dispatch::kLanes) {
-      text += LanesText(plan);
+    if (plan.LanesOf(static_cast<int>(b)) != nullptr) {
+      text += LanesText(plan, b);
       continue;
     }
     if (b == 0 && plan.dispatch == Dispatch::kDevice) {

@@ -57,14 +57,15 @@ const char* KindOf(Part part) {
   return kKinds[static_cast<int>(part)];
 }
 
-// The last instruction of the lane's segments up to a signal.
-const Instruction* SignalledBy(const Plan& plan, const LaneWait& wait) {
-  const LaneSchedule& lanes = *plan.lanes;
+// The last instruction of the lane's segments up to the signal that the span waits for.
+const Instruction* SignalledBy(const Plan& plan, const RunTrace::Span& span) {
+  const LaneWait& wait = span.lane;
+  const LaneSchedule& lanes = *plan.LanesOf(span.block);
   const Instruction* last = nullptr;
   for (uint32_t k = lanes.segment_begin[wait.lane]; k < lanes.segment_begin[wait.lane + 1]; ++k) {
     const LaneSegment& s = lanes.segments[k];
     if (s.signal > wait.signal) break;
-    if (s.end > s.begin) last = &plan.blocks[0].instructions[s.end - 1];
+    if (s.end > s.begin) last = &plan.blocks[span.block].instructions[s.end - 1];
   }
   return last;
 }
@@ -180,7 +181,7 @@ std::vector<TraceSpan> TraceStory::TellSpans() const {
     for (const auto& e : thread.events) last = std::max(last, e.end);
     for (const RunTrace::Span& s : thread.spans) {
       const Instruction* of = s.of;
-      if (s.part == Part::kWaitLane) of = SignalledBy(*plan_, s.lane);
+      if (s.part == Part::kWaitLane) of = SignalledBy(*plan_, s);
       if (s.part == Part::kWaitWork || s.part == Part::kWaitTask)
         of = ExecutedMeanwhile(*trace_, static_cast<size_t>(t), s);
       spans.push_back({KindOf(s.part), NameOf(*plan_, of), t, "", Us(s.begin), Us(s.end)});

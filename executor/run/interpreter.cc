@@ -309,13 +309,20 @@ Status Interpreter::RunNested(int block, bool first, RunState& run) {
   const BlockPlan& plan = run.plan().blocks[block];
   for (const uint32_t list : plan.fills) run.GiveList(list);
   const size_t done = first ? 0 : plan.once;
-  const Instruction* begin = plan.instructions.data() + done;
+  const Instruction* const all = plan.instructions.data();
   const int thread = run.control().ThreadOf(block);
   // The operator's own work between two iterations counts as the operator's.
   if (RunTrace* trace = run.control().trace()) trace->threads[static_cast<size_t>(thread)].last = 0;
+  const size_t count = plan.instructions.size() - done;
+  if (plan.lanes == nullptr) [[likely]]
+    return ExecuteAll(
+        count, [begin = all + done](size_t i) -> const Instruction& { return begin[i]; }, run,
+        thread);
+  for (uint32_t slot : plan.counted_slots) run.CountReadersAnew(slot);
+  if (run.helpers() != nullptr) return RunBodyLanes(block, first, run);
+  const uint32_t* const order = plan.serial_order.data() + done;
   return ExecuteAll(
-      plan.instructions.size() - done, [begin](size_t i) -> const Instruction& { return begin[i]; },
-      run, thread);
+      count, [all, order](size_t i) -> const Instruction& { return all[order[i]]; }, run, thread);
 }
 
 Status Interpreter::RunOne(const Instruction& instruction, RunState& run, int thread) {
@@ -361,6 +368,76 @@ Status Interpreter::RunMeasured(RunState& run, CostMeter& meter, double* ns) {
   if (!instructions.empty() && status.ok()) meter.Lap(done);
   *ns = meter.End();
   return status;
+}
+
+namespace {
+
+// A thread comes to a sub-block's lanes. The one that runs the block is there already; another one
+// has waited for work since it was last of use.
+void JoinBody(RunState& run, int thread) {
+  RunTrace* const trace = run.control().trace();
+  if (trace == nullptr || thread == 0) return;
+  if (!trace->threads[static_cast<size_t>(thread)].joined)
+    trace->Join(thread);
+  else
+    trace->EndSpan(thread, RunTrace::Part::kWaitWork, trace->start, nullptr);
+}
+
+// Calls fn(begin, end) for each range of instructions in [begin, end) that a later iteration of a
+// loop executes.
+template <typename Fn>
+bool ForRepeated(const Instruction* all, uint32_t begin, uint32_t end, Fn&& fn) {
+  while (begin < end) {
+    uint32_t stop = begin;
+    while (stop < end && !all[stop].once) ++stop;
+    if (stop > begin && !fn(begin, stop)) return false;
+    begin = stop + 1;
+  }
+  return true;
+}
+
+}  // namespace
+
+// The threads have kernels of one thread each, whatever the instructions of block 0 have. Block 0
+// goes one instruction after another, so that the run's own thread, which is here, is number 0.
+Status Interpreter::RunBodyLanes(int block, bool first, RunState& run) {
+  const BlockPlan& plan = run.plan().blocks[block];
+  const Instruction* const all = plan.instructions.data();
+  LaneRun& lanes = *run.body_lanes(block);
+  RunTrace* const trace = run.control().trace();
+  const auto waited = [&](int thread, const LaneWait* wait, uint64_t begin) {
+    if (wait == nullptr) return trace->EndSpan(thread, RunTrace::Part::kWaitWork, begin, nullptr);
+    trace->EndSpan(thread, RunTrace::Part::kWaitLane, begin, nullptr, *wait);
+    trace->threads[static_cast<size_t>(thread)].spans.back().block = block;
+  };
+  const LaneRun::OnWait on_wait = waited;
+  lanes.Begin(trace != nullptr ? &on_wait : nullptr);
+  const auto execute = [&](int thread, uint32_t begin, uint32_t end) {
+    Status s = ExecuteAll(
+        end - begin, [at = all + begin](size_t i) -> const Instruction& { return at[i]; }, run,
+        thread);
+    if (s.ok()) [[likely]]
+      return true;
+    run.error().Keep(std::move(s));
+    return false;
+  };
+  const bool skips = !first && plan.once > 0;
+  const auto participate = [&](int thread) {
+    JoinBody(run, thread);
+    lanes.Participate(thread, [&](uint32_t, uint32_t begin, uint32_t end) {
+      if (!skips) return execute(thread, begin, end);
+      return ForRepeated(all, begin, end,
+                         [&](uint32_t from, uint32_t to) { return execute(thread, from, to); });
+    });
+  };
+  const RunState::Helpers helpers = *run.helpers();
+  IntraOp* const intra = std::exchange(run.services().intra, &helpers.arena->intra());
+  run.UseHelpers(nullptr);  // blocks inside have none
+  helpers.pool->Run([&](int thread) { helpers.arena->Execute([&] { participate(thread); }); },
+                    plan.lanes->lanes);
+  run.UseHelpers(&helpers);
+  run.services().intra = intra;
+  return run.error().Take();
 }
 
 Status Interpreter::RunLanes(RunState& run, HostPool& pool, KernelArena& arena) {

@@ -15,8 +15,9 @@ class Interpreter {
  public:
   // One after another on the calling thread. Stops at the first error.
   static Status RunSerial(std::span<const Instruction> instructions, RunState& run);
-  // The same for a sub-block, from inside one of its run's instructions. `first`: not one of a
-  // loop's later iterations, which find what the first one has left.
+  // The same for a sub-block, from inside one of its run's instructions; by several threads where
+  // the plan has lanes for it and the run has helpers. `first`: not one of a loop's later
+  // iterations, which find what the first one has left.
   static Status RunNested(int block, bool first, RunState& run);
   // One instruction, by the thread that the run's watchers know by this number.
   static Status RunOne(const Instruction& instruction, RunState& run, int thread);
@@ -36,6 +37,7 @@ class Interpreter {
   static Status Execute(const Instruction& in, RunState& run, int thread);
   template <typename At>
   static Status ExecuteAll(size_t count, At&& at, RunState& run, int thread);
+  static Status RunBodyLanes(int block, bool first, RunState& run);
   static Status ExecuteShaped(const Instruction& in, RunState& run);
   // `watch`: receives when the parts of the call began, nullptr: nobody asks.
   static Status ExecuteDynamic(const Instruction& in, RunState& run, RunControl::Watch* watch);

@@ -36,6 +36,12 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, b
   for (size_t i = 0; i < plan_->scope_slots.size(); ++i)
     frame_[plan_->scope_slots[i]] = plan_->scope_uses[i].stamp.value;
   if (plan_->dispatch == Dispatch::kLanes) lane_run_ = std::make_unique<LaneRun>(*plan_->lanes);
+  if (plan_->body_lanes > 0) {
+    body_lanes_.resize(plan_->blocks.size());
+    for (size_t b = 0; b < body_lanes_.size(); ++b)
+      if (plan_->blocks[b].lanes)
+        body_lanes_[b] = std::make_unique<LaneRun>(*plan_->blocks[b].lanes);
+  }
   if (plan_->dispatch == Dispatch::kQueue)
     queue_ = std::make_unique<Queue>(plan_->tasks, services_.intra->threads(), plan_->shuffle_seed);
 }

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/thread_annotations.h"
@@ -16,6 +17,7 @@
 #include "executor/run/run_control.h"
 #include "executor/run/run_tokens.h"
 #include "ranks/communicator.h"
+#include "scheduler/host_pool.h"
 #include "scheduler/kernel_arena.h"
 #include "scheduler/lane_run.h"
 #include "scheduler/work_queue.h"
@@ -50,6 +52,16 @@ class RunState final : public BlockRunner, public RankRun {
     wide_ = wide;
   }
   KernelArena* wide() const { return wide_; }
+  // The threads that share the lanes of sub-blocks, and the arena of the kernels there.
+  struct Helpers {
+    HostPool* pool;
+    KernelArena* arena;
+  };
+  // nullptr: none; sub-blocks run on the thread that runs them. While no lanes are under way.
+  void UseHelpers(const Helpers* helpers) {
+    helpers_ = helpers != nullptr ? std::optional(*helpers) : std::nullopt;
+  }
+  const Helpers* helpers() const { return helpers_ ? &*helpers_ : nullptr; }
   // The run is one of this rank's; nullptr: of none. Called before a run.
   void set_communicator(Communicator* communicator) { communicator_ = communicator; }
   Communicator* communicator() const override { return communicator_; }
@@ -89,6 +101,11 @@ class RunState final : public BlockRunner, public RankRun {
   // One reader of a counted slot has finished; the last one gives the memory back.
   void CountRead(uint32_t slot) {
     if (readers_[slot].fetch_sub(1, std::memory_order_acq_rel) == 1) value(slot) = Value();
+  }
+
+  // All readers of a counted slot are still to come.
+  void CountReadersAnew(uint32_t slot) {
+    readers_[slot].store(static_cast<int>(plan_->consumers[slot]), std::memory_order_relaxed);
   }
 
   // Room for what a shape function answers, emptied; kept from call to call, since a loop's body
@@ -134,6 +151,7 @@ class RunState final : public BlockRunner, public RankRun {
   void set_replayed(bool replayed) { replayed_ = replayed; }
 
   LaneRun* lane_run() { return lane_run_.get(); }
+  LaneRun* body_lanes(int block) { return body_lanes_[static_cast<size_t>(block)].get(); }
   // Runs from a queue: counters per task, ready tasks. Memory ordering: a task's predecessors
   // happen before it, by the acq_rel decrements of `waiting`; all tasks happen before the end, by
   // those of `unfinished`. A task is pushed before its publisher takes the mutex, and a thread
@@ -158,6 +176,7 @@ class RunState final : public BlockRunner, public RankRun {
   std::shared_ptr<const Plan> plan_;
   Services services_;
   KernelArena* wide_ = nullptr;
+  std::optional<Helpers> helpers_;
   Communicator* communicator_ = nullptr;
   RandomState random_;
   RunControl control_;
@@ -176,6 +195,7 @@ class RunState final : public BlockRunner, public RankRun {
   std::shared_ptr<DeviceRun> device_run_;
   bool replayed_ = false;
   std::unique_ptr<LaneRun> lane_run_;
+  std::vector<std::unique_ptr<LaneRun>> body_lanes_;  // per block; empty: the plan has none
   std::unique_ptr<Queue> queue_;
 };
 

@@ -43,6 +43,7 @@ struct RunTrace {
     const Instruction* of;
     LaneWait lane;  // kWaitLane: for what
     uint64_t begin, end;
+    int block = 0;  // kWaitLane: whose lanes these are
   };
   // Memory that an instruction has taken while running, for values of which the plan does not say
   // where they lie.

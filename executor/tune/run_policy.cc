@@ -129,7 +129,7 @@ void RunPolicy::EndTiming() {
   std::vector<float> cost_ns = meter_->CostNs();
   meter_.reset();
   const bool first = stage_ == Stage::kTimeWide || !subject_.widths;
-  if (first && !PathIsShort(cost_ns)) return Settle(0);
+  if (first && !subject_.parts && !PathIsShort(cost_ns)) return Settle(0);
   if (stage_ == Stage::kTimeWide) {
     costs_.wide_ns = std::move(cost_ns);
     return BeginTiming(Stage::kTimeNarrow);

@@ -48,6 +48,7 @@ class RunPolicy {
     size_t steps = 0;
     std::function<StaticGraph()> graph = nullptr;  // of the steps; asked for at most once
     bool variants = false;                         // steps may go side by side
+    bool parts = false;                            // so may parts of one step
     bool widths = false;                           // kernels may use several threads
   };
   explicit RunPolicy(const Subject& subject);

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
@@ -68,6 +69,15 @@ std::optional<size_t> Differs(const Outcome& a, const Outcome& b) {
   return std::nullopt;
 }
 
+bool HasLanesInBlocks(Executor& executor, const MixedProgram& mixed,
+                      const CompileOptions& options) {
+  const auto compiled =
+      MustCompile(executor, *Program::Parse(mixed.bytes(), "mixed"), mixed.NewScope(), options);
+  const auto plan = executor.DescribePlan(compiled, mixed.Feeds());
+  return plan.ok() && std::any_of(plan->instructions.begin(), plan->instructions.end(),
+                                  [](const auto& in) { return in.block != 0 && in.lane >= 0; });
+}
+
 // What the passes of all levels may change a result by, relative to its largest element.
 double Tolerance() {
   double all = 0;
@@ -124,6 +134,32 @@ TEST_F(MixedPrograms, GiveTheSameBitsInEverySchedule) {
         ASSERT_FALSE(at) << "value " << *at << " differs\n" << TextOf(mixed);
       }
     }
+  }
+}
+
+// Programs with most of their work in one loop, whose body has lanes.
+TEST_F(MixedPrograms, GiveTheSameBitsWhereLoopsHaveLanes) {
+  constexpr int kScale = 12;
+  for (const Way& way : {Way{2, Schedule::kLanes}, Way{8, Schedule::kLanes},
+                         Way{2, Schedule::kLanes, 0, Reuse::kEdges}, Way{2, Schedule::kAuto}}) {
+    Executor executor({.threads = way.threads, .plan_cache_capacity = 4, .poison = true});
+    uint32_t with_lanes = 0;
+    for (uint32_t seed = First(); seed < First() + Count(); ++seed) {
+      const MixedProgram mixed(seed, 0, kScale);
+      const int level = seed % 2 * 2;
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", threads " + std::to_string(way.threads) +
+                   ", schedule " + ScheduleName(way.schedule) + ", level " + std::to_string(level));
+      const CompileOptions options{
+          .opt_level = level, .schedule = way.schedule, .reuse = way.reuse};
+      const Outcome want = Serial(mixed, level);
+      ASSERT_TRUE(want.status.ok()) << want.status.ToString() << "\n" << TextOf(mixed);
+      const Outcome got = RunTwice(executor, mixed, options);
+      ASSERT_TRUE(got.status.ok()) << got.status.ToString();
+      const std::optional<size_t> at = Differs(got, want);
+      ASSERT_FALSE(at) << "value " << *at << " differs\n" << TextOf(mixed);
+      with_lanes += HasLanesInBlocks(executor, mixed, options);
+    }
+    EXPECT_TRUE(way.schedule != Schedule::kLanes || 3 * with_lanes > Count()) << with_lanes;
   }
 }
 

@@ -5,26 +5,38 @@
 namespace heddle::testing {
 namespace {
 
-const Shape kFlat{12}, kWide{2, 6}, kTall{6, 2}, kSquare{6, 6}, kRow{6};
-const Shape kParts{24};  // a flat and a wide tensor in one
-const Shape kTable{4, 6};
 constexpr int kDeepest = 3;  // levels of blocks, block 0 included
 
 Ints ToInts(const Shape& s) { return {s.begin(), s.end()}; }
 
 }  // namespace
 
-MixedProgram::MixedProgram(uint32_t seed, int steps) : rng_(seed) {
+MixedProgram::MixedProgram(uint32_t seed, int steps, int scale)
+    : scale_(scale),
+      flat_{12 * scale * scale},
+      wide_{2 * scale, 6 * scale},
+      tall_{6 * scale, 2 * scale},
+      square_{6 * scale, 6 * scale},
+      row_{6 * scale},
+      parts_{24 * scale * scale},
+      table_{4, 6 * scale},
+      rng_(seed) {
   levels_.emplace_back();
   Start();
-  Steps(steps > 0 ? steps : 8 + Pick(30));
+  if (scale > 1) {
+    Steps(2 + Pick(3));
+    Loop();
+    Steps(1 + Pick(3));
+  } else {
+    Steps(steps > 0 ? steps : 8 + Pick(30));
+  }
   End();
   if (seed % 4 == 1) Annotate();
   bytes_ = builder_.Bytes();
 }
 
 void MixedProgram::Start() {
-  for (const auto& [name, shape] : {std::pair("x", kWide), std::pair("y", kFlat)}) {
+  for (const auto& [name, shape] : {std::pair("x", wide_), std::pair("y", flat_)}) {
     builder_.Feed(name, DType::kF32, shape);
     levels_[0].own[name] = shape;
   }
@@ -33,21 +45,21 @@ void MixedProgram::Start() {
     flags_[f] = Chance(50);
   }
   for (const auto& [name, shape] :
-       {std::pair("w", kSquare), std::pair("scale", kRow), std::pair("bias", kRow),
-        std::pair("table", kTable), std::pair("filter", Shape{2, 2, 1, 1})}) {
+       {std::pair("w", square_), std::pair("scale", row_), std::pair("bias", row_),
+        std::pair("table", table_), std::pair("filter", Shape{2, 2, 1, 1})}) {
     builder_.Param(name, DType::kF32, shape);
     levels_[0].own[name] = shape;
     parameters_.emplace_back(name);
   }
   builder_.Param("rate", DType::kF32, {1});
-  builder_.Param("pick", DType::kBool, kWide).Param("ids", DType::kI64, {2});
+  builder_.Param("pick", DType::kBool, wide_).Param("ids", DType::kI64, {2 * scale_});
   builder_.Array("array");
   builder_.Fill("zero", {1}, 0, DType::kI64);
   Emit("write_to_array", {{"X", {"x"}}, {"I", {"zero"}}}, {{"Out", {"array"}}});
   // Variables that blocks may rewrite.
-  for (const Shape& shape : {kFlat, kWide, kTall}) {
-    const std::string from = shape == kWide ? "x" : "y", name = Name("v");
-    if (shape == kTall)
+  for (const Shape& shape : {flat_, wide_, tall_}) {
+    const std::string from = shape == wide_ ? "x" : "y", name = Name("v");
+    if (shape == tall_)
       builder_.Reshape(from, name, ToInts(shape));
     else
       builder_.Scale(from, name, 0.5, 0.25);
@@ -142,7 +154,7 @@ void MixedProgram::Steps(int count) {
 }
 
 void MixedProgram::Step() {
-  const Shape* shapes[] = {&kFlat, &kWide, &kTall};
+  const Shape* shapes[] = {&flat_, &wide_, &tall_};
   const Shape& shape = *shapes[Pick(3)];
   switch (Pick(22)) {
     case 0:
@@ -207,27 +219,27 @@ void MixedProgram::Binary(const Shape& shape) {
   const char* const types[] = {"elementwise_add", "elementwise_sub", "elementwise_mul",
                                "elementwise_max"};
   const std::string type = types[Pick(4)];
-  const bool along_rows = shape == kWide && Chance(30);
-  const std::string x = Any(shape), y = along_rows ? Any(kRow) : Any(shape), out = Target(shape);
+  const bool along_rows = shape == wide_ && Chance(30);
+  const std::string x = Any(shape), y = along_rows ? Any(row_) : Any(shape), out = Target(shape);
   Emit(type, {{"X", {x}}, {"Y", {y}}}, {{"Out", {out}}});
   if (type == "elementwise_mul") Emit("tanh", {{"X", {out}}}, {{"Out", {out}}});
 }
 
 void MixedProgram::Joined() {
-  const std::string a = Any(kWide), b = Any(kWide), all = Name("t");
+  const std::string a = Any(wide_), b = Any(wide_), all = Name("t");
   Emit("concat", {{"X", {a, b, a}}}, {{"Out", {all}}}, {{"axis", int64_t{0}}});
   Emit("scale", {{"X", {all}}}, {{"Out", {all}}}, {{"scale", 0.5}});
   const std::string parts[] = {Name("t"), Name("t"), Name("t")};
   Emit("split", {{"X", {all}}}, {{"Out", {parts[0], parts[1], parts[2]}}},
        {{"axis", int64_t{0}}, {"num", int64_t{3}}});
-  Emit("sum", {{"X", {parts[Pick(3)], parts[Pick(3)], b}}}, {{"Out", {Target(kWide)}}});
+  Emit("sum", {{"X", {parts[Pick(3)], parts[Pick(3)], b}}}, {{"Out", {Target(wide_)}}});
 }
 
 void MixedProgram::Product() {
-  const std::string x = Any(kWide), product = Name("t"), out = Target(kWide);
+  const std::string x = Any(wide_), product = Name("t"), out = Target(wide_);
   Emit("matmul_v2", {{"X", {x}}, {"Y", {"w"}}}, {{"Out", {product}}});
   if (Chance(60)) {
-    const std::string shifted = Name("t"), bias = Any(kRow);
+    const std::string shifted = Name("t"), bias = Any(row_);
     Emit("elementwise_add", {{"X", {product}}, {"Y", {bias}}}, {{"Out", {shifted}}});
     return Emit(Chance(50) ? "relu" : "tanh", {{"X", {shifted}}}, {{"Out", {out}}});
   }
@@ -236,8 +248,8 @@ void MixedProgram::Product() {
 
 void MixedProgram::Normalised(const Shape& shape) {
   const std::string x = Any(shape);
-  if (shape == kWide && Chance(50)) {
-    const std::string scale = Any(kRow), bias = Any(kRow);
+  if (shape == wide_ && Chance(50)) {
+    const std::string scale = Any(row_), bias = Any(row_);
     return Emit("layer_norm", {{"X", {x}}, {"Scale", {scale}}, {"Bias", {bias}}},
                 {{"Y", {Target(shape)}}, {"Mean", {Name("t")}}, {"Variance", {Name("t")}}},
                 {{"begin_norm_axis", int64_t{1}}});
@@ -247,20 +259,20 @@ void MixedProgram::Normalised(const Shape& shape) {
 
 void MixedProgram::Moved() {
   if (Chance(50)) {
-    const Shape& to = Chance(50) ? kFlat : kTall;
-    const std::string x = Any(kWide);
+    const Shape& to = Chance(50) ? flat_ : tall_;
+    const std::string x = Any(wide_);
     return Emit("reshape2", {{"X", {x}}}, {{"Out", {Target(to)}}, {"XShape", {Name("t")}}},
                 {{"shape", ToInts(to)}});
   }
-  const std::string x = Any(kTall);
-  Emit("transpose2", {{"X", {x}}}, {{"Out", {Target(kWide)}}, {"XShape", {Name("t")}}},
+  const std::string x = Any(tall_);
+  Emit("transpose2", {{"X", {x}}}, {{"Out", {Target(wide_)}}, {"XShape", {Name("t")}}},
        {{"axis", Ints{1, 0}}});
 }
 
 // Another name of a variable's storage; both are read and written later, but for a block's name of
 // what lies outside it, which is only read.
 void MixedProgram::Alias(const Shape& of) {
-  const Shape& shape = Chance(15) ? kRow : of;
+  const Shape& shape = Chance(15) ? row_ : of;
   const std::string x = Any(shape);
   if (Chance(15)) return Emit("assign", {{"X", {x}}}, {{"Out", {Target(shape)}}});
   const bool outside = LevelOf(x) + 1 < levels_.size() || only_read_.count(x) > 0;
@@ -278,14 +290,14 @@ void MixedProgram::Alias(const Shape& of) {
 void MixedProgram::SharedBuffers() {
   std::vector<std::string> own;
   for (const auto& [name, shape] : levels_.back().own)
-    if ((name[0] == 'v' || name[0] == 'a') && shape == kWide && only_read_.count(name) == 0)
+    if ((name[0] == 'v' || name[0] == 'a') && shape == wide_ && only_read_.count(name) == 0)
       own.push_back(name);
   if (own.size() < 2) return;
   const std::string x = own[0],
                     y = own[static_cast<size_t>(1 + Pick(static_cast<int>(own.size()) - 1))];
   const std::string a = Name("a"), b = Name("a");
   for (const auto& [alias, name] : {std::pair(a, x), std::pair(b, y)}) {
-    levels_.back().own[alias] = kWide;
+    levels_.back().own[alias] = wide_;
     storages_[alias] = StorageOf(name);
   }
   std::vector<std::string> in_order;
@@ -296,10 +308,10 @@ void MixedProgram::SharedBuffers() {
 
 // A storage that is parts, and all of it.
 void MixedProgram::Parts() {
-  if (Visible(kParts).empty() || Chance(40)) {
-    const std::string x = Any(kFlat), y = Any(kWide), a = Name("a"), b = Name("a"), all = Name("a");
+  if (Visible(parts_).empty() || Chance(40)) {
+    const std::string x = Any(flat_), y = Any(wide_), a = Name("a"), b = Name("a"), all = Name("a");
     for (const auto& [name, shape] :
-         {std::pair(all, kParts), std::pair(a, kFlat), std::pair(b, kWide)}) {
+         {std::pair(all, parts_), std::pair(a, flat_), std::pair(b, wide_)}) {
       levels_.back().own[name] = shape;
       storages_[name] = StorageOf(all);
     }
@@ -307,64 +319,66 @@ void MixedProgram::Parts() {
                 {{"Output", {a, b}}, {"FusedOutput", {all}}},
                 {{"copy_data", true}, {"use_align", false}, {"dtype", int64_t{5}}});
   }
-  const std::string all = Any(kParts);
+  const std::string all = Any(parts_);
   if (MayUse(all, true) && Chance(60)) {
     NoteUse(all, true);
     return Emit("tanh", {{"X", {all}}}, {{"Out", {all}}});
   }
-  Emit("slice", {{"Input", {all}}}, {{"Out", {Target(kFlat)}}},
-       {{"axes", Ints{0}}, {"starts", Ints{6}}, {"ends", Ints{18}}});
+  Emit("slice", {{"Input", {all}}}, {{"Out", {Target(flat_)}}},
+       {{"axes", Ints{0}},
+        {"starts", Ints{6 * scale_ * scale_}},
+        {"ends", Ints{18 * scale_ * scale_}}});
 }
 
 // Operands of which only the shape is read.
 void MixedProgram::OfShape() {
-  const std::string x = Any(kWide);
+  const std::string x = Any(wide_);
   if (Chance(30)) {
-    const std::string shape = Name("t"), filled = Name("t"), y = Any(kWide);
+    const std::string shape = Name("t"), filled = Name("t"), y = Any(wide_);
     Emit("shape", {{"Input", {x}}}, {{"Out", {shape}}});
     Emit("fill_constant", {{"ShapeTensor", {shape}}}, {{"Out", {filled}}},
          {{"value", 0.25}, {"dtype", int64_t{5}}});
-    return Emit("elementwise_add", {{"X", {y}}, {"Y", {filled}}}, {{"Out", {Target(kWide)}}});
+    return Emit("elementwise_add", {{"X", {y}}, {"Y", {filled}}}, {{"Out", {Target(wide_)}}});
   }
   if (Chance(40))
-    return Emit("fill_any_like", {{"X", {x}}}, {{"Out", {Target(kWide)}}}, {{"value", 0.5}});
-  const std::string y = Any(kRow), grad = Any(kWide);
+    return Emit("fill_any_like", {{"X", {x}}}, {{"Out", {Target(wide_)}}}, {{"value", 0.5}});
+  const std::string y = Any(row_), grad = Any(wide_);
   Emit("elementwise_add_grad", {{"X", {x}}, {"Y", {y}}, {"Out@GRAD", {grad}}},
-       {{"X@GRAD", {Target(kWide)}}, {"Y@GRAD", {Name("t")}}}, {{"axis", int64_t{1}}});
+       {{"X@GRAD", {Target(wide_)}}, {"Y@GRAD", {Name("t")}}}, {{"axis", int64_t{1}}});
 }
 
 void MixedProgram::OfUnknownSize() {
-  const std::string x = Any(kWide), y = Any(kWide), some = Name("t"), sum = Name("t"),
+  const std::string x = Any(wide_), y = Any(wide_), some = Name("t"), sum = Name("t"),
                     shifted = Name("t");
   Emit("masked_select", {{"X", {x}}, {"Mask", {"pick"}}}, {{"Y", {some}}});
   Emit("reduce_mean", {{"X", {some}}}, {{"Out", {sum}}},
        {{"reduce_all", true}, {"keep_dim", false}});
   Emit("elementwise_add", {{"X", {y}}, {"Y", {sum}}}, {{"Out", {shifted}}});
-  Emit("tanh", {{"X", {shifted}}}, {{"Out", {Target(kWide)}}});
+  Emit("tanh", {{"X", {shifted}}}, {{"Out", {Target(wide_)}}});
 }
 
 // A stretch whose layout passes may change.
 void MixedProgram::Convolved() {
-  const std::string x = Any(kFlat), image = Name("t"), conv = Name("t"), active = Name("t"),
+  const std::string x = Any(flat_), image = Name("t"), conv = Name("t"), active = Name("t"),
                     again = Name("t");
   Emit("reshape2", {{"X", {x}}}, {{"Out", {image}}, {"XShape", {Name("t")}}},
-       {{"shape", Ints{1, 2, 2, 3}}});
+       {{"shape", Ints{1, 2, 2, 3 * scale_ * scale_}}});
   for (const auto& [from, to] : {std::pair(image, conv), std::pair(active, again)}) {
     Emit("conv2d", {{"Input", {from}}, {"Filter", {"filter"}}}, {{"Output", {to}}},
          {{"strides", Ints{1, 1}}, {"paddings", Ints{0, 0}}, {"dilations", Ints{1, 1}}});
     if (to == conv) Emit("tanh", {{"X", {conv}}}, {{"Out", {active}}});
   }
-  Emit("reshape2", {{"X", {again}}}, {{"Out", {Target(kFlat)}}, {"XShape", {Name("t")}}},
-       {{"shape", ToInts(kFlat)}});
+  Emit("reshape2", {{"X", {again}}}, {{"Out", {Target(flat_)}}, {"XShape", {Name("t")}}},
+       {{"shape", ToInts(flat_)}});
 }
 
 // A sparse gradient and its update.
 void MixedProgram::Rows() {
-  const std::string rows = Name("t"), grad = Any(kWide);
+  const std::string rows = Name("t"), grad = Any(wide_);
   auto* const var = builder_.desc().mutable_blocks(builder_.current())->add_vars();
   var->set_name(rows);
   var->mutable_type()->set_type(proto::VarType::SELECTED_ROWS);
-  Emit("lookup_table_v2", {{"Ids", {"ids"}}, {"W", {"table"}}}, {{"Out", {Target(kWide)}}});
+  Emit("lookup_table_v2", {{"Ids", {"ids"}}, {"W", {"table"}}}, {{"Out", {Target(wide_)}}});
   Emit("lookup_table_v2_grad", {{"Ids", {"ids"}}, {"W", {"table"}}, {"Out@GRAD", {grad}}},
        {{"W@GRAD", {rows}}}, {{"is_sparse", true}});
   Emit("sgd", {{"Param", {"table"}}, {"Grad", {rows}}, {"LearningRate", {"rate"}}},
@@ -393,16 +407,16 @@ void MixedProgram::Drawn(const Shape& shape) {
 // Entries keep their shape, as those of loops do.
 void MixedProgram::Array() {
   if (Chance(50))
-    Emit("write_to_array", {{"X", {Any(kWide)}}, {"I", {"zero"}}}, {{"Out", {"array"}}});
+    Emit("write_to_array", {{"X", {Any(wide_)}}, {"I", {"zero"}}}, {{"Out", {"array"}}});
   else
-    Emit("read_from_array", {{"X", {"array"}}, {"I", {"zero"}}}, {{"Out", {Target(kWide)}}});
+    Emit("read_from_array", {{"X", {"array"}}, {"I", {"zero"}}}, {{"Out", {Target(wide_)}}});
 }
 
 void MixedProgram::Update() {
   const std::string name = Chance(50) ? "scale" : "bias";
   if (!MayUse(name, true)) return;
   NoteUse(name, true);
-  const std::string grad = Name("t"), rows = Any(kWide);
+  const std::string grad = Name("t"), rows = Any(wide_);
   Emit("reduce_mean", {{"X", {rows}}}, {{"Out", {grad}}}, {{"dim", Ints{0}}});
   Emit("sgd", {{"Param", {name}}, {"Grad", {grad}}, {"LearningRate", {"rate"}}},
        {{"ParamOut", {name}}});
@@ -410,7 +424,7 @@ void MixedProgram::Update() {
 
 // An operator with a side effect that later ones must not overtake the cause of.
 void MixedProgram::Checked() {
-  const std::string finite = Name("t"), x = Any(kWide);
+  const std::string finite = Name("t"), x = Any(wide_);
   Emit("isfinite", {{"X", {x}}}, {{"Out", {finite}}});
   Emit("assert", {{"Cond", {finite}}, {"Data", {x}}}, {});
 }
@@ -419,7 +433,7 @@ MixedProgram::Level MixedProgram::Body(int block) {
   const int outer = builder_.current();
   builder_.In(block);
   levels_.emplace_back();
-  Steps(1 + Pick(5));
+  Steps(scale_ > 1 && levels_.size() == 2 ? 6 + Pick(16) : 1 + Pick(5));
   builder_.In(outer);
   Level level = std::move(levels_.back());
   levels_.pop_back();
@@ -493,21 +507,23 @@ std::map<std::string, int> MixedProgram::OpCounts() const {
 }
 
 std::vector<heddle::Feed> MixedProgram::Feeds() const {
-  std::vector<heddle::Feed> feeds = {{"x", RandomF32(kWide, 1)}, {"y", RandomF32(kFlat, 2)}};
+  std::vector<heddle::Feed> feeds = {{"x", RandomF32(wide_, 1)}, {"y", RandomF32(flat_, 2)}};
   for (int f = 0; f < 2; ++f) feeds.push_back({"flag" + std::to_string(f), Bool(flags_[f])});
   return feeds;
 }
 
 std::shared_ptr<Scope> MixedProgram::NewScope() const {
   auto scope = std::make_shared<Scope>();
-  scope->Set("w", RandomF32(kSquare, 3));
-  scope->Set("scale", RandomF32(kRow, 4));
-  scope->Set("bias", RandomF32(kRow, 5));
+  scope->Set("w", RandomF32(square_, 3));
+  scope->Set("scale", RandomF32(row_, 4));
+  scope->Set("bias", RandomF32(row_, 5));
   scope->Set("rate", F32({1}, {0.125f}));
-  scope->Set("table", RandomF32(kTable, 6));
+  scope->Set("table", RandomF32(table_, 6));
   scope->Set("filter", RandomF32({2, 2, 1, 1}, 7));
-  scope->Set("ids", I64({2}, {3, 1}));
-  Tensor pick = Tensor::Empty(DType::kBool, kWide);
+  Ints ids = {3, 1};
+  while (std::ssize(ids) < 2 * scale_) ids.push_back(std::ssize(ids) % 4);
+  scope->Set("ids", I64({2 * scale_}, ids));
+  Tensor pick = Tensor::Empty(DType::kBool, wide_);
   for (int64_t i = 0; i < pick.numel(); ++i) pick.mutable_data<bool>()[i] = i % 3 != 1;
   scope->Set("pick", pick);
   return scope;

@@ -18,8 +18,9 @@ namespace heddle::testing {
 
 class MixedProgram {
  public:
-  // `steps`: about as many operators as are drawn; 0: some dozen. Blocks add theirs.
-  explicit MixedProgram(uint32_t seed, int steps = 0);
+  // `steps`: about as many operators as are drawn; 0: some dozen. Blocks add theirs. `scale` > 1:
+  // tensors have scale^2 times as many elements, and most of the work is in one loop.
+  explicit MixedProgram(uint32_t seed, int steps = 0, int scale = 1);
 
   const std::string& bytes() const { return bytes_; }
   std::vector<heddle::Feed> Feeds() const;
@@ -82,6 +83,10 @@ class MixedProgram {
   void End();
   void Annotate();
 
+  const int64_t scale_;
+  const Shape flat_, wide_, tall_, square_, row_;
+  const Shape parts_;  // a flat and a wide tensor in one
+  const Shape table_;
   std::mt19937 rng_;
   ProgramBuilder builder_;
   std::vector<Level> levels_;
