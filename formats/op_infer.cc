@@ -196,6 +196,28 @@ Shape OpMaker::JoinedShape(const DraftOp& op) const {
   return all;
 }
 
+// The shape of a product whose factors are known in part only: a loop's variable may have any
+// number of columns before the first round, where the constant that it is multiplied by has rows.
+Shape OpMaker::ProductShape(const DraftOp& op) const {
+  if (op.type != "matmul_v2" || op.inputs.size() < 2 || op.inputs[0].second.size() != 1 ||
+      op.inputs[1].second.size() != 1)
+    return Shape::Unknown();
+  const int x = op.inputs[0].second[0], y = op.inputs[1].second[0];
+  const int r = rank(x);
+  if (op.inputs[0].first != "X" || op.inputs[1].first != "Y" || r < 2 || rank(y) != 2)
+    return Shape::Unknown();
+  bool trans_x = false, trans_y = false;
+  for (const auto& [name, value] : op.attributes) {
+    const auto* set = std::get_if<bool>(&value);
+    if (set != nullptr && name == "trans_x") trans_x = *set;
+    if (set != nullptr && name == "trans_y") trans_y = *set;
+  }
+  Shape product = shape(x);
+  product[r - 2] = shape(x)[trans_x ? r - 1 : r - 2];
+  product[r - 1] = shape(y)[trans_y ? 0 : 1];
+  return product;
+}
+
 void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
   bool known = def.infer_shape() != nullptr, open = false;
   std::vector<int> outputs;
@@ -232,7 +254,8 @@ void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
         if (name == slot.name) outputs.insert(outputs.end(), vars.begin(), vars.end());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const int v = outputs[i];
-    if (v == kNoDraft) continue;
+    // The shape function of an operator on arrays tells of items.
+    if (v == kNoDraft || draft_var(v).kind == ir::VarKind::kArray) continue;
     if (i < metas.size() && metas[i].set) {
       Shape shape = metas[i].shape;
       for (int d = 0; d < shape.rank(); ++d)
@@ -247,6 +270,8 @@ void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
     if (draft_var(v).dtype == DType::kUnknown) draft_var(v).dtype = GuessedDType(op);
     if (const Shape joined = JoinedShape(op); i == 0 && joined.known_rank())
       SetShape(v, joined);
+    else if (const Shape product = ProductShape(op); i == 0 && product.known_rank())
+      SetShape(v, product);
     else if (const int r = RankOf(op); i == 0 && r >= 0 && r <= Shape::kMaxRank) {
       Shape shape;
       for (int d = 0; d < r; ++d) shape.push_back(-1);

@@ -94,6 +94,7 @@ class OpMaker {
   void Infer(const DraftOp& op, const OpDef& def);  // op_infer.cc
   int RankOf(const DraftOp& op) const;
   Shape JoinedShape(const DraftOp& op) const;
+  Shape ProductShape(const DraftOp& op) const;
   DType GuessedDType(const DraftOp& op) const;
   AttrValue Converted(AttrValue value, const AttrValue& like, std::string_view name);
   DType WiderKernel(const OpDef& def, const Ins& ins) const;

@@ -11,6 +11,7 @@
 #include "core/programs/ir.h"
 #include "core/programs/sub_block_slots.h"
 #include "executor/plan/plan_draft.h"
+#include "executor/plan/shapes/array_items.h"
 #include "executor/plan/transfers/insert_casts.h"
 #include "executor/plan/var_attrs.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 class ShapePropagator {
  public:
-  explicit ShapePropagator(PlanDraft& draft) : d_(draft), plan_(*draft.plan) {}
+  explicit ShapePropagator(PlanDraft& draft) : d_(draft), plan_(*draft.plan), arrays_(draft) {}
 
   Status Run() {
     open_.assign(plan_.blocks.size(), false);
@@ -28,6 +29,7 @@ class ShapePropagator {
     HEDDLE_RETURN_IF_ERROR(VisitBlock(0));
     open_[0] = true;
     for (const PlanFetch& f : plan_.fetches) NoteRead(f.slot);
+    arrays_.Spread();
     if (d_.CompilesBodies()) return Status::Ok();
     for (size_t b = 1; b < plan_.blocks.size(); ++b)
       for (Instruction& in : plan_.blocks[b].instructions)
@@ -51,7 +53,7 @@ class ShapePropagator {
     };
     for (Instruction& in : instructions) {
       std::vector<Instruction> casts = InsertCasts(d_, in);
-      if (!casts.empty() && !arrays_.empty()) arrays_.resize(plan_.slots.size());
+      if (!casts.empty()) arrays_.Fit();
       for (Instruction& cast : casts) HEDDLE_RETURN_IF_ERROR(visit(cast));
       HEDDLE_RETURN_IF_ERROR(visit(in));
     }
@@ -69,7 +71,7 @@ class ShapePropagator {
     d_.unsure.assign(n, false);
     d_.shared.varies.resize(d_.program.vars.size());
     d_.shared.contradicted = false;
-    if (d_.CompilesBodies()) SeedArrays();
+    if (d_.CompilesBodies()) arrays_.Seed();
     // Sequence offsets travel with tensors and are not part of a signature: such runs infer all.
     for (const FeedSignature& f : d_.request.feeds) infer_now_ = infer_now_ && !f.has_lod;
     for (size_t i = 0; i < plan_.feeds.size(); ++i) {
@@ -82,31 +84,7 @@ class ShapePropagator {
     return SeedScope();
   }
 
-  // Tensor arrays: nothing is known of items until an operator writes some. (Those that come from
-  // outside have items already.)
-  void SeedArrays() {
-    for (uint32_t s = 0; s < plan_.slots.size(); ++s) {
-      const Slot& slot = plan_.slots[s];
-      if (slot.var == ir::kNoVar || slot.versioned || slot.storage != Storage::kPool ||
-          d_.program.vars[slot.var].kind != ir::VarKind::kArray)
-        continue;
-      if (arrays_.empty()) arrays_.assign(plan_.slots.size(), false);
-      arrays_[s] = true;
-      d_.frame[s] = &d_.contents.emplace_back(TensorArray());
-    }
-  }
-  bool IsArray(uint32_t s) const { return !arrays_.empty() && arrays_[s]; }
-  const TensorArray& ItemsOf(uint32_t s) const { return d_.frame[s]->array(); }
-
-  // All items of an array have one dtype and shape, as long as no operator writes another: then one
-  // item without contents stands for them.
-  void NoteItem(uint32_t s, DType dtype, const Shape& shape) {
-    if (d_.shared.varies[plan_.slots[s].var]) return;
-    if (ItemsOf(s).empty())
-      d_.frame[s] = &d_.contents.emplace_back(TensorArray{plan_.metas.Of(dtype, shape)->tensor()});
-    else if (const Tensor& item = ItemsOf(s)[0]; item.dtype() != dtype || !(item.shape() == shape))
-      NoteVarying(s);
-  }
+  bool IsArray(uint32_t s) const { return arrays_.IsArray(s); }
 
   Status SeedScope() {
     std::vector<int> writers(plan_.slots.size(), 0);  // that may change shape
@@ -182,11 +160,7 @@ class ShapePropagator {
 
   // A shared variable is written in a way that the plan does not know, or not as it is elsewhere.
   void NoteVarying(uint32_t s) {
-    if (IsArray(s)) {
-      d_.shared.varies[plan_.slots[s].var] = true;
-      d_.shared.contradicted = d_.shared.contradicted || !ItemsOf(s).empty();
-      return;
-    }
+    if (IsArray(s)) return arrays_.NoteVarying(s);
     if (!MayHaveShape(s)) return;
     d_.shared.varies[plan_.slots[s].var] = true;
     d_.shared.contradicted = d_.shared.contradicted || plan_.slots[s].is_static;
@@ -258,7 +232,8 @@ class ShapePropagator {
   Status Infer(Instruction& in, bool* settled) {
     const OpDef& def = *in.op.def;
     HEDDLE_RETURN_IF_ERROR(FixVarAttrs(in));
-    if (!infer_now_ || !in.var_attrs.empty() || def.infer_shape() == nullptr || !InputsKnown(in))
+    if (!infer_now_ || !in.var_attrs.empty() || def.infer_shape() == nullptr || !InputsKnown(in) ||
+        arrays_.TakesVarying(in))
       return Status::Ok();
     HEDDLE_RETURN_IF_ERROR(CheckOperands(in.op, d_.frame.data()));
     ShapeContext ctx(in.op, d_.frame.data());
@@ -530,14 +505,15 @@ class ShapePropagator {
     for (size_t i = 0; i < in.op.out.size(); ++i) {
       const uint32_t s = in.op.out[i];
       if (s == kNoSlot) continue;
+      if (IsArray(s)) {  // its items have the shape; not set: the operator knows of none
+        if (!OfAnyKind(in.op.def->outputs(), in.op.out_begin, i)) return false;
+        if (i >= outs.size() || !outs[i].set) continue;
+      }
       // Sequence offsets are made at run time, and whoever reads them is inferred then.
       if (i >= outs.size() || !outs[i].set || outs[i].has_lod || !outs[i].shape.is_static() ||
           outs[i].dtype == DType::kUnknown)
         return false;
-      if (IsArray(s)) {  // the kernel makes room for the item that the shape is of
-        if (!OfAnyKind(in.op.def->outputs(), in.op.out_begin, i)) return false;
-        continue;
-      }
+      if (IsArray(s)) continue;
       const Instruction::Rewrite* rewrite = RewriteOf(in, s);
       const uint32_t real = rewrite != nullptr ? rewrite->real : s;
       if (!KeepsShape(real, outs[i])) return false;
@@ -549,12 +525,13 @@ class ShapePropagator {
   }
 
   void Settle(Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) {
+    arrays_.NoteTaken(in);
     RareList<Instruction::Rewrite> later;
     for (size_t i = 0; i < in.op.out.size(); ++i) {
       uint32_t& s = in.op.out[i];
       if (s == kNoSlot) continue;
       if (IsArray(s)) {
-        NoteItem(s, outs[i].dtype, outs[i].shape);
+        if (i < outs.size() && outs[i].set) arrays_.Note(s, outs[i].dtype, outs[i].shape);
         continue;
       }
       const Instruction::Rewrite* rewrite = RewriteOf(in, s);
@@ -577,7 +554,7 @@ class ShapePropagator {
   std::vector<bool> required_;          // per slot, see Required()
   // Per forward block: what its operator records and the plan knows the shape of.
   std::unordered_map<int, std::vector<uint32_t>> recorded_;
-  std::vector<bool> arrays_;  // per slot: a tensor array of the run; empty: none is
+  ArrayItems arrays_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "formats/tensorflow/blocks.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace heddle::tensorflow {
 namespace {
@@ -84,6 +85,8 @@ int Chosen(NodeLowering& n, const std::vector<int>& values, int number) {
 int CarryIn(NodeLowering& n, int v) {
   if (IsHandle(n.kind(v))) return v;
   const int made = CopyOf(n, v);
+  n.facts(made).first = v;
+  if (n.kind(v) == Kind::kList) n.facts(made).as_long = made;
   if (n.kind(v) == Kind::kTensor) {
     Shape& shape = n.facts(made).shape;
     for (int i = 0; i < shape.rank(); ++i) shape[i] = -1;
@@ -98,6 +101,16 @@ void CarryOn(NodeLowering& n, const std::vector<int>& carried, std::vector<int> 
         n.rank(carried[i]) != n.rank(next[i]))
       n.Problem("carries a value of rank ", n.rank(carried[i]), " on as one of rank ",
                 n.rank(next[i]), "; in heddle's loops values keep their rank");
+  // A list that every round hands on with as many items has as many as before the first.
+  for (size_t i = 0; i < carried.size(); ++i) {
+    VarFacts& list = n.facts(carried[i]);
+    // An outer loop's list, or an earlier one's, stays as it is.
+    if (list.kind != Kind::kList || list.first == kNoDraft || !n.IsOutside(carried[i])) continue;
+    const VarFacts& first = n.facts(std::exchange(list.first, kNoDraft));
+    const bool same = n.facts(next[i]).as_long == carried[i];
+    list.length = same ? first.length : kNoDraft;
+    list.as_long = same ? first.as_long : kNoDraft;
+  }
   for (size_t i = 0; i < carried.size(); ++i)
     if (next[i] != carried[i] &&
         std::find(carried.begin(), carried.end(), next[i]) != carried.end())

@@ -53,6 +53,9 @@ struct VarFacts {
   bool exact_name = false;              // the file gives it
   bool grows = false;                   // of a TensorArray: behind its end
   bool adds = false;                    // of one of gradients: to what was written before
+  int length = kNoDraft;                // of a list: the variable that says how many items it has
+  int as_long = kNoDraft;  // of a list in a loop: the carried one that has as many items
+  int first = kNoDraft;    // of a variable that a loop carries: the value before the first round
 };
 
 // A parameter of the program and where its contents are: in the file, at hand, or, for a variable
@@ -200,8 +203,8 @@ class Lowering {
   std::map<std::pair<int, std::string>, int> gradient_arrays_;
   std::map<std::string, int> variables_;         // by name
   std::map<std::string, std::string> restored_;  // variable -> key of the bundle
-  std::unordered_set<std::string> written_;      // variables that nodes of the graph write
-  bool functions_write_ = false;                 // functions may write any
+  std::unordered_set<std::string> written_;  // variables that nodes of the graph write
+  bool functions_write_ = false;             // functions may write any
   std::unordered_set<std::string_view> writing_functions_;  // themselves, or what they call
   MayWrite may_write_;
   int block_ = 0;  // where operators go

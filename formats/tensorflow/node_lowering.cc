@@ -249,6 +249,18 @@ void NodeLowering::Result(size_t output, int v) {
   values[output] = v;
 }
 
+bool NodeLowering::Sees(int v) const {
+  const int home = l_.draft_.vars[static_cast<size_t>(v)].block;
+  int block = l_.block_;
+  while (block > home) block = l_.draft_.blocks[static_cast<size_t>(block)].parent;
+  return block == home;
+}
+
+bool NodeLowering::IsOutside(int v) const {
+  return l_.draft_.vars[static_cast<size_t>(v)].block ==
+         l_.draft_.blocks[static_cast<size_t>(l_.block_)].parent;
+}
+
 int NodeLowering::NewBlock() {
   l_.draft_.blocks.emplace_back().parent = l_.block_;
   return static_cast<int>(l_.draft_.blocks.size() - 1);

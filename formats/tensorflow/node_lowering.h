@@ -105,6 +105,10 @@ class NodeLowering : public formats::OpMaker {
   int block() const { return l_.block_; }
   int SwitchBlock(int block) { return std::exchange(l_.block_, block); }
   int NewBlock();
+  // Whether operators of the present block can read the variable; whether it is of the block that
+  // the present one lies in.
+  bool Sees(int v) const;
+  bool IsOutside(int v) const;
   VarFacts& facts(int v) { return l_.facts(v); }
   Lowering& lowering() { return l_; }
   Instance& instance() { return instance_; }

@@ -35,17 +35,37 @@ int List(NodeLowering& n, std::string_view type, Ins ins, Attrs attrs, const Sha
   return made;
 }
 
+// Says that a list has as many items as `count`, where that keeps its value. (What a loop carries,
+// or a node writes, does not.)
+void NoteLength(NodeLowering& n, int list, int count) {
+  const VarFacts& facts = n.facts(count);
+  if (!facts.is_variable && facts.first == kNoDraft && n.rank(count) == 0)
+    n.facts(list).length = count;
+}
+
+// The variable that says how many items the list has, if operators here can read it.
+int LengthOf(NodeLowering& n, int list) {
+  const int count = n.facts(list).length;
+  return count != kNoDraft && n.Sees(count) ? count : kNoDraft;
+}
+
 // The same of an operator that gives another list: the list itself, changed, where nobody else
 // needs it.
 int Changed(NodeLowering& n, int list, std::string_view type, Ins ins, Attrs attrs,
-            const Shape& items) {
+            const Shape& items, bool same_length) {
+  const int length = same_length ? n.facts(list).length : kNoDraft;
+  const int as_long = same_length ? n.facts(list).as_long : kNoDraft;
+  int made = list;
   if (!n.MayTake(0) || n.kind(list) != Kind::kList) {
     ins.emplace_back("list", std::vector<int>{list});
-    return List(n, type, std::move(ins), std::move(attrs), items);
+    made = List(n, type, std::move(ins), std::move(attrs), items);
+  } else {
+    n.Emit(type, std::move(ins), std::move(attrs), {{"Out", {list}}});
+    n.SetShape(list, items);
   }
-  n.Emit(type, std::move(ins), std::move(attrs), {{"Out", {list}}});
-  n.SetShape(list, items);
-  return list;
+  n.facts(made).length = length;
+  n.facts(made).as_long = as_long;
+  return made;
 }
 
 // The result of an operator on a list: one item, or several on a new axis.
@@ -79,9 +99,12 @@ Shape ItemsOf(NodeLowering& n, int list, size_t shape_input) {
 bool LowerReserve(NodeLowering& n) {
   Attrs attrs;
   AddDType(n, "element_dtype", &attrs);
-  n.Result(0,
-           List(n, "tf_list_reserve", {{"num_elements", {n.In(1)}}, {"element_shape", {n.In(0)}}},
-                std::move(attrs), NamedShape(n, 0)));
+  const int count = n.In(1);
+  const int list =
+      List(n, "tf_list_reserve", {{"num_elements", {count}}, {"element_shape", {n.In(0)}}},
+           std::move(attrs), NamedShape(n, 0));
+  NoteLength(n, list, count);
+  n.Result(0, list);
   return true;
 }
 
@@ -105,8 +128,9 @@ bool LowerFromTensor(NodeLowering& n) {
 bool LowerSetItem(NodeLowering& n) {
   const int list = n.In(0);
   const Shape items = n.shape(list).known_rank() ? n.shape(list) : n.shape(n.In(2));
+  const bool grows = n.Bool("resize_if_index_out_of_bounds", false);
   n.Result(0, Changed(n, list, "tf_list_set_item", {{"index", {n.In(1)}}, {"item", {n.In(2)}}},
-                      {{"resize", n.Bool("resize_if_index_out_of_bounds", false)}}, items));
+                      {{"resize", grows}}, items, !grows));
   return true;
 }
 
@@ -120,7 +144,8 @@ bool LowerGetItem(NodeLowering& n) {
 
 bool LowerPushBack(NodeLowering& n) {
   const int list = n.In(0);
-  n.Result(0, Changed(n, list, "tf_list_push_back", {{"item", {n.In(1)}}}, {}, n.shape(list)));
+  n.Result(0,
+           Changed(n, list, "tf_list_push_back", {{"item", {n.In(1)}}}, {}, n.shape(list), false));
   return true;
 }
 
@@ -143,8 +168,11 @@ bool LowerPopBack(NodeLowering& n) {
 
 bool LowerStack(NodeLowering& n) {
   const int list = n.In(0);
-  n.Result(0, Items(n, "tf_list_stack", {{"list", {list}}, {"element_shape", {n.In(1)}}},
-                    "element_dtype", ItemsOf(n, list, 1), true, n.Int("num_elements", -1)));
+  Ins ins = {{"list", {list}}, {"element_shape", {n.In(1)}}};
+  const int length = LengthOf(n, list);
+  if (length != kNoDraft) ins.emplace_back("num_elements", std::vector<int>{length});
+  n.Result(0, Items(n, "tf_list_stack", std::move(ins), "element_dtype", ItemsOf(n, list, 1), true,
+                    n.Int("num_elements", -1)));
   return true;
 }
 
@@ -204,13 +232,14 @@ bool LowerListSplit(NodeLowering& n) {
 }
 
 bool LowerLength(NodeLowering& n) {
-  n.Result(0, Length(n, n.In(0)));
+  const int list = n.In(0), length = LengthOf(n, list);
+  n.Result(0, length != kNoDraft ? n.Cast(length, DType::kI32) : Length(n, list));
   return true;
 }
 
 bool LowerResize(NodeLowering& n) {
   const int list = n.In(0);
-  n.Result(0, Changed(n, list, "tf_list_resize", {{"size", {n.In(1)}}}, {}, n.shape(list)));
+  n.Result(0, Changed(n, list, "tf_list_resize", {{"size", {n.In(1)}}}, {}, n.shape(list), false));
   return true;
 }
 

@@ -17,6 +17,12 @@ Tensor Copy(const KernelContext& ctx, const Tensor& t) {
 
 Status AssignShape(ShapeContext& ctx) {
   const Value* in = ctx.InVar("X");
+  if (in != nullptr && in->is_array() && in->initialized() && in->array().size() == 1) {
+    // Before a run, an item without contents stands for all of an array.
+    const Tensor& item = in->array()[0];
+    if (!item.initialized() && item.dtype() != DType::kUnknown && item.shape().is_static())
+      ctx.SetOut("Out", item.shape(), item.dtype());
+  }
   if (in == nullptr || !in->is_tensor()) return Status::Ok();
   return SameShape(ctx);
 }
@@ -70,7 +76,10 @@ Status RunShadow(KernelContext& ctx) {
 }
 
 void DefineAssign(OpDef& op, unsigned input_flags) {
-  op.Doc("A copy of X.").Input("X", input_flags | kAnyKind).Output("Out").View("X", "Out");
+  op.Doc("A copy of X.")
+      .Input("X", input_flags | kAnyKind)
+      .Output("Out", kAnyKind)
+      .View("X", "Out");
   op.InferShape(AssignShape).AnyKernel(RunAssign);
 }
 

@@ -38,7 +38,7 @@ struct Range {
     const Tensor &start = ctx.In("start"), &limit = ctx.In("limit"), &delta = ctx.In("delta");
     HEDDLE_ASSIGN_OR_RETURN(const int64_t n, Count(start, limit, delta));
     const T from = *start.data<T>(), step = *delta.data<T>();
-    T* to = ctx.Alloc("output", kDTypeOf<T>, Shape{n}).template mutable_data<T>();
+    T* to = ctx.Out("output").template mutable_data<T>();
     T value = from;
     for (int64_t i = 0; i < n; ++i) {
       to[i] = value;
@@ -74,6 +74,24 @@ struct Range {
     }
   }
 };
+
+Status RangeShape(ShapeContext& ctx) {
+  for (const Key operand : {Key("start"), Key("limit"), Key("delta")}) {
+    if (ctx.InValue(operand) != nullptr) continue;
+    ctx.SetOut("output", Shape{-1}, ctx.InDType("start"));
+    return Status::Ok();
+  }
+  Result<int64_t> count =
+      InvalidArgument("start is ", Name(ctx.InDType("start")), ", expected integers or floats");
+  VisitDType<float, double, int32_t, int64_t>(ctx.InDType("start"), [&](auto tag) {
+    count = Range<typename decltype(tag)::type>::Count(*ctx.InValue("start"), *ctx.InValue("limit"),
+                                                       *ctx.InValue("delta"));
+  });
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t n, count);
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape({n}, "output"));
+  ctx.SetOut("output", shape, ctx.InDType("start"));
+  return Status::Ok();
+}
 
 Status LinSpaceShape(ShapeContext& ctx) {
   if (!Known(ctx, "num")) return ctx.Defer();
@@ -153,8 +171,9 @@ HEDDLE_OP(tf_fill) {
   op.Output("output").InferShape(FillShape).KernelKey("value").AnyKernel(Fill);
 }
 HEDDLE_OP(tf_range) {
-  op.Doc("start, start + delta, … before limit").Input("start").Input("limit").Input("delta");
-  op.Output("output").Kernels<Range, float, double, int32_t, int64_t>();
+  op.Doc("start, start + delta, … before limit").Input("start", kShapeValue);
+  op.Input("limit", kShapeValue).Input("delta", kShapeValue).Output("output");
+  op.InferShape(RangeShape).Kernels<Range, float, double, int32_t, int64_t>();
 }
 HEDDLE_OP(tf_lin_space) {
   op.Doc("num numbers in equal steps from start to stop");

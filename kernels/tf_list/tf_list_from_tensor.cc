@@ -1,27 +1,50 @@
+#include "core/memory/bytes.h"
 #include "kernels/strided/strided_copy.h"
 #include "kernels/tf_list/list_items.h"
 
 namespace heddle {
 namespace {
 
-// Rows `begin` to `end` of a tensor, with memory of their own; `keep`: with the first axis.
-Tensor Rows(const KernelContext& ctx, const Tensor& from, int64_t begin, int64_t end, bool keep) {
-  Shape shape = from.shape();
-  const size_t row = static_cast<size_t>(shape.Product(1, shape.rank())) * SizeOf(from.dtype());
-  if (keep)
+// The rows of a tensor one after another, in memory that they share.
+class RowCopies {
+ public:
+  RowCopies(const KernelContext& ctx, const Tensor& from)
+      : row_(from.shape()), copy_(ctx.Scratch(from.dtype(), from.shape())) {
+    row_.erase(0);
+    CopyBytes(ctx, from.raw(), copy_.mutable_raw(), from.bytes());
+  }
+  Tensor Row(int64_t i) const {
+    return {copy_.dtype(), row_, copy_.buffer(),
+            static_cast<size_t>(i) * BytesFor(copy_.dtype(), row_)};
+  }
+  // Rows `begin` to `end`, with the first axis.
+  Tensor Rows(int64_t begin, int64_t end) const {
+    Shape shape = copy_.shape();
     shape[0] = end - begin;
-  else
-    shape.erase(0);
-  Tensor made = ctx.Scratch(from.dtype(), shape);
-  if (made.numel() > 0)
-    CopyBytes(ctx, static_cast<const std::byte*>(from.raw()) + static_cast<size_t>(begin) * row,
-              made.mutable_raw(), made.bytes());
-  return made;
-}
+    return {copy_.dtype(), shape, copy_.buffer(),
+            static_cast<size_t>(begin) * BytesFor(copy_.dtype(), row_)};
+  }
+
+ private:
+  Shape row_;
+  Tensor copy_;
+};
 
 Status NeedsRows(const Tensor& t) {
   if (t.rank() > 0) return Status::Ok();
   return InvalidArgument("'tensor' is a scalar, which has no rows");
+}
+
+Status RowShape(ShapeContext& ctx) {
+  Shape row = ctx.InShape("tensor");
+  if (!row.known_rank() || row.rank() == 0) return ctx.Defer();
+  row.erase(0);
+  // Where a list is written to, its items stay what they are.
+  const Tensor* item = ctx.def().FindInput("list") < 0 ? nullptr : PlannedItem(KnownList(ctx));
+  if (item != nullptr && (item->shape() != row || item->dtype() != ctx.InDType("tensor")))
+    return ctx.Defer();
+  ctx.SetOut("Out", row, ctx.InDType("tensor"));
+  return Status::Ok();
 }
 
 Status FromTensor(KernelContext& ctx) {
@@ -29,21 +52,24 @@ Status FromTensor(KernelContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(NeedsRows(x));
   if (x.dim(0) > kMostListItems)
     return InvalidArgument("a list of ", x.dim(0), " items; expected at most ", kMostListItems);
+  const RowCopies rows(ctx, x);
   TensorArray& out = ctx.OutVar("Out")->mutable_array();
   out.clear();
-  for (int64_t i = 0; i < x.dim(0); ++i) out.push_back(Rows(ctx, x, i, i + 1, false));
+  out.reserve(static_cast<size_t>(x.dim(0)));
+  for (int64_t i = 0; i < x.dim(0); ++i) out.push_back(rows.Row(i));
   return Status::Ok();
 }
 
 Status Split(KernelContext& ctx) {
   const Tensor& x = ctx.In("tensor");
   HEDDLE_RETURN_IF_ERROR(NeedsRows(x));
+  const RowCopies rows(ctx, x);
   TensorArray made;
   int64_t at = 0;
   for (int64_t n : ToInts(ctx.In("lengths"))) {
     if (n < 0 || n > x.dim(0) - at)
       return InvalidArgument("'lengths' cuts ", n, " rows behind ", at, " of ", x.dim(0));
-    made.push_back(Rows(ctx, x, at, at + n, true));
+    made.push_back(rows.Rows(at, at + n));
     at += n;
   }
   if (at != x.dim(0)) return InvalidArgument("'lengths' names ", at, " of ", x.dim(0), " rows");
@@ -58,6 +84,7 @@ Status Scatter(KernelContext& ctx) {
   const std::pmr::vector<int64_t> places = IntsIn(ctx.In("indices"), &heap);
   if (std::ssize(places) != x.dim(0))
     return InvalidArgument("'indices' has ", places.size(), " places for ", x.dim(0), " rows");
+  const RowCopies rows(ctx, x);
   HEDDLE_ASSIGN_OR_RETURN(TensorArray* const out, ListOut(ctx));
   for (size_t i = 0; i < places.size(); ++i) {
     const int64_t at = places[i];
@@ -65,8 +92,7 @@ Status Scatter(KernelContext& ctx) {
     if (at < 0 || (at >= std::ssize(*out) && !grows))
       return OutOfRange("item ", at, " of a list of ", out->size(), " items cannot be set");
     if (at >= std::ssize(*out)) out->resize(static_cast<size_t>(at) + 1);
-    const auto row = static_cast<int64_t>(i);
-    (*out)[static_cast<size_t>(at)] = Rows(ctx, x, row, row + 1, false);
+    (*out)[static_cast<size_t>(at)] = rows.Row(static_cast<int64_t>(i));
   }
   return Status::Ok();
 }
@@ -75,7 +101,8 @@ Status Scatter(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(tf_list_from_tensor) {
-  op.Doc("the rows of tensor as a list").Input("tensor").Output("Out").AnyKernel(FromTensor);
+  op.Doc("the rows of tensor as a list").Input("tensor").Output("Out", kAnyKind);
+  op.InferShape(RowShape).AnyKernel(FromTensor);
 }
 
 HEDDLE_OP(tf_list_split) {
@@ -86,10 +113,9 @@ HEDDLE_OP(tf_list_split) {
 HEDDLE_OP(tf_list_scatter) {
   op.Doc(
       "list with the rows of tensor at indices, the last of equal ones; without list, Out changes "
-      "in "
-      "place");
-  op.Input("list", kAnyKind | kOptional).Input("tensor").Input("indices").Output("Out");
-  op.Attr("resize", false).AnyKernel(Scatter);
+      "in place");
+  op.Input("list", kAnyKind | kOptional).Input("tensor").Input("indices").Output("Out", kAnyKind);
+  op.Attr("resize", false).InferShape(RowShape).AnyKernel(Scatter);
 }
 
 HEDDLE_EXAMPLES(tf_list_from_tensor, R"(

@@ -1,68 +1,127 @@
-#include <numeric>
-#include <span>
-
+#include "core/memory/bytes.h"
 #include "kernels/strided/strided_copy.h"
 #include "kernels/tf_list/list_items.h"
 
 namespace heddle {
 namespace {
 
-Status GetItem(KernelContext& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const TensorArray* list, ListIn(ctx, "list"));
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t at, ScalarIn(ctx, "index"));
-  HEDDLE_ASSIGN_OR_RETURN(const Tensor item, ItemOrZeros(ctx, *list, at));
-  Tensor& out = ctx.Alloc("Out", item.dtype(), item.shape());
-  CopyBytes(ctx, item.raw(), out.mutable_raw(), item.bytes());
+Status ItemShape(ShapeContext& ctx) {
+  const Tensor* index = ctx.InValue("index");
+  int64_t at = -1;
+  if (index != nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(at, ScalarOf(*index, "index"));
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const ItemMeta item, MetaOf(ctx, KnownList(ctx), at));
+  if (item.dtype == DType::kUnknown) return ctx.Defer();
+  ctx.SetOut("Out", item.shape, item.dtype);
   return Status::Ok();
 }
 
+Status GetItem(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const TensorArray* list, ListIn(ctx, "list"));
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t at, ScalarIn(ctx, "index"));
+  return PutItem(ctx, *list, at, ctx.Out("Out"));
+}
+
 // The shape that a list of no items stacks to.
-Result<Shape> NoItems(const KernelContext& ctx) {
+Shape NoItems(const Shape& named) {
   Shape shape{0};
-  HEDDLE_ASSIGN_OR_RETURN(const Shape named, ElementShapeIn(ctx));
   if (named.known_rank())
     for (int64_t d : named)
       if (shape.rank() < Shape::kMaxRank) shape.push_back(std::max<int64_t>(d, 0));
   return shape;
 }
 
-// Items on a new first axis.
-Status StackItems(KernelContext& ctx, const TensorArray& list, std::span<const int64_t> places) {
-  if (places.empty()) {
-    HEDDLE_ASSIGN_OR_RETURN(const Shape shape, NoItems(ctx));
-    ctx.Alloc("Out", DTypeFromProto(ctx.Int("dtype")), shape);
+// That of so many items on a new first axis.
+Status StackedShape(ShapeContext& ctx, int64_t count) {
+  if (count == 0) {
+    const Tensor* given = ctx.InValue("element_shape");
+    if (given == nullptr && ctx.InVar("element_shape") != nullptr) return ctx.Defer();
+    HEDDLE_ASSIGN_OR_RETURN(const Shape named, NamedShape(given));
+    ctx.SetOut("Out", NoItems(named), DTypeFromProto(ctx.Int("dtype")));
     return Status::Ok();
   }
-  HEDDLE_ASSIGN_OR_RETURN(const Tensor first, ItemOrZeros(ctx, list, places[0]));
-  if (first.rank() == Shape::kMaxRank) return InvalidArgument("items of too many dimensions");
-  Shape shape = first.shape();
-  shape.insert(0, std::ssize(places));
-  Tensor& out = ctx.Alloc("Out", first.dtype(), shape);
-  auto* to = static_cast<std::byte*>(out.mutable_raw());
-  for (int64_t at : places) {
-    HEDDLE_ASSIGN_OR_RETURN(const Tensor item, ItemOrZeros(ctx, list, at));
-    if (item.dtype() != first.dtype() || item.shape() != first.shape())
-      return InvalidArgument("item ", at, " (", Name(item.dtype()), " ", item.shape().ToString(),
-                             ") cannot be stacked with one of ", Name(first.dtype()), " ",
-                             first.shape().ToString());
-    if (item.numel() > 0) CopyBytes(ctx, item.raw(), to, item.bytes());
-    to += item.bytes();
-  }
+  HEDDLE_ASSIGN_OR_RETURN(const ItemMeta item, MetaOf(ctx, KnownList(ctx), 0));
+  if (item.dtype == DType::kUnknown) return ctx.Defer();
+  if (item.shape.rank() == Shape::kMaxRank) return InvalidArgument("items of too many dimensions");
+  Shape shape = item.shape;
+  shape.insert(0, count);
+  ctx.SetOut("Out", shape, item.dtype);
   return Status::Ok();
+}
+
+// Items on a new first axis, in an output that has its shape.
+template <typename PlaceOf>
+Status PutItems(KernelContext& ctx, const TensorArray& list, int64_t count, PlaceOf place_of) {
+  Tensor& out = ctx.Out("Out");
+  if (count == 0) return Status::Ok();
+  if (out.dtype() == DType::kUnknown)
+    return InvalidArgument("no item was ever set, and nothing says what shape they have");
+  Shape shape = out.shape();
+  shape.erase(0);
+  const size_t bytes = BytesFor(out.dtype(), shape);
+  auto* to = static_cast<std::byte*>(out.mutable_raw());
+  for (int64_t i = 0; i < count; ++i, to += bytes)
+    HEDDLE_RETURN_IF_ERROR(PutItem(ctx, list, place_of(i), out.dtype(), shape, to));
+  return Status::Ok();
+}
+
+// The same of no item, or of one, where no shape function has told how many there are.
+Status StackFew(KernelContext& ctx, const TensorArray& list) {
+  if (list.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(const Shape named, ElementShapeIn(ctx));
+    ctx.Alloc("Out", DTypeFromProto(ctx.Int("dtype")), NoItems(named));
+    return Status::Ok();
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const Tensor item, ItemOrZeros(ctx, list, 0));
+  if (item.rank() == Shape::kMaxRank) return InvalidArgument("items of too many dimensions");
+  Shape shape = item.shape();
+  shape.insert(0, 1);
+  Tensor& out = ctx.Alloc("Out", item.dtype(), shape);
+  CopyBytes(ctx, item.raw(), out.mutable_raw(), item.bytes());
+  return Status::Ok();
+}
+
+// Whether an operand says how many items there are, so that a plan knows the shape.
+bool Counted(const OpContext& ctx) { return ctx.InVar("num_elements") != nullptr; }
+
+Status StackShape(ShapeContext& ctx) {
+  const TensorArray* list = KnownList(ctx);
+  int64_t count = 0;
+  if (Counted(ctx)) {
+    const Tensor* given = ctx.InValue("num_elements");
+    if (given == nullptr) return ctx.Defer();
+    HEDDLE_ASSIGN_OR_RETURN(count, ScalarOf(*given, "num_elements"));
+  } else {
+    if (list == nullptr || list->empty() || PlannedItem(list) != nullptr) return ctx.Defer();
+    count = std::ssize(*list);
+  }
+  if (count < 0) return InvalidArgument("'num_elements' is ", count, "; expected 0 or more");
+  return StackedShape(ctx, count);
 }
 
 Status Stack(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const TensorArray* list, ListIn(ctx, "list"));
-  CallHeap heap(ctx);
-  std::pmr::vector<int64_t> places(list->size(), &heap);
-  std::iota(places.begin(), places.end(), 0);
-  return StackItems(ctx, *list, places);
+  const int64_t count = std::ssize(*list);
+  if (Counted(ctx)) {
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t given, ScalarIn(ctx, "num_elements"));
+    if (given != count) return InvalidArgument("the list has ", count, " items; expected ", given);
+  } else if (count < 2) {  // which look in a shape function like lists that it does not know
+    return StackFew(ctx, *list);
+  }
+  return PutItems(ctx, *list, count, [](int64_t i) { return i; });
+}
+
+Status GatherShape(ShapeContext& ctx) {
+  const Shape& indices = ctx.InShape("indices");
+  if (!indices.is_static()) return ctx.Defer();
+  return StackedShape(ctx, indices.numel());
 }
 
 Status Gather(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const TensorArray* list, ListIn(ctx, "list"));
-  CallHeap heap(ctx);
-  return StackItems(ctx, *list, IntsIn(ctx.In("indices"), &heap));
+  const Tensor& indices = ctx.In("indices");
+  return PutItems(ctx, *list, indices.numel(), [&](int64_t i) { return IntAt(indices, i); });
 }
 
 // Items joined along their first axis, and how many rows each had.
@@ -83,7 +142,8 @@ Status Concat(KernelContext& ctx) {
     rows += item.dim(0);
     items.push_back(std::move(item));
   }
-  HEDDLE_ASSIGN_OR_RETURN(Shape shape, NoItems(ctx));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape named, ElementShapeIn(ctx));
+  Shape shape = NoItems(named);
   if (!items.empty()) shape = items[0].shape();
   if (!items.empty()) shape[0] = rows;
   const DType dtype = items.empty() ? DTypeFromProto(ctx.Int("dtype")) : items[0].dtype();
@@ -108,15 +168,15 @@ void Define(OpDef& op, std::string_view doc) {
 
 HEDDLE_OP(tf_list_get_item) {
   Define(op, "a copy of the item of list at index; zeros where none was set");
-  op.Input("index").AnyKernel(GetItem);
+  op.Input("index").InferShape(ItemShape).AnyKernel(GetItem);
 }
 HEDDLE_OP(tf_list_stack) {
-  Define(op, "the items of list on a new first axis");
-  op.AnyKernel(Stack);
+  Define(op, "the items of list, which are num_elements, on a new first axis");
+  op.Input("num_elements", kOptional).InferShape(StackShape).AnyKernel(Stack);
 }
 HEDDLE_OP(tf_list_gather) {
   Define(op, "the items of list at indices on a new first axis");
-  op.Input("indices").AnyKernel(Gather);
+  op.Input("indices").InferShape(GatherShape).AnyKernel(Gather);
 }
 HEDDLE_OP(tf_list_concat) {
   Define(op, "the items of list joined along their first axis, and how many rows each had");
@@ -140,6 +200,22 @@ var l tensor_array float32
 op tf_list_from_tensor tensor=x -> Out=l
 op tf_list_stack list=l -> Out=y
 out y float32 [2, 2] 1 2 3 4
+
+example of a number that is known
+in x float32 [2, 1] 1 2
+in n int32 [] 2
+var l tensor_array float32
+op tf_list_from_tensor tensor=x -> Out=l
+op tf_list_stack list=l num_elements=n -> Out=y
+out y float32 [2, 1] 1 2
+
+example one item that was never set
+in n int32 [] 1
+in s int32 [1] 2
+var l tensor_array float32
+op tf_list_reserve num_elements=n element_shape=s -> Out=l
+op tf_list_stack list=l -> Out=y
+out y float32 [1, 2] 0 0
 
 example no items
 in n int32 [] 0

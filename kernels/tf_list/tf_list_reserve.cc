@@ -11,6 +11,18 @@ Result<size_t> LengthIn(const KernelContext& ctx, Key key) {
   return static_cast<size_t>(n);
 }
 
+// Where no whole shape is named, nothing is known of items until some are set.
+Status ReserveShape(ShapeContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const Shape named, NamedShape(ctx.InValue("element_shape")));
+  if (IsWhole(named)) ctx.SetOut("Out", named, DTypeFromProto(ctx.Int("dtype")));
+  return Status::Ok();
+}
+
+Status SameItems(ShapeContext& ctx) {
+  SetItemsAlike(ctx);
+  return Status::Ok();
+}
+
 Status Reserve(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const size_t n, LengthIn(ctx, "num_elements"));
   Tensor unset;
@@ -44,8 +56,9 @@ HEDDLE_OP(tf_list_reserve) {
   op.Doc("a list of num_elements items that are not set; those of a known shape read as zeros")
       .Input("num_elements")
       .Input("element_shape", kOptional)
-      .Output("Out")
+      .Output("Out", kAnyKind)
       .Attr("dtype", 5)
+      .InferShape(ReserveShape)
       .AnyKernel(Reserve);
 }
 
@@ -55,14 +68,16 @@ HEDDLE_OP(tf_list_resize) {
         "place")
       .Input("list", kAnyKind | kOptional)
       .Input("size")
-      .Output("Out")
+      .Output("Out", kAnyKind)
+      .InferShape(SameItems)
       .AnyKernel(Resize);
 }
 
 HEDDLE_OP(tf_list_like) {
   op.Doc("a list of as many items as list has, not set and of the same shapes")
       .Input("list", kAnyKind)
-      .Output("Out")
+      .Output("Out", kAnyKind)
+      .InferShape(SameItems)
       .AnyKernel(Like);
 }
 

@@ -7,6 +7,26 @@
 namespace heddle {
 namespace {
 
+// The list's items are what the new one is, or differ.
+Status NewItemShape(ShapeContext& ctx) {
+  const Shape& shape = ctx.InShape("item");
+  const Tensor* item = ctx.InCount("list") > 0 ? PlannedItem(KnownList(ctx)) : nullptr;
+  if (item != nullptr && (item->shape() != shape || item->dtype() != ctx.InDType("item")))
+    return ctx.Defer();
+  ctx.SetOut("Out", shape, ctx.InDType("item"));
+  return Status::Ok();
+}
+
+Status LastItemShape(ShapeContext& ctx) {
+  const TensorArray* list = KnownList(ctx);
+  const int64_t last = list != nullptr ? std::ssize(*list) - 1 : -1;
+  HEDDLE_ASSIGN_OR_RETURN(const ItemMeta item, MetaOf(ctx, list, last));
+  if (item.dtype == DType::kUnknown) return ctx.Defer();
+  SetItemsAlike(ctx);
+  ctx.SetOut("item", item.shape, item.dtype);
+  return Status::Ok();
+}
+
 Tensor CopyOf(const KernelContext& ctx, const Tensor& from) {
   Tensor made;
   CopyTensor(ctx, from, &made);
@@ -58,9 +78,7 @@ Status PushBack(KernelContext& ctx) {
 Status PopBack(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(TensorArray* const out, ListOut(ctx));
   if (out->empty()) return OutOfRange("an empty list has no last item");
-  HEDDLE_ASSIGN_OR_RETURN(const Tensor item, ItemOrZeros(ctx, *out, std::ssize(*out) - 1));
-  Tensor& given = ctx.Alloc("item", item.dtype(), item.shape());
-  CopyBytes(ctx, item.raw(), given.mutable_raw(), item.bytes());
+  HEDDLE_RETURN_IF_ERROR(PutItem(ctx, *out, std::ssize(*out) - 1, ctx.Out("item")));
   out->pop_back();
   return Status::Ok();
 }
@@ -71,24 +89,24 @@ Status PopBack(KernelContext& ctx) {
 HEDDLE_OP(tf_list_set_item) {
   op.Doc(
       "list with item at index; without list, Out changes in place. `resize`: places behind the "
-      "end are made; `add`: to what stands "
-      "there");
-  op.Input("list", kAnyKind | kOptional).Input("index").Input("item").Output("Out");
-  op.Attr("resize", false).Attr("add", false).AnyKernel(SetItem);
+      "end are made; `add`: to what stands there");
+  op.Input("list", kAnyKind | kOptional).Input("index").Input("item").Output("Out", kAnyKind);
+  op.Attr("resize", false).Attr("add", false).InferShape(NewItemShape).AnyKernel(SetItem);
 }
 
 HEDDLE_OP(tf_list_push_back) {
   op.Doc("list with item at its end; without list, Out changes in place")
       .Input("list", kAnyKind | kOptional)
       .Input("item")
-      .Output("Out");
-  op.AnyKernel(PushBack);
+      .Output("Out", kAnyKind);
+  op.InferShape(NewItemShape).AnyKernel(PushBack);
 }
 
 HEDDLE_OP(tf_list_pop_back) {
   op.Doc("list without its last item, and that item; without list, Out changes in place");
   op.Input("list", kAnyKind | kOptional).Input("element_shape", kOptional);
-  op.Output("Out").Output("item").Attr("dtype", 5).AnyKernel(PopBack);
+  op.Output("Out", kAnyKind).Output("item").Attr("dtype", 5);
+  op.InferShape(LastItemShape).AnyKernel(PopBack);
 }
 
 HEDDLE_EXAMPLES(tf_list_set_item, R"(
