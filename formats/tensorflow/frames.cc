@@ -134,6 +134,7 @@ class Finder {
 }  // namespace
 
 bool IsSwitch(const Node& node) { return Is(node, "Switch"); }
+bool IsSwitchN(const Node& node) { return node.op == "_SwitchN"; }
 bool IsMerge(const Node& node) { return Is(node, "Merge"); }
 bool IsEnter(const Node& node) { return Is(node, "Enter"); }
 bool IsExit(const Node& node) { return Is(node, "Exit"); }

@@ -10,6 +10,7 @@
 namespace heddle::tensorflow {
 
 bool IsSwitch(const Node& node);
+bool IsSwitchN(const Node& node);  // by a number; one that no output has is the last one's
 bool IsMerge(const Node& node);
 bool IsEnter(const Node& node);
 bool IsExit(const Node& node);

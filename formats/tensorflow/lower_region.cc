@@ -98,43 +98,66 @@ void Lowering::LowerNode(Instance& instance, int at) {
 void Lowering::LowerBranches(const Branches& branches, Instance& instance) {
   const int at = std::max(SomeNode(branches), 0);
   NodeLowering n(*this, instance.graph->node(at), instance, at);
-  const int condition = ValueOf(instance, branches.predicate, n.node(), "the predicate");
+  const int equals = branches.predicate.equals;
+  const int given = ValueOf(instance, branches.predicate.value, n.node(), "the predicate");
   const auto set = [&](const Branches::Join& join, int value, int number) {
     instance.values[static_cast<size_t>(join.merge)] = {value, number};
-    FetchNow(instance, join.merge);
+    if (!join.is_inside) FetchNow(instance, join.merge);
+  };
+  // Which input of the Merge a side gives, in its block; kNoDraft: always the same.
+  const auto inside = [&](const Branches::Join& join, size_t side) {
+    const auto& values = instance.values[static_cast<size_t>(join.merge)];
+    return join.inputs[side] != Branches::kInside || values.size() < 2 ? kNoDraft : values[1];
   };
   // A condition of the file: one side is all there is.
-  if (const auto known = n.ConstantInts(condition); known && known->size() == 1) {
-    const size_t side = (*known)[0] != 0 ? 1 : 0;
+  if (const auto known = n.ConstantInts(given); known && known->size() == 1) {
+    const size_t side = (equals < 0 ? (*known)[0] != 0 : (*known)[0] == equals) ? 1 : 0;
     LowerRegion(branches.sides[side], instance);
-    for (const Branches::Join& join : branches.joins)
+    for (const Branches::Join& join : branches.joins) {
+      const int number = inside(join, side);
       set(join, ValueOf(instance, join.sides[side], n.node(), "a side"),
-          n.IntConstant(side == 1 ? 1 : 0, DType::kI32));
+          number != kNoDraft ? number : n.IntConstant(join.inputs[side], DType::kI32));
+    }
     return;
   }
-  std::vector<int> results[2];
+  const int condition =
+      equals < 0 ? given : n.Binary("equal", given, n.IntConstant(equals, n.dtype(given)));
+  std::vector<int> results[2], numbers[2];
   int blocks[2];
   for (size_t s = 0; s < 2; ++s) {
     blocks[s] = n.NewBlock();
     const int outer = n.SwitchBlock(blocks[s]);
     LowerRegion(branches.sides[s], instance);
-    for (const Branches::Join& join : branches.joins)
+    for (const Branches::Join& join : branches.joins) {
       results[s].push_back(ValueOf(instance, join.sides[s], n.node(), "a side"));
+      numbers[s].push_back(inside(join, s));
+    }
     n.SwitchBlock(outer);
     for (int& v : results[s]) v = Deliver(n, v, blocks[s]);
   }
+  const bool uses_number =
+      std::any_of(branches.joins.begin(), branches.joins.end(), [&](const Branches::Join& join) {
+        return instance.graph->IsUsed({join.merge, 1});
+      });
+  for (size_t s = 0; s < 2 && uses_number; ++s)
+    for (int& v : numbers[s])
+      if (v != kNoDraft) v = Deliver(n, v, blocks[s]);
   RunIf(n, condition, blocks[1]);
   RunIf(n, n.Make("logical_not", {{"X", {condition}}}), blocks[0]);
   if (branches.joins.empty()) return;
-  const int number = n.Cast(condition, DType::kI32);
+  const int side = n.Cast(condition, DType::kI32);
   for (size_t k = 0; k < branches.joins.size(); ++k) {
     const Branches::Join& join = branches.joins[k];
-    // Which input of the Merge it is.
-    int input = number;
-    const auto& inputs = instance.graph->links(join.merge).inputs;
-    if (instance.graph->IsUsed({join.merge, 1}) && inputs[1] == join.sides[0])
-      input = n.Binary("elementwise_sub", n.IntConstant(1, DType::kI32), number);
-    set(join, Chosen(n, {results[0][k], results[1][k]}, number), input);
+    const int value = Chosen(n, {results[0][k], results[1][k]}, side);
+    if (!instance.graph->IsUsed({join.merge, 1})) {
+      set(join, value, side);
+      continue;
+    }
+    int input[2];
+    for (size_t s = 0; s < 2; ++s)
+      input[s] =
+          numbers[s][k] != kNoDraft ? numbers[s][k] : n.IntConstant(join.inputs[s], DType::kI32);
+    set(join, value, Chosen(n, {input[0], input[1]}, side));
   }
 }
 

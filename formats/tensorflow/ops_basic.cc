@@ -48,6 +48,13 @@ bool LowerSwitch(NodeLowering& n) {
   return true;
 }
 
+bool LowerSwitchN(NodeLowering& n) {
+  const int64_t count = n.Int("num_outs", 0);
+  if (count < 1) n.Problem("has ", count, " outputs; expected 1 or more");
+  for (int64_t k = 0; k < count; ++k) n.Result(static_cast<size_t>(k), n.In(0));
+  return true;
+}
+
 // A Merge whose value is decided already, since its other side is not there.
 bool LowerPass(NodeLowering& n) {
   n.Result(0, n.In(0));
@@ -205,6 +212,7 @@ constexpr HandlerEntry kBasicEntries[] = {
     {"ControlTrigger", &LowerNoOp},
     {"Switch", &LowerSwitch},
     {"RefSwitch", &LowerSwitch},
+    {"_SwitchN", &LowerSwitchN},
     {"LoopCond", &LowerPass},
     {"Enter", &LowerPass},
     {"Exit", &LowerPass},

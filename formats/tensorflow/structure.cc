@@ -16,9 +16,10 @@ namespace heddle::tensorflow {
 namespace {
 
 constexpr size_t kMostContexts = 64;
+constexpr size_t kMostInputs = 1000;
 
 struct Side {
-  Source predicate;
+  Predicate predicate;
   int side = 0;  // 1: where it is true
   bool operator==(const Side&) const = default;
 };
@@ -26,13 +27,24 @@ using Context = std::vector<Side>;
 
 std::string NamedNode(const Node& node) { return StrCat("node '", node.name, "' (", node.op, ")"); }
 
-// The frame with its elements: nodes by their place, and inner loops behind them.
+// Where the inputs of a Merge meet that are not yet joined inside of a side.
+struct Meeting {
+  int merge = 0;
+  size_t depth = 0;  // of the context that they have in common
+  Predicate predicate;
+  Source sides[2];
+  int inputs[2] = {Branches::kInside, Branches::kInside};
+};
+
+// The frame with its elements: nodes by their place, inner loops behind them, and behind those the
+// joins inside of the sides of Merges with more than two inputs.
 struct Elements {
   int frame = 0;
   std::vector<int> all;
   std::map<int, std::vector<int>> before;  // what an element needs
   std::map<int, Context> context;
-  std::set<int> at_hand;  // Enters, Merges and Switches of the loop itself
+  std::map<int, Meeting> meetings;  // of Merges and joins
+  std::set<int> at_hand;            // Enters, Merges and Switches of the loop itself
 };
 
 class Structurer {
@@ -49,7 +61,11 @@ class Structurer {
  private:
   const Node& node(int i) const { return graph_.node(i); }
   int count() const { return static_cast<int>(graph_.size()); }
-  bool IsLoop(int element) const { return element >= count(); }
+  int joins_from() const { return count() + static_cast<int>(frames_.frames.size()); }
+  bool IsInnerJoin(int element) const { return element >= joins_from(); }
+  bool IsLoop(int element) const { return element >= count() && !IsInnerJoin(element); }
+  bool IsNode(int element) const { return element >= 0 && element < count(); }
+  bool IsJoin(const Elements& e, int element) const { return e.meetings.contains(element); }
   int FrameOf(int element) const { return element - count(); }
   size_t At(int i) const { return static_cast<size_t>(i); }
 
@@ -134,9 +150,7 @@ class Structurer {
     }
     // A node that writes a variable runs after all earlier nodes that may read it.
     using Key = std::pair<int, int>;
-    const auto key = [&](int e) {
-      return Key(!IsLoop(e) && e >= 0 && WritesVariable(node(e).op) ? 1 : 0, e);
-    };
+    const auto key = [&](int e) { return Key(IsNode(e) && WritesVariable(node(e).op) ? 1 : 0, e); };
     std::priority_queue<Key, std::vector<Key>, std::greater<>> ready;
     for (int e : elements)
       if (waits[e] == 0) ready.push(key(e));
@@ -160,10 +174,22 @@ class Structurer {
     if (element < 0) return {};
     const auto known = e.context.find(element);
     Context context = known == e.context.end() ? Context() : known->second;
-    if (element == source.node && IsSwitch(node(element)) && !e.at_hand.contains(element) &&
-        graph_.links(element).inputs.size() > 1)
-      context.push_back({Root(graph_.links(element).inputs[1]), source.port == 0 ? 0 : 1});
+    if (element != source.node || e.at_hand.contains(element) ||
+        graph_.links(element).inputs.size() < 2)
+      return context;
+    const Source by = Root(graph_.links(element).inputs[1]);
+    if (IsSwitch(node(element))) context.push_back({{by}, source.port == 0 ? 0 : 1});
+    if (IsSwitchN(node(element))) AddNumbered(by, source.port, node(element), &context);
     return context;
+  }
+
+  // The output of a number: it is none of those before, and it is this one unless that is the last.
+  static void AddNumbered(Source by, int port, const Node& node, Context* context) {
+    const Attribute* count = node.Find("num_outs");
+    const int64_t last = count != nullptr && count->kind == Attribute::kInt ? count->i - 1 : port;
+    const int most = static_cast<int>(kMostContexts);
+    for (int k = 0; k < port && k < most; ++k) context->push_back({{by, k}, 0});
+    if (port < last) context->push_back({{by, port}, 1});
   }
 
   static void Join(const Context& other, Context* context) {
@@ -179,7 +205,7 @@ class Structurer {
     for (int element : order) {
       Context context;
       if (!IsLoop(element) && IsMerge(node(element)) && !e->at_hand.contains(element)) {
-        HEDDLE_ASSIGN_OR_RETURN(context, OfMerge(*e, element));
+        HEDDLE_RETURN_IF_ERROR(Meet(e, element, &context));
       } else if (!e->at_hand.contains(element)) {
         const auto add = [&](int i) {
           for (const Source& input : graph_.links(i).inputs)
@@ -204,36 +230,71 @@ class Structurer {
     return Status::Ok();
   }
 
-  // The common context of a Merge's inputs, and the inputs by their side of the predicate.
-  struct Meeting {
-    size_t depth = 0;
-    Source predicate;
-    Source sides[2];
-  };
-  Result<Meeting> MeetingOf(const Elements& e, int merge) const {
-    const auto& inputs = graph_.links(merge).inputs;
-    if (inputs.size() != 2)
-      return Unimplemented(NamedNode(node(merge)), " has ", inputs.size(),
-                           " inputs; heddle reads those of two");
-    const Context a = OfValue(e, inputs[0]), b = OfValue(e, inputs[1]);
-    for (size_t i = 0; i < a.size(); ++i) {
-      const Side other{a[i].predicate, 1 - a[i].side};
-      if (std::find(b.begin(), b.end(), other) == b.end()) continue;
-      Meeting m;
-      m.depth = i;
-      m.predicate = a[i].predicate;
-      m.sides[a[i].side] = inputs[0];
-      m.sides[1 - a[i].side] = inputs[1];
-      return m;
-    }
-    return InvalidArgument(NamedNode(node(merge)),
-                           ": its inputs are not the two sides of one Switch");
+  // Finds where the inputs of a Merge meet, and what is left of their context.
+  Status Meet(Elements* e, int merge, Context* context) {
+    std::vector<int> inputs;
+    for (size_t k = 0; k < graph_.links(merge).inputs.size(); ++k)
+      inputs.push_back(static_cast<int>(k));
+    if (inputs.size() < 2)
+      return InvalidArgument(NamedNode(node(merge)), " has ", inputs.size(),
+                             " inputs; two are expected, or more");
+    if (inputs.size() > kMostInputs)
+      return InvalidArgument(NamedNode(node(merge)), " has ", inputs.size(),
+                             " inputs; heddle reads those of up to ", kMostInputs);
+    return MeetAt(e, merge, merge, inputs, context);
   }
-  Result<Context> OfMerge(const Elements& e, int merge) const {
-    HEDDLE_ASSIGN_OR_RETURN(const Meeting m, MeetingOf(e, merge));
-    Context context = OfValue(e, graph_.links(merge).inputs[0]);
-    context.resize(m.depth);
-    return context;
+
+  // `element` joins these inputs. One of two sides of a predicate has each of them.
+  Status MeetAt(Elements* e, int element, int merge, const std::vector<int>& inputs,
+                Context* context) {
+    std::vector<Context> contexts;
+    for (int k : inputs)
+      contexts.push_back(OfValue(*e, graph_.links(merge).inputs[static_cast<size_t>(k)]));
+    const Context& first = contexts[0];
+    const auto has = [](const Context& c, const Side& s) {
+      return std::find(c.begin(), c.end(), s) != c.end();
+    };
+    for (size_t i = 0; i < first.size(); ++i) {
+      std::vector<int> sides[2];
+      for (size_t k = 0; k < inputs.size(); ++k)
+        for (int side : {0, 1})
+          if (has(contexts[k], {first[i].predicate, side})) sides[side].push_back(inputs[k]);
+      if (sides[0].empty() || sides[1].empty() ||
+          sides[0].size() + sides[1].size() != inputs.size())
+        continue;
+      Meeting m;
+      m.merge = merge;
+      m.depth = i;
+      m.predicate = first[i].predicate;
+      *context = Context(first.begin(), first.begin() + static_cast<int64_t>(i));
+      for (size_t s = 0; s < 2; ++s) HEDDLE_RETURN_IF_ERROR(TakeSide(e, element, sides[s], s, &m));
+      e->meetings[element] = m;
+      return Status::Ok();
+    }
+    return InvalidArgument(NamedNode(node(merge)), ": its inputs are not ",
+                           inputs.size() == 2 ? "the two sides of one Switch"
+                                              : "sides of Switches that exclude each other");
+  }
+  Status TakeSide(Elements* e, int element, const std::vector<int>& inputs, size_t side,
+                  Meeting* m) {
+    if (inputs.size() == 1) {
+      m->sides[side] = graph_.links(m->merge).inputs[static_cast<size_t>(inputs[0])];
+      m->inputs[side] = inputs[0];
+      return Status::Ok();
+    }
+    const int inner = joins_from() + inner_joins_++;
+    e->all.push_back(inner);
+    for (int k : inputs) {
+      const Source& input = graph_.links(m->merge).inputs[static_cast<size_t>(k)];
+      const int from = input.is_node() ? Lift(input.node, e->frame) : -1;
+      if (from >= 0) e->before[inner].push_back(from);
+    }
+    e->before[element].push_back(inner);
+    m->sides[side] = {m->merge, 0};
+    Context context;
+    HEDDLE_RETURN_IF_ERROR(MeetAt(e, inner, m->merge, inputs, &context));
+    e->context[inner] = std::move(context);
+    return Status::Ok();
   }
 
   // --- regions
@@ -251,10 +312,7 @@ class Structurer {
     const auto is_deeper = [&](int x) {
       return here.contains(x) && e.context.at(x).size() > depth;
     };
-    const auto is_join = [&](int x) {
-      return !IsLoop(x) && IsMerge(node(x)) && !e.at_hand.contains(x) &&
-             e.context.at(x).size() == depth;
-    };
+    const auto is_join = [&](int x) { return IsJoin(e, x) && e.context.at(x).size() == depth; };
     for (int x : elements)
       if (is_deeper(x) || is_join(x)) leaders[x] = x;
     const auto unite = [&](int a, int b) { leaders[Leader(&leaders, a)] = Leader(&leaders, b); };
@@ -307,7 +365,7 @@ class Structurer {
     Branches branches;
     std::vector<int> sides[2];
     bool known = false;
-    const auto is_of = [&](Source predicate) {
+    const auto is_of = [&](const Predicate& predicate) {
       if (!known) branches.predicate = predicate;
       known = true;
       return branches.predicate == predicate;
@@ -320,10 +378,11 @@ class Structurer {
         sides[side.side].push_back(x);
         continue;
       }
-      HEDDLE_ASSIGN_OR_RETURN(const Meeting m, MeetingOf(e, x));
+      const Meeting& m = e.meetings.at(x);
       if (!is_of(m.predicate))
-        return InvalidArgument(NamedNode(node(x)), " joins branches of two conditions");
-      branches.joins.push_back({x, {m.sides[0], m.sides[1]}});
+        return InvalidArgument(NamedNode(node(m.merge)), " joins branches of two conditions");
+      branches.joins.push_back(
+          {m.merge, {m.sides[0], m.sides[1]}, {m.inputs[0], m.inputs[1]}, IsInnerJoin(x)});
     }
     for (size_t s = 0; s < 2; ++s) {
       HEDDLE_ASSIGN_OR_RETURN(branches.sides[s], Build(e, sides[s], depth + 1));
@@ -404,6 +463,7 @@ class Structurer {
 
   // A node of the element, which may be an inner loop, that may write; -1: there is none.
   int WriterIn(int element, int frame) const {
+    if (IsInnerJoin(element)) return -1;
     if (!IsLoop(element)) return may_write_(node(element)) ? element : -1;
     for (int i = 0; i < count(); ++i)
       if (needed_[At(i)] && Lift(i, frame) == element && may_write_(node(i))) return i;
@@ -433,6 +493,7 @@ class Structurer {
   const std::vector<bool>& needed_;
   const MayWrite& may_write_;
   const Frames frames_;
+  int inner_joins_ = 0;
 };
 
 }  // namespace

@@ -19,14 +19,26 @@ struct Region {
   std::vector<Item> items;
 };
 
+// What a branch depends on: a truth value, or whether a number is `equals`.
+struct Predicate {
+  Source value;
+  int equals = -1;  // -1: the value is a truth
+  bool operator==(const Predicate&) const = default;
+};
+
 // The nodes that run if a predicate is true, and those for false. A Merge takes its value from the
 // side that ran.
 struct Branches {
+  // A Merge of more than two inputs is several: one joins two sides, and those inside join what the
+  // sides have of its inputs.
   struct Join {
     int merge = 0;
-    Source sides[2];  // of the false and the true side
+    Source sides[2];                     // of the false and the true side; see kInside
+    int inputs[2] = {kInside, kInside};  // which input of the Merge each side gives
+    bool is_inside = false;              // another join has its value
   };
-  Source predicate;
+  static constexpr int kInside = -1;  // the side is of several inputs: a join inside tells which
+  Predicate predicate;
   Region sides[2];  // false, true
   std::vector<Join> joins;
 };

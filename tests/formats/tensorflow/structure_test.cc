@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/formats/tensorflow/graph_bytes.h"
 
 namespace heddle::testing::tf {
@@ -56,6 +58,86 @@ TEST(TensorflowControl, BranchesLieInEachOther) {
   EXPECT_THAT(run(false, true), ElementsAre(6));
   EXPECT_THAT(run(true, false), ElementsAre(-3));
   EXPECT_THAT(run(true, true), ElementsAre(9));
+}
+
+// A Merge of three: c ? x + x : d ? x * x : -x, and which input it took. `order`: of the inputs.
+Graph ThreeWays(const std::vector<std::string>& order) {
+  Graph g;
+  g.Add(PlaceholderNode("c", kB)).Add(PlaceholderNode("d", kB)).Add(PlaceholderNode("x"));
+  g.Add("Switch", "sx", {"x", "c"}).Add("Switch", "sd", {"d", "c"});
+  g.Add("Switch", "ssx", {"sx", "sd"});
+  g.Add("AddV2", "twice", {"sx:1", "sx:1"});
+  g.Add("Mul", "square", {"ssx:1", "ssx:1"}).Add("Neg", "minus", {"ssx"});
+  g.Add("Merge", "y", order).Add("Cast", "which", {"y:1"}, {{"DstT", TypeValue(kF)}});
+  return g;
+}
+
+TEST(TensorflowControl, MergesOfManyInputs) {
+  for (const std::vector<std::string>& order :
+       std::vector<std::vector<std::string>>{{"twice", "square", "minus"},
+                                             {"minus", "twice", "square"},
+                                             {"square", "minus", "twice"}}) {
+    const auto place = [&](const char* name) {
+      return static_cast<float>(std::find(order.begin(), order.end(), name) - order.begin());
+    };
+    const auto run = [&](bool c, bool d) {
+      return RunGraph(ThreeWays(order).bytes(),
+                      {{"c", Bool(c)}, {"d", Bool(d)}, {"x", F32({1}, {3})}},
+                      std::vector<std::string>{"y", "which"});
+    };
+    EXPECT_THAT(run(true, true)[0], ElementsAre(6));
+    EXPECT_THAT(run(true, false)[1], ElementsAre(place("twice")));
+    EXPECT_THAT(run(false, true)[0], ElementsAre(9));
+    EXPECT_THAT(run(false, true)[1], ElementsAre(place("square")));
+    EXPECT_THAT(run(false, false)[0], ElementsAre(-3));
+    EXPECT_THAT(run(false, false)[1], ElementsAre(place("minus")));
+  }
+}
+
+// Only the side that is taken runs, however deep it lies.
+TEST(TensorflowControl, OtherInputsOfAMergeDoNotRun) {
+  Graph g = ThreeWays({"twice", "square", "guarded"});
+  g.Add(NodeOf("Const", "never", {"^minus"},
+               {{"value", TensorValue(TensorHeadOf(kB, {}).Int(11, 0))}}));
+  g.Add("Assert", "check", {"never"}).Add("Identity", "guarded", {"minus", "^check"});
+  const auto model = LoadBytes(g.bytes(), {.feeds = {"c", "d", "x"}, .fetches = {"y"}});
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  const auto runs = [&](bool c, bool d) {
+    return TryRun(*model, {{"c", Bool(c)}, {"d", Bool(d)}, {"x", F32({1}, {3})}}).ok();
+  };
+  EXPECT_TRUE(runs(true, false));
+  EXPECT_TRUE(runs(false, true));
+  EXPECT_FALSE(runs(false, false));
+}
+
+// A switch of many outputs: a number that none has is the last one's.
+TEST(TensorflowControl, SwitchesOfManyOutputs) {
+  Graph g;
+  g.Add(PlaceholderNode("k", kI)).Add(PlaceholderNode("x"));
+  g.Add("_SwitchN", "s", {"x", "k"}, {{"num_outs", IntValue(3)}, {"T", TypeValue(kF)}});
+  g.Add("Neg", "a", {"s"}).Add("Square", "b", {"s:1"}).Add("AddV2", "c", {"s:2", "s:2"});
+  g.Add("Merge", "y", {"a", "b", "c"});
+  const auto run = [&](int32_t k) {
+    return RunGraph(g, {{"k", Int(k)}, {"x", F32({1}, {3})}}, "y");
+  };
+  EXPECT_THAT(run(0), ElementsAre(-3));
+  EXPECT_THAT(run(1), ElementsAre(9));
+  EXPECT_THAT(run(2), ElementsAre(6));
+  EXPECT_THAT(run(5), ElementsAre(6));
+  EXPECT_THAT(run(-1), ElementsAre(6));
+}
+
+TEST(TensorflowControl, MergesOfValuesThatDoNotExcludeEachOther) {
+  Graph g;
+  g.Add(PlaceholderNode("c", kB)).Add(PlaceholderNode("d", kB)).Add(PlaceholderNode("x"));
+  g.Add("Switch", "sc", {"x", "c"}).Add("Switch", "sd", {"x", "d"});
+  g.Add("Merge", "y", {"sc:1", "sc", "sd:1"});
+  EXPECT_THAT(ErrorOf(g.bytes(), {.fetches = {"y"}}),
+              ::testing::HasSubstr("node 'y' (Merge): its inputs are not sides of Switches that "
+                                   "exclude each other"));
+  EXPECT_THAT(ErrorOf(Graph().Add(PlaceholderNode("x")).Add("Merge", "y", {"x"}).bytes(),
+                      {.fetches = {"y"}}),
+              ::testing::HasSubstr("has 1 inputs; two are expected, or more"));
 }
 
 // a, b = b, a + b
@@ -169,6 +251,42 @@ TEST(TensorflowControl, ListsAreValues) {
       RunGraph(g.bytes(), {{"x", F32({1}, {5})}}, std::vector<std::string>{"sa", "sb"});
   EXPECT_THAT(made[0], ElementsAre(0, 0));
   EXPECT_THAT(made[1], ElementsAre(0, 5));
+}
+
+// A list that a loop hands on has as many items as before, so that what is stacked has a shape; one
+// that it pushes to has more.
+TEST(TensorflowControl, ListsThatLoopsCarryKeepTheirLength) {
+  const NamedValues floats = {{"element_dtype", TypeValue(kF)}};
+  Graph g;
+  g.Add(PlaceholderNode("n", kI)).Add(PlaceholderNode("x")).Add(IntsNode("zero", {}, {0}));
+  g.Add(IntsNode("shape", {1}, {-1})).Add(IntsNode("none", {}, {0}));
+  g.Add("TensorListReserve", "set", {"shape", "n"}, floats);
+  g.Add("TensorListReserve", "pushed", {"shape", "none"}, floats);
+  g.Add("While", "w", {"zero", "set", "pushed", "x", "n"},
+        {{"cond", FunctionValue("cond")}, {"body", FunctionValue("body")}});
+  g.Add("TensorListStack", "y", {"w:1", "shape"}, floats);
+  g.Add("TensorListStack", "z", {"w:2", "shape"}, floats);
+  g.Function(FunctionOf("cond", {"i", "a", "b", "v", "n"}, {{"r", "less:z:0"}},
+                        {NodeOf("Less", "less", {"i", "n"})}));
+  g.Function(FunctionOf("body", {"i", "a", "b", "v", "n"},
+                        {{"i_out", "next:z:0"},
+                         {"a_out", "set:output_handle:0"},
+                         {"b_out", "push:output_handle:0"},
+                         {"v_out", "twice:z:0"},
+                         {"n_out", "n"}},
+                        {NodeOf("AddV2", "next", {"i", "one:output:0"}), IntsNode("one", {}, {1}),
+                         NodeOf("TensorListSetItem", "set", {"a", "i", "v"}, floats),
+                         NodeOf("TensorListPushBack", "push", {"b", "v"}, floats),
+                         NodeOf("AddV2", "twice", {"v", "v"})}));
+  for (int32_t n : {1, 3}) {
+    const auto made = RunGraph(g.bytes(), {{"n", Int(n)}, {"x", F32({2}, {3, 5})}},
+                               std::vector<std::string>{"y", "z"});
+    std::vector<float> expected;
+    for (int32_t i = 0; i < n; ++i)
+      for (float x : {3.f, 5.f}) expected.push_back(x * static_cast<float>(1 << i));
+    EXPECT_EQ(made[0], expected);
+    EXPECT_EQ(made[1], expected);
+  }
 }
 
 }  // namespace
