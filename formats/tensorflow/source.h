@@ -11,7 +11,7 @@
 
 #include "formats/data_file.h"
 #include "formats/program_source.h"
-#include "formats/tensorflow/bundle.h"
+#include "formats/tensorflow/bundle/bundle.h"
 #include "formats/tensorflow/lower.h"
 #include "heddle/params.h"
 #include "heddle/scope.h"

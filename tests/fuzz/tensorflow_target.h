@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "formats/program_source.h"
-#include "formats/tensorflow/bundle.h"
+#include "formats/tensorflow/bundle/bundle.h"
 #include "formats/tensorflow/format.h"
 #include "formats/tensorflow/text/form.h"
 #include "formats/wire_fields.h"

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,7 +21,8 @@ namespace heddle::tensorflow {
 class Bundle {
  public:
   // The bundle of the files PREFIX.index and PREFIX.data-00000-of-00001. kNotFound; kDataLoss: cut
-  // short, damaged, or its sizes contradict each other; kUnimplemented: compressed.
+  // short, damaged, or its sizes contradict each other; kUnimplemented: a compression other than
+  // Snappy's.
   static Result<std::shared_ptr<const Bundle>> Open(const std::string& prefix);
   // The entries of an index's bytes, for checks; the shards are not opened.
   static Result<std::shared_ptr<const Bundle>> ParseIndex(std::string_view bytes,
@@ -44,6 +46,7 @@ class Bundle {
 
   Status ReadIndex(std::string_view bytes);
   Status ReadBlock(std::string_view bytes, uint64_t offset, uint64_t size,
+                   std::deque<std::string>* uncompressed,
                    std::vector<std::pair<std::string, std::string_view>>* entries) const;
   Status AddEntry(const std::string& key, std::string_view value);
   Status Check(const std::string& key, const Entry& entry) const;

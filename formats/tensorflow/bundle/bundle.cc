@@ -1,4 +1,4 @@
-#include "formats/tensorflow/bundle.h"
+#include "formats/tensorflow/bundle/bundle.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/memory/lazy_buffer.h"
+#include "formats/tensorflow/bundle/snappy.h"
 #include "formats/tensorflow/tensor_data.h"
 #include "formats/wire_fields.h"
 #include "heddle/string_tensor.h"
@@ -22,6 +23,7 @@ using wire::Fields;
 constexpr size_t kFooter = 48;
 constexpr std::string_view kMagic = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
 constexpr size_t kBlockTail = 5;  // a byte for the compression, and a checksum
+constexpr char kSnappy = 1;
 constexpr size_t kLeastLater = 16 << 10;
 constexpr int64_t kMostShards = 100000;
 constexpr size_t kMostKeyBytes = 256 << 20;  // keys share bytes: few can stand for any number
@@ -120,15 +122,24 @@ void CopyBox(const std::byte* from, const std::vector<int64_t>& from_dims,
 // --- the index
 
 Status Bundle::ReadBlock(std::string_view bytes, uint64_t offset, uint64_t size,
+                         std::deque<std::string>* uncompressed,
                          std::vector<std::pair<std::string, std::string_view>>* entries) const {
   const auto damaged = [&] { return DataLoss(name_, ": a block of the index is damaged"); };
   if (offset > bytes.size() || size > bytes.size() - offset ||
-      bytes.size() - offset - size < kBlockTail || size < sizeof(uint32_t))
+      bytes.size() - offset - size < kBlockTail)
     return DataLoss(name_, ": a block of ", size, " bytes from byte ", offset,
                     " on is expected, and the file has ", bytes.size());
-  if (bytes[offset + size] != 0)
-    return Unimplemented(name_, ": a block of the index is compressed, which heddle does not read");
   std::string_view block = bytes.substr(offset, size);
+  if (const char compression = bytes[offset + size]; compression == kSnappy) {
+    auto made = Uncompress(block);
+    if (!made.ok()) return DataLoss(name_, ": ", made.status().message());
+    block = uncompressed->emplace_back(*std::move(made));
+    size = block.size();
+  } else if (compression != 0) {
+    return Unimplemented(name_, ": a block of the index is compressed in the way ",
+                         int{static_cast<uint8_t>(compression)}, ", which heddle does not read");
+  }
+  if (size < sizeof(uint32_t)) return damaged();
   const uint64_t restarts = Fixed32(block.substr(size - sizeof(uint32_t)));
   if (restarts > (size - sizeof(uint32_t)) / sizeof(uint32_t)) return damaged();
   std::string_view rest = block.substr(0, size - sizeof(uint32_t) * (restarts + 1));
@@ -229,8 +240,9 @@ Status Bundle::ReadIndex(std::string_view bytes) {
   if (!wire::TakeVarint(&footer, &skipped) || !wire::TakeVarint(&footer, &skipped) ||
       !wire::TakeVarint(&footer, &offset) || !wire::TakeVarint(&footer, &size))
     return DataLoss(name_, ": the end of the index is damaged");
+  std::deque<std::string> uncompressed;  // what entries point into
   std::vector<std::pair<std::string, std::string_view>> blocks, entries;
-  HEDDLE_RETURN_IF_ERROR(ReadBlock(bytes, offset, size, &blocks));
+  HEDDLE_RETURN_IF_ERROR(ReadBlock(bytes, offset, size, &uncompressed, &blocks));
   uint64_t end = 0;
   for (auto& [last, handle] : blocks) {
     // One behind the other, so that no block is read for many handles.
@@ -238,7 +250,7 @@ Status Bundle::ReadIndex(std::string_view bytes) {
         size > bytes.size() || offset > bytes.size())
       return DataLoss(name_, ": a handle of the index is damaged");
     end = offset + size;
-    HEDDLE_RETURN_IF_ERROR(ReadBlock(bytes, offset, size, &entries));
+    HEDDLE_RETURN_IF_ERROR(ReadBlock(bytes, offset, size, &uncompressed, &entries));
   }
   if (entries.empty() || !entries.front().first.empty())
     return DataLoss(name_, ": the index has no header");

@@ -1,5 +1,5 @@
 // Bundles of variables, written here byte by byte: whole tensors, slices, and files that lie.
-#include "formats/tensorflow/bundle.h"
+#include "formats/tensorflow/bundle/bundle.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -243,8 +243,24 @@ TEST(Bundle, FilesThatAreCutOrLieAreRefused) {
   EXPECT_THAT(error(EntryOf(kFloat, {2}, 0, 8), 1 << 30), HasSubstr("shards"));
   EXPECT_THAT(error("\xff"), HasSubstr("the entry of 'a' is damaged"));
   std::string compressed = good;
-  compressed[good.find(kMagic) - 40 - 5] = 1;
-  EXPECT_THAT(BundleFiles(compressed, {data}).Error(), HasSubstr("compressed"));
+  compressed[good.find(kMagic) - 40 - 5] = 2;
+  EXPECT_THAT(BundleFiles(compressed, {data}).Error(), HasSubstr("compressed in the way 2"));
+  compressed[good.find(kMagic) - 40 - 5] = 1;  // which it is not
+  EXPECT_THAT(BundleFiles(compressed, {data}).Error(), HasSubstr("a compressed block"));
+}
+
+// The index of one tensor, its blocks compressed by Google's snappy.
+TEST(Bundle, BlocksMayBeCompressed) {
+  const std::string index = testing::ReadAll(HEDDLE_SOURCE_DIR "/tests/fuzz/bundle/snappy.index");
+  const auto bundle = Bundle::ParseIndex(index, "snappy");
+  ASSERT_TRUE(bundle.ok()) << bundle.status().ToString();
+  const auto plain =
+      Bundle::ParseIndex(testing::ReadAll(HEDDLE_SOURCE_DIR "/tests/fuzz/bundle/two.index"), "two");
+  ASSERT_TRUE(plain.ok()) << plain.status().ToString();
+  EXPECT_FALSE((*plain)->keys().empty());
+  EXPECT_EQ((*bundle)->keys(), (*plain)->keys());
+  for (size_t n = 0; n < index.size(); ++n)
+    EXPECT_FALSE(Bundle::ParseIndex(index.substr(0, n), "cut").ok()) << n;
 }
 
 }  // namespace
