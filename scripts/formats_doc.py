@@ -96,7 +96,7 @@ def pir(ops):
 def tensorflow():
     """The operators of the handlers' tables, and those that a table maps to heddle's."""
     names = set()
-    for path in sorted((FORMATS / "tensorflow").glob("*.cc")):
+    for path in sorted((FORMATS / "tensorflow").rglob("*.cc")):
         if path.name.startswith(("ops_", "lower_")):
             text = path.read_text(encoding="utf-8")
             names |= set(re.findall(r'\{"(\w+)", (?:&|"[a-z])', text))

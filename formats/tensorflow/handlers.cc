@@ -6,9 +6,10 @@ namespace heddle::tensorflow {
 
 std::vector<HandlerEntry> AllHandlers() {
   std::vector<HandlerEntry> all;
-  for (const auto table : {&ElementwiseHandlers, &ReduceHandlers, &ShapeHandlers, &IndexHandlers,
-                           &NetworkHandlers, &SignalHandlers, &TrainHandlers, &DirectHandlers,
-                           &BasicHandlers, &VariableHandlers, &ControlHandlers, &ListHandlers})
+  for (const auto table :
+       {&ElementwiseHandlers, &ReduceHandlers, &ShapeHandlers, &IndexHandlers, &NetworkHandlers,
+        &SignalHandlers, &TrainHandlers, &DirectHandlers, &BasicHandlers, &VariableHandlers,
+        &ControlHandlers, &ListHandlers, &TableHandlers})
     all.insert(all.end(), table().begin(), table().end());
   return all;
 }

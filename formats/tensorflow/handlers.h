@@ -30,6 +30,7 @@ std::span<const HandlerEntry> BasicHandlers();
 std::span<const HandlerEntry> VariableHandlers();
 std::span<const HandlerEntry> ControlHandlers();
 std::span<const HandlerEntry> ListHandlers();
+std::span<const HandlerEntry> TableHandlers();
 
 // Of all tables. No operator has two entries.
 std::vector<HandlerEntry> AllHandlers();

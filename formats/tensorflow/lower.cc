@@ -78,6 +78,7 @@ Result<Lowered> Lowering::Run() {
   for (const Node& node : model_.graph.nodes)
     if (IsVariableNode(node)) names_.insert(std::string(node.name));
   FindRestoredKeys();
+  FindTables();
   FindWritten();
   main_.graph = &graph_;
   main_.values.resize(graph_.size());
@@ -380,6 +381,15 @@ int Lowering::VariableNamed(const std::string& name, int type, const Shape& shap
   return v;
 }
 
+// A name that no variable of the graph has.
+int Lowering::TableNamed(const std::string& name, bool is_mutable) {
+  const int v = VariableNamed(name + "@table", kNoType, Shape::Unknown());
+  var(v).kind = ir::VarKind::kRaw;
+  table_names_.emplace(v, name);
+  if (is_mutable) mutable_tables_.insert(v);
+  return v;
+}
+
 // --- messages
 
 std::string Lowering::Where(const Node& node, const Instance& instance) const {
@@ -482,6 +492,12 @@ void Lowering::KeepParameters(Lowered* made) {
     p.is_variable = facts_[v].is_variable;
     if (p.is_variable) {
       if (const auto key = restored_.find(var.name); key != restored_.end()) p.key = key->second;
+      const auto table = table_names_.find(static_cast<int>(v));
+      if (table == table_names_.end()) continue;
+      if (const auto found = tables_.find(table->second); found != tables_.end())
+        p.table = std::move(found->second);
+      else if (IsMutableTable(table->first))
+        p.table.emplace().is_empty = true;
       continue;
     }
     p.data = *facts_[v].data;

@@ -21,6 +21,7 @@
 #include "formats/tensorflow/model.h"
 #include "formats/tensorflow/node_graph.h"
 #include "formats/tensorflow/structure.h"
+#include "formats/tensorflow/tables/table_contents.h"
 #include "heddle/program_part.h"
 
 namespace heddle::tensorflow {
@@ -66,6 +67,7 @@ struct Parameter {
   std::optional<Value> made;
   std::string key;
   bool is_variable = false;
+  std::optional<TableContents> table;
 };
 
 // An input or output of the program as its user knows it.
@@ -126,6 +128,9 @@ class Lowering {
   }
   // The variable that is kept under this name, made where there is none.
   int VariableNamed(const std::string& name, int type, const Shape& shape);
+  // The same of a hash table.
+  int TableNamed(const std::string& name, bool is_mutable);
+  bool IsMutableTable(int variable) const { return mutable_tables_.contains(variable); }
 
  private:
   friend class NodeLowering;
@@ -163,6 +168,7 @@ class Lowering {
   void DeclareShapes();
   void KeepParameters(Lowered* made);
   void FindRestoredKeys();
+  void FindTables();  // tables/find_tables.cc
   void FindWritten();
   void FindWritingFunctions();
 
@@ -203,6 +209,9 @@ class Lowering {
   std::map<std::pair<int, std::string>, int> gradient_arrays_;
   std::map<std::string, int> variables_;         // by name
   std::map<std::string, std::string> restored_;  // variable -> key of the bundle
+  std::map<std::string, TableContents> tables_;  // by name
+  std::unordered_map<int, std::string> table_names_;
+  std::unordered_set<int> mutable_tables_;
   std::unordered_set<std::string> written_;  // variables that nodes of the graph write
   bool functions_write_ = false;             // functions may write any
   std::unordered_set<std::string_view> writing_functions_;  // themselves, or what they call

@@ -256,6 +256,32 @@ Status ReadSignature(std::string_view message, Signature* signature) {
   return Status::Ok();
 }
 
+// What runs once when the model is loaded, as files of different ages name it.
+Status ReadCollection(std::string_view entry, Model* model) {
+  std::string_view key, value;
+  HEDDLE_RETURN_IF_ERROR(ReadEntry(entry, &key, &value));
+  if (key != "saved_model_main_op" && key != "legacy_init_op") return Status::Ok();
+  return ForFields(value, "a collection", [&](const Field& f) {
+    if (!f.Is(1)) return Status::Ok();
+    return ForFields(f.payload, "a collection", [&](const Field& name) {
+      if (name.Is(1)) model->init_ops.push_back(name.payload);
+      return Status::Ok();
+    });
+  });
+}
+
+Status ReadAsset(std::string_view message, Model* model) {
+  Asset& asset = model->assets.emplace_back();
+  return ForFields(message, "an asset", [&](const Field& f) {
+    if (f.Is(2)) asset.file = f.payload;
+    if (!f.Is(1)) return Status::Ok();
+    return ForFields(f.payload, "an asset", [&](const Field& i) {
+      if (i.Is(1)) asset.tensor = i.payload;
+      return Status::Ok();
+    });
+  });
+}
+
 Status ReadMetaGraph(std::string_view message, Model* model, bool* serves) {
   return ForFields(message, "a meta graph", [&](const Field& f) {
     if (f.Is(1)) {
@@ -272,6 +298,8 @@ Status ReadMetaGraph(std::string_view message, Model* model, bool* serves) {
         return Status::Ok();
       });
     }
+    if (f.Is(4)) return ReadCollection(f.payload, model);
+    if (f.Is(6)) return ReadAsset(f.payload, model);
     if (f.Is(5)) {
       Signature& signature = model->signatures.emplace_back();
       std::string_view value;
@@ -294,6 +322,9 @@ Result<Model> ReadSavedModel(std::string_view bytes) {
     model.is_saved_model = true;
     bool serves = false;
     HEDDLE_RETURN_IF_ERROR(ReadMetaGraph(meta, &model, &serves));
+    for (const Signature& signature : model.signatures)
+      if (signature.key == "__saved_model_init_op")
+        for (const SignatureValue& op : signature.outputs) model.init_ops.push_back(op.tensor);
     if (serves || metas.size() == 1) return model;
   }
   return InvalidArgument("the SavedModel has ", metas.size(),

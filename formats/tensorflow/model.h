@@ -106,6 +106,11 @@ struct Signature {
   std::vector<SignatureValue> inputs, outputs;  // sorted by key
 };
 
+// A file beside a SavedModel: the tensor that has its name, and its name below assets/.
+struct Asset {
+  std::string_view tensor, file;
+};
+
 // A file: a GraphDef, or the MetaGraphDef of a SavedModel that is tagged "serve".
 struct Model {
   Graph graph;
@@ -113,6 +118,8 @@ struct Model {
   std::vector<Signature> signatures;  // of a SavedModel
   std::string_view restore_op;        // the node that reads its variables
   std::string_view filename_tensor;   // which it is given
+  std::vector<Asset> assets;
+  std::vector<std::string_view> init_ops;  // the nodes that run once when it is loaded
 };
 
 // Whether the bytes begin as one of the two does.

@@ -74,7 +74,7 @@ bool WritesVariable(std::string_view op) {
   for (std::string_view name :
        {"Assign", "Apply", "ResourceApply", "SparseApply", "ResourceSparseApply", "Scatter",
         "ResourceScatter", "ResourceStridedSliceAssign", "StridedSliceAssign", "CountUpTo",
-        "ResourceCountUpTo"})
+        "ResourceCountUpTo", "LookupTableInsert", "LookupTableImport", "InitializeTable"})
     if (op.starts_with(name)) return op != "ScatterNd" && op != "ScatterNdNonAliasingAdd";
   return false;
 }

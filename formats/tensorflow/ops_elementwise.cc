@@ -87,6 +87,14 @@ bool LowerEqual(NodeLowering& n) {
   const bool equal = n.op() == "Equal";
   const int x = n.In(0), y = n.In(1);
   const char* type = equal ? "equal" : "not_equal";
+  if (n.type(x) == kString || n.type(y) == kString) {
+    const int made = n.Make("tf_string_equal", {{"x", {x}}, {"y", {y}}}, {{"differ", !equal}}, "z");
+    n.draft_var(made).dtype = DType::kBool;
+    n.SetType(made, kBool);
+    n.SetShape(made, n.rank(x) >= n.rank(y) && n.rank(y) == 0 ? n.shape(x) : Shape::Unknown());
+    n.Result(0, made);
+    return true;
+  }
   if (!IsComplexVar(n, x)) {
     n.Result(0, n.Binary(type, x, y));
     return true;

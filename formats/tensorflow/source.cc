@@ -114,8 +114,10 @@ Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
     const ProgramPart& part, Lowered lowered) {
   auto source = std::make_shared<TensorflowSource>();
   source->part_ = part;
+  const std::string assets = path.empty() ? "" : (fs::path(path).parent_path() / "assets").string();
   for (const Parameter& p : lowered.parameters) {
-    if (p.is_variable && !p.key.empty() && source->bundle_ == nullptr) {
+    const bool in_bundle = !p.key.empty() || (p.table && p.table->in_bundle());
+    if (p.is_variable && in_bundle && source->bundle_ == nullptr) {
       if (path.empty())
         return InvalidArgument("variable '", p.name,
                                "': its value is in a file beside the SavedModel, which was not "
@@ -124,7 +126,7 @@ Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
       HEDDLE_ASSIGN_OR_RETURN(source->bundle_,
                               Bundle::Open((folder / "variables" / "variables").string()));
     }
-    HEDDLE_RETURN_IF_ERROR(source->Store(p, bytes, file));
+    HEDDLE_RETURN_IF_ERROR(p.table ? source->StoreTable(p, assets) : source->Store(p, bytes, file));
   }
   Strip(bytes, LooksLikeSavedModel(bytes) ? Part::kSavedModel : Part::kGraph, &source->skeleton_);
   source->inputs_ = std::move(lowered.inputs);
@@ -165,9 +167,33 @@ Status TensorflowSource::Store(const Parameter& p, std::string_view bytes,
   return Status::Ok();
 }
 
+Status TensorflowSource::StoreTable(const Parameter& p, const std::string& assets) {
+  Stored& stored = parameters_.emplace_back();
+  stored.name = p.name;
+  if (p.table->in_bundle()) {
+    stored.key = p.table->keys_entry;
+    stored.values_key = p.table->values_entry;
+    return Status::Ok();
+  }
+  auto table = MakeTable(*p.table, assets);
+  if (!table.ok())
+    return Status(table.status().code(),
+                  StrCat("hash table '", p.name, "': ", table.status().message()));
+  stored.value = *std::move(table);
+  return Status::Ok();
+}
+
 Status TensorflowSource::SetParameters(Scope& scope, ParameterReading reading) const {
   std::vector<Value> values;
   for (const Stored& stored : parameters_) {
+    if (!stored.values_key.empty()) {
+      HEDDLE_ASSIGN_OR_RETURN(const Value keys, bundle_->Read(stored.key, ParameterReading::kNow));
+      HEDDLE_ASSIGN_OR_RETURN(const Value rows,
+                              bundle_->Read(stored.values_key, ParameterReading::kNow));
+      HEDDLE_ASSIGN_OR_RETURN(Value table, MakeTable(keys, rows));
+      values.push_back(std::move(table));
+      continue;
+    }
     if (!stored.key.empty()) {
       HEDDLE_ASSIGN_OR_RETURN(Value value, bundle_->Read(stored.key, reading));
       values.push_back(std::move(value));

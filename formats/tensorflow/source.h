@@ -48,6 +48,7 @@ class TensorflowSource : public formats::ProgramSource {
     size_t offset = 0, bytes = 0;
     Shape shape;
     std::string key;
+    std::string values_key;  // of a table in the bundle: `key` is that of its keys
   };
   static std::string_view UnsignedName(const std::vector<Port>& ports, size_t k) {
     if (k >= ports.size()) return {};
@@ -56,6 +57,7 @@ class TensorflowSource : public formats::ProgramSource {
   }
   Status Store(const Parameter& p, std::string_view bytes,
                const std::shared_ptr<const formats::DataFile>& file);
+  Status StoreTable(const Parameter& p, const std::string& assets);
 
   std::string skeleton_;
   ProgramPart part_;

@@ -1,0 +1,69 @@
+#include "core/shapes.h"
+#include "kernels/onnx_values/string_operand.h"
+
+namespace heddle {
+namespace {
+
+// Where element `i` of the result lies in an operand that is broadcast to it.
+int64_t PlaceOf(int64_t i, const Shape& all, const Shape& operand) {
+  int64_t at = 0, step = 1;
+  for (int d = 1; d <= all.rank(); ++d) {
+    const int64_t index = i % all.dim(-d);
+    i /= all.dim(-d);
+    if (d > operand.rank()) continue;
+    if (operand.dim(-d) != 1) at += index * step;
+    step *= operand.dim(-d);
+  }
+  return at;
+}
+
+Status StringEqual(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto x, StringsOf(ctx, "x"));
+  HEDDLE_ASSIGN_OR_RETURN(const auto y, StringsOf(ctx, "y"));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape all, BroadcastShape(x->shape, y->shape, -1));
+  bool* to = ctx.Alloc("z", DType::kBool, all).mutable_data<bool>();
+  const bool differ = ctx.Bool("differ");
+  for (int64_t i = 0; i < all.numel(); ++i) {
+    const auto at = [&](const StringTensor& operand) -> const std::string& {
+      return operand.elements[static_cast<size_t>(PlaceOf(i, all, operand.shape))];
+    };
+    to[i] = (at(*x) == at(*y)) != differ;
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_string_equal) {
+  op.Doc("whether texts are the same; with `differ`, whether they are not");
+  op.Input("x", kAnyKind).Input("y", kAnyKind).Output("z").Attr("differ", false);
+  op.AnyKernel(StringEqual);
+}
+
+HEDDLE_EXAMPLES(tf_string_equal, R"(
+example a row and a column
+in a int64 [1, 3] 1 2 30
+in b int64 [2, 1] 2 30
+op onnx_cast_string input=a -> output=x
+attr from INT 7
+attr to INT 8
+op onnx_cast_string input=b -> output=y
+attr from INT 7
+attr to INT 8
+op tf_string_equal x=x y=y -> z=z
+out z bool [2, 3] 0 1 0 0 0 1
+
+example one that all are compared to
+in a int64 [2] 1 2
+in b int64 [] 2
+op onnx_cast_string input=a -> output=x
+attr from INT 7
+attr to INT 8
+op onnx_cast_string input=b -> output=y
+attr from INT 7
+attr to INT 8
+op tf_string_equal x=x y=y -> z=z
+attr differ BOOLEAN true
+out z bool [2] 1 0
+)")

@@ -1,0 +1,46 @@
+#include <utility>
+
+#include "kernels/tf_table/table_operand.h"
+
+namespace heddle {
+namespace {
+
+Status Insert(KernelContext& ctx) {
+  const Value *keys = ctx.InVar("keys"), *values = ctx.InVar("values");
+  if (keys == nullptr || values == nullptr)
+    return InvalidArgument("'keys' and 'values' must be given");
+  LookupTable table;
+  if (ctx.InVar("table") != nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(const SharedTable given, TableOf(ctx));
+    table = *given;
+  }
+  HEDDLE_RETURN_IF_ERROR(table.Insert(*keys, *values, ctx.Bool("replaces")));
+  *ctx.OutVar("Out") = ValueOf(std::move(table));
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(tf_table_insert) {
+  op.Doc(
+      "table, or one without keys, with more keys and their values. `replaces`: keys that it has "
+      "get "
+      "other values, which is an error else");
+  op.Input("table", kAnyKind | kOptional).Input("keys", kAnyKind).Input("values", kAnyKind);
+  op.Output("Out").Attr("replaces", true).AnyKernel(Insert);
+}
+
+HEDDLE_EXAMPLES(tf_table_insert, R"(
+example another value
+in k int64 [2] 7 9
+in v int64 [2] 70 90
+in w int64 [2] 71 91
+in d int64 [] 0
+var t raw
+var u raw
+op tf_table_insert keys=k values=v -> Out=t
+op tf_table_insert table=t keys=k values=w -> Out=u
+op tf_table_find table=u keys=k default_value=d -> values=y
+out y int64 [2] 71 91
+)")
