@@ -146,6 +146,7 @@ Status RunScaledDotAttention(KernelContext& ctx) {
   one.q_step = a.q.row_step, one.k_step = a.k.row_step, one.v_step = a.v.row_step;
   one.out_step = a.out.row_step, one.mask_row = a.mask_row, one.mask_column = a.mask_column;
   one.scale = static_cast<float>(ctx.Float("scale"));
+  one.selects = mask != nullptr && ctx.Bool("mask_selects");
   const auto place = [](const Operand& o, int64_t b, int64_t h) {
     return o.at + (o.batch == 1 ? 0 : b * o.batch_step) + (o.heads == 1 ? 0 : h * o.head_step);
   };
@@ -192,11 +193,17 @@ double AttentionCost(const ShapeContext& ctx) {
 
 HEDDLE_OP(scaled_dot_attention) {
   op.Doc(
-      "softmax(scale Q K^T + Mask) V per batch and head. layouts of Q, K, V and Out: 0 [batch, "
-      "heads, rows, depth], 1 [batch, rows, heads, depth], 2 [batch, rows, several, heads, depth] "
-      "of which `parts` names one");
+      "softmax(scale Q K^T + Mask) V per batch and head; with `mask_selects`, scores are kept "
+      "where "
+      "Mask is infinite, and are Mask elsewhere. layouts of Q, K, V and Out: 0 [batch, heads, "
+      "rows, "
+      "depth], 1 [batch, rows, heads, depth], 2 [batch, rows, several, heads, depth] of which "
+      "`parts` names one");
   op.Input("Q").Input("K").Input("V").Input("Mask", kOptional).Output("Out");
-  op.Attr("scale", 1.0).Attr("layouts", Ints{0, 0, 0, 0}).Attr("parts", Ints{0, 0, 0});
+  op.Attr("scale", 1.0)
+      .Attr("mask_selects", false)
+      .Attr("layouts", Ints{0, 0, 0, 0})
+      .Attr("parts", Ints{0, 0, 0});
   op.InferShape(AttentionShape).Prepare(PrepareAttention).Cost(AttentionCost);
   op.Kernel(DType::kF32, RunScaledDotAttention);
 }
@@ -220,6 +227,24 @@ attr axis INT -1
 from matmul_v2 X=w Y=V -> Out=Out
 out Out float32 [1, 2, 3, 2] -0.2540462 -0.8276739 -0.26051143 -0.7828549 -0.016896516 -0.72348815
   0.13349505 0.1501337 0.2449823 0.050217997 -0.12854157 0.2836539
+
+example a mask that selects
+attr scale FLOAT 0.5
+attr mask_selects BOOLEAN true
+in Q float32 [1, 1, 3, 2] -0.99 0.71 -0.87 0.17 0.88 -0.23
+in K float32 [1, 1, 4, 2] 0.91 0.14 -0.38 0.53 -0.45 -0.38 -0.31 -0.61
+in V float32 [1, 1, 4, 2] -0.85 -0.98 -0.65 -0.89 0.42 -0.79 -0.63 -0.54
+in Mask float32 [1, 1, 3, 4] inf -1e+09 inf -1e+09 -1e+09 -1e+09 -1e+09 -1e+09 -0.5 inf 0.25 inf
+from matmul_v2 X=Q Y=K -> Out=s0
+attr trans_y BOOLEAN true
+from scale X=s0 -> Out=s1
+attr scale FLOAT 0.5
+from isinf_v2 X=Mask -> Out=kept
+from where Condition=kept X=s1 Y=Mask -> Out=s2
+from softmax X=s2 -> Out=w
+attr axis INT -1
+from matmul_v2 X=w Y=V -> Out=Out
+out Out float32 [1, 1, 3, 2] -0.062883753 -0.86224245 -0.4275 -0.8 -0.29904519 -0.77919714
 
 example rows first
 attr scale FLOAT 0.5

@@ -37,8 +37,11 @@ struct MaskedSoftmaxBody {  // rows of [batch, heads, queries]
   const float* mask;  // may be null
   Strides<1> rows;    // where each row of the mask begins
   int64_t keys, column;
+  bool selects;
   HEDDLE_BODY float At(const float* x, const float* m, int64_t j) const {
-    return m == nullptr ? x[j] : x[j] + m[j * column];
+    if (m == nullptr) return x[j];
+    if (!selects) return x[j] + m[j * column];
+    return m[j * column] == INFINITY ? x[j] : m[j * column];
   }
   HEDDLE_BODY void operator()(Group& group, int64_t row) const {
     float* const x = scores + row * keys;
@@ -73,7 +76,7 @@ Status Attention(Queue& queue, KernelContext& ctx) {
                       Matrices(kh, k.data<float>(), true), scratch.data(), kh.rows, s.steps,
                       static_cast<float>(ctx.Float("scale")), 0})
           .Run(queue));
-  MaskedSoftmaxBody softmax{scratch.data(), nullptr, {}, kh.rows, 0};
+  MaskedSoftmaxBody softmax{scratch.data(), nullptr, {}, kh.rows, 0, ctx.Bool("mask_selects")};
   if (mask != nullptr) {
     const Steps steps = Spread(mask->shape(), scores, 4 - mask->rank());
     softmax.mask = mask->data<float>();

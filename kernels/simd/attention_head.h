@@ -1,4 +1,5 @@
-// The operands of attention: softmax(scale * Q K^T + mask) V of one head.
+// The operands of attention: softmax(scale * Q K^T + mask) V of one head, or softmax of the scores
+// where the mask is infinite and of the mask elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@ struct AttentionHead {
   bool few = false;                    // FewQueries() of all the head's queries
   int64_t depth = 0, value_depth = 0;  // elements of a row of Q and K; of V and the output
   const float *q = nullptr, *k = nullptr, *v = nullptr;
-  const float* mask = nullptr;  // added to the scores; may be null
+  const float* mask = nullptr;  // added to the scores, or in their place; may be null
+  bool selects = false;         // the latter
   float* out = nullptr;
   int64_t q_step = 0, k_step = 0, v_step = 0, out_step = 0;
   int64_t mask_row = 0, mask_column = 0;  // steps of the mask; 0: the same for all

@@ -112,8 +112,13 @@ struct AttentionTiles {
         x, [](T a, T b) __attribute__((always_inline)) { return V::Max(b, a); });
   }
 
-  // s = s * scale + mask of one row; scores beyond the last key become minus infinity. Returns the
-  // largest of every lane.
+  static HEDDLE_SIMD_INLINE T Masked(const AttentionHead& h, T s, T scale, T mask) {
+    if (!h.selects) return V::Fma(s, scale, mask);
+    return V::IfAtLeast(mask, V::Set(kInfinity), V::Fma(s, scale, V::Zero()), mask);
+  }
+
+  // s = s * scale + mask of one row, or the mask in its place; scores beyond the last key become
+  // minus infinity. Returns the largest of every lane.
   static HEDDLE_SIMD_INLINE T MaskRow(const AttentionHead& h, int64_t query, float* s) {
     const float* mask = h.mask == nullptr ? nullptr : h.mask + query * h.mask_row;
     const bool by_key = mask != nullptr && h.mask_column != 0;
@@ -122,14 +127,14 @@ struct AttentionTiles {
     T most = none;
     int64_t i = 0;
     for (; i + kLanes <= h.keys; i += kLanes) {
-      const T x = V::Fma(V::Load(s + i), scale, by_key ? V::Load(mask + i) : shift);
+      const T x = Masked(h, V::Load(s + i), scale, by_key ? V::Load(mask + i) : shift);
       V::Store(s + i, x);
       most = V::Max(x, most);
     }
     if (i == h.keys) return most;
     const int left = static_cast<int>(h.keys - i);
     const T m = by_key ? V::LoadSome(mask + i, left) : shift;
-    const T x = V::FirstOf(V::Fma(V::Load(s + i), scale, m), left, none);
+    const T x = V::FirstOf(Masked(h, V::Load(s + i), scale, m), left, none);
     V::Store(s + i, x);
     return V::Max(x, most);
   }

@@ -1,7 +1,10 @@
 // Attention — product, factor, mask, softmax, product, and the transposes that split and join the
 // heads — becomes one scaled_dot_attention.
 #include <algorithm>
+#include <limits>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
@@ -22,7 +25,7 @@ struct Source {
 class AttentionFuser {
  public:
   // `taken`: operators that already belong to another attention; their outputs may vanish.
-  AttentionFuser(const ir::Program& program, const PassContext& context, const GraphView& view,
+  AttentionFuser(const ir::Program& program, PassContext& context, const GraphView& view,
                  const std::vector<bool>& taken)
       : p_(program),
         context_(context),
@@ -41,12 +44,39 @@ class AttentionFuser {
     return MatchScores(x, at) && MatchResult(softmax.Out("Out")[0]);
   }
 
+  // The mask that a condition means; nullopt: there is none to be made.
+  std::optional<ir::Op> MakeMask(ir::Program& program) {
+    if (!condition_) return std::nullopt;
+    const auto number = [&](const char* stem, float x) {
+      return context_.AddConstant(program, stem, Tensor::Of(DType::kF32, Shape(), std::vector{x}));
+    };
+    ir::Op where = ir::MakeOp(*FindOp("onnx_where"));
+    where.index = Op(last_).index;
+    where.call_stack = Op(last_).call_stack;
+    TakePlace(Op(last_), &where);
+    const auto set = [&](const char* slot, VarId v) {
+      where.inputs[static_cast<size_t>(where.def->FindInput(slot))] = {v};
+    };
+    set("condition", *condition_);
+    set("X", number("kept", std::numeric_limits<float>::infinity()));
+    set("Y", number("left_out", static_cast<float>(otherwise_)));
+    ir::Var mask;
+    mask.name = program.FreshName(p_.vars[*condition_].name + "@mask");
+    mask.block = view_.block();
+    mask.dtype = DType::kF32;
+    mask.shape = p_.vars[*condition_].shape;
+    mask_ = program.AddVar(std::move(mask));
+    where.outputs[static_cast<size_t>(where.def->FindOutput("output"))] = {*mask_};
+    return where;
+  }
+
   ir::Op Make() const {
     ir::Op fused = ir::MakeOp(*FindOp("scaled_dot_attention"));
     fused.index = Op(last_).index;
     fused.call_stack = Op(last_).call_stack;
     TakePlace(Op(last_), &fused);
     fused.attrs[fused.def->FindAttr("scale")] = scale_;
+    fused.attrs[fused.def->FindAttr("mask_selects")] = condition_.has_value();
     fused.attrs[fused.def->FindAttr("layouts")] =
         Ints{q_.layout, k_.layout, v_.layout, out_layout_};
     fused.attrs[fused.def->FindAttr("parts")] = Ints{q_.part, k_.part, v_.part};
@@ -83,10 +113,34 @@ class AttentionFuser {
   }
   bool OnlyFor(VarId v, int reader) const { return view_.OnlyReader(v, context_) == reader; }
 
-  // A scale that only multiplies.
-  static std::optional<double> Factor(const ir::Op& scale) {
-    if (scale.Attr<double>("bias") != 0 || !scale.In("ScaleTensor").empty()) return std::nullopt;
-    return scale.Attr<double>("scale");
+  // The only number of a parameter that has one, and of few dimensions.
+  std::optional<double> Number(VarId v) {
+    if (v == ir::kNoVar || !p_.vars[v].persistable) return std::nullopt;
+    const Shape& shape = p_.vars[v].shape;
+    if (!shape.is_static() || shape.numel() != 1 || shape.rank() > 4) return std::nullopt;
+    const Tensor* t = context_.Constant(p_, view_, v);
+    if (t == nullptr || t->dtype() != DType::kF32) return std::nullopt;
+    return double{*t->data<float>()};
+  }
+
+  // An operator that multiplies `x` by one number.
+  struct Scaling {
+    int at = -1;
+    VarId x = ir::kNoVar;
+    double factor = 1;
+  };
+  std::optional<Scaling> ScalingOf(VarId v, int reader) {
+    if (const int at = Writer(v, "scale", reader); at >= 0) {
+      if (Op(at).Attr<double>("bias") != 0 || !Op(at).In("ScaleTensor").empty())
+        return std::nullopt;
+      return Scaling{at, Op(at).In("X")[0], Op(at).Attr<double>("scale")};
+    }
+    const int at = Writer(v, "elementwise_mul", reader);
+    if (at < 0) return std::nullopt;
+    const VarId x = Op(at).In("X")[0], y = Op(at).In("Y")[0];
+    if (const auto factor = Number(y)) return Scaling{at, x, *factor};
+    if (const auto factor = Number(x)) return Scaling{at, y, *factor};
+    return std::nullopt;
   }
 
   // Goes from the softmax's input back to the first product: mask, then factor, both optional.
@@ -96,21 +150,32 @@ class AttentionFuser {
       if (!MatchMask(Op(add), add, &v)) return false;
       absorbed.push_back(add);
       reader = add;
+    } else if (const int where = Writer(v, "onnx_where", reader); where >= 0) {
+      if (!MatchSelection(Op(where), where, &v)) return false;
+      absorbed.push_back(where);
+      reader = where;
     }
-    if (const int scale = Writer(v, "scale", reader); scale >= 0) {
-      const auto factor = Factor(Op(scale));
-      if (!factor || !OnlyFor(v, reader)) return false;
-      scale_ *= *factor;
-      absorbed.push_back(scale);
-      v = Op(scale).In("X")[0];
-      reader = scale;
+    if (const auto scaling = ScalingOf(v, reader)) {
+      if (!IsScores(v, reader) || !IsMatrices(scaling->x)) return false;
+      scale_ *= scaling->factor;
+      absorbed.push_back(scaling->at);
+      v = scaling->x;
+      reader = scaling->at;
     }
     return MatchProduct(v, reader);
+  }
+  // Nothing else needs the scores; what makes a mask of their shape goes with them.
+  bool IsScores(VarId v, int reader) const {
+    if (!shape_reader_ || v != shape_of_) return OnlyFor(v, reader);
+    const auto& readers = view_.readers(v);
+    return view_.SingleWriter(v) && context_.fetched.count(v) == 0 && readers.size() == 2 &&
+           std::find(readers.begin(), readers.end(), *shape_reader_) != readers.end() &&
+           std::find(readers.begin(), readers.end(), reader) != readers.end();
   }
 
   // The mask broadcasts to the scores by its last dimensions, and is not larger than they are.
   bool MasksScores(VarId mask, const Shape& scores, int64_t axis) const {
-    if (p_.vars[mask].dtype != DType::kF32 || !p_.vars[mask].shape.known_rank()) return false;
+    if (!p_.vars[mask].shape.known_rank()) return false;
     const Shape& s = p_.vars[mask].shape;
     if (s.rank() == 0 || s.rank() > 4 || (axis != -1 && axis != 4 - s.rank())) return false;
     for (int d = 1; d <= std::min(2, s.rank()); ++d)
@@ -122,15 +187,61 @@ class AttentionFuser {
   bool MatchMask(const ir::Op& add, int at, VarId* v) {
     const int64_t axis = add.Attr<int64_t>("axis");
     const VarId x = add.In("X")[0], mask = add.In("Y")[0];
-    if (!IsMatrices(x) || !MasksScores(mask, p_.vars[x].shape, axis) || x == mask) return false;
+    if (!IsMatrices(x) || p_.vars[mask].dtype != DType::kF32 ||
+        !MasksScores(mask, p_.vars[x].shape, axis) || x == mask)
+      return false;
     if (!OnlyFor(x, at) || !view_.WrittenBefore(mask, at)) return false;
     mask_ = mask;
     *v = x;
     return true;
   }
 
+  // Scores where a condition holds, else a number: the mask is infinite where it holds.
+  bool MatchSelection(const ir::Op& where, int at, VarId* v) {
+    const VarId x = where.In("X")[0];
+    VarId condition = where.In("condition")[0];
+    const auto otherwise = Number(where.In("Y")[0]);
+    if (!otherwise || *otherwise == std::numeric_limits<double>::infinity() || !IsMatrices(x) ||
+        condition == ir::kNoVar)
+      return false;
+    condition = WithoutOnes(condition, x, at);
+    if (p_.vars[condition].dtype != DType::kBool || !MasksScores(condition, p_.vars[x].shape, -1) ||
+        !view_.WrittenBefore(condition, at) || !IsScores(x, at))
+      return false;
+    condition_ = condition;
+    otherwise_ = *otherwise;
+    *v = x;
+    return true;
+  }
+
+  // A condition that is joined to one which holds for all of the scores: the condition. (Keras
+  // makes one of the scores' shape.)
+  VarId WithoutOnes(VarId condition, VarId scores, int reader) {
+    const int both = Writer(condition, "logical_and", reader);
+    if (both < 0 || !OnlyFor(condition, reader)) return condition;
+    for (const char* slot : {"X", "Y"}) {
+      const VarId ones = Op(both).In(slot)[0];
+      const VarId other = Op(both).In(slot[0] == 'X' ? "Y" : "X")[0];
+      const int fill = Writer(ones, "tf_fill", both);
+      if (fill < 0 || !OnlyFor(ones, both) || !Holds(Op(fill).In("value")[0])) continue;
+      const VarId dims = Op(fill).In("dims")[0];
+      const int shape = Writer(dims, "shape", fill);
+      if (shape < 0 || !OnlyFor(dims, fill) || Op(shape).In("Input")[0] != scores) continue;
+      shape_reader_ = shape;
+      shape_of_ = scores;
+      absorbed.insert(absorbed.end(), {both, fill, shape});
+      return other;
+    }
+    return condition;
+  }
+  bool Holds(VarId v) {
+    if (v == ir::kNoVar || !p_.vars[v].persistable || !view_.NeverWritten(v)) return false;
+    const Tensor* t = context_.Parameter(p_, v);
+    return t != nullptr && t->dtype() == DType::kBool && t->numel() == 1 && *t->data<bool>();
+  }
+
   bool MatchProduct(VarId v, int reader) {
-    if (!OnlyFor(v, reader)) return false;
+    if (!IsScores(v, reader)) return false;
     const int at = view_.writers(v)[0];
     const auto product = AsProduct(Op(at));
     if (!product || taken_[static_cast<size_t>(at)]) return false;
@@ -213,11 +324,10 @@ class AttentionFuser {
   // The source of operand `v` of the operator at `reader`. `scaled`: a factor may be absorbed.
   std::optional<Source> SourceOf(VarId v, int reader, bool scaled) {
     if (!view_.WrittenBefore(v, reader)) return std::nullopt;
-    if (const int at = Writer(v, "scale", reader); scaled && at >= 0) {
-      const VarId x = Op(at).In("X")[0];
-      const auto factor = Factor(Op(at));
-      if (factor && IsMatrices(x) && OnlyFor(v, reader) && view_.WrittenBefore(x, at)) {
-        scale_ *= *factor;
+    if (const auto scaling = scaled ? ScalingOf(v, reader) : std::nullopt) {
+      const auto& [at, x, factor] = *scaling;
+      if (IsMatrices(x) && OnlyFor(v, reader) && view_.WrittenBefore(x, at)) {
+        scale_ *= factor;
         spare.push_back(at);
         v = x, reader = at;
       }
@@ -254,12 +364,17 @@ class AttentionFuser {
   }
 
   const ir::Program& p_;
-  const PassContext& context_;
+  PassContext& context_;
   const GraphView& view_;
   const std::vector<bool>& taken_;
   const std::vector<ir::Op>& ops_;
   Source q_, k_, v_;
   std::optional<VarId> mask_;
+  std::optional<VarId> condition_;  // instead of a mask
+  double otherwise_ = 0;
+  // Makes a part of the condition from the shape of these scores.
+  std::optional<int> shape_reader_;
+  VarId shape_of_ = ir::kNoVar;
   double scale_ = 1;
   int64_t out_layout_ = 0;
   VarId out_ = ir::kNoVar;
@@ -296,7 +411,7 @@ void DropUnread(ir::Program& program, const PassContext& context, std::vector<bo
 Result<bool> RunFuseAttention(ir::Program& program, PassContext& context) {
   const GraphView view(program, context);
   auto& ops = program.blocks[static_cast<size_t>(context.block)].ops;
-  std::vector<std::optional<ir::Op>> replaced(ops.size());
+  std::vector<std::optional<ir::Op>> replaced(ops.size()), masks(ops.size());
   std::vector<bool> gone(ops.size(), false), spare(ops.size(), false);
   bool changed = false;
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -307,6 +422,7 @@ Result<bool> RunFuseAttention(ir::Program& program, PassContext& context) {
     changed = gone[i] = gone[static_cast<size_t>(fuser.last())] = true;
     for (int a : fuser.absorbed) gone[static_cast<size_t>(a)] = true;
     for (int a : fuser.spare) spare[static_cast<size_t>(a)] = true;
+    masks[static_cast<size_t>(fuser.last())] = fuser.MakeMask(program);
     replaced[static_cast<size_t>(fuser.last())] = fuser.Make();
   }
   if (!changed) return false;
@@ -314,6 +430,10 @@ Result<bool> RunFuseAttention(ir::Program& program, PassContext& context) {
   std::vector<bool> kept_spare;
   for (size_t i = 0; i < ops.size(); ++i) {
     if (!replaced[i] && gone[i]) continue;
+    if (masks[i]) {
+      kept.push_back(*std::move(masks[i]));
+      kept_spare.push_back(false);
+    }
     kept.push_back(replaced[i] ? *std::move(replaced[i]) : std::move(ops[i]));
     kept_spare.push_back(spare[i]);
   }
@@ -327,7 +447,8 @@ Result<bool> RunFuseAttention(ir::Program& program, PassContext& context) {
 
 HEDDLE_PASS(fuse_attention) {
   pass.doc =
-      "product + factor + mask + softmax + product, and heads' transposes -> scaled_dot_attention";
+      "product + factor + mask, added or selected by + softmax + product, and heads' transposes -> "
+      "scaled_dot_attention";
   pass.level = 2;
   pass.each_block = true;
   pass.tolerance = 1e-5;

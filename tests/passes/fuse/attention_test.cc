@@ -20,7 +20,12 @@ struct Writer {
   bool split_heads = true;  // operands [batch, rows, heads, depth], parted and joined by transposes
   bool flip_keys = false;   // K^T by a transpose, not by the product
   bool scale_queries = false, scale_scores = false;
-  Shape mask = {};  // none
+  Shape mask = {};          // none
+  bool selects = false;     // the mask is a condition, under which scores are kept
+  bool with_ones = false;   // joined to one that holds for all scores
+  double otherwise = -1e9;  // of the scores that are not
+  bool scale_by_parameter = false;
+  std::shared_ptr<Scope> scope = std::make_shared<Scope>();
   std::string product = "matmul_v2";
   int64_t axis = -1;
   ProgramBuilder b = {};
@@ -38,6 +43,33 @@ struct Writer {
           const Attrs& attrs = {}) {
     b.Var(out, DType::kF32, shape);
     b.Op(type, inputs, {{"Out", {out}}}, attrs);
+  }
+  void Number(const std::string& name, float x) {
+    b.Param(name, DType::kF32, {});
+    scope->Set(name, Value(F32({}, {x})));
+  }
+  std::string Selected(const std::string& scores, const Shape& shape) {
+    AddFeed("mask", mask);
+    Number("zero", 0.5f);
+    Number("otherwise", static_cast<float>(otherwise));
+    b.Var("condition", DType::kBool, mask);
+    b.Op("greater_than", {{"X", {"mask"}}, {"Y", {"zero"}}}, {{"Out", {"condition"}}},
+         {{"axis", int64_t{-1}}});
+    std::string condition = "condition";
+    if (with_ones) {
+      b.Param("true", DType::kBool, {});
+      scope->Set("true", Value(Tensor::Of(DType::kBool, {}, std::vector<uint8_t>{1})));
+      b.Var("dims", DType::kI32, {4}).Op("shape", {{"Input", {scores}}}, {{"Out", {"dims"}}});
+      b.Var("ones", DType::kBool, shape);
+      b.Op("tf_fill", {{"dims", {"dims"}}, {"value", {"true"}}}, {{"output", {"ones"}}});
+      b.Var("both", DType::kBool, shape);
+      b.Op("logical_and", {{"X", {"ones"}}, {"Y", {"condition"}}}, {{"Out", {"both"}}});
+      condition = "both";
+    }
+    b.Var("selected", DType::kF32, shape);
+    b.Op("onnx_where", {{"condition", {condition}}, {"X", {scores}}, {"Y", {"otherwise"}}},
+         {{"output", {"selected"}}});
+    return "selected";
   }
   void Transpose(const std::string& x, const std::string& out, const Shape& shape, Ints axes) {
     Op("transpose2", {{"X", {x}}}, out, shape, {{"axis", std::move(axes)}});
@@ -71,7 +103,15 @@ struct Writer {
       Op("scale", {{"X", {s}}}, "scores_scaled", scores, {{"scale", 0.4}});
       s = "scores_scaled";
     }
-    if (mask.rank() > 0) {
+    if (scale_by_parameter) {
+      Number("factor", 0.6f);
+      Op("elementwise_mul", {{"X", {s}}, {"Y", {"factor"}}}, "scores_times", scores,
+         {{"axis", int64_t{-1}}});
+      s = "scores_times";
+    }
+    if (selects) {
+      s = Selected(s, scores);
+    } else if (mask.rank() > 0) {
       AddFeed("mask", mask);
       Op("elementwise_add", {{"X", {s}}, {"Y", {"mask"}}}, "scores_masked", scores,
          {{"axis", int64_t{-1}}});
@@ -103,7 +143,7 @@ struct Writer {
 
 std::vector<Tensor> RunAt(const Writer& w, int level, int threads, int* instructions) {
   Executor executor({.threads = threads});
-  auto compiled = MustCompile(executor, w.b.Build(), nullptr, {.opt_level = level});
+  auto compiled = MustCompile(executor, w.b.Build(), w.scope, {.opt_level = level});
   auto out = MustRun(executor, compiled, w.feeds);
   const auto stats = executor.Prepare(compiled, w.feeds);
   if (stats.ok()) *instructions = stats->instructions;
@@ -148,6 +188,53 @@ TEST(FuseAttention, MasksOfAnyBroadcast) {
     Writer w{.scale_scores = true, .mask = mask};
     Expect(w.All(), 1);
   }
+}
+
+// The comparison that makes the condition, the mask that it means, and the attention. Some rows
+// have no score that is kept: all of them weigh the same.
+TEST(FuseAttention, MasksThatSelect) {
+  for (const Shape& mask :
+       {Shape{2, 1, 1, 9}, Shape{2, 3, 7, 9}, Shape{2, 1, 7, 1}, Shape{7, 9}, Shape{9}})
+    for (bool ones : {false, true})
+      for (double otherwise : {-3e38, -1e9, -1.0}) {
+        Writer w{.scale_scores = true,
+                 .mask = mask,
+                 .selects = true,
+                 .with_ones = ones,
+                 .otherwise = otherwise};
+        Expect(w.All(), 3);
+      }
+}
+
+// Scores that are not kept may be anything.
+TEST(FuseAttention, NumbersThatAreNoneAreMaskedToo) {
+  for (float odd : {std::nanf(""), INFINITY, -INFINITY}) {
+    Writer w{.split_heads = false, .mask = {1, 1, 1, 9}, .selects = true};
+    w.All();
+    for (Feed& feed : w.feeds) {
+      float* x = feed.value.tensor().mutable_data<float>();
+      if (feed.name == "mask")
+        for (int i = 0; i < 9; ++i) x[i] = i == 4 || i == 8 ? 0.f : 1.f;
+      // Two rows of keys, which the mask leaves out.
+      if (feed.name == "k")
+        for (int64_t head = 0; head < 6; ++head)
+          for (int64_t row : {4, 8}) x[(head * 9 + row) * 5] = odd;
+    }
+    Expect(w, 3);
+  }
+}
+
+TEST(FuseAttention, ASelectionOfInfinityStays) {
+  Writer w{.split_heads = false, .mask = {1, 1, 1, 9}, .selects = true, .otherwise = INFINITY};
+  w.All();
+  int instructions = 0;
+  RunAt(w, 2, 1, &instructions);
+  EXPECT_EQ(instructions, 5);
+}
+
+TEST(FuseAttention, AFactorMayBeAParameter) {
+  Writer w{.mask = {2, 1, 1, 9}, .scale_by_parameter = true};
+  Expect(w.All(), 1);
 }
 
 TEST(FuseAttention, SizesAroundTheVectorsLength) {
