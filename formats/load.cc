@@ -167,6 +167,19 @@ Status CheckRanks(const Program& program, const Format& format) {
   return Status::Ok();
 }
 
+// Files of parameters hold tensors alone.
+Status CheckTensors(const Model& model) {
+  for (const ir::Var& var : model.program.ir().vars) {
+    const Value* value = model.scope != nullptr && var.persistable && var.kind == ir::VarKind::kRaw
+                             ? model.scope->Find(var.name)
+                             : nullptr;
+    if (value != nullptr && value->kind() == Value::Kind::kOther && value->initialized())
+      return Unimplemented("'", var.name,
+                           "' holds strings or a hash table, which no file of parameters can");
+  }
+  return Status::Ok();
+}
+
 // Writes a file to a directory, which is made when absent.
 Status WriteIn(const std::string& directory, const std::string& file_name,
                const std::string& bytes) {
@@ -185,6 +198,7 @@ Result<SavedModel> SaveModel(const Model& model, const std::string& directory,
                              const std::string& format) {
   HEDDLE_ASSIGN_OR_RETURN(const Format* to, FormatNamed(format, model.program.ir()));
   HEDDLE_RETURN_IF_ERROR(CheckRanks(model.program, *to));
+  HEDDLE_RETURN_IF_ERROR(CheckTensors(model));
   HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, to->Write(model.program.ir()));
   std::error_code ec;
   fs::create_directories(directory, ec);

@@ -1,5 +1,6 @@
 // Which contents hash tables have when a model is loaded: the operators say so that its
 // initialising and its restoring one run, in functions or among the graph's nodes.
+#include <algorithm>
 #include <deque>
 
 #include "core/error.h"
@@ -10,7 +11,8 @@ namespace heddle::tensorflow {
 namespace {
 
 constexpr int kMostDepth = 16;  // of calls in each other
-constexpr size_t kMostCalls = 10000;
+// Nodes looked at, in all: functions can call each other into more than any time suffices for.
+constexpr size_t kMostSteps = 1'000'000;
 
 // A graph, or a function's body where it is called.
 struct Place {
@@ -45,6 +47,11 @@ class TableFinder {
       if (name.ends_with(":0")) name.remove_suffix(2);
       if (const int node = graph_.Find(name); !name.empty() && node >= 0) roots.push_back(node);
     }
+    for (int i = 0; i < static_cast<int>(graph_.size()); ++i) {
+      const auto& inputs = graph_.links(i).inputs;
+      if (graph_.node(i).op == "AssignVariableOp" && inputs.size() > 1 && inputs[0].is_node())
+        assigned_.emplace(KeptName(graph_.node(inputs[0].node)), inputs[1]);
+    }
     const Place& main = places_.emplace_back(Place{&graph_, nullptr, 0, 0});
     const std::vector<bool> marked = graph_.Ancestors({}, roots);
     for (int i = 0; i < static_cast<int>(graph_.size()); ++i)
@@ -53,24 +60,23 @@ class TableFinder {
 
  private:
   void Visit(const Place& place, int i) {
+    if (++steps_ > kMostSteps) return;
     const Node& node = place.graph->node(i);
     if (node.op.starts_with("InitializeTableFromTextFile")) return TakeFile(place, i);
     if (node.op.starts_with("InitializeTable") || node.op.starts_with("LookupTableImport"))
       return TakeValues(place, i);
     const Attribute* f = node.op.ends_with("PartitionedCall") ? node.Find("f") : nullptr;
-    if (f == nullptr || f->function == nullptr || place.depth >= kMostDepth ||
-        places_.size() >= kMostCalls)
-      return;
+    if (f == nullptr || f->function == nullptr || place.depth >= kMostDepth) return;
     const auto found = functions_.find(f->function->name);
     if (found == functions_.end()) return;
-    const NodeGraph& body = graphs_.emplace_back(*found->second);
+    const NodeGraph& body = graphs_.try_emplace(found->first, *found->second).first->second;
     const Place& inside = places_.emplace_back(Place{&body, &place, i, place.depth + 1});
     for (int k = 0; k < static_cast<int>(body.size()); ++k) Visit(inside, k);
   }
 
   // The value behind names for it, arguments and a variable that is assigned once.
-  Found Behind(Found v) const {
-    for (size_t steps = 0; steps < kMostCalls; ++steps) {
+  Found Behind(Found v) {
+    while (++steps_ < kMostSteps) {
       if (v.source.node == Source::kArgument) {
         if (v.place->caller == nullptr) return v;
         const auto& given = v.place->caller->graph->links(v.place->call).inputs;
@@ -98,20 +104,15 @@ class TableFinder {
   // What a node of the graph assigns to the variable. (A file's name is kept in one.)
   Found AssignedTo(const Found& variable) const {
     if (!Is(variable.node(), "VarHandleOp")) return {};
-    for (int i = 0; i < static_cast<int>(graph_.size()); ++i) {
-      const auto& inputs = graph_.links(i).inputs;
-      if (graph_.node(i).op == "AssignVariableOp" && inputs.size() > 1 && inputs[0].is_node() &&
-          KeptName(graph_.node(inputs[0].node)) == KeptName(*variable.node()))
-        return {&places_.front(), inputs[1]};
-    }
-    return {};
+    const auto found = assigned_.find(KeptName(*variable.node()));
+    return found == assigned_.end() ? Found{} : Found{&places_.front(), found->second};
   }
 
-  Found Input(const Place& place, int node, size_t k) const {
+  Found Input(const Place& place, int node, size_t k) {
     const auto& inputs = place.graph->links(node).inputs;
     return k < inputs.size() ? Behind({&place, inputs[k]}) : Found{&place, {}};
   }
-  std::string TableOf(const Place& place, int node) const {
+  std::string TableOf(const Place& place, int node) {
     const Found table = Input(place, node, 0);
     return table.node() != nullptr ? KeptName(*table.node()) : std::string();
   }
@@ -120,7 +121,7 @@ class TableFinder {
     return a != nullptr && a->tensor != nullptr ? a->tensor.get() : nullptr;
   }
   // The key of a RestoreV2's output.
-  std::string EntryOf(const Found& v) const {
+  std::string EntryOf(const Found& v) {
     if (!Is(v.node(), "RestoreV2")) return {};
     const TensorData* keys = ConstantOf(Input(*v.place, v.source.node, 1));
     const auto port = static_cast<size_t>(v.source.port);
@@ -183,12 +184,24 @@ class TableFinder {
   const NodeGraph& graph_;
   const std::unordered_map<std::string_view, const Function*>& functions_;
   std::map<std::string, TableContents>& tables_;
-  std::deque<NodeGraph> graphs_;
+  std::map<std::string_view, NodeGraph> graphs_;  // by function
+  std::map<std::string, Source> assigned_;        // by variable
+  size_t steps_ = 0;
   std::deque<Place> places_;
 };
 
 }  // namespace
 
-void Lowering::FindTables() { TableFinder(model_, graph_, functions_, &tables_).Run(); }
+void Lowering::FindTables() {
+  const auto has_table = [](const std::vector<Node>& nodes) {
+    return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+      return node.op.find("HashTable") != std::string_view::npos;
+    });
+  };
+  const bool in_function = std::any_of(model_.graph.functions.begin(), model_.graph.functions.end(),
+                                       [&](const Function& f) { return has_table(f.nodes); });
+  if (!has_table(model_.graph.nodes) && !in_function) return;
+  TableFinder(model_, graph_, functions_, &tables_).Run();
+}
 
 }  // namespace heddle::tensorflow

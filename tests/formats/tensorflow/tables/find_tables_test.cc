@@ -93,6 +93,29 @@ TEST(Tables, OfKerasLookups) {
   EXPECT_THAT(IntsOf(made["number"]), ElementsAre(1, 3, 0));
 }
 
+// A model without its tables would be another one.
+TEST(Tables, AreNotLeftOutOfWhatIsWritten) {
+  const auto model = LoadModel(kModels + "integer_lookup", "", {});
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  const TempDir dir;
+  EXPECT_THAT(SaveModel(*model, dir / "saved", "paddle").status().ToString(),
+              HasSubstr("holds strings or a hash table, which no file of parameters can"));
+}
+
+// Functions that call each other without end.
+TEST(Tables, AreLookedForInReasonableTime) {
+  Graph g;
+  g.Add(PlaceholderNode("x")).Add("HashTableV2", "t", {}).Add("Neg", "y", {"x"});
+  std::vector<Message> calls;
+  for (int i = 0; i < 50; ++i)
+    calls.push_back(NodeOf("StatefulPartitionedCall", "c" + std::to_string(i), {"h"},
+                           {{"f", FunctionValue("f")}}));
+  g.Function(FunctionOf("f", {"h"}, {{"r", "h"}}, calls));
+  for (int i = 0; i < 50; ++i)
+    g.Add("StatefulPartitionedCall", "c" + std::to_string(i), {"t"}, {{"f", FunctionValue("f")}});
+  EXPECT_THAT(RunGraph(g, {{"x", F32({1}, {3})}}, "y"), ElementsAre(-3));
+}
+
 TEST(Tables, AFileThatIsNotThereIsAnError) {
   const TempDir dir;
   std::filesystem::copy(kModels + "tables", dir / "model",
