@@ -128,7 +128,7 @@ struct ItemMeta {
 };
 
 // What is known of the item of a list at `at`, set or not. Where it was never set, it has the shape
-// that is named, else that of other items.
+// that is named, else that of other items. In a run that is enough, but for places behind the end.
 inline Result<ItemMeta> MetaOf(const ShapeContext& ctx, const TensorArray* list, int64_t at) {
   if (const Tensor* item = PlannedItem(list)) return ItemMeta{item->dtype(), item->shape()};
   const int64_t count = list != nullptr ? std::ssize(*list) : 0;
@@ -146,6 +146,9 @@ inline Result<ItemMeta> MetaOf(const ShapeContext& ctx, const TensorArray* list,
     if ((*list)[static_cast<size_t>(i)].initialized())
       return ItemMeta{(*list)[static_cast<size_t>(i)].dtype(),
                       (*list)[static_cast<size_t>(i)].shape()};
+  // Lists that a plan knows have been seen to; the kernel tells of places that a list has not.
+  if (at >= 0 && at < count)
+    return InvalidArgument("item ", at, " was never set, and nothing says what shape it has");
   return ItemMeta{};
 }
 
@@ -170,8 +173,6 @@ inline Status PutItem(const KernelContext& ctx, const TensorArray& list, int64_t
 
 // The same for an output whose shape function has told what item it is.
 inline Status PutItem(const KernelContext& ctx, const TensorArray& list, int64_t at, Tensor& out) {
-  if (at >= 0 && at < std::ssize(list) && out.dtype() == DType::kUnknown)
-    return InvalidArgument("item ", at, " was never set, and nothing says what shape it has");
   return PutItem(ctx, list, at, out.dtype(), out.shape(), out.mutable_raw());
 }
 

@@ -55,8 +55,7 @@ template <typename PlaceOf>
 Status PutItems(KernelContext& ctx, const TensorArray& list, int64_t count, PlaceOf place_of) {
   Tensor& out = ctx.Out("Out");
   if (count == 0) return Status::Ok();
-  if (out.dtype() == DType::kUnknown)
-    return InvalidArgument("no item was ever set, and nothing says what shape they have");
+  if (list.empty()) return OutOfRange("item ", place_of(0), " of a list of 0 items");
   Shape shape = out.shape();
   shape.erase(0);
   const size_t bytes = BytesFor(out.dtype(), shape);

@@ -99,6 +99,35 @@ TEST(ArrayItems, ItemsArriveThroughOtherLists) {
   EXPECT_EQ(Floats(run(3)), (std::vector<float>{7, 7}));
 }
 
+// The item of the round before says nothing of one that was never set.
+TEST(ArrayItems, AnItemWithoutAShapeIsAnErrorInEachRound) {
+  Loop l;
+  l.b.Fill("row", {1, 2}, 7).Fill("two", {1}, 2, DType::kI32);
+  l.b.Array("list").Fill("out", {1}, 0);
+  l.Begin();
+  l.Reserve("list", "two");
+  const int body = l.body, set = l.b.Block(body);
+  l.b.Binary("less_than", "i", "one", "first");
+  l.b.In(set);
+  l.Set("list", "zero", "row");
+  l.b.In(body).Op("conditional_block", {{"Cond", {"first"}}, {"Input", {"row", "zero"}}},
+                  {{"Out", {"list"}}, {"Scope", {}}},
+                  {{"sub_block", BlockRef{set}}, {"is_scalar_condition", true}});
+  l.Get("list", "zero", "item");
+  l.b.Unary("assign", "item", "out");
+  l.End({"row", "zero", "one", "two", "list"}, {"list", "out"});
+  l.b.Scale("out", "y", 1).Fetch("y");
+  Executor executor({.threads = 1});
+  auto compiled =
+      MustCompile(executor, l.b.Build(), nullptr, {.opt_level = 0, .dynamic_bodies = true});
+  const auto run = [&](int32_t n) {
+    return executor.Run(compiled, {{"x", F32({1, 1}, {0})}, {"n", Int(n)}});
+  };
+  EXPECT_TRUE(run(1).ok()) << run(1).status().ToString();
+  EXPECT_NE(run(2).status().ToString().find("was never set, and nothing says"), std::string::npos)
+      << run(2).status().ToString();
+}
+
 TEST(ArrayItems, WhatNamesNoShapeTellsNothing) {
   Loop l;
   l.Reserve("list", "n");
