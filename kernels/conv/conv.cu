@@ -2,6 +2,7 @@
 // kernel of their own.
 #include <algorithm>
 
+#include "device/cuda/grid/addend.h"
 #include "device/cuda/grid/batched_gemm.h"
 #include "device/cuda/grid/conv_geometry.h"
 #include "device/cuda/grid/epilogue.h"
@@ -207,14 +208,15 @@ Status Backward(Queue& queue, const ConvShape& g, const float* out, const float*
 }
 
 Status FilterGrad(Queue& queue, const ConvShape& g, const float* in, const float* dout,
-                  float* dfilter) {
+                  float* dfilter, bool add) {
   const int64_t size = g.out_c * (g.in_c / g.groups) * g.taps();
-  if (g.batch * g.out_size() == 0) return queue.Zero(dfilter, static_cast<size_t>(size) * 4);
+  if (g.batch * g.out_size() == 0)
+    return add ? Status::Ok() : queue.Zero(dfilter, static_cast<size_t>(size) * 4);
   return ForImages(queue, g, [&](const ConvShape& some, int64_t n, float* work) {
     const float* patches = nullptr;
     HEDDLE_RETURN_IF_ERROR(Patches(queue, some, in + n * g.in_c * g.in_size(), work, &patches));
     const Operands o = OperandsOf(some, dfilter, patches, dout + n * g.out_c * g.out_size());
-    const float beta = n > 0 ? 1 : 0;
+    const float beta = add || n > 0 ? 1 : 0;
     return g.channels_last
                ? Multiply(queue, o.batch, Turned(o.out), o.patches, o.filter, dfilter, beta)
                : Multiply(queue, o.batch, o.out, Turned(o.patches), o.filter, dfilter, beta);
@@ -239,21 +241,31 @@ Status ConvTranspose(Queue& queue, KernelContext& ctx) {
 Status ConvGrad(Queue& queue, KernelContext& ctx) {
   const Tensor &in = ctx.In("Input"), &filter = ctx.In("Filter"), &dout = ctx.In("Output@GRAD");
   const ConvShape g = ConvShapeOf(ctx, in.shape(), filter.shape(), dout.shape(), false);
-  if (Tensor* t = ctx.OutOpt("Input@GRAD"))
+  if (Tensor* t = ctx.OutOpt("Input@GRAD")) {
+    HEDDLE_ASSIGN_OR_RETURN(const bool add, BeginWith(queue, ctx.InOpt("AddendOfInput"), *t));
     HEDDLE_RETURN_IF_ERROR(Backward(queue, g, dout.data<float>(), filter.data<float>(),
-                                    t->mutable_data<float>(), false));
-  if (Tensor* t = ctx.OutOpt("Filter@GRAD"))
-    return FilterGrad(queue, g, in.data<float>(), dout.data<float>(), t->mutable_data<float>());
+                                    t->mutable_data<float>(), add));
+  }
+  if (Tensor* t = ctx.OutOpt("Filter@GRAD")) {
+    HEDDLE_ASSIGN_OR_RETURN(const bool add, BeginWith(queue, ctx.InOpt("AddendOfFilter"), *t));
+    return FilterGrad(queue, g, in.data<float>(), dout.data<float>(), t->mutable_data<float>(),
+                      add);
+  }
   return Status::Ok();
 }
 Status ConvTransposeGrad(Queue& queue, KernelContext& ctx) {
   const Tensor &in = ctx.In("Input"), &filter = ctx.In("Filter"), &dout = ctx.In("Output@GRAD");
   const ConvShape g = ConvShapeOf(ctx, dout.shape(), filter.shape(), in.shape(), true);
-  if (Tensor* t = ctx.OutOpt("Input@GRAD"))
-    HEDDLE_RETURN_IF_ERROR(Forward(queue, g, dout.data<float>(), filter.data<float>(),
-                                   t->mutable_data<float>(), false));
-  if (Tensor* t = ctx.OutOpt("Filter@GRAD"))
-    return FilterGrad(queue, g, dout.data<float>(), in.data<float>(), t->mutable_data<float>());
+  if (Tensor* t = ctx.OutOpt("Input@GRAD")) {
+    HEDDLE_ASSIGN_OR_RETURN(const bool add, BeginWith(queue, ctx.InOpt("AddendOfInput"), *t));
+    HEDDLE_RETURN_IF_ERROR(
+        Forward(queue, g, dout.data<float>(), filter.data<float>(), t->mutable_data<float>(), add));
+  }
+  if (Tensor* t = ctx.OutOpt("Filter@GRAD")) {
+    HEDDLE_ASSIGN_OR_RETURN(const bool add, BeginWith(queue, ctx.InOpt("AddendOfFilter"), *t));
+    return FilterGrad(queue, g, dout.data<float>(), in.data<float>(), t->mutable_data<float>(),
+                      add);
+  }
   return Status::Ok();
 }
 

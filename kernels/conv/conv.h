@@ -65,7 +65,8 @@ class ConvRunner {
 
 // The best runner for float or double, or the one that the caller insists on (select.h). `filter`
 // is the filter operand when it is a constant, else nullptr; its contents need not be in memory
-// (PrepareContext::MarkPacked). Epilogues are for float only; kBackwardFilter has none.
+// (PrepareContext::MarkPacked). Epilogues are for float only, but for a residual alone;
+// kBackwardFilter has no other.
 Result<std::unique_ptr<ConvRunner>> MakeConv(const PrepareContext& ctx, const ConvGeometry& g,
                                              DType dtype, ConvDirection direction,
                                              const Tensor* filter, const Epilogue& epilogue = {});

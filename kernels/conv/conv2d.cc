@@ -46,6 +46,19 @@ out Output float64 [2, 2, 1, 2] 1.1215699999999997 -1.83055 0.3217700000000002 -
 )")
 
 HEDDLE_EXAMPLES(conv2d_grad, R"(
+example added to what is there
+gradient none: the addends are no part of the gradient
+in Filter float32 [1, 1, 1, 1] 0.5
+in Input float32 [1, 1, 2, 2] 1 -2 0.5 4
+in Output@GRAD float32 [1, 1, 2, 2] 0.25 1 -3 0.5
+in AddendOfInput float32 [1, 1, 2, 2] 1 -0.5 2 0.125
+in AddendOfFilter float32 [1, 1, 1, 1] 10
+from conv2d_grad Filter=Filter Input=Input Output@GRAD=Output@GRAD -> Filter@GRAD=t Input@GRAD=u
+from elementwise_add X=t Y=AddendOfFilter -> Out=Filter@GRAD
+from elementwise_add X=u Y=AddendOfInput -> Out=Input@GRAD
+out Filter@GRAD float32 [1, 1, 1, 1] 8.75
+out Input@GRAD float32 [1, 1, 2, 2] 1.125 0 0.5 0.375
+
 example float64 2x3x4x2, data_format NHWC, paddings 1 0 1 0
 attr data_format STRING "NHWC"
 attr paddings INTS [1, 0, 1, 0]

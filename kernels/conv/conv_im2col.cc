@@ -24,14 +24,14 @@ class UnrolledConv final : public ConvRunner {
     const int64_t in_image = g_.in_c * g_.in_size(), out_image = g_.out_c * g_.out_size();
     const int64_t filter_size = g_.out_c * rows_;
     const int64_t dst_size =
-        g_.batch * (direction_ == ConvDirection::kForward ? out_image : in_image);
+        direction_ == ConvDirection::kBackwardFilter
+            ? filter_size
+            : g_.batch * (direction_ == ConvDirection::kForward ? out_image : in_image);
     // A residual is what the products are added to.
     if (epilogue_.residual && o.residual != o.dst)
       std::copy_n(static_cast<const T*>(o.residual), dst_size, static_cast<T*>(o.dst));
-    if (direction_ == ConvDirection::kBackwardData && !epilogue_.residual)
+    if (direction_ != ConvDirection::kForward && !epilogue_.residual)
       std::fill_n(static_cast<T*>(o.dst), dst_size, T(0));
-    if (direction_ == ConvDirection::kBackwardFilter)
-      std::fill_n(static_cast<T*>(o.dst), filter_size, T(0));
     if (g_.batch * in_image == 0 || g_.batch * out_image == 0) return Nothing(ctx, o, dst_size);
     Tensor scratch = ctx.Scratch(kDTypeOf<T>, {rows_ * g_.out_size()});
     T* columns = scratch.mutable_data<T>();
@@ -46,7 +46,7 @@ class UnrolledConv final : public ConvRunner {
       }
     }
     if constexpr (std::is_same_v<T, float>) {
-      if (!epilogue_.empty()) Finish(ctx, o);
+      if (!epilogue_.empty() && direction_ != ConvDirection::kBackwardFilter) Finish(ctx, o);
     }
   }
 

@@ -77,6 +77,7 @@ class OnednnConv final : public ConvRunner {
  public:
   Operand src, filter, dst;
   std::optional<Operand> residual;  // outside -> the layout of dst, where that is not the same
+  bool adds = false;                // dst.reorder adds what the primitive computed to the residual
   std::shared_ptr<const onednn::Packed> packed;
   std::unique_ptr<onednn::Call> call;
   Epilogue epilogue;
@@ -95,6 +96,7 @@ class OnednnConv final : public ConvRunner {
       to = hold_dst.mutable_raw();
     }
     if (epilogue.residual) PlaceResidual(ctx, o.residual, to);
+    if (adds) Copy(ctx, o.residual, o.dst, static_cast<int64_t>(dst.outside.get_size()));
     if (epilogue.bias)
       call->Run(ctx, {from, weights, to, o.bias});
     else
@@ -106,8 +108,10 @@ class OnednnConv final : public ConvRunner {
   // The primitive adds to what its destination holds.
   void PlaceResidual(const KernelContext& ctx, const void* from, void* to) const {
     if (residual && residual->reorder) return residual->reorder->Run(ctx, {from, to});
+    Copy(ctx, from, to, dst.bytes());
+  }
+  static void Copy(const KernelContext& ctx, const void* from, void* to, int64_t bytes) {
     if (from == to) return;
-    const int64_t bytes = dst.bytes();
     ctx.ParallelFor(bytes, 1 << 18, [&](int64_t begin, int64_t end) {
       std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
                   static_cast<size_t>(end - begin));
@@ -174,6 +178,7 @@ void Finish(OnednnConv& conv, const dnnl::primitive& primitive, const Layouts& o
   conv.dst = MakeOperand(outside.dst, inside.dst, true);
   if (!conv.packed) conv.filter = MakeOperand(outside.filter, inside.filter, false);
   if (conv.epilogue.residual) conv.residual = MakeOperand(outside.dst, inside.dst, false);
+  if (conv.adds) conv.dst.reorder = onednn::MakeReorder(inside.dst, outside.dst, true);
   std::vector<std::pair<int, memory::desc>> list{
       {args[0], inside.src}, {args[1], inside.filter}, {args[2], inside.dst}};
   if (bias) list.emplace_back(args[3], *bias);
@@ -250,13 +255,16 @@ dnnl::convolution_forward::primitive_desc Hint(const Problem& p) {
           p.pad_hi};
 }
 
-std::unique_ptr<ConvRunner> BackwardData(const Problem& p) {
+// Gradients have no post operations: a residual is added when they are brought to the layout
+// outside.
+std::unique_ptr<ConvRunner> BackwardData(const Problem& p, bool adds) {
   const dnnl::convolution_backward_data::primitive_desc pd(
       onednn::Engine(), dnnl::algorithm::convolution_direct, p.Wanted(p.in), onednn::Any(p.filter),
       p.Wanted(p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi, Hint(p), onednn::Attributes({}));
   if (IsReference(pd)) return nullptr;
   auto conv = std::make_unique<OnednnConv>();
   conv->implementation = NameOf(p, pd);
+  conv->adds = adds;
   const memory::desc plain = onednn::Dense(p.filter);
   if (p.constant_filter && pd.weights_desc() != plain)
     conv->packed = onednn::Pack(p.ctx, *p.constant_filter, plain, pd.weights_desc());
@@ -294,19 +302,25 @@ std::unique_ptr<ConvRunner> Deconvolution(const Problem& p, const Epilogue& e) {
   return conv;
 }
 
-std::unique_ptr<ConvRunner> BackwardFilter(const Problem& p) {
+std::unique_ptr<ConvRunner> BackwardFilter(const Problem& p, bool adds) {
   const dnnl::convolution_backward_weights::primitive_desc pd(
       onednn::Engine(), dnnl::algorithm::convolution_direct, p.Wanted(p.in), onednn::Any(p.filter),
       p.Wanted(p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi, Hint(p), onednn::Attributes({}));
   if (IsReference(pd)) return nullptr;
   auto conv = std::make_unique<OnednnConv>();
   conv->implementation = NameOf(p, pd);
+  conv->adds = adds;
   Finish(*conv, dnnl::convolution_backward_weights(pd),
          {Plain(p.g, p.in), Plain(p.g, p.out), onednn::Dense(p.filter)},
          {pd.src_desc(), pd.diff_dst_desc(), pd.diff_weights_desc()},
          {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, 0}, nullptr,
          pd.scratchpad_desc());
   return conv;
+}
+
+bool OnlyAdds(Epilogue epilogue) {
+  epilogue.residual = false;
+  return epilogue.empty();
 }
 
 std::unique_ptr<ConvRunner> Make(const Problem& p, ConvDirection direction,
@@ -316,10 +330,10 @@ std::unique_ptr<ConvRunner> Make(const Problem& p, ConvDirection direction,
       case ConvDirection::kForward:
         return Forward(p, epilogue);
       case ConvDirection::kBackwardData:
-        return epilogue.empty() && !p.constant_filter ? BackwardData(p)
-                                                      : Deconvolution(p, epilogue);
+        return OnlyAdds(epilogue) && !p.constant_filter ? BackwardData(p, epilogue.residual)
+                                                        : Deconvolution(p, epilogue);
       case ConvDirection::kBackwardFilter:
-        return BackwardFilter(p);
+        return BackwardFilter(p, epilogue.residual);
     }
   } catch (const dnnl::error&) {  // no implementation for this case
   }

@@ -1,5 +1,6 @@
 #include "kernels/conv/conv_ops.h"
 
+#include "core/operands/addend.h"
 #include "core/shapes.h"
 #include "kernels/conv/conv.h"
 
@@ -96,27 +97,44 @@ Result<ConvGeometry> GradGeometry(const PrepareContext& ctx, Key key) {
   return g;
 }
 
+// The epilogue of a gradient of the operand `of`: what it is added to.
+Result<Epilogue> AddendEpilogue(const PrepareContext& ctx, Key addend, Key of) {
+  Epilogue e;
+  e.residual = ctx.HasIn(addend);
+  if (e.residual &&
+      (!(ctx.InShape(addend) == ctx.InShape(of)) || ctx.InDType(addend) != ctx.InDType(of)))
+    return InvalidArgument(addend.name, " is ", Name(ctx.InDType(addend)), " ",
+                           ctx.InShape(addend).ToString(), ", expected it to be like ", of.name,
+                           ", ", Name(ctx.InDType(of)), " ", ctx.InShape(of).ToString());
+  return e;
+}
+
 template <bool kTransposed>
 Prepared PrepareConvGrad(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, GradGeometry<kTransposed>(ctx, "Output@GRAD"));
   auto state = std::make_unique<ConvState>();
   const DType dtype = ctx.InDType("Input");
   if (ctx.HasOut("Input@GRAD")) {
+    HEDDLE_ASSIGN_OR_RETURN(const Epilogue e, AddendEpilogue(ctx, "AddendOfInput", "Input"));
     HEDDLE_ASSIGN_OR_RETURN(state->runners[0],
-                            MakeConv(ctx, g, dtype, kInputGradOf<kTransposed>, nullptr));
+                            MakeConv(ctx, g, dtype, kInputGradOf<kTransposed>, nullptr, e));
   }
   if (ctx.HasOut("Filter@GRAD")) {
-    HEDDLE_ASSIGN_OR_RETURN(state->runners[1], MakeConv(ctx, g, dtype, kWeights, nullptr));
+    HEDDLE_ASSIGN_OR_RETURN(const Epilogue e, AddendEpilogue(ctx, "AddendOfFilter", "Filter"));
+    HEDDLE_ASSIGN_OR_RETURN(state->runners[1], MakeConv(ctx, g, dtype, kWeights, nullptr, e));
   }
   return Named(std::move(state));
 }
 
+const void* RawOr(const Tensor* t) { return t != nullptr ? t->raw() : nullptr; }
+
 // The filter's gradient for an input and an output's gradient, whichever way round the operator is.
 template <bool kTransposed>
 void FilterGrad(const KernelContext& ctx, const ConvRunner& runner, const Tensor& input,
-                const Tensor& out_grad, Tensor& to) {
+                const Tensor& out_grad, const Tensor* addend, Tensor& to) {
   runner.Run(ctx, {.src = (kTransposed ? out_grad : input).raw(),
                    .filter = (kTransposed ? input : out_grad).raw(),
+                   .residual = RawOr(addend),
                    .dst = to.mutable_raw()});
 }
 
@@ -127,9 +145,11 @@ Status RunConvGrad(KernelContext& ctx) {
   if (runners[0])
     runners[0]->Run(ctx, {.src = grad.raw(),
                           .filter = ctx.In("Filter").raw(),
+                          .residual = RawOr(ctx.InOpt("AddendOfInput")),
                           .dst = ctx.Out("Input@GRAD").mutable_raw()});
   if (runners[1])
-    FilterGrad<kTransposed>(ctx, *runners[1], ctx.In("Input"), grad, ctx.Out("Filter@GRAD"));
+    FilterGrad<kTransposed>(ctx, *runners[1], ctx.In("Input"), grad, ctx.InOpt("AddendOfFilter"),
+                            ctx.Out("Filter@GRAD"));
   return Status::Ok();
 }
 
@@ -199,7 +219,7 @@ struct DoubleGrad {
       if (runners[1]) {
         Tensor& to = ctx.Out("Filter@GRAD");
         if (dd_input)
-          FilterGrad<kTransposed>(ctx, *runners[1], *dd_input, grad, to);
+          FilterGrad<kTransposed>(ctx, *runners[1], *dd_input, grad, nullptr, to);
         else
           std::memset(to.mutable_raw(), 0, to.bytes());
       }
@@ -251,7 +271,9 @@ void Define(OpDef& op, int spatial) {
 template <bool kTransposed>
 void DefineGrad(OpDef& op, int spatial) {
   op.Input("Input").Input("Filter").Input("Bias", kOptional).Input("Output@GRAD");
+  op.Input("AddendOfInput", kOptional | kAddend).Input("AddendOfFilter", kOptional | kAddend);
   op.Output("Input@GRAD", kOptional).Output("Filter@GRAD", kOptional);
+  op.Inplace("AddendOfInput", "Input@GRAD").Inplace("AddendOfFilter", "Filter@GRAD");
   ConvAttrs(op, spatial, kTransposed);
   op.InferShape(ConvGradShape).Prepare(PrepareConvGrad<kTransposed>);
   op.Cost(GradCost<kTransposed>);

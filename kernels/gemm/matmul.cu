@@ -1,5 +1,6 @@
 // Matrix products: matmul, matmul_v2, mul, bmm, their gradients, and heddle's fused product.
 #include "core/shapes.h"
+#include "device/cuda/grid/addend.h"
 #include "device/cuda/grid/batched_gemm.h"
 #include "device/cuda/grid/epilogue.h"
 #include "device/cuda/grid/kernel_table.h"
@@ -86,15 +87,6 @@ Status Product(Queue& queue, KernelContext& ctx) {
   return Multiply(queue, v, XOf(v, x.data<float>()), YOf(v, y.data<float>()), OutOf(v, out), out);
 }
 
-// Puts the addend, if there is one, where the product is to be added to it. Returns the product's
-// beta.
-Result<float> BeginWith(Queue& queue, const Tensor* addend, Tensor& to) {
-  if (addend == nullptr) return 0.0f;
-  if (addend->raw() != to.raw())
-    HEDDLE_RETURN_IF_ERROR(queue.Copy(to.mutable_raw(), addend->raw(), to.bytes()));
-  return 1.0f;
-}
-
 template <ViewFn kView>
 Status ProductGrad(Queue& queue, KernelContext& ctx) {
   const Tensor &x = ctx.In("X"), &y = ctx.In("Y");
@@ -103,14 +95,16 @@ Status ProductGrad(Queue& queue, KernelContext& ctx) {
   const MatrixBatch dout = OutOf(v, ctx.In("Out@GRAD").data<float>());
   if (Tensor* t = ctx.OutOpt("X@GRAD")) {
     float* const dx = t->mutable_data<float>();
-    HEDDLE_ASSIGN_OR_RETURN(const float beta, BeginWith(queue, ctx.InOpt("AddendOfX"), *t));
+    HEDDLE_ASSIGN_OR_RETURN(const bool add, BeginWith(queue, ctx.InOpt("AddendOfX"), *t));
+    const float beta = add ? 1 : 0;
     // dX = dOut op(Y)', or its transpose.
     HEDDLE_RETURN_IF_ERROR(v.trans_x ? Multiply(queue, v, ym, Turned(dout), xm, dx, beta)
                                      : Multiply(queue, v, dout, Turned(ym), xm, dx, beta));
   }
   if (Tensor* t = ctx.OutOpt("Y@GRAD")) {
     float* const dy = t->mutable_data<float>();
-    HEDDLE_ASSIGN_OR_RETURN(const float beta, BeginWith(queue, ctx.InOpt("AddendOfY"), *t));
+    HEDDLE_ASSIGN_OR_RETURN(const bool add, BeginWith(queue, ctx.InOpt("AddendOfY"), *t));
+    const float beta = add ? 1 : 0;
     HEDDLE_RETURN_IF_ERROR(v.trans_y ? Multiply(queue, v, Turned(dout), xm, ym, dy, beta)
                                      : Multiply(queue, v, Turned(xm), dout, ym, dy, beta));
   }

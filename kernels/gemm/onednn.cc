@@ -193,9 +193,15 @@ void OnOneThread(FunctionRef<void()> make) {
   tbb::task_arena(1).execute([&] { make(); });
 }
 
-std::unique_ptr<Call> MakeReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to) {
+std::unique_ptr<Call> MakeReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to,
+                                  bool add) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (add) {
+    dnnl::post_ops ops;
+    ops.append_sum();
+    attr.set_post_ops(ops);
+  }
   const dnnl::reorder::primitive_desc pd(Engine(), from, Engine(), to, attr);
   return std::make_unique<Call>(
       dnnl::reorder(pd),

@@ -74,8 +74,9 @@ class Call {
 // Calls `make`, whose primitives will use the calling thread alone.
 void OnOneThread(FunctionRef<void()> make);
 
-// Copies between layouts as a Call of (source, destination).
-std::unique_ptr<Call> MakeReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+// Copies between layouts as a Call of (source, destination); with `add` adds to the destination.
+std::unique_ptr<Call> MakeReorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to,
+                                  bool add = false);
 
 // A constant in another layout.
 struct Packed {

@@ -1,6 +1,7 @@
 // lookup_table_v2 and lookup_table: rows of a table by id, and the table's gradient.
 #include <algorithm>
 
+#include "core/operands/addend.h"
 #include "core/shapes.h"
 #include "kernels/index/gather_rows.h"
 #include "kernels/strided/strided_copy.h"
@@ -111,7 +112,15 @@ Status LookupGrad(KernelContext& ctx) {
                            ids.shape().ToString(), " and a row length of ", w->dim(1));
   if (ctx.Bool("is_sparse")) return SparseGrad(ctx, ids, grad, height, w->dim(1));
   Tensor& out = ctx.Out("W@GRAD");
-  ZeroBytes(ctx, out.mutable_raw(), out.bytes());
+  const Tensor* const addend = ctx.InOpt("AddendOfW");
+  if (addend == nullptr)
+    ZeroBytes(ctx, out.mutable_raw(), out.bytes());
+  else if (addend->shape() != out.shape() || addend->dtype() != out.dtype())
+    return InvalidArgument("'AddendOfW' is ", Name(addend->dtype()), " ",
+                           addend->shape().ToString(), ", expected ", Name(out.dtype()), " ",
+                           out.shape().ToString());
+  else if (addend->raw() != out.raw())
+    CopyBytes(ctx, addend->raw(), out.mutable_raw(), out.bytes());
   return ScatterAddRows(ctx, grad.raw(), ids, range, 1, w->dim(1), grad.dtype(), out.mutable_raw());
 }
 
@@ -132,7 +141,9 @@ HEDDLE_OP(lookup_table_v2_grad) {
   op.Input("Out@GRAD")
       .Input("Ids")
       .Input("W", kNoBuffer)
+      .Input("AddendOfW", kOptional | kAddend)
       .Output("W@GRAD")
+      .Inplace("AddendOfW", "W@GRAD")
       .Attr("padding_idx", -1)
       .Attr("is_sparse", false)
       .InferShape(GradShape)
@@ -152,7 +163,9 @@ HEDDLE_OP(lookup_table_grad) {
   op.Input("Out@GRAD")
       .Input("Ids")
       .Input("W", kNoBuffer)
+      .Input("AddendOfW", kOptional | kAddend)
       .Output("W@GRAD")
+      .Inplace("AddendOfW", "W@GRAD")
       .Attr("padding_idx", -1)
       .Attr("is_sparse", false)
       .InferShape(GradShape)
@@ -190,6 +203,16 @@ out Out float64 [3, 9] 0.75 -0.31 -0.34 -0.66 -0.17 -0.63 -0.59 0.86 -0.56 -0.73
 )")
 
 HEDDLE_EXAMPLES(lookup_table_v2_grad, R"(
+example added to what is there
+gradient none: the addend is no part of the gradient
+in AddendOfW float32 [3, 2] 1 2 3 4 5 6
+in Ids int64 [3] 2 0 2
+in Out@GRAD float32 [3, 2] 0.5 -1 0.25 8 2 0.125
+in W float32 [3, 2] 0.1 0.2 0.3 0.4 0.5 0.6
+from lookup_table_v2_grad Ids=Ids Out@GRAD=Out@GRAD W=W -> W@GRAD=t
+from elementwise_add X=t Y=AddendOfW -> Out=W@GRAD
+out W@GRAD float32 [3, 2] 1.25 10 3 4 7.5 5.125
+
 example float64 3x3, no is_sparse
 attr is_sparse BOOLEAN false
 in Ids int64 [1, 1] 0

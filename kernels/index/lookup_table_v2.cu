@@ -1,4 +1,5 @@
 // Rows of a table, and the gradient.
+#include "device/cuda/grid/addend.h"
 #include "device/cuda/grid/gather.h"
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/kernel_table.h"
@@ -19,7 +20,7 @@ bool CoversLookup(const CallView& call) {
 }
 
 // The first position of an id adds up the gradients of all positions with that id, in their order,
-// so that sums are deterministic.
+// so that sums are deterministic, to what the table holds.
 struct ScatterAddBody {
   const float* grad;
   Ids ids;
@@ -31,7 +32,7 @@ struct ScatterAddBody {
     for (int64_t i = 0; i < at; ++i)
       if (ids[i] == id) return;
     for (int64_t k = group.rank(); k < width; k += group.size()) {
-      float sum = 0;
+      float sum = table[id * width + k];
       for (int64_t i = at; i < count; ++i)
         if (ids[i] == id) sum += grad[i * width + k];
       table[id * width + k] = sum;
@@ -42,7 +43,8 @@ struct ScatterAddBody {
 Status LookupGrad(Queue& queue, KernelContext& ctx) {
   const Tensor &grad = ctx.In("Out@GRAD"), &ids = ctx.In("Ids");
   Tensor& out = ctx.Out("W@GRAD");
-  HEDDLE_RETURN_IF_ERROR(queue.Zero(out.mutable_raw(), out.bytes()));
+  HEDDLE_ASSIGN_OR_RETURN(const bool add, BeginWith(queue, ctx.InOpt("AddendOfW"), out));
+  if (!add) HEDDLE_RETURN_IF_ERROR(queue.Zero(out.mutable_raw(), out.bytes()));
   return Groups(queue, ids.numel(), out.dim(1),
                 ScatterAddBody{grad.data<float>(), Ids(ids), out.mutable_data<float>(), out.dim(0),
                                out.dim(1), ids.numel(), ctx.Int("padding_idx")});

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/operands/addend.h"
 #include "core/shapes.h"
 #include "kernels/base/check.h"
 
@@ -117,6 +118,7 @@ Status LayerNormGradShape(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Variance", r.rows));
   HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Scale", r.width));
   HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Bias", r.width));
+  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "AddendOfX", r.rows * r.width));
   return CheckCount(ctx, "Y@GRAD", r.rows * r.width);
 }
 
@@ -127,8 +129,9 @@ struct LayerNormGrad {
     HEDDLE_ASSIGN_OR_RETURN(const Rows r, RowsOf(ctx, x.shape()));
     const T epsilon = static_cast<T>(ctx.Float("epsilon"));
     const Tensor *scale = ctx.InOpt("Scale"), *bias = ctx.InOpt("Bias");
-    HEDDLE_RETURN_IF_ERROR(CheckDType(
-        kDTypeOf<T>, {scale, bias, &ctx.In("Mean"), &ctx.In("Variance"), &ctx.In("Y@GRAD")}));
+    const Tensor* const addend = ctx.InOpt("AddendOfX");
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {scale, bias, addend, &ctx.In("Mean"),
+                                                    &ctx.In("Variance"), &ctx.In("Y@GRAD")}));
     Parameters(ctx, x, r, epsilon);
     Tensor* out = ctx.OutOpt("X@GRAD");
     if (!out || r.width == 0) return Status::Ok();
@@ -137,16 +140,21 @@ struct LayerNormGrad {
     const T* grad = ctx.In("Y@GRAD").data<T>();
     const T* from = x.data<T>();
     T* to = out->mutable_data<T>();
+    const T* add = DataOr<T>(addend);  // may be `to`
     ctx.ParallelFor(r.rows, 1 + 32768 / r.width, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        One(from + i * r.width, grad + i * r.width, DataOr<T>(scale), r.width, means[i],
-            T(1) / std::sqrt(variances[i] + epsilon), to + i * r.width);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t at = i * r.width;
+        One(from + at, grad + at, DataOr<T>(scale), r.width, means[i],
+            T(1) / std::sqrt(variances[i] + epsilon), add ? add + at : nullptr, to + at);
+      }
     });
     return Status::Ok();
   }
 
   // dx = factor * (g - mean(g) - xhat * mean(g * xhat)), with g = dy * scale.
-  static void One(const T* x, const T* dy, const T* scale, int64_t n, T mean, T factor, T* dx) {
+  // Added to what `add` has there.
+  static void One(const T* x, const T* dy, const T* scale, int64_t n, T mean, T factor,
+                  const T* add, T* dx) {
     const ConstRow<T> in(x, n), grad(dy, n);
     Row<T> out(dx, n);
     const T size = static_cast<T>(n);
@@ -154,12 +162,19 @@ struct LayerNormGrad {
       const ConstRow<T> s(scale, n);
       const T a = (grad * s).sum() / size;
       const T b = (grad * s * (in - mean)).sum() * factor * factor / size;
-      out = factor * (grad * s - a - (in - mean) * b);
+      Put(out, add, factor * (grad * s - a - (in - mean) * b));
     } else {
       const T a = grad.sum() / size;
       const T b = (grad * (in - mean)).sum() * factor * factor / size;
-      out = factor * (grad - a - (in - mean) * b);
+      Put(out, add, factor * (grad - a - (in - mean) * b));
     }
+  }
+  template <typename Expression>
+  static void Put(Row<T>& to, const T* add, const Expression& value) {
+    if (add)
+      to = ConstRow<T>(add, to.size()) + value;
+    else
+      to = value;
   }
 
   // Sums over rows, split by columns so that the order of a sum does not depend on the threads.
@@ -203,9 +218,9 @@ HEDDLE_OP(layer_norm) {
 }
 HEDDLE_OP(layer_norm_grad) {
   op.Input("X").Input("Scale", kOptional).Input("Bias", kOptional);
-  op.Input("Mean").Input("Variance").Input("Y@GRAD");
+  op.Input("Mean").Input("Variance").Input("Y@GRAD").Input("AddendOfX", kOptional | kAddend);
   op.Output("X@GRAD", kOptional).Output("Scale@GRAD", kOptional).Output("Bias@GRAD", kOptional);
-  op.Attr("epsilon", 1e-5).Attr("begin_norm_axis", 1);
+  op.Attr("epsilon", 1e-5).Attr("begin_norm_axis", 1).Inplace("AddendOfX", "X@GRAD");
   op.InferShape(LayerNormGradShape).Kernels<LayerNormGrad, float, double>();
 }
 
@@ -249,6 +264,24 @@ out Y float64 [1, 4] 0.10833306340193966 -1.4381858168359813 1.0267582590125324 
 )")
 
 HEDDLE_EXAMPLES(layer_norm_grad, R"(
+example added to what is there
+gradient none: the addend is no part of the gradient
+attr epsilon FLOAT 0.001
+in AddendOfX float64 [1, 2] 10 -20
+in Bias float64 [2] -0.511 -0.474
+in Mean float64 [1] -0.5425
+in Scale float64 [2] 1.105 1.04
+in Variance float64 [1] 5.62500000000001e-5
+in X float64 [1, 2] -0.535 -0.55
+in Y@GRAD float64 [1, 2] 0.4 0.2
+from layer_norm_grad Bias=Bias Mean=Mean Scale=Scale Variance=Variance X=X Y@GRAD=Y@GRAD ->
+  Bias@GRAD=Bias@GRAD Scale@GRAD=Scale@GRAD X@GRAD=t
+attr epsilon FLOAT 0.001
+from elementwise_add X=t Y=AddendOfX -> Out=X@GRAD
+out Bias@GRAD float64 [2] 0.4 0.2
+out Scale@GRAD float64 [2] 0.09230769023224557 -0.04615384511612347
+out X@GRAD float64 [1, 2] 13.40828395565787 -23.408283955657868
+
 example float64 2, epsilon 0.001
 attr epsilon FLOAT 0.001
 in Bias float64 [2] -0.511 -0.474

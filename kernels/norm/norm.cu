@@ -286,6 +286,7 @@ struct LayerNormGradBody {
   const float* scale;
   const float* mean;
   const float* variance;
+  const float* addend;  // or null; may be dx
   float* dx;
   int64_t width;
   float epsilon;
@@ -302,7 +303,8 @@ struct LayerNormGradBody {
     mixed = group.Reduce(mixed, SumOp()) / static_cast<float>(width);
     for (int64_t i = group.rank(); i < width; i += group.size()) {
       const float g = dy[begin + i] * (scale != nullptr ? scale[i] : 1.0f);
-      dx[begin + i] = factor * (g - sum - (x[begin + i] - m) * factor * mixed);
+      const float d = factor * (g - sum - (x[begin + i] - m) * factor * mixed);
+      dx[begin + i] = addend != nullptr ? addend[begin + i] + d : d;
     }
   }
 };
@@ -339,7 +341,8 @@ Status LayerNormGrad(Queue& queue, KernelContext& ctx) {
   if (dx == nullptr || r.width == 0) return Status::Ok();
   return Groups(queue, r.rows, r.width,
                 LayerNormGradBody{xs, dy, DataOr(ctx.InOpt("Scale")), mean, variance,
-                                  dx->mutable_data<float>(), r.width, epsilon});
+                                  DataOr(ctx.InOpt("AddendOfX")), dx->mutable_data<float>(),
+                                  r.width, epsilon});
 }
 
 }  // namespace

@@ -78,9 +78,15 @@ class SumAbsorber {
     return parts;
   }
 
-  // The slot that takes what `v` is added to.
+  // The slot that takes what `v` is added to. Of sparse gradients none does; and convolutions whose
+  // channels are last would add in a loop of their own, which gains nothing over the sum and may
+  // lose what the sum would be fused with.
   static int AddendOf(const ir::Op& op, VarId v) {
     if (!op.var_attrs.empty()) return -1;
+    const int sparse = op.def->FindAttr("is_sparse"), layout = op.def->FindAttr("data_format");
+    if (sparse >= 0 && std::get<bool>(op.attrs[static_cast<size_t>(sparse)])) return -1;
+    if (layout >= 0 && std::get<std::string>(op.attrs[static_cast<size_t>(layout)]).ends_with('C'))
+      return -1;
     for (const auto& pair : op.def->inplace()) {
       if ((op.def->inputs()[static_cast<size_t>(pair.in)].flags & kAddend) == 0 ||
           !op.inputs[static_cast<size_t>(pair.in)].empty())
@@ -150,12 +156,23 @@ HEDDLE_PASS(add_gradients) {
   pass.after = "g1 = tanh_grad(y, dy); g = matmul_v2_grad(x, w, dz, addend g1)";
   pass.refuses =
       "parts that are fetched or read elsewhere; selected rows; other dtypes than float32; parts "
-      "that no operator writes which can add (the products' gradients can), unless "
-      "fuse_elementwise "
-      "takes them; operators of different places";
+      "that no operator writes which can add (the gradients of products, convolutions, layer_norm "
+      "and lookup tables can), unless fuse_elementwise takes them; operators of different places";
   pass.level = 2;
   pass.each_block = true;
   pass.tolerance = 1e-5;
-  pass.own_forms = {"matmul_v2_grad", "matmul_grad", "mul_grad"};
+  pass.own_forms = {"matmul_v2_grad",
+                    "matmul_grad",
+                    "mul_grad",
+                    "bmm_grad",
+                    "conv2d_grad",
+                    "depthwise_conv2d_grad",
+                    "conv3d_grad",
+                    "conv2d_transpose_grad",
+                    "conv3d_transpose_grad",
+                    "depthwise_conv2d_transpose_grad",
+                    "layer_norm_grad",
+                    "lookup_table_v2_grad",
+                    "lookup_table_grad"};
   pass.run = RunAddGradients;
 }
