@@ -37,6 +37,8 @@ Pipeline HeddlePipeline() {
       "fuse_channel_shuffle",  // the channel is the last dimension only after channels_last
       "fuse_concat",           // absorbs concat into fused_matmul
       "add_gradients",         // before fuse_elementwise takes the sums
+      "fuse_rows",             // takes element-wise operators around reductions
+      "fuse_reshaped",         // takes element-wise operators on both sides of reshapes
       "fuse_elementwise",      // takes what no other fusion wanted
       "lower_precision",
       "merge_products",   // takes the products that the other fusions made or left

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "kernels/elementwise/element_loop.h"
+#include "kernels/rows/row_loop.h"
 
 namespace heddle {
 namespace {
@@ -23,6 +24,7 @@ class Builder {
 
   Result<std::unique_ptr<ElementLoops>> Run() {
     HEDDLE_RETURN_IF_ERROR(MakePrototypes());
+    FindRoots();
     FindCuts();
     FindPlaces();
     for (size_t c = 0; c + 1 < cuts_.size(); ++c)
@@ -39,6 +41,7 @@ class Builder {
   Status MakePrototypes() {
     prototypes_.resize(p_.kinds.size());
     for (size_t k = 0; k < p_.kinds.size(); ++k) {
+      if (p_.kinds[k].reduces || p_.kinds[k].reshapes) continue;
       size_t at = p_.kinds[k].first_number;
       const auto attrs = UnpackNumbers(*p_.kinds[k].def, *p_.numbers, &at);
       HEDDLE_RETURN_IF_ERROR(MakeTileStep(*p_.kinds[k].def, attrs, dtype_, &prototypes_[k]));
@@ -46,12 +49,29 @@ class Builder {
     return Status::Ok();
   }
 
-  // A loop ends where the shape of the results changes.
+  bool Reduces(uint32_t step) const { return p_.kinds[p_.steps[step].kind].reduces; }
+
+  bool Reshapes(uint32_t step) const { return p_.kinds[p_.steps[step].kind].reshapes; }
+
+  // The value whose elements a value has: of reshapes the one that is reshaped.
+  void FindRoots() {
+    root_.resize(p_.values());
+    std::iota(root_.begin(), root_.end(), 0u);
+    for (uint32_t s = 0; s < p_.steps.size(); ++s)
+      if (Reshapes(s)) root_[ResultOf(s)] = root_[p_.steps[s].in[0]];
+  }
+
+  // A loop ends where the number of results changes, and before and after a reduction.
   void FindCuts() {
     const auto n = static_cast<uint32_t>(p_.steps.size());
     loop_of_.assign(p_.values(), kNone);
+    uint32_t last = kNone;  // step that computes
     for (uint32_t s = 0; s < n; ++s) {
-      if (s == 0 || shapes_.of[ResultOf(s)] != shapes_.of[ResultOf(s - 1)]) cuts_.push_back(s);
+      if (Reshapes(s)) continue;
+      if (last == kNone || Reduces(s) || Reduces(last) ||
+          shapes_.Of(ResultOf(s)).numel() != shapes_.Of(ResultOf(last)).numel())
+        cuts_.push_back(s);
+      last = s;
       loop_of_[ResultOf(s)] = static_cast<uint32_t>(cuts_.size() - 1);
     }
     cuts_.push_back(n);
@@ -64,8 +84,9 @@ class Builder {
     for (uint32_t v = 0; v < p_.inputs; ++v) Put(v, {ElementPlace::kInput, v});
     for (uint32_t o = 0; o < p_.outs.size(); ++o) Put(p_.outs[o], {ElementPlace::kOutput, o});
     for (uint32_t s = 0; s < p_.steps.size(); ++s) {
+      if (Reshapes(s)) continue;
       for (uint32_t k = 0; k < Operands(p_.steps[s]); ++k) {
-        const uint32_t v = p_.steps[s].in[k];
+        const uint32_t v = root_[p_.steps[s].in[k]];
         if (in_memory_[v] || loop_of_[v] == loop_of_[ResultOf(s)]) continue;
         Put(v, {ElementPlace::kBetween, static_cast<uint32_t>(loops_->between.size())});
         loops_->between.push_back(shapes_.Of(v));
@@ -80,9 +101,10 @@ class Builder {
   Status AddLoop(uint32_t begin, uint32_t end) {
     ElementLoop& loop = loops_->loops.emplace_back();
     loop.numel = shapes_.Of(ResultOf(begin)).numel();
+    if (Reduces(begin)) return SetReduction(begin, &loop);
     last_use_.clear();
     for (uint32_t s = begin; s < end; ++s)
-      for (uint32_t k = 0; k < Operands(p_.steps[s]); ++k) last_use_[p_.steps[s].in[k]] = s;
+      for (uint32_t k = 0; k < Operands(p_.steps[s]); ++k) last_use_[root_[p_.steps[s].in[k]]] = s;
     registers_.clear();
     free_.clear();
     streams_.clear();
@@ -91,6 +113,7 @@ class Builder {
     float work = kTraffic;
     loop.steps.reserve(end - begin);
     for (uint32_t s = begin; s < end; ++s) {
+      if (Reshapes(s)) continue;
       HEDDLE_RETURN_IF_ERROR(AddStep(s, &loop));
       const float step = loop.steps.back().work;
       work += step <= kTraffic ? kLightStep : step;
@@ -99,6 +122,18 @@ class Builder {
     ChooseTile(&loop);
     const double tiles = 1 / (static_cast<double>(work) * static_cast<double>(loop.tile));
     loop.grain = std::max<int64_t>(1, static_cast<int64_t>(tiles));
+    return Status::Ok();
+  }
+
+  Status SetReduction(uint32_t step, ElementLoop* loop) const {
+    const uint32_t x = p_.steps[step].in[0];
+    const Shape& shape = shapes_.Of(x);
+    loop->reduce =
+        FindRowReduction(p_.kinds[p_.steps[step].kind].def->name(), dtype_, shape.numel());
+    const uint32_t all = (1u << shape.rank()) - 1, kept = (1u << (shape.rank() - p_.axes)) - 1;
+    loop->reduce_plan = MakeReducePlan(shape.dims(), all & ~kept);
+    loop->from = place_of_[root_[x]];
+    loop->to = place_of_[ResultOf(step)];
     return Status::Ok();
   }
 
@@ -113,7 +148,7 @@ class Builder {
     }
     // A register that is read for the last time may be the result's.
     for (uint32_t k = 0; k < Operands(from); ++k) {
-      const uint32_t v = from.in[k];
+      const uint32_t v = root_[from.in[k]];
       if (const auto it = registers_.find(v); it != registers_.end() && last_use_.at(v) == s) {
         free_.push_back(it->second);
         registers_.erase(it);
@@ -146,11 +181,11 @@ class Builder {
   }
 
   Result<uint32_t> Operand(uint32_t s, uint32_t k, ElementLoop* loop) {
-    const uint32_t v = p_.steps[s].in[k];
-    if (!in_memory_[v]) return registers_.at(v);
+    const uint32_t v = p_.steps[s].in[k], root = root_[v];
+    if (!in_memory_[root]) return registers_.at(root);
     const Shape& domain = shapes_.Of(ResultOf(s));
     if (shapes_.Of(v).numel() == domain.numel()) {
-      const uint32_t at = StreamOf(v, loop);
+      const uint32_t at = StreamOf(root, loop);
       ElementLoop::Stream& stream = loop->streams[at & ~kMark];
       if (!stream.written) stream.read = true;
       return at;
@@ -169,7 +204,7 @@ class Builder {
     for (const auto& [aligned, at] : known)
       if (aligned == shape) return at;
     ElementLoop::Spread spread;
-    spread.from = place_of_[value];
+    spread.from = place_of_[root_[value]];
     HEDDLE_ASSIGN_OR_RETURN(spread.plan, MakeBroadcastPlan(domain, shape, -1));
     const uint32_t at = kSpread | static_cast<uint32_t>(loop->spreads.size());
     loop->spreads.push_back(spread);
@@ -300,6 +335,7 @@ class Builder {
   std::unique_ptr<ElementLoops> loops_;
   std::vector<TileStep> prototypes_;  // per kind
   std::vector<uint32_t> cuts_;        // first step of each loop, and the end
+  std::vector<uint32_t> root_;        // per value: see FindRoots
   std::vector<uint32_t> loop_of_;     // per value; kNone: an operand
   std::vector<ElementPlace> place_of_;
   std::vector<bool> in_memory_;

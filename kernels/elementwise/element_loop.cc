@@ -4,10 +4,27 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/base/call_heap.h"
+
 namespace heddle {
 namespace {
 
 constexpr size_t kStackBytes = 32 << 10;  // work space of a thread that needs no allocation
+
+// `between` has a tensor for each of ElementLoops::between.
+std::byte* ElementAddress(const KernelContext& ctx, ElementPlace p, std::span<Tensor> between) {
+  const auto tensor = [&](uint32_t slot) -> Tensor& { return ctx.frame()[slot]->tensor(); };
+  switch (p.kind) {
+    case ElementPlace::kInput:  // only read
+      return static_cast<std::byte*>(
+          const_cast<void*>(std::as_const(tensor(ctx.op().in[p.index])).raw()));
+    case ElementPlace::kOutput:
+      return static_cast<std::byte*>(tensor(ctx.op().out[p.index]).mutable_raw());
+    case ElementPlace::kBetween:
+      break;
+  }
+  return static_cast<std::byte*>(between[p.index].mutable_raw());
+}
 
 template <typename T>
 class Runner {
@@ -41,19 +58,7 @@ class Runner {
            Tiles() * sizeof(std::byte*) + l_.spreads.size() * sizeof(int64_t);
   }
 
-  std::byte* Address(ElementPlace p) const {
-    const auto tensor = [&](uint32_t slot) -> Tensor& { return ctx_.frame()[slot]->tensor(); };
-    switch (p.kind) {
-      case ElementPlace::kInput:  // only read
-        return static_cast<std::byte*>(
-            const_cast<void*>(std::as_const(tensor(ctx_.op().in[p.index])).raw()));
-      case ElementPlace::kOutput:
-        return static_cast<std::byte*>(tensor(ctx_.op().out[p.index]).mutable_raw());
-      case ElementPlace::kBetween:
-        break;
-    }
-    return static_cast<std::byte*>(between_[p.index].mutable_raw());
-  }
+  std::byte* Address(ElementPlace p) const { return ElementAddress(ctx_, p, between_); }
 
   void RunIn(std::byte* work, int64_t first, int64_t last) const {
     const size_t tiles = Tiles(), streams = l_.streams.size();
@@ -204,8 +209,30 @@ void RunSmall(const KernelContext& ctx, const ElementLoop& loop) {
   }
 }
 
+void RunOneLoop(const KernelContext& ctx, const ElementLoop& loop, DType dtype,
+                std::span<Tensor> between) {
+  if (loop.reduce != nullptr)
+    return RunReduce(ctx, loop.reduce_plan, *loop.reduce, ElementAddress(ctx, loop.from, between),
+                     ElementAddress(ctx, loop.to, between));
+  if (loop.small)
+    return dtype == DType::kF32 ? RunSmall<float>(ctx, loop) : RunSmall<double>(ctx, loop);
+  if (loop.numel == 0) return;
+  if (dtype == DType::kF32)
+    RunTyped<float>(ctx, loop, between);
+  else
+    RunTyped<double>(ctx, loop, between);
+}
+
+// Loops that hand tensors on.
+[[gnu::noinline]] void RunLoopChain(const KernelContext& ctx, const ElementLoops& state) {
+  CallHeap heap(ctx);
+  std::pmr::vector<Tensor> between(&heap);
+  for (const Shape& shape : state.between) between.push_back(ctx.Scratch(state.dtype, shape));
+  for (const ElementLoop& loop : state.loops) RunOneLoop(ctx, loop, state.dtype, between);
+}
+
 bool IsSmall(const ElementLoop& loop) {
-  if (loop.numel == 0 || loop.numel > kFewElements) return false;
+  if (loop.reduce != nullptr || loop.numel == 0 || loop.numel > kFewElements) return false;
   const int64_t n = std::min(loop.tile, loop.numel);
   if (n % TileStep::kGroup != 0 || loop.numel % n != 0 || loop.numel / n > kFewRows) return false;
   const auto in_place = [n](const ElementLoop::Spread& s) {  // every tile reads the same
@@ -232,15 +259,11 @@ bool ReadsRow(const ElementLoop& loop, const TileStep& step) {
 
 }  // namespace
 
-void RunElementLoop(const KernelContext& ctx, const ElementLoop& loop, DType dtype,
-                    std::span<Tensor> between) {
-  if (loop.small)
-    return dtype == DType::kF32 ? RunSmall<float>(ctx, loop) : RunSmall<double>(ctx, loop);
-  if (loop.numel == 0) return;
-  if (dtype == DType::kF32)
-    RunTyped<float>(ctx, loop, between);
+void RunElementLoops(const KernelContext& ctx, const ElementLoops& state) {
+  if (state.between.empty())
+    for (const ElementLoop& loop : state.loops) RunOneLoop(ctx, loop, state.dtype, {});
   else
-    RunTyped<double>(ctx, loop, between);
+    RunLoopChain(ctx, state);
 }
 
 void FindSmall(ElementLoop* loop) {

@@ -9,6 +9,7 @@
 #include "core/op_context.h"
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/elementwise/element_program.h"
+#include "kernels/reduce/reduce.h"
 
 namespace heddle {
 
@@ -46,6 +47,10 @@ struct ElementLoop {
   // For each step of a small loop of several tiles: it reads a row that is the same for all of
   // them, so it computes tile by tile, all others all elements at once. Empty: none does.
   std::vector<bool> reads_row;
+  // No loop over elements, but a reduction of one value in memory to another.
+  const ReduceLoops* reduce = nullptr;
+  ReducePlan reduce_plan;
+  ElementPlace from, to;
 };
 
 // State of the operator for one set of shapes.
@@ -60,9 +65,7 @@ Result<std::unique_ptr<ElementLoops>> MakeElementLoops(const ElementProgram& pro
 
 void FindSmall(ElementLoop* loop);  // sets ElementLoop::small and what goes with it
 
-// The operator's only slots are the lists of operands and outputs; `between` has a tensor for each
-// of ElementLoops::between.
-void RunElementLoop(const KernelContext& ctx, const ElementLoop& loop, DType dtype,
-                    std::span<Tensor> between);
+// The operator's only slots are the lists of operands and outputs.
+void RunElementLoops(const KernelContext& ctx, const ElementLoops& loops);
 
 }  // namespace heddle

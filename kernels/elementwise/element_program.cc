@@ -5,6 +5,8 @@
 
 #include "core/op_registry.h"
 #include "core/shapes.h"
+#include "kernels/reduce/reduce_op.h"
+#include "kernels/rows/row_loop.h"
 
 namespace heddle {
 namespace {
@@ -12,10 +14,20 @@ namespace {
 // Moves *at behind the numbers of the kind's attributes.
 void ReadNumbers(const Floats& values, ElementProgram::Kind* kind, size_t* at) {
   kind->first_number = *at;
+  if (kind->reshapes) {
+    const double rank = *at < values.size() ? values[*at] : 0;
+    const auto n = static_cast<size_t>(std::clamp<double>(rank, 0, Shape::kMaxRank));
+    for (++*at; kind->dims.size() < n && *at < values.size(); ++*at)
+      kind->dims.push_back(static_cast<int64_t>(values[*at]));
+    *at += n - kind->dims.size();
+    return;
+  }
   for (const AttrDef& a : kind->def->attrs()) {
     if (!IsNumber(a.default_value)) continue;
     if (kind->broadcasts && a.name == "axis" && *at < values.size())
       kind->axis = static_cast<int64_t>(values[*at]);
+    if (kind->reduces && a.name == "keep_dim" && *at < values.size())
+      kind->keep_dim = values[*at] != 0;
     ++*at;
   }
 }
@@ -27,12 +39,16 @@ Status ReadKinds(const Strings& ops, const Floats& values, ElementProgram* progr
   for (const std::string& name : ops) {
     const OpDef* def = FindOp(name);
     const TileOp* tile = FindTileOp(name);
-    if (def == nullptr || tile == nullptr)
+    const bool reduces = program->axes > 0 && FindRowReduction(name, DType::kF32, 0) != nullptr;
+    const bool reshapes = name == "reshape2";
+    if (def == nullptr || (tile == nullptr && !reduces && !reshapes))
       return InvalidArgument("'", name, "' is no operator of fused loops");
     ElementProgram::Kind& kind = program->kinds.emplace_back();
     kind.def = def;
     kind.tile = tile;
-    kind.operands = static_cast<uint32_t>(tile->operands);
+    kind.operands = tile == nullptr ? 1 : static_cast<uint32_t>(tile->operands);
+    kind.reduces = reduces;
+    kind.reshapes = reshapes;
     kind.broadcasts = def->has(kBroadcasts);
     ReadNumbers(values, &kind, &at);
   }
@@ -55,6 +71,34 @@ Status ReadSteps(const Ints& code, ElementProgram* program) {
     program->steps.push_back(step);
   }
   return Status::Ok();
+}
+
+// One -1 takes what is left over, 0 copies the dimension of the same position.
+Result<Shape> Reshaped(const Shape& x, const std::vector<int64_t>& dims) {
+  Shape out;
+  int open = -1;
+  int64_t rest = 1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int at = static_cast<int>(i);
+    int64_t d = dims[i];
+    if (d == 0) d = at < x.rank() ? x[at] : 0;
+    if (dims[i] == -1) open = at;
+    out.push_back(d);
+    if (at != open) rest *= d;
+  }
+  if (!x.is_static()) return out;
+  if (open >= 0) out[open] = rest == 0 ? 0 : x.numel() / rest;
+  if (out.is_static() && out.numel() == x.numel()) return out;
+  return InvalidArgument("a value of shape ", x.ToString(), " cannot be given the shape ",
+                         Shape(dims).ToString());
+}
+
+Result<Shape> ReducedRows(const Shape& x, int axes, bool keep_dim) {
+  if (!x.known_rank()) return Shape::Unknown();
+  if (x.rank() < axes)
+    return InvalidArgument("rows of ", axes, " dimensions, but a value has shape ", x.ToString());
+  const uint32_t all = (1u << x.rank()) - 1, kept = (1u << (x.rank() - axes)) - 1;
+  return ReducedShape(x, all & ~kept, keep_dim);
 }
 
 // Shapes as they are found, each once.
@@ -91,12 +135,21 @@ class ShapeTable {
 Result<ElementProgram> ReadElementProgram(const OpContext& ctx, std::pmr::memory_resource* memory) {
   ElementProgram program(memory);
   program.inputs = static_cast<uint32_t>(ctx.InCount("X"));
+  if (ctx.def().FindAttr("axes") >= 0) {
+    const int64_t axes = ctx.Int("axes");
+    if (axes < 1 || axes > Shape::kMaxRank)
+      return InvalidArgument("axes is ", axes, ", expected 1 to ", Shape::kMaxRank);
+    program.axes = static_cast<int>(axes);
+  }
   HEDDLE_RETURN_IF_ERROR(ReadKinds(ctx.Attr<Strings>("ops"), ctx.Attr<Floats>("values"), &program));
   HEDDLE_RETURN_IF_ERROR(ReadSteps(ctx.IntList("code"), &program));
   program.outs.reserve(ctx.IntList("outs").size());
   for (const int64_t v : ctx.IntList("outs")) {
     if (v < program.inputs || v >= program.values())
       return InvalidArgument("outs names ", v, ", which no step computes");
+    const size_t step = static_cast<size_t>(v) - program.inputs;
+    if (program.kinds[program.steps[step].kind].reshapes)
+      return InvalidArgument("outs names ", v, ", another shape of a value");
     program.outs.push_back(static_cast<uint32_t>(v));
   }
   if (program.outs.empty() || static_cast<int>(program.outs.size()) != ctx.OutCount("Out") ||
@@ -115,6 +168,17 @@ Result<ElementShapes> InferElementShapes(const ElementProgram& program,
   for (const ElementProgram::Step& step : program.steps) {
     const ElementProgram::Kind& kind = program.kinds[step.kind];
     uint32_t out = shapes.of[step.in[0]];
+    if (kind.reshapes) {
+      HEDDLE_ASSIGN_OR_RETURN(const Shape to, Reshaped(shapes.distinct[out], kind.dims));
+      shapes.of.push_back(table.Add(to));
+      continue;
+    }
+    if (kind.reduces) {
+      HEDDLE_ASSIGN_OR_RETURN(const Shape reduced,
+                              ReducedRows(shapes.distinct[out], program.axes, kind.keep_dim));
+      shapes.of.push_back(table.Add(reduced));
+      continue;
+    }
     for (uint32_t k = 1; k < kind.operands; ++k) {
       const uint32_t other = shapes.of[step.in[k]];
       if (other == out) continue;

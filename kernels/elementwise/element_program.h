@@ -1,13 +1,17 @@
-// The program of fused_elementwise: steps over values, in the order in which they are computed.
+// The program of fused_elementwise and fused_rows: steps over values, in the order in which they
+// are computed.
 // Values 0 … inputs-1 are the operands X, value inputs + k is what step k computes.
 //
 // In the attributes: `ops` names the operator of each kind of step, `values` holds the numbers
 // among its attributes (core/tile_ops.h), one kind after another; `code` has the kind and the
 // operands of each step; `outs` says which values Out are. Out[0] is the last step's, so that it
-// may lie in X[0]'s memory.
+// may lie in X[0]'s memory. In a program of fused_rows, `axes` dimensions at the end make a row,
+// and a kind may be a reduction of rows. A kind may be `reshape2`, which computes nothing; `values`
+// then has the number of its dimensions, and these, of which 0 and -1 mean what they do in `shape`.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <memory_resource>
 #include <span>
 #include <vector>
@@ -25,6 +29,10 @@ struct ElementProgram {
     size_t first_number = 0;  // in `values`
     bool broadcasts = false;
     int64_t axis = -1;
+    bool reduces = false;  // rows, whose dimensions become ones with keep_dim, else none
+    bool keep_dim = false;
+    bool reshapes = false;  // to `dims`
+    std::vector<int64_t> dims;
   };
   struct Step {
     uint32_t kind = 0;
@@ -37,8 +45,15 @@ struct ElementProgram {
   std::pmr::vector<Step> steps;
   std::pmr::vector<uint32_t> outs;
   const Floats* numbers = nullptr;  // attribute `values`
+  int axes = 0;                     // of a row; 0: the operator knows no rows
 
   uint32_t values() const { return inputs + static_cast<uint32_t>(steps.size()); }
+};
+
+// Memory for what is read of an operator: on the stack, unless it has very many steps.
+struct FusedMemory {
+  std::array<std::byte, 8 << 10> bytes;
+  std::pmr::monotonic_buffer_resource resource{bytes.data(), bytes.size()};
 };
 
 // Reads and checks the attributes, which must outlive the result, as `memory` must. Loops whose

@@ -4,26 +4,28 @@
 #include <vector>
 
 #include "core/error.h"
-#include "kernels/base/call_heap.h"
 #include "kernels/elementwise/element_loop.h"
 
 namespace heddle {
 namespace {
 
-// The value in X that a value gets its sequence offsets from: its first operand's, and so on.
-std::vector<uint32_t> LoDSources(const ElementProgram& program) {
+constexpr uint32_t kNoSource = UINT32_MAX;
+
+// The value in X that a value gets its sequence offsets from: its first operand's, and so on. A
+// reshape hands them on if it keeps the first dimension.
+std::vector<uint32_t> LoDSources(const ElementProgram& program, const ElementShapes& shapes) {
   std::vector<uint32_t> source;
   source.reserve(program.values());
   for (uint32_t v = 0; v < program.inputs; ++v) source.push_back(v);
-  for (const auto& step : program.steps) source.push_back(source[step.in[0]]);
+  for (const auto& step : program.steps) {
+    const Shape &from = shapes.Of(step.in[0]),
+                &to = shapes.Of(static_cast<uint32_t>(source.size()));
+    const bool drops = program.kinds[step.kind].reshapes &&
+                       (from.rank() == 0 || to.rank() == 0 || from[0] != to[0]);
+    source.push_back(drops ? kNoSource : source[step.in[0]]);
+  }
   return source;
 }
-
-// Memory for what is read of an operator: on the stack, unless it has very many steps.
-struct FusedMemory {
-  std::array<std::byte, 8 << 10> bytes;
-  std::pmr::monotonic_buffer_resource resource{bytes.data(), bytes.size()};
-};
 
 Status InferFused(ShapeContext& ctx) {
   FusedMemory memory;
@@ -44,10 +46,13 @@ Status InferFused(ShapeContext& ctx) {
   for (size_t o = 0; o < program.outs.size(); ++o)
     ctx.SetOut("Out", shapes.Of(program.outs[o]), ctx.InDType("X", 0), static_cast<int>(o));
   if (!any_lod) return Status::Ok();
-  const std::vector<uint32_t> source = LoDSources(program);
-  for (size_t o = 0; o < program.outs.size(); ++o)
-    if (const LoD& lod = ctx.InLoD("X", static_cast<int>(source[program.outs[o]])); !lod.empty())
+  const std::vector<uint32_t> source = LoDSources(program, shapes);
+  for (size_t o = 0; o < program.outs.size(); ++o) {
+    const uint32_t from = source[program.outs[o]];
+    if (from == kNoSource) continue;
+    if (const LoD& lod = ctx.InLoD("X", static_cast<int>(from)); !lod.empty())
       ctx.SetOutLoD("Out", lod, static_cast<int>(o));
+  }
   return Status::Ok();
 }
 
@@ -66,20 +71,8 @@ Result<std::unique_ptr<KernelState>> PrepareFused(PrepareContext& ctx) {
   return std::unique_ptr<KernelState>(std::move(loops));
 }
 
-// Loops that hand tensors on.
-[[gnu::noinline]] void RunChain(const KernelContext& ctx, const ElementLoops& state) {
-  CallHeap heap(ctx);
-  std::pmr::vector<Tensor> between(&heap);
-  for (const Shape& shape : state.between) between.push_back(ctx.Scratch(state.dtype, shape));
-  for (const ElementLoop& loop : state.loops) RunElementLoop(ctx, loop, state.dtype, between);
-}
-
 Status RunFused(KernelContext& ctx) {
-  const auto& state = ctx.State<ElementLoops>();
-  if (state.between.empty())
-    for (const ElementLoop& loop : state.loops) RunElementLoop(ctx, loop, state.dtype, {});
-  else
-    RunChain(ctx, state);
+  RunElementLoops(ctx, ctx.State<ElementLoops>());
   return Status::Ok();
 }
 

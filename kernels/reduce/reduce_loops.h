@@ -104,6 +104,16 @@ struct SumReduction {
   }
 };
 
+// Adds up in the type of the result `Out`.
+template <typename Out>
+struct SumTo : SumReduction {
+  template <typename T>
+  using Acc = ComputeType<Out>;
+};
+// reduce_sum adds few floats in double: what cancels out leaves nothing, at no price worth
+// mentioning.
+inline constexpr int64_t kFewToSum = 1 << 14;
+
 struct MeanReduction : SumReduction {
   template <typename A>
   static A Finish(A a, int64_t count) {

@@ -4,13 +4,6 @@
 namespace heddle {
 namespace {
 
-// Adds up in the result's type.
-template <typename Out>
-struct SumTo : SumReduction {
-  template <typename T>
-  using Acc = ComputeType<Out>;
-};
-
 // Without out_dtype, bool and int32 are counted in int64.
 DType SumDType(const OpContext& ctx, DType x) {
   const DType wanted =
@@ -34,9 +27,7 @@ template <typename T>
 Status Sum(KernelContext& ctx) {
   const ReduceLoops* loops = nullptr;
   const DType to = ctx.Out("Out").dtype();
-  // Few values are added in double: what cancels out leaves nothing, at no price worth mentioning.
-  constexpr int64_t kFew = 1 << 14;
-  if (to == DType::kF32 && to == kDTypeOf<T> && ctx.In("X").numel() <= kFew) {
+  if (to == DType::kF32 && to == kDTypeOf<T> && ctx.In("X").numel() <= kFewToSum) {
     loops = &ReduceLoop<SumTo<double>, float, float>::kLoops;
   } else if (to == kDTypeOf<T>) {
     loops = SumLoops(to);

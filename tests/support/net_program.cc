@@ -27,6 +27,7 @@ NetProgram::NetProgram(uint32_t seed, int ops) : rng_(seed) {
   if (OneIn(4)) Projections();
   if (OneIn(4)) ProductsOfOne();
   if (OneIn(4)) SummedGradients();
+  if (OneIn(4)) ReshapedElements();
   if (OneIn(4)) Calls();
   if (seed % 8 == 1) ConvolutionChain();
   if (seed % 8 == 5) JoinedProduct();

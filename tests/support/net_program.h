@@ -67,6 +67,7 @@ class NetProgram {
   void Projections();
   void ProductsOfOne();
   void SummedGradients();
+  void ReshapedElements();
   void Calls();
   void Op(const std::string& type, const Slots& in, const Slots& out, const Attrs& attrs = {});
   void Activation(const std::string& x, const Shape& shape);

@@ -53,7 +53,7 @@ void NetProgram::ProductsOfOne() {
   }
 }
 
-// A variable's gradient in two or three parts, of which products make some.
+// A variable's gradient in two or three parts, of which operators make some that can add.
 void NetProgram::SummedGradients() {
   const Shape shape = {4, 6};
   std::vector<std::string> parts;
@@ -63,6 +63,15 @@ void NetProgram::SummedGradients() {
       Op("scale", {{"X", {Feed(DType::kF32, shape, 1)}}}, {{"Out", {parts.back()}}});
       continue;
     }
+    if (OneIn(3)) {
+      Op("layer_norm_grad",
+         {{"X", {Feed(DType::kF32, shape, 1)}},
+          {"Mean", {Param({4}, 0.3)}},
+          {"Variance", {Param({4}, 0.3)}},
+          {"Y@GRAD", {Feed(DType::kF32, shape, 1)}}},
+         {{"X@GRAD", {parts.back()}}}, {{"epsilon", 1.0}});
+      continue;
+    }
     Op("matmul_v2_grad",
        {{"X", {Feed(DType::kF32, shape, 1)}},
         {"Y", {Param({6, 5}, 0.3)}},
@@ -70,6 +79,21 @@ void NetProgram::SummedGradients() {
        {{"X@GRAD", {parts.back()}}});
   }
   Op("sum", {{"X", parts}}, {{"Out", {NewVar(shape, DType::kF32, 30)}}});
+}
+
+// Element-wise operators on both sides of a reshape, which another operator may read as well.
+void NetProgram::ReshapedElements() {
+  const std::string a = NewVar({4, 6}, DType::kF32, 1, false),
+                    b = NewVar({3, 8}, DType::kF32, 1, false),
+                    c = NewVar({3, 8}, DType::kF32, 2, false);
+  Op("tanh", {{"X", {Feed(DType::kF32, {4, 6}, 1)}}}, {{"Out", {a}}});
+  Op("reshape2", {{"X", {a}}}, {{"Out", {b}}}, {{"shape", Ints{3, -1}}});
+  Op("elementwise_add", {{"X", {b}}, {"Y", {Param({8}, 1)}}}, {{"Out", {c}}},
+     {{"axis", int64_t{-1}}});
+  if (OneIn(3))
+    Op("softmax", {{"X", {b}}}, {{"Out", {NewVar({3, 8}, DType::kF32, 1)}}},
+       {{"axis", int64_t{-1}}});
+  Op("scale", {{"X", {c}}}, {{"Out", {NewVar({3, 8}, DType::kF32, 1)}}}, {{"scale", 0.5}});
 }
 
 // Two tensors' last dimensions interleaved, in one part or two.

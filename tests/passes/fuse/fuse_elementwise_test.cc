@@ -142,7 +142,7 @@ TEST(FuseElementwise, WhatIsFetchedOrReadElsewhereIsAnOutput) {
   c.Unary("exp", "a", "b", s);
   c.Unary("sigmoid", "b", "c", s);
   c.b.Var("sum", DType::kF32, {});
-  c.b.Op("reduce_sum", {{"X", {"a"}}}, {{"Out", {"sum"}}}, {{"reduce_all", true}});
+  c.b.Op("reduce_prod", {{"X", {"a"}}}, {{"Out", {"sum"}}}, {{"reduce_all", true}});
   c.b.Fetch("b");
   c.b.Fetch("c");
   c.b.Fetch("sum");
@@ -197,7 +197,7 @@ TEST(FuseElementwise, ReadersInBetweenComeLater) {
   c.Feed("x", s);
   c.Unary("relu", "x", "a", s);
   c.b.Var("sum", DType::kF32, {});
-  c.b.Op("reduce_sum", {{"X", {"a"}}}, {{"Out", {"sum"}}}, {{"reduce_all", true}});
+  c.b.Op("reduce_prod", {{"X", {"a"}}}, {{"Out", {"sum"}}}, {{"reduce_all", true}});
   c.Unary("exp", "a", "b", s);
   c.Unary("tanh", "b", "c", s);
   c.b.Fetch("sum");

@@ -1,0 +1,138 @@
+// heddle's own: element-wise operators and reductions of the same rows as one loop over the rows.
+// The pass fuse_rows makes it.
+#include <algorithm>
+#include <vector>
+
+#include "core/error.h"
+#include "kernels/elementwise/element_loop.h"
+#include "kernels/rows/row_loop.h"
+
+namespace heddle {
+namespace {
+
+constexpr uint32_t kNoLoD = UINT32_MAX;
+
+// The value in X that a value gets its sequence offsets from: its first operand's, and so on.
+std::vector<uint32_t> RowLoDSources(const ElementProgram& program, int rank) {
+  std::vector<uint32_t> source;
+  source.reserve(program.values());
+  for (uint32_t v = 0; v < program.inputs; ++v) source.push_back(v);
+  for (const auto& step : program.steps) {
+    const bool whole = program.kinds[step.kind].reduces && rank <= program.axes;
+    source.push_back(whole ? kNoLoD : source[step.in[0]]);
+  }
+  return source;
+}
+
+Status InferFusedRows(ShapeContext& ctx) {
+  FusedMemory memory;
+  HEDDLE_ASSIGN_OR_RETURN(const ElementProgram program, ReadElementProgram(ctx, &memory.resource));
+  std::pmr::vector<const Shape*> inputs(&memory.resource);
+  inputs.reserve(program.inputs);
+  bool any_lod = false;
+  int rank = 0;
+  for (int i = 0; i < static_cast<int>(program.inputs); ++i) {
+    if (!ctx.HasIn("X", i)) return InvalidArgument("input X[", i, "] is missing");
+    if (ctx.InDType("X", i) != ctx.InDType("X", 0))
+      return InvalidArgument("inputs X[0] and X[", i, "] must have one dtype, got ",
+                             Name(ctx.InDType("X", 0)), " and ", Name(ctx.InDType("X", i)));
+    inputs.push_back(&ctx.InShape("X", i));
+    rank = std::max(rank, inputs.back()->rank());
+    any_lod = any_lod || !ctx.InLoD("X", i).empty();
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const ElementShapes shapes,
+                          InferElementShapes(program, inputs, &memory.resource));
+  for (size_t o = 0; o < program.outs.size(); ++o)
+    ctx.SetOut("Out", shapes.Of(program.outs[o]), ctx.InDType("X", 0), static_cast<int>(o));
+  if (!any_lod) return Status::Ok();
+  const std::vector<uint32_t> source = RowLoDSources(program, rank);
+  for (size_t o = 0; o < program.outs.size(); ++o) {
+    const uint32_t from = source[program.outs[o]];
+    if (from == kNoLoD) continue;
+    if (const LoD& lod = ctx.InLoD("X", static_cast<int>(from)); !lod.empty())
+      ctx.SetOutLoD("Out", lod, static_cast<int>(o));
+  }
+  return Status::Ok();
+}
+
+struct FusedRowsState : KernelState {
+  std::unique_ptr<RowLoop> rows;
+  std::unique_ptr<ElementLoops> loops;  // where shapes are such that no loop over rows is possible
+};
+
+Result<std::unique_ptr<KernelState>> PrepareFusedRows(PrepareContext& ctx) {
+  FusedMemory memory;
+  HEDDLE_ASSIGN_OR_RETURN(const ElementProgram program, ReadElementProgram(ctx, &memory.resource));
+  std::vector<const Shape*> inputs;
+  for (int i = 0; i < static_cast<int>(program.inputs); ++i) inputs.push_back(&ctx.InShape("X", i));
+  HEDDLE_ASSIGN_OR_RETURN(const ElementShapes shapes,
+                          InferElementShapes(program, inputs, &memory.resource));
+  auto state = std::make_unique<FusedRowsState>();
+  if (auto rows = MakeRowLoop(program, shapes, ctx.InDType("X")); rows.ok()) {
+    state->rows = std::move(*rows);
+    state->facts().implementation =
+        StrCat(program.steps.size(), " steps by ", state->rows->block,
+               state->rows->block == 1 ? " row of " : " rows of ", state->rows->cols);
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(state->loops, MakeElementLoops(program, shapes, ctx.InDType("X")));
+    state->facts().implementation = StrCat(state->loops->loops.size(), " loops");
+  }
+  return std::unique_ptr<KernelState>(std::move(state));
+}
+
+Status RunFusedRows(KernelContext& ctx) {
+  const auto& state = ctx.State<FusedRowsState>();
+  if (state.rows)
+    RunRowLoop(ctx, *state.rows);
+  else
+    RunElementLoops(ctx, *state.loops);
+  return Status::Ok();
+}
+
+double FusedRowsCost(const ShapeContext& ctx) {
+  constexpr double kNsPerStep = 5, kNsPerElement = 0.1;
+  double elements = 0;
+  for (int i = 0; i < ctx.InCount("X"); ++i)
+    elements = std::max(elements, static_cast<double>(ctx.InShape("X", i).numel()));
+  const double steps = static_cast<double>(ctx.IntList("code").size()) / 3;
+  return 40 + steps * (kNsPerStep + kNsPerElement * elements);
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(fused_rows) {
+  op.Doc(
+      "element-wise operators and reductions of rows; attributes: "
+      "kernels/elementwise/element_program.h");
+  op.Input("X", kList).Output("Out", kList);
+  op.Attr("ops", Strings{}).Attr("values", Floats{}).Attr("code", Ints{}).Attr("outs", Ints{});
+  op.Attr("axes", 1);
+  op.Inplace("X", "Out").InferShape(InferFusedRows).Prepare(PrepareFusedRows).Cost(FusedRowsCost);
+  op.Kernel({DType::kF32, DType::kF64}, RunFusedRows);
+}
+
+HEDDLE_EXAMPLES(fused_rows, R"(
+example distance from the mean, float32
+attr ops STRINGS ["reduce_mean", "elementwise_sub"]
+attr values FLOATS [1.0, 0.0, -1.0, -1.0, -1.0]
+attr code INTS [0, 0, 1, 0, 1]
+attr outs INTS [2]
+in X float32 [2, 4] 1 2 4 -3 0.5 0.25 -0.5 1.75
+from reduce_mean X=X.0 -> Out=t
+attr dim INTS [1]
+attr keep_dim BOOLEAN true
+from elementwise_sub X=X.0 Y=t -> Out=Out
+out Out float32 [2, 4] 0 1 3 -4 0 -0.25 -1 1.25
+
+example sum of squares, float64
+attr ops STRINGS ["square", "reduce_sum"]
+attr values FLOATS [0.0, 0.0, -1.0, -1.0]
+attr code INTS [0, 0, 1, 1]
+attr outs INTS [2]
+in X float64 [2, 3] 1 -2 3 0.5 0 -4
+from square X=X.0 -> Out=t
+from reduce_sum X=t -> Out=Out
+attr dim INTS [1]
+out Out float64 [2] 14 16.25
+)")

@@ -1,0 +1,25 @@
+// Replaces groups of element-wise operators, and reductions of rows, by one operator each.
+#pragma once
+
+#include <vector>
+
+#include "core/programs/ir.h"
+#include "passes/fuse/element_ops.h"
+#include "passes/graph_view.h"
+#include "passes/order_graph.h"
+#include "passes/pass.h"
+
+namespace heddle::passes {
+
+struct FusedGroup {
+  std::vector<int> members;  // ascending positions
+  int axes = 0;              // dimensions of a row of fused_rows; 0: fused_elementwise
+};
+
+// The groups are convex, and their quotient graph has no cycle. Groups of which less than two
+// operators are needed stay as they are. Whether the block of `view` changed.
+bool FuseGroups(ir::Program& program, const PassContext& context, const GraphView& view,
+                const OrderGraph& order, const std::vector<ElementOp>& elements,
+                const std::vector<FusedGroup>& groups);
+
+}  // namespace heddle::passes

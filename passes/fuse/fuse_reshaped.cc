@@ -1,0 +1,117 @@
+// Element-wise operators with reshapes between them become one fused_elementwise: a reshape moves
+// no element, so that a loop goes on over it.
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "passes/fuse/convex_groups.h"
+#include "passes/fuse/element_groups.h"
+#include "passes/fuse/element_ops.h"
+#include "passes/fuse/fuse_groups.h"
+#include "passes/graph_view.h"
+#include "passes/order_graph.h"
+#include "passes/pass.h"
+#include "passes/places.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::VarId;
+
+class ReshapedGroups {
+ public:
+  ReshapedGroups(const ir::Program& program, const PassContext& context, const GraphView& view,
+                 const OrderGraph& order)
+      : p_(program),
+        block_(program.blocks[static_cast<size_t>(view.block())].ops),
+        context_(context),
+        view_(view),
+        ops_(FindElementOps(program, view, WithElementOps::kReshapes)) {
+    const auto joins = [this](int producer, int reader) { return Joins(producer, reader); };
+    std::vector<std::vector<int>> groups;
+    do {
+      groups = ConvexGroups(order, ops_, joins);
+    } while (DropViews(groups));
+    for (std::vector<int>& group : groups)
+      if (std::any_of(group.begin(), group.end(), [&](int at) { return op(at).views; }))
+        groups_.push_back({std::move(group), 0});
+  }
+
+  const std::vector<ElementOp>& ops() const { return ops_; }
+  const std::vector<FusedGroup>& groups() const { return groups_; }
+
+ private:
+  const ElementOp& op(int at) const { return ops_[static_cast<size_t>(at)]; }
+
+  bool Joins(int producer, int reader) const {
+    const ElementOp &a = op(producer), &b = op(reader);
+    const ir::Var &from = p_.vars[a.out], &to = p_.vars[b.out];
+    if (!SamePlace(block_[static_cast<size_t>(producer)], block_[static_cast<size_t>(reader)]) ||
+        from.dtype != to.dtype)
+      return false;
+    return b.views ? b.operands[0] == a.out : from.shape == to.shape;
+  }
+
+  bool ReadOutside(VarId v, const std::vector<int>& group) const {
+    if (context_.fetched.count(v) > 0) return true;
+    const auto& readers = view_.readers(v);
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](int r) { return !std::binary_search(group.begin(), group.end(), r); });
+  }
+
+  // Reshapes that are not needed by their group alone stay views of memory outside of it. Whether
+  // there are some: without them groups are other ones.
+  bool DropViews(const std::vector<std::vector<int>>& groups) {
+    bool dropped = false;
+    for (const std::vector<int>& group : groups) {
+      std::unordered_set<VarId> made, tensors;
+      for (const int at : group) {
+        made.insert(op(at).out);
+        for (const VarId v : op(at).operands)
+          if (!made.count(v)) tensors.insert(v);
+        if (ReadOutside(op(at).out, group)) tensors.insert(op(at).out);
+      }
+      const bool large = tensors.size() > MostOperands(p_.vars[op(group[0]).out]);
+      for (const int at : group) {
+        ElementOp& view = ops_[static_cast<size_t>(at)];
+        if (!view.views || (!large && made.count(view.operands[0]) && !tensors.count(view.out)))
+          continue;
+        view.fusable = false;
+        dropped = true;
+      }
+    }
+    return dropped;
+  }
+
+  const ir::Program& p_;
+  const std::vector<ir::Op>& block_;
+  const PassContext& context_;
+  const GraphView& view_;
+  std::vector<ElementOp> ops_;
+  std::vector<FusedGroup> groups_;
+};
+
+Result<bool> RunFuseReshaped(ir::Program& program, PassContext& context) {
+  const GraphView view(program, context);
+  const OrderGraph order(program, context.block);
+  const ReshapedGroups reshaped(program, context, view, order);
+  return FuseGroups(program, context, view, order, reshaped.ops(), reshaped.groups());
+}
+
+}  // namespace
+}  // namespace heddle::passes
+
+HEDDLE_PASS(fuse_reshaped) {
+  pass.doc = "element-wise operators with reshapes between them -> fused_elementwise";
+  pass.before = "b = tanh(a); c = reshape2(b, [2, 6]); d = c * c";
+  pass.after = "d = fused_elementwise(a)";
+  pass.refuses =
+      "reshapes that other operators read, or of what other operators make; shapes that variables "
+      "hold; what fuse_elementwise leaves alone; programs for a device";
+  pass.level = 2;
+  pass.needs = PassNeeds::kHostCaches;
+  pass.each_block = true;
+  pass.own_ops = {"fused_elementwise"};
+  pass.run = RunFuseReshaped;
+}
