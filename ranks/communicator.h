@@ -32,6 +32,9 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  // The rank's part in a ring of some ranks only (RankRing), which counts them by itself; its own
+  // part where the ring is of all. nullptr: the rank is not in the ring.
+  virtual Communicator* Ring(int64_t /*ring*/) { return this; }
 
   // Around every run of a communicating program. A rank's runs come one at a time: BeginRun waits
   // for the one before, until `interrupted` returns an error. Then the run has ended without

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include "core/error.h"
 #include "core/guard.h"
@@ -19,6 +20,11 @@ constexpr std::chrono::milliseconds kLook{2};  // between looks at whether a run
 constexpr const char* kNames[] = {"an all-reduce", "a reduce",  "a reduce-scatter", "an all-gather",
                                   "a broadcast",   "a scatter", "an all-to-all",    "a barrier"};
 constexpr const char* kReductions[] = {"sum", "max", "min", "prod", "avg"};
+
+// Where the rank stands in a ring; its length: nowhere.
+size_t PlaceIn(const ProcessGroup::Ranks& members, int rank) {
+  return static_cast<size_t>(std::find(members.begin(), members.end(), rank) - members.begin());
+}
 
 }  // namespace
 
@@ -152,15 +158,16 @@ Status ProcessGroup::Await(int rank, const RankCall& call, std::string waits_for
   return status;
 }
 
-Status ProcessGroup::Meet(int rank, const RankCall& call, const Kind& kind, const std::byte* in,
-                          std::byte* out, Share share) {
-  const auto me = static_cast<size_t>(rank);
+Status ProcessGroup::Meet(int rank, const Ranks& members, const RankCall& call, const Kind& kind,
+                          const std::byte* in, std::byte* out, Share share) {
+  const size_t me = PlaceIn(members, rank);
+  const int size = static_cast<int>(members.size());
   MutexLock lock(mutex_);
-  Member& m = members_[me];
+  Member& m = members_[static_cast<size_t>(rank)];
   if (const auto failed = failed_.find(m.run); failed != failed_.end()) return failed->second;
   const auto key = std::tuple(m.run, call.ring, m.calls[call.ring]++);
   std::shared_ptr<Meeting>& place = meetings_[key];
-  if (place == nullptr) place = std::make_shared<Meeting>(kind, rank, call.op, members_.size());
+  if (place == nullptr) place = std::make_shared<Meeting>(kind, rank, call.op, members.size());
   const std::shared_ptr<Meeting> meeting = place;
   if (!(meeting->kind == kind))
     return Fail(m.run,
@@ -171,10 +178,13 @@ Status ProcessGroup::Meet(int rank, const RankCall& call, const Kind& kind, cons
   meeting->here[me] = true;
   meeting->operands.in[me] = in;
   meeting->operands.out[me] = out;
-  if (++meeting->joined == size()) changed_.NotifyAll();
+  if (++meeting->joined == size) changed_.NotifyAll();
   const Status status = Await(
-      rank, call, std::move(waits_for), [&] { return meeting->joined == size(); },
-      [&](int r) { return !meeting->here[static_cast<size_t>(r)]; });
+      rank, call, std::move(waits_for), [&] { return meeting->joined == size; },
+      [&](int r) {
+        const size_t at = PlaceIn(members, r);
+        return at < members.size() && !meeting->here[at];
+      });
   if (!status.ok()) {  // the operands go: nobody may count on them
     meeting->here[me] = false;
     --meeting->joined;
@@ -185,40 +195,33 @@ Status ProcessGroup::Meet(int rank, const RankCall& call, const Kind& kind, cons
   share(meeting->operands);
   lock.Lock();
   // From here on the operands of all ranks are in use: nothing but their work is waited for.
-  if (++meeting->done == size()) {
+  if (++meeting->done == size) {
     meetings_.erase(key);
     changed_.NotifyAll();
   }
-  while (meeting->done < size()) changed_.Wait(mutex_);
+  while (meeting->done < size) changed_.Wait(mutex_);
   return Status::Ok();
 }
 
-Result<size_t> ProcessGroup::Peer(const RankCall& call, int64_t peer) const {
-  if (peer >= 0 && peer < size()) return static_cast<size_t>(peer);
-  return InvalidArgument(call.op, " names rank ", peer, " of a group of ", size());
-}
-
-Status ProcessGroup::Send(int rank, const RankCall& call, int64_t peer, const Tensor& in) {
-  HEDDLE_ASSIGN_OR_RETURN(const size_t to, Peer(call, peer));
+Status ProcessGroup::Send(int rank, const RankCall& call, int to, const Tensor& in) {
   Tensor copy = in.Clone();
   MutexLock lock(mutex_);
   const int64_t run = members_[static_cast<size_t>(rank)].run;
   if (const auto failed = failed_.find(run); failed != failed_.end()) return failed->second;
-  messages_[{rank, static_cast<int>(to), call.ring}].push_back({run, std::move(copy)});
+  messages_[{rank, to, call.ring}].push_back({run, std::move(copy)});
   changed_.NotifyAll();
   return Status::Ok();
 }
 
-Result<Tensor> ProcessGroup::Receive(int rank, const RankCall& call, int64_t peer) {
-  HEDDLE_ASSIGN_OR_RETURN(const size_t from, Peer(call, peer));
+Result<Tensor> ProcessGroup::Receive(int rank, const RankCall& call, int from) {
   MutexLock lock(mutex_);
   const int64_t run = members_[static_cast<size_t>(rank)].run;
-  std::deque<Message>& queue = messages_[{static_cast<int>(from), rank, call.ring}];
+  std::deque<Message>& queue = messages_[{from, rank, call.ring}];
   while (!queue.empty() && queue.front().run < run) queue.pop_front();  // nobody took them
   HEDDLE_RETURN_IF_ERROR(Await(
-      rank, call, StrCat(call.op, " from rank ", peer),
+      rank, call, StrCat(call.op, " from rank ", from),
       [&] { return !queue.empty() && queue.front().run == run; },
-      [&](int r) { return static_cast<size_t>(r) == from; }));
+      [&](int r) { return r == from; }));
   Tensor tensor = std::move(queue.front().tensor);
   queue.pop_front();
   return tensor;
@@ -231,18 +234,23 @@ std::pair<int64_t, int64_t> PartOf(int rank, int ranks, int64_t n) {
   return {n * rank / ranks, n * (rank + 1) / ranks};
 }
 
-class ProcessRank final : public Communicator {
+// A rank's part in a ring.
+class RingRank : public Communicator {
  public:
-  ProcessRank(std::shared_ptr<ProcessGroup> group, int rank)
-      : group_(std::move(group)), rank_(rank) {}
-  ~ProcessRank() override { group_->Leave(rank_); }
+  RingRank(std::shared_ptr<ProcessGroup> group, ProcessGroup::Ranks members, int rank)
+      : group_(std::move(group)),
+        members_(std::move(members)),
+        in_group_(rank),
+        rank_(static_cast<int>(PlaceIn(members_, rank))) {}
   int rank() const override { return rank_; }
-  int size() const override { return group_->size(); }
+  int size() const override { return static_cast<int>(members_.size()); }
   Status BeginRun(FunctionRef<Status()> interrupted) override {
-    return group_->BeginRun(rank_, interrupted);
+    return group_->BeginRun(in_group_, interrupted);
   }
-  void EndRun(const Status& status) override { group_->EndRun(rank_, status); }
-  Status Claim(const void* lock, bool alone) override { return group_->Claim(rank_, lock, alone); }
+  void EndRun(const Status& status) override { group_->EndRun(in_group_, status); }
+  Status Claim(const void* lock, bool alone) override {
+    return group_->Claim(in_group_, lock, alone);
+  }
 
   // Each rank reduces a part of the elements, for all.
   Status AllReduce(const RankCall& call, Reduction how, const Tensor& in, Tensor* out) override {
@@ -301,14 +309,16 @@ class ProcessRank final : public Communicator {
     });
   }
   Status Barrier(const RankCall& call) override {
-    return group_->Meet(rank_, call, {.what = What::kBarrier}, nullptr, nullptr,
+    return group_->Meet(in_group_, members_, call, {.what = What::kBarrier}, nullptr, nullptr,
                         [](const auto&) {});
   }
   Status Send(const RankCall& call, int64_t peer, const Tensor& in) override {
-    return group_->Send(rank_, call, peer, in);
+    HEDDLE_RETURN_IF_ERROR(CheckRoot(call, peer));
+    return group_->Send(in_group_, call, members_[static_cast<size_t>(peer)], in);
   }
   Result<Tensor> Receive(const RankCall& call, int64_t peer) override {
-    return group_->Receive(rank_, call, peer);
+    HEDDLE_RETURN_IF_ERROR(CheckRoot(call, peer));
+    return group_->Receive(in_group_, call, members_[static_cast<size_t>(peer)]);
   }
 
  private:
@@ -316,8 +326,8 @@ class ProcessRank final : public Communicator {
               ProcessGroup::Share share) {
     kind.dtype = in.dtype();
     kind.shape = in.shape();
-    return group_->Meet(rank_, call, kind, static_cast<const std::byte*>(in.raw()), Bytes(out),
-                        share);
+    return group_->Meet(in_group_, members_, call, kind, static_cast<const std::byte*>(in.raw()),
+                        Bytes(out), share);
   }
   static std::byte* Bytes(Tensor* t) { return static_cast<std::byte*>(t->mutable_raw()); }
   static void Copy(std::byte* to, const std::byte* from, size_t bytes) {
@@ -336,16 +346,61 @@ class ProcessRank final : public Communicator {
   }
 
   const std::shared_ptr<ProcessGroup> group_;
-  const int rank_;
+  const ProcessGroup::Ranks members_;
+  const int in_group_, rank_;  // its number there, and in the ring
 };
+
+class ProcessRank final : public RingRank {
+ public:
+  ProcessRank(std::shared_ptr<ProcessGroup> group, const ProcessGroup::Ranks& all, int rank,
+              const std::vector<RankRing>& rings)
+      : RingRank(group, all, rank), group_(group) {
+    for (const RankRing& ring : rings)
+      rings_[ring.ring] = PlaceIn(ring.ranks, rank) < ring.ranks.size()
+                              ? std::make_unique<RingRank>(group, ring.ranks, rank)
+                              : nullptr;
+  }
+  ~ProcessRank() override { group_->Leave(rank()); }
+  Communicator* Ring(int64_t ring) override {
+    const auto at = rings_.find(ring);
+    return at == rings_.end() ? this : at->second.get();
+  }
+
+ private:
+  const std::shared_ptr<ProcessGroup> group_;
+  std::map<int64_t, std::unique_ptr<RingRank>> rings_;  // of some ranks; null: not of this one
+};
+
+std::vector<std::shared_ptr<Communicator>> MakeRanks(int size, const std::vector<RankRing>& rings) {
+  const auto group = std::make_shared<ProcessGroup>(std::max(1, size));
+  ProcessGroup::Ranks all;
+  for (int r = 0; r < group->size(); ++r) all.push_back(r);
+  std::vector<std::shared_ptr<Communicator>> ranks;
+  for (int r : all) ranks.push_back(std::make_shared<ProcessRank>(group, all, r, rings));
+  return ranks;
+}
 
 }  // namespace
 
-std::vector<std::shared_ptr<Communicator>> NewRanks(int size) {
-  const auto group = std::make_shared<ProcessGroup>(std::max(1, size));
-  std::vector<std::shared_ptr<Communicator>> ranks;
-  for (int r = 0; r < group->size(); ++r) ranks.push_back(std::make_shared<ProcessRank>(group, r));
-  return ranks;
+std::vector<std::shared_ptr<Communicator>> NewRanks(int size) { return MakeRanks(size, {}); }
+
+Result<std::vector<std::shared_ptr<Communicator>>> NewRanks(int size,
+                                                            const std::vector<RankRing>& rings) {
+  if (size < 1) return InvalidArgument("a group has at least one rank, not ", size);
+  std::set<int64_t> named;
+  for (const RankRing& ring : rings) {
+    if (!named.insert(ring.ring).second)
+      return InvalidArgument("ring ", ring.ring, " is named twice");
+    if (ring.ranks.empty()) return InvalidArgument("ring ", ring.ring, " has no ranks");
+    std::set<int> members;
+    for (int rank : ring.ranks) {
+      if (rank < 0 || rank >= size)
+        return InvalidArgument("ring ", ring.ring, " names rank ", rank, " of a group of ", size);
+      if (!members.insert(rank).second)
+        return InvalidArgument("ring ", ring.ring, " names rank ", rank, " twice");
+    }
+  }
+  return MakeRanks(size, rings);
 }
 
 }  // namespace heddle

@@ -6,6 +6,8 @@
 // the one mutex, whenever something of it changes. A thread that waits wakes now and then to see
 // whether its own run is to end.
 //
+// A ring is of all ranks or of some: `members` are its ranks, in their order.
+//
 // Ownership: ranks share the group. Threads: one mutex guards everything but the shares of work,
 // which ranks do at the same time on parts of their own. Memory ordering: operands are written
 // before their rank takes the mutex to enter, and read by others after they took it; shares of work
@@ -63,11 +65,13 @@ class ProcessGroup {
   Status Claim(int rank, const void* lock, bool alone);
   // The rank is given up: nobody is to wait for it.
   void Leave(int rank);
-  // `share`: the rank's part of the work.
-  Status Meet(int rank, const RankCall& call, const Kind& kind, const std::byte* in, std::byte* out,
-              Share share);
-  Status Send(int rank, const RankCall& call, int64_t peer, const Tensor& in);
-  Result<Tensor> Receive(int rank, const RankCall& call, int64_t peer);
+  using Ranks = std::vector<int>;
+  // `share`: the rank's part of the work. Operands, and roots, are counted within the ring.
+  Status Meet(int rank, const Ranks& members, const RankCall& call, const Kind& kind,
+              const std::byte* in, std::byte* out, Share share);
+  // `to`, `from`: ranks of the group.
+  Status Send(int rank, const RankCall& call, int to, const Tensor& in);
+  Result<Tensor> Receive(int rank, const RankCall& call, int from);
 
  private:
   struct Member {
@@ -115,7 +119,6 @@ class ProcessGroup {
     const Member& m = members_[static_cast<size_t>(rank)];
     return m.gone || m.run > run || (m.run == run && !m.inside);
   }
-  Result<size_t> Peer(const RankCall& call, int64_t peer) const;
 
   const int size_;
   Mutex mutex_;

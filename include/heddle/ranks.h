@@ -16,8 +16,11 @@
 // …): the bits depend on nothing but the operands.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
+
+#include "heddle/status.h"
 
 namespace heddle {
 
@@ -27,5 +30,19 @@ class Communicator;
 
 // A group of `size` ranks within this process (at least 1). Each serves one executor.
 std::vector<std::shared_ptr<Communicator>> NewRanks(int size);
+
+// A ring of some ranks of a group, as Paddle's new_group makes one: operators with this ring_id
+// exchange values between these ranks only, and other ranks have none of them. Within a ring, ranks
+// are counted from 0, in the order given: that is what operators mean by a root or a peer, and by
+// the number of ranks.
+struct RankRing {
+  int64_t ring = 0;
+  std::vector<int> ranks;
+};
+
+// The same with rings. Those that are not named are of all ranks. Errors: a ring is named twice, is
+// empty, or names a rank twice or one that is not in the group.
+Result<std::vector<std::shared_ptr<Communicator>>> NewRanks(int size,
+                                                            const std::vector<RankRing>& rings);
 
 }  // namespace heddle

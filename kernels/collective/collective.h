@@ -25,7 +25,7 @@ Status CheckCount(const Communicator& ranks, int64_t nranks);
 // The attribute nranks is positive.
 Status CheckNranks(int64_t nranks);
 
-// Calls fn(communicator, call) for the operator's ring.
+// Calls fn(communicator, call) for the operator's ring, whose ranks the communicator counts.
 template <typename Fn>
 Status WithRanks(KernelContext& ctx, Fn&& fn) {
   Communicator* ranks = CommunicatorOf(ctx.services());
@@ -33,8 +33,12 @@ Status WithRanks(KernelContext& ctx, Fn&& fn) {
     return InvalidArgument(
         "exchanges values with other ranks, and the executor is none of a group's (see "
         "ExecutorOptions::communicator; of one rank, NewRanks(1) makes a group)");
+  const int64_t ring = ctx.Int("ring_id");
+  Communicator* members = ranks->Ring(ring);
+  if (members == nullptr)
+    return InvalidArgument("is for ring ", ring, ", and rank ", ranks->rank(), " is not in it");
   const auto interrupted = [&ctx] { return ctx.Interrupted(); };
-  return fn(*ranks, RankCall{ctx.def().name(), ctx.Int("ring_id"), interrupted});
+  return fn(*members, RankCall{ctx.def().name(), ring, interrupted});
 }
 
 // The same for operators whose attribute says how many ranks there are. Of one, there need not be a

@@ -1,11 +1,13 @@
 #include "python/src/exchange.h"
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -15,10 +17,13 @@
 namespace heddle::python {
 namespace {
 
-std::vector<Rank> NewRanksFor(int size) {
-  if (size < 1) throw nb::value_error("a group has at least one rank");
+std::vector<Rank> NewRanksFor(int size, const std::map<int64_t, std::vector<int>>& rings) {
+  std::vector<RankRing> all;
+  for (const auto& [ring, ranks] : rings) all.push_back({ring, ranks});
+  auto made = NewRanks(size, all);
+  if (!made.ok()) throw nb::value_error(std::string(made.status().message()).c_str());
   std::vector<Rank> ranks;
-  for (auto& communicator : NewRanks(size)) ranks.push_back({std::move(communicator)});
+  for (auto& communicator : *made) ranks.push_back({std::move(communicator)});
   return ranks;
 }
 
@@ -43,8 +48,9 @@ bool Push(ReaderQueue& queue, const nb::list& arrays) {
 
 void BindExchange(nb::module_& module) {
   nb::class_<Rank>(module, "Rank", "A rank of a group; an executor takes it.");
-  module.def("new_ranks", &NewRanksFor, nb::arg("size"),
-             "The ranks of a new group within this process.");
+  module.def("new_ranks", &NewRanksFor, nb::arg("size"), nb::arg("rings") = nb::dict(),
+             "The ranks of a new group within this process. `rings`: by ring_id, the ranks that "
+             "operators of that ring are for, in their order there; others are for all.");
   nb::class_<ReaderQueue>(module, "ReaderQueue",
                           "Batches that programs read for themselves, pushed while runs go on.")
       .def(nb::init<size_t>(), nb::arg("capacity"))
