@@ -32,6 +32,12 @@ class KernelTuner {
   // services. `ns`: receives the times, by name.
   virtual int Measure(const std::string& key, const std::vector<std::string>& names,
                       FunctionRef<void(int, Services&)> run, std::vector<double>* ns) = 0;
+  // The time in ns that is kept for `key`; 0: none is.
+  virtual double KeptNs(const std::string& /*key*/) { return 0; }
+  // Keeps what `measure` says; 0, which is not kept: it cannot be told.
+  virtual double MeasureNs(const std::string& /*key*/, FunctionRef<double()> /*measure*/) {
+    return 0;
+  }
 };
 
 // The tuner of the plans that share these packs; nullptr: nothing is tuned.

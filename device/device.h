@@ -7,7 +7,8 @@
 // Ownership: streams and events must be gone before their device. Device memory is named by
 // addresses that only kernels and copies may follow; freeing it and host memory that a copy uses is
 // up to the caller, who must know that nobody uses it any more. Threads: a device's methods may be
-// called from any thread; those of one stream by one thread at a time, but for WaitUntilDone. An
+// called from any thread; those of one stream by one thread at a time, but for WaitUntilDone and
+// Record. An
 // event is recorded by one thread at a time, waited for by any. Errors: a call that is refused
 // returns why. What fails on the device itself fails its stream: everything put on it from then on
 // is skipped (events are still reached, and carry the failure to the streams that wait for them),
@@ -68,6 +69,8 @@ struct StreamError {
   uint64_t order = 0;  // grows over all streams of a device: the least is the first failure
 };
 
+class Device;
+
 class Event {
  public:
   virtual ~Event() = default;
@@ -95,6 +98,10 @@ class Stream {
   virtual Status CopyToDevice(void* to, const void* from, size_t bytes, uint64_t tag) = 0;
   virtual Status CopyToHost(void* to, const void* from, size_t bytes, uint64_t tag) = 0;
   virtual Status CopyOnDevice(void* to, const void* from, size_t bytes, uint64_t tag) = 0;
+  // From memory of `peer`, which the stream's device can reach (Device::CanReach) and which must
+  // outlive the copy. What the peer still does, the caller has waited for: events of one device
+  // mean nothing to another's streams.
+  virtual Status CopyFromPeer(void* to, Device& peer, const void* from, size_t bytes, uint64_t tag);
   virtual Status Fill(void* to, uint8_t byte, size_t bytes, uint64_t tag) = 0;
   virtual Status Launch(KernelCall call, uint64_t tag) = 0;
   virtual Status Record(Event& event) = 0;
@@ -144,6 +151,9 @@ class Device {
   // The device has a kernel for the call. Otherwise the host executes it, so that a kernel need not
   // cover every dtype, shape or optional operand.
   virtual bool HasKernel(const CallView& call) const = 0;
+  // Its streams can copy out of the other device's memory. Otherwise values come by way of the
+  // host.
+  virtual bool CanReach(const Device& other) const;
   // The device executes the host's kernels: programs are fused as for the host, and results have
   // the same bits.
   virtual bool has_host_kernels() const { return false; }
@@ -152,5 +162,11 @@ class Device {
   // Reused memory is overwritten first, so that a read that comes too early is found.
   virtual std::optional<uint8_t> scrub() const { return std::nullopt; }
 };
+
+inline Status Stream::CopyFromPeer(void*, Device& peer, const void*, size_t, uint64_t) {
+  return Status(StatusCode::kUnimplemented,
+                "the device cannot read the memory of '" + peer.name() + "'");
+}
+inline bool Device::CanReach(const Device&) const { return false; }
 
 }  // namespace heddle

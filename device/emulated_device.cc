@@ -166,6 +166,11 @@ bool EmulatedDevice::HasKernel(const CallView& call) const {
   return key == DType::kUnknown ? def.has_any_kernel() : def.kernel(key) != nullptr;
 }
 
+bool EmulatedDevice::CanReach(const Device& other) const {
+  const auto* peer = dynamic_cast<const EmulatedDevice*>(&other);
+  return peer != nullptr && peer != this && options_.peers && peer->options_.peers;
+}
+
 bool EmulatedDevice::lost() const {
   MutexLock lock(mutex_);
   return lost_;

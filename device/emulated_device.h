@@ -38,6 +38,7 @@ class EmulatedDevice final : public Device {
   Result<std::unique_ptr<Stream>> NewStream(int priority) override;
   Result<std::unique_ptr<Event>> NewEvent(bool timed) override;
   bool HasKernel(const CallView& call) const override;
+  bool CanReach(const Device& other) const override;
   bool has_host_kernels() const override { return true; }
   bool lost() const override;
   std::optional<uint8_t> scrub() const override {

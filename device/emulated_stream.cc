@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/error.h"
 #include "core/guard.h"
 #include "device/emulated_graph.h"
 
@@ -148,6 +149,7 @@ void EmulatedStream::Count(Kind kind, const void* host, size_t bytes) {
   } else {
     ++(kind == Kind::kKernel ? counts.kernels : counts.copies);
     counts.pageable_copies += pageable;
+    counts.peer_copies += kind == Kind::kPeerCopy;
   }
 }
 
@@ -198,6 +200,24 @@ Status EmulatedStream::CopyOnDevice(void* to, const void* from, size_t bytes, ui
     if (target == nullptr || source == nullptr)
       return Internal("a copy on the device leaves its memory");
     if (bytes > 0) std::memmove(target, source, bytes);
+    return Status::Ok();
+  });
+}
+
+Status EmulatedStream::CopyFromPeer(void* to, Device& peer, const void* from, size_t bytes,
+                                    uint64_t tag) {
+  if (!device_.CanReach(peer)) return Stream::CopyFromPeer(to, peer, from, bytes, tag);
+  auto& other = static_cast<EmulatedDevice&>(peer);
+  return Put(Kind::kPeerCopy, tag, nullptr, 0, [&device = device_, &other, to, from, bytes] {
+    if (other.lost()) {
+      const std::string number = other.number() > 0 ? StrCat(":", other.number()) : "";
+      return Internal("the peer of a copy, '", other.name(), number, "', is lost");
+    }
+    std::byte* target = device.Translate(to, bytes);
+    const std::byte* source = other.Translate(from, bytes);
+    if (target == nullptr) return Internal("a copy from a peer goes elsewhere");
+    if (source == nullptr) return Internal("a copy from a peer comes from elsewhere");
+    if (bytes > 0) std::memcpy(target, source, bytes);
     return Status::Ok();
   });
 }

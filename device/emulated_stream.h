@@ -32,6 +32,8 @@ class EmulatedStream final : public Stream {
   Status CopyToDevice(void* to, const void* from, size_t bytes, uint64_t tag) override;
   Status CopyToHost(void* to, const void* from, size_t bytes, uint64_t tag) override;
   Status CopyOnDevice(void* to, const void* from, size_t bytes, uint64_t tag) override;
+  Status CopyFromPeer(void* to, Device& peer, const void* from, size_t bytes,
+                      uint64_t tag) override;
   Status Fill(void* to, uint8_t byte, size_t bytes, uint64_t tag) override;
   Status Launch(KernelCall call, uint64_t tag) override;
   Status Record(Event& event) override;
@@ -48,7 +50,7 @@ class EmulatedStream final : public Stream {
   using Task = EmulatedDevice::Task;
   using Mark = EmulatedDevice::Mark;
 
-  enum class Kind { kKernel, kHostCopy, kOther };
+  enum class Kind { kKernel, kHostCopy, kPeerCopy, kOther };
   // `host`: that of a copy.
   Status Put(Kind kind, uint64_t tag, const void* host, size_t bytes, std::function<Status()> work);
   void Count(Kind kind, const void* host, size_t bytes) HEDDLE_REQUIRES(device_.mutex_);

@@ -284,6 +284,7 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) co
   Append(&form->key, options.placement);
   Append(&form->key, options.placement_seed);
   Append(&form->key, options.reuse);
+  Append(&form->key, options.in_place);
   Append(&form->key, options.lean);
   Append(&form->key, options.dynamic_bodies);
   for (const auto& [name, shape] : options.max_shapes) form->key += name + shape.ToString() + '\0';

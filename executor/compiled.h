@@ -71,6 +71,7 @@ class CompiledImpl {
   void FillOrigin(PlanDescription* plan) const;
   PlanChoices plan_choices() const {
     return {options.reuse,
+            options.in_place,
             options.lean,
             options.dynamic_bodies,
             options.shuffle_seed,

@@ -35,6 +35,8 @@ RunResources::RunResources(const ExecutorOptions& o)
       admission(threads, runs_at_once),
       devices(RuntimesOf(o)),
       device(devices.empty() ? nullptr : devices[0].get()),
+      crew(o.device_threads && devices.size() > 1 ? std::make_unique<DispatchCrew>(devices.size())
+                                                  : nullptr),
       communicator(o.communicator) {}
 
 Services RunResources::ServicesFor(KernelArena& arena) {

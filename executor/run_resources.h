@@ -10,6 +10,7 @@
 
 #include "core/services.h"
 #include "executor/device/device_runtime.h"
+#include "executor/device/dispatch_crew.h"
 #include "executor/plan/plan_builder.h"
 #include "heddle/executor.h"
 #include "memory/pool_allocator.h"
@@ -42,7 +43,8 @@ struct RunResources {
   RunAdmission admission;
   Watcher watcher;
   const DeviceRuntimes devices;
-  DeviceRuntime* const device;  // the first of them; nullptr: none
+  DeviceRuntime* const device;               // the first of them; nullptr: none
+  const std::unique_ptr<DispatchCrew> crew;  // with several; see ExecutorOptions::device_threads
   // The rank that runs are of when they communicate; nullptr: none.
   const std::shared_ptr<Communicator> communicator;
 };

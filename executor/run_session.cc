@@ -163,13 +163,14 @@ Status RunSession::Execute() {
   for (const Feed& f : call_.feeds) memory.values.push_back(&f.value);
   const bool watched = IsWatched(call_.options);
   if (watched)
-    state_->control().Arm(call_.options, resources_.threads, resources_.watcher, call_.checked);
+    state_->control().Arm(call_.options, resources_.threads, resources_.watcher, call_.checked,
+                          resources_.crew != nullptr ? resources_.crew->size() : 0);
   Status status;
   try {
     if (resources_.poison) state_->PoisonMemory();
     state_->Begin(memory.values, memory.bound);
     RunTrace* const trace = state_->control().trace();
-    if (trace != nullptr) trace->Start();
+    if (trace != nullptr) state_->control().StartTrace(state_->frame());
     status = Interpret();
     if (trace != nullptr) trace->Stop();
   } catch (const std::bad_alloc& e) {
@@ -215,8 +216,8 @@ Status RunSession::InterpretDevice() {
   RunResources& r = resources_;
   state_->UseArenas(r.wide_arena.intra(), nullptr);
   const uint64_t start = NowNs();
-  const Status status = DeviceInterpreter::Run(*state_, r.devices, shared_ ? &r.pool : nullptr,
-                                               r.wide_arena, r.narrow_arena);
+  const Status status = DeviceInterpreter::Run(
+      *state_, r.devices, r.crew.get(), shared_ ? &r.pool : nullptr, r.wide_arena, r.narrow_arena);
   ns_ = static_cast<double>(NowNs() - start);
   return status;
 }

@@ -106,6 +106,7 @@ Json InstructionJson(const PlanDescription::Instruction& in) {
   if (!in.in_place.empty()) json["in_place"] = in.in_place;
   if (!in.blocks.empty()) json["blocks"] = in.blocks;
   json["cost_ns"] = in.cost_ns;
+  if (in.measured) json["measured"] = true;
   if (in.once) json["once"] = true;
   if (in.task >= 0) json["task"] = in.task;
   if (in.lane >= 0) json["lane"] = in.lane;
@@ -130,6 +131,7 @@ void AddDescription(const PlanDescription& plan, Json* json) {
   (*json)["streams"] = plan.streams;
   (*json)["events"] = plan.events;
   (*json)["copies"] = plan.copies;
+  (*json)["peer_copies"] = plan.peer_copies;
   (*json)["order"] = plan.order;
   (*json)["feeds"] = PortsJson(plan.feeds);
   (*json)["fetches"] = PortsJson(plan.fetches);

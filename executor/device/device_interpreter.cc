@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "executor/device/device_session.h"
+#include "executor/device/dispatch_team.h"
 #include "executor/device/dispatcher.h"
 #include "executor/device/replayer.h"
 #include "executor/device/step_launcher.h"
@@ -34,30 +35,44 @@ Status DispatchInOrder(Dispatcher& dispatcher, Replayer& replayer) {
 
 }  // namespace
 
-Status DeviceInterpreter::Run(RunState& run, const DeviceRuntimes& devices, HostPool* pool,
-                              KernelArena& host, KernelArena& streams) {
+Status DeviceInterpreter::Run(RunState& run, const DeviceRuntimes& devices, DispatchCrew* crew,
+                              HostPool* pool, KernelArena& host, KernelArena& streams) {
   DeviceSession session(run, devices, host, streams);
   RunTrace* const trace = run.control().trace();
   if (trace != nullptr) trace->Join(0);
   HEDDLE_RETURN_IF_ERROR(session.Open());
+  // One of the two is used.
   StepLauncher launcher(session);
   Dispatcher dispatcher(session, launcher);
-  Replayer replayer(session, launcher);
-  Status status;
+  std::optional<DispatchTeam> team;
+  DeviceTasks::Error error;
   try {
-    status = session.Prepare();
-    if (status.ok())
-      status = session.device_plan.tasks.empty()
-                   ? DispatchInOrder(dispatcher, replayer)
-                   : TaskHost(session, dispatcher, replayer, pool).Dispatch();
+    error.status = session.Prepare();
+    if (error.status.ok()) {
+      // What each step waits for, all others wait for, too, where one comes after another.
+      if (crew != nullptr && session.device_plan.devices == crew->size() &&
+          !run.control().waits_after_each()) {
+        team.emplace(session, pool);
+        if (!team->Dispatch(*crew, &error)) team.reset();
+      }
+      if (!team) {
+        Replayer replayer(session, launcher);
+        if (session.device_plan.tasks.empty())
+          error = {DispatchInOrder(dispatcher, replayer), launcher.failed_on_device()};
+        else
+          error = TaskHost(session, dispatcher, replayer, pool).Dispatch();
+      }
+    }
   } catch (const std::bad_alloc& e) {  // memory of the host
-    status = ResourceExhausted(e.what());
+    error.status = ResourceExhausted(e.what());
   }
-  status = session.Drain(std::move(status));
+  Status status = session.Drain(std::move(error.status), error.on_device);
   if (trace != nullptr) trace->EndSpan(0, RunTrace::Part::kWaitStreams, Ticks(), nullptr);
-  if (status.ok()) status = dispatcher.TellTimes();
+  if (status.ok()) status = team ? team->TellTimes() : dispatcher.TellTimes();
   if (status.ok()) session.kept().ran = true;
   run.set_replayed(run.device_run() != nullptr && session.kept().replayed);
+  launcher.Drop();
+  if (team) team->Drop();
   session.Close();
   return status;
 }

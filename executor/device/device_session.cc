@@ -94,7 +94,7 @@ Event& DeviceSession::EventOf(uint32_t event) {
   return captured ? *kept().borders[0] : *kept().events[event];
 }
 
-Status DeviceSession::Drain(Status status) {
+Status DeviceSession::Drain(Status status, bool on_device) {
   std::optional<StreamError> first;
   uint32_t lane = 0;
   Status refused;
@@ -106,7 +106,7 @@ Status DeviceSession::Drain(Status status) {
     first = std::move(error);
     lane = k + 1;
   }
-  if (!status.ok() && !failed_on_device) return status;
+  if (!status.ok() && !on_device) return status;
   if (!first) return status.ok() && !refused.ok() ? refused : status;
   // A stream that waited for the failed one carries its failure; the step says where it happened.
   if (first->tag != 0) lane = device_plan.steps[first->tag - 1].lane;

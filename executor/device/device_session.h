@@ -6,10 +6,12 @@
 //       StepLauncher         puts the step's copy or kernel on its stream
 //     Replayer               puts all kernels on the device as one captured piece
 //     TaskHost               dispatches around tasks, which other threads of the host execute
+//     DispatchTeam           with several devices: a thread for each dispatches
 //
 // Ownership: has the streams from Open to Close; the RunState keeps the DeviceRun. Threads: all
 // belongs to the thread that dispatches, but that threads with tasks read the plans, use `host` and
-// `run` as RunState says, and call EventOf, Explain and At meanwhile.
+// `run` as RunState says, and call EventOf, Explain and At meanwhile; in a team, each thread uses
+// the streams of its device.
 #pragma once
 
 #include <memory>
@@ -61,8 +63,8 @@ class DeviceSession {
   // Makes events and memory ready, and copies what is copied once. Throws std::bad_alloc.
   Status Prepare();
   // Waits for all streams and takes their failures; the first one of all is the run's, unless it
-  // ended, with `status`, for another reason.
-  Status Drain(Status status);
+  // ended, with `status`, for another reason. `on_device`: the streams know more about that.
+  Status Drain(Status status, bool on_device);
   // After Drain: gives up streams and memory.
   void Close();
 
@@ -101,7 +103,6 @@ class DeviceSession {
   KernelArena& host;
   KernelArena& kernels;
   std::vector<BufferRef> arenas;  // per device; none: temporaries are allocated one by one
-  bool failed_on_device = false;  // the streams know more about it
 
  private:
   Status MakeKept();

@@ -51,6 +51,12 @@ void DeviceTasks::HandOver(uint32_t task) {
   changed_.NotifyOne();
 }
 
+void DeviceTasks::Poke() {
+  MutexLock lock(mutex_);
+  news_.fetch_add(1, std::memory_order_release);
+  changed_.NotifyAll();
+}
+
 bool DeviceTasks::Finished(std::span<const uint32_t> tasks) {
   MutexLock lock(mutex_);
   return std::all_of(tasks.begin(), tasks.end(),
@@ -77,6 +83,7 @@ void DeviceTasks::Execute(int participant) {
   --running_;
   finished_[task] = true;
   news_.fetch_add(1, std::memory_order_release);
+  if (on_end_ != nullptr) (*on_end_)();
   if (!error.status.ok()) Fail(std::move(error));
   if (failed_) return;
   for (uint32_t next : plan_.tasks[task].next) {

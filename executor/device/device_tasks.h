@@ -45,6 +45,10 @@ class DeviceTasks {
   using OnWait = FunctionRef<void(int participant, uint64_t begin)>;
   // Before Participate; nullptr: nobody wants to know.
   void ObserveWaits(const OnWait* on_wait) { on_wait_ = on_wait; }
+  // Told after each task, under a lock: it must not call back.
+  void ObserveEnds(const FunctionRef<void()>* on_end) { on_end_ = on_end; }
+  // There may be more to dispatch, for another reason than that a task has finished.
+  void Poke();
   // Dispatches and executes tasks, or sleeps, until all is done, or, after a failure, what was
   // under way.
   void Participate(int participant);
@@ -73,6 +77,7 @@ class DeviceTasks {
   const DevicePlan& plan_;
   const Calls calls_;
   const OnWait* on_wait_ = nullptr;
+  const FunctionRef<void()>* on_end_ = nullptr;
   std::atomic<uint32_t> news_{1};
 
   Mutex mutex_;

@@ -27,7 +27,7 @@ Status Dispatcher::Step(size_t i) {
   if (Status s = mark(); !s.ok()) return session_.Refused(s, i);
   if (session_.run.control().waits_after_each())
     if (Status s = session_.StreamOf(step).Synchronize(); !s.ok()) {
-      session_.failed_on_device = true;
+      launcher_.set_failed_on_device();
       return session_.Refused(s, i);
     }
   if (step.kind == Kind::kLaunch && session_.run.control().Checks(session_.At(i)))
@@ -51,7 +51,7 @@ Status Dispatcher::WaitOnStream(size_t i) {
       if (Status s = session_.StreamOf(step).WaitFor(session_.EventOf(event)); !s.ok())
         return session_.Refused(s, i);
     } else if (Status s = AwaitEvent(event, i, participant_); !s.ok()) {
-      session_.failed_on_device = true;
+      launcher_.set_failed_on_device();
       return s;
     }
   }
@@ -60,7 +60,7 @@ Status Dispatcher::WaitOnStream(size_t i) {
 
 Status Dispatcher::HostStep(size_t i) {
   if (Status s = AwaitEvents(i, participant_); !s.ok()) {
-    session_.failed_on_device = true;
+    launcher_.set_failed_on_device();
     return s;
   }
   const Instruction& in = session_.At(i);

@@ -28,6 +28,8 @@ class Dispatcher {
   void UseTasks(DeviceTasks* tasks) { tasks_ = tasks; }
   // The thread that dispatches, as watchers of the run know it.
   void set_participant(int participant) { participant_ = participant; }
+  // The newest failure is one that streams know more about.
+  bool failed_on_device() const { return launcher_.failed_on_device(); }
   // In a run that is traced, after the streams are done.
   Status TellTimes() const { return times_.Tell(session_.run, session_.device_plan); }
 

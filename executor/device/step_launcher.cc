@@ -28,6 +28,8 @@ Status StepLauncher::Put(size_t i) {
       return CopyIn(i);
     case Kind::kCopyOut:
       return CopyOut(i);
+    case Kind::kCopyPeer:
+      return CopyPeer(i);
     case Kind::kShare: {
       const uint32_t out = in.op.out[in.takeovers[1]];
       session_.run.value(out) = session_.run.value(in.op.in[in.takeovers[0]])
@@ -57,7 +59,7 @@ Status StepLauncher::CheckValues(size_t i) {
     frame[slot] = &copies[k];
   }
   Status status = stream.Synchronize();
-  session_.failed_on_device = !status.ok();
+  failed_on_device_ = !status.ok();
   if (status.ok()) status = CheckFinite(session_.plan, in, frame.data());
   return status.At(session_.plan.Locate(in));
 }
@@ -145,6 +147,31 @@ Status StepLauncher::CopyOut(size_t i) {
                                             i + 1);
 }
 
+// The source stays until all streams are done: its own device's streams are not ordered behind this
+// copy by anything that the allocator could ask.
+Status StepLauncher::CopyPeer(size_t i) {
+  const Instruction& in = session_.At(i);
+  const uint32_t from = in.op.in[0], to = in.op.out[0];
+  const Value& source = session_.run.value(from);
+  Value& target = session_.run.value(to);
+  if (!source.is_tensor() || !source.initialized()) {
+    target = Value();
+    return Status::Ok();
+  }
+  const Tensor& t = source.tensor();
+  const bool fits = !session_.plan.slots[to].versioned && target.initialized() &&
+                    target.tensor().dtype() == t.dtype() && target.tensor().shape() == t.shape();
+  if (!fits) HEDDLE_RETURN_IF_ERROR(Provide(i, to, t.dtype(), t.shape()));
+  Stream& stream = session_.StreamOf(session_.StepAt(i));
+  Use(to, stream);
+  target.tensor().set_lod(t.lod());
+  held_.push_back(t);
+  Device& peer = session_.devices[session_.plan.slots[from].place - 1u]->device();
+  return stream.CopyFromPeer(target.tensor().mutable_raw(), peer, t.raw(), t.bytes(), i + 1);
+}
+
+void StepLauncher::Drop() { held_.clear(); }
+
 Status StepLauncher::LaunchShaped(size_t i) {
   const Instruction& in = session_.At(i);
   for (uint32_t s : in.op.out) {
@@ -214,7 +241,7 @@ Status StepLauncher::LaunchDynamic(size_t i) {
   Event& done = *session_.kept().done[session_.device_plan.DeviceOf(step.lane)];
   HEDDLE_RETURN_IF_ERROR(session_.StreamOf(step).Record(done));
   Status status = done.Wait();
-  session_.failed_on_device = !status.ok();
+  failed_on_device_ = !status.ok();
   return status;
 }
 

@@ -1,8 +1,8 @@
 // StepLauncher: what a step of a device plan puts on its stream: copies and kernels, with their
 // memory.
 //
-// Ownership: keeps memory of the host that streams read, and kernel states, until the streams are
-// done: it outlives DeviceSession::Drain. Threads: that which dispatches.
+// Ownership: keeps memory that streams read, and kernel states, until the streams are done: it
+// outlives DeviceSession::Drain. Threads: that which dispatches; of several, each has a launcher.
 #pragma once
 
 #include <functional>
@@ -18,6 +18,11 @@ class StepLauncher {
   explicit StepLauncher(DeviceSession& session) : session_(session) {}
 
   Status Put(size_t i);
+  // The newest failure is one that streams know more about.
+  bool failed_on_device() const { return failed_on_device_; }
+  void set_failed_on_device() { failed_on_device_ = true; }
+  // After the streams are done: lets go of the memory that they read.
+  void Drop();
   // Looks for NaN and infinity in copies of what the step writes.
   Status CheckValues(size_t i);
 
@@ -30,6 +35,7 @@ class StepLauncher {
   // to the tensor before the copy is done.
   Tensor Pinned(const DeviceStep& step, const Tensor& t, bool changes);
   Status CopyOut(size_t i);
+  Status CopyPeer(size_t i);
   Status LaunchShaped(size_t i);
   // The inputs' contents, on the host.
   Status FetchOperands(const DeviceStep& step, std::vector<Value>* values);
@@ -39,8 +45,9 @@ class StepLauncher {
                 std::function<void(size_t, const LoD&)> offsets);
 
   DeviceSession& session_;
-  std::vector<Tensor> held_;  // memory of the host that streams read
+  std::vector<Tensor> held_;  // memory of the host, or of peers, that streams read
   std::vector<std::shared_ptr<const KernelState>> states_;
+  bool failed_on_device_ = false;
 };
 
 }  // namespace heddle

@@ -7,55 +7,66 @@
 
 namespace heddle {
 
-using Kind = DeviceStep::Kind;
+TaskHost::TaskHost(DeviceSession& session, Dispatcher& dispatcher, Replayer& replayer,
+                   HostPool* pool, DispatchBoard* board)
+    : session_(session),
+      dispatcher_(dispatcher),
+      replayer_(replayer),
+      pool_(pool),
+      board_(board),
+      tasks_(session.device_plan, {advance_, can_start_, execute_}),
+      walker_(session, dispatcher, &tasks_, board, 0) {}
 
-Status TaskHost::Dispatch() {
-  const auto advance = [this](int participant, bool* done) -> DeviceTasks::Error {
-    dispatcher_.set_participant(participant);
-    Status status = Guard([&] { return Advance(done); });
-    return {std::move(status), session_.failed_on_device};
-  };
-  const auto can_start = [this](const DeviceTask& task) { return CanStart(task); };
-  const auto execute = [this](const DeviceTask& task, int participant) {
-    return RunTask(task, participant);
-  };
-  DeviceTasks tasks(session_.device_plan, {advance, can_start, execute});
-  tasks_ = &tasks;
-  dispatcher_.UseTasks(&tasks);
-  is_put_off_.assign(session_.device_plan.steps.size(), false);
-  put_off_lanes_.assign(session_.device_plan.lanes, 0);
+DeviceTasks::Error TaskHost::Dispatch() {
+  dispatcher_.UseTasks(&tasks_);
   RunTrace* const trace = session_.run.control().trace();
   const auto waited = [&](int participant, uint64_t begin) {
     trace->EndSpan(participant, RunTrace::Part::kWaitTask, begin, nullptr);
   };
   const DeviceTasks::OnWait on_wait = waited;
-  tasks.ObserveWaits(trace != nullptr ? &on_wait : nullptr);
+  tasks_.ObserveWaits(trace != nullptr ? &on_wait : nullptr);
   const auto participate = [&](int participant) {
     if (trace != nullptr && participant > 0) trace->Join(participant);
-    tasks.Participate(participant);
+    tasks_.Participate(participant);
   };
   if (pool_ != nullptr)
     pool_->Run(participate, static_cast<int>(session_.device_plan.task_lanes) + 1);
   else
     participate(0);
-  tasks_ = nullptr;
+  tasks_.ObserveWaits(nullptr);
   dispatcher_.UseTasks(nullptr);
-  DeviceTasks::Error error = tasks.TakeError();
-  session_.failed_on_device = error.on_device;
-  return std::move(error.status);
+  return tasks_.TakeError();
+}
+
+// A failure ends the other threads' part as well, and theirs this one's.
+DeviceTasks::Error TaskHost::Advancing::operator()(int participant, bool* done) const {
+  host.dispatcher_.set_participant(participant);
+  DeviceTasks::Error error;
+  error.status = Guard([&] { return host.Advance(done); });
+  error.on_device = host.dispatcher_.failed_on_device();
+  if (host.board_ == nullptr) return error;
+  if (!error.status.ok()) host.board_->Fail(error);
+  return host.board_->is_over() ? host.board_->error() : error;
+}
+
+DeviceTasks::Error TaskHost::Executing::operator()(const DeviceTask& task, int participant) const {
+  DeviceTasks::Error error = host.RunTask(task, participant);
+  if (host.board_ != nullptr && !error.status.ok()) host.board_->Fail(error);
+  return error;
 }
 
 Status TaskHost::Advance(bool* done) {
   *done = false;
   const auto enter = [&](Stage stage) {
     stage_ = stage;
-    next_ = 0;
+    walker_.Restart();
   };
-  if (stage_ == Stage::kStart) enter(replayer_.CanReplay() ? Stage::kBefore : Stage::kAll);
-  if (stage_ == Stage::kAll) return DispatchAround(std::nullopt, done);
+  if (stage_ == Stage::kStart)
+    enter(board_ == nullptr && replayer_.CanReplay() ? Stage::kBefore : Stage::kAll);
+  if (stage_ == Stage::kAll) return walker_.Advance(std::nullopt, done);
   bool over = true;
   if (stage_ == Stage::kBefore) {
-    HEDDLE_RETURN_IF_ERROR(DispatchAround(Phase::kBefore, &over));
+    HEDDLE_RETURN_IF_ERROR(walker_.Advance(Phase::kBefore, &over));
     if (!over) return Status::Ok();
     enter(Stage::kKernels);
   }
@@ -66,87 +77,20 @@ Status TaskHost::Advance(bool* done) {
     enter(replayed ? Stage::kAfter : Stage::kOneByOne);
   }
   if (stage_ == Stage::kOneByOne) {
-    HEDDLE_RETURN_IF_ERROR(DispatchAround(Phase::kCaptured, &over));
+    HEDDLE_RETURN_IF_ERROR(walker_.Advance(Phase::kCaptured, &over));
     if (!over) return Status::Ok();
     enter(Stage::kAfter);
   }
-  return DispatchAround(Phase::kAfter, done);
-}
-
-Status TaskHost::DispatchAround(std::optional<Phase> phase, bool* done) {
-  const auto count = static_cast<uint32_t>(session_.device_plan.steps.size());
-  uint32_t seen = tasks_->news();
-  HEDDLE_RETURN_IF_ERROR(DispatchPutOff());
-  while (next_ < count) {
-    if (const uint32_t now = tasks_->news(); now != seen) {
-      seen = now;
-      HEDDLE_RETURN_IF_ERROR(DispatchPutOff());
-    }
-    if (phase && session_.device_plan.phases[next_] != *phase) {
-      ++next_;
-    } else if (CanDispatch(next_)) {
-      HEDDLE_RETURN_IF_ERROR(dispatcher_.Step(next_++));
-    } else if (IsBarrier(next_)) {
-      break;
-    } else {
-      PutOff(next_++);
-    }
-  }
-  *done = next_ == count && put_off_.empty();
-  return Status::Ok();
+  return walker_.Advance(Phase::kAfter, done);
 }
 
 // All tasks that they wait for come before them: see FindPhases.
 bool TaskHost::KernelsCanStart() {
   for (size_t i = 0; i < session_.device_plan.steps.size(); ++i)
-    if (session_.device_plan.phases[i] == Phase::kCaptured && !TasksBefore(i).empty() &&
-        !tasks_->Finished(TasksBefore(i)))
+    if (session_.device_plan.phases[i] == Phase::kCaptured && !walker_.TasksBefore(i).empty() &&
+        !tasks_.Finished(walker_.TasksBefore(i)))
       return false;
   return true;
-}
-
-// No step that it must come behind is put off.
-bool TaskHost::CanDispatch(size_t i) const {
-  const DeviceStep& step = session_.StepAt(i);
-  if (!put_off_.empty()) {
-    if (step.kind != Kind::kTask && put_off_lanes_[step.lane] > 0) return false;
-    for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
-      if (is_put_off_[session_.device_plan.recorder[session_.device_plan.waits[w]]]) return false;
-  }
-  // Tasks look after each other.
-  return step.task_begin == step.task_end || step.kind == Kind::kTask ||
-         tasks_->Finished(TasksBefore(i));
-}
-
-bool TaskHost::IsBarrier(size_t i) const {
-  const DeviceStep& step = session_.StepAt(i);
-  return step.lane == 0 ||
-         (step.kind == Kind::kLaunch && session_.At(i).mode == Instruction::Mode::kDynamic);
-}
-
-void TaskHost::PutOff(uint32_t i) {
-  put_off_.push_back(i);
-  is_put_off_[i] = true;
-  if (const uint32_t lane = session_.StepAt(i).lane; lane < session_.device_plan.lanes)
-    ++put_off_lanes_[lane];
-}
-
-// Dispatches the steps that were put off and need not wait any more.
-Status TaskHost::DispatchPutOff() {
-  std::vector<uint32_t> steps;
-  steps.swap(put_off_);
-  for (uint32_t i : steps) {
-    is_put_off_[i] = false;
-    if (const uint32_t lane = session_.StepAt(i).lane; lane < session_.device_plan.lanes)
-      --put_off_lanes_[lane];
-  }
-  for (uint32_t i : steps) {
-    if (!CanDispatch(i))
-      PutOff(i);
-    else
-      HEDDLE_RETURN_IF_ERROR(dispatcher_.Step(i));
-  }
-  return Status::Ok();
 }
 
 bool TaskHost::CanStart(const DeviceTask& task) {

@@ -1,55 +1,54 @@
-// TaskHost: dispatches a plan with tasks of the host. Steps that have to wait for a task are put
-// off, and the thread that dispatches goes on; other threads execute tasks meanwhile.
-//
-// StreamSync derives what is finished at a step from three orders, and this class keeps them: the
-// order within each lane; the order of an event's records and waits; and no step overtakes a
-// barrier, a step that the host waits for and that stands before it in the plan. All other steps
-// may change their order.
+// TaskHost: dispatches a plan with tasks of the host. The thread that dispatches goes on with what
+// need not wait for a task (StepWalker); other threads execute tasks meanwhile.
 //
 // Threads: Dispatch by the thread of the run. DeviceTasks has one thread at a time call Advance,
 // each call after the one before it: the state below is theirs. Others call CanStart and RunTask
 // meanwhile, which touch none of it.
 #pragma once
 
-#include <optional>
-#include <span>
-#include <vector>
-
 #include "executor/device/device_session.h"
 #include "executor/device/device_tasks.h"
+#include "executor/device/dispatch_board.h"
 #include "executor/device/dispatcher.h"
 #include "executor/device/replayer.h"
+#include "executor/device/step_walker.h"
 #include "scheduler/host_pool.h"
 
 namespace heddle {
 
 class TaskHost {
  public:
-  // `pool`: whose threads help, nullptr: nobody's.
-  TaskHost(DeviceSession& session, Dispatcher& dispatcher, Replayer& replayer, HostPool* pool)
-      : session_(session), dispatcher_(dispatcher), replayer_(replayer), pool_(pool) {}
+  // `pool`: whose threads help, nullptr: nobody's. `board`: with other threads that dispatch the
+  // devices' steps; nullptr: there are none.
+  TaskHost(DeviceSession& session, Dispatcher& dispatcher, Replayer& replayer, HostPool* pool,
+           DispatchBoard* board = nullptr);
 
-  Status Dispatch();
+  // Until all is done, or, after a failure, what was under way. The error is the board's, too,
+  // where there is one.
+  DeviceTasks::Error Dispatch();
+  DeviceTasks& tasks() { return tasks_; }
 
  private:
   using Phase = DevicePlan::Phase;
   enum class Stage : uint8_t { kStart, kBefore, kKernels, kOneByOne, kAfter, kAll };
 
+  // What DeviceTasks calls.
+  struct Advancing {
+    TaskHost& host;
+    DeviceTasks::Error operator()(int participant, bool* done) const;
+  };
+  struct Asking {
+    TaskHost& host;
+    bool operator()(const DeviceTask& task) const { return host.CanStart(task); }
+  };
+  struct Executing {
+    TaskHost& host;
+    DeviceTasks::Error operator()(const DeviceTask& task, int participant) const;
+  };
+
   // Goes on with the run as far as it can before a task has finished; `*done`: to its end.
   Status Advance(bool* done);
-  // ... with steps from next_ on, those of the phase where there is one, in their order; those that
-  // have to wait for a task are put off, and what comes after them goes on as far as it may.
-  Status DispatchAround(std::optional<Phase> phase, bool* done);
   bool KernelsCanStart();
-  bool CanDispatch(size_t i) const;
-  bool IsBarrier(size_t i) const;
-  void PutOff(uint32_t i);
-  Status DispatchPutOff();
-  std::span<const uint32_t> TasksBefore(size_t i) const {
-    const DeviceStep& step = session_.StepAt(i);
-    return std::span(session_.device_plan.task_waits)
-        .subspan(step.task_begin, step.task_end - step.task_begin);
-  }
   bool CanStart(const DeviceTask& task);
   DeviceTasks::Error RunTask(const DeviceTask& task, int participant);
 
@@ -57,13 +56,13 @@ class TaskHost {
   Dispatcher& dispatcher_;
   Replayer& replayer_;
   HostPool* const pool_;
-  DeviceTasks* tasks_ = nullptr;  // while it dispatches
-
+  DispatchBoard* const board_;
+  const Advancing advance_{*this};
+  const Asking can_start_{*this};
+  const Executing execute_{*this};
+  DeviceTasks tasks_;
+  StepWalker walker_;
   Stage stage_ = Stage::kStart;
-  uint32_t next_ = 0;                    // step
-  std::vector<uint32_t> put_off_;        // steps, in their order
-  std::vector<bool> is_put_off_;         // per step
-  std::vector<uint32_t> put_off_lanes_;  // how many of each lane
 };
 
 }  // namespace heddle

@@ -56,9 +56,10 @@ ArenaSharing::ArenaSharing(const PlanDraft& draft, int block, bool pieces)
       Touch({&workspace, 1}, i);
     }
   });
+  if (draft.request.reuse == Reuse::kNone) return;
   Walk([&](uint32_t i) {
     if (pieces) PlacePieces(i);
-    TakeOver(i);
+    if (draft.request.in_place) TakeOver(i);
   });
 }
 

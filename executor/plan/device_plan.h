@@ -1,9 +1,9 @@
 // DevicePlan: what a Plan says besides its instructions when some of them run on a device.
 //
 // Every slot has a place: the host or the device. A value that both need has two slots, and an
-// instruction between them copies. One thread, the host, goes through the steps in order; a step is
-// done by the host at once, put on a stream, or, a task, handed over to the executor's other
-// threads.
+// instruction between them copies. One thread, the host, goes through the steps in order, or, with
+// several devices, one for the host's and one for each device's; a step is done by the host at
+// once, put on a stream, or, a task, handed over to the executor's other threads.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,14 @@ namespace heddle {
 
 struct DeviceStep {
   enum class Kind : uint8_t {
-    kHost,     // the host executes the instruction
-    kTask,     // another thread of the host does
-    kAwait,    // the host waits, for what the next steps read
-    kLaunch,   // a kernel of the device
-    kShare,    // the output looks at the input's memory
-    kCopyIn,   // host to device
-    kCopyOut,  // device to host
+    kHost,      // the host executes the instruction
+    kTask,      // another thread of the host does
+    kAwait,     // the host waits, for what the next steps read
+    kLaunch,    // a kernel of the device
+    kShare,     // the output looks at the input's memory
+    kCopyIn,    // host to device
+    kCopyOut,   // device to host
+    kCopyPeer,  // device to device
   };
   static constexpr uint32_t kNone = ~0u;
   Kind kind = Kind::kHost;
@@ -67,7 +68,7 @@ struct DevicePlan {
   // ones; then one for copies out.
   uint32_t compute_streams = 0, copy_in_streams = 1, lanes_of_device = 1;
   std::vector<int> priorities;  // of the compute streams, see Device::NewStream
-  uint32_t copies = 0;
+  uint32_t copies = 0, peer_copies = 0;
   // Places in one block of a device's memory, per slot: they hold for what has the plan's dtype
   // and shape.
   static constexpr size_t kNoOffset = ~size_t{0};
@@ -78,7 +79,18 @@ struct DevicePlan {
   enum class Phase : uint8_t { kBefore, kCaptured, kAfter };
   std::vector<Phase> phases;
   std::vector<uint32_t> recorder;  // per event: the step
+  // With several devices, per step: how many barriers come before it. A barrier is a step that is
+  // finished before any step behind it is looked at.
+  std::vector<uint32_t> barriers_before;
+  std::vector<bool> is_barrier;
+  // ... and per event: a step of another thread waits for it.
+  std::vector<bool> crosses;
 
+  // The thread that dispatches a lane's steps where several do: 0 the host's own and tasks, k + 1
+  // those of device k.
+  uint32_t ThreadOf(uint32_t lane) const {
+    return lane == 0 || lane >= lanes ? 0 : 1 + DeviceOf(lane);
+  }
   // The device whose stream a lane is. Precondition: it is a stream.
   uint32_t DeviceOf(uint32_t lane) const { return (lane - 1) / lanes_of_device; }
   // "compute 0", "copies in" (then "copies in 1" …), "copies out"; with several devices

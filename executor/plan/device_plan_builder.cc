@@ -4,12 +4,16 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/kernel_tuner.h"
+#include "device/measure_kernel.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/device_memory.h"
 #include "executor/plan/device_plan.h"
 #include "executor/plan/place_instructions.h"
 #include "executor/plan/plan_draft.h"
+#include "passes/ir_text.h"
+#include "scheduler/host_pool.h"
 #include "scheduler/stream_sync.h"
 
 namespace heddle {
@@ -41,6 +45,7 @@ class DevicePlanner {
     FreeShapeOperands(d_);
     InsertCopies(d_, &place_, &result_->resident);
     HEDDLE_RETURN_IF_ERROR(CheckPlaces(plan_, place_));
+    MeasureKernels();
     d_.BeginStage("streams");
     ChooseTasks();
     PutStreamsFirst();
@@ -51,11 +56,13 @@ class DevicePlanner {
     // A constant is copied once and stays for all runs.
     std::erase_if(plan_.run_slots, [&](uint32_t s) { return plan_.constant[s]; });
     d_.BeginStage("releases");
-    d_.has_tasks = HasTasks();
+    d_.has_tasks = HasTasks() || Devices() > 1;
     PlanReleases(d_);
     MakeSteps();
+    FindBarriers();
     FindPhases();
     plan_.stats.copies = static_cast<int>(result_->copies);
+    plan_.stats.peer_copies = static_cast<int>(result_->peer_copies);
     plan_.stats.events = static_cast<int>(result_->events);
     plan_.stats.event_waits = static_cast<int>(result_->waits.size());
     plan_.stats.host_tasks = static_cast<int>(result_->tasks.size());
@@ -85,6 +92,66 @@ class DevicePlanner {
     std::vector<uint32_t> groups(ins_.size());
     for (size_t i = 0; i < groups.size(); ++i) groups[i] = GroupOf(i);
     return groups;
+  }
+
+  // Where times are kept or measured (CompileOptions::tune), a kernel costs what it takes on its
+  // device.
+  void MeasureKernels() {
+    KernelTuner* tuner = TunerOf(*d_.request.services->packs);
+    if (tuner == nullptr) return;
+    d_.BeginStage("times");
+    for (size_t i = 0; i < ins_.size(); ++i) {
+      Instruction& in = ins_[i];
+      if (place_[i] == kOnHost || in.mode != Instruction::Mode::kStatic || in.fn == nullptr ||
+          in.op.def->has(kRandom))
+        continue;
+      Device& device = *d_.request.devices[place_[i] - kOnDevice];
+      const std::string key = TimeKey(in, device);
+      double ns = tuner->KeptNs(key);
+      if (ns <= 0 && tuner->measures())
+        ns = tuner->MeasureNs(key, [&] { return TimeOf(in, device); });
+      if (ns <= 0) continue;
+      in.cost_ns = static_cast<float>(ns);
+      in.measured = true;
+    }
+  }
+
+  // What a kernel's time depends on: the device, the operator, its attributes, dtypes and shapes.
+  std::string TimeKey(const Instruction& in, const Device& device) const {
+    std::string key = StrCat("kernel on ", device.name(), ":", device.number(), " ",
+                             in.op.def->name(), " ", ImplementationOf(in));
+    for (const auto* list : {&in.op.in, &in.op.out})
+      for (uint32_t s : *list)
+        key += s == kNoSlot
+                   ? std::string(" -")
+                   : StrCat(" ", Name(plan_.slots[s].dtype), plan_.slots[s].shape().ToString());
+    const auto& defs = in.op.def->attrs();
+    for (size_t a = 0; a < defs.size() && in.op.attrs != nullptr; ++a)
+      key += StrCat(" ", defs[a].name, "=", ir::AttrText(in.op.attrs[a]));
+    for (char& c : key)
+      if (c == '\t' || c == '\n') c = ' ';
+    return key;
+  }
+  double TimeOf(const Instruction& in, Device& device) {
+    DeviceStep step;
+    BindCall(in, &step);
+    // Kernels of the host's find no help on a stream's thread, but their work cut as it was
+    // prepared.
+    InlineIntraOp intra(d_.request.services->intra->threads());
+    Services services = *d_.request.services;
+    services.intra = &intra;
+    KernelCall call;
+    call.op = &step.call;
+    call.state = in.state;
+    call.services = &services;
+    call.host_kernel = in.fn;
+    std::vector<Value> operands;
+    std::vector<bool> on_device;
+    for (uint32_t s : step.operands) {
+      operands.push_back(*plan_.slots[s].meta);
+      on_device.push_back(plan_.slots[s].storage != Storage::kShape);
+    }
+    return MeasureKernel(device, call, operands, on_device);
   }
 
   // Operators of the host that take long enough are handed over to other threads, if there are any.
@@ -131,8 +198,9 @@ class DevicePlanner {
   // the device when it comes by (StepLauncher::CopyIn).
   DependencyGraph FindDependencies(bool ordered) {
     std::vector<bool> at_once;
-    // With tasks, copies may be put off: see TaskHost::DispatchAround.
-    ordered = ordered && !HasTasks();
+    // With tasks, copies may be put off, and with several devices other threads put them on
+    // streams: see StepWalker.
+    ordered = ordered && !HasTasks() && Devices() == 1;
     for (size_t i = 0; ordered && i < ins_.size(); ++i)
       at_once.push_back(KindOfGroup(i) == kInGroup);
     DependencyGraph dependencies = BuildDependencies(plan_, ins_, at_once);
@@ -265,6 +333,7 @@ class DevicePlanner {
   void LayOut() {
     result_->offsets.assign(plan_.slots.size(), DevicePlan::kNoOffset);
     result_->arena_bytes.assign(Devices(), 0);
+    if (d_.request.reuse == Reuse::kNone) return;
     for (uint32_t k = 0; k < Devices(); ++k) {
       const auto waits =
           PlanDeviceMemory(d_, static_cast<uint8_t>(kOnDevice + k), lane_of_, sync_, result_.get());
@@ -301,7 +370,28 @@ class DevicePlanner {
       if (step.kind == DeviceStep::Kind::kLaunch) BindCall(ins_[i], &step);
       plan_.stats.device_instructions += step.kind == DeviceStep::Kind::kLaunch;
       result_->copies += ins_[i].op.def == &CopyDef();
+      result_->peer_copies += step.kind == DeviceStep::Kind::kCopyPeer;
     }
+  }
+
+  // The host's own steps, and those whose end the host waits for to know shapes: what StreamSync
+  // derives counts on their being finished before later steps start.
+  void FindBarriers() {
+    if (Devices() == 1) return;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ins_.size(); ++i) {
+      result_->barriers_before.push_back(count);
+      result_->is_barrier.push_back(lane_of_[i] == 0 || awaited_[i]);
+      count += result_->is_barrier.back();
+    }
+    result_->crosses.assign(result_->events, false);
+    for (const DeviceStep& step : result_->steps)
+      for (uint32_t w = step.wait_begin; w < step.wait_end; ++w) {
+        const uint32_t event = result_->waits[w];
+        if (result_->ThreadOf(step.lane) !=
+            result_->ThreadOf(result_->steps[result_->recorder[event]].lane))
+          result_->crosses[event] = true;
+      }
   }
 
   void AddTask(uint32_t i, DeviceStep* step) {
@@ -377,7 +467,10 @@ class DevicePlanner {
   DeviceStep::Kind KindOf(uint32_t i) const {
     using Kind = DeviceStep::Kind;
     const Instruction& in = ins_[i];
-    if (in.op.def == &CopyDef()) return place_[i] != kOnHost ? Kind::kCopyIn : Kind::kCopyOut;
+    if (in.op.def == &CopyDef()) {
+      if (place_[i] == kOnHost) return Kind::kCopyOut;
+      return IsPeerCopy(plan_, in) ? Kind::kCopyPeer : Kind::kCopyIn;
+    }
     if (in.op.def == &AwaitDef()) return Kind::kAwait;
     if (place_[i] == kOnHost) return task_[i] ? Kind::kTask : Kind::kHost;
     return in.mode == Instruction::Mode::kShare ? Kind::kShare : Kind::kLaunch;

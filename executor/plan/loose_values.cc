@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "executor/plan/place_instructions.h"
 #include "executor/plan/plan_draft.h"
 
 namespace heddle {
@@ -28,7 +29,8 @@ class LooseFinder {
  private:
   bool IsLoose(uint32_t s) const {
     const Slot& slot = plan_.slots[s];
-    return slot.storage == Storage::kPool && slot.versioned && !slot.crosses && !d_.fetched[s];
+    return slot.storage == Storage::kPool && slot.versioned && !slot.crosses && !d_.fetched[s] &&
+           slot.place == kOnHost;
   }
 
   void Visit(const Instruction& in, uint32_t block, int32_t at) {
@@ -38,6 +40,8 @@ class LooseFinder {
     for (uint32_t k = 0; k < in.op.out.size(); ++k) {
       const uint32_t s = in.op.out[k];
       if (s == kNoSlot || !IsLoose(s) || IsHidden(in, s)) continue;
+      // Copies to the host lie in memory that its device has pinned.
+      if (in.op.def == &CopyDef() || in.op.def == &AwaitDef()) continue;
       if (const uint32_t from = MemoryFrom(in, k); from != kNoSlot) {
         plan_.loose_of[s] = plan_.loose_of[from];  // lives on in this one
         aliases_.push_back(s);

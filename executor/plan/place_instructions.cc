@@ -32,6 +32,11 @@ const OpDef& AwaitDef() {
   return def;
 }
 
+bool IsPeerCopy(const Plan& plan, const Instruction& in) {
+  return in.op.def == &CopyDef() && plan.slots[in.op.in[0]].place != kOnHost &&
+         plan.slots[in.op.out[0]].place != kOnHost;
+}
+
 namespace {
 
 // The place that an operator's attribute op_device names.
@@ -281,15 +286,28 @@ class CopyInserter {
     return static_cast<uint8_t>(std::countr_zero(valid_[s] & ~kHostBit));
   }
 
+  // A device with the present contents that the device at `place` can copy from; the host where
+  // that has them, too, or there is none.
+  uint8_t PeerWith(uint32_t s, uint8_t place) const {
+    const auto& devices = d_.request.devices;
+    if (valid_[s] & kHostBit) return kOnHost;
+    for (size_t k = 0; k < devices.size(); ++k)
+      if ((valid_[s] >> (kOnDevice + k) & 1) != 0 &&
+          devices[place - kOnDevice]->CanReach(*devices[k]))
+        return static_cast<uint8_t>(kOnDevice + k);
+    return kOnHost;
+  }
+
   // The slot to read at `place`, after a copy where one is needed.
   uint32_t Need(uint32_t s, uint8_t place) {
     if (s == kNoSlot || plan_.slots[s].storage == Storage::kShape) return s;
     const uint32_t bit = 1u << place;
     const uint32_t there = place == kOnHost ? s : Twin(s, place);
     if (valid_[s] & bit) return there;
-    // From device to device by way of the host.
-    if (place != kOnHost) Need(s, kOnHost);
-    const uint32_t from = place == kOnHost ? Twin(s, DeviceWith(s)) : s;
+    // From device to device where one can read the other's memory, else by way of the host.
+    const uint8_t source = place == kOnHost ? DeviceWith(s) : PeerWith(s, place);
+    if (source == kOnHost) Need(s, kOnHost);
+    const uint32_t from = source == kOnHost ? s : Twin(s, source);
     valid_[s] |= bit;
     if (place != kOnHost && plan_.constant[s]) {
       plan_.constant[there] = true;

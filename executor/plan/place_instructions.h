@@ -15,6 +15,8 @@ enum Place : uint8_t { kOnHost = 0, kOnDevice = 1 };
 // host's waiting for a value.
 const OpDef& CopyDef();
 const OpDef& AwaitDef();
+// A copy from one device to another, not by way of the host.
+bool IsPeerCopy(const Plan& plan, const Instruction& in);
 
 // For each instruction of block 0: where its operator says; else where the program's own copies
 // between places say, if it has some; else where CompileOptions::placement says. Host only: what

@@ -91,6 +91,7 @@ struct Instruction {
   Mode mode = Mode::kDynamic;
   bool gives_back = false;  // release or reads hold something
   bool once = false;        // of a body: only the loop's first iteration executes it
+  bool measured = false;    // cost_ns is a time that its device took
   float cost_ns = 0;        // estimate on one thread
   BoundOp op;
   std::shared_ptr<const KernelState> state_owner;

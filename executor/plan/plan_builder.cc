@@ -188,6 +188,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   PlanDraft& draft = *analysed;
   if (request.dispatch == Dispatch::kDevice) {
     HEDDLE_RETURN_IF_ERROR(PlanForDevice(draft));
+    if (request.tokens && request.reuse != Reuse::kNone) FindLooseValues(draft);
   } else {
     FindInvariants(draft);
     draft.BeginStage("views");
@@ -199,7 +200,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
     PlanMemory(draft);
     draft.BeginStage("releases");
     PlanReleases(draft);
-    if (request.tokens) FindLooseValues(draft);
+    if (request.tokens && request.reuse != Reuse::kNone) FindLooseValues(draft);
     draft.BeginStage("kernels");
     HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft));
     LookAhead(draft.plan.get());

@@ -49,6 +49,7 @@ struct PlanTarget {
 // The user's options, see CompileOptions; the same for all plans of a compiled program.
 struct PlanChoices {
   Reuse reuse = Reuse::kOrdered;
+  bool in_place = true;
   bool lean = false;
   bool dynamic_bodies = false;
   uint64_t shuffle_seed = 0;  // kQueue

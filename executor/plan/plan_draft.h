@@ -38,7 +38,7 @@ struct PlanDraft {
   std::vector<bool> unsure;
   std::vector<bool> run_once;  // per block: one instruction runs it
   std::vector<bool> fetched;   // per slot
-  bool has_tasks = false;      // kDevice: see device_plan.h
+  bool has_tasks = false;      // kDevice: several threads go through the steps, see device_plan.h
 
   PlanDraft(const PlanRequest& r, SharedShapes& shapes)
       : request(r), program(*r.program), plan(std::make_shared<Plan>()), shared(shapes) {}

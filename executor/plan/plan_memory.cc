@@ -40,6 +40,9 @@ class MemoryPlanner {
  private:
   Slot& At(uint32_t s) { return plan_.slots[s]; }
 
+  // Temporaries share memory at all.
+  bool Shares() const { return d_.request.reuse != Reuse::kNone; }
+
   // --- from a queue, and where a device has a part: memory is taken and given back as instructions
   // run ---
   void ShareAtRunTime() {
@@ -51,7 +54,7 @@ class MemoryPlanner {
         continue;
       }
       if (in.mode == Instruction::Mode::kStatic) in.mode = Instruction::Mode::kPooled;
-      if (in.mode == Instruction::Mode::kPooled)
+      if (in.mode == Instruction::Mode::kPooled && d_.request.in_place && Shares())
         for (const auto& pair : in.op.def->inplace())
           for (uint32_t k : ArenaSharing::TakeableInputs(in, pair))
             OfferMemory(k, in.op.out_begin[pair.out], &in);
@@ -192,8 +195,20 @@ class MemoryPlanner {
       arena.bytes += layout.bytes;
       arena.bound += layout.bound;
     }
-    if (plan_.LanesOf(block) != nullptr) ShareAcrossLanes(&arena);
+    if (!Shares())
+      PutOneBehindAnother(&arena);
+    else if (plan_.LanesOf(block) != nullptr)
+      ShareAcrossLanes(&arena);
     return arena;
+  }
+
+  void PutOneBehindAnother(Arena* arena) const {
+    constexpr size_t kAlign = 64;
+    arena->bytes = 0;
+    for (size_t k = 0; k < arena->owners.size(); ++k) {
+      arena->offsets[k] = arena->bytes;
+      arena->bytes += (plan_.slots[arena->owners[k]].bytes() + kAlign - 1) / kAlign * kAlign;
+    }
   }
 
   // With lanes, one layout of everything, where only what the waits put in order shares memory, is
@@ -232,7 +247,7 @@ class MemoryPlanner {
       const uint32_t owner = plan_.buffers[s] = arena.sharing->BufferOf(s);
       if (owner != s) At(s).offset = At(owner).offset + arena.sharing->OffsetOf(s);
     }
-    if (plan_.dispatch == Dispatch::kSerial && block == 0) FindSpare(arena);
+    if (plan_.dispatch == Dispatch::kSerial && block == 0 && Shares()) FindSpare(arena);
   }
 
   // Finds work space for kernels: for each instruction, the largest range of the arena that no

@@ -13,6 +13,7 @@ class ReleasePlanner {
 
   void Run() {
     plan_.consumers.assign(plan_.slots.size(), 0);
+    if (d_.request.reuse == Reuse::kNone) return;
     FindReleasable();
     for (size_t b = 0; b < plan_.blocks.size(); ++b) {
       lanes_ = plan_.LanesOf(static_cast<int>(b));

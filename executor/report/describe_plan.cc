@@ -10,6 +10,7 @@
 #include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/device_plan.h"
+#include "executor/plan/place_instructions.h"
 #include "passes/public_attributes.h"
 
 namespace heddle {
@@ -85,15 +86,23 @@ PlanDescription::Instruction Describe(const Plan& plan, const Instruction& in,
     for (size_t a = 0; a < defs.size() && in.op.attrs != nullptr; ++a)
       i.attributes.emplace_back(defs[a].name, ToPublic(in.op.attrs[a]));
   }
+  i.implementation = ImplementationOf(in);
   i.why = WhyText(in, i.choices);
+  if (IsPeerCopy(plan, in)) {
+    i.implementation = "peer";
+    i.why = StrCat("straight from ", PlaceName(places, plan.slots[in.op.in[0]].place),
+                   ", whose memory the device reads");
+  }
   i.op = in.op.def->name();
   i.mode = ModeName(in.mode);
-  i.implementation = ImplementationOf(in);
   i.block = in.ir_block;
   i.position = in.ir_op;
   for (uint32_t s : in.op.in) i.inputs.push_back(IdOf(s));
   for (uint32_t s : in.op.out) i.outputs.push_back(IdOf(s));
   i.cost_ns = in.cost_ns;
+  i.measured = in.measured;
+  if (in.measured)
+    i.why += StrCat("; its stream by the ", static_cast<int64_t>(in.cost_ns), " ns that it took");
   i.once = in.once;
   for (const auto& pair : in.op.def->inplace())
     for (uint32_t k : ArenaSharing::TakeableInputs(in, pair))
@@ -149,6 +158,7 @@ void AddStreams(const Plan& plan, const std::vector<std::string>& places, PlanDe
   const DevicePlan& device = *plan.device;
   d->events = static_cast<int>(device.events);
   d->copies = static_cast<int>(device.copies);
+  d->peer_copies = static_cast<int>(device.peer_copies);
   for (uint32_t lane = 1; lane < device.lanes; ++lane)
     d->streams.push_back(device.StreamName(lane));
   for (size_t i = 0; i < device.steps.size(); ++i) {

@@ -2,7 +2,9 @@
 //
 // The memory of a value that the plan places is alive from the beginning of the first instruction
 // that touches it, in the order in which they ran, to the end of the last one. For other values the
-// instructions noted the memory that they took, and the plan says which of them frees it.
+// instructions noted the memory that they took, and the plan says which of them frees it. Lists
+// (arrays, rows, records of steps) share what they hold with slots: memory is alive as long as
+// anybody has it.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -146,12 +148,18 @@ class Line {
   }
   // Memory that an instruction takes while it runs is alive beside that which it frees at its end.
   void Take(const Mark& m) {
-    if (m.thread == nullptr || on_device_) return;
+    if (m.thread == nullptr) return;
     const auto& made = m.thread->made;
     auto at = std::lower_bound(made.begin(), made.end(), m.event,
                                [](const RunTrace::Made& x, uint32_t e) { return x.event < e; });
-    for (; at != made.end() && at->event == m.event; ++at)
-      Hold(at->slot, at->memory, at->bytes, m.in->mode == Instruction::Mode::kShare);
+    for (; at != made.end() && at->event == m.event; ++at) {
+      if (at->what == RunTrace::Made::What::kPutIn)
+        PutIn(at->slot, at->memory, at->bytes);
+      else if (at->what == RunTrace::Made::What::kTakenOut)
+        TakeOut(at->slot, at->memory);
+      else if (!on_device_ || !IsPlanned(at->slot))
+        Hold(at->slot, at->memory, at->bytes, m.in->mode == Instruction::Mode::kShare);
+    }
   }
   void GiveBack(const Mark& m) {
     const Instruction& in = *m.in;
@@ -159,7 +167,7 @@ class Line {
       EachRoot(in, [&](uint32_t root) {
         if (--left_[root] == 0) Lower(root);
       });
-    if (m.thread == nullptr || on_device_) return;
+    if (m.thread == nullptr) return;
     for (uint32_t s : in.release) Drop(s);
     for (uint32_t s : in.reads)
       if (s < readers_.size() && --readers_[s] == 0) Drop(s);
@@ -177,9 +185,31 @@ class Line {
     alive_[0] += bytes;
   }
   void Drop(uint32_t slot) {
+    if (const auto list = lists_.find(slot); list != lists_.end()) {
+      for (const void* memory : std::exchange(list->second, {})) LetGo(memory);
+    }
     if (memory_of_[slot] == nullptr) return;
-    auto& [holders, bytes] = taken_[std::exchange(memory_of_[slot], nullptr)];
+    LetGo(std::exchange(memory_of_[slot], nullptr));
+  }
+  void LetGo(const void* memory) {
+    auto& [holders, bytes] = taken_[memory];
     if (--holders == 0) alive_[0] -= bytes;
+  }
+
+  // The slot's list has this memory besides.
+  void PutIn(uint32_t slot, const void* memory, size_t bytes) {
+    lists_[slot].push_back(memory);
+    auto& [holders, size] = taken_[memory];
+    if (holders++ > 0) return;
+    size = bytes;
+    alive_[0] += bytes;
+  }
+  void TakeOut(uint32_t slot, const void* memory) {
+    auto& list = lists_[slot];
+    const auto at = std::find(list.rbegin(), list.rend(), memory);
+    if (at == list.rend()) return;
+    list.erase(std::next(at).base());
+    LetGo(memory);
   }
 
   const Plan& plan_;
@@ -191,8 +221,9 @@ class Line {
   std::vector<uint32_t> readers_;
   std::vector<const void*> memory_of_;  // per slot, of noted memory
   std::unordered_map<const void*, std::pair<int, size_t>> taken_;
-  std::map<std::pair<uint8_t, size_t>, size_t> sharers_;  // by place and offset
-  std::vector<size_t> alive_;                             // per place
+  std::unordered_map<uint32_t, std::vector<const void*>> lists_;  // per slot
+  std::map<std::pair<uint8_t, size_t>, size_t> sharers_;          // by place and offset
+  std::vector<size_t> alive_;                                     // per place
   std::vector<Mark> marks_;
   std::vector<MemorySample> samples_;
 };

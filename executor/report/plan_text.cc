@@ -12,6 +12,7 @@ std::string SlotText(const Plan& plan, uint32_t s) {
   const Slot& slot = plan.slots[s];
   std::string t = StrCat(SlotName(plan, s), "#", s, ":", StorageName(slot.storage));
   if (slot.place != 0) t += "@device";
+  if (slot.place != 0 && plan.device && plan.device->devices > 1) t += StrCat(" ", slot.place - 1);
   if (slot.storage == Storage::kArena) t += StrCat("+", slot.offset);
   if (slot.storage == Storage::kView && slot.shift != 0) t += StrCat("+", slot.shift);
   if (slot.is_static) t += StrCat(" ", Name(slot.dtype), slot.shape().ToString());
@@ -29,7 +30,7 @@ std::string InstructionText(const Plan& plan, const Instruction& in) {
   text += ") -> (";
   for (size_t k = 0; k < in.op.out.size(); ++k)
     text += (k ? ", " : "") + SlotText(plan, in.op.out[k]);
-  text += StrCat(")  ~", static_cast<int64_t>(in.cost_ns), " ns");
+  text += StrCat(in.measured ? ")  " : ")  ~", static_cast<int64_t>(in.cost_ns), " ns");
   if (in.once) text += ", first iteration only";
   const std::string& implementation = ImplementationOf(in);
   return implementation.empty() ? text : StrCat(text, ", ", implementation);
@@ -81,6 +82,9 @@ std::string DispatchText(const Plan& plan) {
   if (plan.dispatch == Dispatch::kDevice)
     return StrCat(
         plan.stats.device_instructions, " of them on the device, ", plan.stats.copies, " copies, ",
+        plan.stats.peer_copies > 0
+            ? StrCat(plan.stats.peer_copies, " of these from device to device, ")
+            : "",
         plan.device->lanes - 1, " streams, ",
         plan.stats.host_tasks > 0 ? StrCat(plan.stats.host_tasks, " tasks of the host, ") : "",
         plan.stats.events, " events, ", plan.stats.event_waits, " waits, ",

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "executor/plan/device_plan.h"
+#include "executor/plan/place_instructions.h"
 
 namespace heddle::internal {
 namespace {
@@ -41,7 +42,7 @@ TraceEvent StoryOf(const Plan& plan, const Instruction& in) {
   t.index = where.op;
   t.inputs = OperandsOf(plan, op.def->inputs(), op.in_begin, op.in);
   t.outputs = OperandsOf(plan, op.def->outputs(), op.out_begin, op.out);
-  t.implementation = ImplementationOf(in);
+  t.implementation = IsPeerCopy(plan, in) ? "peer" : ImplementationOf(in);
   return t;
 }
 
@@ -51,9 +52,9 @@ std::string NameOf(const Plan& plan, const Instruction* in) {
 }
 
 const char* KindOf(Part part) {
-  constexpr const char* kKinds[] = {"infer_shape", "compute",   "release",    "start",
-                                    "wait_lane",   "wait_work", "wait_event", "wait_streams",
-                                    "wait_task",   "dispatch"};
+  constexpr const char* kKinds[] = {"infer_shape", "compute",   "release",      "start",
+                                    "wait_lane",   "wait_work", "wait_event",   "wait_streams",
+                                    "wait_task",   "dispatch",  "wait_dispatch"};
   return kKinds[static_cast<int>(part)];
 }
 
@@ -175,8 +176,10 @@ std::vector<TraceEvent> TraceStory::TellEvents() const {
 
 std::vector<TraceSpan> TraceStory::TellSpans() const {
   std::vector<TraceSpan> spans;
-  for (int t = 0; t < threads_; ++t) {
+  for (int t = 0; t < static_cast<int>(trace_->threads.size()); ++t) {
     const RunTrace::Thread& thread = trace_->threads[static_cast<size_t>(t)];
+    // Threads that dispatch for devices stand behind all others.
+    if (t >= threads_ && !thread.joined) continue;
     uint64_t last = trace_->start;
     for (const auto& e : thread.events) last = std::max(last, e.end);
     for (const RunTrace::Span& s : thread.spans) {

@@ -312,7 +312,10 @@ Status Interpreter::RunNested(int block, bool first, RunState& run) {
   const Instruction* const all = plan.instructions.data();
   const int thread = run.control().ThreadOf(block);
   // The operator's own work between two iterations counts as the operator's.
-  if (RunTrace* trace = run.control().trace()) trace->threads[static_cast<size_t>(thread)].last = 0;
+  if (RunTrace* trace = run.control().trace()) {
+    trace->threads[static_cast<size_t>(thread)].last = 0;
+    run.control().NoteRecords(thread, run.frame());
+  }
   const size_t count = plan.instructions.size() - done;
   if (plan.lanes == nullptr) [[likely]]
     return ExecuteAll(

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/step_record.h"
 #include "executor/plan/block_access.h"
 #include "scheduler/spin.h"
 
@@ -35,6 +36,7 @@ RunControl::Watch RunControl::BeginInstruction(int thread, const Instruction& in
 namespace {
 
 using Part = RunTrace::Part;
+using Made = RunTrace::Made;
 
 // Memory of values that have no place ahead of time.
 void NoteMemory(const Plan& plan, const Instruction& in, Value* const* frame, RunTrace::Thread* t) {
@@ -42,9 +44,65 @@ void NoteMemory(const Plan& plan, const Instruction& in, Value* const* frame, Ru
     if (s == kNoSlot || plan.slots[s].storage != Storage::kPool || !frame[s]->is_tensor()) continue;
     const BufferRef& memory = frame[s]->tensor().buffer();
     if (memory)
-      t->made.push_back(
-          {static_cast<uint32_t>(t->events.size() - 1), s, memory->data(), memory->bytes()});
+      t->made.push_back({static_cast<uint32_t>(t->events.size() - 1), s, Made::What::kTaken,
+                         memory->data(), memory->bytes()});
   }
+}
+
+// All memory that a value holds. Precondition: the run alone has it, if it is something else than
+// tensors.
+void Gather(Value& v, std::vector<RunTrace::Memory>* all) {
+  const auto add = [&](const Tensor& t) {
+    if (t.buffer()) all->emplace_back(t.buffer()->data(), t.buffer()->bytes());
+  };
+  if (!v.initialized()) return;
+  if (v.is_tensor()) return add(v.tensor());
+  if (v.is_rows()) return add(v.rows().value);
+  if (v.is_array()) {
+    for (const Tensor& t : v.array()) add(t);
+    return;
+  }
+  auto* record = std::any_cast<StepRecord>(&v.mutable_other());
+  for (size_t step = 0; record != nullptr && step < record->size(); ++step)
+    for (Value& kept : (*record)[step]) Gather(kept, all);
+}
+
+// What has come into the slot's list since the last look, and what has left it.
+void NoteList(uint32_t slot, Value& v, RunTrace* trace, RunTrace::Thread* t) {
+  if (t->events.empty() || trace->looks.load(std::memory_order_relaxed) <= 0) return;
+  const auto event = static_cast<uint32_t>(t->events.size() - 1);
+  std::vector<RunTrace::Memory> now;
+  if (!v.is_tensor()) Gather(v, &now);
+  auto& before = trace->lists[slot];
+  trace->looks.fetch_sub(static_cast<int64_t>(now.size()), std::memory_order_relaxed);
+  const auto note = [&](Made::What what, const RunTrace::Memory& m) {
+    if (trace->foreign.count(m.first) == 0)
+      t->made.push_back({event, slot, what, m.first, m.second});
+  };
+  for (size_t k = 0; k < std::max(now.size(), before.size()); ++k) {
+    const bool same = k < now.size() && k < before.size() && now[k] == before[k];
+    if (!same && k < now.size()) note(Made::What::kPutIn, now[k]);
+    if (!same && k < before.size()) note(Made::What::kTakenOut, before[k]);
+  }
+  before = std::move(now);
+}
+
+void NoteLists(const Plan& plan, const Instruction& in, Value* const* frame, RunTrace* trace,
+               RunTrace::Thread* t) {
+  const auto is_record = [&](uint32_t s) {
+    return frame[s]->kind() == Value::Kind::kOther && plan.slots[s].storage != Storage::kScope;
+  };
+  const auto is_list = [&](uint32_t s) {
+    if (s == kNoSlot) return false;
+    return frame[s]->is_tensor() ? !trace->lists[s].empty()
+                                 : frame[s]->kind() != Value::Kind::kOther || is_record(s);
+  };
+  for (uint32_t s : in.op.out)
+    if (is_list(s)) NoteList(s, *frame[s], trace, t);
+  // A loop's gradient takes steps out of the record that it is given.
+  if (!in.op.def->has(kControlFlow)) return;
+  for (uint32_t s : in.op.in)
+    if (s != kNoSlot && is_record(s)) NoteList(s, *frame[s], trace, t);
 }
 
 }  // namespace
@@ -59,6 +117,7 @@ void RunControl::EndInstruction(int thread, const Instruction& in, const Watch& 
         trace_->Record(thread, {&in, watch.begin, end, took - std::min(took, t.nested), 1});
     t.nested = watch.outer_nested + took;
     t.last = end;
+    if (own) NoteLists(plan_, in, frame, trace_.get(), &t);
     if (own && in.mode != Instruction::Mode::kStatic) {
       NoteMemory(plan_, in, frame, &t);
       if (watch.infer_begin != 0)
@@ -71,6 +130,24 @@ void RunControl::EndInstruction(int thread, const Instruction& in, const Watch& 
   v.ended.store(v.ended.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
+void RunControl::NoteRecords(int thread, Value* const* frame) {
+  const Instruction* runner = views_[thread].current.load(std::memory_order_relaxed);
+  if (runner == nullptr) return;
+  NoteLists(plan_, *runner, frame, trace_.get(), &trace_->threads[static_cast<size_t>(thread)]);
+}
+
+void RunControl::StartTrace(Value* const* frame) {
+  std::vector<RunTrace::Memory> all;
+  trace_->lists.resize(plan_.slots.size());
+  for (size_t s = 0; s < plan_.slots.size(); ++s) {
+    const size_t begin = all.size();
+    if (frame[s]->kind() != Value::Kind::kOther) Gather(*frame[s], &all);
+    if (!frame[s]->is_tensor()) trace_->lists[s].assign(all.begin() + begin, all.end());
+  }
+  for (const auto& [memory, bytes] : all) trace_->foreign.insert(memory);
+  trace_->Start();
+}
+
 bool RunControl::IsAmong(const CheckedOps& ops, const Instruction& in) const {
   const auto block = static_cast<size_t>(in.ir_block);
   if (block >= ops.size()) return false;  // made by passes
@@ -81,14 +158,15 @@ bool RunControl::IsAmong(const CheckedOps& ops, const Instruction& in) const {
 }
 
 void RunControl::Arm(const RunOptions& options, int threads, Watcher& watcher,
-                     const CheckedOps* checked) {
+                     const CheckedOps* checked, size_t dispatchers) {
   attention_.store(0, std::memory_order_relaxed);
   checked_ = checked;
   watcher_ = &watcher;
   threads_ = threads;
   const bool traced = options.trace && options.report != nullptr;
   const bool stalls = options.stall_limit.count() > 0 && options.on_stall;
-  trace_ = traced ? std::make_unique<RunTrace>(static_cast<size_t>(threads)) : nullptr;
+  trace_ =
+      traced ? std::make_unique<RunTrace>(static_cast<size_t>(threads) + dispatchers) : nullptr;
   if (traced || stalls) {
     views_ = std::make_unique<ThreadView[]>(static_cast<size_t>(threads));
     thread_of_.assign(plan_.blocks.size(), 0);

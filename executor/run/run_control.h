@@ -59,14 +59,19 @@ class RunControl {
   int ThreadOf(int block) const {
     return thread_of_.empty() ? 0 : thread_of_[static_cast<size_t>(block)];
   }
+  // Of a run that is traced, before its first instruction.
+  void StartTrace(Value* const* frame);
+  // ... and before a sub-block: its operator may have put values into records of steps.
+  void NoteRecords(int thread, Value* const* frame);
   // The record of the run; nullptr: the run is not traced.
   RunTrace* trace() const { return trace_.get(); }
 
   // Arms what the options ask for; Disarm after the run, before the options go away (the destructor
   // does it for a run that ended by an exception).
-  // `checked`: what check_nan_inf looks at; null: everything.
+  // `checked`: what check_nan_inf looks at; null: everything. `dispatchers`: threads beside the
+  // others, which execute no instruction.
   void Arm(const RunOptions& options, int threads, Watcher& watcher,
-           const CheckedOps* checked = nullptr);
+           const CheckedOps* checked = nullptr, size_t dispatchers = 0);
   void Disarm();
   // After the run: the trace, for whoever puts it into words.
   std::unique_ptr<RunTrace> TakeTrace() { return std::move(trace_); }

@@ -4,9 +4,11 @@
 // Threads: each thread of a run writes to an entry of its own; everybody else reads after the run.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,7 @@ struct RunTrace {
     kWaitStreams,
     kWaitTask,
     kDispatch,
+    kWaitDispatch,
   };
   struct Span {
     Part part;
@@ -46,13 +49,16 @@ struct RunTrace {
     int block = 0;  // kWaitLane: whose lanes these are
   };
   // Memory that an instruction has taken while running, for values of which the plan does not say
-  // where they lie.
+  // where they lie, and what it has put into lists (arrays, rows, records of steps) or taken out.
   struct Made {
-    uint32_t event;  // in `events`
+    enum class What : uint8_t { kTaken, kPutIn, kTakenOut };
+    uint32_t event;  // in `events`, by whose end it had happened
     uint32_t slot;
+    What what;
     const void* memory;
     size_t bytes;
   };
+  using Memory = std::pair<const void*, size_t>;
   // On cache lines of its own.
   struct alignas(128) Thread {
     bool joined = false;
@@ -111,6 +117,13 @@ struct RunTrace {
 
   std::vector<Thread> threads;
   std::vector<DeviceWork> device;
+  // Per slot with a list: what it held when it was looked at last; whoever may write to the list
+  // has it. `looks`: how much may still be looked at, since loops with many steps would take the
+  // square of their number.
+  std::vector<std::vector<Memory>> lists;
+  std::atomic<int64_t> looks{int64_t{1} << 24};
+  // What slots and lists had before the run: not the run's.
+  std::unordered_set<const void*> foreign;
   uint64_t start = 0, end = 0, start_ns = 0, end_ns = 0;
 };
 

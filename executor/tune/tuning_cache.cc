@@ -91,6 +91,24 @@ int TuningCache::Measure(const std::string& key, const std::vector<std::string>&
   return choice;
 }
 
+double TuningCache::KeptNs(const std::string& key) {
+  MutexLock lock(mutex_);
+  const auto found = choices_.find({environment_, key});
+  if (found == choices_.end()) return 0;
+  ++report_.kept;
+  return found->second.us * 1e3;
+}
+
+double TuningCache::MeasureNs(const std::string& key, FunctionRef<double()> measure) {
+  MutexLock lock(mutex_);
+  if (services_ == nullptr) return 0;  // the plan is built by now
+  const double ns = measure();
+  if (ns <= 0) return 0;
+  unsaved_[{environment_, key}] = choices_[{environment_, key}] = {"time", ns * 1e-3};
+  ++report_.measured;
+  return ns;
+}
+
 std::string TuningCache::KeptWay(const std::string& plan) {
   MutexLock lock(mutex_);
   const auto found = choices_.find({environment_, kPlan + plan});

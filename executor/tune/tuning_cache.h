@@ -1,5 +1,5 @@
 // TuningCache: the measured choices of one compiled program, and the file they are kept in: how
-// kernels compute, and in which way plans run.
+// kernels compute, how long they take on devices, and in which way plans run.
 #pragma once
 
 #include <atomic>
@@ -25,6 +25,8 @@ class TuningCache : public KernelTuner {
   bool measures() const override { return measure_ && services_.load() != nullptr; }
   int Measure(const std::string& key, const std::vector<std::string>& names,
               FunctionRef<void(int, Services&)> run, std::vector<double>* times = nullptr) override;
+  double KeptNs(const std::string& key) override;
+  double MeasureNs(const std::string& key, FunctionRef<double()> measure) override;
   // While it lives, what `tuning` measures uses `services`: one plan at a time.
   class Measuring {
    public:

@@ -29,6 +29,8 @@ struct EmulatedOptions {
   // The number of kernels and copies executed at a time; 0: one of each stream. When one has ended,
   // the next is of the stream with the least priority.
   int units = 0;
+  // It and other emulated devices of which the same is said read each other's memory.
+  bool peers = true;
   // No threads: a task runs when the host, or a stream the host waits for, cannot go on without it,
   // and not before. Whatever no event orders then goes wrong, every time. For tests.
   bool lazy = false;
@@ -50,7 +52,9 @@ struct EmulatedCounts {
   size_t bytes = 0, peak_bytes = 0;
   // So far; kernels and copies of a captured graph count whenever it is replayed. pageable_copies:
   // those between the device and host memory that it did not allocate.
-  int64_t kernels = 0, copies = 0, pageable_copies = 0, records = 0, waits = 0, replays = 0;
+  // peer_copies: of the copies, those out of another device's memory.
+  int64_t kernels = 0, copies = 0, pageable_copies = 0, peer_copies = 0;
+  int64_t records = 0, waits = 0, replays = 0;
 };
 EmulatedCounts CountsOf(const Device& emulated);
 

@@ -49,11 +49,14 @@ enum class Placement {
   kRandom,  // for tests: each at a place drawn from CompileOptions::placement_seed
 };
 
-// Which temporaries share memory where instructions run side by side in lanes.
+// Which temporaries share memory.
 enum class Reuse {
   kOrdered,  // those whose users wait for each other anyway
-  kEdges,    // also others, whose users are made to wait for each other as long as the longest path
-             // through the program grows by 5 % at most; where that saves memory
+  // In lanes also others, whose users are made to wait for each other as long as the longest path
+  // through the program grows by 5 % at most; where that saves memory.
+  kEdges,
+  // None: each has memory of its own until the run ends, for a look at all of them.
+  kNone,
 };
 
 class Communicator;
@@ -67,7 +70,8 @@ struct ExecutorOptions {
   int runs_at_once = 0;
   int plan_cache_capacity = 32;
   size_t memory_limit = 0;  // bytes of temporaries and outputs alive at once; 0 = no limit
-  // See heddle/device.h. With one, programs are not tuned, and CompileOptions::schedule has no say.
+  // See heddle/device.h. With one, ways of running are not tried out, and CompileOptions::schedule
+  // has no say.
   std::shared_ptr<Device> device = nullptr;
   // Further ones, of the same kind: operators whose op_device says "gpu:1" run on the first of
   // them.
@@ -76,6 +80,9 @@ struct ExecutorOptions {
   // The second run of a plan captures its work on the device's streams; later runs launch the
   // captured graph. Where the device or the plan cannot, PlanStats::no_capture says why.
   bool device_capture = true;
+  // With several devices: a thread for each, beside `threads`, puts its work on its streams. Runs
+  // that meet share them: the first has them, others go without.
+  bool device_threads = true;
   // With a device and several threads: operators of the host that are estimated to take at least
   // this long on one thread are executed by any of the threads, while the caller's puts work on
   // streams.
@@ -94,6 +101,9 @@ struct CompileOptions {
   int opt_level = 2;  // 0 = the program as it is; 1 = clean-ups; 2 = also fusion and layouts
   Schedule schedule = Schedule::kAuto;
   Reuse reuse = Reuse::kOrdered;
+  // Operators may compute an output in the memory of an input that nobody needs any more. (What the
+  // program itself says to compute in place is so in any case.)
+  bool in_place = true;
   // The largest shapes of inputs, by name, of the inputs' ranks. Temporaries of all runs whose
   // feeds are no larger lie in blocks of one size, that of the plan for these shapes, which runs of
   // other shapes use again: after the first run, a new shape takes no further memory for them. Runs
@@ -117,7 +127,8 @@ struct CompileOptions {
   // Kernels that can compute the same in several ways (convolutions) take the one that was the
   // fastest on this processor, with these threads and this build, as `tuning_file` says; empty: no
   // file. With `tune`, what it does not say is measured when a plan is built, and written to it. A
-  // damaged file is replaced. Results differ by rounding from those of the usual way.
+  // damaged file is replaced. Results differ by rounding from those of the usual way. With a
+  // device, the times of its kernels are kept there, too, and choose their streams.
   bool tune = false;
   std::string tuning_file = {};
   // A file that keeps the copies of parameters which kernels make in an order of their own: mapped

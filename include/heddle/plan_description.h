@@ -37,8 +37,8 @@ struct PlanDescription {
   struct Instruction {
     std::string op;
     std::string mode;  // static, pooled, dynamic, share or wide
-    // Its kernel's implementation, as in "winograd 4x4, avx2"; empty where there is one only, or
-    // where shapes are known only at run time.
+    // Its kernel's implementation, as in "winograd 4x4, avx2"; "peer": a copy from device to device;
+    // empty where there is one only, or where shapes are known only at run time.
     std::string implementation;
     // Why it computes so: what there was to choose from, in the order in which it was chosen. None
     // where there is one way only, or where shapes are known only at run time.
@@ -58,6 +58,7 @@ struct PlanDescription {
     std::vector<std::pair<int, int>> in_place;
     std::vector<int> blocks;  // that it runs
     double cost_ns = 0;       // expected, on one thread
+    bool measured = false;    // ... or what its device took, by which its stream was chosen
     bool once = false;        // of a loop's body: in the first iteration only
     // Of a queue, or among the tasks of a device's plan; of lanes: the segment, a part of the lane
     // whose first instruction alone may wait for other lanes.
@@ -75,6 +76,7 @@ struct PlanDescription {
   std::vector<std::string> places;   // with what runs there or lies there, the host first
   std::vector<std::string> streams;  // of devices
   int events = 0, copies = 0;
+  int peer_copies = 0;  // of the copies, those from one device to another
   int lanes = 1, tasks = 0;
   size_t arena_bytes = 0, arena_bound_bytes = 0;
   std::vector<Slot> slots;

@@ -21,7 +21,8 @@ struct PlanStats {
   size_t dependencies_found = 0, dependencies = 0;
   // With a device: instructions that run there, copies between it and the host, events and waits.
   int device_instructions = 0, copies = 0, events = 0, event_waits = 0;
-  int host_tasks = 0;  // with a device: operators of the host that any of its threads may execute
+  int peer_copies = 0;  // of the copies, those from one device to another
+  int host_tasks = 0;   // with a device: operators of the host that any of its threads may execute
   // The block of the device's memory for static temporaries, and what they would need if one
   // instruction came after another.
   size_t device_arena_bytes = 0, device_serial_bytes = 0;

@@ -46,20 +46,23 @@ struct TraceSpan {
   // infer_shape, compute: of an instruction whose shapes are found while running. release: memory
   // is given back. start: until the thread has joined the run. finish: the others are not done yet.
   // wait_lane, wait_work, wait_event, wait_streams, wait_task: idle, until what `of` names has
-  // been done. dispatch: the thread puts work of a device on its streams. idle: of a stream that
+  // been done. wait_dispatch: idle, until another thread has put something on a stream, or done it.
+  // dispatch: the thread puts work of a device on its streams. idle: of a stream that
   // has no work.
   std::string kind;
   // The instruction that it is a part of, or that is waited for, as "conv2d -> y"; empty: none in
   // particular.
   std::string of;
-  int thread = 0;      // as in TraceEvent
+  int thread = 0;      // as in TraceEvent; those of devices stand behind the executor's
   std::string stream;  // likewise
   double begin_us = 0, end_us = 0;
   bool idle() const { return kind == "idle" || kind.starts_with("wait_") || kind == "finish"; }
 };
 
-// The bytes of temporaries and outputs that were alive at a place, from this moment on. Feeds,
-// parameters, tensor arrays and work space of kernels are not counted.
+// The bytes of temporaries and outputs that were alive at a place, from this moment on, what tensor
+// arrays, selected rows and the steps of loops hold included. Feeds, parameters and work space of
+// kernels are not counted. (Of loops so long that all looks at what they keep would take longer
+// than the loop, the first steps.)
 struct MemorySample {
   double us = 0;
   std::string place;  // as in PlaceMemory

@@ -43,8 +43,8 @@ TEST(SeveralDevices, OperatorsRunWhereTheySay) {
   const std::vector<heddle::Feed> feeds = {{"x", F32({4}, {-1, 0, 1, 2})}};
   Executor host({.threads = 1});
   const auto want = MustRun(host, MustCompile(host, TwoStages().Build()), feeds);
-  for (int level : {0, 2}) {
-    Executor executor(Devices(2, {}, {.threads = 1}));
+  for (const auto& [level, peers] : {std::pair{0, true}, {2, true}, {2, false}}) {
+    Executor executor(Devices(2, {.peers = peers}, {.threads = 1}));
     const CompiledProgram compiled =
         MustCompile(executor, TwoStages().Build(), nullptr, {.opt_level = level});
     for (int run = 0; run < 3; ++run)
@@ -66,9 +66,10 @@ TEST(SeveralDevices, OperatorsRunWhereTheySay) {
     EXPECT_EQ(place["b"], "emulated:1");
     EXPECT_EQ(place["c"], "cpu");
     EXPECT_EQ(place["y"], "emulated:1");
-    // x in; a out and in; b out; c in; y out.
-    EXPECT_EQ(copies, 6);
-    EXPECT_EQ(plan->copies, 6);
+    // x in; a across, or out and in; b out; c in; y out.
+    EXPECT_EQ(copies, peers ? 5 : 6);
+    EXPECT_EQ(plan->copies, copies);
+    EXPECT_EQ(plan->peer_copies, peers ? 1 : 0);
     EXPECT_TRUE(streams.count("0: compute 0") && streams.count("1: compute 0"));
     const auto use = executor.MemoryUse();
     ASSERT_EQ(use.size(), 3u);
@@ -76,6 +77,46 @@ TEST(SeveralDevices, OperatorsRunWhereTheySay) {
     EXPECT_GT(use[1].peak_bytes, 0u);
     EXPECT_GT(use[2].peak_bytes, 0u);
   }
+}
+
+// The value goes from memory to memory: the host has no slot for it, in no run, traced or not.
+TEST(SeveralDevices, ValuesGoStraightToPeers) {
+  const auto first = NewEmulatedDevice();
+  const auto second = NewEmulatedDevice({.number = 1, .lazy = true});
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4});
+  b.Op("relu", {{"X", {"x"}}}, {{"Out", {"a"}}}, {{"op_device", std::string("gpu:0")}});
+  b.Op("tanh", {{"X", {"a"}}}, {{"Out", {"b"}}}, {{"op_device", std::string("gpu:1")}});
+  b.Op("sigmoid", {{"X", {"a"}}}, {{"Out", {"y"}}}, {{"op_device", std::string("gpu:1")}});
+  b.Fetch("b").Fetch("y");
+  const std::vector<heddle::Feed> feeds = {{"x", F32({4}, {-1, 0, 1, 2})}};
+  Executor host({.threads = 1});
+  const auto want = MustRun(host, MustCompile(host, b.Build()), feeds);
+  Executor executor({.threads = 1, .device = first, .more_devices = {second}});
+  const CompiledProgram compiled = MustCompile(executor, b.Build(), nullptr, {.opt_level = 0});
+  for (int64_t run = 1; run <= 3; ++run) {
+    const auto out = MustRun(executor, compiled, feeds);
+    EXPECT_EQ(Bits(out[0]), Bits(want[0]));
+    EXPECT_EQ(Bits(out[1]), Bits(want[1]));
+    EXPECT_EQ(CountsOf(*second).peer_copies, run) << "one for both readers";
+    EXPECT_EQ(CountsOf(*first).copies, run) << "x, and nothing comes out";
+  }
+  RunReport report;
+  ASSERT_TRUE(executor.Run(compiled, feeds, {.report = &report, .trace = true}).ok());
+  int traced = 0;
+  for (const TraceEvent& e : report.events) traced += e.implementation == "peer";
+  EXPECT_EQ(traced, 1);
+  const auto plan = executor.DescribePlan(compiled, feeds);
+  ASSERT_TRUE(plan.ok());
+  for (const auto& in : plan->instructions) {
+    if (in.implementation != "peer") continue;
+    EXPECT_EQ(in.op, "copy");
+    EXPECT_EQ(in.place, "emulated:1");
+    EXPECT_EQ(in.stream, "1: copies in");
+    EXPECT_EQ(plan->slots[static_cast<size_t>(in.inputs[0])].place, "emulated:0");
+    EXPECT_EQ(in.why, "straight from emulated:0, whose memory the device reads");
+  }
+  EXPECT_EQ(executor.Prepare(compiled, feeds)->peer_copies, 1);
 }
 
 TEST(SeveralDevices, AMissingOneIsRefused) {
@@ -93,7 +134,7 @@ TEST(SeveralDevices, AMissingOneIsRefused) {
 
 // Fetches and written parameters, over random programs, mixes of places and paces of devices.
 TEST(SeveralDevices, GiveTheHostsBits) {
-  const EmulatedOptions kinds[] = {{}, kUneven, {.lazy = true}};
+  const EmulatedOptions kinds[] = {{}, kUneven, {.lazy = true}, {.peers = false, .lazy = true}};
   Executor host({.threads = 2});
   for (const EmulatedOptions& kind : kinds)
     for (const int devices : {2, 3})

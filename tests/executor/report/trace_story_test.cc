@@ -206,6 +206,58 @@ TEST_P(Trace, TheMemoryLineIsWhatIsAlive) {
   EXPECT_LE(left, (kSide + 1) * kFloat * 5 / 4 + 64);
 }
 
+// A loop that puts a value a step into an array, with operators of the test before and behind.
+ProgramBuilder Collected() {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {kSide}).Feed("n", DType::kI64, {1}).Array("items");
+  b.Fill("i", {1}, 0, DType::kI64).Binary("less_than", "i", "n", "go");
+  const int body = b.Block(0);
+  b.In(body).Op("test_call", {{"X", {"x"}}}, {{"Out", {"v"}}}, {{"id", 1}});
+  b.Op("write_to_array", {{"X", {"v"}}, {"I", {"i"}}}, {{"Out", {"items"}}});
+  b.Increment("i").Binary("less_than", "i", "n", "go").In(0);
+  b.Op("while", {{"X", {"x", "i", "n"}}, {"Condition", {"go"}}},
+       {{"Out", {"i", "items"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
+  b.Op("test_call", {{"X", {"x"}}}, {{"Out", {"y"}}}, {{"id", 2}});
+  b.Unary("lod_array_length", "items", "length").Fetch("length").Fetch("y");
+  return b;
+}
+
+// What the line says to be alive changes as what the allocator has given out, from call to call.
+TEST_P(Trace, WhatListsHoldIsInTheMemoryLine) {
+  constexpr int64_t kSteps = 5;
+  for (const bool dynamic : {false, true}) {
+    Executor executor({.threads = 2});
+    const auto compiled =
+        MustCompile(executor, Collected().Build(), nullptr,
+                    {.opt_level = 0, .schedule = GetParam(), .dynamic_bodies = dynamic});
+    std::vector<size_t> held;
+    const ScopedHook hook([&](int64_t id) {
+      if (id == 1) held.push_back(executor.MemoryUse()[0].allocated_bytes);
+      return Status::Ok();
+    });
+    auto feeds = FeedsOf();
+    feeds.push_back({"n", I64({1}, {kSteps})});
+    for (int run = 0; run < 3; ++run) {
+      held.clear();
+      const RunReport report = Traced(executor, compiled, feeds);
+      ASSERT_EQ(held.size(), static_cast<size_t>(kSteps));
+      std::vector<size_t> line;
+      for (const TraceEvent& e : report.events) {
+        if (e.op != "test_call" || e.block == 0) continue;
+        size_t alive = 0;
+        for (const MemorySample& m : report.memory)
+          if (m.us <= e.begin_us) alive = m.bytes;
+        line.push_back(alive);
+      }
+      ASSERT_EQ(line.size(), held.size());
+      for (size_t k = 1; k < line.size(); ++k)
+        EXPECT_EQ(line[k] - line[0], held[k] - held[0])
+            << "step " << k << (dynamic ? ", dynamic" : "");
+      EXPECT_GE(line.back() - line[0], (kSteps - 1) * kSide * 4u);
+    }
+  }
+}
+
 TEST_P(Trace, ChromeShowsEventsSpansAndMemory) {
   Executor executor({.threads = 2});
   const auto compiled = MustCompile(executor, Chains(2, 5).Build(), nullptr,

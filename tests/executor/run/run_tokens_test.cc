@@ -6,9 +6,11 @@
 #include <cstring>
 #include <numeric>
 
+#include "executor/device/device_interpreter.h"
 #include "executor/plan/plan_builder.h"
 #include "executor/run/interpreter.h"
 #include "executor/run/run_state.h"
+#include "heddle/device.h"
 #include "memory/pool_allocator.h"
 #include "tests/support/program_builder.h"
 
@@ -73,7 +75,9 @@ ProgramBuilder Loop() {
 // Runs of a plan whose calls of the allocator are counted.
 class CountedRuns {
  public:
-  CountedRuns(const ProgramBuilder& b, bool tokens) : program_(b.Build()), scope_(new Scope) {
+  // `device`: its plan is one for that, with all operators on the host.
+  CountedRuns(const ProgramBuilder& b, bool tokens, const std::shared_ptr<Device>& device = nullptr)
+      : program_(b.Build()), scope_(new Scope) {
     services_.allocator = &allocator_;
     services_.intra = &intra_;
     PlanRequest request;
@@ -85,6 +89,12 @@ class CountedRuns {
     request.fetches = {program_.ir().Find(0, "m")};
     request.services = &services_;
     request.tokens = tokens;
+    if (device != nullptr) {
+      request.dispatch = Dispatch::kDevice;
+      request.devices = {device.get()};
+      request.placement = Placement::kHost;
+      devices_.push_back(std::make_unique<DeviceRuntime>(device, 1, false));
+    }
     auto plan = BuildPlan(request);
     EXPECT_TRUE(plan.ok()) << plan.status().ToString();
     run_ = std::make_unique<RunState>(*plan, services_);
@@ -95,7 +105,10 @@ class CountedRuns {
     const Value feed(I64({1}, {n}));
     run_->UseArenas(intra_, nullptr);
     run_->Begin({&feed}, {});
-    const Status status = Interpreter::RunOnOneThread(*run_);
+    const Status status =
+        devices_.empty()
+            ? Interpreter::RunOnOneThread(*run_)
+            : DeviceInterpreter::Run(*run_, devices_, nullptr, nullptr, arena_, arena_);
     EXPECT_TRUE(status.ok()) << status.ToString();
     std::vector<Value> out;
     EXPECT_TRUE(run_->Fetch(1, 1, {}, &out).ok());
@@ -108,6 +121,9 @@ class CountedRuns {
  private:
   CountingAllocator allocator_;
   OneThread intra_;
+  HostPool pool_{1};
+  KernelArena arena_{1, true, pool_};
+  DeviceRuntimes devices_;
   Program program_;
   std::shared_ptr<Scope> scope_;
   Services services_;
@@ -125,6 +141,18 @@ TEST(RunTokens, SteadyRunsCallTheAllocatorForWhatIsFetchedOnly) {
     for (int i = 0; i < 3; ++i) EXPECT_EQ(with.Calls(n, &result), 1) << n;
     EXPECT_EQ(result, 3 * static_cast<float>(n));
   }
+}
+
+TEST(RunTokens, ServeTheHostBesideADevice) {
+  const auto device = NewEmulatedDevice();
+  CountedRuns with(Chain(), true, device), without(Chain(), false, device);
+  without.Calls(1000);
+  EXPECT_EQ(without.Calls(1000), kChainValues + 1);
+  float result = 0;
+  with.Calls(1000);
+  with.Calls(1000);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(with.Calls(1000, &result), 1);
+  EXPECT_EQ(result, 3000);
 }
 
 TEST(RunTokens, StepsOfALoopDoNotCallTheAllocator) {

@@ -1,0 +1,58 @@
+// DispatchBoard: what the threads that dispatch one run on several devices know of each other:
+// which events are recorded, how many barriers are behind the run, and whether it has failed.
+//
+// Threads: all methods from any. Memory ordering: what a thread did before Done or Fail happens
+// before what another one does after IsRecorded, barriers or is_over has told it so.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/function_ref.h"
+#include "core/thread_annotations.h"
+#include "executor/device/device_tasks.h"
+#include "scheduler/event_count.h"
+
+namespace heddle {
+
+class DispatchBoard {
+ public:
+  explicit DispatchBoard(const DevicePlan& plan) : plan_(plan), recorded_(plan.events) {}
+
+  bool IsRecorded(uint32_t event) const { return recorded_[event].load(std::memory_order_acquire); }
+  // Done, all of them before any later one.
+  uint32_t barriers() const { return barriers_.load(std::memory_order_acquire); }
+  bool is_over() const { return over_.load(std::memory_order_acquire); }
+
+  // The step has been dispatched, or, the host's own, executed.
+  void Done(size_t step);
+  // Nothing further is to be dispatched. The first error is the run's.
+  void Fail(DeviceTasks::Error error);
+  DeviceTasks::Error error();
+
+  // Grows with everything that somebody may wait for.
+  uint64_t news() const { return news_.load(std::memory_order_seq_cst); }
+  // Sleeps until there is more of it than that.
+  void Await(uint64_t seen);
+  // There is: also by what the board does not see.
+  void Tell();
+  // Told after Done and Fail; before any thread begins.
+  void Observe(const FunctionRef<void()>* on_news) { on_news_ = on_news; }
+
+ private:
+  void TellAll();
+
+  const DevicePlan& plan_;
+  std::vector<std::atomic<bool>> recorded_;
+  std::atomic<uint32_t> barriers_{0};
+  std::atomic<bool> over_{false};
+  std::atomic<uint64_t> news_{0};
+  EventCount changed_;
+  const FunctionRef<void()>* on_news_ = nullptr;
+  Mutex mutex_;
+  DeviceTasks::Error error_ HEDDLE_GUARDED_BY(mutex_);
+};
+
+}  // namespace heddle

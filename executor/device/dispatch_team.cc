@@ -1,0 +1,81 @@
+#include "executor/device/dispatch_team.h"
+
+#include <optional>
+
+#include "core/guard.h"
+#include "executor/device/step_walker.h"
+#include "executor/device/task_host.h"
+
+namespace heddle {
+
+DispatchTeam::DispatchTeam(DeviceSession& session, HostPool* pool)
+    : session_(session), pool_(pool) {
+  for (uint32_t k = 0; k <= session.device_plan.devices; ++k) members_.emplace_back(session);
+}
+
+bool DispatchTeam::Dispatch(DispatchCrew& crew, DeviceTasks::Error* error) {
+  DispatchBoard board(session_.device_plan);
+  Dispatcher& own = members_[0].dispatcher;
+  Replayer replayer(session_, members_[0].launcher);
+  std::optional<TaskHost> host;
+  if (!session_.device_plan.tasks.empty()) host.emplace(session_, own, replayer, pool_, &board);
+  DeviceTasks* const tasks = host ? &host->tasks() : nullptr;
+  // A task's end is news to the threads of devices, and what they do to that which has tasks.
+  const auto tell = [&] { board.Tell(); };
+  const auto poke = [&] { tasks->Poke(); };
+  const FunctionRef<void()> on_end = tell, on_news = poke;
+  if (host) {
+    tasks->ObserveEnds(&on_end);
+    board.Observe(&on_news);
+  }
+  RunTrace* const trace = session_.run.control().trace();
+  // Behind the entries of the executor's other threads.
+  const size_t first = trace != nullptr ? trace->threads.size() - crew.size() : 0;
+  return crew.Run(
+             [&](size_t k) {
+               const auto participant = static_cast<int>(first + k);
+               if (trace != nullptr) trace->Join(participant);
+               Walk(static_cast<uint32_t>(k + 1), participant, tasks, &board);
+             },
+             [&] {
+               if (host)
+                 (void)host->Dispatch();  // the board has its error
+               else
+                 Walk(0, 0, nullptr, &board);
+             }) &&
+         ((*error = board.error()), true);
+}
+
+void DispatchTeam::Walk(uint32_t member, int participant, DeviceTasks* tasks,
+                        DispatchBoard* board) {
+  Dispatcher& dispatcher = members_[member].dispatcher;
+  dispatcher.set_participant(participant);
+  RunTrace* const trace = session_.run.control().trace();
+  DeviceTasks::Error error;
+  error.status = Guard([&] {
+    StepWalker walker(session_, dispatcher, tasks, board, member);
+    for (;;) {
+      const uint64_t seen = board->news();
+      bool done = false;
+      HEDDLE_RETURN_IF_ERROR(walker.Advance(std::nullopt, &done));
+      if (done || board->is_over()) return Status::Ok();
+      const uint64_t begin = trace != nullptr ? Ticks() : 0;
+      board->Await(seen);
+      if (trace != nullptr)
+        trace->EndSpan(participant, RunTrace::Part::kWaitDispatch, begin, nullptr);
+    }
+  });
+  error.on_device = dispatcher.failed_on_device();
+  if (!error.status.ok()) board->Fail(std::move(error));
+}
+
+Status DispatchTeam::TellTimes() const {
+  for (const Member& m : members_) HEDDLE_RETURN_IF_ERROR(m.dispatcher.TellTimes());
+  return Status::Ok();
+}
+
+void DispatchTeam::Drop() {
+  for (Member& m : members_) m.launcher.Drop();
+}
+
+}  // namespace heddle

@@ -1,0 +1,72 @@
+// StepWalker: one thread's way through the steps of a device plan. A step that has to wait, for a
+// task or for what another thread dispatches, is put off, with what must come behind it, and the
+// thread goes on with the others.
+//
+// StreamSync derives what is finished at a step from three orders, and this class keeps them: the
+// order within each lane; the order of an event's records and waits; and no step overtakes a
+// barrier, a step that the host waits for and that stands before it in the plan. All other steps
+// may change their order.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "executor/device/device_session.h"
+#include "executor/device/device_tasks.h"
+#include "executor/device/dispatch_board.h"
+#include "executor/device/dispatcher.h"
+
+namespace heddle {
+
+class StepWalker {
+ public:
+  // All steps of a plan with tasks.
+  StepWalker(DeviceSession& session, Dispatcher& dispatcher, DeviceTasks& tasks)
+      : StepWalker(session, dispatcher, &tasks, nullptr, 0) {}
+  // Those of one thread of several (DevicePlan::ThreadOf), which have the board in common. `tasks`:
+  // nullptr: the plan has none.
+  StepWalker(DeviceSession& session, Dispatcher& dispatcher, DeviceTasks* tasks,
+             DispatchBoard* board, uint32_t thread);
+
+  // From the first step on again.
+  void Restart() { next_ = 0; }
+  // Goes on, through the steps of the phase where there is one, until it can go no further before
+  // there are news of tasks or of the board; `*done`: to the end.
+  Status Advance(std::optional<DevicePlan::Phase> phase, bool* done);
+
+  std::span<const uint32_t> TasksBefore(size_t i) const {
+    const DeviceStep& step = session_.StepAt(i);
+    return std::span(session_.device_plan.task_waits)
+        .subspan(step.task_begin, step.task_end - step.task_begin);
+  }
+
+ private:
+  uint64_t News() const { return board_ != nullptr ? board_->news() : tasks_->news(); }
+  bool IsMine(size_t i) const {
+    return board_ == nullptr || session_.device_plan.ThreadOf(session_.StepAt(i).lane) == thread_;
+  }
+  bool CanDispatch(size_t i) const;
+  // Nothing behind it goes before it.
+  bool HoldsUp(size_t i) const;
+  bool IsBehindBarriers(size_t i) const {
+    return board_ == nullptr || board_->barriers() >= session_.device_plan.barriers_before[i];
+  }
+  Status Dispatch(size_t i);
+  void PutOff(uint32_t i);
+  Status DispatchPutOff();
+
+  DeviceSession& session_;
+  Dispatcher& dispatcher_;
+  DeviceTasks* const tasks_;
+  DispatchBoard* const board_;
+  const uint32_t thread_;
+  uint32_t next_ = 0;                    // step
+  std::vector<uint32_t> put_off_;        // steps, in their order
+  std::vector<bool> is_put_off_;         // per step
+  std::vector<uint32_t> put_off_lanes_;  // how many of each lane
+};
+
+}  // namespace heddle
