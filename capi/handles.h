@@ -1,7 +1,10 @@
 // The objects behind the handles of heddle.h, and the border that exceptions stop at.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <stop_token>
 #include <string>
@@ -12,6 +15,8 @@
 #include "heddle/async_run.h"
 #include "heddle/executor.h"
 #include "heddle/program.h"
+#include "heddle/ranks.h"
+#include "heddle/reader_queue.h"
 #include "heddle/status.h"
 #include "heddle/tensor.h"
 
@@ -49,6 +54,15 @@ struct heddle_text {
   std::string text;
 };
 
+struct heddle_ranks {
+  std::mutex mutex;                                          // guards what executors take
+  std::vector<std::shared_ptr<heddle::Communicator>> ranks;  // null: taken
+};
+
+struct heddle_queue {
+  std::shared_ptr<heddle::ReaderQueue> queue;
+};
+
 namespace heddle::capi {
 
 // Never NULL: when there is no memory for an error, a constant one says so.
@@ -69,6 +83,17 @@ heddle_error* Guard(Body body) noexcept {
   } catch (...) {
     return Unexpected("unknown exception");
   }
+}
+
+inline Status Invalid(const std::string& what) {
+  return Status(StatusCode::kInvalidArgument, what);
+}
+
+inline std::chrono::steady_clock::time_point After(double ms) {
+  constexpr double kLongest = 1e12;  // thirty years; what the clock can count
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+             std::chrono::duration<double, std::milli>(std::min(ms, kLongest)));
 }
 
 inline constexpr heddle_info kNoInfo = {nullptr, HEDDLE_UNKNOWN, -1, nullptr};

@@ -17,11 +17,11 @@ using heddle::CompileOptions;
 using heddle::Feed;
 using heddle::Status;
 using heddle::StatusCode;
+using heddle::capi::After;
 using heddle::capi::Guard;
 using heddle::capi::InfoOf;
+using heddle::capi::Invalid;
 using heddle::capi::kNoInfo;
-
-Status Invalid(const std::string& what) { return Status(StatusCode::kInvalidArgument, what); }
 
 // An option structure of a caller that may know fewer fields than this library.
 template <typename Options>
@@ -60,7 +60,11 @@ heddle::Result<CompileOptions> ToCompileOptions(const heddle_model_options* give
   options.lean = known.lean != 0;
   if (known.packed_weights != nullptr) options.packed_weights = known.packed_weights;
   if (known.force != nullptr) options.force = known.force;
+  if (known.reuse_edges != 0 && known.no_reuse != 0)
+    return Invalid("options: reuse_edges and no_reuse exclude each other");
   if (known.reuse_edges != 0) options.reuse = heddle::Reuse::kEdges;
+  if (known.no_reuse != 0) options.reuse = heddle::Reuse::kNone;
+  options.in_place = known.no_in_place == 0;
   if (known.num_max_shapes > 0 && known.max_shapes == nullptr)
     return Invalid("options: max_shapes is NULL");
   for (size_t i = 0; i < known.num_max_shapes; ++i) {
@@ -103,13 +107,6 @@ heddle::Result<std::vector<Feed>> ToFeeds(const heddle_model& model, const char*
   return feeds;
 }
 
-std::chrono::steady_clock::time_point After(double ms) {
-  constexpr double kLongest = 1e12;  // thirty years; what the clock can count
-  return std::chrono::steady_clock::now() +
-         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-             std::chrono::duration<double, std::milli>(std::min(ms, kLongest)));
-}
-
 Status CheckRoom(const char* function, size_t expected, heddle_tensor** outputs, size_t given) {
   if (given == expected && (expected == 0 || outputs != nullptr)) return Status::Ok();
   return Invalid(std::string(function) + ": the model has " + std::to_string(expected) +
@@ -132,7 +129,37 @@ heddle::Result<heddle::RunOptions> ToRunOptions(const heddle_run_options* given)
   if (known.deadline_ms > 0) options.deadline = After(known.deadline_ms);
   if (known.stop != nullptr) options.stop = known.stop->source.get_token();
   options.check_nan_inf = known.check_nan_inf != 0;
+  options.wait_after_each = known.wait_after_each != 0;
   return options;
+}
+
+// "cpu", or devices with commas between.
+Status OpenPlaces(const char* place, heddle::ExecutorOptions* options) {
+  if (place == nullptr || std::string_view(place) == "cpu") return Status::Ok();
+  std::string_view left = place;
+  for (bool first = true; first || !left.empty(); first = false) {
+    const size_t comma = std::min(left.find(','), left.size());
+    HEDDLE_ASSIGN_OR_RETURN(auto device, heddle::OpenDevice(std::string(left.substr(0, comma))));
+    left.remove_prefix(std::min(comma + 1, left.size()));
+    if (first)
+      options->device = std::move(device);
+    else
+      options->more_devices.push_back(std::move(device));
+  }
+  return Status::Ok();
+}
+
+Status TakeRank(heddle_ranks* group, int rank, heddle::ExecutorOptions* options) {
+  if (group == nullptr) return Status::Ok();
+  const std::lock_guard lock(group->mutex);
+  if (rank < 0 || static_cast<size_t>(rank) >= group->ranks.size())
+    return Invalid("options: rank is " + std::to_string(rank) + ", the group has ranks 0 to " +
+                   std::to_string(group->ranks.size() - 1));
+  auto& taken = group->ranks[static_cast<size_t>(rank)];
+  if (taken == nullptr)
+    return Invalid("options: rank " + std::to_string(rank) + " is another executor's");
+  options->communicator = std::move(taken);
+  return Status::Ok();
 }
 
 const heddle::TensorInfo* FindParameter(const heddle_model& model, const char* name) {
@@ -156,9 +183,8 @@ heddle_error* heddle_executor_new(const heddle_executor_options* given,
     options.runs_at_once = known.runs_at_once;
     if (known.plan_cache_capacity > 0) options.plan_cache_capacity = known.plan_cache_capacity;
     options.memory_limit = known.memory_limit;
-    if (known.place != nullptr && std::string(known.place) != "cpu") {
-      HEDDLE_ASSIGN_OR_RETURN(options.device, heddle::OpenDevice(known.place));
-    }
+    HEDDLE_RETURN_IF_ERROR(OpenPlaces(known.place, &options));
+    HEDDLE_RETURN_IF_ERROR(TakeRank(known.ranks, known.rank, &options));
     *executor = new heddle_executor{std::make_shared<heddle::Executor>(options)};
     return Status::Ok();
   });

@@ -52,6 +52,8 @@ typedef struct heddle_tensor heddle_tensor;     /* dtype, dimensions and a share
 typedef struct heddle_run heddle_run;           /* a run that goes on by itself */
 typedef struct heddle_stop heddle_stop;         /* asks runs to end */
 typedef struct heddle_text heddle_text;         /* a text of its own */
+typedef struct heddle_ranks heddle_ranks; /* a group of executors that run a program together */
+typedef struct heddle_queue heddle_queue; /* batches that a program reads for itself */
 /* "0.1.0": of the library. */
 HEDDLE_API const char* heddle_version(void);
 /* HEDDLE_ABI_VERSION the library was built with. */
@@ -134,6 +136,45 @@ HEDDLE_API const size_t* heddle_tensor_lod(const heddle_tensor* tensor, int leve
 HEDDLE_TRY heddle_tensor_add_lod(heddle_tensor* tensor, const size_t* offsets, size_t count);
 HEDDLE_API void heddle_tensor_free(heddle_tensor* tensor);
 
+/* ---- ranks and readers ---------------------------------------------------------------------- */
+
+/* A group of `size` ranks in this process: executors, one a rank, whose programs exchange values by
+ * communication operators (c_allreduce_sum, send_v2, ...), each run on a thread of its own. What
+ * they can count on: heddle/ranks.h. */
+typedef struct heddle_ring {
+  int64_t ring;     /* operators with this ring_id are for these ranks only */
+  const int* ranks; /* in their order in the ring, where they are counted from 0 */
+  size_t num_ranks;
+} heddle_ring;
+/* `rings` may be NULL; operators of rings that are not named are for all ranks. */
+HEDDLE_TRY heddle_ranks_new(int size, const heddle_ring* rings, size_t num_rings,
+                            heddle_ranks** ranks);
+/* 0 for NULL. */
+HEDDLE_API int heddle_ranks_size(const heddle_ranks* ranks);
+/* Executors keep their ranks, and give them up when they and their models are freed; ranks that no
+ * executor took are given up here: whoever waits for one fails. */
+HEDDLE_API void heddle_ranks_free(heddle_ranks* ranks);
+
+/* Batches for programs that read their data themselves (operator `read`), one a run, at most
+ * `capacity` (1 or more) waiting. Any thread may fill it while runs go on. */
+HEDDLE_TRY heddle_queue_new(size_t capacity, heddle_queue** queue);
+/* One tensor for each variable that is read; the handles may be freed, their memory is read by a
+ * later run and must not change. Waits while the queue is full, at most `timeout_ms` (negative: for
+ * as long as it takes). `*pushed`: 1; 0 when the queue is closed or was reset meanwhile; -1 when
+ * the time is up. */
+HEDDLE_TRY heddle_queue_push(heddle_queue* queue, const heddle_tensor* const* tensors, size_t count,
+                             double timeout_ms, int* pushed);
+/* No further batch comes: runs read what is queued, and then fail at the end of the data. */
+HEDDLE_API void heddle_queue_close(heddle_queue* queue);
+/* Drops all batches and begins anew, whether closed or not. */
+HEDDLE_API void heddle_queue_reset(heddle_queue* queue);
+/* Batches that wait; 0 for NULL. */
+HEDDLE_API size_t heddle_queue_size(const heddle_queue* queue);
+/* Programs that read from it keep a share. */
+HEDDLE_API void heddle_queue_free(heddle_queue* queue);
+/* Not 0: a run failed for no other reason than that its reader was at the end of the data. */
+HEDDLE_API int heddle_error_is_end_of_data(const heddle_error* error);
+
 /* ---- executors ------------------------------------------------------------------------------ */
 
 typedef struct heddle_executor_options {
@@ -144,7 +185,11 @@ typedef struct heddle_executor_options {
   int runs_at_once;  /* runs under way; 1: each has all threads; 0: one a thread, with one: any
                         number */
   const char* place; /* "cpu", or a device that operators run on where it has a kernel: "emulated",
-                        "cuda:0"; an error where there is none; NULL: "cpu" */
+                        "cuda:0"; several of one kind, as in "emulated:0,emulated:1", for operators
+                        that name their device; an error where there is none; NULL: "cpu" */
+  heddle_ranks* ranks; /* the executor is rank `rank` of this group, which no other may be; NULL: of
+                          none */
+  int rank;
 } heddle_executor_options;
 
 /* `options` may be NULL. */
@@ -206,6 +251,8 @@ typedef struct heddle_model_options {
                                  quicker start; NULL: none; copied */
   const char* force; /* implementations that kernels must have, as in "conv=direct,gemm=panels";
                         NULL: none; copied */
+  int no_reuse;      /* 1 (and not with reuse_edges): temporaries share no memory */
+  int no_in_place;   /* 1: operators compute no output in the memory of an input */
 } heddle_model_options;
 /* The options that NULL stands for: level 2, everything else 0. */
 HEDDLE_API void heddle_model_options_init(heddle_model_options* options);
@@ -263,6 +310,7 @@ typedef struct heddle_run_options {
   double deadline_ms;      /* the run fails with HEDDLE_DEADLINE_EXCEEDED after so long; 0: never */
   const heddle_stop* stop; /* ends it with HEDDLE_CANCELLED; NULL: nothing does */
   int check_nan_inf;       /* not 0: fail at the first NaN or infinity, and say where */
+  int wait_after_each;     /* not 0: one instruction after another, each waited for */
 } heddle_run_options;
 
 /* Runs once, on this thread and the executor's; `options` may be NULL. inputs[i] goes to the input
@@ -309,6 +357,9 @@ HEDDLE_TRY heddle_model_parameter(const heddle_model* model, const char* name,
                                   heddle_tensor** tensor);
 HEDDLE_TRY heddle_model_set_parameter(heddle_model* model, const char* name,
                                       const heddle_tensor* tensor);
+/* The model's variable `name` (a reader, or what create_py_reader takes) reads from the queue, in
+ * all views of the model. */
+HEDDLE_TRY heddle_model_set_queue(heddle_model* model, const char* name, heddle_queue* queue);
 /* Parameters in the sorted order of their names, which is that of the file. */
 HEDDLE_API size_t heddle_model_num_parameters(const heddle_model* model);
 HEDDLE_API heddle_info heddle_model_parameter_info(const heddle_model* model, size_t index);

@@ -242,6 +242,7 @@ RunOptions ModelOptions::run() const {
   RunOptions options;
   if (deadline_ms > 0)
     options.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(deadline_ms);
+  options.wait_after_each = wait_after_each;
   return options;
 }
 
@@ -255,6 +256,8 @@ void AddRanksOption(Command app, ModelOptions* options, const std::string& does)
 }
 
 void AddLimitOptions(Command app, ModelOptions* options, const std::string& run) {
+  app.add_flag("--wait-after-each", options->wait_after_each,
+               "one instruction after another, each waited for before the next one starts");
   app.add_option("--memory-limit", options->memory_limit,
                  "fail when temporaries and outputs would take more at once")
       .type_name("BYTES")
@@ -305,7 +308,8 @@ CompileOptions ModelOptions::compile() const {
   if (parallel) options.schedule = Schedule::kParallel;
   if (lanes) options.schedule = Schedule::kLanes;
   options.lean = lean.value_or(false);
-  if (reuse_edges) options.reuse = Reuse::kEdges;
+  options.reuse = reuse;
+  options.in_place = in_place;
   for (const std::string& pair : max_shapes) {
     const size_t at = pair.find('=');
     Shape shape;
@@ -376,12 +380,15 @@ void AddExecutionOptions(Command app, ModelOptions* options) {
       .excludes(serial)
       .excludes(parallel);
   app.add_choice(
-         "--reuse", {{"ordered", false}, {"edges", true}},
-         [options](int edges) { options->reuse_edges = edges != 0; },
+         "--reuse", {{"ordered", 0}, {"edges", 1}, {"none", 2}},
+         [options](int reuse) { options->reuse = static_cast<Reuse>(reuse); },
          "edges: in lanes, instructions also wait so that temporaries share memory, while the "
-         "longest path grows by 5 % at most")
-      .type_name("ordered|edges")
+         "longest path grows by 5 % at most; none: each has memory of its own to the end of a run")
+      .type_name("ordered|edges|none")
       .show_default("ordered");
+  app.add_flag(
+      "--no-in-place", [options] { options->in_place = false; },
+      "operators compute no output in the memory of an input that is not needed any more");
   const Option lean = app.add_flag(
       "--lean", [options] { options->lean = true; },
       "prefer little memory and a quick start to speed: no copies of parameters larger than these, "

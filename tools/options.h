@@ -32,7 +32,9 @@ struct ModelOptions {
   bool tf32 = false;           // with place "cuda"
   int64_t random_places = -1;  // seed; -1: not at random
   PassOptions passes;
-  bool reuse_edges = false;
+  Reuse reuse = Reuse::kOrdered;
+  bool in_place = true;
+  bool wait_after_each = false;
   std::optional<bool> lean;             // not said: the command decides
   std::vector<std::string> max_shapes;  // NAME=32,3,224,224
   bool tune = false;

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,10 +11,15 @@ from heddle import _paddle
 # Those that are looked at, with what they are when nobody sets them.
 _SERIAL = {"FLAGS_benchmark": False, "FLAGS_new_executor_serial_run": False,
            "FLAGS_new_executor_sequential_run": False}
-_USED = {**_SERIAL, "FLAGS_check_nan_inf": False}
-# When memory is given back: heddle's plans decide that, and peak at what their report says.
+_USED = {**_SERIAL, "FLAGS_check_nan_inf": False, "FLAGS_new_executor_use_local_scope": True}
+# Paddle's own value means nothing to heddle: it is off there unless somebody asks for it.
+_OWN = {"FLAGS_new_executor_use_inplace": True}
+# When memory is given back. Either each value's is reused, and given back, as soon as its last
+# reader is done, or none is before the run ends: thresholds and fractions in between, and modes of
+# giving back, have no counterpart.
 _MEMORY = {"FLAGS_eager_delete_tensor_gb": 0.0, "FLAGS_fast_eager_deletion_mode": True,
            "FLAGS_memory_fraction_of_eager_deletion": 1.0}
+_ALL = {**_USED, **_OWN, **_MEMORY}
 _set: dict[str, Any] = {}
 _unknown_to_paddle: set[str] = set()
 
@@ -23,16 +27,17 @@ _unknown_to_paddle: set[str] = set()
 def set_flags(flags: Mapping[str, Any]) -> None:
     """`paddle.set_flags` for those that heddle knows: `FLAGS_benchmark` (one operator after
     another; each is waited for and checked before the next), `FLAGS_new_executor_serial_run` (one
-    after another), `FLAGS_check_nan_inf` (a run that makes a NaN or an infinity fails).
-    Those about giving memory back early are taken: heddle always does. Others are refused by
-    name."""
+    after another), `FLAGS_check_nan_inf` (a run that makes a NaN or an infinity fails),
+    `FLAGS_new_executor_use_inplace` (False: no output in the memory of an input; heddle's own value
+    counts, not Paddle's), `FLAGS_new_executor_use_local_scope` (False: runs leave what operators
+    write in the scope),
+    `FLAGS_eager_delete_tensor_gb` (below 0: every value stays to the end of the run; else each ends
+    with its last reader) and `FLAGS_memory_fraction_of_eager_deletion` (0: likewise; else as if it
+    were 1). `FLAGS_fast_eager_deletion_mode` is taken and is so in any case. What is set holds for
+    programs that are prepared from then on. Others are refused by name."""
     for name, value in flags.items():
-        if name not in _USED and name not in _MEMORY:
-            raise ValueError(f"heddle knows no flag '{name}'; it knows "
-                             + ", ".join(sorted((*_USED, *_MEMORY))))
-        if name == "FLAGS_eager_delete_tensor_gb" and float(value) < 0:
-            warnings.warn(f"{name} = {value} has no effect: plans give memory back",
-                          stacklevel=2)
+        if name not in _ALL:
+            raise ValueError(f"heddle knows no flag '{name}'; it knows " + ", ".join(sorted(_ALL)))
         _set[name] = value
 
 
@@ -45,21 +50,20 @@ def get_flags(names: str | Iterable[str]) -> dict[str, Any]:
 def _value(name: str) -> Any:
     """What was set here; else what Paddle says, where it is imported and knows the flag; else the
     environment."""
-    usual = {**_USED, **_MEMORY}
-    if name not in usual:
+    if name not in _ALL:
         raise ValueError(f"heddle knows no flag '{name}'")
     if name in _set:
         return _set[name]
     paddle = _paddle.module()
-    if paddle is not None and name not in _unknown_to_paddle:
+    if paddle is not None and name not in _OWN and name not in _unknown_to_paddle:
         try:
             return paddle.get_flags([name])[name]
         except ValueError:
             _unknown_to_paddle.add(name)
     text = os.environ.get(name)
     if text is None:
-        return usual[name]
-    if isinstance(usual[name], bool):
+        return _ALL[name]
+    if isinstance(_ALL[name], bool):
         return text.lower() in ("1", "true", "yes", "on")
     return float(text)
 
@@ -72,6 +76,22 @@ def benchmark() -> bool:
 def sequential() -> bool:
     """One operator after another."""
     return any(_value(name) for name in _SERIAL)
+
+
+def in_place() -> bool:
+    """Operators may compute an output in the memory of an input."""
+    return bool(_value("FLAGS_new_executor_use_inplace"))
+
+
+def local_scope() -> bool:
+    """Runs leave only persistable variables in the scope."""
+    return bool(_value("FLAGS_new_executor_use_local_scope"))
+
+
+def keeps_all() -> bool:
+    """Every value stays to the end of a run."""
+    return (float(_value("FLAGS_eager_delete_tensor_gb")) < 0
+            or float(_value("FLAGS_memory_fraction_of_eager_deletion")) == 0)
 
 
 def check_nan_inf() -> bool:

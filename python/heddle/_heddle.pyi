@@ -169,7 +169,7 @@ class MirrorView:
 class Rank: ...
 
 
-def new_ranks(size: int) -> list[Rank]: ...
+def new_ranks(size: int, rings: Mapping[int, Sequence[int]] = ...) -> list[Rank]: ...
 
 
 class ReaderQueue:
@@ -213,7 +213,8 @@ class Executor:
                 lean: bool = False, reuse: str = "ordered",
                 max_shapes: Mapping[str, Sequence[int]] = {},
                 packed_weights: str = "", force: str = "",
-                disable_passes: Sequence[str] = [], keep: Sequence[str] = []) -> Session: ...
+                disable_passes: Sequence[str] = [], keep: Sequence[str] = [],
+                in_place: bool = True) -> Session: ...
 
 class Session:
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None,

@@ -177,9 +177,11 @@ class _Strategies:
     def __init__(self) -> None:
         self._told: set[str] = set()
 
-    def schedule(self, program: Any, threads: int) -> str:
+    def options(self, program: Any, threads: int) -> dict[str, Any]:
         """For `Executor.compile`."""
         schedule = "serial" if _flags.sequential() else "auto"
+        reuse = "none" if _flags.keeps_all() else "ordered"
+        in_place = _flags.in_place()
         for attribute in ("_build_strategy", "_exec_strategy"):
             strategy = getattr(program, attribute, None)
             if strategy is None:
@@ -193,9 +195,13 @@ class _Strategies:
                     schedule = "serial"
                 elif name == "num_threads" and value in (1, threads):
                     schedule = "serial" if value == 1 else schedule
-                elif name not in _MET and not (name == "memory_optimize" and value):
+                elif name == "enable_inplace":
+                    in_place = bool(value)
+                elif name == "memory_optimize":
+                    reuse = reuse if value else "none"
+                elif name not in _MET:
                     self.tell(f"{type(strategy).__name__}.{name} = {value!r}")
-        return schedule
+        return {"schedule": schedule, "reuse": reuse, "in_place": in_place}
 
     def tell(self, what: str) -> None:
         if what not in self._told:
@@ -209,11 +215,11 @@ class _Compiled:
 
     def __init__(self, executor: _heddle.Executor, program: _heddle.Program, scope: _heddle.Scope,
                  fetches: Sequence[str], view: _paddle.ProgramView | None, desc: Any,
-                 opt_level: int, schedule: str, kept: Sequence[str]) -> None:
+                 opt_level: int, options: Mapping[str, Any], kept: Sequence[str]) -> None:
         unique = list(dict.fromkeys(fetches))
         self.program = program
         self.session = executor.compile(program, scope, unique, opt_level=opt_level,
-                                        schedule=schedule, keep=list(kept))
+                                        keep=list(kept), **options)
         self.order = [unique.index(name) for name in fetches]
         self.view = view
         self.draws: bool | None = None  # random numbers; None: not yet known
@@ -328,7 +334,7 @@ class Executor:
 
     def _kept(self, program: _heddle.Program) -> tuple[str, ...]:
         """Variables whose values a run leaves in the scope."""
-        if self._local:
+        if self._local and _flags.local_scope():
             return self._in_scope
         return tuple(dict.fromkeys((*self._in_scope, *program.written)))
 
@@ -473,18 +479,18 @@ class Executor:
         else:
             identity = _bytes_of(program)
         ready = self._compiled.setdefault(scope, {})
-        schedule = self._strategies.schedule(program, self._executor.threads)
-        key = (identity, names, schedule)
+        options = self._strategies.options(program, self._executor.threads)
+        key = (identity, names, *options.values(), _flags.local_scope())
         compiled = ready.get(key)
         if compiled is None and key not in ready:
-            compiled = self._compile(program, names, scope, desc, schedule)
+            compiled = self._compile(program, names, scope, desc, options)
             if len(ready) >= self._CACHE:
                 ready.pop(next(iter(ready)))
             ready[key] = compiled
         return compiled
 
     def _compile(self, program: Any, names: tuple[str, ...], scope: Any, desc: Any,
-                 schedule: str) -> _Compiled | None:
+                 options: Mapping[str, Any]) -> _Compiled | None:
         inner = getattr(program, "_program", None) or program
         if (_paddle.is_scope(scope) and hasattr(inner, "global_block")
                 and {op.type for op in inner.global_block().ops} & _FILE_OPS
@@ -501,14 +507,14 @@ class Executor:
         kept = self._kept(parsed)
         if isinstance(scope, Scope):
             return _Compiled(self._executor, parsed, scope._scope, names, None, desc,
-                             self._opt_level, schedule, kept)
+                             self._opt_level, options, kept)
         link = self._links.get(scope)
         if link is None:
             link = self._links[scope] = _paddle.ScopeLink(scope)
         view = link.view([info.name for info in parsed.persistables])
         view.before()
         return _Compiled(self._executor, parsed, link.mirror.scope, names, view, desc,
-                         self._opt_level, schedule, kept)
+                         self._opt_level, options, kept)
 
     def _paddles(self) -> Any:
         """Paddle's executor, for what belongs to Paddle alone."""

@@ -293,7 +293,9 @@ Precision PrecisionNamed(const std::string& name) {
 Reuse ReuseNamed(const std::string& name) {
   if (name == "ordered") return Reuse::kOrdered;
   if (name == "edges") return Reuse::kEdges;
-  throw nb::value_error(("reuse '" + name + "' is not known; it is ordered or edges").c_str());
+  if (name == "none") return Reuse::kNone;
+  throw nb::value_error(
+      ("reuse '" + name + "' is not known; it is ordered, edges or none").c_str());
 }
 
 std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Program& program,
@@ -304,7 +306,7 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
                                  const std::map<std::string, std::vector<int64_t>>& max_shapes,
                                  const std::string& packed_weights, const std::string& force,
                                  const std::vector<std::string>& disable_passes,
-                                 const std::vector<std::string>& keep) {
+                                 const std::vector<std::string>& keep, bool in_place) {
   CompileOptions options;
   options.fetches = fetches;
   options.opt_level = opt_level;
@@ -315,6 +317,7 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
   options.keep = keep;
   options.lean = lean;
   options.reuse = ReuseNamed(reuse);
+  options.in_place = in_place;
   options.packed_weights = packed_weights;
   options.force = force;
   for (const auto& [name, dims] : max_shapes) {
@@ -372,7 +375,7 @@ void BindSession(nb::module_& module) {
            nb::arg("max_shapes") = std::map<std::string, std::vector<int64_t>>(),
            nb::arg("packed_weights") = "", nb::arg("force") = "",
            nb::arg("disable_passes") = std::vector<std::string>(),
-           nb::arg("keep") = std::vector<std::string>());
+           nb::arg("keep") = std::vector<std::string>(), nb::arg("in_place") = true);
 
   nb::class_<Session>(module, "Session",
                       "A compiled program. Any number of threads may run it at once.")

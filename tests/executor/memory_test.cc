@@ -1,6 +1,9 @@
 // What a run holds, and gives back.
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "heddle/device.h"
 #include "tests/support/program_builder.h"
 #include "tests/support/test_ops.h"
 
@@ -44,6 +47,64 @@ TEST(Memory, ElementwiseChainsWorkInPlace) {
   auto stats = executor.Prepare(compiled, BigFeed());
   ASSERT_TRUE(stats.ok());
   EXPECT_EQ(stats->arena_bytes, kBytes);
+}
+
+TEST(Memory, WorkingInPlaceCanBeSwitchedOff) {
+  Executor executor({.threads = 1});
+  auto compiled = MustCompile(executor, Chain(20, "relu").Build(), nullptr,
+                              {.opt_level = 0, .schedule = Schedule::kSerial, .in_place = false});
+  auto stats = executor.Prepare(compiled, BigFeed());
+  ASSERT_TRUE(stats.ok());
+  EXPECT_EQ(stats->arena_bytes, 2 * kBytes);
+  EXPECT_EQ(Floats(MustRun(executor, compiled, BigFeed())[0])[0], 1);
+}
+
+// Side by side and on a device it is a matter of the run: the most that is held at a time.
+TEST(Memory, InPlaceAndReuseHoldInEverySchedule) {
+  constexpr int kLength = 12;
+  for (const bool device : {false, true})
+    for (const Schedule schedule : {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes}) {
+      const auto peak = [&](Reuse reuse, bool in_place) {
+        Executor executor({.threads = 2, .device = device ? NewEmulatedDevice() : nullptr});
+        const auto compiled = MustCompile(
+            executor, Chain(kLength, "relu").Build(), nullptr,
+            {.opt_level = 0, .schedule = schedule, .reuse = reuse, .in_place = in_place});
+        for (int run = 0; run < 3; ++run)
+          EXPECT_EQ(Floats(MustRun(executor, compiled, BigFeed())[0])[1], 1);
+        return executor.MemoryUse().back().peak_bytes;
+      };
+      const size_t shared = peak(Reuse::kOrdered, true), apart = peak(Reuse::kOrdered, false),
+                   all = peak(Reuse::kNone, true);
+      SCOPED_TRACE(ScheduleName(schedule) + (device ? " on a device" : ""));
+      EXPECT_GE(all, (kLength - 1) * kBytes) << "each has memory of its own";
+      EXPECT_LT(apart, all / 2);
+      EXPECT_LE(shared, apart);
+    }
+}
+
+// Whatever is computed can be looked at to the end: no two lie in one place.
+TEST(Memory, WithoutReuseEachTemporaryHasItsOwn) {
+  Executor executor({.threads = 2});
+  for (const Schedule schedule : {Schedule::kSerial, Schedule::kLanes}) {
+    ProgramBuilder b = Chain(6, "relu");
+    b.Unary("exp", "t2", "e").Unary("tanh", "e", "f").Fetch("f");
+    const auto compiled =
+        MustCompile(executor, b.Build(), nullptr,
+                    {.opt_level = 0, .schedule = schedule, .reuse = Reuse::kNone});
+    const auto plan = executor.DescribePlan(compiled, BigFeed());
+    ASSERT_TRUE(plan.ok());
+    std::set<int> storages;
+    int arena = 0;
+    for (const auto& slot : plan->slots) {
+      if (slot.storage != "arena") continue;
+      ++arena;
+      storages.insert(slot.storage_id);
+    }
+    EXPECT_EQ(arena, 6) << "t0 to t4, and e";
+    EXPECT_EQ(storages.size(), 6u);
+    EXPECT_EQ(plan->arena_bytes, 6 * kBytes);
+    MustRun(executor, compiled, BigFeed());
+  }
 }
 
 TEST(Memory, DynamicAndParallelRunsGiveBackWhatIsReadNoMore) {

@@ -35,6 +35,8 @@ constexpr Way kWays[] = {
     {3, Schedule::kParallel, 2, 2},
     {2, Schedule::kLanes, 0, 0, Reuse::kEdges},
     {3, Schedule::kAuto, 2, 0, Reuse::kEdges},
+    {2, Schedule::kAuto, 2, 0, Reuse::kNone},
+    {2, Schedule::kParallel, 2, 0, Reuse::kNone},
     {1, Schedule::kSerial, 2},
     {1, Schedule::kSerial, 0, 0, Reuse::kOrdered, true},
     {2, Schedule::kParallel, 2, 0, Reuse::kOrdered, true},

@@ -79,9 +79,43 @@ def test_flags_are_known_by_name():
         static.set_flags({"FLAGS_benchmark": False})
     with pytest.raises(ValueError, match="knows no flag 'FLAGS_nonsense'"):
         static.set_flags({"FLAGS_nonsense": 1})
-    with pytest.warns(UserWarning, match="FLAGS_eager_delete_tensor_gb = -1 has no effect"):
-        static.set_flags({"FLAGS_eager_delete_tensor_gb": -1})
-    static.set_flags({"FLAGS_eager_delete_tensor_gb": 0.0})
+
+
+@pytest.mark.parametrize("flag, value, reuse, in_place", [
+    ("FLAGS_eager_delete_tensor_gb", -1.0, "none", True),
+    ("FLAGS_eager_delete_tensor_gb", 0.5, "ordered", True),
+    ("FLAGS_memory_fraction_of_eager_deletion", 0.0, "none", True),
+    ("FLAGS_memory_fraction_of_eager_deletion", 0.5, "ordered", True),
+    ("FLAGS_fast_eager_deletion_mode", False, "ordered", True),
+    ("FLAGS_new_executor_use_inplace", False, "ordered", False)])
+def test_flags_of_memory(digits, flag, value, reuse, in_place):
+    program, names, outputs = static.load_inference_model(str(digits[0]), None)
+    feed = {names[0]: digits[1]}
+    usual = static.Executor(threads=1)
+    want, = usual.run(program, feed, outputs)
+    static.set_flags({flag: value})
+    assert static.get_flags(flag) == {flag: value}
+    executor = static.Executor(threads=1)
+    got, = executor.run(program, feed, outputs)
+    assert np.array_equal(got, want)
+    (key,), = executor._compiled.values()
+    assert key[3:5] == (reuse, in_place)
+    peak = lambda exe: exe.memory_use()["cpu"]["peak"]  # noqa: E731
+    if reuse == "none":
+        assert peak(executor) > peak(usual)
+    else:
+        assert peak(executor) >= peak(usual) if not in_place else peak(executor) == peak(usual)
+
+
+def test_a_flag_leaves_variables_in_the_scope(digits):
+    program, names, outputs = static.load_inference_model(str(digits[0]), None)
+    temporary = next(name for name in program.written if name not in outputs)
+    executor = static.Executor()
+    executor.run(program, {names[0]: digits[1]}, outputs)
+    assert temporary not in static.global_scope()
+    static.set_flags({"FLAGS_new_executor_use_local_scope": False})
+    executor.run(program, {names[0]: digits[1]}, outputs)
+    assert temporary in static.global_scope()
 
 
 @pytest.mark.parametrize("place", ["cpu", "emulated"])

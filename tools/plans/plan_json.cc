@@ -206,7 +206,8 @@ Json PlanOptionsJson(const ModelOptions& options) {
   Json json;
   json["opt"] = options.opt_level;
   json["lean"] = options.lean.value_or(false);
-  json["reuse_edges"] = options.reuse_edges;
+  json["reuse"] = static_cast<int>(options.reuse);
+  json["in_place"] = options.in_place;
   json["precision"] = static_cast<int>(options.passes.precision);
   json["place"] = options.place;
   json["random_places"] = options.random_places;
@@ -225,10 +226,11 @@ Status FollowPlan(ModelOptions* options) {
   const Json none;
   Reader r(made == json.end() ? none : *made, "options");
   bool lean = false;
-  int precision = 0, threads = 0;
+  int precision = 0, threads = 0, reuse = 0;
   r.Read("opt", &options->opt_level);
   r.Read("lean", &lean);
-  r.Read("reuse_edges", &options->reuse_edges);
+  r.Read("reuse", &reuse);
+  r.Read("in_place", &options->in_place);
   r.Read("precision", &precision);
   r.Read("place", &options->place);
   r.Read("random_places", &options->random_places);
@@ -238,7 +240,9 @@ Status FollowPlan(ModelOptions* options) {
     r.Fail("opt", "is none that there is");
   if (precision < 0 || precision > static_cast<int>(Precision::kInt8Weights))
     r.Fail("precision", "is none that there is");
+  if (reuse < 0 || reuse > static_cast<int>(Reuse::kNone)) r.Fail("reuse", "is none that there is");
   if (Status s = r.Take(); !s.ok()) return Status(s.code(), path + ": " + s.message());
+  options->reuse = static_cast<Reuse>(reuse);
   Reader top(json, "");
   top.Read("threads", &threads);
   if (threads < 0 || threads > kMostThreads)
