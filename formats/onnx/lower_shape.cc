@@ -201,10 +201,14 @@ bool LowerTranspose(NodeLowering& n) {
     perm.resize(static_cast<size_t>(n.rank(x)));
     std::iota(perm.rbegin(), perm.rend(), 0);
   }
-  if (perm.empty())
+  if (perm.empty()) {
     n.Result(0, x);
-  else
-    n.Result(0, n.Unary("transpose2", x, {{"axis", perm}}));
+    return true;
+  }
+  const int made = n.Unary("transpose2", x, {{"axis", perm}});
+  if (!n.shape(made).known_rank() && perm.size() <= static_cast<size_t>(Shape::kMaxRank))
+    n.facts(made).shape = Shape(std::vector<int64_t>(perm.size(), -1));  // the rank is known
+  n.Result(0, made);
   return true;
 }
 

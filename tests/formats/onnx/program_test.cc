@@ -115,6 +115,17 @@ std::string ChoiceModel() {
   return g.Out("y").Model();
 }
 
+// A permutation tells the rank of what it permutes, which operators behind it may need.
+TEST(Onnx, ATransposedTensorHasARank) {
+  OnnxGraph g;
+  g.In("x").In("shape", 7).Add(Node("Reshape", {"x", "shape"}, {"r"}));
+  g.Add(Node("Transpose", {"r"}, {"t"}, {IntsAttr("perm", {0, 3, 1, 2})}));
+  g.Add(Node("GlobalAveragePool", {"t"}, {"y"})).Out("y");
+  EXPECT_THAT(RunOn(g.Model(),
+                    {{"x", F32({8}, {1, 2, 3, 4, 5, 6, 7, 8})}, {"shape", I64({4}, {1, 2, 2, 2})}}),
+              ElementsAre(4, 5));
+}
+
 TEST(Onnx, BranchesMayDifferInShape) {
   const Tensor x = F32({2}, {1, 2});
   EXPECT_THAT(RunOn(ChoiceModel(), {{"c", Bool(true)}, {"x", x}}), ElementsAre(-1, -2));
