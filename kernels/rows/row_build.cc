@@ -2,6 +2,7 @@
 // each step reads values of which there is one a row or one a column.
 #include <algorithm>
 #include <map>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -161,7 +162,24 @@ class RowBuilder {
     out_of_.assign(p_.values(), -1);
     for (size_t o = 0; o < p_.outs.size(); ++o) out_of_[p_.outs[o]] = static_cast<int>(o);
     for (size_t s = 0; s < p_.steps.size(); ++s) AddStep(s);
+    ListPlaces();
     return Status::Ok();
+  }
+
+  void ListPlaces() {
+    std::vector<bool> padded(loop_->places.size(), false);
+    for (const Action& a : loop_->actions)
+      for (size_t k = 0; k <= a.operands && a.what == Action::kStep; ++k)
+        padded[a.at[k]] = padded[a.at[k]] || a.extent == RowLoop::kRow;
+    for (uint32_t i = 0; i < loop_->places.size(); ++i) {
+      const Where where = loop_->places[i].where;
+      const bool tensor = where == RowLoop::kInput || where == RowLoop::kOutput;
+      if (where == RowLoop::kTaken) loop_->taken.push_back(i);
+      if (where == RowLoop::kGiven) loop_->given.push_back(i);
+      if (tensor) loop_->moving.push_back(i);
+      if (where == RowLoop::kFilled) loop_->filled.push_back(i);
+      if (!tensor && (padded[i] || loop_->apart)) loop_->padded.push_back(i);
+    }
   }
 
   uint32_t Add(Where where, Extent extent, Extent tensor, uint32_t slot) {
@@ -229,7 +247,7 @@ class RowBuilder {
       action.step.out = kind.operands;
     }
     for (uint32_t k = 0; k < kind.operands; ++k) Release(from.in[k], s);
-    action.at[kind.operands] = place_[ResultOf(s)] = PlaceOfResult(ResultOf(s));
+    action.at[kind.operands] = place_[ResultOf(s)] = PlaceOfResult(ResultOf(s), kind.reduces);
     loop_->actions.push_back(action);
   }
 
@@ -270,11 +288,22 @@ class RowBuilder {
       free_full_.push_back(place_[v]);
   }
 
-  uint32_t PlaceOfResult(uint32_t v) {
+  // Whether steps read `v` in whole groups of rows, of which the last one may be no whole one.
+  bool ReadInGroups(uint32_t v) const {
+    return std::any_of(p_.steps.begin(), p_.steps.end(), [&](const Step& s) {
+      const auto at = static_cast<size_t>(&s - p_.steps.data());
+      const auto operands = std::span(s.in).first(KindOf(s).operands);
+      return extents_[ResultOf(at)] == RowLoop::kRow &&
+             std::find(operands.begin(), operands.end(), v) != operands.end();
+    });
+  }
+
+  uint32_t PlaceOfResult(uint32_t v, bool reduced) {
     const Extent e = extents_[v];
-    if (const int out = out_of_[v]; out >= 0)
-      return Add(e == RowLoop::kFull && !loop_->apart ? RowLoop::kOutput : RowLoop::kGiven, e, e,
-                 static_cast<uint32_t>(out));
+    if (const int out = out_of_[v]; out >= 0) {
+      const bool in_place = e == RowLoop::kFull ? !loop_->apart : reduced && !ReadInGroups(v);
+      return Add(in_place ? RowLoop::kOutput : RowLoop::kGiven, e, e, static_cast<uint32_t>(out));
+    }
     if (e == RowLoop::kFull && !free_full_.empty()) {
       const uint32_t place = free_full_.back();
       free_full_.pop_back();

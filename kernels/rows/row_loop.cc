@@ -66,32 +66,33 @@ class RowRunner {
     for (size_t i = 0; i < l_.places.size(); ++i) {
       const Place& p = l_.places[i];
       at[i] = work + p.offset;
-      // What lies behind the last value is computed with the rest of its group.
-      if (p.where != RowLoop::kInput && p.where != RowLoop::kOutput &&
-          (l_.apart || p.extent == RowLoop::kRow))
-        std::memset(at[i], 0, RegisterBytes(p.extent));
-      if (p.where == RowLoop::kFilled) Fill(p, at[i]);
       if (p.where == RowLoop::kInput) at[i] = const_cast<std::byte*>(Input(p));
       if (p.where == RowLoop::kOutput) at[i] = Output(p);
-      if (p.where == RowLoop::kInput || p.where == RowLoop::kOutput)
-        at[i] += static_cast<size_t>(first * l_.block) * StepOf(p.extent);
     }
+    for (const uint32_t i : l_.padded) std::memset(at[i], 0, RegisterBytes(l_.places[i].extent));
+    for (const uint32_t i : l_.filled) Fill(l_.places[i], at[i]);
+    if (first > 0) Move(at, first);
     for (int64_t b = first; b < last; ++b) {
       const int64_t row = b * l_.block, rows = std::min(l_.block, l_.rows - row);
-      for (size_t i = 0; i < l_.places.size(); ++i)
-        if (const Place& p = l_.places[i]; p.where == RowLoop::kTaken)
-          std::memcpy(at[i], Input(p) + static_cast<size_t>(row) * StepOf(p.extent),
-                      static_cast<size_t>(rows) * StepOf(p.extent));
-      for (const Action& a : l_.actions) Do(a, at, rows);
-      for (size_t i = 0; i < l_.places.size(); ++i) {
-        const Place& p = l_.places[i];
-        if (p.where == RowLoop::kGiven)
-          std::memcpy(Output(p) + static_cast<size_t>(row) * StepOf(p.extent), at[i],
-                      static_cast<size_t>(rows) * StepOf(p.extent));
-        if (p.where == RowLoop::kInput || p.where == RowLoop::kOutput)
-          at[i] += static_cast<size_t>(l_.block) * StepOf(p.extent);
+      for (const uint32_t i : l_.taken) {
+        const size_t step = StepOf(l_.places[i].extent);
+        std::memcpy(at[i], Input(l_.places[i]) + static_cast<size_t>(row) * step,
+                    static_cast<size_t>(rows) * step);
       }
+      for (const Action& a : l_.actions) Do(a, at, rows);
+      for (const uint32_t i : l_.given) {
+        const size_t step = StepOf(l_.places[i].extent);
+        std::memcpy(Output(l_.places[i]) + static_cast<size_t>(row) * step, at[i],
+                    static_cast<size_t>(rows) * step);
+      }
+      if (b + 1 < last) Move(at, 1);
     }
+  }
+
+  // To the operands of a later block.
+  void Move(std::byte** at, int64_t blocks) const {
+    for (const uint32_t i : l_.moving)
+      at[i] += static_cast<size_t>(blocks * l_.block) * StepOf(l_.places[i].extent);
   }
 
   // A register of as many copies as it has room for.

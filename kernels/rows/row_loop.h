@@ -47,6 +47,8 @@ struct RowLoop {
     std::array<uint32_t, TileStep::kMaxIn + 1> at{};  // places: operands, then the result
   };
   std::vector<Place> places;
+  std::vector<uint32_t> taken, filled, given, moving;  // places; the last ones are tensors
+  std::vector<uint32_t> padded;  // registers of which more is computed than is written to them
   std::vector<Action> actions;
   DType dtype = DType::kUnknown;
   int64_t rows = 0, cols = 0;

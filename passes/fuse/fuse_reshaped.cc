@@ -22,12 +22,12 @@ using ir::VarId;
 class ReshapedGroups {
  public:
   ReshapedGroups(const ir::Program& program, const PassContext& context, const GraphView& view,
-                 const OrderGraph& order)
+                 const OrderGraph& order, std::vector<ElementOp> ops)
       : p_(program),
         block_(program.blocks[static_cast<size_t>(view.block())].ops),
         context_(context),
         view_(view),
-        ops_(FindElementOps(program, view, WithElementOps::kReshapes)) {
+        ops_(std::move(ops)) {
     const auto joins = [this](int producer, int reader) { return Joins(producer, reader); };
     std::vector<std::vector<int>> groups;
     do {
@@ -94,8 +94,11 @@ class ReshapedGroups {
 
 Result<bool> RunFuseReshaped(ir::Program& program, PassContext& context) {
   const GraphView view(program, context);
+  std::vector<ElementOp> ops = FindElementOps(program, view, WithElementOps::kReshapes);
+  if (std::none_of(ops.begin(), ops.end(), [](const ElementOp& op) { return op.views; }))
+    return false;
   const OrderGraph order(program, context.block);
-  const ReshapedGroups reshaped(program, context, view, order);
+  const ReshapedGroups reshaped(program, context, view, order, std::move(ops));
   return FuseGroups(program, context, view, order, reshaped.ops(), reshaped.groups());
 }
 

@@ -43,11 +43,12 @@ struct Domain {
 
 class RowGroups {
  public:
-  RowGroups(const ir::Program& program, const GraphView& view, const OrderGraph& order)
+  RowGroups(const ir::Program& program, const GraphView& view, const OrderGraph& order,
+            std::vector<ElementOp> ops)
       : p_(program),
         block_(program.blocks[static_cast<size_t>(view.block())].ops),
         view_(view),
-        ops_(FindElementOps(program, view, WithElementOps::kReductions)) {
+        ops_(std::move(ops)) {
     for (ElementOp& op : ops_)
       if (op.fusable && op.axes > 0) op.fusable = AddDomain(op);
     const auto joins = [this](int producer, int reader) { return Joins(producer, reader); };
@@ -124,8 +125,11 @@ class RowGroups {
 
 Result<bool> RunFuseRows(ir::Program& program, PassContext& context) {
   const GraphView view(program, context);
+  std::vector<ElementOp> ops = FindElementOps(program, view, WithElementOps::kReductions);
+  if (std::none_of(ops.begin(), ops.end(), [](const ElementOp& op) { return op.axes > 0; }))
+    return false;
   const OrderGraph order(program, context.block);
-  const RowGroups rows(program, view, order);
+  const RowGroups rows(program, view, order, std::move(ops));
   return FuseGroups(program, context, view, order, rows.ops(), rows.groups());
 }
 
