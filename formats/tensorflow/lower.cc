@@ -28,6 +28,8 @@ bool IsVariableNode(const Node& node) {
 
 // Operators whose outputs nobody asks for when the graph is run for its results.
 bool IsEffect(std::string_view op) {
+  for (std::string_view begin : {"InitializeTable", "LookupTableImport", "LookupTableInsert"})
+    if (op.starts_with(begin)) return true;
   for (std::string_view name : {"NoOp", "Assert", "Assign", "AssignVariableOp", "SaveV2", "Const",
                                 "RestoreV2", "MergeV2Checkpoints", "VariableV2", "VarHandleOp",
                                 "Variable", "ControlTrigger", "Placeholder", "Print", "PrintV2"})

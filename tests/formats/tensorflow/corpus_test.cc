@@ -20,7 +20,7 @@ void Replay(const std::string& name, size_t least, Read read) {
 }
 
 TEST(TensorflowCorpus, GraphsAreRead) {
-  Replay("graph", 9, [](std::string_view bytes) { return ReadGraph(bytes); });
+  Replay("graph", 12, [](std::string_view bytes) { return ReadGraph(bytes); });
 }
 
 TEST(TensorflowCorpus, TextsAreRead) {
@@ -28,7 +28,7 @@ TEST(TensorflowCorpus, TextsAreRead) {
 }
 
 TEST(TensorflowCorpus, IndicesAreRead) {
-  Replay("bundle", 3, [](std::string_view bytes) { return ReadBundleIndex(bytes); });
+  Replay("bundle", 4, [](std::string_view bytes) { return ReadBundleIndex(bytes); });
 }
 
 }  // namespace
