@@ -142,7 +142,8 @@ def main():
     if options.random:
         for seed, name, times in measure_random(options, 1, options.random, options.rounds):
             # Programs update their parameters: after very many runs one may fail.
-            again = lambda: next(measure_random(options, seed, 1, 4 * options.rounds), (0, 0, []))[2]
+            none = (seed, name, [])
+            again = lambda: next(measure_random(options, seed, 1, 4 * options.rounds), none)[2]
             judge(options, name, times, again, results)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
