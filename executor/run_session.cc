@@ -230,7 +230,10 @@ void RunSession::Report(bool succeeded) {
   }
   if (!succeeded) return policy.Drop(turn_);
   if (!policy.Report(turn_, ns_)) return;
-  if (cached_.TrimOthers(policy.settled_variant())) resources_.allocator.Trim();
+  // Small states stay for later trials, which then need no memory.
+  constexpr size_t kSmallBytes = 1 << 20;
+  if (cached_.plan()->arena_bytes > kSmallBytes && cached_.TrimOthers(policy.settled_variant()))
+    resources_.allocator.Trim();
   cached_.KeepWay(ns_);
 }
 
