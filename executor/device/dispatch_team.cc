@@ -1,6 +1,7 @@
 #include "executor/device/dispatch_team.h"
 
 #include <optional>
+#include <utility>
 
 #include "core/guard.h"
 #include "executor/device/step_walker.h"
@@ -31,19 +32,20 @@ bool DispatchTeam::Dispatch(DispatchCrew& crew, DeviceTasks::Error* error) {
   RunTrace* const trace = session_.run.control().trace();
   // Behind the entries of the executor's other threads.
   const size_t first = trace != nullptr ? trace->threads.size() - crew.size() : 0;
-  return crew.Run(
-             [&](size_t k) {
-               const auto participant = static_cast<int>(first + k);
-               if (trace != nullptr) trace->Join(participant);
-               Walk(static_cast<uint32_t>(k + 1), participant, tasks, &board);
-             },
-             [&] {
-               if (host)
-                 (void)host->Dispatch();  // the board has its error
-               else
-                 Walk(0, 0, nullptr, &board);
-             }) &&
-         ((*error = board.error()), true);
+  const bool ran = crew.Run(
+      [&](size_t k) {
+        Walk(static_cast<uint32_t>(k + 1), static_cast<int>(first + k), tasks, &board);
+      },
+      [&] {
+        if (!host) return Walk(0, 0, nullptr, &board);
+        Status thrown = Guard([&] {
+          (void)host->Dispatch();  // the board has its error
+          return Status::Ok();
+        });
+        if (!thrown.ok()) board.Fail({std::move(thrown), false});
+      });
+  if (ran) *error = board.error();
+  return ran;
 }
 
 void DispatchTeam::Walk(uint32_t member, int participant, DeviceTasks* tasks,
@@ -53,6 +55,7 @@ void DispatchTeam::Walk(uint32_t member, int participant, DeviceTasks* tasks,
   RunTrace* const trace = session_.run.control().trace();
   DeviceTasks::Error error;
   error.status = Guard([&] {
+    if (trace != nullptr && member > 0) trace->Join(participant);
     StepWalker walker(session_, dispatcher, tasks, board, member);
     for (;;) {
       const uint64_t seen = board->news();

@@ -157,7 +157,7 @@ class Line {
         PutIn(at->slot, at->memory, at->bytes);
       else if (at->what == RunTrace::Made::What::kTakenOut)
         TakeOut(at->slot, at->memory);
-      else if (!on_device_ || !IsPlanned(at->slot))
+      else if (!on_device_ || !IsPlanned(RootOf(at->slot)))
         Hold(at->slot, at->memory, at->bytes, m.in->mode == Instruction::Mode::kShare);
     }
   }

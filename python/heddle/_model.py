@@ -354,8 +354,8 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
     * `packed_weights`: a file that keeps weights as kernels want them, made when absent: a quicker
       start
     * `force`: implementations that kernels must have, as in "conv=direct,gemm=panels"
-    * `place`: the device that operators run on where it has a kernel: "emulated", "cuda:0"; an
-      error where there is none
+    * `place`: the device that operators run on where it has a kernel: "emulated", "cuda:0", several
+      with commas between, for operators that name theirs; an error where there is none
     * `signature`: of a TensorFlow SavedModel, "serving_default" if not said
     * `feed`: names of the tensors of a TensorFlow graph that runs are given; `fetch` names those
       that they return

@@ -10,7 +10,8 @@ from heddle._place import name_of
 
 @pytest.mark.parametrize("place, name", [
     (None, "cpu"), ("cpu", "cpu"), ("gpu:1", "cuda:1"), ("GPU", "cuda"), ("emulated", "emulated"),
-    ("Place(gpu:0)", "cuda:0"), ("Place(cpu)", "cpu"), ("Place(emulated:1)", "emulated:1")])
+    ("Place(gpu:0)", "cuda:0"), ("Place(cpu)", "cpu"), ("Place(emulated:1)", "emulated:1"),
+    ("gpu:0, gpu:1", "cuda:0,cuda:1")])
 def test_names_of_places(place, name):
     assert name_of(place) == name
 
@@ -27,6 +28,13 @@ def test_a_model_runs_on_the_emulated_device(digits):
     use = model.memory_use()
     assert list(use) == ["cpu", "emulated:0"]
     assert use["emulated:0"]["peak"] >= max(b for _, p, b in profile.memory if p == "emulated:0")
+
+
+def test_a_model_with_several_devices(digits):
+    folder, x = digits
+    model = heddle.load(folder, opt_level=0, place="emulated:0,emulated:1")
+    assert np.array_equal(model(x), heddle.load(folder, opt_level=0)(x))
+    assert list(model.memory_use()) == ["cpu", "emulated:0", "emulated:1"]
 
 
 def test_where_there_is_no_such_device(digits):
