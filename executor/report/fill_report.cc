@@ -51,6 +51,7 @@ void FillReport(RunState& run, bool shared, int threads, const std::vector<std::
   if (plan.dispatch == Dispatch::kDevice) report->dispatch = run.replayed() ? "graph" : "device";
   if (!shared) return;
   if (plan.dispatch == Dispatch::kQueue) report->dispatch = "queue";
+  if (plan.dispatch == Dispatch::kSerial) report->lanes = plan.body_lanes;  // of some block
   if (plan.dispatch != Dispatch::kLanes) return;
   const LaneStats stats = run.lane_run()->stats();
   report->dispatch = "lanes";

@@ -130,6 +130,8 @@ TEST_P(BodyLanes, AreTried) {
     ASSERT_TRUE(out.ok()) << out.status().ToString();
     ASSERT_EQ(BitsOf(*out), want) << run;
     threads.insert(report.threads);
+    EXPECT_EQ(report.lanes, report.threads);
+    EXPECT_EQ(report.dispatch, "serial");
   }
   EXPECT_GT(*threads.rbegin(), 1);
 }
