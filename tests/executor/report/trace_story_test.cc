@@ -212,7 +212,10 @@ ProgramBuilder Collected() {
   b.Feed("x", DType::kF32, {kSide}).Feed("n", DType::kI64, {1}).Array("items");
   b.Fill("i", {1}, 0, DType::kI64).Binary("less_than", "i", "n", "go");
   const int body = b.Block(0);
-  b.In(body).Op("test_call", {{"X", {"x"}}}, {{"Out", {"v"}}}, {{"id", 1}});
+  b.In(body).Op("cast", {{"X", {"i"}}}, {{"Out", {"f"}}},
+                {{"in_dtype", int64_t{3}}, {"out_dtype", int64_t{5}}});
+  b.Binary("elementwise_add", "x", "f", "u");
+  b.Op("test_call", {{"X", {"u"}}}, {{"Out", {"v"}}}, {{"id", 1}});
   b.Op("write_to_array", {{"X", {"v"}}, {"I", {"i"}}}, {{"Out", {"items"}}});
   b.Increment("i").Binary("less_than", "i", "n", "go").In(0);
   b.Op("while", {{"X", {"x", "i", "n"}}, {"Condition", {"go"}}},
