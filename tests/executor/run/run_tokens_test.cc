@@ -105,10 +105,9 @@ class CountedRuns {
     const Value feed(I64({1}, {n}));
     run_->UseArenas(intra_, nullptr);
     run_->Begin({&feed}, {});
-    const Status status =
-        devices_.empty()
-            ? Interpreter::RunOnOneThread(*run_)
-            : DeviceInterpreter::Run(*run_, devices_, nullptr, nullptr, arena_, arena_);
+    const Status status = devices_.empty() ? Interpreter::RunOnOneThread(*run_)
+                                           : DeviceInterpreter::Run(*run_, devices_, nullptr,
+                                                                    nullptr, arena_, arena_);
     EXPECT_TRUE(status.ok()) << status.ToString();
     std::vector<Value> out;
     EXPECT_TRUE(run_->Fetch(1, 1, {}, &out).ok());
