@@ -116,14 +116,15 @@ def test_flags_of_memory(digits, flag, value, reuse, in_place):
 
 
 def test_a_flag_leaves_variables_in_the_scope(digits):
-    program, names, outputs = static.load_inference_model(str(digits[0]), None)
-    temporary = next(name for name in program.written if name not in outputs)
-    executor = static.Executor()
-    executor.run(program, {names[0]: digits[1]}, outputs)
-    assert temporary not in static.global_scope()
-    static.set_flags({"FLAGS_new_executor_use_local_scope": False})
-    executor.run(program, {names[0]: digits[1]}, outputs)
-    assert temporary in static.global_scope()
+    with static.scope_guard(static.Scope()):
+        program, names, outputs = static.load_inference_model(str(digits[0]), None)
+        temporary = next(name for name in program.written if name not in outputs)
+        executor = static.Executor()
+        executor.run(program, {names[0]: digits[1]}, outputs)
+        assert temporary not in static.global_scope()
+        static.set_flags({"FLAGS_new_executor_use_local_scope": False})
+        executor.run(program, {names[0]: digits[1]}, outputs)
+        assert temporary in static.global_scope()
 
 
 @pytest.mark.parametrize("place", ["cpu", "emulated"])
