@@ -71,6 +71,10 @@ CPP = [
      " std::shared_ptr<heddle::Scope> scope,"
      " const std::vector<heddle::ReaderQueue::Batch>& batches) {\n",
      "\nreturn heddle::Status::Ok();\n}\n"),
+    ("heddle_queue_new", "#include <heddle.h>\n"
+     "void f(heddle_model* model, const heddle_tensor* const* batch, size_t num_tensors,"
+     " int pushed) {\n", "\n}\n"),
+    ("heddle_ranks_new", "#include <heddle.h>\nvoid f(heddle_executor* executor) {\n", "\n}\n"),
     ("heddle_executor_new",
      "#include <stdio.h>\nvoid f(heddle_executor* executor, heddle_model* model,"
      " const char* const* names, const heddle_tensor* const* inputs, heddle_tensor** outputs) {\n",

@@ -116,8 +116,7 @@ struct Instruction {
   int ir_block = 0, ir_op = 0;  // position in the program, for messages
 };
 
-// Its kernel's implementation (KernelState::Facts); empty if there is one only, or the plan does
-// not know it.
+// Its kernel's implementation (KernelState::Facts); empty: there is one only, or it is not known.
 const std::string& ImplementationOf(const Instruction& in);
 
 // The way in which the instructions of block 0 reach the threads.

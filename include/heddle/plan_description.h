@@ -37,8 +37,8 @@ struct PlanDescription {
   struct Instruction {
     std::string op;
     std::string mode;  // static, pooled, dynamic, share or wide
-    // Its kernel's implementation, as in "winograd 4x4, avx2"; "peer": a copy from device to device;
-    // empty where there is one only, or where shapes are known only at run time.
+    // Its kernel's implementation, as in "winograd 4x4, avx2"; "peer": a copy from device to
+    // device; empty where there is one only, or where shapes are known only at run time.
     std::string implementation;
     // Why it computes so: what there was to choose from, in the order in which it was chosen. None
     // where there is one way only, or where shapes are known only at run time.

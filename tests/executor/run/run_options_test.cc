@@ -61,10 +61,14 @@ TEST_P(Control, ARunCancelledInTheMiddleEndsAndTheExecutorGoesOn) {
   for (int at : {0, 7, 25, 38}) {
     std::stop_source stop;
     std::atomic<int> after{0};
+    std::atomic<bool> stopped{false};  // the run knows: request_stop calls it
     {
       ScopedHook hook([&](int64_t id) {
-        if (stop.stop_requested()) ++after;
-        if (id == at) stop.request_stop();
+        if (stopped) ++after;
+        if (id == at) {
+          stop.request_stop();
+          stopped = true;
+        }
         return Status::Ok();
       });
       const auto out = executor_.Run(compiled_, feeds_, {.stop = stop.get_token()});
