@@ -1,5 +1,6 @@
 #include "core/readers/reader.h"
 
+#include <atomic>
 #include <deque>
 #include <thread>
 #include <utility>
@@ -127,8 +128,8 @@ class BufferedReader final : public Reader {
 
   Result<std::optional<Batch>> Take(size_t* generation) {
     Result<std::optional<Batch>> next = std::optional<Batch>();
+    // The queue calls it with its own mutex held, and others take that one after this reader's.
     const auto gone = [this] {
-      MutexLock lock(mutex_);
       return stop_ ? Status(StatusCode::kCancelled, "the reader is gone") : Status::Ok();
     };
     const Status status = Guard([&] {
@@ -145,8 +146,8 @@ class BufferedReader final : public Reader {
   Mutex mutex_;
   CondVar changed_;
   std::deque<Ready> ready_ HEDDLE_GUARDED_BY(mutex_);
-  bool stop_ HEDDLE_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: it uses the others
+  std::atomic<bool> stop_{false};  // is set with mutex_ held, so that no wait misses it
+  std::thread thread_;             // last: it uses the others
 };
 
 }  // namespace
