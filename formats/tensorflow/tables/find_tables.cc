@@ -147,7 +147,7 @@ class TableFinder {
   void TakeFile(const Place& place, int i) {
     const Node& node = place.graph->node(i);
     TableContents contents;
-    TableContents::TextFile& file = contents.file.emplace();
+    TableFile& file = contents.file.emplace();
     file.name = FileOf(Input(place, i, 1));
     const auto number = [&](std::string_view name, int64_t* to) {
       const Attribute* a = node.Find(name);

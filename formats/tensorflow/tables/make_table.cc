@@ -12,7 +12,6 @@ namespace heddle::tensorflow {
 namespace {
 
 namespace fs = std::filesystem;
-using TextFile = TableContents::TextFile;
 
 // Elements of one type, in the order in which lines give them.
 class Column {
@@ -20,7 +19,7 @@ class Column {
   Column(int type, int64_t index) : type_(type), index_(index) {}
 
   Status Add(std::string_view line, const std::vector<std::string_view>& parts, int64_t number) {
-    if (index_ == TextFile::kLineNumber) return AddNumber(number);
+    if (index_ == TableFile::kLineNumber) return AddNumber(number);
     std::string_view text = line;
     if (index_ >= 0) {
       if (index_ >= std::ssize(parts))
@@ -111,7 +110,7 @@ std::vector<std::string_view> PartsOf(std::string_view line, char delimiter) {
   return parts;
 }
 
-Result<Value> FromFile(const TextFile& file, const std::string& folder) {
+Result<Value> FromFile(const TableFile& file, const std::string& folder) {
   HEDDLE_ASSIGN_OR_RETURN(const std::string path, PathIn(folder, file.name));
   HEDDLE_ASSIGN_OR_RETURN(const FileBytes bytes, FileBytes::Read(path));
   Column keys(file.key_type, file.key), values(file.value_type, file.value);

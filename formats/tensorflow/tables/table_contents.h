@@ -14,21 +14,22 @@
 
 namespace heddle::tensorflow {
 
+// A file of one entry a line. `key`, `value`: the columns of a line.
+struct TableFile {
+  static constexpr int64_t kWholeLine = -2, kLineNumber = -1;
+  std::string name;  // below assets/
+  int64_t key = kWholeLine, value = kLineNumber;
+  int64_t count = -1;  // -1: of the lines, all
+  int64_t first = 0;   // the number of the first line
+  char delimiter = '\t';
+  int key_type = kString, value_type = kInt64;
+};
+
 // Constants of the file, entries of the bundle, or a file of one entry a line.
 struct TableContents {
-  // The columns of a line that are keys and values.
-  struct TextFile {
-    static constexpr int64_t kWholeLine = -2, kLineNumber = -1;
-    std::string name;  // below assets/
-    int64_t key = kWholeLine, value = kLineNumber;
-    int64_t count = -1;  // -1: of the lines, all
-    int64_t first = 0;   // the number of the first line
-    char delimiter = '\t';
-    int key_type = kString, value_type = kInt64;
-  };
   TensorData keys, values;
   std::string keys_entry, values_entry;  // of the bundle; empty: constants
-  std::optional<TextFile> file;
+  std::optional<TableFile> file;
   bool is_empty = false;  // there are no keys yet
 
   bool in_bundle() const { return !keys_entry.empty(); }

@@ -13,7 +13,6 @@ namespace heddle::tensorflow {
 namespace {
 
 using ::testing::HasSubstr;
-using TextFile = TableContents::TextFile;
 
 class Folder {
  public:
@@ -22,12 +21,12 @@ class Folder {
     testing::WriteAll(dir_ / "assets/v.txt", text);
     testing::WriteAll(dir_ / "secret.txt", text);
   }
-  Result<Value> Make(TextFile file) const {
+  Result<Value> Make(TableFile file) const {
     TableContents contents;
     contents.file = std::move(file);
     return MakeTable(contents, dir_ / "assets");
   }
-  std::string Error(TextFile file) const {
+  std::string Error(TableFile file) const {
     const auto made = Make(std::move(file));
     return made.ok() ? "" : made.status().ToString();
   }
@@ -89,7 +88,7 @@ TEST(MakeTable, FilesLieInTheAssets) {
   std::filesystem::create_symlink(folder.path("secret.txt"), folder.path("assets/link.txt"));
   EXPECT_THAT(folder.Error({.name = "link.txt"}), HasSubstr("does not lie in the model's assets"));
   TableContents contents;
-  contents.file = TextFile{.name = "v.txt"};
+  contents.file = TableFile{.name = "v.txt"};
   EXPECT_THAT(MakeTable(contents, "").status().message(), HasSubstr("not read from a file"));
 }
 
