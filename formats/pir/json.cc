@@ -17,9 +17,6 @@ class JsonParser {
       : bytes_(bytes), nodes_(document->nodes_), unescaped_(document->unescaped_) {}
 
   Status Run() {
-    // About as many values and keys as the text of a program has: a list that grew would be copied.
-    // Memory that is not touched costs nothing.
-    nodes_.reserve(bytes_.size() / 4 + 1);
     HEDDLE_RETURN_IF_ERROR(Value());
     while (!open_.empty()) HEDDLE_RETURN_IF_ERROR(Next());
     SkipSpace();
@@ -46,7 +43,7 @@ class JsonParser {
     return true;
   }
   Node& Add(Kind kind) {
-    Node& node = nodes_.emplace_back();
+    Node& node = nodes_.Add();
     node.kind = kind;
     node.next = static_cast<uint32_t>(nodes_.size());
     return node;
@@ -179,11 +176,11 @@ class JsonParser {
 
   // Characters of one byte that stand for themselves, as nearly all do.
   void SkipAscii() {
-    while (at_ < bytes_.size()) {
-      const auto c = static_cast<unsigned char>(bytes_[at_]);
-      if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\') return;
-      ++at_;
-    }
+    const char *const begin = bytes_.data() + at_, *const end = bytes_.data() + bytes_.size();
+    const char* at = begin;
+    // Bytes of longer characters are negative.
+    while (at < end && static_cast<signed char>(*at) >= 0x20 && *at != '"' && *at != '\\') ++at;
+    at_ += static_cast<size_t>(at - begin);
   }
   // One character that stands for itself, in well-formed UTF-8.
   Status Plain() {
@@ -258,7 +255,7 @@ class JsonParser {
   }
 
   const std::string_view bytes_;
-  std::vector<Node>& nodes_;
+  JsonDocument::Nodes& nodes_;
   std::deque<std::string>& unescaped_;
   std::vector<uint32_t> open_;
   size_t at_ = 0;

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -96,9 +97,27 @@ class JsonDocument {
     };
   };
 
+  // A list in blocks: it is never copied while it grows, and later work finds its memory in the
+  // heap, where that of one large block would go back to the system.
+  class Nodes {
+   public:
+    Node& Add() {
+      if (size_ % kBlock == 0) blocks_.push_back(std::make_unique<Node[]>(kBlock));
+      return (*this)[size_++];
+    }
+    Node& operator[](size_t i) { return blocks_[i / kBlock][i % kBlock]; }
+    const Node& operator[](size_t i) const { return blocks_[i / kBlock][i % kBlock]; }
+    size_t size() const { return size_; }
+
+   private:
+    static constexpr size_t kBlock = 1024;
+    std::vector<std::unique_ptr<Node[]>> blocks_;
+    size_t size_ = 0;
+  };
+
   JsonDocument() = default;
 
-  std::vector<Node> nodes_;
+  Nodes nodes_;
   std::deque<std::string> unescaped_;  // texts that the input does not have as they are
 };
 
