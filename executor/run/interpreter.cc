@@ -386,6 +386,12 @@ void JoinBody(RunState& run, int thread) {
     trace->EndSpan(thread, RunTrace::Part::kWaitWork, trace->start, nullptr);
 }
 
+// A task or a segment begins. Its predecessors may have ended on other threads after the last event
+// of this one: the next event begins now.
+void BeginPart(RunTrace* trace, int thread) {
+  if (trace != nullptr) trace->EndSpan(thread, RunTrace::Part::kDispatch, Ticks(), nullptr);
+}
+
 // Calls fn(begin, end) for each range of instructions in [begin, end) that a later iteration of a
 // loop executes.
 template <typename Fn>
@@ -428,6 +434,7 @@ Status Interpreter::RunBodyLanes(int block, bool first, RunState& run) {
   const auto participate = [&](int thread) {
     JoinBody(run, thread);
     lanes.Participate(thread, [&](uint32_t, uint32_t begin, uint32_t end) {
+      BeginPart(trace, thread);
       if (!skips) return execute(thread, begin, end);
       return ForRepeated(all, begin, end,
                          [&](uint32_t from, uint32_t to) { return execute(thread, from, to); });
@@ -458,6 +465,7 @@ Status Interpreter::RunLanes(RunState& run, HostPool& pool, KernelArena& arena) 
   const auto participate = [&](int thread) {
     Join(run, thread);
     lanes.Participate(thread, [&](uint32_t, uint32_t begin, uint32_t end) {
+      BeginPart(trace, thread);
       const Instruction* first = &instructions[begin];
       Status s = ExecuteAll(
           end - begin, [first](size_t i) -> const Instruction& { return first[i]; }, run, thread);
@@ -520,8 +528,7 @@ bool NextTask(RunState& run, int participant, uint32_t* task) {
   RunState::Queue& q = *run.queue();
   RunTrace* const trace = run.control().trace();
   if (!q.failed.load(std::memory_order_acquire) && q.ready.Pop(participant, task)) {
-    // The task may have become ready after this thread's last event: its own begins now.
-    if (trace != nullptr) trace->EndSpan(participant, RunTrace::Part::kDispatch, Ticks(), nullptr);
+    BeginPart(trace, participant);
     return true;
   }
   if (trace == nullptr) return AwaitTask(q, participant, task);
@@ -567,6 +574,7 @@ void Interpreter::RunTasks(int participant, RunState& run) {
     ready.clear();
     have = keep != kNoSlot;
     if (have) task = keep;
+    if (have) BeginPart(run.control().trace(), participant);
     if (q.unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       MutexLock lock(q.mutex);
       q.changed.NotifyAll();
