@@ -220,7 +220,11 @@ ProgramBuilder Collected() {
   b.Increment("i").Binary("less_than", "i", "n", "go").In(0);
   b.Op("while", {{"X", {"x", "i", "n"}}, {"Condition", {"go"}}},
        {{"Out", {"i", "items"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
-  b.Op("test_call", {{"X", {"x"}}}, {{"Out", {"y"}}}, {{"id", 2}});
+  // It needs what the loop has counted: beside the loop it would take memory at any time.
+  b.Op("cast", {{"X", {"i"}}}, {{"Out", {"count"}}},
+       {{"in_dtype", int64_t{3}}, {"out_dtype", int64_t{5}}});
+  b.Binary("elementwise_add", "x", "count", "z");
+  b.Op("test_call", {{"X", {"z"}}}, {{"Out", {"y"}}}, {{"id", 2}});
   b.Unary("lod_array_length", "items", "length").Fetch("length").Fetch("y");
   return b;
 }
