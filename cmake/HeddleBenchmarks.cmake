@@ -41,7 +41,7 @@ add_executable(heddle_bench_levels "${PROJECT_SOURCE_DIR}/benchmarks/levels/rand
 target_link_libraries(heddle_bench_levels PRIVATE heddle_internal)
 heddle_warnings(heddle_bench_levels)
 
-# What two threads gain where a loop's body has independent parts.
+# The gain of two threads if a loop's body has independent parts.
 add_executable(heddle_bench_loop_lanes "${PROJECT_SOURCE_DIR}/benchmarks/loops/two_branches.cc"
                "${PROJECT_SOURCE_DIR}/tests/support/program_builder.cc"
                "${PROJECT_SOURCE_DIR}/tests/support/test_ops.cc")

@@ -43,8 +43,8 @@ function(heddle_unity target)
   # included.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
-    # What is inlined into a kernel shall not depend on those that it is compiled with: GCC inlines
-    # less in a unit of more than so many instructions (10,000 unless told otherwise).
+    # GCC inlines less in a unit that exceeds this number of instructions (10,000 by default). With
+    # a larger limit, the kernels of one group do not change each other's code.
     if(target STREQUAL "heddle_kernels")
       target_compile_options(${target} PRIVATE "SHELL:--param large-unit-insns=100000")
     endif()

@@ -23,8 +23,8 @@ namespace heddle {
 namespace {
 
 // An operator is defined when it is first asked for: a program uses few of them, and defining all
-// takes longer than loading a small one. So would a table with memory of its own for each operator:
-// rows lie in a list, and their places in a table with open addressing.
+// takes longer than loading a small one. A map would allocate a node for each operator: instead,
+// rows lie in one list, and a hash table with open addressing holds their indices.
 class Registry {
  public:
   struct Row {
@@ -36,7 +36,7 @@ class Registry {
   explicit Registry(size_t count) : places_(std::bit_ceil(2 * count), kNone) {
     rows_.reserve(count);
   }
-  // False: there is one of that name.
+  // False: the registry has an operator of that name.
   bool Add(const Row& row) {
     uint32_t& place = places_[PlaceOf(row.name)];
     if (place != kNone) return false;
@@ -47,7 +47,7 @@ class Registry {
   // After the last Add.
   void Close() { made_ = std::make_unique<Made[]>(rows_.size()); }
 
-  // kNone: there is none of that name.
+  // kNone: the registry has no operator of that name.
   uint32_t Find(std::string_view name) const { return places_[PlaceOf(name)]; }
   size_t size() const { return rows_.size(); }
   const Row& row(uint32_t at) const { return rows_[at]; }
@@ -67,7 +67,8 @@ class Registry {
     std::once_flag once;
     std::unique_ptr<const OpDef> def;
   };
-  // Where the name stands, or may be put: more than half of the places are free.
+  // The place of the name, or the free place to put it. The search ends: of the places, at least
+  // half are free.
   size_t PlaceOf(std::string_view name) const {
     const size_t mask = places_.size() - 1;
     size_t at = std::hash<std::string_view>()(name) & mask;

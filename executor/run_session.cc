@@ -33,7 +33,7 @@ bool IsWatched(const RunOptions& o) {
          o.check_nan_inf || o.wait_after_each;
 }
 
-// Whether a run is to wait for its turn no longer.
+// An error if a run that waits for its turn was cancelled or has passed its deadline.
 Status WhileItWaits(const RunOptions& o) {
   if (o.stop.stop_requested())
     return Status(StatusCode::kCancelled, "the run was cancelled before it began");

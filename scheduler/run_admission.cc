@@ -67,7 +67,7 @@ bool RunAdmission::Run(FunctionRef<void(int)> run, const std::optional<Time>& un
   }
   Waiter me(run);
   int threads = Enter(&me);
-  // Who has been let in looks at the stop itself.
+  // A run that has been let in looks at the stop itself.
   const auto take_out = [this, &me] {
     if (Remove(&me)) StoreAndWake(&me.state, Waiter::kStopped);
   };

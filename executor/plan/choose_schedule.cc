@@ -89,7 +89,7 @@ constexpr float kGroupNs = 600;  // by estimated costs: some hand-overs
 // each run of the block. A block inside one that has lanes has none, since the threads are taken.
 class BodyLanes {
  public:
-  // `take`: false: only finds out which blocks would have lanes.
+  // `take` false: Run leaves the plan as it is, and only finds out which blocks would have lanes.
   BodyLanes(PlanDraft& d, bool take) : d_(d), plan_(*d.plan), take_(take) {}
 
   // The work of the blocks with lanes, as if each loop had some iterations; 0: there are none.

@@ -79,11 +79,11 @@ struct DevicePlan {
   enum class Phase : uint8_t { kBefore, kCaptured, kAfter };
   std::vector<Phase> phases;
   std::vector<uint32_t> recorder;  // per event: the step
-  // With several devices, per step: how many barriers come before it. A barrier is a step that is
-  // finished before any step behind it is looked at.
+  // With several devices, per step: the number of barriers before it. A barrier is a step that is
+  // finished before any later step is dispatched.
   std::vector<uint32_t> barriers_before;
   std::vector<bool> is_barrier;
-  // ... and per event: a step of another thread waits for it.
+  // With several devices, per event: a step of another thread waits for it.
   std::vector<bool> crosses;
 
   // The thread that dispatches a lane's steps where several do: 0 the host's own and tasks, k + 1

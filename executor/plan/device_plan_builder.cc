@@ -94,8 +94,7 @@ class DevicePlanner {
     return groups;
   }
 
-  // Where times are kept or measured (CompileOptions::tune), a kernel costs what it takes on its
-  // device.
+  // Kept or measured times (CompileOptions::tune) replace the estimated costs of device kernels.
   void MeasureKernels() {
     KernelTuner* tuner = TunerOf(*d_.request.services->packs);
     if (tuner == nullptr) return;
@@ -116,7 +115,8 @@ class DevicePlanner {
     }
   }
 
-  // What a kernel's time depends on: the device, the operator, its attributes, dtypes and shapes.
+  // The key of a kernel's time names all that the time depends on: the device, the operator, its
+  // attributes, dtypes and shapes.
   std::string TimeKey(const Instruction& in, const Device& device) const {
     std::string key = StrCat("kernel on ", device.name(), ":", device.number(), " ",
                              in.op.def->name(), " ", ImplementationOf(in));
@@ -135,8 +135,8 @@ class DevicePlanner {
   double TimeOf(const Instruction& in, Device& device) {
     DeviceStep step;
     BindCall(in, &step);
-    // Kernels of the host's find no help on a stream's thread, but their work cut as it was
-    // prepared.
+    // A stream's thread executes host kernels alone, with their work cut for as many threads as
+    // they were prepared for.
     InlineIntraOp intra(d_.request.services->intra->threads());
     Services services = *d_.request.services;
     services.intra = &intra;
@@ -374,8 +374,8 @@ class DevicePlanner {
     }
   }
 
-  // The host's own steps, and those whose end the host waits for to know shapes: what StreamSync
-  // derives counts on their being finished before later steps start.
+  // Barriers are the host's own steps, and the steps whose end the host awaits to know shapes.
+  // StreamSync derives its waits on the condition that these are finished before later steps start.
   void FindBarriers() {
     if (Devices() == 1) return;
     uint32_t count = 0;

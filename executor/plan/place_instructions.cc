@@ -286,8 +286,8 @@ class CopyInserter {
     return static_cast<uint8_t>(std::countr_zero(valid_[s] & ~kHostBit));
   }
 
-  // A device with the present contents that the device at `place` can copy from; the host where
-  // that has them, too, or there is none.
+  // A device that holds the present contents and that the device at `place` can copy from. The
+  // host, if it holds them too or if no such device exists.
   uint8_t PeerWith(uint32_t s, uint8_t place) const {
     const auto& devices = d_.request.devices;
     if (valid_[s] & kHostBit) return kOnHost;

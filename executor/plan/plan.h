@@ -138,10 +138,10 @@ struct BlockPlan {
   uint32_t workspace = kNoSlot;  // a slot that stands for the layout; block 0's is the arena
   // Places in the plan's kept_lists: what this block writes before it uses it otherwise.
   std::vector<uint32_t> fills;
-  // Of a sub-block with lanes: these, and an order for one thread, the `once` ones first.
+  // Of a sub-block with lanes. The order, for one thread, begins with the `once` instructions.
   std::shared_ptr<const LaneSchedule> lanes;
   std::vector<uint32_t> serial_order;
-  std::vector<uint32_t> counted_slots;  // of these, Plan::consumers count in each run anew
+  std::vector<uint32_t> counted_slots;  // each run of the block counts their readers anew
 };
 
 struct PlanFeed {
@@ -224,9 +224,9 @@ struct Plan {
   std::map<std::pair<int, int>, std::vector<ImplementationChoice>> choices;
   PlanStats stats;
 
-  // nullptr: the block has none.
+  // nullptr: the block has no lanes.
   const LaneSchedule* LanesOf(int b) const { return b == 0 ? lanes.get() : blocks[b].lanes.get(); }
-  // Precondition: it has.
+  // Precondition: the block has lanes.
   const std::vector<uint32_t>& SerialOrderOf(int b) const {
     return b == 0 ? serial_order : blocks[b].serial_order;
   }

@@ -40,7 +40,7 @@ class MemoryPlanner {
  private:
   Slot& At(uint32_t s) { return plan_.slots[s]; }
 
-  // Temporaries share memory at all.
+  // Whether temporaries may share memory.
   bool Shares() const { return d_.request.reuse != Reuse::kNone; }
 
   // --- from a queue, and where a device has a part: memory is taken and given back as instructions

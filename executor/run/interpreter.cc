@@ -375,8 +375,8 @@ Status Interpreter::RunMeasured(RunState& run, CostMeter& meter, double* ns) {
 
 namespace {
 
-// A thread comes to a sub-block's lanes. The one that runs the block is there already; another one
-// has waited for work since it was last of use.
+// A thread joins the lanes of a sub-block. Thread 0 runs the block itself; any other thread has
+// waited for work since its last event or span.
 void JoinBody(RunState& run, int thread) {
   RunTrace* const trace = run.control().trace();
   if (trace == nullptr || thread == 0) return;
@@ -392,8 +392,8 @@ void BeginPart(RunTrace* trace, int thread) {
   if (trace != nullptr) trace->EndSpan(thread, RunTrace::Part::kDispatch, Ticks(), nullptr);
 }
 
-// Calls fn(begin, end) for each range of instructions in [begin, end) that a later iteration of a
-// loop executes.
+// Calls fn(begin, end) for each range of instructions in [begin, end) that a loop executes in each
+// iteration. False: a call returned false, which ended the walk.
 template <typename Fn>
 bool ForRepeated(const Instruction* all, uint32_t begin, uint32_t end, Fn&& fn) {
   while (begin < end) {
@@ -407,8 +407,8 @@ bool ForRepeated(const Instruction* all, uint32_t begin, uint32_t end, Fn&& fn) 
 
 }  // namespace
 
-// The threads have kernels of one thread each, whatever the instructions of block 0 have. Block 0
-// goes one instruction after another, so that the run's own thread, which is here, is number 0.
+// Kernels in lanes use one thread each, even if those of block 0 use several. Block 0 executes one
+// instruction after another, so the calling thread is the run's thread 0.
 Status Interpreter::RunBodyLanes(int block, bool first, RunState& run) {
   const BlockPlan& plan = run.plan().blocks[block];
   const Instruction* const all = plan.instructions.data();

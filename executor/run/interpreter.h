@@ -15,9 +15,9 @@ class Interpreter {
  public:
   // One after another on the calling thread. Stops at the first error.
   static Status RunSerial(std::span<const Instruction> instructions, RunState& run);
-  // The same for a sub-block, from inside one of its run's instructions; by several threads where
-  // the plan has lanes for it and the run has helpers. `first`: not one of a loop's later
-  // iterations, which find what the first one has left.
+  // Executes a sub-block from inside one of the run's instructions. Several threads share it if the
+  // plan has lanes for it and the run has helpers. `first` false: a later iteration of a loop,
+  // which skips the instructions whose results the first iteration has left.
   static Status RunNested(int block, bool first, RunState& run);
   // One instruction, by the thread that the run's watchers know by this number.
   static Status RunOne(const Instruction& instruction, RunState& run, int thread);

@@ -49,8 +49,7 @@ void NoteMemory(const Plan& plan, const Instruction& in, Value* const* frame, Ru
   }
 }
 
-// All memory that a value holds. Precondition: the run alone has it, if it is something else than
-// tensors.
+// All memory that a value holds. Precondition: a value that is no tensor belongs to the run alone.
 void Gather(Value& v, std::vector<RunTrace::Memory>* all) {
   const auto add = [&](const Tensor& t) {
     if (t.buffer()) all->emplace_back(t.buffer()->data(), t.buffer()->bytes());
@@ -67,7 +66,7 @@ void Gather(Value& v, std::vector<RunTrace::Memory>* all) {
     for (Value& kept : (*record)[step]) Gather(kept, all);
 }
 
-// What has come into the slot's list since the last look, and what has left it.
+// Records the memory that has entered or left the slot's list since the last look.
 void NoteList(uint32_t slot, Value& v, RunTrace* trace, RunTrace::Thread* t) {
   if (t->events.empty() || trace->looks.load(std::memory_order_relaxed) <= 0) return;
   const auto event = static_cast<uint32_t>(t->events.size() - 1);

@@ -59,9 +59,10 @@ class RunControl {
   int ThreadOf(int block) const {
     return thread_of_.empty() ? 0 : thread_of_[static_cast<size_t>(block)];
   }
-  // Of a run that is traced, before its first instruction.
+  // Starts the trace before the run's first instruction. Precondition: the run is traced.
   void StartTrace(Value* const* frame);
-  // ... and before a sub-block: its operator may have put values into records of steps.
+  // Called before a traced run of a sub-block: its operator may have put values into records of
+  // steps.
   void NoteRecords(int thread, Value* const* frame);
   // The record of the run; nullptr: the run is not traced.
   RunTrace* trace() const { return trace_.get(); }

@@ -57,7 +57,7 @@ class RunState final : public BlockRunner, public RankRun {
     HostPool* pool;
     KernelArena* arena;
   };
-  // nullptr: none; sub-blocks run on the thread that runs them. While no lanes are under way.
+  // nullptr: sub-blocks run on the thread that calls them. Precondition: no lanes are under way.
   void UseHelpers(const Helpers* helpers) {
     helpers_ = helpers != nullptr ? std::optional(*helpers) : std::nullopt;
   }
@@ -103,7 +103,7 @@ class RunState final : public BlockRunner, public RankRun {
     if (readers_[slot].fetch_sub(1, std::memory_order_acq_rel) == 1) value(slot) = Value();
   }
 
-  // All readers of a counted slot are still to come.
+  // Starts the count of a counted slot's readers again, before a run of its block.
   void CountReadersAnew(uint32_t slot) {
     readers_[slot].store(static_cast<int>(plan_->consumers[slot]), std::memory_order_relaxed);
   }

@@ -117,12 +117,12 @@ struct RunTrace {
 
   std::vector<Thread> threads;
   std::vector<DeviceWork> device;
-  // Per slot with a list: what it held when it was looked at last; whoever may write to the list
-  // has it. `looks`: how much may still be looked at, since loops with many steps would take the
-  // square of their number.
+  // Per slot with a list: the memory that it held at the last look. The thread that may write to
+  // the list may also write here. `looks` limits the items looked at, since the looks of a loop
+  // take time that grows with the square of its steps.
   std::vector<std::vector<Memory>> lists;
   std::atomic<int64_t> looks{int64_t{1} << 24};
-  // What slots and lists had before the run: not the run's.
+  // The memory that slots and lists held before the run, which is not counted as the run's.
   std::unordered_set<const void*> foreign;
   uint64_t start = 0, end = 0, start_ns = 0, end_ns = 0;
 };

@@ -121,7 +121,7 @@ Status OnnxOneHotEncoderShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// Where keys stand in lists of attributes.
+// Indices of keys in lists of attributes.
 struct OnnxKeyPlaces final : KernelState {
   std::unordered_map<int64_t, size_t> of_int;
   std::unordered_map<double, size_t> of_float;
@@ -136,7 +136,7 @@ Result<std::unique_ptr<KernelState>> PrepareKeyPlaces(PrepareContext& ctx) {
   return std::unique_ptr<KernelState>(std::move(places));
 }
 
-// What Prepare made, or what is made now in `*own`.
+// The indices that Prepare made, or indices that are made now in `*own`.
 template <OnnxPlaceKeys kPlace>
 const OnnxKeyPlaces& KeyPlacesIn(const KernelContext& ctx, OnnxKeyPlaces* own) {
   if (ctx.has_state()) return ctx.State<OnnxKeyPlaces>();

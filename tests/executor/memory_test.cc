@@ -82,7 +82,7 @@ TEST(Memory, InPlaceAndReuseHoldInEverySchedule) {
     }
 }
 
-// Whatever is computed can be looked at to the end: no two lie in one place.
+// Each value stays readable to the end of the run: no two temporaries lie in one place.
 TEST(Memory, WithoutReuseEachTemporaryHasItsOwn) {
   Executor executor({.threads = 2});
   for (const Schedule schedule : {Schedule::kSerial, Schedule::kLanes}) {
