@@ -279,7 +279,8 @@ Status OnnxSvmClassifier(KernelContext& ctx) {
   const std::pmr::vector<float> x = Samples<float>(ctx, ctx.In("X"), &heap);
   const auto classes = static_cast<size_t>(c.classes);
   std::pmr::vector<float> scores(&heap), votes(&heap);
-  scores.reserve(std::max<size_t>(2, std::max(classes, classes * (classes - 1) / 2)));
+  const size_t pairs = c.vectors ? classes * (classes - 1) / 2 : 0;
+  scores.reserve(std::max({size_t{2}, classes, pairs}));
   int64_t* label = ctx.Out("Y").mutable_data<int64_t>();
   float* to = ctx.Out("Z").mutable_data<float>();
   for (int64_t r = 0; r < s.rows; ++r) {

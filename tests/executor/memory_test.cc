@@ -247,6 +247,30 @@ TEST(Memory, WorkSpaceLiesInTheArenaWhereNothingElseDoes) {
   EXPECT_EQ(Floats(MustRun(executor, compiled, feeds)[0]), std::vector<float>{5.f * kMany});
 }
 
+// Without support vectors, classes are not compared in pairs.
+TEST(Memory, LinearClassifiersTakeNoneForPairsOfClasses) {
+  constexpr int64_t kClasses = 2000;
+  Ints labels;
+  std::vector<double> coefficients;
+  for (int64_t k = 0; k < kClasses; ++k) {
+    labels.push_back(7 + k);
+    coefficients.push_back(static_cast<double>(k));
+  }
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {1, 1});
+  b.Op("onnx_ml_svm_classifier", {{"X", {"x"}}}, {{"Y", {"label"}}, {"Z", {"scores"}}},
+       {{"classlabels_ints", labels},
+        {"coefficients", coefficients},
+        {"rho", std::vector<double>{0.5}}});
+  b.Fetch("label").Fetch("scores");
+  Executor executor({.threads = 1, .memory_limit = 1 << 20});  // all pairs would take 8 MB
+  const auto compiled = MustCompile(executor, b.Build(), nullptr, {.opt_level = 0});
+  const std::vector<heddle::Feed> feeds = {{"x", F32({1, 1}, {2})}};
+  const auto out = MustRun(executor, compiled, feeds);
+  EXPECT_EQ(out[0].data<int64_t>()[0], 7 + kClasses - 1);
+  EXPECT_EQ(out[1].data<float>()[3], 6.5F);
+}
+
 TEST(Memory, ResultsOutliveTheExecutor) {
   Tensor kept;
   {
