@@ -14,6 +14,7 @@ namespace heddle {
 namespace {
 
 constexpr std::string_view kTitle = "heddle-tuning 1 ";
+constexpr double kMostUs = 1e12;  // eleven days
 
 std::string Hex(uint64_t v) {
   char text[17];
@@ -103,6 +104,8 @@ Result<TunedChoices> ReadTunedChoices(std::string_view text) {
       return InvalidArgument("a line is incomplete");
     TunedChoice choice{std::string(name), 0};
     std::from_chars(line.data(), line.data() + line.size(), choice.us);
+    // Plans for devices order their work by these times.
+    if (!(choice.us >= 0 && choice.us <= kMostUs)) return InvalidArgument("a time is impossible");
     choices[{std::string(environment), std::string(key)}] = std::move(choice);
   }
   return choices;

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -122,6 +124,19 @@ TEST_F(TuningFile, ADamagedFileIsAWarningAndIsReplaced) {
   Choose(cache, {3, 0});
   cache.Save();
   EXPECT_EQ(TuningCache(path_, false, "here").Kept("key"), "way1");
+}
+
+// Times decide the order of a device's work: none may be no number, or without bound.
+TEST_F(TuningFile, AnImpossibleTimeIsAWarning) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double us : {std::nan(""), kInfinity, -1.0, 1e13}) {
+    TunedChoices choices;
+    choices[{"here", "key"}] = {"time", us};
+    SetContent(WriteTunedChoices(choices));
+    TuningCache cache(path_, false, "here");
+    EXPECT_EQ(cache.KeptNs("key"), 0) << us;
+    EXPECT_THAT(cache.report().warnings, ElementsAre(HasSubstr("a time is impossible"))) << us;
+  }
 }
 
 // What earlier builds have written: the bytes of a file of version 1, and undamaged ones of others.
