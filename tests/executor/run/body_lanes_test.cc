@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <set>
+#include <stop_token>
 #include <thread>
 
 #include "tests/support/program_builder.h"
@@ -171,6 +172,22 @@ TEST_P(BodyLanes, ADeadlineEndsTheLoop) {
   const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(30);
   const auto out = executor_.Run(compiled, TwoBranches::Feeds(1e7F), {.deadline = soon});
   EXPECT_EQ(out.status().code(), StatusCode::kDeadlineExceeded) << out.status().ToString();
+}
+
+// The plan is there before the run: the stop comes while lanes are under way.
+TEST_P(BodyLanes, CancellingEndsTheLoop) {
+  TwoBranches loop, serial;
+  const auto compiled = Compile(loop);
+  ASSERT_TRUE(executor_.Prepare(compiled, TwoBranches::Feeds(3)).ok());
+  std::stop_source stop;
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    stop.request_stop();
+  });
+  const auto out = executor_.Run(compiled, TwoBranches::Feeds(1e7F), {.stop = stop.get_token()});
+  canceller.join();
+  EXPECT_EQ(out.status().code(), StatusCode::kCancelled) << out.status().ToString();
+  EXPECT_EQ(BitsOf(MustRun(executor_, compiled, TwoBranches::Feeds(3))), SerialBits(serial, 3));
 }
 
 // Each thread's events and spans fill its time, whichever threads came.
