@@ -383,7 +383,7 @@ void JoinBody(RunState& run, int thread) {
   if (!trace->threads[static_cast<size_t>(thread)].joined)
     trace->Join(thread);
   else
-    trace->EndSpan(thread, RunTrace::Part::kWaitWork, trace->start, nullptr);
+    trace->EndNestedSpan(thread, RunTrace::Part::kWaitWork, trace->start);
 }
 
 // A task or a segment begins. Its predecessors may have ended on other threads after the last event
@@ -415,9 +415,10 @@ Status Interpreter::RunBodyLanes(int block, bool first, RunState& run) {
   LaneRun& lanes = *run.body_lanes(block);
   RunTrace* const trace = run.control().trace();
   const auto waited = [&](int thread, const LaneWait* wait, uint64_t begin) {
-    if (wait == nullptr) return trace->EndSpan(thread, RunTrace::Part::kWaitWork, begin, nullptr);
-    trace->EndSpan(thread, RunTrace::Part::kWaitLane, begin, nullptr, *wait);
-    trace->threads[static_cast<size_t>(thread)].spans.back().block = block;
+    if (wait == nullptr)
+      trace->EndNestedSpan(thread, RunTrace::Part::kWaitWork, begin);
+    else
+      trace->EndNestedSpan(thread, RunTrace::Part::kWaitLane, begin, *wait, block);
   };
   const LaneRun::OnWait on_wait = waited;
   lanes.Begin(trace != nullptr ? &on_wait : nullptr);

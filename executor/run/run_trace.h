@@ -68,7 +68,7 @@ struct RunTrace {
     // Loops may execute more instructions than memory holds events for: later executions of a
     // sub-block's instruction are added up.
     std::unordered_map<const Instruction*, Event> sums;
-    size_t nested_events = 0;
+    size_t nested_events = 0, nested_spans = 0;
     std::vector<Span> spans;
     std::vector<Made> made;
   };
@@ -78,6 +78,9 @@ struct RunTrace {
     std::string stream;
     uint64_t begin_ns, end_ns;  // on the host's clock
   };
+
+  // Per thread: the events, and the spans, within sub-blocks that are kept.
+  static constexpr size_t kMostNested = 1 << 16;
 
   explicit RunTrace(size_t count) : threads(count) {}
   void Start() {
@@ -90,7 +93,6 @@ struct RunTrace {
   }
   // True: it has an event of its own.
   bool Record(int thread, const Event& event) {
-    constexpr size_t kMostNested = 1 << 16;
     Thread& t = threads[static_cast<size_t>(thread)];
     if (event.in->ir_block == 0 || t.nested_events++ < kMostNested) {
       t.events.push_back(event);
@@ -109,6 +111,17 @@ struct RunTrace {
     const uint64_t now = Ticks();
     t.spans.push_back({part, of, lane, t.last != 0 ? t.last : begin, now});
     t.last = now;
+  }
+  // EndSpan within a sub-block. Loops may wait more often than memory holds spans for: spans beyond
+  // the limit are left out.
+  void EndNestedSpan(int thread, Part part, uint64_t begin, LaneWait lane = {}, int block = 0) {
+    Thread& t = threads[static_cast<size_t>(thread)];
+    if (t.nested_spans++ >= kMostNested) {
+      t.last = Ticks();
+      return;
+    }
+    EndSpan(thread, part, begin, nullptr, lane);
+    t.spans.back().block = block;
   }
   void Join(int thread) {
     threads[static_cast<size_t>(thread)].joined = true;
