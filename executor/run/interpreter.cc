@@ -386,8 +386,7 @@ void JoinBody(RunState& run, int thread) {
     trace->EndNestedSpan(thread, RunTrace::Part::kWaitWork, trace->start);
 }
 
-// A task or a segment begins. Its predecessors may have ended on other threads after the last event
-// of this one: the next event begins now.
+// Predecessors may have ended on other threads after the last event here: the next begins now.
 void BeginPart(RunTrace* trace, int thread) {
   if (trace != nullptr) trace->EndSpan(thread, RunTrace::Part::kDispatch, Ticks(), nullptr);
 }
@@ -435,7 +434,7 @@ Status Interpreter::RunBodyLanes(int block, bool first, RunState& run) {
   const auto participate = [&](int thread) {
     JoinBody(run, thread);
     lanes.Participate(thread, [&](uint32_t, uint32_t begin, uint32_t end) {
-      BeginPart(trace, thread);
+      if (trace != nullptr) trace->EndNestedSpan(thread, RunTrace::Part::kDispatch, Ticks());
       if (!skips) return execute(thread, begin, end);
       return ForRepeated(all, begin, end,
                          [&](uint32_t from, uint32_t to) { return execute(thread, from, to); });
