@@ -71,27 +71,39 @@ const Instruction* SignalledBy(const Plan& plan, const RunTrace::Span& span) {
   return last;
 }
 
-// The instruction of block 0 that other threads executed for most of a span; nullptr: none.
-const Instruction* ExecutedMeanwhile(const RunTrace& trace, size_t thread,
-                                     const RunTrace::Span& span) {
-  const Instruction* most = nullptr;
-  uint64_t longest = 0;
-  for (size_t t = 0; t < trace.threads.size(); ++t) {
-    if (t == thread) continue;
-    const auto& events = trace.threads[t].events;
-    auto at =
-        std::lower_bound(events.begin(), events.end(), span.begin,
-                         [](const RunTrace::Event& e, uint64_t begin) { return e.end <= begin; });
-    for (; at != events.end() && (at->in->ir_block != 0 || at->begin < span.end); ++at) {
-      if (at->in->ir_block != 0) continue;
-      const uint64_t both = std::min(at->end, span.end) - std::max(at->begin, span.begin);
-      if (both <= longest) continue;
-      longest = both;
-      most = at->in;
-    }
+// The events of block 0, by thread, in their order: those of loops are many more, and would be
+// passed over for each span.
+class OuterEvents {
+ public:
+  explicit OuterEvents(const RunTrace& trace) : of_thread_(trace.threads.size()) {
+    for (size_t t = 0; t < of_thread_.size(); ++t)
+      for (const RunTrace::Event& e : trace.threads[t].events)
+        if (e.in->ir_block == 0) of_thread_[t].push_back(&e);
   }
-  return most;
-}
+
+  // The instruction that other threads than `thread` executed for most of the span; nullptr: none.
+  const Instruction* ExecutedMeanwhile(size_t thread, const RunTrace::Span& span) const {
+    const Instruction* most = nullptr;
+    uint64_t longest = 0;
+    for (size_t t = 0; t < of_thread_.size(); ++t) {
+      if (t == thread) continue;
+      const auto& events = of_thread_[t];
+      auto at = std::lower_bound(
+          events.begin(), events.end(), span.begin,
+          [](const RunTrace::Event* e, uint64_t begin) { return e->end <= begin; });
+      for (; at != events.end() && (*at)->begin < span.end; ++at) {
+        const uint64_t both = std::min((*at)->end, span.end) - std::max((*at)->begin, span.begin);
+        if (both <= longest) continue;
+        longest = both;
+        most = (*at)->in;
+      }
+    }
+    return most;
+  }
+
+ private:
+  std::vector<std::vector<const RunTrace::Event*>> of_thread_;
+};
 
 // Which lane each event of a thread belongs to; the events are in the order of their ends.
 class LaneOfEvents {
@@ -176,6 +188,7 @@ std::vector<TraceEvent> TraceStory::TellEvents() const {
 
 std::vector<TraceSpan> TraceStory::TellSpans() const {
   std::vector<TraceSpan> spans;
+  const OuterEvents outer(*trace_);
   for (int t = 0; t < static_cast<int>(trace_->threads.size()); ++t) {
     const RunTrace::Thread& thread = trace_->threads[static_cast<size_t>(t)];
     // Threads that dispatch for devices stand behind all others.
@@ -186,7 +199,7 @@ std::vector<TraceSpan> TraceStory::TellSpans() const {
       const Instruction* of = s.of;
       if (s.part == Part::kWaitLane) of = SignalledBy(*plan_, s);
       if (s.part == Part::kWaitWork || s.part == Part::kWaitTask)
-        of = ExecutedMeanwhile(*trace_, static_cast<size_t>(t), s);
+        of = outer.ExecutedMeanwhile(static_cast<size_t>(t), s);
       spans.push_back({KindOf(s.part), NameOf(*plan_, of), t, "", Us(s.begin), Us(s.end)});
       last = std::max(last, s.end);
     }
