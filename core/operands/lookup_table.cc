@@ -98,6 +98,8 @@ Status LookupTable::Insert(const Value& keys, const Value& values, bool replaces
   if (rows.texts == nullptr) rows.numbers = values.tensor();
   HEDDLE_ASSIGN_OR_RETURN(
       rows.row, RowShape(shape, rows.texts != nullptr ? rows.texts->shape : rows.numbers.shape()));
+  if (rows.row.rank() == Shape::kMaxRank)  // the table has one dimension more
+    return InvalidArgument("values have too many dimensions: ", rows.row.ToString());
   if (rows.texts != nullptr && rows.row.rank() > 0)
     return InvalidArgument("texts as values are one for each key");
   if (size() > 0 && has_texts() != (texts != nullptr))

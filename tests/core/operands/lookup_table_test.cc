@@ -74,5 +74,16 @@ TEST(LookupTable, WhatDoesNotFitIsAnError) {
   EXPECT_EQ(table.size(), 1);
 }
 
+// A table has one dimension more than its rows.
+TEST(LookupTable, RowsHaveFewerDimensionsThanATensorMay) {
+  Shape row;
+  for (int i = 0; i < Shape::kMaxRank; ++i) row.push_back(i == 0 ? 1 : 2);
+  const Value wide(Tensor::Zeros(DType::kF32, row));
+  LookupTable table, fits;
+  EXPECT_FALSE(table.Insert(Ints({3}, Shape()), wide, true).ok());
+  EXPECT_EQ(table.size(), 0);
+  EXPECT_TRUE(fits.Insert(Ints({3}), wide, true).ok());
+}
+
 }  // namespace
 }  // namespace heddle
