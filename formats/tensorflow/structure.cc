@@ -186,10 +186,10 @@ class Structurer {
   // The output of a number: it is none of those before, and it is this one unless that is the last.
   static void AddNumbered(Source by, int port, const Node& node, Context* context) {
     const Attribute* count = node.Find("num_outs");
-    const int64_t last = count != nullptr && count->kind == Attribute::kInt ? count->i - 1 : port;
+    const int64_t outputs = count != nullptr && count->kind == Attribute::kInt ? count->i : 0;
     const int most = static_cast<int>(kMostContexts);
     for (int k = 0; k < port && k < most; ++k) context->push_back({{by, k}, 0});
-    if (port < last) context->push_back({{by, port}, 1});
+    if (int64_t{port} + 1 < outputs) context->push_back({{by, port}, 1});
   }
 
   static void Join(const Context& other, Context* context) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "tests/formats/tensorflow/graph_bytes.h"
 
@@ -125,6 +126,16 @@ TEST(TensorflowControl, SwitchesOfManyOutputs) {
   EXPECT_THAT(run(2), ElementsAre(6));
   EXPECT_THAT(run(5), ElementsAre(6));
   EXPECT_THAT(run(-1), ElementsAre(6));
+}
+
+TEST(TensorflowControl, SwitchesSayHowManyOutputsTheyHave) {
+  for (const int64_t count : {std::numeric_limits<int64_t>::min(), int64_t{0}, int64_t{1} << 40}) {
+    Graph g;
+    g.Add(PlaceholderNode("k", kI)).Add(PlaceholderNode("x"));
+    g.Add("_SwitchN", "s", {"x", "k"}, {{"num_outs", IntValue(count)}, {"T", TypeValue(kF)}});
+    g.Add("Identity", "y", {"x", "^s"});
+    EXPECT_THAT(ErrorOf(g.bytes(), {.fetches = {"y"}}), ::testing::HasSubstr("expected 1 to"));
+  }
 }
 
 TEST(TensorflowControl, MergesOfValuesThatDoNotExcludeEachOther) {
