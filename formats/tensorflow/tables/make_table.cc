@@ -32,6 +32,7 @@ class Column {
       return Status::Ok();
     }
     if (IsFloat()) return Parse<double>(text, &floats_);
+    if (type_ == kInt32) return Parse<int32_t>(text, &ints_);
     return Parse<int64_t>(text, &ints_);
   }
 
@@ -58,17 +59,16 @@ class Column {
  private:
   bool IsFloat() const { return type_ == kFloat || type_ == kDouble; }
   Status AddNumber(int64_t number) {
-    if (type_ == kString || IsFloat())
-      return InvalidArgument("the number of a line is no ", TypeName(type_));
+    if (type_ != kInt64) return InvalidArgument("the number of a line is no ", TypeName(type_));
     ints_.push_back(number);
     return Status::Ok();
   }
-  template <typename T>
-  static Status Parse(std::string_view text, std::vector<T>* to) {
+  template <typename T, typename Kept>
+  static Status Parse(std::string_view text, std::vector<Kept>* to) {
     T value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size())
-      return InvalidArgument("'", text, "' is no number");
+      return InvalidArgument("'", text, "' is no ", Name(kDTypeOf<T>));
     to->push_back(value);
     return Status::Ok();
   }
@@ -122,9 +122,13 @@ Result<Value> FromFile(const TableFile& file, const std::string& folder) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) return InvalidArgument(path, ", line ", lines + 1, ": it is empty");
+    int64_t number = 0;
+    if (__builtin_add_overflow(file.first, lines, &number))
+      return InvalidArgument(path, ": the first line has number ", file.first,
+                             ", and a later one none that an int64 can hold");
     const auto parts = PartsOf(line, file.delimiter);
     for (Column* column : {&keys, &values}) {
-      const Status status = column->Add(line, parts, file.first + lines);
+      const Status status = column->Add(line, parts, number);
       if (!status.ok()) return InvalidArgument(path, ", line ", lines + 1, ": ", status.message());
     }
   }

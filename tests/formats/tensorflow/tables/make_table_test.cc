@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
 
 #include "core/operands/lookup_table.h"
 #include "formats/tensorflow/tables/table_contents.h"
@@ -73,7 +74,16 @@ TEST(MakeTable, WhatDoesNotFitIsAnError) {
   EXPECT_THAT(Folder("aa\n\nbb\n").Error({.name = "v.txt"}), HasSubstr("line 2: it is empty"));
   EXPECT_THAT(Folder("aa\nbb\naa\n").Error({.name = "v.txt"}), HasSubstr("two values for one key"));
   EXPECT_THAT(Folder("aa\tx\n").Error({.name = "v.txt", .key = 0, .value = 1}),
-              HasSubstr("'x' is no number"));
+              HasSubstr("'x' is no int64"));
+  EXPECT_THAT(
+      Folder("5\t2147483648\n")
+          .Error({.name = "v.txt", .key = 0, .value = 1, .key_type = kInt64, .value_type = kInt32}),
+      HasSubstr("'2147483648' is no int32"));
+  EXPECT_THAT(Folder("aa\n").Error({.name = "v.txt", .value_type = kInt32}),
+              HasSubstr("the number of a line is no int32"));
+  EXPECT_THAT(
+      Folder("aa\nbb\n").Error({.name = "v.txt", .first = std::numeric_limits<int64_t>::max()}),
+      HasSubstr("none that an int64 can hold"));
   EXPECT_THAT(Folder("aa\n").Error({.name = "v.txt", .key = 0, .value = 3}),
               HasSubstr("it has 1 columns; column 3 is expected"));
 }
