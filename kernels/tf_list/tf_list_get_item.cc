@@ -32,8 +32,8 @@ Shape NoItems(const Shape& named) {
   return shape;
 }
 
-// That of so many items on a new first axis.
-Status StackedShape(ShapeContext& ctx, int64_t count) {
+// That of so many items like the one at `at` on a new first axis.
+Status StackedShape(ShapeContext& ctx, int64_t count, int64_t at) {
   if (count == 0) {
     const Tensor* given = ctx.InValue("element_shape");
     if (given == nullptr && ctx.InVar("element_shape") != nullptr) return ctx.Defer();
@@ -41,7 +41,7 @@ Status StackedShape(ShapeContext& ctx, int64_t count) {
     ctx.SetOut("Out", NoItems(named), DTypeFromProto(ctx.Int("dtype")));
     return Status::Ok();
   }
-  HEDDLE_ASSIGN_OR_RETURN(const ItemMeta item, MetaOf(ctx, KnownList(ctx), 0));
+  HEDDLE_ASSIGN_OR_RETURN(const ItemMeta item, MetaOf(ctx, KnownList(ctx), at));
   if (item.dtype == DType::kUnknown) return ctx.Defer();
   if (item.shape.rank() == Shape::kMaxRank) return InvalidArgument("items of too many dimensions");
   Shape shape = item.shape;
@@ -96,7 +96,7 @@ Status StackShape(ShapeContext& ctx) {
     count = std::ssize(*list);
   }
   if (count < 0) return InvalidArgument("'num_elements' is ", count, "; expected 0 or more");
-  return StackedShape(ctx, count);
+  return StackedShape(ctx, count, 0);
 }
 
 Status Stack(KernelContext& ctx) {
@@ -114,7 +114,12 @@ Status Stack(KernelContext& ctx) {
 Status GatherShape(ShapeContext& ctx) {
   const Shape& indices = ctx.InShape("indices");
   if (!indices.is_static()) return ctx.Defer();
-  return StackedShape(ctx, indices.numel());
+  // Items of a list may differ: the first of those that are taken has the shape.
+  const Tensor* places = ctx.InValue("indices");
+  const TensorArray* list = KnownList(ctx);
+  int64_t first = places != nullptr && places->numel() > 0 ? IntAt(*places, 0) : 0;
+  if (list == nullptr || first < 0 || first >= std::ssize(*list)) first = 0;
+  return StackedShape(ctx, indices.numel(), first);
 }
 
 Status Gather(KernelContext& ctx) {
@@ -233,6 +238,20 @@ var l tensor_array float32
 op tf_list_from_tensor tensor=x -> Out=l
 op tf_list_gather list=l indices=i -> Out=y
 out y float32 [3, 2] 3 4 1 2 3 4
+
+example an item that differs from the first
+in x float32 [2] 1 2
+in y float32 [3] 3 4 5
+in n int32 [] 0
+in i int32 [2] 1 1
+var l tensor_array float32
+var m tensor_array float32
+var k tensor_array float32
+op tf_list_reserve num_elements=n -> Out=l
+op tf_list_push_back list=l item=x -> Out=m
+op tf_list_push_back list=m item=y -> Out=k
+op tf_list_gather list=k indices=i -> Out=z
+out z float32 [2, 3] 3 4 5 3 4 5
 )")
 
 HEDDLE_EXAMPLES(tf_list_concat, R"(
