@@ -133,7 +133,7 @@ class Lowering {
   Yields LowerRegion(const Block& block);
   bool IsFake(const Operation& op) const;
   int Deliver(const Operation& op, const Block& from, size_t i, Yields* yields);
-  bool IsKeptInPlace(const Operation& op, size_t i) const;
+  bool IsConditionInPlace(const Operation& op) const;
   int CarryIn(const Operation& op, size_t i);
   void CarryOn(const Operation& op, const Block& body, const std::vector<int>& carried,
                const Yields& next);

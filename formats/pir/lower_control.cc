@@ -140,13 +140,14 @@ void Lowering::LowerIf(const Operation& op) {
   }
 }
 
-// Whether the body itself writes the operand's next value to the operand, as converters of older
-// programs do with the condition, and nothing behind the loop reads it.
-bool Lowering::IsKeptInPlace(const Operation& op, size_t i) const {
+// Whether the body itself writes the next condition to the operand, as converters of older programs
+// do, and nothing behind the loop reads it. (Other operands have an argument besides, which keeps
+// its value for a round.)
+bool Lowering::IsConditionInPlace(const Operation& op) const {
   const std::vector<Operation>& body = op.regions[0].operations;
-  return !body.empty() && body.back().operands.size() > i &&
-         uses_.are_one(op.operands[i], body.back().operands[i]) &&
-         !uses_.used_behind(op.operands[i], op);
+  return !body.empty() && !body.back().operands.empty() &&
+         uses_.are_one(op.operands[0], body.back().operands[0]) &&
+         !uses_.used_behind(op.operands[0], op);
 }
 
 // The variable in which a loop carries its operand `i`: that of the operand where nobody wants it
@@ -161,7 +162,7 @@ int Lowering::CarryIn(const Operation& op, size_t i) {
   const DraftVar& var = draft_.vars[static_cast<size_t>(binding->var)];
   if (var.kind == ir::VarKind::kArray) return binding->var;
   const bool ours = var.block == block_ && !var.named && !var.fed && !var.shared &&
-                    (uses_.ends_with(op.operands[i], op) || IsKeptInPlace(op, i));
+                    (uses_.ends_with(op.operands[i], op) || (i == 0 && IsConditionInPlace(op)));
   if (!ours) return CopyOf(binding->var, op);
   constants_.erase(binding->var);  // the loop writes to it
   return binding->var;

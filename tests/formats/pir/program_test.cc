@@ -104,6 +104,25 @@ TEST(Pir, AConditionThatIsWrittenInPlaceIsNotCopied) {
   EXPECT_EQ(RunOn(counting(true, true), F32({2}, {2, -1}), 1), (std::vector<float>{256, 1}));
 }
 
+// The body writes the operand, of which the argument keeps the value until the round ends.
+TEST(Pir, AnArgumentKeepsItsValueForARound) {
+  const std::string flag = PirText::Type("bool", "[1]");
+  const std::string one_more =
+      PirText::Attr("bias", "0.a_f64", "1.0") + "," + PirText::Flag("bias_after_scale", true);
+  PirText body, p;
+  body.Full(20, 1).Op("1.scale", {-1, 20}, {21}, one_more);
+  body.Op("1.scale", {-2, 20}, {24}, one_more).Op("1.assign_out_", {24, 9}, {25});
+  body.Op("1.square", {-2}, {26}).Op("1.less_than", {21, 3}, {22}, "", flag);
+  body.Op("2.yield", {22, 21, 25, 26}, {});
+  p.Data(1, "x").Full(2, 0).Full(3, 3).Op("1.square", {1}, {9}).Op("1.square", {1}, {10});
+  p.Op("1.less_than", {2, 3}, {5}, "", flag);
+  p.Op("1.while", {5, 2, 9, 10}, {6, 7, 8}, "", PirText::Type("f32", "[-1]"),
+       {body.Block({-1, -2, -3})});
+  p.Fetch(7, "next").Fetch(8, "y");
+  EXPECT_EQ(RunOn(p, F32({2}, {2, -1}), 0), (std::vector<float>{7, 4}));
+  EXPECT_EQ(RunOn(p, F32({2}, {2, -1}), 1), (std::vector<float>{36, 9}));
+}
+
 PirText Branches() {
   const std::string flag = PirText::Type("bool", "[]");
   PirText yes, no, p;
