@@ -159,6 +159,15 @@ int NodeLowering::NewVar(DType dtype, std::string_view stem) {
   return l_.NewVar(l_.FreshName(StrCat(name, "/", l_.draft_.vars.size())), dtype);
 }
 
+int NodeLowering::Handle(Kind kind, int target) {
+  const int handle = NewVar(DType::kUnknown);
+  VarFacts& facts = l_.facts(handle);
+  facts.kind = kind;
+  facts.type = kResource;
+  facts.target = target;
+  return handle;
+}
+
 void NodeLowering::SetType(int v, int type) {
   l_.facts(v).type = type;
   if (l_.var(v).dtype == DType::kUnknown) l_.var(v).dtype = StorageOf(type);

@@ -68,6 +68,8 @@ class NodeLowering : public formats::OpMaker {
   Kind kind(int v) const { return v == kNoDraft ? Kind::kTensor : l_.facts(v).kind; }
   const Shape& shape(int v) const override { return l_.facts(v).shape; }
   int NewVar(DType dtype, std::string_view stem = "") override;
+  // A new handle of a variable.
+  int Handle(Kind kind, int target);
   // Says a variable's TensorFlow type where its dtype does not tell it (uint16 is held in int32).
   void SetType(int v, int type);
   void SetKind(int v, Kind kind);

@@ -245,15 +245,6 @@ bool LowerResize(NodeLowering& n) {
 
 // --- TensorArrays and stacks
 
-// A new array behind a handle.
-int Handle(NodeLowering& n, Kind kind, int array) {
-  const int handle = n.NewVar(DType::kUnknown);
-  n.facts(handle).kind = kind;
-  n.facts(handle).type = kResource;
-  n.facts(handle).target = array;
-  return handle;
-}
-
 int Flow(NodeLowering& n) {
   const int flow = n.NewVar(DType::kUnknown);
   n.facts(flow).kind = Kind::kFlow;
@@ -289,7 +280,7 @@ int NewArray(NodeLowering& n, int count, int type, const Shape& items) {
 
 bool LowerArray(NodeLowering& n) {
   const int array = NewArray(n, n.In(0), n.Type("dtype", kFloat), n.ShapeAttr("element_shape"));
-  const int handle = Handle(n, Kind::kTensorArray, array);
+  const int handle = n.Handle(Kind::kTensorArray, array);
   n.facts(array).grows = n.Bool("dynamic_size", false);
   n.Result(0, handle);
   n.Result(1, Flow(n));
@@ -380,14 +371,14 @@ bool LowerArrayGrad(NodeLowering& n) {
     n.Emit("tf_list_like", {{"list", {array}}}, {}, {{"Out", {known}}});
     n.SwitchBlock(outer);
   }
-  n.Result(0, Handle(n, Kind::kTensorArray, known));
+  n.Result(0, n.Handle(Kind::kTensorArray, known));
   n.Result(1, Flow(n));
   return true;
 }
 
 bool LowerStackNew(NodeLowering& n) {
   const int array = NewArray(n, n.IntConstant(0), n.Type("elem_type", kFloat), Shape::Unknown());
-  n.Result(0, Handle(n, Kind::kStack, array));
+  n.Result(0, n.Handle(Kind::kStack, array));
   return true;
 }
 

@@ -18,11 +18,7 @@ bool LowerReference(NodeLowering& n) {
 bool LowerHandle(NodeLowering& n) {
   const int v =
       n.lowering().VariableNamed(KeptName(n.node()), n.Type("dtype", kFloat), n.ShapeAttr("shape"));
-  const int handle = n.NewVar(DType::kUnknown);
-  n.facts(handle).kind = Kind::kResource;
-  n.facts(handle).type = kResource;
-  n.facts(handle).target = v;
-  n.Result(0, handle);
+  n.Result(0, n.Handle(Kind::kResource, v));
   return true;
 }
 

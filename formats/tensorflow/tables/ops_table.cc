@@ -6,11 +6,7 @@ namespace {
 
 bool LowerTable(NodeLowering& n) {
   const int table = n.lowering().TableNamed(KeptName(n.node()), n.op().starts_with("Mutable"));
-  const int handle = n.NewVar(DType::kUnknown);
-  n.facts(handle).kind = Kind::kResource;
-  n.facts(handle).type = kResource;
-  n.facts(handle).target = table;
-  n.Result(0, handle);
+  n.Result(0, n.Handle(Kind::kResource, table));
   return true;
 }
 
