@@ -12,22 +12,9 @@ Status Concat(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const auto x, StringsOf(ctx, "X"));
   HEDDLE_ASSIGN_OR_RETURN(const auto y, StringsOf(ctx, "Y"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShape(x->shape, y->shape, -1));
-  // The element of `part` that stands at place `at` of the whole.
-  const auto element = [&](const StringTensor& part, int64_t at) -> const std::string& {
-    int64_t place = 0, stride = 1;
-    for (int d = shape.rank() - 1; d >= 0; --d) {
-      const int64_t i = at % shape[d];
-      at /= shape[d];
-      const int k = d - (shape.rank() - part.shape.rank());
-      if (k < 0) continue;
-      if (part.shape[k] != 1) place += i * stride;
-      stride *= part.shape[k];
-    }
-    return part.elements[static_cast<size_t>(place)];
-  };
   StringTensor out{shape, {}};
   for (int64_t i = 0; i < shape.numel(); ++i)
-    out.elements.push_back(element(*x, i) + element(*y, i));
+    out.elements.push_back(BroadcastElement(*x, shape, i) + BroadcastElement(*y, shape, i));
   SetStrings(ctx, "Z", std::move(out));
   return Status::Ok();
 }

@@ -22,4 +22,16 @@ inline void SetStrings(const KernelContext& ctx, Key key, StringTensor strings) 
   *ctx.OutVar(key) = ValueOf(std::move(strings));
 }
 
+// The element of `operand` for element `i` of a result of shape `all`, to which it is broadcast.
+inline const std::string& BroadcastElement(const StringTensor& operand, const Shape& all,
+                                           int64_t i) {
+  int64_t place = 0, stride = 1;
+  for (int d = 1; d <= operand.shape.rank(); ++d) {
+    if (operand.shape.dim(-d) != 1) place += i % all.dim(-d) * stride;
+    i /= all.dim(-d);
+    stride *= operand.shape.dim(-d);
+  }
+  return operand.elements[static_cast<size_t>(place)];
+}
+
 }  // namespace heddle

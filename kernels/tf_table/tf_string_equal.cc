@@ -4,31 +4,14 @@
 namespace heddle {
 namespace {
 
-// Where element `i` of the result lies in an operand that is broadcast to it.
-int64_t PlaceOf(int64_t i, const Shape& all, const Shape& operand) {
-  int64_t at = 0, step = 1;
-  for (int d = 1; d <= all.rank(); ++d) {
-    const int64_t index = i % all.dim(-d);
-    i /= all.dim(-d);
-    if (d > operand.rank()) continue;
-    if (operand.dim(-d) != 1) at += index * step;
-    step *= operand.dim(-d);
-  }
-  return at;
-}
-
 Status StringEqual(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const auto x, StringsOf(ctx, "x"));
   HEDDLE_ASSIGN_OR_RETURN(const auto y, StringsOf(ctx, "y"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape all, BroadcastShape(x->shape, y->shape, -1));
   bool* to = ctx.Alloc("z", DType::kBool, all).mutable_data<bool>();
   const bool differ = ctx.Bool("differ");
-  for (int64_t i = 0; i < all.numel(); ++i) {
-    const auto at = [&](const StringTensor& operand) -> const std::string& {
-      return operand.elements[static_cast<size_t>(PlaceOf(i, all, operand.shape))];
-    };
-    to[i] = (at(*x) == at(*y)) != differ;
-  }
+  for (int64_t i = 0; i < all.numel(); ++i)
+    to[i] = (BroadcastElement(*x, all, i) == BroadcastElement(*y, all, i)) != differ;
   return Status::Ok();
 }
 
