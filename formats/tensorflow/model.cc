@@ -256,7 +256,7 @@ Status ReadSignature(std::string_view message, Signature* signature) {
   return Status::Ok();
 }
 
-// What runs once when the model is loaded, as files of different ages name it.
+// Reads the nodes that run once when the model is loaded. The key depends on the age of the file.
 Status ReadCollection(std::string_view entry, Model* model) {
   std::string_view key, value;
   HEDDLE_RETURN_IF_ERROR(ReadEntry(entry, &key, &value));

@@ -27,7 +27,7 @@ using Context = std::vector<Side>;
 
 std::string NamedNode(const Node& node) { return StrCat("node '", node.name, "' (", node.op, ")"); }
 
-// Where the inputs of a Merge meet that are not yet joined inside of a side.
+// The predicate whose two sides give the inputs of a Merge, or of a join inside of a side.
 struct Meeting {
   int merge = 0;
   size_t depth = 0;  // of the context that they have in common

@@ -19,7 +19,7 @@ struct Region {
   std::vector<Item> items;
 };
 
-// What a branch depends on: a truth value, or whether a number is `equals`.
+// The condition of a branch: a truth value, or that a number is `equals`.
 struct Predicate {
   Source value;
   int equals = -1;  // -1: the value is a truth

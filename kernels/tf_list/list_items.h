@@ -127,8 +127,9 @@ struct ItemMeta {
   Shape shape;
 };
 
-// What is known of the item of a list at `at`, set or not. Where it was never set, it has the shape
-// that is named, else that of other items. In a run that is enough, but for places behind the end.
+// The dtype and shape of the item of a list at `at`, as far as they are known. An item that was
+// never set has the shape that is named, else that of other items. In a run that is enough, but for
+// places behind the end.
 inline Result<ItemMeta> MetaOf(const ShapeContext& ctx, const TensorArray* list, int64_t at) {
   if (const Tensor* item = PlannedItem(list)) return ItemMeta{item->dtype(), item->shape()};
   const int64_t count = list != nullptr ? std::ssize(*list) : 0;

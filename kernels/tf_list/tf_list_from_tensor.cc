@@ -39,7 +39,7 @@ Status RowShape(ShapeContext& ctx) {
   Shape row = ctx.InShape("tensor");
   if (!row.known_rank() || row.rank() == 0) return ctx.Defer();
   row.erase(0);
-  // Where a list is written to, its items stay what they are.
+  // The list's other items keep their shape.
   const Tensor* item = ctx.def().FindInput("list") < 0 ? nullptr : PlannedItem(KnownList(ctx));
   if (item != nullptr && (item->shape() != row || item->dtype() != ctx.InDType("tensor")))
     return ctx.Defer();

@@ -11,7 +11,7 @@ Result<size_t> LengthIn(const KernelContext& ctx, Key key) {
   return static_cast<size_t>(n);
 }
 
-// Where no whole shape is named, nothing is known of items until some are set.
+// If no whole shape is named, nothing is known of items until some are set.
 Status ReserveShape(ShapeContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const Shape named, NamedShape(ctx.InValue("element_shape")));
   if (IsWhole(named)) ctx.SetOut("Out", named, DTypeFromProto(ctx.Int("dtype")));

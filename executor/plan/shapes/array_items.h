@@ -1,4 +1,4 @@
-// What is known of the items of tensor arrays before a run.
+// The dtype and shape of tensor arrays' items, as far as a plan knows them.
 #pragma once
 
 #include <utility>
@@ -27,8 +27,8 @@ class ArrayItems {
 
   // The operator writes an array that begins as another one, whose items vary.
   bool TakesVarying(const Instruction& in) const;
-  // What is, or will be, known of the arrays that the operator reads holds for those that it
-  // writes.
+  // The arrays that the operator writes have the items of those that it reads, also of such as the
+  // plan learns of later.
   void NoteTaken(const Instruction& in);
   // Applies that, once all operators have been looked at: an array that a loop carries gets items
   // behind the operators that take it.

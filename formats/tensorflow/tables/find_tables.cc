@@ -101,7 +101,7 @@ class TableFinder {
     }
     return v;
   }
-  // What a node of the graph assigns to the variable. (A file's name is kept in one.)
+  // The value that a node of the graph assigns to the variable, which may keep a file's name.
   Found AssignedTo(const Found& variable) const {
     if (!Is(variable.node(), "VarHandleOp")) return {};
     const auto found = assigned_.find(KeptName(*variable.node()));

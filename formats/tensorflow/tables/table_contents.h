@@ -1,4 +1,4 @@
-// What a hash table holds when a model is loaded.
+// The contents of a hash table when a model is loaded.
 #pragma once
 
 #include <memory>

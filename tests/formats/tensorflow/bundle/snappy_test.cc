@@ -23,7 +23,7 @@ TEST(Snappy, LiteralsAndCopies) {
   text += "--" + std::string(70, 'x');
   for (int i = 0; i < 3; ++i)
     for (char c = 'A'; c <= 'Z'; ++c) text += c;
-  // What the library makes of it.
+  // The bytes are those that the library makes of it.
   const auto made = Uncompress(FromHex(
       "ae0108616263520300082d2d78fe01000501644142434445464748494a4b4c4d4e4f50515253545556575"
       "8595ace1a00"));

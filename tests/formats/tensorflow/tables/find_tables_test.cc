@@ -70,7 +70,7 @@ TEST(Tables, HoldWhatTheirInitialisersSay) {
               ElementsAre(true, false, false, true, true, true));
 }
 
-// What one run inserts, the next one finds.
+// A run finds the keys that the run before inserted.
 TEST(Tables, KeepWhatIsInserted) {
   Loaded learn(kModels + "tables", {.signature = "learn"});
   const std::vector<Feed> more = {{"texts", Texts({"n", "p"})}, {"numbers", Numbers({50, 51})}};
