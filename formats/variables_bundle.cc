@@ -1,4 +1,4 @@
-// The layout is that of a LevelDB table: blocks of entries whose keys share their beginnings, an
+// The layout is that of a LevelDB table (formats/leveldb_table.h): blocks of entries, an
 // index of the blocks, and a footer. Blocks and tensors have checksums.
 #include "heddle/variables_bundle.h"
 
@@ -7,13 +7,14 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "formats/leveldb_table.h"
 #include "formats/wire_fields.h"
 
 namespace heddle {
 namespace {
 
-constexpr size_t kFooter = 48;
-constexpr std::string_view kMagic = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+using formats::AppendFixed32;
+using formats::TableBlock;
 
 // CRC-32C (Castagnoli), turned so that checksums of texts that hold checksums are of use.
 uint32_t MaskedChecksum(std::string_view bytes) {
@@ -30,11 +31,6 @@ uint32_t MaskedChecksum(std::string_view bytes) {
   for (char b : bytes) crc = kTable[(crc ^ static_cast<uint8_t>(b)) & 0xff] ^ (crc >> 8);
   crc = ~crc;
   return (crc >> 15 | crc << 17) + 0xa282ead8u;
-}
-
-void Append32(uint32_t value, std::string* out) {
-  for (int shift = 0; shift < 32; shift += 8)
-    out->push_back(static_cast<char>(value >> shift & 0xff));
 }
 
 int TypeOf(DType dtype) {
@@ -68,23 +64,6 @@ int TypeOf(DType dtype) {
   }
 }
 
-// One block, with its only restart at its beginning.
-std::string BlockOf(const std::map<std::string, std::string>& entries) {
-  std::string block, last;
-  for (const auto& [key, value] : entries) {
-    size_t shared = 0;
-    while (shared < last.size() && shared < key.size() && last[shared] == key[shared]) ++shared;
-    wire::AppendVarint(shared, &block);
-    wire::AppendVarint(key.size() - shared, &block);
-    wire::AppendVarint(value.size(), &block);
-    block += key.substr(shared) + value;
-    last = key;
-  }
-  Append32(0, &block);
-  Append32(1, &block);
-  return block;
-}
-
 // Appends the block and its tail; its handle.
 std::string AppendBlock(const std::string& block, std::string* file) {
   std::string handle;
@@ -92,18 +71,19 @@ std::string AppendBlock(const std::string& block, std::string* file) {
   wire::AppendVarint(block.size(), &handle);
   const std::string whole = block + '\0';  // not compressed
   *file += whole;
-  Append32(MaskedChecksum(whole), file);
+  AppendFixed32(MaskedChecksum(whole), file);
   return handle;
 }
 
 std::string TableOf(const std::map<std::string, std::string>& entries) {
   std::string file;
-  const std::string data = AppendBlock(BlockOf(entries), &file);
-  const std::string meta = AppendBlock(BlockOf({}), &file);
-  const std::string index = AppendBlock(BlockOf({{entries.rbegin()->first + '\xff', data}}), &file);
+  const std::string data = AppendBlock(TableBlock(entries), &file);
+  const std::string meta = AppendBlock(TableBlock({}), &file);
+  const std::string index =
+      AppendBlock(TableBlock({{entries.rbegin()->first + '\xff', data}}), &file);
   std::string footer = meta + index;
-  footer.resize(kFooter - kMagic.size(), '\0');
-  return file + footer + std::string(kMagic);
+  footer.resize(formats::kTableFooter - formats::kTableMagic.size(), '\0');
+  return file + footer + std::string(formats::kTableMagic);
 }
 
 Status Write(const std::string& path, const std::string& bytes) {
@@ -139,7 +119,7 @@ Status SaveVariablesBundle(const std::string& prefix, const NamedTensors& tensor
     wire::AppendVarintField(4, data.size(), &entry);
     wire::AppendVarintField(5, bytes.size(), &entry);
     wire::AppendVarint(6 << 3 | wire::Field::kFixed32, &entry);
-    Append32(MaskedChecksum(bytes), &entry);
+    AppendFixed32(MaskedChecksum(bytes), &entry);
     if (name.empty() || !entries.emplace(name, std::move(entry)).second)
       return InvalidArgument("two variables are called '", name, "', or it has no name");
     data += bytes;

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/memory/lazy_buffer.h"
+#include "formats/leveldb_table.h"
 #include "formats/tensorflow/bundle/snappy.h"
 #include "formats/tensorflow/tensor_data.h"
 #include "formats/wire_fields.h"
@@ -20,8 +21,6 @@ namespace {
 using wire::Field;
 using wire::Fields;
 
-constexpr size_t kFooter = 48;
-constexpr std::string_view kMagic = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
 constexpr size_t kBlockTail = 5;  // a byte for the compression, and a checksum
 constexpr char kSnappy = 1;
 constexpr size_t kLeastLater = 16 << 10;
@@ -233,9 +232,9 @@ Status Bundle::Check(const std::string& key, const Entry& entry) const {
 }
 
 Status Bundle::ReadIndex(std::string_view bytes) {
-  if (bytes.size() < kFooter || !bytes.ends_with(kMagic))
+  if (bytes.size() < formats::kTableFooter || !bytes.ends_with(formats::kTableMagic))
     return DataLoss(name_, ": this is no index of variables, or it is cut short");
-  std::string_view footer = bytes.substr(bytes.size() - kFooter);
+  std::string_view footer = bytes.substr(bytes.size() - formats::kTableFooter);
   uint64_t skipped = 0, offset = 0, size = 0;
   if (!wire::TakeVarint(&footer, &skipped) || !wire::TakeVarint(&footer, &skipped) ||
       !wire::TakeVarint(&footer, &offset) || !wire::TakeVarint(&footer, &size))

@@ -1,4 +1,4 @@
-// Bundles of variables, written here byte by byte: whole tensors, slices, and files that lie.
+// Bundles of variables, written here piece by piece: whole tensors, slices, and files that lie.
 #include "formats/tensorflow/bundle/bundle.h"
 
 #include <gmock/gmock.h>
@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 
+#include "formats/leveldb_table.h"
 #include "formats/tensorflow/tensor_data.h"
 #include "heddle/variables_bundle.h"
 #include "tests/formats/tensorflow/graph_bytes.h"
@@ -21,38 +22,16 @@ using testing::Message;
 using testing::RawOf;
 using testing::tf::ShapeMessage;
 
-// The file's last bytes say what it is.
-const std::string kMagic = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
-
-void Append32(uint32_t value, std::string* out) {
-  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-// A block of a table: its entries, one restart and what stands behind it.
-std::string BlockOf(const std::map<std::string, std::string>& entries) {
-  std::string block, last;
-  for (const auto& [key, value] : entries) {
-    size_t shared = 0;
-    while (shared < last.size() && shared < key.size() && last[shared] == key[shared]) ++shared;
-    wire::AppendVarint(shared, &block);
-    wire::AppendVarint(key.size() - shared, &block);
-    wire::AppendVarint(value.size(), &block);
-    block += key.substr(shared) + value;
-    last = key;
-  }
-  Append32(0, &block);
-  Append32(1, &block);
-  return block;
-}
+const std::string kMagic(formats::kTableMagic);
 
 std::string IndexOf(std::map<std::string, std::string> entries, int64_t shards = 1) {
   if (!entries.contains("")) entries[""] = Message().Int(1, shards).bytes();
-  std::string file = BlockOf(entries), handle, footer;
+  std::string file = formats::TableBlock(entries), handle, footer;
   const size_t size = file.size();
   file.append(5, '\0');  // not compressed, and a checksum
   wire::AppendVarint(0, &handle);
   wire::AppendVarint(size, &handle);
-  const std::string index = BlockOf({{"zzz", handle}});
+  const std::string index = formats::TableBlock({{"zzz", handle}});
   wire::AppendVarint(0, &footer);
   wire::AppendVarint(0, &footer);
   wire::AppendVarint(file.size(), &footer);
@@ -196,7 +175,7 @@ TEST(Bundle, WrittenOnesAreRead) {
   EXPECT_EQ(*n->tensor().data<int64_t>(), -7);
   const uint32_t crc = 0xe3069283, turned = (crc >> 15 | crc << 17) + 0xa282ead8;
   std::string field(1, 6 << 3 | 5);
-  Append32(turned, &field);
+  formats::AppendFixed32(turned, &field);
   EXPECT_THAT(testing::ReadAll(dir / "v.index"), HasSubstr(field));
   EXPECT_FALSE(SaveVariablesBundle(dir / "v", {tensors[0], tensors[0]}).ok());
 }
@@ -211,8 +190,8 @@ TEST(Bundle, KeysAreBounded) {
   for (int i = 0; i < 100000; ++i)
     for (const uint64_t v : {uint64_t{key.size()}, uint64_t{0}, uint64_t{0}})
       wire::AppendVarint(v, &block);
-  Append32(0, &block);
-  Append32(1, &block);
+  formats::AppendFixed32(0, &block);
+  formats::AppendFixed32(1, &block);
   wire::AppendVarint(0, &footer);
   wire::AppendVarint(0, &footer);
   wire::AppendVarint(0, &footer);

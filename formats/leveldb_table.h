@@ -1,0 +1,41 @@
+// The layout of LevelDB's tables, in which TensorFlow keeps the index of a bundle of variables:
+// blocks of entries whose keys share their beginnings, and a footer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "formats/wire_fields.h"
+
+namespace heddle::formats {
+
+constexpr size_t kTableFooter = 48;
+// The last bytes of a table.
+constexpr std::string_view kTableMagic = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+
+// Appends a number of four bytes, the lowest first.
+inline void AppendFixed32(uint32_t value, std::string* out) {
+  for (int shift = 0; shift < 32; shift += 8)
+    out->push_back(static_cast<char>(value >> shift & 0xff));
+}
+
+// The bytes of one block, with its only restart at its beginning.
+inline std::string TableBlock(const std::map<std::string, std::string>& entries) {
+  std::string block, last;
+  for (const auto& [key, value] : entries) {
+    size_t shared = 0;
+    while (shared < last.size() && shared < key.size() && last[shared] == key[shared]) ++shared;
+    wire::AppendVarint(shared, &block);
+    wire::AppendVarint(key.size() - shared, &block);
+    wire::AppendVarint(value.size(), &block);
+    block += key.substr(shared) + value;
+    last = key;
+  }
+  AppendFixed32(0, &block);
+  AppendFixed32(1, &block);
+  return block;
+}
+
+}  // namespace heddle::formats
