@@ -10,7 +10,7 @@
 namespace heddle::tensorflow {
 namespace {
 
-constexpr int kMostDepth = 16;  // of calls in each other
+constexpr int kMostDepth = 16;  // of calls in each other, and of variables that name variables
 // Nodes looked at, in all: functions can call each other into more than any time suffices for.
 constexpr size_t kMostSteps = 1'000'000;
 
@@ -75,7 +75,7 @@ class TableFinder {
   }
 
   // The value behind names for it, arguments and a variable that is assigned once.
-  Found Behind(Found v) {
+  Found Behind(Found v, int depth = 0) {
     while (++steps_ < kMostSteps) {
       if (v.source.node == Source::kArgument) {
         if (v.place->caller == nullptr) return v;
@@ -92,7 +92,8 @@ class TableFinder {
       if (node->op == "Identity") {
         v.source = inputs[0];
       } else if (node->op == "ReadVariableOp") {
-        const Found assigned = AssignedTo(Behind({v.place, inputs[0]}));
+        if (depth >= kMostDepth) return v;
+        const Found assigned = AssignedTo(Behind({v.place, inputs[0]}, depth + 1));
         if (assigned.place == nullptr) return v;
         v = assigned;
       } else {

@@ -116,6 +116,19 @@ TEST(Tables, AreLookedForInReasonableTime) {
   EXPECT_THAT(RunGraph(g, {{"x", F32({1}, {3})}}, "y"), ElementsAre(-3));
 }
 
+// Nothing follows such a chain by a call for each of its nodes.
+TEST(Tables, ReadsOfReadsAreFollowedAFewSteps) {
+  Graph g;
+  g.Add(PlaceholderNode("x")).Add("HashTableV2", "t", {}).Add("Neg", "y", {"x"});
+  g.Add("VarHandleOp", "r0", {});
+  constexpr int kReads = 200000;
+  for (int i = 1; i <= kReads; ++i)
+    g.Add("ReadVariableOp", "r" + std::to_string(i), {"r" + std::to_string(i - 1)});
+  const std::string last = "r" + std::to_string(kReads);
+  g.Add("InitializeTableV2", "init", {"t", last, last});
+  EXPECT_THAT(RunGraph(g, {{"x", F32({1}, {3})}}, "y"), ElementsAre(-3));
+}
+
 TEST(Tables, AFileThatIsNotThereIsAnError) {
   const TempDir dir;
   std::filesystem::copy(kModels + "tables", dir / "model",
