@@ -100,6 +100,13 @@ class Packed : public formats::PackedProgram {
   const std::shared_ptr<const formats::ProgramSource> source_;  // TensorflowSource
 };
 
+// A table; an error says which one it is of.
+Result<Value> TableOf(const std::string& name, Result<Value> table) {
+  if (table.ok()) return table;
+  return Status(table.status().code(),
+                StrCat("hash table '", name, "': ", table.status().message()));
+}
+
 }  // namespace
 
 const formats::Format& TensorflowSource::format() const { return TensorflowFormat(); }
@@ -175,11 +182,7 @@ Status TensorflowSource::StoreTable(const Parameter& p, const std::string& asset
     stored.values_key = p.table->values_entry;
     return Status::Ok();
   }
-  auto table = MakeTable(*p.table, assets);
-  if (!table.ok())
-    return Status(table.status().code(),
-                  StrCat("hash table '", p.name, "': ", table.status().message()));
-  stored.value = *std::move(table);
+  HEDDLE_ASSIGN_OR_RETURN(stored.value, TableOf(p.name, MakeTable(*p.table, assets)));
   return Status::Ok();
 }
 
@@ -190,7 +193,7 @@ Status TensorflowSource::SetParameters(Scope& scope, ParameterReading reading) c
       HEDDLE_ASSIGN_OR_RETURN(const Value keys, bundle_->Read(stored.key, ParameterReading::kNow));
       HEDDLE_ASSIGN_OR_RETURN(const Value rows,
                               bundle_->Read(stored.values_key, ParameterReading::kNow));
-      HEDDLE_ASSIGN_OR_RETURN(Value table, MakeTable(keys, rows));
+      HEDDLE_ASSIGN_OR_RETURN(Value table, TableOf(stored.name, MakeTable(keys, rows)));
       values.push_back(std::move(table));
       continue;
     }
