@@ -23,6 +23,7 @@ Status FindShape(ShapeContext& ctx) {
 
 // The keys as rows of the table; -1: it has none.
 struct Keys {
+  bool are_texts = false;
   Shape shape;
   std::vector<int64_t> rows;
 };
@@ -31,6 +32,7 @@ Result<Keys> RowsOf(const KernelContext& ctx, const LookupTable& table) {
   Keys keys;
   if (const auto texts = v == nullptr ? nullptr : StringsIn(*v)) {
     if (table.has_numbers()) return InvalidArgument("'keys' are texts; the table's are integers");
+    keys.are_texts = true;
     keys.shape = texts->shape;
     for (const std::string& key : texts->elements) keys.rows.push_back(table.Find(key));
     return keys;
@@ -81,17 +83,13 @@ Status Find(KernelContext& ctx) {
   }
   row = otherwise.shape();
   const size_t bytes = BytesFor(otherwise.dtype(), row);
-  Tensor* out = ctx.OutOpt("values");
-  if (out == nullptr || !out->initialized() || out->numel() != std::ssize(keys.rows) * row.numel())
-    out = nullptr;
-  if (out == nullptr) {
-    Shape shape = keys.shape;
-    if (shape.rank() + row.rank() > Shape::kMaxRank)
-      return InvalidArgument("'keys' have too many dimensions: ", shape.ToString());
-    for (int64_t d : row) shape.push_back(d);
-    out = &ctx.Alloc("values", otherwise.dtype(), shape);
-  }
-  auto* to = static_cast<std::byte*>(out->mutable_raw());
+  Shape shape = keys.shape;
+  if (shape.rank() + row.rank() > Shape::kMaxRank)
+    return InvalidArgument("'keys' have too many dimensions: ", shape.ToString());
+  for (int64_t d : row) shape.push_back(d);
+  // The shape function knows nothing of texts: then the output may hold an earlier result.
+  Tensor& out = keys.are_texts ? ctx.Alloc("values", otherwise.dtype(), shape) : ctx.Out("values");
+  auto* to = static_cast<std::byte*>(out.mutable_raw());
   const auto* rows = static_cast<const std::byte*>(table->values().raw());
   for (const int64_t at : keys.rows) {
     const void* from = at < 0 ? otherwise.raw() : rows + static_cast<size_t>(at) * bytes;

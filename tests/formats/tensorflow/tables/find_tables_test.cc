@@ -82,6 +82,24 @@ TEST(Tables, KeepWhatIsInserted) {
   EXPECT_THAT(IntsOf(made["learnt"]), ElementsAre(1, 2));
 }
 
+// As many texts, in another shape: the result is a new one.
+TEST(Tables, AnEarlierResultIsNotWrittenTo) {
+  const auto model = LoadModel(kModels + "string_lookup", "", {});
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  Executor executor({.threads = 1});
+  const auto compiled =
+      MustCompile(executor, model->program, model->scope, {.fetches = {"number"}});
+  const auto run = [&](const Shape& shape, std::vector<std::string> texts) {
+    auto made = executor.RunValues(compiled, {{"texts", Texts(std::move(texts), shape)}});
+    EXPECT_TRUE(made.ok()) << made.status().ToString();
+    return made.ok() ? (*made)[0] : Value();
+  };
+  const Value first = run(Shape{1, 2}, {"a", "dd"}), second = run(Shape{2, 1}, {"dd", "zz"});
+  EXPECT_THAT(IntsOf(first), ElementsAre(2, 5));
+  EXPECT_THAT(IntsOf(second), ElementsAre(5, 1));
+  EXPECT_EQ(second.tensor().shape(), (Shape{2, 1}));
+}
+
 TEST(Tables, OfKerasLookups) {
   auto made =
       Loaded(kModels + "string_lookup").Run({{"texts", Texts({"a", "dd", "zz", ""}, Shape{1, 4})}});
