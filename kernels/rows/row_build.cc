@@ -35,6 +35,7 @@ class RowBuilder {
     // The number of registers hardly depends on the size of a block, which depends on it.
     HEDDLE_RETURN_IF_ERROR(Build(1));
     HEDDLE_RETURN_IF_ERROR(Build(BlockFor(full_registers_ + Streams())));
+    HEDDLE_RETURN_IF_ERROR(CheckColumns());
     ChooseGrain();
     return std::move(loop_);
   }
@@ -111,6 +112,18 @@ class RowBuilder {
     if (fits) return Status::Ok();
     return InvalidArgument("a step's result of shape ", out.ToString(),
                            " does not go with rows of ", domain_->ToString());
+  }
+
+  // An output may lie in the memory of any operand of its size. Of those, a column is read again by
+  // later blocks, when a first result for each row would have taken its place.
+  Status CheckColumns() const {
+    if (extents_[p_.outs[0]] != RowLoop::kRow || rows_ != cols_ || loop_->block >= rows_)
+      return Status::Ok();
+    const auto inputs = std::span(extents_).first(p_.inputs);
+    if (std::find(inputs.begin(), inputs.end(), RowLoop::kColumn) == inputs.end())
+      return Status::Ok();
+    return InvalidArgument("the first result may lie in the memory of an operand of ", cols_,
+                           " columns");
   }
 
   Status MakePrototypes() {

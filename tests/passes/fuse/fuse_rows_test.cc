@@ -219,6 +219,17 @@ TEST(FuseRows, OperandsMayBeOneARow) {
   }
 }
 
+// As many rows as columns: the sums may lie in the memory of the column, which all rows read.
+TEST(FuseRows, SumsMayTakeTheMemoryOfAColumn) {
+  for (const int64_t n : {64, 67, 136}) {
+    RowCase c;
+    const std::string x = c.In({n, n}), w = c.Unary("softmax", c.In({n}), {{"axis", int64_t{-1}}});
+    const std::string sum = c.Reduce("sum", c.Binary("mul", x, w), {-1}, false);
+    c.b.Fetch(c.Unary("softmax", sum, {{"axis", int64_t{-1}}}));
+    ExpectRows(c, 3, 0);
+  }
+}
+
 TEST(FuseRows, NumbersThatAreNoneStayNone) {
   RowCase c;
   const std::string x = c.In({4, 9});
