@@ -201,14 +201,14 @@ class Builder {
       return Internal("operands of a fused loop do not fit");
     const Shape& shape = step.in[0] == value ? x : y;
     auto& known = spreads_[value];
-    for (const auto& [aligned, at] : known)
-      if (aligned == shape) return at;
+    for (const KnownSpread& spread : known)
+      if (spread.aligned == shape && spread.domain == domain) return spread.at;
     ElementLoop::Spread spread;
     spread.from = place_of_[root_[value]];
     HEDDLE_ASSIGN_OR_RETURN(spread.plan, MakeBroadcastPlan(domain, shape, -1));
     const uint32_t at = kSpread | static_cast<uint32_t>(loop->spreads.size());
     loop->spreads.push_back(spread);
-    known.emplace_back(shape, at);
+    known.push_back({shape, domain, at});
     return at;
   }
 
@@ -341,7 +341,11 @@ class Builder {
   std::vector<bool> in_memory_;
   // State of the loop that is being built:
   std::map<uint32_t, uint32_t> last_use_, registers_, streams_;
-  std::map<uint32_t, std::vector<std::pair<Shape, uint32_t>>> spreads_;
+  struct KnownSpread {  // reshapes make that a loop's steps differ in the shape of their results
+    Shape aligned, domain;
+    uint32_t at = 0;
+  };
+  std::map<uint32_t, std::vector<KnownSpread>> spreads_;
   std::vector<uint32_t> free_, kind_of_;  // free registers; of each step
 };
 

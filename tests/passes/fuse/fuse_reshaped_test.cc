@@ -99,6 +99,14 @@ TEST(FuseReshaped, AReshapedOperandMayBeRepeated) {
   Expect(c, -1);
 }
 
+// It is repeated along other elements before and after the reshape.
+TEST(FuseReshaped, AnOperandMayBeRepeatedInTwoShapes) {
+  ReshapedCase c;
+  const std::string w = c.In({2, 1}), a = c.Binary("mul", c.In({3, 2, 4}), w);
+  c.b.Fetch(c.Binary("add", c.Reshape(a, {4, 2, 3}, {4, 2, 3}), w));
+  Expect(c, 1);
+}
+
 TEST(FuseReshaped, ManyInARow) {
   ReshapedCase c;
   std::string x = c.In({8, 8});
