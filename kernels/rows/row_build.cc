@@ -63,18 +63,26 @@ class RowBuilder {
     return Status::Ok();
   }
 
+  // Whether a step repeats values of this shape along rows when it combines them with elements.
+  bool StandAtRows(const Shape& s) const {
+    const int at = domain_->rank() - p_.axes;
+    if (s.rank() != domain_->rank()) return s.numel() == 1;
+    for (int i = 0; i < s.rank(); ++i)
+      if (s[i] != (i < at ? (*domain_)[i] : 1)) return false;
+    return true;
+  }
+
   Result<Extent> ExtentOf(const Shape& s) const {
     const Shape& d = *domain_;
     const int at = d.rank() - p_.axes;
     if (s == d) return RowLoop::kFull;
     if (s.numel() == 1) return RowLoop::kOne;
-    bool row = s.rank() == d.rank(), column = s.rank() <= d.rank();
+    bool column = s.rank() <= d.rank();
     for (int i = 0; i < s.rank() && column; ++i) {
       const int in = i + d.rank() - s.rank();
       column = s[i] == (in < at ? 1 : d[in]);
     }
-    for (int i = 0; i < s.rank() && row; ++i) row = s[i] == (i < at ? d[i] : 1);
-    if (row) return RowLoop::kRow;
+    if (StandAtRows(s)) return RowLoop::kRow;
     if (column) return RowLoop::kColumn;
     return InvalidArgument("an operand of shape ", s.ToString(),
                            " has no value for each element, row or column of ", d.ToString());
@@ -105,6 +113,8 @@ class RowBuilder {
     const Shape& out = shapes_.Of(ResultOf(static_cast<size_t>(&s - p_.steps.data())));
     bool fits = full ? out == *domain_ : row && out.numel() == rows_;
     const ElementProgram::Kind& kind = KindOf(s);
+    for (uint32_t k = 0; k < kind.operands && full; ++k)
+      fits = fits && (extents_[s.in[k]] != RowLoop::kRow || StandAtRows(shapes_.Of(s.in[k])));
     if (kind.broadcasts && kind.axis >= 0) {  // operands of other ranks are aligned at the end
       const int a = shapes_.Of(s.in[0]).rank(), b = shapes_.Of(s.in[1]).rank();
       fits = fits && (a == b || kind.axis + std::min(a, b) == std::max(a, b));
