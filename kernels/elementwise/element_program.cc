@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/error.h"
 #include "core/op_registry.h"
 #include "core/shapes.h"
 #include "kernels/reduce/reduce_op.h"
@@ -130,6 +131,26 @@ class ShapeTable {
   int64_t last_axis_ = 0;
 };
 
+constexpr uint32_t kNoLoD = std::numeric_limits<uint32_t>::max();
+
+// The value in X that a value gets its sequence offsets from: its first operand's, and so on. They
+// go with the first dimension: a reshape may change it, and a row may be all of a value.
+std::pmr::vector<uint32_t> LoDSources(const ElementProgram& program, const ElementShapes& shapes,
+                                      std::pmr::memory_resource* memory) {
+  std::pmr::vector<uint32_t> source(memory);
+  source.reserve(program.values());
+  for (uint32_t v = 0; v < program.inputs; ++v) source.push_back(v);
+  for (const ElementProgram::Step& step : program.steps) {
+    const ElementProgram::Kind& kind = program.kinds[step.kind];
+    const Shape &from = shapes.Of(step.in[0]),
+                &to = shapes.Of(static_cast<uint32_t>(source.size()));
+    const bool reshaped = kind.reshapes && (from.rank() <= 0 || to.rank() <= 0 || from[0] != to[0]);
+    const bool whole = kind.reduces && from.rank() <= program.axes;
+    source.push_back(reshaped || whole ? kNoLoD : source[step.in[0]]);
+  }
+  return source;
+}
+
 }  // namespace
 
 Result<ElementProgram> ReadElementProgram(const OpContext& ctx, std::pmr::memory_resource* memory) {
@@ -193,6 +214,35 @@ Result<ElementShapes> InferElementShapes(const ElementProgram& program,
     shapes.of.push_back(out);
   }
   return shapes;
+}
+
+Status InferElementProgram(ShapeContext& ctx) {
+  FusedMemory memory;
+  HEDDLE_ASSIGN_OR_RETURN(const ElementProgram program, ReadElementProgram(ctx, &memory.resource));
+  std::pmr::vector<const Shape*> inputs(&memory.resource);
+  inputs.reserve(program.inputs);
+  bool any_lod = false;
+  for (int i = 0; i < static_cast<int>(program.inputs); ++i) {
+    if (!ctx.HasIn("X", i)) return InvalidArgument("input X[", i, "] is missing");
+    if (ctx.InDType("X", i) != ctx.InDType("X", 0))
+      return InvalidArgument("inputs X[0] and X[", i, "] must have one dtype, got ",
+                             Name(ctx.InDType("X", 0)), " and ", Name(ctx.InDType("X", i)));
+    inputs.push_back(&ctx.InShape("X", i));
+    any_lod = any_lod || !ctx.InLoD("X", i).empty();
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const ElementShapes shapes,
+                          InferElementShapes(program, inputs, &memory.resource));
+  for (size_t o = 0; o < program.outs.size(); ++o)
+    ctx.SetOut("Out", shapes.Of(program.outs[o]), ctx.InDType("X", 0), static_cast<int>(o));
+  if (!any_lod) return Status::Ok();
+  const std::pmr::vector<uint32_t> source = LoDSources(program, shapes, &memory.resource);
+  for (size_t o = 0; o < program.outs.size(); ++o) {
+    const uint32_t from = source[program.outs[o]];
+    if (from == kNoLoD) continue;
+    if (const LoD& lod = ctx.InLoD("X", static_cast<int>(from)); !lod.empty())
+      ctx.SetOutLoD("Out", lod, static_cast<int>(o));
+  }
+  return Status::Ok();
 }
 
 }  // namespace heddle

@@ -60,6 +60,10 @@ struct FusedMemory {
 // shapes change do it in every iteration.
 Result<ElementProgram> ReadElementProgram(const OpContext& ctx, std::pmr::memory_resource* memory);
 
+// The shape rule of operators whose only slots are the lists X and Out: Out's shapes, dtypes and
+// sequence offsets.
+Status InferElementProgram(ShapeContext& ctx);
+
 // The shape of every value, as an index into the different ones.
 struct ElementShapes {
   explicit ElementShapes(std::pmr::memory_resource* memory) : distinct(memory), of(memory) {}

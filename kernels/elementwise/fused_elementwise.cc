@@ -1,6 +1,4 @@
 // heddle's own: a graph of element-wise operators as one loop. The fusion pass makes it.
-#include <array>
-#include <cstddef>
 #include <vector>
 
 #include "core/error.h"
@@ -8,53 +6,6 @@
 
 namespace heddle {
 namespace {
-
-constexpr uint32_t kNoSource = UINT32_MAX;
-
-// The value in X that a value gets its sequence offsets from: its first operand's, and so on. A
-// reshape hands them on if it keeps the first dimension.
-std::vector<uint32_t> LoDSources(const ElementProgram& program, const ElementShapes& shapes) {
-  std::vector<uint32_t> source;
-  source.reserve(program.values());
-  for (uint32_t v = 0; v < program.inputs; ++v) source.push_back(v);
-  for (const auto& step : program.steps) {
-    const Shape &from = shapes.Of(step.in[0]),
-                &to = shapes.Of(static_cast<uint32_t>(source.size()));
-    const bool drops = program.kinds[step.kind].reshapes &&
-                       (from.rank() == 0 || to.rank() == 0 || from[0] != to[0]);
-    source.push_back(drops ? kNoSource : source[step.in[0]]);
-  }
-  return source;
-}
-
-Status InferFused(ShapeContext& ctx) {
-  FusedMemory memory;
-  HEDDLE_ASSIGN_OR_RETURN(const ElementProgram program, ReadElementProgram(ctx, &memory.resource));
-  std::pmr::vector<const Shape*> inputs(&memory.resource);
-  inputs.reserve(program.inputs);
-  bool any_lod = false;
-  for (int i = 0; i < static_cast<int>(program.inputs); ++i) {
-    if (!ctx.HasIn("X", i)) return InvalidArgument("input X[", i, "] is missing");
-    if (ctx.InDType("X", i) != ctx.InDType("X", 0))
-      return InvalidArgument("inputs X[0] and X[", i, "] must have one dtype, got ",
-                             Name(ctx.InDType("X", 0)), " and ", Name(ctx.InDType("X", i)));
-    inputs.push_back(&ctx.InShape("X", i));
-    any_lod = any_lod || !ctx.InLoD("X", i).empty();
-  }
-  HEDDLE_ASSIGN_OR_RETURN(const ElementShapes shapes,
-                          InferElementShapes(program, inputs, &memory.resource));
-  for (size_t o = 0; o < program.outs.size(); ++o)
-    ctx.SetOut("Out", shapes.Of(program.outs[o]), ctx.InDType("X", 0), static_cast<int>(o));
-  if (!any_lod) return Status::Ok();
-  const std::vector<uint32_t> source = LoDSources(program, shapes);
-  for (size_t o = 0; o < program.outs.size(); ++o) {
-    const uint32_t from = source[program.outs[o]];
-    if (from == kNoSource) continue;
-    if (const LoD& lod = ctx.InLoD("X", static_cast<int>(from)); !lod.empty())
-      ctx.SetOutLoD("Out", lod, static_cast<int>(o));
-  }
-  return Status::Ok();
-}
 
 Result<std::unique_ptr<KernelState>> PrepareFused(PrepareContext& ctx) {
   FusedMemory memory;
@@ -90,7 +41,7 @@ HEDDLE_OP(fused_elementwise) {
   op.Doc("a graph of element-wise operators; attributes: kernels/elementwise/element_program.h");
   op.Input("X", kList).Output("Out", kList);
   op.Attr("ops", Strings{}).Attr("values", Floats{}).Attr("code", Ints{}).Attr("outs", Ints{});
-  op.Inplace("X", "Out").InferShape(InferFused).Prepare(PrepareFused).Cost(FusedCost);
+  op.Inplace("X", "Out").InferShape(InferElementProgram).Prepare(PrepareFused).Cost(FusedCost);
   op.Kernel({DType::kF32, DType::kF64}, RunFused);
 }
 

@@ -10,51 +10,6 @@
 namespace heddle {
 namespace {
 
-constexpr uint32_t kNoLoD = UINT32_MAX;
-
-// The value in X that a value gets its sequence offsets from: its first operand's, and so on.
-std::vector<uint32_t> RowLoDSources(const ElementProgram& program, int rank) {
-  std::vector<uint32_t> source;
-  source.reserve(program.values());
-  for (uint32_t v = 0; v < program.inputs; ++v) source.push_back(v);
-  for (const auto& step : program.steps) {
-    const bool whole = program.kinds[step.kind].reduces && rank <= program.axes;
-    source.push_back(whole ? kNoLoD : source[step.in[0]]);
-  }
-  return source;
-}
-
-Status InferFusedRows(ShapeContext& ctx) {
-  FusedMemory memory;
-  HEDDLE_ASSIGN_OR_RETURN(const ElementProgram program, ReadElementProgram(ctx, &memory.resource));
-  std::pmr::vector<const Shape*> inputs(&memory.resource);
-  inputs.reserve(program.inputs);
-  bool any_lod = false;
-  int rank = 0;
-  for (int i = 0; i < static_cast<int>(program.inputs); ++i) {
-    if (!ctx.HasIn("X", i)) return InvalidArgument("input X[", i, "] is missing");
-    if (ctx.InDType("X", i) != ctx.InDType("X", 0))
-      return InvalidArgument("inputs X[0] and X[", i, "] must have one dtype, got ",
-                             Name(ctx.InDType("X", 0)), " and ", Name(ctx.InDType("X", i)));
-    inputs.push_back(&ctx.InShape("X", i));
-    rank = std::max(rank, inputs.back()->rank());
-    any_lod = any_lod || !ctx.InLoD("X", i).empty();
-  }
-  HEDDLE_ASSIGN_OR_RETURN(const ElementShapes shapes,
-                          InferElementShapes(program, inputs, &memory.resource));
-  for (size_t o = 0; o < program.outs.size(); ++o)
-    ctx.SetOut("Out", shapes.Of(program.outs[o]), ctx.InDType("X", 0), static_cast<int>(o));
-  if (!any_lod) return Status::Ok();
-  const std::vector<uint32_t> source = RowLoDSources(program, rank);
-  for (size_t o = 0; o < program.outs.size(); ++o) {
-    const uint32_t from = source[program.outs[o]];
-    if (from == kNoLoD) continue;
-    if (const LoD& lod = ctx.InLoD("X", static_cast<int>(from)); !lod.empty())
-      ctx.SetOutLoD("Out", lod, static_cast<int>(o));
-  }
-  return Status::Ok();
-}
-
 struct FusedRowsState : KernelState {
   std::unique_ptr<RowLoop> rows;
   std::unique_ptr<ElementLoops> loops;  // where shapes are such that no loop over rows is possible
@@ -108,7 +63,10 @@ HEDDLE_OP(fused_rows) {
   op.Input("X", kList).Output("Out", kList);
   op.Attr("ops", Strings{}).Attr("values", Floats{}).Attr("code", Ints{}).Attr("outs", Ints{});
   op.Attr("axes", 1);
-  op.Inplace("X", "Out").InferShape(InferFusedRows).Prepare(PrepareFusedRows).Cost(FusedRowsCost);
+  op.Inplace("X", "Out")
+      .InferShape(InferElementProgram)
+      .Prepare(PrepareFusedRows)
+      .Cost(FusedRowsCost);
   op.Kernel({DType::kF32, DType::kF64}, RunFusedRows);
 }
 
