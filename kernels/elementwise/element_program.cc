@@ -17,10 +17,9 @@ void ReadNumbers(const Floats& values, ElementProgram::Kind* kind, size_t* at) {
   kind->first_number = *at;
   if (kind->reshapes) {
     const double rank = *at < values.size() ? values[*at] : 0;
-    const auto n = static_cast<size_t>(std::clamp<double>(rank, 0, Shape::kMaxRank));
-    for (++*at; kind->dims.size() < n && *at < values.size(); ++*at)
-      kind->dims.push_back(static_cast<int64_t>(values[*at]));
-    *at += n - kind->dims.size();
+    const size_t n = rank > 0 ? static_cast<size_t>(std::min<double>(rank, Shape::kMaxRank)) : 0;
+    if (++*at + n <= values.size()) kind->dims = std::span(values).subspan(*at, n);
+    *at += n;
     return;
   }
   for (const AttrDef& a : kind->def->attrs()) {
@@ -75,23 +74,26 @@ Status ReadSteps(const Ints& code, ElementProgram* program) {
 }
 
 // One -1 takes what is left over, 0 copies the dimension of the same position.
-Result<Shape> Reshaped(const Shape& x, const std::vector<int64_t>& dims) {
-  Shape out;
+Result<Shape> Reshaped(const Shape& x, std::span<const double> dims) {
+  Shape want, out;
   int open = -1;
   int64_t rest = 1;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    const int at = static_cast<int>(i);
-    int64_t d = dims[i];
+  bool fits = true;
+  for (const double dim : dims) {
+    if (!(dim >= -1 && dim < 1e15)) return InvalidArgument("a value is given the dimension ", dim);
+    const int at = out.rank();
+    want.push_back(static_cast<int64_t>(dim));
+    int64_t d = want[at];
     if (d == 0) d = at < x.rank() ? x[at] : 0;
-    if (dims[i] == -1) open = at;
+    if (want[at] == -1) open = at;
     out.push_back(d);
-    if (at != open) rest *= d;
+    if (at != open) fits = fits && !__builtin_mul_overflow(rest, d, &rest);
   }
   if (!x.is_static()) return out;
   if (open >= 0) out[open] = rest == 0 ? 0 : x.numel() / rest;
-  if (out.is_static() && out.numel() == x.numel()) return out;
+  if (fits && out.is_static() && out.numel() == x.numel()) return out;
   return InvalidArgument("a value of shape ", x.ToString(), " cannot be given the shape ",
-                         Shape(dims).ToString());
+                         want.ToString());
 }
 
 Result<Shape> ReducedRows(const Shape& x, int axes, bool keep_dim) {
@@ -171,6 +173,8 @@ Result<ElementProgram> ReadElementProgram(const OpContext& ctx, std::pmr::memory
     const size_t step = static_cast<size_t>(v) - program.inputs;
     if (program.kinds[program.steps[step].kind].reshapes)
       return InvalidArgument("outs names ", v, ", another shape of a value");
+    if (std::find(program.outs.begin(), program.outs.end(), v) != program.outs.end())
+      return InvalidArgument("outs names ", v, " twice");
     program.outs.push_back(static_cast<uint32_t>(v));
   }
   if (program.outs.empty() || static_cast<int>(program.outs.size()) != ctx.OutCount("Out") ||

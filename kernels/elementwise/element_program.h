@@ -32,7 +32,7 @@ struct ElementProgram {
     bool reduces = false;  // rows, whose dimensions become ones with keep_dim, else none
     bool keep_dim = false;
     bool reshapes = false;  // to `dims`
-    std::vector<int64_t> dims;
+    std::span<const double> dims;
   };
   struct Step {
     uint32_t kind = 0;
