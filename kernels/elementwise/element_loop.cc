@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/base/call_heap.h"
+#include "kernels/base/work_space.h"
 
 namespace heddle {
 namespace {
@@ -34,15 +35,7 @@ class Runner {
 
   // Tiles [first, last).
   void Run(int64_t first, int64_t last) const {
-    const size_t bytes = WorkBytes();
-    if (bytes <= kStackBytes) {
-      alignas(64) std::byte work[kStackBytes];
-      RunIn(work, first, last);
-    } else {
-      const auto work = std::make_unique<std::byte[]>(bytes + 64);
-      const auto misplaced = reinterpret_cast<uintptr_t>(work.get()) % 64;
-      RunIn(work.get() + (64 - misplaced), first, last);
-    }
+    WithWorkSpace<kStackBytes>(WorkBytes(), [&](std::byte* work) { RunIn(work, first, last); });
   }
 
  private:

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <utility>
 
+#include "kernels/base/work_space.h"
 #include "kernels/reduce/reduce_loops.h"
 
 namespace heddle {
@@ -27,14 +27,7 @@ class RowRunner {
   // Blocks [first, last).
   void Run(int64_t first, int64_t last) const {
     const size_t bytes = l_.work_bytes + l_.places.size() * sizeof(std::byte*);
-    if (bytes <= kRowStackBytes) {
-      alignas(64) std::byte work[kRowStackBytes];
-      RunIn(work, first, last);
-    } else {
-      const auto work = std::make_unique<std::byte[]>(bytes + 64);
-      const auto misplaced = reinterpret_cast<uintptr_t>(work.get()) % 64;
-      RunIn(work.get() + (64 - misplaced), first, last);
-    }
+    WithWorkSpace<kRowStackBytes>(bytes, [&](std::byte* work) { RunIn(work, first, last); });
   }
 
  private:
