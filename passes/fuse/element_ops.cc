@@ -110,13 +110,11 @@ int TrailingAxes(const ir::Op& op, int rank) {
   return mask >> (rank - count) << (rank - count) == mask ? count : 0;
 }
 
-// Of a tensor of known rank, along dimensions at the end, with a result of its own dtype.
-bool ReducesRows(const ir::Program& program, const GraphView& view, int at, ElementOp* op) {
+// Whether the operator makes one float tensor of another one, both of one dtype and known rank:
+// from its first input alone, with nothing but attributes besides. Sets the operand and the result.
+bool IsOfOneTensor(const ir::Program& program, const GraphView& view, int at, ElementOp* op) {
   const ir::Op& from =
       program.blocks[static_cast<size_t>(view.block())].ops[static_cast<size_t>(at)];
-  const std::string_view type = from.type();
-  if (type != "reduce_sum" && type != "reduce_mean" && type != "reduce_max" && type != "reduce_min")
-    return false;
   if (!from.var_attrs.empty() || from.inputs[0].size() != 1 || from.outputs[0].size() != 1)
     return false;
   for (size_t s = 1; s < from.inputs.size(); ++s)
@@ -131,7 +129,18 @@ bool ReducesRows(const ir::Program& program, const GraphView& view, int at, Elem
       !out.shape.known_rank() || (in.dtype != DType::kF32 && in.dtype != DType::kF64))
     return false;
   op->operands = {x};
-  op->axes = TrailingAxes(from, in.shape.rank());
+  return true;
+}
+
+// Along dimensions at the end.
+bool ReducesRows(const ir::Program& program, const GraphView& view, int at, ElementOp* op) {
+  const ir::Op& from =
+      program.blocks[static_cast<size_t>(view.block())].ops[static_cast<size_t>(at)];
+  const std::string_view type = from.type();
+  if (type != "reduce_sum" && type != "reduce_mean" && type != "reduce_max" && type != "reduce_min")
+    return false;
+  if (!IsOfOneTensor(program, view, at, op)) return false;
+  op->axes = TrailingAxes(from, program.vars[op->operands[0]].shape.rank());
   return op->axes > 0;
 }
 
@@ -139,29 +148,15 @@ bool ReducesRows(const ir::Program& program, const GraphView& view, int at, Elem
 bool Reshapes(const ir::Program& program, const GraphView& view, int at, ElementOp* op) {
   const ir::Op& from =
       program.blocks[static_cast<size_t>(view.block())].ops[static_cast<size_t>(at)];
-  if (from.type() != "reshape2" || !from.var_attrs.empty() || from.inputs[0].size() != 1 ||
-      from.outputs[0].size() != 1)
-    return false;
-  for (size_t s = 1; s < from.inputs.size(); ++s)
-    if (!Empty(from.inputs[s])) return false;
+  if (from.type() != "reshape2" || !IsOfOneTensor(program, view, at, op)) return false;
   for (size_t s = 1; s < from.outputs.size(); ++s)  // XShape
     for (const VarId v : from.outputs[s])
       if (v != ir::kNoVar && (!view.readers(v).empty() || !view.SingleWriter(v, true)))
         return false;
-  const VarId x = from.inputs[0][0];
-  op->out = from.outputs[0][0];
-  if (x == ir::kNoVar || op->out == ir::kNoVar || !view.SingleWriter(op->out, true)) return false;
-  for (int r : view.readers(op->out))
-    if (r <= at) return false;
-  const ir::Var &in = program.vars[x], &out = program.vars[op->out];
-  if (in.kind != ir::VarKind::kTensor || in.dtype != out.dtype || !in.shape.known_rank() ||
-      !out.shape.known_rank() || (in.dtype != DType::kF32 && in.dtype != DType::kF64))
-    return false;
-  const int shape = from.def->FindAttr("shape");
-  op->operands = {x};
   op->views = true;
+  const int shape = from.def->FindAttr("shape");
   return std::get<Ints>(from.attrs[static_cast<size_t>(shape)]).size() ==
-         static_cast<size_t>(out.shape.rank());
+         static_cast<size_t>(program.vars[op->out].shape.rank());
 }
 
 }  // namespace
