@@ -144,13 +144,6 @@ class GroupFuser {
   }
 
  private:
-  bool ReadOutside(VarId v, const std::vector<int>& group) const {
-    if (context_.fetched.count(v) > 0) return true;
-    const auto& readers = view_.readers(v);
-    return std::any_of(readers.begin(), readers.end(),
-                       [&](int r) { return !std::binary_search(group.begin(), group.end(), r); });
-  }
-
   void Fuse(const std::vector<int>& group, int axes) {
     // From the end, so that unused results are left out.
     std::vector<int> live;
@@ -158,7 +151,7 @@ class GroupFuser {
     std::unordered_map<VarId, bool> needed;
     for (auto m = group.rbegin(); m != group.rend(); ++m) {
       const ElementOp& op = elements_[static_cast<size_t>(*m)];
-      const bool outside = ReadOutside(op.out, group);
+      const bool outside = ReadOutside(view_, context_, op.out, group);
       if (outside) outs.push_back(op.out);
       if (!outside && !needed[op.out]) continue;
       for (VarId v : op.operands) needed[v] = true;
@@ -191,7 +184,7 @@ class GroupFuser {
     }
     const auto spare = std::find_if(inputs.begin(), inputs.end(), [&](VarId v) {
       return p_.vars[v].shape == p_.vars[out].shape && !view_.writers(v).empty() &&
-             !p_.vars[v].persistable && !ReadOutside(v, group);
+             !p_.vars[v].persistable && !ReadOutside(view_, context_, v, group);
     });
     if (spare != inputs.end()) std::iter_swap(inputs.begin(), spare);
     return inputs;
@@ -207,6 +200,14 @@ class GroupFuser {
 };
 
 }  // namespace
+
+bool ReadOutside(const GraphView& view, const PassContext& context, VarId v,
+                 const std::vector<int>& group) {
+  if (context.fetched.count(v) > 0) return true;
+  const auto& readers = view.readers(v);
+  return std::any_of(readers.begin(), readers.end(),
+                     [&](int r) { return !std::binary_search(group.begin(), group.end(), r); });
+}
 
 bool FuseGroups(ir::Program& program, const PassContext& context, const GraphView& view,
                 const OrderGraph& order, const std::vector<ElementOp>& elements,

@@ -16,6 +16,10 @@ struct FusedGroup {
   int axes = 0;              // dimensions of a row of fused_rows; 0: fused_elementwise
 };
 
+// Whether the program fetches `v`, or an operator at none of the ascending positions reads it.
+bool ReadOutside(const GraphView& view, const PassContext& context, ir::VarId v,
+                 const std::vector<int>& group);
+
 // The groups are convex, and their quotient graph has no cycle. Groups of which less than two
 // operators are needed stay as they are. Whether the block of `view` changed.
 bool FuseGroups(ir::Program& program, const PassContext& context, const GraphView& view,

@@ -53,13 +53,6 @@ class ReshapedGroups {
     return b.views ? b.operands[0] == a.out : from.shape == to.shape;
   }
 
-  bool ReadOutside(VarId v, const std::vector<int>& group) const {
-    if (context_.fetched.count(v) > 0) return true;
-    const auto& readers = view_.readers(v);
-    return std::any_of(readers.begin(), readers.end(),
-                       [&](int r) { return !std::binary_search(group.begin(), group.end(), r); });
-  }
-
   // Reshapes that are not needed by their group alone stay views of memory outside of it. Whether
   // there are some: without them groups are other ones.
   bool DropViews(const std::vector<std::vector<int>>& groups) {
@@ -70,7 +63,7 @@ class ReshapedGroups {
         made.insert(op(at).out);
         for (const VarId v : op(at).operands)
           if (!made.count(v)) tensors.insert(v);
-        if (ReadOutside(op(at).out, group)) tensors.insert(op(at).out);
+        if (ReadOutside(view_, context_, op(at).out, group)) tensors.insert(op(at).out);
       }
       const bool large = tensors.size() > MostOperands(p_.vars[op(group[0]).out]);
       for (const int at : group) {

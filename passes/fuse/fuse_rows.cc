@@ -43,10 +43,11 @@ struct Domain {
 
 class RowGroups {
  public:
-  RowGroups(const ir::Program& program, const GraphView& view, const OrderGraph& order,
-            std::vector<ElementOp> ops)
+  RowGroups(const ir::Program& program, const PassContext& context, const GraphView& view,
+            const OrderGraph& order, std::vector<ElementOp> ops)
       : p_(program),
         block_(program.blocks[static_cast<size_t>(view.block())].ops),
+        context_(context),
         view_(view),
         ops_(std::move(ops)) {
     for (ElementOp& op : ops_)
@@ -107,16 +108,14 @@ class RowGroups {
       made.insert(member.out);
       for (const VarId v : member.operands)
         if (!made.count(v)) tensors.insert(v);
-      const auto& readers = view_.readers(member.out);
-      if (std::any_of(readers.begin(), readers.end(),
-                      [&](int r) { return !std::binary_search(group.begin(), group.end(), r); }))
-        tensors.insert(member.out);
+      if (ReadOutside(view_, context_, member.out, group)) tensors.insert(member.out);
     }
     return tensors.size() <= kMostTensors ? domain.axes : 0;
   }
 
   const ir::Program& p_;
   const std::vector<ir::Op>& block_;
+  const PassContext& context_;
   const GraphView& view_;
   std::vector<ElementOp> ops_;
   std::vector<Domain> domains_;
@@ -129,7 +128,7 @@ Result<bool> RunFuseRows(ir::Program& program, PassContext& context) {
   if (std::none_of(ops.begin(), ops.end(), [](const ElementOp& op) { return op.axes > 0; }))
     return false;
   const OrderGraph order(program, context.block);
-  const RowGroups rows(program, view, order, std::move(ops));
+  const RowGroups rows(program, context, view, order, std::move(ops));
   return FuseGroups(program, context, view, order, rows.ops(), rows.groups());
 }
 
