@@ -77,7 +77,7 @@ class Builder {
     cuts_.push_back(n);
   }
 
-  // Operands, outputs, and what a later loop reads lie in memory.
+  // Operands, outputs, results of reductions, and what a later loop reads lie in memory.
   void FindPlaces() {
     place_of_.resize(p_.values());
     in_memory_.assign(p_.values(), false);
@@ -87,11 +87,15 @@ class Builder {
       if (Reshapes(s)) continue;
       for (uint32_t k = 0; k < Operands(p_.steps[s]); ++k) {
         const uint32_t v = root_[p_.steps[s].in[k]];
-        if (in_memory_[v] || loop_of_[v] == loop_of_[ResultOf(s)]) continue;
-        Put(v, {ElementPlace::kBetween, static_cast<uint32_t>(loops_->between.size())});
-        loops_->between.push_back(shapes_.Of(v));
+        if (loop_of_[v] != loop_of_[ResultOf(s)]) PutBetween(v);
       }
+      if (Reduces(s)) PutBetween(ResultOf(s));
     }
+  }
+  void PutBetween(uint32_t value) {
+    if (in_memory_[value]) return;
+    Put(value, {ElementPlace::kBetween, static_cast<uint32_t>(loops_->between.size())});
+    loops_->between.push_back(shapes_.Of(value));
   }
   void Put(uint32_t value, ElementPlace place) {
     place_of_[value] = place;

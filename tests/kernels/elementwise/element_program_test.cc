@@ -48,5 +48,22 @@ TEST(ElementProgram, ShapesFit) {
     EXPECT_NE(WhyNoShape(rows, 4e14).find("cannot be given the shape"), std::string::npos) << rows;
 }
 
+// Rows of different lengths, so that loops and reductions run one after another.
+TEST(ElementProgram, AReductionThatNobodyReadsHasMemoryOfItsOwn) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2, 2}).Feed("y", DType::kF32, {3});
+  b.Op("fused_rows", {{"X", {"x", "y"}}}, {{"Out", {"out"}}},
+       {{"ops", Strings{"reduce_sum", "reduce_max", "relu"}},
+        {"values", std::vector<double>{0, 0, -1, -1, 0, 0, -1, -1}},
+        {"code", Ints{0, 1, 1, 0, 2, 3}},
+        {"outs", Ints{4}}});
+  b.Fetch("out");
+  Executor executor({.threads = 1});
+  const auto compiled = MustCompile(executor, b.Build());
+  const auto out =
+      MustRun(executor, compiled, {{"x", F32({2, 2}, {1, 2, 3, 4})}, {"y", F32({3}, {5, 6, 7})}});
+  EXPECT_EQ(Floats(out[0]), (std::vector<float>{2, 4}));
+}
+
 }  // namespace
 }  // namespace heddle::testing
