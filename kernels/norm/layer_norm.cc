@@ -266,21 +266,16 @@ out Y float64 [1, 4] 0.10833306340193966 -1.4381858168359813 1.0267582590125324 
 HEDDLE_EXAMPLES(layer_norm_grad, R"(
 example added to what is there
 gradient none: the addend is no part of the gradient
-attr epsilon FLOAT 0.001
-in AddendOfX float64 [1, 2] 10 -20
-in Bias float64 [2] -0.511 -0.474
-in Mean float64 [1] -0.5425
-in Scale float64 [2] 1.105 1.04
-in Variance float64 [1] 5.62500000000001e-5
-in X float64 [1, 2] -0.535 -0.55
-in Y@GRAD float64 [1, 2] 0.4 0.2
-from layer_norm_grad Bias=Bias Mean=Mean Scale=Scale Variance=Variance X=X Y@GRAD=Y@GRAD ->
-  Bias@GRAD=Bias@GRAD Scale@GRAD=Scale@GRAD X@GRAD=t
-attr epsilon FLOAT 0.001
+attr epsilon FLOAT 1
+in AddendOfX float64 [2, 2] 10 -20 0.5 -1
+in Mean float64 [2] 0 2
+in Variance float64 [2] 0 3
+in X float64 [2, 2] 2 -2 1 3
+in Y@GRAD float64 [2, 2] 1 4 2 0
+from layer_norm_grad Mean=Mean Variance=Variance X=X Y@GRAD=Y@GRAD -> X@GRAD=t
+attr epsilon FLOAT 1
 from elementwise_add X=t Y=AddendOfX -> Out=X@GRAD
-out Bias@GRAD float64 [2] 0.4 0.2
-out Scale@GRAD float64 [2] 0.09230769023224557 -0.04615384511612347
-out X@GRAD float64 [1, 2] 13.40828395565787 -23.408283955657868
+out X@GRAD float64 [2, 2] 14.5 -24.5 0.875 -1.375
 
 example float64 2, epsilon 0.001
 attr epsilon FLOAT 0.001
