@@ -274,8 +274,8 @@ class RowBuilder {
     loop_->actions.push_back(action);
   }
 
-  // How the step reads operands that have fewer values than its result: one of them as one value,
-  // row by row or for all of the block; others are spread.
+  // A step reads one operand that has fewer values than its result as one value, row by row or for
+  // all of the block; other such operands are spread.
   void Read(const Step& from, Action* action) {
     const ElementProgram::Kind& kind = KindOf(from);
     const Extent result = action->extent;

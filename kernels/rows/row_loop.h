@@ -21,7 +21,7 @@ const ReduceLoops* FindRowReduction(std::string_view op, DType dtype, int64_t el
 // The loop for one set of shapes. All operands of a block are addresses in a table: of
 // registers, one block each, of tensors, and of values that serve all blocks.
 struct RowLoop {
-  // What there is one element of.
+  // A value has one element for each of these.
   enum Extent : uint8_t { kFull, kRow, kColumn, kOne };  // each element, row, column; or one alone
   enum Where : uint8_t {
     kRegister,

@@ -11,7 +11,7 @@
 
 namespace heddle::passes {
 
-// How many inputs and results a loop with results like `result` may have.
+// The number of inputs and results that a loop with results like `result` may have.
 size_t MostOperands(const ir::Var& result);
 
 // Groups of operators that are connected by their operands and have one dtype and, as far as the

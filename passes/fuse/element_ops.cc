@@ -95,7 +95,7 @@ bool Fusable(const ir::Program& program, const GraphView& view, int at, ElementO
          PackNumbers(*from.def, from.attrs, &values);
 }
 
-// How many dimensions at the end a reduction goes over; 0: it goes over others.
+// The number of dimensions at the end that a reduction goes over; 0: it goes over others.
 int TrailingAxes(const ir::Op& op, int rank) {
   const int dim = op.def->FindAttr("dim"), all = op.def->FindAttr("reduce_all");
   const auto& axes = std::get<Ints>(op.attrs[static_cast<size_t>(dim)]);

@@ -24,7 +24,7 @@ using ir::VarId;
 constexpr int64_t kMostRowBytes = 16 << 10;
 constexpr size_t kMostTensors = 24;
 
-// What rows are of: a shape, and how many of its dimensions make a row.
+// The shape of values that are reduced, and the number of its dimensions that make a row.
 struct Domain {
   Shape shape;
   int axes = 0;
@@ -92,7 +92,7 @@ class RowGroups {
     });
   }
 
-  // How many dimensions make a row of the group; 0: it is none for fused_rows.
+  // The number of dimensions that make a row of the group; 0: it is none for fused_rows.
   int AxesOf(const std::vector<int>& group) const {
     const auto reduction =
         std::find_if(group.begin(), group.end(), [&](int at) { return op(at).axes > 0; });

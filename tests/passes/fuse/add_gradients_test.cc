@@ -14,7 +14,7 @@ int Count(const std::string& text, const std::string& what) {
   return n;
 }
 
-// What writes the parts of a sum: 'p' a product's gradient, 'l' that of layer_norm, 'e' that of a
+// The writers of a sum's parts: 'p' a product's gradient, 'l' that of layer_norm, 'e' that of a
 // table, 's' another operator, 'f' a feed.
 struct Case {
   std::string parts = "pp";
