@@ -79,6 +79,8 @@ Status Lookup(KernelContext& ctx) {
 }
 
 Status GradShape(ShapeContext& ctx) {
+  if (ctx.Bool("is_sparse") && ctx.HasIn("AddendOfW"))
+    return InvalidArgument("'AddendOfW' cannot be added to a sparse gradient");
   if (ctx.Bool("is_sparse")) return ctx.Defer();  // the kernel makes selected rows
   return GradLikeInputs(ctx);
 }
