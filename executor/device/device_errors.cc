@@ -2,10 +2,27 @@
 
 #include <algorithm>
 #include <functional>
+#include <vector>
 
 #include "core/error.h"
 
 namespace heddle {
+namespace {
+
+// With several devices: the slots that another thread than the device's reads, and may release at
+// any time.
+std::vector<bool> ReadByOtherThreads(const Plan& plan, uint8_t place) {
+  std::vector<bool> read(plan.slots.size(), false);
+  if (plan.device->devices == 1) return read;
+  for (size_t i = 0; i < plan.device->steps.size(); ++i) {
+    if (plan.device->ThreadOf(plan.device->steps[i].lane) == place) continue;
+    for (uint32_t s : plan.blocks[0].instructions[i].op.in)
+      if (s != kNoSlot) read[s] = true;
+  }
+  return read;
+}
+
+}  // namespace
 
 Status ExplainFailure(const Status& status, const Device& device, const DevicePlan& plan,
                       uint32_t lane) {
@@ -25,8 +42,10 @@ Status ExplainNoMemory(const Status& status, RunState& run, const DeviceRuntime&
   const Plan& plan = run.plan();
   const uint8_t place = plan.slots[slot].place;
   const auto name_of = [&](uint32_t s) { return plan.program->vars[plan.slots[s].var].name; };
+  const std::vector<bool> read_by_others = ReadByOtherThreads(plan, place);
   std::vector<std::pair<size_t, uint32_t>> holders;
   for (uint32_t k = 0; k < plan.slots.size(); ++k) {
+    if (read_by_others[k]) continue;
     const Value& v = run.value(k);
     if (plan.slots[k].place == place && v.is_tensor() && v.tensor().buffer())
       holders.emplace_back(v.tensor().bytes(), k);
