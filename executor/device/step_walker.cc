@@ -18,11 +18,12 @@ Status StepWalker::Advance(std::optional<DevicePlan::Phase> phase, bool* done) {
   const auto count = static_cast<uint32_t>(session_.device_plan.steps.size());
   *done = false;
   uint64_t seen = News();
+  if (IsOver()) return Status::Ok();
   HEDDLE_RETURN_IF_ERROR(DispatchPutOff());
   while (next_ < count) {
     if (const uint64_t now = News(); now != seen) {
       seen = now;
-      if (board_ != nullptr && board_->is_over()) return Status::Ok();
+      if (IsOver()) return Status::Ok();
       HEDDLE_RETURN_IF_ERROR(DispatchPutOff());
     }
     if (!IsMine(next_) || (phase && session_.device_plan.phases[next_] != *phase)) {

@@ -45,6 +45,7 @@ class StepWalker {
 
  private:
   uint64_t News() const { return board_ != nullptr ? board_->news() : tasks_->news(); }
+  bool IsOver() const { return board_ != nullptr && board_->is_over(); }
   bool IsMine(size_t i) const {
     return board_ == nullptr || session_.device_plan.ThreadOf(session_.StepAt(i).lane) == thread_;
   }
