@@ -81,6 +81,16 @@ Status StepLauncher::Provide(size_t i, uint32_t slot, DType dtype, const Shape& 
   return Status::Ok();
 }
 
+Status StepLauncher::ProvideCopy(size_t i, uint32_t slot, const Tensor& t) {
+  Value& copy = session_.run.value(slot);
+  const bool fits = !session_.plan.slots[slot].versioned && copy.initialized() &&
+                    copy.tensor().dtype() == t.dtype() && copy.tensor().shape() == t.shape();
+  if (!fits) HEDDLE_RETURN_IF_ERROR(Provide(i, slot, t.dtype(), t.shape()));
+  Use(slot, session_.StreamOf(session_.StepAt(i)));
+  copy.tensor().set_lod(t.lod());
+  return Status::Ok();
+}
+
 void StepLauncher::Use(uint32_t slot, Stream& stream) {
   const Value& v = session_.run.value(slot);
   if (v.is_tensor() && v.tensor().buffer())
@@ -97,12 +107,7 @@ Status StepLauncher::CopyIn(size_t i) {
   }
   const Tensor t = source.tensor().Contiguous();
   const DeviceStep& step = session_.StepAt(i);
-  const Value& old = session_.run.value(to);
-  const bool fits = !session_.plan.slots[to].versioned && old.initialized() &&
-                    old.tensor().dtype() == t.dtype() && old.tensor().shape() == t.shape();
-  if (!fits) HEDDLE_RETURN_IF_ERROR(Provide(i, to, t.dtype(), t.shape()));
-  Use(to, session_.StreamOf(step));
-  session_.run.value(to).tensor().set_lod(t.lod());
+  HEDDLE_RETURN_IF_ERROR(ProvideCopy(i, to, t));
   held_.push_back(
       Pinned(step, t, !session_.plan.slots[from].versioned));  // the stream reads it later
   return session_.StreamOf(step).CopyToDevice(session_.run.value(to).tensor().mutable_raw(),
@@ -159,14 +164,10 @@ Status StepLauncher::CopyPeer(size_t i) {
     return Status::Ok();
   }
   const Tensor& t = source.tensor();
-  const bool fits = !session_.plan.slots[to].versioned && target.initialized() &&
-                    target.tensor().dtype() == t.dtype() && target.tensor().shape() == t.shape();
-  if (!fits) HEDDLE_RETURN_IF_ERROR(Provide(i, to, t.dtype(), t.shape()));
-  Stream& stream = session_.StreamOf(session_.StepAt(i));
-  Use(to, stream);
-  target.tensor().set_lod(t.lod());
+  HEDDLE_RETURN_IF_ERROR(ProvideCopy(i, to, t));
   held_.push_back(t);
   Device& peer = session_.devices[session_.plan.slots[from].place - 1u]->device();
+  Stream& stream = session_.StreamOf(session_.StepAt(i));
   return stream.CopyFromPeer(target.tensor().mutable_raw(), peer, t.raw(), t.bytes(), i + 1);
 }
 

@@ -29,6 +29,8 @@ class StepLauncher {
  private:
   // Memory of the device for a slot that work of the step writes.
   Status Provide(size_t i, uint32_t slot, DType dtype, const Shape& shape);
+  // The same for a copy of `t`, in the slot's own memory where that fits, with its offsets.
+  Status ProvideCopy(size_t i, uint32_t slot, const Tensor& t);
   void Use(uint32_t slot, Stream& stream);
   Status CopyIn(size_t i);
   // In memory from which copies need no detour, where there is some. `changes`: the host may write
