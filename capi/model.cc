@@ -133,22 +133,6 @@ heddle::Result<heddle::RunOptions> ToRunOptions(const heddle_run_options* given)
   return options;
 }
 
-// "cpu", or devices with commas between.
-Status OpenPlaces(const char* place, heddle::ExecutorOptions* options) {
-  if (place == nullptr || std::string_view(place) == "cpu") return Status::Ok();
-  std::string_view left = place;
-  for (bool first = true; first || !left.empty(); first = false) {
-    const size_t comma = std::min(left.find(','), left.size());
-    HEDDLE_ASSIGN_OR_RETURN(auto device, heddle::OpenDevice(std::string(left.substr(0, comma))));
-    left.remove_prefix(std::min(comma + 1, left.size()));
-    if (first)
-      options->device = std::move(device);
-    else
-      options->more_devices.push_back(std::move(device));
-  }
-  return Status::Ok();
-}
-
 Status TakeRank(heddle_ranks* group, int rank, heddle::ExecutorOptions* options) {
   if (group == nullptr) return Status::Ok();
   const std::lock_guard lock(group->mutex);
@@ -183,7 +167,10 @@ heddle_error* heddle_executor_new(const heddle_executor_options* given,
     options.runs_at_once = known.runs_at_once;
     if (known.plan_cache_capacity > 0) options.plan_cache_capacity = known.plan_cache_capacity;
     options.memory_limit = known.memory_limit;
-    HEDDLE_RETURN_IF_ERROR(OpenPlaces(known.place, &options));
+    if (known.place != nullptr) {
+      HEDDLE_ASSIGN_OR_RETURN(auto devices, heddle::OpenDevices(known.place));
+      options.SetDevices(std::move(devices));
+    }
     HEDDLE_RETURN_IF_ERROR(TakeRank(known.ranks, known.rank, &options));
     *executor = new heddle_executor{std::make_shared<heddle::Executor>(options)};
     return Status::Ok();

@@ -1,5 +1,7 @@
 // Devices by their names.
+#include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "core/error.h"
 #include "device/open_cuda.h"
@@ -29,6 +31,18 @@ Result<std::shared_ptr<Device>> OpenDevice(const std::string& name, const CudaOp
   if (number != 0)
     return Unimplemented("'", name, "': of CUDA cards, heddle opens the first one, cuda:0");
   return OpenCudaDevice(cuda);
+}
+
+Result<std::vector<std::shared_ptr<Device>>> OpenDevices(const std::string& places,
+                                                         const CudaOptions& cuda) {
+  std::vector<std::shared_ptr<Device>> devices;
+  for (size_t at = 0; places != "cpu" && at <= places.size();) {
+    const size_t comma = std::min(places.find(',', at), places.size());
+    HEDDLE_ASSIGN_OR_RETURN(auto device, OpenDevice(places.substr(at, comma - at), cuda));
+    devices.push_back(std::move(device));
+    at = comma + 1;
+  }
+  return devices;
 }
 
 }  // namespace heddle

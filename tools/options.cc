@@ -54,14 +54,6 @@ std::string CheckShape(const std::string& text) {
   return "'" + text + "' is not of the form NAME=2,3,4";
 }
 
-// The names in "emulated:0,emulated:1".
-std::vector<std::string> PlacesOf(const std::string& text) {
-  std::vector<std::string> places;
-  std::istringstream names(text);
-  for (std::string name; std::getline(names, name, ',');) places.push_back(name);
-  return places;
-}
-
 // Every option of this kind takes one value each time it is given.
 void AddPairs(Command app, const std::string& name, std::vector<std::string>* pairs,
               const std::string& type, const std::string& help,
@@ -203,15 +195,8 @@ std::string CachesText(const ModelOptions& options, const CompiledProgram& compi
 }
 
 std::string CheckPlace(const std::string& text) {
-  if (text == "cpu") return "";
-  for (const std::string& place : PlacesOf(text)) {
-    const std::string kind = place.substr(0, place.find(':'));
-    if (kind != "emulated" && kind != "cuda")
-      return "place '" + place + "' is not known (cpu, emulated, cuda)";
-    const auto device = OpenDevice(place);
-    if (!device.ok()) return "place '" + place + "' cannot be had: " + device.status().message();
-  }
-  return "";
+  const auto devices = OpenDevices(text);
+  return devices.ok() ? "" : devices.status().message();
 }
 
 ExecutorOptions ModelOptions::executor() const {
@@ -220,14 +205,7 @@ ExecutorOptions ModelOptions::executor() const {
   options.runs_at_once = runs_at_once;
   options.memory_limit = memory_limit;
   options.communicator = communicator;
-  if (place == "cpu") return options;
-  for (const std::string& name : PlacesOf(place)) {
-    auto device = *OpenDevice(name, {.tf32 = tf32});  // as CheckPlace has done
-    if (options.device == nullptr)
-      options.device = std::move(device);
-    else
-      options.more_devices.push_back(std::move(device));
-  }
+  options.SetDevices(*OpenDevices(place, {.tf32 = tf32}));  // as CheckPlace has done
   return options;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "heddle/status.h"
 
@@ -67,5 +68,8 @@ struct CudaOptions {
 // heddle was built with CUDA and there is a card. Each emulated device is a new one, whatever its
 // number. `cuda` is for CUDA alone.
 Result<std::shared_ptr<Device>> OpenDevice(const std::string& name, const CudaOptions& cuda = {});
+// The devices of a list with commas between, as in "emulated:0,emulated:1"; "cpu": none.
+Result<std::vector<std::shared_ptr<Device>>> OpenDevices(const std::string& places,
+                                                         const CudaOptions& cuda = {});
 
 }  // namespace heddle

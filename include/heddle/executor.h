@@ -90,6 +90,13 @@ struct ExecutorOptions {
   // For tests: memory that nobody has written to yet, or that was given back, holds NaN.
   bool poison = false;
   std::shared_ptr<Communicator> communicator = nullptr;  // the executor's rank: heddle/ranks.h
+
+  // Sets `device` and `more_devices`, as to those of OpenDevices.
+  void SetDevices(std::vector<std::shared_ptr<Device>> all) {
+    device = all.empty() ? nullptr : std::move(all.front());
+    if (!all.empty()) all.erase(all.begin());
+    more_devices = std::move(all);
+  }
 };
 
 struct CompileOptions {

@@ -357,16 +357,7 @@ void BindSession(nb::module_& module) {
                                     .plan_cache_capacity = plan_cache_capacity,
                                     .memory_limit = memory_limit,
                                     .communicator = rank != nullptr ? rank->communicator : nullptr};
-            // Several devices stand with commas between.
-            for (size_t at = 0; place != "cpu" && at <= place.size();) {
-              const size_t comma = std::min(place.find(',', at), place.size());
-              auto device = Check(OpenDevice(place.substr(at, comma - at)));
-              at = comma + 1;
-              if (options.device == nullptr)
-                options.device = std::move(device);
-              else
-                options.more_devices.push_back(std::move(device));
-            }
+            options.SetDevices(Check(OpenDevices(place)));
             new (self) Executor(options);
           },
           nb::arg("threads") = 0, nb::arg("plan_cache_capacity") = 32, nb::arg("memory_limit") = 0,

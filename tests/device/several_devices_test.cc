@@ -224,6 +224,21 @@ TEST(SeveralDevices, NamesOfDevices) {
   }
 }
 
+TEST(SeveralDevices, ListsOfNames) {
+  EXPECT_TRUE(OpenDevices("cpu")->empty());
+  const auto two = OpenDevices("emulated:1,emulated");
+  ASSERT_TRUE(two.ok()) << two.status().ToString();
+  ExecutorOptions options;
+  options.SetDevices(*two);
+  EXPECT_EQ(options.device, two->at(0));
+  EXPECT_EQ(options.more_devices, std::vector{two->at(1)});
+  options.SetDevices({});
+  EXPECT_EQ(options.device, nullptr);
+  EXPECT_TRUE(options.more_devices.empty());
+  for (const char* list : {"", ",", "emulated,", ",emulated", "emulated,cpu", "emulated,,emulated"})
+    EXPECT_FALSE(OpenDevices(list).ok()) << list;
+}
+
 // Each operator is waited for before the next one is put anywhere: in time they do not overlap.
 TEST(SeveralDevices, WaitAfterEachLeavesNothingSideBySide) {
   Executor executor(Devices(2, {.kernel_delay_ns = 300000}, {.threads = 1}));

@@ -52,7 +52,7 @@ TEST_F(CliTest, WrongUsageIsStatus2) {
   ExpectError(Heddle("run m --repeat 0"), 2, "--repeat");
   ExpectError(Heddle("run m --serial --parallel"), 2, "--serial");
   ExpectError(Heddle("run m --random-places -2"), 2, "--random-places");
-  ExpectError(Heddle("run m --place mars"), 2, "not known");
+  ExpectError(Heddle("run m --place mars"), 2, "no device 'mars'");
   ExpectError(Heddle("run-case d"), 2, "--out");
   ExpectError(Heddle("run-cases"), 2, "--list");
   ExpectError(Heddle("bench m --clients 0"), 2, "--clients");

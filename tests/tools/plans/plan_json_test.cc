@@ -94,7 +94,7 @@ TEST(PlanJson, IsRefusedInOneLineWhereItDoesNotFit) {
   refused(wrong.dump(), "precision");
   wrong = plan;
   wrong["options"]["place"] = "moon";
-  refused(wrong.dump(), "place 'moon' is not known");
+  refused(wrong.dump(), "there is no device 'moon'");
   refused(plan.dump(), "has shape", kDigits + " --random-feed --shape x=3,1,8,8");
   refused(plan.dump().substr(0, plan.dump().size() / 2), "not what `heddle plan --json` prints");
   // Numbers that the plan's fields cannot hold are not cut down to others that they can.
