@@ -31,7 +31,7 @@ class Line {
     for (size_t i = 0; i < ins.size(); ++i)
       if (HasEvents(i)) EachRoot(ins[i], [&](uint32_t root) { ++left_[root]; });
     for (const PlanFetch& f : plan.fetches) ++left_[RootOf(f.slot)];  // it stays to the end
-    for (size_t s = 0; s < plan.consumers.size(); ++s) readers_.push_back(plan.consumers[s]);
+    readers_.assign(plan.consumers.begin(), plan.consumers.end());
   }
 
   std::vector<MemorySample> Run(const std::vector<std::string>& places, const TraceStory& clock) {
@@ -169,8 +169,11 @@ class Line {
       });
     if (m.thread == nullptr) return;
     for (uint32_t s : in.release) Drop(s);
-    for (uint32_t s : in.reads)
-      if (s < readers_.size() && --readers_[s] == 0) Drop(s);
+    for (uint32_t s : in.reads) {
+      if (s >= readers_.size() || --readers_[s] > 0) continue;
+      Drop(s);
+      readers_[s] = plan_.consumers[s];  // a loop's next iteration counts anew
+    }
   }
 
   // A slot now has this memory. What shares memory that nobody took shares a feed's or parameter's.
