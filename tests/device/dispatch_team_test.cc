@@ -135,24 +135,18 @@ TEST(DispatchTeam, EachThreadTellsWhatItDidForItsDevice) {
     const auto out = executor.Run(compiled, kFeeds, {.report = &report, .trace = true});
     ASSERT_TRUE(out.ok()) << out.status().ToString();
     std::map<int, int> dispatched;
-    std::map<int, double> until;
     for (const TraceSpan& s : report.spans) {
       if (!s.stream.empty()) continue;
       dispatched[s.thread] += s.kind == "dispatch";
-      EXPECT_LE(s.begin_us, until[s.thread] + 1e6);
-      until[s.thread] = std::max(until[s.thread], s.end_us);
     }
     EXPECT_EQ(dispatched[0], 0) << "the caller's puts nothing on streams";
     EXPECT_GT(dispatched[threads], 10);
     EXPECT_GT(dispatched[threads + 1], 10);
     // A thread's spans follow each other without a gap: it executes no instruction.
     for (const int t : {threads, threads + 1}) {
-      double filled = 0, end = 0;
+      double filled = 0;
       for (const TraceSpan& s : report.spans)
-        if (s.stream.empty() && s.thread == t) {
-          filled += s.end_us - s.begin_us;
-          end = std::max(end, s.end_us);
-        }
+        if (s.stream.empty() && s.thread == t) filled += s.end_us - s.begin_us;
       EXPECT_NEAR(filled, report.run_us, 0.02 * report.run_us);
     }
   }
