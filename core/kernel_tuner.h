@@ -34,7 +34,8 @@ class KernelTuner {
                       FunctionRef<void(int, Services&)> run, std::vector<double>* ns) = 0;
   // The time in ns that is kept for `key`; 0: none is.
   virtual double KeptNs(const std::string& /*key*/) { return 0; }
-  // Keeps what `measure` says; 0, which is not kept: it cannot be told.
+  // Calls `measure`, keeps the time in ns that it returns, and returns it. 0 is not kept: the time
+  // could not be measured.
   virtual double MeasureNs(const std::string& /*key*/, FunctionRef<double()> /*measure*/) {
     return 0;
   }

@@ -5,14 +5,13 @@
 // a point of a stream; other streams and the host can wait for it. Nothing else orders streams.
 //
 // Ownership: streams and events must be gone before their device. Device memory is named by
-// addresses that only kernels and copies may follow; freeing it and host memory that a copy uses is
-// up to the caller, who must know that nobody uses it any more. Threads: a device's methods may be
-// called from any thread; those of one stream by one thread at a time, but for WaitUntilDone and
-// Record. An
-// event is recorded by one thread at a time, waited for by any. Errors: a call that is refused
-// returns why. What fails on the device itself fails its stream: everything put on it from then on
-// is skipped (events are still reached, and carry the failure to the streams that wait for them),
-// until TakeError is asked. The first failure is kept.
+// addresses that only kernels and copies may follow; freeing it and host memory that a copy uses
+// is up to the caller, who must know that nobody uses it any more. Threads: a device's methods may
+// be called from any thread; those of one stream by one thread at a time, but for WaitUntilDone
+// and Record. An event is recorded by one thread at a time, waited for by any. Errors: a call that
+// is refused returns why. What fails on the device itself fails its stream: everything put on it
+// from then on is skipped (events are still reached, and carry the failure to the streams that
+// wait for them), until TakeError is asked. The first failure is kept.
 #pragma once
 
 #include <cstdint>

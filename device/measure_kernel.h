@@ -1,4 +1,4 @@
-// How long a kernel takes on its device.
+// Measures the time of a kernel on its device.
 #pragma once
 
 #include <vector>

@@ -21,7 +21,7 @@ constexpr const char* kNames[] = {"an all-reduce", "a reduce",  "a reduce-scatte
                                   "a broadcast",   "a scatter", "an all-to-all",    "a barrier"};
 constexpr const char* kReductions[] = {"sum", "max", "min", "prod", "avg"};
 
-// Where the rank stands in a ring; its length: nowhere.
+// The rank's place in a ring; the ring's length: the rank is not in it.
 size_t PlaceIn(const ProcessGroup::Ranks& members, int rank) {
   return static_cast<size_t>(std::find(members.begin(), members.end(), rank) - members.begin());
 }

@@ -49,7 +49,7 @@ Status DeviceInterpreter::Run(RunState& run, const DeviceRuntimes& devices, Disp
   try {
     error.status = session.Prepare();
     if (error.status.ok()) {
-      // What each step waits for, all others wait for, too, where one comes after another.
+      // A run that waits after each step leaves several threads nothing to do at the same time.
       if (crew != nullptr && session.device_plan.devices == crew->size() &&
           !run.control().waits_after_each()) {
         team.emplace(session, pool);

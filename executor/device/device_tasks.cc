@@ -31,7 +31,7 @@ void DeviceTasks::Participate(int participant) {
   }
 }
 
-// Whoever finishes a task meanwhile leaves it to this thread to look at the news.
+// While this thread dispatches, threads that finish tasks do not: it looks at the news again.
 void DeviceTasks::Dispatch(int participant) {
   dispatching_ = true;
   seen_ = news_.load(std::memory_order_relaxed);

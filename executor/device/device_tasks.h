@@ -47,7 +47,8 @@ class DeviceTasks {
   void ObserveWaits(const OnWait* on_wait) { on_wait_ = on_wait; }
   // Told after each task, under a lock: it must not call back.
   void ObserveEnds(const FunctionRef<void()>* on_end) { on_end_ = on_end; }
-  // There may be more to dispatch, for another reason than that a task has finished.
+  // Has a thread dispatch again: a step may have become ready for another reason than a finished
+  // task.
   void Poke();
   // Dispatches and executes tasks, or sleeps, until all is done, or, after a failure, what was
   // under way.

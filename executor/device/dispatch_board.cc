@@ -4,7 +4,7 @@
 
 namespace heddle {
 
-// Most events are for streams of the same device, whose thread knows of them.
+// Only events that cross from thread to thread wake others: a device's thread knows its own.
 void DispatchBoard::Done(size_t i) {
   const DeviceStep& step = plan_.steps[i];
   const bool barrier = plan_.is_barrier[i];

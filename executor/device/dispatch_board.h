@@ -1,5 +1,5 @@
-// DispatchBoard: what the threads that dispatch one run on several devices know of each other:
-// which events are recorded, how many barriers are behind the run, and whether it has failed.
+// DispatchBoard: the state that the threads share which dispatch one run on several devices: the
+// recorded events, the number of barriers that are done, and the failure.
 //
 // Threads: all methods from any. Memory ordering: what a thread did before Done or Fail happens
 // before what another one does after IsRecorded, barriers or is_over has told it so.
@@ -22,7 +22,7 @@ class DispatchBoard {
   explicit DispatchBoard(const DevicePlan& plan) : plan_(plan), recorded_(plan.events) {}
 
   bool IsRecorded(uint32_t event) const { return recorded_[event].load(std::memory_order_acquire); }
-  // Done, all of them before any later one.
+  // The number of barriers that are done. They are done in the plan's order.
   uint32_t barriers() const { return barriers_.load(std::memory_order_acquire); }
   bool is_over() const { return over_.load(std::memory_order_acquire); }
 
@@ -32,13 +32,13 @@ class DispatchBoard {
   void Fail(DeviceTasks::Error error);
   DeviceTasks::Error error();
 
-  // Grows with everything that somebody may wait for.
+  // A counter that grows with every change that a thread may wait for.
   uint64_t news() const { return news_.load(std::memory_order_seq_cst); }
-  // Sleeps until there is more of it than that.
+  // Sleeps until news() is not `seen` any more.
   void Await(uint64_t seen);
-  // There is: also by what the board does not see.
+  // Counts a change and wakes all threads: for changes outside the board, as of tasks.
   void Tell();
-  // Told after Done and Fail; before any thread begins.
+  // `on_news` is called after Done and Fail. To be set before any thread begins.
   void Observe(const FunctionRef<void()>* on_news) { on_news_ = on_news; }
 
  private:

@@ -21,7 +21,7 @@ bool DispatchTeam::Dispatch(DispatchCrew& crew, DeviceTasks::Error* error) {
   std::optional<TaskHost> host;
   if (!session_.device_plan.tasks.empty()) host.emplace(session_, own, replayer, pool_, &board);
   DeviceTasks* const tasks = host ? &host->tasks() : nullptr;
-  // A task's end is news to the threads of devices, and what they do to that which has tasks.
+  // A task that ends wakes the threads of devices; their steps wake the thread of tasks.
   const auto tell = [&] { board.Tell(); };
   const auto poke = [&] { tasks->Poke(); };
   const FunctionRef<void()> on_end = tell, on_news = poke;
@@ -30,7 +30,7 @@ bool DispatchTeam::Dispatch(DispatchCrew& crew, DeviceTasks::Error* error) {
     board.Observe(&on_news);
   }
   RunTrace* const trace = session_.run.control().trace();
-  // Behind the entries of the executor's other threads.
+  // The trace's entries of the crew stand behind those of the executor's threads.
   const size_t first = trace != nullptr ? trace->threads.size() - crew.size() : 0;
   const bool ran = crew.Run(
       [&](size_t k) {

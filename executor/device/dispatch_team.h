@@ -1,9 +1,9 @@
-// DispatchTeam: dispatches a plan of several devices on several threads: for each device one puts
-// its steps on its streams, while the calling thread executes the host's and, with a pool, has
-// tasks executed.
+// DispatchTeam: dispatches a plan of several devices on several threads. Each device has a thread
+// that puts its steps on its streams; the calling thread executes the host's steps and, with a
+// pool, shares out tasks.
 //
-// A thread waits where a step needs what another thread has not dispatched yet, or what another
-// device has not done; the others go on (StepWalker, DispatchBoard).
+// A thread waits at a step that needs another thread to dispatch a step, or another device to
+// finish its work; the other threads go on (StepWalker, DispatchBoard).
 //
 // Ownership: keeps what streams read until Drop: it outlives DeviceSession::Drain. Threads: those
 // of the crew and the caller's within Dispatch; otherwise the caller's.
@@ -26,7 +26,8 @@ class DispatchTeam {
   // `pool`: whose threads help with tasks, nullptr: nobody's.
   DispatchTeam(DeviceSession& session, HostPool* pool);
 
-  // False: the crew has no time, nothing was done. Precondition: it has a thread for each device.
+  // False: another run has the crew; nothing was done. Precondition: it has a thread for each
+  // device.
   bool Dispatch(DispatchCrew& crew, DeviceTasks::Error* error);
   // In a run that is traced, after the streams are done.
   Status TellTimes() const;

@@ -23,18 +23,18 @@ namespace heddle {
 
 class StepWalker {
  public:
-  // All steps of a plan with tasks.
+  // Walks all steps of a plan with tasks.
   StepWalker(DeviceSession& session, Dispatcher& dispatcher, DeviceTasks& tasks)
       : StepWalker(session, dispatcher, &tasks, nullptr, 0) {}
-  // Those of one thread of several (DevicePlan::ThreadOf), which have the board in common. `tasks`:
-  // nullptr: the plan has none.
+  // Walks the steps of one thread of several (DevicePlan::ThreadOf); the threads share the board.
+  // `tasks`: nullptr: the plan has none.
   StepWalker(DeviceSession& session, Dispatcher& dispatcher, DeviceTasks* tasks,
              DispatchBoard* board, uint32_t thread);
 
   // From the first step on again.
   void Restart() { next_ = 0; }
-  // Goes on, through the steps of the phase where there is one, until it can go no further before
-  // there are news of tasks or of the board; `*done`: to the end.
+  // Dispatches further steps (of `phase`, if it is given), until the next one has to wait for news
+  // of tasks or of the board; `*done`: all are dispatched.
   Status Advance(std::optional<DevicePlan::Phase> phase, bool* done);
 
   std::span<const uint32_t> TasksBefore(size_t i) const {
@@ -50,7 +50,7 @@ class StepWalker {
     return board_ == nullptr || session_.device_plan.ThreadOf(session_.StepAt(i).lane) == thread_;
   }
   bool CanDispatch(size_t i) const;
-  // Nothing behind it goes before it.
+  // No step behind it may be dispatched before it.
   bool HoldsUp(size_t i) const;
   bool IsBehindBarriers(size_t i) const {
     return board_ == nullptr || board_->barriers() >= session_.device_plan.barriers_before[i];

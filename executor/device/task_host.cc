@@ -38,7 +38,7 @@ DeviceTasks::Error TaskHost::Dispatch() {
   return tasks_.TakeError();
 }
 
-// A failure ends the other threads' part as well, and theirs this one's.
+// A failure of one thread ends the run for all threads of the board.
 DeviceTasks::Error TaskHost::Advancing::operator()(int participant, bool* done) const {
   host.dispatcher_.set_participant(participant);
   DeviceTasks::Error error;

@@ -1,9 +1,9 @@
 // TaskHost: dispatches a plan with tasks of the host. The thread that dispatches goes on with what
 // need not wait for a task (StepWalker); other threads execute tasks meanwhile.
 //
-// Threads: Dispatch by the thread of the run. DeviceTasks has one thread at a time call Advance,
-// each call after the one before it: the state below is theirs. Others call CanStart and RunTask
-// meanwhile, which touch none of it.
+// Threads: the thread of the run calls Dispatch. DeviceTasks calls Advance on one thread at a time,
+// each call after the one before it: Advance owns the state below. Other threads call CanStart and
+// RunTask meanwhile; these functions do not touch the state.
 #pragma once
 
 #include "executor/device/device_session.h"
@@ -32,7 +32,7 @@ class TaskHost {
   using Phase = DevicePlan::Phase;
   enum class Stage : uint8_t { kStart, kBefore, kKernels, kOneByOne, kAfter, kAll };
 
-  // What DeviceTasks calls.
+  // The functions that DeviceTasks calls.
   struct Advancing {
     TaskHost& host;
     DeviceTasks::Error operator()(int participant, bool* done) const;

@@ -8,15 +8,15 @@ from typing import Any
 
 from heddle import _paddle
 
-# Those that are looked at, with what they are when nobody sets them.
+# Flags that heddle looks at, with their values when nobody sets them.
 _SERIAL = {"FLAGS_benchmark": False, "FLAGS_new_executor_serial_run": False,
            "FLAGS_new_executor_sequential_run": False}
 _USED = {**_SERIAL, "FLAGS_check_nan_inf": False, "FLAGS_new_executor_use_local_scope": True}
-# Paddle's own value means nothing to heddle: it is off there unless somebody asks for it.
+# Flags of which heddle ignores Paddle's value: Paddle has them off unless somebody asks for them.
 _OWN = {"FLAGS_new_executor_use_inplace": True}
-# When memory is given back. Either each value's is reused, and given back, as soon as its last
-# reader is done, or none is before the run ends: thresholds and fractions in between, and modes of
-# giving back, have no counterpart.
+# Flags about the release of memory. Either each value's memory is released as soon as its last
+# reader is done, or none before the run ends: thresholds and fractions in between, and modes of
+# release, have no counterpart.
 _MEMORY = {"FLAGS_eager_delete_tensor_gb": 0.0, "FLAGS_fast_eager_deletion_mode": True,
            "FLAGS_memory_fraction_of_eager_deletion": 1.0}
 _ALL = {**_USED, **_OWN, **_MEMORY}

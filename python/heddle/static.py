@@ -166,7 +166,7 @@ _MET = frozenset((
     "fuse_relu_depthwise_conv", "fix_op_run_order", "cache_runtime_context",
     "enable_addto", "remove_unnecessary_lock", "use_experimental_executor",
     "num_iteration_per_drop_scope"))
-# Those that mean: one operator after another.
+# Strategies that ask for one operator after another.
 _SERIAL = frozenset(("sequential_run", "enable_sequential_execution"))
 
 

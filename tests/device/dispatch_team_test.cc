@@ -38,7 +38,7 @@ void Call(ProgramBuilder& b, const std::string& in, const std::string& out, int6
 
 const std::vector<heddle::Feed> kFeeds = {{"x", F32({2}, {1, 2})}};
 
-// Whoever comes first stays until the other one is there, or for `most`.
+// Two kernels meet: the first one waits until the second one has come, or for `most`.
 class Meeting {
  public:
   explicit Meeting(std::chrono::milliseconds most) : most_(most) {}

@@ -91,8 +91,8 @@ TEST(MeasuredStreams, NothingIsPutBehindWhatTakesLong) {
   std::filesystem::remove(file);
 }
 
-// What cannot be measured is estimated: memory is short, the kernel fails, or it is the host's.
-TEST(MeasuredStreams, WhatCannotBeMeasuredIsEstimated) {
+// A kernel that fails on zeros keeps its estimate, the others are measured; nothing is left behind.
+TEST(MeasuredStreams, AKernelThatFailsIsEstimated) {
   const ScopedHook hook([](int64_t id) {
     return id == kSlow ? Status(StatusCode::kInternal, "not now") : Status::Ok();
   });

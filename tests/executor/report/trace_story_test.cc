@@ -1,4 +1,4 @@
-// What a traced run tells: events and spans that fill its time, and the memory alive.
+// Reports of traced runs: events and spans that fill the run's time, and the memory alive.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -229,7 +229,7 @@ ProgramBuilder Collected() {
   return b;
 }
 
-// What the line says to be alive changes as what the allocator has given out, from call to call.
+// From call to call the line changes by as many bytes as the allocator's count.
 TEST_P(Trace, WhatListsHoldIsInTheMemoryLine) {
   constexpr int64_t kSteps = 5;
   for (const bool dynamic : {false, true}) {
