@@ -13,6 +13,12 @@
 
 namespace heddle {
 
+void ExecutorOptions::SetDevices(std::vector<std::shared_ptr<Device>> all) {
+  device = all.empty() ? nullptr : std::move(all.front());
+  if (!all.empty()) all.erase(all.begin());
+  more_devices = std::move(all);
+}
+
 Executor::Executor(const ExecutorOptions& options)
     : impl_(std::make_unique<internal::ExecutorImpl>(options)) {}
 Executor::~Executor() = default;

@@ -92,11 +92,7 @@ struct ExecutorOptions {
   std::shared_ptr<Communicator> communicator = nullptr;  // the executor's rank: heddle/ranks.h
 
   // Sets `device` and `more_devices`, as to those of OpenDevices.
-  void SetDevices(std::vector<std::shared_ptr<Device>> all) {
-    device = all.empty() ? nullptr : std::move(all.front());
-    if (!all.empty()) all.erase(all.begin());
-    more_devices = std::move(all);
-  }
+  void SetDevices(std::vector<std::shared_ptr<Device>> all);
 };
 
 struct CompileOptions {
