@@ -426,6 +426,9 @@ class CopyInserter {
 
 Result<std::vector<uint8_t>> PlaceInstructions(const PlanDraft& draft) {
   const size_t devices = draft.request.devices.size();
+  if (devices > kMostDevices)
+    return InvalidArgument("the executor has ", devices, " devices, at most ", kMostDevices,
+                           " are possible");
   HEDDLE_RETURN_IF_ERROR(devices == 1 ? CheckOneDevice(draft.program)
                                       : CheckNumbers(draft.program, devices));
   return Placer(draft).Run();

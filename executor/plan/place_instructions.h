@@ -1,6 +1,7 @@
 // Assigns places to instructions and inserts the copies between places.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -10,6 +11,8 @@ namespace heddle {
 
 // Further devices have the places behind the first one's.
 enum Place : uint8_t { kOnHost = 0, kOnDevice = 1 };
+// Sets of places are the bits of 32-bit words.
+constexpr size_t kMostDevices = 31;
 
 // The two operators that a device plan adds: a copy from the host to the device or back, and the
 // host's waiting for a value.
@@ -22,7 +25,7 @@ bool IsPeerCopy(const Plan& plan, const Instruction& in);
 // between places say, if it has some; else where CompileOptions::placement says. Host only: what
 // the device has no kernel for, what runs blocks or touches variables that are no tensors or that
 // several blocks use, and what only looks at shapes of the host's values. Errors: operators name
-// devices that the executor has not.
+// devices that the executor has not; it has more than kMostDevices.
 Result<std::vector<uint8_t>> PlaceInstructions(const PlanDraft& draft);
 
 // Gives slots of the device to what runs there and inserts the copies: once a value, for all

@@ -73,8 +73,8 @@ struct ExecutorOptions {
   // See heddle/device.h. With one, ways of running are not tried out, and CompileOptions::schedule
   // has no say.
   std::shared_ptr<Device> device = nullptr;
-  // Further ones, of the same kind: operators whose op_device says "gpu:1" run on the first of
-  // them.
+  // Further ones, at most 30, of the same kind: operators whose op_device says "gpu:1" run on the
+  // first of them.
   std::vector<std::shared_ptr<Device>> more_devices = {};
   int device_streams = 2;  // that kernels of one run are spread over; copies have their own
   // The second run of a plan captures its work on the device's streams; later runs launch the

@@ -224,6 +224,26 @@ TEST(SeveralDevices, NamesOfDevices) {
   }
 }
 
+TEST(SeveralDevices, NotMoreThanThirtyOne) {
+  const std::vector<heddle::Feed> feeds = {{"x", F32({4}, {-1, 0, 1, 2})}};
+  Executor host({.threads = 1});
+  const auto want = MustRun(host, MustCompile(host, TwoStages().Build()), feeds);
+  for (const int count : {31, 32}) {
+    Executor executor(Devices(count, {.lazy = true}, {.threads = 1}));
+    const CompiledProgram compiled =
+        MustCompile(executor, TwoStages().Build(), nullptr, {.opt_level = 0});
+    const auto out = executor.Run(compiled, feeds);
+    if (out.ok()) {
+      EXPECT_EQ(count, 31);
+      EXPECT_EQ(Bits((*out)[0]), Bits(want[0]));
+    } else {
+      EXPECT_EQ(count, 32);
+      EXPECT_NE(out.status().ToString().find("has 32 devices"), std::string::npos)
+          << out.status().ToString();
+    }
+  }
+}
+
 TEST(SeveralDevices, ListsOfNames) {
   EXPECT_TRUE(OpenDevices("cpu")->empty());
   const auto two = OpenDevices("emulated:1,emulated");
