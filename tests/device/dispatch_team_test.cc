@@ -4,6 +4,9 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <set>
@@ -19,9 +22,9 @@ namespace {
 
 [[maybe_unused]] const bool kInstalled = InstallTestOps();
 
-ExecutorOptions Devices(int count, ExecutorOptions options = {}) {
+ExecutorOptions Devices(int count, ExecutorOptions options = {}, bool lazy = false) {
   for (int k = 0; k < count; ++k) {
-    auto device = NewEmulatedDevice({.number = k});
+    auto device = NewEmulatedDevice({.number = k, .lazy = lazy});
     if (k == 0)
       options.device = std::move(device);
     else
@@ -213,11 +216,21 @@ TEST(DispatchTeam, RunsThatAreCancelledOrLateEnd) {
   }
 }
 
-// Threads of the executor's own: as many in the hundredth run as in the first, also when runs meet.
+// The threads of this process.
+std::ptrdiff_t CountThreads() {
+  using Entries = std::filesystem::directory_iterator;
+  return std::distance(Entries("/proc/self/task"), Entries());
+}
+
+// The executor has as many threads after the hundredth run as after the first, also when runs meet.
+// The devices have none.
 TEST(DispatchTeam, RunsMakeNoThreads) {
-  Executor executor(Devices(2, {.threads = 1}));
+  Executor executor(Devices(2, {.threads = 1}, true));
   const CompiledProgram compiled =
       MustCompile(executor, Chains().Build(), nullptr, {.opt_level = 0});
+  MustRun(executor, compiled, kFeeds);
+  const std::ptrdiff_t first = CountThreads();
+  EXPECT_GE(first, 3) << "one for each device, and this one";
   std::set<int> dispatchers;
   std::vector<std::thread> callers;
   for (int c = 0; c < 4; ++c)
@@ -226,6 +239,10 @@ TEST(DispatchTeam, RunsMakeNoThreads) {
         EXPECT_EQ(Floats(MustRun(executor, compiled, kFeeds)[0]), (std::vector<float>{6, 12}));
     });
   for (std::thread& t : callers) t.join();
+  // The system lists a thread that has been joined for a moment longer.
+  for (int look = 0; look < 2000 && CountThreads() > first; ++look)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(CountThreads(), first);
   RunReport report;
   const auto out = executor.Run(compiled, kFeeds, {.report = &report, .trace = true});
   ASSERT_TRUE(out.ok());
