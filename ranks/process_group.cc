@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "core/error.h"
@@ -234,16 +235,18 @@ std::pair<int64_t, int64_t> PartOf(int rank, int ranks, int64_t n) {
   return {n * rank / ranks, n * (rank + 1) / ranks};
 }
 
+using SharedRanks = std::shared_ptr<const ProcessGroup::Ranks>;
+
 // A rank's part in a ring.
 class RingRank : public Communicator {
  public:
-  RingRank(std::shared_ptr<ProcessGroup> group, ProcessGroup::Ranks members, int rank)
+  RingRank(std::shared_ptr<ProcessGroup> group, SharedRanks members, int rank)
       : group_(std::move(group)),
         members_(std::move(members)),
         in_group_(rank),
-        rank_(static_cast<int>(PlaceIn(members_, rank))) {}
+        rank_(static_cast<int>(PlaceIn(*members_, rank))) {}
   int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(members_.size()); }
+  int size() const override { return static_cast<int>(members_->size()); }
   Status BeginRun(FunctionRef<Status()> interrupted) override {
     return group_->BeginRun(in_group_, interrupted);
   }
@@ -309,16 +312,16 @@ class RingRank : public Communicator {
     });
   }
   Status Barrier(const RankCall& call) override {
-    return group_->Meet(in_group_, members_, call, {.what = What::kBarrier}, nullptr, nullptr,
+    return group_->Meet(in_group_, *members_, call, {.what = What::kBarrier}, nullptr, nullptr,
                         [](const auto&) {});
   }
   Status Send(const RankCall& call, int64_t peer, const Tensor& in) override {
     HEDDLE_RETURN_IF_ERROR(CheckRoot(call, peer));
-    return group_->Send(in_group_, call, members_[static_cast<size_t>(peer)], in);
+    return group_->Send(in_group_, call, (*members_)[static_cast<size_t>(peer)], in);
   }
   Result<Tensor> Receive(const RankCall& call, int64_t peer) override {
     HEDDLE_RETURN_IF_ERROR(CheckRoot(call, peer));
-    return group_->Receive(in_group_, call, members_[static_cast<size_t>(peer)]);
+    return group_->Receive(in_group_, call, (*members_)[static_cast<size_t>(peer)]);
   }
 
  private:
@@ -326,7 +329,7 @@ class RingRank : public Communicator {
               ProcessGroup::Share share) {
     kind.dtype = in.dtype();
     kind.shape = in.shape();
-    return group_->Meet(in_group_, members_, call, kind, static_cast<const std::byte*>(in.raw()),
+    return group_->Meet(in_group_, *members_, call, kind, static_cast<const std::byte*>(in.raw()),
                         Bytes(out), share);
   }
   static std::byte* Bytes(Tensor* t) { return static_cast<std::byte*>(t->mutable_raw()); }
@@ -346,19 +349,19 @@ class RingRank : public Communicator {
   }
 
   const std::shared_ptr<ProcessGroup> group_;
-  const ProcessGroup::Ranks members_;
+  const SharedRanks members_;
   const int in_group_, rank_;  // its number there, and in the ring
 };
 
 class ProcessRank final : public RingRank {
  public:
-  ProcessRank(std::shared_ptr<ProcessGroup> group, const ProcessGroup::Ranks& all, int rank,
-              const std::vector<RankRing>& rings)
-      : RingRank(group, all, rank), group_(group) {
-    for (const RankRing& ring : rings)
-      rings_[ring.ring] = PlaceIn(ring.ranks, rank) < ring.ranks.size()
-                              ? std::make_unique<RingRank>(group, ring.ranks, rank)
-                              : nullptr;
+  ProcessRank(const std::shared_ptr<ProcessGroup>& group, SharedRanks all, int rank,
+              const std::map<int64_t, SharedRanks>& rings)
+      : RingRank(group, std::move(all), rank), group_(group) {
+    for (const auto& [ring, ranks] : rings)
+      rings_[ring] = PlaceIn(*ranks, rank) < ranks->size()
+                         ? std::make_unique<RingRank>(group, ranks, rank)
+                         : nullptr;
   }
   ~ProcessRank() override { group_->Leave(rank()); }
   Communicator* Ring(int64_t ring) override {
@@ -373,10 +376,15 @@ class ProcessRank final : public RingRank {
 
 std::vector<std::shared_ptr<Communicator>> MakeRanks(int size, const std::vector<RankRing>& rings) {
   const auto group = std::make_shared<ProcessGroup>(std::max(1, size));
-  ProcessGroup::Ranks all;
-  for (int r = 0; r < group->size(); ++r) all.push_back(r);
+  ProcessGroup::Ranks all(static_cast<size_t>(group->size()));
+  std::iota(all.begin(), all.end(), 0);
+  const auto members = std::make_shared<const ProcessGroup::Ranks>(std::move(all));
+  std::map<int64_t, SharedRanks> of_rings;
+  for (const RankRing& ring : rings)
+    of_rings[ring.ring] = std::make_shared<const ProcessGroup::Ranks>(ring.ranks);
   std::vector<std::shared_ptr<Communicator>> ranks;
-  for (int r : all) ranks.push_back(std::make_shared<ProcessRank>(group, all, r, rings));
+  for (int r : *members)
+    ranks.push_back(std::make_shared<ProcessRank>(group, members, r, of_rings));
   return ranks;
 }
 
