@@ -229,7 +229,7 @@ TEST(SeveralDevices, NotMoreThanThirtyOne) {
   Executor host({.threads = 1});
   const auto want = MustRun(host, MustCompile(host, TwoStages().Build()), feeds);
   for (const int count : {31, 32}) {
-    Executor executor(Devices(count, {.lazy = true}, {.threads = 1}));
+    Executor executor(Devices(count, {.memory_bytes = 1 << 20, .lazy = true}, {.threads = 1}));
     const CompiledProgram compiled =
         MustCompile(executor, TwoStages().Build(), nullptr, {.opt_level = 0});
     const auto out = executor.Run(compiled, feeds);
