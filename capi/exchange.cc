@@ -1,4 +1,5 @@
 // Ranks and readers of the C API.
+#include <cmath>
 #include <utility>
 
 #include "capi/handles.h"
@@ -54,6 +55,7 @@ heddle_error* heddle_queue_push(heddle_queue* queue, const heddle_tensor* const*
         return Invalid("heddle_queue_push: tensors[" + std::to_string(i) + "] is NULL");
       batch.push_back(tensors[i]->tensor);
     }
+    if (std::isnan(timeout_ms)) return Invalid("heddle_queue_push: timeout_ms is not a number");
     if (timeout_ms >= 0) {
       const auto in = queue->queue->PushUntil(std::move(batch), heddle::capi::After(timeout_ms));
       *pushed = in ? static_cast<int>(*in) : -1;

@@ -1,6 +1,7 @@
 // Executors, models and runs of the C API.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <span>
@@ -358,6 +359,7 @@ heddle_error* heddle_run_wait(const heddle_run* run, double timeout_ms, int* don
   return Guard([&]() -> Status {
     if (run == nullptr) return Invalid("heddle_run_wait: run is NULL");
     bool ended = true;
+    if (std::isnan(timeout_ms)) return Invalid("heddle_run_wait: timeout_ms is not a number");
     if (timeout_ms >= 0) {
       ended = run->run.WaitUntil(After(timeout_ms));
     } else {

@@ -1,6 +1,7 @@
 // Ranks and readers of the C API, with programs written here in Paddle's wire format.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <thread>
 #include <utility>
@@ -263,6 +264,7 @@ TEST(CApiReaders, AreChecked) {
   heddle_tensor* nothing = nullptr;
   EXPECT_FAILS(heddle_queue_push(queue, &nothing, 1, 0, &pushed), "tensors[0] is NULL");
   EXPECT_FAILS(heddle_queue_push(queue, nullptr, 1, 0, &pushed), "tensors is NULL");
+  EXPECT_FAILS(heddle_queue_push(queue, nullptr, 0, std::nan(""), &pushed), "not a number");
   EXPECT_FAILS(heddle_queue_push(nullptr, nullptr, 0, 0, &pushed), "queue or pushed is NULL");
   EXPECT_FAILS(heddle_model_set_queue(nullptr, "reader", queue), "is NULL");
   EXPECT_EQ(heddle_queue_size(nullptr), 0u);
