@@ -15,6 +15,13 @@
 namespace heddle {
 namespace {
 
+// Of an operator: whether its scale is one number that does not enter the ratio, and the number of
+// resized dimensions, 0 for any. An argument at run time, so that operators share their loops.
+struct Form {
+  bool old_scale;
+  int spatial;
+};
+
 // Sizes and scales as the operator's operands give them. A size of -1 is not known, a scale <= 0 is
 // not given.
 struct Target {
@@ -54,8 +61,8 @@ Shape OutShape(const Geometry& g, const std::array<int64_t, 3>& size) {
 }
 
 // Numbers behind the scale operands, one per dimension or one for all; none: not given.
-template <bool kOldScale>
-Status ScalesOf(const OpContext& ctx, const Tensor* tensor, const Geometry& g, Target& t) {
+Status ScalesOf(const OpContext& ctx, bool old_scale, const Tensor* tensor, const Geometry& g,
+                Target& t) {
   std::array<double, 3> own{};  // the first of those that stand in no attribute
   std::span<const double> values;
   int64_t count = 0;
@@ -65,7 +72,7 @@ Status ScalesOf(const OpContext& ctx, const Tensor* tensor, const Geometry& g, T
     count = tensor->numel();
     for (int64_t i = 0; i < std::min<int64_t>(count, 3); ++i) own[i] = tensor->data<float>()[i];
     values = own;
-  } else if constexpr (kOldScale) {
+  } else if (old_scale) {
     own[0] = ctx.Float("scale");
     count = own[0] > 0;
     values = own;
@@ -86,9 +93,9 @@ Status ScalesOf(const OpContext& ctx, const Tensor* tensor, const Geometry& g, T
 
 // `value(key, i)` gives the operand's tensor; `has(key)` whether it is there. nullopt: not known
 // yet.
-template <bool kOldScale, typename Has, typename ValueFn>
-Result<std::optional<Target>> TargetOf(const OpContext& ctx, const Geometry& g, Has&& has,
-                                       ValueFn&& value) {
+template <typename Has, typename ValueFn>
+Result<std::optional<Target>> TargetOf(const OpContext& ctx, bool old_scale, const Geometry& g,
+                                       Has&& has, ValueFn&& value) {
   Target t;
   const int first = 3 - g.spatial;
   static constexpr std::array<Key, 3> kSizes{Key("out_d"), Key("out_h"), Key("out_w")};
@@ -108,7 +115,7 @@ Result<std::optional<Target>> TargetOf(const OpContext& ctx, const Geometry& g, 
   }
   const Tensor* scale = nullptr;
   if (has("Scale") && !(scale = value("Scale", 0))) return std::optional<Target>();
-  HEDDLE_RETURN_IF_ERROR(ScalesOf<kOldScale>(ctx, scale, g, t));
+  HEDDLE_RETURN_IF_ERROR(ScalesOf(ctx, old_scale, scale, g, t));
   for (int i = first; i < 3; ++i)
     if (t.scale[i] > 0)
       t.size[i] = g.in[i] < 0 ? -1 : static_cast<int64_t>(static_cast<float>(g.in[i]) * t.scale[i]);
@@ -122,14 +129,13 @@ Result<std::optional<Target>> TargetOf(const OpContext& ctx, const Geometry& g, 
   return std::optional<Target>(t);
 }
 
-template <bool kOldScale, int kSpatial>
-Status InterpShape(ShapeContext& ctx) {
+Status InferInterp(ShapeContext& ctx, Form form) {
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Geometry g, GeometryOf(ctx, x, kSpatial));
+  HEDDLE_ASSIGN_OR_RETURN(const Geometry g, GeometryOf(ctx, x, form.spatial));
   HEDDLE_ASSIGN_OR_RETURN(const std::optional<Target> target,
-                          TargetOf<kOldScale>(
-                              ctx, g, [&](Key key) { return ctx.HasIn(key); },
+                          TargetOf(
+                              ctx, form.old_scale, g, [&](Key key) { return ctx.HasIn(key); },
                               [&](Key key, int i) { return ctx.InValue(key, i); }));
   if (!target) return ctx.Defer();
   for (int i = 3 - g.spatial; i < 3; ++i) {
@@ -140,6 +146,10 @@ Status InterpShape(ShapeContext& ctx) {
   }
   ctx.SetOut("Out", OutShape(g, target->size), ctx.InDType("X"));
   return Status::Ok();
+}
+template <bool kOldScale, int kSpatial>
+Status InterpShape(ShapeContext& ctx) {
+  return InferInterp(ctx, {kOldScale, kSpatial});
 }
 
 // The type that values are blended in.
@@ -207,20 +217,21 @@ struct Plan {
   int64_t out_size() const { return out[0] * out[1] * out[2]; }
 };
 
-template <InterpKind kKind, typename W, bool kOldScale, int kSpatial>
-Result<Plan<kKind, W>> MakePlan(const KernelContext& ctx, const Tensor& out) {
+template <InterpKind kKind, typename W>
+Result<Plan<kKind, W>> MakePlan(const KernelContext& ctx, Form form, const Tensor& out) {
   using Tap = typename Plan<kKind, W>::Tap;
   Plan<kKind, W> plan;
-  HEDDLE_ASSIGN_OR_RETURN(plan.g, GeometryOf(ctx, ctx.In("X").shape(), kSpatial));
-  HEDDLE_ASSIGN_OR_RETURN(const Geometry o, GeometryOf(ctx, out.shape(), kSpatial));
+  HEDDLE_ASSIGN_OR_RETURN(plan.g, GeometryOf(ctx, ctx.In("X").shape(), form.spatial));
+  HEDDLE_ASSIGN_OR_RETURN(const Geometry o, GeometryOf(ctx, out.shape(), form.spatial));
   if (o.batch != plan.g.batch || o.channels != plan.g.channels || o.spatial != plan.g.spatial)
     return InvalidArgument("X has shape ", ctx.In("X").shape().ToString(), ", but the output's is ",
                            out.shape().ToString());
   plan.out = o.in;
-  HEDDLE_ASSIGN_OR_RETURN(const std::optional<Target> target,
-                          TargetOf<kOldScale>(
-                              ctx, plan.g, [&](Key key) { return ctx.InOpt(key) != nullptr; },
-                              [&](Key key, int i) { return ctx.InOpt(key, i); }));
+  HEDDLE_ASSIGN_OR_RETURN(
+      const std::optional<Target> target,
+      TargetOf(
+          ctx, form.old_scale, plan.g, [&](Key key) { return ctx.InOpt(key) != nullptr; },
+          [&](Key key, int i) { return ctx.InOpt(key, i); }));
   if (!target) return InvalidArgument("an operand that gives the size holds nothing");
   const int64_t total = plan.out[0] + plan.out[1] + plan.out[2];
   plan.hold = ctx.Scratch(DType::kU8, {total * static_cast<int64_t>(sizeof(Tap))});
@@ -231,7 +242,7 @@ Result<Plan<kKind, W>> MakePlan(const KernelContext& ctx, const Tensor& out) {
     const float in = static_cast<float>(plan.g.in[i]), n = static_cast<float>(plan.out[i]);
     float ratio = 0;
     if (plan.out[i] > 1) {
-      const float scale = kOldScale ? -1 : target->scale[i];
+      const float scale = form.old_scale ? -1 : target->scale[i];
       ratio = corners ? (in - 1) / (n - 1) : scale > 0 ? 1 / scale : in / n;
     }
     plan.taps[i] = at;
@@ -395,80 +406,88 @@ void ResizeRows(const KernelContext& ctx, const Plan<kKind, W>& p, const W* x, W
   });
 }
 
+template <InterpKind kKind, typename T>
+Status Resize(KernelContext& ctx, Form form) {
+  Tensor& out = ctx.Out("Out");
+  if (out.numel() == 0) return Status::Ok();
+  using W = BlendType<T>;
+  const auto made = MakePlan<kKind, W>(ctx, form, out);
+  HEDDLE_RETURN_IF_ERROR(made.status());
+  const Plan<kKind, W>& p = *made;
+  const T* x = ctx.In("X").data<T>();
+  T* to = out.mutable_data<T>();
+  if constexpr (kKind == InterpKind::kLinear && std::is_same_v<T, uint8_t>) {
+    ResizeBytes(ctx, p, x, to);
+    return Status::Ok();
+  }
+  if (p.g.channels_last) {
+    if constexpr (kKind != InterpKind::kNearest && std::is_same_v<T, W>) {
+      if (p.g.in[2] <= 2 * p.out[2]) {  // else most of a blended row would go unused
+        ResizeRows(ctx, p, x, to);
+        return Status::Ok();
+      }
+    }
+    ResizePixels(ctx, p, x, to);
+    return Status::Ok();
+  }
+  const int64_t planes = p.g.batch * p.g.channels;
+  ctx.ParallelFor(planes, 1 + 32768 / p.out_size(), [&](int64_t begin, int64_t end) {
+    Tensor row = ctx.Scratch(kDTypeOf<W>, {p.g.in[2]});
+    for (int64_t i = begin; i < end; ++i)
+      ResizePlane(p, x + i * p.g.in_size(), to + i * p.out_size(), row.mutable_data<W>());
+  });
+  return Status::Ok();
+}
+
+// Adds the gradient of each output pixel to the pixels that it was made of.
+template <InterpKind kKind, typename T, typename W>
+void AddTaps(const KernelContext& ctx, const Plan<kKind, W>& p, const T* from, W* out) {
+  const int64_t step = p.g.channels_last ? p.g.channels : 1;
+  ctx.ParallelFor(
+      p.g.batch * p.g.channels, 1 + 8192 / p.out_size(), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t n = i / p.g.channels, c = i % p.g.channels;
+          const T* g =
+              from + n * p.out_size() * p.g.channels + c * (p.g.channels_last ? 1 : p.out_size());
+          W* x =
+              out + n * p.g.in_size() * p.g.channels + c * (p.g.channels_last ? 1 : p.g.in_size());
+          for (int64_t k = 0; k < p.out_size(); ++k)
+            ForTaps(p, k, [&](int64_t at, W weight) {
+              x[at * step] += static_cast<W>(g[k * step]) * weight;
+            });
+        }
+      });
+}
+
+// 16-bit gradients are added up in single precision.
+template <InterpKind kKind, typename T>
+Status ResizeGrad(KernelContext& ctx, Form form) {
+  using W = ComputeType<T>;
+  const Tensor& grad = ctx.In("Out@GRAD");
+  Tensor& to = ctx.Out("X@GRAD");
+  Tensor sums = std::is_same_v<T, W> ? to : ctx.Scratch(kDTypeOf<W>, to.shape());
+  std::fill_n(sums.mutable_data<W>(), to.numel(), W(0));
+  if (grad.numel() > 0 && to.numel() > 0) {
+    const auto made = MakePlan<kKind, W>(ctx, form, grad);
+    HEDDLE_RETURN_IF_ERROR(made.status());
+    AddTaps(ctx, *made, grad.data<T>(), sums.mutable_data<W>());
+  }
+  if constexpr (!std::is_same_v<T, W>)
+    std::transform(sums.data<W>(), sums.data<W>() + to.numel(), to.mutable_data<T>(),
+                   [](W sum) { return static_cast<T>(sum); });
+  return Status::Ok();
+}
+
 template <InterpKind kKind, bool kOldScale, int kSpatial>
 struct Interp {
   template <typename T>
   struct Kernel {
-    static Status Run(KernelContext& ctx) {
-      Tensor& out = ctx.Out("Out");
-      if (out.numel() == 0) return Status::Ok();
-      using W = BlendType<T>;
-      const auto made = MakePlan<kKind, W, kOldScale, kSpatial>(ctx, out);
-      HEDDLE_RETURN_IF_ERROR(made.status());
-      const Plan<kKind, W>& p = *made;
-      const T* x = ctx.In("X").data<T>();
-      T* to = out.mutable_data<T>();
-      if constexpr (kKind == InterpKind::kLinear && std::is_same_v<T, uint8_t>) {
-        ResizeBytes(ctx, p, x, to);
-        return Status::Ok();
-      }
-      if (p.g.channels_last) {
-        if constexpr (kKind != InterpKind::kNearest && std::is_same_v<T, W>) {
-          if (p.g.in[2] <= 2 * p.out[2]) {  // else most of a blended row would go unused
-            ResizeRows(ctx, p, x, to);
-            return Status::Ok();
-          }
-        }
-        ResizePixels(ctx, p, x, to);
-        return Status::Ok();
-      }
-      const int64_t planes = p.g.batch * p.g.channels;
-      ctx.ParallelFor(planes, 1 + 32768 / p.out_size(), [&](int64_t begin, int64_t end) {
-        Tensor row = ctx.Scratch(kDTypeOf<W>, {p.g.in[2]});
-        for (int64_t i = begin; i < end; ++i)
-          ResizePlane(p, x + i * p.g.in_size(), to + i * p.out_size(), row.mutable_data<W>());
-      });
-      return Status::Ok();
-    }
+    static Status Run(KernelContext& ctx) { return Resize<kKind, T>(ctx, {kOldScale, kSpatial}); }
   };
-
-  // 16-bit gradients are added up in single precision.
   template <typename T>
   struct GradKernel {
-    using W = ComputeType<T>;
-
     static Status Run(KernelContext& ctx) {
-      const Tensor& grad = ctx.In("Out@GRAD");
-      Tensor& to = ctx.Out("X@GRAD");
-      Tensor sums = std::is_same_v<T, W> ? to : ctx.Scratch(kDTypeOf<W>, to.shape());
-      std::fill_n(sums.mutable_data<W>(), to.numel(), W(0));
-      if (grad.numel() > 0 && to.numel() > 0) {
-        const auto made = MakePlan<kKind, W, kOldScale, kSpatial>(ctx, grad);
-        HEDDLE_RETURN_IF_ERROR(made.status());
-        AddUp(ctx, *made, grad.data<T>(), sums.mutable_data<W>());
-      }
-      if constexpr (!std::is_same_v<T, W>)
-        std::transform(sums.data<W>(), sums.data<W>() + to.numel(), to.mutable_data<T>(),
-                       [](W sum) { return static_cast<T>(sum); });
-      return Status::Ok();
-    }
-
-    static void AddUp(const KernelContext& ctx, const Plan<kKind, W>& p, const T* from, W* out) {
-      const int64_t step = p.g.channels_last ? p.g.channels : 1;
-      ctx.ParallelFor(p.g.batch * p.g.channels, 1 + 8192 / p.out_size(),
-                      [&](int64_t begin, int64_t end) {
-                        for (int64_t i = begin; i < end; ++i) {
-                          const int64_t n = i / p.g.channels, c = i % p.g.channels;
-                          const T* g = from + n * p.out_size() * p.g.channels +
-                                       c * (p.g.channels_last ? 1 : p.out_size());
-                          W* x = out + n * p.g.in_size() * p.g.channels +
-                                 c * (p.g.channels_last ? 1 : p.g.in_size());
-                          for (int64_t k = 0; k < p.out_size(); ++k)
-                            ForTaps(p, k, [&](int64_t at, W weight) {
-                              x[at * step] += static_cast<W>(g[k * step]) * weight;
-                            });
-                        }
-                      });
+      return ResizeGrad<kKind, T>(ctx, {kOldScale, kSpatial});
     }
   };
 };
@@ -478,13 +497,12 @@ Status InterpGradShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-template <bool kOldScale>
-void Operands(OpDef& op, unsigned value_flag, unsigned x_flag) {
+void Operands(OpDef& op, bool old_scale, unsigned value_flag, unsigned x_flag) {
   op.Input("X", x_flag).Input("OutSize", kOptional | value_flag);
   op.Input("SizeTensor", kOptional | kList | value_flag).Input("Scale", kOptional | value_flag);
   op.Attr("data_layout", "NCHW").Attr("out_d", 0).Attr("out_h", 0).Attr("out_w", 0);
   op.Attr("align_corners", true).Attr("align_mode", 1);
-  if (kOldScale)
+  if (old_scale)
     op.Attr("scale", 0.0);
   else
     op.Attr("scale", Floats{});
@@ -494,7 +512,7 @@ void Operands(OpDef& op, unsigned value_flag, unsigned x_flag) {
 
 template <InterpKind kKind, bool kOldScale, int kSpatial>
 void DefineInterp(OpDef& op) {
-  Operands<kOldScale>(op, kShapeValue, 0);
+  Operands(op, kOldScale, kShapeValue, 0);
   op.Traits(kChannelsLast).Output("Out").InferShape(InterpShape<kOldScale, kSpatial>);
   using Op = Interp<kKind, kOldScale, kSpatial>;
   if constexpr (kKind == InterpKind::kNearest)
@@ -506,7 +524,7 @@ void DefineInterp(OpDef& op) {
 }
 template <InterpKind kKind, bool kOldScale, int kSpatial>
 void DefineInterpGrad(OpDef& op) {
-  Operands<kOldScale>(op, 0, kNoBuffer);
+  Operands(op, kOldScale, 0, kNoBuffer);
   op.Input("Out@GRAD").Output("X@GRAD").InferShape(InterpGradShape);
   using Op = Interp<kKind, kOldScale, kSpatial>;
   op.Kernels<Op::template GradKernel, float, double>().KernelKey("Out@GRAD");

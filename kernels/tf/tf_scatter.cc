@@ -30,48 +30,58 @@ Status Apply(Update how, const NdIndices& nd, const Tensor& indices, const Tenso
       to[at + j] = Combined(how, to[at + j], from[one ? 0 : i * nd.row + j]);
   });
 }
+using ApplyFn = Status(Update how, const NdIndices& nd, const Tensor& indices,
+                       const Tensor& updates, Tensor& out);
 
-// kRows: each index names one row; else tuples.
+constexpr Key DataOf(bool rows) { return rows ? Key("ref") : Key("tensor"); }
+constexpr Key OutOf(bool rows) { return rows ? Key("output_ref") : Key("output"); }
+
+// `rows`: each index names one row; else tuples.
+Status InferScatter(ShapeContext& ctx, bool rows) {
+  const Key data = DataOf(rows);
+  if (ctx.InDType("updates") != ctx.InDType(data))
+    return InvalidArgument("updates is ", Name(ctx.InDType("updates")), ", ", data.name, " ",
+                           Name(ctx.InDType(data)));
+  ctx.SetOut(OutOf(rows), ctx.InShape(data), ctx.InDType(data));
+  return Status::Ok();
+}
+Status RunScatter(KernelContext& ctx, bool rows, Update how, ApplyFn* apply) {
+  const Tensor &x = ctx.In(DataOf(rows)), &indices = ctx.In("indices");
+  Tensor& out = ctx.Out(OutOf(rows));
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(indices.dtype(), "indices"));
+  Shape tuples = indices.shape();
+  if (rows) {
+    if (x.rank() == 0 || tuples.rank() == Shape::kMaxRank)
+      return InvalidArgument("ref has shape ", x.shape().ToString(), " and indices ",
+                             tuples.ToString(), ", expected rows to change");
+    tuples.push_back(1);
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const NdIndices nd, NdIndicesOf(x.shape(), tuples));
+  Tensor copy;
+  const Tensor& updates = Apart(ctx, ctx.In("updates"), out, &copy);
+  HEDDLE_RETURN_IF_ERROR(CheckUpdates(x.shape(), nd, updates.shape(), rows || nd.k > 0));
+  Tensor index_copy;
+  const Tensor& index = Apart(ctx, indices, out, &index_copy);
+  if (out.raw() != x.raw()) CopyBytes(ctx, x.raw(), out.mutable_raw(), x.bytes());
+  return apply(how, nd, index, updates, out);
+}
+
+// Operators share one loop for each dtype.
 template <Update kHow, bool kRows>
 struct Scatter {
-  static constexpr Key Data() { return kRows ? Key("ref") : Key("tensor"); }
-  static constexpr Key Out() { return kRows ? Key("output_ref") : Key("output"); }
-
-  static Status Infer(ShapeContext& ctx) {
-    if (ctx.InDType("updates") != ctx.InDType(Data()))
-      return InvalidArgument("updates is ", Name(ctx.InDType("updates")), ", ", Data().name, " ",
-                             Name(ctx.InDType(Data())));
-    ctx.SetOut(Out(), ctx.InShape(Data()), ctx.InDType(Data()));
-    return Status::Ok();
-  }
+  static Status Infer(ShapeContext& ctx) { return InferScatter(ctx, kRows); }
   template <typename T>
   static Status Run(KernelContext& ctx) {
-    const Tensor &x = ctx.In(Data()), &indices = ctx.In("indices");
-    Tensor& out = ctx.Out(Out());
-    HEDDLE_RETURN_IF_ERROR(CheckIntDType(indices.dtype(), "indices"));
-    Shape tuples = indices.shape();
-    if (kRows) {
-      if (x.rank() == 0 || tuples.rank() == Shape::kMaxRank)
-        return InvalidArgument("ref has shape ", x.shape().ToString(), " and indices ",
-                               tuples.ToString(), ", expected rows to change");
-      tuples.push_back(1);
-    }
-    HEDDLE_ASSIGN_OR_RETURN(const NdIndices nd, NdIndicesOf(x.shape(), tuples));
-    Tensor copy;
-    const Tensor& updates = Apart(ctx, ctx.In("updates"), out, &copy);
-    HEDDLE_RETURN_IF_ERROR(CheckUpdates(x.shape(), nd, updates.shape(), kRows || nd.k > 0));
-    Tensor index_copy;
-    const Tensor& index = Apart(ctx, indices, out, &index_copy);
-    if (out.raw() != x.raw()) CopyBytes(ctx, x.raw(), out.mutable_raw(), x.bytes());
-    return Apply<T>(kHow, nd, index, updates, out);
+    return RunScatter(ctx, kRows, kHow, &Apply<T>);
   }
 };
 
 template <Update kHow, bool kRows, typename... Ts>
 void DefineScatter(OpDef& op, const char* doc) {
   using S = Scatter<kHow, kRows>;
-  op.Doc(doc).Input(S::Data().name).Input("indices").Input("updates").Output(S::Out().name);
-  op.Inplace(S::Data().name, S::Out().name).InferShape(&S::Infer).KernelKey(S::Data().name);
+  const std::string_view data = DataOf(kRows).name, out = OutOf(kRows).name;
+  op.Doc(doc).Input(data).Input("indices").Input("updates").Output(out);
+  op.Inplace(data, out).InferShape(&S::Infer).KernelKey(data);
   (op.Kernel(kDTypeOf<Ts>, &S::template Run<Ts>), ...);
 }
 template <Update kHow, bool kRows>

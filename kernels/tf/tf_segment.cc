@@ -104,28 +104,30 @@ void FillGaps(const std::pmr::vector<int64_t>& count, int64_t row, T value, T* t
       std::fill(to + static_cast<int64_t>(s) * row, to + static_cast<int64_t>(s + 1) * row, value);
 }
 
+template <typename T>
+Status RunSegment(KernelContext& ctx, How how) {
+  const Tensor &data = ctx.In("data"), &ids = ctx.In("segment_ids");
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t n, SortedSegments(ids));
+  if (data.rank() < 1 || data.dim(0) != ids.numel())
+    return InvalidArgument("data has shape ", data.shape().ToString(), " for ", ids.numel(),
+                           " segment_ids, expected as many rows");
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Segments(n, data.shape(), 1));
+  T* to = ctx.Alloc("output", data.dtype(), shape).template mutable_data<T>();
+  if (shape.numel() == 0) return Status::Ok();
+  const int64_t row = data.shape().Product(1, data.rank());
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> count(static_cast<size_t>(n), 0, &heap);
+  HEDDLE_RETURN_IF_ERROR(Reduce(
+      how, data.data<T>(), ids.numel(), row, [](int64_t i) { return i; },
+      [&](int64_t i) { return IntAt(ids, i); }, to, &count));
+  FillGaps(count, row, how == How::kProd ? T(1) : T(0), to);
+  return Status::Ok();
+}
 template <How kHow>
 struct Segment {
   template <typename T>
   struct Kernel {
-    static Status Run(KernelContext& ctx) {
-      const Tensor &data = ctx.In("data"), &ids = ctx.In("segment_ids");
-      HEDDLE_ASSIGN_OR_RETURN(const int64_t n, SortedSegments(ids));
-      if (data.rank() < 1 || data.dim(0) != ids.numel())
-        return InvalidArgument("data has shape ", data.shape().ToString(), " for ", ids.numel(),
-                               " segment_ids, expected as many rows");
-      HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Segments(n, data.shape(), 1));
-      T* to = ctx.Alloc("output", data.dtype(), shape).template mutable_data<T>();
-      if (shape.numel() == 0) return Status::Ok();
-      const int64_t row = data.shape().Product(1, data.rank());
-      CallHeap heap(ctx);
-      std::pmr::vector<int64_t> count(static_cast<size_t>(n), 0, &heap);
-      HEDDLE_RETURN_IF_ERROR(Reduce(
-          kHow, data.data<T>(), ids.numel(), row, [](int64_t i) { return i; },
-          [&](int64_t i) { return IntAt(ids, i); }, to, &count));
-      FillGaps(count, row, kHow == How::kProd ? T(1) : T(0), to);
-      return Status::Ok();
-    }
+    static Status Run(KernelContext& ctx) { return RunSegment<T>(ctx, kHow); }
   };
 };
 
@@ -146,35 +148,35 @@ Status UnsortedShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+template <typename T>
+Status RunUnsorted(KernelContext& ctx, How how) {
+  const Tensor &data = ctx.In("data"), &ids = ctx.In("segment_ids");
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(ids.dtype(), "segment_ids"));
+  Tensor& out = ctx.Out("output");
+  const int64_t n = out.dim(0), row = data.shape().Product(ids.rank(), data.rank());
+  for (int64_t i = 0; i < ids.numel(); ++i)
+    if (const int64_t v = IntAt(ids, i); v >= n)
+      return OutOfRange("segment_ids holds ", v, " at position ", i, ", expected less than ", n);
+  if (out.numel() == 0) return Status::Ok();
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> count(static_cast<size_t>(n), 0, &heap);
+  T* to = out.template mutable_data<T>();
+  HEDDLE_RETURN_IF_ERROR(Reduce(
+      how, data.data<T>(), ids.numel(), row, [](int64_t i) { return i; },
+      [&](int64_t i) { return std::max<int64_t>(-1, IntAt(ids, i)); }, to, &count));
+  FillGaps(count, row, InitOf<T>(how), to);
+  return Status::Ok();
+}
 template <How kHow>
 struct Unsorted {
   template <typename T>
   struct Kernel {
-    static Status Run(KernelContext& ctx) {
-      const Tensor &data = ctx.In("data"), &ids = ctx.In("segment_ids");
-      HEDDLE_RETURN_IF_ERROR(CheckIntDType(ids.dtype(), "segment_ids"));
-      Tensor& out = ctx.Out("output");
-      const int64_t n = out.dim(0), row = data.shape().Product(ids.rank(), data.rank());
-      for (int64_t i = 0; i < ids.numel(); ++i)
-        if (const int64_t v = IntAt(ids, i); v >= n)
-          return OutOfRange("segment_ids holds ", v, " at position ", i, ", expected less than ",
-                            n);
-      if (out.numel() == 0) return Status::Ok();
-      CallHeap heap(ctx);
-      std::pmr::vector<int64_t> count(static_cast<size_t>(n), 0, &heap);
-      T* to = out.template mutable_data<T>();
-      HEDDLE_RETURN_IF_ERROR(Reduce(
-          kHow, data.data<T>(), ids.numel(), row, [](int64_t i) { return i; },
-          [&](int64_t i) { return std::max<int64_t>(-1, IntAt(ids, i)); }, to, &count));
-      FillGaps(count, row, InitOf<T>(kHow), to);
-      return Status::Ok();
-    }
+    static Status Run(KernelContext& ctx) { return RunUnsorted<T>(ctx, kHow); }
   };
 };
 
 // Extremes of 16-bit floats: gaps are their own limits, which float's are beyond.
-template <How kHow>
-Status NarrowExtremes(KernelContext& ctx) {
+Status RunNarrowExtremes(KernelContext& ctx, How how) {
   HEDDLE_RETURN_IF_ERROR(RunInFloat(ctx));
   const Tensor &data = ctx.In("data"), &ids = ctx.In("segment_ids");
   Tensor& out = ctx.Out("output");
@@ -185,82 +187,88 @@ Status NarrowExtremes(KernelContext& ctx) {
   for (int64_t i = 0; i < ids.numel(); ++i)
     if (const int64_t v = IntAt(ids, i); v >= 0) ++count[static_cast<size_t>(v)];
   const auto most = static_cast<uint16_t>(out.dtype() == DType::kF16 ? 0x7bff : 0x7f7f);
-  const auto value = static_cast<uint16_t>(kHow == How::kMax ? most | 0x8000 : most);
+  const auto value = static_cast<uint16_t>(how == How::kMax ? most | 0x8000 : most);
   FillGaps(count, row, value, static_cast<uint16_t*>(out.mutable_raw()));
   return Status::Ok();
 }
+template <How kHow>
+Status NarrowExtremes(KernelContext& ctx) {
+  return RunNarrowExtremes(ctx, kHow);
+}
 
+template <typename T>
+Status RunSparseSegment(KernelContext& ctx, How how) {
+  const Tensor &data = ctx.In("data"), &index = ctx.In("indices"), &ids = ctx.In("segment_ids");
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(index.dtype(), "indices"));
+  HEDDLE_ASSIGN_OR_RETURN(int64_t n, SortedSegments(ids));
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t given, IntIn(ctx, "num_segments", n));
+  if (given < n) return InvalidArgument("num_segments is ", given, ", segment_ids reaches ", n - 1);
+  n = given;
+  if (data.rank() < 1 || index.numel() != ids.numel())
+    return InvalidArgument("indices and segment_ids have ", index.numel(), " and ", ids.numel(),
+                           " elements for data ", data.shape().ToString());
+  for (int64_t i = 0; i < index.numel(); ++i)
+    if (const int64_t v = IntAt(index, i); v < 0 || v >= data.dim(0))
+      return OutOfRange("indices holds ", v, " at position ", i, ", expected 0 to ",
+                        data.dim(0) - 1);
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Segments(n, data.shape(), 1));
+  T* to = ctx.Alloc("output", data.dtype(), shape).template mutable_data<T>();
+  if (shape.numel() == 0) return Status::Ok();
+  const int64_t row = data.shape().Product(1, data.rank());
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> count(static_cast<size_t>(n), 0, &heap);
+  HEDDLE_RETURN_IF_ERROR(Reduce(
+      how, data.data<T>(), ids.numel(), row, [&](int64_t i) { return IntAt(index, i); },
+      [&](int64_t i) { return IntAt(ids, i); }, to, &count));
+  FillGaps(count, row, T(0), to);
+  return Status::Ok();
+}
 template <How kHow>
 struct SparseSegment {
   template <typename T>
   struct Kernel {
-    static Status Run(KernelContext& ctx) {
-      const Tensor &data = ctx.In("data"), &index = ctx.In("indices"), &ids = ctx.In("segment_ids");
-      HEDDLE_RETURN_IF_ERROR(CheckIntDType(index.dtype(), "indices"));
-      HEDDLE_ASSIGN_OR_RETURN(int64_t n, SortedSegments(ids));
-      HEDDLE_ASSIGN_OR_RETURN(const int64_t given, IntIn(ctx, "num_segments", n));
-      if (given < n)
-        return InvalidArgument("num_segments is ", given, ", segment_ids reaches ", n - 1);
-      n = given;
-      if (data.rank() < 1 || index.numel() != ids.numel())
-        return InvalidArgument("indices and segment_ids have ", index.numel(), " and ", ids.numel(),
-                               " elements for data ", data.shape().ToString());
-      for (int64_t i = 0; i < index.numel(); ++i)
-        if (const int64_t v = IntAt(index, i); v < 0 || v >= data.dim(0))
-          return OutOfRange("indices holds ", v, " at position ", i, ", expected 0 to ",
-                            data.dim(0) - 1);
-      HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Segments(n, data.shape(), 1));
-      T* to = ctx.Alloc("output", data.dtype(), shape).template mutable_data<T>();
-      if (shape.numel() == 0) return Status::Ok();
-      const int64_t row = data.shape().Product(1, data.rank());
-      CallHeap heap(ctx);
-      std::pmr::vector<int64_t> count(static_cast<size_t>(n), 0, &heap);
-      HEDDLE_RETURN_IF_ERROR(Reduce(
-          kHow, data.data<T>(), ids.numel(), row, [&](int64_t i) { return IntAt(index, i); },
-          [&](int64_t i) { return IntAt(ids, i); }, to, &count));
-      FillGaps(count, row, T(0), to);
-      return Status::Ok();
-    }
+    static Status Run(KernelContext& ctx) { return RunSparseSegment<T>(ctx, kHow); }
   };
 };
 
 // Each row of grad, over its segment's size or the root of it, added to the rows of indices.
+template <typename T>
+Status RunSparseSegmentGrad(KernelContext& ctx, How how) {
+  const Tensor &grad = ctx.In("grad"), &index = ctx.In("indices"), &ids = ctx.In("segment_ids");
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(index.dtype(), "indices"));
+  HEDDLE_RETURN_IF_ERROR(CheckIntDType(ids.dtype(), "segment_ids"));
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t rows, IntIn(ctx, "output_dim0", 0));
+  if (grad.rank() < 1 || index.numel() != ids.numel() || rows < 0)
+    return InvalidArgument("indices and segment_ids have ", index.numel(), " and ", ids.numel(),
+                           " elements for grad ", grad.shape().ToString(), " and ", rows, " rows");
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> count(static_cast<size_t>(grad.dim(0)), 0, &heap);
+  for (int64_t i = 0; i < ids.numel(); ++i) {
+    const int64_t s = IntAt(ids, i), r = IntAt(index, i);
+    if (s < 0 || s >= grad.dim(0) || r < 0 || r >= rows)
+      return OutOfRange("segment_ids and indices hold ", s, " and ", r, " at position ", i,
+                        ", expected less than ", grad.dim(0), " and ", rows);
+    ++count[static_cast<size_t>(s)];
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Segments(rows, grad.shape(), 1));
+  Tensor& out = ctx.Alloc("output", grad.dtype(), shape);
+  T* to = out.template mutable_data<T>();
+  ZeroBytes(ctx, to, out.bytes());
+  const int64_t row = grad.shape().Product(1, grad.rank());
+  for (int64_t i = 0; i < ids.numel(); ++i) {
+    const int64_t s = IntAt(ids, i);
+    const T n = static_cast<T>(count[static_cast<size_t>(s)]);
+    const T factor = T(1) / (how == How::kMean ? n : std::sqrt(n));
+    for (int64_t k = 0; k < row; ++k)
+      to[IntAt(index, i) * row + k] += grad.data<T>()[s * row + k] * factor;
+  }
+  return Status::Ok();
+}
 template <How kHow>
 struct SparseSegmentGrad {
   template <typename T>
   struct Kernel {
-    static Status Run(KernelContext& ctx) {
-      const Tensor &grad = ctx.In("grad"), &index = ctx.In("indices"), &ids = ctx.In("segment_ids");
-      HEDDLE_RETURN_IF_ERROR(CheckIntDType(index.dtype(), "indices"));
-      HEDDLE_RETURN_IF_ERROR(CheckIntDType(ids.dtype(), "segment_ids"));
-      HEDDLE_ASSIGN_OR_RETURN(const int64_t rows, IntIn(ctx, "output_dim0", 0));
-      if (grad.rank() < 1 || index.numel() != ids.numel() || rows < 0)
-        return InvalidArgument("indices and segment_ids have ", index.numel(), " and ", ids.numel(),
-                               " elements for grad ", grad.shape().ToString(), " and ", rows,
-                               " rows");
-      CallHeap heap(ctx);
-      std::pmr::vector<int64_t> count(static_cast<size_t>(grad.dim(0)), 0, &heap);
-      for (int64_t i = 0; i < ids.numel(); ++i) {
-        const int64_t s = IntAt(ids, i), r = IntAt(index, i);
-        if (s < 0 || s >= grad.dim(0) || r < 0 || r >= rows)
-          return OutOfRange("segment_ids and indices hold ", s, " and ", r, " at position ", i,
-                            ", expected less than ", grad.dim(0), " and ", rows);
-        ++count[static_cast<size_t>(s)];
-      }
-      HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Segments(rows, grad.shape(), 1));
-      Tensor& out = ctx.Alloc("output", grad.dtype(), shape);
-      T* to = out.template mutable_data<T>();
-      ZeroBytes(ctx, to, out.bytes());
-      const int64_t row = grad.shape().Product(1, grad.rank());
-      for (int64_t i = 0; i < ids.numel(); ++i) {
-        const int64_t s = IntAt(ids, i);
-        const T n = static_cast<T>(count[static_cast<size_t>(s)]);
-        const T factor = T(1) / (kHow == How::kMean ? n : std::sqrt(n));
-        for (int64_t k = 0; k < row; ++k)
-          to[IntAt(index, i) * row + k] += grad.data<T>()[s * row + k] * factor;
-      }
-      return Status::Ok();
-    }
+    static Status Run(KernelContext& ctx) { return RunSparseSegmentGrad<T>(ctx, kHow); }
   };
 };
 

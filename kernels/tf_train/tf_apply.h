@@ -57,35 +57,42 @@ struct Operands {
 Status Gather(const KernelContext& ctx, std::span<const TfApplySlot> slots, bool sparse,
               Operands* operands);
 
+// Steps of `n` elements from `to` of the states. A function by itself, so that the dense operator
+// and the sparse one of a rule share its loop.
+template <typename R, typename T>
+[[gnu::noinline]] void Advance(const R& rule, const Operands& o, int64_t to, const T* grad,
+                               int64_t n) {
+  using C = ComputeType<T>;
+  constexpr int kStates = Count(R::kSlots, kState);
+  T* state[kStates];
+  for (int k = 0; k < kStates; ++k) state[k] = static_cast<T*>(o.state[k]) + to;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    C s[kStates];
+    for (int k = 0; k < kStates; ++k) s[k] = static_cast<C>(state[k][i]);
+    rule.Step(s, static_cast<C>(grad[i]));
+    for (int k = 0; k < kStates; ++k) state[k][i] = static_cast<T>(s[k]);
+  }
+}
+
 template <template <typename> class Rule, typename T, bool kSparse>
 Status Run(KernelContext& ctx) {
   using C = ComputeType<T>;
   using R = Rule<C>;
-  constexpr int kStates = Count(R::kSlots, kState), kScalars = Count(R::kSlots, kScalar);
+  constexpr int kScalars = Count(R::kSlots, kScalar);
   Operands o;
   HEDDLE_RETURN_IF_ERROR(Gather(ctx, R::kSlots, kSparse, &o));
   C scalars[kScalars + 1];
   for (int i = 0; i < kScalars; ++i) scalars[i] = static_cast<C>(o.scalar[i]);
   const R rule(scalars, ctx);
   const T* grad = o.grad.data<T>();
-  const auto update = [&](int64_t to, int64_t from, int64_t n) {
-    T* state[kStates];
-    for (int k = 0; k < kStates; ++k) state[k] = static_cast<T*>(o.state[k]) + to;
-    const T* g = grad + from;
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) {
-      C s[kStates];
-      for (int k = 0; k < kStates; ++k) s[k] = static_cast<C>(state[k][i]);
-      rule.Step(s, static_cast<C>(g[i]));
-      for (int k = 0; k < kStates; ++k) state[k][i] = static_cast<T>(s[k]);
-    }
-  };
   if constexpr (kSparse) {
     for (int64_t i = 0; i < o.indices.numel(); ++i)
-      update(IntAt(o.indices, i) * o.row, i * o.row, o.row);
+      Advance<R, T>(rule, o, IntAt(o.indices, i) * o.row, grad + i * o.row, o.row);
   } else {
-    ctx.ParallelFor(o.numel, 1 << 14,
-                    [&](int64_t begin, int64_t end) { update(begin, begin, end - begin); });
+    ctx.ParallelFor(o.numel, 1 << 14, [&](int64_t begin, int64_t end) {
+      Advance<R, T>(rule, o, begin, grad + begin, end - begin);
+    });
   }
   return Status::Ok();
 }
