@@ -104,6 +104,7 @@ struct Job {
   const std::vector<Feed>& feeds;
   const ModelOptions& options;
   bool bound = false;
+  bool traced = false;  // events, spans and memory of each measured run are written down
 };
 
 // One caller's way to run: by name and value each time, or with feeds and outputs bound once.
@@ -126,9 +127,13 @@ class Caller {
 Status Client(const Job& job, Clock::time_point end, const std::atomic<bool>& stop,
               Samples* samples) {
   Caller caller(job);
+  RunReport report;
   do {
     const auto start = Clock::now();
-    const Status status = caller.Run(job.options.run());
+    RunOptions options = job.options.run();
+    if (job.traced) options.report = &report;
+    options.trace = job.traced;
+    const Status status = caller.Run(options);
     const double ms = MsSince(start);
     if (!status.ok()) return status;
     samples->Add(ms);
@@ -227,10 +232,10 @@ Status ComparePrecision(const Model& model, const BenchOptions& options, const J
 
 void PrintLine(const Json& json) { std::cout << json.dump() << std::endl; }
 
-// Answers requests, one a line of standard input: {"slice": S, "clients": C} measures for S
-// seconds,
-// {"round_trip": true} the distance of the processors. An empty object, or the end, ends it.
-Status AnswerRequests(const Job& job, Measured m) {
+// Answers requests, one a line of standard input: {"slice": S, "clients": C, "trace": bool}
+// measures for S seconds, {"round_trip": true} the distance of the processors. An empty object, or
+// the end, ends it.
+Status AnswerRequests(Job job, Measured m) {
   Json facts = NewJson("bench-answer");
   facts["load_ms"] = m.load_ms;
   facts["first_ms"] = m.first_ms;
@@ -248,6 +253,7 @@ Status AnswerRequests(const Job& job, Measured m) {
       const int clients = request.value("clients", 1);
       if (!(seconds >= 0) || clients < 1 || clients > 1024)
         return Status(StatusCode::kInvalidArgument, "not a request: " + line);
+      job.traced = request.value("trace", false);
       HEDDLE_RETURN_IF_ERROR(WarmUp(job, 3, &m.report));  // wakes threads, warms caches
       HEDDLE_RETURN_IF_ERROR(RunClients(job, clients, seconds, &m));
       answer["median_ms"] = m.median_ms;
@@ -425,7 +431,8 @@ void AddBench(Command root, Action& chosen) {
       .type_name("FILE");
   app.add_flag("--json", options->json, "one JSON object instead of a table");
   app.add_flag("--on-request", options->on_request,
-               "measure when told to: for each line {\"slice\": seconds, \"clients\": C} on "
+               "measure when told to: for each line {\"slice\": seconds, \"clients\": C, "
+               "\"trace\": true|false} on "
                "standard input one "
                "JSON line, after a first one about the start");
   app.footer(

@@ -75,8 +75,7 @@ void NoteList(uint32_t slot, Value& v, RunTrace* trace, RunTrace::Thread* t) {
   auto& before = trace->lists[slot];
   trace->looks.fetch_sub(static_cast<int64_t>(now.size()), std::memory_order_relaxed);
   const auto note = [&](Made::What what, const RunTrace::Memory& m) {
-    if (trace->foreign.count(m.first) == 0)
-      t->made.push_back({event, slot, what, m.first, m.second});
+    if (!trace->IsForeign(m.first)) t->made.push_back({event, slot, what, m.first, m.second});
   };
   for (size_t k = 0; k < std::max(now.size(), before.size()); ++k) {
     const bool same = k < now.size() && k < before.size() && now[k] == before[k];
@@ -136,14 +135,18 @@ void RunControl::NoteRecords(int thread, Value* const* frame) {
 }
 
 void RunControl::StartTrace(Value* const* frame) {
-  std::vector<RunTrace::Memory> all;
   trace_->lists.resize(plan_.slots.size());
+  trace_->foreign.reserve(plan_.slots.size());
   for (size_t s = 0; s < plan_.slots.size(); ++s) {
-    const size_t begin = all.size();
-    if (frame[s]->kind() != Value::Kind::kOther) Gather(*frame[s], &all);
-    if (!frame[s]->is_tensor()) trace_->lists[s].assign(all.begin() + begin, all.end());
+    Value& v = *frame[s];
+    if (!v.initialized() || v.kind() == Value::Kind::kOther) continue;
+    if (v.is_tensor()) {
+      if (const BufferRef& memory = v.tensor().buffer()) trace_->foreign.push_back(memory->data());
+      continue;
+    }
+    Gather(v, &trace_->lists[s]);
+    for (const auto& [memory, bytes] : trace_->lists[s]) trace_->foreign.push_back(memory);
   }
-  for (const auto& [memory, bytes] : all) trace_->foreign.insert(memory);
   trace_->Start();
 }
 

@@ -4,11 +4,12 @@
 // Threads: each thread of a run writes to an entry of its own; everybody else reads after the run.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -135,8 +136,14 @@ struct RunTrace {
   // take time that grows with the square of its steps.
   std::vector<std::vector<Memory>> lists;
   std::atomic<int64_t> looks{int64_t{1} << 24};
-  // The memory that slots and lists held before the run, which is not counted as the run's.
-  std::unordered_set<const void*> foreign;
+  // The memory that slots and lists held before the run, which is not counted as the run's. Any
+  // thread may ask; the first question sorts it, which most programs never need.
+  bool IsForeign(const void* memory) {
+    std::call_once(foreign_sorted, [this] { std::sort(foreign.begin(), foreign.end()); });
+    return std::binary_search(foreign.begin(), foreign.end(), memory);
+  }
+  std::vector<const void*> foreign;
+  std::once_flag foreign_sorted;
   uint64_t start = 0, end = 0, start_ns = 0, end_ns = 0;
 };
 
