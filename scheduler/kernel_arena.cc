@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/library_place.h"
 #include "core/near_list.h"
 #include "core/thread_annotations.h"
 #include "scheduler/pieces.h"
@@ -78,7 +79,7 @@ class ArenaIntraOp final : public IntraOp {
 
 }  // namespace
 
-struct KernelArena::Impl {
+struct KernelArena::Impl final : LibraryPlace {
   Impl(int threads, bool workers) : arena(threads, static_cast<unsigned>(workers ? 1 : threads)) {
     // TBB starts no more workers than processors unless told; a caller who asks for more gets them.
     if (workers && threads > static_cast<int>(std::thread::hardware_concurrency()))
@@ -87,32 +88,39 @@ struct KernelArena::Impl {
   }
   std::unique_ptr<tbb::global_control> limit;
   tbb::task_arena arena;
-  // With one thread a call, callers need not wait for each other: each gets an arena of its own.
+  // With one thread a call, callers need not wait for each other: each gets an arena of its own,
+  // and only for calls of the library.
+  void Run(FunctionRef<void()> fn) override {
+    std::unique_ptr<tbb::task_arena> own;
+    {
+      MutexLock lock(mutex);
+      if (!single.empty()) own = single.Take();
+    }
+    if (!own) own = std::make_unique<tbb::task_arena>(1, 1);
+    own->execute([&] { fn(); });
+    MutexLock lock(mutex);
+    single.Put(std::move(own));
+  }
   Mutex mutex;
   NearList<std::unique_ptr<tbb::task_arena>> single HEDDLE_GUARDED_BY(mutex);
 };
 
 KernelArena::KernelArena(int threads, bool workers, HostPool&)
     : impl_(std::make_unique<Impl>(threads, workers)) {
-  own_ = workers ? std::unique_ptr<IntraOp>(std::make_unique<ArenaIntraOp>(threads, impl_->arena))
-                 : std::make_unique<InlineIntraOp>(threads);
+  own_ = workers && threads > 1
+             ? std::unique_ptr<IntraOp>(std::make_unique<ArenaIntraOp>(threads, impl_->arena))
+             : std::make_unique<InlineIntraOp>(threads);
   intra_ = own_.get();
 }
 
 void KernelArena::Execute(FunctionRef<void()> fn) {
+  if (intra_->threads() == 1) {
+    LibraryPlace::Guard guard(impl_.get());
+    return fn();
+  }
   // Isolated: a thread that waits inside a kernel must not take up another caller's run, which
   // could want a lock this one holds.
-  auto isolated = [&] { tbb::this_task_arena::isolate([&] { fn(); }); };
-  if (intra_->threads() > 1) return impl_->arena.execute(isolated);
-  std::unique_ptr<tbb::task_arena> own;
-  {
-    MutexLock lock(impl_->mutex);
-    if (!impl_->single.empty()) own = impl_->single.Take();
-  }
-  if (!own) own = std::make_unique<tbb::task_arena>(1, 1);
-  own->execute(isolated);
-  MutexLock lock(impl_->mutex);
-  impl_->single.Put(std::move(own));
+  impl_->arena.execute([&] { tbb::this_task_arena::isolate([&] { fn(); }); });
 }
 
 // TBB looks for its libraries and reads about the machine at its first work, and starts threads

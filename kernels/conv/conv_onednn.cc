@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "core/library_place.h"
 #include "kernels/gemm/onednn.h"
 
 namespace heddle {
@@ -413,10 +414,14 @@ std::unique_ptr<ConvRunner> MakeOnednnPartsConv(const PrepareContext& ctx, const
 }
 
 std::unique_ptr<ConvRunner> MakeOnednnConv(const PrepareContext& ctx, const ConvCase& c) {
-  return Choose(ctx, c, false);
+  std::unique_ptr<ConvRunner> runner;
+  LibraryPlace::Enter([&] { runner = Choose(ctx, c, false); });
+  return runner;
 }
 std::unique_ptr<ConvRunner> MakeOnednnBf16Conv(const PrepareContext& ctx, const ConvCase& c) {
-  return onednn::MultipliesBf16() ? Choose(ctx, c, true) : nullptr;
+  std::unique_ptr<ConvRunner> runner;
+  LibraryPlace::Enter([&] { runner = onednn::MultipliesBf16() ? Choose(ctx, c, true) : nullptr; });
+  return runner;
 }
 
 }  // namespace heddle

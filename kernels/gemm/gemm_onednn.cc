@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/library_place.h"
 #include "kernels/gemm/onednn.h"
 
 namespace heddle {
@@ -160,7 +161,9 @@ std::unique_ptr<GemmRunner> MakeUnguarded(const PrepareContext& ctx, const GemmC
 
 std::unique_ptr<GemmRunner> Make(const PrepareContext& ctx, const GemmCase& c, bool bf16) {
   try {
-    return MakeUnguarded(ctx, c, bf16);
+    std::unique_ptr<GemmRunner> runner;
+    LibraryPlace::Enter([&] { runner = MakeUnguarded(ctx, c, bf16); });
+    return runner;
   } catch (const dnnl::error&) {  // no implementation for this case
     return nullptr;
   }

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "core/error.h"
+#include "core/library_place.h"
 #include "core/machine.h"
 #include "kernels/gemm/pack_once.h"
 
@@ -66,9 +67,13 @@ const dnnl::engine& Engine() {
 }
 
 bool Sgemm(const GemmDims& d, float alpha, const float* a, const float* b, float beta, float* c) {
-  Engine();
-  return dnnl_sgemm(d.trans_a ? 'T' : 'N', d.trans_b ? 'T' : 'N', d.m, d.n, d.k, alpha, a, d.lda, b,
-                    d.ldb, beta, c, d.ldc) == dnnl_success;
+  bool done = false;
+  LibraryPlace::Enter([&] {
+    Engine();
+    done = dnnl_sgemm(d.trans_a ? 'T' : 'N', d.trans_b ? 'T' : 'N', d.m, d.n, d.k, alpha, a, d.lda,
+                      b, d.ldb, beta, c, d.ldc) == dnnl_success;
+  });
+  return done;
 }
 
 dnnl::memory::desc Dense(const dnnl::memory::dims& dims) {
@@ -182,9 +187,11 @@ void Call::RunPiece(const KernelContext& ctx, std::initializer_list<const void*>
     scratch = ctx.CallScratch(DType::kU8, {static_cast<int64_t>(scratch_bytes)});
     Check(dnnl_memory_set_data_handle(handles->args[i++].memory, scratch.mutable_raw()), "memory");
   }
-  Check(dnnl_primitive_execute(primitive_.get(), handles->stream.get(),
-                               static_cast<int>(handles->args.size()), handles->args.data()),
-        "execution");
+  LibraryPlace::Enter([&] {
+    Check(dnnl_primitive_execute(primitive_.get(), handles->stream.get(),
+                                 static_cast<int>(handles->args.size()), handles->args.data()),
+          "execution");
+  });
   spares_.Put(std::move(handles));
 }
 
@@ -214,13 +221,14 @@ std::shared_ptr<const Packed> Pack(const PrepareContext& ctx, const Tensor& sour
   const std::string key = "onednn " + Describe(from) + '>' + Describe(to);
   return PackOnce<Packed>(ctx, source, key, [&](const Tensor& plain, Packed* packed) {
     packed->memory = PackMemory(ctx, to.get_size());
-    // Others may wait for this copy: the thread must not pick up work that waits for it, too.
-    tbb::this_task_arena::isolate([&] {
+    const auto reorder = [&] {
       dnnl::stream stream(Engine());
       dnnl::memory src(from, Engine(), const_cast<void*>(plain.raw()));
       dnnl::memory dst(to, Engine(), packed->memory->data());
       dnnl::reorder(src, dst).execute(stream, src, dst);
-    });
+    };
+    // Others may wait for this copy: the thread must not pick up work that waits for it, too.
+    LibraryPlace::Enter([&] { tbb::this_task_arena::isolate(reorder); });
   });
 }
 
