@@ -5,10 +5,8 @@
 
 # Folders whose loops or steps decide how fast a run is. Their sources stay alone: how much GCC
 # inlines into a function depends on the size of all that it compiles with it.
-set(HEDDLE_ALONE core core/memory core/programs executor/run kernels/activation
-    kernels/attention kernels/base kernels/conv kernels/elementwise
-    kernels/gemm kernels/norm kernels/pool kernels/reduce kernels/rnn kernels/rows kernels/simd
-    memory scheduler)
+set(HEDDLE_ALONE core core/memory core/programs executor/run kernels/base kernels/conv kernels/gemm
+    kernels/norm kernels/simd memory scheduler)
 set(HEDDLE_GROUP_SIZE 8)
 
 # Groups the sources of `target` by folder, in the order of their names. CMake leaves out those that

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kAlign = 256;
 constexpr size_t kFewBuffers = 2048;  // all pairs of which may be looked at
-constexpr uint32_t kNone = StreamBuffer::kNoUser;
+constexpr uint32_t kNoUser = StreamBuffer::kNoUser;
 
 size_t Rounded(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
@@ -106,7 +106,7 @@ class Packer {
   class Frontier {
    public:
     explicit Frontier(const Packer& p)
-        : p_(p), latest_(p.sync_.lanes, kNone), end_(p.sync_.lanes, 0), known_(p.sync_.lanes, 0) {
+        : p_(p), latest_(p.sync_.lanes, kNoUser), end_(p.sync_.lanes, 0), known_(p.sync_.lanes, 0) {
       for (const StreamBuffer& b : p.buffers_) end_[p.lane_of_[b.first]] = b.first + 1;
     }
     void MoveTo(uint32_t node) {
@@ -115,14 +115,14 @@ class Packer {
       for (uint32_t lane = 0; lane < known_.size(); ++lane) {
         if (end_[lane] <= node) continue;
         // A stream that has nothing yet starts with what the host knows.
-        const uint32_t v = latest_[lane] != kNone ? latest_[lane] : latest_[0];
+        const uint32_t v = latest_[lane] != kNoUser ? latest_[lane] : latest_[0];
         for (uint32_t l = 0; l < known_.size(); ++l)
-          known_[l] = std::min(known_[l], v == kNone ? 0 : p_.FinishedAfter(v, l));
+          known_[l] = std::min(known_[l], v == kNoUser ? 0 : p_.FinishedAfter(v, l));
       }
     }
     bool Passed(const StreamBuffer& b) const {
       for (uint32_t l = 0; l < known_.size(); ++l)
-        if (b.users[l] != kNone && p_.sync_.position[b.users[l]] > known_[l]) return false;
+        if (b.users[l] != kNoUser && p_.sync_.position[b.users[l]] > known_[l]) return false;
       return true;
     }
 
@@ -139,7 +139,7 @@ class Packer {
   }
   bool Over(uint32_t b, uint32_t node) const {
     for (uint32_t u : buffers_[b].users)
-      if (u != kNone && (u >= node || !sync_.Knows(node, u, lane_of_))) return false;
+      if (u != kNoUser && (u >= node || !sync_.Knows(node, u, lane_of_))) return false;
     return true;
   }
   void Take(uint32_t b, const StreamArena& arena) {
@@ -152,7 +152,7 @@ class Packer {
   void WaitForAll(uint32_t b, uint32_t a, StreamArena* arena) {
     const uint32_t first = buffers_[a].first;
     for (uint32_t u : buffers_[b].users)
-      if (u != kNone && !sync_.Knows(first, u, lane_of_)) arena->waits.emplace_back(u, first);
+      if (u != kNoUser && !sync_.Knows(first, u, lane_of_)) arena->waits.emplace_back(u, first);
   }
 
   void PlaceNext(uint32_t a, size_t limit, const std::vector<uint32_t>& active,

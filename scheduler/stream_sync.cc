@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-constexpr uint32_t kNone = ~0u;
+constexpr uint32_t kNoNode = ~0u;
 
 void Join(uint32_t* into, const uint32_t* from, uint32_t lanes) {
   for (uint32_t l = 0; l < lanes; ++l) into[l] = std::max(into[l], from[l]);
@@ -25,7 +25,7 @@ StreamSync PlanStreamSync(const StaticGraph& g, const std::vector<uint32_t>& lan
   s.position.resize(g.size);
   s.wait_begin.reserve(g.size + 1);
   s.wait_begin.push_back(0);
-  std::vector<uint32_t> last(lanes, kNone), count(lanes, 0);
+  std::vector<uint32_t> last(lanes, kNoNode), count(lanes, 0);
   std::vector<uint32_t> host(lanes, 0);  // what is finished for certain when the host comes by
   const auto clock = [&](uint32_t v) { return &s.clocks[size_t{v} * lanes]; };
   // Adds the nodes that are finished when `u` is.
@@ -36,7 +36,7 @@ StreamSync PlanStreamSync(const StaticGraph& g, const std::vector<uint32_t>& lan
   for (uint32_t v = 0; v < g.size; ++v) {
     const uint32_t lane = lane_of[v];
     s.position[v] = ++count[lane];
-    if (last[lane] != kNone) join_after(v, last[lane]);
+    if (last[lane] != kNoNode) join_after(v, last[lane]);
     Join(clock(v), host.data(), lanes);
     // The latest first: what it implies needs no wait.
     for (uint32_t k = g.pred_begin[v + 1]; k-- > g.pred_begin[v];) {
@@ -66,7 +66,7 @@ std::vector<uint32_t> ChooseStreams(const StaticGraph& g, const std::vector<uint
   std::vector<double> free_at(lanes, 0), finish(g.size, 0);
   std::vector<uint32_t> lane_of(g.size, 0);
   for (uint32_t v = 0; v < g.size; ++v) {
-    uint32_t best = 0, latest = kNone;
+    uint32_t best = 0, latest = kNoNode;
     double best_start = 0;
     if (g.in_degree(v) > 0) latest = lane_of[g.pred[g.pred_begin[v + 1] - 1]];
     const uint32_t k = group[v];
@@ -165,7 +165,7 @@ class HostOrder {
       return OnThread(u) ? !known_[u] : group_[v] == 0 && group_[u] != 0;
     };
     // Without other threads: as the nodes are numbered.
-    late_.push({priority, threads_ == kNone ? 0 : LatestOf(v, blocks), v});
+    late_.push({priority, threads_ == kNoNode ? 0 : LatestOf(v, blocks), v});
   }
 
   // When v has its turn, what it needs of other threads is finished, and what that needed. Nodes
@@ -205,7 +205,7 @@ class HostOrder {
 
 std::vector<uint32_t> StreamsFirst(const StaticGraph& g, const std::vector<uint32_t>& group,
                                    const std::vector<int64_t>& priority) {
-  return HostOrder(g, group, priority, kNone, {}).Run();
+  return HostOrder(g, group, priority, kNoNode, {}).Run();
 }
 
 std::vector<uint32_t> StreamsFirst(const StaticGraph& g, const std::vector<uint32_t>& group,

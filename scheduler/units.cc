@@ -5,7 +5,7 @@
 namespace heddle {
 namespace {
 
-constexpr uint32_t kNone = ~0u;
+constexpr uint32_t kNoUnit = ~0u;
 
 // Which unit each node belongs to, and what the units cost.
 struct Assignment {
@@ -85,7 +85,7 @@ void Connect(const StaticGraph& g, const Assignment& a, UnitGraph* out) {
   units.priority = a.priority;
   units.pred_begin.assign(units.size + 1, 0);
   units.pred.reserve(g.pred.size());
-  std::vector<uint32_t> seen(units.size, kNone);
+  std::vector<uint32_t> seen(units.size, kNoUnit);
   for (uint32_t u = 0; u < units.size; ++u) {
     for (uint32_t k = out->node_begin[u]; k < out->node_begin[u + 1]; ++k) {
       const uint32_t v = out->nodes[k];

@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kAlign = 64;
+constexpr size_t kAlignment = 64;
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool kSanitized = true;  // sanitizers watch memory of operator new only
 #else
@@ -45,7 +45,7 @@ void* MapSmall(size_t bytes, int protection) {
 
 void* TakeMemory(size_t bytes) {
   if (bytes >= kLeast) return Map(bytes, bytes, PROT_READ | PROT_WRITE);
-  return ::operator new(bytes, std::align_val_t(kAlign), std::nothrow);
+  return ::operator new(bytes, std::align_val_t(kAlignment), std::nothrow);
 }
 
 void* TakeTightMemory(size_t bytes, size_t filled) {
@@ -61,7 +61,7 @@ void ReturnMemory(void* memory, size_t bytes) {
   if (bytes >= kLeast)
     ::munmap(memory, WholePages(bytes));
   else
-    ::operator delete(memory, std::align_val_t(kAlign));
+    ::operator delete(memory, std::align_val_t(kAlignment));
 }
 
 void* TakeSmallPages(size_t bytes) {

@@ -57,7 +57,7 @@ class LazyBuffer final : public Buffer {
   std::atomic<bool> resident_{false};
 };
 
-constexpr size_t kPage = 4096, kAlign = 64;
+constexpr size_t kPage = 4096, kCacheLine = 64;
 
 }  // namespace
 
@@ -80,7 +80,7 @@ class LazyShelf::Memory {
   Memory& operator=(const Memory&) = delete;
 
   void* Take(size_t bytes) {
-    const size_t need = (bytes + kAlign - 1) / kAlign * kAlign;
+    const size_t need = (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
     if (need > room_) return nullptr;
     void* const at = begin_ + (bytes_ - room_);
     room_ -= need;
@@ -237,9 +237,9 @@ void Fill(const MakeContents& contents, size_t begin, Tensor* to) {
 // One piece after another is taken and given back while kernels are prepared. Where an alignment is
 // asked for, some C libraries do not find the same place again, and the heap is left with holes.
 BufferRef Room(size_t bytes) {
-  void* const memory = std::malloc(bytes + kAlign);
+  void* const memory = std::malloc(bytes + kCacheLine);
   if (memory == nullptr) return BufferRef();
-  const uintptr_t before = -reinterpret_cast<uintptr_t>(memory) & (kAlign - 1);
+  const uintptr_t before = -reinterpret_cast<uintptr_t>(memory) & (kCacheLine - 1);
   void* const aligned = static_cast<char*>(memory) + before;
   return BufferRef::Wrap(aligned, bytes, [memory] { std::free(memory); });
 }

@@ -58,7 +58,7 @@ void ForAll(const KernelContext& ctx, int64_t n, Fn fn) {
 
 // The tanh of the approximate gelu, which is what Paddle uses here.
 template <typename T>
-T GeluTanh(T x) {
+T FusedGeluTanh(T x) {
   return std::tanh(T(0.5 * M_2_SQRTPI * M_SQRT2) * x * (T(1) + T(0.044715) * x * x));
 }
 
@@ -75,7 +75,7 @@ void Apply(const KernelContext& ctx, Unary unary, T scale, const T* x, T* out, i
       return ForAll<T>(ctx, n, [=](int64_t i) { out[i] = T(1) / (T(1) + std::exp(-x[i])); });
     case Unary::kGelu:
       return ForAll<T>(ctx, n,
-                       [=](int64_t i) { out[i] = T(0.5) * x[i] * (T(1) + GeluTanh(x[i])); });
+                       [=](int64_t i) { out[i] = T(0.5) * x[i] * (T(1) + FusedGeluTanh(x[i])); });
   }
 }
 
@@ -94,7 +94,7 @@ void ApplyGrad(const KernelContext& ctx, Unary unary, T scale, const T* x, const
       return ForAll<T>(ctx, n, [=](int64_t i) { d[i] = dout[i] * z[i] * (T(1) - z[i]); });
     case Unary::kGelu:
       return ForAll<T>(ctx, n, [=](int64_t i) {
-        const T t = GeluTanh(x[i]);
+        const T t = FusedGeluTanh(x[i]);
         const T slope = T(0.5 * M_2_SQRTPI * M_SQRT2) * (T(1) + T(3 * 0.044715) * x[i] * x[i]);
         d[i] = dout[i] * T(0.5) * (T(1) + t + x[i] * (T(1) - t * t) * slope);
       });

@@ -102,7 +102,7 @@ struct Grad {
   }
 };
 
-void DefineGrad(OpDef& op) {
+void DefineMaskedGrad(OpDef& op) {
   op.Input("Softmax").Input("Out@GRAD").Output("X@GRAD").InferShape(GradShape);
   op.Kernels<Grad, float, double>();
 }
@@ -115,12 +115,12 @@ HEDDLE_OP(fused_softmax_mask) {
   op.Input("X").Input("Mask").Output("Out").InferShape(MaskShape);
   op.Kernels<Masked, float, double>();
 }
-HEDDLE_OP(fused_softmax_mask_grad) { DefineGrad(op); }
+HEDDLE_OP(fused_softmax_mask_grad) { DefineMaskedGrad(op); }
 HEDDLE_OP(fused_softmax_mask_upper_triangle) {
   op.Doc("softmax along the last axis, of the elements up to the diagonal; 0 above it");
   op.Input("X").Output("Out").InferShape(TriangleShape).Kernels<Triangle, float, double>();
 }
-HEDDLE_OP(fused_softmax_mask_upper_triangle_grad) { DefineGrad(op); }
+HEDDLE_OP(fused_softmax_mask_upper_triangle_grad) { DefineMaskedGrad(op); }
 
 HEDDLE_EXAMPLES(fused_softmax_mask, R"(
 example float32

@@ -14,7 +14,7 @@ struct AxisView {
   int64_t outer = 1, axis = 1, inner = 1;
 };
 
-Result<AxisView> ViewOf(const Shape& s, int64_t axis_attr) {
+Result<AxisView> SoftmaxViewOf(const Shape& s, int64_t axis_attr) {
   HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(axis_attr, s.rank()));
   AxisView v;
   if (s.rank() == 0) return v;
@@ -156,7 +156,7 @@ struct SoftmaxOp {
       const Tensor& x = ctx.In("X");
       const T* from = x.data<T>();
       T* to = ctx.Out("Out").mutable_data<T>();
-      HEDDLE_ASSIGN_OR_RETURN(const AxisView v, ViewOf(x.shape(), ctx.Int("axis")));
+      HEDDLE_ASSIGN_OR_RETURN(const AxisView v, SoftmaxViewOf(x.shape(), ctx.Int("axis")));
       ForEach(
           ctx, v, [&](int64_t at) { Forward<kLog>::OneRow(from + at, v.axis, to + at); },
           [&](int64_t at, int64_t width) {
@@ -172,7 +172,7 @@ struct SoftmaxOp {
       const T* y = out.data<T>();
       const T* g = ctx.In("Out@GRAD").data<T>();
       T* to = ctx.Out("X@GRAD").mutable_data<T>();
-      HEDDLE_ASSIGN_OR_RETURN(const AxisView v, ViewOf(out.shape(), ctx.Int("axis")));
+      HEDDLE_ASSIGN_OR_RETURN(const AxisView v, SoftmaxViewOf(out.shape(), ctx.Int("axis")));
       ForEach(
           ctx, v, [&](int64_t at) { Backward<kLog>::OneRow(y + at, g + at, v.axis, to + at); },
           [&](int64_t at, int64_t width) {

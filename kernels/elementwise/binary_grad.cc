@@ -15,8 +15,8 @@ const void* Move(const void* p, int64_t elements, uint32_t size) {
 }
 
 // A row of a 16-bit type, in chunks that the wide loops compute.
-void RunWide(const GradLoops& loops, InnerKind kind, const GradInputs& in, void* d, int64_t n,
-             double arg) {
+void RunGradWide(const GradLoops& loops, InnerKind kind, const GradInputs& in, void* d, int64_t n,
+                 double arg) {
   alignas(64) float wide[5][kWidenChunk];
   const WidenFn widen = Widening(loops.stored, DType::kF32);
   const auto take = [&](const void* from, bool used, bool moves, int64_t at, int64_t count,
@@ -42,7 +42,7 @@ void RunWide(const GradLoops& loops, InnerKind kind, const GradInputs& in, void*
 void RunRow(const GradLoops& loops, InnerKind kind, const GradInputs& in, void* d, int64_t n,
             double arg) {
   if (loops.wide != nullptr) [[unlikely]]
-    RunWide(loops, kind, in, d, n, arg);
+    RunGradWide(loops, kind, in, d, n, arg);
   else
     loops.fn[static_cast<int>(kind)](in, d, n, arg);
 }

@@ -11,11 +11,11 @@ namespace heddle {
 namespace {
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
-constexpr int64_t kFewRows = 4, kLongRow = 32;  // see IsBestInPlace
-constexpr int64_t kMostTile = 1024;             // elements: what is longer saves nothing
-constexpr float kTraffic = 1.0f / (1 << 15);    // of work (TileStep) that an element's memory is
-constexpr float kLightStep = 1.0f / (1 << 17);  // and a step that is bound by memory elsewhere
-constexpr size_t kTileMemory = 20 << 10;        // registers and spreads should fit into the cache
+constexpr int64_t kFewPeriods = 4, kLongRow = 32;  // see IsBestInPlace
+constexpr int64_t kMostTile = 1024;                // elements: what is longer saves nothing
+constexpr float kTraffic = 1.0f / (1 << 15);       // of work (TileStep) that an element's memory is
+constexpr float kLightStep = 1.0f / (1 << 17);     // and a step that is bound by memory elsewhere
+constexpr size_t kTileMemory = 20 << 10;  // registers and spreads should fit into the cache
 
 class Builder {
  public:
@@ -307,7 +307,7 @@ class Builder {
   // after it was written. They are read where they lie.
   static bool IsBestInPlace(const ElementLoop::Spread& s, int64_t period, int64_t numel) {
     return !StandsStill(s) && period == s.plan.cols && period >= kLongRow &&
-           period % TileStep::kGroup == 0 && numel <= kFewRows * period;
+           period % TileStep::kGroup == 0 && numel <= kFewPeriods * period;
   }
 
   // A tile that is part of a row, where there are rows to be read where they lie.
@@ -316,7 +316,7 @@ class Builder {
     for (const ElementLoop::Spread& s : loop->spreads)
       if (!s.filled_once && !StandsStill(s)) cols = std::gcd(cols, s.plan.cols);
     if (cols == 0) return;
-    const int64_t least = loop->numel <= kFewRows * cols ? kLongRow : 64;
+    const int64_t least = loop->numel <= kFewPeriods * cols ? kLongRow : 64;
     if (const int64_t part = PartOf(cols, unit, loop->tile, least); part > 0) loop->tile = part;
   }
 

@@ -60,7 +60,7 @@ struct SecondOf {
   };
 };
 
-Status InferSecond(ShapeContext& ctx) {
+Status InferAddSecond(ShapeContext& ctx) {
   ctx.SetOut("DDOut", ctx.InShape("DOut"), ctx.InDType("DOut"));
   ctx.ShareLoD("DOut", "DDOut");
   return Status::Ok();
@@ -69,7 +69,7 @@ Status InferSecond(ShapeContext& ctx) {
 template <typename F>
 void DefineSecond(OpDef& op) {
   op.Input("Y", kNoBuffer).Input("DOut", kNoBuffer).Input("DDX", kOptional).Input("DDY", kOptional);
-  op.Output("DDOut", kOptional).Attr("axis", -1).KernelKey("DOut").InferShape(&InferSecond);
+  op.Output("DDOut", kOptional).Attr("axis", -1).KernelKey("DOut").InferShape(&InferAddSecond);
   op.Kernels<SecondOf<F>::template Kernel, float, double, int32_t, int64_t, float16, bfloat16,
              int16_t, std::complex<float>, std::complex<double>>();
 }
@@ -92,7 +92,7 @@ struct AddThird {
   }
 };
 
-Status InferThird(ShapeContext& ctx) {
+Status InferAddThird(ShapeContext& ctx) {
   ctx.SetOut("D_DDX", ctx.InShape("DDX"), ctx.InDType("D_DDOut"));
   ctx.SetOut("D_DDY", ctx.InShape("DDY"), ctx.InDType("D_DDOut"));
   return Status::Ok();
@@ -114,7 +114,10 @@ HEDDLE_OP(elementwise_sub_grad_grad) {
 HEDDLE_OP(elementwise_add_triple_grad) {
   op.Doc("third derivative of x + y");
   op.Input("DDX", kNoBuffer).Input("DDY", kNoBuffer).Input("D_DDOut").KernelKey("D_DDOut");
-  op.Output("D_DDX", kOptional).Output("D_DDY", kOptional).Attr("axis", -1).InferShape(&InferThird);
+  op.Output("D_DDX", kOptional)
+      .Output("D_DDY", kOptional)
+      .Attr("axis", -1)
+      .InferShape(&InferAddThird);
   op.Kernels<AddThird, float, double, int32_t, int64_t, float16, bfloat16, int16_t,
              std::complex<float>, std::complex<double>>();
 }

@@ -7,7 +7,7 @@ namespace {
 
 // DX is the first derivative dout / y, of X's shape.
 template <typename T>
-struct Second {
+struct DivSecond {
   static Status Run(KernelContext& ctx) {
     HEDDLE_ASSIGN_OR_RETURN(
         const BroadcastPlan plan,
@@ -42,7 +42,7 @@ HEDDLE_OP(elementwise_div_grad_grad) {
   op.Input("DDX", kOptional).Input("DDY", kOptional).Attr("axis", -1);
   op.Output("Y@GRAD", kOptional).Output("DDOut", kOptional).Output("DOut", kOptional);
   op.InferShape(&Infer);
-  op.Kernels<Second, float, double, std::complex<float>, std::complex<double>>();
+  op.Kernels<DivSecond, float, double, std::complex<float>, std::complex<double>>();
 }
 
 HEDDLE_EXAMPLES(elementwise_div_grad_grad, R"(

@@ -52,7 +52,8 @@ struct SeqExpandConcatFc {
   static Status Run(KernelContext& ctx) {
     const Tensor &x = ctx.In("X"), &w = ctx.In("FCWeight"), *bias = ctx.InOpt("FCBias");
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(x, "X"));
-    HEDDLE_ASSIGN_OR_RETURN(const Activation activation, ActivationOf(ctx.Str("fc_activation")));
+    HEDDLE_ASSIGN_OR_RETURN(const GateActivation activation,
+                            GateActivationOf(ctx.Str("fc_activation")));
     const int64_t count = SequenceCount(*offsets);
     Matrix<T> all(x.dim(0), w.dim(0));
     int64_t col = 0;

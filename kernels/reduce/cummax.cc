@@ -8,13 +8,13 @@
 namespace heddle {
 namespace {
 
-struct Max {
+struct CumMax {
   template <typename T>
   static bool Takes(T x, T best) {
     return x >= best;
   }
 };
-struct Min {
+struct CumMin {
   template <typename T>
   static bool Takes(T x, T best) {
     return x <= best;
@@ -56,7 +56,7 @@ struct Extreme {
   };
 };
 
-Status Infer(ShapeContext& ctx) {
+Status InferCumExtreme(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("x");
   if (x.known_rank()) HEDDLE_RETURN_IF_ERROR(NormalAxis(ctx.Int("axis"), x.rank()).status());
   const DType dtype = DTypeFromProto(ctx.Int("dtype"));
@@ -83,7 +83,7 @@ Status Scatter(const AxisLines& lines, const Index* index, const T* dout, T* dx)
 }
 
 template <typename T>
-struct ExtremeGrad {
+struct CumExtremeGrad {
   static Status Run(KernelContext& ctx) {
     const Tensor& dout = ctx.In("out@GRAD");
     const Tensor& index = ctx.In("indices");
@@ -105,21 +105,21 @@ struct ExtremeGrad {
 template <typename Cmp>
 void Define(OpDef& op, const char* doc) {
   op.Doc(doc).Input("x").Output("out").Output("indices").Attr("axis", -1).Attr("dtype", 3);
-  op.InferShape(&Infer);
+  op.InferShape(&InferCumExtreme);
   op.Kernels<Extreme<Cmp>::template Kernel, float, double, int32_t, int64_t>();
 }
 
 void DefineGrad(OpDef& op, const char* doc) {
   op.Doc(doc).Input("x", kNoBuffer).Input("indices").Input("out@GRAD").Output("x@GRAD");
   op.Attr("axis", -1).Attr("dtype", 3).KernelKey("out@GRAD").InferShape(&GradLikeInputs);
-  op.Kernels<ExtremeGrad, float, double, int32_t, int64_t>();
+  op.Kernels<CumExtremeGrad, float, double, int32_t, int64_t>();
 }
 
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(cummax) { Define<Max>(op, "running maximum along an axis, and its position"); }
-HEDDLE_OP(cummin) { Define<Min>(op, "running minimum along an axis, and its position"); }
+HEDDLE_OP(cummax) { Define<CumMax>(op, "running maximum along an axis, and its position"); }
+HEDDLE_OP(cummin) { Define<CumMin>(op, "running minimum along an axis, and its position"); }
 HEDDLE_OP(cummax_grad) { DefineGrad(op, "gradient of cummax"); }
 HEDDLE_OP(cummin_grad) { DefineGrad(op, "gradient of cummin"); }
 

@@ -84,7 +84,7 @@ struct DistGrad {
   }
 };
 
-Status Infer(ShapeContext& ctx) {
+Status InferDist(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(BroadcastShape(ctx.InShape("X"), ctx.InShape("Y"), -1).status());
   ctx.SetOut("Out", Shape(), ctx.InDType("X"));
   return Status::Ok();
@@ -94,7 +94,12 @@ Status Infer(ShapeContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(dist) {
-  op.Doc("p-norm of x - y").Input("X").Input("Y").Output("Out").Attr("p", 2.0).InferShape(&Infer);
+  op.Doc("p-norm of x - y")
+      .Input("X")
+      .Input("Y")
+      .Output("Out")
+      .Attr("p", 2.0)
+      .InferShape(&InferDist);
   op.Kernels<Dist, float, double>();
 }
 

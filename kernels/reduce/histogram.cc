@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kMaxCounts = int64_t{1} << 40;
+constexpr int64_t kMaxBins = int64_t{1} << 40;
 
 // Integers are widened, so that no difference overflows.
 template <typename T>
@@ -43,8 +43,8 @@ struct Histogram {
 
 Status InferHistogram(ShapeContext& ctx) {
   const int64_t bins = ctx.Int("bins");
-  if (bins < 1 || bins > kMaxCounts)
-    return InvalidArgument("attribute bins is ", bins, ", expected 1 to ", kMaxCounts);
+  if (bins < 1 || bins > kMaxBins)
+    return InvalidArgument("attribute bins is ", bins, ", expected 1 to ", kMaxBins);
   ctx.SetOut("Out", Shape{bins}, DType::kI64);
   return Status::Ok();
 }

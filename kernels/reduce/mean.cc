@@ -21,7 +21,7 @@ struct Mean {
 };
 
 template <typename T>
-struct MeanGrad {
+struct MeanOfAllGrad {
   static Status Run(KernelContext& ctx) {
     using C = ComputeType<T>;
     const Tensor& dout = ctx.In("Out@GRAD");
@@ -50,7 +50,7 @@ HEDDLE_OP(mean) {
 HEDDLE_OP(mean_grad) {
   op.Doc("gradient of mean").Input("X", kNoBuffer).Input("Out@GRAD").Output("X@GRAD");
   op.KernelKey("Out@GRAD").InferShape(&GradLikeInputs);
-  op.Kernels<MeanGrad, float, double, float16, bfloat16, std::complex<float>,
+  op.Kernels<MeanOfAllGrad, float, double, float16, bfloat16, std::complex<float>,
              std::complex<double>>();
 }
 

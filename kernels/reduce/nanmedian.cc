@@ -11,15 +11,15 @@ namespace heddle {
 namespace {
 
 // Offsets into X of the elements of each output: outputs × count.
-struct Groups {
+struct MedianGroups {
   int64_t outputs = 0, count = 0;
   std::pmr::vector<int64_t> starts, offsets;  // element (o, i) lies at starts[o] + offsets[i]
-  explicit Groups(CallHeap* heap) : starts(heap), offsets(heap) {}
+  explicit MedianGroups(CallHeap* heap) : starts(heap), offsets(heap) {}
 };
 
-Result<Groups> MakeGroups(const KernelContext& ctx, const Shape& x, CallHeap* heap) {
+Result<MedianGroups> MakeGroups(const KernelContext& ctx, const Shape& x, CallHeap* heap) {
   HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, AxisMask(ctx.IntList("axis"), false, x.rank()));
-  Groups g(heap);
+  MedianGroups g(heap);
   g.starts = {0};
   g.offsets = {0};
   int64_t stride = x.numel();
@@ -43,7 +43,7 @@ struct Nanmedian {
   static Status Run(KernelContext& ctx) {
     const Tensor& xt = ctx.In("X");
     CallHeap heap(ctx);
-    HEDDLE_ASSIGN_OR_RETURN(const Groups g, MakeGroups(ctx, xt.shape(), &heap));
+    HEDDLE_ASSIGN_OR_RETURN(const MedianGroups g, MakeGroups(ctx, xt.shape(), &heap));
     const T* x = xt.data<T>();
     T* out = ctx.Out("Out").template mutable_data<T>();
     Tensor* it = ctx.OutOpt("MedianIndex");
@@ -79,7 +79,7 @@ struct NanmedianGrad {
     const Tensor& dout = ctx.In("Out@GRAD");
     Tensor& dx = ctx.Out("X@GRAD");
     CallHeap heap(ctx);
-    HEDDLE_ASSIGN_OR_RETURN(const Groups g, MakeGroups(ctx, xt.shape(), &heap));
+    HEDDLE_ASSIGN_OR_RETURN(const MedianGroups g, MakeGroups(ctx, xt.shape(), &heap));
     HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&dx}));
     if (index.dtype() != DType::kI64 || index.numel() != 2 * g.outputs || dout.numel() != g.outputs)
       return InvalidArgument("MedianIndex ", index.shape().ToString(), " and Out@GRAD ",
@@ -100,7 +100,7 @@ struct NanmedianGrad {
   }
 };
 
-Status Infer(ShapeContext& ctx) {
+Status InferMedian(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(InferReduce(ctx, DType::kUnknown));
   if (ctx.deferred() || !ctx.HasOut("MedianIndex")) return Status::Ok();
   const Shape& x = ctx.InShape("X");
@@ -122,7 +122,7 @@ HEDDLE_OP(nanmedian) {
       .Input("X")
       .Output("Out")
       .Output("MedianIndex", kOptional);
-  op.Attr("axis", Ints{}).Attr("keepdim", true).InferShape(&Infer);
+  op.Attr("axis", Ints{}).Attr("keepdim", true).InferShape(&InferMedian);
   op.Kernels<Nanmedian, float, double, int32_t, int64_t>();
 }
 

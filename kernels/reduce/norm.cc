@@ -57,7 +57,7 @@ struct NormGrad {
   }
 };
 
-Status Infer(ShapeContext& ctx) {
+Status InferNormAlong(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   ctx.SetOut("Out", x, ctx.InDType("X"));
   ctx.ShareLoD("X", "Out");
@@ -79,7 +79,7 @@ HEDDLE_OP(norm) {
       .Output("Out")
       .Output("Norm", kOptional);
   op.Attr("axis", -1).Attr("epsilon", 1e-10).Attr("is_test", false);
-  op.InferShape(&Infer).Kernels<Norm, float, double>();
+  op.InferShape(&InferNormAlong).Kernels<Norm, float, double>();
 }
 
 HEDDLE_OP(norm_grad) {

@@ -124,7 +124,7 @@ Status InferNorm(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-void DefineAttrs(OpDef& op) {
+void DefinePNormAttrs(OpDef& op) {
   op.Attr("porder", 2.0).Attr("axis", -1).Attr("epsilon", 1e-12).Attr("keepdim", false);
   op.Attr("asvector", false);
 }
@@ -134,13 +134,13 @@ void DefineAttrs(OpDef& op) {
 
 HEDDLE_OP(p_norm) {
   op.Doc("p-norm along an axis or of the whole tensor").Input("X").Output("Out");
-  DefineAttrs(op);
+  DefinePNormAttrs(op);
   op.InferShape(&InferNorm).Kernels<PNorm, float, double>();
 }
 
 HEDDLE_OP(p_norm_grad) {
   op.Doc("gradient of p_norm").Input("X").Input("Out").Input("Out@GRAD").Output("X@GRAD");
-  DefineAttrs(op);
+  DefinePNormAttrs(op);
   op.InferShape(&GradLikeInputs).Kernels<PNormGrad, float, double>();
 }
 

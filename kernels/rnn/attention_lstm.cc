@@ -8,7 +8,7 @@ namespace {
 template <typename T>
 struct Layer {
   int64_t width, size;
-  Activation gate, cell, candidate;
+  GateActivation gate, cell, candidate;
   const T *attention, *attention_bias, *scalar, *scalar_bias;  // may be null but the first
   const T *weight, *bias;  // [size + width, 4 size], hidden rows first
 
@@ -23,9 +23,9 @@ struct Layer {
       return InvalidArgument("X ", x.shape().ToString(), ", AttentionWeight ",
                              attention.shape().ToString(), ", LSTMWeight ", w.shape().ToString(),
                              " and LSTMBias ", b.shape().ToString(), " do not fit each other");
-    HEDDLE_ASSIGN_OR_RETURN(l.gate, ActivationOf(ctx.Str("gate_activation")));
-    HEDDLE_ASSIGN_OR_RETURN(l.cell, ActivationOf(ctx.Str("cell_activation")));
-    HEDDLE_ASSIGN_OR_RETURN(l.candidate, ActivationOf(ctx.Str("candidate_activation")));
+    HEDDLE_ASSIGN_OR_RETURN(l.gate, GateActivationOf(ctx.Str("gate_activation")));
+    HEDDLE_ASSIGN_OR_RETURN(l.cell, GateActivationOf(ctx.Str("cell_activation")));
+    HEDDLE_ASSIGN_OR_RETURN(l.candidate, GateActivationOf(ctx.Str("candidate_activation")));
     const auto number = [&](Key key) {
       const Tensor* t = ctx.InOpt(key);
       return t != nullptr && t->numel() > 0 ? t->data<T>() : nullptr;
@@ -76,7 +76,7 @@ struct Layer {
   }
 };
 
-Status Infer(ShapeContext& ctx) {
+Status InferAttentionLstm(ShapeContext& ctx) {
   const Shape &x = ctx.InShape("X"), &w = ctx.InShape("LSTMWeight");
   if (!x.known_rank() || !w.is_static()) return ctx.Defer();
   if (x.rank() != 2 || w.rank() != 2)
@@ -134,7 +134,7 @@ HEDDLE_OP(attention_lstm) {
   op.Input("LSTMWeight").Input("LSTMBias").Output("Hidden").Output("Cell");
   op.Attr("gate_activation", "sigmoid").Attr("cell_activation", "tanh");
   op.Attr("candidate_activation", "tanh");
-  op.InferShape(Infer).Kernels<AttentionLstm, float, double>();
+  op.InferShape(InferAttentionLstm).Kernels<AttentionLstm, float, double>();
 }
 
 HEDDLE_EXAMPLES(attention_lstm, R"(

@@ -4,7 +4,7 @@
 namespace heddle {
 namespace {
 
-Status CheckOperands(const ShapeContext& ctx, Key weight, int64_t d) {
+Status CheckGruOperands(const ShapeContext& ctx, Key weight, int64_t d) {
   const Shape& w = ctx.InShape(weight);
   if (w.is_static() && w.numel() != 3 * d * d)
     return InvalidArgument(weight.name, " ", w.ToString(), " must be [", d, ", ", 3 * d, "]");
@@ -19,10 +19,10 @@ Status CheckGru(const ShapeContext& ctx) {
   const Shape& x = ctx.InShape("Input");
   if (x.known_rank() && (x.rank() != 2 || x[1] < 0 || x[1] % 3 != 0))
     return InvalidArgument("Input must be [T, 3 D], not ", x.ToString());
-  return x.known_rank() ? CheckOperands(ctx, "Weight", x[1] / 3) : Status::Ok();
+  return x.known_rank() ? CheckGruOperands(ctx, "Weight", x[1] / 3) : Status::Ok();
 }
 
-Status Infer(ShapeContext& ctx) {
+Status InferGru(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckGru(ctx));
   const Shape& x = ctx.InShape("Input");
   if (!x.known_rank()) return ctx.Defer();
@@ -37,9 +37,9 @@ Status Infer(ShapeContext& ctx) {
 }
 
 template <typename T>
-Result<GruStep<T>> StepOf(KernelContext& ctx, const Tensor& weight, int64_t size) {
-  HEDDLE_ASSIGN_OR_RETURN(const Activation act, ActivationOf(ctx.Str("activation")));
-  HEDDLE_ASSIGN_OR_RETURN(const Activation gate, ActivationOf(ctx.Str("gate_activation")));
+Result<GruStep<T>> GruStepOf(KernelContext& ctx, const Tensor& weight, int64_t size) {
+  HEDDLE_ASSIGN_OR_RETURN(const GateActivation act, GateActivationOf(ctx.Str("activation")));
+  HEDDLE_ASSIGN_OR_RETURN(const GateActivation gate, GateActivationOf(ctx.Str("gate_activation")));
   return GruStep<T>{size, act, gate, ctx.Bool("origin_mode"), weight.data<T>()};
 }
 
@@ -74,9 +74,9 @@ void RunSteps(const GruStep<T>& step, const SequenceBatch& batch, const std::vec
 // gru bounds the arguments of its sigmoids, fusion_gru does not.
 template <typename T>
 Result<GruStep<T>> BoundedStepOf(KernelContext& ctx, const Tensor& weight, int64_t size) {
-  HEDDLE_ASSIGN_OR_RETURN(GruStep<T> step, StepOf<T>(ctx, weight, size));
-  for (Activation* a : {&step.act, &step.gate_act})
-    if (*a == Activation::kSigmoid) *a = Activation::kBoundedSigmoid;
+  HEDDLE_ASSIGN_OR_RETURN(GruStep<T> step, GruStepOf<T>(ctx, weight, size));
+  for (GateActivation* a : {&step.act, &step.gate_act})
+    if (*a == GateActivation::kSigmoid) *a = GateActivation::kBoundedSigmoid;
   return step;
 }
 
@@ -104,7 +104,7 @@ struct Gru {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
+Status InferGruGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckGru(ctx));
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Input", "BatchGate"));
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "BatchHidden", "BatchResetHiddenPrev"));
@@ -160,13 +160,13 @@ struct GruGrad {
   }
 };
 
-Status InferFusion(ShapeContext& ctx) {
+Status InferGruFusion(ShapeContext& ctx) {
   const Shape &x = ctx.InShape("X"), &wx = ctx.InShape("WeightX"), &wh = ctx.InShape("WeightH");
   if (!x.known_rank() || !wx.is_static() || !wh.is_static()) return ctx.Defer();
   if (x.rank() != 2 || wx.rank() != 2 || wh.rank() != 2 || wx[0] != x[1] || wx[1] != 3 * wh[0])
     return InvalidArgument("X ", x.ToString(), ", WeightX ", wx.ToString(), " and WeightH ",
                            wh.ToString(), " do not fit each other");
-  HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx, "WeightH", wh[0]));
+  HEDDLE_RETURN_IF_ERROR(CheckGruOperands(ctx, "WeightH", wh[0]));
   const DType dtype = ctx.InDType("X");
   ctx.SetOut("XX", Shape{x[0], wx[1]}, dtype);
   ctx.SetOut("Hidden", Shape{x[0], wh[0]}, dtype);
@@ -182,7 +182,7 @@ struct FusionGru {
     const Tensor &x = ctx.In("X"), &wx = ctx.In("WeightX");
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(x, "X"));
     const int64_t d = wx.dim(1) / 3, rows = x.dim(0);
-    HEDDLE_ASSIGN_OR_RETURN(GruStep<T> step, StepOf<T>(ctx, ctx.In("WeightH"), d));
+    HEDDLE_ASSIGN_OR_RETURN(GruStep<T> step, GruStepOf<T>(ctx, ctx.In("WeightH"), d));
     step.origin_mode = false;  // as in Paddle, whatever the attribute says
     const SequenceBatch batch(*offsets, ctx.Bool("is_reverse"));
     HEDDLE_ASSIGN_OR_RETURN(const std::vector<T> first, FirstHidden<T>(ctx, batch, d));
@@ -219,7 +219,7 @@ HEDDLE_OP(gru) {
       .Attr("is_reverse", false)
       .Attr("is_test", false)
       .Attr("origin_mode", false)
-      .InferShape(Infer)
+      .InferShape(InferGru)
       .Kernels<Gru, float, double>();
 }
 
@@ -242,7 +242,7 @@ HEDDLE_OP(gru_grad) {
       .Attr("is_reverse", false)
       .Attr("is_test", false)
       .Attr("origin_mode", false)
-      .InferShape(InferGrad)
+      .InferShape(InferGruGrad)
       .Kernels<GruGrad, float, double>();
 }
 
@@ -267,7 +267,7 @@ HEDDLE_OP(fusion_gru) {
       .Attr("Shift_data", 0.0)
       .Attr("Scale_weights", Floats{1.0})
       .Attr("force_fp32_output", false)
-      .InferShape(InferFusion)
+      .InferShape(InferGruFusion)
       .Kernels<FusionGru, float, double>();
 }
 

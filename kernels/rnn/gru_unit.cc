@@ -3,7 +3,7 @@
 namespace heddle {
 namespace {
 
-Status CheckOperands(const ShapeContext& ctx) {
+Status CheckGruUnitOperands(const ShapeContext& ctx) {
   const Shape &x = ctx.InShape("Input"), &h = ctx.InShape("HiddenPrev"), &w = ctx.InShape("Weight");
   if (!x.is_static() || !h.is_static() || !w.is_static()) return Status::Ok();
   const int64_t d = h.rank() == 2 ? h[1] : -1;
@@ -15,18 +15,18 @@ Status CheckOperands(const ShapeContext& ctx) {
   return Status::Ok();
 }
 
-Status Infer(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
+Status InferGruUnit(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckGruUnitOperands(ctx));
   SetOutsLike(ctx,
               {{"Input", "Gate"}, {"HiddenPrev", "ResetHiddenPrev"}, {"HiddenPrev", "Hidden"}});
   return Status::Ok();
 }
 
-constexpr Activation kActivations[] = {Activation::kIdentity, Activation::kSigmoid,
-                                       Activation::kTanh, Activation::kRelu};
+constexpr GateActivation kActivations[] = {GateActivation::kIdentity, GateActivation::kSigmoid,
+                                           GateActivation::kTanh, GateActivation::kRelu};
 
 template <typename T>
-Result<GruStep<T>> StepOf(KernelContext& ctx) {
+Result<GruStep<T>> GruUnitStepOf(KernelContext& ctx) {
   const int64_t act = ctx.Int("activation"), gate = ctx.Int("gate_activation");
   if (act < 0 || act > 3 || gate < 0 || gate > 3)
     return InvalidArgument("activations must be 0 to 3, not ", act, " and ", gate);
@@ -38,7 +38,7 @@ template <typename T>
 struct GruUnit {
   static Status Run(KernelContext& ctx) {
     const Tensor &x = ctx.In("Input"), &h = ctx.In("HiddenPrev");
-    HEDDLE_ASSIGN_OR_RETURN(const GruStep<T> step, StepOf<T>(ctx));
+    HEDDLE_ASSIGN_OR_RETURN(const GruStep<T> step, GruUnitStepOf<T>(ctx));
     const Tensor* bias = ctx.InOpt("Bias");
     const int64_t n = h.dim(0), width = 3 * step.size;
     T* gate = ctx.Out("Gate").template mutable_data<T>();
@@ -50,8 +50,8 @@ struct GruUnit {
   }
 };
 
-Status InferGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
+Status InferGruUnitGrad(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckGruUnitOperands(ctx));
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Input", "Gate"));
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "HiddenPrev", "ResetHiddenPrev"));
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "HiddenPrev", "Hidden@GRAD"));
@@ -66,7 +66,7 @@ template <typename T>
 struct GruUnitGrad {
   static Status Run(KernelContext& ctx) {
     const Tensor& h = ctx.In("HiddenPrev");
-    HEDDLE_ASSIGN_OR_RETURN(const GruStep<T> step, StepOf<T>(ctx));
+    HEDDLE_ASSIGN_OR_RETURN(const GruStep<T> step, GruUnitStepOf<T>(ctx));
     const int64_t n = h.dim(0), width = 3 * step.size;
     Tensor *dh = ctx.OutOpt("HiddenPrev@GRAD"), *dw = ctx.OutOpt("Weight@GRAD"),
            *dx = ctx.OutOpt("Input@GRAD"), *db = ctx.OutOpt("Bias@GRAD");
@@ -101,7 +101,7 @@ HEDDLE_OP(gru_unit) {
       .Attr("activation", 2)
       .Attr("gate_activation", 1)
       .Attr("origin_mode", false)
-      .InferShape(Infer)
+      .InferShape(InferGruUnit)
       .Kernels<GruUnit, float, double>();
 }
 
@@ -120,7 +120,7 @@ HEDDLE_OP(gru_unit_grad) {
       .Attr("activation", 2)
       .Attr("gate_activation", 1)
       .Attr("origin_mode", false)
-      .InferShape(InferGrad)
+      .InferShape(InferGruUnitGrad)
       .Kernels<GruUnitGrad, float, double>();
 }
 

@@ -8,7 +8,7 @@ namespace {
 template <typename T>
 struct Cell {
   int64_t size;
-  Activation gate, cell, candidate;
+  GateActivation gate, cell, candidate;
   const T* weight;    // [size, 4 size]
   const T* peephole;  // [3 size] for input, forget and output gate, or null
 
@@ -32,7 +32,7 @@ struct Cell {
   }
 };
 
-Status CheckOperands(const ShapeContext& ctx, int64_t d) {
+Status CheckLstmOperands(const ShapeContext& ctx, int64_t d) {
   const Shape& bias = ctx.InShape("Bias");
   const int64_t want = (ctx.Bool("use_peepholes") ? 7 : 4) * d;
   if (bias.is_static() && bias.numel() < want)
@@ -51,7 +51,7 @@ Status InferLstm(ShapeContext& ctx) {
   if (x.rank() != 2 || w.rank() != 2 || w[1] != 4 * w[0] || x[1] != w[1])
     return InvalidArgument("Input ", x.ToString(), " and Weight ", w.ToString(),
                            " must be [T, 4 D] and [D, 4 D]");
-  HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx, w[0]));
+  HEDDLE_RETURN_IF_ERROR(CheckLstmOperands(ctx, w[0]));
   const DType dtype = ctx.InDType("Input");
   ctx.SetOut("Hidden", Shape{x[0], w[0]}, dtype);
   ctx.SetOut("Cell", Shape{x[0], w[0]}, dtype);
@@ -69,7 +69,7 @@ Status InferFusion(ShapeContext& ctx) {
       wh[1] != wx[1])
     return InvalidArgument("X ", x.ToString(), ", WeightX ", wx.ToString(), " and WeightH ",
                            wh.ToString(), " do not fit each other");
-  HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx, wh[0]));
+  HEDDLE_RETURN_IF_ERROR(CheckLstmOperands(ctx, wh[0]));
   const DType dtype = ctx.InDType("X");
   ctx.SetOut("Hidden", Shape{x[0], wh[0]}, dtype);
   ctx.SetOut("Cell", Shape{x[0], wh[0]}, dtype);
@@ -89,7 +89,7 @@ Status InferEmbedding(ShapeContext& ctx) {
       table[1] != 4 * wh[0] || wh[1] != table[1])
     return InvalidArgument("Ids ", ids.ToString(), ", Embeddings ", table.ToString(),
                            " and WeightH ", wh.ToString(), " do not fit each other");
-  HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx, wh[0]));
+  HEDDLE_RETURN_IF_ERROR(CheckLstmOperands(ctx, wh[0]));
   ctx.SetOut("Hidden", Shape{ids[0], wh[0]}, ctx.InDType("Embeddings"));
   ctx.SetOut("Cell", Shape{ids[0], wh[0]}, ctx.InDType("Embeddings"));
   ctx.ShareLoD("Ids", "Hidden");
@@ -101,9 +101,9 @@ template <typename T>
 Result<Cell<T>> CellOf(KernelContext& ctx, const Tensor& weight) {
   Cell<T> c;
   c.size = weight.dim(0);
-  HEDDLE_ASSIGN_OR_RETURN(c.gate, ActivationOf(ctx.Str("gate_activation")));
-  HEDDLE_ASSIGN_OR_RETURN(c.cell, ActivationOf(ctx.Str("cell_activation")));
-  HEDDLE_ASSIGN_OR_RETURN(c.candidate, ActivationOf(ctx.Str("candidate_activation")));
+  HEDDLE_ASSIGN_OR_RETURN(c.gate, GateActivationOf(ctx.Str("gate_activation")));
+  HEDDLE_ASSIGN_OR_RETURN(c.cell, GateActivationOf(ctx.Str("cell_activation")));
+  HEDDLE_ASSIGN_OR_RETURN(c.candidate, GateActivationOf(ctx.Str("candidate_activation")));
   c.weight = weight.data<T>();
   c.peephole = ctx.Bool("use_peepholes") ? ctx.In("Bias").template data<T>() + 4 * c.size : nullptr;
   return c;

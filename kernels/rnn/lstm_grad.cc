@@ -36,9 +36,9 @@ struct LstmGrad {
 
   Status Read() {
     HEDDLE_ASSIGN_OR_RETURN(offsets_, OffsetsOf(ctx_.In("Input"), "Input"));
-    HEDDLE_ASSIGN_OR_RETURN(gate_, ActivationOf(ctx_.Str("gate_activation")));
-    HEDDLE_ASSIGN_OR_RETURN(cell_, ActivationOf(ctx_.Str("cell_activation")));
-    HEDDLE_ASSIGN_OR_RETURN(candidate_, ActivationOf(ctx_.Str("candidate_activation")));
+    HEDDLE_ASSIGN_OR_RETURN(gate_, GateActivationOf(ctx_.Str("gate_activation")));
+    HEDDLE_ASSIGN_OR_RETURN(cell_, GateActivationOf(ctx_.Str("cell_activation")));
+    HEDDLE_ASSIGN_OR_RETURN(candidate_, GateActivationOf(ctx_.Str("candidate_activation")));
     for (Key key : {Key("H0"), Key("C0")}) {
       const Tensor* t = ctx_.InOpt(key);
       if (t != nullptr && t->numel() != SequenceCount(*offsets_) * d_)
@@ -123,7 +123,7 @@ struct LstmGrad {
   KernelContext& ctx_;
   int64_t d_;
   const Offsets* offsets_ = nullptr;
-  Activation gate_{}, cell_{}, candidate_{};
+  GateActivation gate_{}, cell_{}, candidate_{};
   const T *h0_ = nullptr, *c0_ = nullptr;
   Matrix<T> gates_, d_gates_, before_, peep_, d_peep_;  // in sequence order
 };

@@ -37,26 +37,26 @@ struct SequenceBatch {
 };
 
 // kBoundedSigmoid cuts its argument to [-40, 13], as Paddle's recurrent operators do.
-enum class Activation { kIdentity, kSigmoid, kTanh, kRelu, kBoundedSigmoid };
+enum class GateActivation { kIdentity, kSigmoid, kTanh, kRelu, kBoundedSigmoid };
 
-inline Result<Activation> ActivationOf(const std::string& name) {
-  if (name == "identity" || name == "linear" || name.empty()) return Activation::kIdentity;
-  if (name == "sigmoid") return Activation::kSigmoid;
-  if (name == "tanh") return Activation::kTanh;
-  if (name == "relu") return Activation::kRelu;
+inline Result<GateActivation> GateActivationOf(const std::string& name) {
+  if (name == "identity" || name == "linear" || name.empty()) return GateActivation::kIdentity;
+  if (name == "sigmoid") return GateActivation::kSigmoid;
+  if (name == "tanh") return GateActivation::kTanh;
+  if (name == "relu") return GateActivation::kRelu;
   return InvalidArgument("unknown activation '", name, "'");
 }
 
 template <typename T>
-T Activate(Activation a, T x) {
+T Activate(GateActivation a, T x) {
   switch (a) {
-    case Activation::kSigmoid:
+    case GateActivation::kSigmoid:
       return SigmoidOf(x);
-    case Activation::kBoundedSigmoid:
+    case GateActivation::kBoundedSigmoid:
       return SigmoidOf(std::min(std::max(x, T(-40)), T(13)));
-    case Activation::kTanh:
+    case GateActivation::kTanh:
       return std::tanh(x);
-    case Activation::kRelu:
+    case GateActivation::kRelu:
       return std::max(x, T(0));
     default:
       return x;
@@ -64,14 +64,14 @@ T Activate(Activation a, T x) {
 }
 // The derivative of an activation, given its result.
 template <typename T>
-T Slope(Activation a, T y) {
+T Slope(GateActivation a, T y) {
   switch (a) {
-    case Activation::kSigmoid:
-    case Activation::kBoundedSigmoid:
+    case GateActivation::kSigmoid:
+    case GateActivation::kBoundedSigmoid:
       return y * (T(1) - y);
-    case Activation::kTanh:
+    case GateActivation::kTanh:
       return T(1) - y * y;
-    case Activation::kRelu:
+    case GateActivation::kRelu:
       return y > T(0) ? T(1) : T(0);
     default:
       return T(1);
@@ -84,7 +84,7 @@ T Slope(Activation a, T y) {
 template <typename T>
 struct GruStep {
   int64_t size;
-  Activation act, gate_act;
+  GateActivation act, gate_act;
   bool origin_mode;  // h = u p + (1 - u) c instead of (1 - u) p + u c
   const T* weight;
 
