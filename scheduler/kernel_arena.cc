@@ -123,6 +123,8 @@ void KernelArena::Execute(FunctionRef<void()> fn) {
   impl_->arena.execute([&] { tbb::this_task_arena::isolate([&] { fn(); }); });
 }
 
+bool KernelArena::BoundsLibrary() { return true; }
+
 // TBB looks for its libraries and reads about the machine at its first work, and starts threads
 // when there is some to share.
 void KernelArena::WarmUp() {
@@ -149,6 +151,8 @@ KernelArena::KernelArena(int threads, bool workers, HostPool& pool) : intra_(&po
 }
 
 void KernelArena::Execute(FunctionRef<void()> fn) { fn(); }
+
+bool KernelArena::BoundsLibrary() { return false; }
 
 void KernelArena::WarmUp() {}
 

@@ -24,6 +24,8 @@ class KernelArena {
   // Execute does: it takes about a millisecond, and need not be the caller's. Does not throw.
   static void WarmUp();
   IntraOp& intra() { return *intra_; }
+  // Whether there is a primitives library whose threads arenas bound.
+  static bool BoundsLibrary();
 
  private:
   struct Impl;

@@ -1,6 +1,7 @@
 #include "scheduler/host_pool.h"
 
 #include <gtest/gtest.h>
+#include <tbb/task_arena.h>
 
 #include <atomic>
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "core/library_place.h"
 #include "scheduler/kernel_arena.h"
 #include "scheduler/work_queue.h"
 
@@ -199,6 +201,36 @@ TEST(KernelArena, PiecesWhoeverElseIsThere) {
   std::thread other(caller);
   caller();
   other.join();
+}
+
+// One thread a run: the library's calls, and nothing else, are made where it may use one thread,
+// by several callers at once, within each other, and after an exception.
+TEST(KernelArena, OneThreadsLibraryCallsHaveAPlace) {
+  if (!KernelArena::BoundsLibrary()) GTEST_SKIP() << "built without oneDNN";
+  HostPool pool(1);
+  KernelArena arena(1, true, pool);
+  const int outside = tbb::this_task_arena::max_concurrency();
+  const auto threads_of_library = [] {
+    int threads = 0;
+    LibraryPlace::Enter([&] { threads = tbb::this_task_arena::max_concurrency(); });
+    return threads;
+  };
+  EXPECT_EQ(threads_of_library(), outside);
+  const auto caller = [&] {
+    for (int round = 0; round < 100; ++round)
+      arena.Execute([&] {
+        EXPECT_EQ(threads_of_library(), 1);
+        LibraryPlace::Enter([&] { EXPECT_EQ(threads_of_library(), 1); });
+        EXPECT_THROW(LibraryPlace::Enter([] { throw std::runtime_error("library"); }),
+                     std::runtime_error);
+        arena.Execute([&] { EXPECT_EQ(threads_of_library(), 1); });
+        EXPECT_EQ(threads_of_library(), 1);
+      });
+  };
+  std::thread other(caller);
+  caller();
+  other.join();
+  EXPECT_EQ(threads_of_library(), outside);
 }
 
 TEST(KernelArena, BothKindsCutAlike) {
