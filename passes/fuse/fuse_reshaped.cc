@@ -28,6 +28,8 @@ class ReshapedGroups {
         context_(context),
         view_(view),
         ops_(std::move(ops)) {
+    for (size_t at = 0; at < ops_.size(); ++at)
+      if (ops_[at].views && ShapeIsFetched(block_[at])) ops_[at].fusable = false;
     const auto joins = [this](int producer, int reader) { return Joins(producer, reader); };
     std::vector<std::vector<int>> groups;
     do {
@@ -43,6 +45,14 @@ class ReshapedGroups {
 
  private:
   const ElementOp& op(int at) const { return ops_[static_cast<size_t>(at)]; }
+
+  // A loop gives the reshaped value alone, no XShape.
+  bool ShapeIsFetched(const ir::Op& reshape) const {
+    return std::any_of(reshape.outputs.begin() + 1, reshape.outputs.end(), [&](const auto& slot) {
+      return std::any_of(slot.begin(), slot.end(),
+                         [&](VarId v) { return context_.fetched.count(v) > 0; });
+    });
+  }
 
   bool Joins(int producer, int reader) const {
     const ElementOp &a = op(producer), &b = op(reader);

@@ -141,6 +141,14 @@ TEST(FuseReshaped, WhatOthersReadStaysAView) {
     c.b.Fetch(c.Unary("square", b)).Fetch(b);
     Expect(c, -1);
   }
+  {
+    SCOPED_TRACE("its XShape is fetched");
+    ReshapedCase c;
+    const std::string b = c.Reshape(c.Unary("tanh", c.In({4, 6})), {3, 8}, {3, 8});
+    const std::string kept = "v" + std::to_string(c.next - 1);
+    c.b.Fetch(c.Unary("square", b)).Fetch(kept);
+    Expect(c, -1);
+  }
 }
 
 TEST(FuseReshaped, AShapeThatDoesNotFitIsAnError) {
