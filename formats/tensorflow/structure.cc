@@ -267,6 +267,12 @@ class Structurer {
       m.depth = i;
       m.predicate = first[i].predicate;
       *context = Context(first.begin(), first.begin() + static_cast<int64_t>(i));
+      // Where a further condition fails, neither side has a value: no program of branches says so.
+      for (size_t k = 0; k < inputs.size(); ++k)
+        if (contexts[k].size() != i + 1 && IsAlone(sides, inputs[k]))
+          return InvalidArgument(NamedNode(node(merge)), ": its input ", inputs[k],
+                                 " runs under further conditions than its own side of a Switch; "
+                                 "heddle does not read such a graph");
       for (size_t s = 0; s < 2; ++s) HEDDLE_RETURN_IF_ERROR(TakeSide(e, element, sides[s], s, &m));
       e->meetings[element] = m;
       return Status::Ok();
@@ -274,6 +280,11 @@ class Structurer {
     return InvalidArgument(NamedNode(node(merge)), ": its inputs are not ",
                            inputs.size() == 2 ? "the two sides of one Switch"
                                               : "sides of Switches that exclude each other");
+  }
+  static bool IsAlone(const std::vector<int> (&sides)[2], int input) {
+    for (const std::vector<int>& side : sides)
+      if (side.size() == 1 && side[0] == input) return true;
+    return false;
   }
   Status TakeSide(Elements* e, int element, const std::vector<int>& inputs, size_t side,
                   Meeting* m) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 #include "tests/formats/tensorflow/graph_bytes.h"
 
@@ -149,6 +150,22 @@ TEST(TensorflowControl, MergesOfValuesThatDoNotExcludeEachOther) {
   EXPECT_THAT(ErrorOf(Graph().Add(PlaceholderNode("x")).Add("Merge", "y", {"x"}).bytes(),
                       {.fetches = {"y"}}),
               ::testing::HasSubstr("has 1 inputs; two are expected, or more"));
+}
+
+// c ? (d ? x * x : nothing) : x + x
+TEST(TensorflowControl, SidesThatHaveAValueAtTimesAreRefused) {
+  for (const bool first : {false, true}) {
+    Graph g;
+    g.Add(PlaceholderNode("c", kB)).Add(PlaceholderNode("d", kB)).Add(PlaceholderNode("x"));
+    g.Add("Switch", "sx", {"x", "c"}).Add("Switch", "sd", {"d", "c"});
+    g.Add("Switch", "ssx", {"sx:1", "sd:1"});
+    g.Add("Square", "square", {"ssx:1"}).Add("AddV2", "twice", {"sx", "sx"});
+    g.Add("Merge", "y", {first ? "square" : "twice", first ? "twice" : "square"});
+    EXPECT_THAT(
+        ErrorOf(g.bytes(), {.fetches = {"y"}}),
+        ::testing::HasSubstr("node 'y' (Merge): its input " + std::to_string(first ? 0 : 1) +
+                             " runs under further conditions"));
+  }
 }
 
 // a, b = b, a + b
