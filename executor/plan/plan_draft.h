@@ -38,13 +38,22 @@ struct PlanDraft {
   std::vector<bool> unsure;
   std::vector<bool> run_once;  // per block: one instruction runs it
   std::vector<bool> fetched;   // per slot
-  bool has_tasks = false;      // kDevice: several threads go through the steps, see device_plan.h
+  // kDevice: blocks whose instructions a device executes, see device_bodies.h; empty: block 0
+  // alone.
+  std::vector<bool> device_bodies;
+  bool has_tasks = false;  // kDevice: several threads go through the steps, see device_plan.h
 
   PlanDraft(const PlanRequest& r, SharedShapes& shapes)
       : request(r), program(*r.program), plan(std::make_shared<Plan>()), shared(shapes) {}
 
   // Sub-blocks are planned as block 0 is; else their operators find shapes while running.
-  bool CompilesBodies() const { return request.dispatch != Dispatch::kDevice && !shared.none; }
+  bool CompilesBodies() const { return !shared.none; }
+  // Their temporaries have places in the host's arena; else memory is taken as they run.
+  bool PlacesBodies() const { return CompilesBodies() && request.dispatch != Dispatch::kDevice; }
+  // Precondition: the plan is for a device.
+  bool RunsOnDevice(int block) const {
+    return block == 0 || (!device_bodies.empty() && device_bodies[static_cast<size_t>(block)]);
+  }
   // A shared variable whose memory is the same throughout a run.
   bool IsFixed(uint32_t slot) const;
   bool Stable(uint32_t slot) const;

@@ -21,16 +21,17 @@ class MemoryPlanner {
     const bool at_run_time =
         plan_.dispatch == Dispatch::kQueue || plan_.dispatch == Dispatch::kDevice;
     if (!at_run_time) ChooseStorages(0);
-    if (d_.CompilesBodies()) FindNested(0);
+    if (d_.PlacesBodies()) FindNested(0);
     for (const Nested& n : nested_) ChooseStorages(n.block);
     for (Slot& s : plan_.slots)  // a view of an arena slot is an arena slot at the same offset
       if (s.storage == Storage::kView && At(s.base).storage == Storage::kArena)
         s.storage = Storage::kArena;
     for (size_t n = nested_.size(); n-- > 0;) PlaceInWorkspace(nested_[n]);
     if (at_run_time)
-      ShareAtRunTime();
+      ShareAtRunTime(&ins_);
     else
       Take(SmallEnough(0), 0);
+    if (plan_.dispatch == Dispatch::kDevice) TakeInBodies();
     if (at_run_time) StackWorkspaces();
     PlaceWorkspaces();
     MarkFetches();
@@ -45,8 +46,8 @@ class MemoryPlanner {
 
   // --- from a queue, and where a device has a part: memory is taken and given back as instructions
   // run ---
-  void ShareAtRunTime() {
-    for (Instruction& in : ins_) {
+  void ShareAtRunTime(std::vector<Instruction>* instructions) {
+    for (Instruction& in : *instructions) {
       uint32_t from, to;
       if (d_.FindView(in, &from, &to)) {
         in.mode = Instruction::Mode::kShare;
@@ -58,6 +59,17 @@ class MemoryPlanner {
         for (const auto& pair : in.op.def->inplace())
           for (uint32_t k : ArenaSharing::TakeableInputs(in, pair))
             OfferMemory(k, in.op.out_begin[pair.out], &in);
+    }
+  }
+  // Bodies on a device take memory as block 0 does; those on the host only for what they write.
+  void TakeInBodies() {
+    for (size_t b = 1; b < plan_.blocks.size(); ++b) {
+      if (d_.RunsOnDevice(static_cast<int>(b))) {
+        ShareAtRunTime(&plan_.blocks[b].instructions);
+        continue;
+      }
+      for (Instruction& in : plan_.blocks[b].instructions)
+        if (in.mode == Instruction::Mode::kStatic) in.mode = Instruction::Mode::kPooled;
     }
   }
   void OfferMemory(uint32_t i, uint32_t o, Instruction* in) {
