@@ -220,6 +220,14 @@ bool SelectsOutput(const OpDef& def) {
          def.FindInput("Mask") >= 0;
 }
 
+int ConditionSlot(const OpDef& def) {
+  const auto is_record = [](const SlotDef& slot) { return (slot.flags & kRecord) != 0; };
+  if (!def.has(kControlFlow) || def.outputs().size() != 2 || !is_record(def.outputs()[1]))
+    return -1;
+  if (def.FindInput("sub_block:changing(Condition)") >= 0) return def.FindInput("Condition");
+  return def.FindAttr("is_scalar_condition") >= 0 ? def.FindInput("Cond") : -1;
+}
+
 bool RunsAgain(const OpDef& def) { return def.FindInput("sub_block:arrays") >= 0; }
 
 void FillSubBlockSlots(Program* program) {

@@ -39,6 +39,10 @@ bool IsRecordedSlot(const SlotDef& slot);
 bool SelectsOperand(const OpDef& def);
 // The operator writes one of its outputs, chosen by a number, and leaves the others as they are.
 bool SelectsOutput(const OpDef& def);
+// The input whose one bool decides whether the operator's sub-block runs; its kernel does nothing
+// else but to keep a record of the runs. -1: the operator is none of that kind. (Where it has an
+// attribute is_scalar_condition, that must be true.)
+int ConditionSlot(const OpDef& def);
 // It may run its sub-block many times: it is one that empties the block's arrays before each run.
 bool RunsAgain(const OpDef& def);
 

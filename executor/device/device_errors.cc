@@ -16,7 +16,8 @@ std::vector<bool> ReadByOtherThreads(const Plan& plan, uint8_t place) {
   if (plan.device->devices == 1) return read;
   for (size_t i = 0; i < plan.device->steps.size(); ++i) {
     if (plan.device->ThreadOf(plan.device->steps[i].lane) == place) continue;
-    for (uint32_t s : plan.blocks[0].instructions[i].op.in)
+    const DeviceStep& step = plan.device->steps[i];
+    for (uint32_t s : plan.blocks[step.block].instructions[step.at].op.in)
       if (s != kNoSlot) read[s] = true;
   }
   return read;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "executor/device/body_runner.h"
 #include "executor/device/device_session.h"
 #include "executor/device/dispatch_team.h"
 #include "executor/device/dispatcher.h"
@@ -14,18 +15,10 @@
 namespace heddle {
 namespace {
 
-using Phase = DevicePlan::Phase;
-
-// Dispatches a plan without tasks on this thread: every step in the plan's order, or the kernels as
-// one captured graph.
-Status DispatchInOrder(Dispatcher& dispatcher, Replayer& replayer) {
+// Dispatches a plan without tasks on this thread.
+Status DispatchInOrder(DeviceSession& session, Dispatcher& dispatcher, StepLauncher& launcher) {
   try {
-    if (!replayer.CanReplay()) return dispatcher.AllOf(std::nullopt);
-    HEDDLE_RETURN_IF_ERROR(dispatcher.AllOf(Phase::kBefore));
-    bool replayed = false;
-    HEDDLE_RETURN_IF_ERROR(replayer.ReplayKernels(&replayed));
-    if (!replayed) HEDDLE_RETURN_IF_ERROR(dispatcher.AllOf(Phase::kCaptured));
-    return dispatcher.AllOf(Phase::kAfter);
+    return DispatchSection(session, dispatcher, launcher, 0, session.kept().ran);
   } catch (const std::bad_alloc& e) {  // memory of the host
     return ResourceExhausted(e.what());
   } catch (const std::exception& e) {
@@ -44,6 +37,8 @@ Status DeviceInterpreter::Run(RunState& run, const DeviceRuntimes& devices, Disp
   // One of the two is used.
   StepLauncher launcher(session);
   Dispatcher dispatcher(session, launcher);
+  BodyRunner bodies(session, dispatcher, launcher);
+  run.UseDeviceBodies(&bodies);
   std::optional<DispatchTeam> team;
   DeviceTasks::Error error;
   try {
@@ -56,9 +51,9 @@ Status DeviceInterpreter::Run(RunState& run, const DeviceRuntimes& devices, Disp
         if (!team->Dispatch(*crew, &error)) team.reset();
       }
       if (!team) {
-        Replayer replayer(session, launcher);
+        Replayer replayer(session, launcher, 0);
         if (session.device_plan.tasks.empty())
-          error = {DispatchInOrder(dispatcher, replayer), launcher.failed_on_device()};
+          error = {DispatchInOrder(session, dispatcher, launcher), launcher.failed_on_device()};
         else
           error = TaskHost(session, dispatcher, replayer, pool).Dispatch();
       }
@@ -70,7 +65,8 @@ Status DeviceInterpreter::Run(RunState& run, const DeviceRuntimes& devices, Disp
   if (trace != nullptr) trace->EndSpan(0, RunTrace::Part::kWaitStreams, Ticks(), nullptr);
   if (status.ok()) status = team ? team->TellTimes() : dispatcher.TellTimes();
   if (status.ok()) session.kept().ran = true;
-  run.set_replayed(run.device_run() != nullptr && session.kept().replayed);
+  run.set_replayed(run.device_run() != nullptr && session.kept().captured[0].replayed);
+  run.UseDeviceBodies(nullptr);
   launcher.Drop();
   if (team) team->Drop();
   session.Close();

@@ -24,7 +24,7 @@ Status DeviceSession::Prepare() {
   if (run.device_run() == nullptr) HEDDLE_RETURN_IF_ERROR(MakeKept());
   kept().services = run.services();
   kept().services.intra = &kernels.intra();
-  kept().replayed = false;
+  for (CapturedSection& section : kept().captured) section.replayed = false;
   for (uint32_t k = 0; k < device_plan.devices; ++k) HEDDLE_RETURN_IF_ERROR(TakeArena(k));
   for (const auto& [from, to] : device_plan.resident) {
     if (run.value(to).initialized()) continue;
@@ -49,6 +49,16 @@ Status DeviceSession::MakeKept() {
     auto event = devices[k]->device().NewEvent(false);
     if (!event.ok()) return ExplainOf(k, event.status());
     made->done.push_back(*std::move(event));
+  }
+  made->captured.resize(device_plan.sections.size());
+  made->turns.resize(device_plan.sections.size());
+  for (size_t b = 1; b < made->turns.size(); ++b) {
+    if (!device_plan.Runs(static_cast<int>(b))) continue;
+    for (std::unique_ptr<Event>& turn : made->turns[b]) {
+      auto event = devices[0]->device().NewEvent(false);
+      if (!event.ok()) return ExplainOf(0, event.status());
+      turn = *std::move(event);
+    }
   }
   run.device_run() = std::move(made);
   return Status::Ok();
@@ -87,10 +97,10 @@ Status DeviceSession::Upload(uint32_t from, uint32_t to) {
 
 Event& DeviceSession::EventOf(uint32_t event) {
   // The order matters: tasks that wait for no captured kernel may ask while kernels are captured.
-  const bool captured =
-      !device_plan.phases.empty() &&
-      device_plan.phases[device_plan.recorder[event]] == DevicePlan::Phase::kCaptured &&
-      kept().replayed;
+  const uint32_t recorder = device_plan.recorder[event], block = StepAt(recorder).block;
+  const bool captured = device_plan.sections[block].captured &&
+                        device_plan.phases[recorder] == DevicePlan::Phase::kCaptured &&
+                        kept().captured[block].replayed;
   return captured ? *kept().borders[0] : *kept().events[event];
 }
 

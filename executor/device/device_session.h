@@ -4,7 +4,8 @@
 //   DeviceInterpreter::Run   opens the session, has the steps dispatched, closes it
 //     Dispatcher             takes one step after another, whatever it is
 //       StepLauncher         puts the step's copy or kernel on its stream
-//     Replayer               puts all kernels on the device as one captured piece
+//     BodyRunner             has the steps of a block dispatched, each time its operator asks
+//     Replayer               puts a section's kernels on the device as one captured piece
 //     TaskHost               dispatches around tasks, which other threads of the host execute
 //     DispatchTeam           with several devices: a thread for each dispatches
 //
@@ -14,6 +15,7 @@
 // the streams of its device.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,21 +29,28 @@
 
 namespace heddle {
 
+// The kernels of a section as one piece of work. It holds while they find their operands where they
+// were when it was captured.
+struct CapturedSection {
+  std::unique_ptr<Graph> graph;
+  const void* arena = nullptr;
+  std::vector<std::pair<uint32_t, const void*>> inputs;  // per slot that is not written inside
+  std::vector<std::pair<uint32_t, Value>> results;       // per slot that the kernels write
+  bool replayed = false;                                 // in the newest run of the section
+  bool refused = false;                                  // it cannot be captured
+};
+
 // Objects that a RunState keeps for its runs.
 struct DeviceRun {
   std::vector<std::unique_ptr<Event>> events;  // of the plan
   std::vector<std::unique_ptr<Event>> done;    // per device: of a call that the host waits for
   Services services;                           // of kernels on streams
   bool ran = false;                            // a run has come to its end
-  bool replayed = false;                       // the newest run had a graph
-  // The kernels of a run as one piece of work. It holds while they find their operands where they
-  // were when it was captured: see Replayer::Addresses.
-  std::unique_ptr<Graph> graph;
-  std::vector<const void*> addresses;
-  std::vector<std::pair<uint32_t, Value>> results;  // per slot that is read after the kernels
+  std::vector<CapturedSection> captured;       // per block
   // Between the captured kernels and the rest, by lane; [0]: the kernels are done.
   std::vector<std::unique_ptr<Event>> borders;
-  bool refused = false;  // it cannot be captured
+  // Per block that a device runs: behind every other run of it, see BodyRunner.
+  std::vector<std::array<std::unique_ptr<Event>, 2>> turns;
 };
 
 class DeviceSession {
@@ -68,7 +77,9 @@ class DeviceSession {
   // After Drain: gives up streams and memory.
   void Close();
 
-  const Instruction& At(size_t i) const { return plan.blocks[0].instructions[i]; }
+  const Instruction& At(size_t i) const {
+    return plan.blocks[StepAt(i).block].instructions[StepAt(i).at];
+  }
   const DeviceStep& StepAt(size_t i) const { return device_plan.steps[i]; }
   // Of lane k + 1.
   Stream& stream(uint32_t k) {

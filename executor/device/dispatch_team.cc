@@ -17,7 +17,7 @@ DispatchTeam::DispatchTeam(DeviceSession& session, HostPool* pool)
 bool DispatchTeam::Dispatch(DispatchCrew& crew, DeviceTasks::Error* error) {
   DispatchBoard board(session_.device_plan);
   Dispatcher& own = members_[0].dispatcher;
-  Replayer replayer(session_, members_[0].launcher);
+  Replayer replayer(session_, members_[0].launcher, 0);
   std::optional<TaskHost> host;
   if (!session_.device_plan.tasks.empty()) host.emplace(session_, own, replayer, pool_, &board);
   DeviceTasks* const tasks = host ? &host->tasks() : nullptr;

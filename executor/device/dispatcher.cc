@@ -16,7 +16,9 @@ Status Dispatcher::Step(size_t i) {
   if (session_.run.control().attention())
     HEDDLE_RETURN_IF_ERROR(session_.run.control().Interrupted());
   HEDDLE_RETURN_IF_ERROR(WaitOnStream(i));
-  const bool timed = session_.run.control().trace() != nullptr && step.kind != Kind::kShare;
+  if (step.kind == Kind::kBlocks) return RunBlocks(i);
+  const bool timed = session_.run.control().trace() != nullptr && step.kind != Kind::kShare &&
+                     step.kind != Kind::kMark;
   const auto mark = [&] {
     return timed ? times_.Mark(i, session_.device_plan.DeviceOf(step.lane),
                                session_.RuntimeOf(step).device(), session_.StreamOf(step))
@@ -35,9 +37,17 @@ Status Dispatcher::Step(size_t i) {
   if (step.record != DeviceStep::kNone)
     if (Status s = session_.StreamOf(step).Record(*session_.kept().events[step.record]); !s.ok())
       return session_.Refused(s, i);
-  if (RunTrace* trace = session_.run.control().trace(); trace != nullptr)
+  if (RunTrace* trace = session_.run.control().trace(); trace != nullptr && step.block == 0)
     trace->EndSpan(participant_, RunTrace::Part::kDispatch, Ticks(), &session_.At(i));
   return Release(session_.At(i));
+}
+
+Status Dispatcher::RunBlocks(size_t i) {
+  const DeviceStep& step = session_.StepAt(i);
+  HEDDLE_RETURN_IF_ERROR(Interpreter::RunOne(session_.At(i), session_.run, participant_));
+  if (step.record == DeviceStep::kNone) return Status::Ok();
+  const Status s = session_.StreamOf(step).Record(*session_.kept().events[step.record]);
+  return s.ok() ? s : session_.Refused(s, i);
 }
 
 // The host waits for the work of another device: devices do not know each other's events.
@@ -84,7 +94,7 @@ Status Dispatcher::AwaitEvent(uint32_t event, size_t i, int participant) {
   if (Status s = session_.EventOf(event).Wait(); !s.ok())
     return session_.Explain(s, session_.StepAt(recorder).lane)
         .At(session_.plan.Locate(session_.At(i)));
-  if (trace != nullptr)
+  if (trace != nullptr && session_.StepAt(i).block == 0)
     trace->EndSpan(participant, RunTrace::Part::kWaitEvent, begin, &session_.At(recorder));
   return Status::Ok();
 }
@@ -95,8 +105,9 @@ Status Dispatcher::Release(const Instruction& in) {
   return Status::Ok();
 }
 
-Status Dispatcher::AllOf(std::optional<DevicePlan::Phase> phase) {
-  for (size_t i = 0; i < session_.device_plan.steps.size(); ++i) {
+Status Dispatcher::AllOf(int block, std::optional<DevicePlan::Phase> phase) {
+  const DevicePlan::Section& section = session_.device_plan.sections[static_cast<size_t>(block)];
+  for (size_t i = section.begin; i < section.end; ++i) {
     if (phase && session_.device_plan.phases[i] != *phase) continue;
     Status s = Step(i);
     if (!s.ok()) [[unlikely]]

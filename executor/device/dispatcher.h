@@ -19,8 +19,8 @@ class Dispatcher {
       : session_(session), launcher_(launcher) {}
 
   Status Step(size_t i);
-  // All steps in their order, or those of a phase.
-  Status AllOf(std::optional<DevicePlan::Phase> phase);
+  // All steps of a block in their order, or those of a phase.
+  Status AllOf(int block, std::optional<DevicePlan::Phase> phase);
   // The host waits for the step's events.
   Status AwaitEvents(size_t i, int participant);
 
@@ -35,6 +35,8 @@ class Dispatcher {
 
  private:
   Status HostStep(size_t i);
+  // The operator's kernel decides on the host whether its block runs, see BodyRunner.
+  Status RunBlocks(size_t i);
   Status WaitOnStream(size_t i);
   Status AwaitEvent(uint32_t event, size_t i, int participant);
   // Releases the values that the instruction uses last. Memory of the device returns in the order

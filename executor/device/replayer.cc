@@ -10,42 +10,55 @@ namespace heddle {
 using Kind = DeviceStep::Kind;
 using Phase = DevicePlan::Phase;
 
-bool Replayer::CanReplay() const {
-  const DeviceRun& kept = session_.kept();
-  return session_.devices[0]->capture() && kept.ran && !kept.refused && session_.arenas[0] &&
-         !session_.run.control().attention() && !session_.device_plan.phases.empty();
+bool Replayer::CanReplay(bool again) const {
+  return again && section_.captured && session_.devices[0]->capture() && !kept_.refused &&
+         session_.arenas[0] && !session_.run.control().attention();
 }
 
 Status Replayer::ReplayKernels(bool* replayed) {
-  DeviceRun& kept = session_.kept();
-  if (auto now = Addresses(); kept.graph == nullptr || now != kept.addresses) {
-    kept.graph.reset();
-    kept.addresses = std::move(now);
+  kept_.replayed = false;
+  if (kept_.graph == nullptr || !Holds()) {
+    kept_.graph.reset();
+    kept_.arena = session_.arenas[0]->data();
+    FindInputs();
     if (Status s = Capture(); !s.ok()) {
       // As in a run without; the device tells what is wrong with it, if anything is.
-      kept.refused = s.code() == StatusCode::kUnimplemented;
-      kept.graph.reset();
+      kept_.refused = s.code() == StatusCode::kUnimplemented;
+      kept_.graph.reset();
       return Status::Ok();
     }
   }
   if (Status s = Replay(); !s.ok()) return session_.ExplainOf(0, s);
-  kept.replayed = *replayed = true;
-  for (const auto& [slot, value] : kept.results) session_.run.value(slot) = value;
+  kept_.replayed = *replayed = true;
+  for (const auto& [slot, value] : kept_.results) session_.run.value(slot) = value;
   return Status::Ok();
 }
 
-std::vector<const void*> Replayer::Addresses() {
-  std::vector<const void*> all = {session_.arenas[0]->data()};
-  const auto add = [&](uint32_t slot) {
-    const Value& v = session_.run.value(slot);
-    all.push_back(v.is_tensor() && v.initialized() ? v.tensor().raw() : nullptr);
-  };
-  for (const auto& [host, device] : session_.device_plan.resident) add(device);
-  for (size_t i = 0; i < session_.device_plan.steps.size(); ++i)
-    if (session_.StepAt(i).kind == Kind::kCopyIn &&
-        session_.device_plan.phases[i] == Phase::kBefore)
-      add(session_.At(i).op.out[0]);
-  return all;
+const void* Replayer::AddressOf(uint32_t slot) {
+  const Value& v = session_.run.value(slot);
+  return v.is_tensor() && v.initialized() ? v.tensor().raw() : nullptr;
+}
+
+bool Replayer::Holds() {
+  if (kept_.arena != session_.arenas[0]->data()) return false;
+  for (const auto& [slot, address] : kept_.inputs)
+    if (AddressOf(slot) != address) return false;
+  return true;
+}
+
+void Replayer::FindInputs() {
+  std::vector<bool> seen(session_.plan.slots.size(), false);
+  kept_.inputs.clear();
+  for (size_t i = section_.begin; i < section_.end; ++i) {
+    if (session_.device_plan.phases[i] != Phase::kCaptured) continue;
+    for (uint32_t s : session_.At(i).op.in) {
+      if (s == kNoSlot || seen[s] || session_.plan.slots[s].place == 0) continue;
+      seen[s] = true;
+      kept_.inputs.emplace_back(s, AddressOf(s));
+    }
+    for (uint32_t s : session_.At(i).op.out)
+      if (s != kNoSlot) seen[s] = true;
+  }
 }
 
 Status Replayer::Capture() {
@@ -60,13 +73,13 @@ Status Replayer::Capture() {
   auto graph = origin.EndCapture();
   if (status.ok()) status = graph.status();
   if (!status.ok()) return status;
-  kept.graph = *std::move(graph);
-  kept.results.clear();
-  for (size_t i = 0; i < session_.device_plan.steps.size(); ++i) {
-    if (session_.device_plan.phases[i] != Phase::kAfter) continue;
-    for (uint32_t s : session_.At(i).op.in)
+  kept_.graph = *std::move(graph);
+  kept_.results.clear();
+  for (size_t i = section_.begin; i < section_.end; ++i) {
+    if (session_.device_plan.phases[i] != Phase::kCaptured) continue;
+    for (uint32_t s : session_.At(i).op.out)
       if (s != kNoSlot && session_.plan.slots[s].place != 0)
-        kept.results.emplace_back(s, Detached(session_.run.value(s)));
+        kept_.results.emplace_back(s, Detached(session_.run.value(s)));
   }
   return Status::Ok();
 }
@@ -77,12 +90,13 @@ Status Replayer::PutCaptured() {
   HEDDLE_RETURN_IF_ERROR(origin.Record(*kept.borders[0]));
   for (uint32_t lane = 2; lane <= session_.device_plan.compute_streams; ++lane)
     HEDDLE_RETURN_IF_ERROR(session_.stream(lane - 1).WaitFor(*kept.borders[0]));
-  for (size_t i = 0; i < session_.device_plan.steps.size(); ++i) {
+  for (size_t i = section_.begin; i < section_.end; ++i) {
     if (session_.device_plan.phases[i] != Phase::kCaptured) continue;
     const DeviceStep& step = session_.StepAt(i);
     for (uint32_t w = step.wait_begin; w < step.wait_end; ++w) {
       const uint32_t event = session_.device_plan.waits[w];
-      if (session_.device_plan.phases[session_.device_plan.recorder[event]] == Phase::kCaptured)
+      const uint32_t recorder = session_.device_plan.recorder[event];
+      if (session_.device_plan.phases[recorder] == Phase::kCaptured)
         HEDDLE_RETURN_IF_ERROR(session_.StreamOf(step).WaitFor(*kept.events[event]));
     }
     HEDDLE_RETURN_IF_ERROR(launcher_.Put(i));
@@ -112,7 +126,7 @@ Status Replayer::Replay() {
     HEDDLE_RETURN_IF_ERROR(session_.stream(lane - 1).Record(*kept.borders[lane]));
     HEDDLE_RETURN_IF_ERROR(origin.WaitFor(*kept.borders[lane]));
   }
-  HEDDLE_RETURN_IF_ERROR(origin.Replay(*kept.graph));
+  HEDDLE_RETURN_IF_ERROR(origin.Replay(*kept_.graph));
   return origin.Record(*kept.borders[0]);
 }
 

@@ -1,5 +1,5 @@
-// Replayer: puts the kernels of a run on the device as one piece of work, captured in an earlier
-// run. In the first run of all nothing is captured: many plans have no second one.
+// Replayer: puts the kernels of a section, a block's steps, on the device as one piece of work,
+// captured in an earlier run of the section.
 //
 // Threads: that which dispatches. What it captures is kept in the DeviceRun.
 #pragma once
@@ -13,17 +13,24 @@ namespace heddle {
 
 class Replayer {
  public:
-  Replayer(DeviceSession& session, StepLauncher& launcher)
-      : session_(session), launcher_(launcher) {}
+  Replayer(DeviceSession& session, StepLauncher& launcher, int block)
+      : session_(session),
+        launcher_(launcher),
+        section_(session.device_plan.sections[static_cast<size_t>(block)]),
+        kept_(session.kept().captured[static_cast<size_t>(block)]) {}
 
-  bool CanReplay() const;
+  // `again`: the section has run before; many have no second run.
+  bool CanReplay(bool again) const;
   // The kernels, after what comes before them. `*replayed` false: they cannot be captured, nothing
   // was done.
   Status ReplayKernels(bool* replayed);
 
  private:
-  // Everything that captured kernels take for granted about where their operands are.
-  std::vector<const void*> Addresses();
+  const void* AddressOf(uint32_t slot);
+  // The operands are where they were when the kernels were captured.
+  bool Holds();
+  // What the kernels read that none of them writes.
+  void FindInputs();
   Status Capture();
   // The kernels of all streams, between a fork from the first one and a join with it.
   Status PutCaptured();
@@ -33,6 +40,8 @@ class Replayer {
 
   DeviceSession& session_;
   StepLauncher& launcher_;
+  const DevicePlan::Section& section_;
+  CapturedSection& kept_;
 };
 
 }  // namespace heddle

@@ -30,6 +30,8 @@ Status StepLauncher::Put(size_t i) {
       return CopyOut(i);
     case Kind::kCopyPeer:
       return CopyPeer(i);
+    case Kind::kMark:
+      return Status::Ok();
     case Kind::kShare: {
       const uint32_t out = in.op.out[in.takeovers[1]];
       session_.run.value(out) = session_.run.value(in.op.in[in.takeovers[0]])

@@ -21,6 +21,8 @@ class StepLauncher {
   // The newest failure is one that streams know more about.
   bool failed_on_device() const { return failed_on_device_; }
   void set_failed_on_device() { failed_on_device_ = true; }
+  // Takes `held` for the memory that streams read, and gives the present one.
+  void SwapHeld(std::vector<Tensor>* held) { held_.swap(*held); }
   // After the streams are done: lets go of the memory that they read.
   void Drop();
   // Looks for NaN and infinity in copies of what the step writes.

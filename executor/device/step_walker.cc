@@ -15,7 +15,7 @@ StepWalker::StepWalker(DeviceSession& session, Dispatcher& dispatcher, DeviceTas
       put_off_lanes_(session.device_plan.lanes, 0) {}
 
 Status StepWalker::Advance(std::optional<DevicePlan::Phase> phase, bool* done) {
-  const auto count = static_cast<uint32_t>(session_.device_plan.steps.size());
+  const uint32_t count = session_.device_plan.main().end;
   *done = false;
   uint64_t seen = News();
   if (IsOver()) return Status::Ok();

@@ -62,7 +62,8 @@ Status TaskHost::Advance(bool* done) {
     walker_.Restart();
   };
   if (stage_ == Stage::kStart)
-    enter(board_ == nullptr && replayer_.CanReplay() ? Stage::kBefore : Stage::kAll);
+    enter(board_ == nullptr && replayer_.CanReplay(session_.kept().ran) ? Stage::kBefore
+                                                                        : Stage::kAll);
   if (stage_ == Stage::kAll) return walker_.Advance(std::nullopt, done);
   bool over = true;
   if (stage_ == Stage::kBefore) {
@@ -86,7 +87,7 @@ Status TaskHost::Advance(bool* done) {
 
 // All tasks that they wait for come before them: see FindPhases.
 bool TaskHost::KernelsCanStart() {
-  for (size_t i = 0; i < session_.device_plan.steps.size(); ++i)
+  for (uint32_t i = 0; i < session_.device_plan.main().end; ++i)
     if (session_.device_plan.phases[i] == Phase::kCaptured && !walker_.TasksBefore(i).empty() &&
         !tasks_.Finished(walker_.TasksBefore(i)))
       return false;

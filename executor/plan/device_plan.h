@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/op_context.h"
+#include "executor/plan/plan.h"
 
 namespace heddle {
 
@@ -25,9 +26,12 @@ struct DeviceStep {
     kCopyIn,    // host to device
     kCopyOut,   // device to host
     kCopyPeer,  // device to device
+    kBlocks,    // the host runs an operator whose blocks' instructions are steps
+    kMark,      // nothing: the border of such a block
   };
   static constexpr uint32_t kNone = ~0u;
   Kind kind = Kind::kHost;
+  uint32_t block = 0, at = 0;             // the instruction
   uint32_t lane = 0;                      // 0: the host; a stream, from 1; a task's: see task_lanes
   uint32_t wait_begin = 0, wait_end = 0;  // in DevicePlan::waits
   // In DevicePlan::task_waits: what is finished before the host does the step or puts it on its
@@ -51,7 +55,13 @@ struct DeviceTask {
 };
 
 struct DevicePlan {
-  std::vector<DeviceStep> steps;  // parallel to the instructions of block 0
+  // The steps of a block, parallel to its instructions.
+  struct Section {
+    uint32_t begin = 0, end = 0;
+    bool captured = false;  // its kernels can be captured, see phases
+  };
+  std::vector<DeviceStep> steps;
+  std::vector<Section> sections;  // per block; of no steps: the host runs it
   std::vector<uint32_t> waits;    // events
   uint32_t events = 0;
   uint32_t lanes = 1;  // the host's and those of the streams
@@ -74,8 +84,9 @@ struct DevicePlan {
   static constexpr size_t kNoOffset = ~size_t{0};
   std::vector<size_t> offsets;
   std::vector<size_t> arena_bytes;  // per device
-  // Kernels can be captured: what is not theirs comes either before or after all of them. Phases
-  // are parallel to the steps, empty where there is no capture (PlanStats::no_capture says why).
+  // A section's kernels can be captured: what is not theirs comes either before or after all of
+  // them. Phases are parallel to the steps; those of other sections mean nothing
+  // (PlanStats::no_capture says why block 0's is one).
   enum class Phase : uint8_t { kBefore, kCaptured, kAfter };
   std::vector<Phase> phases;
   std::vector<uint32_t> recorder;  // per event: the step
@@ -86,6 +97,12 @@ struct DevicePlan {
   // With several devices, per event: a step of another thread waits for it.
   std::vector<bool> crosses;
 
+  // Precondition: a device executes the instruction's block.
+  const DeviceStep& StepOf(const Plan& plan, const Instruction& in) const;
+  const Section& main() const { return sections[0]; }
+  bool Runs(int block) const {
+    return sections[static_cast<size_t>(block)].begin < sections[static_cast<size_t>(block)].end;
+  }
   // The thread that dispatches a lane's steps where several do: 0 the host's own and tasks, k + 1
   // those of device k.
   uint32_t ThreadOf(uint32_t lane) const {

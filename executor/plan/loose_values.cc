@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "executor/plan/place_instructions.h"
+#include "executor/plan/device/insert_copies.h"
 #include "executor/plan/plan_draft.h"
 
 namespace heddle {

@@ -45,7 +45,7 @@ struct Slot {
   bool is_static = false;  // dtype and shape are known before the run
   DType dtype = DType::kUnknown;
   uint32_t base = kNoSlot;      // kView: the slot whose memory it is
-  uint8_t place = 0;            // of a device plan, see place_instructions.h
+  uint8_t place = 0;            // of a device plan, see device/place_instructions.h
   int home = 0;                 // the block in whose work space it lies, see BlockPlan
   size_t offset = 0;            // kArena
   size_t shift = 0;             // of a view: bytes from where its base begins

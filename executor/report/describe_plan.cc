@@ -10,7 +10,7 @@
 #include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/device_plan.h"
-#include "executor/plan/place_instructions.h"
+#include "executor/plan/device/insert_copies.h"
 #include "passes/public_attributes.h"
 
 namespace heddle {
@@ -161,7 +161,7 @@ void AddStreams(const Plan& plan, const std::vector<std::string>& places, PlanDe
   d->peer_copies = static_cast<int>(device.peer_copies);
   for (uint32_t lane = 1; lane < device.lanes; ++lane)
     d->streams.push_back(device.StreamName(lane));
-  for (size_t i = 0; i < device.steps.size(); ++i) {
+  for (size_t i = 0; i < device.main().end; ++i) {
     const DeviceStep& step = device.steps[i];
     PlanDescription::Instruction& in = d->instructions[i];
     for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)

@@ -59,12 +59,13 @@ std::string LanesText(const Plan& plan, size_t block) {
 }
 
 // The steps and their streams, in the order in which the host dispatches them.
-std::string DeviceText(const Plan& plan) {
+std::string DeviceText(const Plan& plan, size_t block) {
   const DevicePlan& d = *plan.device;
+  const DevicePlan::Section& section = d.sections[block];
   std::string text;
-  for (size_t i = 0; i < d.steps.size(); ++i) {
+  for (size_t i = section.begin; i < section.end; ++i) {
     const DeviceStep& step = d.steps[i];
-    text += StrCat("  ", i,
+    text += StrCat("  ", step.at,
                    step.lane == 0         ? "  host    "
                    : step.lane >= d.lanes ? StrCat("  task    ")
                                           : StrCat("  stream ", step.lane));
@@ -72,7 +73,7 @@ std::string DeviceText(const Plan& plan) {
       text += StrCat(w == step.task_begin ? "  after task " : ", ", d.tasks[d.task_waits[w]].step);
     for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
       text += StrCat(w == step.wait_begin ? "  after event " : ", ", d.waits[w]);
-    text += "  " + InstructionText(plan, plan.blocks[0].instructions[i]);
+    text += "  " + InstructionText(plan, plan.blocks[block].instructions[step.at]);
     text += step.record == DeviceStep::kNone ? "\n" : StrCat("  event ", step.record, "\n");
   }
   return text;
@@ -105,13 +106,19 @@ std::string PlanText(const Plan& plan) {
                             " bytes (bound ", plan.arena_bound, ")\n");
   for (const PlanFeed& f : plan.feeds) text += StrCat("feed  ", SlotText(plan, f.slot), "\n");
   for (size_t b = 0; b < plan.blocks.size(); ++b) {
-    if (b > 0) text += StrCat("block ", b, "\n");
+    const bool on_device = plan.device && plan.device->Runs(static_cast<int>(b));
+    if (b > 0)
+      text += StrCat("block ", b,
+                     !on_device                          ? ""
+                     : plan.device->sections[b].captured ? ", on the device, captured"
+                                                         : ", on the device",
+                     "\n");
     if (plan.LanesOf(static_cast<int>(b)) != nullptr) {
       text += LanesText(plan, b);
       continue;
     }
-    if (b == 0 && plan.dispatch == Dispatch::kDevice) {
-      text += DeviceText(plan);
+    if (on_device) {
+      text += DeviceText(plan, b);
       continue;
     }
     for (size_t i = 0; i < plan.blocks[b].instructions.size(); ++i)

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "core/error.h"
+#include "executor/plan/device/insert_copies.h"
 #include "executor/plan/device_plan.h"
-#include "executor/plan/place_instructions.h"
 
 namespace heddle::internal {
 namespace {
@@ -226,11 +226,12 @@ void TraceStory::TellIdleStreams(std::vector<TraceSpan>* spans) const {
     uint64_t last = trace_->start_ns;
     for (const RunTrace::DeviceWork* work : list) {
       if (work->begin_ns > last) {
-        const auto at = static_cast<size_t>(work->in - plan_->blocks[0].instructions.data());
-        const DeviceStep& step = device.steps[at];
+        const DeviceStep& step = device.StepOf(*plan_, *work->in);
         const Instruction* of = nullptr;
-        for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
-          of = &plan_->blocks[0].instructions[device.recorder[device.waits[w]]];
+        for (uint32_t w = step.wait_begin; w < step.wait_end; ++w) {
+          const DeviceStep& recorder = device.steps[device.recorder[device.waits[w]]];
+          of = &plan_->blocks[recorder.block].instructions[recorder.at];
+        }
         spans->push_back({of != nullptr ? "wait_event" : "idle", NameOf(*plan_, of), -1,
                           work->stream, UsOfNs(last), UsOfNs(work->begin_ns)});
       }

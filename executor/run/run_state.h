@@ -78,6 +78,17 @@ class RunState final : public BlockRunner, public RankRun {
   void End();
 
   Status RunBlock(int block) override;
+  // Runs the blocks that a device executes, for operators that the plan says a device may run
+  // (DevicePlan::Runs); nullptr: there are none.
+  class DeviceBodies {
+   public:
+    virtual bool Has(int block) const = 0;
+    virtual Status Run(int block) = 0;
+
+   protected:
+    ~DeviceBodies() = default;
+  };
+  void UseDeviceBodies(DeviceBodies* bodies) { device_bodies_ = bodies; }
   // The next run of the block is a loop's first iteration.
   void BeginLoop(int block) { iterates_[static_cast<size_t>(block)] = 0; }
   Status Interrupted() const override { return control_.Interrupted(); }
@@ -193,6 +204,7 @@ class RunState final : public BlockRunner, public RankRun {
   FirstError error_;
   std::array<std::atomic<OutMetas*>, 4> spare_metas_{};  // for as many threads at the same time
   std::shared_ptr<DeviceRun> device_run_;
+  DeviceBodies* device_bodies_ = nullptr;
   bool replayed_ = false;
   std::unique_ptr<LaneRun> lane_run_;
   std::vector<std::unique_ptr<LaneRun>> body_lanes_;  // per block; empty: the plan has none

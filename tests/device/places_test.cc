@@ -5,8 +5,8 @@
 #include <set>
 
 #include "executor/compiled.h"
+#include "executor/plan/device/insert_copies.h"
 #include "executor/plan/device_plan.h"
-#include "executor/plan/place_instructions.h"
 #include "tests/support/forwarding_device.h"
 #include "tests/support/net_program.h"
 #include "tests/support/program_builder.h"
@@ -160,14 +160,15 @@ TEST(NamedPlaces, APlanHasAll) {
   int checked = 0;
   compiled.impl()->spoil = [&](Plan& plan) {
     using Kind = DeviceStep::Kind;
-    std::vector<uint8_t> place;
+    Places places(1);
+    std::vector<uint8_t>& place = places[0];
     for (const DeviceStep& step : plan.device->steps)
       place.push_back(step.kind == Kind::kCopyIn || step.kind == Kind::kLaunch ? kOnDevice
                                                                                : kOnHost);
-    EXPECT_TRUE(CheckPlaces(plan, place).ok());
+    EXPECT_TRUE(CheckPlaces(plan, places).ok());
     for (size_t i = 0; i < place.size(); ++i) {
       place[i] ^= 1;
-      const Status status = CheckPlaces(plan, place);
+      const Status status = CheckPlaces(plan, places);
       EXPECT_EQ(status.code(), StatusCode::kInternal) << i;
       EXPECT_NE(status.ToString().find("all or none"), std::string::npos);
       place[i] ^= 1;

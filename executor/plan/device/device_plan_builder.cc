@@ -8,9 +8,9 @@
 #include "device/measure_kernel.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
-#include "executor/plan/device_memory.h"
+#include "executor/plan/device/device_memory.h"
+#include "executor/plan/device/insert_copies.h"
 #include "executor/plan/device_plan.h"
-#include "executor/plan/place_instructions.h"
 #include "executor/plan/plan_draft.h"
 #include "passes/ir_text.h"
 #include "scheduler/host_pool.h"
@@ -23,52 +23,48 @@ namespace {
 enum Group : uint32_t { kHostGroup, kComputeGroup, kInGroup, kOutGroup };
 constexpr uint32_t kGroupsOfDevice = 3;
 
+// Plans one block that a device executes.
 class DevicePlanner {
  public:
-  explicit DevicePlanner(PlanDraft& d)
+  // `place`: the places of its instructions.
+  DevicePlanner(PlanDraft& d, int block, std::vector<uint8_t> place, DevicePlan* result)
       : d_(d),
         plan_(*d.plan),
-        ins_(plan_.blocks[0].instructions),
-        result_(std::make_shared<DevicePlan>()) {}
+        block_(block),
+        ins_(plan_.blocks[block].instructions),
+        result_(result),
+        place_(std::move(place)) {}
 
-  Status Run() {
-    plan_.dispatch = Dispatch::kDevice;
-    d_.fetched.assign(plan_.slots.size(), false);
-    for (const PlanFetch& f : plan_.fetches) d_.fetched[f.slot] = true;
-    d_.BeginStage("costs");
-    ChooseSchedule(d_);
-    // As the host's instructions: what parameters are packed into is the same at both places.
-    d_.BeginStage("kernels");
-    HEDDLE_RETURN_IF_ERROR(PrepareKernels(d_));
-    d_.BeginStage("places");
-    HEDDLE_ASSIGN_OR_RETURN(place_, PlaceInstructions(d_));
-    FreeShapeOperands(d_);
-    InsertCopies(d_, &place_, &result_->resident);
-    HEDDLE_RETURN_IF_ERROR(CheckPlaces(plan_, place_));
+  // In this order, each for all blocks; those that run blocks come before these, but in LayOut.
+  void OrderSteps() {
     MeasureKernels();
-    d_.BeginStage("streams");
     ChooseTasks();
     PutStreamsFirst();
-    PlanMemory(d_);
-    ChooseLanes();
-    d_.BeginStage("memory");
-    LayOut();
-    // A constant is copied once and stays for all runs.
-    std::erase_if(plan_.run_slots, [&](uint32_t s) { return plan_.constant[s]; });
-    d_.BeginStage("releases");
-    d_.has_tasks = HasTasks() || Devices() > 1;
-    PlanReleases(d_);
+  }
+  void ChooseStreams() { ChooseLanes(); }
+  void LayOut(std::vector<BodyMemory>* memory) {
+    if (d_.request.reuse == Reuse::kNone) return;
+    for (uint32_t k = 0; k < Devices(); ++k) {
+      BodyMemory laid;
+      const auto waits = PlanDeviceMemory(d_, static_cast<uint8_t>(kOnDevice + k), block_, lane_of_,
+                                          sync_, *memory, &laid);
+      if (block_ == 0) {
+        for (const auto& [s, offset] : laid.places) result_->offsets[s] = offset;
+        result_->arena_bytes[k] = laid.bytes;
+      } else {
+        (*memory)[block_] = std::move(laid);
+      }
+      if (waits.empty()) continue;
+      AddWaits(waits, &graph_);
+      PlanSync();
+    }
+  }
+  void Finish() {
     MakeSteps();
     FindBarriers();
     FindPhases();
-    plan_.stats.copies = static_cast<int>(result_->copies);
-    plan_.stats.peer_copies = static_cast<int>(result_->peer_copies);
-    plan_.stats.events = static_cast<int>(result_->events);
-    plan_.stats.event_waits = static_cast<int>(result_->waits.size());
-    plan_.stats.host_tasks = static_cast<int>(result_->tasks.size());
-    plan_.device = std::move(result_);
-    return Status::Ok();
   }
+  bool HasTasks() const { return std::find(task_.begin(), task_.end(), true) != task_.end(); }
 
  private:
   uint32_t Devices() const { return static_cast<uint32_t>(d_.request.devices.size()); }
@@ -98,7 +94,6 @@ class DevicePlanner {
   void MeasureKernels() {
     KernelTuner* tuner = TunerOf(*d_.request.services->packs);
     if (tuner == nullptr) return;
-    d_.BeginStage("times");
     for (size_t i = 0; i < ins_.size(); ++i) {
       Instruction& in = ins_[i];
       if (place_[i] == kOnHost || in.mode != Instruction::Mode::kStatic || in.fn == nullptr ||
@@ -157,7 +152,7 @@ class DevicePlanner {
   // Operators of the host that take long enough are handed over to other threads, if there are any.
   void ChooseTasks() {
     task_.assign(ins_.size(), false);
-    if (d_.request.threads == 1) return;
+    if (d_.request.threads == 1 || block_ != 0) return;
     for (size_t i = 0; i < ins_.size(); ++i)
       task_[i] = place_[i] == kOnHost && MayBeTask(ins_[i]) &&
                  CostOnHost(ins_[i]) >= d_.request.host_task_ns;
@@ -166,8 +161,7 @@ class DevicePlanner {
   // An instruction that reads shapes of the device's values stays with the thread that sets them.
   bool MayBeTask(const Instruction& in) const {
     uint32_t from, to;
-    if (in.op.def == &CopyDef() || in.op.def == &AwaitDef() || d_.FindView(in, &from, &to))
-      return false;
+    if (IsAdded(in) || d_.FindView(in, &from, &to)) return false;
     return std::none_of(in.op.in.begin(), in.op.in.end(), [&](uint32_t s) {
       return s != kNoSlot && plan_.slots[s].place != kOnHost;
     });
@@ -189,8 +183,8 @@ class DevicePlanner {
   // program.
   const ir::StreamHints* HintsOf(size_t i) const {
     const Instruction& in = ins_[i];
-    if (in.op.def == &CopyDef() || in.op.def == &AwaitDef()) return nullptr;
-    return d_.program.blocks[0].ops[static_cast<size_t>(in.ir_op)].hints.get();
+    if (IsAdded(in)) return nullptr;
+    return d_.program.blocks[in.ir_block].ops[in.ir_op].hints.get();
   }
 
   // Nothing but what operators exchange, and what their hints about events say.
@@ -215,7 +209,22 @@ class DevicePlanner {
       if (!hints->event_to_record.empty()) recorder[hints->event_to_record] = i;
     }
     AddWaits(waits, &dependencies.graph);
+    if (block_ != 0) AddWaits(Borders(), &dependencies.graph);
     return dependencies;
+  }
+
+  // Streams come to the block's work behind its first mark, and to its last mark behind its work.
+  std::vector<std::pair<uint32_t, uint32_t>> Borders() const {
+    std::vector<std::pair<uint32_t, uint32_t>> waits;
+    const auto last = static_cast<uint32_t>(ins_.size() - 1);
+    for (uint32_t i = 1; i < last; ++i)
+      if (KindOfGroup(i) != kHostGroup) waits.emplace_back(0, i);
+    for (uint32_t i = 0; i < last; ++i) waits.emplace_back(i, last);
+    return waits;
+  }
+  bool IsOnFirstStream(size_t i) const {
+    return ins_[i].op.def == &MarkDef() ||
+           (ins_[i].op.def->has(kControlFlow) && place_[i] != kOnHost);
   }
 
   static void AddWaits(const std::vector<std::pair<uint32_t, uint32_t>>& waits,
@@ -245,9 +254,13 @@ class DevicePlanner {
     std::map<std::string, uint32_t> lane_of;
     std::vector<uint32_t> given(ins_.size(), 0);
     std::vector<int> priorities;
+    for (uint32_t i = 0; i < ins_.size(); ++i)
+      if (IsOnFirstStream(i)) given[i] = 1;
+    if (block_ != 0) return given;
     for (uint32_t i = 0; i < ins_.size(); ++i) {
       const ir::StreamHints* hints = HintsOf(i);
-      if (hints == nullptr || hints->execution_stream.empty() || KindOfGroup(i) != kComputeGroup)
+      if (hints == nullptr || hints->execution_stream.empty() || given[i] != 0 ||
+          KindOfGroup(i) != kComputeGroup)
         continue;
       const auto next = static_cast<uint32_t>(lane_of.size()) % kMostStreams + 1;
       given[i] = lane_of.emplace(hints->execution_stream, next).first->second;
@@ -290,7 +303,6 @@ class DevicePlanner {
     return cost;
   }
 
-  bool HasTasks() const { return std::find(task_.begin(), task_.end(), true) != task_.end(); }
   // Twice as many lanes as threads: few tasks wait for one that has nothing to do with them.
   uint32_t TaskLanes() const {
     constexpr ptrdiff_t kMost = 8;
@@ -300,54 +312,54 @@ class DevicePlanner {
 
   void ChooseLanes() {
     DependencyGraph dependencies = FindDependencies(true);
-    plan_.stats.dependencies_found = dependencies.found;
-    plan_.stats.dependencies = dependencies.graph.pred.size();
+    if (block_ == 0) {
+      plan_.stats.dependencies_found = dependencies.found;
+      plan_.stats.dependencies = dependencies.graph.pred.size();
+    }
     uint32_t compute = std::max<uint32_t>(1, d_.request.compute_streams);
     std::vector<uint32_t> given = NamedLanes(&compute);
+    if (block_ == 0) CountLanes(compute);
+    std::vector<uint32_t> streams = {1};
+    for (uint32_t k = 0; k < Devices(); ++k)
+      streams.insert(streams.end(), {result_->compute_streams, result_->copy_in_streams, 1});
+    streams.push_back(result_->task_lanes);
+    for (size_t i = 0; i < given.size(); ++i)
+      if (given[i] != 0) given[i] += (DeviceOf(i) - kOnDevice) * result_->lanes_of_device;
+    lane_of_ = heddle::ChooseStreams(dependencies.graph, Groups(), streams, Costs(), given);
+    // The host waits for an instruction that infers shapes as it runs: see DeviceInterpreter.
+    awaited_.assign(ins_.size(), false);
+    for (size_t i = 0; i < ins_.size(); ++i)
+      awaited_[i] = lane_of_[i] != 0 && !task_[i] && !IsOnFirstStream(i) &&
+                    ins_[i].mode == Instruction::Mode::kDynamic;
+    graph_ = std::move(dependencies.graph);
+    PlanSync();
+  }
+
+  void CountLanes(uint32_t compute) {
     result_->compute_streams = compute;
     // With a stream for each task, a copy of one task's output does not wait for another task.
     constexpr uint32_t kMostCopiesIn = 4;
     const uint32_t tasks = result_->task_lanes = TaskLanes();
-    const uint32_t copies_in = result_->copy_in_streams = std::min(1 + tasks, kMostCopiesIn);
-    const uint32_t of_device = result_->lanes_of_device = compute + copies_in + 1;
+    result_->copy_in_streams = std::min(1 + tasks, kMostCopiesIn);
+    result_->lanes_of_device = compute + result_->copy_in_streams + 1;
     result_->devices = Devices();
-    result_->lanes = 1 + Devices() * of_device;
-    std::vector<uint32_t> streams = {1};
-    for (uint32_t k = 0; k < Devices(); ++k) streams.insert(streams.end(), {compute, copies_in, 1});
-    streams.push_back(tasks);
-    for (size_t i = 0; i < given.size(); ++i)
-      if (given[i] != 0) given[i] += (DeviceOf(i) - kOnDevice) * of_device;
-    lane_of_ = ChooseStreams(dependencies.graph, Groups(), streams, Costs(), given);
-    // The host waits for an instruction that infers shapes as it runs: see DeviceInterpreter.
-    awaited_.assign(ins_.size(), false);
-    for (size_t i = 0; i < ins_.size(); ++i)
-      awaited_[i] = lane_of_[i] != 0 && !task_[i] && ins_[i].mode == Instruction::Mode::kDynamic;
-    graph_ = std::move(dependencies.graph);
-    PlanSync();
+    result_->lanes = 1 + Devices() * result_->lanes_of_device;
   }
 
   void PlanSync() {
     sync_ = PlanStreamSync(graph_, lane_of_, result_->lanes + result_->task_lanes, awaited_);
   }
 
-  void LayOut() {
-    result_->offsets.assign(plan_.slots.size(), DevicePlan::kNoOffset);
-    result_->arena_bytes.assign(Devices(), 0);
-    if (d_.request.reuse == Reuse::kNone) return;
-    for (uint32_t k = 0; k < Devices(); ++k) {
-      const auto waits =
-          PlanDeviceMemory(d_, static_cast<uint8_t>(kOnDevice + k), lane_of_, sync_, result_.get());
-      if (waits.empty()) continue;
-      AddWaits(waits, &graph_);
-      PlanSync();
-    }
-  }
-
   void MakeSteps() {
     std::vector<uint32_t> event(ins_.size(), DeviceStep::kNone);
-    result_->steps.resize(ins_.size());
+    const auto begin = static_cast<uint32_t>(result_->steps.size());
+    const auto end = static_cast<uint32_t>(begin + ins_.size());
+    result_->steps.resize(end);
+    result_->sections[block_] = {begin, end};
     for (uint32_t i = 0; i < ins_.size(); ++i) {
-      DeviceStep& step = result_->steps[i];
+      DeviceStep& step = result_->steps[begin + i];
+      step.block = static_cast<uint32_t>(block_);
+      step.at = i;
       step.kind = KindOf(i);
       step.lane = lane_of_[i];
       step.wait_begin = static_cast<uint32_t>(result_->waits.size());
@@ -365,10 +377,10 @@ class DevicePlanner {
         AddTask(i, &step);
       } else if (sync_.recorded[i]) {
         step.record = event[i] = result_->events++;
-        result_->recorder.push_back(i);
+        result_->recorder.push_back(begin + i);
       }
       if (step.kind == DeviceStep::Kind::kLaunch) BindCall(ins_[i], &step);
-      plan_.stats.device_instructions += step.kind == DeviceStep::Kind::kLaunch;
+      if (step.kind == DeviceStep::Kind::kLaunch) ++plan_.stats.device_instructions;
       result_->copies += ins_[i].op.def == &CopyDef();
       result_->peer_copies += step.kind == DeviceStep::Kind::kCopyPeer;
     }
@@ -412,43 +424,50 @@ class DevicePlanner {
 
   // Steps before the kernels depend on none of them; no kernel depends on a step after them.
   void FindPhases() {
+    std::vector<DevicePlan::Phase> phases;
+    std::string why = Devices() > 1 ? "the plan has several devices" : WhyNoPhases(&phases);
+    phases.resize(ins_.size());
+    result_->sections[block_].captured = why.empty();
+    result_->phases.insert(result_->phases.end(), phases.begin(), phases.end());
+    if (block_ == 0) plan_.stats.no_capture = std::move(why);
+  }
+  std::string WhyNoPhases(std::vector<DevicePlan::Phase>* phases) const {
     using Phase = DevicePlan::Phase;
-    std::string& why = plan_.stats.no_capture;
     const uint32_t lanes = sync_.lanes, compute = result_->compute_streams;
-    if (Devices() > 1) {
-      why = "the plan has several devices";
-      return;
-    }
     const auto is_compute = [&](uint32_t lane) { return lane > 0 && lane <= compute; };
     std::vector<uint32_t> first_after(lanes, ~0u);  // positions
-    uint32_t kernels = 0;
-    for (uint32_t i = 0; i < ins_.size() && why.empty(); ++i) {
+    uint32_t kernels = 0, copies = 0;
+    const uint32_t marks = block_ == 0 ? 0 : 1;  // at the beginning of the first stream
+    for (uint32_t i = 0; i < ins_.size(); ++i) {
       const uint32_t* clock = &sync_.clocks[size_t{i} * lanes];
       const uint32_t lane = lane_of_[i];
-      if (is_compute(lane)) {
-        ++kernels;
-        result_->phases.push_back(Phase::kCaptured);
-        const std::string name = plan_.Locate(ins_[i]).op_type;
-        if (ins_[i].mode == Instruction::Mode::kDynamic)
-          why = name + " infers its shapes as it runs";
-        else if (ins_[i].op.def->has(kRandom))
-          why = name + " draws random numbers";
-        for (uint32_t l = 0; l < lanes && why.empty(); ++l)
-          if (!is_compute(l) && clock[l] >= first_after[l])
-            why = name + " needs what the host does with earlier results of the device";
+      copies += ins_[i].op.def == &CopyDef();
+      if (ins_[i].op.def == &MarkDef()) {
+        phases->push_back(i == 0 ? Phase::kBefore : Phase::kAfter);
         continue;
       }
-      const bool after =
-          std::any_of(clock + 1, clock + 1 + compute, [](uint32_t known) { return known > 0; });
-      result_->phases.push_back(after ? Phase::kAfter : Phase::kBefore);
+      if (is_compute(lane)) {
+        ++kernels;
+        phases->push_back(Phase::kCaptured);
+        const std::string name = plan_.Locate(ins_[i]).op_type;
+        if (ins_[i].op.def->has(kControlFlow)) return name + " runs a block";
+        if (ins_[i].mode == Instruction::Mode::kDynamic)
+          return name + " infers its shapes as it runs";
+        if (ins_[i].op.def->has(kRandom)) return name + " draws random numbers";
+        for (uint32_t l = 0; l < lanes; ++l)
+          if (!is_compute(l) && clock[l] >= first_after[l])
+            return name + " needs what the host does with earlier results of the device";
+        continue;
+      }
+      bool after = clock[1] > marks;
+      for (uint32_t l = 2; l <= compute; ++l) after = after || clock[l] > 0;
+      phases->push_back(after ? Phase::kAfter : Phase::kBefore);
       if (after) first_after[lane] = std::min(first_after[lane], sync_.position[i]);
     }
-    if (why.empty() && !TasksAreForAll())
-      why = "some kernels need not wait for what the host does for others";
-    if (why.empty() && kernels == 0) why = "no kernel runs on the device";
+    if (!TasksAreForAll()) return "some kernels need not wait for what the host does for others";
+    if (kernels == 0) return "no kernel runs on the device";
     // One by one they go side by side; a graph waits for all copies in, and copies out wait for it.
-    if (why.empty() && result_->copies >= 2 * kernels) why = "there are few kernels for its copies";
-    if (!why.empty()) result_->phases.clear();
+    return copies >= 2 * kernels ? "there are few kernels for its copies" : "";
   }
 
   // A graph comes after every task that one of its kernels needs.
@@ -472,6 +491,8 @@ class DevicePlanner {
       return IsPeerCopy(plan_, in) ? Kind::kCopyPeer : Kind::kCopyIn;
     }
     if (in.op.def == &AwaitDef()) return Kind::kAwait;
+    if (in.op.def == &MarkDef()) return Kind::kMark;
+    if (place_[i] != kOnHost && in.op.def->has(kControlFlow)) return Kind::kBlocks;
     if (place_[i] == kOnHost) return task_[i] ? Kind::kTask : Kind::kHost;
     return in.mode == Instruction::Mode::kShare ? Kind::kShare : Kind::kLaunch;
   }
@@ -519,8 +540,9 @@ class DevicePlanner {
 
   PlanDraft& d_;
   Plan& plan_;
+  const int block_;
   std::vector<Instruction>& ins_;
-  std::shared_ptr<DevicePlan> result_;
+  DevicePlan* const result_;
   std::vector<uint8_t> place_;
   std::vector<bool> task_;
   std::vector<uint32_t> lane_of_, host_of_, last_task_;
@@ -531,6 +553,11 @@ class DevicePlanner {
 
 }  // namespace
 
+const DeviceStep& DevicePlan::StepOf(const Plan& plan, const Instruction& in) const {
+  const Instruction* first = plan.blocks[in.ir_block].instructions.data();
+  return steps[sections[in.ir_block].begin + static_cast<size_t>(&in - first)];
+}
+
 std::string DevicePlan::StreamName(uint32_t lane) const {
   const std::string device = devices > 1 ? StrCat(DeviceOf(lane), ": ") : std::string();
   const uint32_t at = (lane - 1) % lanes_of_device, compute = compute_streams;
@@ -539,6 +566,61 @@ std::string DevicePlan::StreamName(uint32_t lane) const {
   return at == compute ? device + "copies in" : StrCat(device, "copies in ", at - compute);
 }
 
-Status PlanForDevice(PlanDraft& draft) { return DevicePlanner(draft).Run(); }
+namespace {
+
+// The blocks that a device executes, each behind the one that runs it.
+std::vector<int> BlocksOnDevice(const PlanDraft& d) {
+  std::vector<int> blocks = {0};
+  for (size_t k = 0; k < blocks.size(); ++k)
+    for (const Instruction& in : d.plan->blocks[blocks[k]].instructions)
+      for (int b : BlocksOf(*d.plan, in))
+        if (d.RunsOnDevice(b)) blocks.push_back(b);
+  return blocks;
+}
+
+}  // namespace
+
+Status PlanForDevice(PlanDraft& d) {
+  Plan& plan = *d.plan;
+  plan.dispatch = Dispatch::kDevice;
+  d.fetched.assign(plan.slots.size(), false);
+  for (const PlanFetch& f : plan.fetches) d.fetched[f.slot] = true;
+  d.BeginStage("costs");
+  ChooseSchedule(d);
+  // As the host's instructions: what parameters are packed into is the same at both places.
+  d.BeginStage("kernels");
+  HEDDLE_RETURN_IF_ERROR(PrepareKernels(d));
+  d.BeginStage("places");
+  HEDDLE_ASSIGN_OR_RETURN(Places places, PlaceInstructions(d));
+  FreeShapeOperands(d);
+  auto result = std::make_shared<DevicePlan>();
+  InsertCopies(d, &places, &result->resident);
+  HEDDLE_RETURN_IF_ERROR(CheckPlaces(plan, places));
+  result->sections.resize(plan.blocks.size());
+  result->offsets.assign(plan.slots.size(), DevicePlan::kNoOffset);
+  result->arena_bytes.assign(d.request.devices.size(), 0);
+  std::vector<DevicePlanner> planners;
+  for (int b : BlocksOnDevice(d)) planners.emplace_back(d, b, std::move(places[b]), result.get());
+  d.BeginStage("streams");
+  for (DevicePlanner& p : planners) p.OrderSteps();
+  PlanMemory(d);
+  for (DevicePlanner& p : planners) p.ChooseStreams();
+  d.BeginStage("memory");
+  std::vector<BodyMemory> memory(plan.blocks.size());
+  for (size_t k = planners.size(); k-- > 0;) planners[k].LayOut(&memory);
+  // A constant is copied once and stays for all runs.
+  std::erase_if(plan.run_slots, [&](uint32_t s) { return plan.constant[s]; });
+  d.BeginStage("releases");
+  d.has_tasks = planners[0].HasTasks() || d.request.devices.size() > 1;
+  PlanReleases(d);
+  for (DevicePlanner& p : planners) p.Finish();
+  plan.stats.copies = static_cast<int>(result->copies);
+  plan.stats.peer_copies = static_cast<int>(result->peer_copies);
+  plan.stats.events = static_cast<int>(result->events);
+  plan.stats.event_waits = static_cast<int>(result->waits.size());
+  plan.stats.host_tasks = static_cast<int>(result->tasks.size());
+  plan.device = std::move(result);
+  return Status::Ok();
+}
 
 }  // namespace heddle
