@@ -23,7 +23,7 @@ Status BodyRunner::Run(int block) {
   const size_t turn = static_cast<size_t>(body.runs % 2);
   Event& end = *session_.kept().turns[static_cast<size_t>(block)][turn];
   std::vector<Tensor>& held = body.held[turn];
-  if (!held.empty() || body.runs % kMostAhead == kMostAhead - 1)
+  if ((!held.empty() || body.runs % kMostAhead == kMostAhead - 1) && !end.Reached())
     if (Status s = end.Wait(); !s.ok()) {
       launcher_.set_failed_on_device();
       return session_.Explain(s, 1);

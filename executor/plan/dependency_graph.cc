@@ -69,7 +69,7 @@ class Builder {
     s = plan_.RootOf(s);
     SlotUse& use = slots_[s];
     if (use.last_write != kNone) row_.push_back(use.last_write);
-    if (!at_once_.empty() && at_once_[i]) return;
+    if (!at_once_.empty() && at_once_[i] && plan_.slots[s].place == 0) return;
     const uint32_t newest = use.newest_read;
     if (newest != kNone && reads_[newest].by == i) return;
     uint32_t at = free_;

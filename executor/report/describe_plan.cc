@@ -9,8 +9,8 @@
 #include "executor/plan/arena_sharing.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
-#include "executor/plan/device_plan.h"
 #include "executor/plan/device/insert_copies.h"
+#include "executor/plan/device_plan.h"
 #include "passes/public_attributes.h"
 
 namespace heddle {
@@ -152,7 +152,8 @@ void DescribeBodyInLanes(const Plan& plan, const BlockPlan& block,
   }
 }
 
-// The places of block 0's instructions, and the instructions that each waits for.
+// The places of instructions, and the instructions that each waits for, in blocks that a device
+// executes.
 void AddStreams(const Plan& plan, const std::vector<std::string>& places, PlanDescription* d) {
   if (!plan.device) return;
   const DevicePlan& device = *plan.device;
@@ -161,9 +162,13 @@ void AddStreams(const Plan& plan, const std::vector<std::string>& places, PlanDe
   d->peer_copies = static_cast<int>(device.peer_copies);
   for (uint32_t lane = 1; lane < device.lanes; ++lane)
     d->streams.push_back(device.StreamName(lane));
-  for (size_t i = 0; i < device.main().end; ++i) {
-    const DeviceStep& step = device.steps[i];
-    PlanDescription::Instruction& in = d->instructions[i];
+  std::vector<size_t> first;  // per block: its first instruction there
+  for (size_t b = 0, count = 0; b < plan.blocks.size(); ++b) {
+    first.push_back(count);
+    count += plan.blocks[b].instructions.size();
+  }
+  for (const DeviceStep& step : device.steps) {
+    PlanDescription::Instruction& in = d->instructions[first[step.block] + step.at];
     for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
       in.waits.push_back(static_cast<int>(device.waits[w]));
     if (step.record != DeviceStep::kNone) in.event = static_cast<int>(step.record);

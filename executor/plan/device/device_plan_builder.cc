@@ -9,6 +9,7 @@
 #include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/device/device_memory.h"
+#include "executor/plan/device/device_phases.h"
 #include "executor/plan/device/insert_copies.h"
 #include "executor/plan/device_plan.h"
 #include "executor/plan/plan_draft.h"
@@ -196,7 +197,7 @@ class DevicePlanner {
     // streams: see StepWalker.
     ordered = ordered && !HasTasks() && Devices() == 1;
     for (size_t i = 0; ordered && i < ins_.size(); ++i)
-      at_once.push_back(KindOfGroup(i) == kInGroup);
+      at_once.push_back(KindOfGroup(i) == kInGroup || IsOnFirstStream(i));
     DependencyGraph dependencies = BuildDependencies(plan_, ins_, at_once);
     std::map<std::string, uint32_t> recorder;
     std::vector<std::pair<uint32_t, uint32_t>> waits;
@@ -422,67 +423,16 @@ class DevicePlanner {
     result_->tasks.push_back(std::move(task));
   }
 
-  // Steps before the kernels depend on none of them; no kernel depends on a step after them.
   void FindPhases() {
     std::vector<DevicePlan::Phase> phases;
-    std::string why = Devices() > 1 ? "the plan has several devices" : WhyNoPhases(&phases);
+    std::string why = Devices() > 1
+                          ? "the plan has several devices"
+                          : heddle::FindPhases(plan_, block_, lane_of_, sync_, *result_, &phases);
     phases.resize(ins_.size());
     result_->sections[block_].captured = why.empty();
     result_->phases.insert(result_->phases.end(), phases.begin(), phases.end());
     if (block_ == 0) plan_.stats.no_capture = std::move(why);
   }
-  std::string WhyNoPhases(std::vector<DevicePlan::Phase>* phases) const {
-    using Phase = DevicePlan::Phase;
-    const uint32_t lanes = sync_.lanes, compute = result_->compute_streams;
-    const auto is_compute = [&](uint32_t lane) { return lane > 0 && lane <= compute; };
-    std::vector<uint32_t> first_after(lanes, ~0u);  // positions
-    uint32_t kernels = 0, copies = 0;
-    const uint32_t marks = block_ == 0 ? 0 : 1;  // at the beginning of the first stream
-    for (uint32_t i = 0; i < ins_.size(); ++i) {
-      const uint32_t* clock = &sync_.clocks[size_t{i} * lanes];
-      const uint32_t lane = lane_of_[i];
-      copies += ins_[i].op.def == &CopyDef();
-      if (ins_[i].op.def == &MarkDef()) {
-        phases->push_back(i == 0 ? Phase::kBefore : Phase::kAfter);
-        continue;
-      }
-      if (is_compute(lane)) {
-        ++kernels;
-        phases->push_back(Phase::kCaptured);
-        const std::string name = plan_.Locate(ins_[i]).op_type;
-        if (ins_[i].op.def->has(kControlFlow)) return name + " runs a block";
-        if (ins_[i].mode == Instruction::Mode::kDynamic)
-          return name + " infers its shapes as it runs";
-        if (ins_[i].op.def->has(kRandom)) return name + " draws random numbers";
-        for (uint32_t l = 0; l < lanes; ++l)
-          if (!is_compute(l) && clock[l] >= first_after[l])
-            return name + " needs what the host does with earlier results of the device";
-        continue;
-      }
-      bool after = clock[1] > marks;
-      for (uint32_t l = 2; l <= compute; ++l) after = after || clock[l] > 0;
-      phases->push_back(after ? Phase::kAfter : Phase::kBefore);
-      if (after) first_after[lane] = std::min(first_after[lane], sync_.position[i]);
-    }
-    if (!TasksAreForAll()) return "some kernels need not wait for what the host does for others";
-    if (kernels == 0) return "no kernel runs on the device";
-    // One by one they go side by side; a graph waits for all copies in, and copies out wait for it.
-    return copies >= 2 * kernels ? "there are few kernels for its copies" : "";
-  }
-
-  // A graph comes after every task that one of its kernels needs.
-  bool TasksAreForAll() const {
-    const uint32_t* one = nullptr;
-    for (uint32_t i = 0; i < ins_.size(); ++i) {
-      if (lane_of_[i] == 0 || lane_of_[i] > result_->compute_streams) continue;
-      const uint32_t* clock = &sync_.clocks[size_t{i} * sync_.lanes];
-      if (one != nullptr && !std::equal(clock + result_->lanes, clock + sync_.lanes, one))
-        return false;
-      one = clock + result_->lanes;
-    }
-    return true;
-  }
-
   DeviceStep::Kind KindOf(uint32_t i) const {
     using Kind = DeviceStep::Kind;
     const Instruction& in = ins_[i];

@@ -83,8 +83,8 @@ class CopyInserter {
     uint32_t head = 0;  // places that read the value from before the block
     uint32_t last = 0;  // places that have the value behind it
     bool written = false;
-    // Where the value is whenever the block begins.
-    uint32_t places() const { return head | last; }
+    // Where the value is whenever the block begins, and when it has ended.
+    uint32_t places() const { return head != 0 ? head : last; }
   };
   using Uses = std::map<uint32_t, Use>;
 

@@ -26,7 +26,7 @@ bool IsPeerCopy(const Plan& plan, const Instruction& in);
 // pairs of `resident` instead, since they are copied once.
 //
 // A variable that a device's block rewrites lies, whenever the block begins and when it has ended,
-// at each place that reads the value of before and at the place that writes it last.
+// at each place that reads the value of before, or, if none does, where it is written last.
 void InsertCopies(PlanDraft& draft, Places* places,
                   std::vector<std::pair<uint32_t, uint32_t>>* resident);
 

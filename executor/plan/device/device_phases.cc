@@ -1,0 +1,68 @@
+#include "executor/plan/device/device_phases.h"
+
+#include <algorithm>
+
+#include "executor/plan/device/insert_copies.h"
+
+namespace heddle {
+namespace {
+
+// A graph comes after every task that one of its kernels needs.
+bool TasksAreForAll(const std::vector<uint32_t>& lane_of, const StreamSync& sync,
+                    const DevicePlan& device) {
+  const uint32_t* one = nullptr;
+  for (uint32_t i = 0; i < lane_of.size(); ++i) {
+    if (lane_of[i] == 0 || lane_of[i] > device.compute_streams) continue;
+    const uint32_t* clock = &sync.clocks[size_t{i} * sync.lanes];
+    if (one != nullptr && !std::equal(clock + device.lanes, clock + sync.lanes, one)) return false;
+    one = clock + device.lanes;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string FindPhases(const Plan& plan, int block, const std::vector<uint32_t>& lane_of,
+                       const StreamSync& sync, const DevicePlan& device,
+                       std::vector<DevicePlan::Phase>* phases) {
+  using Phase = DevicePlan::Phase;
+  const auto& ins = plan.blocks[block].instructions;
+  const uint32_t lanes = sync.lanes, compute = device.compute_streams;
+  const auto is_compute = [&](uint32_t lane) { return lane > 0 && lane <= compute; };
+  std::vector<uint32_t> first_after(lanes, ~0u);  // positions
+  uint32_t kernels = 0, copies = 0;
+  const uint32_t marks = block == 0 ? 0 : 1;  // at the beginning of the first stream
+  for (uint32_t i = 0; i < ins.size(); ++i) {
+    const Instruction& in = ins[i];
+    const uint32_t* clock = &sync.clocks[size_t{i} * lanes];
+    const uint32_t lane = lane_of[i];
+    copies += in.op.def == &CopyDef();
+    if (in.op.def == &MarkDef()) {
+      phases->push_back(i == 0 ? Phase::kBefore : Phase::kAfter);
+      continue;
+    }
+    if (is_compute(lane)) {
+      ++kernels;
+      phases->push_back(Phase::kCaptured);
+      const std::string name = plan.Locate(in).op_type;
+      if (in.op.def->has(kControlFlow)) return name + " runs a block";
+      if (in.mode == Instruction::Mode::kDynamic) return name + " infers its shapes as it runs";
+      if (in.op.def->has(kRandom)) return name + " draws random numbers";
+      for (uint32_t l = 0; l < lanes; ++l)
+        if (!is_compute(l) && clock[l] >= first_after[l])
+          return name + " needs what the host does with earlier results of the device";
+      continue;
+    }
+    bool after = clock[1] > marks;
+    for (uint32_t l = 2; l <= compute; ++l) after = after || clock[l] > 0;
+    phases->push_back(after ? Phase::kAfter : Phase::kBefore);
+    if (after) first_after[lane] = std::min(first_after[lane], sync.position[i]);
+  }
+  if (!TasksAreForAll(lane_of, sync, device))
+    return "some kernels need not wait for what the host does for others";
+  if (kernels == 0) return "no kernel runs on the device";
+  // One by one they go side by side; a graph waits for all copies in, and copies out wait for it.
+  return copies >= 2 * kernels ? "there are few kernels for its copies" : "";
+}
+
+}  // namespace heddle
