@@ -11,6 +11,7 @@
 #include "executor/compiled.h"
 #include "executor/plan/device_plan.h"
 #include "heddle/device.h"
+#include "tests/support/files.h"
 #include "tests/support/program_builder.h"
 #include "tests/support/random_program.h"
 
@@ -477,7 +478,8 @@ TEST(DeviceBodies, FaultsAtEveryCall) {
 // Random programs have such blocks, too, at random places and on the device alone.
 TEST(DeviceBodies, OfRandomPrograms) {
   int bodies = 0, captured = 0;
-  for (uint32_t seed = 7000; seed < 7060; ++seed) {
+  const auto count = static_cast<uint32_t>(Repeats("HEDDLE_PLACE_SEEDS", 60));
+  for (uint32_t seed = 7500; seed < 7500 + count; ++seed) {
     const RandomProgram random(seed, {.ops = 14, .parameters = false});
     Executor host({.threads = 1});
     Executor executor(

@@ -276,11 +276,21 @@ class CopyInserter {
     copy.op.out_begin = {0, 1};
     copy.op.in = {from};
     copy.op.out = {there};
+    if (place != kOnHost && source == kOnHost) AwaitSource(s, &copy);
     copy.ir_block = block_;
     copy.ir_op = at_ != nullptr ? at_->ir_op : last_op_;
     Emit(std::move(copy), place);
     if (place == kOnHost) copied_out_[s] = true;
     return there;
+  }
+
+  // The host takes what it copies to a device when it comes by: what came from that device by
+  // another copy, in a body, has to be there. (Of other devices' copies it waits for the event.)
+  void AwaitSource(uint32_t s, Instruction* copy) {
+    if (!copied_out_[s] || d_.request.devices.size() > 1) return;
+    const auto tokens = std::exchange(tokens_, {});
+    AwaitCopied(s);
+    for (uint32_t token : std::exchange(tokens_, tokens)) copy->op.in.push_back(token);
   }
 
   void Emit(Instruction in, uint8_t place) {
