@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/shapes.h"
+#include "kernels/elementwise/convert.h"
 #include "kernels/simd/microkernels.h"
 
 namespace heddle {
@@ -200,7 +201,8 @@ Status SoftmaxGradShape(ShapeContext& ctx) {
 template <bool kLog>
 void Define(OpDef& op) {
   op.Input("X").Output("Out").Attr("axis", -1).Inplace("X", "Out").InferShape(SoftmaxShape);
-  op.Kernels<SoftmaxOp<kLog>::template Kernel, float, double>();
+  op.Kernels<SoftmaxOp<kLog>::template Kernel, float, double>().Kernel({DType::kF16, DType::kBF16},
+                                                                       RunInFloat);
   op.Cost([](const ShapeContext& ctx) {
     return 30 + 1.2 * static_cast<double>(ctx.InShape("X").numel());
   });
@@ -209,7 +211,8 @@ template <bool kLog>
 void DefineGrad(OpDef& op) {
   op.Input("Out").Input("Out@GRAD").Output("X@GRAD").Attr("axis", -1);
   op.Inplace("Out@GRAD", "X@GRAD").InferShape(SoftmaxGradShape);
-  op.Kernels<SoftmaxOp<kLog>::template GradKernel, float, double>();
+  op.Kernels<SoftmaxOp<kLog>::template GradKernel, float, double>().Kernel(
+      {DType::kF16, DType::kBF16}, RunInFloat);
 }
 
 }  // namespace

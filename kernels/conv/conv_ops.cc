@@ -3,6 +3,7 @@
 #include "core/operands/addend.h"
 #include "core/shapes.h"
 #include "kernels/conv/conv.h"
+#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {
@@ -52,14 +53,21 @@ Status ConvShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+// 16-bit floats pass through float32 (RunInFloat).
+DType ComputedIn(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype;
+}
+
 template <bool kTransposed>
 Prepared PrepareConv(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g,
                           Geometry<kTransposed>(ctx, ctx.InShape("Input"), ctx.InShape("Filter")));
   auto state = std::make_unique<ConvState>();
-  HEDDLE_ASSIGN_OR_RETURN(
-      state->runners[0],
-      MakeConv(ctx, g, ctx.InDType("Input"), kForwardOf<kTransposed>, ctx.ConstIn("Filter")));
+  const DType dtype = ctx.InDType("Input");
+  const DType computed = ComputedIn(dtype);
+  HEDDLE_ASSIGN_OR_RETURN(state->runners[0],
+                          MakeConv(ctx, g, computed, kForwardOf<kTransposed>,
+                                   computed == dtype ? ctx.ConstIn("Filter") : nullptr));
   if (!state->runners[0]->reads_filter()) ctx.MarkPacked("Filter", state.get());
   return Named(std::move(state));
 }
@@ -113,7 +121,7 @@ template <bool kTransposed>
 Prepared PrepareConvGrad(PrepareContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, GradGeometry<kTransposed>(ctx, "Output@GRAD"));
   auto state = std::make_unique<ConvState>();
-  const DType dtype = ctx.InDType("Input");
+  const DType dtype = ComputedIn(ctx.InDType("Input"));
   if (ctx.HasOut("Input@GRAD")) {
     HEDDLE_ASSIGN_OR_RETURN(const Epilogue e, AddendEpilogue(ctx, "AddendOfInput", "Input"));
     HEDDLE_ASSIGN_OR_RETURN(state->runners[0],
@@ -266,6 +274,7 @@ void Define(OpDef& op, int spatial) {
   op.InferShape(ConvShape<kTransposed>).Prepare(PrepareConv<kTransposed>);
   op.Cost(Cost<kTransposed>);
   op.Kernel({DType::kF32, DType::kF64}, RunConv);
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 
 template <bool kTransposed>
@@ -278,6 +287,7 @@ void DefineGrad(OpDef& op, int spatial) {
   op.InferShape(ConvGradShape).Prepare(PrepareConvGrad<kTransposed>);
   op.Cost(GradCost<kTransposed>);
   op.Kernel({DType::kF32, DType::kF64}, RunConvGrad<kTransposed>);
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 
 template <bool kTransposed>

@@ -78,4 +78,8 @@ inline Tensor ToFp16(const KernelContext& ctx, const Tensor& t) {
   return half;
 }
 
+// The kernel of 16-bit floats: runs that for float with operands of those dtypes converted, and
+// converts the results. What the operator's Prepare step made must be meant for floats.
+Status RunInFloat(KernelContext& ctx);
+
 }  // namespace heddle

@@ -1,6 +1,7 @@
 #include <Eigen/Core>
 
 #include "kernels/base/shape_checks.h"
+#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {
@@ -245,7 +246,8 @@ HEDDLE_OP(softmax_with_cross_entropy) {
       .Attr("axis", -1)
       .Inplace("Logits", "Softmax")
       .InferShape(InferSoftmax)
-      .Kernels<SoftmaxCe, float, double>();
+      .Kernels<SoftmaxCe, float, double>()
+      .Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 
 HEDDLE_OP(softmax_with_cross_entropy_grad) {
@@ -260,7 +262,8 @@ HEDDLE_OP(softmax_with_cross_entropy_grad) {
       .Attr("axis", -1)
       .Inplace("Softmax", "Logits@GRAD")
       .InferShape(InferSoftmaxGrad)
-      .Kernels<SoftmaxCeGrad, float, double>();
+      .Kernels<SoftmaxCeGrad, float, double>()
+      .Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 
 HEDDLE_EXAMPLES(softmax_with_cross_entropy, R"(

@@ -3,6 +3,7 @@
 
 #include "core/dtype_of.h"
 #include "core/shapes.h"
+#include "kernels/elementwise/convert.h"
 #include "kernels/norm/norm.h"
 
 namespace heddle {
@@ -39,11 +40,14 @@ Status BatchNormShape(ShapeContext& ctx) {
   const DType dtype = ctx.InDType("X");
   ctx.SetOut("Y", x, dtype);
   ctx.ShareLoD("X", "Y");
-  ctx.SetOut("MeanOut", {channels}, dtype);
-  ctx.SetOut("VarianceOut", {channels}, dtype);
+  // As in Paddle: statistics of 16-bit floats are float32, where the running ones are.
+  const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
+  const DType running = half ? ctx.InDType("Mean") : dtype;
+  ctx.SetOut("MeanOut", {channels}, running);
+  ctx.SetOut("VarianceOut", {channels}, running);
   const Shape saved{UsesRunning(ctx) ? 0 : channels};
-  if (ctx.HasOut("SavedMean")) ctx.SetOut("SavedMean", saved, dtype);
-  if (ctx.HasOut("SavedVariance")) ctx.SetOut("SavedVariance", saved, dtype);
+  if (ctx.HasOut("SavedMean")) ctx.SetOut("SavedMean", saved, half ? DType::kF32 : dtype);
+  if (ctx.HasOut("SavedVariance")) ctx.SetOut("SavedVariance", saved, half ? DType::kF32 : dtype);
   if (ctx.HasOut("ReserveSpace")) ctx.SetOut("ReserveSpace", {0}, dtype);
   return Status::Ok();
 }
@@ -238,6 +242,7 @@ HEDDLE_OP(batch_norm) {
       .Inplace("Mean", "MeanOut")
       .Inplace("Variance", "VarianceOut");
   op.InferShape(BatchNormShape).Kernels<BatchNorm, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(batch_norm_grad) {
   op.Input("X").Input("Y@GRAD").Input("Scale", kOptional).Input("Bias", kOptional | kNoBuffer);

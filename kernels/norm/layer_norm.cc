@@ -6,6 +6,7 @@
 #include "core/operands/addend.h"
 #include "core/shapes.h"
 #include "kernels/base/check.h"
+#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {
@@ -49,8 +50,11 @@ Status LayerNormShape(ShapeContext& ctx) {
   ctx.SetOut("Y", x, dtype);
   ctx.ShareLoD("X", "Y");
   const Shape rows(x.dims().first(static_cast<size_t>(ctx.Int("begin_norm_axis"))));
-  if (ctx.HasOut("Mean")) ctx.SetOut("Mean", rows, dtype);
-  if (ctx.HasOut("Variance")) ctx.SetOut("Variance", rows, dtype);
+  // As in Paddle: statistics of 16-bit floats are float32.
+  const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
+  const DType statistics = half ? DType::kF32 : dtype;
+  if (ctx.HasOut("Mean")) ctx.SetOut("Mean", rows, statistics);
+  if (ctx.HasOut("Variance")) ctx.SetOut("Variance", rows, statistics);
   return Status::Ok();
 }
 
@@ -215,6 +219,7 @@ HEDDLE_OP(layer_norm) {
   op.Output("Y").Output("Mean", kOptional).Output("Variance", kOptional);
   op.Attr("epsilon", 1e-5).Attr("begin_norm_axis", 1).Inplace("X", "Y");
   op.InferShape(LayerNormShape).Kernels<LayerNorm, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(layer_norm_grad) {
   op.Input("X").Input("Scale", kOptional).Input("Bias", kOptional);
@@ -222,6 +227,7 @@ HEDDLE_OP(layer_norm_grad) {
   op.Output("X@GRAD", kOptional).Output("Scale@GRAD", kOptional).Output("Bias@GRAD", kOptional);
   op.Attr("epsilon", 1e-5).Attr("begin_norm_axis", 1).Inplace("AddendOfX", "X@GRAD");
   op.InferShape(LayerNormGradShape).Kernels<LayerNormGrad, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 
 HEDDLE_EXAMPLES(layer_norm, R"(

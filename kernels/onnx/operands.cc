@@ -1,11 +1,9 @@
 #include "kernels/onnx/operands.h"
 
 #include <cmath>
-#include <memory_resource>
 #include <span>
 #include <vector>
 
-#include "kernels/base/call_heap.h"
 #include "kernels/base/shape_arg.h"
 #include "kernels/index/index_args.h"
 
@@ -171,41 +169,6 @@ void ExpandTo(const KernelContext& ctx, const Tensor& src, const Shape& to, void
   for (int i = 0; i < to.rank(); ++i) dims[i] = {to[i], from[i], strides[i]};
   StridedCopy(SizeOf(src.dtype()), std::span(dims.data(), static_cast<size_t>(to.rank())))
       .Run(ctx, src.raw(), dst);
-}
-
-Status RunInFloat(KernelContext& ctx) {
-  const auto narrow = [](const Tensor& t) {
-    return t.dtype() == DType::kF16 || t.dtype() == DType::kBF16;
-  };
-  BoundOp op = ctx.op();
-  op.spare = {};  // it is the outer call's
-  const size_t ins = op.in.size(), outs = op.out.size();
-  CallHeap heap(ctx);
-  std::pmr::vector<Value> values(ins + outs, &heap);
-  std::pmr::vector<Value*> frame(ins + outs, &heap);
-  for (size_t i = 0; i < ins + outs; ++i) {
-    uint32_t& slot = i < ins ? op.in[i] : op.out[i - ins];
-    if (slot == kNoSlot) continue;
-    Value* const value = ctx.frame()[slot];
-    slot = static_cast<uint32_t>(i);
-    frame[i] = value;
-    if (!value->is_tensor() || !value->tensor().initialized() || !narrow(value->tensor())) continue;
-    const Tensor& t = value->tensor();
-    Tensor wide = ctx.Scratch(DType::kF32, t.shape());
-    if (i < ins)
-      ConvertElements(ctx, t.raw(), t.dtype(), wide.mutable_raw(), DType::kF32, t.numel());
-    values[i] = Value(std::move(wide));
-    frame[i] = &values[i];
-  }
-  KernelContext inner(op, frame.data(), ctx.services(), nullptr);
-  HEDDLE_RETURN_IF_ERROR(ctx.def().kernel(DType::kF32)(inner));
-  for (size_t i = 0; i < outs; ++i) {
-    if (op.out[i] == kNoSlot || frame[ins + i] != &values[ins + i]) continue;
-    Tensor& out = ctx.frame()[ctx.op().out[i]]->tensor();
-    ConvertElements(ctx, values[ins + i].tensor().raw(), DType::kF32, out.mutable_raw(),
-                    out.dtype(), out.numel());
-  }
-  return Status::Ok();
 }
 
 }  // namespace heddle

@@ -116,8 +116,4 @@ class Walk {
   std::array<int64_t, N> at_{};
 };
 
-// The kernel of 16-bit floats: runs that for float with operands of those dtypes converted, and
-// converts the results.
-Status RunInFloat(KernelContext& ctx);
-
 }  // namespace heddle

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/shapes.h"
+#include "kernels/elementwise/convert.h"
 #include "kernels/pool/pool.h"
 
 namespace heddle {
@@ -271,11 +272,13 @@ void DefinePool(OpDef& op, int spatial) {
   AllAttrs(op, spatial);
   if (spatial == 2) op.Traits(kChannelsLast);
   op.InferShape(PoolShape).Prepare(PreparePool).Kernels<Pool, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 void DefinePoolGrad(OpDef& op, int spatial) {
   op.Input("X").Input("Out", kOptional).Input("Out@GRAD").Output("X@GRAD");
   AllAttrs(op, spatial);
   op.InferShape(PoolGradShape).Prepare(PreparePool).Kernels<PoolGrad, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 void DefinePoolDoubleGrad(OpDef& op, int spatial) {
   op.Input("grad_x@GRAD").Output("grad_out@GRAD");
