@@ -20,11 +20,11 @@ add_library(heddle_cuda OBJECT ${_cuda_sources}
             "${HEDDLE_GENERATED_DIR}/kernels/all_cuda_kernels.inc.stamp")
 target_include_directories(heddle_cuda PRIVATE "${PROJECT_SOURCE_DIR}"
                            "${PROJECT_SOURCE_DIR}/include" "${HEDDLE_GENERATED_DIR}")
-target_link_libraries(heddle_cuda PRIVATE CUDA::cudart CUDA::cublas)
+target_link_libraries(heddle_cuda PRIVATE CUDA::cudart CUDA::cublas CUDA::cublasLt)
 target_compile_options(heddle_cuda PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall>
                        $<$<COMPILE_LANGUAGE:CXX>:-Wextra>)
 
 function(heddle_link_cuda target)
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:heddle_cuda>)
-  target_link_libraries(${target} PRIVATE CUDA::cudart CUDA::cublas)
+  target_link_libraries(${target} PRIVATE CUDA::cudart CUDA::cublas CUDA::cublasLt)
 endfunction()

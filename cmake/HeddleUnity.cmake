@@ -7,6 +7,8 @@
 # inlines into a function depends on the size of all that it compiles with it.
 set(HEDDLE_ALONE core core/memory core/programs executor/run kernels/base kernels/conv kernels/gemm
     kernels/norm kernels/simd memory scheduler)
+# A program may have one of its own instead: an archive's member that holds more would clash with it.
+set(HEDDLE_ALONE_SOURCES device/open_cuda.cc)
 set(HEDDLE_GROUP_SIZE 8)
 
 # Groups the sources of `target` by folder, in the order of their names. CMake leaves out those that
@@ -24,7 +26,8 @@ function(heddle_unity target)
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
     cmake_path(GET source PARENT_PATH folder)
     cmake_path(RELATIVE_PATH folder BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
-    if(folder IN_LIST HEDDLE_ALONE)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE own)
+    if(folder IN_LIST HEDDLE_ALONE OR own IN_LIST HEDDLE_ALONE_SOURCES)
       continue()
     endif()
     if(NOT folder STREQUAL last)

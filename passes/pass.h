@@ -73,7 +73,8 @@ class PassContext {
 // A requirement on the place that the program is optimised for. A pass does not run without it.
 enum class PassNeeds {
   kNothing,
-  kHostCaches,  // kernels run on the host, since the pass fits work to a core's caches
+  kHostCaches,     // kernels run on the host, since the pass fits work to a core's caches
+  kDeviceKernels,  // there is a device with kernels of its own
 };
 
 // A pass. When it runs is said in passes/pipeline.cc.

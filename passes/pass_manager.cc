@@ -49,6 +49,7 @@ Status Choose(const OptimizeOptions& options, const Target& target, std::vector<
       if (names.count(name) == 0) return InvalidArgument("there is no pass '", name, "'");
   std::erase_if(*passes, [&](const PassDef& p) {
     return p.level > options.level || (p.needs == PassNeeds::kHostCaches && !target.host_caches) ||
+           (p.needs == PassNeeds::kDeviceKernels && target.host_caches) ||
            Contains(options.passes.disable, p.name) ||
            (!options.passes.only.empty() && !Contains(options.passes.only, p.name));
   });

@@ -40,7 +40,8 @@ Pipeline HeddlePipeline() {
       "fuse_rows",             // takes element-wise operators around reductions
       "fuse_reshaped",         // takes element-wise operators on both sides of reshapes
       "fuse_elementwise",      // takes what no other fusion wanted
-      "lower_precision",
+      "half_products",
+      "lower_precision",  // marks what half_products left
       "merge_products",   // takes the products that the other fusions made or left
       "fuse_conv_chain",  // leaves convolutions alone that multiply in bfloat16
   };

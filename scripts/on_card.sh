@@ -10,7 +10,8 @@
 #   conformance  the device conformance suite; by itself, under memcheck and under racecheck
 #   models       inference models and training programs, against the host (check_card.py)
 #   cases        recorded operator cases, at --place cuda
-#   figures      latency of inference models there and on the host (`heddle bench`)
+#   figures      latency of inference models there, also with --precision bf16, and on the host
+#                (`heddle bench`)
 #   trace        Nsight Systems, three programs
 #
 #   --arch 90      compute capability to build for       [the card's]
@@ -33,7 +34,7 @@ packages=(
   libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev libpng-dev libpng16-16
 )
 
-usage() { sed -n '2,29s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,30s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 # Writes the files of the packages, without documentation, under usr/ as they are installed.
 pack() {
@@ -203,7 +204,7 @@ stage_cases() {
 }
 
 stage_figures() {
-  local model way feeds file
+  local model way feeds file more
   for model in "$shared"/models/*/; do
     [ -f "$model/model.pdmodel" ] || continue
     feeds=()
@@ -211,9 +212,12 @@ stage_figures() {
       [ -f "$file" ] && feeds+=(--feed "$(basename "${file%.npy}" | cut -c4-)=$file")
     done
     model=$(basename "$model")
-    for way in cpu "$place"; do
+    for way in cpu "$place" "$place-bf16"; do
+      more=()
+      [ "$way" = "$place-bf16" ] && more=(--precision bf16)
       step figures "$model-$way" 15 bash -c '"$@" >"$0"' "$out/results/bench-$model-$way.json" \
-        "$tool" bench "$(model_dir "$model")" "${feeds[@]}" --seconds 2 --json --place "$way"
+        "$tool" bench "$(model_dir "$model")" "${feeds[@]}" --seconds 2 --json \
+        --place "${way%-bf16}" "${more[@]}"
     done
   done
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "device/cuda/grid/kernel_table.h"
+#include "device/cuda/lt_algorithms.h"
 #include "device/open_cuda.h"
 
 namespace heddle {
@@ -61,7 +62,7 @@ struct NvtxRange {
   ~NvtxRange() { nvtxRangePop(); }
 };
 
-// Work space of cuBLAS, which must not allocate memory while kernels are captured.
+// Work space of cuBLAS and cuBLASLt, which must not allocate memory while kernels are captured.
 constexpr size_t kBlasBytes = 32 << 20;
 
 class CudaStream final : public Stream {
@@ -96,7 +97,8 @@ class CudaStream final : public Stream {
     std::vector<Value*> frame;
     for (Value& v : call.operands) frame.push_back(&v);
     KernelContext ctx(*call.op, frame.data(), *call.services, nullptr);
-    card::Queue queue(stream_, blas_);
+    card::Queue queue(stream_, blas_, device_.lt(), blas_memory_,
+                      blas_memory_ != nullptr ? kBlasBytes : 0);
     Status status = kernel->run(queue, ctx);
     if (status.ok()) status = device_.Note(cudaGetLastError(), "the launch of a kernel");
     return Keep(std::move(status), tag);
@@ -174,8 +176,13 @@ Result<std::shared_ptr<Device>> CudaDevice::Open(const CudaOptions& options) {
   uint64_t keep = std::numeric_limits<uint64_t>::max();
   if (cudaDeviceGetDefaultMemPool(&pool, 0) == cudaSuccess)
     (void)cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep);
+  HEDDLE_ASSIGN_OR_RETURN(device->lt_, LtAlgorithms::Make(options.tf32, kBlasBytes));
   return std::shared_ptr<Device>(std::move(device));
 }
+
+CudaDevice::CudaDevice(const CudaOptions& options) : options_(options) {}
+CudaDevice::~CudaDevice() = default;
+card::LtChoices* CudaDevice::lt() const { return lt_.get(); }
 
 Status CudaDevice::Note(cudaError_t error, const char* what) {
   switch (error) {
@@ -224,7 +231,9 @@ Result<std::unique_ptr<Stream>> CudaDevice::NewStream(int priority) {
     (void)cublasSetWorkspace(blas, blas_memory, kBlasBytes);
   else
     (void)cudaGetLastError();  // cuBLAS then allocates its own
-  if (options_.tf32) (void)cublasSetMathMode(blas, CUBLAS_TF32_TENSOR_OP_MATH);
+  const int math = options_.tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
+  (void)cublasSetMathMode(
+      blas, static_cast<cublasMath_t>(math | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
   return std::unique_ptr<Stream>(std::make_unique<CudaStream>(*this, stream, blas, blas_memory));
 }
 
@@ -236,7 +245,9 @@ Result<std::unique_ptr<Event>> CudaDevice::NewEvent(bool timed) {
   return std::unique_ptr<Event>(std::make_unique<CudaEvent>(*this, event));
 }
 
-bool CudaDevice::HasKernel(const CallView& call) const { return card::Covers(call); }
+bool CudaDevice::HasKernel(const CallView& call) const {
+  return card::CoversAndChooses(*lt_, call);
+}
 
 Result<std::shared_ptr<Device>> OpenCudaDevice(const CudaOptions& options) {
   return CudaDevice::Open(options);

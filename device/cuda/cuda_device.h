@@ -1,4 +1,5 @@
-// The CUDA device: streams and events of the CUDA runtime, kernels of grid/, products by cuBLAS.
+// The CUDA device: streams and events of the CUDA runtime, kernels of grid/, products by cuBLAS and
+// cuBLASLt.
 //
 // Not yet run on a card: see docs/gpu.md. CUDA's API is called in this folder alone. Built with
 // HEDDLE_CUDA=ON.
@@ -13,13 +14,19 @@
 
 namespace heddle {
 
+class LtAlgorithms;
+namespace card {
+class LtChoices;
+}
+
 Status CudaStatus(cudaError_t error, const char* what);
 
 class CudaDevice final : public Device {
  public:
   // On the first card.
   static Result<std::shared_ptr<Device>> Open(const CudaOptions& options);
-  explicit CudaDevice(const CudaOptions& options) : options_(options) {}
+  explicit CudaDevice(const CudaOptions& options);
+  ~CudaDevice() override;
   const std::string& name() const override { return name_; }
   size_t memory_bytes() const override { return memory_bytes_; }
   Result<void*> Allocate(size_t bytes) override;
@@ -34,6 +41,7 @@ class CudaDevice final : public Device {
   // A failure that ends the process's work with the card marks the device lost.
   Status Note(cudaError_t error, const char* what);
   uint64_t NextError() { return ++errors_; }
+  card::LtChoices* lt() const;
 
  private:
   const std::string name_ = "cuda";
@@ -41,6 +49,7 @@ class CudaDevice final : public Device {
   size_t memory_bytes_ = 0;
   std::atomic<bool> lost_{false};
   std::atomic<uint64_t> errors_{0};
+  std::unique_ptr<LtAlgorithms> lt_;
 };
 
 }  // namespace heddle

@@ -2,6 +2,7 @@
 #include "device/cuda/grid/queue.h"
 
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/lt_algorithms.h"
 
 namespace heddle::HEDDLE_GRID {
 
@@ -9,13 +10,22 @@ Status Queue::Launched() { return CudaStatus(cudaGetLastError(), "the launch of 
 
 Status Queue::Gemm(const ColumnMajorGemm& g) {
   const auto op = [](bool trans) { return trans ? CUBLAS_OP_T : CUBLAS_OP_N; };
-  const auto result = cublasSgemmStridedBatched(
+  const cudaDataType_t type = CudaTypeOf(g.type);
+  const auto result = cublasGemmStridedBatchedEx(
       blas_, op(g.trans_a), op(g.trans_b), static_cast<int>(g.m), static_cast<int>(g.n),
-      static_cast<int>(g.k), &g.alpha, g.a, static_cast<int>(g.lda), g.a_step, g.b,
-      static_cast<int>(g.ldb), g.b_step, &g.beta, g.c, static_cast<int>(g.ldc), g.c_step,
-      static_cast<int>(g.batch));
+      static_cast<int>(g.k), &g.alpha, g.a, type, static_cast<int>(g.lda), g.a_step, g.b, type,
+      static_cast<int>(g.ldb), g.b_step, &g.beta, g.c, CudaTypeOf(g.c_type),
+      static_cast<int>(g.ldc), g.c_step, static_cast<int>(g.batch), CUBLAS_COMPUTE_32F,
+      CUBLAS_GEMM_DEFAULT);
   if (result == CUBLAS_STATUS_SUCCESS) return Status::Ok();
   return Internal("cuBLAS refuses the product: ", cublasGetStatusString(result));
+}
+
+Result<bool> Queue::Multiply(const LtProduct& p) {
+  const LtChoice* const choice = lt_ != nullptr ? lt_->Get(p) : nullptr;
+  if (choice == nullptr || choice->workspace > space_) return false;
+  HEDDLE_RETURN_IF_ERROR(static_cast<LtAlgorithms*>(lt_)->Run(p, *choice, work_, space_, stream_));
+  return true;
 }
 
 Status Queue::Zero(void* to, size_t bytes) {

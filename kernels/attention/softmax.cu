@@ -9,14 +9,15 @@
 namespace heddle::HEDDLE_GRID {
 namespace {
 
+template <typename T>
 struct SoftmaxBody {
   Lines lines;
-  const float* x;
-  float* y;
+  RealIn<T> x;
+  RealOut<T> y;
   bool log;
   HEDDLE_BODY void operator()(Group& group, int64_t line) const {
-    const float* const from = x + lines.Begin(line);
-    float* const to = y + lines.Begin(line);
+    const RealIn<T> from = x + lines.Begin(line);
+    const RealOut<T> to = y + lines.Begin(line);
     const int64_t n = lines.n, step = lines.inner;
     float top = -INFINITY, sum = 0;
     for (int64_t i = group.rank(); i < n; i += group.size()) top = MaxOp()(top, from[i * step]);
@@ -31,11 +32,11 @@ struct SoftmaxBody {
   }
 };
 
+template <typename T>
 struct SoftmaxGradBody {
   Lines lines;
-  const float* y;
-  const float* dy;
-  float* dx;
+  RealIn<T> y, dy;
+  RealOut<T> dx;
   bool log;
   HEDDLE_BODY void operator()(Group& group, int64_t line) const {
     const int64_t begin = lines.Begin(line), n = lines.n, step = lines.inner;
@@ -57,23 +58,29 @@ Status Softmax(Queue& queue, KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   HEDDLE_ASSIGN_OR_RETURN(const Lines lines, LinesOf(x.shape(), ctx.Int("axis")));
   if (x.numel() == 0) return Status::Ok();
-  return Groups(queue, lines.count, lines.n,
-                SoftmaxBody{lines, x.data<float>(), ctx.Out("Out").mutable_data<float>(), kLog});
+  return VisitReal(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return Groups(queue, lines.count, lines.n,
+                  SoftmaxBody<T>{lines, ReadOf<T>(x), WriteOf<T>(ctx.Out("Out")), kLog});
+  });
 }
 template <bool kLog>
 Status SoftmaxGrad(Queue& queue, KernelContext& ctx) {
   const Tensor& y = ctx.In("Out");
   HEDDLE_ASSIGN_OR_RETURN(const Lines lines, LinesOf(y.shape(), ctx.Int("axis")));
   if (y.numel() == 0) return Status::Ok();
-  return Groups(queue, lines.count, lines.n,
-                SoftmaxGradBody{lines, y.data<float>(), ctx.In("Out@GRAD").data<float>(),
-                                ctx.Out("X@GRAD").mutable_data<float>(), kLog});
+  return VisitReal(y.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return Groups(queue, lines.count, lines.n,
+                  SoftmaxGradBody<T>{lines, ReadOf<T>(y), ReadOf<T>(ctx.In("Out@GRAD")),
+                                     WriteOf<T>(ctx.Out("X@GRAD")), kLog});
+  });
 }
 
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
-HEDDLE_CUDA_KERNEL(softmax) { kernel = {Softmax<false>}; }
-HEDDLE_CUDA_KERNEL(log_softmax) { kernel = {Softmax<true>}; }
-HEDDLE_CUDA_KERNEL(softmax_grad) { kernel = {SoftmaxGrad<false>}; }
-HEDDLE_CUDA_KERNEL(log_softmax_grad) { kernel = {SoftmaxGrad<true>}; }
+HEDDLE_CUDA_KERNEL(softmax) { kernel = {Softmax<false>, nullptr, kReals}; }
+HEDDLE_CUDA_KERNEL(log_softmax) { kernel = {Softmax<true>, nullptr, kReals}; }
+HEDDLE_CUDA_KERNEL(softmax_grad) { kernel = {SoftmaxGrad<false>, nullptr, kReals}; }
+HEDDLE_CUDA_KERNEL(log_softmax_grad) { kernel = {SoftmaxGrad<true>, nullptr, kReals}; }

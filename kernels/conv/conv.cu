@@ -6,7 +6,9 @@
 #include "device/cuda/grid/batched_gemm.h"
 #include "device/cuda/grid/conv_geometry.h"
 #include "device/cuda/grid/epilogue.h"
+#include "device/cuda/grid/in_float.h"
 #include "device/cuda/grid/kernel_table.h"
+#include "device/cuda/grid/real.h"
 
 namespace heddle::HEDDLE_GRID {
 namespace {
@@ -293,7 +295,7 @@ Status FusedConv(Queue& queue, KernelContext& ctx) {
 }
 
 bool Flat(const CallView& call) {
-  return call.InShape("Input").rank() == 4 && call.InDType("Filter") == DType::kF32;
+  return call.InShape("Input").rank() == 4 && IsReal(call.InDType("Filter"));
 }
 bool FlatWithoutBias(const CallView& call) {
   return Flat(call) && (call.def().FindInput("Bias") < 0 || !call.HasIn("Bias"));
@@ -308,12 +310,16 @@ bool FlatOfOneBatch(const CallView& call) {
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
-HEDDLE_CUDA_KERNEL(conv2d) { kernel = {Conv, FlatWithoutBias}; }
-HEDDLE_CUDA_KERNEL(depthwise_conv2d) { kernel = {Conv, FlatWithoutBias}; }
-HEDDLE_CUDA_KERNEL(conv2d_transpose) { kernel = {ConvTranspose, FlatWithoutBias}; }
-HEDDLE_CUDA_KERNEL(depthwise_conv2d_transpose) { kernel = {ConvTranspose, FlatWithoutBias}; }
-HEDDLE_CUDA_KERNEL(conv2d_grad) { kernel = {ConvGrad, FlatWithoutBias}; }
-HEDDLE_CUDA_KERNEL(depthwise_conv2d_grad) { kernel = {ConvGrad, FlatWithoutBias}; }
-HEDDLE_CUDA_KERNEL(conv2d_transpose_grad) { kernel = {ConvTransposeGrad, FlatWithoutBias}; }
+HEDDLE_CUDA_KERNEL(conv2d) { kernel = {InFloat<Conv>, FlatWithoutBias, kReals}; }
+HEDDLE_CUDA_KERNEL(depthwise_conv2d) { kernel = {InFloat<Conv>, FlatWithoutBias, kReals}; }
+HEDDLE_CUDA_KERNEL(conv2d_transpose) { kernel = {InFloat<ConvTranspose>, FlatWithoutBias, kReals}; }
+HEDDLE_CUDA_KERNEL(depthwise_conv2d_transpose) {
+  kernel = {InFloat<ConvTranspose>, FlatWithoutBias, kReals};
+}
+HEDDLE_CUDA_KERNEL(conv2d_grad) { kernel = {InFloat<ConvGrad>, FlatWithoutBias, kReals}; }
+HEDDLE_CUDA_KERNEL(depthwise_conv2d_grad) { kernel = {InFloat<ConvGrad>, FlatWithoutBias, kReals}; }
+HEDDLE_CUDA_KERNEL(conv2d_transpose_grad) {
+  kernel = {InFloat<ConvTransposeGrad>, FlatWithoutBias, kReals};
+}
 HEDDLE_CUDA_KERNEL(fused_conv2d) { kernel = {FusedConv<false>, FlatOfOneBatch}; }
 HEDDLE_CUDA_KERNEL(fused_conv2d_transpose) { kernel = {FusedConv<true>, FlatOfOneBatch}; }

@@ -18,20 +18,21 @@ struct Arithmetic {
 };
 
 template <Element kOp>
-Status Floats(Queue& queue, KernelContext& ctx) {
-  return Binary<Arithmetic<kOp>, float, float>(queue, ctx);
+Status Reals(Queue& queue, KernelContext& ctx) {
+  return VisitReal(ctx.In("X").dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return Binary<Arithmetic<kOp>, T, T>(queue, ctx);
+  });
 }
 template <Element kOp>
 Status Numbers(Queue& queue, KernelContext& ctx) {
   switch (ctx.In("X").dtype()) {
-    case DType::kF32:
-      return Floats<kOp>(queue, ctx);
     case DType::kI32:
       return Binary<Arithmetic<kOp>, int32_t, int32_t>(queue, ctx);
     case DType::kI64:
       return Binary<Arithmetic<kOp>, int64_t, int64_t>(queue, ctx);
     default:
-      return Unimplemented("no CUDA kernel for ", Name(ctx.In("X").dtype()));
+      return Reals<kOp>(queue, ctx);
   }
 }
 
@@ -59,23 +60,20 @@ HEDDLE_GRAD(PowX, dout* y* powf(x, y - 1));
 HEDDLE_GRAD(PowY, dout* logf(x) * powf(x, y));
 #undef HEDDLE_GRAD
 
-template <typename Fn>
+template <typename Fn, typename T>
 struct GradMap {
-  const float* x;
-  const float* y;
-  const float* out;
-  const float* dout;
+  RealIn<T> x, y, out, dout;
   // Places: X, Y, the result.
   HEDDLE_BODY float operator()(const Strides<3>::Places& p) const {
-    return Fn::Apply(x == nullptr ? 0 : x[p.at[0]], y == nullptr ? 0 : y[p.at[1]],
-                     out == nullptr ? 0 : out[p.at[2]], dout[p.at[2]]);
+    return Fn::Apply(x.there() ? x[p.at[0]] : 0, y.there() ? y[p.at[1]] : 0,
+                     out.there() ? out[p.at[2]] : 0, dout[p.at[2]]);
   }
 };
 
 // The gradient of operand `of` (0: X, 1: Y), summed over what it was repeated along.
-template <typename Fn>
-Status OneGrad(Queue& queue, const Shape& shape, const Operands3& s, int of, const GradMap<Fn>& map,
-               Tensor* d) {
+template <typename Fn, typename T>
+Status OneGrad(Queue& queue, const Shape& shape, const Operands3& s, int of,
+               const GradMap<Fn, T>& map, Tensor* d) {
   if (d == nullptr) return Status::Ok();
   const Steps steps[3] = {s.x, s.y, s.out};
   Strides<3> kept, reduced;
@@ -83,28 +81,34 @@ Status OneGrad(Queue& queue, const Shape& shape, const Operands3& s, int of, con
       shape, steps, [&](int i) { return steps[of].at[i] != 0 || shape[i] == 1; }, &kept, &reduced);
   if (kept.numel != d->numel())
     return InvalidArgument("a gradient has ", d->numel(), " elements, expected ", kept.numel);
-  return ReduceInto<SumOp>(queue, kept, reduced, map, d->mutable_data<float>());
+  return ReduceInto<SumOp>(queue, kept, reduced, map, d->mutable_data<T>());
 }
 
 // `kReadsX`, `kReadsY`, `kReadsOut`: which operands the gradients read. Others may have no memory.
-template <typename OfX, typename OfY, bool kReadsX, bool kReadsY, bool kReadsOut>
-Status BinaryGrad(Queue& queue, KernelContext& ctx) {
+template <typename OfX, typename OfY, bool kReadsX, bool kReadsY, bool kReadsOut, typename T>
+Status BinaryGradAs(Queue& queue, KernelContext& ctx) {
   const Tensor &x = ctx.In("X"), &y = ctx.In("Y"), &dout = ctx.In("Out@GRAD");
   const Operands3 s = StepsOf(x.shape(), y.shape(), dout.shape(), AxisOf(ctx));
-  const float* const xs = kReadsX ? x.data<float>() : nullptr;
-  const float* const ys = kReadsY ? y.data<float>() : nullptr;
-  const float* const outs = kReadsOut ? ctx.In("Out").data<float>() : nullptr;
-  const float* const douts = dout.data<float>();
+  const auto xs = ReadOr<T>(kReadsX ? &x : nullptr), ys = ReadOr<T>(kReadsY ? &y : nullptr);
+  const auto outs = ReadOr<T>(kReadsOut ? &ctx.In("Out") : nullptr), douts = ReadOf<T>(dout);
   // X@GRAD may lie in the memory of Out@GRAD, so it is last.
-  HEDDLE_RETURN_IF_ERROR(
-      OneGrad(queue, dout.shape(), s, 1, GradMap<OfY>{xs, ys, outs, douts}, ctx.OutOpt("Y@GRAD")));
-  return OneGrad(queue, dout.shape(), s, 0, GradMap<OfX>{xs, ys, outs, douts},
+  HEDDLE_RETURN_IF_ERROR(OneGrad(queue, dout.shape(), s, 1, GradMap<OfY, T>{xs, ys, outs, douts},
+                                 ctx.OutOpt("Y@GRAD")));
+  return OneGrad(queue, dout.shape(), s, 0, GradMap<OfX, T>{xs, ys, outs, douts},
                  ctx.OutOpt("X@GRAD"));
 }
+template <typename OfX, typename OfY, bool kReadsX, bool kReadsY, bool kReadsOut>
+Status BinaryGrad(Queue& queue, KernelContext& ctx) {
+  return VisitReal(ctx.In("Out@GRAD").dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return BinaryGradAs<OfX, OfY, kReadsX, kReadsY, kReadsOut, T>(queue, ctx);
+  });
+}
 
-// The result's gradient has the result's shape, and all are floats.
+// The result's gradient has the result's shape, and all are real numbers.
 bool CoversGrad(const CallView& call) {
-  if (call.InDType("X") != DType::kF32 || call.InDType("Y") != DType::kF32) return false;
+  if (!IsReal(call.InDType("X")) || !IsReal(call.InDType("Y")) || !IsReal(call.InDType("Out@GRAD")))
+    return false;
   const auto shape = BroadcastShape(call.InShape("X"), call.InShape("Y"), AxisOf(call));
   return shape.ok() && *shape == call.InShape("Out@GRAD");
 }
@@ -131,35 +135,35 @@ HEDDLE_CUDA_KERNEL(elementwise_min) {
   kernel = {Numbers<Element::kMin>, SameDTypes, kNumbers, StepOfTwo(Element::kMin)};
 }
 HEDDLE_CUDA_KERNEL(elementwise_div) {
-  kernel = {Floats<Element::kDiv>, SameDTypes, kFloat, StepOfTwo(Element::kDiv)};
+  kernel = {Reals<Element::kDiv>, SameDTypes, kReals, StepOfTwo(Element::kDiv)};
 }
 HEDDLE_CUDA_KERNEL(elementwise_pow) {
-  kernel = {Floats<Element::kElementPow>, SameDTypes, kFloat, StepOfTwo(Element::kElementPow)};
+  kernel = {Reals<Element::kElementPow>, SameDTypes, kReals, StepOfTwo(Element::kElementPow)};
 }
 HEDDLE_CUDA_KERNEL(elementwise_mod) {
-  kernel = {Floats<Element::kMod>, SameDTypes, kFloat, StepOfTwo(Element::kMod)};
+  kernel = {Reals<Element::kMod>, SameDTypes, kReals, StepOfTwo(Element::kMod)};
 }
 HEDDLE_CUDA_KERNEL(elementwise_floordiv) {
-  kernel = {Floats<Element::kFloorDiv>, SameDTypes, kFloat, StepOfTwo(Element::kFloorDiv)};
+  kernel = {Reals<Element::kFloorDiv>, SameDTypes, kReals, StepOfTwo(Element::kFloorDiv)};
 }
 HEDDLE_CUDA_KERNEL(elementwise_add_grad) {
-  kernel = {BinaryGrad<Pass, Pass, false, false, false>, CoversGrad};
+  kernel = {BinaryGrad<Pass, Pass, false, false, false>, CoversGrad, kReals};
 }
 HEDDLE_CUDA_KERNEL(elementwise_sub_grad) {
-  kernel = {BinaryGrad<Pass, Minus, false, false, false>, CoversGrad};
+  kernel = {BinaryGrad<Pass, Minus, false, false, false>, CoversGrad, kReals};
 }
 HEDDLE_CUDA_KERNEL(elementwise_mul_grad) {
-  kernel = {BinaryGrad<TimesY, TimesX, true, true, false>, CoversGrad};
+  kernel = {BinaryGrad<TimesY, TimesX, true, true, false>, CoversGrad, kReals};
 }
 HEDDLE_CUDA_KERNEL(elementwise_div_grad) {
-  kernel = {BinaryGrad<DivX, DivY, false, true, true>, CoversGrad};
+  kernel = {BinaryGrad<DivX, DivY, false, true, true>, CoversGrad, kReals};
 }
 HEDDLE_CUDA_KERNEL(elementwise_max_grad) {
-  kernel = {BinaryGrad<MaxX, MaxY, true, true, false>, CoversGrad};
+  kernel = {BinaryGrad<MaxX, MaxY, true, true, false>, CoversGrad, kReals};
 }
 HEDDLE_CUDA_KERNEL(elementwise_min_grad) {
-  kernel = {BinaryGrad<MinX, MinY, true, true, false>, CoversGrad};
+  kernel = {BinaryGrad<MinX, MinY, true, true, false>, CoversGrad, kReals};
 }
 HEDDLE_CUDA_KERNEL(elementwise_pow_grad) {
-  kernel = {BinaryGrad<PowX, PowY, true, true, false>, CoversGrad};
+  kernel = {BinaryGrad<PowX, PowY, true, true, false>, CoversGrad, kReals};
 }

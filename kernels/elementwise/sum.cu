@@ -4,6 +4,7 @@
 
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/kernel_table.h"
+#include "device/cuda/grid/real.h"
 
 namespace heddle::HEDDLE_GRID {
 namespace {
@@ -15,9 +16,9 @@ struct SumBody {
   int count;
   T* out;
   HEDDLE_BODY void operator()(int64_t i) const {
-    T sum = x[0][i];
-    for (int k = 1; k < count; ++k) sum = sum + x[k][i];
-    out[i] = sum;
+    ComputeType<T> sum = ValueOf(x[0][i]);
+    for (int k = 1; k < count; ++k) sum = sum + ValueOf(x[k][i]);
+    Put(sum, out + i);
   }
 };
 
@@ -53,6 +54,10 @@ Status SumKernel(Queue& queue, KernelContext& ctx) {
   switch (out.dtype()) {
     case DType::kF32:
       return SumAs<float>(queue, terms, out);
+    case DType::kF16:
+      return SumAs<float16>(queue, terms, out);
+    case DType::kBF16:
+      return SumAs<bfloat16>(queue, terms, out);
     case DType::kI32:
       return SumAs<int32_t>(queue, terms, out);
     case DType::kI64:

@@ -1,6 +1,7 @@
 // Elements that are all alike, and copies.
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/kernel_table.h"
+#include "device/cuda/grid/real.h"
 
 namespace heddle::HEDDLE_GRID {
 namespace {
@@ -17,6 +18,13 @@ Status Fill(Queue& queue, Tensor& out, double value) {
     case DType::kF32:
       return Each(queue, out.numel(),
                   FillBody<float>{out.mutable_data<float>(), static_cast<float>(value)});
+    case DType::kF16:
+    case DType::kBF16:
+      return VisitReal(out.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        return Each(queue, out.numel(),
+                    FillBody<T>{out.mutable_data<T>(), static_cast<T>(static_cast<float>(value))});
+      });
     case DType::kI32:
       return Each(queue, out.numel(),
                   FillBody<int32_t>{out.mutable_data<int32_t>(), static_cast<int32_t>(value)});
@@ -47,7 +55,10 @@ Status Assign(Queue& queue, KernelContext& ctx) {
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
-HEDDLE_CUDA_KERNEL(fill_any_like) { kernel = {FillAnyLike, PlainOut, kPlain}; }
+HEDDLE_CUDA_KERNEL(fill_any_like) {
+  kernel = {FillAnyLike, PlainOut, kPlain};
+  kernel.mixes = true;
+}
 HEDDLE_CUDA_KERNEL(fill_zeros_like) { kernel = {FillZerosLike, nullptr, kAnyDType}; }
 HEDDLE_CUDA_KERNEL(assign) { kernel = {Assign, nullptr, kAnyDType}; }
 HEDDLE_CUDA_KERNEL(share_data) { kernel = {Assign, nullptr, kAnyDType}; }

@@ -8,6 +8,7 @@
 #include "core/operands/window.h"
 #include "core/shapes.h"
 #include "kernels/conv/spread_residual.h"
+#include "kernels/elementwise/convert.h"
 #include "kernels/gemm/gemm_matmul.h"
 #include "kernels/strided/strided_copy.h"
 
@@ -68,7 +69,11 @@ Status FusedMatmulShape(ShapeContext& ctx) {
   if (ctx.HasIn("ResidualData") && ctx.InShape("ResidualData").is_static() && out.is_static()) {
     HEDDLE_ASSIGN_OR_RETURN(out, ResidualSum(out, ctx.InShape("ResidualData")));
   }
-  ctx.SetOut("Out", out, ctx.InDType("X"));
+  const bool floats = ctx.Bool("fuse_float_out");
+  const DType dtype = ctx.InDType("X");
+  if (floats && dtype != DType::kF16 && dtype != DType::kBF16)
+    return InvalidArgument("fuse_float_out is for X of 16 bits, but X is ", Name(dtype));
+  ctx.SetOut("Out", out, floats ? DType::kF32 : dtype);
   ctx.ShareLoD("X", "Out");
   return Status::Ok();
 }
@@ -91,8 +96,9 @@ Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
   if (ctx.HasIn("ResidualData") && !(ctx.InShape("ResidualData") == s.result))
     state->late = TakeFromResidual(&epilogue);
   BatchedGemm product = PlanOut(s);
+  const bool half = ctx.InDType("X") == DType::kF16 || ctx.InDType("X") == DType::kBF16;
   const Tensor& first = ctx.InVar("X")->tensor();
-  if (!first.is_contiguous()) {
+  if (!half && !first.is_contiguous()) {  // RunInFloat leaves no gaps
     state->gathers = ctx.InCount("X") > 1 || product.batch != 1 || product.one.trans_a;
     if (!state->gathers) product.one.lda = RowStep(first, first.rank() - 1);
   }
@@ -103,7 +109,7 @@ Result<std::unique_ptr<KernelState>> PrepareFusedMatmul(PrepareContext& ctx) {
   const GemmUse use{.piece = state->pieces ? *std::ranges::max_element(widths) : 0};
   HEDDLE_ASSIGN_OR_RETURN(state->runner,
                           MakeGemm(ctx, product, static_cast<float>(ctx.Float("alpha")),
-                                   ctx.ConstIn("Y"), epilogue, use));
+                                   half ? nullptr : ctx.ConstIn("Y"), epilogue, use));
   state->facts().implementation = state->runner->name();
   if (!state->runner->reads_b()) ctx.MarkPacked("Y", state.get());
   state->facts().prefetch = state->runner->ReadsFirst();
@@ -188,7 +194,8 @@ HEDDLE_OP(fused_matmul) {
       "their "
       "last dimension. The activation's constants and fuse_bf16 (for a constant Y) are those of "
       "fused_conv2d. fuse_int8: a "
-      "constant Y is rounded to integers of 8 bits times a factor for each 128 of a column");
+      "constant Y is rounded to integers of 8 bits times a factor for each 128 of a column. "
+      "fuse_float_out: X and Y have 16 bits, all others are float32");
   op.Input("X", kList | kByRows)
       .Input("Y")
       .Input("Bias", kOptional)
@@ -196,9 +203,10 @@ HEDDLE_OP(fused_matmul) {
   op.Output("Out");
   op.Attr("trans_x", false).Attr("trans_y", false).Attr("alpha", 1.0);
   op.Attr("fuse_activation", "").Attr("fuse_alpha", 0.0).Attr("fuse_beta", 0.0);
-  op.Attr("fuse_bf16", false).Attr("fuse_int8", false);
+  op.Attr("fuse_bf16", false).Attr("fuse_int8", false).Attr("fuse_float_out", false);
   op.Inplace("ResidualData", "Out").InferShape(FusedMatmulShape).Prepare(PrepareFusedMatmul);
   op.Cost(FusedMatmulCost).Kernel(DType::kF32, RunFusedMatmul);
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 
 HEDDLE_EXAMPLES(fused_matmul, R"(

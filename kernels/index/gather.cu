@@ -13,9 +13,8 @@ Status Gather(Queue& queue, KernelContext& ctx) {
   const Tensor &x = ctx.In("X"), &index = ctx.In("Index");
   Tensor& out = ctx.Out("Out");
   HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), x.rank()));
-  return Each(queue, out.numel(),
-              GatherBody{x.data<float>(), Ids(index), out.mutable_data<float>(), x.dim(axis),
-                         x.shape().Product(axis + 1, x.rank()), index.numel(), kNoPadding});
+  return GatherRows(queue, x, index, out, x.dim(axis), x.shape().Product(axis + 1, x.rank()),
+                    kNoPadding);
 }
 bool CoversGather(const CallView& call) {
   return AreIds(call.InDType("Index")) && !call.HasIn("Axis");
@@ -24,4 +23,4 @@ bool CoversGather(const CallView& call) {
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
-HEDDLE_CUDA_KERNEL(gather) { kernel = {Gather, CoversGather}; }
+HEDDLE_CUDA_KERNEL(gather) { kernel = {Gather, CoversGather, kReals}; }

@@ -3,6 +3,7 @@
 #include "device/cuda/grid/gather.h"
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/kernel_table.h"
+#include "device/cuda/grid/real.h"
 
 namespace heddle::HEDDLE_GRID {
 namespace {
@@ -10,13 +11,10 @@ namespace {
 Status Lookup(Queue& queue, KernelContext& ctx) {
   const Tensor &w = ctx.In("W"), &ids = ctx.In("Ids");
   Tensor& out = ctx.Out("Out");
-  return Each(queue, out.numel(),
-              GatherBody{w.data<float>(), Ids(ids), out.mutable_data<float>(), w.dim(0), w.dim(1),
-                         ids.numel(), ctx.Int("padding_idx")});
+  return GatherRows(queue, w, ids, out, w.dim(0), w.dim(1), ctx.Int("padding_idx"));
 }
 bool CoversLookup(const CallView& call) {
-  return AreIds(call.InDType("Ids")) && call.InDType("W") == DType::kF32 &&
-         call.InShape("W").rank() == 2;
+  return AreIds(call.InDType("Ids")) && IsReal(call.InDType("W")) && call.InShape("W").rank() == 2;
 }
 
 // The first position of an id adds up the gradients of all positions with that id, in their order,
@@ -50,7 +48,7 @@ Status LookupGrad(Queue& queue, KernelContext& ctx) {
                                out.dim(1), ids.numel(), ctx.Int("padding_idx")});
 }
 bool CoversLookupGrad(const CallView& call) {
-  return CoversLookup(call) && !call.Bool("is_sparse");
+  return CoversLookup(call) && call.InDType("W") == DType::kF32 && !call.Bool("is_sparse");
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 // axis.
 #include <cmath>
 
+#include "device/cuda/grid/in_float.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "device/cuda/grid/lines.h"
+#include "device/cuda/grid/real.h"
 #include "device/cuda/grid/reduce.h"
 
 namespace heddle::HEDDLE_GRID {
@@ -113,13 +115,15 @@ bool CoversCrossEntropy(const CallView& call) {
   const DType label = call.InDType("Label");
   const bool soft = call.Bool("soft_label");
   return call.Bool("use_softmax") &&
-         (soft ? label == DType::kF32 : label == DType::kI64 || label == DType::kI32);
+         (soft ? IsReal(label) : label == DType::kI64 || label == DType::kI32);
 }
 
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
-HEDDLE_CUDA_KERNEL(softmax_with_cross_entropy) { kernel = {CrossEntropy, CoversCrossEntropy}; }
+HEDDLE_CUDA_KERNEL(softmax_with_cross_entropy) {
+  kernel = {InFloat<CrossEntropy>, CoversCrossEntropy, kReals};
+}
 HEDDLE_CUDA_KERNEL(softmax_with_cross_entropy_grad) {
-  kernel = {CrossEntropyGrad, CoversCrossEntropy};
+  kernel = {InFloat<CrossEntropyGrad>, CoversCrossEntropy, kReals};
 }

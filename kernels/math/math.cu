@@ -22,30 +22,30 @@ template <typename T>
 struct AffineBody {
   const T* x;
   T* out;
-  T scale, bias;
-  HEDDLE_BODY void operator()(int64_t i) const { out[i] = x[i] * scale + bias; }
+  ComputeType<T> scale, bias;
+  HEDDLE_BODY void operator()(int64_t i) const { Put(ValueOf(x[i]) * scale + bias, out + i); }
 };
 
 template <typename T>
 Status ScaleAs(Queue& queue, KernelContext& ctx) {
+  using C = ComputeType<T>;
   const Tensor& x = ctx.In("X");
-  const T scale = static_cast<T>(ctx.Float("scale"));
-  T bias = static_cast<T>(ctx.Float("bias"));
-  if (!ctx.Bool("bias_after_scale")) bias = static_cast<T>(bias * scale);
+  const C scale = static_cast<C>(ctx.Float("scale"));
+  C bias = static_cast<C>(ctx.Float("bias"));
+  if (!ctx.Bool("bias_after_scale")) bias = static_cast<C>(bias * scale);
   return Each(queue, x.numel(),
               AffineBody<T>{x.data<T>(), ctx.Out("Out").mutable_data<T>(), scale, bias});
 }
 
 Status ScaleKernel(Queue& queue, KernelContext& ctx) {
   switch (ctx.In("X").dtype()) {
-    case DType::kF32:
-      return ScaleAs<float>(queue, ctx);
     case DType::kI32:
       return ScaleAs<int32_t>(queue, ctx);
     case DType::kI64:
       return ScaleAs<int64_t>(queue, ctx);
     default:
-      return Unimplemented("scale has no CUDA kernel for ", Name(ctx.In("X").dtype()));
+      return VisitReal(ctx.In("X").dtype(),
+                       [&](auto tag) { return ScaleAs<typename decltype(tag)::type>(queue, ctx); });
   }
 }
 bool NoScaleTensor(const CallView& call) { return !call.HasIn("ScaleTensor"); }
@@ -57,10 +57,11 @@ struct CastBody {
   const From* x;
   To* out;
   HEDDLE_BODY void operator()(int64_t i) const {
+    const ComputeType<From> v = ValueOf(x[i]);
     if constexpr (std::is_same_v<To, bool>)
-      out[i] = x[i] != From(0);
+      out[i] = v != ComputeType<From>(0);
     else
-      out[i] = static_cast<To>(x[i]);
+      Put(static_cast<ComputeType<To>>(v), out + i);
   }
 };
 
@@ -71,6 +72,10 @@ Status CastFrom(Queue& queue, const Tensor& x, Tensor& out) {
   switch (out.dtype()) {
     case DType::kF32:
       return Each(queue, n, CastBody<From, float>{from, out.mutable_data<float>()});
+    case DType::kF16:
+      return Each(queue, n, CastBody<From, float16>{from, out.mutable_data<float16>()});
+    case DType::kBF16:
+      return Each(queue, n, CastBody<From, bfloat16>{from, out.mutable_data<bfloat16>()});
     case DType::kI32:
       return Each(queue, n, CastBody<From, int32_t>{from, out.mutable_data<int32_t>()});
     case DType::kI64:
@@ -89,6 +94,10 @@ Status CastKernel(Queue& queue, KernelContext& ctx) {
   switch (x.dtype()) {
     case DType::kF32:
       return CastFrom<float>(queue, x, out);
+    case DType::kF16:
+      return CastFrom<float16>(queue, x, out);
+    case DType::kBF16:
+      return CastFrom<bfloat16>(queue, x, out);
     case DType::kI32:
       return CastFrom<int32_t>(queue, x, out);
     case DType::kI64:
@@ -163,5 +172,8 @@ HEDDLE_CUDA_KERNEL(scale) {
   kernel.covers = NoScaleTensor;
   kernel.dtypes = kNumbers;
 }
-HEDDLE_CUDA_KERNEL(cast) { kernel = {CastKernel, PlainOut, kPlain}; }
+HEDDLE_CUDA_KERNEL(cast) {
+  kernel = {CastKernel, PlainOut, kPlain};
+  kernel.mixes = true;
+}
 HEDDLE_CUDA_KERNEL(increment) { kernel = {Increment}; }

@@ -32,21 +32,23 @@ void Cut(const Channels& c, Strides<2>* kept, Strides<2>* reduced) {
   reduced->Add(c.inner, {1, 0});
 }
 
+template <typename T>
 struct Load {
-  const float* x;
+  RealIn<T> x;
   HEDDLE_BODY float operator()(const Strides<2>::Places& p) const { return x[p.at[0]]; }
 };
+template <typename T>
 struct SquaredDistance {
-  const float* x;
+  RealIn<T> x;
   const float* mean;
   HEDDLE_BODY float operator()(const Strides<2>::Places& p) const {
     const float d = x[p.at[0]] - mean[p.at[1]];
     return d * d;
   }
 };
+template <typename T>
 struct TimesNormal {  // dy times the normalised x
-  const float* x;
-  const float* dy;
+  RealIn<T> x, dy;
   const float* mean;
   const float* inverse;
   HEDDLE_BODY float operator()(const Strides<2>::Places& p) const {
@@ -54,8 +56,9 @@ struct TimesNormal {  // dy times the normalised x
   }
 };
 
+template <typename P>
 struct InvertBody {
-  const float* variance;
+  RealIn<P> variance;
   float* inverse;
   float epsilon;
   HEDDLE_BODY void operator()(int64_t c) const { inverse[c] = 1.0f / sqrtf(variance[c] + epsilon); }
@@ -71,18 +74,18 @@ struct BlendBody {
     out[c] = running[c] * m + now[c] * (1.0f - m);
   }
 };
+template <typename T, typename P, typename M>  // the tensor, parameters, the mean
 struct NormalizeBody {
   Channels channels;
-  const float* x;
-  const float* mean;
+  RealIn<T> x;
+  RealIn<M> mean;
   const float* inverse;
-  const float* scale;
-  const float* bias;
-  float* y;
+  RealIn<P> scale, bias;
+  RealOut<T> y;
   HEDDLE_BODY void operator()(int64_t i) const {
     const int64_t c = channels.Of(i);
-    const float factor = inverse[c] * (scale != nullptr ? scale[c] : 1.0f);
-    const float shift = (bias != nullptr ? bias[c] : 0.0f) - mean[c] * factor;
+    const float factor = inverse[c] * (scale.there() ? scale[c] : 1.0f);
+    const float shift = (bias.there() ? bias[c] : 0.0f) - mean[c] * factor;
     y[i] = x[i] * factor + shift;
   }
 };
@@ -93,42 +96,48 @@ Status CopyUnlessSame(Queue& queue, const Tensor& from, Tensor* to) {
   return queue.Copy(to->mutable_raw(), from.raw(), from.bytes());
 }
 
-Status Normalize(Queue& queue, KernelContext& ctx, const Channels& c, const float* mean,
+template <typename T, typename P, typename M>
+Status Normalize(Queue& queue, KernelContext& ctx, const Channels& c, RealIn<M> mean,
                  const float* inverse) {
   const Tensor& x = ctx.In("X");
   return Each(queue, x.numel(),
-              NormalizeBody{c, x.data<float>(), mean, inverse, DataOr(ctx.InOpt("Scale")),
-                            DataOr(ctx.InOpt("Bias")), ctx.Out("Y").mutable_data<float>()});
+              NormalizeBody<T, P, M>{c, ReadOf<T>(x), mean, inverse, ReadOr<P>(ctx.InOpt("Scale")),
+                                     ReadOr<P>(ctx.InOpt("Bias")), WriteOf<T>(ctx.Out("Y"))});
 }
 
 // Computes the batch's statistics, one number per channel.
-Status Moments(Queue& queue, const Channels& c, const float* x, float* mean, float* variance) {
+template <typename T>
+Status Moments(Queue& queue, const Channels& c, RealIn<T> x, float* mean, float* variance) {
   Strides<2> kept, reduced;
   Cut(c, &kept, &reduced);
   const float share = 1.0f / static_cast<float>(c.count());
-  HEDDLE_RETURN_IF_ERROR(ReduceInto<SumOp>(queue, kept, reduced, Load{x}, mean, share));
-  return ReduceInto<SumOp>(queue, kept, reduced, SquaredDistance{x, mean}, variance, share);
+  HEDDLE_RETURN_IF_ERROR(ReduceInto<SumOp>(queue, kept, reduced, Load<T>{x}, mean, share));
+  return ReduceInto<SumOp>(queue, kept, reduced, SquaredDistance<T>{x, mean}, variance, share);
 }
 
-Status BatchNorm(Queue& queue, KernelContext& ctx) {
-  const Tensor& x = ctx.In("X");
-  const Channels c = ChannelsOf(ctx, x.shape());
-  const auto epsilon = static_cast<float>(ctx.Float("epsilon"));
+// The running statistics normalise.
+template <typename T, typename P>
+Status BatchNormOfRunning(Queue& queue, KernelContext& ctx, const Channels& c, float epsilon) {
+  const Tensor &mean = ctx.In("Mean"), &variance = ctx.In("Variance");
+  Scratch scratch(queue);
+  HEDDLE_RETURN_IF_ERROR(scratch.Take(c.channels));
+  HEDDLE_RETURN_IF_ERROR(
+      Each(queue, c.channels, InvertBody<P>{ReadOf<P>(variance), scratch.data(), epsilon}));
+  HEDDLE_RETURN_IF_ERROR((Normalize<T, P, P>(queue, ctx, c, ReadOf<P>(mean), scratch.data())));
+  HEDDLE_RETURN_IF_ERROR(CopyUnlessSame(queue, mean, ctx.OutOpt("MeanOut")));
+  return CopyUnlessSame(queue, variance, ctx.OutOpt("VarianceOut"));
+}
+
+// The batch's statistics normalise, and go into the running ones.
+template <typename T, typename P>
+Status BatchNormOfBatch(Queue& queue, KernelContext& ctx, const Channels& c, float epsilon) {
   const int64_t n = c.channels;
   Scratch scratch(queue);
   HEDDLE_RETURN_IF_ERROR(scratch.Take(3 * n));
   float *const inverse = scratch.data(), *const mean = inverse + n, *const variance = mean + n;
-  const Tensor &running_mean = ctx.In("Mean"), &running_variance = ctx.In("Variance");
-  if (UsesRunning(ctx)) {
-    HEDDLE_RETURN_IF_ERROR(
-        Each(queue, n, InvertBody{running_variance.data<float>(), inverse, epsilon}));
-    HEDDLE_RETURN_IF_ERROR(Normalize(queue, ctx, c, running_mean.data<float>(), inverse));
-    HEDDLE_RETURN_IF_ERROR(CopyUnlessSame(queue, running_mean, ctx.OutOpt("MeanOut")));
-    return CopyUnlessSame(queue, running_variance, ctx.OutOpt("VarianceOut"));
-  }
-  HEDDLE_RETURN_IF_ERROR(Moments(queue, c, x.data<float>(), mean, variance));
-  HEDDLE_RETURN_IF_ERROR(Each(queue, n, InvertBody{variance, inverse, epsilon}));
-  HEDDLE_RETURN_IF_ERROR(Normalize(queue, ctx, c, mean, inverse));
+  HEDDLE_RETURN_IF_ERROR(Moments(queue, c, ReadOf<T>(ctx.In("X")), mean, variance));
+  HEDDLE_RETURN_IF_ERROR(Each(queue, n, InvertBody<float>{{variance}, inverse, epsilon}));
+  HEDDLE_RETURN_IF_ERROR((Normalize<T, P, float>(queue, ctx, c, {mean}, inverse)));
   const size_t bytes = static_cast<size_t>(n) * sizeof(float);
   if (Tensor* t = ctx.OutOpt("SavedMean"))
     HEDDLE_RETURN_IF_ERROR(queue.Copy(t->mutable_raw(), mean, bytes));
@@ -136,13 +145,54 @@ Status BatchNorm(Queue& queue, KernelContext& ctx) {
     HEDDLE_RETURN_IF_ERROR(queue.Copy(t->mutable_raw(), inverse, bytes));
   const auto momentum = static_cast<float>(ctx.Float("momentum"));
   const float* const tensor = DataOr(ctx.InOpt("MomentumTensor"));
-  HEDDLE_RETURN_IF_ERROR(
-      Each(queue, n,
-           BlendBody{running_mean.data<float>(), mean, ctx.Out("MeanOut").mutable_data<float>(),
-                     momentum, tensor}));
-  return Each(queue, n,
-              BlendBody{running_variance.data<float>(), variance,
-                        ctx.Out("VarianceOut").mutable_data<float>(), momentum, tensor});
+  const auto blend = [&](Key running, const float* now, Key out) {
+    return Each(queue, n,
+                BlendBody{ctx.In(running).data<float>(), now, ctx.Out(out).mutable_data<float>(),
+                          momentum, tensor});
+  };
+  HEDDLE_RETURN_IF_ERROR(blend("Mean", mean, "MeanOut"));
+  return blend("Variance", variance, "VarianceOut");
+}
+
+// The type of scale and bias; float32 where neither is there.
+DType ParameterType(const KernelContext& ctx, DType without) {
+  for (const Key key : {Key("Scale"), Key("Bias")})
+    if (const Tensor* const t = ctx.InOpt(key)) return t->dtype();
+  return without;
+}
+// fn(tag of `type`, tag of `parameters`), which is float32 or the same.
+template <typename Fn>
+Status VisitTypes(DType type, DType parameters, Fn&& fn) {
+  return VisitReal(type, [&](auto tag) {
+    return parameters == type ? fn(tag, tag) : fn(tag, TypeTag<float>{});
+  });
+}
+
+Status BatchNorm(Queue& queue, KernelContext& ctx) {
+  const Tensor& x = ctx.In("X");
+  const Channels c = ChannelsOf(ctx, x.shape());
+  const auto epsilon = static_cast<float>(ctx.Float("epsilon"));
+  return VisitTypes(x.dtype(), ParameterType(ctx, ctx.In("Mean").dtype()), [&](auto t, auto p) {
+    using T = typename decltype(t)::type;
+    using P = typename decltype(p)::type;
+    return UsesRunning(ctx) ? BatchNormOfRunning<T, P>(queue, ctx, c, epsilon)
+                            : BatchNormOfBatch<T, P>(queue, ctx, c, epsilon);
+  });
+}
+
+// Parameters are float32 or have X's type; statistics are float32, but for running ones that are
+// only read.
+bool CoversBatchNorm(const CallView& call) {
+  const DType type = call.InDType("X"), mean = call.InDType("Mean");
+  DType parameters = mean;
+  for (const Key key : {Key("Scale"), Key("Bias")})
+    if (call.HasIn(key)) parameters = call.InDType(key);
+  if (parameters != DType::kF32 && parameters != type) return false;
+  for (const Key key : {Key("Scale"), Key("Bias")})
+    if (call.HasIn(key) && call.InDType(key) != parameters) return false;
+  if (call.InDType("Variance") != mean || call.OutDType("Y") != type) return false;
+  if (call.HasIn("MomentumTensor") && call.InDType("MomentumTensor") != DType::kF32) return false;
+  return mean == (UsesRunning(call) ? parameters : DType::kF32);
 }
 
 struct BatchNormGradBody {
@@ -181,8 +231,9 @@ Status BatchNormGrad(Queue& queue, KernelContext& ctx) {
         ctx.InOpt("Variance") != nullptr ? ctx.InOpt("Variance") : ctx.InOpt("VarianceOut");
     if (variance == nullptr) return InvalidArgument("the running variance holds nothing");
     HEDDLE_RETURN_IF_ERROR(Each(queue, n,
-                                InvertBody{variance->data<float>(), scratch.data() + 2 * n,
-                                           static_cast<float>(ctx.Float("epsilon"))}));
+                                InvertBody<float>{{variance->data<float>()},
+                                                  scratch.data() + 2 * n,
+                                                  static_cast<float>(ctx.Float("epsilon"))}));
     inverse = scratch.data() + 2 * n;
   }
   if (mean == nullptr || inverse == nullptr)
@@ -193,9 +244,10 @@ Status BatchNormGrad(Queue& queue, KernelContext& ctx) {
   const float *const xs = x.data<float>(), *const dys = dy.data<float>();
   Strides<2> kept, reduced;
   Cut(c, &kept, &reduced);
-  HEDDLE_RETURN_IF_ERROR(ReduceInto<SumOp>(queue, kept, reduced, Load{dys}, sum_dy));
-  HEDDLE_RETURN_IF_ERROR(ReduceInto<SumOp>(
-      queue, kept, reduced, TimesNormal{xs, dys, mean->data<float>(), inverse}, sum_normal));
+  HEDDLE_RETURN_IF_ERROR(ReduceInto<SumOp>(queue, kept, reduced, Load<float>{{dys}}, sum_dy));
+  HEDDLE_RETURN_IF_ERROR(
+      ReduceInto<SumOp>(queue, kept, reduced,
+                        TimesNormal<float>{{xs}, {dys}, mean->data<float>(), inverse}, sum_normal));
   Tensor* const dx = ctx.OutOpt("X@GRAD");
   if (dx == nullptr) return Status::Ok();
   return Each(
@@ -229,17 +281,17 @@ Status FusedBatchNorm(Queue& queue, KernelContext& ctx) {
 
 // --- layer_norm: per row ---
 
+template <typename T, typename P>
 struct LayerNormBody {
-  const float* x;
-  const float* scale;
-  const float* bias;
-  float* y;
+  RealIn<T> x;
+  RealIn<P> scale, bias;
+  RealOut<T> y;
   float* mean_out;
   float* variance_out;
   int64_t width;
   float epsilon;
   HEDDLE_BODY void operator()(Group& group, int64_t row) const {
-    const float* const from = x + row * width;
+    const RealIn<T> from = x + row * width;
     float sum = 0, squares = 0;
     for (int64_t i = group.rank(); i < width; i += group.size()) sum += from[i];
     const float mean = group.Reduce(sum, SumOp()) / static_cast<float>(width);
@@ -249,8 +301,8 @@ struct LayerNormBody {
     const float factor = 1.0f / sqrtf(variance + epsilon);
     for (int64_t i = group.rank(); i < width; i += group.size()) {
       float v = (from[i] - mean) * factor;
-      if (scale != nullptr) v *= scale[i];
-      y[row * width + i] = bias != nullptr ? v + bias[i] : v;
+      if (scale.there()) v *= scale[i];
+      y[row * width + i] = bias.there() ? v + bias[i] : v;
     }
     if (group.rank() != 0) return;
     if (mean_out != nullptr) mean_out[row] = mean;
@@ -271,23 +323,43 @@ Status LayerNorm(Queue& queue, KernelContext& ctx) {
   const Rows r = RowsOf(ctx, x.shape());
   Tensor *const mean = ctx.OutOpt("Mean"), *const variance = ctx.OutOpt("Variance");
   if (r.width == 0) return Status::Ok();
-  return Groups(queue, r.rows, r.width,
-                LayerNormBody{x.data<float>(), DataOr(ctx.InOpt("Scale")),
-                              DataOr(ctx.InOpt("Bias")), ctx.Out("Y").mutable_data<float>(),
-                              mean != nullptr ? mean->mutable_data<float>() : nullptr,
-                              variance != nullptr ? variance->mutable_data<float>() : nullptr,
-                              r.width, static_cast<float>(ctx.Float("epsilon"))});
+  return VisitTypes(x.dtype(), ParameterType(ctx, DType::kF32), [&](auto t, auto p) {
+    using T = typename decltype(t)::type;
+    using P = typename decltype(p)::type;
+    return Groups(
+        queue, r.rows, r.width,
+        LayerNormBody<T, P>{ReadOf<T>(x), ReadOr<P>(ctx.InOpt("Scale")),
+                            ReadOr<P>(ctx.InOpt("Bias")), WriteOf<T>(ctx.Out("Y")),
+                            mean != nullptr ? mean->mutable_data<float>() : nullptr,
+                            variance != nullptr ? variance->mutable_data<float>() : nullptr,
+                            r.width, static_cast<float>(ctx.Float("epsilon"))});
+  });
+}
+// Scale and bias are float32 or have X's type; statistics are float32.
+bool CoversLayerNorm(const CallView& call) {
+  const DType type = call.InDType("X");
+  DType parameters = DType::kUnknown;
+  for (const Key key : {Key("Scale"), Key("Bias")}) {
+    if (!call.HasIn(key)) continue;
+    const DType own = call.InDType(key);
+    if ((own != DType::kF32 && own != type) || (parameters != DType::kUnknown && own != parameters))
+      return false;
+    parameters = own;
+  }
+  for (const Key key : {Key("Mean"), Key("Variance")})
+    if (call.HasOut(key) && call.OutDType(key) != DType::kF32) return false;
+  return call.OutDType("Y") == type;
 }
 
 // dx = factor (g - mean(g) - normal mean(g normal)) with g = dy scale.
+template <typename T, typename P>
 struct LayerNormGradBody {
-  const float* x;
-  const float* dy;
-  const float* scale;
+  RealIn<T> x, dy;
+  RealIn<P> scale;
   const float* mean;
   const float* variance;
-  const float* addend;  // or null; may be dx
-  float* dx;
+  RealIn<T> addend;  // or null; may be dx
+  RealOut<T> dx;
   int64_t width;
   float epsilon;
   HEDDLE_BODY void operator()(Group& group, int64_t row) const {
@@ -295,22 +367,22 @@ struct LayerNormGradBody {
     const int64_t begin = row * width;
     float sum = 0, mixed = 0;
     for (int64_t i = group.rank(); i < width; i += group.size()) {
-      const float g = dy[begin + i] * (scale != nullptr ? scale[i] : 1.0f);
+      const float g = dy[begin + i] * (scale.there() ? scale[i] : 1.0f);
       sum += g;
       mixed += g * (x[begin + i] - m) * factor;
     }
     sum = group.Reduce(sum, SumOp()) / static_cast<float>(width);
     mixed = group.Reduce(mixed, SumOp()) / static_cast<float>(width);
     for (int64_t i = group.rank(); i < width; i += group.size()) {
-      const float g = dy[begin + i] * (scale != nullptr ? scale[i] : 1.0f);
+      const float g = dy[begin + i] * (scale.there() ? scale[i] : 1.0f);
       const float d = factor * (g - sum - (x[begin + i] - m) * factor * mixed);
-      dx[begin + i] = addend != nullptr ? addend[begin + i] + d : d;
+      dx[begin + i] = addend.there() ? addend[begin + i] + d : d;
     }
   }
 };
+template <typename T>
 struct TimesNormalOfRow {  // operands: the element, the row
-  const float* x;
-  const float* dy;
+  RealIn<T> x, dy;
   const float* mean;
   const float* variance;
   float epsilon;
@@ -320,36 +392,69 @@ struct TimesNormalOfRow {  // operands: the element, the row
   }
 };
 
-Status LayerNormGrad(Queue& queue, KernelContext& ctx) {
+template <typename T, typename P>
+Status LayerNormGradAs(Queue& queue, KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   const Rows r = RowsOf(ctx, x.shape());
   const auto epsilon = static_cast<float>(ctx.Float("epsilon"));
-  const float *const xs = x.data<float>(), *const dy = ctx.In("Y@GRAD").data<float>();
-  const float *const mean = ctx.In("Mean").data<float>(), *const variance =
-                                                              ctx.In("Variance").data<float>();
+  const auto xs = ReadOf<T>(x), dy = ReadOf<T>(ctx.In("Y@GRAD"));
+  const auto* const mean = ctx.In("Mean").data<float>();
+  const auto* const variance = ctx.In("Variance").data<float>();
   Strides<2> kept, reduced;
   kept.Add(r.width, {1, 0});
   reduced.Add(r.rows, {r.width, 1});
   if (Tensor* t = ctx.OutOpt("Bias@GRAD"))
     HEDDLE_RETURN_IF_ERROR(
-        ReduceInto<SumOp>(queue, kept, reduced, Load{dy}, t->mutable_data<float>()));
+        ReduceInto<SumOp>(queue, kept, reduced, Load<T>{dy}, t->mutable_data<P>()));
   if (Tensor* t = ctx.OutOpt("Scale@GRAD"))
     HEDDLE_RETURN_IF_ERROR(ReduceInto<SumOp>(queue, kept, reduced,
-                                             TimesNormalOfRow{xs, dy, mean, variance, epsilon},
-                                             t->mutable_data<float>()));
+                                             TimesNormalOfRow<T>{xs, dy, mean, variance, epsilon},
+                                             t->mutable_data<P>()));
   Tensor* const dx = ctx.OutOpt("X@GRAD");
   if (dx == nullptr || r.width == 0) return Status::Ok();
   return Groups(queue, r.rows, r.width,
-                LayerNormGradBody{xs, dy, DataOr(ctx.InOpt("Scale")), mean, variance,
-                                  DataOr(ctx.InOpt("AddendOfX")), dx->mutable_data<float>(),
-                                  r.width, epsilon});
+                LayerNormGradBody<T, P>{xs, dy, ReadOr<P>(ctx.InOpt("Scale")), mean, variance,
+                                        ReadOr<T>(ctx.InOpt("AddendOfX")), WriteOf<T>(*dx), r.width,
+                                        epsilon});
+}
+Status LayerNormGrad(Queue& queue, KernelContext& ctx) {
+  const Tensor *const scale = ctx.InOpt("Scale"), *const bias_grad = ctx.OutOpt("Bias@GRAD");
+  const DType parameters = scale != nullptr       ? scale->dtype()
+                           : bias_grad != nullptr ? bias_grad->dtype()
+                                                  : DType::kF32;
+  return VisitTypes(ctx.In("X").dtype(), parameters, [&](auto t, auto p) {
+    return LayerNormGradAs<typename decltype(t)::type, typename decltype(p)::type>(queue, ctx);
+  });
+}
+bool CoversLayerNormGrad(const CallView& call) {
+  const DType type = call.InDType("X");
+  DType parameters = DType::kF32;
+  for (const Key key : {Key("Scale"), Key("Bias")})
+    if (call.HasIn(key)) parameters = call.InDType(key);
+  if (parameters != DType::kF32 && parameters != type) return false;
+  for (const Key key : {Key("Scale"), Key("Bias")})
+    if (call.HasIn(key) && call.InDType(key) != parameters) return false;
+  for (const Key key : {Key("Scale@GRAD"), Key("Bias@GRAD")})
+    if (call.HasOut(key) && call.OutDType(key) != parameters) return false;
+  if (call.HasIn("AddendOfX") && call.InDType("AddendOfX") != type) return false;
+  return call.InDType("Y@GRAD") == type && call.InDType("Mean") == DType::kF32 &&
+         call.InDType("Variance") == DType::kF32;
 }
 
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
-HEDDLE_CUDA_KERNEL(batch_norm) { kernel = {BatchNorm}; }
+HEDDLE_CUDA_KERNEL(batch_norm) {
+  kernel = {BatchNorm, CoversBatchNorm, kReals};
+  kernel.mixes = true;
+}
 HEDDLE_CUDA_KERNEL(batch_norm_grad) { kernel = {BatchNormGrad}; }
 HEDDLE_CUDA_KERNEL(fused_batch_norm) { kernel = {FusedBatchNorm}; }
-HEDDLE_CUDA_KERNEL(layer_norm) { kernel = {LayerNorm}; }
-HEDDLE_CUDA_KERNEL(layer_norm_grad) { kernel = {LayerNormGrad}; }
+HEDDLE_CUDA_KERNEL(layer_norm) {
+  kernel = {LayerNorm, CoversLayerNorm, kReals};
+  kernel.mixes = true;
+}
+HEDDLE_CUDA_KERNEL(layer_norm_grad) {
+  kernel = {LayerNormGrad, CoversLayerNormGrad, kReals};
+  kernel.mixes = true;
+}

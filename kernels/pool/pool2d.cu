@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "device/cuda/grid/grid.h"
+#include "device/cuda/grid/in_float.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "device/cuda/grid/pixels.h"
 
@@ -156,5 +157,5 @@ bool CoversPool(const CallView& call) { return call.InShape("X").rank() == 4; }
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
-HEDDLE_CUDA_KERNEL(pool2d) { kernel = {Pool, CoversPool}; }
-HEDDLE_CUDA_KERNEL(pool2d_grad) { kernel = {PoolGrad, CoversPool}; }
+HEDDLE_CUDA_KERNEL(pool2d) { kernel = {InFloat<Pool>, CoversPool, kReals}; }
+HEDDLE_CUDA_KERNEL(pool2d_grad) { kernel = {InFloat<PoolGrad>, CoversPool, kReals}; }

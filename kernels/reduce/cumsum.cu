@@ -2,6 +2,7 @@
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "device/cuda/grid/lines.h"
+#include "device/cuda/grid/real.h"
 
 namespace heddle::HEDDLE_GRID {
 namespace {
@@ -14,11 +15,11 @@ struct CumsumBody {
   bool reverse, exclusive;
   HEDDLE_BODY void operator()(int64_t line) const {
     const int64_t begin = lines.Begin(line);
-    T sum = 0;
+    ComputeType<T> sum = 0;
     for (int64_t i = 0; i < lines.n; ++i) {
       const int64_t at = begin + (reverse ? lines.n - 1 - i : i) * lines.inner;
-      const T next = sum + x[at];
-      out[at] = exclusive ? sum : next;
+      const ComputeType<T> next = sum + ValueOf(x[at]);
+      Put(exclusive ? sum : next, out + at);
       sum = next;
     }
   }
@@ -37,6 +38,10 @@ Status Cumsum(Queue& queue, KernelContext& ctx) {
   switch (x.dtype()) {
     case DType::kF32:
       return CumsumAs<float>(queue, l, x, out, reverse, exclusive);
+    case DType::kF16:
+      return CumsumAs<float16>(queue, l, x, out, reverse, exclusive);
+    case DType::kBF16:
+      return CumsumAs<bfloat16>(queue, l, x, out, reverse, exclusive);
     case DType::kI32:
       return CumsumAs<int32_t>(queue, l, x, out, reverse, exclusive);
     case DType::kI64:

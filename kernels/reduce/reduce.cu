@@ -19,25 +19,30 @@ Result<uint32_t> ReducedAxes(const OpContext& ctx, int rank) {
   return mask & every;
 }
 
+template <typename T>
 struct Load {
-  const float* x;
+  RealIn<T> x;
   HEDDLE_BODY float operator()(const Strides<1>::Places& p) const { return x[p.at[0]]; }
 };
+template <typename T>
 struct LoadSquare {
-  const float* x;
+  RealIn<T> x;
   HEDDLE_BODY float operator()(const Strides<1>::Places& p) const {
     return x[p.at[0]] * x[p.at[0]];
   }
 };
 
-template <typename Op, typename Map>
+template <typename Op, template <typename> typename Map>
 Status ReduceAxes(Queue& queue, const Tensor& x, uint32_t mask, Tensor& out, bool mean) {
   Strides<1> kept, reduced;
   Cut<1>(
       x.shape(), {RowMajor(x.shape())}, [&](int d) { return (mask >> d & 1) == 0; }, &kept,
       &reduced);
-  return ReduceInto<Op>(queue, kept, reduced, Map{x.data<float>()}, out.mutable_data<float>(),
-                        mean ? 1.0f / static_cast<float>(reduced.numel) : 1.0f);
+  return VisitReal(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return ReduceInto<Op>(queue, kept, reduced, Map<T>{ReadOf<T>(x)}, out.mutable_data<T>(),
+                          mean ? 1.0f / static_cast<float>(reduced.numel) : 1.0f);
+  });
 }
 
 template <typename Op, bool kMean>
@@ -46,7 +51,7 @@ Status Reduce(Queue& queue, KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReducedAxes(ctx, x.rank()));
   return ReduceAxes<Op, Load>(queue, x, mask, ctx.Out("Out"), kMean);
 }
-template <typename Map, bool kMean>
+template <template <typename> typename Map, bool kMean>
 Status ReduceWhole(Queue& queue, KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   return ReduceAxes<SumOp, Map>(queue, x, (1u << x.rank()) - 1, ctx.Out("Out"), kMean);
@@ -57,29 +62,29 @@ bool AxesAreAttributes(const CallView& call) {
          (!call.HasIn("AxisTensor") && call.InCount("AxisTensorList") == 0);
 }
 bool CoversReduce(const CallView& call) {
-  return AxesAreAttributes(call) && call.OutDType("Out") == DType::kF32;
+  return AxesAreAttributes(call) && IsReal(call.OutDType("Out"));
 }
 bool CoversReduceGrad(const CallView& call) {
-  return AxesAreAttributes(call) && call.OutDType("X@GRAD") == DType::kF32;
+  return AxesAreAttributes(call) && IsReal(call.OutDType("X@GRAD"));
 }
 
 // --- gradients: every element sees the result it went into ---
 
+template <typename T>
 struct SpreadGradBody {
   Strides<1> strides;
-  const float* dout;
-  float* dx;
+  RealIn<T> dout;
+  RealOut<T> dx;
   float scale;
   HEDDLE_BODY void operator()(int64_t i) const {
     dx[i] = dout[strides.At(static_cast<uint32_t>(i)).at[0]] * scale;
   }
 };
+template <typename T>
 struct ExtremeGradBody {
   Strides<1> strides;
-  const float* x;
-  const float* out;
-  const float* dout;
-  float* dx;
+  RealIn<T> x, out, dout;
+  RealOut<T> dx;
   HEDDLE_BODY void operator()(int64_t i) const {
     const int32_t at = strides.At(static_cast<uint32_t>(i)).at[0];
     dx[i] = x[i] == out[at] ? dout[at] : 0;
@@ -110,31 +115,42 @@ int64_t ReducedCount(const Shape& x, uint32_t mask) {
   return n;
 }
 
+// Every element of X@GRAD is that of Out@GRAD that belongs to it, times `scale`.
+Status SpreadGrad(Queue& queue, KernelContext& ctx, uint32_t mask, float scale) {
+  const Tensor& dout = ctx.In("Out@GRAD");
+  Tensor& dx = ctx.Out("X@GRAD");
+  return VisitReal(dx.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return Each(
+        queue, dx.numel(),
+        SpreadGradBody<T>{ToResult(dx.shape(), mask), ReadOf<T>(dout), WriteOf<T>(dx), scale});
+  });
+}
+
 template <bool kMean>
 Status SumGrad(Queue& queue, KernelContext& ctx) {
-  Tensor& dx = ctx.Out("X@GRAD");
+  const Shape& dx = ctx.Out("X@GRAD").shape();
   HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReducedAxes(ctx, dx.rank()));
-  const float scale = kMean ? 1.0f / static_cast<float>(ReducedCount(dx.shape(), mask)) : 1.0f;
-  return Each(queue, dx.numel(),
-              SpreadGradBody{ToResult(dx.shape(), mask), ctx.In("Out@GRAD").data<float>(),
-                             dx.mutable_data<float>(), scale});
+  return SpreadGrad(queue, ctx, mask,
+                    kMean ? 1.0f / static_cast<float>(ReducedCount(dx, mask)) : 1.0f);
 }
 
 Status MeanGrad(Queue& queue, KernelContext& ctx) {
-  Tensor& dx = ctx.Out("X@GRAD");
-  return Each(queue, dx.numel(),
-              SpreadGradBody{ToResult(dx.shape(), (1u << dx.rank()) - 1),
-                             ctx.In("Out@GRAD").data<float>(), dx.mutable_data<float>(),
-                             1.0f / static_cast<float>(std::max<int64_t>(1, dx.numel()))});
+  const Shape& dx = ctx.Out("X@GRAD").shape();
+  return SpreadGrad(queue, ctx, (1u << dx.rank()) - 1,
+                    1.0f / static_cast<float>(std::max<int64_t>(1, dx.numel())));
 }
 
 Status ExtremeGrad(Queue& queue, KernelContext& ctx) {
   Tensor& dx = ctx.Out("X@GRAD");
   HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReducedAxes(ctx, dx.rank()));
-  return Each(queue, dx.numel(),
-              ExtremeGradBody{ToResult(dx.shape(), mask), ctx.In("X").data<float>(),
-                              ctx.In("Out").data<float>(), ctx.In("Out@GRAD").data<float>(),
-                              dx.mutable_data<float>()});
+  return VisitReal(dx.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return Each(queue, dx.numel(),
+                ExtremeGradBody<T>{ToResult(dx.shape(), mask), ReadOf<T>(ctx.In("X")),
+                                   ReadOf<T>(ctx.In("Out")), ReadOf<T>(ctx.In("Out@GRAD")),
+                                   WriteOf<T>(dx)});
+  });
 }
 
 Status SquaredNormGrad(Queue& queue, KernelContext& ctx) {
@@ -147,16 +163,16 @@ Status SquaredNormGrad(Queue& queue, KernelContext& ctx) {
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
-HEDDLE_CUDA_KERNEL(reduce_sum) { kernel = {Reduce<SumOp, false>, CoversReduce}; }
-HEDDLE_CUDA_KERNEL(reduce_mean) { kernel = {Reduce<SumOp, true>, CoversReduce}; }
-HEDDLE_CUDA_KERNEL(reduce_max) { kernel = {Reduce<MaxOp, false>, CoversReduce}; }
-HEDDLE_CUDA_KERNEL(reduce_min) { kernel = {Reduce<MinOp, false>, CoversReduce}; }
-HEDDLE_CUDA_KERNEL(reduce_prod) { kernel = {Reduce<ProdOp, false>, CoversReduce}; }
-HEDDLE_CUDA_KERNEL(mean) { kernel = {ReduceWhole<Load, true>}; }
+HEDDLE_CUDA_KERNEL(reduce_sum) { kernel = {Reduce<SumOp, false>, CoversReduce, kReals}; }
+HEDDLE_CUDA_KERNEL(reduce_mean) { kernel = {Reduce<SumOp, true>, CoversReduce, kReals}; }
+HEDDLE_CUDA_KERNEL(reduce_max) { kernel = {Reduce<MaxOp, false>, CoversReduce, kReals}; }
+HEDDLE_CUDA_KERNEL(reduce_min) { kernel = {Reduce<MinOp, false>, CoversReduce, kReals}; }
+HEDDLE_CUDA_KERNEL(reduce_prod) { kernel = {Reduce<ProdOp, false>, CoversReduce, kReals}; }
+HEDDLE_CUDA_KERNEL(mean) { kernel = {ReduceWhole<Load, true>, nullptr, kReals}; }
 HEDDLE_CUDA_KERNEL(squared_l2_norm) { kernel = {ReduceWhole<LoadSquare, false>}; }
-HEDDLE_CUDA_KERNEL(reduce_sum_grad) { kernel = {SumGrad<false>, CoversReduceGrad}; }
-HEDDLE_CUDA_KERNEL(reduce_mean_grad) { kernel = {SumGrad<true>, CoversReduceGrad}; }
-HEDDLE_CUDA_KERNEL(reduce_max_grad) { kernel = {ExtremeGrad, CoversReduceGrad}; }
-HEDDLE_CUDA_KERNEL(reduce_min_grad) { kernel = {ExtremeGrad, CoversReduceGrad}; }
-HEDDLE_CUDA_KERNEL(mean_grad) { kernel = {MeanGrad}; }
+HEDDLE_CUDA_KERNEL(reduce_sum_grad) { kernel = {SumGrad<false>, CoversReduceGrad, kReals}; }
+HEDDLE_CUDA_KERNEL(reduce_mean_grad) { kernel = {SumGrad<true>, CoversReduceGrad, kReals}; }
+HEDDLE_CUDA_KERNEL(reduce_max_grad) { kernel = {ExtremeGrad, CoversReduceGrad, kReals}; }
+HEDDLE_CUDA_KERNEL(reduce_min_grad) { kernel = {ExtremeGrad, CoversReduceGrad, kReals}; }
+HEDDLE_CUDA_KERNEL(mean_grad) { kernel = {MeanGrad, nullptr, kReals}; }
 HEDDLE_CUDA_KERNEL(squared_l2_norm_grad) { kernel = {SquaredNormGrad}; }

@@ -253,8 +253,9 @@ Status Expand(Queue& queue, KernelContext& ctx) {
   return move.Run(queue, x.dtype(), x.raw(), out.mutable_raw());
 }
 
+template <typename T>
 struct Load {
-  const float* x;
+  RealIn<T> x;
   HEDDLE_BODY float operator()(const Strides<1>::Places& p) const { return x[p.at[0]]; }
 };
 Status ExpandGrad(Queue& queue, KernelContext& ctx) {
@@ -266,8 +267,10 @@ Status ExpandGrad(Queue& queue, KernelContext& ctx) {
   Cut<1>(
       from, {RowMajor(from)}, [&](int d) { return d >= lead && to[d - lead] == from[d]; }, &kept,
       &reduced);
-  return ReduceInto<SumOp>(queue, kept, reduced, Load{grad.data<float>()},
-                           out.mutable_data<float>());
+  return VisitReal(grad.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return ReduceInto<SumOp>(queue, kept, reduced, Load<T>{ReadOf<T>(grad)}, out.mutable_data<T>());
+  });
 }
 bool ShapesRepeat(const CallView& call) {
   const Shape &x = call.InShape("X"), &out = call.OutShape("Out");
@@ -366,7 +369,7 @@ HEDDLE_CUDA_KERNEL(strided_slice) { kernel = {Slice, CoversSlice, kAnyDType}; }
 HEDDLE_CUDA_KERNEL(strided_slice_grad) { kernel = {SliceGrad, CoversSlice, kAnyDType}; }
 HEDDLE_CUDA_KERNEL(expand_v2) { kernel = {Expand, ShapesRepeat, kAnyDType}; }
 HEDDLE_CUDA_KERNEL(expand_as_v2) { kernel = {Expand, ShapesRepeat, kAnyDType}; }
-HEDDLE_CUDA_KERNEL(expand_v2_grad) { kernel = {ExpandGrad}; }
-HEDDLE_CUDA_KERNEL(expand_as_v2_grad) { kernel = {ExpandGrad}; }
+HEDDLE_CUDA_KERNEL(expand_v2_grad) { kernel = {ExpandGrad, nullptr, kReals}; }
+HEDDLE_CUDA_KERNEL(expand_as_v2_grad) { kernel = {ExpandGrad, nullptr, kReals}; }
 HEDDLE_CUDA_KERNEL(tril_triu) { kernel = {Triangle, Movable, kAnyDType}; }
 HEDDLE_CUDA_KERNEL(tril_triu_grad) { kernel = {TriangleGrad, Movable, kAnyDType}; }

@@ -78,8 +78,10 @@ class MatmulFuser {
     const std::string& t = op.type();
     if (t != "matmul_v2" && t != "matmul" && t != "mul") return std::nullopt;
     const VarId x = op.In("X")[0], y = op.In("Y")[0], out = op.Out("Out")[0];
+    const DType dtype = p_.vars[out].dtype;
+    if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) return std::nullopt;
     for (VarId v : {x, y, out})
-      if (p_.vars[v].dtype != DType::kF32 || !ShapeOf(v).known_rank() || ShapeOf(v).rank() < 2)
+      if (p_.vars[v].dtype != dtype || !ShapeOf(v).known_rank() || ShapeOf(v).rank() < 2)
         return std::nullopt;
     if (t == "matmul_v2") return Product{op.Attr<bool>("trans_x"), op.Attr<bool>("trans_y"), 1};
     if (t == "matmul") {
@@ -119,7 +121,7 @@ class MatmulFuser {
     if (bias_ || residual_ || op.In("X")[0] != out_ || y == out_) return false;
     const Shape &s = ShapeOf(y), &to = ShapeOf(out_);
     const int64_t axis = op.Attr<int64_t>("axis");
-    if (!s.known_rank() || s.rank() != 1 || s[0] < 1 || p_.vars[y].dtype != DType::kF32 ||
+    if (!s.known_rank() || s.rank() != 1 || s[0] < 1 || p_.vars[y].dtype != p_.vars[out_].dtype ||
         to[to.rank() - 1] != s[0] || (axis != -1 && axis != to.rank() - 1))
       return false;
     bias_ = y;
@@ -131,7 +133,7 @@ class MatmulFuser {
   // that only the batch may be open.
   bool Residual(const ir::Op& op) {
     const VarId x = op.In("X")[0], y = op.In("Y")[0], other = x == out_ ? y : x;
-    if (residual_ || x == y || p_.vars[other].dtype != DType::kF32) return false;
+    if (residual_ || x == y || p_.vars[other].dtype != p_.vars[out_].dtype) return false;
     const Shape &a = ShapeOf(out_), &b = ShapeOf(other);
     if (!b.known_rank() || !(a == b)) return false;
     for (int i = 1; i < a.rank(); ++i)
@@ -169,7 +171,8 @@ HEDDLE_PASS(fuse_matmul) {
   pass.before = "p = matmul_v2(x, w); q = p + bias; r = gelu(q)";
   pass.after = "r = fused_matmul(x, w, bias), fuse_activation gelu";
   pass.refuses =
-      "other dtypes than float32; results in the middle that are read elsewhere, fetched or "
+      "other dtypes than float32, float16 and bfloat16; results in the middle that are read "
+      "elsewhere, fetched or "
       "written again; operands written after the product; sums that might broadcast the product";
   pass.run = RunFuseMatmul;
 }

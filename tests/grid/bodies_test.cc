@@ -208,7 +208,7 @@ TEST(GridReduce, OtherOperators) {
 // One matrix of a batch, by the definition.
 double At(const MatrixBatch& m, int64_t offset, int64_t row, int64_t col) {
   if (m.trans) std::swap(row, col);
-  return static_cast<double>(m.data[offset + row * m.ld + col]);
+  return static_cast<double>(static_cast<const float*>(m.data)[offset + row * m.ld + col]);
 }
 
 void ExpectProduct(const Shape& xb, const Shape& yb, const Shape& batch, const Shape& cb,

@@ -8,14 +8,15 @@
 #include <mutex>
 
 #include "device/cuda/grid/kernel_table.h"
+#include "tests/grid/lt_on_host.h"
 #include "tests/support/forwarding_device.h"
 
 namespace heddle::testing {
 
 class GridStream final : public Stream {
  public:
-  GridStream(std::unique_ptr<Stream> stream, int group)
-      : stream_(std::move(stream)), group_(group) {}
+  GridStream(std::unique_ptr<Stream> stream, int group, grid_on_host::LtChoices& lt)
+      : stream_(std::move(stream)), group_(group), lt_(lt) {}
   Status CopyToDevice(void* to, const void* from, size_t bytes, uint64_t tag) override {
     return stream_->CopyToDevice(to, from, bytes, tag);
   }
@@ -31,8 +32,8 @@ class GridStream final : public Stream {
   Status Launch(KernelCall call, uint64_t tag) override {
     const auto* const kernel = grid_on_host::FindGridKernel(call.op->def->name());
     if (kernel == nullptr) return Unimplemented("no kernel of ", call.op->def->name());
-    call.host_kernel = [run = kernel->run, group = group_](KernelContext& ctx) {
-      grid_on_host::Queue queue(group);
+    call.host_kernel = [run = kernel->run, group = group_, lt = &lt_](KernelContext& ctx) {
+      grid_on_host::Queue queue(group, lt);
       return run(queue, ctx);
     };
     return stream_->Launch(std::move(call), tag);
@@ -49,23 +50,26 @@ class GridStream final : public Stream {
  private:
   std::unique_ptr<Stream> stream_;
   int group_;
+  grid_on_host::LtChoices& lt_;
 };
 
 class GridDevice final : public ForwardingDevice {
  public:
-  explicit GridDevice(int group = 1) : group_(group) {}
+  // `has_lt`: cuBLASLt has algorithms.
+  explicit GridDevice(int group = 1, bool has_lt = true) : group_(group), lt_(!has_lt) {}
   Result<std::unique_ptr<Stream>> NewStream(int priority) override {
     HEDDLE_ASSIGN_OR_RETURN(auto stream, ForwardingDevice::NewStream(priority));
-    return std::unique_ptr<Stream>(std::make_unique<GridStream>(std::move(stream), group_));
+    return std::unique_ptr<Stream>(std::make_unique<GridStream>(std::move(stream), group_, lt_));
   }
   bool HasKernel(const CallView& call) const override {
-    const bool covers = grid_on_host::Covers(call);
+    const bool covers = grid_on_host::CoversAndChooses(lt_, call);
     std::lock_guard lock(mutex_);
     ++(covers ? covered_ : refused_)[call.def().name()];
     return covers;
   }
   bool has_host_kernels() const override { return false; }
 
+  const grid_on_host::LtOnHost& lt() const { return lt_; }
   // How often each operator was covered, or was not, when it was placed.
   std::map<std::string, int> covered() const {
     std::lock_guard lock(mutex_);
@@ -78,6 +82,7 @@ class GridDevice final : public ForwardingDevice {
 
  private:
   int group_;
+  mutable grid_on_host::LtOnHost lt_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, int> covered_, refused_;
 };

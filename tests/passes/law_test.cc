@@ -75,29 +75,33 @@ class Law {
     ASSERT_TRUE(plain_.status.ok()) << plain_.status.ToString() << "\n"
                                     << ir::ToText(program_.ir());
     double all = 0;
-    for (const PassInfo& pass : Passes()) {
+    for (const passes::PassDef& pass : passes::AllPasses()) {
       SCOPED_TRACE(pass.name);
       all += pass.tolerance;
       PassOptions options;
       options.only = {pass.name};
       options.precision = Precision::kBFloat16;  // the products are too small to be rounded
-      CheckOne(options, 2, pass.tolerance);
+      CheckOne(options, 2, pass.tolerance, pass.needs != passes::PassNeeds::kDeviceKernels);
       if (::testing::Test::HasFatalFailure()) return;
     }
-    for (int level : {1, 2}) {
-      SCOPED_TRACE("all passes of level " + std::to_string(level));
-      CheckOne({}, level, all);
-      if (::testing::Test::HasFatalFailure()) return;
-    }
+    for (const bool host_caches : {true, false})
+      for (int level : {1, 2}) {
+        SCOPED_TRACE("all passes of level " + std::to_string(level) +
+                     (host_caches ? "" : ", for a device's kernels"));
+        CheckOne({}, level, all, host_caches);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
     CheckFailure();
     EXPECT_EQ(ir::Fingerprint(program_.ir()), fingerprint_);
   }
 
  private:
-  void CheckOne(PassOptions options, int level, double tolerance) {
+  void CheckOne(PassOptions options, int level, double tolerance, bool host_caches) {
     options.check_unchanged = true;
+    passes::Target target;
+    target.host_caches = host_caches;
     const auto scope = net_.NewScope();
-    auto once = passes::Optimize(program_.impl(), scope, {level, {}, options});
+    auto once = passes::Optimize(program_.impl(), scope, {level, {}, options}, target);
     ASSERT_TRUE(once.ok()) << once.status().ToString() << "\n" << ir::ToText(program_.ir());
     EXPECT_TRUE(once->report.warnings.empty()) << once->report.ToString();
     if (once->program == program_.impl()) return;
@@ -105,7 +109,7 @@ class Law {
     const auto shown = [&] {
       return "before:\n" + ir::ToText(program_.ir()) + "after:\n" + ir::ToText(*once->program);
     };
-    auto twice = passes::Optimize(once->program, once->scope, {level, {}, options});
+    auto twice = passes::Optimize(once->program, once->scope, {level, {}, options}, target);
     ASSERT_TRUE(twice.ok()) << twice.status().ToString();
     ASSERT_EQ(ir::ToText(*twice->program), ir::ToText(*once->program))
         << "a second run changes more\n"

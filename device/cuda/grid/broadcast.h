@@ -4,6 +4,7 @@
 #include "core/shapes.h"
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/kernel_table.h"
+#include "device/cuda/grid/real.h"
 #include "device/cuda/grid/strides.h"
 
 namespace heddle::HEDDLE_GRID {
@@ -29,7 +30,7 @@ struct BinaryBody {
   Out* out;
   HEDDLE_BODY void operator()(int64_t i) const {
     const auto p = strides.At(static_cast<uint32_t>(i));
-    out[i] = Fn::template Apply<T>(x[p.at[0]], y[p.at[1]]);
+    Put(Fn::template Apply<ComputeType<T>>(ValueOf(x[p.at[0]]), ValueOf(y[p.at[1]])), out + i);
   }
 };
 
@@ -51,6 +52,10 @@ Status Predicate(Queue& queue, KernelContext& ctx) {
   switch (ctx.In("X").dtype()) {
     case DType::kF32:
       return Binary<Fn, float, bool>(queue, ctx);
+    case DType::kF16:
+      return Binary<Fn, float16, bool>(queue, ctx);
+    case DType::kBF16:
+      return Binary<Fn, bfloat16, bool>(queue, ctx);
     case DType::kI32:
       return Binary<Fn, int32_t, bool>(queue, ctx);
     case DType::kI64:

@@ -5,7 +5,7 @@
 
 #include "core/op_context.h"
 #include "device/cuda/grid/element_ops.h"
-#include "device/cuda/grid/grid.h"
+#include "device/cuda/grid/queue.h"
 
 namespace heddle::HEDDLE_GRID {
 
@@ -36,5 +36,9 @@ struct EpilogueBody {
 Status RunEpilogue(Queue& queue, float* c, int64_t n, const float* bias, int64_t inner,
                    int64_t channels, const Activation& activation, float scale = 1,
                    float shift = 0);
+// out = f(sums + bias + residual) in 16 bits; bias along the last dimension, of `columns` elements.
+// It and the residual may be null.
+Status RunEpilogue(Queue& queue, const float* sums, const Tensor* residual, const Tensor* bias,
+                   int64_t columns, const Activation& activation, Tensor& out);
 
 }  // namespace heddle::HEDDLE_GRID

@@ -2,6 +2,8 @@
 
 #include <unordered_map>
 
+#include "device/cuda/grid/real.h"
+
 namespace heddle::HEDDLE_GRID {
 
 #define HEDDLE_DECLARE_CUDA_KERNEL(name, file) void DefineCudaKernel_##name(GridKernel& kernel);
@@ -28,6 +30,24 @@ bool Countable(const Value* v) {
   return v == nullptr || (v->is_tensor() && v->tensor().numel() < (int64_t{1} << 31));
 }
 
+// Operands of real numbers have one type.
+bool OneRealType(const CallView& call) {
+  const BoundOp& op = call.op();
+  DType type = DType::kUnknown;
+  const auto fits = [&](uint32_t s) {
+    if (s == kNoSlot || !call.frame()[s]->is_tensor()) return true;
+    const DType t = call.frame()[s]->tensor().dtype();
+    if (!IsReal(t)) return true;
+    if (type == DType::kUnknown) type = t;
+    return t == type;
+  };
+  for (const uint32_t s : op.in)
+    if (!fits(s)) return false;
+  for (const uint32_t s : op.out)
+    if (!fits(s)) return false;
+  return true;
+}
+
 }  // namespace
 
 const GridKernel* FindGridKernel(std::string_view op) {
@@ -47,7 +67,15 @@ bool Covers(const CallView& call) {
     if (s != kNoSlot && !Countable(call.frame()[s])) return false;
   for (const uint32_t s : op.out)
     if (s != kNoSlot && !Countable(call.frame()[s])) return false;
+  if (!kernel->mixes && !OneRealType(call)) return false;
   return kernel->covers == nullptr || kernel->covers(call);
+}
+
+bool CoversAndChooses(LtChoices& lt, const CallView& call) {
+  if (!Covers(call)) return false;
+  const GridKernel* const kernel = FindGridKernel(call.def().name());
+  if (kernel->choose != nullptr) kernel->choose(lt, call);
+  return true;
 }
 
 }  // namespace heddle::HEDDLE_GRID

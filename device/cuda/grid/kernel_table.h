@@ -17,6 +17,8 @@ using GridKernelFn = Status (*)(Queue& queue, KernelContext& ctx);
 // Whether the kernel can compute this call, by its attributes, its shapes and the operands that are
 // there. Everything about the call is known.
 using CoversFn = bool (*)(const CallView& call);
+// Makes the choices that runs of this call, which the kernel covers, will look up.
+using ChooseFn = void (*)(LtChoices& lt, const CallView& call);
 // An operator's attributes as numbers.
 using ElementArgsFn = ElementArgs (*)(const OpContext& attrs);
 
@@ -31,7 +33,8 @@ inline ElementStep StepOfTwo(Element op) { return {.op = op, .broadcasts = true}
 
 constexpr uint32_t Of(DType t) { return 1u << static_cast<int>(t); }
 inline constexpr uint32_t kFloat = Of(DType::kF32);
-inline constexpr uint32_t kNumbers = kFloat | Of(DType::kI32) | Of(DType::kI64);
+inline constexpr uint32_t kReals = kFloat | Of(DType::kF16) | Of(DType::kBF16);
+inline constexpr uint32_t kNumbers = kReals | Of(DType::kI32) | Of(DType::kI64);
 inline constexpr uint32_t kPlain = kNumbers | Of(DType::kBool);
 inline constexpr uint32_t kAnyDType = ~0u;
 
@@ -40,6 +43,8 @@ struct GridKernel {
   CoversFn covers = nullptr;  // nullptr: every call
   uint32_t dtypes = kFloat;   // of the key
   std::optional<ElementStep> step = std::nullopt;
+  bool mixes = false;         // real numbers of several types in one call; `covers` says which
+  ChooseFn choose = nullptr;  // nullptr: there is nothing to choose
 };
 
 // Defines the kernel of an operator; the build lists every HEDDLE_CUDA_KERNEL line of
@@ -57,6 +62,8 @@ size_t CountGridKernels();
 
 // There is a kernel for this call.
 bool Covers(const CallView& call);
+// Covers(), for a plan: a call that is covered is prepared.
+bool CoversAndChooses(LtChoices& lt, const CallView& call);
 // For CoversFn: the output is of a type that kernels fill.
 inline bool PlainOut(const CallView& call) { return (kPlain & Of(call.OutDType("Out"))) != 0; }
 

@@ -18,16 +18,20 @@
 
 namespace heddle::HEDDLE_GRID {
 
+struct LtProduct;
+class LtChoices;
+
 #ifdef HEDDLE_GRID_ON_HOST
 
 class Queue {
  public:
-  // Groups of `group` threads, a power of two.
-  explicit Queue(int group = 1) : group_(group) {}
+  // Groups of `group` threads, a power of two. Without `lt` there is no cuBLASLt.
+  explicit Queue(int group = 1, LtChoices* lt = nullptr) : group_(group), lt_(lt) {}
 
   Status Launched() { return Status::Ok(); }
   void RunGroup(const std::function<void(int rank, int size, void* slots, void* barrier)>& run);
   Status Gemm(const ColumnMajorGemm& g);
+  Result<bool> Multiply(const LtProduct& p);
   Status Zero(void* to, size_t bytes);
   Status Copy(void* to, const void* from, size_t bytes);
   Result<void*> Allocate(size_t bytes);
@@ -35,6 +39,7 @@ class Queue {
 
  private:
   int group_;
+  LtChoices* lt_;
 };
 
 #else
@@ -42,12 +47,16 @@ class Queue {
 // Not thread-safe; belongs to one stream.
 class Queue {
  public:
-  Queue(cudaStream_t stream, cublasHandle_t blas) : stream_(stream), blas_(blas) {}
+  // cuBLASLt works in `space` bytes of `work`.
+  Queue(cudaStream_t stream, cublasHandle_t blas, LtChoices* lt, void* work, size_t space)
+      : stream_(stream), blas_(blas), lt_(lt), work_(work), space_(space) {}
 
   cudaStream_t stream() const { return stream_; }
   // The status of the last launch.
   Status Launched();
   Status Gemm(const ColumnMajorGemm& g);
+  // By cuBLASLt; false: it has no algorithm, and nothing was done.
+  Result<bool> Multiply(const LtProduct& p);
   Status Zero(void* to, size_t bytes);
   Status Copy(void* to, const void* from, size_t bytes);
   // In stream order: freed memory serves later work of the stream.
@@ -57,6 +66,9 @@ class Queue {
  private:
   cudaStream_t stream_;
   cublasHandle_t blas_;
+  LtChoices* lt_;
+  void* work_;
+  size_t space_;
 };
 
 #endif

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "device/cuda/grid/grid.h"
+#include "device/cuda/grid/real.h"
 #include "device/cuda/grid/strides.h"
 
 namespace heddle::HEDDLE_GRID {
@@ -29,11 +30,11 @@ struct ProdOp {
 };
 
 // Elements of `K` operands; Map is given where each has one.
-template <typename Map, typename Op, int K>
+template <typename Map, typename Op, int K, typename T>
 struct ReduceBody {
   Strides<K> kept, reduced;
   Map map;
-  float* out;              // [pieces, kept]
+  T* out;                  // [pieces, kept]
   int64_t pieces, length;  // of each piece
   float scale;
 
@@ -50,30 +51,30 @@ struct ReduceBody {
     }
     return value;
   }
-  HEDDLE_BODY void operator()(int64_t row) const { out[row] = Partial(row, 0, 1) * scale; }
+  HEDDLE_BODY void operator()(int64_t row) const { Put(Partial(row, 0, 1) * scale, out + row); }
   HEDDLE_BODY void operator()(Group& group, int64_t row) const {
     const float all = group.Reduce(Partial(row, group.rank(), group.size()), Op());
-    if (group.rank() == 0) out[row] = all * scale;
+    if (group.rank() == 0) Put(all * scale, out + row);
   }
 };
 
-template <typename Op>
+template <typename Op, typename T>
 struct CombineBody {
   const float* pieces;
-  float* out;
+  T* out;
   int64_t count, kept;
   float scale;
   HEDDLE_BODY void operator()(int64_t i) const {
     float value = pieces[i];
     for (int64_t p = 1; p < count; ++p) value = Op()(value, pieces[p * kept + i]);
-    out[i] = value * scale;
+    Put(value * scale, out + i);
   }
 };
 
-// out[kept element] = scale * (map of all reduced ones).
-template <typename Op, typename Map, int K>
+// out[kept element] = scale * (map of all reduced ones), rounded once where T is a 16-bit type.
+template <typename Op, typename Map, int K, typename T>
 Status ReduceInto(Queue& queue, const Strides<K>& kept, const Strides<K>& reduced, const Map& map,
-                  float* out, float scale = 1) {
+                  T* out, float scale = 1) {
   constexpr int64_t kFew = 16, kEnough = 1 << 14, kMostPieces = 64, kLeast = 256;
   if (kept.numel == 0) return Status::Ok();
   const bool beside = kept.rank > 0 && kept.step[0][kept.rank - 1] == 1;
@@ -81,18 +82,19 @@ Status ReduceInto(Queue& queue, const Strides<K>& kept, const Strides<K>& reduce
   const int64_t workers = threads ? kept.numel : kept.numel * Group::kMost;
   int64_t pieces = std::min(kEnough / std::max<int64_t>(1, workers), reduced.numel / kLeast);
   pieces = std::clamp<int64_t>(pieces, 1, kMostPieces);
-  ReduceBody<Map, Op, K> body{kept, reduced, map, out, pieces, 0, scale};
-  body.length = (reduced.numel + pieces - 1) / pieces;
+  const int64_t length = (reduced.numel + pieces - 1) / pieces;
+  const auto launch = [&](const auto& body) {
+    return threads ? Each(queue, pieces * kept.numel, body)
+                   : Groups(queue, pieces * kept.numel, length, body);
+  };
+  if (pieces == 1)
+    return launch(ReduceBody<Map, Op, K, T>{kept, reduced, map, out, pieces, length, scale});
   Scratch scratch(queue);
-  if (pieces > 1) {
-    HEDDLE_RETURN_IF_ERROR(scratch.Take(pieces * kept.numel));
-    body.out = scratch.data();
-    body.scale = 1;
-  }
-  HEDDLE_RETURN_IF_ERROR(threads ? Each(queue, pieces * kept.numel, body)
-                                 : Groups(queue, pieces * kept.numel, body.length, body));
-  if (pieces == 1) return Status::Ok();
-  return Each(queue, kept.numel, CombineBody<Op>{scratch.data(), out, pieces, kept.numel, scale});
+  HEDDLE_RETURN_IF_ERROR(scratch.Take(pieces * kept.numel));
+  HEDDLE_RETURN_IF_ERROR(
+      launch(ReduceBody<Map, Op, K, float>{kept, reduced, map, scratch.data(), pieces, length, 1}));
+  return Each(queue, kept.numel,
+              CombineBody<Op, T>{scratch.data(), out, pieces, kept.numel, scale});
 }
 
 // `shape` cut into what `keeps` says is kept and what is reduced.
