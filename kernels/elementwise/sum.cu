@@ -16,9 +16,9 @@ struct SumBody {
   int count;
   T* out;
   HEDDLE_BODY void operator()(int64_t i) const {
-    ComputeType<T> sum = ValueOf(x[0][i]);
-    for (int k = 1; k < count; ++k) sum = sum + ValueOf(x[k][i]);
-    Put(sum, out + i);
+    T sum = x[0][i];  // rounded after each term, as on the host
+    for (int k = 1; k < count; ++k) Put<T>(ValueOf(sum) + ValueOf(x[k][i]), &sum);
+    out[i] = sum;
   }
 };
 
