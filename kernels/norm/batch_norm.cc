@@ -29,6 +29,8 @@ Status CheckParam(const ShapeContext& ctx, Key key, int64_t channels) {
   return InvalidArgument(key.name, " has shape ", s.ToString(), ", X has ", channels, " channels");
 }
 
+bool IsHalf(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
+
 Status BatchNormShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
@@ -41,7 +43,7 @@ Status BatchNormShape(ShapeContext& ctx) {
   ctx.SetOut("Y", x, dtype);
   ctx.ShareLoD("X", "Y");
   // As in Paddle: statistics of 16-bit floats are float32, where the running ones are.
-  const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
+  const bool half = IsHalf(dtype);
   const DType running = half ? ctx.InDType("Mean") : dtype;
   ctx.SetOut("MeanOut", {channels}, running);
   ctx.SetOut("VarianceOut", {channels}, running);
@@ -127,8 +129,10 @@ Status GradShape(ShapeContext& ctx) {
     HEDDLE_RETURN_IF_ERROR(CheckParam(ctx, key, channels));
   const DType dtype = ctx.InDType("X");
   if (ctx.HasOut("X@GRAD")) ctx.SetOut("X@GRAD", x, dtype);
-  if (ctx.HasOut("Scale@GRAD")) ctx.SetOut("Scale@GRAD", {channels}, dtype);
-  if (ctx.HasOut("Bias@GRAD")) ctx.SetOut("Bias@GRAD", {channels}, dtype);
+  DType parameters = dtype;
+  if (IsHalf(dtype)) parameters = ctx.HasIn("Scale") ? ctx.InDType("Scale") : DType::kF32;
+  if (ctx.HasOut("Scale@GRAD")) ctx.SetOut("Scale@GRAD", {channels}, parameters);
+  if (ctx.HasOut("Bias@GRAD")) ctx.SetOut("Bias@GRAD", {channels}, parameters);
   return Status::Ok();
 }
 
@@ -252,6 +256,7 @@ HEDDLE_OP(batch_norm_grad) {
   op.Output("X@GRAD", kOptional).Output("Scale@GRAD", kOptional).Output("Bias@GRAD", kOptional);
   Attrs(op);
   op.InferShape(GradShape).Kernels<BatchNormGrad, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(batch_norm_grad_grad) {
   op.Input("X").Input("DY").Input("Scale", kOptional).Input("SavedMean", kOptional);

@@ -3,6 +3,7 @@
 
 #include "core/shapes.h"
 #include "device/cuda/grid/epilogue.h"
+#include "device/cuda/grid/in_float.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "device/cuda/grid/reduce.h"
 
@@ -257,6 +258,19 @@ Status BatchNormGrad(Queue& queue, KernelContext& ctx) {
                         1.0f / static_cast<float>(c.count()), fixed});
 }
 
+// X and its gradient have one type, all else is float32 or has it, too.
+bool CoversBatchNormGrad(const CallView& call) {
+  const DType type = call.InDType("X");
+  if (call.InDType("Y@GRAD") != type || !IsReal(type)) return false;
+  if (call.HasOut("X@GRAD") && call.OutDType("X@GRAD") != type) return false;
+  for (const Key key : {Key("Scale"), Key("SavedMean"), Key("SavedVariance"), Key("Mean"),
+                        Key("Variance"), Key("MeanOut"), Key("VarianceOut")})
+    if (call.HasIn(key) && !IsReal(call.InDType(key))) return false;
+  for (const Key key : {Key("Scale@GRAD"), Key("Bias@GRAD")})
+    if (call.HasOut(key) && !IsReal(call.OutDType(key))) return false;
+  return true;
+}
+
 struct AffineBody {
   Channels channels;
   const float* x;
@@ -448,7 +462,10 @@ HEDDLE_CUDA_KERNEL(batch_norm) {
   kernel = {BatchNorm, CoversBatchNorm, kReals};
   kernel.mixes = true;
 }
-HEDDLE_CUDA_KERNEL(batch_norm_grad) { kernel = {BatchNormGrad}; }
+HEDDLE_CUDA_KERNEL(batch_norm_grad) {
+  kernel = {InFloat<BatchNormGrad>, CoversBatchNormGrad, kReals};
+  kernel.mixes = true;
+}
 HEDDLE_CUDA_KERNEL(fused_batch_norm) { kernel = {FusedBatchNorm}; }
 HEDDLE_CUDA_KERNEL(layer_norm) {
   kernel = {LayerNorm, CoversLayerNorm, kReals};

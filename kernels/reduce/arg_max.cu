@@ -1,6 +1,7 @@
 // arg_max and arg_min: a group computes a line along the axis.
 #include "device/cuda/grid/extremes.h"
 #include "device/cuda/grid/grid.h"
+#include "device/cuda/grid/in_float.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "device/cuda/grid/lines.h"
 
@@ -41,5 +42,5 @@ Status ArgExtreme(Queue& queue, KernelContext& ctx) {
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
-HEDDLE_CUDA_KERNEL(arg_max) { kernel = {ArgExtreme<1>}; }
-HEDDLE_CUDA_KERNEL(arg_min) { kernel = {ArgExtreme<-1>}; }
+HEDDLE_CUDA_KERNEL(arg_max) { kernel = {InFloat<ArgExtreme<1>>, nullptr, kReals}; }
+HEDDLE_CUDA_KERNEL(arg_min) { kernel = {InFloat<ArgExtreme<-1>>, nullptr, kReals}; }

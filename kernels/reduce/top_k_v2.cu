@@ -1,6 +1,7 @@
 // The k greatest elements along an axis: a group computes a line.
 #include "device/cuda/grid/extremes.h"
 #include "device/cuda/grid/grid.h"
+#include "device/cuda/grid/in_float.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "device/cuda/grid/lines.h"
 
@@ -52,5 +53,5 @@ bool CoversTopK(const CallView& call) { return !call.HasIn("K") && call.Int("k")
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
-HEDDLE_CUDA_KERNEL(top_k) { kernel = {TopK, CoversTopK}; }
-HEDDLE_CUDA_KERNEL(top_k_v2) { kernel = {TopK, CoversTopK}; }
+HEDDLE_CUDA_KERNEL(top_k) { kernel = {InFloat<TopK>, CoversTopK, kReals}; }
+HEDDLE_CUDA_KERNEL(top_k_v2) { kernel = {InFloat<TopK>, CoversTopK, kReals}; }

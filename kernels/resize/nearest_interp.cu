@@ -1,5 +1,6 @@
 // Resizing to the nearest pixel.
 #include "device/cuda/grid/grid.h"
+#include "device/cuda/grid/in_float.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "device/cuda/grid/pixels.h"
 
@@ -61,5 +62,5 @@ bool CoversNearest(const CallView& call) {
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
-HEDDLE_CUDA_KERNEL(nearest_interp) { kernel = {Nearest, CoversNearest}; }
-HEDDLE_CUDA_KERNEL(nearest_interp_v2) { kernel = {Nearest, CoversNearest}; }
+HEDDLE_CUDA_KERNEL(nearest_interp) { kernel = {InFloat<Nearest>, CoversNearest, kReals}; }
+HEDDLE_CUDA_KERNEL(nearest_interp_v2) { kernel = {InFloat<Nearest>, CoversNearest, kReals}; }

@@ -294,7 +294,19 @@ TEST(GridHalfKernels, ThroughFloat) {
        {{"ksize", List{3, 3}}, {"strides", List{1, 1}}, {"pooling_type", "avg"}}},
       {"softmax_with_cross_entropy",
        {{"Logits", {6, 9}, DType::kUnknown, -3, 3}, Whole("Label", {6, 1}, 9)}},
+      {"batch_norm_grad",
+       {X({3, 5, 4, 2}),
+        {"Y@GRAD", {3, 5, 4, 2}, DType::kUnknown, 0.5f, 1},
+        Float("Scale", {5}, 0.5f, 1.5f),
+        Float("SavedMean", {5}, 0, 0.1f),
+        Float("SavedVariance", {5}, 0.5f, 1)},
+       {},
+       {"X@GRAD", "Scale@GRAD", "Bias@GRAD"},
+       8},
+      {"top_k_v2", {X({4, 30})}, {{"k", 3}}},
+      {"nearest_interp_v2", {X({1, 2, 4, 4})}, {{"out_h", 8}, {"out_w", 6}}},
   });
+  Compare({"arg_max", {X({4, 30})}, {{"axis", 1}}}, DType::kF16);
 }
 
 // One call does not mix types where its kernel reads one.
