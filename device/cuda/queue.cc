@@ -10,13 +10,21 @@ Status Queue::Launched() { return CudaStatus(cudaGetLastError(), "the launch of 
 
 Status Queue::Gemm(const ColumnMajorGemm& g) {
   const auto op = [](bool trans) { return trans ? CUBLAS_OP_T : CUBLAS_OP_N; };
+  const auto m = static_cast<int>(g.m), n = static_cast<int>(g.n), k = static_cast<int>(g.k),
+             lda = static_cast<int>(g.lda), ldb = static_cast<int>(g.ldb),
+             ldc = static_cast<int>(g.ldc), batch = static_cast<int>(g.batch);
   const cudaDataType_t type = CudaTypeOf(g.type);
-  const auto result = cublasGemmStridedBatchedEx(
-      blas_, op(g.trans_a), op(g.trans_b), static_cast<int>(g.m), static_cast<int>(g.n),
-      static_cast<int>(g.k), &g.alpha, g.a, type, static_cast<int>(g.lda), g.a_step, g.b, type,
-      static_cast<int>(g.ldb), g.b_step, &g.beta, g.c, CudaTypeOf(g.c_type),
-      static_cast<int>(g.ldc), g.c_step, static_cast<int>(g.batch), CUBLAS_COMPUTE_32F,
-      CUBLAS_GEMM_DEFAULT);
+  // The handle's mode says whether products of float32 may be TF32.
+  const auto result =
+      g.type == DType::kF32
+          ? cublasSgemmStridedBatched(blas_, op(g.trans_a), op(g.trans_b), m, n, k, &g.alpha,
+                                      static_cast<const float*>(g.a), lda, g.a_step,
+                                      static_cast<const float*>(g.b), ldb, g.b_step, &g.beta,
+                                      static_cast<float*>(g.c), ldc, g.c_step, batch)
+          : cublasGemmStridedBatchedEx(blas_, op(g.trans_a), op(g.trans_b), m, n, k, &g.alpha, g.a,
+                                       type, lda, g.a_step, g.b, type, ldb, g.b_step, &g.beta, g.c,
+                                       CudaTypeOf(g.c_type), ldc, g.c_step, batch,
+                                       CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
   if (result == CUBLAS_STATUS_SUCCESS) return Status::Ok();
   return Internal("cuBLAS refuses the product: ", cublasGetStatusString(result));
 }

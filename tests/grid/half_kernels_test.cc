@@ -219,13 +219,13 @@ TEST(GridHalfKernels, Products) {
   for (const bool tx : {false, true})
     for (const bool ty : {false, true}) {
       const Attributes attrs{{"trans_x", tx}, {"trans_y", ty}};
-      const Shape x = tx ? Shape{2, 9, 4} : Shape{2, 4, 9}, y = ty ? Shape{5, 9} : Shape{9, 5};
+      const Shape x = tx ? Shape{40, 9, 4} : Shape{40, 4, 9}, y = ty ? Shape{5, 9} : Shape{9, 5};
       calls.push_back({"matmul_v2", {X(x, 0, 1), {"Y", y, DType::kUnknown, 0, 1}}, attrs});
       // The gradient of Y is a sum over the batch.
       calls.push_back({"matmul_v2_grad",
                        {X(x, 0, 1),
                         {"Y", y, DType::kUnknown, 0, 1},
-                        {"Out@GRAD", {2, 4, 5}, DType::kUnknown, 0, 1}},
+                        {"Out@GRAD", {40, 4, 5}, DType::kUnknown, 0, 1}},
                        attrs,
                        {"X@GRAD", "Y@GRAD"}});
     }
