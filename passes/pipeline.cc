@@ -36,10 +36,11 @@ Pipeline HeddlePipeline() {
       "channels_last",
       "fuse_channel_shuffle",  // the channel is the last dimension only after channels_last
       "fuse_concat",           // absorbs concat into fused_matmul
-      "add_gradients",         // before fuse_elementwise takes the sums
-      "fuse_rows",             // takes element-wise operators around reductions
-      "fuse_reshaped",         // takes element-wise operators on both sides of reshapes
-      "fuse_elementwise",      // takes what no other fusion wanted
+      "gradient_rows",
+      "add_gradients",     // before fuse_elementwise takes the sums
+      "fuse_rows",         // takes element-wise operators around reductions
+      "fuse_reshaped",     // takes element-wise operators on both sides of reshapes
+      "fuse_elementwise",  // takes what no other fusion wanted
       "half_products",
       "lower_precision",  // marks what half_products left
       "merge_products",   // takes the products that the other fusions made or left

@@ -71,6 +71,7 @@ HEDDLE_OP(adagrad) {
       .Input("Moment")
       .Input("LearningRate")
       .Input("MasterParam", kOptional)
+      .Input("GradRows", kOptional)
       .Output("ParamOut")
       .Output("MomentOut")
       .Output("MasterParamOut", kOptional)
@@ -99,6 +100,15 @@ HEDDLE_OP(decayed_adagrad) {
 }
 
 HEDDLE_EXAMPLES(adagrad, R"(
+example rows as tensors
+in Param float32 [3, 2] -0.73 0.63 0.03 -0.17 -0.69 0.08
+in Grad float32 [2, 2] -0.48 -0.06 -0.7 0.42
+in GradRows int64 [2] 2 0
+in LearningRate float32 [1] 0.1
+in Moment float32 [3, 2] 0.82 0.74 0.28 0.15 0.58 0.9
+out ParamOut=Param float32 [3, 2] -0.66884077 0.5861261 0.03 -0.17 -0.6366799 0.08631194
+out MomentOut=Moment float32 [3, 2] 1.31 0.9164 0.28 0.15 0.8104 0.9036
+
 example rows
 in Param float32 [3, 2] -0.73 0.63 0.03 -0.17 -0.69 0.08
 in Grad float32 [2, 2] rows [2, 0] height 3 -0.48 -0.06 -0.7 0.42

@@ -92,8 +92,10 @@ Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
   const double beta1 = ScalarOr(ctx, "Beta1Tensor", "beta1");
   const double beta2 = ScalarOr(ctx, "Beta2Tensor", "beta2");
   const double epsilon = ScalarOr(ctx, "EpsilonTensor", "epsilon");
-  if (const Value* g = ctx.InVar("Grad"); g != nullptr && g->is_rows()) {
-    if (g->rows().rows.empty()) return CopyAll(ctx);
+  const Value* const g = ctx.InVar("Grad");
+  if (HasGradRows(ctx) || (g != nullptr && g->is_rows())) {
+    if (HasGradRows(ctx) ? ctx.In("GradRows").numel() == 0 : g->rows().rows.empty())
+      return CopyAll(ctx);
     // Paddle steps the powers before it uses them here; that shows where they are one variable.
     const bool steps = !ctx.Bool("use_global_beta_pow");
     if (steps && ctx.Bool("rewrites:Beta1Pow")) pow1 = Step<T>(pow1, beta1);
@@ -122,8 +124,8 @@ Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
   // Paddle.
   AdamRule rest = rule;
   rest.epsilon = epsilon;
-  grad.ForEach(ctx, [&](int64_t at, int64_t n, const T* g) {
-    AdamUpdate(grad.Absent(g) ? rest : rule, run.From(at), n, g);
+  grad.ForEach(ctx, [&](int64_t at, int64_t n, const T* part) {
+    AdamUpdate(grad.Absent(part) ? rest : rule, run.From(at), n, part);
   });
   if (!ctx.Bool("use_global_beta_pow")) {
     WritePow(ctx, "Beta1Pow", "Beta1PowOut", beta1);
@@ -237,6 +239,7 @@ void Declare(OpDef& op) {
       .Input("Beta1Tensor", kOptional)
       .Input("Beta2Tensor", kOptional)
       .Input("EpsilonTensor", kOptional)
+      .Input("GradRows", kOptional)
       .Output("ParamOut")
       .Output("Moment1Out")
       .Output("Moment2Out")
@@ -303,6 +306,52 @@ HEDDLE_OP(merged_adam) {
 }
 
 HEDDLE_EXAMPLES(adam, R"(
+example rows as tensors
+in Param float32 [3, 2] -0.31 -0.08 -0.11 0.35 0.55 0.7
+in Grad float32 [2, 2] -0.24 0.59 -0.75 0.31
+in GradRows int64 [2] 2 0
+in LearningRate float32 [1] 0.1
+in Moment1 float32 [3, 2] 0.44 -0.98 -0.32 0.35 0.5 0.21
+in Moment2 float32 [3, 2] 0.13 0.02 0 0.89 0.13 0.38
+in Beta1Pow float32 [1] 0.9
+in Beta2Pow float32 [1] 0.99
+out ParamOut=Param float32 [3, 2] -0.35904068 0.2513861 1589047.4 0.3315678 0.48479164 0.67780155
+out Moment1Out=Moment1 float32 [3, 2] 0.32099998 -0.85099995 -0.288 0.315 0.42599997 0.24800001
+out Moment2Out=Moment2 float32 [3, 2] 0.13043249 0.0200761 0 0.88910997 0.12992759 0.37996808
+out Beta1PowOut=Beta1Pow float32 [1] 0.80999994
+out Beta2PowOut=Beta2Pow float32 [1] 0.98901004
+
+example rows as tensors, with powers of their own
+in Param float32 [3, 2] -0.31 -0.08 -0.11 0.35 0.55 0.7
+in Grad float32 [2, 2] -0.24 0.59 -0.75 0.31
+in GradRows int64 [2] 2 0
+in LearningRate float32 [1] 0.1
+in Moment1 float32 [3, 2] 0.44 -0.98 -0.32 0.35 0.5 0.21
+in Moment2 float32 [3, 2] 0.13 0.02 0 0.89 0.13 0.38
+in Beta1Pow float32 [1] 0.9
+in Beta2Pow float32 [1] 0.99
+out ParamOut=Param float32 [3, 2] -0.39888158 0.52060586 2879997.8 0.31659338 0.43181604 0.6597674
+out Moment1Out=Moment1 float32 [3, 2] 0.32099998 -0.85099995 -0.288 0.315 0.42599997 0.24800001
+out Moment2Out=Moment2 float32 [3, 2] 0.13043249 0.0200761 0 0.88910997 0.12992759 0.37996808
+out Beta1PowOut float32 [1] 0.80999994
+out Beta2PowOut float32 [1] 0.98901004
+
+example rows as tensors, lazily
+attr lazy_mode BOOLEAN true
+in Param float32 [3, 2] 0.3 0.21 0.41 0.56 0.16 0.44
+in Grad float32 [2, 2] -0.11 -0.6 -0.02 -0.18
+in GradRows int64 [2] 2 0
+in LearningRate float32 [1] 0.1
+in Moment1 float32 [3, 2] -0.72 -0.9 0.9 -0.66 0.4 -0.17
+in Moment2 float32 [3, 2] 0.67 0.7 0.62 0.87 0.88 0.36
+in Beta1Pow float32 [1] 0.9
+in Beta2Pow float32 [1] 0.99
+out ParamOut=Param float32 [3, 2] 0.34383667 0.2646302 0.41 0.56 0.13946272 0.45958722
+out Moment1Out=Moment1 float32 [3, 2] -0.65 -0.82799995 0.9 -0.66 0.34899998 -0.21300001
+out Moment2Out=Moment2 float32 [3, 2] 0.6693304 0.6993324 0.62 0.87 0.8791321 0.36
+out Beta1PowOut=Beta1Pow float32 [1] 0.80999994
+out Beta2PowOut=Beta2Pow float32 [1] 0.98901004
+
 example rows
 in Param float32 [3, 2] -0.31 -0.08 -0.11 0.35 0.55 0.7
 in Grad float32 [2, 2] rows [2, 0] height 3 -0.24 0.59 -0.75 0.31
@@ -412,6 +461,8 @@ out ParamOut float64 [2] 0.789693063168926 0.3596834371164435
 )")
 
 HEDDLE_EXAMPLES(adamw, R"(
+
+
 example float32 4, with_decay
 attr with_decay BOOLEAN true
 in Beta1Pow float32 [1] 0.9

@@ -123,6 +123,7 @@ HEDDLE_OP(momentum) {
       .Input("Velocity")
       .Input("LearningRate")
       .Input("MasterParam", kOptional)
+      .Input("GradRows", kOptional)
       .Output("ParamOut")
       .Output("VelocityOut")
       .Output("MasterParamOut", kOptional)
@@ -159,6 +160,16 @@ HEDDLE_OP(merged_momentum) {
 }
 
 HEDDLE_EXAMPLES(momentum, R"(
+example rows as tensors
+attr mu FLOAT 0.9
+in Param float32 [3, 2] 0.15 0.61 -0.4 0.17 0.92 -0.79
+in Grad float32 [2, 2] 0.26 -0.06 0.69 -0.82
+in GradRows int64 [2] 0 2
+in LearningRate float32 [1] 0.1
+in Velocity float32 [3, 2] 0.92 0.58 0.32 0.23 0.79 0.12
+out ParamOut=Param float32 [3, 2] 0.041199997 0.56380004 -0.42880002 0.14930001 0.7799 -0.7188
+out VelocityOut=Velocity float32 [3, 2] 1.088 0.46199995 0.288 0.207 1.401 -0.712
+
 example float32 3x1x1, mu 0.5, regularization_coeff 0.01
 attr mu FLOAT 0.5
 attr regularization_coeff FLOAT 0.01

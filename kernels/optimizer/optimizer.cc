@@ -16,7 +16,7 @@ Status InferUpdate(ShapeContext& ctx, std::initializer_list<KeyPair> full,
     return Status::Ok();
   };
   const int64_t numel = param.is_static() ? param.numel() : -1;
-  HEDDLE_RETURN_IF_ERROR(check("Grad", numel));
+  if (!HasGradRows(ctx)) HEDDLE_RETURN_IF_ERROR(check("Grad", numel));
   HEDDLE_RETURN_IF_ERROR(check("LearningRate", 1));
   const DType grad = ctx.InDType("Grad");
   if (grad != DType::kUnknown && grad != ctx.InDType("Param"))
@@ -63,6 +63,29 @@ bool Flag(const KernelContext& ctx, Key key) {
   return t && t->dtype() == DType::kBool && t->numel() > 0 && *t->data<bool>();
 }
 
+bool HasGradRows(const OpContext& ctx) {
+  return ctx.def().FindInput("GradRows") >= 0 && ctx.InVar("GradRows") != nullptr;
+}
+
+Result<SelectedRows> GivenRows(const KernelContext& ctx, const Tensor& param) {
+  const Tensor &ids = ctx.In("GradRows"), &grad = ctx.In("Grad");
+  if (ids.dtype() != DType::kI64 && ids.dtype() != DType::kI32)
+    return InvalidArgument("GradRows must hold integers, not ", Name(ids.dtype()));
+  const int64_t n = ids.numel();
+  SelectedRows rows;
+  rows.height = param.rank() < 1 ? 0 : param.dim(0);
+  const int64_t width = rows.height == 0 ? 0 : param.numel() / rows.height;
+  if (grad.numel() != n * width || grad.dtype() != param.dtype())
+    return InvalidArgument("Grad ", grad.shape().ToString(), " must hold ", n, " rows of ", width,
+                           " elements, as many as GradRows names, of Param's dtype");
+  rows.rows.reserve(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i)
+    rows.rows.push_back(ids.dtype() == DType::kI64 ? ids.data<int64_t>()[i]
+                                                   : ids.data<int32_t>()[i]);
+  rows.value = grad.Reshaped(Shape{n, width});
+  return rows;
+}
+
 Result<MergedRows> MergeRows(const SelectedRows& in) {
   for (int64_t r : in.rows)
     if (r < 0 || r >= in.height)
@@ -94,7 +117,10 @@ Result<Gradient<T>> Gradient<T>::Of(KernelContext& ctx, const Value* grad, const
   g.numel_ = param.numel();
   g.lazy_ = lazy;
   if (grad == nullptr || !grad->initialized()) return InvalidArgument("Grad holds nothing");
-  if (grad->is_tensor()) {
+  SelectedRows given;
+  if (HasGradRows(ctx)) {
+    HEDDLE_ASSIGN_OR_RETURN(given, GivenRows(ctx, param));
+  } else if (grad->is_tensor()) {
     const Tensor& t = grad->tensor();
     if (t.numel() != param.numel() || t.dtype() != param.dtype())
       return InvalidArgument("Grad ", t.shape().ToString(), " must have Param's dtype and shape ",
@@ -102,8 +128,9 @@ Result<Gradient<T>> Gradient<T>::Of(KernelContext& ctx, const Value* grad, const
     g.dense_ = t.data<T>();
     return g;
   }
-  if (!grad->is_rows()) return InvalidArgument("Grad must be a tensor or selected rows");
-  const SelectedRows& rows = grad->rows();
+  if (!HasGradRows(ctx) && !grad->is_rows())
+    return InvalidArgument("Grad must be a tensor or selected rows");
+  const SelectedRows& rows = HasGradRows(ctx) ? given : grad->rows();
   if (param.rank() < 1 || rows.height != param.dim(0))
     return InvalidArgument("Grad's height ", rows.height, " must be the first dimension of Param ",
                            param.shape().ToString());

@@ -23,6 +23,13 @@ double ScalarOr(const KernelContext& ctx, Key operand, Key attr);
 // A bool operand that is there and true.
 bool Flag(const KernelContext& ctx, Key key);
 
+// Of an operator that takes the rows of a sparse gradient as a tensor: with GradRows, Grad holds
+// those rows of the gradient, one after another, instead of the whole or of selected rows.
+// Operators on a device have sparse gradients in this form (pass gradient_rows).
+bool HasGradRows(const OpContext& ctx);
+// Grad in that form as selected rows. Precondition: HasGradRows.
+Result<SelectedRows> GivenRows(const KernelContext& ctx, const Tensor& param);
+
 // Selected rows with repeated rows added up, in ascending order.
 struct MergedRows {
   std::vector<int64_t> rows;

@@ -45,6 +45,10 @@ struct Sgd {
     HEDDLE_ASSIGN_OR_RETURN(const double lr, ScalarOf(ctx, "LearningRate"));
     const Value* grad = ctx.InVar("Grad");
     if (grad == nullptr || !grad->initialized()) return InvalidArgument("Grad holds nothing");
+    if (HasGradRows(ctx)) {
+      HEDDLE_ASSIGN_OR_RETURN(const SelectedRows rows, GivenRows(ctx, param));
+      return UpdateRows<T>(rows, param, lr, out);
+    }
     if (grad->is_rows()) return UpdateRows<T>(grad->rows(), param, lr, out);
     const Tensor& g_in = ctx.In("Grad");
     if (g_in.numel() != param.numel() || g_in.dtype() != param.dtype())
@@ -71,6 +75,7 @@ HEDDLE_OP(sgd) {
       .Input("LearningRate")
       .Input("Grad", kAnyKind)
       .Input("MasterParam", kOptional)
+      .Input("GradRows", kOptional)
       .Output("ParamOut")
       .Output("MasterParamOut", kOptional)
       .Attr("multi_precision", false)
@@ -80,6 +85,13 @@ HEDDLE_OP(sgd) {
 }
 
 HEDDLE_EXAMPLES(sgd, R"(
+example rows as tensors
+in Param float32 [4, 2] -0.34 -0.94 -0.99 0.5 0.97 -0.33 0.62 0.46
+in LearningRate float32 [1] 0.5
+in Grad float32 [2, 2] -0.88 0.5 0.91 0.48
+in GradRows int64 [2] 3 1
+out ParamOut=Param float32 [4, 2] -0.34 -0.94 -1.445 0.26 0.97 -0.33 1.06 0.21000001
+
 example rows
 in Param float32 [4, 2] -0.34 -0.94 -0.99 0.5 0.97 -0.33 0.62 0.46
 in LearningRate float32 [1] 0.5

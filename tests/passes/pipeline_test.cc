@@ -104,11 +104,15 @@ TEST(PassOrder, NeedsOfAPass) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {2}).Var("y", DType::kF32, {2});
   const Program program = b.Unary("relu", "x", "y").Fetch("y").Build();
-  for (const bool host_caches : {true, false}) {
+  using passes::PassNeeds;
+  for (const auto& [needs, host_caches] : {std::pair(PassNeeds::kHostCaches, true),
+                                           {PassNeeds::kHostCaches, false},
+                                           {PassNeeds::kDeviceKernels, true},
+                                           {PassNeeds::kDeviceKernels, false}}) {
     bool ran = false;
     passes::PassDef pass;
     pass.name = "needs";
-    pass.needs = passes::PassNeeds::kHostCaches;
+    pass.needs = needs;
     pass.run = [&](ir::Program&, passes::PassContext&) -> Result<bool> {
       ran = true;
       return false;
@@ -118,7 +122,7 @@ TEST(PassOrder, NeedsOfAPass) {
     ASSERT_TRUE(passes::OptimizeWith({pass}, order, program.impl(), std::make_shared<Scope>(), {},
                                      {.host_caches = host_caches})
                     .ok());
-    EXPECT_EQ(ran, host_caches);
+    EXPECT_EQ(ran, host_caches == (needs == PassNeeds::kHostCaches));
   }
 }
 

@@ -434,7 +434,10 @@ void NetProgram::Update() {
     return;
   const std::string& p = updated_[static_cast<size_t>(Pick(2))];
   const bool halves = OneIn(2);
-  if (halves) {
+  if (count_ % 3 == 0 && !nested_) {
+    SparseUpdate(p);
+    x.bound += 1;
+  } else if (halves) {
     Op("scale", {{"X", {p}}}, {{"Out", {p}}}, Is("scale", 0.5));
   } else {
     Op("assign", {{"X", {x.name}}}, {{"Out", {p}}});

@@ -67,6 +67,7 @@ class NetProgram {
   void Projections();
   void ProductsOfOne();
   void SummedGradients();
+  void SparseUpdate(const std::string& param);
   void ReshapedElements();
   void Calls();
   void Op(const std::string& type, const Slots& in, const Slots& out, const Attrs& attrs = {});

@@ -81,6 +81,35 @@ void NetProgram::SummedGradients() {
   Op("sum", {{"X", parts}}, {{"Out", {NewVar(shape, DType::kF32, 30)}}});
 }
 
+// Steps of a parameter along the gradients of one lookup or of two.
+void NetProgram::SparseUpdate(const std::string& param) {
+  const std::string id = std::to_string(names_++);
+  std::vector<std::string> parts;
+  const auto rows = [&](const std::string& name) {
+    auto* const var = builder_.desc().mutable_blocks(0)->add_vars();
+    var->set_name(name);
+    var->mutable_type()->set_type(proto::VarType::SELECTED_ROWS);
+    var->mutable_type()->mutable_selected_rows()->set_data_type(proto::VarType::FP32);
+    return name;
+  };
+  for (int i = 1 + Pick(2); i > 0; --i) {
+    const std::string n = id + "_" + std::to_string(i), ids = "ids" + n;
+    builder_.Feed(ids, DType::kI64, {3, 1});
+    feeds_.push_back({ids, I64({3, 1}, {Pick(4), Pick(4), Pick(4)})});
+    parts.push_back(rows("rows" + n));
+    Op("lookup_table_v2_grad",
+       {{"W", {param}}, {"Ids", {ids}}, {"Out@GRAD", {Feed(DType::kF32, {3, 1, 6}, 1)}}},
+       {{"W@GRAD", {parts.back()}}}, {{"is_sparse", true}});
+  }
+  std::string grad = parts[0];
+  if (parts.size() > 1) {
+    grad = rows("rows" + id);
+    Op("sum", {{"X", parts}}, {{"Out", {grad}}});
+  }
+  Op("sgd", {{"Param", {param}}, {"Grad", {grad}}, {"LearningRate", {Param({1}, 0.1)}}},
+     {{"ParamOut", {param}}});
+}
+
 // Element-wise operators on both sides of a reshape, which another operator may read as well.
 void NetProgram::ReshapedElements() {
   const std::string a = NewVar({4, 6}, DType::kF32, 1, false),
