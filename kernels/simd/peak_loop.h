@@ -13,7 +13,7 @@ struct PeakLoop {
   static float Run(int rounds) {
     typename V::T sum[kSums];
 #pragma GCC unroll 12
-    for (int i = 0; i < kSums; ++i) sum[i] = V::Set(1.f);
+    for (int i = 0; i < kSums; ++i) sum[i] = V::Set(1.f + i);  // of equal ones, compilers make one
     const auto factor = V::Set(0.999f), term = V::Set(0.001f);
     for (int r = 0; r < rounds; ++r)
 #pragma GCC unroll 12
