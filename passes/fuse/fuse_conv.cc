@@ -3,11 +3,13 @@
 // folded into the weights, in double.
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/memory/lazy_buffer.h"
@@ -283,17 +285,70 @@ class ConvFuser {
   }
 
   // A sum with a tensor of the same shape. Open dimensions might still differ and broadcast, so
-  // that only the batch may be open.
+  // that only the batch may be open, unless both come from one tensor by steps that keep its size.
   bool Residual(const ir::Op& op) {
     if (activated() || linear_after() || residual_ || transposed_) return false;
     const VarId x = op.In("X")[0], y = op.In("Y")[0], other = x == out_ ? y : x;
     if (x == y || !view_.WrittenBefore(other, static_cast<int>(&op - ops_.data()))) return false;
     const Shape &a = p_.vars[out_].shape, &b = p_.vars[other].shape;
     if (a.rank() != 4 || !(a == b) || p_.vars[other].dtype != DType::kF32) return false;
-    for (int i = 1; i < 4; ++i)
-      if (a[i] < 0) return false;
+    const int64_t channels = a[last_ ? 3 : 1], rows = a[last_ ? 1 : 2], columns = a[last_ ? 2 : 3];
+    if (channels < 0 || ((rows < 0 || columns < 0) && !SizesAreEqual(out_, other))) return false;
     residual_ = other;
     return true;
+  }
+
+  // Both have the batch, rows and columns of one tensor that they are computed from.
+  bool SizesAreEqual(VarId a, VarId b) {
+    const std::vector<VarId> from = SameSizes(a), others = SameSizes(b);
+    return std::any_of(from.begin(), from.end(), [&](VarId v) {
+      return std::find(others.begin(), others.end(), v) != others.end();
+    });
+  }
+  // `v`, and what it is computed from as long as batch, rows and columns stay.
+  std::vector<VarId> SameSizes(VarId v) {
+    constexpr size_t kMostSteps = 16;
+    std::vector<VarId> found{v};
+    while (found.size() < kMostSteps && view_.Stable(found.back()) &&
+           !view_.writers(found.back()).empty()) {
+      const VarId next = SameSizeInput(ops_[static_cast<size_t>(view_.writers(found.back())[0])]);
+      if (next == ir::kNoVar) break;
+      found.push_back(next);
+    }
+    return found;
+  }
+  // The input of batch, rows and columns of the output; kNoVar when that is not certain.
+  VarId SameSizeInput(const ir::Op& op) {
+    if (!op.var_attrs.empty() || op.inputs.empty() || op.inputs[0].size() != 1) return ir::kNoVar;
+    if (op.def->has(kElementwise)) return op.inputs[0][0];
+    if (op.def->has(kBroadcasts) && op.inputs[1].size() == 1) {
+      const VarId x = op.inputs[0][0], y = op.inputs[1][0];
+      return IsPerChannel(y, op) ? x : IsPerChannel(x, op) ? y : ir::kNoVar;
+    }
+    if (op.type() != "conv2d" && op.type() != "depthwise_conv2d" && op.type() != "fused_conv2d")
+      return ir::kNoVar;
+    const Tensor* filter = context_.Constant(p_, view_, op.In("Filter")[0], false);
+    const Ints &pads = op.Attr<Ints>("paddings"), &dilations = op.Attr<Ints>("dilations");
+    if (filter == nullptr || filter->rank() != 4 || op.Attr<Ints>("strides") != Ints{1, 1} ||
+        op.Attr<std::string>("padding_algorithm") != "EXPLICIT" || dilations.size() != 2 ||
+        (pads.size() != 2 && pads.size() != 4))
+      return ir::kNoVar;
+    for (size_t d = 0; d < 2; ++d) {
+      const int64_t both = pads.size() == 2 ? 2 * pads[d] : pads[2 * d] + pads[2 * d + 1];
+      if (both != dilations[d] * (filter->dim(static_cast<int>(d) + 2) - 1)) return ir::kNoVar;
+    }
+    return op.In("Input")[0];
+  }
+  // A constant of one number, or of one for each channel of a 4-D operand.
+  bool IsPerChannel(VarId v, const ir::Op& op) {
+    const Tensor* t = ConstantOrReshaped(v);
+    if (t == nullptr || t->rank() > 4) return false;
+    if (t->numel() == 1) return true;
+    const Shape& s = t->shape();
+    const int64_t axis = op.Attr<int64_t>("axis");
+    if (s.rank() == 1) return axis == (last_ ? 3 : 1) || (last_ && axis == -1);
+    return (axis == -1 || axis == 4 - s.rank()) && s[s.rank() - (last_ ? 1 : 3)] == t->numel() &&
+           s.rank() >= (last_ ? 1 : 3);
   }
 
   // The scaled filter. A filter that has not been read yet is not read here either.
@@ -360,6 +415,6 @@ HEDDLE_PASS(fuse_conv) {
   pass.refuses =
       "filters that are not constant parameters; results in the middle that are read elsewhere, "
       "fetched or written again; operands written after the convolution; residual sums that might "
-      "broadcast";
+      "broadcast: of open sizes only those are taken whose operands come from one tensor";
   pass.run = RunFuseConv;
 }

@@ -205,6 +205,65 @@ TEST(FuseConvNorm, PaddingAtAnotherPlaceStays) {
   }
 }
 
+// The sum of a block's result and its input, or of something else, where sizes are open.
+TEST(FuseConv, ResidualsOfOpenSizes) {
+  const auto types = [](Ints pads, const std::string& other, bool shifted = false) {
+    const Shape open{-1, 3, -1, -1};
+    Net net;
+    ProgramBuilder b;
+    for (const char* x : {"x", "r"}) b.Feed(x, DType::kF32, open);
+    for (const char* w : {"w", "v"}) {
+      b.Param(w, DType::kF32, {3, 3, 3, 3}).Param(std::string(w) + "b", DType::kF32, {3});
+      net.scope->Set(w, Value(net.Random({3, 3, 3, 3})));
+      net.scope->Set(std::string(w) + "b", Value(net.Random({3})));
+    }
+    b.Param("wide", DType::kF32, {1, 1, 1, 5});
+    net.scope->Set("wide", Value(net.Random({1, 1, 1, 5})));
+    for (const char* y : {"h", "a", "a1", "g", "c", "cb", "y", "s"}) b.Var(y, DType::kF32, open);
+    const auto conv = [&](const char* x, const char* w, const char* y, const Ints& p) {
+      b.Op("conv2d", {{"Input", {x}}, {"Filter", {w}}}, {{"Output", {y}}}, {{"paddings", p}});
+    };
+    const auto add = [&](const char* x, const std::string& y, const char* to, int64_t axis) {
+      b.Op("elementwise_add", {{"X", {x}}, {"Y", {y}}}, {{"Out", {to}}}, {{"axis", axis}});
+    };
+    b.Op("relu", {{"X", {"x"}}}, {{"Out", {"h"}}});
+    conv("h", "w", "a", {1, 1});
+    add("a", shifted ? "wide" : "wb", "a1", shifted ? -1 : 1);
+    b.Op("gelu", {{"X", {"a1"}}}, {{"Out", {"g"}}});
+    conv("g", "v", "c", pads);
+    add("c", "vb", "cb", 1);
+    add("cb", other, "y", -1);
+    b.Op("relu", {{"X", {"y"}}}, {{"Out", {"s"}}}).Fetch("s");
+    OptimizeOptions options{2, {}, {}};
+    options.passes.disable = {"channels_last", "fuse_elementwise"};
+    const auto optimized = passes::Optimize(b.Build().impl(), net.scope, options);
+    std::vector<std::string> found;
+    for (const ir::Op& op : optimized->program->blocks[0].ops) found.push_back(op.type());
+    if (pads == Ints{1, 1}) {
+      Executor executor({.threads = 1});
+      const std::vector<heddle::Feed> feeds{{"x", net.Random({2, 3, 5, 5})},
+                                            {"r", net.Random({2, 3, 5, 5})}};
+      const auto run = [&](int level) {
+        return Floats(MustRun(
+            executor, MustCompile(executor, b.Build(), net.scope, {.opt_level = level}), feeds)[0]);
+      };
+      const auto plain = run(0), fused = run(2);
+      for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(plain[i], fused[i], 1e-4);
+    }
+    return found;
+  };
+  const auto blocks = ElementsAre("relu", "fused_conv2d", "fused_conv2d");
+  EXPECT_THAT(types({1, 1}, "h"), blocks);
+  EXPECT_THAT(types({1, 1}, "x"), blocks);
+  EXPECT_THAT(types({2, 0, 1, 1}, "h"), blocks);
+  const auto apart = ElementsAre("relu", "fused_conv2d", "fused_conv2d", "elementwise_add", "relu");
+  EXPECT_THAT(types({1, 1}, "r"), apart) << "another feed may have other sizes";
+  EXPECT_THAT(types({0, 0}, "h"), apart) << "the sum broadcasts where a side is 3";
+  EXPECT_THAT(types({1, 1}, "h", true), ElementsAre("relu", "conv2d", "elementwise_add", "gelu",
+                                                    "fused_conv2d", "elementwise_add", "relu"))
+      << "a row of numbers may widen its other operand";
+}
+
 TEST(FuseConvNorm, ASharedFilterIsNotTouched) {
   Net n;
   n.Param("w", {3, 3, 3, 3});
