@@ -6,6 +6,10 @@
 // transposed once on entry. Channel shuffles by reshape, transpose and reshape keep channels last.
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
@@ -127,6 +131,8 @@ class LayoutRewriter {
       done = Broadcasts(op);
     else if (op.def->has(kAlongAxis))
       done = AlongAxis(op);
+    else
+      done = Reduces(op);
     if (!done) return false;
     for (VarId& v : op.outputs[0]) v = NewTwin(v);
     out_.push_back(std::move(op));
@@ -199,6 +205,26 @@ class LayoutRewriter {
     x = *a;
     y = *b;
     op.attrs[op.def->FindAttr("axis")] = int64_t{-1};
+    return true;
+  }
+
+  // A sum, a mean and the like over dimensions that stay as ones.
+  bool Reduces(ir::Op& op) {
+    static const std::set<std::string> types{"reduce_max", "reduce_mean", "reduce_min",
+                                             "reduce_sum"};
+    if (types.count(op.type()) == 0 || !HasTwin(op.In("X")[0]) || !op.Attr<bool>("keep_dim") ||
+        op.Attr<bool>("reduce_all"))
+      return false;
+    const int64_t moved[4] = {0, 3, 1, 2};
+    Ints dims = op.Attr<Ints>("dim");
+    for (int64_t& d : dims) {
+      if (d < -4 || d > 3) return false;
+      d = moved[d < 0 ? d + 4 : d];
+    }
+    if (dims.empty()) return false;
+    op.attrs[op.def->FindAttr("dim")] = std::move(dims);
+    VarId& x = op.inputs[op.def->FindInput("X")][0];
+    x = twin_[x];
     return true;
   }
 

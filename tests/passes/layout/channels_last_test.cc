@@ -73,6 +73,26 @@ Program BuildNormalised(bool fetch_sums) {
   return b.Build();
 }
 
+// conv -> mean over rows and columns, times the convolution's result -> conv
+Program BuildGated(const Ints& dims, bool keep) {
+  const Shape image{-1, kChannels, kSide, kSide};
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, image);
+  for (const char* w : {"w1", "w2"}) b.Param(w, DType::kF32, {kChannels, kChannels, 3, 3});
+  for (const char* v : {"a", "s", "y"}) b.Var(v, DType::kF32, image);
+  const auto convolve = [&](const char* x, const char* w, const char* y) {
+    b.Op("conv2d", {{"Input", {x}}, {"Filter", {w}}}, {{"Output", {y}}},
+         {{"strides", Ints{1, 1}}, {"paddings", Ints{1, 1}}, {"dilations", Ints{1, 1}}});
+  };
+  convolve("x", "w1", "a");
+  b.Var("m", DType::kF32, keep ? Shape{-1, kChannels, 1, 1} : Shape{-1, kChannels});
+  b.Op("reduce_mean", {{"X", {"a"}}}, {{"Out", {"m"}}}, {{"dim", dims}, {"keep_dim", keep}});
+  b.Op("elementwise_mul", {{"X", {"a"}}, {"Y", {"m"}}}, {{"Out", {"s"}}},
+       {{"axis", keep ? int64_t{-1} : int64_t{0}}});
+  convolve("s", "w2", "y");
+  return b.Fetch("y").Build();
+}
+
 // The number of instructions at level 2, after a check that results are those of level 0.
 int InstructionsOf(const Program& program, int64_t batch) {
   auto scope = std::make_shared<Scope>();
@@ -123,6 +143,12 @@ TEST(ChannelShuffle, WhatOthersSeeKeepsItsShape) {
   EXPECT_LT(kStays, Instructions({.read_twice = true}));
   // The result in both layouts.
   EXPECT_EQ(kStays + 1, Instructions({.fetch_too = "m"}));
+}
+
+TEST(ChannelsLast, MeansOfImagesStayLast) {
+  EXPECT_EQ(6, InstructionsOf(BuildGated({2, 3}, true), 2));
+  EXPECT_EQ(6, InstructionsOf(BuildGated({-1, -2}, true), 3));
+  EXPECT_LT(6, InstructionsOf(BuildGated({2, 3}, false), 2));
 }
 
 TEST(ChannelsLast, ResponseNormalisationStaysLastUnlessItsSumsAreRead) {
