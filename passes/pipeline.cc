@@ -44,7 +44,7 @@ Pipeline HeddlePipeline() {
       "half_products",
       "lower_precision",  // marks what half_products left
       "merge_products",   // takes the products that the other fusions made or left
-      "fuse_conv_chain",  // leaves convolutions alone that multiply in bfloat16
+      "fuse_conv_chain",  // takes pairs of convolutions that multiply in bfloat16
   };
   // The same clean-ups on what the fusions left. When they change something, both groupings have
   // another turn.

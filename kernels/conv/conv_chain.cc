@@ -118,13 +118,13 @@ class StripedChain final : public ConvChain {
   const double work_;
 };
 
-bool IsPointwise(const ConvGeometry& g) {
+}  // namespace
+
+bool IsPointwiseStage(const ConvGeometry& g) {
   const std::array<int64_t, 3> none{}, one{1, 1, 1};
   return g.channels_last && g.spatial == 2 && g.groups == 1 && g.kernel_size() == 1 &&
          g.stride == one && g.pad_lo == none && g.pad_hi == none;
 }
-
-}  // namespace
 
 bool StripesCover(const std::vector<ChainStage>& stages, const Machine& m) {
   const Microkernels* const kernels = simd::MicrokernelsFor(m);
@@ -133,8 +133,8 @@ bool StripesCover(const std::vector<ChainStage>& stages, const Machine& m) {
     const auto& [g, epilogue, filter] = stages[i];
     const bool last = i + 1 == stages.size();
     if (filter == nullptr || g.batch * g.in_c * g.in_size() == 0 || g.out_c * g.out_size() == 0 ||
-        !(IsPointwise(g) ? last || !epilogue.residual
-                         : DepthwiseRows::Takes(g, epilogue, *kernels)))
+        !(IsPointwiseStage(g) ? last || !epilogue.residual
+                              : DepthwiseRows::Takes(g, epilogue, *kernels)))
       return false;
   }
   return true;
@@ -146,7 +146,7 @@ bool StripesAreCheaper(const std::vector<ChainStage>& stages) {
   ConvStripes stripes{.rows = stages.back().geometry.out[1]};
   for (size_t i = 0; i < stages.size(); ++i) {
     const auto& [g, epilogue, filter] = stages[i];
-    const bool last = i + 1 == stages.size(), pointwise = IsPointwise(g);
+    const bool last = i + 1 == stages.size(), pointwise = IsPointwiseStage(g);
     filters += filter->numel();
     if (pointwise) stripes.largest = std::max(stripes.largest, filter->numel() * kFloat);
     if (last) stripes.project = pointwise;
@@ -168,7 +168,7 @@ std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
     Stage& s = made[i];
     s.g = g;
     work += g.work();
-    if (IsPointwise(g))
+    if (IsPointwiseStage(g))
       s.pointwise.emplace(ctx, *filter, epilogue, *kernels);
     else
       s.depthwise.emplace(ctx, g, *filter, epilogue, *kernels);

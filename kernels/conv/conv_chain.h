@@ -1,6 +1,9 @@
-// Pointwise and depthwise convolutions in sequence, channels last, by stripes of rows: each
-// thread computes a contiguous range of the rows of the last one and keeps only those rows of the
-// intermediate results that are needed next. Rows at the border of two ranges are computed twice.
+// Pointwise and depthwise convolutions in sequence, channels last.
+//
+// By stripes of rows (conv_chain.cc): each thread computes a contiguous range of the rows of the
+// last one and keeps only those rows of the intermediate results that are needed next. Rows at the
+// border of two ranges are computed twice. Two pointwise ones in bfloat16 (pointwise_pair.cc): some
+// pixels at a time.
 #pragma once
 
 #include <memory>
@@ -19,6 +22,9 @@ struct ChainStage {
   Epilogue epilogue;
   const Tensor* filter;  // null: not a constant
 };
+
+// A pointwise convolution of stride 1 without padding, channels last.
+bool IsPointwiseStage(const ConvGeometry& g);
 
 // Immutable; Run is re-entrant.
 class ConvChain {
@@ -39,5 +45,14 @@ bool StripesAreCheaper(const std::vector<ChainStage>& stages);
 // Precondition: StripesCover() on this machine.
 std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
                                          const std::vector<ChainStage>& stages);
+
+// Pairs are two pointwise stages that may multiply in bfloat16, on machines that do so. The first
+// has neither residual nor factor.
+bool PairCovers(const std::vector<ChainStage>& stages, const Machine& m);
+// They pay unless pixels or channels are too few for whole tiles. Precondition: PairCovers().
+bool PairIsCheaper(const std::vector<ChainStage>& stages);
+// Precondition: PairCovers() on this machine.
+std::unique_ptr<ConvChain> MakePointwisePair(const PrepareContext& ctx,
+                                             const std::vector<ChainStage>& stages);
 
 }  // namespace heddle

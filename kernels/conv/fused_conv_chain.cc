@@ -98,35 +98,57 @@ Result<Epilogue> StageEpilogue(const PrepareContext& ctx, size_t i, bool residua
       Epilogue e,
       ParseEpilogue(ctx.Attr<Strings>("fuse_activation")[i], ctx.Attr<Floats>("fuse_alpha")[i],
                     ctx.Attr<Floats>("fuse_beta")[i], true, residual));
+  e.bf16 = ctx.Bool("fuse_bf16");
   e.scale = static_cast<float>(ctx.Attr<Floats>("fuse_scale")[i]);
   e.shift = static_cast<float>(ctx.Attr<Floats>("fuse_shift")[i]);
   return e;
 }
 
-// Whether the chain is made by stripes of rows, or by one convolution after another.
-Result<bool> ChooseStripes(const PrepareContext& ctx, const std::vector<ChainStage>& stages) {
-  const bool covers = StripesCover(stages, MachineOr(ctx.machine()));
-  const auto* wanted = ctx.forced() != nullptr ? ctx.forced()->Find("conv_chain") : nullptr;
-  if (wanted == nullptr) return covers && StripesAreCheaper(stages);
-  for (const std::string& name : *wanted) {
-    if (name == "stripes" && covers) return true;
-    if (name == "convolutions") return false;
-  }
-  std::vector<std::string> names = {"convolutions"};
-  if (covers) names.insert(names.begin(), "stripes");
-  return CannotForce("conv_chain", *wanted, names);
-}
+// How a chain may be computed, the first that covers it and is cheaper. One convolution after
+// another always may.
+struct ChainImplementation {
+  const char* name;
+  bool (*covers)(const std::vector<ChainStage>& stages, const Machine& m);
+  bool (*cheaper)(const std::vector<ChainStage>& stages);
+  std::unique_ptr<ConvChain> (*make)(const PrepareContext& ctx,
+                                     const std::vector<ChainStage>& stages);
+};
+constexpr ChainImplementation kChainImplementations[] = {
+    {"pair", PairCovers, PairIsCheaper, MakePointwisePair},
+    {"stripes", StripesCover, StripesAreCheaper, MakeConvChain},
+};
+constexpr char kApart[] = "convolutions";
 
-void NoteChoice(const PrepareContext& ctx, const std::vector<ChainStage>& stages, bool stripes) {
+// Null: one convolution after another.
+Result<const ChainImplementation*> ChooseChain(const PrepareContext& ctx,
+                                               const std::vector<ChainStage>& stages) {
+  const auto* wanted = ctx.forced() != nullptr ? ctx.forced()->Find("conv_chain") : nullptr;
   ImplementationChoice choice;
   choice.family = "conv_chain";
-  choice.chosen = stripes ? "stripes" : "convolutions";
-  const bool covers = StripesCover(stages, MachineOr(ctx.machine()));
-  const bool forced = ctx.forced() != nullptr && ctx.forced()->Find("conv_chain") != nullptr;
-  choice.reason = forced ? "forced" : covers ? "cost" : "only";
-  if (covers) choice.candidates.push_back({"stripes", 0, 0});
-  choice.candidates.push_back({"convolutions", 0, 0});
-  LogOf(ctx.packs()).Note(&ctx.op(), std::move(choice));
+  std::vector<const ChainImplementation*> covering;
+  const ChainImplementation* cheapest = nullptr;
+  for (const ChainImplementation& i : kChainImplementations) {
+    if (!i.covers(stages, MachineOr(ctx.machine()))) continue;
+    covering.push_back(&i);
+    choice.candidates.push_back({i.name, 0, 0});
+    if (cheapest == nullptr && i.cheaper(stages)) cheapest = &i;
+  }
+  choice.candidates.push_back({kApart, 0, 0});
+  const auto note = [&](const ChainImplementation* chosen, const char* reason) {
+    choice.chosen = chosen != nullptr ? chosen->name : kApart;
+    choice.reason = reason;
+    LogOf(ctx.packs()).Note(&ctx.op(), std::move(choice));
+    return chosen;
+  };
+  if (wanted == nullptr) return note(cheapest, covering.empty() ? "only" : "cost");
+  for (const std::string& name : *wanted) {
+    if (name == kApart) return note(nullptr, "forced");
+    for (const ChainImplementation* i : covering)
+      if (name == i->name) return note(i, "forced");
+  }
+  std::vector<std::string> names;
+  for (const auto& candidate : choice.candidates) names.push_back(candidate.name);
+  return CannotForce("conv_chain", *wanted, names);
 }
 
 Result<std::unique_ptr<KernelState>> PrepareChain(PrepareContext& ctx) {
@@ -144,15 +166,15 @@ Result<std::unique_ptr<KernelState>> PrepareChain(PrepareContext& ctx) {
   state->product = ConvOutShape(geometries.back());
   if (ctx.HasIn("ResidualData") && !(ctx.InShape("ResidualData") == state->product))
     state->late = TakeFromResidual(&stages.back().epilogue);
-  HEDDLE_ASSIGN_OR_RETURN(const bool stripes, ChooseStripes(ctx, stages));
-  NoteChoice(ctx, stages, stripes);
+  HEDDLE_ASSIGN_OR_RETURN(const ChainImplementation* const chosen, ChooseChain(ctx, stages));
   bool reads = false;
-  if (stripes) {
-    state->facts().implementation = StrCat("stripes, ", simd::VectorsOf(MachineOr(ctx.machine())));
-    if (ctx.machine() == nullptr) state->chain = MakeConvChain(ctx, stages);
+  if (chosen != nullptr) {
+    state->facts().implementation =
+        StrCat(chosen->name, ", ", simd::VectorsOf(MachineOr(ctx.machine())));
+    if (ctx.machine() == nullptr) state->chain = chosen->make(ctx, stages);
   } else {
     state->between.push_back(0);
-    std::string& name = state->facts().implementation = "convolutions";
+    std::string& name = state->facts().implementation = kApart;
     for (const ChainStage& s : stages) {
       HEDDLE_ASSIGN_OR_RETURN(auto runner, MakeConv(ctx, s.geometry, DType::kF32,
                                                     ConvDirection::kForward, s.filter, s.epilogue));
@@ -227,12 +249,13 @@ HEDDLE_OP(fused_conv_chain) {
       "others depthwise. Each has a filter, a bias and its part of the attributes: two strides, "
       "four "
       "paddings (top, bottom, left, right) and what fused_conv2d calls by the same names. "
-      "ResidualData is the last one's. Rows in between are made when they are needed");
+      "ResidualData is the last one's. Rows in between are made when they are needed. fuse_bf16: "
+      "constant Filters and what they are multiplied with may be rounded to bfloat16");
   op.Input("Input").Input("Filters", kList).Input("Biases", kList);
   op.Input("ResidualData", kOptional).Output("Output");
   op.Attr("strides", Ints{}).Attr("paddings", Ints{}).Attr("fuse_activation", Strings{});
   op.Attr("fuse_alpha", Floats{}).Attr("fuse_beta", Floats{});
-  op.Attr("fuse_scale", Floats{}).Attr("fuse_shift", Floats{});
+  op.Attr("fuse_scale", Floats{}).Attr("fuse_shift", Floats{}).Attr("fuse_bf16", false);
   op.InferShape(ChainShape).Cost(ChainCost).Prepare(PrepareChain);
   op.Kernel(DType::kF32, RunChain);
 }

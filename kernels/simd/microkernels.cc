@@ -1,6 +1,7 @@
 #include "kernels/simd/microkernels.h"
 
 #include "core/machine.h"
+#include "kernels/simd/bf16.h"
 
 namespace heddle::simd {
 
@@ -18,6 +19,10 @@ std::string_view VectorsOf(const Machine& machine) {
 const Microkernels* BestMicrokernels() {
   static const Microkernels* const best = MicrokernelsFor(ThisMachine());
   return best;
+}
+
+const Bf16Kernels* Bf16KernelsFor(const Machine& machine) {
+  return machine.has(kAvx512 | kAvx512Bf16) ? Avx512Bf16Kernels() : nullptr;
 }
 
 }  // namespace heddle::simd

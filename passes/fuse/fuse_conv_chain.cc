@@ -1,5 +1,6 @@
 // Consecutive pointwise and depthwise convolutions become one operator that computes the
-// intermediate results a few rows at a time, when those exceed a core's cache.
+// intermediate results a few rows at a time, when those exceed a core's cache. In bfloat16, two
+// pointwise ones do: the result between them is rounded where it is made, and never in memory.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -26,11 +27,16 @@ class ChainFuser {
         at_(at) {}
 
   bool Grow(const std::vector<bool>& gone) {
+    if (ops_[at_].type() == "fused_conv2d") bf16_ = ops_[at_].Attr<bool>("fuse_bf16");
     if (!IsPart(at_, false) || !view_.WrittenBefore(ops_[at_].In("Input")[0], at_)) return false;
     chain_ = {at_};
-    if (!Append(gone, true)) return false;
-    const bool project = Append(gone, false);
-    if (!Pays(project)) return false;
+    if (bf16_) {
+      if (!Append(gone, false)) return false;
+    } else {
+      if (!Append(gone, true)) return false;
+      const bool project = Append(gone, false);
+      if (!Pays(project)) return false;
+    }
     absorbed.assign(chain_.begin() + 1, chain_.end());
     return true;
   }
@@ -64,6 +70,7 @@ class ChainFuser {
     set("paddings", std::move(paddings));
     set("fuse_activation", std::move(activations));
     for (size_t i = 0; i < 4; ++i) set(names[i], std::move(numbers[i]));
+    set("fuse_bf16", bf16_);
     fused.outputs[fused.def->FindOutput("Output")] = last.Out("Output");
     return fused;
   }
@@ -92,7 +99,7 @@ class ChainFuser {
   bool IsPart(int at, bool depthwise) {
     const ir::Op& op = ops_[at];
     if (op.type() != "fused_conv2d" || !op.var_attrs.empty() || op.In("Bias").empty() ||
-        op.Attr<std::string>("data_format") != "NHWC" || op.Attr<bool>("fuse_bf16") ||
+        op.Attr<std::string>("data_format") != "NHWC" || op.Attr<bool>("fuse_bf16") != bf16_ ||
         op.Attr<std::string>("padding_algorithm") != "EXPLICIT" ||
         op.Attr<Ints>("dilations") != Ints{1, 1})
       return false;
@@ -135,6 +142,7 @@ class ChainFuser {
   const GraphView& view_;
   std::vector<ir::Op>& ops_;
   const int at_;
+  bool bf16_ = false;       // they multiply in bfloat16
   std::vector<int> chain_;  // positions
 };
 
@@ -148,7 +156,7 @@ Result<bool> RunFuseConvChain(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(fuse_conv_chain) {
   pass.doc =
       "pointwise + depthwise (+ pointwise) convolutions -> fused_conv_chain, which keeps only the "
-      "rows in between that are needed next";
+      "rows in between that are needed next; so do two pointwise ones that multiply in bfloat16";
   pass.level = 2;
   pass.each_block = true;
   pass.needs = PassNeeds::kHostCaches;
@@ -159,8 +167,9 @@ HEDDLE_PASS(fuse_conv_chain) {
       "fused_conv2d(c, w3, bias3, a), 1x1";
   pass.after = "d = fused_conv_chain(a, [w1, w2, w3], [bias1, bias2, bias3], a)";
   pass.refuses =
-      "convolutions that are not channels last, have no constant filter and bias, or multiply in "
-      "bfloat16; dilations, kernels other than 3x3 and 5x5; results in between that are read "
+      "convolutions that are not channels last or have no constant filter and bias; depthwise ones "
+      "beside others that multiply in bfloat16; dilations, kernels other than 3x3 and 5x5; results "
+      "in between that are read "
       "elsewhere or fetched; few rows or bytes in between, filters too large to stay in a core's "
       "cache along with the rows; without the last convolution, less than 1 MiB in between; "
       "programs for a device";

@@ -164,6 +164,39 @@ TEST(FuseConvChain, OtherConvolutionsAreLeft) {
   EXPECT_THAT(half.CountsAfter(options), ElementsAre(0, 3));
 }
 
+TEST(FuseConvChain, PairsThatMultiplyInBfloat16) {
+  OptimizeOptions low{2, {}, {}};
+  low.passes.precision = Precision::kBFloat16;
+  const auto counts = [&](const Block& block) { return Net(block).CountsAfter(low); };
+  EXPECT_THAT(counts({.kernel = 1, .project = false}), ElementsAre(1, 0));
+  EXPECT_THAT(counts({.kernel = 1, .project = false, .open = true}), ElementsAre(1, 0));
+  EXPECT_THAT(counts({.kernel = 1}), ElementsAre(1, 1)) << "the third stays";
+  EXPECT_THAT(counts({.kernel = 1, .project = false, .fetch_too = "e.y"}), ElementsAre(0, 2));
+  EXPECT_THAT(counts({.kernel = 1, .project = false, .read_too = "e.y"}), ElementsAre(0, 2));
+  EXPECT_THAT(counts({.kernel = 1, .stride = 2}), ElementsAre(1, 1));
+  // In float32 there is nothing to round in between.
+  EXPECT_THAT(Counts({.kernel = 1, .project = false}), ElementsAre(0, 2));
+}
+
+TEST(FuseConvChain, PairsStayNear) {
+  for (const bool open : {false, true}) {
+    Net net({.channels = 32, .wide = 64, .kernel = 1, .project = false, .open = open});
+    CompileOptions low;
+    low.passes.precision = Precision::kBFloat16;
+    Executor executor({.threads = 2});
+    const auto exact = Floats(net.Run(0, 1)[0]);
+    const auto near = Floats(
+        MustRun(executor, MustCompile(executor, net.b.Build(), net.scope, low), net.feeds())[0]);
+    ASSERT_EQ(exact.size(), near.size());
+    double norm = 0, distance = 0;
+    for (size_t i = 0; i < exact.size(); ++i) {
+      norm += double{exact[i]} * exact[i];
+      distance += std::pow(double{exact[i]} - near[i], 2);
+    }
+    EXPECT_LT(std::sqrt(distance / norm), 4 * std::ldexp(1.0, -8));
+  }
+}
+
 TEST(FuseConvChain, TakesLessMemory) {
   Net net{{.side = 40}};
   size_t arena[2];
