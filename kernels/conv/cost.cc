@@ -139,10 +139,16 @@ double OnednnParts(const ConvCase& c, const Machine& m) {
   return (pays ? kGain : kLoss) * Onednn(c, m);
 }
 
-// With fewer multiplications, rounding the input takes longer than it saves.
+// With fewer multiplications, rounding the input takes longer than it saves. A whole vector of
+// channels is computed, however few there are.
 double OnednnBf16(const ConvCase& c, const Machine& m) {
   constexpr double kLeastWork = 1 << 21, kGain = 0.25, kLoss = 1.5;
-  return (c.g.work() >= kLeastWork ? kGain : kLoss) * BaseNs(c, m);
+  const ConvGeometry& g = c.g;
+  if (g.work() < kLeastWork) return kLoss * BaseNs(c, m);
+  const int64_t lanes = simd::MicrokernelsFor(m)->lanes;
+  const int64_t made = (c.direction == ConvDirection::kForward ? g.out_c : g.in_c) / g.groups;
+  const double vectors = static_cast<double>(CeilDiv(made, lanes) * lanes);
+  return kGain * vectors / static_cast<double>(made) * BaseNs(c, m);
 }
 
 // Windows are copied as often as the kernel has taps.

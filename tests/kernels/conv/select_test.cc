@@ -128,5 +128,23 @@ TEST(Ranking, IsAFunctionOfCaseAndMachine) {
   EXPECT_NE(DescribeConv(c, wide), "winograd 4x4, avx512");
 }
 
+// oneDNN computes a whole vector of channels, of which one is wanted here.
+TEST(ChooseConv, TransposedToOneChannelIsNotLeftToBfloat16) {
+  ConvGeometry g;
+  g.channels_last = true;
+  g.batch = g.in_c = 1;
+  g.out_c = 24;
+  g.in = {1, 400, 300};
+  g.out = {1, 200, 150};
+  g.kernel = g.stride = {1, 2, 2};
+  const Tensor filter = Tensor::Zeros(DType::kF32, {24, 1, 2, 2});
+  Epilogue epilogue;
+  epilogue.bf16 = true;
+  const ConvCase c{g, DType::kF32, ConvDirection::kBackwardData, &filter, epilogue, 1, false};
+  const auto machine = Machine::Parse(kNewMachine);
+  ASSERT_TRUE(machine.ok());
+  EXPECT_EQ(DescribeConv(c, *machine), "patches, avx512");
+}
+
 }  // namespace
 }  // namespace heddle::testing
