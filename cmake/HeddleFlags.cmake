@@ -50,8 +50,7 @@ endfunction()
 
 # Kernels are built for AVX2/FMA machines, everything else for the base architecture. A Debug build
 # leaves them alone; a sanitized one keeps the instruction set (the same rounding) but not -O3.
-# kernels/simd/avx512.cc and avx512_bf16.cc are for machines with AVX-512: what they define is
-# called only there.
+# kernels/simd/avx512*.cc are for machines with AVX-512: what they define is called only there.
 function(heddle_kernel_flags target)
   target_compile_options(${target} PRIVATE ${HEDDLE_SOFT_WARNINGS})
   if(CMAKE_BUILD_TYPE STREQUAL "Debug")
@@ -66,11 +65,14 @@ function(heddle_kernel_flags target)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
     target_compile_options(${target} PRIVATE -march=x86-64-v3)
     get_target_property(newer ${target} SOURCES)
-    list(FILTER newer INCLUDE REGEX "^kernels/simd/avx512(_bf16)?\\.cc$")
+    list(FILTER newer INCLUDE REGEX "^kernels/simd/avx512(_bf16|_vnni)?\\.cc$")
     set_source_files_properties(${newer} PROPERTIES
       COMPILE_OPTIONS "-march=x86-64-v4;-mprefer-vector-width=512" SKIP_PRECOMPILE_HEADERS ON)
-    list(FILTER newer INCLUDE REGEX "_bf16\\.cc$")
-    set_property(SOURCE ${newer} APPEND PROPERTY COMPILE_OPTIONS -mavx512bf16)
+    foreach(_set bf16 vnni)
+      set(special ${newer})
+      list(FILTER special INCLUDE REGEX "_${_set}\\.cc$")
+      set_property(SOURCE ${special} APPEND PROPERTY COMPILE_OPTIONS -mavx512${_set})
+    endforeach()
   endif()
 endfunction()
 

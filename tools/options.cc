@@ -386,14 +386,16 @@ void AddExecutionOptions(Command app, ModelOptions* options) {
          "--precision",
          {{"f32", static_cast<int>(Precision::kFloat32)},
           {"bf16", static_cast<int>(Precision::kBFloat16)},
-          {"int8", static_cast<int>(Precision::kInt8Weights)}},
+          {"int8", static_cast<int>(Precision::kInt8Weights)},
+          {"int8-products", static_cast<int>(Precision::kInt8Products)}},
          [options](int precision) {
            options->passes.precision = static_cast<Precision>(precision);
          },
          "bf16: products and convolutions with constant weights round what they multiply to "
          "bfloat16, where the processor is faster that way; int8: constant matrices are held as "
-         "integers of 8 bits")
-      .type_name("f32|bf16|int8")
+         "integers of 8 bits; int8-products: as bf16, and two pointwise convolutions in sequence "
+         "multiply integers of 8 bits")
+      .type_name("f32|bf16|int8|int8-products")
       .show_default("f32");
   app.add_option(
          "--place", options->place,

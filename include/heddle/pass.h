@@ -143,6 +143,11 @@ enum class Precision {
   // few rows, which wait for memory, as much less time; results differ by about a percent. Needs
   // AVX2; without, and for convolutions, nothing changes.
   kInt8Weights,
+  // As kBFloat16, and two pointwise convolutions in sequence multiply integers of 8 bits where the
+  // processor does (AVX512_VNNI): filters with a factor for each output channel, and each pixel
+  // with a factor and an offset of its own. About twice as fast as bfloat16 there; results differ
+  // by about a percent.
+  kInt8Products,
 };
 
 struct PassOptions {

@@ -2,8 +2,8 @@
 //
 // By stripes of rows (conv_chain.cc): each thread computes a contiguous range of the rows of the
 // last one and keeps only those rows of the intermediate results that are needed next. Rows at the
-// border of two ranges are computed twice. Two pointwise ones in bfloat16 (pointwise_pair.cc): some
-// pixels at a time.
+// border of two ranges are computed twice. Two pointwise ones in bfloat16 (pointwise_pair.cc) or in
+// 8-bit integers (pointwise_pair_int8.cc): some pixels at a time.
 #pragma once
 
 #include <memory>
@@ -46,13 +46,23 @@ bool StripesAreCheaper(const std::vector<ChainStage>& stages);
 std::unique_ptr<ConvChain> MakeConvChain(const PrepareContext& ctx,
                                          const std::vector<ChainStage>& stages);
 
-// Pairs are two pointwise stages that may multiply in bfloat16, on machines that do so. The first
-// has neither residual nor factor.
-bool PairCovers(const std::vector<ChainStage>& stages, const Machine& m);
-// They pay unless pixels or channels are too few for whole tiles. Precondition: PairCovers().
+// Two pointwise stages with constant filters. The first has neither residual nor factor.
+bool IsPointwisePair(const std::vector<ChainStage>& stages);
+// Pairs pay unless pixels or channels are too few for whole tiles.
 bool PairIsCheaper(const std::vector<ChainStage>& stages);
+
+// Pairs that may multiply in bfloat16, on machines that do so.
+bool PairCovers(const std::vector<ChainStage>& stages, const Machine& m);
 // Precondition: PairCovers() on this machine.
 std::unique_ptr<ConvChain> MakePointwisePair(const PrepareContext& ctx,
                                              const std::vector<ChainStage>& stages);
+
+// Pairs that may multiply 8-bit integers, on machines that do so.
+bool Int8PairCovers(const std::vector<ChainStage>& stages, const Machine& m);
+// Rounding pixels takes as long as the multiplications of some 100 channels save.
+bool Int8PairIsCheaper(const std::vector<ChainStage>& stages);
+// Precondition: Int8PairCovers() on this machine.
+std::unique_ptr<ConvChain> MakeInt8Pair(const PrepareContext& ctx,
+                                        const std::vector<ChainStage>& stages);
 
 }  // namespace heddle

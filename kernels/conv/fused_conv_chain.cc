@@ -99,6 +99,7 @@ Result<Epilogue> StageEpilogue(const PrepareContext& ctx, size_t i, bool residua
       ParseEpilogue(ctx.Attr<Strings>("fuse_activation")[i], ctx.Attr<Floats>("fuse_alpha")[i],
                     ctx.Attr<Floats>("fuse_beta")[i], true, residual));
   e.bf16 = ctx.Bool("fuse_bf16");
+  e.int8 = ctx.Bool("fuse_int8");
   e.scale = static_cast<float>(ctx.Attr<Floats>("fuse_scale")[i]);
   e.shift = static_cast<float>(ctx.Attr<Floats>("fuse_shift")[i]);
   return e;
@@ -114,6 +115,7 @@ struct ChainImplementation {
                                      const std::vector<ChainStage>& stages);
 };
 constexpr ChainImplementation kChainImplementations[] = {
+    {"pair_int8", Int8PairCovers, Int8PairIsCheaper, MakeInt8Pair},
     {"pair", PairCovers, PairIsCheaper, MakePointwisePair},
     {"stripes", StripesCover, StripesAreCheaper, MakeConvChain},
 };
@@ -250,12 +252,17 @@ HEDDLE_OP(fused_conv_chain) {
       "four "
       "paddings (top, bottom, left, right) and what fused_conv2d calls by the same names. "
       "ResidualData is the last one's. Rows in between are made when they are needed. fuse_bf16: "
-      "constant Filters and what they are multiplied with may be rounded to bfloat16");
+      "constant Filters and what they are multiplied with may be rounded to bfloat16; fuse_int8: "
+      "to "
+      "8-bit integers, a constant filter with a factor for each output channel, what it is "
+      "multiplied "
+      "with by one for each pixel");
   op.Input("Input").Input("Filters", kList).Input("Biases", kList);
   op.Input("ResidualData", kOptional).Output("Output");
   op.Attr("strides", Ints{}).Attr("paddings", Ints{}).Attr("fuse_activation", Strings{});
   op.Attr("fuse_alpha", Floats{}).Attr("fuse_beta", Floats{});
   op.Attr("fuse_scale", Floats{}).Attr("fuse_shift", Floats{}).Attr("fuse_bf16", false);
+  op.Attr("fuse_int8", false);
   op.InferShape(ChainShape).Cost(ChainCost).Prepare(PrepareChain);
   op.Kernel(DType::kF32, RunChain);
 }

@@ -132,13 +132,18 @@ class PointwisePair final : public ConvChain {
 
 }  // namespace
 
-bool PairCovers(const std::vector<ChainStage>& stages, const Machine& m) {
-  if (stages.size() != 2 || simd::Bf16KernelsFor(m) == nullptr) return false;
+bool IsPointwisePair(const std::vector<ChainStage>& stages) {
+  if (stages.size() != 2) return false;
   for (const auto& [g, epilogue, filter] : stages)
-    if (filter == nullptr || !epilogue.bf16 || !IsPointwiseStage(g) ||
-        g.batch * g.in_c * g.in_size() == 0 || g.out_c == 0)
+    if (filter == nullptr || !IsPointwiseStage(g) || g.batch * g.in_c * g.in_size() == 0 ||
+        g.out_c == 0)
       return false;
   return !stages[0].epilogue.linear() && !stages[0].epilogue.residual;
+}
+
+bool PairCovers(const std::vector<ChainStage>& stages, const Machine& m) {
+  return simd::Bf16KernelsFor(m) != nullptr && IsPointwisePair(stages) && stages[0].epilogue.bf16 &&
+         stages[1].epilogue.bf16;
 }
 
 bool PairIsCheaper(const std::vector<ChainStage>& stages) {

@@ -45,6 +45,12 @@ HEDDLE_SIMD_INLINE typename V::T ActivateSum(typename V::T x, const Epilogue& e)
     return ActivateByCall<V, kActivation>(x, e);
   return Activate<V, kActivation>(x, e);
 }
+// The same for results that are rounded to bfloat16 or to 8 bits.
+template <typename V, Activation kActivation>
+HEDDLE_SIMD_INLINE typename V::T ActivateNear(typename V::T x, const Epilogue& e) {
+  if constexpr (kActivation == Activation::kGeluErf) return GeluErfNear<V>(x);
+  return ActivateSum<V, kActivation>(x, e);
+}
 
 template <typename V>
 struct ActivationLoops {

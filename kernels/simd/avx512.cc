@@ -1,4 +1,4 @@
-// The microkernels for AVX-512. This source and avx512_bf16.cc are built for such processors.
+// The microkernels for AVX-512. This source and avx512_*.cc are built for such processors.
 #include "kernels/simd/microkernels.h"
 
 #ifdef __AVX512F__

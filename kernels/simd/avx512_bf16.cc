@@ -47,24 +47,6 @@ HEDDLE_SIMD_INLINE void MultiplyPairs(const Bf16Tile& t, Sums& sum) {
   }
 }
 
-// 0.5 x (1 + erf(x / sqrt(2))), off by at most 9e-5, which rounding to bfloat16 exceeds from 0.05
-// on. The factor of x is 0 or 1 where its argument is clamped.
-HEDDLE_SIMD_INLINE __m512 GeluErfNear(__m512 x) {
-  constexpr float kBound = 4.2f;
-  constexpr float kFactors[] = {0.3984658718f,    -0.06552819908f,  9.298227727e-3f,
-                                -9.506570641e-4f, 6.689064321e-5f,  -3.037928082e-6f,
-                                7.941327596e-8f,  -9.017515068e-10f};
-  const __m512 c = V::Min(V::Set(kBound), V::Max(V::Set(-kBound), x));  // NaN stays
-  const __m512 p = Poly<V>(V::Mul(c, c), kFactors);
-  return V::Mul(x, V::Max(V::Zero(), V::Fma(c, p, V::Set(0.5f))));
-}
-
-template <Activation kActivation>
-HEDDLE_SIMD_INLINE __m512 ActivateNear(__m512 x, const Epilogue& e) {
-  if constexpr (kActivation == Activation::kGeluErf) return GeluErfNear(x);
-  return ActivateSum<V, kActivation>(x, e);
-}
-
 template <Activation kActivation>
 void Hidden(const Bf16Tile& t, const Epilogue& e, uint16_t* out, int64_t out_step) {
   Sums sum;
@@ -72,8 +54,8 @@ void Hidden(const Bf16Tile& t, const Epilogue& e, uint16_t* out, int64_t out_ste
   static_assert(kVectors == 2);
 #pragma GCC unroll 16
   for (int r = 0; r < kBf16Rows; ++r) {
-    const __m512 low = ActivateNear<kActivation>(sum[r][0], e);
-    const __m512 high = ActivateNear<kActivation>(sum[r][1], e);
+    const __m512 low = ActivateNear<V, kActivation>(sum[r][0], e);
+    const __m512 high = ActivateNear<V, kActivation>(sum[r][1], e);
     _mm512_storeu_si512(out + r * out_step,
                         reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
   }

@@ -6,15 +6,13 @@
 
 #include <cstdint>
 
-#include "kernels/simd/epilogue.h"
+#include "kernels/simd/activations.h"
 
 namespace heddle {
 struct Machine;
 }
 
 namespace heddle::simd {
-
-constexpr int kActivations = static_cast<int>(Activation::kMish) + 1;
 
 // A tile of results: so many rows by the columns of a panel, which stay in registers.
 constexpr int kBf16Rows = 14, kBf16Panel = 32;

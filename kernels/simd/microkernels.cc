@@ -2,6 +2,7 @@
 
 #include "core/machine.h"
 #include "kernels/simd/bf16.h"
+#include "kernels/simd/int8.h"
 
 namespace heddle::simd {
 
@@ -19,6 +20,10 @@ std::string_view VectorsOf(const Machine& machine) {
 const Microkernels* BestMicrokernels() {
   static const Microkernels* const best = MicrokernelsFor(ThisMachine());
   return best;
+}
+
+const Int8Kernels* Int8KernelsFor(const Machine& machine) {
+  return machine.has(kAvx512 | kAvx512Vnni) ? Avx512VnniKernels() : nullptr;
 }
 
 const Bf16Kernels* Bf16KernelsFor(const Machine& machine) {

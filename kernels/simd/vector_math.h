@@ -87,6 +87,19 @@ HEDDLE_SIMD_INLINE typename V::T GeluErf(typename V::T x) {
   const T half = V::Mul(V::Set(0.5f), x);
   return V::Fma(half, erf, half);
 }
+// The same in half the steps, off by at most 9e-5: for results that are rounded to bfloat16 or to 8
+// bits. The factor of x is 0 or 1 where its argument is clamped.
+template <typename V>
+HEDDLE_SIMD_INLINE typename V::T GeluErfNear(typename V::T x) {
+  using T = typename V::T;
+  constexpr float kBound = 4.2f;
+  constexpr float kFactors[] = {0.3984658718f,    -0.06552819908f,  9.298227727e-3f,
+                                -9.506570641e-4f, 6.689064321e-5f,  -3.037928082e-6f,
+                                7.941327596e-8f,  -9.017515068e-10f};
+  const T c = V::Min(V::Set(kBound), V::Max(V::Set(-kBound), x));  // NaN stays
+  const T p = Poly<V>(V::Mul(c, c), kFactors);
+  return V::Mul(x, V::Max(V::Zero(), V::Fma(c, p, V::Set(0.5f))));
+}
 // 0.5 x (1 + tanh(u)) = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3).
 template <typename V>
 HEDDLE_SIMD_INLINE typename V::T GeluTanh(typename V::T x) {

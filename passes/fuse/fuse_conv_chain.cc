@@ -71,6 +71,7 @@ class ChainFuser {
     set("fuse_activation", std::move(activations));
     for (size_t i = 0; i < 4; ++i) set(names[i], std::move(numbers[i]));
     set("fuse_bf16", bf16_);
+    set("fuse_int8", bf16_ && context_.options().precision == Precision::kInt8Products);
     fused.outputs[fused.def->FindOutput("Output")] = last.Out("Output");
     return fused;
   }
@@ -156,7 +157,8 @@ Result<bool> RunFuseConvChain(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(fuse_conv_chain) {
   pass.doc =
       "pointwise + depthwise (+ pointwise) convolutions -> fused_conv_chain, which keeps only the "
-      "rows in between that are needed next; so do two pointwise ones that multiply in bfloat16";
+      "rows in between that are needed next; so do two pointwise ones that multiply in bfloat16 or "
+      "8-bit integers";
   pass.level = 2;
   pass.each_block = true;
   pass.needs = PassNeeds::kHostCaches;

@@ -1,5 +1,6 @@
 // If the user allows it, products and convolutions with constant weights multiply in bfloat16,
-// or store the weights as 8-bit integers.
+// or store the weights as 8-bit integers. Pairs that multiply such are made of what is marked for
+// bfloat16 (fuse_conv_chain).
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
@@ -91,8 +92,9 @@ Result<bool> RunLowerPrecision(ir::Program& program, PassContext& context) {
 
 HEDDLE_PASS(lower_precision) {
   pass.doc =
-      "with --precision bf16: products and convolutions with constant weights multiply in "
-      "bfloat16; with int8: constant matrices of products are held as integers of 8 bits";
+      "with --precision bf16 or int8-products: products and convolutions with constant weights "
+      "multiply in bfloat16; with int8: constant matrices of products are held as integers of 8 "
+      "bits";
   pass.level = 2;
   pass.each_block = true;
   pass.own_ops = {"fused_matmul", "fused_conv2d"};

@@ -341,7 +341,8 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
     * `seed`: of operators that draw random numbers
     * `precision`: "bf16" lets products and convolutions with constant weights round what they
       multiply to bfloat16, where the processor is faster that way; "int8" holds constant
-      matrices as integers of 8 bits, a quarter of the memory; "f32" does neither
+      matrices as integers of 8 bits, a quarter of the memory; "int8-products" is "bf16", and two
+      pointwise convolutions in sequence multiply integers of 8 bits; "f32" does none of it
     * `lean`: prefer little memory to speed: no copies of parameters larger than these, little
       generated code
     * `reuse`: "edges" lets instructions in lanes wait for each other so that temporaries share

@@ -287,7 +287,9 @@ Precision PrecisionNamed(const std::string& name) {
   if (name == "f32") return Precision::kFloat32;
   if (name == "bf16") return Precision::kBFloat16;
   if (name == "int8") return Precision::kInt8Weights;
-  throw nb::value_error(("precision '" + name + "' is not known; it is f32, bf16 or int8").c_str());
+  if (name == "int8-products") return Precision::kInt8Products;
+  throw nb::value_error(
+      ("precision '" + name + "' is not known; it is f32, bf16, int8 or int8-products").c_str());
 }
 
 Reuse ReuseNamed(const std::string& name) {

@@ -183,7 +183,7 @@ def test_packed_weights(digits, tmp_path):
 
 
 def test_unknown_precision(digits):
-    with pytest.raises(ValueError, match="f32, bf16 or int8"):
+    with pytest.raises(ValueError, match="f32, bf16, int8 or int8-products"):
         heddle.load(digits[0], precision="int4")
 
 

@@ -238,7 +238,7 @@ Status FollowPlan(ModelOptions* options) {
   r.Read("only_passes", &options->passes.only, false);
   if (options->opt_level < 0 || options->opt_level > kMostOptLevel)
     r.Fail("opt", "is none that there is");
-  if (precision < 0 || precision > static_cast<int>(Precision::kInt8Weights))
+  if (precision < 0 || precision > static_cast<int>(Precision::kInt8Products))
     r.Fail("precision", "is none that there is");
   if (reuse < 0 || reuse > static_cast<int>(Reuse::kNone)) r.Fail("reuse", "is none that there is");
   if (Status s = r.Take(); !s.ok()) return Status(s.code(), path + ": " + s.message());

@@ -64,7 +64,8 @@ class SessionOptions:
         self._free_dimensions: dict[str, int] = {}
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Keeps the entry; heddle reads "heddle.precision" ("f32", "bf16", "int8")."""
+        """Keeps the entry; heddle reads "heddle.precision": "f32", "bf16", "int8" or
+        "int8-products"."""
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:

@@ -1,20 +1,21 @@
-// Two pointwise convolutions that multiply in bfloat16, taken through both by pixels, beside sums
-// in double of the same rounded factors.
+// Two pointwise convolutions that multiply in bfloat16 or in 8-bit integers, taken through both by
+// pixels, beside sums in double of the same rounded factors.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "core/half.h"
 #include "core/machine.h"
 #include "kernels/simd/bf16.h"
+#include "kernels/simd/int8.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
 namespace {
 
 constexpr const char* kNewMachine =
-    R"({"name": "new", "instructions": "avx2 fma avx512 avx512_bf16"})";
+    R"({"name": "new", "instructions": "avx2 fma avx512 avx512_vnni avx512_bf16"})";
 
 struct Pair {
   int64_t batch = 1, rows = 5, columns = 31, in = 64, between = 96, out = 64;
@@ -22,6 +23,7 @@ struct Pair {
   double alpha = 0, beta = 0;
   std::string last = "";  // activation behind the residual
   bool residual = false, over_input = false;
+  bool int8 = false;
 };
 
 Tensor Values(const Shape& shape, double seed, double size) {
@@ -72,7 +74,8 @@ struct Case {
           {"fuse_beta", std::vector<double>{p.beta, 0}},
           {"fuse_scale", std::vector<double>{1, 1}},
           {"fuse_shift", std::vector<double>{0, 0}},
-          {"fuse_bf16", true}});
+          {"fuse_bf16", true},
+          {"fuse_int8", p.int8}});
     b.Fetch("y");
     feeds = {{"x", x}};
     if (p.residual && !p.over_input) feeds.push_back({"r", r});
@@ -114,6 +117,57 @@ struct Case {
     return {y, slack};
   }
 
+  // With 8-bit integers; `exact`: without rounding.
+  std::vector<double> ExpectedInt8(bool exact) const {
+    const std::vector<double> first = RoundedFilter(w, exact), second = RoundedFilter(v, exact);
+    std::vector<double> y;
+    for (int64_t m = 0; m < pair.batch * pair.rows * pair.columns; ++m) {
+      const float* const pixel = x.data<float>() + m * pair.in;
+      const std::vector<double> in = RoundedRow({pixel, pixel + pair.in}, exact);
+      std::vector<double> h;
+      for (int64_t k = 0; k < pair.between; ++k)
+        h.push_back(Activated(pair.activation,
+                              wb.data<float>()[k] + Product(in, first.data() + k * pair.in)));
+      h = RoundedRow(h, exact);
+      for (int64_t o = 0; o < pair.out; ++o) {
+        double sum = vb.data<float>()[o] + Product(h, second.data() + o * pair.between);
+        if (pair.residual) sum += (pair.over_input ? x : r).data<float>()[m * pair.out + o];
+        y.push_back(Activated(pair.last, sum));
+      }
+    }
+    return y;
+  }
+  static double Product(const std::vector<double>& a, const double* b) {
+    double sum = 0;
+    for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+    return sum;
+  }
+  // 256 steps from the least number to the largest, 0 among them.
+  static std::vector<double> RoundedRow(std::vector<double> row, bool exact) {
+    double low = 0, high = 0;
+    for (double e : row) low = std::min(low, e), high = std::max(high, e);
+    const double step = (high - low) / 255, zero = std::nearbyint(-low / step);
+    if (step > 0 && !exact)
+      for (double& e : row)
+        e = (std::clamp(std::nearbyint(e / step + zero), 0.0, 255.0) - zero) * step;
+    return row;
+  }
+  // 127 steps from 0 to the largest number of an output channel.
+  static std::vector<double> RoundedFilter(const Tensor& t, bool exact) {
+    std::vector<double> all(t.data<float>(), t.data<float>() + t.numel());
+    const int64_t depth = t.dim(1);
+    for (int64_t o = 0; o < t.dim(0) && !exact; ++o) {
+      double most = 0;
+      for (int64_t c = 0; c < depth; ++c)
+        most = std::max(most, std::abs(all[static_cast<size_t>(o * depth + c)]));
+      for (int64_t c = 0; c < depth; ++c) {
+        double& e = all[static_cast<size_t>(o * depth + c)];
+        e = std::nearbyint(e / most * 127) * most / 127;
+      }
+    }
+    return all;
+  }
+
   Pair pair;
   Tensor x, w, wb, v, vb, r;
   ProgramBuilder b = {};
@@ -121,19 +175,53 @@ struct Case {
   std::vector<Feed> feeds = {};
 };
 
-void Check(const Pair& pair) {
-  if (simd::Bf16KernelsFor(ThisMachine()) == nullptr)
-    GTEST_SKIP() << "this machine does not multiply bfloat16";
-  SCOPED_TRACE(::testing::Message()
-               << pair.batch << "x" << pair.rows << "x" << pair.columns << ", " << pair.in << "-"
-               << pair.between << "-" << pair.out << ", " << pair.activation);
-  Case c(pair);
+// |a - b| / |b|
+double Distance(const Tensor& a, const std::vector<double>& b) {
+  double norm = 0, distance = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    norm += b[i] * b[i];
+    distance += std::pow(a.data<float>()[i] - b[i], 2);
+  }
+  return std::sqrt(distance / norm);
+}
+
+void CheckBf16(Case& c) {
+  if (simd::Bf16KernelsFor(ThisMachine()) == nullptr) return;
   const auto [expected, slack] = c.Expected();
   for (const int threads : {1, 2, 3}) {
     const Tensor got = c.Run(threads, "conv_chain=pair");
     ASSERT_EQ(got.numel(), static_cast<int64_t>(expected.size()));
     for (size_t i = 0; i < expected.size(); ++i)
       ASSERT_NEAR(got.data<float>()[i], expected[i], slack[i]) << "element " << i;
+  }
+}
+
+void CheckInt8(Case& c) {
+  if (simd::Int8KernelsFor(ThisMachine()) == nullptr) return;
+  const auto expected = c.ExpectedInt8(false), exact = c.ExpectedInt8(true);
+  const double rounding = Distance(
+      F32({static_cast<int64_t>(expected.size())}, {expected.begin(), expected.end()}), exact);
+  for (const int threads : {1, 2, 3}) {
+    const Tensor got = c.Run(threads, "conv_chain=pair_int8");
+    ASSERT_EQ(got.numel(), static_cast<int64_t>(expected.size()));
+    // Some numbers in between lie so near to the middle of two steps that they take the other one.
+    EXPECT_LT(Distance(got, expected), 3e-3) << threads << " threads";
+    // The activation in between is off, too, by 9e-5.
+    EXPECT_LT(Distance(got, exact), 1.1 * rounding + 5e-4) << threads << " threads";
+  }
+}
+
+void Check(Pair pair) {
+  if (simd::Bf16KernelsFor(ThisMachine()) == nullptr &&
+      simd::Int8KernelsFor(ThisMachine()) == nullptr)
+    GTEST_SKIP() << "this machine multiplies neither bfloat16 nor 8-bit integers";
+  SCOPED_TRACE(::testing::Message()
+               << pair.batch << "x" << pair.rows << "x" << pair.columns << ", " << pair.in << "-"
+               << pair.between << "-" << pair.out << ", " << pair.activation);
+  for (const bool int8 : {false, true}) {
+    pair.int8 = int8;
+    Case c(pair);
+    int8 ? CheckInt8(c) : CheckBf16(c);
   }
 }
 
@@ -162,15 +250,19 @@ TEST(PointwisePair, ResidualsAndWhatFollowsThem) {
 }
 
 TEST(PointwisePair, NumbersThatAreNone) {
-  if (simd::Bf16KernelsFor(ThisMachine()) == nullptr)
-    GTEST_SKIP() << "this machine does not multiply bfloat16";
-  Case c({.rows = 1, .columns = 20});
-  c.x.mutable_data<float>()[64 * 3 + 5] = std::nanf("");
-  c.x.mutable_data<float>()[64 * 4] = 1e30f;
-  c.feeds[0].value = c.x;
-  const Tensor got = c.Run(1, "conv_chain=pair");
-  for (int64_t i = 0; i < got.numel(); ++i)
-    EXPECT_EQ(std::isnan(got.data<float>()[i]), i / 64 == 3) << i;
+  for (const bool int8 : {false, true}) {
+    if (int8 ? simd::Int8KernelsFor(ThisMachine()) == nullptr
+             : simd::Bf16KernelsFor(ThisMachine()) == nullptr)
+      continue;
+    Case c({.rows = 1, .columns = 20, .int8 = int8});
+    c.x.mutable_data<float>()[64 * 3 + 5] = std::nanf("");
+    c.x.mutable_data<float>()[64 * 4] = 1e30f;
+    std::fill_n(c.x.mutable_data<float>() + 64 * 5, 64, 0.f);
+    c.feeds[0].value = c.x;
+    const Tensor got = c.Run(1, int8 ? "conv_chain=pair_int8" : "conv_chain=pair");
+    for (int64_t i = 0; i < got.numel(); ++i)
+      EXPECT_EQ(std::isnan(got.data<float>()[i]), i / 64 == 3) << i;
+  }
 }
 
 // On a machine that multiplies bfloat16, for enough pixels.
@@ -185,6 +277,10 @@ TEST(PointwisePair, IsChosenWhereItPays) {
   };
   const std::string without = R"({"instructions": "avx2 fma avx512"})";
   EXPECT_EQ(name({}, kNewMachine), "pair, avx512");
+  EXPECT_EQ(name({.in = 96, .int8 = true}, kNewMachine), "pair_int8, avx512");
+  EXPECT_EQ(name({.int8 = true}, kNewMachine), "pair, avx512") << "rounding pays from 80 on";
+  EXPECT_EQ(name({.in = 96, .int8 = true}, R"({"instructions": "avx2 fma avx512 avx512_bf16"})"),
+            "pair, avx512");
   EXPECT_EQ(name({}, without).find("pair"), std::string::npos) << name({}, without);
   EXPECT_EQ(name({.rows = 1, .columns = 2}, kNewMachine).find("convolutions"), 0u);
   EXPECT_EQ(name({.in = 2, .between = 3, .out = 2}, kNewMachine).find("convolutions"), 0u);

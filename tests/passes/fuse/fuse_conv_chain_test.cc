@@ -179,10 +179,10 @@ TEST(FuseConvChain, PairsThatMultiplyInBfloat16) {
 }
 
 TEST(FuseConvChain, PairsStayNear) {
-  for (const bool open : {false, true}) {
-    Net net({.channels = 32, .wide = 64, .kernel = 1, .project = false, .open = open});
+  for (const Precision precision : {Precision::kBFloat16, Precision::kInt8Products}) {
+    Net net({.channels = 32, .wide = 64, .kernel = 1, .project = false, .open = true});
     CompileOptions low;
-    low.passes.precision = Precision::kBFloat16;
+    low.passes.precision = precision;
     Executor executor({.threads = 2});
     const auto exact = Floats(net.Run(0, 1)[0]);
     const auto near = Floats(
@@ -193,7 +193,7 @@ TEST(FuseConvChain, PairsStayNear) {
       norm += double{exact[i]} * exact[i];
       distance += std::pow(double{exact[i]} - near[i], 2);
     }
-    EXPECT_LT(std::sqrt(distance / norm), 4 * std::ldexp(1.0, -8));
+    EXPECT_LT(std::sqrt(distance / norm), 4 * std::ldexp(1.0, -8)) << static_cast<int>(precision);
   }
 }
 
