@@ -150,7 +150,8 @@ def beside_rapidocr(options, pages):
             for name, chosen in (("C++ one by one", files[:1]), ("C++ side by side", files)):
                 command = [options.program, models, *chosen, "--repeat", "3",
                            "--threads", str(options.threads)]
-                command += ["--bf16"] if options.precision == "bf16" else []
+                command += {"bf16": ["--bf16"], "int8-products": ["--int8"]}.get(
+                    options.precision, [])
                 done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                       text=True, check=True)
                 per_second[name].append(float(done.stderr.split()[0]))
@@ -180,7 +181,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--pages", type=int, default=4, help="how many to draw")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
+    parser.add_argument("--precision", choices=["f32", "bf16", "int8-products"],
+                        default="f32")
     parser.add_argument("--program", help="the C++ example")
     options = parser.parse_args()
     pages = [Image.open(path).convert("RGB") for path in options.picture]

@@ -1,5 +1,5 @@
 // Reads the text in pictures, as ocr.py does (which explains each step), in C++:
-//   ocr MODELS picture.png… [--threads N] [--repeat N] [--bf16]
+//   ocr MODELS picture.png… [--threads N] [--repeat N] [--bf16 | --int8]
 // Several pictures are read side by side, each by one thread; of one picture the lines are.
 #include <heddle/heddle.h>
 #include <png.h>
@@ -373,16 +373,25 @@ void Upright(Network& network, const std::vector<Line*>& lines) {
     if (way.data<float>()[i * 2 + 1] > 0.9f) lines[i]->part = Turn(Turn(lines[i]->part));
 }
 
+// The scores are probabilities: nothing after one above a half is likelier.
 int64_t Likeliest(const float* scores, int64_t count) {
+  constexpr int64_t kStretch = 256;
   // Side by side, which the compiler makes one instruction of.
   constexpr int64_t kSide = 16;
-  float most[kSide];
-  std::fill_n(most, kSide, scores[0]);
-  int64_t i = 0;
-  for (; i + kSide <= count; i += kSide)
-    for (int64_t k = 0; k < kSide; ++k) most[k] = std::max(most[k], scores[i + k]);
-  for (; i < count; ++i) most[0] = std::max(most[0], scores[i]);
-  return std::find(scores, scores + count, *std::max_element(most, most + kSide)) - scores;
+  float best = scores[0];
+  int64_t where = 0;  // the stretch that it is in
+  for (int64_t begin = 0; begin < count && best <= 0.5f; begin += kStretch) {
+    const int64_t end = std::min(count, begin + kStretch);
+    float most[kSide];
+    std::fill_n(most, kSide, best);
+    int64_t i = begin;
+    for (; i + kSide <= end; i += kSide)
+      for (int64_t k = 0; k < kSide; ++k) most[k] = std::max(most[k], scores[i + k]);
+    for (; i < end; ++i) most[0] = std::max(most[0], scores[i]);
+    const float here = *std::max_element(most, most + kSide);
+    if (here > best) best = here, where = begin;
+  }
+  return std::find(scores + where, scores + count, best) - scores;
 }
 
 void Read(Network& network, const std::vector<std::string>& characters,
@@ -473,11 +482,13 @@ int main(int argc, char** argv) {
       (is_threads ? threads : repeat) = std::atoi(argv[++i]);
     else if (std::strcmp(argv[i], "--bf16") == 0)
       precision = heddle::Precision::kBFloat16;
+    else if (std::strcmp(argv[i], "--int8") == 0)
+      precision = heddle::Precision::kInt8Products;
     else
       names.push_back(argv[i]);
   }
   if (names.size() < 2)
-    Fail("usage: ocr MODELS picture.png... [--threads N] [--repeat N] [--bf16]");
+    Fail("usage: ocr MODELS picture.png... [--threads N] [--repeat N] [--bf16 | --int8]");
   Reader reader(names[0], threads, precision);
   std::vector<Image> pages(names.size() - 1);
   std::vector<std::vector<Line>> texts(pages.size());

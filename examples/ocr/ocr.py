@@ -218,6 +218,15 @@ def upright(network, parts, sure=0.9):
             for part, turn in zip(parts, upside_down)]
 
 
+def likeliest(line):
+    """The likeliest character of each position. The numbers are probabilities: none is likelier
+    than one above a half, which character 0 has at most positions."""
+    best = np.zeros(len(line), "int64")
+    open_ones = np.flatnonzero(line[:, 0] <= 0.5)
+    best[open_ones] = [line[k].argmax() for k in open_ones]
+    return best
+
+
 def read(network, parts, characters):
     """Text and how sure the model is of it, of each part. Of each position the likeliest character;
     the same one twice in a row is one, character 0 stands for none (CTC)."""
@@ -225,7 +234,8 @@ def read(network, parts, characters):
     widest = max(part.width / part.height for part in parts)
     scores = network(batch(parts, max(320, int(np.ceil(48 * widest / 32)) * 32)))
     found = []
-    for line, best in zip(scores, scores.argmax(2)):
+    for line in scores:
+        best = likeliest(line)
         kept = np.flatnonzero((best != 0) & (best != np.concatenate([[0], best[:-1]])))
         found.append(("".join(characters[k] for k in best[kept]),
                       float(line[kept, best[kept]].mean()) if len(kept) else 0.0))
@@ -273,8 +283,9 @@ def main():
     p.add_argument("--models", type=Path, required=True, help="what get_models.sh made")
     p.add_argument("--engine", choices=["heddle", "paddle", "onnxruntime"], default="heddle")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    p.add_argument("--precision", choices=["f32", "bf16"], default="f32",
-                   help="bf16: ONNX models in heddle multiply in bfloat16 where that is faster")
+    p.add_argument("--precision", choices=["f32", "bf16", "int8-products"], default="f32",
+                   help="bf16: ONNX models in heddle multiply in bfloat16 where that is faster; "
+                        "int8-products: pairs of convolutions besides in 8-bit integers")
     p.add_argument("--repeat", type=int, default=0,
                    help="read it so many times more, and say how long it took")
     options = p.parse_args()
