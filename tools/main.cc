@@ -17,7 +17,7 @@ constexpr int kDone = 0, kFailed = 1, kWrongUsage = 2, kStopped = 3;
 
 void StartLogging(const char* program, bool verbose) {
   FLAGS_logtostderr = true;
-  FLAGS_minloglevel = verbose ? google::INFO : google::ERROR;
+  FLAGS_minloglevel = verbose || FLAGS_v > 0 ? google::INFO : google::ERROR;  // GLOG_v
   google::InitGoogleLogging(program);
 }
 
@@ -58,7 +58,8 @@ int Main(int argc, char** argv) {
       "`heddle COMMAND --help` explains one command.\n"
       "Exit status: 0 done, 1 the run failed, 2 wrong usage, 3 training was stopped by a signal.");
   bool verbose = false;
-  app.add_flag("-v,--verbose", verbose, "say on stderr what is being done");
+  app.add_flag("-v,--verbose", verbose,
+               "say on stderr what is being done; more with GLOG_v=1 to 4");
 #ifdef HEDDLE_VERSION
   line.set_version("heddle " HEDDLE_VERSION);
 #endif

@@ -17,6 +17,7 @@
 #include "tools/progress.h"
 #include "tools/ranks.h"
 #include "tools/values/values.h"
+#include "tools/verbose.h"
 
 namespace heddle::tools {
 namespace {
@@ -165,9 +166,15 @@ Result<std::vector<Output>> RunAll(Executor& executor, const CompiledProgram& co
     const auto start = std::chrono::steady_clock::now();
     RunOptions run_options = options.model.run();
     run_options.check_nan_inf = options.check_nan_inf;
+    RunReport report;
+    if (LogsRuns()) {
+      run_options.report = &report;
+      run_options.trace = true;
+    }
     HEDDLE_ASSIGN_OR_RETURN(std::vector<Value> values,
                             executor.RunValues(compiled, feeds, run_options));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    if (LogsRuns()) LogRun(report);
     LOG(INFO) << "run " << run + 1 << ": " << took.count() << " ms";
     if (run == 0) *first_ms = took.count();
     for (size_t k = 0; k < values.size(); ++k) {
@@ -258,7 +265,9 @@ Status Compute(const RunCommand& options, std::vector<Output>* outputs,
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   *load_ms = took.count();
   LOG(INFO) << "loaded and compiled " << options.model.model << ": " << *load_ms << " ms";
+  LogPasses(compiled.pass_report());
   HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(inputs, options.feeds));
+  LogPlan(executor, compiled, feeds);
   HEDDLE_ASSIGN_OR_RETURN(*outputs, RunAll(executor, compiled, feeds, options, first_ms));
   if (outputs->size() == output_types.size())
     for (size_t k = 0; k < outputs->size(); ++k) (*outputs)[k].type = output_types[k];
