@@ -1,9 +1,12 @@
 #include "passes/custom_pass.h"
 
 #include <algorithm>
+#include <deque>
+#include <functional>
 
 #include "core/error.h"
 #include "core/op_registry.h"
+#include "passes/order_graph.h"
 #include "passes/places.h"
 #include "passes/public_attributes.h"
 
@@ -93,6 +96,23 @@ NamedSlots Named(const ir::Program& p, const std::vector<SlotDef>& defs,
   return named;
 }
 
+// Per operator of the block, those next to it in the block's order.
+std::vector<std::vector<int>> NeighboursOf(const ir::Program& program, int block,
+                                           ProgramEditor::Toward toward) {
+  const passes::OrderGraph graph(program, block);
+  std::vector<std::vector<int>> found(static_cast<size_t>(graph.size()));
+  for (int at = 0; at < graph.size(); ++at) {
+    std::vector<int> before(graph.before(at).begin(), graph.before(at).end());
+    std::sort(before.begin(), before.end());
+    before.erase(std::unique(before.begin(), before.end()), before.end());
+    if (toward == ProgramEditor::Toward::kAfter)
+      for (const int from : before) found[static_cast<size_t>(from)].push_back(at);
+    else
+      found[static_cast<size_t>(at)] = std::move(before);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::string OpSpec::input(const std::string& slot) const { return Only(inputs, slot); }
@@ -145,6 +165,31 @@ Status ProgramEditor::Insert(int block, int index, const OpSpec& spec) {
 void ProgramEditor::Erase(int block, int index) {
   auto& ops = state_.program.blocks[block].ops;
   ops.erase(ops.begin() + index);
+}
+
+std::vector<int> ProgramEditor::neighbours(int block, int index, Toward toward) const {
+  return NeighboursOf(state_.program, block, toward)[static_cast<size_t>(index)];
+}
+void ProgramEditor::Visit(int block, int from, Toward toward, Walk walk,
+                          const std::function<bool(int)>& visit) const {
+  const std::vector<std::vector<int>> neighbours = NeighboursOf(state_.program, block, toward);
+  std::vector<bool> met(neighbours.size(), false);
+  const bool newest_first = walk == Walk::kDepthFirst;
+  std::deque<int> next{from};
+  while (!next.empty()) {
+    const int at = newest_first ? next.back() : next.front();
+    newest_first ? next.pop_back() : next.pop_front();
+    if (met[static_cast<size_t>(at)]) continue;
+    met[static_cast<size_t>(at)] = true;
+    if (!visit(at)) continue;
+    // The nearest is the last before an operator, and the first after it; the walk that takes the
+    // newest one up takes the last.
+    const std::vector<int>& found = neighbours[static_cast<size_t>(at)];
+    if ((toward == Toward::kBefore) != newest_first)
+      next.insert(next.end(), found.rbegin(), found.rend());
+    else
+      next.insert(next.end(), found.begin(), found.end());
+  }
 }
 
 bool ProgramEditor::fetched(const std::string& var) const {

@@ -78,6 +78,18 @@ class ProgramEditor {
   Status Insert(int block, int index, const OpSpec& op);
   void Erase(int block, int index);
 
+  // Towards the operators that one depends on (it reads their results, or must run after them), or
+  // towards those that depend on it.
+  enum class Toward { kBefore, kAfter };
+  enum class Walk { kBreadthFirst, kDepthFirst };
+  // The operators of the block next to this one, in the block's order.
+  std::vector<int> neighbours(int block, int index, Toward toward) const;
+  // Calls visit(index) once for `from` and for each operator of the block that is reached from it;
+  // where it returns false, the walk does not go on behind that operator. Of several neighbours
+  // those that stand nearer in the block come first. The program may not change meanwhile.
+  void Visit(int block, int from, Toward toward, Walk walk,
+             const std::function<bool(int)>& visit) const;
+
   // The variable must keep its meaning: somebody fetches it.
   bool fetched(const std::string& var) const;
   // The number of operators, of all blocks, that read or write the variable of block 0.

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <random>
+#include <string>
 
 #include "core/error.h"
 #include "passes/ir_text.h"
@@ -359,6 +361,54 @@ TEST(CustomPasses, RewriteByNames) {
   EXPECT_TRUE(std::any_of(report.runs.begin(), report.runs.end(), [](const PassReport::Run& r) {
     return r.name == "tanh_to_double" && r.changed;
   })) << report.ToString();
+}
+
+// a = tanh(x); b = exp(a); c = abs(a); d = b + c; e = sqrt(x)
+TEST(CustomPasses, WalkAlongDependencies) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2});
+  b.Unary("tanh", "x", "a").Unary("exp", "a", "b").Unary("abs", "a", "c");
+  b.Binary("elementwise_add", "b", "c", "d").Unary("sqrt", "x", "e").Fetch("d").Fetch("e");
+  using Toward = ProgramEditor::Toward;
+  using Walk = ProgramEditor::Walk;
+  bool ran = false;
+  const auto look = [&](ProgramEditor& editor) -> Result<bool> {
+    ran = true;
+    std::map<std::string, int> at;
+    for (int i = 0; i < editor.num_ops(0); ++i) at[editor.op_type(0, i)] = i;
+    const auto types = [&](const std::vector<int>& found) {
+      std::vector<std::string> named;
+      for (const int i : found) named.push_back(editor.op_type(0, i));
+      return named;
+    };
+    const auto walk = [&](const char* from, Toward toward, Walk way, const char* end = "") {
+      std::vector<int> met;
+      editor.Visit(0, at[from], toward, way, [&](int i) {
+        met.push_back(i);
+        return editor.op_type(0, i) != end;
+      });
+      return types(met);
+    };
+    EXPECT_THAT(types(editor.neighbours(0, at["tanh"], Toward::kAfter)), ElementsAre("exp", "abs"));
+    EXPECT_THAT(types(editor.neighbours(0, at["elementwise_add"], Toward::kBefore)),
+                ElementsAre("exp", "abs"));
+    EXPECT_THAT(walk("tanh", Toward::kAfter, Walk::kBreadthFirst),
+                ElementsAre("tanh", "exp", "abs", "elementwise_add"));
+    EXPECT_THAT(walk("tanh", Toward::kAfter, Walk::kDepthFirst),
+                ElementsAre("tanh", "exp", "elementwise_add", "abs"));
+    EXPECT_THAT(walk("elementwise_add", Toward::kBefore, Walk::kBreadthFirst, "tanh"),
+                ElementsAre("elementwise_add", "abs", "exp", "tanh"));
+    EXPECT_THAT(walk("elementwise_add", Toward::kBefore, Walk::kDepthFirst, "tanh"),
+                ElementsAre("elementwise_add", "abs", "tanh", "exp"));
+    EXPECT_THAT(walk("tanh", Toward::kAfter, Walk::kBreadthFirst, "tanh"), ElementsAre("tanh"));
+    return false;
+  };
+  CompileOptions options;
+  options.opt_level = 0;
+  options.passes.custom.push_back({.name = "look", .level = 0, .run = look});
+  Executor executor;
+  MustCompile(executor, b.Build(), nullptr, options);
+  EXPECT_TRUE(ran);
 }
 
 TEST(CustomPasses, MistakesAreErrors) {
