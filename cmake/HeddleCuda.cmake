@@ -24,7 +24,14 @@ target_link_libraries(heddle_cuda PRIVATE CUDA::cudart CUDA::cublas CUDA::cublas
 target_compile_options(heddle_cuda PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall>
                        $<$<COMPILE_LANGUAGE:CXX>:-Wextra>)
 
+include(HeddleCudnn)
+heddle_use_cudnn(heddle_cuda _with_cudnn)
+if(_with_cudnn)
+  target_sources(heddle_cuda PRIVATE "${PROJECT_SOURCE_DIR}/device/cuda/dnn/cudnn.cc"
+                 "${PROJECT_SOURCE_DIR}/device/cuda/dnn/load_cudnn.cc")
+endif()
+
 function(heddle_link_cuda target)
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:heddle_cuda>)
-  target_link_libraries(${target} PRIVATE CUDA::cudart CUDA::cublas CUDA::cublasLt)
+  target_link_libraries(${target} PRIVATE CUDA::cudart ${CMAKE_DL_LIBS} CUDA::cublas CUDA::cublasLt)
 endfunction()

@@ -19,6 +19,17 @@ add_library(heddle_grid_on_host STATIC ${_grid_on_host}
 target_link_libraries(heddle_grid_on_host PUBLIC heddle_internal Threads::Threads)
 target_compile_definitions(heddle_grid_on_host PUBLIC HEDDLE_GRID_ON_HOST=1)
 heddle_warnings(heddle_grid_on_host)
+# What is said to cuDNN is tested where its headers are, with a stand-in for the library.
+include(HeddleCudnn)
+heddle_use_cudnn(heddle_grid_on_host _with_cudnn)
+if(_with_cudnn)
+  foreach(_source cudnn load_cudnn)
+    set(_copy "${HEDDLE_GENERATED_DIR}/grid_on_host/device/cuda/dnn/${_source}.cc")
+    file(CONFIGURE OUTPUT "${_copy}" CONTENT "#include \"device/cuda/dnn/${_source}.cc\"\n")
+    target_sources(heddle_grid_on_host PRIVATE "${_copy}")
+  endforeach()
+  target_link_libraries(heddle_grid_on_host PUBLIC ${CMAKE_DL_LIBS})
+endif()
 
 if(TARGET heddle_cli)
   get_target_property(_tool heddle_cli SOURCES)

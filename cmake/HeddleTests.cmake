@@ -95,6 +95,7 @@ foreach(_folder IN LISTS _test_folders)
     target_link_libraries(${_target} PRIVATE heddle_c)
   elseif(_name STREQUAL "grid")
     target_link_libraries(${_target} PRIVATE heddle_grid_on_host)
+    target_sources(${_target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/grid/cudnn_stand_in.cc")
   endif()
   gtest_discover_tests(${_target} TEST_PREFIX "${_name}." DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60

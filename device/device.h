@@ -150,6 +150,9 @@ class Device {
   // The device has a kernel for the call. Otherwise the host executes it, so that a kernel need not
   // cover every dtype, shape or optional operand.
   virtual bool HasKernel(const CallView& call) const = 0;
+  // What the kernel of a call, for which there is one, prepares once for its runs; nullptr:
+  // nothing. For devices with kernels of their own. Any thread.
+  virtual Result<std::unique_ptr<KernelState>> Prepare(const PrepareContext& call) const;
   // Its streams can copy out of the other device's memory. Otherwise values come by way of the
   // host.
   virtual bool CanReach(const Device& other) const;
@@ -165,6 +168,9 @@ class Device {
 inline Status Stream::CopyFromPeer(void*, Device& peer, const void*, size_t, uint64_t) {
   return Status(StatusCode::kUnimplemented,
                 "the device cannot read the memory of '" + peer.name() + "'");
+}
+inline Result<std::unique_ptr<KernelState>> Device::Prepare(const PrepareContext&) const {
+  return std::unique_ptr<KernelState>();
 }
 inline bool Device::CanReach(const Device&) const { return false; }
 

@@ -28,7 +28,7 @@ ALLOWED = {
     "python": {"include", "core/thread_annotations.h"},
     "capi": {"include"},
 }
-# Device kernels, kernels/*/*.cu: part of the CUDA device that stands beside the operators.
+# Device kernels, kernels/*/*.cu and .cuh: part of the CUDA device that stands beside the operators.
 DEVICE_KERNELS = {"core", "include", "device"}
 FOLDERS = set(ALLOWED) | {"proto"}
 
@@ -128,7 +128,7 @@ def main():
             if path.suffix not in SUFFIXES or not path.is_file():
                 continue
             files += 1
-            device = folder == "kernels" and path.suffix == ".cu"
+            device = folder == "kernels" and path.suffix in (".cu", ".cuh")
             for number, name in includes(path):
                 why = (breach(folder, name, DEVICE_KERNELS if device else ALLOWED[folder]) or
                        room_breach(path.relative_to(ROOT), name))

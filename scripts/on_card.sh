@@ -10,6 +10,7 @@
 #   conformance  the device conformance suite; by itself, under memcheck and under racecheck
 #   models       inference models and training programs, against the host (check_card.py)
 #   cases        recorded operator cases, at --place cuda
+#   cudnn        which convolutions are cuDNN's, and their time against heddle's own
 #   figures      latency of inference models there, also with --precision bf16, and on the host
 #                (`heddle bench`)
 #   trace        Nsight Systems, three programs
@@ -23,6 +24,8 @@
 # A stage is made of steps. OUT/steps.tsv holds one line for each that ended: stage, step, status,
 # seconds; OUT/log/ their output. A step that failed is not tried again unless its line is deleted.
 # Needs nvcc, CMake, Ninja, Python with numpy; compute-sanitizer and nsys where they are to be used.
+# cuDNN is used where the machine has it: its headers beside CUDA's, or in HEDDLE_CUDNN_INCLUDE, its
+# library where programs find it, or in HEDDLE_CUDNN_LIB.
 set -uo pipefail
 tree=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -34,7 +37,7 @@ packages=(
   libcli11-dev nlohmann-json3-dev libgtest-dev libgmock-dev libpng-dev libpng16-16
 )
 
-usage() { sed -n '2,30s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,33s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 # Writes the files of the packages, without documentation, under usr/ as they are installed.
 pack() {
@@ -73,8 +76,8 @@ while [ $# -gt 0 ]; do
     --seconds) seconds=$2; shift ;;
     --heddle) heddle=$(realpath "$2"); shift ;;
     --place) place=$2; shift ;;
-    all) stages=(build conformance models cases figures trace) ;;
-    build | conformance | models | cases | figures | trace) stages+=("$1") ;;
+    all) stages=(build conformance models cases cudnn figures trace) ;;
+    build | conformance | models | cases | cudnn | figures | trace) stages+=("$1") ;;
     *) usage ;;
   esac
   shift
@@ -85,6 +88,8 @@ mkdir -p "$out/log" "$out/results"
 out=$(cd "$out" && pwd)
 build=$out/build
 tool=${heddle:-$build/heddle}
+[ -n "${HEDDLE_CUDNN_LIB:-}" ] &&
+  export LD_LIBRARY_PATH=$HEDDLE_CUDNN_LIB${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 touch "$out/steps.tsv"
 end=$((SECONDS + seconds))
 
@@ -133,6 +138,7 @@ stage_build() {
   local options=(-DCMAKE_BUILD_TYPE=Release -DHEDDLE_CUDA=ON -DHEDDLE_ONEDNN=OFF
     -DHEDDLE_PYTHON=OFF -DHEDDLE_BUILD_BENCHMARKS=OFF
     "-DCMAKE_CUDA_ARCHITECTURES=${arch:-$(card_arch)}")
+  [ -n "${HEDDLE_CUDNN_INCLUDE:-}" ] && options+=("-DHEDDLE_CUDNN_INCLUDE=$HEDDLE_CUDNN_INCLUDE")
   if [ -n "$deps" ]; then
     local lib=$out/deps/usr/lib/x86_64-linux-gnu
     options+=("-DCMAKE_PREFIX_PATH=$out/deps/usr" -DCMAKE_LIBRARY_ARCHITECTURE=x86_64-linux-gnu
@@ -144,6 +150,23 @@ stage_build() {
   step build configure 20 cmake -S "$tree" -B "$build" -G Ninja "${options[@]}" || exit 1
   # Ninja goes on where it was stopped.
   step build compile 60 cmake --build "$build" --target heddle_cli heddle_device_tests || exit 1
+}
+
+# Whether convolutions are to be cuDNN's or heddle's own is part of what is measured.
+stage_cudnn() {
+  if ! grep -q '^HEDDLE_CUDNN_INCLUDE:PATH=.*[^D]$' "$build/CMakeCache.txt" 2>/dev/null; then
+    skip cudnn plan "built without cuDNN"
+    return
+  fi
+  local model=resnet18 way
+  [ -d "$shared/models/$model" ] || { skip cudnn plan "there is no $model"; return; }
+  step cudnn plan 15 bash -c '"$@" | tee /dev/stderr | grep -q "cudnn, engine"' plan \
+    "$tool" plan "$(model_dir $model)" --place "$place" --random-feed
+  for way in cudnn:depthwise:patches patches:depthwise; do
+    step cudnn "$model-${way%%:*}" 15 bash -c '"$@" >"$0"' \
+      "$out/results/bench-$model-${way%%:*}.json" "$tool" bench "$(model_dir $model)" \
+      --random-feed --seconds 2 --json --place "$place" --force "conv=$way"
+  done
 }
 
 stage_conformance() {

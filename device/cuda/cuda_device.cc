@@ -5,6 +5,9 @@
 #include <limits>
 
 #include "device/cuda/grid/kernel_table.h"
+#ifdef HEDDLE_CUDNN
+#include "device/cuda/dnn/cudnn.h"
+#endif
 #include "device/cuda/lt_algorithms.h"
 #include "device/open_cuda.h"
 
@@ -72,9 +75,14 @@ class CudaStream final : public Stream {
       : device_(device), stream_(stream), blas_(blas), blas_memory_(blas_memory) {}
   ~CudaStream() override {
     (void)cudaStreamSynchronize(stream_);
+    dnn_.reset();
     (void)cublasDestroy(blas_);
     (void)cudaFree(blas_memory_);
     (void)cudaStreamDestroy(stream_);
+  }
+  Status UseDnn(card::Dnn& dnn) {
+    HEDDLE_ASSIGN_OR_RETURN(dnn_, dnn.NewStream(stream_));
+    return Status::Ok();
   }
   Status CopyToDevice(void* to, const void* from, size_t bytes, uint64_t tag) override {
     return Copy(to, from, bytes, cudaMemcpyHostToDevice, tag);
@@ -96,9 +104,10 @@ class CudaStream final : public Stream {
     const NvtxRange range(call.op->def->name().c_str());
     std::vector<Value*> frame;
     for (Value& v : call.operands) frame.push_back(&v);
-    KernelContext ctx(*call.op, frame.data(), *call.services, nullptr);
+    KernelContext ctx(*call.op, frame.data(), *call.services, call.state);
     card::Queue queue(stream_, blas_, device_.lt(), blas_memory_,
                       blas_memory_ != nullptr ? kBlasBytes : 0);
+    queue.set_dnn(dnn_.get());
     Status status = kernel->run(queue, ctx);
     if (status.ok()) status = device_.Note(cudaGetLastError(), "the launch of a kernel");
     return Keep(std::move(status), tag);
@@ -158,8 +167,20 @@ class CudaStream final : public Stream {
   cudaStream_t stream_;
   cublasHandle_t blas_;
   void* blas_memory_;
+  std::unique_ptr<card::DnnStream> dnn_;
   std::optional<StreamError> error_;
 };
+
+// cuDNN is used where it is there; nothing needs it.
+void OpenDnn([[maybe_unused]] const CudaOptions& options,
+             [[maybe_unused]] std::unique_ptr<card::Dnn>* dnn) {
+#ifdef HEDDLE_CUDNN
+  const auto api = card::LoadCudnn();
+  if (!api.ok()) return;
+  auto opened = card::NewCudnn(*api, options.tf32);
+  if (opened.ok()) *dnn = *std::move(opened);
+#endif
+}
 
 }  // namespace
 
@@ -177,6 +198,7 @@ Result<std::shared_ptr<Device>> CudaDevice::Open(const CudaOptions& options) {
   if (cudaDeviceGetDefaultMemPool(&pool, 0) == cudaSuccess)
     (void)cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep);
   HEDDLE_ASSIGN_OR_RETURN(device->lt_, LtAlgorithms::Make(options.tf32, kBlasBytes));
+  OpenDnn(options, &device->dnn_);
   return std::shared_ptr<Device>(std::move(device));
 }
 
@@ -234,7 +256,9 @@ Result<std::unique_ptr<Stream>> CudaDevice::NewStream(int priority) {
   const int math = options_.tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
   (void)cublasSetMathMode(
       blas, static_cast<cublasMath_t>(math | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
-  return std::unique_ptr<Stream>(std::make_unique<CudaStream>(*this, stream, blas, blas_memory));
+  auto made = std::make_unique<CudaStream>(*this, stream, blas, blas_memory);
+  if (dnn_ != nullptr) HEDDLE_RETURN_IF_ERROR(made->UseDnn(*dnn_));
+  return std::unique_ptr<Stream>(std::move(made));
 }
 
 Result<std::unique_ptr<Event>> CudaDevice::NewEvent(bool timed) {
@@ -247,6 +271,9 @@ Result<std::unique_ptr<Event>> CudaDevice::NewEvent(bool timed) {
 
 bool CudaDevice::HasKernel(const CallView& call) const {
   return card::CoversAndChooses(*lt_, call);
+}
+Result<std::unique_ptr<KernelState>> CudaDevice::Prepare(const PrepareContext& call) const {
+  return card::PrepareGridKernel(call, dnn_.get());
 }
 
 Result<std::shared_ptr<Device>> OpenCudaDevice(const CudaOptions& options) {

@@ -10,6 +10,7 @@
 
 #include <atomic>
 
+#include "device/cuda/grid/dnn.h"
 #include "device/device.h"
 
 namespace heddle {
@@ -36,6 +37,7 @@ class CudaDevice final : public Device {
   Result<std::unique_ptr<Stream>> NewStream(int priority) override;
   Result<std::unique_ptr<Event>> NewEvent(bool timed) override;
   bool HasKernel(const CallView& call) const override;
+  Result<std::unique_ptr<KernelState>> Prepare(const PrepareContext& call) const override;
   bool lost() const override { return lost_; }
 
   // A failure that ends the process's work with the card marks the device lost.
@@ -50,6 +52,7 @@ class CudaDevice final : public Device {
   std::atomic<bool> lost_{false};
   std::atomic<uint64_t> errors_{0};
   std::unique_ptr<LtAlgorithms> lt_;
+  std::unique_ptr<card::Dnn> dnn_;  // null: cuDNN is not there
 };
 
 }  // namespace heddle

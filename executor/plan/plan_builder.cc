@@ -11,6 +11,7 @@
 #include "core/memory/buffer_slab.h"
 #include "core/memory/large_memory.h"
 #include "core/memory/lazy_buffer.h"
+#include "device/device.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/memory_edges.h"
 #include "executor/plan/plan_draft.h"
@@ -23,18 +24,42 @@ bool IsPrepared(const Instruction& in) {
          in.mode == Instruction::Mode::kReplace;
 }
 
+// The device that executes the instruction by a kernel of its own; nullptr: the host's kernel does.
+const Device* WithKernelOf(const PlanDraft& d, const Instruction& in,
+                           const std::vector<std::vector<uint8_t>>& places) {
+  for (size_t b = 0; b < places.size(); ++b) {
+    const auto& ins = d.plan->blocks[b].instructions;
+    if (places[b].empty() || &in < ins.data() || &in >= ins.data() + ins.size()) continue;
+    const uint8_t place = places[b][static_cast<size_t>(&in - ins.data())];
+    if (place == 0) return nullptr;  // the host
+    const Device* const device = d.request.devices[place - 1u];
+    return device->has_host_kernels() ? nullptr : device;
+  }
+  return nullptr;
+}
+
+// The host's preparation also looks its operands over: a device relies on that.
+Status CheckByHost(const PlanDraft& d, const Instruction& in, Services services) {
+  services.forced = nullptr;
+  services.lean = true;
+  PrepareContext ctx(in.op, d.frame.data(), services, nullptr);
+  return in.op.def->prepare()(ctx).status();
+}
+
 // `choices`: receives what there was to choose from.
-Status PrepareOne(PlanDraft& d, Instruction& in, std::vector<ImplementationChoice>* choices) {
+Status PrepareOne(PlanDraft& d, Instruction& in, const Device* device,
+                  std::vector<ImplementationChoice>* choices) {
   try {
     Services services = *d.request.services;
     if (d.request.given) {
       const auto given = d.request.given->find({in.ir_block, in.ir_op});
       if (given != d.request.given->end()) services.forced = &given->second;
     }
+    if (device != nullptr) HEDDLE_RETURN_IF_ERROR(CheckByHost(d, in, services));
     ChoiceLog& log = LogOf(*services.packs);
     log.Open(&in.op);
     PrepareContext ctx(in.op, d.frame.data(), services, &d.plan->constant);
-    auto state = in.op.def->prepare()(ctx);
+    auto state = device != nullptr ? device->Prepare(ctx) : in.op.def->prepare()(ctx);
     *choices = log.Take(&in.op);
     if (!state.ok()) return state.status();
     in.state_owner = *std::move(state);
@@ -51,7 +76,8 @@ Status PrepareOne(PlanDraft& d, Instruction& in, std::vector<ImplementationChoic
 
 // Libraries compile code and parameters are rearranged: each thread takes the next instruction.
 // The failure reported is the first one in the program's order, whichever thread met it.
-Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo) {
+Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo,
+                  const std::vector<std::vector<uint8_t>>& places) {
   std::vector<Status> results(todo.size());
   std::vector<std::vector<ImplementationChoice>> choices(todo.size());
   std::atomic<size_t> next{0};
@@ -64,7 +90,7 @@ Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo) {
   intra.ParallelFor(pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t piece = begin; piece < end; ++piece) {
       for (size_t i; !failed && (i = next++) < todo.size();) {
-        results[i] = PrepareOne(d, *todo[i], &choices[i]);
+        results[i] = PrepareOne(d, *todo[i], WithKernelOf(d, *todo[i], places), &choices[i]);
         if (!results[i].ok()) failed = true;
       }
     }
@@ -92,7 +118,7 @@ size_t BytesToPack(const Plan& plan) {
 
 }  // namespace
 
-Status PrepareKernels(PlanDraft& d) {
+Status PrepareKernels(PlanDraft& d, const std::vector<std::vector<uint8_t>>& places) {
   if (d.request.lean) PackSlab(*d.request.services->packs, BytesToPack(*d.plan), true);
   std::vector<Instruction*> todo;
   if (d.request.twin) d.plan->choices = d.request.twin->choices;
@@ -113,7 +139,7 @@ Status PrepareKernels(PlanDraft& d) {
       }
     }
   }
-  return PrepareAll(d, todo);
+  return PrepareAll(d, todo, places);
 }
 
 namespace {
@@ -202,7 +228,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
     PlanReleases(draft);
     if (request.tokens && request.reuse != Reuse::kNone) FindLooseValues(draft);
     draft.BeginStage("kernels");
-    HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft));
+    HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft, {}));
     LookAhead(draft.plan.get());
   }
   // Before parameters come in, and before a run's memory: neither need go on top of what loading

@@ -114,7 +114,8 @@ void ChooseSchedule(PlanDraft& draft);     // costs; lanes or tasks
 void PlanMemory(PlanDraft& draft);         // storages, in-place, arena
 void PlanReleases(PlanDraft& draft);       // when pooled memory is given back
 void FindLooseValues(PlanDraft& draft);    // whose memory may be shared while running
-Status PrepareKernels(PlanDraft& draft);   // per-signature kernel states
-Status PlanForDevice(PlanDraft& draft);    // instead of those behind the shapes: see device_plan.h
+// Kernel states. `places`: per block and instruction; none: all are the host's.
+Status PrepareKernels(PlanDraft& draft, const std::vector<std::vector<uint8_t>>& places);
+Status PlanForDevice(PlanDraft& draft);  // instead of those behind the shapes: see device_plan.h
 
 }  // namespace heddle

@@ -1,5 +1,5 @@
-// Two-dimensional convolutions: patches and a product, in both directions; depthwise ones have a
-// kernel of their own.
+// Two-dimensional convolutions: by a library where there is one (conv_dnn.cuh), else patches and a
+// product, in both directions; depthwise ones have a kernel of their own.
 #include <algorithm>
 
 #include "device/cuda/grid/addend.h"
@@ -9,6 +9,7 @@
 #include "device/cuda/grid/in_float.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "device/cuda/grid/real.h"
+#include "kernels/conv/conv_dnn.cuh"
 
 namespace heddle::HEDDLE_GRID {
 namespace {
@@ -310,16 +311,41 @@ bool FlatOfOneBatch(const CallView& call) {
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
-HEDDLE_CUDA_KERNEL(conv2d) { kernel = {InFloat<Conv>, FlatWithoutBias, kReals}; }
-HEDDLE_CUDA_KERNEL(depthwise_conv2d) { kernel = {InFloat<Conv>, FlatWithoutBias, kReals}; }
-HEDDLE_CUDA_KERNEL(conv2d_transpose) { kernel = {InFloat<ConvTranspose>, FlatWithoutBias, kReals}; }
-HEDDLE_CUDA_KERNEL(depthwise_conv2d_transpose) {
-  kernel = {InFloat<ConvTranspose>, FlatWithoutBias, kReals};
+namespace heddle::HEDDLE_GRID {
+namespace {
+
+void SetConv(GridKernel& kernel) {
+  kernel = {Planned<RunPlannedConv, InFloat<Conv>>, FlatWithoutBias, kReals};
+  kernel.prepare = PrepareConv;
 }
-HEDDLE_CUDA_KERNEL(conv2d_grad) { kernel = {InFloat<ConvGrad>, FlatWithoutBias, kReals}; }
-HEDDLE_CUDA_KERNEL(depthwise_conv2d_grad) { kernel = {InFloat<ConvGrad>, FlatWithoutBias, kReals}; }
+void SetConvTranspose(GridKernel& kernel) {
+  kernel = {Planned<RunPlannedConvTranspose, InFloat<ConvTranspose>>, FlatWithoutBias, kReals};
+  kernel.prepare = PrepareConvTranspose;
+}
+void SetConvGrad(GridKernel& kernel) {
+  kernel = {Planned<RunPlannedConvGrad, InFloat<ConvGrad>>, FlatWithoutBias, kReals};
+  kernel.prepare = PrepareConvGrad;
+}
+
+}  // namespace
+}  // namespace heddle::HEDDLE_GRID
+
+HEDDLE_CUDA_KERNEL(conv2d) { SetConv(kernel); }
+HEDDLE_CUDA_KERNEL(depthwise_conv2d) { SetConv(kernel); }
+HEDDLE_CUDA_KERNEL(conv2d_transpose) { SetConvTranspose(kernel); }
+HEDDLE_CUDA_KERNEL(depthwise_conv2d_transpose) { SetConvTranspose(kernel); }
+HEDDLE_CUDA_KERNEL(conv2d_grad) { SetConvGrad(kernel); }
+HEDDLE_CUDA_KERNEL(depthwise_conv2d_grad) { SetConvGrad(kernel); }
 HEDDLE_CUDA_KERNEL(conv2d_transpose_grad) {
-  kernel = {InFloat<ConvTransposeGrad>, FlatWithoutBias, kReals};
+  kernel = {Planned<RunPlannedConvTransposeGrad, InFloat<ConvTransposeGrad>>, FlatWithoutBias,
+            kReals};
+  kernel.prepare = PrepareConvTransposeGrad;
 }
-HEDDLE_CUDA_KERNEL(fused_conv2d) { kernel = {FusedConv<false>, FlatOfOneBatch}; }
-HEDDLE_CUDA_KERNEL(fused_conv2d_transpose) { kernel = {FusedConv<true>, FlatOfOneBatch}; }
+HEDDLE_CUDA_KERNEL(fused_conv2d) {
+  kernel = {Planned<RunPlannedFusedConv, FusedConv<false>>, FlatOfOneBatch};
+  kernel.prepare = PrepareFusedConv;
+}
+HEDDLE_CUDA_KERNEL(fused_conv2d_transpose) {
+  kernel = {Planned<RunPlannedFusedConvTranspose, FusedConv<true>>, FlatOfOneBatch};
+  kernel.prepare = PrepareFusedConvTranspose;
+}

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "device/cuda/grid/dnn.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "tests/grid/lt_on_host.h"
 #include "tests/support/forwarding_device.h"
@@ -15,8 +16,9 @@ namespace heddle::testing {
 
 class GridStream final : public Stream {
  public:
-  GridStream(std::unique_ptr<Stream> stream, int group, grid_on_host::LtChoices& lt)
-      : stream_(std::move(stream)), group_(group), lt_(lt) {}
+  GridStream(std::unique_ptr<Stream> stream, int group, grid_on_host::LtChoices& lt,
+             std::unique_ptr<grid_on_host::DnnStream> dnn)
+      : stream_(std::move(stream)), group_(group), lt_(lt), dnn_(std::move(dnn)) {}
   Status CopyToDevice(void* to, const void* from, size_t bytes, uint64_t tag) override {
     return stream_->CopyToDevice(to, from, bytes, tag);
   }
@@ -32,8 +34,10 @@ class GridStream final : public Stream {
   Status Launch(KernelCall call, uint64_t tag) override {
     const auto* const kernel = grid_on_host::FindGridKernel(call.op->def->name());
     if (kernel == nullptr) return Unimplemented("no kernel of ", call.op->def->name());
-    call.host_kernel = [run = kernel->run, group = group_, lt = &lt_](KernelContext& ctx) {
+    call.host_kernel = [run = kernel->run, group = group_, lt = &lt_,
+                        dnn = dnn_.get()](KernelContext& ctx) {
       grid_on_host::Queue queue(group, lt);
+      queue.set_dnn(dnn);
       return run(queue, ctx);
     };
     return stream_->Launch(std::move(call), tag);
@@ -51,15 +55,26 @@ class GridStream final : public Stream {
   std::unique_ptr<Stream> stream_;
   int group_;
   grid_on_host::LtChoices& lt_;
+  std::unique_ptr<grid_on_host::DnnStream> dnn_;
 };
 
 class GridDevice final : public ForwardingDevice {
  public:
-  // `has_lt`: cuBLASLt has algorithms.
-  explicit GridDevice(int group = 1, bool has_lt = true) : group_(group), lt_(!has_lt) {}
+  // `has_lt`: cuBLASLt has algorithms. `dnn`: a library of convolutions; nullptr: none.
+  explicit GridDevice(int group = 1, bool has_lt = true,
+                      std::unique_ptr<grid_on_host::Dnn> dnn = nullptr)
+      : group_(group), lt_(!has_lt), dnn_(std::move(dnn)) {}
   Result<std::unique_ptr<Stream>> NewStream(int priority) override {
     HEDDLE_ASSIGN_OR_RETURN(auto stream, ForwardingDevice::NewStream(priority));
-    return std::unique_ptr<Stream>(std::make_unique<GridStream>(std::move(stream), group_, lt_));
+    std::unique_ptr<grid_on_host::DnnStream> dnn;
+    if (dnn_ != nullptr) {
+      HEDDLE_ASSIGN_OR_RETURN(dnn, dnn_->NewStream(nullptr));
+    }
+    return std::unique_ptr<Stream>(
+        std::make_unique<GridStream>(std::move(stream), group_, lt_, std::move(dnn)));
+  }
+  Result<std::unique_ptr<KernelState>> Prepare(const PrepareContext& call) const override {
+    return grid_on_host::PrepareGridKernel(call, dnn_.get());
   }
   bool HasKernel(const CallView& call) const override {
     const bool covers = grid_on_host::CoversAndChooses(lt_, call);
@@ -83,6 +98,7 @@ class GridDevice final : public ForwardingDevice {
  private:
   int group_;
   mutable grid_on_host::LtOnHost lt_;
+  std::unique_ptr<grid_on_host::Dnn> dnn_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, int> covered_, refused_;
 };

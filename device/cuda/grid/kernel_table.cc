@@ -78,4 +78,10 @@ bool CoversAndChooses(LtChoices& lt, const CallView& call) {
   return true;
 }
 
+Result<std::unique_ptr<KernelState>> PrepareGridKernel(const PrepareContext& call, Dnn* dnn) {
+  const GridKernel* const kernel = FindGridKernel(call.def().name());
+  if (kernel == nullptr || kernel->prepare == nullptr) return std::unique_ptr<KernelState>();
+  return kernel->prepare(call, dnn);
+}
+
 }  // namespace heddle::HEDDLE_GRID

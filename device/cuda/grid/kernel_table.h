@@ -3,6 +3,7 @@
 //   HEDDLE_CUDA_KERNEL(conv2d) { kernel = {Conv, FlatWithoutBias}; }
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -13,12 +14,17 @@
 
 namespace heddle::HEDDLE_GRID {
 
+class Dnn;
+
 using GridKernelFn = Status (*)(Queue& queue, KernelContext& ctx);
 // Whether the kernel can compute this call, by its attributes, its shapes and the operands that are
 // there. Everything about the call is known.
 using CoversFn = bool (*)(const CallView& call);
 // Makes the choices that runs of this call, which the kernel covers, will look up.
 using ChooseFn = void (*)(LtChoices& lt, const CallView& call);
+// Prepares the runs of a call that the kernel covers; `dnn` may be null.
+using GridPrepareFn = Result<std::unique_ptr<KernelState>> (*)(const PrepareContext& call,
+                                                               Dnn* dnn);
 // An operator's attributes as numbers.
 using ElementArgsFn = ElementArgs (*)(const OpContext& attrs);
 
@@ -45,6 +51,7 @@ struct GridKernel {
   std::optional<ElementStep> step = std::nullopt;
   bool mixes = false;         // real numbers of several types in one call; `covers` says which
   ChooseFn choose = nullptr;  // nullptr: there is nothing to choose
+  GridPrepareFn prepare = nullptr;  // nullptr: nothing is to be prepared
 };
 
 // Defines the kernel of an operator; the build lists every HEDDLE_CUDA_KERNEL line of
@@ -64,6 +71,8 @@ size_t CountGridKernels();
 bool Covers(const CallView& call);
 // Covers(), for a plan: a call that is covered is prepared.
 bool CoversAndChooses(LtChoices& lt, const CallView& call);
+// Device::Prepare for these kernels.
+Result<std::unique_ptr<KernelState>> PrepareGridKernel(const PrepareContext& call, Dnn* dnn);
 // For CoversFn: the output is of a type that kernels fill.
 inline bool PlainOut(const CallView& call) { return (kPlain & Of(call.OutDType("Out"))) != 0; }
 

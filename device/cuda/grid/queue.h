@@ -20,6 +20,7 @@ namespace heddle::HEDDLE_GRID {
 
 struct LtProduct;
 class LtChoices;
+class DnnStream;
 
 #ifdef HEDDLE_GRID_ON_HOST
 
@@ -36,8 +37,12 @@ class Queue {
   Status Copy(void* to, const void* from, size_t bytes);
   Result<void*> Allocate(size_t bytes);
   void Free(void* memory);
+  // Convolutions of a library; nullptr: there is none.
+  DnnStream* dnn() const { return dnn_; }
+  void set_dnn(DnnStream* dnn) { dnn_ = dnn; }
 
  private:
+  DnnStream* dnn_ = nullptr;
   int group_;
   LtChoices* lt_;
 };
@@ -62,8 +67,12 @@ class Queue {
   // In stream order: freed memory serves later work of the stream.
   Result<void*> Allocate(size_t bytes);
   void Free(void* memory);
+  // Convolutions of a library; nullptr: there is none.
+  DnnStream* dnn() const { return dnn_; }
+  void set_dnn(DnnStream* dnn) { dnn_ = dnn; }
 
  private:
+  DnnStream* dnn_ = nullptr;
   cudaStream_t stream_;
   cublasHandle_t blas_;
   LtChoices* lt_;

@@ -23,7 +23,7 @@ bool TasksAreForAll(const std::vector<uint32_t>& lane_of, const StreamSync& sync
 }  // namespace
 
 std::string FindPhases(const Plan& plan, int block, const std::vector<uint32_t>& lane_of,
-                       const StreamSync& sync, const DevicePlan& device,
+                       const StreamSync& sync, const DevicePlan& device, bool host_kernels,
                        std::vector<DevicePlan::Phase>* phases) {
   using Phase = DevicePlan::Phase;
   const auto& ins = plan.blocks[block].instructions;
@@ -47,7 +47,7 @@ std::string FindPhases(const Plan& plan, int block, const std::vector<uint32_t>&
       const std::string name = plan.Locate(in).op_type;
       if (in.op.def->has(kControlFlow)) return name + " runs a block";
       if (in.mode == Instruction::Mode::kDynamic) return name + " infers its shapes as it runs";
-      if (in.op.def->has(kRandom)) return name + " draws random numbers";
+      if (in.op.def->has(kRandom) && host_kernels) return name + " draws random numbers";
       for (uint32_t l = 0; l < lanes; ++l)
         if (!is_compute(l) && clock[l] >= first_after[l])
           return name + " needs what the host does with earlier results of the device";

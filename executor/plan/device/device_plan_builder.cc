@@ -427,7 +427,8 @@ class DevicePlanner {
     std::vector<DevicePlan::Phase> phases;
     std::string why = Devices() > 1
                           ? "the plan has several devices"
-                          : heddle::FindPhases(plan_, block_, lane_of_, sync_, *result_, &phases);
+                          : heddle::FindPhases(plan_, block_, lane_of_, sync_, *result_,
+                                               d_.request.devices[0]->has_host_kernels(), &phases);
     phases.resize(ins_.size());
     result_->sections[block_].captured = why.empty();
     result_->phases.insert(result_->phases.end(), phases.begin(), phases.end());
@@ -537,11 +538,13 @@ Status PlanForDevice(PlanDraft& d) {
   for (const PlanFetch& f : plan.fetches) d.fetched[f.slot] = true;
   d.BeginStage("costs");
   ChooseSchedule(d);
-  // As the host's instructions: what parameters are packed into is the same at both places.
-  d.BeginStage("kernels");
-  HEDDLE_RETURN_IF_ERROR(PrepareKernels(d));
   d.BeginStage("places");
   HEDDLE_ASSIGN_OR_RETURN(Places places, PlaceInstructions(d));
+  // As instructions on the host's variables: what parameters are packed into is the same at both
+  // places.
+  d.BeginStage("kernels");
+  HEDDLE_RETURN_IF_ERROR(PrepareKernels(d, places));
+  d.BeginStage("copies");
   FreeShapeOperands(d);
   auto result = std::make_shared<DevicePlan>();
   InsertCopies(d, &places, &result->resident);
