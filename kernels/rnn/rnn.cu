@@ -251,6 +251,12 @@ Status RunPass(Queue& queue, const RnnNet& net, const StepLengths& lengths, cons
   return Status::Ok();
 }
 
+// Parts of a work space begin where products read fast.
+int64_t Padded(int64_t floats) {
+  constexpr int64_t kAlign = 64;
+  return (floats + kAlign - 1) / kAlign * kAlign;
+}
+
 Status CopyFloats(Queue& queue, float* to, const float* from, int64_t n) {
   return to == from ? Status::Ok() : queue.Copy(to, from, sizeof(float) * static_cast<size_t>(n));
 }
@@ -285,21 +291,22 @@ Status Rnn(Queue& queue, KernelContext& ctx) {
   if (net.rows() == 0) return KeepStates(queue, ctx, net, "PreState", "State");
   const StepLengths lengths = LengthsOf(ctx);
   const bool lstm = net.mode == RnnMode::kLstm;
-  const int64_t layer_size = net.rows() * net.width(), gates = net.rows() * net.gates();
+  const int64_t layer_size = Padded(net.rows() * net.width());
+  const int64_t gates = Padded(net.rows() * net.gates());
+  const int64_t each = Padded(net.batch * net.gates()), state = Padded(net.state());
   const int64_t between = std::min<int64_t>(2, net.layers - 1);
   Scratch scratch(queue);
-  HEDDLE_RETURN_IF_ERROR(
-      scratch.Take(gates + net.batch * net.gates() + 2 * net.state() + between * layer_size));
+  HEDDLE_RETURN_IF_ERROR(scratch.Take(gates + each + 2 * state + between * layer_size));
   float* const recurrent = scratch.data() + gates;
-  float* const states = recurrent + net.batch * net.gates();
-  float* const layers = states + 2 * net.state();
+  float* const states = recurrent + each;
+  float* const layers = states + 2 * state;
   const float* x = ctx.In("Input").data<float>();
   for (int64_t layer = 0; layer < net.layers; ++layer) {
     float* const out = layer + 1 == net.layers ? ctx.Out("Out").mutable_data<float>()
                                                : layers + layer % 2 * layer_size;
     for (int64_t d = 0; d < net.directions; ++d) {
       const int64_t at = layer * net.directions + d;
-      RnnPass pass{d == 1, false, scratch.data(), states, lstm ? states + net.state() : nullptr};
+      RnnPass pass{d == 1, false, scratch.data(), states, lstm ? states + state : nullptr};
       // A state that is asked for lies in its place from the start.
       float* const last_h = ListOut(ctx, "State", 0);
       float* const last_c = lstm ? ListOut(ctx, "State", 1) : nullptr;
@@ -340,7 +347,7 @@ class RnnGradRun {
     HEDDLE_RETURN_IF_ERROR(TakeMemory());
     HEDDLE_RETURN_IF_ERROR(Forward());
     const int64_t size = net_.rows() * net_.width();
-    float *grad = inputs_ + net_.layers * size, *below = grad + size;
+    float *grad = inputs_ + net_.layers * layer_size_, *below = grad + layer_size_;
     const float* top = nullptr;
     if (const Tensor* g = ctx_.InOpt("Out@GRAD"))
       top = g->data<float>();
@@ -362,26 +369,28 @@ class RnnGradRun {
 
  private:
   Status TakeMemory() {
-    const int64_t size = net_.rows() * net_.width(), gates = net_.rows() * net_.gates();
-    const int64_t states = (net_.steps + 1) * net_.state();
+    const int64_t gates = Padded(net_.rows() * net_.gates()), state = Padded(net_.state());
+    const int64_t each = Padded(net_.batch * net_.gates());
     const bool gru = net_.mode == RnnMode::kGru;
-    trace_size_ = gates + 2 * states;
-    HEDDLE_RETURN_IF_ERROR(scratch_.Take(net_.passes() * trace_size_ + (net_.layers + 2) * size +
-                                         net_.batch * net_.gates() + 2 * net_.state() +
+    layer_size_ = Padded(net_.rows() * net_.width());
+    states_size_ = Padded((net_.steps + 1) * net_.state());
+    trace_size_ = gates + 2 * states_size_;
+    HEDDLE_RETURN_IF_ERROR(scratch_.Take(net_.passes() * trace_size_ +
+                                         (net_.layers + 2) * layer_size_ + each + 2 * state +
                                          (gru ? 2 : 1) * gates));
     inputs_ = scratch_.data() + net_.passes() * trace_size_;
-    recurrent_ = inputs_ + (net_.layers + 2) * size;
-    dh_ = recurrent_ + net_.batch * net_.gates();
-    dc_ = dh_ + net_.state();
-    dx_ = dc_ + net_.state();
+    recurrent_ = inputs_ + (net_.layers + 2) * layer_size_;
+    dh_ = recurrent_ + each;
+    dc_ = dh_ + state;
+    dx_ = dc_ + state;
     dr_ = gru ? dx_ + gates : dx_;
     return Status::Ok();
   }
 
   RnnPass Trace(int64_t pass) const {
     float* const at = scratch_.data() + pass * trace_size_;
-    float* const h = at + net_.rows() * net_.gates();
-    float* const c = h + (net_.steps + 1) * net_.state();
+    float* const h = at + trace_size_ - 2 * states_size_;
+    float* const c = h + states_size_;
     const bool cells = net_.mode == RnnMode::kLstm || net_.mode == RnnMode::kGru;
     return {pass % net_.directions == 1, true, at, h, cells ? c : nullptr};
   }
@@ -389,9 +398,7 @@ class RnnGradRun {
   const float* Input(int64_t layer) const {
     return layer == 0 ? ctx_.In("Input").data<float>() : LayerInput(layer);
   }
-  float* LayerInput(int64_t layer) const {
-    return inputs_ + layer % net_.layers * net_.rows() * net_.width();
-  }
+  float* LayerInput(int64_t layer) const { return inputs_ + layer % net_.layers * layer_size_; }
 
   // Of the output of layer `layer`, or of its gradient.
   Status Drop(int64_t layer, float* x) {
@@ -489,7 +496,7 @@ class RnnGradRun {
   const RnnNet& net_;
   const StepLengths lengths_;
   Scratch scratch_;
-  int64_t trace_size_ = 0;
+  int64_t trace_size_ = 0, states_size_ = 0, layer_size_ = 0;
   float *inputs_ = nullptr, *recurrent_ = nullptr;
   float *dh_ = nullptr, *dc_ = nullptr, *dx_ = nullptr, *dr_ = nullptr;
 };
