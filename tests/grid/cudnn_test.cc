@@ -112,6 +112,7 @@ struct Layer {
   Ints pads = {1, 1}, strides = {1, 1}, dilations = {1, 1};
   std::string format = "NCHW", padding = "EXPLICIT";
   bool addends = false, residual = false, bias = false;
+  bool in_place = false;  // the result takes the residual's memory
   std::string activation = "";
   double alpha = 0, scale = 1;
 
@@ -177,7 +178,6 @@ class LayerProgram {
     Slots in{{"Input", {Feed("x", from)}}, {"Filter", {Feed("w", layer_.Filter())}}};
     if (layer_.bias) in.push_back({"Bias", {Feed("b", {transposed ? layer_.in : layer_.out})}});
     if (layer_.residual) {
-      // In the memory of which the result may be.
       Feed("r", to);
       b_.Unary("tanh", "r", "s");
       in.push_back({"ResidualData", {"s"}});
@@ -186,8 +186,9 @@ class LayerProgram {
     attrs.push_back({"fuse_activation", layer_.activation});
     attrs.push_back({"fuse_alpha", layer_.alpha});
     attrs.push_back({"fuse_scale", layer_.scale});
-    b_.Op(transposed ? "fused_conv2d_transpose" : "fused_conv2d", in, {{"Output", {"y"}}}, attrs);
-    b_.Fetch("y");
+    const std::string out = layer_.in_place ? "s" : "y";
+    b_.Op(transposed ? "fused_conv2d_transpose" : "fused_conv2d", in, {{"Output", {out}}}, attrs);
+    b_.Fetch(out);
     return *this;
   }
 
@@ -268,9 +269,12 @@ TEST_F(GridCudnn, WhatFollowsIsPartOfThePlan) {
     EXPECT_EQ(Compare(p.Fused().builder(), p.feeds()).implementation, "cudnn, engine 1, fused");
   }
   for (const std::string activation : {"", "identity", "relu"})
-    for (const bool residual : {false, true}) {
-      SCOPED_TRACE(activation + (residual ? ", residual" : ""));
-      LayerProgram p({.residual = residual, .bias = true, .activation = activation});
+    for (const int residual : {0, 1, 2}) {
+      SCOPED_TRACE(activation + ", residual " + std::to_string(residual));
+      LayerProgram p({.residual = residual > 0,
+                      .bias = true,
+                      .in_place = residual > 1,
+                      .activation = activation});
       const Outcome got = Compare(p.Fused().builder(), p.feeds());
       EXPECT_EQ(got.implementation, "cudnn, engine 1, fused");
       EXPECT_EQ(got.executed, 1);
