@@ -148,7 +148,7 @@ enum class Precision {
   // Both operands are rounded to bfloat16 (8 bits of mantissa) first: results differ by some tenths
   // of a percent. About twice as fast where the work is large and the processor has the
   // instructions (AVX512_BF16 or AMX); elsewhere, and in builds without oneDNN, products stay as
-  // they are.
+  // they are. A device with kernels of its own does so with products, not with convolutions.
   kBFloat16,
   // Constant matrices are held as integers of 8 bits with a factor for each 128 elements of a
   // column; what they multiply stays in float32. They take a quarter of the memory, and products of
