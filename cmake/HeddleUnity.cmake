@@ -7,7 +7,7 @@
 # inlines into a function depends on the size of all that it compiles with it.
 set(HEDDLE_ALONE core core/memory core/programs executor/run kernels/base kernels/conv kernels/gemm
     kernels/norm kernels/simd memory scheduler)
-# A program may have one of its own instead: an archive's member that holds more would clash with it.
+# A program may have one of its own instead, with which a member that holds more would clash.
 set(HEDDLE_ALONE_SOURCES device/open_cuda.cc)
 set(HEDDLE_GROUP_SIZE 8)
 
