@@ -29,7 +29,7 @@ TEST(Verbose, EachLevelSaysMore) {
     EXPECT_EQ(o.status, 0) << o.err;
     return o.err;
   };
-  const auto passes = HasSubstr("pass identity, round 1: 4 -> 3 operators");
+  const auto passes = HasSubstr("pass identity, round 1: 2 -> 1 operators");
   const auto plan = HasSubstr("0  softmax [static]");
   const auto run = HasSubstr("softmax(X float32 [2, 3]) -> y (Out float32 [2, 3])");
   const auto memory = HasSubstr("bytes alive at cpu");
