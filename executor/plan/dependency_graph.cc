@@ -9,12 +9,6 @@
 namespace heddle {
 namespace {
 
-// The program's operator; nullptr: planning has made the instruction, a copy.
-const ir::Op* OperatorOf(const Plan& plan, const Instruction& in) {
-  const ir::Op& op = plan.program->blocks[in.ir_block].ops[in.ir_op];
-  return op.def == in.op.def ? &op : nullptr;
-}
-
 class Builder {
  public:
   Builder(const Plan& plan, const std::vector<Instruction>& instructions,
@@ -112,7 +106,7 @@ class Builder {
   }
 
   void ByControlEdges(uint32_t i) {
-    const ir::Op* op = OperatorOf(plan_, instructions_[i]);
+    const ir::Op* op = plan_.OperatorOf(instructions_[i]);
     if (op == nullptr || !op->has_control_edges()) return;
     for (const int64_t mark : op->hints->after)
       if (const auto at = marked_.find(mark); at != marked_.end()) row_.push_back(at->second);
@@ -150,7 +144,7 @@ class Builder {
 std::vector<int64_t> PrioritiesOf(const Plan& plan, const std::vector<Instruction>& instructions) {
   std::vector<int64_t> priority;
   for (size_t i = 0; i < instructions.size(); ++i) {
-    const ir::Op* op = OperatorOf(plan, instructions[i]);
+    const ir::Op* op = plan.OperatorOf(instructions[i]);
     if (op == nullptr || !op->hints || op->hints->scheduling_priority == 0) continue;
     priority.resize(instructions.size(), 0);
     priority[i] = op->hints->scheduling_priority;

@@ -55,6 +55,21 @@ const std::string& ImplementationOf(const Instruction& in) {
   return in.state != nullptr ? in.state->facts().implementation : kOnlyOne;
 }
 
+const ir::Op* Plan::NearestOperator(const Instruction& in) const {
+  const std::vector<ir::Op>& ops = program->blocks[in.ir_block].ops;
+  return static_cast<size_t>(in.ir_op) < ops.size() ? &ops[in.ir_op] : nullptr;
+}
+const ir::Op* Plan::OperatorOf(const Instruction& in) const {
+  const ir::Op* const near = NearestOperator(in);
+  return near != nullptr && near->def == in.op.def ? near : nullptr;
+}
+OpLocation Plan::Locate(const Instruction& in) const {
+  if (const ir::Op* const near = NearestOperator(in)) return program->Locate(in.ir_block, *near);
+  OpLocation where;
+  where.block = in.ir_block;
+  return where;
+}
+
 Status Plan::Blame(const Status& status, const Instruction& in) const {
   const std::string& implementation = ImplementationOf(in);
   const bool stopped =

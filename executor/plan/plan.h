@@ -201,8 +201,7 @@ struct Plan {
     uint32_t block;
   };
   std::vector<Loose> loose;
-  std::vector<uint32_t>
-      loose_of;  // per slot, where there are some: its place in `loose`, or kNoSlot
+  std::vector<uint32_t> loose_of;       // per slot: its place in `loose`, or kNoSlot; or empty
   std::vector<uint32_t> consumers;      // per slot: readers, where they are counted
   std::vector<uint32_t> counted_slots;  // those with consumers
   std::shared_ptr<Scope> scope;         // looked up for persistable variables
@@ -219,8 +218,7 @@ struct Plan {
   };
   std::vector<ScopeUse> scope_uses;
   size_t arena_bytes = 0, arena_bound = 0;
-  // By operator (block and position), where there was something to choose: see
-  // ImplementationChoice.
+  // By block and position of the operator, where there was something to choose.
   std::map<std::pair<int, int>, std::vector<ImplementationChoice>> choices;
   PlanStats stats;
 
@@ -236,9 +234,11 @@ struct Plan {
   }
   // Tells the scope which variables a run has written to: returns how many.
   size_t MarkWritten() const;
-  OpLocation Locate(const Instruction& in) const {
-    return program->Locate(in.ir_block, program->blocks[in.ir_block].ops[in.ir_op]);
-  }
+  // The program's operator at the instruction's position; nullptr: its block holds nothing but what
+  // planning has made, as copies and marks are. OperatorOf: nullptr for these, too.
+  const ir::Op* NearestOperator(const Instruction& in) const;
+  const ir::Op* OperatorOf(const Instruction& in) const;
+  OpLocation Locate(const Instruction& in) const;  // of the nearest one
   // The failure of an instruction's kernel, with its place and, where the plan knows it, the
   // kernel's implementation. What has a place already is left as it is.
   Status Blame(const Status& status, const Instruction& in) const;

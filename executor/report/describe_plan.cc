@@ -70,16 +70,11 @@ std::string WhyText(const Instruction& in, const std::vector<ImplementationChoic
   return "there is one way only";
 }
 
-// An instruction that a device's plan has put between places.
-bool IsOwn(const Plan& plan, const Instruction& in) {
-  return in.op.def != plan.program->blocks[in.ir_block].ops[in.ir_op].def;
-}
-
 PlanDescription::Instruction Describe(const Plan& plan, const Instruction& in,
                                       const std::vector<std::string>& places) {
   PlanDescription::Instruction i;
   i.place = places[0];
-  if (!IsOwn(plan, in)) {
+  if (plan.OperatorOf(in) != nullptr) {
     const auto choices = plan.choices.find({in.ir_block, in.ir_op});
     if (choices != plan.choices.end()) i.choices = choices->second;
     const auto& defs = in.op.def->attrs();

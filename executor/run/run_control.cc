@@ -154,7 +154,8 @@ bool RunControl::IsAmong(const CheckedOps& ops, const Instruction& in) const {
   const auto block = static_cast<size_t>(in.ir_block);
   if (block >= ops.size()) return false;  // made by passes
   const std::vector<bool>& marks = ops[block];
-  const int index = plan_.program->blocks[in.ir_block].ops[in.ir_op].index;
+  const ir::Op* const op = plan_.NearestOperator(in);
+  const int index = op != nullptr ? op->index : -1;
   return index >= 0 && static_cast<size_t>(index) < marks.size() &&
          marks[static_cast<size_t>(index)];
 }
