@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <utility>
 
 #include "core/thread_annotations.h"
 
@@ -154,6 +155,26 @@ void CachingAllocator::Use(Buffer& buffer, Stream& stream) {
   if (block.stream == nullptr || block.stream == &stream) return;
   if (std::find(block.users.begin(), block.users.end(), &stream) == block.users.end())
     block.users.push_back(&stream);
+}
+
+Status CachingAllocator::PassOn(Buffer& buffer, Stream& stream) {
+  auto& block = static_cast<Impl::Block&>(buffer);
+  Impl& a = *block.impl;
+  MutexLock lock(a.mutex);
+  block.users.push_back(std::exchange(block.stream, &stream));
+  for (Stream* user : std::exchange(block.users, {})) {
+    if (user == &stream) continue;
+    auto event = a.TakeEvent();
+    if (event == nullptr) {
+      HEDDLE_RETURN_IF_ERROR(user->Synchronize());
+      continue;
+    }
+    HEDDLE_RETURN_IF_ERROR(user->Record(*event));
+    HEDDLE_RETURN_IF_ERROR(stream.WaitFor(*event));
+    a.idle_events.push_back(std::move(event));
+  }
+  const auto byte = a.device->scrub();
+  return byte ? stream.Fill(block.data(), *byte, block.bytes(), 0) : Status::Ok();
 }
 
 void CachingAllocator::Trim() {

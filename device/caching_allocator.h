@@ -29,6 +29,9 @@ class CachingAllocator {
   Result<BufferRef> Allocate(size_t bytes, Stream* stream);
   // Work on `stream` uses the buffer, which is one of this allocator.
   static void Use(Buffer& buffer, Stream& stream);
+  // The buffer, whose contents nobody needs, belongs to `stream` from now on. Work given to the
+  // stream later comes behind all work given so far to the streams that used the buffer.
+  static Status PassOn(Buffer& buffer, Stream& stream);
   // Returns unused memory to the device. Streams that had buffers must still exist.
   void Trim();
   // Ends the use of streams, which must all be synchronised, and returns cached memory.

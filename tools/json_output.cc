@@ -158,6 +158,9 @@ void AddMemory(const MemoryReport& report, Json* json) {
                                {"ratio", w.ratio},
                                {"edges", w.edges},
                                {"makespan_us", w.makespan_us}});
+  (*json)["tokens"] = Json::array();
+  for (const MemoryReport::Tokens& t : report.tokens)
+    (*json)["tokens"].push_back({{"place", t.place}, {"dtype", t.dtype}, {"values", t.values}});
   (*json)["values"] = Json::array();
   for (const MemoryReport::Value& v : report.values)
     (*json)["values"].push_back({{"name", v.name},

@@ -25,6 +25,7 @@ Status DeviceSession::Prepare() {
   kept().services = run.services();
   kept().services.intra = &kernels.intra();
   for (CapturedSection& section : kept().captured) section.replayed = false;
+  for (DeviceTokens& tokens : kept().tokens) tokens.Begin();
   for (uint32_t k = 0; k < device_plan.devices; ++k) HEDDLE_RETURN_IF_ERROR(TakeArena(k));
   for (const auto& [from, to] : device_plan.resident) {
     if (run.value(to).initialized()) continue;
@@ -50,6 +51,8 @@ Status DeviceSession::MakeKept() {
     if (!event.ok()) return ExplainOf(k, event.status());
     made->done.push_back(*std::move(event));
   }
+  for (uint32_t k = 0; k < device_plan.devices; ++k)
+    made->tokens.emplace_back(plan, static_cast<uint8_t>(k + 1), *devices[k]);
   made->captured.resize(device_plan.sections.size());
   made->turns.resize(device_plan.sections.size());
   for (size_t b = 1; b < made->turns.size(); ++b) {
@@ -128,6 +131,8 @@ void DeviceSession::Close() {
   // Device memory is released while the streams still belong to this run.
   for (uint32_t s : plan.run_slots)
     if (plan.slots[s].place != 0) run.value(s) = Value();
+  if (run.device_run() != nullptr)
+    for (DeviceTokens& tokens : kept().tokens) tokens.End();
   for (uint32_t k = 0; k < sets_.size(); ++k) {
     arenas[k].reset();
     if (sets_[k] != nullptr) devices[k]->Release(std::move(sets_[k]));

@@ -23,6 +23,7 @@
 
 #include "executor/device/device_errors.h"
 #include "executor/device/device_runtime.h"
+#include "executor/device/device_tokens.h"
 #include "executor/plan/device_plan.h"
 #include "executor/run/run_state.h"
 #include "scheduler/kernel_arena.h"
@@ -47,6 +48,7 @@ struct DeviceRun {
   Services services;                           // of kernels on streams
   bool ran = false;                            // a run has come to its end
   std::vector<CapturedSection> captured;       // per block
+  std::vector<DeviceTokens> tokens;            // per device
   // Between the captured kernels and the rest, by lane; [0]: the kernels are done.
   std::vector<std::unique_ptr<Event>> borders;
   // Per block that a device runs: behind every other run of it, see BodyRunner.
@@ -89,6 +91,9 @@ class DeviceSession {
     return *devices[device_plan.DeviceOf(step.lane)];
   }
   Stream& StreamOf(const DeviceStep& step) { return stream(step.lane - 1); }
+  DeviceTokens& TokensOf(const DeviceStep& step) {
+    return kept().tokens[device_plan.DeviceOf(step.lane)];
+  }
   DeviceRun& kept() { return *run.device_run(); }
   Services& services() { return kept().services; }
   // The plan's event; what comes after captured kernels waits for all of them.

@@ -76,7 +76,8 @@ Status StepLauncher::Provide(size_t i, uint32_t slot, DType dtype, const Shape& 
     session_.run.value(slot) = Tensor(dtype, shape, arena, session_.device_plan.offsets[slot]);
     return Status::Ok();
   }
-  auto memory = device.memory().Allocate(BytesFor(dtype, shape), &session_.StreamOf(step));
+  auto memory =
+      session_.TokensOf(step).Take(slot, dtype, BytesFor(dtype, shape), session_.StreamOf(step));
   if (!memory.ok())
     return ExplainNoMemory(memory.status(), session_.run, device, slot, BytesFor(dtype, shape));
   session_.run.value(slot) = Tensor(dtype, shape, *std::move(memory));

@@ -29,8 +29,9 @@ class LooseFinder {
  private:
   bool IsLoose(uint32_t s) const {
     const Slot& slot = plan_.slots[s];
+    // A device's values of known size have places, or none for want of memory in one piece.
     return slot.storage == Storage::kPool && slot.versioned && !slot.crosses && !d_.fetched[s] &&
-           slot.place == kOnHost;
+           (slot.place == kOnHost || !slot.is_static);
   }
 
   void Visit(const Instruction& in, uint32_t block, int32_t at) {
@@ -41,7 +42,7 @@ class LooseFinder {
       const uint32_t s = in.op.out[k];
       if (s == kNoSlot || !IsLoose(s) || IsHidden(in, s)) continue;
       // Copies to the host lie in memory that its device has pinned.
-      if (in.op.def == &CopyDef() || in.op.def == &AwaitDef()) continue;
+      if (IsAdded(in) && plan_.slots[s].place == kOnHost) continue;
       if (const uint32_t from = MemoryFrom(in, k); from != kNoSlot) {
         plan_.loose_of[s] = plan_.loose_of[from];  // lives on in this one
         aliases_.push_back(s);
@@ -83,13 +84,28 @@ class LooseFinder {
 
 void FindLooseValues(PlanDraft& draft) { LooseFinder(draft).Run(); }
 
-TokenPlan PlanLooseValues(const Plan& plan, std::span<const size_t> bytes) {
+std::vector<uint32_t> LooseValuesAt(const Plan& plan, uint8_t place) {
+  std::vector<uint32_t> values;
+  for (uint32_t v = 0; v < plan.loose.size(); ++v)
+    if (plan.slots[plan.loose[v].slot].place == place) values.push_back(v);
+  return values;
+}
+
+uint32_t TokenKind(uint8_t place, DType dtype) {
+  return place == kOnHost ? 0 : place | (static_cast<uint32_t>(dtype) + 1) << 8;
+}
+
+TokenPlan PlanLooseValues(const Plan& plan, std::span<const uint32_t> which,
+                          std::span<const size_t> bytes, std::span<const uint32_t> kinds) {
   std::vector<TokenValue> values;
-  values.reserve(plan.loose.size());
-  for (size_t v = 0; v < plan.loose.size(); ++v) {
-    const Plan::Loose& loose = plan.loose[v];
-    values.push_back(
-        {.bytes = bytes[v], .first = loose.first, .last = loose.last, .scope = loose.block});
+  values.reserve(which.size());
+  for (size_t k = 0; k < which.size(); ++k) {
+    const Plan::Loose& loose = plan.loose[which[k]];
+    values.push_back({.bytes = bytes[k],
+                      .first = loose.first,
+                      .last = loose.last,
+                      .kind = kinds.empty() ? 0 : kinds[k],
+                      .scope = loose.block});
   }
   if (auto tokens = PlanTokens(values)) return *std::move(tokens);
   return {std::vector<uint32_t>(values.size(), kNoToken), {}, 0};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <numeric>
 
 #include "core/error.h"
@@ -162,7 +163,21 @@ class Reporter {
 
 }  // namespace
 
-MemoryReport ReportMemory(const Plan& plan) { return Reporter(plan).Run(); }
+MemoryReport ReportMemory(const Plan& plan) {
+  MemoryReport report = Reporter(plan).Run();
+  std::map<std::pair<uint8_t, DType>, size_t> kinds;
+  for (const Plan::Loose& loose : plan.loose) {
+    const Slot& slot = plan.slots[loose.slot];
+    const bool declared = slot.place != 0 && slot.var != ir::kNoVar;
+    ++kinds[{slot.place, declared ? plan.program->vars[slot.var].dtype : DType::kUnknown}];
+  }
+  for (const auto& [kind, values] : kinds) {
+    const auto& [place, dtype] = kind;
+    report.tokens.push_back({place == 0 ? "cpu" : StrCat("device ", place - 1),
+                             dtype == DType::kUnknown ? "" : std::string(Name(dtype)), values});
+  }
+  return report;
+}
 
 double MemoryReport::ratio() const {
   if (!decided || bound_bytes == 0) return 1;
@@ -179,6 +194,9 @@ std::string MemoryReport::ToString() const {
                            " times the bound\n")
                   : "planned          nothing: memory is taken and given back while running\n";
   if (block_bytes > 0) text += StrCat("in a block of    ", block_bytes, " bytes, for all shapes\n");
+  for (const Tokens& t : tokens)
+    text += StrCat("tokens           for ", t.values, " values on ", t.place,
+                   t.dtype.empty() ? "" : ", " + t.dtype, ", sized by earlier runs\n");
   for (const Way& w : ways) {
     char line[128];
     std::snprintf(line, sizeof line, "  %-7s %12zu bytes, %.3f times the bound, %.0f us",

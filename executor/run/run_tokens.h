@@ -35,7 +35,9 @@ class RunTokens {
  private:
   const Plan& plan_;
   TensorAllocator& allocator_;
-  std::vector<size_t> seen_;  // per value of Plan::loose: the most bytes it had
+  const std::vector<uint32_t> values_;  // the host's, of Plan::loose
+  std::vector<uint32_t> value_of_;      // per slot: its place in values_, or kNoSlot
+  std::vector<size_t> seen_;            // per value: the most bytes it had
   std::atomic<bool> grown_{false};
   std::vector<uint32_t> token_;  // per value
   std::unique_ptr<TokenBlocks> blocks_;

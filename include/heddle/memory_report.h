@@ -47,6 +47,15 @@ struct MemoryReport {
     uint32_t first = 0, last = 0;  // instructions that use it
   };
   std::vector<Value> values;
+  // Values whose memory is taken one by one, since their sizes or their order are found while
+  // running. Those of one kind take blocks in turns (docs/memory.md, Tokens): a kind is a place,
+  // and on devices a dtype besides.
+  struct Tokens {
+    std::string place;  // "cpu", "device 0", …
+    std::string dtype;  // as the program declares it; empty: any, or it does not
+    size_t values = 0;
+  };
+  std::vector<Tokens> tokens;
   // A summary, and one line for each value.
   std::string ToString() const;
 };

@@ -325,6 +325,39 @@ TEST_P(DeviceConformance, CachedMemoryWaitsForOtherStreams) {
   }
 }
 
+// A buffer that a third stream gets is written there when its owner and its reader are done.
+TEST_P(DeviceConformance, MemoryThatIsPassedOnWaitsForItsUsers) {
+  auto writer = NewStream(), reader = NewStream(), next = NewStream();
+  CachingAllocator memory(device_);
+  auto written = NewEvent();
+  const std::vector<int> numbers = Numbers(1000, 5), others(1000, -7);
+  const size_t bytes = numbers.size() * sizeof(int);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<int> back(numbers.size(), -1), last = back;
+    auto buffer = memory.Allocate(bytes, writer.get());
+    ASSERT_TRUE(buffer.ok());
+    ASSERT_TRUE(writer->CopyToDevice((*buffer)->data(), numbers.data(), bytes, 0).ok());
+    ASSERT_TRUE(writer->Record(*written).ok());
+    ASSERT_TRUE(reader->WaitFor(*written).ok());
+    CachingAllocator::Use(*buffer->get(), *reader);
+    ASSERT_TRUE(reader->CopyToHost(back.data(), (*buffer)->data(), bytes, 0).ok());
+    ASSERT_TRUE(CachingAllocator::PassOn(*buffer->get(), *next).ok());
+    ASSERT_TRUE(next->CopyToDevice((*buffer)->data(), others.data(), bytes, 0).ok());
+    ASSERT_TRUE(next->CopyToHost(last.data(), (*buffer)->data(), bytes, 0).ok());
+    ASSERT_TRUE(next->Synchronize().ok());
+    ASSERT_TRUE(reader->Synchronize().ok());
+    ASSERT_TRUE(writer->Synchronize().ok());
+    EXPECT_EQ(back, numbers);
+    EXPECT_EQ(last, others);
+    // It is the new owner's: free for it at once.
+    void* const data = (*buffer)->data();
+    buffer->reset();
+    auto again = memory.Allocate(bytes, next.get());
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ((*again)->data(), data);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, DeviceConformance, ::testing::ValuesIn(Kinds()),
                          [](const auto& info) { return info.param.name; });
 
