@@ -19,7 +19,7 @@ add_library(heddle_grid_on_host STATIC ${_grid_on_host}
 target_link_libraries(heddle_grid_on_host PUBLIC heddle_internal Threads::Threads)
 target_compile_definitions(heddle_grid_on_host PUBLIC HEDDLE_GRID_ON_HOST=1)
 heddle_warnings(heddle_grid_on_host)
-# What is said to cuDNN is tested where its headers are, with a stand-in for the library.
+# Calls of cuDNN are tested if its headers are there, with a stand-in for the library.
 include(HeddleCudnn)
 heddle_use_cudnn(heddle_grid_on_host _with_cudnn)
 if(_with_cudnn)

@@ -1,8 +1,8 @@
-// Where calls of the primitives library (oneDNN) compute.
+// LibraryPlace: the threads that calls of the primitives library (oneDNN) may use.
 //
-// The library asks its thread pool how many threads a call may use, and a thread pool takes a
-// millisecond to start. A run with one thread therefore only says where such calls would belong;
-// the wrapper of the library goes there for each call. Runs without such calls start no pool.
+// The library asks oneTBB how many threads a call may use, and oneTBB takes a millisecond to start.
+// A run with one thread therefore names a place (Guard), and the wrapper of the library enters it
+// for each call (Enter). Runs without such calls do not start oneTBB.
 #pragma once
 
 #include <utility>
@@ -15,7 +15,7 @@ namespace heddle {
 class LibraryPlace {
  public:
   virtual ~LibraryPlace() = default;
-  // Calls fn where the library uses the threads of this place.
+  // Calls fn, in which the library uses the threads of this place alone.
   virtual void Run(FunctionRef<void()> fn) = 0;
 
   // Within the guard's life the calling thread's calls of the library belong to `place`.

@@ -150,8 +150,8 @@ class Device {
   // The device has a kernel for the call. Otherwise the host executes it, so that a kernel need not
   // cover every dtype, shape or optional operand.
   virtual bool HasKernel(const CallView& call) const = 0;
-  // What the kernel of a call, for which there is one, prepares once for its runs; nullptr:
-  // nothing. For devices with kernels of their own. Any thread.
+  // The state that the call's kernel prepares once for all its runs; nullptr: it needs none. Of
+  // devices with kernels of their own. Precondition: HasKernel. Any thread.
   virtual Result<std::unique_ptr<KernelState>> Prepare(const PrepareContext& call) const;
   // Its streams can copy out of the other device's memory. Otherwise values come by way of the
   // host.

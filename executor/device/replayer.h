@@ -29,7 +29,7 @@ class Replayer {
   const void* AddressOf(uint32_t slot);
   // The operands are where they were when the kernels were captured.
   bool Holds();
-  // What the kernels read that none of them writes.
+  // Finds the slots that the kernels read and none of them writes.
   void FindInputs();
   Status Capture();
   // The kernels of all streams, between a fork from the first one and a join with it.

@@ -267,7 +267,7 @@ class Structurer {
       m.depth = i;
       m.predicate = first[i].predicate;
       *context = Context(first.begin(), first.begin() + static_cast<int64_t>(i));
-      // Where a further condition fails, neither side has a value: no program of branches says so.
+      // If a further condition fails, the Merge has no value at all, which a branch cannot express.
       for (size_t k = 0; k < inputs.size(); ++k)
         if (contexts[k].size() != i + 1 && IsAlone(sides, inputs[k]))
           return InvalidArgument(NamedNode(node(merge)), ": its input ", inputs[k],

@@ -105,8 +105,8 @@ Result<Epilogue> StageEpilogue(const PrepareContext& ctx, size_t i, bool residua
   return e;
 }
 
-// How a chain may be computed, the first that covers it and is cheaper. One convolution after
-// another always may.
+// A way to compute a chain. The first that covers the chain and is cheaper is taken; else its
+// convolutions run one after another.
 struct ChainImplementation {
   const char* name;
   bool (*covers)(const std::vector<ChainStage>& stages, const Machine& m);

@@ -32,7 +32,7 @@ struct Int8Tile {
   // which may be null.
   const float *factors, *sums, *bias;
   int rows, columns;  // at most kInt8Rows and kInt8Panel
-  // What is read next, fetched into the cache meanwhile: kInt8Ahead bytes for each group.
+  // Memory that the next tile reads: kInt8Ahead bytes of it are prefetched for each group.
   const char* ahead;
 };
 

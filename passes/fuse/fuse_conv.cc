@@ -305,7 +305,7 @@ class ConvFuser {
       return std::find(others.begin(), others.end(), v) != others.end();
     });
   }
-  // `v`, and what it is computed from as long as batch, rows and columns stay.
+  // `v`, and the tensors that it is computed from with the same batch, rows and columns.
   std::vector<VarId> SameSizes(VarId v) {
     constexpr size_t kMostSteps = 16;
     std::vector<VarId> found{v};
@@ -347,8 +347,8 @@ class ConvFuser {
     const Shape& s = t->shape();
     const int64_t axis = op.Attr<int64_t>("axis");
     if (s.rank() == 1) return axis == (last_ ? 3 : 1) || (last_ && axis == -1);
-    return (axis == -1 || axis == 4 - s.rank()) && s[s.rank() - (last_ ? 1 : 3)] == t->numel() &&
-           s.rank() >= (last_ ? 1 : 3);
+    const int channel = s.rank() - (last_ ? 1 : 3);
+    return channel >= 0 && (axis == -1 || axis == 4 - s.rank()) && s[channel] == t->numel();
   }
 
   // The scaled filter. A filter that has not been read yet is not read here either.

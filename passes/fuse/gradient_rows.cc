@@ -105,6 +105,8 @@ class RowSplitter {
     op.inputs[static_cast<size_t>(def.FindInput("X"))] = std::move(x);
     op.outputs[static_cast<size_t>(def.FindOutput("Out"))] = {out};
     Set(&op, type == std::string_view("concat") ? "axis" : "shape", std::move(value));
+    op.index = Op(before).index;
+    op.call_stack = Op(before).call_stack;
     op.device = Op(before).device;
     op.hints = Op(before).hints;
     made_[static_cast<size_t>(before)].push_back(std::move(op));
@@ -175,8 +177,7 @@ Result<bool> RunGradientRows(ir::Program& program, PassContext& context) {
 HEDDLE_PASS(gradient_rows) {
   pass.doc =
       "sparse gradients become two tensors, ids and the gradients of their rows, which devices "
-      "hold; "
-      "for devices with kernels of their own";
+      "hold; for devices with kernels of their own";
   pass.before = "g = lookup_table_v2_grad(w, ids, dy, is_sparse); w = sgd(w, g, rate)";
   pass.after = "w = sgd(w, dy, rate, grad_rows ids)";
   pass.refuses =

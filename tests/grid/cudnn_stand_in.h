@@ -18,7 +18,7 @@ struct StandInEngine {
   bool fallback = false;       // named in the mode FALLBACK instead of A
 };
 
-// What the functions below share, since they are plain functions. One test uses it at a time.
+// State that the functions below share, since they are plain functions. One test uses it at a time.
 struct CudnnStandIn {
   std::vector<StandInEngine> engines = {{1}};
   size_t version = 91900;

@@ -66,7 +66,7 @@ Program Training(const Rule& rule, int lookups, bool narrow, bool fetched) {
     const std::string n = std::to_string(i);
     b.Feed("ids" + n, ids, i == 0 ? Shape{7} : Shape{7, 1});
     b.Feed("x" + n, DType::kF32, i == 0 ? Shape{7, kWidth} : Shape{7, 1, kWidth});
-    // What arrives at the lookup comes from an operator of the device.
+    // The gradient that arrives at the lookup comes from an operator of the device.
     b.Var("d" + n, DType::kF32, i == 0 ? Shape{7, kWidth} : Shape{7, 1, kWidth});
     b.Unary("tanh", "x" + n, "d" + n);
     grads.push_back("g" + n);

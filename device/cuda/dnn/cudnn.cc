@@ -261,7 +261,8 @@ class ConvGraph {
   Descriptor* graph_ = nullptr;
 };
 
-// What a plan is made of stays with it, and the functions to destroy it: it may outlive the device.
+// The plan keeps the descriptors that it is made of, and the library's functions that destroy them:
+// it may outlive the device.
 class CudnnPlan final : public DnnPlan {
  public:
   CudnnPlan(std::shared_ptr<const ConvGraph> graph, Descriptor config, Descriptor plan,

@@ -17,7 +17,7 @@
 
 namespace heddle::HEDDLE_GRID {
 
-// What cuBLASLt applies last. Its gelu is the one with tanh.
+// The activation of a cuBLASLt epilogue. Its gelu is the approximation with tanh.
 enum class LtActivation : uint8_t { kNone, kRelu, kGelu };
 
 // d = f(alpha op(a) op(b) + beta c + bias), by columns, where d is gemm.c. Bias has an element for

@@ -75,7 +75,7 @@ class Layouter {
     return static_cast<uint32_t>(plan_.slots.size() + block);
   }
 
-  // What other blocks touch than this one and those inside it.
+  // Finds the slots that blocks outside of this one touch.
   void FindElsewhere() {
     std::vector<bool> inside(plan_.blocks.size(), false);
     MarkInside(block_, &inside);

@@ -78,12 +78,12 @@ class CopyInserter {
  private:
   static constexpr uint32_t kHostBit = 1u << kOnHost;
 
-  // How a device's block and those inside it use a slot.
+  // The use of a slot by a device's block and those inside it.
   struct Use {
     uint32_t head = 0;  // places that read the value from before the block
     uint32_t last = 0;  // places that have the value behind it
     bool written = false;
-    // Where the value is whenever the block begins, and when it has ended.
+    // The places that have the value at each beginning of the block, and after its end.
     uint32_t places() const { return head != 0 ? head : last; }
   };
   using Uses = std::map<uint32_t, Use>;
@@ -179,7 +179,7 @@ class CopyInserter {
     for (const auto& [s, use] : uses)
       if (use.written) valid_[s] = use.places();
   }
-  // What has one version, written inside, has no value before.
+  // A slot with one version, which the block writes, has no value before it.
   bool HasBefore(uint32_t s, const Use& use) const {
     return use.head != 0 || !plan_.slots[s].versioned;
   }
