@@ -71,4 +71,13 @@ int GraphView::OnlyReader(ir::VarId v, const PassContext& context) const {
   return reader > writers_[v][0] && !HasControlEdges(reader) ? reader : -1;
 }
 
+bool GraphView::ReadTheSame(std::span<const int> positions, int last) const {
+  const auto& ops = program_.blocks[static_cast<size_t>(block_)].ops;
+  for (const int at : positions)
+    for (const auto& slot : ops[static_cast<size_t>(at)].inputs)
+      for (ir::VarId v : slot)
+        if (v != ir::kNoVar && !Unchanged(v, at + 1, last)) return false;
+  return true;
+}
+
 }  // namespace heddle::passes

@@ -44,6 +44,10 @@ class GraphView {
     const auto next = std::lower_bound(writers_[v].begin(), writers_[v].end(), from);
     return next == writers_[v].end() || *next > to;
   }
+  // The operators at `positions` read the same values behind the one at `last`, the last of
+  // them. (In a loop's body, variables that are carried from iteration to iteration are written
+  // further down.)
+  bool ReadTheSame(std::span<const int> positions, int last) const;
 
  private:
   bool HasControlEdges(int at) const;

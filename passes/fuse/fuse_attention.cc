@@ -190,7 +190,7 @@ class AttentionFuser {
     if (!IsMatrices(x) || p_.vars[mask].dtype != DType::kF32 ||
         !MasksScores(mask, p_.vars[x].shape, axis) || x == mask)
       return false;
-    if (!OnlyFor(x, at) || !view_.WrittenBefore(mask, at)) return false;
+    if (!OnlyFor(x, at)) return false;
     mask_ = mask;
     *v = x;
     return true;
@@ -206,7 +206,7 @@ class AttentionFuser {
       return false;
     condition = WithoutOnes(condition, x, at);
     if (p_.vars[condition].dtype != DType::kBool || !MasksScores(condition, p_.vars[x].shape, -1) ||
-        !view_.WrittenBefore(condition, at) || !IsScores(x, at))
+        !IsScores(x, at))
       return false;
     condition_ = condition;
     otherwise_ = *otherwise;
@@ -304,8 +304,7 @@ class AttentionFuser {
   // The transpose that writes `v`; -1 when there is none.
   int TransposeOf(VarId v, int reader, const Ints& axes) const {
     for (const char* type : {"transpose2", "transpose"})
-      if (const int at = Writer(v, type, reader); at >= 0)
-        return Permutes(Op(at), axes) && view_.WrittenBefore(Op(at).In("X")[0], at) ? at : -1;
+      if (const int at = Writer(v, type, reader); at >= 0) return Permutes(Op(at), axes) ? at : -1;
     return -1;
   }
 
@@ -323,10 +322,9 @@ class AttentionFuser {
 
   // The source of operand `v` of the operator at `reader`. `scaled`: a factor may be absorbed.
   std::optional<Source> SourceOf(VarId v, int reader, bool scaled) {
-    if (!view_.WrittenBefore(v, reader)) return std::nullopt;
     if (const auto scaling = scaled ? ScalingOf(v, reader) : std::nullopt) {
       const auto& [at, x, factor] = *scaling;
-      if (IsMatrices(x) && OnlyFor(v, reader) && view_.WrittenBefore(x, at)) {
+      if (IsMatrices(x) && OnlyFor(v, reader)) {
         scale_ *= factor;
         spare.push_back(at);
         v = x, reader = at;
@@ -417,7 +415,9 @@ Result<bool> RunFuseAttention(ir::Program& program, PassContext& context) {
   for (size_t i = 0; i < ops.size(); ++i) {
     AttentionFuser fuser(program, context, view, gone);
     if (!fuser.Match(static_cast<int>(i)) || !SamePlace(ops, fuser.last(), fuser.absorbed) ||
-        !SamePlace(ops, fuser.last(), fuser.spare))
+        !SamePlace(ops, fuser.last(), fuser.spare) ||
+        !view.ReadTheSame(fuser.absorbed, fuser.last()) ||
+        !view.ReadTheSame(fuser.spare, fuser.last()))
       continue;
     changed = gone[i] = gone[static_cast<size_t>(fuser.last())] = true;
     for (int a : fuser.absorbed) gone[static_cast<size_t>(a)] = true;

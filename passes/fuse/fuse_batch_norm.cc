@@ -28,9 +28,7 @@ class BatchNormFuser {
     const ir::Op& norm = ops_[at_];
     if (norm.type() != "batch_norm" || !IsPlain(norm)) return false;
     const VarId x = norm.In("X")[0];
-    if (!view_.WrittenBefore(x, at_) || p_.vars[x].dtype != DType::kF32 ||
-        p_.vars[x].shape.rank() < 2)
-      return false;
+    if (p_.vars[x].dtype != DType::kF32 || p_.vars[x].shape.rank() < 2) return false;
     const char* slots[4] = {"Scale", "Bias", "Mean", "Variance"};
     for (int i = 0; i < 4; ++i) {
       constant_[i] =

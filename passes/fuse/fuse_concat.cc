@@ -50,13 +50,12 @@ class ConcatFuser {
     return shape.known_rank() && shape.rank() > 1 && (axis == -1 || axis == shape.rank() - 1);
   }
 
-  // There are several inputs, which have the same values later.
+  // There are several inputs.
   bool Pieces(const std::vector<VarId>& list) const {
     constexpr size_t kMost = 64;
     return list.size() > 1 && list.size() <= kMost &&
-           std::all_of(list.begin(), list.end(), [&](VarId v) {
-             return v != kNoVar && p_.vars[v].dtype == DType::kF32 && view_.WrittenBefore(v, at_);
-           });
+           std::all_of(list.begin(), list.end(),
+                       [&](VarId v) { return v != kNoVar && p_.vars[v].dtype == DType::kF32; });
   }
 
   bool Takes(const ir::Op& op, VarId whole) const {

@@ -74,8 +74,7 @@ class ConvFuser {
     if (!transposed_ && type != "conv2d" && type != "depthwise_conv2d") return false;
     last_ = conv.Attr<std::string>("data_format") == "NHWC";
     filter_ = context_.Constant(p_, view_, conv.In("Filter")[0], false);
-    if (filter_ == nullptr || filter_->rank() != 4 ||
-        !view_.WrittenBefore(conv.In("Input")[0], at_) || (transposed_ && last_) ||
+    if (filter_ == nullptr || filter_->rank() != 4 || (transposed_ && last_) ||
         !conv.var_attrs.empty())
       return false;
     groups_ = std::max<int64_t>(1, conv.Attr<int64_t>("groups"));
@@ -289,7 +288,7 @@ class ConvFuser {
   bool Residual(const ir::Op& op) {
     if (activated() || linear_after() || residual_ || transposed_) return false;
     const VarId x = op.In("X")[0], y = op.In("Y")[0], other = x == out_ ? y : x;
-    if (x == y || !view_.WrittenBefore(other, static_cast<int>(&op - ops_.data()))) return false;
+    if (x == y) return false;
     const Shape &a = p_.vars[out_].shape, &b = p_.vars[other].shape;
     if (a.rank() != 4 || !(a == b) || p_.vars[other].dtype != DType::kF32) return false;
     const int64_t channels = a[last_ ? 3 : 1], rows = a[last_ ? 1 : 2], columns = a[last_ ? 2 : 3];

@@ -28,7 +28,7 @@ class ChainFuser {
 
   bool Grow(const std::vector<bool>& gone) {
     if (ops_[at_].type() == "fused_conv2d") bf16_ = ops_[at_].Attr<bool>("fuse_bf16");
-    if (!IsPart(at_, false) || !view_.WrittenBefore(ops_[at_].In("Input")[0], at_)) return false;
+    if (!IsPart(at_, false)) return false;
     chain_ = {at_};
     if (bf16_) {
       if (!Append(gone, false)) return false;

@@ -39,7 +39,7 @@ class MatmulFuser {
     for (int r; (r = view_.OnlyReader(out_, context_)) >= 0 && !gone[static_cast<size_t>(r)] &&
                 Absorb(ops_[static_cast<size_t>(r)]);)
       absorbed.push_back(r);
-    return !absorbed.empty() && OperandsKept();
+    return !absorbed.empty();
   }
 
   ir::Op Make() const {
@@ -65,14 +65,6 @@ class MatmulFuser {
 
  private:
   const Shape& ShapeOf(VarId v) const { return p_.vars[v].shape; }
-  // The operands have the same values where the last operator stands as where they are read. (In a
-  // loop's body, variables that are carried from iteration to iteration are written further down.)
-  bool OperandsKept() const {
-    const auto kept = [&](VarId v, int read) { return view_.Unchanged(v, read, absorbed.back()); };
-    return kept(x_, at_) && kept(y_, at_) && (!bias_ || kept(*bias_, bias_at_)) &&
-           (!residual_ || kept(*residual_, residual_at_));
-  }
-  int PositionOf(const ir::Op& op) const { return static_cast<int>(&op - ops_.data()); }
 
   std::optional<Product> AsProduct(const ir::Op& op) const {
     const std::string& t = op.type();
@@ -125,7 +117,6 @@ class MatmulFuser {
         to[to.rank() - 1] != s[0] || (axis != -1 && axis != to.rank() - 1))
       return false;
     bias_ = y;
-    bias_at_ = PositionOf(op);
     return true;
   }
 
@@ -139,7 +130,6 @@ class MatmulFuser {
     for (int i = 1; i < a.rank(); ++i)
       if (a[i] < 0) return false;
     residual_ = other;
-    residual_at_ = PositionOf(op);
     return true;
   }
 
@@ -150,7 +140,6 @@ class MatmulFuser {
   const int at_;
   Product product_;
   std::optional<VarId> bias_, residual_;
-  int bias_at_ = -1, residual_at_ = -1;  // the operators that read them
   std::optional<FusedActivation> activation_;
   VarId x_ = ir::kNoVar, y_ = ir::kNoVar, out_ = ir::kNoVar;
 };

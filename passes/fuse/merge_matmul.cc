@@ -153,7 +153,8 @@ class ProjectionMerger {
   // All projections can be computed at the position of the first one.
   bool Alike(const Branch& a, const Branch& b) {
     return a.x == b.x && a.heads == b.heads && a.depth == b.depth &&
-           view_.WrittenBefore(a.x, std::min(a.matmul, b.matmul)) && SamePlaces(a, b) &&
+           view_.Unchanged(a.x, std::min(a.matmul, b.matmul), std::max(a.matmul, b.matmul)) &&
+           SamePlaces(a, b) &&
            Op(a.reshape).Attr<Ints>("shape") == Op(b.reshape).Attr<Ints>("shape");
   }
 

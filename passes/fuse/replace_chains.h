@@ -16,7 +16,8 @@ namespace heddle::passes {
 // as Fuser(program, context, view, position, more...). Its Grow(gone) says whether there is a chain
 // that begins there, and fills `absorbed` with the positions that follow (operators that are `gone`
 // belong to others, or run at another place); Make() gives the operator that takes the chain's
-// place, where its last one stood. True when something was replaced.
+// place, where its last one stood. A chain stays whose operators would read other values there.
+// True when something was replaced.
 template <typename Fuser, typename... More>
 bool ReplaceChains(ir::Program& program, PassContext& context, const More&... more) {
   const GraphView view(program, context);
@@ -34,8 +35,10 @@ bool ReplaceChains(ir::Program& program, PassContext& context, const More&... mo
         if (!SamePlace(ops[k], ops[i])) elsewhere[k] = true;
     }
     Fuser fuser(program, context, view, static_cast<int>(i), more...);
-    if (!fuser.Grow(one_place ? gone : elsewhere) ||
-        !SamePlace(ops, static_cast<int>(i), fuser.absorbed))
+    const int first = static_cast<int>(i);
+    if (!fuser.Grow(one_place ? gone : elsewhere) || !SamePlace(ops, first, fuser.absorbed) ||
+        !view.ReadTheSame({&first, 1}, fuser.absorbed.back()) ||
+        !view.ReadTheSame(fuser.absorbed, fuser.absorbed.back()))
       continue;
     std::optional<ir::Op>& made = replaced[static_cast<size_t>(fuser.absorbed.back())];
     made = fuser.Make();

@@ -46,6 +46,7 @@ class LayoutRewriter {
       for (auto& slot : op.inputs)
         for (VarId v : slot) Restore(v);
       RestoreNested(op);
+      ForgetWritten(op);
       out_.push_back(std::move(op));
     }
     for (VarId v : context_.fetched) {
@@ -69,7 +70,7 @@ class LayoutRewriter {
   }
 
   bool Is4D(VarId v) const {
-    return v != ir::kNoVar && p_.vars[v].shape.rank() == 4 && view_.Stable(v) &&
+    return v != ir::kNoVar && p_.vars[v].shape.rank() == 4 &&
            p_.vars[v].kind == ir::VarKind::kTensor;
   }
   bool HasTwin(VarId v) const { return twin_.count(v) > 0; }
@@ -114,6 +115,22 @@ class LayoutRewriter {
       for (const ir::Op& inner : p_.blocks[block].ops)
         for (const auto& slot : inner.inputs)
           for (VarId v : slot) Restore(v);
+  }
+
+  // The operator gives its variables new values, which have no twins: variables that a loop
+  // carries are written after they have been read.
+  void ForgetWritten(const ir::Op& op) {
+    const auto forget = [this](const ir::Op& writer) {
+      for (const auto& slot : writer.outputs) {
+        for (VarId v : slot) {
+          twin_.erase(v);
+          present_.erase(v);
+        }
+      }
+    };
+    forget(op);
+    for (int block : NestedBlocks(p_, op))
+      for (const ir::Op& inner : p_.blocks[block].ops) forget(inner);
   }
 
   // Emits the operator on twins; false when it cannot be or does not pay.

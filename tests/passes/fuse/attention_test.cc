@@ -2,6 +2,7 @@
 // same results, and what looks like it but is not stays.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -358,6 +359,43 @@ TEST(FuseAttention, ASoftmaxOfAnAttention) {
   w.Op("matmul_v2", {{"X", {"more_weights"}}, {"Y", {"x"}}}, "out", x);
   w.b.Fetch("out");
   Expect(w, 4);
+}
+
+// for (i = 0; i < 3; ++i) h = attention(h, h, h), where h begins as x * 0.5; with `overwrite`, h
+// becomes x * 2 between the scores and their softmax.
+TEST(FuseAttention, InALoopThatCarriesTheOperands) {
+  for (const bool overwrite : {false, true}) {
+    SCOPED_TRACE(overwrite);
+    Writer w{.split_heads = false};
+    const Shape shape = {2, 3, 4, 5}, scores = {2, 3, 4, 4};
+    w.AddFeed("x", shape);
+    w.Op("scale", {{"X", {"x"}}}, "h", shape, {{"scale", 0.5}});
+    w.b.Fill("i", {1}, 0, DType::kI64).Fill("n", {1}, 3, DType::kI64);
+    w.b.Var("go", DType::kBool, {1}).Binary("less_than", "i", "n", "go");
+    const int body = w.b.Block(0);
+    w.b.In(body);
+    w.Op("matmul_v2", {{"X", {"h"}}, {"Y", {"h"}}}, "scores", scores, {{"trans_y", true}});
+    if (overwrite) w.b.Scale("x", "h", 2);
+    w.Op("softmax", {{"X", {"scores"}}}, "weights", scores, {{"axis", int64_t{-1}}});
+    w.Op("matmul_v2", {{"X", {"weights"}}, {"Y", {"h"}}}, "next", shape);
+    w.b.Unary("assign", "next", "h");
+    w.b.Increment("i").Binary("less_than", "i", "n", "go").In(0);
+    w.b.Op("while", {{"X", {"h", "x", "i", "n"}}, {"Condition", {"go"}}},
+           {{"Out", {"h", "i", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
+    w.Op("scale", {{"X", {"h"}}}, "y", shape, {{"scale", 1.0}});
+    w.b.Fetch("y");
+    int unused = 0;
+    const auto plain = Floats(RunAt(w, 0, 1, &unused)[0]), got = Floats(RunAt(w, 2, 1, &unused)[0]);
+    for (size_t k = 0; k < plain.size(); ++k) ASSERT_NEAR(plain[k], got[k], 1e-5) << k;
+    Executor executor;
+    const auto plan = executor.DescribePlan(
+        MustCompile(executor, w.b.Build(), w.scope, {.opt_level = 2}), w.feeds);
+    ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+    const auto fused =
+        std::count_if(plan->instructions.begin(), plan->instructions.end(),
+                      [](const auto& in) { return in.op == "scaled_dot_attention"; });
+    EXPECT_EQ(fused, overwrite ? 0 : 1);
+  }
 }
 
 }  // namespace

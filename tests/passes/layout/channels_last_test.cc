@@ -93,11 +93,16 @@ Program BuildGated(const Ints& dims, bool keep) {
   return b.Fetch("y").Build();
 }
 
-// The number of instructions at level 2, after a check that results are those of level 0.
-int InstructionsOf(const Program& program, int64_t batch) {
+std::shared_ptr<Scope> Parameters() {
   auto scope = std::make_shared<Scope>();
   scope->Set("w1", Value(Values({kChannels, kChannels, 3, 3}, 1.7f)));
   scope->Set("w2", Value(Values({kChannels, kChannels, 3, 3}, 2.3f)));
+  return scope;
+}
+
+// The number of instructions at level 2, after a check that results are those of level 0.
+int InstructionsOf(const Program& program, int64_t batch) {
+  const auto scope = Parameters();
   const std::vector<Feed> feeds{{"x", Values({batch, kChannels, kSide, kSide}, 0.7f)}};
   std::vector<Tensor> out[2];
   int instructions = 0;
@@ -154,6 +159,53 @@ TEST(ChannelsLast, MeansOfImagesStayLast) {
 TEST(ChannelsLast, ResponseNormalisationStaysLastUnlessItsSumsAreRead) {
   EXPECT_EQ(5, InstructionsOf(BuildNormalised(false), 2));
   EXPECT_LT(5, InstructionsOf(BuildNormalised(true), 2));
+}
+
+// for (i = 0; i < 3; ++i) h = conv(relu(conv(h))) + h, where h begins as x * 0.5; with `overwrite`,
+// h becomes x * 2 between the convolutions.
+Program BuildLoop(bool overwrite) {
+  const Shape image{-1, kChannels, kSide, kSide};
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, image);
+  for (const char* w : {"w1", "w2"}) b.Param(w, DType::kF32, {kChannels, kChannels, 3, 3});
+  for (const char* v : {"h", "y"}) b.Var(v, DType::kF32, image);
+  b.Scale("x", "h", 0.5);
+  b.Fill("i", {1}, 0, DType::kI64).Fill("n", {1}, 3, DType::kI64).Var("go", DType::kBool, {1});
+  b.Binary("less_than", "i", "n", "go");
+  const int body = b.Block(0);
+  b.In(body);
+  for (const char* v : {"a", "r", "c", "s"}) b.Var(v, DType::kF32, image);
+  const auto convolve = [&](const char* x, const char* w, const char* y) {
+    b.Op("conv2d", {{"Input", {x}}, {"Filter", {w}}}, {{"Output", {y}}},
+         {{"strides", Ints{1, 1}}, {"paddings", Ints{1, 1}}, {"dilations", Ints{1, 1}}});
+  };
+  convolve("h", "w1", "a");
+  b.Unary("relu", "a", "r");
+  if (overwrite) b.Scale("x", "h", 2);
+  convolve("r", "w2", "c");
+  b.Binary("elementwise_add", "c", "h", "s").Scale("s", "h", 0.05);
+  b.Increment("i").Binary("less_than", "i", "n", "go").In(0);
+  b.Op("while", {{"X", {"h", "x", "i", "n"}}, {"Condition", {"go"}}},
+       {{"Out", {"h", "i", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
+  b.Scale("h", "y", 1).Fetch("y");
+  return b.Build();
+}
+
+TEST(ChannelsLast, WhatALoopCarriesHasATwinUntilItIsWritten) {
+  for (const bool overwrite : {false, true}) {
+    const Program program = BuildLoop(overwrite);
+    InstructionsOf(program, 2);
+    Executor executor;
+    const auto compiled = MustCompile(executor, program, Parameters(), {.opt_level = 2});
+    const auto plan =
+        executor.DescribePlan(compiled, {{"x", Values({2, kChannels, kSide, kSide}, 0.7f)}});
+    ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+    int last = 0;
+    for (const auto& in : plan->instructions)
+      for (const auto& [name, value] : in.attributes)
+        last += in.block == 1 && name == "data_format" && value == AttributeValue("NHWC");
+    EXPECT_EQ(last, 2);
+  }
 }
 
 }  // namespace
