@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/name_table.h"
+#include "core/static_name_table.h"
 #include "core/thread_annotations.h"
 #include "heddle/program.h"
 
@@ -44,7 +44,7 @@ constexpr Define kDefines[] = {
 };
 #undef HEDDLE_DECLARE_OP
 
-constexpr NameTable<std::size(kDefines), sizeof(kNames)> kTable(kNames);
+constexpr StaticNameTable<std::size(kDefines), sizeof(kNames)> kTable(kNames);
 static_assert(kTable.unique(), "two operators of kernels/ have one name");
 
 // An operator is defined when it is first asked for: a program uses few of them, and defining all

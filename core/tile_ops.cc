@@ -5,8 +5,8 @@
 #include <variant>
 
 #include "core/error.h"
-#include "core/name_table.h"
 #include "core/op_context.h"
+#include "core/static_name_table.h"
 
 namespace heddle {
 
@@ -27,7 +27,7 @@ constexpr TileOp (*kTiles[])() = {
 };
 #undef HEDDLE_DECLARE_TILE
 
-constexpr NameTable<std::size(kTiles), sizeof(kNames)> kTable(kNames);
+constexpr StaticNameTable<std::size(kTiles), sizeof(kNames)> kTable(kNames);
 
 // Made when it is first asked for, as definitions of operators are.
 struct Made {

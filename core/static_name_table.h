@@ -13,12 +13,12 @@ namespace heddle {
 // would have to be relocated whenever a program starts. Open addressing, with at least half of the
 // places free, so that every search ends. Immutable; any thread may search.
 template <size_t kCount, size_t kBytes>
-class NameTable {
+class StaticNameTable {
  public:
   static constexpr size_t kNone = ~size_t{0};
 
   // `names` must stay valid.
-  explicit constexpr NameTable(const char (&names)[kBytes]) : names_(names) {
+  explicit constexpr StaticNameTable(const char (&names)[kBytes]) : names_(names) {
     static_assert(kBytes <= 1u << 16, "wider offsets are needed");
     size_t start = 0;
     for (size_t at = 0; at < kCount; ++at) {
