@@ -34,6 +34,7 @@ Pipeline HeddlePipeline() {
       "fuse_matmul",       // takes what attention and merged products left
       "fuse_batch_norm",   // takes the batch_norm that no convolution absorbed
       "channels_last",
+      "carry_layout",          // moves what channels_last left at both ends of loops' bodies
       "fuse_channel_shuffle",  // the channel is the last dimension only after channels_last
       "fuse_concat",           // absorbs concat into fused_matmul
       "gradient_rows",

@@ -58,13 +58,18 @@ class LayoutRewriter {
   }
 
  private:
-  // There are at least two convolutions, and no gradients, which read the variables that this pass
-  // replaces.
+  // There are at least two convolutions, one after another or from iteration to iteration, and no
+  // gradients, which read the variables that this pass replaces.
   bool Worthwhile(const std::vector<ir::Op>& ops) const {
     int convolutions = 0;
-    for (const ir::Op& op : ops) {
-      if (op.type().ends_with("_grad")) return false;
-      convolutions += IsConv(op);
+    for (size_t at = 0; at < ops.size(); ++at) {
+      if (ops[at].type().ends_with("_grad")) return false;
+      if (!IsConv(ops[at])) continue;
+      const VarId image = ops[at].inputs[0].empty() ? ir::kNoVar : ops[at].inputs[0][0];
+      const bool carried =
+          view_.block() > 0 && image != ir::kNoVar &&
+          !view_.Unchanged(image, static_cast<int>(at) + 1, static_cast<int>(ops.size()));
+      convolutions += carried ? 2 : 1;
     }
     return convolutions >= 2;
   }
@@ -338,7 +343,8 @@ HEDDLE_PASS(channels_last) {
       "a1 = transpose2(a); b1 = conv2d(a1), NHWC; c1 = relu(b1); d1 = conv2d(c1), NHWC; d = "
       "transpose2(d1)";
   pass.refuses =
-      "programs with fewer than two convolutions or with gradients; variables that have more than "
-      "one value or that sub-blocks touch; operators that do not say how they take the layout";
+      "blocks with one convolution, unless its image is the result of the iteration before, or "
+      "with gradients; results that sub-blocks touch; operators that do not say how they take the "
+      "layout";
   pass.run = RunChannelsLast;
 }

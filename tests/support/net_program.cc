@@ -460,6 +460,7 @@ void NetProgram::SubBlock() {
   const size_t vars = vars_.size();
   nested_ = true;
   for (int k = 1 + Pick(7); k > 0; --k) Step();
+  if (loop) CarriedTransposed(vars);
   nested_ = false;
   vars_.resize(vars);  // what the block declared is its own
   std::vector<std::string> read, written;

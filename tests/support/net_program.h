@@ -70,6 +70,7 @@ class NetProgram {
   void SparseUpdate(const std::string& param);
   void ReshapedElements();
   void Calls();
+  void CarriedTransposed(size_t outside);
   void Op(const std::string& type, const Slots& in, const Slots& out, const Attrs& attrs = {});
   void Activation(const std::string& x, const Shape& shape);
 

@@ -147,4 +147,22 @@ void NetProgram::Shuffle(const Var& x) {
      {{"axis", int64_t{to.rank() - 1}}, {"num", int64_t{2}}});
 }
 
+// The iteration's last step works on a matrix of the `outside` first variables with its rows as
+// columns; it is of no interest whether others of the body's operators touch the matrix.
+void NetProgram::CarriedTransposed(size_t outside) {
+  for (size_t k = 0; k < outside; ++k) {
+    const Var x = vars_[k];
+    if (!x.writable || x.dtype != DType::kF32 || x.shape.rank() != 2 || !x.shape.is_static())
+      continue;
+    const Shape turned{x.shape[1], x.shape[0]};
+    const std::string in = NewVar(turned, x.dtype, x.bound), out = NewVar(turned, x.dtype, 1),
+                      back = NewVar(x.shape, x.dtype, 1);
+    Op("transpose2", {{"X", {x.name}}}, {{"Out", {in}}}, {{"axis", Ints{1, 0}}});
+    Op("tanh", {{"X", {in}}}, {{"Out", {out}}});
+    Op("transpose2", {{"X", {out}}}, {{"Out", {back}}}, {{"axis", Ints{1, 0}}});
+    Op("assign", {{"X", {back}}}, {{"Out", {x.name}}});
+    return;
+  }
+}
+
 }  // namespace heddle::testing

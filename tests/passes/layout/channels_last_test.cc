@@ -174,7 +174,7 @@ Program BuildLoop(bool overwrite) {
   b.Binary("less_than", "i", "n", "go");
   const int body = b.Block(0);
   b.In(body);
-  for (const char* v : {"a", "r", "c", "s"}) b.Var(v, DType::kF32, image);
+  for (const char* v : {"a", "r", "c", "s", "z"}) b.Var(v, DType::kF32, image);
   const auto convolve = [&](const char* x, const char* w, const char* y) {
     b.Op("conv2d", {{"Input", {x}}, {"Filter", {w}}}, {{"Output", {y}}},
          {{"strides", Ints{1, 1}}, {"paddings", Ints{1, 1}}, {"dilations", Ints{1, 1}}});
@@ -183,7 +183,7 @@ Program BuildLoop(bool overwrite) {
   b.Unary("relu", "a", "r");
   if (overwrite) b.Scale("x", "h", 2);
   convolve("r", "w2", "c");
-  b.Binary("elementwise_add", "c", "h", "s").Scale("s", "h", 0.05);
+  b.Binary("elementwise_add", "c", "h", "s").Scale("s", "z", 0.05).Unary("assign", "z", "h");
   b.Increment("i").Binary("less_than", "i", "n", "go").In(0);
   b.Op("while", {{"X", {"h", "x", "i", "n"}}, {"Condition", {"go"}}},
        {{"Out", {"h", "i", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
@@ -200,7 +200,9 @@ TEST(ChannelsLast, WhatALoopCarriesHasATwinUntilItIsWritten) {
     const auto plan =
         executor.DescribePlan(compiled, {{"x", Values({2, kChannels, kSide, kSide}, 0.7f)}});
     ASSERT_TRUE(plan.ok()) << plan.status().ToString();
-    int last = 0;
+    int last = 0, transposes = 0;
+    for (const auto& in : plan->instructions) transposes += in.block == 1 && in.op == "transpose2";
+    EXPECT_EQ(transposes, overwrite ? 3 : 0);  // see carry_layout
     for (const auto& in : plan->instructions)
       for (const auto& [name, value] : in.attributes)
         last += in.block == 1 && name == "data_format" && value == AttributeValue("NHWC");
