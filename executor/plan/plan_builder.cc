@@ -191,9 +191,10 @@ Status BringInParameters(const Plan& plan) {
   return Status::Ok();
 }
 
-// Slots and shapes; anew while a shared variable turns out to have no one shape.
+// Slots and shapes; anew while a shared variable turns out to have no one shape. One that takes its
+// shape from a variable which is written behind it is found one analysis later than that one.
 Status Analyse(const PlanRequest& request, SharedShapes& shapes, std::optional<PlanDraft>* draft) {
-  constexpr int kMostTimes = 4;  // then no shared variable has one
+  constexpr int kMostTimes = 32;  // then no shared variable has one
   for (int times = 1;; ++times) {
     shapes.none = request.dynamic_bodies || times == kMostTimes;
     PlanDraft& d = draft->emplace(request, shapes);

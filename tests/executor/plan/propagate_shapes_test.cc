@@ -120,6 +120,39 @@ TEST_P(Bodies, AShapeThatGrowsIsFoundWhileRunning) {
   }
 }
 
+// Each variable takes its shape from one that the body writes later, so that one analysis of the
+// program finds one more of them to vary.
+TEST_P(Bodies, AShapeThatPassesFromVariableToVariableLeavesOthersStatic) {
+  constexpr int kPassed = 6;
+  const auto name = [](int k) { return "h" + std::to_string(k); };
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1}).Feed("n", DType::kF32, {1}).Scale("x", "s", 1);
+  std::vector<std::string> carried = {"s"};
+  for (int k = 0; k <= kPassed; ++k) {
+    b.Scale("x", name(k), 1);
+    carried.push_back(name(k));
+  }
+  const int body = BeginLoop(b);
+  for (int k = kPassed; k > 0; --k) b.Unary("assign", name(k - 1), name(k));
+  b.Op("concat", {{"X", {"h0", "x"}}}, {{"Out", {"more"}}}, {{"axis", int64_t{0}}});
+  b.Unary("assign", "more", "h0").Scale("s", "t", 2).Unary("assign", "t", "s");
+  std::vector<std::string> reads = carried;
+  reads.emplace_back("x");
+  EndLoop(b, 0, body, reads, carried);
+  b.Scale(name(kPassed), "y", 1).Fetch("y").Fetch("s");
+  auto compiled = Compile(b);
+  for (const auto& [op, mode] : Modes(compiled, Feeds({1}, 1), body)) {
+    if (op == "scale" || op == "increment" || op == "less_than") {
+      EXPECT_NE(mode, "dynamic") << op;
+    }
+  }
+  for (int n : {0, 1, kPassed, kPassed + 2}) {
+    const auto out = MustRun(executor_, compiled, Feeds({1}, static_cast<float>(n)));
+    EXPECT_EQ(Floats(out[0]), Rows(static_cast<size_t>(std::max(1, n - kPassed + 1)), 1)) << n;
+    EXPECT_EQ(Floats(out[1])[0], std::ldexp(1.F, n)) << n;
+  }
+}
+
 // Shapes that change in the first and in later iterations, in a loop within a loop.
 TEST_P(Bodies, AnInnerLoopMayChangeWhatTheOuterOneAssumed) {
   ProgramBuilder b;
