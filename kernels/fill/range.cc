@@ -45,9 +45,10 @@ Status RangeShape(ShapeContext& ctx) {
   const Tensor* end = ctx.InValue("End");
   const Tensor* step = ctx.InValue("Step");
   if (start == nullptr || end == nullptr || step == nullptr) return ctx.Defer();
-  Result<int64_t> n = Unimplemented("ranges of ", Name(dtype), " are not supported");
-  VisitDType<float, double, int32_t, int64_t>(
-      dtype, [&](auto tag) { n = Count<typename decltype(tag)::type>(*start, *end, *step); });
+  Result<int64_t> n = int64_t{0};
+  if (!VisitDType<float, double, int32_t, int64_t>(
+          dtype, [&](auto tag) { n = Count<typename decltype(tag)::type>(*start, *end, *step); }))
+    return Unimplemented("ranges of ", Name(dtype), " are not supported");
   if (!n.ok()) return n.status();
   ctx.SetOut("Out", {*n}, dtype);
   return Status::Ok();

@@ -81,12 +81,15 @@ Status RangeShape(ShapeContext& ctx) {
     ctx.SetOut("output", Shape{-1}, ctx.InDType("start"));
     return Status::Ok();
   }
-  Result<int64_t> count =
-      InvalidArgument("start is ", Name(ctx.InDType("start")), ", expected integers or floats");
-  VisitDType<float, double, int32_t, int64_t>(ctx.InDType("start"), [&](auto tag) {
-    count = Range<typename decltype(tag)::type>::Count(*ctx.InValue("start"), *ctx.InValue("limit"),
-                                                       *ctx.InValue("delta"));
-  });
+  Result<int64_t> count = int64_t{0};
+  const bool known =
+      VisitDType<float, double, int32_t, int64_t>(ctx.InDType("start"), [&](auto tag) {
+        count = Range<typename decltype(tag)::type>::Count(
+            *ctx.InValue("start"), *ctx.InValue("limit"), *ctx.InValue("delta"));
+      });
+  if (!known)
+    return InvalidArgument("start is ", Name(ctx.InDType("start")),
+                           ", expected integers or floats");
   HEDDLE_ASSIGN_OR_RETURN(const int64_t n, count);
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape({n}, "output"));
   ctx.SetOut("output", shape, ctx.InDType("start"));

@@ -404,14 +404,20 @@ TEST_P(SteadyRuns, OfShapesFoundWhileRunning) {
   b.Op("onnx_reshape", {{"data", {"x"}}, {"shape", {"shape"}}}, {{"reshaped", {"table"}}});
   b.Op("onnx_unsqueeze", {{"data", {"x"}}, {"axes", {"axes"}}}, {{"expanded", {"wide"}}});
   b.Op("onnx_squeeze", {{"data", {"wide"}}, {"axes", {"axes"}}}, {{"squeezed", {"flat"}}});
-  for (const char* name : {"loop", "table", "wide", "flat"}) b.Fetch(name);
+  b.Feed("from", DType::kI64, {1}).Feed("to", DType::kI64, {1});
+  b.Op("range", {{"Start", {"from"}}, {"End", {"to"}}, {"Step", {"to"}}}, {{"Out", {"one"}}});
+  b.Op("tf_range", {{"start", {"from"}}, {"limit", {"to"}}, {"delta", {"to"}}},
+       {{"output", {"other"}}});
+  for (const char* name : {"loop", "table", "wide", "flat", "one", "other"}) b.Fetch(name);
   Tensor mask = Tensor::Empty(DType::kBool, {6});
   for (int64_t i = 0; i < 6; ++i) mask.mutable_data<bool>()[i] = i % 3 != 1;
   Expect(b, {{"x", F32({6}, {1, -2, 3, -4, 5, -6})},
              {"mask", mask},
              {"row", F32({1}, {0.5})},
              {"shape", I64({2}, {-1, 2})},
-             {"axes", I64({1}, {0})}});
+             {"axes", I64({1}, {0})},
+             {"from", I64({1}, {0})},
+             {"to", I64({1}, {3})}});
 }
 
 // An array that only a branch fills.
