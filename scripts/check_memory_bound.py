@@ -44,6 +44,7 @@ class Bound:
     kept it alive."""
 
     def __init__(self, plan, shapes_keep=False):
+        self.plan = plan
         self.slots = plan["slots"]
         self.values = self.values_of_shapes() if shapes_keep else {}
         self.steps = defaultdict(list)
@@ -96,15 +97,20 @@ class Bound:
             a, b = self.root(a), self.root(b)
             readers = [self.root(s) for s in step["inputs"] if s >= 0]
             ends = last.get(a) == at and readers.count(a) == 1
-            if a != b and ends and first.get(b) == at and size.get(a) == size.get(b) \
-                    and not {a, b} & taken:
+            same = self.slots[a].get("bytes") == self.slots[b].get("bytes")
+            if a != b and ends and first.get(b) == at and same and not {a, b} & taken:
                 taken |= {a, b}
                 saved += size[a]
         return saved
 
     def of(self, block):
-        if block in self.known:
-            return self.known[block]
+        if block not in self.known:
+            lanes = block != 0 and any(step.get("lane") for step in self.steps[block])
+            self.known[block] = LaneBound(self.plan, block).of_lanes() if lanes \
+                else self.of_sequence(block)
+        return self.known[block]
+
+    def of_sequence(self, block):
         steps = self.steps[block]
         first, last = {}, {}
         for at, step in enumerate(steps):
@@ -123,23 +129,47 @@ class Bound:
             bodies = max((self.of(b) for b in step.get("blocks", [])), default=0)
             greatest = max(greatest, alive + bodies - self.in_place(step, at, first, last, size))
             alive -= end[at]
-        self.known[block] = greatest
         return greatest
 
 
 class LaneBound(Bound):
-    """Of a plan in two lanes. A lane stands at place 2 k between its steps k - 1 and k, and at
+    """Of a block in two lanes. A lane stands at place 2 k between its steps k - 1 and k, and at
     2 k + 1 while it executes step k; a state is a place of each lane."""
 
-    def __init__(self, plan):
+    def __init__(self, plan, block=0):
         super().__init__(plan)
+        self.block = block
         self.lanes = [[], []]
-        self.at = []  # per step of block 0: its lane, and its number there
-        for at, step in enumerate(self.steps[0]):
+        self.at = []  # per step of the block: its lane, and its number there
+        for at, step in enumerate(self.steps[block]):
             lane = self.lanes[step.get("lane", 0)]
             self.at.append((step.get("lane", 0), len(lane)))
             lane.append(at)
-        self.needs = self.find_needs(plan["edges"])
+        self.needs = self.find_needs(plan["edges"] if block == 0 else self.edges_of_values())
+
+    def edges_of_values(self):
+        """Who touches a value waits for the one who writes it, who writes it for all before."""
+        edges, last_write, reads = [], {}, defaultdict(list)
+        for at, step in enumerate(self.steps[self.block]):
+            written = {self.root(s) for s in step["outputs"] if s >= 0}
+            for inner in step.get("blocks", []):
+                written |= self.written_by_block(inner)
+            for slot in self.touched(step):
+                before = [last_write[slot]] if slot in last_write else []
+                edges += [(u, at) for u in before + (reads[slot] if slot in written else [])]
+                if slot in written:
+                    last_write[slot], reads[slot] = at, []
+                else:
+                    reads[slot].append(at)
+        return edges
+
+    def written_by_block(self, block):
+        written = set()
+        for step in self.steps[block]:
+            written |= {self.root(s) for s in step["outputs"] if s >= 0}
+            for inner in step.get("blocks", []):
+                written |= self.written_by_block(inner)
+        return written
 
     def find_needs(self, edges):
         """Per step: how many steps of each lane are finished before it starts."""
@@ -183,10 +213,10 @@ class LaneBound(Bound):
 
         size = [2 * len(steps) + 1 for steps in self.lanes]
         users = defaultdict(lambda: ([], []))
-        for at, step in enumerate(self.steps[0]):
+        for at, step in enumerate(self.steps[self.block]):
             lane, number = self.at[at]
             for slot in self.touched(step):
-                if self.counts(slot, 0):
+                if self.counts(slot, self.block):
                     users[slot][lane].append(number)
         gone = numpy.zeros([n + 1 for n in size], dtype=numpy.int64)  # differences along both axes
         weight = {slot: rounded(self.slots[slot]["bytes"]) for slot in users}
@@ -201,7 +231,7 @@ class LaneBound(Bound):
                 [2 * min(by_lane[k]) + 1 if by_lane[k] else size[k] for k in (0, 1)])
             add(weight[slot], [2 * max(by_lane[k]) + 2 if by_lane[k] else 0 for k in (0, 1)], size)
         alive = sum(weight.values()) - gone.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
-        for at, step in enumerate(self.steps[0]):
+        for at, step in enumerate(self.steps[self.block]):
             lane, number = self.at[at]
             more = max((self.of(b) for b in step.get("blocks", [])), default=0)
             more -= self.saved(step, at, users, weight)
