@@ -1,5 +1,10 @@
 #include "kernels/base/shape_arg.h"
 
+#include <algorithm>
+#include <array>
+
+#include "kernels/index/index_args.h"
+
 namespace heddle {
 namespace {
 
@@ -9,12 +14,13 @@ constexpr int64_t kMaxElements = int64_t{1} << 48;
 Result<int64_t> ListedDim(const ShapeContext& ctx, int i) {
   const Tensor* t = ctx.InValue("ShapeTensorList", i);
   if (t == nullptr) return int64_t{-1};
-  HEDDLE_ASSIGN_OR_RETURN(const Ints v, ReadInts(*t, "ShapeTensorList"));
-  if (v.size() != 1)
+  HEDDLE_RETURN_IF_ERROR(CheckInts(*t, "ShapeTensorList"));
+  if (t->numel() != 1)
     return InvalidArgument("ShapeTensorList[", i, "] must hold one element, but has shape ",
                            t->shape().ToString());
-  if (v[0] < 0) return InvalidArgument("ShapeTensorList[", i, "] is negative: ", v[0]);
-  return v[0];
+  const int64_t v = IntAt(*t, 0);
+  if (v < 0) return InvalidArgument("ShapeTensorList[", i, "] is negative: ", v);
+  return v;
 }
 
 }  // namespace
@@ -51,27 +57,31 @@ Result<DType> CheckedDType(int64_t proto_type) {
 }
 
 Result<Shape> ReadShapeArg(const ShapeContext& ctx) {
+  std::array<int64_t, Shape::kMaxRank> dims;
   if (ctx.HasIn("ShapeTensor")) {
     if (const Tensor* t = ctx.InValue("ShapeTensor")) {
-      HEDDLE_ASSIGN_OR_RETURN(const Ints dims, ReadInts(*t, "ShapeTensor"));
-      return CheckedShape(dims, "ShapeTensor");
+      HEDDLE_RETURN_IF_ERROR(CheckInts(*t, "ShapeTensor"));
+      const auto n = static_cast<size_t>(t->numel());
+      for (size_t i = 0; i < std::min(n, dims.size()); ++i)
+        dims[i] = IntAt(*t, static_cast<int64_t>(i));
+      // Too many are refused without a look at them.
+      return CheckedShape({dims.data(), n}, "ShapeTensor");
     }
     const Shape& s = ctx.InShape("ShapeTensor");
     if (!s.is_static() || s.numel() > Shape::kMaxRank) return Shape::Unknown();
-    const Ints unknown(static_cast<size_t>(s.numel()), -1);
-    return Shape(std::span(unknown));
+    dims.fill(-1);
+    return Shape(std::span(dims.data(), static_cast<size_t>(s.numel())));
   }
   if (const int n = ctx.InCount("ShapeTensorList"); n > 0) {
     if (n > Shape::kMaxRank) return InvalidArgument("ShapeTensorList has ", n, " dimensions");
-    Ints dims;
     bool known = true;
     for (int i = 0; i < n; ++i) {
       HEDDLE_ASSIGN_OR_RETURN(const int64_t d, ListedDim(ctx, i));
-      dims.push_back(d);
+      dims[static_cast<size_t>(i)] = d;
       known = known && d >= 0;
     }
-    if (!known) return Shape(dims);
-    return CheckedShape(dims, "ShapeTensorList");
+    const std::span listed(dims.data(), static_cast<size_t>(n));
+    return known ? CheckedShape(listed, "ShapeTensorList") : Shape(listed);
   }
   return CheckedShape(ctx.IntList("shape"), "attribute shape");
 }

@@ -3,6 +3,7 @@
 
 #include "kernels/base/shape_arg.h"
 #include "kernels/elementwise/convert.h"
+#include "kernels/index/index_args.h"
 
 namespace heddle {
 namespace {
@@ -26,9 +27,10 @@ Status SpaceShape(ShapeContext& ctx) {
     ctx.SetOut("Out", {-1}, dtype);
     return ctx.Defer();
   }
-  HEDDLE_ASSIGN_OR_RETURN(const Ints n, ReadInts(*num, "Num"));
-  if (n[0] <= 0) return InvalidArgument("Num must be positive, but is ", n[0]);
-  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, CheckedShape(n, "Num"));
+  HEDDLE_RETURN_IF_ERROR(CheckInts(*num, "Num"));
+  const int64_t n = IntAt(*num, 0);
+  if (n <= 0) return InvalidArgument("Num must be positive, but is ", n);
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, CheckedShape({n}, "Num"));
   ctx.SetOut("Out", shape, dtype);
   return Status::Ok();
 }

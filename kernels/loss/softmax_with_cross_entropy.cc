@@ -1,5 +1,6 @@
 #include <Eigen/Core>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/elementwise/convert.h"
 
@@ -78,11 +79,13 @@ class Forward {
     *loss = label == s.ignore ? T(0) : std::log(sum) - z;
   }
 
-  // prob[n, inner] of x[n, inner], columns at once; the losses come from the probabilities.
-  static void OtherAxis(const T* x, const Setup& s, T* prob) {
+  // prob[n, inner] of x[n, inner], columns at once; the losses come from the probabilities. `room`:
+  // for `inner` numbers.
+  static void OtherAxis(const T* x, const Setup& s, T* prob, T* room) {
     Eigen::Map<const Mat> in(x, s.split.n, s.split.inner);
     Eigen::Map<Mat> p(prob, s.split.n, s.split.inner);
-    Row work = in.colwise().maxCoeff();
+    Eigen::Map<Row> work(room, s.split.inner);
+    work = in.colwise().maxCoeff();
     p = (in.rowwise() - work).max(T(kLowest)).exp();
     work = p.colwise().sum();
     p.rowwise() /= work;
@@ -132,6 +135,8 @@ struct SoftmaxCe {
     T* loss = ctx.Out("Loss").mutable_data<T>();
     const int64_t block = n * inner;
     ctx.ParallelFor(outer, std::max<int64_t>(1, 8192 / block), [&](int64_t begin, int64_t end) {
+      CallHeap heap(ctx);
+      std::pmr::vector<T> room(s.use_softmax && inner > 1 ? static_cast<size_t>(inner) : 0, &heap);
       for (int64_t i = begin; i < end; ++i) {
         const T* soft_i = soft ? soft + i * block : nullptr;
         const int64_t* hard_i = hard ? hard->data() + i * inner : nullptr;
@@ -140,7 +145,7 @@ struct SoftmaxCe {
           continue;
         }
         if (s.use_softmax)
-          Forward<T>::OtherAxis(in + i * block, s, prob + i * block);
+          Forward<T>::OtherAxis(in + i * block, s, prob + i * block, room.data());
         else if (prob != in)
           std::copy_n(in + i * block, block, prob + i * block);
         LossFromProbabilities(prob + i * block, soft_i, hard_i, s, loss + i * inner);

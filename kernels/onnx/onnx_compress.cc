@@ -1,6 +1,7 @@
 // The slices along an axis, or the elements, for which a condition holds.
 #include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -22,7 +23,9 @@ Status OnnxCompress(KernelContext& ctx) {
   if (condition.numel() > lines.n)
     return InvalidArgument("condition has ", condition.numel(), " elements, input ",
                            x.shape().ToString(), " has ", lines.n, " to choose from");
-  std::vector<int64_t> chosen;
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> chosen(&heap);
+  chosen.reserve(static_cast<size_t>(condition.numel()));
   for (int64_t i = 0; i < condition.numel(); ++i)
     if (condition.data<bool>()[i]) chosen.push_back(i);
   shape[axis] = static_cast<int64_t>(chosen.size());

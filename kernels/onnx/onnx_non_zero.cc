@@ -1,6 +1,7 @@
 // Positions of the elements that are not zero, one column each.
 #include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -11,7 +12,9 @@ struct OnnxNonZero {
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("X");
     const T* v = x.data<T>();
-    std::vector<int64_t> at;
+    CallHeap heap(ctx);
+    std::pmr::vector<int64_t> at(&heap);
+    at.reserve(static_cast<size_t>(x.numel() - std::count(v, v + x.numel(), T(0))));
     for (int64_t i = 0, n = x.numel(); i < n; ++i)
       if (v[i] != T(0)) at.push_back(i);
     const auto count = static_cast<int64_t>(at.size());

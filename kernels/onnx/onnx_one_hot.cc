@@ -18,8 +18,7 @@ Status OnnxOneHotShape(ShapeContext& ctx) {
                            ", expected the two values off and on");
   Shape out = x;
   out.insert(axis, static_cast<int64_t>(depth));
-  if (out.is_static())
-    HEDDLE_RETURN_IF_ERROR(MakeShape(Ints(out.begin(), out.end()), "the result").status());
+  if (out.is_static()) HEDDLE_RETURN_IF_ERROR(MakeShape(out, "the result").status());
   ctx.SetOut("output", out, ctx.InDType("values"));
   return Status::Ok();
 }

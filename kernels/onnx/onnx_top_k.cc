@@ -2,6 +2,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -36,7 +37,8 @@ struct OnnxTopK {
     T* v = values == nullptr ? nullptr : values->mutable_data<T>();
     int64_t* at = indices == nullptr ? nullptr : indices->mutable_data<int64_t>();
     ctx.ParallelFor(lines.lines(), 1 + (1 << 13) / (1 + lines.n), [&](int64_t begin, int64_t end) {
-      std::vector<int64_t> order(static_cast<size_t>(lines.n));
+      CallHeap heap(ctx);
+      std::pmr::vector<int64_t> order(static_cast<size_t>(lines.n), &heap);
       for (int64_t line = begin; line < end; ++line) {
         const T* in = from + lines.Begin(line);
         std::iota(order.begin(), order.end(), int64_t{0});

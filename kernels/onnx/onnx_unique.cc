@@ -2,6 +2,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -19,14 +20,7 @@ class UniqueRows {
  public:
   UniqueRows(const T* x, const Slices& s) : x_(x), s_(s) {}
 
-  bool Less(int64_t a, int64_t b) const { return Compare(a, b) < 0; }
   bool Equal(int64_t a, int64_t b) const { return Compare(a, b) == 0; }
-
- private:
-  static int CompareOne(T p, T q) {
-    if (heddle::Less(p, q)) return -1;
-    return heddle::Less(q, p) ? 1 : 0;
-  }
   int Compare(int64_t a, int64_t b) const {
     if (!s_.along_axis) return CompareOne(x_[a], x_[b]);
     for (int64_t o = 0; o < s_.lines.outer; ++o)
@@ -38,25 +32,36 @@ class UniqueRows {
       }
     return 0;
   }
+
+ private:
+  static int CompareOne(T p, T q) {
+    if (heddle::Less(p, q)) return -1;
+    return heddle::Less(q, p) ? 1 : 0;
+  }
   const T* x_;
   const Slices& s_;
 };
 
 struct Found {
-  std::vector<int64_t> first, inverse, counts;
+  explicit Found(CallHeap* heap) : first(heap), inverse(heap), counts(heap) {}
+  std::pmr::vector<int64_t> first, inverse, counts;
 };
 
 // Groups of equal rows, in the order of their values or of their first occurrence.
 template <typename T>
-Found FindUnique(const T* x, const Slices& s, bool sorted) {
+Found FindUnique(const T* x, const Slices& s, bool sorted, CallHeap* heap) {
   const UniqueRows<T> rows(x, s);
   const auto n = static_cast<size_t>(s.n);
-  std::vector<int64_t> order(n);
+  std::pmr::vector<int64_t> order(n, heap);
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return rows.Less(a, b); });
-  Found found;
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    const int c = rows.Compare(a, b);
+    return c != 0 ? c < 0 : a < b;
+  });
+  Found found(heap);
   found.inverse.resize(n);
+  found.first.reserve(n);
+  found.counts.reserve(n);
   for (size_t i = 0; i < n; ++i) {
     if (i == 0 || !rows.Equal(order[i - 1], order[i])) {
       found.first.push_back(order[i]);
@@ -66,12 +71,15 @@ Found FindUnique(const T* x, const Slices& s, bool sorted) {
     ++found.counts.back();
   }
   if (sorted) return found;
-  std::vector<int64_t> by_first(found.first.size()), rank(found.first.size());
+  std::pmr::vector<int64_t> by_first(found.first.size(), heap), rank(found.first.size(), heap);
   std::iota(by_first.begin(), by_first.end(), int64_t{0});
   std::sort(by_first.begin(), by_first.end(), [&](int64_t a, int64_t b) {
     return found.first[static_cast<size_t>(a)] < found.first[static_cast<size_t>(b)];
   });
-  Found ordered;
+  Found ordered(heap);
+  ordered.first.reserve(by_first.size());
+  ordered.counts.reserve(by_first.size());
+  ordered.inverse.reserve(n);
   for (size_t i = 0; i < by_first.size(); ++i) {
     const auto g = static_cast<size_t>(by_first[i]);
     ordered.first.push_back(found.first[g]);
@@ -82,7 +90,7 @@ Found FindUnique(const T* x, const Slices& s, bool sorted) {
   return ordered;
 }
 
-void PutInts(const KernelContext& ctx, Key key, const std::vector<int64_t>& values) {
+void PutInts(const KernelContext& ctx, Key key, const std::pmr::vector<int64_t>& values) {
   if (!ctx.HasOut(key)) return;
   Tensor& out = ctx.Alloc(key, DType::kI64, {static_cast<int64_t>(values.size())});
   std::copy(values.begin(), values.end(), out.mutable_data<int64_t>());
@@ -103,7 +111,8 @@ struct OnnxUnique {
       s.n = s.lines.n;
       if (x.rank() > 0) shape = x.shape();
     }
-    const Found found = FindUnique(x.data<T>(), s, ctx.Int("sorted") != 0);
+    CallHeap heap(ctx);
+    const Found found = FindUnique(x.data<T>(), s, ctx.Int("sorted") != 0, &heap);
     PutInts(ctx, "indices", found.first);
     PutInts(ctx, "inverse_indices", found.inverse);
     PutInts(ctx, "counts", found.counts);

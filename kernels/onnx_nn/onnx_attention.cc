@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -108,8 +109,8 @@ Status OnnxAttentionShape(ShapeContext& ctx) {
 
 // A tensor's elements in another type.
 template <typename C>
-std::vector<C> As(const KernelContext& ctx, const Tensor& t) {
-  std::vector<C> values(static_cast<size_t>(t.numel()));
+std::pmr::vector<C> As(const KernelContext& ctx, const Tensor& t, CallHeap* heap) {
+  std::pmr::vector<C> values(static_cast<size_t>(t.numel()), heap);
   ConvertElements(ctx, t.raw(), t.dtype(), values.data(), kDTypeOf<C>, t.numel());
   return values;
 }
@@ -148,7 +149,7 @@ class AttentionRun {
 
  public:
   AttentionRun(KernelContext& ctx, const AttentionPlan& p, Rounder<C> softmax)
-      : ctx_(ctx), p_(p), softmax_(softmax) {}
+      : ctx_(ctx), p_(p), softmax_(softmax), heap_(ctx) {}
 
   Status Run() {
     HEDDLE_RETURN_IF_ERROR(Prepare());
@@ -164,7 +165,7 @@ class AttentionRun {
   static C Round(C x) { return RoundedTo<C, T>(x); }
 
   Status Prepare() {
-    q_ = As<C>(ctx_, ctx_.In("Q"));
+    q_ = As<C>(ctx_, ctx_.In("Q"), &heap_);
     key_ = Joined("K", "past_key", "present_key", p_.k);
     value_ = Joined("V", "past_value", "present_value", p_.v);
     const double given = ctx_.Float("scale");
@@ -173,7 +174,7 @@ class AttentionRun {
     for (C& x : q_) x = Round(x * scale);
     for (C& x : key_) x = Round(x * scale);
     if (const Tensor* mask = ctx_.InOpt("attn_mask")) {
-      mask_ = As<C>(ctx_, *mask);
+      mask_ = As<C>(ctx_, *mask, &heap_);
       if (mask->dtype() == DType::kBool)
         for (C& x : mask_) x = x != 0 ? C(0) : kOff;
       Shape shape = mask->shape();
@@ -192,11 +193,12 @@ class AttentionRun {
   }
 
   // The keys or values of before and the new ones, [batch, heads, total, size].
-  std::vector<C> Joined(Key fresh, Key past, Key present, const Heads& h) {
-    const std::vector<C> now = As<C>(ctx_, ctx_.In(fresh));
-    std::vector<C> before;
-    if (const Tensor* t = ctx_.InOpt(past)) before = As<C>(ctx_, *t);
-    std::vector<C> all(static_cast<size_t>(h.batch * h.heads * p_.total * h.size));
+  std::pmr::vector<C> Joined(Key fresh, Key past, Key present, const Heads& h) {
+    CallHeap own(ctx_);
+    const std::pmr::vector<C> now = As<C>(ctx_, ctx_.In(fresh), &own);
+    std::pmr::vector<C> before(&own);
+    if (const Tensor* t = ctx_.InOpt(past)) before = As<C>(ctx_, *t, &own);
+    std::pmr::vector<C> all(static_cast<size_t>(h.batch * h.heads * p_.total * h.size), &heap_);
     C* to = all.data();
     for (int64_t b = 0; b < h.batch; ++b)
       for (int64_t head = 0; head < h.heads; ++head) {
@@ -238,7 +240,8 @@ class AttentionRun {
   void Head(int64_t b, int64_t head) const {
     const int64_t n = p_.q.length, total = p_.total, group = head / (p_.q.heads / p_.k.heads);
     const auto size = static_cast<size_t>(n * total);
-    std::vector<C> scores(size), bias(static_cast<size_t>(total));
+    CallHeap own(ctx_);
+    std::pmr::vector<C> scores(size, &own), bias(static_cast<size_t>(total), &own);
     const C* keys = key_.data() + (b * p_.k.heads + group) * total * p_.k.size;
     const C* values = value_.data() + (b * p_.v.heads + group) * total * p_.v.size;
     GemmDims dims = GemmDims::Dense(n, total, p_.q.size, false, true);
@@ -285,9 +288,10 @@ class AttentionRun {
     for (int64_t j = 0; j < n; ++j) row[j] = Round(softmax_(row[j] / sum));
   }
 
-  void Write(int64_t b, int64_t head, const std::vector<C>& weights, const C* values) const {
+  void Write(int64_t b, int64_t head, const std::pmr::vector<C>& weights, const C* values) const {
     const int64_t n = p_.q.length, size = p_.v.size;
-    std::vector<C> sums(static_cast<size_t>(n * size));
+    CallHeap own(ctx_);
+    std::pmr::vector<C> sums(static_cast<size_t>(n * size), &own);
     if (n > 0 && size > 0 && p_.total > 0)
       Gemm<C>(GemmDims::Dense(n, size, p_.total), C(1), weights.data(), values, C(0), sums.data());
     const Heads out{p_.q.batch, p_.q.heads, n, size, p_.q.packed};
@@ -300,7 +304,8 @@ class AttentionRun {
   KernelContext& ctx_;
   const AttentionPlan& p_;
   const Rounder<C> softmax_;
-  std::vector<C> q_, key_, value_, mask_;
+  CallHeap heap_;
+  std::pmr::vector<C> q_{&heap_}, key_{&heap_}, value_{&heap_}, mask_{&heap_};
   std::array<int64_t, Shape::kMaxRank> mask_strides_{};
   int64_t mask_length_ = 0;
   bool one_column_ = false;

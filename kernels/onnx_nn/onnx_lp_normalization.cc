@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -60,7 +61,8 @@ struct OnnxMeanVariance {
     const int64_t n = x.numel();
     if (n == 0) return Status::Ok();
     const double count = static_cast<double>(n) / static_cast<double>(sets);
-    std::vector<double> mean(static_cast<size_t>(sets)), square(static_cast<size_t>(sets));
+    CallHeap heap(ctx);
+    std::pmr::vector<double> mean(static_cast<size_t>(sets), &heap), square(mean, &heap);
     const T* from = x.data<T>();
     T* to = ctx.Out("Y").template mutable_data<T>();
     const auto each = [&](auto fn) {

@@ -1,4 +1,5 @@
 // Products of matrices of 8-bit integers, by NumPy's rules for batches and vectors.
+#include "kernels/base/call_heap.h"
 #include "kernels/onnx_nn/matmul_shape.h"
 #include "kernels/onnx_nn/quantized.h"
 
@@ -92,8 +93,9 @@ Status OnnxQLinearMatMul(KernelContext& ctx) {
     return InvalidArgument("a_scale ", a_scale.shape().ToString(), " and b_scale ",
                            b_scale.shape().ToString(), " do not fit the result ",
                            out.shape().ToString());
-  std::vector<float> a(static_cast<size_t>(a_scale.numel()));
-  std::vector<float> b(static_cast<size_t>(b_scale.numel()));
+  CallHeap heap(ctx);
+  std::pmr::vector<float> a(static_cast<size_t>(a_scale.numel()), &heap);
+  std::pmr::vector<float> b(static_cast<size_t>(b_scale.numel()), &heap);
   for (size_t i = 0; i < a.size(); ++i) {
     HEDDLE_ASSIGN_OR_RETURN(a[i], ScaleAt(a_scale, static_cast<int64_t>(i)));
   }

@@ -1,8 +1,7 @@
-#include <numeric>
-#include <vector>
-
+#include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/onnx/operands.h"
+#include "kernels/reduce/axis_lines.h"
 
 namespace heddle {
 namespace {
@@ -42,17 +41,23 @@ Status OnnxNms(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const double least, NumberIn(ctx, "score_threshold",
                                                        -std::numeric_limits<double>::infinity()));
   const bool has_least = Has(ctx, "score_threshold"), centered = ctx.Int("center_point_box") != 0;
-  std::vector<int64_t> selected;
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> selected(&heap);
   for (int64_t pair = 0; most > 0 && pair < s[0] * s[1]; ++pair) {
     HEDDLE_RETURN_IF_ERROR(ctx.Interrupted());
     const int64_t batch = pair / s[1];
     const float* score = scores.data<float>() + pair * s[2];
-    std::vector<int64_t> order;
+    CallHeap own(ctx);
+    std::pmr::vector<int64_t> order(&own);
+    order.reserve(static_cast<size_t>(s[2]));
     for (int64_t i = 0; i < s[2]; ++i)
       if (!has_least || score[i] > static_cast<float>(least)) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t x, int64_t y) { return score[x] > score[y]; });
-    std::vector<Corners> kept;
+    std::sort(order.begin(), order.end(), [&](int64_t x, int64_t y) {
+      if (Greater(score[x], score[y])) return true;
+      return Greater(score[y], score[x]) ? false : x < y;
+    });
+    std::pmr::vector<Corners> kept(&own);
+    kept.reserve(order.size());
     for (const int64_t i : order) {
       if (static_cast<int64_t>(kept.size()) == most) break;
       const Corners box = CornersOf(boxes.data<float>() + (batch * b[1] + i) * 4, centered);

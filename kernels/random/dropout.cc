@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/shapes.h"
+#include "kernels/index/index_args.h"
 
 namespace heddle {
 namespace {
@@ -102,7 +103,7 @@ struct Dropout {
     bool use_fixed = ctx.Bool("fix_seed");
     uint64_t seed = static_cast<uint64_t>(ctx.Int("seed"));
     if (const Tensor* t = ctx.InOpt("Seed"); t && t->numel() == 1) {
-      seed = static_cast<uint64_t>(ToInts(*t)[0]);
+      seed = static_cast<uint64_t>(IntAt(*t, 0));
       use_fixed = true;
     }
     if (use_fixed) fixed.seed(seed);

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "kernels/base/pick_grad.h"
+#include "kernels/index/index_args.h"
 #include "kernels/reduce/axis_lines.h"
 
 namespace heddle {
@@ -16,7 +17,7 @@ struct TopKAttrs {
 TopKAttrs ReadAttrs(const OpContext& ctx, const Tensor* k) {
   TopKAttrs a;
   a.k = ctx.Int("k");
-  if (k != nullptr && k->numel() > 0) a.k = ToInts(*k)[0];
+  if (k != nullptr && k->numel() > 0) a.k = IntAt(*k, 0);
   if (ctx.def().FindAttr("axis") >= 0) {
     a.axis = ctx.Int("axis");
     a.largest = ctx.Bool("largest");

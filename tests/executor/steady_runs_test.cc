@@ -206,6 +206,85 @@ TEST_P(SteadyRuns, OfKernelsWithLists) {
   Expect(b, {{"x", F32({100, 4}, x)}, {"boxes", F32({100, 4}, x)}});
 }
 
+// The same of ONNX, and a softmax along another axis than the last.
+TEST_P(SteadyRuns, OfOnnxKernelsWithLists) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2, 3, 40}).Feed("boxes", DType::kF32, {1, 30, 4});
+  b.Feed("scores", DType::kF32, {1, 2, 30}).Feed("some", DType::kBool, {30});
+  b.Feed("most", DType::kI64, {1})
+      .Feed("labels", DType::kI64, {2, 1, 40})
+      .Feed("pair", DType::kF32, {2});
+  b.Feed("bytes", DType::kU8, {3, 3}).Feed("scale", DType::kF32, {1}).Feed("zero", DType::kU8, {1});
+  b.Op("onnx_top_k", {{"X", {"x"}}, {"K", {"most"}}}, {{"Values", {"top"}}, {"Indices", {"at"}}});
+  b.Op("onnx_non_max_suppression",
+       {{"boxes", {"boxes"}}, {"scores", {"scores"}}, {"max_output_boxes_per_class", {"most"}}},
+       {{"selected_indices", {"kept"}}});
+  b.Op("onnx_non_zero", {{"X", {"x"}}}, {{"Y", {"places"}}});
+  b.Op("onnx_unique", {{"X", {"x"}}}, {{"Y", {"distinct"}}, {"counts", {"counts"}}},
+       {{"sorted", int64_t{0}}});
+  b.Op("onnx_compress", {{"input", {"x"}}, {"condition", {"some"}}}, {{"output", {"chosen"}}});
+  b.Op("onnx_one_hot", {{"indices", {"labels"}}, {"depth", {"most"}}, {"values", {"pair"}}},
+       {{"output", {"hot"}}});
+  b.Op("onnx_mean_variance_normalization", {{"X", {"x"}}}, {{"Y", {"even"}}}, {{"axes", Ints{0}}});
+  b.Op("onnx_q_linear_mat_mul",
+       {{"a", {"bytes"}},
+        {"a_scale", {"scale"}},
+        {"a_zero_point", {"zero"}},
+        {"b", {"bytes"}},
+        {"b_scale", {"scale"}},
+        {"b_zero_point", {"zero"}},
+        {"y_scale", {"scale"}},
+        {"y_zero_point", {"zero"}}},
+       {{"y", {"product"}}});
+  b.Op("onnx_attention", {{"Q", {"x"}}, {"K", {"x"}}, {"V", {"x"}}}, {{"Y", {"seen"}}},
+       {{"q_num_heads", int64_t{4}}, {"kv_num_heads", int64_t{4}}});
+  b.Op("softmax_with_cross_entropy", {{"Logits", {"x"}}, {"Label", {"labels"}}},
+       {{"Softmax", {"shares"}}, {"Loss", {"loss"}}}, {{"axis", int64_t{1}}});
+  for (const char* name : {"top", "at", "kept", "places", "distinct", "counts", "chosen", "hot",
+                           "even", "product", "seen", "loss"})
+    b.Fetch(name);
+  const auto numbers = [](size_t n) {
+    std::vector<float> v(n);
+    for (size_t i = 0; i < n; ++i) v[i] = static_cast<float>(i * 37 % 101);
+    return v;
+  };
+  Tensor some = Tensor::Empty(DType::kBool, {30}), bytes = Tensor::Empty(DType::kU8, {3, 3});
+  for (int64_t i = 0; i < 30; ++i) some.mutable_data<bool>()[i] = i % 3 != 1;
+  for (int64_t i = 0; i < 9; ++i) bytes.mutable_data<uint8_t>()[i] = static_cast<uint8_t>(i);
+  Tensor zero = Tensor::Empty(DType::kU8, {1});
+  *zero.mutable_data<uint8_t>() = 0;
+  Expect(b, {{"x", F32({2, 3, 40}, numbers(240))},
+             {"boxes", F32({1, 30, 4}, numbers(120))},
+             {"scores", F32({1, 2, 30}, numbers(60))},
+             {"some", some},
+             {"most", I64({1}, {5})},
+             {"labels", I64({2, 1, 40}, std::vector<int64_t>(80, 2))},
+             {"bytes", bytes},
+             {"scale", F32({1}, {0.5})},
+             {"zero", zero},
+             {"pair", F32({2}, {0, 1})}});
+}
+
+// Shapes and counts that the runs feed.
+TEST_P(SteadyRuns, OfSizesThatAreFed) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {3, 4}).Feed("dims", DType::kI64, {2}).Feed("n", DType::kI32, {1});
+  b.Fill("from", {1}, 0).Fill("to", {1}, 1);
+  b.Op("fill_constant", {{"ShapeTensor", {"dims"}}}, {{"Out", {"filled"}}},
+       {{"dtype", int64_t{5}}, {"value", 2.0}});
+  b.Op("fill_constant", {{"ShapeTensorList", {"n", "n"}}}, {{"Out", {"square"}}},
+       {{"dtype", int64_t{5}}, {"value", 3.0}});
+  b.Op("linspace", {{"Start", {"from"}}, {"Stop", {"to"}}, {"Num", {"n"}}}, {{"Out", {"line"}}},
+       {{"dtype", int64_t{5}}});
+  b.Op("top_k_v2", {{"X", {"x"}}, {"K", {"n"}}}, {{"Out", {"top"}}, {"Indices", {"at"}}});
+  for (const char* name : {"filled", "square", "line", "top"}) b.Fetch(name);
+  Tensor n = Tensor::Empty(DType::kI32, {1});
+  *n.mutable_data<int32_t>() = 3;
+  Expect(b, {{"x", F32({3, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})},
+             {"dims", I64({2}, {2, 3})},
+             {"n", n}});
+}
+
 // Operators whose plan is made once for known shapes.
 TEST_P(SteadyRuns, OfEinsum) {
   ProgramBuilder b;
