@@ -12,6 +12,7 @@ struct ScaleState : KernelState {
   double scale = 1, bias = 0;
   bool bias_first = false;
   int64_t numel = 0;
+  int64_t whole_scale = 1, whole_bias = 0;  // what is added behind, for integers of 64 bits
 };
 
 Result<std::unique_ptr<KernelState>> PrepareScale(PrepareContext& ctx) {
@@ -23,6 +24,11 @@ Result<std::unique_ptr<KernelState>> PrepareScale(PrepareContext& ctx) {
   state->bias = ctx.Float("bias");
   state->bias_first = !ctx.Bool("bias_after_scale");
   state->numel = ctx.InShape("X").numel();
+  state->whole_scale = ConvertTo<int64_t>(state->scale);
+  state->whole_bias = ConvertTo<int64_t>(state->bias);
+  if (state->bias_first)
+    state->whole_bias = static_cast<int64_t>(static_cast<uint64_t>(state->whole_bias) *
+                                             static_cast<uint64_t>(state->whole_scale));
   return std::unique_ptr<KernelState>(std::move(state));
 }
 
@@ -33,6 +39,14 @@ struct Scale {
   static Status Run(KernelContext& ctx) {
     if (ctx.has_state()) {
       const auto& s = ctx.State<ScaleState>();
+      if constexpr (std::is_same_v<T, int64_t>) {
+        if (s.numel == 1) {  // a counter
+          const int64_t x = *ctx.frame()[ctx.op().in[0]]->tensor().template data<T>();
+          *ctx.frame()[ctx.op().out[0]]->tensor().template mutable_data<T>() =
+              x * s.whole_scale + s.whole_bias;
+          return Status::Ok();
+        }
+      }
       const C scale = ConvertTo<C>(s.scale), given = ConvertTo<C>(s.bias);
       const C bias = s.bias_first ? static_cast<C>(given * scale) : given;
       const Tensor& x = ctx.frame()[ctx.op().in[0]]->tensor();
@@ -151,6 +165,19 @@ attr bias FLOAT 3.0
 attr scale FLOAT 2.0
 in X int64 [2, 4] 1 1 0 0 1 1 0 1
 out Out int64 [2, 4] 5 5 3 3 5 5 3 5
+
+example int64 1, whole factors
+attr bias FLOAT -1.5
+attr scale FLOAT 2.7
+in X int64 [1] -5
+out Out int64 [1] -11
+
+example int64 1, whole factors, bias first
+attr bias FLOAT -1.5
+attr bias_after_scale BOOLEAN false
+attr scale FLOAT 2.7
+in X int64 [1] -5
+out Out int64 [1] -12
 
 example complex64 2x4, bias 3, scale 2
 attr bias FLOAT 3.0
