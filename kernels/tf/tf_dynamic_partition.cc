@@ -76,9 +76,10 @@ Status DynamicStitch(KernelContext& ctx) {
       most = std::max(most, v);
     }
   }
-  Ints dims{most + 1};
-  dims.insert(dims.end(), tail.begin(), tail.end());
-  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "merged"));
+  std::array<int64_t, Shape::kMaxRank + 1> dims{most + 1};
+  std::copy(tail.begin(), tail.end(), dims.begin() + 1);
+  const std::span merged(dims.data(), static_cast<size_t>(tail.rank()) + 1);
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(merged, "merged"));
   const DType dtype = ctx.In("data").dtype();
   Tensor& out = ctx.Alloc("merged", dtype, shape);
   const int64_t row = tail.numel() * static_cast<int64_t>(SizeOf(dtype));

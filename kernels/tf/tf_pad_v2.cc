@@ -1,4 +1,5 @@
 // Padding by a constant, and by mirrored elements with its gradient.
+#include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -84,21 +85,24 @@ Status Pad(KernelContext& ctx) {
 }
 
 // The place in the small tensor of each place of the padded one, along each axis.
-using Places = std::array<std::vector<int64_t>, Shape::kMaxRank>;
+using Places = std::pmr::vector<std::pmr::vector<int64_t>>;
 
-Result<Places> MirrorPlaces(const OpContext& ctx, const Shape& small, const Pads& p) {
+Result<Places> MirrorPlaces(const OpContext& ctx, const Shape& small, const Pads& p,
+                            CallHeap* heap) {
   const std::string& mode = ctx.Str("mode");
   if (mode != "REFLECT" && mode != "SYMMETRIC")
     return InvalidArgument("mode is '", mode, "', expected REFLECT or SYMMETRIC");
   const int64_t skip = mode == "REFLECT" ? 1 : 0;  // the border itself is not repeated
-  Places places;
+  Places places(static_cast<size_t>(small.rank()), heap);
   for (int i = 0; i < small.rank(); ++i) {
     const int64_t n = small[i];
     if (p.before[i] > n - skip || p.after[i] > n - skip)
       return InvalidArgument("paddings ", p.before[i], " and ", p.after[i], " of axis ", i,
                              " mirror more than its ", n, " elements have");
+    std::pmr::vector<int64_t>& along = places[static_cast<size_t>(i)];
+    along.reserve(static_cast<size_t>(p.before[i] + n + p.after[i]));
     for (int64_t k = -p.before[i]; k < n + p.after[i]; ++k)
-      places[i].push_back(k < 0 ? -k - 1 + skip : k < n ? k : 2 * n - k - 1 - skip);
+      along.push_back(k < 0 ? -k - 1 + skip : k < n ? k : 2 * n - k - 1 - skip);
   }
   return places;
 }
@@ -111,7 +115,7 @@ void ForEachPlace(const Shape& small, const Shape& big, const Places& places, Fn
   for (int64_t i = 0, n = big.numel(); i < n; ++i, walk.Next()) {
     int64_t at = 0;
     for (int d = 0; d < big.rank(); ++d)
-      at += places[d][static_cast<size_t>(walk.index(d))] * strides[d];
+      at += places[static_cast<size_t>(d)][static_cast<size_t>(walk.index(d))] * strides[d];
     fn(at, i);
   }
 }
@@ -122,14 +126,15 @@ void MirrorRows(const T* from, const Shape& small, const Shape& big, const Place
                 int64_t before, T* to) {
   const int last = small.rank() - 1;
   const auto strides = RowMajorStrides(small);
-  const std::vector<int64_t>& row = places[static_cast<size_t>(last)];
+  const std::pmr::vector<int64_t>& row = places[static_cast<size_t>(last)];
   const int64_t n = small[last], width = big[last];
   Shape rows = big;
   rows.erase(last);
   Walk<1> walk(rows, {std::array<int64_t, Shape::kMaxRank>{}});
   for (int64_t i = 0, count = rows.numel(); i < count; ++i, walk.Next(), to += width) {
     int64_t at = 0;
-    for (int d = 0; d < last; ++d) at += places[d][static_cast<size_t>(walk.index(d))] * strides[d];
+    for (int d = 0; d < last; ++d)
+      at += places[static_cast<size_t>(d)][static_cast<size_t>(walk.index(d))] * strides[d];
     for (int64_t k = 0; k < before; ++k) to[k] = from[at + row[static_cast<size_t>(k)]];
     std::copy_n(from + at, n, to + before);
     for (int64_t k = before + n; k < width; ++k) to[k] = from[at + row[static_cast<size_t>(k)]];
@@ -139,7 +144,8 @@ void MirrorRows(const T* from, const Shape& small, const Shape& big, const Place
 Status MirrorPad(KernelContext& ctx) {
   const Tensor& x = ctx.In("input");
   HEDDLE_ASSIGN_OR_RETURN(const Pads p, PadsIn(ctx, x.shape()));
-  HEDDLE_ASSIGN_OR_RETURN(const Places places, MirrorPlaces(ctx, x.shape(), p));
+  CallHeap heap(ctx);
+  HEDDLE_ASSIGN_OR_RETURN(const Places places, MirrorPlaces(ctx, x.shape(), p, &heap));
   Tensor& out = ctx.Out("output");
   if (out.numel() == 0) return Status::Ok();
   VisitElementSize(x.dtype(), [&](auto tag) {
@@ -160,7 +166,8 @@ struct MirrorPadGrad {
     const Tensor& x = ctx.In("input");
     Tensor& out = ctx.Out("output");
     HEDDLE_ASSIGN_OR_RETURN(const Pads p, PadsIn(ctx, x.shape()));
-    HEDDLE_ASSIGN_OR_RETURN(const Places places, MirrorPlaces(ctx, out.shape(), p));
+    CallHeap heap(ctx);
+    HEDDLE_ASSIGN_OR_RETURN(const Places places, MirrorPlaces(ctx, out.shape(), p, &heap));
     const T* from = x.data<T>();
     T* to = out.template mutable_data<T>();
     std::fill(to, to + out.numel(), T(0));

@@ -165,8 +165,12 @@ struct ListDiff {
     if (x.rank() != 1 || y.rank() != 1 || x.dtype() != y.dtype())
       return InvalidArgument("x has shape ", x.shape().ToString(), " and y ", y.shape().ToString(),
                              ", expected vectors of one dtype");
-    const std::unordered_set<T> seen(y.data<T>(), y.data<T>() + y.numel());
-    std::vector<int64_t> kept;
+    CallHeap heap(ctx);
+    std::pmr::unordered_set<T> seen(&heap);
+    seen.reserve(static_cast<size_t>(y.numel()));
+    seen.insert(y.data<T>(), y.data<T>() + y.numel());
+    std::pmr::vector<int64_t> kept(&heap);
+    kept.reserve(static_cast<size_t>(x.numel()));
     for (int64_t i = 0; i < x.numel(); ++i)
       if (!seen.contains(x.data<T>()[i])) kept.push_back(i);
     const Shape shape{static_cast<int64_t>(kept.size())};
@@ -257,7 +261,9 @@ Status SparseToDense(KernelContext& ctx) {
                            out.shape().ToString());
   const auto strides = RowMajorStrides(out.shape());
   const bool validates = ctx.Bool("validate_indices");
-  std::vector<int64_t> places;
+  CallHeap heap(ctx);
+  std::pmr::vector<int64_t> places(&heap);
+  places.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
     int64_t at = 0;
     for (int64_t d = 0; d < rank; ++d) {

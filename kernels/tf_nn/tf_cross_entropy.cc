@@ -1,6 +1,7 @@
 // Cross entropies of logits with their gradients, and half the sum of squares.
 #include <cmath>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 
@@ -125,7 +126,8 @@ struct BiasGrad {
     const int axis = ctx.Str("data_format") != "NCHW" ? x.rank() - 1 : 1;
     const AxisLines lines = AxisLines::Of(x.shape(), axis);
     T* to = ctx.Out("output").template mutable_data<T>();
-    std::vector<double> sums(static_cast<size_t>(lines.n), 0);
+    CallHeap heap(ctx);
+    std::pmr::vector<double> sums(static_cast<size_t>(lines.n), 0, &heap);
     for (int64_t o = 0; o < lines.outer && x.numel() > 0; ++o)
       for (int64_t c = 0; c < lines.n; ++c)
         for (int64_t i = 0; i < lines.inner; ++i)

@@ -358,7 +358,23 @@ TEST_P(SteadyRuns, OfTensorFlowsLists) {
   b.Op("tf_unique_with_counts_v2", {{"x", {"ids"}}}, {{"y", {"distinct"}}, {"idx", {"where"}}});
   b.Op("tf_list_from_tensor", {{"tensor", {"x"}}}, {{"Out", {"items"}}});
   b.Op("tf_list_stack", {{"list", {"items"}}}, {{"Out", {"stacked"}}});
-  for (const char* name : {"linear", "nearest", "means", "distinct", "where", "stacked"})
+  b.Feed("pads", DType::kI64, {2, 2})
+      .Feed("places", DType::kI64, {3})
+      .Feed("five", DType::kI64, {1});
+  b.Op("tf_dynamic_stitch", {{"indices", {"places", "places"}}, {"data", {"places", "places"}}},
+       {{"merged", {"merged"}}});
+  b.Op("tf_bias_add_grad", {{"out_backprop", {"x"}}}, {{"output", {"sums"}}});
+  b.Op("tf_mirror_pad", {{"input", {"x"}}, {"paddings", {"pads"}}}, {{"output", {"mirrored"}}},
+       {{"mode", "SYMMETRIC"}});
+  b.Op("tf_list_diff", {{"x", {"ids"}}, {"y", {"places"}}}, {{"out", {"others"}}, {"idx", {"at"}}});
+  b.Op("tf_sparse_to_dense",
+       {{"sparse_indices", {"places"}},
+        {"output_shape", {"five"}},
+        {"sparse_values", {"places"}},
+        {"default_value", {"five"}}},
+       {{"dense", {"dense"}}});
+  for (const char* name : {"linear", "nearest", "means", "distinct", "where", "stacked", "merged",
+                           "sums", "mirrored", "others", "dense"})
     b.Fetch(name);
   std::vector<float> x(12), image(18);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
@@ -366,7 +382,10 @@ TEST_P(SteadyRuns, OfTensorFlowsLists) {
   Expect(b, {{"x", F32({4, 3}, x)},
              {"image", F32({1, 3, 3, 2}, image)},
              {"size", I64({2}, {5, 4})},
-             {"ids", I64({4}, {0, 1, 1, 2})}});
+             {"ids", I64({4}, {0, 1, 1, 2})},
+             {"pads", I64({2, 2}, {1, 2, 0, 1})},
+             {"places", I64({3}, {0, 2, 4})},
+             {"five", I64({1}, {5})}});
 }
 
 // General weights, and constant ones, which are packed.
