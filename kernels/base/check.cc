@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "kernels/base/call_heap.h"
 #include "kernels/elementwise/convert.h"
 
 namespace heddle {
@@ -18,7 +19,8 @@ Status RunConverted(const KernelContext& ctx, DType to) {
   if (kernel == nullptr) return Unimplemented("has no kernel for ", Name(to));
   BoundOp op = ctx.op();
   op.spare = {};  // it is the outer call's
-  std::vector<Value> values(op.in.size() + op.out.size());
+  CallHeap heap(ctx);
+  std::pmr::vector<Value> values(op.in.size() + op.out.size(), &heap);
   for (size_t s = 0; s < def.inputs().size(); ++s) {
     for (uint32_t i = op.in_begin[s]; i < op.in_begin[s + 1]; ++i) {
       if (op.in[i] == kNoSlot) continue;
@@ -36,7 +38,8 @@ Status RunConverted(const KernelContext& ctx, DType to) {
       t = converted;
     }
   }
-  std::vector<Value*> frame;
+  std::pmr::vector<Value*> frame(&heap);
+  frame.reserve(values.size());
   for (Value& v : values) frame.push_back(&v);
   for (size_t i = 0; i < op.out.size(); ++i) {
     if (op.out[i] == kNoSlot) continue;

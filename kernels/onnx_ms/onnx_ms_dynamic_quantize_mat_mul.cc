@@ -2,6 +2,7 @@
 // optimiser writes.
 #include <cmath>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/onnx/broadcast_rows.h"
 #include "kernels/onnx_nn/matmul_shape.h"
@@ -186,7 +187,7 @@ struct BiasGelu {
 
 // Weights of a direction and their scales: one, or one for each column.
 Status Dequantize(const KernelContext& ctx, Key weights, Key scale_key, Key zero_key,
-                  int64_t directions, int64_t columns, std::vector<float>* to) {
+                  int64_t directions, int64_t columns, std::pmr::vector<float>* to) {
   const Tensor &w = ctx.In(weights), &scale = ctx.In(scale_key), &zero = ctx.In(zero_key);
   const bool per_column = scale.numel() == directions * columns;
   if (scale.dtype() != DType::kF32 || zero.dtype() != w.dtype() ||
@@ -214,7 +215,8 @@ Status DynamicLstm(KernelContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckDType(DType::kF32, {ctx.InOpt("B"), ctx.InOpt("initial_h"),
                                                   ctx.InOpt("initial_c"), ctx.InOpt("P")}));
   const int64_t columns = 4 * config.hidden;
-  std::vector<float> w, r;
+  CallHeap heap(ctx);
+  std::pmr::vector<float> w(&heap), r(&heap);
   if (columns > 0) {
     HEDDLE_RETURN_IF_ERROR(
         Dequantize(ctx, "W", "W_scale", "W_zero_point", config.directions, columns, &w));

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/onnx/operands.h"
 
@@ -123,9 +124,9 @@ Status OnnxBatchNormShape(ShapeContext& ctx) {
 
 // Scale, bias and statistics may be of another float type than X.
 template <typename T>
-std::vector<T> Numbers(const KernelContext& ctx, Key key) {
+std::pmr::vector<T> Numbers(const KernelContext& ctx, Key key, CallHeap* heap) {
   const Tensor& t = ctx.In(key);
-  std::vector<T> values(static_cast<size_t>(t.numel()));
+  std::pmr::vector<T> values(static_cast<size_t>(t.numel()), heap);
   ConvertElements(ctx, t.raw(), t.dtype(), values.data(), kDTypeOf<T>, t.numel());
   return values;
 }
@@ -137,17 +138,22 @@ struct OnnxBatchNorm {
     const int64_t channels = x.rank() < 2 ? 1 : x.dim(1);
     const int64_t images = x.rank() < 1 ? 1 : x.dim(0);
     const int64_t size = x.rank() < 2 ? 1 : x.shape().Product(2, x.rank());
-    const std::vector<T> scale = Numbers<T>(ctx, "scale"), bias = Numbers<T>(ctx, "B");
-    const std::vector<T> mean = Numbers<T>(ctx, "input_mean"), var = Numbers<T>(ctx, "input_var");
+    CallHeap heap(ctx);
+    const std::pmr::vector<T> scale = Numbers<T>(ctx, "scale", &heap);
+    const std::pmr::vector<T> bias = Numbers<T>(ctx, "B", &heap);
+    const std::pmr::vector<T> mean = Numbers<T>(ctx, "input_mean", &heap);
+    const std::pmr::vector<T> var = Numbers<T>(ctx, "input_var", &heap);
     const bool training = ctx.Int("training_mode") != 0;
     const double epsilon = ctx.Float("epsilon"), momentum = ctx.Float("momentum");
     const T* from = x.data<T>();
     T* to = ctx.Out("Y").template mutable_data<T>();
+    std::pmr::vector<T> all(&heap);
+    if (training) all.reserve(static_cast<size_t>(images * size));
     for (int64_t c = 0; c < channels; ++c) {
       const auto at = static_cast<size_t>(c);
       Moments m{static_cast<double>(mean[at]), static_cast<double>(var[at])};
       if (training) {
-        std::vector<T> all;
+        all.clear();
         for (int64_t n = 0; n < images; ++n) {
           const T* plane = from + (n * channels + c) * size;
           all.insert(all.end(), plane, plane + size);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/onnx/operands.h"
 
@@ -86,7 +87,9 @@ struct OnnxLinearAttention {
     const Tensor *past = ctx.InOpt("past_state"), *decay = ctx.InOpt("decay");
     const Tensor* beta = ctx.InOpt("beta");
     const int64_t size = p.keys * p.values, group = p.q_heads / p.heads;
-    std::vector<T> state(static_cast<size_t>(size), T(0)), fresh(static_cast<size_t>(p.values));
+    CallHeap heap(ctx);
+    std::pmr::vector<T> state(static_cast<size_t>(size), T(0), &heap);
+    std::pmr::vector<T> fresh(static_cast<size_t>(p.values), &heap);
     if (past != nullptr)
       std::copy_n(past->data<T>() + (b * p.heads + h) * size, size, state.begin());
     const double given = ctx.Float("scale");

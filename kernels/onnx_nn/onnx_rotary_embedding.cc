@@ -1,6 +1,7 @@
 // Rotary position embeddings, gated units and causal convolutions of language models.
 #include <cmath>
 
+#include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -159,7 +160,8 @@ struct OnnxCausalConv {
     T* to = ctx.Out("output").template mutable_data<T>();
     ctx.ParallelFor(
         x.dim(0) * channels, 1 + 16384 / (1 + length * k), [&](int64_t begin, int64_t end) {
-          std::vector<T> line(static_cast<size_t>(before + length));
+          CallHeap heap(ctx);
+          std::pmr::vector<T> line(static_cast<size_t>(before + length), &heap);
           for (int64_t i = begin; i < end; ++i) {
             if (past == nullptr)
               std::fill_n(line.begin(), before, T(0));

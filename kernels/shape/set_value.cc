@@ -61,10 +61,11 @@ Status AttrTensor(const KernelContext& ctx, DType dtype, Tensor* out) {
   if (dims.size() > static_cast<size_t>(Shape::kMaxRank))
     return InvalidArgument("'shape' has ", dims.size(), " dimensions");
   const Shape shape(std::span(dims.data(), dims.size()));
-  Floats values = ctx.Attr<Floats>("values");
+  const Floats* given = &ctx.Attr<Floats>("values");
   for (Key key : {Key("fp32_values"), Key("fp64_values"), Key("int32_values"), Key("int64_values"),
                   Key("bool_values")})
-    if (values.empty()) values = ctx.Attr<Floats>(key);
+    if (given->empty()) given = &ctx.Attr<Floats>(key);
+  const Floats& values = *given;
   // Complex values come as pairs.
   const size_t parts = IsComplex(dtype) && values.size() == 2 * size_t(shape.numel()) ? 2 : 1;
   if (!shape.is_static() || shape.numel() * parts != values.size())

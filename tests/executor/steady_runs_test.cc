@@ -265,6 +265,31 @@ TEST_P(SteadyRuns, OfOnnxKernelsWithLists) {
              {"pair", F32({2}, {0, 1})}});
 }
 
+// Kernels that convert their operands, or keep a state per head or channel.
+TEST_P(SteadyRuns, OfKernelsWithStates) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2, 2, 4}).Feed("s", DType::kF32, {2}).Feed("w", DType::kF32, {2, 1, 2});
+  b.Op("onnx_batch_normalization",
+       {{"X", {"x"}}, {"scale", {"s"}}, {"B", {"s"}}, {"input_mean", {"s"}}, {"input_var", {"s"}}},
+       {{"Y", {"normal"}}, {"running_mean", {"mean"}}}, {{"training_mode", int64_t{1}}});
+  b.Op("onnx_linear_attention", {{"query", {"x"}}, {"key", {"x"}}, {"value", {"x"}}},
+       {{"output", {"seen"}}, {"present_state", {"state"}}},
+       {{"update_rule", "linear"}, {"q_num_heads", int64_t{2}}, {"kv_num_heads", int64_t{2}}});
+  b.Op("onnx_causal_conv_with_state", {{"input", {"x"}}, {"weight", {"w"}}},
+       {{"output", {"convolved"}}, {"present_state", {"last"}}});
+  b.Op("set_value", {{"Input", {"x"}}}, {{"Out", {"set"}}},
+       {{"axes", Ints{2}},
+        {"starts", Ints{1}},
+        {"ends", Ints{3}},
+        {"steps", Ints{1}},
+        {"shape", Ints{1}},
+        {"fp32_values", Doubles{7}}});
+  for (const char* name : {"normal", "mean", "seen", "state", "convolved", "set"}) b.Fetch(name);
+  Expect(b, {{"x", F32({2, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 3, 2})},
+             {"s", F32({2}, {1, 2})},
+             {"w", F32({2, 1, 2}, {1, 2, 3, 4})}});
+}
+
 // Shapes and counts that the runs feed.
 TEST_P(SteadyRuns, OfSizesThatAreFed) {
   ProgramBuilder b;
