@@ -17,12 +17,14 @@ With --lanes the plan is that of two lanes, and the bound the greatest sum in an
 lanes' order permits: each lane goes through its steps by itself and waits where the plan says so.
 The limit is then 1.05, unless another is given.
 
-Without a MODEL: all of the recorded ones, with the shapes that are recorded; they lie outside the
-repository. Without them, or without numpy, exits with status 77, which ctest takes for "skipped".
+Without a MODEL: all of the recorded ones, with the shapes that are recorded, the recorded loops and
+Paddle 3's own programs; they lie outside the repository. Without them, or without numpy, exits with
+status 77, which ctest takes for "skipped".
 """
 
 import argparse
 import importlib.util
+import itertools
 import json
 import shutil
 import subprocess
@@ -285,6 +287,27 @@ def recorded(models, only, scratch):
         yield folder.name, arguments
 
 
+def further(shared, only):
+    """The recorded loops, and the programs that Paddle 3 has exported."""
+    for folder in sorted(p.parent for p in shared.glob("loops/*/meta.json")):
+        if not only or folder.name in only:
+            yield folder.name, [str(folder)]
+    for folder in sorted(p.parent for p in shared.glob("pir/native/*/meta.json")):
+        if only and folder.name not in only:
+            continue
+        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+        if meta.get("kind") == "training":
+            arguments = [str(folder / "main.json"), "--params", str(folder / "init.pdiparams")]
+            for feed in meta["feeds"]:
+                shape = ",".join(map(str, feed["batch_shape"])) or "-"
+                arguments += ["--shape", f"{feed['name']}={shape}"]
+        else:
+            arguments = [str(folder)]
+            for feed in meta["feeds"]:
+                arguments += ["--feed", f"{feed['name']}={folder}/in_{feed['name']}.npy"]
+        yield f"pir/{folder.name}", arguments
+
+
 def with_parameters(folder, scratch, models):
     """The folder, or a copy where its parameters, which can be computed, are computed."""
     if (folder / "model.pdiparams").is_file() or not (folder / "params_spec.json").is_file():
@@ -323,8 +346,9 @@ def compare(options, models, scratch):
         if importlib.util.find_spec("numpy") is None:
             print(f"skipped: {sys.executable} has no numpy")
             return SKIPPED
-        models = recorded(options.shared / "models", (options.only or "").split(",")
-                          if options.only else None, scratch)
+        only = options.only.split(",") if options.only else None
+        models = itertools.chain(recorded(options.shared / "models", only, scratch),
+                                 further(options.shared, only))
     failed = 0
     for name, arguments in models:
         for level in options.opt or (0, 2):
