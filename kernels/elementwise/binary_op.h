@@ -104,20 +104,19 @@ Status RunMixed(const KernelContext& ctx, const Tensor& x, const Tensor& y);
 // The dtype of x and y together: x's, or complex when one of them is.
 DType PromotedDType(DType x, DType y);
 
-// Runs `loops` over the operands. Without a state, equal shapes need no plan.
+// Operands of several dtypes or ranks, or many elements. Without a state, equal shapes need no
+// plan.
 template <typename Slots>
-Status RunBinaryOp(KernelContext& ctx, const BinaryLoops& loops, const void* arg = nullptr) {
+[[gnu::noinline]] Status RunAnyBinary(KernelContext& ctx, const BinaryLoops& loops,
+                                      const void* arg) {
   const auto* const state = ctx.has_state() ? &ctx.State<BroadcastState>() : nullptr;
-  const bool leading = state != nullptr && state->leading;
-  Value* const* const frame = ctx.frame();
-  const Tensor& x = leading ? frame[ctx.op().in[0]]->tensor() : ctx.In(Slots::x());
-  const Tensor& y = leading ? frame[ctx.op().in[1]]->tensor() : ctx.In(Slots::y());
-  Tensor& out = leading ? frame[ctx.op().out[0]]->tensor() : ctx.Out(Slots::out());
+  const Tensor &x = ctx.In(Slots::x()), &y = ctx.In(Slots::y());
+  Tensor& out = ctx.Out(Slots::out());
   if (x.dtype() != y.dtype()) [[unlikely]]
     return RunMixed(ctx, x, y);
   if (state != nullptr) {
     const BroadcastPlan& plan = state->plan;
-    if (plan.rank == 1 && plan.numel > 0 && plan.numel <= loops.grain)  // without a further call
+    if (plan.rank == 1 && plan.numel > 0 && plan.numel <= loops.grain)
       loops.Run(plan.inner, x.raw(), y.raw(), out.mutable_raw(), plan.numel, arg);
     else
       RunBinary(ctx, plan, loops, x.raw(), y.raw(), out.mutable_raw(), arg);
@@ -130,6 +129,21 @@ Status RunBinaryOp(KernelContext& ctx, const BinaryLoops& loops, const void* arg
   HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan,
                           MakeBroadcastPlan(x.shape(), y.shape(), AxisOf(ctx)));
   RunBinary(ctx, plan, loops, x.raw(), y.raw(), out.mutable_raw(), arg);
+  return Status::Ok();
+}
+
+// Runs `loops` over the operands: few elements in a row without a further call.
+template <typename Slots>
+Status RunBinaryOp(KernelContext& ctx, const BinaryLoops& loops, const void* arg = nullptr) {
+  const auto* const state = ctx.has_state() ? &ctx.State<BroadcastState>() : nullptr;
+  if (state == nullptr || !state->leading) return RunAnyBinary<Slots>(ctx, loops, arg);
+  const BroadcastPlan& plan = state->plan;
+  const Tensor& x = ctx.frame()[ctx.op().in[0]]->tensor();
+  const Tensor& y = ctx.frame()[ctx.op().in[1]]->tensor();
+  if (x.dtype() != y.dtype() || plan.rank != 1 || plan.numel <= 0 || plan.numel > loops.grain)
+    return RunAnyBinary<Slots>(ctx, loops, arg);
+  loops.Run(plan.inner, x.raw(), y.raw(), ctx.frame()[ctx.op().out[0]]->tensor().mutable_raw(),
+            plan.numel, arg);
   return Status::Ok();
 }
 

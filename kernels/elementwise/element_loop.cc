@@ -216,8 +216,12 @@ void RunOneLoop(const KernelContext& ctx, const ElementLoop& loop, DType dtype,
     RunTyped<double>(ctx, loop, between);
 }
 
-// Loops that hand tensors on.
+// Any loops; they may hand tensors on.
 [[gnu::noinline]] void RunLoopChain(const KernelContext& ctx, const ElementLoops& state) {
+  if (state.between.empty()) {
+    for (const ElementLoop& loop : state.loops) RunOneLoop(ctx, loop, state.dtype, {});
+    return;
+  }
   CallHeap heap(ctx);
   std::pmr::vector<Tensor> between(&heap);
   for (const Shape& shape : state.between) between.push_back(ctx.Scratch(state.dtype, shape));
@@ -253,10 +257,9 @@ bool ReadsRow(const ElementLoop& loop, const TileStep& step) {
 }  // namespace
 
 void RunElementLoops(const KernelContext& ctx, const ElementLoops& state) {
-  if (state.between.empty())
-    for (const ElementLoop& loop : state.loops) RunOneLoop(ctx, loop, state.dtype, {});
-  else
-    RunLoopChain(ctx, state);
+  if (state.loops.size() != 1 || !state.loops.front().small) return RunLoopChain(ctx, state);
+  const ElementLoop& loop = state.loops.front();
+  return state.dtype == DType::kF32 ? RunSmall<float>(ctx, loop) : RunSmall<double>(ctx, loop);
 }
 
 void FindSmall(ElementLoop* loop) {

@@ -37,16 +37,21 @@ struct Scale {
   using C = ComputeType<T>;
 
   static Status Run(KernelContext& ctx) {
+    if constexpr (std::is_same_v<T, int64_t>) {
+      if (ctx.has_state() && ctx.State<ScaleState>().numel == 1) {  // a counter
+        const auto& s = ctx.State<ScaleState>();
+        const int64_t x = *ctx.frame()[ctx.op().in[0]]->tensor().template data<T>();
+        *ctx.frame()[ctx.op().out[0]]->tensor().template mutable_data<T>() =
+            x * s.whole_scale + s.whole_bias;
+        return Status::Ok();
+      }
+    }
+    return RunAny(ctx);
+  }
+
+  [[gnu::noinline]] static Status RunAny(KernelContext& ctx) {
     if (ctx.has_state()) {
       const auto& s = ctx.State<ScaleState>();
-      if constexpr (std::is_same_v<T, int64_t>) {
-        if (s.numel == 1) {  // a counter
-          const int64_t x = *ctx.frame()[ctx.op().in[0]]->tensor().template data<T>();
-          *ctx.frame()[ctx.op().out[0]]->tensor().template mutable_data<T>() =
-              x * s.whole_scale + s.whole_bias;
-          return Status::Ok();
-        }
-      }
       const C scale = ConvertTo<C>(s.scale), given = ConvertTo<C>(s.bias);
       const C bias = s.bias_first ? static_cast<C>(given * scale) : given;
       const Tensor& x = ctx.frame()[ctx.op().in[0]]->tensor();
