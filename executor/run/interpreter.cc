@@ -273,18 +273,12 @@ void GiveBack(const Instruction& in, RunState& run, int thread) {
 
 }  // namespace
 
-// The usual instruction, of a run that nobody watches, takes no further call: in a loop's body,
-// which may do little, such calls count.
-[[gnu::always_inline]] inline Status Interpreter::Execute(const Instruction& in, RunState& run,
-                                                          int thread) {
-  if (!run.control().attention() && in.mode == Mode::kStatic) [[likely]] {
-    KernelContext ctx(in.op, run.frame(), run.services(), in.state);
-    Status s = in.fn(ctx);
-    if (s.ok() && in.gives_back) [[unlikely]]
-      GiveBack(in, run, thread);
-    return s;
-  }
-  Status s = run.control().attention() ? CallWatched(in, run, thread) : Call(in, run);
+// The usual instruction takes no further call: a loop's body may do little.
+inline Status Interpreter::Execute(const Instruction& in, RunState& run, int thread) {
+  KernelContext ctx(in.op, run.frame(), run.services(), in.state);
+  Status s = run.control().attention()  ? CallWatched(in, run, thread)
+             : in.mode == Mode::kStatic ? in.fn(ctx)
+                                        : Call(in, run);
   if (s.ok() && in.gives_back) GiveBack(in, run, thread);
   return s;
 }

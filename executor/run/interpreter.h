@@ -34,7 +34,7 @@ class Interpreter {
   static Status Call(const Instruction& in, RunState& run);
   static Status CallWide(const Instruction& in, RunState& run);
   static Status CallWatched(const Instruction& in, RunState& run, int thread);
-  static Status Execute(const Instruction& in, RunState& run, int thread);
+  [[gnu::always_inline]] static Status Execute(const Instruction& in, RunState& run, int thread);
   template <typename At>
   static Status ExecuteAll(size_t count, At&& at, RunState& run, int thread);
   static Status RunBodyLanes(int block, bool first, RunState& run);
