@@ -1,8 +1,10 @@
 // quantize_linear and dequantize_linear, and other ways back from a few bits: values stay floats.
 #include <cmath>
+#include <cstring>
 
 #include "kernels/base/call_heap.h"
 #include "kernels/base/shape_checks.h"
+#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {
@@ -110,32 +112,53 @@ struct QuantizeLinear {
 // Out = X * scale / range, per channel.
 template <typename From, typename T>
 void Scaled(const Tensor& x, const AxisSplit& split, const T* scales, T range, Tensor& out) {
+  using C = ComputeType<T>;
   T* to = out.mutable_data<T>();
   ForEachElement(split, [&](int64_t i, int64_t c) {
-    to[i] = static_cast<T>(x.data<From>()[i]) * scales[c] / range;
+    const C value = static_cast<C>(x.data<From>()[i]) * static_cast<C>(scales[c]);
+    to[i] = static_cast<T>(value / static_cast<C>(range));
   });
   if (x.has_lod()) out.set_lod(x.lod());
 }
 
-template <typename From>
-struct DequantizeLinear {
-  using T = std::conditional_t<std::is_same_v<From, double>, double, float>;
-  static Status Run(KernelContext& ctx) {
-    HEDDLE_ASSIGN_OR_RETURN(const Steps steps, StepsOf(ctx));
-    const Tensor &x = ctx.In("X"), &scale = ctx.In("Scale");
-    HEDDLE_ASSIGN_OR_RETURN(const AxisSplit split, Channels(x, ctx.Int("quant_axis")));
-    if (scale.numel() < split.n || scale.dtype() != kDTypeOf<T>)
-      return InvalidArgument("Scale ", scale.shape().ToString(), " does not fit X");
-    if (ctx.Bool("only_observer") && std::is_same_v<From, T>) {
-      Tensor& y = ctx.Alloc("Y", x.dtype(), x.shape());
-      std::copy_n(x.data<T>(), x.numel(), y.template mutable_data<T>());
-      return Status::Ok();
-    }
-    Scaled<From, T>(x, split, scale.data<T>(), static_cast<T>(steps.high),
-                    ctx.Alloc("Y", kDTypeOf<T>, x.shape()));
+// The result has the scale's type, whatever X has.
+template <typename T>
+Status DequantizeTo(KernelContext& ctx, const AxisSplit& split, double high) {
+  const Tensor &x = ctx.In("X"), &scale = ctx.In("Scale");
+  Tensor& y = ctx.Alloc("Y", kDTypeOf<T>, x.shape());
+  if (x.dtype() == DType::kI8) {
+    Scaled<int8_t, T>(x, split, scale.data<T>(), static_cast<T>(high), y);
     return Status::Ok();
   }
-};
+  Tensor converted = x;
+  if (x.dtype() != kDTypeOf<T>) {
+    converted = ctx.Scratch(kDTypeOf<T>, x.shape());
+    converted.set_lod(x.lod());
+    ConvertElements(ctx, x.raw(), x.dtype(), converted.mutable_raw(), kDTypeOf<T>, x.numel());
+  }
+  Scaled<T, T>(converted, split, scale.data<T>(), static_cast<T>(high), y);
+  return Status::Ok();
+}
+
+Status DequantizeLinear(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const Steps steps, StepsOf(ctx));
+  const Tensor &x = ctx.In("X"), &scale = ctx.In("Scale");
+  HEDDLE_ASSIGN_OR_RETURN(const AxisSplit split, Channels(x, ctx.Int("quant_axis")));
+  if (scale.numel() < split.n)
+    return InvalidArgument("Scale ", scale.shape().ToString(), " does not fit X");
+  if (ctx.Bool("only_observer")) {
+    Tensor& y = ctx.Alloc("Y", x.dtype(), x.shape());
+    if (x.has_lod()) y.set_lod(x.lod());
+    std::memcpy(y.mutable_raw(), x.raw(), x.bytes());
+    return Status::Ok();
+  }
+  Status status;
+  const bool known = VisitDType<float, double, float16>(scale.dtype(), [&](auto tag) {
+    status = DequantizeTo<typename decltype(tag)::type>(ctx, split, steps.high);
+  });
+  if (known) return status;
+  return InvalidArgument("Scale is ", Name(scale.dtype()), ", expected a float");
+}
 
 // With two scales, the first is per channel behind x_num_col_dims, the second for all.
 template <typename T>
@@ -238,7 +261,7 @@ HEDDLE_OP(quantize_linear) {
 HEDDLE_OP(dequantize_linear) {
   op.Doc("X * Scale / range");
   DefineLinear(op);
-  op.Kernels<DequantizeLinear, float, double, int8_t>();
+  op.Kernel({DType::kF32, DType::kF64, DType::kI8}, DequantizeLinear);
 }
 
 HEDDLE_OP(fake_channel_wise_dequantize_max_abs) {
@@ -319,6 +342,36 @@ in ZeroPoint int32 [] 0
 out Y float64 [4, 3] -3.2614173228346455 0.23937007874015748 -2.2141732283464566 -1.1968503937007875
   -3.0519685039370077 -1.6755905511811022 -2.1244094488188976 -0.14960629921259844
   -3.3811023622047243 -2.4236220472440944 -3.7401574803149606 -0.3889763779527559
+
+example int8, a scale for each column, float64
+attr quant_axis INT 1
+in Scale float64 [3] 2 3.3 4
+in X int8 [2, 3] 3 4 5 100 -128 2
+in ZeroPoint float32 [3] 0 0 0
+out Y float64 [2, 3] 0.047244094488188976 0.10393700787401575 0.15748031496062992 1.5748031496062993
+  -3.325984251968504 0.06299212598425197
+
+example float64, the scale is float32
+attr quant_axis INT -1
+in Scale float32 [1] 2.3
+in X float64 [2, 3] 3 4 5 100 -127 2
+in ZeroPoint float32 [1] 0
+out Y float32 [2, 3] 0.054330707 0.072440945 0.09055118 1.8110236 -2.3 0.036220472
+
+example float32, the scale is float16
+attr quant_axis INT 0
+in Scale float16 [2] 2.3 1.5
+in X float32 [2, 3] 3 4 5 100 -127 2
+in ZeroPoint float32 [2] 0 0
+out Y float16 [2, 3] 0.05432 0.07245 0.0905 1.181 -1.5 0.02362
+
+example int8, only observed
+attr quant_axis INT -1
+attr only_observer BOOLEAN true
+in Scale float32 [1] 2.3
+in X int8 [2, 3] 3 4 5 100 -127 2
+in ZeroPoint float32 [1] 0
+out Y int8 [2, 3] 3 4 5 100 -127 2
 )")
 
 HEDDLE_EXAMPLES(fake_channel_wise_dequantize_max_abs, R"(
