@@ -23,7 +23,12 @@ Status InferAuc(ShapeContext& ctx) {
   const Shape& label = ctx.InShape("Label");
   if (predict.is_static() && label.is_static() && label.numel() != predict[0])
     return InvalidArgument("Label must have one element per row of Predict");
-  if (ctx.HasIn("InsTagWeight")) return Unimplemented("auc with InsTagWeight");
+  if (ctx.HasIn("InsTagWeight")) {
+    const Shape& weight = ctx.InShape("InsTagWeight");
+    if ((weight.is_static() && weight.numel() == 0) || ctx.InDType("InsTagWeight") != DType::kF32)
+      return InvalidArgument("InsTagWeight ", Name(ctx.InDType("InsTagWeight")), " ",
+                             weight.ToString(), " must have float32 elements");
+  }
   for (Key key : {Key("StatPos"), Key("StatNeg")}) {
     const Shape& s = ctx.InShape(key);
     if ((s.is_static() && s.numel() != layout.size()) || ctx.InDType(key) != DType::kI64)
@@ -31,7 +36,8 @@ Status InferAuc(ShapeContext& ctx) {
                              " int64 elements");
   }
   ctx.SetOut("AUC", Shape{}, DType::kF64);
-  SetOutsLike(ctx, {{"StatPos", "StatPosOut"}, {"StatNeg", "StatNegOut"}});
+  const Shape counts = layout.slide == 0 ? Shape{1, layout.size()} : Shape{layout.size()};
+  for (Key key : {Key("StatPosOut"), Key("StatNegOut")}) ctx.SetOut(key, counts, DType::kI64);
   return Status::Ok();
 }
 
@@ -47,9 +53,11 @@ double AreaUnderCurve(const int64_t* pos, const int64_t* neg, int64_t buckets) {
   return all_pos > 0 && all_neg > 0 ? area / all_pos / all_neg : 0;
 }
 
-// Adds this batch to the window whose turn it is, in place of what it held.
-void Slide(const Layout& layout, int64_t* stat, const std::vector<int64_t>& batch) {
+// Adds this batch to the window whose turn it is, in place of what it held. As in Paddle, a batch
+// that stands for none takes the window's place and adds nothing to the sum.
+void Slide(const Layout& layout, int64_t* stat, const std::vector<int64_t>& batch, bool none) {
   if (layout.slide == 0) {
+    if (none) return;
     for (int64_t i = 0; i < layout.buckets; ++i) stat[i] += batch[static_cast<size_t>(i)];
     return;
   }
@@ -58,10 +66,11 @@ void Slide(const Layout& layout, int64_t* stat, const std::vector<int64_t>& batc
   int64_t* own = stat + window * layout.buckets;
   int64_t* sum = stat + layout.slide * layout.buckets;
   for (int64_t i = 0; i < layout.buckets; ++i) {
-    sum[i] += batch[static_cast<size_t>(i)] - own[i];
+    sum[i] -= own[i];
     own[i] = batch[static_cast<size_t>(i)];
+    if (!none) sum[i] += own[i];
   }
-  turn = window + 1;
+  turn = static_cast<int64_t>(static_cast<uint64_t>(turn) + 1);
 }
 
 template <typename T>
@@ -87,8 +96,11 @@ struct Auc {
     }
     int64_t* all_pos = ctx.Out("StatPosOut").template mutable_data<int64_t>();
     int64_t* all_neg = ctx.Out("StatNegOut").template mutable_data<int64_t>();
-    Slide(layout, all_pos, pos);
-    Slide(layout, all_neg, neg);
+    // A filter of tags that leaves no instance gives rows that stand for none, of weight 0.
+    const Tensor* weight = ctx.InOpt("InsTagWeight");
+    const bool none = weight != nullptr && weight->data<float>()[0] == 0;
+    Slide(layout, all_pos, pos, none);
+    Slide(layout, all_neg, neg, none);
     const int64_t sums = layout.slide * layout.buckets;
     *ctx.Out("AUC").template mutable_data<double>() =
         AreaUnderCurve(all_pos + sums, all_neg + sums, layout.buckets);
@@ -142,4 +154,30 @@ in StatNeg int64 [1, 9] 0*9
 out AUC float64 [] 1
 out StatPosOut int64 [1, 9] 0*5 1 0 1 0
 out StatNegOut int64 [1, 9] 0 1 0 0 1 0*4
+
+example a batch that stands for none
+attr curve STRING "ROC"
+attr num_thresholds INT 8
+attr slide_steps INT 1
+in Predict float32 [4, 2] 0.3 0.7 0.8 0.2 0.4 0.6 0.1 0.9
+in Label int64 [4, 1] 1 0 0 1
+in StatPos int64 [1, 19] 0 1 0 2 0 3 0 4 0 0 1 0 2 0 3 0 4 0 1
+in StatNeg int64 [1, 19] 4 0 3 0 2 0 1 0 1 4 0 3 0 2 0 1 0 1 1
+in InsTagWeight float32 [4, 1] 0 1 1 1
+out AUC float64 [] 0
+out StatPosOut=StatPos int64 [19] 0*5 1 0 1 0*10 2
+out StatNegOut=StatNeg int64 [19] 0 1 0 0 1 0*13 2
+
+example a batch that counts
+attr curve STRING "ROC"
+attr num_thresholds INT 8
+attr slide_steps INT 1
+in Predict float32 [4, 2] 0.3 0.7 0.8 0.2 0.4 0.6 0.1 0.9
+in Label int64 [4, 1] 1 0 0 1
+in StatPos int64 [1, 19] 0 1 0 2 0 3 0 4 0 0 1 0 2 0 3 0 4 0 1
+in StatNeg int64 [1, 19] 4 0 3 0 2 0 1 0 1 4 0 3 0 2 0 1 0 1 1
+in InsTagWeight float32 [1] 1
+out AUC float64 [] 1
+out StatPosOut=StatPos int64 [19] 0*5 1 0 1 0*6 1 0 1 0 2
+out StatNegOut=StatNeg int64 [19] 0 1 0 0 1 0*5 1 0 0 1 0*4 2
 )")

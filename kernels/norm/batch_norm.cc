@@ -87,6 +87,7 @@ struct BatchNorm {
       if (Tensor* out = ctx.OutOpt("VarianceOut")) CopyUnlessSame(variance, *out);
       return Status::Ok();
     }
+    if (layout.count() == 1) return OneElement(ctx);
     T* mean = inverse + n;
     T* variance = mean + n;
     NormMoments(ctx, layout, x.data<T>(), mean, variance);
@@ -94,16 +95,20 @@ struct BatchNorm {
     NormForward(ctx, layout, x.data<T>(), {mean, inverse, false}, params, y);
     Save(ctx, "SavedMean", mean, n);
     Save(ctx, "SavedVariance", inverse, n);
-    T momentum = static_cast<T>(ctx.Float("momentum"));
-    if (const Tensor* t = ctx.InOpt("MomentumTensor")) {
-      if (t->numel() != 1)
-        return InvalidArgument("MomentumTensor has shape ", t->shape().ToString(),
-                               ", one element is expected");
-      momentum = static_cast<T>(*t->data<float>());
-    }
+    const T momentum = static_cast<T>(ctx.Float("momentum"));
     if (Tensor* out = ctx.OutOpt("MeanOut")) Blend(ctx.In("Mean"), mean, momentum, *out);
     if (Tensor* out = ctx.OutOpt("VarianceOut"))
       Blend(ctx.In("Variance"), variance, momentum, *out);
+    return Status::Ok();
+  }
+
+  // As in Paddle: a batch with one element per channel has no statistics to go by, and passes.
+  static Status OneElement(KernelContext& ctx) {
+    CopyUnlessSame(ctx.In("X"), ctx.Out("Y"));
+    if (Tensor* out = ctx.OutOpt("MeanOut")) CopyUnlessSame(ctx.In("Mean"), *out);
+    if (Tensor* out = ctx.OutOpt("VarianceOut")) CopyUnlessSame(ctx.In("Variance"), *out);
+    for (const Key key : {Key("SavedMean"), Key("SavedVariance")})
+      if (Tensor* t = ctx.OutOpt(key)) std::memset(t->mutable_raw(), 0, t->bytes());
     return Status::Ok();
   }
 
@@ -170,6 +175,12 @@ struct BatchNormGrad {
     Tensor* dx = ctx.OutOpt("X@GRAD");
     Tensor* scale_grad = ctx.OutOpt("Scale@GRAD");
     Tensor* bias_grad = ctx.OutOpt("Bias@GRAD");
+    if (layout.count() == 1 && !UsesRunning(ctx)) {  // the forward pass handed X on
+      if (dx != nullptr) CopyUnlessSame(dy, *dx);
+      for (Tensor* t : {scale_grad, bias_grad})
+        if (t != nullptr) std::memset(t->mutable_raw(), 0, t->bytes());
+      return Status::Ok();
+    }
     Tensor scratch = ctx.Scratch(kDTypeOf<T>, {2 * n});
     T* sums = scratch.mutable_data<T>();
     NormBackward(ctx, layout, x.data<T>(), dy.data<T>(), stats, DataOr<T>(ctx.InOpt("Scale")),
@@ -236,7 +247,7 @@ void Attrs(OpDef& op) {
 HEDDLE_OP(batch_norm) {
   op.Doc("normalises each channel with the batch's or the running mean and variance");
   op.Input("X").Input("Scale", kOptional).Input("Bias", kOptional).Input("Mean").Input("Variance");
-  op.Input("MomentumTensor", kOptional);
+  op.Input("MomentumTensor", kOptional | kNoBuffer);  // as in Paddle, the attribute alone counts
   op.Output("Y").Output("MeanOut", kOptional).Output("VarianceOut", kOptional);
   op.Output("SavedMean", kOptional).Output("SavedVariance", kOptional);
   op.Output("ReserveSpace", kOptional);
@@ -328,6 +339,38 @@ out SavedVariance ?
 out VarianceOut=Variance float64 [3] 0.84 0.68 1.4
 out Y float64 [2, 3] -0.6753803501713306 -0.8343164154681686 -0.1571981299586281
   -0.13529428662559773 -1.4345876736901795 -0.05239937665287604
+
+example float32, MomentumTensor is not read
+attr momentum FLOAT 0.8
+attr epsilon FLOAT 0.001
+in Bias float32 [2] -0.334 -0.065
+in Mean float32 [2] -0.075 -0.662
+in Scale float32 [2] 0.59 0.605
+in Variance float32 [2] 1.2 1.319
+in X float32 [4, 2] -0.32 0.02 0.19 -0.15 0.52 -0.48 -0.65 0.35
+in MomentumTensor float32 [1] 0.3
+out MeanOut=Mean float32 [2] -0.073 -0.54260004
+out ReserveSpace float32 [0]
+out SavedMean float32 [2] -0.065 -0.065000005
+out SavedVariance float32 [2] 2.2106535 3.319988
+out VarianceOut=Variance float32 [2] 1.000725 1.073145
+out Y float32 [4, 2] -0.6665928 0.10573041 -0.0014071763 -0.23573038 0.429007 -0.898566 -1.0970069
+  0.768566
+
+example float64, one element per channel
+attr momentum FLOAT 0.8
+attr epsilon FLOAT 0.001
+in Bias float64 [2] -0.334 -0.065
+in Mean float64 [2] -0.075 -0.662
+in Scale float64 [2] 0.59 0.605
+in Variance float64 [2] 1.2 1.319
+in X float64 [1, 2, 1, 1] -0.32 0.02
+out MeanOut=Mean float64 [2] -0.075 -0.662
+out ReserveSpace float64 [0]
+out SavedMean float64 [2] 0 0
+out SavedVariance float64 [2] 0 0
+out VarianceOut=Variance float64 [2] 1.2 1.319
+out Y float64 [1, 2, 1, 1] -0.32 0.02
 )")
 
 HEDDLE_EXAMPLES(batch_norm_grad, R"(
@@ -384,6 +427,19 @@ out Bias@GRAD float32 [2] 0 -0.49999997
 out Scale@GRAD float32 [2] 0.31440473 -2.3308916
 out X@GRAD float32 [4, 2] -0.6837969 0.50875497 -0.5419599 0.19749814 1.0189518 -0.29511726
   0.20680511 -0.4111359
+
+example float32, one element per channel
+gradient none: the forward operator hands one element per channel on as it is
+attr epsilon FLOAT 0.001
+in Scale float32 [2] 0.59 0.605
+in Bias float32 [2] 0.59 0.605
+in SavedMean float32 [2] 0 0
+in SavedVariance float32 [2] 0 0
+in X float32 [1, 2, 1, 1] -0.32 0.02
+in Y@GRAD float32 [1, 2, 1, 1] 3 4
+out X@GRAD float32 [1, 2, 1, 1] 3 4
+out Scale@GRAD float32 [2] 0 0
+out Bias@GRAD float32 [2] 0 0
 )")
 
 HEDDLE_EXAMPLES(batch_norm_grad_grad, R"(

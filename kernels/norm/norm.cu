@@ -69,10 +69,8 @@ struct BlendBody {
   const float* now;
   float* out;
   float momentum;
-  const float* momentum_tensor;
   HEDDLE_BODY void operator()(int64_t c) const {
-    const float m = momentum_tensor != nullptr ? *momentum_tensor : momentum;
-    out[c] = running[c] * m + now[c] * (1.0f - m);
+    out[c] = running[c] * momentum + now[c] * (1.0f - momentum);
   }
 };
 template <typename T, typename P, typename M>  // the tensor, parameters, the mean
@@ -129,10 +127,22 @@ Status BatchNormOfRunning(Queue& queue, KernelContext& ctx, const Channels& c, f
   return CopyUnlessSame(queue, variance, ctx.OutOpt("VarianceOut"));
 }
 
+// One element per channel has no statistics, and is handed on.
+Status OneElement(Queue& queue, KernelContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CopyUnlessSame(queue, ctx.In("X"), &ctx.Out("Y")));
+  HEDDLE_RETURN_IF_ERROR(CopyUnlessSame(queue, ctx.In("Mean"), ctx.OutOpt("MeanOut")));
+  HEDDLE_RETURN_IF_ERROR(CopyUnlessSame(queue, ctx.In("Variance"), ctx.OutOpt("VarianceOut")));
+  for (const Key key : {Key("SavedMean"), Key("SavedVariance")})
+    if (Tensor* t = ctx.OutOpt(key))
+      HEDDLE_RETURN_IF_ERROR(queue.Zero(t->mutable_raw(), t->bytes()));
+  return Status::Ok();
+}
+
 // The batch's statistics normalise, and go into the running ones.
 template <typename T, typename P>
 Status BatchNormOfBatch(Queue& queue, KernelContext& ctx, const Channels& c, float epsilon) {
   const int64_t n = c.channels;
+  if (c.count() == 1) return OneElement(queue, ctx);
   Scratch scratch(queue);
   HEDDLE_RETURN_IF_ERROR(scratch.Take(3 * n));
   float *const inverse = scratch.data(), *const mean = inverse + n, *const variance = mean + n;
@@ -145,11 +155,10 @@ Status BatchNormOfBatch(Queue& queue, KernelContext& ctx, const Channels& c, flo
   if (Tensor* t = ctx.OutOpt("SavedVariance"))
     HEDDLE_RETURN_IF_ERROR(queue.Copy(t->mutable_raw(), inverse, bytes));
   const auto momentum = static_cast<float>(ctx.Float("momentum"));
-  const float* const tensor = DataOr(ctx.InOpt("MomentumTensor"));
   const auto blend = [&](Key running, const float* now, Key out) {
     return Each(queue, n,
                 BlendBody{ctx.In(running).data<float>(), now, ctx.Out(out).mutable_data<float>(),
-                          momentum, tensor});
+                          momentum});
   };
   HEDDLE_RETURN_IF_ERROR(blend("Mean", mean, "MeanOut"));
   return blend("Variance", variance, "VarianceOut");
@@ -192,7 +201,6 @@ bool CoversBatchNorm(const CallView& call) {
   for (const Key key : {Key("Scale"), Key("Bias")})
     if (call.HasIn(key) && call.InDType(key) != parameters) return false;
   if (call.InDType("Variance") != mean || call.OutDType("Y") != type) return false;
-  if (call.HasIn("MomentumTensor") && call.InDType("MomentumTensor") != DType::kF32) return false;
   return mean == (UsesRunning(call) ? parameters : DType::kF32);
 }
 
@@ -224,6 +232,12 @@ Status BatchNormGrad(Queue& queue, KernelContext& ctx) {
   Scratch scratch(queue);
   HEDDLE_RETURN_IF_ERROR(scratch.Take(3 * n));
   const bool fixed = UsesRunning(ctx);
+  if (c.count() == 1 && !fixed) {
+    for (const Key key : {Key("Scale@GRAD"), Key("Bias@GRAD")})
+      if (Tensor* t = ctx.OutOpt(key))
+        HEDDLE_RETURN_IF_ERROR(queue.Zero(t->mutable_raw(), t->bytes()));
+    return CopyUnlessSame(queue, dy, ctx.OutOpt("X@GRAD"));
+  }
   const Tensor* mean = ctx.InOpt("SavedMean");
   const float* inverse = DataOr(ctx.InOpt("SavedVariance"));
   if (fixed) {

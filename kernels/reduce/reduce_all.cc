@@ -94,4 +94,10 @@ attr dim LONGS []
 attr reduce_all BOOLEAN true
 in X int64 [4, 4] 0 1 0 0 1 0 0 1 0 0 0 1*4 0
 out Out bool [] 1
+
+example bool, AxisTensorList is not read
+attr dim LONGS [0]
+in X bool [2, 3] 1 1 0 0 0 0
+in AxisTensorList int32 [1] 1
+out Out bool [3] 1 1 0
 )")

@@ -101,6 +101,12 @@ attr dim INTS [-2]
 in X float64 [4, 4] 1.19 0.33 -1.19 0.54 1.41 0.76 0.98 -0.98 1.63 -0.76 -0.54 -0.11 0.11 -1.41
   -1.63 -0.33
 out Out float64 [4] 1.63 0.76 0.98 0.54
+
+example float32, AxisTensor is not read
+attr dim INTS [0]
+in X float32 [2, 3] 0.3 -1.2 0.5 0.1 0.7 -0.4
+in AxisTensor int64 [1] 1
+out Out float32 [3] 0.3 0.7 0.5
 )")
 
 HEDDLE_EXAMPLES(reduce_min, R"(

@@ -5,62 +5,17 @@
 namespace heddle {
 namespace {
 
-bool HasAxisTensors(const OpContext& ctx) {
-  return ctx.def().FindInput("AxisTensor") >= 0 &&
-         (ctx.InVar("AxisTensor") != nullptr || ctx.InCount("AxisTensorList") > 0);
-}
-
 const Ints& AxesAttribute(const OpContext& ctx) {
   return ctx.def().FindAttr("dim") >= 0 ? ctx.IntList("dim") : ctx.IntList("axis");
 }
 
-void ReadFlags(const OpContext& ctx, ReduceAttrs* attrs) {
-  const OpDef& def = ctx.def();
-  attrs->keep_dim = def.FindAttr("keep_dim") >= 0 ? ctx.Bool("keep_dim") : ctx.Bool("keepdim");
-  attrs->all = def.FindAttr("reduce_all") >= 0 && ctx.Bool("reduce_all");
-}
-
-ReduceAttrs AttributesOnly(const OpContext& ctx) {
-  ReduceAttrs attrs;
-  attrs.axes = AxesAttribute(ctx);
-  ReadFlags(ctx, &attrs);
-  return attrs;
-}
-
-// Replaces the axes by those of AxisTensor or AxisTensorList. `value` gives an operand's tensor or
-// nullptr; false while one is not known.
-template <typename Value>
-bool AxesFromTensors(const OpContext& ctx, Value&& value, ReduceAttrs* attrs) {
-  if (!HasAxisTensors(ctx)) return true;
-  if (ctx.InVar("AxisTensor") != nullptr) {
-    const Tensor* t = value("AxisTensor", 0);
-    if (t == nullptr) return false;
-    attrs->axes = ToInts(*t);
-    return true;
-  }
-  attrs->axes.clear();
-  for (int i = 0; i < ctx.InCount("AxisTensorList"); ++i) {
-    const Tensor* t = value("AxisTensorList", i);
-    if (t == nullptr) return false;
-    for (int64_t a : ToInts(*t)) attrs->axes.push_back(a);
-  }
-  return true;
+bool KeepsDims(const OpContext& ctx) {
+  return ctx.def().FindAttr("keep_dim") >= 0 ? ctx.Bool("keep_dim") : ctx.Bool("keepdim");
 }
 
 }  // namespace
 
-ReduceAttrs ReadReduceAttrs(const KernelContext& ctx) {
-  ReduceAttrs attrs = AttributesOnly(ctx);
-  AxesFromTensors(
-      ctx, [&](Key key, int i) { return ctx.InOpt(key, i); }, &attrs);
-  return attrs;
-}
-
-Result<uint32_t> ReadReduceMask(const KernelContext& ctx, int rank) {
-  if (HasAxisTensors(ctx)) {
-    const ReduceAttrs attrs = ReadReduceAttrs(ctx);
-    return AxisMask(attrs.axes, attrs.all, rank);
-  }
+Result<uint32_t> ReadReduceMask(const OpContext& ctx, int rank) {
   const bool all = ctx.def().FindAttr("reduce_all") >= 0 && ctx.Bool("reduce_all");
   return AxisMask(AxesAttribute(ctx), all, rank);
 }
@@ -90,29 +45,20 @@ Shape ReducedShape(const Shape& x, uint32_t mask, bool keep_dim) {
 Status InferReduce(ShapeContext& ctx, DType dtype) {
   const Shape& x = ctx.InShape("X");
   if (dtype == DType::kUnknown) dtype = ctx.InDType("X");
-  ReduceAttrs attrs;
-  const bool by_tensors = HasAxisTensors(ctx);
-  if (by_tensors && !AxesFromTensors(
-                        ctx, [&](Key key, int i) { return ctx.InValue(key, i); }, &attrs))
-    return ctx.Defer();
-  const Ints& axes = by_tensors ? attrs.axes : AxesAttribute(ctx);
-  ReadFlags(ctx, &attrs);
   if (!x.known_rank()) {
     ctx.SetOut("Out", Shape::Unknown(), dtype);
     return Status::Ok();
   }
-  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, AxisMask(axes, attrs.all, x.rank()));
-  ctx.SetOut("Out", ReducedShape(x, mask, attrs.keep_dim), dtype);
+  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReadReduceMask(ctx, x.rank()));
+  ctx.SetOut("Out", ReducedShape(x, mask, KeepsDims(ctx)), dtype);
   if (x.rank() > 0 && (mask & 1u) == 0) ctx.ShareLoD("X", "Out");
   return Status::Ok();
 }
 
 Result<std::unique_ptr<KernelState>> PrepareReduce(PrepareContext& ctx) {
-  if (HasAxisTensors(ctx)) return std::unique_ptr<KernelState>();
-  const ReduceAttrs attrs = AttributesOnly(ctx);
   const Shape& x = ctx.InShape("X");
   auto state = std::make_unique<ReduceState>();
-  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, AxisMask(attrs.axes, attrs.all, x.rank()));
+  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReadReduceMask(ctx, x.rank()));
   state->plan = MakeReducePlan(x.dims(), mask);
   return std::unique_ptr<KernelState>(std::move(state));
 }
@@ -132,9 +78,9 @@ Status RunReduceOp(KernelContext& ctx, const ReduceLoops& loops) {
 namespace {
 
 void DefineReduceAttrs(OpDef& op, bool axis_tensors) {
-  if (axis_tensors) {
-    op.Input("AxisTensor", kOptional | kShapeValue);
-    op.Input("AxisTensorList", kOptional | kList | kShapeValue);
+  if (axis_tensors) {  // Paddle declares them and goes by dim, even where they are given
+    op.Input("AxisTensor", kOptional | kNoBuffer);
+    op.Input("AxisTensorList", kOptional | kList | kNoBuffer);
   }
   op.Attr("dim", Ints{0}).Attr("keep_dim", false).Attr("reduce_all", false);
   op.Attr("in_dtype", -1).Attr("out_dtype", -1);

@@ -17,16 +17,8 @@ Result<uint32_t> AxisMask(const Ints& axes, bool all, int rank);
 // X's shape without the reduced axes, or with ones in their place.
 Shape ReducedShape(const Shape& x, uint32_t mask, bool keep_dim);
 
-// The names of an operator's attributes for axes.
-struct ReduceAttrs {
-  Ints axes;
-  bool all = false;
-  bool keep_dim = false;
-};
-// dim, reduce_all and keep_dim, or axis, reduce_all and keepdim; AxisTensor and AxisTensorList win.
-ReduceAttrs ReadReduceAttrs(const KernelContext& ctx);
-// The axes alone, of an X of this rank, as a mask.
-Result<uint32_t> ReadReduceMask(const KernelContext& ctx, int rank);
+// The axes that attributes name, dim or axis and reduce_all, of an X of this rank.
+Result<uint32_t> ReadReduceMask(const OpContext& ctx, int rank);
 
 // Out's shape from X and the attributes; `dtype` kUnknown: X's.
 Status InferReduce(ShapeContext& ctx, DType dtype);

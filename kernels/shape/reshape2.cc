@@ -56,12 +56,6 @@ Status ReshapeShapes(ShapeContext& ctx, const IntArgs& want) {
 
 Status ReshapeShape(ShapeContext& ctx) {
   IntArgs want;
-  HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "Shape", "shape", &want));
-  return ReshapeShapes(ctx, want);
-}
-
-Status Reshape2Shape(ShapeContext& ctx) {
-  IntArgs want;
   HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "ShapeTensor", "Shape", "shape", &want));
   return ReshapeShapes(ctx, want);
 }
@@ -84,7 +78,7 @@ HEDDLE_OP(reshape2) {
       .Output("XShape", kOptional | kNoData)
       .Attr("shape", Ints{})
       .View("X", "Out")
-      .InferShape(Reshape2Shape)
+      .InferShape(ReshapeShape)
       .AnyKernel(CopyFirst);
 }
 HEDDLE_OP(reshape2_grad) {
@@ -109,6 +103,7 @@ HEDDLE_OP(reshape) {
   op.Doc("reshape2 without XShape.")
       .Input("X")
       .Input("Shape", kOptional | kShapeValue)
+      .Input("ShapeTensor", kOptional | kList | kShapeValue)
       .Output("Out")
       .Output("XShape", kOptional | kNoData)
       .Attr("shape", Ints{})
@@ -121,6 +116,7 @@ HEDDLE_OP(reshape_grad) {
       .Input("X", kNoBuffer)
       .Input("Out", kOptional | kNoBuffer)
       .Input("Shape", kOptional | kNoBuffer)
+      .Input("ShapeTensor", kOptional | kList | kNoBuffer)
       .Output("X@GRAD")
       .View("Out@GRAD", "X@GRAD")
       .InferShape(GradLikeInputs)
@@ -234,6 +230,13 @@ example int32, shape from a tensor
 attr shape INTS [0]
 in X int32 [2, 3] 7 4 9 0 3 9
 in Shape int32 [2] 3 2
+out Out int32 [3, 2] 7 4 9 0 3 9
+
+example int32, each dimension from a tensor
+attr shape INTS [2, 3]
+in X int32 [2, 3] 7 4 9 0 3 9
+in ShapeTensor int32 [1] 3
+in ShapeTensor int64 [1] -1
 out Out int32 [3, 2] 7 4 9 0 3 9
 )")
 
