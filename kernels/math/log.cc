@@ -148,6 +148,21 @@ example float32 6
 in Out@GRAD float32 [6] -0.6 0.6 0.7 -0.3 -0.5 0.6
 in X float32 [6] 1.09 2.44 1.54 2.89 0.64 1.99
 out X@GRAD float32 [6] -0.5504587 0.24590164 0.45454544 -0.103806235 -0.78125 0.30150756
+
+example float32, the gradient of a scalar as a tensor of one element
+in X float32 [] 2
+in Out@GRAD float32 [1] 0.3
+out X@GRAD float32 [] 0.15
+
+example float32, the same between others
+in x float32 [] 0.4
+in d float32 [1] 0.3
+op exp X=x -> Out=e
+op log_grad X=e Out@GRAD=d -> X@GRAD=g
+op exp_grad Out=e Out@GRAD=g -> X@GRAD=f
+op scale X=f -> Out=out
+attr scale FLOAT 2.0
+out out float32 [] 0.6
 )")
 
 HEDDLE_EXAMPLES(log_grad_grad, R"(
