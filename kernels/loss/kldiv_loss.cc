@@ -11,7 +11,7 @@ Status InferKldiv(ShapeContext& ctx) {
 }
 
 int64_t Divisor(Reduction how, const Tensor& x) {
-  if (how == Reduction::kMean) return std::max<int64_t>(1, x.numel());
+  if (how == Reduction::kMean) return x.numel();  // of nothing: not a number
   if (how == Reduction::kBatchMean) return x.rank() > 0 ? std::max<int64_t>(1, x.dim(0)) : 1;
   return 1;
 }
@@ -109,6 +109,12 @@ in Target float64 [4, 3, 3] 8.2 -1.1 2 6.1 -7.9 -5.8 5.1 -0.1 3 -0.6 6.6 3.5 -6.
 in X float64 [4, 3, 3] -6.7 -6.1 -5.6 3.5 -0.8 -8.8 7.2 -8.3 5.1 7.8 -3.5 3 4.6 0.8 1.4 -1.9 4 5.6
   0.3 -2.9 -9.4 -7.7 -1.3 -5.1 -7.2 -0.3 6.2 8.9 6.7 -4.5 8.3 2.4 9.4 -2.4 -4 1.9
 out Loss float64 [] 38.44200636828633
+
+example the mean of nothing
+attr reduction STRING "mean"
+in X float32 [0, 2]
+in Target float32 [0, 2]
+out Loss float32 [] nan
 )")
 
 HEDDLE_EXAMPLES(kldiv_loss_grad, R"(

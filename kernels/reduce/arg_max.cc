@@ -26,6 +26,7 @@ Status InferArg(ShapeContext& ctx) {
       else if (keep)
         out.push_back(1);
     }
+    if (x.rank() == 0 && keep) out.push_back(1);  // as in Paddle, whose scalar has an axis 0
   }
   ctx.SetOut("Out", out, dtype == DType::kUnknown ? DType::kI64 : dtype);
   return Status::Ok();
@@ -148,6 +149,12 @@ attr keepdims BOOLEAN false
 in X float64 [4, 3, 2] 400 241 281 797 201 122 439 519 162 678 598 42 956 638 916 837 320 479 717 82
   757 360 876 559
 out Out int64 [4, 2] 0 1 2 1 0 1 2 2
+
+example float32, a scalar's axis is kept
+attr axis LONG 0
+attr keepdims BOOLEAN true
+in X float32 [] 1.5
+out Out int64 [1] 0
 )")
 
 HEDDLE_EXAMPLES(arg_min, R"(
