@@ -4,10 +4,15 @@
 namespace heddle {
 namespace {
 
+// A vector X is a row and a vector Y a column, and both are transposed like matrices. The result
+// loses the row and the column of 1 that a vector makes.
 Result<MatmulShapes> View(const OpContext& ctx, const Shape& x, const Shape& y) {
-  HEDDLE_ASSIGN_OR_RETURN(MatmulShapes s,
-                          MatmulShapesOf(x, y, ctx.Bool("transpose_X"), ctx.Bool("transpose_Y")));
-  if (s.result.rank() == 0) s.result = Shape{1};  // two vectors: this operator gives no scalars
+  const Shape row = x.rank() == 1 ? Shape{1, x[0]} : x;
+  const Shape column = y.rank() == 1 ? Shape{y[0], 1} : y;
+  HEDDLE_ASSIGN_OR_RETURN(MatmulShapes s, MatmulShapesOf(row, column, ctx.Bool("transpose_X"),
+                                                         ctx.Bool("transpose_Y")));
+  if (x.rank() == 1 && s.result.dim(-2) == 1) s.result.erase(s.result.rank() - 2);
+  if (y.rank() == 1 && s.result.dim(-1) == 1) s.result.erase(s.result.rank() - 1);
   return s;
 }
 struct Factor {
@@ -161,6 +166,25 @@ example float64 2x2
 in X float64 [1, 2] -0.8789 -0.8809
 in Y float64 [2, 2] 0.133 -0.267 -0.134 -0.001
 out Out float64 [1, 2] 0.0011469000000000062 0.2355472
+
+example float32, two vectors
+in X float32 [3] 0.3 -0.65 0.64
+in Y float32 [3] 0.17 -0.18 0.88
+out Out float32 [] 0.7312
+
+example float64, two vectors as a column and a row
+attr transpose_X BOOLEAN true
+attr transpose_Y BOOLEAN true
+in X float64 [2] 0.3 -0.65
+in Y float64 [3] 0.17 -0.18 0.88
+out Out float64 [2, 3] 0.051000000000000004 -0.054 0.264 -0.11050000000000001 0.11699999999999999
+  -0.5720000000000001
+
+example float32, a vector as a column
+attr transpose_X BOOLEAN true
+in X float32 [2] 0.3 -0.65
+in Y float32 [1, 3] 0.17 -0.18 0.88
+out Out float32 [2, 3] 0.051000003 -0.054000005 0.264 -0.1105 0.117 -0.57199997
 )")
 
 HEDDLE_EXAMPLES(matmul_grad, R"(
@@ -190,4 +214,13 @@ in X float32 [1, 2] -0.8712 -0.8805
 in Y float32 [2, 2] -0.134 -0.267 -0.001 0.133
 out X@GRAD float32 [1, 2] -0.0267 0.013300001
 out Y@GRAD float32 [2, 2] -0 -0.087120004 -0 -0.08805
+
+example float64, two vectors as a column and a row
+attr transpose_X BOOLEAN true
+attr transpose_Y BOOLEAN true
+in X float64 [2] 0.3 -0.65
+in Y float64 [3] 0.17 -0.18 0.88
+in Out@GRAD float64 [2, 3] 0.1 0.2 -0.3 0.4 0.5 -0.6
+out X@GRAD float64 [2] -0.28300000000000003 -0.55
+out Y@GRAD float64 [3] -0.23 -0.265 0.30000000000000004
 )")

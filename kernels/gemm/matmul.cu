@@ -52,7 +52,10 @@ Result<View> ViewV2(const OpContext& ctx, const Shape& x, const Shape& y) {
   return MatrixView(x, y, ctx.Bool("trans_x"), ctx.Bool("trans_y"), 1);
 }
 Result<View> ViewV1(const OpContext& ctx, const Shape& x, const Shape& y) {
-  return MatrixView(x, y, ctx.Bool("transpose_X"), ctx.Bool("transpose_Y"), ctx.Float("alpha"));
+  // vectors are transposed like matrices here
+  const Shape row = x.rank() == 1 ? Shape{1, x[0]} : x, column = y.rank() == 1 ? Shape{y[0], 1} : y;
+  return MatrixView(row, column, ctx.Bool("transpose_X"), ctx.Bool("transpose_Y"),
+                    ctx.Float("alpha"));
 }
 Result<View> ViewBmm(const OpContext&, const Shape& x, const Shape& y) {
   return MatrixView(x, y, false, false, 1);
