@@ -20,7 +20,8 @@ Status InferLstsq(ShapeContext& ctx) {
   if (!BySingularValues(driver) && driver != "gels" && driver != "gelsy")
     return InvalidArgument("driver must be gels, gelsy, gelsd or gelss, not '", driver, "'");
   const Shape batch = LeadingAxes(x, 2);
-  Shape solution = batch, residuals = batch, values = batch;
+  // As in Paddle, a batch of one matrix has a solution without batch dimensions.
+  Shape solution = batch.numel() == 1 ? Shape{} : batch, residuals = batch, values = batch;
   solution.push_back(x.dim(-1));
   solution.push_back(y.dim(-1));
   residuals.push_back(y.dim(-1));
@@ -132,4 +133,13 @@ out Solution float32 [3, 4, 3] -0.108767316 0.61418927 0.47153217 0.16925733 0.1
   0.49696824 1.3414347 0.13487883 0.452137 -0.008701858 0.4443815 0.2336156 0.073425375 0.20921585
   0.28362662 0.17675161 0.30088085 -0.18546948 -0.41207096 0.2687139 0.6392508 0.7480273 0.1292046
   0.30134797 0.23100127 0.25185004
+
+example float64, a batch of one
+attr driver STRING "gelsd"
+in X float64 [1, 3, 2] 1 2 3 5 6 9
+in Y float64 [1, 3, 1] 1 2 4
+out Solution float64 [2, 1] 0.10526315789473832 0.36842105263157804
+out Residuals float64 [1, 1] 0.05263157894736853
+out Rank int32 [1] 2
+out SingularValues float64 [1, 2] 12.48511553369652 0.34912764177282
 )")

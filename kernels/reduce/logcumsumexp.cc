@@ -15,14 +15,19 @@ T LogAddExp(T a, T b) {
                                                     : high + std::log1p(std::exp(low - high));
 }
 
-// An exclusive scan starts with the lowest finite number.
+// An exclusive scan starts with the lowest finite number. As in Paddle, a tensor of one element is
+// its own scan.
+bool IsExclusive(const OpContext& ctx, const Tensor& x) {
+  return ctx.Bool("exclusive") && x.numel() != 1;
+}
+
 template <typename T>
 struct Logcumsumexp {
   static Status Run(KernelContext& ctx) {
     HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, ScanLines(ctx, ctx.In("X").shape()));
     const T* x = ctx.In("X").data<T>();
     T* out = ctx.Out("Out").template mutable_data<T>();
-    const bool exclusive = ctx.Bool("exclusive"), reverse = ctx.Bool("reverse");
+    const bool exclusive = IsExclusive(ctx, ctx.In("X")), reverse = ctx.Bool("reverse");
     lines.ForEach(ctx, 16, [&](int64_t line) {
       const ScanOrder at(lines, line, reverse);
       T total = std::numeric_limits<T>::lowest();
@@ -52,7 +57,7 @@ struct LogcumsumexpGrad {
     const T* out = ot.data<T>();
     const T* dout = dt.data<T>();
     T* dx = ctx.Out("X@GRAD").template mutable_data<T>();
-    const bool exclusive = ctx.Bool("exclusive"), reverse = ctx.Bool("reverse");
+    const bool exclusive = IsExclusive(ctx, xt), reverse = ctx.Bool("reverse");
     lines.ForEach(ctx, 16, [&](int64_t line) {
       const ScanOrder at(lines, line, reverse);
       T sum = 0, later = 0;  // `later`: the out that `sum` is relative to
@@ -113,6 +118,11 @@ in X float32 [5, 4] 0.933 0.297 0.615 0.751 0.343 0.796 0.887 0.116 0.252 0.524 
 out Out float32 [20] 0.933 1.3578793 1.7470403 2.0613685 2.226339 2.4408276 2.6326349 2.7102723
   2.7923892 2.8908567 2.9974608 3.0569851 3.1061935 3.1892679 3.2536678 3.3197477 3.361349 3.413453
   3.487098 3.531201
+
+example float32, exclusive, one element
+attr exclusive BOOLEAN true
+in X float32 [1, 1] 0.7
+out Out float32 [1, 1] 0.7
 )")
 
 HEDDLE_EXAMPLES(logcumsumexp_grad, R"(
@@ -144,4 +154,11 @@ in Out float32 [5] 2.019239 1.8014721 1.5659688 1.3058827 0.536
 in Out@GRAD float32 [5] -0.5 -0.9 0.2 -0.7 0.4
 in X float32 [5] 0.388 0.24 0.092 0.684 0.536
 out X@GRAD float32 [5] -0.09784349 -0.27322754 -0.189837 -0.7190022 -0.22008991
+
+example float32, exclusive, one element
+attr exclusive BOOLEAN true
+in X float32 [1] 0.7
+in Out float32 [1] 0.7
+in Out@GRAD float32 [1] 0.3
+out X@GRAD float32 [1] 0.29999998
 )")
