@@ -2,6 +2,7 @@
 #include "kernels/base/full_operands.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/binary_op.h"
+#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {
@@ -83,6 +84,7 @@ HEDDLE_OP(elementwise_mul_grad_grad) {
   op.InferShape(&InferSecond).Prepare(&PrepareBroadcast<SlotsXY>);
   op.Kernels<Second, float, double, bool, int32_t, int64_t, std::complex<float>,
              std::complex<double>>();
+  op.Kernel(DType::kBF16, RunInFloat);
 }
 
 HEDDLE_OP(elementwise_mul_triple_grad) {
@@ -94,6 +96,7 @@ HEDDLE_OP(elementwise_mul_triple_grad) {
   op.InferShape(&InferThird).Prepare(&PrepareBroadcast<SlotsXY>);
   op.Kernels<Third, float, double, bool, int32_t, int64_t, std::complex<float>,
              std::complex<double>>();
+  op.Kernel(DType::kBF16, RunInFloat);
 }
 
 HEDDLE_EXAMPLES(elementwise_mul_grad_grad, R"(
@@ -138,6 +141,16 @@ in Y bool [2] 1 1
 out DDOut bool [2] 1 1
 out X@GRAD bool [2] 1 1
 out Y@GRAD bool [2] 1 1
+
+example bfloat16
+in X bfloat16 [2, 2] 1 -2 0.5 3
+in Y bfloat16 [2, 2] 2 0.25 -1 1
+in DOut bfloat16 [2, 2] 0.5 1 1.5 -2
+in DDX bfloat16 [2, 2] 1 2 -1 0.5
+in DDY bfloat16 [2, 2] 3 -1 1 0.25
+out X@GRAD bfloat16 [2, 2] 1.5 -1 1.5 -0.5
+out Y@GRAD bfloat16 [2, 2] 0.5 2 -1.5 -1
+out DDOut bfloat16 [2, 2] 5 2.5 1.5 1.25
 )")
 
 HEDDLE_EXAMPLES(elementwise_mul_triple_grad, R"(
@@ -190,4 +203,20 @@ out D_Y bool [2, 3] 1*4 0 1
 out D_DOut bool [2, 3] 1*6
 out D_DDX bool [2, 3] 1*6
 out D_DDY bool [2, 3] 1*6
+
+example bfloat16
+attr axis INT -1
+in X bfloat16 [2, 2] 1 -2 0.5 3
+in Y bfloat16 [2, 2] 2 0.25 -1 1
+in DOut bfloat16 [2, 2] 0.5 1 1.5 -2
+in DDX bfloat16 [2, 2] 1 2 -1 0.5
+in DDY bfloat16 [2, 2] 3 -1 1 0.25
+in D_DX bfloat16 [2, 2] 0.5 1 2 -1
+in D_DY bfloat16 [2, 2] 1 0.5 -1 2
+in D_DDOut bfloat16 [2, 2] 2 -0.5 1 1
+out D_X bfloat16 [2, 2] 6 0.5 1 0.25
+out D_Y bfloat16 [2, 2] 2 -1 -1 0.5
+out D_DOut bfloat16 [2, 2] 2.5 0 3 0.75
+out D_DDX bfloat16 [2, 2] 4.5 0.375 -2.5 -3
+out D_DDY bfloat16 [2, 2] 2.25 2 3.5 5
 )")
