@@ -196,7 +196,7 @@ Status BringInParameters(const Plan& plan) {
 Status Analyse(const PlanRequest& request, SharedShapes& shapes, std::optional<PlanDraft>* draft) {
   constexpr int kMostTimes = 32;  // then no shared variable has one
   for (int times = 1;; ++times) {
-    shapes.none = request.dynamic_bodies || times == kMostTimes;
+    shapes.none = request.dynamic_bodies || times >= kMostTimes;
     PlanDraft& d = draft->emplace(request, shapes);
     d.BeginStage("slots");
     HEDDLE_RETURN_IF_ERROR(AssignSlots(d));

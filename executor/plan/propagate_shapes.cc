@@ -121,7 +121,7 @@ class ShapePropagator {
                           "' has no value: load the parameters, or run the startup program first");
         continue;
       }
-      if (!v->is_tensor() || writers[s] > 0) continue;
+      if (!v->is_tensor() || writers[s] > 0 || Varies(s)) continue;
       SetKnown(s, v->tensor().dtype(), v->tensor().shape());
       use.meta = true;
       if (updates[s] > 0) continue;
@@ -500,8 +500,16 @@ class ShapePropagator {
     return !slot.is_static || (slot.dtype == out.dtype && slot.shape() == out.shape);
   }
 
+  // An operator gives a variable of the scope another shape than it had, as Paddle lets it do: what
+  // was planned with that shape does not hold.
+  void NoteReshaped(uint32_t s) {
+    if (plan_.slots[s].storage != Storage::kScope || !d_.known_meta[s]) return;
+    d_.shared.varies[plan_.slots[s].var] = true;
+    d_.shared.contradicted = true;
+  }
+
   // With what the shape function said every output is static.
-  bool MaySettle(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) const {
+  bool MaySettle(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) {
     for (size_t i = 0; i < in.op.out.size(); ++i) {
       const uint32_t s = in.op.out[i];
       if (s == kNoSlot) continue;
@@ -516,7 +524,10 @@ class ShapePropagator {
       if (IsArray(s)) continue;
       const Instruction::Rewrite* rewrite = RewriteOf(in, s);
       const uint32_t real = rewrite != nullptr ? rewrite->real : s;
-      if (!KeepsShape(real, outs[i])) return false;
+      if (!KeepsShape(real, outs[i])) {
+        NoteReshaped(real);
+        return false;
+      }
       // A variable of the scope that is no input, or not to be overwritten yet.
       if ((rewrite == nullptr || !rewrite->inplace) && plan_.slots[real].storage == Storage::kScope)
         return false;

@@ -542,5 +542,29 @@ TEST_P(Bodies, StatesThatGrowAreFoundWhileRunning) {
   EXPECT_EQ(Floats(MustRun(executor_, compiled, feeds)[0]), (Rows{14, 32, 58}));
 }
 
+// A sum may give a variable of the scope another shape than it had (what Paddle's metrics do).
+TEST_P(Bodies, AVariableOfTheScopeMayTakeAnotherShape) {
+  ProgramBuilder b;
+  b.Param("all", DType::kF32, {1}).Param("kept", DType::kF32, {1}).Feed("x", DType::kF32, {1, 1});
+  b.Feed("one", DType::kF32, {1});
+  b.Binary("elementwise_add", "all", "x", "all").Binary("elementwise_add", "kept", "one", "kept");
+  b.Scale("all", "y", 2).Fetch("y").Fetch("kept");
+  for (const int level : {0, 2}) {
+    auto scope = std::make_shared<Scope>();
+    scope->Set("all", F32({1}, {3}));
+    scope->Set("kept", F32({1}, {1}));
+    const auto compiled = MustCompile(executor_, b.Build(), scope,
+                                      {.opt_level = level, .schedule = GetParam().schedule});
+    for (const float times : {1.f, 2.f, 3.f}) {
+      const auto out =
+          MustRun(executor_, compiled, {{"x", F32({1, 1}, {4})}, {"one", F32({1}, {1})}});
+      EXPECT_EQ(out[0].shape(), (Shape{1, 1})) << level;
+      EXPECT_EQ(Floats(out[0]), (Rows{2 * (3 + 4 * times)})) << level;
+      EXPECT_EQ(Floats(out[1]), (Rows{1 + times})) << level;
+    }
+    EXPECT_EQ(scope->Find("all")->tensor().shape(), (Shape{1, 1}));
+  }
+}
+
 }  // namespace
 }  // namespace heddle::testing
