@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "core/dtype_of.h"
+#include "kernels/elementwise/convert.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -11,6 +13,11 @@ struct Sentence {
   std::vector<double> scores;
 };
 
+template <typename Fn>
+bool VisitScore(DType dtype, Fn&& fn) {
+  return VisitDType<float, double, float16, int32_t, int64_t>(dtype, fn);
+}
+
 // The tokens chosen in one step, and two levels of offsets: the branches of each source sentence,
 // and the tokens of each branch.
 struct Step {
@@ -18,16 +25,20 @@ struct Step {
   const Offsets *sources, *branches;
 
   double Score(size_t i) const {
-    return scores->dtype() == DType::kF64 ? scores->data<double>()[i]
-                                          : static_cast<double>(scores->data<float>()[i]);
+    double score = 0;
+    VisitScore(scores->dtype(), [&](auto tag) {
+      score = static_cast<double>(scores->data<typename decltype(tag)::type>()[i]);
+    });
+    return score;
   }
 };
 
 Result<Step> StepAt(const TensorArray& ids, const TensorArray& scores, size_t i) {
   const Step s{&ids[i], &scores[i], nullptr, nullptr};
   if (s.ids->dtype() != DType::kI64 || !s.ids->initialized() || !s.scores->initialized() ||
-      (s.scores->dtype() != DType::kF32 && s.scores->dtype() != DType::kF64))
-    return InvalidArgument("step ", i, " must hold int64 ids and float scores");
+      !VisitScore(s.scores->dtype(), [](auto) {}))
+    return InvalidArgument("step ", i, " must hold int64 ids, and scores of float16, float32, ",
+                           "float64, int32 or int64");
   if (s.ids->lod().size() != 2)
     return InvalidArgument("step ", i, " of Ids must have two levels of sequences, it has ",
                            s.ids->lod().size());
@@ -99,15 +110,14 @@ void PutSentences(const KernelContext& ctx, const std::vector<std::vector<Senten
   Tensor& ids = ctx.Alloc("SentenceIds", DType::kI64, shape);
   Tensor& scores = ctx.Alloc("SentenceScores", dtype, shape);
   int64_t at = 0;
+  std::vector<double> wide;
   for (const auto& sentences : found)
     for (const Sentence& s : sentences)
       for (size_t i = s.ids.size(); i-- > 0; ++at) {
         ids.mutable_data<int64_t>()[at] = s.ids[i];
-        if (dtype == DType::kF64)
-          scores.mutable_data<double>()[at] = s.scores[i];
-        else
-          scores.mutable_data<float>()[at] = static_cast<float>(s.scores[i]);
+        wide.push_back(s.scores[i]);
       }
+  ConvertElements(ctx, wide.data(), DType::kF64, scores.mutable_raw(), dtype, at);
   ids.set_lod(lod);
   scores.set_lod(lod);
 }
@@ -161,4 +171,33 @@ item float32 [4, 1] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 0.7 0.8 0.9 1
 out SentenceIds int64 [12] lod [[0, 2, 4], [0, 3, 6, 9, 12]] 1 4 7 1 3 0 2 6 0 2 5 8
 out SentenceScores float32 [12] lod [[0, 2, 4], [0, 3, 6, 9, 12]] 0.1 0.4 0.8 0.1 0.3 0.7 0.2 0.6 1
   0.2 0.5 0.9
+
+example three steps, int64 scores
+attr beam_size INT 2
+attr end_id INT 0
+in Ids array 3
+item int64 [2, 1] lod [[0, 1, 2], [0, 1, 2]] 1 2
+item int64 [4, 1] lod [[0, 1, 2], [0, 2, 4]] 3 4 5 6
+item int64 [4, 1] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 0 7 8 0
+in Scores array 3
+item int64 [2, 1] lod [[0, 1, 2], [0, 1, 2]] 1 2
+item int64 [4, 1] lod [[0, 1, 2], [0, 2, 4]] 3 4 5 6
+item int64 [4, 1] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 7 8 9 10
+out SentenceIds int64 [12] lod [[0, 2, 4], [0, 3, 6, 9, 12]] 1 4 7 1 3 0 2 6 0 2 5 8
+out SentenceScores int64 [12] lod [[0, 2, 4], [0, 3, 6, 9, 12]] 1 4 8 1 3 7 2 6 10 2 5 9
+
+example three steps, float16 scores
+attr beam_size INT 2
+attr end_id INT 0
+in Ids array 3
+item int64 [2, 1] lod [[0, 1, 2], [0, 1, 2]] 1 2
+item int64 [4, 1] lod [[0, 1, 2], [0, 2, 4]] 3 4 5 6
+item int64 [4, 1] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 0 7 8 0
+in Scores array 3
+item float16 [2, 1] lod [[0, 1, 2], [0, 1, 2]] 0.125 0.25
+item float16 [4, 1] lod [[0, 1, 2], [0, 2, 4]] 0.375 0.5 0.625 0.75
+item float16 [4, 1] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 0.875 1 1.125 1.25
+out SentenceIds int64 [12] lod [[0, 2, 4], [0, 3, 6, 9, 12]] 1 4 7 1 3 0 2 6 0 2 5 8
+out SentenceScores float16 [12] lod [[0, 2, 4], [0, 3, 6, 9, 12]] 0.125 0.5 1 0.125 0.375 0.875 0.25
+  0.75 1.25 0.25 0.625 1.125
 )")

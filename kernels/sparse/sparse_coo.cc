@@ -136,10 +136,13 @@ Status IsNan(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const CooTensor* x, CooIn(ctx, "x"));
   CooTensor out = x->Frame();
   out.values = x->NewValues(ctx, DType::kBool, x->count());
-  const bool known = VisitDType<float, double, int32_t, int64_t>(x->values.dtype(), [&](auto tag) {
+  const DType dtype = x->values.dtype();
+  const bool known = VisitDType<float, double, float16, int32_t, int64_t>(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < out.values.numel(); ++i)
-      out.values.mutable_data<bool>()[i] = x->values.data<T>()[i] != x->values.data<T>()[i];
+    for (int64_t i = 0; i < out.values.numel(); ++i) {
+      const auto v = static_cast<ComputeType<T>>(x->values.data<T>()[i]);
+      out.values.mutable_data<bool>()[i] = v != v;
+    }
   });
   if (!known) return Unsupported(*x);
   PutCoo(ctx, "out", std::move(out));
@@ -240,7 +243,8 @@ Status Add(KernelContext& ctx) {
                        y->values.dtype() != x->values.dtype()))
     return InvalidArgument("x and y must have one shape and dtype");
   Status status;
-  const bool known = VisitDType<float, double, int32_t, int64_t>(x->values.dtype(), [&](auto tag) {
+  const DType dtype = x->values.dtype();
+  const bool known = VisitDType<float, double, int16_t, int32_t, int64_t>(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (y != nullptr)
       PutCoo(ctx, "out", Union<T>(ctx, *x, *y));
@@ -307,7 +311,7 @@ Status Sum(KernelContext& ctx) {
     ConvertElements(ctx, x->values.raw(), x->values.dtype(), in.values.mutable_raw(), dtype,
                     in.values.numel());
   }
-  const bool known = VisitDType<float, double, int32_t, int64_t>(dtype, [&](auto tag) {
+  const bool known = VisitDType<float, double, int16_t, int32_t, int64_t>(dtype, [&](auto tag) {
     PutCoo(ctx, "out", SumOver<typename decltype(tag)::type>(ctx, in, summed));
   });
   return known ? Status::Ok() : Unsupported(in);

@@ -78,6 +78,17 @@ var r sparse_coo
 op sparse_isnan x=s -> out=r
 op sparse_to_dense x=r -> out=d
 out d bool [3, 3] 0*8 1
+
+example float16
+in v float16 [4] 1 -2 nan 3
+in i int64 [2, 4] 0 0 1 2 0 2 1 2
+var s sparse_coo
+op sparse_sparse_coo_tensor values=v indices=i -> out=s
+attr shape LONGS [3, 3]
+var r sparse_coo
+op sparse_isnan x=s -> out=r
+op sparse_to_dense x=r -> out=d
+out d bool [3, 3] 0*4 1 0*4
 )")
 
 HEDDLE_EXAMPLES(sparse_softmax, R"(
@@ -109,6 +120,21 @@ var r sparse_coo
 op sparse_add x=s y=s2 -> out=r
 op sparse_to_dense x=r -> out=d
 out d float32 [3, 3] 6 0 4 0 10 0 0 0 7.5
+
+example int16
+in v int16 [4] 1 -2 3 -5
+in i int64 [2, 4] 0 0 1 2 0 2 1 2
+var s sparse_coo
+op sparse_sparse_coo_tensor values=v indices=i -> out=s
+attr shape LONGS [3, 3]
+in v2 int16 [4] 5 6 7 8
+op sparse_sparse_coo_tensor values=v2 indices=i -> out=s2
+attr shape LONGS [3, 3]
+var s2 sparse_coo
+var r sparse_coo
+op sparse_add x=s y=s2 -> out=r
+op sparse_to_dense x=r -> out=d
+out d int16 [3, 3] 6 0 4 0 10 0 0 0 3
 )")
 
 HEDDLE_EXAMPLES(sparse_sum, R"(
@@ -124,6 +150,19 @@ attr axis LONGS [0]
 attr keepdim BOOLEAN false
 op sparse_to_dense x=r -> out=d
 out d float32 [3] 1 3 -2.5
+
+example int16, of rows
+in v int16 [4] 1 -2 3 -5
+in i int64 [2, 4] 0 0 1 2 0 2 1 2
+var s sparse_coo
+op sparse_sparse_coo_tensor values=v indices=i -> out=s
+attr shape LONGS [3, 3]
+var r sparse_coo
+op sparse_sum x=s -> out=r
+attr axis LONGS [1]
+attr keepdim BOOLEAN false
+op sparse_to_dense x=r -> out=d
+out d int16 [3] -1 3 -5
 )")
 
 HEDDLE_EXAMPLES(sparse_slice, R"(
