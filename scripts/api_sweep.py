@@ -11,9 +11,10 @@ What stands in a table between "#py" and "#table" is executed first.
 
 Modes: fwd; grad (append_backward from the sum of squares of the outputs; the inputs' and
 parameters' gradients are fetched); startup (the startup program alone); and, added to these, dyn
-(first axis -1), Dyn (all axes -1), f64. A program that Paddle refuses is noted in OUT/refused.log.
-Cases that are there already are not recorded again. With --heddle the cases are run and compared at
-the end.
+(first axis -1), Dyn (all axes -1), f64, and other dtypes of the float feeds: i64, b1, f16, c64
+(idx: int32 in place of int64 and the other way round). A program that Paddle refuses is noted in
+OUT/refused.log. Cases that are there already are not recorded again. With --heddle the cases are
+run and compared at the end.
 """
 
 import argparse
@@ -39,6 +40,23 @@ class Refused(Exception):
     """There is no such program: nothing to differentiate, nothing to start up."""
 
 
+DTYPES_OF = {"f64": {"float32": "float64", "complex64": "complex128"}, "i64": {"float32": "int64"},
+             "b1": {"float32": "bool"}, "f16": {"float32": "float16"},
+             "c64": {"float32": "complex64"}, "idx": {"int64": "int32", "int32": "int64"}}
+
+
+def converted(array, dtype):
+    if dtype is None:
+        return array
+    if array.dtype == np.float32 and dtype == "int64":
+        array = np.round(array * 4)
+    elif array.dtype == np.float32 and dtype == "bool":
+        array = array > 0
+    elif dtype == "complex64":
+        array = array + 1j * (array[::-1] if array.ndim else .5)
+    return array.astype(dtype)
+
+
 class Inputs:
     """The feeds of the program that is being built."""
 
@@ -49,9 +67,9 @@ class Inputs:
 
     def add(self, array, lod=None, grad=True):
         array = np.asarray(array)
-        if "f64" in self.mode:
-            wide = {"float32": "float64", "complex64": "complex128"}
-            array = array.astype(wide.get(str(array.dtype), array.dtype))
+        for kind, dtypes in DTYPES_OF.items():
+            if kind in self.mode:
+                array = converted(array, dtypes.get(str(array.dtype)))
         name = f"x{len(self.records)}"
         shape = list(array.shape)
         if "Dyn" in self.mode:
@@ -105,7 +123,7 @@ def helpers(inputs):
         "il": lambda lod, high, *s: integers("int64", 0, high, (lod[-1][-1],) + s, lod=lod),
         "spd": lambda n, *batch: square(n, batch, True),
         "well": lambda n, *batch: square(n, batch, False),
-        "P": lambda *s: paddle.create_parameter(list(s), "float32"),
+        "P": lambda *s: paddle.create_parameter(list(s), paddle.get_default_dtype()),
         "E": inputs,
     }
 
@@ -140,6 +158,7 @@ def build(expression, mode, seed, scope):
     with paddle.static.program_guard(main, start), paddle.base.unique_name.guard():
         main.random_seed = start.random_seed = 7
         paddle.seed(7)
+        paddle.set_default_dtype("float64" if "f64" in mode else "float32")
         inputs = Inputs(seed, mode)
         scope.update(helpers(inputs))
         *body, last = [part.strip() for part in expression.split(";")]
