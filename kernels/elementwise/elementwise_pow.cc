@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "kernels/elementwise/binary_grad.h"
+#include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/tile_loop.h"
 
 namespace heddle {
@@ -11,7 +12,7 @@ struct PowFn {
   template <typename T>
   static T Apply(T a, T b) {
     if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(std::llrint(std::pow(static_cast<double>(a), static_cast<double>(b))));
+      return ConvertTo<T>(std::pow(static_cast<double>(a), static_cast<double>(b)));
     else
       return b == T(2) ? a * a : std::pow(a, b);
   }
@@ -104,6 +105,12 @@ example bfloat16 4
 in X bfloat16 [4] 4 6 8 2
 in Y bfloat16 [4] 4.03 2.02 6 8
 out Out bfloat16 [4] 266 37 2.62e+05 256
+
+example int32, more than fits
+dtypes none: what fits depends on the dtype
+in X int32 [4] 3 -3 2 0
+in Y int32 [4] 20 25 31 -1
+out Out int32 [4] -2147483648*4
 )")
 
 HEDDLE_EXAMPLES(elementwise_pow_grad, R"(

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/dtype_of.h"
 #include "kernels/base/shape_arg.h"
 #include "kernels/elementwise/convert.h"
 
@@ -33,11 +34,13 @@ Status FillConstantShape(ShapeContext& ctx) {
 Status RunFillConstant(KernelContext& ctx) {
   Tensor& out = ctx.Out("Out");
   if (const Tensor* v = ctx.InOpt("ValueTensor")) {
-    if (v->dtype() == DType::kI64 && out.dtype() == DType::kI64) {  // no rounding through double
-      std::fill_n(out.mutable_data<int64_t>(), out.numel(), v->data<int64_t>()[0]);
-    } else {
-      FillElements(ctx, out, ScalarOf(*v));
-    }
+    const bool exact = VisitDType<int64_t, std::complex<float>, std::complex<double>>(
+        out.dtype(), [&](auto tag) {  // what a double does not hold
+          typename decltype(tag)::type value;
+          ConvertElements(ctx, v->raw(), v->dtype(), &value, out.dtype(), 1);
+          std::fill_n(out.mutable_data<typename decltype(tag)::type>(), out.numel(), value);
+        });
+    if (!exact) FillElements(ctx, out, ScalarOf(*v));
     return Status::Ok();
   }
   HEDDLE_ASSIGN_OR_RETURN(const double value, AttrValueOf(ctx));
@@ -91,6 +94,12 @@ attr shape LONGS [1]
 attr str_value STRING "3.0"
 attr value FLOAT 3.0
 out Out float32 [1] 3
+
+example complex128 from a tensor
+attr dtype INT 24
+attr shape LONGS [2]
+in ValueTensor complex128 [1] 1.5+2.5j
+out Out complex128 [2] 1.5+2.5j 1.5+2.5j
 )")
 
 HEDDLE_EXAMPLES(fill_constant_batch_size_like, R"(

@@ -10,18 +10,30 @@
 namespace heddle {
 namespace {
 
-// c * x^e, which is 0 for c = 0 whatever x is.
+// x^e with the low bits of what does not fit, as products of integers have them.
+template <typename T>
+T WholePower(T x, int64_t e) {
+  if (e < 0) return ConvertTo<T>(std::pow(static_cast<double>(x), static_cast<double>(e)));
+  using U = std::make_unsigned_t<T>;
+  U square = static_cast<U>(x), power = 1;
+  for (; e > 0; e >>= 1, square *= square)
+    if (e & 1) power *= square;
+  return static_cast<T>(power);
+}
+
+// c * x^e, which is 0 for c = 0 whatever x is. Integers see whole factors and exponents.
 template <typename T>
 T Monomial(double c, T x, double e) {
   if (c == 0) return T(0);
-  if constexpr (!std::is_integral_v<T>) {
+  if constexpr (std::is_integral_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    const T power = WholePower(x, ConvertTo<int64_t>(e));
+    return static_cast<T>(static_cast<U>(ConvertTo<T>(c)) * static_cast<U>(power));
+  } else {
     if (e == 1) return T(c) * x;
     if (e == 2) return T(c) * (x * x);
-  }
-  if constexpr (std::is_integral_v<T>)
-    return ConvertTo<T>(c * std::pow(static_cast<double>(x), e));
-  else
     return T(c) * std::pow(x, T(e));
+  }
 }
 
 double FactorOf(const KernelContext& ctx) {
@@ -41,7 +53,7 @@ struct PowMap : FactorAttr {
   template <typename T>
   T operator()(T x) const {
     if constexpr (std::is_integral_v<T>)
-      return Monomial(1.0, x, std::trunc(p));  // integers see a whole exponent
+      return WholePower(x, ConvertTo<int64_t>(p));
     else
       return std::pow(x, T(p));
   }
@@ -215,6 +227,17 @@ example int32 6, factor 2
 attr factor FLOAT 2.0
 in X int32 [6] 4 4 3 5 0 0
 out Out int32 [6] 16 16 9 25 0 0
+
+example int32, more than fits
+dtypes none: what fits depends on the dtype
+attr factor FLOAT 20.0
+in X int32 [3] 3 -3 10
+out Out int32 [3] -808182895 -808182895 1661992960
+
+example int64, more than a double holds
+attr factor FLOAT 39.0
+in X int64 [3] 3 -3 2
+out Out int64 [3] 4052555153018976267 -4052555153018976267 549755813888
 )")
 
 HEDDLE_EXAMPLES(pow_grad, R"(
@@ -243,6 +266,20 @@ attr factor FLOAT -1.5
 in Out@GRAD float32 [1] -0.2
 in X float32 [1] 2.12
 out X@GRAD float32 [1] 0.04584391
+
+example int32, a factor that is not whole
+attr factor FLOAT 2.5
+in X int32 [3] 3 -3 10
+in Out@GRAD int32 [3] 1 2 1
+out X@GRAD int32 [3] 6 -12 20
+
+example int32, more than fits
+dtypes none: what fits depends on the dtype
+gradient none: differences of what does not fit
+attr factor FLOAT 21.0
+in X int32 [3] 3 -3 10
+in Out@GRAD int32 [3] 1 1 1
+out X@GRAD int32 [3] 208028389 208028389 542113792
 )")
 
 HEDDLE_EXAMPLES(pow_double_grad, R"(

@@ -66,7 +66,8 @@ struct Scale {
     // Integers see whole factors: 0.5 counts as 0.
     C scale = ConvertTo<C>(ctx.Float("scale"));
     C bias = ConvertTo<C>(ctx.Float("bias"));
-    if (const Tensor* s = ctx.InOpt("ScaleTensor")) scale = ConvertTo<C>(ScalarOf(*s));
+    if (const Tensor* s = ctx.InOpt("ScaleTensor"))
+      ConvertElements(ctx, s->raw(), s->dtype(), &scale, kDTypeOf<C>, 1);
     if (!ctx.Bool("bias_after_scale")) bias = static_cast<C>(bias * scale);
     const Value& in = *ctx.InVar("X");
     if (in.is_rows()) {
@@ -209,4 +210,15 @@ attr bias FLOAT 3.0
 attr scale FLOAT 2.0
 in X bool [2, 4] 1*8
 out Out bool [2, 4] 1*8
+
+example complex64, a complex factor
+attr bias FLOAT 1.5
+in X complex64 [2] 1+2j 3-1j
+in ScaleTensor complex64 [1] 0.5+2j
+out Out complex64 [2] -2+3j 5+5.5j
+
+example int64, a factor that no double holds
+in X int64 [2] 1 -1
+in ScaleTensor int64 [1] 4611686018427387905
+out Out int64 [2] 4611686018427387905 -4611686018427387905
 )")

@@ -53,6 +53,7 @@ Status Infer(ShapeContext& ctx) {
   ctx.SetOut("Out", x, ctx.InDType("X"));
   ctx.SetOut("Indices", x, DType::kI64);
   ctx.ShareLoD("X", "Out");
+  ctx.ShareLoD("X", "Indices");
   return Status::Ok();
 }
 
@@ -115,6 +116,11 @@ attr descending BOOLEAN true
 in X int64 [4, 1] 1 1 0 0
 out Indices int64 [4, 1] 0 1 2 3
 out Out int64 [4, 1] 1 1 0 0
+
+example float32, indices of sequences
+in X float32 [3, 2] lod [[0, 1, 3]] 0.5 -0.5 1 2 0.25 -1
+out Out float32 [3, 2] lod [[0, 1, 3]] -0.5 0.5 1 2 -1 0.25
+out Indices int64 [3, 2] lod [[0, 1, 3]] 1 0 0 1 1 0
 )")
 
 HEDDLE_EXAMPLES(argsort_grad, R"(

@@ -66,6 +66,7 @@ Status InferCumExtreme(ShapeContext& ctx) {
   ctx.SetOut("out", x, ctx.InDType("x"));
   ctx.SetOut("indices", x, dtype);
   ctx.ShareLoD("x", "out");
+  ctx.ShareLoD("x", "indices");
   return Status::Ok();
 }
 

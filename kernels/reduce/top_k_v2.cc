@@ -50,6 +50,7 @@ Status InferTopK(ShapeContext& ctx) {
   ctx.SetOut("Out", out, dtype);
   ctx.SetOut("Indices", out, DType::kI64);
   ctx.ShareLoD("X", "Out");
+  ctx.ShareLoD("X", "Indices");
   return Status::Ok();
 }
 
@@ -201,6 +202,12 @@ attr k INT 2
 in X float64 [4, 3] -0.96 0.96 0.69 -0.14 -1.24 -0.41 0.14 1.51 -1.51 1.24 0.41 -0.69
 out Indices int64 [4, 2] 1 2 0 2 1 0 0 1
 out Out float64 [4, 2] 0.96 0.69 -0.14 -0.41 1.51 0.14 1.24 0.41
+
+example float32, indices of sequences
+attr k INT 2
+in X float32 [3, 3] lod [[0, 1, 3]] 0.5 -0.5 1 2 0.25 -1 0 3 -2
+out Out float32 [3, 2] lod [[0, 1, 3]] 1 0.5 2 0.25 3 0
+out Indices int64 [3, 2] lod [[0, 1, 3]] 2 0 0 1 1 0
 )")
 
 HEDDLE_EXAMPLES(top_k_v2_grad, R"(
