@@ -6,21 +6,36 @@
 namespace heddle {
 namespace {
 
-double Bound(const KernelContext& ctx, Key slot, Key attr) {
+struct Limit {
+  Limit(double v) : value(v), whole(ConvertTo<int64_t>(v)) {}
+  template <typename T>
+  T As() const {
+    if constexpr (std::is_same_v<T, int64_t>)
+      return whole;
+    else
+      return ConvertTo<T>(value);
+  }
+  double value;
+  int64_t whole;  // which a double may not hold
+};
+
+Limit Bound(const KernelContext& ctx, Key slot, Key attr) {
   const Tensor* t = ctx.InOpt(slot);
-  return t != nullptr ? ScalarOf(*t) : ctx.Float(attr);
+  Limit limit = t != nullptr ? ScalarOf(*t) : ctx.Float(attr);
+  if (t != nullptr && t->dtype() == DType::kI64) limit.whole = *t->data<int64_t>();
+  return limit;
 }
 
 struct ClipAttrs : UnaryOp {
   explicit ClipAttrs(const KernelContext& ctx)
       : low(Bound(ctx, "Min", "min")), high(Bound(ctx, "Max", "max")) {}
-  double low, high;
+  Limit low, high;
 };
 struct BreluAttrs : UnaryOp {
   explicit BreluAttrs(const KernelContext& ctx)
       : low(ctx.Float("t_min")), high(ctx.Float("t_max")) {}
   static void Declare(OpDef& op) { op.Attr("t_min", 0.0).Attr("t_max", 24.0); }
-  double low, high;
+  Limit low, high;
 };
 
 template <typename Attrs>
@@ -29,11 +44,11 @@ struct Clip : Attrs {
   using Attrs::Attrs;
   template <typename T>
   T Forward(T x) const {
-    return fast::Clamp(x, ConvertTo<T>(Attrs::low), ConvertTo<T>(Attrs::high));
+    return fast::Clamp(x, Attrs::low.template As<T>(), Attrs::high.template As<T>());
   }
   template <typename T>
   T Grad(T x, T dy) const {
-    const bool inside = (x > ConvertTo<T>(Attrs::low)) & (x < ConvertTo<T>(Attrs::high));
+    const bool inside = (x > Attrs::low.template As<T>()) & (x < Attrs::high.template As<T>());
     return fast::Select(inside, dy, T(0));
   }
 };
@@ -44,7 +59,7 @@ struct ClipDoubleGrad : ClipAttrs {
   using ClipAttrs::ClipAttrs;
   template <typename T>
   T operator()(T x, T ddx) const {
-    const bool inside = (x > ConvertTo<T>(low)) & (x < ConvertTo<T>(high));
+    const bool inside = (x > low.As<T>()) & (x < high.As<T>());
     return fast::Select(inside, ddx, T(0));
   }
 };
@@ -54,7 +69,7 @@ using ClipOp = Clip<ClipAttrs>;
 template <typename T>
 struct ClipForward {
   static Status Run(KernelContext& ctx) {
-    const double low = Bound(ctx, "Min", "min"), high = Bound(ctx, "Max", "max");
+    const double low = Bound(ctx, "Min", "min").value, high = Bound(ctx, "Max", "max").value;
     if (low > high) return InvalidArgument("min, ", low, ", must not be greater than max, ", high);
     if (!ctx.InVar("X")->is_rows()) return RunMap<ForwardMap<ClipOp>, T>(ctx);
     const Tensor x = ctx.InVar("X")->rows().value;
@@ -138,6 +153,15 @@ attr max FLOAT 3.4028235e+38
 attr min FLOAT 0.0
 in X float64 [2] 0.7584353854104976 -0.21470836717965547
 out Out float64 [2] 0.7584353854104976 0
+
+example int64, limits that no double holds
+dtypes none: the numbers are for int64
+attr min FLOAT 0.0
+attr max FLOAT 0.0
+in X int64 [4] -9007199254740993 9007199254740993 9223372036854775806 7
+in Min int64 [1] -9007199254740993
+in Max int64 [1] 9223372036854775807
+out Out int64 [4] -9007199254740993 9007199254740993 9223372036854775806 7
 )")
 
 HEDDLE_EXAMPLES(clip_grad, R"(
