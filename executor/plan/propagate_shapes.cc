@@ -508,8 +508,23 @@ class ShapePropagator {
     d_.shared.contradicted = true;
   }
 
+  bool KeepsShapes(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) {
+    bool kept = true;
+    for (size_t i = 0; i < in.op.out.size(); ++i) {
+      const uint32_t s = in.op.out[i];
+      if (s == kNoSlot || IsArray(s) || i >= outs.size() || !outs[i].set) continue;
+      const Instruction::Rewrite* rewrite = RewriteOf(in, s);
+      const uint32_t real = rewrite != nullptr ? rewrite->real : s;
+      if (KeepsShape(real, outs[i])) continue;
+      if (outs[i].shape.is_static()) NoteReshaped(real);
+      kept = false;
+    }
+    return kept;
+  }
+
   // With what the shape function said every output is static.
   bool MaySettle(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) {
+    if (!KeepsShapes(in, outs)) return false;
     for (size_t i = 0; i < in.op.out.size(); ++i) {
       const uint32_t s = in.op.out[i];
       if (s == kNoSlot) continue;
@@ -524,10 +539,6 @@ class ShapePropagator {
       if (IsArray(s)) continue;
       const Instruction::Rewrite* rewrite = RewriteOf(in, s);
       const uint32_t real = rewrite != nullptr ? rewrite->real : s;
-      if (!KeepsShape(real, outs[i])) {
-        NoteReshaped(real);
-        return false;
-      }
       // A variable of the scope that is no input, or not to be overwritten yet.
       if ((rewrite == nullptr || !rewrite->inplace) && plan_.slots[real].storage == Storage::kScope)
         return false;

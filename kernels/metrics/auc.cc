@@ -161,8 +161,8 @@ attr num_thresholds INT 8
 attr slide_steps INT 1
 in Predict float32 [4, 2] 0.3 0.7 0.8 0.2 0.4 0.6 0.1 0.9
 in Label int64 [4, 1] 1 0 0 1
-in StatPos int64 [1, 19] 0 1 0 2 0 3 0 4 0 0 1 0 2 0 3 0 4 0 1
-in StatNeg int64 [1, 19] 4 0 3 0 2 0 1 0 1 4 0 3 0 2 0 1 0 1 1
+in StatPos int64 [1, 19] param 0 1 0 2 0 3 0 4 0 0 1 0 2 0 3 0 4 0 1
+in StatNeg int64 [1, 19] param 4 0 3 0 2 0 1 0 1 4 0 3 0 2 0 1 0 1 1
 in InsTagWeight float32 [4, 1] 0 1 1 1
 out AUC float64 [] 0
 out StatPosOut=StatPos int64 [19] 0*5 1 0 1 0*10 2
@@ -174,8 +174,8 @@ attr num_thresholds INT 8
 attr slide_steps INT 1
 in Predict float32 [4, 2] 0.3 0.7 0.8 0.2 0.4 0.6 0.1 0.9
 in Label int64 [4, 1] 1 0 0 1
-in StatPos int64 [1, 19] 0 1 0 2 0 3 0 4 0 0 1 0 2 0 3 0 4 0 1
-in StatNeg int64 [1, 19] 4 0 3 0 2 0 1 0 1 4 0 3 0 2 0 1 0 1 1
+in StatPos int64 [1, 19] param 0 1 0 2 0 3 0 4 0 0 1 0 2 0 3 0 4 0 1
+in StatNeg int64 [1, 19] param 4 0 3 0 2 0 1 0 1 4 0 3 0 2 0 1 0 1 1
 in InsTagWeight float32 [1] 1
 out AUC float64 [] 1
 out StatPosOut=StatPos int64 [19] 0*5 1 0 1 0*6 1 0 1 0 2
