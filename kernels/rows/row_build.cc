@@ -78,6 +78,8 @@ class RowBuilder {
     if (s == d) return RowLoop::kFull;
     if (s.numel() == 1) return RowLoop::kOne;
     bool column = s.rank() <= d.rank();
+    // A dimension of a row that it lacks would be repeated within each row.
+    for (int i = at; i < d.rank() - s.rank() && column; ++i) column = d[i] == 1;
     for (int i = 0; i < s.rank() && column; ++i) {
       const int in = i + d.rank() - s.rank();
       column = s[i] == (in < at ? 1 : d[in]);

@@ -200,6 +200,22 @@ TEST(FuseRows, SeveralDimensionsMayMakeARow) {
   }
 }
 
+// What has fewer dimensions than a row is repeated within each row: no loop over rows reads that.
+TEST(FuseRows, ARowMayRepeatAnOperand) {
+  for (const DType dtype : {DType::kF32, DType::kF64})
+    for (const Ints& dims : {Ints{0, 1, 2}, Ints{1, 2}})
+      for (const Shape& shape : {Shape{4, 4, 4}, Shape{2, 3, 40}, Shape{3, 4, 16}}) {
+        SCOPED_TRACE(shape.ToString());
+        RowCase c(dtype);
+        const std::string x = c.In(shape), bias = c.In({shape[2]});
+        c.b.Fetch(c.Reduce("mean", c.Unary("relu", c.Binary("add", x, bias)), dims, false));
+        ExpectRows(c, 1, 0);
+      }
+  RowCase c;  // the dimension that it lacks is one
+  c.b.Fetch(c.Reduce("sum", c.Binary("add", c.In({5, 1, 24}), c.In({24})), {1, 2}));
+  ExpectRows(c, 1);
+}
+
 TEST(FuseRows, WhatIsReadElsewhereIsAnOutput) {
   RowCase c;
   const std::string a = c.Unary("relu", c.In({4, 24})), mean = c.Reduce("mean", a);
@@ -310,9 +326,13 @@ TEST(FuseRows, RandomPrograms) {
     const auto rows = static_cast<int64_t>(1 + pick(6)), more = static_cast<int64_t>(1 + pick(3));
     const int64_t lengths[] = {3, 8, 20, 24, 131, 160};
     const int64_t cols = lengths[pick(6)];
-    const Shape full{more, rows, cols}, row{more, rows, 1};
+    const Shape full{more, rows, cols};
+    const Ints dims[] = {{2}, {1, 2}, {0, 1, 2}};
+    const size_t axes = pick(2) == 0 ? 1 : 1 + pick(3);  // that make a row
+    const Shape row{axes > 2 ? 1 : more, axes > 1 ? 1 : rows, 1};
     std::vector<std::string> fulls = {c.In(full), c.In(full)}, singles = {c.In(row)};
-    const std::vector<std::string> small = {c.In({cols}), c.In({1, 1, cols}), c.In({1})};
+    const std::vector<std::string> small = {c.In({cols}), c.In({1, 1, cols}), c.In({1}),
+                                            c.In({rows, cols})};
     const auto any = [&](const std::vector<std::string>& from) { return from[pick(from.size())]; };
     const char* const unary[] = {"tanh", "square", "relu", "sigmoid", "abs"};
     const char* const binary[] = {"add", "sub", "mul", "max"};
@@ -326,14 +346,14 @@ TEST(FuseRows, RandomPrograms) {
           fulls.push_back(c.Binary(binary[pick(4)], any(fulls), any(fulls)));
           break;
         case 2:
-          singles.push_back(c.Reduce(reductions[pick(4)], any(fulls)));
+          singles.push_back(c.Reduce(reductions[pick(4)], any(fulls), dims[axes - 1]));
           break;
         case 3:
           fulls.push_back(pick(2) == 0 ? c.Binary(binary[pick(4)], any(fulls), any(singles))
                                        : c.Binary(binary[pick(4)], any(singles), any(fulls)));
           break;
         case 4:
-          if (pick(4) == 0) {
+          if (axes == 1 && pick(4) == 0) {
             fulls.push_back(c.Binary(binary[pick(4)], any(singles), small[1]));
             break;
           }
