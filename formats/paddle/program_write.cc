@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -13,6 +14,7 @@
 #include "core/shapes.h"
 #include "formats/paddle/attr_convert.h"
 #include "formats/paddle/format.h"
+#include "formats/paddle/known_attrs.h"
 #include "formats/paddle/op_demands.h"
 #include "proto/framework.pb.h"
 
@@ -23,6 +25,7 @@ using ir::Block;
 using ir::kNoVar;
 using ir::Op;
 using ir::Port;
+using ir::StreamHints;
 using ir::Var;
 using ir::VarId;
 using ir::VarKind;
@@ -276,10 +279,7 @@ class Writer {
     if (source == nullptr) AddDemands(block, op, desc);
     for (size_t a = 0; a < op.attrs.size(); ++a) SetAttr(op, a, source == nullptr, desc);
     if (source == nullptr) SetInferFlags(op, desc);
-    if (op.has_control_edges()) {
-      SetMarks("control_marks", op.hints->marks, desc);
-      SetMarks("control_after", op.hints->after, desc);
-    }
+    SetPlace(op, desc);
     if (!count.empty())
       for (auto& s : *desc->mutable_inputs())
         if (s.parameter() == "Num") s.set_arguments(0, count);
@@ -291,16 +291,39 @@ class Writer {
       stack->add_strings(line.data(), line.size());
   }
 
-  // Heddle's own attributes: other readers pass them over.
-  static void SetMarks(const char* name, const std::vector<int64_t>& marks, proto::OpDesc* desc) {
-    proto::OpDesc_Attr* attr = nullptr;
+  // Places, hints and control edges, which passes hand on to operators of no file. An attribute that
+  // the file has is written anew only where its value has changed.
+  static void SetPlace(const Op& op, proto::OpDesc* desc) {
+    static const StreamHints kNone;
+    const StreamHints& hints = op.hints ? *op.hints : kNone;
+    SetHint(kDeviceAttr, op.device, desc);
+    SetHint("execution_stream", hints.execution_stream, desc, std::string("DefaultStream"));
+    SetHint("stream_priority", hints.stream_priority, desc);
+    SetHint("scheduling_priority", hints.scheduling_priority, desc);
+    SetHint("event_to_record", hints.event_to_record, desc);
+    SetHint("events_to_wait", hints.events_to_wait, desc);
+    if (!op.has_control_edges()) return;  // heddle's own: other readers pass them over
+    SetHint("control_marks", hints.marks, desc);
+    SetHint("control_after", hints.after, desc);
+  }
+
+  // `none`: the file's word for no value.
+  template <typename T>
+  static void SetHint(std::string_view name, const T& value, proto::OpDesc* desc,
+                      const T& none = T()) {
+    Attr* attr = nullptr;
     for (auto& a : *desc->mutable_attrs())
       if (a.name() == name) attr = &a;
-    if (attr == nullptr) attr = desc->add_attrs();
-    attr->Clear();
-    attr->set_name(name);
-    attr->set_type(proto::LONGS);
-    for (const int64_t mark : marks) attr->add_longs(mark);
+    if (attr == nullptr && value == T()) return;
+    if (attr == nullptr) {
+      attr = desc->add_attrs();
+      attr->set_name(name.data(), name.size());
+    } else if (auto before = ConvertAttr(*attr, value); before.ok()) {
+      const T& in_file = std::get<T>(*before);
+      if ((in_file == none ? T() : in_file) == value) return;
+    }
+    const auto type = std::is_same_v<T, Ints> ? proto::LONGS : proto::INT;
+    AttrWriter(attr, type)(value);
   }
 
   template <typename Slots>

@@ -92,6 +92,41 @@ TEST(ProgramWrite, WritesWhatHasChanged) {
   EXPECT_THAT(text, ::testing::HasSubstr("transpose2(X=[w])"));
 }
 
+// What passes hand on to an operator of their own, and what they change of one of the file.
+TEST(ProgramWrite, WritesPlacesAndHints) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1, 4});
+  b.Op("relu", {{"X", {"x"}}}, {{"Out", {"y"}}},
+       {{"op_device", std::string("gpu:1")}, {"execution_stream", std::string("DefaultStream")}});
+  b.Op("tanh", {{"X", {"y"}}}, {{"Out", {"z"}}}, {{"op_device", std::string("gpu:1")}}).Fetch("z");
+  const Program program = b.Build();
+  const ir::Program plain = program.ir();
+  ASSERT_EQ(plain.blocks[0].ops[0].device, "gpu:1");
+  auto changed = std::make_shared<ir::Program>(plain);
+  auto& ops = changed->blocks[0].ops;
+  ops[0].device = "cpu";
+  ir::StreamHints hints;
+  hints.execution_stream = "s";
+  hints.stream_priority = -1;
+  hints.scheduling_priority = 3;
+  hints.event_to_record = "e";
+  hints.events_to_wait = {"f", "g"};
+  ops[1].index = -1;  // of no file
+  ops[1].hints = std::make_shared<const ir::StreamHints>(hints);
+  auto again = Program::Parse(*Program(changed).Serialize());
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  const auto& read = again->ir().blocks[0].ops;
+  EXPECT_EQ(read[0].device, "cpu");
+  EXPECT_EQ(read[1].device, "gpu:1");
+  ASSERT_NE(read[1].hints, nullptr);
+  EXPECT_EQ(read[1].hints->execution_stream, "s");
+  EXPECT_EQ(read[1].hints->stream_priority, -1);
+  EXPECT_EQ(read[1].hints->scheduling_priority, 3);
+  EXPECT_EQ(read[1].hints->event_to_record, "e");
+  EXPECT_EQ(read[1].hints->events_to_wait, (std::vector<std::string>{"f", "g"}));
+  EXPECT_EQ(*Program(std::make_shared<ir::Program>(plain)).Serialize(), *program.Serialize());
+}
+
 // Without a file to take it from, the writer adds what Paddle's definitions demand.
 TEST(ProgramWrite, PaddleGetsWhatItDemands) {
   heddle::ProgramBuilder b;
