@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "core/operands/window.h"
+#include "core/programs/sub_block_slots.h"
 #include "executor/plan/block_access.h"
+#include "executor/plan/device/device_bodies.h"
 #include "executor/plan/plan_draft.h"
 
 namespace heddle {
@@ -83,9 +85,35 @@ class ShapeOperands {
   void Run() {
     for (BlockPlan& block : plan_.blocks)
       for (Instruction& in : block.instructions) Visit(in);
+    BlockAccess access(plan_);
+    for (BlockPlan& block : plan_.blocks)
+      for (Instruction& in : block.instructions) VisitLoop(in, access);
   }
 
  private:
+  // The kernel of an operator that only runs a block, or does so again and again, looks at nothing
+  // but the condition, and at what it keeps of each step.
+  void VisitLoop(Instruction& in, BlockAccess& access) {
+    if (ConditionOf(in) == kNoSlot) return;
+    const auto& inputs = in.op.def->inputs();
+    const auto condition = static_cast<size_t>(ir::ConditionSlot(*in.op.def));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (i == condition || ir::HandsValues(inputs[i])) continue;
+      for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k)
+        if (IsTemporary(in.op.in[k]) && !InBlocks(in, in.op.in[k], access))
+          in.op.in[k] = ShapeOf(in.op.in[k]);
+    }
+  }
+
+  bool InBlocks(const Instruction& in, uint32_t s, BlockAccess& access) const {
+    for (const int block : BlocksOf(plan_, in)) {
+      const BlockAccess::Slots& slots = access.Of(block);
+      for (const auto* list : {&slots.reads, &slots.writes})
+        if (std::find(list->begin(), list->end(), s) != list->end()) return true;
+    }
+    return false;
+  }
+
   void Visit(Instruction& in) {
     if (in.op.def->has(kControlFlow)) return;
     const auto& inputs = in.op.def->inputs();

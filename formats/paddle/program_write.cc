@@ -291,8 +291,8 @@ class Writer {
       stack->add_strings(line.data(), line.size());
   }
 
-  // Places, hints and control edges, which passes hand on to operators of no file. An attribute that
-  // the file has is written anew only where its value has changed.
+  // Places, hints and control edges, which passes hand on to operators of no file. An attribute
+  // that the file has is written anew only where its value has changed.
   static void SetPlace(const Op& op, proto::OpDesc* desc) {
     static const StreamHints kNone;
     const StreamHints& hints = op.hints ? *op.hints : kNone;

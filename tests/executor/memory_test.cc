@@ -194,6 +194,34 @@ TEST(Memory, WhoReadsAShapeKeepsNoMemoryWhileRunning) {
   }
 }
 
+TEST(Memory, WhoReadsAShapeInABlockKeepsNoMemory) {
+  for (const bool contents : {false, true}) {
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {-1}).Feed("flag", DType::kBool, {1});
+    b.Unary("test_call", "x", "t").Unary("test_call", "t", "u").Unary("test_call", "u", "w");
+    const int body = b.Block(0);
+    b.In(body);
+    b.Op(contents ? "elementwise_mul_grad" : "elementwise_add_grad",
+         {{"X", {"t"}}, {"Y", {"t"}}, {"Out@GRAD", {"w"}}}, {{"X@GRAD", {"d"}}});
+    b.Unary("test_call", "d", "w").In(0);
+    b.Op("conditional_block", {{"Cond", {"flag"}}, {"Input", {"t", "w"}}},
+         {{"Out", {"w"}}, {"Scope", {}}},
+         {{"sub_block", BlockRef{body}}, {"is_scalar_condition", true}});
+    b.Unary("test_call", "w", "y").Fetch("y");
+    auto feeds = BigFeed();
+    feeds.push_back({"flag", Bool(true)});
+    Executor executor({.threads = 2});
+    for (Schedule schedule : {Schedule::kSerial, Schedule::kLanes}) {
+      auto compiled =
+          MustCompile(executor, b.Build(), nullptr, {.opt_level = 0, .schedule = schedule});
+      const auto report = executor.PlanMemory(compiled, feeds);
+      ASSERT_TRUE(report.ok());
+      EXPECT_EQ(report->bound_bytes, (contents ? 3 : 2) * kBytes);  // t, w and d
+      EXPECT_TRUE(executor.Run(compiled, feeds).ok());
+    }
+  }
+}
+
 // Shapes that are found while running are kept when the contents are given back.
 TEST(Memory, ShapesOutliveContentsWhileRunning) {
   ProgramBuilder b;
