@@ -62,10 +62,9 @@ _DATA_TYPES = {"float32": DataType.FLOAT32, "int64": DataType.INT64, "int32": Da
                "uint8": DataType.UINT8, "int8": DataType.INT8, "float16": DataType.FLOAT16,
                "bool": DataType.BOOL, "float64": DataType.FLOAT64, "bfloat16": DataType.BFLOAT16}
 
-# Settings that ask for what is so anyway.
-_MET = frozenset((
-    "enable_onednn", "disable_glog_info", "enable_new_executor", "switch_specify_input_names",
-    "switch_use_feed_fetch_ops"))
+# Settings that ask for what is so anyway, and what they must not be given for that.
+_MET = {"enable_onednn": (), "disable_glog_info": (), "enable_new_executor": (False,),
+        "switch_specify_input_names": (False,), "switch_use_feed_fetch_ops": ()}
 # Paddle's passes, and those of heddle's that do the same.
 _PASSES = {
     "constant_folding_pass": ("fold_constants",),
@@ -119,6 +118,7 @@ class Config:
         self._ir_optim = True
         self._mkldnn = True
         self._memory_optim = False
+        self._reuse = "ordered"
         self._bfloat16 = False
         self._level = 2
         self._place = "cpu"
@@ -195,6 +195,7 @@ class Config:
 
     def disable_mkldnn(self) -> None:
         self._mkldnn = False
+        self._warn("disable_mkldnn", "heddle chooses among its kernels and oneDNN's by itself")
 
     def mkldnn_enabled(self) -> bool:
         return self._mkldnn
@@ -208,15 +209,24 @@ class Config:
         return self._bfloat16
 
     def enable_memory_optim(self, on: bool = True) -> None:
+        """`False`: no temporaries share memory."""
         self._memory_optim = bool(on)
+        self._reuse = "ordered" if on else "none"
 
     def memory_optim_enabled(self) -> bool:
         return self._memory_optim
 
-    def enable_custom_device(self, kind: str, device_id: int = 0, *_: Any) -> None:
+    def enable_custom_device(self, kind: str, device_id: int = 0,
+                             precision: Any = PrecisionType.Float32) -> None:
         """Operators run on a device where it has kernels: "emulated". An error where there is
         none, when the predictor is made."""
         self._place = f"{_place.name_of(kind)}:{int(device_id)}"
+        self._check_precision("enable_custom_device", precision)
+
+    def _check_precision(self, name: str, precision: Any) -> None:
+        if getattr(precision, "name", precision) != "Float32":
+            self._warn(f"{name}(precision={getattr(precision, 'name', precision)})",
+                       "models run in the precision that they have")
 
     def use_custom_device(self) -> bool:
         return self._place != "cpu"
@@ -224,7 +234,8 @@ class Config:
     def use_gpu(self) -> bool:
         return self._place.startswith("cuda")
 
-    def enable_use_gpu(self, memory_pool_mb: int = 100, device_id: int = 0, *_: Any) -> None:
+    def enable_use_gpu(self, memory_pool_mb: int = 100, device_id: int = 0,
+                       precision: Any = PrecisionType.Float32) -> None:
         """Where heddle was built with CUDA; elsewhere it has no effect, as in Paddle."""
         place = f"cuda:{int(device_id)}"
         try:
@@ -232,6 +243,7 @@ class Config:
         except Error as error:
             return self._warn("enable_use_gpu", error.message)
         self._place = place
+        self._check_precision("enable_use_gpu", precision)
 
     def disable_gpu(self) -> None:
         if self.use_gpu():
@@ -263,10 +275,14 @@ class Config:
 
     def __getattr__(self, name: str) -> Any:
         if name in _MET:
-            return lambda *args, **kwargs: None
+            return lambda *args, **kwargs: self._met(name, (*args, *kwargs.values()))
         if name.startswith(_PREFIXES) and not name.endswith("_enabled"):
             return lambda *args, **kwargs: self._warn(name)
         raise AttributeError(f"Config has no '{name}'")
+
+    def _met(self, name: str, values: tuple[Any, ...]) -> None:
+        if values and values[0] in _MET[name]:
+            self._warn(f"{name}({values[0]})", "it is the other way in any case")
 
     def _warn(self, name: str, why: str = "heddle runs the model on the CPU, in its own way",
               key: str = "") -> None:
@@ -350,7 +366,7 @@ class Predictor:
             self._session = self._executor.compile(
                 program, scope, opt_level=config._level if config.ir_optim() else 0,
                 precision="bf16" if config.mkldnn_bfloat16_enabled() else "f32",
-                packed_weights=packed, disable_passes=config._disabled)
+                packed_weights=packed, disable_passes=config._disabled, reuse=config._reuse)
         self._times: dict[str, tuple[int, float]] = {}  # per operator: calls, microseconds
         self._inputs = {i.name: Tensor(i.name, i.dtype) for i in self._session.inputs}
         self._outputs = {o.name: Tensor(o.name, o.dtype) for o in self._session.outputs}
@@ -432,6 +448,8 @@ class Predictor:
             tensor._value = value
 
     def clone(self, stream: Any = None) -> Predictor:
+        if stream is not None:
+            self._config._warn("clone(stream)", "runs choose their streams by themselves")
         return Predictor(self._config, self)
 
     def try_shrink_memory(self) -> int:

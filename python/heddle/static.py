@@ -133,8 +133,8 @@ def export_scope(program: Any, source: Scope, target: Any) -> None:
 
 
 def load_inference_model(path_prefix: str | os.PathLike[str], executor: Any = None,
-                         model_filename: str | None = None, params_filename: str | None = None,
-                         **_: Any) -> list[Any]:
+                         model_filename: str | None = None,
+                         params_filename: str | None = None) -> list[Any]:
     """`[program, names of inputs, names of outputs]` of a saved model, `.json` or `.pdmodel`, for
     `Executor.run`; its parameters go to the global scope."""
     path, params = os.fspath(path_prefix), ""

@@ -111,6 +111,32 @@ def test_settings_without_effect_warn_once(digits):
         config.nonsense()
 
 
+@pytest.mark.parametrize("call, name", [
+    (("disable_mkldnn",), "disable_mkldnn"),
+    (("enable_new_executor", False), r"enable_new_executor\(False\)"),
+    (("switch_specify_input_names", False), r"switch_specify_input_names\(False\)"),
+    (("enable_custom_device", "emulated", 0, inference.PrecisionType.Half),
+     r"enable_custom_device\(precision=Half\)")])
+def test_what_cannot_be_otherwise_warns_when_it_is_to_be(digits, call, name):
+    config = inference.Config(str(digits[0]))
+    with pytest.warns(UserWarning, match=name + " has no effect") as warned:
+        for _ in range(2):
+            getattr(config, call[0])(*call[1:])
+    assert len(warned) == 1
+
+
+def test_clones_have_no_streams_of_the_callers(digits):
+    predictor = make(digits[0])
+    with pytest.warns(UserWarning, match="stream"):
+        assert run(predictor.clone(1), digits[1]).argmax(-1).tolist() == [8, 5, 5, 1]
+
+
+def test_memory_that_temporaries_do_not_share(digits):
+    def arena(*calls):
+        return make(digits[0], *calls)._session.prepare({"x": digits[1]})["arena_bytes"]
+    assert arena(("enable_memory_optim",)) == arena() < arena(("enable_memory_optim", False))
+
+
 def test_passes_can_be_left_out(digits):
     config = inference.Config(str(digits[0]))
     names = config.pass_builder().all_passes()
