@@ -116,6 +116,7 @@ void AddProfile(Command root, Action& chosen) {
   AddFeedOptions(app, &options->feeds);
   AddExecutionOptions(app, &options->model);
   AddFollowOption(app, &options->model);
+  AddLimitOptions(app, &options->model);
   app.add_option("--seconds", options->seconds, "measure for this long, at least three runs")
       .type_name("S")
       .in_range(0.0, 86400.0)

@@ -82,7 +82,14 @@ double Median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-Status TraceRuns(Executor& executor, const CompiledProgram& compiled,
+RunOptions Traced(const ModelOptions& options, RunReport* report) {
+  RunOptions run = options.run();
+  run.report = report;
+  run.trace = true;
+  return run;
+}
+
+Status TraceRuns(Executor& executor, const CompiledProgram& compiled, const ModelOptions& options,
                  const std::vector<Feed>& feeds, double seconds, Profile* p) {
   constexpr int kMostRuns = 10000;
   // By place in the program; operators that passes made have none of their own.
@@ -92,8 +99,7 @@ Status TraceRuns(Executor& executor, const CompiledProgram& compiled,
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   do {
     RunReport report;
-    HEDDLE_RETURN_IF_ERROR(
-        executor.RunValues(compiled, feeds, {.report = &report, .trace = true}).status());
+    HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds, Traced(options, &report)).status());
     double busy = 0;
     std::map<std::string, double> stream_busy;
     struct Spent {
@@ -139,13 +145,12 @@ Status TraceRuns(Executor& executor, const CompiledProgram& compiled,
 
 // One of a few more runs, the one whose length is nearest to the median: what a picture shows
 // should be a run as most are.
-Status KeepSample(Executor& executor, const CompiledProgram& compiled,
+Status KeepSample(Executor& executor, const CompiledProgram& compiled, const ModelOptions& options,
                   const std::vector<Feed>& feeds, Profile* p) {
   constexpr int kTries = 7;
   for (int r = 0; r < kTries; ++r) {
     RunReport report;
-    HEDDLE_RETURN_IF_ERROR(
-        executor.RunValues(compiled, feeds, {.report = &report, .trace = true}).status());
+    HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds, Traced(options, &report)).status());
     const auto distance = [&](const RunReport& one) { return std::abs(one.run_us - p->run_us); };
     if (r == 0 || distance(report) < distance(p->sample)) p->sample = std::move(report);
   }
@@ -228,10 +233,13 @@ Result<Profile> MeasureProfile(const ModelOptions& options, const FeedOptions& f
   p.peak = MeasureHostPeak(p.threads);
   RunReport report;
   const auto end = Clock::now() + std::chrono::seconds(20);
-  for (int r = 0; r < 5 || (!report.settled && r < 200 && Clock::now() < end); ++r)
-    HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds, {.report = &report}).status());
-  HEDDLE_RETURN_IF_ERROR(TraceRuns(executor, compiled, feeds, seconds, &p));
-  HEDDLE_RETURN_IF_ERROR(KeepSample(executor, compiled, feeds, &p));
+  for (int r = 0; r < 5 || (!report.settled && r < 200 && Clock::now() < end); ++r) {
+    RunOptions run = options.run();
+    run.report = &report;
+    HEDDLE_RETURN_IF_ERROR(executor.RunValues(compiled, feeds, run).status());
+  }
+  HEDDLE_RETURN_IF_ERROR(TraceRuns(executor, compiled, options, feeds, seconds, &p));
+  HEDDLE_RETURN_IF_ERROR(KeepSample(executor, compiled, options, feeds, &p));
   p.memory_use = executor.MemoryUse();
   HEDDLE_RETURN_IF_ERROR(KeepPlan(executor, compiled, feeds, &p));
   return p;

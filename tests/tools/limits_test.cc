@@ -30,6 +30,8 @@ TEST(Limits, OfMemoryAndTimeEndARun) {
             0);
   ExpectError(Heddle("bench --seconds 0.1 --memory-limit 16 " + kDigits + kFeed), 1,
               "RESOURCE_EXHAUSTED: ");
+  ExpectError(Heddle("profile --seconds 0.1 --memory-limit 16 " + kDigits + kFeed), 1,
+              "RESOURCE_EXHAUSTED: ");
   heddle::testing::ProgramBuilder loop;  // counts down for hours
   loop.Fill("n", {1}, 1e15, DType::kF64).Fill("none", {1}, 0, DType::kF64);
   loop.Binary("greater_than", "n", "none", "go");
@@ -43,6 +45,8 @@ TEST(Limits, OfMemoryAndTimeEndARun) {
   WriteFile(temp / "loop.pdmodel", loop.Bytes());
   ExpectError(Heddle("run --deadline-ms 100 " + (temp / "loop.pdmodel")), 1, "DEADLINE_EXCEEDED: ");
   ExpectError(Heddle("bench --seconds 0.1 --deadline-ms 100 " + (temp / "loop.pdmodel")), 1,
+              "DEADLINE_EXCEEDED: ");
+  ExpectError(Heddle("profile --seconds 0.1 --deadline-ms 100 " + (temp / "loop.pdmodel")), 1,
               "DEADLINE_EXCEEDED: ");
 }
 
