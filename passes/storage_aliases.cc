@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "core/error.h"
 #include "core/op_registry.h"
 #include "core/op_traits.h"
+#include "core/programs/sub_block_slots.h"
 #include "passes/nested_blocks.h"
 
 namespace heddle::passes {
@@ -34,22 +36,36 @@ void SetSlot(std::vector<std::vector<VarId>>* slots, int slot, VarId v) {
   (*slots)[static_cast<size_t>(slot)] = {v};
 }
 
-// One block's operators, in order.
+using Group = std::set<VarId>;
+
+// What a block has come to do to variables of outer blocks.
+struct Effects {
+  bool changed = false;
+  bool inherited = false;        // it went on with storages of the outer block
+  std::set<VarId> written;       // by operators that were added
+  std::vector<Group> may_share;  // one storage, if the block has run
+};
+
+// One block's operators, in order, and those of the blocks that they run.
 class BlockRewriter {
  public:
-  BlockRewriter(ir::Program* program, int block, const std::set<VarId>& kept)
-      : p_(*program), block_(block), kept_(kept) {}
+  BlockRewriter(ir::Program* program, int block, const std::set<VarId>& kept,
+                std::map<int, Effects>* done)
+      : p_(*program), block_(block), kept_(kept), done_(*done) {}
 
-  // True when the block has changed.
-  Result<bool> Run() {
-    std::vector<ir::Op> ops = p_.blocks[block_].ops;
-    for (ir::Op& op : ops) HEDDLE_RETURN_IF_ERROR(Visit(std::move(op)));
+  Result<Effects> Run() {
+    const std::vector<ir::Op> ops = p_.blocks[block_].ops;
+    for (const ir::Op& op : ops) HEDDLE_RETURN_IF_ERROR(Visit(op));
+    for (const ir::Op& op : ops)
+      if (runs_again_) HEDDLE_RETURN_IF_ERROR(CheckMayShare(op));
     for (size_t m = 0; m < members_.size(); ++m)
       if (Outlives(members_[m].var)) HEDDLE_RETURN_IF_ERROR(Refresh(members_[m].var, nullptr));
-    if (!DropUnread()) return false;
+    NoteNewSharing();
+    if (!DropUnread() && !adjusted_) return std::move(effects_);
+    effects_.changed = true;
     p_.blocks[block_].ops.clear();
     for (Item& item : out_) p_.blocks[block_].ops.push_back(std::move(item.op));
-    return true;
+    return std::move(effects_);
   }
 
  private:
@@ -70,7 +86,6 @@ class BlockRewriter {
   };
   struct Touched {
     std::vector<VarId> reads, writes;
-    bool nested = false;
   };
 
   Member* Find(VarId v) {
@@ -94,10 +109,8 @@ class BlockRewriter {
       for (const auto& slot : o.outputs) Append(slot, &touched.writes);
     };
     add(op);
-    for (int b : NestedBlocks(p_, op)) {
-      touched.nested = true;
+    for (int b : NestedBlocks(p_, op))
       for (const ir::Op& inner : p_.blocks[b].ops) add(inner);
-    }
     return touched;
   }
   static void Append(const std::vector<VarId>& slot, std::vector<VarId>* to) {
@@ -106,17 +119,15 @@ class BlockRewriter {
   }
 
   Status Visit(ir::Op op) {
+    HEDDLE_RETURN_IF_ERROR(CheckMayShare(op));
+    if (const std::vector<int> blocks = op.SubBlocks(); !blocks.empty())
+      return VisitBlocks(std::move(op), blocks);
     if (members_.empty() && !GivesStorage(op)) {
       out_.push_back({std::move(op)});
       return Status::Ok();
     }
     const Touched touched = TouchedBy(op);
     for (VarId v : touched.reads) HEDDLE_RETURN_IF_ERROR(Refresh(v, &op));
-    if (touched.nested) {
-      // A variable that its blocks do not write keeps its value.
-      for (VarId v : touched.writes) HEDDLE_RETURN_IF_ERROR(Refresh(v, &op));
-      HEDDLE_RETURN_IF_ERROR(CheckNested(touched, op));
-    }
     if (op.def->traits() & kSharesStorage) return Share(std::move(op));
     if (op.def->traits() & kSharesParts) return ShareParts(std::move(op));
     const ir::Op cause = BareCopy(op);
@@ -125,18 +136,171 @@ class BlockRewriter {
     return Status::Ok();
   }
 
-  Status CheckNested(const Touched& touched, const ir::Op& op) {
+  // A block that uses several variables of a storage, and writes to one of them, goes on with that
+  // storage: whenever it begins and ends, the storage and its variables have the same values. What
+  // it writes of outer blocks, the operator writes.
+  Status VisitBlocks(ir::Op op, const std::vector<int>& blocks) {
+    const Touched touched = TouchedBy(op);
+    // A variable that its blocks do not write keeps its value.
+    for (const auto* list : {&touched.reads, &touched.writes})
+      for (VarId v : *list) HEDDLE_RETURN_IF_ERROR(Refresh(v, &op));
+    const bool runs = OnlyRunsBlock(op);
+    std::set<size_t> inherited;
+    HEDDLE_RETURN_IF_ERROR(FindInherited(touched, op, runs, &inherited));
+    for (const int b : blocks) {
+      HEDDLE_RETURN_IF_ERROR(RewriteBlock(b, op, runs, inherited));
+      const Effects& effects = done_.at(b);
+      effects_.changed = effects_.changed || effects.changed;
+      for (VarId v : effects.written) {
+        adjusted_ = true;
+        AddTo(&op.inputs[static_cast<size_t>(ListOf(op.def->inputs()))], v);
+        AddTo(&op.outputs[static_cast<size_t>(ListOf(op.def->outputs()))], v);
+        if (p_.vars[v].block != block_) effects_.written.insert(v);
+      }
+      for (const Group& group : effects.may_share) {
+        may_share_.push_back(group);
+        AddMayShare(group);
+      }
+    }
+    const std::vector<VarId> writes = TouchedBy(op).writes;
+    const ir::Op cause = BareCopy(op);
+    out_.push_back({std::move(op)});
+    for (VarId v : writes)
+      if (const Member* m = Find(v); m != nullptr && inherited.count(m->storage) == 0)
+        NoteWrite(v, cause);
+    return Status::Ok();
+  }
+
+  Status RewriteBlock(int block, const ir::Op& op, bool runs, const std::set<size_t>& inherited) {
+    if (const auto it = done_.find(block); it != done_.end()) {
+      const Effects& effects = it->second;
+      if (inherited.empty() && !effects.inherited && (runs || effects.written.empty()))
+        return Status::Ok();
+      return Unimplemented("block ", block,
+                           ", which several operators run, writes to variables of one storage")
+          .At(p_.Locate(block_, op));
+    }
+    BlockRewriter inner(&p_, block, kept_, &done_);
+    inner.outer_ = this;
+    inner.only_runs_ = runs;
+    inner.runs_again_ = ir::RunsAgain(*op.def);
+    inner.storages_ = storages_;
+    for (const Member& m : members_)
+      if (inherited.count(m.storage) > 0) inner.members_.push_back(m);
+    inner.inherited_ = inner.members_;
+    HEDDLE_ASSIGN_OR_RETURN(Effects effects, inner.Run());
+    effects.inherited = !inherited.empty();
+    done_.emplace(block, std::move(effects));
+    return Status::Ok();
+  }
+
+  // The storages of which blocks of the operator write one variable and use another one.
+  Status FindInherited(const Touched& touched, const ir::Op& op, bool runs,
+                       std::set<size_t>* inherited) {
     for (VarId v : touched.writes) {
       const Member* written = Find(v);
       if (written == nullptr) continue;
       for (const auto* list : {&touched.reads, &touched.writes})
-        for (VarId u : *list)
-          if (const Member* other = Find(u); other != nullptr && Overlap(*written, *other))
+        for (VarId u : *list) {
+          const Member* other = Find(u);
+          if (other == nullptr || !Overlap(*written, *other)) continue;
+          if (!runs)
             return Unimplemented("variables '", p_.vars[v].name, "' and '", p_.vars[u].name,
                                  "' share one storage, and the blocks that the operator runs write "
                                  "to the former and use both")
                 .At(p_.Locate(block_, op));
+          inherited->insert(written->storage);
+        }
     }
+    for (Member& m : members_)
+      if (inherited->count(m.storage) > 0) HEDDLE_RETURN_IF_ERROR(Refresh(m.var, &op));
+    return Status::Ok();
+  }
+
+  // Its kernel runs the block, once or again and again, and does nothing else: no gradient wants
+  // records of it.
+  bool OnlyRunsBlock(const ir::Op& op) const {
+    if (ir::ConditionSlot(*op.def) < 0 || op.SubBlocks().size() != 1) return false;
+    const int scalar = op.def->FindAttr("is_scalar_condition");
+    if (scalar >= 0 && !std::get<bool>(op.attrs[static_cast<size_t>(scalar)])) return false;
+    for (const VarId record : op.outputs[1])
+      if (record != kNoVar && IsRead(record)) return false;
+    return true;
+  }
+  bool IsRead(VarId v) const {
+    for (const ir::Block& block : p_.blocks)
+      for (const ir::Op& op : block.ops)
+        if (IsInput(op, v)) return true;
+    return false;
+  }
+
+  static int ListOf(std::span<const SlotDef> slots) {
+    const auto list = std::find_if(slots.begin(), slots.end(), [](const SlotDef& slot) {
+      return (slot.flags & kList) != 0 && !ir::IsSubBlockSlot(slot) && slot.name != "Cond";
+    });
+    return static_cast<int>(list - slots.begin());
+  }
+  static void AddTo(std::vector<VarId>* slot, VarId v) {
+    if (std::find(slot->begin(), slot->end(), v) == slot->end()) slot->push_back(v);
+  }
+
+  // Blocks between this one and that of the variable do nothing but run when they run.
+  bool MayWrite(VarId v) const {
+    for (const BlockRewriter* r = this; p_.vars[v].block != r->block_; r = r->outer_)
+      if (r->outer_ == nullptr || !r->only_runs_) return false;
+    return true;
+  }
+
+  // Outer variables that were given another storage here: whether they have it behind the block
+  // depends on whether it ran.
+  void NoteNewSharing() {
+    const auto storage_in = [](const std::vector<Member>& members, VarId v) {
+      const auto at =
+          std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.var == v; });
+      return at == members.end() ? std::optional<size_t>() : at->storage;
+    };
+    for (const auto& [before, after] :
+         {std::pair(&inherited_, &members_), {&members_, &inherited_}})
+      for (const Member& m : *after)
+        if (p_.vars[m.var].block != block_ && storage_in(*before, m.var) != m.storage) {
+          Group group;
+          for (const Member& other : *after)
+            if (other.storage == m.storage) group.insert(other.var);
+          AddMayShare(group);
+        }
+  }
+  void AddMayShare(const Group& group) {
+    Group outer;
+    for (VarId v : group)
+      if (p_.vars[v].block != block_) outer.insert(v);
+    if (outer.size() > 1) effects_.may_share.push_back(std::move(outer));
+  }
+
+  // What the operator changes, itself or in its blocks. Who gives a variable a storage changes
+  // none.
+  std::vector<VarId> WrittenBy(const ir::Op& op) const {
+    std::vector<VarId> written;
+    const auto add = [&](const ir::Op& o) {
+      if (GivesStorage(o) || !o.SubBlocks().empty()) return;
+      for (const auto& slot : o.outputs) Append(slot, &written);
+    };
+    add(op);
+    for (int b : NestedBlocks(p_, op))
+      for (const ir::Op& inner : p_.blocks[b].ops) add(inner);
+    return written;
+  }
+
+  Status CheckMayShare(const ir::Op& op) const {
+    if (may_share_.empty()) return Status::Ok();
+    for (VarId v : WrittenBy(op))
+      for (const Group& group : may_share_)
+        if (group.count(v) > 0) {
+          const VarId other = *group.begin() == v ? *std::next(group.begin()) : *group.begin();
+          return Unimplemented("variable '", p_.vars[v].name, "' shares its storage with '",
+                               p_.vars[other].name,
+                               "' if a block ran that makes it so, and is written to")
+              .At(p_.Locate(block_, op));
+        }
     return Status::Ok();
   }
 
@@ -168,13 +332,14 @@ class BlockRewriter {
   Status Refresh(VarId v, const ir::Op* cause) {
     Member* m = Find(v);
     if (m == nullptr || m->valid) return Status::Ok();
-    if (block_ > 0 && p_.vars[v].block != block_) {
+    if (!MayWrite(v)) {
       const Status refused = Unimplemented(
           "variable '", p_.vars[v].name,
           "' of an outer block shares its storage with one that block ", block_, " writes to");
       return cause == nullptr ? refused : refused.At(p_.Locate(block_, *cause));
     }
     m->valid = true;
+    if (p_.vars[v].block != block_) effects_.written.insert(v);
     ir::Op op = MakeCopy("read_storage", *m, cause);
     SetSlot(&op.inputs, op.def->FindInput("Old"), v);
     SetSlot(&op.outputs, 0, v);
@@ -187,7 +352,9 @@ class BlockRewriter {
     if (m == nullptr) return;
     ir::Op op = MakeCopy("write_storage", *m, &cause);
     SetSlot(&op.inputs, op.def->FindInput("Value"), v);
-    SetSlot(&op.outputs, 0, storages_[m->storage].var);
+    const VarId storage = storages_[m->storage].var;
+    SetSlot(&op.outputs, 0, storage);
+    if (p_.vars[storage].block != block_) effects_.written.insert(storage);
     out_.push_back({std::move(op), true, true});
     for (Member& other : members_)
       if (Overlap(*m, other)) other.valid = false;
@@ -304,7 +471,8 @@ class BlockRewriter {
       Item& item = out_[i];
       if (item.added) {
         const VarId v = OutputOf(item.op);
-        const bool needed = read.count(v) > 0 || (IsStorage(v) ? false : Outlives(v));
+        const bool own = IsStorage(v) && p_.vars[v].block == block_;
+        const bool needed = read.count(v) > 0 || (!own && Outlives(v));
         if (!needed) continue;
         copies = copies || item.copies;
       }
@@ -332,9 +500,16 @@ class BlockRewriter {
   ir::Program& p_;
   const int block_;
   const std::set<VarId>& kept_;
+  std::map<int, Effects>& done_;  // by block
+  const BlockRewriter* outer_ = nullptr;
+  bool only_runs_ = false;   // the operator that runs the block does nothing else
+  bool runs_again_ = false;  // … and runs it again and again
+  bool adjusted_ = false;    // operators that run blocks have further operands
   std::vector<Item> out_;
   std::vector<Storage> storages_;
-  std::vector<Member> members_;
+  std::vector<Member> members_, inherited_;
+  std::vector<Group> may_share_;  // since a block ran, or not
+  Effects effects_;
 };
 
 }  // namespace
@@ -345,12 +520,10 @@ Result<std::shared_ptr<const ir::Program>> MakeAliasesExplicit(
     const std::shared_ptr<const ir::Program>& program, const std::set<VarId>& kept) {
   if (!AnyGivesStorage(*program)) return program;
   auto copy = std::make_shared<ir::Program>(*program);
-  bool changed = false;
-  for (int b = 0; b < static_cast<int>(copy->blocks.size()); ++b) {
-    HEDDLE_ASSIGN_OR_RETURN(const bool block_changed, BlockRewriter(copy.get(), b, kept).Run());
-    changed = changed || block_changed;
-  }
-  if (!changed) return program;
+  std::map<int, Effects> done;
+  HEDDLE_ASSIGN_OR_RETURN(const Effects effects, BlockRewriter(copy.get(), 0, kept, &done).Run());
+  if (!effects.changed) return program;
+  ir::FillSubBlockSlots(copy.get());
   return std::shared_ptr<const ir::Program>(std::move(copy));
 }
 

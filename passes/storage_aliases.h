@@ -12,8 +12,9 @@
 //                                y = relu(t)
 //
 // As in Paddle, a variable joins the storage when the operator runs, and leaves it when it is given
-// another one. Unlike in Paddle, sharing that begins in a sub-block ends with each run of the
-// block.
+// another one. Blocks of loops and branches go on with the storages of the outer block. Sharing of
+// outer variables that begins in a block may last, if the block ran; a later write to one of them
+// is an error.
 #pragma once
 
 #include <memory>
@@ -28,9 +29,9 @@ namespace heddle::passes {
 
 // `program` itself where no variable is written that shares its storage with one read later.
 // `kept`: variables that are read when the program has ended; those that outlive a run are, too.
-// Variables keep their ids. Errors (kUnimplemented): operators that run blocks write to one
-// variable of a storage and use another one in their blocks; a block writes to a variable that
-// shares its storage with one of an outer block.
+// Variables keep their ids. Errors (kUnimplemented): an operator that does more than to run a
+// block, or that a gradient goes back through, has blocks that write to one variable of a storage
+// and use another one, or one of an outer block; several operators run such a block.
 Result<std::shared_ptr<const ir::Program>> MakeAliasesExplicit(
     const std::shared_ptr<const ir::Program>& program, const std::set<ir::VarId>& kept);
 

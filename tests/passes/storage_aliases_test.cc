@@ -85,18 +85,24 @@ TEST(StorageAliases, ThePlaceIsThatOfTheCause) {
   EXPECT_EQ(places["read_storage"], "gpu:1");
 }
 
-// A block keeps to itself what it shares.
-TEST(StorageAliases, OuterVariablesAreNotWrittenByTheWay) {
+// What a block writes by another name is an operand of the operator that runs the block.
+TEST(StorageAliases, OuterVariablesAreWrittenByTheOperator) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {4}).Feed("flag", DType::kBool, {1}).Scale("x", "t", 1);
   const int body = b.Block(0);
   b.In(body).Var("s", DType::kF32, {4});
   b.Op("share_data", {{"X", {"t"}}}, {{"Out", {"s"}}}).Scale("s", "s", 2).In(0);
-  b.Op("conditional_block", {{"Cond", {"flag"}}, {"Input", {"t"}}}, {{"Out", {}}, {"Scope", {}}},
+  b.Op("conditional_block", {{"Cond", {"flag"}}, {"Input", {}}}, {{"Out", {}}, {"Scope", {}}},
        {{"sub_block", BlockRef{body}}, {"is_scalar_condition", true}});
   b.Fetch("t");
-  EXPECT_NE(Types(b).find("UNIMPLEMENTED"), std::string::npos);
-  EXPECT_NE(Types(b).find("'t' of an outer block"), std::string::npos);
+  const auto made = passes::MakeAliasesExplicit(b.Build().impl(), {});
+  ASSERT_TRUE(made.ok()) << made.status().ToString();
+  const ir::Op& runs = (*made)->blocks[0].ops.back();
+  for (const auto& list : {runs.In("Input"), runs.Out("Out")}) {
+    ASSERT_EQ(list.size(), 1u);
+    EXPECT_EQ((*made)->vars[list[0]].name, "t");
+  }
+  EXPECT_EQ((*made)->blocks[1].ops.back().type(), "read_storage");
 }
 
 }  // namespace
