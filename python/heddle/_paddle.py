@@ -34,6 +34,22 @@ def new_tensor() -> Any:
     return kind()
 
 
+def persistable(scope: Any, name: str) -> Any:
+    """The variable of that name which a run in the scope of Paddle's writes: the one that is there,
+    or a new one in the root of the tree of scopes, as Paddle's executor makes it."""
+    found = scope.find_var(name)
+    if found is not None:
+        return found
+    program = core().ProgramDesc()
+    variable = program.block(0).var(name.encode())
+    variable.set_type(core().VarDesc.VarType.LOD_TENSOR)
+    variable.set_persistable(True)
+    place = core().Place()
+    place.set_place(core().CPUPlace())
+    core().Executor(place).create_variables(program, scope, 0)
+    return scope.find_var(name)
+
+
 def is_scope(scope: Any) -> bool:
     """A scope of Paddle's: not one of ours, but with its calls."""
     return hasattr(scope, "find_var") and hasattr(scope, "raw_address")
@@ -121,7 +137,7 @@ class ProgramView:
         moved = self._view.after()
         scope = self._link.scope if moved else None
         for i in moved:
-            tensor = scope.var(self._names[i]).get_tensor()
+            tensor = persistable(scope, self._names[i]).get_tensor()
             array = self._view.array(i)
             if self._tensors[i] is not None:
                 array = array.copy()  # it may lie in the tensor's own memory

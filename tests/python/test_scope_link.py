@@ -46,20 +46,52 @@ class _Tensor:
 
 class _Scope(dict):
     __hash__ = object.__hash__
+    parent = None
 
     def find_var(self, name):
-        return self.get(name)
+        if name in self or self.parent is None:
+            return self.get(name)
+        return self.parent.find_var(name)
 
     def var(self, name):
         return self.setdefault(name, _Tensor())
 
 
-@pytest.fixture
-def view(monkeypatch):
-    """A view of variable "x" and the scope that it is in."""
+class _Program:
+    """A program of Paddle's, of one variable."""
+
+    def block(self, index):
+        return self
+
+    def var(self, name):
+        self.name = name.decode()
+        return types.SimpleNamespace(set_type=lambda kind: None, set_persistable=lambda on: None)
+
+
+class _Executor:
+    def __init__(self, place):
+        pass
+
+    def create_variables(self, program, scope, block):
+        while scope.parent is not None:
+            scope = scope.parent
+        scope.var(program.name)
+
+
+@pytest.fixture(params=[0, 2])
+def view(request, monkeypatch):
+    """A view of variable "x" and the scope that it is in; with a parameter, so deep in a tree."""
+    kinds = types.SimpleNamespace(VarType=types.SimpleNamespace(LOD_TENSOR=7))
+    core = types.SimpleNamespace(
+        CPUPlace=lambda: None, ProgramDesc=_Program, Executor=_Executor, VarDesc=kinds,
+        Place=lambda: types.SimpleNamespace(set_place=lambda place: None))
     monkeypatch.setattr(_paddle, "new_tensor", _Tensor)
-    monkeypatch.setattr(_paddle, "core", lambda: types.SimpleNamespace(CPUPlace=lambda: None))
+    monkeypatch.setattr(_paddle, "core", lambda: core)
     scope = _Scope()
+    for _ in range(request.param):
+        kid = _Scope()
+        kid.parent = scope
+        scope = kid
     link = _paddle.ScopeLink(scope)
     return link.view(["x"]), link, scope
 
@@ -103,3 +135,7 @@ def test_what_heddle_makes_shorter_is_shorter_there(view):
         view.after()
         there = scope.find_var("x").value()
         assert there.shape == (rows, 4) and (there == rows).all()
+    root = scope
+    while root.parent is not None:
+        root = root.parent
+    assert list(root) == ["x"]

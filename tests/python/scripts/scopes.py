@@ -27,3 +27,11 @@ for name in ("net.w_0", "net.b_0"):
     scopes[1].find_var(name).get_tensor().set(value, paddle.CPUPlace())
 results += exe.run(feed=batch, fetch_list=[loss], scope=scopes[1])
 results.append(np.array(scopes[1].find_var("net.w_0").get_tensor()))
+
+# A tree: parameters are made in its root, whichever scope runs the program.
+root = static.Scope()
+kid = root.new_scope().new_scope()
+exe.run(static.default_startup_program(), scope=kid)
+for scope in (kid, root, root.new_scope()):
+    results += exe.run(feed=batch, fetch_list=[loss], scope=scope)
+results.append(np.array(root.find_var("net.w_0").get_tensor()))
