@@ -186,13 +186,26 @@ void Push(NodeLowering& n, int item, int index, int array) {
   n.Emit("write_to_array", {{"X", {item}}, {"I", {index}}}, {}, {{"Out", {array}}});
 }
 
-// The items of an array on a new axis.
-int Stacked(NodeLowering& n, int array, int item, int64_t axis, bool reverse) {
+// The shape of each item, should there be none: dimensions of which nothing is known otherwise are
+// those that the body declares.
+Ints ItemShape(NodeLowering& n, int item, const Type& declared) {
+  const bool ranked = n.rank(item) >= 0;
+  Ints dims = ranked ? Ints(n.shape(item).begin(), n.shape(item).end())
+                     : Ints(declared.dims.begin(), declared.dims.end());
+  if (ranked && declared.ranked && declared.dims.size() == dims.size())
+    for (size_t i = 0; i < dims.size(); ++i)
+      if (dims[i] < 0) dims[i] = declared.dims[i];
+  return dims;
+}
+
+// The items of an array on a new axis; `declared`: as what the body has them.
+int Stacked(NodeLowering& n, int array, int item, const Type& declared, int64_t axis,
+            bool reverse) {
   const int type = n.type(item) == kUndefinedType ? TypeOf(n.dtype(item)) : n.type(item);
   Attrs attrs = {{"axis", axis}, {"reverse", reverse}};
   if (n.dtype(item) != DType::kUnknown) attrs.emplace_back("dtype", DTypeToProto(n.dtype(item)));
-  if (n.rank(item) > 0)
-    attrs.emplace_back("item_shape", Ints(n.shape(item).begin(), n.shape(item).end()));
+  if (Ints dims = ItemShape(n, item, declared); !dims.empty())
+    attrs.emplace_back("item_shape", std::move(dims));
   const int made = n.Make("onnx_stack_array", {{"X", {array}}}, std::move(attrs));
   n.draft_var(made).dtype = n.dtype(item);
   n.SetType(made, type);
@@ -254,7 +267,8 @@ bool LowerLoop(NodeLowering& n) {
   for (size_t i = 0; i < states; ++i) n.Result(i, turns.carried[i]);
   for (size_t i = 0; i < scans; ++i)
     if (n.Wants(states + i))
-      n.Result(states + i, Stacked(n, arrays[i], made[1 + states + i], 0, false));
+      n.Result(states + i, Stacked(n, arrays[i], made[1 + states + i],
+                                   body->outputs[1 + states + i].type, 0, false));
   return true;
 }
 
@@ -309,8 +323,8 @@ std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
   RunBlock(n, false, turns.condition, turns.block);
   std::vector<int> results = turns.carried;
   for (size_t i = 0; i < stacked; ++i)
-    results.push_back(Stacked(n, arrays[i], made[states + i], ItemOf(scan.out_axes, i),
-                              ItemOf(scan.out_back, i) != 0));
+    results.push_back(Stacked(n, arrays[i], made[states + i], body.outputs[states + i].type,
+                              ItemOf(scan.out_axes, i), ItemOf(scan.out_back, i) != 0));
   return results;
 }
 

@@ -109,8 +109,15 @@ Status ConcatFromSequence(KernelContext& ctx) {
 Status StackArray(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const TensorArray* items, SequenceIn(ctx, "X"));
   if (items->empty()) {
-    Shape shape{0};
-    for (int64_t d : ctx.IntList("item_shape")) shape.push_back(std::max<int64_t>(d, 0));
+    const Ints& item = ctx.IntList("item_shape");
+    const auto rank = static_cast<int64_t>(item.size());
+    const int64_t axis = ctx.Int("axis"),
+                  at = std::clamp<int64_t>(axis < 0 ? axis + rank + 1 : axis, 0, rank);
+    Shape shape;
+    for (int64_t i = 0; i <= rank; ++i) {
+      if (i == at) shape.push_back(0);
+      if (i < rank) shape.push_back(std::max<int64_t>(item[static_cast<size_t>(i)], 0));
+    }
     ctx.Alloc("Out", DTypeFromProto(ctx.Int("dtype")), shape);
     return Status::Ok();
   }

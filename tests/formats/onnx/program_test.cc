@@ -154,6 +154,21 @@ TEST(Onnx, LoopsCarryAndStack) {
   EXPECT_EQ(none[1].tensor().dim(0), 0);
 }
 
+// ONNX Runtime has the dimensions that the body declares, and no elements.
+TEST(Onnx, OfNoTurnsTheStackHasTheDeclaredShape) {
+  OnnxGraph body, g;
+  body.In("i", 7, {}).In("c", 9, {}).In("a", 1, {-1});
+  body.Add(Node("Identity", {"c"}, {"d"})).Add(Node("Relu", {"a"}, {"b"}));
+  body.Add(Node("Tanh", {"a"}, {"w"}));
+  body.Out("d", 9, {}).Out("b", 1, {-1}).Out("w", 1, {4});
+  g.In("m", 7, {}).In("x", 1, {-1});
+  g.Add(Node("Loop", {"m", "", "x"}, {"last", "all"}, {GraphAttr("body", body.message())}));
+  g.Out("all", 1, {-1, -1});
+  const auto none =
+      RunValuesOf(ModelOf(g.Model()), {{"m", I64({}, {0})}, {"x", F32({4}, {1, 2, 3, 4})}});
+  EXPECT_EQ(none[0].tensor().shape(), (Shape{0, 4}));
+}
+
 TEST(Onnx, ScansGoBothWays) {
   OnnxGraph body, g;
   body.In("s", 1, {}).In("e", 1, {});
