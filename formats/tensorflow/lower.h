@@ -52,6 +52,7 @@ struct VarFacts {
   Ints partial;                         // integers of a vector as far as they are known; else -1
   bool unreadable = false;              // `data` is not what it claims, which was told
   bool exact_name = false;              // the file gives it
+  bool inner_name = false;              // a function gives it
   bool grows = false;                   // of a TensorArray: behind its end
   bool adds = false;                    // of one of gradients: to what was written before
   int length = kNoDraft;                // of a list: the variable that says how many items it has

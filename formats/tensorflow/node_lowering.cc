@@ -246,12 +246,16 @@ void NodeLowering::Result(size_t output, int v) {
   VarFacts& facts = l_.facts(v);
   if (facts.type == kNoType) facts.type = TypeOf(dtype(v));
   DraftVar& var = l_.var(v);
-  // Tensors have the names that they have in the graph.
-  if (instance_.function.empty() && !facts.exact_name && !facts.is_variable &&
-      facts.data == nullptr && var.block == l_.block_) {
-    var.name =
-        l_.FreshName(output == 0 ? std::string(node_.name) : StrCat(node_.name, ":", output));
-    facts.exact_name = true;
+  // Tensors have the names that they have in the graph; those of a function have its name in front,
+  // and a number behind where it is called again.
+  const bool inside = !instance_.function.empty();
+  bool& named = inside ? facts.inner_name : facts.exact_name;
+  if (!named && !facts.exact_name && !facts.is_variable && facts.data == nullptr &&
+      var.block == l_.block_) {
+    std::string name = output == 0 ? std::string(node_.name) : StrCat(node_.name, ":", output);
+    if (inside) name = StrCat(instance_.function, "/", name);
+    var.name = l_.FreshName(name);
+    named = true;
   }
   std::vector<int>& values = instance_.values[static_cast<size_t>(at_)];
   if (values.size() <= output) values.resize(output + 1, kNoDraft);

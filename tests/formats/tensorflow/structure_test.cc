@@ -241,6 +241,31 @@ TEST(TensorflowControl, WhileRunsFunctions) {
   EXPECT_THAT(run(4), ElementsAre(48));
 }
 
+// Also behind fusions, and where a function is called twice.
+TEST(TensorflowControl, ErrorsNameFunctionsAndTheirNodes) {
+  Graph g = WhileFunctions();
+  g.Add("PartitionedCall", "call", {"y"}, {{"f", FunctionValue("outer")}});
+  g.Add("PartitionedCall", "last", {"call"}, {{"f", FunctionValue("outer")}});
+  g.Function(
+      FunctionOf("outer", {"a"}, {{"r", "out:y:0"}},
+                 {NodeOf("Sub", "less", {"a", "fifty:output:0"}), FloatsNode("fifty", {}, {50}),
+                  NodeOf("Sqrt", "root", {"less:z:0"}), NodeOf("Neg", "out", {"root:y:0"})}));
+  ProgramPart part{.feeds = {"n", "x"}, .fetches = {"last"}};
+  const auto model = LoadBytes(g.bytes(), part);
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  const std::pair<float, const char*> cases[] = {{1, "'outer/root'"}, {100, "'outer/root/"}};
+  for (const int level : {0, 2})
+    for (const auto& [x, name] : cases) {
+      Executor executor({.threads = 1});
+      const auto compiled =
+          MustCompile(executor, model->program, model->scope, {.opt_level = level});
+      const auto out =
+          executor.Run(compiled, {{"n", Int(0)}, {"x", F32({1}, {x})}}, {.check_nan_inf = true});
+      EXPECT_NE(out.status().ToString().find(std::string("variable ") + name), std::string::npos)
+          << out.status().ToString();
+    }
+}
+
 // Of a number, a condition is whether it is not 0; an index that no branch has takes the last one.
 TEST(TensorflowControl, IfAndCaseRunFunctions) {
   Graph g;
