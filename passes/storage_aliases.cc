@@ -38,6 +38,10 @@ void SetSlot(std::vector<std::vector<VarId>>* slots, int slot, VarId v) {
 
 using Group = std::set<VarId>;
 
+bool IsStorageOp(const ir::Op& op) {
+  return std::find(kStorageOps.begin(), kStorageOps.end(), op.type()) != kStorageOps.end();
+}
+
 // What a block has come to do to variables of outer blocks.
 struct Effects {
   bool changed = false;
@@ -56,11 +60,11 @@ class BlockRewriter {
   Result<Effects> Run() {
     const std::vector<ir::Op> ops = p_.blocks[block_].ops;
     for (const ir::Op& op : ops) HEDDLE_RETURN_IF_ERROR(Visit(op));
-    for (const ir::Op& op : ops)
-      if (runs_again_) HEDDLE_RETURN_IF_ERROR(CheckMayShare(op));
+    HEDDLE_RETURN_IF_ERROR(CheckAtEnd(may_share_));
+    NoteNewSharing();
+    if (runs_again_) HEDDLE_RETURN_IF_ERROR(CheckNextRun(ops));
     for (size_t m = 0; m < members_.size(); ++m)
       if (Outlives(members_[m].var)) HEDDLE_RETURN_IF_ERROR(Refresh(members_[m].var, nullptr));
-    NoteNewSharing();
     if (!DropUnread() && !adjusted_) return std::move(effects_);
     effects_.changed = true;
     p_.blocks[block_].ops.clear();
@@ -78,6 +82,10 @@ class BlockRewriter {
   };
   struct Storage {
     VarId var, layout;
+  };
+  struct MayShare {
+    Group all;
+    std::map<VarId, Status> doubts;  // why its value may be another one
   };
   struct Item {
     ir::Op op;
@@ -119,7 +127,7 @@ class BlockRewriter {
   }
 
   Status Visit(ir::Op op) {
-    HEDDLE_RETURN_IF_ERROR(CheckMayShare(op));
+    HEDDLE_RETURN_IF_ERROR(CheckMayShare(op, members_, &may_share_));
     if (const std::vector<int> blocks = op.SubBlocks(); !blocks.empty())
       return VisitBlocks(std::move(op), blocks);
     if (members_.empty() && !GivesStorage(op)) {
@@ -158,7 +166,7 @@ class BlockRewriter {
         if (p_.vars[v].block != block_) effects_.written.insert(v);
       }
       for (const Group& group : effects.may_share) {
-        may_share_.push_back(group);
+        may_share_.push_back({group, {}});
         AddMayShare(group);
       }
     }
@@ -254,15 +262,10 @@ class BlockRewriter {
   // Outer variables that were given another storage here: whether they have it behind the block
   // depends on whether it ran.
   void NoteNewSharing() {
-    const auto storage_in = [](const std::vector<Member>& members, VarId v) {
-      const auto at =
-          std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.var == v; });
-      return at == members.end() ? std::optional<size_t>() : at->storage;
-    };
     for (const auto& [before, after] :
          {std::pair(&inherited_, &members_), {&members_, &inherited_}})
       for (const Member& m : *after)
-        if (p_.vars[m.var].block != block_ && storage_in(*before, m.var) != m.storage) {
+        if (p_.vars[m.var].block != block_ && StorageIn(*before, m.var) != m.storage) {
           Group group;
           for (const Member& other : *after)
             if (other.storage == m.storage) group.insert(other.var);
@@ -276,32 +279,75 @@ class BlockRewriter {
     if (outer.size() > 1) effects_.may_share.push_back(std::move(outer));
   }
 
-  // What the operator changes, itself or in its blocks. Who gives a variable a storage changes
-  // none.
-  std::vector<VarId> WrittenBy(const ir::Op& op) const {
-    std::vector<VarId> written;
-    const auto add = [&](const ir::Op& o) {
-      if (GivesStorage(o) || !o.SubBlocks().empty()) return;
-      for (const auto& slot : o.outputs) Append(slot, &written);
+  // What operators do to variables that share a storage or not, depending on what ran. A value is
+  // in doubt once another one of them was written. `known`: those that share a storage in any case.
+  Status CheckMayShare(const ir::Op& op, const std::vector<Member>& known,
+                       std::vector<MayShare>* groups) const {
+    if (groups->empty()) return Status::Ok();
+    const bool runs_blocks = !op.SubBlocks().empty();
+    Group reads, writes;
+    const auto add = [&](const ir::Op& o) {  // operators that run blocks list more than these use
+      if (!o.SubBlocks().empty() || IsStorageOp(o)) return;
+      for (const auto& slot : o.inputs) reads.insert(slot.begin(), slot.end());
+      for (const auto& slot : o.outputs)
+        if (!GivesStorage(o)) writes.insert(slot.begin(), slot.end());
     };
     add(op);
     for (int b : NestedBlocks(p_, op))
       for (const ir::Op& inner : p_.blocks[b].ops) add(inner);
-    return written;
-  }
-
-  Status CheckMayShare(const ir::Op& op) const {
-    if (may_share_.empty()) return Status::Ok();
-    for (VarId v : WrittenBy(op))
-      for (const Group& group : may_share_)
-        if (group.count(v) > 0) {
-          const VarId other = *group.begin() == v ? *std::next(group.begin()) : *group.begin();
-          return Unimplemented("variable '", p_.vars[v].name, "' shares its storage with '",
-                               p_.vars[other].name,
-                               "' if a block ran that makes it so, and is written to")
-              .At(p_.Locate(block_, op));
+    const Group changed = WithSharers(writes, known);
+    for (MayShare& group : *groups) {
+      for (VarId v : reads)
+        if (const auto doubt = group.doubts.find(v); doubt != group.doubts.end())
+          return doubt->second;
+      if (!runs_blocks && GivesStorage(op))
+        for (const auto& slot : op.outputs)
+          for (VarId v : slot) group.all.erase(v), group.doubts.erase(v);
+      for (VarId w : changed) {
+        if (group.all.count(w) == 0) continue;
+        group.doubts.erase(w);
+        for (VarId u : group.all) {
+          if (changed.count(u) > 0 && !runs_blocks) continue;
+          if (u == w || OneStorage(known, u, w)) continue;
+          const Status doubt = Unimplemented("variable '", p_.vars[w].name,
+                                             "' is written to, and '", p_.vars[u].name,
+                                             "', which shares its storage if a block ran that "
+                                             "makes it so, is used behind that")
+                                   .At(p_.Locate(block_, op));
+          if (runs_blocks && (reads.count(u) > 0 || changed.count(u) > 0)) return doubt;
+          group.doubts.emplace(u, doubt);
         }
+      }
+    }
     return Status::Ok();
+  }
+  Status CheckAtEnd(const std::vector<MayShare>& groups) const {
+    for (const MayShare& group : groups)
+      for (const auto& [v, doubt] : group.doubts)
+        if (Outlives(v)) return doubt;
+    return Status::Ok();
+  }
+  // When the block runs again, what it came to share is shared from the beginning.
+  Status CheckNextRun(const std::vector<ir::Op>& ops) const {
+    std::vector<MayShare> groups;
+    for (const Group& group : effects_.may_share) groups.push_back({group, {}});
+    for (const ir::Op& op : ops) HEDDLE_RETURN_IF_ERROR(CheckMayShare(op, inherited_, &groups));
+    return CheckAtEnd(groups);
+  }
+  static Group WithSharers(const Group& variables, const std::vector<Member>& known) {
+    Group all = variables;
+    for (const Member& a : known)
+      for (const Member& b : known)
+        if (variables.count(a.var) > 0 && Overlap(a, b)) all.insert(b.var);
+    return all;
+  }
+  static std::optional<size_t> StorageIn(const std::vector<Member>& members, VarId v) {
+    const auto at =
+        std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.var == v; });
+    return at == members.end() ? std::optional<size_t>() : at->storage;
+  }
+  static bool OneStorage(const std::vector<Member>& known, VarId a, VarId b) {
+    return StorageIn(known, a).has_value() && StorageIn(known, a) == StorageIn(known, b);
   }
 
   // For messages about, and the place of, operators that another one is the cause of.
@@ -508,7 +554,7 @@ class BlockRewriter {
   std::vector<Item> out_;
   std::vector<Storage> storages_;
   std::vector<Member> members_, inherited_;
-  std::vector<Group> may_share_;  // since a block ran, or not
+  std::vector<MayShare> may_share_;
   Effects effects_;
 };
 

@@ -272,7 +272,7 @@ TEST(AliasErrors, SharingThatABlockBeginsMustNotMatterLater) {
     b.Fetch("s");
     if (written) {
       const std::string text = WhyNot(b);
-      for (const char* part : {"'t' shares its storage with 's' if a block ran", "(scale -> t)"})
+      for (const char* part : {"'t' is written to, and 's', which shares", "(scale -> t)"})
         EXPECT_NE(text.find(part), std::string::npos) << text;
     } else {
       Executor executor;
@@ -280,6 +280,31 @@ TEST(AliasErrors, SharingThatABlockBeginsMustNotMatterLater) {
       const auto out =
           MustRun(executor, compiled, {{"x", F32({4}, {1, 2, 3, 4})}, {"flag", Bool(true)}});
       EXPECT_EQ(Floats(out[0]), (std::vector<float>{1, 2, 3, 4}));
+    }
+  }
+}
+
+// The next turn writes to 't', with which 's' shares its storage since the turn before.
+TEST(AliasErrors, SharingThatATurnBeginsMustNotMatterInTheNextOne) {
+  for (const bool again : {false, true}) {
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {4}).Scale("x", "t", 1).Scale("x", "s", 10);
+    Counter(b, 3);
+    const int body = b.Block(0);
+    b.In(body).Scale("t", "t", 2);
+    if (!again) b.Op("share_data", {{"X", {"t"}}}, {{"Out", {"s"}}});
+    b.Binary("elementwise_add", "t", "s", "t");
+    if (again) b.Op("share_data", {{"X", {"t"}}}, {{"Out", {"s"}}});
+    Loop(b, body, {"t", "s"});
+    b.Fetch("t").Fetch("s");
+    if (again) {
+      EXPECT_NE(WhyNot(b).find("'t' is written to, and 's'"), std::string::npos);
+    } else {  // 4 times the value in each turn
+      Executor executor;
+      const auto out =
+          MustRun(executor, MustCompile(executor, b.Build()), {{"x", F32({4}, {1, 2, 3, 4})}});
+      EXPECT_EQ(Floats(out[0]), (std::vector<float>{64, 128, 192, 256}));
+      EXPECT_EQ(Floats(out[1]), (std::vector<float>{64, 128, 192, 256}));
     }
   }
 }
