@@ -14,6 +14,7 @@
 #include "core/memory/bytes.h"
 #include "core/op_context.h"
 #include "core/programs/ir.h"
+#include "core/scalar_steps.h"
 #include "core/thread_annotations.h"
 #include "executor/plan/meta_table.h"
 #include "executor/plan/rare_list.h"
@@ -83,8 +84,7 @@ struct Instruction {
     kDynamic,  // shapes inferred now
     kShare,    // output = input with another shape, the memory shared
     kReplace,  // kStatic into hidden slots, whose bytes then become the variables' (rewrites)
-    kWide,     // kStatic, and while it runs no other lane has anything to do: its kernel may use
-               // their threads
+    kWide,     // kStatic, while no other lane has anything to do: it may use their threads
   };
   KernelFn fn = nullptr;  // null: chosen by dtype at run time
   const KernelState* state = nullptr;
@@ -106,8 +106,7 @@ struct Instruction {
   // Pairs of positions, one behind the other, in op.in and op.out: the output may take over the
   // input's memory.
   IdList takeovers;
-  // Blocks that it runs and that begin with instructions for the first iteration.
-  RareList<int> loops;
+  RareList<int> loops;  // blocks that it runs and that begin with instructions `once`
   // Attributes read from the operands behind the definition's slots, one list of operands each.
   RareList<int> var_attrs;
   std::unique_ptr<std::vector<AttrValue>> fixed_attrs;  // op.attrs, where their values were known
@@ -142,6 +141,7 @@ struct BlockPlan {
   std::shared_ptr<const LaneSchedule> lanes;
   std::vector<uint32_t> serial_order;
   std::vector<uint32_t> counted_slots;  // each run of the block counts their readers anew
+  std::vector<ScalarStep> tail;         // of a loop: what the last so many instructions compute
 };
 
 struct PlanFeed {

@@ -221,6 +221,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
     draft.BeginStage("views");
     FreeShapeOperands(draft);
     ResolveViews(draft);
+    SinkScalars(draft);
     draft.BeginStage("costs");
     ChooseSchedule(draft);
     draft.BeginStage("memory");
@@ -230,6 +231,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
     if (request.tokens && request.reuse != Reuse::kNone) FindLooseValues(draft);
     draft.BeginStage("kernels");
     HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft, {}));
+    MakeTails(draft);
     LookAhead(draft.plan.get());
   }
   // Before parameters come in, and before a run's memory: neither need go on top of what loading

@@ -110,12 +110,14 @@ Status PropagateShapes(PlanDraft& draft);  // static shapes, known values, kerne
 void FindInvariants(PlanDraft& draft);     // what a loop computes once
 void FreeShapeOperands(PlanDraft& draft);  // operands of which only the shape is read
 void ResolveViews(PlanDraft& draft);       // instructions that only look at memory
+void SinkScalars(PlanDraft& draft);        // counters and conditions to the ends of loops' bodies
 void ChooseSchedule(PlanDraft& draft);     // costs; lanes or tasks
 void PlanMemory(PlanDraft& draft);         // storages, in-place, arena
 void PlanReleases(PlanDraft& draft);       // when pooled memory is given back
 void FindLooseValues(PlanDraft& draft);    // whose memory may be shared while running
 // Kernel states. `places`: per block and instruction; none: all are the host's.
 Status PrepareKernels(PlanDraft& draft, const std::vector<std::vector<uint8_t>>& places);
+void MakeTails(PlanDraft& draft);        // the scalar steps of loops' bodies
 Status PlanForDevice(PlanDraft& draft);  // instead of those behind the shapes: see device_plan.h
 
 }  // namespace heddle

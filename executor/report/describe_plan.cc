@@ -89,7 +89,7 @@ PlanDescription::Instruction Describe(const Plan& plan, const Instruction& in,
                    ", whose memory the device reads");
   }
   i.op = in.op.def->name();
-  i.mode = ModeName(in.mode);
+  i.mode = ModeName(plan, in);
   i.block = in.ir_block;
   i.position = in.ir_op;
   for (uint32_t s : in.op.in) i.inputs.push_back(IdOf(s));
@@ -224,9 +224,12 @@ const char* StorageName(Storage s) {
   return kNames[static_cast<int>(s)];
 }
 
-const char* ModeName(Instruction::Mode m) {
+const char* ModeName(const Plan& plan, const Instruction& in) {
   constexpr const char* kNames[] = {"static", "pooled", "dynamic", "share", "replace", "wide"};
-  return kNames[static_cast<int>(m)];
+  const BlockPlan& block = plan.blocks[static_cast<size_t>(in.ir_block)];
+  const Instruction* const end = block.instructions.data() + block.instructions.size();
+  const bool in_tail = &in < end && &in >= end - block.tail.size() && block.lanes == nullptr;
+  return in_tail ? "scalar" : kNames[static_cast<int>(in.mode)];
 }
 
 std::string SlotName(const Plan& plan, uint32_t slot) {

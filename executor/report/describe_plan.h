@@ -10,7 +10,7 @@
 namespace heddle {
 
 const char* StorageName(Storage storage);
-const char* ModeName(Instruction::Mode mode);
+const char* ModeName(const Plan& plan, const Instruction& in);
 // The variable that a slot is a version of, or what else it stands for.
 std::string SlotName(const Plan& plan, uint32_t slot);
 // `places`: "cpu", and those of the executor's devices.

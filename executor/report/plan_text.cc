@@ -24,7 +24,7 @@ std::string SlotText(const Plan& plan, uint32_t s) {
 }
 
 std::string InstructionText(const Plan& plan, const Instruction& in) {
-  std::string text = StrCat(in.op.def->name(), " [", ModeName(in.mode), "] (");
+  std::string text = StrCat(in.op.def->name(), " [", ModeName(plan, in), "] (");
   for (size_t k = 0; k < in.op.in.size(); ++k)
     text += (k ? ", " : "") + SlotText(plan, in.op.in[k]);
   text += ") -> (";

@@ -317,10 +317,15 @@ Status Interpreter::RunNested(int block, bool first, RunState& run) {
     run.control().NoteRecords(thread, run.frame());
   }
   const size_t count = plan.instructions.size() - done;
-  if (plan.lanes == nullptr) [[likely]]
-    return ExecuteAll(
-        count, [begin = all + done](size_t i) -> const Instruction& { return begin[i]; }, run,
-        thread);
+  if (plan.lanes == nullptr) [[likely]] {
+    const size_t tail = run.control().attention() ? 0 : plan.tail.size();
+    Status status = ExecuteAll(
+        count - tail, [begin = all + done](size_t i) -> const Instruction& { return begin[i]; },
+        run, thread);
+    if (tail > 0 && status.ok())
+      for (const ScalarStep& step : plan.tail) step.fn(step, run.frame());
+    return status;
+  }
   for (uint32_t slot : plan.counted_slots) run.CountReadersAnew(slot);
   if (run.helpers() != nullptr) return RunBodyLanes(block, first, run);
   const uint32_t* const order = plan.serial_order.data() + done;

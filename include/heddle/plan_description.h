@@ -36,7 +36,9 @@ struct PlanDescription {
   };
   struct Instruction {
     std::string op;
-    std::string mode;  // static, pooled, dynamic, share or wide
+    // static, pooled, dynamic, share, replace or wide; scalar: static, of one element, which a run
+    // that nobody watches computes without a call of the kernel.
+    std::string mode;
     // Its kernel's implementation, as in "winograd 4x4, avx2"; "peer": a copy from device to
     // device; empty where there is one only, or where shapes are known only at run time.
     std::string implementation;

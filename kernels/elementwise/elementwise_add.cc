@@ -1,5 +1,6 @@
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/binary_grad.h"
+#include "kernels/elementwise/scalar_step.h"
 #include "kernels/elementwise/tile_loop.h"
 
 HEDDLE_OP(elementwise_add) {
@@ -18,6 +19,8 @@ HEDDLE_OP(elementwise_add_grad) {
   DefineElementwiseGrad<PassGrad, PassGrad, float, double, int32_t, int64_t, float16, bfloat16,
                         int16_t, std::complex<float>, std::complex<double>>(op, 0);
 }
+
+HEDDLE_SCALAR(elementwise_add) = {2, &MakeIntegerScalar<AddFn>};
 
 HEDDLE_TILE(elementwise_add) { return BinaryTile<AddFn>(); }
 HEDDLE_TILE(grad_add) { return BinaryTile<AddFn>(); }

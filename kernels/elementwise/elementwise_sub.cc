@@ -1,5 +1,6 @@
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/binary_grad.h"
+#include "kernels/elementwise/scalar_step.h"
 #include "kernels/elementwise/tile_loop.h"
 
 namespace heddle {
@@ -26,6 +27,8 @@ HEDDLE_OP(elementwise_sub_grad) {
   DefineElementwiseGrad<PassGrad, NegatedGrad, float, double, int32_t, int64_t, float16, bfloat16,
                         int16_t, std::complex<float>, std::complex<double>>(op, 0);
 }
+
+HEDDLE_SCALAR(elementwise_sub) = {2, &MakeIntegerScalar<SubFn>};
 
 HEDDLE_TILE(elementwise_sub) { return BinaryTile<SubFn>(); }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/elementwise/binary_op.h"
+#include "kernels/elementwise/scalar_step.h"
 
 namespace heddle {
 namespace {
@@ -58,6 +59,13 @@ HEDDLE_OP(greater_than) { DefineCompare<GreaterFn>(op, "x > y"); }
 HEDDLE_OP(greater_equal) { DefineCompare<GreaterEqualFn>(op, "x >= y"); }
 HEDDLE_OP(equal) { DefineCompare<EqualFn>(op, "x == y"); }
 HEDDLE_OP(not_equal) { DefineCompare<NotEqualFn>(op, "x != y"); }
+
+HEDDLE_SCALAR(less_than) = {2, &MakeIntegerScalar<LessFn>};
+HEDDLE_SCALAR(less_equal) = {2, &MakeIntegerScalar<LessEqualFn>};
+HEDDLE_SCALAR(greater_than) = {2, &MakeIntegerScalar<GreaterFn>};
+HEDDLE_SCALAR(greater_equal) = {2, &MakeIntegerScalar<GreaterEqualFn>};
+HEDDLE_SCALAR(equal) = {2, &MakeIntegerScalar<EqualFn>};
+HEDDLE_SCALAR(not_equal) = {2, &MakeIntegerScalar<NotEqualFn>};
 
 HEDDLE_EXAMPLES(less_than, R"(
 example int64 4

@@ -1,5 +1,6 @@
 #include "core/shapes.h"
 #include "kernels/elementwise/convert.h"
+#include "kernels/elementwise/scalar_step.h"
 
 namespace heddle {
 namespace {
@@ -30,6 +31,10 @@ HEDDLE_OP(increment) {
   op.Inplace("X", "Out").InferShape(IncrementShape);
   op.Kernels<Increment, float, double, int32_t, int64_t, float16, bfloat16>();
 }
+
+HEDDLE_SCALAR(increment) = {1, [](const KernelContext& attrs, DType dtype, ScalarStep* step) {
+                              return MakeAddNumber(attrs.Float("step"), dtype, step);
+                            }};
 
 HEDDLE_EXAMPLES(increment, R"(
 example int32 1, step -1

@@ -2,6 +2,7 @@
 #include <complex>
 
 #include "kernels/elementwise/binary_op.h"
+#include "kernels/elementwise/scalar_step.h"
 
 namespace heddle {
 namespace {
@@ -40,6 +41,9 @@ void DefineLogical(OpDef& op, const char* doc) {
 HEDDLE_OP(logical_and) { DefineLogical<LogicalAnd>(op, "x and y"); }
 HEDDLE_OP(logical_or) { DefineLogical<LogicalOr>(op, "x or y"); }
 HEDDLE_OP(logical_xor) { DefineLogical<LogicalXor>(op, "exactly one of x and y"); }
+
+HEDDLE_SCALAR(logical_and) = {2, &MakeBoolScalar<LogicalAnd>};
+HEDDLE_SCALAR(logical_or) = {2, &MakeBoolScalar<LogicalOr>};
 
 HEDDLE_EXAMPLES(logical_and, R"(
 example bool 4x4

@@ -1,4 +1,5 @@
 #include "kernels/elementwise/convert.h"
+#include "kernels/elementwise/scalar_step.h"
 #include "kernels/elementwise/tile_loop.h"
 #include "kernels/elementwise/unary.h"
 
@@ -126,6 +127,12 @@ HEDDLE_OP(scale) {
   op.Kernels<Scale, float, double, bool, int32_t, int64_t, uint8_t, int8_t, int16_t, float16,
              bfloat16, complex64, complex128>();
 }
+
+HEDDLE_SCALAR(scale) = {1, [](const KernelContext& attrs, DType dtype, ScalarStep* step) {
+                          return attrs.Float("scale") != 1
+                                     ? ScalarStep::Fn()
+                                     : MakeAddNumber(attrs.Float("bias"), dtype, step);
+                        }};
 
 HEDDLE_TILE(scale) { return {1, &Affine<float>::Make, &Affine<double>::Make}; }
 
