@@ -299,10 +299,9 @@ Status Interpreter::ExecuteAll(size_t count, At&& at, RunState& run, int thread)
   return status.ok() ? status : run.plan().Blame(status, *in);
 }
 
-Status Interpreter::RunSerial(std::span<const Instruction> instructions, RunState& run) {
-  const Instruction* first = instructions.data();
-  return ExecuteAll(
-      instructions.size(), [first](size_t i) -> const Instruction& { return first[i]; }, run, 0);
+Status Interpreter::RunSerial(std::span<const Instruction> ins, RunState& run, int thread) {
+  const auto at = [first = ins.data()](size_t i) -> const Instruction& { return first[i]; };
+  return ExecuteAll(ins.size(), at, run, thread);
 }
 
 Status Interpreter::RunNested(int block, bool first, RunState& run) {
@@ -319,12 +318,9 @@ Status Interpreter::RunNested(int block, bool first, RunState& run) {
   const size_t count = plan.instructions.size() - done;
   if (plan.lanes == nullptr) [[likely]] {
     const size_t tail = run.control().attention() ? 0 : plan.tail.size();
-    Status status = ExecuteAll(
-        count - tail, [begin = all + done](size_t i) -> const Instruction& { return begin[i]; },
-        run, thread);
-    if (tail > 0 && status.ok())
-      for (const ScalarStep& step : plan.tail) step.fn(step, run.frame());
-    return status;
+    HEDDLE_RETURN_IF_ERROR(RunSerial({all + done, count - tail}, run, thread));
+    for (size_t k = 0; k < tail; ++k) plan.tail[k].fn(plan.tail[k], run.frame());
+    return Status::Ok();
   }
   for (uint32_t slot : plan.counted_slots) run.CountReadersAnew(slot);
   if (run.helpers() != nullptr) return RunBodyLanes(block, first, run);
@@ -334,8 +330,7 @@ Status Interpreter::RunNested(int block, bool first, RunState& run) {
 }
 
 Status Interpreter::RunOne(const Instruction& instruction, RunState& run, int thread) {
-  return ExecuteAll(
-      1, [&](size_t) -> const Instruction& { return instruction; }, run, thread);
+  return RunSerial({&instruction, 1}, run, thread);
 }
 
 namespace {

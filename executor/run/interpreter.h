@@ -14,7 +14,7 @@ namespace heddle {
 class Interpreter {
  public:
   // One after another on the calling thread. Stops at the first error.
-  static Status RunSerial(std::span<const Instruction> instructions, RunState& run);
+  static Status RunSerial(std::span<const Instruction> ins, RunState& run, int thread = 0);
   // Executes a sub-block from inside one of the run's instructions. Several threads share it if the
   // plan has lanes for it and the run has helpers. `first` false: a later iteration of a loop,
   // which skips the instructions whose results the first iteration has left.
