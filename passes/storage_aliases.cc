@@ -43,7 +43,7 @@ bool IsStorageOp(const ir::Op& op) {
 }
 
 // What a block has come to do to variables of outer blocks.
-struct Effects {
+struct BlockEffects {
   bool changed = false;
   bool inherited = false;        // it went on with storages of the outer block
   std::set<VarId> written;       // by operators that were added
@@ -54,10 +54,10 @@ struct Effects {
 class BlockRewriter {
  public:
   BlockRewriter(ir::Program* program, int block, const std::set<VarId>& kept,
-                std::map<int, Effects>* done)
+                std::map<int, BlockEffects>* done)
       : p_(*program), block_(block), kept_(kept), done_(*done) {}
 
-  Result<Effects> Run() {
+  Result<BlockEffects> Run() {
     const std::vector<ir::Op> ops = p_.blocks[block_].ops;
     for (const ir::Op& op : ops) HEDDLE_RETURN_IF_ERROR(Visit(op));
     HEDDLE_RETURN_IF_ERROR(CheckAtEnd(may_share_));
@@ -157,7 +157,7 @@ class BlockRewriter {
     HEDDLE_RETURN_IF_ERROR(FindInherited(touched, op, runs, &inherited));
     for (const int b : blocks) {
       HEDDLE_RETURN_IF_ERROR(RewriteBlock(b, op, runs, inherited));
-      const Effects& effects = done_.at(b);
+      const BlockEffects& effects = done_.at(b);
       effects_.changed = effects_.changed || effects.changed;
       for (VarId v : effects.written) {
         adjusted_ = true;
@@ -181,7 +181,7 @@ class BlockRewriter {
 
   Status RewriteBlock(int block, const ir::Op& op, bool runs, const std::set<size_t>& inherited) {
     if (const auto it = done_.find(block); it != done_.end()) {
-      const Effects& effects = it->second;
+      const BlockEffects& effects = it->second;
       if (inherited.empty() && !effects.inherited && (runs || effects.written.empty()))
         return Status::Ok();
       return Unimplemented("block ", block,
@@ -196,7 +196,7 @@ class BlockRewriter {
     for (const Member& m : members_)
       if (inherited.count(m.storage) > 0) inner.members_.push_back(m);
     inner.inherited_ = inner.members_;
-    HEDDLE_ASSIGN_OR_RETURN(Effects effects, inner.Run());
+    HEDDLE_ASSIGN_OR_RETURN(BlockEffects effects, inner.Run());
     effects.inherited = !inherited.empty();
     done_.emplace(block, std::move(effects));
     return Status::Ok();
@@ -546,7 +546,7 @@ class BlockRewriter {
   ir::Program& p_;
   const int block_;
   const std::set<VarId>& kept_;
-  std::map<int, Effects>& done_;  // by block
+  std::map<int, BlockEffects>& done_;  // by block
   const BlockRewriter* outer_ = nullptr;
   bool only_runs_ = false;   // the operator that runs the block does nothing else
   bool runs_again_ = false;  // … and runs it again and again
@@ -555,7 +555,7 @@ class BlockRewriter {
   std::vector<Storage> storages_;
   std::vector<Member> members_, inherited_;
   std::vector<MayShare> may_share_;
-  Effects effects_;
+  BlockEffects effects_;
 };
 
 }  // namespace
@@ -566,8 +566,9 @@ Result<std::shared_ptr<const ir::Program>> MakeAliasesExplicit(
     const std::shared_ptr<const ir::Program>& program, const std::set<VarId>& kept) {
   if (!AnyGivesStorage(*program)) return program;
   auto copy = std::make_shared<ir::Program>(*program);
-  std::map<int, Effects> done;
-  HEDDLE_ASSIGN_OR_RETURN(const Effects effects, BlockRewriter(copy.get(), 0, kept, &done).Run());
+  std::map<int, BlockEffects> done;
+  HEDDLE_ASSIGN_OR_RETURN(const BlockEffects effects,
+                          BlockRewriter(copy.get(), 0, kept, &done).Run());
   if (!effects.changed) return program;
   ir::FillSubBlockSlots(copy.get());
   return std::shared_ptr<const ir::Program>(std::move(copy));
