@@ -13,8 +13,8 @@
 //
 // As in Paddle, a variable joins the storage when the operator runs, and leaves it when it is given
 // another one. Blocks of loops and branches go on with the storages of the outer block. Sharing of
-// outer variables that begins in a block may last, if the block ran; a later write to one of them
-// is an error.
+// outer variables that begins in a block lasts if the block ran; it is an error where a write to
+// one of them behind that would change another one that is used then.
 #pragma once
 
 #include <memory>

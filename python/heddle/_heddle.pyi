@@ -227,7 +227,8 @@ class Session:
 
     def run_kept(self, feeds: Mapping[str, Any], generator: Generator | None = None,
                  wait_after_each: bool = False,
-                 check_nan_inf: bool = False) -> tuple[list, dict]: ...
+                 check_nan_inf: bool = False,
+                 timeout: float | None = None) -> tuple[list, dict]: ...
 
     def trace(self, feeds: Mapping[str, Any]) -> tuple: ...
 

@@ -267,20 +267,24 @@ class Executor:
     none. `threads`: how many to use, 0 for as many as the process may. `rank`: the one of a group
     (`heddle.new_ranks`) that programs communicate as. `force_root_scope_vars`: names of variables
     whose values a run leaves in the scope, beside the persistable ones; with
-    `create_local_scope=False` it leaves all that the program's operators write there. Threads: one
-    run at a time.
+    `create_local_scope=False` it leaves all that the program's operators write there.
+    `memory_limit`: bytes of temporaries and outputs at once, 0 for no limit; `timeout`: seconds
+    that a run may take. Threads: one run at a time.
     """
 
     _CACHE = 64  # prepared programs per scope
 
     def __init__(self, place: Any = None, *, threads: int = 0, opt_level: int = 2,
                  rank: Any = None, force_root_scope_vars: Sequence[str] = (),
-                 create_local_scope: bool = True) -> None:
+                 create_local_scope: bool = True, memory_limit: int = 0,
+                 timeout: float | None = None) -> None:
         self.place = place
         paddle = _paddle.module()
         if place is None and paddle is not None:
             self.place = paddle.CPUPlace()
-        self._executor = _heddle.Executor(threads, rank=rank, place=_place.name_of(place))
+        self._executor = _heddle.Executor(threads, memory_limit=memory_limit, rank=rank,
+                                          place=_place.name_of(place))
+        self._timeout = timeout
         self._in_scope = tuple(force_root_scope_vars)
         self._local = create_local_scope
         self._opt_level = opt_level
@@ -349,7 +353,7 @@ class Executor:
             _state.generator_link.take_over()
         before = generator.state if compiled.draws is None else ""
         tensors, kept = compiled.session.run_kept(feeds, generator, _flags.benchmark(),
-                                                  _flags.check_nan_inf())
+                                                  _flags.check_nan_inf(), self._timeout)
         for name, value in kept.items():
             if value is not None:
                 self._leave(scope, name, value)

@@ -44,7 +44,8 @@ class Session {
   nb::list RunInOrder(nb::args arrays);
   nb::list RunValues(nb::dict feeds, std::optional<double> timeout, bool check_nan_inf,
                      Generator* generator);
-  nb::tuple RunKept(nb::dict feeds, Generator* generator, bool wait_after_each, bool check_nan_inf);
+  nb::tuple RunKept(nb::dict feeds, Generator* generator, bool wait_after_each, bool check_nan_inf,
+                    std::optional<double> timeout);
   nb::tuple Trace(nb::dict feeds);
   std::string Plan(nb::dict feeds) {
     const std::vector<Feed> values = ToFeeds(feeds);
@@ -170,9 +171,9 @@ nb::list Session::RunValues(nb::dict feeds, std::optional<double> timeout, bool 
 // The outputs as run_tensors has them, and the kept variables by name; None where nothing was
 // written.
 nb::tuple Session::RunKept(nb::dict feeds, Generator* generator, bool wait_after_each,
-                           bool check_nan_inf) {
+                           bool check_nan_inf, std::optional<double> timeout) {
   std::vector<std::pair<std::string, Value>> kept;
-  RunOptions options = OptionsOf(std::nullopt, check_nan_inf, generator);
+  RunOptions options = OptionsOf(timeout, check_nan_inf, generator);
   options.kept = &kept;
   options.wait_after_each = wait_after_each;
   auto values = Execute(ToFeeds(feeds), options);
@@ -388,7 +389,7 @@ void BindSession(nb::module_& module) {
            nb::arg("check_nan_inf") = false, nb::arg("generator").none() = nb::none())
       .def("run_kept", &Session::RunKept, nb::arg("feeds"),
            nb::arg("generator").none() = nb::none(), nb::arg("wait_after_each") = false,
-           nb::arg("check_nan_inf") = false)
+           nb::arg("check_nan_inf") = false, nb::arg("timeout") = nb::none())
       .def("trace", &Session::Trace, nb::arg("feeds"))
       .def("plan", &Session::Plan, nb::arg("feeds"))
       .def("describe", &Session::Describe, nb::arg("feeds"))

@@ -154,6 +154,28 @@ def test_flags_of_paddle(training, monkeypatch):
         exe.run(main, feed=broken, fetch_list=[loss_of(main)], scope=scope)
 
 
+def test_limits_of_memory_and_time(training):
+    startup, main, data = training
+    scope = static.Scope()
+    static.Executor().run(startup, scope=scope)
+    with pytest.raises(heddle.ResourceExhausted):
+        static.Executor(memory_limit=1000).run(main, feed=next(batches(data, 1)), scope=scope,
+                                               fetch_list=[loss_of(main)])
+    b = heddle.build.Builder()
+    limit, value = b.feed("limit", "float32", [1]), b.op("fill_constant", shape=[1],
+                                                         dtype="float32", value=1.0)
+    more = b.op("less_than", X=value, Y=limit)
+    with b.loop(more):
+        b.assign(b.op("scale", X=value, scale=-1.0), to=value)
+        b.op("less_than", X=value, Y=limit, out=more)
+    b.fetch(value)
+    name, endless = value.name, b.finish().program.serialize()
+    feed = {"limit": np.array([2], "float32")}
+    with pytest.raises(heddle.DeadlineExceeded, match="block 1"):
+        static.Executor(timeout=0.05).run(endless, feed=feed, fetch_list=[name],
+                                          scope=static.Scope())
+
+
 def test_scope_calls_of_paddle():
     scope = static.Scope()
     assert scope.find_var("x") is None
