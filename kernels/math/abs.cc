@@ -116,7 +116,9 @@ Status RealShape(ShapeContext& ctx) {
 Status RealGradShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   const Shape& dy = ctx.InShape("Out@GRAD");
-  if (x.is_static() && dy.is_static() && !(x == dy))
+  const bool fits = !x.is_static() || !dy.is_static() || x == dy ||
+                    (x.numel() == 1 && dy.numel() == 1);  // a scalar's, of Paddle 2.4
+  if (!fits)
     return InvalidArgument("Out@GRAD must have the shape of X, ", x.ToString(), ", but has ",
                            dy.ToString());
   if (ctx.InDType("Out@GRAD") != RealDType(ctx.InDType("X")))
@@ -206,6 +208,11 @@ example float32 3x4
 in Out@GRAD float32 [3, 4] -0.6 -0.6 -0.7 0.5 -0.5 0.3 0.2 -0.2 0.7 -0 -0.5 0.7
 in X float32 [3, 4] -1.7 1.16 0.75 -0.48 -2.11 -0.89 -0.07 1.97 -2.52 1.56 0.34 -1.29
 out X@GRAD float32 [3, 4] 0.6 -0.6 -0.7 -0.5 0.5 -0.3 -0.2 -0.2 -0.7 -0 -0.5 -0.7
+
+example float32, the gradient of a scalar as a tensor of one element
+in X float32 [] -2
+in Out@GRAD float32 [1] 0.3
+out X@GRAD float32 [] -0.3
 )")
 
 HEDDLE_EXAMPLES(abs_double_grad, R"(
