@@ -208,18 +208,25 @@ Status Sum(KernelContext& ctx) {
   return rows ? AddRowsToDense(ctx, out) : Status::Ok();
 }
 
-// Out is like the first dense input that is not empty.
+// What says nothing about Out's shape: no elements, or a scalar, which goes with [1] as well.
+bool SaysNothing(const Shape& s) { return s.is_static() && (s.numel() == 0 || s.rank() == 0); }
+
+// Out is like the first dense input that says something, else like the first one.
 Status InferSum(ShapeContext& ctx) {
   int like = -1;
   for (int i = 0; i < ctx.InCount("X"); ++i) {
     if (!ctx.HasIn("X", i) || !ctx.InVar("X", i)->is_tensor()) continue;
     const Shape& s = ctx.InShape("X", i);
-    if (like < 0 || (ctx.InShape("X", like).is_static() && ctx.InShape("X", like).numel() == 0))
+    if (like < 0) {
       like = i;
-    else if (const Shape& l = ctx.InShape("X", like);
-             s.is_static() && l.is_static() && s.numel() != 0 && s.numel() != l.numel())
+      continue;
+    }
+    const Shape& l = ctx.InShape("X", like);
+    if (s.is_static() && l.is_static() && s.numel() != 0 && l.numel() != 0 &&
+        s.numel() != l.numel())
       return InvalidArgument("input X[", i, "] has shape ", s.ToString(), ", X[", like, "] has ",
                              l.ToString(), ": all inputs of sum must have one shape");
+    if (SaysNothing(l) && (l.numel() == 0 || !SaysNothing(s))) like = i;
   }
   if (like < 0) return Status::Ok();
   ctx.SetOut("Out", ctx.InShape("X", like), ctx.InDType("X", like));
@@ -276,4 +283,10 @@ out Out bfloat16 [7] 0.43 -0.04 -0.74 -0.51 0.66 -0.28 0.19
 example float16 7
 in X float16 [7] 0.43 -0.04 -0.74 -0.51 0.66 -0.28 0.19
 out Out float16 [7] 0.43 -0.04 -0.74 -0.51 0.66 -0.28 0.19
+
+example float32, a scalar and a tensor of one element
+in X float32 [] 2
+in X float32 [1] 3
+in X float32 [] 4
+out Out float32 [1] 9
 )")
