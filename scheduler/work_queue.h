@@ -1,19 +1,19 @@
 // Ready tasks of one run: a deque per participant, the owner takes the newest, others steal the
 // oldest. With a seed, a mode for tests, either takes any one: orders that rarely come about do.
 // Tasks with priorities are in one heap for all participants instead, and whoever pops takes a task
-// of the least priority, the lowest of them (with a seed, any of them).
+// of the least priority, the lowest of them (with a seed, any of them). A queue keeps the memory
+// that it once needed.
 //
 // Threads: Push/Pop may be called by any participant at the same time; each participant index is
 // used by one thread at a time. Memory ordering: everything before a Push happens before the Pop
 // that returns the pushed task (the deque's mutex orders them).
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <queue>
 #include <random>
 #include <span>
 #include <utility>
@@ -37,7 +37,8 @@ class WorkQueue {
 
   void Push(int participant, uint32_t task) {
     if (has_priorities()) return PushAll({&task, 1});
-    Lane& lane = lanes_[participant];
+    // GCC takes each participant for one beyond the only lane that there is with priorities.
+    Lane& lane = lanes_[std::min(static_cast<size_t>(participant), lanes_.size() - 1)];
     MutexLock lock(lane.mutex);
     lane.tasks.push_back(task);
   }
@@ -45,8 +46,10 @@ class WorkQueue {
   void PushAll(std::span<const uint32_t> tasks) {
     Lane& lane = lanes_[0];
     MutexLock lock(lane.mutex);
-    for (const uint32_t task : tasks)
-      lane.heap.push({priority_[task], shuffled_ ? lane.random() : task, task});
+    for (const uint32_t task : tasks) {
+      lane.heap.push_back({priority_[task], shuffled_ ? lane.random() : task, task});
+      std::push_heap(lane.heap.begin(), lane.heap.end(), std::greater<>());
+    }
   }
   // False when no lane had a task at the moment it was looked at.
   bool Pop(int participant, uint32_t* task) {
@@ -58,14 +61,8 @@ class WorkQueue {
       if (lane.tasks.empty()) continue;
       if (shuffled_)
         std::swap(lane.tasks[lane.random() % lane.tasks.size()],
-                  k == 0 ? lane.tasks.back() : lane.tasks.front());
-      if (k == 0) {
-        *task = lane.tasks.back();
-        lane.tasks.pop_back();
-      } else {
-        *task = lane.tasks.front();
-        lane.tasks.pop_front();
-      }
+                  lane.tasks[k == 0 ? lane.tasks.size() - 1 : 0]);
+      *task = k == 0 ? lane.tasks.PopNewest() : lane.tasks.PopOldest();
       return true;
     }
     return false;
@@ -74,7 +71,7 @@ class WorkQueue {
     for (Lane& lane : lanes_) {
       MutexLock lock(lane.mutex);
       lane.tasks.clear();
-      lane.heap = {};
+      lane.heap.clear();
     }
   }
 
@@ -89,15 +86,44 @@ class WorkQueue {
     Lane& lane = lanes_[0];
     MutexLock lock(lane.mutex);
     if (lane.heap.empty()) return false;
-    *task = lane.heap.top().task;
-    lane.heap.pop();
+    std::pop_heap(lane.heap.begin(), lane.heap.end(), std::greater<>());
+    *task = lane.heap.back().task;
+    lane.heap.pop_back();
     return true;
   }
+  // A ring that keeps its memory: tasks come and go at both ends in every run.
+  class Ring {
+   public:
+    bool empty() const { return size_ == 0; }
+    size_t size() const { return size_; }
+    uint32_t& operator[](size_t i) { return room_[(begin_ + i) & (room_.size() - 1)]; }
+    void push_back(uint32_t task) {
+      if (size_ == room_.size()) Grow();
+      ++size_;
+      (*this)[size_ - 1] = task;
+    }
+    uint32_t PopNewest() { return (*this)[--size_]; }
+    uint32_t PopOldest() {
+      --size_;
+      return room_[begin_++ & (room_.size() - 1)];
+    }
+    void clear() { size_ = 0; }
+
+   private:
+    void Grow() {
+      std::vector<uint32_t> room(std::max<size_t>(64, 2 * room_.size()));  // a power of two
+      for (size_t i = 0; i < size_; ++i) room[i] = (*this)[i];
+      room_ = std::move(room);
+      begin_ = 0;
+    }
+    std::vector<uint32_t> room_;
+    size_t begin_ = 0, size_ = 0;
+  };
 
   struct alignas(64) Lane {
     Mutex mutex;
-    std::deque<uint32_t> tasks HEDDLE_GUARDED_BY(mutex);
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap HEDDLE_GUARDED_BY(mutex);
+    Ring tasks HEDDLE_GUARDED_BY(mutex);
+    std::vector<Entry> heap HEDDLE_GUARDED_BY(mutex);  // least first
     std::minstd_rand random HEDDLE_GUARDED_BY(mutex);
   };
   std::vector<Lane> lanes_;
