@@ -137,18 +137,20 @@ class CulpritSearch {
     return nullptr;
   }
 
-  // The last operator of the block that writes the failed one's output, up to the latter's place
-  // in the file where that is known.
+  // The operator of the block that writes the failed one's output: the first one from the latter's
+  // place in the file on, where that is known, since it may be that of any operator that it was
+  // made of; else the last one.
   void FindWriter(int block) {
     const auto& ops = file_.blocks[block].ops;
+    const bool placed = block == at_.block && at_.op >= 0;
     for (size_t i = ops.size(); i-- > 0;) {
-      if (block == at_.block && at_.op >= 0 && ops[i].index > at_.op) continue;
+      if (placed && target_.block >= 0 && ops[i].index < at_.op) return;
       bool writes = false;
       ForVars(ops[i].outputs,
               [&](VarId v) { writes = writes || file_.vars[v].name == at_.output; });
       if (!writes) continue;
       target_ = {block, i};
-      return;
+      if (!placed) return;
     }
   }
 

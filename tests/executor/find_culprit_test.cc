@@ -50,6 +50,27 @@ TEST_P(Culprit, InAnElementwiseFusionIsNamed) {
   EXPECT_EQ(Failure(b, feeds), Failure(b, feeds, {.opt_level = 0}));
 }
 
+// A fusion may have the place of any operator that it is made of.
+TEST_P(Culprit, InAFusionAtThePlaceOfItsFirstOperatorIsNamed) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2, 2}).Feed("w", DType::kF32, {2, 2}).Feed("c", DType::kF32, {2});
+  for (const char* name : {"product", "sum", "y"}) b.Var(name, DType::kF32, {2, 2});
+  b.Binary("matmul_v2", "x", "w", "product").Binary("elementwise_add", "product", "c", "sum");
+  b.Unary("tanh", "sum", "y").Fetch("y");
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor ones = F32({2, 2}, {1, 1, 1, 1});
+  const auto feeds = [&](float w, float c) {
+    return std::vector<heddle::Feed>{
+        {"x", ones}, {"w", F32({2, 2}, {1, 1, 1, w})}, {"c", F32({2}, {0, c})}};
+  };
+  EXPECT_THAT(*executor_.PlanText(MustCompile(executor_, b.Build()), feeds(1, 1)),
+              HasSubstr("fused_matmul"));
+  EXPECT_THAT(Failure(b, feeds(nan, 1)),
+              AllOf(HasSubstr("(matmul_v2 -> product)"), HasSubstr("nan at [0, 1]")));
+  EXPECT_THAT(Failure(b, feeds(1, nan)),
+              AllOf(HasSubstr("(elementwise_add -> sum)"), HasSubstr("nan at [0, 1]")));
+}
+
 // An infinity that a fusion computes and does not keep is none of the failed operator's.
 TEST_P(Culprit, IsNotWhatAnotherFusionHides) {
   ProgramBuilder b;
