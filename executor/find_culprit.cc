@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -47,7 +48,10 @@ struct Place {
 class CulpritSearch {
  public:
   CulpritSearch(const ir::Program& file, const ir::Program& ran, const OpLocation& at)
-      : file_(file), ran_(ran), at_(at) {}
+      : file_(file), ran_(ran), at_(at) {
+    for (const ir::Var& var : file_.vars) names_.insert(var.name);
+    output_ = FileName(at_.output);
+  }
 
   // False where the failed operator is the file's, or its output is no variable of the file.
   bool FindTarget() {
@@ -65,7 +69,8 @@ class CulpritSearch {
     std::unordered_set<std::string> visible;
     const ir::Op* failed = Failed();
     for (const ir::Op& op : ran_.blocks[at_.block].ops)
-      if (&op != failed) ForVars(op.outputs, [&](VarId v) { visible.insert(ran_.vars[v].name); });
+      if (&op != failed)
+        ForVars(op.outputs, [&](VarId v) { visible.insert(FileName(ran_.vars[v].name)); });
     const auto& ops = file_.blocks[target_.block].ops;
     std::vector<bool> needed(file_.vars.size(), false);
     const auto add = [&](size_t i) {
@@ -128,6 +133,17 @@ class CulpritSearch {
   }
 
  private:
+  // The file's variable that a variable of a pass stands for: passes name those that hold a value
+  // in another layout or type as the value, with something behind ('.' or '@' comes first).
+  std::string FileName(const std::string& name) const {
+    std::string known = name;
+    while (!known.empty() && names_.count(known) == 0) {
+      const size_t end = known.find_last_of(".@");
+      known.resize(end == std::string::npos ? 0 : end);
+    }
+    return known.empty() ? name : known;
+  }
+
   const ir::Op* Failed() const {
     if (at_.block < 0 || static_cast<size_t>(at_.block) >= ran_.blocks.size()) return nullptr;
     for (const ir::Op& op : ran_.blocks[at_.block].ops) {
@@ -146,8 +162,7 @@ class CulpritSearch {
     for (size_t i = ops.size(); i-- > 0;) {
       if (placed && target_.block >= 0 && ops[i].index < at_.op) return;
       bool writes = false;
-      ForVars(ops[i].outputs,
-              [&](VarId v) { writes = writes || file_.vars[v].name == at_.output; });
+      ForVars(ops[i].outputs, [&](VarId v) { writes = writes || file_.vars[v].name == output_; });
       if (!writes) continue;
       target_ = {block, i};
       if (!placed) return;
@@ -211,6 +226,8 @@ class CulpritSearch {
   const ir::Program& file_;
   const ir::Program& ran_;
   const OpLocation& at_;
+  std::unordered_set<std::string_view> names_;  // of the file's variables
+  std::string output_;                          // the file's name of the failed one's
   Place target_;
   std::vector<size_t> parts_;  // of the target's block, in its order
   CheckedOps checked_;

@@ -71,6 +71,34 @@ TEST_P(Culprit, InAFusionAtThePlaceOfItsFirstOperatorIsNamed) {
               AllOf(HasSubstr("(elementwise_add -> sum)"), HasSubstr("nan at [0, 1]")));
 }
 
+// With channels last the values between convolutions have names of the pass's.
+TEST_P(Culprit, InAnotherLayoutIsNamed) {
+  ProgramBuilder b;
+  auto scope = std::make_shared<Scope>();
+  b.Feed("x", DType::kF32, {1, 8, 6, 6});
+  std::string last = "x";
+  for (const std::string k : {"1", "2", "3"}) {
+    b.Param("w" + k, DType::kF32, {8, 8, 3, 3});
+    Tensor w = Tensor::Zeros(DType::kF32, {8, 8, 3, 3});
+    if (k == "2") w.mutable_data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+    scope->Set("w" + k, w);
+    for (const char* name : {"c", "s"}) b.Var(name + k, DType::kF32, {1, 8, 6, 6});
+    b.Op("conv2d", {{"Input", {last}}, {"Filter", {"w" + k}}}, {{"Output", {"c" + k}}},
+         {{"strides", Ints{1, 1}},
+          {"paddings", Ints{1, 1}},
+          {"dilations", Ints{1, 1}},
+          {"groups", int64_t{1}}});
+    b.Unary("sigmoid", "c" + k, "s" + k);
+    last = "s" + k;
+  }
+  b.Fetch(last);
+  const std::vector<heddle::Feed> feeds = {{"x", Tensor::Zeros(DType::kF32, {1, 8, 6, 6})}};
+  const auto compiled = MustCompile(executor_, b.Build(), scope, {.schedule = GetParam()});
+  EXPECT_THAT(*executor_.PlanText(compiled, feeds), HasSubstr("s2.nhwc"));
+  const Status status = executor_.Run(compiled, feeds, {.check_nan_inf = true}).status();
+  EXPECT_THAT(status.ToString(), AllOf(HasSubstr("(conv2d -> c2)"), Not(HasSubstr("nhwc"))));
+}
+
 // An infinity that a fusion computes and does not keep is none of the failed operator's.
 TEST_P(Culprit, IsNotWhatAnotherFusionHides) {
   ProgramBuilder b;
