@@ -11,6 +11,7 @@
 #include "core/op_registry.h"
 #include "passes/nested_blocks.h"
 #include "passes/pass.h"
+#include "passes/places.h"
 #include "passes/position_lists.h"
 #include "passes/version_view.h"
 
@@ -117,7 +118,9 @@ class LayoutCarrier {
       return std::nullopt;
     }
     const ir::Op& leave = ops[c.leave];
-    if (!IsTranspose(leave) || !AreInverse(ops[c.enter], leave)) return std::nullopt;
+    if (!IsTranspose(leave) || !AreInverse(ops[c.enter], leave) ||
+        !SamePlace(ops[c.enter], leave) || !SamePlace(ops[c.enter], ops[c.last]))
+      return std::nullopt;
     const VarId from = OnlyIn(leave, "X");
     const bool fits = c.leave == c.last
                           ? from == turned
@@ -144,9 +147,10 @@ class LayoutCarrier {
   bool IsCarriedItself(const VersionView& view, VarId turned, const Carried& c) const {
     const auto writes = view.writes(turned), reads = view.reads(turned);
     const ir::Var& var = p_.vars[turned];
+    const auto enter = static_cast<int>(c.enter), last = static_cast<int>(c.last);
     return !var.persistable && var.kind == ir::VarKind::kTensor &&
-           context_.fetched.count(turned) == 0 && static_cast<size_t>(writes.front()) == c.enter &&
-           static_cast<size_t>(writes.back())<c.last&& static_cast<size_t>(reads.front())> c.enter;
+           context_.fetched.count(turned) == 0 && writes.front() == enter && writes.back() < last &&
+           reads.front() > enter;
   }
 
   // `at`: the loop's position in the block, which moves on by one.
@@ -154,29 +158,32 @@ class LayoutCarrier {
     ir::Op& loop = block->ops[*at];
     auto& ops = p_.blocks[static_cast<size_t>(loop.SubBlocks()[0])].ops;
     const VarId turned = OnlyOut(ops[c.enter], "Out");
-    const bool itself = c.leave == c.last;
-    const VarId carried = itself ? turned : NewLike(turned, c.var);
-    p_.vars[carried].block = block->id;
+    const VarId carried = NewLike(turned, c.var, block->id);
     ir::Op before = Alone(ops[c.enter], c.var, carried);
     ir::Op behind = Alone(ops[c.leave], carried, c.var);
+    for (ir::Op* op : {&before, &behind})
+      if (op->device.empty()) op->device = loop.device;
     const auto place = [&ops](size_t k) { return ops.begin() + static_cast<std::ptrdiff_t>(k); };
-    if (itself) {
+    if (c.leave == c.last)
       ops.erase(place(c.last));
-    } else {
+    else
       SetOnly(&ops[c.last], "X", "Out", OnlyIn(ops[c.leave], "X"), carried);
-      for (ir::Op& op : ops)
-        for (auto& slot : op.inputs) std::replace(slot.begin(), slot.end(), turned, carried);
-    }
     ops.erase(place(c.enter));
+    for (int inner : NestedBlocks(p_, loop)) {
+      for (ir::Op& op : p_.blocks[static_cast<size_t>(inner)].ops)
+        for (auto* slots : {&op.inputs, &op.outputs})
+          for (auto& slot : *slots) std::replace(slot.begin(), slot.end(), turned, carried);
+    }
     for (auto* slots : {&loop.inputs, &loop.outputs})
       for (auto& slot : *slots) std::replace(slot.begin(), slot.end(), c.var, carried);
     const auto here = block->ops.begin() + static_cast<std::ptrdiff_t>(*at);
     block->ops.insert(block->ops.insert(here, std::move(before)) + 2, std::move(behind));
     ++*at;
   }
-  VarId NewLike(VarId like, VarId named) {
+  VarId NewLike(VarId like, VarId named, int block) {
     ir::Var var = p_.vars[like];
     var.name = p_.FreshName(p_.vars[named].name + ".carried");
+    var.block = block;
     return p_.AddVar(std::move(var));
   }
   static void SetOnly(ir::Op* op, const char* in, const char* out, VarId from, VarId to) {

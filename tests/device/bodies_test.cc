@@ -492,6 +492,7 @@ TEST(DeviceBodies, OfRandomPrograms) {
                          {.opt_level = static_cast<int>(seed % 2) * 2,
                           .placement = seed % 3 == 0 ? Placement::kRandom : Placement::kDevice,
                           .placement_seed = seed});
+    ASSERT_TRUE(there.ok()) << there.status().ToString() << ", seed " << seed;
     const Seen seen = PlanOf(executor, *there, random.Feeds());
     bodies += seen.bodies;
     captured += seen.captured;
