@@ -20,13 +20,14 @@ class Filter {
     for (Fields fields(bytes); !fields.done();) {
       if (!fields.Next(&f)) return false;
       if (!f.Is(desc::kBlocks)) {
-        out->append(f.whole);
+        (f.Is(desc::kOpVersions) ? versions_ : *out).append(f.whole);
         continue;
       }
       block_.clear();
       if (!Block(f.payload)) return false;
       wire::AppendBytesField(desc::kBlocks, block_, out);
     }
+    if (versioned_) out->append(versions_);
     return true;
   }
 
@@ -50,8 +51,10 @@ class Filter {
     Field f;
     for (Fields fields(bytes); !fields.done();) {
       if (!fields.Next(&f)) return false;
-      if (f.Is(desc::kOpType))
+      if (f.Is(desc::kOpType)) {
         def = f.payload == "feed" || f.payload.starts_with("fetch") ? nullptr : FindOp(f.payload);
+        versioned_ = versioned_ || (def != nullptr && def->FindAttr("op_version") >= 0);
+      }
       if (def == nullptr || !f.Is(desc::kAttrs) || IsRead(*def, f.payload)) op_.append(f.whole);
     }
     return true;
@@ -69,7 +72,8 @@ class Filter {
            std::find(std::begin(kHintAttrs), std::end(kHintAttrs), name) != std::end(kHintAttrs);
   }
 
-  std::string block_, op_;
+  std::string block_, op_, versions_;
+  bool versioned_ = false;  // an operator's meaning depends on its version
 };
 
 }  // namespace

@@ -14,8 +14,9 @@ inline constexpr std::string_view kHintAttrs[] = {
     "events_to_wait",   "control_marks",   "control_after"};
 
 // Returns a serialized ProgramDesc without the attributes that operators' definitions do not have.
-// Feeds, fetches and operators that heddle does not have keep theirs. Returns an empty text when
-// `bytes` is not well formed as far as it was looked at.
+// Feeds, fetches and operators that heddle does not have keep theirs. The versions of operators
+// are left out, too, unless the meaning of one of them depends on its version. Returns an empty
+// text when `bytes` is not well formed as far as it was looked at.
 std::string WithKnownAttrs(std::string_view bytes);
 
 }  // namespace heddle::paddle

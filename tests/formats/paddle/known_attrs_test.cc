@@ -51,6 +51,20 @@ TEST(KnownAttrs, OfAnUnknownOperatorAllStay) {
   EXPECT_EQ(paddle::WithKnownAttrs(b.Bytes()), b.Bytes());
 }
 
+// The meaning of leaky_relu depends on its version, that of scale does not.
+TEST(KnownAttrs, VersionsAreKeptWhereAnOperatorDependsOnThem) {
+  for (const bool depends : {false, true}) {
+    ProgramBuilder b = WithOthersAttrs();
+    auto* pair = b.desc().mutable_op_version_map()->add_pair();
+    pair->set_op_name("leaky_relu");
+    pair->mutable_op_version()->set_version(1);
+    if (depends) b.Unary("leaky_relu", "x", "z");
+    proto::ProgramDesc got;
+    ASSERT_TRUE(got.ParseFromString(paddle::WithKnownAttrs(b.Bytes())));
+    EXPECT_EQ(got.op_version_map().pair_size(), depends ? 1 : 0);
+  }
+}
+
 TEST(KnownAttrs, WithoutATypeIsAnError) {
   ProgramBuilder b = WithOthersAttrs();
   for (auto& attr : *b.desc().mutable_blocks(0)->mutable_ops(1)->mutable_attrs())
