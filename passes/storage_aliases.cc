@@ -42,7 +42,7 @@ bool IsStorageOp(const ir::Op& op) {
   return std::find(kStorageOps.begin(), kStorageOps.end(), op.type()) != kStorageOps.end();
 }
 
-// What a block has come to do to variables of outer blocks.
+// The effects that a block has come to have on variables of outer blocks.
 struct BlockEffects {
   bool changed = false;
   bool inherited = false;        // it went on with storages of the outer block
@@ -148,6 +148,7 @@ class BlockRewriter {
   // storage: whenever it begins and ends, the storage and its variables have the same values. What
   // it writes of outer blocks, the operator writes.
   Status VisitBlocks(ir::Op op, const std::vector<int>& blocks) {
+    HEDDLE_RETURN_IF_ERROR(CheckNoneLeaves(op));
     const Touched touched = TouchedBy(op);
     // A variable that its blocks do not write keeps its value.
     for (const auto* list : {&touched.reads, &touched.writes})
@@ -176,6 +177,27 @@ class BlockRewriter {
     for (VarId v : writes)
       if (const Member* m = Find(v); m != nullptr && inherited.count(m->storage) == 0)
         NoteWrite(v, cause);
+    return Status::Ok();
+  }
+
+  // A variable that a block gives another storage would share either one, depending on what ran.
+  Status CheckNoneLeaves(const ir::Op& op) {
+    for (const int b : NestedBlocks(p_, op))
+      for (const ir::Op& inner : p_.blocks[b].ops) {
+        if (!GivesStorage(inner)) continue;
+        const Member* from = inner.inputs[0].empty() ? nullptr : Find(inner.inputs[0][0]);
+        for (const auto& slot : inner.outputs)
+          for (VarId v : slot) {
+            const Member* m = Find(v);
+            const bool same = m != nullptr && from != nullptr && from->storage == m->storage &&
+                              (inner.def->traits() & kSharesStorage) != 0;
+            if (m != nullptr && !same)
+              return Unimplemented("variable '", p_.vars[v].name,
+                                   "' shares its storage with others, and block ", b,
+                                   " gives it another one")
+                  .At(p_.Locate(b, inner));
+          }
+      }
     return Status::Ok();
   }
 
@@ -279,7 +301,7 @@ class BlockRewriter {
     if (outer.size() > 1) effects_.may_share.push_back(std::move(outer));
   }
 
-  // What operators do to variables that share a storage or not, depending on what ran. A value is
+  // Variables may share a storage or not, depending on what ran. The value of one is
   // in doubt once another one of them was written. `known`: those that share a storage in any case.
   Status CheckMayShare(const ir::Op& op, const std::vector<Member>& known,
                        std::vector<MayShare>* groups) const {

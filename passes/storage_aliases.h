@@ -14,7 +14,8 @@
 // As in Paddle, a variable joins the storage when the operator runs, and leaves it when it is given
 // another one. Blocks of loops and branches go on with the storages of the outer block. Sharing of
 // outer variables that begins in a block lasts if the block ran; it is an error where a write to
-// one of them behind that would change another one that is used then.
+// one of them behind that would change another one that is used then. A variable that shares its
+// storage may be given another one in the same block only.
 #pragma once
 
 #include <memory>
@@ -31,7 +32,8 @@ namespace heddle::passes {
 // `kept`: variables that are read when the program has ended; those that outlive a run are, too.
 // Variables keep their ids. Errors (kUnimplemented): an operator that does more than to run a
 // block, or that a gradient goes back through, has blocks that write to one variable of a storage
-// and use another one, or one of an outer block; several operators run such a block.
+// and use another one, or one of an outer block; several operators run such a block; a block gives
+// another storage to a variable that shares one outside.
 Result<std::shared_ptr<const ir::Program>> MakeAliasesExplicit(
     const std::shared_ptr<const ir::Program>& program, const std::set<ir::VarId>& kept);
 

@@ -23,6 +23,7 @@ class VersionView {
  public:
   VersionView(const ir::Program& program, const std::set<ir::VarId>& fetched);
   void Enter(int block);
+  int block() const { return block_; }
 
   // Positions of the operators that write or read `v`, ascending.
   std::span<const int> writes(ir::VarId v) const { return writes_[v]; }

@@ -93,8 +93,8 @@ HEDDLE_PASS(fuse_concat) {
   pass.after = "y = fused_matmul([a, b], w, bias)";
   pass.refuses =
       "a result of concat that is fetched or read elsewhere; inputs that are not float32 or are "
-      "written again; products with a transposed X, a factor, or a matrix that is not constant; "
-      "programs with sequence offsets";
+      "written before the product; products with a transposed X, a factor, or a matrix that is not "
+      "constant; programs with sequence offsets";
   pass.level = 2;
   pass.each_block = true;
   pass.tolerance = 1e-5;

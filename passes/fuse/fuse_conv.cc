@@ -301,7 +301,7 @@ class ConvFuser {
   bool SizesAreEqual(VarId a, VarId b) {
     const std::vector<VarId> from = SameSizes(a), others = SameSizes(b);
     return std::any_of(from.begin(), from.end(), [&](VarId v) {
-      return std::find(others.begin(), others.end(), v) != others.end();
+      return view_.Stable(v) && std::find(others.begin(), others.end(), v) != others.end();
     });
   }
   // `v`, and the tensors that it is computed from with the same batch, rows and columns.
@@ -413,7 +413,7 @@ HEDDLE_PASS(fuse_conv) {
   pass.after = "e = fused_conv2d(a, w', bias', r), fuse_activation relu";
   pass.refuses =
       "filters that are not constant parameters; results in the middle that are read elsewhere, "
-      "fetched or written again; operands written after the convolution; residual sums that might "
+      "fetched or written again; operands written before the chain ends; residual sums that might "
       "broadcast: of open sizes only those are taken whose operands come from one tensor";
   pass.run = RunFuseConv;
 }

@@ -135,20 +135,20 @@ class LayoutCarrier {
           if (v != kNoVar && IsRead(v)) return true;
     return false;
   }
-  // What the first transpose makes is read before the assignment, by operators of the body alone.
+  // The first transpose's result is read before the assignment, by operators of the body alone.
   static bool IsReadBefore(const VersionView& view, VarId turned, const Carried& c) {
     if (view.writes(turned).size() != 1) return false;
     const auto readers = view.Readers(turned, static_cast<int>(c.enter));
     return readers && std::all_of(readers->begin(), readers->end(),
                                   [&c](int at) { return static_cast<size_t>(at) < c.last; });
   }
-  // The body works on one transposed variable, which at its end holds what the next iteration's
-  // first transpose would make: an inner loop carries it.
+  // The body works on one transposed variable of its own, which at its end holds what the next
+  // iteration's first transpose would make: an inner loop carries it.
   bool IsCarriedItself(const VersionView& view, VarId turned, const Carried& c) const {
     const auto writes = view.writes(turned), reads = view.reads(turned);
     const ir::Var& var = p_.vars[turned];
     const auto enter = static_cast<int>(c.enter), last = static_cast<int>(c.last);
-    return !var.persistable && var.kind == ir::VarKind::kTensor &&
+    return var.block == view.block() && !var.persistable && var.kind == ir::VarKind::kTensor &&
            context_.fetched.count(turned) == 0 && writes.front() == enter && writes.back() < last &&
            reads.front() > enter;
   }

@@ -309,6 +309,31 @@ TEST(AliasErrors, SharingThatATurnBeginsMustNotMatterInTheNextOne) {
   }
 }
 
+// 's' shares the storage of 't' or of 'u', depending on whether the branch ran.
+TEST(AliasErrors, ABlockMayNotTakeAVariableOutOfItsStorage) {
+  for (const bool same : {false, true}) {
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {4}).Feed("flag", DType::kBool, {1});
+    b.Scale("x", "t", 1).Scale("x", "u", 10);
+    b.Op("share_data", {{"X", {"t"}}}, {{"Out", {"s"}}});
+    const int branch = b.Block(0);
+    b.In(branch).Op("share_data", {{"X", {same ? "t" : "u"}}}, {{"Out", {"s"}}}).In(0);
+    b.Op("conditional_block", {{"Cond", {"flag"}}, {"Input", {"t", "u"}}},
+         {{"Out", {"s"}}, {"Scope", {}}},
+         {{"sub_block", BlockRef{branch}}, {"is_scalar_condition", true}});
+    b.Scale("s", "s", 3).Scale("t", "y", 1).Fetch("y");
+    if (!same) {
+      EXPECT_NE(WhyNot(b).find("'s' shares its storage with others, and block 1 gives it another"),
+                std::string::npos);
+      continue;
+    }
+    Executor executor;
+    const auto out = MustRun(executor, MustCompile(executor, b.Build()),
+                             {{"x", F32({4}, {1, 2, 3, 4})}, {"flag", Bool(true)}});
+    EXPECT_EQ(Floats(out[0]), (std::vector<float>{3, 6, 9, 12}));
+  }
+}
+
 TEST(AliasErrors, SeveralOperatorsMayNotRunABlockThatWritesAStorage) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {4}).Feed("flag", DType::kBool, {1}).Scale("x", "t", 1);

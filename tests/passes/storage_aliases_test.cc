@@ -85,7 +85,7 @@ TEST(StorageAliases, ThePlaceIsThatOfTheCause) {
   EXPECT_EQ(places["read_storage"], "gpu:1");
 }
 
-// What a block writes by another name is an operand of the operator that runs the block.
+// A variable that a block writes by another name is an operand of the operator that runs the block.
 TEST(StorageAliases, OuterVariablesAreWrittenByTheOperator) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {4}).Feed("flag", DType::kBool, {1}).Scale("x", "t", 1);

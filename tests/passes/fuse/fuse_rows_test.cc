@@ -200,7 +200,7 @@ TEST(FuseRows, SeveralDimensionsMayMakeARow) {
   }
 }
 
-// What has fewer dimensions than a row is repeated within each row: no loop over rows reads that.
+// An operand of fewer dimensions than a row is repeated within rows: no loop over rows reads it.
 TEST(FuseRows, ARowMayRepeatAnOperand) {
   for (const DType dtype : {DType::kF32, DType::kF64})
     for (const Ints& dims : {Ints{0, 1, 2}, Ints{1, 2}})

@@ -26,9 +26,11 @@ struct Loop {
   std::vector<Feed> feeds = {};
   int body = 0;
 
-  explicit Loop(const Shape& shape) {
+  explicit Loop(const Shape& shape) : Loop(shape, shape) {}
+  // `shape` may have open dimensions, which `fed` has not.
+  Loop(const Shape& shape, const Shape& fed) {
     b.Feed("x", DType::kF32, shape).Feed("n", DType::kI64, {1});
-    feeds.push_back({"x", RandomF32(shape, 1)});
+    feeds.push_back({"x", RandomF32(fed, 1)});
     b.Var("h", DType::kF32, shape).Scale("x", "h", 0.5);
     b.Fill("i", {1}, 0, DType::kI64).Var("go", DType::kBool, {1});
     b.Binary("less_than", "i", "n", "go");
@@ -99,6 +101,23 @@ TEST(ReplaceChains, AConvolutionOfWhatALoopCarries) {
   EXPECT_THAT(Convolution(false).Ops(), Contains("fused_conv2d"));
   EXPECT_THAT(Convolution(false).Ops(), Not(Contains("tanh")));
   Convolution(true).Ops();
+}
+
+// k = relu(h); h = mean(h) of rows and columns; h = conv(h) + k, at open sizes: conv(h) and k come
+// from h, but not from one value of it.
+TEST(ReplaceChains, AResidualOfAnotherSize) {
+  const Shape open{2, 3, -1, -1};
+  Loop l(open, kImage);
+  l.Param("w", {3, 3, 1, 1}, 2);
+  l.Op("relu", {{"X", {"h"}}}, "Out", "k", open);
+  l.Op("reduce_mean", {{"X", {"h"}}}, "Out", "m", open, {{"dim", Ints{2, 3}}, {"keep_dim", true}});
+  l.b.Unary("assign", "m", "h");
+  l.Op("conv2d", {{"Input", {"h"}}, {"Filter", {"w"}}}, "Output", "c", open,
+       {{"paddings", Ints{0, 0}}});
+  l.Op("elementwise_add", {{"X", {"c"}}, {"Y", {"k"}}}, "Out", "s", open);
+  l.b.Unary("assign", "s", "h");
+  l.End();
+  l.Ops();
 }
 
 // h = tanh(h @ w + h)

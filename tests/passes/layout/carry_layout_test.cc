@@ -20,14 +20,17 @@ struct Loop {
   bool late = false;        // ... and the transposed h behind the assignment
   bool overwrites = false;  // what is to be assigned changes behind its transpose
   bool fetches_h = false;
-  int inner = 0;  // so many loops around it
+  bool outside = false;  // the body works on one transposed variable, which is read behind it
+  int inner = 0;         // so many loops around it
   ProgramBuilder b = {};
 
   Program Build() {
     b.Feed("x", DType::kF32, kShape).Feed("n", DType::kI64, {1});
     b.Var("h", DType::kF32, kShape).Scale("x", "h", 0.5);
+    if (outside) b.Var("t", DType::kF32, kTurned).Scale("x", "t", 3);
     Nest(inner);
     b.Var("y", DType::kF32, kShape).Scale("h", "y", 1).Fetch("y");
+    if (outside) b.Var("z", DType::kF32, kTurned).Scale("t", "z", 1).Fetch("z");
     if (fetches_h) b.Fetch("h");
     return b.Build();
   }
@@ -47,6 +50,11 @@ struct Loop {
          {{"Out", {"h", i, go}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
   }
   void Body() {
+    if (outside) {
+      Turn("h", "t", {2, 0, 1});
+      b.Unary("tanh", "t", "t");
+      return Turn("t", "h", {1, 2, 0});
+    }
     for (const char* v : {"t", "a", "s"}) b.Var(v, DType::kF32, kTurned);
     for (const char* v : {"next", "k"}) b.Var(v, DType::kF32, kShape);
     Turn("h", "t", {2, 0, 1});
@@ -106,6 +114,7 @@ TEST(CarryLayout, OtherBodiesStay) {
   EXPECT_EQ(TransposesInside({.reads_h = true}), 2);
   EXPECT_EQ(TransposesInside({.late = true}), 3);
   EXPECT_EQ(TransposesInside({.overwrites = true}), 3);
+  for (const int inner : {0, 1}) EXPECT_EQ(TransposesInside({.outside = true, .inner = inner}), 2);
 }
 
 }  // namespace
