@@ -6,23 +6,28 @@
 namespace heddle {
 namespace {
 
+// A number of any dtype. An int64 is kept as it is, since a double may not hold it; smaller
+// integers take its low bits.
 struct Limit {
-  Limit(double v) : value(v), whole(ConvertTo<int64_t>(v)) {}
+  Limit(double v) : value(v) {}
   template <typename T>
   T As() const {
-    if constexpr (std::is_same_v<T, int64_t>)
-      return whole;
-    else
-      return ConvertTo<T>(value);
+    if constexpr (std::is_integral_v<T>)
+      return is_whole ? static_cast<T>(whole) : ConvertTo<T>(value);
+    return ConvertTo<T>(is_whole ? static_cast<double>(whole) : value);
   }
-  double value;
-  int64_t whole;  // which a double may not hold
+  union {
+    double value;
+    int64_t whole;
+  };
+  bool is_whole = false;
 };
 
 Limit Bound(const KernelContext& ctx, Key slot, Key attr) {
   const Tensor* t = ctx.InOpt(slot);
   Limit limit = t != nullptr ? ScalarOf(*t) : ctx.Float(attr);
-  if (t != nullptr && t->dtype() == DType::kI64) limit.whole = *t->data<int64_t>();
+  limit.is_whole = t != nullptr && t->dtype() == DType::kI64;
+  if (limit.is_whole) limit.whole = *t->data<int64_t>();
   return limit;
 }
 
@@ -69,8 +74,12 @@ using ClipOp = Clip<ClipAttrs>;
 template <typename T>
 struct ClipForward {
   static Status Run(KernelContext& ctx) {
-    const double low = Bound(ctx, "Min", "min").value, high = Bound(ctx, "Max", "max").value;
-    if (low > high) return InvalidArgument("min, ", low, ", must not be greater than max, ", high);
+    using C = ComputeType<T>;
+    const C low = Bound(ctx, "Min", "min").As<C>(), high = Bound(ctx, "Max", "max").As<C>();
+    using Shown = std::conditional_t<std::is_integral_v<C>, int64_t, double>;
+    if (low > high)
+      return InvalidArgument("min, ", Shown(low), ", must not be greater than max, ", Shown(high),
+                             ", as ", Name(kDTypeOf<T>));
     if (!ctx.InVar("X")->is_rows()) return RunMap<ForwardMap<ClipOp>, T>(ctx);
     const Tensor x = ctx.InVar("X")->rows().value;
     Tensor& out = AllocRowsLike(ctx, ctx.InVar("X")->rows(), *ctx.OutVar("Out")).value;
@@ -128,6 +137,13 @@ HEDDLE_TILE(clip_grad) { return UnaryGradTile<ClipOp>(); }
 HEDDLE_TILE(brelu) { return UnaryTile<Clip<BreluAttrs>>(); }
 
 HEDDLE_EXAMPLES(clip, R"(
+example int32 with limits of 64 bits
+dtypes none: the low bits are those of int32
+in Max int64 [1] 4294967300
+in Min int64 [1] 0
+in X int32 [3] -9 9 5
+out Out int32 [3] 0 4 4
+
 example float32 1, max 0, min 0
 attr max FLOAT 0.0
 attr min FLOAT 0.0

@@ -13,7 +13,7 @@ struct ScaleState : KernelState {
   double scale = 1, bias = 0;
   bool bias_first = false;
   int64_t numel = 0;
-  int64_t whole_scale = 1, whole_bias = 0;  // what is added behind, for integers of 64 bits
+  int64_t whole_scale = 1, whole_bias = 0;  // for int64: x * whole_scale + whole_bias
 };
 
 Result<std::unique_ptr<KernelState>> PrepareScale(PrepareContext& ctx) {
@@ -33,6 +33,17 @@ Result<std::unique_ptr<KernelState>> PrepareScale(PrepareContext& ctx) {
   return std::unique_ptr<KernelState>(std::move(state));
 }
 
+// x * scale + bias, where integers wrap around.
+template <typename C>
+C Scaled(C x, C scale, C bias) {
+  if constexpr (std::is_integral_v<C> && !std::is_same_v<C, bool>) {
+    using U = std::common_type_t<std::make_unsigned_t<C>, unsigned>;
+    return static_cast<C>(static_cast<U>(x) * static_cast<U>(scale) + static_cast<U>(bias));
+  } else {
+    return static_cast<C>(x * scale + bias);
+  }
+}
+
 template <typename T>
 struct Scale {
   using C = ComputeType<T>;
@@ -43,7 +54,7 @@ struct Scale {
         const auto& s = ctx.State<ScaleState>();
         const int64_t x = *ctx.frame()[ctx.op().in[0]]->tensor().template data<T>();
         *ctx.frame()[ctx.op().out[0]]->tensor().template mutable_data<T>() =
-            x * s.whole_scale + s.whole_bias;
+            Scaled(x, s.whole_scale, s.whole_bias);
         return Status::Ok();
       }
     }
@@ -54,12 +65,11 @@ struct Scale {
     if (ctx.has_state()) {
       const auto& s = ctx.State<ScaleState>();
       const C scale = ConvertTo<C>(s.scale), given = ConvertTo<C>(s.bias);
-      const C bias = s.bias_first ? static_cast<C>(given * scale) : given;
+      const C bias = s.bias_first ? Scaled(given, scale, C(0)) : given;
       const Tensor& x = ctx.frame()[ctx.op().in[0]]->tensor();
       Tensor& out = ctx.frame()[ctx.op().out[0]]->tensor();
       if (s.numel == 1)  // a counter
-        *out.mutable_data<T>() =
-            static_cast<T>(static_cast<C>(static_cast<C>(*x.data<T>()) * scale + bias));
+        *out.mutable_data<T>() = static_cast<T>(Scaled(static_cast<C>(*x.data<T>()), scale, bias));
       else
         Apply(ctx, x, out, scale, bias);
       return Status::Ok();
@@ -69,7 +79,7 @@ struct Scale {
     C bias = ConvertTo<C>(ctx.Float("bias"));
     if (const Tensor* s = ctx.InOpt("ScaleTensor"))
       ConvertElements(ctx, s->raw(), s->dtype(), &scale, kDTypeOf<C>, 1);
-    if (!ctx.Bool("bias_after_scale")) bias = static_cast<C>(bias * scale);
+    if (!ctx.Bool("bias_after_scale")) bias = Scaled(bias, scale, C(0));
     const Value& in = *ctx.InVar("X");
     if (in.is_rows()) {
       const Tensor x = in.rows().value;
@@ -87,7 +97,7 @@ struct Scale {
     ctx.ParallelFor(x.numel(), kGrain, [&](int64_t begin, int64_t end) {
 #pragma GCC ivdep
       for (int64_t i = begin; i < end; ++i)
-        y[i] = static_cast<T>(static_cast<C>(static_cast<C>(a[i]) * scale + bias));
+        y[i] = static_cast<T>(Scaled(static_cast<C>(a[i]), scale, bias));
     });
   }
 };
