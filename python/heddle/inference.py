@@ -216,11 +216,11 @@ class Config:
     def memory_optim_enabled(self) -> bool:
         return self._memory_optim
 
-    def enable_custom_device(self, kind: str, device_id: int = 0,
+    def enable_custom_device(self, device_type: str, device_id: int = 0,
                              precision: Any = PrecisionType.Float32) -> None:
         """Operators run on a device where it has kernels: "emulated". An error where there is
         none, when the predictor is made."""
-        self._place = f"{_place.name_of(kind)}:{int(device_id)}"
+        self._place = f"{_place.name_of(device_type)}:{int(device_id)}"
         self._check_precision("enable_custom_device", precision)
 
     def _check_precision(self, name: str, precision: Any) -> None:
@@ -234,8 +234,8 @@ class Config:
     def use_gpu(self) -> bool:
         return self._place.startswith("cuda")
 
-    def enable_use_gpu(self, memory_pool_mb: int = 100, device_id: int = 0,
-                       precision: Any = PrecisionType.Float32) -> None:
+    def enable_use_gpu(self, memory_pool_init_size_mb: int = 100, device_id: int = 0,
+                       precision_mode: Any = PrecisionType.Float32) -> None:
         """Where heddle was built with CUDA; elsewhere it has no effect, as in Paddle."""
         place = f"cuda:{int(device_id)}"
         try:
@@ -243,7 +243,7 @@ class Config:
         except Error as error:
             return self._warn("enable_use_gpu", error.message)
         self._place = place
-        self._check_precision("enable_use_gpu", precision)
+        self._check_precision("enable_use_gpu", precision_mode)
 
     def disable_gpu(self) -> None:
         if self.use_gpu():
