@@ -24,6 +24,7 @@ constexpr const ScalarOp* kScalars[] = {
 #undef HEDDLE_DECLARE_SCALAR
 
 constexpr StaticNameTable<std::size(kScalars), sizeof(kNames)> kTable(kNames);
+static_assert(kTable.unique());
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What operators compute of single integers and truth values, without a call of their kernels.
+// Steps compute operators of single integers and truth values, without a call of their kernels.
 // Counters and conditions of loops are such, and a loop's body may do so little else that the calls
 // count. The operators are those with a line HEDDLE_SCALAR in kernels/.
 #pragma once

@@ -28,6 +28,7 @@ constexpr TileOp (*kTiles[])() = {
 #undef HEDDLE_DECLARE_TILE
 
 constexpr StaticNameTable<std::size(kTiles), sizeof(kNames)> kTable(kNames);
+static_assert(kTable.unique());
 
 // Made when it is first asked for, as definitions of operators are.
 struct Made {

@@ -37,7 +37,7 @@ class WorkQueue {
 
   void Push(int participant, uint32_t task) {
     if (has_priorities()) return PushAll({&task, 1});
-    // GCC takes each participant for one beyond the only lane that there is with priorities.
+    // There is a lane for each participant; without the bound, GCC warns that there may be none.
     Lane& lane = lanes_[std::min(static_cast<size_t>(participant), lanes_.size() - 1)];
     MutexLock lock(lane.mutex);
     lane.tasks.push_back(task);

@@ -191,8 +191,8 @@ Status BringInParameters(const Plan& plan) {
   return Status::Ok();
 }
 
-// Slots and shapes; anew while a shared variable turns out to have no one shape. One that takes its
-// shape from a variable which is written behind it is found one analysis later than that one.
+// Slots and shapes; anew while a shared variable turns out to have no one shape. Of a chain where
+// each variable takes its shape from the next, each analysis finds one more.
 Status Analyse(const PlanRequest& request, SharedShapes& shapes, std::optional<PlanDraft>* draft) {
   constexpr int kMostTimes = 32;  // then no shared variable has one
   for (int times = 1;; ++times) {

@@ -105,7 +105,7 @@ class Sinker {
              return s == kNoSlot || written_[plan_.RootOf(s)] != body;
            });
   }
-  // What an instruction touches that stays where it is.
+  // Marks the slots that an instruction touches which stays where it is.
   void Note(const Instruction& in, int body) {
     const auto note = [&](std::vector<int>* touched, const auto& slots) {
       for (uint32_t s : slots)

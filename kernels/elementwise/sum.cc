@@ -208,7 +208,7 @@ Status Sum(KernelContext& ctx) {
   return rows ? AddRowsToDense(ctx, out) : Status::Ok();
 }
 
-// What says nothing about Out's shape: no elements, or a scalar, which goes with [1] as well.
+// Whether the shape says nothing about Out's: of no elements, or of a scalar, which goes with [1].
 bool SaysNothing(const Shape& s) { return s.is_static() && (s.numel() == 0 || s.rank() == 0); }
 
 // Out is like the first dense input that says something, else like the first one.

@@ -96,7 +96,7 @@ struct Auc {
     }
     int64_t* all_pos = ctx.Out("StatPosOut").template mutable_data<int64_t>();
     int64_t* all_neg = ctx.Out("StatNegOut").template mutable_data<int64_t>();
-    // A filter of tags that leaves no instance gives rows that stand for none, of weight 0.
+    // A filter of tags that leaves no instance hands on rows that do not count, with weight 0.
     const Tensor* weight = ctx.InOpt("InsTagWeight");
     const bool none = weight != nullptr && weight->data<float>()[0] == 0;
     Slide(layout, all_pos, pos, none);

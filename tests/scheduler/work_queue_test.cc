@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <random>
+#include <span>
+#include <vector>
 
 #include "tools/alloc_count.cc"  // NOLINT(bugprone-suspicious-include): the tool is no library
 

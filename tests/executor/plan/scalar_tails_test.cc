@@ -90,7 +90,7 @@ TEST_F(ScalarTails, OfEveryDtypeAndCondition) {
   }
 }
 
-// What the body makes first is computed last, unless somebody reads it before.
+// A counter's next value, made first, is computed last, unless somebody reads it before.
 TEST_F(ScalarTails, CountersThatAreMadeFirst) {
   const auto next = [](ProgramBuilder& b) {
     b.Var("next", DType::kI64, {1}).Scale("i", "next", 1, 1);
@@ -117,7 +117,7 @@ TEST_F(ScalarTails, CountersThatAreMadeFirst) {
                      {{"in_dtype", int64_t{3}}, {"out_dtype", int64_t{5}}});
                 b.Binary("elementwise_add", "h", "f", "h").Unary("assign", "next", "i");
               }),
-              ::testing::Contains("less_than"));
+              ElementsAre("less_than"));
 }
 
 TEST_F(ScalarTails, SeveralCountersAndSums) {

@@ -92,7 +92,7 @@ TEST(ProgramWrite, WritesWhatHasChanged) {
   EXPECT_THAT(text, ::testing::HasSubstr("transpose2(X=[w])"));
 }
 
-// What passes hand on to an operator of their own, and what they change of one of the file.
+// Places and hints that passes hand on to operators of their own, or change of the file's.
 TEST(ProgramWrite, WritesPlacesAndHints) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1, 4});
