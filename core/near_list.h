@@ -18,7 +18,7 @@ namespace heddle {
 inline int ThisProcessor() { return std::max(0, ::sched_getcpu()); }
 
 // One more than the highest number of a processor that the calling thread may use, at most `most`;
-// at least 1. std::thread::hardware_concurrency reads a file, which takes 30 times as long.
+// at least 1. One call of the system: std::thread::hardware_concurrency opens and reads a file.
 inline unsigned CountProcessors(unsigned most) {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -55,9 +55,9 @@ struct Made {
 
   const OpDef* Get(std::string_view name, Define define) {
     std::call_once(once, [&] {
-      auto* made = new OpDef(std::string(name));
+      auto made = std::make_unique<OpDef>(std::string(name));
       define(*made);
-      def = made;
+      def = made.release();  // lives as long as the process
     });
     return def;
   }

@@ -9,9 +9,10 @@
 
 namespace heddle {
 
-// Of `kCount` names in one literal, each followed by a zero ("abs\0acos\0"): pointers to the names
-// would have to be relocated whenever a program starts. Open addressing, with at least half of the
-// places free, so that every search ends. Immutable; any thread may search.
+// The table holds `kCount` names. They stand in one literal, each followed by a zero
+// ("abs\0acos\0"), since an array of pointers to them would be relocated whenever a program starts.
+// The table uses open addressing with at least half of its places free, so every search ends. It is
+// immutable; any thread may search.
 template <size_t kCount, size_t kBytes>
 class StaticNameTable {
  public:

@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-// Those of Plan::loose at a place, ascending.
+// Returns the indices in Plan::loose of the values that lie at the place, in ascending order.
 std::vector<uint32_t> LooseValuesAt(const Plan& plan, uint8_t place);
 
 // Values of one kind may share a token: on the host all, on a device those of one dtype.

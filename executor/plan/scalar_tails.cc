@@ -42,8 +42,8 @@ uint32_t WrittenBy(const PlanDraft& draft, const Instruction& in) {
   return kNoSlot;
 }
 
-// Of an instruction whose operands have one element each, and that nobody else looks at or waits
-// for; a step without a function when it is no such instruction.
+// The step that computes what the instruction does. It has no function if the instruction is no
+// scalar one: an operand has several elements, or its memory or its end concerns others.
 ScalarStep StepOf(const PlanDraft& draft, const Instruction& in) {
   const Plan& plan = *draft.plan;
   const ScalarOp* scalar = FindScalarOp(in.op.def->name());

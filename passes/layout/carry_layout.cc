@@ -36,12 +36,12 @@ bool AreInverse(const ir::Op& a, const ir::Op& b) {
   return true;
 }
 
-// A carried variable, the only operator of the body that reads it, a transpose, and how it gets its
-// next value: by an assignment of another transpose's result (`leave` < `last`), or by the
-// transpose back itself (`leave` == `last`).
+// A carried variable and the positions of the body's operators that change its layout.
 struct Carried {
   VarId var = kNoVar;
-  size_t enter = 0, leave = 0, last = 0;
+  size_t enter = 0;  // transposes it; no other operator reads it
+  size_t leave = 0;  // transposes its next value back
+  size_t last = 0;   // writes that to the variable: an assign, or `leave` itself
 };
 
 class LayoutCarrier {
@@ -84,9 +84,10 @@ class LayoutCarrier {
   std::optional<Carried> Find(const ir::Op& loop) const {
     if (!IsLoop(loop)) return std::nullopt;
     const int body = loop.SubBlocks()[0];
+    const auto& ops = p_.blocks[static_cast<size_t>(body)].ops;
+    if (std::none_of(ops.begin(), ops.end(), IsTranspose)) return std::nullopt;
     VersionView view(p_, context_.fetched);
     view.Enter(body);
-    const auto& ops = p_.blocks[static_cast<size_t>(body)].ops;
     for (size_t at = 0; at < ops.size(); ++at) {
       if (!IsTranspose(ops[at])) continue;
       const Carried carried{.var = OnlyIn(ops[at], "X"), .enter = at};
