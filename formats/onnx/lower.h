@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "core/programs/program_builder.h"
-#include "formats/draft.h"
+#include "formats/lowering/draft.h"
 #include "formats/onnx/model.h"
 
 namespace heddle::onnx {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "formats/lowering/op_maker.h"
 #include "formats/onnx/lower.h"
-#include "formats/op_maker.h"
 
 namespace heddle::onnx {
 

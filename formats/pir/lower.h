@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/programs/program_builder.h"
-#include "formats/draft.h"
+#include "formats/lowering/draft.h"
 #include "formats/pir/file.h"
 #include "formats/pir/numbers.h"
 #include "formats/pir/op_table.h"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/programs/program_builder.h"
-#include "formats/draft.h"
+#include "formats/lowering/draft.h"
 #include "formats/tensorflow/model.h"
 #include "formats/tensorflow/node_graph.h"
 #include "formats/tensorflow/structure.h"

@@ -1,9 +1,9 @@
 // One node while it is lowered: what its handler may ask of it and make for it.
 //
 // A handler sees data inputs only; the reader keeps control edges. It makes operators with the
-// functions of formats/op_maker.h (Make, Emit, Cast, IntsConstant, …) and says with Result() which
-// variable each output is. An attribute that a file leaves out has TensorFlow's default, which the
-// handler gives as `otherwise`.
+// functions of formats/lowering/op_maker.h (Make, Emit, Cast, IntsConstant, …) and says with
+// Result() which variable each output is. An attribute that a file leaves out has TensorFlow's
+// default, which the handler gives as `otherwise`.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/op_maker.h"
+#include "formats/lowering/op_maker.h"
 #include "formats/tensorflow/lower.h"
 
 namespace heddle::tensorflow {

@@ -1,4 +1,4 @@
-#include "formats/op_maker.h"
+#include "formats/lowering/op_maker.h"
 
 #include <algorithm>
 #include <cstring>

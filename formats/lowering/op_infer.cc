@@ -7,7 +7,7 @@
 #include "core/op_context.h"
 #include "core/op_registry.h"
 #include "core/shapes.h"
-#include "formats/op_maker.h"
+#include "formats/lowering/op_maker.h"
 
 namespace heddle::formats {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 #include "core/op_def.h"
-#include "formats/draft.h"
+#include "formats/lowering/draft.h"
 
 namespace heddle::formats {
 

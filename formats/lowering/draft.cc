@@ -1,4 +1,4 @@
-#include "formats/draft.h"
+#include "formats/lowering/draft.h"
 
 #include <algorithm>
 
