@@ -270,7 +270,8 @@ Result<Model> LoadModel(const std::string& path, const std::string& params,
   Model model{*program, std::make_shared<Scope>()};
   const std::string where =
       params.empty() ? formats::FormatOf(program->ir()).DefaultParameters(file) : params;
-  if (program->persistables().empty() && params.empty()) return model;
+  // The program's own file may hold strings, which are no tensors.
+  if (program->persistables().empty() && params.empty() && where != file) return model;
   if (!fs::exists(where, ec))
     return NotFound("no parameters: ", where, " does not exist, and the program has ",
                     program->persistables().size(), " parameters");

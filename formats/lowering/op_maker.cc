@@ -9,6 +9,33 @@
 
 namespace heddle::formats {
 
+std::string OpMaker::FreshStem(std::string_view stem) const {
+  return StrCat(stem.empty() ? stem_ : stem, "/", graph_.draft().vars.size());
+}
+
+int OpMaker::NewVar(DType dtype, std::string_view stem) {
+  return graph_.NewVar(graph_.FreshName(FreshStem(stem)), dtype);
+}
+
+const Tensor* OpMaker::Constant(int v, int64_t max_count) {
+  if (v == kNoDraft) return nullptr;
+  ValueFacts& facts = graph_.known(v);
+  if (facts.value != nullptr)
+    return facts.value->numel() <= max_count ? facts.value.get() : nullptr;
+  if (facts.data == nullptr || facts.data->external || facts.unreadable || facts.data->is_text())
+    return nullptr;
+  const auto count = facts.data->Count();
+  if (!count.ok() || *count > max_count) return nullptr;
+  auto made = MakeTensor(*facts.data);
+  if (!made.ok()) {
+    SayProblem(made.status().message());
+    facts.unreadable = true;
+    return nullptr;
+  }
+  facts.value = std::make_shared<const Tensor>(*std::move(made));
+  return facts.value.get();
+}
+
 std::optional<Ints> OpMaker::ConstantInts(int v) {
   const Tensor* t = Constant(v);
   if (t == nullptr) return std::nullopt;
@@ -143,8 +170,8 @@ DraftOp& OpMaker::Emit(std::string_view type, Ins ins, Attrs attrs,
   });
   for (const auto& [slot, vars] : ins)
     for (int v : vars)
-      if (v != kNoDraft) IsRead(v);
-  DraftOp& op = draft_.blocks[static_cast<size_t>(to_block_)].ops.emplace_back();
+      if (v != kNoDraft && graph_.known(v).data != nullptr) graph_.var(v).persistable = true;
+  DraftOp& op = graph_.draft().blocks[static_cast<size_t>(block())].ops.emplace_back();
   op.type = def == nullptr ? type : std::string_view(def->name());
   op.index = index_;
   op.source = source_;
@@ -203,6 +230,15 @@ int OpMaker::Cast(int v, DType to) {
   return Make("cast", {{"X", {v}}},
               {{"in_dtype", dtype(v) == DType::kUnknown ? int64_t{5} : DTypeToProto(dtype(v))},
                {"out_dtype", DTypeToProto(to)}});
+}
+
+int OpMaker::HoldConstant(Tensor value, int type) {
+  if (type == 0) type = graph_.types().TypeOf(value.dtype());
+  return graph_.AddConstant(std::move(value), type, FreshStem({}));
+}
+
+int OpMaker::StringsConstant(const Strings& values, int type) {
+  return graph_.AddConstant(values, type, FreshStem({}));
 }
 
 int OpMaker::IntsConstant(const Ints& values, int rank) {

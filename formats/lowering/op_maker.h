@@ -2,7 +2,7 @@
 // attributes in the types that operators declare, with kernels for dtypes that an operator has none
 // for, and with what can be known of the results before any run.
 //
-// Ownership: refers to the draft, which must outlive it. Threads: one at a time.
+// Ownership: refers to the graph, which must outlive it. Threads: one at a time.
 #pragma once
 
 #include <optional>
@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/op_def.h"
 #include "formats/lowering/draft.h"
+#include "formats/lowering/graph_lowering.h"
 
 namespace heddle::formats {
 
@@ -27,16 +28,20 @@ class OpMaker {
   OpMaker(const OpMaker&) = delete;
   OpMaker& operator=(const OpMaker&) = delete;
 
+  GraphLowering& graph() { return graph_; }
+
   // --- variables
-  DType dtype(int v) const {
-    return v == kNoDraft ? DType::kUnknown : draft_.vars[static_cast<size_t>(v)].dtype;
-  }
-  virtual const Shape& shape(int v) const = 0;
+  DType dtype(int v) const { return v == kNoDraft ? DType::kUnknown : graph_.var(v).dtype; }
+  const Shape& shape(int v) const { return graph_.known(v).shape; }
   int rank(int v) const { return v == kNoDraft ? -1 : shape(v).rank(); }  // -1: not known
-  virtual int NewVar(DType dtype, std::string_view stem = "") = 0;
-  DraftVar& draft_var(int v) { return draft_.vars[static_cast<size_t>(v)]; }
+  // The format's element type; 0: not known.
+  int type(int v) const { return v == kNoDraft ? 0 : graph_.known(v).type; }
+  // Named after `stem`, or the file's operator.
+  int NewVar(DType dtype, std::string_view stem = "");
+  DraftVar& draft_var(int v) { return graph_.var(v); }
+  void SetShape(int v, const Shape& shape) { graph_.known(v).shape = shape; }
   // The contents of a constant of at most so many elements; null for anything else.
-  virtual const Tensor* Constant(int v, int64_t max_count = 1024) = 0;
+  const Tensor* Constant(int v, int64_t max_count = 1024);
   std::optional<Ints> ConstantInts(int v);
   std::optional<Floats> ConstantFloats(int v);
 
@@ -68,22 +73,26 @@ class OpMaker {
   int ShapeOf(int v) { return Cast(Make("shape", {{"Input", {v}}}), DType::kI64); }
 
   // --- constants
-  virtual int HoldConstant(Tensor value) = 0;
+  // A constant of `type`, or of the type that fills the tensor's dtype.
+  int HoldConstant(Tensor value, int type = 0);
+  int StringsConstant(const Strings& values, int type);
   int IntsConstant(const Ints& values, int rank = 1);
   int IntConstant(int64_t value, DType dtype = DType::kI64);
   int FloatConstant(double value, DType dtype);
   int FloatsConstant(const Floats& values, DType dtype);
 
- protected:
-  // `block`: the number of the block that operators go to, wherever it is kept. `index` and
-  // `source` of the file's operator that is being said.
-  OpMaker(Draft& draft, const int& block, int index, const void* source)
-      : draft_(draft), to_block_(block), index_(index), source_(source) {}
+  // --- blocks
+  int block() const { return graph_.block(); }
+  int NewBlock() { return graph_.NewBlock(); }
+  int SwitchBlock(int block) { return graph_.SwitchBlock(block); }
 
-  virtual void SetShape(int v, const Shape& shape) = 0;
+ protected:
+  // `index`, `source` and `stem` of the file's operator that is being said: its place, the address
+  // for DraftLabel and its name.
+  OpMaker(GraphLowering& graph, int index, const void* source, std::string_view stem)
+      : graph_(graph), index_(index), source_(source), stem_(stem) {}
+
   virtual void SayProblem(const std::string& text) = 0;
-  // An operator reads the variable, which may be a constant of the file.
-  virtual void IsRead(int v) = 0;
   // The operator has just made this variable, whose dtype and shape are known as far as they can
   // be.
   virtual void FollowValues(const DraftOp&, int) {}
@@ -99,10 +108,12 @@ class OpMaker {
   AttrValue Converted(AttrValue value, const AttrValue& like, std::string_view name);
   DType WiderKernel(const OpDef& def, const Ins& ins) const;
 
-  Draft& draft_;
-  const int& to_block_;
+  std::string FreshStem(std::string_view stem) const;
+
+  GraphLowering& graph_;
   const int index_;
   const void* const source_;
+  const std::string_view stem_;
 };
 
 }  // namespace heddle::formats

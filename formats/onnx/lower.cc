@@ -24,10 +24,17 @@ bool IsKnownDomain(std::string_view domain) {
 
 }  // namespace
 
-Lowering::Lowering(const Model& model, ir::ProgramBuilder* builder)
-    : model_(model), builder_(*builder) {
-  draft_.blocks.resize(1);
+VarFacts VarFacts::Alike() const {
+  VarFacts facts;
+  static_cast<ValueFacts&>(facts) = ValueFacts::Alike();
+  facts.kind = kind;
+  facts.typed = typed;
+  facts.of_sequence = of_sequence;
+  return facts;
 }
+
+Lowering::Lowering(const Model& model, ir::ProgramBuilder* builder)
+    : GraphLoweringOf(Types(), builder), model_(model) {}
 
 Result<Lowered> Lowering::Run() {
   HEDDLE_RETURN_IF_ERROR(CheckVersions());
@@ -37,8 +44,8 @@ Result<Lowered> Lowering::Run() {
   std::unordered_set<std::string_view> filled;
   for (const TensorData& t : model_.graph.initializers) filled.insert(t.name);
   for (const ValueInfo& v : model_.graph.inputs)
-    if (!filled.contains(v.name)) names_.insert(std::string(v.name));
-  for (const ValueInfo& v : model_.graph.outputs) names_.insert(std::string(v.name));
+    if (!filled.contains(v.name)) KeepName(std::string(v.name));
+  for (const ValueInfo& v : model_.graph.outputs) KeepName(std::string(v.name));
   AddInitializers(model_.graph, &main_);
   LowerInputs();
   Surroundings around;
@@ -51,33 +58,12 @@ Result<Lowered> Lowering::Run() {
   if (builder_.ok()) Recognise();
   DeclareShapes();
   formats::FinishDraft(&draft_);
-  KeepParameters(&made);
-  made.draft = std::move(draft_);
+  for (int v : KeptVariables()) made.parameters.push_back(ParameterOf(v));
+  MoveTo(&made);
   made.inputs = std::move(inputs_);
   made.outputs = std::move(outputs_);
   made.keys = std::move(keys_);
-  made.texts = std::move(owned_texts_);
   return made;
-}
-
-// Passes go by the shapes that variables are declared with. A variable that is written several
-// times stays without, but for what branches write: a loop may give it another shape.
-void Lowering::DeclareShapes() {
-  std::vector<int> writers(draft_.vars.size(), 0);
-  for (const auto& block : draft_.blocks)
-    for (const DraftOp& op : block.ops)
-      for (const auto& [slot, vars] : op.outputs)
-        for (int v : vars)
-          if (v != kNoDraft) ++writers[static_cast<size_t>(v)];
-  for (size_t v = 0; v < draft_.vars.size(); ++v) {
-    DraftVar& var = draft_.vars[v];
-    const Shape& shape = facts_[v].shape;
-    if (var.ranked || var.kind != ir::VarKind::kTensor || !shape.known_rank() ||
-        (writers[v] != 1 && !facts_[v].joined))
-      continue;
-    var.ranked = true;
-    var.dims.assign(shape.begin(), shape.end());
-  }
 }
 
 Status Lowering::CheckVersions() const {
@@ -86,54 +72,6 @@ Status Lowering::CheckVersions() const {
       return Unimplemented("the model is of opset ", opset.version, "; heddle reads 1 to ",
                            kNewestOpset);
   return Status::Ok();
-}
-
-std::string Lowering::FreshName(std::string_view stem) {
-  std::string name(stem);
-  for (size_t n = draft_.vars.size(); name.empty() || !names_.insert(name).second; ++n)
-    name = StrCat(stem, "/", n);
-  return name;
-}
-
-int Lowering::NewVar(std::string name, DType dtype) {
-  DraftVar& var = draft_.vars.emplace_back();
-  var.name = std::move(name);
-  var.block = block_;
-  var.dtype = dtype;
-  facts_.emplace_back();
-  return static_cast<int>(draft_.vars.size() - 1);
-}
-
-int Lowering::AddConstant(const TensorData& data, std::string_view name) {
-  const int v = NewVar(FreshName(name), StorageOf(data.type));
-  var(v).block = 0;
-  facts(v).type = data.type;
-  facts(v).data = &data;
-  facts(v).exact_name = true;
-  if (data.dims.size() > static_cast<size_t>(Shape::kMaxRank)) {
-    builder_.Problem(data.What(), ": rank ", data.dims.size(), " is above the limit of ",
-                     Shape::kMaxRank);
-    return v;
-  }
-  const auto bytes = data.StoredBytes();
-  if (!bytes.ok()) {
-    builder_.Problem(bytes.status().message());
-    return v;
-  }
-  facts(v).shape = Shape(std::span<const int64_t>(data.dims));
-  var(v).ranked = data.type != kString;
-  var(v).dims = data.dims;
-  return v;
-}
-
-int Lowering::AddConstant(Tensor value, int type, std::string_view name) {
-  TensorData& data = owned_.emplace_back();
-  data.type = type;
-  data.dims.assign(value.shape().begin(), value.shape().end());
-  const int v = AddConstant(data, name);
-  facts(v).value = std::make_shared<const Tensor>(value);
-  made_constants_.emplace(v, std::move(value));
-  return v;
 }
 
 void Lowering::AddInitializers(const Graph& graph, NameScope* names) {
@@ -218,14 +156,14 @@ void Lowering::LowerOutputs() {
     // Behind an Identity: a value that nobody else may ask for.
     if (var(v).name != output.name && !facts(v).data && !var(v).fed && var(v).block == 0 &&
         !outputs_of[v]++ && !named.contains(v)) {
-      names_.erase(std::string(output.name));
+      FreeName(std::string(output.name));
       var(v).name = FreshName(output.name);
     }
     const bool own =
         var(v).name == output.name && !facts(v).data && seen.insert(output.name).second;
     if (!own) {
       // An initializer, or a value that has another name.
-      names_.erase(std::string(output.name));
+      FreeName(std::string(output.name));
       const int copy = NewVar(FreshName(output.name), var(v).dtype);
       var(copy).kind = var(v).kind;
       facts(copy) = facts(v);
@@ -314,7 +252,7 @@ void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
            LowerDirect(lowering);
     if (!done) done = LowerCall(*node, around);
   }
-  if (!done) NoteUnknown(*node, around);
+  if (!done) NoteUnknown(node->FullName(), Place(*node, around));
   // A mistake in this node should not make mistakes of those behind it.
   for (std::string_view output : node->outputs)
     if (!output.empty() && !around.names->vars.contains(output))
@@ -379,23 +317,11 @@ std::string Lowering::Where(const Node& node) const {
   return text + ")";
 }
 
-void Lowering::NoteUnknown(const Node& node, const Surroundings& around) {
-  Unknown& unknown = unknown_[node.FullName()];
-  if (unknown.count++ > 0) return;
-  unknown.first = StrCat("block ", block_, ", op ", node.index);
-  if (!node.name.empty()) unknown.first += StrCat(" '", node.name, "'");
-  if (around.function != nullptr) unknown.first += StrCat(" of function ", around.function->name);
-}
-
-Status Lowering::UnknownOperators() const {
-  if (unknown_.empty()) return Status::Ok();
-  std::string text = std::to_string(unknown_.size()) +
-                     (unknown_.size() == 1 ? " operator that" : " operators that") +
-                     " heddle does not have:";
-  for (const auto& [name, unknown] : unknown_)
-    text += StrCat("\n  ", name, " (", unknown.count, unknown.count == 1 ? " time" : " times",
-                   ", first: ", unknown.first, ")");
-  return Unimplemented(text);
+std::string Lowering::Place(const Node& node, const Surroundings& around) const {
+  std::string text = StrCat("block ", block_, ", op ", node.index);
+  if (!node.name.empty()) text += StrCat(" '", node.name, "'");
+  if (around.function != nullptr) text += StrCat(" of function ", around.function->name);
+  return text;
 }
 
 void Lowering::Recognise() {
@@ -403,34 +329,13 @@ void Lowering::Recognise() {
   Surroundings around;
   around.names = &main_;
   NodeLowering reader(*this, none, around, 0);
-  RecogniseForms(&draft_, facts_, [&](int v) -> std::optional<double> {
+  RecogniseForms(&draft_, all_facts(), [&](int v) -> std::optional<double> {
     const Shape& shape = facts(v).shape;
     if (facts(v).data == nullptr || shape.rank() > 1 || !shape.is_static() || shape.numel() != 1)
       return std::nullopt;
     const auto number = reader.ConstantFloats(v);
     return number ? std::optional((*number)[0]) : std::nullopt;
   });
-}
-
-void Lowering::KeepParameters(Lowered* made) {
-  // Operators that were recognised have their numbers as attributes, and read no parameters for
-  // them.
-  std::vector<bool> read(draft_.vars.size());
-  for (const formats::DraftBlock& block : draft_.blocks)
-    for (const DraftOp& op : block.ops)
-      for (const auto& [slot, vars] : op.inputs)
-        for (int v : vars)
-          if (v != kNoDraft) read[static_cast<size_t>(v)] = true;
-  for (size_t v = 0; v < draft_.vars.size(); ++v)
-    draft_.vars[v].persistable = draft_.vars[v].persistable && read[v];
-  for (size_t v = 0; v < draft_.vars.size(); ++v) {
-    if (!draft_.vars[v].persistable) continue;
-    Parameter& p = made->parameters.emplace_back();
-    p.name = draft_.vars[v].name;
-    p.data = *facts_[v].data;
-    const auto own = made_constants_.find(static_cast<int>(v));
-    if (own != made_constants_.end()) p.made = own->second;
-  }
 }
 
 }  // namespace heddle::onnx

@@ -9,7 +9,6 @@
 
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,7 +18,7 @@
 #include <vector>
 
 #include "core/programs/program_builder.h"
-#include "formats/lowering/draft.h"
+#include "formats/lowering/graph_lowering.h"
 #include "formats/onnx/model.h"
 
 namespace heddle::onnx {
@@ -42,36 +41,23 @@ struct Entry {
 };
 using Entries = std::vector<Entry>;
 
-// The reader knows this of a variable, beside what the draft has.
-struct VarFacts {
-  int type = kUndefinedType;               // ONNX's; of the elements where it is a sequence
-  Shape shape = Shape::Unknown();          // -1: open
-  const TensorData* data = nullptr;        // a constant of the file
-  std::shared_ptr<const Tensor> value;     // a small constant, once somebody asked for it
+struct VarFacts : formats::ValueFacts {
   std::shared_ptr<const Entries> entries;  // of a vector or scalar of integers that is computed
   Type::Kind kind = Type::Kind::kTensor;
-  bool exact_name = false;              // the file gives it
-  bool unreadable = false;              // `data` is not what it claims, which was told
   bool typed = false;                   // `type` was said by the handler
   bool of_sequence = false;             // an optional one
   int plane = kNoDraft;                 // the same, [n, c, l] as [n, c, 1, l]
-  bool joined = false;                  // `shape` holds for whichever operator writes it
   std::shared_ptr<const MapKeys> keys;  // of a sequence of maps, which the values stand for
+
+  VarFacts Alike() const;
 };
 
-// A parameter of the program: a variable and where the file has its contents.
-struct Parameter {
-  std::string name;
-  TensorData data;
-  std::optional<Tensor> made;  // in place of data
-};
+using formats::Parameter;
 
-struct Lowered {
-  Draft draft;
+struct Lowered : formats::LoweredGraph {
   std::vector<Parameter> parameters;
   std::vector<Type> inputs, outputs;                 // types of feeds and fetches
   std::vector<std::shared_ptr<const MapKeys>> keys;  // of outputs
-  std::deque<std::string> texts;                     // that parameters refer to
 };
 
 // Names are looked up here: in a graph, then in those around it, or in the body of a function.
@@ -101,7 +87,7 @@ void RecogniseForms(Draft* draft, const std::deque<VarFacts>& facts, const Scala
 
 class NodeLowering;
 
-class Lowering {
+class Lowering : public formats::GraphLoweringOf<VarFacts> {
  public:
   // Mistakes go to `builder`. Both must outlive it and what it returns.
   Lowering(const Model& model, ir::ProgramBuilder* builder);
@@ -114,55 +100,31 @@ class Lowering {
   static constexpr int kMostDepth = 64;
   // For handlers that lower a node as another one.
   void LowerNode(const Node& node, const Surroundings& around);
-  Draft& draft() { return draft_; }
   Node& OwnNode(const Node& node) { return owned_nodes_.emplace_back(node); }
   // The name of the `k`th input of such a node, which no file can give to a value beside it.
   std::string_view OwnName(size_t k);
 
  private:
   friend class NodeLowering;
-  struct Unknown {
-    int count = 0;
-    std::string first;
-  };
 
   // --- lower.cc
   Status CheckVersions() const;
-  void DeclareShapes();
   void LowerInputs();
   void LowerOutputs();
   void AddInitializers(const Graph& graph, NameScope* names);
   void LowerNodes(const std::vector<Node>& nodes, const Surroundings& around);
   bool LowerCall(const Node& node, const Surroundings& around);
-  void NoteUnknown(const Node& node, const Surroundings& around);
+  std::string Place(const Node& node, const Surroundings& around) const;
   std::string Where(const Node& node) const;
-  Status UnknownOperators() const;
   void Recognise();
-  void KeepParameters(Lowered* made);
-
-  // --- variables
-  int NewVar(std::string name, DType dtype);
-  std::string FreshName(std::string_view stem);
-  int AddConstant(const TensorData& data, std::string_view name);
-  int AddConstant(Tensor value, int type, std::string_view name);
-  DraftVar& var(int v) { return draft_.vars[static_cast<size_t>(v)]; }
-  VarFacts& facts(int v) { return facts_[static_cast<size_t>(v)]; }
 
   const Model& model_;
-  ir::ProgramBuilder& builder_;
-  Draft draft_;
-  std::deque<VarFacts> facts_;  // by variable; references to them outlive additions
-  std::unordered_set<std::string> names_;
-  std::unordered_map<int, Tensor> made_constants_;
-  std::deque<TensorData> owned_;  // tensors that no message of the file holds
   std::deque<Node> owned_nodes_;  // nodes with the attributes of a call put in
-  std::map<std::string, Unknown> unknown_;
   std::unordered_map<std::string, const Function*> functions_;
   NameScope main_;
   std::vector<Type> inputs_, outputs_;
   std::vector<std::shared_ptr<const MapKeys>> keys_;
-  std::deque<std::string> own_names_, owned_texts_;
-  int block_ = 0;  // where operators go
+  std::deque<std::string> own_names_;
   size_t nodes_lowered_ = 0;
 };
 

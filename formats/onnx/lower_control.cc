@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/shapes.h"
+#include "formats/lowering/regions.h"
 #include "formats/onnx/handlers.h"
 
 namespace heddle::onnx {
@@ -15,30 +16,6 @@ const Graph* GraphOf(NodeLowering& n, std::string_view name) {
   if (a != nullptr && a->graph != nullptr) return a->graph.get();
   n.Problem("needs a graph as '", name, "'");
   return nullptr;
-}
-
-// A new variable of block `home` that will have the value of `v`.
-int LikeVar(NodeLowering& n, int v, int home) {
-  const int made = n.NewVar(n.dtype(v));
-  n.draft_var(made).block = home;
-  n.draft_var(made).kind = n.draft_var(v).kind;
-  VarFacts& facts = n.facts(made);
-  facts.type = n.facts(v).type;
-  facts.shape = n.facts(v).shape;
-  facts.kind = n.facts(v).kind;
-  facts.typed = n.facts(v).typed;
-  facts.of_sequence = n.facts(v).of_sequence;
-  return made;
-}
-
-void Assign(NodeLowering& n, int from, int to) {
-  n.Emit("assign", {{"X", {from}}}, {}, {{"Out", {to}}});
-}
-
-int CopyOf(NodeLowering& n, int v) {
-  const int made = LikeVar(n, v, static_cast<int>(n.block()));
-  Assign(n, v, made);
-  return made;
 }
 
 // Gives variables of `block` other numbers in its operators and in those of blocks inside it.
@@ -73,31 +50,6 @@ void Deliver(NodeLowering& n, const std::vector<int>& from, const std::vector<in
   Rename(n, renamed, block);
 }
 
-// Runs a block that is lowered already.
-void RunBlock(NodeLowering& n, bool is_branch, int condition, int block) {
-  const int scopes = n.NewVar(DType::kUnknown, "scopes");
-  n.draft_var(scopes).kind = ir::VarKind::kScopes;
-  DraftOp& run = n.Emit(is_branch ? "conditional_block" : "while",
-                        {{is_branch ? "Cond" : "Condition", {condition}}},
-                        {{is_branch ? "is_scalar_condition" : "is_test", true}},
-                        {{is_branch ? "Scope" : "StepScopes", {scopes}}});
-  run.sub_block = block;
-}
-
-// `made` will be one of two values: it has the dimensions in which they agree.
-void Join(NodeLowering& n, int yes, int no, int made) {
-  const Shape &a = n.facts(yes).shape, &b = n.facts(no).shape;
-  Shape shape = a;
-  if (a.rank() != b.rank()) {
-    shape = Shape::Unknown();
-  } else {
-    for (int i = 0; i < shape.rank(); ++i)
-      if (a[i] != b[i]) shape[i] = -1;
-  }
-  n.facts(made).shape = shape;
-  n.facts(made).joined = true;
-}
-
 bool LowerIf(NodeLowering& n) {
   const int condition = n.Required(0);
   const Graph* branches[] = {GraphOf(n, "then_branch"), GraphOf(n, "else_branch")};
@@ -112,8 +64,7 @@ bool LowerIf(NodeLowering& n) {
   // A condition of the file: one branch is all there is.
   if (const auto known = n.ConstantInts(condition); known && known->size() == 1) {
     NameScope names;
-    const auto made =
-        n.LowerBody(*branches[(*known)[0] != 0 ? 0 : 1], &names, static_cast<int>(n.block()));
+    const auto made = n.LowerBody(*branches[(*known)[0] != 0 ? 0 : 1], &names, n.block());
     for (size_t i = 0; i < count; ++i) n.Result(i, made[i]);
     return true;
   }
@@ -129,12 +80,13 @@ bool LowerIf(NodeLowering& n) {
     made.push_back(kNoDraft);
     if (!n.Wants(i)) continue;
     const int yes = results[0][i], no = results[1][i];
-    made[i] = LikeVar(n, n.dtype(yes) == DType::kUnknown ? no : yes, static_cast<int>(n.block()));
-    Join(n, yes, no, made[i]);
+    made[i] = LikeVar(n, n.dtype(yes) == DType::kUnknown ? no : yes, n.block());
+    n.facts(made[i]).shape = AgreedShape(n, {yes, no});
+    n.facts(made[i]).joined = true;
   }
   for (size_t b = 0; b < 2; ++b) Deliver(n, results[b], made, blocks[b]);
-  RunBlock(n, true, condition, blocks[0]);
-  RunBlock(n, true, n.Make("logical_not", {{"X", {condition}}}), blocks[1]);
+  RunIf(n, condition, blocks[0]);
+  RunIf(n, n.Make("logical_not", {{"X", {condition}}}), blocks[1]);
   for (size_t i = 0; i < count; ++i)
     if (n.Wants(i)) n.Result(i, made[i]);
   return true;
@@ -166,13 +118,6 @@ Turns Begin(NodeLowering& n, const std::vector<int>& initial, int first_conditio
   for (int v : initial) turns.carried.push_back(CarryIn(n, v));
   turns.block = n.NewBlock();
   return turns;
-}
-
-// At the end of the body, the next values go where the loop carries them, all at once.
-void CarryOn(NodeLowering& n, const std::vector<int>& carried, std::vector<int> next) {
-  for (int& v : next)
-    if (std::find(carried.begin(), carried.end(), v) != carried.end()) v = CopyOf(n, v);
-  for (size_t i = 0; i < carried.size(); ++i) Assign(n, next[i], carried[i]);
 }
 
 // Items that the body makes turn by turn.
@@ -263,7 +208,7 @@ bool LowerLoop(NodeLowering& n) {
     n.Emit("logical_and", {{"X", {made[0]}}, {"Y", {more}}}, {}, {{"Out", {turns.condition}}});
   }
   n.SwitchBlock(outer);
-  RunBlock(n, false, turns.condition, turns.block);
+  RunWhile(n, turns.condition, turns.block);
   for (size_t i = 0; i < states; ++i) n.Result(i, turns.carried[i]);
   for (size_t i = 0; i < scans; ++i)
     if (n.Wants(states + i))
@@ -320,7 +265,7 @@ std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
   NextIndex(n, turns.index);
   n.Emit("less_than", {{"X", {turns.index}}, {"Y", {count}}}, {}, {{"Out", {turns.condition}}});
   n.SwitchBlock(outer);
-  RunBlock(n, false, turns.condition, turns.block);
+  RunWhile(n, turns.condition, turns.block);
   std::vector<int> results = turns.carried;
   for (size_t i = 0; i < stacked; ++i)
     results.push_back(Stacked(n, arrays[i], made[states + i], body.outputs[states + i].type,
@@ -422,7 +367,7 @@ bool LowerSequenceMap(NodeLowering& n) {
   NextIndex(n, turns.index);
   n.Emit("less_than", {{"X", {turns.index}}, {"Y", {count}}}, {}, {{"Out", {turns.condition}}});
   n.SwitchBlock(outer);
-  RunBlock(n, false, turns.condition, turns.block);
+  RunWhile(n, turns.condition, turns.block);
   for (size_t i = 0; i < made.size(); ++i) n.Result(i, arrays[i]);
   return true;
 }

@@ -50,7 +50,7 @@ bool LowerConstantOfShape(NodeLowering& n) {
     value = *std::move(made);
     type = a->tensor->type;
   }
-  const int element = n.TensorConstant(value, type);
+  const int element = n.HoldConstant(value, type);
   const auto number = n.ConstantFloats(element);
   const auto dims = n.ConstantInts(shape);
   if (!number) return false;

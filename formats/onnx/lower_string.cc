@@ -162,7 +162,7 @@ Labels LabelsOf(NodeLowering& n, std::string_view stem) {
     }
     const auto t = MakeTensor(*a->tensor);
     if (!t.ok()) return {};
-    const int v = n.TensorConstant(*t, made.type);
+    const int v = n.HoldConstant(*t, made.type);
     if (const auto ints = n.ConstantInts(v))
       made.ints = *ints;
     else if (const auto floats = n.ConstantFloats(v))
@@ -177,7 +177,7 @@ int ValuesWithDefault(NodeLowering& n, Labels values) {
   Labels other;
   if (tensor != nullptr && tensor->tensor != nullptr) {
     if (const auto t = MakeTensor(*tensor->tensor); t.ok()) {
-      const int v = n.TensorConstant(*t, tensor->tensor->type);
+      const int v = n.HoldConstant(*t, tensor->tensor->type);
       if (const auto ints = n.ConstantInts(v))
         other.ints = *ints;
       else if (const auto floats = n.ConstantFloats(v))
@@ -189,7 +189,7 @@ int ValuesWithDefault(NodeLowering& n, Labels values) {
   if (values.type == kString) {
     values.strings.push_back(other.strings.empty() ? n.Str("default_string", "_Unused")
                                                    : other.strings[0]);
-    return n.StringsConstant(values.strings);
+    return n.StringsConstant(values.strings, kString);
   }
   if (!values.floats.empty() || IsFloat(StorageOf(values.type))) {
     values.floats.push_back(other.floats.empty() ? n.Float("default_float", -0.0)
@@ -278,7 +278,8 @@ bool LowerClassifier(NodeLowering& n) {
   node.outputs[0] = n.lowering().OwnName(1);
   const int number = LowerOverNumbers(n, node, kNoDraft);
   n.draft_var(number).dtype = DType::kI64;
-  const int texts = n.StringsConstant(Strings(labels->strings.begin(), labels->strings.end()));
+  const int texts =
+      n.StringsConstant(Strings(labels->strings.begin(), labels->strings.end()), kString);
   n.Result(
       0, StringResult(n, n.Make("onnx_string_decode", {{"Texts", {texts}}, {"Codes", {number}}})));
   return true;

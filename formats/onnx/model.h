@@ -68,6 +68,7 @@ struct Attribute {
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const Type> type;
   bool has_others = false;  // lists of tensors, graphs or types, which no operator has
+  bool IsInts() const { return kind == kInts; }
 };
 
 struct Node {

@@ -37,78 +37,15 @@ int NodeLowering::Required(size_t i) {
   return NewVar(DType::kUnknown);
 }
 
-std::vector<int> NodeLowering::AllInputs(size_t from) {
-  std::vector<int> all;
-  for (size_t i = from; i < node_.inputs.size(); ++i) all.push_back(Required(i));
-  return all;
-}
-
-const Tensor* NodeLowering::Constant(int v, int64_t max_count) {
-  if (v == kNoDraft) return nullptr;
-  VarFacts& facts = l_.facts(v);
-  if (facts.value != nullptr)
-    return facts.value->numel() <= max_count ? facts.value.get() : nullptr;
-  if (facts.data == nullptr || facts.data->external || facts.unreadable || facts.type == kString)
-    return nullptr;
-  const auto count = facts.data->Count();
-  if (!count.ok() || *count > max_count) return nullptr;
-  auto made = MakeTensor(*facts.data);
-  if (!made.ok()) {
-    Problem(made.status().message());
-    facts.unreadable = true;
-    return nullptr;
-  }
-  facts.value = std::make_shared<const Tensor>(*std::move(made));
-  return facts.value.get();
-}
-
-int64_t NodeLowering::Int(std::string_view name, int64_t otherwise) const {
-  const Attribute* a = Find(name);
-  return a != nullptr && a->kind == Attribute::kInt ? a->i : otherwise;
-}
-
-double NodeLowering::Float(std::string_view name, double otherwise) const {
-  const Attribute* a = Find(name);
-  if (a != nullptr && a->kind == Attribute::kInt) return static_cast<double>(a->i);
-  return a != nullptr && a->kind == Attribute::kFloat ? double{a->f}
-                                                      : double{static_cast<float>(otherwise)};
-}
-
-std::string NodeLowering::Str(std::string_view name, std::string_view otherwise) const {
-  const Attribute* a = Find(name);
-  return std::string(a != nullptr && a->kind == Attribute::kString ? a->s : otherwise);
-}
-
-Ints NodeLowering::IntList(std::string_view name) const {
-  const Attribute* a = Find(name);
-  if (a != nullptr && a->kind == Attribute::kInt) return {a->i};
-  return a != nullptr ? a->ints : Ints{};
-}
-
-Floats NodeLowering::FloatList(std::string_view name) const {
-  const Attribute* a = Find(name);
-  return a != nullptr ? a->floats : Floats{};
-}
-
-int NodeLowering::NewVar(DType dtype, std::string_view stem) {
-  const std::string_view name = stem.empty() ? node_.op_type : stem;
-  return l_.NewVar(l_.FreshName(StrCat(name, "/", l_.draft_.vars.size())), dtype);
-}
-
 void NodeLowering::ExpectDim(int v, int axis, int64_t size) {
-  if (size <= 0 || axis < 0 || axis >= rank(v) || l_.var(v).block != l_.block_) return;
+  if (size <= 0 || axis < 0 || axis >= rank(v) || l_.var(v).block != block()) return;
   Shape& shape = l_.facts(v).shape;
   if (shape[axis] < 0) shape[axis] = size;
 }
 
 void NodeLowering::SetType(int v, int type) {
   l_.facts(v).typed = true;
-  l_.facts(v).type = type;
-  if (l_.var(v).dtype == DType::kUnknown) l_.var(v).dtype = StorageOf(type);
-  if (type == kString && l_.facts(v).kind == Type::Kind::kTensor) {
-    l_.var(v).kind = ir::VarKind::kRaw;
-    l_.var(v).dtype = DType::kUnknown;
-  }
+  l_.SetType(v, type);
 }
 
 void NodeLowering::SetKind(int v, Type::Kind kind, int element) {
@@ -132,31 +69,18 @@ int NodeLowering::AsPlane(int v) { return IsPlane(v) ? l_.facts(v).plane : Unsqu
 
 int NodeLowering::AsLine(int plane) {
   const int made = Squeeze(plane, {2});
-  l_.draft_.blocks[static_cast<size_t>(l_.block_)].ops.back().optional = true;
+  l_.draft().blocks[static_cast<size_t>(block())].ops.back().optional = true;
   if (const Shape& from = shape(plane); from.rank() == 4)
     l_.facts(made).shape = Shape({from[0], from[1], from[3]});
   l_.facts(made).plane = plane;
   return made;
 }
 
-int NodeLowering::TensorConstant(Tensor value, int type) {
-  return l_.AddConstant(std::move(value), type, StrCat(node_.op_type, "/", l_.draft_.vars.size()));
-}
-
-int NodeLowering::StringsConstant(const Strings& values) {
-  TensorData& data = l_.owned_.emplace_back();
-  data.type = kString;
-  data.dims = {static_cast<int64_t>(values.size())};
-  for (const std::string& text : values) data.strings.push_back(l_.owned_texts_.emplace_back(text));
-  return l_.AddConstant(data, StrCat(node_.op_type, "/", l_.draft_.vars.size()));
-}
-
 void NodeLowering::ResultConstant(const Attribute& a) {
   const std::string_view name = node_.outputs[0];
   int v = kNoDraft;
   const auto strings = [&](std::vector<std::string_view> texts, std::vector<int64_t> dims) {
-    TensorData& data = l_.owned_.emplace_back();
-    data.type = kString;
+    TensorData& data = l_.OwnTensor(kString);
     data.dims = std::move(dims);
     data.strings = std::move(texts);
     v = l_.AddConstant(data, name);
@@ -212,10 +136,10 @@ void NodeLowering::Result(size_t output, int v) {
     facts.type = type(input);
   DraftVar& var = l_.var(v);
   const bool own = name.starts_with('\n');  // Lowering::OwnName
-  if (!own && !facts.exact_name && around_.function == nullptr && var.block == l_.block_) {
-    const bool reserved = l_.names_.contains(std::string(name));
+  if (!own && !facts.exact_name && around_.function == nullptr && var.block == block()) {
+    const bool reserved = l_.IsKept(std::string(name));
     const bool is_output =
-        l_.block_ == 0 && reserved && !l_.main_.vars.contains(name) &&
+        block() == 0 && reserved && !l_.main_.vars.contains(name) &&
         std::any_of(l_.model_.graph.outputs.begin(), l_.model_.graph.outputs.end(),
                     [&](const ValueInfo& o) { return o.name == name; });
     var.name = is_output ? std::string(name) : l_.FreshName(name);
@@ -223,11 +147,6 @@ void NodeLowering::Result(size_t output, int v) {
   }
   if (!around_.names->vars.emplace(name, v).second)
     Problem("output '", name, "' is made before, too");
-}
-
-int NodeLowering::NewBlock() {
-  l_.draft_.blocks.emplace_back().parent = l_.block_;
-  return static_cast<int>(l_.draft_.blocks.size() - 1);
 }
 
 std::vector<int> NodeLowering::LowerBody(const Graph& graph, NameScope* names, int block) {

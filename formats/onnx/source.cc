@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/memory/lazy_buffer.h"
 #include "formats/onnx/format.h"
 #include "formats/wire_fields.h"
 
@@ -20,7 +19,7 @@ using wire::Field;
 using wire::Fields;
 
 // Tensors of fewer bytes are read at once, and stay in skeletons.
-constexpr size_t kLeastLater = 16 << 10;
+constexpr size_t kLeastLater = formats::FileTensor::kLeastBytes;
 
 // Kinds of messages by which tensors are found in them.
 enum class Part : uint8_t {
@@ -176,7 +175,7 @@ Status OnnxSource::Store(const Parameter& p, std::string_view bytes,
   }
   const std::string_view raw = p.data.raw;
   if (file == nullptr || !p.data.has_raw || raw.size() < kLeastLater ||
-      !IsRawStorage(p.data.type)) {
+      !p.data.element->IsRawStorage()) {
     HEDDLE_ASSIGN_OR_RETURN(stored.value, MakeValue(p.data));
     return Status::Ok();
   }
@@ -184,11 +183,11 @@ Status OnnxSource::Store(const Parameter& p, std::string_view bytes,
   if (wanted != raw.size())
     return InvalidArgument(p.data.What(), ": ", raw.size(), " bytes are stored, ", wanted,
                            " are expected");
-  stored.file = file;
-  stored.offset = static_cast<size_t>(raw.data() - bytes.data());
-  stored.bytes = raw.size();
-  stored.type = p.data.type;
-  stored.shape = Shape(std::span<const int64_t>(p.data.dims));
+  stored.in_file = {.file = file,
+                    .offset = static_cast<size_t>(raw.data() - bytes.data()),
+                    .bytes = raw.size(),
+                    .element = p.data.element,
+                    .shape = Shape(std::span<const int64_t>(p.data.dims))};
   return Status::Ok();
 }
 
@@ -207,61 +206,37 @@ Status OnnxSource::StoreExternal(const Parameter& p, const std::shared_ptr<const
   }
   Stored& stored = parameters_.emplace_back();
   stored.name = p.name;
-  stored.file = data;
-  stored.type = p.data.type;
+  formats::FileTensor& in_file = stored.in_file;
+  in_file.file = data;
+  in_file.element = p.data.element;
   HEDDLE_ASSIGN_OR_RETURN(const int64_t count, p.data.Count());
-  const auto bits = static_cast<size_t>(BitsOf(p.data.type));
-  stored.bytes = (static_cast<size_t>(count) * bits + 7) / 8;
+  in_file.bytes = p.data.element->RawBytes(count);
   if (!p.data.offset.empty()) {
-    HEDDLE_ASSIGN_OR_RETURN(stored.offset, NumberOf(p.data.offset, "offset", p.data));
+    HEDDLE_ASSIGN_OR_RETURN(in_file.offset, NumberOf(p.data.offset, "offset", p.data));
   }
   if (!p.data.length.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(const size_t length, NumberOf(p.data.length, "length", p.data));
-    if (length != stored.bytes)
+    if (length != in_file.bytes)
       return InvalidArgument(p.data.What(), ": its external data has ", length, " bytes, ",
-                             stored.bytes, " are expected");
+                             in_file.bytes, " are expected");
   }
-  if (bits == 0 || stored.offset > data->size() || stored.bytes > data->size() - stored.offset)
-    return DataLoss(p.data.What(), ": ", stored.bytes, " bytes from byte ", stored.offset, " of ",
+  if (p.data.element->bits == 0 || in_file.offset > data->size() ||
+      in_file.bytes > data->size() - in_file.offset)
+    return DataLoss(p.data.What(), ": ", in_file.bytes, " bytes from byte ", in_file.offset, " of ",
                     path, " are expected, which has ", data->size());
-  stored.shape = Shape(std::span<const int64_t>(p.data.dims));
+  in_file.shape = Shape(std::span<const int64_t>(p.data.dims));
   return Status::Ok();
-}
-
-Result<Tensor> OnnxSource::Read(const Stored& stored, bool later) {
-  const auto fill = [file = stored.file, from = stored.offset](void* to, size_t begin, size_t end) {
-    HEDDLE_RETURN_IF_ERROR(file->Fill(to, end - begin, from + begin));
-    return file->CheckUnchanged();
-  };
-  const DType dtype = StorageOf(stored.type);
-  const bool raw = IsRawStorage(stored.type);
-  // As with Paddle's files: kernels that look at constants of other dtypes expect them in memory.
-  if (raw && later && dtype == DType::kF32 && stored.bytes >= kLeastLater) {
-    BufferRef memory =
-        MakeLazyBuffer(stored.bytes, fill, {stored.file, StrCat(stored.offset, "+", stored.bytes)});
-    if (memory) return Tensor(dtype, stored.shape, std::move(memory));
-  }
-  Tensor t = Tensor::Empty(dtype, stored.shape);
-  if (!t.initialized() && stored.bytes > 0)
-    return ResourceExhausted("parameter '", stored.name, "': no memory for it");
-  if (raw) {
-    HEDDLE_RETURN_IF_ERROR(fill(t.mutable_raw(), 0, stored.bytes));
-    return t;
-  }
-  std::string packed(stored.bytes, '\0');
-  HEDDLE_RETURN_IF_ERROR(fill(packed.data(), 0, packed.size()));
-  UnpackRaw(stored.type, packed, t.numel(), t.mutable_raw());
-  return t;
 }
 
 Status OnnxSource::SetParameters(Scope& scope, ParameterReading reading) const {
   std::vector<Value> values;
   for (const Stored& stored : parameters_) {
-    if (stored.file == nullptr) {
+    if (stored.in_file.file == nullptr) {
       values.push_back(stored.value);
       continue;
     }
-    HEDDLE_ASSIGN_OR_RETURN(Tensor t, Read(stored, reading == ParameterReading::kWhenNeeded));
+    HEDDLE_ASSIGN_OR_RETURN(Tensor t,
+                            stored.in_file.Read(reading, StrCat("parameter '", stored.name, "'")));
     values.emplace_back(std::move(t));
   }
   for (size_t i = 0; i < values.size(); ++i) scope.Set(parameters_[i].name, std::move(values[i]));

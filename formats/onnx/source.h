@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/data_file.h"
+#include "formats/lowering/file_tensor.h"
 #include "formats/onnx/lower.h"
 #include "formats/program_source.h"
 #include "heddle/params.h"
@@ -40,15 +40,11 @@ class OnnxSource : public formats::ProgramSource {
   struct Stored {
     std::string name;
     Value value;
-    std::shared_ptr<const formats::DataFile> file;
-    size_t offset = 0, bytes = 0;
-    int type = kUndefinedType;
-    Shape shape;
+    formats::FileTensor in_file;
   };
   Status Store(const Parameter& p, std::string_view bytes,
                const std::shared_ptr<const formats::DataFile>& file);
   Status StoreExternal(const Parameter& p, const std::shared_ptr<const formats::DataFile>& file);
-  static Result<Tensor> Read(const Stored& stored, bool later);
 
   std::string skeleton_;
   std::vector<Stored> parameters_;

@@ -1,26 +1,15 @@
 #include "formats/onnx/tensor_data.h"
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "core/error.h"
-#include "core/memory/bytes.h"
 #include "formats/wire_fields.h"
-#include "heddle/string_tensor.h"
 
 namespace heddle::onnx {
 namespace {
 
 using wire::Field;
 using wire::Fields;
-
-struct TypeFacts {
-  std::string_view name;
-  DType storage = DType::kUnknown;
-  int bits = 0;
-  uint32_t field = 0;  // of TensorProto that holds typed values
-};
 
 constexpr uint32_t kFloatData = 4, kInt32Data = 5, kStringData = 6, kInt64Data = 7,
                    kDoubleData = 10, kUint64Data = 11;
@@ -29,124 +18,35 @@ constexpr uint32_t kFloatData = 4, kInt32Data = 5, kStringData = 6, kInt64Data =
 // dense tensors themselves are no larger.
 constexpr size_t kMostDense = size_t{2} << 30;
 
-constexpr std::array<TypeFacts, 27> kTypes = {{
-    {"undefined", DType::kUnknown, 0, 0},          {"float32", DType::kF32, 32, kFloatData},
-    {"uint8", DType::kU8, 8, kInt32Data},          {"int8", DType::kI8, 8, kInt32Data},
-    {"uint16", DType::kI32, 16, kInt32Data},       {"int16", DType::kI16, 16, kInt32Data},
-    {"int32", DType::kI32, 32, kInt32Data},        {"int64", DType::kI64, 64, kInt64Data},
-    {"string", DType::kUnknown, 0, kStringData},   {"bool", DType::kBool, 8, kInt32Data},
-    {"float16", DType::kF16, 16, kInt32Data},      {"float64", DType::kF64, 64, kDoubleData},
-    {"uint32", DType::kI64, 32, kUint64Data},      {"uint64", DType::kI64, 64, kUint64Data},
-    {"complex64", DType::kC64, 64, kFloatData},    {"complex128", DType::kC128, 128, kDoubleData},
-    {"bfloat16", DType::kBF16, 16, kInt32Data},    {"float8e4m3fn", DType::kU8, 8, kInt32Data},
-    {"float8e4m3fnuz", DType::kU8, 8, kInt32Data}, {"float8e5m2", DType::kU8, 8, kInt32Data},
-    {"float8e5m2fnuz", DType::kU8, 8, kInt32Data}, {"uint4", DType::kU8, 4, kInt32Data},
-    {"int4", DType::kI8, 4, kInt32Data},           {"float4e2m1", DType::kU8, 4, kInt32Data},
-    {"float8e8m0", DType::kU8, 8, kInt32Data},     {"uint2", DType::kU8, 2, kInt32Data},
-    {"int2", DType::kI8, 2, kInt32Data},
-}};
-
-const TypeFacts& FactsOf(int type) {
-  return kTypes[type > 0 && type < static_cast<int>(kTypes.size()) ? static_cast<size_t>(type) : 0];
-}
-
-bool IsSignedNarrow(int type) { return type == kInt4 || type == kInt2; }
-
-// `bits` wide elements, the first in the lowest bits of a byte.
-void UnpackBits(std::string_view raw, int bits, bool is_signed, int64_t count, uint8_t* to) {
-  const int per_byte = 8 / bits, mask = (1 << bits) - 1;
-  for (int64_t i = 0; i < count; ++i) {
-    const auto byte = static_cast<uint8_t>(raw[static_cast<size_t>(i / per_byte)]);
-    int v = byte >> (i % per_byte * bits) & mask;
-    if (is_signed && v > mask / 2) v -= mask + 1;
-    to[i] = static_cast<uint8_t>(v);
-  }
-}
-
-template <typename From, typename To>
-void Widen(std::string_view raw, int64_t count, void* to) {
-  for (int64_t i = 0; i < count; ++i) {
-    From v;
-    std::memcpy(&v, raw.data() + static_cast<size_t>(i) * sizeof(From), sizeof(From));
-    static_cast<To*>(to)[i] = static_cast<To>(v);
-  }
-}
-
-// Bytes of `count` elements in raw_data.
-size_t RawBytes(int type, int64_t count) {
-  return (static_cast<size_t>(count) * static_cast<size_t>(FactsOf(type).bits) + 7) / 8;
-}
-
-// The values of int32_data, int64_data or uint64_data, one after another.
-template <typename Each>
-Status ForVarints(const TensorData& data, Each each) {
-  for (std::string_view rest : data.typed) {
-    uint64_t v = 0;
-    while (!rest.empty()) {
-      if (!wire::TakeVarint(&rest, &v)) return DataLoss(data.What(), ": damaged values");
-      each(v);
-    }
-  }
-  return Status::Ok();
-}
-
-void StoreInteger(DType storage, int64_t i, uint64_t v, void* to) {
-  switch (SizeOf(storage)) {
-    case 1:
-      static_cast<uint8_t*>(to)[i] = static_cast<uint8_t>(v);
-      break;
-    case 2:
-      static_cast<uint16_t*>(to)[i] = static_cast<uint16_t>(v);
-      break;
-    case 4:
-      static_cast<uint32_t*>(to)[i] = static_cast<uint32_t>(v);
-      break;
-    default:
-      static_cast<uint64_t*>(to)[i] = v;
-  }
-}
-
-Status WrongCount(const TensorData& data, int64_t want, uint64_t got) {
-  return InvalidArgument(data.What(), ": ", got, " values are stored, ", want, " are expected");
-}
-
-Status UnpackIntegers(const TensorData& data, int64_t count, void* to) {
-  const TypeFacts& facts = FactsOf(data.type);
-  const int per = facts.bits < 8 ? 8 / facts.bits : 1;
-  const int64_t entries = (count + per - 1) / per;
-  int64_t seen = 0;
-  std::string packed;
-  HEDDLE_RETURN_IF_ERROR(ForVarints(data, [&](uint64_t v) {
-    if (seen++ >= entries) return;
-    if (per > 1)
-      packed.push_back(static_cast<char>(v));
-    else
-      StoreInteger(facts.storage, seen - 1, v, to);
-  }));
-  if (seen != entries) return WrongCount(data, entries, static_cast<uint64_t>(seen));
-  if (per > 1)
-    UnpackBits(packed, facts.bits, IsSignedNarrow(data.type), count, static_cast<uint8_t*>(to));
-  return Status::Ok();
-}
-
-Status UnpackTyped(const TensorData& data, int64_t count, void* to) {
-  const TypeFacts& facts = FactsOf(data.type);
-  if (count > 0 && data.typed_field != facts.field)
-    return InvalidArgument(data.What(), ": its values are in field ", data.typed_field,
-                           " of TensorProto; those of this type belong into field ", facts.field);
-  if (facts.field != kFloatData && facts.field != kDoubleData)
-    return UnpackIntegers(data, count, to);
-  const size_t want = static_cast<size_t>(count) * SizeOf(facts.storage);
-  size_t stored = 0;
-  for (std::string_view part : data.typed) stored += part.size();
-  if (stored != want) return WrongCount(data, count, stored / SizeOf(facts.storage));
-  char* at = static_cast<char*>(to);
-  for (std::string_view part : data.typed) {
-    std::memcpy(at, part.data(), part.size());
-    at += part.size();
-  }
-  return Status::Ok();
-}
+constexpr formats::ElementType kTypes[] = {
+    {kFloat, "float32", DType::kF32, 32, kFloatData},
+    {kUint8, "uint8", DType::kU8, 8, kInt32Data},
+    {kInt8, "int8", DType::kI8, 8, kInt32Data},
+    {kUint16, "uint16", DType::kI32, 16, kInt32Data},
+    {kInt16, "int16", DType::kI16, 16, kInt32Data},
+    {kInt32, "int32", DType::kI32, 32, kInt32Data},
+    {kInt64, "int64", DType::kI64, 64, kInt64Data},
+    {kString, "string", DType::kUnknown, 0, kStringData, true},
+    {kBool, "bool", DType::kBool, 8, kInt32Data},
+    {kFloat16, "float16", DType::kF16, 16, kInt32Data},
+    {kDouble, "float64", DType::kF64, 64, kDoubleData},
+    {kUint32, "uint32", DType::kI64, 32, kUint64Data},
+    {kUint64, "uint64", DType::kI64, 64, kUint64Data},
+    {kComplex64, "complex64", DType::kC64, 64, kFloatData},
+    {kComplex128, "complex128", DType::kC128, 128, kDoubleData},
+    {kBfloat16, "bfloat16", DType::kBF16, 16, kInt32Data},
+    {kFloat8E4M3Fn, "float8e4m3fn", DType::kU8, 8, kInt32Data},
+    {kFloat8E4M3Fnuz, "float8e4m3fnuz", DType::kU8, 8, kInt32Data},
+    {kFloat8E5M2, "float8e5m2", DType::kU8, 8, kInt32Data},
+    {kFloat8E5M2Fnuz, "float8e5m2fnuz", DType::kU8, 8, kInt32Data},
+    {kUint4, "uint4", DType::kU8, 4, kInt32Data},
+    {kInt4, "int4", DType::kI8, 4, kInt32Data},
+    {kFloat4E2M1, "float4e2m1", DType::kU8, 4, kInt32Data},
+    {kFloat8E8M0, "float8e8m0", DType::kU8, 8, kInt32Data},
+    {kUint2, "uint2", DType::kU8, 2, kInt32Data},
+    {kInt2, "int2", DType::kI8, 2, kInt32Data},
+};
+constexpr formats::ElementTypes kTable{kTypes};
 
 Status ReadEntry(std::string_view bytes, TensorData* data) {
   std::string_view key, value;
@@ -178,89 +78,26 @@ Status ReadDim(const Field& f, std::vector<int64_t>* dims) {
 }
 
 Status ReadTyped(const Field& f, TensorData* data) {
-  if (data->has_typed && data->typed_field != f.number)
+  if (!data->typed.empty() && data->typed_field != f.number)
     return DataLoss("a tensor with values in two fields");
-  const bool is_float = f.number == kFloatData, is_double = f.number == kDoubleData;
-  const uint32_t single = is_float ? Field::kFixed32 : is_double ? Field::kFixed64 : Field::kVarint;
-  if (f.wire_type != Field::kBytes && f.wire_type != single)
-    return DataLoss("damaged or cut short in a tensor");
-  data->has_typed = true;
-  data->typed_field = f.number;
-  std::string_view part = f.payload;
-  if (f.wire_type == Field::kVarint) {  // the value behind the tag
-    std::string_view rest = f.whole;
-    uint64_t tag = 0;
-    wire::TakeVarint(&rest, &tag);
-    part = rest;
-  }
-  if ((is_float && part.size() % 4 != 0) || (is_double && part.size() % 8 != 0))
-    return DataLoss("damaged or cut short in a tensor");
-  data->typed.push_back(part);
-  return Status::Ok();
-}
-
-Result<Shape> ShapeOf(const TensorData& data) {
-  if (data.dims.size() > static_cast<size_t>(Shape::kMaxRank))
-    return Unimplemented(data.What(), ": rank ", data.dims.size(), " is above the limit of ",
-                         Shape::kMaxRank);
-  return Shape(std::span<const int64_t>(data.dims));
-}
-
-Result<Value> MakeStrings(const TensorData& data) {
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t count, data.Count());
-  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(data));
-  if (data.has_raw || data.external)
-    return InvalidArgument(data.What(), ": strings cannot be stored as raw data");
-  if (static_cast<uint64_t>(count) != data.strings.size())
-    return WrongCount(data, count, data.strings.size());
-  return ValueOf(StringTensor{shape, {data.strings.begin(), data.strings.end()}});
+  const size_t width = f.number == kFloatData ? 4 : f.number == kDoubleData ? 8 : 0;
+  return data->AddTyped(f, width) ? Status::Ok() : DataLoss("damaged or cut short in a tensor");
 }
 
 }  // namespace
 
-DType StorageOf(int type) { return FactsOf(type).storage; }
-std::string_view TypeName(int type) { return FactsOf(type).name; }
-int BitsOf(int type) { return FactsOf(type).bits; }
+const formats::ElementTypes& Types() { return kTable; }
+DType StorageOf(int type) { return kTable.StorageOf(type); }
+int TypeOf(DType dtype) { return kTable.TypeOf(dtype); }
 
-int TypeOf(DType dtype) {
-  static constexpr int kOf[] = {kBool,      kUint8,      kInt8,         kInt16, kInt32,
-                                kInt64,     kFloat16,    kBfloat16,     kFloat, kDouble,
-                                kComplex64, kComplex128, kUndefinedType};
-  return kOf[static_cast<size_t>(dtype)];
+std::string_view TypeName(int type) {
+  const formats::ElementType* element = kTable.Find(type);
+  return element == nullptr ? "undefined" : element->name;
 }
 
-bool IsRawStorage(int type) {
-  const TypeFacts& facts = FactsOf(type);
-  return facts.bits > 0 && facts.bits == static_cast<int>(SizeOf(facts.storage)) * 8;
-}
-
-std::string TensorData::What() const {
-  std::string text = StrCat("tensor '", name, "' (", TypeName(type), " [");
-  for (size_t i = 0; i < dims.size(); ++i) text += StrCat(i == 0 ? "" : ", ", dims[i]);
-  return text + "])";
-}
-
-Result<int64_t> TensorData::Count() const {
-  HEDDLE_ASSIGN_OR_RETURN(const size_t bytes, StoredBytes());
-  return static_cast<int64_t>(bytes / std::max<size_t>(SizeOf(StorageOf(type)), 1));
-}
-
-Result<size_t> TensorData::StoredBytes() const {
-  if (type != kString && StorageOf(type) == DType::kUnknown)
-    return Unimplemented(What(), ": ", type, " is no element type that heddle knows");
-  if (dims.size() > static_cast<size_t>(Shape::kMaxRank))
-    return Unimplemented(What(), ": rank ", dims.size(), " is above the limit of ",
-                         Shape::kMaxRank);
-  unsigned __int128 bytes = type == kString ? 1 : SizeOf(StorageOf(type));
-  bool empty = false;
-  for (int64_t d : dims) {
-    if (d < 0) return InvalidArgument(What(), ": a negative dimension");
-    empty = empty || d == 0;
-    bytes = d > 0 && bytes < kImpossibleBytes ? bytes * static_cast<uint64_t>(d) : bytes;
-  }
-  if (empty) return size_t{0};
-  if (bytes >= kImpossibleBytes) return InvalidArgument(What(), ": larger than any memory");
-  return static_cast<size_t>(bytes);
+int BitsOf(int type) {
+  const formats::ElementType* element = kTable.Find(type);
+  return element == nullptr ? 0 : element->bits;
 }
 
 Result<TensorData> ReadTensorData(std::string_view bytes) {
@@ -275,6 +112,7 @@ Result<TensorData> ReadTensorData(std::string_view bytes) {
         break;
       case 2:
         data.type = static_cast<int>(f.varint);
+        data.element = kTable.Find(data.type);
         break;
       case kFloatData:
       case kInt32Data:
@@ -323,47 +161,6 @@ Result<SparseData> ReadSparseData(std::string_view bytes) {
   return data;
 }
 
-void UnpackRaw(int type, std::string_view raw, int64_t count, void* to) {
-  const TypeFacts& facts = FactsOf(type);
-  if (facts.bits < 8)
-    UnpackBits(raw, facts.bits, IsSignedNarrow(type), count, static_cast<uint8_t*>(to));
-  else if (type == kUint16)
-    Widen<uint16_t, int32_t>(raw, count, to);
-  else if (type == kUint32)
-    Widen<uint32_t, int64_t>(raw, count, to);
-  else
-    std::memcpy(to, raw.data(), raw.size());
-}
-
-Result<Tensor> MakeTensor(const TensorData& data) {
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t count, data.Count());
-  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(data));
-  if (data.type == kString) return InvalidArgument(data.What(), ": numbers are expected here");
-  if (data.external) return Internal(data.What(), ": external data is not at hand");
-  // The contents must be there before memory is taken for them.
-  const size_t raw_bytes = RawBytes(data.type, count);
-  if (data.has_raw && data.raw.size() != raw_bytes)
-    return InvalidArgument(data.What(), ": ", data.raw.size(), " bytes are stored, ", raw_bytes,
-                           " are expected");
-  size_t typed_bytes = 0;
-  for (std::string_view part : data.typed) typed_bytes += part.size();
-  if (!data.has_raw && count > 0 && typed_bytes * 8 < static_cast<uint64_t>(count))
-    return WrongCount(data, count, data.typed.empty() ? 0 : typed_bytes);
-  Tensor t = Tensor::Empty(StorageOf(data.type), shape);
-  if (!t.initialized() && count > 0) return ResourceExhausted(data.What(), ": no memory for it");
-  if (data.has_raw)
-    UnpackRaw(data.type, data.raw, count, t.mutable_raw());
-  else
-    HEDDLE_RETURN_IF_ERROR(UnpackTyped(data, count, t.mutable_raw()));
-  return t;
-}
-
-Result<Value> MakeValue(const TensorData& data) {
-  if (data.type == kString) return MakeStrings(data);
-  HEDDLE_ASSIGN_OR_RETURN(Tensor t, MakeTensor(data));
-  return Value(std::move(t));
-}
-
 Result<Tensor> MakeDense(const SparseData& data) {
   TensorData dense = data.values;
   dense.dims = data.dims;
@@ -373,7 +170,7 @@ Result<Tensor> MakeDense(const SparseData& data) {
                              " bytes as a dense tensor; at most ", kMostDense, " are made of one");
   HEDDLE_ASSIGN_OR_RETURN(const Tensor values, MakeTensor(data.values));
   HEDDLE_ASSIGN_OR_RETURN(const Tensor indices, MakeTensor(data.indices));
-  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(dense));
+  const Shape shape(std::span<const int64_t>(data.dims));
   const auto rank = static_cast<int64_t>(data.dims.size());
   const int64_t n = values.numel();
   const bool linear = indices.rank() == 1;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/lowering/tensor_bytes.h"
 #include "heddle/dtype.h"
 #include "heddle/status.h"
 #include "heddle/value.h"
@@ -45,6 +46,7 @@ enum ElementType : int {
   kInt2 = 26,
 };
 
+const formats::ElementTypes& Types();
 // The dtype in which heddle holds elements of this type: the same where there is one, else a wider
 // one with the same values, or the bits of one element per byte for narrow floats. kUnknown for
 // strings and what is no type.
@@ -56,28 +58,7 @@ std::string_view TypeName(int type);
 // Bits of an element in raw_data; 0 for strings and what is no type.
 int BitsOf(int type);
 
-struct TensorData {
-  std::string_view name;
-  int type = kUndefinedType;
-  std::vector<int64_t> dims;
-  std::string_view raw;
-  bool has_raw = false;
-  bool has_typed = false;
-  // The typed field's values as they stand on the wire: fixed32 or fixed64 values or varints, in
-  // stretches.
-  std::vector<std::string_view> typed;
-  uint32_t typed_field = 0;
-  std::vector<std::string_view> strings;
-  bool external = false;
-  std::string_view location, offset, length;  // of external data
-
-  // Bytes of heddle's tensor; an error where dims are negative or the size is impossible.
-  Result<size_t> StoredBytes() const;
-  // Elements; the same errors.
-  Result<int64_t> Count() const;
-  // "tensor 'w' (float32 [2, 3])"
-  std::string What() const;
-};
+using TensorData = formats::TensorBytes;
 
 struct SparseData {
   TensorData values, indices;
@@ -87,16 +68,7 @@ struct SparseData {
 Result<TensorData> ReadTensorData(std::string_view bytes);
 Result<SparseData> ReadSparseData(std::string_view bytes);
 
-// Whether raw data of this type is heddle's storage byte for byte.
-bool IsRawStorage(int type);
-
-// `raw` unpacked to heddle's storage. Precondition: its length fits the count.
-void UnpackRaw(int type, std::string_view raw, int64_t count, void* to);
-
-// The tensor in memory of its own; a StringTensor for strings. Precondition: not external.
-// kInvalidArgument: the data does not fit type and dims; kUnimplemented; kResourceExhausted.
-Result<Value> MakeValue(const TensorData& data);
-Result<Tensor> MakeTensor(const TensorData& data);
+// kInvalidArgument: indices outside of the tensor; kResourceExhausted.
 Result<Tensor> MakeDense(const SparseData& data);
 
 }  // namespace heddle::onnx

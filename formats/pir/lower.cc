@@ -6,22 +6,22 @@
 
 namespace heddle::pir {
 
+namespace {
+
+// Constants of PIR are attributes, and its parameters lie in other files.
+constexpr formats::ElementTypes kNoTypes({});
+
+}  // namespace
+
 Lowering::Lowering(const File& file, ir::ProgramBuilder* builder)
-    : file_(file), builder_(*builder), uses_(file, &table_) {
-  draft_.blocks.resize(static_cast<size_t>(file.blocks));
-}
+    : GraphLoweringOf(kNoTypes, builder, static_cast<size_t>(file.blocks)),
+      file_(file),
+      uses_(file, &table_) {}
 
 Result<Draft> Lowering::Run() {
   LowerOperations(file_.main);
-  if (!unknown_.empty()) {
-    std::string text = builder_.name() + ": " + std::to_string(unknown_.size()) +
-                       (unknown_.size() == 1 ? " operator that" : " operators that") +
-                       " heddle does not have:";
-    for (const auto& [name, unknown] : unknown_)
-      text += "\n  " + name + " (" + std::to_string(unknown.count) +
-              (unknown.count == 1 ? " time" : " times") + ", first: " + unknown.first + ")";
-    return Unimplemented(text);
-  }
+  if (const Status unknown = UnknownOperators(); !unknown.ok())
+    return Status(unknown.code(), builder_.name() + ": " + unknown.message());
   RestoreProducts(&draft_);
   formats::FinishDraft(&draft_);
   return std::move(draft_);
@@ -39,8 +39,7 @@ void Lowering::Lower(const Operation& op) {
   }
   const std::vector<Mapping>& mappings = table_.Find(op.name);
   if (!mappings.empty()) return LowerMapped(op, mappings);
-  Unknown& unknown = unknown_[op.name];
-  if (unknown.count++ == 0) unknown.first = StrCat("block ", block_, ", op ", op.index);
+  NoteUnknown(op.name, StrCat("block ", block_, ", op ", op.index));
   for (const Definition& result : op.results) Bind(result.id, NewBinding(result));
 }
 
@@ -81,27 +80,24 @@ int Lowering::OperandVar(const Operation& op, size_t i) {
 }
 
 int Lowering::NewVar(const Type& type, ValueId id) {
-  DraftVar& var = draft_.vars.emplace_back();
-  var.name = "%" + std::to_string(id);
-  var.id = id;
-  var.block = block_;
-  var.dtype = type.dtype;
-  var.ranked = type.ranked && type.dims.size() <= static_cast<size_t>(Shape::kMaxRank);
-  if (var.ranked) var.dims = type.dims;
-  if (type.kind == Type::Kind::kArray) var.kind = ir::VarKind::kArray;
-  if (type.kind == Type::Kind::kRows) var.kind = ir::VarKind::kRows;
+  const int v = GraphLowering::NewVar("%" + std::to_string(id), type.dtype);
+  DraftVar& made = var(v);
+  made.id = id;
+  made.ranked = type.ranked && type.dims.size() <= static_cast<size_t>(Shape::kMaxRank);
+  if (made.ranked) {
+    made.dims = type.dims;
+    facts(v).shape = Shape(std::span<const int64_t>(type.dims));
+  }
+  if (type.kind == Type::Kind::kArray) made.kind = ir::VarKind::kArray;
+  if (type.kind == Type::Kind::kRows) made.kind = ir::VarKind::kRows;
   if (type.kind == Type::Kind::kSparse || type.kind == Type::Kind::kOther)
-    var.kind = ir::VarKind::kRaw;
-  return static_cast<int>(draft_.vars.size() - 1);
+    made.kind = ir::VarKind::kRaw;
+  return v;
 }
 
 // For values that the file does not have; its own names begin otherwise, or have no '/'.
-int Lowering::NewVar(const std::string& name, DType dtype) {
-  DraftVar& var = draft_.vars.emplace_back();
-  var.name = name + "/" + std::to_string(draft_.vars.size());
-  var.block = block_;
-  var.dtype = dtype;
-  return static_cast<int>(draft_.vars.size() - 1);
+int Lowering::NewOwn(std::string_view stem, DType dtype) {
+  return GraphLowering::NewVar(StrCat(stem, "/", draft_.vars.size() + 1), dtype);
 }
 
 Lowering::Binding Lowering::NewBinding(const Definition& result) {
@@ -161,8 +157,9 @@ int Lowering::CopyOf(int var, const Operation& op) {
   like.name += "/" + std::to_string(draft_.vars.size());
   like.block = block_;
   like.persistable = like.named = like.fed = like.shared = false;
-  draft_.vars.push_back(std::move(like));
-  const int made = static_cast<int>(draft_.vars.size() - 1);
+  const int made = GraphLowering::NewVar(like.name, like.dtype);
+  draft_.vars.back() = std::move(like);
+  TakeFacts(var, made);
   Copy(var, made, op);
   return made;
 }

@@ -7,14 +7,13 @@
 // behind it.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "core/programs/program_builder.h"
-#include "formats/lowering/draft.h"
+#include "formats/lowering/graph_lowering.h"
 #include "formats/pir/file.h"
 #include "formats/pir/numbers.h"
 #include "formats/pir/op_table.h"
@@ -32,7 +31,7 @@ using formats::kNoDraft;
 // mul where they do what mul does.
 void RestoreProducts(Draft* draft);
 
-class Lowering {
+class Lowering : public formats::GraphLoweringOf<formats::ValueFacts> {
  public:
   // Mistakes go to `builder`. Both must outlive it.
   Lowering(const File& file, ir::ProgramBuilder* builder);
@@ -57,10 +56,6 @@ class Lowering {
     int block = 0, depth = kNoDraft;
     std::vector<int> arrays;
   };
-  struct Unknown {
-    int count = 0;
-    std::string first;
-  };
   using Handler = void (Lowering::*)(const Operation&);
   using Yields = std::vector<Binding>;
 
@@ -77,7 +72,7 @@ class Lowering {
   // The variable; kNoDraft, and noted, where there is none or it is no single one.
   int OperandVar(const Operation& op, size_t i);
   int NewVar(const Type& type, ValueId id);
-  int NewVar(const std::string& name, DType dtype);
+  int NewOwn(std::string_view stem, DType dtype);
   Binding NewBinding(const Definition& result);
   void Bind(ValueId id, Binding binding);
   void BindVar(ValueId id, int var);
@@ -140,17 +135,13 @@ class Lowering {
   void Run(const Operation& op, std::string_view condition_slot, int condition, const Block& body);
 
   const File& file_;
-  ir::ProgramBuilder& builder_;
   OpTable table_;
   const Uses uses_;
-  Draft draft_;
-  int block_ = 0;                                // where operators go
   std::unordered_map<ValueId, Binding> values_;  // that can be seen
   std::unordered_map<int, Numbers> constants_;   // by variable
-  std::unordered_map<std::string, int> names_;   // that the file gives
+  std::unordered_map<std::string, int> named_;   // by the file
   std::vector<Stack> stacks_;
   std::vector<Yields> yields_;  // of the open regions
-  std::map<std::string, Unknown> unknown_;
 };
 
 }  // namespace heddle::pir

@@ -20,7 +20,7 @@ Numbers NumbersIn(const Operation& op, std::string_view attribute) {
 // A single-operand step of a chain: a new variable with `type` of `x`.
 int Lowering::Step(const Operation& op, std::string_view type, int x, DType dtype,
                    DraftOp::Slots<AttrValue> attributes) {
-  const int made = NewVar(std::string(type), dtype);
+  const int made = NewOwn(type, dtype);
   DraftOp& step = Emit(type, op);
   In(&step, "X", {x});
   Out(&step, "Out", {made});
@@ -56,7 +56,7 @@ void Lowering::LowerArange(const Operation& op) {
 // heddle's shape is int32.
 void Lowering::LowerShape64(const Operation& op) {
   if (!HasOperands(op, 1, 1)) return;
-  const int x = OperandVar(op, 0), narrow = NewVar("shape", DType::kI32);
+  const int x = OperandVar(op, 0), narrow = NewOwn("shape", DType::kI32);
   const Binding binding = NewBinding(op.results[0]);
   DraftOp& shape = Emit("shape", op);
   In(&shape, "Input", {x});

@@ -10,13 +10,13 @@ namespace heddle::pir {
 
 // Lowers a block inside the present one and returns what it yields. Its values are forgotten.
 Lowering::Yields Lowering::LowerRegion(const Block& block) {
-  const int outer = std::exchange(block_, block.number);
+  const int outer = SwitchBlock(block.number);
   draft_.blocks[static_cast<size_t>(block_)].parent = outer;
   yields_.emplace_back();
   LowerOperations(block);
   Yields yields = std::move(yields_.back());
   yields_.pop_back();
-  block_ = outer;
+  SwitchBlock(outer);
   for (const Definition& argument : block.arguments) values_.erase(argument.id);
   for (const Operation& op : block.operations)
     for (const Definition& result : op.results) values_.erase(result.id);
@@ -38,7 +38,7 @@ void Lowering::Run(const Operation& op, std::string_view condition_slot, int con
                    const Block& body) {
   const bool is_branch = condition_slot == "Cond";
   // Paddle's operators want a place for their scopes, also where no gradient needs them.
-  const int scopes = NewVar("scopes", DType::kUnknown);
+  const int scopes = NewOwn("scopes", DType::kUnknown);
   draft_.vars[static_cast<size_t>(scopes)].kind = ir::VarKind::kScopes;
   DraftOp& run = Emit(is_branch ? "conditional_block" : "while", op);
   In(&run, condition_slot, {condition});
@@ -72,9 +72,9 @@ int Lowering::Deliver(const Operation& op, const Block& from, size_t i, Yields* 
     return yielded.var;
   }
   // A value of the outside, or one that is yielded twice.
-  const int outer = std::exchange(block_, from.number);
+  const int outer = SwitchBlock(from.number);
   const int copy = CopyOf(yielded.var, op);
-  block_ = outer;
+  SwitchBlock(outer);
   draft_.vars[static_cast<size_t>(copy)].block = outer;
   return copy;
 }
@@ -117,14 +117,14 @@ void Lowering::LowerIf(const Operation& op) {
   }
   Run(op, "Cond", condition, op.regions[0]);
   if (!fake && !draft_.blocks[static_cast<size_t>(op.regions[1].number)].ops.empty()) {
-    const int otherwise = NewVar("not", DType::kBool);
+    const int otherwise = NewOwn("not", DType::kBool);
     DraftOp& negate = Emit("logical_not", op);
     In(&negate, "X", {condition});
     Out(&negate, "Out", {otherwise});
     Run(op, "Cond", otherwise, op.regions[1]);
   }
   if (choices.empty()) return;
-  const int mask = NewVar("mask", DType::kI32);
+  const int mask = NewOwn("mask", DType::kI32);
   DraftOp& cast = Emit("cast", op);
   In(&cast, "X", {condition});
   Out(&cast, "Out", {mask});
@@ -171,7 +171,7 @@ int Lowering::CarryIn(const Operation& op, size_t i) {
 // At the end of the body, the next values go where the loop carries them, all at once.
 void Lowering::CarryOn(const Operation& op, const Block& body, const std::vector<int>& carried,
                        const Yields& next) {
-  const int outer = std::exchange(block_, body.number);
+  const int outer = SwitchBlock(body.number);
   std::vector<int> from;
   for (size_t i = 0; i < carried.size(); ++i) {
     int var = next[i].kind == Binding::Kind::kVar ? next[i].var : kNoDraft;
@@ -183,7 +183,7 @@ void Lowering::CarryOn(const Operation& op, const Block& body, const std::vector
   }
   for (size_t i = 0; i < carried.size(); ++i)
     if (from[i] != kNoDraft) Copy(from[i], carried[i], op);
-  block_ = outer;
+  SwitchBlock(outer);
 }
 
 void Lowering::LowerWhile(const Operation& op) {
@@ -234,7 +234,7 @@ void Lowering::LowerSelectOutput(const Operation& op) {
 void Lowering::LowerStackCreate(const Operation& op) {
   Stack stack;
   stack.block = block_;
-  stack.depth = NewVar("depth", DType::kI64);
+  stack.depth = NewOwn("depth", DType::kI64);
   DraftOp& none = Emit("fill_constant", op);
   Out(&none, "Out", {stack.depth});
   none.attributes = {{"shape", Ints{1}}, {"value", 0.0}, {"dtype", DTypeToProto(DType::kI64)}};
@@ -252,7 +252,7 @@ void Lowering::LowerPush(const Operation& op) {
   const size_t at = inlet->stack;
   for (size_t i = 1; i < op.operands.size(); ++i) {
     if (stacks_[at].arrays.size() < i) {
-      const int array = NewVar("stack", DType::kUnknown);
+      const int array = NewOwn("stack", DType::kUnknown);
       draft_.vars[static_cast<size_t>(array)].kind = ir::VarKind::kArray;
       draft_.vars[static_cast<size_t>(array)].block = stacks_[at].block;
       stacks_[at].arrays.push_back(array);
@@ -300,7 +300,7 @@ void Lowering::LowerHasElements(const Operation& op) {
   Bind(op.results[0].id, binding);
   if (stack == nullptr || stack->kind != Binding::Kind::kStack)
     return Problem(op, "operand 0 is no stack");
-  const int depth = stacks_[stack->stack].depth, zero = NewVar("zero", DType::kI64);
+  const int depth = stacks_[stack->stack].depth, zero = NewOwn("zero", DType::kI64);
   DraftOp& none = Emit("fill_constant", op);
   Out(&none, "Out", {zero});
   none.attributes = {{"shape", Ints{1}}, {"value", 0.0}, {"dtype", DTypeToProto(DType::kI64)}};

@@ -87,7 +87,7 @@ void Lowering::NameVar(int var, const std::string& name, bool persistable) {
   v.name = name;
   v.named = true;
   v.persistable = persistable;
-  names_.emplace(name, var);
+  named_.emplace(name, var);
 }
 
 void Lowering::LowerParameter(const Operation& op) {
@@ -95,7 +95,7 @@ void Lowering::LowerParameter(const Operation& op) {
   const Definition& result = op.results[0];
   if (!op.persistable) return Bind(result.id, {});  // a state that holds nothing
   const std::string name(op.parameter);
-  if (names_.count(name) > 0) Problem(op, "a second variable called '", name, "'");
+  if (named_.count(name) > 0) Problem(op, "a second variable called '", name, "'");
   const Binding binding = NewBinding(result);
   if (binding.kind != Binding::Kind::kVar) return Problem(op, "a parameter that is no tensor");
   NameVar(binding.var, name, true);
@@ -108,7 +108,7 @@ void Lowering::LowerData(const Operation& op) {
   const std::string name = TextOf(op, "name");
   if (name.empty()) Problem(op, "has no name");
   if (block_ != 0) Problem(op, "an input inside a block");
-  if (names_.count(name) > 0) Problem(op, "a second variable called '", name, "'");
+  if (named_.count(name) > 0) Problem(op, "a second variable called '", name, "'");
   const Binding binding = NewBinding(op.results[0]);
   if (binding.kind != Binding::Kind::kVar) return Problem(op, "an input that is no tensor");
   NameVar(binding.var, name, op.persistable);
@@ -131,8 +131,8 @@ void Lowering::LowerFetch(const Operation& op) {
   int var = OperandVar(op, 0);
   for (const Definition& result : op.results) BindVar(result.id, var);
   if (var == kNoDraft) return;
-  const auto known = names_.find(name);
-  if (known != names_.end() && known->second != var) {
+  const auto known = named_.find(name);
+  if (known != named_.end() && known->second != var) {
     // The old program wrote this to the variable that it was fed by: so does this one, unless
     // somebody still reads what was fed.
     const DraftVar& other = draft_.vars[static_cast<size_t>(known->second)];
@@ -140,7 +140,7 @@ void Lowering::LowerFetch(const Operation& op) {
       Copy(var, known->second, op);
       var = known->second;
     }
-  } else if (known == names_.end() && !name.empty()) {
+  } else if (known == named_.end() && !name.empty()) {
     if (!MayBeNamed(op, var)) var = CopyOf(var, op);
     NameVar(var, name, false);
   }
@@ -155,8 +155,8 @@ void Lowering::LowerStore(const Operation& op) {
   if (block_ != 0) Problem(op, "stores a variable inside a block");
   if (name.empty()) return Problem(op, "has no name");
   if (var == kNoDraft || draft_.vars[static_cast<size_t>(var)].name == name) return;
-  const auto known = names_.find(name);
-  if (known != names_.end()) return Copy(var, known->second, op);
+  const auto known = named_.find(name);
+  if (known != named_.end()) return Copy(var, known->second, op);
   const int stored = MayBeNamed(op, var) ? var : CopyOf(var, op);
   NameVar(stored, name, true);
 }

@@ -4,41 +4,6 @@
 #include <utility>
 
 namespace heddle::tensorflow {
-namespace {
-
-void Run(NodeLowering& n, bool is_branch, int condition, int block) {
-  const int scopes = n.NewVar(DType::kUnknown, "scopes");
-  n.draft_var(scopes).kind = ir::VarKind::kScopes;
-  DraftOp& run = n.Emit(is_branch ? "conditional_block" : "while",
-                        {{is_branch ? "Cond" : "Condition", {condition}}},
-                        {{is_branch ? "is_scalar_condition" : "is_test", true}},
-                        {{is_branch ? "Scope" : "StepScopes", {scopes}}});
-  run.sub_block = block;
-}
-
-}  // namespace
-
-int LikeVar(NodeLowering& n, int v, int home) {
-  const int made = n.NewVar(n.dtype(v));
-  n.draft_var(made).block = home;
-  n.draft_var(made).kind = n.draft_var(v).kind;
-  VarFacts& facts = n.facts(made);
-  facts.type = n.facts(v).type;
-  facts.shape = n.facts(v).shape;
-  facts.kind = n.facts(v).kind;
-  facts.target = n.facts(v).target;
-  return made;
-}
-
-void Assign(NodeLowering& n, int from, int to) {
-  n.Emit("assign", {{"X", {from}}}, {}, {{"Out", {to}}});
-}
-
-int CopyOf(NodeLowering& n, int v) {
-  const int made = LikeVar(n, v, n.block());
-  Assign(n, v, made);
-  return made;
-}
 
 int TruthOf(NodeLowering& n, int condition) {
   if (n.rank(condition) > 0) {  // whether it has elements
@@ -63,21 +28,10 @@ int Deliver(NodeLowering& n, int v, int block) {
   return made;
 }
 
-void RunIf(NodeLowering& n, int condition, int block) { Run(n, true, condition, block); }
-
-void RunWhile(NodeLowering& n, int condition, int block) { Run(n, false, condition, block); }
-
 int Chosen(NodeLowering& n, const std::vector<int>& values, int number) {
   if (IsHandle(n.kind(values[0]))) return values[0];
   const int made = LikeVar(n, values[0], n.block());
-  Shape shape = n.shape(values[0]);
-  for (int v : values) {
-    const Shape& other = n.shape(v);
-    if (other.rank() != shape.rank()) shape = Shape::Unknown();
-    for (int i = 0; i < shape.rank(); ++i)
-      if (shape[i] != other[i]) shape[i] = -1;
-  }
-  n.facts(made).shape = shape;
+  n.facts(made).shape = AgreedShape(n, values);
   n.Emit("select_input", {{"X", values}, {"Mask", {number}}}, {}, {{"Out", {made}}});
   return made;
 }
@@ -112,11 +66,8 @@ void CarryOn(NodeLowering& n, const std::vector<int>& carried, std::vector<int> 
     list.as_long = same ? first.as_long : kNoDraft;
   }
   for (size_t i = 0; i < carried.size(); ++i)
-    if (next[i] != carried[i] &&
-        std::find(carried.begin(), carried.end(), next[i]) != carried.end())
-      next[i] = CopyOf(n, next[i]);
-  for (size_t i = 0; i < carried.size(); ++i)
-    if (next[i] != carried[i] && !IsHandle(n.kind(carried[i]))) Assign(n, next[i], carried[i]);
+    if (IsHandle(n.kind(carried[i]))) next[i] = carried[i];
+  formats::CarryOn(n, carried, std::move(next));
 }
 
 }  // namespace heddle::tensorflow

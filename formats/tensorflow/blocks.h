@@ -1,8 +1,9 @@
-// Branches and loops in the draft: blocks that operators run, and what goes into them and out.
+// Branches and loops in the draft, whose values may be lists and handles.
 #pragma once
 
 #include <vector>
 
+#include "formats/lowering/regions.h"
 #include "formats/tensorflow/node_lowering.h"
 
 namespace heddle::tensorflow {
@@ -10,19 +11,17 @@ namespace heddle::tensorflow {
 // Whether values of this kind say themselves what they are, so that nothing is moved for them.
 inline bool IsHandle(Kind kind) { return kind != Kind::kTensor && kind != Kind::kList; }
 
-// A new variable of block `home` that will have a value like `v`'s.
-int LikeVar(NodeLowering& n, int v, int home);
-void Assign(NodeLowering& n, int from, int to);
-int CopyOf(NodeLowering& n, int v);
+using formats::Assign;
+using formats::CopyOf;
+using formats::LikeVar;
+using formats::RunIf;
+using formats::RunWhile;
 
 // One bool: whether a condition of any type holds.
 int TruthOf(NodeLowering& n, int condition);
 
 // The variable of the block outside that has what `block` gives as `v`.
 int Deliver(NodeLowering& n, int v, int block);
-// Runs blocks that are lowered already: where the condition holds, or as long as it does.
-void RunIf(NodeLowering& n, int condition, int block);
-void RunWhile(NodeLowering& n, int condition, int block);
 // One of the delivered values, by number.
 int Chosen(NodeLowering& n, const std::vector<int>& values, int number);
 

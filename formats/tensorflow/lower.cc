@@ -59,8 +59,14 @@ Shape ShapeOfNode(const Node& node) {
 }  // namespace
 
 Lowering::Lowering(const Model& model, const ProgramPart& part, ir::ProgramBuilder* builder)
-    : model_(model), part_(part), builder_(*builder), graph_(model.graph.nodes) {
-  draft_.blocks.resize(1);
+    : GraphLoweringOf(Types(), builder), model_(model), part_(part), graph_(model.graph.nodes) {}
+
+VarFacts VarFacts::Alike() const {
+  VarFacts facts;
+  static_cast<ValueFacts&>(facts) = ValueFacts::Alike();
+  facts.kind = kind;
+  facts.target = target;
+  return facts;
 }
 
 Result<Lowered> Lowering::Run() {
@@ -75,10 +81,10 @@ Result<Lowered> Lowering::Run() {
   FindWritingFunctions();
   HEDDLE_ASSIGN_OR_RETURN(const Region region, Structure(graph_, needed_, may_write_));
   // Names that belong to what the user, or a variable, is called.
-  for (const Wanted& port : feeds_) names_.insert(port.name);
-  for (const Wanted& port : fetches_) names_.insert(port.name);
+  for (const Wanted& port : feeds_) KeepName(port.name);
+  for (const Wanted& port : fetches_) KeepName(port.name);
   for (const Node& node : model_.graph.nodes)
-    if (IsVariableNode(node)) names_.insert(std::string(node.name));
+    if (IsVariableNode(node)) KeepName(std::string(node.name));
   FindRestoredKeys();
   FindTables();
   FindWritten();
@@ -94,7 +100,7 @@ Result<Lowered> Lowering::Run() {
   DeclareShapes();
   formats::FinishDraft(&draft_);
   KeepParameters(&made);
-  made.draft = std::move(draft_);
+  MoveTo(&made);
   made.inputs = std::move(inputs_);
   made.outputs = std::move(outputs_);
   return made;
@@ -315,59 +321,11 @@ void Lowering::LowerFetches() {
 
 // --- variables
 
-std::string Lowering::FreshName(std::string_view stem) {
-  std::string name(stem);
-  for (size_t n = draft_.vars.size(); name.empty() || !names_.insert(name).second; ++n)
-    name = StrCat(stem, "/", n);
-  return name;
-}
-
-int Lowering::NewVar(std::string name, DType dtype) {
-  DraftVar& var = draft_.vars.emplace_back();
-  var.name = std::move(name);
-  var.block = block_;
-  var.dtype = dtype;
-  facts_.emplace_back();
-  return static_cast<int>(draft_.vars.size() - 1);
-}
-
-int Lowering::AddConstant(const TensorData& data, std::string_view name) {
-  const int v = NewVar(FreshName(name), StorageOf(data.type));
-  var(v).block = 0;
-  facts(v).type = data.type;
-  facts(v).data = &data;
-  facts(v).exact_name = true;
-  const auto count = data.Count();
-  if (!count.ok()) {
-    builder_.Problem("constant '", name, "': ", count.status().message());
-    facts(v).unreadable = true;
-    return v;
-  }
-  facts(v).shape = Shape(std::span<const int64_t>(data.dims));
-  if (data.type == kString) {
-    var(v).kind = ir::VarKind::kRaw;
-  } else {
-    var(v).ranked = true;
-    var(v).dims = data.dims;
-  }
-  return v;
-}
-
-int Lowering::AddConstant(Tensor value, std::string_view name) {
-  TensorData& data = owned_.emplace_back();
-  data.type = TypeOf(value.dtype());
-  data.dims.assign(value.shape().begin(), value.shape().end());
-  const int v = AddConstant(data, name);
-  facts(v).value = std::make_shared<const Tensor>(value);
-  made_constants_.emplace(v, std::move(value));
-  return v;
-}
-
 int Lowering::VariableNamed(const std::string& name, int type, const Shape& shape) {
   const auto known = variables_.find(name);
   if (known != variables_.end()) return known->second;
   // The name was kept for it, unless a function makes it.
-  names_.insert(name);
+  KeepName(name);
   const int v = NewVar(name, StorageOf(type));
   var(v).block = 0;
   var(v).persistable = true;
@@ -400,111 +358,19 @@ std::string Lowering::Where(const Node& node, const Instance& instance) const {
   return text;
 }
 
-void Lowering::NoteUnknown(const Node& node, const Instance& instance) {
-  Unknown& unknown = unknown_[std::string(node.op)];
-  if (unknown.count++ == 0) unknown.first = Where(node, instance);
-}
-
-Status Lowering::UnknownOperators() const {
-  if (unknown_.empty()) return Status::Ok();
-  std::string text = StrCat(unknown_.size(), unknown_.size() == 1 ? " operator" : " operators",
-                            " that heddle does not have, or not in this form:");
-  for (const auto& [name, unknown] : unknown_)
-    text += StrCat("\n  ", name, " (", unknown.count, unknown.count == 1 ? " time" : " times",
-                   ", first: ", unknown.first, ")");
-  return Unimplemented(text);
-}
-
-// --- the end
-
-// Passes go by the shapes that variables are declared with. A variable that is written several
-// times stays without: a loop may give it another shape.
-void Lowering::DeclareShapes() {
-  std::vector<int> writers(draft_.vars.size(), 0);
-  for (const auto& block : draft_.blocks)
-    for (const DraftOp& op : block.ops)
-      for (const auto& [slot, vars] : op.outputs)
-        for (int v : vars)
-          if (v != kNoDraft) ++writers[static_cast<size_t>(v)];
-  for (size_t v = 0; v < draft_.vars.size(); ++v) {
-    DraftVar& var = draft_.vars[v];
-    const Shape& shape = facts_[v].shape;
-    if (var.ranked || var.kind != ir::VarKind::kTensor || writers[v] != 1 || !shape.known_rank() ||
-        facts_[v].is_variable)
-      continue;
-    var.ranked = true;
-    var.dims.assign(shape.begin(), shape.end());
-  }
-}
-
-// Graphs have a constant for each of its readers. Where equal ones are one, equal operators are
-// seen to be equal.
-void Lowering::MergeConstants() {
-  constexpr int64_t kMostElements = 1024;
-  std::vector<bool> kept(draft_.vars.size());
-  for (const auto& [v, column] : draft_.fetches) kept[static_cast<size_t>(v)] = true;
-  for (const auto& block : draft_.blocks)
-    for (const DraftOp& op : block.ops)
-      for (const auto& [slot, vars] : op.outputs)
-        for (int v : vars)
-          if (v != kNoDraft) kept[static_cast<size_t>(v)] = true;
-  std::unordered_map<std::string, int> first;
-  std::vector<int> instead(draft_.vars.size());
-  for (size_t v = 0; v < draft_.vars.size(); ++v) {
-    instead[v] = static_cast<int>(v);
-    const VarFacts& facts = facts_[v];
-    if (!draft_.vars[v].persistable || kept[v] || facts.is_variable || facts.data == nullptr ||
-        facts.unreadable || facts.type == kString)
-      continue;
-    const auto count = facts.data->Count();
-    if (!count.ok() || *count > kMostElements) continue;
-    auto made = facts.value ? Result<Tensor>(*facts.value) : MakeTensor(*facts.data);
-    if (!made.ok()) continue;  // which is told when it is needed
-    std::string key = StrCat(facts.data->What(), ":");
-    key.append(static_cast<const char*>(made->raw()), made->bytes());
-    instead[v] = first.emplace(std::move(key), static_cast<int>(v)).first->second;
-  }
-  for (auto& block : draft_.blocks)
-    for (DraftOp& op : block.ops)
-      for (auto* slots : {&op.inputs, &op.attributes_from})
-        for (auto& [slot, vars] : *slots)
-          for (int& v : vars)
-            if (v != kNoDraft) v = instead[static_cast<size_t>(v)];
-}
-
 void Lowering::KeepParameters(Lowered* made) {
-  std::vector<bool> used(draft_.vars.size());
-  const auto note = [&](const auto& slots) {
-    for (const auto& [slot, vars] : slots)
-      for (int v : vars)
-        if (v != kNoDraft) used[static_cast<size_t>(v)] = true;
-  };
-  for (const formats::DraftBlock& block : draft_.blocks)
-    for (const DraftOp& op : block.ops) {
-      note(op.inputs);
-      note(op.outputs);
-    }
-  for (const auto& [v, column] : draft_.fetches) used[static_cast<size_t>(v)] = true;
-  for (size_t v = 0; v < draft_.vars.size(); ++v) {
-    DraftVar& var = draft_.vars[v];
-    var.persistable = var.persistable && used[v];
-    if (!var.persistable) continue;
+  for (int v : KeptVariables()) {
     Parameter& p = made->parameters.emplace_back();
-    p.name = var.name;
-    p.is_variable = facts_[v].is_variable;
-    if (p.is_variable) {
-      if (const auto key = restored_.find(var.name); key != restored_.end()) p.key = key->second;
-      const auto table = table_names_.find(static_cast<int>(v));
-      if (table == table_names_.end()) continue;
-      if (const auto found = tables_.find(table->second); found != tables_.end())
-        p.table = std::move(found->second);
-      else if (IsMutableTable(table->first))
-        p.table.emplace().is_empty = true;
-      continue;
-    }
-    p.data = *facts_[v].data;
-    const auto own = made_constants_.find(static_cast<int>(v));
-    if (own != made_constants_.end()) p.made = Value(own->second);
+    static_cast<formats::Parameter&>(p) = ParameterOf(v);
+    p.is_variable = facts(v).is_variable;
+    if (!p.is_variable) continue;
+    if (const auto key = restored_.find(p.name); key != restored_.end()) p.key = key->second;
+    const auto table = table_names_.find(v);
+    if (table == table_names_.end()) continue;
+    if (const auto found = tables_.find(table->second); found != tables_.end())
+      p.table = std::move(found->second);
+    else if (IsMutableTable(v))
+      p.table.emplace().is_empty = true;
   }
 }
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/programs/program_builder.h"
-#include "formats/lowering/draft.h"
+#include "formats/lowering/graph_lowering.h"
 #include "formats/tensorflow/model.h"
 #include "formats/tensorflow/node_graph.h"
 #include "formats/tensorflow/structure.h"
@@ -40,32 +40,24 @@ enum class Kind : uint8_t {
   kFlow          // says in which order a TensorArray is used; holds nothing
 };
 
-// The reader knows this of a variable, beside what the draft has.
-struct VarFacts {
-  int type = kNoType;              // TensorFlow's; of the elements where it is a list
-  Shape shape = Shape::Unknown();  // -1: open; of the items where it is a list
+struct VarFacts : formats::ValueFacts {
+  // `type` is of the elements, and `shape` of the items, where it is a list.
   Kind kind = Kind::kTensor;
-  bool is_variable = false;             // kept from run to run: references to it are itself
-  int target = kNoDraft;                // of a handle: the variable or array behind it
-  const TensorData* data = nullptr;     // a constant of the file
-  std::shared_ptr<const Tensor> value;  // the contents, where they are small and known
-  Ints partial;                         // integers of a vector as far as they are known; else -1
-  bool unreadable = false;              // `data` is not what it claims, which was told
-  bool exact_name = false;              // the file gives it
-  bool inner_name = false;              // a function gives it
-  bool grows = false;                   // of a TensorArray: behind its end
-  bool adds = false;                    // of one of gradients: to what was written before
-  int length = kNoDraft;                // of a list: the variable that says how many items it has
-  int as_long = kNoDraft;  // of a list in a loop: the carried one that has as many items
-  int first = kNoDraft;    // of a variable that a loop carries: the value before the first round
+  int target = kNoDraft;    // of a handle: the variable or array behind it
+  Ints partial;             // integers of a vector as far as they are known; else -1
+  bool inner_name = false;  // a function gives it
+  bool grows = false;       // of a TensorArray: behind its end
+  bool adds = false;        // of one of gradients: to what was written before
+  int length = kNoDraft;    // of a list: the variable that says how many items it has
+  int as_long = kNoDraft;   // of a list in a loop: the carried one that has as many items
+  int first = kNoDraft;     // of a variable that a loop carries: the value before the first round
+
+  VarFacts Alike() const;
 };
 
-// A parameter of the program and where its contents are: in the file, at hand, or, for a variable
-// of a SavedModel, in its bundle under this key. A variable that only operators write has none.
-struct Parameter {
-  std::string name;
-  TensorData data;
-  std::optional<Value> made;
+// A parameter, whose contents may also be those of a variable: in the bundle of a SavedModel under
+// `key`; nowhere, for one that only operators write.
+struct Parameter : formats::Parameter {
   std::string key;
   bool is_variable = false;
   std::optional<TableContents> table;
@@ -77,8 +69,7 @@ struct Port {
   int type = kNoType;
 };
 
-struct Lowered {
-  Draft draft;
+struct Lowered : formats::LoweredGraph {
   std::vector<Parameter> parameters;
   std::vector<Port> inputs, outputs;
 };
@@ -100,7 +91,7 @@ class NodeLowering;
 // The name under which a variable's node keeps it.
 std::string KeptName(const Node& node);
 
-class Lowering {
+class Lowering : public formats::GraphLoweringOf<VarFacts> {
  public:
   // Mistakes go to `builder`. All three must outlive it and what it returns.
   Lowering(const Model& model, const ProgramPart& part, ir::ProgramBuilder* builder);
@@ -144,10 +135,6 @@ class Lowering {
     bool broken = false;  // which was told
     explicit Body(const Function& f) : function(&f), graph(f) {}
   };
-  struct Unknown {
-    int count = 0;
-    std::string first;
-  };
   struct Wanted {
     std::string name;  // the user's
     Source source;
@@ -163,10 +150,6 @@ class Lowering {
   void LowerFetches();
   void FetchNow(const Instance& instance, int node);
   std::string Where(const Node& node, const Instance& instance) const;
-  void NoteUnknown(const Node& node, const Instance& instance);
-  Status UnknownOperators() const;
-  void MergeConstants();
-  void DeclareShapes();
   void KeepParameters(Lowered* made);
   void FindRestoredKeys();
   void FindTables();  // tables/find_tables.cc
@@ -181,17 +164,8 @@ class Lowering {
   int ValueOf(Instance& instance, Source source, const Node& reader, std::string_view name);
   Body* BodyOf(std::string_view function);
 
-  // --- variables
-  int NewVar(std::string name, DType dtype);
-  std::string FreshName(std::string_view stem);
-  int AddConstant(const TensorData& data, std::string_view name);
-  int AddConstant(Tensor value, std::string_view name);
-  DraftVar& var(int v) { return draft_.vars[static_cast<size_t>(v)]; }
-  VarFacts& facts(int v) { return facts_[static_cast<size_t>(v)]; }
-
   const Model& model_;
   const ProgramPart& part_;
-  ir::ProgramBuilder& builder_;
   NodeGraph graph_;
   Instance main_;
   std::vector<bool> needed_;
@@ -199,12 +173,6 @@ class Lowering {
   std::vector<int> targets_;  // nodes that run
   std::vector<int> fetched_;  // by fetch: its variable
   std::vector<Port> inputs_, outputs_;
-  Draft draft_;
-  std::deque<VarFacts> facts_;  // by variable; references to them outlive additions
-  std::unordered_set<std::string> names_;
-  std::unordered_map<int, Tensor> made_constants_;
-  std::deque<TensorData> owned_;
-  std::map<std::string, Unknown> unknown_;
   std::unordered_map<std::string_view, const Function*> functions_;
   std::unordered_map<std::string_view, std::unique_ptr<Body>> bodies_;
   std::map<std::pair<int, std::string>, int> gradient_arrays_;
@@ -217,7 +185,6 @@ class Lowering {
   bool functions_write_ = false;             // functions may write any
   std::unordered_set<std::string_view> writing_functions_;  // themselves, or what they call
   MayWrite may_write_;
-  int block_ = 0;  // where operators go
   size_t nodes_lowered_ = 0;
   int regions_ = 0;        // those that are being lowered
   bool too_deep_ = false;  // which was told

@@ -46,7 +46,7 @@ int Lowering::ValueOf(Instance& instance, Source source, const Node& reader,
         values[static_cast<size_t>(source.port)] != kNoDraft)
       return values[static_cast<size_t>(source.port)];
     // A mistake in a node should not make mistakes of those behind it.
-    if (values.empty() && (!builder_.ok() || !unknown_.empty()))
+    if (values.empty() && (!builder_.ok() || has_unknown()))
       return NewVar(FreshName(name), DType::kUnknown);
   }
   builder_.Problem(Where(reader, instance), ": '", name,
@@ -91,7 +91,7 @@ void Lowering::LowerNode(Instance& instance, int at) {
     for (size_t k = 0; k < results.size(); ++k) n.Result(k, results[k]);
     done = true;
   }
-  if (!done) NoteUnknown(node, instance);
+  if (!done) NoteUnknown(node.op, Where(node, instance));
   FetchNow(instance, at);
 }
 

@@ -61,6 +61,7 @@ struct Attribute {
   std::vector<std::string_view> strings;
   std::vector<ShapeData> shapes;
   std::vector<FunctionName> functions;
+  bool IsInts() const { return kind == kList; }
 };
 
 // NodeDef

@@ -5,18 +5,10 @@
 namespace heddle::tensorflow {
 
 NodeLowering::NodeLowering(Lowering& l, const Node& node, Instance& instance, int at)
-    : OpMaker(l.draft_, l.block_, node.index, &node),
-      l_(l),
-      node_(node),
-      instance_(instance),
-      at_(at) {}
+    : NodeMaker(l, node.index, &node, node.op), l_(l), node_(node), instance_(instance), at_(at) {}
 
 void NodeLowering::SayProblem(const std::string& text) {
-  l_.builder_.Problem(l_.Where(node_, instance_), ": ", text);
-}
-
-void NodeLowering::IsRead(int v) {
-  if (l_.facts(v).data != nullptr) l_.var(v).persistable = true;
+  l_.Problem(l_.Where(node_, instance_), ": ", text);
 }
 
 // --- inputs
@@ -53,30 +45,6 @@ bool NodeLowering::MayTake(size_t i) const {
   return false;
 }
 
-std::vector<int> NodeLowering::AllInputs(size_t from) {
-  std::vector<int> all;
-  for (size_t i = from; i < inputs(); ++i) all.push_back(In(i));
-  return all;
-}
-
-const Tensor* NodeLowering::Constant(int v, int64_t max_count) {
-  if (v == kNoDraft) return nullptr;
-  VarFacts& facts = l_.facts(v);
-  if (facts.value != nullptr)
-    return facts.value->numel() <= max_count ? facts.value.get() : nullptr;
-  if (facts.data == nullptr || facts.unreadable || facts.type == kString) return nullptr;
-  const auto count = facts.data->Count();
-  if (!count.ok() || *count > max_count) return nullptr;
-  auto made = MakeTensor(*facts.data);
-  if (!made.ok()) {
-    Problem(made.status().message());
-    facts.unreadable = true;
-    return nullptr;
-  }
-  facts.value = std::make_shared<const Tensor>(*std::move(made));
-  return facts.value.get();
-}
-
 Ints NodeLowering::RequiredInts(size_t i, std::string_view what) {
   if (auto ints = ConstantInts(In(i))) return *std::move(ints);
   Problem("input ", i, " (", what, ") must be known before a run");
@@ -101,25 +69,9 @@ const Attribute* NodeLowering::Find(std::string_view name) const {
   return a;
 }
 
-int64_t NodeLowering::Int(std::string_view name, int64_t otherwise) const {
-  const Attribute* a = Find(name);
-  return a != nullptr && a->kind == Attribute::kInt ? a->i : otherwise;
-}
-
 bool NodeLowering::Bool(std::string_view name, bool otherwise) const {
   const Attribute* a = Find(name);
   return a != nullptr && a->kind == Attribute::kBool ? a->i != 0 : otherwise;
-}
-
-double NodeLowering::Float(std::string_view name, double otherwise) const {
-  const Attribute* a = Find(name);
-  return a != nullptr && a->kind == Attribute::kFloat ? double{a->f}
-                                                      : double{static_cast<float>(otherwise)};
-}
-
-std::string NodeLowering::Str(std::string_view name, std::string_view otherwise) const {
-  const Attribute* a = Find(name);
-  return std::string(a != nullptr && a->kind == Attribute::kString ? a->s : otherwise);
 }
 
 int NodeLowering::Type(std::string_view name, int otherwise) const {
@@ -129,16 +81,6 @@ int NodeLowering::Type(std::string_view name, int otherwise) const {
 
 DType NodeLowering::TypeAttr(std::string_view name, DType otherwise) const {
   return StorageOf(Type(name, TypeOf(otherwise)));
-}
-
-Ints NodeLowering::IntList(std::string_view name, Ints otherwise) const {
-  const Attribute* a = Find(name);
-  return a != nullptr && a->kind == Attribute::kList ? a->ints : std::move(otherwise);
-}
-
-Floats NodeLowering::FloatList(std::string_view name) const {
-  const Attribute* a = Find(name);
-  return a != nullptr ? a->floats : Floats{};
 }
 
 std::vector<std::string> NodeLowering::StrList(std::string_view name) const {
@@ -154,11 +96,6 @@ Shape NodeLowering::ShapeAttr(std::string_view name) const {
 
 // --- variables
 
-int NodeLowering::NewVar(DType dtype, std::string_view stem) {
-  const std::string_view name = stem.empty() ? node_.op : stem;
-  return l_.NewVar(l_.FreshName(StrCat(name, "/", l_.draft_.vars.size())), dtype);
-}
-
 int NodeLowering::Handle(Kind kind, int target) {
   const int handle = NewVar(DType::kUnknown);
   VarFacts& facts = l_.facts(handle);
@@ -166,15 +103,6 @@ int NodeLowering::Handle(Kind kind, int target) {
   facts.type = kResource;
   facts.target = target;
   return handle;
-}
-
-void NodeLowering::SetType(int v, int type) {
-  l_.facts(v).type = type;
-  if (l_.var(v).dtype == DType::kUnknown) l_.var(v).dtype = StorageOf(type);
-  if (type == kString && l_.facts(v).kind == Kind::kTensor) {
-    l_.var(v).kind = ir::VarKind::kRaw;
-    l_.var(v).dtype = DType::kUnknown;
-  }
 }
 
 void NodeLowering::SetKind(int v, Kind kind) {
@@ -194,10 +122,6 @@ void NodeLowering::SetKnown(int v, Tensor value) {
 
 // --- constants
 
-int NodeLowering::HoldConstant(Tensor value) {
-  return l_.AddConstant(std::move(value), StrCat(node_.op, "/", l_.draft_.vars.size()));
-}
-
 int NodeLowering::DataConstant(const TensorData& data, std::string_view name) {
   return l_.AddConstant(data, name);
 }
@@ -205,7 +129,8 @@ int NodeLowering::DataConstant(const TensorData& data, std::string_view name) {
 // --- variables that are kept from run to run
 
 int NodeLowering::HoldState(Tensor value) {
-  return l_.AddConstant(std::move(value), StrCat(node_.name, "@state"));
+  const int type = TypeOf(value.dtype());
+  return l_.AddConstant(std::move(value), type, StrCat(node_.name, "@state"));
 }
 
 int NodeLowering::Variable(size_t i) {
@@ -251,7 +176,7 @@ void NodeLowering::Result(size_t output, int v) {
   const bool inside = !instance_.function.empty();
   bool& named = inside ? facts.inner_name : facts.exact_name;
   if (!named && !facts.exact_name && !facts.is_variable && facts.data == nullptr &&
-      var.block == l_.block_) {
+      var.block == block()) {
     std::string name = output == 0 ? std::string(node_.name) : StrCat(node_.name, ":", output);
     if (inside) name = StrCat(instance_.function, "/", name);
     var.name = l_.FreshName(name);
@@ -263,20 +188,14 @@ void NodeLowering::Result(size_t output, int v) {
 }
 
 bool NodeLowering::Sees(int v) const {
-  const int home = l_.draft_.vars[static_cast<size_t>(v)].block;
-  int block = l_.block_;
-  while (block > home) block = l_.draft_.blocks[static_cast<size_t>(block)].parent;
-  return block == home;
+  const int home = l_.var(v).block;
+  int at = block();
+  while (at > home) at = l_.draft().blocks[static_cast<size_t>(at)].parent;
+  return at == home;
 }
 
 bool NodeLowering::IsOutside(int v) const {
-  return l_.draft_.vars[static_cast<size_t>(v)].block ==
-         l_.draft_.blocks[static_cast<size_t>(l_.block_)].parent;
-}
-
-int NodeLowering::NewBlock() {
-  l_.draft_.blocks.emplace_back().parent = l_.block_;
-  return static_cast<int>(l_.draft_.blocks.size() - 1);
+  return l_.var(v).block == l_.draft().blocks[static_cast<size_t>(block())].parent;
 }
 
 }  // namespace heddle::tensorflow

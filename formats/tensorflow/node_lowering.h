@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/lowering/op_maker.h"
+#include "formats/lowering/node_maker.h"
 #include "formats/tensorflow/lower.h"
 
 namespace heddle::tensorflow {
@@ -22,63 +22,44 @@ using formats::Ins;
 using formats::kNoDraft;
 using formats::Outs;
 
-class NodeLowering : public formats::OpMaker {
+class NodeLowering : public formats::NodeMaker<Attribute> {
  public:
   NodeLowering(Lowering& l, const Node& node, Instance& instance, int at);
 
   const Node& node() const { return node_; }
   std::string_view op() const { return node_.op; }
-  // The problems of the node; the file is refused with all of them.
-  template <typename... Parts>
-  void Problem(const Parts&... parts) {
-    SayProblem(StrCat(parts...));
-  }
 
   // --- inputs, without control edges
-  size_t inputs() const;
+  size_t inputs() const override;
   // The variable of input `i`; a mistake, and a variable of unknown type, where there is none.
   int In(size_t i);
-  std::vector<int> AllInputs(size_t from = 0);
+  int Required(size_t i) override { return In(i); }
   // Whether nobody needs the list of input `i` besides this node, which may change it in place.
   bool MayTake(size_t i) const;
-  // The contents of a variable where they are known: of constants, and of what is made of constants
-  // and of known dimensions. Null for anything else, and for more elements than that.
-  // ConstantInts() and ConstantFloats() of OpMaker give the same as lists.
-  const Tensor* Constant(int v, int64_t max_count = 1024) override;
   // The numbers of input `i`, which the handler needs to be known; a mistake where they are not.
   Ints RequiredInts(size_t i, std::string_view what);
 
   // --- attributes
-  const Attribute* Find(std::string_view name) const;
+  const Attribute* Find(std::string_view name) const override;
   bool Has(std::string_view name) const { return Find(name) != nullptr; }
-  int64_t Int(std::string_view name, int64_t otherwise) const;
   bool Bool(std::string_view name, bool otherwise) const;
-  double Float(std::string_view name, double otherwise) const;
-  std::string Str(std::string_view name, std::string_view otherwise) const;
   // A DataType, and the dtype that heddle holds it in.
   int Type(std::string_view name, int otherwise) const;
   DType TypeAttr(std::string_view name, DType otherwise) const;
-  Ints IntList(std::string_view name, Ints otherwise = {}) const;
-  Floats FloatList(std::string_view name) const;
   std::vector<std::string> StrList(std::string_view name) const;
   Shape ShapeAttr(std::string_view name) const;  // Shape::Unknown() where it is left out
 
   // --- variables
-  int type(int v) const { return v == kNoDraft ? int{kNoType} : l_.facts(v).type; }
   Kind kind(int v) const { return v == kNoDraft ? Kind::kTensor : l_.facts(v).kind; }
-  const Shape& shape(int v) const override { return l_.facts(v).shape; }
-  int NewVar(DType dtype, std::string_view stem = "") override;
   // A new handle of a variable.
   int Handle(Kind kind, int target);
   // Says a variable's TensorFlow type where its dtype does not tell it (uint16 is held in int32).
-  void SetType(int v, int type);
+  void SetType(int v, int type) { l_.SetType(v, type); }
   void SetKind(int v, Kind kind);
-  void SetShape(int v, const Shape& shape) override { l_.facts(v).shape = shape; }
   // Says what a variable that operators compute will hold.
   void SetKnown(int v, Tensor value);
 
   // --- constants
-  int HoldConstant(Tensor value) override;
   // The contents of a constant of the file, under a name like this.
   int DataConstant(const TensorData& data, std::string_view name);
 
@@ -104,9 +85,6 @@ class NodeLowering : public formats::OpMaker {
   void Result(size_t output, int v);
 
   // --- for control flow
-  int block() const { return l_.block_; }
-  int SwitchBlock(int block) { return std::exchange(l_.block_, block); }
-  int NewBlock();
   // Whether operators of the present block can read the variable; whether it is of the block that
   // the present one lies in.
   bool Sees(int v) const;
@@ -117,7 +95,6 @@ class NodeLowering : public formats::OpMaker {
 
  protected:
   void SayProblem(const std::string& text) override;
-  void IsRead(int v) override;
 
  private:
   Lowering& l_;

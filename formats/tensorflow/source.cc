@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/memory/lazy_buffer.h"
 #include "formats/tensorflow/format.h"
 #include "formats/wire_fields.h"
 
@@ -17,7 +16,7 @@ using wire::Field;
 using wire::Fields;
 
 // Tensors of fewer bytes are read at once, and stay in skeletons.
-constexpr size_t kLeastConstLater = 16 << 10;
+constexpr size_t kLeastConstLater = formats::FileTensor::kLeastBytes;
 
 // Kinds of messages by which tensors are found in them.
 enum class Part : uint8_t {
@@ -151,26 +150,30 @@ Status TensorflowSource::Store(const Parameter& p, std::string_view bytes,
     return Status::Ok();
   }
   if (p.made) {
-    stored.value = *p.made;
+    stored.value = Value(*p.made);
     return Status::Ok();
   }
-  const std::string_view raw = p.data.content;
-  if (file == nullptr || raw.size() < kLeastConstLater || StorageOf(p.data.type) != DType::kF32) {
+  const std::string_view raw = p.data.raw;
+  const auto in_constant = [&](const Status& status) {
+    return Status(status.code(), StrCat("constant '", p.name, "': ", status.message()));
+  };
+  if (file == nullptr || raw.size() < kLeastConstLater || p.data.element == nullptr ||
+      !p.data.element->IsRawStorage()) {
     auto value = MakeValue(p.data);
-    if (!value.ok())
-      return Status(value.status().code(),
-                    StrCat("constant '", p.name, "': ", value.status().message()));
+    if (!value.ok()) return in_constant(value.status());
     stored.value = *std::move(value);
     return Status::Ok();
   }
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t count, p.data.Count());
-  stored.bytes = static_cast<size_t>(count) * sizeof(float);
-  if (stored.bytes != raw.size())
-    return InvalidArgument("constant '", p.name, "' of ", p.data.What(), " has ", raw.size(),
-                           " bytes; ", stored.bytes, " are expected");
-  stored.file = file;
-  stored.offset = static_cast<size_t>(raw.data() - bytes.data());
-  stored.shape = Shape(std::span<const int64_t>(p.data.dims));
+  const auto wanted = p.data.StoredBytes();
+  if (!wanted.ok()) return in_constant(wanted.status());
+  if (*wanted != raw.size())
+    return InvalidArgument("constant '", p.name, "': ", p.data.What(), " has ", raw.size(),
+                           " bytes; ", *wanted, " are expected");
+  stored.in_file = {.file = file,
+                    .offset = static_cast<size_t>(raw.data() - bytes.data()),
+                    .bytes = raw.size(),
+                    .element = p.data.element,
+                    .shape = Shape(std::span<const int64_t>(p.data.dims))};
   return Status::Ok();
 }
 
@@ -202,27 +205,12 @@ Status TensorflowSource::SetParameters(Scope& scope, ParameterReading reading) c
       values.push_back(std::move(value));
       continue;
     }
-    if (stored.file == nullptr) {
+    if (stored.in_file.file == nullptr) {
       values.push_back(stored.value);
       continue;
     }
-    const auto fill = [file = stored.file, from = stored.offset](void* to, size_t begin,
-                                                                 size_t end) {
-      HEDDLE_RETURN_IF_ERROR(file->Fill(to, end - begin, from + begin));
-      return file->CheckUnchanged();
-    };
-    BufferRef memory;
-    if (reading == ParameterReading::kWhenNeeded)
-      memory = MakeLazyBuffer(stored.bytes, fill,
-                              {stored.file, StrCat(stored.offset, "+", stored.bytes)});
-    if (memory) {
-      values.emplace_back(Tensor(DType::kF32, stored.shape, std::move(memory)));
-      continue;
-    }
-    Tensor t = Tensor::Empty(DType::kF32, stored.shape);
-    if (!t.initialized())
-      return ResourceExhausted("constant '", stored.name, "': no memory for it");
-    HEDDLE_RETURN_IF_ERROR(fill(t.mutable_raw(), 0, stored.bytes));
+    HEDDLE_ASSIGN_OR_RETURN(Tensor t,
+                            stored.in_file.Read(reading, StrCat("constant '", stored.name, "'")));
     values.emplace_back(std::move(t));
   }
   for (size_t i = 0; i < values.size(); ++i) scope.Set(parameters_[i].name, std::move(values[i]));

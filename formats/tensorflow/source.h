@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/data_file.h"
+#include "formats/lowering/file_tensor.h"
 #include "formats/program_source.h"
 #include "formats/tensorflow/bundle/bundle.h"
 #include "formats/tensorflow/lower.h"
@@ -44,9 +44,7 @@ class TensorflowSource : public formats::ProgramSource {
   struct Stored {
     std::string name;
     Value value;
-    std::shared_ptr<const formats::DataFile> file;
-    size_t offset = 0, bytes = 0;
-    Shape shape;
+    formats::FileTensor in_file;
     std::string key;
     std::string values_key;  // of a table in the bundle: `key` is that of its keys
   };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "formats/lowering/tensor_bytes.h"
 #include "heddle/dtype.h"
 
 namespace heddle::tensorflow {
@@ -41,6 +42,7 @@ inline constexpr int kReference = 100;
 constexpr int BaseType(int64_t type) {
   return static_cast<int>(type > kReference ? type - kReference : type);
 }
+const formats::ElementTypes& Types();
 // The dtype in which heddle holds elements of this type: the same where there is one, else a signed
 // one of twice the width (uint16 in int32, uint32 in int64), or of the same bits (uint64 in int64).
 // kUnknown for strings, resources, variants and what is no type.
@@ -49,7 +51,5 @@ DType StorageOf(int64_t type);
 int TypeOf(DType dtype);
 // NumPy's name: "float32", "uint16", "string", …
 std::string_view TypeName(int64_t type);
-// Bytes of an element in a file; 0 for strings and what is no type.
-size_t FileBytesOf(int64_t type);
 
 }  // namespace heddle::tensorflow

@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/memory/lazy_buffer.h"
 #include "formats/leveldb_table.h"
+#include "formats/lowering/file_tensor.h"
 #include "formats/tensorflow/bundle/snappy.h"
 #include "formats/tensorflow/tensor_data.h"
 #include "formats/wire_fields.h"
@@ -23,7 +23,6 @@ using wire::Fields;
 
 constexpr size_t kBlockTail = 5;  // a byte for the compression, and a checksum
 constexpr char kSnappy = 1;
-constexpr size_t kLeastLater = 16 << 10;
 constexpr int64_t kMostShards = 100000;
 constexpr size_t kMostKeyBytes = 256 << 20;  // keys share bytes: few can stand for any number
 
@@ -210,7 +209,7 @@ Status Bundle::AddEntry(const std::string& key, std::string_view value) {
 
 Status Bundle::Check(const std::string& key, const Entry& entry) const {
   TensorData data;
-  data.type = entry.type;
+  SetType(&data, entry.type);
   data.dims = entry.dims;
   const auto count = data.Count();
   if (!count.ok()) return DataLoss(name_, ": '", key, "': ", count.status().message());
@@ -224,10 +223,11 @@ Status Bundle::Check(const std::string& key, const Entry& entry) const {
                                      slice.length[i] <= entry.dims[i] - slice.begin[i]);
     if (!fits) return DataLoss(name_, ": '", key, "': a slice does not lie within it");
   }
-  const auto wanted = static_cast<int64_t>(FileBytesOf(entry.type)) * *count;
-  if (entry.slices.empty() && wanted != entry.size && FileBytesOf(entry.type) > 0)
-    return DataLoss(name_, ": '", key, "': ", entry.size, " bytes are stored for ", data.What(),
-                    ", which takes ", wanted);
+  const bool has_raw = data.element != nullptr && data.element->bits > 0;
+  if (has_raw && entry.slices.empty() &&
+      data.element->RawBytes(*count) != static_cast<size_t>(entry.size))
+    return DataLoss(name_, ": '", key, "': ", entry.size, " bytes are stored for ", data.TypeText(),
+                    ", which takes ", data.element->RawBytes(*count));
   return Status::Ok();
 }
 
@@ -310,31 +310,15 @@ std::vector<std::string> Bundle::keys() const {
 Result<Value> Bundle::ReadWhole(const std::string& key, const Entry& entry,
                                 ParameterReading reading) const {
   if (entry.type == kString) return ReadStrings(key, entry);
-  const auto& file = files_[static_cast<size_t>(entry.shard)];
-  const auto from = static_cast<size_t>(entry.offset), bytes = static_cast<size_t>(entry.size);
-  const auto fill = [file, from](void* to, size_t begin, size_t end) {
-    HEDDLE_RETURN_IF_ERROR(file->Fill(to, end - begin, from + begin));
-    return file->CheckUnchanged();
-  };
-  const DType dtype = StorageOf(entry.type);
-  if (dtype == DType::kUnknown)
+  const formats::ElementType* element = Types().Find(entry.type);
+  if (element == nullptr || element->bits == 0)
     return Unimplemented(name_, ": '", key, "' is of ", TypeName(entry.type));
-  const Shape shape{std::span<const int64_t>(entry.dims)};
-  // As with Paddle's files: kernels that look at constants of other dtypes expect them in memory.
-  if (reading == ParameterReading::kWhenNeeded && dtype == DType::kF32 && bytes >= kLeastLater) {
-    BufferRef memory = MakeLazyBuffer(bytes, fill, {file, StrCat(from, "+", bytes)});
-    if (memory) return Value(Tensor(dtype, shape, std::move(memory)));
-  }
-  Tensor t = Tensor::Empty(dtype, shape);
-  if (!t.initialized() && bytes > 0)
-    return ResourceExhausted("variable '", key, "': no memory for it");
-  if (IsRawStorage(entry.type)) {
-    HEDDLE_RETURN_IF_ERROR(fill(t.mutable_raw(), 0, bytes));
-    return Value(std::move(t));
-  }
-  std::string packed(bytes, '\0');
-  HEDDLE_RETURN_IF_ERROR(fill(packed.data(), 0, bytes));
-  UnpackRaw(entry.type, packed, t.numel(), t.mutable_raw());
+  const formats::FileTensor in_file{.file = files_[static_cast<size_t>(entry.shard)],
+                                    .offset = static_cast<size_t>(entry.offset),
+                                    .bytes = static_cast<size_t>(entry.size),
+                                    .element = element,
+                                    .shape = Shape(std::span<const int64_t>(entry.dims))};
+  HEDDLE_ASSIGN_OR_RETURN(Tensor t, in_file.Read(reading, StrCat("variable '", key, "'")));
   return Value(std::move(t));
 }
 

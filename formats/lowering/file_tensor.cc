@@ -1,0 +1,33 @@
+#include "formats/lowering/file_tensor.h"
+
+#include <utility>
+
+#include "core/error.h"
+#include "core/memory/lazy_buffer.h"
+
+namespace heddle::formats {
+
+Result<Tensor> FileTensor::Read(ParameterReading reading, const std::string& what) const {
+  const auto fill = [file = file, from = offset](void* to, size_t begin, size_t end) {
+    HEDDLE_RETURN_IF_ERROR(file->Fill(to, end - begin, from + begin));
+    return file->CheckUnchanged();
+  };
+  const DType dtype = element->storage;
+  // As with Paddle's files: kernels that look at constants of other dtypes expect them in memory.
+  if (reading == ParameterReading::kWhenNeeded && dtype == DType::kF32 && bytes >= kLeastBytes) {
+    BufferRef memory = MakeLazyBuffer(bytes, fill, {file, StrCat(offset, "+", bytes)});
+    if (memory) return Tensor(dtype, shape, std::move(memory));
+  }
+  Tensor t = Tensor::Empty(dtype, shape);
+  if (!t.initialized() && bytes > 0) return ResourceExhausted(what, ": no memory for it");
+  if (element->IsRawStorage()) {
+    HEDDLE_RETURN_IF_ERROR(fill(t.mutable_raw(), 0, bytes));
+    return t;
+  }
+  std::string packed(bytes, '\0');
+  HEDDLE_RETURN_IF_ERROR(fill(packed.data(), 0, bytes));
+  element->Unpack(packed, t.numel(), t.mutable_raw());
+  return t;
+}
+
+}  // namespace heddle::formats

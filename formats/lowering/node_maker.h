@@ -1,0 +1,67 @@
+// An OpMaker that reads a node of the file: its inputs and attributes, whichever format they are
+// of.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "formats/lowering/op_maker.h"
+
+namespace heddle::formats {
+
+// `Attribute` has a kind (kInt, kFloat, kString or another one), IsInts(), and values: i, f, s,
+// ints, floats, strings. One that a file leaves out, or that is of another kind, is `otherwise`.
+template <typename Attribute>
+class NodeMaker : public OpMaker {
+ public:
+  // The node's mistakes; the file is refused with all of them.
+  template <typename... Parts>
+  void Problem(const Parts&... parts) {
+    SayProblem(StrCat(parts...));
+  }
+
+  // --- inputs
+  virtual size_t inputs() const = 0;
+  // The variable of input `i`; a mistake, and a variable of unknown type, where there is none.
+  virtual int Required(size_t i) = 0;
+  std::vector<int> AllInputs(size_t from = 0) {
+    std::vector<int> all;
+    for (size_t i = from; i < inputs(); ++i) all.push_back(Required(i));
+    return all;
+  }
+
+  // --- attributes
+  // Null: the file leaves it out.
+  virtual const Attribute* Find(std::string_view name) const = 0;
+  int64_t Int(std::string_view name, int64_t otherwise) const {
+    const Attribute* a = Find(name);
+    return a != nullptr && a->kind == Attribute::kInt ? a->i : otherwise;
+  }
+  // A default is what float32 makes of it, as a number in a file is.
+  double Float(std::string_view name, double otherwise) const {
+    const Attribute* a = Find(name);
+    if (a != nullptr && a->kind == Attribute::kInt) return static_cast<double>(a->i);
+    return a != nullptr && a->kind == Attribute::kFloat ? double{a->f}
+                                                        : double{static_cast<float>(otherwise)};
+  }
+  std::string Str(std::string_view name, std::string_view otherwise) const {
+    const Attribute* a = Find(name);
+    return std::string(a != nullptr && a->kind == Attribute::kString ? a->s : otherwise);
+  }
+  Ints IntList(std::string_view name, Ints otherwise = {}) const {
+    const Attribute* a = Find(name);
+    if (a != nullptr && a->kind == Attribute::kInt) return {a->i};
+    return a != nullptr && a->IsInts() ? a->ints : std::move(otherwise);
+  }
+  Floats FloatList(std::string_view name) const {
+    const Attribute* a = Find(name);
+    return a != nullptr ? a->floats : Floats{};
+  }
+
+ protected:
+  using OpMaker::OpMaker;
+};
+
+}  // namespace heddle::formats
