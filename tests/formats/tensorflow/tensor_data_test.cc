@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/string_tensor.h"
+#include "tests/formats/recorded_tensors.h"
 #include "tests/formats/tensorflow/graph_bytes.h"
 
 namespace heddle::tensorflow {
@@ -32,6 +33,10 @@ std::vector<T> ValuesOf(const Message& message) {
   EXPECT_TRUE(made.ok()) << made.status().ToString();
   if (!made.ok()) return {};
   return {static_cast<const T*>(made->raw()), static_cast<const T*>(made->raw()) + made->numel()};
+}
+
+TEST(TensorflowTensor, EveryTypeInEveryEncodingIsAsTensorflowReadsIt) {
+  testing::ExpectAsRecorded("tensorflow/tensors.txt", ReadTensorData, 500);
 }
 
 TEST(TensorflowTensor, RawContents) {
