@@ -76,21 +76,7 @@ Result<const Format*> FormatNamed(const std::string& name, const ir::Program& pr
 
 namespace formats {
 
-Result<std::shared_ptr<const ProgramSource>> Format::ParseFile(const std::string&,
-                                                               std::string_view bytes,
-                                                               ir::ProgramBuilder& builder) const {
-  return Parse(bytes, builder);
-}
-
-Result<std::shared_ptr<const ProgramSource>> Format::ParsePart(const std::string& path,
-                                                               std::string_view bytes,
-                                                               const ProgramPart& part,
-                                                               ir::ProgramBuilder& builder) const {
-  if (!part.signature.empty())
-    return InvalidArgument(builder.name(), ": there is no signature '", part.signature,
-                           "': files of the format ", std::string(name()), " hold one program");
-  return path.empty() ? Parse(bytes, builder) : ParseFile(path, bytes, builder);
-}
+const ProgramPart ParseRequest::kWholeFile;
 
 Result<std::vector<std::string>> Format::Signatures(std::string_view) const {
   return std::vector<std::string>();
@@ -134,9 +120,19 @@ Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const 
     HEDDLE_RETURN_IF_ERROR(CheckKind(bytes, name));
     format = Formats()[0];
   }
-  ir::ProgramBuilder builder(name, HashOf(bytes, format->HasParts() ? part : ProgramPart()));
-  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const ProgramSource> source,
-                          format->ParsePart(is_file ? name : std::string(), bytes, part, builder));
+  if (!format->HasParts() && !part.signature.empty())
+    return InvalidArgument(name, ": there is no signature '", part.signature,
+                           "': files of the format ", std::string(format->name()),
+                           " hold one program");
+  const ProgramPart& wanted = format->HasParts() ? part : ParseRequest::kWholeFile;
+  ir::ProgramBuilder builder(name, HashOf(bytes, wanted));
+  ParseRequest request{.bytes = bytes, .builder = builder, .part = wanted};
+  if (is_file) {
+    request.path = name;
+    request.folder = fs::path(name).parent_path().string();
+    if (request.folder.empty()) request.folder = ".";
+  }
+  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const ProgramSource> source, format->Parse(request));
   return std::move(builder).Finish(std::move(source));
 }
 

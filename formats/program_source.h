@@ -48,6 +48,24 @@ class ProgramSource {
   virtual std::unique_ptr<const PackedProgram> Pack(const ir::Program& program) const = 0;
 };
 
+// What a program is made of.
+struct ParseRequest {
+  std::string_view bytes;       // of a file; they need not outlive the call
+  ir::ProgramBuilder& builder;  // takes the program, and mistakes within a file that can be read
+  // The file that the bytes are those of. It can be read again later, so that what is large may
+  // stay in it. Empty: there is none.
+  std::string path = {};
+  // Where the files lie that the bytes name: external data, variables. Empty: they are not at hand.
+  std::string folder = {};
+  const ProgramPart& part = kWholeFile;
+
+  static const ProgramPart kWholeFile;
+  // `status`, said of the file.
+  Status InFile(const Status& status) const {
+    return Status(status.code(), builder.name() + ": " + status.message());
+  }
+};
+
 // A file format of programs.
 class Format {
  public:
@@ -58,25 +76,14 @@ class Format {
   // short or damaged further on are recognised, so that Parse can say what is wrong with them.
   virtual bool Recognises(std::string_view bytes) const = 0;
 
-  // Hands over what the bytes say to `builder`, and returns what the program remembers of them.
-  // Mistakes within a file that can be read go to the builder, which lists them all. kDataLoss: not
-  // a file of this format, or cut short. `bytes` need not outlive the call.
-  virtual Result<std::shared_ptr<const ProgramSource>> Parse(std::string_view bytes,
-                                                             ir::ProgramBuilder& builder) const = 0;
-  // The same for the bytes of the file `path`, which can be read again later: what is large may
-  // stay in it.
-  virtual Result<std::shared_ptr<const ProgramSource>> ParseFile(const std::string& path,
-                                                                 std::string_view bytes,
-                                                                 ir::ProgramBuilder& builder) const;
-  // Whether a file holds several programs, of which a ProgramPart names one. The number of such a
-  // program (ir::Program::hash) is that of the bytes and of the part.
+  // Hands over the program to request.builder, which lists all its mistakes, and returns what the
+  // program remembers of its file. kDataLoss: not a file of this format, or cut short; kNotFound:
+  // the file has no such signature or value.
+  virtual Result<std::shared_ptr<const ProgramSource>> Parse(const ParseRequest& request) const = 0;
+  // Whether a file holds several programs, of which a ProgramPart names one: Parse is given no
+  // other part than the whole file otherwise. The number of such a program (ir::Program::hash) is
+  // that of the bytes and of the part.
   virtual bool HasParts() const { return false; }
-  // Hands over one of them. `path`: the file that the bytes are those of; empty: there is none.
-  // kNotFound: the file has no such signature or value.
-  virtual Result<std::shared_ptr<const ProgramSource>> ParsePart(const std::string& path,
-                                                                 std::string_view bytes,
-                                                                 const ProgramPart& part,
-                                                                 ir::ProgramBuilder& builder) const;
   // The signatures by which a ProgramPart may name programs of the file.
   virtual Result<std::vector<std::string>> Signatures(std::string_view bytes) const;
   // Whether Write makes files of this format. Programs of one that does not are written as

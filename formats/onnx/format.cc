@@ -26,10 +26,6 @@ std::string Label(const void* source) {
   return StrCat(text, " of ", list(node.inputs), " -> ", list(node.outputs));
 }
 
-Status InFile(const ir::ProgramBuilder& builder, const Status& status) {
-  return Status(status.code(), builder.name() + ": " + status.message());
-}
-
 class Onnx : public formats::Format {
  public:
   std::string_view name() const override { return "onnx"; }
@@ -48,12 +44,12 @@ class Onnx : public formats::Format {
                                         [&](uint64_t field) { return tag == (field << 3 | 2); });
   }
   Result<std::shared_ptr<const formats::ProgramSource>> Parse(
-      std::string_view bytes, ir::ProgramBuilder& builder) const override {
-    return Read(bytes, nullptr, builder);
-  }
-  Result<std::shared_ptr<const formats::ProgramSource>> ParseFile(
-      const std::string& path, std::string_view bytes, ir::ProgramBuilder& builder) const override {
-    return Read(bytes, formats::DataFile::OpenIfIs(path, bytes), builder);
+      const formats::ParseRequest& request) const override {
+    auto lowered = LowerModel(request.bytes, &request.builder);
+    if (!lowered.ok()) return request.InFile(lowered.status());
+    auto source = OnnxSource::Make(request, *std::move(lowered));
+    if (!source.ok()) return request.InFile(source.status());
+    return std::shared_ptr<const formats::ProgramSource>(*std::move(source));
   }
   bool CanWrite() const override { return false; }
   Result<std::string> Write(const ir::Program&) const override {
@@ -79,17 +75,6 @@ class Onnx : public formats::Format {
   Status ParseParameters(const Program& program, std::string_view bytes,
                          Scope& scope) const override {
     return paddle::ParseParameters(program, bytes, scope, /*cast=*/true);
-  }
-
- private:
-  static Result<std::shared_ptr<const formats::ProgramSource>> Read(
-      std::string_view bytes, std::shared_ptr<const formats::DataFile> file,
-      ir::ProgramBuilder& builder) {
-    auto lowered = LowerModel(bytes, &builder);
-    if (!lowered.ok()) return InFile(builder, lowered.status());
-    auto source = OnnxSource::Make(bytes, std::move(file), *std::move(lowered));
-    if (!source.ok()) return InFile(builder, source.status());
-    return std::shared_ptr<const formats::ProgramSource>(*std::move(source));
   }
 };
 

@@ -118,10 +118,10 @@ Result<size_t> NumberOf(std::string_view text, const char* what, const TensorDat
 }
 
 // The file of external data, which must lie in the model's folder, whatever links there are.
-Result<std::string> PathOf(const TensorData& data, const std::string& model) {
+Result<std::string> PathOf(const TensorData& data, const std::string& model_folder) {
   std::error_code error;
   const fs::path location{std::string(data.location)};
-  const fs::path folder = fs::weakly_canonical(fs::absolute(fs::path(model)).parent_path(), error);
+  const fs::path folder = fs::canonical(model_folder, error);
   if (error)
     return InvalidArgument(data.What(), ": external data at '", data.location,
                            "': the model's folder cannot be found: ", error.message());
@@ -150,12 +150,17 @@ std::unique_ptr<const formats::PackedProgram> OnnxSource::Pack(const ir::Program
   return std::make_unique<Packed>(program);
 }
 
-Result<std::shared_ptr<const OnnxSource>> OnnxSource::Make(std::string_view bytes,
-                                                           std::shared_ptr<const DataFile> file,
+Result<std::shared_ptr<const OnnxSource>> OnnxSource::Make(const formats::ParseRequest& request,
                                                            Lowered lowered) {
   auto source = std::make_shared<OnnxSource>();
-  for (const Parameter& p : lowered.parameters)
-    HEDDLE_RETURN_IF_ERROR(source->Store(p, bytes, file));
+  const std::string_view bytes = request.bytes;
+  std::shared_ptr<const DataFile> file;
+  if (!request.path.empty()) file = DataFile::OpenIfIs(request.path, bytes);
+  for (const Parameter& p : lowered.parameters) {
+    const bool elsewhere = p.data.external && !p.made;
+    HEDDLE_RETURN_IF_ERROR(elsewhere ? source->StoreExternal(p, request.folder)
+                                     : source->Store(p, bytes, file));
+  }
   source->external_.clear();
   source->skeleton_ = Skeleton(bytes);
   source->inputs_ = std::move(lowered.inputs);
@@ -166,7 +171,6 @@ Result<std::shared_ptr<const OnnxSource>> OnnxSource::Make(std::string_view byte
 
 Status OnnxSource::Store(const Parameter& p, std::string_view bytes,
                          const std::shared_ptr<const DataFile>& file) {
-  if (p.data.external && !p.made) return StoreExternal(p, file);
   Stored& stored = parameters_.emplace_back();
   stored.name = p.name;
   if (p.made) {
@@ -174,7 +178,7 @@ Status OnnxSource::Store(const Parameter& p, std::string_view bytes,
     return Status::Ok();
   }
   const std::string_view raw = p.data.raw;
-  if (file == nullptr || !p.data.has_raw || raw.size() < kLeastLater ||
+  if (file == nullptr || p.data.element == nullptr || !p.data.has_raw || raw.size() < kLeastLater ||
       !p.data.element->IsRawStorage()) {
     HEDDLE_ASSIGN_OR_RETURN(stored.value, MakeValue(p.data));
     return Status::Ok();
@@ -191,11 +195,13 @@ Status OnnxSource::Store(const Parameter& p, std::string_view bytes,
   return Status::Ok();
 }
 
-Status OnnxSource::StoreExternal(const Parameter& p, const std::shared_ptr<const DataFile>& file) {
-  if (file == nullptr)
+Status OnnxSource::StoreExternal(const Parameter& p, const std::string& folder) {
+  if (folder.empty())
     return InvalidArgument(p.data.What(), ": external data at '", p.data.location,
                            "', and the model is not read from a file");
-  HEDDLE_ASSIGN_OR_RETURN(const std::string path, PathOf(p.data, file->path()));
+  if (p.data.element == nullptr || p.data.element->bits == 0)
+    return MakeTensor(p.data).status();  // which says why
+  HEDDLE_ASSIGN_OR_RETURN(const std::string path, PathOf(p.data, folder));
   std::shared_ptr<const DataFile>& data = external_[path];
   if (data == nullptr) {
     auto opened = DataFile::Open(path);
@@ -220,8 +226,7 @@ Status OnnxSource::StoreExternal(const Parameter& p, const std::shared_ptr<const
       return InvalidArgument(p.data.What(), ": its external data has ", length, " bytes, ",
                              in_file.bytes, " are expected");
   }
-  if (p.data.element->bits == 0 || in_file.offset > data->size() ||
-      in_file.bytes > data->size() - in_file.offset)
+  if (in_file.offset > data->size() || in_file.bytes > data->size() - in_file.offset)
     return DataLoss(p.data.What(), ": ", in_file.bytes, " bytes from byte ", in_file.offset, " of ",
                     path, " are expected, which has ", data->size());
   in_file.shape = Shape(std::span<const int64_t>(p.data.dims));

@@ -20,9 +20,8 @@ namespace heddle::onnx {
 
 class OnnxSource : public formats::ProgramSource {
  public:
-  // `file`: the one that `bytes` are those of; null: there is none, and external data is refused.
-  static Result<std::shared_ptr<const OnnxSource>> Make(
-      std::string_view bytes, std::shared_ptr<const formats::DataFile> file, Lowered lowered);
+  static Result<std::shared_ptr<const OnnxSource>> Make(const formats::ParseRequest& request,
+                                                        Lowered lowered);
 
   const formats::Format& format() const override;
   size_t bytes() const override { return skeleton_.size(); }
@@ -42,9 +41,10 @@ class OnnxSource : public formats::ProgramSource {
     Value value;
     formats::FileTensor in_file;
   };
+  // `file`: the one that `bytes` are those of; null: there is none.
   Status Store(const Parameter& p, std::string_view bytes,
                const std::shared_ptr<const formats::DataFile>& file);
-  Status StoreExternal(const Parameter& p, const std::shared_ptr<const formats::DataFile>& file);
+  Status StoreExternal(const Parameter& p, const std::string& folder);
 
   std::string skeleton_;
   std::vector<Stored> parameters_;

@@ -20,8 +20,8 @@ class ProgramDescs : public formats::Format {
     return !bytes.empty() && (bytes[0] == '\x0a' || bytes[0] == '\x22' || bytes[0] == '\x2a');
   }
   Result<std::shared_ptr<const formats::ProgramSource>> Parse(
-      std::string_view bytes, ir::ProgramBuilder& builder) const override {
-    return ParseProgramDesc(bytes, builder);
+      const formats::ParseRequest& request) const override {
+    return ParseProgramDesc(request.bytes, request.builder);
   }
   Result<std::string> Write(const ir::Program& program) const override {
     return WriteProgramDesc(program);

@@ -96,10 +96,10 @@ class Pir : public formats::Format {
     return bytes.starts_with("\"base_code\"") || bytes.starts_with("\"program\"");
   }
   Result<std::shared_ptr<const formats::ProgramSource>> Parse(
-      std::string_view bytes, ir::ProgramBuilder& builder) const override {
-    HEDDLE_ASSIGN_OR_RETURN(const int64_t version, Read(bytes, &builder));
+      const formats::ParseRequest& request) const override {
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t version, Read(request.bytes, &request.builder));
     return std::shared_ptr<const formats::ProgramSource>(
-        std::make_shared<PirBytes>(bytes, version));
+        std::make_shared<PirBytes>(request.bytes, version));
   }
   // A program that is as its file has it is that file, but where Paddle 3.3 cannot use the file: in
   // older versions numbers have other widths, which it does not convert in all gradients; and

@@ -32,19 +32,20 @@ class Tensorflow : public formats::Format {
     return LooksLikeGraph(bytes) || LooksLikeSavedModel(bytes) || LooksLikeText(bytes);
   }
   Result<std::shared_ptr<const formats::ProgramSource>> Parse(
-      std::string_view bytes, ir::ProgramBuilder& builder) const override {
-    return Read("", bytes, {}, builder);
-  }
-  Result<std::shared_ptr<const formats::ProgramSource>> ParseFile(
-      const std::string& path, std::string_view bytes, ir::ProgramBuilder& builder) const override {
-    return ParsePart(path, bytes, {}, builder);
+      const formats::ParseRequest& request) const override {
+    formats::ParseRequest binary = request;
+    std::string made;
+    if (const Status status = MakeBinary(&binary.bytes, &made); !status.ok())
+      return request.InFile(status);
+    if (!made.empty()) binary.path.clear();  // contents of a text are not in its file as needed
+    auto lowered = LowerBytes(binary.bytes, request.part, &request.builder);
+    if (!lowered.ok()) return request.InFile(lowered.status());
+    if (!request.builder.ok()) return std::shared_ptr<const formats::ProgramSource>();
+    auto source = TensorflowSource::Make(binary, *std::move(lowered));
+    if (!source.ok()) return request.InFile(source.status());
+    return std::shared_ptr<const formats::ProgramSource>(*std::move(source));
   }
   bool HasParts() const override { return true; }
-  Result<std::shared_ptr<const formats::ProgramSource>> ParsePart(
-      const std::string& path, std::string_view bytes, const ProgramPart& part,
-      ir::ProgramBuilder& builder) const override {
-    return Read(path, bytes, part, builder);
-  }
   Result<std::vector<std::string>> Signatures(std::string_view bytes) const override {
     std::string binary;
     HEDDLE_RETURN_IF_ERROR(MakeBinary(&bytes, &binary));
@@ -92,26 +93,6 @@ class Tensorflow : public formats::Format {
     HEDDLE_ASSIGN_OR_RETURN(*binary, BinaryFromText(*bytes));
     *bytes = *binary;
     return Status::Ok();
-  }
-  // `path`: the file that the bytes are those of; empty: none.
-  static Result<std::shared_ptr<const formats::ProgramSource>> Read(const std::string& path,
-                                                                    std::string_view bytes,
-                                                                    const ProgramPart& part,
-                                                                    ir::ProgramBuilder& builder) {
-    const auto in_file = [&](const Status& status) {
-      return Status(status.code(), builder.name() + ": " + status.message());
-    };
-    std::string binary;
-    if (const Status made = MakeBinary(&bytes, &binary); !made.ok()) return in_file(made);
-    // Contents of a text are not in its file as they are needed.
-    std::shared_ptr<const formats::DataFile> file;
-    if (!path.empty() && binary.empty()) file = formats::DataFile::OpenIfIs(path, bytes);
-    auto lowered = LowerBytes(bytes, part, &builder);
-    if (!lowered.ok()) return in_file(lowered.status());
-    if (!builder.ok()) return std::shared_ptr<const formats::ProgramSource>();
-    auto source = TensorflowSource::Make(path, bytes, std::move(file), part, *std::move(lowered));
-    if (!source.ok()) return in_file(source.status());
-    return std::shared_ptr<const formats::ProgramSource>(*std::move(source));
   }
 };
 

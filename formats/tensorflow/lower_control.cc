@@ -24,7 +24,8 @@ bool LowerCall(NodeLowering& n) {
   return true;
 }
 
-// One of the functions, by a number that is theirs, runs; `conditions` say which.
+// Lowers each function into a block of its own, of which one runs: the block whose condition holds.
+// `number` is its place in the list, by which the results are chosen.
 void RunOne(NodeLowering& n, const std::vector<const FunctionName*>& functions,
             const std::vector<int>& arguments, const std::vector<int>& conditions, int number) {
   std::vector<std::vector<int>> results;

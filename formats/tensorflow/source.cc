@@ -116,19 +116,21 @@ std::unique_ptr<const formats::PackedProgram> TensorflowSource::Pack(
 }
 
 Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
-    const std::string& path, std::string_view bytes, std::shared_ptr<const DataFile> file,
-    const ProgramPart& part, Lowered lowered) {
+    const formats::ParseRequest& request, Lowered lowered) {
   auto source = std::make_shared<TensorflowSource>();
-  source->part_ = part;
-  const std::string assets = path.empty() ? "" : (fs::path(path).parent_path() / "assets").string();
+  const std::string_view bytes = request.bytes;
+  const fs::path folder(request.folder);
+  source->part_ = request.part;
+  const std::string assets = folder.empty() ? "" : (folder / "assets").string();
+  std::shared_ptr<const DataFile> file;
+  if (!request.path.empty()) file = DataFile::OpenIfIs(request.path, bytes);
   for (const Parameter& p : lowered.parameters) {
     const bool in_bundle = !p.key.empty() || (p.table && p.table->in_bundle());
     if (p.is_variable && in_bundle && source->bundle_ == nullptr) {
-      if (path.empty())
+      if (folder.empty())
         return InvalidArgument("variable '", p.name,
                                "': its value is in a file beside the SavedModel, which was not "
                                "read from a file");
-      const fs::path folder = fs::path(path).parent_path();
       HEDDLE_ASSIGN_OR_RETURN(source->bundle_,
                               Bundle::Open((folder / "variables" / "variables").string()));
     }

@@ -20,11 +20,8 @@ namespace heddle::tensorflow {
 
 class TensorflowSource : public formats::ProgramSource {
  public:
-  // `path`: where a SavedModel's variables lie beside; empty: they are not at hand. `file`: the one
-  // that `bytes` are those of, for large constants to be left in it; null: there is none.
-  static Result<std::shared_ptr<const TensorflowSource>> Make(
-      const std::string& path, std::string_view bytes,
-      std::shared_ptr<const formats::DataFile> file, const ProgramPart& part, Lowered lowered);
+  static Result<std::shared_ptr<const TensorflowSource>> Make(const formats::ParseRequest& request,
+                                                              Lowered lowered);
 
   const formats::Format& format() const override;
   size_t bytes() const override { return skeleton_.size(); }
@@ -53,6 +50,7 @@ class TensorflowSource : public formats::ProgramSource {
     const int type = ports[k].type;
     return type == kUint16 || type == kUint32 || type == kUint64 ? TypeName(type) : "";
   }
+  // `file`: the one that `bytes` are those of; null: there is none.
   Status Store(const Parameter& p, std::string_view bytes,
                const std::shared_ptr<const formats::DataFile>& file);
   Status StoreTable(const Parameter& p, const std::string& assets);

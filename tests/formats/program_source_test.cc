@@ -36,10 +36,11 @@ class Lines : public Format {
   std::string_view name() const override { return "lines"; }
   bool Recognises(std::string_view bytes) const override { return bytes.starts_with("in "); }
   Result<std::shared_ptr<const formats::ProgramSource>> Parse(
-      std::string_view bytes, ir::ProgramBuilder& builder) const override {
+      const formats::ParseRequest& request) const override {
+    ir::ProgramBuilder& builder = request.builder;
     builder.ReserveBlocks(1);
     builder.AddBlock(-1, -1);
-    std::istringstream lines{std::string(bytes)};
+    std::istringstream lines{std::string(request.bytes)};
     std::string word, x, y;
     for (int i = 0; lines >> word >> x; ++i) {
       if (word == "in") {
@@ -56,7 +57,7 @@ class Lines : public Format {
       }
     }
     return std::shared_ptr<const formats::ProgramSource>(
-        std::make_shared<Source>(*this, std::string(bytes)));
+        std::make_shared<Source>(*this, std::string(request.bytes)));
   }
   Result<std::string> Write(const ir::Program& p) const override {
     std::string text;
@@ -78,7 +79,7 @@ class Lines : public Format {
   Result<std::shared_ptr<ir::Program>> Read(const std::string& text) const {
     ir::ProgramBuilder builder("lines");
     HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const formats::ProgramSource> source,
-                            Parse(text, builder));
+                            Parse({.bytes = text, .builder = builder}));
     return std::move(builder).Finish(std::move(source));
   }
 };

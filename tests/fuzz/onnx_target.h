@@ -12,7 +12,7 @@ namespace heddle::testing {
 // Reads the program. The error is that of the reader or of the program's checks.
 inline Status ReadOnnx(std::string_view bytes) {
   ir::ProgramBuilder builder("fuzz");
-  const auto source = onnx::OnnxFormat().Parse(bytes, builder);
+  const auto source = onnx::OnnxFormat().Parse({.bytes = bytes, .builder = builder});
   if (!source.ok()) return source.status();
   return std::move(builder).Finish(*source).status();
 }

@@ -15,7 +15,7 @@ namespace heddle::testing {
 // Reads what nothing in the graph uses, or what its usual signature names.
 inline Status ReadGraph(std::string_view bytes) {
   ir::ProgramBuilder builder("fuzz");
-  const auto source = tensorflow::TensorflowFormat().Parse(bytes, builder);
+  const auto source = tensorflow::TensorflowFormat().Parse({.bytes = bytes, .builder = builder});
   if (!source.ok()) return source.status();
   return std::move(builder).Finish(*source).status();
 }
