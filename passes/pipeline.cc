@@ -20,13 +20,16 @@ Pipeline HeddlePipeline() {
       "merge_reshapes",
       "merge_transposes",
       "identity",
+      "captures",  // makes constants of what loops carry, before fold_constants
       "fold_constants",
       "cse",
       "inline_calls",  // the next round cleans the inlined operators up
+      "unroll_loops",  // whose counters fold_constants computes in the next round
       "dead_ops",      // erases the operators that the others made useless
   };
   // Fusions and layouts. The comments say what a pass needs from those above it.
   order[static_cast<int>(PassGrouping::kPostPlacement)] = {
+      "hoist_products",  // before other fusions take the products
       "fuse_conv",
       "fuse_attention",
       "merge_matmul",      // finds the projections by the attention they feed

@@ -1,6 +1,9 @@
 // Computes operators that depend on parameters and constants alone ahead of all runs.
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
+#include "passes/cleanup/deep_reads.h"
 #include "passes/cleanup/evaluate.h"
 #include "passes/pass.h"
 #include "passes/version_view.h"
@@ -13,13 +16,16 @@ using ir::VarId;
 
 class Folder {
  public:
-  Folder(ir::Program& program, PassContext& context)
-      : p_(program), context_(context), view_(program, context.fetched) {}
+  Folder(ir::Program& program, PassContext& context) : p_(program), context_(context) {}
 
   bool Run() {
     bool changed = false;
+    size_t vars = 0;
     for (size_t b = 0; b < p_.blocks.size(); ++b) {
-      view_.Enter(static_cast<int>(b));
+      // The blocks before may read constants now that were made meanwhile.
+      if (std::exchange(vars, p_.vars.size()) != p_.vars.size())
+        view_.emplace(p_, context_.fetched);
+      view_->Enter(static_cast<int>(b));
       block_ = &p_.blocks[b];
       known_.clear();
       tried_.clear();
@@ -49,8 +55,8 @@ class Folder {
   }
 
   bool MayKnow(VarId v, int at) const {
-    const int writer = view_.WriterBefore(v, at);
-    if (writer < 0) return p_.vars[v].persistable && view_.NeverWritten(v);
+    const int writer = view_->WriterBefore(v, at);
+    if (writer < 0) return p_.vars[v].persistable && view_->NeverWritten(v);
     if (const auto it = known_.find(v); it != known_.end() && it->second.writer == writer)
       return true;
     const ir::Op& op = block_->ops[static_cast<size_t>(writer)];
@@ -59,7 +65,7 @@ class Folder {
 
   // The value of `v` for the operator at `at`; nullptr when it is not known.
   const Value* ValueAt(VarId v, int at) {
-    const int writer = view_.WriterBefore(v, at);
+    const int writer = view_->WriterBefore(v, at);
     const auto known = [&]() -> const Value* {
       const auto it = known_.find(v);
       return it != known_.end() && it->second.writer == writer ? &it->second.value : nullptr;
@@ -70,7 +76,7 @@ class Folder {
       if (Foldable(op) && !HasInputs(op) && tried_.insert(writer).second) Compute(op, writer, {});
       return known();
     }
-    if (!view_.NeverWritten(v)) return nullptr;
+    if (!view_->NeverWritten(v)) return nullptr;
     const Tensor* t = context_.Parameter(p_, v, false);
     if (t == nullptr) return nullptr;
     return &(known_[v] = Known{Value(*t), -1}).value;
@@ -89,7 +95,7 @@ class Folder {
         if (v == kNoVar) continue;
         const bool known = value.is_tensor() && value.tensor().initialized();
         if (known) known_[v] = Known{value, at};
-        const auto readers = view_.Readers(v, at);
+        const auto readers = view_->Readers(v, at);
         complete = complete && (known || (readers && readers->empty()));
       }
     }
@@ -130,13 +136,21 @@ class Folder {
     return true;
   }
 
+  // Those in blocks inside, too; nullopt where some cannot be told another variable.
+  std::optional<std::vector<int>> ReadersOf(VarId v, int at) const {
+    if (auto readers = view_->Readers(v, at)) return readers;
+    if (context_.fetched.count(v) > 0 || p_.vars[v].kind != ir::VarKind::kTensor)
+      return std::nullopt;
+    return DeepReaders(p_, *view_, v, at);
+  }
+
   // All readers of its results can be told another variable, and there are some.
   bool Wanted(const ir::Op& op, int at) const {
     bool wanted = false;
     for (const auto& slot : op.outputs) {
       for (VarId v : slot) {
         if (v == kNoVar) continue;
-        const auto readers = view_.Readers(v, at);
+        const auto readers = ReadersOf(v, at);
         if (!readers) return false;
         wanted = wanted || !readers->empty();
       }
@@ -163,11 +177,11 @@ class Folder {
         for (VarId v : slot) {
           const Value& value = f.outputs[k++];
           if (v == kNoVar) continue;
-          std::vector<int> readers = *view_.Readers(v, f.at);
+          std::vector<int> readers = *ReadersOf(v, f.at);
           std::erase_if(readers, [&](int r) { return gone[static_cast<size_t>(r)]; });
           if (readers.empty()) continue;
           const VarId constant = context_.AddConstant(p_, p_.vars[v].name, value.tensor().Clone());
-          ReplaceReads(block_, readers, v, constant);
+          ReplaceDeepReads(&p_, block_->id, readers, v, constant);
         }
       }
     }
@@ -177,7 +191,7 @@ class Folder {
 
   ir::Program& p_;
   PassContext& context_;
-  VersionView view_;
+  std::optional<VersionView> view_;
   ir::Block* block_ = nullptr;
   std::unordered_map<VarId, Known> known_;
   std::set<int> tried_;  // operators without inputs whose values were asked for
@@ -210,8 +224,9 @@ HEDDLE_PASS(fold_constants) {
   pass.refuses =
       "programs with gradients; parameters that some operator writes or that have no value yet; "
       "results larger than PassOptions::max_folded_bytes (10 MiB); operators that fail; operators "
-      "with side effects, random numbers or blocks; results that are fetched or named by several "
-      "blocks";
+      "with side effects, random numbers or blocks; results that are fetched, or named by blocks "
+      "that "
+      "the operator's block does not run";
   pass.level = 1;
   pass.repeat = true;
   pass.tolerance = 1e-6;  // sums may be cut otherwise than on several threads

@@ -148,7 +148,9 @@ void NetProgram::Step() {
       Again();
       break;
     case 12:
-      if (OneIn(2))
+      if (OneIn(4))
+        Recurrence();
+      else if (OneIn(2))
         SubBlock();
       else
         Update();

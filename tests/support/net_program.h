@@ -71,6 +71,7 @@ class NetProgram {
   void ReshapedElements();
   void Calls();
   void CarriedTransposed(size_t outside);
+  void Recurrence();
   void Op(const std::string& type, const Slots& in, const Slots& out, const Attrs& attrs = {});
   void Activation(const std::string& x, const Shape& shape);
 

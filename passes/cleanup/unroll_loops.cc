@@ -1,0 +1,297 @@
+// Loops of a known number of small turns, written out.
+//
+// What a loop costs beside its operators (its counter, its condition, the border at which nothing
+// is fused) is a small part of a turn that computes something. Where a turn computes next to
+// nothing, and where values grow from turn to turn, so that every turn works out shapes and asks
+// for memory, it is most of it. Such turns are written one behind another: all of them if they are
+// few operators, else several to a turn.
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/programs/sub_block_slots.h"
+#include "passes/cleanup/copies.h"
+#include "passes/cleanup/counted_loop.h"
+#include "passes/cleanup/deep_reads.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::kNoVar;
+using ir::VarId;
+
+// Operators, at most, of which a loop becomes: all turns if they are small, all turns if values
+// grow in them, and a turn that holds several small ones. A thousand operators more take some 20 ms
+// to prepare.
+constexpr size_t kMostSmall = 160, kMostGrowing = 512, kMostOfATurn = 64;
+// Operands with so many elements, at most, make a turn small: an operator on them takes about as
+// long as the interpreter takes to get to it.
+constexpr int64_t kSmallElements = 64;
+constexpr int kMostTogether = 16;
+
+class Unroller {
+ public:
+  Unroller(ir::Program& program, PassContext& context)
+      : p_(program), context_(context), runs_(CountRunners(program)) {}
+
+  bool Run() {
+    if (p_.blocks.size() < 2 || HasGradientBlocks(p_)) return false;
+    bool changed = false;
+    std::vector<bool> grown(p_.blocks.size());  // clean-ups may make it smaller: the next round's
+    // Inner loops first: an outer turn may be small without them.
+    for (size_t b = p_.blocks.size(); b-- > 0;)
+      for (size_t at = 0; at < p_.blocks[b].ops.size(); ++at) {
+        const int body = LoopBody(p_, p_.blocks[b].ops[at], runs_);
+        if (body < 0 || grown[static_cast<size_t>(body)] ||
+            !CanCopy(p_.blocks[static_cast<size_t>(body)]) ||
+            !Unroll(static_cast<int>(b), static_cast<int>(at), body))
+          continue;
+        grown[b] = grown[static_cast<size_t>(body)] = changed = true;
+      }
+    return changed;
+  }
+
+ private:
+  const std::vector<ir::Op>& OpsOf(int block) const {
+    return p_.blocks[static_cast<size_t>(block)].ops;
+  }
+
+  // A second copy of each operator does what the first one does; and no variable of the body's own
+  // keeps its value for the next turn.
+  bool CanCopy(const ir::Block& body) const {
+    std::vector<bool> written(p_.vars.size());
+    for (const ir::Op& op : body.ops) {
+      if (!IsPure(op) || ir::SelectsOutput(*op.def) || !op.device.empty()) return false;
+      for (const auto& slot : op.inputs)
+        for (VarId v : slot)
+          if (v != kNoVar && p_.vars[v].block == body.id && !written[v] && IsWritten(body, v))
+            return false;
+      for (const auto& slot : op.outputs)
+        for (VarId v : slot) {
+          if (v == kNoVar) continue;
+          written[v] = true;
+          if (p_.vars[v].kind != ir::VarKind::kTensor || p_.vars[v].persistable) return false;
+        }
+    }
+    return !body.ops.empty();
+  }
+  static bool IsWritten(const ir::Block& body, VarId v) {
+    return std::any_of(body.ops.begin(), body.ops.end(), [v](const ir::Op& op) {
+      return std::any_of(op.outputs.begin(), op.outputs.end(), [v](const auto& slot) {
+        return std::find(slot.begin(), slot.end(), v) != slot.end();
+      });
+    });
+  }
+
+  bool Unroll(int block, int at, int body) {
+    VersionView outside(p_, context_.fetched), inside(p_, context_.fetched);
+    outside.Enter(block);
+    inside.Enter(body);
+    const ir::Op& loop = OpsOf(block)[static_cast<size_t>(at)];
+    const auto counted = FindCounters(p_, context_, loop, inside);
+    if (!counted || std::any_of(counted->limits.begin(), counted->limits.end(), IsJoined))
+      return false;
+    const KnownScalars scalars(p_, context_, outside);
+    const auto turns = KnownTurns(scalars, loop, at, *counted);
+    if (!turns) return false;
+    const size_t size = SizeOf(body);
+    const auto all = static_cast<size_t>(std::min<int64_t>(*turns, kMostGrowing + 1)) * size;
+    const bool small = IsSmall(body);
+    if (all <= (Grows(inside) ? kMostGrowing : small ? kMostSmall : 0)) {
+      KnownTurns(scalars, loop, at, *counted, true);
+      WriteOut(block, at, body, static_cast<int>(*turns));
+      return true;
+    }
+    const int together = small ? Together(*turns, size) : 1;
+    if (together < 2) return false;
+    KnownTurns(scalars, loop, at, *counted, true);
+    Join(block, at, body, together, static_cast<int>(*turns % together));
+    return true;
+  }
+
+  // Operators of a turn that are there when it is written out: not those that count and copy.
+  size_t SizeOf(int body) const {
+    const auto& ops = OpsOf(body);
+    const auto stays = [this](const ir::Op& op) {
+      const std::string& type = op.type();
+      return CopiedBy(p_, op) == kNoVar && type != "increment" && type != "less_than" &&
+             type != "less_equal" && type != "logical_and";
+    };
+    return static_cast<size_t>(std::max<int64_t>(1, std::count_if(ops.begin(), ops.end(), stays)));
+  }
+
+  // By this pass, as far as can be told.
+  static bool IsJoined(const CountedLoop::Limit& limit) { return limit.step > 1; }
+
+  // How many turns become one.
+  static int Together(int64_t turns, size_t size) {
+    const auto most = static_cast<int>(
+        std::min<int64_t>({kMostTogether, turns, static_cast<int64_t>(kMostOfATurn / size)}));
+    int best = most;
+    for (int k = most; k >= std::max(2, most / 2); --k)
+      if (turns % k < turns % best) best = k;
+    return best;
+  }
+  // A variable that is as large as the last turn left it plus something.
+  bool Grows(const VersionView& inside) const {
+    const auto& ops = OpsOf(inside.block());
+    return std::any_of(ops.begin(), ops.end(), [&](const ir::Op& op) {
+      if (op.type() != "concat") return false;
+      const auto at = static_cast<int>(&op - ops.data());
+      const auto& xs = op.In("X");
+      return std::any_of(xs.begin(), xs.end(), [&](VarId x) {
+        return x != kNoVar && inside.WriterBefore(x, at) < 0 && ComesTo(inside, x, op);
+      });
+    });
+  }
+  // What the body leaves in `v` is the operator's result.
+  bool ComesTo(const VersionView& inside, VarId v, const ir::Op& op) const {
+    const auto& ops = OpsOf(inside.block());
+    auto at = static_cast<int>(ops.size());
+    for (;;) {
+      const int writer = inside.WriterBefore(v, at);
+      if (writer < 0) return false;
+      const ir::Op& by = ops[static_cast<size_t>(writer)];
+      if (&by == &op) return true;
+      v = CopiedBy(p_, by);
+      if (v == kNoVar) return false;
+      at = writer;
+    }
+  }
+
+  // The numbers of elements of variables, as far as the program says or copies and element-wise
+  // operators tell; -1 where they do not. What a loop carries is as large as what it begins with,
+  // which need not stay so: a turn may only seem small.
+  std::vector<int64_t> CountElements() const {
+    std::vector<int64_t> elements(p_.vars.size(), -1);
+    for (VarId v = 0; v < elements.size(); ++v)
+      if (p_.vars[v].shape.is_static()) elements[v] = p_.vars[v].shape.numel();
+    for (const int block : BlocksThatRun(p_))
+      for (const ir::Op& op : OpsOf(block)) {
+        if (!op.def->has(kElementwise) && CopiedBy(p_, op) == kNoVar) continue;
+        int64_t most = 0;
+        for (const auto& slot : op.inputs)
+          for (VarId v : slot)
+            if (v != kNoVar) most = most < 0 || elements[v] < 0 ? -1 : std::max(most, elements[v]);
+        for (const auto& slot : op.outputs)
+          for (VarId v : slot)
+            if (v != kNoVar && elements[v] < 0) elements[v] = most;
+      }
+    return elements;
+  }
+
+  // All operands are known to have few elements.
+  bool IsSmall(int body) const {
+    const std::vector<int64_t> elements = CountElements();
+    const auto is_small = [&](const std::vector<std::vector<VarId>>& slots) {
+      return std::all_of(slots.begin(), slots.end(), [&](const auto& slot) {
+        return std::all_of(slot.begin(), slot.end(), [&](VarId v) {
+          return v == kNoVar || (elements[v] >= 0 && elements[v] <= kSmallElements);
+        });
+      });
+    };
+    return std::all_of(OpsOf(body).begin(), OpsOf(body).end(), [&](const ir::Op& op) {
+      return is_small(op.inputs) && is_small(op.outputs);
+    });
+  }
+
+  // The operators of turns, with variables of their own: what the next turn, or the next operator,
+  // reads is what was written last.
+  class Copier {
+   public:
+    Copier(ir::Program& p, int home, const std::vector<ir::Op>& body) : p_(p), home_(home) {
+      now_.resize(p.vars.size());
+      for (VarId v = 0; v < now_.size(); ++v) now_[v] = v;
+      for (const ir::Op& op : body)
+        for (const auto& slot : op.outputs)
+          for (VarId v : slot)
+            if (v != kNoVar) ++writes_.try_emplace(v).first->second;
+    }
+    // `last`: outer variables get their values for what comes behind.
+    void Turn(const std::vector<ir::Op>& body, int body_block, bool last, std::vector<ir::Op>* to) {
+      std::map<VarId, int> left = writes_;
+      for (const ir::Op& op : body) {
+        ir::Op copy = op;
+        if (home_ != body_block) copy.index = -1;
+        for (auto& slot : copy.inputs)
+          for (VarId& v : slot)
+            if (v != kNoVar) v = now_[v];
+        for (auto& slot : copy.outputs)
+          for (VarId& v : slot) {
+            if (v == kNoVar) continue;
+            const VarId of = v;
+            const bool keeps = --left[of] == 0 && last && p_.vars[of].block != body_block;
+            v = keeps ? of : New(of);
+            now_[of] = v;
+          }
+        to->push_back(std::move(copy));
+      }
+    }
+
+   private:
+    VarId New(VarId like) {
+      ir::Var var = p_.vars[like];
+      var.name = p_.FreshName(var.name);
+      var.block = home_;
+      var.input = false;
+      return p_.AddVar(std::move(var));
+    }
+    ir::Program& p_;
+    const int home_;
+    std::vector<VarId> now_;
+    std::map<VarId, int> writes_;  // per variable that the body writes: how often
+  };
+
+  // The loop becomes its turns.
+  void WriteOut(int block, int at, int body, int turns) {
+    const std::vector<ir::Op> ops = std::exchange(p_.blocks[static_cast<size_t>(body)].ops, {});
+    std::vector<ir::Op> written;
+    Copier copier(p_, block, ops);
+    for (int k = 0; k < turns; ++k) copier.Turn(ops, body, k + 1 == turns, &written);
+    auto& outer = p_.blocks[static_cast<size_t>(block)].ops;
+    outer.erase(outer.begin() + at);
+    outer.insert(outer.begin() + at, std::make_move_iterator(written.begin()),
+                 std::make_move_iterator(written.end()));
+  }
+
+  // A turn becomes `together` ones; so many are done before, that the rest is a multiple.
+  void Join(int block, int at, int body, int together, int before) {
+    const std::vector<ir::Op> ops = std::exchange(p_.blocks[static_cast<size_t>(body)].ops, {});
+    std::vector<ir::Op> first, joined;
+    if (before > 0) {
+      Copier copier(p_, block, ops);
+      for (int k = 0; k < before; ++k) copier.Turn(ops, body, k + 1 == before, &first);
+    }
+    Copier copier(p_, body, ops);
+    for (int k = 0; k < together; ++k) copier.Turn(ops, body, k + 1 == together, &joined);
+    p_.blocks[static_cast<size_t>(body)].ops = std::move(joined);
+    auto& outer = p_.blocks[static_cast<size_t>(block)].ops;
+    outer.insert(outer.begin() + at, std::make_move_iterator(first.begin()),
+                 std::make_move_iterator(first.end()));
+  }
+
+  ir::Program& p_;
+  PassContext& context_;
+  const std::vector<int> runs_;  // per block: operators that run it
+};
+
+}  // namespace
+}  // namespace heddle::passes
+
+HEDDLE_PASS(unroll_loops) {
+  pass.doc =
+      "loops of a known number of small turns, or of turns that make values grow, are written out";
+  pass.before = "i = 0; while: { a = a * 3; i = i + 1; go = i < 3 }";
+  pass.after = "b = a * 3; c = b * 3; a = c * 3";
+  pass.refuses =
+      "turns that run other blocks, draw random numbers or have side effects; counters that do not "
+      "begin, step and end at constants; turns with operands of more than 64 elements, or of sizes "
+      "that the program does not say, in which nothing grows; results of more than 160 operators, "
+      "512 where values grow (of many small turns, up to 16 become one); programs with gradients";
+  pass.level = 2;
+  pass.repeat = true;
+  pass.run = [](ir::Program& program, PassContext& context) -> Result<bool> {
+    return Unroller(program, context).Run();
+  };
+}
