@@ -8,8 +8,9 @@ once unrolled; heddle runs both in turns on one thread. Needs paddlepaddle==2.6.
   python3 -m venv .venv && .venv/bin/pip install paddlepaddle==2.6.2 "numpy<2"
   .venv/bin/python benchmarks/loops.py --heddle build/release/heddle
 
-With --pair, two model folders that heddle is to compare are measured instead, and Paddle is not
-needed. The outputs of both programs are compared before they are timed.
+With --pair, two models that heddle is to compare are measured instead, and with --pairs all pairs
+NAME_loop, NAME_flat of a folder, such as loop_pairs.py writes; Paddle is not needed then. The
+outputs of both programs are compared before they are timed.
 """
 
 import argparse
@@ -138,6 +139,7 @@ def main():
     parser.add_argument("--trips", type=int, default=512, help="iterations of the scan")
     parser.add_argument("--pair", nargs=2, type=Path, action="append", metavar=("LOOP", "UNROLLED"),
                         help="a loop and the same unrolled, instead of the scan; may be repeated")
+    parser.add_argument("--pairs", type=Path, help="a folder of pairs NAME_loop*, NAME_flat*")
     parser.add_argument("--levels", type=int, nargs="+", default=[0, 2], help="as --opt of heddle")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.3, help="for each run of the tool")
@@ -150,7 +152,11 @@ def main():
     print(f"{'loop':<16} {'level':>5} {'loop us':>10} {'unrolled':>10} {'ratio':>6} "
           f"{'load ms':>8} {'unrolled':>9} {'ratio':>6}")
     with tempfile.TemporaryDirectory() as folder:
-        pairs = options.pair or [make_scan(options.keep or folder, options.trips)]
+        pairs = options.pair or []
+        if options.pairs:
+            pairs += [[path, path.with_name(path.name.replace("_loop", "_flat"))]
+                      for path in sorted(options.pairs.glob("*_loop*"))]
+        pairs = pairs or [make_scan(options.keep or folder, options.trips)]
         for pair in pairs:
             for r in measure(pair, options):
                 results.append(r)
