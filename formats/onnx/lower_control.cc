@@ -111,11 +111,30 @@ int CarryIn(NodeLowering& n, int v) {
   return made;
 }
 
-Turns Begin(NodeLowering& n, const std::vector<int>& initial, int first_condition) {
+// The body hands its input `input` on as its output `output`, as it came.
+bool HandsOn(const Graph& body, size_t input, size_t output) {
+  std::string_view name = body.outputs[output].name;
+  for (size_t hops = 0; name != body.inputs[input].name; ++hops) {
+    const auto makes = [name](const Node& node) {
+      return node.op_type == "Identity" && node.domain.empty() && node.inputs.size() == 1 &&
+             node.outputs.size() == 1 && node.outputs[0] == name;
+    };
+    const auto node = std::find_if(body.nodes.begin(), body.nodes.end(), makes);
+    if (node == body.nodes.end() || hops == body.nodes.size()) return false;
+    name = node->inputs[0];
+  }
+  return true;
+}
+
+// The body has its states from input `in` and output `out` on. One that it hands on as it came
+// stays the variable that it is outside.
+Turns Begin(NodeLowering& n, const std::vector<int>& initial, int first_condition,
+            const Graph& body, size_t in, size_t out) {
   Turns turns;
   turns.index = CopyOf(n, n.IntConstant(0));
   turns.condition = CopyOf(n, first_condition);
-  for (int v : initial) turns.carried.push_back(CarryIn(n, v));
+  for (size_t i = 0; i < initial.size(); ++i)
+    turns.carried.push_back(HandsOn(body, in + i, out + i) ? initial[i] : CarryIn(n, initial[i]));
   turns.block = n.NewBlock();
   return turns;
 }
@@ -184,7 +203,7 @@ bool LowerLoop(NodeLowering& n) {
     const int more = n.Binary("less_than", n.IntConstant(0), limit);
     condition = first != kNoDraft ? n.Binary("logical_and", condition, more) : more;
   }
-  Turns turns = Begin(n, n.AllInputs(std::min<size_t>(2, n.inputs())), condition);
+  Turns turns = Begin(n, n.AllInputs(std::min<size_t>(2, n.inputs())), condition, *body, 2, 1);
   NameScope names;
   names.vars.emplace(body->inputs[0].name, turns.index);
   names.vars.emplace(body->inputs[1].name, n.IntConstant(1, DType::kBool));
@@ -199,9 +218,10 @@ bool LowerLoop(NodeLowering& n) {
   for (size_t i = 0; i < scans; ++i) Push(n, made[1 + states + i], turns.index, arrays[i]);
   CarryOn(n, turns.carried, {made.begin() + 1, made.begin() + 1 + static_cast<int64_t>(states)});
   NextIndex(n, turns.index);
+  const auto goes_on = n.ConstantInts(made[0]);  // as where it is handed on
   if (limit == kNoDraft) {
     Assign(n, made[0], turns.condition);
-  } else if (first == kNoDraft) {
+  } else if (first == kNoDraft || (goes_on && goes_on->size() == 1 && (*goes_on)[0] != 0)) {
     n.Emit("less_than", {{"X", {turns.index}}, {"Y", {limit}}}, {}, {{"Out", {turns.condition}}});
   } else {
     const int more = n.Binary("less_than", turns.index, limit);
@@ -239,7 +259,7 @@ std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
   const Graph& body = *scan.body;
   const size_t states = scan.states.size();
   const int count = DimOf(n, scan.scans[0], ItemOf(scan.in_axes, 0));
-  Turns turns = Begin(n, scan.states, n.Binary("less_than", n.IntConstant(0), count));
+  Turns turns = Begin(n, scan.states, n.Binary("less_than", n.IntConstant(0), count), body, 0, 0);
   n.facts(turns.index).shape = Shape();
   const int outer = n.SwitchBlock(turns.block);
   NameScope names;
@@ -344,7 +364,7 @@ bool LowerSequenceMap(NodeLowering& n) {
   }
   const int count = n.Cast(n.Make("lod_array_length", {{"X", {inputs[0]}}}), DType::kI64);
   n.draft_var(count).dtype = DType::kI64;
-  Turns turns = Begin(n, {}, n.Binary("less_than", n.IntConstant(0), count));
+  Turns turns = Begin(n, {}, n.Binary("less_than", n.IntConstant(0), count), *body, 0, 0);
   const int outer = n.SwitchBlock(turns.block);
   NameScope names;
   for (size_t i = 0; i < inputs.size(); ++i) {
