@@ -165,12 +165,26 @@ std::shared_ptr<PlanCache::Entry> PlanCache::EntryOf(uint64_t hash, const std::s
   return entry;
 }
 
+void PlanCache::Entry::Take(std::shared_ptr<CachedPlan> made) {
+  plan = std::move(made);
+  MutexLock lock(last_mutex);
+  last = plan;
+}
+
+std::shared_ptr<CachedPlan> PlanCache::Entry::Last() {
+  MutexLock lock(last_mutex);
+  return last.lock();
+}
+
 void PlanCache::Trim() {
-  MutexLock lock(mutex_);
-  for (auto& [hash, entry] : entries_) {
-    MutexLock entry_lock(entry->mutex);
-    if (entry->plan) entry->plan->Trim();
+  std::vector<std::shared_ptr<Entry>> entries;
+  {
+    MutexLock lock(mutex_);
+    entries.reserve(entries_.size());
+    for (const auto& [hash, entry] : entries_) entries.push_back(entry);
   }
+  for (const auto& entry : entries)
+    if (const std::shared_ptr<CachedPlan> plan = entry->Last()) plan->Trim();
 }
 
 }  // namespace heddle

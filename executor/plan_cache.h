@@ -84,18 +84,30 @@ class PlanCache {
  public:
   explicit PlanCache(size_t capacity) : capacity_(capacity) {}
 
-  // The place of a plan. Whoever wants the plan holds the mutex: the first one builds it meanwhile.
+  // The place of a plan. Whoever wants the plan holds the mutex: the first one builds it meanwhile,
+  // which may take minutes.
   struct Entry {
     std::string key;                    // constant
     std::list<uint64_t>::iterator age;  // of the cache, guarded by its mutex
     Mutex mutex;
     std::shared_ptr<CachedPlan> plan HEDDLE_GUARDED_BY(mutex);  // nullptr: not built
+
+    // `plan` is `made` from now on.
+    void Take(std::shared_ptr<CachedPlan> made) HEDDLE_REQUIRES(mutex);
+    // The plan that was built last, also while another one is built in its place; nullptr: none.
+    std::shared_ptr<CachedPlan> Last() HEDDLE_EXCLUDES(last_mutex);
+
+   private:
+    Mutex last_mutex;  // the last one that is taken, and nothing is done under it
+    std::weak_ptr<CachedPlan> last HEDDLE_GUARDED_BY(last_mutex);
   };
   // `key` is the complete description, `hash` its XXH64. Takes no memory where there is one.
   std::shared_ptr<Entry> EntryOf(uint64_t hash, const std::string& key) HEDDLE_EXCLUDES(mutex_);
 
   void CountBuilt() { built_.fetch_add(1, std::memory_order_relaxed); }
   int64_t built() const { return built_.load(std::memory_order_relaxed); }
+  // Gives up what idle runs of all plans hold. Waits for no plan that is being built, and lets
+  // nobody wait who looks for one.
   void Trim() HEDDLE_EXCLUDES(mutex_);
 
  private:

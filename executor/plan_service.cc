@@ -102,7 +102,8 @@ Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMake(CompiledImpl& c, For
     HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<Form> plain, c.Plain());
     made = Make(c, *plain, feeds);
   }
-  HEDDLE_ASSIGN_OR_RETURN(entry->plan, std::move(made));
+  HEDDLE_RETURN_IF_ERROR(made.status());
+  entry->Take(*std::move(made));
   cache_.CountBuilt();
   return entry->plan;
 }

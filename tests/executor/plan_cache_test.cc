@@ -1,5 +1,10 @@
 // Which runs share a plan, and when a plan is out of date.
+#include "executor/plan_cache.h"
+
 #include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
 
 #include "tests/support/program_builder.h"
 
@@ -142,6 +147,18 @@ TEST(Scopes, NewVariablesGoToTheRoot) {
   EXPECT_EQ(root->Names(), std::vector<std::string>{"w"});
   EXPECT_TRUE(kid->Names().empty());
   EXPECT_EQ(&kid->write_mutex(), &root->write_mutex());
+}
+
+TEST(PlanCache, TrimWaitsForNoPlanThatIsBeingBuilt) {
+  PlanCache cache(4);
+  std::future<void> trimmed, found;
+  const auto building = cache.EntryOf(1, "one");
+  MutexLock held(building->mutex);  // goes before the futures do, which wait for their threads
+  trimmed = std::async(std::launch::async, [&] { cache.Trim(); });
+  constexpr std::chrono::seconds kMost(20);
+  EXPECT_EQ(trimmed.wait_for(kMost), std::future_status::ready);
+  found = std::async(std::launch::async, [&] { cache.EntryOf(2, "two"); });
+  EXPECT_EQ(found.wait_for(kMost), std::future_status::ready);
 }
 
 TEST(PlanCache, FeedsInAnyOrder) {
