@@ -86,8 +86,10 @@ Status RunSession::Admitted(RunResources& resources, CachedPlan& cached, const R
 }
 
 Status RunSession::Make() {
-  // The times of a run that waits after each instruction say nothing about others.
-  turn_ = cached_.policy().Next(alone_ && !call_.options.wait_after_each, call_.options.trace);
+  // The times of a run that waits after each instruction say nothing about others, nor do those of
+  // one that is traced, or whose results are looked through.
+  turn_ = cached_.policy().Next(alone_ && !call_.options.wait_after_each,
+                                call_.options.trace || call_.options.check_nan_inf);
   if (turn_.what == RunPolicy::Turn::What::kTryVariant) TrimForTrial();
   HEDDLE_RETURN_IF_ERROR(Acquire());
   SeedRandom();

@@ -83,6 +83,15 @@ class Trials {
     return t.empty() ? std::numeric_limits<double>::max() : t[t.size() / rules_.quantile];
   }
 
+  // Something else seems to have run meanwhile: a quarter of some way's counted times lie this far
+  // above its least one. What was found then may be wrong.
+  bool disturbed() const {
+    constexpr double kSpread = 1.3;
+    return std::any_of(times_.begin(), times_.end(), [](const std::vector<double>& t) {
+      return !t.empty() && t[t.size() - 1 - t.size() / 4] > kSpread * t[0];
+    });
+  }
+
   // Runs of the best way among which what the tries took beyond it is a small share: sooner than
   // that they are not worth repeating.
   int64_t RunsToPayBack() const {

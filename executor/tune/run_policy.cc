@@ -7,7 +7,8 @@
 namespace heddle {
 namespace {
 
-constexpr int kTimedRuns = 2;
+constexpr int kTimedRuns = 2, kMostTimedRuns = 6;  // more where they do not agree
+constexpr double kAgree = 1.3;
 // A run this long is disturbed too little to need many repetitions.
 constexpr double kLongRunNs = 50e6;
 
@@ -18,6 +19,8 @@ constexpr TrialRules kVariantRules = {
 constexpr int kFirstRounds = 2, kLaterRounds = 1;
 // Runs until the first repetition of these trials are kFirstInterval * kIntervalGrowth.
 constexpr int64_t kFirstInterval = 64, kIntervalGrowth = 8;
+// Of runs, at most, between two of these trials.
+constexpr double kMostBetweenNs = 30e9;
 
 // One thread against all, for runs of some microseconds, repeated for as long as a program runs:
 // half as much time may go into it, and there is no run-off, so that the margin has to cover
@@ -28,8 +31,10 @@ constexpr int kWidthRounds = 1;
 constexpr int64_t kLeastRuns = 256;   // between trials, if runs have become slower
 constexpr int64_t kNarrowRuns = 512;  // with one thread, before other trials
 constexpr int64_t kWideRuns = 2048;   // with all
-constexpr double kSlower = 1.3;       // than at the last trials, for some runs in a row
-constexpr int kSlowRuns = 8;
+// Runs are slower, or faster, than at the last trials: by this factor, so many in a row.
+constexpr double kOtherTime = 1.3;
+constexpr int kOtherRuns = 8;
+constexpr int64_t kJudged = 8;  // one of so many runs is judged where widths are not tried
 
 }  // namespace
 
@@ -39,12 +44,16 @@ RunPolicy::RunPolicy(const Subject& subject)
   if (!subject.variants) Settle(0);
 }
 
-RunPolicy::Turn RunPolicy::Next(bool alone, bool traced) {
+RunPolicy::Turn RunPolicy::Next(bool alone, bool slowed) {
   if (!alone) return {};
+  if (slowed) [[unlikely]]
+    return {.variant = settled_variant()};
   if (stage_ >= Stage::kTryWidth) [[likely]] {
-    if (settled_runs_++ < next_trials_ || stage_ == Stage::kTryWidth) {
+    const bool others = variants_ > 1 && settled_runs_ >= soonest_trials_ && IsOther();
+    if ((settled_runs_++ < next_trials_ && !others) || stage_ == Stage::kTryWidth) {
       const int variant = settled_.load(std::memory_order_relaxed);
-      return variant == 0 && subject_.widths && !traced ? NextWidth() : Turn{.variant = variant};
+      if (variant == 0 && subject_.widths) return NextWidth();
+      return {.judged = settled_runs_ % kJudged == 0, .variant = variant};
     }
     OpenVariantTrials(kLaterRounds);
   }
@@ -79,10 +88,13 @@ RunPolicy::Turn RunPolicy::NextOf(Stage stage) {
 
 RunPolicy::Turn RunPolicy::NextWidth() {
   ++plain_runs_;
-  if (stage_ == Stage::kSettled && !too_long_ &&
-      (plain_runs_ > next_width_ || (slow_runs_ >= kSlowRuns && plain_runs_ > soonest_width_))) {
-    too_long_ = least_ns_ > kLongNs;
-    if (!too_long_) {
+  if (stage_ == Stage::kSettled &&
+      (plain_runs_ > next_width_ || (IsOther() && plain_runs_ > soonest_width_))) {
+    // Runs may have been this long because the machine was busy.
+    if (std::exchange(least_ns_, std::numeric_limits<double>::infinity()) > kLongNs) {
+      next_width_ = plain_runs_ + kWideRuns;
+      soonest_width_ = plain_runs_ + kLeastRuns;
+    } else {
       width_trials_.Open(kWidths, kWidthRounds);
       stage_ = Stage::kTryWidth;
     }
@@ -96,7 +108,7 @@ RunPolicy::Turn RunPolicy::NextWidth() {
 bool RunPolicy::Report(const Turn& turn, double ns) {
   switch (turn.what) {
     case Turn::What::kRun:
-      if (turn.judged) JudgeWidth(ns);
+      if (turn.judged) Judge(ns);
       return false;
     case Turn::What::kTryWidth:
       width_trials_.Report(ns);
@@ -106,9 +118,13 @@ bool RunPolicy::Report(const Turn& turn, double ns) {
       BeginTiming(subject_.widths ? Stage::kTimeWide : Stage::kTimeNarrow);
       return false;
     case Turn::What::kTime:
-      if (!turn.narrow || !subject_.widths)
-        costs_.plain_ns = costs_.plain_ns == 0 ? ns : std::min(costs_.plain_ns, ns);
-      if (++timed_ >= kTimedRuns || ns > kLongRunNs) EndTiming();
+      least_ns_ = timed_ == 0 ? ns : std::min(least_ns_, ns);
+      most_ns_ = timed_ == 0 ? ns : std::max(most_ns_, ns);
+      if (!turn.narrow || !subject_.widths) costs_.plain_ns = least_ns_;
+      ++timed_;
+      if (ns > kLongRunNs || timed_ >= kMostTimedRuns ||
+          (timed_ >= kTimedRuns && most_ns_ <= kAgree * least_ns_))
+        EndTiming();
       return settled();
     case Turn::What::kTryVariant:
       variant_trials_.Report(ns);
@@ -175,28 +191,48 @@ void RunPolicy::OpenVariantTrials(int rounds) {
 void RunPolicy::Settle(int variant) {
   const bool tried = stage_ == Stage::kTryVariants && variant_trials_.settled();
   // The change may come from other work on the machine, so the next trials follow soon.
-  if (variant != chosen_) next_trials_ = kFirstInterval;
-  if (tried) next_trials_ = std::max(next_trials_, variant_trials_.RunsToPayBack());
+  if (variant != chosen_ || (tried && variant_trials_.disturbed())) next_trials_ = kFirstInterval;
+  if (tried) {
+    const double run_ns = variant_trials_.TimeOf(variant);
+    const auto most = static_cast<int64_t>(kMostBetweenNs / std::max(run_ns, 1.0));
+    soonest_trials_ = std::max(kFirstInterval, variant_trials_.RunsToPayBack());
+    next_trials_ = std::max(std::min(next_trials_, most), soonest_trials_);
+    // The trials ran the plain way with kernels on all threads.
+    Expect(variant == 0 && narrow_ ? 0 : run_ns);
+  }
   in_a_row_ = !tried ? 0 : variant == chosen_ ? in_a_row_ + 1 : 1;
   chosen_ = variant;
   stage_ = Stage::kSettled;
+  least_ns_ = std::numeric_limits<double>::infinity();
   settled_.store(variant, std::memory_order_release);
 }
 
+void RunPolicy::Expect(double ns) {
+  expected_ns_ = ns;
+  slow_runs_ = fast_runs_ = 0;
+}
+
+// Runs take another time than the trials said, so that these may say something else now.
+bool RunPolicy::IsOther() const { return slow_runs_ >= kOtherRuns || fast_runs_ >= kOtherRuns; }
+
 // Takes the time of a run outside of trials.
-void RunPolicy::JudgeWidth(double ns) {
+void RunPolicy::Judge(double ns) {
   least_ns_ = std::min(least_ns_, ns);
-  slow_runs_ = !narrow_ && ns > kSlower * wide_ns_ ? slow_runs_ + 1 : 0;
+  if (expected_ns_ == 0) return;
+  slow_runs_ = ns > kOtherTime * expected_ns_ ? slow_runs_ + 1 : 0;
+  fast_runs_ = kOtherTime * ns < expected_ns_ ? fast_runs_ + 1 : 0;
 }
 
 void RunPolicy::EndWidthTrials() {
   narrow_ = width_trials_.best() == kNarrow;
-  wide_ns_ = width_trials_.TimeOf(kWide);
-  slow_runs_ = 0;
+  Expect(width_trials_.TimeOf(narrow_ ? kNarrow : kWide));
   least_ns_ = std::numeric_limits<double>::infinity();
   const int64_t pays_back = width_trials_.RunsToPayBack();
+  const int64_t interval = width_trials_.disturbed() ? kLeastRuns
+                           : narrow_                 ? kNarrowRuns
+                                                     : kWideRuns;
   soonest_width_ = plain_runs_ + std::max(kLeastRuns, pays_back);
-  next_width_ = plain_runs_ + std::max(narrow_ ? kNarrowRuns : kWideRuns, pays_back);
+  next_width_ = plain_runs_ + std::max(interval, pays_back);
   stage_ = Stage::kSettled;
 }
 

@@ -11,12 +11,13 @@
 //      the variants that promise something.
 //   3. They and the plain way, variant 0, are run in turns; the fastest stays. Since the machine
 //      may have been busy just then, this is repeated after some hundred runs, and after ever more
-//      while the choice stays the same.
+//      while the choice stays the same, up to half a minute of runs. It is repeated sooner where
+//      the times of a trial lay far apart, and where runs take another time than in the trials.
 //   4. While the plain way is the choice, short runs of it are tried with kernels on one thread,
 //      too: that is faster where what one thread writes and another reads has a long way, between
 //      processors that share no cache or on a machine that others use. Where a virtual machine's
 //      processors are moved about it changes within seconds, so it is tried when runs have become
-//      slower, and now and then besides.
+//      slower or faster, and now and then besides.
 //
 // It knows no plans or programs: whoever runs the steps is told, run by run, what to do
 // (executor/run_session.h; benchmarks/scheduling/task_graph.h). Results do not depend on the way:
@@ -62,8 +63,10 @@ class RunPolicy {
     CostMeter* meter = nullptr;  // kTime: of the steps
   };
   // The variant and width of the coming run. `alone`: it has all threads to itself; other runs
-  // take variant 0 on one thread and are not measured. `traced`: tracing slows it down.
-  Turn Next(bool alone, bool traced = false);
+  // take variant 0 on one thread and are not measured. `slowed`: something that is asked of this
+  // run alone slows it down, such as tracing. It tells nothing about others: it goes the way that
+  // is settled, variant 0 before that, and no stage counts it.
+  Turn Next(bool alone, bool slowed = false);
   // A run has succeeded in `ns`. True when with it the variant to run is found.
   bool Report(const Turn& turn, double ns);
   // A run has failed.
@@ -110,7 +113,9 @@ class RunPolicy {
   bool PathIsShort(const std::vector<float>& cost_ns);
   void OpenVariantTrials(int rounds);
   void Settle(int variant);
-  void JudgeWidth(double ns);
+  void Expect(double ns);
+  bool IsOther() const;
+  void Judge(double ns);
   void EndWidthTrials();
 
   // Constant after construction, but that `graph` goes once it was asked for.
@@ -130,13 +135,17 @@ class RunPolicy {
   int64_t settled_runs_ = 0, next_trials_ = std::numeric_limits<int64_t>::max();
   std::unique_ptr<CostMeter> meter_;
   Trials variant_trials_;
+  int64_t soonest_trials_ = 0;
   // Widths: counted in plain runs.
   Trials width_trials_;
-  bool narrow_ = false, too_long_ = false;
-  int slow_runs_ = 0;  // in a row
+  bool narrow_ = false;
   int64_t plain_runs_ = 0, next_width_ = kFirstRuns, soonest_width_ = kFirstRuns;
-  double least_ns_ = std::numeric_limits<double>::infinity();  // since the last trials
-  double wide_ns_ = 0;                                         // in the last trials
+  // Since the last trials, or of the runs that are timed.
+  double least_ns_ = std::numeric_limits<double>::infinity(), most_ns_ = 0;
+  // What the settled way took in the last trials, 0 without any; runs in a row that took longer, or
+  // less.
+  double expected_ns_ = 0;
+  int slow_runs_ = 0, fast_runs_ = 0;
 };
 
 }  // namespace heddle

@@ -88,6 +88,87 @@ TEST(RunPolicy, TrialsOfOneResultBecomeRare) {
   }
 }
 
+// Trials have agreed several times that the second way is the faster one, since other work was
+// there each time; its own runs take the same with and without.
+TEST(RunPolicy, ALongSpellOfOtherWorkIsFoundOutWithinHalfAMinuteOfRuns) {
+  constexpr int kBusy = 6000;
+  Runs runs(
+      [](int run, int variant) { return variant == 1 ? 5 * kMs : (run < kBusy ? 6 : 4) * kMs; });
+  runs.Go(kBusy);
+  ASSERT_EQ(runs.settled(), 1);
+  ASSERT_TRUE(runs.policy().confirmed());
+  runs.Go(static_cast<int>(30000 / 5) + 100);
+  EXPECT_EQ(runs.settled(), 0);
+}
+
+TEST(RunPolicy, RunsThatTakeAnotherTimeThanInTheTrialsCallForOthers) {
+  constexpr int kBusy = 6000;
+  for (const bool busy_first : {true, false}) {
+    Runs runs([busy_first](int run, int variant) {
+      const bool busy = (run < kBusy) == busy_first;
+      return (variant == 1 ? (busy ? 8 : 5) : (busy ? 10 : 4)) * kMs;
+    });
+    runs.Go(kBusy);
+    ASSERT_EQ(runs.settled(), busy_first ? 1 : 0);
+    runs.Go(600);
+    EXPECT_EQ(runs.settled(), busy_first ? 0 : 1);
+  }
+}
+
+// Every other run of the plain way meets other work while the trials go on: what they say is not
+// relied on for long.
+TEST(RunPolicy, TrialsWhoseTimesLieFarApartAreRepeatedSoon) {
+  bool busy = true;
+  Runs runs([&busy](int run, int variant) {
+    return variant == 1 ? 5 * kMs : busy ? (run % 2 == 0 ? 5.5 : 9) * kMs : 4 * kMs;
+  });
+  runs.Go(1200);
+  while (!runs.policy().settled()) runs.Go(1);  // a trial was on its way
+  ASSERT_EQ(runs.settled(), 1);
+  busy = false;
+  runs.Go(700);
+  EXPECT_EQ(runs.settled(), 0);
+}
+
+TEST(RunPolicy, RunsThatSomethingSlowsDownCountInNoStage) {
+  const auto settled = [](bool with_slowed) {
+    RunPolicy policy({.steps = 2, .graph = TwoSteps, .variants = true, .widths = true});
+    std::vector<What> stages;
+    for (int k = 0; k < 400; ++k) {
+      RunPolicy::Costs costs;
+      if (policy.WantsCandidates(&costs)) policy.Candidates(1);
+      if (with_slowed) {
+        const bool was_settled = policy.settled();
+        const RunPolicy::Turn slowed = policy.Next(true, true);
+        EXPECT_EQ(slowed.what, What::kRun);
+        EXPECT_EQ(slowed.meter, nullptr);
+        EXPECT_EQ(slowed.variant, policy.settled_variant());
+        EXPECT_FALSE(policy.Report(slowed, (slowed.variant == 0 ? 1 : 90) * kMs));
+        EXPECT_EQ(policy.settled(), was_settled);
+      }
+      const RunPolicy::Turn turn = policy.Next(true);
+      stages.push_back(turn.what);
+      if (turn.meter != nullptr) TimeTwoSteps(turn.meter);
+      policy.Report(turn, (turn.variant == 0 ? 5 : 4) * kMs);
+    }
+    EXPECT_EQ(policy.settled_variant(), 1);
+    return stages;
+  };
+  EXPECT_EQ(settled(true), settled(false));
+}
+
+TEST(RunPolicy, StepsAreTimedMoreOftenWhereRunsDoNotAgree) {
+  RunPolicy policy({.steps = 2, .graph = TwoSteps, .variants = true, .widths = true});
+  int timed = 0;
+  for (int k = 0; k < 30; ++k) {
+    const RunPolicy::Turn turn = policy.Next(true);
+    if (turn.meter != nullptr) TimeTwoSteps(turn.meter);
+    timed += turn.what == What::kTime;
+    policy.Report(turn, (k % 2 == 0 ? 3 : 1) * kMs);
+  }
+  EXPECT_EQ(timed, 12) << "six with all threads, six with one";
+}
+
 // The order of the stages, and what a run is told in each.
 TEST(RunPolicy, StepsAreTimedWideThenNarrow) {
   RunPolicy policy({.steps = 2, .graph = TwoSteps, .variants = true, .widths = true});

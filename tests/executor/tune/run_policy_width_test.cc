@@ -117,5 +117,32 @@ TEST(RunPolicyWidth, LongRunsAreLeftAlone) {
   EXPECT_FALSE(seen.last);
 }
 
+// They were long while other work was there.
+TEST(RunPolicyWidth, RunsThatWereLongForAWhileAreLookedAtAgain) {
+  WidthChoice choice;
+  EXPECT_EQ(Runs(choice, 500, [](int, bool) { return 2 * WidthChoice::kLongNs; }).tried, 0);
+  EXPECT_TRUE(Runs(choice, 3000, [](int, bool narrow) { return narrow ? 1e6 : 1.5e6; }).last);
+}
+
+TEST(RunPolicyWidth, OneThreadThatTakesAnotherTimeIsLookedAtAgain) {
+  for (const double factor : {0.5, 2.}) {
+    WidthChoice choice;
+    const auto before = [](int, bool narrow) { return narrow ? 1000. : 1500.; };
+    EXPECT_TRUE(Runs(choice, 100, before).last);
+    const auto after = [factor](int, bool narrow) { return factor * (narrow ? 1000. : 600.); };
+    EXPECT_FALSE(Runs(choice, 400, after).last) << factor;
+  }
+}
+
+TEST(RunPolicyWidth, TrialsWhoseTimesLieFarApartAreRepeatedSoon) {
+  WidthChoice choice;
+  int k = 0;
+  const auto before = [&k](int, bool narrow) {
+    return narrow ? 1000. : (++k % 2 == 0 ? 1100. : 1900.);
+  };
+  EXPECT_TRUE(Runs(choice, 100, before).last);
+  EXPECT_FALSE(Runs(choice, 300, [](int, bool narrow) { return narrow ? 1000. : 600.; }).last);
+}
+
 }  // namespace
 }  // namespace heddle
