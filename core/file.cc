@@ -58,6 +58,21 @@ Result<std::string> ReadFile(const std::string& path) {
   return bytes;
 }
 
+bool IsRegularFile(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+Result<std::vector<std::string>> NamesIn(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(directory, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  if (error) return NotFound("cannot read the directory ", directory, ": ", error.message());
+  return names;
+}
+
 namespace {
 
 // The memory lives for a moment: a huge page that it does not fill does no harm.

@@ -5,12 +5,17 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "heddle/status.h"
 
 namespace heddle {
 
 Result<std::string> ReadFile(const std::string& path);
+// False, too, where that cannot be told.
+bool IsRegularFile(const std::string& path);
+// The names of a directory's entries, in no order. kNotFound: it cannot be read.
+Result<std::vector<std::string>> NamesIn(const std::string& directory);
 
 // A whole file in memory that goes back to the system with the object, in less time than in a
 // string: nothing is written there before what is read. Threads: any may read.

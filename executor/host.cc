@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/machine.h"
 #include "scheduler/host_pool.h"
 
@@ -54,9 +54,10 @@ int64_t MemoryLimit(int64_t machine) {
 
 std::vector<std::string> FindGpus() {
   std::vector<std::string> found;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", ignored))
-    found.push_back(FieldOf((entry.path() / "information").c_str(), "Model"));
+  const std::string folder = "/proc/driver/nvidia/gpus";
+  if (const auto names = NamesIn(folder); names.ok())
+    for (const std::string& name : *names)
+      found.push_back(FieldOf((folder + "/" + name + "/information").c_str(), "Model"));
   return found;
 }
 

@@ -19,18 +19,20 @@ namespace {
 namespace fs = std::filesystem;
 using formats::Format;
 
-// Files called as those of this format are, whose first bytes are of it.
-std::vector<std::string> FilesOf(const Format& format, const std::string& dir) {
+// Those of a directory's files whose names end as names of this format's files do, and whose
+// contents begin so. A file that cannot be read counts as one.
+std::vector<std::string> FilesOf(const Format& format, const fs::path& dir,
+                                 const std::vector<std::string>& names) {
   constexpr size_t kFirst = 256;
   std::vector<std::string> found;
-  for (const auto& entry : fs::directory_iterator(dir)) {
-    if (entry.path().extension() != format.Extension()) continue;
+  for (const std::string& name : names) {
+    if (fs::path(name).extension() != format.Extension()) continue;
     std::string first(kFirst, '\0');
-    std::ifstream file(entry.path(), std::ios::binary);
+    std::ifstream file(dir / name, std::ios::binary);
     file.read(first.data(), static_cast<std::streamsize>(kFirst));
     first.resize(static_cast<size_t>(file.gcount()));
     if (first.empty() || format.Recognises(first) || &format == formats::Formats()[0])
-      found.push_back(entry.path().string());
+      found.push_back((dir / name).string());
   }
   return found;
 }
@@ -40,13 +42,15 @@ Result<std::string> FindInDirectory(const std::string& dir) {
   std::string usual, extension;
   for (const Format* format : formats::Formats()) {
     for (const std::string& name : format->FileNames()) {
-      if (fs::is_regular_file(fs::path(dir) / name)) return (fs::path(dir) / name).string();
+      const std::string file = (fs::path(dir) / name).string();
+      if (IsRegularFile(file)) return file;
       usual += (usual.empty() ? "" : ", ") + name;
     }
   }
+  HEDDLE_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(dir));
   std::vector<std::string> found;
   for (const Format* format : formats::Formats()) {
-    for (std::string& file : FilesOf(*format, dir)) {
+    for (std::string& file : FilesOf(*format, dir, names)) {
       found.push_back(std::move(file));
       extension = format->Extension();
     }
@@ -269,8 +273,9 @@ Result<Model> LoadModel(const std::string& path, const std::string& params,
   // The program's own file may hold strings, which are no tensors.
   if (program->persistables().empty() && params.empty() && where != file) return model;
   if (!fs::exists(where, ec))
-    return NotFound("no parameters: ", where, " does not exist, and the program has ",
-                    program->persistables().size(), " parameters");
+    return NotFound("no parameters: ", where,
+                    ec ? " cannot be looked at (" + ec.message() + ")" : " does not exist",
+                    ", and the program has ", program->persistables().size(), " parameters");
   HEDDLE_RETURN_IF_ERROR(
       LoadParameters(*program, where, *model.scope, ParameterReading::kWhenNeeded));
   return model;

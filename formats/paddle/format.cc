@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <set>
 
+#include "core/file.h"
 #include "formats/paddle/op_demands.h"
 #include "formats/paddle/params.h"
 
@@ -46,7 +47,8 @@ class ProgramDescs : public formats::Format {
       return beside.string();
     }
     for (const char* name : {"__params__", "params"})
-      if (fs::is_regular_file(p.parent_path() / name)) return (p.parent_path() / name).string();
+      if (std::string beside = (p.parent_path() / name).string(); IsRegularFile(beside))
+        return beside;
     return p.parent_path().empty() ? "." : p.parent_path().string();
   }
   Status LoadParameters(const Program& program, const std::string& path, Scope& scope,

@@ -12,6 +12,7 @@
 #include "heddle/model_files.h"
 #include "heddle/onnx.h"
 #include "tools/cases/case_file.h"
+#include "tools/directory.h"
 #include "tools/values/npy.h"
 #include "tools/values/values.h"
 
@@ -70,9 +71,12 @@ Status WriteBytes(const std::string& path, const std::string& bytes) {
   return file ? Status::Ok() : Status(StatusCode::kNotFound, path + ": cannot be written");
 }
 
-bool IsOnnxCase(const std::string& directory) {
-  return std::filesystem::is_regular_file(directory + "/model.onnx");
+bool IsFile(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
 }
+
+bool IsOnnxCase(const std::string& directory) { return IsFile(directory + "/model.onnx"); }
 
 Status RunOnnxCase(Executor& executor, const std::string& directory, const std::string& out,
                    CompileOptions options, const RunOptions& run) {
@@ -105,9 +109,7 @@ Status RunOnnxCase(Executor& executor, const std::string& directory, const std::
 // --- cases of TensorFlow graphs: graph.pb and io.txt, with a line "in|out NAME FILE DTYPE SHAPE …"
 // for each input and output, fields separated by a tab
 
-bool IsGraphCase(const std::string& directory) {
-  return std::filesystem::is_regular_file(directory + "/graph.pb");
-}
+bool IsGraphCase(const std::string& directory) { return IsFile(directory + "/graph.pb"); }
 
 struct GraphPort {
   std::string name, file, type;
@@ -165,10 +167,10 @@ Status RunGraphCase(Executor& executor, const std::string& directory, const std:
 
 void RemoveOutputs(const std::string& out) {
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(out, error))
-    if (const std::string name = entry.path().filename().string();
+  for (const std::filesystem::path& entry : EntriesOf(out))
+    if (const std::string name = entry.filename().string();
         name.starts_with("out_") || (name.starts_with("output_") && name.ends_with(".pb")))
-      std::filesystem::remove(entry.path(), error);
+      std::filesystem::remove(entry, error);
 }
 
 // A fed variable that is read from the scope afterwards lives there, and so does one that the

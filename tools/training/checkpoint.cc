@@ -13,6 +13,7 @@
 #include <random>
 
 #include "heddle/generator.h"
+#include "tools/directory.h"
 #include "tools/values/npy.h"
 
 namespace heddle::tools {
@@ -73,10 +74,9 @@ Status CheckpointDirectory::Open(const std::string& path, int keep) {
 void CheckpointDirectory::RemoveLeftovers() const {
   std::error_code error;
   std::vector<fs::path> leftovers;
-  for (const auto& entry : fs::directory_iterator(path_, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(kUnfinished) || name.starts_with(kRemoved))
-      leftovers.push_back(entry.path());
+  for (const fs::path& entry : EntriesOf(path_)) {
+    const std::string name = entry.filename().string();
+    if (name.starts_with(kUnfinished) || name.starts_with(kRemoved)) leftovers.push_back(entry);
   }
   for (const fs::path& leftover : leftovers) fs::remove_all(leftover, error);
 }
@@ -89,15 +89,13 @@ std::string CheckpointDirectory::PathOf(int64_t step) const {
 
 std::vector<int64_t> CheckpointDirectory::Steps() const {
   std::vector<int64_t> steps;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(path_, error)) {
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& entry : EntriesOf(path_)) {
+    const std::string name = entry.filename().string();
     int64_t step = 0;
     const char* end = name.data() + name.size();
     if (!name.starts_with(kPrefix)) continue;
     const auto [stop, bad] = std::from_chars(name.data() + kPrefix.size(), end, step);
-    if (bad == std::errc() && stop == end && PathOf(step) == entry.path().string())
-      steps.push_back(step);
+    if (bad == std::errc() && stop == end && PathOf(step) == entry.string()) steps.push_back(step);
   }
   std::sort(steps.begin(), steps.end());
   return steps;

@@ -82,6 +82,16 @@ TEST_F(CasesTest, ACaseThatFailsIsStatus1) {
   EXPECT_FALSE(std::filesystem::exists(temp_ / "o/out_0.npy"));
 }
 
+// A link to itself is nothing that can be looked at.
+TEST_F(CasesTest, ACaseOfLoopingLinksIsAFailure) {
+  std::filesystem::create_directory(temp_ / "loops");
+  for (const char* name : {"model.onnx", "graph.pb"})
+    std::filesystem::create_symlink(name, (temp_ / "loops/") + name);
+  const Outcome outcome = Heddle("run-case " + (temp_ / "loops") + " --out " + (temp_ / "o"));
+  EXPECT_EQ(outcome.status, 1) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("loops"));
+}
+
 TEST_F(CasesTest, DamagedDescriptionsAreErrors) {
   MakeAssignCase(temp_ / "c", "float32", "<f4", proto::VarType::FP32, 4);
   for (const char* io :
