@@ -1,12 +1,14 @@
 #include "core/file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -26,13 +28,21 @@ struct Fd {
   }
 };
 
+// What a path that names no regular file names.
+const char* KindOf(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "a pipe";
+}
+
 // `open` is set to the file, and its size returned.
 Result<size_t> OpenFile(const std::string& path, Fd* open) {
-  open->fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: a pipe without a writer must not be waited for.
+  open->fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (open->fd < 0) return NotFound("cannot open ", path, ": ", std::strerror(errno));
   struct stat st {};
   if (::fstat(open->fd, &st) != 0 || !S_ISREG(st.st_mode))
-    return InvalidArgument(path, " is not a regular file");
+    return InvalidArgument(path, " is not a regular file, but ", KindOf(st.st_mode));
   return static_cast<size_t>(st.st_size);
 }
 
@@ -81,13 +91,73 @@ size_t Room(size_t size) { return size < kLeastHuge ? size : std::max(size, kHug
 
 }  // namespace
 
+namespace {
+
+// A descriptor, negative where there is none. Sockets cannot be opened by a name; those that this
+// process has are found by the number in it.
+int OpenStream(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) return fd;
+  const int error = errno;
+  int number = path == "/dev/stdin" ? 0 : -1;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!path.starts_with(folder)) continue;
+    const char* const end = path.data() + path.size();
+    if (std::from_chars(path.data() + folder.size(), end, number).ptr != end) number = -1;
+  }
+  errno = error;
+  return number < 0 ? -1 : ::fcntl(number, F_DUPFD_CLOEXEC, 0);
+}
+
+}  // namespace
+
+bool IsStream(const std::string& path) {
+  struct stat st {};
+  return ::stat(path.c_str(), &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
 Result<FileBytes> FileBytes::Read(const std::string& path) {
   HEDDLE_ASSIGN_OR_RETURN(const FileHandle file, FileHandle::Open(path));
   return file.ReadAll();
 }
 
+Result<FileBytes> FileBytes::ReadOrReceive(const std::string& path) {
+  return IsStream(path) ? Receive(path) : Read(path);
+}
+
+Result<FileBytes> FileBytes::Receive(const std::string& path) {
+  const Fd f{OpenStream(path)};
+  if (f.fd < 0) return NotFound("cannot open ", path, ": ", std::strerror(errno));
+  const size_t most = static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) *
+                      static_cast<size_t>(::sysconf(_SC_PAGESIZE)) / 2;
+  constexpr size_t kFirst = 256 << 10;
+  FileBytes bytes(nullptr, 0, 0, false);
+  for (;;) {
+    if (bytes.size_ == bytes.room_) {
+      const size_t room = bytes.room_ == 0 ? kFirst : Room(bytes.room_ * 2);
+      void* const memory = bytes.size_ < most ? TakeMemory(room) : nullptr;
+      if (memory == nullptr)
+        return ResourceExhausted("no memory for the more than ", bytes.size_,
+                                 " bytes that come through ", path);
+      FileBytes larger(static_cast<char*>(memory), bytes.size_, room, false);
+      if (bytes.size_ > 0) std::memcpy(larger.data_, bytes.data_, bytes.size_);
+      std::swap(bytes.data_, larger.data_);
+      std::swap(bytes.room_, larger.room_);
+    }
+    const ssize_t n = ::read(f.fd, bytes.data_ + bytes.size_, bytes.room_ - bytes.size_);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return DataLoss("cannot read ", path, ": ", std::strerror(errno));
+    if (n == 0) return bytes;
+    bytes.size_ += static_cast<size_t>(n);
+  }
+}
+
 FileBytes::~FileBytes() {
-  if (data_ != nullptr) ReturnMemory(data_, Room(size_));
+  if (data_ == nullptr) return;
+  if (mapped_)
+    ::munmap(data_, room_);
+  else
+    ReturnMemory(data_, room_);
 }
 
 Result<FileHandle> FileHandle::Open(const std::string& path) {
@@ -111,9 +181,20 @@ FileHandle::~FileHandle() {
 }
 
 Result<FileBytes> FileHandle::ReadAll() const {
-  void* memory = size_ > 0 ? TakeMemory(Room(size_)) : nullptr;
+  if (size_ >= FileBytes::kLeastMapped) {
+    void* const map = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd_, 0);
+    struct stat now {};
+    if (map != MAP_FAILED) {
+      FileBytes bytes(static_cast<char*>(map), size_, size_, true);
+      if (::fstat(fd_, &now) != 0 || static_cast<size_t>(now.st_size) < size_)
+        return DataLoss(path_, " shrank while it was read");
+      return bytes;
+    }
+  }
+  const size_t room = size_ > 0 ? Room(size_) : 0;
+  void* memory = size_ > 0 ? TakeMemory(room) : nullptr;
   if (size_ > 0 && memory == nullptr) return ResourceExhausted("no memory to read ", path_);
-  FileBytes bytes(static_cast<char*>(memory), size_);
+  FileBytes bytes(static_cast<char*>(memory), size_, room, false);
   HEDDLE_RETURN_IF_ERROR(heddle::ReadAll(fd_, path_, bytes.data_, size_));
   return bytes;
 }

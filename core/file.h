@@ -11,29 +11,48 @@
 
 namespace heddle {
 
+// kNotFound; kInvalidArgument: no regular file; kDataLoss.
 Result<std::string> ReadFile(const std::string& path);
 // False, too, where that cannot be told.
 bool IsRegularFile(const std::string& path);
 // The names of a directory's entries, in no order. kNotFound: it cannot be read.
 Result<std::vector<std::string>> NamesIn(const std::string& directory);
 
+// Whether the path names a pipe or a socket ("/dev/stdin", "/dev/fd/3", a FIFO), whose bytes come
+// once.
+bool IsStream(const std::string& path);
+
 // A whole file in memory that goes back to the system with the object, in less time than in a
-// string: nothing is written there before what is read. Threads: any may read.
+// string: nothing is written there before what is read. Of files of kLeastMapped bytes and more
+// only the parts that are looked at are read: the object must be gone before anybody makes the file
+// shorter. Threads: any may read.
 class FileBytes {
  public:
+  static constexpr size_t kLeastMapped = 64 << 20;
   // Errors as ReadFile; kResourceExhausted when there is no memory.
   static Result<FileBytes> Read(const std::string& path);
+  // The same, or what comes through a pipe or a socket until its end, which is waited for.
+  // kResourceExhausted also when more comes than half of the machine's memory.
+  static Result<FileBytes> ReadOrReceive(const std::string& path);
   FileBytes(FileBytes&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(other.size_) {}
+      : data_(std::exchange(other.data_, nullptr)),
+        size_(other.size_),
+        room_(other.room_),
+        mapped_(other.mapped_) {}
   FileBytes& operator=(FileBytes&&) = delete;
   ~FileBytes();
   std::string_view view() const { return {data_, size_}; }
 
  private:
   friend class FileHandle;
-  FileBytes(char* data, size_t size) : data_(data), size_(size) {}
+  FileBytes(char* data, size_t size, size_t room, bool mapped)
+      : data_(data), size_(size), room_(room), mapped_(mapped) {}
+  static Result<FileBytes> Receive(const std::string& path);
+
   char* data_;
   size_t size_;
+  size_t room_;  // bytes taken
+  bool mapped_;
 };
 
 // A file that stays open, whatever becomes of its name.
@@ -49,7 +68,7 @@ class FileHandle {
   ~FileHandle();
   explicit operator bool() const { return fd_ >= 0; }
   size_t size() const { return size_; }  // when it was opened
-  // So many bytes from its beginning. kDataLoss, kResourceExhausted.
+  // So many bytes from its beginning, as FileBytes has them. kDataLoss, kResourceExhausted.
   Result<FileBytes> ReadAll() const;
 
  private:

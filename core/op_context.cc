@@ -115,7 +115,9 @@ const Tensor* PrepareContext::ConstIn(Key key, int i) const {
   const uint32_t slot = op_.in[at];
   if (slot == kNoSlot || !(*constant_)[slot]) return nullptr;
   const Tensor& t = frame_[slot]->tensor();
-  return t.initialized() ? &t : nullptr;
+  if (!t.initialized()) return nullptr;
+  // Kernels that pack floats know of absent contents; others look at them as they are.
+  return t.dtype() == DType::kF32 || MakeResident(t).ok() ? &t : nullptr;
 }
 
 Tensor& KernelContext::Alloc(Key key, DType dtype, const Shape& shape, int i) const {

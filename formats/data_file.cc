@@ -1,6 +1,7 @@
 #include "formats/data_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/memory/lazy_buffer.h"
 
 namespace heddle::formats {
 namespace {
@@ -30,8 +32,19 @@ Result<std::shared_ptr<const DataFile>> DataFile::Open(const std::string& path) 
   return std::shared_ptr<const DataFile>(std::move(file));
 }
 
+Result<std::shared_ptr<const DataFile>> DataFile::OpenOrRead(const std::string& path) {
+  if (!IsStream(path)) return Open(path);
+  HEDDLE_ASSIGN_OR_RETURN(FileBytes bytes, FileBytes::ReadOrReceive(path));
+  std::shared_ptr<DataFile> file(new DataFile(path));
+  file->read_ = std::make_unique<const FileBytes>(std::move(bytes));
+  // An empty pipe holds nothing, at some address.
+  file->memory_ = file->read_->view().empty() ? std::string_view("") : file->read_->view();
+  return std::shared_ptr<const DataFile>(std::move(file));
+}
+
 std::shared_ptr<const DataFile> DataFile::OpenIfIs(const std::string& path,
                                                    std::string_view contents) {
+  if (IsStream(path)) return nullptr;  // whose bytes came once
   auto file = Open(path);
   if (!file.ok() || (*file)->size() != contents.size()) return nullptr;
   std::string part(std::min(contents.size(), kComparedBytes), '\0');
@@ -94,6 +107,17 @@ Result<uint64_t> DataFile::Hash() const {
   return XXH3_64bits_digest(state.get());
 }
 
+Status DataFile::Map(void* at, size_t bytes, size_t from) const {
+  if (is_memory()) return SourceFile::Map(at, bytes, from);
+  if (from > size() || bytes > size() - from)
+    return DataLoss(path_, ": cut short while it was read, at byte ", size());
+  HEDDLE_RETURN_IF_ERROR(CheckUnchanged());
+  if (::mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd_,
+             static_cast<off_t>(from)) == MAP_FAILED)
+    return ResourceExhausted("cannot map ", bytes, " bytes of ", path_, ": ", std::strerror(errno));
+  return Status::Ok();
+}
+
 Status DataFile::CheckUnchanged() const {
   if (is_memory()) return Status::Ok();
   struct stat now {};
@@ -102,6 +126,19 @@ Status DataFile::CheckUnchanged() const {
       now.st_mtim.tv_nsec == opened_.st_mtim.tv_nsec)
     return Status::Ok();
   return DataLoss(path_, " was written to while parameters in it were still to be read");
+}
+
+bool StaysInFile(DType dtype, size_t bytes, size_t least) {
+  if (dtype == DType::kF32) return bytes >= least;
+  return dtype != DType::kBool && bytes >= kLeastMapped;  // a bool may be no bool in the file
+}
+
+BufferRef LeaveInFile(std::shared_ptr<const DataFile> file, size_t bytes, size_t from) {
+  const auto fill = [file, from](void* to, size_t begin, size_t end) {
+    HEDDLE_RETURN_IF_ERROR(file->Fill(to, end - begin, from + begin));
+    return file->CheckUnchanged();
+  };
+  return MakeLazyBuffer(bytes, fill, {file, StrCat(from, "+", bytes)}, {file, from});
 }
 
 }  // namespace heddle::formats

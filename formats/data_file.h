@@ -11,15 +11,20 @@
 #include <string_view>
 #include <utility>
 
+#include "core/file.h"
 #include "core/memory/contents_origin.h"
+#include "heddle/dtype.h"
 #include "heddle/status.h"
+#include "heddle/tensor.h"
 
 namespace heddle::formats {
 
 class DataFile : public SourceFile {
  public:
-  // kNotFound, kInvalidArgument.
+  // kNotFound; kInvalidArgument: no regular file.
   static Result<std::shared_ptr<const DataFile>> Open(const std::string& path);
+  // The same, or all that comes through a pipe or a socket, which is kept in memory.
+  static Result<std::shared_ptr<const DataFile>> OpenOrRead(const std::string& path);
   // The file, where it still is the one that `contents` were read from, by its size, beginning and
   // end; null.
   static std::shared_ptr<const DataFile> OpenIfIs(const std::string& path,
@@ -38,9 +43,13 @@ class DataFile : public SourceFile {
   Status Fill(void* to, size_t bytes, size_t from) const;
   // OK if nobody has written to the file since it was opened. Call it after a read.
   Status CheckUnchanged() const;
+  // All of it, where it is in memory.
+  std::string_view memory() const { return memory_; }
 
   Stamp stamp() const override;
   Result<uint64_t> Hash() const override;
+  bool CanMap() const override { return !is_memory(); }
+  Status Map(void* at, size_t bytes, size_t from) const override;
 
  private:
   explicit DataFile(std::string path, std::string_view memory = {})
@@ -48,9 +57,18 @@ class DataFile : public SourceFile {
   bool is_memory() const { return memory_.data() != nullptr; }
 
   const std::string path_;
-  const std::string_view memory_;  // the contents, where there is no file
+  std::unique_ptr<const FileBytes> read_;  // what came through a pipe
+  std::string_view memory_;                // the contents, where there is no file
   int fd_ = -1;
   struct stat opened_ {};
 };
+
+// Whether a tensor of `bytes` stays in its file until somebody needs it, where its elements lie
+// there as heddle holds them. Kernels look at small constants of dtypes other than float32 while
+// they are prepared, so these are read at once. `least`: of float32.
+bool StaysInFile(DType dtype, size_t bytes, size_t least);
+// Memory for `bytes` of the file from byte `from` on that is filled when somebody needs it
+// (core/memory/lazy_buffer.h). An empty reference when there are no addresses left.
+BufferRef LeaveInFile(std::shared_ptr<const DataFile> file, size_t bytes, size_t from);
 
 }  // namespace heddle::formats

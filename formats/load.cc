@@ -86,6 +86,8 @@ Result<std::vector<std::string>> Format::Signatures(std::string_view) const {
   return std::vector<std::string>();
 }
 
+uint64_t Format::Hash(std::string_view bytes) const { return XXH64(bytes.data(), bytes.size(), 0); }
+
 Status Format::SetOwnParameters(const Program&, Scope&) const { return Status::Ok(); }
 
 Status Format::ParseParameters(const Program&, std::string_view, Scope&) const {
@@ -95,8 +97,8 @@ Status Format::ParseParameters(const Program&, std::string_view, Scope&) const {
 
 namespace {
 
-uint64_t HashOf(std::string_view bytes, const ProgramPart& part) {
-  uint64_t hash = XXH64(bytes.data(), bytes.size(), 0);
+uint64_t HashOf(const Format& format, std::string_view bytes, const ProgramPart& part) {
+  uint64_t hash = format.Hash(bytes);
   const auto add = [&](std::string_view text) { hash = XXH64(text.data(), text.size(), hash); };
   if (part.empty()) return hash;
   add(part.signature);
@@ -129,7 +131,7 @@ Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const 
                            "': files of the format ", std::string(format->name()),
                            " hold one program");
   const ProgramPart& wanted = format->HasParts() ? part : ParseRequest::kWholeFile;
-  ir::ProgramBuilder builder(name, HashOf(bytes, wanted));
+  ir::ProgramBuilder builder(name, HashOf(*format, bytes, wanted));
   ParseRequest request{.bytes = bytes, .builder = builder, .part = wanted};
   if (is_file) {
     request.path = name;

@@ -1,6 +1,4 @@
 // Programs that are let go. The file that one was read from is the smallest thing to remember.
-#include <xxhash.h>
-
 #include <utility>
 
 #include "core/error.h"
@@ -10,17 +8,16 @@
 namespace heddle::formats {
 namespace {
 
-bool IsThat(const FileBytes& bytes, uint64_t hash) {
-  return XXH64(bytes.view().data(), bytes.view().size(), 0) == hash;
-}
-
 class InFile : public PackedProgram {
  public:
-  InFile(FileHandle file, std::string name, uint64_t hash)
-      : file_(std::move(file)), name_(std::move(name)), hash_(hash) {}
+  InFile(FileHandle file, const ir::Program& program)
+      : file_(std::move(file)),
+        name_(program.name),
+        hash_(program.hash),
+        format_(program.source->format()) {}
   Result<std::shared_ptr<ir::Program>> Unpack() const override {
     HEDDLE_ASSIGN_OR_RETURN(const FileBytes bytes, file_.ReadAll());
-    if (!IsThat(bytes, hash_))
+    if (format_.Hash(bytes.view()) != hash_)
       return DataLoss(name_, " was written to while the program in it was still needed");
     return ParseProgram(bytes.view(), name_, /*is_file=*/true);
   }
@@ -29,6 +26,7 @@ class InFile : public PackedProgram {
   const FileHandle file_;
   const std::string name_;
   const uint64_t hash_;
+  const Format& format_;
 };
 
 // The file that the program was read from, if it is there as it was. Where most of it is what
@@ -40,14 +38,15 @@ FileHandle FileOf(const ir::Program& program) {
   auto file = FileHandle::Open(program.name);
   if (!file.ok() || file->size() > kMostTimes * held) return {};
   const auto bytes = file->ReadAll();
-  return bytes.ok() && IsThat(*bytes, program.hash) ? *std::move(file) : FileHandle();
+  const bool same = bytes.ok() && program.source->format().Hash(bytes->view()) == program.hash;
+  return same ? *std::move(file) : FileHandle();
 }
 
 }  // namespace
 
 std::unique_ptr<const PackedProgram> Pack(const ir::Program& program) {
   if (FileHandle file = FileOf(program); file)
-    return std::make_unique<InFile>(std::move(file), program.name, program.hash);
+    return std::make_unique<InFile>(std::move(file), program);
   return program.source->Pack(program);
 }
 

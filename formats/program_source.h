@@ -76,6 +76,9 @@ class Format {
   // short or damaged further on are recognised, so that Parse can say what is wrong with them.
   virtual bool Recognises(std::string_view bytes) const = 0;
 
+  // Tells programs apart by the bytes of their files (Program::hash). Of large files, the contents
+  // of tensors that the program does not depend on may be left out, so that nobody need read them.
+  virtual uint64_t Hash(std::string_view bytes) const;
   // Hands over the program to request.builder, which lists all its mistakes, and returns what the
   // program remembers of its file. kDataLoss: not a file of this format, or cut short; kNotFound:
   // the file has no such signature or value.

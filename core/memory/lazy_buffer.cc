@@ -18,10 +18,14 @@ namespace {
 
 class LazyBuffer final : public Buffer {
  public:
-  LazyBuffer(void* data, size_t bytes, MakeContents contents, ContentsOrigin origin)
+  // `before`: bytes that are reserved in front of `data`.
+  LazyBuffer(void* data, size_t bytes, size_t before, MakeContents contents, ContentsOrigin origin,
+             FileStretch where)
       : Buffer(data, bytes, &Destroy),
         contents_(std::make_shared<const MakeContents>(std::move(contents))),
-        origin_(std::move(origin)) {}
+        origin_(std::move(origin)),
+        where_(std::move(where)),
+        before_(before) {}
 
   // nullptr where the tensor's memory is of another kind.
   static LazyBuffer* Of(const Tensor& t) {
@@ -37,23 +41,51 @@ class LazyBuffer final : public Buffer {
   Status BringIn() {
     MutexLock lock(mutex_);
     if (resident_.load(std::memory_order_relaxed)) return Status::Ok();
-    if (!CommitMemory(data(), bytes()))
-      return ResourceExhausted("no memory for ", bytes(), " bytes of a parameter");
-    HEDDLE_RETURN_IF_ERROR((*contents_)(data(), 0, bytes()));
+    if (LiesAligned(where_)) {
+      HEDDLE_RETURN_IF_ERROR(where_.file->Map(begin(), before_ + bytes(), where_.from - before_));
+    } else {
+      if (!CommitMemory(data(), bytes()))
+        return ResourceExhausted("no memory for ", bytes(), " bytes of a parameter");
+      HEDDLE_RETURN_IF_ERROR((*contents_)(data(), 0, bytes()));
+    }
     resident_.store(true, std::memory_order_release);
     return Status::Ok();
+  }
+
+  // An empty reference where they cannot be had.
+  BufferRef InFile() {
+    MutexLock lock(mutex_);
+    if (in_file_ || !where_.file || resident_.load(std::memory_order_relaxed)) return in_file_;
+    const size_t before = where_.from % SourceFile::kPage, all = before + bytes();
+    void* const begin = ReserveMemory(all);
+    if (begin == nullptr) return BufferRef();
+    BufferRef made = BufferRef::Wrap(static_cast<std::byte*>(begin) + before, bytes(),
+                                     [begin, all] { ReleaseMemory(begin, all); });
+    if (where_.file->Map(begin, all, where_.from - before).ok()) in_file_ = std::move(made);
+    return in_file_;
+  }
+
+  // Whether contents may be mapped where kernels expect them: aligned as far as the vectors of any
+  // library that takes its operands as it finds them.
+  static bool LiesAligned(const FileStretch& where) {
+    constexpr size_t kVector = 16;
+    return where.file != nullptr && where.from % kVector == 0;
   }
 
  private:
   static void Destroy(Buffer* b) {
     auto* self = static_cast<LazyBuffer*>(b);
-    ReleaseMemory(self->data(), self->bytes());
+    ReleaseMemory(self->begin(), self->before_ + self->bytes());
     delete self;
   }
+  std::byte* begin() const { return static_cast<std::byte*>(data()) - before_; }
 
   const std::shared_ptr<const MakeContents> contents_;
   const ContentsOrigin origin_;
+  const FileStretch where_;
+  const size_t before_;
   Mutex mutex_;  // held while the contents come
+  BufferRef in_file_ HEDDLE_GUARDED_BY(mutex_);
   std::atomic<bool> resident_{false};
 };
 
@@ -191,10 +223,14 @@ bool IsWholeOf(const Tensor& t, const Buffer& b) {
 
 }  // namespace
 
-BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents, ContentsOrigin origin) {
-  void* const data = ReserveMemory(bytes);
-  if (data == nullptr) return BufferRef();
-  return BufferRef(new LazyBuffer(data, bytes, std::move(contents), std::move(origin)));
+BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents, ContentsOrigin origin,
+                         FileStretch where) {
+  if (bytes < kLeastMapped || !where.file || !where.file->CanMap()) where = {};
+  const size_t before = LazyBuffer::LiesAligned(where) ? where.from % SourceFile::kPage : 0;
+  void* const begin = ReserveMemory(before + bytes);
+  if (begin == nullptr) return BufferRef();
+  return BufferRef(new LazyBuffer(static_cast<std::byte*>(begin) + before, bytes, before,
+                                  std::move(contents), std::move(origin), std::move(where)));
 }
 
 bool IsAbsent(const Tensor& t) {
@@ -207,6 +243,16 @@ Status MakeResident(const Tensor& t) {
     return lazy->resident() ? Status::Ok() : lazy->BringIn();
   LazyShelf::Piece* const piece = LazyShelf::Piece::Of(t);
   return piece != nullptr ? piece->BringIn() : Status::Ok();
+}
+
+Tensor ContentsInFile(const Tensor& t) {
+  LazyBuffer* const lazy = LazyBuffer::Of(t);
+  if (lazy == nullptr || !IsWholeOf(t, *lazy)) return Tensor();
+  BufferRef memory = lazy->InFile();
+  if (!memory) return Tensor();
+  Tensor found(t.dtype(), t.shape(), std::move(memory));
+  if (t.has_lod()) found.set_lod(t.lod());
+  return found;
 }
 
 std::shared_ptr<const MakeContents> ContentsToCome(const Tensor& t) {

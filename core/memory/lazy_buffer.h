@@ -4,9 +4,12 @@
 // (MakeResident).
 //
 // Until then there is an address, by which packed copies are found, and no memory: touching it ends
-// the process. Scope::Find brings in what it finds, and a plan what its instructions read; only
-// kernels that read constants while they are prepared (PrepareContext::ConstIn), passes, and code
-// that comes by tensors of a scope in other ways have to know of this.
+// the process. Large contents that lie aligned in a file are mapped when they are brought in: a
+// file that is made shorter afterwards ends the process, too, when what is gone is touched
+// (SIGBUS); what is written to it in place may show. A file that takes its name does no harm.
+// Scope::Find brings in what it finds, and a plan what its instructions read; only kernels that
+// read constants while they are prepared (PrepareContext::ConstIn), passes, and code that comes by
+// tensors of a scope in other ways have to know of this.
 //
 // Ownership: like any Buffer; holds its `contents` as long as it lives. Threads: any.
 #pragma once
@@ -25,8 +28,14 @@ namespace heddle {
 // std::bad_alloc.
 using MakeContents = std::function<Status(void* to, size_t begin, size_t end)>;
 
-// An empty reference when there are no addresses left.
-BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents, ContentsOrigin origin = {});
+// Of contents of so many bytes that lie in a file, the file's pages are brought in instead of a
+// copy, and only those that are touched are read. Smaller ones gain more from huge pages.
+inline constexpr size_t kLeastMapped = 64 << 20;
+
+// `where`: the contents lie there byte for byte. An empty reference when there are no addresses
+// left.
+BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents, ContentsOrigin origin = {},
+                         FileStretch where = {});
 
 // Small contents side by side, read ahead of need: one read of them all costs less than a read for
 // each. They wait in memory until DropWaiting. Contents that were brought in by then stay; the
@@ -64,6 +73,11 @@ class LazyShelf {
 bool IsAbsent(const Tensor& t);
 // Brings it in, where it is not there. kResourceExhausted, or what `contents` says.
 Status MakeResident(const Tensor& t);
+
+// The contents of `t` as they lie in their file, at any address (elements need not be aligned):
+// every call gives the same memory, of which only pages that are touched are read. Not initialised
+// where the contents are there already, or nothing is gained.
+Tensor ContentsInFile(const Tensor& t);
 
 // The function that makes the contents of `t`; nullptr when they are there. `t` must be the whole
 // of its memory.

@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t kCopyAlign = 64;  // of a copy in the file
 // Copies as large as this are mapped and begin with a page there; others would share theirs.
-constexpr uint64_t kLeastMapped = 64 << 10, kPage = 4096;
+constexpr uint64_t kLeastMappedCopy = 64 << 10, kPage = 4096;
 
 constexpr char kMagic[16] = "heddle packed 2";
 // The layouts of its copies depended on the build that wrote it, not on a version of each.
@@ -54,7 +54,7 @@ bool Take(std::string_view* in, uint64_t* value) {
 }
 
 uint64_t PlaceAfter(uint64_t at, uint64_t bytes) {
-  const uint64_t align = bytes >= kLeastMapped ? kPage : kCopyAlign;
+  const uint64_t align = bytes >= kLeastMappedCopy ? kPage : kCopyAlign;
   return (at + align - 1) / align * align;
 }
 
@@ -174,7 +174,7 @@ Status PackedWeights::ReadIndex() {
 }
 
 Result<BufferRef> PackedWeights::Read(const File& file, const Copy& copy, MakeRoom room) {
-  BufferRef memory = copy.bytes >= kLeastMapped ? file.Map(copy.at, copy.bytes) : BufferRef();
+  BufferRef memory = copy.bytes >= kLeastMappedCopy ? file.Map(copy.at, copy.bytes) : BufferRef();
   if (!memory) {
     memory = room(copy.bytes);
     HEDDLE_RETURN_IF_ERROR(file.Read(memory->data(), copy.at, copy.bytes));

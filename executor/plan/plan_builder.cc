@@ -11,6 +11,7 @@
 #include "core/memory/buffer_slab.h"
 #include "core/memory/large_memory.h"
 #include "core/memory/lazy_buffer.h"
+#include "core/operands/any_address.h"
 #include "device/device.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/memory_edges.h"
@@ -161,18 +162,21 @@ void WidenInstructions(const std::vector<bool>& wide, Plan* plan) {
 }
 
 // Parameters whose memory is not there are brought in, but for those that kernels have copies of
-// and nothing else touches.
-Status BringInParameters(const Plan& plan) {
+// and nothing else touches. Those that kernels only pick from are used where they lie in their
+// file.
+Status BringInParameters(Plan& plan) {
   std::vector<bool> packed(plan.slots.size(), false), touched(plan.slots.size(), false);
+  std::vector<bool> picked(plan.slots.size(), false);
   for (const BlockPlan& block : plan.blocks) {
     for (const Instruction& in : block.instructions) {
       const uint32_t copied = in.state != nullptr ? in.state->facts().packed_inputs : 0;
       for (size_t k = 0, slot = 0; k < in.op.in.size(); ++k) {
         while (slot < in.op.def->inputs().size() && in.op.in_begin[slot + 1] <= k) ++slot;
         if (in.op.in[k] == kNoSlot) continue;
-        const bool has_copy =
-            slot < 32 && slot < in.op.def->inputs().size() && (copied >> slot & 1);
-        (has_copy ? packed : touched)[in.op.in[k]] = true;
+        const auto& slots = in.op.def->inputs();
+        const bool has_copy = slot < 32 && slot < slots.size() && (copied >> slot & 1);
+        const bool picks = slot < slots.size() && (slots[slot].flags & kAnyAddress) != 0;
+        (has_copy ? packed : picks ? picked : touched)[in.op.in[k]] = true;
       }
       for (uint32_t s : in.op.out)
         if (s != kNoSlot) touched[s] = true;
@@ -184,8 +188,13 @@ Status BringInParameters(const Plan& plan) {
   for (size_t i = 0; i < plan.scope_slots.size(); ++i) {
     const uint32_t s = plan.scope_slots[i];
     const Value& value = *plan.scope_uses[i].stamp.value;
-    if (!value.is_tensor() || (packed[s] && !touched[s] && plan.dispatch != Dispatch::kDevice))
-      continue;
+    const bool as_it_lies = !touched[s] && plan.dispatch != Dispatch::kDevice;
+    if (!value.is_tensor() || (packed[s] && !picked[s] && as_it_lies)) continue;
+    if (picked[s] && as_it_lies)
+      if (Tensor t = ContentsInFile(value.tensor()); t.initialized()) {
+        plan.in_file.emplace_back(s, Value(std::move(t)));
+        continue;
+      }
     HEDDLE_RETURN_IF_ERROR(MakeResident(value.tensor()));
   }
   return Status::Ok();

@@ -35,6 +35,10 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, b
   if (!plan_->loose.empty()) tokens_ = std::make_unique<RunTokens>(*plan_, *services_.allocator);
   for (size_t i = 0; i < plan_->scope_slots.size(); ++i)
     frame_[plan_->scope_slots[i]] = plan_->scope_uses[i].stamp.value;
+  for (const auto& [slot, value] : plan_->in_file) {
+    values_[slot] = value;
+    frame_[slot] = &values_[slot];
+  }
   if (plan_->dispatch == Dispatch::kLanes) lane_run_ = std::make_unique<LaneRun>(*plan_->lanes);
   if (plan_->body_lanes > 0) {
     body_lanes_.resize(plan_->blocks.size());

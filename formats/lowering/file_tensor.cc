@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/memory/lazy_buffer.h"
 
 namespace heddle::formats {
 
@@ -13,9 +12,9 @@ Result<Tensor> FileTensor::Read(ParameterReading reading, const std::string& wha
     return file->CheckUnchanged();
   };
   const DType dtype = element->storage;
-  // As with Paddle's files: kernels that look at constants of other dtypes expect them in memory.
-  if (reading == ParameterReading::kWhenNeeded && dtype == DType::kF32 && bytes >= kLeastBytes) {
-    BufferRef memory = MakeLazyBuffer(bytes, fill, {file, StrCat(offset, "+", bytes)});
+  if (reading == ParameterReading::kWhenNeeded && element->IsRawStorage() &&
+      StaysInFile(dtype, bytes, kLeastBytes)) {
+    BufferRef memory = LeaveInFile(file, bytes, offset);
     if (memory) return Tensor(dtype, shape, std::move(memory));
   }
   Tensor t = Tensor::Empty(dtype, shape);

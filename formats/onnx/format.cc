@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "formats/onnx/source.h"
 #include "formats/paddle/format.h"
 #include "formats/paddle/params.h"
@@ -42,6 +43,9 @@ class Onnx : public formats::Format {
     static constexpr uint64_t kMessages[] = {2, 3, 4, 6, 7, 8, 14, 20, 25, 26};
     return tag == 5 << 3 || std::any_of(std::begin(kMessages), std::end(kMessages),
                                         [&](uint64_t field) { return tag == (field << 3 | 2); });
+  }
+  uint64_t Hash(std::string_view bytes) const override {
+    return Format::Hash(bytes.size() < FileBytes::kLeastMapped ? bytes : Skeleton(bytes));
   }
   Result<std::shared_ptr<const formats::ProgramSource>> Parse(
       const formats::ParseRequest& request) const override {

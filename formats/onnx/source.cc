@@ -63,18 +63,21 @@ bool IsConstant(std::string_view node) {
   return false;
 }
 
-// Copies a message whose structure has been checked.
-void Strip(std::string_view message, Part kind, std::string* out) {
+// Graphs lie in each other; what lies deeper than anybody writes is copied as it is.
+constexpr int kMostNested = 100;
+
+// Copies a message, of a damaged one its beginning.
+void Strip(std::string_view message, Part kind, int depth, std::string* out) {
   Fields fields(message);
   Field f;
   if (kind == Part::kNode && IsConstant(message)) kind = Part::kConstant;
   while (!fields.done() && fields.Next(&f)) {
     const Part inner = Inside(kind, f.number);
-    if (f.wire_type != Field::kBytes || inner == Part::kOther) {
+    if (f.wire_type != Field::kBytes || inner == Part::kOther || depth > kMostNested) {
       out->append(f.whole);
     } else if (inner != Part::kTensor) {
       std::string stripped;
-      Strip(f.payload, inner, &stripped);
+      Strip(f.payload, inner, depth + 1, &stripped);
       wire::AppendBytesField(f.number, stripped, out);
     } else if (f.payload.size() < kLeastLater) {
       out->append(f.whole);
@@ -140,7 +143,7 @@ Result<std::string> PathOf(const TensorData& data, const std::string& model_fold
 
 std::string Skeleton(std::string_view model) {
   std::string out;
-  Strip(model, Part::kModel, &out);
+  Strip(model, Part::kModel, 0, &out);
   return out;
 }
 

@@ -18,10 +18,6 @@ namespace {
 
 constexpr size_t kWindow = 16 << 10;  // headers and small tensors are read several at a time
 
-// Smaller weights are read together with their neighbours: a read and a page for each would cost
-// more than they take.
-constexpr size_t kLeastLater = 4 << 10;
-
 }  // namespace
 
 size_t RecordReader::ShelfBytes(DType dtype, const Shape& shape) {
@@ -31,19 +27,16 @@ size_t RecordReader::ShelfBytes(DType dtype, const Shape& shape) {
 }
 
 Status RecordReader::Open() {
-  std::shared_ptr<const DataFile> file;
-  if (memory_.data() != nullptr) {
-    file = DataFile::OfMemory(path_, memory_);
-  } else {
-    HEDDLE_ASSIGN_OR_RETURN(file, DataFile::Open(path_));
+  if (file_ == nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(file_, DataFile::OpenOrRead(path_));
   }
-  size_ = file->size();
+  size_ = file_->size();
   if (shelf_bytes_ > 0)
-    shelf_.emplace(std::min(shelf_bytes_, size_), [file](void* to, size_t place, size_t bytes) {
-      HEDDLE_RETURN_IF_ERROR(file->Fill(to, bytes, place));
-      return file->CheckUnchanged();
-    });
-  file_ = file;
+    shelf_.emplace(std::min(shelf_bytes_, size_),
+                   [file = file_](void* to, size_t place, size_t bytes) {
+                     HEDDLE_RETURN_IF_ERROR(file->Fill(to, bytes, place));
+                     return file->CheckUnchanged();
+                   });
   return Status::Ok();
 }
 
@@ -99,16 +92,12 @@ Status RecordReader::ReadLoD(const std::string& what, LoD* lod) {
 Result<BufferRef> RecordReader::TakeData(DType dtype, size_t bytes, const std::string& what,
                                          BufferSlab& slab) {
   HEDDLE_RETURN_IF_ERROR(Need(bytes, what));
-  const bool large = bytes >= kLeastLater, later = later_ && dtype == DType::kF32 && large;
-  const auto read = [file = file_, from = at_](void* to, size_t begin, size_t end) {
-    HEDDLE_RETURN_IF_ERROR(file->Fill(to, end - begin, from + begin));
-    return file->CheckUnchanged();
-  };
+  const bool later = bytes >= least_later_ && formats::StaysInFile(dtype, bytes, least_later_);
   BufferRef memory;
   if (later) {
-    memory = MakeLazyBuffer(bytes, read, {file_, StrCat(at_, "+", bytes)});
+    memory = formats::LeaveInFile(file_, bytes, at_);
   } else {
-    if (shelf_ && dtype == DType::kF32 && !large) memory = shelf_->Add(bytes, at_);
+    if (shelf_ && dtype == DType::kF32 && bytes < least_later_) memory = shelf_->Add(bytes, at_);
     if (!memory) memory = slab.Allocate(bytes);
   }
   if (!memory) return ResourceExhausted(what, ": no memory for ", bytes, " bytes");

@@ -28,16 +28,24 @@ namespace heddle::paddle {
 
 class RecordReader {
  public:
+  explicit RecordReader(std::shared_ptr<const formats::DataFile> file)
+      : path_(file->path()), file_(std::move(file)) {}
   explicit RecordReader(std::string path) : path_(std::move(path)) {}
-  // Weights of 4 KiB and more are read when needed (core/memory/lazy_buffer.h); smaller ones,
-  // `shelf_bytes` in all, wait on a LazyShelf. `shelf_bytes`: the sum of ShelfBytes; a tensor
-  // that has no room there is read at once.
-  RecordReader(std::string path, size_t shelf_bytes)
-      : path_(std::move(path)), later_(true), shelf_bytes_(shelf_bytes) {}
+  // Leaves weights of `least` bytes and more in the file until they are needed
+  // (core/memory/lazy_buffer.h). Smaller ones, `shelf_bytes` in all, wait on a LazyShelf:
+  // `shelf_bytes` is the sum of ShelfBytes; a tensor that has no room there is read at once.
+  void LeaveInFile(size_t least, size_t shelf_bytes = 0) {
+    least_later_ = least;
+    shelf_bytes_ = shelf_bytes;
+  }
+  // Smaller weights are read together with their neighbours: a read and a page for each would cost
+  // more than they take.
+  static constexpr size_t kLeastLater = 4 << 10;
   // Bytes that a tensor will take on the shelf.
   static size_t ShelfBytes(DType dtype, const Shape& shape);
   // Reads `bytes`, which must outlive the reader; `name` stands before messages.
-  RecordReader(std::string name, std::string_view bytes) : path_(std::move(name)), memory_(bytes) {}
+  RecordReader(std::string name, std::string_view bytes)
+      : RecordReader(formats::DataFile::OfMemory(std::move(name), bytes)) {}
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
 
@@ -57,9 +65,8 @@ class RecordReader {
   Result<BufferRef> TakeData(DType dtype, size_t bytes, const std::string& what, BufferSlab& slab);
 
   const std::string path_;
-  const bool later_ = false;
-  const size_t shelf_bytes_ = 0;
-  const std::string_view memory_;  // instead of a file
+  size_t least_later_ = ~size_t{0};
+  size_t shelf_bytes_ = 0;
   std::optional<LazyShelf> shelf_;
   std::shared_ptr<const formats::DataFile> file_;
   size_t size_ = 0, at_ = 0;

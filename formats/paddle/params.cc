@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <type_traits>
 #include <unordered_map>
 
 #include "core/dtype_of.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/memory/lazy_buffer.h"
 #include "core/shapes.h"
 #include "formats/paddle/param_records.h"
 #include "formats/paddle/pickled_params.h"
@@ -18,6 +18,7 @@ namespace heddle {
 namespace {
 
 namespace fs = std::filesystem;
+using formats::DataFile;
 using paddle::RecordReader;
 
 Status CheckAgainst(const TensorInfo& want, const Tensor& got, const std::string& path) {
@@ -44,6 +45,7 @@ Result<Tensor> Converted(const TensorInfo& want, Tensor got) {
   if (!made.initialized() && made.numel() > 0)
     return ResourceExhausted("parameter '", want.name, "': no memory for ", got.numel(),
                              " elements of ", std::string(Name(want.dtype)));
+  HEDDLE_RETURN_IF_ERROR(MakeResident(got));
   made.set_lod(got.lod());
   VisitDType<float16, bfloat16, float, double>(got.dtype(), [&](auto from) {
     VisitDType<float16, bfloat16, float, double>(want.dtype, [&](auto to) {
@@ -82,24 +84,25 @@ Status ReadCombined(const std::vector<TensorInfo>& want, RecordReader& reader,
   return Status::Ok();
 }
 
-Status LoadCombined(const std::vector<TensorInfo>& want, const std::string& path, bool later,
-                    bool cast, Scope& scope) {
+Status LoadCombined(const std::vector<TensorInfo>& want, std::shared_ptr<const DataFile> file,
+                    bool later, bool cast, Scope& scope) {
   size_t shelf = 0;
   for (const TensorInfo& info : want) shelf += RecordReader::ShelfBytes(info.dtype, info.shape);
-  std::optional<RecordReader> reader;
-  if (later)
-    reader.emplace(path, shelf);
-  else
-    reader.emplace(path);
-  return ReadCombined(want, *reader, path, later, cast, scope);
+  const std::string path = file->path();
+  RecordReader reader(std::move(file));
+  if (later) reader.LeaveInFile(RecordReader::kLeastLater, shelf);
+  return ReadCombined(want, reader, path, later, cast, scope);
 }
 
-Status LoadSeparate(const std::vector<TensorInfo>& want, const std::string& dir, Scope& scope) {
+Status LoadSeparate(const std::vector<TensorInfo>& want, const std::string& dir, bool later,
+                    Scope& scope) {
   BufferSlab slab;
   std::vector<Tensor> tensors;
   for (const TensorInfo& info : want) {
     const std::string path = (fs::path(dir) / info.name).string();
     RecordReader reader(path);
+    // Each file that parameters stay in takes a descriptor.
+    if (later) reader.LeaveInFile(kLeastMapped);
     HEDDLE_RETURN_IF_ERROR(reader.Open());
     auto t = reader.Read("parameter '" + info.name + "'", slab);
     if (!t.ok()) return t.status();
@@ -165,8 +168,9 @@ Result<NamedTensors> Collect(const std::vector<TensorInfo>& wanted, const Scope&
 }
 
 // Sets the parameters that a pickle names; the others must have values.
-Status LoadPickled(const std::vector<TensorInfo>& want, const std::string& path, Scope& scope) {
-  HEDDLE_ASSIGN_OR_RETURN(NamedTensors found, ReadPickledTensors(path));
+Status LoadPickled(const std::vector<TensorInfo>& want, const DataFile& file, Scope& scope) {
+  const std::string& path = file.path();
+  HEDDLE_ASSIGN_OR_RETURN(NamedTensors found, paddle::ReadPickledTensors(file));
   std::unordered_map<std::string, Tensor> by_name;
   for (auto& [name, tensor] : found) by_name.emplace(name, std::move(tensor));
   NamedTensors chosen;
@@ -197,10 +201,11 @@ Status LoadPickled(const std::vector<TensorInfo>& want, const std::string& path,
 Status paddle::LoadParameters(const Program& program, const std::string& path, Scope& scope,
                               ParameterReading reading, bool cast) {
   std::error_code ec;
-  if (fs::is_directory(path, ec)) return LoadSeparate(program.persistables(), path, scope);
-  if (paddle::LooksPickled(path)) return LoadPickled(program.persistables(), path, scope);
-  return LoadCombined(program.persistables(), path, reading == ParameterReading::kWhenNeeded, cast,
-                      scope);
+  const bool later = reading == ParameterReading::kWhenNeeded;
+  if (fs::is_directory(path, ec)) return LoadSeparate(program.persistables(), path, later, scope);
+  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const DataFile> file, DataFile::OpenOrRead(path));
+  if (paddle::LooksPickled(*file)) return LoadPickled(program.persistables(), *file, scope);
+  return LoadCombined(program.persistables(), std::move(file), later, cast, scope);
 }
 
 Status paddle::ParseParameters(const Program& program, std::string_view bytes, Scope& scope,

@@ -1,12 +1,10 @@
 #include "formats/paddle/pickled_params.h"
 
 #include <cstring>
-#include <fstream>
 #include <new>
 #include <set>
 
 #include "core/error.h"
-#include "core/file.h"
 #include "formats/paddle/pickle.h"
 #include "heddle/params.h"
 
@@ -93,20 +91,26 @@ Result<NamedTensors> CollectPickled(const PickleObject& state, const std::string
 
 }  // namespace
 
-bool paddle::LooksPickled(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return file.get() == 0x80;
+bool paddle::LooksPickled(const formats::DataFile& file) {
+  uint8_t first = 0;
+  return file.size() > 0 && file.Fill(&first, 1, 0).ok() && first == 0x80;
+}
+
+Result<NamedTensors> paddle::ReadPickledTensors(const formats::DataFile& file) {
+  try {
+    std::string bytes(file.size(), '\0');
+    HEDDLE_RETURN_IF_ERROR(file.Fill(bytes.data(), bytes.size(), 0));
+    Pickle pickle;
+    HEDDLE_RETURN_IF_ERROR(pickle.Parse(bytes, file.path()));
+    return CollectPickled(*pickle.root(), file.path());
+  } catch (const std::bad_alloc&) {
+    return ResourceExhausted(file.path(), ": no memory to read it");
+  }
 }
 
 Result<NamedTensors> ReadPickledTensors(const std::string& path) {
-  try {
-    HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
-    Pickle pickle;
-    HEDDLE_RETURN_IF_ERROR(pickle.Parse(bytes, path));
-    return CollectPickled(*pickle.root(), path);
-  } catch (const std::bad_alloc&) {
-    return ResourceExhausted(path, ": no memory to read it");
-  }
+  HEDDLE_ASSIGN_OR_RETURN(const auto file, formats::DataFile::OpenOrRead(path));
+  return paddle::ReadPickledTensors(*file);
 }
 
 }  // namespace heddle

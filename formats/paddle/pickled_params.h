@@ -1,11 +1,15 @@
 // State dicts as paddle.save pickles them; ReadPickledTensors() is in heddle/params.h.
 #pragma once
 
-#include <string>
+#include "formats/data_file.h"
+#include "heddle/params.h"
 
 namespace heddle::paddle {
 
 // Whether the file begins as a pickle of protocol 2 or later does, which no record does.
-bool LooksPickled(const std::string& path);
+bool LooksPickled(const formats::DataFile& file);
+
+// heddle::ReadPickledTensors.
+Result<NamedTensors> ReadPickledTensors(const formats::DataFile& file);
 
 }  // namespace heddle::paddle

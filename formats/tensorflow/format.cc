@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "formats/paddle/format.h"
 #include "formats/paddle/params.h"
 #include "formats/tensorflow/source.h"
@@ -30,6 +31,10 @@ class Tensorflow : public formats::Format {
 
   bool Recognises(std::string_view bytes) const override {
     return LooksLikeGraph(bytes) || LooksLikeSavedModel(bytes) || LooksLikeText(bytes);
+  }
+  uint64_t Hash(std::string_view bytes) const override {
+    const bool whole = bytes.size() < FileBytes::kLeastMapped || LooksLikeText(bytes);
+    return Format::Hash(whole ? bytes : Skeleton(bytes));
   }
   Result<std::shared_ptr<const formats::ProgramSource>> Parse(
       const formats::ParseRequest& request) const override {

@@ -55,7 +55,7 @@ Part Inside(Part kind, uint32_t field) {
   }
 }
 
-// Copies a message whose structure has been checked. A tensor without contents is one of zeros,
+// Copies a message, of a damaged one its beginning. A tensor without contents is one of zeros,
 // which is all the same for those that nobody looks into.
 void Strip(std::string_view message, Part kind, std::string* out) {
   Fields fields(message);
@@ -108,6 +108,12 @@ Result<Value> TableOf(const std::string& name, Result<Value> table) {
 
 }  // namespace
 
+std::string Skeleton(std::string_view bytes) {
+  std::string out;
+  Strip(bytes, LooksLikeSavedModel(bytes) ? Part::kSavedModel : Part::kGraph, &out);
+  return out;
+}
+
 const formats::Format& TensorflowSource::format() const { return TensorflowFormat(); }
 
 std::unique_ptr<const formats::PackedProgram> TensorflowSource::Pack(
@@ -136,7 +142,7 @@ Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
     }
     HEDDLE_RETURN_IF_ERROR(p.table ? source->StoreTable(p, assets) : source->Store(p, bytes, file));
   }
-  Strip(bytes, LooksLikeSavedModel(bytes) ? Part::kSavedModel : Part::kGraph, &source->skeleton_);
+  source->skeleton_ = Skeleton(bytes);
   source->inputs_ = std::move(lowered.inputs);
   source->outputs_ = std::move(lowered.outputs);
   return std::shared_ptr<const TensorflowSource>(std::move(source));

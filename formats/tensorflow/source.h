@@ -62,6 +62,9 @@ class TensorflowSource : public formats::ProgramSource {
   std::shared_ptr<const Bundle> bundle_;
 };
 
+// The file without the contents of large tensors: LowerBytes makes the same program of it.
+std::string Skeleton(std::string_view bytes);
+
 // Reads a part of a graph's bytes into `builder`.
 Result<Lowered> LowerBytes(std::string_view bytes, const ProgramPart& part,
                            ir::ProgramBuilder* builder);

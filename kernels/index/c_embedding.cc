@@ -1,6 +1,8 @@
 // c_embedding: one process's share of an embedding table; what other processes hold reads as zeros.
 #include <algorithm>
+#include <cstring>
 
+#include "core/operands/any_address.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -32,12 +34,13 @@ struct Embedding {
     T* out = ctx.Out("Out").template mutable_data<T>();
     ForEachIndex(
         ctx, ctx.In("Ids").numel(),
-        [&, table = w.data<T>()](int64_t i) {
+        [&, table = static_cast<const std::byte*>(w.raw())](int64_t i) {
           const int64_t row = ids[i] - start;
           if (row < 0 || row >= height)
             std::fill_n(out + i * width, width, T(0));
           else
-            std::copy_n(table + row * width, width, out + i * width);
+            std::memcpy(out + i * width, table + row * width * static_cast<int64_t>(sizeof(T)),
+                        static_cast<size_t>(width) * sizeof(T));
         },
         256);
     return Status::Ok();
@@ -81,7 +84,11 @@ struct EmbeddingGrad {
 
 HEDDLE_OP(c_embedding) {
   op.Doc("rows of W for ids that start at start_index; zeros for the others");
-  op.Input("W").Input("Ids").Output("Out").Attr("start_index", 0).Attr("vocab_size", -1);
+  op.Input("W", kAnyAddress)
+      .Input("Ids")
+      .Output("Out")
+      .Attr("start_index", 0)
+      .Attr("vocab_size", -1);
   op.InferShape(EmbeddingShape).Kernels<Embedding, float, double, float16>();
 }
 HEDDLE_OP(c_embedding_grad) {

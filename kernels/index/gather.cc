@@ -1,3 +1,4 @@
+#include "core/operands/any_address.h"
 #include "core/shapes.h"
 #include "kernels/index/gather_rows.h"
 #include "kernels/index/index_args.h"
@@ -70,7 +71,7 @@ Status GatherGrad(KernelContext& ctx) {
 
 HEDDLE_OP(gather) {
   op.Doc("Items of X along `axis` named by Index.")
-      .Input("X")
+      .Input("X", kAnyAddress)
       .Input("Index")
       .Input("Axis", kOptional | kShapeValue)
       .Output("Out")

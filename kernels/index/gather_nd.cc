@@ -1,3 +1,4 @@
+#include "core/operands/any_address.h"
 #include "core/shapes.h"
 #include "kernels/index/index_args.h"
 #include "kernels/index/nd_rows.h"
@@ -55,7 +56,7 @@ Status GatherNdGrad(KernelContext& ctx) {
 
 HEDDLE_OP(gather_nd) {
   op.Doc("Parts of X named by Index, whose last dimension indexes X's first ones.")
-      .Input("X")
+      .Input("X", kAnyAddress)
       .Input("Index")
       .Output("Out")
       .InferShape(GatherNdShape)

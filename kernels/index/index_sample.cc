@@ -1,3 +1,4 @@
+#include "core/operands/any_address.h"
 #include "core/shapes.h"
 #include "kernels/index/nd_rows.h"
 #include "kernels/strided/strided_copy.h"
@@ -45,7 +46,7 @@ Status SampleGrad(KernelContext& ctx) {
 
 HEDDLE_OP(index_sample) {
   op.Doc("Of every row of X the elements that the same row of Index names.")
-      .Input("X")
+      .Input("X", kAnyAddress)
       .Input("Index")
       .Output("Out")
       .InferShape(SampleShape)

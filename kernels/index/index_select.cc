@@ -1,4 +1,5 @@
 // index_select: items along one axis, picked by a vector of indices.
+#include "core/operands/any_address.h"
 #include "core/shapes.h"
 #include "kernels/index/axis_items.h"
 #include "kernels/index/index_args.h"
@@ -38,7 +39,7 @@ Status SelectGrad(KernelContext& ctx) {
 
 HEDDLE_OP(index_select) {
   op.Doc("Items of X along `dim` named by Index.")
-      .Input("X")
+      .Input("X", kAnyAddress)
       .Input("Index")
       .Output("Out")
       .Attr("dim", 0)

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/operands/addend.h"
+#include "core/operands/any_address.h"
 #include "core/shapes.h"
 #include "kernels/index/gather_rows.h"
 #include "kernels/strided/strided_copy.h"
@@ -131,7 +132,7 @@ Status LookupGrad(KernelContext& ctx) {
 
 HEDDLE_OP(lookup_table_v2) {
   op.Doc("Rows of W named by Ids; padding_idx (unless -1) stands for a row of zeros.")
-      .Input("W", kAnyKind)
+      .Input("W", kAnyKind | kAnyAddress)
       .Input("Ids")
       .Output("Out")
       .Attr("padding_idx", -1)
@@ -153,7 +154,7 @@ HEDDLE_OP(lookup_table_v2_grad) {
 }
 HEDDLE_OP(lookup_table) {
   op.Doc("lookup_table_v2 whose Ids have a last dimension of 1.")
-      .Input("W", kAnyKind)
+      .Input("W", kAnyKind | kAnyAddress)
       .Input("Ids")
       .Output("Out")
       .Attr("padding_idx", -1)

@@ -1,4 +1,5 @@
 // take_along_axis: one element of X per entry of Index, along an axis.
+#include "core/operands/any_address.h"
 #include "core/shapes.h"
 #include "kernels/index/index_args.h"
 #include "kernels/index/nd_rows.h"
@@ -45,7 +46,7 @@ Status TakeGrad(KernelContext& ctx) {
 
 HEDDLE_OP(take_along_axis) {
   op.Doc("Elements of Input: entry [i, j] of Index names the place along Axis in row [i, j].")
-      .Input("Input")
+      .Input("Input", kAnyAddress)
       .Input("Index")
       .Output("Result")
       .Attr("Axis", 0)

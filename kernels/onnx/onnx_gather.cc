@@ -1,4 +1,5 @@
 // Slices of `data` along an axis, one for each index; indices below zero count from the end.
+#include "core/operands/any_address.h"
 #include "kernels/index/gather_rows.h"
 #include "kernels/onnx/operands.h"
 
@@ -41,7 +42,7 @@ Status OnnxGather(KernelContext& ctx) {
 
 HEDDLE_OP(onnx_gather) {
   op.Doc("slices of data along an axis, picked by indices of any rank");
-  op.Input("data").Input("indices").Output("output").Attr("axis", 0);
+  op.Input("data", kAnyAddress).Input("indices").Output("output").Attr("axis", 0);
   op.InferShape(OnnxGatherShape).KernelKey("data").AnyKernel(OnnxGather);
 }
 

@@ -1,3 +1,4 @@
+#include "core/operands/any_address.h"
 #include "kernels/onnx/elements_at.h"
 
 namespace heddle {
@@ -32,7 +33,7 @@ HEDDLE_OP(onnx_gather_elements) {
   op.Doc(
       "elements of data: indices gives their position along one axis, and the place in indices the "
       "positions along the others");
-  op.Input("data").Input("indices").Output("output").Attr("axis", 0);
+  op.Input("data", kAnyAddress).Input("indices").Output("output").Attr("axis", 0);
   op.InferShape(OnnxGatherElementsShape).KernelKey("data").AnyKernel(OnnxGatherElements);
 }
 

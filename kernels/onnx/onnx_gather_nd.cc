@@ -1,3 +1,4 @@
+#include "core/operands/any_address.h"
 #include "kernels/onnx/elements_at.h"
 
 namespace heddle {
@@ -36,7 +37,7 @@ Status OnnxGatherNd(KernelContext& ctx) {
 
 HEDDLE_OP(onnx_gather_nd) {
   op.Doc("rows of data that tuples of indices name, behind batch_dims common dimensions");
-  op.Input("data").Input("indices").Output("output").Attr("batch_dims", 0);
+  op.Input("data", kAnyAddress).Input("indices").Output("output").Attr("batch_dims", 0);
   op.InferShape(OnnxGatherNdShape).KernelKey("data").AnyKernel(OnnxGatherNd);
 }
 

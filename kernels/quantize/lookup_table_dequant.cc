@@ -1,4 +1,7 @@
 // lookup_table_dequant: rows of an embedding table that is stored in 8 bits with a range per row.
+#include <cstring>
+
+#include "core/operands/any_address.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -19,9 +22,12 @@ Status LookupDequantized(KernelContext& ctx) {
       continue;
     }
     if (id < 0 || id >= w.dim(0)) return OutOfRange("id ", id, " is not in [0, ", w.dim(0), ")");
-    const float *row = w.data<float>() + id * w.dim(1), scale = (row[1] - row[0]) / 256.f;
-    const auto* bytes = reinterpret_cast<const uint8_t*>(row + 2);
-    for (int64_t i = 0; i < width; ++i) *to++ = scale * static_cast<float>(bytes[i]) + row[0];
+    float limits[2];
+    const auto* row = static_cast<const uint8_t*>(w.raw()) + id * w.dim(1) * 4;
+    std::memcpy(limits, row, sizeof(limits));
+    const float scale = (limits[1] - limits[0]) / 256.f;
+    for (int64_t i = 0; i < width; ++i)
+      *to++ = scale * static_cast<float>(row[sizeof(limits) + static_cast<size_t>(i)]) + limits[0];
   }
   if (ids.has_lod()) ctx.Out("Out").set_lod(ids.lod());
   return Status::Ok();
@@ -31,7 +37,9 @@ Status LookupDequantized(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(lookup_table_dequant) {
-  op.Doc("rows of a table whose values are bytes between two floats").Input("W").Input("Ids");
+  op.Doc("rows of a table whose values are bytes between two floats")
+      .Input("W", kAnyAddress)
+      .Input("Ids");
   op.Output("Out").Attr("padding_idx", -1).AnyKernel(LookupDequantized);
 }
 

@@ -1,4 +1,7 @@
 // fused_embedding_seq_pool: embeds the ids of each sequence and adds the rows up.
+#include <cstring>
+
+#include "core/operands/any_address.h"
 #include "kernels/rnn/sequence_batch.h"
 
 namespace heddle {
@@ -35,7 +38,12 @@ struct EmbeddingSeqPool {
     ZeroAll(out);
     return ForEachId(ctx, [&](int64_t s, int64_t place, int64_t id) {
       T* to = out.mutable_data<T>() + s * width + place * d;
-      for (int64_t k = 0; k < d; ++k) to[k] += w.data<T>()[id * d + k];
+      const auto* row = static_cast<const std::byte*>(w.raw()) + id * d * int64_t{sizeof(T)};
+      for (int64_t k = 0; k < d; ++k) {
+        T element;
+        std::memcpy(&element, row + k * int64_t{sizeof(T)}, sizeof(T));
+        to[k] += element;
+      }
     });
   }
 };
@@ -72,7 +80,10 @@ struct EmbeddingSeqPoolGrad {
 }  // namespace heddle
 
 HEDDLE_OP(fused_embedding_seq_pool) {
-  op.Doc("the sum of each sequence's rows of a table").Input("W").Input("Ids").Output("Out");
+  op.Doc("the sum of each sequence's rows of a table")
+      .Input("W", kAnyAddress)
+      .Input("Ids")
+      .Output("Out");
   op.Attr("combiner", "sum").Attr("padding_idx", -1).Attr("is_sparse", false);
   op.Kernels<EmbeddingSeqPool, float, double>();
 }

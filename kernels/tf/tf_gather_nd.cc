@@ -1,4 +1,5 @@
 // Slices that tuples of indices name.
+#include "core/operands/any_address.h"
 #include "kernels/tf/nd_indices.h"
 
 namespace heddle {
@@ -35,7 +36,7 @@ Status GatherNd(KernelContext& ctx) {
 
 HEDDLE_OP(tf_gather_nd) {
   op.Doc("slices of params that the last dimension of indices names");
-  op.Input("params").Input("indices").Output("output");
+  op.Input("params", kAnyAddress).Input("indices").Output("output");
   op.InferShape(GatherNdShape).KernelKey("params").AnyKernel(GatherNd);
 }
 

@@ -1,4 +1,5 @@
 // Slices along an axis, picked by indices; leading batch_dims axes are shared with the indices.
+#include "core/operands/any_address.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 
@@ -77,7 +78,8 @@ Status Gather(KernelContext& ctx) {
 
 HEDDLE_OP(tf_gather_v2) {
   op.Doc("slices of params along axis, picked by indices of any rank");
-  op.Input("params").Input("indices").Input("axis", kOptional | kShapeValue).Output("output");
+  op.Input("params", kAnyAddress).Input("indices").Input("axis", kOptional | kShapeValue);
+  op.Output("output");
   op.Attr("batch_dims", 0).InferShape(GatherShape).KernelKey("params").AnyKernel(Gather);
 }
 
