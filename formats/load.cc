@@ -242,15 +242,16 @@ std::string DefaultParameters(const std::string& program_file) {
 }
 
 Result<Program> LoadProgram(const std::string& path, const ProgramPart& part) {
-  auto bytes = FileBytes::Read(path);
+  auto bytes = FileBytes::ReadOrReceive(path);
   if (!bytes.ok()) return bytes.status();
-  auto parsed = formats::ParseProgram(bytes->view(), path, /*is_file=*/true, part);
+  auto parsed = formats::ParseProgram(bytes->view(), path, /*is_file=*/!IsStream(path), part);
   if (!parsed.ok()) return parsed.status();
   return Program(*std::move(parsed));
 }
 
 Result<std::vector<std::string>> SignaturesOf(const std::string& path) {
   HEDDLE_ASSIGN_OR_RETURN(const std::string file, FindProgramFile(path));
+  if (IsStream(file)) return std::vector<std::string>();  // whose bytes come once
   HEDDLE_ASSIGN_OR_RETURN(const FileBytes bytes, FileBytes::Read(file));
   const Format* format = formats::Recognised(bytes.view());
   if (format == nullptr) return std::vector<std::string>();
@@ -274,6 +275,9 @@ Result<Model> LoadModel(const std::string& path, const std::string& params,
       params.empty() ? formats::FormatOf(program->ir()).DefaultParameters(file) : params;
   // The program's own file may hold strings, which are no tensors.
   if (program->persistables().empty() && params.empty() && where != file) return model;
+  if (params.empty() && where != file && IsStream(file))
+    return NotFound("no parameters: the program came through ", file, " and has ",
+                    program->persistables().size(), " parameters; name their file, too");
   if (!fs::exists(where, ec))
     return NotFound("no parameters: ", where,
                     ec ? " cannot be looked at (" + ec.message() + ")" : " does not exist",

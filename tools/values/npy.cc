@@ -234,6 +234,18 @@ Result<Tensor> ReadTensor(const ReadBytes& read, uint64_t size, const std::strin
   return transposed;
 }
 
+Result<Tensor> ReadTensor(std::string_view bytes, const std::string& name,
+                          std::string* type = nullptr) {
+  size_t at = 0;
+  const auto read = [&](void* to, size_t n) {
+    if (n > bytes.size() - at) return false;
+    std::memcpy(to, bytes.data() + at, n);
+    at += n;
+    return true;
+  };
+  return ReadTensor(read, bytes.size(), name, type);
+}
+
 std::string HeaderText(const Tensor& tensor, std::string_view code) {
   std::string text = "{'descr': '";
   text += SizeOf(tensor.dtype()) == 1 ? '|' : '<';
@@ -254,11 +266,30 @@ struct CloseFile {
 
 }  // namespace
 
+bool IsPipe(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_fifo(path, error);
+}
+
+Result<std::string> Receive(const std::string& path) {
+  std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
+  if (!file) return Status(StatusCode::kNotFound, path + ": " + std::strerror(errno));
+  std::string bytes;
+  char part[1 << 16];
+  for (size_t n; (n = std::fread(part, 1, sizeof(part), file.get())) > 0;) bytes.append(part, n);
+  if (std::ferror(file.get()) != 0) return Damaged(path, std::strerror(errno));
+  return bytes;
+}
+
 Result<Tensor> ReadNpy(const std::string& path, std::string* type) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status))
     return Status(StatusCode::kNotFound, path + ": no such file");
+  if (IsPipe(path)) {
+    HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, Receive(path));
+    return ReadTensor(bytes, path, type);
+  }
   if (!std::filesystem::is_regular_file(status))
     return Status(StatusCode::kInvalidArgument, path + ": not a file");
   const uint64_t size = std::filesystem::file_size(path, error);
@@ -269,15 +300,7 @@ Result<Tensor> ReadNpy(const std::string& path, std::string* type) {
 }
 
 Result<Tensor> ParseNpy(std::string_view bytes, const std::string& name) {
-  size_t at = 0;
-  return ReadTensor(
-      [&](void* to, size_t n) {
-        if (n > bytes.size() - at) return false;
-        std::memcpy(to, bytes.data() + at, n);
-        at += n;
-        return true;
-      },
-      bytes.size(), name);
+  return ReadTensor(bytes, name);
 }
 
 Tensor Widened(const Tensor& read, const std::string& type) {

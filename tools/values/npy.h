@@ -16,8 +16,14 @@
 
 namespace heddle::tools {
 
-// Reads format 1, 2 or 3. An array in Fortran order is transposed to row-major order. `type`:
-// becomes the name of an unsigned type of more than 8 bits, where the array is of one.
+// Whether the path names a pipe, whose bytes come once.
+bool IsPipe(const std::string& path);
+// All that comes through it until its end, which is waited for.
+Result<std::string> Receive(const std::string& path);
+
+// Reads format 1, 2 or 3, from a pipe, too. An array in Fortran order is transposed to row-major
+// order. `type`: becomes the name of an unsigned type of more than 8 bits, where the array is of
+// one.
 Result<Tensor> ReadNpy(const std::string& path, std::string* type = nullptr);
 // The same from memory. `name` appears in messages.
 Result<Tensor> ParseNpy(std::string_view bytes, const std::string& name);
@@ -31,8 +37,8 @@ Result<std::string> NpyBytes(const Tensor& tensor, const std::string& type = "")
 // An array of such a type as it was read, as heddle holds it. Others stay as they are.
 Tensor Widened(const Tensor& read, const std::string& type);
 
-// The arrays of a .npz archive in the archive's order, without the ".npy" of their names. Members
-// may be stored or, in a build with zlib, deflated.
+// The arrays of a .npz archive, from a pipe, too, in the archive's order, without the ".npy" of
+// their names. Members may be stored or, in a build with zlib, deflated.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 Result<NamedTensors> ReadNpz(const std::string& path);
 // The bytes of an archive of arrays, not deflated.

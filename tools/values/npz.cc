@@ -210,6 +210,10 @@ Result<NamedTensors> ParseNpz(std::string_view bytes, const std::string& name) {
 }
 
 Result<NamedTensors> ReadNpz(const std::string& path) {
+  if (IsPipe(path)) {
+    HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, Receive(path));
+    return ParseNpz(bytes, path);
+  }
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return Status(StatusCode::kNotFound, path + ": no such file, or not readable");
   const std::streamoff size = file.tellg();
