@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "formats/other_kinds.h"
 #include "formats/registry.h"
 #include "heddle/model_files.h"
 #include "heddle/params.h"
@@ -58,7 +59,7 @@ Result<std::string> FindInDirectory(const std::string& dir) {
   if (found.size() == 1) return found[0];
   if (found.size() > 1)
     return InvalidArgument(dir, " holds several ", extension, " files; name one");
-  return NotFound(dir, " holds no program (", usual, ")");
+  return NotFound(dir, " holds no program (", usual, ")", formats::OtherKindsIn(dir));
 }
 
 // The format to write in. "": the one that the program was read from, or ProgramDesc.
@@ -121,11 +122,9 @@ const Format* Recognised(std::string_view bytes) {
 
 Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const std::string& name,
                                                   bool is_file, const ProgramPart& part) {
+  HEDDLE_RETURN_IF_ERROR(CheckKind(bytes, name));
   const Format* format = Recognised(bytes);
-  if (format == nullptr) {
-    HEDDLE_RETURN_IF_ERROR(CheckKind(bytes, name));
-    format = Formats()[0];
-  }
+  if (format == nullptr) return UnknownKind(bytes, name);
   if (!format->HasParts() && !part.signature.empty())
     return InvalidArgument(name, ": there is no signature '", part.signature,
                            "': files of the format ", std::string(format->name()),

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "formats/program_source.h"
 
@@ -15,9 +13,5 @@ std::span<const Format* const> Formats();
 
 // The one that the program was read from.
 const Format& FormatOf(const ir::Program& program);
-
-// The bytes are of a kind of file that heddle knows of and does not read: what they are, and what
-// to do. OK for all others.
-Status CheckKind(std::string_view bytes, const std::string& name);
 
 }  // namespace heddle::formats

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "formats/onnx/format.h"
+#include "formats/other_kinds.h"
 #include "formats/wire_fields.h"
 
 namespace heddle::onnx {
@@ -231,7 +232,7 @@ Status OnnxSource::StoreExternal(const Parameter& p, const std::string& folder) 
   }
   if (in_file.offset > data->size() || in_file.bytes > data->size() - in_file.offset)
     return DataLoss(p.data.What(), ": ", in_file.bytes, " bytes from byte ", in_file.offset, " of ",
-                    path, " are expected, which has ", data->size());
+                    path, " are expected, which has ", data->size(), formats::OtherKindNote(*data));
   in_file.shape = Shape(std::span<const int64_t>(p.data.dims));
   return Status::Ok();
 }

@@ -6,6 +6,7 @@
 #include "core/file.h"
 #include "formats/paddle/op_demands.h"
 #include "formats/paddle/params.h"
+#include "formats/wire_fields.h"
 
 namespace heddle::paddle {
 namespace {
@@ -16,9 +17,17 @@ class ProgramDescs : public formats::Format {
  public:
   std::string_view name() const override { return "paddle"; }
 
-  // The fields of a ProgramDesc are messages: blocks (1), version (4), versions of operators (5).
+  // The fields of a ProgramDesc are messages: blocks (1), which begin with their numbers, a version
+  // (4), which is one, and versions of operators (5), which are pairs.
   bool Recognises(std::string_view bytes) const override {
-    return !bytes.empty() && (bytes[0] == '\x0a' || bytes[0] == '\x22' || bytes[0] == '\x2a');
+    if (bytes.empty() || (bytes[0] != '\x0a' && bytes[0] != '\x22' && bytes[0] != '\x2a'))
+      return false;
+    const char inner = bytes[0] == '\x2a' ? '\x0a' : '\x08';
+    const bool may_be_cut = bytes.size() <= 10;
+    uint64_t length = 0;
+    bytes.remove_prefix(1);
+    if (!wire::TakeVarint(&bytes, &length)) return may_be_cut;
+    return bytes.empty() || length == 0 || bytes[0] == inner;
   }
   Result<std::shared_ptr<const formats::ProgramSource>> Parse(
       const formats::ParseRequest& request) const override {

@@ -10,6 +10,7 @@
 #include "core/file.h"
 #include "core/memory/lazy_buffer.h"
 #include "core/shapes.h"
+#include "formats/other_kinds.h"
 #include "formats/paddle/param_records.h"
 #include "formats/paddle/pickled_params.h"
 #include "proto/framework.pb.h"
@@ -205,7 +206,14 @@ Status paddle::LoadParameters(const Program& program, const std::string& path, S
   if (fs::is_directory(path, ec)) return LoadSeparate(program.persistables(), path, later, scope);
   HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const DataFile> file, DataFile::OpenOrRead(path));
   if (paddle::LooksPickled(*file)) return LoadPickled(program.persistables(), *file, scope);
-  return LoadCombined(program.persistables(), std::move(file), later, cast, scope);
+  const Status status = LoadCombined(program.persistables(), file, later, cast, scope);
+  // Records begin with zeros, which no other kind of file does.
+  uint32_t version = 0;
+  if (status.ok() || file->size() < sizeof(version) ||
+      !file->Fill(&version, sizeof(version), 0).ok() || version == 0)
+    return status;
+  const auto kind = formats::OtherKindOf(*file);
+  return kind ? Unimplemented(path, ": no file of parameters; this is ", kind->Text()) : status;
 }
 
 Status paddle::ParseParameters(const Program& program, std::string_view bytes, Scope& scope,

@@ -359,7 +359,8 @@ bool LooksLikeGraph(std::string_view bytes) {
   std::string_view node, name;
   bool whole = false;
   if (bytes.size() < 5 || !TakeField('\x0a', &bytes, &node, &whole)) return false;
-  if (!TakeField('\x0a', &node, &name, &whole)) return false;
+  const bool whole_node = whole;
+  if (!TakeField('\x0a', &node, &name, &whole) || (whole_node && !whole)) return false;
   const bool named = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return std::isgraph(static_cast<unsigned char>(c)) != 0;
   });

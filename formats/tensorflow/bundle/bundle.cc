@@ -10,6 +10,7 @@
 #include "core/file.h"
 #include "formats/leveldb_table.h"
 #include "formats/lowering/file_tensor.h"
+#include "formats/other_kinds.h"
 #include "formats/tensorflow/bundle/snappy.h"
 #include "formats/tensorflow/tensor_data.h"
 #include "formats/wire_fields.h"
@@ -280,7 +281,11 @@ Result<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& prefix) {
   auto bundle = std::make_shared<Bundle>();
   bundle->name_ = prefix + ".index";
   HEDDLE_ASSIGN_OR_RETURN(const FileBytes bytes, FileBytes::Read(bundle->name_));
-  HEDDLE_RETURN_IF_ERROR(bundle->ReadIndex(bytes.view()));
+  if (const Status read = bundle->ReadIndex(bytes.view()); !read.ok()) {
+    if (bytes.view().ends_with(formats::kTableMagic)) return read;
+    const auto kind = formats::OtherKindOf(bytes.view());
+    return kind ? Status(read.code(), StrCat(read.message(), "; it is ", kind->Text())) : read;
+  }
   for (int64_t k = 0; k < bundle->shards_; ++k) {
     char suffix[64];
     std::snprintf(suffix, sizeof(suffix), ".data-%05lld-of-%05lld", static_cast<long long>(k),
@@ -293,7 +298,8 @@ Result<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& prefix) {
     const auto has = static_cast<int64_t>(bundle->files_[static_cast<size_t>(entry.shard)]->size());
     if (entry.offset > has || entry.size > has - entry.offset)
       return DataLoss(bundle->name_, ": '", key, "': ", entry.size, " bytes from byte ",
-                      entry.offset, " on are expected in shard ", entry.shard, ", which has ", has);
+                      entry.offset, " on are expected in shard ", entry.shard, ", which has ", has,
+                      formats::OtherKindNote(*bundle->files_[static_cast<size_t>(entry.shard)]));
   }
   return std::shared_ptr<const Bundle>(std::move(bundle));
 }
