@@ -57,6 +57,8 @@ Result<std::string> FindInDirectory(const std::string& dir) {
     }
   }
   if (found.size() == 1) return found[0];
+  for (const Format* format : formats::Formats())
+    if (std::string file = format->ProgramIn(dir); found.empty() && !file.empty()) return file;
   if (found.size() > 1)
     return InvalidArgument(dir, " holds several ", extension, " files; name one");
   return NotFound(dir, " holds no program (", usual, ")", formats::OtherKindsIn(dir));
@@ -229,8 +231,11 @@ Result<SavedModel> SaveProgram(const Program& program, const std::string& direct
 
 Result<std::string> FindProgramFile(const std::string& path) {
   std::error_code ec;
-  if (!fs::is_directory(path, ec)) return path;
-  return FindInDirectory(path);
+  if (fs::is_directory(path, ec)) return FindInDirectory(path);
+  // TensorFlow names a checkpoint by what its files' names have in common.
+  if (const std::string meta = path + ".meta"; !fs::exists(path, ec) && fs::exists(meta, ec))
+    return meta;
+  return path;
 }
 
 std::string DefaultParameters(const std::string& program_file) {

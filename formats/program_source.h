@@ -103,6 +103,9 @@ class Format {
   // The names of program files in a directory, the best first, and the ending of other names.
   virtual std::vector<std::string> FileNames() const = 0;
   virtual std::string Extension() const = 0;
+  // A program file in a directory that has another name, by which other files there tell it; empty:
+  // there is none.
+  virtual std::string ProgramIn(const std::string&) const { return {}; }
   // The parameters that belong to a program file when the user names none: a file or a directory.
   virtual std::string DefaultParameters(const std::string& program_file) const = 0;
   // heddle::LoadParameters for programs of this format; kWhenNeeded leaves them in the file.

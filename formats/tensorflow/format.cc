@@ -1,6 +1,7 @@
 #include "formats/tensorflow/format.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "core/error.h"
@@ -12,6 +13,8 @@
 
 namespace heddle::tensorflow {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string Label(const void* source) {
   if (source == nullptr) return "output of the graph";
@@ -30,7 +33,8 @@ class Tensorflow : public formats::Format {
   std::string_view name() const override { return "tensorflow"; }
 
   bool Recognises(std::string_view bytes) const override {
-    return LooksLikeGraph(bytes) || LooksLikeSavedModel(bytes) || LooksLikeText(bytes);
+    return LooksLikeGraph(bytes) || LooksLikeSavedModel(bytes) || LooksLikeMetaGraph(bytes) ||
+           LooksLikeText(bytes);
   }
   uint64_t Hash(std::string_view bytes) const override {
     const bool whole = bytes.size() < FileBytes::kLeastMapped || LooksLikeText(bytes);
@@ -70,6 +74,22 @@ class Tensorflow : public formats::Format {
     return {"saved_model.pb", "saved_model.pbtxt"};
   }
   std::string Extension() const override { return ".pb"; }
+  // The meta graph of a checkpoint: of the newest one, or of the only one.
+  std::string ProgramIn(const std::string& directory) const override {
+    std::error_code error;
+    if (const std::string prefix = NewestCheckpoint(directory); !prefix.empty()) {
+      const std::string meta = prefix + std::string(kMetaEnding);
+      if (fs::is_regular_file(meta, error)) return meta;
+    }
+    std::string found;
+    for (fs::directory_iterator it(directory, error), end; !error && it != end;
+         it.increment(error)) {
+      if (!it->path().filename().string().ends_with(kMetaEnding)) continue;
+      if (!found.empty()) return {};
+      found = it->path().string();
+    }
+    return found;
+  }
   std::string DefaultParameters(const std::string& program_file) const override {
     return program_file;
   }
@@ -105,7 +125,7 @@ class Tensorflow : public formats::Format {
 
 Result<Lowered> LowerBytes(std::string_view bytes, const ProgramPart& part,
                            ir::ProgramBuilder* builder) {
-  HEDDLE_ASSIGN_OR_RETURN(const Model model, ReadModel(bytes));
+  HEDDLE_ASSIGN_OR_RETURN(const Model model, ReadModel(bytes, part.signature));
   Lowering lowering(model, part, builder);
   HEDDLE_ASSIGN_OR_RETURN(Lowered lowered, lowering.Run());
   if (builder->ok()) {

@@ -22,10 +22,6 @@ bool IsPlaceholder(const Node& node) {
          node.op == "PlaceholderWithDefault";
 }
 
-bool IsVariableNode(const Node& node) {
-  return node.op == "VariableV2" || node.op == "Variable" || node.op == "VarHandleOp";
-}
-
 // Operators whose outputs nobody asks for when the graph is run for its results.
 bool IsEffect(std::string_view op) {
   for (std::string_view begin : {"InitializeTable", "LookupTableImport", "LookupTableInsert"})
@@ -84,7 +80,7 @@ Result<Lowered> Lowering::Run() {
   for (const Wanted& port : feeds_) KeepName(port.name);
   for (const Wanted& port : fetches_) KeepName(port.name);
   for (const Node& node : model_.graph.nodes)
-    if (IsVariableNode(node)) KeepName(std::string(node.name));
+    if (IsVariableOp(node.op)) KeepName(std::string(node.name));
   FindRestoredKeys();
   FindTables();
   FindWritten();
@@ -364,6 +360,7 @@ void Lowering::KeepParameters(Lowered* made) {
     static_cast<formats::Parameter&>(p) = ParameterOf(v);
     p.is_variable = facts(v).is_variable;
     if (!p.is_variable) continue;
+    p.guessed_key = model_.restore_op.empty();
     if (const auto key = restored_.find(p.name); key != restored_.end()) p.key = key->second;
     const auto table = table_names_.find(v);
     if (table == table_names_.end()) continue;

@@ -59,6 +59,7 @@ struct VarFacts : formats::ValueFacts {
 // `key`; nowhere, for one that only operators write.
 struct Parameter : formats::Parameter {
   std::string key;
+  bool guessed_key = false;  // the file may lack it: an operator writes the variable then
   bool is_variable = false;
   std::optional<TableContents> table;
 };
@@ -88,6 +89,9 @@ struct Instance {
 
 class NodeLowering;
 
+inline bool IsVariableOp(std::string_view op) {
+  return op == "VariableV2" || op == "Variable" || op == "VarHandleOp";
+}
 // The name under which a variable's node keeps it.
 std::string KeptName(const Node& node);
 

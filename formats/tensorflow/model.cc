@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <optional>
 
 #include "core/error.h"
 #include "formats/wire_fields.h"
@@ -256,11 +257,14 @@ Status ReadSignature(std::string_view message, Signature* signature) {
   return Status::Ok();
 }
 
-// Reads the nodes that run once when the model is loaded. The key depends on the age of the file.
+// Reads the nodes that run once when the model is loaded. The key depends on the age of the file; a
+// meta graph beside a checkpoint names only those that fill tables.
 Status ReadCollection(std::string_view entry, Model* model) {
   std::string_view key, value;
   HEDDLE_RETURN_IF_ERROR(ReadEntry(entry, &key, &value));
-  if (key != "saved_model_main_op" && key != "legacy_init_op") return Status::Ok();
+  if (key != "saved_model_main_op" && key != "legacy_init_op" &&
+      !(model->is_meta_graph && key == "table_initializer"))
+    return Status::Ok();
   return ForFields(value, "a collection", [&](const Field& f) {
     if (!f.Is(1)) return Status::Ok();
     return ForFields(f.payload, "a collection", [&](const Field& name) {
@@ -282,14 +286,18 @@ Status ReadAsset(std::string_view message, Model* model) {
   });
 }
 
-Status ReadMetaGraph(std::string_view message, Model* model, bool* serves) {
+Status ReadTags(std::string_view message, std::vector<std::string_view>* tags) {
   return ForFields(message, "a meta graph", [&](const Field& f) {
-    if (f.Is(1)) {
-      return ForFields(f.payload, "a meta graph", [&](const Field& i) {
-        if (i.Is(4) && i.payload == "serve") *serves = true;
-        return Status::Ok();
-      });
-    }
+    if (!f.Is(1)) return Status::Ok();
+    return ForFields(f.payload, "a meta graph", [&](const Field& i) {
+      if (i.Is(4)) tags->push_back(i.payload);
+      return Status::Ok();
+    });
+  });
+}
+
+Status ReadMetaGraph(std::string_view message, Model* model) {
+  return ForFields(message, "a meta graph", [&](const Field& f) {
     if (f.Is(2)) return ReadGraph(f.payload, &model->graph);
     if (f.Is(3)) {
       return ForFields(f.payload, "a saver", [&](const Field& s) {
@@ -310,25 +318,53 @@ Status ReadMetaGraph(std::string_view message, Model* model, bool* serves) {
   });
 }
 
-// The one that is tagged to serve; else the only one.
-Result<Model> ReadSavedModel(std::string_view bytes) {
+Result<Model> ReadOneOfSavedModel(std::string_view meta) {
+  Model model;
+  HEDDLE_RETURN_IF_ERROR(ReadMetaGraph(meta, &model));
+  for (const Signature& signature : model.signatures)
+    if (signature.key == "__saved_model_init_op")
+      for (const SignatureValue& op : signature.outputs) model.init_ops.push_back(op.tensor);
+  return model;
+}
+
+// The one that is tagged to serve and nothing else ("tpu", "gpu"); one that is tagged so, too; the
+// only one; the only one with the signature.
+Result<Model> ReadSavedModel(std::string_view bytes, std::string_view signature) {
   std::vector<std::string_view> metas;
   HEDDLE_RETURN_IF_ERROR(ForFields(bytes, "a SavedModel", [&](const Field& f) {
     if (f.Is(2)) metas.push_back(f.payload);
     return Status::Ok();
   }));
-  for (std::string_view meta : metas) {
-    Model model;
-    model.is_saved_model = true;
-    bool serves = false;
-    HEDDLE_RETURN_IF_ERROR(ReadMetaGraph(meta, &model, &serves));
-    for (const Signature& signature : model.signatures)
-      if (signature.key == "__saved_model_init_op")
-        for (const SignatureValue& op : signature.outputs) model.init_ops.push_back(op.tensor);
-    if (serves || metas.size() == 1) return model;
+  const std::string_view* serving = nullptr;
+  size_t fewest = ~size_t{0};
+  std::string all;
+  for (const std::string_view& meta : metas) {
+    std::vector<std::string_view> tags;
+    HEDDLE_RETURN_IF_ERROR(ReadTags(meta, &tags));
+    std::string text;
+    for (std::string_view tag : tags) text += StrCat(text.empty() ? "'" : ", '", tag, "'");
+    all += StrCat(all.empty() ? "" : "; ", text.empty() ? "nothing" : text);
+    if (std::find(tags.begin(), tags.end(), "serve") == tags.end() || tags.size() >= fewest)
+      continue;
+    serving = &meta;
+    fewest = tags.size();
   }
-  return InvalidArgument("the SavedModel has ", metas.size(),
-                         " meta graphs, of which none is tagged 'serve'");
+  if (serving == nullptr && metas.size() == 1) serving = metas.data();
+  if (serving != nullptr) return ReadOneOfSavedModel(*serving);
+  std::optional<Model> found;
+  bool several = false;
+  for (std::string_view meta : metas) {
+    HEDDLE_ASSIGN_OR_RETURN(Model model, ReadOneOfSavedModel(meta));
+    for (const Signature& s : model.signatures) {
+      if (signature.empty() || s.key != signature) continue;
+      several = found.has_value();
+      found = std::move(model);
+      break;
+    }
+  }
+  if (found && !several) return *std::move(found);
+  return InvalidArgument("the SavedModel has ", metas.size(), " meta graphs, tagged ", all,
+                         ": one tagged 'serve' is expected, or a signature that only one has");
 }
 
 // Takes `byte`, a varint and, where there are as many, that many bytes. False: it is another
@@ -370,6 +406,30 @@ bool LooksLikeGraph(std::string_view bytes) {
   return node.empty() || node.front() == '\x12';
 }
 
+// What it is, then a graph. A graph by itself begins with a node, which is much alike: a name and
+// an operator, instead of a version and a list of operators.
+bool LooksLikeMetaGraph(std::string_view bytes) {
+  std::string_view info, part, inner;
+  bool whole = false;
+  const auto is_list = [&](std::string_view rest) {  // of nodes, or of operators
+    return TakeField('\x12', &rest, &part, &whole) && (part.empty() || part.front() == '\x0a');
+  };
+  if (bytes.starts_with('\x12')) {  // the graph itself: a node, its name
+    return TakeField('\x12', &bytes, &part, &whole) && TakeField('\x0a', &part, &info, &whole) &&
+           TakeField('\x0a', &info, &inner, &whole) && !inner.empty() &&
+           std::isgraph(static_cast<unsigned char>(inner.front())) != 0;
+  }
+  if (bytes.size() < 2 || !TakeField('\x0a', &bytes, &info, &whole)) return false;
+  if (info.empty()) return whole && bytes.starts_with('\x12') && is_list(bytes);
+  if (info.front() == '\x12') return is_list(info);
+  constexpr std::string_view kOthers = "\x1a\x22\x2a\x32\x38\x42";  // tags, versions
+  if (info.front() != '\x0a') return kOthers.find(info.front()) != std::string_view::npos;
+  if (!TakeField('\x0a', &info, &inner, &whole) || !whole) return false;
+  info.remove_prefix(inner.size());
+  if (info.starts_with('\x12')) return is_list(info) && !part.empty();
+  return !info.empty() && kOthers.find(info.front()) != std::string_view::npos;
+}
+
 // Its version, then a meta graph that begins with what it is.
 bool LooksLikeSavedModel(std::string_view bytes) {
   std::string_view meta;
@@ -379,10 +439,14 @@ bool LooksLikeSavedModel(std::string_view bytes) {
   return TakeField('\x12', &bytes, &meta, &whole) && (meta.empty() || meta.front() == '\x0a');
 }
 
-Result<Model> ReadModel(std::string_view bytes) {
-  if (LooksLikeSavedModel(bytes)) return ReadSavedModel(bytes);
+Result<Model> ReadModel(std::string_view bytes, std::string_view signature) {
+  if (LooksLikeSavedModel(bytes)) return ReadSavedModel(bytes, signature);
   Model model;
-  HEDDLE_RETURN_IF_ERROR(ReadGraph(bytes, &model.graph));
+  model.is_meta_graph = LooksLikeMetaGraph(bytes);
+  if (model.is_meta_graph)
+    HEDDLE_RETURN_IF_ERROR(ReadMetaGraph(bytes, &model));
+  else
+    HEDDLE_RETURN_IF_ERROR(ReadGraph(bytes, &model.graph));
   return model;
 }
 

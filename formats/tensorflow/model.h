@@ -1,4 +1,5 @@
-// A GraphDef or SavedModel as its file has it, with names and contents left in its bytes.
+// A GraphDef, MetaGraphDef or SavedModel as its file has it, with names and contents left in its
+// bytes.
 //
 // Ownership: everything here refers to the bytes that it was read from. Threads: any may read.
 #pragma once
@@ -112,21 +113,23 @@ struct Asset {
   std::string_view tensor, file;
 };
 
-// A file: a GraphDef, or the MetaGraphDef of a SavedModel that is tagged "serve".
+// A file: a GraphDef, a MetaGraphDef, or that of a SavedModel which is tagged "serve".
 struct Model {
   Graph graph;
-  bool is_saved_model = false;
-  std::vector<Signature> signatures;  // of a SavedModel
+  bool is_meta_graph = false;         // in a file of its own, beside a checkpoint
+  std::vector<Signature> signatures;  // of a meta graph
   std::string_view restore_op;        // the node that reads its variables
   std::string_view filename_tensor;   // which it is given
   std::vector<Asset> assets;
   std::vector<std::string_view> init_ops;  // the nodes that run once when it is loaded
 };
 
-// Whether the bytes begin as one of the two does.
+// Whether the bytes begin as one of these does.
 bool LooksLikeGraph(std::string_view bytes);
+bool LooksLikeMetaGraph(std::string_view bytes);
 bool LooksLikeSavedModel(std::string_view bytes);
+// `signature`: where no meta graph of a SavedModel is tagged "serve", the one that has it is taken.
 // kDataLoss: not a file of that kind, or cut short.
-Result<Model> ReadModel(std::string_view bytes);
+Result<Model> ReadModel(std::string_view bytes, std::string_view signature = {});
 
 }  // namespace heddle::tensorflow

@@ -1,5 +1,5 @@
-// Which variable of a SavedModel has which key in its bundle: the restore operator says so, whether
-// it is a function or a group of plain nodes.
+// Which variable of a SavedModel or a checkpoint has which key in its bundle: the restore operator
+// says so, whether it is a function or a group of plain nodes.
 #include "core/error.h"
 #include "formats/tensorflow/lower.h"
 
@@ -16,10 +16,13 @@ Source Behind(const NodeGraph& graph, Source s) {
   return s;
 }
 
-// The key that a node reads: the `k`th of a RestoreV2; empty: it reads something else.
+// The key that a node reads: the `k`th of a RestoreV2, or that of an older operator, which reads
+// one; empty: it reads something else.
 std::string KeyOf(const NodeGraph& graph, Source value) {
   value = Behind(graph, value);
-  if (!value.is_node() || graph.node(value.node).op != "RestoreV2") return {};
+  if (!value.is_node()) return {};
+  const std::string_view op = graph.node(value.node).op;
+  if (op != "RestoreV2" && op != "Restore" && op != "RestoreSlice") return {};
   const auto& inputs = graph.links(value.node).inputs;
   const auto text = [&](size_t input) -> std::string {
     const Source from = inputs.size() > input ? Behind(graph, inputs[input]) : Source{};
@@ -118,7 +121,13 @@ void Lowering::FindWritten() {
 }
 
 void Lowering::FindRestoredKeys() {
-  if (model_.restore_op.empty()) return;
+  if (model_.restore_op.empty()) {
+    // A saver that was made without a list names variables as they are called.
+    for (const Node& node : model_.graph.nodes)
+      if (model_.is_meta_graph && IsVariableOp(node.op))
+        restored_.emplace(KeptName(node), KeptName(node));
+    return;
+  }
   std::string_view name = model_.restore_op;
   if (name.ends_with(":0")) name.remove_suffix(2);
   const int restore = graph_.Find(name);

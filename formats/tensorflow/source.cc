@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "formats/tensorflow/format.h"
 #include "formats/wire_fields.h"
 
@@ -99,6 +100,20 @@ class Packed : public formats::PackedProgram {
   const std::shared_ptr<const formats::ProgramSource> source_;  // TensorflowSource
 };
 
+// The prefix of the files that hold the variables of the graph in file `path`.
+std::string VariablesBeside(const std::string& path, std::string_view bytes) {
+  const fs::path file(path), folder = file.parent_path();
+  if (!LooksLikeMetaGraph(bytes)) return (folder / "variables" / "variables").string();
+  const std::string name = file.filename().string();
+  if (name.ends_with(kMetaEnding)) return path.substr(0, path.size() - kMetaEnding.size());
+  // Written under another name: the checkpoint that the folder has.
+  const std::string beside = (folder / file.stem()).string();
+  std::error_code error;
+  if (fs::exists(beside + ".index", error)) return beside;
+  const std::string newest = NewestCheckpoint(folder.string());
+  return newest.empty() ? beside : newest;
+}
+
 // A table; an error says which one it is of.
 Result<Value> TableOf(const std::string& name, Result<Value> table) {
   if (table.ok()) return table;
@@ -108,9 +123,30 @@ Result<Value> TableOf(const std::string& name, Result<Value> table) {
 
 }  // namespace
 
+std::string NewestCheckpoint(const std::string& folder) {
+  auto text = ReadFile((fs::path(folder) / "checkpoint").string());
+  constexpr std::string_view kField = "model_checkpoint_path:";
+  const size_t at = text.ok() ? text->find(kField) : std::string::npos;
+  if (at == std::string::npos) return {};
+  const size_t begin = text->find('"', at + kField.size());
+  const size_t end = begin == std::string::npos ? begin : text->find('"', begin + 1);
+  if (end == std::string::npos) return {};
+  const fs::path named = text->substr(begin + 1, end - begin - 1);
+  std::error_code error;
+  // An absolute one is that of the machine that wrote it.
+  for (const fs::path& prefix : {fs::path(folder) / named, fs::path(folder) / named.filename()})
+    for (const char* ending : {".index", ".meta", ""})
+      if (fs::is_regular_file(prefix.string() + ending, error)) return prefix.string();
+  return {};
+}
+
 std::string Skeleton(std::string_view bytes) {
   std::string out;
-  Strip(bytes, LooksLikeSavedModel(bytes) ? Part::kSavedModel : Part::kGraph, &out);
+  Strip(bytes,
+        LooksLikeSavedModel(bytes)  ? Part::kSavedModel
+        : LooksLikeMetaGraph(bytes) ? Part::kMetaGraph
+                                    : Part::kGraph,
+        &out);
   return out;
 }
 
@@ -135,10 +171,10 @@ Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
     if (p.is_variable && in_bundle && source->bundle_ == nullptr) {
       if (folder.empty())
         return InvalidArgument("variable '", p.name,
-                               "': its value is in a file beside the SavedModel, which was not "
-                               "read from a file");
-      HEDDLE_ASSIGN_OR_RETURN(source->bundle_,
-                              Bundle::Open((folder / "variables" / "variables").string()));
+                               "': its value is in a file beside the graph, which was not read "
+                               "from a file");
+      const std::string path = request.path.empty() ? (folder / "").string() : request.path;
+      HEDDLE_ASSIGN_OR_RETURN(source->bundle_, Bundle::Open(VariablesBeside(path, bytes)));
     }
     HEDDLE_RETURN_IF_ERROR(p.table ? source->StoreTable(p, assets) : source->Store(p, bytes, file));
   }
@@ -150,7 +186,8 @@ Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
 
 Status TensorflowSource::Store(const Parameter& p, std::string_view bytes,
                                const std::shared_ptr<const DataFile>& file) {
-  if (p.is_variable && p.key.empty()) return Status::Ok();  // an operator's to write
+  if (p.is_variable && (p.key.empty() || (p.guessed_key && !bundle_->Has(p.key))))
+    return Status::Ok();  // an operator's to write
   Stored& stored = parameters_.emplace_back();
   stored.name = p.name;
   if (p.is_variable) {

@@ -65,6 +65,13 @@ class TensorflowSource : public formats::ProgramSource {
 // The file without the contents of large tensors: LowerBytes makes the same program of it.
 std::string Skeleton(std::string_view bytes);
 
+// The ending of the name of a meta graph's file; what stands before it begins the names of its
+// checkpoint's files.
+inline constexpr std::string_view kMetaEnding = ".meta";
+// The prefix of the newest checkpoint in a folder, as the file `checkpoint` there names it; empty:
+// there is none.
+std::string NewestCheckpoint(const std::string& folder);
+
 // Reads a part of a graph's bytes into `builder`.
 Result<Lowered> LowerBytes(std::string_view bytes, const ProgramPart& part,
                            ir::ProgramBuilder* builder);

@@ -29,6 +29,7 @@ class Bundle {
                                                           const std::string& name);
 
   std::vector<std::string> keys() const;
+  bool Has(const std::string& key) const { return entries_.contains(key); }
   // The tensor under `key`; "key\nslice", with a slice as RestoreV2 writes it ("4,6 0,2:-"), for a
   // part. kWhenNeeded may leave it in its file.
   Result<Value> Read(const std::string& key, ParameterReading reading) const;

@@ -377,10 +377,13 @@ class Text {
   std::string_view rest_;
 };
 
-bool IsSavedModel(std::string_view text) {
-  SkipSpace(&text);
-  const std::string_view word = TakeWord(&text);
-  return FindTextField(Message::kSavedModel, word) != nullptr;
+// The message that has a field of this name; none other of the three has.
+const TextField* FieldOfAny(std::string_view word, Message* message) {
+  for (const Message m : {Message::kGraph, Message::kSavedModel, Message::kMetaGraph}) {
+    *message = m;
+    if (const TextField* field = FindTextField(m, word)) return field;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -388,8 +391,8 @@ bool IsSavedModel(std::string_view text) {
 bool LooksLikeText(std::string_view bytes) {
   SkipSpace(&bytes);
   const std::string_view word = TakeWord(&bytes);
-  const TextField* field = FindTextField(Message::kGraph, word);
-  if (field == nullptr) field = FindTextField(Message::kSavedModel, word);
+  Message message;
+  const TextField* const field = FieldOfAny(word, &message);
   if (field == nullptr || word == "debug_info") return false;
   SkipSpace(&bytes);
   if (field->kind != TextField::kMessage) return bytes.starts_with(':');
@@ -400,7 +403,10 @@ bool LooksLikeText(std::string_view bytes) {
 
 Result<std::string> BinaryFromText(std::string_view text) {
   std::string out;
-  const Message message = IsSavedModel(text) ? Message::kSavedModel : Message::kGraph;
+  Message message = Message::kGraph;
+  std::string_view rest = text;
+  SkipSpace(&rest);
+  if (FieldOfAny(TakeWord(&rest), &message) == nullptr) message = Message::kGraph;
   HEDDLE_RETURN_IF_ERROR(Text(text).Fields(message, '\0', 0, &out));
   return out;
 }
