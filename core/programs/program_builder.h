@@ -20,6 +20,7 @@
 // Ownership: owns the program until Finish(). Threads: one at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -53,6 +54,9 @@ class ProgramBuilder {
   void Problem(const Parts&... parts) {
     problems_.push_back(StrCat(parts...));
   }
+  size_t problems() const { return problems_.size(); }
+  // Forgets the mistakes behind the first `count`: what they are about is read again.
+  void ForgetProblems(size_t count) { problems_.resize(std::min(count, problems_.size())); }
 
   void SetVersion(int64_t version) { p_->version = version; }
   // The version of an operator's meaning that the file was written with, before its operators are

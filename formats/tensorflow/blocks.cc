@@ -5,12 +5,36 @@
 
 namespace heddle::tensorflow {
 
+bool Covers(const Shape& shape, const Shape& other) {
+  if (!shape.known_rank()) return true;
+  if (shape.rank() != other.rank()) return false;
+  for (int i = 0; i < shape.rank(); ++i)
+    if (shape[i] >= 0 && shape[i] != other[i]) return false;
+  return true;
+}
+
+Shape Joined(const Shape& shape, const Shape& other) {
+  if (shape.rank() != other.rank()) return Shape::Unknown();
+  Shape joined = shape;
+  for (int i = 0; i < joined.rank(); ++i)
+    if (joined[i] != other[i]) joined[i] = -1;
+  return joined;
+}
+
 int TruthOf(NodeLowering& n, int condition) {
-  if (n.rank(condition) > 0) {  // whether it has elements
-    const int size = n.Make("size", {{"Input", {condition}}});
-    return n.Binary("greater_than", n.Cast(size, DType::kI64), n.IntConstant(0));
-  }
-  return n.Cast(condition, DType::kBool);
+  const int rank = n.rank(condition);
+  if (rank == 0) return n.Cast(condition, DType::kBool);
+  const auto has_elements = [&](int v) {
+    const int size = n.Make("size", {{"Input", {v}}});
+    return n.Reshape(n.Binary("greater_than", n.Cast(size, DType::kI64), n.IntConstant(0)), {});
+  };
+  const int filled = has_elements(condition);
+  if (rank > 0) return filled;  // it holds where it has elements
+  // A scalar's value decides; whether it is one is known when the graph runs.
+  const int ranked = has_elements(n.Make("shape", {{"Input", {condition}}}));
+  const int value = n.Make("reduce_any", {{"X", {n.Cast(condition, DType::kBool)}}},
+                           {{"reduce_all", true}, {"dim", Ints{}}, {"keep_dim", false}});
+  return n.Binary("logical_and", filled, n.Binary("logical_or", n.Reshape(value, {}), ranked));
 }
 
 int Deliver(NodeLowering& n, int v, int block) {
@@ -31,30 +55,43 @@ int Deliver(NodeLowering& n, int v, int block) {
 int Chosen(NodeLowering& n, const std::vector<int>& values, int number) {
   if (IsHandle(n.kind(values[0]))) return values[0];
   const int made = LikeVar(n, values[0], n.block());
-  n.facts(made).shape = AgreedShape(n, values);
+  VarFacts& facts = n.facts(made);
+  facts.shape = AgreedShape(n, values);
+  for (int v : values) {
+    // One side's items would be unknown to the other.
+    facts.has_items |= n.facts(v).has_items;
+    facts.says_shape &= n.facts(v).says_shape;
+  }
   n.Emit("select_input", {{"X", values}, {"Mask", {number}}}, {}, {{"Out", {made}}});
   return made;
 }
 
-int CarryIn(NodeLowering& n, int v) {
+int CarryIn(NodeLowering& n, int v, const Node& node, size_t number) {
   if (IsHandle(n.kind(v))) return v;
   const int made = CopyOf(n, v);
-  n.facts(made).first = v;
-  if (n.kind(v) == Kind::kList) n.facts(made).as_long = made;
-  if (n.kind(v) == Kind::kTensor) {
-    Shape& shape = n.facts(made).shape;
-    for (int i = 0; i < shape.rank(); ++i) shape[i] = -1;
-  }
+  VarFacts& facts = n.facts(made);
+  facts.first = v;
+  facts.has_items = true;  // later rounds find what earlier ones wrote
+  if (n.kind(v) == Kind::kList) facts.as_long = made;
+  if (n.lowering().revisions().IsOpen(node, number)) facts.shape = Shape::Unknown();
+  if (n.kind(v) == Kind::kTensor)
+    for (int i = 0; i < facts.shape.rank(); ++i) facts.shape[i] = -1;
   return made;
 }
 
-void CarryOn(NodeLowering& n, const std::vector<int>& carried, std::vector<int> next) {
-  // The body was made for the first rank.
-  for (size_t i = 0; i < carried.size(); ++i)
-    if (n.kind(carried[i]) == Kind::kTensor && n.rank(carried[i]) >= 0 && n.rank(next[i]) >= 0 &&
-        n.rank(carried[i]) != n.rank(next[i]))
-      n.Problem("carries a value of rank ", n.rank(carried[i]), " on as one of rank ",
-                n.rank(next[i]), "; in heddle's loops values keep their rank");
+void CarryOn(NodeLowering& n, const std::vector<Carried>& values, std::vector<int> next) {
+  std::vector<int> carried;
+  for (const Carried& each : values) carried.push_back(each.var);
+  // The body was made for what the values began with: a tensor's rank, the shape of a list's items.
+  for (size_t i = 0; i < carried.size(); ++i) {
+    if (next[i] == carried[i] || IsHandle(n.kind(carried[i]))) continue;
+    const Shape& first = n.shape(carried[i]);
+    const Shape& then = n.shape(next[i]);
+    const bool is_list = n.kind(carried[i]) == Kind::kList;
+    if (!first.known_rank() || (!then.known_rank() && values[i].keeps_rank)) continue;
+    if (is_list ? !Covers(first, then) : first.rank() != then.rank())
+      n.lowering().revisions().Open(*values[i].node, values[i].number);
+  }
   // A list that every round hands on with as many items has as many as before the first.
   for (size_t i = 0; i < carried.size(); ++i) {
     VarFacts& list = n.facts(carried[i]);

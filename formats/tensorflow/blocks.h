@@ -17,6 +17,11 @@ using formats::LikeVar;
 using formats::RunIf;
 using formats::RunWhile;
 
+// Whether a value of shape `other` fits what is known of `shape`.
+bool Covers(const Shape& shape, const Shape& other);
+// What is known of a value that has one shape or the other.
+Shape Joined(const Shape& shape, const Shape& other);
+
 // One bool: whether a condition of any type holds.
 int TruthOf(NodeLowering& n, int condition);
 
@@ -25,9 +30,18 @@ int Deliver(NodeLowering& n, int v, int block);
 // One of the delivered values, by number.
 int Chosen(NodeLowering& n, const std::vector<int>& values, int number);
 
-// A variable in which a loop carries a value, with the rank that it begins with.
-int CarryIn(NodeLowering& n, int v);
+// A value that a loop carries: the node and the number by which Revisions know it.
+struct Carried {
+  int var = kNoDraft;
+  const Node* node = nullptr;
+  size_t number = 0;
+  bool keeps_rank = false;  // the file says so
+};
+
+// A variable in which a loop carries `v`, with the rank that it begins with, unless it is known to
+// have others later.
+int CarryIn(NodeLowering& n, int v, const Node& node, size_t number);
 // At the end of a body, the next values go where the loop carries them, all at once.
-void CarryOn(NodeLowering& n, const std::vector<int>& carried, std::vector<int> next);
+void CarryOn(NodeLowering& n, const std::vector<Carried>& carried, std::vector<int> next);
 
 }  // namespace heddle::tensorflow

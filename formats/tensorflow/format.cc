@@ -126,8 +126,16 @@ class Tensorflow : public formats::Format {
 Result<Lowered> LowerBytes(std::string_view bytes, const ProgramPart& part,
                            ir::ProgramBuilder* builder) {
   HEDDLE_ASSIGN_OR_RETURN(const Model model, ReadModel(bytes, part.signature));
-  Lowering lowering(model, part, builder);
-  HEDDLE_ASSIGN_OR_RETURN(Lowered lowered, lowering.Run());
+  // Each reading but the last one adds to what is known of the graph's loops and lists.
+  Revisions revisions;
+  const size_t problems = builder->problems();
+  Result<Lowered> read = Lowered();
+  do {
+    builder->ForgetProblems(problems);
+    Lowering lowering(model, part, builder, &revisions);
+    read = lowering.Run();
+  } while (revisions.TakeNeeded());
+  HEDDLE_ASSIGN_OR_RETURN(Lowered lowered, std::move(read));
   if (builder->ok()) {
     formats::Emit(lowered.draft, &Label, builder);
   } else {  // which Finish() will say

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "formats/tensorflow/blocks.h"
 #include "formats/tensorflow/handlers.h"
+#include "formats/tensorflow/types/op_types.h"
 
 namespace heddle::tensorflow {
 namespace {
@@ -33,18 +34,9 @@ bool IsEffect(std::string_view op) {
   return false;
 }
 
-// The type of an output, where an attribute says so.
-int TypeOfOutput(const Node& node) {
-  // "T" is the type of their operands.
-  for (std::string_view name : {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual",
-                                "ApproximateEqual", "IsNan", "IsInf", "IsFinite"})
-    if (node.op == name) return kBool;
-  if (node.op == "Rank") return kInt32;
-  for (std::string_view name : {"dtype", "DstT", "out_type", "output_type", "T"}) {
-    const Attribute* a = node.Find(name);
-    if (a != nullptr && a->kind == Attribute::kType) return BaseType(a->i);
-  }
-  return kNoType;
+int TypeOfOutput(const Node& node, int port) {
+  return DefinedType(node.op, static_cast<size_t>(port),
+                     [&](std::string_view name) { return node.Find(name); });
 }
 
 Shape ShapeOfNode(const Node& node) {
@@ -54,14 +46,21 @@ Shape ShapeOfNode(const Node& node) {
 
 }  // namespace
 
-Lowering::Lowering(const Model& model, const ProgramPart& part, ir::ProgramBuilder* builder)
-    : GraphLoweringOf(Types(), builder), model_(model), part_(part), graph_(model.graph.nodes) {}
+Lowering::Lowering(const Model& model, const ProgramPart& part, ir::ProgramBuilder* builder,
+                   Revisions* revisions)
+    : GraphLoweringOf(Types(), builder),
+      model_(model),
+      part_(part),
+      revisions_(*revisions),
+      graph_(model.graph.nodes) {}
 
 VarFacts VarFacts::Alike() const {
   VarFacts facts;
   static_cast<ValueFacts&>(facts) = ValueFacts::Alike();
   facts.kind = kind;
   facts.target = target;
+  facts.has_items = has_items;
+  facts.says_shape = says_shape;
   return facts;
 }
 
@@ -111,7 +110,7 @@ Status Lowering::AddFeed(const std::string& name, std::string_view tensor) {
   for (const Wanted& feed : feeds_)
     if (feed.source == source)
       return InvalidArgument("inputs '", feed.name, "' and '", name, "' are the same tensor");
-  feeds_.push_back({name, source, TypeOfOutput(graph_.node(source.node))});
+  feeds_.push_back({name, source, TypeOfOutput(graph_.node(source.node), source.port)});
   return Status::Ok();
 }
 
@@ -220,9 +219,10 @@ Status Lowering::Select() {
   for (int i = 0; i < static_cast<int>(graph_.size()); ++i) {
     const Node& node = graph_.node(i);
     if (!needed[static_cast<size_t>(i)] ||
-        (node.op != "Placeholder" && node.op != "PlaceholderV2") || TypeOfOutput(node) == kResource)
+        (node.op != "Placeholder" && node.op != "PlaceholderV2") ||
+        TypeOfOutput(node, 0) == kResource)
       continue;
-    feeds_.push_back({std::string(node.name), {i, 0}, TypeOfOutput(node)});
+    feeds_.push_back({std::string(node.name), {i, 0}, TypeOfOutput(node, 0)});
   }
   replace(named);
   return Status::Ok();

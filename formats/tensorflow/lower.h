@@ -20,6 +20,7 @@
 #include "formats/lowering/graph_lowering.h"
 #include "formats/tensorflow/model.h"
 #include "formats/tensorflow/node_graph.h"
+#include "formats/tensorflow/revisions.h"
 #include "formats/tensorflow/structure.h"
 #include "formats/tensorflow/tables/table_contents.h"
 #include "heddle/program_part.h"
@@ -43,14 +44,17 @@ enum class Kind : uint8_t {
 struct VarFacts : formats::ValueFacts {
   // `type` is of the elements, and `shape` of the items, where it is a list.
   Kind kind = Kind::kTensor;
-  int target = kNoDraft;    // of a handle: the variable or array behind it
-  Ints partial;             // integers of a vector as far as they are known; else -1
-  bool inner_name = false;  // a function gives it
-  bool grows = false;       // of a TensorArray: behind its end
-  bool adds = false;        // of one of gradients: to what was written before
-  int length = kNoDraft;    // of a list: the variable that says how many items it has
-  int as_long = kNoDraft;   // of a list in a loop: the carried one that has as many items
-  int first = kNoDraft;     // of a variable that a loop carries: the value before the first round
+  int target = kNoDraft;        // of a handle: the variable or array behind it
+  Ints partial;                 // integers of a vector as far as they are known; else -1
+  bool inner_name = false;      // a function gives it
+  bool grows = false;           // of a TensorArray: behind its end
+  bool adds = false;            // of one of gradients: to what was written before
+  bool has_items = true;        // of a list: something may have been written to it
+  bool says_shape = false;      // of a list: it takes items of `shape` alone
+  const Node* maker = nullptr;  // of a TensorArray or stack: the node that makes it
+  int length = kNoDraft;        // of a list: the variable that says how many items it has
+  int as_long = kNoDraft;       // of a list in a loop: the carried one that has as many items
+  int first = kNoDraft;  // of a variable that a loop carries: the value before the first round
 
   VarFacts Alike() const;
 };
@@ -97,8 +101,10 @@ std::string KeptName(const Node& node);
 
 class Lowering : public formats::GraphLoweringOf<VarFacts> {
  public:
-  // Mistakes go to `builder`. All three must outlive it and what it returns.
-  Lowering(const Model& model, const ProgramPart& part, ir::ProgramBuilder* builder);
+  // Mistakes go to `builder`. What is found not to hold goes to `revisions`; where it then needs
+  // another reading, this one is worth nothing. All four must outlive it and what it returns.
+  Lowering(const Model& model, const ProgramPart& part, ir::ProgramBuilder* builder,
+           Revisions* revisions);
 
   // The program, finished. kUnimplemented: operators that heddle has no counterpart of, all listed
   // with their number and where they first stand; kNotFound: a name that the graph does not have.
@@ -113,6 +119,7 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
                         const std::vector<int>& arguments, std::vector<bool> given_away = {});
   // Whether the function hands argument `k` on as its result `k`.
   bool HandsOn(const FunctionName& function, size_t k);
+  Revisions& revisions() { return revisions_; }
   bool HasFunction(std::string_view name) const { return functions_.contains(name); }
   // Whether some node that is lowered may write the variable.
   bool IsWritten(int variable) const {
@@ -170,6 +177,7 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
 
   const Model& model_;
   const ProgramPart& part_;
+  Revisions& revisions_;
   NodeGraph graph_;
   Instance main_;
   std::vector<bool> needed_;

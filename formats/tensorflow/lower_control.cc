@@ -105,15 +105,23 @@ bool LowerCase(NodeLowering& n) {
   return true;
 }
 
+// Whether the node says that value `k` has one rank in all rounds.
+bool KeepsRank(NodeLowering& n, size_t k) {
+  const Attribute* shapes = n.Find("output_shapes");
+  return shapes != nullptr && k < shapes->shapes.size() && shapes->shapes[k].shape.known_rank();
+}
+
 bool LowerWhile(NodeLowering& n) {
   const FunctionName* cond = FunctionOf(n, "cond");
   const FunctionName* body = FunctionOf(n, "body");
   if (cond == nullptr || body == nullptr) return true;
   std::vector<int> carried = n.AllInputs();
   std::vector<bool> changes(carried.size());
+  std::vector<Carried> values;
   for (size_t k = 0; k < carried.size(); ++k) {
     changes[k] = !n.lowering().HandsOn(*body, k);
-    if (changes[k]) carried[k] = CarryIn(n, carried[k]);
+    if (changes[k]) carried[k] = CarryIn(n, carried[k], n.node(), k);
+    values.push_back({carried[k], &n.node(), k, KeepsRank(n, k)});
   }
   const auto goes_on = [&] {
     const std::vector<int> results = n.lowering().Call(n, *cond, carried);
@@ -133,7 +141,7 @@ bool LowerWhile(NodeLowering& n) {
     n.SwitchBlock(outer);
     return true;
   }
-  CarryOn(n, carried, next);
+  CarryOn(n, values, next);
   Assign(n, goes_on(), condition);
   n.SwitchBlock(outer);
   RunWhile(n, condition, block);

@@ -171,17 +171,19 @@ void Lowering::LowerLoop(const Loop& loop, Instance& instance) {
     NodeLowering e(*this, instance.graph->node(enter), instance, enter);
     instance.values[static_cast<size_t>(enter)] = {e.In(0)};
   }
-  std::vector<int> carried;
+  std::vector<Carried> carried;
   for (const Loop::Variable& v : loop.variables) {
     const int first = value(v.first);
     // A value that comes back unchanged stays where it is.
     const bool stays = std::any_of(v.switches.begin(), v.switches.end(), [&](int s) {
       return v.next == Source{s, 1};
     });
-    carried.push_back(stays || v.next == Source{v.merge, 0} ? first : CarryIn(n, first));
-    instance.values[static_cast<size_t>(v.merge)] = {carried.back()};
-    for (int s : v.switches)
-      instance.values[static_cast<size_t>(s)] = {carried.back(), carried.back()};
+    const Node& merge = instance.graph->node(v.merge);
+    const bool changes = !stays && v.next != Source{v.merge, 0};
+    const int var = changes ? CarryIn(n, first, merge, 0) : first;
+    carried.push_back({var, &merge, 0, false});
+    instance.values[static_cast<size_t>(v.merge)] = {var};
+    for (int s : v.switches) instance.values[static_cast<size_t>(s)] = {var, var};
   }
   LowerRegion(loop.before, instance);
   const int condition = CopyOf(n, value(loop.condition));
@@ -197,7 +199,7 @@ void Lowering::LowerLoop(const Loop& loop, Instance& instance) {
   RunWhile(n, condition, block);
   for (size_t k = 0; k < carried.size(); ++k) {
     for (int exit : loop.variables[k].exits) {
-      instance.values[static_cast<size_t>(exit)] = {carried[k]};
+      instance.values[static_cast<size_t>(exit)] = {carried[k].var};
       FetchNow(instance, exit);
     }
   }

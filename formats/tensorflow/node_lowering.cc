@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "formats/tensorflow/types/op_types.h"
+
 namespace heddle::tensorflow {
 
 NodeLowering::NodeLowering(Lowering& l, const Node& node, Instance& instance, int at)
@@ -17,9 +19,24 @@ size_t NodeLowering::inputs() const { return instance_.graph->links(at_).inputs.
 
 int NodeLowering::In(size_t i) {
   const Links& links = instance_.graph->links(at_);
-  if (i < links.inputs.size()) return l_.ValueOf(instance_, links.inputs[i], node_, links.names[i]);
+  if (i < links.inputs.size()) {
+    const int v = l_.ValueOf(instance_, links.inputs[i], node_, links.names[i]);
+    const DType held = dtype(v);
+    const bool narrow = held == DType::kI8 || held == DType::kU8 || held == DType::kI16;
+    return narrow && TakesNarrowIndices(node_.op, i) ? Wide(v) : v;
+  }
   Problem("input ", i, " is not given");
   return NewVar(DType::kUnknown);
+}
+
+// heddle's operators take indices of 32 and of 64 bits.
+int NodeLowering::Wide(int v) {
+  const auto known = ConstantInts(v);
+  if (!known) return Cast(v, DType::kI32);
+  const int made = HoldConstant(
+      Tensor::Of(DType::kI32, shape(v), std::vector<int32_t>(known->begin(), known->end())));
+  l_.facts(made).partial = l_.facts(v).partial;
+  return made;
 }
 
 // Follows the value to what made it: a list of its own, unless it comes from outside.
@@ -144,9 +161,6 @@ int NodeLowering::Variable(size_t i) {
 
 void NodeLowering::Write(int variable, int value) {
   Emit("assign", {{"X", {value}}}, {}, {{"Out", {variable}}});
-  const VarFacts& from = l_.facts(value);
-  VarFacts& to = l_.facts(variable);
-  if (!to.shape.known_rank()) to.shape = from.shape;
 }
 
 int NodeLowering::Snapshot(int v) {
@@ -165,12 +179,26 @@ bool NodeLowering::Wants(size_t output) const {
   return instance_.graph->IsUsed({at_, static_cast<int>(output)});
 }
 
+// What the operator's definition says of a result goes before what was inferred of its dtype.
+void NodeLowering::SayDefinedType(size_t output, int v) {
+  VarFacts& facts = l_.facts(v);
+  DraftVar& var = l_.var(v);
+  if (facts.kind != Kind::kTensor || var.kind != ir::VarKind::kTensor || facts.is_variable ||
+      facts.data != nullptr || var.fed)
+    return;
+  const int type = DefinedType(node_.op, output, [this](std::string_view a) { return Find(a); });
+  if (type == kNoType || StorageOf(type) == DType::kUnknown) return;
+  var.dtype = StorageOf(type);
+  facts.type = type;
+}
+
 void NodeLowering::Result(size_t output, int v) {
   constexpr size_t kMostOutputs = 100000;
   if (output >= kMostOutputs) return;
   VarFacts& facts = l_.facts(v);
-  if (facts.type == kNoType) facts.type = TypeOf(dtype(v));
   DraftVar& var = l_.var(v);
+  SayDefinedType(output, v);
+  if (facts.type == kNoType) facts.type = TypeOf(dtype(v));
   // Tensors have the names that they have in the graph; those of a function have its name in front,
   // and a number behind where it is called again.
   const bool inside = !instance_.function.empty();

@@ -97,6 +97,9 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   void SayProblem(const std::string& text) override;
 
  private:
+  int Wide(int v);
+  void SayDefinedType(size_t output, int v);
+
   Lowering& l_;
   const Node& node_;
   Instance& instance_;

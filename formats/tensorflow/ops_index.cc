@@ -78,14 +78,15 @@ bool LowerStitch(NodeLowering& n) {
 
 bool LowerTopK(NodeLowering& n) {
   const int x = n.In(0);
+  const DType wanted = n.TypeAttr("index_type", DType::kI32);
+  const DType wide = wanted == DType::kI64 ? wanted : DType::kI32;
   const auto made =
       n.MakeMany("tf_top_k_v2", {{"input", {x}}, {"k", {n.In(1)}}},
-                 {{"sorted", n.Bool("sorted", true)},
-                  {"index_type", DTypeToProto(n.TypeAttr("index_type", DType::kI32))}},
+                 {{"sorted", n.Bool("sorted", true)}, {"index_type", DTypeToProto(wide)}},
                  {"values", "indices"});
   ResultLike(n, 0, made[0], x);
-  SayDType(n, made[1], n.TypeAttr("index_type", DType::kI32));
-  n.Result(1, made[1]);
+  SayDType(n, made[1], wide);
+  n.Result(1, n.Cast(made[1], wanted));
   return true;
 }
 

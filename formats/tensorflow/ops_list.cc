@@ -35,6 +35,22 @@ int List(NodeLowering& n, std::string_view type, Ins ins, Attrs attrs, const Sha
   return made;
 }
 
+// What is known of the items' shape when one of shape `item` has been written to the list, too.
+Shape WithItem(NodeLowering& n, int list, const Shape& item) {
+  const VarFacts& facts = n.facts(list);
+  if (facts.says_shape) return facts.shape;
+  return facts.has_items ? Joined(facts.shape, item) : item;
+}
+
+// A new list of items that input `i` names the shape of.
+int NewList(NodeLowering& n, Ins ins, Attrs attrs, size_t i) {
+  const Shape named = NamedShape(n, i);
+  const int list = List(n, "tf_list_reserve", std::move(ins), std::move(attrs), named);
+  n.facts(list).says_shape = named.known_rank();
+  n.facts(list).has_items = false;
+  return list;
+}
+
 // Says that a list has as many items as `count`, where that keeps its value. (What a loop carries,
 // or a node writes, does not.)
 void NoteLength(NodeLowering& n, int list, int count) {
@@ -63,8 +79,11 @@ int Changed(NodeLowering& n, int list, std::string_view type, Ins ins, Attrs att
     n.Emit(type, std::move(ins), std::move(attrs), {{"Out", {list}}});
     n.SetShape(list, items);
   }
-  n.facts(made).length = length;
-  n.facts(made).as_long = as_long;
+  VarFacts& facts = n.facts(made);
+  facts.length = length;
+  facts.as_long = as_long;
+  facts.says_shape = n.facts(list).says_shape;
+  facts.has_items = true;
   return made;
 }
 
@@ -101,8 +120,7 @@ bool LowerReserve(NodeLowering& n) {
   AddDType(n, "element_dtype", &attrs);
   const int count = n.In(1);
   const int list =
-      List(n, "tf_list_reserve", {{"num_elements", {count}}, {"element_shape", {n.In(0)}}},
-           std::move(attrs), NamedShape(n, 0));
+      NewList(n, {{"num_elements", {count}}, {"element_shape", {n.In(0)}}}, std::move(attrs), 0);
   NoteLength(n, list, count);
   n.Result(0, list);
   return true;
@@ -111,9 +129,8 @@ bool LowerReserve(NodeLowering& n) {
 bool LowerEmpty(NodeLowering& n) {
   Attrs attrs;
   AddDType(n, "element_dtype", &attrs);
-  n.Result(0, List(n, "tf_list_reserve",
-                   {{"num_elements", {n.IntConstant(0)}}, {"element_shape", {n.In(0)}}},
-                   std::move(attrs), NamedShape(n, 0)));
+  n.Result(0, NewList(n, {{"num_elements", {n.IntConstant(0)}}, {"element_shape", {n.In(0)}}},
+                      std::move(attrs), 0));
   return true;
 }
 
@@ -127,7 +144,7 @@ bool LowerFromTensor(NodeLowering& n) {
 
 bool LowerSetItem(NodeLowering& n) {
   const int list = n.In(0);
-  const Shape items = n.shape(list).known_rank() ? n.shape(list) : n.shape(n.In(2));
+  const Shape items = WithItem(n, list, n.shape(n.In(2)));
   const bool grows = n.Bool("resize_if_index_out_of_bounds", false);
   n.Result(0, Changed(n, list, "tf_list_set_item", {{"index", {n.In(1)}}, {"item", {n.In(2)}}},
                       {{"resize", grows}}, items, !grows));
@@ -144,8 +161,8 @@ bool LowerGetItem(NodeLowering& n) {
 
 bool LowerPushBack(NodeLowering& n) {
   const int list = n.In(0);
-  n.Result(0,
-           Changed(n, list, "tf_list_push_back", {{"item", {n.In(1)}}}, {}, n.shape(list), false));
+  n.Result(0, Changed(n, list, "tf_list_push_back", {{"item", {n.In(1)}}}, {},
+                      WithItem(n, list, n.shape(n.In(1))), false));
   return true;
 }
 
@@ -204,9 +221,11 @@ bool LowerListScatter(NodeLowering& n) {
 
 bool LowerScatterInto(NodeLowering& n) {
   const int list = n.In(0);
+  Shape items = n.shape(n.In(1));
+  if (items.rank() > 0) items.erase(0);
   n.Result(0, List(n, "tf_list_scatter",
                    {{"list", {list}}, {"tensor", {n.In(1)}}, {"indices", {n.In(2)}}},
-                   {{"resize", true}}, n.shape(list)));
+                   {{"resize", true}}, WithItem(n, list, items)));
   return true;
 }
 
@@ -265,7 +284,11 @@ int ArrayOf(NodeLowering& n, Kind kind) {
 int NewArray(NodeLowering& n, int count, int type, const Shape& items) {
   const int array = n.NewVar(DType::kUnknown, "array");
   n.SetKind(array, Kind::kList);
-  n.facts(array).type = type;
+  VarFacts& facts = n.facts(array);
+  facts.type = type;
+  facts.maker = &n.node();
+  facts.says_shape = items.known_rank();
+  facts.has_items = n.lowering().revisions().IsOpen(n.node(), 0);
   n.SetShape(array, items);
   Ins ins = {{"num_elements", {count}}};
   if (items.known_rank() && items.is_static())
@@ -276,6 +299,18 @@ int NewArray(NodeLowering& n, int count, int type, const Shape& items) {
     attrs.emplace_back("dtype", DTypeToProto(StorageOf(type)));
   n.Emit("tf_list_reserve", std::move(ins), std::move(attrs), {{"Out", {array}}});
   return array;
+}
+
+// An item of this shape is written to an array. Reads, in a loop's earlier nodes too, go by the
+// shape of the first item: others make it unknown, from the beginning.
+void NoteItem(NodeLowering& n, int array, const Shape& item) {
+  VarFacts& facts = n.facts(array);
+  const Shape before = facts.shape;
+  facts.shape = WithItem(n, array, item);
+  if (facts.has_items && before.known_rank() && !Covers(before, item) && !facts.says_shape &&
+      facts.maker != nullptr)
+    n.lowering().revisions().Open(*facts.maker, 0);
+  facts.has_items = true;
 }
 
 bool LowerArray(NodeLowering& n) {
@@ -291,7 +326,7 @@ bool LowerArrayWrite(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kTensorArray), item = n.In(2);
   n.Emit("tf_list_set_item", {{"index", {n.In(1)}}, {"item", {item}}},
          {{"resize", n.facts(array).grows}, {"add", n.facts(array).adds}}, {{"Out", {array}}});
-  if (!n.shape(array).known_rank()) n.SetShape(array, n.shape(item));
+  NoteItem(n, array, n.shape(item));
   n.Result(0, n.In(3));
   return true;
 }
@@ -319,11 +354,9 @@ bool LowerArrayScatter(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kTensorArray), x = n.In(2);
   n.Emit("tf_list_scatter", {{"tensor", {x}}, {"indices", {n.In(1)}}},
          {{"resize", n.facts(array).grows}}, {{"Out", {array}}});
-  if (!n.shape(array).known_rank() && n.rank(x) > 0) {
-    Shape items = n.shape(x);
-    items.erase(0);
-    n.SetShape(array, items);
-  }
+  Shape items = n.shape(x);
+  if (items.rank() > 0) items.erase(0);
+  NoteItem(n, array, items);
   n.Result(0, n.In(3));
   return true;
 }
@@ -350,6 +383,9 @@ bool LowerArrayConcat(NodeLowering& n) {
 bool LowerArraySplit(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kTensorArray);
   n.Emit("tf_list_split", {{"tensor", {n.In(1)}}, {"lengths", {n.In(2)}}}, {}, {{"Out", {array}}});
+  Shape items = n.shape(n.In(1));
+  if (items.rank() > 0) items[0] = -1;
+  NoteItem(n, array, items);
   n.Result(0, n.In(3));
   return true;
 }
@@ -366,6 +402,9 @@ bool LowerArrayGrad(NodeLowering& n) {
     n.SetKind(known, Kind::kList);
     n.facts(known).type = n.type(array);
     n.SetShape(known, n.shape(array));
+    n.facts(known).maker = n.facts(array).maker;
+    n.facts(known).says_shape = n.facts(array).says_shape;
+    n.facts(known).has_items = n.facts(array).has_items;
     n.facts(known).adds = true;
     n.facts(known).grows = n.facts(array).grows;
     n.Emit("tf_list_like", {{"list", {array}}}, {}, {{"Out", {known}}});
@@ -386,7 +425,7 @@ bool LowerStackPush(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kStack), item = n.In(1);
   n.Emit("tf_list_push_back", {{"item", {item}}}, {}, {{"Out", {array}}});
   n.facts(array).type = n.type(item);
-  n.SetShape(array, n.shape(item));
+  NoteItem(n, array, n.shape(item));
   n.Result(0, item);
   return true;
 }

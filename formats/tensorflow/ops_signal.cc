@@ -59,13 +59,27 @@ bool LowerRealInverse(NodeLowering& n) {
 // The conjugate transpose of matrices.
 int Adjoint(NodeLowering& n, int x) {
   const int rank = n.rank(x);
-  if (rank < 2) {
-    n.Problem("has matrices of shape ", n.shape(x).ToString(), ", expected a known rank above 1");
+  if (rank == 0 || rank == 1) {
+    n.Problem("has matrices of shape ", n.shape(x).ToString(), ", expected a rank above 1");
     return x;
+  }
+  if (IsComplex(n.dtype(x))) x = n.Unary("conj", x);
+  if (rank < 0) {  // the order of axes follows from the rank when the graph runs
+    const int axes = n.Cast(n.Make("size", {{"Input", {n.ShapeOf(x)}}}), DType::kI64);
+    const auto from_end = [&](int64_t back) {
+      return n.Reshape(n.Binary("elementwise_add", axes, n.IntConstant(-back)), {1});
+    };
+    const int batch = n.Make("tf_range",
+                             {{"start", {n.IntConstant(0)}},
+                              {"limit", {n.Reshape(from_end(2), {})}},
+                              {"delta", {n.IntConstant(1)}}},
+                             {}, "output");
+    const int order =
+        n.Make("concat", {{"X", {batch, from_end(1), from_end(2)}}}, {{"axis", int64_t{0}}});
+    return n.Make("tf_transpose", {{"x", {x}}, {"perm", {order}}}, {}, "y");
   }
   Ints perm;
   for (int i = 0; i < rank; ++i) perm.push_back(i < rank - 2 ? i : 2 * rank - 3 - i);
-  if (IsComplex(n.dtype(x))) x = n.Unary("conj", x);
   return n.Make("transpose2", {{"X", {x}}}, {{"axis", perm}});
 }
 

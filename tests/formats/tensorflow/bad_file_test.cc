@@ -159,15 +159,6 @@ TEST(BadTensorflow, LoopsWriteInTheConditionOrTheBody) {
   EXPECT_EQ(error("^m", "^count"), "");
 }
 
-TEST(BadTensorflow, LoopsKeepRanks) {
-  Graph g;
-  g.Add(PlaceholderNode("n", kI)).Add(FloatsNode("x", {2}, {1, 2}));
-  AddLoop(&g, {"x"}, "n");
-  g.Add(IntsNode("axis", {}, {0}, {"^body_i"})).Add("ExpandDims", "next_0", {"body_0", "axis"});
-  g.Add("Identity", "y", {"exit_0"});
-  EXPECT_THAT(Fetching(g, "y"), HasSubstr("a value of rank 1 on as one of rank 2"));
-}
-
 TEST(BadTensorflow, SwitchesAreOfTheirOwnLoop) {
   Graph g;
   g.Add(PlaceholderNode("n", kI)).Add(PlaceholderNode("x"));
