@@ -151,8 +151,9 @@ std::optional<OtherKind> Json(std::string_view bytes) {
   if (rest.starts_with("\"base_code\"") || rest.starts_with("\"program\""))
     return OtherKind{"a PIR program", "this build of heddle does not read these"};
 #else
-  if (text[0] == '{' && (rest.starts_with("\"base_code\"") || rest.starts_with("\"program\"")))
-    return std::nullopt;
+  for (const std::string_view key : {"\"base_code\"", "\"program\""})
+    if (text[0] == '{' && rest.substr(0, key.size()) == key.substr(0, rest.size()))
+      return std::nullopt;  // or its beginning
 #endif
   if (Contains(text, "\"modelTopology\"") || Contains(text, "\"weightsManifest\""))
     return OtherKind{"a TensorFlow.js model",

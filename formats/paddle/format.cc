@@ -23,11 +23,9 @@ class ProgramDescs : public formats::Format {
     if (bytes.empty() || (bytes[0] != '\x0a' && bytes[0] != '\x22' && bytes[0] != '\x2a'))
       return false;
     const char inner = bytes[0] == '\x2a' ? '\x0a' : '\x08';
-    const bool may_be_cut = bytes.size() <= 10;
     uint64_t length = 0;
     bytes.remove_prefix(1);
-    if (!wire::TakeVarint(&bytes, &length)) return may_be_cut;
-    return bytes.empty() || length == 0 || bytes[0] == inner;
+    return wire::TakeVarint(&bytes, &length) && (length == 0 || bytes.starts_with(inner));
   }
   Result<std::shared_ptr<const formats::ProgramSource>> Parse(
       const formats::ParseRequest& request) const override {

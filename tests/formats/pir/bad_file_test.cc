@@ -65,7 +65,7 @@ TEST(BadPir, WhatIsNoProgramIsSaidSo) {
   PirText p;
   p.Data(1, "x").Op("1.relu", {1}, {2}).Fetch(2, "y");
   EXPECT_THAT(ErrorOf(p.File(99)), HasSubstr("is of version 99"));
-  EXPECT_THAT(ErrorOf("{\"name\": 1}"), HasSubstr("not a PIR program"));
+  EXPECT_THAT(ErrorOf("{\"name\": 1}"), HasSubstr("no PIR program"));
   EXPECT_THAT(ErrorOf("{\"base_code\": 1}"), HasSubstr("base_code.magic"));
   EXPECT_THAT(ErrorOf("{\"base_code\":" + std::string(1000000, '[')),
               HasSubstr("nested more than"));
