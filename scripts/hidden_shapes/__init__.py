@@ -1,0 +1,1 @@
+"""Recorded cases whose shapes are hidden from a reader, for sweep_hidden_shapes.py."""
