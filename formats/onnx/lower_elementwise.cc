@@ -234,23 +234,22 @@ bool LowerClip(NodeLowering& n) {
 bool LowerPRelu(NodeLowering& n) {
   const int x = n.Required(0), slope = n.Required(1);
   const Shape& s = n.shape(slope);
-  if (!s.is_static() || n.dtype(x) != DType::kF32) return false;
+  // [C, 1, 1], or [C] in old files: one for each channel.
+  const bool old = n.opset() < 7;
+  const auto of_any_rank = [&] {
+    n.Result(0, n.Make("onnx_p_relu", {{"X", {x}}, {"slope", {slope}}},
+                       {{"channels", int64_t{old ? 1 : 0}}}, "Y"));
+    return true;
+  };
+  if (!s.is_static() || n.dtype(x) != DType::kF32) return of_any_rank();
   if (s.numel() == 1 && n.rank(x) > 0) {
     n.Result(0, n.Make("prelu", {{"X", {x}}, {"Alpha", {n.Reshape(slope, {1})}}},
                        {{"mode", std::string("all")}}));
     return true;
   }
-  // [C, 1, 1], or [C] in old files: one for each channel.
-  const bool per_channel = n.rank(x) == 4 && ((s.rank() == 3 && s[1] == 1 && s[2] == 1) ||
-                                              (s.rank() == 1 && n.opset() < 7));
-  if (!per_channel) {
-    if (s.rank() != 1 || n.opset() >= 7 || n.rank(x) < 2) return false;
-    Ints dims{s[0]};
-    for (int i = 2; i < n.rank(x); ++i) dims.push_back(1);
-    if (!NodeLowering::HasOperator("onnx_p_relu")) return false;
-    n.Result(0, n.Make("onnx_p_relu", {{"X", {x}}, {"slope", {n.Reshape(slope, dims)}}}, {}, "Y"));
-    return true;
-  }
+  const bool per_channel =
+      n.rank(x) == 4 && ((s.rank() == 3 && s[1] == 1 && s[2] == 1) || (s.rank() == 1 && old));
+  if (!per_channel) return of_any_rank();
   n.Result(0, n.Make("prelu", {{"X", {x}}, {"Alpha", {n.Reshape(slope, {s[0]})}}},
                      {{"mode", std::string("channel")}}));
   return true;

@@ -189,10 +189,13 @@ bool LowerPool(NodeLowering& n, bool max) {
     if (windows->pads[2 * i] >= windows->kernel[i] ||
         windows->pads[2 * i + 1] >= windows->kernel[i])
       return false;
+  const bool counts_padding = n.opset() >= 7 && n.Int("count_include_pad", 0) != 0;
+  // Paddle's windows end with the padding in front, wherever that at the end does.
+  for (size_t i = 0; i < windows->kernel.size(); ++i)
+    if (!max && counts_padding && windows->pads[2 * i] != windows->pads[2 * i + 1]) return false;
   const bool line = windows->dims == 1;
   MakePlane(&*windows);
   const int input = line ? n.AsPlane(x) : x;
-  const bool counts_padding = n.opset() >= 7 && n.Int("count_include_pad", 0) != 0;
   const int y = n.Make(windows->dims == 2 ? "pool2d" : "pool3d", {{"X", {input}}},
                        {{"ksize", windows->kernel},
                         {"strides", windows->strides},

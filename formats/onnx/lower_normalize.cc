@@ -18,7 +18,6 @@ bool LowerSoftmaxBy(NodeLowering& n, const char* type) {
     n.Result(0, n.Unary(type, x, {{"axis", axis}}));
     return true;
   }
-  if (axis < 0) return false;
   const int flat = n.Unary(type, n.Unary("flatten2", x, {{"axis", axis}}), {{"axis", int64_t{-1}}});
   if (n.shape(x).is_static()) {
     n.Result(0, n.Reshape(flat, Ints(n.shape(x).begin(), n.shape(x).end())));

@@ -2,6 +2,7 @@
 // tensor, an array or selected rows.
 #include "core/op_traits.h"
 #include "core/shapes.h"
+#include "heddle/string_tensor.h"
 #include "kernels/elementwise/convert.h"
 
 namespace heddle {
@@ -43,8 +44,10 @@ Status RunAssign(KernelContext& ctx) {
     const Tensor& x = in->tensor();
     if (x.initialized())
       CopyBytes(ctx, out->tensor().mutable_raw(), x.raw(), static_cast<int64_t>(x.bytes()));
+  } else if (StringsIn(*in) != nullptr) {
+    *out = *in;  // which nobody changes
   } else {
-    return InvalidArgument("input X holds neither a tensor nor an array nor selected rows");
+    return InvalidArgument("input X holds neither a tensor nor an array, selected rows or strings");
   }
   return Status::Ok();
 }

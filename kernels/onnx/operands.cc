@@ -18,7 +18,10 @@ bool AllStatic(const ShapeContext& ctx, std::initializer_list<Key> keys) {
 
 Status SameRank(ShapeContext& ctx, Key in, Key out, int keep) {
   Shape shape = ctx.InShape(in);
-  if (!shape.known_rank()) return ctx.Defer();
+  if (!shape.known_rank()) {
+    ctx.SetOut(out, shape, ctx.InDType(in));
+    return ctx.Defer();
+  }
   for (int i = keep; i < shape.rank(); ++i) shape[i] = -1;
   ctx.SetOut(out, shape, ctx.InDType(in));
   return Status::Ok();

@@ -117,6 +117,31 @@ Status RunOnnxReduce(KernelContext& ctx) {
   return Status::Ok();
 }
 
+// Of all axes but the first two, however many there are.
+Status OnnxGlobalReduceShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("X");
+  if (!x.known_rank()) return ctx.Defer();
+  if (x.rank() < 2) return InvalidArgument("X has shape ", x.ToString(), ", expected [n, c, ...]");
+  ctx.SetOut("Y", ReducedShape(x, (1U << x.rank()) - 4, true), ctx.InDType("X"));
+  return Status::Ok();
+}
+
+template <typename R, typename T>
+Status RunOnnxGlobalReduce(KernelContext& ctx) {
+  const Tensor& x = ctx.In("X");
+  const ReducePlan plan = MakeReducePlan(x.shape().dims(), (1U << x.rank()) - 4);
+  RunReduce(ctx, plan, ReduceLoop<R, T, T>::kLoops, x.raw(), ctx.Out("Y").mutable_raw());
+  return Status::Ok();
+}
+
+template <typename R>
+void DefineOnnxGlobalReduce(OpDef& op, const char* doc) {
+  op.Doc(doc).Input("X").Output("Y").InferShape(OnnxGlobalReduceShape);
+  op.Kernel(DType::kF32, &RunOnnxGlobalReduce<R, float>);
+  op.Kernel(DType::kF64, &RunOnnxGlobalReduce<R, double>);
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+}
+
 template <typename R, typename... Ts>
 void DefineOnnxReduce(OpDef& op, const char* doc) {
   op.Doc(doc).Input("data").Input("axes", kOptional | kShapeValue).Output("reduced");
@@ -164,6 +189,29 @@ HEDDLE_OP(onnx_reduce_log_sum_exp) {
   DefineOnnxReduce<OnnxLogSumExp, float, double, int32_t, int64_t>(
       op, "logarithms of sums of exponentials");
 }
+HEDDLE_OP(onnx_global_average_pool) {
+  DefineOnnxGlobalReduce<OnnxMean>(op, "means over all axes but the first two");
+}
+HEDDLE_OP(onnx_global_max_pool) {
+  DefineOnnxGlobalReduce<MaxReduction>(
+      op, "greatest elements over all axes but the first two; NaN wins");
+}
+
+HEDDLE_EXAMPLES(onnx_global_average_pool, R"(
+example two dimensions of space
+in X float32 [1, 2, 2, 2] 1.5 -2 0.25 3 -0.5 4 2 1
+out Y float32 [1, 2, 1, 1] 0.6875 1.625
+
+example none
+in X float64 [2, 2] 1.5 -2 0.25 3
+out Y float64 [2, 2] 1.5 -2 0.25 3
+)")
+
+HEDDLE_EXAMPLES(onnx_global_max_pool, R"(
+example one dimension of space
+in X float32 [2, 2, 3] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 -0.75 -5 -3
+out Y float32 [2, 2, 1] 1.5 4 2 -0.75
+)")
 
 HEDDLE_EXAMPLES(onnx_reduce_sum, R"(
 example axis 1 kept

@@ -112,7 +112,12 @@ struct OnnxInstanceNorm {
 
 Status OnnxBatchNormShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
-  if (!x.is_static()) return ctx.Defer();
+  if (!x.is_static()) {
+    ctx.SetOut("Y", Shape::Unknown(), ctx.InDType("X"));
+    for (const Key& key : {Key("running_mean"), Key("running_var")})
+      if (ctx.HasOut(key)) ctx.SetOut(key, Shape::Unknown(), ctx.InDType("input_mean"));
+    return ctx.Defer();
+  }
   const int64_t channels = x.rank() < 2 ? 1 : x[1];
   for (const Key& key : {Key("scale"), Key("B"), Key("input_mean"), Key("input_var")})
     HEDDLE_RETURN_IF_ERROR(CheckVector(ctx, key, channels));

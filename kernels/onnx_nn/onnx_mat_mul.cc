@@ -94,10 +94,15 @@ struct OnnxGemm {
   }
 };
 
+// The axis of X at which slope begins; -1: their last ones are the same.
+int64_t PReluAxis(const OpContext& ctx, const Shape& slope) {
+  return ctx.Int("channels") != 0 && slope.rank() == 1 && slope[0] != 1 ? 1 : -1;
+}
+
 Status OnnxPReluShape(ShapeContext& ctx) {
   if (!AllStatic(ctx, {"X", "slope"})) return ctx.Defer();
   const Shape &x = ctx.InShape("X"), &slope = ctx.InShape("slope");
-  HEDDLE_ASSIGN_OR_RETURN(const Shape both, BroadcastShape(x, slope, -1));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape both, BroadcastShape(x, slope, PReluAxis(ctx, slope)));
   if (!(both == x) || ctx.InDType("slope") != ctx.InDType("X"))
     return InvalidArgument("slope ", slope.ToString(), " does not broadcast to X ", x.ToString());
   ctx.SetOut("Y", x, ctx.InDType("X"));
@@ -108,8 +113,9 @@ template <typename T>
 struct OnnxPRelu {
   static Status Run(KernelContext& ctx) {
     const Tensor &x = ctx.In("X"), &slope = ctx.In("slope");
-    HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan,
-                            MakeBroadcastPlan(x.shape(), slope.shape(), -1));
+    HEDDLE_ASSIGN_OR_RETURN(
+        const BroadcastPlan plan,
+        MakeBroadcastPlan(x.shape(), slope.shape(), PReluAxis(ctx, slope.shape())));
     ForEachPair(ctx, plan, x.data<T>(), slope.data<T>(), ctx.Out("Y").template mutable_data<T>(),
                 [](T v, T s) { return v < 0 ? static_cast<T>(v * s) : v; });
     return Status::Ok();
@@ -133,8 +139,10 @@ HEDDLE_OP(onnx_gemm) {
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(onnx_p_relu) {
-  op.Doc("X, negative elements multiplied by slope, which broadcasts to X");
-  op.Input("X").Input("slope").Output("Y").InferShape(OnnxPReluShape);
+  op.Doc(
+      "X, negative elements multiplied by slope, which broadcasts to X; with channels, a vector of "
+      "several elements has one for each index of axis 1");
+  op.Input("X").Input("slope").Output("Y").Attr("channels", 0).InferShape(OnnxPReluShape);
   op.Kernels<OnnxPRelu, float, double, int32_t, int64_t>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
@@ -184,6 +192,12 @@ HEDDLE_EXAMPLES(onnx_p_relu, R"(
 example per channel
 in X float32 [1, 2, 2] 1 -2 -3 4
 in slope float32 [2, 1] 0.5 -1
+out Y float32 [1, 2, 2] 1 -1 3 4
+
+example a vector for axis 1
+attr channels INT 1
+in X float32 [1, 2, 2] 1 -2 -3 4
+in slope float32 [2] 0.5 -1
 out Y float32 [1, 2, 2] 1 -1 3 4
 
 example integers

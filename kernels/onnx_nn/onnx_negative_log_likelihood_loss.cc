@@ -17,7 +17,12 @@ constexpr LossSlots kEntropy{"scores", "labels", "weights", "output"};
 
 // [N, C, …] against [N, …].
 Status LossShape(ShapeContext& ctx, const LossSlots& s) {
-  if (!AllStatic(ctx, {s.input, s.target, s.weight})) return ctx.Defer();
+  const bool log_prob = ctx.def().FindOutput("log_prob") >= 0 && ctx.HasOut("log_prob");
+  if (!AllStatic(ctx, {s.input, s.target, s.weight})) {
+    ctx.SetOut(s.loss, Shape::Unknown(), ctx.InDType(s.input));
+    if (log_prob) ctx.SetOut("log_prob", Shape::Unknown(), ctx.InDType(s.input));
+    return ctx.Defer();
+  }
   const Shape &x = ctx.InShape(s.input), &t = ctx.InShape(s.target);
   if (x.rank() < 2)
     return InvalidArgument(s.input.name, " has shape ", x.ToString(), ", expected [N, C, …]");
@@ -35,8 +40,7 @@ Status LossShape(ShapeContext& ctx, const LossSlots& s) {
   if (reduction != "none" && reduction != "mean" && reduction != "sum")
     return InvalidArgument("reduction is '", reduction, "', expected none, mean or sum");
   ctx.SetOut(s.loss, reduction == "none" ? expected : Shape{}, ctx.InDType(s.input));
-  if (ctx.def().FindOutput("log_prob") >= 0 && ctx.HasOut("log_prob"))
-    ctx.SetOut("log_prob", x, ctx.InDType(s.input));
+  if (log_prob) ctx.SetOut("log_prob", x, ctx.InDType(s.input));
   return Status::Ok();
 }
 

@@ -171,10 +171,16 @@ void DeclareRecurrent(OpDef& op, RecurrentKind kind) {
 }
 
 Status RecurrentShape(ShapeContext& ctx, RecurrentKind kind, bool transposed) {
-  if (!AllStatic(ctx, {"X", "W", "R", "B", "sequence_lens", "initial_h"})) return ctx.Defer();
-  if (kind == RecurrentKind::kLstm && !AllStatic(ctx, {"initial_c", "P"})) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const RecurrentConfig c, RecurrentConfigOf(ctx, kind, transposed));
   const DType dtype = ctx.InDType("X");
+  const bool is_lstm = kind == RecurrentKind::kLstm;
+  if (!AllStatic(ctx, {"X", "W", "R", "B", "sequence_lens", "initial_h"}) ||
+      (is_lstm && !AllStatic(ctx, {"initial_c", "P"}))) {
+    for (const Key& key : {Key("Y"), Key("Y_h"), Key("Y_c")})
+      if ((is_lstm || key.hash != Key("Y_c").hash) && ctx.HasOut(key))
+        ctx.SetOut(key, Shape::Unknown(), dtype);
+    return ctx.Defer();
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const RecurrentConfig c, RecurrentConfigOf(ctx, kind, transposed));
   if (ctx.HasOut("Y"))
     ctx.SetOut("Y",
                c.batch_first ? Shape{c.batch, c.steps, c.directions, c.hidden}
@@ -183,7 +189,7 @@ Status RecurrentShape(ShapeContext& ctx, RecurrentKind kind, bool transposed) {
   const Shape state = c.batch_first ? Shape{c.batch, c.directions, c.hidden}
                                     : Shape{c.directions, c.batch, c.hidden};
   if (ctx.HasOut("Y_h")) ctx.SetOut("Y_h", state, dtype);
-  if (kind == RecurrentKind::kLstm && ctx.HasOut("Y_c")) ctx.SetOut("Y_c", state, dtype);
+  if (is_lstm && ctx.HasOut("Y_c")) ctx.SetOut("Y_c", state, dtype);
   return Status::Ok();
 }
 

@@ -89,6 +89,22 @@ Status UnsqueezeShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+// Two dimensions: those before `axis`, and the others.
+Status OnnxFlattenShape(ShapeContext& ctx) {
+  const Shape& x = ctx.InShape("data");
+  if (!x.known_rank()) return ctx.Defer();
+  const int64_t axis = ctx.Int("axis") + (ctx.Int("axis") < 0 ? x.rank() : 0);
+  if (axis < 0 || axis > x.rank())
+    return OutOfRange("'axis' is ", ctx.Int("axis"), ", but 'data' has rank ", x.rank());
+  Shape out{1, 1};
+  for (int i = 0; i < x.rank(); ++i) {
+    int64_t& d = out[i < axis ? 0 : 1];
+    d = d < 0 || x[i] < 0 ? -1 : d * x[i];
+  }
+  ctx.SetOut("flattened", out, ctx.InDType("data"));
+  return Status::Ok();
+}
+
 Status CopyTo(KernelContext& ctx, Key output) {
   const Tensor& x = ctx.In("data");
   Tensor& out = ctx.Out(output);
@@ -98,6 +114,7 @@ Status CopyTo(KernelContext& ctx, Key output) {
 Status CopyReshaped(KernelContext& ctx) { return CopyTo(ctx, "reshaped"); }
 Status CopySqueezed(KernelContext& ctx) { return CopyTo(ctx, "squeezed"); }
 Status CopyUnsqueezed(KernelContext& ctx) { return CopyTo(ctx, "expanded"); }
+Status CopyFlattened(KernelContext& ctx) { return CopyTo(ctx, "flattened"); }
 
 }  // namespace
 }  // namespace heddle
@@ -147,4 +164,27 @@ example axes out of order
 in data float32 [2] 1 2
 in axes int64 [2] -1 0
 out expanded float32 [1, 2, 1] 1 2
+)")
+
+HEDDLE_OP(onnx_flatten) {
+  op.Doc("data as a matrix: dimensions before axis are its rows; of a scalar, one of one element");
+  op.Input("data").Output("flattened").Attr("axis", 1);
+  op.View("data", "flattened").InferShape(OnnxFlattenShape).AnyKernel(CopyFlattened);
+}
+
+HEDDLE_EXAMPLES(onnx_flatten, R"(
+example the last axis apart
+attr axis INT -1
+in data float32 [2, 2, 3] 1 2 3 4 5 6 -7 8 9 10 11 12
+out flattened float32 [4, 3] 1 2 3 4 5 6 -7 8 9 10 11 12
+
+example one row
+attr axis INT 0
+in data int64 [2, 4] 1 2 3 4 5 6 7 -8
+out flattened int64 [1, 8] 1 2 3 4 5 6 7 -8
+
+example a scalar
+attr axis INT 0
+in data float32 [] 1.5
+out flattened float32 [1, 1] 1.5
 )")
