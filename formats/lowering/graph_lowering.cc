@@ -28,7 +28,7 @@ int GraphLowering::NewVar(std::string name, DType dtype) {
   var.name = std::move(name);
   var.block = block_;
   var.dtype = dtype;
-  AddFacts();
+  ResizeFacts();
   return static_cast<int>(draft_.vars.size() - 1);
 }
 
@@ -94,7 +94,25 @@ int GraphLowering::NewBlock() {
   return static_cast<int>(draft_.blocks.size() - 1);
 }
 
+GraphLowering::Mark GraphLowering::MarkAt(int block) const {
+  return {block, draft_.blocks[static_cast<size_t>(block)].ops.size(), draft_.blocks.size(),
+          draft_.vars.size(), builder_.problems()};
+}
+
+void GraphLowering::GoBack(const Mark& mark) {
+  draft_.blocks.resize(mark.blocks);
+  draft_.blocks[static_cast<size_t>(mark.block)].ops.resize(mark.operators);
+  for (size_t v = mark.vars; v < draft_.vars.size(); ++v) {
+    names_.erase(draft_.vars[v].name);
+    made_constants_.erase(static_cast<int>(v));
+  }
+  draft_.vars.resize(mark.vars);
+  ResizeFacts();
+  builder_.ForgetProblems(mark.problems);
+}
+
 void GraphLowering::NoteUnknown(std::string_view op, const std::string& where) {
+  if (again_) return;  // which has been noted
   auto found = unknown_.find(op);
   if (found == unknown_.end()) found = unknown_.emplace(op, Unknown()).first;
   if (found->second.count++ == 0) found->second.first = where;

@@ -96,6 +96,18 @@ class GraphLowering {
   // Has operators go to another block; the one before.
   int SwitchBlock(int block) { return std::exchange(block_, block); }
 
+  // --- once more
+  // A place to go back to. What was made since is forgotten; all of it must be in `block` and in
+  // blocks that began since.
+  struct Mark {
+    int block = 0;
+    size_t operators = 0, blocks = 0, vars = 0, problems = 0;
+  };
+  Mark MarkAt(int block) const;
+  void GoBack(const Mark& mark);
+  // Whether what is read from here on has been read before; what was so until now.
+  bool ReadAgain(bool again) { return std::exchange(again_, again); }
+
   // --- operators that heddle does not have
   void NoteUnknown(std::string_view op, const std::string& where);
   bool has_unknown() const { return !unknown_.empty(); }
@@ -129,10 +141,11 @@ class GraphLowering {
     int count = 0;
     std::string first;
   };
-  virtual void AddFacts() = 0;  // of a new variable
+  virtual void ResizeFacts() = 0;  // to those of the draft's variables
   std::vector<int> Writers() const;
 
   const ElementTypes& types_;
+  bool again_ = false;
   std::unordered_set<std::string> names_;
   std::unordered_map<int, Tensor> made_constants_;
   std::deque<TensorBytes> owned_;  // tensors that no message of the file holds
@@ -153,7 +166,7 @@ class GraphLoweringOf : public GraphLowering {
   const std::deque<Facts>& all_facts() const { return facts_; }
 
  private:
-  void AddFacts() final { facts_.emplace_back(); }
+  void ResizeFacts() final { facts_.resize(draft_.vars.size()); }
   std::deque<Facts> facts_;  // by variable; references to them outlive additions
 };
 

@@ -73,10 +73,11 @@ class Bound {
 namespace {
 
 // Sizes that open dimensions are tried with: dimensions of results that come out alike do not
-// depend on them. 1 fits whatever broadcasts, the others are divided by most factors.
-// The large ones are for windows that need as many elements, where few of the others fit.
-constexpr int64_t kProbes[] = {1, 48, 96, 144, 4032, 8064};
-constexpr int64_t kLarge = 1000;
+// depend on them. 1 fits whatever broadcasts, 2 and 3 tell where a size is the rank of a result,
+// the others are divided by most factors. The large ones are for windows that need as many
+// elements, where few of the others fit.
+constexpr int64_t kProbes[] = {1, 2, 3, 48, 96, 144, 4032, 8064};
+constexpr int64_t kDivisible = 48, kLarge = 1000;
 
 Shape Probed(Shape shape, int64_t probe) {
   for (int i = 0; i < shape.rank(); ++i)
@@ -96,6 +97,17 @@ void Merge(const ShapeContext::OutMeta& trial, bool first, ShapeContext::OutMeta
   }
   for (int i = 0; i < trial.shape.rank(); ++i)
     if (trial.shape[i] != all->shape[i]) all->shape[i] = -1;
+}
+
+// A small tensor that stands for one whose contents are not known.
+Tensor FilledLike(DType dtype, const Shape& shape, int64_t content) {
+  Tensor t;
+  VisitDType<int32_t, int64_t, float, double>(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    t = Tensor::Of(dtype, shape,
+                   std::vector<T>(static_cast<size_t>(shape.numel()), static_cast<T>(content)));
+  });
+  return t;
 }
 
 bool IsComparison(std::string_view op) {
@@ -143,6 +155,10 @@ int OpMaker::RankOf(const DraftOp& op) const {
   };
   const int first =
       op.inputs.empty() || op.inputs[0].second.empty() ? kNoDraft : op.inputs[0].second[0];
+  for (const auto& [name, value] : op.attributes)
+    if (const auto* gone = std::get_if<Ints>(&value);
+        name == "decrease_axis" && gone != nullptr && !gone->empty())
+      return -1;
   if (KeepsRank(op.type)) return rank(first);
   if (op.type == "reshape2") {
     for (const auto& [name, value] : op.attributes)
@@ -228,9 +244,9 @@ void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
       known = known && shape(v).known_rank() && dtype(v) != DType::kUnknown;
     }
   std::vector<ShapeContext::OutMeta> metas;
-  int trials = 0;
+  int trials = 0, small = 0;  // small: 2 and 3
   for (int64_t probe : kProbes) {
-    if (!known || (!open && trials > 0) || (probe > kLarge && trials > 1)) break;
+    if (!known || (!open && trials > 0) || (probe > kLarge && trials - small > 1)) break;
     Bound bound(op, def);
     bound.Bind(op, [&](int v, const SlotDef& slot) {
       if ((slot.flags & kShapeValue) != 0) {
@@ -247,11 +263,13 @@ void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
     metas.resize(outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) Merge(context.outs()[i], trials == 0, &metas[i]);
     ++trials;
+    if (probe > 1 && probe < kDivisible) ++small;
   }
   if (outputs.empty())
     for (const SlotDef& slot : def.outputs())
       for (const auto& [name, vars] : op.outputs)
         if (name == slot.name) outputs.insert(outputs.end(), vars.begin(), vars.end());
+  std::optional<std::vector<DType>> dtypes;  // asked for where the trials do not tell them
   for (size_t i = 0; i < outputs.size(); ++i) {
     const int v = outputs[i];
     // The shape function of an operator on arrays tells of items.
@@ -259,7 +277,7 @@ void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
     if (i < metas.size() && metas[i].set) {
       Shape shape = metas[i].shape;
       for (int d = 0; d < shape.rank(); ++d)
-        if (shape[d] < 0 || (open && trials == 1)) shape[d] = -1;
+        if (shape[d] < 0 || (open && trials - small <= 1)) shape[d] = -1;
       if (const Shape joined = JoinedShape(op); joined.rank() == shape.rank() && i == 0)
         for (int d = 0; d < shape.rank(); ++d)
           if (shape[d] < 0) shape[d] = joined[d];
@@ -267,7 +285,11 @@ void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
       draft_var(v).dtype = metas[i].dtype;
       if (shape.known_rank()) continue;
     }
-    if (draft_var(v).dtype == DType::kUnknown) draft_var(v).dtype = GuessedDType(op);
+    if (draft_var(v).dtype == DType::kUnknown) {
+      if (!dtypes) dtypes = DTypesMade(op, def);
+      if (i < dtypes->size()) draft_var(v).dtype = (*dtypes)[i];
+    }
+    if (i == 0 && draft_var(v).dtype == DType::kUnknown) draft_var(v).dtype = SaidDType(op);
     if (const Shape joined = JoinedShape(op); i == 0 && joined.known_rank())
       SetShape(v, joined);
     else if (const Shape product = ProductShape(op); i == 0 && product.known_rank())
@@ -280,8 +302,107 @@ void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
   }
 }
 
-// Without a shape function's word: an attribute's, or the first operand's.
-DType OpMaker::GuessedDType(const DraftOp& op) const {
+// The dtypes of the outputs, which do not depend on shapes and values: operands whose ranks,
+// dimensions or contents are not known are given some that the operator takes. kUnknown: none did,
+// or it depends on a dtype that is not known.
+std::vector<DType> OpMaker::DTypesMade(const DraftOp& op, const OpDef& def) {
+  std::vector<DType> made;
+  if (def.infer_shape() == nullptr) return made;
+  bool all_typed = true, has_values = false;
+  std::vector<int64_t> sizes = {1, kDivisible};
+  for (const auto& [slot, vars] : op.inputs)
+    for (int v : vars) {
+      if (v == kNoDraft) continue;
+      if (draft_var(v).kind == ir::VarKind::kArray) return made;
+      all_typed = all_typed && dtype(v) != DType::kUnknown;
+      for (const int64_t d : shape(v))
+        if (d > 0 && sizes.size() < 8 && std::find(sizes.begin(), sizes.end(), d) == sizes.end())
+          sizes.push_back(d);
+    }
+  // A split or a reshape to sizes that an attribute has takes as many as these are.
+  for (const auto& [name, value] : op.attributes) {
+    const auto* ints = std::get_if<Ints>(&value);
+    if (ints == nullptr) continue;
+    int64_t sum = 0, product = 1;
+    for (const int64_t i : *ints) {
+      sum = std::min<int64_t>(sum + std::clamp<int64_t>(i, 0, kLarge), kLarge);
+      product = std::min<int64_t>(product * std::clamp<int64_t>(i, 1, kLarge), kLarge);
+    }
+    for (const int64_t size : {sum, product})
+      if (size > 1) sizes.push_back(size);
+  }
+  for (const SlotDef& slot : def.inputs()) has_values |= (slot.flags & kShapeValue) != 0;
+  // An operand of an unknown dtype is given two: what comes out alike does not depend on it.
+  for (DType stand_in : {DType::kF32, DType::kI64, DType::kBool, DType::kF64}) {
+    std::vector<DType> told;
+    const auto ask = [&](const Trial& trial) {
+      if (!told.empty() && std::find(told.begin(), told.end(), DType::kUnknown) == told.end())
+        return;
+      const std::vector<DType> more = Try(op, def, trial);
+      if (told.empty()) told = more;
+      for (size_t i = 0; i < more.size(); ++i)
+        if (told[i] == DType::kUnknown) told[i] = more[i];
+    };
+    // As they are: a shape function may say what does not depend on shapes.
+    ask({.dtype = stand_in});
+    for (int rank : {4, 2, 1, 3, 0, 5})
+      for (int64_t size : sizes)
+        for (int values = 0; values < (has_values && size <= kDivisible ? Trial::kValues : 1);
+             ++values)
+          for (bool vectors : {false, true})
+            ask({.rank = rank,
+                 .size = size,
+                 .dtype = stand_in,
+                 .values = values,
+                 .vectors = vectors});
+    if (all_typed) return told;
+    if (told.empty()) continue;
+    const bool first = made.empty();
+    if (first) made = told;
+    for (size_t i = 0; i < made.size(); ++i)
+      if (made[i] != told[i]) made[i] = DType::kUnknown;
+    if (!first) return made;
+  }
+  return {};
+}
+
+// Empty: the operator does not take such operands.
+std::vector<DType> OpMaker::Try(const DraftOp& op, const OpDef& def, const Trial& trial) {
+  Bound bound(op, def);
+  bound.Bind(op, [&](int v, const SlotDef& slot) {
+    const DType type = dtype(v) == DType::kUnknown ? trial.dtype : dtype(v);
+    const bool decides = (slot.flags & kShapeValue) != 0;
+    if (const Tensor* t = decides ? Constant(v) : nullptr) return Value(*t);
+    Shape stands = trial.rank < 0 ? shape(v) : Probed(shape(v), trial.size);
+    if (!stands.known_rank() && trial.rank >= 0) {
+      stands = Shape();
+      const bool vector = trial.vectors && slot.name != def.inputs()[0].name;
+      for (int i = 0; i < (vector ? 1 : trial.rank); ++i) stands.push_back(trial.size);
+    }
+    if (decides && trial.values > 0) {
+      if (!shape(v).is_static()) stands = Shape{trial.length()};
+      if (stands.numel() <= 64)
+        if (Tensor t = FilledLike(type, stands, trial.content()); t.initialized()) return Value(t);
+    }
+    Value value;
+    value.tensor().SetMeta(type, stands);
+    return value;
+  });
+  ShapeContext context(bound.op(), bound.frame());
+  std::vector<DType> told;
+  if (!Guard([&] { return def.infer_shape()(context); }).ok() || context.outs().empty())
+    return told;
+  context.outs().resize(bound.outputs.size());
+  bool any = false;
+  for (const ShapeContext::OutMeta& out : context.outs()) {
+    told.push_back(out.set ? out.dtype : DType::kUnknown);
+    any = any || told.back() != DType::kUnknown;
+  }
+  return any ? told : std::vector<DType>();
+}
+
+// What the operator's name or an attribute says of its output.
+DType OpMaker::SaidDType(const DraftOp& op) const {
   if (IsComparison(op.type)) return DType::kBool;
   if (op.type == "shape") return DType::kI32;
   if (op.type == "size" || op.type == "where_index") return DType::kI64;
@@ -294,15 +415,6 @@ DType OpMaker::GuessedDType(const DraftOp& op) const {
     if (name == "to" || name == "output_dtype" || name == "dtype")
       if (*number > 0) return StorageOfOnnxType(*number);
   }
-  if (const OpDef* def = FindOp(op.type); def != nullptr && def->kernel_key() >= 0) {
-    const std::string& key = def->inputs()[static_cast<size_t>(def->kernel_key())].name;
-    for (const auto& [slot, vars] : op.inputs)
-      if (slot == key && !vars.empty()) return dtype(vars[0]);
-  }
-  for (const auto& [slot, vars] : op.inputs)
-    if (!vars.empty() && slot != "Condition" && slot != "condition" &&
-        dtype(vars[0]) != DType::kUnknown)
-      return dtype(vars[0]);
   return DType::kUnknown;
 }
 

@@ -104,7 +104,20 @@ class OpMaker {
   int RankOf(const DraftOp& op) const;
   Shape JoinedShape(const DraftOp& op) const;
   Shape ProductShape(const DraftOp& op) const;
-  DType GuessedDType(const DraftOp& op) const;
+  // Operands that stand for those that are not known before a run.
+  struct Trial {
+    static constexpr int kValues = 7;
+    int rank = -1;     // of operands of unknown rank; -1: shapes stay as they are
+    int64_t size = 0;  // of open dimensions
+    DType dtype = DType::kUnknown;
+    int values = 0;        // 0: none; otherwise of operands that decide a shape
+    bool vectors = false;  // operands of unknown rank but the first are vectors
+    int64_t length() const { return values <= 2 ? 1 : values <= 4 ? rank : 2 * rank; }
+    int64_t content() const { return values % 2; }
+  };
+  std::vector<DType> DTypesMade(const DraftOp& op, const OpDef& def);
+  std::vector<DType> Try(const DraftOp& op, const OpDef& def, const Trial& trial);
+  DType SaidDType(const DraftOp& op) const;
   AttrValue Converted(AttrValue value, const AttrValue& like, std::string_view name);
   DType WiderKernel(const OpDef& def, const Ins& ins) const;
 

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "core/programs/program_builder.h"
@@ -101,6 +102,8 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   // For handlers that lower a node as another one.
   void LowerNode(const Node& node, const Surroundings& around);
   Node& OwnNode(const Node& node) { return owned_nodes_.emplace_back(node); }
+  // Values that a loop carries whose rank its body changes, by the loop's node.
+  std::vector<bool>& growing(const Node& loop) { return growing_[&loop]; }
   // The name of the `k`th input of such a node, which no file can give to a value beside it.
   std::string_view OwnName(size_t k);
 
@@ -125,6 +128,7 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   std::vector<Type> inputs_, outputs_;
   std::vector<std::shared_ptr<const MapKeys>> keys_;
   std::deque<std::string> own_names_;
+  std::unordered_map<const Node*, std::vector<bool>> growing_;
   size_t nodes_lowered_ = 0;
 };
 

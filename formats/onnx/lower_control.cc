@@ -102,7 +102,8 @@ struct Turns {
   std::vector<int> carried;
 };
 
-// A variable in which the loop carries a value, with the rank that it begins with.
+// A variable in which the loop carries a value, with the rank that it begins with. Whether it keeps
+// that rank is seen when the body is lowered: LowerTurns.
 int CarryIn(NodeLowering& n, int v) {
   const int made = CopyOf(n, v);
   Shape& shape = n.facts(made).shape;
@@ -133,10 +134,47 @@ Turns Begin(NodeLowering& n, const std::vector<int>& initial, int first_conditio
   Turns turns;
   turns.index = CopyOf(n, n.IntConstant(0));
   turns.condition = CopyOf(n, first_condition);
-  for (size_t i = 0; i < initial.size(); ++i)
+  std::vector<bool>& growing = n.lowering().growing(n.node());
+  growing.resize(initial.size());
+  for (size_t i = 0; i < initial.size(); ++i) {
     turns.carried.push_back(HandsOn(body, in + i, out + i) ? initial[i] : CarryIn(n, initial[i]));
+    if (growing[i]) n.facts(turns.carried[i]).shape = Shape::Unknown();
+  }
   turns.block = n.NewBlock();
   return turns;
+}
+
+// Lowers the body, whose outputs from `first` on are the next values of what is carried; all of its
+// outputs. That a carried value keeps the rank that it begins with is taken for granted, then
+// looked at: where the body gives it another, or one that is not known, the body is lowered again
+// for a value of any rank.
+std::vector<int> LowerTurns(NodeLowering& n, const Graph& body, const Turns& turns, size_t first,
+                            NameScope* names) {
+  const Lowering::Mark mark = n.lowering().MarkAt(turns.block);
+  const bool again = n.lowering().ReadAgain(false);
+  for (int tries = 1;; ++tries) {
+    n.lowering().ReadAgain(again || tries > 1);
+    NameScope inside = *names;
+    std::vector<int> made = n.LowerBody(body, &inside, turns.block);
+    std::vector<bool>& growing = n.lowering().growing(n.node());
+    bool grown = false;
+    for (size_t i = 0; i < turns.carried.size(); ++i) {
+      const int carried = turns.carried[i];
+      const int next = made[first + i];
+      if (n.rank(carried) < 0 || next == carried || n.rank(next) == n.rank(carried)) continue;
+      growing[i] = grown = true;
+    }
+    if (!grown) {
+      n.lowering().ReadAgain(again);
+      return made;
+    }
+    // One that grows may make others grow. They are not looked for one by one.
+    for (size_t i = 0; i < turns.carried.size(); ++i) {
+      if (tries > 1 && made[first + i] != turns.carried[i]) growing[i] = true;
+      if (growing[i]) n.facts(turns.carried[i]).shape = Shape::Unknown();
+    }
+    n.lowering().GoBack(mark);
+  }
 }
 
 // Items that the body makes turn by turn.
@@ -210,7 +248,7 @@ bool LowerLoop(NodeLowering& n) {
   for (size_t i = 0; i < states; ++i)
     names.vars.emplace(body->inputs[i + 2].name, turns.carried[i]);
   n.facts(turns.index).shape = Shape();
-  const std::vector<int> made = n.LowerBody(*body, &names, turns.block);
+  const std::vector<int> made = LowerTurns(n, *body, turns, 1, &names);
   const size_t scans = body->outputs.size() - 1 - states;
   std::vector<int> arrays;
   for (size_t i = 0; i < scans; ++i) arrays.push_back(NewArray(n));
@@ -275,7 +313,7 @@ std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
     names.vars.emplace(body.inputs[states + i].name, item);
   }
   n.SwitchBlock(outer);
-  const std::vector<int> made = n.LowerBody(body, &names, turns.block);
+  const std::vector<int> made = LowerTurns(n, body, turns, 0, &names);
   const size_t stacked = body.outputs.size() - states;
   std::vector<int> arrays;
   for (size_t i = 0; i < stacked; ++i) arrays.push_back(NewArray(n));

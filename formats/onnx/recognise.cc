@@ -163,12 +163,17 @@ class Forms {
   std::optional<WithNumber> Split(const DraftOp& op) {
     const int x = In(op, "X"), y = In(op, "Y");
     if (x == kNoDraft || y == kNoDraft || !Plain(op)) return std::nullopt;
-    if (const auto number = scalar_(y)) return WithNumber{x, *number};
-    const auto number = scalar_(x);
+    const auto number_of = [&](int v, int other) {
+      return KeepsShape(v, other) ? scalar_(v) : std::nullopt;
+    };
+    if (const auto number = number_of(y, x)) return WithNumber{x, *number};
+    const auto number = number_of(x, y);
     if (!number || op.type == "elementwise_div" || op.type == "elementwise_sub")
       return std::nullopt;
     return WithNumber{y, *number};
   }
+  // A number as a vector of one element makes a vector of a scalar.
+  bool KeepsShape(int number, int x) const { return Rank(number) == 0 || Rank(x) > 0; }
   // Without an axis of old versions.
   static bool Plain(const DraftOp& op) {
     const auto axis = Attr<int64_t>(op, "axis");
@@ -271,6 +276,7 @@ class Forms {
       if (v == kNoDraft) continue;
       if (const auto scalar = scalar_(v)) {
         *number *= *scalar;
+        vector_number_ = vector_number_ || Rank(v) > 0;
         continue;
       }
       DraftOp* inner = values->size() < 4 ? Maker(v, "elementwise_mul") : nullptr;
@@ -314,8 +320,9 @@ class Forms {
     double number = 1;
     std::vector<int> values;
     if (!Plain(*op)) return false;
+    vector_number_ = false;
     Factors(*op, &number, &values);
-    if (values.size() == 2 && Near(number, 0.5)) {
+    if (values.size() == 2 && Near(number, 0.5) && (!vector_number_ || Rank(values[0]) > 0)) {
       for (size_t i = 0; i < 2; ++i) {
         const int x = ErrorFunctionOf(values[i]);
         if (x == kNoDraft || x != values[1 - i] || !IsFloat32(x)) continue;
@@ -371,8 +378,7 @@ class Forms {
     if (v == kNoDraft || Rank(v) != 1 || facts_[static_cast<size_t>(v)].data == nullptr)
       return false;
     const int64_t n = facts_[static_cast<size_t>(v)].shape[0];
-    const int64_t last = facts_[static_cast<size_t>(x)].shape[Rank(x) - 1];
-    return n > 1 && (last == n || last < 0);
+    return n > 1 && facts_[static_cast<size_t>(x)].shape[Rank(x) - 1] == n;
   }
 
   bool Normal(DraftOp* product, DraftOp* result, std::vector<int> bias) {
@@ -425,6 +431,7 @@ class Forms {
   std::unordered_map<int, DraftOp*> makers_;  // in the present block
   std::vector<DraftOp*> inner_;               // operators that the present form takes the place of
   int depth_ = 0;
+  bool vector_number_ = false;  // a factor of Factors is a vector of one element
 };
 
 }  // namespace
