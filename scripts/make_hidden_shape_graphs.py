@@ -3,7 +3,7 @@
 
   scripts/make_hidden_shape_graphs.py --seed 1 --count 300 --out DIR
   scripts/sweep_hidden_shapes.py --format onnx --onnx DIR --refusals 0
-  scripts/make_hidden_shape_graphs.py --seed 1 --count 60 --record tests/python/hidden_shapes.npz
+  scripts/make_hidden_shape_graphs.py --seed 8 --count 96 --record tests/python/hidden_shapes.npz
 
 DIR is a folder of cases as sweep_hidden_shapes.py reads it: a third of them are loops whose
 carried values change their shapes from trip to trip, the others straight graphs, whose shapes the

@@ -10,6 +10,8 @@ official backend suite does. The ways:
               carried out of it or stacked
   grown       every input is what a loop makes of a vector: the carried value gets its shape inside
   function    the nodes are a function of the model that is called with undeclared inputs
+  sequence    every input is what a sequence holds
+  branch      every input is what one of two branches makes; the other makes a vector
 
 What a rewritten model computes is what the model computes, so that its recorded outputs stand.
 """
@@ -28,7 +30,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from hidden_shapes.cases import PLAIN, Case
 
-WAYS = ("undeclared", "open", "reshaped", "loop", "grown", "function")
+WAYS = ("undeclared", "open", "reshaped", "loop", "grown", "function", "sequence",
+        "branch")
 NUMBERS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64,
            TensorProto.BOOL, TensorProto.FLOAT16, TensorProto.INT8, TensorProto.UINT8,
            TensorProto.INT16, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64}
@@ -310,8 +313,53 @@ def hide_function(model, feeds):
     return feeds
 
 
+def hidden_inputs(model, nodes_of):
+    """The tensors that are fed are given other names; `nodes_of` makes the former inputs of them."""
+    forget_shapes(model)
+    nodes = []
+    for value in fed_inputs(model):
+        if is_tensor(value):
+            name, value.name = value.name, value.name + "__given"
+            nodes += nodes_of(value.name, name, value.type.tensor_type.elem_type)
+    old_nodes = list(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend(nodes + old_nodes)
+
+
+def hide_sequence(model, feeds):
+    require(default_opset(model) >= 11, "no sequences before opset 11")
+    model.graph.initializer.append(numpy_helper.from_array(np.array(0, np.int64), "hidden__first"))
+    hidden_inputs(model, lambda given, name, element: [
+        helper.make_node("SequenceConstruct", [given], [name + "__items"]),
+        helper.make_node("SequenceAt", [name + "__items", "hidden__first"], [name])])
+    return feeds
+
+
+def hide_branch(model, feeds):
+    require(default_opset(model) >= 5, "Reshape has no shape operand before opset 5")
+    model.graph.initializer.append(
+        numpy_helper.from_array(np.array([-1], np.int64), "hidden__vector"))
+
+    def nodes_of(given, name, element):
+        stays = helper.make_graph([helper.make_node("Identity", [given], [name + "__stays"])],
+                                  "then", [], [untyped(name + "__stays", element)])
+        flat = helper.make_graph(
+            [helper.make_node("Reshape", [given, "hidden__vector"], [name + "__flat"])],
+            "else", [], [untyped(name + "__flat", element)])
+        return [helper.make_node("If", ["hidden__which"], [name], then_branch=stays,
+                                 else_branch=flat)]
+
+    hidden_inputs(model, nodes_of)
+    inputs = list(model.graph.input)
+    del model.graph.input[:]
+    model.graph.input.extend(
+        [helper.make_tensor_value_info("hidden__which", TensorProto.BOOL, [])] + inputs)
+    return [np.array(True)] + list(feeds)
+
+
 HIDE = {"undeclared": hide_undeclared, "open": hide_open, "reshaped": hide_reshaped,
-        "loop": hide_loop, "grown": hide_grown, "function": hide_function}
+        "loop": hide_loop, "grown": hide_grown, "function": hide_function,
+        "sequence": hide_sequence, "branch": hide_branch}
 
 
 class Recorded:
@@ -335,14 +383,14 @@ class Recorded:
         for other in self.folder.iterdir():
             if other.is_file() and other.name != "model.onnx":
                 shutil.copy(other, folder / other.name)
-        if way not in ("reshaped", "grown"):
+        if way not in ("reshaped", "grown", "branch"):
             data.symlink_to(self.folder / "test_data_set_0")
             return
         data.mkdir()
-        flat = len(feeds) != len(types)
+        new = len(feeds) != len(types)  # other inputs
         inputs = fed_inputs(model)
         for k, value in enumerate(feeds):
-            proto = self.onnxio.to_proto(value, inputs[k].type if flat else types[k],
+            proto = self.onnxio.to_proto(value, inputs[k].type if new else types[k],
                                          inputs[k].name)
             (data / f"input_{k}.pb").write_bytes(proto.SerializeToString())
 
