@@ -7,10 +7,11 @@ inputs are undeclared, its dimensions open, its inputs are reshaped to fed shape
 or in a function. Cases that fail as they are recorded do not count.
 
   scripts/sweep_hidden_shapes.py --format onnx --onnx official --onnx generated
+  scripts/sweep_hidden_shapes.py --format tensorflow --format pir
   scripts/sweep_hidden_shapes.py --format onnx --onnx official --way loop --only 'test_softmax*'
 
 The cases and what compares them lie in a folder outside the repository (--shared). Needs numpy and
-what the formats' cases need: onnx and ml_dtypes. Exit status: 0, or 1 when a case is wrong, crashes
+what the formats' cases need: onnx and ml_dtypes, TensorFlow. Exit status: 0, or 1 when a case is wrong, crashes
 or more than --refusals of them are refused.
 """
 
@@ -32,7 +33,9 @@ from hidden_shapes import cases as hidden
 
 ROOT = Path(__file__).resolve().parent.parent
 VERDICTS = ("right", "wrong", "crashed", "refused")
-FORMATS = {"onnx": "hidden_shapes.onnx_cases"}
+FORMATS = {"onnx": "hidden_shapes.onnx_cases", "paddle": "hidden_shapes.paddle_cases",
+           "pir": "hidden_shapes.pir_cases", "tensorflow": "hidden_shapes.tensorflow_cases",
+           "tensorflow_types": "hidden_shapes.tensorflow_index_types"}
 
 
 def parse_arguments():
