@@ -259,7 +259,7 @@ bool LowerLoop(NodeLowering& n) {
   const auto goes_on = n.ConstantInts(made[0]);  // as where it is handed on
   if (limit == kNoDraft) {
     Assign(n, made[0], turns.condition);
-  } else if (first == kNoDraft || (goes_on && goes_on->size() == 1 && (*goes_on)[0] != 0)) {
+  } else if (goes_on && goes_on->size() == 1 && (*goes_on)[0] != 0) {
     n.Emit("less_than", {{"X", {turns.index}}, {"Y", {limit}}}, {}, {{"Out", {turns.condition}}});
   } else {
     const int more = n.Binary("less_than", turns.index, limit);

@@ -154,6 +154,48 @@ TEST(Onnx, LoopsCarryAndStack) {
   EXPECT_EQ(none[1].tensor().dim(0), 0);
 }
 
+// As in ONNX Runtime and the reference implementation, the body's condition counts although the
+// node has none.
+TEST(Onnx, ALoopOfLimitedTurnsEndsByItsConditionToo) {
+  OnnxGraph body, g;
+  body.In("i", 7, {}).In("c", 9, {}).In("v");
+  body.Add(Node("Add", {"v", "v"}, {"w"}))
+      .Add(Node("ReduceMax", {"w"}, {"most"}, {IntAttr("keepdims", 0)}));
+  body.Add(Node("Less", {"most", "four"}, {"d"}));
+  body.Out("d", 9, {}).Out("w");
+  g.In("m", 7, {}).In("x").Weight(Tensor32("four", {}, {4}));
+  g.Add(Node("Loop", {"m", "", "x"}, {"last"}, {GraphAttr("body", body.message())})).Out("last");
+  const auto run = [&](int64_t turns) {
+    return RunOn(g.Model(), {{"m", I64({}, {turns})}, {"x", F32({1}, {1})}});
+  };
+  EXPECT_THAT(run(0), ElementsAre(1));
+  EXPECT_THAT(run(1), ElementsAre(2));
+  EXPECT_THAT(run(10), ElementsAre(4));
+}
+
+// The body hands k on by way of an Identity, and changes v.
+TEST(Onnx, WhatABodyHandsOnIsNotCopied) {
+  OnnxGraph body, g;
+  body.In("i", 7, {}).In("c", 9, {}).In("k").In("v");
+  body.Add(Node("Identity", {"c"}, {"d"})).Add(Node("Identity", {"k"}, {"k1"}));
+  body.Add(Node("Identity", {"k1"}, {"k2"})).Add(Node("Mul", {"v", "k1"}, {"w"}));
+  body.Out("d", 9, {}).Out("k2").Out("w");
+  g.In("m", 7, {}).In("x").In("f");
+  g.Add(Node("Loop", {"m", "", "f", "x"}, {"factor", "last"}, {GraphAttr("body", body.message())}));
+  g.Out("factor").Out("last");
+  const Model model = ModelOf(g.Model());
+  const ir::Program& program = model.program.ir();
+  int copies = 0;
+  for (const ir::Op& op : program.blocks[1].ops) copies += op.type() == "assign";
+  EXPECT_EQ(copies, 1);
+  for (const int64_t turns : {0, 3}) {
+    const auto out =
+        RunValuesOf(model, {{"m", I64({}, {turns})}, {"x", F32({1}, {5})}, {"f", F32({1}, {2})}});
+    EXPECT_THAT(Floats(out[0].tensor()), ElementsAre(2));
+    EXPECT_THAT(Floats(out[1].tensor()), ElementsAre(turns == 0 ? 5 : 40));
+  }
+}
+
 // ONNX Runtime has the dimensions that the body declares, and no elements.
 TEST(Onnx, OfNoTurnsTheStackHasTheDeclaredShape) {
   OnnxGraph body, g;
