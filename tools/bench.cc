@@ -275,7 +275,7 @@ Result<Measured> Measure(const BenchOptions& options) {
   HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
                           executor.Compile(model, options.model.compile(model.program)));
   m.load_ms = MsSince(start);
-  HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(InputsOf(model.program), options.feeds));
+  HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(TypedInputsOf(model.program), options.feeds));
   start = Clock::now();
   HEDDLE_ASSIGN_OR_RETURN(m.plan, executor.Prepare(compiled, feeds));
   m.load_ms += MsSince(start);

@@ -1,7 +1,10 @@
 #include "tools/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
+
+#include "tools/values/names.h"
 
 namespace heddle::tools {
 
@@ -163,6 +166,41 @@ void CommandLine::set_version(const std::string& text) {
   app_->set_version_flag("--version", text);
 }
 
+namespace {
+
+// What is wrong with words that no command and no option took.
+std::string AboutExtras(CLI::App* app, const std::vector<std::string>& extras) {
+  const auto chosen = app->get_subcommands();
+  std::vector<std::string> known;
+  if (chosen.empty()) {
+    for (const CLI::App* command : app->get_subcommands(nullptr))
+      if (!command->get_group().empty()) known.push_back(command->get_name());
+    const auto word = std::find_if(extras.begin(), extras.end(),
+                                   [](const std::string& e) { return !e.starts_with('-'); });
+    if (word != extras.end())
+      return "there is no command '" + *word + "'" + DidYouMean(*word, known);
+  }
+  const auto take = [&](const CLI::App* from) {
+    for (const CLI::Option* option : from->get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  };
+  known.clear();
+  take(app);
+  for (const CLI::App* command : chosen) {
+    take(command);
+    for (const CLI::App* group : command->get_subcommands(nullptr)) take(group);
+  }
+  for (const std::string& extra : extras) {
+    if (!extra.starts_with('-')) continue;
+    const std::string option = extra.substr(0, extra.find('='));
+    const std::string where = chosen.empty() ? "" : " of " + chosen[0]->get_name();
+    return "there is no option '" + option + "'" + where + DidYouMean(option, known);
+  }
+  return "'" + extras.front() + "' is not expected here";
+}
+
+}  // namespace
+
 CommandLine::Outcome CommandLine::Parse(int argc, char** argv) {
   try {
     app_->parse(argc, argv);
@@ -171,7 +209,9 @@ CommandLine::Outcome CommandLine::Parse(int argc, char** argv) {
       app_->exit(e);  // prints
       return Outcome::kAnswered;
     }
-    error_ = e.what();
+    // A word that nothing took is likely why something else is missing.
+    const std::vector<std::string> extras = app_->remaining(true);
+    error_ = extras.empty() ? e.what() : AboutExtras(app_.get(), extras);
     return Outcome::kWrongUsage;
   }
   return Outcome::kParsed;

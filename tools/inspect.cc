@@ -7,6 +7,7 @@
 #include "tools/commands.h"
 #include "tools/json_output.h"
 #include "tools/model_path.h"
+#include "tools/values/values.h"
 
 namespace heddle::tools {
 namespace {
@@ -44,12 +45,16 @@ Result<Facts> Collect(const std::string& model, const ProgramPart& part) {
   return facts;
 }
 
-Json DescribeVariables(const std::vector<TensorInfo>& infos) {
+// `types`: as heddle::InputTypes says.
+Json DescribeVariables(const std::vector<TensorInfo>& infos,
+                       const std::vector<std::string>& types) {
   Json list = Json::array();
   for (const TensorInfo& i : infos) {
+    const std::string type = list.size() < types.size() ? types[list.size()] : "";
     Json shape;  // null: not even the rank is known
     if (i.shape.known_rank()) shape = std::vector<int64_t>(i.shape.begin(), i.shape.end());
-    list.push_back({{"name", i.name}, {"dtype", Name(i.dtype)}, {"shape", std::move(shape)}});
+    list.push_back(
+        {{"name", i.name}, {"dtype", TypeText(i.dtype, type)}, {"shape", std::move(shape)}});
   }
   return list;
 }
@@ -61,8 +66,8 @@ void PrintFactsJson(const Facts& facts) {
   json["version"] = p.version();
   json["blocks"] = p.num_blocks();
   json["operators"] = p.num_ops();
-  json["inputs"] = DescribeVariables(p.inputs());
-  json["outputs"] = DescribeVariables(p.outputs());
+  json["inputs"] = DescribeVariables(p.inputs(), InputTypes(p));
+  json["outputs"] = DescribeVariables(p.outputs(), OutputTypes(p));
   json["parameters"] = facts.parameters.size();
   json["parameter_bytes"] = facts.parameter_bytes;
   json["parameter_file"] = facts.parameter_file;
@@ -74,10 +79,13 @@ void PrintFactsJson(const Facts& facts) {
   WriteJson(json);
 }
 
-void PrintVariables(const std::string& title, const std::vector<TensorInfo>& infos) {
+void PrintVariables(const std::string& title, const std::vector<TensorInfo>& infos,
+                    const std::vector<std::string>& types) {
   std::cout << title << "\n";
-  for (const TensorInfo& i : infos)
-    std::cout << "  " << i.name << "  " << Name(i.dtype) << " " << i.shape.ToString() << "\n";
+  for (size_t k = 0; k < infos.size(); ++k)
+    std::cout << "  " << infos[k].name << "  "
+              << TypeText(infos[k].dtype, k < types.size() ? types[k] : "") << " "
+              << infos[k].shape.ToString() << "\n";
   if (infos.empty()) std::cout << "  none\n";
 }
 
@@ -89,8 +97,8 @@ void PrintFactsText(const Facts& facts) {
   std::cout << "\n";
   if (!facts.signatures.empty()) std::cout << "signatures\n";
   for (const std::string& key : facts.signatures) std::cout << "  " << key << "\n";
-  PrintVariables("inputs", p.inputs());
-  PrintVariables("outputs", p.outputs());
+  PrintVariables("inputs", p.inputs(), InputTypes(p));
+  PrintVariables("outputs", p.outputs(), OutputTypes(p));
   std::cout << "parameters\n  " << facts.parameters.size() << ", "
             << BytesText(static_cast<double>(facts.parameter_bytes));
   if (!facts.parameters.empty())
@@ -122,9 +130,10 @@ void AddInspect(Command root, Action& chosen) {
   auto options = std::make_shared<InspectOptions>();
   Command app =
       root.add_command("inspect", "list a model's inputs, outputs, parameters and operators");
-  app.add_option("MODEL", options->model,
-                 "a program file (.pdmodel, .json of Paddle 3, .onnx, or a TensorFlow .pb), or a "
-                 "directory with one")
+  app.add_option(
+         "MODEL", options->model,
+         "a program file (.pdmodel, .json of Paddle 3, .onnx, or a TensorFlow .pb or .pbtxt), or a "
+         "directory with one")
       .required()
       .type_name("");
   app.add_option("--signature", options->part.signature,

@@ -1,4 +1,4 @@
-// heddle: runs, measures and explains Paddle models. See `heddle --help`.
+// heddle: runs, measures and explains Paddle, ONNX and TensorFlow models. See `heddle --help`.
 //
 // Exit status: 0 done; 1 the run failed, with one error on stderr; 2 wrong usage; 3 stopped by a
 // signal, in good order.
@@ -45,7 +45,8 @@ void AddCommands(heddle::tools::Command app, heddle::tools::Action& action) {
 }
 
 int Main(int argc, char** argv) {
-  heddle::tools::CommandLine line("heddle", "heddle runs Paddle models, unchanged and fast.");
+  heddle::tools::CommandLine line(
+      "heddle", "heddle runs Paddle, ONNX and TensorFlow models, unchanged and fast.");
   heddle::tools::Command app = line.root();
   app.footer(
       "Examples:\n"

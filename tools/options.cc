@@ -2,162 +2,19 @@
 
 #include <glog/logging.h>
 
-#include <charconv>
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <map>
 #include <sstream>
 
 #include "heddle/device.h"
 #include "heddle/model_files.h"
 #include "tools/training/durable.h"
-#include "tools/values/npy.h"
-#include "tools/values/sequences.h"
-#include "tools/values/values.h"
+#include "tools/values/names.h"
 
 namespace heddle::tools {
 namespace {
-
-// NAME=VALUE, both not empty.
-std::string CheckPair(const std::string& text) {
-  const size_t at = text.find('=');
-  if (at == std::string::npos || at == 0 || at + 1 == text.size())
-    return "'" + text + "' is not of the form NAME=VALUE";
-  return "";
-}
-
-// "2,3,224" or "2x3x224"; "-" for a scalar. At most Shape::kMaxRank dimensions >= 0.
-bool ParseShape(const std::string& text, Shape* shape) {
-  *shape = Shape();
-  if (text == "-") return true;
-  const char* p = text.data();
-  const char* end = p + text.size();
-  while (true) {
-    int64_t d = 0;
-    const auto [next, error] = std::from_chars(p, end, d);
-    if (error != std::errc() || d < 0 || shape->rank() == Shape::kMaxRank) return false;
-    shape->push_back(d);
-    if (next == end) return true;
-    if (*next != ',' && *next != 'x') return false;
-    p = next + 1;
-  }
-}
-
-std::string CheckShape(const std::string& text) {
-  const std::string why = CheckPair(text);
-  if (!why.empty()) return why;
-  Shape shape;
-  if (ParseShape(text.substr(text.find('=') + 1), &shape)) return "";
-  return "'" + text + "' is not of the form NAME=2,3,4";
-}
-
-// Every option of this kind takes one value each time it is given.
-void AddPairs(Command app, const std::string& name, std::vector<std::string>* pairs,
-              const std::string& type, const std::string& help,
-              std::function<std::string(const std::string&)> check) {
-  app.add_option(name, *pairs, help).type_name(type).one_value_each().check(std::move(check));
-}
-
-std::string InputNames(const std::vector<TensorInfo>& inputs) {
-  if (inputs.empty()) return "the model has no inputs";
-  std::string names;
-  for (const TensorInfo& i : inputs) names += (names.empty() ? "" : ", ") + i.name;
-  return "the model's inputs are: " + names;
-}
-
-// SplitMix64: one well-mixed number per step.
-class Random {
- public:
-  explicit Random(const std::string& name) {
-    for (char c : name) state_ = (state_ ^ static_cast<uint8_t>(c)) * 0x100000001b3ull;  // FNV-1a
-  }
-  uint64_t Next() {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15ull;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-  }
-  // In [-1, 1), exact in every float type of 8 bits of precision or more.
-  float Unit() { return static_cast<float>(Next() >> 56) / 128.0f - 1.0f; }
-
- private:
-  uint64_t state_ = 0xcbf29ce484222325ull;
-};
-
-uint16_t HalfBits(float x, DType dtype) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof(bits));
-  if (dtype == DType::kBF16) return static_cast<uint16_t>(bits >> 16);
-  if (x == 0) return 0;
-  const uint32_t exponent = ((bits >> 23) & 255) - 127 + 15;  // Unit() is normal in float16
-  return static_cast<uint16_t>((bits >> 16 & 0x8000) | exponent << 10 | (bits >> 13 & 0x3ff));
-}
-
-// Floats in [-1, 1); integers and bools 0 or 1, which are valid as an index, a class or a length of
-// almost any model.
-void FillRandom(const std::string& name, Tensor* tensor) {
-  Random random(name);
-  const DType dtype = tensor->dtype();
-  const size_t size = SizeOf(dtype);
-  auto* at = tensor->mutable_data<std::byte>();
-  if (IsInteger(dtype)) {
-    std::memset(at, 0, tensor->bytes());
-    for (int64_t i = 0; i < tensor->numel(); ++i)
-      at[i * size] = static_cast<std::byte>(random.Next() >> 63);
-    return;
-  }
-  const bool wide = dtype == DType::kF64 || dtype == DType::kC128;
-  const int64_t n = tensor->numel() * (IsComplex(dtype) ? 2 : 1);
-  for (int64_t i = 0; i < n; ++i) {
-    const float x = random.Unit();
-    if (size == 2) {
-      reinterpret_cast<uint16_t*>(at)[i] = HalfBits(x, dtype);
-    } else if (wide) {
-      reinterpret_cast<double*>(at)[i] = x;
-    } else {
-      reinterpret_cast<float*>(at)[i] = x;
-    }
-  }
-}
-
-Result<Tensor> RandomTensor(const TensorInfo& input, const Shape* shape) {
-  Shape actual = shape ? *shape : input.shape;
-  if (!actual.known_rank())
-    return Status(StatusCode::kInvalidArgument, "the model does not say the rank of input '" +
-                                                    input.name + "': give --shape " + input.name +
-                                                    "=…");
-  for (int i = 0; i < actual.rank(); ++i)
-    if (actual[i] < 0) actual[i] = 1;
-  const DType dtype = input.dtype == DType::kUnknown ? DType::kF32 : input.dtype;
-  Tensor tensor = Tensor::Empty(dtype, actual);
-  if (!tensor.initialized())
-    return Status(StatusCode::kResourceExhausted,
-                  "no memory for input '" + input.name + "' of shape " + actual.ToString());
-  FillRandom(input.name, &tensor);
-  return tensor;
-}
-
-// NAME=VALUE pairs as a map; a name that is no input, or given twice, is an error.
-Result<std::map<std::string, std::string>> ByName(const std::vector<std::string>& pairs,
-                                                  const std::string& option,
-                                                  const std::vector<TensorInfo>& inputs) {
-  std::map<std::string, std::string> map;
-  for (const std::string& pair : pairs) {
-    const size_t at = pair.find('=');
-    const std::string name = pair.substr(0, at);
-    const bool known = std::any_of(inputs.begin(), inputs.end(),
-                                   [&](const TensorInfo& i) { return i.name == name; });
-    if (!known)
-      return Status(StatusCode::kInvalidArgument,
-                    option + ": there is no input '" + name + "'; " + InputNames(inputs));
-    if (!map.emplace(name, pair.substr(at + 1)).second)
-      return Status(StatusCode::kInvalidArgument, option + ": input '" + name + "' is given twice");
-  }
-  return map;
-}
 
 // In the user's directory for what can be made again; empty (nothing is kept) when there is none.
 std::string DefaultTuningFile() {
@@ -173,6 +30,20 @@ std::string DefaultTuningFile() {
   std::error_code error;
   fs::create_directories(dir / "heddle", error);
   return error ? "" : dir / "heddle" / "tuning";
+}
+
+Status CheckFetches(const Program& program, const std::vector<std::string>& fetches) {
+  for (const std::string& fetch : fetches) {
+    std::vector<std::string> known;
+    for (const auto& infos : {program.outputs(), program.written(), program.inputs()})
+      for (const TensorInfo& info : infos) known.push_back(info.name);
+    if (program.variable(fetch) || std::find(known.begin(), known.end(), fetch) != known.end())
+      continue;
+    return Status(StatusCode::kNotFound, "cannot fetch '" + fetch +
+                                             "': the program has no such variable" +
+                                             DidYouMean(fetch, known));
+  }
+  return Status::Ok();
 }
 
 }  // namespace
@@ -209,13 +80,6 @@ ExecutorOptions ModelOptions::executor() const {
   return options;
 }
 
-std::string CheckLod(const std::string& text) {
-  const std::string why = CheckPair(text);
-  if (!why.empty()) return why;
-  const auto lod = ParseLod(text.substr(text.find('=') + 1));
-  return lod.ok() ? CheckOffsets(*lod).message() : lod.status().message();
-}
-
 RunOptions ModelOptions::run() const {
   RunOptions options;
   if (deadline_ms > 0)
@@ -245,19 +109,16 @@ void AddLimitOptions(Command app, ModelOptions* options, const std::string& run)
       .positive();
 }
 
-std::vector<TensorInfo> InputsOf(const Program& program) {
-  std::vector<TensorInfo> inputs = program.inputs();
-  return inputs.empty() ? program.unwritten() : inputs;
-}
-
 Result<Model> ModelOptions::Load() const { return Load({}); }
 
 Result<Model> ModelOptions::Load(const FeedOptions& feeds) const {
   ProgramPart part;
   part.signature = signature;
   part.fetches = fetches;
-  for (const std::string& pair : feeds.files) part.feeds.push_back(pair.substr(0, pair.find('=')));
-  return LoadModel(model, params, part);
+  HEDDLE_ASSIGN_OR_RETURN(part.feeds, FeedNames(model, signature, feeds.files));
+  HEDDLE_ASSIGN_OR_RETURN(Model loaded, LoadModel(model, params, part));
+  HEDDLE_RETURN_IF_ERROR(CheckFetches(loaded.program, fetches));
+  return loaded;
 }
 
 CompileOptions ModelOptions::compile(const Program& program) const {
@@ -289,19 +150,18 @@ CompileOptions ModelOptions::compile() const {
   options.reuse = reuse;
   options.in_place = in_place;
   for (const std::string& pair : max_shapes) {
-    const size_t at = pair.find('=');
-    Shape shape;
-    ParseShape(pair.substr(at + 1), &shape);  // as CheckShape has done
-    options.max_shapes.emplace_back(pair.substr(0, at), shape);
+    auto [input, shape] = SplitShape(pair);
+    options.max_shapes.emplace_back(std::move(input), shape);
   }
   return options;
 }
 
 void AddModelOptions(Command app, ModelOptions* options) {
-  app.add_option("MODEL", options->model,
-                 "a program file (.pdmodel, .json of Paddle 3, .onnx, or a TensorFlow .pb), or a "
-                 "directory with one (model.pdmodel, inference.pdmodel, inference.json, "
-                 "__model__, saved_model.pb)")
+  app.add_option(
+         "MODEL", options->model,
+         "a program file (.pdmodel, .json of Paddle 3, .onnx, or a TensorFlow .pb or .pbtxt), or a "
+         "directory with one (model.pdmodel, inference.pdmodel, inference.json, "
+         "__model__, saved_model.pb)")
       .required()
       .type_name("");
   app.add_option("--params", options->params,
@@ -431,82 +291,6 @@ void AddFollowOption(Command app, ModelOptions* options) {
                  "what `heddle plan --json` printed for this model and these shapes: run as it "
                  "says, under its options")
       .type_name("FILE.json");
-}
-
-void AddFeedOptions(Command app, FeedOptions* options) {
-  AddPairs(app, "--feed", &options->files, "NAME=FILE.npy",
-           "value of an input; once for each input", CheckPair);
-  app.add_option("--feed-npz", options->npz, "values of inputs, under their names")
-      .type_name("FILE.npz");
-  app.add_flag(
-      "--random-feed", options->random,
-      "random values for the inputs without one: the same in every run; floats in [-1, 1), "
-      "integers 0 or 1, open dimensions 1");
-  AddPairs(app, "--shape", &options->shapes, "NAME=1,3,224,224", "shape of a random input",
-           CheckShape);
-  AddPairs(app, "--lod", &options->lods, "NAME=0,2,5",
-           "sequence offsets of an input, levels separated by |", CheckLod);
-}
-
-namespace {
-
-// An array for the input. Unsigned integers of 32 bits go to integers of 64, and to those of 32
-// where these have all of them.
-Result<Tensor> ReadFeed(const std::string& file, const TensorInfo& input) {
-  std::string type;
-  HEDDLE_ASSIGN_OR_RETURN(const Tensor read, ReadNpy(file, &type));
-  if (type == "uint16") return input.dtype == DType::kI32 ? Widened(read, type) : read;
-  if (type != "uint32") return read;
-  if (input.dtype == DType::kI64) return Widened(read, type);
-  for (int64_t i = 0; i < read.numel(); ++i)
-    if (read.data<int32_t>()[i] < 0)
-      return Status(StatusCode::kInvalidArgument,
-                    file + ": holds " +
-                        std::to_string(static_cast<uint32_t>(read.data<int32_t>()[i])) +
-                        " as uint32, which input '" + input.name + "' (" +
-                        std::string(Name(input.dtype)) + ") cannot hold");
-  return read;
-}
-
-}  // namespace
-
-Result<std::vector<Feed>> MakeFeeds(const std::vector<TensorInfo>& inputs,
-                                    const FeedOptions& options) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto files, ByName(options.files, "--feed", inputs));
-  HEDDLE_ASSIGN_OR_RETURN(const auto shapes, ByName(options.shapes, "--shape", inputs));
-  HEDDLE_ASSIGN_OR_RETURN(const auto lods, ByName(options.lods, "--lod", inputs));
-  std::map<std::string, Tensor> archive;
-  if (!options.npz.empty()) {
-    HEDDLE_ASSIGN_OR_RETURN(NamedTensors arrays, ReadNpz(options.npz));
-    HEDDLE_RETURN_IF_ERROR(AttachOffsets(options.npz, &arrays));
-    for (auto& [name, tensor] : arrays) archive.emplace(name, std::move(tensor));
-  }
-  std::vector<Feed> feeds;
-  for (const TensorInfo& input : inputs) {
-    Tensor tensor;
-    const auto shape = shapes.find(input.name);
-    if (const auto file = files.find(input.name); file != files.end()) {
-      HEDDLE_ASSIGN_OR_RETURN(tensor, ReadFeed(file->second, input));
-    } else if (const auto member = archive.find(input.name); member != archive.end()) {
-      tensor = member->second;
-    } else if (options.random) {
-      Shape wanted;
-      if (shape != shapes.end()) ParseShape(shape->second, &wanted);
-      HEDDLE_ASSIGN_OR_RETURN(tensor,
-                              RandomTensor(input, shape != shapes.end() ? &wanted : nullptr));
-    } else {
-      return Status(StatusCode::kInvalidArgument,
-                    "input '" + input.name + "' (" + std::string(Name(input.dtype)) + " " +
-                        input.shape.ToString() + ") has no value: give --feed " + input.name +
-                        "=FILE.npy, or --random-feed");
-    }
-    if (const auto lod = lods.find(input.name); lod != lods.end()) {
-      HEDDLE_ASSIGN_OR_RETURN(LoD levels, ParseLod(lod->second));
-      tensor.set_lod(std::move(levels));
-    }
-    feeds.push_back({input.name, Value(std::move(tensor))});
-  }
-  return feeds;
 }
 
 Status WriteTrace(const std::string& path, const RunReport& report) {

@@ -9,10 +9,9 @@
 #include "heddle/executor.h"
 #include "heddle/program.h"
 #include "tools/command_line.h"
+#include "tools/feeds.h"
 
 namespace heddle::tools {
-
-struct FeedOptions;
 
 constexpr int kMostThreads = 1024, kMostOptLevel = 2;
 
@@ -49,7 +48,8 @@ struct ModelOptions {
   int ranks = 0;                                  // a group of so many executors; 0: none
   std::shared_ptr<Communicator> communicator;     // of the rank that these options are for
 
-  // The model, or the part of its file that these options and what is fed name.
+  // The model, or the part of its file that these options and what is fed name. kNotFound: a fetch
+  // is no variable of it.
   Result<Model> Load() const;
   Result<Model> Load(const FeedOptions& feeds) const;
   ExecutorOptions executor() const;
@@ -76,28 +76,6 @@ void AddLimitOptions(Command app, ModelOptions* options, const std::string& run 
 // A line about what was tuned, for people, where tuning was asked for; empty where it was not. What
 // went wrong becomes warnings.
 std::string CachesText(const ModelOptions& options, const CompiledProgram& compiled);
-
-// Values for the inputs.
-struct FeedOptions {
-  std::vector<std::string> files;  // NAME=FILE.npy
-  std::string npz;      // file whose members are named as the inputs (and tools/sequences.h)
-  bool random = false;  // inputs without a value get random ones
-  std::vector<std::string> shapes;  // NAME=2,3: of a random input
-  std::vector<std::string> lods;    // NAME=0,2,5: sequence offsets of an input
-
-  bool empty() const { return files.empty() && npz.empty() && !random; }
-};
-void AddFeedOptions(Command app, FeedOptions* options);
-// Why `text` is not of the form NAME=0,2,5|0,1,2,3,4,5; empty when it is.
-std::string CheckLod(const std::string& text);
-
-// The program's inputs: those of its feed operators, or else what has to be fed without any.
-std::vector<TensorInfo> InputsOf(const Program& program);
-
-// One value for every input, in the order of `inputs`. Random values depend on the input's name and
-// shape only: the same in every run.
-Result<std::vector<Feed>> MakeFeeds(const std::vector<TensorInfo>& inputs,
-                                    const FeedOptions& options);
 
 // Why the names of places are wrong; empty when they are right.
 std::string CheckPlace(const std::string& text);

@@ -93,7 +93,8 @@ Status Show(const PlanOptions& given) {
                             executor.Compile(model, options.model.compile(model.program)));
     FeedOptions feed_options = options.feeds;
     feed_options.random = true;  // a plan depends on shapes, hardly ever on values
-    HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(InputsOf(model.program), feed_options));
+    HEDDLE_ASSIGN_OR_RETURN(const auto feeds,
+                            MakeFeeds(TypedInputsOf(model.program), feed_options));
     HEDDLE_ASSIGN_OR_RETURN(stats, executor.Prepare(compiled, feeds));
     if (options.memory) {
       HEDDLE_ASSIGN_OR_RETURN(memory, executor.PlanMemory(compiled, feeds));

@@ -227,7 +227,7 @@ Result<Profile> MeasureProfile(const ModelOptions& options, const FeedOptions& f
   Executor executor(options.executor());
   HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
                           executor.Compile(model, options.compile(model.program)));
-  HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(InputsOf(model.program), feed_options));
+  HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(TypedInputsOf(model.program), feed_options));
   Profile p;
   p.threads = executor.threads();
   p.peak = MeasureHostPeak(p.threads);

@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 
 #include "heddle/heddle.h"
 #include "heddle/model_files.h"
+#include "heddle/string_tensor.h"
 #include "tools/commands.h"
 #include "tools/json_output.h"
 #include "tools/options.h"
@@ -40,8 +42,20 @@ struct Output {
   std::string name;
   Value value;
   std::vector<std::string> files;
-  std::string type;  // as heddle::OutputTypes says
+  std::string type;  // as heddle::OutputTypes says; of an array, that of its tensors
 };
+
+// The types of a program's outputs by their names: some of them may be fetched, in another order.
+using OutputTypesByName = std::map<std::string, std::string>;
+
+OutputTypesByName TypesOf(const Program& program) {
+  OutputTypesByName types;
+  const std::vector<TensorInfo> outputs = program.outputs();
+  const std::vector<std::string> names = OutputTypes(program);
+  for (size_t k = 0; k < names.size() && k < outputs.size(); ++k)
+    types.emplace(outputs[k].name, names[k]);
+  return types;
+}
 
 bool HasArgMax(const Tensor& t) {
   return t.rank() == 2 && IsFloat(t.dtype()) && t.numel() > 0 && t.dim(1) > 1;
@@ -52,22 +66,22 @@ std::string Label(const std::vector<std::string>& labels, int64_t index) {
 }
 
 // One tensor on the terminal: what it is, how it begins, its range, its arg-max.
-void Print(const Tensor& given, const std::vector<std::string>& labels) {
+void Print(const Tensor& given, std::string_view type, const std::vector<std::string>& labels) {
   if (!given.initialized()) {
     std::cout << "  holds nothing\n";
     return;
   }
   const Tensor tensor = given.Contiguous();
-  std::cout << "  " << Name(tensor.dtype()) << " " << tensor.shape().ToString();
+  std::cout << "  " << TypeText(tensor.dtype(), type) << " " << tensor.shape().ToString();
   if (tensor.has_lod()) std::cout << "  sequence offsets " << LodText(tensor.lod(), " | ");
   std::cout << "\n";
   if (tensor.numel() == 0) return;
   std::cout << "  values ";
   for (int64_t i = 0; i < std::min(tensor.numel(), kValuesShown); ++i)
-    std::cout << " " << TextAt(tensor, i);
+    std::cout << " " << TextAt(tensor, i, type);
   std::cout << (tensor.numel() > kValuesShown ? " …\n" : "\n");
   if (tensor.dtype() != DType::kBool && !IsComplex(tensor.dtype())) {
-    const Summary s = Summarize(tensor);
+    const Summary s = Summarize(tensor, type);
     std::cout << "  min " << s.min << "  max " << s.max << "  mean " << s.mean;
     if (s.nan > 0) std::cout << "  NaN: " << s.nan;
     if (s.inf > 0) std::cout << "  infinite: " << s.inf;
@@ -84,30 +98,53 @@ void Print(const Tensor& given, const std::vector<std::string>& labels) {
   if (tensor.dim(0) > kRowsShown) std::cout << "  … " << tensor.dim(0) - kRowsShown << " more\n";
 }
 
-void Print(const Value& value, const std::vector<std::string>& labels) {
+void Print(const StringTensor& strings) {
+  std::cout << "  string " << strings.shape.ToString() << "\n";
+  if (strings.elements.empty()) return;
+  std::cout << "  values ";
+  const size_t shown = std::min<size_t>(strings.elements.size(), kValuesShown);
+  for (size_t i = 0; i < shown; ++i) std::cout << " " << Quoted(strings.elements[i]);
+  std::cout << (strings.elements.size() > shown ? " …\n" : "\n");
+}
+
+void Print(const Output& output, const std::vector<std::string>& labels) {
+  const Value& value = output.value;
   if (value.is_array()) {
     std::cout << "  array of " << value.array().size() << " tensors\n";
-    for (const Tensor& t : value.array()) Print(t, labels);
+    for (const Tensor& t : value.array()) Print(t, output.type, labels);
   } else if (value.is_rows()) {
     std::cout << "  " << value.rows().rows.size() << " rows of " << value.rows().height << "\n";
-    Print(value.rows().value, labels);
+    Print(value.rows().value, output.type, labels);
   } else if (value.is_tensor()) {
-    Print(value.tensor(), labels);
+    Print(value.tensor(), output.type, labels);
+  } else if (const auto strings = StringsIn(value)) {
+    Print(*strings);
   }
 }
 
-Json Describe(const Tensor& given, const std::vector<std::string>& labels) {
+// An element as a JSON number, an integer exactly.
+Json JsonAt(const Tensor& tensor, int64_t i, std::string_view type) {
+  if (tensor.dtype() == DType::kI64) {
+    const int64_t x = tensor.data<int64_t>()[i];
+    return type == "uint64" ? Json(static_cast<uint64_t>(x)) : Json(x);
+  }
+  const double x = NumberAt(tensor, i, type);
+  const bool whole = IsInteger(tensor.dtype()) && !type.starts_with("float");
+  return whole ? Json(static_cast<int64_t>(x)) : Json(x);
+}
+
+Json Describe(const Tensor& given, std::string_view type, const std::vector<std::string>& labels) {
   Json json;
-  json["dtype"] = Name(given.dtype());
+  json["dtype"] = TypeText(given.dtype(), type);
   json["shape"] = std::vector<int64_t>(given.shape().begin(), given.shape().end());
   if (given.has_lod()) json["lod"] = given.lod();
   if (!given.initialized() || given.numel() == 0) return json;
   const Tensor tensor = given.Contiguous();
   Json first = Json::array();
   for (int64_t i = 0; i < std::min(tensor.numel(), kValuesShown); ++i)
-    first.push_back(NumberAt(tensor, i));
+    first.push_back(JsonAt(tensor, i, type));
   json["first"] = std::move(first);
-  const Summary s = Summarize(tensor);
+  const Summary s = Summarize(tensor, type);
   json["min"] = s.min;
   json["max"] = s.max;
   json["mean"] = s.mean;
@@ -127,13 +164,19 @@ Json Describe(const Output& output, const std::vector<std::string>& labels) {
   json["name"] = output.name;
   if (output.value.is_array()) {
     json["array"] = Json::array();
-    for (const Tensor& t : output.value.array()) json["array"].push_back(Describe(t, labels));
+    for (const Tensor& t : output.value.array())
+      json["array"].push_back(Describe(t, output.type, labels));
   } else if (output.value.is_rows()) {
     json["height"] = output.value.rows().height;
     json["rows"] = output.value.rows().rows;
-    json.update(Describe(output.value.rows().value, labels));
+    json.update(Describe(output.value.rows().value, output.type, labels));
   } else if (output.value.is_tensor()) {
-    json.update(Describe(output.value.tensor(), labels));
+    json.update(Describe(output.value.tensor(), output.type, labels));
+  } else if (const auto strings = StringsIn(output.value)) {
+    json["dtype"] = "string";
+    json["shape"] = std::vector<int64_t>(strings->shape.begin(), strings->shape.end());
+    const size_t shown = std::min<size_t>(strings->elements.size(), kValuesShown);
+    for (size_t i = 0; i < shown; ++i) json["first"].push_back(strings->elements[i]);
   }
   if (!output.files.empty()) json["files"] = output.files;
   return json;
@@ -220,7 +263,7 @@ void PrintOutputsText(const RunCommand& options, const std::vector<Output>& outp
                       const std::vector<std::string>& labels, double load_ms, double first_ms) {
   for (size_t k = 0; k < outputs.size(); ++k) {
     std::cout << "output " << k << ": " << outputs[k].name << "\n";
-    if (options.out.empty()) Print(outputs[k].value, labels);
+    if (options.out.empty()) Print(outputs[k], labels);
     for (const std::string& file : outputs[k].files) std::cout << "  " << file << "\n";
   }
   std::cout << std::fixed << std::setprecision(1) << "loaded in " << load_ms << " ms, ran in "
@@ -245,11 +288,10 @@ void PrintOutputsJson(const RunCommand& options, const std::vector<Output>& outp
 
 // The model's own copy of the program goes when this returns: a lean program has no use for it.
 Result<CompiledProgram> LoadAndCompile(Executor& executor, const RunCommand& options,
-                                       std::vector<TensorInfo>* inputs,
-                                       std::vector<std::string>* output_types) {
+                                       ProgramInputs* inputs, OutputTypesByName* types) {
   HEDDLE_ASSIGN_OR_RETURN(const Model model, options.model.Load(options.feeds));
-  *inputs = InputsOf(model.program);
-  *output_types = OutputTypes(model.program);
+  *inputs = TypedInputsOf(model.program);
+  *types = TypesOf(model.program);
   return executor.Compile(model, Compile(options, model.program));
 }
 
@@ -258,10 +300,10 @@ Status Compute(const RunCommand& options, std::vector<Output>* outputs,
                std::vector<PlaceMemory>* memory, double* load_ms, double* first_ms) {
   const auto start = std::chrono::steady_clock::now();
   Executor executor(options.model.executor());  // before the model: its threads start meanwhile
-  std::vector<TensorInfo> inputs;
-  std::vector<std::string> output_types;
+  ProgramInputs inputs;
+  OutputTypesByName types;
   HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
-                          LoadAndCompile(executor, options, &inputs, &output_types));
+                          LoadAndCompile(executor, options, &inputs, &types));
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   *load_ms = took.count();
   LOG(INFO) << "loaded and compiled " << options.model.model << ": " << *load_ms << " ms";
@@ -269,8 +311,8 @@ Status Compute(const RunCommand& options, std::vector<Output>* outputs,
   HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(inputs, options.feeds));
   LogPlan(executor, compiled, feeds);
   HEDDLE_ASSIGN_OR_RETURN(*outputs, RunAll(executor, compiled, feeds, options, first_ms));
-  if (outputs->size() == output_types.size())
-    for (size_t k = 0; k < outputs->size(); ++k) (*outputs)[k].type = output_types[k];
+  for (Output& output : *outputs)
+    if (const auto type = types.find(output.name); type != types.end()) output.type = type->second;
   *memory = executor.MemoryUse();
   if (!options.trace.empty())
     HEDDLE_RETURN_IF_ERROR(Trace(executor, compiled, feeds, options.trace));

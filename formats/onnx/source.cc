@@ -150,6 +150,15 @@ std::string Skeleton(std::string_view model) {
 
 const formats::Format& OnnxSource::format() const { return OnnxFormat(); }
 
+std::string_view OnnxSource::NameOf(const std::vector<Type>& types, size_t k) {
+  if (k >= types.size()) return {};
+  const Type* type = &types[k];
+  // A map's keys are apart from what is fetched, its values.
+  while (!type->inner.empty()) type = type->inner.data();
+  const std::string_view name = TypeName(type->element);
+  return type->element == kUndefinedType || name == Name(StorageOf(type->element)) ? "" : name;
+}
+
 std::unique_ptr<const formats::PackedProgram> OnnxSource::Pack(const ir::Program& program) const {
   return std::make_unique<Packed>(program);
 }

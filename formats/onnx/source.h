@@ -25,6 +25,8 @@ class OnnxSource : public formats::ProgramSource {
 
   const formats::Format& format() const override;
   size_t bytes() const override { return skeleton_.size(); }
+  std::string_view InputType(size_t k) const override { return NameOf(inputs_, k); }
+  std::string_view OutputType(size_t k) const override { return NameOf(outputs_, k); }
   std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override;
 
   const std::vector<Type>& inputs() const { return inputs_; }
@@ -41,6 +43,8 @@ class OnnxSource : public formats::ProgramSource {
     Value value;
     formats::FileTensor in_file;
   };
+  // Of the elements of sequences and optionals, too.
+  static std::string_view NameOf(const std::vector<Type>& types, size_t k);
   // `file`: the one that `bytes` are those of; null: there is none.
   Status Store(const Parameter& p, std::string_view bytes,
                const std::shared_ptr<const formats::DataFile>& file);

@@ -258,6 +258,12 @@ Result<Value> ReadOnnxInput(const Program& program, size_t input, std::string_vi
   return value;
 }
 
+Result<Value> ReadOnnxTensor(std::string_view message, std::string* type) {
+  HEDDLE_ASSIGN_OR_RETURN(const onnx::TensorData data, onnx::ReadTensorData(message));
+  *type = onnx::TypeName(data.type);
+  return formats::MakeValue(data);
+}
+
 Result<std::string> WriteOnnxOutput(const Program& program, size_t output, const Value& value) {
   const onnx::OnnxSource* source = onnx::SourceOf(program);
   if (source == nullptr) return onnx::NoModel();

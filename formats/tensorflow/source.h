@@ -25,8 +25,8 @@ class TensorflowSource : public formats::ProgramSource {
 
   const formats::Format& format() const override;
   size_t bytes() const override { return skeleton_.size(); }
-  std::string_view InputType(size_t k) const override { return UnsignedName(inputs_, k); }
-  std::string_view OutputType(size_t k) const override { return UnsignedName(outputs_, k); }
+  std::string_view InputType(size_t k) const override { return NameOf(inputs_, k); }
+  std::string_view OutputType(size_t k) const override { return NameOf(outputs_, k); }
   std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override;
 
   const std::string& skeleton() const { return skeleton_; }
@@ -45,10 +45,11 @@ class TensorflowSource : public formats::ProgramSource {
     std::string key;
     std::string values_key;  // of a table in the bundle: `key` is that of its keys
   };
-  static std::string_view UnsignedName(const std::vector<Port>& ports, size_t k) {
+  static std::string_view NameOf(const std::vector<Port>& ports, size_t k) {
     if (k >= ports.size()) return {};
     const int type = ports[k].type;
-    return type == kUint16 || type == kUint32 || type == kUint64 ? TypeName(type) : "";
+    const bool held = type == kUint16 || type == kUint32 || type == kUint64 || type == kString;
+    return held ? TypeName(type) : "";
   }
   // `file`: the one that `bytes` are those of; null: there is none.
   Status Store(const Parameter& p, std::string_view bytes,

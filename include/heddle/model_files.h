@@ -41,9 +41,11 @@ Result<std::vector<std::string>> SignaturesOf(const std::string& path);
 // constants to it.
 std::vector<TensorInfo> WrittenPersistables(const Program& program);
 
-// NumPy's names of the element types that the file gives the program's inputs and outputs, for
-// those that heddle holds in another dtype: "uint16" in int32, "uint32" in int64, "uint64" as the
-// bits of an int64; empty for all others.
+// Names of the element types that the file gives the program's inputs and outputs, for those that
+// heddle holds in another dtype: "uint16" in int32, "uint32" in int64, "uint64" as the bits of an
+// int64, "int4" and "int2" in int8, "uint4" and "uint2" in uint8, ONNX's narrow floats, as in
+// "float8e4m3fn", as the bits of a uint8; "string" for texts; empty for all others. Of sequences,
+// the type of their tensors' elements.
 std::vector<std::string> InputTypes(const Program& program);
 std::vector<std::string> OutputTypes(const Program& program);
 

@@ -39,6 +39,9 @@ Result<std::vector<OnnxPort>> OnnxOutputs(const Program& program);
 // The value to feed as `input` for this message. kDataLoss: damaged; kInvalidArgument: of another
 // type than declared.
 Result<Value> ReadOnnxInput(const Program& program, size_t input, std::string_view message);
+// The value of a TensorProto, whatever it is for, and the name of its element type: "uint16",
+// "float8e5m2", "string". kDataLoss: damaged.
+Result<Value> ReadOnnxTensor(std::string_view message, std::string* type);
 // The message for what output `output` was fetched as.
 Result<std::string> WriteOnnxOutput(const Program& program, size_t output, const Value& value);
 

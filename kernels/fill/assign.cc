@@ -45,7 +45,7 @@ Status RunAssign(KernelContext& ctx) {
     if (x.initialized())
       CopyBytes(ctx, out->tensor().mutable_raw(), x.raw(), static_cast<int64_t>(x.bytes()));
   } else if (StringsIn(*in) != nullptr) {
-    *out = *in;  // which nobody changes
+    *out = *in;  // nobody changes the strings, which both share
   } else {
     return InvalidArgument("input X holds neither a tensor nor an array, selected rows or strings");
   }

@@ -13,6 +13,7 @@
 #include "heddle/onnx.h"
 #include "tools/cases/case_file.h"
 #include "tools/directory.h"
+#include "tools/values/element_types.h"
 #include "tools/values/npy.h"
 #include "tools/values/values.h"
 
@@ -143,9 +144,15 @@ Status RunGraphCase(Executor& executor, const std::string& directory, const std:
   for (const GraphPort& output : outputs) part.fetches.push_back(output.name);
   HEDDLE_ASSIGN_OR_RETURN(const Model model, LoadModel(directory + "/graph.pb", "", part));
   std::vector<Feed> feeds;
-  for (const GraphPort& input : inputs) {
-    HEDDLE_ASSIGN_OR_RETURN(const Tensor read, ReadNpy(directory + "/" + input.file));
-    feeds.push_back({input.name, Value(Widened(read, input.type))});
+  const std::vector<TensorInfo> infos = model.program.inputs();
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const std::string path = directory + "/" + inputs[k].file;
+    HEDDLE_ASSIGN_OR_RETURN(const NpyArray read, ReadNpyArray(path));
+    const bool wide = FindElementType(inputs[k].type) != nullptr;
+    HEDDLE_ASSIGN_OR_RETURN(
+        Value value, FeedValue(read, k < infos.size() ? infos[k].dtype : DType::kUnknown,
+                               wide ? inputs[k].type : "", path, "input '" + inputs[k].name + "'"));
+    feeds.push_back({inputs[k].name, std::move(value)});
   }
   options.fetches = part.fetches;
   HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,

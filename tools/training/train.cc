@@ -20,6 +20,7 @@
 #include "tools/training/stop_signal.h"
 #include "tools/training/train_data.h"
 #include "tools/training/train_output.h"
+#include "tools/values/names.h"
 #include "tools/values/npy.h"
 #include "tools/values/values.h"
 
@@ -109,8 +110,7 @@ Status Trainer::LoadPrograms() {
   ProgramPart main;
   main.targets = options_.train_ops;
   main.fetches = options_.model.fetches;
-  for (const std::string& pair : options_.data.feeds)
-    main.feeds.push_back(pair.substr(0, pair.find('=')));
+  HEDDLE_ASSIGN_OR_RETURN(main.feeds, FeedNames(options_.main, "", options_.data.feeds));
   if (options_.init_ops.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(startup_, Program::Load(options_.startup));
   } else {
@@ -134,7 +134,7 @@ Status Trainer::Open() {
   if (!options_.infer.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(infer_, Program::Load(options_.infer));
   }
-  HEDDLE_ASSIGN_OR_RETURN(data_, TrainData::Open(options_.data));
+  HEDDLE_ASSIGN_OR_RETURN(data_, TrainData::Open(options_.data, TypedInputsOf(main_)));
   steps_ = options_.steps;
   if (options_.epochs > 0 && StepsPerEpoch() == 0)
     return Wrong("--epochs needs --data or --feed: without them an epoch has no length");
@@ -370,13 +370,6 @@ Status Train(const Options& options) {
   });
 }
 
-std::string CheckFile(const std::string& text) {
-  const size_t at = text.find('=');
-  if (at == std::string::npos || at == 0 || at + 1 == text.size())
-    return "'" + text + "' is not of the form NAME=FILE.npy";
-  return "";
-}
-
 std::string CheckMetrics(const std::string& text) {
   if (text.ends_with(".csv") || text.ends_with(".jsonl")) return "";
   return "'" + text + "' ends neither with .csv nor with .jsonl";
@@ -436,7 +429,7 @@ void AddData(Command app, Options* o) {
                  "number")
       .type_name("NAME=FILE.npy")
       .one_value_each()
-      .check(CheckFile);
+      .check(CheckPair);
   app.add_option("--lod", o->data.lods,
                  "sequence offsets of each batch of a --feed, levels separated by |")
       .type_name("NAME=0,2,5")
@@ -445,7 +438,7 @@ void AddData(Command app, Options* o) {
   app.add_option("--set", o->sets, "row s is put into a persistable variable before step s")
       .type_name("NAME=FILE.npy")
       .one_value_each()
-      .check(CheckFile);
+      .check(CheckPair);
   app.add_option("--data", o->data.shards,
                  "arrays named as the inputs, their first axis stacking batches or, with "
                  "--batch-size, samples; may be several files")

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <random>
 
+#include "tools/values/element_types.h"
+#include "tools/values/names.h"
 #include "tools/values/sequences.h"
 #include "tools/values/values.h"
 
@@ -15,10 +17,10 @@ namespace fs = std::filesystem;
 
 Status WrongData(const std::string& why) { return Status(StatusCode::kInvalidArgument, why); }
 
-// "NAME=FILE"; the form was checked when the command line was read.
-std::pair<std::string, std::string> Split(const std::string& pair) {
-  const size_t at = pair.find('=');
-  return {pair.substr(0, at), pair.substr(at + 1)};
+std::vector<std::string> NamesOf(const std::vector<TensorInfo>& infos) {
+  std::vector<std::string> names;
+  for (const TensorInfo& info : infos) names.push_back(info.name);
+  return names;
 }
 
 Shape WithoutFirst(const Tensor& t) {
@@ -79,10 +81,10 @@ std::vector<T> Permutation(size_t n, std::initializer_list<uint64_t> numbers) {
 
 }  // namespace
 
-Result<TrainData> TrainData::Open(const DataOptions& options) {
+Result<TrainData> TrainData::Open(const DataOptions& options, const ProgramInputs& inputs) {
   TrainData data;
   data.options_ = options;
-  for (const std::string& pair : options.feeds) HEDDLE_RETURN_IF_ERROR(data.AddFeed(pair));
+  for (const std::string& pair : options.feeds) HEDDLE_RETURN_IF_ERROR(data.AddFeed(pair, inputs));
   for (const std::string& pair : options.lods) HEDDLE_RETURN_IF_ERROR(data.AddOffsets(pair));
   uint64_t bytes = 0;
   for (const std::string& path : options.shards) {
@@ -102,9 +104,18 @@ Result<TrainData> TrainData::Open(const DataOptions& options) {
   return data;
 }
 
-Status TrainData::AddFeed(const std::string& pair) {
-  const auto [name, path] = Split(pair);
-  HEDDLE_ASSIGN_OR_RETURN(Tensor tensor, ReadNpy(path));
+// Names that no input has are told when a step is run.
+Status TrainData::AddFeed(const std::string& pair, const ProgramInputs& inputs) {
+  const auto [name, path] = SplitPair(pair, NamesOf(inputs.infos));
+  HEDDLE_ASSIGN_OR_RETURN(const NpyArray array, ReadNpyArray(path));
+  size_t k = 0;
+  while (k < inputs.infos.size() && inputs.infos[k].name != name) ++k;
+  HEDDLE_ASSIGN_OR_RETURN(
+      Value value,
+      FeedValue(array, k < inputs.infos.size() ? inputs.infos[k].dtype : DType::kUnknown,
+                k < inputs.types.size() ? inputs.types[k] : "", path, "input '" + name + "'"));
+  if (!value.is_tensor()) return WrongData(path + ": holds texts, not numbers");
+  Tensor tensor = value.tensor();
   if (tensor.rank() == 0 || tensor.dim(0) == 0)
     return WrongData(path + ": the first axis stacks batches; shape " + tensor.shape().ToString() +
                      " has none");
@@ -115,7 +126,7 @@ Status TrainData::AddFeed(const std::string& pair) {
 }
 
 Status TrainData::AddOffsets(const std::string& pair) {
-  const auto [name, text] = Split(pair);
+  const auto [name, text] = SplitAtLast(pair);
   for (const auto& [other, unused] : offsets_)
     if (other == name) return WrongData("--lod: input '" + name + "' is given twice");
   HEDDLE_ASSIGN_OR_RETURN(LoD lod, ParseLod(text));
@@ -243,12 +254,14 @@ Result<StepValues> StepValues::Open(const std::vector<std::string>& pairs, const
                                     int64_t steps) {
   StepValues values;
   const std::vector<TensorInfo> variables = program.persistables();
+  const std::vector<std::string> names = NamesOf(variables);
   for (const std::string& pair : pairs) {
-    const auto [name, path] = Split(pair);
+    const auto [name, path] = SplitPair(pair, names);
     const auto found = std::find_if(variables.begin(), variables.end(),
                                     [&, n = name](const TensorInfo& v) { return v.name == n; });
     if (found == variables.end())
-      return WrongData("--set: the main program has no persistable variable '" + name + "'");
+      return WrongData("--set: the main program has no persistable variable '" + name + "'" +
+                       DidYouMean(name, names));
     Item item{*found, Tensor()};
     HEDDLE_ASSIGN_OR_RETURN(item.rows, ReadNpy(path));
     if (item.rows.rank() == 0 || item.rows.dim(0) == 0)

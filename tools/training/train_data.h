@@ -7,6 +7,7 @@
 
 #include "heddle/executor.h"
 #include "heddle/status.h"
+#include "tools/feeds.h"
 #include "tools/values/npy.h"
 
 namespace heddle::tools {
@@ -26,8 +27,8 @@ struct DataOptions {
 // that a job can begin at any step.
 class TrainData {
  public:
-  // Reads and checks all files.
-  static Result<TrainData> Open(const DataOptions& options);
+  // Reads and checks all files. `inputs`: of the main program.
+  static Result<TrainData> Open(const DataOptions& options, const ProgramInputs& inputs);
 
   // Steps of one pass over the shards or, without shards, over the longest --feed; 0 without
   // either.
@@ -43,7 +44,7 @@ class TrainData {
     int64_t batches = 0;
     NamedTensors arrays;  // empty while it is not in memory
   };
-  Status AddFeed(const std::string& pair);
+  Status AddFeed(const std::string& pair, const ProgramInputs& inputs);
   Status AddOffsets(const std::string& pair);
   Status AddShard(const std::string& path, bool keep);
   Status Load(Shard* shard);

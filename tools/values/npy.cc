@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -11,12 +12,17 @@
 #include <memory>
 #include <system_error>
 
+#include "tools/values/element_types.h"
+#include "tools/values/pickled_strings.h"
+
 namespace heddle::tools {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 // Longer headers belong to structured types, which are of no use here.
 constexpr uint32_t kMaxHeader = 1 << 20;
+// Characters of a text of fixed width.
+constexpr uint64_t kMaxItem = uint64_t{1} << 31;
 
 // Copies the next `n` bytes of a file to `to`; false when they cannot be read.
 using ReadBytes = std::function<bool(void* to, size_t n)>;
@@ -25,41 +31,58 @@ Status Damaged(const std::string& name, const std::string& why) {
   return Status(StatusCode::kDataLoss, name + ": " + why);
 }
 
+// How the elements of an array are stored.
 struct TypeCode {
   std::string_view code;  // kind and size, as behind the byte order in `descr`
-  DType dtype;
+  DType dtype;            // of the tensor that they are read into
+  std::string_view name;  // as NpyArray::type has it; empty: the dtype's
 };
 constexpr TypeCode kTypeCodes[] = {
-    {"b1", DType::kBool},  {"u1", DType::kU8},  {"i1", DType::kI8},  {"i2", DType::kI16},
-    {"i4", DType::kI32},   {"i8", DType::kI64}, {"f2", DType::kF16}, {"u2", DType::kBF16},
-    {"V2", DType::kBF16},  {"f4", DType::kF32}, {"f8", DType::kF64}, {"c8", DType::kC64},
-    {"c16", DType::kC128}, {"u4", DType::kI32}, {"u8", DType::kI64},
+    {"b1", DType::kBool, ""},    {"u1", DType::kU8, ""},         {"i1", DType::kI8, ""},
+    {"i2", DType::kI16, ""},     {"i4", DType::kI32, ""},        {"i8", DType::kI64, ""},
+    {"f2", DType::kF16, ""},     {"u2", DType::kBF16, "uint16"}, {"V2", DType::kBF16, "void2"},
+    {"f4", DType::kF32, ""},     {"f8", DType::kF64, ""},        {"c8", DType::kC64, ""},
+    {"c16", DType::kC128, ""},   {"u4", DType::kI32, "uint32"},  {"u8", DType::kI64, "uint64"},
+    {"V1", DType::kU8, "void1"}, {"f1", DType::kU8, "float8"},
 };
 
-// Unsigned types that heddle holds in other dtypes.
-struct UnsignedType {
-  std::string_view name, code;
-  DType read, held;
-};
-constexpr UnsignedType kUnsignedTypes[] = {
-    {"uint16", "u2", DType::kBF16, DType::kI32},
-    {"uint32", "u4", DType::kI32, DType::kI64},
-    {"uint64", "u8", DType::kI64, DType::kI64},
+// Elements as a header's `descr` says.
+struct Elements {
+  enum class Kind : uint8_t { kNumbers, kBytes, kUnicode, kObjects };
+  Kind kind = Kind::kNumbers;
+  DType dtype = DType::kUnknown;
+  std::string_view type = "string";
+  bool big_endian = false;
+  uint64_t size = 0;  // bytes of one
 };
 
-Result<DType> DTypeOf(const std::string& descr, const std::string& name) {
-  if (descr.size() >= 2) {
-    for (const TypeCode& t : kTypeCodes) {
-      if (t.code != std::string_view(descr).substr(1)) continue;
-      if (descr[0] == '<' || descr[0] == '|' || SizeOf(t.dtype) == 1) return t.dtype;
-      return Status(StatusCode::kUnimplemented, name + ": big-endian data ('" + descr +
-                                                    "'); convert with .astype('<" +
-                                                    std::string(t.code) + "')");
-    }
-    if (descr[1] == 'O')
-      return Status(StatusCode::kUnimplemented, name + ": holds Python objects, not numbers");
+Result<Elements> ElementsOf(const std::string& descr, const std::string& name) {
+  const auto unsupported = [&] {
+    return Status(StatusCode::kUnimplemented, name + ": unsupported data type '" + descr + "'");
+  };
+  if (descr.size() < 2) return unsupported();
+  Elements e;
+  e.big_endian = descr[0] == '>';
+  const std::string_view code = std::string_view(descr).substr(1);
+  if (std::string_view("<>|=").find(descr[0]) == std::string_view::npos) return unsupported();
+  for (const TypeCode& t : kTypeCodes) {
+    if (t.code != code) continue;
+    e.dtype = t.dtype;
+    e.type = t.name.empty() ? Name(t.dtype) : t.name;
+    e.size = SizeOf(t.dtype);
+    return e;
   }
-  return Status(StatusCode::kUnimplemented, name + ": unsupported data type '" + descr + "'");
+  if (code == "O") {
+    e.kind = Elements::Kind::kObjects;
+    return e;
+  }
+  if (code[0] != 'S' && code[0] != 'U') return unsupported();
+  const char* const end = descr.data() + descr.size();
+  const auto [next, error] = std::from_chars(descr.data() + 2, end, e.size);
+  if (error != std::errc() || next != end || e.size == 0 || e.size > kMaxItem) return unsupported();
+  e.kind = code[0] == 'S' ? Elements::Kind::kBytes : Elements::Kind::kUnicode;
+  if (code[0] == 'U') e.size *= 4;
+  return e;
 }
 
 struct Header {
@@ -175,8 +198,8 @@ Result<Header> ReadHeader(const ReadBytes& read, uint64_t size, const std::strin
 }
 
 // The bytes that a header announces; false when there is no such size.
-bool DataBytes(const Header& header, DType dtype, uint64_t* bytes) {
-  uint64_t n = SizeOf(dtype);
+bool DataBytes(const Header& header, uint64_t item, uint64_t* bytes) {
+  uint64_t n = item;
   const bool empty = std::count(header.shape.begin(), header.shape.end(), 0) > 0;
   for (int64_t d : header.shape)
     if (__builtin_mul_overflow(n, empty ? uint64_t{1} : static_cast<uint64_t>(d), &n)) return false;
@@ -201,63 +224,102 @@ void Transpose(const std::byte* from, const Shape& shape, size_t item, std::byte
   }
 }
 
-Result<Tensor> ReadTensor(const ReadBytes& read, uint64_t size, const std::string& name,
-                          std::string* type = nullptr) {
+// Turns the bytes of each number round.
+void SwapBytes(Tensor* tensor) {
+  const size_t item = SizeOf(tensor->dtype()) / (IsComplex(tensor->dtype()) ? 2 : 1);
+  auto* bytes = static_cast<char*>(tensor->mutable_raw());
+  for (size_t at = 0; at < tensor->bytes(); at += item) std::reverse(bytes + at, bytes + at + item);
+}
+
+Result<Tensor> ReadNumbers(const ReadBytes& read, const Elements& e, const Header& header,
+                           const Shape& shape, const std::string& name) {
+  Tensor tensor = Tensor::Empty(e.dtype, shape);
+  if (!tensor.initialized())
+    return Status(StatusCode::kResourceExhausted, name + ": out of memory");
+  if (tensor.bytes() > 0 && !read(tensor.mutable_raw(), tensor.bytes()))
+    return Damaged(name, "the data cannot be read");
+  if (e.big_endian) SwapBytes(&tensor);
+  if (e.dtype == DType::kBool) {  // any other bit pattern in a bool is undefined behaviour
+    auto* p = tensor.mutable_data<uint8_t>();
+    for (int64_t i = 0; i < tensor.numel(); ++i) p[i] = p[i] != 0;
+  }
+  if (!header.fortran_order || shape.rank() < 2 || tensor.bytes() == 0) return tensor;
+  Tensor transposed = Tensor::Empty(e.dtype, shape);
+  if (!transposed.initialized())
+    return Status(StatusCode::kResourceExhausted, name + ": out of memory");
+  Transpose(tensor.data<std::byte>(), shape, SizeOf(e.dtype), transposed.mutable_data<std::byte>());
+  return transposed;
+}
+
+// `S` and `U`: texts of one width, zeros behind shorter ones.
+Result<StringTensor> ReadTexts(const ReadBytes& read, const Elements& e, const Header& header,
+                               const Shape& shape, const std::string& name) {
+  std::string data(static_cast<size_t>(shape.numel()) * e.size, '\0');
+  if (!data.empty() && !read(data.data(), data.size()))
+    return Damaged(name, "the data cannot be read");
+  if (header.fortran_order && shape.rank() > 1 && !data.empty()) {
+    std::string moved(data.size(), '\0');
+    Transpose(reinterpret_cast<const std::byte*>(data.data()), shape, e.size,
+              reinterpret_cast<std::byte*>(moved.data()));
+    data.swap(moved);
+  }
+  StringTensor strings{shape, {}};
+  for (size_t at = 0; at < data.size(); at += e.size) {
+    std::string_view item = std::string_view(data).substr(at, e.size);
+    std::string text;
+    if (e.kind == Elements::Kind::kUnicode) {
+      if (!FromUtf32(item, e.big_endian, &text)) return Damaged(name, "a text that is no Unicode");
+    } else {
+      while (item.ends_with('\0')) item.remove_suffix(1);
+      text = item;
+    }
+    strings.elements.push_back(std::move(text));
+  }
+  return strings;
+}
+
+Result<NpyArray> ReadArray(const ReadBytes& read, uint64_t size, const std::string& name) {
   uint64_t used = 0, bytes = 0;
   HEDDLE_ASSIGN_OR_RETURN(const Header header, ReadHeader(read, size, name, &used));
-  HEDDLE_ASSIGN_OR_RETURN(const DType dtype, DTypeOf(header.descr, name));
-  for (const UnsignedType& t : kUnsignedTypes)
-    if (type != nullptr && header.descr.substr(1) == t.code) *type = t.name;
+  HEDDLE_ASSIGN_OR_RETURN(const Elements e, ElementsOf(header.descr, name));
   if (header.shape.size() > static_cast<size_t>(Shape::kMaxRank))
     return Status(StatusCode::kUnimplemented,
                   name + ": " + std::to_string(header.shape.size()) + " dimensions; at most " +
                       std::to_string(Shape::kMaxRank) + " are supported");
-  if (!DataBytes(header, dtype, &bytes)) return Damaged(name, "the shape is too large");
-  if (bytes != size - used)
+  const bool objects = e.kind == Elements::Kind::kObjects;
+  if (!DataBytes(header, objects ? 1 : e.size, &bytes))
+    return Damaged(name, "the shape is too large");
+  if (!objects && bytes != size - used)
     return Damaged(name, "holds " + std::to_string(size - used) +
                              " bytes of data, its header says " + std::to_string(bytes));
   const Shape shape{std::span<const int64_t>(header.shape)};
-  Tensor tensor = Tensor::Empty(dtype, shape);
-  if (!tensor.initialized())
-    return Status(StatusCode::kResourceExhausted, name + ": out of memory");
-  if (bytes > 0 && !read(tensor.mutable_raw(), bytes))
-    return Damaged(name, "the data cannot be read");
-  if (dtype == DType::kBool) {  // any other bit pattern in a bool is undefined behaviour
-    auto* p = tensor.mutable_data<uint8_t>();
-    for (int64_t i = 0; i < tensor.numel(); ++i) p[i] = p[i] != 0;
+  if (e.kind == Elements::Kind::kNumbers) {
+    HEDDLE_ASSIGN_OR_RETURN(Tensor tensor, ReadNumbers(read, e, header, shape, name));
+    return NpyArray{Value(std::move(tensor)), std::string(e.type)};
   }
-  if (!header.fortran_order || shape.rank() < 2 || bytes == 0) return tensor;
-  Tensor transposed = Tensor::Empty(dtype, shape);
-  if (!transposed.initialized())
-    return Status(StatusCode::kResourceExhausted, name + ": out of memory");
-  Transpose(tensor.data<std::byte>(), shape, SizeOf(dtype), transposed.mutable_data<std::byte>());
-  return transposed;
+  if (!objects) {
+    HEDDLE_ASSIGN_OR_RETURN(StringTensor strings, ReadTexts(read, e, header, shape, name));
+    return NpyArray{ValueOf(std::move(strings)), std::string(e.type)};
+  }
+  std::string pickle(size - used, '\0');
+  if (!read(pickle.data(), pickle.size())) return Damaged(name, "the data cannot be read");
+  HEDDLE_ASSIGN_OR_RETURN(StringTensor strings, ParsePickledStrings(pickle, shape, name));
+  return NpyArray{ValueOf(std::move(strings)), std::string(e.type)};
 }
 
-Result<Tensor> ReadTensor(std::string_view bytes, const std::string& name,
-                          std::string* type = nullptr) {
-  size_t at = 0;
-  const auto read = [&](void* to, size_t n) {
-    if (n > bytes.size() - at) return false;
-    std::memcpy(to, bytes.data() + at, n);
-    at += n;
-    return true;
-  };
-  return ReadTensor(read, bytes.size(), name, type);
-}
-
-std::string HeaderText(const Tensor& tensor, std::string_view code) {
-  std::string text = "{'descr': '";
-  text += SizeOf(tensor.dtype()) == 1 ? '|' : '<';
-  text += code;
-  text += "', 'fortran_order': False, 'shape': (";
-  for (int64_t d : tensor.shape()) text += std::to_string(d) + ", ";
-  if (tensor.rank() > 1) text.resize(text.size() - 2);
-  if (tensor.rank() == 1) text.pop_back();
+// What stands before the data of an array whose elements `descr` describes.
+std::string StartText(const Shape& shape, const std::string& descr) {
+  std::string text = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (";
+  for (int64_t d : shape) text += std::to_string(d) + ", ";
+  if (shape.rank() > 1) text.resize(text.size() - 2);
+  if (shape.rank() == 1) text.pop_back();
   text += "), }";
   // Magic, version, length and header fill whole blocks of 64 bytes and end with a newline.
   text.append(63 - (10 + text.size()) % 64, ' ');
-  return text + '\n';
+  text += '\n';
+  std::string start(kMagic);
+  start += {'\1', '\0', static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
+  return start + text;
 }
 
 struct CloseFile {
@@ -281,51 +343,61 @@ Result<std::string> Receive(const std::string& path) {
   return bytes;
 }
 
-Result<Tensor> ReadNpy(const std::string& path, std::string* type) {
+Result<NpyArray> ReadNpyArray(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status))
     return Status(StatusCode::kNotFound, path + ": no such file");
   if (IsPipe(path)) {
     HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, Receive(path));
-    return ReadTensor(bytes, path, type);
+    return ParseNpyArray(bytes, path);
   }
   if (!std::filesystem::is_regular_file(status))
     return Status(StatusCode::kInvalidArgument, path + ": not a file");
   const uint64_t size = std::filesystem::file_size(path, error);
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
   if (error || !file) return Status(StatusCode::kNotFound, path + ": " + std::strerror(errno));
-  return ReadTensor([&](void* to, size_t n) { return std::fread(to, 1, n, file.get()) == n; }, size,
-                    path, type);
+  return ReadArray([&](void* to, size_t n) { return std::fread(to, 1, n, file.get()) == n; }, size,
+                   path);
 }
 
-Result<Tensor> ParseNpy(std::string_view bytes, const std::string& name) {
-  return ReadTensor(bytes, name);
-}
-
-Tensor Widened(const Tensor& read, const std::string& type) {
-  for (const UnsignedType& t : kUnsignedTypes) {
-    if (t.name != type || t.read != read.dtype() || t.read == t.held) continue;
-    Tensor made = Tensor::Empty(t.held, read.shape());
-    for (int64_t i = 0; i < read.numel(); ++i) {
-      if (t.held == DType::kI32)
-        made.mutable_data<int32_t>()[i] = static_cast<const uint16_t*>(read.raw())[i];
-      else
-        made.mutable_data<int64_t>()[i] = static_cast<const uint32_t*>(read.raw())[i];
-    }
-    return made;
-  }
-  return read;
+Result<NpyArray> ParseNpyArray(std::string_view bytes, const std::string& name) {
+  size_t at = 0;
+  return ReadArray(
+      [&](void* to, size_t n) {
+        if (n > bytes.size() - at) return false;
+        std::memcpy(to, bytes.data() + at, n);
+        at += n;
+        return true;
+      },
+      bytes.size(), name);
 }
 
 namespace {
 
-// The reverse. Precondition: the tensor is held in that type's dtype.
-Tensor Narrowed(const Tensor& held, const UnsignedType& type) {
-  if (type.read == type.held) return held;
-  Tensor made = Tensor::Empty(type.read, held.shape());
+Result<Tensor> NumbersOf(Result<NpyArray> array, const std::string& name) {
+  HEDDLE_RETURN_IF_ERROR(array.status());
+  if (array->value.is_tensor()) return array->value.tensor();
+  return Status(StatusCode::kUnimplemented, name + ": holds texts, not numbers");
+}
+
+}  // namespace
+
+Result<Tensor> ReadNpy(const std::string& path) { return NumbersOf(ReadNpyArray(path), path); }
+
+Result<Tensor> ParseNpy(std::string_view bytes, const std::string& name) {
+  return NumbersOf(ParseNpyArray(bytes, name), name);
+}
+
+namespace {
+
+// The elements of an unsigned type as NumPy stores them. Precondition: the tensor is held in the
+// type's dtype, and is contiguous.
+Tensor Narrowed(const Tensor& held, const ElementType& type) {
+  if (type.bits == 64) return held;
+  Tensor made = Tensor::Empty(type.bits == 16 ? DType::kBF16 : DType::kI32, held.shape());
   for (int64_t i = 0; i < held.numel(); ++i) {
-    if (type.held == DType::kI32)
+    if (type.bits == 16)
       static_cast<uint16_t*>(made.mutable_raw())[i] =
           static_cast<uint16_t>(held.data<int32_t>()[i]);
     else
@@ -335,7 +407,7 @@ Tensor Narrowed(const Tensor& held, const UnsignedType& type) {
   return made;
 }
 
-// The header of the file, and the tensor whose bytes follow it.
+// What precedes the data in the file, and the tensor whose bytes follow it.
 Result<std::string> NpyStart(const std::string& name, const Tensor& tensor, const std::string& type,
                              Tensor* data) {
   if (SizeOf(tensor.dtype()) == 0)
@@ -346,18 +418,66 @@ Result<std::string> NpyStart(const std::string& name, const Tensor& tensor, cons
   std::string_view code;
   for (const TypeCode& t : kTypeCodes)
     if (t.dtype == tensor.dtype() && code.empty()) code = t.code;
-  for (const UnsignedType& t : kUnsignedTypes) {
-    if (t.name != type || t.held != data->dtype()) continue;
-    *data = Narrowed(*data, t);
-    code = t.code;
+  const ElementType* wide = FindElementType(type);
+  if (wide != nullptr && wide->kind == ElementType::Kind::kWide && wide->held == data->dtype()) {
+    *data = Narrowed(*data, *wide);
+    for (const TypeCode& t : kTypeCodes)
+      if (t.name == type) code = t.code;
   }
-  const std::string text = HeaderText(*data, code);
-  std::string start(kMagic);
-  start += {'\1', '\0', static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
-  return start + text;
+  return StartText(data->shape(), (SizeOf(data->dtype()) == 1 ? '|' : '<') + std::string(code));
+}
+
+// The code points of UTF-8; false where it is none, or ends with a NUL.
+bool ToCodes(std::string_view text, std::vector<uint32_t>* codes) {
+  codes->clear();
+  std::string again;
+  for (size_t at = 0; at < text.size();) {
+    const auto first = static_cast<uint8_t>(text[at]);
+    const size_t more = first < 0x80 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+    if (more > text.size() - at - 1) return false;
+    uint32_t code = more == 0 ? first : first & (0x3fu >> more);
+    for (size_t i = 1; i <= more; ++i)
+      code = code << 6 | (static_cast<uint8_t>(text[at + i]) & 0x3f);
+    codes->push_back(code);
+    if (!AppendUtf8(code, &again)) return false;
+    at += more + 1;
+  }
+  // Only what is said in the one right way gives the same bytes again.
+  return again == text;
 }
 
 }  // namespace
+
+Result<std::string> NpyBytes(const StringTensor& strings, const std::string& name) {
+  std::vector<std::vector<uint32_t>> codes(strings.elements.size());
+  bool unicode = true;
+  size_t width = 1, bytes = 1;
+  for (size_t i = 0; i < codes.size(); ++i) {
+    const std::string& text = strings.elements[i];
+    if (text.ends_with('\0'))
+      return Status(StatusCode::kUnimplemented,
+                    name + ": element " + std::to_string(i) +
+                        " ends with a NUL, which NumPy's types of texts would drop");
+    unicode = unicode && ToCodes(text, &codes[i]);
+    width = std::max(width, codes[i].size());
+    bytes = std::max(bytes, text.size());
+  }
+  if (!unicode) width = bytes;
+  const size_t item = unicode ? 4 * width : width;
+  std::string file = StartText(strings.shape, (unicode ? "<U" : "|S") + std::to_string(width));
+  const size_t start = file.size();
+  file.resize(start + item * codes.size(), '\0');
+  for (size_t i = 0; i < codes.size(); ++i) {
+    char* to = file.data() + start + i * item;
+    if (!unicode) {
+      std::copy(strings.elements[i].begin(), strings.elements[i].end(), to);
+      continue;
+    }
+    for (const uint32_t code : codes[i])
+      for (int shift = 0; shift < 32; shift += 8) *to++ = static_cast<char>(code >> shift & 0xff);
+  }
+  return file;
+}
 
 Result<std::string> NpyBytes(const Tensor& tensor, const std::string& type) {
   Tensor data;

@@ -1,9 +1,10 @@
 // Reading and writing tensors as NumPy's .npy and .npz files.
 //
-// Little-endian data of all of heddle's types. bfloat16, which NumPy does not have, is stored as
-// its 16 bits in `uint16`, so a `uint16` array is read as bfloat16; `uint32` and `uint64` are read
-// as the bits of an int32 and an int64. Nothing here trusts a file: lengths are checked against the
-// file's size before memory is taken for them.
+// All of heddle's types in either byte order, and texts (`S`, `U`, arrays of Python objects).
+// bfloat16, which NumPy does not have, is stored as its 16 bits in `uint16`, so a `uint16` array is
+// read as bfloat16; `uint32` and `uint64` are read as the bits of an int32 and an int64. Whoever
+// knows what the array is for makes of it what is meant (tools/values/feed_value.h). Nothing here
+// trusts a file: lengths are checked against the file's size before memory is taken for them.
 #pragma once
 
 #include <string>
@@ -12,20 +13,33 @@
 #include <vector>
 
 #include "heddle/status.h"
+#include "heddle/string_tensor.h"
 #include "heddle/tensor.h"
+#include "heddle/value.h"
 
 namespace heddle::tools {
+
+// An array as a file has it.
+struct NpyArray {
+  Value value;  // a tensor, or a StringTensor
+  // NumPy's name of its element type; "string" for texts, "void1" and "void2" for elements of 8 and
+  // 16 bits whose type NumPy does not know.
+  std::string type;
+};
 
 // Whether the path names a pipe, whose bytes come once.
 bool IsPipe(const std::string& path);
 // All that comes through it until its end, which is waited for.
 Result<std::string> Receive(const std::string& path);
 
-// Reads format 1, 2 or 3, from a pipe, too. An array in Fortran order is transposed to row-major
-// order. `type`: becomes the name of an unsigned type of more than 8 bits, where the array is of
-// one.
-Result<Tensor> ReadNpy(const std::string& path, std::string* type = nullptr);
+// Reads format 1, 2 or 3, from a pipe as well. An array in Fortran order is transposed to row-major
+// order.
+Result<NpyArray> ReadNpyArray(const std::string& path);
 // The same from memory. `name` appears in messages.
+Result<NpyArray> ParseNpyArray(std::string_view bytes, const std::string& name);
+
+// The same for arrays of numbers; kUnimplemented for others.
+Result<Tensor> ReadNpy(const std::string& path);
 Result<Tensor> ParseNpy(std::string_view bytes, const std::string& name);
 
 // Writes format 1, row-major. A strided tensor is written as the row-major copy of itself.
@@ -37,13 +51,23 @@ Result<std::string> NpyBytes(const Tensor& tensor, const std::string& type = "")
 // An array of such a type as it was read, as heddle holds it. Others stay as they are.
 Tensor Widened(const Tensor& read, const std::string& type);
 
+// The .npy file of texts: `U`, or `S` where one of them is no UTF-8. kUnimplemented: one ends with
+// a NUL, which NumPy's types would drop.
+Result<std::string> NpyBytes(const StringTensor& strings, const std::string& name);
+
 // The arrays of a .npz archive, from a pipe, too, in the archive's order, without the ".npy" of
 // their names. Members may be stored or, in a build with zlib, deflated.
+using NamedArrays = std::vector<std::pair<std::string, NpyArray>>;
+Result<NamedArrays> ReadNpzArrays(const std::string& path);
+Result<NamedArrays> ParseNpzArrays(std::string_view bytes, const std::string& name);
+
+// The same for archives of numbers; kUnimplemented for others.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 Result<NamedTensors> ReadNpz(const std::string& path);
-// The bytes of an archive of arrays, not deflated.
-Result<std::string> PackNpz(const NamedTensors& arrays);
 // The same from memory. `name` appears in messages.
 Result<NamedTensors> ParseNpz(std::string_view bytes, const std::string& name);
+
+// The bytes of an archive of arrays, not deflated.
+Result<std::string> PackNpz(const NamedTensors& arrays);
 
 }  // namespace heddle::tools

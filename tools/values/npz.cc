@@ -167,7 +167,7 @@ Result<std::string> Inflate(std::string_view packed, uint64_t size, const std::s
 #endif
 }
 
-Result<Tensor> ReadMember(const Bytes& zip, const Member& member, const std::string& path) {
+Result<NpyArray> ReadMember(const Bytes& zip, const Member& member, const std::string& path) {
   const std::string what = path + ": " + member.name;
   if (zip.U32(member.offset) != kLocalHeader || !zip.Has(member.offset, 30))
     return BadArchive(what, "its header is not where the archive says");
@@ -186,33 +186,33 @@ Result<Tensor> ReadMember(const Bytes& zip, const Member& member, const std::str
   }
   if (content.size() != member.unpacked || Crc32(content) != member.crc)
     return BadArchive(what, "the checksum does not match");
-  return ParseNpy(content, what);
+  return ParseNpyArray(content, what);
 }
 
 }  // namespace
 
-Result<NamedTensors> ParseNpz(std::string_view bytes, const std::string& name) {
+Result<NamedArrays> ParseNpzArrays(std::string_view bytes, const std::string& name) {
   const Bytes zip(bytes);
   const auto directory = FindDirectory(zip);
   if (!directory) return BadArchive(name, "not an .npz file, or cut short");
-  NamedTensors arrays;
+  NamedArrays arrays;
   uint64_t at = directory->offset;
   for (uint64_t i = 0; i < directory->entries; ++i) {
     Member member;
     if (!ReadEntry(zip, &at, &member))
       return BadArchive(name, "the archive's directory is damaged");
-    HEDDLE_ASSIGN_OR_RETURN(Tensor tensor, ReadMember(zip, member, name));
+    HEDDLE_ASSIGN_OR_RETURN(NpyArray read, ReadMember(zip, member, name));
     std::string array = member.name;
     if (array.ends_with(".npy")) array.resize(array.size() - 4);
-    arrays.emplace_back(std::move(array), std::move(tensor));
+    arrays.emplace_back(std::move(array), std::move(read));
   }
   return arrays;
 }
 
-Result<NamedTensors> ReadNpz(const std::string& path) {
+Result<NamedArrays> ReadNpzArrays(const std::string& path) {
   if (IsPipe(path)) {
     HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, Receive(path));
-    return ParseNpz(bytes, path);
+    return ParseNpzArrays(bytes, path);
   }
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return Status(StatusCode::kNotFound, path + ": no such file, or not readable");
@@ -223,7 +223,31 @@ Result<NamedTensors> ReadNpz(const std::string& path) {
   std::string all(static_cast<size_t>(size), '\0');
   file.seekg(0);
   if (!file.read(all.data(), size)) return BadArchive(path, "cannot be read");
-  return ParseNpz(all, path);
+  return ParseNpzArrays(all, path);
+}
+
+namespace {
+
+Result<NamedTensors> NumbersOfAll(Result<NamedArrays> arrays, const std::string& path) {
+  HEDDLE_RETURN_IF_ERROR(arrays.status());
+  NamedTensors tensors;
+  for (auto& [name, array] : *arrays) {
+    if (!array.value.is_tensor())
+      return Status(StatusCode::kUnimplemented,
+                    path + ": array '" + name + "' holds texts, not numbers");
+    tensors.emplace_back(name, array.value.tensor());
+  }
+  return tensors;
+}
+
+}  // namespace
+
+Result<NamedTensors> ParseNpz(std::string_view bytes, const std::string& name) {
+  return NumbersOfAll(ParseNpzArrays(bytes, name), name);
+}
+
+Result<NamedTensors> ReadNpz(const std::string& path) {
+  return NumbersOfAll(ReadNpzArrays(path), path);
 }
 
 namespace {

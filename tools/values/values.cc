@@ -9,6 +9,8 @@
 #include <fstream>
 #include <limits>
 
+#include "heddle/string_tensor.h"
+#include "tools/values/element_types.h"
 #include "tools/values/npy.h"
 
 namespace heddle::tools {
@@ -111,7 +113,8 @@ Result<std::vector<std::string>> WriteValue(const Value& value, const std::strin
   std::vector<std::string> paths;
   if (value.is_array()) {
     for (size_t i = 0; i < value.array().size(); ++i)
-      HEDDLE_RETURN_IF_ERROR(WriteTensor(value.array()[i], stem + "_" + std::to_string(i), &paths));
+      HEDDLE_RETURN_IF_ERROR(
+          WriteTensor(value.array()[i], stem + "_" + std::to_string(i), &paths, type));
     return paths;
   }
   if (value.is_rows()) {
@@ -120,6 +123,15 @@ Result<std::vector<std::string>> WriteValue(const Value& value, const std::strin
     const Shape count{static_cast<int64_t>(s.rows.size())};
     HEDDLE_RETURN_IF_ERROR(
         WriteTensor(Tensor::Of(DType::kI64, count, s.rows), stem + "_rows", &paths));
+    return paths;
+  }
+  if (const auto strings = StringsIn(value)) {
+    paths.push_back(stem + ".npy");
+    HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, NpyBytes(*strings, paths.back()));
+    std::ofstream file(paths.back(), std::ios::binary);
+    file << bytes;
+    file.close();
+    if (!file) return Status(StatusCode::kResourceExhausted, paths.back() + ": cannot be written");
     return paths;
   }
   if (!value.is_tensor())
@@ -145,10 +157,24 @@ std::string Difference(const Value& a, const Value& b) {
       return "row numbers differ";
     return TensorDifference(a.rows().value, b.rows().value);
   }
+  if (const auto x = StringsIn(a), y = StringsIn(b); x != nullptr && y != nullptr) {
+    if (x->shape != y->shape)
+      return "shape " + y->shape.ToString() + ", was " + x->shape.ToString();
+    for (size_t i = 0; i < x->elements.size(); ++i)
+      if (x->elements[i] != y->elements[i])
+        return "element " + std::to_string(i) + ": " + Quoted(y->elements[i]) + ", was " +
+               Quoted(x->elements[i]);
+    return "";
+  }
   return a.is_tensor() ? TensorDifference(a.tensor(), b.tensor()) : "";
 }
 
-double NumberAt(const Tensor& t, int64_t i) {
+double NumberAt(const Tensor& t, int64_t i, std::string_view type) {
+  if (const ElementType* given = type.empty() ? nullptr : FindElementType(type);
+      given != nullptr && given->held == t.dtype()) {
+    if (given->kind == ElementType::Kind::kFloat) return FloatOf(*given, t.data<uint8_t>()[i]);
+    if (given->bits == 64) return static_cast<double>(static_cast<uint64_t>(t.data<int64_t>()[i]));
+  }
   switch (t.dtype()) {
     case DType::kBool:
     case DType::kU8:
@@ -179,8 +205,11 @@ double NumberAt(const Tensor& t, int64_t i) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-std::string TextAt(const Tensor& t, int64_t i) {
+std::string TextAt(const Tensor& t, int64_t i, std::string_view type) {
   if (t.dtype() == DType::kBool) return t.data<uint8_t>()[i] ? "true" : "false";
+  if (t.dtype() == DType::kI64 && type == "uint64")
+    return std::to_string(static_cast<uint64_t>(t.data<int64_t>()[i]));
+  if (t.dtype() == DType::kU8 && type.starts_with("float")) return Short(NumberAt(t, i, type));
   if (t.dtype() == DType::kI64) return std::to_string(t.data<int64_t>()[i]);
   if (IsInteger(t.dtype())) return std::to_string(static_cast<int64_t>(NumberAt(t, i)));
   std::string text = Short(NumberAt(t, i));
@@ -190,11 +219,11 @@ std::string TextAt(const Tensor& t, int64_t i) {
   return text + (std::signbit(imaginary) ? "-" : "+") + Short(std::abs(imaginary)) + "j";
 }
 
-Summary Summarize(const Tensor& tensor) {
+Summary Summarize(const Tensor& tensor, std::string_view type) {
   Summary s;
   double sum = 0;
   for (int64_t i = 0; i < tensor.numel(); ++i) {
-    const double x = NumberAt(tensor, i);
+    const double x = NumberAt(tensor, i, type);
     if (std::isnan(x)) {
       ++s.nan;
     } else if (std::isinf(x)) {
@@ -216,6 +245,30 @@ int64_t ArgMax(const Tensor& tensor, int64_t row) {
   for (int64_t i = 1; i < width; ++i)
     if (NumberAt(tensor, row * width + i) > NumberAt(tensor, row * width + best)) best = i;
   return best;
+}
+
+std::string TypeText(DType dtype, std::string_view type) {
+  return std::string(type.empty() ? Name(dtype) : type);
+}
+
+std::string Quoted(std::string_view text) {
+  constexpr size_t kMostShown = 60;
+  size_t shown = std::min(text.size(), kMostShown);
+  // Not within a character.
+  while (shown > 0 && shown < text.size() && (text[shown] & 0xc0) == 0x80) --shown;
+  std::string quoted = "\"";
+  for (const char c : text.substr(0, shown)) {
+    if (c == '"' || c == '\\') {
+      quoted += {'\\', c};
+    } else if (static_cast<uint8_t>(c) < 0x20 || c == 0x7f) {
+      char code[8];
+      std::snprintf(code, sizeof(code), "\\x%02x", static_cast<unsigned>(c));
+      quoted += code;
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + (shown < text.size() ? "…\"" : "\"");
 }
 
 }  // namespace heddle::tools

@@ -6,10 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <random>
 
-#include "tools/training/durable.cc"  // NOLINT(bugprone-suspicious-include)
+#include "tools/training/durable.cc"      // NOLINT(bugprone-suspicious-include)
+#include "tools/values/element_types.cc"  // NOLINT(bugprone-suspicious-include)
 #include "tools/values/npy.h"
-#include "tools/values/npz.cc"  // NOLINT(bugprone-suspicious-include)
+#include "tools/values/npz.cc"              // NOLINT(bugprone-suspicious-include)
+#include "tools/values/pickled_strings.cc"  // NOLINT(bugprone-suspicious-include)
+#include "tools/values/values.cc"           // NOLINT(bugprone-suspicious-include)
 
 namespace heddle::tools {
 namespace {
@@ -130,9 +134,14 @@ TEST(NpyTest, RefusesDamagedFiles) {
        "not understood"},
       {Npy("garbage", four), "not understood"},
       {Npy(HeaderOf("<f4", "False", "(1,1,1,1,1,1,1,1,1,1,1)"), four), "dimensions"},
-      {Npy(HeaderOf(">f4", "False", "(1,)"), four), "big-endian"},
       {Npy(HeaderOf("|O", "False", "(1,)"), four), "Python objects"},
-      {Npy(HeaderOf("<U1", "False", "(1,)"), four), "unsupported data type"},
+      {Npy(HeaderOf("<U1", "False", "(1,)"), BytesOf<uint32_t>({65})), "texts, not numbers"},
+      {Npy(HeaderOf("<U0", "False", "(1,)"), ""), "unsupported data type"},
+      {Npy(HeaderOf("<U99999999999", "False", "(1,)"), ""), "unsupported data type"},
+      {Npy(HeaderOf("<U1", "False", "(4611686018427387904, 8)"), ""), "too large"},
+      {Npy(HeaderOf("<U1", "False", "(1,)"), BytesOf<uint32_t>({0x110000})), "no Unicode"},
+      {Npy(HeaderOf("<f16", "False", "(1,)"), four), "unsupported data type"},
+      {Npy(HeaderOf("<M8[s]", "False", "(1,)"), four + four), "unsupported data type"},
   };
   for (const auto& [bytes, why] : bad) {
     const auto read = ParseNpy(bytes, "bad.npy");
@@ -157,6 +166,149 @@ TEST(NpyTest, NamesMissingFilesAndDirectories) {
   EXPECT_EQ(ReadNpy(TempPath("nowhere.npy")).status().code(), StatusCode::kNotFound);
   EXPECT_EQ(ReadNpy(testing::TempDir()).status().code(), StatusCode::kInvalidArgument);
   EXPECT_FALSE(WriteNpy(TempPath("no/such/directory.npy"), Tensor::Zeros(DType::kF32, {1})).ok());
+}
+
+TEST(NpyTest, EitherByteOrderIsRead) {
+  const std::pair<const char*, size_t> types[] = {{"i2", 2}, {"i4", 4}, {"i8", 8},  {"u2", 2},
+                                                  {"u4", 4}, {"u8", 8}, {"f2", 2},  {"f4", 4},
+                                                  {"f8", 8}, {"c8", 4}, {"c16", 8}, {"V2", 2}};
+  std::mt19937 random(7);
+  for (const auto& [code, number] : types) {
+    const size_t bytes = 6 * number * (code[0] == 'c' ? 2 : 1);
+    std::string little;
+    for (size_t i = 0; i < bytes; ++i) little += static_cast<char>(random() & 0x3f);
+    std::string big = little;
+    for (size_t at = 0; at < bytes; at += number)
+      std::reverse(big.begin() + static_cast<std::ptrdiff_t>(at),
+                   big.begin() + static_cast<std::ptrdiff_t>(at + number));
+    for (const char* order : {"False", "True"}) {
+      const std::string shape = "(2, 3)";
+      const auto a =
+          ParseNpyArray(Npy(HeaderOf(std::string("<") + code, order, shape), little), "a");
+      const auto b = ParseNpyArray(Npy(HeaderOf(std::string(">") + code, order, shape), big), "b");
+      ASSERT_TRUE(a.ok() && b.ok()) << code;
+      EXPECT_EQ(a->type, b->type);
+      EXPECT_EQ(Difference(a->value, b->value), "") << code << " " << order;
+    }
+  }
+}
+
+// ---- arrays of objects ----
+
+// numpy.array([["a", b"\xffx"], ["\u00fc", numpy.str_("q")]], dtype=object), pickled.
+const std::string kPickles[] = {
+    std::string(
+        "\200\002\143\156\165\155\160\171\056\137\143\157\162\145\056\155\165\154\164\151\141"
+        "\162\162\141\171\012\137\162\145\143\157\156\163\164\162\165\143\164\012\161\000\143"
+        "\156\165\155\160\171\012\156\144\141\162\162\141\171\012\161\001\113\000\205\161\002"
+        "\143\137\143\157\144\145\143\163\012\145\156\143\157\144\145\012\161\003\130\001\000"
+        "\000\000\142\161\004\130\006\000\000\000\154\141\164\151\156\061\161\005\206\161\006"
+        "\122\161\007\207\161\010\122\161\011\050\113\001\113\002\113\002\206\161\012\143\156"
+        "\165\155\160\171\012\144\164\171\160\145\012\161\013\130\002\000\000\000\117\070\161"
+        "\014\211\210\207\161\015\122\161\016\050\113\003\130\001\000\000\000\174\161\017\116"
+        "\116\116\112\377\377\377\377\112\377\377\377\377\113\077\164\161\020\142\211\135\161"
+        "\021\050\130\001\000\000\000\141\161\022\150\003\130\003\000\000\000\303\277\170\161"
+        "\023\150\005\206\161\024\122\161\025\130\002\000\000\000\303\274\161\026\143\156\165"
+        "\155\160\171\056\137\143\157\162\145\056\155\165\154\164\151\141\162\162\141\171\012"
+        "\163\143\141\154\141\162\012\161\027\150\013\130\002\000\000\000\125\061\161\030\211"
+        "\210\207\161\031\122\161\032\050\113\003\130\001\000\000\000\074\161\033\116\116\116"
+        "\113\004\113\004\113\010\164\161\034\142\150\003\130\004\000\000\000\161\000\000\000"
+        "\161\035\150\005\206\161\036\122\161\037\206\161\040\122\161\041\145\164\161\042\142"
+        "\056",
+        337),
+    std::string(
+        "\200\003\143\156\165\155\160\171\056\137\143\157\162\145\056\155\165\154\164\151\141"
+        "\162\162\141\171\012\137\162\145\143\157\156\163\164\162\165\143\164\012\161\000\143"
+        "\156\165\155\160\171\012\156\144\141\162\162\141\171\012\161\001\113\000\205\161\002"
+        "\103\001\142\161\003\207\161\004\122\161\005\050\113\001\113\002\113\002\206\161\006"
+        "\143\156\165\155\160\171\012\144\164\171\160\145\012\161\007\130\002\000\000\000\117"
+        "\070\161\010\211\210\207\161\011\122\161\012\050\113\003\130\001\000\000\000\174\161"
+        "\013\116\116\116\112\377\377\377\377\112\377\377\377\377\113\077\164\161\014\142\211"
+        "\135\161\015\050\130\001\000\000\000\141\161\016\103\002\377\170\161\017\130\002\000"
+        "\000\000\303\274\161\020\143\156\165\155\160\171\056\137\143\157\162\145\056\155\165"
+        "\154\164\151\141\162\162\141\171\012\163\143\141\154\141\162\012\161\021\150\007\130"
+        "\002\000\000\000\125\061\161\022\211\210\207\161\023\122\161\024\050\113\003\130\001"
+        "\000\000\000\074\161\025\116\116\116\113\004\113\004\113\010\164\161\026\142\103\004"
+        "\161\000\000\000\161\027\206\161\030\122\161\031\145\164\161\032\142\056",
+        270),
+    std::string(
+        "\200\004\225\322\000\000\000\000\000\000\000\214\026\156\165\155\160\171\056\137\143"
+        "\157\162\145\056\155\165\154\164\151\141\162\162\141\171\224\214\014\137\162\145\143"
+        "\157\156\163\164\162\165\143\164\224\223\224\214\005\156\165\155\160\171\224\214\007"
+        "\156\144\141\162\162\141\171\224\223\224\113\000\205\224\103\001\142\224\207\224\122"
+        "\224\050\113\001\113\002\113\002\206\224\150\003\214\005\144\164\171\160\145\224\223"
+        "\224\214\002\117\070\224\211\210\207\224\122\224\050\113\003\214\001\174\224\116\116"
+        "\116\112\377\377\377\377\112\377\377\377\377\113\077\164\224\142\211\135\224\050\214"
+        "\001\141\224\103\002\377\170\224\214\002\303\274\224\150\000\214\006\163\143\141\154"
+        "\141\162\224\223\224\150\014\214\002\125\061\224\211\210\207\224\122\224\050\113\003"
+        "\214\001\074\224\116\116\116\113\004\113\004\113\010\164\224\142\103\004\161\000\000"
+        "\000\224\206\224\122\224\145\164\224\142\056",
+        221),
+};
+
+TEST(NpyTest, ReadsObjectsThatAreTexts) {
+  const std::vector<std::string> want = {"a", "\xffx", "\xc3\xbc", "q"};
+  for (const std::string& pickle : kPickles) {
+    const auto read = ParseNpyArray(Npy(HeaderOf("|O", "False", "(2, 2)"), pickle), "x");
+    ASSERT_TRUE(read.ok()) << read.status().ToString();
+    EXPECT_EQ(read->type, "string");
+    const auto strings = StringsIn(read->value);
+    ASSERT_NE(strings, nullptr);
+    EXPECT_EQ(strings->shape, (Shape{2, 2}));
+    EXPECT_EQ(strings->elements, want);
+    EXPECT_FALSE(ParseNpyArray(Npy(HeaderOf("|O", "False", "(4,)"), pickle), "x").ok());
+  }
+}
+
+TEST(NpyTest, NothingInAPickleIsExecuted) {
+  const std::string path = TempPath("executed");
+  const std::string words[] = {
+      "cos\nsystem\n(S'touch " + path + "'\ntR.",
+      "cposix\nsystem\nX\x05\0\0\0touch\x85R.",
+      "\x80\x04\x8c\x08"
+      "builtins\x8c\x04"
+      "eval\x93\x8c\x01"
+      "1\x85R.",
+      "cnumpy\nload\nX\x01\0\0\0a\x85R.",
+      std::string(2000000, ')') + ".",           // a stack of two million
+      ")" + std::string(2000000, '\x85') + ".",  // tuples in tuples
+      "]q\0h\0a.",                               // a list in itself
+      "h\xff.",
+      "R.",
+      "b.",
+      "t.",
+      "e.",
+      "a.",
+      "\x93.",
+      "\x86.",
+      ".",
+      "",
+      "(",
+      "\x8e\xff\xff\xff\xff",
+  };
+  for (const std::string& pickle : words) {
+    const auto read = ParseNpyArray(Npy(HeaderOf("|O", "False", "(1,)"), pickle), "x");
+    EXPECT_FALSE(read.ok()) << pickle.substr(0, 20);
+  }
+  EXPECT_FALSE(std::ifstream(path).good());
+}
+
+TEST(NpyTest, DamagedPicklesAreErrors) {
+  std::mt19937 random(11);
+  for (const std::string& pickle : kPickles) {
+    for (size_t n = 0; n < pickle.size(); ++n)
+      EXPECT_FALSE(
+          ParseNpyArray(Npy(HeaderOf("|O", "False", "(2, 2)"), pickle.substr(0, n)), "x").ok());
+    for (int round = 0; round < 4000; ++round) {
+      std::string damaged = pickle;
+      for (int i = 0, n = 1 + static_cast<int>(random() % 4); i < n; ++i)
+        damaged[random() % damaged.size()] = static_cast<char>(random());
+      const auto read = ParseNpyArray(Npy(HeaderOf("|O", "False", "(2, 2)"), damaged), "x");
+      if (read.ok()) {
+        EXPECT_EQ(StringsIn(read->value)->elements.size(), 4u);
+      }
+    }
+  }
 }
 
 // ---- archives ----
