@@ -1,9 +1,12 @@
 // heddle ops: the operators heddle knows.
+#include <algorithm>
 #include <iostream>
 
+#include "heddle/operators.h"
 #include "heddle/program.h"
 #include "tools/commands.h"
 #include "tools/json_output.h"
+#include "tools/values/names.h"
 
 namespace heddle::tools {
 namespace {
@@ -18,12 +21,14 @@ Status ListAsJson(const std::vector<std::string>& names, bool describe) {
   Json json = NewJson("ops");
   json["operators"] = Json::array();
   for (const std::string& name : names) {
-    Json op = {{"op", name}};
+    HEDDLE_ASSIGN_OR_RETURN(const OperatorFacts facts, FactsOfOp(name));
+    Json op = {{"op", name}, {"file", facts.file}, {"examples", facts.examples}};
+    op["dtypes"] = Json::array();
+    for (const DType dtype : facts.dtypes) op["dtypes"].push_back(Name(dtype));
+    op["gradient"] = facts.gradient.empty() ? Json() : Json(facts.gradient);
     if (describe) {
-      HEDDLE_ASSIGN_OR_RETURN(const std::string text, DescribeOp(name));
-      op["description"] = text;
-      HEDDLE_ASSIGN_OR_RETURN(const std::string source, SourceOfOp(name));
-      if (!source.empty()) op["source"] = source;
+      HEDDLE_ASSIGN_OR_RETURN(op["description"], DescribeOp(name));
+      if (!facts.file.empty()) op["source"] = facts.file;
     }
     json["operators"].push_back(std::move(op));
   }
@@ -33,7 +38,11 @@ Status ListAsJson(const std::vector<std::string>& names, bool describe) {
 
 Status List(const OpsOptions& options) {
   const bool one = !options.name.empty() && !options.all;
-  const auto names = one ? std::vector<std::string>{options.name} : SupportedOps();
+  const std::vector<std::string> all = SupportedOps();
+  if (one && !std::binary_search(all.begin(), all.end(), options.name))
+    return Status(StatusCode::kNotFound,
+                  "heddle has no operator '" + options.name + "'" + DidYouMean(options.name, all));
+  const auto names = one ? std::vector<std::string>{options.name} : all;
   const bool describe = one || options.all;
   if (options.json) return ListAsJson(names, describe);
   for (const std::string& name : names) {

@@ -1,0 +1,40 @@
+#include <string_view>
+
+#include "core/error.h"
+#include "core/op_registry.h"
+#include "heddle/operators.h"
+#include "heddle/program.h"
+
+namespace heddle {
+namespace {
+
+struct ExampleCount {
+  std::string_view op;
+  int count;
+};
+
+constexpr ExampleCount kExamples[] = {
+#define HEDDLE_DECLARE_EXAMPLES(name, count) {#name, count},
+#include "kernels/all_examples.inc"
+#undef HEDDLE_DECLARE_EXAMPLES
+};
+
+}  // namespace
+
+Result<OperatorFacts> FactsOfOp(const std::string& type) {
+  const OpDef* def = FindOp(type);
+  if (def == nullptr) return NotFound("heddle has no operator '", type, "'");
+  OperatorFacts facts;
+  facts.name = type;
+  HEDDLE_ASSIGN_OR_RETURN(facts.file, SourceOfOp(type));
+  for (const ExampleCount& examples : kExamples)
+    if (examples.op == type) facts.examples = examples.count;
+  for (int d = 0; d < kNumDTypes - 1; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    if (def->kernel(dtype) != nullptr) facts.dtypes.push_back(dtype);
+  }
+  if (FindOp(type + "_grad") != nullptr) facts.gradient = type + "_grad";
+  return facts;
+}
+
+}  // namespace heddle
