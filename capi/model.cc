@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
+#include <mutex>
 #include <span>
 #include <string_view>
 
@@ -277,10 +278,10 @@ heddle_error* heddle_model_parse(heddle_executor* executor, const void* program,
     if (executor == nullptr || program == nullptr || model == nullptr)
       return Invalid("heddle_model_parse: executor, program or model is NULL");
     const std::string_view text(static_cast<const char*>(program), bytes);
-    HEDDLE_ASSIGN_OR_RETURN(heddle::Program parsed, heddle::Program::Parse(text));
-    auto scope = std::make_shared<heddle::Scope>();
-    if (params != nullptr) HEDDLE_RETURN_IF_ERROR(heddle::LoadParameters(parsed, params, *scope));
-    return Compile(executor->executor, {std::move(parsed), std::move(scope)}, options, model);
+    HEDDLE_ASSIGN_OR_RETURN(heddle::Model parsed, heddle::ParseModel(text, {}));
+    if (params != nullptr)
+      HEDDLE_RETURN_IF_ERROR(heddle::LoadParameters(parsed.program, params, *parsed.scope));
+    return Compile(executor->executor, std::move(parsed), options, model);
   });
 }
 
@@ -427,6 +428,7 @@ heddle_error* heddle_model_parameter(const heddle_model* model, const char* name
     if (FindParameter(*model, name) == nullptr)
       return Status(StatusCode::kNotFound,
                     "the model has no parameter '" + std::string(name) + "'");
+    const std::lock_guard writes(model->model.scope->write_mutex());
     const heddle::Value* value = model->model.scope->Find(name);
     if (value == nullptr || !value->is_tensor() || !value->tensor().initialized())
       return Status(StatusCode::kNotFound, "parameter '" + std::string(name) + "' has no value");
@@ -457,6 +459,8 @@ heddle_error* heddle_model_set_parameter(heddle_model* model, const char* name,
     if (!copy.initialized())
       return Status(StatusCode::kResourceExhausted,
                     "no memory for parameter '" + declared->name + "'");
+    // Not while a run writes to the scope, or a plan is made of the parameters.
+    const std::lock_guard writes(model->model.scope->write_mutex());
     model->model.scope->Set(declared->name, std::move(copy));
     return Status::Ok();
   });

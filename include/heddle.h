@@ -257,12 +257,14 @@ typedef struct heddle_model_options {
 /* The options that NULL stands for: level 2, everything else 0. */
 HEDDLE_API void heddle_model_options_init(heddle_model_options* options);
 
-/* Loads and compiles. `path`: a program file (.pdmodel, or .json of Paddle 3), or a directory that
- * holds one. `params`: a combined parameter file, a directory with one file per parameter or a
- * .pdparams; NULL: those that lie beside the program. */
+/* Loads and compiles. `path`: a program file (.pdmodel, or .json of Paddle 3; .onnx; a TensorFlow
+ * graph, .pb or .pbtxt), or a directory that holds one, as a SavedModel does. `params`: a combined
+ * parameter file, a directory with one file per parameter or a .pdparams; NULL: those in the
+ * program's file, or that lie beside it. */
 HEDDLE_TRY heddle_model_load(heddle_executor* executor, const char* path, const char* params,
                              const heddle_model_options* options, heddle_model** model);
-/* The same for a serialized program in memory. `params` as above; NULL: none, to be set with
+/* The same for a serialized program in memory. `params` as above; NULL: those in the program's
+ * bytes, as ONNX models and TensorFlow graphs have them; others are to be set with
  * heddle_model_set_parameter. */
 HEDDLE_TRY heddle_model_parse(heddle_executor* executor, const void* program, size_t bytes,
                               const char* params, const heddle_model_options* options,
@@ -351,8 +353,9 @@ HEDDLE_TRY heddle_model_plan(heddle_model* model, const char* const* names,
                              const heddle_tensor* const* inputs, size_t num_inputs,
                              heddle_text** text);
 /* A parameter, as a share of its memory (not to be written to), and its replacement (dtype and
- * dimensions as declared), which later runs of every view of the model see. None may be replaced
- * while a run of any view is under way: runs read parameters where they lie. */
+ * dimensions as declared), which later runs of every view of the model see. Both wait for plans
+ * that are being made and for runs that write to parameters. None may be replaced while another run
+ * of any view is under way: runs read parameters where they lie. */
 HEDDLE_TRY heddle_model_parameter(const heddle_model* model, const char* name,
                                   heddle_tensor** tensor);
 HEDDLE_TRY heddle_model_set_parameter(heddle_model* model, const char* name,

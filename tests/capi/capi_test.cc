@@ -464,6 +464,23 @@ TEST_F(CApi, PlansAndProgramsInMemory) {
       HEDDLE_INVALID_ARGUMENT, "params is NULL");
 }
 
+// ONNX models and TensorFlow graphs hold their weights, which need not be named.
+TEST_F(CApi, ModelsInMemoryHaveTheirOwnParameters) {
+  for (const std::string path : {"/onnx/model.onnx"}) {
+    std::ifstream file(kDigits + path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    if (bytes.empty()) continue;
+    heddle_model *loaded = nullptr, *parsed = nullptr;
+    EXPECT_FINE(heddle_model_load(executor_, (kDigits + path).c_str(), nullptr, nullptr, &loaded));
+    EXPECT_FINE(
+        heddle_model_parse(executor_, bytes.data(), bytes.size(), nullptr, nullptr, &parsed));
+    EXPECT_EQ(RunOn(parsed, 5), RunOn(loaded, 5)) << path;
+    EXPECT_FALSE(RunOn(parsed, 5).empty()) << path;
+    heddle_model_free(parsed);
+    heddle_model_free(loaded);
+  }
+}
+
 TEST_F(CApi, PartsOfFilesAreLoaded) {
   heddle_program_part part = {};
   part.size = sizeof(part);

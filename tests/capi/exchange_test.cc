@@ -1,6 +1,8 @@
 // Ranks and readers of the C API, with programs written here in Paddle's wire format.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <string>
 #include <thread>
@@ -83,6 +85,18 @@ std::string ReadOne() {
                  Var("y", kTensor) +
                  Op("read", Operands(1, "Reader", "reader") + Operands(2, "Out", "x")) +
                  Op("relu", Operands(1, "X", "x") + Operands(2, "Out", "y")) +
+                 Op("fetch", Operands(1, "X", "y") + Operands(2, "Out", "fetch") + Attr("col", 0)));
+}
+
+// Reads x, reads y; p, a parameter, += x.
+std::string ReadTwo() {
+  const std::string kind = Int(1, kTensor) + Part(3, Part(1, Int(1, kFloat) + Int(2, 2)));
+  return Program(Var("fetch", kFetch) + Var("reader", kReader) + Var("x", kTensor) +
+                 Var("y", kTensor) + Part(3, Part(1, "p") + Part(2, kind) + Int(3, 1)) +
+                 Op("read", Operands(1, "Reader", "reader") + Operands(2, "Out", "x")) +
+                 Op("read", Operands(1, "Reader", "reader") + Operands(2, "Out", "y")) +
+                 Op("elementwise_add",
+                    Operands(1, "X", "p") + Operands(1, "Y", "x") + Operands(2, "Out", "p")) +
                  Op("fetch", Operands(1, "X", "y") + Operands(2, "Out", "fetch") + Attr("col", 0)));
 }
 
@@ -237,6 +251,45 @@ TEST(CApiReaders, ReadABatchARunUntilTheEnd) {
   const Outcome late(heddle_model_run(model, &options, nullptr, nullptr, 0, &y, 1));
   EXPECT_EQ(late.code, HEDDLE_DEADLINE_EXCEEDED) << late.text;
   EXPECT_FALSE(late.at_end);
+  heddle_model_free(model);
+  heddle_executor_free(executor);
+}
+
+// A parameter is set while a run that writes to it waits for data: the run comes first.
+TEST(CApiReaders, ParametersWaitForRunsThatWriteThem) {
+  heddle_queue* queue = nullptr;
+  EXPECT_FINE(heddle_queue_new(1, &queue));
+  heddle_executor* executor = NewExecutor(nullptr, 0);
+  heddle_model* model = Parse(executor, ReadTwo());
+  EXPECT_FINE(heddle_model_set_queue(model, "reader", queue));
+  heddle_tensor* value = Two(0, 0);
+  EXPECT_FINE(heddle_model_set_parameter(model, "p", value));
+  heddle_tensor_free(value);
+  EXPECT_EQ(Push(queue, 1), 1);
+  std::thread run([&] {
+    heddle_tensor* y = nullptr;
+    EXPECT_FINE(heddle_model_run(model, nullptr, nullptr, nullptr, 0, &y, 1));
+    EXPECT_EQ(Take(y), (std::vector<float>{2, -2}));
+  });
+  // It has taken the first batch, and waits for the second.
+  while (heddle_queue_size(queue) > 0) std::this_thread::yield();
+  std::atomic<bool> is_set = false;
+  std::thread set([&] {
+    heddle_tensor* hundred = Two(100, 100);
+    EXPECT_FINE(heddle_model_set_parameter(model, "p", hundred));
+    heddle_tensor_free(hundred);
+    is_set = true;
+  });
+  for (int i = 0; i < 100 && !is_set; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_FALSE(is_set);
+  EXPECT_EQ(Push(queue, 2), 1);
+  run.join();
+  set.join();
+  heddle_tensor* p = nullptr;
+  EXPECT_FINE(heddle_model_parameter(model, "p", &p));
+  EXPECT_EQ(Take(p), (std::vector<float>{100, 100}));
+  heddle_queue_free(queue);
   heddle_model_free(model);
   heddle_executor_free(executor);
 }
