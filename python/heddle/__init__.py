@@ -1,7 +1,7 @@
-"""heddle: runs Paddle's static programs, many times, fast.
+"""heddle: runs static graphs of Paddle, ONNX and TensorFlow, many times, fast.
 
     import heddle
-    model = heddle.load("model_dir", threads=2)
+    model = heddle.load("model_dir", threads=2)    # or a .onnx, .pdmodel, .json or .pb file
     (y,) = model.run({"x": x})
 
 `heddle.static.Executor` takes the place of `paddle.static.Executor`, `heddle.inference` that of
@@ -9,10 +9,10 @@
 `tf.saved_model`; `heddle.build` makes programs by hand.
 """
 
-from __future__ import annotations
+from __future__ import annotations as _annotations
 
-import importlib
-from typing import Any
+import importlib as _importlib
+import typing as _typing
 
 from heddle._errors import (Cancelled, DataLoss, DeadlineExceeded, EndOfData, Error,
                             InvalidArgument, NotFound, OutOfRange, ResourceExhausted,
@@ -25,13 +25,17 @@ __all__ = [
     "Cancelled", "DataLoss", "DeadlineExceeded", "EndOfData", "Error", "Generator",
     "InvalidArgument", "Model", "NotFound", "OutOfRange", "Outputs", "Parameters", "Profile",
     "Program", "Rank", "ReaderQueue", "ResourceExhausted", "Scope", "Tensor", "TensorInfo",
-    "Unimplemented", "__version__", "describe_op", "load", "new_ranks", "parse",
-    "supported_ops",
+    "Unimplemented", "__version__", "build", "describe_op", "inference", "load", "new_ranks",
+    "onnx", "parse", "saved_model", "static", "supported_ops",
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     # Loaded where they are used.
     if name in ("build", "inference", "onnx", "saved_model", "static"):
-        return importlib.import_module(f"heddle.{name}")
+        return _importlib.import_module(f"heddle.{name}")
     raise AttributeError(f"heddle has no '{name}'")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

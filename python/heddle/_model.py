@@ -324,7 +324,8 @@ def parse(program: bytes, params: bytes = b"", *, name: str = "program", **optio
 
 def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = None,
          **options: Any) -> Model:
-    """Loads a model: a `.pdmodel` file, or a directory with one.
+    """Loads a model: a `.pdmodel`, Paddle 3's `.json`, an `.onnx`, a TensorFlow `.pb` or `.pbtxt`,
+    or a directory with one of them.
 
     `params`: a file or directory of parameters, if they are not beside the program. Options:
 

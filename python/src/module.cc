@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -63,7 +64,13 @@ void BindProgram(nb::module_& module) {
       .def_static(
           "parse",
           [](nb::bytes bytes, const std::string& name) {
-            return Check(Program::Parse({bytes.c_str(), bytes.size()}, name));
+            const std::string_view text(bytes.c_str(), bytes.size());
+            Result<Program> program = Program();
+            {
+              nb::gil_scoped_release release;  // the caller's bytes do not change
+              program = Program::Parse(text, name);
+            }
+            return Check(std::move(program));
           },
           nb::arg("bytes"), nb::arg("name") = "program")
       .def_prop_ro("inputs", &Program::inputs)
@@ -92,7 +99,12 @@ void BindProgram(nb::module_& module) {
       .def(
           "serialize",
           [](const Program& p, const std::string& format) {
-            const std::string bytes = Check(p.Serialize(format));
+            Result<std::string> written = std::string();
+            {
+              nb::gil_scoped_release release;
+              written = p.Serialize(format);
+            }
+            const std::string bytes = Check(std::move(written));
             return nb::bytes(bytes.data(), bytes.size());
           },
           nb::arg("format") = "");
@@ -208,16 +220,29 @@ void BindParams(nb::module_& module) {
       "parse_model",
       [](nb::bytes program, nb::bytes params, const std::string& name, const std::string& signature,
          const std::vector<std::string>& feeds, const std::vector<std::string>& fetches) {
-        Model parsed =
-            Check(ParseModel({program.c_str(), program.size()}, {params.c_str(), params.size()},
-                             name, {signature, feeds, fetches, {}}));
+        const std::string_view text(program.c_str(), program.size());
+        const std::string_view values(params.c_str(), params.size());
+        Result<Model> model = Model();
+        {
+          nb::gil_scoped_release release;  // the caller's bytes do not change
+          model = ParseModel(text, values, name, {signature, feeds, fetches, {}});
+        }
+        Model parsed = Check(std::move(model));
         return std::make_pair(std::move(parsed.program), std::move(parsed.scope));
       },
       nb::arg("program"), nb::arg("params"), nb::arg("name") = "program", nb::arg("signature") = "",
       nb::arg("feeds") = std::vector<std::string>(),
       nb::arg("fetches") = std::vector<std::string>());
   module.def(
-      "signatures_of", [](const std::string& path) { return Check(SignaturesOf(path)); },
+      "signatures_of",
+      [](const std::string& path) {
+        Result<std::vector<std::string>> signatures = std::vector<std::string>();
+        {
+          nb::gil_scoped_release release;
+          signatures = SignaturesOf(path);
+        }
+        return Check(std::move(signatures));
+      },
       nb::arg("path"));
   module.def(
       "save_model",
@@ -242,7 +267,12 @@ void BindParams(nb::module_& module) {
         NamedTensors tensors;
         for (const auto& [name, array] : arrays)
           tensors.emplace_back(name, ToOwnTensor(array, DType::kUnknown, name));
-        Check(WriteTensors(path, tensors));
+        Status status;
+        {
+          nb::gil_scoped_release release;
+          status = WriteTensors(path, tensors);
+        }
+        Check(status);
       },
       nb::arg("path"), nb::arg("arrays"));
 }

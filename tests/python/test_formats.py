@@ -1,8 +1,11 @@
 """Models of either format, as files and in memory."""
 
 import pathlib
+import sys
+import threading
 
 import numpy as np
+import onnx_model
 import pytest
 
 import heddle
@@ -38,6 +41,31 @@ def test_saved_loaded_and_parsed(folder):
         heddle.parse(program.read_bytes()[:300], name="that.json")
     with pytest.raises(TypeError, match="has no option 'thread'"):
         heddle.parse(program.read_bytes(), thread=1)
+
+
+def test_other_threads_run_while_a_model_is_parsed():
+    """A thread that waits for the interpreter gets it from the call that parses, and from no other:
+    none is made to give it up meanwhile."""
+    nodes = [onnx_model.node("Relu", [f"v{i}"], [f"v{i + 1}"]) for i in range(8000)]
+    contents = onnx_model.model(nodes, [onnx_model.value("v0", "float32", [2])],
+                                [onnx_model.value("v8000", "float32", [2])])
+    interval = sys.getswitchinterval()
+    calls = [lambda: heddle.parse(contents, opt_level=0), lambda: heddle.Program.parse(contents)]
+    parsed = heddle.Program.parse(contents)
+    calls.append(lambda: parsed.serialize("paddle"))
+    for call in calls:
+        go, ran = threading.Event(), []
+        other = threading.Thread(target=lambda: (go.wait(), ran.append(1)))
+        other.start()
+        try:
+            sys.setswitchinterval(1000)
+            go.set()
+            call()
+            during = list(ran)
+        finally:
+            sys.setswitchinterval(interval)
+        other.join()
+        assert during == [1]
 
 
 def test_where_paddles_scripts_look(folder):

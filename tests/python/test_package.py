@@ -42,6 +42,20 @@ def test_version_is_the_projects():
 
 
 def test_public_names():
+    """Every name that heddle shows is in __all__, modules of its own included, and nothing else."""
+    code = """if True:
+        import pathlib, heddle
+        from heddle import *
+        folder = pathlib.Path(heddle.__file__).parent
+        modules = {p.stem for p in folder.iterdir()
+                   if (p.suffix == ".py" or (p / "__init__.py").exists())
+                   and not p.name.startswith("_")}
+        names = {n for n in vars(heddle) if not n.startswith("_")} | modules | {"__version__"}
+        assert set(heddle.__all__) == names, set(heddle.__all__) ^ names
+        assert sorted(heddle.__all__) == heddle.__all__ == dir(heddle)
+        assert all(n in globals() for n in heddle.__all__)"""
+    run = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
     for name in heddle.__all__:
         assert getattr(heddle, name) is not None
         if name[0].isupper():
