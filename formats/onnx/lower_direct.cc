@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <string_view>
+#include <variant>
 
 #include "core/error.h"
 #include "core/op_registry.h"
@@ -102,6 +104,28 @@ int AsInput(NodeLowering& n, const Attribute& a) {
   }
 }
 
+// What an operator meant before an opset, where nodes do not say it, in the attributes that
+// heddle's operators have for it.
+struct OldMeaning {
+  std::string_view op;
+  int64_t before;
+  std::string_view attribute;
+  std::variant<bool, int64_t, std::string_view> value;
+};
+constexpr OldMeaning kOldMeanings[] = {
+    {"GroupNormalization", 21, "per_group", true},
+    {"Hardmax", 13, "axis", int64_t{1}},
+    {"Hardmax", 13, "flatten", true},
+    {"RoiAlign", 16, "coordinate_transformation_mode", std::string_view("output_half_pixel")},
+};
+
+AttrValue ValueOf(const OldMeaning& old) {
+  if (const auto* text = std::get_if<std::string_view>(&old.value))
+    return AttrValue(std::string(*text));
+  if (const auto* number = std::get_if<int64_t>(&old.value)) return AttrValue(*number);
+  return AttrValue(std::get<bool>(old.value));
+}
+
 // Outputs that are int64 whatever the inputs are.
 bool IsIndex(std::string_view op, size_t output) {
   if (op == "ArgMax" || op == "ArgMin" || op == "NonZero" || op == "NonMaxSuppression") return true;
@@ -160,6 +184,11 @@ Attrs AttributesOf(NodeLowering& n, const OpDef& def, Ins* ins) {
     } else if (std::find(kIgnored.begin(), kIgnored.end(), a.name) == kIgnored.end()) {
       n.Problem("has an attribute '", a.name, "', which this operator does not have");
     }
+  }
+  for (const OldMeaning& old : kOldMeanings) {
+    if (n.node().domain.empty() && n.node().op_type == old.op && n.opset() < old.before &&
+        n.Find(old.attribute) == nullptr)
+      attrs.emplace_back(old.attribute, ValueOf(old));
   }
   if (def.FindAttr("elem_type") >= 0 && n.Has(0)) {
     const int v = n.In(0);

@@ -225,6 +225,8 @@ bool LowerClip(NodeLowering& n) {
     if (!value || value->size() != 1) return false;
     bounds[i - 1] = (*value)[0];
   }
+  // Limits that exclude each other: the upper one is what everything becomes.
+  if (bounds[0] > bounds[1]) bounds[0] = bounds[1];
   if (!IsFloatVar(n, x))
     return n.inputs() < 2 && n.Find("min") == nullptr && (n.Result(0, x), true);
   n.Result(0, n.Unary("clip", x, {{"min", bounds[0]}, {"max", bounds[1]}}));
@@ -327,12 +329,9 @@ bool LowerCast(NodeLowering& n) {
   const bool widened = from == kUint16 || from == kUint32;
   if (plain(to) && from != kString && to != kString && (plain(from) || widened)) {
     const int made = n.Cast(x, StorageOf(to));
-    if (made == x) {
-      n.Result(0, n.Unary("assign", x));
-      return true;
-    }
-    n.SetType(made, to);
-    n.Result(0, made);
+    const int cast = made == x ? n.Unary("assign", x) : made;
+    n.SetType(cast, to);
+    n.Result(0, cast);
     return true;
   }
   const char* op = n.IsString(x) || to == kString ? "onnx_cast_string" : "onnx_cast";

@@ -280,11 +280,13 @@ bool LowerUpsample(NodeLowering& n) {
   }
   std::string mode = n.Str("mode", "nearest");
   if (mode == "bilinear") mode = "linear";
-  n.Result(0, n.Make("onnx_resize", {{"X", {x}}, {"scales", {scales}}},
-                     {{"mode", mode},
-                      {"coordinate_transformation_mode", std::string("asymmetric")},
-                      {"nearest_mode", std::string("floor")}},
-                     "Y"));
+  n.Result(0,
+           n.Make("onnx_resize", {{"X", {x}}, {"scales", {scales}}},
+                  {{"mode", mode},
+                   {"coordinate_transformation_mode", std::string("asymmetric")},
+                   {"nearest_mode",
+                    std::string(n.node().op_type == "Resize" ? "ceil_when_shrinking" : "floor")}},
+                  "Y"));
   return true;
 }
 

@@ -12,7 +12,11 @@ bool LowerSoftmaxBy(NodeLowering& n, const char* type) {
   const bool old = n.opset() < 13;
   int64_t axis = n.Int("axis", old ? 1 : -1);
   const int rank = n.rank(x);
-  if (rank == 0 || (rank > 0 && n.shape(x).is_static() && n.shape(x).numel() == 0)) return false;
+  if (rank == 0) return false;
+  if (rank > 0 && n.shape(x).is_static() && n.shape(x).numel() == 0) {
+    n.Result(0, n.Unary("assign", x));
+    return true;
+  }
   if (rank > 0 && axis < 0) axis += rank;
   if (!old || axis == -1 || (rank > 0 && axis == rank - 1)) {
     n.Result(0, n.Unary(type, x, {{"axis", axis}}));
@@ -22,7 +26,9 @@ bool LowerSoftmaxBy(NodeLowering& n, const char* type) {
   if (n.shape(x).is_static()) {
     n.Result(0, n.Reshape(flat, Ints(n.shape(x).begin(), n.shape(x).end())));
   } else {
-    const int made = n.Make("reshape2", {{"X", {flat}}, {"Shape", {n.ShapeOf(x)}}});
+    // A dimension of 0 is one, and not that of `flat`.
+    const int made = n.Make("onnx_reshape", {{"data", {flat}}, {"shape", {n.ShapeOf(x)}}},
+                            {{"allowzero", int64_t{1}}}, "reshaped");
     n.draft_var(made).dtype = n.dtype(x);
     n.facts(made).shape = n.shape(x);
     n.Result(0, made);
@@ -128,10 +134,12 @@ bool LowerDropout(NodeLowering& n) {
   if (trains) return false;
   n.Result(0, x);
   if (!n.Wants(1)) return true;
-  // Before opset 10, the mask was of the input's type.
+  // Before opset 10, the mask was of the input's type; before opset 12, nothing is said of it in
+  // inference, and ONNX Runtime leaves it zero.
   const bool is_bool = n.opset() >= 10;
+  const double kept = n.opset() >= 12 ? 1.0 : 0.0;
   const int mask =
-      n.Unary("fill_any_like", x, {{"value", 1.0}, {"dtype", int64_t{is_bool ? 0 : -1}}});
+      n.Unary("fill_any_like", x, {{"value", kept}, {"dtype", int64_t{is_bool ? 0 : -1}}});
   if (is_bool) n.SetType(mask, kBool);
   n.Result(1, mask);
   return true;

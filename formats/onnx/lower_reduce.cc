@@ -1,6 +1,7 @@
 // Reductions, and positions of extremes.
 #include <algorithm>
 
+#include "core/shapes.h"
 #include "formats/onnx/handlers.h"
 
 namespace heddle::onnx {
@@ -28,10 +29,12 @@ bool LowerReduction(NodeLowering& n, const char* type, int64_t since) {
     n.Result(0, x);
     return true;
   }
-  const int made = n.Make(type, {{"X", {x}}},
-                          {{"dim", axes->empty() ? Ints{0} : *axes},
-                           {"keep_dim", keep},
-                           {"reduce_all", axes->empty()}});
+  Attrs attrs = {
+      {"dim", axes->empty() ? Ints{0} : *axes}, {"keep_dim", keep}, {"reduce_all", axes->empty()}};
+  // Paddle's sum of int32 is int64 where nothing else is asked for.
+  if (n.dtype(x) == DType::kI32 && std::string_view(type) == "reduce_sum")
+    attrs.emplace_back("out_dtype", DTypeToProto(DType::kI32));
+  const int made = n.Make(type, {{"X", {x}}}, std::move(attrs));
   n.Result(0, made);
   return true;
 }

@@ -141,6 +141,10 @@ bool LowerFlatten(NodeLowering& n) {
   int64_t axis = n.Int("axis", 1);
   if (n.rank(x) < 1) return false;  // the operator of this name sees the rank
   if (axis < 0) axis += n.rank(x);
+  if (n.rank(x) == 0) {  // one row of one element
+    n.Result(0, n.Reshape(x, {1, 1}));
+    return true;
+  }
   n.Result(0, n.Unary("flatten2", x, {{"axis", axis}}));
   return true;
 }

@@ -58,29 +58,33 @@ Status FillSources(const std::string& mode, int64_t n, int64_t before, int axis,
                    std::span<int64_t> from) {
   const auto out = static_cast<int64_t>(from.size());
   const int64_t after = out - n - before;
-  if (mode != "constant" && n == 0 && out > 0)
+  // Negative padding cuts first: what is repeated is what it leaves.
+  const int64_t first = std::max<int64_t>(0, -before);
+  const int64_t kept = n - first - std::max<int64_t>(0, -after);
+  if (mode != "constant" && kept <= 0 && out > 0)
     return InvalidArgument("mode '", mode, "' cannot pad the empty axis ", axis);
-  if (mode == "reflect" && (before > n - 1 || after > n - 1) && out > 0)
+  if (mode == "reflect" && (before > kept - 1 || after > kept - 1) && out > 0)
     return InvalidArgument("pads ", before, " and ", after, " of axis ", axis,
                            " reflect more than its ", n, " elements have");
   const bool edge = mode == "edge", wrap = mode == "wrap", reflect = mode == "reflect";
   if (!edge && !wrap && !reflect && mode != "constant")
     return InvalidArgument("mode is '", mode, "', expected constant, reflect, edge or wrap");
   for (int64_t i = 0; i < out; ++i) {
-    int64_t at = i - before;
-    if (at < 0 || at >= n) {
+    int64_t at = i - before - first;  // among those kept
+    if (at < 0 || at >= kept) {
       if (edge) {
-        at = std::clamp<int64_t>(at, 0, n - 1);
+        at = std::clamp<int64_t>(at, 0, kept - 1);
       } else if (wrap) {
-        at = (at % n + n) % n;
+        at = (at % kept + kept) % kept;
       } else if (reflect) {
         at = at < 0 ? -at : at;
-        at = at >= n ? 2 * (n - 1) - at : at;
+        at = at >= kept ? 2 * (kept - 1) - at : at;
       } else {
-        at = -1;
+        from[static_cast<size_t>(i)] = -1;
+        continue;
       }
     }
-    from[static_cast<size_t>(i)] = at;
+    from[static_cast<size_t>(i)] = first + at;
   }
   return Status::Ok();
 }
@@ -193,6 +197,12 @@ attr mode STRING "edge"
 in data float32 [2, 2] 1 2 3 4
 in pads int64 [4] 1 0 0 3
 out output float32 [3, 5] 1 2*4 1 2*4 3 4*4
+
+example wrap, cut first
+attr mode STRING "wrap"
+in data int32 [2, 5] 1 2 3 4 5 6 7 8 9 10
+in pads int64 [4] 0 2 1 -1
+out output int32 [3, 6] 3 4 1 2 3 4 8 9 6 7 8 9 3 4 1 2 3 4
 
 example wrap, several times round
 attr mode STRING "wrap"

@@ -67,7 +67,9 @@ class Sampler {
     if (!(std::fabs(x) < 1e15)) x = padding_ == SamplePadding::kZeros ? -1e15 : 0;
     if (mode_ == SampleMode::kNearest) x = std::nearbyint(x);
     if (x < low || x > high) {
-      if (padding_ == SamplePadding::kBorder) x = std::clamp(x, 0.0, n - 1);
+      // A cubic's sources are clamped one by one: those beside the border count all the same.
+      if (padding_ == SamplePadding::kBorder && mode_ != SampleMode::kCubic)
+        x = std::clamp(x, 0.0, n - 1);
       if (padding_ == SamplePadding::kReflection) x = Reflect(x, low, high);
     }
     if (mode_ == SampleMode::kNearest) {
@@ -244,6 +246,14 @@ attr align_corners INT 1
 in X float32 [1, 1, 3, 3] 1 2 3 4 5 6 7 8 9
 in grid float32 [1, 2, 2, 2] -0.7 0.1 0.3 -0.9 1.4 1.1 -5 0
 out Y float32 [1, 1, 2, 2] 4 2 9 4
+
+example cubic, border, aligned corners
+attr mode STRING "cubic"
+attr padding_mode STRING "border"
+attr align_corners INT 1
+in X float32 [1, 1, 3, 4] 1 5 3 4 0 6 7 8 9 2 11 -3
+in grid float32 [1, 1, 3, 2] -0.7 0.1 0.25 -1.2 1.4 1.1
+out Y float32 [1, 1, 1, 3] 2.7673934 2.822349 -4.741852
 
 example three dimensions
 attr align_corners INT 1

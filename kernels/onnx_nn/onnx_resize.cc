@@ -144,6 +144,7 @@ Result<double> SourceOf(const std::string& mode, const ResizeAxis& a, int64_t o)
   const auto at = static_cast<double>(o);
   const double half = (at + 0.5) / a.scale - 0.5;
   if (mode == "half_pixel") return half;
+  if (mode == "tf_half_pixel_for_nn") return (at + 0.5) / a.scale;
   if (mode == "pytorch_half_pixel") return a.out > 1 ? half : 0.0;
   if (mode == "half_pixel_symmetric") return n / 2 * (1 - m / (a.scale * n)) + half;
   if (mode == "asymmetric") return at / a.scale;
@@ -157,7 +158,9 @@ Result<double> SourceOf(const std::string& mode, const ResizeAxis& a, int64_t o)
   return InvalidArgument("coordinate_transformation_mode is '", mode, "', which is none");
 }
 
-Result<int64_t> NearestOf(const std::string& mode, double x) {
+Result<int64_t> NearestOf(const std::string& mode, double x, double scale) {
+  if (mode == "ceil_when_shrinking")  // the rule before there was a choice
+    return static_cast<int64_t>(scale < 1 ? std::ceil(x) : std::floor(x));
   if (mode == "round_prefer_floor") return static_cast<int64_t>(std::ceil(x - 0.5));
   if (mode == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
   if (mode == "floor") return static_cast<int64_t>(std::floor(x));
@@ -204,7 +207,7 @@ Status FindTaps(const OpContext& ctx, ResizeMode mode, const ResizeAxis& a, Axis
     taps.outside.push_back(crop && (x < 0 || x > static_cast<double>(a.in - 1)));
     if (!(std::fabs(x) < 1e15)) return InvalidArgument("position ", o, " comes from ", x);
     if (mode == ResizeMode::kNearest) {
-      HEDDLE_ASSIGN_OR_RETURN(const int64_t at, NearestOf(ctx.Str("nearest_mode"), x));
+      HEDDLE_ASSIGN_OR_RETURN(const int64_t at, NearestOf(ctx.Str("nearest_mode"), x, a.scale));
       taps.source.push_back(std::clamp<int64_t>(at, 0, a.in - 1));
       taps.weight.push_back(1);
       continue;

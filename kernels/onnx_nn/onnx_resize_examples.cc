@@ -27,6 +27,30 @@ in X float32 [1, 1, 3, 4] 1 5 3 4 0 6 7 8 9 2 11 -3
 in sizes int64 [4] 1 1 2 3
 out Y float32 [1, 1, 2, 3] 1 3 4 9 11 -3
 
+example nearest, tf_half_pixel_for_nn, floor
+attr coordinate_transformation_mode STRING "tf_half_pixel_for_nn"
+attr nearest_mode STRING "floor"
+in X float32 [1, 1, 3, 4] 0 1 2 3 4 5 6 7 8 9 10 11
+in scales float32 [4] 1 1 2 1.5
+out Y float32 [1, 1, 6, 6] 0 1 1 2 3 3 0 1 1 2 3 3 4 5 5 6 7 7 4 5 5 6 7 7 8 9 9 10 11 11 8 9 9 10
+  11 11
+
+example nearest, tf_half_pixel_for_nn, ceil
+attr coordinate_transformation_mode STRING "tf_half_pixel_for_nn"
+attr nearest_mode STRING "ceil"
+in X float32 [1, 1, 3, 4] 0 1 2 3 4 5 6 7 8 9 10 11
+in scales float32 [4] 1 1 2 1.5
+out Y float32 [1, 1, 6, 6] 5 5 6 7 7 7 5 5 6 7 7 7 9 9 10 11 11 11 9 9 10 11 11 11 9 9 10 11 11 11
+  9 9 10 11 11 11
+
+example nearest down, ceil_when_shrinking
+# given
+attr coordinate_transformation_mode STRING "asymmetric"
+attr nearest_mode STRING "ceil_when_shrinking"
+in X float32 [1, 1, 1, 8] 0 1 2 3 4 5 6 7
+in scales float32 [4] 1 1 1 0.6
+out Y float32 [1, 1, 1, 4] 0 2 4 5
+
 example nearest of integers
 # oracle reference
 attr coordinate_transformation_mode STRING "asymmetric"
