@@ -20,6 +20,14 @@ struct Adadelta {
     const T* su = ctx.In("AvgSquaredUpdate").template data<T>();
     T* sg_out = ctx.Out("AvgSquaredGradOut").template mutable_data<T>();
     T* su_out = ctx.Out("AvgSquaredUpdateOut").template mutable_data<T>();
+    // With multi_precision, a master copy of Param's dtype takes the same steps.
+    const Tensor* held = ctx.Bool("multi_precision") ? ctx.InOpt("MasterParam") : nullptr;
+    Tensor* stepped = ctx.OutOpt("MasterParamOut");
+    const bool steps = held != nullptr && stepped != nullptr && held->dtype() == kDTypeOf<T> &&
+                       held->numel() == c.param.numel();
+    if (!steps) KeepMasters(ctx);
+    const T* master = steps ? held->data<T>() : nullptr;
+    T* master_out = steps ? stepped->mutable_data<T>() : nullptr;
     const T eps = static_cast<T>(ctx.Float("epsilon")), rho = static_cast<T>(ctx.Float("rho"));
     c.grad.ForEach(ctx, [&](int64_t at, int64_t n, const T* g) {
       const T *p = c.p + at, *sg_in = sg + at, *su_in = su + at, lr = c.lr;
@@ -31,6 +39,7 @@ struct Adadelta {
         su_to[i] = rho * su_in[i] + (T(1) - rho) * update * update;
         sg_to[i] = grads;
         p_to[i] = p[i] + lr * update;
+        if (steps) master_out[at + i] = master[at + i] + lr * update;
       }
     });
     return Status::Ok();

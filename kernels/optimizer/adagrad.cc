@@ -80,7 +80,7 @@ HEDDLE_OP(adagrad) {
       .Inplace("Param", "ParamOut")
       .Inplace("Moment", "MomentOut")
       .InferShape(InferAdagrad)
-      .Kernels<Adagrad, float, double>();
+      .Kernels<KeepsMaster<Adagrad>::Kernel, float, double>();
 }
 
 HEDDLE_OP(decayed_adagrad) {

@@ -177,6 +177,7 @@ Status InferMergedAdam(ShapeContext& ctx) {
         return InvalidArgument(key.name, "[", i, "] must have the dtype of Param");
     }
   }
+  SetMastersLike(ctx);
   return Status::Ok();
 }
 
@@ -268,7 +269,7 @@ void Declare(OpDef& op) {
 
 HEDDLE_OP(adam) {
   Declare(op);
-  op.Doc("Adam with bias-corrected moments").Kernels<Adam, float, double>();
+  op.Doc("Adam with bias-corrected moments").Kernels<KeepsMaster<Adam>::Kernel, float, double>();
 }
 
 HEDDLE_OP(adamw) {
@@ -277,7 +278,7 @@ HEDDLE_OP(adamw) {
       .Attr("lr_ratio", 1.0)
       .Attr("coeff", 0.01f)
       .Attr("with_decay", false)
-      .Kernels<AdamW, float, double>();
+      .Kernels<KeepsMaster<AdamW>::Kernel, float, double>();
 }
 
 HEDDLE_OP(merged_adam) {
@@ -302,7 +303,7 @@ HEDDLE_OP(merged_adam) {
       .Attr("multi_precision", false)
       .Attr("use_global_beta_pow", false)
       .InferShape(InferMergedAdam)
-      .Kernels<MergedAdam, float, double>();
+      .Kernels<KeepsMaster<MergedAdam>::Kernel, float, double>();
 }
 
 HEDDLE_EXAMPLES(adam, R"(

@@ -63,7 +63,7 @@ HEDDLE_OP(adamax) {
       .Inplace("Moment", "MomentOut")
       .Inplace("InfNorm", "InfNormOut")
       .InferShape(InferAdamax)
-      .Kernels<Adamax, float, double>();
+      .Kernels<KeepsMaster<Adamax>::Kernel, float, double>();
 }
 
 HEDDLE_EXAMPLES(adamax, R"(

@@ -103,7 +103,7 @@ HEDDLE_OP(lamb) {
       .Inplace("Moment1", "Moment1Out")
       .Inplace("Moment2", "Moment2Out")
       .InferShape(InferLamb)
-      .Kernels<Lamb, float, double>();
+      .Kernels<KeepsMaster<Lamb>::Kernel, float, double>();
 }
 
 HEDDLE_EXAMPLES(lamb, R"(

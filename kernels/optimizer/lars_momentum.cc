@@ -29,6 +29,7 @@ Status InferLars(ShapeContext& ctx) {
     ctx.SetOut("ParamOut", p, ctx.InDType("Param", i), i);
     ctx.SetOut("VelocityOut", ctx.InShape("Velocity", i), ctx.InDType("Velocity", i), i);
   }
+  SetMastersLike(ctx);
   return Status::Ok();
 }
 
@@ -82,7 +83,7 @@ HEDDLE_OP(lars_momentum) {
       .Attr("multi_precision", false)
       .Attr("rescale_grad", 1.0)
       .InferShape(InferLars)
-      .Kernels<Lars, float, double>();
+      .Kernels<KeepsMaster<Lars>::Kernel, float, double>();
 }
 
 HEDDLE_EXAMPLES(lars_momentum, R"(

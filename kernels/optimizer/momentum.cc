@@ -76,9 +76,8 @@ Status InferMergedMomentum(ShapeContext& ctx) {
     }
     ctx.SetOut("ParamOut", p, ctx.InDType("Param", i), i);
     ctx.SetOut("VelocityOut", ctx.InShape("Velocity", i), ctx.InDType("Velocity", i), i);
-    if (ctx.InVar("MasterParam", i) != nullptr)
-      ctx.SetOut("MasterParamOut", ctx.InShape("MasterParam", i), ctx.InDType("MasterParam", i), i);
   }
+  SetMastersLike(ctx);
   return Status::Ok();
 }
 
@@ -97,18 +96,23 @@ struct MergedMomentum {
       const MomentumRule rule{ctx.Float("mu"), static_cast<double>(*rate.data<T>()),
                               l2 ? coeffs[at] : 0.0, 1.0, ctx.Bool("use_nesterov")};
       const Tensor& param = ctx.In("Param", i);
-      const T *p = param.data<T>(), *g = ctx.In("Grad", i).template data<T>();
+      // With multi_precision, the master copy is what is updated; parameters of full precision
+      // become the same.
+      const Tensor* held = ctx.Bool("multi_precision") ? ctx.InOpt("MasterParam", i) : nullptr;
+      const bool from_master = held != nullptr && held->dtype() == param.dtype() &&
+                               held->numel() == param.numel() && ctx.OutOpt("MasterParamOut", i);
+      const T* p = (from_master ? *held : param).template data<T>();
+      const T* g = ctx.In("Grad", i).template data<T>();
       const T* v = ctx.In("Velocity", i).template data<T>();
       T* p_out = ctx.Out("ParamOut", i).template mutable_data<T>();
       T* v_out = ctx.Out("VelocityOut", i).template mutable_data<T>();
       ctx.ParallelFor(param.numel(), 16384, [=](int64_t b, int64_t e) {
         MomentumUpdate(rule, e - b, g + b, p + b, v + b, p_out + b, v_out + b);
       });
-      // Parameters of full precision are their own master copies.
-      if (Tensor* master = ctx.OutOpt("MasterParamOut", i))
-        if (master->bytes() == param.bytes() && param.bytes() > 0)
-          std::memcpy(master->mutable_raw(), p_out, param.bytes());
+      if (from_master && param.bytes() > 0)
+        std::memcpy(ctx.OutOpt("MasterParamOut", i)->mutable_raw(), p_out, param.bytes());
     }
+    if (!ctx.Bool("multi_precision")) KeepMasters(ctx);
     return Status::Ok();
   }
 };
@@ -136,7 +140,7 @@ HEDDLE_OP(momentum) {
       .Inplace("Param", "ParamOut")
       .Inplace("Velocity", "VelocityOut")
       .InferShape(InferMomentum)
-      .Kernels<Momentum, float, double>();
+      .Kernels<KeepsMaster<Momentum>::Kernel, float, double>();
 }
 
 HEDDLE_OP(merged_momentum) {

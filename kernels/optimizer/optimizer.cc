@@ -63,6 +63,20 @@ bool Flag(const KernelContext& ctx, Key key) {
   return t && t->dtype() == DType::kBool && t->numel() > 0 && *t->data<bool>();
 }
 
+void KeepMasters(KernelContext& ctx) {
+  for (int i = 0, count = ctx.InCount("MasterParam"); i < count; ++i) {
+    const Tensor* master = ctx.InOpt("MasterParam", i);
+    Tensor* out = ctx.OutOpt("MasterParamOut", i);
+    if (master != nullptr && out != nullptr && master->initialized()) CopyWhenApart(*master, *out);
+  }
+}
+
+void SetMastersLike(ShapeContext& ctx) {
+  for (int i = 0, count = ctx.InCount("MasterParam"); i < count; ++i)
+    if (ctx.InVar("MasterParam", i) != nullptr && i < ctx.OutCount("MasterParamOut"))
+      ctx.SetOut("MasterParamOut", ctx.InShape("MasterParam", i), ctx.InDType("MasterParam", i), i);
+}
+
 bool HasGradRows(const OpContext& ctx) {
   return ctx.def().FindInput("GradRows") >= 0 && ctx.InVar("GradRows") != nullptr;
 }

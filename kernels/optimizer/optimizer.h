@@ -101,6 +101,25 @@ inline void CopyWhenApart(const Tensor& in, Tensor& out) {
   if (in.raw() != out.raw() && in.numel() > 0) std::memcpy(out.mutable_raw(), in.raw(), in.bytes());
 }
 
+// A master copy that the update does not use is handed on as it is, to an output of its own as
+// well. Precondition: the outputs are of the shapes and dtypes of their inputs.
+void KeepMasters(KernelContext& ctx);
+// The same for an update that has succeeded. op.Kernels<KeepsMaster<K>::Kernel, …> for an optimizer
+// that uses no master copies.
+template <template <typename> class K>
+struct KeepsMaster {
+  template <typename T>
+  struct Kernel {
+    static Status Run(KernelContext& ctx) {
+      HEDDLE_RETURN_IF_ERROR(K<T>::Run(ctx));
+      KeepMasters(ctx);
+      return Status::Ok();
+    }
+  };
+};
+// Each MasterParamOut of a list has the shape and dtype of its MasterParam.
+void SetMastersLike(ShapeContext& ctx);
+
 // Param, Grad and the learning rate of an update; `lazy` keeps selected rows sparse.
 template <typename T>
 struct UpdateInputs {

@@ -81,7 +81,7 @@ HEDDLE_OP(rmsprop) {
       .Inplace("MeanSquare", "MeanSquareOut")
       .Inplace("MeanGrad", "MeanGradOut")
       .InferShape(InferRmsprop)
-      .Kernels<Rmsprop, float, double>();
+      .Kernels<KeepsMaster<Rmsprop>::Kernel, float, double>();
 }
 
 HEDDLE_EXAMPLES(rmsprop, R"(

@@ -81,7 +81,7 @@ HEDDLE_OP(sgd) {
       .Attr("multi_precision", false)
       .Inplace("Param", "ParamOut")
       .InferShape(InferSgd)
-      .Kernels<Sgd, float, double, bfloat16, float16>();
+      .Kernels<KeepsMaster<Sgd>::Kernel, float, double, bfloat16, float16>();
 }
 
 HEDDLE_EXAMPLES(sgd, R"(

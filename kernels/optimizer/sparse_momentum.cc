@@ -85,7 +85,7 @@ HEDDLE_OP(sparse_momentum) {
       .Inplace("Param", "ParamOut")
       .Inplace("Velocity", "VelocityOut")
       .InferShape(InferSparseMomentum)
-      .Kernels<SparseMomentum, float, double>();
+      .Kernels<KeepsMaster<SparseMomentum>::Kernel, float, double>();
 }
 
 HEDDLE_EXAMPLES(sparse_momentum, R"(
