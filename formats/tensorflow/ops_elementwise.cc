@@ -206,9 +206,17 @@ bool LowerAddN(NodeLowering& n) {
   return true;
 }
 
+// Of limits that exclude each other the lower one holds. Those that are known not to are taken in
+// the order in which activations are written.
 bool LowerClipByValue(NodeLowering& n) {
-  const int low = n.Make("tf_maximum", {{"x", {n.In(0)}}, {"y", {n.In(1)}}}, {}, "z");
-  n.Result(0, n.Make("tf_minimum", {{"x", {low}}, {"y", {n.In(2)}}}, {}, "z"));
+  const auto low = n.ConstantFloats(n.In(1)), high = n.ConstantFloats(n.In(2));
+  const bool apart =
+      low && high && low->size() == 1 && high->size() == 1 && (*low)[0] <= (*high)[0];
+  const auto limit = [&](int x, const char* type, size_t by) {
+    return n.Make(type, {{"x", {x}}, {"y", {n.In(by)}}}, {}, "z");
+  };
+  n.Result(0, apart ? limit(limit(n.In(0), "tf_maximum", 1), "tf_minimum", 2)
+                    : limit(limit(n.In(0), "tf_minimum", 2), "tf_maximum", 1));
   return true;
 }
 

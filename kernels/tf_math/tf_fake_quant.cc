@@ -1,4 +1,5 @@
-// Numbers rounded to the nearest of a quantised range, which is moved so that 0 is one of them.
+// Numbers rounded to the nearest of a quantised range, which is moved so that 0 is one of them; a
+// range on one side of 0 gets it as its end.
 #include <cmath>
 
 #include "kernels/onnx/operands.h"
@@ -44,8 +45,8 @@ Status Args(KernelContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckAttrs(ctx));
   const auto low = static_cast<float>(ctx.Float("min")),
              high = static_cast<float>(ctx.Float("max"));
-  if (low > 0 || high < 0 || low >= high)
-    return InvalidArgument("min and max are ", low, " and ", high, ", expected 0 between them");
+  if (!(low < high))
+    return InvalidArgument("min and max are ", low, " and ", high, ", expected min below max");
   const Tensor& x = ctx.In("inputs");
   Quantize(ctx, low, high, x.data<float>(), ctx.Out("outputs").mutable_data<float>(), x.numel(), 1);
   return Status::Ok();
@@ -63,8 +64,6 @@ Status Vars(KernelContext& ctx) {
   float* to = ctx.Out("outputs").mutable_data<float>();
   for (int64_t c = 0; c < channels; ++c) {
     const float low = lows.data<float>()[c], high = highs.data<float>()[c];
-    if (low > 0 || high < 0)
-      return InvalidArgument("min and max hold ", low, " and ", high, ", expected 0 between them");
     Quantize(ctx, low, high, x.data<float>() + c, to + c, x.numel() / channels, channels);
   }
   return Status::Ok();
@@ -96,6 +95,14 @@ HEDDLE_OP(tf_fake_quant_with_min_max_vars_per_channel) {
 }
 
 HEDDLE_EXAMPLES(tf_fake_quant_with_min_max_args, R"(
+example a range above zero
+attr min FLOAT 1.0
+attr max FLOAT 3.0
+attr num_bits INT 4
+attr narrow_range BOOLEAN false
+in inputs float32 [7] -1 0 0.5 1.3 2.2 2.9 7
+out outputs float32 [7] 0 0 0.53333336 1.3333334 2 2 2
+
 example recorded case 1
 attr min FLOAT -6.0
 attr max FLOAT 12.0
@@ -126,6 +133,14 @@ out outputs float32 [2, 2, 5, 3] 5.9764705 -2.9176471 -6.0235295 -6.0235295 -2.4
 )")
 
 HEDDLE_EXAMPLES(tf_fake_quant_with_min_max_vars, R"(
+example a range below zero
+attr num_bits INT 4
+attr narrow_range BOOLEAN false
+in inputs float32 [7] -1 0 0.5 1.3 2.2 2.9 7
+in min float32 [] -3
+in max float32 [] -1
+out outputs float32 [7] -1.0666667 0*6
+
 example recorded case 1
 attr num_bits INT 6
 attr narrow_range BOOLEAN false
@@ -161,6 +176,14 @@ out outputs float32 [5, 2, 5] 7.099608 -3.890196 -5.300392 3.5984313 2.139608 -5
 )")
 
 HEDDLE_EXAMPLES(tf_fake_quant_with_min_max_vars_per_channel, R"(
+example ranges beside zero
+attr num_bits INT 3
+attr narrow_range BOOLEAN false
+in inputs float32 [3, 2] -1 0 0.5 1.3 2.2 -2.9
+in min float32 [2] 0.5 -4
+in max float32 [2] 2 -1
+out outputs float32 [3, 2] 0 0 0.42857143 0 1.5 -3
+
 example recorded case 1
 attr num_bits INT 8
 attr narrow_range BOOLEAN true
