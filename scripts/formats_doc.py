@@ -26,8 +26,9 @@ HEAD = "\n".join([
     "for `paddle`, also stored as float16 | what stands below | what stands below, version 4 |",
     "| `onnx`: ONNX | `.onnx`, with parameters inside, or beside it where the file names them | "
     "ONNX's operators, as operators of ops.md | no: written as `paddle` or `pir` |",
-    "| `tensorflow`: TensorFlow graphs and SavedModels | `.pb` (binary GraphDef), `.pbtxt` (in text "
-    "form), a directory with `saved_model.pb` or `.pbtxt` and its variables | what stands below, "
+    "| `tensorflow`: TensorFlow graphs and SavedModels | `.pb` (binary GraphDef), `.pbtxt` (in "
+    "text form), a directory with `saved_model.pb` or `.pbtxt` and its variables | what stands "
+    "below, "
     "any part of a graph | no: written as `paddle` or `pir` |", "",
     "Commands, `LoadModel` and `heddle.load` take a file or a directory; the first bytes of a file",
     "say which format it is. In a directory `model.pdmodel`, `inference.pdmodel`, `__model__`,",
