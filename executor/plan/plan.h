@@ -177,10 +177,8 @@ struct Plan {
   std::vector<PlanFetch> fetches;
   std::vector<bool> constant;  // per slot: contents never change while the plan lives
   std::vector<std::pair<uint32_t, Value>> constants;  // kConst slots
-  // Parameters that runs read in place of the scope's: the same, where they lie in their file.
-  std::vector<std::pair<uint32_t, Value>> in_file;
-  std::vector<uint32_t> scope_slots, output_slots, view_slots;  // view_slots: those bound per run
-  std::vector<uint32_t> arena_slots;
+  std::vector<std::pair<uint32_t, Value>> in_file;    // parameters read where their file has them
+  std::vector<uint32_t> scope_slots, output_slots, arena_slots, view_slots;  // views: bound per run
   // Per slot, where there is an arena: of one in it, the slot that stands for the buffer that it
   // shares; it lies there from the buffer's offset on.
   std::vector<uint32_t> buffers;
