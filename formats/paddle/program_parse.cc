@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 #include "core/error.h"
 #include "core/op_traits.h"
@@ -237,6 +238,10 @@ std::unique_ptr<const formats::PackedProgram> ProgramBytes::Pack(const ir::Progr
 
 Result<std::shared_ptr<const formats::ProgramSource>> ParseProgramDesc(
     std::string_view bytes, ir::ProgramBuilder& builder) {
+  constexpr size_t kMost = std::numeric_limits<int>::max();
+  if (bytes.size() > kMost)
+    return ResourceExhausted(builder.name(), ": ", bytes.size(),
+                             " bytes; protobuf reads messages of at most ", kMost);
   // In an arena: a large program's many small parts are given back in one piece.
   google::protobuf::Arena arena;
   auto& desc = *google::protobuf::Arena::CreateMessage<proto::ProgramDesc>(&arena);

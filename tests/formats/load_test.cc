@@ -2,6 +2,7 @@
 // exception.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,6 +106,63 @@ TEST(Load, ADirectoryThatIsClosedSaysSo) {
                 HasSubstr("cannot read the directory"));
   }
   fs::permissions(temp / "closed", fs::perms::owner_all);
+}
+
+// Files of more than 2 GiB that take a few pages on the disk.
+constexpr int64_t kLargeRows = int64_t{3} << 20, kLargeColumns = 256;
+constexpr int64_t kLargeBytes = kLargeRows * kLargeColumns * 4;
+
+TEST(Load, ExternalDataMayBeLargerThanTwoGib) {
+  TempDir temp;
+  const auto entry = [](std::string_view key, std::string_view value) {
+    return Message().Bytes(1, key).Bytes(2, value);
+  };
+  OnnxGraph graph;
+  graph.Weight(TensorHead("table", 1, {kLargeRows, kLargeColumns})
+                   .Add(13, entry("location", "table.bin"))
+                   .Add(13, entry("length", std::to_string(kLargeBytes)))
+                   .Int(14, 1));
+  graph.Add(Node("Gather", {"table", "i"}, {"y"})).In("i", 7, {2}).Out("y", 1, {2, -1});
+  WriteAll(temp / "model.onnx", graph.Model());
+  WriteAll(temp / "table.bin", "");
+  fs::resize_file(temp / "table.bin", static_cast<uintmax_t>(kLargeBytes));
+  const auto model = LoadModel(temp.path());
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  EXPECT_EQ(model->program.persistables()[0].shape, Shape({kLargeRows, kLargeColumns}));
+  fs::resize_file(temp / "table.bin", static_cast<uintmax_t>(kLargeBytes - 1));
+  EXPECT_THAT(LoadModel(temp.path()).status().message(), HasSubstr("are expected, which has"));
+}
+
+TEST(Load, RecordsOfPaddleMayBeLargerThanTwoGib) {
+  TempDir temp;
+  ProgramBuilder b;
+  b.Param("table", DType::kF32, {kLargeRows, kLargeColumns}).Feed("i", DType::kI64, {2, 1});
+  b.Op("lookup_table_v2", {{"W", {"table"}}, {"Ids", {"i"}}}, {{"Out", {"y"}}}, {}).Fetch("y");
+  const Program program = b.Build();
+  const std::string desc =
+      Message().Int(1, 5).Int(2, kLargeRows).Int(2, kLargeColumns).bytes();  // of float32
+  WriteAll(temp / "params", std::string(16, '\0') +
+                                RawOf(std::vector<int32_t>{static_cast<int32_t>(desc.size())}) +
+                                desc);
+  fs::resize_file(temp / "params",
+                  static_cast<uintmax_t>(20 + static_cast<int64_t>(desc.size()) + kLargeBytes));
+  Scope scope;
+  Status status = LoadParameters(program, temp / "params", scope, ParameterReading::kWhenNeeded);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(scope.Names().size(), 1U);
+}
+
+// protobuf counts bytes in int.
+TEST(Load, AProgramOfPaddleIsNoLargerThanTwoGib) {
+  constexpr size_t kBytes = (size_t{2} << 30) + 4096;
+  void* const room = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(room, MAP_FAILED);
+  static_cast<char*>(room)[0] = '\x0a';
+  const auto program = Program::Parse({static_cast<const char*>(room), kBytes}, "large");
+  EXPECT_THAT(program.status().message(), HasSubstr("2147487744 bytes"));
+  EXPECT_THAT(program.status().message(), HasSubstr("at most 2147483647"));
+  ::munmap(room, kBytes);
 }
 
 // The only constant is one of strings, which is no parameter that a file of parameters could hold.

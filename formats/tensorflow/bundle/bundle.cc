@@ -25,7 +25,8 @@ using wire::Fields;
 constexpr size_t kBlockTail = 5;  // a byte for the compression, and a checksum
 constexpr char kSnappy = 1;
 constexpr int64_t kMostShards = 100000;
-constexpr size_t kMostKeyBytes = 256 << 20;  // keys share bytes: few can stand for any number
+constexpr size_t kLeastStored = size_t{2} << 30;  // larger tensors in slices must lie in the shards
+constexpr size_t kMostKeyBytes = 256 << 20;       // keys share bytes: few can stand for any number
 
 uint32_t Fixed32(std::string_view bytes) {
   uint32_t value = 0;
@@ -358,7 +359,14 @@ Result<Value> Bundle::ReadSlices(const std::string& key, const Entry& entry) con
   const DType dtype = StorageOf(entry.type);
   if (dtype == DType::kUnknown)
     return Unimplemented(name_, ": '", key, "' is of ", TypeName(entry.type), " and in slices");
-  Tensor whole = Tensor::Zeros(dtype, Shape(std::span<const int64_t>(entry.dims)));
+  // A few bytes of the index can claim any size; what slices hold lies in the shards.
+  const Shape shape{std::span<const int64_t>(entry.dims)};
+  size_t stored = 0;
+  for (const auto& file : files_) stored += file->size();
+  if (Types().Find(entry.type)->RawBytes(shape.numel()) > std::max(stored, kLeastStored))
+    return DataLoss(name_, ": '", key, "' ", ShapeText(entry.dims),
+                    " in slices is larger than all shards, which have ", stored, " bytes");
+  Tensor whole = Tensor::Zeros(dtype, shape);
   if (!whole.initialized() && whole.numel() > 0)
     return ResourceExhausted("variable '", key, "': no memory for it");
   std::vector<std::byte> held(static_cast<size_t>(whole.numel()));  // 1: some slice has it
@@ -392,15 +400,43 @@ Result<Value> Bundle::ReadSlices(const std::string& key, const Entry& entry) con
   return Value(std::move(whole));
 }
 
+// The part of a tensor that lies in one stretch is read alone: rows of a table need not bring in
+// the table.
+Result<Value> Bundle::ReadPart(const std::string& key, const Entry& entry,
+                               std::vector<int64_t> begin, const std::vector<int64_t>& count,
+                               ParameterReading reading) const {
+  Entry rows = entry;
+  if (entry.slices.empty() && !entry.dims.empty() && entry.dims[0] > 0) {
+    const int64_t row = entry.size / entry.dims[0];  // Check() has seen that it fits
+    rows.offset += begin[0] * row;
+    rows.size = count[0] * row;
+    rows.dims[0] = count[0];
+    begin[0] = 0;
+  }
+  const bool is_stretch = rows.dims == count;
+  HEDDLE_ASSIGN_OR_RETURN(Value held,
+                          entry.slices.empty()
+                              ? ReadWhole(key, rows, is_stretch ? reading : ParameterReading::kNow)
+                              : ReadSlices(key, entry));
+  if (is_stretch) return held;
+  const Tensor& from = held.tensor();
+  Tensor part = Tensor::Empty(from.dtype(), Shape(std::span<const int64_t>(count)));
+  if (!part.initialized() && part.numel() > 0)
+    return ResourceExhausted("variable '", key, "': no memory for a part of it");
+  CopyBox(static_cast<const std::byte*>(from.raw()), rows.dims, begin,
+          static_cast<std::byte*>(part.mutable_raw()), count, std::vector<int64_t>(count.size(), 0),
+          count, SizeOf(from.dtype()));
+  return Value(std::move(part));
+}
+
 Result<Value> Bundle::Read(const std::string& key, ParameterReading reading) const {
   const size_t line = key.find('\n');
   const std::string name = key.substr(0, line);
   const auto found = entries_.find(name);
   if (found == entries_.end()) return NotFound(name_, ": there is no '", name, "' in the bundle");
   const Entry& entry = found->second;
-  HEDDLE_ASSIGN_OR_RETURN(Value whole, entry.slices.empty() ? ReadWhole(name, entry, reading)
-                                                            : ReadSlices(name, entry));
-  if (line == std::string::npos) return whole;
+  if (line == std::string::npos)
+    return entry.slices.empty() ? ReadWhole(name, entry, reading) : ReadSlices(name, entry);
   // The dimensions, then for each "-" or "begin,length", joined by ":".
   std::string_view text = std::string_view(key).substr(line + 1);
   const auto wrong = [&] {
@@ -408,7 +444,7 @@ Result<Value> Bundle::Read(const std::string& key, ParameterReading reading) con
                            ShapeText(entry.dims));
   };
   const size_t space = text.rfind(' ');
-  if (space == std::string_view::npos || !whole.is_tensor()) return wrong();
+  if (space == std::string_view::npos || entry.type == kString) return wrong();
   std::string_view rest = text.substr(space + 1);
   std::vector<int64_t> begin, count;
   for (int64_t dim : entry.dims) {
@@ -426,14 +462,7 @@ Result<Value> Bundle::Read(const std::string& key, ParameterReading reading) con
     begin.push_back(from);
     count.push_back(length);
   }
-  const Tensor& from = whole.tensor();
-  Tensor part = Tensor::Empty(from.dtype(), Shape(std::span<const int64_t>(count)));
-  if (!part.initialized() && part.numel() > 0)
-    return ResourceExhausted("variable '", name, "': no memory for a part of it");
-  CopyBox(static_cast<const std::byte*>(from.raw()), entry.dims, begin,
-          static_cast<std::byte*>(part.mutable_raw()), count, std::vector<int64_t>(count.size(), 0),
-          count, SizeOf(from.dtype()));
-  return Value(std::move(part));
+  return ReadPart(name, entry, std::move(begin), count, reading);
 }
 
 }  // namespace heddle::tensorflow

@@ -53,6 +53,9 @@ class Bundle {
   Status Check(const std::string& key, const Entry& entry) const;
   Result<Value> ReadWhole(const std::string& key, const Entry& entry,
                           ParameterReading reading) const;
+  // `count` elements of each dimension from the begins on.
+  Result<Value> ReadPart(const std::string& key, const Entry& entry, std::vector<int64_t> begin,
+                         const std::vector<int64_t>& count, ParameterReading reading) const;
   Result<Value> ReadSlices(const std::string& key, const Entry& entry) const;
   Result<Value> ReadStrings(const std::string& key, const Entry& entry) const;
 

@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <map>
+#include <random>
 
+#include "core/memory/lazy_buffer.h"
 #include "formats/leveldb_table.h"
 #include "formats/tensorflow/tensor_data.h"
 #include "heddle/variables_bundle.h"
@@ -102,6 +105,71 @@ TEST(Bundle, TensorsLieInShards) {
   EXPECT_FALSE((*bundle)->Read("a/b\n3 1,3", ParameterReading::kNow).ok());
 }
 
+// Parts of tensors that are large enough to stay in their file.
+TEST(Bundle, PartsAreReadWhenNeeded) {
+  constexpr int64_t kRows = 96, kColumns = 64;
+  std::vector<float> values(kRows * kColumns);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  std::vector<uint16_t> narrow(values.begin(), values.end());
+  const BundleFiles files(
+      IndexOf({{"v", EntryOf(kFloat, {kRows, kColumns}, 3, kRows * kColumns * 4)},
+               {"n", EntryOf(kUint16, {kRows, kColumns}, 3 + kRows * kColumns * 4,
+                             kRows * kColumns * 2)}}),
+      {"xxx" + RawOf(values) + RawOf(narrow)});
+  const auto bundle = Bundle::Open(files.prefix());
+  ASSERT_TRUE(bundle.ok()) << bundle.status().ToString();
+  std::mt19937 random(1);
+  const auto below = [&](int64_t n) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(n));
+  };
+  for (int i = 0; i < 60; ++i) {
+    const bool all_columns = i % 2 == 0, is_narrow = i % 3 == 0;
+    const int64_t row = below(kRows), rows = below(kRows - row + 1);
+    const int64_t column = all_columns ? 0 : below(kColumns);
+    const int64_t columns = all_columns ? kColumns : below(kColumns - column + 1);
+    const std::string slice =
+        "96 64 " + std::to_string(row) + "," + std::to_string(rows) + ":" +
+        (all_columns ? "-" : std::to_string(column) + "," + std::to_string(columns));
+    const auto reading = i % 5 == 0 ? ParameterReading::kNow : ParameterReading::kWhenNeeded;
+    const auto value = (*bundle)->Read((is_narrow ? "n\n" : "v\n") + slice, reading);
+    ASSERT_TRUE(value.ok()) << slice << ": " << value.status().ToString();
+    const Tensor& t = value->tensor();
+    ASSERT_TRUE(MakeResident(t).ok());
+    ASSERT_EQ(t.shape(), Shape({rows, columns})) << slice;
+    for (int64_t k = 0; k < t.numel(); ++k) {
+      const int64_t want = (row + k / columns) * kColumns + column + k % columns;
+      const int64_t got =
+          is_narrow ? t.data<int32_t>()[k] : static_cast<int64_t>(t.data<float>()[k]);
+      ASSERT_EQ(got, want) << slice << " at " << k;
+    }
+  }
+}
+
+// Tables of more than 2 GiB, in files of no more bytes on the disk than a few pages.
+TEST(Bundle, TensorsMayBeLargerThanTwoGib) {
+  constexpr int64_t kRows = int64_t{3} << 20, kColumns = 256;  // 3 GiB
+  const BundleFiles files(
+      IndexOf({{"table", EntryOf(kFloat, {kRows, kColumns}, 0, kRows * kColumns * 4)}}), {""});
+  const std::string shard = files.prefix() + ".data-00000-of-00001";
+  std::filesystem::resize_file(shard, static_cast<uintmax_t>(kRows * kColumns * 4));
+  const std::vector<float> last = {1, 2, 3};
+  {
+    std::fstream file(shard, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(kRows * kColumns * 4 - 12);
+    file << RawOf(last);
+  }
+  const auto bundle = Bundle::Open(files.prefix());
+  ASSERT_TRUE(bundle.ok()) << bundle.status().ToString();
+  const auto table = (*bundle)->Read("table", ParameterReading::kWhenNeeded);
+  ASSERT_TRUE(table.ok()) << table.status().ToString();
+  EXPECT_EQ(table->tensor().numel(), kRows * kColumns);
+  const Tensor end = BorrowedStretches(table->tensor()).Read(kRows * kColumns - 3, 3);
+  EXPECT_THAT(std::vector<float>(end.data<float>(), end.data<float>() + 3), ElementsAre(1, 2, 3));
+  const auto row =
+      (*bundle)->Read("table\n3145728 256 3145727,1:253,3", ParameterReading::kWhenNeeded);
+  EXPECT_THAT(FloatsOf(row), ElementsAre(1, 2, 3));
+}
+
 // Two columns each of a [2, 4] tensor, under keys that put the numbers into order: a length byte
 // for the rank, and numbers whose leading bits say how many bytes they have.
 TEST(Bundle, SlicesAreJoined) {
@@ -137,6 +205,15 @@ TEST(Bundle, SlicesAreJoined) {
   ASSERT_TRUE(holed.ok()) << holed.status().ToString();
   EXPECT_THAT((*holed)->Read("w", ParameterReading::kNow).status().message(),
               HasSubstr("no slice of 'w' has its element 2 of 8"));
+  // What is in slices is no larger than the shards.
+  const std::string huge =
+      Message().Int(1, kFloat).Add(2, ShapeMessage({2, int64_t{1} << 39})).Add(7, slice(0)).bytes();
+  const BundleFiles claims(IndexOf({{"w", huge}, {key(0), EntryOf(kFloat, {2, 2}, 0, 16)}}),
+                           {RawOf(left)});
+  const auto claimed = Bundle::Open(claims.prefix());
+  ASSERT_TRUE(claimed.ok()) << claimed.status().ToString();
+  EXPECT_THAT((*claimed)->Read("w", ParameterReading::kNow).status().message(),
+              HasSubstr("larger than all shards"));
 }
 
 // A slice that claims to be in slices, too, could have any size for its shape.
