@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/memory/truths.h"
 #include "core/step_record.h"
 #include "executor/run/interpreter.h"
 #include "memory/pool_allocator.h"
@@ -134,6 +135,14 @@ void RunState::BindOutputs(const std::vector<Tensor>& bound) {
   }
 }
 
+// The memory of a feed is the user's, and stays as it is.
+void RunState::HoldTruths(Value* v) const {
+  const size_t bytes = v->tensor().bytes();
+  if (AreTruths(v->tensor().raw(), bytes)) return;
+  *v = CopyOf(v->tensor(), *services_.allocator);
+  MakeTruths(v->tensor().mutable_raw(), bytes);
+}
+
 void RunState::Begin(const std::vector<const Value*>& feeds, const std::vector<Tensor>& bound) {
   for (size_t i = 0; i < plan_->feeds.size(); ++i) {
     Value& v = value(plan_->feeds[i].slot);
@@ -141,6 +150,7 @@ void RunState::Begin(const std::vector<const Value*>& feeds, const std::vector<T
     if (!v.is_tensor()) continue;
     if (plan_->feeds[i].copied || !v.tensor().is_contiguous())
       v = CopyOf(v.tensor(), *services_.allocator);
+    if (v.tensor().dtype() == DType::kBool) HoldTruths(&v);
   }
   if (tokens_) tokens_->Begin(poison_);
   BindOutputs(bound);

@@ -182,6 +182,8 @@ class RunState final : public BlockRunner, public RankRun {
 
  private:
   void BindOutputs(const std::vector<Tensor>& bound);
+  // Replaces a bool feed by a copy whose bytes are 0 and 1, where it has others.
+  void HoldTruths(Value* v) const;
   void BindArena();
 
   std::shared_ptr<const Plan> plan_;

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/memory/bytes.h"
+#include "core/memory/truths.h"
 #include "heddle/string_tensor.h"
 
 namespace heddle::formats {
@@ -181,14 +182,13 @@ void ElementType::Unpack(std::string_view raw, int64_t count, void* to) const {
   if (count == 0) return;
   if (bits < 8)
     UnpackBits(raw, bits, storage == DType::kI8, count, static_cast<uint8_t*>(to));
-  else if (storage == DType::kBool)
-    std::transform(raw.begin(), raw.end(), static_cast<bool*>(to), [](char c) { return c != 0; });
-  else if (IsRawStorage())
+  else if (IsRawStorage() || storage == DType::kBool)
     std::memcpy(to, raw.data(), raw.size());
   else if (bits == 16)
     Widen<uint16_t, int32_t>(raw, count, to);
   else
     Widen<uint32_t, int64_t>(raw, count, to);
+  if (storage == DType::kBool) MakeTruths(to, raw.size());
 }
 
 const ElementType* ElementTypes::Find(int64_t type) const {

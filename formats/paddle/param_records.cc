@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/memory/bytes.h"
 #include "core/memory/lazy_buffer.h"
+#include "core/memory/truths.h"
 #include "core/shapes.h"
 #include "proto/framework.pb.h"
 
@@ -105,6 +106,7 @@ Result<BufferRef> RecordReader::TakeData(DType dtype, size_t bytes, const std::s
     at_ += bytes;
   else
     HEDDLE_RETURN_IF_ERROR(Take(memory->data(), bytes, what));
+  if (dtype == DType::kBool) MakeTruths(memory->data(), bytes);
   return memory;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/memory/bytes.h"
+#include "core/memory/truths.h"
 
 namespace heddle::paddle {
 namespace {
@@ -545,8 +546,7 @@ Status PickleMachine::Fill(const PickleObject& dtype, const Shape& shape, bool f
     Transpose(data.data(), shape, SizeOf(type), to);
   else if (!data.empty())
     std::memcpy(to, data.data(), data.size());
-  if (type == DType::kBool)  // any other bit pattern in a bool is undefined behaviour
-    std::for_each(to, to + data.size(), [](char& b) { b = b != 0; });
+  if (type == DType::kBool) MakeTruths(to, data.size());
   array->tensor = std::move(tensor);
   return Status::Ok();
 }

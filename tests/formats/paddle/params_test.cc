@@ -40,6 +40,26 @@ TEST(Parameters, EveryRecordedFileIsRewrittenByteForByte) {
   EXPECT_GT(files, 0);
 }
 
+// Any byte but 0 is true.
+TEST(Parameters, BytesOfBoolsAreTruths) {
+  TempDir dir;
+  ProgramBuilder b;
+  b.Param("b", DType::kBool, {5});
+  const Program program = b.Build();
+  Scope scope;
+  scope.Set("b", Tensor::Of(DType::kBool, {5}, std::vector<uint8_t>{0, 1, 2, 128, 255}));
+  ASSERT_TRUE(SaveParameters(program, scope, dir / "params").ok());
+  ASSERT_TRUE(ReadAll(dir / "params").ends_with(std::string("\0\1\2\x80\xff", 5)));
+  for (const auto reading : {ParameterReading::kNow, ParameterReading::kWhenNeeded}) {
+    Scope read;
+    ASSERT_TRUE(LoadParameters(program, dir / "params", read, reading).ok());
+    const Tensor& t = read.Find("b")->tensor();
+    EXPECT_EQ(std::vector<uint8_t>(static_cast<const uint8_t*>(t.raw()),
+                                   static_cast<const uint8_t*>(t.raw()) + 5),
+              (std::vector<uint8_t>{0, 1, 1, 1, 1}));
+  }
+}
+
 struct Everything {
   Everything() {
     builder.Param("f", DType::kF32, {2, 3}).Param("empty", DType::kF32, {0, 4});
