@@ -20,18 +20,24 @@ namespace {
 namespace fs = std::filesystem;
 using formats::Format;
 
+// The beginning of a file; empty where it cannot be read.
+std::string FirstBytes(const std::string& path) {
+  constexpr size_t kFirst = 256;
+  std::string first(kFirst, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(first.data(), static_cast<std::streamsize>(kFirst));
+  first.resize(static_cast<size_t>(file.gcount()));
+  return first;
+}
+
 // Those of a directory's files whose names end as names of this format's files do, and whose
 // contents begin so. A file that cannot be read counts as one.
 std::vector<std::string> FilesOf(const Format& format, const fs::path& dir,
                                  const std::vector<std::string>& names) {
-  constexpr size_t kFirst = 256;
   std::vector<std::string> found;
   for (const std::string& name : names) {
     if (fs::path(name).extension() != format.Extension()) continue;
-    std::string first(kFirst, '\0');
-    std::ifstream file(dir / name, std::ios::binary);
-    file.read(first.data(), static_cast<std::streamsize>(kFirst));
-    first.resize(static_cast<size_t>(file.gcount()));
+    const std::string first = FirstBytes((dir / name).string());
     if (first.empty() || format.Recognises(first) || &format == formats::Formats()[0])
       found.push_back((dir / name).string());
   }
@@ -232,10 +238,11 @@ Result<SavedModel> SaveProgram(const Program& program, const std::string& direct
 Result<std::string> FindProgramFile(const std::string& path) {
   std::error_code ec;
   if (fs::is_directory(path, ec)) return FindInDirectory(path);
-  // TensorFlow names a checkpoint by what its files' names have in common.
-  if (const std::string meta = path + ".meta"; !fs::exists(path, ec) && fs::exists(meta, ec))
-    return meta;
-  return path;
+  // TensorFlow names a checkpoint by what its files' names have in common. In old ones a file with
+  // variables is called so.
+  const std::string meta = path + ".meta";
+  if (!IsRegularFile(meta) || IsStream(path)) return path;
+  return formats::Recognised(FirstBytes(path)) == nullptr ? meta : path;
 }
 
 std::string DefaultParameters(const std::string& program_file) {

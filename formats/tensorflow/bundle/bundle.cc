@@ -70,17 +70,6 @@ void AppendSigned(int64_t value, std::string* out) {
   out->append(made);
 }
 
-std::string SliceKey(const std::string& name, const std::vector<int64_t>& begin,
-                     const std::vector<int64_t>& length) {
-  std::string key = Ordered(name);
-  AppendUnsigned(begin.size(), &key);
-  for (size_t i = 0; i < begin.size(); ++i) {
-    AppendSigned(begin[i], &key);
-    AppendSigned(length[i], &key);
-  }
-  return key;
-}
-
 std::string ShapeText(const std::vector<int64_t>& dims) {
   std::string text = "[";
   for (size_t i = 0; i < dims.size(); ++i) text += StrCat(i == 0 ? "" : ", ", dims[i]);
@@ -118,6 +107,16 @@ void CopyBox(const std::byte* from, const std::vector<int64_t>& from_dims,
 }
 
 }  // namespace
+
+std::string Bundle::SliceKey(const std::string& name, const Slice& slice) {
+  std::string key = Ordered(name);
+  AppendUnsigned(slice.begin.size(), &key);
+  for (size_t i = 0; i < slice.begin.size(); ++i) {
+    AppendSigned(slice.begin[i], &key);
+    AppendSigned(slice.length[i], &key);
+  }
+  return key;
+}
 
 // --- the index
 
@@ -158,6 +157,43 @@ Status Bundle::ReadBlock(std::string_view bytes, uint64_t offset, uint64_t size,
   return Status::Ok();
 }
 
+bool Bundle::ReadDims(std::string_view shape, std::vector<int64_t>* dims) {
+  Fields fields(shape);
+  Field d;
+  while (!fields.done()) {
+    if (!fields.Next(&d)) return false;
+    if (!d.Is(2)) continue;
+    int64_t& dim = dims->emplace_back();
+    Fields parts(d.payload);
+    Field part;
+    while (!parts.done()) {
+      if (!parts.Next(&part)) return false;
+      if (part.IsVarint(1)) dim = part.integer();
+    }
+  }
+  return true;
+}
+
+bool Bundle::ReadSlice(std::string_view message, Slice* slice) {
+  Fields extents(message);
+  Field e;
+  while (!extents.done()) {
+    if (!extents.Next(&e)) return false;
+    if (!e.Is(1)) continue;
+    int64_t begin = 0, length = -1;
+    Fields parts(e.payload);
+    Field part;
+    while (!parts.done()) {
+      if (!parts.Next(&part)) return false;
+      if (part.IsVarint(1)) begin = part.integer();
+      if (part.IsVarint(2)) length = part.integer();
+    }
+    slice->begin.push_back(begin);
+    slice->length.push_back(length);
+  }
+  return true;
+}
+
 Status Bundle::AddEntry(const std::string& key, std::string_view value) {
   const auto damaged = [&] { return DataLoss(name_, ": the entry of '", key, "' is damaged"); };
   Entry entry;
@@ -169,40 +205,8 @@ Status Bundle::AddEntry(const std::string& key, std::string_view value) {
     if (f.IsVarint(3)) entry.shard = f.integer();
     if (f.IsVarint(4)) entry.offset = f.integer();
     if (f.IsVarint(5)) entry.size = f.integer();
-    if (f.Is(2)) {
-      Fields dims(f.payload);
-      Field d;
-      while (!dims.done()) {
-        if (!dims.Next(&d)) return damaged();
-        if (!d.Is(2)) continue;
-        int64_t& dim = entry.dims.emplace_back();
-        Fields parts(d.payload);
-        Field part;
-        while (!parts.done()) {
-          if (!parts.Next(&part)) return damaged();
-          if (part.IsVarint(1)) dim = part.integer();
-        }
-      }
-    }
-    if (f.Is(7)) {
-      Slice& slice = entry.slices.emplace_back();
-      Fields extents(f.payload);
-      Field e;
-      while (!extents.done()) {
-        if (!extents.Next(&e)) return damaged();
-        if (!e.Is(1)) continue;
-        int64_t begin = 0, length = -1;
-        Fields parts(e.payload);
-        Field part;
-        while (!parts.done()) {
-          if (!parts.Next(&part)) return damaged();
-          if (part.IsVarint(1)) begin = part.integer();
-          if (part.IsVarint(2)) length = part.integer();
-        }
-        slice.begin.push_back(begin);
-        slice.length.push_back(length);
-      }
-    }
+    if (f.Is(2) && !ReadDims(f.payload, &entry.dims)) return damaged();
+    if (f.Is(7) && !ReadSlice(f.payload, &entry.slices.emplace_back())) return damaged();
   }
   HEDDLE_RETURN_IF_ERROR(Check(key, entry));
   entries_.emplace(key, std::move(entry));
@@ -226,14 +230,15 @@ Status Bundle::Check(const std::string& key, const Entry& entry) const {
     if (!fits) return DataLoss(name_, ": '", key, "': a slice does not lie within it");
   }
   const bool has_raw = data.element != nullptr && data.element->bits > 0;
-  if (has_raw && entry.slices.empty() &&
+  if (has_raw && entry.slices.empty() && !entry.made.initialized() &&
       data.element->RawBytes(*count) != static_cast<size_t>(entry.size))
     return DataLoss(name_, ": '", key, "': ", entry.size, " bytes are stored for ", data.TypeText(),
                     ", which takes ", data.element->RawBytes(*count));
   return Status::Ok();
 }
 
-Status Bundle::ReadIndex(std::string_view bytes) {
+Status Bundle::ReadTable(std::string_view bytes, std::deque<std::string>* uncompressed,
+                         std::vector<std::pair<std::string, std::string_view>>* entries) const {
   if (bytes.size() < formats::kTableFooter || !bytes.ends_with(formats::kTableMagic))
     return DataLoss(name_, ": this is no index of variables, or it is cut short");
   std::string_view footer = bytes.substr(bytes.size() - formats::kTableFooter);
@@ -241,9 +246,8 @@ Status Bundle::ReadIndex(std::string_view bytes) {
   if (!wire::TakeVarint(&footer, &skipped) || !wire::TakeVarint(&footer, &skipped) ||
       !wire::TakeVarint(&footer, &offset) || !wire::TakeVarint(&footer, &size))
     return DataLoss(name_, ": the end of the index is damaged");
-  std::deque<std::string> uncompressed;  // what entries point into
-  std::vector<std::pair<std::string, std::string_view>> blocks, entries;
-  HEDDLE_RETURN_IF_ERROR(ReadBlock(bytes, offset, size, &uncompressed, &blocks));
+  std::vector<std::pair<std::string, std::string_view>> blocks;
+  HEDDLE_RETURN_IF_ERROR(ReadBlock(bytes, offset, size, uncompressed, &blocks));
   uint64_t end = 0;
   for (auto& [last, handle] : blocks) {
     // One behind the other, so that no block is read for many handles.
@@ -251,10 +255,17 @@ Status Bundle::ReadIndex(std::string_view bytes) {
         size > bytes.size() || offset > bytes.size())
       return DataLoss(name_, ": a handle of the index is damaged");
     end = offset + size;
-    HEDDLE_RETURN_IF_ERROR(ReadBlock(bytes, offset, size, &uncompressed, &entries));
+    HEDDLE_RETURN_IF_ERROR(ReadBlock(bytes, offset, size, uncompressed, entries));
   }
-  if (entries.empty() || !entries.front().first.empty())
+  if (entries->empty() || !entries->front().first.empty())
     return DataLoss(name_, ": the index has no header");
+  return Status::Ok();
+}
+
+Status Bundle::ReadIndex(std::string_view bytes) {
+  std::deque<std::string> uncompressed;
+  std::vector<std::pair<std::string, std::string_view>> entries;
+  HEDDLE_RETURN_IF_ERROR(ReadTable(bytes, &uncompressed, &entries));
   Fields header(entries.front().second);
   Field f;
   while (!header.done()) {
@@ -281,6 +292,12 @@ Result<std::shared_ptr<const Bundle>> Bundle::ParseIndex(std::string_view bytes,
 Result<std::shared_ptr<const Bundle>> Bundle::Open(const std::string& prefix) {
   auto bundle = std::make_shared<Bundle>();
   bundle->name_ = prefix + ".index";
+  if (const std::vector<std::string> old = OldFiles(prefix); !old.empty()) {
+    for (const std::string& file : old) HEDDLE_RETURN_IF_ERROR(bundle->ReadOldFile(file));
+    for (const auto& [key, entry] : bundle->entries_)
+      HEDDLE_RETURN_IF_ERROR(bundle->Check(key, entry));
+    return std::shared_ptr<const Bundle>(std::move(bundle));
+  }
   HEDDLE_ASSIGN_OR_RETURN(const FileBytes bytes, FileBytes::Read(bundle->name_));
   if (const Status read = bundle->ReadIndex(bytes.view()); !read.ok()) {
     if (bytes.view().ends_with(formats::kTableMagic)) return read;
@@ -316,6 +333,7 @@ std::vector<std::string> Bundle::keys() const {
 
 Result<Value> Bundle::ReadWhole(const std::string& key, const Entry& entry,
                                 ParameterReading reading) const {
+  if (entry.made.initialized()) return entry.made;
   if (entry.type == kString) return ReadStrings(key, entry);
   const formats::ElementType* element = Types().Find(entry.type);
   if (element == nullptr || element->bits == 0)
@@ -371,7 +389,7 @@ Result<Value> Bundle::ReadSlices(const std::string& key, const Entry& entry) con
     return ResourceExhausted("variable '", key, "': no memory for it");
   std::vector<std::byte> held(static_cast<size_t>(whole.numel()));  // 1: some slice has it
   for (const Slice& slice : entry.slices) {
-    const auto part = entries_.find(SliceKey(key, slice.begin, slice.length));
+    const auto part = entries_.find(SliceKey(key, slice));
     // The sizes of a tensor that is in slices itself are not checked.
     if (part == entries_.end() || !part->second.slices.empty())
       return DataLoss(name_, ": a slice of '", key, "' is not in the bundle");

@@ -20,7 +20,8 @@ namespace heddle::tensorflow {
 
 class Bundle {
  public:
-  // The bundle of the files PREFIX.index and PREFIX.data-00000-of-00001. kNotFound; kDataLoss: cut
+  // The bundle of the files PREFIX.index and PREFIX.data-00000-of-00001, or of PREFIX alone (or
+  // PREFIX-00000-of-00001), which old versions of TensorFlow wrote. kNotFound; kDataLoss: cut
   // short, damaged, or its sizes contradict each other; kUnimplemented: a compression other than
   // Snappy's.
   static Result<std::shared_ptr<const Bundle>> Open(const std::string& prefix);
@@ -43,8 +44,25 @@ class Bundle {
     std::vector<int64_t> dims;
     int64_t shard = 0, offset = 0, size = 0;
     std::vector<Slice> slices;
+    Value made;  // in place of a stretch of a shard
   };
+  // The key under which a slice has an entry of its own.
+  static std::string SliceKey(const std::string& name, const Slice& slice);
+  // False: damaged.
+  static bool ReadDims(std::string_view shape, std::vector<int64_t>* dims);
+  static bool ReadSlice(std::string_view message, Slice* slice);
 
+  // The files of a checkpoint in the layout of TensorFlow's first years: none where it has an
+  // index.
+  static std::vector<std::string> OldFiles(const std::string& prefix);
+  Status ReadOldFile(const std::string& path);
+  Status AddOldEntry(std::string_view message);
+  Status AddOldSlice(std::string_view message);
+
+  // The entries of a table, the first of which has no key. They point into `bytes` and
+  // `uncompressed`.
+  Status ReadTable(std::string_view bytes, std::deque<std::string>* uncompressed,
+                   std::vector<std::pair<std::string, std::string_view>>* entries) const;
   Status ReadIndex(std::string_view bytes);
   Status ReadBlock(std::string_view bytes, uint64_t offset, uint64_t size,
                    std::deque<std::string>* uncompressed,
