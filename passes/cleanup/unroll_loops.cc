@@ -7,6 +7,7 @@
 // few operators, else several to a turn.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -39,9 +40,11 @@ class Unroller {
     if (p_.blocks.size() < 2 || HasGradientBlocks(p_)) return false;
     bool changed = false;
     std::vector<bool> grown(p_.blocks.size());  // clean-ups may make it smaller: the next round's
-    // Inner loops first: an outer turn may be small without them.
-    for (size_t b = p_.blocks.size(); b-- > 0;)
-      for (size_t at = 0; at < p_.blocks[b].ops.size(); ++at) {
+    // Inner loops first: an outer turn may be small without them. The last loop of a block first:
+    // what stands before it, and the views show, is as it was.
+    for (size_t b = p_.blocks.size(); b-- > 0;) {
+      outside_.reset();
+      for (size_t at = p_.blocks[b].ops.size(); at-- > 0;) {
         const int body = LoopBody(p_, p_.blocks[b].ops[at], runs_);
         if (body < 0 || grown[static_cast<size_t>(body)] ||
             !CanCopy(p_.blocks[static_cast<size_t>(body)]) ||
@@ -49,6 +52,7 @@ class Unroller {
           continue;
         grown[b] = grown[static_cast<size_t>(body)] = changed = true;
       }
+    }
     return changed;
   }
 
@@ -84,21 +88,32 @@ class Unroller {
     });
   }
 
+  // Views of the block that loops stand in, and of bodies.
+  void Look(int block, int body) {
+    if (!outside_) {
+      outside_.emplace(p_, context_.fetched);
+      outside_->Enter(block);
+      inside_.emplace(p_, context_.fetched);
+      elements_ = CountElements();
+    }
+    inside_->Enter(body);
+  }
+
   bool Unroll(int block, int at, int body) {
-    VersionView outside(p_, context_.fetched), inside(p_, context_.fetched);
-    outside.Enter(block);
-    inside.Enter(body);
+    const size_t size = SizeOf(body);
+    if (size > kMostGrowing) return false;
+    Look(block, body);
     const ir::Op& loop = OpsOf(block)[static_cast<size_t>(at)];
-    const auto counted = FindCounters(p_, context_, loop, inside);
+    const auto counted = FindCounters(p_, context_, loop, *inside_);
     if (!counted || std::any_of(counted->limits.begin(), counted->limits.end(), IsJoined))
       return false;
-    const KnownScalars scalars(p_, context_, outside);
+    const KnownScalars scalars(p_, context_, *outside_);
     const auto turns = KnownTurns(scalars, loop, at, *counted);
     if (!turns) return false;
-    const size_t size = SizeOf(body);
-    const auto all = static_cast<size_t>(std::min<int64_t>(*turns, kMostGrowing + 1)) * size;
-    const bool small = IsSmall(body);
-    if (all <= (Grows(inside) ? kMostGrowing : small ? kMostSmall : 0)) {
+    const bool grows = Grows(*inside_), small = IsSmall(body);
+    if (!grows && !small && *turns > 0) return false;
+    const size_t all = static_cast<size_t>(std::min<int64_t>(*turns, kMostGrowing + 1)) * size;
+    if (all <= (grows ? kMostGrowing : kMostSmall)) {
       KnownTurns(scalars, loop, at, *counted, true);
       WriteOut(block, at, body, static_cast<int>(*turns));
       return true;
@@ -183,11 +198,10 @@ class Unroller {
 
   // All operands are known to have few elements.
   bool IsSmall(int body) const {
-    const std::vector<int64_t> elements = CountElements();
     const auto is_small = [&](const std::vector<std::vector<VarId>>& slots) {
       return std::all_of(slots.begin(), slots.end(), [&](const auto& slot) {
         return std::all_of(slot.begin(), slot.end(), [&](VarId v) {
-          return v == kNoVar || (elements[v] >= 0 && elements[v] <= kSmallElements);
+          return v == kNoVar || (elements_[v] >= 0 && elements_[v] <= kSmallElements);
         });
       });
     };
@@ -274,6 +288,9 @@ class Unroller {
   ir::Program& p_;
   PassContext& context_;
   const std::vector<int> runs_;  // per block: operators that run it
+  // Made for the first loop of a block that is looked at; see Run.
+  std::optional<VersionView> outside_, inside_;
+  std::vector<int64_t> elements_;
 };
 
 }  // namespace

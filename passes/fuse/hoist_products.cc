@@ -41,11 +41,14 @@ class ProductHoister {
   bool Run() {
     if (p_.blocks.size() < 2 || HasGradientBlocks(p_)) return false;
     bool changed = false;
-    for (size_t b = p_.blocks.size(); b-- > 0;)
-      for (size_t at = 0; at < p_.blocks[b].ops.size(); ++at)
+    for (size_t b = p_.blocks.size(); b-- > 0;) {
+      outside_.reset();
+      for (size_t at = p_.blocks[b].ops.size(); at-- > 0;)
         if (const int body = LoopBody(p_, p_.blocks[b].ops[at], runs_);
             body >= 0 && p_.blocks[b].ops[at].device.empty())
-          while (HoistOne(static_cast<int>(b), &at, body)) changed = true;
+          for (size_t loop = at; HoistOne(static_cast<int>(b), &loop, body); changed = true) {
+          }
+    }
     return changed;
   }
 
@@ -63,8 +66,13 @@ class ProductHoister {
   bool HoistOne(int block, size_t* at, int body) {
     const auto& ops = OpsOf(body);
     if (std::none_of(ops.begin(), ops.end(), IsProduct)) return false;
-    VersionView outside(p_, context_.fetched), inside(p_, context_.fetched);
-    outside.Enter(block);
+    if (!outside_) {
+      outside_.emplace(p_, context_.fetched);
+      outside_->Enter(block);
+      inside_.emplace(p_, context_.fetched);
+    }
+    const VersionView& outside = *outside_;
+    VersionView& inside = *inside_;
     inside.Enter(body);
     const auto position = static_cast<int>(*at);
     const ir::Op& loop = OpsOf(block)[*at];
@@ -77,6 +85,7 @@ class ProductHoister {
           !IsReadToTheEnd(outside, inside, loop, position, *counted, *selection))
         continue;
       *at += Hoist(block, position, body, static_cast<int>(q), inside, *selection);
+      outside_.reset();
       return true;
     }
     return false;
@@ -309,6 +318,8 @@ class ProductHoister {
   ir::Program& p_;
   PassContext& context_;
   const std::vector<int> runs_;  // per block: operators that run it
+  // Of the block that loops stand in, and of bodies; made anew behind a change.
+  std::optional<VersionView> outside_, inside_;
 };
 
 }  // namespace

@@ -168,17 +168,18 @@ void NetProgram::CarriedTransposed(size_t outside) {
 // h = tanh(x[t] w + b + h) for each t.
 void NetProgram::Recurrence() {
   if (nested_) return;
-  constexpr int64_t kTurns = 3, kRows = 2, kIn = 12, kOut = 9;
-  const std::string x = Feed(DType::kF32, {kTurns, kRows, kIn}, 1), w = Param({kIn, kOut}, 0.3),
-                    b = Param({kOut}, 0.5), h = NewVar({kRows, kOut}, DType::kF32, 1, false),
+  constexpr int64_t kTurns = 3, kRows = 2;
+  const int64_t in = OneIn(2) ? 12 : 3, out = in == 3 ? 4 : 9;
+  const std::string x = Feed(DType::kF32, {kTurns, kRows, in}, 1), w = Param({in, out}, 0.3),
+                    b = Param({out}, 0.5), h = NewVar({kRows, out}, DType::kF32, 1, false),
                     id = std::to_string(names_++), i = "i" + id, n = "n" + id, go = "go" + id;
   const std::string item = "item" + id, row = "row" + id, product = "p" + id, sum = "s" + id,
                     next = "next" + id;
-  builder_.Fill(h, {kRows, kOut}, 0).Fill(i, {1}, 0, DType::kI64);
+  builder_.Fill(h, {kRows, out}, 0).Fill(i, {1}, 0, DType::kI64);
   builder_.Fill(n, {1}, kTurns, DType::kI64).Binary("less_than", i, n, go);
   const int body = builder_.Block(0);
-  builder_.In(body).Var(item, DType::kF32, {1, kRows, kIn}).Var(row, DType::kF32, {kRows, kIn});
-  for (const std::string& v : {product, sum, next}) builder_.Var(v, DType::kF32, {kRows, kOut});
+  builder_.In(body).Var(item, DType::kF32, {1, kRows, in}).Var(row, DType::kF32, {kRows, in});
+  for (const std::string& v : {product, sum, next}) builder_.Var(v, DType::kF32, {kRows, out});
   builder_.Op("gather", {{"X", {x}}, {"Index", {i}}}, {{"Out", {item}}});
   builder_.Op("squeeze2", {{"X", {item}}}, {{"Out", {row}}}, {{"axes", Ints{0}}});
   builder_.Binary("matmul_v2", row, w, product).Binary("elementwise_add", product, b, sum);
