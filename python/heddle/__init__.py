@@ -17,22 +17,40 @@ import typing as _typing
 from heddle._errors import (Cancelled, DataLoss, DeadlineExceeded, EndOfData, Error,
                             InvalidArgument, NotFound, OutOfRange, ResourceExhausted,
                             Unimplemented)
-from heddle._heddle import Generator, Program, Rank, ReaderQueue, Scope, Tensor, TensorInfo
-from heddle._heddle import __version__, describe_op, new_ranks, supported_ops
-from heddle._model import Model, Outputs, Parameters, Profile, load, parse
+
+_MODULES = ("build", "inference", "onnx", "saved_model", "static")
 
 __all__ = [
-    "Cancelled", "DataLoss", "DeadlineExceeded", "EndOfData", "Error", "Generator",
-    "InvalidArgument", "Model", "NotFound", "OutOfRange", "Outputs", "Parameters", "Profile",
-    "Program", "Rank", "ReaderQueue", "ResourceExhausted", "Scope", "Tensor", "TensorInfo",
-    "Unimplemented", "__version__", "build", "describe_op", "inference", "load", "new_ranks",
-    "onnx", "parse", "saved_model", "static", "supported_ops",
+    "Cancelled", "DataLoss", "DeadlineExceeded", "EndOfData", "Error", "InvalidArgument", "Model",
+    "NotFound", "OutOfRange", "Outputs", "Parameters", "ResourceExhausted", "TensorInfo",
+    "Unimplemented", "__version__", "load", "parse",
 ]
+
+try:
+    _importlib.import_module("heddle._heddle")
+except ModuleNotFoundError as _error:
+    if _error.name != "heddle._heddle":
+        raise
+    # A package for every Python has the C interface alone.
+    from heddle._outputs import Outputs
+    from heddle._plain import Model, Parameters, TensorInfo, __version__, load, parse
+    _whole = False
+else:
+    from heddle._heddle import (Generator, Program, Rank, ReaderQueue, Scope, Tensor, TensorInfo,
+                                __version__, describe_op, new_ranks, supported_ops)
+    from heddle._model import Model, Outputs, Parameters, Profile, load, parse
+    _whole = True
+    __all__ += ["Generator", "Profile", "Program", "Rank", "ReaderQueue", "Scope", "Tensor",
+                "describe_op", "new_ranks", "supported_ops", *_MODULES]
+    __all__.sort()
 
 
 def __getattr__(name: str) -> _typing.Any:
     # Loaded where they are used.
-    if name in ("build", "inference", "onnx", "saved_model", "static"):
+    if name in _MODULES:
+        if not _whole:
+            raise ImportError(f"heddle.{name} needs the compiled extension, which this package "
+                              "does not have for this Python; heddle.load and heddle.parse do not")
         return _importlib.import_module(f"heddle.{name}")
     raise AttributeError(f"heddle has no '{name}'")
 
