@@ -69,6 +69,10 @@ class OpMaker {
   int Unary(std::string_view type, int x, Attrs attrs = {}) {
     return Make(type, {{"X", {x}}}, std::move(attrs));
   }
+  // x * factor: the offset -0 changes no number, and leaves zeros their signs.
+  int Times(int x, double factor) {
+    return Make("scale", {{"X", {x}}}, {{"scale", factor}, {"bias", -0.0}});
+  }
   // The dimensions, int64.
   int ShapeOf(int v) { return Cast(Make("shape", {{"Input", {v}}}), DType::kI64); }
 

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "formats/onnx/handlers.h"
+#include "formats/onnx/unsigned.h"
 
 namespace heddle::onnx {
 namespace {
@@ -248,8 +249,8 @@ void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
     if (handler != nullptr && node->outputs.empty()) lowering.Problem("has no output");
     for (size_t i = 0; i < node->inputs.size(); ++i) lowering.In(i);  // also what no handler reads
     done = (handler != nullptr && (node->outputs.empty() || !CheckAttributes(lowering))) ||
-           LowerStringMover(lowering) || (handler != nullptr && handler(lowering)) ||
-           LowerDirect(lowering);
+           LowerStringMover(lowering) || LowerUnsignedForm(lowering) ||
+           (handler != nullptr && handler(lowering)) || LowerDirect(lowering);
     if (!done) done = LowerCall(*node, around);
   }
   if (!done) NoteUnknown(node->FullName(), Place(*node, around));
@@ -257,6 +258,22 @@ void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
   for (std::string_view output : node->outputs)
     if (!output.empty() && !around.names->vars.contains(output))
       around.names->vars.emplace(output, NewVar(FreshName(output), DType::kUnknown));
+}
+
+// Prepares a node for its operands of unsigned types; true: it is lowered, or refused.
+bool Lowering::LowerUnsignedForm(NodeLowering& n) {
+  const int type = n.UnsignedType();
+  if (type == kUndefinedType ||
+      functions_.contains(FunctionKey(n.node().domain, n.node().op_type, n.node().overload)))
+    return false;
+  const auto use = UnsignedUseOf(n, type);
+  if (!use) {
+    n.Problem("computes with operands of ", TypeName(type),
+              ", which heddle has no form of this operator for");
+    return true;
+  }
+  n.SetUnsigned(*use, type);
+  return *use == formats::UnsignedUse::kOwn && LowerUnsigned(n, type);
 }
 
 // A call of one of the model's functions: its nodes, with names of their own.

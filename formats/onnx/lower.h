@@ -117,6 +117,7 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   void AddInitializers(const Graph& graph, NameScope* names);
   void LowerNodes(const std::vector<Node>& nodes, const Surroundings& around);
   bool LowerCall(const Node& node, const Surroundings& around);
+  bool LowerUnsignedForm(NodeLowering& n);
   std::string Place(const Node& node, const Surroundings& around) const;
   std::string Where(const Node& node) const;
   void Recognise();

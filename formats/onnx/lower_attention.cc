@@ -72,8 +72,7 @@ bool LowerFlexAttention(NodeLowering& n) {
     root = n.Cast(n.Unary("pow", size, {{"factor", -0.25}}), n.dtype(q));
   }
   const auto scaled = [&](int x) {
-    return root == kNoDraft ? n.Unary("scale", x, {{"scale", factor}})
-                            : n.Binary("elementwise_mul", x, root);
+    return root == kNoDraft ? n.Times(x, factor) : n.Binary("elementwise_mul", x, root);
   };
   int scores = n.Make("matmul_v2", {{"X", {scaled(q)}}, {"Y", {scaled(RepeatHeads(n, k, q))}}},
                       {{"trans_x", false}, {"trans_y", true}});

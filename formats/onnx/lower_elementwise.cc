@@ -27,7 +27,6 @@ constexpr char kElementwiseMin[] = "elementwise_min";
 constexpr char kElementwiseMul[] = "elementwise_mul";
 constexpr char kElementwisePow[] = "elementwise_pow";
 constexpr char kElementwiseSub[] = "elementwise_sub";
-constexpr char kEqual[] = "equal";
 constexpr char kErf[] = "erf";
 constexpr char kExp[] = "exp";
 constexpr char kFloor[] = "floor";
@@ -44,7 +43,6 @@ constexpr char kLogicalOr[] = "logical_or";
 constexpr char kLogicalXor[] = "logical_xor";
 constexpr char kMish[] = "mish";
 constexpr char kReciprocal[] = "reciprocal";
-constexpr char kRelu[] = "relu";
 constexpr char kSigmoid[] = "sigmoid";
 constexpr char kSign[] = "sign";
 constexpr char kSin[] = "sin";
@@ -56,21 +54,6 @@ constexpr char kTan[] = "tan";
 constexpr char kTanh[] = "tanh";
 
 bool IsFloatVar(NodeLowering& n, int v) { return IsFloat(n.dtype(v)); }
-
-// Elements of unsigned types that are held in wider ones wrap as theirs do.
-int Wrapped(NodeLowering& n, int type, int v) {
-  if (type != kUint16 && type != kUint32) return v;
-  const int64_t mask = type == kUint16 ? 0xffff : 0xffffffff;
-  const int wrapped = n.Binary("bitwise_and", v, n.IntConstant(mask, n.dtype(v)));
-  n.SetType(wrapped, type);
-  return wrapped;
-}
-
-// uint64 is held as int64 with its bits: the highest one turned, those are in the same order.
-int Ordered(NodeLowering& n, int v) {
-  if (n.type(v) != kUint64) return v;
-  return n.Binary("bitwise_xor", v, n.IntConstant(std::numeric_limits<int64_t>::min()));
-}
 
 // Before opset 7, B was a part of A's shape from `axis` on, if broadcast at all.
 Attrs OldBroadcast(const NodeLowering& n) {
@@ -94,7 +77,19 @@ bool LowerBinary(NodeLowering& n) {
     return true;
   }
   const int made = n.Make(kType, {{"X", {x}}, {"Y", {y}}}, OldBroadcast(n));
-  n.Result(0, Wrapped(n, n.type(x), made));
+  n.Result(0, made);
+  return true;
+}
+
+// Floats are equal when they are the same number.
+bool LowerEqual(NodeLowering& n) {
+  const int x = n.Required(0), y = n.Required(1);
+  if (n.IsString(x) || n.IsString(y)) return false;
+  Attrs attrs = OldBroadcast(n);
+  if (IsFloatVar(n, x)) attrs.emplace_back("exact", true);
+  const int made = n.Make("equal", {{"X", {x}}, {"Y", {y}}}, std::move(attrs));
+  n.SetType(made, kBool);
+  n.Result(0, made);
   return true;
 }
 
@@ -102,7 +97,7 @@ template <const char* kType>
 bool LowerCompare(NodeLowering& n) {
   const int x = n.Required(0), y = n.Required(1);
   if (n.IsString(x) || n.IsString(y)) return false;
-  const int made = n.Make(kType, {{"X", {Ordered(n, x)}}, {"Y", {Ordered(n, y)}}}, OldBroadcast(n));
+  const int made = n.Make(kType, {{"X", {x}}, {"Y", {y}}}, OldBroadcast(n));
   n.SetType(made, kBool);
   n.Result(0, made);
   return true;
@@ -114,7 +109,7 @@ bool LowerChain(NodeLowering& n) {
   if (n.inputs() == 0) return false;
   int made = n.Required(0);
   for (size_t i = 1; i < n.inputs(); ++i) made = n.Binary(kType, made, n.Required(i));
-  n.Result(0, Wrapped(n, n.type(n.Required(0)), made));
+  n.Result(0, made);
   return true;
 }
 
@@ -122,8 +117,7 @@ bool LowerMean(NodeLowering& n) {
   if (n.inputs() == 0) return false;
   int made = n.Required(0);
   for (size_t i = 1; i < n.inputs(); ++i) made = n.Binary("elementwise_add", made, n.Required(i));
-  if (n.inputs() > 1)
-    made = n.Unary("scale", made, {{"scale", 1.0 / static_cast<double>(n.inputs())}});
+  if (n.inputs() > 1) made = n.Times(made, 1.0 / static_cast<double>(n.inputs()));
   n.Result(0, made);
   return true;
 }
@@ -138,10 +132,9 @@ bool LowerPow(NodeLowering& n) {
   const auto exponent = n.ConstantFloats(y);
   if (exponent && exponent->size() == 1 && n.rank(y) <= n.rank(x) && n.rank(y) <= 1) {
     const double e = (*exponent)[0];
-    const int made = e == 2     ? n.Unary("square", x)
-                     : e == 0.5 ? n.Unary("sqrt", x)
-                     : e == 1   ? n.Unary("scale", x)
-                                : n.Unary("pow", x, {{"factor", e}});
+    const int made = e == 2   ? n.Unary("square", x)
+                     : e == 1 ? n.Unary("assign", x)
+                              : n.Unary("pow", x, {{"factor", e}});
     n.Result(0, made);
     return true;
   }
@@ -158,6 +151,11 @@ bool LowerMod(NodeLowering& n) {
   return true;
 }
 
+bool LowerRelu(NodeLowering& n) {
+  n.Result(0, n.Unary("relu", n.Required(0), {{"keep_nan", true}}));
+  return true;
+}
+
 bool LowerAlpha(NodeLowering& n, const char* type, std::string_view name, double otherwise) {
   n.Result(0, n.Unary(type, n.Required(0), {{name, n.Float("alpha", otherwise)}}));
   return true;
@@ -165,7 +163,15 @@ bool LowerAlpha(NodeLowering& n, const char* type, std::string_view name, double
 bool LowerLeakyRelu(NodeLowering& n) { return LowerAlpha(n, "leaky_relu", "alpha", 0.01); }
 bool LowerElu(NodeLowering& n) { return LowerAlpha(n, "elu", "alpha", 1); }
 bool LowerCelu(NodeLowering& n) { return LowerAlpha(n, "celu", "alpha", 1); }
-bool LowerThresholded(NodeLowering& n) { return LowerAlpha(n, "thresholded_relu", "threshold", 1); }
+// What is not above the threshold is 0, NaN too.
+bool LowerThresholded(NodeLowering& n) {
+  const int x = n.Required(0);
+  if (n.dtype(x) == DType::kUnknown) return LowerAlpha(n, "thresholded_relu", "threshold", 1);
+  const int above = n.Binary("greater_than", x, n.FloatConstant(n.Float("alpha", 1), n.dtype(x)));
+  const int zero = n.Unary("fill_any_like", x, {{"value", 0.0}, {"dtype", int64_t{-1}}});
+  n.Result(0, n.Make("where", {{"Condition", {above}}, {"X", {x}}, {"Y", {zero}}}));
+  return true;
+}
 bool LowerSwish(NodeLowering& n) { return LowerAlpha(n, "swish", "beta", 1); }
 
 bool LowerSelu(NodeLowering& n) {
@@ -287,7 +293,13 @@ bool LowerBitCast(NodeLowering& n) {
                   "output");
   n.draft_var(bits).dtype = narrow(to);
   const int made = bits == x ? n.Unary("assign", x) : n.Cast(bits, StorageOf(to));
-  n.Result(0, Wrapped(n, to, made));
+  if (to == kUint16 || to == kUint32) {
+    const int cut = CutToBits(n, made, to == kUint16 ? 16 : 32);
+    n.SetType(cut, to);
+    n.Result(0, cut);
+    return true;
+  }
+  n.Result(0, made);
   return true;
 }
 
@@ -348,21 +360,23 @@ bool LowerCast(NodeLowering& n) {
 }
 
 bool LowerNeg(NodeLowering& n) {
-  const int x = n.Required(0);
-  n.Result(0, Wrapped(n, n.type(x), n.Unary("scale", x, {{"scale", -1.0}})));
+  n.Result(0, n.Times(n.Required(0), -1));
   return true;
 }
 
-// Two operands of a plain type; others are heddle's own operator's.
+// From left to right; NaN of any operand stays.
 template <const char* kType>
-bool LowerMaxMin(NodeLowering& n) {
-  return !NodeLowering::HasOperator(n.node().op_type == "Max" ? "onnx_max" : "onnx_min") &&
-         LowerChain<kType>(n);
+bool LowerExtreme(NodeLowering& n) {
+  if (n.inputs() == 0) return false;
+  int made = n.Required(0);
+  for (size_t i = 1; i < n.inputs(); ++i)
+    made = n.Make(kType, {{"X", {made}}, {"Y", {n.Required(i)}}}, {{"keep_nan", true}});
+  n.Result(0, made);
+  return true;
 }
 
 bool LowerBitwiseNot(NodeLowering& n) {
-  const int x = n.Required(0);
-  n.Result(0, Wrapped(n, n.type(x), n.Unary("bitwise_not", x)));
+  n.Result(0, n.Unary("bitwise_not", n.Required(0)));
   return true;
 }
 
@@ -390,7 +404,7 @@ constexpr HandlerEntry kElementwiseEntries[] = {
     {"", "Cosh", &LowerUnary<kCosh>},
     {"", "Div", &LowerBinary<kElementwiseDiv>},
     {"", "Elu", &LowerElu},
-    {"", "Equal", &LowerCompare<kEqual>},
+    {"", "Equal", &LowerEqual},
     {"", "Erf", &LowerUnary<kErf>},
     {"", "Exp", &LowerUnary<kExp>},
     {"", "Floor", &LowerUnary<kFloor>},
@@ -406,9 +420,9 @@ constexpr HandlerEntry kElementwiseEntries[] = {
     {"", "Less", &LowerCompare<kLessThan>},
     {"", "LessOrEqual", &LowerCompare<kLessEqual>},
     {"", "Log", &LowerUnary<kLog>},
-    {"", "Max", &LowerMaxMin<kElementwiseMax>},
+    {"", "Max", &LowerExtreme<kElementwiseMax>},
     {"", "Mean", &LowerMean},
-    {"", "Min", &LowerMaxMin<kElementwiseMin>},
+    {"", "Min", &LowerExtreme<kElementwiseMin>},
     {"", "Mish", &LowerUnary<kMish>},
     {"", "Mod", &LowerMod},
     {"", "Mul", &LowerBinary<kElementwiseMul>},
@@ -418,7 +432,7 @@ constexpr HandlerEntry kElementwiseEntries[] = {
     {"", "PRelu", &LowerPRelu},
     {"", "Pow", &LowerPow},
     {"", "Reciprocal", &LowerUnary<kReciprocal>},
-    {"", "Relu", &LowerUnary<kRelu>},
+    {"", "Relu", &LowerRelu},
     {"", "Round", &LowerRound},
     {"", "Selu", &LowerSelu},
     {"", "Shrink", &LowerShrink},

@@ -137,7 +137,7 @@ bool LowerFusedConv(NodeLowering& n) {
     return i < params.size() ? params[i] : otherwise;
   };
   if (activation == "Relu")
-    y = n.Unary("relu", y);
+    y = n.Unary("relu", y, {{"keep_nan", true}});
   else if (activation == "Sigmoid")
     y = n.Unary("sigmoid", y);
   else if (activation == "Tanh")
@@ -201,6 +201,8 @@ bool LowerPool(NodeLowering& n, bool max) {
                         {"strides", windows->strides},
                         {"paddings", ShortPads(windows->pads)},
                         {"exclusive", !counts_padding},
+                        {"keep_nan", max},
+                        {"from_infinity", max},
                         {"pooling_type", std::string(max ? "max" : "avg")}});
   n.Result(0, line ? n.AsLine(y) : y);
   return true;
@@ -216,6 +218,8 @@ bool LowerGlobalPool(NodeLowering& n, bool max) {
     n.Result(0, n.Make("pool2d", {{"X", {x}}},
                        {{"ksize", Ints{1, 1}},
                         {"global_pooling", true},
+                        {"keep_nan", max},
+                        {"from_infinity", max},
                         {"pooling_type", std::string(max ? "max" : "avg")}}));
     return true;
   }
@@ -249,9 +253,9 @@ bool LowerGemm(NodeLowering& n) {
   int y = n.Make("matmul_v2", {{"X", {a}}, {"Y", {b}}},
                  {{"trans_x", n.Int("transA", 0) != 0}, {"trans_y", n.Int("transB", 0) != 0}});
   const double alpha = n.Float("alpha", 1), beta = n.Float("beta", 1);
-  if (alpha != 1) y = n.Unary("scale", y, {{"scale", alpha}});
+  if (alpha != 1) y = n.Times(y, alpha);
   if (c != kNoDraft && beta != 0) {
-    const int add = beta != 1 ? n.Unary("scale", c, {{"scale", beta}}) : c;
+    const int add = beta != 1 ? n.Times(c, beta) : c;
     y = n.Binary("elementwise_add", y, add);
   }
   n.Result(0, y);
@@ -262,8 +266,7 @@ bool LowerFusedMatMul(NodeLowering& n) {
   if (n.Int("transBatchA", 0) != 0 || n.Int("transBatchB", 0) != 0) return false;
   int y = n.Make("matmul_v2", {{"X", {n.Required(0)}}, {"Y", {n.Required(1)}}},
                  {{"trans_x", n.Int("transA", 0) != 0}, {"trans_y", n.Int("transB", 0) != 0}});
-  if (const double alpha = n.Float("alpha", 1); alpha != 1)
-    y = n.Unary("scale", y, {{"scale", alpha}});
+  if (const double alpha = n.Float("alpha", 1); alpha != 1) y = n.Times(y, alpha);
   n.Result(0, y);
   return true;
 }

@@ -28,7 +28,45 @@ int NodeLowering::Lookup(std::string_view name) {
   return v;
 }
 
-int NodeLowering::In(size_t i) { return Has(i) ? Lookup(node_.inputs[i]) : kNoDraft; }
+int NodeLowering::In(size_t i) { return Has(i) ? AsOperand(Lookup(node_.inputs[i])) : kNoDraft; }
+
+int NodeLowering::UnsignedType() {
+  for (size_t i = 0; i < node_.inputs.size(); ++i) {
+    if (!Has(i)) continue;
+    const int t = type(Lookup(node_.inputs[i]));
+    if (t == kUint16 || t == kUint32 || t == kUint64) return t;
+  }
+  return kUndefinedType;
+}
+
+int NodeLowering::AsOperand(int v) {
+  if (use_ != formats::UnsignedUse::kOrders || type(v) != kUint64) return v;
+  for (const auto& [operand, turned] : turned_)
+    if (operand == v) return turned;
+  const int turned = TurnHighestBit(*this, v);
+  SetType(turned, kInt64);
+  turned_.emplace_back(v, turned);
+  return turned;
+}
+
+int NodeLowering::AsResult(int v) {
+  if (!use_ || dtype(v) != StorageOf(unsigned_type_)) return v;
+  const bool orders = *use_ == formats::UnsignedUse::kOrders;
+  if (!orders && *use_ != formats::UnsignedUse::kWraps) return v;
+  for (const auto& [operand, turned] : turned_)
+    if (turned == v) return operand;
+  // Positions are int64, whatever the operands are.
+  if (orders && l_.facts(v).typed && type(v) == kInt64) return v;
+  int made = v;
+  if (unsigned_type_ == kUint64) {
+    if (orders) made = TurnHighestBit(*this, v);
+  } else if (!orders || node_.op_type.starts_with("Reduce")) {
+    // The extremes of nothing are those of the wider type.
+    made = CutToBits(*this, v, unsigned_type_ == kUint16 ? 16 : 32);
+  }
+  if (made != v) SetType(made, unsigned_type_);
+  return made;
+}
 
 int NodeLowering::Required(size_t i) {
   const int v = In(i);
@@ -127,7 +165,8 @@ void NodeLowering::ResultConstant(const Attribute& a) {
 void NodeLowering::Result(size_t output, int v) {
   if (!Wants(output)) return;
   const std::string_view name = node_.outputs[output];
-  const int input = Has(0) && !around_.names->vars.empty() ? In(0) : kNoDraft;
+  const int input = Has(0) && !around_.names->vars.empty() ? Lookup(node_.inputs[0]) : kNoDraft;
+  v = AsResult(v);
   VarFacts& facts = l_.facts(v);  // after In(), which may add a variable
   if (facts.type == kUndefinedType) facts.type = TypeOf(dtype(v));
   // Narrow types are held in wider ones; what is made of them mostly is of the same type.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "formats/lowering/node_maker.h"
+#include "formats/lowering/unsigned_use.h"
 #include "formats/onnx/lower.h"
 
 namespace heddle::onnx {
@@ -40,6 +41,14 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   int Lookup(std::string_view name);
   // As far as they are known, of a small vector or scalar of integers; null for anything else.
   const Entries* EntriesOf(int v);
+
+  // The first operand of uint16, uint32 or uint64 has this type; kUndefinedType: there is none.
+  int UnsignedType();
+  // What In() and Result() give is changed as the use wants it from here on.
+  void SetUnsigned(formats::UnsignedUse use, int type) {
+    use_ = use;
+    unsigned_type_ = type;
+  }
 
   const Attribute* Find(std::string_view name) const override { return node_.Find(name); }
 
@@ -82,10 +91,17 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   void SayProblem(const std::string& text) override { l_.Problem(l_.Where(node_), ": ", text); }
   DType StorageOfOnnxType(int64_t type) const override { return StorageOf(static_cast<int>(type)); }
 
+  // The operand or the result as the use of unsigned operands wants it.
+  int AsOperand(int v);
+  int AsResult(int v);
+
   Lowering& l_;
   const Node& node_;
   const Surroundings& around_;
   const int64_t opset_;
+  std::optional<formats::UnsignedUse> use_;
+  int unsigned_type_ = kUndefinedType;
+  std::vector<std::pair<int, int>> turned_;  // uint64 operands, and what stands for them
 };
 
 // heddle's own operator of the same name. False: there is none.

@@ -46,7 +46,6 @@ class Forms {
 
   void Recognise(DraftOp* op) {
     inner_.clear();
-    if (op->type == "relu" || op->type == "clip") return FitLimits(op);
     const bool found = op->type == "elementwise_div"   ? HardActivation(op)
                        : op->type == "elementwise_mul" ? Gated(op) || Gelu(op) || Normal(op, op, {})
                        : op->type == "elementwise_add" ? NormalWithBias(op)
@@ -67,7 +66,8 @@ class Forms {
     int exponent = 0;
     const bool exact = std::frexp(split->number, &exponent) == 0.5 && std::abs(exponent) < 100;
     if (product ? std::isfinite(split->number) : exact)
-      Replace(op, "scale", split->x, {{"scale", product ? split->number : 1 / split->number}});
+      Replace(op, "scale", split->x,  // the offset leaves zeros their signs
+              {{"scale", product ? split->number : 1 / split->number}, {"bias", -0.0}});
   }
 
   // A slice of a slice along other axes.
@@ -109,29 +109,6 @@ class Forms {
     op->inputs = slice->inputs;
     op->attributes = slice->attributes;
     op->attributes.emplace_back("decrease_axis", *axes);
-  }
-
-  // Paddle's relu and relu6 make 0 of NaN, ONNX's make NaN of it. Behind what they are fused with
-  // they are what is meant; elsewhere clip is.
-  void FitLimits(DraftOp* op) {
-    constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-    const int x = In(*op, "X");
-    const auto maker = makers_.find(x);
-    const bool fuses = maker != makers_.end() && IsFused(maker->second->type);
-    if (op->type == "relu") {
-      if (!fuses && x != kNoDraft && IsFloat(draft_.vars[static_cast<size_t>(x)].dtype))
-        Replace(op, "clip", x, {{"min", 0.0}, {"max", kNoLimit}});
-      return;
-    }
-    const double top = Number(*op, "max", kNoLimit);
-    if (fuses && Number(*op, "min", -1) == 0 && top > 0 && top < kNoLimit && IsFloat32(x))
-      Replace(op, "relu6", x, {{"threshold", top}});
-  }
-  static bool IsFused(std::string_view type) {
-    for (std::string_view name : {"conv2d", "conv3d", "conv2d_transpose", "batch_norm", "matmul_v2",
-                                  "elementwise_add", "elementwise_mul"})
-      if (type == name) return true;
-    return false;
   }
 
   // The operator of this block that alone makes `v`; null: it is of another type.
@@ -356,6 +333,9 @@ class Forms {
     const int d = In(*quotient, "X");
     DraftOp* difference = Maker(d, "elementwise_sub");
     DraftOp* root = Maker(In(*quotient, "Y"), "sqrt");
+    if (root == nullptr) root = Maker(In(*quotient, "Y"), "pow");
+    if (root != nullptr && root->type == "pow" && Number(*root, "factor", 0) != 0.5)
+      return std::nullopt;
     if (difference == nullptr || root == nullptr || !Plain(*difference)) return std::nullopt;
     const int x = In(*difference, "X");
     if (x == kNoDraft || Rank(x) < 2 || !IsFloat32(x)) return std::nullopt;

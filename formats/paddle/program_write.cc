@@ -16,6 +16,7 @@
 #include "formats/paddle/format.h"
 #include "formats/paddle/known_attrs.h"
 #include "formats/paddle/op_demands.h"
+#include "formats/paddle_words.h"
 #include "proto/framework.pb.h"
 
 namespace heddle::paddle {
@@ -266,6 +267,7 @@ class Writer {
   }
 
   void AddOp(int block, const Op& op) {
+    if (const auto said = formats::InPaddlesWords(op)) return AddOp(block, *said);
     const proto::OpDesc* source = SourceOf(block, op);
     const std::string count = source == nullptr ? CastCount(block, op) : "";
     auto* desc = out_.mutable_blocks(block)->add_ops();

@@ -92,6 +92,7 @@ class Writer {
   // --- write_special.cc: several operators for one, and what the table does not say
   static Handler HandlerOf(std::string_view type);
   void AddElementwise(const ir::Op& op);
+  void AddInPaddlesWords(const ir::Op& op);
   void AddMul(const ir::Op& op);
   void AddFill(const ir::Op& op);
   void AddEmbedding(const ir::Op& op);

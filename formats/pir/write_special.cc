@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/shapes.h"
+#include "formats/paddle_words.h"
 #include "formats/pir/write.h"
 #include "formats/pir/write_text.h"
 
@@ -23,6 +24,7 @@ Writer::Handler Writer::HandlerOf(std::string_view type) {
       {"lookup_table", &W::AddEmbedding},
       {"lookup_table_v2_grad", &W::AddRowsGradient},
       {"mul", &W::AddMul},
+      {"relu", &W::AddInPaddlesWords},
       {"reshape2_grad", &W::AddShapeGradient},
       {"rnn", &W::AddRnn},
       {"select_input", &W::AddSelect},
@@ -65,6 +67,11 @@ void Writer::AddElementwise(const Op& op) {
   plain.attrs[static_cast<size_t>(a)] = int64_t{-1};
   AddMapped(plain);
   if (op.Out("Out")[0] != y_var) now_[y_var] = before;
+}
+
+void Writer::AddInPaddlesWords(const Op& op) {
+  const auto said = formats::InPaddlesWords(op);
+  AddMapped(said ? *said : op);
 }
 
 // A product of matrices between reshapes.

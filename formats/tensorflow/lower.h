@@ -170,8 +170,11 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   // --- lower_region.cc
   void LowerRegion(const Region& region, Instance& instance);
   void LowerNode(Instance& instance, int at);
+  bool LowerUnsignedForm(NodeLowering& n);
   void LowerBranches(const Branches& branches, Instance& instance);
   void LowerLoop(const Loop& loop, Instance& instance);
+  // kNoDraft: nothing is known to be there (yet).
+  static int KnownValueOf(const Instance& instance, Source source);
   int ValueOf(Instance& instance, Source source, const Node& reader, std::string_view name);
   Body* BodyOf(std::string_view function);
 

@@ -5,6 +5,7 @@
 #include "formats/tensorflow/blocks.h"
 #include "formats/tensorflow/handlers.h"
 #include "formats/tensorflow/lower.h"
+#include "formats/tensorflow/unsigned.h"
 
 namespace heddle::tensorflow {
 namespace {
@@ -35,20 +36,23 @@ int SomeNode(const Branches& branches) {
 
 }  // namespace
 
+int Lowering::KnownValueOf(const Instance& instance, Source source) {
+  const auto port = static_cast<size_t>(source.port);
+  if (source.node == Source::kArgument)
+    return port < instance.arguments.size() ? instance.arguments[port] : kNoDraft;
+  if (!source.is_node()) return kNoDraft;
+  const std::vector<int>& values = instance.values[static_cast<size_t>(source.node)];
+  return port < values.size() ? values[port] : kNoDraft;
+}
+
 int Lowering::ValueOf(Instance& instance, Source source, const Node& reader,
                       std::string_view name) {
-  if (source.node == Source::kArgument) {
-    if (static_cast<size_t>(source.port) < instance.arguments.size())
-      return instance.arguments[static_cast<size_t>(source.port)];
-  } else if (source.is_node()) {
-    const std::vector<int>& values = instance.values[static_cast<size_t>(source.node)];
-    if (static_cast<size_t>(source.port) < values.size() &&
-        values[static_cast<size_t>(source.port)] != kNoDraft)
-      return values[static_cast<size_t>(source.port)];
-    // A mistake in a node should not make mistakes of those behind it.
-    if (values.empty() && (!builder_.ok() || has_unknown()))
-      return NewVar(FreshName(name), DType::kUnknown);
-  }
+  if (const int known = KnownValueOf(instance, source); known != kNoDraft) return known;
+  // A mistake in a node should not make mistakes of those behind it.
+  if (source.node != Source::kArgument && source.is_node() &&
+      instance.values[static_cast<size_t>(source.node)].empty() &&
+      (!builder_.ok() || has_unknown()))
+    return NewVar(FreshName(name), DType::kUnknown);
   builder_.Problem(Where(reader, instance), ": '", name,
                    "' is an output that its node does not have");
   return NewVar(FreshName(name), DType::kUnknown);
@@ -77,12 +81,27 @@ void Lowering::LowerRegion(const Region& region, Instance& instance) {
     builder_.Problem("more than ", kMostNodes, " nodes, those of called functions included");
 }
 
+// Prepares a node for its operands of unsigned types; true: it is lowered, or refused.
+bool Lowering::LowerUnsignedForm(NodeLowering& n) {
+  const int type = n.UnsignedType();
+  if (type == kNoType) return false;
+  const auto use = UnsignedUseOf(n.op(), type);
+  if (!use) {
+    n.Problem("computes with operands of ", TypeName(type),
+              ", which heddle has no form of this operator for");
+    n.Result(0, n.NewVar(DType::kUnknown));
+    return true;
+  }
+  n.SetUnsigned(*use, type);
+  return *use == formats::UnsignedUse::kOwn && LowerUnsigned(n, type);
+}
+
 void Lowering::LowerNode(Instance& instance, int at) {
   const Node& node = instance.graph->node(at);
   instance.values[static_cast<size_t>(at)].clear();
   NodeLowering n(*this, node, instance, at);
   const Handler handler = FindHandler(node.op);
-  bool done = handler != nullptr && handler(n);
+  bool done = handler != nullptr && (LowerUnsignedForm(n) || handler(n));
   if (!done && functions_.contains(node.op)) {
     FunctionName function;
     function.name = node.op;

@@ -17,7 +17,7 @@ void NodeLowering::SayProblem(const std::string& text) {
 
 size_t NodeLowering::inputs() const { return instance_.graph->links(at_).inputs.size(); }
 
-int NodeLowering::In(size_t i) {
+int NodeLowering::Operand(size_t i) {
   const Links& links = instance_.graph->links(at_);
   if (i < links.inputs.size()) {
     const int v = l_.ValueOf(instance_, links.inputs[i], node_, links.names[i]);
@@ -36,6 +36,48 @@ int NodeLowering::Wide(int v) {
   const int made = HoldConstant(
       Tensor::Of(DType::kI32, shape(v), std::vector<int32_t>(known->begin(), known->end())));
   l_.facts(made).partial = l_.facts(v).partial;
+  return made;
+}
+
+int NodeLowering::UnsignedType() {
+  for (const Source& source : instance_.graph->links(at_).inputs) {
+    const int v = Lowering::KnownValueOf(instance_, source), t = type(v);
+    if (kind(v) == Kind::kTensor && (t == kUint16 || t == kUint32 || t == kUint64)) return t;
+  }
+  return kNoType;
+}
+
+int NodeLowering::In(size_t i) {
+  const int v = Operand(i);
+  // A step says by how much, not where.
+  const bool is_step = i == 2 && node_.op == "Range";
+  if (use_ != formats::UnsignedUse::kOrders || type(v) != kUint64 || is_step) return v;
+  for (const auto& [operand, turned] : turned_)
+    if (operand == v) return turned;
+  const int turned = TurnHighestBit(*this, v);
+  turned_.emplace_back(v, turned);
+  return turned;
+}
+
+int NodeLowering::AsResult(size_t output, int v) {
+  if (!use_ || dtype(v) != StorageOf(unsigned_type_)) return v;
+  const bool orders = *use_ == formats::UnsignedUse::kOrders;
+  if (!orders && *use_ != formats::UnsignedUse::kWraps) return v;
+  for (const auto& [operand, turned] : turned_)
+    if (turned == v) return operand;
+  int made = v;
+  if (orders) {
+    const std::string_view op = node_.op;
+    const bool is_position = output > 0 || op.starts_with("Arg") || op.ends_with("Bound");
+    if (is_position) return v;
+    if (unsigned_type_ == kUint64)
+      made = TurnHighestBit(*this, v);
+    else if (op == "Max" || op == "Min" || op.find("Segment") != op.npos)  // of nothing
+      made = CutToBits(*this, v, unsigned_type_ == kUint16 ? 16 : 32);
+  } else if (unsigned_type_ != kUint64) {
+    made = CutToBits(*this, v, unsigned_type_ == kUint16 ? 16 : 32);
+  }
+  SetType(made, unsigned_type_);
   return made;
 }
 
@@ -195,6 +237,7 @@ void NodeLowering::SayDefinedType(size_t output, int v) {
 void NodeLowering::Result(size_t output, int v) {
   constexpr size_t kMostOutputs = 100000;
   if (output >= kMostOutputs) return;
+  v = AsResult(output, v);
   VarFacts& facts = l_.facts(v);
   DraftVar& var = l_.var(v);
   SayDefinedType(output, v);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "formats/lowering/node_maker.h"
+#include "formats/lowering/unsigned_use.h"
 #include "formats/tensorflow/lower.h"
 
 namespace heddle::tensorflow {
@@ -38,6 +39,14 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   bool MayTake(size_t i) const;
   // The numbers of input `i`, which the handler needs to be known; a mistake where they are not.
   Ints RequiredInts(size_t i, std::string_view what);
+
+  // The first operand of uint16, uint32 or uint64 has this type; kNoType: there is none.
+  int UnsignedType();
+  // What In() and Result() give is changed as the use wants it from here on.
+  void SetUnsigned(formats::UnsignedUse use, int type) {
+    use_ = use;
+    unsigned_type_ = type;
+  }
 
   // --- attributes
   const Attribute* Find(std::string_view name) const override;
@@ -99,11 +108,17 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
  private:
   int Wide(int v);
   void SayDefinedType(size_t output, int v);
+  int Operand(size_t i);
+  // The result as the use of unsigned operands wants it.
+  int AsResult(size_t output, int v);
 
   Lowering& l_;
   const Node& node_;
   Instance& instance_;
   const int at_;  // the node's place in the instance's graph
+  std::optional<formats::UnsignedUse> use_;
+  int unsigned_type_ = kNoType;
+  std::vector<std::pair<int, int>> turned_;  // uint64 operands, and what stands for them
 };
 
 }  // namespace heddle::tensorflow

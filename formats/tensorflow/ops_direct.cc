@@ -71,8 +71,6 @@ constexpr std::pair<std::string_view, std::string_view> kDirect[] = {
     {"MaxPool3DGrad", "tf_max_pool3d_grad"},
     {"MaxPoolGrad", "tf_max_pool_grad"},
     {"MaxPoolWithArgmax", "tf_max_pool_with_argmax"},
-    {"Maximum", "tf_maximum"},
-    {"Minimum", "tf_minimum"},
     {"MirrorPad", "tf_mirror_pad"},
     {"MirrorPadGrad", "tf_mirror_pad_grad"},
     {"Mod", "tf_truncate_mod"},

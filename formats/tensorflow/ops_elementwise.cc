@@ -96,7 +96,9 @@ bool LowerEqual(NodeLowering& n) {
     return true;
   }
   if (!IsComplexVar(n, x)) {
-    n.Result(0, n.Binary(type, x, y));
+    Attrs attrs;
+    if (IsFloat(n.dtype(x))) attrs.emplace_back("exact", true);  // the same number
+    n.Result(0, n.Make(type, {{"X", {x}}, {"Y", {y}}}, std::move(attrs)));
     return true;
   }
   const int re = n.Binary(type, n.Unary("real", x), n.Unary("real", y));
@@ -107,7 +109,7 @@ bool LowerEqual(NodeLowering& n) {
 
 bool LowerNeg(NodeLowering& n) {
   const int x = n.In(0);
-  ResultLike(n, 0, n.Unary("scale", x, {{"scale", -1.0}}), x);
+  ResultLike(n, 0, n.Times(x, -1), x);
   return true;
 }
 
@@ -206,6 +208,16 @@ bool LowerAddN(NodeLowering& n) {
   return true;
 }
 
+int Extreme(NodeLowering& n, const char* type, int x, int y) {
+  return n.Make(type, {{"X", {x}}, {"Y", {y}}}, {{"keep_nan", true}});
+}
+bool LowerExtreme(NodeLowering& n) {
+  const char* type = n.op() == "Maximum" ? "elementwise_max" : "elementwise_min";
+  const int x = n.In(0);
+  ResultLike(n, 0, Extreme(n, type, x, n.In(1)), x);
+  return true;
+}
+
 // Of limits that exclude each other the lower one holds. Those that are known not to are taken in
 // the order in which activations are written.
 bool LowerClipByValue(NodeLowering& n) {
@@ -213,18 +225,17 @@ bool LowerClipByValue(NodeLowering& n) {
   const bool apart =
       low && high && low->size() == 1 && high->size() == 1 && (*low)[0] <= (*high)[0];
   const auto limit = [&](int x, const char* type, size_t by) {
-    return n.Make(type, {{"x", {x}}, {"y", {n.In(by)}}}, {}, "z");
+    return Extreme(n, type, x, n.In(by));
   };
-  n.Result(0, apart ? limit(limit(n.In(0), "tf_maximum", 1), "tf_minimum", 2)
-                    : limit(limit(n.In(0), "tf_minimum", 2), "tf_maximum", 1));
+  n.Result(0, apart ? limit(limit(n.In(0), "elementwise_max", 1), "elementwise_min", 2)
+                    : limit(limit(n.In(0), "elementwise_min", 2), "elementwise_max", 1));
   return true;
 }
 
-// NaN stays NaN, which Paddle's operators make 0.
 bool LowerRelu(NodeLowering& n) {
   const int x = n.In(0);
-  const char* type = n.op() == "Relu6" ? "tf_relu6" : "tf_relu";
-  ResultLike(n, 0, n.Make(type, {{"features", {x}}}, {}, "activations"), x);
+  ResultLike(n, 0,
+             n.op() == "Relu6" ? n.Unary("relu6", x) : n.Unary("relu", x, {{"keep_nan", true}}), x);
   return true;
 }
 
@@ -276,7 +287,8 @@ bool LowerBessel(NodeLowering& n) {
 // Φ⁻¹(p) = √2 erf⁻¹(2 p - 1)
 bool LowerNdtri(NodeLowering& n) {
   const int p = n.Unary("scale", n.In(0), {{"scale", 2.0}, {"bias", -1.0}});
-  n.Result(0, n.Unary("scale", n.Unary("erfinv", p), {{"scale", 1.41421356237309504880}}));
+  n.Result(0, n.Unary("scale", n.Unary("erfinv", p),
+                      {{"scale", 1.41421356237309504880}, {"bias", -0.0}}));
   return true;
 }
 
@@ -339,6 +351,8 @@ constexpr HandlerEntry kElementwiseEntries[] = {
     {"LogicalAnd", &LowerCompare<kLogicalAnd>},
     {"LogicalNot", &LowerTest<kLogicalNot>},
     {"LogicalOr", &LowerCompare<kLogicalOr>},
+    {"Maximum", &LowerExtreme},
+    {"Minimum", &LowerExtreme},
     {"Mul", &LowerBinary<kElementwiseMul>},
     {"Ndtri", &LowerNdtri},
     {"Neg", &LowerNeg},

@@ -203,6 +203,9 @@ bool LowerPool(NodeLowering& n) {
   attrs.emplace_back("ksize", w->kernel);
   attrs.emplace_back("pooling_type", std::string(max ? "max" : "avg"));
   attrs.emplace_back("exclusive", true);
+  // TensorFlow's two kernels differ in what they make of NaN and of -infinity.
+  attrs.emplace_back("skip_nan", max && rank == 4);
+  attrs.emplace_back("from_infinity", max && rank == 5);
   n.Result(0, n.Make(rank == 4 ? "pool2d" : "pool3d", {{"X", {x}}}, std::move(attrs)));
   return true;
 }

@@ -184,6 +184,25 @@ bool LowerBroadcastTo(NodeLowering& n) {
   return true;
 }
 
+// Between uint64 and floats. ONNX's numbers of types are those that heddle's operator knows.
+int CastUint64(NodeLowering& n, int x, int to) {
+  const auto number = [](DType t) -> int64_t {
+    return t == DType::kF32 ? 1 : t == DType::kF16 ? 10 : t == DType::kBF16 ? 16 : 11;
+  };
+  constexpr int64_t kElemUint64 = 13;
+  const DType stored = StorageOf(to);
+  const DType real = IsComplex(stored) ? DType::kF64 : stored;
+  const bool to_uint64 = to == kUint64;
+  const int made = n.Make("onnx_cast", {{"input", {x}}},
+                          {{"from", to_uint64 ? number(n.dtype(x)) : kElemUint64},
+                           {"to", to_uint64 ? kElemUint64 : number(real)}},
+                          "output");
+  n.draft_var(made).dtype = to_uint64 ? DType::kI64 : real;
+  const int result = IsComplex(stored) ? n.Cast(made, stored) : made;
+  n.SetType(result, to);
+  return result;
+}
+
 // Types that are held in wider ones keep the low bits of what is cast.
 bool LowerCast(NodeLowering& n) {
   const int x = n.In(0), to = BaseType(n.Type("DstT", kFloat)), from = n.type(x);
@@ -192,9 +211,10 @@ bool LowerCast(NodeLowering& n) {
     n.Result(0, x);
     return true;
   }
-  if (from == kUint64 && to != kUint64) {
-    n.Result(0,
-             n.Make("tf_cast_uint64", {{"x", {x}}}, {{"DstT", DTypeToProto(StorageOf(to))}}, "y"));
+  const DType stored = StorageOf(to);
+  if ((from == kUint64 && (IsFloat(stored) || IsComplex(stored))) ||
+      (to == kUint64 && IsFloat(n.dtype(x)))) {
+    n.Result(0, CastUint64(n, x, to));
     return true;
   }
   int made = n.dtype(x) == StorageOf(to) ? n.Unary("assign", x) : n.Cast(x, StorageOf(to));

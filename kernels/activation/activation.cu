@@ -1,4 +1,5 @@
 // Activations and their gradients.
+#include <cmath>
 #include <utility>
 
 #include "device/cuda/grid/map.h"
@@ -27,6 +28,16 @@ ElementArgs StanhArgs(const OpContext& ctx) {
   return {Number(ctx, "scale_a"), Number(ctx, "scale_b")};
 }
 
+// relu is two functions, by its attribute; the arguments are those of the limits, which keep NaN.
+Element ReluStep(const OpContext& attrs) {
+  return attrs.Bool("keep_nan") ? Element::kClip : Element::kRelu;
+}
+ElementArgs ReluArgs(const OpContext&) { return {0, INFINITY}; }
+Status Relu(Queue& queue, KernelContext& ctx) {
+  return ctx.Bool("keep_nan") ? MapKernel<Element::kClip, ReluArgs>(queue, ctx)
+                              : MapKernel<Element::kRelu>(queue, ctx);
+}
+
 // gelu is two functions, by its attribute.
 template <Element kOp, Element kTanhOp>
 Element GeluStep(const OpContext& attrs) {
@@ -40,7 +51,11 @@ Status Gelu(Queue& queue, KernelContext& ctx) {
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
-HEDDLE_CUDA_KERNEL(relu) { DefineMap<Element::kRelu>(kernel); }
+HEDDLE_CUDA_KERNEL(relu) {
+  DefineMap<Element::kRelu, ReluArgs>(kernel);
+  kernel.run = Relu;
+  kernel.step->choose = ReluStep;
+}
 HEDDLE_CUDA_KERNEL(sigmoid) { DefineMap<Element::kSigmoid>(kernel); }
 HEDDLE_CUDA_KERNEL(tanh) { DefineMap<Element::kTanh>(kernel); }
 HEDDLE_CUDA_KERNEL(relu6) { DefineMap<Element::kClip, Relu6Args>(kernel); }

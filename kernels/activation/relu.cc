@@ -16,6 +16,31 @@ struct Relu : UnaryOp {
   }
 };
 
+// x where it is not below 0: NaN stays.
+struct ReluKeepingNan : UnaryOp {
+  template <typename T>
+  T Forward(T x) const {
+    return x < T(0) ? T(0) : x;
+  }
+};
+
+template <typename T>
+struct ReluKernel {
+  static Status Run(KernelContext& ctx) {
+    return ctx.Bool("keep_nan") ? RunMap<ForwardMap<ReluKeepingNan>, T>(ctx)
+                                : RunMap<ForwardMap<Relu>, T>(ctx);
+  }
+};
+template <typename T>
+struct RunReluOfIntegers {
+  static Status Run(KernelContext& ctx) { return RunMap<ForwardMap<Relu>, T>(ctx); }
+};
+template <typename T>
+Status ReluTile(const KernelContext& attrs, TileStep* step) {
+  return attrs.Bool("keep_nan") ? MakeMapTile<ForwardMap<ReluKeepingNan>, T>(attrs, step)
+                                : MakeMapTile<ForwardMap<Relu>, T>(attrs, step);
+}
+
 struct ReluGradGrad : UnaryOp {
   static constexpr Key kIns[] = {"Out", "grad_x@GRAD"};
   static constexpr Key kOuts[] = {"grad_out@GRAD"};
@@ -28,11 +53,16 @@ struct ReluGradGrad : UnaryOp {
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(relu) { DefineUnary<Relu, int32_t, int64_t>(op, "max(x, 0)"); }
+HEDDLE_OP(relu) {
+  op.Doc("max(x, 0); NaN gives 0, or with keep_nan stays").Input("X").Output("Out");
+  op.Attr("keep_nan", false).Inplace("X", "Out").Traits(kElementwise).InferShape(SameShape);
+  op.Kernels<ReluKernel, float, double, float16, bfloat16>();
+  op.Kernels<RunReluOfIntegers, uint8_t, int8_t, int16_t, int32_t, int64_t>();
+}
 HEDDLE_OP(relu_grad) { DefineUnaryGrad<Relu, int32_t, int64_t>(op); }
 HEDDLE_OP(relu_grad_grad) { DefineMap<ReluGradGrad>(op).Inplace("grad_x@GRAD", "grad_out@GRAD"); }
 
-HEDDLE_TILE(relu) { return UnaryTile<Relu>(); }
+HEDDLE_TILE(relu) { return {1, &ReluTile<float>, &ReluTile<double>}; }
 HEDDLE_TILE(relu_grad) { return UnaryGradTile<Relu>(); }
 
 HEDDLE_EXAMPLES(relu, R"(
@@ -55,6 +85,15 @@ in X float64 [4, 4] -0.286 0.055999999999999994 0.05300000000000005 -0.413 -0.34
   0.29600000000000004 0.18000000000000005
 out Out float64 [4, 4] 0 0.055999999999999994 0.05300000000000005 0 0 0 0.22999999999999998 0 0.587
   0 0.402 0 0 0 0.29600000000000004 0.18000000000000005
+
+example NaN stays
+attr keep_nan BOOLEAN true
+in X float32 [2, 4] nan -1 2 inf -inf 0 -0.5 nan
+out Out float32 [2, 4] nan 0 2 inf 0 0 0 nan
+
+example NaN gives 0
+in X float32 [2, 4] nan -1 2 inf -inf 0 -0.5 nan
+out Out float32 [2, 4] 0 0 2 inf 0 0 0 0
 )")
 
 HEDDLE_EXAMPLES(relu_grad, R"(

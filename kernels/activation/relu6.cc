@@ -23,7 +23,10 @@ struct Relu6 : UnaryOp {
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(relu6) { DefineUnary<Relu6>(op, "min(max(x, 0), threshold)"); }
+HEDDLE_OP(relu6) {
+  DefineUnary<Relu6, uint8_t, int8_t, int16_t, int32_t, int64_t>(
+      op, "min(max(x, 0), threshold); NaN stays");
+}
 HEDDLE_OP(relu6_grad) { DefineUnaryGrad<Relu6>(op); }
 
 HEDDLE_TILE(relu6) { return UnaryTile<Relu6>(); }
@@ -52,6 +55,14 @@ in X float32 [3, 3, 4] 2.04 6.95 1.01 -1.32 2.56 0.75 1.52 5.92 1.27 -0.29 5.4 1
   -0.54 6.69
 out Out float32 [3, 3, 4] 2.04 6 1.01 0 2.56 0.75 1.52 5.92 1.27 0 5.4 1.78 0 3.07 3.85 4.37 4.11
   4.88 3.33 6 5.66 0.49 5.14 6 0 0.23 4.62 0 6 2.82 3.59 6 2.3 0 0 6
+
+example int32 1x2x4
+in X int32 [1, 2, 4] 1 6 -8 5 1 -7 -1 -3
+out Out int32 [1, 2, 4] 1 6 0 5 1 0 0 0
+
+example NaN stays
+in X float32 [2, 3] nan -1 7 inf -inf 3
+out Out float32 [2, 3] nan 0 6 6 0 3
 )")
 
 HEDDLE_EXAMPLES(relu6_grad, R"(

@@ -230,6 +230,7 @@ DirectEpilogue::DirectEpilogue(const Epilogue& epilogue) : loops(epilogue) {
   switch (epilogue.activation) {
     case Activation::kNone:
     case Activation::kRelu:
+    case Activation::kReluKeepsNan:
     case Activation::kClip:
     case Activation::kHardSwish:
       return;
@@ -245,7 +246,8 @@ DirectEpilogue::DirectEpilogue(const Epilogue& epilogue) : loops(epilogue) {
 void DirectEpilogue::Set(DirectTile* block) const {
   block->high = std::numeric_limits<float>::infinity();
   block->low = -block->high;
-  if (loops.activation == Activation::kRelu) block->low = 0.f;
+  block->nan_is_low = loops.activation == Activation::kRelu;
+  if (block->nan_is_low || loops.activation == Activation::kReluKeepsNan) block->low = 0.f;
   if (loops.activation == Activation::kClip) {
     block->low = loops.alpha;
     block->high = loops.beta;

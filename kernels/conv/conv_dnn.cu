@@ -185,12 +185,19 @@ Result<std::unique_ptr<KernelState>> ChooseFor(const PrepareContext& ctx, Dnn* d
 
 bool Wants(const PrepareContext& ctx, Key out) { return ctx.OutVar(out) != nullptr; }
 
+// Limits pass NaN on.
+bool IsReluThatKeepsNan(const PrepareContext& ctx) {
+  return ctx.Str("fuse_activation") == "clip" && ctx.Float("fuse_alpha") == 0 &&
+         ctx.Float("fuse_beta") == INFINITY;
+}
+
 // Whether a plan may compute the whole fused operator. cuDNN has fast kernels for a bias, a
 // residual before it and relu behind it; for other functions, and without a bias, it has slow ones
 // or none, and a kernel of our own behind the convolution is better.
 bool FusesEpilogue(const PrepareContext& ctx) {
   const std::string& name = ctx.Str("fuse_activation");
-  return ctx.HasIn("Bias") && (name.empty() || name == "identity" || name == "relu") &&
+  return ctx.HasIn("Bias") &&
+         (name.empty() || name == "identity" || name == "relu" || IsReluThatKeepsNan(ctx)) &&
          ctx.Float("fuse_scale") == 1 && ctx.Float("fuse_shift") == 0;
 }
 
@@ -268,7 +275,8 @@ Result<std::unique_ptr<KernelState>> PrepareFusedConv(const PrepareContext& ctx,
       DnnConv all = conv;
       all.bias = true;
       all.residual = residual;
-      all.relu = ctx.Str("fuse_activation") == "relu";
+      all.keep_nan = IsReluThatKeepsNan(ctx);
+      all.relu = all.keep_nan || ctx.Str("fuse_activation") == "relu";
       auto& plan = state->plans[static_cast<int>(Kind::kForward)];
       plan = dnn->Plan(all);
       state->epilogue = plan != nullptr;

@@ -82,6 +82,8 @@ class OnednnConv final : public ConvRunner {
   std::shared_ptr<const onednn::Packed> packed;
   std::unique_ptr<onednn::Call> call;
   Epilogue epilogue;
+  onednn::LateEpilogue late;
+  int64_t results = 0;
   std::string implementation;
 
   std::string name() const override { return implementation; }
@@ -103,6 +105,7 @@ class OnednnConv final : public ConvRunner {
     else
       call->Run(ctx, {from, weights, to});
     if (dst.reorder) dst.reorder->Run(ctx, {to, o.dst});
+    late.Run(ctx, results, static_cast<float*>(o.dst));
   }
 
  private:
@@ -130,11 +133,13 @@ class PartedConv final : public ConvRunner {
     int64_t begin, count;  // pixels
     std::shared_ptr<const onednn::Call> call;
   };
-  PartedConv(const ConvGeometry& g, const Epilogue& epilogue, std::vector<Part> parts,
-             std::shared_ptr<const onednn::Packed> packed, std::string implementation)
+  PartedConv(const ConvGeometry& g, const Epilogue& epilogue, const onednn::LateEpilogue& late,
+             std::vector<Part> parts, std::shared_ptr<const onednn::Packed> packed,
+             std::string implementation)
       : in_c_(g.in_c),
         out_c_(g.out_c),
         epilogue_(epilogue),
+        late_(late),
         parts_(std::move(parts)),
         packed_(std::move(packed)),
         implementation_(std::move(implementation)) {}
@@ -156,6 +161,7 @@ class PartedConv final : public ConvRunner {
           part.call->RunPiece(ctx, {from, weights, to, o.bias}, parts_.size());
         else
           part.call->RunPiece(ctx, {from, weights, to}, parts_.size());
+        late_.RunPiece(part.count * out_c_, to);
       }
     });
   }
@@ -163,6 +169,7 @@ class PartedConv final : public ConvRunner {
  private:
   const int64_t in_c_, out_c_;
   const Epilogue epilogue_;
+  const onednn::LateEpilogue late_;
   const std::vector<Part> parts_;
   const std::shared_ptr<const onednn::Packed> packed_;
   const std::string implementation_;
@@ -220,7 +227,8 @@ std::string NameOf(const Problem& p, const Descriptor& pd) {
                 p.copies ? ", reordered" : ", nhwc");
 }
 
-std::unique_ptr<ConvRunner> Forward(const Problem& p, const Epilogue& e) {
+std::unique_ptr<ConvRunner> Forward(const Problem& p, Epilogue e) {
+  const onednn::LateEpilogue late(&e);
   const dnnl::primitive_attr attr = onednn::Attributes(e);
   const auto kind =
       p.constant_filter ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
@@ -233,6 +241,8 @@ std::unique_ptr<ConvRunner> Forward(const Problem& p, const Epilogue& e) {
   auto conv = std::make_unique<OnednnConv>();
   conv->implementation = NameOf(p, pd);
   conv->epilogue = e;
+  conv->late = late;
+  conv->results = p.g.batch * p.g.out_c * p.g.out_size();
   const memory::desc plain = onednn::Dense(p.filter);
   if (p.constant_filter && pd.weights_desc() != plain)
     conv->packed = onednn::Pack(p.ctx, *p.constant_filter, plain, pd.weights_desc());
@@ -278,7 +288,8 @@ std::unique_ptr<ConvRunner> BackwardData(const Problem& p, bool adds) {
 
 // A transposed convolution's forward pass with an epilogue: the deconvolution primitive. Its filter
 // is the same memory with the two channel dimensions swapped.
-std::unique_ptr<ConvRunner> Deconvolution(const Problem& p, const Epilogue& e) {
+std::unique_ptr<ConvRunner> Deconvolution(const Problem& p, Epilogue e) {
+  const onednn::LateEpilogue late(&e);
   const size_t o = p.g.groups > 1 ? 1 : 0;
   Dims swapped = p.filter;
   std::swap(swapped[o], swapped[o + 1]);
@@ -294,6 +305,8 @@ std::unique_ptr<ConvRunner> Deconvolution(const Problem& p, const Epilogue& e) {
   auto conv = std::make_unique<OnednnConv>();
   conv->implementation = NameOf(p, pd);
   conv->epilogue = e;
+  conv->late = late;
+  conv->results = p.g.batch * p.g.in_c * p.g.in_size();
   if (p.constant_filter && pd.weights_desc() != plain)
     conv->packed = onednn::Pack(p.ctx, *p.constant_filter, plain, pd.weights_desc());
   Finish(*conv, dnnl::deconvolution_forward(pd), {Plain(p.g, p.out), plain, Plain(p.g, p.in)},
@@ -368,7 +381,8 @@ std::unique_ptr<ConvRunner> Choose(const PrepareContext& ctx, const ConvCase& c,
 std::unique_ptr<ConvRunner> MakeOnednnPartsConv(const PrepareContext& ctx, const ConvCase& c) {
   const ConvGeometry& g = c.g;
   const Tensor* const filter = c.filter;
-  const Epilogue& epilogue = c.epilogue;
+  Epilogue epilogue = c.epilogue;
+  const onednn::LateEpilogue late(&epilogue);
   const std::array<int64_t, 3> none{}, one{1, 1, 1};
   const int64_t pixels = g.batch * g.out_size(), threads = c.threads;
   const int64_t most = (pixels + threads - 1) / threads;
@@ -409,7 +423,7 @@ std::unique_ptr<ConvRunner> MakeOnednnPartsConv(const PrepareContext& ctx, const
   }
   std::shared_ptr<const onednn::Packed> packed;
   if (weights != plain) packed = onednn::Pack(ctx, *filter, plain, weights);
-  return std::make_unique<PartedConv>(g, epilogue, std::move(parts), std::move(packed),
+  return std::make_unique<PartedConv>(g, epilogue, late, std::move(parts), std::move(packed),
                                       std::move(name));
 }
 

@@ -20,6 +20,15 @@ double BaseNs(const ConvCase& c, const Machine& m) {
   return Cycles(std::max(1.0, c.g.work()), m) * kDirectOverhead / m.cycles_per_ns;
 }
 
+// What heddle computes after oneDNN.
+double FollowingNs(const ConvCase& c, const Machine& m) {
+  if (!FollowsOnednn(c.epilogue.activation)) return 0;
+  const ConvGeometry& g = c.g;
+  const int64_t results =
+      c.direction == ConvDirection::kForward ? g.out_c * g.out_size() : g.in_c * g.in_size();
+  return static_cast<double>(g.batch * results) * kCyclesToFollow / m.cycles_per_ns;
+}
+
 // The cost of an implementation that covers a case and must not be chosen for it.
 constexpr double kSlow = 20;
 
@@ -44,7 +53,6 @@ bool OnednnActivatesSlowly(const ConvGeometry& g, Activation a) {
     case Activation::kSwish:
     case Activation::kSigmoid:
     case Activation::kTanh:
-    case Activation::kGeluErf:
     case Activation::kGeluTanh:
     case Activation::kMish:
       return g.in_c / g.groups * g.kernel_size() <= kShortSum;
@@ -123,7 +131,7 @@ double Onednn(const ConvCase& c, const Machine& m) {
   constexpr double kMakesCode = 2;
   const bool behind =
       IsSmall(c.g) || OnednnSharesBadly(c) || OnednnActivatesSlowly(c.g, c.epilogue.activation);
-  return (c.lean ? kMakesCode : 1) * (behind ? kBehind : 1) * BaseNs(c, m);
+  return (c.lean ? kMakesCode : 1) * (behind ? kBehind : 1) * BaseNs(c, m) + FollowingNs(c, m);
 }
 
 // Left to itself, oneDNN may let all threads read all pixels, or have work for only some of them;

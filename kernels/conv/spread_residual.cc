@@ -17,14 +17,8 @@ Result<Shape> ResidualSum(const Shape& product, const Shape& residual) {
 }
 
 Epilogue TakeFromResidual(Epilogue* epilogue) {
-  Epilogue late = *epilogue;
-  late.bias = late.residual = false;
-  const Epilogue plain;
   epilogue->residual = false;
-  epilogue->activation = plain.activation;
-  epilogue->scale = plain.scale;
-  epilogue->shift = plain.shift;
-  return late;
+  return TakeActivation(epilogue);
 }
 
 void SpreadResidual(const Epilogue& late, const Shape& product_shape, const float* product,

@@ -36,6 +36,18 @@ Status Numbers(Queue& queue, KernelContext& ctx) {
   }
 }
 
+// kKeep passes NaN on from both operands, by the attribute.
+template <Element kOp, Element kKeep>
+Status Extreme(Queue& queue, KernelContext& ctx) {
+  return ctx.Bool("keep_nan") ? Numbers<kKeep>(queue, ctx) : Numbers<kOp>(queue, ctx);
+}
+template <Element kOp, Element kKeep>
+GridKernel ExtremeKernel() {
+  GridKernel kernel{Extreme<kOp, kKeep>, SameDTypes, kNumbers, StepOfTwo(kOp)};
+  kernel.step->choose = [](const OpContext& attrs) { return attrs.Bool("keep_nan") ? kKeep : kOp; };
+  return kernel;
+}
+
 // --- gradients ---
 
 // The gradient of one operand at an element, from X, Y, the result and its gradient.
@@ -129,10 +141,10 @@ HEDDLE_CUDA_KERNEL(elementwise_mul) {
   kernel = {Numbers<Element::kMul>, SameDTypes, kNumbers, StepOfTwo(Element::kMul)};
 }
 HEDDLE_CUDA_KERNEL(elementwise_max) {
-  kernel = {Numbers<Element::kMax>, SameDTypes, kNumbers, StepOfTwo(Element::kMax)};
+  kernel = ExtremeKernel<Element::kMax, Element::kMaxKeepsNan>();
 }
 HEDDLE_CUDA_KERNEL(elementwise_min) {
-  kernel = {Numbers<Element::kMin>, SameDTypes, kNumbers, StepOfTwo(Element::kMin)};
+  kernel = ExtremeKernel<Element::kMin, Element::kMinKeepsNan>();
 }
 HEDDLE_CUDA_KERNEL(elementwise_div) {
   kernel = {Reals<Element::kDiv>, SameDTypes, kReals, StepOfTwo(Element::kDiv)};

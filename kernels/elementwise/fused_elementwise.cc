@@ -48,7 +48,7 @@ HEDDLE_OP(fused_elementwise) {
 HEDDLE_EXAMPLES(fused_elementwise, R"(
 example relu of a sum, float32
 attr ops STRINGS ["elementwise_add", "relu"]
-attr values FLOATS [-1.0]
+attr values FLOATS [-1.0, 0.0]
 attr code INTS [0, 0, 1, 1, 2]
 attr outs INTS [3]
 in X float32 [2, 3] 0.4 -0.94 -0.21 0.08 0.28 -0.1
@@ -72,7 +72,7 @@ out Out float32 [2, 2] -0.0765 0.574 0.828 -0
 
 example relu of a sum, float64
 attr ops STRINGS ["elementwise_add", "relu"]
-attr values FLOATS [-1.0]
+attr values FLOATS [-1.0, 0.0]
 attr code INTS [0, 0, 1, 1, 2]
 attr outs INTS [3]
 in X float64 [2, 3] 0.85 -0.06 -0.53 -0.96 -0.41 -0.69

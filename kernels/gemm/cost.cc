@@ -13,6 +13,12 @@ double BaseNs(const GemmCase& c, const Machine& m) {
   return work / simd::MicrokernelsFor(m)->lanes / m.vector_fmas_per_cycle / m.cycles_per_ns;
 }
 
+// What heddle computes after oneDNN.
+double FollowingNs(const GemmCase& c, const Machine& m) {
+  if (!FollowsOnednn(c.epilogue.activation)) return 0;
+  return static_cast<double>(c.g.batch * c.g.one.m * c.g.one.n) * kCyclesToFollow / m.cycles_per_ns;
+}
+
 // oneDNN makes code for every new case: a lean program does without. Products that may be rounded
 // to bf16 need it nevertheless.
 bool AvoidsCode(const GemmCase& c) { return c.lean && !c.epilogue.bf16; }
@@ -76,7 +82,7 @@ double Onednn(const GemmCase& c, const Machine& m) {
   constexpr int64_t kLeastWork = 64 * 64 * 64, kLeastFusedWork = 32 * 32 * 32;
   constexpr double kCall = 1.5, kMakesCode = 4;
   const bool small = c.g.work() < (c.epilogue.empty() ? kLeastWork : kLeastFusedWork);
-  return (small ? kCall : 1) * (AvoidsCode(c) ? kMakesCode : 1) * BaseNs(c, m);
+  return (small ? kCall : 1) * (AvoidsCode(c) ? kMakesCode : 1) * BaseNs(c, m) + FollowingNs(c, m);
 }
 
 // Rounding must pay: an operand is rounded once for all columns.

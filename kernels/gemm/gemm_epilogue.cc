@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "core/error.h"
@@ -27,7 +28,8 @@ Result<Epilogue> ParseEpilogue(std::string_view activation, double alpha, double
   } else if (activation == "leaky_relu") {
     e.activation = Activation::kLeakyRelu;
   } else if (activation == "clip") {
-    e.activation = Activation::kClip;
+    const bool is_relu = e.alpha == 0.f && e.beta == std::numeric_limits<float>::infinity();
+    e.activation = is_relu ? Activation::kReluKeepsNan : Activation::kClip;
   } else if (activation == "hard_swish") {
     e.activation = Activation::kHardSwish;
     if (usual) e.alpha = 1.f / 6.f, e.beta = 0.5f;
@@ -51,6 +53,28 @@ Result<Epilogue> ParseEpilogue(std::string_view activation, double alpha, double
                            "swish, sigmoid, gelu, tanh, mish");
   }
   return e;
+}
+
+bool FollowsOnednn(Activation activation) {
+  switch (activation) {
+    case Activation::kReluKeepsNan:
+    case Activation::kClip:
+    case Activation::kHardSigmoid:
+    case Activation::kGeluErf:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Epilogue TakeActivation(Epilogue* epilogue) {
+  Epilogue late = *epilogue;
+  late.bias = late.residual = false;
+  const Epilogue plain;
+  epilogue->activation = plain.activation;
+  epilogue->scale = plain.scale;
+  epilogue->shift = plain.shift;
+  return late;
 }
 
 void ApplyEpilogue(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t row_step,

@@ -16,6 +16,16 @@ namespace heddle {
 Result<Epilogue> ParseEpilogue(std::string_view activation, double alpha, double beta, bool bias,
                                bool residual);
 
+// Takes the activation and what follows it out of `epilogue`; returns them as an epilogue of their
+// own.
+Epilogue TakeActivation(Epilogue* epilogue);
+
+// Activations that heddle applies to what oneDNN has computed: oneDNN's limits turn NaN into a
+// number, and its GELU turns infinity into NaN.
+bool FollowsOnednn(Activation activation);
+// The cycles that this takes for each result, beyond the mathematics: it is read and written again.
+constexpr double kCyclesToFollow = 0.35;
+
 // Applies an epilogue, but for the residual, to `rows` rows of `width` elements in place,
 // `row_step` elements apart. The bias has one element per column, or, with `bias_per_row`, per row.
 void ApplyEpilogue(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t row_step,

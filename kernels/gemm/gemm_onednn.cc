@@ -48,6 +48,7 @@ class OnednnGemmRunner final : public GemmRunner {
   std::unique_ptr<onednn::Call> round;  // converts A to bf16; null: A is used directly
   int64_t rounded_bytes = 0;
   Epilogue epilogue;
+  onednn::LateEpilogue late;
   int64_t c_size = 0;
   std::string implementation;
 
@@ -74,6 +75,7 @@ class OnednnGemmRunner final : public GemmRunner {
       else
         part.call->Run(ctx, {a + part.a_at, weights, c});
     }
+    late.Run(ctx, c_size, c);
   }
 };
 
@@ -119,10 +121,11 @@ std::unique_ptr<GemmRunner> MakeUnguarded(const PrepareContext& ctx, const GemmC
                                           bool bf16) {
   const BatchedGemm& g = product.g;
   const Tensor* const constant_b = product.constant_b;
-  const Epilogue& epilogue = product.epilogue;
+  Epilogue epilogue = product.epilogue;
+  const onednn::LateEpilogue late(&epilogue);
   const float alpha = product.alpha;
   const GemmDims& d = g.one;
-  if (constant_b == nullptr && epilogue.empty() && alpha == 1.f && d.k > kLongestSum)
+  if (constant_b == nullptr && epilogue.empty() && !late && alpha == 1.f && d.k > kLongestSum)
     return MakeInParts(g);
   const memory::desc given = Operand(g, g.a_stride, d.m, d.k, d.trans_a, d.lda);
   const memory::desc a = bf16 ? onednn::InBf16(onednn::Dense({d.m, d.k})) : given;
@@ -144,6 +147,7 @@ std::unique_ptr<GemmRunner> MakeUnguarded(const PrepareContext& ctx, const GemmC
   auto runner = std::make_unique<OnednnGemmRunner>();
   runner->implementation = StrCat(bf16 ? "onednn_bf16 " : "onednn ", pd.impl_info_str());
   runner->epilogue = epilogue;
+  runner->late = late;
   runner->c_size = g.batch * d.m * d.n;
   if (pack && pd.weights_desc() != b)
     runner->packed = onednn::Pack(ctx, *constant_b, b, pd.weights_desc());

@@ -38,8 +38,10 @@ class PanelGemm final : public GemmRunner {
     low_ = -std::numeric_limits<float>::infinity();
     bias_ = epilogue.bias;
     late_.bias = false;
-    if (epilogue.activation == Activation::kRelu && !epilogue.linear()) {
+    const bool keeps_nan = epilogue.activation == Activation::kReluKeepsNan;
+    if ((keeps_nan || epilogue.activation == Activation::kRelu) && !epilogue.linear()) {
       low_ = 0.f;
+      nan_is_low_ = !keeps_nan;
       late_.activation = Activation::kNone;
     }
   }
@@ -217,7 +219,9 @@ class PanelGemm final : public GemmRunner {
         b.pixels = piece.data + first * piece.lda + at;
         b.filter = packed_->Block(kernels_, d_, o.b, column, k, room.panel);
         // Partial sums are kept in a dense buffer, or in C.
-        b.low = k + b.depth >= d_.k ? low_ : -kAny;
+        const bool is_last = k + b.depth >= d_.k;
+        b.low = is_last ? low_ : -kAny;
+        b.nan_is_low = is_last && nan_is_low_;
         const bool wait = Columns::kInBlocks && at + b.depth < piece.columns;
         b.out = wait ? room.sums : out;
         b.out_step = wait ? width_ : d_.ldc;
@@ -268,6 +272,7 @@ class PanelGemm final : public GemmRunner {
   const int64_t width_;
   std::shared_ptr<const Columns> packed_;
   float low_;
+  bool nan_is_low_ = false;
   bool bias_;
 };
 

@@ -33,33 +33,47 @@ void AppendActivation(dnnl::post_ops& ops, const Epilogue& e) {
     case Activation::kNone:
       return;
     case Activation::kRelu:
-      // oneDNN's relu keeps NaN, of which heddle's makes 0.
+      // Some of oneDNN's loops for relu keep NaN, of which this relu makes 0.
       return ops.append_eltwise(algorithm::eltwise_clip, 0.f,
                                 std::numeric_limits<float>::infinity());
     case Activation::kLeakyRelu:
       return ops.append_eltwise(algorithm::eltwise_relu, e.alpha, 0.f);
-    case Activation::kClip:
-      return ops.append_eltwise(algorithm::eltwise_clip, e.alpha, e.beta);
     case Activation::kHardSwish:
       return ops.append_eltwise(algorithm::eltwise_hardswish, e.alpha, e.beta);
-    case Activation::kHardSigmoid:
-      return ops.append_eltwise(algorithm::eltwise_hardsigmoid, e.alpha, e.beta);
     case Activation::kSwish:
       return ops.append_eltwise(algorithm::eltwise_swish, e.alpha, 0.f);
     case Activation::kSigmoid:
       return ops.append_eltwise(algorithm::eltwise_logistic, 0.f, 0.f);
-    case Activation::kGeluErf:
-      return ops.append_eltwise(algorithm::eltwise_gelu_erf, 0.f, 0.f);
     case Activation::kGeluTanh:
       return ops.append_eltwise(algorithm::eltwise_gelu_tanh, 0.f, 0.f);
     case Activation::kTanh:
       return ops.append_eltwise(algorithm::eltwise_tanh, 0.f, 0.f);
     case Activation::kMish:
       return ops.append_eltwise(algorithm::eltwise_mish, 0.f, 0.f);
+    case Activation::kReluKeepsNan:
+    case Activation::kClip:
+    case Activation::kHardSigmoid:
+    case Activation::kGeluErf:
+      throw std::logic_error("a LateEpilogue computes this activation");
   }
 }
 
 }  // namespace
+
+LateEpilogue::LateEpilogue(Epilogue* epilogue) {
+  if (FollowsOnednn(epilogue->activation)) late_ = TakeActivation(epilogue);
+}
+
+void LateEpilogue::Run(const KernelContext& ctx, int64_t n, float* data) const {
+  if (!late_) return;
+  constexpr int64_t kGrain = 1 << 14;
+  ctx.ParallelFor(n, kGrain,
+                  [&](int64_t begin, int64_t end) { RunPiece(end - begin, data + begin); });
+}
+
+void LateEpilogue::RunPiece(int64_t n, float* data) const {
+  if (late_) ApplyEpilogue(*late_, 1, n, n, nullptr, false, data);
+}
 
 const dnnl::engine& Engine() {
   static const dnnl::engine engine = MakeEngine();

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,23 @@ dnnl::memory::desc InBf16(const dnnl::memory::desc& desc);
 bool MultipliesBf16();
 // Text that tells layouts apart.
 std::string Describe(const dnnl::memory::desc& desc);
+// The part of an epilogue that heddle applies to what oneDNN has computed (FollowsOnednn); nothing:
+// oneDNN computes all of it.
+class LateEpilogue {
+ public:
+  LateEpilogue() = default;
+  // Takes the part out of `epilogue`.
+  explicit LateEpilogue(Epilogue* epilogue);
+  explicit operator bool() const { return late_.has_value(); }
+  // Applies it to n elements, by the threads of the run.
+  void Run(const KernelContext& ctx, int64_t n, float* data) const;
+  // The same within a piece of a ParallelFor.
+  void RunPiece(int64_t n, float* data) const;
+
+ private:
+  std::optional<Epilogue> late_;
+};
+
 // User-mode scratchpad and the epilogue's post operations, but for the bias. A residual must lie in
 // the destination when the primitive runs: the result is added to it.
 // With `scaled_bias` the primitive's result is first multiplied by `factor`, then the epilogue's

@@ -44,6 +44,32 @@ struct NotEqualFn {
   }
 };
 
+// Without a tolerance, where the attribute asks for it.
+struct ExactFn {
+  static constexpr int64_t kGrain = kElementGrain;
+  template <typename T>
+  static bool Apply(T a, T b) {
+    return a == b;
+  }
+};
+struct NotExactFn {
+  static constexpr int64_t kGrain = kElementGrain;
+  template <typename T>
+  static bool Apply(T a, T b) {
+    return a != b;
+  }
+};
+template <typename F, typename Exact>
+struct Equality {
+  template <typename T>
+  struct Kernel {
+    static Status Run(KernelContext& ctx) {
+      return RunBinaryOp<SlotsXY>(ctx, ctx.Bool("exact") ? BinaryLoop<Exact, T, bool>::kLoops
+                                                         : BinaryLoop<F, T, bool>::kLoops);
+    }
+  };
+};
+
 template <typename F>
 void DefineCompare(OpDef& op, const char* doc) {
   DefinePredicate<F, float, double, int32_t, int64_t, bool, uint8_t, int8_t, int16_t, float16,
@@ -57,8 +83,17 @@ HEDDLE_OP(less_than) { DefineCompare<LessFn>(op, "x < y"); }
 HEDDLE_OP(less_equal) { DefineCompare<LessEqualFn>(op, "x <= y"); }
 HEDDLE_OP(greater_than) { DefineCompare<GreaterFn>(op, "x > y"); }
 HEDDLE_OP(greater_equal) { DefineCompare<GreaterEqualFn>(op, "x >= y"); }
-HEDDLE_OP(equal) { DefineCompare<EqualFn>(op, "x == y"); }
-HEDDLE_OP(not_equal) { DefineCompare<NotEqualFn>(op, "x != y"); }
+HEDDLE_OP(equal) {
+  DefineCompare<EqualFn>(op, "x == y; floats may differ by less than 1e-8, unless exact");
+  op.Attr("exact", false);
+  op.Kernels<Equality<EqualFn, ExactFn>::Kernel, float, double, float16, bfloat16>();
+}
+HEDDLE_OP(not_equal) {
+  DefineCompare<NotEqualFn>(op,
+                            "x != y; floats that differ by less than 1e-8 are equal, unless exact");
+  op.Attr("exact", false);
+  op.Kernels<Equality<NotEqualFn, NotExactFn>::Kernel, float, double, float16, bfloat16>();
+}
 
 HEDDLE_SCALAR(less_than) = {2, &MakeIntegerScalar<LessFn>};
 HEDDLE_SCALAR(less_equal) = {2, &MakeIntegerScalar<LessEqualFn>};
@@ -156,6 +191,17 @@ out Out bool [3] 0 1 0
 )")
 
 HEDDLE_EXAMPLES(equal, R"(
+example exact
+attr exact BOOLEAN true
+in X float32 [2, 4] 1e-9 0 nan 1 inf -0 3 -inf
+in Y float32 [2, 4] 0 -0 nan 1 inf 0 3.0000002 inf
+out Out bool [2, 4] 0 1 0 1 1 1 0 0
+
+example with a tolerance
+in X float32 [2, 4] 1e-9 0 nan 1 inf -0 3 -inf
+in Y float32 [2, 4] 0 -0 nan 1 inf 0 3.0000002 inf
+out Out bool [2, 4] 1 1 0 1 1 1 0 0
+
 example int64 1x6
 in X int64 [1, 6] 0 3 2 2 2 3
 in Y int64 [1, 6] 1 0 1 0 1 1
@@ -178,6 +224,12 @@ out Out bool [3] 0 1 0
 )")
 
 HEDDLE_EXAMPLES(not_equal, R"(
+example exact
+attr exact BOOLEAN true
+in X float32 [2, 4] 1e-9 0 nan 1 inf -0 3 -inf
+in Y float32 [2, 4] 0 -0 nan 1 inf 0 3.0000002 inf
+out Out bool [2, 4] 1 0 1 0 0 0 1 1
+
 example int64 6
 in X int64 [6] 0 3 2 2 2 3
 in Y int64 [6] 1 0 1 0 1 1

@@ -26,7 +26,14 @@ HEDDLE_PREDICATE(Greater, a > b);
 HEDDLE_PREDICATE(GreaterEqual, a >= b);
 HEDDLE_PREDICATE(Equal, Same<T>(a, b));
 HEDDLE_PREDICATE(NotEqual, !Same<T>(a, b));
+HEDDLE_PREDICATE(Exact, a == b);
+HEDDLE_PREDICATE(NotExact, a != b);
 #undef HEDDLE_PREDICATE
+
+template <typename F, typename ExactF>
+Status Equality(Queue& queue, KernelContext& ctx) {
+  return ctx.Bool("exact") ? Predicate<ExactF>(queue, ctx) : Predicate<F>(queue, ctx);
+}
 
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
@@ -35,5 +42,5 @@ HEDDLE_CUDA_KERNEL(less_than) { kernel = {Predicate<Less>, SameDTypes, kPlain}; 
 HEDDLE_CUDA_KERNEL(less_equal) { kernel = {Predicate<LessEqual>, SameDTypes, kPlain}; }
 HEDDLE_CUDA_KERNEL(greater_than) { kernel = {Predicate<Greater>, SameDTypes, kPlain}; }
 HEDDLE_CUDA_KERNEL(greater_equal) { kernel = {Predicate<GreaterEqual>, SameDTypes, kPlain}; }
-HEDDLE_CUDA_KERNEL(equal) { kernel = {Predicate<Equal>, SameDTypes, kPlain}; }
-HEDDLE_CUDA_KERNEL(not_equal) { kernel = {Predicate<NotEqual>, SameDTypes, kPlain}; }
+HEDDLE_CUDA_KERNEL(equal) { kernel = {Equality<Equal, Exact>, SameDTypes, kPlain}; }
+HEDDLE_CUDA_KERNEL(not_equal) { kernel = {Equality<NotEqual, NotExact>, SameDTypes, kPlain}; }

@@ -39,18 +39,22 @@ Result<std::unique_ptr<KernelState>> Prepare(PrepareContext& ctx) {
 }
 
 // y[i] = x[i] scale(i) + bias(i), and relu of it at once. x may be y.
-template <bool kRelu, typename Scale, typename Bias>
+template <Activation kActivation, typename Scale, typename Bias>
 inline void Affine(int64_t n, const float* x, Scale scale, Bias bias, float* y) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     const float v = x[i] * scale(i) + bias(i);
-    y[i] = kRelu ? fast::Select(v < 0.f, 0.f, v) : v;
+    y[i] = kActivation == Activation::kRelu           ? fast::Select(v > 0.f, v, 0.f)
+           : kActivation == Activation::kReluKeepsNan ? fast::Select(v < 0.f, 0.f, v)
+                                                      : v;
   }
 }
 template <typename Scale, typename Bias>
 inline void Line(const Epilogue& e, int64_t n, const float* x, Scale scale, Bias bias, float* y) {
-  if (e.activation == Activation::kRelu) return Affine<true>(n, x, scale, bias, y);
-  Affine<false>(n, x, scale, bias, y);
+  if (e.activation == Activation::kRelu) return Affine<Activation::kRelu>(n, x, scale, bias, y);
+  if (e.activation == Activation::kReluKeepsNan)
+    return Affine<Activation::kReluKeepsNan>(n, x, scale, bias, y);
+  Affine<Activation::kNone>(n, x, scale, bias, y);
   ApplyEpilogue(e, 1, n, n, nullptr, false, y);
 }
 

@@ -1,5 +1,7 @@
 // ONNX's reductions. The axes are an operand; an empty list means all axes, or none at all.
 #include "kernels/base/check.h"
+#include "kernels/elementwise/arithmetic.h"
+#include "kernels/onnx/element_types.h"
 #include "kernels/onnx/operands.h"
 #include "kernels/reduce/reduce_op.h"
 
@@ -34,12 +36,13 @@ struct OnnxSum : SumReduction {
   using Acc = Wide<T>;
 };
 struct OnnxMean : MeanReduction {
+  static constexpr bool kHasUnsignedForm = true;
   template <typename T>
   using Acc = Wide<T>;
   template <typename A>
   static A Finish(A a, int64_t count) {
     if constexpr (std::is_integral_v<A>)
-      return count == 0 ? A(0) : static_cast<A>(int64_t{a} / count);
+      return count == 0 ? A(0) : static_cast<A>(a / static_cast<A>(count));
     else
       return a / A(static_cast<double>(count));
   }
@@ -52,41 +55,63 @@ struct OnnxL1 : OnnxSum {
   template <typename A, typename T>
   static A Load(T x) {
     const A a = static_cast<A>(x);
-    return a < A(0) ? static_cast<A>(-a) : a;
+    return a < A(0) ? SubFn::Apply(A(0), a) : a;
   }
 };
 struct OnnxSumSquare : OnnxSum {
   template <typename A, typename T>
   static A Load(T x) {
-    return static_cast<A>(static_cast<A>(x) * static_cast<A>(x));
+    return MulFn::Apply(static_cast<A>(x), static_cast<A>(x));
   }
+};
+// A result that integers are cut from: those that it is too great for hold their greatest number.
+struct Real {
+  double value;
+  template <typename T>
+  static T Cut(double x) {
+    constexpr T kMost = std::numeric_limits<T>::max();
+    if (x >= static_cast<double>(kMost)) return kMost;
+    if constexpr (std::is_same_v<T, uint64_t>)  // beyond the greatest int64, too
+      return x >= 0 ? static_cast<uint64_t>(x) : 0;
+    else
+      return ConvertTo<T>(x);
+  }
+  explicit operator double() const { return value; }
+  explicit operator float() const { return static_cast<float>(value); }
+  explicit operator int32_t() const { return Cut<int32_t>(value); }
+  explicit operator int64_t() const { return Cut<int64_t>(value); }
+  explicit operator uint64_t() const { return Cut<uint64_t>(value); }
 };
 // Functions of a sum; integers are cut.
 struct OnnxL2 : OnnxSumSquare {
+  static constexpr bool kHasUnsignedForm = true;
   template <typename T>
   using Acc = std::conditional_t<std::is_integral_v<T>, double, Wide<T>>;
   template <typename A>
-  static A Finish(A a, int64_t) {
-    return std::sqrt(a);
+  static Real Finish(A a, int64_t) {
+    return {std::sqrt(static_cast<double>(a))};
   }
 };
 struct OnnxLogSum : OnnxSum {
+  static constexpr bool kHasUnsignedForm = true;
   template <typename T>
   using Acc = std::conditional_t<std::is_integral_v<T>, double, Wide<T>>;
   template <typename A>
-  static A Finish(A a, int64_t) {
-    return std::log(a);
+  static Real Finish(A a, int64_t) {
+    return {std::log(static_cast<double>(a))};
   }
 };
 // The greatest value so far and the sum of the others' exponentials in relation to it.
 struct Exponents {
   double most, sum;
   explicit operator double() const { return sum == 0 ? most : most + std::log(sum); }
-  explicit operator float() const { return static_cast<float>(static_cast<double>(*this)); }
-  explicit operator int32_t() const { return ConvertTo<int32_t>(static_cast<double>(*this)); }
-  explicit operator int64_t() const { return ConvertTo<int64_t>(static_cast<double>(*this)); }
+  template <typename T>
+  explicit operator T() const {
+    return static_cast<T>(Real{static_cast<double>(*this)});
+  }
 };
 struct OnnxLogSumExp : SumReduction {
+  static constexpr bool kHasUnsignedForm = true;
   template <typename T>
   using Acc = Exponents;
   template <typename A>
@@ -108,11 +133,25 @@ struct OnnxLogSumExp : SumReduction {
   }
 };
 
+// Results that depend on whether the operands are unsigned: elem_type says so.
+template <typename R>
+constexpr bool kHasUnsignedForm = requires {
+  R::kHasUnsignedForm;
+};
+
 template <typename R, typename T>
 Status RunOnnxReduce(KernelContext& ctx) {
   const Tensor& x = ctx.In("data");
   HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReducedAxes(ctx));
   const ReducePlan plan = MakeReducePlan(x.shape().dims(), mask);
+  if constexpr (kHasUnsignedForm<R> && std::is_same_v<T, int64_t>) {
+    HEDDLE_ASSIGN_OR_RETURN(const ElementType type, StoredAs(ctx.Int("elem_type"), x.dtype()));
+    if (type == ElementType::kUint64) {
+      RunReduce(ctx, plan, ReduceLoop<R, uint64_t, uint64_t>::kLoops, x.raw(),
+                ctx.Out("reduced").mutable_raw());
+      return Status::Ok();
+    }
+  }
   RunReduce(ctx, plan, ReduceLoop<R, T, T>::kLoops, x.raw(), ctx.Out("reduced").mutable_raw());
   return Status::Ok();
 }
@@ -146,6 +185,7 @@ template <typename R, typename... Ts>
 void DefineOnnxReduce(OpDef& op, const char* doc) {
   op.Doc(doc).Input("data").Input("axes", kOptional | kShapeValue).Output("reduced");
   op.Attr("keepdims", 1).Attr("noop_with_empty_axes", 0);
+  if constexpr (kHasUnsignedForm<R>) op.Attr("elem_type", 0);
   op.InferShape(OnnxReduceShape);
   (op.Kernel(kDTypeOf<Ts>, &RunOnnxReduce<R, Ts>), ...);
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);

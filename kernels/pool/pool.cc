@@ -10,6 +10,31 @@
 namespace heddle {
 namespace {
 
+// What is computed of a window. A comparison with NaN is false, so that the order of its operands
+// decides what becomes of NaN; both orders are one instruction.
+enum class Of {
+  kAverage,
+  kMax,         // NaN lasts until the next number: it stays where it is the last, or alone
+  kMaxNumbers,  // NaN is passed over
+  kMaxOrNan,    // NaN wins
+};
+
+// Of vectors too.
+template <Of kOf, typename V>
+[[gnu::always_inline]] inline V Taken(V acc, V v) {
+  if constexpr (kOf == Of::kAverage) return acc + v;
+  if constexpr (kOf == Of::kMax) return acc > v ? acc : v;
+  const V greater = v > acc ? v : acc;  // acc, where that is NaN
+  if constexpr (kOf == Of::kMaxOrNan) return v != v ? v : greater;
+  return greater;
+}
+
+template <typename T, Of kOf>
+T First(const PoolGeometry& g) {
+  if constexpr (kOf == Of::kAverage) return T(0);
+  return g.from_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+}
+
 template <typename T>
 using Row = Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>>;
 template <typename T>
@@ -90,19 +115,32 @@ T Sum(const T* x, int64_t n) {
   return lanes.sum() + rest;
 }
 
-template <typename T, bool kMax>
-T Fold(T acc, const T* x, int64_t n) {
-  if (n >= 32) {
-    if constexpr (kMax)
-      return std::max(acc, ConstRow<T>(x, n).maxCoeff());
-    else
-      return acc + Sum(x, n);
-  }
-  for (int64_t i = 0; i < n; ++i) acc = kMax ? std::max(acc, x[i]) : acc + x[i];
+template <typename T, Of kOf>
+T MaxOf(T acc, const T* x, int64_t n) {
+  constexpr int kLanes = 64 / sizeof(T);
+  T lanes[kLanes];
+  std::fill_n(lanes, kLanes, acc);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int k = 0; k < kLanes; ++k) lanes[k] = Taken<kOf>(lanes[k], x[i + k]);
+  for (const T lane : lanes) acc = Taken<kOf>(acc, lane);
+  for (; i < n; ++i) acc = Taken<kOf>(acc, x[i]);
   return acc;
 }
 
-template <typename T, bool kMax>
+template <typename T, Of kOf>
+T Fold(T acc, const T* x, int64_t n) {
+  if (n >= 32) {
+    if constexpr (kOf == Of::kAverage)
+      return acc + Sum(x, n);
+    else
+      return MaxOf<T, kOf>(acc, x, n);
+  }
+  for (int64_t i = 0; i < n; ++i) acc = Taken<kOf>(acc, x[i]);
+  return acc;
+}
+
+template <typename T, Of kOf>
 void Planes(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out) {
   const int64_t cost = g.in_size() + g.out_size();
   ctx.ParallelFor(g.batch * g.channels, 1 + 32768 / (1 + cost), [&](int64_t begin, int64_t end) {
@@ -111,21 +149,21 @@ void Planes(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
       T* to = out + p * g.out_size();
       ForAllWindows(
           g, [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
-            T acc = kMax ? std::numeric_limits<T>::lowest() : T(0);
+            T acc = First<T, kOf>(g);
             ForSize(g, h, w, [&](auto size) {
               if constexpr (size != 0) {
                 const T* from = plane + h.begin * g.in[2] + w.begin;
                 for (int y = 0; y < size; ++y)
                   for (int x = 0; x < size; ++x) {
                     const T v = from[y * g.in[2] + x];
-                    acc = kMax ? std::max(acc, v) : acc + v;
+                    acc = Taken<kOf>(acc, v);
                   }
               } else {
                 ForLines(g, d, h, w,
-                         [&](int64_t at, int64_t n) { acc = Fold<T, kMax>(acc, plane + at, n); });
+                         [&](int64_t at, int64_t n) { acc = Fold<T, kOf>(acc, plane + at, n); });
               }
             });
-            to[i] = kMax ? acc : acc / static_cast<T>(g.Divisor(d, h, w));
+            to[i] = kOf != Of::kAverage ? acc : acc / static_cast<T>(g.Divisor(d, h, w));
           });
     }
   });
@@ -133,21 +171,20 @@ void Planes(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
 
 // kVectors vectors of kLanes channels of one output position, which stay in registers. The window
 // has kSize rows and columns, or, with 0, any.
-template <typename T, bool kMax, int kLanes, int kVectors, int kSize>
+template <typename T, Of kOf, int kLanes, int kVectors, int kSize>
 inline void PixelChannels(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h,
                           const PoolWindow& w, const T* from, T factor, T* to) {
   using V = simd::VectorOf<T, kLanes * sizeof(T)>;
   using Vu = simd::UnalignedVectorOf<T, kLanes * sizeof(T)>;
   V acc[kVectors];
 #pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v)
-    acc[v] = V{} + (kMax ? std::numeric_limits<T>::lowest() : T(0));
+  for (int v = 0; v < kVectors; ++v) acc[v] = V{} + First<T, kOf>(g);
   const int64_t step = g.channels;
   const auto take = [&](const T* pixel) __attribute__((always_inline)) {
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
       const V in = *reinterpret_cast<const Vu*>(pixel + v * kLanes);
-      acc[v] = kMax ? (in > acc[v] ? in : acc[v]) : acc[v] + in;
+      acc[v] = Taken<kOf>(acc[v], in);
     }
   };
   if constexpr (kSize > 0) {
@@ -165,38 +202,38 @@ inline void PixelChannels(const PoolGeometry& g, const PoolWindow& d, const Pool
   }
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v)
-    *reinterpret_cast<Vu*>(to + v * kLanes) = kMax ? acc[v] : acc[v] * factor;
+    *reinterpret_cast<Vu*>(to + v * kLanes) = kOf != Of::kAverage ? acc[v] : acc[v] * factor;
 }
 
-template <typename T, bool kMax>
+template <typename T, Of kOf>
 T Factor(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, const PoolWindow& w) {
-  return kMax ? T(1) : T(1) / static_cast<T>(g.Divisor(d, h, w));
+  return kOf != Of::kAverage ? T(1) : T(1) / static_cast<T>(g.Divisor(d, h, w));
 }
 
 // One output position, `n` channels from `from` on; sums are multiplied by `factor`.
-template <typename T, bool kMax>
+template <typename T, Of kOf>
 void Pixel(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
            T factor, const T* from, int64_t n, T* to) {
   constexpr int kLanes = 32 / sizeof(T), kHalf = kLanes / 2;
   ForSize(g, h, w, [&](auto size) {
     int64_t c = 0;
     for (; c + 8 * kLanes <= n; c += 8 * kLanes)
-      PixelChannels<T, kMax, kLanes, 8, size>(g, d, h, w, from + c, factor, to + c);
+      PixelChannels<T, kOf, kLanes, 8, size>(g, d, h, w, from + c, factor, to + c);
     for (; c + 2 * kLanes <= n; c += 2 * kLanes)
-      PixelChannels<T, kMax, kLanes, 2, size>(g, d, h, w, from + c, factor, to + c);
+      PixelChannels<T, kOf, kLanes, 2, size>(g, d, h, w, from + c, factor, to + c);
     for (; c + kLanes <= n; c += kLanes)
-      PixelChannels<T, kMax, kLanes, 1, size>(g, d, h, w, from + c, factor, to + c);
+      PixelChannels<T, kOf, kLanes, 1, size>(g, d, h, w, from + c, factor, to + c);
     if (c == n) return;
     // The last vector takes some channels once more.
     if (n >= kLanes)
-      return PixelChannels<T, kMax, kLanes, 1, size>(g, d, h, w, from + n - kLanes, factor,
-                                                     to + n - kLanes);
+      return PixelChannels<T, kOf, kLanes, 1, size>(g, d, h, w, from + n - kLanes, factor,
+                                                    to + n - kLanes);
     if (n >= kHalf) {
-      PixelChannels<T, kMax, kHalf, 1, size>(g, d, h, w, from, factor, to);
-      return PixelChannels<T, kMax, kHalf, 1, size>(g, d, h, w, from + n - kHalf, factor,
-                                                    to + n - kHalf);
+      PixelChannels<T, kOf, kHalf, 1, size>(g, d, h, w, from, factor, to);
+      return PixelChannels<T, kOf, kHalf, 1, size>(g, d, h, w, from + n - kHalf, factor,
+                                                   to + n - kHalf);
     }
-    for (; c < n; ++c) PixelChannels<T, kMax, 1, 1, size>(g, d, h, w, from + c, factor, to + c);
+    for (; c < n; ++c) PixelChannels<T, kOf, 1, 1, size>(g, d, h, w, from + c, factor, to + c);
   });
 }
 
@@ -212,7 +249,7 @@ int64_t RowParts(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h
 // One output position of a large window, by rows: those that a thread reads here it most often
 // wrote in the operator before, and reads in the one behind. By channels, each would read parts of
 // all pixels.
-template <typename T, bool kMax>
+template <typename T, Of kOf>
 void PixelByRows(const KernelContext& ctx, const PoolGeometry& g, const PoolWindow& d,
                  const PoolWindow& h, const PoolWindow& w, int64_t parts, const T* image, T* to) {
   const Tensor scratch = ctx.Scratch(kDTypeOf<T>, {parts, g.channels});
@@ -223,21 +260,21 @@ void PixelByRows(const KernelContext& ctx, const PoolGeometry& g, const PoolWind
       PoolWindow part = h;
       part.begin = h.begin + i * rows / parts;
       part.end = h.begin + (i + 1) * rows / parts;
-      Pixel<T, kMax>(g, d, part, w, T(1), image, g.channels, sums + i * g.channels);
+      Pixel<T, kOf>(g, d, part, w, T(1), image, g.channels, sums + i * g.channels);
     }
   });
-  const T factor = Factor<T, kMax>(g, d, h, w);
+  const T factor = Factor<T, kOf>(g, d, h, w);
   for (int64_t c = 0; c < g.channels; ++c) to[c] = sums[c];
   for (int64_t i = 1; i < parts; ++i)
     for (int64_t c = 0; c < g.channels; ++c) {
       const T in = sums[i * g.channels + c];
-      to[c] = kMax ? (in > to[c] ? in : to[c]) : to[c] + in;
+      to[c] = Taken<kOf>(to[c], in);
     }
-  if (!kMax)
+  if (kOf == Of::kAverage)
     for (int64_t c = 0; c < g.channels; ++c) to[c] *= factor;
 }
 
-template <typename T, bool kMax>
+template <typename T, Of kOf>
 void Pixels(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out) {
   const int64_t taps = MostTaps(g);
   const int64_t positions = g.batch * g.out_size();
@@ -249,12 +286,12 @@ void Pixels(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
                  [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t) {
                    T* const to = out + p * g.channels;
                    if (const int64_t parts = RowParts(g, d, h, w))
-                     return PixelByRows<T, kMax>(ctx, g, d, h, w, parts, image, to);
-                   const T factor = Factor<T, kMax>(g, d, h, w);
+                     return PixelByRows<T, kOf>(ctx, g, d, h, w, parts, image, to);
+                   const T factor = Factor<T, kOf>(g, d, h, w);
                    ctx.ParallelFor(g.channels, std::max<int64_t>(64, 65536 / taps),
                                    [&](int64_t begin, int64_t end) {
-                                     Pixel<T, kMax>(g, d, h, w, factor, image + begin, end - begin,
-                                                    to + begin);
+                                     Pixel<T, kOf>(g, d, h, w, factor, image + begin, end - begin,
+                                                   to + begin);
                                    });
                  });
     }
@@ -269,8 +306,8 @@ void Pixels(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out)
       T* to = out + image * g.out_size() * g.channels;
       ForWindows(g, first, last,
                  [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
-                   Pixel<T, kMax>(g, d, h, w, Factor<T, kMax>(g, d, h, w), from, g.channels,
-                                  to + i * g.channels);
+                   Pixel<T, kOf>(g, d, h, w, Factor<T, kOf>(g, d, h, w), from, g.channels,
+                                 to + i * g.channels);
                  });
       p += last - first;
     }
@@ -332,10 +369,14 @@ void PlaneBackward(const PoolGeometry& g, const T* x, const T* out, const T* gra
 
 template <typename T>
 void PoolForward(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out) {
-  if (g.channels_last)
-    g.max ? Pixels<T, true>(ctx, g, x, out) : Pixels<T, false>(ctx, g, x, out);
-  else
-    g.max ? Planes<T, true>(ctx, g, x, out) : Planes<T, false>(ctx, g, x, out);
+  const auto run = [&](auto of) {
+    constexpr Of kOf = decltype(of)::value;
+    g.channels_last ? Pixels<T, kOf>(ctx, g, x, out) : Planes<T, kOf>(ctx, g, x, out);
+  };
+  if (!g.max) return run(std::integral_constant<Of, Of::kAverage>());
+  if (g.keep_nan) return run(std::integral_constant<Of, Of::kMaxOrNan>());
+  g.skip_nan ? run(std::integral_constant<Of, Of::kMaxNumbers>())
+             : run(std::integral_constant<Of, Of::kMax>());
 }
 
 template <typename T>

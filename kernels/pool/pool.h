@@ -17,6 +17,9 @@ struct PoolWindow {
 // Always three spatial dimensions; 2-D pooling has depth 1.
 struct PoolGeometry {
   bool channels_last = false, max = true, exclusive = true;
+  // Of maxima: NaN is passed over, or wins (else it stays where it is a window's last element, or
+  // all of it); -infinity alone is the maximum, not the least finite number.
+  bool skip_nan = false, keep_nan = false, from_infinity = false;
   int spatial = 2;
   int64_t batch = 0, channels = 0;
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1};
@@ -40,7 +43,7 @@ struct PoolGeometry {
 struct PoolAttrs {
   Ints ksize, strides, paddings;
   bool global = false, adaptive = false, ceil = false, exclusive = true, max = true;
-  bool channels_last = false;
+  bool channels_last = false, skip_nan = false, keep_nan = false, from_infinity = false;
   // Adaptive pooling has the output size of ksize, yet windows of ksize elements, strides apart:
   // what Paddle's pool2d and pool3d make of adaptive max pooling on a CPU.
   bool fixed_windows = false;

@@ -2,6 +2,7 @@
 // sums do not depend on the order in which threads run.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/in_float.h"
@@ -40,7 +41,8 @@ struct PoolAxis {
 };
 
 struct PoolShape : Pixels {
-  bool max = true, exclusive = true;
+  bool max = true, exclusive = true, skip_nan = false, keep_nan = false;
+  float first = 0;  // what a window begins with
   PoolAxis h, w;
 
   HEDDLE_BODY Place In(int64_t i) const { return At(i, h.in, w.in); }
@@ -50,6 +52,11 @@ struct PoolShape : Pixels {
   }
   HEDDLE_BODY int64_t OutAt(const Place& p, int64_t y, int64_t x) const {
     return Number(p, y, x, h.out, w.out);
+  }
+  HEDDLE_BODY float Greater(float value, float v) const {
+    if (skip_nan) return v > value ? v : value;
+    if (keep_nan) return v > value || v != v ? v : value;
+    return value > v ? value : v;
   }
   HEDDLE_BODY float Share(int64_t oy, int64_t ox) const {
     const int64_t size = exclusive ? (h.Last(oy) - h.First(oy)) * (w.Last(ox) - w.First(ox))
@@ -62,6 +69,9 @@ PoolShape PoolShapeOf(const OpContext& ctx, const Shape& in, const Shape& out) {
   PoolShape g;
   g.channels_last = ctx.Str("data_format") == "NHWC";
   g.max = ctx.Str("pooling_type") == "max";
+  g.skip_nan = ctx.Bool("skip_nan");
+  g.keep_nan = ctx.Bool("keep_nan");
+  if (g.max) g.first = ctx.Bool("from_infinity") ? -INFINITY : std::numeric_limits<float>::lowest();
   const bool global = ctx.Bool("global_pooling"), adaptive = ctx.Bool("adaptive");
   g.exclusive = ctx.Bool("exclusive") || adaptive;
   g.batch = in[0];
@@ -94,11 +104,11 @@ struct PoolBody {
   float* out;
   HEDDLE_BODY void operator()(int64_t i) const {
     const auto p = g.Out(i);
-    float value = g.max ? -INFINITY : 0;
+    float value = g.first;
     for (int64_t y = g.h.First(p.y); y < g.h.Last(p.y); ++y)
       for (int64_t k = g.w.First(p.x); k < g.w.Last(p.x); ++k) {
         const float v = x[g.InAt(p, y, k)];
-        value = g.max ? (v > value ? v : value) : value + v;
+        value = g.max ? g.Greater(value, v) : value + v;
       }
     out[i] = g.max ? value : value * g.Share(p.y, p.x);
   }

@@ -70,6 +70,9 @@ PoolAttrs PoolAttrsOf(const OpContext& ctx) {
   a.exclusive = ctx.Bool("exclusive");
   a.max = ctx.Str("pooling_type") == "max";
   a.fixed_windows = a.max;
+  a.skip_nan = ctx.Bool("skip_nan");
+  a.keep_nan = ctx.Bool("keep_nan");
+  a.from_infinity = ctx.Bool("from_infinity");
   a.padding_algorithm = ctx.Str("padding_algorithm");
   const std::string& format = ctx.Str("data_format");
   a.channels_last = format == "NHWC" || format == "NDHWC";
@@ -82,6 +85,9 @@ Result<PoolGeometry> PoolGeometryOf(const PoolAttrs& a, const Shape& input) {
   PoolGeometry g;
   g.channels_last = a.channels_last;
   g.max = a.max;
+  g.skip_nan = a.skip_nan;
+  g.keep_nan = a.keep_nan;
+  g.from_infinity = a.from_infinity;
   g.exclusive = a.exclusive || a.adaptive;
   g.spatial = input.rank() - 2;
   g.batch = input[0];

@@ -256,6 +256,7 @@ void AllAttrs(OpDef& op, int spatial) {
   WindowAttrs(op, spatial);
   op.Attr("ceil_mode", false).Attr("exclusive", true).Attr("pooling_type", "");
   op.Attr("padding_algorithm", "EXPLICIT").Attr("data_format", spatial == 2 ? "NCHW" : "NCDHW");
+  op.Attr("skip_nan", false).Attr("keep_nan", false).Attr("from_infinity", false);
 }
 
 void UnpoolAttrs(OpDef& op, int spatial) {

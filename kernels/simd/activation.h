@@ -13,8 +13,9 @@ namespace {
 template <typename V, Activation kActivation>
 HEDDLE_SIMD_INLINE typename V::T Activate(typename V::T x, const Epilogue& e) {
   using T = typename V::T;
-  // Max gives its second operand where the first is NaN: relu makes 0 of it, whatever computes it.
+  // Max gives its second operand where one of them is NaN: their order decides what becomes of it.
   if constexpr (kActivation == Activation::kRelu) return V::Max(x, V::Zero());
+  if constexpr (kActivation == Activation::kReluKeepsNan) return V::Max(V::Zero(), x);
   if constexpr (kActivation == Activation::kLeakyRelu)
     return V::Fma(V::Set(e.alpha), V::Min(V::Zero(), x), V::Max(V::Zero(), x));
   if constexpr (kActivation == Activation::kClip)
@@ -121,6 +122,8 @@ struct ActivationLoops {
         return Rows<Activation::kTanh>(e, rows, width, step, data);
       case Activation::kMish:
         return Rows<Activation::kMish>(e, rows, width, step, data);
+      case Activation::kReluKeepsNan:
+        return Rows<Activation::kReluKeepsNan>(e, rows, width, step, data);
     }
   }
 };

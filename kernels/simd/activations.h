@@ -5,6 +5,6 @@
 
 namespace heddle::simd {
 
-constexpr int kActivations = static_cast<int>(Activation::kMish) + 1;
+constexpr int kActivations = static_cast<int>(Activation::kReluKeepsNan) + 1;
 
 }  // namespace heddle::simd

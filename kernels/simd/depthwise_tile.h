@@ -24,6 +24,9 @@ struct DepthwiseTiles {
       case Activation::kRelu:
         ActivateAll<Activation::kRelu, kPixels>(sum, e);
         break;
+      case Activation::kReluKeepsNan:
+        ActivateAll<Activation::kReluKeepsNan, kPixels>(sum, e);
+        break;
       case Activation::kLeakyRelu:
         ActivateAll<Activation::kLeakyRelu, kPixels>(sum, e);
         break;

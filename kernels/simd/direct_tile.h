@@ -77,14 +77,19 @@ struct DirectTiles {
           sum[p][v] = V::Add(sum[p][v], V::LoadSome(d.residual + p * d.residual_step + v * kLanes,
                                                     v + 1 < kVectors ? kLanes : last));
     constexpr float kUnbounded = std::numeric_limits<float>::infinity();
-    // Max gives its second operand where the first is NaN: relu, which has no upper bound, makes 0
-    // of it, while a clip keeps it.
-    if (d.low > -kUnbounded && d.high >= kUnbounded) {
+    // Max gives its second operand where one of them is NaN.
+    if (d.nan_is_low) {
       const T low = V::Set(d.low);
 #pragma GCC unroll 28
       for (int p = 0; p < kPixels; ++p)
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v) sum[p][v] = V::Max(sum[p][v], low);
+    } else if (d.low > -kUnbounded && d.high >= kUnbounded) {
+      const T low = V::Set(d.low);
+#pragma GCC unroll 28
+      for (int p = 0; p < kPixels; ++p)
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) sum[p][v] = V::Max(low, sum[p][v]);
     }
     if (d.high < kUnbounded) {
       const T low = V::Set(d.low), high = V::Set(d.high);

@@ -7,9 +7,9 @@ namespace heddle {
 
 enum class Activation : uint8_t {
   kNone,
-  kRelu,
+  kRelu,         // x > 0 ? x : 0, which is 0 for NaN
   kLeakyRelu,    // x < 0 ? alpha * x : x
-  kClip,         // min(max(x, alpha), beta); relu6 is clip 0, 6
+  kClip,         // min(max(x, alpha), beta), NaN stays; relu6 is clip 0, 6
   kHardSwish,    // x * min(max(alpha * x + beta, 0), 1)
   kHardSigmoid,  // min(max(alpha * x + beta, 0), 1)
   kSwish,        // x * sigmoid(alpha * x)
@@ -17,7 +17,8 @@ enum class Activation : uint8_t {
   kGeluErf,
   kGeluTanh,
   kTanh,
-  kMish,  // x * tanh(log(1 + exp(x)))
+  kMish,          // x * tanh(log(1 + exp(x)))
+  kReluKeepsNan,  // x < 0 ? 0 : x
 };
 
 // out = scale * activation(product + bias + residual) + shift

@@ -53,6 +53,7 @@ constexpr Microkernels TableOf(Isa isa) {
   t.winograd_outputs[7] = WinogradOutputsOf<W, Activation::kSigmoid>();
   t.winograd_outputs[8] = WinogradOutputsOf<W, Activation::kTanh>();
   t.winograd_outputs[9] = WinogradOutputsOf<W, Activation::kMish>();
+  t.winograd_outputs[10] = WinogradOutputsOf<W, Activation::kReluKeepsNan>();
   t.depthwise_tile[0][0][0] = D::template Row<3, 1, 8>;
   t.depthwise_tile[0][0][1] = D::template Row<3, 1, 4>;
   t.depthwise_tile[0][0][2] = D::template Row<3, 1, 1>;

@@ -96,9 +96,10 @@ struct DirectTile {
   int64_t out_step;
   int channels;  // of the panel, the last vector may be partly used
   // The epilogue of a sum: it is cut to [low, high], if gated multiplied with
-  // min(max(gate_factor x + gate_offset, 0), 1), and if linear it becomes scale x + shift.
+  // min(max(gate_factor x + gate_offset, 0), 1), and if linear it becomes scale x + shift. NaN
+  // stays; with nan_is_low it becomes `low`, and there is no `high`.
   float low, high;
-  bool gated, linear;
+  bool nan_is_low, gated, linear;
   float gate_factor, gate_offset, scale, shift;
   // Microkernels::gemm_prefetch_tile: what is read next, and how far to go with each row of the
   // filter.
@@ -129,7 +130,7 @@ struct Microkernels {
     WinogradOutputFn run[2];  // for kernels 3x3, 5x5
   };
   WinogradOutputs
-      winograd_outputs[10];  // one for each activation that they and depthwise_tile fuse
+      winograd_outputs[11];  // one for each activation that they and depthwise_tile fuse
 
   // [kernel 3x3, 5x5][stride 1, 2][index into kDepthwisePixels]
   DepthwiseTileFn depthwise_tile[2][2][3];

@@ -120,7 +120,10 @@ Status RunSegment(KernelContext& ctx, How how) {
   HEDDLE_RETURN_IF_ERROR(Reduce(
       how, data.data<T>(), ids.numel(), row, [](int64_t i) { return i; },
       [&](int64_t i) { return IntAt(ids, i); }, to, &count));
-  FillGaps(count, row, how == How::kProd ? T(1) : T(0), to);
+  T gap = how == How::kProd ? T(1) : T(0);
+  if constexpr (std::is_same_v<T, int64_t>)
+    if (how == How::kMax || how == How::kMin) gap = ctx.Int("empty");
+  FillGaps(count, row, gap, to);
   return Status::Ok();
 }
 template <How kHow>
@@ -280,6 +283,8 @@ void DefineSegment(OpDef& op, const char* doc) {
   op.Doc(doc).Input("data").Input("segment_ids").Output("output").KernelKey("data");
   op.Kernels<Segment<kHow>::template Kernel, float, double, uint8_t, int8_t, int16_t, int32_t,
              int64_t>();
+  // What a segment without rows gives, of int64.
+  if constexpr (kHow == How::kMax || kHow == How::kMin) op.Attr("empty", int64_t{0});
   if constexpr (kComplex) op.Kernels<Segment<kHow>::template Kernel, C64, C128>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloatAlloc);
 }

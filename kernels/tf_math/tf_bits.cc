@@ -1,4 +1,5 @@
 // Shifts and counts of bits.
+#include <algorithm>
 #include <bit>
 
 #include "kernels/tf_math/slots.h"
@@ -29,6 +30,20 @@ struct RightShift {
   }
 };
 
+// The bits of int64 are those of unsigned numbers.
+struct UnsignedRightShift {
+  static constexpr int64_t kGrain = kElementGrain;
+  static int64_t Apply(int64_t a, int64_t b) {
+    const auto count = std::min(static_cast<uint64_t>(b), uint64_t{63});
+    return static_cast<int64_t>(static_cast<uint64_t>(a) >> count);
+  }
+};
+Status RunRightShiftOfInt64(KernelContext& ctx) {
+  return RunBinaryOp<SlotsTf>(ctx, ctx.Bool("unsigned")
+                                       ? BinaryLoop<UnsignedRightShift, int64_t, int64_t>::kLoops
+                                       : BinaryLoop<RightShift, int64_t, int64_t>::kLoops);
+}
+
 template <typename T>
 struct PopulationCount {
   static Status Run(KernelContext& ctx) {
@@ -48,8 +63,10 @@ HEDDLE_OP(tf_left_shift) {
   DefineTfBinary<LeftShift, uint8_t, int8_t, int16_t, int32_t, int64_t>(op, "x << y");
 }
 HEDDLE_OP(tf_right_shift) {
-  DefineTfBinary<RightShift, uint8_t, int8_t, int16_t, int32_t, int64_t>(
-      op, "x >> y, which keeps the sign");
+  DefineTfBinary<RightShift, uint8_t, int8_t, int16_t, int32_t>(
+      op, "x >> y, which keeps the sign; with `unsigned` the bits of int64 are unsigned numbers")
+      .Attr("unsigned", false)
+      .Kernel(DType::kI64, &RunRightShiftOfInt64);
 }
 HEDDLE_OP(tf_population_count) {
   op.Doc("how many bits of each element are set").Input("x").Output("y");

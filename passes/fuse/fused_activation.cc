@@ -1,15 +1,22 @@
 #include "passes/fuse/fused_activation.h"
 
+#include <limits>
+
+#include "passes/version_view.h"
+
 namespace heddle::passes {
 
 std::optional<FusedActivation> AsActivation(const ir::Op& op) {
   const std::string& t = op.type();
   auto number = [&](const char* name) { return op.Attr<double>(name); };
+  // Limits keep NaN.
+  constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+  if (t == "relu" && op.Attr<bool>("keep_nan")) return FusedActivation{"clip", 0, kNoLimit};
   if (t == "relu" || t == "sigmoid" || t == "tanh") return FusedActivation{t};
-  if (t == "tf_relu") return FusedActivation{"relu"};  // but for NaN
-  if (t == "tf_relu6") return FusedActivation{"clip", 0, 6};
   if (t == "silu") return FusedActivation{"swish", 1, 0};
   if (t == "relu6") return FusedActivation{"clip", 0, number("threshold")};
+  if (t == "clip" && HasOnlyInput(op, "X") && number("min") <= number("max"))
+    return FusedActivation{t, number("min"), number("max")};
   if (t == "leaky_relu" && (op.Attr<int64_t>("op_version") > 0 || number("alpha") <= 1))
     return FusedActivation{t, number("alpha")};
   if (t == "swish") return FusedActivation{t, number("beta")};

@@ -521,7 +521,7 @@ TEST_P(SteadyRuns, OfShapesFoundWhileRunning) {
   b.Op("masked_select", {{"X", {"x"}}, {"Mask", {"mask"}}}, {{"Y", {"some"}}});
   b.Op("fused_elementwise", {{"X", {"some", "row"}}}, {{"Out", {"loop"}}},
        {{"ops", Strings{"elementwise_add", "relu"}},
-        {"values", Doubles{-1}},
+        {"values", Doubles{-1, 0}},
         {"code", Ints{0, 0, 1, 1, 2}},
         {"outs", Ints{3}}});
   b.Op("onnx_reshape", {{"data", {"x"}}, {"shape", {"shape"}}}, {{"reshaped", {"table"}}});

@@ -26,7 +26,7 @@ using grid_on_host::MatrixBatch;
 using grid_on_host::Queue;
 
 const Activation kNone{};
-const Activation kRelu{Element::kClip, {0, INFINITY, 0}, false};
+const Activation kRelu{Element::kRelu, {}, false};
 const Activation kGeluTanh{Element::kGeluTanh, {}, false};
 
 Tensor RandomOf(DType dtype, const Shape& shape, uint32_t seed) {
@@ -49,7 +49,7 @@ double At(const Tensor& t, int64_t i) {
 }
 double Last(const Activation& a, double x) {
   if (a.none) return x;
-  if (a.op == Element::kClip) return std::max(x, 0.0);
+  if (a.op == Element::kRelu) return std::max(x, 0.0);
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
@@ -149,6 +149,7 @@ TEST(GridLtProduct, LeavesTheOthersAlone) {
   EXPECT_FALSE(taken(one, nullptr, kNone)) << "cuBLAS needs no epilogue for it";
   EXPECT_FALSE(taken(one, bias, {Element::kGelu, {}, false})) << "its gelu is that with tanh";
   EXPECT_FALSE(taken(one, bias, {Element::kClip, {0, 6, 0}, false}));
+  EXPECT_FALSE(taken(one, bias, {Element::kClip, {0, INFINITY, 0}, false}));  // keeps NaN
   EXPECT_FALSE(taken(one, bias, {Element::kSigmoid, {}, false}));
   EXPECT_FALSE(taken(ProductOf({}, {}, {}, {}, 0), bias, kNone)) << "an empty sum";
   EXPECT_TRUE(taken(ProductOf({2, 3}, {2, 3}, {}, {2, 3}), bias, kNone)) << "one tall product";

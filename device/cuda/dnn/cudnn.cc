@@ -244,9 +244,9 @@ class ConvGraph {
         .SetChild(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, to)
         .Finish();
   }
-  // NaN stays NaN, as it does in heddle's own epilogue.
   Descriptor& AddRelu() {
-    const cudnnNanPropagation_t nan = CUDNN_PROPAGATE_NAN;
+    const cudnnNanPropagation_t nan =
+        conv_.keep_nan ? CUDNN_PROPAGATE_NAN : CUDNN_NOT_PROPAGATE_NAN;
     return AddFunction(CUDNN_POINTWISE_RELU_FWD)
         .Set(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, 1, &nan)
         .Finish();

@@ -188,7 +188,7 @@ Result<Activation> ActivationOf(const OpContext& ctx) {
   if (name.empty() || name == "identity") return a;
   a.none = false;
   if (name == "relu") {
-    a.op = Element::kClip, a.args = {0, INFINITY, 0};  // NaN stays NaN, unlike in the operator
+    a.op = Element::kRelu;
   } else if (name == "relu6") {
     a.op = Element::kClip, a.args = {0, 6, 0};
   } else if (name == "leaky_relu") {

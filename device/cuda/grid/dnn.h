@@ -26,7 +26,8 @@ struct DnnConv {
   ConvShape shape;
   bool add = false;  // to what the result holds; without those below
   bool residual = false, bias = false;
-  bool relu = false;  // f is that, else the identity; only behind a bias
+  bool relu = false;      // f is that, else the identity; only behind a bias
+  bool keep_nan = false;  // of relu: NaN stays, else it gives 0
 };
 
 // Whether a library takes the geometry: padding on both sides is the same, and nothing is empty.

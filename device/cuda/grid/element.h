@@ -73,6 +73,8 @@ enum class Element : uint8_t {
   kDiv,
   kMax,
   kMin,
+  kMaxKeepsNan,
+  kMinKeepsNan,
   kElementPow,
   kMod,
   kFloorDiv,

@@ -187,6 +187,10 @@ HEDDLE_BODY T OfTwo(Element op, T x, T y) {
       return x > y ? x : y;
     case Element::kMin:
       return x < y ? x : y;
+    case Element::kMaxKeepsNan:
+      return x > y || x != x ? x : y;
+    case Element::kMinKeepsNan:
+      return x < y || x != x ? x : y;
     default:
       break;
   }

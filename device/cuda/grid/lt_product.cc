@@ -1,13 +1,12 @@
 #include "device/cuda/grid/lt_product.h"
 
-#include <cmath>
-
 namespace heddle::HEDDLE_GRID {
 namespace {
 
 std::optional<LtActivation> LtActivationOf(const Activation& a) {
   if (a.none) return LtActivation::kNone;
-  if (a.op == Element::kClip && a.args.a == 0 && a.args.b == INFINITY) return LtActivation::kRelu;
+  // Limits, which keep NaN, are left to a kernel: the library does not say what its own do with it.
+  if (a.op == Element::kRelu) return LtActivation::kRelu;
   if (a.op == Element::kGeluTanh) return LtActivation::kGelu;
   return std::nullopt;
 }

@@ -31,12 +31,12 @@ std::string WhyNot(const Strings& ops, const std::vector<double>& values, const 
 
 // The program reshapes its operand to [`rows`, `cols`].
 std::string WhyNoShape(double rows, double cols) {
-  return WhyNot({"reshape2", "relu"}, {2, rows, cols}, {0, 0, 1, 1}, {2});
+  return WhyNot({"reshape2", "relu"}, {2, rows, cols, 0}, {0, 0, 1, 1}, {2});
 }
 
 TEST(ElementProgram, ResultsHaveOneOutputEach) {
-  EXPECT_EQ(WhyNot({"relu"}, {}, {0, 0}, {1}), "");
-  EXPECT_NE(WhyNot({"relu"}, {}, {0, 0}, {1, 1}).find("outs names 1 twice"), std::string::npos);
+  EXPECT_EQ(WhyNot({"relu"}, {0}, {0, 0}, {1}), "");
+  EXPECT_NE(WhyNot({"relu"}, {0}, {0, 0}, {1, 1}).find("outs names 1 twice"), std::string::npos);
 }
 
 TEST(ElementProgram, ShapesFit) {
@@ -54,7 +54,7 @@ TEST(ElementProgram, AReductionThatNobodyReadsHasMemoryOfItsOwn) {
   b.Feed("x", DType::kF32, {2, 2}).Feed("y", DType::kF32, {3});
   b.Op("fused_rows", {{"X", {"x", "y"}}}, {{"Out", {"out"}}},
        {{"ops", Strings{"reduce_sum", "reduce_max", "relu"}},
-        {"values", std::vector<double>{0, 0, -1, -1, 0, 0, -1, -1}},
+        {"values", std::vector<double>{0, 0, -1, -1, 0, 0, -1, -1, 0}},
         {"code", Ints{0, 1, 1, 0, 2, 3}},
         {"outs", Ints{4}}});
   b.Fetch("out");

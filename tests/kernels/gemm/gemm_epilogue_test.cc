@@ -18,6 +18,7 @@ double Wanted(const Epilogue& e, double x) {
     case Activation::kNone:
       return x;
     case Activation::kRelu:
+    case Activation::kReluKeepsNan:
       return std::max(x, 0.0);
     case Activation::kLeakyRelu:
       return x < 0 ? e.alpha * x : x;
@@ -54,7 +55,7 @@ Epilogue Of(Activation a) {
   return e;
 }
 
-constexpr int kActivations = static_cast<int>(Activation::kMish) + 1;
+constexpr int kActivations = static_cast<int>(Activation::kReluKeepsNan) + 1;
 
 TEST(ApplyEpilogue, EveryActivationIsNearItsDefinition) {
   std::vector<float> x{0.f,   -0.f,   1e-30f, -1e-30f, 88.f, -88.f,

@@ -132,7 +132,8 @@ TEST(Microkernels, Activations) {
   for (const Activation a :
        {Activation::kNone, Activation::kRelu, Activation::kLeakyRelu, Activation::kClip,
         Activation::kHardSwish, Activation::kHardSigmoid, Activation::kSwish, Activation::kSigmoid,
-        Activation::kGeluErf, Activation::kGeluTanh, Activation::kTanh, Activation::kMish}) {
+        Activation::kGeluErf, Activation::kGeluTanh, Activation::kTanh, Activation::kMish,
+        Activation::kReluKeepsNan}) {
     SCOPED_TRACE(static_cast<int>(a));
     Epilogue e;
     e.activation = a;

@@ -1,0 +1,211 @@
+#include "formats/onnx/unsigned.h"
+
+#include <algorithm>
+
+namespace heddle::onnx {
+namespace {
+
+using formats::UnsignedEntry;
+using formats::UnsignedUse;
+using enum formats::UnsignedUse;
+
+constexpr UnsignedEntry kOperators[] = {
+    {"Abs", kOwn},
+    {"Add", kWraps},
+    {"ArgMax", kOrders},
+    {"ArgMin", kOrders},
+    {"BitCast", kOwn},
+    {"BitShift", kOwn},
+    {"BitwiseAnd", kMoves},
+    {"BitwiseNot", kWraps},
+    {"BitwiseOr", kMoves},
+    {"BitwiseXor", kMoves},
+    {"Cast", kOwn},
+    {"CastLike", kOwn},
+    {"CenterCropPad", kMoves},
+    {"Clip", kOrders},
+    {"Col2Im", kWraps},
+    {"Compress", kMoves},
+    {"Concat", kMoves},
+    {"ConcatFromSequence", kMoves},
+    {"Constant", kMoves},
+    {"ConstantOfShape", kMoves},
+    {"CumProd", kWraps},
+    {"CumSum", kWraps},
+    {"DepthToSpace", kMoves},
+    {"DequantizeLinear", kOwn},
+    {"Div", kOwn},
+    {"Einsum", kWraps},
+    {"Equal", kMoves},
+    {"Erf", kValues},
+    {"Expand", kMoves},
+    {"EyeLike", kMoves},
+    {"Flatten", kMoves},
+    {"Gather", kMoves},
+    {"GatherElements", kMoves},
+    {"GatherND", kMoves},
+    {"Gemm", kWraps},
+    {"Greater", kOrders},
+    {"GreaterOrEqual", kOrders},
+    {"GridSample", kValues},
+    {"Identity", kMoves},
+    {"If", kMoves},
+    {"Less", kOrders},
+    {"LessOrEqual", kOrders},
+    {"Loop", kMoves},
+    {"MatMul", kWraps},
+    {"Max", kOrders},
+    {"Min", kOrders},
+    {"Mod", kOwn},
+    {"Mul", kWraps},
+    {"NonZero", kMoves},
+    {"OneHot", kOwn},
+    {"Optional", kMoves},
+    {"OptionalGetElement", kMoves},
+    {"OptionalHasElement", kMoves},
+    {"PRelu", kOwn},
+    {"Pad", kMoves},
+    {"Pow", kOwn},
+    {"QuantizeLinear", kOwn},
+    {"RandomNormalLike", kMoves},
+    {"RandomUniformLike", kMoves},
+    {"ReduceL1", kOwn},
+    {"ReduceL2", kOwn},
+    {"ReduceLogSum", kOwn},
+    {"ReduceLogSumExp", kOwn},
+    {"ReduceMax", kOrders},
+    {"ReduceMean", kOwn},
+    {"ReduceMin", kOrders},
+    {"ReduceProd", kWraps},
+    {"ReduceSum", kWraps},
+    {"ReduceSumSquare", kWraps},
+    {"Reshape", kMoves},
+    {"Resize", kValues},
+    {"ReverseSequence", kMoves},
+    {"Scan", kMoves},
+    {"Scatter", kMoves},
+    {"ScatterElements", kOwn},
+    {"ScatterND", kOwn},
+    {"SequenceAt", kMoves},
+    {"SequenceConstruct", kMoves},
+    {"SequenceEmpty", kMoves},
+    {"SequenceErase", kMoves},
+    {"SequenceInsert", kMoves},
+    {"SequenceLength", kMoves},
+    {"SequenceMap", kMoves},
+    {"Shape", kMoves},
+    {"Shrink", kValues},
+    {"Sign", kOwn},
+    {"Size", kMoves},
+    {"Slice", kMoves},
+    {"SpaceToDepth", kMoves},
+    {"Split", kMoves},
+    {"SplitToSequence", kMoves},
+    {"Squeeze", kMoves},
+    {"Sub", kWraps},
+    {"TensorScatter", kMoves},
+    {"Tile", kMoves},
+    {"TopK", kOrders},
+    {"Transpose", kMoves},
+    {"Trilu", kMoves},
+    {"Unique", kOrders},
+    {"Unsqueeze", kMoves},
+    {"Upsample", kValues},
+    {"Where", kMoves},
+};
+
+bool IsNearest(const NodeLowering& n) { return n.Str("mode", "nearest") == "nearest"; }
+
+// A reduction whose kernel is told the type.
+bool Reduce(NodeLowering& n, const char* type) {
+  const Attribute* const old = n.Find("axes");
+  Ins ins{{"data", {n.In(0)}}};
+  if (n.Has(1)) ins.push_back({"axes", {n.In(1)}});
+  if (old != nullptr) ins.push_back({"axes", {n.IntsConstant(n.IntList("axes"))}});
+  Attrs attrs{{"keepdims", n.Int("keepdims", 1)},
+              {"noop_with_empty_axes", n.Int("noop_with_empty_axes", 0)}};
+  if (n.type(n.In(0)) == kUint64 && std::string_view(type) != "onnx_reduce_sum")
+    attrs.emplace_back("elem_type", int64_t{kUint64});
+  n.Result(0, n.Make(type, std::move(ins), std::move(attrs), "reduced"));
+  return true;
+}
+
+// Positions from 2^63 on are beyond any depth, not before the first.
+bool LowerOneHotOf(NodeLowering& n) {
+  if (n.type(n.In(0)) != kUint64) return false;
+  const int far = n.IntConstant(std::numeric_limits<int64_t>::max());
+  const int at = n.In(0);
+  const int beyond = n.Binary("less_than", at, n.IntConstant(0));
+  const int most =
+      n.Make("onnx_where", {{"condition", {beyond}}, {"X", {far}}, {"Y", {at}}}, {}, "output");
+  n.SetType(most, kInt64);
+  const int made =
+      n.Make("onnx_one_hot", {{"indices", {most}}, {"depth", {n.In(1)}}, {"values", {n.In(2)}}},
+             {{"axis", n.Int("axis", -1)}}, "output");
+  if (n.dtype(made) == n.dtype(n.In(2))) n.SetType(made, n.type(n.In(2)));
+  n.Result(0, made);
+  return true;
+}
+
+// The exponents alone may be unsigned.
+bool LowerPowOf(NodeLowering& n) {
+  const int x = n.In(0), y = n.In(1);
+  if (n.type(y) != kUint64 || !IsFloat(n.dtype(x))) return false;
+  const int exponents = n.Make(
+      "onnx_cast", {{"input", {y}}},
+      {{"from", int64_t{kUint64}}, {"to", int64_t{TypeOf(n.dtype(x))}}, {"saturate", int64_t{1}}},
+      "output");
+  n.SetType(exponents, TypeOf(n.dtype(x)));
+  n.Result(0, n.Binary("elementwise_pow", x, exponents));
+  return true;
+}
+
+}  // namespace
+
+std::span<const UnsignedEntry> UnsignedOperators() { return kOperators; }
+
+std::optional<UnsignedUse> UnsignedUseOf(const NodeLowering& n, int type) {
+  const std::string_view op = n.node().op_type;
+  if (!n.node().domain.empty()) return std::nullopt;
+  const UnsignedEntry* const entry = formats::FindUnsigned(kOperators, op);
+  if (entry == nullptr) return std::nullopt;
+  // The nearest element moves, others are weighed.
+  if ((op == "Resize" || op == "Upsample" || op == "GridSample") && IsNearest(n)) return kMoves;
+  if (op == "ScatterElements" || op == "ScatterND") {
+    const std::string reduction = n.Str("reduction", "none");
+    return reduction == "none"                        ? kMoves
+           : reduction == "add" || reduction == "mul" ? kWraps
+                                                      : kOrders;
+  }
+  return formats::UseFor(entry->use, type == kUint64);
+}
+
+bool LowerUnsigned(NodeLowering& n, int type) {
+  const std::string_view op = n.node().op_type;
+  if (op == "Abs" || op == "PRelu") {  // nothing is below 0
+    n.Result(0, n.Unary("assign", n.In(0)));
+    return true;
+  }
+  if (op == "ReduceL1") {
+    n.SetUnsigned(kWraps, type);
+    return Reduce(n, "onnx_reduce_sum");
+  }
+  if (type != kUint64) return false;
+  if (op == "Sign") {
+    const int x = n.In(0);
+    const int made = n.Cast(n.Binary("not_equal", x, n.IntConstant(0)), DType::kI64);
+    n.SetType(made, type);
+    n.Result(0, made);
+    return true;
+  }
+  if (op == "Div" || op == "Mod" || op == "BitShift") return LowerDirect(n);
+  if (op == "ReduceMean") return Reduce(n, "onnx_reduce_mean");
+  if (op == "ReduceL2") return Reduce(n, "onnx_reduce_l2");
+  if (op == "ReduceLogSum") return Reduce(n, "onnx_reduce_log_sum");
+  if (op == "ReduceLogSumExp") return Reduce(n, "onnx_reduce_log_sum_exp");
+  if (op == "OneHot") return LowerOneHotOf(n);
+  if (op == "Pow") return LowerPowOf(n);
+  return false;
+}
+
+}  // namespace heddle::onnx

@@ -1,0 +1,81 @@
+// Random operands with NaN, infinities and zeros of both signs among them, and what activations
+// make of such numbers by their definitions.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/program_builder.h"
+
+namespace heddle::testing {
+
+// Each element is one of the special values with probability `share`.
+inline Tensor WithEdges(const Shape& shape, double share, uint32_t seed) {
+  constexpr float kInf = std::numeric_limits<float>::infinity(),
+                  kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kSpecial[] = {kNan, -kNan, kInf, -kInf, 0.f, -0.f};
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> chance(0, 1);
+  std::uniform_int_distribution<int> step(-8, 8), which(0, 5);
+  std::vector<float> values(static_cast<size_t>(shape.numel()));
+  for (float& v : values)
+    v = chance(random) < share ? kSpecial[which(random)] : static_cast<float>(step(random)) / 4;
+  return F32(shape, values);
+}
+
+struct EdgeActivation {
+  const char* name;  // fuse_activation
+  double alpha = 0, beta = 0;
+};
+inline std::vector<EdgeActivation> EdgeActivations() {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  return {{""},
+          {"relu"},
+          {"clip", 0, kInf},
+          {"clip", 0, 6},
+          {"clip", -1, 1},
+          {"clip", -kInf, 1},
+          {"leaky_relu", 0.1},
+          {"hard_swish", 1.0 / 6, 0.5},
+          {"hard_sigmoid", 0.2, 0.5},
+          {"swish", 1},
+          {"sigmoid"},
+          {"gelu"},
+          {"tanh"},
+          {"mish"}};
+}
+
+inline double Activated(const EdgeActivation& a, double x) {
+  const std::string name = a.name;
+  const auto gate = [&] { return std::min(1.0, std::max(0.0, a.alpha * x + a.beta)); };
+  if (name == "relu") return x > 0 ? x : 0;  // of NaN 0
+  if (std::isnan(x)) return x;
+  if (name == "clip") return std::min(a.beta, std::max(a.alpha, x));
+  if (name == "leaky_relu") return x < 0 ? a.alpha * x : x;
+  if (name == "hard_swish") return x * gate();
+  if (name == "hard_sigmoid") return gate();
+  if (name == "swish") return x / (1 + std::exp(-a.alpha * x));
+  if (name == "sigmoid") return 1 / (1 + std::exp(-x));
+  if (name == "gelu")
+    return x == std::numeric_limits<double>::infinity()
+               ? x
+               : 0.5 * x * (1 + std::erf(x * std::sqrt(0.5)));
+  if (name == "tanh") return std::tanh(x);
+  if (name == "mish") return x * std::tanh(x > 20 ? x : std::log1p(std::exp(x)));
+  return x;
+}
+
+// NaN, the same infinity, or a number near it.
+inline bool SameClass(double got, double want, double tolerance) {
+  if (std::isnan(want) || std::isinf(want)) return std::isnan(want) ? std::isnan(got) : got == want;
+  return std::fabs(got - want) <= tolerance * (1 + std::fabs(want));
+}
+
+}  // namespace heddle::testing
