@@ -159,6 +159,16 @@ if(TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   set_tests_properties(scripts.choices PROPERTIES TIMEOUT 600 LABELS scripts)
 endif()
 
+# Operators of ONNX on values at the edges, as ONNX Runtime answered.
+if(TARGET heddle_cli)
+  add_test(NAME models.edges
+    COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/scripts/sweep_edges.py"
+            --heddle $<TARGET_FILE:heddle_cli>
+            --replay "${PROJECT_SOURCE_DIR}/tests/models/edges.npz")
+  set_tests_properties(models.edges PROPERTIES TIMEOUT 600 LABELS models
+                       ENVIRONMENT "${_sanitizer_env}")
+endif()
+
 # The tool on the recorded models and operator cases. Status 77: they are not here.
 if(TARGET heddle_cli AND NOT HEDDLE_SANITIZE)
   add_test(NAME models.cli
