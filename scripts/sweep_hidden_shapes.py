@@ -11,8 +11,8 @@ or in a function. Cases that fail as they are recorded do not count.
   scripts/sweep_hidden_shapes.py --format onnx --onnx official --way loop --only 'test_softmax*'
 
 The cases and what compares them lie in a folder outside the repository (--shared). Needs numpy and
-what the formats' cases need: onnx and ml_dtypes, TensorFlow. Exit status: 0, or 1 when a case is wrong, crashes
-or more than --refusals of them are refused.
+what the formats' cases need: onnx and ml_dtypes, TensorFlow. Exit status: 0, or 1 when a case is
+wrong, crashes or more than --refusals of them are refused.
 """
 
 import argparse

@@ -10,7 +10,7 @@ official backend suite does. The ways:
               carried out of it or stacked
   grown       every input is what a loop makes of a vector: the carried value gets its shape inside
   function    the nodes are a function of the model that is called with undeclared inputs
-  sequence    every input is what a sequence holds
+  sequence    every input of numbers is what a sequence holds
   branch      every input is what one of two branches makes; the other makes a vector
 
 What a rewritten model computes is what the model computes, so that its recorded outputs stand.
@@ -313,14 +313,15 @@ def hide_function(model, feeds):
     return feeds
 
 
-def hidden_inputs(model, nodes_of):
-    """The tensors that are fed are given other names; `nodes_of` makes the former inputs of them."""
+def hidden_inputs(model, nodes_of, texts=True):
+    """Gives the tensors that are fed other names; `nodes_of` makes the former inputs of them."""
     forget_shapes(model)
     nodes = []
     for value in fed_inputs(model):
-        if is_tensor(value):
+        element = value.type.tensor_type.elem_type
+        if is_tensor(value) and (texts or element != TensorProto.STRING):
             name, value.name = value.name, value.name + "__given"
-            nodes += nodes_of(value.name, name, value.type.tensor_type.elem_type)
+            nodes += nodes_of(value.name, name, element)
     old_nodes = list(model.graph.node)
     del model.graph.node[:]
     model.graph.node.extend(nodes + old_nodes)
@@ -331,7 +332,7 @@ def hide_sequence(model, feeds):
     model.graph.initializer.append(numpy_helper.from_array(np.array(0, np.int64), "hidden__first"))
     hidden_inputs(model, lambda given, name, element: [
         helper.make_node("SequenceConstruct", [given], [name + "__items"]),
-        helper.make_node("SequenceAt", [name + "__items", "hidden__first"], [name])])
+        helper.make_node("SequenceAt", [name + "__items", "hidden__first"], [name])], texts=False)
     return feeds
 
 
