@@ -43,6 +43,18 @@ TEST(OnnxValue, StringsMove) {
             Texts({2, 2}, {std::string("n\0l", 3), "é", "b", std::string("n\0l", 3)}).bytes());
 }
 
+TEST(OnnxValue, LoopsCarryStrings) {
+  OnnxGraph body, g;
+  body.In("i", 7, {}).In("c", 9, {}).In("a", kString);
+  body.Add(Node("Identity", {"c"}, {"d"})).Add(Node("StringConcat", {"a", "x"}, {"b"}));
+  body.Out("d", 9, {}).Out("b", kString);
+  g.In("m", 7, {}).In("x", kString);
+  g.Add(Node("Loop", {"m", "", "x"}, {"y"}, {GraphAttr("body", body.message())}));
+  g.Out("y", kString);
+  EXPECT_EQ(RunOnMessages(g.Model(20), {Tensor64("", {}, {2}), Texts({2}, {"b", "é"})}),
+            Texts({2}, {"bbb", "ééé"}).bytes());
+}
+
 TEST(OnnxValue, StringsAreComparedAndChanged) {
   OnnxGraph same, g;
   same.In("x", kString).Weight(Texts({}, {"b"}, "w"));
