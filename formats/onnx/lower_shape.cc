@@ -139,7 +139,7 @@ bool LowerReshape(NodeLowering& n) {
 bool LowerFlatten(NodeLowering& n) {
   const int x = n.Required(0);
   int64_t axis = n.Int("axis", 1);
-  if (n.rank(x) < 1) return false;  // the operator of this name sees the rank
+  if (n.rank(x) < 0) return false;  // the operator of this name sees the rank
   if (axis < 0) axis += n.rank(x);
   if (n.rank(x) == 0) {  // one row of one element
     n.Result(0, n.Reshape(x, {1, 1}));
