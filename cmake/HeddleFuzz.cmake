@@ -1,6 +1,6 @@
 # tests/fuzz/<name>_fuzz.cc -> fuzz/<name> (target heddle_fuzz_<name>), with clang's libFuzzer, for
-# the readers formats/<name>. The reader's sources are instrumented; the rest of the library is the
-# one of this build.
+# the readers formats/<name>. The sources of the reader and of formats/lowering are instrumented; the
+# rest of the library is the one of this build.
 
 find_program(HEDDLE_CLANG NAMES clang++-14 clang++ REQUIRED)
 set(_includes "-I${PROJECT_SOURCE_DIR}" "-I${PROJECT_SOURCE_DIR}/include"
@@ -14,7 +14,8 @@ endif()
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
 # Target, the reader whose sources are instrumented, and the header with what it calls.
 function(heddle_fuzz name reader header)
-  file(GLOB _instrumented CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/formats/${reader}/*.cc"
+  file(GLOB _instrumented CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/formats/lowering/*.cc"
+       "${PROJECT_SOURCE_DIR}/formats/${reader}/*.cc"
        "${PROJECT_SOURCE_DIR}/formats/${reader}/*/*.cc")
   set(_objects "")
   foreach(_source "${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_fuzz.cc" ${_instrumented})

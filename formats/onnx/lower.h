@@ -29,16 +29,18 @@ using formats::DraftOp;
 using formats::DraftVar;
 using formats::kNoDraft;
 
-// Keys of the maps that an output's values belong to: of one kind.
+// The keys of an output that is a sequence of maps, in the order of the values: integers or
+// strings, one of the two lists is empty.
 struct MapKeys {
   std::vector<int64_t> ints;
   std::vector<std::string> strings;
 };
 
-// An element of a vector, as far as it is known before a run.
+// What is known of one element of an integer vector before a run: its value, or that it equals
+// dimension `dim` of variable `of`.
 struct Entry {
   std::optional<int64_t> value;
-  int of = kNoDraft, dim = 0;  // it is that dimension of this variable
+  int of = kNoDraft, dim = 0;
 };
 using Entries = std::vector<Entry>;
 
