@@ -91,7 +91,7 @@ class Case:
 
     def __init__(self, name, zeros=True, rtol=None, sums=None, opset=21):
         self.name, self.zeros, self.rtol, self.sums = name, zeros, rtol, sums
-        self.opset = opset
+        self.opset, self.fails = opset, False
         self.feeds, self.constants, self.nodes, self.outputs = {}, {}, [], []
 
     def feed(self, value):
@@ -633,8 +633,25 @@ def norm_cases(draw):
         yield c.out(c.node(op, *ins, **({'size': 3} if op == 'LRN' else {})), 'float32')
 
 
+def failing_cases(draw):
+    """Integers divided by zero, alone, fused and with a constant on either side: one error."""
+    for op in ('Div', 'Mod'):
+        for dtype in INTS:
+            for form in ('fed', 'constant', 'scalar', 'chain'):
+                c = Case('zero/%s/%s/%s' % (op, dtype, form))
+                c.fails = True
+                x = draw(c).some((4, 5), dtype, 0.1)
+                y = np.array(0, dtype) if form == 'scalar' else (x * 0 + 3).astype(dtype)
+                y.flat[-1] = 0
+                a = c.feed(x)
+                b = c.const(y) if form in ('constant', 'scalar') else c.feed(y)
+                if form == 'chain':
+                    a, b = c.node('Add', a, a), c.node('Mul', b, b)
+                yield c.out(c.node(op, a, b), dtype)
+
+
 FAMILIES = [unary_cases, binary_cases, variadic_cases, reduce_cases, order_cases, clip_cases,
-            cast_cases, pool_cases, select_cases, fused_cases, chain_cases]
+            cast_cases, pool_cases, select_cases, fused_cases, chain_cases, failing_cases]
 
 
 def all_cases(seed):
@@ -757,7 +774,7 @@ class Recorded:
 
     def __init__(self, name, parts):
         self.name, self.bytes = name, parts['model'].tobytes()
-        self.zeros, self.rtol, self.sums = (float(v) for v in parts['how'])
+        self.zeros, self.rtol, self.sums, self.fails = (float(v) for v in parts['how'])
         self.feeds = {k[5:]: v for k, v in parts.items() if k.startswith('feed|')}
         kinds = sorted({k.split('|')[1] for k in parts if k.startswith('want|')})
         first = [parts['want|0|%d' % k] for k in range(len(parts))
@@ -775,6 +792,11 @@ def compare(name, model, feeds, wants, case, heddle):
         np.savez(fed, **feeds)
         for level, threads in RUNS:
             values, error = run_heddle(heddle, folder, path, fed, level, threads)
+            if case.fails:
+                if error is None or not error.startswith('exit status 1: '):
+                    wrong.append('level %d, %d threads: no error, or a crash: %s' % (
+                        level, threads, error))
+                continue
             if error:
                 wrong.append('level %d, %d threads: %s' % (level, threads, error))
                 continue
@@ -791,7 +813,7 @@ def check(case, heddle):
     if isinstance(case, Recorded):
         return (case.name, compare(case.name, case.bytes, case.feeds, case.wants, case, heddle),
                 None)
-    wants, why = answers(case)
+    wants, why = ([], None) if case.fails else answers(case)
     if wants is None:
         return case.name, None, why
     model = case.model().SerializeToString()
@@ -802,11 +824,11 @@ def record(cases, path):
     """An .npz with model, feeds and answers of each case, for replay() without ONNX Runtime."""
     packed = {}
     for case in cases:
-        wants, _ = answers(case)
+        wants, _ = ([], None) if case.fails else answers(case)
         if wants is None:
             continue
         part = {'model': np.frombuffer(case.model().SerializeToString(), 'uint8'),
-                'how': np.array([case.zeros, case.rtol or 0, case.sums or 0])}
+                'how': np.array([case.zeros, case.rtol or 0, case.sums or 0, case.fails])}
         part.update(('feed|' + k, v) for k, v in case.fed().items())
         for kind, want in enumerate(wants):
             for k, v in enumerate(want):
