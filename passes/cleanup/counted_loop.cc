@@ -16,7 +16,7 @@ using ir::VarId;
 namespace {
 
 constexpr int kMostHops = 64;
-constexpr int64_t kMostNumber = int64_t{1} << 40;  // sums of a few do not overflow
+constexpr int64_t kMostNumber = (int64_t{1} << 31) - 1;  // the same in 32 bits
 
 std::optional<int64_t> OneNumber(const Tensor& t) {
   if (!t.initialized() || t.numel() != 1) return std::nullopt;
@@ -81,7 +81,10 @@ std::optional<int64_t> KnownScalars::At(VarId v, int at, bool use) const {
   if (writer >= 0)
     return Computed(p_.blocks[static_cast<size_t>(view_.block())].ops[static_cast<size_t>(writer)],
                     writer, use);
-  if (!p_.vars[v].persistable || !view_.NeverWritten(v)) return std::nullopt;
+  const Shape& shape = p_.vars[v].shape;  // the contents of larger ones are not asked for
+  if (!p_.vars[v].persistable || !view_.NeverWritten(v) ||
+      (shape.is_static() && shape.numel() != 1))
+    return std::nullopt;
   const Tensor* t = context_.Parameter(p_, v, use);
   return t != nullptr ? OneNumber(*t) : std::nullopt;
 }
