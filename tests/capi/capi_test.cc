@@ -135,7 +135,7 @@ TEST_F(CApi, ErrorsNameWhatIsWrongAndSpoilNothing) {
   EXPECT_FAILS(heddle_model_load(executor_, "/nowhere", nullptr, nullptr, &other), HEDDLE_NOT_FOUND,
                "/nowhere");
   EXPECT_FAILS(heddle_model_parse(executor_, "nonsense", 8, nullptr, nullptr, &other),
-               HEDDLE_DATA_LOSS, "program");
+               HEDDLE_UNIMPLEMENTED, "program: this is text");
   EXPECT_EQ(other, nullptr);
   EXPECT_EQ(RunOn(model_, 2), before);
 }
