@@ -1,5 +1,6 @@
 #include "kernels/index/index_args.h"
 
+#include "core/dtype_of.h"
 #include "core/shapes.h"
 
 namespace heddle {
@@ -55,6 +56,20 @@ Status ReadAttr(const OpContext& ctx, Key attr, IntArgs* out) {
   return Status::Ok();
 }
 
+// The first element of a tensor of any integer type: what Paddle makes a number of may have each of
+// them, where lists are of int32 or int64.
+Result<int64_t> FirstOf(const Tensor& t, const char* name) {
+  if (t.numel() < 1) return InvalidArgument("'", name, "' is empty");
+  bool read = false;
+  int64_t first = 0;
+  VisitDType<uint8_t, int8_t, int16_t, int32_t, int64_t>(t.dtype(), [&](auto tag) {
+    first = t.data<typename decltype(tag)::type>()[0];
+    read = true;
+  });
+  if (!read) return InvalidArgument("'", name, "' must be an integer, not ", Name(t.dtype()));
+  return first;
+}
+
 }  // namespace
 
 bool Holds(const Value* v) {
@@ -92,9 +107,7 @@ Status ReadInt(const OpContext& ctx, Key tensor, Key attr, IntArg* out) {
     out->known = false;
     return Status::Ok();
   }
-  HEDDLE_RETURN_IF_ERROR(CheckIntDType(t.dtype(), tensor.name));
-  if (t.numel() < 1) return InvalidArgument("'", tensor.name, "' is empty");
-  out->value = IntAt(t, 0);
+  HEDDLE_ASSIGN_OR_RETURN(out->value, FirstOf(t, tensor.name));
   return Status::Ok();
 }
 

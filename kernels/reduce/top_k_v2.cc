@@ -12,12 +12,15 @@ namespace {
 struct TopKAttrs {
   int64_t k = 1, axis = -1;
   bool largest = true;
+  bool known = true;  // `k` is
 };
 
-TopKAttrs ReadAttrs(const OpContext& ctx, const Tensor* k) {
+Result<TopKAttrs> ReadAttrs(const OpContext& ctx) {
   TopKAttrs a;
-  a.k = ctx.Int("k");
-  if (k != nullptr && k->numel() > 0) a.k = IntAt(*k, 0);
+  IntArg k;
+  HEDDLE_RETURN_IF_ERROR(ReadInt(ctx, "K", "k", &k));
+  a.k = k.value;
+  a.known = k.known;
   if (ctx.def().FindAttr("axis") >= 0) {
     a.axis = ctx.Int("axis");
     a.largest = ctx.Bool("largest");
@@ -33,18 +36,15 @@ Status InferTopK(ShapeContext& ctx) {
     ctx.SetOut("Indices", Shape::Unknown(), DType::kI64);
     return Status::Ok();
   }
-  const bool k_is_tensor = ctx.HasIn("K");
-  const Tensor* k = k_is_tensor ? ctx.InValue("K") : nullptr;
-  const TopKAttrs a = ReadAttrs(ctx, k);
+  HEDDLE_ASSIGN_OR_RETURN(const TopKAttrs a, ReadAttrs(ctx));
   HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(a.axis, x.rank()));
   Shape out = x;
   if (x.rank() > 0) {
-    const bool known = !k_is_tensor || k != nullptr;
-    if (known && (a.k < 1 || (x[axis] >= 0 && a.k > x[axis])))
+    if (a.known && (a.k < 1 || (x[axis] >= 0 && a.k > x[axis])))
       return InvalidArgument("k is ", a.k, ", expected 1 to ", x[axis], " for X ", x.ToString(),
                              " and axis ", a.axis);
-    out[axis] = known ? a.k : -1;
-  } else if (k != nullptr || !k_is_tensor) {
+    out[axis] = a.known ? a.k : -1;
+  } else if (a.known) {
     if (a.k != 1) return InvalidArgument("k is ", a.k, ", expected 1 for a scalar X");
   }
   ctx.SetOut("Out", out, dtype);
@@ -103,7 +103,7 @@ struct TopK {
     const Tensor& x = ctx.In("X");
     Tensor& out = ctx.Out("Out");
     int64_t* indices = ctx.Out("Indices").template mutable_data<int64_t>();
-    const TopKAttrs a = ReadAttrs(ctx, ctx.InOpt("K"));
+    HEDDLE_ASSIGN_OR_RETURN(const TopKAttrs a, ReadAttrs(ctx));
     HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, AxisLines::At(x.shape(), a.axis));
     if (a.k < 1 || a.k > lines.n) return InvalidArgument("k is ", a.k, ", expected 1 to ", lines.n);
     const T* from = x.data<T>();
@@ -167,6 +167,12 @@ attr k INT 2
 in X float32 [7] -0.38 0.38 1.12 0 0.75 -0.75 -1.12
 out Indices int64 [2] 2 4
 out Out float32 [2] 1.12 0.75
+
+example k of 16 bits
+in K int16 [1] 2
+in X float32 [4] 0.5 2 -1 3
+out Indices int64 [2] 3 1
+out Out float32 [2] 3 2
 
 example float32 2x3x2x4, axis 3
 attr axis INT 3

@@ -170,6 +170,12 @@ HEDDLE_OP(concat_grad) {
 }
 
 HEDDLE_EXAMPLES(concat, R"(
+example an axis of 8 bits
+in AxisTensor int8 [1] -1
+in X float32 [2, 1] 1 2
+in X float32 [2, 2] 3 4 5 6
+out Out float32 [2, 3] 1 3 4 2 5 6
+
 example float32 1x4, axis 1
 attr axis INT 1
 in AxisTensor int32 [1] 1
