@@ -35,6 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VERDICTS = ("right", "wrong", "crashed", "refused")
 FORMATS = {"onnx": "hidden_shapes.onnx_cases", "paddle": "hidden_shapes.paddle_cases",
            "pir": "hidden_shapes.pir_cases", "tensorflow": "hidden_shapes.tensorflow_cases",
+           "onnx_types": "hidden_shapes.onnx_index_types",
            "tensorflow_types": "hidden_shapes.tensorflow_index_types"}
 
 

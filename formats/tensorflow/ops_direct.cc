@@ -211,16 +211,6 @@ DType IndexTypeOf(const NodeLowering& n, const OpDef& def, std::string_view outp
 
 void SayDType(NodeLowering& n, int v, DType dtype) { n.draft_var(v).dtype = dtype; }
 
-namespace {
-
-constexpr std::array<std::string_view, 4> kIndexNames = {"begin", "end", "indices", "strides"};
-
-bool IsIndexSlot(std::string_view name) {
-  return std::find(kIndexNames.begin(), kIndexNames.end(), name) != kIndexNames.end();
-}
-
-}  // namespace
-
 bool LowerDirect(NodeLowering& n, std::string_view type) {
   return LowerDirect(n, type, n.AllInputs());
 }
@@ -237,12 +227,7 @@ bool LowerDirect(NodeLowering& n, std::string_view type, const std::vector<int>&
   for (const SlotDef& slot : def->inputs()) {
     const size_t take = (slot.flags & kList) != 0 ? each : 1;
     std::vector<int> vars;
-    for (size_t k = 0; k < take && at < inputs.size(); ++k) {
-      int v = inputs[at++];
-      // Indices of 16 bits, which no operator here reads as such.
-      if (n.dtype(v) == DType::kI16 && IsIndexSlot(slot.name)) v = n.Cast(v, DType::kI32);
-      vars.push_back(v);
-    }
+    for (size_t k = 0; k < take && at < inputs.size(); ++k) vars.push_back(inputs[at++]);
     if (vars.empty() && (slot.flags & (kOptional | kList)) == 0) {
       n.Problem("has ", inputs.size(), " inputs, expected one for '", slot.name, "', too");
       vars.push_back(n.NewVar(DType::kUnknown));

@@ -14,16 +14,25 @@ struct Node;
 // What was found not to hold, over all readings of one graph. Threads: one at a time.
 class Revisions {
  public:
-  // Whether value `k` that the node carries, or makes, may have any shape.
-  bool IsOpen(const Node& node, size_t k) const { return open_.contains({&node, k}); }
+  // Whether value `k` that the node carries, or makes, may have any shape. After some readings all
+  // may: loops in each other can contradict one another many times.
+  bool IsOpen(const Node& node, size_t k) const {
+    return readings_ >= kMostReadings || open_.contains({&node, k});
+  }
   // Says so for the next reading, which is needed where it was not known.
   void Open(const Node& node, size_t k) { needed_ |= open_.insert({&node, k}).second; }
   // Whether the graph has to be read again since the last call.
-  bool TakeNeeded() { return std::exchange(needed_, false); }
+  bool TakeNeeded() {
+    ++readings_;
+    return std::exchange(needed_, false);
+  }
 
  private:
+  static constexpr int kMostReadings = 8;
+
   std::set<std::pair<const Node*, size_t>> open_;
   bool needed_ = false;
+  int readings_ = 0;
 };
 
 }  // namespace heddle::tensorflow
