@@ -11,7 +11,8 @@ losses, an optimizer, placeholders with defaults, dropout and batch normalisatio
 turns off), meta graphs without a saver, in text form, in folders with several checkpoints, and
 SavedModels with several meta graphs. It runs each; heddle runs the files, at levels 0 and 2, on one
 thread and two. One line a case that differs; the last one: N right, M wrong. Status 1 when any is
-wrong. --record writes one small case for the tests."""
+wrong. --record writes one small case in each
+layout for the tests."""
 
 import argparse
 import json
@@ -112,9 +113,9 @@ def make(case, folder):
         every = v1.global_variables()
         saver = None
         if case["saver"] == "mapping":
-            saver = v1.train.Saver({("saved/" + v.op.name): v for v in every
-                                    if "part_" not in v.op.name} if not case["partitioned"] else None,
-                                   write_version=case["version"], sharded=case["sharded"])
+            # A partitioned variable has no name of its own to give.
+            names = None if case["partitioned"] else {"saved/" + v.op.name: v for v in every}
+            saver = v1.train.Saver(names, write_version=case["version"], sharded=case["sharded"])
         else:
             saver = v1.train.Saver(write_version=case["version"], sharded=case["sharded"])
         feeds = {"x": rng.standard_normal((4, 6)).astype("float32")}
@@ -201,10 +202,11 @@ def random_case(rng):
     partitioned = bool(layout != "no_saver" and rng.random() < 0.3)
     return {
         "old_control_flow": optimizer or bool(rng.integers(2)), "optimizer": optimizer,
-        "seed": int(rng.integers(1 << 30)), "name": str(rng.choice(["model.ckpt", "m", ".", "a.b"])),
+        "seed": int(rng.integers(1 << 30)),
+        "name": str(rng.choice(["model.ckpt", "m", ".", "a.b"])),
         "layers": int(rng.integers(1, 4)), "training": bool(rng.integers(2)),
         "resource": bool(rng.integers(2)), "partitioned": partitioned,
-        "dtypes": dtypes, "table": bool(rng.integers(2)), 
+        "dtypes": dtypes, "table": bool(rng.integers(2)),
         "saver": "all" if layout == "no_saver" else str(rng.choice(["all", "all", "mapping"])),
         "version": version, "sharded": bool(rng.random() < 0.3), "layout": str(layout),
         "older": bool(layout == "folder" and rng.integers(2)), "clear": bool(rng.integers(2)),
@@ -267,10 +269,12 @@ def main():
     if a.record:
         case = {"seed": 5, "name": "m", "layers": 1, "training": True, "resource": False,
                 "partitioned": True, "dtypes": ["float64", "int8", "bool"], "table": False,
-                "optimizer": False, "old_control_flow": True, "saver": "all", "version": 2, "sharded": True, "layout": "meta",
-                "older": False, "clear": True, "tags": [], "chosen": 0}
-        Path(a.record).mkdir(parents=True, exist_ok=True)
-        print(make(case, a.record))
+                "optimizer": False, "old_control_flow": True, "saver": "all", "sharded": True,
+                "layout": "meta", "older": False, "clear": True, "tags": [], "chosen": 0}
+        for version, name in ((1, "first_layout"), (2, "bundle")):
+            folder = Path(a.record) / name
+            folder.mkdir(parents=True, exist_ok=True)
+            print(make(dict(case, version=version), folder))
         return 0
     rng = np.random.default_rng(a.seed)
     right = failed = not_made = 0

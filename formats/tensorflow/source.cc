@@ -131,7 +131,10 @@ std::string NewestCheckpoint(const std::string& folder) {
   const size_t begin = text->find('"', at + kField.size());
   const size_t end = begin == std::string::npos ? begin : text->find('"', begin + 1);
   if (end == std::string::npos) return {};
-  const fs::path named = text->substr(begin + 1, end - begin - 1);
+  std::string name = text->substr(begin + 1, end - begin - 1);
+  name = name.substr(0, name.find("-?????"
+                                  "-of-"));  // which stands for the files of an old one
+  const fs::path named = name;
   std::error_code error;
   // An absolute one is that of the machine that wrote it.
   for (const fs::path& prefix : {fs::path(folder) / named, fs::path(folder) / named.filename()})
