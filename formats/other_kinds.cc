@@ -344,7 +344,7 @@ bool IsText(std::string_view bytes) {
   });
 }
 
-std::string FirstBytes(std::string_view bytes) {
+std::string InHex(std::string_view bytes) {
   std::string text;
   for (char c : bytes.substr(0, 8)) {
     constexpr char kDigits[] = "0123456789abcdef";
@@ -389,7 +389,7 @@ Status UnknownKind(std::string_view bytes, const std::string& name) {
                          kReads);
   }
   return DataLoss(name, ": none of the models that heddle knows begins with the bytes ",
-                  FirstBytes(bytes), " (", bytes.size(), " in all); ", kReads);
+                  InHex(bytes), " (", bytes.size(), " in all); ", kReads);
 }
 
 std::string OtherKindNote(const DataFile& file) {

@@ -312,6 +312,24 @@ TEST(LargeFiles, OnlyTheRowsThatAreGatheredAreRead) {
   }
 }
 
+// Sizes that do not fit in 32 bits, of what can only be damaged.
+TEST(LargeFiles, OthersAreErrors) {
+  const TempDir dir;
+  for (const uint64_t bytes : {uint64_t{3} << 30, (uint64_t{4} << 30) + 100}) {
+    for (const std::string& begin :
+         {std::string("\x0a\xff\xff\xff\xff\x0f\x08", 7), std::string("\x0a\x02\x08\0", 4),
+          std::string("\x08\x08\x3a\x10", 4), std::string("\x0a\x05\x0a\x01x\x12\0", 7),
+          std::string("{\"base_code\""), std::string()}) {
+      SparseFile file(dir / "m", bytes);
+      file.Write(0, begin);
+      const uint64_t resident = BytesResident();
+      const auto model = LoadModel(dir / "m");
+      EXPECT_FALSE(model.ok());
+      EXPECT_LT(BytesResident(), resident + (64 << 20)) << begin;
+    }
+  }
+}
+
 // A small program over a table of kLeastMapped bytes and more, which is mapped.
 class MappedTable : public ::testing::Test {
  protected:
