@@ -27,13 +27,15 @@ HEAD = "\n".join([
     "| `onnx`: ONNX | `.onnx`, with parameters inside, or beside it where the file names them | "
     "ONNX's operators, as operators of ops.md | no: written as `paddle` or `pir` |",
     "| `tensorflow`: TensorFlow graphs and SavedModels | `.pb` (binary GraphDef), `.pbtxt` (in "
-    "text form), a directory with `saved_model.pb` or `.pbtxt` and its variables | what stands "
+    "text form), a directory with `saved_model.pb` or `.pbtxt` and its variables, `.meta` with "
+    "the checkpoint beside it | what stands "
     "below, "
     "any part of a graph | no: written as `paddle` or `pir` |", "",
     "Commands, `LoadModel` and `heddle.load` take a file or a directory; the first bytes of a file",
     "say which format it is. In a directory `model.pdmodel`, `inference.pdmodel`, `__model__`,",
     "`inference.json`, `model.json`, `model.onnx` and `saved_model.pb` are looked for, in this",
-    "order, then a single file with such an ending. `ParseModel` (C++),",
+    "order, then a single file with such an ending, then the checkpoint of TensorFlow that the",
+    "file `checkpoint` names. `ParseModel` (C++),",
     "`heddle_model_parse_all` (C) and `heddle.parse` (Python) take the bytes of the files.",
     "`heddle convert MODEL --to FORMAT -o DIR` writes.", "",
     "A program with operators that heddle does not have is refused with a list of all of them; so",
