@@ -95,8 +95,12 @@ int GraphLowering::NewBlock() {
 }
 
 GraphLowering::Mark GraphLowering::MarkAt(int block) const {
-  return {block, draft_.blocks[static_cast<size_t>(block)].ops.size(), draft_.blocks.size(),
-          draft_.vars.size(), builder_.problems()};
+  return {block,
+          draft_.blocks[static_cast<size_t>(block)].ops.size(),
+          draft_.blocks.size(),
+          draft_.vars.size(),
+          builder_.problems(),
+          noted_.size()};
 }
 
 void GraphLowering::GoBack(const Mark& mark) {
@@ -109,13 +113,15 @@ void GraphLowering::GoBack(const Mark& mark) {
   draft_.vars.resize(mark.vars);
   ResizeFacts();
   builder_.ForgetProblems(mark.problems);
+  for (; noted_.size() > mark.unknown; noted_.pop_back())
+    if (--noted_.back()->second.count == 0) unknown_.erase(noted_.back());
 }
 
 void GraphLowering::NoteUnknown(std::string_view op, const std::string& where) {
-  if (again_) return;  // which has been noted
   auto found = unknown_.find(op);
   if (found == unknown_.end()) found = unknown_.emplace(op, Unknown()).first;
   if (found->second.count++ == 0) found->second.first = where;
+  noted_.push_back(found);
 }
 
 Status GraphLowering::UnknownOperators() const {

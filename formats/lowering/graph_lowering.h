@@ -101,12 +101,10 @@ class GraphLowering {
   // blocks that began since.
   struct Mark {
     int block = 0;
-    size_t operators = 0, blocks = 0, vars = 0, problems = 0;
+    size_t operators = 0, blocks = 0, vars = 0, problems = 0, unknown = 0;
   };
   Mark MarkAt(int block) const;
   void GoBack(const Mark& mark);
-  // Whether what is read from here on has been read before; what was so until now.
-  bool ReadAgain(bool again) { return std::exchange(again_, again); }
 
   // --- operators that heddle does not have
   void NoteUnknown(std::string_view op, const std::string& where);
@@ -145,12 +143,12 @@ class GraphLowering {
   std::vector<int> Writers() const;
 
   const ElementTypes& types_;
-  bool again_ = false;
   std::unordered_set<std::string> names_;
   std::unordered_map<int, Tensor> made_constants_;
   std::deque<TensorBytes> owned_;  // tensors that no message of the file holds
   std::deque<std::string> texts_;
   std::map<std::string, Unknown, std::less<>> unknown_;
+  std::vector<decltype(unknown_)::iterator> noted_;  // in the order of the calls of NoteUnknown
 };
 
 // With the facts of a format, which derive from ValueFacts.

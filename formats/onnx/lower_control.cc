@@ -151,9 +151,7 @@ Turns Begin(NodeLowering& n, const std::vector<int>& initial, int first_conditio
 std::vector<int> LowerTurns(NodeLowering& n, const Graph& body, const Turns& turns, size_t first,
                             NameScope* names) {
   const Lowering::Mark mark = n.lowering().MarkAt(turns.block);
-  const bool again = n.lowering().ReadAgain(false);
   for (int tries = 1;; ++tries) {
-    n.lowering().ReadAgain(again || tries > 1);
     NameScope inside = *names;
     std::vector<int> made = n.LowerBody(body, &inside, turns.block);
     std::vector<bool>& growing = n.lowering().growing(n.node());
@@ -164,10 +162,7 @@ std::vector<int> LowerTurns(NodeLowering& n, const Graph& body, const Turns& tur
       if (n.rank(carried) < 0 || next == carried || n.rank(next) == n.rank(carried)) continue;
       growing[i] = grown = true;
     }
-    if (!grown) {
-      n.lowering().ReadAgain(again);
-      return made;
-    }
+    if (!grown) return made;
     // One that grows may make others grow. They are not looked for one by one.
     for (size_t i = 0; i < turns.carried.size(); ++i) {
       if (tries > 1 && made[first + i] != turns.carried[i]) growing[i] = true;

@@ -110,6 +110,18 @@ TEST(OnnxRanks, WhatIsReadTwiceIsToldOnce) {
   EXPECT_THAT(told.status().message(), Not(HasSubstr("2 problems")));
 }
 
+// An operator that only the rank taken for granted does not suit is not missing.
+TEST(OnnxRanks, WhatIsReadForAnotherRankIsForgotten) {
+  LoopGraph loop({"a"}, {"v"});
+  loop.body.Weight(Tensor64("0", {1}, {0}));
+  loop.body.Add(Node("ReduceMax", {"a"}, {"r"}, {IntsAttr("axes", {0}), IntAttr("keepdims", 0)}));
+  loop.body.Add(Node("Softmax", {"r"}, {"s"})).Add(Node("Unsqueeze", {"a", "0"}, {"a2"}));
+  loop.body.Out("a2").Out("s");
+  loop.all.In("v");
+  OnnxGraph& g = loop.Close();
+  EXPECT_TRUE(ParseModel(g.Out("a_last").Model(), "", "test.onnx").ok());
+}
+
 // Loops inside of each other, each of which grows, are read a few times each and not twice as often
 // with every one.
 TEST(OnnxRanks, GrowingLoopsLieInEachOther) {
