@@ -5,7 +5,6 @@
 #include "formats/tensorflow/blocks.h"
 #include "formats/tensorflow/handlers.h"
 #include "formats/tensorflow/lower.h"
-#include "formats/tensorflow/unsigned.h"
 
 namespace heddle::tensorflow {
 namespace {

@@ -1,7 +1,6 @@
-#include "formats/tensorflow/unsigned.h"
-
 #include <algorithm>
 
+#include "formats/tensorflow/handlers.h"
 #include "formats/tensorflow/ops_direct.h"
 
 namespace heddle::tensorflow {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "formats/tensorflow/unsigned.h"
+#include "formats/tensorflow/handlers.h"
 #include "tests/formats/onnx/onnx_runs.h"
 
 namespace heddle::testing {
