@@ -50,9 +50,13 @@ int NodeLowering::AsOperand(int v) {
 }
 
 int NodeLowering::AsResult(int v) {
-  if (!use_ || dtype(v) != StorageOf(unsigned_type_)) return v;
+  if (!use_) return v;
   const bool orders = *use_ == formats::UnsignedUse::kOrders;
   if (!orders && *use_ != formats::UnsignedUse::kWraps) return v;
+  // Positions and truth values have types of their own, which their handlers say.
+  if (dtype(v) == DType::kUnknown && !l_.facts(v).typed)
+    draft_var(v).dtype = StorageOf(unsigned_type_);
+  if (dtype(v) != StorageOf(unsigned_type_)) return v;
   for (const auto& [operand, turned] : turned_)
     if (turned == v) return operand;
   // Positions are int64, whatever the operands are.
