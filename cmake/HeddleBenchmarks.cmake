@@ -28,11 +28,8 @@ else()
 endif()
 
 # heddle's side of benchmarks/training.py.
-add_executable(heddle_bench_training "${PROJECT_SOURCE_DIR}/benchmarks/training/heddle_worker.cc"
-               "${PROJECT_SOURCE_DIR}/tools/values/element_types.cc"
-               "${PROJECT_SOURCE_DIR}/tools/values/npy.cc"
-               "${PROJECT_SOURCE_DIR}/tools/values/pickled_strings.cc")
-target_link_libraries(heddle_bench_training PRIVATE heddle_internal nlohmann_json::nlohmann_json)
+add_executable(heddle_bench_training "${PROJECT_SOURCE_DIR}/benchmarks/training/heddle_worker.cc")
+target_link_libraries(heddle_bench_training PRIVATE heddle_values nlohmann_json::nlohmann_json)
 heddle_warnings(heddle_bench_training)
 
 # The random programs of benchmarks/levels.py.

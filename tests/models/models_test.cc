@@ -6,7 +6,6 @@
 
 #include "heddle/device.h"
 #include "tests/models/recorded_model.h"
-#include "tools/values/npy.cc"  // NOLINT(bugprone-suspicious-include): the tool is no library
 
 namespace heddle::testing {
 namespace {

@@ -101,7 +101,7 @@ TEST_F(TrainTest, WrongUsageIsStatus2) {
   ExpectError(Heddle(job_ + "--steps 1 --epochs 1"), 2, {"--epochs"});
   ExpectError(Heddle(job_ + "--steps 0"), 2, {"--steps"});
   ExpectError(Heddle(job_ + "--steps 1 --resume"), 2, {"--checkpoint"});
-  ExpectError(Heddle(job_ + "--steps 1 --feed x"), 2, {"NAME=FILE.npy"});
+  ExpectError(Heddle(job_ + "--steps 1 --feed x"), 2, {"NAME=VALUE"});
   ExpectError(Heddle(job_ + "--steps 1 --metrics m.txt"), 2, {".jsonl"});
   ExpectError(Heddle(job_ + "--steps 1 --export d"), 2, {"--infer"});
 }
