@@ -1,6 +1,6 @@
 # tests/fuzz/<name>_fuzz.cc -> fuzz/<name> (target heddle_fuzz_<name>), with clang's libFuzzer, for
-# the readers formats/<name>. The sources of the reader and of formats/lowering are instrumented; the
-# rest of the library is the one of this build.
+# the readers formats/<name>. The sources of the reader and of formats/lowering are instrumented;
+# the rest of the library is the one of this build.
 
 find_program(HEDDLE_CLANG NAMES clang++-14 clang++ REQUIRED)
 set(_includes "-I${PROJECT_SOURCE_DIR}" "-I${PROJECT_SOURCE_DIR}/include"

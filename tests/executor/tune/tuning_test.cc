@@ -189,7 +189,7 @@ TEST_F(TuningFile, APlanThatGainsNothingFromLanesIsSettledAtOnce) {
     options.tune = true;
     Executor executor({.threads = 2});
     const auto compiled = MustCompile(executor, program, std::make_shared<Scope>(), options);
-    for (int k = 0; k < 20000 && Content().find("\tplan ") == std::string::npos; ++k)
+    for (int k = 0; k < 400000 && Content().find("\tplan ") == std::string::npos; ++k)
       ASSERT_TRUE(executor.RunValues(compiled, feeds, {.report = &report}).ok());
   }
   ASSERT_THAT(Content(), HasSubstr("\tplan "));
