@@ -112,6 +112,7 @@ class Unroller {
     if (!turns) return false;
     const bool grows = Grows(*inside_), small = IsSmall(body);
     if (!grows && !small && *turns > 0) return false;
+    if (*turns == 0 && LeavesUnwritten(at, body)) return false;
     const size_t all = static_cast<size_t>(std::min<int64_t>(*turns, kMostGrowing + 1)) * size;
     if (all <= (grows ? kMostGrowing : kMostSmall)) {
       KnownTurns(scalars, loop, at, *counted, true);
@@ -123,6 +124,19 @@ class Unroller {
     KnownTurns(scalars, loop, at, *counted, true);
     Join(block, at, body, together, static_cast<int>(*turns % together));
     return true;
+  }
+
+  // Without the loop at `at`, which has no turns, some variable that is read would have no writer.
+  bool LeavesUnwritten(int at, int body) const {
+    const auto& ops = OpsOf(body);
+    return std::any_of(ops.begin(), ops.end(), [&](const ir::Op& op) {
+      return std::any_of(op.outputs.begin(), op.outputs.end(), [&](const auto& slot) {
+        return std::any_of(slot.begin(), slot.end(), [&](VarId v) {
+          return v != kNoVar && p_.vars[v].block != body && !p_.vars[v].input &&
+                 outside_->WriterBefore(v, at) < 0;
+        });
+      });
+    });
   }
 
   // Operators of a turn that are there when it is written out: not those that count and copy.

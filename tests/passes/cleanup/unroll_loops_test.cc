@@ -197,6 +197,24 @@ TEST(UnrollLoops, WhatIsLeftAlone) {
       << "side effects";
 }
 
+// A loop of no turns goes, unless it alone is said to write what others read.
+TEST(UnrollLoops, LoopsOfNoTurns) {
+  for (const bool written : {true, false}) {
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {2, 2}).Var("y", DType::kF32, {2, 2});
+    for (const std::string name : {"i", "n"})
+      b.Var(name, DType::kI64, {1}).Fill(name, {1}, 0, DType::kI64);
+    b.Var("go", DType::kBool, {1}).Binary("less_than", "i", "n", "go");
+    if (written) b.Scale("x", "y", 2);
+    const int body = b.Block(0);
+    b.In(body).Scale("x", "y", 3).Increment("i", 1).Binary("less_than", "i", "n", "go");
+    b.In(0).Op("while", {{"X", {"x", "i", "n"}}, {"Condition", {"go"}}},
+               {{"Out", {"y", "i", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
+    b.Fetch("y");
+    EXPECT_EQ(Count(*Unrolled(b.Build()), "while"), written ? 0 : 1);
+  }
+}
+
 TEST(UnrollLoops, ManyTurnsBecomeFewer) {
   const auto after = Unrolled(LoopOf({4}, 1000, Tanh).Build());
   EXPECT_EQ(Count(*after, "while"), 1);
