@@ -52,10 +52,12 @@ class LazyBuffer final : public Buffer {
     return Status::Ok();
   }
 
-  // An empty reference where they cannot be had.
+  // An empty reference where they cannot be had. What was brought in may have been written to
+  // since.
   BufferRef InFile() {
     MutexLock lock(mutex_);
-    if (in_file_ || !where_.file || resident_.load(std::memory_order_relaxed)) return in_file_;
+    if (!where_.file || resident_.load(std::memory_order_relaxed)) return BufferRef();
+    if (in_file_) return in_file_;
     const size_t before = where_.from % SourceFile::kPage, all = before + bytes();
     void* const begin = ReserveMemory(all);
     if (begin == nullptr) return BufferRef();

@@ -359,6 +359,24 @@ TEST_F(MappedTable, WhatAProgramWritesStaysOutOfTheFile) {
   EXPECT_TRUE(ReadAll(dir_ / "m.pdiparams") == bytes_);
 }
 
+TEST_F(MappedTable, WhatIsWrittenBetweenRunsIsSeen) {
+  ProgramBuilder b;
+  b.Param("w", DType::kF32, {kRows, kColumns}).Feed("i", DType::kI64, {-1});
+  b.Op("lookup_table_v2", {{"W", {"w"}}, {"Ids", {"i"}}}, {{"Out", {"y"}}}).Fetch("y");
+  WriteAll(dir_ / "m.pdmodel", b.Bytes());
+  Executor executor({.threads = 1});
+  auto model = LoadModel(dir_ / "m.pdmodel");
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  const auto compiled = MustCompile(executor, model->program, model->scope);
+  const auto first = [&] {
+    return Floats(MustRun(executor, compiled, {{"i", I64({1}, {5})}})[0])[0];
+  };
+  EXPECT_EQ(first(), 0.f);
+  model->scope->Find("w")->tensor().mutable_data<float>()[5 * kColumns] = 7.f;
+  model->scope->MarkWritten("w");
+  EXPECT_EQ(first(), 7.f);
+}
+
 TEST_F(MappedTable, AFileThatTakesTheNameDoesNoHarm) {
   ProgramBuilder b;
   b.Param("w", DType::kF32, {kRows, kColumns}).Feed("i", DType::kI64, {-1});
