@@ -18,6 +18,11 @@ namespace {
 constexpr int kMostHops = 64;
 constexpr int64_t kMostNumber = (int64_t{1} << 31) - 1;  // the same in 32 bits
 
+// nullopt: larger than what all integer types hold alike.
+std::optional<int64_t> Held(int64_t number) {
+  return number >= -kMostNumber && number <= kMostNumber ? std::optional(number) : std::nullopt;
+}
+
 std::optional<int64_t> OneNumber(const Tensor& t) {
   if (!t.initialized() || t.numel() != 1) return std::nullopt;
   int64_t number = 0;
@@ -34,7 +39,7 @@ std::optional<int64_t> OneNumber(const Tensor& t) {
     default:
       return std::nullopt;
   }
-  return std::abs(number) <= kMostNumber ? std::optional(number) : std::nullopt;
+  return Held(number);
 }
 
 bool IsWhole(double x) {
@@ -76,11 +81,16 @@ bool HasInputs(const ir::Op& op) {
 }  // namespace
 
 std::optional<int64_t> KnownScalars::At(VarId v, int at, bool use) const {
-  if (v == kNoVar || p_.vars[v].kind != ir::VarKind::kTensor) return std::nullopt;
+  int left = kMostHops;  // in all: operators may have an operand twice, and so may what makes it
+  return Find(v, at, use, &left);
+}
+
+std::optional<int64_t> KnownScalars::Find(VarId v, int at, bool use, int* left) const {
+  if (--*left < 0 || v == kNoVar || p_.vars[v].kind != ir::VarKind::kTensor) return std::nullopt;
   const int writer = view_.WriterBefore(v, at);
   if (writer >= 0)
     return Computed(p_.blocks[static_cast<size_t>(view_.block())].ops[static_cast<size_t>(writer)],
-                    writer, use);
+                    writer, use, left);
   const Shape& shape = p_.vars[v].shape;  // the contents of larger ones are not asked for
   if (!p_.vars[v].persistable || !view_.NeverWritten(v) ||
       (shape.is_static() && shape.numel() != 1))
@@ -89,14 +99,14 @@ std::optional<int64_t> KnownScalars::At(VarId v, int at, bool use) const {
   return t != nullptr ? OneNumber(*t) : std::nullopt;
 }
 
-std::optional<int64_t> KnownScalars::Computed(const ir::Op& op, int at, bool use) const {
+std::optional<int64_t> KnownScalars::Computed(const ir::Op& op, int at, bool use, int* left) const {
   if (!IsPure(op) || !op.var_attrs.empty()) return std::nullopt;
-  if (const VarId x = CopiedBy(p_, op); x != kNoVar) return At(x, at, use);
+  if (const VarId x = CopiedBy(p_, op); x != kNoVar) return Find(x, at, use, left);
   if (const auto added = AddedTo(op)) {
-    const auto x = At(OnlyIn(op, "X"), at, use);
-    return x ? std::optional(*x + *added) : std::nullopt;
+    const auto x = Find(OnlyIn(op, "X"), at, use, left);
+    return x ? Held(*x + *added) : std::nullopt;
   }
-  if (KeepsNumber(op)) return At(OnlyIn(op, "X"), at, use);
+  if (KeepsNumber(op)) return Find(OnlyIn(op, "X"), at, use, left);
   if (!HasInputs(op)) {
     constexpr size_t kScalarBytes = 8;
     const auto values = Evaluate(op, {}, kScalarBytes);
@@ -107,12 +117,13 @@ std::optional<int64_t> KnownScalars::Computed(const ir::Op& op, int at, bool use
   const bool known = binary("less_than") || binary("less_equal") || binary("logical_and") ||
                      binary("elementwise_add");
   if (!known) return std::nullopt;
-  const auto x = At(OnlyIn(op, "X"), at, use), y = At(OnlyIn(op, "Y"), at, use);
+  const auto x = Find(OnlyIn(op, "X"), at, use, left);
+  const auto y = Find(OnlyIn(op, "Y"), at, use, left);
   if (!x || !y) return std::nullopt;
   if (binary("less_than")) return *x < *y;
   if (binary("less_equal")) return *x <= *y;
   if (binary("logical_and")) return *x != 0 && *y != 0;
-  return *x + *y;
+  return Held(*x + *y);
 }
 
 int LoopBody(const ir::Program& program, const ir::Op& op, const std::vector<int>& runs) {
@@ -176,8 +187,8 @@ class LimitFinder {
   LimitFinder(const ir::Program& program, PassContext& context, const VersionView& inside)
       : p_(program), context_(context), inside_(inside) {}
 
-  bool Find(VarId condition, int at, int hops = 0) {
-    if (condition == kNoVar || hops > kMostHops) return false;
+  bool Find(VarId condition, int at) {
+    if (condition == kNoVar || --left_ < 0) return false;
     const int writer = inside_.WriterBefore(condition, at);
     if (writer < 0) {
       const auto known = KnownScalars(p_, context_, inside_).At(condition, at);
@@ -185,9 +196,9 @@ class LimitFinder {
     }
     const ir::Op& op = Ops()[static_cast<size_t>(writer)];
     if (!IsPure(op) || !op.var_attrs.empty()) return false;
-    if (const VarId x = CopiedBy(p_, op); x != kNoVar) return Find(x, writer, hops + 1);
+    if (const VarId x = CopiedBy(p_, op); x != kNoVar) return Find(x, writer);
     if (op.type() == "logical_and")
-      return Find(OnlyIn(op, "X"), writer, hops + 1) && Find(OnlyIn(op, "Y"), writer, hops + 1);
+      return Find(OnlyIn(op, "X"), writer) && Find(OnlyIn(op, "Y"), writer);
     if (op.type() != "less_than" && op.type() != "less_equal") return false;
     return Add(op, writer);
   }
@@ -216,6 +227,7 @@ class LimitFinder {
   const ir::Program& p_;
   PassContext& context_;
   const VersionView& inside_;
+  int left_ = kMostHops;  // in all
 };
 
 }  // namespace
@@ -238,11 +250,13 @@ std::optional<int64_t> KnownTurns(const KnownScalars& outside, const ir::Op& loo
   std::optional<int64_t> least;
   for (const CountedLoop::Limit& limit : counted.limits) {
     const auto first = outside.At(limit.counter, at, use);
-    auto bound = outside.At(limit.bound, at, use);
+    const auto bound = outside.At(limit.bound, at, use);
     if (!first || !bound) return std::nullopt;
     // Behind turn t, from 0 on, it goes on while first + t step + offset < bound.
     const int64_t room = *bound + (limit.inclusive ? 1 : 0) - *first - limit.offset;
     const int64_t turns = 1 + (room <= 0 ? 0 : (room + limit.step - 1) / limit.step);
+    // A counter that overflows would begin again from below.
+    if (!Held(*first + (turns - 1) * limit.step + limit.offset)) return std::nullopt;
     least = least ? std::min(*least, turns) : turns;
   }
   return least;

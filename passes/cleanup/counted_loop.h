@@ -22,7 +22,10 @@ class KnownScalars {
   std::optional<int64_t> At(ir::VarId v, int at, bool use = false) const;
 
  private:
-  std::optional<int64_t> Computed(const ir::Op& op, int at, bool use) const;
+  // `left`: operators, at most, that are still to be looked at.
+  std::optional<int64_t> Find(ir::VarId v, int at, bool use, int* left) const;
+  std::optional<int64_t> Computed(const ir::Op& op, int at, bool use, int* left) const;
+
   const ir::Program& p_;
   PassContext& context_;
   const VersionView& view_;

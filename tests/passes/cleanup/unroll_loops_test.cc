@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "passes/ir_text.h"
 #include "passes/pass_manager.h"
@@ -213,6 +214,50 @@ TEST(UnrollLoops, LoopsOfNoTurns) {
     b.Fetch("y");
     EXPECT_EQ(Count(*Unrolled(b.Build()), "while"), written ? 0 : 1);
   }
+}
+
+// A loop whose first turn comes in any case; the others while i, `dtype`, is below a bound that is
+// 2^doublings times `bound`.
+Program LoopWithAFirstTurn(double first, double bound, DType dtype, int doublings, int conditions) {
+  ProgramBuilder b;
+  b.Feed("h0", DType::kF32, {2}).Var("h", DType::kF32, {2}).Scale("h0", "h", 1);
+  b.Var("i", dtype, {1}).Fill("i", {1}, first, dtype);
+  b.Var("n0", dtype, {1}).Fill("n0", {1}, bound, dtype);
+  std::string n = "n0";
+  for (int k = 1; k <= doublings; ++k) {
+    const std::string half = std::exchange(n, "n" + std::to_string(k));
+    b.Var(n, dtype, {1}).Binary("elementwise_add", half, half, n).Fetch(n);  // so it is not folded
+  }
+  b.Var("go", DType::kBool, {1}).Fill("go", {1}, 1, DType::kBool);
+  const int body = b.Block(0);
+  b.In(body).Scale("h", "h", 1, 1).Increment("i", 1);
+  b.Var("c0", DType::kBool, {1}).Binary("less_than", "i", n, "c0");
+  for (int k = 1; k <= conditions; ++k) {
+    const std::string c = "c" + std::to_string(k), last = "c" + std::to_string(k - 1);
+    b.Var(c, DType::kBool, {1}).Binary("logical_and", last, last, c);
+  }
+  b.Unary("assign", "c" + std::to_string(conditions), "go").In(0);
+  b.Op("while", {{"X", {"h", "i", n}}, {"Condition", {"go"}}},
+       {{"Out", {"h", "i", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
+  return b.Fetch("h").Fetch("i").Build();
+}
+
+TEST(UnrollLoops, NumbersThatDoNotFit) {
+  const std::vector<heddle::Feed> feeds = {{"h0", F32({2}, {1, 2})}};
+  const double least = -9223372036854775808.0;
+  for (const Program& p : {LoopWithAFirstTurn(5, least, DType::kI64, 0, 0),
+                           LoopWithAFirstTurn(-7, least, DType::kI64, 0, 1),
+                           LoopWithAFirstTurn(0, 1 << 30, DType::kI32, 1, 0),
+                           LoopWithAFirstTurn(0, 1 << 30, DType::kI32, 2, 0)})
+    EXPECT_EQ(Results(p, feeds, 2), Results(p, feeds, 0));
+}
+
+// Looked through operand by operand they would take years.
+TEST(UnrollLoops, ChainsOfOperatorsThatReadOneValueTwice) {
+  const std::vector<heddle::Feed> feeds = {{"h0", F32({2}, {1, 2})}};
+  for (const Program& p : {LoopWithAFirstTurn(0, 10, DType::kI64, 0, 100),
+                           LoopWithAFirstTurn(0, 0, DType::kI64, 100, 0)})
+    EXPECT_EQ(Results(p, feeds, 2), Results(p, feeds, 0));
 }
 
 TEST(UnrollLoops, ManyTurnsBecomeFewer) {
