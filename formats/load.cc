@@ -20,8 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 using formats::Format;
 
-// The beginning of a file; empty where it cannot be read.
+// The beginning of a file; empty where it cannot be read, or comes once.
 std::string FirstBytes(const std::string& path) {
+  if (IsStream(path)) return {};
   constexpr size_t kFirst = 256;
   std::string first(kFirst, '\0');
   std::ifstream file(path, std::ios::binary);

@@ -95,6 +95,14 @@ TEST(Load, PlacesThatCannotBeLookedAtAreErrors) {
   fs::permissions(temp / "closed", fs::perms::owner_all);
 }
 
+TEST(Load, APipeInADirectoryIsFoundByItsName) {
+  const TempDir dir;
+  ASSERT_EQ(::mkfifo((dir / "m.onnx").c_str(), 0600), 0);
+  const auto file = FindProgramFile(dir.path());  // nobody writes to it, and it is not waited for
+  ASSERT_TRUE(file.ok()) << file.status().ToString();
+  EXPECT_EQ(*file, dir / "m.onnx");
+}
+
 TEST(Load, ADirectoryThatIsClosedSaysSo) {
   TempDir temp;
   fs::permissions(temp.path(), fs::perms::all);
