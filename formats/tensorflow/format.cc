@@ -76,17 +76,16 @@ class Tensorflow : public formats::Format {
   std::string Extension() const override { return ".pb"; }
   // The meta graph of a checkpoint: of the newest one, or of the only one.
   std::string ProgramIn(const std::string& directory) const override {
-    std::error_code error;
     if (const std::string prefix = NewestCheckpoint(directory); !prefix.empty()) {
-      const std::string meta = prefix + std::string(kMetaEnding);
-      if (fs::is_regular_file(meta, error)) return meta;
+      std::string meta = prefix + std::string(kMetaEnding);
+      if (IsRegularFile(meta)) return meta;
     }
+    const auto names = NamesIn(directory);
     std::string found;
-    for (fs::directory_iterator it(directory, error), end; !error && it != end;
-         it.increment(error)) {
-      if (!it->path().filename().string().ends_with(kMetaEnding)) continue;
+    for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+      if (!name.ends_with(kMetaEnding)) continue;
       if (!found.empty()) return {};
-      found = it->path().string();
+      found = (fs::path(directory) / name).string();
     }
     return found;
   }
