@@ -278,7 +278,7 @@ std::vector<TensorInfo> InputsOf(const Program& program) {
 Result<std::vector<std::string>> FeedNames(const std::string& model, const std::string& signature,
                                            const std::vector<std::string>& pairs) {
   std::vector<std::string> known;
-  if (std::any_of(pairs.begin(), pairs.end(), IsAmbiguousPair)) {
+  if (!IsPipe(model) && std::any_of(pairs.begin(), pairs.end(), IsAmbiguousPair)) {
     HEDDLE_ASSIGN_OR_RETURN(const std::string file, FindProgramFile(model));
     const auto program = LoadProgram(file, {.signature = signature});
     if (program.ok())

@@ -36,7 +36,8 @@ std::pair<std::string, Shape> SplitShape(const std::string& text);
 std::vector<TensorInfo> InputsOf(const Program& program);
 
 // The names that the pairs NAME=FILE feed, which decide the program where a file holds several.
-// Where one may contain `=`, the inputs of the program without them tell how far it goes.
+// Where one may contain `=`, the inputs of the program without them tell how far it goes; through a
+// pipe a program comes once, and names go as far as the first `=`.
 Result<std::vector<std::string>> FeedNames(const std::string& model, const std::string& signature,
                                            const std::vector<std::string>& pairs);
 

@@ -251,7 +251,8 @@ class Model:
         with _Tensors(list(feeds.values())) as handles:
             _check(_lib.heddle_model_run(self._handle, c.byref(options), _texts(list(feeds)),
                                          handles, len(feeds), results, len(self.outputs)))
-        outputs = Outputs(_take(results[k]) for k in range(len(self.outputs)))
+            # Results may lie in the memory of feeds.
+            outputs = Outputs(_take(results[k]) for k in range(len(self.outputs)))
         outputs.names = tuple(info.name for info in self.outputs)
         return outputs
 

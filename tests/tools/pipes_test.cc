@@ -92,6 +92,9 @@ TEST_F(Pipes, FeedsComeThroughThem) {
   EXPECT_EQ(o.status, 0) << o.err;
   o = Bash("$H run $T/m.onnx --feed x=$T/input.npy --out $T/b");
   EXPECT_EQ(ReadFile(temp_ / "a/out_0.npy"), ReadFile(temp_ / "b/out_0.npy"));
+  o = Bash("cp $T/input.npy $T/a=b.npy; $H run <(cat $T/m.onnx) --feed x=$T/a=b.npy --out $T/c");
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_EQ(ReadFile(temp_ / "c/out_0.npy"), ReadFile(temp_ / "b/out_0.npy"));
   o = Bash("$H run $T/m.onnx --feed x=<(head -c 100 $T/input.npy) --out $T/a");
   EXPECT_EQ(o.status, 1);
   EXPECT_THAT(o.err, HasSubstr("cut short"));

@@ -3,8 +3,8 @@
 // All of heddle's types in either byte order, and texts (`S`, `U`, arrays of Python objects).
 // bfloat16, which NumPy does not have, is stored as its 16 bits in `uint16`, so a `uint16` array is
 // read as bfloat16; `uint32` and `uint64` are read as the bits of an int32 and an int64. Whoever
-// knows what the array is for makes of it what is meant (tools/values/feed_value.h). Nothing here
-// trusts a file: lengths are checked against the file's size before memory is taken for them.
+// knows what the array is for makes of it what is meant (tools/values/element_types.h). Nothing
+// here trusts a file: lengths are checked against the file's size before memory is taken for them.
 #pragma once
 
 #include <string>
