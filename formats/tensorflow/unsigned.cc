@@ -241,6 +241,7 @@ constexpr UnsignedEntry kOperators[] = {
     {"Where", kMoves},
     {"While", kMoves},
     {"ZerosLike", kMoves},
+    {"_SwitchN", kMoves},
 };
 
 // ONNX's number of uint64, by which heddle's operators know it.

@@ -70,7 +70,7 @@ TensorListScatterIntoExistingList TensorListScatterV2 TensorListSetItem TensorLi
 TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub TensorScatterUpdate
 TensorStridedSliceUpdate Tile TopK TopKV2 Transpose TruncateDiv Unique UniqueV2 UniqueWithCounts
 UniqueWithCountsV2 Unpack UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd
-UnsortedSegmentSum UpperBound Where ZerosLike
+UnsortedSegmentSum UpperBound Where ZerosLike _SwitchN
 )");
 }
 
