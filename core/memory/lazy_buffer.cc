@@ -41,9 +41,10 @@ class LazyBuffer final : public Buffer {
   Status BringIn() {
     MutexLock lock(mutex_);
     if (resident_.load(std::memory_order_relaxed)) return Status::Ok();
-    if (LiesAligned(where_)) {
-      HEDDLE_RETURN_IF_ERROR(where_.file->Map(begin(), before_ + bytes(), where_.from - before_));
-    } else {
+    // Not every file system maps files.
+    const bool mapped = LiesAligned(where_) &&
+                        where_.file->Map(begin(), before_ + bytes(), where_.from - before_).ok();
+    if (!mapped) {
       if (!CommitMemory(data(), bytes()))
         return ResourceExhausted("no memory for ", bytes(), " bytes of a parameter");
       HEDDLE_RETURN_IF_ERROR((*contents_)(data(), 0, bytes()));

@@ -122,6 +122,31 @@ TEST(LazyBuffer, AFailureIsToldAndTriedAgain) {
   EXPECT_EQ(t.data<float>()[99], 2.f);
 }
 
+// A file that says it can be mapped, of a file system that cannot.
+class UnmappableFile final : public SourceFile {
+ public:
+  Stamp stamp() const override { return {}; }
+  Result<uint64_t> Hash() const override { return uint64_t{0}; }
+  bool CanMap() const override { return true; }
+  Status Map(void*, size_t, size_t) const override { return ResourceExhausted("cannot map"); }
+};
+
+TEST(LazyBuffer, ContentsThatCannotBeMappedAreCopied) {
+  constexpr size_t kFloats = kLeastMapped / sizeof(float);
+  const Tensor t(DType::kF32, {int64_t{kFloats}},
+                 MakeLazyBuffer(kLeastMapped,
+                                [](void* to, size_t begin, size_t end) {
+                                  std::fill_n(static_cast<float*>(to),
+                                              (end - begin) / sizeof(float), 3.f);
+                                  return Status::Ok();
+                                },
+                                {}, {std::make_shared<UnmappableFile>(), 32}));
+  EXPECT_FALSE(ContentsInFile(t).initialized());
+  ASSERT_TRUE(MakeResident(t).ok());
+  EXPECT_EQ(t.data<float>()[0], 3.f);
+  EXPECT_EQ(t.data<float>()[kFloats - 1], 3.f);
+}
+
 TEST(LazyBuffer, OtherTensorsAreThere) {
   for (const Tensor& t : {Tensor(), F32({2}, {1, 2})}) {
     EXPECT_FALSE(IsAbsent(t));
