@@ -252,7 +252,7 @@ Status Verifier::Check(const ir::Program& program) const {
   });
   HEDDLE_RETURN_IF_ERROR(status);
   for (VarId v : fetched_)
-    if (!walk.defined[v] && !never_[v])
+    if (!walk.defined[v] && !never_[v] && !program.vars[v].input)
       return Internal("nothing writes '", program.vars[v].name, "', which is fetched");
   const std::vector<const OpDef*> effects = Effects(program);
   if (!std::includes(effects.begin(), effects.end(), effects_.begin(), effects_.end()))

@@ -112,7 +112,7 @@ class Unroller {
     if (!turns) return false;
     const bool grows = Grows(*inside_), small = IsSmall(body);
     if (!grows && !small && *turns > 0) return false;
-    if (*turns == 0 && LeavesUnwritten(at, body)) return false;
+    if (LeavesUnwritten(at, body, *turns)) return false;
     const size_t all = static_cast<size_t>(std::min<int64_t>(*turns, kMostGrowing + 1)) * size;
     if (all <= (grows ? kMostGrowing : kMostSmall)) {
       KnownTurns(scalars, loop, at, *counted, true);
@@ -126,17 +126,22 @@ class Unroller {
     return true;
   }
 
-  // Without the loop at `at`, which has no turns, some variable that is read would have no writer.
-  bool LeavesUnwritten(int at, int body) const {
+  // Written out, the loop at `at` would leave a variable without a writer: one that it is only said
+  // to write, or that its body does where it has no turns.
+  bool LeavesUnwritten(int at, int body, int64_t turns) const {
+    const auto has_writer = [&](VarId v) {
+      return v == kNoVar || p_.vars[v].block == body || p_.vars[v].input ||
+             outside_->WriterBefore(v, at) >= 0 ||
+             (turns > 0 && IsWritten(p_.blocks[static_cast<size_t>(body)], v));
+    };
+    const auto all_have = [&](const std::vector<VarId>& slot) {
+      return std::all_of(slot.begin(), slot.end(), has_writer);
+    };
     const auto& ops = OpsOf(body);
-    return std::any_of(ops.begin(), ops.end(), [&](const ir::Op& op) {
-      return std::any_of(op.outputs.begin(), op.outputs.end(), [&](const auto& slot) {
-        return std::any_of(slot.begin(), slot.end(), [&](VarId v) {
-          return v != kNoVar && p_.vars[v].block != body && !p_.vars[v].input &&
-                 outside_->WriterBefore(v, at) < 0;
-        });
-      });
-    });
+    return !all_have(OpsOf(outside_->block())[static_cast<size_t>(at)].Out("Out")) ||
+           !std::all_of(ops.begin(), ops.end(), [&](const ir::Op& op) {
+             return std::all_of(op.outputs.begin(), op.outputs.end(), all_have);
+           });
   }
 
   // Operators of a turn that are there when it is written out: not those that count and copy.

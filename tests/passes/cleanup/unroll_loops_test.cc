@@ -198,17 +198,19 @@ TEST(UnrollLoops, WhatIsLeftAlone) {
       << "side effects";
 }
 
-// A loop of no turns goes, unless it alone is said to write what others read.
-TEST(UnrollLoops, LoopsOfNoTurns) {
-  for (const bool written : {true, false}) {
+// A loop stays that alone is said to write what others read: it has no turns, or the body does not.
+TEST(UnrollLoops, LoopsThatAreSaidToWrite) {
+  for (const auto& [written, turns] : {std::pair(true, 0), {true, 1}, {false, 0}, {false, 1}}) {
     ProgramBuilder b;
     b.Feed("x", DType::kF32, {2, 2}).Var("y", DType::kF32, {2, 2});
-    for (const std::string name : {"i", "n"})
-      b.Var(name, DType::kI64, {1}).Fill(name, {1}, 0, DType::kI64);
+    b.Var("i", DType::kI64, {1}).Fill("i", {1}, 0, DType::kI64);
+    b.Var("n", DType::kI64, {1}).Fill("n", {1}, turns, DType::kI64);
     b.Var("go", DType::kBool, {1}).Binary("less_than", "i", "n", "go");
     if (written) b.Scale("x", "y", 2);
     const int body = b.Block(0);
-    b.In(body).Scale("x", "y", 3).Increment("i", 1).Binary("less_than", "i", "n", "go");
+    b.In(body);
+    if (turns == 0) b.Scale("x", "y", 3);
+    b.Increment("i", 1).Binary("less_than", "i", "n", "go");
     b.In(0).Op("while", {{"X", {"x", "i", "n"}}, {"Condition", {"go"}}},
                {{"Out", {"y", "i", "go"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
     b.Fetch("y");
