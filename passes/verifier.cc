@@ -23,7 +23,8 @@ class DefinitionWalk {
   explicit DefinitionWalk(const ir::Program& p)
       : defined(p.vars.size(), false), p_(p), visited_(p.blocks.size(), false) {
     for (VarId v = 0; v < p.vars.size(); ++v)
-      defined[v] = p.vars[v].persistable || p.vars[v].kind != ir::VarKind::kTensor;
+      defined[v] =
+          p.vars[v].persistable || p.vars[v].input || p.vars[v].kind != ir::VarKind::kTensor;
     for (const ir::Port& f : p.feeds)
       if (f.var != kNoVar) defined[f.var] = true;
   }
@@ -252,7 +253,7 @@ Status Verifier::Check(const ir::Program& program) const {
   });
   HEDDLE_RETURN_IF_ERROR(status);
   for (VarId v : fetched_)
-    if (!walk.defined[v] && !never_[v] && !program.vars[v].input)
+    if (!walk.defined[v] && !never_[v])
       return Internal("nothing writes '", program.vars[v].name, "', which is fetched");
   const std::vector<const OpDef*> effects = Effects(program);
   if (!std::includes(effects.begin(), effects.end(), effects_.begin(), effects_.end()))

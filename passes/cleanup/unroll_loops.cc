@@ -126,11 +126,16 @@ class Unroller {
     return true;
   }
 
+  bool IsFed(VarId v) const {
+    return p_.vars[v].input || std::any_of(p_.feeds.begin(), p_.feeds.end(),
+                                           [v](const ir::Port& feed) { return feed.var == v; });
+  }
+
   // Written out, the loop at `at` would leave a variable without a writer: one that it is only said
   // to write, or that its body does where it has no turns.
   bool LeavesUnwritten(int at, int body, int64_t turns) const {
     const auto has_writer = [&](VarId v) {
-      return v == kNoVar || p_.vars[v].block == body || p_.vars[v].input ||
+      return v == kNoVar || p_.vars[v].block == body || IsFed(v) ||
              outside_->WriterBefore(v, at) >= 0 ||
              (turns > 0 && IsWritten(p_.blocks[static_cast<size_t>(body)], v));
     };
