@@ -140,10 +140,12 @@ void ArenaSharing::PlacePieces(uint32_t i) {
 
 // Makes `piece`, and what else lies in its memory, a part of `whole`. Not where it shares memory
 // with something larger, or is in the whole already (an operand named twice): then it is copied.
+// Nor where the whole lies in memory that is another block's or a variable's: what a loop carries
+// is in use before the whole is written, and rewritten while cut pieces may still be read.
 bool ArenaSharing::PutIn(uint32_t whole, uint32_t piece, size_t offset) {
   const Place w = Find(whole), p = Find(piece);
-  if (!InArena(piece) || !InArena(p.buffer) || !At(piece).is_dense() || p.buffer == w.buffer ||
-      At(p.buffer).bytes() != At(piece).bytes() || At(piece).bytes() == 0)
+  if (!InArena(piece) || !InArena(p.buffer) || !InArena(w.buffer) || !At(piece).is_dense() ||
+      p.buffer == w.buffer || At(p.buffer).bytes() != At(piece).bytes() || At(piece).bytes() == 0)
     return false;
   if ((w.offset + offset) % kAlignment != 0 || offset + At(piece).bytes() > At(whole).bytes())
     return false;
