@@ -188,15 +188,24 @@ class CaptureMaker {
     return changed;
   }
 
+  // Marks what the operator reads. One that writes an array changes the array that is there.
+  void MarkRead(const ir::Op& op, std::vector<bool>* read) const {
+    const bool lists = HasLists(op);
+    for (size_t s = 0; s < op.inputs.size(); ++s)
+      for (VarId v : op.inputs[s])
+        if (v != kNoVar && !(lists && IsList(op, s))) (*read)[v] = true;
+    if (lists || CopiedBy(p_, op) != kNoVar) return;
+    for (const auto& slot : op.outputs)
+      for (VarId v : slot)
+        if (v != kNoVar && p_.vars[v].kind == ir::VarKind::kArray) (*read)[v] = true;
+  }
+
   // Copies that nobody reads any more.
   void EraseUnread() {
     for (bool again = true; std::exchange(again, false);) {
       std::vector<bool> read(p_.vars.size());
       for (const ir::Block& block : p_.blocks)
-        for (const ir::Op& op : block.ops)
-          for (size_t s = 0; s < op.inputs.size(); ++s)
-            for (VarId v : op.inputs[s])
-              if (v != kNoVar && !(HasLists(op) && IsList(op, s))) read[v] = true;
+        for (const ir::Op& op : block.ops) MarkRead(op, &read);
       for (ir::Block& block : p_.blocks) {
         std::vector<bool> gone(block.ops.size());
         for (size_t at = 0; at < block.ops.size(); ++at) {

@@ -330,5 +330,60 @@ TEST(Captures, ArraysThatNobodyWritesAreNotCopied) {
   for (int level : {1, 2}) EXPECT_EQ(Results(program, feeds, {.opt_level = level}), expected);
 }
 
+// Operators that write an array change the one that is there: what it is a copy of is needed, even
+// where nobody reads the array.
+TEST(Captures, ArraysThatAreChangedInPlaceAreCopied) {
+  for (uint32_t seed = 0; seed < 64; ++seed) {
+    SCOPED_TRACE(seed);
+    const bool is_read = seed & 1, nested = seed & 2, passes = seed & 4, copies = seed & 8;
+    const bool pops = seed & 16, doubled = seed & 32;
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, kShape).Var("h", DType::kF32, kShape).Scale("x", "h", 1);
+    b.Var("c", DType::kF32, kShape).Unary("assign", "x", "c");
+    for (const char* name : {"i", "j", "zero"})
+      b.Var(name, DType::kI64, {1}).Fill(name, {1}, 0, DType::kI64);
+    b.Var("n", DType::kI64, {1}).Fill("n", {1}, 3, DType::kI64);
+    b.Var("one", DType::kI64, {1}).Fill("one", {1}, 1, DType::kI64);
+    b.Array("first").Array("items").Array("same");
+    for (int k = 0; k < 4; ++k) b.Op("tf_list_push_back", {{"item", {"x"}}}, {{"Out", {"first"}}});
+    b.Unary("assign", "first", "items").Binary("less_than", "i", "n", "go");
+    if (doubled) b.Unary("assign", "items", "same").Unary("assign", "same", "items");
+    const int body = b.Block(0);
+    b.In(body).Unary("tanh", "h", "h").Binary("elementwise_add", "h", "c", "h");
+    const auto change = [&] {
+      if (pops)
+        b.Op("tf_list_pop_back", {}, {{"Out", {"items"}}, {"item", {"last"}}});
+      else
+        b.Op("tf_list_set_item", {{"index", {"i"}}, {"item", {"h"}}}, {{"Out", {"items"}}});
+    };
+    if (nested) {
+      b.Fill("j", {1}, 0, DType::kI64).Binary("less_than", "j", "one", "on");
+      const int inner = b.Block(body);
+      b.In(inner);
+      change();
+      b.Increment("j").Binary("less_than", "j", "one", "on").In(body);
+      b.Op("while", {{"X", {"h", "i", "j", "one", "items"}}, {"Condition", {"on"}}},
+           {{"Out", {"j", "on", "items"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{inner}}});
+    } else {
+      change();
+    }
+    if (passes) b.Var("d", DType::kF32, kShape).Unary("assign", "c", "d").Unary("assign", "d", "c");
+    if (copies) b.Unary("assign", "items", "same").Unary("assign", "same", "items");
+    b.Increment("i").Binary("less_than", "i", "n", "go").In(0);
+    b.Op("while", {{"X", {"h", "i", "j", "n", "one", "items", "c"}}, {"Condition", {"go"}}},
+         {{"Out", {"h", "i", "j", "go", "items", "c"}}, {"StepScopes", {}}},
+         {{"sub_block", BlockRef{body}}});
+    if (is_read) {
+      b.Var("r", DType::kF32, kShape);
+      b.Op("tf_list_get_item", {{"list", {"items"}}, {"index", {"zero"}}}, {{"Out", {"r"}}});
+      b.Fetch("r");
+    }
+    const Program program = b.Fetch("h").Build();
+    const std::vector<heddle::Feed> feeds = {{"x", RandomF32(kShape, seed)}};
+    const auto expected = Results(program, feeds, {.opt_level = 0});
+    for (int level : {1, 2}) EXPECT_EQ(Results(program, feeds, {.opt_level = level}), expected);
+  }
+}
+
 }  // namespace
 }  // namespace heddle::testing
