@@ -49,9 +49,14 @@ constexpr FedType kFedTypes[] = {
     {"float8e5m2fnuz", 20, "<V1", "|u1", 1},
     {"uint4", 21, "<V1", "|u1", 1, 0x0f},
     {"uint4", 21, "|u1", "|u1", 1, 0x0f},
+    {"uint4", 21, "|i1", "|u1", 1, 0x0f},
+    {"int4", 22, "|i1", "|i1", 1, 0x07},
+    {"int4", 22, "|u1", "|i1", 1, 0x07},
     {"float4e2m1", 23, "<V1", "|u1", 1, 0x0f},
     {"float8e8m0", 24, "<V1", "|u1", 1},
     {"uint2", 25, "|u1", "|u1", 1, 0x03},
+    {"uint2", 25, "|i1", "|u1", 1, 0x03},
+    {"int2", 26, "|u1", "|i1", 1, 0x01},
 };
 
 std::string Quote(const std::string& text) {
@@ -136,6 +141,32 @@ TEST_F(FeedsTest, NarrowIntegersHaveTheirSign) {
   WriteFile(temp_ / "x.npy", NpyBytes("<V1", "(3,)", "\x03\x02\x01"));
   Run(Copies("x", 26, {3}) + " --feed x=" + (temp_ / "x.npy"));
   EXPECT_EQ(Written("|i1"), "\xff\xfe\x01");
+}
+
+TEST_F(FeedsTest, NarrowIntegersHaveTheirRange) {
+  struct Narrow {
+    const char* name;
+    int type, low, high;
+  };
+  for (const Narrow& t : {Narrow{"uint4", 21, 0, 15},
+                          {"int4", 22, -8, 7},
+                          {"uint2", 25, 0, 3},
+                          {"int2", 26, -2, 1}}) {
+    for (const bool is_signed : {true, false}) {
+      for (int round = 0; round < 6; ++round) {
+        const auto byte = static_cast<uint8_t>(random_());
+        const int number = is_signed ? static_cast<int8_t>(byte) : byte;
+        if (number >= t.low && number <= t.high) continue;
+        WriteFile(temp_ / "x.npy", NpyBytes(is_signed ? "|i1" : "|u1", "(2,)",
+                                            std::string{'\1', static_cast<char>(byte)}));
+        const Outcome o =
+            Heddle("run " + Copies("x", t.type, {2}) + " --feed x=" + (temp_ / "x.npy"));
+        EXPECT_EQ(o.status, 1);
+        EXPECT_THAT(o.err, HasSubstr("holds " + std::to_string(number) + ", which input 'x' (" +
+                                     t.name + ") cannot hold"));
+      }
+    }
+  }
 }
 
 TEST_F(FeedsTest, NarrowFloatsAreShownAsNumbers) {

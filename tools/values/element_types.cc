@@ -92,7 +92,8 @@ Result<Value> WideFor(const NpyArray& array, const ElementType& want, const std:
 Result<Value> SmallFor(const NpyArray& array, const ElementType& want, const std::string& file,
                        const std::string& what) {
   const bool is_signed = want.held == DType::kI8, unknown = array.type == "void1";
-  if (!unknown && array.type != Name(want.held))
+  const bool signed_read = array.type == "int8";
+  if (!unknown && !signed_read && array.type != "uint8")
     return OtherType(array, want.held, want.name, file, what);
   // An element of a type that NumPy does not know is in the lower bits of its byte.
   Tensor made = array.value.tensor().Clone();
@@ -102,9 +103,10 @@ Result<Value> SmallFor(const NpyArray& array, const ElementType& want, const std
     const auto low = static_cast<uint8_t>(bytes[i] << unused);
     const auto cut = is_signed ? static_cast<uint8_t>(static_cast<int8_t>(low) >> unused)
                                : static_cast<uint8_t>(low >> unused);
-    if (!unknown && cut != bytes[i])
-      return NotHeld(std::to_string(is_signed ? static_cast<int8_t>(bytes[i]) : bytes[i]),
-                     want.held, want.name, file, what);
+    const int number = signed_read ? static_cast<int8_t>(bytes[i]) : bytes[i];
+    const int held = is_signed ? static_cast<int8_t>(cut) : cut;
+    if (!unknown && held != number)
+      return NotHeld(std::to_string(number), want.held, want.name, file, what);
     bytes[i] = cut;
   }
   if (made.dtype() == want.held) return Value(std::move(made));
