@@ -38,6 +38,7 @@ struct heddle_model {
   heddle::Model model;
   heddle::CompiledProgram compiled;
   std::vector<heddle::TensorInfo> parameters;
+  std::vector<std::string> input_types, output_types;  // of what `compiled` takes and gives
 };
 
 struct heddle_run {

@@ -82,13 +82,27 @@ heddle::Result<CompileOptions> ToCompileOptions(const heddle_model_options* give
   return options;
 }
 
+// The types of those of `ports` that are among the `known` ones, which have `types`; else empty.
+std::vector<std::string> TypesOf(const std::vector<heddle::TensorInfo>& ports,
+                                 const std::vector<heddle::TensorInfo>& known,
+                                 const std::vector<std::string>& types) {
+  std::vector<std::string> found(ports.size());
+  for (size_t i = 0; i < ports.size(); ++i)
+    for (size_t k = 0; k < std::min(known.size(), types.size()); ++k)
+      if (known[k].name == ports[i].name) found[i] = types[k];
+  return found;
+}
+
 Status Compile(std::shared_ptr<heddle::Executor> executor, heddle::Model model,
                const heddle_model_options* given, heddle_model** out) {
   HEDDLE_ASSIGN_OR_RETURN(const CompileOptions options, ToCompileOptions(given));
   HEDDLE_ASSIGN_OR_RETURN(heddle::CompiledProgram compiled, executor->Compile(model, options));
   std::vector<heddle::TensorInfo> parameters = model.program.persistables();
-  *out = new heddle_model{std::move(executor), std::move(model), std::move(compiled),
-                          std::move(parameters)};
+  const heddle::Program& program = model.program;
+  auto input_types = TypesOf(compiled.inputs(), program.inputs(), InputTypes(program));
+  auto output_types = TypesOf(compiled.outputs(), program.outputs(), OutputTypes(program));
+  *out = new heddle_model{std::move(executor),   std::move(model),       std::move(compiled),
+                          std::move(parameters), std::move(input_types), std::move(output_types)};
   return Status::Ok();
 }
 
@@ -320,6 +334,15 @@ heddle_info heddle_model_input(const heddle_model* model, size_t index) {
 }
 heddle_info heddle_model_output(const heddle_model* model, size_t index) {
   return model == nullptr ? kNoInfo : InfoOf(model->compiled.outputs(), index);
+}
+
+const char* heddle_model_input_type(const heddle_model* model, size_t index) {
+  const bool there = model != nullptr && index < model->input_types.size();
+  return there ? model->input_types[index].c_str() : "";
+}
+const char* heddle_model_output_type(const heddle_model* model, size_t index) {
+  const bool there = model != nullptr && index < model->output_types.size();
+  return there ? model->output_types[index].c_str() : "";
 }
 
 heddle_error* heddle_model_run(heddle_model* model, const heddle_run_options* given,

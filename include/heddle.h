@@ -306,6 +306,12 @@ HEDDLE_API size_t heddle_model_num_outputs(const heddle_model* model);
 /* `index` past the end: a name of NULL. The pointers live as long as the model. */
 HEDDLE_API heddle_info heddle_model_input(const heddle_model* model, size_t index);
 HEDDLE_API heddle_info heddle_model_output(const heddle_model* model, size_t index);
+/* What the file calls elements that are held in another dtype: "uint16" in int32, "uint32" in
+ * int64, "uint64" as the bits of an int64, "int4", "uint4", "int2" and "uint2" in int8 and uint8,
+ * narrow floats, as in "float8e4m3fn", as the bits of a uint8, "string" for texts; "" where the
+ * dtype says it, and for an `index` past the end. The pointers live as long as the model. */
+HEDDLE_API const char* heddle_model_input_type(const heddle_model* model, size_t index);
+HEDDLE_API const char* heddle_model_output_type(const heddle_model* model, size_t index);
 
 typedef struct heddle_run_options {
   size_t size;             /* sizeof(heddle_run_options) */

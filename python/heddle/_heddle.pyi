@@ -53,6 +53,10 @@ class TensorInfo:
 
     def __repr__(self) -> str: ...
 
+class DeclaredInfo(TensorInfo):
+    @property
+    def dtype(self) -> str: ...
+
 class Program:
     @staticmethod
     def load(path: str) -> Program: ...
@@ -243,6 +247,12 @@ class Session:
 
     @property
     def outputs(self) -> list[TensorInfo]: ...
+
+    @property
+    def declared_inputs(self) -> list[DeclaredInfo]: ...
+
+    @property
+    def declared_outputs(self) -> list[DeclaredInfo]: ...
 
 class Variable: ...
 

@@ -140,12 +140,12 @@ class Model:
     @property
     def inputs(self) -> list[TensorInfo]:
         """Name, dtype and shape of each input; -1 is a dimension that may be anything."""
-        return self._session.inputs
+        return self._session.declared_inputs
 
     @property
     def outputs(self) -> list[TensorInfo]:
         """Name, dtype and shape of each output."""
-        return self._session.outputs
+        return self._session.declared_outputs
 
     @property
     def program(self) -> Program:
@@ -169,9 +169,10 @@ class Model:
         """Runs once. `feeds`: an array per input, by name.
 
         Arrays are used where they lie and must not change meanwhile; those returned own their
-        memory. A feed may be a pair (array, offsets) of packed sequences; with `lod` the outputs
-        are `heddle.Tensor`s, which know their offsets. `timeout` in seconds; `check_nan_inf` ends
-        the run at the first NaN or infinity.
+        memory. Both have the dtypes that `inputs` and `outputs` say. A feed may be a pair
+        (array, offsets) of packed sequences; with `lod` the outputs are `heddle.Tensor`s, which
+        know their offsets, and have heddle's own dtypes. `timeout` in seconds; `check_nan_inf`
+        ends the run at the first NaN or infinity.
         """
         if not isinstance(feeds, dict):
             feeds = dict(feeds)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from heddle import _errors
+from heddle import _convert, _errors
 from heddle._outputs import Outputs
 
 _HANDLE, _TEXT, _SIZE = c.c_void_p, c.c_char_p, c.c_size_t
@@ -73,6 +73,8 @@ def _open() -> c.CDLL:
             ("model_parse_all", _HANDLE, _HANDLE, _TEXT, _SIZE, _TEXT, _SIZE, options, out),
             ("model_num_inputs", _SIZE, _HANDLE), ("model_num_outputs", _SIZE, _HANDLE),
             ("model_input", _Info, _HANDLE, _SIZE), ("model_output", _Info, _HANDLE, _SIZE),
+            ("model_input_type", _TEXT, _HANDLE, _SIZE),
+            ("model_output_type", _TEXT, _HANDLE, _SIZE),
             ("model_run", _HANDLE, _HANDLE, c.POINTER(_RunOptions), texts, handles, _SIZE, out,
              _SIZE),
             ("model_plan", _HANDLE, _HANDLE, texts, handles, _SIZE, out),
@@ -157,9 +159,11 @@ class TensorInfo:
     """An input, output or parameter as the program declares it: name, dtype, shape (-1: any
     length; None: any rank)."""
 
-    def __init__(self, info: _Info) -> None:
+    def __init__(self, info: _Info, declared: str = "") -> None:
         self.name = info.name.decode("utf-8", "replace")
-        self.dtype = _DTYPES[info.dtype] if info.dtype < len(_DTYPES) else "unknown"
+        held = _DTYPES[info.dtype] if info.dtype < len(_DTYPES) else "unknown"
+        self.dtype = _convert.declared_dtype(held, declared)
+        self._declared = declared  # what the file calls elements that are held in another dtype
         self.shape = None if info.rank < 0 else tuple(info.dims[:info.rank])
 
     def __repr__(self) -> str:
@@ -228,10 +232,14 @@ class Model:
         finally:
             _lib.heddle_executor_free(executor)  # the model holds a share
         self._handle = handle.value
-        say = lambda count, info: [TensorInfo(info(self._handle, k))  # noqa: E731
-                                   for k in range(count(self._handle))]
-        self.inputs = say(_lib.heddle_model_num_inputs, _lib.heddle_model_input)
-        self.outputs = say(_lib.heddle_model_num_outputs, _lib.heddle_model_output)
+        say = lambda count, info, type_of: [  # noqa: E731
+            TensorInfo(info(self._handle, k), type_of(self._handle, k).decode())
+            for k in range(count(self._handle))]
+        self.inputs = say(_lib.heddle_model_num_inputs, _lib.heddle_model_input,
+                          _lib.heddle_model_input_type)
+        self.outputs = say(_lib.heddle_model_num_outputs, _lib.heddle_model_output,
+                           _lib.heddle_model_output_type)
+        self._declared = {info.name: info._declared for info in self.inputs if info._declared}
 
     def __del__(self) -> None:
         if self._handle:
@@ -242,17 +250,25 @@ class Model:
         """The parameters by name, to be read and set."""
         return Parameters(self)
 
+    def _held(self, feeds: Mapping[str, Any]) -> list[Any]:
+        """The arrays of the feeds as heddle holds them."""
+        declared = self._declared
+        return [_convert.to_held(array, declared[name], name)
+                if declared.get(name, "string") != "string" else array
+                for name, array in feeds.items()]
+
     def run(self, feeds: Mapping[str, Any], *, timeout: float | None = None,
             check_nan_inf: bool = False) -> Outputs:
         """Runs once. `feeds`: an array per input, by name. `timeout` in seconds; `check_nan_inf`
         ends the run at the first NaN or infinity."""
         options = _RunOptions(c.sizeof(_RunOptions), (timeout or 0) * 1000, None, check_nan_inf, 0)
         results = (_HANDLE * max(1, len(self.outputs)))()
-        with _Tensors(list(feeds.values())) as handles:
+        with _Tensors(self._held(feeds)) as handles:
             _check(_lib.heddle_model_run(self._handle, c.byref(options), _texts(list(feeds)),
                                          handles, len(feeds), results, len(self.outputs)))
             # Results may lie in the memory of feeds.
-            outputs = Outputs(_take(results[k]) for k in range(len(self.outputs)))
+            outputs = Outputs(_convert.from_held(_take(results[k]), info._declared)
+                              for k, info in enumerate(self.outputs))
         outputs.names = tuple(info.name for info in self.outputs)
         return outputs
 
@@ -265,7 +281,7 @@ class Model:
     def plan(self, feeds: Mapping[str, Any]) -> str:
         """What a run will do, a line per instruction, for these feeds."""
         text = _HANDLE()
-        with _Tensors(list(feeds.values())) as handles:
+        with _Tensors(self._held(feeds)) as handles:
             _check(_lib.heddle_model_plan(self._handle, _texts(list(feeds)), handles, len(feeds),
                                           c.byref(text)))
         try:

@@ -387,12 +387,22 @@ Value OfArrays(nb::list arrays) {
 
 }  // namespace
 
-Value ToValue(nb::handle object, DType wanted, const std::string& name) {
+Value ToValue(nb::handle object, DType wanted, const std::string& name,
+              const std::string& declared) {
   if (nb::inst_check(object) && nb::isinstance<Value>(object)) return nb::cast<Value>(object);
-  return ToTensor(object, wanted, name);
+  if (declared.empty() || (nb::inst_check(object) && nb::isinstance<Tensor>(object)))
+    return ToTensor(object, wanted, name);
+  nb::module_ convert = nb::module_::import_("heddle._convert");
+  if (declared != "string")
+    return ToTensor(convert.attr("to_held")(object, declared, name), wanted, name);
+  const nb::object strings = convert.attr("of_strings")(object);
+  return OfStrings(nb::cast<std::vector<int64_t>>(strings[0]), nb::cast<nb::list>(strings[1]));
 }
 
-nb::object ToPython(Value value) {
+nb::object ToPython(Value value, const std::string& declared) {
+  if (!declared.empty() && (value.is_tensor() || value.is_array()))
+    return nb::module_::import_("heddle._convert")
+        .attr("from_held")(ToPython(std::move(value)), declared);
   if (value.is_tensor()) return ToArray(std::move(value.tensor()));
   if (value.is_array()) {
     nb::list list;

@@ -26,8 +26,11 @@ DType DTypeNamed(const std::string& name);
 // arrays keep their type, but for 16-bit unsigned integers, which stand for bfloat16 as in Paddle.
 // `name` is for messages.
 Tensor ToTensor(nb::handle object, DType wanted, const std::string& name);
-// ToTensor, but for a heddle.Value, which is taken as it is.
-Value ToValue(nb::handle object, DType wanted, const std::string& name);
+// ToTensor, but for a heddle.Value, which is taken as it is. `declared`: what the program's file
+// calls the elements, as heddle::InputTypes says: arrays of that type are converted to `wanted`,
+// and their numbers must be in its range; "string" takes an array of texts.
+Value ToValue(nb::handle object, DType wanted, const std::string& name,
+              const std::string& declared = "");
 // A tensor in memory of its own.
 Tensor ToOwnTensor(nb::handle object, DType wanted, const std::string& name);
 
@@ -35,8 +38,9 @@ Tensor ToOwnTensor(nb::handle object, DType wanted, const std::string& name);
 // where that package is installed, else as uint16.
 nb::object ToArray(Tensor tensor);
 // Tensors as arrays, arrays of tensors as lists, selected rows as a tuple (rows, values, height),
-// strings as arrays of objects.
-nb::object ToPython(Value value);
+// strings as arrays of objects. Arrays have the type `declared`, as heddle::OutputTypes says, where
+// NumPy has it.
+nb::object ToPython(Value value, const std::string& declared = "");
 
 // Drops a reference to an object that a tensor borrowed memory from; needs no GIL. The object is
 // let go of by SettleLoans(), or at a later conversion.

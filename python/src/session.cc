@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "heddle/device.h"
+#include "heddle/model_files.h"
 #include "python/src/arrays.h"
 #include "python/src/errors.h"
 #include "python/src/exchange.h"
@@ -28,13 +29,21 @@ auto WithoutGil(F f) {
   return f();
 }
 
+// An input or output that the program's file declares with a type that NumPy has and heddle holds
+// in another dtype.
+struct DeclaredInfo : TensorInfo {
+  std::string declared;  // empty: the dtype says it
+};
+
 // A compiled program that keeps its executor alive. Any number of threads may run it at once.
 class Session {
  public:
   Session(std::shared_ptr<Executor> executor, CompiledProgram compiled, Program program)
       : executor_(std::move(executor)),
         compiled_(std::move(compiled)),
-        program_(std::move(program)) {}
+        program_(std::move(program)),
+        input_types_(TypesOf(compiled_.inputs(), program_.inputs(), InputTypes(program_))),
+        output_types_(TypesOf(compiled_.outputs(), program_.outputs(), OutputTypes(program_))) {}
 
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -55,17 +64,53 @@ class Session {
   nb::dict Prepare(nb::dict feeds);
   const std::vector<TensorInfo>& inputs() const { return compiled_.inputs(); }
   const std::vector<TensorInfo>& outputs() const { return compiled_.outputs(); }
+  std::vector<DeclaredInfo> declared_inputs() const {
+    return Declared(compiled_.inputs(), input_types_);
+  }
+  std::vector<DeclaredInfo> declared_outputs() const {
+    return Declared(compiled_.outputs(), output_types_);
+  }
 
  private:
+  static std::vector<std::string> TypesOf(const std::vector<TensorInfo>& ports,
+                                          const std::vector<TensorInfo>& known,
+                                          const std::vector<std::string>& types);
+  static std::vector<DeclaredInfo> Declared(const std::vector<TensorInfo>& ports,
+                                            const std::vector<std::string>& types);
   DType Wanted(std::string_view name) const;
+  const std::string& TypeOf(std::string_view name) const;
   std::vector<Feed> ToFeeds(nb::dict feeds) const;
   std::vector<Value> Execute(const std::vector<Feed>& feeds, RunOptions options) const;
-  static nb::list ToList(std::vector<Value> values);
+  nb::list ToList(std::vector<Value> values) const;
 
   std::shared_ptr<Executor> executor_;
   CompiledProgram compiled_;
   Program program_;
+  // Of inputs and outputs, what the file calls elements that heddle holds in another dtype; else
+  // empty.
+  const std::vector<std::string> input_types_, output_types_;
 };
+
+// The types of those of `ports` that are among the `known` ones, which have `types`.
+std::vector<std::string> Session::TypesOf(const std::vector<TensorInfo>& ports,
+                                          const std::vector<TensorInfo>& known,
+                                          const std::vector<std::string>& types) {
+  std::vector<std::string> found(ports.size());
+  for (size_t i = 0; i < ports.size(); ++i)
+    for (size_t k = 0; k < std::min(known.size(), types.size()); ++k)
+      if (known[k].name == ports[i].name) found[i] = types[k];
+  return found;
+}
+
+std::vector<DeclaredInfo> Session::Declared(const std::vector<TensorInfo>& ports,
+                                            const std::vector<std::string>& types) {
+  std::vector<DeclaredInfo> infos;
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const bool wide = types[i] == "uint16" || types[i] == "uint32" || types[i] == "uint64";
+    infos.push_back({ports[i], wide ? types[i] : std::string()});
+  }
+  return infos;
+}
 
 // The type that an input is declared with; of a program without feed operators, its variable's.
 DType Session::Wanted(std::string_view name) const {
@@ -74,6 +119,18 @@ DType Session::Wanted(std::string_view name) const {
   if (!compiled_.inputs().empty()) return DType::kUnknown;
   const auto info = program_.variable(name);
   return info ? info->dtype : DType::kUnknown;
+}
+
+const std::string& Session::TypeOf(std::string_view name) const {
+  static const std::string* const none = new std::string;
+  const auto& inputs = compiled_.inputs();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].name == name) return input_types_[i];
+  return *none;
+}
+
+std::string DTypeOf(const DeclaredInfo& info) {
+  return info.declared.empty() ? std::string(Name(info.dtype)) : info.declared;
 }
 
 std::string NameOf(PyObject* key) {
@@ -94,7 +151,7 @@ std::vector<Feed> Session::ToFeeds(nb::dict feeds) const {
   while (PyDict_Next(feeds.ptr(), &at, &key, &value)) {
     Feed feed;
     feed.name = NameOf(key);
-    feed.value = ToValue(nb::handle(value), Wanted(feed.name), feed.name);
+    feed.value = ToValue(nb::handle(value), Wanted(feed.name), feed.name, TypeOf(feed.name));
     out.push_back(std::move(feed));
   }
   return out;
@@ -108,11 +165,11 @@ std::vector<Value> Session::Execute(const std::vector<Feed>& feeds, RunOptions o
   return Check(std::move(values));
 }
 
-nb::list Session::ToList(std::vector<Value> values) {
+nb::list Session::ToList(std::vector<Value> values) const {
   nb::list list = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(values.size())));
   for (size_t i = 0; i < values.size(); ++i)
     PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i),
-                    ToPython(std::move(values[i])).release().ptr());
+                    ToPython(std::move(values[i]), output_types_[i]).release().ptr());
   return list;
 }
 
@@ -146,7 +203,8 @@ nb::list Session::RunInOrder(nb::args arrays) {
   std::vector<Feed> feeds;
   feeds.reserve(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
-    feeds.push_back({inputs[i].name, ToValue(arrays[i], inputs[i].dtype, inputs[i].name)});
+    feeds.push_back(
+        {inputs[i].name, ToValue(arrays[i], inputs[i].dtype, inputs[i].name, input_types_[i])});
   auto values = Execute(feeds, {});
   feeds.clear();
   SettleLoans();
@@ -380,6 +438,12 @@ void BindSession(nb::module_& module) {
            nb::arg("disable_passes") = std::vector<std::string>(),
            nb::arg("keep") = std::vector<std::string>(), nb::arg("in_place") = true);
 
+  nb::class_<DeclaredInfo, TensorInfo>(module, "DeclaredInfo",
+                                       "An input or output with the dtype that its file declares.")
+      .def_prop_ro("dtype", &DTypeOf)
+      .def("__repr__", [](const DeclaredInfo& i) {
+        return i.name + ": " + DTypeOf(i) + " " + i.shape.ToString();
+      });
   nb::class_<Session>(module, "Session",
                       "A compiled program. Any number of threads may run it at once.")
       .def("run", &Session::Run, nb::arg("feeds"), nb::arg("timeout") = nb::none(),
@@ -395,7 +459,10 @@ void BindSession(nb::module_& module) {
       .def("describe", &Session::Describe, nb::arg("feeds"))
       .def("prepare", &Session::Prepare, nb::arg("feeds"))
       .def_prop_ro("inputs", &Session::inputs)
-      .def_prop_ro("outputs", &Session::outputs);
+      .def_prop_ro("outputs", &Session::outputs)
+      // With the dtypes that are fed and given back.
+      .def_prop_ro("declared_inputs", &Session::declared_inputs)
+      .def_prop_ro("declared_outputs", &Session::declared_outputs);
 }
 
 }  // namespace heddle::python

@@ -94,6 +94,12 @@ TEST_F(CApi, TellsWhatAModelIs) {
   EXPECT_EQ(x.dims[3], 8);
   EXPECT_EQ(heddle_model_input(model_, 1).name, nullptr);
   EXPECT_EQ(heddle_model_output(nullptr, 0).name, nullptr);
+  for (size_t index : {0, 1}) {
+    EXPECT_STREQ(heddle_model_input_type(model_, index), "");
+    EXPECT_STREQ(heddle_model_output_type(model_, index), "");
+  }
+  EXPECT_STREQ(heddle_model_input_type(nullptr, 0), "");
+  EXPECT_STREQ(heddle_model_output_type(nullptr, 0), "");
 }
 
 TEST_F(CApi, OutputsAreTheCallersOwn) {

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-_NUMBERS = {"float32": 1, "int64": 7, "int32": 6, "bool": 9, "float64": 11}
+_NUMBERS = {"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7,
+            "string": 8, "bool": 9, "float64": 11, "uint32": 12, "uint64": 13, "uint4": 21,
+            "int4": 22, "uint2": 25, "int2": 26}
 
 
 def _varint(value: int) -> bytes:

@@ -60,7 +60,8 @@ def to_heddle(array: Any, type_text: str) -> Any:
     held = _HELD.get(getattr(array, "dtype", None))
     if held is None:
         return array
-    return array.view(held) if array.dtype.itemsize == 8 else array.astype(held)
+    as_held = array.view(held) if array.dtype.itemsize == 8 else array.astype(held)
+    return _heddle.Tensor(as_held)  # not to be taken for numbers of that type
 
 
 def from_heddle(value: Any, type_text: str, keys: Sequence[Any] | None = None) -> Any:
