@@ -294,9 +294,10 @@ def _take_part(options: dict[str, Any]) -> dict[str, Any]:
             "fetches": list(options.get("fetch", ()))}
 
 
-def parse(program: bytes, params: bytes = b"", *, name: str = "program", **options: Any) -> Model:
+def parse(program: Any, params: Any = b"", *, name: str = "program", **options: Any) -> Model:
     """A model whose files are in memory: the bytes of a program of any format, and those of its
-    combined parameters. Options as for `load`; `name` stands before messages."""
+    combined parameters, as `bytes` or anything else with the buffer protocol. Options as for
+    `load`; `name` stands before messages."""
     _check_options("parse", options)
     program, scope = _heddle.parse_model(program, params, name, **_take_part(options))
     return Model(program, scope, **options)

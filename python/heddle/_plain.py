@@ -298,9 +298,21 @@ class Model:
         return f"heddle.Model({say(self.inputs)} -> {say(self.outputs)})"
 
 
-def parse(program: bytes, params: bytes = b"", **options: Any) -> Model:
+def _bytes_of(value: Any, what: str) -> bytes:
+    """What any object with the buffer protocol holds."""
+    try:
+        return value if isinstance(value, bytes) else bytes(memoryview(value))
+    except TypeError:
+        raise TypeError(f"{what} is of {type(value).__name__}, not bytes, a bytearray or a "
+                        "memoryview") from None
+
+
+def parse(program: Any, params: Any = b"", **options: Any) -> Model:
     """A model whose files are in memory: the bytes of a program of any format, and those of its
-    combined parameters. Options as for `load`."""
+    combined parameters, as `bytes` or anything else with the buffer protocol. Options as for
+    `load`."""
+    program = _bytes_of(program, "the program")
+    params = _bytes_of(params, "what holds the parameters")
     return Model(lambda executor, chosen, out: _lib.heddle_model_parse_all(
         executor, program, len(program), params or None, len(params), chosen, out), **options)
 

@@ -32,6 +32,20 @@ nb::tuple DimsOf(const Shape& shape) {
   return nb::tuple(dims);
 }
 
+// What any object with the buffer protocol holds; a copy, but of bytes, which do not change while
+// they are read without the GIL. `what` is for messages.
+nb::bytes BytesOf(nb::handle object, const char* what) {
+  if (PyBytes_Check(object.ptr())) return nb::borrow<nb::bytes>(object);
+  if (!PyObject_CheckBuffer(object.ptr())) {
+    const std::string text = std::string(what) + " is of " + Py_TYPE(object.ptr())->tp_name +
+                             ", not bytes, a bytearray or a memoryview";
+    throw nb::type_error(text.c_str());
+  }
+  nb::object copy = nb::steal(PyBytes_FromObject(object.ptr()));
+  if (!copy.is_valid()) throw nb::python_error();
+  return nb::borrow<nb::bytes>(copy);
+}
+
 void BindProgram(nb::module_& module) {
   nb::class_<TensorInfo>(
       module, "TensorInfo",
@@ -63,7 +77,8 @@ void BindProgram(nb::module_& module) {
           nb::arg("path"))
       .def_static(
           "parse",
-          [](nb::bytes bytes, const std::string& name) {
+          [](nb::handle given, const std::string& name) {
+            const nb::bytes bytes = BytesOf(given, "the program");
             const std::string_view text(bytes.c_str(), bytes.size());
             Result<Program> program = Program();
             {
@@ -72,7 +87,7 @@ void BindProgram(nb::module_& module) {
             }
             return Check(std::move(program));
           },
-          nb::arg("bytes"), nb::arg("name") = "program")
+          nb::arg("bytes").none(), nb::arg("name") = "program")
       .def_prop_ro("inputs", &Program::inputs)
       .def_prop_ro("outputs", &Program::outputs)
       .def_prop_ro("persistables", &Program::persistables)
@@ -218,8 +233,11 @@ void BindParams(nb::module_& module) {
       nb::arg("fetches") = std::vector<std::string>());
   module.def(
       "parse_model",
-      [](nb::bytes program, nb::bytes params, const std::string& name, const std::string& signature,
-         const std::vector<std::string>& feeds, const std::vector<std::string>& fetches) {
+      [](nb::handle given, nb::handle given_params, const std::string& name,
+         const std::string& signature, const std::vector<std::string>& feeds,
+         const std::vector<std::string>& fetches) {
+        const nb::bytes program = BytesOf(given, "the program");
+        const nb::bytes params = BytesOf(given_params, "what holds the parameters");
         const std::string_view text(program.c_str(), program.size());
         const std::string_view values(params.c_str(), params.size());
         Result<Model> model = Model();
@@ -230,8 +248,8 @@ void BindParams(nb::module_& module) {
         Model parsed = Check(std::move(model));
         return std::make_pair(std::move(parsed.program), std::move(parsed.scope));
       },
-      nb::arg("program"), nb::arg("params"), nb::arg("name") = "program", nb::arg("signature") = "",
-      nb::arg("feeds") = std::vector<std::string>(),
+      nb::arg("program").none(), nb::arg("params").none(), nb::arg("name") = "program",
+      nb::arg("signature") = "", nb::arg("feeds") = std::vector<std::string>(),
       nb::arg("fetches") = std::vector<std::string>());
   module.def(
       "signatures_of",

@@ -336,3 +336,24 @@ def test_feeds_are_let_go_of_after_a_run(model, digits, run):
     memory = bytearray(digits[1].tobytes())
     run(model, np.frombuffer(memory, "float32").reshape(digits[1].shape))
     memory.append(0)  # nobody looks at it any more
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda b: np.frombuffer(b, "u1"),
+                                  lambda b: memoryview(b[::-1])[::-1]])
+def test_files_in_memory_are_any_buffers(digits, kind):
+    folder, x = digits
+    program, params = ((folder / f"model.{end}").read_bytes() for end in ("pdmodel", "pdiparams"))
+    expected = heddle.load(folder)(x)
+    assert np.array_equal(heddle.parse(kind(program), kind(params))(x), expected)
+    assert heddle.Program.parse(kind(program)).num_ops == heddle.Program.parse(program).num_ops
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "model.pdmodel", [1, 2]])
+def test_what_is_no_file_in_memory_is_one_type_error(digits, wrong):
+    program = (digits[0] / "model.pdmodel").read_bytes()
+    said = f"^the program is of {type(wrong).__name__}, not bytes, a bytearray or a memoryview$"
+    for call in (heddle.parse, heddle.Program.parse):
+        with pytest.raises(TypeError, match=said):
+            call(wrong)
+    with pytest.raises(TypeError, match="^what holds the parameters is of"):
+        heddle.parse(program, wrong)

@@ -28,6 +28,7 @@ for path in "/onnx/model.onnx", "/tensorflow":
     assert heddle.load(digits + path, opt_level=0)(x).argmax(-1).tolist() == [8, 5, 5, 1]
 files = [open(digits + "/model" + end, "rb").read() for end in (".pdmodel", ".pdiparams")]
 assert (heddle.parse(*files, threads=1)(x) == y).all()
+assert (heddle.parse(bytearray(files[0]), memoryview(files[1]))(x) == y).all()
 name, *_ = model.parameters
 held = model.parameters[name]
 model.parameters[name] = held * 0
@@ -49,6 +50,8 @@ fails(heddle.InvalidArgument, lambda: model.run({"y": x}))
 fails(heddle.DeadlineExceeded, lambda: model.run({"x": x}, timeout=1e-9))
 fails(TypeError, lambda: model.run({"x": x.astype(">f4")}))
 fails(TypeError, lambda: model.run({"x": ["text"]}))
+fails(TypeError, lambda: heddle.parse(None))
+fails(TypeError, lambda: heddle.parse(files[0], None))
 fails(KeyError, lambda: model.parameters["nothing"])
 fails(ImportError, lambda: heddle.static)
 fails(AttributeError, lambda: heddle.nothing)
