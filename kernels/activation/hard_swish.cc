@@ -13,7 +13,10 @@ struct HardSwish : UnaryOp {
   }
   template <typename T>
   T Forward(T x) const {
-    return x * fast::Clamp(x + T(3), T(0), T(6)) / T(6);
+    // Of large x the product would overflow where the quotient does not.
+    const T shifted = x + T(3);
+    const T middle = x * fast::Clamp(shifted, T(0), T(6)) / T(6);
+    return fast::Select(fast::Less(shifted, T(6)), middle, x);
   }
   template <typename T>
   T Grad(T x, T dy) const {
@@ -36,6 +39,10 @@ HEDDLE_TILE(hard_swish) { return UnaryTile<HardSwish>(); }
 HEDDLE_TILE(hard_swish_grad) { return UnaryGradTile<HardSwish>(); }
 
 HEDDLE_EXAMPLES(hard_swish, R"(
+example large numbers
+in X float32 [4] 3.4e38 -3.4e38 inf nan
+out Out float32 [4] 3.4e38 -0 inf nan
+
 example float64 3x4
 in X float64 [3, 4] -2.76 2.45 1.71 -0.53 -3.51 -1.27 0.22 3.95 -4.25 3.2 0.96 -2.02
 out Out float64 [3, 4] -0.1104000000000001 2.225416666666667 1.34235 -0.2181833333333333 -0

@@ -60,6 +60,7 @@ bool FollowsOnednn(Activation activation) {
     case Activation::kReluKeepsNan:
     case Activation::kClip:
     case Activation::kHardSigmoid:
+    case Activation::kSigmoid:
     case Activation::kGeluErf:
       return true;
     default:

@@ -20,8 +20,8 @@ Result<Epilogue> ParseEpilogue(std::string_view activation, double alpha, double
 // own.
 Epilogue TakeActivation(Epilogue* epilogue);
 
-// Activations that heddle applies to what oneDNN has computed: oneDNN's limits turn NaN into a
-// number, and its GELU turns infinity into NaN.
+// Activations that heddle applies to what oneDNN has computed: oneDNN's limits and its
+// logistic function turn NaN into a number, and its GELU turns infinity into NaN.
 bool FollowsOnednn(Activation activation);
 // The cycles that this takes for each result, beyond the mathematics: it is read and written again.
 constexpr double kCyclesToFollow = 0.35;

@@ -42,8 +42,6 @@ void AppendActivation(dnnl::post_ops& ops, const Epilogue& e) {
       return ops.append_eltwise(algorithm::eltwise_hardswish, e.alpha, e.beta);
     case Activation::kSwish:
       return ops.append_eltwise(algorithm::eltwise_swish, e.alpha, 0.f);
-    case Activation::kSigmoid:
-      return ops.append_eltwise(algorithm::eltwise_logistic, 0.f, 0.f);
     case Activation::kGeluTanh:
       return ops.append_eltwise(algorithm::eltwise_gelu_tanh, 0.f, 0.f);
     case Activation::kTanh:
@@ -53,6 +51,7 @@ void AppendActivation(dnnl::post_ops& ops, const Epilogue& e) {
     case Activation::kReluKeepsNan:
     case Activation::kClip:
     case Activation::kHardSigmoid:
+    case Activation::kSigmoid:
     case Activation::kGeluErf:
       throw std::logic_error("a LateEpilogue computes this activation");
   }

@@ -48,6 +48,7 @@ inline std::vector<EdgeActivation> EdgeActivations() {
           {"swish", 1},
           {"sigmoid"},
           {"gelu"},
+          {"gelu", 1},
           {"tanh"},
           {"mish"}};
 }
@@ -63,6 +64,8 @@ inline double Activated(const EdgeActivation& a, double x) {
   if (name == "hard_sigmoid") return gate();
   if (name == "swish") return x / (1 + std::exp(-a.alpha * x));
   if (name == "sigmoid") return 1 / (1 + std::exp(-x));
+  if (name == "gelu" && a.alpha == 1)
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
   if (name == "gelu")
     return x == std::numeric_limits<double>::infinity()
                ? x

@@ -125,5 +125,58 @@ TEST_P(EdgeValuesOfConv, StayWhatTheyAre) {
 INSTANTIATE_TEST_SUITE_P(, EdgeValuesOfConv, ::testing::ValuesIn(kLayers),
                          [](const auto& info) { return "Layer" + std::to_string(info.index); });
 
+struct TransposedLayer {
+  int64_t size, in_c, out_c, kernel, stride;
+};
+
+class EdgeValuesOfTransposedConv : public ::testing::TestWithParam<TransposedLayer> {};
+
+// Of an image of ones and a bias at the edge: each sum is the bias and a number.
+TEST_P(EdgeValuesOfTransposedConv, StayWhatTheyAre) {
+  const TransposedLayer l = GetParam();
+  const Tensor x = WithEdges({1, l.in_c, l.size, l.size}, 0, 1),
+               w = WithEdges({l.in_c, l.out_c, l.kernel, l.kernel}, 0, 2),
+               b = WithEdges({l.out_c}, 0.6, 3);
+  const auto run = [&](const EdgeActivation& a, int threads) {
+    ProgramBuilder p;
+    p.Feed("x", DType::kF32, x.shape()).Param("w", DType::kF32, w.shape());
+    p.Param("b", DType::kF32, b.shape());
+    p.Op("fused_conv2d_transpose", {{"Input", {"x"}}, {"Filter", {"w"}}, {"Bias", {"b"}}},
+         {{"Output", {"y"}}},
+         {{"strides", Ints{l.stride, l.stride}},
+          {"fuse_activation", std::string(a.name)},
+          {"fuse_alpha", a.alpha},
+          {"fuse_beta", a.beta}});
+    p.Fetch("y");
+    auto scope = std::make_shared<Scope>();
+    scope->Set("w", Value(w));
+    scope->Set("b", Value(b));
+    Executor executor({.threads = threads});
+    return MustRun(executor, MustCompile(executor, p.Build(), scope), {{"x", x}})[0];
+  };
+  const Tensor sums = run({""}, 1);
+  for (const EdgeActivation& a : EdgeActivations())
+    for (const int threads : {1, 2}) {
+      const Tensor out = run(a, threads);
+      ASSERT_EQ(out.numel(), sums.numel());
+      int wrong = 0;
+      for (int64_t i = 0; i < out.numel(); ++i) {
+        const double sum = sums.data<float>()[i], want = Activated(a, sum),
+                     got = out.data<float>()[i];
+        if (!SameClass(got, want, 1e-4) && ++wrong < 3)
+          ADD_FAILURE() << "'" << a.name << "' " << a.alpha << " " << a.beta << " of " << sum
+                        << " gave " << got << ", expected " << want << ", " << threads
+                        << " threads";
+      }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(, EdgeValuesOfTransposedConv,
+                         ::testing::Values(TransposedLayer{5, 8, 16, 3, 1},
+                                           TransposedLayer{6, 3, 5, 1, 1},
+                                           TransposedLayer{4, 4, 8, 2, 2},
+                                           TransposedLayer{9, 16, 24, 4, 2}),
+                         [](const auto& info) { return "Layer" + std::to_string(info.index); });
+
 }  // namespace
 }  // namespace heddle::testing
