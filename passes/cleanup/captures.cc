@@ -164,28 +164,28 @@ class CaptureMaker {
   bool ReadSources(int block) {
     VersionView view(p_, context_.fetched);
     view.Enter(block);
+    DeepReads deep(&p_, view);
     const size_t count = p_.blocks[static_cast<size_t>(block)].ops.size();
-    bool changed = false;
     for (size_t at = 0; at < count; ++at) {
       const ir::Op& op = p_.blocks[static_cast<size_t>(block)].ops[at];
-      const VarId from = CopiedBy(p_, op);
-      if (from == kNoVar || !op.device.empty()) continue;
+      const VarId copied = CopiedBy(p_, op);
+      if (copied == kNoVar || !op.device.empty()) continue;
+      const VarId from = deep.ReplacementOf(copied);
       const VarId copy = OnlyOut(op, "Out");
       if (!IsTensorOrArray(p_.vars[copy]) || p_.vars[copy].dtype != p_.vars[from].dtype ||
           context_.fed.count(copy) > 0)
         continue;
       const auto position = static_cast<int>(at);
-      const auto readers = DeepReaders(p_, view, copy, position);
+      const auto readers = deep.Readers(copy, position);
       if (!readers || !view.Same(from, position, readers->back() + 1)) continue;
       const auto runs_blocks = [&](int reader) {
         return p_.blocks[static_cast<size_t>(block)].ops[static_cast<size_t>(reader)].def->has(
             kControlFlow);
       };
       if (std::none_of(readers->begin(), readers->end(), runs_blocks)) continue;
-      ReplaceDeepReads(&p_, block, *readers, copy, from);
-      changed = true;
+      deep.Replace(*readers, copy, from);
     }
-    return changed;
+    return deep.Apply();
   }
 
   // Marks what the operator reads. One that writes an array changes the array that is there.

@@ -1,6 +1,6 @@
 #include "passes/cleanup/deep_reads.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "core/programs/sub_block_slots.h"
 #include "passes/nested_blocks.h"
@@ -11,54 +11,66 @@ using ir::VarId;
 
 namespace {
 
-bool Names(const std::vector<VarId>& slot, VarId v) {
-  return std::find(slot.begin(), slot.end(), v) != slot.end();
+// Adds what the operator exchanges with a block that it runs, or what goes by its name.
+void AddHanded(const ir::Op& op, std::unordered_set<VarId>* handed) {
+  if (!op.def->has(kControlFlow)) return;
+  for (size_t s = 0; s < op.inputs.size(); ++s)
+    if (ir::ConditionSlot(*op.def) < 0 ||
+        (s < op.def->inputs().size() && ir::HandsValues(op.def->inputs()[s])))
+      handed->insert(op.inputs[s].begin(), op.inputs[s].end());
 }
 
-// An operator exchanges the variable with a block that it runs, or goes by its name.
-bool IsHanded(const ir::Op& op, VarId v) {
-  if (!op.def->has(kControlFlow)) return false;
-  for (size_t s = 0; s < op.inputs.size(); ++s) {
-    const bool handed = ir::ConditionSlot(*op.def) < 0 ||
-                        (s < op.def->inputs().size() && ir::HandsValues(op.def->inputs()[s]));
-    if (handed && Names(op.inputs[s], v)) return true;
-  }
-  return false;
+// Calls fn(operator) for it and those of the blocks that it runs.
+template <typename Fn>
+void ForEachInside(ir::Program* program, ir::Op* op, Fn&& fn) {
+  fn(op);
+  if (!op->def->has(kControlFlow)) return;
+  for (const int inside : NestedBlocks(*program, *op))
+    for (ir::Op& inner : program->blocks[static_cast<size_t>(inside)].ops) fn(&inner);
 }
 
 }  // namespace
 
-std::optional<std::vector<int>> DeepReaders(const ir::Program& program, const VersionView& view,
-                                            VarId v, int at) {
-  const ir::Var& var = program.vars[v];
-  const auto reads = view.reads(v), writes = view.writes(v);
-  if (var.block != view.block() || var.persistable || writes.size() != 1 || writes[0] != at ||
-      reads.empty() || reads.front() <= at)
+bool DeepReads::IsHanded(VarId v) {
+  if (!std::exchange(listed_, true))
+    for (ir::Op& op : p_.blocks[static_cast<size_t>(view_.block())].ops)
+      ForEachInside(&p_, &op, [&](const ir::Op* inner) { AddHanded(*inner, &handed_); });
+  return handed_.count(v) > 0;
+}
+
+std::optional<std::vector<int>> DeepReads::Readers(VarId v, int at) {
+  const ir::Var& var = p_.vars[v];
+  const auto reads = view_.reads(v), writes = view_.writes(v);
+  if (var.block != view_.block() || var.persistable || writes.size() != 1 || writes[0] != at ||
+      reads.empty() || reads.front() <= at || IsHanded(v))
     return std::nullopt;
-  const auto& ops = program.blocks[static_cast<size_t>(view.block())].ops;
-  for (const int reader : reads) {
-    const ir::Op& op = ops[static_cast<size_t>(reader)];
-    if (!op.device.empty() || IsHanded(op, v)) return std::nullopt;
-    if (!op.def->has(kControlFlow)) continue;
-    for (const int inside : NestedBlocks(program, op))
-      for (const ir::Op& inner : program.blocks[static_cast<size_t>(inside)].ops)
-        if (IsHanded(inner, v)) return std::nullopt;
-  }
+  const auto& ops = p_.blocks[static_cast<size_t>(view_.block())].ops;
+  for (const int reader : reads)
+    if (!ops[static_cast<size_t>(reader)].device.empty()) return std::nullopt;
   return std::vector<int>(reads.begin(), reads.end());
 }
 
-void ReplaceDeepReads(ir::Program* program, int block, const std::vector<int>& positions,
-                      VarId from, VarId to) {
-  const auto replace = [&](ir::Op* op) {
-    for (auto& slot : op->inputs) std::replace(slot.begin(), slot.end(), from, to);
-  };
-  for (const int at : positions) {
-    ir::Op& op = program->blocks[static_cast<size_t>(block)].ops[static_cast<size_t>(at)];
-    replace(&op);
-    if (!op.def->has(kControlFlow)) continue;
-    for (const int inside : NestedBlocks(*program, op))
-      for (ir::Op& inner : program->blocks[static_cast<size_t>(inside)].ops) replace(&inner);
-  }
+void DeepReads::Replace(const std::vector<int>& positions, VarId from, VarId to) {
+  replaced_[from] = ReplacementOf(to);
+  positions_.insert(positions.begin(), positions.end());
+}
+
+VarId DeepReads::ReplacementOf(VarId v) const {
+  const auto it = replaced_.find(v);
+  return it == replaced_.end() ? v : it->second;
+}
+
+bool DeepReads::Apply() {
+  if (replaced_.empty()) return false;
+  auto& ops = p_.blocks[static_cast<size_t>(view_.block())].ops;
+  for (const int at : positions_)
+    ForEachInside(&p_, &ops[static_cast<size_t>(at)], [&](ir::Op* op) {
+      for (auto& slot : op->inputs)
+        for (VarId& v : slot) v = ReplacementOf(v);
+    });
+  replaced_.clear();
+  positions_.clear();
+  return true;
 }
 
 bool HasGradientBlocks(const ir::Program& program) {

@@ -26,6 +26,7 @@ class Folder {
       if (std::exchange(vars, p_.vars.size()) != p_.vars.size())
         view_.emplace(p_, context_.fetched);
       view_->Enter(static_cast<int>(b));
+      deep_.emplace(&p_, *view_);
       block_ = &p_.blocks[b];
       known_.clear();
       tried_.clear();
@@ -136,16 +137,18 @@ class Folder {
     return true;
   }
 
-  // Those in blocks inside, too; nullopt where some cannot be told another variable.
-  std::optional<std::vector<int>> ReadersOf(VarId v, int at) const {
+  // Those in blocks inside, too, and whether they were looked for; nullopt where some cannot be
+  // told another variable.
+  std::optional<std::vector<int>> ReadersOf(VarId v, int at, bool* inside = nullptr) {
     if (auto readers = view_->Readers(v, at)) return readers;
+    if (inside != nullptr) *inside = true;
     if (context_.fetched.count(v) > 0 || p_.vars[v].kind != ir::VarKind::kTensor)
       return std::nullopt;
-    return DeepReaders(p_, *view_, v, at);
+    return deep_->Readers(v, at);
   }
 
   // All readers of its results can be told another variable, and there are some.
-  bool Wanted(const ir::Op& op, int at) const {
+  bool Wanted(const ir::Op& op, int at) {
     bool wanted = false;
     for (const auto& slot : op.outputs) {
       for (VarId v : slot) {
@@ -177,14 +180,19 @@ class Folder {
         for (VarId v : slot) {
           const Value& value = f.outputs[k++];
           if (v == kNoVar) continue;
-          std::vector<int> readers = *ReadersOf(v, f.at);
+          bool inside = false;
+          std::vector<int> readers = *ReadersOf(v, f.at, &inside);
           std::erase_if(readers, [&](int r) { return gone[static_cast<size_t>(r)]; });
           if (readers.empty()) continue;
           const VarId constant = context_.AddConstant(p_, p_.vars[v].name, value.tensor().Clone());
-          ReplaceDeepReads(&p_, block_->id, readers, v, constant);
+          if (inside)
+            deep_->Replace(readers, v, constant);
+          else
+            ReplaceReads(block_, readers, v, constant);
         }
       }
     }
+    deep_->Apply();
     EraseOps(block_, gone);
     return true;
   }
@@ -192,6 +200,7 @@ class Folder {
   ir::Program& p_;
   PassContext& context_;
   std::optional<VersionView> view_;
+  std::optional<DeepReads> deep_;  // of the block that the view shows
   ir::Block* block_ = nullptr;
   std::unordered_map<VarId, Known> known_;
   std::set<int> tried_;  // operators without inputs whose values were asked for

@@ -385,5 +385,39 @@ TEST(Captures, ArraysThatAreChangedInPlaceAreCopied) {
   }
 }
 
+// Copies of copies, which a loop and a loop inside it read: all are read at the source.
+TEST(Captures, ChainsOfCopiesAreReadAtTheirSource) {
+  constexpr int kCopies = 20;
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, kShape).Var("h", DType::kF32, kShape).Scale("x", "h", 1);
+  b.Var("c0", DType::kF32, kShape).Scale("x", "c0", 2);
+  for (int k = 1; k <= kCopies; ++k) {
+    const std::string copy = "c" + std::to_string(k);
+    b.Var(copy, DType::kF32, kShape).Unary("assign", "c" + std::to_string(k - 1), copy);
+  }
+  b.Var("n", DType::kI64, {1}).Fill("n", {1}, 2, DType::kI64);
+  const auto loop = [&](const std::string& i, auto&& fn) {
+    const std::string go = "go_" + i;
+    b.Var(i, DType::kI64, {1}).Fill(i, {1}, 0, DType::kI64).Binary("less_than", i, "n", go);
+    const int outside = b.current(), body = b.Block(outside);
+    b.In(body);
+    for (int k = 1; k <= kCopies; ++k)
+      if (k % 3 != 0) b.Binary("elementwise_add", "h", "c" + std::to_string(k), "h");
+    fn();
+    b.Increment(i).Binary("less_than", i, "n", go).In(outside);
+    std::vector<std::string> reads = {i, "n", "h"};
+    for (int k = 1; k <= kCopies; ++k) reads.push_back("c" + std::to_string(k));
+    b.Op("while", {{"X", reads}, {"Condition", {go}}}, {{"Out", {i, go, "h"}}, {"StepScopes", {}}},
+         {{"sub_block", BlockRef{body}}});
+  };
+  loop("i", [&] { loop("j", [] {}); });
+  const Program program = b.Fetch("h").Build();
+  const std::string text = ir::ToText(*Captured(program));
+  EXPECT_EQ(text.find("assign("), std::string::npos) << text;
+  const std::vector<heddle::Feed> feeds = {{"x", RandomF32(kShape, 5)}};
+  const auto expected = Results(program, feeds, {.opt_level = 0});
+  for (int level : {1, 2}) EXPECT_EQ(Results(program, feeds, {.opt_level = level}), expected);
+}
+
 }  // namespace
 }  // namespace heddle::testing
