@@ -31,9 +31,12 @@ class Eliminator : public BlockSweep {
       const ir::Op& op = block_->ops[i];
       if (!Eligible(op)) continue;
       auto& bucket = leaders[Hash(op, static_cast<int>(i))];
-      const bool merged = std::any_of(bucket.begin(), bucket.end(), [&](int leader) {
-        return Equal(leader, static_cast<int>(i)) && Merge(leader, static_cast<int>(i));
-      });
+      // Where readers are not known, none of many equal leaders is of use.
+      const bool merged =
+          ReadersKnown(op, static_cast<int>(i)) &&
+          std::any_of(bucket.begin(), bucket.end(), [&](int leader) {
+            return Equal(leader, static_cast<int>(i)) && Merge(leader, static_cast<int>(i));
+          });
       if (merged)
         Erase(i);
       else
@@ -96,6 +99,13 @@ class Eliminator : public BlockSweep {
     for (const auto& slot : a.inputs)
       for (VarId v : slot)
         if (v != kNoVar && !view_.Same(v, i, k)) return false;
+    return true;
+  }
+
+  bool ReadersKnown(const ir::Op& op, int at) const {
+    for (const auto& slot : op.outputs)
+      for (VarId v : slot)
+        if (v != kNoVar && !view_.Readers(v, at)) return false;
     return true;
   }
 
