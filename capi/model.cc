@@ -452,7 +452,8 @@ heddle_error* heddle_model_parameter(const heddle_model* model, const char* name
       return Status(StatusCode::kNotFound,
                     "the model has no parameter '" + std::string(name) + "'");
     const std::lock_guard writes(model->model.scope->write_mutex());
-    const heddle::Value* value = model->model.scope->Find(name);
+    HEDDLE_ASSIGN_OR_RETURN(const heddle::Value* const value,
+                            heddle::FindVariable(*model->model.scope, name));
     if (value == nullptr || !value->is_tensor() || !value->tensor().initialized())
       return Status(StatusCode::kNotFound, "parameter '" + std::string(name) + "' has no value");
     *tensor = new heddle_tensor{value->tensor()};

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/memory/lazy_buffer.h"
 #include "formats/other_kinds.h"
 #include "formats/registry.h"
 #include "heddle/model_files.h"
@@ -347,6 +348,14 @@ std::vector<std::string> OutputTypes(const Program& program) {
   for (size_t k = 0; k < program.outputs().size(); ++k)
     types.emplace_back(program.ir().source ? program.ir().source->OutputType(k) : "");
   return types;
+}
+
+Result<Value*> FindVariable(const Scope& scope, const std::string& name) {
+  Value* const value = scope.StampOf(name).value;
+  if (value == nullptr || !value->is_tensor()) return value;
+  const Status there = MakeResident(value->tensor());
+  if (there.ok()) return value;
+  return ErrorWith(there.code(), "variable '", name, "': ", there.message());
 }
 
 Status LoadParameters(const Program& program, const std::string& path, Scope& scope,

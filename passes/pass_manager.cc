@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/memory/contents_error.h"
 #include "passes/custom_pass.h"
 #include "passes/ir_text.h"
 #include "passes/nested_blocks.h"
@@ -208,6 +209,8 @@ class Driver {
       return pass.each_block ? EachBlock(pass) : pass.run(*copy_, context_);
     } catch (const std::bad_alloc&) {
       return ResourceExhausted("out of memory");
+    } catch (const ContentsError& e) {
+      return e.status();
     } catch (const std::exception& e) {
       return Internal(e.what());
     }

@@ -5,11 +5,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "core/memory/contents_error.h"
 #include "core/memory/large_memory.h"
 #include "core/thread_annotations.h"
 
@@ -274,13 +274,13 @@ namespace {
 
 // For tensors that are a part of their memory, or whose contents are there by now.
 void NeedResident(const Tensor& t) {
-  if (const Status s = MakeResident(t); !s.ok()) throw std::runtime_error(std::string(s.message()));
+  if (Status s = MakeResident(t); !s.ok()) throw ContentsError(std::move(s), t.buffer().get());
 }
 
-void Fill(const MakeContents& contents, size_t begin, Tensor* to) {
+void Fill(const Tensor& source, const MakeContents& contents, size_t begin, Tensor* to) {
   if (!to->initialized()) throw std::bad_alloc();
-  const Status s = contents(to->mutable_raw(), begin, begin + to->bytes());
-  if (!s.ok()) throw std::runtime_error(std::string(s.message()));
+  Status s = contents(to->mutable_raw(), begin, begin + to->bytes());
+  if (!s.ok()) throw ContentsError(std::move(s), source.buffer().get());
 }
 
 // One piece after another is taken and given back while kernels are prepared. Where an alignment is
@@ -299,7 +299,7 @@ BorrowedContents::BorrowedContents(const Tensor& source) : tensor_(source) {
   if (!IsAbsent(source)) return;
   if (const auto contents = ContentsToCome(source)) {
     tensor_ = Tensor::Empty(source.dtype(), source.shape());
-    Fill(*contents, 0, &tensor_);
+    Fill(source, *contents, 0, &tensor_);
   } else {
     NeedResident(source);
   }
@@ -326,7 +326,7 @@ const Tensor& BorrowedStretches::Read(int64_t first, int64_t count) {
     if (!room_) throw std::bad_alloc();
   }
   stretch_ = Tensor(source_.dtype(), {count}, room_);
-  Fill(*contents_, begin, &stretch_);
+  Fill(source_, *contents_, begin, &stretch_);
   return stretch_;
 }
 

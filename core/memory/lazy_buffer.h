@@ -88,7 +88,7 @@ ContentsOrigin OriginOf(const Tensor& t);
 // A tensor that holds what `source` does, in memory of its own where that is absent.
 class BorrowedContents {
  public:
-  // Throws std::bad_alloc, or std::runtime_error with the message of a failure.
+  // Throws std::bad_alloc, or a ContentsError with the Status of a failure.
   explicit BorrowedContents(const Tensor& source);
   const Tensor& tensor() const { return tensor_; }
 

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/kernel_tuner.h"
 #include "core/memory/buffer_slab.h"
+#include "core/memory/contents_error.h"
 #include "core/memory/large_memory.h"
 #include "core/memory/lazy_buffer.h"
 #include "core/operands/any_address.h"
@@ -39,12 +40,29 @@ const Device* WithKernelOf(const PlanDraft& d, const Instruction& in,
   return nullptr;
 }
 
+// A failure to read what the slot's variable holds.
+Status ParameterError(const Plan& plan, uint32_t slot, const Status& status) {
+  const ir::VarId var = plan.slots[slot].var;
+  if (var == ir::kNoVar) return status;
+  return ErrorWith(status.code(), "parameter '", plan.program->vars[var].name,
+                   "': ", status.message());
+}
+
 // The host's preparation also looks its operands over: a device relies on that.
 Status CheckByHost(const PlanDraft& d, const Instruction& in, Services services) {
   services.forced = nullptr;
   services.lean = true;
   PrepareContext ctx(in.op, d.frame.data(), services, nullptr);
   return in.op.def->prepare()(ctx).status();
+}
+
+// The error where the contents of an operand cannot be read, with the parameter's name.
+Status NoContents(const PlanDraft& d, const Instruction& in, const ContentsError& e) {
+  for (const uint32_t s : in.op.in)
+    if (s != kNoSlot && d.frame[s] != nullptr && d.frame[s]->is_tensor() &&
+        e.IsAbout(d.frame[s]->tensor()))
+      return ParameterError(*d.plan, s, e.status());
+  return e.status();
 }
 
 // `choices`: receives what there was to choose from.
@@ -68,6 +86,8 @@ Status PrepareOne(PlanDraft& d, Instruction& in, const Device* device,
     return Status::Ok();
   } catch (const std::bad_alloc& e) {
     return ResourceExhausted("while preparing: ", e.what());
+  } catch (const ContentsError& e) {
+    return NoContents(d, in, e);
   } catch (const std::invalid_argument& e) {
     return InvalidArgument(e.what());
   } catch (const std::exception& e) {
@@ -195,7 +215,8 @@ Status BringInParameters(Plan& plan) {
         plan.in_file.emplace_back(s, Value(std::move(t)));
         continue;
       }
-    HEDDLE_RETURN_IF_ERROR(MakeResident(value.tensor()));
+    if (const Status there = MakeResident(value.tensor()); !there.ok())
+      return ParameterError(plan, s, there);
   }
   return Status::Ok();
 }

@@ -156,7 +156,7 @@ Result<NamedTensors> Collect(const std::vector<TensorInfo>& wanted, const Scope&
                              const std::string& path) {
   NamedTensors tensors;
   for (const TensorInfo& info : wanted) {
-    const Value* v = scope.Find(info.name);
+    HEDDLE_ASSIGN_OR_RETURN(const Value* const v, FindVariable(scope, info.name));
     if (v == nullptr || !v->initialized())
       return NotFound(path, ": parameter '", info.name, "' (", Name(info.dtype), " ",
                       info.shape.ToString(), ") has no value to save");

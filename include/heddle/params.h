@@ -31,7 +31,7 @@ enum class ParameterReading {
   // Large weights of a combined file stay in it until a plan or Scope::Find needs them; those that
   // plans only make copies of, in an order of their own, are never held as a whole. The file stays
   // open. It may be removed or replaced (as saving does), but not be written to in place: what was
-  // not read yet is then kDataLoss for a run, and not found in the scope.
+  // not read yet is then kDataLoss for a run and for FindVariable, and not found by Scope::Find.
   kWhenNeeded,
 };
 
@@ -39,6 +39,10 @@ enum class ParameterReading {
 // all of them, from a pickle those it names (variables it does not name must have a value already).
 Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
                       ParameterReading reading = ParameterReading::kNow);
+
+// The variable that Scope::Find finds: nullptr where there is none. kDataLoss and other errors,
+// which name the variable: its contents cannot be read from its file.
+Result<Value*> FindVariable(const Scope& scope, const std::string& name);
 
 // Writes all persistable variables of `program`, combined in the sorted order of their names. At
 // any moment `path` holds the old or the new file whole, also when the process is killed.

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "core/memory/contents_error.h"
 #include "core/memory/lazy_buffer.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/conv/cost.h"
@@ -80,7 +81,8 @@ class ConvTrial final : public Trial<ConvRunner> {
  public:
   explicit ConvTrial(const ConvCase& c) {
     // Some implementations read the filter while they are measured.
-    if (const Status s = MakeResident(*c.filter); !s.ok()) throw std::runtime_error(s.message());
+    if (const Status s = MakeResident(*c.filter); !s.ok())
+      throw ContentsError(s, c.filter->buffer().get());
     const bool forward = c.direction == ConvDirection::kForward;
     const int64_t in = c.g.batch * c.g.in_c * c.g.in_size(),
                   out = c.g.batch * c.g.out_c * c.g.out_size();

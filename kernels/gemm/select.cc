@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "core/memory/contents_error.h"
 #include "core/memory/lazy_buffer.h"
 #include "kernels/gemm/cost.h"
 #include "kernels/gemm/gemm_implementations.h"
@@ -79,7 +80,8 @@ class GemmTrial final : public Trial<GemmRunner> {
 
 std::unique_ptr<Trial<GemmRunner>> MakeTrial(const GemmCase& c) {
   // Some implementations read B while they are measured.
-  if (const Status s = MakeResident(*c.constant_b); !s.ok()) throw std::runtime_error(s.message());
+  if (const Status s = MakeResident(*c.constant_b); !s.ok())
+    throw ContentsError(s, c.constant_b->buffer().get());
   return std::make_unique<GemmTrial>(c);
 }
 

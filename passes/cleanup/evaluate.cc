@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/kernel_selector.h"
 #include "core/memory/bytes.h"
+#include "core/memory/contents_error.h"
 #include "core/op_context.h"
 
 namespace heddle {
@@ -129,6 +130,8 @@ Result<std::vector<Value>> Evaluate(const ir::Op& op, const std::vector<const Va
     return out;
   } catch (const std::bad_alloc& e) {
     return ResourceExhausted(e.what());
+  } catch (const ContentsError& e) {
+    return e.status();
   } catch (const std::exception& e) {
     return InvalidArgument(e.what());
   }

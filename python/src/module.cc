@@ -159,7 +159,7 @@ void BindScope(nb::module_& module) {
       .def(
           "get",
           [](Scope& s, const std::string& name) -> nb::object {
-            const Value* v = s.Find(name);
+            const Value* const v = Check(FindVariable(s, name));
             if (v == nullptr || !v->initialized()) return nb::none();
             Value copy;
             {

@@ -1,11 +1,13 @@
 """heddle.load and Model: arrays in, arrays out."""
 
 import gc
+import os
 import threading
 import weakref
 from xml.etree import ElementTree
 
 import numpy as np
+import onnx_model as om
 import pytest
 
 import heddle
@@ -357,3 +359,24 @@ def test_what_is_no_file_in_memory_is_one_type_error(digits, wrong):
             call(wrong)
     with pytest.raises(TypeError, match="^what holds the parameters is of"):
         heddle.parse(program, wrong)
+
+
+@pytest.mark.parametrize("op_type", ["MatMul", "Add"])
+@pytest.mark.parametrize("options", [{}, {"lean": True}, {"opt_level": 0}])
+def test_a_file_written_to_before_the_first_run_is_data_loss(tmp_path, op_type, options):
+    weight = np.ones((300, 200), np.float32)
+    x = np.ones((300, 300) if op_type == "MatMul" else (300, 200), np.float32)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(om.model([om.node(op_type, ["x", "W"], ["y"])],
+                              [om.value("x", "float32", list(x.shape))],
+                              [om.value("y", "float32", [300, 200])], [om.tensor("W", weight)]))
+    model = heddle.load(path, **options)
+    os.utime(path, (1, 1))
+    said = "'W'.*was written to"
+    for _ in range(2):
+        with pytest.raises(heddle.DataLoss, match=said):
+            model(x)
+    with pytest.raises(heddle.DataLoss, match=said):
+        model.parameters["W"]
+    with pytest.raises(heddle.DataLoss, match=said):
+        model.save_parameters(tmp_path / "saved")

@@ -1,0 +1,28 @@
+// ContentsError: what is thrown where the contents of a parameter cannot be had and the caller
+// takes no Status, as within kernels that pack it. Whoever catches it reports the Status.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "heddle/status.h"
+#include "heddle/tensor.h"
+
+namespace heddle {
+
+class ContentsError : public std::runtime_error {
+ public:
+  // `of`: the memory whose contents are missing, to be compared only.
+  ContentsError(Status status, const Buffer* of)
+      : std::runtime_error(std::string(status.message())), status_(std::move(status)), of_(of) {}
+
+  const Status& status() const { return status_; }
+  bool IsAbout(const Tensor& t) const { return t.buffer().get() == of_; }
+
+ private:
+  Status status_;
+  const Buffer* of_;
+};
+
+}  // namespace heddle
