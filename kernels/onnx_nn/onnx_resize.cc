@@ -1,5 +1,6 @@
 // Resizing of any axes: each axis has a list of source elements and weights for every position of
-// the result, and the axes are done one after another.
+// the result, and the axes are done one after another. Sizes and positions are computed in float,
+// as in ONNX Runtime: their rounding decides which element is taken.
 #include <cmath>
 #include <memory_resource>
 #include <vector>
@@ -15,9 +16,9 @@ enum class ResizeMode { kNearest, kLinear, kCubic };
 // The resizing of one axis.
 struct ResizeAxis {
   int64_t in = 0, out = 0;
-  double scale = 1;
-  double roi_begin = 0, roi_end = 1;
-  bool by_scale = false;  // scales were given, and `scale` is one of them
+  float scale = 1;
+  float roi_begin = 0, roi_end = 1;
+  bool by_scale = false;  // interpolates by `scale`, whose length need not be whole
 };
 
 struct ResizeSpec {
@@ -31,7 +32,7 @@ bool Given(const Context& ctx, Key key) {
   return Has(ctx, key) && ShapeIn(ctx, key).numel() > 0;
 }
 
-using ShortFloats = ShortList<double, size_t{2} * Shape::kMaxRank>;
+using ShortFloats = ShortList<float, size_t{2} * Shape::kMaxRank>;
 
 template <typename Context>
 Result<ShortFloats> NumbersIn(const Context& ctx, Key key) {
@@ -40,7 +41,7 @@ Result<ShortFloats> NumbersIn(const Context& ctx, Key key) {
   const bool known = VisitDType<float, double, float16, bfloat16>(t.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (int64_t i = 0; i < t.numel(); ++i)
-      numbers.push_back(static_cast<double>(static_cast<ComputeType<T>>(t.data<T>()[i])));
+      numbers.push_back(static_cast<float>(static_cast<ComputeType<T>>(t.data<T>()[i])));
   });
   if (!known) return InvalidArgument("input ", key.name, " is ", Name(t.dtype()));
   return numbers;
@@ -48,21 +49,20 @@ Result<ShortFloats> NumbersIn(const Context& ctx, Key key) {
 
 // The sizes that keep the ratio of the axes, and the scale that makes them.
 Status KeepRatio(const std::string& policy, const Shape& x, const ShortInts& axes, ShortInts* sizes,
-                 double* scale) {
+                 float* scale) {
   const bool smaller = policy == "not_larger";
   if (!smaller && policy != "not_smaller")
     return InvalidArgument("keep_aspect_ratio_policy is '", policy,
                            "', expected stretch, not_larger or not_smaller");
   *scale = 0;
   for (size_t i = 0; i < axes.size(); ++i) {
-    const double n = static_cast<double>(x[static_cast<int>(axes[i])]);
-    const double s = static_cast<double>((*sizes)[i]) / n;
+    const float n = static_cast<float>(x[static_cast<int>(axes[i])]);
+    const float s = static_cast<float>((*sizes)[i]) / n;
     if (i == 0 || (smaller ? s < *scale : s > *scale)) *scale = s;
   }
   for (size_t i = 0; i < axes.size(); ++i) {
-    const double size =
-        std::floor(static_cast<double>(x[static_cast<int>(axes[i])]) * *scale + 0.5);
-    if (!(size >= 0 && size < 1e15))
+    const float size = std::round(static_cast<float>(x[static_cast<int>(axes[i])]) * *scale);
+    if (!(size >= 0 && size < 1e15f))
       return InvalidArgument("sizes gives axis ", axes[i], " of X ", x.ToString(), " the size ",
                              size);
     (*sizes)[i] = static_cast<int64_t>(size);
@@ -87,24 +87,24 @@ Result<ResizeSpec> ResizeSpecOf(const Context& ctx) {
       return InvalidArgument("scales has ", scales.size(), " elements, expected ", axes.size());
     for (size_t i = 0; i < axes.size(); ++i) {
       ResizeAxis& a = spec.axes[static_cast<size_t>(axes[i])];
-      const double out = std::floor(static_cast<double>(a.in) * scales[i]);
-      if (!(scales[i] > 0) || out > 1e15)
+      const float out = static_cast<float>(a.in) * scales[i];
+      if (!(scales[i] > 0) || out > 1e15f)
         return InvalidArgument("scales holds ", scales[i], ", expected positive numbers");
       a.scale = scales[i];
       a.out = static_cast<int64_t>(out);
-      a.by_scale = true;
+      a.by_scale = ctx.Str("mode") != "nearest";
     }
   } else {
     HEDDLE_ASSIGN_OR_RETURN(ShortInts sizes, IntsIn(ctx, "sizes"));
     if (sizes.size() != axes.size())
       return InvalidArgument("sizes has ", sizes.size(), " elements, expected ", axes.size());
-    double common = 0;
+    float common = 0;
     const std::string& policy = ctx.Str("keep_aspect_ratio_policy");
     if (policy != "stretch") HEDDLE_RETURN_IF_ERROR(KeepRatio(policy, x, axes, &sizes, &common));
     for (size_t i = 0; i < axes.size(); ++i) {
       ResizeAxis& a = spec.axes[static_cast<size_t>(axes[i])];
       a.out = sizes[i];
-      a.scale = common != 0 ? common : static_cast<double>(a.out) / static_cast<double>(a.in);
+      a.scale = common != 0 ? common : static_cast<float>(a.out) / static_cast<float>(a.in);
     }
   }
   if (ctx.Str("coordinate_transformation_mode") == "tf_crop_and_resize") {
@@ -139,30 +139,35 @@ Status OnnxResizeShape(ShapeContext& ctx) {
 }
 
 // The position in the source of position o of the result.
-Result<double> SourceOf(const std::string& mode, const ResizeAxis& a, int64_t o) {
-  const auto n = static_cast<double>(a.in), m = static_cast<double>(a.out);
-  const auto at = static_cast<double>(o);
-  const double half = (at + 0.5) / a.scale - 0.5;
+Result<float> SourceOf(const std::string& mode, const ResizeAxis& a, int64_t o) {
+  const auto n = static_cast<float>(a.in), m = static_cast<float>(a.out);
+  const auto at = static_cast<float>(o);
+  const float middle = (at + 0.5f) / a.scale, half = middle - 0.5f;
   if (mode == "half_pixel") return half;
-  if (mode == "tf_half_pixel_for_nn") return (at + 0.5) / a.scale;
-  if (mode == "pytorch_half_pixel") return a.out > 1 ? half : 0.0;
-  if (mode == "half_pixel_symmetric") return n / 2 * (1 - m / (a.scale * n)) + half;
+  if (mode == "tf_half_pixel_for_nn") return middle;
+  if (mode == "pytorch_half_pixel") return a.out > 1 ? half : 0.f;
+  if (mode == "half_pixel_symmetric") return n / 2 * (1 - m / (a.scale * n)) + middle - 0.5f;
   if (mode == "asymmetric") return at / a.scale;
   if (mode == "align_corners") {
-    const double length = a.by_scale ? a.scale * n : m;
-    return length == 1 ? 0.0 : at * (n - 1) / (length - 1);
+    const float length = a.by_scale ? a.scale * n : m;
+    return length == 1 ? 0.f : at * (n - 1) / (length - 1);
   }
   if (mode == "tf_crop_and_resize")
     return a.out > 1 ? a.roi_begin * (n - 1) + at * (a.roi_end - a.roi_begin) * (n - 1) / (m - 1)
-                     : 0.5 * (a.roi_begin + a.roi_end) * (n - 1);
+                     : 0.5f * (a.roi_begin + a.roi_end) * (n - 1);
   return InvalidArgument("coordinate_transformation_mode is '", mode, "', which is none");
 }
 
-Result<int64_t> NearestOf(const std::string& mode, double x, double scale) {
+Result<int64_t> NearestOf(const std::string& mode, float x, float scale) {
   if (mode == "ceil_when_shrinking")  // the rule before there was a choice
     return static_cast<int64_t>(scale < 1 ? std::ceil(x) : std::floor(x));
-  if (mode == "round_prefer_floor") return static_cast<int64_t>(std::ceil(x - 0.5));
-  if (mode == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
+  if (const bool up = mode == "round_prefer_ceil"; up || mode == "round_prefer_floor") {
+    // What is this near to the middle counts as the middle.
+    constexpr float kNear = 1e-6f;
+    const float cut = std::trunc(x);
+    if (std::fabs(x - (cut + 0.5f)) < kNear) return static_cast<int64_t>(cut) + (up ? 1 : 0);
+    return static_cast<int64_t>(std::round(x));
+  }
   if (mode == "floor") return static_cast<int64_t>(std::floor(x));
   if (mode == "ceil") return static_cast<int64_t>(std::ceil(x));
   return InvalidArgument("nearest_mode is '", mode, "', which is none");
@@ -196,16 +201,16 @@ Status FindTaps(const OpContext& ctx, ResizeMode mode, const ResizeAxis& a, Axis
   const bool exclude = ctx.Int("exclude_outside") != 0;
   const double steep = ctx.Float("cubic_coeff_a");
   // A kernel that is wider by what the axis shrinks.
-  const double squeeze = ctx.Int("antialias") != 0 ? std::min(1.0, a.scale) : 1.0;
+  const double squeeze = ctx.Int("antialias") != 0 ? std::min(1.0, double{a.scale}) : 1.0;
   const double reach = (mode == ResizeMode::kCubic ? 2 : 1) / squeeze;
   if (mode != ResizeMode::kNearest) taps.width = 2 * static_cast<int64_t>(std::ceil(reach)) + 1;
   taps.source.reserve(static_cast<size_t>(a.out * taps.width));
   taps.weight.reserve(static_cast<size_t>(a.out * taps.width));
   taps.outside.reserve(static_cast<size_t>(a.out));
   for (int64_t o = 0; o < a.out; ++o) {
-    HEDDLE_ASSIGN_OR_RETURN(const double x, SourceOf(transformation, a, o));
-    taps.outside.push_back(crop && (x < 0 || x > static_cast<double>(a.in - 1)));
-    if (!(std::fabs(x) < 1e15)) return InvalidArgument("position ", o, " comes from ", x);
+    HEDDLE_ASSIGN_OR_RETURN(const float x, SourceOf(transformation, a, o));
+    taps.outside.push_back(crop && (x < 0 || x > static_cast<float>(a.in - 1)));
+    if (!(std::fabs(x) < 1e15f)) return InvalidArgument("position ", o, " comes from ", x);
     if (mode == ResizeMode::kNearest) {
       HEDDLE_ASSIGN_OR_RETURN(const int64_t at, NearestOf(ctx.Str("nearest_mode"), x, a.scale));
       taps.source.push_back(std::clamp<int64_t>(at, 0, a.in - 1));
@@ -215,7 +220,7 @@ Status FindTaps(const OpContext& ctx, ResizeMode mode, const ResizeAxis& a, Axis
     const auto first = static_cast<int64_t>(std::floor(x)) - taps.width / 2;
     double sum = 0;
     for (int64_t j = first; j < first + taps.width; ++j) {
-      double w = WeightAt(mode, (static_cast<double>(j) - x) * squeeze, steep);
+      double w = WeightAt(mode, (static_cast<double>(j) - double{x}) * squeeze, steep);
       if (exclude && (j < 0 || j >= a.in)) w = 0;
       taps.source.push_back(std::clamp<int64_t>(j, 0, a.in - 1));
       taps.weight.push_back(w);
@@ -335,8 +340,11 @@ Status OnnxResize(KernelContext& ctx) {
   for (size_t i = 0; i < spec.axes.size(); ++i) taps.emplace_back(&heap);
   for (size_t i = 0; i < taps.size(); ++i) {
     const ResizeAxis& a = spec.axes[i];
-    const bool whole = a.roi_begin == 0 && a.roi_end == 1;
-    if (a.in == a.out && a.scale == 1 && (!crop || whole)) continue;
+    // Unless it interpolates linearly, an axis of scale 1 stays whatever the region is. All of X
+    // stays where no size changes.
+    const bool cut = crop && (a.roi_begin != 0 || a.roi_end != 1) && mode == ResizeMode::kLinear;
+    if ((a.scale == 1 && !cut) || spec.out == x.shape()) continue;
+    if (ctx.Int("antialias") != 0 && a.in == a.out) continue;
     HEDDLE_RETURN_IF_ERROR(FindTaps(ctx, mode, a, &taps[i]));
   }
   if (mode == ResizeMode::kNearest) {

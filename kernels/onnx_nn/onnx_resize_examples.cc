@@ -2,6 +2,19 @@
 #include "core/op_def.h"
 
 HEDDLE_EXAMPLES(onnx_resize, R"(
+example a size that float rounds up
+attr nearest_mode STRING "floor"
+in X float32 [10] 0 1 2 3 4 5 6 7 8 9
+in scales float32 [1] 0.7
+out Y float32 [7] 0 1 3 4 5 7 8
+
+example near the middle of two
+attr nearest_mode STRING "round_prefer_ceil"
+attr coordinate_transformation_mode STRING "asymmetric"
+in X float32 [13] 0 1 2 3 4 5 6 7 8 9 10 11 12
+in sizes int64 [1] 8
+out Y float32 [8] 0 2 3 5 7 8 10 11
+
 example nearest up
 in X float32 [1, 1, 2, 2] 1 2 3 4
 in scales float32 [4] 1 1 2 3.0
