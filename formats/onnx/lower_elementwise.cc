@@ -217,10 +217,18 @@ bool LowerShrink(NodeLowering& n) {
   return true;
 }
 
+// The greatest finite number of a dtype of floats.
+double GreatestOf(DType dtype) {
+  if (dtype == DType::kF64) return std::numeric_limits<double>::max();
+  return dtype == DType::kF16 ? 65504 : double{std::numeric_limits<float>::max()};
+}
+
 bool LowerClip(NodeLowering& n) {
   const int x = n.Required(0);
-  double bounds[2] = {-std::numeric_limits<double>::infinity(),
-                      std::numeric_limits<double>::infinity()};
+  if (n.dtype(x) == DType::kUnknown && NodeLowering::HasOperator("onnx_clip")) return false;
+  // A limit that is not given is a finite number, so that infinities become that.
+  const double most = GreatestOf(n.dtype(x));
+  double bounds[2] = {-most, most};
   if (n.opset() < 11) {
     bounds[0] = n.Float("min", bounds[0]);
     bounds[1] = n.Float("max", bounds[1]);
@@ -250,7 +258,7 @@ bool LowerPRelu(NodeLowering& n) {
     return true;
   };
   if (!s.is_static() || n.dtype(x) != DType::kF32) return of_any_rank();
-  if (s.numel() == 1 && n.rank(x) > 0) {
+  if (s.numel() == 1 && n.rank(x) > 0 && s.rank() <= n.rank(x)) {
     n.Result(0, n.Make("prelu", {{"X", {x}}, {"Alpha", {n.Reshape(slope, {1})}}},
                        {{"mode", std::string("all")}}));
     return true;

@@ -68,6 +68,7 @@ bool LowerBatchNormalization(NodeLowering& n) {
     return true;
   }
   if (n.dtype(x) != DType::kF32 && n.dtype(x) != DType::kF64) return false;
+  if (n.rank(x) < 2 || n.rank(x) > 5) return false;
   for (size_t i = 1; i < 5; ++i)
     if (n.dtype(n.Required(i)) != n.dtype(x)) return false;
   const bool plane = n.IsPlane(x);

@@ -12,16 +12,18 @@ struct OnnxNonZero {
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("X");
     const T* v = x.data<T>();
+    const Shape shape = x.rank() == 0 ? Shape{1} : x.shape();  // a number is a vector of one
     CallHeap heap(ctx);
     std::pmr::vector<int64_t> at(&heap);
     at.reserve(static_cast<size_t>(x.numel() - std::count(v, v + x.numel(), T(0))));
     for (int64_t i = 0, n = x.numel(); i < n; ++i)
       if (v[i] != T(0)) at.push_back(i);
     const auto count = static_cast<int64_t>(at.size());
-    int64_t* to = ctx.Alloc("Y", DType::kI64, {x.rank(), count}).template mutable_data<int64_t>();
-    const auto strides = RowMajorStrides(x.shape());
-    for (int axis = 0; axis < x.rank(); ++axis)
-      for (const int64_t i : at) *to++ = i / strides[axis] % x.shape()[axis];
+    int64_t* to =
+        ctx.Alloc("Y", DType::kI64, {shape.rank(), count}).template mutable_data<int64_t>();
+    const auto strides = RowMajorStrides(shape);
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      for (const int64_t i : at) *to++ = i / strides[axis] % shape[axis];
     return Status::Ok();
   }
 };
@@ -45,4 +47,8 @@ out Y int64 [2, 3] 0 0 1 0 2 2
 example of floats
 in X float32 [2, 1, 2] 0 -1 nan 0
 out Y int64 [3, 2] 0 1 0 0 1 0
+
+example of a number
+in X int64 [] 3
+out Y int64 [1, 1] 0
 )")

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "kernels/onnx/element_types.h"
 #include "kernels/onnx/operands.h"
 
@@ -11,6 +13,18 @@ Status OnnxClipShape(ShapeContext& ctx) {
                              Name(ctx.InDType("input")), ", expected one dtype");
   ctx.SetOut("output", ctx.InShape("input"), ctx.InDType("input"));
   return Status::Ok();
+}
+
+// A limit that is not given is the least or the greatest finite number.
+template <typename As>
+ComputeType<As> Most() {
+  if constexpr (std::is_same_v<As, float16>) return 65504.f;
+  return std::numeric_limits<ComputeType<As>>::max();
+}
+template <typename As>
+ComputeType<As> Least() {
+  if constexpr (std::is_same_v<As, float16>) return -65504.f;
+  return std::numeric_limits<ComputeType<As>>::lowest();
 }
 
 // NaN stays; where min is above max, max holds.
@@ -38,15 +52,15 @@ struct OnnxClip {
                    const Tensor* max) {
     const T* from = x.data<T>();
     T* to = ctx.Out("output").template mutable_data<T>();
-    const bool has_least = min != nullptr, has_most = max != nullptr;
-    const As least = has_least ? static_cast<As>(*min->data<T>()) : As{};
-    const As most = has_most ? static_cast<As>(*max->data<T>()) : As{};
+    using C = ComputeType<As>;
+    const C least = min != nullptr ? static_cast<C>(static_cast<As>(*min->data<T>())) : Least<As>();
+    const C most = max != nullptr ? static_cast<C>(static_cast<As>(*max->data<T>())) : Most<As>();
     ctx.ParallelFor(x.numel(), 1 << 15, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        As v = static_cast<As>(from[i]);
-        if (has_least && v < least) v = least;
-        if (has_most && v > most) v = most;
-        to[i] = static_cast<T>(v);
+        C v = static_cast<C>(static_cast<As>(from[i]));
+        if (v < least) v = least;
+        if (v > most) v = most;
+        to[i] = static_cast<T>(static_cast<As>(v));
       }
     });
   }
@@ -56,11 +70,13 @@ struct OnnxClip {
 }  // namespace heddle
 
 HEDDLE_OP(onnx_clip) {
-  op.Doc("input limited to at least min and at most max, each of which may be absent");
+  op.Doc(
+      "input limited to at least min and at most max, which are the type's finite limits when "
+      "absent");
   op.Input("input").Input("min", kOptional).Input("max", kOptional).Output("output");
   op.Attr("elem_type", 0).Inplace("input", "output").InferShape(OnnxClipShape);
-  op.Kernels<OnnxClip, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t>();
-  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
+  op.Kernels<OnnxClip, float, double, float16, bfloat16, uint8_t, int8_t, int16_t, int32_t,
+             int64_t>();
 }
 
 HEDDLE_EXAMPLES(onnx_clip, R"(

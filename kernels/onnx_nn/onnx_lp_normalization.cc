@@ -48,8 +48,11 @@ template <typename T>
 struct OnnxMeanVariance {
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("X");
-    HEDDLE_ASSIGN_OR_RETURN(const ShortInts axes,
-                            NormalAxes(ctx.IntList("axes"), x.rank(), "axes"));
+    // The usual axes are those of images; an X of lower rank lacks the last ones.
+    ShortInts axes;
+    for (const int64_t axis : ctx.IntList("axes"))
+      if (axis < x.rank()) axes.push_back(axis);
+    HEDDLE_ASSIGN_OR_RETURN(axes, NormalAxes(axes, x.rank(), "axes"));
     // Each element belongs to one of the sets that share all other indices.
     Walk<1>::Strides set{};
     int64_t sets = 1;
@@ -122,7 +125,9 @@ HEDDLE_OP(onnx_lp_normalization) {
   op.Kernels<OnnxLpNorm, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(onnx_mean_variance_normalization) {
-  op.Doc("X to mean 0 and variance 1 over axes").Input("X").Output("Y");
+  op.Doc("X to mean 0 and variance 1 over axes, those beyond its rank passed over")
+      .Input("X")
+      .Output("Y");
   op.Attr("axes", Ints{0, 2, 3}).InferShape(SameAsX).Kernels<OnnxMeanVariance, float, double>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
@@ -149,6 +154,10 @@ example all but the channels
 in X float32 [2, 2, 1, 2] 1 2 4 -1 0.5 7 3 3
 out Y float32 [2, 2, 1, 2] -0.6291141 -0.24196696 0.9113224 -1.6924559 -0.8226876 1.6937687
   0.39056674 0.39056674
+
+example a matrix
+in X float32 [2, 2] 1 2 3 6
+out Y float32 [2, 2] -1 -1 1 1
 
 example other axes
 # oracle reference

@@ -103,9 +103,10 @@ Status OnnxPReluShape(ShapeContext& ctx) {
   if (!AllStatic(ctx, {"X", "slope"})) return ctx.Defer();
   const Shape &x = ctx.InShape("X"), &slope = ctx.InShape("slope");
   HEDDLE_ASSIGN_OR_RETURN(const Shape both, BroadcastShape(x, slope, PReluAxis(ctx, slope)));
-  if (!(both == x) || ctx.InDType("slope") != ctx.InDType("X"))
-    return InvalidArgument("slope ", slope.ToString(), " does not broadcast to X ", x.ToString());
-  ctx.SetOut("Y", x, ctx.InDType("X"));
+  if (ctx.InDType("slope") != ctx.InDType("X"))
+    return InvalidArgument("slope is ", Name(ctx.InDType("slope")), ", X ", Name(ctx.InDType("X")),
+                           ", expected one dtype");
+  ctx.SetOut("Y", both, ctx.InDType("X"));
   return Status::Ok();
 }
 
@@ -140,7 +141,7 @@ HEDDLE_OP(onnx_gemm) {
 }
 HEDDLE_OP(onnx_p_relu) {
   op.Doc(
-      "X, negative elements multiplied by slope, which broadcasts to X; with channels, a vector of "
+      "X, negative elements multiplied by slope; both broadcast. With channels, a vector of "
       "several elements has one for each index of axis 1");
   op.Input("X").Input("slope").Output("Y").Attr("channels", 0).InferShape(OnnxPReluShape);
   op.Kernels<OnnxPRelu, float, double, int32_t, int64_t>();
@@ -189,6 +190,11 @@ in B float64 [2, 2] 1 -1 0.5 2
 out Y float64 [1, 2] -1 4.5
 )")
 HEDDLE_EXAMPLES(onnx_p_relu, R"(
+example X broadcast to slope
+in X float32 [] -2
+in slope float32 [2, 1] 0.5 -1
+out Y float32 [2, 1] -1 2
+
 example per channel
 in X float32 [1, 2, 2] 1 -2 -3 4
 in slope float32 [2, 1] 0.5 -1
