@@ -325,8 +325,10 @@ Result<std::shared_ptr<CompiledImpl>> CompiledImpl::Make(ExecutorImpl* executor,
   if (options.tune || !options.tuning_file.empty())
     c->tuning = std::make_shared<TuningCache>(options.tuning_file, options.tune,
                                               TuningEnvironment(threads));
-  if (!options.packed_weights.empty())
+  if (!options.packed_weights.empty()) {
+    HEDDLE_RETURN_IF_ERROR(PackedWeights::CheckPlace(options.packed_weights));
     c->packed = std::make_shared<PackedWeights>(options.packed_weights);
+  }
   {
     MutexLock lock(c->mutex_);
     c->source_ = program;

@@ -1,11 +1,10 @@
 #include "tools/options.h"
 
-#include <glog/logging.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <sstream>
 
 #include "heddle/device.h"
@@ -52,13 +51,13 @@ std::string CachesText(const ModelOptions& options, const CompiledProgram& compi
   std::ostringstream text;
   if (options.tune || !options.tuning_file.empty()) {
     const TuningReport report = compiled.tuning_report();
-    for (const std::string& warning : report.warnings) LOG(WARNING) << warning;
+    for (const std::string& warning : report.warnings) std::cerr << "heddle: " << warning << "\n";
     text << "tuning: " << report.measured << " kernels measured (" << report.changed
          << " not as usual), " << report.kept << " known";
   }
   if (!options.packed_weights.empty()) {
     const PackedWeightsReport report = compiled.packed_weights_report();
-    for (const std::string& warning : report.warnings) LOG(WARNING) << warning;
+    for (const std::string& warning : report.warnings) std::cerr << "heddle: " << warning << "\n";
     text << (text.view().empty() ? "" : "; ") << "packed weights: " << report.found << " found, "
          << report.made << " made";
   }

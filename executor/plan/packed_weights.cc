@@ -113,6 +113,21 @@ class PackedWeights::File {
   uint64_t bytes_ = 0;
 };
 
+// The file's first bytes, or as many as there are, are those of every form of packed weights.
+Status PackedWeights::CheckPlace(const std::string& path) {
+  const std::shared_ptr<const File> file = File::Open(path);
+  if (!file) return Status::Ok();
+  constexpr std::string_view kBegin = "heddle packed ";
+  char begin[kBegin.size()];
+  size_t size = kBegin.size();
+  while (!file->Holds(0, size)) --size;
+  HEDDLE_RETURN_IF_ERROR(file->Read(begin, 0, size));
+  if (kBegin.starts_with({begin, size})) return Status::Ok();
+  return InvalidArgument("packed weights ", path,
+                         ": the file holds something else, and is left as it is; name another "
+                         "file, or remove this one");
+}
+
 PackedWeights::PackedWeights(std::string path) : path_(std::move(path)) {}
 PackedWeights::~PackedWeights() = default;
 
@@ -266,6 +281,7 @@ Status PackedWeights::Write() {
   header.index_hash = HashOf(index.data(), index.size());
   header.hash = HashOf(header);
 
+  HEDDLE_RETURN_IF_ERROR(CheckPlace(path_));  // it may have come since
   FileReplacement file(path_);
   HEDDLE_RETURN_IF_ERROR(file.Open());
   const auto append = [&file](const void* data, size_t bytes) {

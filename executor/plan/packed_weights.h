@@ -29,6 +29,9 @@ class PackedWeights : public PackStore {
   explicit PackedWeights(std::string path);
   ~PackedWeights() override;
 
+  // kInvalidArgument: there is a file at `path` that holds something else, which is not to be lost.
+  static Status CheckPlace(const std::string& path);
+
   BufferRef Find(const ContentsOrigin& origin, const std::string& key, MakeRoom room) override;
   void Keep(const ContentsOrigin& origin, const std::string& key, BufferRef packed) override;
   // Replaces the file, where something was kept that it does not hold: what it held so far, if that
