@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <unordered_map>
 
 #include "core/error.h"
 #include "core/memory/lazy_buffer.h"
@@ -345,20 +346,34 @@ Result<std::shared_ptr<CompiledImpl>> CompiledImpl::Make(ExecutorImpl* executor,
 Status CompiledImpl::FindPorts(const Program& program) {
   inputs = program.inputs();
   declared_inputs = !program.ir().feeds.empty();
-  fetch_names = options.fetches;
-  if (fetch_names.empty())
-    for (const TensorInfo& o : program.outputs()) fetch_names.push_back(o.name);
-  const size_t count = fetch_names.size();
-  fetch_names.insert(fetch_names.end(), options.keep.begin(), options.keep.end());
   HEDDLE_RETURN_IF_ERROR(CheckMaxShapes(*this));
-  for (size_t i = 0; i < fetch_names.size(); ++i) {
-    const ir::VarId var = program.ir().Find(0, fetch_names[i]);
+  const ir::Program& p = program.ir();
+  const auto add = [&](ir::VarId var, const std::string& name, const char* what) -> Status {
     if (var == ir::kNoVar)
-      return NotFound(i < count ? "cannot fetch '" : "cannot keep '", fetch_names[i],
-                      "': the program has no such variable");
-    const ir::Var& v = program.ir().vars[var];
-    if (i < count) outputs.push_back({fetch_names[i], v.dtype, v.shape});
+      return NotFound("cannot ", what, " '", name, "': the program has no such variable");
+    fetch_names.push_back(p.vars[var].name);
+    return Status::Ok();
+  };
+  const auto add_output = [&](ir::VarId var, const std::string& name) -> Status {
+    HEDDLE_RETURN_IF_ERROR(add(var, name, "fetch"));
+    outputs.push_back({name, p.vars[var].dtype, p.vars[var].shape});
+    return Status::Ok();
+  };
+  // An output may be called like another variable.
+  std::unordered_map<std::string, ir::VarId> named;
+  const std::vector<TensorInfo> infos = program.outputs();
+  for (size_t i = 0; i < infos.size(); ++i) {
+    named.emplace(infos[i].name, p.fetches[i].var);
+    if (options.fetches.empty())
+      HEDDLE_RETURN_IF_ERROR(add_output(p.fetches[i].var, infos[i].name));
   }
+  for (const std::string& name : options.fetches) {
+    const auto output = named.find(name);
+    HEDDLE_RETURN_IF_ERROR(
+        add_output(output != named.end() ? output->second : p.Find(0, name), name));
+  }
+  for (const std::string& name : options.keep)
+    HEDDLE_RETURN_IF_ERROR(add(p.Find(0, name), name, "keep"));
   return Status::Ok();
 }
 

@@ -86,7 +86,7 @@ class CompiledImpl {
   std::shared_ptr<Scope> scope;
   CompileOptions options;
   bool host_caches = true;               // kernels run on the host
-  std::vector<std::string> fetch_names;  // first the outputs, then what is kept
+  std::vector<std::string> fetch_names;  // variables: first of the outputs, then what is kept
   std::vector<TensorInfo> inputs, outputs;
   bool writes_scope = false;              // some operator writes to a persistable variable
   bool communicates = false;              // some operator exchanges values with other ranks

@@ -165,6 +165,16 @@ Result<Program> Program::Parse(std::string_view bytes, const std::string& name) 
 
 Result<Program> Program::Load(const std::string& path) { return LoadProgram(path, {}); }
 
+std::vector<TensorInfo> Program::outputs() const {
+  std::vector<TensorInfo> out;
+  for (const ir::Port& f : impl_->fetches) {
+    const ir::Var& v = impl_->vars[f.var];
+    const std::string_view name = impl_->source ? impl_->source->OutputName(v.name) : "";
+    out.push_back({name.empty() ? v.name : std::string(name), v.dtype, v.shape});
+  }
+  return out;
+}
+
 Result<std::string> Program::Serialize(const std::string& format) const {
   HEDDLE_ASSIGN_OR_RETURN(const Format* to, FormatNamed(format, *impl_));
   return to->Write(*impl_);

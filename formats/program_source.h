@@ -43,6 +43,9 @@ class ProgramSource {
   // heddle holds them in another dtype ("uint16" in int32); empty: the dtype says it.
   virtual std::string_view InputType(size_t) const { return {}; }
   virtual std::string_view OutputType(size_t) const { return {}; }
+  // What the user calls the output that this variable holds, where the variable cannot be called
+  // so; empty: as the variable.
+  virtual std::string_view OutputName(std::string_view) const { return {}; }
   // Makes something that gives `program` again, without its file. Precondition: this is its source,
   // and program.as_parsed().
   virtual std::unique_ptr<const PackedProgram> Pack(const ir::Program& program) const = 0;

@@ -1,4 +1,6 @@
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "passes/pass_manager.h"
@@ -7,12 +9,15 @@
 namespace heddle {
 namespace {
 
-// Replaces the program's fetches by `names`.
-Status SetFetches(const std::vector<std::string>& names, ir::Program* program) {
+// Replaces the program's fetches, called as in `outputs`, by `names`.
+Status SetFetches(const std::vector<std::string>& names, const std::vector<TensorInfo>& outputs,
+                  ir::Program* program) {
   if (names.empty()) return Status::Ok();
-  program->fetches.clear();
+  const std::vector<ir::Port> before = std::exchange(program->fetches, {});
   for (const std::string& name : names) {
-    const ir::VarId v = program->Find(0, name);
+    ir::VarId v = program->Find(0, name);
+    for (size_t k = before.size(); k-- > 0;)
+      if (outputs[k].name == name) v = before[k].var;
     if (v == ir::kNoVar)
       return NotFound("cannot fetch '", name, "': the program has no such variable");
     program->fetches.push_back({v, static_cast<int>(program->fetches.size())});
@@ -26,7 +31,7 @@ Result<OptimizedModel> OptimizeModel(const Model& model, const OptimizeOptions& 
   if (!model.program) return InvalidArgument("the program is empty");
   auto scope = model.scope ? model.scope : std::make_shared<Scope>();
   auto source = std::make_shared<ir::Program>(model.program.ir());
-  HEDDLE_RETURN_IF_ERROR(SetFetches(options.fetches, source.get()));
+  HEDDLE_RETURN_IF_ERROR(SetFetches(options.fetches, model.program.outputs(), source.get()));
   HEDDLE_ASSIGN_OR_RETURN(passes::Optimized optimized, passes::Optimize(source, scope, options));
   auto program = std::make_shared<ir::Program>(*optimized.program);
   program->DropUnusedVars();

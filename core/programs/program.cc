@@ -69,12 +69,6 @@ std::vector<TensorInfo> Program::inputs() const {
   return out;
 }
 
-std::vector<TensorInfo> Program::outputs() const {
-  std::vector<TensorInfo> out;
-  for (const ir::Port& f : impl_->fetches) out.push_back(InfoOf(*impl_, f.var));
-  return out;
-}
-
 namespace {
 
 // Calls fn(flags of the slot, variable) for the operands of an operator, and of those that it runs,

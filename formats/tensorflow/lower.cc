@@ -27,9 +27,21 @@ bool IsPlaceholder(const Node& node) {
 bool IsEffect(std::string_view op) {
   for (std::string_view begin : {"InitializeTable", "LookupTableImport", "LookupTableInsert"})
     if (op.starts_with(begin)) return true;
-  for (std::string_view name : {"NoOp", "Assert", "Assign", "AssignVariableOp", "SaveV2", "Const",
-                                "RestoreV2", "MergeV2Checkpoints", "VariableV2", "VarHandleOp",
-                                "Variable", "ControlTrigger", "Placeholder", "Print", "PrintV2"})
+  for (std::string_view begin : {"ResourceApply", "ResourceSparseApply", "ResourceScatter"})
+    if (op.starts_with(begin)) return true;
+  for (std::string_view name :
+       {"NoOp", "Assert", "Assign", "AssignVariableOp", "AssignAddVariableOp",
+        "AssignSubVariableOp", "Const", "RestoreV2", "Restore", "RestoreSlice", "VariableV2",
+        "VarHandleOp", "Variable", "ControlTrigger", "Placeholder", "Print", "PrintV2",
+        "DisableCopyOnRead", "DestroyResourceOp"})
+    if (op == name) return true;
+  return false;
+}
+
+// Operators that write a checkpoint.
+bool IsSave(std::string_view op) {
+  for (std::string_view name :
+       {"Save", "SaveSlices", "SaveV2", "ShardedFilename", "MergeV2Checkpoints"})
     if (op == name) return true;
   return false;
 }
@@ -75,11 +87,7 @@ Result<Lowered> Lowering::Run() {
   graph_.NoteUses(needed_, results);
   FindWritingFunctions();
   HEDDLE_ASSIGN_OR_RETURN(const Region region, Structure(graph_, needed_, may_write_));
-  // Names that belong to what the user, or a variable, is called.
-  for (const Wanted& port : feeds_) KeepName(port.name);
-  for (const Wanted& port : fetches_) KeepName(port.name);
-  for (const Node& node : model_.graph.nodes)
-    if (IsVariableOp(node.op)) KeepName(std::string(node.name));
+  KeepNames();
   FindRestoredKeys();
   FindTables();
   FindWritten();
@@ -98,7 +106,28 @@ Result<Lowered> Lowering::Run() {
   MoveTo(&made);
   made.inputs = std::move(inputs_);
   made.outputs = std::move(outputs_);
+  made.output_names = std::move(output_names_);
   return made;
+}
+
+// Names that belong to inputs, outputs and variables. An input's goes before a variable's, and that
+// before an output's, which the user is told apart from that of what holds it.
+void Lowering::KeepNames() {
+  const auto keep = [this](const Node& node) {
+    if (!IsVariableOp(node.op)) return;
+    KeepName(std::string(node.name));
+    const std::string kept = KeptName(node);
+    KeepName(kept);
+    variable_names_.insert(kept);
+  };
+  for (const Node& node : model_.graph.nodes) keep(node);
+  for (const Function& function : model_.graph.functions)
+    for (const Node& node : function.nodes) keep(node);
+  for (const Wanted& port : fetches_) KeepName(port.name);
+  for (const Wanted& port : feeds_) {
+    KeepName(port.name);
+    variable_names_.erase(port.name);
+  }
 }
 
 // --- what is wanted
@@ -175,19 +204,7 @@ Status Lowering::Select() {
     if (!source.is_node()) return NotFound("the graph has no operator '", name, "'");
     targets_.push_back(source.node);
   }
-  if (fetches_.empty() && targets_.empty()) {
-    // Without fetches, the outputs are the values that nothing uses.
-    std::vector<bool> used(graph_.size());
-    for (int i = 0; i < static_cast<int>(graph_.size()); ++i) {
-      for (const Source& input : graph_.links(i).inputs)
-        if (input.is_node()) used[static_cast<size_t>(input.node)] = true;
-      for (int control : graph_.links(i).controls)
-        if (control >= 0) used[static_cast<size_t>(control)] = true;
-    }
-    for (int i = 0; i < static_cast<int>(graph_.size()); ++i)
-      if (!used[static_cast<size_t>(i)] && !IsEffect(graph_.node(i).op))
-        fetches_.push_back({std::string(graph_.node(i).name), {i, 0}, kNoType});
-  }
+  if (fetches_.empty() && targets_.empty()) FetchResults();
   // A fed value replaces the graph's own; nodes no longer wait for a placeholder.
   const auto replace = [&](size_t begin) {
     std::map<Source, int> fed;
@@ -226,6 +243,45 @@ Status Lowering::Select() {
   }
   replace(named);
   return Status::Ok();
+}
+
+// Without fetches, the outputs are the values that nothing uses, but for those of the saver and,
+// where there are others, of what writes variables: steps of training and their counters.
+void Lowering::FetchResults() {
+  const auto size = static_cast<int>(graph_.size());
+  std::vector<std::vector<int>> readers(graph_.size());
+  for (int i = 0; i < size; ++i) {
+    for (const Source& input : graph_.links(i).inputs)
+      if (input.is_node()) readers[static_cast<size_t>(input.node)].push_back(i);
+    for (int control : graph_.links(i).controls)
+      if (control >= 0) readers[static_cast<size_t>(control)].push_back(i);
+  }
+  // The saver: what it is named to begin and to end with, and what waits for a file to be written.
+  std::vector<bool> saves(graph_.size());
+  std::vector<int> open;
+  const auto note = [&](int node) {
+    if (node < 0 || saves[static_cast<size_t>(node)]) return;
+    saves[static_cast<size_t>(node)] = true;
+    open.push_back(node);
+  };
+  for (std::string_view name : {model_.filename_tensor, model_.save_tensor, model_.restore_op})
+    if (!name.empty()) note(graph_.Find(WithoutZero(name)));
+  for (int i = 0; i < size; ++i)
+    if (IsSave(graph_.node(i).op)) note(i);
+  while (!open.empty()) {
+    const int node = open.back();
+    open.pop_back();
+    for (int reader : readers[static_cast<size_t>(node)]) note(reader);
+  }
+  std::vector<int> results, writes;
+  for (int i = 0; i < size; ++i) {
+    const std::string_view op = graph_.node(i).op;
+    if (!readers[static_cast<size_t>(i)].empty() || saves[static_cast<size_t>(i)] || IsEffect(op))
+      continue;
+    (WritesVariable(op) ? writes : results).push_back(i);
+  }
+  for (int i : results.empty() ? writes : results)
+    fetches_.push_back({std::string(graph_.node(i).name), {i, 0}, kNoType});
 }
 
 void Lowering::LowerFeeds() {
@@ -276,6 +332,9 @@ void Lowering::FetchNow(const Instance& instance, int node) {
 
 void Lowering::LowerFetches() {
   std::unordered_set<int> taken;
+  std::unordered_set<std::string> names;  // that are no output's to have
+  for (const Wanted& feed : feeds_) names.insert(feed.name);
+  for (const auto& [name, v] : variables_) names.insert(var(v).name);
   for (size_t k = 0; k < fetches_.size(); ++k) {
     const Wanted& fetch = fetches_[k];
     int v = fetched_[k];
@@ -292,10 +351,13 @@ void Lowering::LowerFetches() {
       continue;
     }
     const bool is_free = !var(v).fed && !var(v).persistable && facts(v).data == nullptr;
+    const auto own_name = [&] {
+      return names.insert(fetch.name).second ? fetch.name : FreshName(fetch.name);
+    };
     if (is_free && taken.insert(v).second) {
-      if (var(v).name != fetch.name) var(v).name = fetch.name;
+      var(v).name = own_name();
     } else if (var(v).name != fetch.name) {
-      const int copy = NewVar(fetch.name, var(v).dtype);
+      const int copy = NewVar(own_name(), var(v).dtype);
       var(copy).kind = var(v).kind;
       const VarFacts like = facts(v);
       facts(copy).type = like.type;
@@ -310,6 +372,7 @@ void Lowering::LowerFetches() {
       var(v).persistable = true;
     }
     var(v).named = true;
+    if (var(v).name != fetch.name) output_names_.emplace(var(v).name, fetch.name);
     draft_.fetches.emplace_back(v, static_cast<int>(draft_.fetches.size()));
     outputs_.push_back({fetch.name, facts(v).type});
   }
@@ -320,9 +383,8 @@ void Lowering::LowerFetches() {
 int Lowering::VariableNamed(const std::string& name, int type, const Shape& shape) {
   const auto known = variables_.find(name);
   if (known != variables_.end()) return known->second;
-  // The name was kept for it, unless a function makes it.
-  KeepName(name);
-  const int v = NewVar(name, StorageOf(type));
+  // The name was kept for it, unless it is an input's.
+  const int v = NewVar(variable_names_.contains(name) ? name : FreshName(name), StorageOf(type));
   var(v).block = 0;
   var(v).persistable = true;
   facts(v).type = type;
@@ -334,6 +396,7 @@ int Lowering::VariableNamed(const std::string& name, int type, const Shape& shap
     var(v).dims.assign(shape.begin(), shape.end());
   }
   variables_.emplace(name, v);
+  kept_names_.emplace(v, name);
   return v;
 }
 
@@ -361,7 +424,9 @@ void Lowering::KeepParameters(Lowered* made) {
     p.is_variable = facts(v).is_variable;
     if (!p.is_variable) continue;
     p.guessed_key = model_.restore_op.empty();
-    if (const auto key = restored_.find(p.name); key != restored_.end()) p.key = key->second;
+    if (const auto name = kept_names_.find(v); name != kept_names_.end())
+      if (const auto key = restored_.find(name->second); key != restored_.end())
+        p.key = key->second;
     const auto table = table_names_.find(v);
     if (table == table_names_.end()) continue;
     if (const auto found = tables_.find(table->second); found != tables_.end())

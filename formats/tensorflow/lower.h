@@ -77,6 +77,7 @@ struct Port {
 struct Lowered : formats::LoweredGraph {
   std::vector<Parameter> parameters;
   std::vector<Port> inputs, outputs;
+  std::map<std::string, std::string, std::less<>> output_names;  // by variable, where other ones
 };
 
 // A graph, or a function's body, where it is lowered: one for each call.
@@ -123,7 +124,8 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   bool HasFunction(std::string_view name) const { return functions_.contains(name); }
   // Whether some node that is lowered may write the variable.
   bool IsWritten(int variable) const {
-    return functions_write_ || written_.contains(draft_.vars[static_cast<size_t>(variable)].name);
+    const auto name = kept_names_.find(variable);
+    return functions_write_ || (name != kept_names_.end() && written_.contains(name->second));
   }
   // The array of gradients of a TensorArray; kNoDraft, to be set, where there is none yet.
   int& GradientArray(int array, const std::string& source) {
@@ -153,7 +155,9 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   };
 
   // --- lower.cc
+  void KeepNames();
   Status Select();
+  void FetchResults();
   Status SelectSignature(const std::string& key);
   Status AddFeed(const std::string& name, std::string_view tensor);
   Status AddFetch(const std::string& name, std::string_view tensor);
@@ -188,12 +192,15 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   std::vector<int> targets_;  // nodes that run
   std::vector<int> fetched_;  // by fetch: its variable
   std::vector<Port> inputs_, outputs_;
+  std::map<std::string, std::string, std::less<>> output_names_;  // as Lowered::output_names
   std::unordered_map<std::string_view, const Function*> functions_;
   std::unordered_map<std::string_view, std::unique_ptr<Body>> bodies_;
   std::map<std::pair<int, std::string>, int> gradient_arrays_;
-  std::map<std::string, int> variables_;         // by name
-  std::map<std::string, std::string> restored_;  // variable -> key of the bundle
-  std::map<std::string, TableContents> tables_;  // by name
+  std::map<std::string, int> variables_;             // by name
+  std::unordered_map<int, std::string> kept_names_;  // of variables, in their checkpoint
+  std::unordered_set<std::string> variable_names_;   // that no input has
+  std::map<std::string, std::string> restored_;      // variable -> key of the bundle
+  std::map<std::string, TableContents> tables_;      // by name
   std::unordered_map<int, std::string> table_names_;
   std::unordered_set<int> mutable_tables_;
   std::unordered_set<std::string> written_;  // variables that nodes of the graph write

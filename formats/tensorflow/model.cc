@@ -302,6 +302,7 @@ Status ReadMetaGraph(std::string_view message, Model* model) {
     if (f.Is(3)) {
       return ForFields(f.payload, "a saver", [&](const Field& s) {
         if (s.Is(1)) model->filename_tensor = s.payload;
+        if (s.Is(2)) model->save_tensor = s.payload;
         if (s.Is(3)) model->restore_op = s.payload;
         return Status::Ok();
       });

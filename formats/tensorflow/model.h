@@ -120,6 +120,7 @@ struct Model {
   std::vector<Signature> signatures;  // of a meta graph
   std::string_view restore_op;        // the node that reads its variables
   std::string_view filename_tensor;   // which it is given
+  std::string_view save_tensor;       // the node that writes them
   std::vector<Asset> assets;
   std::vector<std::string_view> init_ops;  // the nodes that run once when it is loaded
 };

@@ -184,6 +184,7 @@ Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
   source->skeleton_ = Skeleton(bytes);
   source->inputs_ = std::move(lowered.inputs);
   source->outputs_ = std::move(lowered.outputs);
+  source->output_names_ = std::move(lowered.output_names);
   return std::shared_ptr<const TensorflowSource>(std::move(source));
 }
 

@@ -27,6 +27,10 @@ class TensorflowSource : public formats::ProgramSource {
   size_t bytes() const override { return skeleton_.size(); }
   std::string_view InputType(size_t k) const override { return NameOf(inputs_, k); }
   std::string_view OutputType(size_t k) const override { return NameOf(outputs_, k); }
+  std::string_view OutputName(std::string_view variable) const override {
+    const auto found = output_names_.find(variable);
+    return found == output_names_.end() ? std::string_view() : found->second;
+  }
   std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override;
 
   const std::string& skeleton() const { return skeleton_; }
@@ -60,7 +64,9 @@ class TensorflowSource : public formats::ProgramSource {
   ProgramPart part_;
   std::vector<Stored> parameters_;
   std::vector<Port> inputs_, outputs_;
+  std::map<std::string, std::string, std::less<>> output_names_;  // by variable
   std::shared_ptr<const Bundle> bundle_;
+  Status no_bundle_;  // why there is none, although variables want it
 };
 
 // The file without the contents of large tensors: LowerBytes makes the same program of it.
