@@ -103,6 +103,11 @@ uint64_t Format::Hash(std::string_view bytes) const {
   return XXH64(bytes.data(), bytes.size() > kMost ? kLooked : bytes.size(), 0);
 }
 
+bool Format::HasParameters(const std::string& path) const {
+  std::error_code ec;
+  return fs::exists(path, ec);
+}
+
 Status Format::SetOwnParameters(const Program&, Scope&) const { return Status::Ok(); }
 
 Status Format::ParseParameters(const Program&, std::string_view, Scope&) const {
@@ -305,7 +310,7 @@ Result<Model> LoadModel(const std::string& path, const std::string& params,
   if (params.empty() && where != file && IsStream(file))
     return NotFound("no parameters: the program came through ", file, " and has ",
                     program->persistables().size(), " parameters; name their file, too");
-  if (!fs::exists(where, ec))
+  if (!fs::exists(where, ec) && !formats::FormatOf(program->ir()).HasParameters(where))
     return NotFound("no parameters: ", where,
                     ec ? " cannot be looked at (" + ec.message() + ")" : " does not exist",
                     ", and the program has ", program->persistables().size(), " parameters");

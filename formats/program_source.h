@@ -111,6 +111,8 @@ class Format {
   virtual std::string ProgramIn(const std::string&) const { return {}; }
   // The parameters that belong to a program file when the user names none: a file or a directory.
   virtual std::string DefaultParameters(const std::string& program_file) const = 0;
+  // Whether `path` names parameters that are there.
+  virtual bool HasParameters(const std::string& path) const;
   // heddle::LoadParameters for programs of this format; kWhenNeeded leaves them in the file.
   virtual Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
                                 ParameterReading reading) const = 0;

@@ -92,11 +92,19 @@ class Tensorflow : public formats::Format {
   std::string DefaultParameters(const std::string& program_file) const override {
     return program_file;
   }
-  // Those of the graph itself, or another file's in Paddle's layout.
+  bool HasParameters(const std::string& path) const override {
+    return Format::HasParameters(path) || !CheckpointAt(path).empty();
+  }
+  // Those of the graph itself, those with the variables of another checkpoint, or another file's in
+  // Paddle's layout.
   Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
                         ParameterReading reading) const override {
     if (path == program.ir().name || path.empty())
       return SourceOf(program).SetParameters(scope, reading);
+    if (const std::string prefix = CheckpointAt(path); !prefix.empty()) {
+      HEDDLE_ASSIGN_OR_RETURN(const auto bundle, Bundle::Open(prefix));
+      return SourceOf(program).SetParameters(scope, reading, bundle.get());
+    }
     return paddle::LoadParameters(program, path, scope, reading, /*cast=*/true);
   }
   Status SetOwnParameters(const Program& program, Scope& scope) const override {

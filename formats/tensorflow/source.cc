@@ -1,10 +1,12 @@
 #include "formats/tensorflow/source.h"
 
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "formats/leveldb_table.h"
 #include "formats/tensorflow/format.h"
 #include "formats/wire_fields.h"
 
@@ -143,6 +145,47 @@ std::string NewestCheckpoint(const std::string& folder) {
   return {};
 }
 
+std::string CheckpointAt(const std::string& path) {
+  std::error_code error;
+  const auto is_file = [&](const std::string& file) { return fs::is_regular_file(file, error); };
+  if (fs::is_directory(path, error)) {
+    if (const std::string newest = NewestCheckpoint(path); !newest.empty()) return newest;
+    const std::string variables = (fs::path(path) / "variables" / "variables").string();
+    if (is_file(variables + ".index")) return variables;
+    std::string found;
+    for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+      if (it->path().extension() != ".index") continue;
+      if (!found.empty()) return {};
+      found = (it->path().parent_path() / it->path().stem()).string();
+    }
+    return found;
+  }
+  // One in several files of TensorFlow's first years has no index.
+  const auto is_prefix = [&](const std::string& prefix) {
+    const std::string begin = fs::path(prefix).filename().string() + "-00000-of-";
+    const fs::path folder = fs::path(prefix).parent_path();
+    if (is_file(prefix + ".index")) return true;
+    for (fs::directory_iterator it(folder.empty() ? "." : folder, error), end; !error && it != end;
+         it.increment(error))
+      if (it->path().filename().string().starts_with(begin)) return true;
+    return false;
+  };
+  if (is_prefix(path)) return path;
+  for (const std::string_view part :
+       {std::string_view(".index"), kMetaEnding, std::string_view(".data-")}) {
+    const size_t at = path.rfind(part);
+    if (at == std::string::npos || (part != ".data-" && at + part.size() != path.size())) continue;
+    const std::string prefix = path.substr(0, at);
+    if (is_prefix(prefix) || is_file(prefix)) return prefix;
+  }
+  // One of TensorFlow's first years is a table by itself.
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  char end[formats::kTableMagic.size()] = {};
+  if (!is_file(path) || file.tellg() < static_cast<std::streamoff>(sizeof(end))) return {};
+  file.seekg(-static_cast<std::streamoff>(sizeof(end)), std::ios::end).read(end, sizeof(end));
+  return std::string_view(end, sizeof(end)) == formats::kTableMagic ? path : "";
+}
+
 std::string Skeleton(std::string_view bytes) {
   std::string out;
   Strip(bytes,
@@ -177,7 +220,14 @@ Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
                                "': its value is in a file beside the graph, which was not read "
                                "from a file");
       const std::string path = request.path.empty() ? (folder / "").string() : request.path;
-      HEDDLE_ASSIGN_OR_RETURN(source->bundle_, Bundle::Open(VariablesBeside(path, bytes)));
+      // The user may name another one.
+      if (source->no_bundle_.ok()) {
+        auto bundle = Bundle::Open(VariablesBeside(path, bytes));
+        if (bundle.ok())
+          source->bundle_ = *std::move(bundle);
+        else
+          source->no_bundle_ = request.InFile(bundle.status());
+      }
     }
     HEDDLE_RETURN_IF_ERROR(p.table ? source->StoreTable(p, assets) : source->Store(p, bytes, file));
   }
@@ -190,12 +240,12 @@ Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
 
 Status TensorflowSource::Store(const Parameter& p, std::string_view bytes,
                                const std::shared_ptr<const DataFile>& file) {
-  if (p.is_variable && (p.key.empty() || (p.guessed_key && !bundle_->Has(p.key))))
-    return Status::Ok();  // an operator's to write
+  if (p.is_variable && p.key.empty()) return Status::Ok();  // an operator's to write
   Stored& stored = parameters_.emplace_back();
   stored.name = p.name;
   if (p.is_variable) {
     stored.key = p.key;
+    stored.guessed_key = p.guessed_key;
     return Status::Ok();
   }
   if (p.made) {
@@ -238,31 +288,39 @@ Status TensorflowSource::StoreTable(const Parameter& p, const std::string& asset
   return Status::Ok();
 }
 
-Status TensorflowSource::SetParameters(Scope& scope, ParameterReading reading) const {
-  std::vector<Value> values;
+Status TensorflowSource::SetParameters(Scope& scope, ParameterReading reading,
+                                       const Bundle* bundle) const {
+  if (bundle == nullptr) {
+    HEDDLE_RETURN_IF_ERROR(no_bundle_);
+    bundle = bundle_.get();
+  }
+  std::vector<std::pair<const std::string*, Value>> values;
   for (const Stored& stored : parameters_) {
+    const auto set = [&](Value value) { values.emplace_back(&stored.name, std::move(value)); };
     if (!stored.values_key.empty()) {
-      HEDDLE_ASSIGN_OR_RETURN(const Value keys, bundle_->Read(stored.key, ParameterReading::kNow));
+      HEDDLE_ASSIGN_OR_RETURN(const Value keys, bundle->Read(stored.key, ParameterReading::kNow));
       HEDDLE_ASSIGN_OR_RETURN(const Value rows,
-                              bundle_->Read(stored.values_key, ParameterReading::kNow));
+                              bundle->Read(stored.values_key, ParameterReading::kNow));
       HEDDLE_ASSIGN_OR_RETURN(Value table, TableOf(stored.name, MakeTable(keys, rows)));
-      values.push_back(std::move(table));
+      set(std::move(table));
       continue;
     }
     if (!stored.key.empty()) {
-      HEDDLE_ASSIGN_OR_RETURN(Value value, bundle_->Read(stored.key, reading));
-      values.push_back(std::move(value));
+      // An operator writes what no checkpoint has.
+      if (stored.guessed_key && !bundle->Has(stored.key)) continue;
+      HEDDLE_ASSIGN_OR_RETURN(Value value, bundle->Read(stored.key, reading));
+      set(std::move(value));
       continue;
     }
     if (stored.in_file.file == nullptr) {
-      values.push_back(stored.value);
+      set(stored.value);
       continue;
     }
     HEDDLE_ASSIGN_OR_RETURN(Tensor t,
                             stored.in_file.Read(reading, StrCat("constant '", stored.name, "'")));
-    values.emplace_back(std::move(t));
+    set(Value(std::move(t)));
   }
-  for (size_t i = 0; i < values.size(); ++i) scope.Set(parameters_[i].name, std::move(values[i]));
+  for (auto& [name, value] : values) scope.Set(*name, std::move(value));
   return Status::Ok();
 }
 

@@ -5,6 +5,8 @@
 // any; it is immutable.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,8 +39,11 @@ class TensorflowSource : public formats::ProgramSource {
   const ProgramPart& part() const { return part_; }
   const std::vector<Port>& inputs() const { return inputs_; }
   const std::vector<Port>& outputs() const { return outputs_; }
-  // Sets constants and restored variables under their names.
-  Status SetParameters(Scope& scope, ParameterReading reading) const;
+  // Sets constants and restored variables under their names. `bundle`: has the variables, in place
+  // of the one beside the graph; null: that one. kNotFound: the graph has none, or the bundle lacks
+  // a variable.
+  Status SetParameters(Scope& scope, ParameterReading reading,
+                       const Bundle* bundle = nullptr) const;
 
  private:
   // A tensor that is at hand, a stretch of a file, or an entry of the bundle.
@@ -47,7 +52,8 @@ class TensorflowSource : public formats::ProgramSource {
     Value value;
     formats::FileTensor in_file;
     std::string key;
-    std::string values_key;  // of a table in the bundle: `key` is that of its keys
+    std::string values_key;    // of a table in the bundle: `key` is that of its keys
+    bool guessed_key = false;  // Parameter::guessed_key
   };
   static std::string_view NameOf(const std::vector<Port>& ports, size_t k) {
     if (k >= ports.size()) return {};
@@ -78,6 +84,10 @@ inline constexpr std::string_view kMetaEnding = ".meta";
 // The prefix of the newest checkpoint in a folder, as the file `checkpoint` there names it; empty:
 // there is none.
 std::string NewestCheckpoint(const std::string& folder);
+
+// The prefix of the checkpoint that the user names: itself, a file of the checkpoint, or a folder
+// that holds one; empty: no checkpoint is named so.
+std::string CheckpointAt(const std::string& path);
 
 // Reads a part of a graph's bytes into `builder`.
 Result<Lowered> LowerBytes(std::string_view bytes, const ProgramPart& part,

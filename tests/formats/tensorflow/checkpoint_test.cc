@@ -21,13 +21,13 @@ std::string ElementsOf(const std::string& path) { return ReadAll(path).substr(12
 
 class Checkpoints : public ::testing::TestWithParam<const char*> {
  protected:
-  void ExpectRecorded(const std::string& path) {
+  void ExpectRecorded(const std::string& path, const std::string& params = "") {
     const std::string folder = kRecorded + "/" + GetParam() + "/";
     ProgramPart part;
     part.feeds = {"x", "training"};
     part.fetches = {"net/y", "net/read0", "net/read1", "net/read2"};
-    const auto model = LoadModel(path, "", part);
-    ASSERT_TRUE(model.ok()) << model.status().ToString();
+    const auto model = LoadModel(path, params, part);
+    ASSERT_TRUE(model.ok()) << params << ": " << model.status().ToString();
     Tensor x = Tensor::Empty(DType::kF32, {4, 6});
     const std::string fed = ElementsOf(folder + "x.npy");
     ASSERT_EQ(fed.size(), x.bytes());
@@ -66,6 +66,44 @@ TEST_P(Checkpoints, AreReadWithTheirMetaGraphs) {
   fs::copy(folder, dir.path(), fs::copy_options::recursive);
   fs::copy(dir / "m.meta", dir / "other.meta");
   ExpectRecorded(dir.path());
+}
+
+// The user names one elsewhere by what its files' names have in common, a file of it or its folder.
+TEST_P(Checkpoints, OfAnotherPlaceAreNamed) {
+  const std::string folder = kRecorded + "/" + GetParam();
+  const TempDir dir;
+  fs::copy(folder + "/m.meta", dir / "other.meta");
+  ProgramPart part;
+  part.fetches = {"net/y"};
+  EXPECT_FALSE(LoadModel(dir / "other.meta", "", part).ok());
+  const auto none = LoadModel(dir / "other.meta", dir / "m", part);
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(none.status().ToString(), HasSubstr(dir / "m"));
+  std::vector<std::string> named = {folder + "/m", folder, folder + "/m.meta"};
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("m.") && name != "m.meta") named.push_back(entry.path().string());
+  }
+  for (const std::string& params : named) ExpectRecorded(dir / "other.meta", params);
+  // It goes before the one beside the graph.
+  const TempDir beside;
+  fs::copy(folder, beside.path(), fs::copy_options::recursive);
+  for (const auto& entry : fs::directory_iterator(beside.path()))
+    if (const std::string name = entry.path().filename().string();
+        name.starts_with("m") && name != "m.meta")
+      WriteAll(entry.path().string(), "damaged");
+  EXPECT_FALSE(LoadModel(beside / "m.meta", "", part).ok());
+  ExpectRecorded(beside / "m.meta", folder + "/m");
+}
+
+// Nobody asks for what the saver reads and writes.
+TEST_P(Checkpoints, WithoutFetchesGiveTheResultsAlone) {
+  const auto model = LoadModel(kRecorded + "/" + GetParam() + "/m.meta");
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  std::vector<std::string> names;
+  for (const TensorInfo& output : model->program.outputs()) names.push_back(output.name);
+  EXPECT_FALSE(names.empty());
+  for (const std::string& name : names) EXPECT_FALSE(name.starts_with("save")) << name;
 }
 
 TEST_P(Checkpoints, CutShortOrDamagedAreErrors) {
