@@ -771,7 +771,8 @@ def answers(case):
                 why = str(e)
     if 'MaxPool' in case.name and case.feeds['x0'].dtype.kind == 'f' and found:
         found += least_is_infinite(nan_wins(case, found[0])) + least_is_infinite(found[0])
-    if case.name.split('/')[0] in ('conv', 'matmul', 'norm', 'pool', 'resize', 'rank'):  # too slow there, or wrong
+    # ONNX's evaluator is too slow there, or wrong.
+    if case.name.split('/')[0] in ('conv', 'matmul', 'norm', 'pool', 'resize', 'rank'):
         return (found, None) if found else (None, why)
     from onnx.reference import ReferenceEvaluator
     try:
