@@ -45,7 +45,7 @@ class LazyBuffer final : public Buffer {
     const bool mapped = LiesAligned(where_) &&
                         where_.file->Map(begin(), before_ + bytes(), where_.from - before_).ok();
     if (!mapped) {
-      if (!CommitMemory(data(), bytes()))
+      if (!CommitMemory(begin(), before_ + bytes()))
         return ResourceExhausted("no memory for ", bytes(), " bytes of a parameter");
       HEDDLE_RETURN_IF_ERROR((*contents_)(data(), 0, bytes()));
     }

@@ -262,14 +262,14 @@ TEST_F(LaterReading, AScopeCanBeSavedToItsOwnFile) {
   EXPECT_EQ(ReadAll(path_) == before, true);
 }
 
-TEST_F(LaterReading, WhatWasWrittenToInPlaceIsNotFound) {
+TEST_F(LaterReading, WhatWasWrittenToInPlaceIsDataLoss) {
   Scope later;
   Load(&later);
   std::filesystem::resize_file(path_, 100);
   EXPECT_EQ(later.Find("large"), nullptr);
   EXPECT_NE(later.Find("small"), nullptr);
   const Status s = SaveParameters(program_, later, dir_ / "again");
-  EXPECT_EQ(s.code(), StatusCode::kNotFound);
+  EXPECT_EQ(s.code(), StatusCode::kDataLoss);
 }
 
 }  // namespace
