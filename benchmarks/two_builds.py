@@ -8,7 +8,9 @@ OLD and NEW are two files of the command `heddle`. Each program is held by a pro
 build; the processes are given slices of time in turns, and one sleeps while the other runs. A
 figure is the median over the turns of NEW's time in relation to OLD's. A program counts as slower
 when NEW takes more than 3 % and 1 us longer in each of three measurements, of new processes each.
-First answers (load and first run) and peak memory are those of new processes in turns.
+First answers (load and first run) and peak memory are those of new processes in turns. Both files
+are copied before: how the kernel keeps a file's pages decides how many of them count as a process's
+memory, and that changes with the age of the copy.
 
 The programs are the recorded models and loops of DIR, and with --onnx the folders of FOLDER that
 hold a model.onnx and its inputs as in_<k>.npy with the names of the inputs in a file `names`. The
@@ -18,6 +20,7 @@ exit status is 1 when a program is slower or the geometric mean of latencies is 
 import argparse
 import json
 import math
+import shutil
 import statistics
 import subprocess
 import sys
@@ -115,6 +118,8 @@ def main():
 
     results = []
     with tempfile.TemporaryDirectory() as scratch:
+        options.old = shutil.copy(options.old, Path(scratch) / "old")
+        options.new = shutil.copy(options.new, Path(scratch) / "new")
         for name, arguments in programs(options, Path(scratch)):
             for threads in map(int, options.threads.split(",")):
                 try:
