@@ -141,50 +141,77 @@ T Fold(T acc, const T* x, int64_t n) {
 }
 
 template <typename T, Of kOf>
+void Plane(const PoolGeometry& g, const T* plane, T* to) {
+  ForAllWindows(g, [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
+    T acc = First<T, kOf>(g);
+    ForSize(g, h, w, [&](auto size) {
+      if constexpr (size != 0) {
+        const T* from = plane + h.begin * g.in[2] + w.begin;
+        for (int y = 0; y < size; ++y)
+          for (int x = 0; x < size; ++x) acc = Taken<kOf>(acc, from[y * g.in[2] + x]);
+      } else {
+        ForLines(g, d, h, w,
+                 [&](int64_t at, int64_t n) { acc = Fold<T, kOf>(acc, plane + at, n); });
+      }
+    });
+    to[i] = kOf != Of::kAverage ? acc : acc / static_cast<T>(g.Divisor(d, h, w));
+  });
+}
+
+template <typename T>
+bool HasNan(const T* x, int64_t n) {
+  int nans = 0;  // no early exit, so that the loop becomes vectors
+  for (int64_t i = 0; i < n; ++i) nans |= x[i] != x[i];
+  return nans != 0;
+}
+
+template <typename T, Of kOf>
 void Planes(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out) {
   const int64_t cost = g.in_size() + g.out_size();
   ctx.ParallelFor(g.batch * g.channels, 1 + 32768 / (1 + cost), [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const T* plane = x + p * g.in_size();
       T* to = out + p * g.out_size();
-      ForAllWindows(
-          g, [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
-            T acc = First<T, kOf>(g);
-            ForSize(g, h, w, [&](auto size) {
-              if constexpr (size != 0) {
-                const T* from = plane + h.begin * g.in[2] + w.begin;
-                for (int y = 0; y < size; ++y)
-                  for (int x = 0; x < size; ++x) {
-                    const T v = from[y * g.in[2] + x];
-                    acc = Taken<kOf>(acc, v);
-                  }
-              } else {
-                ForLines(g, d, h, w,
-                         [&](int64_t at, int64_t n) { acc = Fold<T, kOf>(acc, plane + at, n); });
-              }
-            });
-            to[i] = kOf != Of::kAverage ? acc : acc / static_cast<T>(g.Divisor(d, h, w));
-          });
+      // A plane without NaN takes the order of operands that is one instruction.
+      if (kOf == Of::kMaxOrNan && !HasNan(plane, g.in_size()))
+        Plane<T, Of::kMaxNumbers>(g, plane, to);
+      else
+        Plane<T, kOf>(g, plane, to);
     }
   });
 }
 
 // kVectors vectors of kLanes channels of one output position, which stay in registers. The window
 // has kSize rows and columns, or, with 0, any.
-template <typename T, Of kOf, int kLanes, int kVectors, int kSize>
+//
+// kMaxOrNan is computed as kMaxNumbers, one instruction a vector, while one comparison for two
+// vectors looks for NaN; a block that has one is computed again (kAgain).
+template <typename T, Of kOf, int kLanes, int kVectors, int kSize, bool kAgain = false>
 inline void PixelChannels(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h,
                           const PoolWindow& w, const T* from, T factor, T* to) {
   using V = simd::VectorOf<T, kLanes * sizeof(T)>;
   using Vu = simd::UnalignedVectorOf<T, kLanes * sizeof(T)>;
+  constexpr bool kLookForNan = kOf == Of::kMaxOrNan && !kAgain;
+  constexpr Of kStep = kLookForNan ? Of::kMaxNumbers : kOf;
+  using Mask = decltype(V{} == V{});
+  Mask numbers = ~Mask{};
   V acc[kVectors];
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) acc[v] = V{} + First<T, kOf>(g);
   const int64_t step = g.channels;
   const auto take = [&](const T* pixel) __attribute__((always_inline)) {
+    V in[kVectors];
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      const V in = *reinterpret_cast<const Vu*>(pixel + v * kLanes);
-      acc[v] = Taken<kOf>(acc[v], in);
+      in[v] = *reinterpret_cast<const Vu*>(pixel + v * kLanes);
+      acc[v] = Taken<kStep>(acc[v], in[v]);
+    }
+    if constexpr (kLookForNan) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; v += 2) {
+        const V& other = in[v + 1 < kVectors ? v + 1 : v];
+        numbers &= (in[v] < other) | (in[v] >= other);  // neither holds: one of them is NaN
+      }
     }
   };
   if constexpr (kSize > 0) {
@@ -199,6 +226,14 @@ inline void PixelChannels(const PoolGeometry& g, const PoolWindow& d, const Pool
         const T* pixel = from + ((z * g.in[1] + y) * g.in[2] + w.begin) * step;
         for (int64_t k = w.begin; k < w.end; ++k, pixel += step) take(pixel);
       }
+  }
+  if constexpr (kLookForNan) {
+    using Word = std::conditional_t<sizeof(V) < sizeof(int64_t), int32_t, int64_t>;
+    const auto words = reinterpret_cast<simd::VectorOf<Word, sizeof(V)>>(numbers);
+    Word all = -1;
+    for (size_t k = 0; k < sizeof(V) / sizeof(Word); ++k) all &= words[k];
+    if (all != -1) [[unlikely]]
+      return PixelChannels<T, kOf, kLanes, kVectors, kSize, true>(g, d, h, w, from, factor, to);
   }
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v)
