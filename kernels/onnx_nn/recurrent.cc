@@ -205,7 +205,8 @@ class Direction {
   Status Run(const T* x, const int64_t* lengths) {
     Prepare(x);
     const bool back = c_.reverse || d_ == 1;
-    for (int64_t step = 0; step < c_.steps; ++step) {
+    const int64_t longest = LongestOf(lengths, c_.batch, c_.steps);
+    for (int64_t step = 0; step < longest; ++step) {
       HEDDLE_RETURN_IF_ERROR(ctx_.Interrupted());
       Recur();
       for (int64_t b = 0; b < c_.batch; ++b) {

@@ -172,9 +172,14 @@ std::unique_ptr<PackedRnn> PackRnn(const PrepareContext& ctx, RnnMode mode, cons
 }
 
 void RunRnnLayer(const KernelContext& ctx, std::span<const PackedRnn* const> directions,
-                 const RnnLayerArgs& args) {
+                 const RnnLayerArgs& all_steps) {
   const int count = static_cast<int>(directions.size());
   const PackedRnn& first = *directions[0];
+  // Behind the end of the longest sequence outputs are zero and states stay as they are.
+  RnnLayerArgs args = all_steps;
+  args.steps = LongestOf(args.lengths, args.batch, args.steps);
+  const int64_t row = args.batch * count * first.hidden;
+  std::fill_n(args.out + args.steps * row, (all_steps.steps - args.steps) * row, 0.f);
   const int64_t size = Direction::WorkSize(first, args), states = args.batch * first.padded();
   Tensor hold = ctx.CallScratch(DType::kF32, {count * size});
   // At most two directions, on the stack.

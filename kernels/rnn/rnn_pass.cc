@@ -116,6 +116,7 @@ void RnnForward(const KernelContext& ctx, const RnnSizes& s, const RnnWeights<T>
       ctx.Scratch(sizeof(T) == 4 ? DType::kF32 : DType::kF64, {gru ? s.batch * gates : 0});
   T* recurrent = hold.mutable_data<T>();
   const T *h = h0, *c = c0;
+  const int64_t longest = LongestOf(s.lengths, s.batch, s.steps);
   for (int64_t i = 0; i < s.steps; ++i) {
     const int64_t t = s.At(i);
     T* gate = trace.gates + t * s.batch * gates;
@@ -128,8 +129,9 @@ void RnnForward(const KernelContext& ctx, const RnnSizes& s, const RnnWeights<T>
         else
           std::fill_n(recurrent + b * gates, gates, T(0));
       }
-    ParallelGemm(ctx, GemmDims::Dense(s.batch, gates, n), T(1), h, w.hh_transposed, T(1),
-                 gru ? recurrent : gate);
+    if (t < longest)
+      ParallelGemm(ctx, GemmDims::Dense(s.batch, gates, n), T(1), h, w.hh_transposed, T(1),
+                   gru ? recurrent : gate);
     for (int64_t b = 0; b < s.batch; ++b) {
       T* y = out + (t * s.batch + b) * out_step;
       if (!s.Active(t, b)) {

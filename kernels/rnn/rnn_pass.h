@@ -1,6 +1,7 @@
 // One direction of one layer of a recurrent network over a whole sequence, and its gradient.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/op_context.h"
@@ -10,6 +11,15 @@ namespace heddle {
 
 inline int64_t RnnGates(RnnMode mode) {
   return mode == RnnMode::kLstm ? 4 : mode == RnnMode::kGru ? 3 : 1;
+}
+
+// The number of steps in which at least one of `batch` sequences takes part; at most `steps`, and
+// `steps` where `lengths` is null.
+inline int64_t LongestOf(const int64_t* lengths, int64_t batch, int64_t steps) {
+  if (lengths == nullptr) return steps;
+  int64_t longest = 0;
+  for (int64_t b = 0; b < batch; ++b) longest = std::max(longest, lengths[b]);
+  return std::min(longest, steps);
 }
 
 struct RnnSizes {
