@@ -35,6 +35,10 @@ Result<ConvGeometry> ConvGeometryOf(const OpContext& ctx, const Shape& input, co
 // `input` is its output side.
 Result<ConvGeometry> ConvTransposeGeometryOf(const OpContext& ctx, const Shape& input,
                                              const Shape& filter);
+// The same convolution with the dimensions of one element (of both sides and of the kernel, without
+// padding) before the others: all operands lie in memory as before, and the loops over the width
+// are not of one turn where a column [N, C, H, 1] is convolved.
+ConvGeometry AlongWidth(const ConvGeometry& g);
 // The shapes of a geometry's two sides.
 Shape ConvInShape(const ConvGeometry& g);
 Shape ConvOutShape(const ConvGeometry& g);

@@ -94,6 +94,25 @@ Result<ConvGeometry> Basics(const OpContext& ctx, const Shape& input, const Shap
 
 }  // namespace
 
+ConvGeometry AlongWidth(const ConvGeometry& g) {
+  ConvGeometry to = g;
+  int at = 3;
+  const auto move = [&](bool single) {
+    for (int i = 2; i >= 3 - g.spatial; --i) {
+      const bool is_single =
+          g.in[i] == 1 && g.out[i] == 1 && g.kernel[i] == 1 && g.pad_lo[i] == 0 && g.pad_hi[i] == 0;
+      if (is_single != single) continue;
+      --at;
+      to.in[at] = g.in[i], to.out[at] = g.out[i], to.kernel[at] = g.kernel[i];
+      to.pad_lo[at] = g.pad_lo[i], to.pad_hi[at] = g.pad_hi[i];
+      to.stride[at] = single ? 1 : g.stride[i], to.dilation[at] = single ? 1 : g.dilation[i];
+    }
+  };
+  move(false);
+  move(true);
+  return to;
+}
+
 Shape ConvInShape(const ConvGeometry& g) { return ShapeOf(g, g.in_c, g.in); }
 Shape ConvOutShape(const ConvGeometry& g) { return ShapeOf(g, g.out_c, g.out); }
 

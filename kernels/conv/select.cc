@@ -123,9 +123,11 @@ std::string DescribeConv(const ConvCase& c, const Machine& m) {
   return Ranked(ConvImplementations(), c, m).front()->describe(c, m);
 }
 
-Result<std::unique_ptr<ConvRunner>> MakeConv(const PrepareContext& ctx, const ConvGeometry& g,
-                                             DType dtype, ConvDirection direction,
-                                             const Tensor* filter, const Epilogue& epilogue) {
+Result<std::unique_ptr<ConvRunner>> MakeConv(const PrepareContext& ctx,
+                                             const ConvGeometry& geometry, DType dtype,
+                                             ConvDirection direction, const Tensor* filter,
+                                             const Epilogue& epilogue) {
+  const ConvGeometry g = AlongWidth(geometry);
   const ConvCase c{g, dtype, direction, filter, epilogue, ctx.threads(), ctx.lean()};
   return MakeBest(ctx, ConvFamily(), c);
 }
