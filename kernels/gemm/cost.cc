@@ -34,6 +34,9 @@ bool PanelsWin(const GemmCase& c, const Machine& m) {
   // If all rows fit a block of registers, the panels read the packed matrix once, at the speed of
   // memory; oneDNN takes up to twice as long.
   if (rows <= most) return true;
+  // Operators that no pass has touched leave other products to oneDNN, so that a program at level 0
+  // gives the results that it gave before.
+  if (c.use.unfused) return false;
   // With a few blocks of rows and an A that stays in the first cache, the panels prefetch what they
   // read next while they multiply.
   constexpr int64_t kFewBlocks = 4, kNearFloats = 1 << 15;
@@ -63,10 +66,7 @@ double PanelsInt8(const GemmCase& c, const Machine& m) {
 
 double Panels(const GemmCase& c, const Machine& m) {
   constexpr double kGain = 0.9, kLoss = 1.15;
-  // Operators that no pass has touched leave products to oneDNN, so that a program at level 0 gives
-  // the results that it gave before.
-  const bool wins =
-      !kWithOnednn || AvoidsCode(c) || (!c.use.unfused && !c.epilogue.bf16 && PanelsWin(c, m));
+  const bool wins = !kWithOnednn || AvoidsCode(c) || (!c.epilogue.bf16 && PanelsWin(c, m));
   return (wins ? kGain : kLoss) * BaseNs(c, m);
 }
 
