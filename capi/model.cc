@@ -82,25 +82,13 @@ heddle::Result<CompileOptions> ToCompileOptions(const heddle_model_options* give
   return options;
 }
 
-// The types of those of `ports` that are among the `known` ones, which have `types`; else empty.
-std::vector<std::string> TypesOf(const std::vector<heddle::TensorInfo>& ports,
-                                 const std::vector<heddle::TensorInfo>& known,
-                                 const std::vector<std::string>& types) {
-  std::vector<std::string> found(ports.size());
-  for (size_t i = 0; i < ports.size(); ++i)
-    for (size_t k = 0; k < std::min(known.size(), types.size()); ++k)
-      if (known[k].name == ports[i].name) found[i] = types[k];
-  return found;
-}
-
 Status Compile(std::shared_ptr<heddle::Executor> executor, heddle::Model model,
                const heddle_model_options* given, heddle_model** out) {
   HEDDLE_ASSIGN_OR_RETURN(const CompileOptions options, ToCompileOptions(given));
   HEDDLE_ASSIGN_OR_RETURN(heddle::CompiledProgram compiled, executor->Compile(model, options));
   std::vector<heddle::TensorInfo> parameters = model.program.persistables();
-  const heddle::Program& program = model.program;
-  auto input_types = TypesOf(compiled.inputs(), program.inputs(), InputTypes(program));
-  auto output_types = TypesOf(compiled.outputs(), program.outputs(), OutputTypes(program));
+  auto input_types = InputTypes(model.program, compiled.inputs());
+  auto output_types = OutputTypes(model.program, compiled.outputs());
   *out = new heddle_model{std::move(executor),   std::move(model),       std::move(compiled),
                           std::move(parameters), std::move(input_types), std::move(output_types)};
   return Status::Ok();

@@ -365,6 +365,34 @@ std::vector<std::string> OutputTypes(const Program& program) {
   return types;
 }
 
+namespace {
+
+std::vector<std::string> TypesByName(const std::vector<TensorInfo>& wanted,
+                                     const std::vector<TensorInfo>& known,
+                                     const std::vector<std::string>& types) {
+  std::vector<std::string> found(wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i)
+    for (size_t k = 0; k < known.size(); ++k)
+      if (known[k].name == wanted[i].name) found[i] = types[k];
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::string> InputTypes(const Program& program, const std::vector<TensorInfo>& inputs) {
+  return TypesByName(inputs, program.inputs(), InputTypes(program));
+}
+
+std::vector<std::string> OutputTypes(const Program& program,
+                                     const std::vector<TensorInfo>& outputs) {
+  return TypesByName(outputs, program.outputs(), OutputTypes(program));
+}
+
+std::string KindOfBytes(std::string_view bytes) {
+  const auto kind = formats::OtherKindOf(bytes);
+  return kind ? kind->what : "";
+}
+
 Result<Value*> FindVariable(const Scope& scope, const std::string& name) {
   Value* const value = scope.StampOf(name).value;
   if (value == nullptr || !value->is_tensor()) return value;

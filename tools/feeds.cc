@@ -201,9 +201,8 @@ Status ReadArchive(const std::string& path, const ProgramInputs& inputs,
     size_t k = 0;
     while (k < inputs.infos.size() && inputs.infos[k].name != name) ++k;
     if (k < inputs.infos.size()) {
-      const std::string type = k < inputs.types.size() ? inputs.types[k] : "";
       HEDDLE_ASSIGN_OR_RETURN(array.value,
-                              FeedValue(array, inputs.infos[k].dtype, type,
+                              FeedValue(array, inputs.infos[k].dtype, inputs.types[k],
                                         path + ": array '" + name + "'", "input '" + name + "'"));
     }
     if (array.value.is_tensor())
@@ -290,7 +289,9 @@ Result<std::vector<std::string>> FeedNames(const std::string& model, const std::
 }
 
 ProgramInputs TypedInputsOf(const Program& program) {
-  return {InputsOf(program), InputTypes(program)};
+  std::vector<TensorInfo> inputs = InputsOf(program);
+  std::vector<std::string> types = InputTypes(program, inputs);
+  return {std::move(inputs), std::move(types)};
 }
 
 Result<std::vector<Feed>> MakeFeeds(const ProgramInputs& inputs, const FeedOptions& options) {
@@ -307,7 +308,7 @@ Result<std::vector<Feed>> MakeFeeds(const ProgramInputs& inputs, const FeedOptio
   std::vector<Feed> feeds;
   for (size_t k = 0; k < inputs.infos.size(); ++k) {
     const TensorInfo& input = inputs.infos[k];
-    const std::string type = k < inputs.types.size() ? inputs.types[k] : "";
+    const std::string& type = inputs.types[k];
     Value value;
     const auto shape = shapes.find(input.name);
     if (const auto file = files.find(input.name); file != files.end()) {

@@ -44,7 +44,7 @@ Result<std::vector<std::string>> FeedNames(const std::string& model, const std::
 // Inputs with the types that the program's file gives them.
 struct ProgramInputs {
   std::vector<TensorInfo> infos;
-  std::vector<std::string> types;  // as heddle::InputTypes says; may be shorter than `infos`
+  std::vector<std::string> types;  // one each, as heddle::InputTypes says
 };
 ProgramInputs TypedInputsOf(const Program& program);
 

@@ -45,12 +45,12 @@ Result<Facts> Collect(const std::string& model, const ProgramPart& part) {
   return facts;
 }
 
-// `types`: as heddle::InputTypes says.
+// `types`: one each, as heddle::InputTypes says.
 Json DescribeVariables(const std::vector<TensorInfo>& infos,
                        const std::vector<std::string>& types) {
   Json list = Json::array();
   for (const TensorInfo& i : infos) {
-    const std::string type = list.size() < types.size() ? types[list.size()] : "";
+    const std::string& type = types[list.size()];
     Json shape;  // null: not even the rank is known
     if (i.shape.known_rank()) shape = std::vector<int64_t>(i.shape.begin(), i.shape.end());
     list.push_back(
@@ -83,8 +83,7 @@ void PrintVariables(const std::string& title, const std::vector<TensorInfo>& inf
                     const std::vector<std::string>& types) {
   std::cout << title << "\n";
   for (size_t k = 0; k < infos.size(); ++k)
-    std::cout << "  " << infos[k].name << "  "
-              << TypeText(infos[k].dtype, k < types.size() ? types[k] : "") << " "
+    std::cout << "  " << infos[k].name << "  " << TypeText(infos[k].dtype, types[k]) << " "
               << infos[k].shape.ToString() << "\n";
   if (infos.empty()) std::cout << "  none\n";
 }

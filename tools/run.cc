@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <map>
 
 #include "heddle/heddle.h"
 #include "heddle/model_files.h"
@@ -44,18 +43,6 @@ struct Output {
   std::vector<std::string> files;
   std::string type;  // as heddle::OutputTypes says; of an array, that of its tensors
 };
-
-// The types of a program's outputs by their names: some of them may be fetched, in another order.
-using OutputTypesByName = std::map<std::string, std::string>;
-
-OutputTypesByName TypesOf(const Program& program) {
-  OutputTypesByName types;
-  const std::vector<TensorInfo> outputs = program.outputs();
-  const std::vector<std::string> names = OutputTypes(program);
-  for (size_t k = 0; k < names.size() && k < outputs.size(); ++k)
-    types.emplace(outputs[k].name, names[k]);
-  return types;
-}
 
 bool HasArgMax(const Tensor& t) {
   return t.rank() == 2 && IsFloat(t.dtype()) && t.numel() > 0 && t.dim(1) > 1;
@@ -286,13 +273,16 @@ void PrintOutputsJson(const RunCommand& options, const std::vector<Output>& outp
   WriteJson(json);
 }
 
-// The model's own copy of the program goes when this returns: a lean program has no use for it.
+// `types`: of the compiled program's outputs. The model's own copy of the program goes when this
+// returns: a lean program has no use for it.
 Result<CompiledProgram> LoadAndCompile(Executor& executor, const RunCommand& options,
-                                       ProgramInputs* inputs, OutputTypesByName* types) {
+                                       ProgramInputs* inputs, std::vector<std::string>* types) {
   HEDDLE_ASSIGN_OR_RETURN(const Model model, options.model.Load(options.feeds));
   *inputs = TypedInputsOf(model.program);
-  *types = TypesOf(model.program);
-  return executor.Compile(model, Compile(options, model.program));
+  HEDDLE_ASSIGN_OR_RETURN(CompiledProgram compiled,
+                          executor.Compile(model, Compile(options, model.program)));
+  *types = OutputTypes(model.program, compiled.outputs());
+  return compiled;
 }
 
 // Loads the model, runs it, and writes a trace if one is wanted.
@@ -301,7 +291,7 @@ Status Compute(const RunCommand& options, std::vector<Output>* outputs,
   const auto start = std::chrono::steady_clock::now();
   Executor executor(options.model.executor());  // before the model: its threads start meanwhile
   ProgramInputs inputs;
-  OutputTypesByName types;
+  std::vector<std::string> types;
   HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
                           LoadAndCompile(executor, options, &inputs, &types));
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
@@ -311,8 +301,8 @@ Status Compute(const RunCommand& options, std::vector<Output>* outputs,
   HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(inputs, options.feeds));
   LogPlan(executor, compiled, feeds);
   HEDDLE_ASSIGN_OR_RETURN(*outputs, RunAll(executor, compiled, feeds, options, first_ms));
-  for (Output& output : *outputs)
-    if (const auto type = types.find(output.name); type != types.end()) output.type = type->second;
+  for (size_t k = 0; k < std::min(outputs->size(), types.size()); ++k)
+    (*outputs)[k].type = types[k];
   *memory = executor.MemoryUse();
   if (!options.trace.empty())
     HEDDLE_RETURN_IF_ERROR(Trace(executor, compiled, feeds, options.trace));

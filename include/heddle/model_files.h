@@ -48,6 +48,16 @@ std::vector<TensorInfo> WrittenPersistables(const Program& program);
 // the type of their tensors' elements.
 std::vector<std::string> InputTypes(const Program& program);
 std::vector<std::string> OutputTypes(const Program& program);
+// The same for each of `inputs` or `outputs`, found by its name: what a compiled program takes and
+// gives may be some of the program's, in another order, and others besides, whose types are empty.
+std::vector<std::string> InputTypes(const Program& program, const std::vector<TensorInfo>& inputs);
+std::vector<std::string> OutputTypes(const Program& program,
+                                     const std::vector<TensorInfo>& outputs);
+
+// The kind of a file that begins with these bytes and is no model, for error messages: "a Git LFS
+// pointer", "an HTML page", "a gzip archive". Empty where the beginning does not tell. Threads:
+// any.
+std::string KindOfBytes(std::string_view bytes);
 
 struct SavedModel {
   std::string program;

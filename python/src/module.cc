@@ -19,6 +19,7 @@
 #include "python/src/builder.h"
 #include "python/src/errors.h"
 #include "python/src/exchange.h"
+#include "python/src/infos.h"
 #include "python/src/interrupt.h"
 #include "python/src/mirror.h"
 #include "python/src/session.h"
@@ -26,14 +27,8 @@
 namespace heddle::python {
 namespace {
 
-nb::tuple DimsOf(const Shape& shape) {
-  nb::list dims;
-  for (int64_t d : shape) dims.append(d);
-  return nb::tuple(dims);
-}
-
-// What any object with the buffer protocol holds; a copy, but of bytes, which do not change while
-// they are read without the GIL. `what` is for messages.
+// The contents of an object with the buffer protocol, copied unless it is `bytes`: no thread can
+// change them while they are read without the GIL. `what` is for messages.
 nb::bytes BytesOf(nb::handle object, const char* what) {
   if (PyBytes_Check(object.ptr())) return nb::borrow<nb::bytes>(object);
   if (!PyObject_CheckBuffer(object.ptr())) {
@@ -47,21 +42,6 @@ nb::bytes BytesOf(nb::handle object, const char* what) {
 }
 
 void BindProgram(nb::module_& module) {
-  nb::class_<TensorInfo>(
-      module, "TensorInfo",
-      "An input, output or parameter as the program declares it: name, dtype, shape "
-      "(-1: any length; None: any rank).")
-      .def_ro("name", &TensorInfo::name)
-      .def_prop_ro("dtype", [](const TensorInfo& i) { return std::string(Name(i.dtype)); })
-      .def_prop_ro("shape",
-                   [](const TensorInfo& i) -> nb::object {
-                     if (!i.shape.known_rank()) return nb::none();
-                     return DimsOf(i.shape);
-                   })
-      .def("__repr__", [](const TensorInfo& i) {
-        return i.name + ": " + std::string(Name(i.dtype)) + " " + i.shape.ToString();
-      });
-
   nb::class_<Program>(module, "Program",
                       "A checked program: Program.load(path) or Program.parse(bytes). Immutable.")
       .def_static(
@@ -88,8 +68,9 @@ void BindProgram(nb::module_& module) {
             return Check(std::move(program));
           },
           nb::arg("bytes").none(), nb::arg("name") = "program")
-      .def_prop_ro("inputs", &Program::inputs)
-      .def_prop_ro("outputs", &Program::outputs)
+      .def_prop_ro("inputs", [](const Program& p) { return Declared(p.inputs(), InputTypes(p)); })
+      .def_prop_ro("outputs",
+                   [](const Program& p) { return Declared(p.outputs(), OutputTypes(p)); })
       .def_prop_ro("persistables", &Program::persistables)
       .def_prop_ro("written",
                    [](const Program& p) {
@@ -301,6 +282,7 @@ NB_MODULE(_heddle, module) {
   heddle::python::InitInterrupts();
   module.attr("__version__") = HEDDLE_VERSION;
   BindTensor(module);
+  BindInfos(module);
   BindProgram(module);
   BindScope(module);
   BindParams(module);

@@ -18,6 +18,7 @@
 #include "python/src/arrays.h"
 #include "python/src/errors.h"
 #include "python/src/exchange.h"
+#include "python/src/infos.h"
 #include "python/src/interrupt.h"
 
 namespace heddle::python {
@@ -29,12 +30,6 @@ auto WithoutGil(F f) {
   return f();
 }
 
-// An input or output that the program's file declares with a type that NumPy has and heddle holds
-// in another dtype.
-struct DeclaredInfo : TensorInfo {
-  std::string declared;  // empty: the dtype says it
-};
-
 // A compiled program that keeps its executor alive. Any number of threads may run it at once.
 class Session {
  public:
@@ -42,8 +37,8 @@ class Session {
       : executor_(std::move(executor)),
         compiled_(std::move(compiled)),
         program_(std::move(program)),
-        input_types_(TypesOf(compiled_.inputs(), program_.inputs(), InputTypes(program_))),
-        output_types_(TypesOf(compiled_.outputs(), program_.outputs(), OutputTypes(program_))) {}
+        input_types_(InputTypes(program_, compiled_.inputs())),
+        output_types_(OutputTypes(program_, compiled_.outputs())) {}
 
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -72,11 +67,6 @@ class Session {
   }
 
  private:
-  static std::vector<std::string> TypesOf(const std::vector<TensorInfo>& ports,
-                                          const std::vector<TensorInfo>& known,
-                                          const std::vector<std::string>& types);
-  static std::vector<DeclaredInfo> Declared(const std::vector<TensorInfo>& ports,
-                                            const std::vector<std::string>& types);
   DType Wanted(std::string_view name) const;
   const std::string& TypeOf(std::string_view name) const;
   std::vector<Feed> ToFeeds(nb::dict feeds) const;
@@ -90,27 +80,6 @@ class Session {
   // empty.
   const std::vector<std::string> input_types_, output_types_;
 };
-
-// The types of those of `ports` that are among the `known` ones, which have `types`.
-std::vector<std::string> Session::TypesOf(const std::vector<TensorInfo>& ports,
-                                          const std::vector<TensorInfo>& known,
-                                          const std::vector<std::string>& types) {
-  std::vector<std::string> found(ports.size());
-  for (size_t i = 0; i < ports.size(); ++i)
-    for (size_t k = 0; k < std::min(known.size(), types.size()); ++k)
-      if (known[k].name == ports[i].name) found[i] = types[k];
-  return found;
-}
-
-std::vector<DeclaredInfo> Session::Declared(const std::vector<TensorInfo>& ports,
-                                            const std::vector<std::string>& types) {
-  std::vector<DeclaredInfo> infos;
-  for (size_t i = 0; i < ports.size(); ++i) {
-    const bool wide = types[i] == "uint16" || types[i] == "uint32" || types[i] == "uint64";
-    infos.push_back({ports[i], wide ? types[i] : std::string()});
-  }
-  return infos;
-}
 
 // The type that an input is declared with; of a program without feed operators, its variable's.
 DType Session::Wanted(std::string_view name) const {
@@ -127,10 +96,6 @@ const std::string& Session::TypeOf(std::string_view name) const {
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].name == name) return input_types_[i];
   return *none;
-}
-
-std::string DTypeOf(const DeclaredInfo& info) {
-  return info.declared.empty() ? std::string(Name(info.dtype)) : info.declared;
 }
 
 std::string NameOf(PyObject* key) {
@@ -438,12 +403,6 @@ void BindSession(nb::module_& module) {
            nb::arg("disable_passes") = std::vector<std::string>(),
            nb::arg("keep") = std::vector<std::string>(), nb::arg("in_place") = true);
 
-  nb::class_<DeclaredInfo, TensorInfo>(module, "DeclaredInfo",
-                                       "An input or output with the dtype that its file declares.")
-      .def_prop_ro("dtype", &DTypeOf)
-      .def("__repr__", [](const DeclaredInfo& i) {
-        return i.name + ": " + DTypeOf(i) + " " + i.shape.ToString();
-      });
   nb::class_<Session>(module, "Session",
                       "A compiled program. Any number of threads may run it at once.")
       .def("run", &Session::Run, nb::arg("feeds"), nb::arg("timeout") = nb::none(),

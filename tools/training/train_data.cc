@@ -110,10 +110,10 @@ Status TrainData::AddFeed(const std::string& pair, const ProgramInputs& inputs) 
   HEDDLE_ASSIGN_OR_RETURN(const NpyArray array, ReadNpyArray(path));
   size_t k = 0;
   while (k < inputs.infos.size() && inputs.infos[k].name != name) ++k;
-  HEDDLE_ASSIGN_OR_RETURN(
-      Value value,
-      FeedValue(array, k < inputs.infos.size() ? inputs.infos[k].dtype : DType::kUnknown,
-                k < inputs.types.size() ? inputs.types[k] : "", path, "input '" + name + "'"));
+  const bool known = k < inputs.infos.size();
+  HEDDLE_ASSIGN_OR_RETURN(Value value,
+                          FeedValue(array, known ? inputs.infos[k].dtype : DType::kUnknown,
+                                    known ? inputs.types[k] : "", path, "input '" + name + "'"));
   if (!value.is_tensor()) return WrongData(path + ": holds texts, not numbers");
   Tensor tensor = value.tensor();
   if (tensor.rank() == 0 || tensor.dim(0) == 0)

@@ -20,7 +20,7 @@ from heddle.onnx import _errors, _file
 from heddle.onnx._options import (ExecutionMode, GraphOptimizationLevel, RunOptions,
                                   SessionOptions, warn_once)
 from heddle.onnx._values import (IOBinding, ModelMetadata, NodeArg, OrtValue, dtype_of,
-                                 element_of, from_heddle, to_heddle)
+                                 element_named, element_of, from_heddle, to_heddle)
 
 _PROVIDER = "CPUExecutionProvider"
 # Providers besides the CPU's, with heddle's name of the place.
@@ -134,7 +134,7 @@ class InferenceSession:
             raise _errors.at_load(e) from None
         self._meta = ModelMetadata(file)
         self._inputs = self._args(file.inputs, program.inputs)
-        self._outputs = self._args(file.outputs, all_outputs.outputs)
+        self._outputs = self._args(file.outputs, all_outputs.declared_outputs)
         self._overridable = [a for a in self._inputs if a.name in file.initializers]
         self._inputs = [a for a in self._inputs if a.name not in file.initializers]
         self._output_names = [a.name for a in self._outputs]
@@ -143,12 +143,16 @@ class InferenceSession:
         self._by_name = {a.name: a for a in self._inputs + self._overridable}
 
     def _args(self, declared: list[_file.ValueInfo], known: Sequence[Any]) -> list[NodeArg]:
+        """The inputs or outputs of the file; types that it does not say are those of `known`."""
         sizes = self._options._free_dimensions
+        types = {i.name: f"tensor({element_named(i.dtype)})"
+                 for i in known if i.dtype != "unknown"}
         if not declared:
-            return [NodeArg(i.name, f"tensor({element_of(np.empty(0, i.dtype))})",
+            return [NodeArg(i.name, types.get(i.name, ""),
                             [None if d < 0 else d for d in i.shape or ()]) for i in known]
-        return [NodeArg(v.name, v.type, [sizes.get(d, d) if isinstance(d, str) else d
-                                         for d in v.shape or ()]) for v in declared]
+        return [NodeArg(v.name, v.type or types.get(v.name, ""),
+                        [sizes.get(d, d) if isinstance(d, str) else d for d in v.shape or ()])
+                for v in declared]
 
     def _compiled(self, names: tuple[str, ...]) -> Any:
         """The compiled program with these outputs; (): those of the model."""

@@ -19,11 +19,14 @@ _NUMBERS = {"float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32":
             "complex64": 14, "complex128": 15, "bfloat16": 16}
 
 
+def element_named(dtype: str) -> str:
+    """ONNX's name of the elements that NumPy and heddle call `dtype`."""
+    return _ELEMENTS.get(dtype, dtype)
+
+
 def element_of(array: np.ndarray) -> str:
     """ONNX's name of an array's elements."""
-    if array.dtype.kind in "USO":
-        return "string"
-    return _ELEMENTS.get(array.dtype.name, array.dtype.name)
+    return "string" if array.dtype.kind in "USO" else element_named(array.dtype.name)
 
 
 def dtype_of(type_text: str) -> np.dtype | None:
