@@ -41,8 +41,6 @@ heddle::Result<CompileOptions> ToCompileOptions(const heddle_model_options* give
   heddle_model_options known;
   heddle_model_options_init(&known);
   HEDDLE_RETURN_IF_ERROR(ReadOptions(given, known));
-  if (known.opt_level < 0 || known.opt_level > 2)
-    return Invalid("options: opt_level is " + std::to_string(known.opt_level) + ", not 0, 1 or 2");
   if (known.schedule < HEDDLE_SCHEDULE_AUTO || known.schedule > HEDDLE_SCHEDULE_LANES)
     return Invalid("options: " + std::to_string(known.schedule) + " is not a schedule");
   if (known.num_fetches > 0 && known.fetches == nullptr) return Invalid("options: fetches is NULL");

@@ -26,6 +26,8 @@ Executor::~Executor() = default;
 Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_ptr<Scope> scope,
                                           const CompileOptions& options) {
   HEDDLE_RETURN_IF_ERROR(CheckProcessor());
+  if (options.opt_level < 0 || options.opt_level > 2)
+    return InvalidArgument("opt_level is ", options.opt_level, "; it is 0, 1 or 2");
   HEDDLE_ASSIGN_OR_RETURN(
       auto compiled, internal::CompiledImpl::Make(impl_.get(), program, std::move(scope), options));
   return CompiledProgram(std::move(compiled));

@@ -188,6 +188,8 @@ class Model:
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """`model(x)` or `model(x=x)`: the output, or the list of outputs if there are several."""
         if named:
+            if len(arrays) > len(self.inputs):
+                raise TypeError(f"the model takes {len(self.inputs)} inputs, not {len(arrays)}")
             if arrays:
                 named.update(zip((info.name for info in self.inputs), arrays))
             out = self._run(named)
@@ -305,8 +307,8 @@ def parse(program: Any, params: Any = b"", *, name: str = "program", **options: 
 
 def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = None,
          **options: Any) -> Model:
-    """Loads a model: a `.pdmodel`, Paddle 3's `.json`, an `.onnx`, a TensorFlow `.pb` or `.pbtxt`,
-    or a directory with one of them.
+    """Loads a model: a `.pdmodel`, Paddle 3's `.json`, an `.onnx`, a TensorFlow `.pb`, `.pbtxt`
+    or `.meta`, or a directory with one of them.
 
     `params`: a file or directory of parameters, if they are not beside the program. Options:
 

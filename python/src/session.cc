@@ -76,8 +76,7 @@ class Session {
   std::shared_ptr<Executor> executor_;
   CompiledProgram compiled_;
   Program program_;
-  // Of inputs and outputs, what the file calls elements that heddle holds in another dtype; else
-  // empty.
+  // The names that the file gives to elements that heddle holds in another dtype.
   const std::vector<std::string> input_types_, output_types_;
 };
 
@@ -378,6 +377,13 @@ void BindSession(nb::module_& module) {
           "__init__",
           [](Executor* self, int threads, int plan_cache_capacity, size_t memory_limit,
              int runs_at_once, const Rank* rank, const std::string& place) {
+            for (const auto& [option, value] :
+                 {std::pair{"threads", threads}, std::pair{"plan_cache", plan_cache_capacity},
+                  std::pair{"runs_at_once", runs_at_once}})
+              if (value < 0)
+                Check(Status(StatusCode::kInvalidArgument, std::string(option) + " is " +
+                                                               std::to_string(value) +
+                                                               "; it must not be negative"));
             ExecutorOptions options{.threads = threads,
                                     .runs_at_once = runs_at_once,
                                     .plan_cache_capacity = plan_cache_capacity,

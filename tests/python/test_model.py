@@ -315,6 +315,21 @@ def test_sequence_offsets():
     assert heddle.Tensor((np.zeros([5, 2]), [[0, 5]])).lod == [[0, 5]]
 
 
+@pytest.mark.parametrize("option", ["opt_level", "threads", "plan_cache", "runs_at_once"])
+def test_options_out_of_range_are_refused(digits, option):
+    for number in (-1, -2**31, *([3, 7] if option == "opt_level" else [])):
+        said = f"^INVALID_ARGUMENT: {option} is {number};"
+        with pytest.raises(heddle.InvalidArgument, match=said):
+            heddle.load(digits[0], **{option: number})
+
+
+def test_arrays_beyond_the_inputs_are_refused(model, digits):
+    x = digits[1]
+    for call in (lambda: model(x, x), lambda: model(x, x, x=x)):
+        with pytest.raises(TypeError, match="the model takes 1 inputs"):
+            call()
+
+
 def test_options_hold_for_runs_with_offsets(model, digits):
     with pytest.raises(heddle.DeadlineExceeded):
         model.run({"x": digits[1]}, timeout=0, lod=True)
