@@ -7,6 +7,7 @@ lock, and any number of threads may run one model at the same time.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes as c
 import os
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -115,44 +116,54 @@ def _texts(words: Sequence[str]) -> Any:
     return (_TEXT * len(words))(*(os.fsencode(word) for word in words)) if words else None
 
 
-def _take(tensor: int, free: bool = True) -> np.ndarray:
-    """A copy of a tensor's contents, and its end."""
+def _array(tensor: int) -> np.ndarray:
+    """A copy of a tensor's contents."""
+    rank, name = _lib.heddle_tensor_rank(tensor), _DTYPES[_lib.heddle_tensor_dtype(tensor)]
+    array = np.empty(tuple(_lib.heddle_tensor_dims(tensor)[:rank]),
+                     "uint16" if name == "bfloat16" else name)
+    if array.nbytes:
+        c.memmove(array.ctypes.data, _lib.heddle_tensor_const_data(tensor), array.nbytes)
+    return array
+
+
+@contextlib.contextmanager
+def _tensors(count: int) -> Iterator[Any]:
+    """Room for handles of tensors, which are freed when the block ends, however it does."""
+    handles = (_HANDLE * max(1, count))()
     try:
-        rank, name = _lib.heddle_tensor_rank(tensor), _DTYPES[_lib.heddle_tensor_dtype(tensor)]
-        array = np.empty(tuple(_lib.heddle_tensor_dims(tensor)[:rank]),
-                         "uint16" if name == "bfloat16" else name)
-        if array.nbytes:
-            c.memmove(array.ctypes.data, _lib.heddle_tensor_const_data(tensor), array.nbytes)
-        return array
+        yield handles
     finally:
-        _lib.heddle_tensor_free(tensor)
+        for handle in handles:
+            if handle:
+                _lib.heddle_tensor_free(handle)
 
 
-class _Tensors:
-    """Handles of arrays, which are used where they lie; they end with the block."""
-
-    def __init__(self, arrays: Sequence[Any]) -> None:
-        self._arrays = [np.asarray(a, order="C") for a in arrays]
-        self.handles = (_HANDLE * max(1, len(arrays)))()
-
-    def __enter__(self) -> Any:
-        for k, array in enumerate(self._arrays):
+@contextlib.contextmanager
+def _wrapped(given: Sequence[Any]) -> Iterator[Any]:
+    """Handles of arrays, which are used where they lie."""
+    arrays = [np.asarray(array, order="C") for array in given]
+    with _tensors(len(arrays)) as handles:
+        for k, array in enumerate(arrays):
+            if not array.dtype.isnative:
+                array = arrays[k] = array.astype(array.dtype.newbyteorder("="))
             name = "bfloat16" if array.dtype.name == "uint16" else array.dtype.name
-            if name not in _DTYPES or array.dtype.byteorder == ">":
-                self.__exit__()
+            if name not in _DTYPES:
                 raise TypeError(f"arrays of {array.dtype} cannot be fed; there are "
                                 + ", ".join(_DTYPES))
             handle = _HANDLE()
             dims = (c.c_int64 * max(1, array.ndim))(*array.shape)
             _check(_lib.heddle_tensor_wrap(_DTYPES.index(name), array.ndim, dims,
                                            array.ctypes.data, None, None, c.byref(handle)))
-            self.handles[k] = handle.value
-        return self.handles
+            handles[k] = handle.value
+        yield handles
 
-    def __exit__(self, *_: object) -> None:
-        for handle in self.handles:
-            if handle:
-                _lib.heddle_tensor_free(handle)
+
+def _number_of(option: str, name: str, known: Sequence[str]) -> int:
+    """Which of the names an option has."""
+    if name not in known:
+        raise ValueError(f"{option} '{name}' is not known; it is {', '.join(known[:-1])} or "
+                         f"{known[-1]}")
+    return known.index(name)
 
 
 class TensorInfo:
@@ -181,14 +192,14 @@ class Parameters(MutableMapping):
         self._infos = {info.name: info for info in infos}
 
     def __getitem__(self, name: str) -> np.ndarray:
-        tensor = _HANDLE()
         if name not in self._infos:
             raise KeyError(f"the model has no parameter '{name}'")
-        _check(_lib.heddle_model_parameter(self._model._handle, name.encode(), c.byref(tensor)))
-        return _take(tensor.value)
+        with _tensors(1) as handles:
+            _check(_lib.heddle_model_parameter(self._model._handle, name.encode(), handles))
+            return _array(handles[0])
 
     def __setitem__(self, name: str, array: Any) -> None:
-        with _Tensors([array]) as handles:
+        with _wrapped([array]) as handles:
             _check(_lib.heddle_model_set_parameter(self._model._handle, name.encode(), handles[0]))
 
     def __delitem__(self, name: str) -> None:
@@ -204,28 +215,29 @@ class Parameters(MutableMapping):
 class Model:
     """A program that is ready to run, with its parameters. See `heddle.load`."""
 
+    _handle: int | None = None  # also of a model that could not be made
+
     def __init__(self, make: Any, *, threads: int = 0, fetch: Sequence[str] = (),
                  opt_level: int = 2, schedule: str = "auto", deterministic: bool = False,
                  memory_limit: int = 0, plan_cache: int = 32, runs_at_once: int = 0, seed: int = 0,
                  precision: str = "f32", lean: bool = False, reuse: str = "ordered",
                  packed_weights: str | os.PathLike[str] = "", force: str = "", place: str = "cpu",
                  in_place: bool = True) -> None:
-        self._handle = None
-        executor = _HANDLE()
-        chosen = _ExecutorOptions(c.sizeof(_ExecutorOptions), threads, plan_cache, memory_limit,
-                                  runs_at_once, place.encode(), None, 0)
-        _check(_lib.heddle_executor_new(c.byref(chosen), c.byref(executor)))
-        options, handle = _ModelOptions(), _HANDLE()
+        options, executor, handle = _ModelOptions(), _HANDLE(), _HANDLE()
         _lib.heddle_model_options_init(c.byref(options))
         options.fetches, options.num_fetches = _texts(fetch), len(fetch)
         options.opt_level, options.seed, options.lean = opt_level, seed, lean
-        options.schedule = _SCHEDULES.index("serial" if deterministic else schedule)
-        if precision not in ("f32", "bf16", "int8"):
-            raise ValueError(f"precision is '{precision}', not f32, bf16 or int8")
-        options.bf16, options.int8_weights = precision == "bf16", precision == "int8"
-        options.reuse_edges, options.no_reuse = reuse == "edges", reuse == "none"
+        options.schedule = _number_of("schedule", "serial" if deterministic else schedule,
+                                      _SCHEDULES)
+        kind = _number_of("precision", precision, ("f32", "bf16", "int8"))
+        options.bf16, options.int8_weights = kind == 1, kind == 2
+        kind = _number_of("reuse", reuse, ("ordered", "edges", "none"))
+        options.reuse_edges, options.no_reuse = kind == 1, kind == 2
         options.packed_weights = os.fsencode(packed_weights) or None
         options.force, options.no_in_place = force.encode() or None, not in_place
+        chosen = _ExecutorOptions(c.sizeof(_ExecutorOptions), threads, plan_cache, memory_limit,
+                                  runs_at_once, place.encode(), None, 0)
+        _check(_lib.heddle_executor_new(c.byref(chosen), c.byref(executor)))
         try:
             self.threads: int = _lib.heddle_executor_threads(executor)
             _check(make(executor, c.byref(options), c.byref(handle)))
@@ -261,19 +273,21 @@ class Model:
             check_nan_inf: bool = False) -> Outputs:
         """Runs once. `feeds`: an array per input, by name. `timeout` in seconds; `check_nan_inf`
         ends the run at the first NaN or infinity."""
-        options = _RunOptions(c.sizeof(_RunOptions), (timeout or 0) * 1000, None, check_nan_inf, 0)
-        results = (_HANDLE * max(1, len(self.outputs)))()
-        with _Tensors(self._held(feeds)) as handles:
+        deadline_ms = 0 if timeout is None else max(timeout * 1000, 1e-6)  # 0: none
+        options = _RunOptions(c.sizeof(_RunOptions), deadline_ms, None, check_nan_inf, 0)
+        # Results may lie in the memory of feeds.
+        with _wrapped(self._held(feeds)) as handles, _tensors(len(self.outputs)) as results:
             _check(_lib.heddle_model_run(self._handle, c.byref(options), _texts(list(feeds)),
                                          handles, len(feeds), results, len(self.outputs)))
-            # Results may lie in the memory of feeds.
-            outputs = Outputs(_convert.from_held(_take(results[k]), info._declared)
+            outputs = Outputs(_convert.from_held(_array(results[k]), info._declared)
                               for k, info in enumerate(self.outputs))
         outputs.names = tuple(info.name for info in self.outputs)
         return outputs
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """`model(x)` or `model(x=x)`: the output, or the list of outputs if there are several."""
+        if len(arrays) > len(self.inputs):
+            raise TypeError(f"the model takes {len(self.inputs)} inputs, not {len(arrays)}")
         named.update(zip((info.name for info in self.inputs), arrays))
         outputs = self.run(named)
         return outputs[0] if len(outputs) == 1 else outputs
@@ -281,7 +295,7 @@ class Model:
     def plan(self, feeds: Mapping[str, Any]) -> str:
         """What a run will do, a line per instruction, for these feeds."""
         text = _HANDLE()
-        with _Tensors(self._held(feeds)) as handles:
+        with _wrapped(self._held(feeds)) as handles:
             _check(_lib.heddle_model_plan(self._handle, _texts(list(feeds)), handles, len(feeds),
                                           c.byref(text)))
         try:
@@ -299,7 +313,7 @@ class Model:
 
 
 def _bytes_of(value: Any, what: str) -> bytes:
-    """What any object with the buffer protocol holds."""
+    """The contents of an object with the buffer protocol."""
     try:
         return value if isinstance(value, bytes) else bytes(memoryview(value))
     except TypeError:
@@ -310,7 +324,7 @@ def _bytes_of(value: Any, what: str) -> bytes:
 def parse(program: Any, params: Any = b"", **options: Any) -> Model:
     """A model whose files are in memory: the bytes of a program of any format, and those of its
     combined parameters, as `bytes` or anything else with the buffer protocol. Options as for
-    `load`."""
+    `load`, but for `signature` and `feed`."""
     program = _bytes_of(program, "the program")
     params = _bytes_of(params, "what holds the parameters")
     return Model(lambda executor, chosen, out: _lib.heddle_model_parse_all(
@@ -319,9 +333,9 @@ def parse(program: Any, params: Any = b"", **options: Any) -> Model:
 
 def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = None, *,
          signature: str = "", feed: Sequence[str] = (), **options: Any) -> Model:
-    """Loads a model: a `.pdmodel`, Paddle 3's `.json`, an `.onnx`, a TensorFlow `.pb` or `.pbtxt`,
-    or a directory with one of them. Options: those of the compiled extension's `load` that docs/
-    python.md names, but for `max_shapes`."""
+    """Loads a model: a `.pdmodel`, Paddle 3's `.json`, an `.onnx`, a TensorFlow `.pb`, `.pbtxt`
+    or `.meta`, or a directory with one of them. Options: those of the compiled extension's `load`,
+    but for `max_shapes`."""
     fetch = list(options.get("fetch", ()))
     part = _Part(c.sizeof(_Part), signature.encode() or None, _texts(list(feed)), len(feed),
                  _texts(fetch), len(fetch))

@@ -47,8 +47,15 @@ def fails(kind, call):
 fails(heddle.NotFound, lambda: heddle.load("/nowhere"))
 fails(heddle.InvalidArgument, lambda: model.run({"x": x[:, :, :7]}))
 fails(heddle.InvalidArgument, lambda: model.run({"y": x}))
-fails(heddle.DeadlineExceeded, lambda: model.run({"x": x}, timeout=1e-9))
-fails(TypeError, lambda: model.run({"x": x.astype(">f4")}))
+for timeout in 1e-9, 0, -1:
+    fails(heddle.DeadlineExceeded, lambda: model.run({"x": x}, timeout=timeout))
+for option, wrong in (("precision", "f16"), ("schedule", "fast"), ("reuse", "all"),
+                      ("opt_level", 7), ("opt_level", -1), ("threads", -1), ("runs_at_once", -1),
+                      ("plan_cache", -1)):
+    fails(ValueError, lambda: heddle.load(digits, **{option: wrong}))
+fails(TypeError, lambda: heddle.load(digits, thread=1))
+fails(TypeError, lambda: model(x, x))
+assert (model.run({"x": x.astype(">f4")})[0] == y).all()
 fails(TypeError, lambda: model.run({"x": ["text"]}))
 fails(TypeError, lambda: heddle.parse(None))
 fails(TypeError, lambda: heddle.parse(files[0], None))
@@ -104,3 +111,59 @@ def test_structures_are_those_of_the_header(package, monkeypatch):
         fields = [re.search(r"(\w+)\s*$", line).group(1) for line in body.split(";")
                   if line.strip()]
         assert fields == [field[0] for field in own._fields_], name
+
+
+LEAKS = """
+import sys, gc, numpy as np, heddle
+from heddle import _plain
+digits = sys.argv[1]
+x = np.load(digits + "/input.npy")
+alive = {"executor": 0, "model": 0, "tensor": 0}
+
+def counted(name, kind, made):
+    plain = getattr(_plain._lib, "heddle_" + name)
+    def call(*arguments):
+        result = plain(*arguments)
+        alive[kind] += made(result, arguments)
+        return result
+    setattr(_plain._lib, "heddle_" + name, call)
+
+for kind, name in (("executor", "executor_new"), ("model", "model_load_part"),
+                   ("tensor", "tensor_wrap"), ("tensor", "model_parameter")):
+    counted(name, kind, lambda error, _: not error)
+counted("model_run", "tensor", lambda error, arguments: 0 if error else arguments[-1])
+for kind in alive:
+    counted(kind + "_free", kind, lambda *_: -1)
+
+def fails(call):
+    try:
+        call()
+    except Exception:
+        return
+    raise AssertionError("it did not fail")
+
+for wrong in ({"precision": "f16"}, {"schedule": "fast"}, {"reuse": "all"}, {"opt_level": 7},
+              {"threads": -1}, {"force": "nothing"}, {"fetch": ["nothing"]}):
+    fails(lambda: heddle.load(digits, **wrong))
+model = heddle.load(digits)
+assert alive["model"] == 1
+for feeds in ({"x": x, "y": ["text"]}, {"x": x, "y": x}, {"x": x[0]}):
+    fails(lambda: model.run(feeds))
+    fails(lambda: model.plan(feeds))
+name, *_ = model.parameters
+fails(lambda: model.parameters.__setitem__(name, x))
+model(x), model.parameters[name], model.plan({"x": x})
+_plain.np.empty = None  # copies of results cannot be made
+fails(lambda: model(x))
+fails(lambda: model.parameters[name])
+del model
+gc.collect()
+assert alive == {"executor": 0, "model": 0, "tensor": 0}, alive
+"""
+
+
+def test_nothing_leaks_where_a_call_fails(package):
+    run = subprocess.run([sys.executable, "-c", LEAKS, ROOT / "examples/digits"], cwd=package,
+                         env={"PYTHONPATH": str(package)}, capture_output=True, text=True,
+                         check=False)
+    assert run.returncode == 0, run.stderr
