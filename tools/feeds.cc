@@ -177,7 +177,13 @@ Result<Value> ReadProto(const std::string& path, DType dtype, const std::string&
   const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::string given;
   auto value = ReadOnnxTensor(bytes, &given);
-  if (!value.ok()) return Status(value.status().code(), path + ": " + value.status().message());
+  if (!value.ok()) {
+    // A TensorProto begins with its dimensions or its type.
+    const bool another = !bytes.starts_with('\x08') && !bytes.starts_with('\x10') &&
+                         (bytes.empty() || !KindOfBytes(bytes).empty());
+    if (another) return NotA("a TensorProto", path, bytes);
+    return Status(value.status().code(), path + ": " + value.status().message());
+  }
   const std::string expected = TypeText(dtype, type);
   if (given == expected || (type.empty() && dtype == DType::kUnknown)) return value;
   return Status(StatusCode::kInvalidArgument,

@@ -40,13 +40,18 @@ Status NotHeld(const std::string& number, DType dtype, std::string_view type,
                                                   " (" + TypeText(dtype, type) + ") cannot hold");
 }
 
+Status NoMemory(const std::string& file) {
+  return Status(StatusCode::kResourceExhausted, file + ": out of memory");
+}
+
 // The bits of an unsigned number as it was read, as a tensor of a wider signed dtype.
 template <typename From, typename To>
-Tensor Widen(const Tensor& read, DType dtype) {
+Result<Value> Widen(const Tensor& read, DType dtype, const std::string& file) {
   Tensor made = Tensor::Empty(dtype, read.shape());
+  if (!made.initialized()) return NoMemory(file);
   for (int64_t i = 0; i < read.numel(); ++i)
     static_cast<To*>(made.mutable_raw())[i] = static_cast<const From*>(read.raw())[i];
-  return made;
+  return Value(std::move(made));
 }
 
 // An array of uint16, uint32 or uint64 for an input that the file of the program does not call so.
@@ -54,8 +59,8 @@ Result<Value> UnsignedFor(const NpyArray& array, DType dtype, const std::string&
                           const std::string& what) {
   const Tensor& read = array.value.tensor();
   const bool is16 = array.type == "uint16", is32 = array.type == "uint32";
-  if (is16 && dtype == DType::kI32) return Value(Widen<uint16_t, int32_t>(read, dtype));
-  if (is32 && dtype == DType::kI64) return Value(Widen<uint32_t, int64_t>(read, dtype));
+  if (is16 && dtype == DType::kI32) return Widen<uint16_t, int32_t>(read, dtype, file);
+  if (is32 && dtype == DType::kI64) return Widen<uint32_t, int64_t>(read, dtype, file);
   if (dtype == DType::kUnknown || dtype == read.dtype()) {
     // The same bits, where the highest is not set: bfloat16 is known by its bits alone.
     for (int64_t i = 0; !is16 && i < read.numel(); ++i) {
@@ -75,8 +80,8 @@ Result<Value> WideFor(const NpyArray& array, const ElementType& want, const std:
                       const std::string& what) {
   const Tensor& read = array.value.tensor();
   if (array.type == want.name) {
-    if (want.bits == 16) return Value(Widen<uint16_t, int32_t>(read, want.held));
-    if (want.bits == 32) return Value(Widen<uint32_t, int64_t>(read, want.held));
+    if (want.bits == 16) return Widen<uint16_t, int32_t>(read, want.held, file);
+    if (want.bits == 32) return Widen<uint32_t, int64_t>(read, want.held, file);
     return Value(read);
   }
   // As heddle holds it.
@@ -96,8 +101,11 @@ Result<Value> SmallFor(const NpyArray& array, const ElementType& want, const std
   if (!unknown && !signed_read && array.type != "uint8")
     return OtherType(array, want.held, want.name, file, what);
   // An element of a type that NumPy does not know is in the lower bits of its byte.
-  Tensor made = array.value.tensor().Clone();
-  auto* bytes = static_cast<uint8_t*>(made.mutable_raw());
+  const Tensor& read = array.value.tensor();
+  Tensor made = Tensor::Empty(want.held, read.shape());
+  if (!made.initialized()) return NoMemory(file);
+  const auto* bytes = static_cast<const uint8_t*>(read.raw());
+  auto* to = static_cast<uint8_t*>(made.mutable_raw());
   const int unused = 8 - want.bits;
   for (int64_t i = 0; i < made.numel(); ++i) {
     const auto low = static_cast<uint8_t>(bytes[i] << unused);
@@ -107,13 +115,9 @@ Result<Value> SmallFor(const NpyArray& array, const ElementType& want, const std
     const int held = is_signed ? static_cast<int8_t>(cut) : cut;
     if (!unknown && held != number)
       return NotHeld(std::to_string(number), want.held, want.name, file, what);
-    bytes[i] = cut;
+    to[i] = cut;
   }
-  if (made.dtype() == want.held) return Value(std::move(made));
-  Tensor held = Tensor::Empty(want.held, made.shape());
-  for (int64_t i = 0; i < made.numel(); ++i)
-    static_cast<uint8_t*>(held.mutable_raw())[i] = static_cast<const uint8_t*>(made.raw())[i];
-  return Value(std::move(held));
+  return Value(std::move(made));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <memory>
 #include <system_error>
 
+#include "heddle/model_files.h"
 #include "tools/values/element_types.h"
 #include "tools/values/pickled_strings.h"
 
@@ -19,6 +20,8 @@ namespace heddle::tools {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
+// As much of a file that is none as tells what else it is.
+constexpr uint64_t kLooked = 4096;
 // Longer headers belong to structured types, which are of no use here.
 constexpr uint32_t kMaxHeader = 1 << 20;
 // Characters of a text of fixed width.
@@ -177,8 +180,15 @@ class HeaderParser {
 Result<Header> ReadHeader(const ReadBytes& read, uint64_t size, const std::string& name,
                           uint64_t* used) {
   unsigned char start[12];
-  if (size < 10 || !read(start, 8) || std::memcmp(start, kMagic.data(), kMagic.size()) != 0)
-    return Damaged(name, "not a .npy file");
+  const size_t first = std::min<uint64_t>(size, 8);
+  if (!read(start, first)) return Damaged(name, "cannot be read");
+  std::string begin(reinterpret_cast<const char*>(start), first);
+  if (!begin.starts_with(kMagic)) {
+    std::string more(std::min<uint64_t>(size - first, kLooked), '\0');
+    if (read(more.data(), more.size())) begin += more;
+    return NotA("a .npy file", name, begin);
+  }
+  if (size < 10) return Damaged(name, "the header is cut short");
   const int major = start[6];
   if (major < 1 || major > 3)
     return Status(StatusCode::kUnimplemented,
@@ -328,6 +338,11 @@ struct CloseFile {
 
 }  // namespace
 
+Status NotA(const std::string& what, const std::string& name, std::string_view begin) {
+  const std::string kind = begin.empty() ? "an empty file" : KindOfBytes(begin);
+  return Damaged(name, "not " + what + (kind.empty() ? "" : ", but " + kind));
+}
+
 bool IsPipe(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_fifo(path, error);
@@ -391,11 +406,12 @@ Result<Tensor> ParseNpy(std::string_view bytes, const std::string& name) {
 
 namespace {
 
-// The elements of an unsigned type as NumPy stores them. Precondition: the tensor is held in the
-// type's dtype, and is contiguous.
+// The elements of an unsigned type as NumPy stores them; without a value where memory is short.
+// Precondition: the tensor is held in the type's dtype, and is contiguous.
 Tensor Narrowed(const Tensor& held, const ElementType& type) {
   if (type.bits == 64) return held;
   Tensor made = Tensor::Empty(type.bits == 16 ? DType::kBF16 : DType::kI32, held.shape());
+  if (!made.initialized()) return made;
   for (int64_t i = 0; i < held.numel(); ++i) {
     if (type.bits == 16)
       static_cast<uint16_t*>(made.mutable_raw())[i] =
@@ -421,6 +437,8 @@ Result<std::string> NpyStart(const std::string& name, const Tensor& tensor, cons
   const ElementType* wide = FindElementType(type);
   if (wide != nullptr && wide->kind == ElementType::Kind::kWide && wide->held == data->dtype()) {
     *data = Narrowed(*data, *wide);
+    if (!data->initialized())
+      return Status(StatusCode::kResourceExhausted, name + ": out of memory");
     for (const TypeCode& t : kTypeCodes)
       if (t.name == type) code = t.code;
   }

@@ -27,6 +27,9 @@ struct NpyArray {
   std::string type;
 };
 
+// The error for a file that begins as no `what` does: "NAME: not a .npy file, but an HTML page".
+Status NotA(const std::string& what, const std::string& name, std::string_view begin);
+
 // Whether the path names a pipe, whose bytes come once.
 bool IsPipe(const std::string& path);
 // All that comes through it until its end, which is waited for.
@@ -48,9 +51,6 @@ Result<Tensor> ParseNpy(std::string_view bytes, const std::string& name);
 Status WriteNpy(const std::string& path, const Tensor& tensor, const std::string& type = "");
 // The bytes of such a file.
 Result<std::string> NpyBytes(const Tensor& tensor, const std::string& type = "");
-// An array of such a type as it was read, as heddle holds it. Others stay as they are.
-Tensor Widened(const Tensor& read, const std::string& type);
-
 // The .npy file of texts: `U`, or `S` where one of them is no UTF-8. kUnimplemented: one ends with
 // a NUL, which NumPy's types would drop.
 Result<std::string> NpyBytes(const StringTensor& strings, const std::string& name);

@@ -194,7 +194,9 @@ Result<NpyArray> ReadMember(const Bytes& zip, const Member& member, const std::s
 Result<NamedArrays> ParseNpzArrays(std::string_view bytes, const std::string& name) {
   const Bytes zip(bytes);
   const auto directory = FindDirectory(zip);
-  if (!directory) return BadArchive(name, "not an .npz file, or cut short");
+  if (!directory && bytes.starts_with("PK"))
+    return BadArchive(name, "not an .npz file, or cut short");
+  if (!directory) return NotA("an .npz file", name, bytes);
   NamedArrays arrays;
   uint64_t at = directory->offset;
   for (uint64_t i = 0; i < directory->entries; ++i) {

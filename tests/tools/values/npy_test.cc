@@ -19,6 +19,7 @@ namespace heddle::tools {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 
 std::string TempPath(const std::string& name) { return testing::TempDir() + "npy_test_" + name; }
 
@@ -166,6 +167,47 @@ TEST(NpyTest, NamesMissingFilesAndDirectories) {
   EXPECT_EQ(ReadNpy(TempPath("nowhere.npy")).status().code(), StatusCode::kNotFound);
   EXPECT_EQ(ReadNpy(testing::TempDir()).status().code(), StatusCode::kInvalidArgument);
   EXPECT_FALSE(WriteNpy(TempPath("no/such/directory.npy"), Tensor::Zeros(DType::kF32, {1})).ok());
+}
+
+// Bytes of any length that begin as another kind of file does: they are named for what they are.
+TEST(NpyTest, FilesOfOtherKindsAreNamed) {
+  const std::pair<std::string, std::string> kinds[] = {
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12\n",
+       "a Git LFS pointer"},
+      {"<!DOCTYPE html>\n<html><head><title>Sign in</title>", "an HTML page"},
+      {"\x1f\x8b\x08", "a gzip archive"},
+      {"\x89PNG\r\n\x1a\n", "an image (PNG)"},
+      {"\xff\xd8\xff\xe0", "an image (JPEG)"},
+      {"BZh9", "a bzip2 archive"},
+      {"\x28\xb5\x2f\xfd", "a Zstandard archive"},
+      {"\x89HDF\r\n\x1a\n", "an HDF5 file"},
+      {"PAR1", "a Parquet table"},
+      {"%PDF-1.4\n", "a PDF document"},
+      {"RIFF", "a RIFF file"},
+  };
+  std::mt19937 random(1128);
+  for (const auto& [begin, kind] : kinds) {
+    for (int round = 0; round < 20; ++round) {
+      std::string bytes = begin;
+      for (size_t n = round == 0 ? 0 : random() % 6000; n > 0; --n)
+        bytes += static_cast<char>(random());
+      const Status npy = ParseNpyArray(bytes, "x.npy").status();
+      EXPECT_EQ(npy.code(), StatusCode::kDataLoss);
+      EXPECT_THAT(npy.message(), StartsWith("x.npy: not a .npy file, but " + kind));
+      EXPECT_THAT(ParseNpzArrays(bytes, "x.npz").status().message(),
+                  StartsWith("x.npz: not an .npz file, but " + kind));
+    }
+  }
+  EXPECT_EQ(ParseNpyArray("", "x.npy").status().message(),
+            "x.npy: not a .npy file, but an empty file");
+  EXPECT_EQ(ParseNpyArray(std::string(30, '\3'), "x.npy").status().message(),
+            "x.npy: not a .npy file");
+  // An array where an archive is expected, and an archive where an array is.
+  const std::string npy = Npy(HeaderOf("<f4", "False", "(1,)"), std::string(4, '\0'));
+  EXPECT_THAT(ParseNpzArrays(npy, "x").status().message(), HasSubstr("but a NumPy array (.npy)"));
+  const auto npz = PackNpz({{"x", Tensor::Zeros(DType::kF32, {1})}});
+  ASSERT_TRUE(npz.ok());
+  EXPECT_THAT(ParseNpyArray(*npz, "x").status().message(), HasSubstr("but a NumPy archive (.npz)"));
 }
 
 TEST(NpyTest, EitherByteOrderIsRead) {
