@@ -2,7 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <limits>
 #include <map>
+#include <type_traits>
 
 #include "tools/values/names.h"
 
@@ -98,9 +102,32 @@ Command Command::add_choice_of_options(const std::string& name) {
   return Command(group);
 }
 
+namespace {
+
+// Why `text` is no T; empty where it is one.
+template <typename T>
+std::string CheckNumber(const std::string& text) {
+  T number{};
+  errno = 0;
+  bool read = CLI::detail::lexical_cast(text, number);
+  if constexpr (std::is_floating_point_v<T>) {
+    return read && !std::isnan(number) ? "" : "'" + text + "' is not a number";
+  } else {
+    using Limits = std::numeric_limits<T>;
+    read = read && errno != ERANGE;  // where it took the largest number there is
+    return read ? ""
+                : "'" + text + "' is not a whole number from " + std::to_string(Limits::min()) +
+                      " to " + std::to_string(Limits::max());
+  }
+}
+
+}  // namespace
+
 template <typename T>
 Option Command::add_option(const std::string& names, T& variable, const std::string& help) {
-  return Option(app_->add_option(names, variable, help));
+  CLI::Option* option = app_->add_option(names, variable, help);
+  if constexpr (std::is_arithmetic_v<T>) option->check(CLI::Validator(CheckNumber<T>, ""));
+  return Option(option);
 }
 
 template Option Command::add_option(const std::string&, std::string&, const std::string&);

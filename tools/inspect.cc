@@ -131,8 +131,8 @@ void AddInspect(Command root, Action& chosen) {
       root.add_command("inspect", "list a model's inputs, outputs, parameters and operators");
   app.add_option(
          "MODEL", options->model,
-         "a program file (.pdmodel, .json of Paddle 3, .onnx, or a TensorFlow .pb or .pbtxt), or a "
-         "directory with one")
+         "a program file (.pdmodel, .json of Paddle 3, .onnx, or a TensorFlow .pb, .pbtxt or "
+         ".meta), or a directory with one")
       .required()
       .type_name("");
   app.add_option("--signature", options->part.signature,

@@ -81,8 +81,12 @@ ExecutorOptions ModelOptions::executor() const {
 
 RunOptions ModelOptions::run() const {
   RunOptions options;
+  constexpr double kLongestMs = 1e12;  // the clock counts nanoseconds in 64 bits
   if (deadline_ms > 0)
-    options.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(deadline_ms);
+    options.deadline =
+        std::chrono::steady_clock::now() +
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+            std::chrono::duration<double, std::milli>(std::min(deadline_ms, kLongestMs)));
   options.wait_after_each = wait_after_each;
   return options;
 }
@@ -158,9 +162,9 @@ CompileOptions ModelOptions::compile() const {
 void AddModelOptions(Command app, ModelOptions* options) {
   app.add_option(
          "MODEL", options->model,
-         "a program file (.pdmodel, .json of Paddle 3, .onnx, or a TensorFlow .pb or .pbtxt), or a "
-         "directory with one (model.pdmodel, inference.pdmodel, inference.json, "
-         "__model__, saved_model.pb)")
+         "a program file (.pdmodel, .json of Paddle 3, .onnx, or a TensorFlow .pb, .pbtxt or "
+         ".meta), or a directory with one (model.pdmodel, inference.pdmodel, inference.json, "
+         "__model__, saved_model.pb, checkpoint)")
       .required()
       .type_name("");
   app.add_option("--params", options->params,

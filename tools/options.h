@@ -44,7 +44,7 @@ struct ModelOptions {
   std::string plan;            // a file of `heddle plan --json` to be followed; empty: none
   std::shared_ptr<const PlanDescription> follow;  // what it says, see tools/plans/plan_json.h
   size_t memory_limit = 0;                        // bytes; 0: none
-  int deadline_ms = 0;                            // of a run; 0: none
+  double deadline_ms = 0;                         // of a run; 0: none
   int ranks = 0;                                  // a group of so many executors; 0: none
   std::shared_ptr<Communicator> communicator;     // of the rank that these options are for
 

@@ -43,11 +43,27 @@ TEST(Limits, OfMemoryAndTimeEndARun) {
   loop.In(body).Increment("n", -1).Binary("greater_than", "n", "none", "on");
   loop.Op("assign", {{"X", {"on"}}}, {{"Out", {"go"}}});
   WriteFile(temp / "loop.pdmodel", loop.Bytes());
-  ExpectError(Heddle("run --deadline-ms 100 " + (temp / "loop.pdmodel")), 1, "DEADLINE_EXCEEDED: ");
+  for (const char* ms : {"100", "0.5", "0.00001", "1e-300"})
+    ExpectError(Heddle("run --deadline-ms " + std::string(ms) + " " + (temp / "loop.pdmodel")), 1,
+                "DEADLINE_EXCEEDED: ");
   ExpectError(Heddle("bench --seconds 0.1 --deadline-ms 100 " + (temp / "loop.pdmodel")), 1,
               "DEADLINE_EXCEEDED: ");
   ExpectError(Heddle("profile --seconds 0.1 --deadline-ms 100 " + (temp / "loop.pdmodel")), 1,
               "DEADLINE_EXCEEDED: ");
+}
+
+TEST(Limits, AreNumbersInTheirRange) {
+  const std::string run = "run " + kDigits + kFeed;
+  for (const char* ms : {"1e300", "123456.75", "0x7fffffff"})
+    EXPECT_EQ(Heddle(run + " --deadline-ms " + ms).status, 0) << ms;
+  for (const char* wrong : {"--deadline-ms nan", "--deadline-ms 0", "--deadline-ms=-1",
+                            "--deadline-ms 1ms", "--deadline-ms inf", "--memory-limit 1.5",
+                            "--memory-limit=-1", "--memory-limit 99999999999999999999",
+                            "--threads 4294967297", "--threads 2.5", "--repeat nan"})
+    ExpectError(Heddle(run + " " + wrong), 2,
+                std::string(wrong).substr(0, std::string(wrong).find_first_of(" =")) + ": ");
+  ExpectError(Heddle(run + " --threads 4294967297"), 2,
+              "'4294967297' is not a whole number from -2147483648 to 2147483647");
 }
 
 }  // namespace
