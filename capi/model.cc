@@ -111,6 +111,7 @@ heddle::Result<std::vector<Feed>> ToFeeds(const heddle_model& model, const char*
 
 Status CheckRoom(const char* function, size_t expected, heddle_tensor** outputs, size_t given) {
   if (given == expected && (expected == 0 || outputs != nullptr)) return Status::Ok();
+  if (given == expected) return Invalid(std::string(function) + ": outputs is NULL");
   return Invalid(std::string(function) + ": the model has " + std::to_string(expected) +
                  " outputs, room was given for " + std::to_string(given));
 }
