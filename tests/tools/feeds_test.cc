@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "tests/formats/onnx/onnx_bytes.h"
 #include "tests/tools/cases/case_maker.h"
@@ -77,17 +78,28 @@ int64_t CountOf(const std::vector<int64_t>& dims) {
   return n;
 }
 
+struct Port {
+  std::string name;
+  int type;
+  std::vector<int64_t> dims;
+};
+
 class FeedsTest : public ::testing::Test {
  protected:
-  // y = x of a type, under any name.
+  // A model that gives back each of its inputs, under any name, as y0, y1, …
+  std::string Copies(const std::vector<Port>& inputs) {
+    OnnxGraph graph;
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      const std::string y = "y" + std::to_string(k);
+      graph.In(inputs[k].name, inputs[k].type, inputs[k].dims)
+          .Out(y, inputs[k].type, inputs[k].dims)
+          .Add(Node("Identity", {inputs[k].name}, {y}));
+    }
+    WriteFile(temp_ / "m.onnx", graph.Model(23));
+    return temp_ / "m.onnx";
+  }
   std::string Copies(const std::string& name, int type, const std::vector<int64_t>& dims) {
-    const std::string path = temp_ / "m.onnx";
-    WriteFile(path, OnnxGraph()
-                        .In(name, type, dims)
-                        .Out("y", type, dims)
-                        .Add(Node("Identity", {name}, {"y"}))
-                        .Model(23));
-    return path;
+    return Copies({{name, type, dims}});
   }
   Json Run(const std::string& words) {
     const Outcome o = Heddle("run " + words + " --json --threads 1 --out " + Quote(temp_ / "out"));
@@ -107,10 +119,26 @@ class FeedsTest : public ::testing::Test {
     return data;
   }
   // What follows the header of the file that was written, which must say `descr`.
-  std::string Written(const std::string& descr) {
-    const std::string file = ReadFile(temp_ / "out/out_0.npy");
+  std::string Written(const std::string& descr, size_t output = 0) {
+    const std::string file = ReadFile(temp_ / ("out/out_" + std::to_string(output) + ".npy"));
     EXPECT_THAT(file.substr(0, 128), HasSubstr("'descr': '" + descr + "'"));
     return file.size() < 128 ? "" : file.substr(128);
+  }
+
+  // An input x0, x1, … for each of kFedTypes, and an array for it.
+  struct Drawn {
+    std::vector<Port> ports;
+    std::vector<std::string> data, npy;
+  };
+  Drawn DrawEachType(int most_rank) {
+    Drawn drawn;
+    for (const FedType& t : kFedTypes) {
+      drawn.ports.push_back({"x" + std::to_string(drawn.ports.size()), t.type, Dims(most_rank)});
+      const std::vector<int64_t>& dims = drawn.ports.back().dims;
+      drawn.data.push_back(Data(t, CountOf(dims)));
+      drawn.npy.push_back(NpyBytes(t.fed, ShapeText(dims), drawn.data.back()));
+    }
+    return drawn;
   }
 
   TempDirectory temp_;
@@ -118,16 +146,21 @@ class FeedsTest : public ::testing::Test {
 };
 
 TEST_F(FeedsTest, EveryTypeComesOutAsItWentIn) {
-  for (const FedType& t : kFedTypes) {
-    for (int round = 0; round < 3; ++round) {
-      const auto dims = Dims();
-      const std::string data = Data(t, CountOf(dims));
-      WriteFile(temp_ / "x.npy", NpyBytes(t.fed, ShapeText(dims), data));
-      const Json json = Run(Copies("x", t.type, dims) + " --feed x=" + (temp_ / "x.npy"));
-      ASSERT_FALSE(json.is_null()) << t.name;
-      EXPECT_EQ(json["outputs"][0]["dtype"], t.name);
-      EXPECT_EQ(json["outputs"][0]["shape"], Json(dims));
-      EXPECT_EQ(Written(t.written), data) << t.name << " " << t.fed;
+  for (int round = 0; round < 8; ++round) {
+    const Drawn drawn = DrawEachType(4);
+    std::string words = Copies(drawn.ports);
+    for (size_t k = 0; k < drawn.ports.size(); ++k) {
+      const std::string& name = drawn.ports[k].name;
+      WriteFile(temp_ / (name + ".npy"), drawn.npy[k]);
+      words += " --feed " + name + "=" + (temp_ / (name + ".npy"));
+    }
+    const Json json = Run(words);
+    ASSERT_FALSE(json.is_null());
+    for (size_t k = 0; k < drawn.ports.size(); ++k) {
+      const FedType& t = kFedTypes[k];
+      EXPECT_EQ(json["outputs"][k]["dtype"], t.name);
+      EXPECT_EQ(json["outputs"][k]["shape"], Json(drawn.ports[k].dims));
+      EXPECT_EQ(Written(t.written, k), drawn.data[k]) << t.name << " " << t.fed;
     }
   }
 }
@@ -182,23 +215,33 @@ TEST_F(FeedsTest, NarrowFloatsAreShownAsNumbers) {
 }
 
 TEST_F(FeedsTest, ArchivesAndPipesAreFed) {
-  for (const FedType& t : kFedTypes) {
-    const auto dims = Dims(2);
-    const std::string data = Data(t, CountOf(dims));
-    const std::string npy = NpyBytes(t.fed, ShapeText(dims), data),
-                      model = Copies("x", t.type, dims);
-    WriteFile(temp_ / "x.npy", npy);
-    WriteFile(temp_ / "x.npz", NpzBytes({{"x", npy}}));
-    WriteFile(temp_ / "other.npz", NpzBytes({{"other", npy}}));
-    for (const std::string& feed :
-         {"--feed-npz " + (temp_ / "x.npz"), "--feed x=" + (temp_ / "x.npz"),
-          "--feed x=" + (temp_ / "other.npz"), "--feed x=/dev/fd/3 3< " + (temp_ / "x.npy"),
-          "--feed x=/dev/fd/0 < <(cat " + (temp_ / "x.npy") + ")"}) {
-      const Outcome o = RunCommand("bash -c " + Quote(ToolPath() + " run " + model + " --out " +
-                                                      (temp_ / "out") + " " + feed));
-      ASSERT_EQ(o.status, 0) << feed << "\n" << o.err;
-      EXPECT_EQ(Written(t.written), data) << t.name << " " << feed;
-    }
+  const Drawn drawn = DrawEachType(2);
+  const std::string model = Copies(drawn.ports);
+  std::vector<std::pair<std::string, std::string>> all;
+  std::string own, other, descriptors, redirected, pipes;
+  for (size_t k = 0; k < drawn.ports.size(); ++k) {
+    const std::string &name = drawn.ports[k].name, &npy = drawn.npy[k];
+    const std::string feed = " --feed " + name + "=", fd = std::to_string(10 + k);
+    all.emplace_back(name, npy);
+    WriteFile(temp_ / (name + ".npy"), npy);
+    WriteFile(temp_ / (name + ".npz"), NpzBytes({{"more", npy}, {name, npy}}));
+    WriteFile(temp_ / (name + "_other.npz"), NpzBytes({{"other", npy}}));
+    own += feed + (temp_ / (name + ".npz"));
+    other += feed + (temp_ / (name + "_other.npz"));
+    descriptors += feed + "/dev/fd/" + fd;
+    redirected += " " + fd + "< " + (temp_ / (name + ".npy"));
+    pipes += feed + "<(cat " + (temp_ / (name + ".npy")) + ")";
+  }
+  WriteFile(temp_ / "all.npz", NpzBytes(all));
+  for (const std::string& feeds :
+       {" --feed-npz " + (temp_ / "all.npz"), " --feed-npz <(cat " + (temp_ / "all.npz") + ")", own,
+        other, descriptors + redirected, pipes}) {
+    const Outcome o = RunCommand(
+        "bash -c " + Quote(ToolPath() + " run " + model + " --out " + (temp_ / "out") + feeds));
+    ASSERT_EQ(o.status, 0) << feeds << "\n" << o.err;
+    for (size_t k = 0; k < drawn.ports.size(); ++k)
+      EXPECT_EQ(Written(kFedTypes[k].written, k), drawn.data[k]) << kFedTypes[k].name << feeds;
+    std::filesystem::remove_all(temp_ / "out");
   }
 }
 
@@ -270,22 +313,40 @@ TEST_F(FeedsTest, TextsComeOutAsTheyWentIn) {
 TEST_F(FeedsTest, NamesMayHaveAnyCharacters) {
   const std::vector<std::string> pieces = {"=", " ", ",", ":", "\"", "'",  "a", "b.c", "/", "ü",
                                            "[", "]", "{", "}", "$",  "\\", "|", "x",   "%", "🙂"};
-  for (int round = 0; round < 60; ++round) {
-    std::string name = round % 3 == 0 ? "" : "n";
-    for (int i = 0, n = 1 + static_cast<int>(random_() % 5); i < n; ++i)
-      name += pieces[random_() % pieces.size()];
-    const std::string file = round % 2 == 0 ? "x.npy" : "with=equals, blank.npy";
-    WriteFile(temp_ / file, FloatNpy("(2,)", {1, static_cast<float>(round)}));
-    const std::string model = Copies(name, 1, {-1});
-    const std::string pair = name + "=" + (temp_ / file);
-    const Json json = Run(model + " --feed " + Quote(pair));
-    ASSERT_FALSE(json.is_null()) << name;
-    EXPECT_EQ(json["outputs"][0]["first"][1], round) << name;
-    Run(model + " --feed=" + Quote(pair));
-    Run(model + " --random-feed --shape " + Quote(name + "=3") + " --max-shape " +
-        Quote(name + "=4"));
-    const Json fetched = Run(model + " --feed " + Quote(pair) + " --fetch=" + Quote(name));
-    EXPECT_EQ(fetched["outputs"][0]["name"], name);
+  for (int round = 0; round < 6; ++round) {
+    std::set<std::string> names;
+    while (names.size() < 12) {
+      std::string name = names.size() % 3 == 0 ? "" : "n";
+      for (int i = 0, n = 1 + static_cast<int>(random_() % 5); i < n; ++i)
+        name += pieces[random_() % pieces.size()];
+      names.insert(name);
+    }
+    std::vector<Port> ports;
+    std::string feeds, joined, shapes, fetches;
+    for (const std::string& name : names) {
+      const auto k = static_cast<float>(ports.size());
+      const std::string file =
+          (ports.size() % 2 == 0 ? "x" : "with=equals, blank") + std::to_string(ports.size());
+      WriteFile(temp_ / (file + ".npy"), FloatNpy("(2,)", {1, k}));
+      ports.push_back({name, 1, {-1}});
+      const std::string pair = Quote(name + "=" + (temp_ / (file + ".npy")));
+      feeds += " --feed " + pair;
+      joined += " --feed=" + pair;
+      shapes += " --shape " + Quote(name + "=3") + " --max-shape " + Quote(name + "=4");
+      fetches += " --fetch=" + Quote(name);
+    }
+    const std::string model = Copies(ports);
+    Json json = Run(model + (round % 2 == 0 ? feeds : joined));
+    ASSERT_FALSE(json.is_null());
+    for (size_t k = 0; k < ports.size(); ++k)
+      EXPECT_EQ(json["outputs"][k]["first"][1], k) << ports[k].name;
+    Run(model + " --random-feed" + shapes);
+    json = Run(model + feeds + fetches);
+    ASSERT_FALSE(json.is_null());
+    for (size_t k = 0; k < ports.size(); ++k) {
+      EXPECT_EQ(json["outputs"][k]["name"], ports[k].name);
+      EXPECT_EQ(json["outputs"][k]["first"][1], k) << ports[k].name;
+    }
   }
 }
 
