@@ -52,10 +52,11 @@ inline std::string Compare(const Tensor& got, const Tensor& want, double rtol, d
         using T = typename decltype(tag)::type;
         reason.clear();
         for (int64_t i = 0; i < want.numel() && reason.empty(); ++i) {
+          if (got.data<T>()[i] == want.data<T>()[i]) continue;
           const auto a = static_cast<double>(got.data<T>()[i]);
           const auto b = static_cast<double>(want.data<T>()[i]);
-          if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-          if (!(std::abs(a - b) <= atol + rtol * std::abs(b)))
+          if (std::isnan(a) && std::isnan(b)) continue;
+          if (!std::isfinite(b) || !(std::abs(a - b) <= atol + rtol * std::abs(b)))
             reason = "element " + std::to_string(i) + ": " + std::to_string(a) + ", expected " +
                      std::to_string(b);
         }
