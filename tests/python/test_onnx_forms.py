@@ -1,8 +1,8 @@
 """ONNX operators in forms at the border of what their versions allow: old opsets, attributes that
 became inputs, operands left out, limits in the wrong order, empty tensors, odd padding.
 
-`onnx_forms.npz` holds such models with what ONNX Runtime answered; `scripts/onnx_forms.py --record`
-draws them from a seed and writes it."""
+`onnx_forms.npz` holds such models with what ONNX Runtime answered;
+`scripts/sweep_onnx_forms.py --record` draws them from a seed and writes it."""
 
 import json
 import pathlib
