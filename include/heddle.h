@@ -258,9 +258,9 @@ typedef struct heddle_model_options {
 HEDDLE_API void heddle_model_options_init(heddle_model_options* options);
 
 /* Loads and compiles. `path`: a program file (.pdmodel, or .json of Paddle 3; .onnx; a TensorFlow
- * graph, .pb or .pbtxt), or a directory that holds one, as a SavedModel does. `params`: a combined
- * parameter file, a directory with one file per parameter or a .pdparams; NULL: those in the
- * program's file, or that lie beside it. */
+ * graph, .pb, .pbtxt or .meta), or a directory that holds one, as a SavedModel does. `params`: a
+ * combined parameter file, a directory with one file per parameter or a .pdparams; NULL: those in
+ * the program's file, or that lie beside it. */
 HEDDLE_TRY heddle_model_load(heddle_executor* executor, const char* path, const char* params,
                              const heddle_model_options* options, heddle_model** model);
 /* The same for a serialized program in memory. `params` as above; NULL: those in the program's
