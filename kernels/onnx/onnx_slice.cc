@@ -39,7 +39,10 @@ Result<OnnxRanges> RangesOf(const Context& ctx) {
     };
     const int64_t start =
         step > 0 ? clamp(starts[i], 0, d) : clamp(starts[i], 0, std::max<int64_t>(0, d - 1));
-    const int64_t end = step > 0 ? clamp(ends[i], 0, d) : clamp(ends[i], -1, d - 1);
+    // The greatest number stands for the end of the axis: backwards, for its beginning.
+    const bool all = ends[i] == std::numeric_limits<int32_t>::max() ||
+                     ends[i] == std::numeric_limits<int64_t>::max();
+    const int64_t end = step > 0 ? clamp(ends[i], 0, d) : all ? -1 : clamp(ends[i], -1, d - 1);
     const int64_t span = step > 0 ? end - start : start - end;
     const int64_t size = step > 0 ? step : -step;
     r.start[axis] = start;
@@ -109,6 +112,14 @@ in ends int32 [1] 2147483647
 in axes int32 [1] -1
 in steps int32 [1] 2
 out output float32 [2, 2] 2 4 6 8
+
+example backwards to the greatest number
+in data int64 [5] 1 2 3 4 5
+in starts int64 [1] -2
+in ends int64 [1] 9223372036854775807
+in axes int64 [1] 0
+in steps int64 [1] -3
+out output int64 [2] 4 1
 
 example a start before the first element, backwards
 in data int64 [4] 1 2 3 4
