@@ -2,7 +2,9 @@
 // the result, and the axes are done one after another. Sizes and positions are computed in float,
 // as in ONNX Runtime: their rounding decides which element is taken.
 #include <cmath>
+#include <limits>
 #include <memory_resource>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/base/call_heap.h"
@@ -251,6 +253,21 @@ void ResizeOne(const KernelContext& ctx, const From* from, const AxisTaps& taps,
   });
 }
 
+// A result as an element of the output. As in ONNX Runtime, an integer is the nearest one in range
+// with antialias, and else the whole part of a float.
+template <typename T>
+T ResizedTo(double value, bool antialias) {
+  if constexpr (std::is_integral_v<T>) {
+    using Limits = std::numeric_limits<T>;
+    if (antialias)
+      return ConvertTo<T>(std::clamp(std::round(value), static_cast<double>(Limits::min()),
+                                     static_cast<double>(Limits::max())));
+    return ConvertTo<T>(static_cast<float>(value));
+  } else {
+    return ConvertTo<T>(value);
+  }
+}
+
 template <typename T>
 void Interpolate(const KernelContext& ctx, const Tensor& x, const ResizeSpec& spec,
                  const AllTaps& taps, std::pmr::memory_resource* heap, T* to) {
@@ -279,8 +296,9 @@ void Interpolate(const KernelContext& ctx, const Tensor& x, const ResizeSpec& sp
     values.swap(next);
     shape[axis] = m;
   }
+  const bool antialias = ctx.Int("antialias") != 0;
   for (int64_t i = 0, n = spec.out.numel(); i < n; ++i)
-    to[i] = first ? x.data<T>()[i] : ConvertTo<T>(values[static_cast<size_t>(i)]);
+    to[i] = first ? x.data<T>()[i] : ResizedTo<T>(values[static_cast<size_t>(i)], antialias);
 }
 
 // Bytes of one element each, from the nearest source.

@@ -8,6 +8,20 @@ in X float32 [10] 0 1 2 3 4 5 6 7 8 9
 in scales float32 [1] 0.7
 out Y float32 [7] 0 1 3 4 5 7 8
 
+example bytes between others, whole results
+attr mode STRING "linear"
+attr coordinate_transformation_mode STRING "align_corners"
+in X uint8 [2, 4] 50 75 0 255 100 25 200 1
+in sizes int64 [2] 3 7
+out Y uint8 [3, 7] 50 62 75 37 0 127 255 75 62 50 75 100 114 128 100 62 25 112 200 100 1
+
+example integers, antialias
+attr mode STRING "linear"
+attr antialias INT 1
+in X int32 [1, 1, 4, 4] 1 2 3 4 5 6 7 8 9 10 -11 12 13 14 15 17
+in scales float32 [4] 1 1 0.5 0.6
+out Y int32 [1, 1, 2, 2] 4 4 11 8
+
 example near the middle of two
 attr nearest_mode STRING "round_prefer_ceil"
 attr coordinate_transformation_mode STRING "asymmetric"
@@ -53,8 +67,8 @@ attr coordinate_transformation_mode STRING "tf_half_pixel_for_nn"
 attr nearest_mode STRING "ceil"
 in X float32 [1, 1, 3, 4] 0 1 2 3 4 5 6 7 8 9 10 11
 in scales float32 [4] 1 1 2 1.5
-out Y float32 [1, 1, 6, 6] 5 5 6 7 7 7 5 5 6 7 7 7 9 9 10 11 11 11 9 9 10 11 11 11 9 9 10 11 11 11
-  9 9 10 11 11 11
+out Y float32 [1, 1, 6, 6] 5 5 6 7 7 7 5 5 6 7 7 7 9 9 10 11 11 11 9 9 10 11 11 11 9 9 10 11 11 11 9
+  9 10 11 11 11
 
 example nearest down, ceil_when_shrinking
 # given
