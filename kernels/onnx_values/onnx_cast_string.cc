@@ -1,7 +1,6 @@
 // Numbers as texts and texts as numbers, whatever the system's locale is.
 #include <charconv>
 #include <cmath>
-#include <limits>
 
 #include "kernels/elementwise/convert.h"
 #include "kernels/onnx_values/string_operand.h"
@@ -17,11 +16,16 @@ std::string TextOf(T value) {
   if constexpr (std::is_floating_point_v<T>) {
     if (std::isnan(value)) return "NaN";
     if (std::isinf(value)) return value < 0 ? "-INF" : "INF";
-    const auto end = std::to_chars(text, text + sizeof(text), value, std::chars_format::general,
-                                   std::numeric_limits<T>::digits10 + 2);
-    // The shortest text that reads as the same number.
-    const auto least = std::to_chars(text, text + sizeof(text), value);
-    return {text, least.ec == std::errc() ? least.ptr : end.ptr};
+    // The fewest digits that read as the same number, with an exponent where ONNX Runtime has one:
+    // where eight digits do not reach the unit, and for less than 0.0001.
+    const auto scientific =
+        std::to_chars(text, text + sizeof(text), value, std::chars_format::scientific);
+    const std::string_view all(text, static_cast<size_t>(scientific.ptr - text));
+    int exponent = 0;
+    const char* at = text + all.find('e') + 1;
+    std::from_chars(*at == '+' ? at + 1 : at, scientific.ptr, exponent);
+    if (exponent < -4 || exponent > 7) return std::string(all);
+    return {text, std::to_chars(text, text + sizeof(text), value, std::chars_format::fixed).ptr};
   } else {
     return {text, std::to_chars(text, text + sizeof(text), value).ptr};
   }
