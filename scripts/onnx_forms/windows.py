@@ -9,8 +9,9 @@ def window(r, f, spatial, dims, op, dilated, ceil=True, out=None):
     if r.random() < 0.7:
         f.attr(strides=[int(v) for v in r.integers(1, 4, spatial)])
     auto = pick(r, None, None, "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
-    # ONNX Runtime's SAME does not count dilations.
-    if dilated and r.random() < 0.4 and auto not in ("SAME_UPPER", "SAME_LOWER"):
+    # The SAME of ONNX Runtime's pools does not count dilations, so that the result is smaller than
+    # ONNX's text has it, the input's size over the stride. That of its convolutions does.
+    if dilated and r.random() < 0.4 and not ("Pool" in f.op and auto and "SAME" in auto):
         f.attr(
             dilations=[
                 int(v) if (w - 1) * v < d else 1
@@ -18,6 +19,12 @@ def window(r, f, spatial, dims, op, dilated, ceil=True, out=None):
             ]
         )
     f.attr(auto_pad=auto)
+    # SAME of windows that leave gaps would pad less than nothing. ONNX Runtime refuses that or cuts
+    # half of it off at the beginning, by operator, rank and mode; heddle pads nothing, as
+    # TensorFlow does. Of a transposed convolution it makes a smaller result than ONNX's text has,
+    # the input's size times the stride.
+    if auto and "SAME" in auto and any(a < b for a, b in zip(k, f.attrs.get("strides", k))):
+        del f.attrs["strides"]
     if auto in (None, "NOTSET") and r.random() < 0.7:
         f.attr(pads=[int(r.integers(0, k[i % spatial])) for i in range(2 * spatial)])
     if ceil and op >= 10 and r.random() < 0.5:
@@ -47,10 +54,6 @@ def pools(r):
     f = Form(r, kind, op, outs).add(data(r, (pick(r, 1, 2), pick(r, 1, 3), *dims), t), False)
     dilated = (kind == "MaxPool" and op >= 10) or (kind != "MaxPool" and op >= 18)
     window(r, f, spatial, dims, op if kind != "LpPool" else (10 if op >= 18 else 7), dilated)
-    if "SAME" in f.attrs.get("auto_pad", "") and any(
-        a < b for a, b in zip(f.attrs["kernel_shape"], f.attrs.get("strides", [1] * spatial))
-    ):
-        del f.attrs["strides"]  # negative padding, which ONNX Runtime cuts off at both ends
     if kind == "AveragePool" and r.random() < 0.5:
         f.attr(count_include_pad=1)
     if kind == "LpPool" and r.random() < 0.6:
@@ -96,12 +99,6 @@ def conv_transpose(r):
     f.add(data(r, (cout,)) if r.random() < 0.5 else None)
     if group > 1:
         f.attr(group=group)
-    if "SAME" in f.attrs.get("auto_pad", "") and any(
-        a < b for a, b in zip(k, f.attrs.get("strides", [1] * spatial))
-    ):
-        f.attrs["strides"] = [
-            1
-        ] * spatial  # windows smaller than their stride: the text has another size
     st = f.attrs.get("strides", [1] * spatial)
     if r.random() < 0.4:
         f.attr(output_padding=[int(r.integers(0, s)) for s in st])
