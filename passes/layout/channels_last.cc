@@ -4,6 +4,8 @@
 // One scan over a block. A 4-D variable gets a twin with channels last when an operator produces it
 // that way; readers that can take the twin do, for the others it is transposed back once. Feeds are
 // transposed once on entry. Channel shuffles by reshape, transpose and reshape keep channels last.
+// Lines of rank 3 have twins, too: 1-D convolutions are convolutions of planes of one row, between
+// which the row's dimension is taken away and put in again.
 #include <map>
 #include <optional>
 #include <set>
@@ -74,17 +76,31 @@ class LayoutRewriter {
     return convolutions >= 2;
   }
 
-  bool Is4D(VarId v) const {
-    return v != ir::kNoVar && p_.vars[v].shape.rank() == 4 &&
-           p_.vars[v].kind == ir::VarKind::kTensor;
+  int RankOf(VarId v) const {
+    return v == ir::kNoVar || p_.vars[v].kind != ir::VarKind::kTensor ? -1
+                                                                      : p_.vars[v].shape.rank();
   }
+  bool Is4D(VarId v) const { return RankOf(v) == 4; }
+  bool IsImage(VarId v) const { return RankOf(v) == 3 || RankOf(v) == 4; }
   bool HasTwin(VarId v) const { return twin_.count(v) > 0; }
+  // Where dimension `dim` of an image is in its twin; -1 when there is no such dimension.
+  int64_t Moved(VarId v, int64_t dim) const {
+    const int64_t rank = RankOf(v);
+    if (dim < -rank || dim >= rank) return -1;
+    if (dim < 0) dim += rank;
+    return dim == 0 ? 0 : dim == 1 ? rank - 1 : dim - 1;
+  }
+  bool MoveAll(VarId v, Ints* dims) const {
+    for (int64_t& dim : *dims)
+      if ((dim = Moved(v, dim)) < 0) return false;
+    return !dims->empty();
+  }
 
   VarId NewTwin(VarId v) {
     ir::Var var = p_.vars[v];
     const Shape s = var.shape;
     var.name = p_.FreshName(var.name + ".nhwc");
-    var.shape = Shape{s[0], s[2], s[3], s[1]};
+    var.shape = s.rank() == 3 ? Shape{s[0], s[2], s[1]} : Shape{s[0], s[2], s[3], s[1]};
     var.persistable = false;
     var.block = view_.block();
     home_[v] = device_;
@@ -105,7 +121,7 @@ class LayoutRewriter {
     if (auto it = twin_.find(v); it != twin_.end()) return it->second;
     const VarId t = NewTwin(v);
     present_.insert(v);
-    out_.push_back(Transpose(v, t, {0, 2, 3, 1}));
+    out_.push_back(Transpose(v, t, RankOf(v) == 3 ? Ints{0, 2, 1} : Ints{0, 2, 3, 1}));
     return t;
   }
 
@@ -113,7 +129,7 @@ class LayoutRewriter {
   void Restore(VarId v) {
     if (v == ir::kNoVar || !HasTwin(v) || present_.count(v) > 0) return;
     present_.insert(v);
-    out_.push_back(Transpose(twin_[v], v, {0, 3, 1, 2}));
+    out_.push_back(Transpose(twin_[v], v, RankOf(v) == 3 ? Ints{0, 2, 1} : Ints{0, 3, 1, 2}));
   }
   void RestoreNested(const ir::Op& op) {
     for (int block : NestedBlocks(p_, op))
@@ -142,7 +158,7 @@ class LayoutRewriter {
   bool Rewrite(ir::Op& op) {
     if (op.def->has(kControlFlow) || op.outputs.empty() || !op.var_attrs.empty()) return false;
     for (VarId v : op.outputs[0])
-      if (!Is4D(v) || !view_.SingleWriter(v)) return false;
+      if (!IsImage(v) || !view_.SingleWriter(v)) return false;
     if (op.outputs[0].empty()) return false;
     bool done = false;
     if (op.def->has(kChannelsLast))
@@ -154,13 +170,18 @@ class LayoutRewriter {
     else if (op.def->has(kAlongAxis))
       done = AlongAxis(op);
     else
-      done = Reduces(op);
+      done = Reduces(op) || Slices(op) || ChangesRank(op);
     if (!done) return false;
     for (VarId& v : op.outputs[0]) v = NewTwin(v);
     out_.push_back(std::move(op));
     return changed_ = true;
   }
 
+  static bool HasOtherInputs(const ir::Op& op, const char* one) {
+    for (size_t slot = 0; slot < op.inputs.size(); ++slot)
+      if (static_cast<int>(slot) != op.def->FindInput(one) && !op.inputs[slot].empty()) return true;
+    return false;
+  }
   bool OtherOutputs(const ir::Op& op) const {
     for (size_t s = 1; s < op.outputs.size(); ++s)
       for (VarId v : op.outputs[s])
@@ -169,21 +190,25 @@ class LayoutRewriter {
     return false;
   }
 
-  bool ChannelsLast(ir::Op& op) {
-    const char* format = FormatAttr(op);
-    auto& value = std::get<std::string>(op.attrs[op.def->FindAttr(format)]);
-    VarId& x = op.inputs[0][0];
-    if ((value != "NCHW" && value != "AnyLayout") || !Is4D(x)) return false;
-    if (!IsConv(op) && (!HasTwin(x) || OtherOutputs(op))) return false;
-    value = "NHWC";
-    x = Twin(x);
-    // An output that nobody reads is dropped; it would be declared with channels second.
+  // An output that nobody reads is dropped; it would be declared with channels second.
+  void DropUnread(ir::Op& op) {
     for (size_t s = 1; s < op.outputs.size(); ++s)
       if ((op.def->outputs()[s].flags & kOptional) != 0)
         std::erase_if(op.outputs[s], [&](VarId v) {
           return v != ir::kNoVar && !p_.vars[v].persistable && view_.readers(v).empty() &&
                  context_.fetched.count(v) == 0;
         });
+  }
+
+  bool ChannelsLast(ir::Op& op) {
+    const char* format = FormatAttr(op);
+    auto& value = std::get<std::string>(op.attrs[op.def->FindAttr(format)]);
+    VarId& x = op.inputs[0][0];
+    if ((value != "NCHW" && value != "AnyLayout") || !IsImage(x)) return false;
+    if (!IsConv(op) && (!HasTwin(x) || OtherOutputs(op))) return false;
+    value = "NHWC";
+    x = Twin(x);
+    DropUnread(op);
     if (const int r = op.def->FindInput("ResidualData"); r >= 0)
       for (VarId& v : op.inputs[r])
         if (v != ir::kNoVar) v = Twin(v);
@@ -197,17 +222,22 @@ class LayoutRewriter {
     return true;
   }
 
-  // The other operand of a broadcast with a 4-D twin: a twin, a number, or a constant per channel.
-  std::optional<VarId> Beside(VarId v, int64_t axis) {
-    if (HasTwin(v) || (Is4D(v) && !p_.vars[v].persistable)) return Twin(v);
+  // The other operand of a broadcast with a twin of that rank: a twin, a number, or a constant per
+  // channel.
+  std::optional<VarId> Beside(VarId v, int64_t axis, int rank) {
+    if (HasTwin(v) || (RankOf(v) == rank && !p_.vars[v].persistable)) {
+      if (RankOf(v) != rank) return std::nullopt;
+      return Twin(v);
+    }
     const Tensor* t = context_.Constant(p_, view_, v);
     if (t == nullptr) return std::nullopt;
     if (t->numel() == 1 && t->rank() <= 1) return v;
     const Shape& s = t->shape();
     const bool vector = s.rank() == 1 && axis == 1;
-    const bool column = s.rank() == 3 && s[1] == 1 && s[2] == 1;
-    const bool full = s.rank() == 4 && s[0] == 1 && s[2] == 1 && s[3] == 1;
-    if (!vector && !column && !full) return std::nullopt;
+    // All dimensions are ones but that of the channels.
+    const bool aligned = s.rank() == rank || (s.rank() == rank - 1 && (axis == -1 || axis == 1));
+    const bool column = aligned && s[s.rank() - rank + 1] == t->numel();
+    if (!vector && !column) return std::nullopt;
     Tensor row = t->Clone();
     row.SetMeta(row.dtype(), {t->numel()});
     return context_.AddConstant(p_, p_.vars[v].name, std::move(row));
@@ -216,13 +246,14 @@ class LayoutRewriter {
   bool Broadcasts(ir::Op& op) {
     VarId &x = op.inputs[0][0], &y = op.inputs[1][0];
     if (!HasTwin(x) && !HasTwin(y)) return false;
+    const int rank = RankOf(HasTwin(x) ? x : y);
     const int64_t axis = op.Attr<int64_t>("axis");
-    const bool both = Is4D(x) && Is4D(y);
-    if (both && axis > 0) return false;
+    const bool both = RankOf(x) == rank && RankOf(y) == rank;
+    if ((both && axis > 0) || RankOf(op.outputs[0][0]) != rank) return false;
     // A second operand of lower rank counts from `axis`; a first one is the smaller with axis -1
     // only.
-    if (!Is4D(x) && axis >= 0) return false;
-    auto a = Beside(x, axis), b = a ? Beside(y, axis) : std::nullopt;
+    if (RankOf(x) != rank && axis >= 0) return false;
+    auto a = Beside(x, axis, rank), b = a ? Beside(y, axis, rank) : std::nullopt;
     if (!a || !b) return false;
     x = *a;
     y = *b;
@@ -237,43 +268,70 @@ class LayoutRewriter {
     if (types.count(op.type()) == 0 || !HasTwin(op.In("X")[0]) || !op.Attr<bool>("keep_dim") ||
         op.Attr<bool>("reduce_all"))
       return false;
-    const int64_t moved[4] = {0, 3, 1, 2};
     Ints dims = op.Attr<Ints>("dim");
-    for (int64_t& d : dims) {
-      if (d < -4 || d > 3) return false;
-      d = moved[d < 0 ? d + 4 : d];
-    }
-    if (dims.empty()) return false;
-    op.attrs[op.def->FindAttr("dim")] = std::move(dims);
     VarId& x = op.inputs[op.def->FindInput("X")][0];
+    if (!MoveAll(x, &dims)) return false;
+    op.attrs[op.def->FindAttr("dim")] = std::move(dims);
+    x = twin_[x];
+    return true;
+  }
+
+  // A part of an image, whose bounds are attributes.
+  bool Slices(ir::Op& op) {
+    if (op.type() != "slice" || !HasTwin(op.In("Input")[0]) || HasOtherInputs(op, "Input") ||
+        OtherOutputs(op) || !op.Attr<Ints>("decrease_axis").empty())
+      return false;
+    VarId& x = op.inputs[op.def->FindInput("Input")][0];
+    Ints axes = op.Attr<Ints>("axes");
+    if (RankOf(op.outputs[0][0]) != RankOf(x) || !MoveAll(x, &axes)) return false;
+    op.attrs[op.def->FindAttr("axes")] = std::move(axes);
+    x = twin_[x];
+    return true;
+  }
+
+  // Takes a row's dimension from planes of one row, or a column's, or puts it into lines.
+  bool ChangesRank(ir::Op& op) {
+    const bool takes = op.type() == "squeeze2";
+    if ((!takes && op.type() != "unsqueeze2") || !HasTwin(op.In("X")[0]) ||
+        HasOtherInputs(op, "X") || OtherOutputs(op))
+      return false;
+    VarId& x = op.inputs[op.def->FindInput("X")][0];
+    const VarId out = op.outputs[0][0];
+    Ints axes = op.Attr<Ints>("axes");
+    if (axes.size() != 1 || RankOf(x) != (takes ? 4 : 3) || RankOf(out) != (takes ? 3 : 4))
+      return false;
+    const int64_t at = axes[0] < 0 ? axes[0] + 4 : axes[0];  // in the plane
+    if (at != 2 && at != 3) return false;
+    // A squeeze leaves a dimension alone that is not one.
+    if (takes && p_.vars[x].shape[static_cast<int>(at)] != 1) return false;
+    op.attrs[op.def->FindAttr("axes")] = Ints{at - 1};
+    DropUnread(op);
     x = twin_[x];
     return true;
   }
 
   bool AlongAxis(ir::Op& op) {
     bool any = false;
+    const int rank = RankOf(op.outputs[0][0]);
     for (VarId v : op.inputs[0]) {
-      if (!Is4D(v) || p_.vars[v].persistable) return false;
+      if (RankOf(v) != rank || p_.vars[v].persistable) return false;
       any = any || HasTwin(v);
     }
     for (size_t s = 1; s < op.inputs.size(); ++s)
       if (!op.inputs[s].empty()) return false;
     if (!any) return false;
     auto& axis = std::get<int64_t>(op.attrs[op.def->FindAttr("axis")]);
-    const int64_t moved[4] = {0, 3, 1, 2};
-    if (axis < -4 || axis > 3) return false;
-    axis = moved[axis < 0 ? axis + 4 : axis];
+    const int64_t moved = Moved(op.inputs[0][0], axis);
+    if (moved < 0) return false;
+    axis = moved;
     for (VarId& v : op.inputs[0]) v = Twin(v);
     return true;
   }
 
   // An operator of that type with one input and one output that matters.
   bool Moves(const ir::Op& op, const char* type) const {
-    if (op.type() != type || !op.var_attrs.empty() || OtherOutputs(op)) return false;
-    for (size_t slot = 0; slot < op.inputs.size(); ++slot)
-      if (static_cast<int>(slot) != op.def->FindInput("X") && !op.inputs[slot].empty())
-        return false;
-    return true;
+    return op.type() == type && op.var_attrs.empty() && !OtherOutputs(op) &&
+           !HasOtherInputs(op, "X");
   }
   int Next(const ir::Op& op) const { return view_.OnlyReader(op.outputs[0][0], context_); }
 
