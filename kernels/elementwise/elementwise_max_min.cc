@@ -148,6 +148,7 @@ HEDDLE_TILE(elementwise_max) { return ExtremeTile<MaxFn, MaxFnKeepingNan>(); }
 
 HEDDLE_EXAMPLES(elementwise_max, R"(
 example NaN of either operand stays
+# node Max X Y -> Out
 attr keep_nan BOOLEAN true
 in X float32 [2, 4] nan 1 nan 2 -1 inf -inf nan
 in Y float32 [2, 4] 0 nan nan 1 3 nan 0 -inf
@@ -227,6 +228,7 @@ HEDDLE_TILE(elementwise_min) { return ExtremeTile<MinFn, MinFnKeepingNan>(); }
 
 HEDDLE_EXAMPLES(elementwise_min, R"(
 example NaN of either operand stays
+# node Min X Y -> Out
 attr keep_nan BOOLEAN true
 in X float32 [2, 4] nan 1 nan 2 -1 inf -inf nan
 in Y float32 [2, 4] 0 nan nan 1 3 nan 0 -inf
