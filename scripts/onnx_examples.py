@@ -14,14 +14,21 @@ example is one node. A comment line in an example changes how that node is made:
   # type SLOT ELEMENT_TYPE    ONNX's name of the type of a slot that heddle stores as another one
   # given                     the values stand as the operator's text has them; nobody is asked
 
+In an example of another operator, whose attribute stands for ONNX's rule, a line says which node
+that is, with its operands and results by their slots here, and its attributes:
+
+  # node HardSwish X -> Out
+  # node MaxPool X -> Out kernel_shape=[2,2]
+
 Needs onnx, onnxruntime, numpy and ml_dtypes in the Python that runs this.
 """
+import json
 import pathlib
 import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from op_example_answers import main  # noqa
+from op_example_answers import main, node_of  # noqa
 
 DOMAINS = [('onnx_ms_', 'com.microsoft'), ('onnx_ml_', 'ai.onnx.ml'),
            ('onnx_training_', 'ai.onnx.preview.training'), ('onnx_', '')]
@@ -91,6 +98,8 @@ class Oracle:
 
     def run(self, example):
         """The answers as arrays, in the order of the `out` lines."""
+        if node := node_of(example):
+            return self.run_node(example, node)
         domain, short = next((d, example.op[len(p):]) for p, d in DOMAINS
                              if example.op.startswith(p))
         words = [s.text[1:].split() for s in example.statements if s.kind == '#']
@@ -157,6 +166,22 @@ class Oracle:
             k = counts[s.name] = counts.get(s.name, -1) + 1
             ordered.append(by_name['out_%s_%d' % (s.name, k)])
         return ordered
+
+    def run_node(self, example, words):
+        helper, arrow = self.onnx.helper, words.index('->')
+        attributes = dict(w.split('=', 1) for w in words if '=' in w)
+        slots = [w for w in words[1:] if w != '->' and '=' not in w]
+        operands = {s.name: s.tensor for s in example.of('in')}
+        ins, outs = slots[:arrow - 1], slots[arrow - 1:]
+        feeds = {k: self.array(operands[k], None) for k in ins}
+        node = helper.make_node(words[0], ins, outs,
+                                **{k: json.loads(v) for k, v in attributes.items()})
+        graph = helper.make_graph(
+            [node], 'example', [helper.make_tensor_value_info(
+                k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feeds.items()],
+            [self.onnx.ValueInfoProto(name=n) for n in outs])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 22)], ir_version=10)
+        return self.answer([model], [s.name for s in example.of('out')], feeds, {})
 
     def attributes(self, example, schema):
         values = {}

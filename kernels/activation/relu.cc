@@ -87,6 +87,7 @@ out Out float64 [4, 4] 0 0.055999999999999994 0.05300000000000005 0 0 0 0.229999
   0 0.402 0 0 0 0.29600000000000004 0.18000000000000005
 
 example NaN stays
+# node Relu X -> Out
 attr keep_nan BOOLEAN true
 in X float32 [2, 4] nan -1 2 inf -inf 0 -0.5 nan
 out Out float32 [2, 4] nan 0 2 inf 0 0 0 nan

@@ -192,6 +192,7 @@ out Out bool [3] 0 1 0
 
 HEDDLE_EXAMPLES(equal, R"(
 example exact
+# node Equal X Y -> Out
 attr exact BOOLEAN true
 in X float32 [2, 4] 1e-9 0 nan 1 inf -0 3 -inf
 in Y float32 [2, 4] 0 -0 nan 1 inf 0 3.0000002 inf
@@ -225,6 +226,7 @@ out Out bool [3] 0 1 0
 
 HEDDLE_EXAMPLES(not_equal, R"(
 example exact
+# given
 attr exact BOOLEAN true
 in X float32 [2, 4] 1e-9 0 nan 1 inf -0 3 -inf
 in Y float32 [2, 4] 0 -0 nan 1 inf 0 3.0000002 inf

@@ -8,6 +8,25 @@ HEDDLE_OP(pool2d_grad) { DefinePoolGrad(op, 2); }
 HEDDLE_OP(pool2d_double_grad) { DefinePoolDoubleGrad(op, 2); }
 
 HEDDLE_EXAMPLES(pool2d, R"(
+example NaN and infinities
+dtypes none: the least number depends on the dtype
+attr ksize INTS [2, 2]
+attr pooling_type STRING "max"
+attr strides INTS [2, 2]
+in X float32 [1, 1, 4, 6] nan 1 -inf -inf 3 nan 2 3 -inf -inf 1 2 1 2 nan nan inf 1 nan 0.5 nan nan
+  0 2
+out Out float32 [1, 1, 2, 3] 3 -3.4028235e+38 2 0.5 nan inf
+
+example NaN wins
+# node MaxPool X -> Out kernel_shape=[2,2] strides=[2,2]
+attr keep_nan BOOLEAN true
+attr from_infinity BOOLEAN true
+attr ksize INTS [2, 2]
+attr pooling_type STRING "max"
+attr strides INTS [2, 2]
+in X float32 [1, 1, 4, 6] 0.5 1 -inf -inf 3 7 2 3 -inf -inf 1 2 1 2 nan nan inf 1 3 0.5 nan nan 0 2
+out Out float32 [1, 1, 2, 3] 3 -inf 7 3 nan inf
+
 example float32 2x1x4x3, ceil_mode, no exclusive, global_pooling, ksize 5 5
 attr ceil_mode BOOLEAN true
 attr exclusive BOOLEAN false
