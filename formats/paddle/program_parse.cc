@@ -13,6 +13,7 @@
 #include "formats/paddle/call_stack.h"
 #include "formats/paddle/format.h"
 #include "formats/paddle/known_attrs.h"
+#include "formats/paddle/older_loops.h"
 #include "proto/framework.pb.h"
 
 namespace heddle::paddle {
@@ -132,7 +133,22 @@ class Parser {
     for (const auto& slot : desc.outputs())
       Fill(b, slot, op.Output(slot.parameter(), slot.arguments_size()));
     for (const auto& attr : desc.attrs()) AddAttr(b, attr, &op);
+    if (desc.type() == "fused_elementwise" || desc.type() == "fused_rows") CompleteLoop(desc, &op);
     builder_.Add(std::move(op));
+  }
+
+  static void CompleteLoop(const proto::OpDesc& desc, OpBuilder* op) {
+    const int ops = op->def().FindAttr("ops"), values = op->def().FindAttr("values");
+    AttrValue names = op->Wanted(ops), numbers = op->Wanted(values);
+    for (const auto& attr : desc.attrs()) {
+      const int a = op->def().FindAttr(attr.name());
+      if (a < 0 || (a != ops && a != values)) continue;
+      Result<AttrValue> value = ConvertAttr(attr, op->Wanted(a));
+      if (!value.ok()) return;  // noted when it was set
+      (a == ops ? names : numbers) = *std::move(value);
+    }
+    AddLaterNumbers(std::get<Strings>(names), &std::get<Floats>(numbers));
+    op->SetAttr(values, std::move(numbers));
   }
 
   void DeclareOperands(int b, const proto::OpDesc& desc) {

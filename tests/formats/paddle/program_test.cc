@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
 #include "core/programs/ir.h"
 #include "formats/paddle/attr_convert.h"
 #include "tests/support/files.h"
@@ -176,6 +180,41 @@ TEST(Attributes, ListsAndTexts) {
   a = Attr(proto::BLOCK);
   a.set_block_idx(3);
   EXPECT_EQ(Converted<BlockRef>(a, {}).id, 3);
+}
+
+// Programs with fused loops from before operators got the attributes that come last.
+TEST(Program, FusedLoopsOfEarlierBuildsHaveTheDefaultsOfLaterAttributes) {
+  const auto run = [](const Strings& ops, const std::vector<double>& values, const Ints& code) {
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {2, 2});
+    const auto last = static_cast<int64_t>(ops.size());
+    b.Op("fused_elementwise", {{"X", {"x"}}}, {{"Out", {"y"}}},
+         {{"ops", ops}, {"values", values}, {"code", code}, {"outs", Ints{last}}});
+    b.Fetch("y");
+    Executor executor({.threads = 1});
+    auto compiled = executor.Compile(b.Build(), nullptr, {});
+    if (!compiled.ok()) return compiled.status().ToString();
+    const Tensor x = F32({2, 2}, {-1, std::numeric_limits<float>::quiet_NaN(), 2, 1e38F});
+    const auto out = executor.Run(*compiled, {{"x", x}});
+    if (!out.ok()) return out.status().ToString();
+    std::string text;
+    for (const float v : Floats((*out)[0])) text += std::isnan(v) ? "nan " : StrCat(v, " ");
+    return text;
+  };
+  EXPECT_EQ(run({"relu"}, {}, {0, 0}), "0 0 2 1e+38 ");
+  EXPECT_EQ(run({"relu"}, {0}, {0, 0}), "0 0 2 1e+38 ");
+  EXPECT_EQ(run({"relu"}, {1}, {0, 0}), "0 nan 2 1e+38 ");
+  EXPECT_EQ(run({"hard_swish"}, {6, 6, 3}, {0, 0}), run({"hard_swish"}, {6, 6, 3, 0}, {0, 0}));
+  EXPECT_NE(run({"hard_swish"}, {6, 6, 3}, {0, 0}), run({"hard_swish"}, {6, 6, 3, 1}, {0, 0}));
+  // One kind after another, reshapes and operators without such an attribute among them.
+  const Ints code{0, 0, 1, 1, 2, 2, 3, 3, 0};
+  EXPECT_EQ(
+      run({"relu", "reshape2", "scale", "elementwise_max"}, {2, 2, 2, 3, -1, 1, -1}, code),
+      run({"relu", "reshape2", "scale", "elementwise_max"}, {0, 2, 2, 2, 3, -1, 1, -1, 0}, code));
+  // Neither form.
+  EXPECT_NE(run({"relu"}, {0, 0}, {0, 0}).find("attribute values"), std::string::npos);
+  EXPECT_NE(run({"relu", "reshape2"}, {1e300}, {0, 0, 1, 1}).find("attribute values"),
+            std::string::npos);
 }
 
 }  // namespace
