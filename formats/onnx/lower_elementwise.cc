@@ -32,7 +32,6 @@ constexpr char kExp[] = "exp";
 constexpr char kFloor[] = "floor";
 constexpr char kGreaterEqual[] = "greater_equal";
 constexpr char kGreaterThan[] = "greater_than";
-constexpr char kHardSwish[] = "hard_swish";
 constexpr char kIsnanV2[] = "isnan_v2";
 constexpr char kLessEqual[] = "less_equal";
 constexpr char kLessThan[] = "less_than";
@@ -271,6 +270,11 @@ bool LowerPRelu(NodeLowering& n) {
   return true;
 }
 
+bool LowerHardSwish(NodeLowering& n) {
+  n.Result(0, n.Unary("hard_swish", n.Required(0), {{"divide_first", true}}));
+  return true;
+}
+
 bool LowerIdentity(NodeLowering& n) {
   n.Result(0, n.Required(0));
   return true;
@@ -420,7 +424,7 @@ constexpr HandlerEntry kElementwiseEntries[] = {
     {"", "Greater", &LowerCompare<kGreaterThan>},
     {"", "GreaterOrEqual", &LowerCompare<kGreaterEqual>},
     {"", "HardSigmoid", &LowerHardSigmoid},
-    {"", "HardSwish", &LowerUnary<kHardSwish>},
+    {"", "HardSwish", &LowerHardSwish},
     {"", "Identity", &LowerIdentity},
     {"", "IsInf", &LowerIsInf},
     {"", "IsNaN", &LowerUnary<kIsnanV2>},

@@ -240,7 +240,7 @@ class Forms {
       const double slope = Number(*hard, "slope", 0.2), offset = Number(*hard, "offset", 0.5);
       if (slope <= 0 || !IsHardSwish(1 / slope, 1 / slope, offset / slope)) continue;
       inner_ = {hard};
-      Replace(op, "hard_swish", x, {});
+      Replace(op, "hard_swish", x, {{"divide_first", true}});
       return true;
     }
     return false;

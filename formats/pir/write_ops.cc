@@ -39,13 +39,13 @@ const std::vector<VarId>* HolderOf(const Op& op, int attribute) {
 }
 
 // Attributes that say nothing in PIR, where the operator's name or its operands say it, or which
-// tell what becomes of NaN, of infinities and of the smallest differences, where Paddle has no
-// choice.
+// tell what becomes of NaN, of infinities, of the greatest numbers and of the smallest differences,
+// where Paddle has no choice.
 bool SaysNothingNew(std::string_view attribute) {
   constexpr std::string_view kUnneeded[] = {
-      "reduce_all", "in_dtype",   "op_version", "infer_flags",  "use_cudnn",
-      "is_test",    "axis_given", "out_dtype",  "str_value",    "force_cpu",
-      "keep_nan",   "exact",      "skip_nan",   "from_infinity"};
+      "reduce_all", "in_dtype",   "op_version", "infer_flags",   "use_cudnn",
+      "is_test",    "axis_given", "out_dtype",  "str_value",     "force_cpu",
+      "keep_nan",   "exact",      "skip_nan",   "from_infinity", "divide_first"};
   return attribute.starts_with(ir::kRewrites) ||
          std::find(std::begin(kUnneeded), std::end(kUnneeded), attribute) != std::end(kUnneeded);
 }

@@ -38,6 +38,16 @@ Status Relu(Queue& queue, KernelContext& ctx) {
                               : MapKernel<Element::kRelu>(queue, ctx);
 }
 
+// So is hard_swish.
+Element HardSwishStep(const OpContext& attrs) {
+  return attrs.Bool("divide_first") ? Element::kHardSwishDividedFirst : Element::kHardSwish;
+}
+Status HardSwish(Queue& queue, KernelContext& ctx) {
+  return ctx.Bool("divide_first")
+             ? MapKernel<Element::kHardSwishDividedFirst, HardSwishArgs>(queue, ctx)
+             : MapKernel<Element::kHardSwish, HardSwishArgs>(queue, ctx);
+}
+
 // gelu is two functions, by its attribute.
 template <Element kOp, Element kTanhOp>
 Element GeluStep(const OpContext& attrs) {
@@ -59,7 +69,11 @@ HEDDLE_CUDA_KERNEL(relu) {
 HEDDLE_CUDA_KERNEL(sigmoid) { DefineMap<Element::kSigmoid>(kernel); }
 HEDDLE_CUDA_KERNEL(tanh) { DefineMap<Element::kTanh>(kernel); }
 HEDDLE_CUDA_KERNEL(relu6) { DefineMap<Element::kClip, Relu6Args>(kernel); }
-HEDDLE_CUDA_KERNEL(hard_swish) { DefineMap<Element::kHardSwish, HardSwishArgs>(kernel); }
+HEDDLE_CUDA_KERNEL(hard_swish) {
+  DefineMap<Element::kHardSwish, HardSwishArgs>(kernel);
+  kernel.run = HardSwish;
+  kernel.step->choose = HardSwishStep;
+}
 HEDDLE_CUDA_KERNEL(hard_sigmoid) { DefineMap<Element::kHardSigmoid, HardSigmoidArgs>(kernel); }
 HEDDLE_CUDA_KERNEL(swish) { DefineMap<Element::kSwish, SwishArgs>(kernel); }
 HEDDLE_CUDA_KERNEL(silu) { DefineMap<Element::kSwish, SiluArgs>(kernel); }

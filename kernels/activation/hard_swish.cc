@@ -13,10 +13,7 @@ struct HardSwish : UnaryOp {
   }
   template <typename T>
   T Forward(T x) const {
-    // Of large x the product would overflow where the quotient does not.
-    const T shifted = x + T(3);
-    const T middle = x * fast::Clamp(shifted, T(0), T(6)) / T(6);
-    return fast::Select(fast::Less(shifted, T(6)), middle, x);
+    return x * fast::Clamp(x + T(3), T(0), T(6)) / T(6);
   }
   template <typename T>
   T Grad(T x, T dy) const {
@@ -27,21 +24,53 @@ struct HardSwish : UnaryOp {
   }
 };
 
+// The product of the other form overflows for x beyond a sixth of the greatest number.
+struct HardSwishDividedFirst : UnaryOp {
+  template <typename T>
+  T Forward(T x) const {
+    return x * (fast::Clamp(x + T(3), T(0), T(6)) / T(6));
+  }
+};
+
+template <typename T>
+struct HardSwishKernel {
+  static Status Run(KernelContext& ctx) {
+    return ctx.Bool("divide_first") ? RunMap<ForwardMap<HardSwishDividedFirst>, T>(ctx)
+                                    : RunMap<ForwardMap<HardSwish>, T>(ctx);
+  }
+};
+template <typename T>
+Status HardSwishTile(const KernelContext& attrs, TileStep* step) {
+  return attrs.Bool("divide_first") ? MakeMapTile<ForwardMap<HardSwishDividedFirst>, T>(attrs, step)
+                                    : MakeMapTile<ForwardMap<HardSwish>, T>(attrs, step);
+}
+
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(hard_swish) {
-  DefineUnary<HardSwish, complex64, complex128>(op, "x * min(max(x + 3, 0), 6) / 6");
+  DefineUnary<HardSwish, complex64, complex128>(
+      op, "x * min(max(x + 3, 0), 6) / 6; with divide_first x * (min(max(x + 3, 0), 6) / 6)");
+  op.Attr("divide_first", false);
+  op.Kernels<HardSwishKernel, float, double, float16, bfloat16>();
 }
 HEDDLE_OP(hard_swish_grad) { DefineUnaryGrad<HardSwish, complex64, complex128>(op); }
 
-HEDDLE_TILE(hard_swish) { return UnaryTile<HardSwish>(); }
+HEDDLE_TILE(hard_swish) { return {1, &HardSwishTile<float>, &HardSwishTile<double>}; }
 HEDDLE_TILE(hard_swish_grad) { return UnaryGradTile<HardSwish>(); }
 
 HEDDLE_EXAMPLES(hard_swish, R"(
 example large numbers
-in X float32 [4] 3.4e38 -3.4e38 inf nan
-out Out float32 [4] 3.4e38 -0 inf nan
+dtypes none: what overflows depends on the dtype
+in X float32 [2, 4] 3.4e38 -3.4e38 inf nan 5.6e37 5.7e37 -inf 2
+out Out float32 [2, 4] inf -0 inf nan 5.6e+37 inf nan 1.6666666
+
+example large numbers, divided first
+# node HardSwish X -> Out
+dtypes none: what overflows depends on the dtype
+attr divide_first BOOLEAN true
+in X float32 [2, 4] 3.4e38 -3.4e38 inf nan 5.6e37 5.7e37 -inf 2
+out Out float32 [2, 4] 3.4e+38 -0 inf nan 5.6e+37 5.7e+37 nan 1.6666667
 
 example float64 3x4
 in X float64 [3, 4] -2.76 2.45 1.71 -0.53 -3.51 -1.27 0.22 3.95 -4.25 3.2 0.96 -2.02

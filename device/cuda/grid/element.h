@@ -25,6 +25,7 @@ enum class Element : uint8_t {
   kScale,
   kClip,
   kHardSwish,
+  kHardSwishDividedFirst,
   kHardSigmoid,
   kSwish,
   kLeakyRelu,

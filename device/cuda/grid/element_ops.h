@@ -62,8 +62,9 @@ HEDDLE_BODY inline float OfOne(Element op, float x, const ElementArgs& g) {
     case Element::kClip:
       return Clamp(x, g.a, g.b);
     case Element::kHardSwish:
-      if (g.a == g.b && !(x + g.c < g.a)) return x;  // the product may overflow
       return x * Clamp(x + g.c, 0, g.a) / g.b;
+    case Element::kHardSwishDividedFirst:
+      return x * (Clamp(x + g.c, 0, g.a) / g.b);
     case Element::kHardSigmoid:
       return Clamp(x * g.a + g.b, 0, 1);
     case Element::kSwish:

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tests/formats/onnx/onnx_runs.h"
 
@@ -37,11 +38,16 @@ OnnxGraph HardSwish(float divisor, bool divide_first) {
 }
 
 TEST(RecogniseOnnx, HardSwish) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
   for (const bool divide_first : {false, true}) {
     EXPECT_EQ(OnlyOperator(HardSwish(6, divide_first)), "hard_swish");
-    EXPECT_THAT(RunOn(HardSwish(6, divide_first), F32({3}, {-4, 1, 5})),
-                ElementsAre(0, FloatNear(4 / 6.0, 1e-6), 5));
+    // The product overflows where it is not divided first.
+    EXPECT_THAT(RunOn(HardSwish(6, divide_first), F32({4}, {-4, 1, 5, 1e38F})),
+                ElementsAre(0, FloatNear(4 / 6.0, 1e-6), 5, divide_first ? 1e38F : kInf));
   }
+  OnnxGraph node;
+  node.In("x").Add(Node("HardSwish", {"x"}, {"y"})).Out("y");
+  EXPECT_THAT(RunOn(node, F32({2}, {5, 1e38F})), ElementsAre(5, 1e38F));
   // With other numbers it is another operator.
   EXPECT_THAT(RunOn(HardSwish(3, true), F32({3}, {-4, 1, 5})),
               ElementsAre(0, FloatNear(4 / 3.0, 1e-6), 10));
