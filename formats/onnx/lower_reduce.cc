@@ -7,9 +7,13 @@
 namespace heddle::onnx {
 namespace {
 
-// One of Paddle's reductions over constant axes.
+// One of Paddle's reductions over constant axes. Its sums, means and products of integers wrap,
+// where ONNX Runtime's are computed in double.
 bool LowerReduction(NodeLowering& n, const char* type, int64_t since) {
   const int x = n.Required(0);
+  const bool picks =
+      std::string_view(type) == "reduce_max" || std::string_view(type) == "reduce_min";
+  if (!picks && !IsFloat(n.dtype(x))) return false;
   if (n.dtype(x) == DType::kUnknown ||
       !(IsFloat(n.dtype(x)) || n.dtype(x) == DType::kI32 || n.dtype(x) == DType::kI64))
     return false;
@@ -31,9 +35,6 @@ bool LowerReduction(NodeLowering& n, const char* type, int64_t since) {
   }
   Attrs attrs = {
       {"dim", axes->empty() ? Ints{0} : *axes}, {"keep_dim", keep}, {"reduce_all", axes->empty()}};
-  // Paddle's sum of int32 is int64 where nothing else is asked for.
-  if (n.dtype(x) == DType::kI32 && std::string_view(type) == "reduce_sum")
-    attrs.emplace_back("out_dtype", DTypeToProto(DType::kI32));
   const int made = n.Make(type, {{"X", {x}}}, std::move(attrs));
   n.Result(0, made);
   return true;

@@ -76,9 +76,9 @@ constexpr UnsignedEntry kOperators[] = {
     {"ReduceMax", kOrders},
     {"ReduceMean", kOwn},
     {"ReduceMin", kOrders},
-    {"ReduceProd", kWraps},
-    {"ReduceSum", kWraps},
-    {"ReduceSumSquare", kWraps},
+    {"ReduceProd", kOwn},
+    {"ReduceSum", kOwn},
+    {"ReduceSumSquare", kOwn},
     {"Reshape", kMoves},
     {"Resize", kValues},
     {"ReverseSequence", kMoves},
@@ -124,8 +124,7 @@ bool Reduce(NodeLowering& n, const char* type) {
   if (old != nullptr) ins.push_back({"axes", {n.IntsConstant(n.IntList("axes"))}});
   Attrs attrs{{"keepdims", n.Int("keepdims", 1)},
               {"noop_with_empty_axes", n.Int("noop_with_empty_axes", 0)}};
-  if (n.type(n.In(0)) == kUint64 && std::string_view(type) != "onnx_reduce_sum")
-    attrs.emplace_back("elem_type", int64_t{kUint64});
+  attrs.emplace_back("elem_type", int64_t{n.type(n.In(0))});
   n.Result(0, n.Make(type, std::move(ins), std::move(attrs), "reduced"));
   return true;
 }
@@ -186,9 +185,13 @@ bool LowerUnsigned(NodeLowering& n, int type) {
     n.Result(0, n.Unary("assign", n.In(0)));
     return true;
   }
-  if (op == "ReduceL1") {
+  for (const auto& [reduction, kernel] : {std::pair{"ReduceL1", "onnx_reduce_sum"},
+                                          {"ReduceProd", "onnx_reduce_prod"},
+                                          {"ReduceSum", "onnx_reduce_sum"},
+                                          {"ReduceSumSquare", "onnx_reduce_sum_square"}}) {
+    if (op != reduction) continue;
     n.SetUnsigned(kWraps, type);
-    return Reduce(n, "onnx_reduce_sum");
+    return Reduce(n, kernel);
   }
   if (type != kUint64) return false;
   if (op == "Sign") {

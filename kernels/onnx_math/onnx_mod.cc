@@ -88,43 +88,40 @@ struct OnnxDiv {
   }
 };
 
-int64_t IntegerPower(int64_t base, int64_t exponent) {
-  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
-  uint64_t power = 1, square = static_cast<uint64_t>(base);
-  for (; exponent > 0; exponent >>= 1) {
-    if ((exponent & 1) != 0) power *= square;
-    square *= square;
-  }
-  return static_cast<int64_t>(power);
+// A power in double, converted back: what does not fit becomes the least integer.
+template <typename T>
+T PowerInDouble(T base, double exponent) {
+  return ConvertTo<T>(std::pow(static_cast<double>(base), exponent));
 }
 
-// The result has the base's type: a power of integers stays one, another one is cut.
+// The result has the base's type. Integers are powers in double, but for squares and cubes, where
+// all exponents are one number: those are products, which wrap.
 template <typename T>
 struct OnnxPow {
   static Status Run(KernelContext& ctx) {
     const Tensor &x = ctx.In("X"), &y = ctx.In("Y");
     HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan, MakeBroadcastPlan(x.shape(), y.shape(), -1));
     T* to = ctx.Out("Z").template mutable_data<T>();
-    const bool integers = std::is_integral_v<T> && IsInteger(y.dtype());
-    const DType wide = integers                   ? DType::kI64
-                       : std::is_same_v<T, float> ? DType::kF32
-                                                  : DType::kF64;
+    using Exponent = std::conditional_t<std::is_same_v<T, float>, float, double>;
+    constexpr DType kWide = kDTypeOf<Exponent>;
     Tensor exponents = y;
-    if (y.dtype() != wide) {
-      exponents = ctx.Scratch(wide, y.shape());
-      ConvertElements(ctx, y.raw(), y.dtype(), exponents.mutable_raw(), wide, y.numel());
+    if (y.dtype() != kWide) {
+      exponents = ctx.Scratch(kWide, y.shape());
+      ConvertElements(ctx, y.raw(), y.dtype(), exponents.mutable_raw(), kWide, y.numel());
     }
+    const Exponent* e = exponents.data<Exponent>();
     if constexpr (std::is_integral_v<T>) {
-      if (integers)
-        ForEachPair(ctx, plan, x.data<T>(), exponents.data<int64_t>(), to,
-                    [](T a, int64_t b) { return static_cast<T>(IntegerPower(a, b)); });
-      else
-        ForEachPair(ctx, plan, x.data<T>(), exponents.data<double>(), to, [](T a, double b) {
-          return ConvertTo<T>(std::pow(static_cast<double>(a), b));
+      if (y.numel() == 1 && (*e == 2 || *e == 3)) {
+        const bool cube = *e == 3;
+        ForEachPair(ctx, plan, x.data<T>(), e, to, [cube](T a, Exponent) {
+          const T square = MulFn::Apply(a, a);
+          return cube ? MulFn::Apply(square, a) : square;
         });
+      } else {
+        ForEachPair(ctx, plan, x.data<T>(), e, to, &PowerInDouble<T>);
+      }
     } else {
-      ForEachPair(ctx, plan, x.data<T>(), exponents.data<T>(), to,
-                  [](T a, T b) { return std::pow(a, b); });
+      ForEachPair(ctx, plan, x.data<T>(), e, to, [](T a, T b) { return std::pow(a, b); });
     }
     return Status::Ok();
   }
@@ -184,6 +181,30 @@ in B float32 [] 0
 out C float32 [3] inf -inf nan
 )")
 HEDDLE_EXAMPLES(onnx_pow, R"(
+example integers, more than fits
+dtypes none: what fits depends on the dtype
+in X int32 [6] 3 -3 2 0 -2147483648 5
+in Y int64 [6] 20 25 31 -1 2 13
+out Z int32 [6] -2147483648*5 1220703125
+
+example squares of integers, more than fits
+dtypes none: what fits depends on the dtype
+in X int32 [5] 65537 -2147483648 46341 3 -7
+in Y int64 [1] 2
+out Z int32 [5] 131073 0 -2147479015 9 49
+
+example cubes of integers, more than fits
+dtypes none: what fits depends on the dtype
+in X int64 [5] 3000001 -2147483648 9223372036854775807 3 -7
+in Y float32 [] 3
+out Z int64 [5] 8553282926299448385 0 9223372036854775807 27 -343
+
+example fourth powers of integers, more than fits
+dtypes none: what fits depends on the dtype
+in X int64 [5] 65537 -2147483648 9223372036854775807 3 -7
+in Y int32 [] 4
+out Z int64 [5] -9223372036854775808 -9223372036854775808 -9223372036854775808 81 2401
+
 example floats
 in X float32 [2, 2] 1.5 2 3 4
 in Y float32 [2] 2 -0.5

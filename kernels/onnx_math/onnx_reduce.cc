@@ -27,44 +27,8 @@ Status OnnxReduceShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// Sums of floats in double: what cancels out leaves nothing.
-template <typename T>
-using Wide = std::conditional_t<std::is_same_v<ComputeType<T>, float>, double, T>;
-
-struct OnnxSum : SumReduction {
-  template <typename T>
-  using Acc = Wide<T>;
-};
-struct OnnxMean : MeanReduction {
-  static constexpr bool kHasUnsignedForm = true;
-  template <typename T>
-  using Acc = Wide<T>;
-  template <typename A>
-  static A Finish(A a, int64_t count) {
-    if constexpr (std::is_integral_v<A>)
-      return count == 0 ? A(0) : static_cast<A>(a / static_cast<A>(count));
-    else
-      return a / A(static_cast<double>(count));
-  }
-};
-struct OnnxProd : ProdReduction {
-  template <typename T>
-  using Acc = Wide<T>;
-};
-struct OnnxL1 : OnnxSum {
-  template <typename A, typename T>
-  static A Load(T x) {
-    const A a = static_cast<A>(x);
-    return a < A(0) ? SubFn::Apply(A(0), a) : a;
-  }
-};
-struct OnnxSumSquare : OnnxSum {
-  template <typename A, typename T>
-  static A Load(T x) {
-    return MulFn::Apply(static_cast<A>(x), static_cast<A>(x));
-  }
-};
-// A result that integers are cut from: those that it is too great for hold their greatest number.
+// A result that integers are cut from: those that it is too great for hold their greatest number,
+// those that it is too small for their least.
 struct Real {
   double value;
   template <typename T>
@@ -80,26 +44,86 @@ struct Real {
   explicit operator float() const { return static_cast<float>(value); }
   explicit operator int32_t() const { return Cut<int32_t>(value); }
   explicit operator int64_t() const { return Cut<int64_t>(value); }
+  explicit operator uint32_t() const { return static_cast<uint32_t>(Cut<int64_t>(value)); }
   explicit operator uint64_t() const { return Cut<uint64_t>(value); }
+};
+
+// Everything is added and multiplied in double: what cancels out leaves nothing. Unsigned integers,
+// of which ONNX Runtime has no sums and no products, wrap.
+template <typename T>
+using WrapsOrDouble = std::conditional_t<std::is_unsigned_v<T>, T, double>;
+template <typename A>
+auto CutFrom(A a) {
+  if constexpr (std::is_same_v<A, double>)
+    return Real{a};
+  else
+    return a;
+}
+
+struct OnnxSum : SumReduction {
+  static constexpr bool kHasUnsignedForm = true, kOneIsItself = true;
+  template <typename T>
+  using Acc = WrapsOrDouble<T>;
+  template <typename A>
+  static auto Finish(A a, int64_t) {
+    return CutFrom(a);
+  }
+};
+struct OnnxMean : SumReduction {
+  static constexpr bool kHasUnsignedForm = true, kOneIsItself = true;
+  template <typename T>
+  using Acc = double;
+  // Of nothing NaN; the mean of no integers is 0.
+  struct Quotient : Real {
+    bool empty;
+    explicit operator int32_t() const { return empty ? 0 : Cut<int32_t>(value); }
+    explicit operator int64_t() const { return empty ? 0 : Cut<int64_t>(value); }
+    explicit operator uint32_t() const {
+      return static_cast<uint32_t>(static_cast<int64_t>(*this));
+    }
+    explicit operator uint64_t() const { return empty ? 0 : Cut<uint64_t>(value); }
+  };
+  static Quotient Finish(double a, int64_t count) {
+    return {{a / static_cast<double>(count)}, count == 0};
+  }
+};
+struct OnnxProd : ProdReduction {
+  static constexpr bool kHasUnsignedForm = true, kOneIsItself = true;
+  template <typename T>
+  using Acc = WrapsOrDouble<T>;
+  template <typename A>
+  static auto Finish(A a, int64_t) {
+    return CutFrom(a);
+  }
+};
+// Unsigned operands are their own absolute values: their reader makes sums of them.
+struct OnnxL1 : SumReduction {
+  template <typename T>
+  using Acc = double;
+  template <typename A, typename T>
+  static A Load(T x) {
+    return std::fabs(static_cast<double>(x));
+  }
+  static Real Finish(double a, int64_t) { return {a}; }
+};
+struct OnnxSumSquare : OnnxSum {
+  static constexpr bool kOneIsItself = false;
+  template <typename A, typename T>
+  static A Load(T x) {
+    return MulFn::Apply(static_cast<A>(x), static_cast<A>(x));
+  }
 };
 // Functions of a sum; integers are cut.
 struct OnnxL2 : OnnxSumSquare {
-  static constexpr bool kHasUnsignedForm = true;
   template <typename T>
-  using Acc = std::conditional_t<std::is_integral_v<T>, double, Wide<T>>;
-  template <typename A>
-  static Real Finish(A a, int64_t) {
-    return {std::sqrt(static_cast<double>(a))};
-  }
+  using Acc = double;
+  static Real Finish(double a, int64_t) { return {std::sqrt(a)}; }
 };
 struct OnnxLogSum : OnnxSum {
-  static constexpr bool kHasUnsignedForm = true;
+  static constexpr bool kOneIsItself = false;
   template <typename T>
-  using Acc = std::conditional_t<std::is_integral_v<T>, double, Wide<T>>;
-  template <typename A>
-  static Real Finish(A a, int64_t) {
-    return {std::log(static_cast<double>(a))};
-  }
+  using Acc = double;
+  static Real Finish(double a, int64_t) { return {std::log(a)}; }
 };
 // The greatest value so far and the sum of the others' exponentials in relation to it.
 struct Exponents {
@@ -138,17 +162,27 @@ template <typename R>
 constexpr bool kHasUnsignedForm = requires {
   R::kHasUnsignedForm;
 };
+// Whether the reduction of one element is the element, all of its digits.
+template <typename R>
+constexpr bool IsItself() {
+  if constexpr (requires { R::kOneIsItself; }) return R::kOneIsItself;
+  return false;
+}
 
 template <typename R, typename T>
 Status RunOnnxReduce(KernelContext& ctx) {
   const Tensor& x = ctx.In("data");
   HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReducedAxes(ctx));
+  if (IsItself<R>() && mask == 0) {
+    CopyBytes(ctx, ctx.Out("reduced").mutable_raw(), x.raw(), static_cast<int64_t>(x.bytes()));
+    return Status::Ok();
+  }
   const ReducePlan plan = MakeReducePlan(x.shape().dims(), mask);
-  if constexpr (kHasUnsignedForm<R> && std::is_same_v<T, int64_t>) {
+  if constexpr (kHasUnsignedForm<R> && std::is_integral_v<T>) {
     HEDDLE_ASSIGN_OR_RETURN(const ElementType type, StoredAs(ctx.Int("elem_type"), x.dtype()));
-    if (type == ElementType::kUint64) {
-      RunReduce(ctx, plan, ReduceLoop<R, uint64_t, uint64_t>::kLoops, x.raw(),
-                ctx.Out("reduced").mutable_raw());
+    if (IsUnsigned(type)) {
+      using U = std::make_unsigned_t<T>;
+      RunReduce(ctx, plan, ReduceLoop<R, U, U>::kLoops, x.raw(), ctx.Out("reduced").mutable_raw());
       return Status::Ok();
     }
   }
@@ -254,6 +288,25 @@ out Y float32 [2, 2, 1] 1.5 4 2 -0.75
 )")
 
 HEDDLE_EXAMPLES(onnx_reduce_sum, R"(
+example integers beyond the greatest
+dtypes none: what fits depends on the dtype
+in data int32 [3, 3] 2147483647 2 -1 -2147483648 -5 2 2147483647 -2147483648 3
+in axes int64 [1] 1
+out reduced int32 [3, 1] 2147483647 -2147483648 2
+
+example integers that a double does not hold
+dtypes none: what fits depends on the dtype
+in data int64 [2, 3] 9223372036854775807 9223372036854775807 -3 9007199254740993 0 0
+in axes int64 [1] 1
+out reduced int64 [2, 1] 9223372036854775807 9007199254740992
+
+example no axes, integers that a double does not hold
+dtypes none: what fits depends on the dtype
+attr noop_with_empty_axes INT 1
+in data int64 [2] 9223372036854775806 9007199254740993
+in axes int64 [0]
+out reduced int64 [2] 9223372036854775806 9007199254740993
+
 example axis 1 kept
 in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
 in axes int64 [1] 1
@@ -277,6 +330,12 @@ out reduced float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
 )")
 
 HEDDLE_EXAMPLES(onnx_reduce_mean, R"(
+example integers beyond the greatest
+dtypes none: what fits depends on the dtype
+in data int32 [3, 3] 2147483647 2 -1 -2147483648 -5 2 2147483647 -2147483648 3
+in axes int64 [1] 1
+out reduced int32 [3, 1] 715827882 -715827883 0
+
 example axis 1 kept
 in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
 in axes int64 [1] 1
@@ -300,6 +359,12 @@ out reduced float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
 )")
 
 HEDDLE_EXAMPLES(onnx_reduce_prod, R"(
+example integers beyond the greatest
+dtypes none: what fits depends on the dtype
+in data int32 [3, 3] 2147483647 2 -1 -2147483648 -5 2 2147483647 -2147483648 3
+in axes int64 [1] 1
+out reduced int32 [3, 1] -2147483648 2147483647 -2147483648
+
 example axis 1 kept
 in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
 in axes int64 [1] 1
@@ -369,6 +434,12 @@ out reduced float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
 )")
 
 HEDDLE_EXAMPLES(onnx_reduce_l1, R"(
+example integers beyond the greatest
+dtypes none: what fits depends on the dtype
+in data int32 [3, 3] 2147483647 2 -1 -2147483648 -5 2 2147483647 -2147483648 3
+in axes int64 [1] 1
+out reduced int32 [3, 1] 2147483647 2147483647 2147483647
+
 example axis 1 kept
 in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
 in axes int64 [1] 1
@@ -415,6 +486,12 @@ out reduced float32 [2, 3] 1.5 2 0.25 3 0.5 4
 )")
 
 HEDDLE_EXAMPLES(onnx_reduce_sum_square, R"(
+example integers beyond the greatest
+dtypes none: what fits depends on the dtype
+in data int32 [3, 3] 2147483647 2 -1 -2147483648 -5 2 2147483647 -2147483648 3
+in axes int64 [1] 1
+out reduced int32 [3, 1] 2147483647 2147483647 2147483647
+
 example axis 1 kept
 in data float32 [2, 3, 2] 1.5 -2 0.25 3 -0.5 4 2 1 -1.25 0.75 5 -3
 in axes int64 [1] 1
@@ -484,6 +561,12 @@ out reduced float32 [2, 3] 1.5 -2 0.25 3 -0.5 4
 )")
 
 HEDDLE_EXAMPLES(onnx_reduce_mean, R"(
+example integers beyond the greatest
+dtypes none: what fits depends on the dtype
+in data int32 [3, 3] 2147483647 2 -1 -2147483648 -5 2 2147483647 -2147483648 3
+in axes int64 [1] 1
+out reduced int32 [3, 1] 715827882 -715827883 0
+
 example integers are cut
 attr keepdims INT 0
 in data int32 [2, 3] -1 -2 -2 7 3 1
