@@ -54,17 +54,19 @@ bool LowerConstantOfShape(NodeLowering& n) {
   const auto number = n.ConstantFloats(element);
   const auto dims = n.ConstantInts(shape);
   if (!number) return false;
-  // The text of a number is exact where a double is not.
-  std::string text;
-  if (const auto whole = n.ConstantInts(element)) text = std::to_string((*whole)[0]);
-  Attrs attrs = {
-      {"value", (*number)[0]}, {"str_value", text}, {"dtype", DTypeToProto(value.dtype())}};
+  Attrs attrs = {{"value", (*number)[0]}, {"dtype", DTypeToProto(value.dtype())}};
+  Ins ins;
+  // The attribute is a double.
+  constexpr int64_t kExact = int64_t{1} << std::numeric_limits<double>::digits;
+  if (const auto whole = n.ConstantInts(element))
+    if ((*whole)[0] > kExact || (*whole)[0] < -kExact) ins.push_back({"ValueTensor", {element}});
   int made = 0;
   if (dims) {
     attrs.emplace_back("shape", *dims);
-    made = n.Make("fill_constant", {}, std::move(attrs));
+    made = n.Make("fill_constant", std::move(ins), std::move(attrs));
   } else {
-    made = n.Make("fill_constant", {{"ShapeTensor", {shape}}}, std::move(attrs));
+    ins.push_back({"ShapeTensor", {shape}});
+    made = n.Make("fill_constant", std::move(ins), std::move(attrs));
     n.draft_var(made).dtype = value.dtype();
   }
   n.SetType(made, type);

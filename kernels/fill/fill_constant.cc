@@ -1,6 +1,4 @@
 // fill_constant and fill_constant_batch_size_like.
-#include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
@@ -20,24 +18,6 @@ Result<double> AttrValueOf(const OpContext& ctx) {
   if (end == text.c_str())
     return InvalidArgument("attribute str_value '", text, "' is not a number");
   return v;
-}
-
-// Every element of `out` becomes the number that the attributes hold. An int64 is read from the
-// text as it is, since a double may not hold it.
-Status FillByAttrs(const KernelContext& ctx, Tensor& out) {
-  const std::string& text = ctx.Str("str_value");
-  int64_t whole = 0;
-  const char* const end = text.data() + text.size();
-  if (out.dtype() == DType::kI64 && !text.empty()) {
-    const auto [last, error] = std::from_chars(text.data(), end, whole);
-    if (error == std::errc() && last == end) {
-      std::fill_n(out.mutable_data<int64_t>(), out.numel(), whole);
-      return Status::Ok();
-    }
-  }
-  HEDDLE_ASSIGN_OR_RETURN(const double value, AttrValueOf(ctx));
-  FillElements(ctx, out, value);
-  return Status::Ok();
 }
 
 Status FillConstantShape(ShapeContext& ctx) {
@@ -63,10 +43,16 @@ Status RunFillConstant(KernelContext& ctx) {
     if (!exact) FillElements(ctx, out, ScalarOf(*v));
     return Status::Ok();
   }
-  return FillByAttrs(ctx, out);
+  HEDDLE_ASSIGN_OR_RETURN(const double value, AttrValueOf(ctx));
+  FillElements(ctx, out, value);
+  return Status::Ok();
 }
 
-Status RunBatchSizeLike(KernelContext& ctx) { return FillByAttrs(ctx, ctx.Out("Out")); }
+Status RunBatchSizeLike(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const double value, AttrValueOf(ctx));
+  FillElements(ctx, ctx.Out("Out"), value);
+  return Status::Ok();
+}
 
 }  // namespace
 }  // namespace heddle
@@ -85,12 +71,21 @@ HEDDLE_OP(fill_constant_batch_size_like) {
 }
 
 HEDDLE_EXAMPLES(fill_constant, R"(
-example the greatest integer
+example text of integers that a double does not hold
+dtypes none: what fits depends on the dtype
+attr dtype INT 3
+attr shape LONGS [2]
+attr str_value STRING "9007199254740993"
+attr value FLOAT 9007199254740992.0
+out Out int64 [2] 9007199254740992 9007199254740992
+
+example text of the greatest integer
+dtypes none: what fits depends on the dtype
 attr dtype INT 3
 attr shape LONGS [2]
 attr str_value STRING "9223372036854775807"
 attr value FLOAT 9.2233720368547758e18
-out Out int64 [2] 9223372036854775807 9223372036854775807
+out Out int64 [2] -9223372036854775808 -9223372036854775808
 
 example shape 10, str_value 1.0, value 1
 attr shape LONGS [10]
