@@ -77,9 +77,9 @@ Status VisitScatterReduction(const std::string& reduction, Fn&& fn) {
   } else {
     if (reduction == "add") return fn(wide([](C a, C b) { return AddFn::Apply(a, b); }));
     if (reduction == "mul") return fn(wide([](C a, C b) { return MulFn::Apply(a, b); }));
-    if constexpr (!kIsComplex<T>) {
-      if (reduction == "max") return fn(wide([](C a, C b) { return a > b || a != a ? a : b; }));
-      if (reduction == "min") return fn(wide([](C a, C b) { return a < b || a != a ? a : b; }));
+    if constexpr (!kIsComplex<T>) {  // where one is NaN, the update stays
+      if (reduction == "max") return fn(wide([](C a, C b) { return a > b ? a : b; }));
+      if (reduction == "min") return fn(wide([](C a, C b) { return a < b ? a : b; }));
     }
   }
   return InvalidArgument("reduction is '", reduction, "', expected none, add, mul, max or min");

@@ -50,6 +50,20 @@ HEDDLE_OP(onnx_scatter_elements) {
 }
 
 HEDDLE_EXAMPLES(onnx_scatter_elements, R"(
+example maxima with NaN
+attr reduction STRING "max"
+in data float32 [6] nan 1 nan inf nan 2
+in indices int64 [6] 0 1 2 3 4 5
+in updates float32 [6] 1 nan nan nan -inf 3
+out output float32 [6] 1 nan nan nan -inf 3
+
+example minima with NaN
+attr reduction STRING "min"
+in data float32 [6] nan 1 nan inf nan 2
+in indices int64 [6] 0 1 2 3 4 5
+in updates float32 [6] 1 nan nan nan -inf 3
+out output float32 [6] 1 nan nan nan -inf 2
+
 example axis 1
 attr axis INT 1
 in data float32 [1, 5] 1 2 3 4 5
