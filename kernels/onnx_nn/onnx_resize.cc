@@ -148,7 +148,10 @@ Result<float> SourceOf(const std::string& mode, const ResizeAxis& a, int64_t o) 
   if (mode == "half_pixel") return half;
   if (mode == "tf_half_pixel_for_nn") return middle;
   if (mode == "pytorch_half_pixel") return a.out > 1 ? half : 0.f;
-  if (mode == "half_pixel_symmetric") return n / 2 * (1 - m / (a.scale * n)) + middle - 0.5f;
+  if (mode == "half_pixel_symmetric") {  // the middle alone is computed in double
+    const float offset = n / 2 * (1 - m / (a.scale * n));
+    return static_cast<float>(offset + (static_cast<double>(at) + 0.5) / a.scale - 0.5);
+  }
   if (mode == "asymmetric") return at / a.scale;
   if (mode == "align_corners") {
     const float length = a.by_scale ? a.scale * n : m;
@@ -164,7 +167,7 @@ Result<int64_t> NearestOf(const std::string& mode, float x, float scale) {
   if (mode == "ceil_when_shrinking")  // the rule before there was a choice
     return static_cast<int64_t>(scale < 1 ? std::ceil(x) : std::floor(x));
   if (const bool up = mode == "round_prefer_ceil"; up || mode == "round_prefer_floor") {
-    // What is this near to the middle counts as the middle.
+    // A position this near to the middle counts as the middle, as in ONNX Runtime.
     constexpr float kNear = 1e-6f;
     const float cut = std::trunc(x);
     if (std::fabs(x - (cut + 0.5f)) < kNear) return static_cast<int64_t>(cut) + (up ? 1 : 0);

@@ -22,6 +22,13 @@ in X int32 [1, 1, 4, 4] 1 2 3 4 5 6 7 8 9 10 -11 12 13 14 15 17
 in scales float32 [4] 1 1 0.5 0.6
 out Y int32 [1, 1, 2, 2] 4 4 11 8
 
+example half_pixel_symmetric, positions that float rounds up
+attr coordinate_transformation_mode STRING "half_pixel_symmetric"
+attr nearest_mode STRING "floor"
+in X float32 [3] 0 1 2
+in scales float32 [1] 2.4
+out Y float32 [7] 0*4 1 1 2
+
 example near the middle of two
 attr nearest_mode STRING "round_prefer_ceil"
 attr coordinate_transformation_mode STRING "asymmetric"
