@@ -23,8 +23,10 @@ Epilogue TakeActivation(Epilogue* epilogue);
 // Activations that heddle applies to what oneDNN has computed: oneDNN's limits and its
 // logistic function turn NaN into a number, and its GELU turns infinity into NaN.
 bool FollowsOnednn(Activation activation);
-// The cycles that this takes for each result, beyond the mathematics: it is read and written again.
-constexpr double kCyclesToFollow = 0.35;
+// The cycles that this takes for each result: it is read and written again. Measured behind nine
+// convolutions with 1x1 filters, of 8 to 128 terms a sum and 8,000 to 800,000 results: 0.07 to 0.14
+// more than with relu inside of oneDNN. Its elu of slope 0 is a relu that keeps NaN, but takes 0.9.
+constexpr double kCyclesToFollow = 0.12;
 
 // Applies an epilogue, but for the residual, to `rows` rows of `width` elements in place,
 // `row_step` elements apart. The bias has one element per column, or, with `bias_per_row`, per row.
