@@ -158,7 +158,6 @@ void GraphLowering::DeclareShapes() {
 }
 
 void GraphLowering::MergeConstants() {
-  constexpr int64_t kMostElements = 1024;
   std::vector<int> kept = Writers();
   for (const auto& [v, column] : draft_.fetches) ++kept[static_cast<size_t>(v)];
   std::unordered_map<std::string, int> first;
@@ -167,10 +166,8 @@ void GraphLowering::MergeConstants() {
     instead[v] = static_cast<int>(v);
     const ValueFacts& facts = known(static_cast<int>(v));
     if (!draft_.vars[v].persistable || kept[v] > 0 || facts.is_variable || facts.data == nullptr ||
-        facts.unreadable || facts.data->is_text())
+        facts.unreadable || !facts.data->MayBeLookedInto())
       continue;
-    const auto count = facts.data->Count();
-    if (!count.ok() || *count > kMostElements) continue;
     auto made = facts.value ? Result<Tensor>(*facts.value) : MakeTensor(*facts.data);
     if (!made.ok()) continue;  // which is told when it is needed
     std::string key = StrCat(facts.data->TypeText(), ":");

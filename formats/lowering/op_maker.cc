@@ -17,15 +17,14 @@ int OpMaker::NewVar(DType dtype, std::string_view stem) {
   return graph_.NewVar(graph_.FreshName(FreshStem(stem)), dtype);
 }
 
-const Tensor* OpMaker::Constant(int v, int64_t max_count) {
+const Tensor* OpMaker::Constant(int v) {
   if (v == kNoDraft) return nullptr;
   ValueFacts& facts = graph_.known(v);
   if (facts.value != nullptr)
-    return facts.value->numel() <= max_count ? facts.value.get() : nullptr;
-  if (facts.data == nullptr || facts.data->external || facts.unreadable || facts.data->is_text())
+    return facts.value->numel() <= kMostLookedInto ? facts.value.get() : nullptr;
+  if (facts.data == nullptr || facts.data->external || facts.unreadable ||
+      !facts.data->MayBeLookedInto())
     return nullptr;
-  const auto count = facts.data->Count();
-  if (!count.ok() || *count > max_count) return nullptr;
   auto made = MakeTensor(*facts.data);
   if (!made.ok()) {
     SayProblem(made.status().message());

@@ -40,8 +40,8 @@ class OpMaker {
   int NewVar(DType dtype, std::string_view stem = "");
   DraftVar& draft_var(int v) { return graph_.var(v); }
   void SetShape(int v, const Shape& shape) { graph_.known(v).shape = shape; }
-  // The contents of a constant of at most so many elements; null for anything else.
-  const Tensor* Constant(int v, int64_t max_count = 1024);
+  // The contents of a constant of at most kMostLookedInto elements; null for anything else.
+  const Tensor* Constant(int v);
   std::optional<Ints> ConstantInts(int v);
   std::optional<Floats> ConstantFloats(int v);
 

@@ -261,6 +261,11 @@ Result<size_t> TensorBytes::StoredBytes() const {
   return static_cast<size_t>(bytes);
 }
 
+bool TensorBytes::MayBeLookedInto() const {
+  const auto count = Count();
+  return !is_text() && count.ok() && *count <= kMostLookedInto;
+}
+
 Result<Tensor> MakeTensor(const TensorBytes& data) {
   HEDDLE_ASSIGN_OR_RETURN(const int64_t count, data.Count());
   if (data.is_text()) return InvalidArgument(data.What(), ": numbers are expected here");

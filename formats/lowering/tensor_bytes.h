@@ -54,6 +54,10 @@ class ElementTypes {
   std::span<const ElementType> types_;
 };
 
+// Readers look into constants of at most so many elements while they lower a graph. Of larger ones
+// they use the type and the dimensions alone.
+inline constexpr int64_t kMostLookedInto = 1024;
+
 struct TensorBytes {
   std::string_view name;  // empty: it has none
   int type = 0;
@@ -78,6 +82,8 @@ struct TensorBytes {
   // than any memory; kUnimplemented: a rank above heddle's.
   Result<int64_t> Count() const;
   Result<size_t> StoredBytes() const;
+  // Whether a reader may look into the elements, so that the program depends on them.
+  bool MayBeLookedInto() const;
   // Adds values of a field: one, or a packed stretch of them. `width` as of
   // ElementType::FixedWidth. False: damaged.
   bool AddTyped(const wire::Field& field, size_t width);

@@ -19,7 +19,7 @@ using formats::DataFile;
 using wire::Field;
 using wire::Fields;
 
-// Tensors of fewer bytes are read at once, and stay in skeletons.
+// Tensors of fewer bytes are read at once.
 constexpr size_t kLeastLater = formats::FileTensor::kLeastBytes;
 
 // Kinds of messages by which tensors are found in them.
@@ -67,6 +67,13 @@ bool IsConstant(std::string_view node) {
 // Graphs lie in each other; what lies deeper than anybody writes is copied as it is.
 constexpr int kMostNested = 100;
 
+// Whether a skeleton keeps a tensor's message as it is.
+bool StaysInSkeleton(std::string_view tensor) {
+  if (tensor.size() < kLeastLater) return true;
+  const auto data = ReadTensorData(tensor);
+  return data.ok() && data->MayBeLookedInto();
+}
+
 // Copies a message, of a damaged one its beginning.
 void Strip(std::string_view message, Part kind, int depth, std::string* out) {
   Fields fields(message);
@@ -80,7 +87,7 @@ void Strip(std::string_view message, Part kind, int depth, std::string* out) {
       std::string stripped;
       Strip(f.payload, inner, depth + 1, &stripped);
       wire::AppendBytesField(f.number, stripped, out);
-    } else if (f.payload.size() < kLeastLater) {
+    } else if (StaysInSkeleton(f.payload)) {
       out->append(f.whole);
     } else {
       // Name, type and dimensions stay; the contents are said to be elsewhere.

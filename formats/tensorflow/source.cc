@@ -18,7 +18,7 @@ using formats::DataFile;
 using wire::Field;
 using wire::Fields;
 
-// Tensors of fewer bytes are read at once, and stay in skeletons.
+// Tensors of fewer bytes are read at once.
 constexpr size_t kLeastConstLater = formats::FileTensor::kLeastBytes;
 
 // Kinds of messages by which tensors are found in them.
@@ -58,6 +58,11 @@ Part Inside(Part kind, uint32_t field) {
   }
 }
 
+bool MayBeLookedInto(std::string_view tensor) {
+  const auto data = ReadTensorData(tensor);
+  return data.ok() && data->MayBeLookedInto();
+}
+
 // Copies a message, of a damaged one its beginning. A tensor without contents is one of zeros,
 // which is all the same for those that nobody looks into.
 void Strip(std::string_view message, Part kind, std::string* out) {
@@ -67,7 +72,8 @@ void Strip(std::string_view message, Part kind, std::string* out) {
     const Part inner = Inside(kind, f.number);
     if (kind == Part::kMetaGraph && f.number == 7) continue;  // the tree of Python's objects
     if (f.wire_type != Field::kBytes || inner == Part::kOther ||
-        f.payload.size() < kLeastConstLater) {
+        f.payload.size() < kLeastConstLater ||
+        (inner == Part::kTensor && MayBeLookedInto(f.payload))) {
       out->append(f.whole);
       continue;
     }
