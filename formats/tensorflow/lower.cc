@@ -29,11 +29,27 @@ bool IsEffect(std::string_view op) {
     if (op.starts_with(begin)) return true;
   for (std::string_view begin : {"ResourceApply", "ResourceSparseApply", "ResourceScatter"})
     if (op.starts_with(begin)) return true;
-  for (std::string_view name :
-       {"NoOp", "Assert", "Assign", "AssignVariableOp", "AssignAddVariableOp",
-        "AssignSubVariableOp", "Const", "RestoreV2", "Restore", "RestoreSlice", "VariableV2",
-        "VarHandleOp", "Variable", "ControlTrigger", "Placeholder", "Print", "PrintV2",
-        "DisableCopyOnRead", "DestroyResourceOp"})
+  for (std::string_view name : {"NoOp",
+                                "Assert",
+                                "Assign",
+                                "AssignVariableOp",
+                                "AssignAddVariableOp",
+                                "AssignSubVariableOp",
+                                "Const",
+                                "RestoreV2",
+                                "Restore",
+                                "RestoreSlice",
+                                "VariableV2",
+                                "VarHandleOp",
+                                "Variable",
+                                "ControlTrigger",
+                                "Placeholder",
+                                "Print",
+                                "PrintV2",
+                                "DisableCopyOnRead",
+                                "DestroyResourceOp",
+                                "VarIsInitializedOp",
+                                "IsVariableInitialized"})
     if (op == name) return true;
   return false;
 }
@@ -245,8 +261,9 @@ Status Lowering::Select() {
   return Status::Ok();
 }
 
-// Without fetches, the outputs are the values that nothing uses, but for those of the saver and,
-// where there are others, of what writes variables: steps of training and their counters.
+// Without fetches, the outputs are the values that nothing uses, but for those of the saver. Where
+// there are others, the plain value of a variable is none, which TensorFlow adds a node for with
+// each variable; nor is what writes one: steps of training and their counters.
 void Lowering::FetchResults() {
   const auto size = static_cast<int>(graph_.size());
   std::vector<std::vector<int>> readers(graph_.size());
@@ -273,14 +290,20 @@ void Lowering::FetchResults() {
     open.pop_back();
     for (int reader : readers[static_cast<size_t>(node)]) note(reader);
   }
-  std::vector<int> results, writes;
+  const auto is_read = [&](int i) {
+    const std::string_view op = graph_.node(i).op;
+    const auto& inputs = graph_.links(i).inputs;
+    return (op == "ReadVariableOp" || op == "Identity") && !inputs.empty() && inputs[0].is_node() &&
+           IsVariableOp(graph_.node(inputs[0].node).op);
+  };
+  std::vector<int> results, reads, writes;
   for (int i = 0; i < size; ++i) {
     const std::string_view op = graph_.node(i).op;
     if (!readers[static_cast<size_t>(i)].empty() || saves[static_cast<size_t>(i)] || IsEffect(op))
       continue;
-    (WritesVariable(op) ? writes : results).push_back(i);
+    (WritesVariable(op) ? writes : is_read(i) ? reads : results).push_back(i);
   }
-  for (int i : results.empty() ? writes : results)
+  for (int i : !results.empty() ? results : !reads.empty() ? reads : writes)
     fetches_.push_back({std::string(graph_.node(i).name), {i, 0}, kNoType});
 }
 

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <random>
 
+#include "heddle/variables_bundle.h"
 #include "tests/formats/tensorflow/graph_bytes.h"
 #include "tests/support/files.h"
 
@@ -13,6 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAreArray;
 
 const std::string kRecorded = HEDDLE_SOURCE_DIR "/tests/formats/tensorflow/checkpoints";
 
@@ -106,6 +109,52 @@ TEST_P(Checkpoints, WithoutFetchesGiveTheResultsAlone) {
   for (const std::string& name : names) EXPECT_FALSE(name.starts_with("save")) << name;
 }
 
+// TensorFlow adds nodes with each variable that only tell of it: they are outputs where there are
+// no others.
+TEST(MetaGraphs, WithoutFetchesGiveNoVariables) {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 60; ++trial) {
+    const auto draw = [&](size_t n) { return random() % n; };
+    tf::Graph g;
+    g.Add(tf::PlaceholderNode("x"));
+    std::vector<std::string> results, reads;
+    for (const std::string v : {"u", "v", "w"}) {
+      const bool is_resource = draw(2) == 0;
+      const tf::NamedValues about = {{"dtype", tf::TypeValue(1)}, {"shape", tf::ShapeValue({2})}};
+      const std::string read = v + "/read";
+      if (is_resource) {
+        g.Add("VarHandleOp", v, {}, about);
+        g.Add("VarIsInitializedOp", v + "/made", {v});
+        g.Add("ReadVariableOp", read, {v}, {{"dtype", tf::TypeValue(1)}});
+        g.Add("AssignAddVariableOp", v + "/count", {v, "x"}, {{"dtype", tf::TypeValue(1)}});
+      } else {
+        g.Add("VariableV2", v, {}, about);
+        g.Add("IsVariableInitialized", v + "/made", {v}, {{"dtype", tf::TypeValue(1)}});
+        g.Add("Identity", read, {v}, {{"T", tf::TypeValue(1)}});
+        g.Add("AssignAdd", v + "/count", {v, "x"}, {{"T", tf::TypeValue(1)}});
+      }
+      if (draw(3) > 0) {
+        reads.push_back(read);
+        continue;
+      }
+      // The value of a variable that the user names is a result.
+      const bool is_copy = draw(2) == 0;
+      g.Add(is_copy ? "Identity" : "Neg", v + "/y", {read}, {{"T", tf::TypeValue(1)}});
+      results.push_back(v + "/y");
+    }
+    const TempDir dir;
+    WriteAll(dir / "m.meta",
+             Message().Add(1, Message().Bytes(4, "train")).Add(2, g.message()).bytes());
+    const Tensor value = F32({2}, {1, 2});
+    ASSERT_TRUE(SaveVariablesBundle(dir / "m", {{"u", value}, {"v", value}, {"w", value}}).ok());
+    const auto model = LoadModel(dir / "m.meta");
+    ASSERT_TRUE(model.ok()) << model.status().ToString();
+    std::vector<std::string> given;
+    for (const TensorInfo& output : model->program.outputs()) given.push_back(output.name);
+    EXPECT_THAT(given, UnorderedElementsAreArray(results.empty() ? reads : results)) << trial;
+  }
+}
+
 TEST_P(Checkpoints, CutShortOrDamagedAreErrors) {
   const std::string folder = kRecorded + "/" + GetParam();
   ProgramPart part;
@@ -127,7 +176,10 @@ TEST_P(Checkpoints, CutShortOrDamagedAreErrors) {
       std::string damaged = bytes;
       damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
       WriteAll(dir / name, damaged);
-      (void)LoadModel(dir / "m.meta", "", part);  // is read or refused
+      // It is read, or refused with the file that is named or one of the checkpoint's.
+      const auto model = LoadModel(dir / "m.meta", "", part);
+      EXPECT_TRUE(model.ok() || model.status().message().find(dir / "m") != std::string::npos)
+          << name << ", " << at << ": " << model.status().ToString();
     }
   }
 }
