@@ -98,7 +98,7 @@ class PlanCache {
     std::shared_ptr<CachedPlan> Last() HEDDLE_EXCLUDES(last_mutex);
 
    private:
-    Mutex last_mutex;  // the last one that is taken, and nothing is done under it
+    Mutex last_mutex;  // no other mutex is taken while it is held
     std::weak_ptr<CachedPlan> last HEDDLE_GUARDED_BY(last_mutex);
   };
   // `key` is the complete description, `hash` its XXH64. Takes no memory where there is one.

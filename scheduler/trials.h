@@ -83,8 +83,8 @@ class Trials {
     return t.empty() ? std::numeric_limits<double>::max() : t[t.size() / rules_.quantile];
   }
 
-  // Something else seems to have run meanwhile: a quarter of some way's counted times lie this far
-  // above its least one. What was found then may be wrong.
+  // Something else seems to have run meanwhile, so that the result may be wrong: a quarter of some
+  // way's counted times lie this far above its least one.
   bool disturbed() const {
     constexpr double kSpread = 1.3;
     return std::any_of(times_.begin(), times_.end(), [](const std::vector<double>& t) {

@@ -140,8 +140,9 @@ void ArenaSharing::PlacePieces(uint32_t i) {
 
 // Makes `piece`, and what else lies in its memory, a part of `whole`. Not where it shares memory
 // with something larger, or is in the whole already (an operand named twice): then it is copied.
-// Nor where the whole lies in memory that is another block's or a variable's: what a loop carries
-// is in use before the whole is written, and rewritten while cut pieces may still be read.
+// Nor where the whole lies in memory of another block or of a variable: a variable that a loop
+// carries is in use before the whole is written, and rewritten while pieces cut from it may still
+// be read.
 bool ArenaSharing::PutIn(uint32_t whole, uint32_t piece, size_t offset) {
   const Place w = Find(whole), p = Find(piece);
   if (!InArena(piece) || !InArena(p.buffer) || !InArena(w.buffer) || !At(piece).is_dense() ||

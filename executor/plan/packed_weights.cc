@@ -113,7 +113,8 @@ class PackedWeights::File {
   uint64_t bytes_ = 0;
 };
 
-// The file's first bytes, or as many as there are, are those of every form of packed weights.
+// All forms of packed weights begin with the same bytes. A file that was cut short may have fewer
+// of them.
 Status PackedWeights::CheckPlace(const std::string& path) {
   const std::shared_ptr<const File> file = File::Open(path);
   if (!file) return Status::Ok();

@@ -7,7 +7,9 @@
 namespace heddle {
 namespace {
 
-constexpr int kTimedRuns = 2, kMostTimedRuns = 6;  // more where they do not agree
+// Steps are timed in at least kTimedRuns runs, and in more, up to kMostTimedRuns, until the longest
+// of these runs took no more than kAgree times as long as the shortest.
+constexpr int kTimedRuns = 2, kMostTimedRuns = 6;
 constexpr double kAgree = 1.3;
 // A run this long is disturbed too little to need many repetitions.
 constexpr double kLongRunNs = 50e6;
@@ -19,7 +21,7 @@ constexpr TrialRules kVariantRules = {
 constexpr int kFirstRounds = 2, kLaterRounds = 1;
 // Runs until the first repetition of these trials are kFirstInterval * kIntervalGrowth.
 constexpr int64_t kFirstInterval = 64, kIntervalGrowth = 8;
-// Of runs, at most, between two of these trials.
+// The trials are repeated after at most this much time spent in runs.
 constexpr double kMostBetweenNs = 30e9;
 
 // One thread against all, for runs of some microseconds, repeated for as long as a program runs:
@@ -31,10 +33,12 @@ constexpr int kWidthRounds = 1;
 constexpr int64_t kLeastRuns = 256;   // between trials, if runs have become slower
 constexpr int64_t kNarrowRuns = 512;  // with one thread, before other trials
 constexpr int64_t kWideRuns = 2048;   // with all
-// Runs are slower, or faster, than at the last trials: by this factor, so many in a row.
+// Runs have become slower, or faster, than the last trials said when kOtherRuns judged runs in a
+// row differ from that by this factor.
 constexpr double kOtherTime = 1.3;
 constexpr int kOtherRuns = 8;
-constexpr int64_t kJudged = 8;  // one of so many runs is judged where widths are not tried
+// Every kJudged-th run is judged. (Where widths are tried, every run is.)
+constexpr int64_t kJudged = 8;
 
 }  // namespace
 
@@ -49,8 +53,8 @@ RunPolicy::Turn RunPolicy::Next(bool alone, bool slowed) {
   if (slowed) [[unlikely]]
     return {.variant = settled_variant()};
   if (stage_ >= Stage::kTryWidth) [[likely]] {
-    const bool others = variants_ > 1 && settled_runs_ >= soonest_trials_ && IsOther();
-    if ((settled_runs_++ < next_trials_ && !others) || stage_ == Stage::kTryWidth) {
+    const bool early = variants_ > 1 && settled_runs_ >= soonest_trials_ && TimesHaveChanged();
+    if ((settled_runs_++ < next_trials_ && !early) || stage_ == Stage::kTryWidth) {
       const int variant = settled_.load(std::memory_order_relaxed);
       if (variant == 0 && subject_.widths) return NextWidth();
       return {.judged = settled_runs_ % kJudged == 0, .variant = variant};
@@ -89,7 +93,7 @@ RunPolicy::Turn RunPolicy::NextOf(Stage stage) {
 RunPolicy::Turn RunPolicy::NextWidth() {
   ++plain_runs_;
   if (stage_ == Stage::kSettled &&
-      (plain_runs_ > next_width_ || (IsOther() && plain_runs_ > soonest_width_))) {
+      (plain_runs_ > next_width_ || (TimesHaveChanged() && plain_runs_ > soonest_width_))) {
     // Runs may have been this long because the machine was busy.
     if (std::exchange(least_ns_, std::numeric_limits<double>::infinity()) > kLongNs) {
       next_width_ = plain_runs_ + kWideRuns;
@@ -197,7 +201,7 @@ void RunPolicy::Settle(int variant) {
     const auto most = static_cast<int64_t>(kMostBetweenNs / std::max(run_ns, 1.0));
     soonest_trials_ = std::max(kFirstInterval, variant_trials_.RunsToPayBack());
     next_trials_ = std::max(std::min(next_trials_, most), soonest_trials_);
-    // The trials ran the plain way with kernels on all threads.
+    // The trials ran the plain way with kernels on all threads: they tell nothing about one thread.
     Expect(variant == 0 && narrow_ ? 0 : run_ns);
   }
   in_a_row_ = !tried ? 0 : variant == chosen_ ? in_a_row_ + 1 : 1;
@@ -212,8 +216,10 @@ void RunPolicy::Expect(double ns) {
   slow_runs_ = fast_runs_ = 0;
 }
 
-// Runs take another time than the trials said, so that these may say something else now.
-bool RunPolicy::IsOther() const { return slow_runs_ >= kOtherRuns || fast_runs_ >= kOtherRuns; }
+// Runs take another time than the trials said, so that trials may have another result now.
+bool RunPolicy::TimesHaveChanged() const {
+  return slow_runs_ >= kOtherRuns || fast_runs_ >= kOtherRuns;
+}
 
 // Takes the time of a run outside of trials.
 void RunPolicy::Judge(double ns) {

@@ -63,9 +63,9 @@ class RunPolicy {
     CostMeter* meter = nullptr;  // kTime: of the steps
   };
   // The variant and width of the coming run. `alone`: it has all threads to itself; other runs
-  // take variant 0 on one thread and are not measured. `slowed`: something that is asked of this
-  // run alone slows it down, such as tracing. It tells nothing about others: it goes the way that
-  // is settled, variant 0 before that, and no stage counts it.
+  // take variant 0 on one thread and are not measured. `slowed`: something that this run alone was
+  // asked to do, such as tracing, slows it down, so that its time tells nothing about other runs.
+  // It goes the settled way, or variant 0 before one is settled, and no stage counts it.
   Turn Next(bool alone, bool slowed = false);
   // A run has succeeded in `ns`. True when with it the variant to run is found.
   bool Report(const Turn& turn, double ns);
@@ -114,7 +114,7 @@ class RunPolicy {
   void OpenVariantTrials(int rounds);
   void Settle(int variant);
   void Expect(double ns);
-  bool IsOther() const;
+  bool TimesHaveChanged() const;
   void Judge(double ns);
   void EndWidthTrials();
 
@@ -132,20 +132,20 @@ class RunPolicy {
   int timed_ = 0;     // runs of the present stage
   int chosen_ = 0;    // by the last trials
   int in_a_row_ = 0;  // trials that chose it
-  int64_t settled_runs_ = 0, next_trials_ = std::numeric_limits<int64_t>::max();
   std::unique_ptr<CostMeter> meter_;
   Trials variant_trials_;
+  // Settled runs since the last trials. The next trials come after next_trials_ of them, or after
+  // soonest_trials_ if times have changed.
+  int64_t settled_runs_ = 0, next_trials_ = std::numeric_limits<int64_t>::max();
   int64_t soonest_trials_ = 0;
-  // Widths: counted in plain runs.
+  // Trials of widths, likewise counted in plain runs.
   Trials width_trials_;
   bool narrow_ = false;
   int64_t plain_runs_ = 0, next_width_ = kFirstRuns, soonest_width_ = kFirstRuns;
-  // Since the last trials, or of the runs that are timed.
+  // The shortest and the longest run: of those that are timed, or since the last trials.
   double least_ns_ = std::numeric_limits<double>::infinity(), most_ns_ = 0;
-  // What the settled way took in the last trials, 0 without any; runs in a row that took longer, or
-  // less.
-  double expected_ns_ = 0;
-  int slow_runs_ = 0, fast_runs_ = 0;
+  double expected_ns_ = 0;  // of a run of the settled way, by the last trials; 0: not known
+  int slow_runs_ = 0, fast_runs_ = 0;  // judged runs in a row that took longer, or less
 };
 
 }  // namespace heddle

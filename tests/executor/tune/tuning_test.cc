@@ -11,7 +11,10 @@
 #include <random>
 #include <thread>
 
+#include "executor/plan_service.h"
+#include "executor/run_resources.h"
 #include "executor/tune/tuning_cache.h"
+#include "scheduler/cost_meter.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -170,9 +173,20 @@ TEST_F(TuningFile, TheEnvironmentNamesProcessorThreadsAndBuild) {
   EXPECT_THAT(TuningEnvironment(2), HasSubstr(", 2 threads, heddle "));
 }
 
-// Eight chains side by side: whether lanes gain anything is found out, twice with the same result,
-// and written down. The next process tries nothing where they do not.
-TEST_F(TuningFile, APlanThatGainsNothingFromLanesIsSettledAtOnce) {
+// Steps that take 20 us each.
+void TimeSteps(size_t steps, CostMeter* meter) {
+  meter->Begin();
+  for (size_t step = 0; step < steps; ++step) {
+    for (const uint64_t start = NowNs(); NowNs() - start < 20000;) {
+    }
+    meter->Lap(step);
+  }
+  meter->End();
+}
+
+// Eight chains side by side. A way that is found to be the fastest twice is written down, by times
+// that are made up. The next process tries nothing where that is one step after another.
+TEST_F(TuningFile, TheWayThatTrialsFindTwiceIsWrittenDown) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {64, 64});
   for (int chain = 0; chain < 8; ++chain) {
@@ -184,21 +198,34 @@ TEST_F(TuningFile, APlanThatGainsNothingFromLanesIsSettledAtOnce) {
   CompileOptions options;
   options.opt_level = 0;
   options.tuning_file = path_;
-  RunReport report;
-  {
-    options.tune = true;
+  for (const bool serial : {true, false}) {
+    SCOPED_TRACE(serial);
+    fs::remove(path_);
     Executor executor({.threads = 2});
+    options.tune = true;
     const auto compiled = MustCompile(executor, program, std::make_shared<Scope>(), options);
-    for (int k = 0; k < 400000 && Content().find("\tplan ") == std::string::npos; ++k)
-      ASSERT_TRUE(executor.RunValues(compiled, feeds, {.report = &report}).ok());
+    internal::RunResources resources({.threads = 2});
+    internal::PlanService plans(resources, 1);
+    std::string key;
+    for (int k = 0; k < 1000 && Content().find("\tplan ") == std::string::npos; ++k) {
+      const auto cached = plans.ForRun(*compiled.impl(), feeds, &key);
+      ASSERT_TRUE(cached.ok()) << cached.status().ToString();
+      RunPolicy& policy = (*cached)->policy();
+      const RunPolicy::Turn turn = policy.Next(true);
+      if (turn.meter != nullptr)
+        TimeSteps((*cached)->plan()->blocks[0].instructions.size(), turn.meter);
+      const double ns = turn.variant == 0 ? 5e6 : turn.variant == 1 && !serial ? 4e6 : 6e6;
+      if (policy.Report(turn, ns)) (*cached)->KeepWay(ns);
+    }
+    ASSERT_THAT(Content(), HasSubstr("\tplan "));
+    EXPECT_THAT(Content(), HasSubstr(serial ? "\tserial\t" : "\tlanes\t"));
+    options.tune = false;
+    Executor next({.threads = 2});
+    const auto again = MustCompile(next, program, std::make_shared<Scope>(), options);
+    RunReport report;
+    ASSERT_TRUE(next.RunValues(again, feeds, {.report = &report}).ok());
+    EXPECT_EQ(report.settled, serial);
   }
-  ASSERT_THAT(Content(), HasSubstr("\tplan "));
-  const bool serial = Content().find("\tserial\t") != std::string::npos;
-  options.tune = false;
-  Executor executor({.threads = 2});
-  const auto compiled = MustCompile(executor, program, std::make_shared<Scope>(), options);
-  ASSERT_TRUE(executor.RunValues(compiled, feeds, {.report = &report}).ok());
-  EXPECT_EQ(report.settled, serial);
 }
 
 // Two convolutions of one form and one of another.
