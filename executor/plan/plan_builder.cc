@@ -182,8 +182,8 @@ void WidenInstructions(const std::vector<bool>& wide, Plan* plan) {
 }
 
 // Parameters whose memory is not there are brought in, but for those that kernels have copies of
-// and nothing else touches. Those that kernels only pick from are used where they lie in their
-// file.
+// and nothing else touches. Those that kernels only pick elements from are used where they lie in
+// their file, if the plan is made anew when they are written to: in the file they stay as they are.
 Status BringInParameters(Plan& plan) {
   std::vector<bool> packed(plan.slots.size(), false), touched(plan.slots.size(), false);
   std::vector<bool> picked(plan.slots.size(), false);
@@ -210,7 +210,7 @@ Status BringInParameters(Plan& plan) {
     const Value& value = *plan.scope_uses[i].stamp.value;
     const bool as_it_lies = !touched[s] && plan.dispatch != Dispatch::kDevice;
     if (!value.is_tensor() || (packed[s] && !picked[s] && as_it_lies)) continue;
-    if (picked[s] && as_it_lies)
+    if (picked[s] && as_it_lies && plan.scope_uses[i].contents)
       if (Tensor t = ContentsInFile(value.tensor()); t.initialized()) {
         plan.in_file.emplace_back(s, Value(std::move(t)));
         continue;
