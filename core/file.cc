@@ -28,7 +28,7 @@ struct Fd {
   }
 };
 
-// What a path that names no regular file names.
+// The kind of a file that is no regular one.
 const char* KindOf(mode_t mode) {
   if (S_ISDIR(mode)) return "a directory";
   if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
@@ -88,10 +88,6 @@ namespace {
 // The memory lives for a moment: a huge page that it does not fill does no harm.
 constexpr size_t kHugePage = 2 << 20, kLeastHuge = 512 << 10;
 size_t Room(size_t size) { return size < kLeastHuge ? size : std::max(size, kHugePage); }
-
-}  // namespace
-
-namespace {
 
 // A descriptor, negative where there is none. Sockets cannot be opened by a name; those that this
 // process has are found by the number in it.

@@ -23,15 +23,15 @@ Result<std::vector<std::string>> NamesIn(const std::string& directory);
 bool IsStream(const std::string& path);
 
 // A whole file in memory that goes back to the system with the object, in less time than in a
-// string: nothing is written there before what is read. Of files of kLeastMapped bytes and more
-// only the parts that are looked at are read: the object must be gone before anybody makes the file
-// shorter. Threads: any may read.
+// string: nothing is written there before what is read. Files of kLeastMapped bytes and more are
+// mapped, so that only the parts that are looked at are read; if such a file is made shorter while
+// the object is there, looking at what is gone ends the process (SIGBUS). Threads: any may read.
 class FileBytes {
  public:
   static constexpr size_t kLeastMapped = 64 << 20;
   // Errors as ReadFile; kResourceExhausted when there is no memory.
   static Result<FileBytes> Read(const std::string& path);
-  // The same, or what comes through a pipe or a socket until its end, which is waited for.
+  // As Read; from a pipe or a socket it reads until the end of what comes, which it waits for.
   // kResourceExhausted also when more comes than half of the machine's memory.
   static Result<FileBytes> ReadOrReceive(const std::string& path);
   FileBytes(FileBytes&& other) noexcept
@@ -68,7 +68,7 @@ class FileHandle {
   ~FileHandle();
   explicit operator bool() const { return fd_ >= 0; }
   size_t size() const { return size_; }  // when it was opened
-  // So many bytes from its beginning, as FileBytes has them. kDataLoss, kResourceExhausted.
+  // Its first size() bytes. kDataLoss, kResourceExhausted.
   Result<FileBytes> ReadAll() const;
 
  private:

@@ -1,5 +1,5 @@
-// ContentsError: what is thrown where the contents of a parameter cannot be had and the caller
-// takes no Status, as within kernels that pack it. Whoever catches it reports the Status.
+// ContentsError is thrown where the contents of a parameter cannot be had and the caller takes no
+// Status, as within kernels that pack it. Whoever catches it reports the Status.
 #pragma once
 
 #include <stdexcept>

@@ -23,12 +23,11 @@ class SourceFile {
   virtual Stamp stamp() const = 0;
   // XXH3 (64 bits) of all its bytes, which are read for that. kDataLoss.
   virtual Result<uint64_t> Hash() const = 0;
-  // Puts the pages of the file from byte `from` on, a multiple of kPage, in the place of those at
-  // `at`. They are read when they are touched; what is written to them stays out of the file.
-  // kUnimplemented: it has no pages, which CanMap() says; kDataLoss: it was written to, or has not
-  // so many bytes.
-  static constexpr size_t kPage = 4096;
+  // The file's bytes can be mapped, by Map.
   virtual bool CanMap() const { return false; }
+  // Puts the pages of the file from byte `from` on, a multiple of PageBytes() (large_memory.h), in
+  // the place of those at `at`. They are read when they are touched; a write to them stays out of
+  // the file. kUnimplemented: it has no pages; kDataLoss: it was written to, or has fewer bytes.
   virtual Status Map(void* at, size_t bytes, size_t from) const;
 };
 
@@ -36,7 +35,7 @@ inline Status SourceFile::Map(void*, size_t, size_t) const {
   return Status(StatusCode::kUnimplemented, "these contents cannot be mapped");
 }
 
-// Where contents lie byte for byte.
+// The place in a file where contents lie byte for byte.
 struct FileStretch {
   std::shared_ptr<const SourceFile> file;  // nullptr: nowhere
   size_t from = 0;

@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +19,7 @@ constexpr bool kSanitized = false;
 #endif
 constexpr size_t kLeast = kSanitized ? ~size_t{0} : kHugePage;
 
-size_t WholePages(size_t bytes) { return (bytes + 4095) & ~size_t{4095}; }
+size_t WholePages(size_t bytes) { return (bytes + PageBytes() - 1) & ~(PageBytes() - 1); }
 
 // Huge pages start at multiples of their size: more is mapped, and what is beside is given back.
 // The rest behind the last whole one that is filled stays in small pages, so that no memory is
@@ -42,6 +43,11 @@ void* MapSmall(size_t bytes, int protection) {
 }
 
 }  // namespace
+
+size_t PageBytes() {
+  static const auto bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
 void* TakeMemory(size_t bytes) {
   if (bytes >= kLeast) return Map(bytes, bytes, PROT_READ | PROT_WRITE);
@@ -83,9 +89,9 @@ void WantHugePages(void* memory, size_t bytes) {
 
 void PopulatePages(void* memory, size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
-  constexpr uintptr_t kPage = 4096;
-  const auto begin = (reinterpret_cast<uintptr_t>(memory) + kPage - 1) & ~(kPage - 1);
-  const auto end = (reinterpret_cast<uintptr_t>(memory) + bytes) & ~(kPage - 1);
+  const uintptr_t page = PageBytes();
+  const auto begin = (reinterpret_cast<uintptr_t>(memory) + page - 1) & ~(page - 1);
+  const auto end = (reinterpret_cast<uintptr_t>(memory) + bytes) & ~(page - 1);
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
 #else
   (void)memory, (void)bytes;

@@ -9,6 +9,9 @@ namespace heddle {
 
 inline constexpr size_t kHugePage = 2 << 20;
 
+// Bytes of the system's small pages: what it maps and takes away are multiples of this. Any thread.
+size_t PageBytes();
+
 // `bytes` at a multiple of 64, not initialised; nullptr when there is no memory. Any thread.
 void* TakeMemory(size_t bytes);
 // The same, where only the first `filled` bytes will be written to for now: what lies behind them

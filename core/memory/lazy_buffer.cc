@@ -53,13 +53,13 @@ class LazyBuffer final : public Buffer {
     return Status::Ok();
   }
 
-  // An empty reference where they cannot be had. What was brought in may have been written to
-  // since.
+  // The contents as they lie in the file. An empty reference where they cannot be had: contents
+  // that were brought in may have been written to since.
   BufferRef InFile() {
     MutexLock lock(mutex_);
     if (!where_.file || resident_.load(std::memory_order_relaxed)) return BufferRef();
     if (in_file_) return in_file_;
-    const size_t before = where_.from % SourceFile::kPage, all = before + bytes();
+    const size_t before = where_.from % PageBytes(), all = before + bytes();
     void* const begin = ReserveMemory(all);
     if (begin == nullptr) return BufferRef();
     BufferRef made = BufferRef::Wrap(static_cast<std::byte*>(begin) + before, bytes(),
@@ -92,7 +92,7 @@ class LazyBuffer final : public Buffer {
   std::atomic<bool> resident_{false};
 };
 
-constexpr size_t kPage = 4096, kCacheLine = 64;
+constexpr size_t kCacheLine = 64;
 
 }  // namespace
 
@@ -101,9 +101,9 @@ class LazyShelf::Memory {
  public:
   Memory(size_t bytes, ReadAgain again)
       : again_(std::move(again)),
-        bytes_((bytes + kPage - 1) / kPage * kPage),
+        bytes_((bytes + page_ - 1) / page_ * page_),
         begin_(bytes_ > 0 ? static_cast<std::byte*>(ReserveMemory(bytes_)) : nullptr),
-        kept_(bytes_ / kPage, false) {
+        kept_(bytes_ / page_, false) {
     if (begin_ == nullptr || !CommitMemory(begin_, bytes_)) return;
     PopulatePages(begin_, bytes_);
     room_ = bytes_;
@@ -126,7 +126,7 @@ class LazyShelf::Memory {
     MutexLock lock(mutex_);
     if (resident->load(std::memory_order_relaxed)) return Status::Ok();
     for (size_t page = PageOf(at), last = PageOf(at, bytes - 1); page <= last; ++page) {
-      if (dropped_ && !kept_[page] && !CommitMemory(begin_ + page * kPage, kPage))
+      if (dropped_ && !kept_[page] && !CommitMemory(begin_ + page * page_, page_))
         return ResourceExhausted("no memory for ", bytes, " bytes of a parameter");
       kept_[page] = true;
     }
@@ -150,15 +150,16 @@ class LazyShelf::Memory {
     if (std::exchange(dropped_, true)) return;
     for (size_t page = 0, end; page < kept_.size(); page = end) {
       for (end = page + 1; end < kept_.size() && kept_[end] == kept_[page];) ++end;
-      if (!kept_[page]) DecommitMemory(begin_ + page * kPage, (end - page) * kPage);
+      if (!kept_[page]) DecommitMemory(begin_ + page * page_, (end - page) * page_);
     }
   }
 
  private:
   size_t PageOf(const void* at, size_t more = 0) const {
-    return (static_cast<size_t>(static_cast<const std::byte*>(at) - begin_) + more) / kPage;
+    return (static_cast<size_t>(static_cast<const std::byte*>(at) - begin_) + more) / page_;
   }
   const ReadAgain again_;
+  const size_t page_ = PageBytes();
   const size_t bytes_;
   std::byte* const begin_;
   size_t room_ = 0;  // at the end
@@ -229,7 +230,7 @@ bool IsWholeOf(const Tensor& t, const Buffer& b) {
 BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents, ContentsOrigin origin,
                          FileStretch where) {
   if (bytes < kLeastMapped || !where.file || !where.file->CanMap()) where = {};
-  const size_t before = LazyBuffer::LiesAligned(where) ? where.from % SourceFile::kPage : 0;
+  const size_t before = LazyBuffer::LiesAligned(where) ? where.from % PageBytes() : 0;
   void* const begin = ReserveMemory(before + bytes);
   if (begin == nullptr) return BufferRef();
   return BufferRef(new LazyBuffer(static_cast<std::byte*>(begin) + before, bytes, before,

@@ -4,9 +4,13 @@
 // (MakeResident).
 //
 // Until then there is an address, by which packed copies are found, and no memory: touching it ends
-// the process. Large contents that lie aligned in a file are mapped when they are brought in: a
-// file that is made shorter afterwards ends the process, too, when what is gone is touched
-// (SIGBUS); what is written to it in place may show. A file that takes its name does no harm.
+// the process. Large contents that lie aligned in a file are mapped when they are brought in: if
+// the file is made shorter afterwards, touching what is gone ends the process, too (SIGBUS), and
+// what is written to the file in place may show. There is no guard against that: a look at the
+// file's size before each run would still miss a change during the run, and a handler of SIGBUS
+// belongs to the whole process, not to a library in it. A file that takes the name of this one does
+// no harm.
+//
 // Scope::Find brings in what it finds, and a plan what its instructions read; only kernels that
 // read constants while they are prepared (PrepareContext::ConstIn), passes, and code that comes by
 // tensors of a scope in other ways have to know of this.
@@ -28,8 +32,8 @@ namespace heddle {
 // std::bad_alloc.
 using MakeContents = std::function<Status(void* to, size_t begin, size_t end)>;
 
-// Of contents of so many bytes that lie in a file, the file's pages are brought in instead of a
-// copy, and only those that are touched are read. Smaller ones gain more from huge pages.
+// Contents of this size or larger that lie in a file are mapped and not copied: only the pages that
+// are touched are read. Smaller contents gain more from huge pages, which mapped files have not.
 inline constexpr size_t kLeastMapped = 64 << 20;
 
 // `where`: the contents lie there byte for byte. An empty reference when there are no addresses

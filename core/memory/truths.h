@@ -15,7 +15,7 @@ inline bool AreTruths(const void* bytes, size_t count) {
   return bits <= 1;
 }
 
-// Makes them so.
+// Makes all of them 0 or 1.
 inline void MakeTruths(void* bytes, size_t count) {
   auto* b = static_cast<uint8_t*>(bytes);
   for (size_t i = 0; i < count; ++i) b[i] = b[i] != 0 ? 1 : 0;
