@@ -16,16 +16,10 @@ std::string TextOf(T value) {
   if constexpr (std::is_floating_point_v<T>) {
     if (std::isnan(value)) return "NaN";
     if (std::isinf(value)) return value < 0 ? "-INF" : "INF";
-    // The fewest digits that read as the same number, with an exponent where ONNX Runtime has one:
-    // where eight digits do not reach the unit, and for less than 0.0001.
-    const auto scientific =
-        std::to_chars(text, text + sizeof(text), value, std::chars_format::scientific);
-    const std::string_view all(text, static_cast<size_t>(scientific.ptr - text));
-    int exponent = 0;
-    const char* at = text + all.find('e') + 1;
-    std::from_chars(*at == '+' ? at + 1 : at, scientific.ptr, exponent);
-    if (exponent < -4 || exponent > 7) return std::string(all);
-    return {text, std::to_chars(text, text + sizeof(text), value, std::chars_format::fixed).ptr};
+    constexpr int kDigits = 8;  // as ONNX Runtime writes every float
+    return {
+        text,
+        std::to_chars(text, text + sizeof(text), value, std::chars_format::general, kDigits).ptr};
   } else {
     return {text, std::to_chars(text, text + sizeof(text), value).ptr};
   }
