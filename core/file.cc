@@ -37,6 +37,7 @@ const char* KindOf(mode_t mode) {
 
 // `open` is set to the file, and its size returned.
 Result<size_t> OpenFile(const std::string& path, Fd* open) {
+  HEDDLE_RETURN_IF_ERROR(CheckPath(path));
   // O_NONBLOCK: a pipe without a writer must not be waited for.
   open->fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (open->fd < 0) return NotFound("cannot open ", path, ": ", std::strerror(errno));
@@ -59,6 +60,13 @@ Status ReadAll(int fd, const std::string& path, char* data, size_t size) {
 }
 
 }  // namespace
+
+Status CheckPath(const std::string& path) {
+  const size_t nul = path.find('\0');
+  if (nul == std::string::npos) return Status::Ok();
+  return InvalidArgument("the path '", path.substr(0, nul),
+                         "' has a NUL behind these letters, which no path has");
+}
 
 Result<std::string> ReadFile(const std::string& path) {
   Fd f{-1};
@@ -122,6 +130,7 @@ Result<FileBytes> FileBytes::ReadOrReceive(const std::string& path) {
 }
 
 Result<FileBytes> FileBytes::Receive(const std::string& path) {
+  HEDDLE_RETURN_IF_ERROR(CheckPath(path));
   const Fd f{OpenStream(path)};
   if (f.fd < 0) return NotFound("cannot open ", path, ": ", std::strerror(errno));
   const size_t most = static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) *
@@ -207,6 +216,7 @@ Status FileReplacement::Fail(const std::string& what, int error) {
 }
 
 Status FileReplacement::Open() {
+  HEDDLE_RETURN_IF_ERROR(CheckPath(path_));
   static std::atomic<uint64_t> made{0};  // tells the threads of a process apart
   const std::string aside = StrCat(path_, ".tmp.", ::getpid(), ".", made.fetch_add(1));
   // Its name may be left over from a killed process.

@@ -11,6 +11,10 @@
 
 namespace heddle {
 
+// kInvalidArgument where the path has a NUL, behind which the system would not read on: another
+// file than the caller names. All that opens files here asks.
+Status CheckPath(const std::string& path);
+
 // kNotFound; kInvalidArgument: no regular file; kDataLoss.
 Result<std::string> ReadFile(const std::string& path);
 // False, too, where that cannot be told.

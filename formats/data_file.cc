@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/memory/lazy_buffer.h"
 
 namespace heddle::formats {
 namespace {
@@ -23,6 +22,7 @@ constexpr size_t kComparedBytes = 64 << 10;  // at each end
 }  // namespace
 
 Result<std::shared_ptr<const DataFile>> DataFile::Open(const std::string& path) {
+  HEDDLE_RETURN_IF_ERROR(CheckPath(path));
   std::shared_ptr<DataFile> file(new DataFile(path));
   // O_NONBLOCK: a pipe without a writer must not be waited for.
   file->fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -138,7 +138,12 @@ BufferRef LeaveInFile(std::shared_ptr<const DataFile> file, size_t bytes, size_t
     HEDDLE_RETURN_IF_ERROR(file->Fill(to, end - begin, from + begin));
     return file->CheckUnchanged();
   };
-  return MakeLazyBuffer(bytes, fill, {file, StrCat(from, "+", bytes)}, {file, from});
+  return LeaveInFile(std::move(file), bytes, from, fill);
+}
+
+BufferRef LeaveInFile(std::shared_ptr<const DataFile> file, size_t bytes, size_t from,
+                      MakeContents fill) {
+  return MakeLazyBuffer(bytes, std::move(fill), {file, StrCat(from, "+", bytes)}, {file, from});
 }
 
 }  // namespace heddle::formats

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "core/file.h"
-#include "core/memory/contents_origin.h"
+#include "core/memory/lazy_buffer.h"
 #include "heddle/dtype.h"
 #include "heddle/status.h"
 #include "heddle/tensor.h"
@@ -70,5 +70,8 @@ bool StaysInFile(DType dtype, size_t bytes, size_t least);
 // Memory for `bytes` of the file from byte `from` on that is filled when somebody needs it
 // (core/memory/lazy_buffer.h). An empty reference when there are no addresses left.
 BufferRef LeaveInFile(std::shared_ptr<const DataFile> file, size_t bytes, size_t from);
+// The same with a function that reads them.
+BufferRef LeaveInFile(std::shared_ptr<const DataFile> file, size_t bytes, size_t from,
+                      MakeContents fill);
 
 }  // namespace heddle::formats

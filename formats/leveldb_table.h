@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/memory/crc32c.h"
 #include "formats/wire_fields.h"
 
 namespace heddle::formats {
@@ -35,6 +36,13 @@ inline std::string TableBlock(const std::map<std::string, std::string>& entries)
   }
   AppendFixed32(0, &block);
   AppendFixed32(1, &block);
+  return block;
+}
+
+// The block as a file has it: not compressed, which a byte says, and the checksum of both.
+inline std::string SealedBlock(std::string block) {
+  block += '\0';
+  AppendFixed32(MaskedCrc32c(Crc32c(block)), &block);
   return block;
 }
 

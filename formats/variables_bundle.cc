@@ -2,11 +2,11 @@
 // index of the blocks, and a footer. Blocks and tensors have checksums.
 #include "heddle/variables_bundle.h"
 
-#include <array>
 #include <map>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/memory/crc32c.h"
 #include "formats/leveldb_table.h"
 #include "formats/wire_fields.h"
 
@@ -15,23 +15,6 @@ namespace {
 
 using formats::AppendFixed32;
 using formats::TableBlock;
-
-// CRC-32C (Castagnoli), turned so that checksums of texts that hold checksums are of use.
-uint32_t MaskedChecksum(std::string_view bytes) {
-  static const auto kTable = [] {
-    std::array<uint32_t, 256> table{};
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t c = i;
-      for (int k = 0; k < 8; ++k) c = (c >> 1) ^ ((c & 1) != 0 ? 0x82f63b78u : 0u);
-      table[i] = c;
-    }
-    return table;
-  }();
-  uint32_t crc = ~0u;
-  for (char b : bytes) crc = kTable[(crc ^ static_cast<uint8_t>(b)) & 0xff] ^ (crc >> 8);
-  crc = ~crc;
-  return (crc >> 15 | crc << 17) + 0xa282ead8u;
-}
 
 int TypeOf(DType dtype) {
   switch (dtype) {
@@ -69,9 +52,7 @@ std::string AppendBlock(const std::string& block, std::string* file) {
   std::string handle;
   wire::AppendVarint(file->size(), &handle);
   wire::AppendVarint(block.size(), &handle);
-  const std::string whole = block + '\0';  // not compressed
-  *file += whole;
-  AppendFixed32(MaskedChecksum(whole), file);
+  *file += formats::SealedBlock(block);
   return handle;
 }
 
@@ -119,7 +100,7 @@ Status SaveVariablesBundle(const std::string& prefix, const NamedTensors& tensor
     wire::AppendVarintField(4, data.size(), &entry);
     wire::AppendVarintField(5, bytes.size(), &entry);
     wire::AppendVarint(6 << 3 | wire::Field::kFixed32, &entry);
-    AppendFixed32(MaskedChecksum(bytes), &entry);
+    AppendFixed32(MaskedCrc32c(Crc32c(bytes)), &entry);
     if (name.empty() || !entries.emplace(name, std::move(entry)).second)
       return InvalidArgument("two variables are called '", name, "', or it has no name");
     data += bytes;

@@ -42,6 +42,15 @@ HEAD = "\n".join([
     "is one that cannot be written. What a reader makes is the same program whatever the format:",
     "operators of ops.md. Formats can be left out of a build",
     "([HACKING.md](../HACKING.md#builds-without-some-formats)).", "",
+    "Checksums are compared. Blocks of a TensorFlow checkpoint's index always are, variables",
+    "when all of one is read, at once or part by part, and those that a program does not read",
+    "where they have no more than 64 MiB together. A variable of 64 MiB and more that is mapped",
+    "(of which only the rows that are gathered are read) is not read as a whole and is not",
+    "compared. External data of an ONNX model is compared where the model says a checksum:",
+    "SHA-1 of the whole file, which is read for that. External data lies in the model's folder",
+    "or below it, in files that are no links: neither symbolic ones, folders on the way",
+    "included, nor files with a second name (hard links). Copies take their place.",
+    "",
     "## PIR", "", ""])
 
 

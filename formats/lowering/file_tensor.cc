@@ -3,18 +3,29 @@
 #include <utility>
 
 #include "core/error.h"
+#include "formats/lowering/contents_checksum.h"
 
 namespace heddle::formats {
 
+Status FileTensor::Damaged(const std::string& what, const DataFile& file, size_t offset) {
+  return DataLoss(what, ": its bytes in ", file.path(), ", from byte ", offset,
+                  " on, do not have the checksum that was stored with them");
+}
+
 Result<Tensor> FileTensor::Read(ParameterReading reading, const std::string& what) const {
-  const auto fill = [file = file, from = offset](void* to, size_t begin, size_t end) {
+  std::shared_ptr<ContentsChecksum> checksum;
+  if (crc32c) checksum = std::make_shared<ContentsChecksum>(bytes, *crc32c);
+  const MakeContents fill = [file = file, from = offset, checksum, what](void* to, size_t begin,
+                                                                         size_t end) {
     HEDDLE_RETURN_IF_ERROR(file->Fill(to, end - begin, from + begin));
-    return file->CheckUnchanged();
+    HEDDLE_RETURN_IF_ERROR(file->CheckUnchanged());
+    if (checksum == nullptr || checksum->Add(to, begin, end)) return Status::Ok();
+    return Damaged(what, *file, from);
   };
   const DType dtype = element->storage;
   if (reading == ParameterReading::kWhenNeeded && element->IsRawStorage() &&
       StaysInFile(dtype, bytes, kLeastBytes)) {
-    BufferRef memory = LeaveInFile(file, bytes, offset);
+    BufferRef memory = LeaveInFile(file, bytes, offset, fill);
     if (memory) return Tensor(dtype, shape, std::move(memory));
   }
   Tensor t = Tensor::Empty(dtype, shape);

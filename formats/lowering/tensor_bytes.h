@@ -66,8 +66,8 @@ struct TensorBytes {
   bool unknown_rank = false;
   std::string_view raw;
   bool has_raw = false;
-  bool external = false;                      // the contents are in another file
-  std::string_view location, offset, length;  // of them, as the file says it
+  bool external = false;                                // the contents are in another file
+  std::string_view location, offset, length, checksum;  // of them, as the file says it
   // Values as they stand on the wire, fixed32 or fixed64 numbers or varints, in stretches. Elements
   // of less than a byte lie in bytes, of which each is a value.
   std::vector<std::string_view> typed;

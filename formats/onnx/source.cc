@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "core/error.h"
+#include "formats/onnx/external_data.h"
 #include "formats/onnx/format.h"
 #include "formats/other_kinds.h"
 #include "formats/wire_fields.h"
@@ -14,7 +14,6 @@
 namespace heddle::onnx {
 namespace {
 
-namespace fs = std::filesystem;
 using formats::DataFile;
 using wire::Field;
 using wire::Fields;
@@ -128,25 +127,6 @@ Result<size_t> NumberOf(std::string_view text, const char* what, const TensorDat
                          "' of its external data is no number");
 }
 
-// The file of external data, which must lie in the model's folder, whatever links there are.
-Result<std::string> PathOf(const TensorData& data, const std::string& model_folder) {
-  std::error_code error;
-  const fs::path location{std::string(data.location)};
-  const fs::path folder = fs::canonical(model_folder, error);
-  if (error)
-    return InvalidArgument(data.What(), ": external data at '", data.location,
-                           "': the model's folder cannot be found: ", error.message());
-  if (location.empty() || location.is_absolute())
-    return InvalidArgument(data.What(), ": external data at '", data.location,
-                           "': a path relative to the model is expected");
-  const fs::path file = fs::weakly_canonical(folder / location, error);
-  const fs::path inside = file.lexically_relative(folder);
-  if (error || inside.empty() || *inside.begin() == "..")
-    return InvalidArgument(data.What(), ": external data at '", data.location,
-                           "' is outside of the model's folder");
-  return file.string();
-}
-
 }  // namespace
 
 std::string Skeleton(std::string_view model) {
@@ -176,12 +156,12 @@ Result<std::shared_ptr<const OnnxSource>> OnnxSource::Make(const formats::ParseR
   const std::string_view bytes = request.bytes;
   std::shared_ptr<const DataFile> file;
   if (!request.path.empty()) file = DataFile::OpenIfIs(request.path, bytes);
+  ExternalFiles external(request.folder);
   for (const Parameter& p : lowered.parameters) {
     const bool elsewhere = p.data.external && !p.made;
-    HEDDLE_RETURN_IF_ERROR(elsewhere ? source->StoreExternal(p, request.folder)
+    HEDDLE_RETURN_IF_ERROR(elsewhere ? source->StoreExternal(p, &external)
                                      : source->Store(p, bytes, file));
   }
-  source->external_.clear();
   source->skeleton_ = Skeleton(bytes);
   source->inputs_ = std::move(lowered.inputs);
   source->outputs_ = std::move(lowered.outputs);
@@ -215,21 +195,10 @@ Status OnnxSource::Store(const Parameter& p, std::string_view bytes,
   return Status::Ok();
 }
 
-Status OnnxSource::StoreExternal(const Parameter& p, const std::string& folder) {
-  if (folder.empty())
-    return InvalidArgument(p.data.What(), ": external data at '", p.data.location,
-                           "', and the model is not read from a file");
+Status OnnxSource::StoreExternal(const Parameter& p, ExternalFiles* files) {
   if (p.data.element == nullptr || p.data.element->bits == 0)
     return MakeTensor(p.data).status();  // which says why
-  HEDDLE_ASSIGN_OR_RETURN(const std::string path, PathOf(p.data, folder));
-  std::shared_ptr<const DataFile>& data = external_[path];
-  if (data == nullptr) {
-    auto opened = DataFile::Open(path);
-    if (!opened.ok())
-      return Status(opened.status().code(),
-                    StrCat(p.data.What(), ": external data: ", opened.status().message()));
-    data = *std::move(opened);
-  }
+  HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<const DataFile> data, files->Open(p.data));
   Stored& stored = parameters_.emplace_back();
   stored.name = p.name;
   formats::FileTensor& in_file = stored.in_file;
@@ -248,7 +217,8 @@ Status OnnxSource::StoreExternal(const Parameter& p, const std::string& folder) 
   }
   if (in_file.offset > data->size() || in_file.bytes > data->size() - in_file.offset)
     return DataLoss(p.data.What(), ": ", in_file.bytes, " bytes from byte ", in_file.offset, " of ",
-                    path, " are expected, which has ", data->size(), formats::OtherKindNote(*data));
+                    data->path(), " are expected, which has ", data->size(),
+                    formats::OtherKindNote(*data));
   in_file.shape = Shape(std::span<const int64_t>(p.data.dims));
   return Status::Ok();
 }

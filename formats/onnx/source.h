@@ -18,6 +18,8 @@
 
 namespace heddle::onnx {
 
+class ExternalFiles;
+
 class OnnxSource : public formats::ProgramSource {
  public:
   static Result<std::shared_ptr<const OnnxSource>> Make(const formats::ParseRequest& request,
@@ -48,13 +50,12 @@ class OnnxSource : public formats::ProgramSource {
   // `file`: the one that `bytes` are those of; null: there is none.
   Status Store(const Parameter& p, std::string_view bytes,
                const std::shared_ptr<const formats::DataFile>& file);
-  Status StoreExternal(const Parameter& p, const std::string& folder);
+  Status StoreExternal(const Parameter& p, ExternalFiles* files);
 
   std::string skeleton_;
   std::vector<Stored> parameters_;
   std::vector<Type> inputs_, outputs_;
   std::vector<std::shared_ptr<const MapKeys>> keys_;
-  std::unordered_map<std::string, std::shared_ptr<const formats::DataFile>> external_;
 };
 
 // Reads a model's bytes into `builder`.

@@ -60,6 +60,7 @@ Status ReadEntry(std::string_view bytes, TensorData* data) {
   if (key == "location") data->location = value;
   if (key == "offset") data->offset = value;
   if (key == "length") data->length = value;
+  if (key == "checksum") data->checksum = value;
   return Status::Ok();
 }
 

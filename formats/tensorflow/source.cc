@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <utility>
 
 #include "core/error.h"
@@ -301,9 +302,12 @@ Status TensorflowSource::SetParameters(Scope& scope, ParameterReading reading,
     bundle = bundle_.get();
   }
   std::vector<std::pair<const std::string*, Value>> values;
+  std::set<std::string> read;
   for (const Stored& stored : parameters_) {
     const auto set = [&](Value value) { values.emplace_back(&stored.name, std::move(value)); };
+    if (!stored.key.empty()) read.insert(stored.key);
     if (!stored.values_key.empty()) {
+      read.insert(stored.values_key);
       HEDDLE_ASSIGN_OR_RETURN(const Value keys, bundle->Read(stored.key, ParameterReading::kNow));
       HEDDLE_ASSIGN_OR_RETURN(const Value rows,
                               bundle->Read(stored.values_key, ParameterReading::kNow));
@@ -326,6 +330,7 @@ Status TensorflowSource::SetParameters(Scope& scope, ParameterReading reading,
                             stored.in_file.Read(reading, StrCat("constant '", stored.name, "'")));
     set(Value(std::move(t)));
   }
+  if (bundle != nullptr) HEDDLE_RETURN_IF_ERROR(bundle->CheckOthers(read));
   for (auto& [name, value] : values) scope.Set(*name, std::move(value));
   return Status::Ok();
 }

@@ -217,7 +217,8 @@ void TestGraphConstant(std::mt19937* random, const Table& t) {
   ExpectRows(dir / "g.pb", "", t, "constant of a graph");
 }
 
-// An index of entries and one shard, behind whose first `offset` bytes the table lies.
+// An index of one entry, whose checksum is wrong, which only reading all of it would tell, and one
+// shard, behind whose first `offset` bytes the table lies.
 std::string IndexOf(const Table& t, uint64_t offset) {
   const std::string entry = Message()
                                 .Int(1, TensorflowType(t.dtype))
@@ -225,19 +226,18 @@ std::string IndexOf(const Table& t, uint64_t offset) {
                                 .Int(4, static_cast<int64_t>(offset))
                                 .Int(5, static_cast<int64_t>(t.bytes()))
                                 .bytes();
-  std::string file = formats::TableBlock({{"", Message().Int(1, 1).bytes()}, {"w", entry}});
+  const std::string block = formats::TableBlock({{"", Message().Int(1, 1).bytes()}, {"w", entry}});
+  const std::string file = formats::SealedBlock(block);
   std::string handle, footer;
-  const size_t size = file.size();
-  file.append(5, '\0');  // not compressed, and a checksum
   wire::AppendVarint(0, &handle);
-  wire::AppendVarint(size, &handle);
+  wire::AppendVarint(block.size(), &handle);
   const std::string index = formats::TableBlock({{"zzz", handle}});
   wire::AppendVarint(0, &footer);
   wire::AppendVarint(0, &footer);
   wire::AppendVarint(file.size(), &footer);
   wire::AppendVarint(index.size(), &footer);
   footer.resize(formats::kTableFooter - formats::kTableMagic.size(), '\0');
-  return file + index + std::string(5, '\0') + footer + std::string(formats::kTableMagic);
+  return file + formats::SealedBlock(index) + footer + std::string(formats::kTableMagic);
 }
 
 void TestCheckpoint(std::mt19937* random, const Table& t) {

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/memory/crc32c.h"
 #include "formats/leveldb_table.h"
 #include "formats/lowering/file_tensor.h"
 #include "formats/other_kinds.h"
@@ -26,6 +27,8 @@ constexpr size_t kBlockTail = 5;  // a byte for the compression, and a checksum
 constexpr char kSnappy = 1;
 constexpr int64_t kMostShards = 100000;
 constexpr size_t kLeastStored = size_t{2} << 30;  // larger tensors in slices must lie in the shards
+constexpr size_t kMostUnread = 64 << 20;          // bytes compared though nobody reads them
+constexpr size_t kComparedBytes = 256 << 10;      // at a time
 constexpr size_t kMostKeyBytes = 256 << 20;       // keys share bytes: few can stand for any number
 
 uint32_t Fixed32(std::string_view bytes) {
@@ -129,6 +132,12 @@ Status Bundle::ReadBlock(std::string_view bytes, uint64_t offset, uint64_t size,
     return DataLoss(name_, ": a block of ", size, " bytes from byte ", offset,
                     " on is expected, and the file has ", bytes.size());
   std::string_view block = bytes.substr(offset, size);
+  // Of the block as it lies there and its compression.
+  if (index_checksums_ == Checksums::kChecked &&
+      Fixed32(bytes.substr(offset + size + 1)) !=
+          MaskedCrc32c(Crc32c(bytes.substr(offset, size + 1))))
+    return DataLoss(name_, ": the block of ", size, " bytes from byte ", offset,
+                    " on does not have its checksum");
   if (const char compression = bytes[offset + size]; compression == kSnappy) {
     auto made = Uncompress(block);
     if (!made.ok()) return DataLoss(name_, ": ", made.status().message());
@@ -197,6 +206,7 @@ bool Bundle::ReadSlice(std::string_view message, Slice* slice) {
 Status Bundle::AddEntry(const std::string& key, std::string_view value) {
   const auto damaged = [&] { return DataLoss(name_, ": the entry of '", key, "' is damaged"); };
   Entry entry;
+  entry.masked_crc32c = 0;
   Fields fields(value);
   Field f;
   while (!fields.done()) {
@@ -205,6 +215,7 @@ Status Bundle::AddEntry(const std::string& key, std::string_view value) {
     if (f.IsVarint(3)) entry.shard = f.integer();
     if (f.IsVarint(4)) entry.offset = f.integer();
     if (f.IsVarint(5)) entry.size = f.integer();
+    if (f.number == 6 && f.wire_type == Field::kFixed32) entry.masked_crc32c = Fixed32(f.payload);
     if (f.Is(2) && !ReadDims(f.payload, &entry.dims)) return damaged();
     if (f.Is(7) && !ReadSlice(f.payload, &entry.slices.emplace_back())) return damaged();
   }
@@ -282,9 +293,11 @@ Status Bundle::ReadIndex(std::string_view bytes) {
 }
 
 Result<std::shared_ptr<const Bundle>> Bundle::ParseIndex(std::string_view bytes,
-                                                         const std::string& name) {
+                                                         const std::string& name,
+                                                         Checksums checksums) {
   auto bundle = std::make_shared<Bundle>();
   bundle->name_ = name;
+  bundle->index_checksums_ = checksums;
   HEDDLE_RETURN_IF_ERROR(bundle->ReadIndex(bytes));
   return std::shared_ptr<const Bundle>(std::move(bundle));
 }
@@ -338,16 +351,55 @@ Result<Value> Bundle::ReadWhole(const std::string& key, const Entry& entry,
   const formats::ElementType* element = Types().Find(entry.type);
   if (element == nullptr || element->bits == 0)
     return Unimplemented(name_, ": '", key, "' is of ", TypeName(entry.type));
-  const formats::FileTensor in_file{.file = files_[static_cast<size_t>(entry.shard)],
-                                    .offset = static_cast<size_t>(entry.offset),
-                                    .bytes = static_cast<size_t>(entry.size),
-                                    .element = element,
-                                    .shape = Shape(std::span<const int64_t>(entry.dims))};
+  formats::FileTensor in_file{.file = files_[static_cast<size_t>(entry.shard)],
+                              .offset = static_cast<size_t>(entry.offset),
+                              .bytes = static_cast<size_t>(entry.size),
+                              .element = element,
+                              .shape = Shape(std::span<const int64_t>(entry.dims))};
+  if (entry.masked_crc32c) in_file.crc32c = UnmaskedCrc32c(*entry.masked_crc32c);
   HEDDLE_ASSIGN_OR_RETURN(Tensor t, in_file.Read(reading, StrCat("variable '", key, "'")));
   return Value(std::move(t));
 }
 
-// Varint lengths, their checksum, then the texts.
+Status Bundle::CheckOthers(const std::set<std::string>& read) const {
+  std::set<std::string> known;
+  for (const std::string& key : read) {
+    const auto found = entries_.find(*known.insert(key.substr(0, key.find('\n'))).first);
+    if (found == entries_.end()) continue;
+    for (const Slice& slice : found->second.slices) known.insert(SliceKey(found->first, slice));
+  }
+  std::vector<decltype(entries_)::const_iterator> others;
+  size_t bytes = 0;
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    if (!it->second.masked_crc32c || !it->second.slices.empty() || known.contains(it->first))
+      continue;
+    others.push_back(it);
+    bytes += static_cast<size_t>(it->second.size);
+    if (bytes > kMostUnread) return Status::Ok();
+  }
+  std::string part;
+  for (const auto it : others) {
+    const Entry& entry = it->second;
+    if (entry.type == kString) {
+      HEDDLE_RETURN_IF_ERROR(ReadStrings(it->first, entry).status());
+      continue;
+    }
+    const auto& file = files_[static_cast<size_t>(entry.shard)];
+    const auto end = static_cast<size_t>(entry.offset + entry.size);
+    uint32_t crc = 0;
+    for (size_t at = static_cast<size_t>(entry.offset); at < end; at += part.size()) {
+      part.resize(std::min(end - at, kComparedBytes));
+      HEDDLE_RETURN_IF_ERROR(file->Fill(part.data(), part.size(), at));
+      crc = Crc32c(part, crc);
+    }
+    if (entry.masked_crc32c != MaskedCrc32c(crc))
+      return formats::FileTensor::Damaged(StrCat("variable '", it->first, "'"), *file,
+                                          static_cast<size_t>(entry.offset));
+  }
+  return Status::Ok();
+}
+
+// Varint lengths, the checksum of the numbers, then the texts.
 Result<Value> Bundle::ReadStrings(const std::string& key, const Entry& entry) const {
   std::string bytes(static_cast<size_t>(entry.size), '\0');
   const auto& file = files_[static_cast<size_t>(entry.shard)];
@@ -356,12 +408,17 @@ Result<Value> Bundle::ReadStrings(const std::string& key, const Entry& entry) co
   const auto damaged = [&] { return DataLoss(name_, ": the strings of '", key, "' are damaged"); };
   const Shape shape{std::span<const int64_t>(entry.dims)};
   std::vector<uint64_t> lengths;
+  uint32_t crc = 0;
   for (int64_t i = 0; i < shape.numel(); ++i) {
     uint64_t length = 0;
     if (!wire::TakeVarint(&rest, &length)) return damaged();
     lengths.push_back(length);
+    // As a number of four bytes, where these hold it.
+    crc = Crc32c(&length, length >> 32 == 0 ? sizeof(uint32_t) : sizeof(length), crc);
   }
-  if (rest.size() < sizeof(uint32_t)) return damaged();
+  if (rest.size() < sizeof(uint32_t) || Fixed32(rest) != MaskedCrc32c(crc)) return damaged();
+  // The rest is of their checksum and of the texts.
+  if (entry.masked_crc32c != MaskedCrc32c(Crc32c(rest, crc))) return damaged();
   rest.remove_prefix(sizeof(uint32_t));
   StringTensor made{shape, {}};
   for (uint64_t length : lengths) {
@@ -427,6 +484,7 @@ Result<Value> Bundle::ReadPart(const std::string& key, const Entry& entry,
   if (entry.slices.empty() && !entry.dims.empty() && entry.dims[0] > 0) {
     const int64_t row = entry.size / entry.dims[0];  // Check() has seen that it fits
     rows.offset += begin[0] * row;
+    if (count[0] < entry.dims[0]) rows.masked_crc32c.reset();
     rows.size = count[0] * row;
     rows.dims[0] = count[0];
     begin[0] = 0;

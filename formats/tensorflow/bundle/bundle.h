@@ -7,6 +7,8 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,18 +24,25 @@ class Bundle {
  public:
   // The bundle of the files PREFIX.index and PREFIX.data-00000-of-00001, or of PREFIX alone (or
   // PREFIX-00000-of-00001), which old versions of TensorFlow wrote. kNotFound; kDataLoss: cut
-  // short, damaged, or its sizes contradict each other; kUnimplemented: a compression other than
-  // Snappy's.
+  // short, damaged (blocks of the index have checksums), or its sizes contradict each other;
+  // kUnimplemented: a compression other than Snappy's.
   static Result<std::shared_ptr<const Bundle>> Open(const std::string& prefix);
-  // The entries of an index's bytes, for checks; the shards are not opened.
-  static Result<std::shared_ptr<const Bundle>> ParseIndex(std::string_view bytes,
-                                                          const std::string& name);
+  // The entries of an index's bytes, for checks; the shards are not opened. Fuzzers and tests that
+  // damage what the checksums are of have them ignored.
+  enum class Checksums : uint8_t { kChecked, kIgnored };
+  static Result<std::shared_ptr<const Bundle>> ParseIndex(
+      std::string_view bytes, const std::string& name, Checksums checksums = Checksums::kChecked);
 
   std::vector<std::string> keys() const;
   bool Has(const std::string& key) const { return entries_.contains(key); }
   // The tensor under `key`; "key\nslice", with a slice as RestoreV2 writes it ("4,6 0,2:-"), for a
-  // part. kWhenNeeded may leave it in its file.
+  // part. kWhenNeeded may leave it in its file. kDataLoss: the bytes have another checksum than the
+  // index says. Parts are not checked; what is left in its file is when all of it has been read.
   Result<Value> Read(const std::string& key, ParameterReading reading) const;
+  // Compares the other tensors with their checksums, where they have no more than 64 MiB in all: a
+  // file that is damaged where nobody looks yet is refused as well. `read`: keys that Read was
+  // given.
+  Status CheckOthers(const std::set<std::string>& read) const;
 
  private:
   struct Slice {
@@ -43,6 +52,7 @@ class Bundle {
     int type = 0;
     std::vector<int64_t> dims;
     int64_t shard = 0, offset = 0, size = 0;
+    std::optional<uint32_t> masked_crc32c;  // of the stretch; none of a part
     std::vector<Slice> slices;
     Value made;  // in place of a stretch of a shard
   };
@@ -78,6 +88,7 @@ class Bundle {
   Result<Value> ReadStrings(const std::string& key, const Entry& entry) const;
 
   std::string name_;
+  Checksums index_checksums_ = Checksums::kChecked;
   int64_t shards_ = 1;
   std::map<std::string, Entry> entries_;
   std::vector<std::shared_ptr<const formats::DataFile>> files_;

@@ -257,12 +257,16 @@ TEST(BadOnnx, SparseTensorsAreOfMeasure) {
 // External data.
 
 std::string ErrorOfExternal(const std::string& location, const std::string& offset = "",
-                            const std::string& length = "") {
+                            const std::string& length = "", const std::string& checksum = "") {
   const TempDir dir;
   fs::create_directories(dir.path() + "/model/inside");
   std::ofstream(dir.path() + "/model/w.bin") << "12345678";
   std::ofstream(dir.path() + "/outside.bin") << "12345678";
+  std::ofstream(dir.path() + "/model/inside/w.bin") << "12345678";
   fs::create_symlink("../outside.bin", dir.path() + "/model/link.bin");
+  fs::create_symlink("w.bin", dir.path() + "/model/near.bin");
+  fs::create_symlink("inside", dir.path() + "/model/folder");
+  fs::create_hard_link(dir.path() + "/outside.bin", dir.path() + "/model/second.bin");
   EXPECT_EQ(::mkfifo((dir.path() + "/model/pipe").c_str(), 0600), 0);
   const auto entry = [](std::string_view key, std::string_view value) {
     return Message().Bytes(1, key).Bytes(2, value);
@@ -270,6 +274,7 @@ std::string ErrorOfExternal(const std::string& location, const std::string& offs
   Message w = TensorHead("w", 1, {2}).Int(14, 1).Add(13, entry("location", location));
   if (!offset.empty()) w.Add(13, entry("offset", offset));
   if (!length.empty()) w.Add(13, entry("length", length));
+  if (!checksum.empty()) w.Add(13, entry("checksum", checksum));
   OnnxGraph g;
   g.In("x").Weight(w).Add(Node("Add", {"x", "w"}, {"y"})).Out("y");
   const std::string path = dir.path() + "/model/m.onnx";
@@ -282,7 +287,8 @@ TEST(BadOnnx, ExternalDataLiesInTheFolderOfTheModel) {
   EXPECT_EQ(ErrorOfExternal("w.bin"), "");
   EXPECT_EQ(ErrorOfExternal("inside/../w.bin", "0", "8"), "");
   EXPECT_THAT(ErrorOfExternal("../outside.bin"), HasSubstr("outside of the model's folder"));
-  EXPECT_THAT(ErrorOfExternal("link.bin"), HasSubstr("outside of the model's folder"));
+  EXPECT_THAT(ErrorOfExternal("inside/../../outside.bin"),
+              HasSubstr("outside of the model's folder"));
   EXPECT_THAT(ErrorOfExternal("/etc/passwd"), HasSubstr("relative to the model"));
   EXPECT_THAT(ErrorOfExternal("nothing.bin"), HasSubstr("cannot open"));
   EXPECT_THAT(ErrorOfExternal("pipe"), HasSubstr("not a regular file"));
@@ -290,6 +296,33 @@ TEST(BadOnnx, ExternalDataLiesInTheFolderOfTheModel) {
   EXPECT_THAT(ErrorOfExternal("w.bin", "18446744073709551615"), HasSubstr("are expected"));
   EXPECT_THAT(ErrorOfExternal("w.bin", "-1"), HasSubstr("is no number"));
   EXPECT_THAT(ErrorOfExternal("w.bin", "0", "4"), HasSubstr("has 4 bytes, 8 are expected"));
+}
+
+TEST(BadOnnx, ExternalDataIsNoLink) {
+  EXPECT_EQ(ErrorOfExternal("inside/w.bin"), "");
+  for (const char* link : {"link.bin", "near.bin", "folder/w.bin", "./folder/../near.bin"})
+    EXPECT_THAT(ErrorOfExternal(link), HasSubstr("is a symbolic link")) << link;
+  EXPECT_THAT(ErrorOfExternal("second.bin"), HasSubstr("has 2 names"));
+}
+
+TEST(BadOnnx, NamesOfExternalDataHaveNoNul) {
+  for (const std::string_view name : {std::string_view("w.bin\0", 6), std::string_view("\0", 1),
+                                      std::string_view("w.bin\0/../../outside.bin", 24)})
+    EXPECT_THAT(ErrorOfExternal(std::string(name)), HasSubstr("has a NUL"));
+}
+
+// The digest of "12345678", as sha1sum says it.
+TEST(BadOnnx, ChecksumsOfExternalDataAreCompared) {
+  const std::string right = "7c222fb2927d828af22f592134e8932480637c0d";
+  EXPECT_EQ(ErrorOfExternal("w.bin", "", "", right), "");
+  EXPECT_EQ(ErrorOfExternal("w.bin", "", "", "7C222FB2927D828AF22F592134E8932480637C0D"), "");
+  for (size_t i = 0; i < right.size(); ++i) {
+    std::string wrong = right;
+    wrong[i] = wrong[i] == '0' ? '1' : '0';
+    EXPECT_THAT(ErrorOfExternal("w.bin", "", "", wrong), HasSubstr("has the SHA-1 " + right));
+  }
+  for (const char* text : {"7c222fb2", "no", "7c222fb2927d828af22f592134e8932480637c0g"})
+    EXPECT_THAT(ErrorOfExternal("w.bin", "", "", text), HasSubstr("is no SHA-1 digest"));
 }
 
 TEST(BadOnnx, BytesAloneHaveNoExternalData) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <random>
 
+#include "core/memory/crc32c.h"
 #include "core/memory/lazy_buffer.h"
 #include "formats/leveldb_table.h"
 #include "formats/tensorflow/tensor_data.h"
@@ -29,18 +30,33 @@ const std::string kMagic(formats::kTableMagic);
 
 std::string IndexOf(std::map<std::string, std::string> entries, int64_t shards = 1) {
   if (!entries.contains("")) entries[""] = Message().Int(1, shards).bytes();
-  std::string file = formats::TableBlock(entries), handle, footer;
-  const size_t size = file.size();
-  file.append(5, '\0');  // not compressed, and a checksum
+  std::string handle, footer;
+  const std::string block = formats::TableBlock(entries), file = formats::SealedBlock(block);
   wire::AppendVarint(0, &handle);
-  wire::AppendVarint(size, &handle);
+  wire::AppendVarint(block.size(), &handle);
   const std::string index = formats::TableBlock({{"zzz", handle}});
   wire::AppendVarint(0, &footer);
   wire::AppendVarint(0, &footer);
   wire::AppendVarint(file.size(), &footer);
   wire::AppendVarint(index.size(), &footer);
   footer.resize(40, '\0');
-  return file + index + std::string(5, '\0') + footer + kMagic;
+  return file + formats::SealedBlock(index) + footer + kMagic;
+}
+
+// The same for entries that get the checksums of their bytes in the shards.
+std::string IndexOf(std::map<std::string, std::string> entries,
+                    const std::vector<std::string>& shards) {
+  for (auto& [name, entry] : entries) {
+    std::map<uint32_t, uint64_t> numbers;
+    wire::Fields fields(entry);
+    wire::Field f;
+    while (!fields.done() && fields.Next(&f)) numbers[f.number] = f.varint;
+    if (numbers.contains(7)) continue;  // in slices
+    const std::string_view bytes = shards[numbers[3]];
+    wire::AppendVarint(6 << 3 | wire::Field::kFixed32, &entry);
+    formats::AppendFixed32(MaskedCrc32c(Crc32c(bytes.substr(numbers[4], numbers[5]))), &entry);
+  }
+  return IndexOf(std::move(entries), static_cast<int64_t>(shards.size()));
 }
 
 std::string EntryOf(int type, const std::vector<int64_t>& dims, int64_t offset, int64_t size,
@@ -56,6 +72,9 @@ std::string EntryOf(int type, const std::vector<int64_t>& dims, int64_t offset, 
 
 class BundleFiles {
  public:
+  BundleFiles(const std::map<std::string, std::string>& entries,
+              const std::vector<std::string>& shards)
+      : BundleFiles(IndexOf(entries, shards), shards) {}
   BundleFiles(const std::string& index, const std::vector<std::string>& shards) {
     Write(prefix() + ".index", index);
     for (size_t k = 0; k < shards.size(); ++k)
@@ -86,10 +105,9 @@ std::vector<float> FloatsOf(const Result<Value>& value) {
 
 TEST(Bundle, TensorsLieInShards) {
   const std::vector<float> a = {1, 2}, b = {3, 4, 5};
-  const BundleFiles files(IndexOf({{"a", EntryOf(kFloat, {2}, 4, 8)},
-                                   {"a/b", EntryOf(kFloat, {3}, 0, 12, 1)},
-                                   {"n", EntryOf(kInt64, {}, 12, 8, 1)}},
-                                  2),
+  const BundleFiles files({{"a", EntryOf(kFloat, {2}, 4, 8)},
+                           {"a/b", EntryOf(kFloat, {3}, 0, 12, 1)},
+                           {"n", EntryOf(kInt64, {}, 12, 8, 1)}},
                           {"xxxx" + RawOf(a), RawOf(b) + RawOf(std::vector<int64_t>{-7})});
   const auto bundle = Bundle::Open(files.prefix());
   ASSERT_TRUE(bundle.ok()) << bundle.status().ToString();
@@ -112,9 +130,8 @@ TEST(Bundle, PartsAreReadWhenNeeded) {
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   std::vector<uint16_t> narrow(values.begin(), values.end());
   const BundleFiles files(
-      IndexOf({{"v", EntryOf(kFloat, {kRows, kColumns}, 3, kRows * kColumns * 4)},
-               {"n", EntryOf(kUint16, {kRows, kColumns}, 3 + kRows * kColumns * 4,
-                             kRows * kColumns * 2)}}),
+      {{"v", EntryOf(kFloat, {kRows, kColumns}, 3, kRows * kColumns * 4)},
+       {"n", EntryOf(kUint16, {kRows, kColumns}, 3 + kRows * kColumns * 4, kRows * kColumns * 2)}},
       {"xxx" + RawOf(values) + RawOf(narrow)});
   const auto bundle = Bundle::Open(files.prefix());
   ASSERT_TRUE(bundle.ok()) << bundle.status().ToString();
@@ -191,7 +208,7 @@ TEST(Bundle, SlicesAreJoined) {
   const std::map<std::string, std::string> entries = {{"w", whole},
                                                       {key(0), EntryOf(kFloat, {2, 2}, 0, 16)},
                                                       {key(2), EntryOf(kFloat, {2, 2}, 16, 16)}};
-  const BundleFiles files(IndexOf(entries), {RawOf(left) + RawOf(right)});
+  const BundleFiles files(entries, {RawOf(left) + RawOf(right)});
   const auto bundle = Bundle::Open(files.prefix());
   ASSERT_TRUE(bundle.ok()) << bundle.status().ToString();
   EXPECT_THAT(FloatsOf((*bundle)->Read("w", ParameterReading::kNow)),
@@ -199,8 +216,7 @@ TEST(Bundle, SlicesAreJoined) {
   // Without the right half, some elements have no value.
   const std::string half =
       Message().Int(1, kFloat).Add(2, ShapeMessage({2, 4})).Add(7, slice(0)).bytes();
-  const BundleFiles holes(IndexOf({{"w", half}, {key(0), EntryOf(kFloat, {2, 2}, 0, 16)}}),
-                          {RawOf(left)});
+  const BundleFiles holes({{"w", half}, {key(0), EntryOf(kFloat, {2, 2}, 0, 16)}}, {RawOf(left)});
   const auto holed = Bundle::Open(holes.prefix());
   ASSERT_TRUE(holed.ok()) << holed.status().ToString();
   EXPECT_THAT((*holed)->Read("w", ParameterReading::kNow).status().message(),
@@ -208,8 +224,7 @@ TEST(Bundle, SlicesAreJoined) {
   // What is in slices is no larger than the shards.
   const std::string huge =
       Message().Int(1, kFloat).Add(2, ShapeMessage({2, int64_t{1} << 39})).Add(7, slice(0)).bytes();
-  const BundleFiles claims(IndexOf({{"w", huge}, {key(0), EntryOf(kFloat, {2, 2}, 0, 16)}}),
-                           {RawOf(left)});
+  const BundleFiles claims({{"w", huge}, {key(0), EntryOf(kFloat, {2, 2}, 0, 16)}}, {RawOf(left)});
   const auto claimed = Bundle::Open(claims.prefix());
   ASSERT_TRUE(claimed.ok()) << claimed.status().ToString();
   EXPECT_THAT((*claimed)->Read("w", ParameterReading::kNow).status().message(),
@@ -225,12 +240,12 @@ TEST(Bundle, SlicesAreWhole) {
   };
   const std::string key("\0w\0\1\1\1\x80\x82", 8);
   const std::string data(1 << 20, 'x');
-  const BundleFiles files(IndexOf({{"w", sliced(8)}, {key, sliced(1 << 20)}}), {data});
+  const BundleFiles files({{"w", sliced(8)}, {key, sliced(1 << 20)}}, {data});
   const auto bundle = Bundle::Open(files.prefix());
   ASSERT_TRUE(bundle.ok()) << bundle.status().ToString();
   EXPECT_THAT((*bundle)->Read("w", ParameterReading::kNow).status().message(),
               HasSubstr("a slice of 'w' is not in the bundle"));
-  const BundleFiles whole(IndexOf({{"w", sliced(8)}, {key, EntryOf(kFloat, {2}, 0, 8)}}), {data});
+  const BundleFiles whole({{"w", sliced(8)}, {key, EntryOf(kFloat, {2}, 0, 8)}}, {data});
   EXPECT_TRUE((*Bundle::Open(whole.prefix()))->Read("w", ParameterReading::kNow).ok());
 }
 
@@ -257,6 +272,65 @@ TEST(Bundle, WrittenOnesAreRead) {
   EXPECT_FALSE(SaveVariablesBundle(dir / "v", {tensors[0], tensors[0]}).ok());
 }
 
+// Values of all keys as bytes; empty: something was refused.
+std::string ContentsOf(const std::string& prefix, ParameterReading reading) {
+  const auto bundle = Bundle::Open(prefix);
+  std::string contents;
+  if (!bundle.ok()) return {};
+  for (const std::string& key : (*bundle)->keys()) {
+    const auto value = (*bundle)->Read(key, reading);
+    if (!value.ok() || !MakeResident(value->tensor()).ok()) return {};
+    const Tensor& t = value->tensor();
+    contents += key + " " + std::string(Name(t.dtype())) + t.shape().ToString();
+    contents.append(static_cast<const char*>(t.raw()), t.bytes());
+  }
+  return contents;
+}
+
+// One bit of a bundle is turned: the damage is told, or nothing of it can be seen.
+TEST(Bundle, NoTurnedBitIsRead) {
+  std::mt19937 random(7);
+  const auto below = [&](size_t n) { return static_cast<size_t>(random()) % n; };
+  constexpr DType kDTypes[] = {DType::kF32, DType::kF64, DType::kI32,  DType::kU8, DType::kI8,
+                               DType::kI64, DType::kF16, DType::kBF16, DType::kC64};
+  const int bundles = testing::Repeats("HEDDLE_DAMAGED_BUNDLES", 60);
+  for (int i = 0; i < bundles; ++i) {
+    const testing::TempDir dir;
+    NamedTensors tensors;
+    for (size_t k = 0, n = 1 + below(5); k < n; ++k) {
+      const auto elements = static_cast<int64_t>(k == 0 ? 5000 + below(20000) : below(40));
+      Tensor t = Tensor::Empty(kDTypes[below(std::size(kDTypes))], Shape{elements});
+      for (size_t at = 0; at < t.bytes(); ++at)
+        static_cast<uint8_t*>(t.mutable_raw())[at] = static_cast<uint8_t>(random());
+      tensors.emplace_back("v" + std::string(below(30), 'a') + std::to_string(k), std::move(t));
+    }
+    ASSERT_TRUE(SaveVariablesBundle(dir / "v", tensors).ok());
+    const auto reading = i % 2 == 0 ? ParameterReading::kNow : ParameterReading::kWhenNeeded;
+    const std::string right = ContentsOf(dir / "v", reading);
+    ASSERT_NE(right, "");
+    for (int k = 0; k < 10; ++k) {
+      const bool in_index = k % 2 == 0;
+      const std::string path = dir / (in_index ? "v.index" : "v.data-00000-of-00001");
+      const std::string good = testing::ReadAll(path);
+      std::string damaged = good;
+      const size_t at = below(good.size());
+      damaged[at] = static_cast<char>(damaged[at] ^ 1 << below(8));
+      testing::WriteAll(path, damaged);
+      const std::string got = ContentsOf(dir / "v", reading);
+      if (in_index) {
+        EXPECT_TRUE(got.empty() || got == right) << "byte " << at << " of the index";
+      } else {
+        EXPECT_EQ(got, "") << "byte " << at << " of the data";
+        // Nobody reads any: they are compared all the same.
+        const auto bundle = Bundle::Open(dir / "v");
+        ASSERT_TRUE(bundle.ok());
+        EXPECT_EQ((*bundle)->CheckOthers({}).code(), StatusCode::kDataLoss);
+      }
+      testing::WriteAll(path, good);
+    }
+  }
+}
+
 // Keys that share all of a long one: a file of a megabyte, and more than any memory holds.
 TEST(Bundle, KeysAreBounded) {
   std::string block, handle, footer;
@@ -274,7 +348,8 @@ TEST(Bundle, KeysAreBounded) {
   wire::AppendVarint(0, &footer);
   wire::AppendVarint(block.size(), &footer);
   footer.resize(40, '\0');
-  const auto bundle = Bundle::ParseIndex(block + std::string(5, '\0') + footer + kMagic, "long");
+  const auto bundle = Bundle::ParseIndex(block + std::string(5, '\0') + footer + kMagic, "long",
+                                         Bundle::Checksums::kIgnored);
   EXPECT_THAT(bundle.status().message(), HasSubstr("a block of the index is damaged"));
 }
 
@@ -283,7 +358,7 @@ TEST(Bundle, FilesThatAreCutOrLieAreRefused) {
   const std::string good = IndexOf({{"a", EntryOf(kFloat, {2}, 0, 8)}});
   EXPECT_EQ(BundleFiles(good, {data}).Error(), "");
   for (size_t n = 0; n < good.size(); ++n) {
-    const auto cut = Bundle::ParseIndex(good.substr(0, n), "cut");
+    const auto cut = Bundle::ParseIndex(good.substr(0, n), "cut", Bundle::Checksums::kIgnored);
     EXPECT_EQ(cut.status().code(), StatusCode::kDataLoss) << n;
   }
   EXPECT_THAT(BundleFiles(good, {"1234"}).Error(),
@@ -300,9 +375,14 @@ TEST(Bundle, FilesThatAreCutOrLieAreRefused) {
   EXPECT_THAT(error("\xff"), HasSubstr("the entry of 'a' is damaged"));
   std::string compressed = good;
   compressed[good.find(kMagic) - 40 - 5] = 2;
-  EXPECT_THAT(BundleFiles(compressed, {data}).Error(), HasSubstr("compressed in the way 2"));
+  EXPECT_THAT(BundleFiles(compressed, {data}).Error(), HasSubstr("does not have its checksum"));
+  const auto unchecked = [](const std::string& index) {
+    return std::string(
+        Bundle::ParseIndex(index, "index", Bundle::Checksums::kIgnored).status().message());
+  };
+  EXPECT_THAT(unchecked(compressed), HasSubstr("compressed in the way 2"));
   compressed[good.find(kMagic) - 40 - 5] = 1;  // which it is not
-  EXPECT_THAT(BundleFiles(compressed, {data}).Error(), HasSubstr("a compressed block"));
+  EXPECT_THAT(unchecked(compressed), HasSubstr("a compressed block"));
 }
 
 // The index of one tensor, its blocks compressed by Google's snappy.
