@@ -308,13 +308,15 @@ void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
 std::vector<DType> OpMaker::DTypesMade(const DraftOp& op, const OpDef& def) {
   std::vector<DType> made;
   if (def.infer_shape() == nullptr) return made;
-  bool all_typed = true, has_values = false;
+  bool all_typed = true, open_ranks = false, open_dims = false;
   std::vector<int64_t> sizes = {1, kDivisible};
   for (const auto& [slot, vars] : op.inputs)
     for (int v : vars) {
       if (v == kNoDraft) continue;
       if (draft_var(v).kind == ir::VarKind::kArray) return made;
       all_typed = all_typed && dtype(v) != DType::kUnknown;
+      open_ranks |= !shape(v).known_rank();
+      open_dims |= !shape(v).is_static();
       for (const int64_t d : shape(v))
         if (d > 0 && sizes.size() < 8 && std::find(sizes.begin(), sizes.end(), d) == sizes.end())
           sizes.push_back(d);
@@ -331,7 +333,21 @@ std::vector<DType> OpMaker::DTypesMade(const DraftOp& op, const OpDef& def) {
     for (const int64_t size : {sum, product})
       if (size > 1) sizes.push_back(size);
   }
-  for (const SlotDef& slot : def.inputs()) has_values |= (slot.flags & kShapeValue) != 0;
+  // Trials that differ in what no operand leaves open are the same.
+  bool open_values = false, open_lengths = false;
+  for (const SlotDef& slot : def.inputs()) {
+    if ((slot.flags & kShapeValue) == 0) continue;
+    for (const auto& [name, vars] : op.inputs)
+      for (int v : vars) {
+        if (name != slot.name || v == kNoDraft || Constant(v) != nullptr) continue;
+        open_values = true;
+        open_lengths |= !shape(v).is_static();
+      }
+  }
+  const int values_tried = open_lengths ? Trial::kValues : open_values ? Trial::kContents : 1;
+  std::vector<int> ranks = {4, 2, 1, 3, 0, 5};
+  if (!open_ranks && !open_lengths) ranks.resize(1);
+  if (!open_dims) sizes.resize(1);
   // An operand of an unknown dtype is given two: what comes out alike does not depend on it.
   for (DType stand_in : {DType::kF32, DType::kI64, DType::kBool, DType::kF64}) {
     std::vector<DType> told;
@@ -345,16 +361,15 @@ std::vector<DType> OpMaker::DTypesMade(const DraftOp& op, const OpDef& def) {
     };
     // As they are: a shape function may say what does not depend on shapes.
     ask({.dtype = stand_in});
-    for (int rank : {4, 2, 1, 3, 0, 5})
+    for (int rank : ranks)
       for (int64_t size : sizes)
-        for (int values = 0; values < (has_values && size <= kDivisible ? Trial::kValues : 1);
-             ++values)
-          for (bool vectors : {false, true})
+        for (int values = 0; values < (size <= kDivisible ? values_tried : 1); ++values)
+          for (int vectors = 0; vectors <= (open_ranks ? 1 : 0); ++vectors)
             ask({.rank = rank,
                  .size = size,
                  .dtype = stand_in,
                  .values = values,
-                 .vectors = vectors});
+                 .vectors = vectors != 0});
     if (all_typed) return told;
     if (told.empty()) continue;
     const bool first = made.empty();

@@ -110,7 +110,7 @@ class OpMaker {
   Shape ProductShape(const DraftOp& op) const;
   // Operands that stand for those that are not known before a run.
   struct Trial {
-    static constexpr int kValues = 7;
+    static constexpr int kValues = 7, kContents = 3;  // the latter differ by content alone
     int rank = -1;     // of operands of unknown rank; -1: shapes stay as they are
     int64_t size = 0;  // of open dimensions
     DType dtype = DType::kUnknown;
