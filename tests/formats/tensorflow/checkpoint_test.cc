@@ -112,6 +112,9 @@ TEST_P(Checkpoints, WithoutFetchesGiveTheResultsAlone) {
 // TensorFlow adds nodes with each variable that only tell of it: they are outputs where there are
 // no others.
 TEST(MetaGraphs, WithoutFetchesGiveNoVariables) {
+  const TempDir dir;
+  const Tensor value = F32({2}, {1, 2});
+  ASSERT_TRUE(SaveVariablesBundle(dir / "m", {{"u", value}, {"v", value}, {"w", value}}).ok());
   std::mt19937 random(5);
   for (int trial = 0; trial < 60; ++trial) {
     const auto draw = [&](size_t n) { return random() % n; };
@@ -142,11 +145,8 @@ TEST(MetaGraphs, WithoutFetchesGiveNoVariables) {
       g.Add(is_copy ? "Identity" : "Neg", v + "/y", {read}, {{"T", tf::TypeValue(1)}});
       results.push_back(v + "/y");
     }
-    const TempDir dir;
     WriteAll(dir / "m.meta",
              Message().Add(1, Message().Bytes(4, "train")).Add(2, g.message()).bytes());
-    const Tensor value = F32({2}, {1, 2});
-    ASSERT_TRUE(SaveVariablesBundle(dir / "m", {{"u", value}, {"v", value}, {"w", value}}).ok());
     const auto model = LoadModel(dir / "m.meta");
     ASSERT_TRUE(model.ok()) << model.status().ToString();
     std::vector<std::string> given;
