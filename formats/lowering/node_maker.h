@@ -2,12 +2,14 @@
 // of.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "formats/lowering/op_maker.h"
+#include "formats/lowering/unsigned_use.h"
 
 namespace heddle::formats {
 
@@ -30,6 +32,17 @@ class NodeMaker : public OpMaker {
     std::vector<int> all;
     for (size_t i = from; i < inputs(); ++i) all.push_back(Required(i));
     return all;
+  }
+
+  // Has unsigned operands and results be as the use wants them, from here on. False, and a mistake:
+  // there is no form for operands of the type.
+  bool SetUnsigned(std::optional<UnsignedUse> use, int type) {
+    if (use)
+      unsigned_.Set(*use, type);
+    else
+      Problem("computes with operands of ", graph().types().Find(type)->name,
+              ", which heddle has no form of this operator for");
+    return use.has_value();
   }
 
   // --- attributes
@@ -62,6 +75,7 @@ class NodeMaker : public OpMaker {
 
  protected:
   using OpMaker::OpMaker;
+  UnsignedForm unsigned_{*this};
 };
 
 }  // namespace heddle::formats

@@ -1,5 +1,5 @@
-// What the operators of a format do with unsigned integers that heddle holds in signed ones: of 16
-// and 32 bits in twice as many with their values, of 64 bits in int64 with the same bits.
+// Operators on unsigned integers that heddle holds in signed ones: of 16 and 32 bits in twice as
+// many with their values, of 64 bits in int64 with the same bits.
 //
 // A format has one table that names every operator whose definition allows such operands. Its
 // reader looks there before it lowers a node: an operator that the table lacks is refused, so that
@@ -12,6 +12,8 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "formats/lowering/op_maker.h"
 
@@ -70,5 +72,34 @@ inline int CutToBits(OpMaker& maker, int v, int bits) {
   const int64_t mask = (int64_t{1} << bits) - 1;
   return maker.Binary("bitwise_and", v, maker.IntConstant(mask, maker.dtype(v)));
 }
+
+// One node's operands of unsigned types: what its handler is given in their place, and what becomes
+// of its results. Ownership: refers to the node's maker. Threads: one at a time.
+class UnsignedForm {
+ public:
+  explicit UnsignedForm(OpMaker& maker) : maker_(maker) {}
+
+  // From here on. `type`: the format's, of the first operand that has an unsigned one.
+  void Set(UnsignedUse use, int type);
+  int type() const { return type_; }
+  // Whether Result() may give another variable than it is given.
+  bool ChangesResults() const {
+    return use_ == UnsignedUse::kOrders || use_ == UnsignedUse::kWraps;
+  }
+  // Of kOrders: a uint64 operand turned; `v` otherwise.
+  int Operand(int v);
+  // The result `v` in the type, where that is what the use gives; `v` otherwise. `is_position`: it
+  // holds indices, not elements; `of_nothing`: it may be the extreme of no elements, which is that
+  // of the wider type.
+  int Result(int v, bool is_position, bool of_nothing);
+
+ private:
+  bool IsUint64(int type) const;
+
+  OpMaker& maker_;
+  std::optional<UnsignedUse> use_;
+  int type_ = 0;
+  std::vector<std::pair<int, int>> turned_;  // operands, and what stands for them
+};
 
 }  // namespace heddle::formats

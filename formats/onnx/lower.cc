@@ -267,13 +267,8 @@ bool Lowering::LowerUnsignedForm(NodeLowering& n) {
       functions_.contains(FunctionKey(n.node().domain, n.node().op_type, n.node().overload)))
     return false;
   const auto use = UnsignedUseOf(n, type);
-  if (!use) {
-    n.Problem("computes with operands of ", TypeName(type),
-              ", which heddle has no form of this operator for");
-    return true;
-  }
-  n.SetUnsigned(*use, type);
-  return *use == formats::UnsignedUse::kOwn && LowerUnsigned(n, type);
+  if (!n.SetUnsigned(use, type)) return true;
+  return use == formats::UnsignedUse::kOwn && LowerUnsigned(n, type);
 }
 
 // A call of one of the model's functions: its nodes, with names of their own.

@@ -28,7 +28,12 @@ int NodeLowering::Lookup(std::string_view name) {
   return v;
 }
 
-int NodeLowering::In(size_t i) { return Has(i) ? AsOperand(Lookup(node_.inputs[i])) : kNoDraft; }
+int NodeLowering::In(size_t i) {
+  if (!Has(i)) return kNoDraft;
+  const int v = Lookup(node_.inputs[i]), operand = unsigned_.Operand(v);
+  if (operand != v) SetType(operand, kInt64);
+  return operand;
+}
 
 int NodeLowering::UnsignedType() {
   for (size_t i = 0; i < node_.inputs.size(); ++i) {
@@ -39,37 +44,15 @@ int NodeLowering::UnsignedType() {
   return kUndefinedType;
 }
 
-int NodeLowering::AsOperand(int v) {
-  if (use_ != formats::UnsignedUse::kOrders || type(v) != kUint64) return v;
-  for (const auto& [operand, turned] : turned_)
-    if (operand == v) return turned;
-  const int turned = TurnHighestBit(*this, v);
-  SetType(turned, kInt64);
-  turned_.emplace_back(v, turned);
-  return turned;
-}
-
 int NodeLowering::AsResult(int v) {
-  if (!use_) return v;
-  const bool orders = *use_ == formats::UnsignedUse::kOrders;
-  if (!orders && *use_ != formats::UnsignedUse::kWraps) return v;
-  // Positions and truth values have types of their own, which their handlers say.
-  if (dtype(v) == DType::kUnknown && !l_.facts(v).typed)
-    draft_var(v).dtype = StorageOf(unsigned_type_);
-  if (dtype(v) != StorageOf(unsigned_type_)) return v;
-  for (const auto& [operand, turned] : turned_)
-    if (turned == v) return operand;
-  // Positions are int64, whatever the operands are.
-  if (orders && l_.facts(v).typed && type(v) == kInt64) return v;
-  int made = v;
-  if (unsigned_type_ == kUint64) {
-    if (orders) made = TurnHighestBit(*this, v);
-  } else if (!orders || node_.op_type.starts_with("Reduce")) {
-    // The extremes of nothing are those of the wider type.
-    made = CutToBits(*this, v, unsigned_type_ == kUint16 ? 16 : 32);
-  }
-  if (made != v) SetType(made, unsigned_type_);
-  return made;
+  const int type = unsigned_.type();
+  if (type == kUndefinedType) return v;
+  // Handlers say the types of positions and truth values, which are not those of the operands.
+  const bool typed = l_.facts(v).typed;
+  if (dtype(v) == DType::kUnknown && !typed && unsigned_.ChangesResults())
+    draft_var(v).dtype = StorageOf(type);
+  const bool is_position = typed && this->type(v) == kInt64;
+  return unsigned_.Result(v, is_position, node_.op_type.starts_with("Reduce"));
 }
 
 int NodeLowering::Required(size_t i) {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "formats/lowering/node_maker.h"
-#include "formats/lowering/unsigned_use.h"
 #include "formats/onnx/lower.h"
 
 namespace heddle::onnx {
@@ -44,11 +43,6 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
 
   // The first operand of uint16, uint32 or uint64 has this type; kUndefinedType: there is none.
   int UnsignedType();
-  // What In() and Result() give is changed as the use wants it from here on.
-  void SetUnsigned(formats::UnsignedUse use, int type) {
-    use_ = use;
-    unsigned_type_ = type;
-  }
 
   const Attribute* Find(std::string_view name) const override { return node_.Find(name); }
 
@@ -91,17 +85,13 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   void SayProblem(const std::string& text) override { l_.Problem(l_.Where(node_), ": ", text); }
   DType StorageOfOnnxType(int64_t type) const override { return StorageOf(static_cast<int>(type)); }
 
-  // The operand or the result as the use of unsigned operands wants it.
-  int AsOperand(int v);
+  // A result as the use of unsigned operands wants it.
   int AsResult(int v);
 
   Lowering& l_;
   const Node& node_;
   const Surroundings& around_;
   const int64_t opset_;
-  std::optional<formats::UnsignedUse> use_;
-  int unsigned_type_ = kUndefinedType;
-  std::vector<std::pair<int, int>> turned_;  // uint64 operands, and what stands for them
 };
 
 // heddle's own operator of the same name. False: there is none.

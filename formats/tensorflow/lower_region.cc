@@ -85,14 +85,11 @@ bool Lowering::LowerUnsignedForm(NodeLowering& n) {
   const int type = n.UnsignedType();
   if (type == kNoType) return false;
   const auto use = UnsignedUseOf(n.op(), type);
-  if (!use) {
-    n.Problem("computes with operands of ", TypeName(type),
-              ", which heddle has no form of this operator for");
+  if (!n.SetUnsigned(use, type)) {
     n.Result(0, n.NewVar(DType::kUnknown));
     return true;
   }
-  n.SetUnsigned(*use, type);
-  return *use == formats::UnsignedUse::kOwn && LowerUnsigned(n, type);
+  return use == formats::UnsignedUse::kOwn && LowerUnsigned(n, type);
 }
 
 void Lowering::LowerNode(Instance& instance, int at) {

@@ -51,34 +51,14 @@ int NodeLowering::In(size_t i) {
   const int v = Operand(i);
   // A step says by how much, not where.
   const bool is_step = i == 2 && node_.op == "Range";
-  if (use_ != formats::UnsignedUse::kOrders || type(v) != kUint64 || is_step) return v;
-  for (const auto& [operand, turned] : turned_)
-    if (operand == v) return turned;
-  const int turned = TurnHighestBit(*this, v);
-  turned_.emplace_back(v, turned);
-  return turned;
+  return is_step ? v : unsigned_.Operand(v);
 }
 
 int NodeLowering::AsResult(size_t output, int v) {
-  if (!use_ || dtype(v) != StorageOf(unsigned_type_)) return v;
-  const bool orders = *use_ == formats::UnsignedUse::kOrders;
-  if (!orders && *use_ != formats::UnsignedUse::kWraps) return v;
-  for (const auto& [operand, turned] : turned_)
-    if (turned == v) return operand;
-  int made = v;
-  if (orders) {
-    const std::string_view op = node_.op;
-    const bool is_position = output > 0 || op.starts_with("Arg") || op.ends_with("Bound");
-    if (is_position) return v;
-    if (unsigned_type_ == kUint64)
-      made = TurnHighestBit(*this, v);
-    else if (op == "Max" || op == "Min" || op.find("Segment") != op.npos)  // of nothing
-      made = CutToBits(*this, v, unsigned_type_ == kUint16 ? 16 : 32);
-  } else if (unsigned_type_ != kUint64) {
-    made = CutToBits(*this, v, unsigned_type_ == kUint16 ? 16 : 32);
-  }
-  SetType(made, unsigned_type_);
-  return made;
+  const std::string_view op = node_.op;
+  const bool is_position = output > 0 || op.starts_with("Arg") || op.ends_with("Bound");
+  return unsigned_.Result(v, is_position,
+                          op == "Max" || op == "Min" || op.find("Segment") != op.npos);
 }
 
 // Follows the value to what made it: a list of its own, unless it comes from outside.

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "formats/lowering/node_maker.h"
-#include "formats/lowering/unsigned_use.h"
 #include "formats/tensorflow/lower.h"
 
 namespace heddle::tensorflow {
@@ -42,11 +41,6 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
 
   // The first operand of uint16, uint32 or uint64 has this type; kNoType: there is none.
   int UnsignedType();
-  // What In() and Result() give is changed as the use wants it from here on.
-  void SetUnsigned(formats::UnsignedUse use, int type) {
-    use_ = use;
-    unsigned_type_ = type;
-  }
 
   // --- attributes
   const Attribute* Find(std::string_view name) const override;
@@ -116,9 +110,6 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   const Node& node_;
   Instance& instance_;
   const int at_;  // the node's place in the instance's graph
-  std::optional<formats::UnsignedUse> use_;
-  int unsigned_type_ = kNoType;
-  std::vector<std::pair<int, int>> turned_;  // uint64 operands, and what stands for them
 };
 
 }  // namespace heddle::tensorflow
