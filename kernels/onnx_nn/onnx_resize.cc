@@ -157,9 +157,12 @@ Result<float> SourceOf(const std::string& mode, const ResizeAxis& a, int64_t o) 
     const float length = a.by_scale ? a.scale * n : m;
     return length == 1 ? 0.f : at * (n - 1) / (length - 1);
   }
-  if (mode == "tf_crop_and_resize")
-    return a.out > 1 ? a.roi_begin * (n - 1) + at * (a.roi_end - a.roi_begin) * (n - 1) / (m - 1)
-                     : 0.5f * (a.roi_begin + a.roi_end) * (n - 1);
+  if (mode == "tf_crop_and_resize") {
+    if (a.out <= 1) return 0.5f * (a.roi_begin + a.roi_end) * (n - 1);
+    // Rounded before the sum: the compiler must not join the two.
+    const auto begin = static_cast<float>(double{a.roi_begin} * (n - 1));
+    return begin + at * (a.roi_end - a.roi_begin) * (n - 1) / (m - 1);
+  }
   return InvalidArgument("coordinate_transformation_mode is '", mode, "', which is none");
 }
 

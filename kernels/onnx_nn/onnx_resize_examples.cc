@@ -29,6 +29,14 @@ in X float32 [3] 0 1 2
 in scales float32 [1] 2.4
 out Y float32 [7] 0*4 1 1 2
 
+example tf_crop_and_resize, a begin that is rounded before it is added
+attr coordinate_transformation_mode STRING "tf_crop_and_resize"
+attr nearest_mode STRING "ceil"
+in X float32 [11] 0 1 2 3 4 5 6 7 8 9 10
+in roi float32 [2] -0.2 0.4
+in sizes int64 [1] 3
+out Y float32 [3] 0 1 4
+
 example near the middle of two
 attr nearest_mode STRING "round_prefer_ceil"
 attr coordinate_transformation_mode STRING "asymmetric"
