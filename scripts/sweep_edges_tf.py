@@ -21,9 +21,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-import sweep_edges as edge  # noqa: E402
+import sweep_edges as sweep  # noqa: E402
+from edges import case as edge  # noqa: E402
+from edges.answers import differences  # noqa: E402
+from edges.case import FED_AS, FLOATS, INTS  # noqa: E402
 
-FLOATS, INTS, FED_AS = edge.FLOATS, edge.INTS, edge.FED_AS
 
 
 def edges(dtype):
@@ -246,11 +248,11 @@ def check(case, heddle):
         np.savez(feeds, **case.feeds())
         fetches = [a for k in range(len(outs)) for a in ('--fetch', 'out%d' % k)]
         wrong = []
-        for level, threads in edge.RUNS:
-            values, error = edge.run_heddle(heddle, folder, model, feeds, level, threads, fetches)
+        for level, threads in sweep.RUNS:
+            values, error = sweep.run_heddle(heddle, folder, model, feeds, level, threads, fetches)
             what = error
             for k, value in enumerate(values or []):
-                what = what or edge.differences(value, [wants[k]], case)
+                what = what or differences(value, [wants[k]], case)
             if what:
                 wrong.append('level %d, %d threads: %s' % (level, threads, what))
         return wrong, None

@@ -1,0 +1,1 @@
+"""Cases with values at the edges, for scripts/sweep_edges.py."""
