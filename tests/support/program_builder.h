@@ -61,6 +61,7 @@ class ProgramBuilder {
   // Aborts, with the message, when heddle refuses the program.
   Program Build() const;
   proto::ProgramDesc& desc() { return desc_; }
+  const proto::ProgramDesc& desc() const { return desc_; }
 
  private:
   proto::VarDesc* Declare(const std::string& name, proto::VarType::Type type);
