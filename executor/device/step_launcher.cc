@@ -234,9 +234,10 @@ Status StepLauncher::LaunchDynamic(size_t i) {
   if (fn == nullptr) HEDDLE_RETURN_IF_ERROR(SelectKernel(step.call, frame.data(), &fn));
   std::shared_ptr<const KernelState> state;
   if (def.prepare() != nullptr) {
-    auto kept = in.states->Get(step.call, frame.data(), session_.services(), &constant);
-    if (!kept.ok()) return kept.status();
-    state = *std::move(kept);
+    HEDDLE_ASSIGN_OR_RETURN(
+        const std::shared_ptr<const ShapedCall> call,
+        in.calls->FindOrPrepare(step.call, frame.data(), session_.services(), &constant));
+    state = call->state;
     states_.push_back(state);
   }
   HEDDLE_RETURN_IF_ERROR(Launch(i, fn, state.get(), [this, &step](size_t k, const LoD& lod) {

@@ -3,52 +3,6 @@
 #include <utility>
 
 namespace heddle {
-namespace {
-
-// Calls fn with each number of the signature of the operator's present inputs, until it says false.
-template <typename Fn>
-bool ForSignature(const BoundOp& op, Value* const* frame, Fn&& fn) {
-  for (uint32_t s : op.in) {
-    if (s == kNoSlot) continue;
-    const Tensor& t = frame[s]->tensor();
-    if (!fn(static_cast<int64_t>(t.dtype())) || !fn(static_cast<int64_t>(t.rank()))) return false;
-    for (int64_t d : t.shape())
-      if (!fn(d)) return false;
-  }
-  return true;
-}
-
-bool HasSignature(const BoundOp& op, Value* const* frame, const std::vector<int64_t>& signature) {
-  size_t at = 0;
-  return ForSignature(op, frame,
-                      [&](int64_t n) { return at < signature.size() && signature[at++] == n; }) &&
-         at == signature.size();
-}
-
-}  // namespace
-
-Result<std::shared_ptr<const KernelState>> StateCache::Get(const BoundOp& op, Value* const* frame,
-                                                           Services& services,
-                                                           const std::vector<bool>* constant) {
-  MutexLock lock(mutex_);
-  for (size_t i = entries_.size(); i-- > 0;) {
-    if (!HasSignature(op, frame, entries_[i].signature)) continue;
-    auto state = entries_[i].state;
-    if (i + 1 != entries_.size()) std::swap(entries_[i], entries_.back());
-    return state;
-  }
-  PrepareContext ctx(op, frame, services, constant);
-  auto made = op.def->prepare()(ctx);
-  if (!made.ok()) return made.status();
-  std::vector<int64_t> signature;
-  ForSignature(op, frame, [&](int64_t n) {
-    signature.push_back(n);
-    return true;
-  });
-  if (entries_.size() == kCapacity) entries_.erase(entries_.begin());
-  entries_.push_back({std::move(signature), std::shared_ptr<const KernelState>(*std::move(made))});
-  return entries_.back().state;
-}
 
 const std::string& ImplementationOf(const Instruction& in) {
   static const std::string kOnlyOne;

@@ -18,6 +18,7 @@
 #include "core/thread_annotations.h"
 #include "executor/plan/meta_table.h"
 #include "executor/plan/rare_list.h"
+#include "executor/plan/shaped_calls.h"
 #include "heddle/executor.h"
 #include "scheduler/lane_schedule.h"
 
@@ -58,25 +59,6 @@ struct Slot {
   bool is_dense() const { return meta->tensor().is_contiguous(); }
 };
 
-// Prepared states of an instruction whose shapes are known only at run time, by signature.
-// Threads: any.
-class StateCache {
- public:
-  // The state for the operator's present input shapes, prepared when absent; at most kCapacity.
-  Result<std::shared_ptr<const KernelState>> Get(const BoundOp& op, Value* const* frame,
-                                                 Services& services,
-                                                 const std::vector<bool>* constant);
-
- private:
-  static constexpr size_t kCapacity = 8;
-  struct Entry {
-    std::vector<int64_t> signature;
-    std::shared_ptr<const KernelState> state;
-  };
-  Mutex mutex_;
-  std::vector<Entry> entries_ HEDDLE_GUARDED_BY(mutex_);  // most recently used last
-};
-
 struct Instruction {
   enum class Mode : uint8_t {
     kStatic,   // every operand has its shape and memory: just call the kernel
@@ -95,7 +77,7 @@ struct Instruction {
   float cost_ns = 0;        // estimate on one thread
   BoundOp op;
   std::shared_ptr<const KernelState> state_owner;
-  std::unique_ptr<StateCache> states;  // kDynamic, operators with a Prepare step
+  std::unique_ptr<ShapedCalls> calls;  // kDynamic; nullptr: attributes or blocks decide, too
   // Operators that read and write one variable write to the first slot, which then becomes the
   // second; `inplace`: they may work in the same memory.
   struct Rewrite {

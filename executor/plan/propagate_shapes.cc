@@ -32,9 +32,7 @@ class ShapePropagator {
     arrays_.Spread();
     if (d_.CompilesBodies()) return Status::Ok();
     for (size_t b = 1; b < plan_.blocks.size(); ++b)
-      for (Instruction& in : plan_.blocks[b].instructions)
-        if (in.op.def->prepare() && in.var_attrs.empty())
-          in.states = std::make_unique<StateCache>();
+      for (Instruction& in : plan_.blocks[b].instructions) KeepCalls(&in);
     return Status::Ok();
   }
 
@@ -249,8 +247,12 @@ class ShapePropagator {
     return Status::Ok();
   }
 
+  static void KeepCalls(Instruction* in) {
+    if (in->var_attrs.empty() && !in->op.def->has(kControlFlow))
+      in->calls = std::make_unique<ShapedCalls>(in->ir_block != 0);
+  }
   void LeaveForRun(Instruction& in) {
-    if (in.op.def->prepare() && in.var_attrs.empty()) in.states = std::make_unique<StateCache>();
+    KeepCalls(&in);
     for (uint32_t s : in.op.out) {
       if (s == kNoSlot) continue;
       NoteVarying(s);

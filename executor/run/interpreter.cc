@@ -7,31 +7,13 @@
 #include "core/kernel_selector.h"
 #include "executor/plan/var_attrs.h"
 #include "executor/run/check_finite.h"
+#include "executor/run/place_outputs.h"
 #include "memory/pool_allocator.h"
 
 namespace heddle {
 namespace {
 
 using Mode = Instruction::Mode;
-
-bool IsOperand(const IdList& list, uint32_t slot) {
-  for (uint32_t s : list)
-    if (s == slot) return true;
-  return false;
-}
-
-// Memory for an output: what it has when that suffices and nobody else sees it.
-void Provide(uint32_t slot, DType dtype, const Shape& shape, RunState& run) {
-  Tensor& t = run.value(slot).MutableTensor();
-  const size_t bytes = BytesFor(dtype, shape);
-  const BufferRef& b = t.buffer();
-  if (b && b->unique() && b->bytes() >= bytes && t.raw() == b->data()) {
-    t.SetMeta(dtype, shape);
-    t.ClearLod();
-  } else {
-    t = Tensor(dtype, shape, run.TakeMemory(slot, bytes));
-  }
-}
 
 // Before: a rewritten variable's hidden slot holds the variable's own memory where the operator may
 // work in place. After: the variable becomes what the hidden slot holds.
@@ -59,67 +41,6 @@ void Replace(const Instruction::Rewrite& r, const Plan& plan, Value* const* fram
   } else if (const Tensor& now = frame[r.hidden]->tensor(); now.bytes() > 0) {
     std::memcpy(frame[r.real]->tensor().mutable_raw(), now.raw(), now.bytes());
   }
-}
-
-// Checks that an operator keeps the shape of a variable that it rewrites, if the plan relies on it.
-Status CheckRewrites(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs,
-                     const Plan& plan) {
-  for (const auto& r : in.rewrites) {
-    const Slot& real = plan.slots[r.real];
-    for (size_t i = 0; real.is_static && i < outs.size(); ++i)
-      if (in.op.out[i] == r.hidden && outs[i].set &&
-          !(outs[i].shape == real.shape() && outs[i].dtype == real.dtype))
-        return InvalidArgument("would turn variable '", plan.program->vars[real.var].name,
-                               "' from ", Name(real.dtype), " ", real.shape().ToString(), " into ",
-                               Name(outs[i].dtype), " ", outs[i].shape.ToString());
-  }
-  return Status::Ok();
-}
-
-// An output that the operator will not write holds nothing afterwards, whatever an earlier run or
-// step of a loop left in its variable. (One of the scope keeps what it has.)
-void Forget(const Instruction& in, uint32_t slot, RunState& run) {
-  if (run.plan().slots[slot].storage == Storage::kScope) return;
-  Value& v = run.value(slot);
-  if (v.is_tensor() && v.tensor().initialized() && !IsOperand(in.op.in, slot)) v = Value();
-}
-
-// Operators without a shape function give those outputs memory that they write. (Those that run
-// blocks may leave a variable as it is.)
-void ForgetOutputs(const Instruction& in, RunState& run) {
-  if (in.op.def->infer_shape() != nullptr || in.op.def->has(kControlFlow)) return;
-  for (uint32_t slot : in.op.out)
-    if (slot != kNoSlot && in.rewrites.empty()) Forget(in, slot, run);
-}
-
-// Gives an output its inferred shape. The output of an in-place rewrite keeps the variable's memory
-// when shape and dtype stay; any other one must not write where somebody may still read.
-void PlaceOutput(const Instruction& in, uint32_t slot, const ShapeContext::OutMeta& meta,
-                 RunState& run) {
-  Value& v = run.value(slot);
-  bool rewrite = false;
-  for (const auto& r : in.rewrites) rewrite = rewrite || r.hidden == slot;
-  if (rewrite && v.is_tensor() && v.tensor().initialized()) {
-    if (v.tensor().dtype() == meta.dtype && v.tensor().shape() == meta.shape) return;
-    v.Clear();
-  }
-  if (!rewrite && IsOperand(in.op.in, slot)) return;  // arrays: the kernel looks after itself
-  Provide(slot, meta.dtype, meta.shape, run);
-  if (meta.has_lod) v.tensor().set_lod(meta.lod);
-}
-
-// The kernel's state for the present shapes; kept only where it depends on nothing else.
-Status StateNow(const Instruction& in, const BoundOp& op, RunState& run,
-                std::shared_ptr<const KernelState>* state) {
-  if (in.states) {
-    auto kept = in.states->Get(op, run.frame(), run.services(), &run.plan().constant);
-    if (kept.ok()) *state = *std::move(kept);
-    return kept.status();
-  }
-  PrepareContext ctx(op, run.frame(), run.services(), &run.plan().constant);
-  auto made = op.def->prepare()(ctx);
-  if (made.ok()) *state = *std::move(made);
-  return made.status();
 }
 
 }  // namespace
@@ -161,34 +82,32 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
 
 namespace {
 
-bool IsArray(uint32_t slot, const Plan& plan) {
-  const ir::VarId v = plan.slots[slot].var;
-  return v != ir::kNoVar && plan.program->vars[v].kind == ir::VarKind::kArray;
-}
-
-Status InferAndPlace(const Instruction& in, const BoundOp& op, RunState& run) {
+// Asks the shape function. `all`: it has told of everything that the operator writes.
+Status Infer(const BoundOp& op, RunState& run, RunState::OutMetas* outs, bool* all) {
   ShapeContext shapes(op, run.frame());
-  auto& outs = shapes.outs();
-  std::unique_ptr<RunState::OutMetas> room = run.TakeOutMetas();
-  room->resize(op.out.size());
-  for (ShapeContext::OutMeta& m : *room) {
+  outs->resize(op.out.size());
+  for (ShapeContext::OutMeta& m : *outs) {
     m.set = m.has_lod = false;
     m.lod.clear();
   }
-  outs.swap(*room);
-  HEDDLE_RETURN_IF_ERROR(op.def->infer_shape()(shapes));
-  HEDDLE_RETURN_IF_ERROR(CheckRewrites(in, outs, run.plan()));
-  for (size_t i = 0; i < outs.size(); ++i) {
-    if (in.op.out[i] == kNoSlot || IsArray(in.op.out[i], run.plan())) continue;
-    // The kernel itself takes memory for an output of unknown size.
-    if (outs[i].set && outs[i].shape.is_static())
-      PlaceOutput(in, in.op.out[i], outs[i], run);
-    else if (!shapes.deferred())
-      Forget(in, in.op.out[i], run);
-  }
-  room->swap(outs);
-  run.GiveBackOutMetas(std::move(room));
-  return Status::Ok();
+  shapes.outs().swap(*outs);
+  const Status status = op.def->infer_shape()(shapes);
+  shapes.outs().swap(*outs);
+  *all = !shapes.deferred();
+  return status;
+}
+
+// What is known of the call, once its outputs have their shapes; nullptr: nothing. `told`: `outs`,
+// nullptr where there is no shape function, may follow from the operands' dtypes and shapes.
+Result<std::shared_ptr<const ShapedCall>> CallNow(const Instruction& in, const BoundOp& op,
+                                                  RunState& run, bool told,
+                                                  const RunState::OutMetas* outs, KernelFn fn) {
+  const std::vector<bool>* const constant = &run.plan().constant;
+  if (in.calls && told)
+    return in.calls->FindOrPrepare(op, run.frame(), run.services(), constant, outs, fn);
+  if (op.def->prepare() == nullptr) return std::shared_ptr<const ShapedCall>();
+  return in.calls ? in.calls->FindOrPrepare(op, run.frame(), run.services(), constant)
+                  : PrepareCall(op, run.frame(), run.services(), constant);
 }
 
 }  // namespace
@@ -203,19 +122,32 @@ Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run, RunCont
     HEDDLE_RETURN_IF_ERROR(ReadVarAttrs(in.var_attrs.vector(), frame, &with_attrs, &attrs));
   }
   const BoundOp& op = in.var_attrs.empty() ? in.op : with_attrs;
-  HEDDLE_RETURN_IF_ERROR(CheckOperands(in.op, frame));
+  const bool plain = ArePlain(in.op, frame);
+  if (!plain) HEDDLE_RETURN_IF_ERROR(CheckOperands(in.op, frame));
   BeginRewrites(in, frame);
   ForgetOutputs(in, run);
   if (watch != nullptr) watch->infer_begin = Ticks();
-  if (def.infer_shape() != nullptr && !def.has(kControlFlow))
-    HEDDLE_RETURN_IF_ERROR(InferAndPlace(in, op, run));
+  std::shared_ptr<const ShapedCall> call;
+  if (plain && in.calls) call = in.calls->Find(op, frame);
+  const bool known = call != nullptr;
+  std::unique_ptr<RunState::OutMetas> outs;
+  bool all = true;
+  if (known) {
+    HEDDLE_RETURN_IF_ERROR(PlaceOutputs(in, call->outs, all, run));
+  } else if (def.infer_shape() != nullptr && !def.has(kControlFlow)) {
+    outs = run.TakeOutMetas();
+    HEDDLE_RETURN_IF_ERROR(Infer(op, run, outs.get(), &all));
+    HEDDLE_RETURN_IF_ERROR(PlaceOutputs(in, *outs, all, run));
+  }
   if (watch != nullptr) watch->infer_end = Ticks();
   for (int block : in.loops) run.BeginLoop(block);
-  KernelFn fn = in.fn;
+  KernelFn fn = known ? call->fn : in.fn;
   if (fn == nullptr) HEDDLE_RETURN_IF_ERROR(SelectKernel(in.op, frame, &fn));
-  std::shared_ptr<const KernelState> state;
-  if (def.prepare() != nullptr) HEDDLE_RETURN_IF_ERROR(StateNow(in, op, run, &state));
-  KernelContext ctx(op, frame, run.services(), state.get());
+  if (!known) {
+    HEDDLE_ASSIGN_OR_RETURN(call, CallNow(in, op, run, plain && all, outs.get(), fn));
+  }
+  if (outs) run.GiveBackOutMetas(std::move(outs));
+  KernelContext ctx(op, frame, run.services(), call != nullptr ? call->state.get() : nullptr);
   if (watch != nullptr) watch->compute_begin = Ticks();
   HEDDLE_RETURN_IF_ERROR(fn(ctx));
   EndRewrites(in, frame);

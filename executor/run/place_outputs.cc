@@ -1,0 +1,93 @@
+#include "executor/run/place_outputs.h"
+
+#include "core/error.h"
+
+namespace heddle {
+
+bool IsOperand(const IdList& list, uint32_t slot) {
+  for (uint32_t s : list)
+    if (s == slot) return true;
+  return false;
+}
+
+void Provide(uint32_t slot, DType dtype, const Shape& shape, RunState& run) {
+  Tensor& t = run.value(slot).MutableTensor();
+  const size_t bytes = BytesFor(dtype, shape);
+  const BufferRef& b = t.buffer();
+  if (b && b->unique() && b->bytes() >= bytes && t.raw() == b->data()) {
+    t.SetMeta(dtype, shape);
+    t.ClearLod();
+  } else {
+    t = Tensor(dtype, shape, run.TakeMemory(slot, bytes));
+  }
+}
+
+namespace {
+
+// Checks that an operator keeps the shape of a variable that it rewrites, if the plan relies on it.
+Status CheckRewrites(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs,
+                     const Plan& plan) {
+  for (const auto& r : in.rewrites) {
+    const Slot& real = plan.slots[r.real];
+    for (size_t i = 0; real.is_static && i < outs.size(); ++i)
+      if (in.op.out[i] == r.hidden && outs[i].set &&
+          !(outs[i].shape == real.shape() && outs[i].dtype == real.dtype))
+        return InvalidArgument("would turn variable '", plan.program->vars[real.var].name,
+                               "' from ", Name(real.dtype), " ", real.shape().ToString(), " into ",
+                               Name(outs[i].dtype), " ", outs[i].shape.ToString());
+  }
+  return Status::Ok();
+}
+
+// An output that the operator will not write holds nothing afterwards, whatever an earlier run or
+// step of a loop left in its variable. (One of the scope keeps what it has.)
+void Forget(const Instruction& in, uint32_t slot, RunState& run) {
+  if (run.plan().slots[slot].storage == Storage::kScope) return;
+  Value& v = run.value(slot);
+  if (v.is_tensor() && v.tensor().initialized() && !IsOperand(in.op.in, slot)) v = Value();
+}
+
+// Gives an output its inferred shape. The output of an in-place rewrite keeps the variable's memory
+// when shape and dtype stay; any other one must not write where somebody may still read.
+void PlaceOutput(const Instruction& in, uint32_t slot, const ShapeContext::OutMeta& meta,
+                 RunState& run) {
+  Value& v = run.value(slot);
+  bool rewrite = false;
+  for (const auto& r : in.rewrites) rewrite = rewrite || r.hidden == slot;
+  if (rewrite && v.is_tensor() && v.tensor().initialized()) {
+    if (v.tensor().dtype() == meta.dtype && v.tensor().shape() == meta.shape) return;
+    v.Clear();
+  }
+  if (!rewrite && IsOperand(in.op.in, slot)) return;  // arrays: the kernel looks after itself
+  Provide(slot, meta.dtype, meta.shape, run);
+  if (meta.has_lod) v.tensor().set_lod(meta.lod);
+}
+
+bool IsArray(uint32_t slot, const Plan& plan) {
+  const ir::VarId v = plan.slots[slot].var;
+  return v != ir::kNoVar && plan.program->vars[v].kind == ir::VarKind::kArray;
+}
+
+}  // namespace
+
+void ForgetOutputs(const Instruction& in, RunState& run) {
+  if (in.op.def->infer_shape() != nullptr || in.op.def->has(kControlFlow)) return;
+  for (uint32_t slot : in.op.out)
+    if (slot != kNoSlot && in.rewrites.empty()) Forget(in, slot, run);
+}
+
+Status PlaceOutputs(const Instruction& in, const RunState::OutMetas& outs, bool all,
+                    RunState& run) {
+  HEDDLE_RETURN_IF_ERROR(CheckRewrites(in, outs, run.plan()));
+  for (size_t i = 0; i < outs.size(); ++i) {
+    if (in.op.out[i] == kNoSlot || IsArray(in.op.out[i], run.plan())) continue;
+    // The kernel itself takes memory for an output of unknown size.
+    if (outs[i].set && outs[i].shape.is_static())
+      PlaceOutput(in, in.op.out[i], outs[i], run);
+    else if (all)
+      Forget(in, in.op.out[i], run);
+  }
+  return Status::Ok();
+}
+
+}  // namespace heddle
