@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -148,6 +149,7 @@ void BindScope(nb::module_& module) {
               std::lock_guard writes(s.write_mutex());
               copy = v->is_tensor() ? Value(v->tensor().Clone()) : *v;
             }
+            if (copy.is_tensor() && !copy.tensor().initialized()) throw std::bad_alloc();
             if (copy.is_tensor()) return nb::cast(std::move(copy.tensor()));
             return ToPython(std::move(copy));
           },

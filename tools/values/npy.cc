@@ -409,7 +409,7 @@ namespace {
 // The elements of an unsigned type as NumPy stores them; without a value where memory is short.
 // Precondition: the tensor is held in the type's dtype, and is contiguous.
 Tensor Narrowed(const Tensor& held, const ElementType& type) {
-  if (type.bits == 64) return held;
+  if (type.bits == 64 || !held.initialized()) return held;
   Tensor made = Tensor::Empty(type.bits == 16 ? DType::kBF16 : DType::kI32, held.shape());
   if (!made.initialized()) return made;
   for (int64_t i = 0; i < held.numel(); ++i) {
@@ -437,11 +437,11 @@ Result<std::string> NpyStart(const std::string& name, const Tensor& tensor, cons
   const ElementType* wide = FindElementType(type);
   if (wide != nullptr && wide->kind == ElementType::Kind::kWide && wide->held == data->dtype()) {
     *data = Narrowed(*data, *wide);
-    if (!data->initialized())
-      return Status(StatusCode::kResourceExhausted, name + ": out of memory");
     for (const TypeCode& t : kTypeCodes)
       if (t.name == type) code = t.code;
   }
+  if (!data->initialized() && tensor.numel() != 0)
+    return Status(StatusCode::kResourceExhausted, name + ": out of memory");
   return StartText(data->shape(), (SizeOf(data->dtype()) == 1 ? '|' : '<') + std::string(code));
 }
 
