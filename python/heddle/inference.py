@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from heddle import _heddle, _place
+from heddle import _convert, _heddle, _place
 from heddle._errors import Error, InvalidArgument
-from heddle._heddle import __version__
+from heddle._heddle import TensorInfo, __version__
 
 __all__ = ["Config", "DataType", "PlaceType", "PrecisionType", "Predictor", "PredictorPool",
            "Tensor", "create_predictor", "get_num_bytes_of_data_type", "get_version"]
@@ -294,9 +294,10 @@ class Config:
 class Tensor:
     """An input or output of a predictor."""
 
-    def __init__(self, name: str, dtype: str) -> None:
-        self._name = name
-        self._dtype = dtype
+    def __init__(self, held: TensorInfo, declared: TensorInfo) -> None:
+        self._name = held.name
+        self._dtype = held.dtype
+        self._declared = declared.dtype
         self._shape: list[int] | None = None
         self._value: _heddle.Tensor | None = None
 
@@ -304,6 +305,7 @@ class Tensor:
         return self._name
 
     def type(self) -> DataType:
+        """The dtype that heddle holds the value in: Paddle has none for uint16, uint32, uint64."""
         dtype = self._value.dtype if self._value is not None else self._dtype
         return _DATA_TYPES.get(dtype, DataType.FLOAT32)
 
@@ -331,13 +333,15 @@ class Tensor:
 
     def _take(self, array: Any) -> None:
         lod = self.lod()
+        if self._declared != self._dtype:
+            array = _convert.to_held(array, self._declared, self._name)
         self._value = _heddle.Tensor(array, self._dtype, lod or None)
 
     def copy_to_cpu(self) -> np.ndarray:
-        """The value; an output's is the caller's own."""
+        """The value, in the dtype that the file declares; an output's is the caller's own."""
         if self._value is None:
             raise Error(f"'{self._name}' has no value yet: call run() first")
-        return self._value.numpy()
+        return _convert.from_held(self._value.numpy(), self._declared)
 
     to_numpy = copy_to_cpu
 
@@ -368,8 +372,11 @@ class Predictor:
                 precision="bf16" if config.mkldnn_bfloat16_enabled() else "f32",
                 packed_weights=packed, disable_passes=config._disabled, reuse=config._reuse)
         self._times: dict[str, tuple[int, float]] = {}  # per operator: calls, microseconds
-        self._inputs = {i.name: Tensor(i.name, i.dtype) for i in self._session.inputs}
-        self._outputs = {o.name: Tensor(o.name, o.dtype) for o in self._session.outputs}
+        session = self._session
+        self._inputs = {i.name: Tensor(i, d)
+                        for i, d in zip(session.inputs, session.declared_inputs)}
+        self._outputs = {o.name: Tensor(o, d)
+                         for o, d in zip(session.outputs, session.declared_outputs)}
 
     def get_input_names(self) -> list[str]:
         return list(self._inputs)

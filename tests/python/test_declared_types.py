@@ -160,6 +160,23 @@ def test_small_integers_come_in_bytes_of_either_sign(package, dtype):
                     model(bad, f)
 
 
+@pytest.mark.parametrize("dtype", [*HELD, *SAME])
+def test_predictors_take_and_give_the_declared_type(dtype, tmp_path):
+    from heddle import inference
+    rng = np.random.default_rng(5)
+    f = np.zeros(1, np.float32)
+    for _ in range(6):
+        shape = drawn_shape(rng)
+        x = drawn(rng, dtype, shape)
+        (tmp_path / "m.onnx").write_bytes(identity(dtype, [f"n{i}" for i in range(len(shape))]))
+        predictor = inference.create_predictor(inference.Config(str(tmp_path / "m.onnx")))
+        predictor.get_input_handle("x").copy_from_cpu(laid_out(rng, x))
+        predictor.get_input_handle("f").copy_from_cpu(f)
+        predictor.run()
+        assert same(predictor.get_output_handle("y").copy_to_cpu(), x), (dtype, shape)
+        assert same(predictor.run([x, f])[1], x), (dtype, shape)
+
+
 def test_unsigned_64_bits_are_fed_where_they_lie():
     x = np.array([2**63, 2**64 - 1, 5], np.uint64)
     from heddle import _convert
