@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""Pairs of models, a loop and the same work unrolled, for benchmarks/loops.py --pair.
+"""Pairs of models, a loop and the same work unrolled, for benchmarks/loops.py --pairs.
 
   python3 -m venv .venv && .venv/bin/pip install onnx numpy
   .venv/bin/python benchmarks/loop_pairs.py pairs
   python3 benchmarks/loops.py --heddle build/release/heddle --pairs pairs
 
-Writes <name>_loop.onnx and <name>_flat.onnx for each pair. With --frontend paddle (paddlepaddle
-2.6.2, "numpy<2") or --frontend tensorflow, programs of these front ends' own loops are written
-instead, as folders.
+Writes <name>_loop.onnx and <name>_flat.onnx for each pair.
 """
 
 import argparse
