@@ -36,11 +36,13 @@ class PositionLists {
       positions_[static_cast<size_t>(lists_[v].begin + lists_[v].size++)] = at;
     added_.clear();
   }
-  // Empties all lists. Takes time proportional to their contents, not to the number of variables.
-  void Clear() {
+  // Empties all lists, and has one for each of so many variables: no fewer than before. Takes time
+  // proportional to the lists' contents and the new variables, not to the number of all.
+  void Clear(size_t variables) {
     for (ir::VarId v : touched_) lists_[v] = List();
     touched_.clear();
     added_.clear();
+    lists_.resize(variables);
   }
   // Valid until Clear().
   std::span<const int> operator[](ir::VarId v) const {

@@ -15,8 +15,11 @@ VersionView::VersionView(const ir::Program& program, const std::set<VarId>& fetc
       reads_(program.vars.size()) {}
 
 void VersionView::Enter(int block) {
-  writes_.Clear();
-  reads_.Clear();
+  const size_t vars = program_.vars.size();
+  uses_.owner.resize(vars, BlockUses::kSeveral);
+  uses_.written.resize(vars, false);
+  writes_.Clear(vars);
+  reads_.Clear(vars);
   block_ = block;
   const auto& ops = program_.blocks[block].ops;
   nested_.assign(ops.size(), false);

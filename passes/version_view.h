@@ -18,7 +18,8 @@ namespace heddle::passes {
 // Shows one block at a time. Positions are indices into the block's operators; an operator counts
 // as doing what its sub-blocks do, and reads before it writes. The view stays valid while operands
 // are replaced by variables that Same() allows, and becomes invalid when operators are added,
-// erased or write to other variables.
+// erased or write to other variables: Enter() then shows the block as it is. Variables that were
+// added since the view was made count as used by several blocks and written by no operator.
 class VersionView {
  public:
   VersionView(const ir::Program& program, const std::set<ir::VarId>& fetched);
@@ -50,7 +51,7 @@ class VersionView {
 
   const ir::Program& program_;
   const std::set<ir::VarId>& fetched_;
-  const BlockUses uses_;
+  BlockUses uses_;
   int block_ = 0;
   PositionLists writes_, reads_;
   std::vector<bool> nested_;  // per operator of the block: it runs sub-blocks

@@ -1,16 +1,19 @@
-// What the turns of a loop pass on unchanged is read where it comes from.
+// Values that the turns of a loop pass on unchanged are read where they come from.
 //
 // Readers of files give a loop a variable for each value that it carries, and a copy into it at the
 // end of the body. Where the body hands the value on as it came, the copies go: a variable that no
-// turn changes is a value of the block outside. Copies that only blocks inside read go likewise,
-// so that what a loop reads is a constant where what was copied is one.
+// turn changes is a value of the block outside. Copies that only blocks inside read go likewise, so
+// that a loop reads a constant itself and not a copy of it.
 #include <algorithm>
-#include <set>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "core/programs/sub_block_slots.h"
 #include "passes/cleanup/copies.h"
+#include "passes/cleanup/counted_loop.h"
 #include "passes/cleanup/deep_reads.h"
 #include "passes/cleanup/turn_values.h"
 #include "passes/nested_blocks.h"
@@ -33,93 +36,77 @@ class CaptureMaker {
 
   bool Run() {
     if (p_.blocks.size() < 2 || HasGradientBlocks(p_)) return false;
-    runs_.assign(p_.blocks.size(), 0);
-    for (const ir::Block& block : p_.blocks)
-      for (const ir::Op& op : block.ops)
-        for (int sub : op.SubBlocks()) ++runs_[static_cast<size_t>(sub)];
+    const std::vector<int> runs = CountRunners(p_);
+    turn_.emplace(p_);
     bool changed = false;
-    // Inner loops first: what they pass on, the outer one's turn may pass on as well.
+    // Inner loops first: values that they pass on, the outer one's turn may pass on as well.
     for (size_t b = p_.blocks.size(); b-- > 0;)
       for (size_t at = 0; at < p_.blocks[b].ops.size(); ++at)
-        if (const int body = BodyOf(p_.blocks[b].ops[at]); body >= 0)
+        if (const int body = LoopBody(p_.blocks[b].ops[at], runs); body >= 0)
           changed = Release(&p_.blocks[b].ops[at], body) || changed;
-    for (const int block : BlocksThatRun(p_)) changed = ReadSources(block) || changed;
-    if (changed) {
-      EraseUnread();
-      FixLists(0);
-    }
-    return changed;
+    VersionView view(p_, context_.fetched);
+    const std::vector<int> blocks = BlocksThatRun(p_);
+    for (const int block : blocks) changed = ReadSources(block, &view) || changed;
+    if (!changed) return false;
+    EraseUnread();
+    for (const int block : blocks)
+      for (ir::Op& op : p_.blocks[static_cast<size_t>(block)].ops)
+        if (HasLists(op)) FixListsOf(&op);
+    return true;
   }
 
  private:
-  // That of a loop which alone runs it; -1 for other operators.
-  int BodyOf(const ir::Op& op) const {
-    if (!ir::RunsAgain(*op.def) || ir::ConditionSlot(*op.def) < 0 || !op.var_attrs.empty())
-      return -1;
-    const std::vector<int> bodies = op.SubBlocks();
-    return bodies.size() == 1 && runs_[static_cast<size_t>(bodies[0])] == 1 ? bodies[0] : -1;
-  }
-
   bool Within(int block, int outer) const {
     while (block > 0 && block != outer) block = p_.blocks[static_cast<size_t>(block)].parent;
     return block == outer;
   }
 
-  // The copies go that give a variable the value with which the turn began, and what the body reads
-  // from copies of variables that no turn changes, it reads from these.
+  // Copies that give a variable the value with which the turn began are erased; and where the body
+  // reads a copy of a variable that no turn changes, it reads that variable.
   bool Release(ir::Op* loop, int body) {
-    TurnValues turn(p_, body);
-    turn.Run();
+    turn_->Run(body);
     const VarId condition = OnlyIn(*loop, "Condition");
-    std::vector<bool> changes(p_.vars.size());
+    std::unordered_set<VarId> changes;
     std::vector<TurnValues::Place> gone;
-    for (VarId v : turn.written()) {
+    for (VarId v : turn_->written()) {
       const ir::Var& var = p_.vars[v];
-      if (turn.IsPassedOn(v) && v != condition && IsTensorOrArray(var) &&
+      if (turn_->IsPassedOn(v) && v != condition && IsTensorOrArray(var) &&
           !Within(var.block, body)) {
-        const auto& writes = turn.WritesOf(v);
+        const auto& writes = turn_->WritesOf(v);
         gone.insert(gone.end(), writes.begin(), writes.end());
       } else {
-        changes[v] = true;
+        changes.insert(v);
       }
     }
     bool changed = !gone.empty();
-    TurnValues again(p_, body);
     const size_t count = p_.vars.size();
-    again.on_read = [&](VarId& read, TurnValues::Number value) {
-      if (value >= count || value == read || changes[value]) return;
+    turn_->Run(body, [&](VarId& read, TurnValues::Number value) {
+      if (value >= count || value == read || changes.count(value) > 0) return;
       const ir::Var &from = p_.vars[value], &to = p_.vars[read];
       if (from.kind != to.kind || from.dtype != to.dtype || Within(from.block, body)) return;
       read = value;
       changed = true;
-    };
-    again.Run();
+    });
     if (!changed) return false;
     EraseAt(gone);
-    FixLists(body);
+    for (const int nested : NestedBlocks(p_, *loop))
+      for (ir::Op& op : p_.blocks[static_cast<size_t>(nested)].ops)
+        if (HasLists(op)) FixListsOf(&op);
     if (HasLists(*loop)) FixListsOf(loop);
     return true;
   }
 
   void EraseAt(const std::vector<TurnValues::Place>& places) {
-    std::set<int> blocks;
-    for (const auto& place : places) blocks.insert(place.block);
-    for (const int b : blocks) {
-      ir::Block& block = p_.blocks[static_cast<size_t>(b)];
-      std::vector<bool> gone(block.ops.size());
-      for (const auto& place : places)
-        if (place.block == b) gone[static_cast<size_t>(place.at)] = true;
-      EraseOps(&block, gone);
+    std::unordered_map<int, std::vector<bool>> gone;  // by block
+    for (const auto& [block, at] : places) {
+      std::vector<bool>& of_block = gone[block];
+      of_block.resize(p_.blocks[static_cast<size_t>(block)].ops.size());
+      of_block[static_cast<size_t>(at)] = true;
     }
+    for (const auto& [block, ops] : gone) EraseOps(&p_.blocks[static_cast<size_t>(block)], ops);
   }
 
-  // Operators that run a block list the outer variables that it reads and writes.
-  void FixLists(int block) {
-    for (ir::Block& b : p_.blocks)
-      if (Within(b.id, block))
-        for (ir::Op& op : b.ops)
-          if (HasLists(op)) FixListsOf(&op);
-  }
+  // Lists what the operator's blocks read and write of outer variables.
   void FixListsOf(ir::Op* op) {
     std::vector<bool> written(p_.vars.size()), read(p_.vars.size());
     std::vector<VarId> reads;
@@ -146,7 +133,8 @@ class CaptureMaker {
     for (VarId v : reads)
       if (read[v]) list.push_back(v);
   }
-  // They tell of the block, and nothing else goes by them.
+  // The operator lists the outer variables that its block reads and writes, and nothing else goes
+  // by these lists.
   static bool HasLists(const ir::Op& op) {
     if (ir::ConditionSlot(*op.def) < 0 || op.SubBlocks().size() != 1) return false;
     const int scalar = op.def->FindAttr("is_scalar_condition");
@@ -161,8 +149,8 @@ class CaptureMaker {
   }
 
   // Readers of a copy that stand in blocks inside read what was copied.
-  bool ReadSources(int block) {
-    VersionView view(p_, context_.fetched);
+  bool ReadSources(int block, VersionView* of_blocks) {
+    VersionView& view = *of_blocks;
     view.Enter(block);
     DeepReads deep(&p_, view);
     const size_t count = p_.blocks[static_cast<size_t>(block)].ops.size();
@@ -188,49 +176,58 @@ class CaptureMaker {
     return deep.Apply();
   }
 
-  // Marks what the operator reads. One that writes an array changes the array that is there.
-  void MarkRead(const ir::Op& op, std::vector<bool>* read) const {
+  // Counts the reads of the operator. One that writes an array changes the array that is there.
+  void CountReads(const ir::Op& op, std::vector<int>* reads) const {
     const bool lists = HasLists(op);
     for (size_t s = 0; s < op.inputs.size(); ++s)
       for (VarId v : op.inputs[s])
-        if (v != kNoVar && !(lists && IsList(op, s))) (*read)[v] = true;
+        if (v != kNoVar && !(lists && IsList(op, s))) ++(*reads)[v];
     if (lists || CopiedBy(p_, op) != kNoVar) return;
     for (const auto& slot : op.outputs)
       for (VarId v : slot)
-        if (v != kNoVar && p_.vars[v].kind == ir::VarKind::kArray) (*read)[v] = true;
+        if (v != kNoVar && p_.vars[v].kind == ir::VarKind::kArray) ++(*reads)[v];
   }
 
-  // Copies that nobody reads any more.
+  // Erases the copies into variables that nobody reads, and then those that only these read.
   void EraseUnread() {
-    for (bool again = true; std::exchange(again, false);) {
-      std::vector<bool> read(p_.vars.size());
-      for (const ir::Block& block : p_.blocks)
-        for (const ir::Op& op : block.ops) MarkRead(op, &read);
-      for (ir::Block& block : p_.blocks) {
-        std::vector<bool> gone(block.ops.size());
-        for (size_t at = 0; at < block.ops.size(); ++at) {
-          if (CopiedBy(p_, block.ops[at]) == kNoVar) continue;
-          const VarId copy = OnlyOut(block.ops[at], "Out");
-          gone[at] =
-              !read[copy] && IsTensorOrArray(p_.vars[copy]) && context_.fetched.count(copy) == 0;
-        }
-        if (std::find(gone.begin(), gone.end(), true) == gone.end()) continue;
-        EraseOps(&block, gone);
-        again = true;
+    std::vector<int> reads(p_.vars.size());
+    std::unordered_map<VarId, std::vector<TurnValues::Place>> copies;  // by what they write
+    for (const ir::Block& block : p_.blocks)
+      for (size_t at = 0; at < block.ops.size(); ++at) {
+        const ir::Op& op = block.ops[at];
+        CountReads(op, &reads);
+        if (CopiedBy(p_, op) == kNoVar) continue;
+        const VarId copy = OnlyOut(op, "Out");
+        if (IsTensorOrArray(p_.vars[copy]) && context_.fetched.count(copy) == 0)
+          copies[copy].push_back({block.id, static_cast<int>(at)});
+      }
+    std::vector<VarId> unread;
+    for (const auto& [copy, places] : copies)
+      if (reads[copy] == 0) unread.push_back(copy);
+    std::vector<TurnValues::Place> gone;
+    while (!unread.empty()) {
+      const VarId copy = unread.back();
+      unread.pop_back();
+      for (const auto& place : copies[copy]) {
+        gone.push_back(place);
+        const VarId from = CopiedBy(
+            p_, p_.blocks[static_cast<size_t>(place.block)].ops[static_cast<size_t>(place.at)]);
+        if (--reads[from] == 0 && copies.count(from) > 0) unread.push_back(from);
       }
     }
+    EraseAt(gone);
   }
 
   ir::Program& p_;
   PassContext& context_;
-  std::vector<int> runs_;  // per block: operators that run it
+  std::optional<TurnValues> turn_;
 };
 
 }  // namespace
 }  // namespace heddle::passes
 
 HEDDLE_PASS(captures) {
-  pass.doc = "what a loop's turns pass on unchanged is read where it comes from";
+  pass.doc = "values that a loop's turns pass on unchanged are read where they come from";
   pass.before = "c = assign(w); while: { b = matmul_v2(a, c); d = assign(c); a = b; c = d }";
   pass.after = "while: { b = matmul_v2(a, w); a = b }";
   pass.refuses =

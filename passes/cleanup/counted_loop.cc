@@ -18,7 +18,7 @@ namespace {
 constexpr int kMostHops = 64;
 constexpr int64_t kMostNumber = (int64_t{1} << 31) - 1;  // the same in 32 bits
 
-// nullopt: larger than what all integer types hold alike.
+// The number itself; nullopt: it is too large to be the same in all integer types.
 std::optional<int64_t> Held(int64_t number) {
   return number >= -kMostNumber && number <= kMostNumber ? std::optional(number) : std::nullopt;
 }
@@ -46,7 +46,7 @@ bool IsWhole(double x) {
   return std::floor(x) == x && std::abs(x) <= static_cast<double>(kMostNumber);
 }
 
-// An operator that adds this to its X, which is an integer; nullopt: another one.
+// The number that the operator adds to its X, an integer; nullopt: it does something else.
 std::optional<int64_t> AddedTo(const ir::Op& op) {
   if (!op.var_attrs.empty()) return std::nullopt;
   double added = 0;
@@ -60,7 +60,7 @@ std::optional<int64_t> AddedTo(const ir::Op& op) {
   return IsWhole(added) ? std::optional(static_cast<int64_t>(added)) : std::nullopt;
 }
 
-// The one number stays what it is: other integers, or another shape of one element.
+// The operator keeps the value of a tensor of one number, in another shape or integer type.
 bool KeepsNumber(const ir::Op& op) {
   const std::string& type = op.type();
   if (type == "reshape2" || type == "reshape" || type == "squeeze2" || type == "unsqueeze2")
@@ -126,15 +126,12 @@ std::optional<int64_t> KnownScalars::Computed(const ir::Op& op, int at, bool use
   return Held(*x + *y);
 }
 
-int LoopBody(const ir::Program& program, const ir::Op& op, const std::vector<int>& runs) {
+int LoopBody(const ir::Op& op, const std::vector<int>& runs) {
   if (!ir::RunsAgain(*op.def) || ir::ConditionSlot(*op.def) < 0 || !op.var_attrs.empty() ||
       op.has_control_edges())
     return -1;
   const std::vector<int> bodies = op.SubBlocks();
-  if (bodies.size() != 1 || runs[static_cast<size_t>(bodies[0])] != 1) return -1;
-  for (const ir::Block& block : program.blocks)
-    if (block.forward_block == bodies[0]) return -1;
-  return bodies[0];
+  return bodies.size() == 1 && runs[static_cast<size_t>(bodies[0])] == 1 ? bodies[0] : -1;
 }
 
 std::vector<int> CountRunners(const ir::Program& program) {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "passes/pass.h"
@@ -22,7 +24,7 @@ class KnownScalars {
   std::optional<int64_t> At(ir::VarId v, int at, bool use = false) const;
 
  private:
-  // `left`: operators, at most, that are still to be looked at.
+  // `left`: the number of operators that may still be looked at.
   std::optional<int64_t> Find(ir::VarId v, int at, bool use, int* left) const;
   std::optional<int64_t> Computed(const ir::Op& op, int at, bool use, int* left) const;
 
@@ -31,10 +33,32 @@ class KnownScalars {
   const VersionView& view_;
 };
 
-// The body of a loop that it alone runs, no gradient goes back through and no control edge ends at;
-// -1: the operator is none. `runs`, per block: operators that run it.
-int LoopBody(const ir::Program& program, const ir::Op& op, const std::vector<int>& runs);
+// The body of a loop that alone runs it and at which no control edge ends; -1: the operator is
+// none. `runs` comes from CountRunners. To be asked in programs without gradient blocks
+// (deep_reads.h).
+int LoopBody(const ir::Op& op, const std::vector<int>& runs);
+// Per block, the number of operators that run it.
 std::vector<int> CountRunners(const ir::Program& program);
+
+// Shows the block in which a loop stands, and the loop's body. A pass that goes through the loops
+// of each block from the last one to the first may add operators where the loop stands that it is
+// at: all that the view of the outer block tells of positions before stays true.
+class LoopViews {
+ public:
+  LoopViews(const ir::Program& program, const std::set<ir::VarId>& fetched)
+      : outside_(program, fetched), inside_(program, fetched) {}
+  // Shows the body as it is, and the outer block as it was when it was first asked for.
+  void Enter(int block, int body) {
+    if (std::exchange(block_, block) != block) outside_.Enter(block);
+    inside_.Enter(body);
+  }
+  const VersionView& outside() const { return outside_; }
+  const VersionView& inside() const { return inside_; }
+
+ private:
+  VersionView outside_, inside_;
+  int block_ = -1;
+};
 
 struct CountedLoop {
   // There is another turn while counter + offset < bound, for each of these, where the counter is

@@ -31,7 +31,7 @@ class Eliminator : public BlockSweep {
       const ir::Op& op = block_->ops[i];
       if (!Eligible(op)) continue;
       auto& bucket = leaders[Hash(op, static_cast<int>(i))];
-      // Where readers are not known, none of many equal leaders is of use.
+      // An operator whose readers are not known is merged with none of many equal leaders.
       const bool merged =
           ReadersKnown(op, static_cast<int>(i)) &&
           std::any_of(bucket.begin(), bucket.end(), [&](int leader) {

@@ -10,8 +10,8 @@
 
 namespace heddle::passes {
 
-// Of the block that `view` shows; both arguments must outlive the object. The operators of the
-// blocks inside are gone through once for all questions, and once for all replacements.
+// It answers for the block that `view` shows; both arguments must outlive the object. The operators
+// of the blocks inside are gone through once for all questions, and once for all replacements.
 class DeepReads {
  public:
   DeepReads(ir::Program* program, const VersionView& view) : p_(*program), view_(view) {}
@@ -24,7 +24,7 @@ class DeepReads {
   // All readers of `from`, which are at `positions`, will read `to`. `to` may be replaced, too, if
   // that has been said before.
   void Replace(const std::vector<int>& positions, ir::VarId from, ir::VarId to);
-  // What readers of `v` will read.
+  // The variable that readers of `v` will read.
   ir::VarId ReplacementOf(ir::VarId v) const;
   // Does what Replace() was told. Replacements are of no use to another view. False: there are
   // none.

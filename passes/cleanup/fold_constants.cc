@@ -16,17 +16,14 @@ using ir::VarId;
 
 class Folder {
  public:
-  Folder(ir::Program& program, PassContext& context) : p_(program), context_(context) {}
+  Folder(ir::Program& program, PassContext& context)
+      : p_(program), context_(context), view_(program, context.fetched) {}
 
   bool Run() {
     bool changed = false;
-    size_t vars = 0;
     for (size_t b = 0; b < p_.blocks.size(); ++b) {
-      // The blocks before may read constants now that were made meanwhile.
-      if (std::exchange(vars, p_.vars.size()) != p_.vars.size())
-        view_.emplace(p_, context_.fetched);
-      view_->Enter(static_cast<int>(b));
-      deep_.emplace(&p_, *view_);
+      view_.Enter(static_cast<int>(b));
+      deep_.emplace(&p_, view_);
       block_ = &p_.blocks[b];
       known_.clear();
       tried_.clear();
@@ -56,8 +53,8 @@ class Folder {
   }
 
   bool MayKnow(VarId v, int at) const {
-    const int writer = view_->WriterBefore(v, at);
-    if (writer < 0) return p_.vars[v].persistable && view_->NeverWritten(v);
+    const int writer = view_.WriterBefore(v, at);
+    if (writer < 0) return p_.vars[v].persistable && view_.NeverWritten(v);
     if (const auto it = known_.find(v); it != known_.end() && it->second.writer == writer)
       return true;
     const ir::Op& op = block_->ops[static_cast<size_t>(writer)];
@@ -66,7 +63,7 @@ class Folder {
 
   // The value of `v` for the operator at `at`; nullptr when it is not known.
   const Value* ValueAt(VarId v, int at) {
-    const int writer = view_->WriterBefore(v, at);
+    const int writer = view_.WriterBefore(v, at);
     const auto known = [&]() -> const Value* {
       const auto it = known_.find(v);
       return it != known_.end() && it->second.writer == writer ? &it->second.value : nullptr;
@@ -77,7 +74,7 @@ class Folder {
       if (Foldable(op) && !HasInputs(op) && tried_.insert(writer).second) Compute(op, writer, {});
       return known();
     }
-    if (!view_->NeverWritten(v)) return nullptr;
+    if (!view_.NeverWritten(v)) return nullptr;
     const Tensor* t = context_.Parameter(p_, v, false);
     if (t == nullptr) return nullptr;
     return &(known_[v] = Known{Value(*t), -1}).value;
@@ -96,7 +93,7 @@ class Folder {
         if (v == kNoVar) continue;
         const bool known = value.is_tensor() && value.tensor().initialized();
         if (known) known_[v] = Known{value, at};
-        const auto readers = view_->Readers(v, at);
+        const auto readers = view_.Readers(v, at);
         complete = complete && (known || (readers && readers->empty()));
       }
     }
@@ -137,10 +134,11 @@ class Folder {
     return true;
   }
 
-  // Those in blocks inside, too, and whether they were looked for; nullopt where some cannot be
-  // told another variable.
+  // The readers of what the operator at `at` writes to `v`, those in blocks inside, too; nullopt
+  // where the operand of some cannot be replaced. `inside` is set where blocks inside were
+  // searched.
   std::optional<std::vector<int>> ReadersOf(VarId v, int at, bool* inside = nullptr) {
-    if (auto readers = view_->Readers(v, at)) return readers;
+    if (auto readers = view_.Readers(v, at)) return readers;
     if (inside != nullptr) *inside = true;
     if (context_.fetched.count(v) > 0 || p_.vars[v].kind != ir::VarKind::kTensor)
       return std::nullopt;
@@ -199,7 +197,7 @@ class Folder {
 
   ir::Program& p_;
   PassContext& context_;
-  std::optional<VersionView> view_;
+  VersionView view_;
   std::optional<DeepReads> deep_;  // of the block that the view shows
   ir::Block* block_ = nullptr;
   std::unordered_map<VarId, Known> known_;
@@ -234,8 +232,7 @@ HEDDLE_PASS(fold_constants) {
       "programs with gradients; parameters that some operator writes or that have no value yet; "
       "results larger than PassOptions::max_folded_bytes (10 MiB); operators that fail; operators "
       "with side effects, random numbers or blocks; results that are fetched, or named by blocks "
-      "that "
-      "the operator's block does not run";
+      "that the operator's block does not run";
   pass.level = 1;
   pass.repeat = true;
   pass.tolerance = 1e-6;  // sums may be cut otherwise than on several threads

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "core/programs/sub_block_slots.h"
 #include "passes/cleanup/copies.h"
@@ -29,22 +30,30 @@ std::optional<VarId> ConditionOf(const ir::Op& op) {
 
 }  // namespace
 
-TurnValues::TurnValues(ir::Program& program, int body)
-    : p_(program),
-      body_(body),
-      now_(program.vars.size()),
-      writes_(program.vars.size()),
-      next_(static_cast<Number>(program.vars.size())) {
+TurnValues::TurnValues(ir::Program& program)
+    : p_(program), now_(program.vars.size()), writes_(program.vars.size()) {
   std::iota(now_.begin(), now_.end(), Number{0});
 }
 
-void TurnValues::Run() { Walk(body_); }
+void TurnValues::Run(int body, OnRead on_read) {
+  on_read_ = std::move(on_read);
+  for (VarId v : written_) {
+    now_[v] = v;
+    writes_[v] = {};
+  }
+  written_.clear();
+  negated_.clear();
+  cast_.clear();
+  chosen_.clear();
+  next_ = static_cast<Number>(now_.size());
+  Walk(body);
+}
 
 void TurnValues::Walk(int block) {
   auto& ops = p_.blocks[static_cast<size_t>(block)].ops;
   for (size_t at = 0; at < ops.size(); ++at) {
     ir::Op& op = ops[at];
-    if (on_read) Read(op);
+    if (on_read_) Read(op);
     if (op.def->has(kControlFlow)) {
       if (ConditionOf(op))
         WalkBranch(op, op.SubBlocks()[0]);
@@ -108,12 +117,12 @@ void TurnValues::Read(ir::Op& op) {
           std::any_of(op.outputs.begin(), op.outputs.end(), [read](const auto& outs) {
             return std::find(outs.begin(), outs.end(), read) != outs.end();
           });
-      if (!rewrites) on_read(v, now_[v]);
+      if (!rewrites) on_read_(v, now_[v]);
     }
 }
 
-// What the blocks of a branch read is met on the walk. Those of a loop read what they do not write
-// as it is now, in every turn.
+// The blocks of a branch are walked through. Those of a loop read, in each of its turns, the
+// present values of the variables that they do not write.
 void TurnValues::ReadNested(ir::Op& op) {
   if (ConditionOf(op)) return;
   const std::vector<int> blocks = NestedBlocks(p_, op);
@@ -128,7 +137,7 @@ void TurnValues::ReadNested(ir::Op& op) {
       if (inner.def->has(kControlFlow)) continue;
       for (auto& slot : inner.inputs)
         for (VarId& v : slot)
-          if (v != kNoVar && !inside[v]) on_read(v, now_[v]);
+          if (v != kNoVar && !inside[v]) on_read_(v, now_[v]);
     }
 }
 
@@ -155,8 +164,9 @@ void TurnValues::WriteNested(const ir::Op& op) {
       if (!inner.def->has(kControlFlow)) WriteAll(inner);
 }
 
-// That of the operands, if it is the same whichever is chosen; next_ if not. An operand that a
-// branch made was made in this turn if the number that chooses it is the branch's condition.
+// The number of the operands' value, if it is the same whichever is chosen; next_ if not. An
+// operand that a branch made was made in this turn if the number that chooses it is the branch's
+// condition.
 TurnValues::Number TurnValues::NumberOfSelection(const ir::Op& op) const {
   const auto& xs = op.In("X");
   const VarId mask = OnlyIn(op, "Mask");

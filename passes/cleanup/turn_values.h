@@ -1,4 +1,4 @@
-// What the variables hold in a turn of a loop, said in terms of what they held when it began.
+// The values of variables in a turn of a loop, in terms of those that they had when it began.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@
 
 namespace heddle::passes {
 
-// Goes through the body of a loop in the order in which it runs. The value that variable `v` has
-// when the turn begins is called `v`; every value that is computed gets a number of its own, from
-// the number of variables on. Copies have the number of what they copy, and so has a variable that
-// both branches of a condition give the same value. A view of the program, which must not change
-// meanwhile but in the operands that `on_read` replaces.
+// Goes through the bodies of loops, one after another, in the order in which they run. The value
+// that variable `v` has when the turn begins is called `v`; every value that is computed gets a
+// number of its own, from the number of variables on. Copies have the number of what they copy, and
+// so has a variable that both branches of a condition give the same value. No variables may be
+// added while it is in use; a walk takes time by what the body does, not by the number of
+// variables.
 class TurnValues {
  public:
   using Number = uint32_t;
@@ -23,13 +24,14 @@ class TurnValues {
     int block = 0, at = 0;
   };
 
-  TurnValues(ir::Program& program, int body);
+  explicit TurnValues(ir::Program& program);
 
   // Called for each operand of an operator that is not rewritten by it, before it runs, with the
-  // number of its value: a variable's where that still holds the value.
-  std::function<void(ir::VarId& operand, Number value)> on_read;
-  // Goes through the body.
-  void Run();
+  // number of its value: a variable's where that still holds the value. It may replace the operand.
+  using OnRead = std::function<void(ir::VarId& operand, Number value)>;
+  // Goes through the body, in which nothing else may change meanwhile. All answers below are about
+  // it until the next call.
+  void Run(int body, OnRead on_read = nullptr);
 
   // The variables that the body, or blocks inside it, writes.
   const std::vector<ir::VarId>& written() const { return written_; }
@@ -60,11 +62,11 @@ class TurnValues {
   Number New() { return next_++; }
 
   ir::Program& p_;
-  const int body_;
+  OnRead on_read_;
   std::vector<Number> now_;     // per variable: its value
   std::vector<Writes> writes_;  // per variable
   std::vector<ir::VarId> written_;
-  Number next_;
+  Number next_ = 0;
   std::unordered_map<Number, Number> negated_, cast_;  // of a bool: what it was made of
   std::unordered_map<Number, Chosen> chosen_;
 };

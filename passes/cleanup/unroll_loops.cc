@@ -1,10 +1,15 @@
-// Loops of a known number of small turns, written out.
+// Loops of a known number of small turns are written out.
 //
-// What a loop costs beside its operators (its counter, its condition, the border at which nothing
-// is fused) is a small part of a turn that computes something. Where a turn computes next to
-// nothing, and where values grow from turn to turn, so that every turn works out shapes and asks
-// for memory, it is most of it. Such turns are written one behind another: all of them if they are
-// few operators, else several to a turn.
+// The cost of a loop beside that of its operators (its counter, its condition, the border at which
+// nothing is fused) is a small part of a turn that computes something. It is most of a turn that
+// computes next to nothing, and of one in which values grow, so that shapes are worked out and
+// memory is asked for in every turn. Such turns are written one behind another: all of them if they
+// are few operators, else several to a turn.
+//
+// Numbers of elements decide, and not the costs that plans go by (OpDef::Cost): those are times of
+// kernels for the shapes of one signature of feeds, and a program is rewritten once for all of
+// them. With some 64 elements hardly any kernel takes longer than its call. So a turn whose sizes
+// depend on feeds is left alone, although some signature might make it small.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -22,37 +27,36 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-// Operators, at most, of which a loop becomes: all turns if they are small, all turns if values
-// grow in them, and a turn that holds several small ones. A thousand operators more take some 20 ms
-// to prepare.
+// The most operators that a loop may become: where its turns are small, where values grow in them,
+// and of one turn that holds several small ones. A thousand operators more take some 20 ms to
+// prepare.
 constexpr size_t kMostSmall = 160, kMostGrowing = 512, kMostOfATurn = 64;
-// Operands with so many elements, at most, make a turn small: an operator on them takes about as
+// A turn is small if none of its operands has more elements: an operator on them takes about as
 // long as the interpreter takes to get to it.
 constexpr int64_t kSmallElements = 64;
-constexpr int kMostTogether = 16;
+constexpr int kMostTogether = 16;  // turns that become one
 
 class Unroller {
  public:
-  Unroller(ir::Program& program, PassContext& context)
-      : p_(program), context_(context), runs_(CountRunners(program)) {}
+  Unroller(ir::Program& program, PassContext& context) : p_(program), context_(context) {}
 
   bool Run() {
     if (p_.blocks.size() < 2 || HasGradientBlocks(p_)) return false;
+    const std::vector<int> runs = CountRunners(p_);
     bool changed = false;
-    std::vector<bool> grown(p_.blocks.size());  // clean-ups may make it smaller: the next round's
-    // Inner loops first: an outer turn may be small without them. The last loop of a block first:
-    // what stands before it, and the views show, is as it was.
-    for (size_t b = p_.blocks.size(); b-- > 0;) {
-      outside_.reset();
+    // A block that has grown is looked at in the next round: clean-ups may make it smaller.
+    std::vector<bool> grown(p_.blocks.size());
+    // Inner loops first: an outer turn may be small without them. The last loop of a block first,
+    // as LoopViews ask.
+    for (size_t b = p_.blocks.size(); b-- > 0;)
       for (size_t at = p_.blocks[b].ops.size(); at-- > 0;) {
-        const int body = LoopBody(p_, p_.blocks[b].ops[at], runs_);
+        const int body = LoopBody(p_.blocks[b].ops[at], runs);
         if (body < 0 || grown[static_cast<size_t>(body)] ||
             !CanCopy(p_.blocks[static_cast<size_t>(body)]) ||
             !Unroll(static_cast<int>(b), static_cast<int>(at), body))
           continue;
         grown[b] = grown[static_cast<size_t>(body)] = changed = true;
       }
-    }
     return changed;
   }
 
@@ -88,29 +92,22 @@ class Unroller {
     });
   }
 
-  // Views of the block that loops stand in, and of bodies.
-  void Look(int block, int body) {
-    if (!outside_) {
-      outside_.emplace(p_, context_.fetched);
-      outside_->Enter(block);
-      inside_.emplace(p_, context_.fetched);
-      elements_ = CountElements();
-    }
-    inside_->Enter(body);
-  }
-
   bool Unroll(int block, int at, int body) {
     const size_t size = SizeOf(body);
     if (size > kMostGrowing) return false;
-    Look(block, body);
+    if (!views_) {
+      views_.emplace(p_, context_.fetched);
+      elements_ = CountElements();
+    }
+    views_->Enter(block, body);
+    const VersionView& inside = views_->inside();
     const ir::Op& loop = OpsOf(block)[static_cast<size_t>(at)];
-    const auto counted = FindCounters(p_, context_, loop, *inside_);
-    if (!counted || std::any_of(counted->limits.begin(), counted->limits.end(), IsJoined))
-      return false;
-    const KnownScalars scalars(p_, context_, *outside_);
+    const auto counted = FindCounters(p_, context_, loop, inside);
+    if (!counted) return false;
+    const KnownScalars scalars(p_, context_, views_->outside());
     const auto turns = KnownTurns(scalars, loop, at, *counted);
     if (!turns) return false;
-    const bool grows = Grows(*inside_), small = IsSmall(body);
+    const bool grows = Grows(inside), small = IsSmall(body);
     if (!grows && !small && *turns > 0) return false;
     if (LeavesUnwritten(at, body, *turns)) return false;
     const size_t all = static_cast<size_t>(std::min<int64_t>(*turns, kMostGrowing + 1)) * size;
@@ -119,7 +116,10 @@ class Unroller {
       WriteOut(block, at, body, static_cast<int>(*turns));
       return true;
     }
-    const int together = small ? Together(*turns, size) : 1;
+    // A loop that counts by more than one may be one whose turns were joined before.
+    const bool by_one = std::all_of(counted->limits.begin(), counted->limits.end(),
+                                    [](const CountedLoop::Limit& l) { return l.step == 1; });
+    const int together = small && by_one ? Together(*turns, size) : 1;
     if (together < 2) return false;
     KnownTurns(scalars, loop, at, *counted, true);
     Join(block, at, body, together, static_cast<int>(*turns % together));
@@ -131,25 +131,26 @@ class Unroller {
                                            [v](const ir::Port& feed) { return feed.var == v; });
   }
 
-  // Written out, the loop at `at` would leave a variable without a writer: one that it is only said
-  // to write, or that its body does where it has no turns.
+  // Writing out the loop at `at` would leave a variable without a writer: one that the loop lists
+  // as an output and its body does not write, or one that the body writes in a loop without turns.
   bool LeavesUnwritten(int at, int body, int64_t turns) const {
     const auto has_writer = [&](VarId v) {
       return v == kNoVar || p_.vars[v].block == body || IsFed(v) ||
-             outside_->WriterBefore(v, at) >= 0 ||
+             views_->outside().WriterBefore(v, at) >= 0 ||
              (turns > 0 && IsWritten(p_.blocks[static_cast<size_t>(body)], v));
     };
     const auto all_have = [&](const std::vector<VarId>& slot) {
       return std::all_of(slot.begin(), slot.end(), has_writer);
     };
     const auto& ops = OpsOf(body);
-    return !all_have(OpsOf(outside_->block())[static_cast<size_t>(at)].Out("Out")) ||
+    return !all_have(OpsOf(views_->outside().block())[static_cast<size_t>(at)].Out("Out")) ||
            !std::all_of(ops.begin(), ops.end(), [&](const ir::Op& op) {
              return std::all_of(op.outputs.begin(), op.outputs.end(), all_have);
            });
   }
 
-  // Operators of a turn that are there when it is written out: not those that count and copy.
+  // The number of a turn's operators that stay when it is written out: not those that count and
+  // copy.
   size_t SizeOf(int body) const {
     const auto& ops = OpsOf(body);
     const auto stays = [this](const ir::Op& op) {
@@ -160,10 +161,7 @@ class Unroller {
     return static_cast<size_t>(std::max<int64_t>(1, std::count_if(ops.begin(), ops.end(), stays)));
   }
 
-  // By this pass, as far as can be told.
-  static bool IsJoined(const CountedLoop::Limit& limit) { return limit.step > 1; }
-
-  // How many turns become one.
+  // The number of turns that become one.
   static int Together(int64_t turns, size_t size) {
     const auto most = static_cast<int>(
         std::min<int64_t>({kMostTogether, turns, static_cast<int64_t>(kMostOfATurn / size)}));
@@ -172,7 +170,7 @@ class Unroller {
       if (turns % k < turns % best) best = k;
     return best;
   }
-  // A variable that is as large as the last turn left it plus something.
+  // Some variable becomes the concatenation of its value of the last turn and something else.
   bool Grows(const VersionView& inside) const {
     const auto& ops = OpsOf(inside.block());
     return std::any_of(ops.begin(), ops.end(), [&](const ir::Op& op) {
@@ -184,7 +182,7 @@ class Unroller {
       });
     });
   }
-  // What the body leaves in `v` is the operator's result.
+  // The body leaves the operator's result in `v`.
   bool ComesTo(const VersionView& inside, VarId v, const ir::Op& op) const {
     const auto& ops = OpsOf(inside.block());
     auto at = static_cast<int>(ops.size());
@@ -199,9 +197,10 @@ class Unroller {
     }
   }
 
-  // The numbers of elements of variables, as far as the program says or copies and element-wise
-  // operators tell; -1 where they do not. What a loop carries is as large as what it begins with,
-  // which need not stay so: a turn may only seem small.
+  // The numbers of elements of variables, as far as the program declares them or they follow from
+  // operands of copies and element-wise operators; -1: unknown. A variable that a loop carries
+  // counts as large as the value that it begins with, though it may grow: a turn may only seem
+  // small.
   std::vector<int64_t> CountElements() const {
     std::vector<int64_t> elements(p_.vars.size(), -1);
     for (VarId v = 0; v < elements.size(); ++v)
@@ -234,8 +233,8 @@ class Unroller {
     });
   }
 
-  // The operators of turns, with variables of their own: what the next turn, or the next operator,
-  // reads is what was written last.
+  // Copies turns, with variables of their own: the next operator, and the next turn, read the ones
+  // that were written last.
   class Copier {
    public:
     Copier(ir::Program& p, int home, const std::vector<ir::Op>& body) : p_(p), home_(home) {
@@ -246,7 +245,7 @@ class Unroller {
           for (VarId v : slot)
             if (v != kNoVar) ++writes_.try_emplace(v).first->second;
     }
-    // `last`: outer variables get their values for what comes behind.
+    // `last`: this turn is the last one, so that outer variables get the values that they keep.
     void Turn(const std::vector<ir::Op>& body, int body_block, bool last, std::vector<ir::Op>* to) {
       std::map<VarId, int> left = writes_;
       for (const ir::Op& op : body) {
@@ -293,7 +292,8 @@ class Unroller {
                  std::make_move_iterator(written.end()));
   }
 
-  // A turn becomes `together` ones; so many are done before, that the rest is a multiple.
+  // `together` turns become one. The first `before` turns are written in front of the loop, so that
+  // the number of the others is a multiple.
   void Join(int block, int at, int body, int together, int before) {
     const std::vector<ir::Op> ops = std::exchange(p_.blocks[static_cast<size_t>(body)].ops, {});
     std::vector<ir::Op> first, joined;
@@ -311,10 +311,10 @@ class Unroller {
 
   ir::Program& p_;
   PassContext& context_;
-  const std::vector<int> runs_;  // per block: operators that run it
-  // Made for the first loop of a block that is looked at; see Run.
-  std::optional<VersionView> outside_, inside_;
-  std::vector<int64_t> elements_;
+  // Made for the first loop that is looked at. Variables that are added later belong to blocks that
+  // have grown, which are not looked at.
+  std::optional<LoopViews> views_;
+  std::vector<int64_t> elements_;  // per variable
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace heddle::passes {
 std::optional<FusedActivation> AsActivation(const ir::Op& op) {
   const std::string& t = op.type();
   auto number = [&](const char* name) { return op.Attr<double>(name); };
-  // Limits keep NaN.
+  // A clip keeps NaN.
   constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   if (t == "relu" && op.Attr<bool>("keep_nan")) return FusedActivation{"clip", 0, kNoLimit};
   if (t == "relu" || t == "sigmoid" || t == "tanh") return FusedActivation{t};

@@ -1,9 +1,9 @@
-// Products of what a loop reads turn by turn are computed for all turns at once.
+// Products of the items that a loop reads turn by turn are computed for all turns at once.
 //
 // A recurrent layer written as a loop takes item t of a sequence in turn t and multiplies it by a
 // matrix. That does not wait for the turn before: before the loop, the whole sequence is multiplied
 // at once, and the turn takes item t of the product. That is only done where the loop is known to
-// read the sequence to its end, or most of it, so that no more is computed than would be.
+// read the sequence to its end, or half of it: less would be computed turn by turn.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -20,7 +20,7 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-// A product has, at most, so many times as many columns as what is multiplied: all of it lies in
+// A product has at most this many times as many columns as its sequence, since all of it lies in
 // memory while the loop runs.
 constexpr int64_t kMostGrowth = 16;
 
@@ -35,20 +35,18 @@ struct Selection {
 
 class ProductHoister {
  public:
-  ProductHoister(ir::Program& program, PassContext& context)
-      : p_(program), context_(context), runs_(CountRunners(program)) {}
+  ProductHoister(ir::Program& program, PassContext& context) : p_(program), context_(context) {}
 
   bool Run() {
     if (p_.blocks.size() < 2 || HasGradientBlocks(p_)) return false;
+    const std::vector<int> runs = CountRunners(p_);
     bool changed = false;
-    for (size_t b = p_.blocks.size(); b-- > 0;) {
-      outside_.reset();
+    for (size_t b = p_.blocks.size(); b-- > 0;)
       for (size_t at = p_.blocks[b].ops.size(); at-- > 0;)
-        if (const int body = LoopBody(p_, p_.blocks[b].ops[at], runs_);
+        if (const int body = LoopBody(p_.blocks[b].ops[at], runs);
             body >= 0 && p_.blocks[b].ops[at].device.empty())
-          for (size_t loop = at; HoistOne(static_cast<int>(b), &loop, body); changed = true) {
+          for (size_t added = 0; HoistOne(static_cast<int>(b), at, body, &added); changed = true) {
           }
-    }
     return changed;
   }
 
@@ -62,20 +60,16 @@ class ProductHoister {
            op.device.empty() && IsPure(op);
   }
 
-  // `at`: of the loop; it moves on by what stands before it then.
-  bool HoistOne(int block, size_t* at, int body) {
+  // `at`: the loop's position before any operators were added in front of it. `added`: the number
+  // of these; those of this product are added to it.
+  bool HoistOne(int block, size_t at, int body, size_t* added) {
     const auto& ops = OpsOf(body);
     if (std::none_of(ops.begin(), ops.end(), IsProduct)) return false;
-    if (!outside_) {
-      outside_.emplace(p_, context_.fetched);
-      outside_->Enter(block);
-      inside_.emplace(p_, context_.fetched);
-    }
-    const VersionView& outside = *outside_;
-    VersionView& inside = *inside_;
-    inside.Enter(body);
-    const auto position = static_cast<int>(*at);
-    const ir::Op& loop = OpsOf(block)[*at];
+    if (!views_) views_.emplace(p_, context_.fetched);
+    views_->Enter(block, body);
+    const VersionView &outside = views_->outside(), &inside = views_->inside();
+    const auto position = static_cast<int>(at);
+    const ir::Op& loop = OpsOf(block)[at + *added];
     const auto counted = FindCounters(p_, context_, loop, inside);
     if (!counted) return false;
     for (size_t q = 0; q < ops.size(); ++q) {
@@ -84,8 +78,8 @@ class ProductHoister {
       if (!selection || !Fits(inside, ops[q], *selection) ||
           !IsReadToTheEnd(outside, inside, loop, position, *counted, *selection))
         continue;
-      *at += Hoist(block, position, body, static_cast<int>(q), inside, *selection);
-      outside_.reset();
+      *added += Hoist(block, position + static_cast<int>(*added), body, static_cast<int>(q), inside,
+                      *selection);
       return true;
     }
     return false;
@@ -96,7 +90,7 @@ class ProductHoister {
            p_.vars[v].kind == ir::VarKind::kTensor;
   }
 
-  // What the product multiplies, if it is an item of a sequence.
+  // The item of a sequence that the product multiplies; nullopt: it multiplies something else.
   std::optional<Selection> Selected(const VersionView& outside, const VersionView& inside,
                                     const ir::Op& product, int at, int loop) const {
     const auto& ops = OpsOf(inside.block());
@@ -144,7 +138,7 @@ class ProductHoister {
     return found;
   }
 
-  // The tensor whose items a list holds that nothing else writes; kNoVar: there is none.
+  // The tensor that `list` was made of, if nothing else writes the list; kNoVar: there is none.
   VarId MadeFrom(const VersionView& outside, const VersionView& inside, VarId list,
                  int loop) const {
     if (list == kNoVar || !inside.writes(list).empty() || outside.writes(list).size() != 1)
@@ -191,13 +185,13 @@ class ProductHoister {
       KnownTurns(scalars, loop, at, counted, true);
       return true;
     }
-    // As many turns as a shape says, if the first one is not for something else to decide.
+    // As many turns as a shape says, if nothing but shapes decides whether there is a first one.
     return counted.limits.size() == 1 && ComesOfShapes(outside, limit->bound, at) &&
            ComesOfShapes(outside, OnlyIn(loop, "Condition"), at) &&
            scalars.At(limit->counter, at, true).has_value();
   }
 
-  // Computed from constants and shapes alone, and from some shape.
+  // `v` is computed from constants and shapes alone, and from at least one shape.
   bool ComesOfShapes(const VersionView& view, VarId v, int at) const {
     int shapes = 0, left = 64;
     return Trace(view, v, at, &shapes, &left) && shapes > 0;
@@ -219,8 +213,8 @@ class ProductHoister {
     });
   }
 
-  // The sum of the product and a row that no turn changes, if nobody else reads the product; -1
-  // without one.
+  // The operator that adds a row to the product, if no turn changes the row and nothing else reads
+  // the product; -1: there is none.
   int Bias(const VersionView& inside, int product) const {
     const auto& ops = OpsOf(inside.block());
     const VarId out = OnlyOut(ops[static_cast<size_t>(product)], "Out");
@@ -249,7 +243,7 @@ class ProductHoister {
     (*slots)[static_cast<size_t>(slot)] = {v};
   }
 
-  // Returns how many operators stand before the loop that did not.
+  // Returns the number of operators that it puts in front of the loop.
   size_t Hoist(int block, int at, int body, int product, const VersionView& inside,
                const Selection& s) {
     const int bias = Bias(inside, product);
@@ -283,7 +277,8 @@ class ProductHoister {
     return count;
   }
 
-  // The item of the product, as the item of the sequence was taken.
+  // Operators that take the item of the product `all` in the way in which the item of the sequence
+  // was taken.
   std::vector<ir::Op> Take(int body, VarId all, VarId out, const Selection& s, const Shape& shape) {
     const ir::Op& like = OpsOf(body)[static_cast<size_t>(s.at)];
     std::vector<ir::Op> ops;
@@ -317,9 +312,7 @@ class ProductHoister {
 
   ir::Program& p_;
   PassContext& context_;
-  const std::vector<int> runs_;  // per block: operators that run it
-  // Of the block that loops stand in, and of bodies; made anew behind a change.
-  std::optional<VersionView> outside_, inside_;
+  std::optional<LoopViews> views_;  // made for the first loop with a product
 };
 
 }  // namespace
@@ -332,10 +325,8 @@ HEDDLE_PASS(hoist_products) {
   pass.after = "ps = matmul_v2(xs, w); while: { p = gather(ps, t); … }";
   pass.refuses =
       "matrices that a turn changes; loops that may end before they have read half of the "
-      "sequence, "
-      "or whose number of turns is neither known nor a shape's; products with more than 16 times "
-      "as "
-      "many columns as the sequence; programs with gradients";
+      "sequence, or whose number of turns is neither known nor a shape's; products with more than "
+      "16 times as many columns as the sequence; programs with gradients";
   pass.level = 2;
   pass.tolerance = 1e-5;
   pass.own_ops = {"onnx_gather"};

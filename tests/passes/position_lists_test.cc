@@ -26,13 +26,16 @@ TEST(PositionLists, AreUsedAgain) {
   lists.Add(0, 4);
   lists.Add(1, 4);
   lists.Close();
-  lists.Clear();
+  lists.Clear(5);
   lists.Add(1, 4);
   lists.Add(2, 6);
+  lists.Add(4, 6);
   lists.Close();
   EXPECT_THAT(lists[0], IsEmpty());
   EXPECT_THAT(lists[1], ElementsAre(4));
   EXPECT_THAT(lists[2], ElementsAre(6));
+  EXPECT_THAT(lists[3], IsEmpty());
+  EXPECT_THAT(lists[4], ElementsAre(6));
 }
 
 }  // namespace

@@ -1,14 +1,16 @@
-// captures: variables that no turn of a loop changes are not written by it; what turns change or
-// exchange stays, and results keep their bits.
+// captures: variables that no turn of a loop changes are not written by it, those that turns change
+// or exchange are, and results keep their bits and are those of a plain evaluation.
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cmath>
+#include <functional>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "passes/ir_text.h"
 #include "passes/pass_manager.h"
-#include "tests/support/program_builder.h"
+#include "tests/support/plain_program.h"
 
 namespace heddle::testing {
 namespace {
@@ -24,8 +26,8 @@ std::shared_ptr<const ir::Program> Captured(const Program& program) {
   return result.ok() ? result->program : program.impl();
 }
 
-// The variables that operators of sub-blocks write, by name, and that the operators list which run
-// them.
+// The names of the variables that operators of sub-blocks write, or that the operators which run
+// sub-blocks list as written.
 std::set<std::string> WrittenInside(const ir::Program& p) {
   std::set<std::string> names;
   for (const ir::Block& block : p.blocks)
@@ -37,7 +39,7 @@ std::set<std::string> WrittenInside(const ir::Program& p) {
   return names;
 }
 
-// What a turn does with one of the values that it carries.
+// The ways in which a turn treats one of the values that it carries.
 enum class Way {
   kCopies,        // hands it on through copies
   kBothBranches,  // hands it on in both branches of a condition
@@ -56,37 +58,48 @@ enum class Way {
   kWays,
 };
 
-// A loop of n turns that carries values, and what it may do with them, at random.
+// A loop of n turns that carries values, and treats them in random ways.
 class CarriedValues {
  public:
-  CarriedValues(uint32_t seed) : rng_(seed), b_() {
-    b_.Feed("n", DType::kI64, {1}).Param("w", DType::kF32, kShape);
+  explicit CarriedValues(uint32_t seed) : rng_(seed) {
+    p_.builder().Feed("n", DType::kI64, {1}).Param("w", DType::kF32, kShape);
     const int count = 2 + Pick(4);
     for (int k = 0; k < count; ++k) ways_.push_back(static_cast<Way>(Pick(int(Way::kWays))));
     for (int k = 0; k < count; ++k) {
-      b_.Feed("x" + std::to_string(k), DType::kF32, kShape);
+      p_.builder().Feed("x" + std::to_string(k), DType::kF32, kShape);
       New(Name(k)).Unary(Pick(3) == 0 ? "tanh" : "assign", k == 0 ? "w" : "x" + std::to_string(k),
                          Name(k));
     }
     New("sum").Fill("sum", {2, 3}, 0);
-    b_.Var("one", DType::kI64, {1}).Fill("one", {1}, 1, DType::kI64);
-    Loop("n", "i", [&] { Body(); });
-    for (int k = 0; k < count; ++k) b_.Fetch(Name(k));
-    b_.Fetch("sum");
+    p_.Var("one", {1}, DType::kI64).Fill("one", {1}, 1, DType::kI64);
+    p_.Loop("i", "n", [&] { Body(); });
+    for (int k = 0; k < count; ++k) fetches_.push_back(Name(k));
+    fetches_.push_back("sum");
+    for (const std::string& name : fetches_) p_.builder().Fetch(name);
   }
-  Program Build() const { return b_.Build(); }
+  Program Build() const { return p_.Build(); }
   const std::vector<Way>& ways() const { return ways_; }
   static std::string Name(int k) { return "c" + std::to_string(k); }
-  // All that the loop writes to the variable are copies of what it holds.
+  // All that the loop writes to the variable are copies of its own value.
   bool IsPassedOn(int k) const {
     const auto at = static_cast<size_t>(k);
     return ways_[at] <= Way::kPassedOn &&
            ways_[(at + ways_.size() - 1) % ways_.size()] != Way::kExchanges;
   }
+  // The values of the fetched variables.
+  std::vector<PlainProgram::Numbers> Evaluate(const std::vector<heddle::Feed>& feeds,
+                                              const Tensor& w) const {
+    PlainProgram::Values values = ValuesOf(feeds);
+    values["w"] = NumbersOf(w);
+    values = p_.Evaluate(std::move(values));
+    std::vector<PlainProgram::Numbers> fetched;
+    for (const std::string& name : fetches_) fetched.push_back(values.at(name));
+    return fetched;
+  }
 
  private:
   int Pick(int n) { return static_cast<int>(rng_() % static_cast<unsigned>(n)); }
-  ProgramBuilder& New(const std::string& name) { return b_.Var(name, DType::kF32, kShape); }
+  PlainProgram& New(const std::string& name) { return p_.Var(name, kShape); }
   std::string Fresh() {
     const std::string name = "t" + std::to_string(names_++);
     New(name);
@@ -94,49 +107,15 @@ class CarriedValues {
   }
   std::string Copy(const std::string& x) {
     const std::string name = Fresh();
-    b_.Unary("assign", x, name);
+    p_.Unary("assign", x, name);
     return name;
   }
-
-  template <typename Fn>
-  void Loop(const std::string& limit, const std::string& i, Fn&& fn) {
-    const std::string go = "go_" + i;
-    b_.Var(i, DType::kI64, {1}).Fill(i, {1}, 0, DType::kI64);
-    b_.Var(go, DType::kBool, {1}).Binary("less_than", i, limit, go);
-    const int outside = b_.current(), body = b_.Block(outside);
-    b_.In(body);
-    fn();
-    b_.Increment(i).Binary("less_than", i, limit, go).In(outside);
-    b_.Op("while", {{"X", {i, limit}}, {"Condition", {go}}},
-          {{"Out", Written(body, {i, go})}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
-  }
-  template <typename Fn>
-  void Branch(const std::string& condition, Fn&& fn) {
-    const int outside = b_.current(), body = b_.Block(outside);
-    b_.In(body);
-    fn();
-    b_.In(outside);
-    b_.Op("conditional_block", {{"Cond", {condition}}, {"Input", {}}},
-          {{"Out", Written(body, {})}, {"Scope", {}}},
-          {{"sub_block", BlockRef{body}}, {"is_scalar_condition", true}});
-  }
-  // The variables of outer blocks that a block writes.
-  std::vector<std::string> Written(int block, std::vector<std::string> also) {
-    std::set<std::string> own;
-    for (const auto& var : b_.desc().blocks(block).vars()) own.insert(var.name());
-    for (const auto& op : b_.desc().blocks(block).ops())
-      for (const auto& slot : op.outputs())
-        for (const std::string& name : slot.arguments())
-          if (own.count(name) == 0 && std::find(also.begin(), also.end(), name) == also.end())
-            also.push_back(name);
-    return also;
-  }
-  void Sum(const std::string& x) { b_.Binary("elementwise_add", "sum", x, "sum"); }
+  void Sum(const std::string& x) { p_.Binary("elementwise_add", "sum", x, "sum"); }
 
   void Body() {
     const std::string odd = "odd", even = "even";
-    b_.Var(odd, DType::kBool, {1}).Binary("equal", "i", "one", odd);
-    b_.Var(even, DType::kBool, {1}).Unary("logical_not", odd, even);
+    p_.Var(odd, {1}, DType::kBool).Binary("equal", "i", "one", odd);
+    p_.Var(even, {1}, DType::kBool).Unary("logical_not", odd, even);
     for (size_t k = 0; k < ways_.size(); ++k)
       Carry(ways_[k], Name(int(k)), Name(int((k + 1) % ways_.size())));
     for (size_t k = 0; k < ways_.size(); ++k) Sum(Name(int(k)));
@@ -149,65 +128,64 @@ class CarriedValues {
         std::string t = Copy(c);
         for (int k = Pick(3); k > 0; --k) t = Copy(t);
         Sum(t);
-        b_.Unary("assign", t, c);
+        p_.Unary("assign", t, c);
         break;
       }
       case Way::kBothBranches:
       case Way::kBranchesDiffer: {
         const std::string r = Fresh();
-        Branch("odd", [&] { b_.Unary("assign", c, r); });
-        Branch("even",
-               [&] { b_.Unary("assign", way == Way::kBothBranches ? Copy(c) : Copy(next), r); });
+        p_.Branch("odd", [&] { p_.Unary("assign", c, r); });
+        p_.Branch("even",
+                  [&] { p_.Unary("assign", way == Way::kBothBranches ? Copy(c) : Copy(next), r); });
         Sum(r);
-        b_.Unary("assign", r, c);
+        p_.Unary("assign", r, c);
         break;
       }
       case Way::kSelects:
       case Way::kSelectsAnother: {
         const std::string yes = Fresh(), no = Fresh(), mask = "m" + std::to_string(names_++);
-        Branch("odd", [&] { b_.Unary("assign", c, yes); });
-        Branch("even", [&] { b_.Unary("assign", way == Way::kSelects ? c : next, no); });
-        b_.Var(mask, DType::kI32, {1})
-            .Op("cast", {{"X", {"odd"}}}, {{"Out", {mask}}},
-                {{"in_dtype", int64_t{0}}, {"out_dtype", int64_t{2}}});
+        p_.Branch("odd", [&] { p_.Unary("assign", c, yes); });
+        p_.Branch("even", [&] { p_.Unary("assign", way == Way::kSelects ? c : next, no); });
+        p_.Var(mask, {1}, DType::kI32).Cast("odd", mask, DType::kBool, DType::kI32);
         const std::string chosen = Fresh();
-        b_.Op("select_input", {{"X", {no, yes}}, {"Mask", {mask}}}, {{"Out", {chosen}}});
-        b_.Unary("assign", chosen, c);
+        p_.builder().Op("select_input", {{"X", {no, yes}}, {"Mask", {mask}}}, {{"Out", {chosen}}});
+        p_.Then([=](PlainProgram::Values& v) { v[chosen] = v.at(v.at(mask)[0] != 0 ? yes : no); });
+        p_.Unary("assign", chosen, c);
         break;
       }
       case Way::kInnerLoop:
       case Way::kInnerLoopChanges: {
         const std::string d = Copy(c);
-        Loop("one", "j" + std::to_string(names_++), [&] {
+        p_.Loop("j" + std::to_string(names_++), "one", [&] {
           Sum(d);
           const std::string t = Copy(d);
-          b_.Unary(way == Way::kInnerLoop ? "assign" : "tanh", t, d);
+          p_.Unary(way == Way::kInnerLoop ? "assign" : "tanh", t, d);
         });
-        b_.Unary("assign", d, c);
+        p_.Unary("assign", d, c);
         break;
       }
       case Way::kChanges:
-        b_.Binary("elementwise_add", c, next, c).Unary("tanh", c, c);
+        p_.Binary("elementwise_add", c, next, c).Unary("tanh", c, c);
         break;
       case Way::kOneBranchChanges:
-        Branch("odd", [&] { b_.Unary("tanh", c, c); });
+        p_.Branch("odd", [&] { p_.Unary("tanh", c, c); });
         break;
       case Way::kRoundsTwice:
-        b_.Scale(c, c, 2).Scale(c, c, 0.5);
+        p_.Scale(c, c, 2).Scale(c, c, 0.5);
         break;
       case Way::kRestores: {
         const std::string t = Copy(c);
-        b_.Unary("tanh", c, c);
+        p_.Unary("tanh", c, c);
         Sum(c);
-        b_.Unary("assign", t, c);
+        p_.Unary("assign", t, c);
         break;
       }
       case Way::kTakesNeighbor:
-        b_.Unary("assign", next, c);
+        p_.Unary("assign", next, c);
         break;
       case Way::kExchanges: {
         const std::string s = Copy(c), t = Copy(next);
-        b_.Unary("assign", t, c).Unary("assign", s, next);
+        p_.Unary("assign", t, c).Unary("assign", s, next);
         break;
       }
       case Way::kWays:
@@ -216,20 +194,45 @@ class CarriedValues {
   }
 
   std::mt19937 rng_;
-  ProgramBuilder b_;
+  PlainProgram p_;
   std::vector<Way> ways_;
+  std::vector<std::string> fetches_;
   int names_ = 0;
 };
 
-std::vector<std::string> Results(const Program& program, const std::vector<heddle::Feed>& feeds,
-                                 const CompileOptions& options) {
+Tensor Weights() { return RandomF32(kShape, 99); }
+
+std::vector<Tensor> Fetched(const Program& program, const std::vector<heddle::Feed>& feeds,
+                            const CompileOptions& options) {
   Executor executor({.threads = 1});
   auto scope = std::make_shared<Scope>();
-  scope->Set("w", RandomF32(kShape, 99));
+  scope->Set("w", Weights());
+  return MustRun(executor, MustCompile(executor, program, scope, options), feeds);
+}
+std::vector<std::string> Results(const Program& program, const std::vector<heddle::Feed>& feeds,
+                                 const CompileOptions& options) {
   std::vector<std::string> bits;
-  for (const Tensor& t : MustRun(executor, MustCompile(executor, program, scope, options), feeds))
-    bits.push_back(Bits(t));
+  for (const Tensor& t : Fetched(program, feeds, options)) bits.push_back(Bits(t));
   return bits;
+}
+
+// Fetches are those of a plain evaluation at level 0, with the same bits at the others.
+void ExpectAtAllLevels(const Program& program, const std::vector<heddle::Feed>& feeds,
+                       const std::vector<PlainProgram::Numbers>& plain) {
+  const std::vector<Tensor> fetched = Fetched(program, feeds, {.opt_level = 0});
+  ASSERT_EQ(fetched.size(), plain.size());
+  std::vector<std::string> expected;
+  for (size_t k = 0; k < plain.size(); ++k) {
+    ExpectPlain(fetched[k], plain[k], "fetch " + std::to_string(k));
+    expected.push_back(Bits(fetched[k]));
+  }
+  for (int level : {1, 2})
+    EXPECT_EQ(Results(program, feeds, {.opt_level = level}), expected) << "level " << level;
+}
+PlainProgram::Numbers Of(const PlainProgram::Numbers& x, const std::function<float(float)>& fn) {
+  PlainProgram::Numbers y;
+  for (float e : x) y.push_back(fn(e));
+  return y;
 }
 
 TEST(Captures, WhatIsPassedOnIsNotWrittenAndTheRestIs) {
@@ -239,18 +242,17 @@ TEST(Captures, WhatIsPassedOnIsNotWrittenAndTheRestIs) {
     const Program program = loop.Build();
     const auto captured = Captured(program);
     const std::set<std::string> written = WrittenInside(*captured);
-    std::vector<std::string> first;
+    std::vector<PlainProgram::Numbers> first;
     std::vector<bool> changes(loop.ways().size());
     for (const int64_t turns : {0, 1, 2, 3}) {
       std::vector<heddle::Feed> feeds = {{"n", I64({1}, {turns})}};
       for (uint32_t k = 0; k < loop.ways().size(); ++k)
         feeds.push_back({"x" + std::to_string(k), RandomF32(kShape, 7 * seed + k)});
-      const auto expected = Results(program, feeds, {.opt_level = 0});
-      if (turns == 0) first = expected;
-      for (size_t k = 0; k < changes.size(); ++k)
-        changes[k] = changes[k] || expected[k] != first[k];
-      for (int level : {1, 2})
-        EXPECT_EQ(Results(program, feeds, {.opt_level = level}), expected) << turns << " " << level;
+      SCOPED_TRACE(std::to_string(turns) + " turns");
+      const auto plain = loop.Evaluate(feeds, Weights());
+      ExpectAtAllLevels(program, feeds, plain);
+      if (turns == 0) first = plain;
+      for (size_t k = 0; k < changes.size(); ++k) changes[k] = changes[k] || plain[k] != first[k];
     }
     for (size_t k = 0; k < changes.size(); ++k) {
       const bool is_written = written.count(CarriedValues::Name(int(k))) > 0;
@@ -325,9 +327,8 @@ TEST(Captures, ArraysThatNobodyWritesAreNotCopied) {
   const Program program = b.Fetch("h").Build();
   const std::string text = ir::ToText(*Captured(program));
   EXPECT_EQ(text.find("assign("), std::string::npos) << text;
-  const std::vector<heddle::Feed> feeds = {{"x", RandomF32(kShape, 3)}};
-  const auto expected = Results(program, feeds, {.opt_level = 0});
-  for (int level : {1, 2}) EXPECT_EQ(Results(program, feeds, {.opt_level = level}), expected);
+  const Tensor x = RandomF32(kShape, 3);
+  ExpectAtAllLevels(program, {{"x", x}}, {Of(Floats(x), [](float e) { return 7 * e; })});
 }
 
 // Operators that write an array change the one that is there: what it is a copy of is needed, even
@@ -379,9 +380,13 @@ TEST(Captures, ArraysThatAreChangedInPlaceAreCopied) {
       b.Fetch("r");
     }
     const Program program = b.Fetch("h").Build();
-    const std::vector<heddle::Feed> feeds = {{"x", RandomF32(kShape, seed)}};
-    const auto expected = Results(program, feeds, {.opt_level = 0});
-    for (int level : {1, 2}) EXPECT_EQ(Results(program, feeds, {.opt_level = level}), expected);
+    const Tensor x = RandomF32(kShape, seed);
+    const auto turn = [](float h, float e) { return std::tanh(h) + e; };
+    std::vector<PlainProgram::Numbers> plain;
+    // Item 0 is what the first turn put there, or the last one that was not taken away.
+    if (is_read) plain.push_back(Of(Floats(x), [&](float e) { return pops ? e : turn(e, e); }));
+    plain.push_back(Of(Floats(x), [&](float e) { return turn(turn(turn(e, e), e), e); }));
+    ExpectAtAllLevels(program, {{"x", x}}, plain);
   }
 }
 
@@ -414,9 +419,10 @@ TEST(Captures, ChainsOfCopiesAreReadAtTheirSource) {
   const Program program = b.Fetch("h").Build();
   const std::string text = ir::ToText(*Captured(program));
   EXPECT_EQ(text.find("assign("), std::string::npos) << text;
-  const std::vector<heddle::Feed> feeds = {{"x", RandomF32(kShape, 5)}};
-  const auto expected = Results(program, feeds, {.opt_level = 0});
-  for (int level : {1, 2}) EXPECT_EQ(Results(program, feeds, {.opt_level = level}), expected);
+  // Each body adds 14 copies of 2 x: twice the outer one, four times the inner one.
+  const Tensor x = RandomF32(kShape, 5);
+  ExpectAtAllLevels(program, {{"x", x}},
+                    {Of(Floats(x), [](float e) { return e + (2 + 4) * 14 * 2 * e; })});
 }
 
 }  // namespace

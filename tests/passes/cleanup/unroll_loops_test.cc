@@ -1,5 +1,6 @@
 // unroll_loops: small turns are written out, several become one where they are many; results keep
-// their bits, and the file's operators are named where a run fails.
+// their bits and are those of a plain evaluation, and the file's operators are named where a run
+// fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +10,7 @@
 
 #include "passes/ir_text.h"
 #include "passes/pass_manager.h"
-#include "tests/support/program_builder.h"
+#include "tests/support/plain_program.h"
 
 namespace heddle::testing {
 namespace {
@@ -34,53 +35,56 @@ int Count(const ir::Program& p, const std::string& type) {
 // for (i = first; i < limit; i += step) { … }, once or in another loop, on small tensors.
 class TinyLoop {
  public:
-  explicit TinyLoop(uint32_t seed, int64_t turns) : rng_(seed) {
+  TinyLoop(uint32_t seed, int64_t turns) : rng_(seed) {
     shape_ = {1 + Pick(3), 1 + Pick(5)};
-    b_.Feed("x", DType::kF32, shape_).Feed("many", DType::kI64, {1});
+    p_.builder().Feed("x", DType::kF32, shape_).Feed("many", DType::kI64, {1});
     carried_ = 1 + Pick(3);
-    for (int k = 0; k < carried_; ++k) New("c" + std::to_string(k)).Scale("x", Carried(k), 1 + k);
-    const int64_t first = Pick(5) - 2;
+    for (int k = 0; k < carried_; ++k)
+      New("c" + std::to_string(k)).Scale("x", Carried(k), static_cast<float>(1 + k));
+    const int64_t first = Pick(5) - 2, step = OneIn(2) ? 1 : 2 + Pick(2);
+    const int64_t limit = first + turns * step - (turns > 0 ? Pick(static_cast<int>(step)) : 0);
     nested_ = OneIn(3);
     if (nested_)
-      Loop("j", 0, 2, 1, [&] { Loop("i", first, first + turns, 1, [&] { Body(); }); });
+      Loop("j", 0, 2, 1, [&] { Loop("i", first, limit, step, [&] { Body(); }); });
     else
-      Loop("i", first, first + turns, 1, [&] { Body(); });
-    for (int k = 0; k < carried_; ++k) b_.Fetch(Carried(k));
-    if (!nested_ && OneIn(2)) b_.Fetch("i");
+      Loop("i", first, limit, step, [&] { Body(); });
+    for (int k = 0; k < carried_; ++k) fetches_.push_back(Carried(k));
+    if (!nested_ && OneIn(2)) fetches_.push_back("i");
+    for (const std::string& name : fetches_) p_.builder().Fetch(name);
   }
-  Program Build() const { return b_.Build(); }
+  Program Build() const { return p_.Build(); }
   Tensor x(uint32_t seed) const { return RandomF32(shape_, seed); }
-  bool nested() const { return nested_; }
+  // The fetched variables, and their values.
+  const std::vector<std::string>& fetches() const { return fetches_; }
+  PlainProgram::Values Evaluate(const std::vector<heddle::Feed>& feeds) const {
+    return p_.Evaluate(ValuesOf(feeds));
+  }
 
  private:
   int Pick(int n) { return static_cast<int>(rng_() % static_cast<unsigned>(n)); }
   bool OneIn(int n) { return Pick(n) == 0; }
-  ProgramBuilder& New(const std::string& name) { return b_.Var(name, DType::kF32, shape_); }
+  PlainProgram& New(const std::string& name) { return p_.Var(name, shape_); }
   static std::string Carried(int k) { return "c" + std::to_string(k); }
 
   template <typename Fn>
   void Loop(const std::string& i, int64_t first, int64_t limit, int64_t step, Fn&& fn) {
     const std::string n = "n_" + i, go = "go_" + i;
-    b_.Var(i, DType::kI64, {1}).Fill(i, {1}, double(first), DType::kI64);
-    b_.Var(n, DType::kI64, {1}).Fill(n, {1}, double(limit), DType::kI64);
-    b_.Var(go, DType::kBool, {1}).Binary("less_than", i, n, go);
-    const int outside = b_.current(), body = b_.Block(outside);
-    b_.In(body);
-    fn();
-    const int way = Pick(3);
-    if (way == 0) {  // as Paddle's front end counts
-      const std::string next = "next_" + i, more = "more_" + i;
-      b_.Var(next, DType::kI64, {1}).Scale(i, next, 1, double(step));
-      b_.Var(more, DType::kBool, {1}).Binary("less_than", next, n, more);
-      b_.Unary("assign", next, i).Unary("assign", more, go);
-    } else {
-      b_.Increment(i, double(step)).Binary("less_than", i, n, go);
+    const auto by = static_cast<float>(step);
+    p_.Var(n, {1}, DType::kI64).Fill(n, {1}, static_cast<float>(limit), DType::kI64);
+    if (Pick(3) > 0) {
+      p_.Loop(i, n, fn, static_cast<float>(first), by);
+      return;
     }
-    b_.In(outside);
-    std::vector<std::string> out = {i, go};
-    for (int k = 0; k < carried_; ++k) out.push_back(Carried(k));
-    b_.Op("while", {{"X", {i, n}}, {"Condition", {go}}}, {{"Out", out}, {"StepScopes", {}}},
-          {{"sub_block", BlockRef{body}}});
+    // As Paddle's front end counts.
+    const std::string next = "next_" + i, more = "more_" + i;
+    p_.Var(i, {1}, DType::kI64).Fill(i, {1}, static_cast<float>(first), DType::kI64);
+    p_.Var(go, {1}, DType::kBool).Binary("less_than", i, n, go);
+    p_.While(go, [&] {
+      fn();
+      p_.Var(next, {1}, DType::kI64).Scale(i, next, 1, by);
+      p_.Var(more, {1}, DType::kBool).Binary("less_than", next, n, more);
+      p_.Unary("assign", next, i).Unary("assign", more, go);
+    });
   }
 
   void Body() {
@@ -90,48 +94,50 @@ class TinyLoop {
       New(t);
       switch (Pick(6)) {
         case 0:
-          b_.Unary("tanh", c, t).Unary("assign", t, d);
+          p_.Unary("tanh", c, t).Unary("assign", t, d);
           break;
         case 1:
-          b_.Binary("elementwise_add", c, d, t).Unary("sigmoid", t, c);
+          p_.Binary("elementwise_add", c, d, t).Unary("sigmoid", t, c);
           break;
         case 2:
-          b_.Scale(c, c, 0.75, 0.125);
+          p_.Scale(c, c, 0.75f, 0.125f);
           break;
         case 3: {  // exchanges
           const std::string u = "u" + std::to_string(names_++);
           New(u).Unary("assign", c, t).Unary("assign", d, u);
-          b_.Unary("assign", u, c).Unary("assign", t, d);
+          p_.Unary("assign", u, c).Unary("assign", t, d);
           break;
         }
         case 4: {  // the counter is read
           const std::string f = "f" + std::to_string(names_++);
-          b_.Var(f, DType::kF32, {1})
-              .Op("cast", {{"X", {"i"}}}, {{"Out", {f}}},
-                  {{"in_dtype", int64_t{3}}, {"out_dtype", int64_t{5}}});
-          b_.Binary("elementwise_add", c, f, t).Unary("tanh", t, d);
+          p_.Var(f, {1}).Cast("i", f, DType::kI64, DType::kF32);
+          p_.Binary("elementwise_add", c, f, t).Unary("tanh", t, d);
           break;
         }
         default:
-          b_.Binary("elementwise_mul", c, "x", t).Unary("assign", t, d);
+          p_.Binary("elementwise_mul", c, "x", t).Unary("assign", t, d);
           break;
       }
     }
   }
 
   std::mt19937 rng_;
-  ProgramBuilder b_;
+  PlainProgram p_;
   Shape shape_;
   int carried_ = 0, names_ = 0;
   bool nested_ = false;
+  std::vector<std::string> fetches_;
 };
 
+std::vector<Tensor> Fetched(const Program& program, const std::vector<heddle::Feed>& feeds,
+                            int level) {
+  Executor executor({.threads = 1});
+  return MustRun(executor, MustCompile(executor, program, nullptr, {.opt_level = level}), feeds);
+}
 std::vector<std::string> Results(const Program& program, const std::vector<heddle::Feed>& feeds,
                                  int level) {
-  Executor executor({.threads = 1});
   std::vector<std::string> bits;
-  const auto compiled = MustCompile(executor, program, nullptr, {.opt_level = level});
-  for (const Tensor& t : MustRun(executor, compiled, feeds)) bits.push_back(Bits(t));
+  for (const Tensor& t : Fetched(program, feeds, level)) bits.push_back(Bits(t));
   return bits;
 }
 
@@ -150,6 +156,10 @@ TEST(UnrollLoops, ResultsKeepTheirBits) {
                          Count(*program.impl(), "increment") + Count(*program.impl(), "scale");
     const std::vector<heddle::Feed> feeds = {{"x", loop.x(seed)}, {"many", I64({1}, {turns})}};
     EXPECT_EQ(Results(program, feeds, 2), Results(program, feeds, 0)) << ir::ToText(*after);
+    const PlainProgram::Values plain = loop.Evaluate(feeds);
+    const std::vector<Tensor> got = Fetched(program, feeds, 2);
+    for (size_t k = 0; k < got.size(); ++k)
+      ExpectPlain(got[k], plain.at(loop.fetches()[k]), loop.fetches()[k]);
   }
   EXPECT_GT(gone, 40);
   EXPECT_GT(joined, 15);
@@ -244,22 +254,32 @@ Program LoopWithAFirstTurn(double first, double bound, DType dtype, int doubling
   return b.Fetch("h").Fetch("i").Build();
 }
 
-TEST(UnrollLoops, NumbersThatDoNotFit) {
+// Runs LoopWithAFirstTurn, which must end after so many turns.
+void ExpectTurns(const Program& program, double first, float turns) {
   const std::vector<heddle::Feed> feeds = {{"h0", F32({2}, {1, 2})}};
+  for (int level : {0, 1, 2}) {
+    const std::vector<Tensor> out = Fetched(program, feeds, level);
+    EXPECT_EQ(Floats(out[out.size() - 2]), (std::vector<float>{1 + turns, 2 + turns})) << level;
+    const Tensor& i = out.back();
+    const int64_t number =
+        i.dtype() == DType::kI32 ? int64_t{*i.data<int32_t>()} : *i.data<int64_t>();
+    EXPECT_EQ(number, static_cast<int64_t>(first) + static_cast<int64_t>(turns)) << level;
+  }
+}
+
+TEST(UnrollLoops, NumbersThatDoNotFit) {
   const double least = -9223372036854775808.0;
-  for (const Program& p : {LoopWithAFirstTurn(5, least, DType::kI64, 0, 0),
-                           LoopWithAFirstTurn(-7, least, DType::kI64, 0, 1),
-                           LoopWithAFirstTurn(0, 1 << 30, DType::kI32, 1, 0),
-                           LoopWithAFirstTurn(0, 1 << 30, DType::kI32, 2, 0)})
-    EXPECT_EQ(Results(p, feeds, 2), Results(p, feeds, 0));
+  ExpectTurns(LoopWithAFirstTurn(5, least, DType::kI64, 0, 0), 5, 1);
+  ExpectTurns(LoopWithAFirstTurn(-7, least, DType::kI64, 0, 1), -7, 1);
+  // Doubled once, 2^30 becomes -2^31; twice, 0.
+  ExpectTurns(LoopWithAFirstTurn(0, 1 << 30, DType::kI32, 1, 0), 0, 1);
+  ExpectTurns(LoopWithAFirstTurn(0, 1 << 30, DType::kI32, 2, 0), 0, 1);
 }
 
 // Looked through operand by operand they would take years.
 TEST(UnrollLoops, ChainsOfOperatorsThatReadOneValueTwice) {
-  const std::vector<heddle::Feed> feeds = {{"h0", F32({2}, {1, 2})}};
-  for (const Program& p : {LoopWithAFirstTurn(0, 10, DType::kI64, 0, 100),
-                           LoopWithAFirstTurn(0, 0, DType::kI64, 100, 0)})
-    EXPECT_EQ(Results(p, feeds, 2), Results(p, feeds, 0));
+  ExpectTurns(LoopWithAFirstTurn(0, 10, DType::kI64, 0, 100), 0, 10);
+  ExpectTurns(LoopWithAFirstTurn(0, 0, DType::kI64, 100, 0), 0, 1);
 }
 
 TEST(UnrollLoops, ManyTurnsBecomeFewer) {
@@ -290,6 +310,11 @@ TEST(UnrollLoops, ValuesThatGrow) {
   EXPECT_EQ(Count(*Unrolled(program), "while"), 0);
   const std::vector<heddle::Feed> feeds = {{"x", RandomF32({1, 100}, 5)}};
   EXPECT_EQ(Results(program, feeds, 2), Results(program, feeds, 0));
+  // The mean of equal rows is such a row.
+  const std::vector<float> x = Floats(feeds[0].value.tensor());
+  PlainProgram::Numbers rows;
+  for (int k = 0; k < 7; ++k) rows.insert(rows.end(), x.begin(), x.end());
+  ExpectPlain(Fetched(program, feeds, 2)[0], rows);
 }
 
 // Written out, or several turns in one.
