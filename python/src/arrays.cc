@@ -1,6 +1,5 @@
 #include "python/src/arrays.h"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -10,50 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/thread_annotations.h"
 #include "heddle/string_tensor.h"
+#include "python/src/dlpack.h"
+#include "python/src/loans.h"
 
 namespace heddle::python {
 namespace {
-
-// Python objects that tensors borrowed memory from. The last owner of a tensor may be a thread
-// without the GIL, or one that holds a lock which a thread with the GIL waits for; so it only
-// leaves the object here, and whoever comes next with the GIL gives it back.
-class Loans {
- public:
-  static Loans& Instance() {
-    static auto* loans = new Loans;  // outlives every tensor
-    return *loans;
-  }
-  void Return(Py_buffer* view) {
-    MutexLock lock(mutex_);
-    views_.push_back(view);
-  }
-  void Return(PyObject* object) {
-    MutexLock lock(mutex_);
-    objects_.push_back(object);
-  }
-  // With the GIL. What is freed may run any code, so not under the lock.
-  void Settle() {
-    std::vector<Py_buffer*> views;
-    std::vector<PyObject*> objects;
-    {
-      MutexLock lock(mutex_);
-      views.swap(views_);
-      objects.swap(objects_);
-    }
-    for (Py_buffer* view : views) {
-      PyBuffer_Release(view);
-      delete view;
-    }
-    for (PyObject* object : objects) Py_DECREF(object);
-  }
-
- private:
-  Mutex mutex_;
-  std::vector<Py_buffer*> views_ HEDDLE_GUARDED_BY(mutex_);
-  std::vector<PyObject*> objects_ HEDDLE_GUARDED_BY(mutex_);
-};
 
 // Element type of a buffer's format; kUnknown where heddle has none like it.
 DType FromFormat(const char* format, Py_ssize_t size) {
@@ -99,40 +60,6 @@ const char* FormatOf(DType dtype) {
   throw nb::python_error();
 }
 
-[[noreturn]] void WrongValue(const std::string& name, const std::string& why) {
-  PyErr_SetString(PyExc_ValueError, ("'" + name + "': " + why).c_str());
-  throw nb::python_error();
-}
-
-// A tensor over memory described by NumPy-like strides in bytes; nothing when heddle cannot address
-// it.
-bool Describe(void* data, DType dtype, int rank, const int64_t* dims, const int64_t* byte_strides,
-              std::function<void()> release, Tensor* out) {
-  const auto size = static_cast<int64_t>(SizeOf(dtype));
-  if (rank > Shape::kMaxRank || reinterpret_cast<uintptr_t>(data) % std::min<int64_t>(size, 8) != 0)
-    return false;
-  const Shape shape(std::span<const int64_t>(dims, static_cast<size_t>(rank)));
-  bool dense = true;
-  int64_t step = size;
-  for (int i = rank - 1; i >= 0; --i) {
-    if (byte_strides != nullptr && dims[i] > 1 && byte_strides[i] != step) dense = false;
-    step *= dims[i];
-  }
-  if (dense || step == 0) {
-    *out = Tensor::Wrap(data, dtype, shape, std::move(release));
-    return true;
-  }
-  std::vector<int64_t> strides;
-  for (int i = 0; i < rank; ++i) {
-    if (byte_strides[i] % size != 0) return false;
-    strides.push_back(byte_strides[i] / size);
-  }
-  *out = Tensor::WrapStrided(data, dtype, shape, std::move(strides), std::move(release));
-  return true;
-}
-
-enum class Taken { kYes, kNo, kNeedsCopy };
-
 Taken TakeBuffer(nb::handle object, const std::string& name, Tensor* out) {
   if (!PyObject_CheckBuffer(object.ptr())) return Taken::kNo;
   auto view = std::make_unique<Py_buffer>();
@@ -149,58 +76,20 @@ Taken TakeBuffer(nb::handle object, const std::string& name, Tensor* out) {
   }
   Py_buffer* raw = view.get();
   static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
-  if (dtype == DType::kUnknown ||
-      !Describe(
-          raw->buf, dtype, raw->ndim, reinterpret_cast<const int64_t*>(raw->shape),
-          reinterpret_cast<const int64_t*>(raw->strides), [raw] { Loans::Instance().Return(raw); },
-          out)) {
+  const Lent lent{.data = raw->buf,
+                  .dtype = dtype,
+                  .rank = raw->ndim,
+                  .dims = reinterpret_cast<const int64_t*>(raw->shape),
+                  .byte_strides = reinterpret_cast<const int64_t*>(raw->strides),
+                  .read_only = raw->readonly != 0};
+  const bool taken = dtype != DType::kUnknown && BorrowMemory(
+                                                     lent, [raw] { ReturnLoan(raw); }, out);
+  if (!taken) {
     PyBuffer_Release(raw);
     return Taken::kNeedsCopy;
   }
   view.release();
   return Taken::kYes;
-}
-
-DType FromDlpack(nb::dlpack::dtype d) {
-  using Code = nb::dlpack::dtype_code;
-  if (d.lanes != 1) return DType::kUnknown;
-  for (int i = 0; i < kNumDTypes - 1; ++i) {
-    const auto t = static_cast<DType>(i);
-    const Code code = t == DType::kBool   ? Code::Bool
-                      : t == DType::kU8   ? Code::UInt
-                      : t == DType::kBF16 ? Code::Bfloat
-                      : IsComplex(t)      ? Code::Complex
-                      : IsFloat(t)        ? Code::Float
-                                          : Code::Int;
-    if (d.code == static_cast<uint8_t>(code) && d.bits == SizeOf(t) * 8) return t;
-  }
-  return DType::kUnknown;
-}
-
-Taken TakeDlpack(nb::handle object, const std::string& name, Tensor* out) {
-  if (!PyObject_HasAttrString(object.ptr(), "__dlpack__")) return Taken::kNo;
-  using Array = nb::ndarray<nb::ro>;
-  Array array;
-  if (!nb::try_cast<Array>(object, array)) return Taken::kNo;
-  if (array.device_type() != nb::device::cpu::value)
-    WrongValue(name, "lies on another device; heddle takes memory of the CPU");
-  const DType dtype = FromDlpack(array.dtype());
-  if (dtype == DType::kUnknown) return Taken::kNeedsCopy;
-  std::vector<int64_t> dims, strides;
-  for (size_t i = 0; i < array.ndim(); ++i) {
-    dims.push_back(static_cast<int64_t>(array.shape(i)));
-    strides.push_back(array.stride(i) * static_cast<int64_t>(SizeOf(dtype)));
-  }
-  // The producer's memory is held by the array; the array by an object that can be left in Loans.
-  auto* held = new Array(array);
-  nb::object owner = nb::capsule(held, [](void* p) noexcept { delete static_cast<Array*>(p); });
-  PyObject* raw = owner.release().ptr();
-  if (Describe(
-          const_cast<void*>(array.data()), dtype, static_cast<int>(dims.size()), dims.data(),
-          strides.data(), [raw] { Loans::Instance().Return(raw); }, out))
-    return Taken::kYes;
-  Py_DECREF(raw);
-  return Taken::kNeedsCopy;
 }
 
 // Offsets of sequences: nested lists of numbers.
@@ -230,9 +119,6 @@ Tensor TakeOther(nb::handle object, DType wanted, const std::string& name) {
 
 }  // namespace
 
-void ReturnLoan(PyObject* object) { Loans::Instance().Return(object); }
-void SettleLoans() { Loans::Instance().Settle(); }
-
 DType DTypeNamed(const std::string& name) {
   for (int i = 0; i < kNumDTypes - 1; ++i)
     if (Name(static_cast<DType>(i)) == name) return static_cast<DType>(i);
@@ -240,7 +126,7 @@ DType DTypeNamed(const std::string& name) {
 }
 
 Tensor ToTensor(nb::handle object, DType wanted, const std::string& name) {
-  Loans::Instance().Settle();
+  SettleLoans();
   if (nb::inst_check(object) && nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
   if (PyTuple_Check(object.ptr()) && PyTuple_GET_SIZE(object.ptr()) == 2) {
     const nb::handle array(PyTuple_GET_ITEM(object.ptr(), 0));
@@ -425,11 +311,17 @@ namespace {
 // one block that the view owns.
 int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
   const Tensor& t = *nb::inst_ptr<Tensor>(nb::handle(self));
+  *view = Py_buffer{};
   if (!t.initialized() || !t.is_contiguous()) {
     PyErr_SetString(PyExc_BufferError, "the tensor holds no contiguous memory");
     return -1;
   }
-  *view = Py_buffer{};
+  const bool read_only = IsReadOnly(t);
+  if (read_only && (flags & PyBUF_WRITABLE) != 0) {
+    PyErr_SetString(PyExc_BufferError, "the tensor's memory is read-only");
+    return -1;
+  }
+  view->readonly = read_only ? 1 : 0;
   view->buf = const_cast<void*>(t.raw());
   view->len = static_cast<Py_ssize_t>(t.bytes());
   view->itemsize = static_cast<Py_ssize_t>(SizeOf(t.dtype()));
@@ -456,29 +348,6 @@ void ReleaseBuffer(PyObject*, Py_buffer* view) {
   delete[] static_cast<Py_ssize_t*>(view->internal);
 }
 
-nb::dlpack::dtype ToDlpack(DType t) {
-  using Code = nb::dlpack::dtype_code;
-  const Code code = t == DType::kBool   ? Code::Bool
-                    : t == DType::kU8   ? Code::UInt
-                    : t == DType::kBF16 ? Code::Bfloat
-                    : IsComplex(t)      ? Code::Complex
-                    : IsFloat(t)        ? Code::Float
-                                        : Code::Int;
-  return {static_cast<uint8_t>(code), static_cast<uint8_t>(SizeOf(t) * 8), 1};
-}
-
-nb::object Dlpack(nb::handle self, nb::kwargs options) {
-  const Tensor& t = *nb::inst_ptr<Tensor>(self);
-  if (!t.initialized() || !t.is_contiguous()) throw nb::buffer_error("the tensor holds no memory");
-  std::vector<size_t> shape;
-  for (int64_t d : t.shape()) shape.push_back(static_cast<size_t>(d));
-  const nb::ndarray<nb::array_api> array(const_cast<void*>(t.raw()), shape.size(), shape.data(),
-                                         self, nullptr, ToDlpack(t.dtype()),
-                                         nb::device::cpu::value);
-  const nb::object exported = nb::cast(array, nb::rv_policy::reference);
-  return nb::getattr(exported, "__dlpack__")(**options);
-}
-
 }  // namespace
 
 void BindTensor(nb::module_& module) {
@@ -491,7 +360,8 @@ void BindTensor(nb::module_& module) {
   nb::class_<Tensor>(
       module, "Tensor", nb::type_slots(slots),
       "An array as heddle holds it: no copy of what it is made of, with sequence offsets "
-      "in `lod`. numpy(), memoryview() and __dlpack__ share its memory.")
+      "in `lod`. numpy(), memoryview() and __dlpack__ share its memory, and are read-only where "
+      "the array's was.")
       .def(
           "__init__",
           [](Tensor* self, nb::handle array, const std::string& dtype, nb::handle lod) {
@@ -507,7 +377,7 @@ void BindTensor(nb::module_& module) {
           "lod", [](const Tensor& t) { return LodList(t.lod()); },
           [](Tensor& t, nb::handle lod) { t.set_lod(ToLod(lod)); })
       .def("numpy", [](const Tensor& t) { return ToArray(t); })
-      .def("__dlpack__", &Dlpack)
+      .def("__dlpack__", &ExportDlpack)
       .def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(1, 0); });
 }
 

@@ -1,10 +1,10 @@
 // Arrays of Python as heddle's tensors, and back.
 //
 // Ownership: a tensor made of an array keeps the array's memory alive; an array made of a tensor
-// keeps the tensor's. Nothing is copied where memory is contiguous enough to be described by
-// strides and its elements are aligned. Threads: all functions need the GIL; tensors made here may
-// be dropped without it. Errors: Python exceptions (nanobind::python_error,
-// nanobind::builtin_exception).
+// keeps the tensor's. Memory that was read-only stays so, through whatever shares it. Nothing is
+// copied where memory is contiguous enough to be described by strides and its elements are aligned.
+// Threads: all functions need the GIL; tensors made here may be dropped without it. Errors: Python
+// exceptions (nanobind::python_error, nanobind::builtin_exception).
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -34,19 +34,14 @@ Value ToValue(nb::handle object, DType wanted, const std::string& name,
 // A tensor in memory of its own.
 Tensor ToOwnTensor(nb::handle object, DType wanted, const std::string& name);
 
-// A numpy.ndarray over the tensor's memory, which it keeps alive. bfloat16 comes as ml_dtypes' type
-// where that package is installed, else as uint16.
+// A numpy.ndarray over the tensor's memory, which it keeps alive; read-only where the memory is
+// that of a read-only array. bfloat16 comes as ml_dtypes' type where that package is installed,
+// else as uint16.
 nb::object ToArray(Tensor tensor);
 // Tensors as arrays, arrays of tensors as lists, selected rows as a tuple (rows, values, height),
 // strings as arrays of objects. Arrays have the type `declared`, as heddle::OutputTypes says, where
 // NumPy has it.
 nb::object ToPython(Value value, const std::string& declared = "");
-
-// Drops a reference to an object that a tensor borrowed memory from; needs no GIL. The object is
-// let go of by SettleLoans(), or at a later conversion.
-void ReturnLoan(PyObject* object);
-// Lets go of what tensors that are gone had borrowed.
-void SettleLoans();
 
 // The types Tensor and Value.
 void BindTensor(nb::module_& module);

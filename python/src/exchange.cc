@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "python/src/arrays.h"
+#include "python/src/gil.h"
 
 namespace heddle::python {
 namespace {
@@ -35,7 +36,7 @@ bool Push(ReaderQueue& queue, const nb::list& arrays) {
   for (;;) {
     std::optional<bool> pushed;
     {
-      nb::gil_scoped_release release;
+      const ReleasedGil released;
       pushed =
           queue.PushUntil(batch, std::chrono::steady_clock::now() + std::chrono::milliseconds(100));
     }
@@ -63,7 +64,7 @@ void BindExchange(nb::module_& module) {
       .def(
           "put_into",
           [](const std::shared_ptr<ReaderQueue>& queue, Scope& scope, const std::string& name) {
-            nb::gil_scoped_release release;
+            const ReleasedGil released;
             std::lock_guard writes(scope.write_mutex());
             scope.Set(name, ReaderValue(queue));
           },

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "python/src/arrays.h"
+#include "python/src/loans.h"
 
 namespace heddle::python {
 namespace {

@@ -20,6 +20,7 @@
 #include "python/src/builder.h"
 #include "python/src/errors.h"
 #include "python/src/exchange.h"
+#include "python/src/gil.h"
 #include "python/src/infos.h"
 #include "python/src/interrupt.h"
 #include "python/src/mirror.h"
@@ -50,7 +51,7 @@ void BindProgram(nb::module_& module) {
           [](const std::string& path) {
             Result<Program> program = Program();
             {
-              nb::gil_scoped_release release;
+              const ReleasedGil released;
               program = Program::Load(path);
             }
             return Check(std::move(program));
@@ -63,7 +64,7 @@ void BindProgram(nb::module_& module) {
             const std::string_view text(bytes.c_str(), bytes.size());
             Result<Program> program = Program();
             {
-              nb::gil_scoped_release release;  // the caller's bytes do not change
+              const ReleasedGil released;  // the caller's bytes do not change
               program = Program::Parse(text, name);
             }
             return Check(std::move(program));
@@ -98,7 +99,7 @@ void BindProgram(nb::module_& module) {
           [](const Program& p, const std::string& format) {
             Result<std::string> written = std::string();
             {
-              nb::gil_scoped_release release;
+              const ReleasedGil released;
               written = p.Serialize(format);
             }
             const std::string bytes = Check(std::move(written));
@@ -145,7 +146,7 @@ void BindScope(nb::module_& module) {
             if (v == nullptr || !v->initialized()) return nb::none();
             Value copy;
             {
-              nb::gil_scoped_release release;
+              const ReleasedGil released;
               std::lock_guard writes(s.write_mutex());
               copy = v->is_tensor() ? Value(v->tensor().Clone()) : *v;
             }
@@ -158,7 +159,7 @@ void BindScope(nb::module_& module) {
           "set",
           [](Scope& s, const std::string& name, nb::handle array, const std::string& dtype) {
             Tensor own = ToOwnTensor(array, DTypeNamed(dtype), name);
-            nb::gil_scoped_release release;
+            const ReleasedGil released;
             std::lock_guard writes(s.write_mutex());
             s.Set(name, Value(std::move(own)));
           },
@@ -182,7 +183,7 @@ void BindParams(nb::module_& module) {
       [](const Program& program, const std::string& path, Scope& scope) {
         Status status;
         {
-          nb::gil_scoped_release release;
+          const ReleasedGil released;
           status = LoadParameters(program, path, scope);
         }
         Check(status);
@@ -193,7 +194,7 @@ void BindParams(nb::module_& module) {
       [](const Program& program, const Scope& scope, const std::string& path) {
         Status status;
         {
-          nb::gil_scoped_release release;
+          const ReleasedGil released;
           status = SaveParameters(program, scope, path);
         }
         Check(status);
@@ -205,7 +206,7 @@ void BindParams(nb::module_& module) {
          const std::vector<std::string>& feeds, const std::vector<std::string>& fetches) {
         Result<Model> model = Model();
         {
-          nb::gil_scoped_release release;
+          const ReleasedGil released;
           model = LoadModel(path, params, {signature, feeds, fetches, {}});
         }
         Model loaded = Check(std::move(model));
@@ -225,7 +226,7 @@ void BindParams(nb::module_& module) {
         const std::string_view values(params.c_str(), params.size());
         Result<Model> model = Model();
         {
-          nb::gil_scoped_release release;  // the caller's bytes do not change
+          const ReleasedGil released;  // the caller's bytes do not change
           model = ParseModel(text, values, name, {signature, feeds, fetches, {}});
         }
         Model parsed = Check(std::move(model));
@@ -239,7 +240,7 @@ void BindParams(nb::module_& module) {
       [](const std::string& path) {
         Result<std::vector<std::string>> signatures = std::vector<std::string>();
         {
-          nb::gil_scoped_release release;
+          const ReleasedGil released;
           signatures = SignaturesOf(path);
         }
         return Check(std::move(signatures));
@@ -251,7 +252,7 @@ void BindParams(nb::module_& module) {
          const std::string& format) {
         Result<SavedModel> saved = SavedModel();
         {
-          nb::gil_scoped_release release;
+          const ReleasedGil released;
           saved = SaveModel({program, scope}, directory, format);
         }
         return Check(std::move(saved)).program;
@@ -270,7 +271,7 @@ void BindParams(nb::module_& module) {
           tensors.emplace_back(name, ToOwnTensor(array, DType::kUnknown, name));
         Status status;
         {
-          nb::gil_scoped_release release;
+          const ReleasedGil released;
           status = WriteTensors(path, tensors);
         }
         Check(status);

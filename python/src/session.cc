@@ -18,15 +18,17 @@
 #include "python/src/arrays.h"
 #include "python/src/errors.h"
 #include "python/src/exchange.h"
+#include "python/src/gil.h"
 #include "python/src/infos.h"
 #include "python/src/interrupt.h"
+#include "python/src/loans.h"
 
 namespace heddle::python {
 namespace {
 
 template <typename F>
 auto WithoutGil(F f) {
-  nb::gil_scoped_release release;
+  const ReleasedGil released;
   return f();
 }
 
@@ -355,7 +357,7 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
   }
   Result<CompiledProgram> compiled = Status(StatusCode::kInternal, "not compiled");
   {
-    nb::gil_scoped_release release;
+    const ReleasedGil released;
     compiled = executor->Compile(program, std::move(scope), options);
   }
   return std::make_shared<Session>(std::move(executor), Check(std::move(compiled)), program);
@@ -397,7 +399,7 @@ void BindSession(nb::module_& module) {
           nb::arg("place") = "cpu")
       .def_prop_ro("threads", &Executor::threads)
       .def_prop_ro("plans_built", &Executor::plans_built)
-      .def("trim", &Executor::Trim, nb::call_guard<nb::gil_scoped_release>())
+      .def("trim", &Executor::Trim, nb::call_guard<ReleasedGil>())
       .def("memory_use", &MemoryUse)
       .def("reset_memory_peaks", &Executor::ResetMemoryPeaks)
       .def("compile", &Compile, nb::arg("program"), nb::arg("scope"),
