@@ -6,11 +6,13 @@
 #include <filesystem>
 #include <iostream>
 #include <sstream>
+#include <tuple>
 
 #include "heddle/device.h"
 #include "heddle/model_files.h"
 #include "tools/training/durable.h"
 #include "tools/values/names.h"
+#include "tools/values/npy.h"
 
 namespace heddle::tools {
 namespace {
@@ -43,6 +45,27 @@ Status CheckFetches(const Program& program, const std::vector<std::string>& fetc
                                              DidYouMean(fetch, known));
   }
   return Status::Ok();
+}
+
+// `status`, of a load that did not find what `part` names, with the name that may have been meant.
+Status WithNearName(const Status& status, const std::string& model, const ProgramPart& part) {
+  if (status.code() != StatusCode::kNotFound || (part.feeds.empty() && part.fetches.empty()) ||
+      IsPipe(model))
+    return status;
+  const auto file = FindProgramFile(model);
+  if (!file.ok()) return status;
+  const auto program = LoadProgram(*file, {.signature = part.signature});
+  if (!program.ok()) return status;
+  for (const auto& [kind, names, infos] :
+       {std::tuple("input '", &part.feeds, InputsOf(*program)),
+        std::tuple("output '", &part.fetches, program->outputs())}) {
+    std::vector<std::string> known;
+    for (const TensorInfo& info : infos) known.push_back(info.name);
+    for (const std::string& name : *names)
+      if (status.message().find(kind + name + "': ") != std::string::npos)
+        return Status(status.code(), status.message() + DidYouMean(name, known));
+  }
+  return status;
 }
 
 }  // namespace
@@ -119,8 +142,9 @@ Result<Model> ModelOptions::Load(const FeedOptions& feeds) const {
   part.signature = signature;
   part.fetches = fetches;
   HEDDLE_ASSIGN_OR_RETURN(part.feeds, FeedNames(model, signature, feeds.files));
-  HEDDLE_ASSIGN_OR_RETURN(Model loaded, LoadModel(model, params, part));
-  HEDDLE_RETURN_IF_ERROR(CheckFetches(loaded.program, fetches));
+  auto loaded = LoadModel(model, params, part);
+  if (!loaded.ok()) return WithNearName(loaded.status(), model, part);
+  HEDDLE_RETURN_IF_ERROR(CheckFetches(loaded->program, fetches));
   return loaded;
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tests/formats/onnx/onnx_bytes.h"
+#include "tests/formats/tensorflow/graph_bytes.h"
 #include "tests/tools/cases/case_maker.h"
 #include "tests/tools/cli.h"
 #include "tests/tools/npz_maker.h"
@@ -365,12 +366,30 @@ TEST_F(FeedsTest, TheLongestNameOfAnInputIsMeant) {
   EXPECT_EQ(Json::parse(o.out)["outputs"][0]["first"][0], 2);
 }
 
+void ExpectOffered(const Outcome& o, int status, const std::string& meant) {
+  EXPECT_EQ(o.status, status) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("; did you mean '" + meant + "'?")) << o.err;
+}
+
+// TensorFlow's reader takes any tensor of the graph as an input or an output.
+TEST_F(FeedsTest, NearNamesOfGraphsAreOffered) {
+  namespace tf = heddle::testing::tf;
+  tf::Graph g;
+  g.Add(tf::PlaceholderNode("pixel_values")).Add("Neg", "scores", {"pixel_values"});
+  const std::string model = temp_ / "graph.pb";
+  WriteFile(model, g.bytes());
+  WriteFile(temp_ / "x.npy", FloatNpy("(1,)", {5}));
+  const std::string run = "run " + model + " --feed ";
+  const std::string file = "=" + (temp_ / "x.npy");
+  EXPECT_EQ(Heddle(run + "pixel_values" + file + " --fetch scores").status, 0);
+  ExpectOffered(Heddle(run + "pixel_value" + file), 1, "pixel_values");
+  ExpectOffered(Heddle(run + "pixel_values" + file + " --fetch score"), 1, "scores");
+  EXPECT_THAT(Heddle(run + "other" + file).err, ::testing::Not(HasSubstr("did you mean")));
+}
+
 TEST_F(FeedsTest, NearNamesAreOffered) {
   const std::string model = Copies("pixel_values", 1, {-1});
-  const auto asks = [](const Outcome& o, int status, const std::string& meant) {
-    EXPECT_EQ(o.status, status) << o.err;
-    EXPECT_THAT(o.err, HasSubstr("; did you mean '" + meant + "'?")) << o.err;
-  };
+  const auto asks = ExpectOffered;
   asks(Heddle("run " + model + " --feed pixel_value=x.npy"), 1, "pixel_values");
   asks(Heddle("run " + model + " --random-feed --fetch pixel_valeus"), 1, "pixel_values");
   asks(Heddle("rum " + model), 2, "run");
