@@ -32,8 +32,8 @@ std::string FirstBytes(const std::string& path) {
   return first;
 }
 
-// Those of a directory's files whose names end as names of this format's files do, and whose
-// contents begin so. A file that cannot be read counts as one.
+// The files of a directory that have this format's extension and begin as its files do. A file that
+// cannot be read counts as one of them.
 std::vector<std::string> FilesOf(const Format& format, const fs::path& dir,
                                  const std::vector<std::string>& names) {
   std::vector<std::string> found;

@@ -415,7 +415,7 @@ std::string OtherKindsIn(const std::string& directory) {
       for (const std::string& file : format->FileNames())
         if (fs::is_regular_file(folder / file, error))
           return StrCat("; there is one in ", (folder / file).string());
-  // What a user may have meant comes first: a model of another kind, then notes beside it.
+  // A model of another kind is more likely to be meant than notes beside it, and goes first.
   std::string note;
   for (const fs::path& path : files) {
     const auto file = DataFile::Open(path.string());

@@ -20,8 +20,8 @@ struct OtherKind {
   std::string Text() const { return what + ": " + instead; }
 };
 
-// What the bytes are by their beginning (and, of archives, their end), where that is certain. No
-// program that heddle reads is taken for something else.
+// The kind of the bytes by their beginning (and, of archives, their end); nothing where that is not
+// certain. No program that heddle reads is taken for something else.
 std::optional<OtherKind> OtherKindOf(std::string_view bytes);
 // The same for a file, of which a little is read.
 std::optional<OtherKind> OtherKindOf(const DataFile& file);
@@ -33,7 +33,7 @@ Status UnknownKind(std::string_view bytes, const std::string& name);
 // For an error about a file of data that is not as it should be: "; it is a Git LFS pointer …", or
 // nothing.
 std::string OtherKindNote(const DataFile& file);
-// What a directory without a program holds instead: "; it holds …", or nothing.
+// For an error about a directory without a program: "; it holds …", or nothing.
 std::string OtherKindsIn(const std::string& directory);
 
 }  // namespace heddle::formats

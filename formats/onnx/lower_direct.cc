@@ -104,8 +104,8 @@ int AsInput(NodeLowering& n, const Attribute& a) {
   }
 }
 
-// What an operator meant before an opset, where nodes do not say it, in the attributes that
-// heddle's operators have for it.
+// An operator whose meaning changed with an opset without an attribute that tells it: the attribute
+// by which heddle's operator is given the meaning of nodes before that opset.
 struct OldMeaning {
   std::string_view op;
   int64_t before;

@@ -162,7 +162,7 @@ bool LowerAlpha(NodeLowering& n, const char* type, std::string_view name, double
 bool LowerLeakyRelu(NodeLowering& n) { return LowerAlpha(n, "leaky_relu", "alpha", 0.01); }
 bool LowerElu(NodeLowering& n) { return LowerAlpha(n, "elu", "alpha", 1); }
 bool LowerCelu(NodeLowering& n) { return LowerAlpha(n, "celu", "alpha", 1); }
-// What is not above the threshold is 0, NaN too.
+// Elements that are not above the threshold become 0; NaN is one of them.
 bool LowerThresholded(NodeLowering& n) {
   const int x = n.Required(0);
   if (n.dtype(x) == DType::kUnknown) return LowerAlpha(n, "thresholded_relu", "threshold", 1);

@@ -45,7 +45,7 @@ class OnnxSource : public formats::ProgramSource {
     Value value;
     formats::FileTensor in_file;
   };
-  // Of the elements of sequences and optionals, too.
+  // The name of element type k, or of the elements of a sequence or an optional.
   static std::string_view NameOf(const std::vector<Type>& types, size_t k);
   // `file`: the one that `bytes` are those of; null: there is none.
   Status Store(const Parameter& p, std::string_view bytes,

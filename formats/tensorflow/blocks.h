@@ -19,7 +19,7 @@ using formats::RunWhile;
 
 // Whether a value of shape `other` fits what is known of `shape`.
 bool Covers(const Shape& shape, const Shape& other);
-// What is known of a value that has one shape or the other.
+// The shape that is known of a value which has one of these two.
 Shape Joined(const Shape& shape, const Shape& other);
 
 // One bool: whether a condition of any type holds.

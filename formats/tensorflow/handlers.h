@@ -34,7 +34,7 @@ std::span<const HandlerEntry> ControlHandlers();
 std::span<const HandlerEntry> ListHandlers();
 std::span<const HandlerEntry> TableHandlers();
 
-// Of all tables. No operator has two entries.
+// The entries of all tables. No operator has two.
 std::vector<HandlerEntry> AllHandlers();
 // Null: none.
 Handler FindHandler(std::string_view op);

@@ -126,8 +126,9 @@ Result<Lowered> Lowering::Run() {
   return made;
 }
 
-// Names that belong to inputs, outputs and variables. An input's goes before a variable's, and that
-// before an output's, which the user is told apart from that of what holds it.
+// Reserves the names of inputs, outputs and variables. Where two of them have one name, an input
+// keeps it rather than a variable, and a variable rather than an output: of an output, the user is
+// told the name that the graph has (output_names_), whatever the variable that holds it is called.
 void Lowering::KeepNames() {
   const auto keep = [this](const Node& node) {
     if (!IsVariableOp(node.op)) return;

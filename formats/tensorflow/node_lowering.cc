@@ -201,7 +201,7 @@ bool NodeLowering::Wants(size_t output) const {
   return instance_.graph->IsUsed({at_, static_cast<int>(output)});
 }
 
-// What the operator's definition says of a result goes before what was inferred of its dtype.
+// Gives a result the type that the operator's definition has for it, whatever dtype was inferred.
 void NodeLowering::SayDefinedType(size_t output, int v) {
   VarFacts& facts = l_.facts(v);
   DraftVar& var = l_.var(v);

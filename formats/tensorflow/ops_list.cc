@@ -35,7 +35,8 @@ int List(NodeLowering& n, std::string_view type, Ins ins, Attrs attrs, const Sha
   return made;
 }
 
-// What is known of the items' shape when one of shape `item` has been written to the list, too.
+// The shape that all items of the list have once one of shape `item` has been written to it; open
+// where they differ.
 Shape WithItem(NodeLowering& n, int list, const Shape& item) {
   const VarFacts& facts = n.facts(list);
   if (facts.says_shape) return facts.shape;

@@ -11,7 +11,8 @@ namespace heddle::tensorflow {
 
 struct Node;
 
-// What was found not to hold, over all readings of one graph. Threads: one at a time.
+// Assumptions about values that a reading of the graph has found not to hold; later readings do
+// without them. Threads: one at a time.
 class Revisions {
  public:
   // Whether value `k` that the node carries, or makes, may have any shape. After some readings all

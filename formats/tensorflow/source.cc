@@ -228,12 +228,12 @@ Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
                                "from a file");
       const std::string path = request.path.empty() ? (folder / "").string() : request.path;
       // The user may name another one.
-      if (source->no_bundle_.ok()) {
+      if (source->bundle_error_.ok()) {
         auto bundle = Bundle::Open(VariablesBeside(path, bytes));
         if (bundle.ok())
           source->bundle_ = *std::move(bundle);
         else
-          source->no_bundle_ = request.InFile(bundle.status());
+          source->bundle_error_ = request.InFile(bundle.status());
       }
     }
     HEDDLE_RETURN_IF_ERROR(p.table ? source->StoreTable(p, assets) : source->Store(p, bytes, file));
@@ -298,7 +298,7 @@ Status TensorflowSource::StoreTable(const Parameter& p, const std::string& asset
 Status TensorflowSource::SetParameters(Scope& scope, ParameterReading reading,
                                        const Bundle* bundle) const {
   if (bundle == nullptr) {
-    HEDDLE_RETURN_IF_ERROR(no_bundle_);
+    HEDDLE_RETURN_IF_ERROR(bundle_error_);
     bundle = bundle_.get();
   }
   std::vector<std::pair<const std::string*, Value>> values;

@@ -72,7 +72,7 @@ class TensorflowSource : public formats::ProgramSource {
   std::vector<Port> inputs_, outputs_;
   std::map<std::string, std::string, std::less<>> output_names_;  // by variable
   std::shared_ptr<const Bundle> bundle_;
-  Status no_bundle_;  // why there is none, although variables want it
+  Status bundle_error_;  // why bundle_ is null, although variables want one
 };
 
 // The file without the contents of large tensors: LowerBytes makes the same program of it.
