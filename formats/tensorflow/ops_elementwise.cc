@@ -218,8 +218,8 @@ bool LowerExtreme(NodeLowering& n) {
   return true;
 }
 
-// Where the limits exclude each other, the lower one holds. Limits that are known not to are applied
-// in the order in which activations are written.
+// Where the limits exclude each other, the lower one holds. Limits that are known not to are
+// applied in the order in which activations are written.
 bool LowerClipByValue(NodeLowering& n) {
   const auto low = n.ConstantFloats(n.In(1)), high = n.ConstantFloats(n.In(2));
   const bool apart =

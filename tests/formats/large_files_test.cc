@@ -155,7 +155,7 @@ void TestExternalData(std::mt19937* random, const Table& t) {
   ExpectRows(dir / "m.onnx", "", t, "external data at " + std::to_string(offset));
 }
 
-// What stands before and after contents of a message that are too many to be built in memory.
+// The bytes of a message before and after contents that are too many to be built in memory.
 struct Around {
   std::string before, after;
 };
