@@ -99,8 +99,11 @@ struct MergedMomentum {
       // With multi_precision, the master copy is what is updated; parameters of full precision
       // become the same.
       const Tensor* held = ctx.Bool("multi_precision") ? ctx.InOpt("MasterParam", i) : nullptr;
-      const bool from_master = held != nullptr && held->dtype() == param.dtype() &&
-                               held->numel() == param.numel() && ctx.OutOpt("MasterParamOut", i);
+      if (held != nullptr && (held->dtype() != param.dtype() || held->numel() != param.numel()))
+        return InvalidArgument("MasterParam[", i, "] has ", held->numel(), " elements of ",
+                               Name(held->dtype()), ", expected ", param.numel(), " of Param's ",
+                               Name(param.dtype()));
+      const bool from_master = held != nullptr && ctx.OutOpt("MasterParamOut", i) != nullptr;
       const T* p = (from_master ? *held : param).template data<T>();
       const T* g = ctx.In("Grad", i).template data<T>();
       const T* v = ctx.In("Velocity", i).template data<T>();

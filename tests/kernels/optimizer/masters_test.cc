@@ -113,5 +113,19 @@ TEST(MastersTest, ThoseThatAreUsedTakeTheStep) {
   }
 }
 
+// As in Paddle, of whose numbers nobody could say what they are.
+TEST(MastersTest, ThoseOfAnotherTypeAreRefused) {
+  Executor executor;
+  for (const Tensor& master : {Tensor::Zeros(DType::kF64, {2, 2}), F32({3}, {7, 8, 9})}) {
+    Update update(*FindOp("merged_momentum"), true, true);
+    update.scope->Set("MasterParam", master);
+    auto compiled = executor.Compile(update.builder.Build(), update.scope);
+    Status status = compiled.status();
+    if (compiled.ok()) status = executor.Run(*compiled, {}).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status.ToString();
+    EXPECT_NE(status.message().find("MasterParam"), std::string::npos) << status.ToString();
+  }
+}
+
 }  // namespace
 }  // namespace heddle
