@@ -248,6 +248,11 @@ void CompiledImpl::AppendForm(const Form& form, std::string* key) const {
     for (const std::string& name : *names) *key += name + '\0';
     *key += '\0';
   }
+  for (const passes::NamedFact& f : found_) {
+    *key += f.name + ' ' + f.fact.shape.ToString() + '\0';
+    Append(key, f.block);
+    Append(key, f.fact.dtype);
+  }
   for (const auto& [name, stamp] : form.optimized.used) {
     *key += name + '\0';
     Append(key, stamp.value);
@@ -265,7 +270,8 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) co
   HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(program, scope, optimize,
                                                             {.source = !options.lean,
                                                              .host_caches = host_caches,
-                                                             .devices = DeviceViews()}));
+                                                             .devices = DeviceViews(),
+                                                             .found = found_}));
   form->source.program = form->optimized.program;
   form->source.scope = form->optimized.scope;
   form->source.root_scope = scope;
@@ -403,6 +409,25 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Current(const std::vec
     if (options.lean) source_.LetGo();
   }
   return form_;
+}
+
+bool CompiledImpl::NoteFound(const std::vector<passes::NamedFact>& found) {
+  MutexLock lock(mutex_);
+  bool any = false;
+  for (const passes::NamedFact& f : found) {
+    const auto known = std::find_if(found_.begin(), found_.end(), [&](const auto& k) {
+      return k.block == f.block && k.name == f.name;
+    });
+    if (known == found_.end()) {
+      found_.push_back(f);
+      any = true;
+    } else if (const passes::Fact both = Join(known->fact, f.fact); !(both == known->fact)) {
+      known->fact = both;
+      any = true;
+    }
+  }
+  if (any) form_ = nullptr;
+  return any;
 }
 
 Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Plain() {

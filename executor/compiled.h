@@ -61,6 +61,9 @@ class CompiledImpl {
   // fed.
   Result<std::shared_ptr<Form>> Current(const std::vector<Feed>& feeds = {})
       HEDDLE_EXCLUDES(mutex_);
+  // Notes what is there instead of claims of a form that do not hold; the next form goes by it.
+  // False: it did already.
+  bool NoteFound(const std::vector<passes::NamedFact>& found) HEDDLE_EXCLUDES(mutex_);
   // The program as it is in the file, for feeds that the passes' result does not do for.
   Result<std::shared_ptr<Form>> Plain() HEDDLE_EXCLUDES(mutex_);
   // The program as it is in the file.
@@ -115,6 +118,8 @@ class CompiledImpl {
   std::shared_ptr<Form> plain_ HEDDLE_GUARDED_BY(mutex_);  // once it was asked for
   // Parameters that some run has fed, so that they are no constants.
   std::vector<std::string> fed_ HEDDLE_GUARDED_BY(mutex_);
+  // Instead of declarations that did not hold, see passes/declarations.h.
+  std::vector<passes::NamedFact> found_ HEDDLE_GUARDED_BY(mutex_);
   PassReport report_ HEDDLE_GUARDED_BY(mutex_);
 };
 

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/kernel_tuner.h"
+#include "executor/check_claims.h"
 #include "executor/follow_plan.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/memory_edges.h"
@@ -57,11 +58,11 @@ Result<MemoryReport> PlanService::Memory(CompiledImpl& c, const std::vector<Feed
 Result<std::shared_ptr<CachedPlan>> PlanService::Find(CompiledImpl& c,
                                                       const std::vector<Feed>& feeds,
                                                       std::string* key) {
-  HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<Form> form, c.Current(feeds));
-  auto cached = FindOrMake(c, *form, feeds, key);
+  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<Form> form, c.Current(feeds));
+  auto cached = FindOrMake(c, &form, feeds, key);
   if (!c.options.max_shapes.empty() && cached.ok() && !(*cached)->has_blocks() &&
       !resources_.device)
-    HEDDLE_RETURN_IF_ERROR(ShareBlocks(c, *form, feeds, **cached));
+    HEDDLE_RETURN_IF_ERROR(ShareBlocks(c, form, feeds, **cached));
   return cached;
 }
 
@@ -87,17 +88,37 @@ bool IsAsDeclared(const Plan& plan) {
 
 }  // namespace
 
-Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMake(CompiledImpl& c, Form& form,
+Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMake(CompiledImpl& c,
+                                                            std::shared_ptr<Form>* form,
                                                             const std::vector<Feed>& feeds,
                                                             std::string* key) {
+  std::vector<passes::NamedFact> found;
+  for (bool insist = false;;) {
+    auto cached = FindOrMakeOf(c, **form, feeds, insist, key, &found);
+    if (!cached.ok() || *cached != nullptr) return cached;
+    // Claims become weaker with each turn, and there are only so many.
+    const bool weaker = c.NoteFound(found);
+    HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<Form> now, c.Current(feeds));
+    insist = !weaker && now == *form;
+    *form = std::move(now);
+  }
+}
+
+Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMakeOf(
+    CompiledImpl& c, Form& form, const std::vector<Feed>& feeds, bool insist, std::string* key,
+    std::vector<passes::NamedFact>* found) {
   FeedKey(form, feeds, key);
   const auto entry = cache_.EntryOf(XXH64(key->data(), key->size(), 0), *key);
   MutexLock lock(entry->mutex);
   if (entry->plan && entry->plan->UpToDate()) return entry->plan;
+  const bool optimized = !c.options.follow && c.options.opt_level > 0;
+  if (optimized && !insist && !(*found = FindOtherwise(form, feeds)).empty())
+    return std::shared_ptr<CachedPlan>();
   auto made = Make(c, form, feeds);
-  if (!c.options.follow && c.options.opt_level > 0 &&
-      !(made.ok() && IsAsDeclared(*(*made)->plan()))) {
-    // The passes went by what the program declares, and something else was fed. The program as it
+  if (optimized && made.ok()) *found = FindOtherwise(form, *(*made)->plan());
+  if (!found->empty() && !insist) return std::shared_ptr<CachedPlan>();
+  if (optimized && !(made.ok() && found->empty() && IsAsDeclared(*(*made)->plan()))) {
+    // The passes went by what the program declares, and something else is there. The program as it
     // is in the file does for it, or says what is wrong in terms of the file's operators.
     HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<Form> plain, c.Plain());
     made = Make(c, *plain, feeds);
@@ -109,18 +130,20 @@ Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMake(CompiledImpl& c, For
 }
 
 // Runs of the plan have their temporaries in blocks that are large enough for the largest feeds.
-Status PlanService::ShareBlocks(CompiledImpl& c, Form& form, const std::vector<Feed>& feeds,
-                                CachedPlan& cached) {
+Status PlanService::ShareBlocks(CompiledImpl& c, const std::shared_ptr<Form>& form,
+                                const std::vector<Feed>& feeds, CachedPlan& cached) {
   const std::vector<Feed> largest = LargestFeeds(c, feeds);
   if (largest.empty()) return Status::Ok();
-  MutexLock lock(form.blocks_mutex);
-  if (!form.blocks) {
+  MutexLock lock(form->blocks_mutex);
+  if (!form->blocks) {
     std::string key;
-    HEDDLE_ASSIGN_OR_RETURN(const auto bound, FindOrMake(c, form, largest, &key));
-    form.blocks = std::make_shared<ArenaBlocks>(bound->plan()->arena_bytes);
-    bound->UseBlocks(form.blocks);
+    std::shared_ptr<Form> now = form;
+    HEDDLE_ASSIGN_OR_RETURN(const auto bound, FindOrMake(c, &now, largest, &key));
+    if (now != form) return Status::Ok();  // another one from the next run on
+    form->blocks = std::make_shared<ArenaBlocks>(bound->plan()->arena_bytes);
+    bound->UseBlocks(form->blocks);
   }
-  cached.UseBlocks(form.blocks);
+  cached.UseBlocks(form->blocks);
   return Status::Ok();
 }
 

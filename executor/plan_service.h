@@ -42,10 +42,16 @@ class PlanService {
 
   Result<std::shared_ptr<CachedPlan>> Find(CompiledImpl& c, const std::vector<Feed>& feeds,
                                            std::string* key);
-  Result<std::shared_ptr<CachedPlan>> FindOrMake(CompiledImpl& c, Form& form,
+  // `form` becomes another one where the passes went by declarations that do not hold.
+  Result<std::shared_ptr<CachedPlan>> FindOrMake(CompiledImpl& c, std::shared_ptr<Form>* form,
                                                  const std::vector<Feed>& feeds, std::string* key);
-  Status ShareBlocks(CompiledImpl& c, Form& form, const std::vector<Feed>& feeds,
-                     CachedPlan& cached);
+  // Of this form; nullptr: `found` tells which of its claims do not hold.
+  Result<std::shared_ptr<CachedPlan>> FindOrMakeOf(CompiledImpl& c, Form& form,
+                                                   const std::vector<Feed>& feeds, bool insist,
+                                                   std::string* key,
+                                                   std::vector<passes::NamedFact>* found);
+  Status ShareBlocks(CompiledImpl& c, const std::shared_ptr<Form>& form,
+                     const std::vector<Feed>& feeds, CachedPlan& cached);
   Result<std::shared_ptr<CachedPlan>> Make(CompiledImpl& c, Form& form,
                                            const std::vector<Feed>& feeds);
   bool Tuned(const CompiledImpl& c) const;

@@ -35,6 +35,13 @@ Result<OptimizedModel> OptimizeModel(const Model& model, const OptimizeOptions& 
   HEDDLE_ASSIGN_OR_RETURN(passes::Optimized optimized, passes::Optimize(source, scope, options));
   auto program = std::make_shared<ir::Program>(*optimized.program);
   program->DropUnusedVars();
+  // Of what the operators leave open, readers of the file are told what it said.
+  for (ir::Var& var : program->vars) {
+    const ir::VarId v = source->Find(var.block, var.name);
+    if (v == ir::kNoVar) continue;
+    if (var.dtype == DType::kUnknown) var.dtype = source->vars[v].dtype;
+    if (!var.shape.known_rank()) var.shape = source->vars[v].shape;
+  }
   OptimizedModel result;
   result.report = std::move(optimized.report);
   std::set<std::string> own(passes::StorageOps().begin(), passes::StorageOps().end());

@@ -61,12 +61,13 @@ class Driver {
  public:
   // `pipeline` may name passes that will not run.
   Driver(std::vector<PassDef> passes, Pipeline pipeline,
-         const std::shared_ptr<const ir::Program>& program, PassContext& context, bool source)
+         const std::shared_ptr<const ir::Program>& program, PassContext& context,
+         const Target& target)
       : passes_(std::move(passes)),
         pipeline_(std::move(pipeline)),
         original_(program),
         context_(context),
-        source_(source),
+        target_(target),
         current_(program.get()) {}
 
   Status Run() {
@@ -83,7 +84,9 @@ class Driver {
     return Status::Ok();
   }
 
-  std::shared_ptr<const ir::Program> result() const { return changes_ > 0 ? copy_ : original_; }
+  bool changed() const { return changes_ > 0; }
+  std::shared_ptr<const ir::Program> result() const { return changed() ? copy_ : original_; }
+  const std::vector<NamedFact>& claims() const { return declared_.claims; }
   PassReport report;
 
  private:
@@ -98,15 +101,25 @@ class Driver {
   };
   const PassOptions& options() const { return context_.options(); }
 
+  // What the passes see: each variable as its operator makes it.
+  std::shared_ptr<ir::Program> AsDeclared() const {
+    auto program = std::make_shared<ir::Program>(*original_);
+    declared_.Declare(program.get());
+    return program;
+  }
+  void MakeCopy() {
+    if (copy_) return;
+    declared_ = InferDeclarations(*original_, target_.found, context_);
+    copy_ = AsDeclared();
+    current_ = copy_.get();
+  }
+
   // Only passes of POST_PARTITIONING look at it: without any, the plan gives the places.
   void PartitionProgram() {
     context_.partitioned = true;
     const Stage& stage = stages_[static_cast<int>(PassGrouping::kPostPartitioning)];
     if (stage.turns.empty() || context_.devices.empty()) return;
-    if (!copy_) {
-      copy_ = std::make_shared<ir::Program>(*original_);
-      current_ = copy_.get();
-    }
+    MakeCopy();
     Partition(context_.devices, copy_.get());
     ++changes_;
   }
@@ -117,7 +130,7 @@ class Driver {
     std::vector<ir::VarId> kept(context_.fetched.begin(), context_.fetched.end());
     kept.insert(kept.end(), context_.fed.begin(), context_.fed.end());
     if (!copy_->feeds.empty()) copy_->DropUnusedVars(kept);
-    if (!source_) copy_->source = nullptr;
+    if (!target_.source) copy_->source = nullptr;
     copy_->vars.shrink_to_fit();
     for (ir::Block& block : copy_->blocks) block.ops.shrink_to_fit();
   }
@@ -177,10 +190,7 @@ class Driver {
   }
 
   Status RunPass(const PassDef& pass, int round) {
-    if (!copy_) {
-      copy_ = std::make_shared<ir::Program>(*original_);
-      current_ = copy_.get();
-    }
+    MakeCopy();
     const uint64_t fingerprint = options().check_unchanged ? ir::Fingerprint(*copy_) : 0;
     PassReport::Run run{grouping_, pass.name, round, false, 0, CountOps(*copy_), 0};
     const auto start = Clock::now();
@@ -195,7 +205,7 @@ class Driver {
     if (*changed) {
       ++changes_;
       if (options().verify) {
-        if (!verifier_) verifier_ = std::make_unique<Verifier>(original_, context_.fetched);
+        if (!verifier_) verifier_ = std::make_unique<Verifier>(AsDeclared(), context_.fetched);
         if (Status s = verifier_->Check(*copy_); !s.ok()) return Error(pass, s);
       }
       if (dump_.enabled()) HEDDLE_RETURN_IF_ERROR(dump_.AfterPass(pass.name, *copy_));
@@ -241,7 +251,8 @@ class Driver {
   const Pipeline pipeline_;
   const std::shared_ptr<const ir::Program> original_;
   PassContext& context_;
-  const bool source_;
+  Declarations declared_;
+  const Target& target_;
   std::shared_ptr<ir::Program> copy_;  // made for the first pass that runs
   const ir::Program* current_;
   PassDump dump_;
@@ -272,7 +283,7 @@ Result<Optimized> OptimizeWith(std::vector<PassDef> passes, Pipeline pipeline,
     if (f.var != ir::kNoVar) context.fed.insert(f.var);
   HEDDLE_ASSIGN_OR_RETURN(program, MakeAliasesExplicit(given, context.fetched));
   HEDDLE_RETURN_IF_ERROR(Choose(options, target, &passes, &pipeline));
-  Driver driver(std::move(passes), std::move(pipeline), program, context, target.source);
+  Driver driver(std::move(passes), std::move(pipeline), program, context, target);
   if (const std::string hole = FindHole(*program); !hole.empty())
     driver.report.warnings.push_back(StrCat("nothing is optimised: ", hole));
   else
@@ -280,7 +291,9 @@ Result<Optimized> OptimizeWith(std::vector<PassDef> passes, Pipeline pipeline,
   // Drops constants that later passes made useless.
   for (const std::string& name : folded->Names())
     if (driver.result()->Find(0, name) == ir::kNoVar) folded->Erase(name);
-  Optimized optimized{driver.result(), std::move(folded), context.used(), std::move(driver.report)};
+  Optimized optimized{
+      driver.result(), std::move(folded), context.used(), {}, std::move(driver.report)};
+  if (driver.changed()) optimized.claims = driver.claims();
   optimized.report.ms = MsSince(start);
   return optimized;
 }

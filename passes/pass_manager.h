@@ -8,6 +8,7 @@
 
 #include "core/programs/ir.h"
 #include "heddle/pass.h"
+#include "passes/declarations.h"
 #include "passes/pass.h"
 #include "passes/pipeline.h"
 
@@ -19,6 +20,8 @@ struct Optimized {
   std::shared_ptr<Scope> scope;
   // Parameters whose values are part of the program, which is outdated when one is replaced.
   std::vector<std::pair<std::string, Scope::Stamp>> used;
+  // Declarations that the passes went by, where nothing else vouches for them.
+  std::vector<NamedFact> claims;
   PassReport report;
 };
 
@@ -27,6 +30,7 @@ struct Target {
   bool source = true;                    // it can be written to a file again (ir::Program::source)
   bool host_caches = true;               // there is what PassNeeds::kHostCaches asks for
   std::vector<DeviceView> devices = {};  // none: all operators run on the host
+  std::vector<NamedFact> found = {};     // instead of declarations that did not hold
 };
 
 // The result is `program` itself when no pass changes it, and no variables that share a storage

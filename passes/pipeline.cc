@@ -61,6 +61,7 @@ Pipeline HeddlePipeline() {
       "identity",
       "fold_constants",
       "cse",
+      "unroll_loops",  // whose turns are short once hoist_products has taken the products out
       "dead_ops",
       "fuse_batch_norm",  // a clean-up may leave one reader of two equal ones
   };

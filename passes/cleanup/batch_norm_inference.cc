@@ -17,6 +17,9 @@ Result<bool> RunBatchNormInference(ir::Program& program, PassContext& context) {
         auto& out = op.outputs[op.def->FindOutput(slot)];
         const char* source = slot[0] == 'M' ? "Mean" : "Variance";
         if (out.empty() || out != op.In(source) || context.fetched.count(out[0]) > 0) continue;
+        // Else the operator gives them X's dtype and one dimension.
+        const ir::Var& statistic = program.vars[out[0]];
+        if (statistic.dtype == DType::kUnknown || statistic.shape.rank() != 1) continue;
         out.clear();
         changed = true;
       }
@@ -34,6 +37,8 @@ HEDDLE_PASS(batch_norm_inference) {
   pass.own_forms = {"batch_norm"};
   pass.before = "y, mean, variance = batch_norm(x, scale, bias, mean, variance), is_test";
   pass.after = "y = batch_norm(x, scale, bias, mean, variance), is_test";
-  pass.refuses = "batch_norm that trains; statistics that are fetched or go to other variables";
+  pass.refuses =
+      "batch_norm that trains; statistics that are fetched, go to other variables or "
+      "are no vectors of X's dtype";
   pass.run = RunBatchNormInference;
 }

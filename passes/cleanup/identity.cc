@@ -79,8 +79,17 @@ class IdentityRemover : public BlockSweep {
       return op.Attr<int64_t>("in_dtype") == op.Attr<int64_t>("out_dtype") &&
              from.dtype != DType::kUnknown &&
              DTypeToProto(from.dtype) == op.Attr<int64_t>("out_dtype");
-    if (t == "transpose2" || t == "transpose") return IsOrder(op.Attr<Ints>("axis")) && !lod_;
-    if (t == "sum" || t == "concat") return HasOnlyInput(op, "X") && !lod_;
+    // Where the operator would refuse its input, it stays to do so.
+    const int rank = from.shape.rank();
+    if (t == "transpose2" || t == "transpose") {
+      const Ints& axis = op.Attr<Ints>("axis");
+      return IsOrder(axis) && static_cast<int>(axis.size()) == rank && !lod_;
+    }
+    if (t == "concat") {
+      const int64_t axis = op.Attr<int64_t>("axis");
+      return HasOnlyInput(op, "X") && axis >= -rank && axis < rank && !lod_;
+    }
+    if (t == "sum") return HasOnlyInput(op, "X") && !lod_;
     // Reshapes and expansions stay: the shapes in a file are those that its writer expected, and
     // feeds may differ. The plan knows the shapes and makes views of reshapes.
     return false;

@@ -72,15 +72,9 @@ class Inliner {
                            const std::vector<VarId>& inner, const Strings& names) {
       if (outer.size() != names.size() || inner.size() != names.size())
         return fail("it has ", names.size(), " ", what, "s, the call names ", outer.size());
-      for (size_t i = 0; i < names.size(); ++i) {
+      for (size_t i = 0; i < names.size(); ++i)
         if (inner[i] == kNoVar || p_.vars[inner[i]].block != sub)
           return fail("it declares no variable '", names[i], "'");
-        if (outer[i] == kNoVar) continue;
-        const DType a = p_.vars[outer[i]].dtype, b = p_.vars[inner[i]].dtype;
-        if (a != b && a != DType::kUnknown && b != DType::kUnknown)
-          return fail(what, " '", names[i], "' is ", Name(b), ", '", p_.vars[outer[i]].name, "' ",
-                      Name(a));
-      }
       return Status::Ok();
     };
     HEDDLE_RETURN_IF_ERROR(match("parameter", op.In("X"), op.Out("sub_block:parameters"),
@@ -227,8 +221,8 @@ HEDDLE_PASS(inline_calls) {
   pass.refuses =
       "calls with noinline; blocks declared where the call cannot see them; blocks with "
       "gradients, or with operators that know their block's variables by name (recurrent); calls "
-      "that would make the program larger than 131,072 operators. An error: a wrong number or "
-      "dtype of values. (Recursion, direct or not, is refused when the program is read.)";
+      "that would make the program larger than 131,072 operators. An error: a wrong number of "
+      "values. (Recursion, direct or not, is refused when the program is read.)";
   pass.level = 1;
   pass.repeat = true;
   pass.run = RunInlineCalls;

@@ -46,13 +46,19 @@ RunReport Trace(Executor& executor, const CompiledProgram& compiled, const Tenso
   return report;
 }
 
+// Each operator stays one of its own, in a loop too.
+CompileOptions Apart(CompileOptions options) {
+  options.passes.disable = {"fuse_elementwise", "unroll_loops"};
+  return options;
+}
+
 TEST(Priorities, OneThreadFollowsThemInEverySchedule) {
   const Tensor x = RandomF32({8}, 1);
   for (const int level : {0, 2})
     for (const Schedule schedule : kSchedules) {
       Executor executor({.threads = 1});
-      const CompiledProgram compiled = MustCompile(executor, Fan({8}, true), nullptr,
-                                                   {.opt_level = level, .schedule = schedule});
+      const CompiledProgram compiled = MustCompile(
+          executor, Fan({8}, true), nullptr, Apart({.opt_level = level, .schedule = schedule}));
       const std::vector<int64_t> began = Began(Trace(executor, compiled, x));
       ASSERT_EQ(began.size(), size_t{kMany});
       EXPECT_TRUE(std::is_sorted(began.begin(), began.end()))
@@ -68,7 +74,7 @@ TEST(Priorities, AQueueGivesThemToTwoThreads) {
     Executor executor({.threads = 2});
     const CompiledProgram compiled =
         MustCompile(executor, Fan({64, 1024}, true), nullptr,
-                    {.schedule = Schedule::kParallel, .shuffle_seed = seed});
+                    Apart({.schedule = Schedule::kParallel, .shuffle_seed = seed}));
     for (int run = 0; run < 20; ++run) {
       const std::vector<int64_t> began = Began(Trace(executor, compiled, x));
       ASSERT_EQ(began.size(), size_t{kMany});
@@ -191,7 +197,8 @@ TEST(Priorities, HoldInBodies) {
   b.In(0);
   b.Fetch("s").Fetch("t");
   Executor executor({.threads = 1});
-  const RunReport report = Trace(executor, MustCompile(executor, b.Build()), RandomF32({4}, 3));
+  const RunReport report =
+      Trace(executor, MustCompile(executor, b.Build(), nullptr, Apart({})), RandomF32({4}, 3));
   std::string order;
   for (const TraceEvent& e : report.events)
     if (e.op == "tanh" || e.op == "sigmoid") order += e.op + " ";

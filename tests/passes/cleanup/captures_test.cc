@@ -268,8 +268,9 @@ Program Products(bool carries) {
   const Shape square{4, 4};
   b.Feed("x", DType::kF32, square).Param("w", DType::kF32, square);
   b.Var("h", DType::kF32, square).Scale("x", "h", 1);
-  b.Fill("i", {1}, 0, DType::kI64).Fill("n", {1}, 5, DType::kI64);
-  b.Binary("less_than", "i", "n", "go");
+  b.Var("i", DType::kI64, {1}).Fill("i", {1}, 0, DType::kI64);
+  b.Var("n", DType::kI64, {1}).Fill("n", {1}, 5, DType::kI64);
+  b.Var("go", DType::kBool, {1}).Binary("less_than", "i", "n", "go");
   if (carries) b.Var("c", DType::kF32, square).Unary("assign", "w", "c");
   const int body = b.Block(0);
   b.In(body);

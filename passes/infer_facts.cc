@@ -1,0 +1,100 @@
+#include "passes/infer_facts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/guard.h"
+
+namespace heddle::passes {
+namespace {
+
+// 1 fits whatever broadcasts and tells what is cut at a size, 48 is divided by most factors and the
+// large ones are for windows. The later ones are asked where too few of the first were taken.
+constexpr int64_t kSizes[] = {1, 48, 960, 2, 3, 1920};
+constexpr int kEnough = 3;  // answers
+
+Shape WithSize(Shape shape, int64_t size) {
+  for (int i = 0; i < shape.rank(); ++i)
+    if (shape[i] < 0) shape[i] = size;
+  return shape;
+}
+
+}  // namespace
+
+void FactInference::Bind(const ir::Op& op, const std::vector<Operand>& operands) {
+  bound_.def = op.def;
+  bound_.attrs = op.attrs.data();
+  bound_.in.resize(0);
+  bound_.out.resize(0);
+  bound_.in_begin.resize(0);
+  bound_.out_begin.resize(0);
+  uint32_t used = 0;
+  size_t at = 0;
+  bound_.in_begin.push_back(0);
+  for (const auto& slot : op.inputs) {
+    for (size_t i = 0; i < slot.size(); ++i, ++at)
+      bound_.in.push_back(operands[at].fact == nullptr ? kNoSlot : used++);
+    bound_.in_begin.push_back(static_cast<uint32_t>(bound_.in.size()));
+  }
+  bound_.out_begin.push_back(0);
+  for (const auto& slot : op.outputs) {
+    for (const ir::VarId v : slot) bound_.out.push_back(v == ir::kNoVar ? kNoSlot : used++);
+    bound_.out_begin.push_back(static_cast<uint32_t>(bound_.out.size()));
+  }
+  while (frame_.size() < used) frame_.push_back(&values_.emplace_back());
+  for (uint32_t s = 0; s < used; ++s) *frame_[s] = Value();
+}
+
+bool FactInference::Ask(const std::vector<Operand>& operands, int64_t size) {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (bound_.in[i] == kNoSlot) continue;
+    if (operands[i].is_array) {
+      *frame_[bound_.in[i]] = Value(TensorArray());
+      continue;
+    }
+    Tensor& t = frame_[bound_.in[i]]->tensor();
+    if (operands[i].contents != nullptr)
+      t = *operands[i].contents;
+    else
+      t.SetMeta(operands[i].fact->dtype, WithSize(operands[i].fact->shape, size));
+  }
+  ShapeContext ctx(bound_, frame_.data());
+  if (!Guard([&] { return bound_.def->infer_shape()(ctx); }).ok() || ctx.deferred()) return false;
+  answer_ = std::move(ctx.outs());
+  answer_.resize(bound_.out.size());
+  return true;
+}
+
+bool FactInference::Infer(const ir::Op& op, const std::vector<Operand>& operands,
+                          std::vector<std::optional<Fact>>* outputs) {
+  bool open = false;
+  for (const Operand& o : operands)
+    open = open || (o.fact != nullptr && !o.fact->shape.is_static());
+  Bind(op, operands);
+  int answers = 0;
+  for (const int64_t size : kSizes) {
+    if (!Ask(operands, size)) {
+      if (!open) return false;
+      continue;
+    }
+    if (answers++ == 0) outputs->assign(answer_.size(), std::nullopt);
+    for (size_t i = 0; i < answer_.size(); ++i) {
+      std::optional<Fact>& out = (*outputs)[i];
+      const Fact now{answer_[i].dtype, answer_[i].shape};
+      if (answers == 1 && answer_[i].set)
+        out = now;
+      else if (!answer_[i].set)
+        out.reset();
+      else if (out)
+        out = Join(*out, now);
+    }
+    if (!open || answers == kEnough) return true;
+  }
+  // One size alone does not tell which dimensions depend on it.
+  if (answers == 1)
+    for (std::optional<Fact>& out : *outputs)
+      for (int d = 0; out && d < out->shape.rank(); ++d) out->shape[d] = -1;
+  return answers > 0;
+}
+
+}  // namespace heddle::passes

@@ -1,0 +1,42 @@
+// The dtype and shape of what an operator makes, for operands that are known in part.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "core/op_context.h"
+#include "passes/declarations.h"
+
+namespace heddle::passes {
+
+// Asks shape functions. They need a size for each dimension, so each is asked with several sizes in
+// place of open ones, and what the answers have in common is kept. Memory is used again from call
+// to call.
+class FactInference {
+ public:
+  // An operand: its fact, or also contents that decide a shape. Null: left out. An array has no
+  // items as yet.
+  struct Operand {
+    const Fact* fact = nullptr;
+    const Tensor* contents = nullptr;
+    bool is_array = false;
+  };
+
+  // One entry for each operand and each output, slot by slot; an output is empty where the shape
+  // function does not say it. False: it says nothing about such operands, or refuses them.
+  bool Infer(const ir::Op& op, const std::vector<Operand>& operands,
+             std::vector<std::optional<Fact>>* outputs);
+
+ private:
+  void Bind(const ir::Op& op, const std::vector<Operand>& operands);
+  // Answers with `size` in place of open dimensions.
+  bool Ask(const std::vector<Operand>& operands, int64_t size);
+
+  BoundOp bound_;
+  std::deque<Value> values_;
+  std::vector<Value*> frame_;
+  std::vector<ShapeContext::OutMeta> answer_;
+};
+
+}  // namespace heddle::passes
