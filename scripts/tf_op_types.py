@@ -8,7 +8,9 @@ from the definitions of the TensorFlow that runs this. Its outputs: a DataType's
 attribute that names it with the default number behind "=". "N*T" is a list of as many as attribute
 N says, "*T" one for each type of attribute T. Then the places of the inputs that hold indices,
 sizes or axes and may do so in integers of less than 32 bits: their type is an attribute of its own
-that allows such integers and no floats.
+that allows such integers and no floats. Of operators with a handler also its inputs, written as its
+outputs are, and the numbers of the types that its attributes may have, by the definition and by the
+kernels that there are: "T:1,2 Index:3,9".
 """
 import os
 import pathlib
@@ -29,7 +31,7 @@ def handled():
     return sorted(names)
 
 
-def output_text(arg, definition):
+def argument_text(arg, definition):
     defaults = {a.name: a.default_value.type for a in definition.attr
                 if a.type == "type" and a.HasField("default_value")}
     if arg.type_list_attr:
@@ -63,6 +65,40 @@ def narrow_inputs(definition):
             and allowed[a.type_attr] & narrow]
 
 
+def kernel_types(name):
+    """By attribute, the types of the kernels for processors; None: there are no such kernels."""
+    from tensorflow.python.framework import kernels
+
+    found = [k for k in kernels.get_registered_kernels_for_op(name).kernel
+             if k.device_type in ("CPU", "DEFAULT")]
+    types = {}
+    for kernel in found:
+        for c in kernel.constraint:
+            types.setdefault(c.name, set()).update(c.allowed_values.list.type)
+    everywhere = {n for n in types if all(any(c.name == n for c in k.constraint) for k in found)}
+    return {n: types[n] for n in everywhere} if found else None
+
+
+def allowed_types(definition):
+    """Floats that a definition allows are taken without a kernel, too: others than CPUs have it."""
+    from tensorflow.core.framework import types_pb2 as types
+
+    floats = {types.DT_HALF, types.DT_BFLOAT16, types.DT_FLOAT, types.DT_DOUBLE}
+    every = set(types.DataType.values()) - {types.DT_INVALID}
+    every = {t for t in every if t < 100}
+    kernels = kernel_types(definition.name) or {}
+    allowed = []
+    for a in definition.attr:
+        if a.type not in ("type", "list(type)"):
+            continue
+        defined = set(a.allowed_values.list.type) or every
+        have = kernels.get(a.name)
+        taken = defined if have is None else defined & (have | floats)
+        if taken != every:
+            allowed.append(a.name + ":" + ",".join(map(str, sorted(taken))))
+    return " ".join(allowed)
+
+
 def main():
     import tensorflow as tf
     from tensorflow.python.framework import op_def_registry
@@ -75,10 +111,14 @@ def main():
             continue
         if name not in names and not any(is_tensor(a) for a in definition.output_arg):
             continue
-        outputs = " ".join(output_text(a, definition) for a in definition.output_arg)
+        outputs = " ".join(argument_text(a, definition) for a in definition.output_arg)
         indices = " ".join(map(str, narrow_inputs(definition)))
-        if outputs or indices:
-            print(f'{{"{name}", "{outputs}", "{indices}"}},')
+        inputs = allowed = ""
+        if name in names:
+            inputs = " ".join(argument_text(a, definition) for a in definition.input_arg)
+            allowed = allowed_types(definition)
+        if outputs or indices or inputs:
+            print(f'{{"{name}", "{outputs}", "{indices}", "{inputs}", "{allowed}"}},')
     return 0
 
 

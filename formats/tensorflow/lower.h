@@ -175,6 +175,7 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   void LowerRegion(const Region& region, Instance& instance);
   void LowerNode(Instance& instance, int at);
   bool LowerUnsignedForm(NodeLowering& n);
+  void CheckTypes(NodeLowering& n, int at);
   void LowerBranches(const Branches& branches, Instance& instance);
   void LowerLoop(const Loop& loop, Instance& instance);
   // kNoDraft: nothing is known to be there (yet).

@@ -5,6 +5,7 @@
 #include "formats/tensorflow/blocks.h"
 #include "formats/tensorflow/handlers.h"
 #include "formats/tensorflow/lower.h"
+#include "formats/tensorflow/types/op_types.h"
 
 namespace heddle::tensorflow {
 namespace {
@@ -92,11 +93,28 @@ bool Lowering::LowerUnsignedForm(NodeLowering& n) {
   return use == formats::UnsignedUse::kOwn && LowerUnsigned(n, type);
 }
 
+// As TensorFlow does when it takes a graph.
+void Lowering::CheckTypes(NodeLowering& n, int at) {
+  const NodeGraph& graph = *n.instance().graph;
+  const std::vector<std::string_view>& names = graph.links(at).names;
+  const auto type_of = [&](size_t i) {
+    const Source source = graph.Resolve(names[i]);  // also where it is fed
+    if (!source.is_node()) return int{kNoType};
+    const Node& from = graph.node(source.node);
+    return DefinedType(from.op, static_cast<size_t>(source.port),
+                       [&](std::string_view name) { return from.Find(name); });
+  };
+  const std::string wrong = FindWrongType(
+      n.op(), names.size(), [&](std::string_view name) { return n.Find(name); }, type_of);
+  if (!wrong.empty()) n.Problem(wrong);
+}
+
 void Lowering::LowerNode(Instance& instance, int at) {
   const Node& node = instance.graph->node(at);
   instance.values[static_cast<size_t>(at)].clear();
   NodeLowering n(*this, node, instance, at);
   const Handler handler = FindHandler(node.op);
+  if (handler != nullptr) CheckTypes(n, at);
   bool done = handler != nullptr && (LowerUnsignedForm(n) || handler(n));
   if (!done && functions_.contains(node.op)) {
     FunctionName function;

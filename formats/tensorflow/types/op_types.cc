@@ -4,13 +4,14 @@
 #include <charconv>
 #include <unordered_map>
 
+#include "core/error.h"
 #include "formats/tensorflow/types.h"
 
 namespace heddle::tensorflow {
 namespace {
 
 struct OpTypes {
-  std::string_view op, outputs, indices;
+  std::string_view op, outputs, indices, inputs, allowed;
 };
 constexpr OpTypes kOpTypes[] = {
 #include "formats/tensorflow/types/op_types.inc"
@@ -45,31 +46,85 @@ int SaidType(std::string_view text, const FindAttribute& find) {
   const size_t equals = text.find('=');
   const Attribute* a = find(text.substr(0, equals));
   if (a != nullptr && a->kind == Attribute::kType) return BaseType(a->i);
+  if (a != nullptr && a->kind == Attribute::kPlaceholder) return kNoType;
   return equals == std::string_view::npos ? int{kNoType} : TypeNumber(text.substr(equals + 1));
+}
+
+// The type at place `port` of operands or outputs of which the table says the types.
+int TypeAt(std::string_view said, size_t port, const FindAttribute& find) {
+  for (std::string_view rest = said; !rest.empty();) {
+    std::string_view argument = TakeWord(&rest);
+    size_t count = 1;
+    if (const size_t star = argument.find('*'); star == 0) {
+      const Attribute* list = find(argument.substr(1));
+      if (list != nullptr && list->kind == Attribute::kPlaceholder) return kNoType;
+      const size_t length = list == nullptr ? 0 : list->ints.size();
+      if (port < length) return BaseType(list->ints[port]);
+      count = length;
+    } else if (star != std::string_view::npos) {
+      const Attribute* number = find(argument.substr(0, star));
+      if (number != nullptr && number->kind == Attribute::kPlaceholder) return kNoType;
+      argument.remove_prefix(star + 1);
+      count = number == nullptr || number->i < 0 ? 0 : static_cast<size_t>(number->i);
+    }
+    if (port < count) return SaidType(argument, find);
+    port -= count;
+  }
+  return kNoType;
+}
+
+// Whether a list of numbers, with commas between them, has this type.
+bool Lists(std::string_view numbers, int64_t type) {
+  while (!numbers.empty()) {
+    const std::string_view number = numbers.substr(0, numbers.find(','));
+    if (TypeNumber(number) == BaseType(type)) return true;
+    numbers.remove_prefix(std::min(numbers.size(), number.size() + 1));
+  }
+  return false;
+}
+
+std::string NamesOf(std::string_view numbers) {
+  std::string names;
+  while (!numbers.empty()) {
+    const std::string_view number = numbers.substr(0, numbers.find(','));
+    numbers.remove_prefix(std::min(numbers.size(), number.size() + 1));
+    const std::string_view name = TypeName(TypeNumber(number));
+    if (!name.empty()) names += StrCat(names.empty() ? "" : ", ", name);
+  }
+  return names;
 }
 
 }  // namespace
 
 int DefinedType(std::string_view op, size_t port, const FindAttribute& find) {
   const OpTypes* types = TypesOf(op);
-  if (types == nullptr) return kNoType;
-  for (std::string_view rest = types->outputs; !rest.empty();) {
-    std::string_view output = TakeWord(&rest);
-    size_t count = 1;
-    if (const size_t star = output.find('*'); star == 0) {
-      const Attribute* list = find(output.substr(1));
-      const size_t length = list == nullptr ? 0 : list->ints.size();
-      if (port < length) return BaseType(list->ints[port]);
-      count = length;
-    } else if (star != std::string_view::npos) {
-      const Attribute* number = find(output.substr(0, star));
-      output.remove_prefix(star + 1);
-      count = number == nullptr || number->i < 0 ? 0 : static_cast<size_t>(number->i);
-    }
-    if (port < count) return SaidType(output, find);
-    port -= count;
+  return types == nullptr ? int{kNoType} : TypeAt(types->outputs, port, find);
+}
+
+std::string FindWrongType(std::string_view op, size_t inputs, const FindAttribute& find,
+                          const InputType& type_of) {
+  const OpTypes* types = TypesOf(op);
+  if (types == nullptr) return {};
+  for (std::string_view rest = types->allowed; !rest.empty();) {
+    const std::string_view word = TakeWord(&rest), name = word.substr(0, word.find(':')),
+                           numbers = word.substr(name.size() + 1);
+    const Attribute* a = find(name);
+    if (a == nullptr) continue;
+    const auto refuse = [&](int64_t type) {
+      return StrCat("there is no such operator for ", TypeName(BaseType(type)), " (attribute ",
+                    name, "), but for ", NamesOf(numbers));
+    };
+    if (a->kind == Attribute::kType && !Lists(numbers, a->i)) return refuse(a->i);
+    for (const int64_t type : a->ints)
+      if (a->kind != Attribute::kType && !Lists(numbers, type)) return refuse(type);
   }
-  return kNoType;
+  for (size_t i = 0; i < inputs; ++i) {
+    const int said = TypeAt(types->inputs, i, find), is = said == kNoType ? said : type_of(i);
+    if (is != kNoType && said != is)
+      return StrCat("input ", i, " is ", TypeName(is), ", where ", TypeName(said),
+                    " is expected by its attributes");
+  }
+  return {};
 }
 
 bool TakesNarrowIndices(std::string_view op, size_t i) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "formats/tensorflow/model.h"
@@ -17,6 +18,14 @@ using FindAttribute = std::function<const Attribute*(std::string_view)>;
 // included; that behind a reference. kNoType where the operator is none of the table, or has no
 // such output.
 int DefinedType(std::string_view op, size_t port, const FindAttribute& find);
+
+// The element type of an input by its number, as its own operator defines it; kNoType: not known.
+using InputType = std::function<int(size_t)>;
+// How a node's types contradict the definition of its operator: an attribute that names a type for
+// which there is no such operator, or one of the `inputs` inputs that has another type than the
+// attributes say. Empty: they do not, or the operator is none of the table.
+std::string FindWrongType(std::string_view op, size_t inputs, const FindAttribute& find,
+                          const InputType& type_of);
 
 // Whether input `i` holds indices, sizes or axes that may be integers of less than 32 bits.
 bool TakesNarrowIndices(std::string_view op, size_t i);

@@ -271,5 +271,33 @@ TEST(BadTensorflow, DamagedFilesAreNoCrash) {
   }
 }
 
+// As TensorFlow says when it takes a graph: there is an operator of a name for some types alone.
+TEST(BadTensorflow, TypesThatAnOperatorDoesNotExistForAreRefused) {
+  constexpr int kInt8 = 6, kDouble = 2;
+  int refused = 0, taken = 0;
+  for (const char* op : {"Sqrt", "Rsqrt", "Exp", "Log", "Sigmoid", "Tanh", "Softmax", "Softplus",
+                         "Elu", "Selu", "IsNan", "IsInf", "Floor", "Erf", "Sin", "Reciprocal"})
+    for (const int type : {kF, kDouble, kI, kInt8, kB}) {
+      const bool floats = type == kF || type == kDouble;
+      Graph g;
+      g.Add(PlaceholderNode("x", type)).Add(op, "y", {"x"}, {{"T", TypeValue(type)}});
+      const std::string error = ErrorOf(g.bytes(), {.fetches = {"y"}});
+      if (floats) {
+        EXPECT_EQ(error, "") << op;
+      } else {
+        EXPECT_THAT(error, HasSubstr("(" + std::string(op) + " 'y'): there is no such")) << type;
+      }
+      ++(floats ? taken : refused);
+    }
+  EXPECT_GT(refused, taken);
+}
+
+TEST(BadTensorflow, AnInputOfAnotherTypeThanItsAttributeSaysIsRefused) {
+  Graph g;
+  g.Add(PlaceholderNode("x", kI)).Add("Sqrt", "y", {"x"}, {{"T", TypeValue(kF)}});
+  EXPECT_THAT(ErrorOf(g.bytes(), {.fetches = {"y"}}),
+              HasSubstr("input 0 is int32, where float32 is expected"));
+}
+
 }  // namespace
 }  // namespace heddle::testing::tf
