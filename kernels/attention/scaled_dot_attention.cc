@@ -2,6 +2,9 @@
 // queries, keys and values in whatever layout the layers before give them.
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
 
 #include "core/machine.h"
 #include "core/shapes.h"
@@ -132,6 +135,53 @@ Result<std::unique_ptr<KernelState>> PrepareAttention(PrepareContext& ctx) {
   return std::unique_ptr<KernelState>(std::move(state));
 }
 
+// Factors of Q, K and their product.
+struct Factors {
+  float q = 1, k = 1, product = 1;
+};
+
+Factors FactorsOf(const OpContext& ctx) {
+  const double q = ctx.Float("q_factor"), k = ctx.Float("k_factor");
+  return {static_cast<float>(q), static_cast<float>(k),
+          static_cast<float>(ctx.Float("scale") / (q * k))};
+}
+
+// One query as the operators compute it that the fusion has replaced, each factor where it was:
+// where values overflow, their order decides what becomes infinite and what NaN.
+void RunPlainly(const AttentionHead& h, const Factors& factors, int64_t query, float* scores) {
+  const float* q = h.q + query * h.q_step;
+  float most = -std::numeric_limits<float>::infinity(), sum = 0;
+  for (int64_t j = 0; j < h.keys; ++j) {
+    float s = 0;
+    for (int64_t d = 0; d < h.depth; ++d)
+      s += q[d] * factors.q * (h.k[j * h.k_step + d] * factors.k);
+    s *= factors.product;
+    if (h.mask != nullptr) {
+      const float m = h.mask[query * h.mask_row + j * h.mask_column];
+      s = !h.selects ? s + m : m == std::numeric_limits<float>::infinity() ? s : m;
+    }
+    scores[j] = s;
+    most = std::max(most, s);
+  }
+  for (int64_t j = 0; j < h.keys; ++j) sum += scores[j] = std::exp(scores[j] - most);
+  float* out = h.out + query * h.out_step;
+  std::fill_n(out, h.value_depth, 0.f);
+  for (int64_t j = 0; j < h.keys; ++j)
+    for (int64_t d = 0; d < h.value_depth; ++d) out[d] += scores[j] / sum * h.v[j * h.v_step + d];
+}
+
+void MendOverflows(const AttentionHead& h, const Factors& factors, float* work) {
+  constexpr uint32_t kInfinity = 0x7f800000;
+  for (int64_t i = 0; i < h.queries; ++i) {
+    const float* out = h.out + i * h.out_step;
+    bool overflows = false;  // into infinity or NaN
+    for (int64_t d = 0; d < h.value_depth; ++d)
+      overflows |= (std::bit_cast<uint32_t>(out[d]) & kInfinity) == kInfinity;
+    if (overflows) [[unlikely]]
+      RunPlainly(h, factors, i, work);
+  }
+}
+
 Status RunScaledDotAttention(KernelContext& ctx) {
   constexpr int64_t kThreadWork = 64 * 1024;  // the least multiplications that are worth a thread
   const Attention& a = ctx.State<AttentionState>().plan;
@@ -146,6 +196,7 @@ Status RunScaledDotAttention(KernelContext& ctx) {
   one.q_step = a.q.row_step, one.k_step = a.k.row_step, one.v_step = a.v.row_step;
   one.out_step = a.out.row_step, one.mask_row = a.mask_row, one.mask_column = a.mask_column;
   one.scale = static_cast<float>(ctx.Float("scale"));
+  const Factors factors = FactorsOf(ctx);
   one.selects = mask != nullptr && ctx.Bool("mask_selects");
   const auto place = [](const Operand& o, int64_t b, int64_t h) {
     return o.at + (o.batch == 1 ? 0 : b * o.batch_step) + (o.heads == 1 ? 0 : h * o.head_step);
@@ -174,7 +225,9 @@ Status RunScaledDotAttention(KernelContext& ctx) {
       head.out = out + place(a.out, b, h) + row * a.out.row_step;
       if (mask != nullptr)
         head.mask = mask->data<float>() + b * a.mask_batch + h * a.mask_head + row * a.mask_row;
-      RunAttention(head, const_cast<Tensor&>(space).mutable_data<float>());
+      auto* work = const_cast<Tensor&>(space).mutable_data<float>();
+      RunAttention(head, work);
+      MendOverflows(head, factors, work);
     }
   });
   return Status::Ok();
@@ -198,9 +251,12 @@ HEDDLE_OP(scaled_dot_attention) {
       "Mask is infinite, and are Mask elsewhere. layouts of Q, K, V and Out: 0 [batch, heads, "
       "rows, "
       "depth], 1 [batch, rows, heads, depth], 2 [batch, rows, several, heads, depth] of which "
-      "`parts` names one");
+      "`parts` names one. q_factor and k_factor are those factors of scale that belong to Q and K: "
+      "a row that overflows is computed with each in its place");
   op.Input("Q").Input("K").Input("V").Input("Mask", kOptional).Output("Out");
   op.Attr("scale", 1.0)
+      .Attr("q_factor", 1.0)
+      .Attr("k_factor", 1.0)
       .Attr("mask_selects", false)
       .Attr("layouts", Ints{0, 0, 0, 0})
       .Attr("parts", Ints{0, 0, 0});

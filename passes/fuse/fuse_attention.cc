@@ -76,6 +76,8 @@ class AttentionFuser {
     fused.call_stack = Op(last_).call_stack;
     TakePlace(Op(last_), &fused);
     fused.attrs[fused.def->FindAttr("scale")] = scale_;
+    fused.attrs[fused.def->FindAttr("q_factor")] = q_factor_;
+    fused.attrs[fused.def->FindAttr("k_factor")] = k_factor_;
     fused.attrs[fused.def->FindAttr("mask_selects")] = condition_.has_value();
     fused.attrs[fused.def->FindAttr("layouts")] =
         Ints{q_.layout, k_.layout, v_.layout, out_layout_};
@@ -249,8 +251,12 @@ class AttentionFuser {
     scale_ *= product->alpha;
     const VarId q = Op(at).In("X")[0], k = Op(at).In("Y")[0];
     if (!IsMatrices(q) || !IsMatrices(k)) return false;
+    const double behind = std::exchange(scale_, 1);
     const auto from_q = SourceOf(q, at, true);
+    q_factor_ = std::exchange(scale_, 1);
     const auto from_k = product->trans_y ? SourceOf(k, at, true) : Flipped(k, at);
+    k_factor_ = scale_;
+    scale_ = behind * q_factor_ * k_factor_;
     if (!from_q || !from_k) return false;
     q_ = *from_q, k_ = *from_k;
     return true;
@@ -373,7 +379,8 @@ class AttentionFuser {
   // Makes a part of the condition from the shape of these scores.
   std::optional<int> shape_reader_;
   VarId shape_of_ = ir::kNoVar;
-  double scale_ = 1;
+  double scale_ = 1;  // of the scores in all
+  double q_factor_ = 1, k_factor_ = 1;
   int64_t out_layout_ = 0;
   VarId out_ = ir::kNoVar;
   int last_ = -1;

@@ -48,26 +48,11 @@ class BatchNormFuser {
       if (activation) break;
       y = ops_[reader].outputs[0][0];
     }
-    return !absorbed.empty();
+    return !absorbed.empty() && Fold();
   }
 
   ir::Op Make() {
     const ir::Op& norm = ops_[at_];
-    const int64_t channels = constant_[0]->numel();
-    Tensor scale = Tensor::Empty(DType::kF32, {channels});
-    Tensor bias = Tensor::Empty(DType::kF32, {channels});
-    const double epsilon = norm.Attr<double>("epsilon");
-    for (int64_t c = 0; c < channels; ++c) {
-      const auto value = [&](int i) { return static_cast<double>(constant_[i]->data<float>()[c]); };
-      double k = value(0) / std::sqrt(value(3) + epsilon), b = value(1) - value(2) * k;
-      for (const Step& step : steps_) {
-        const double number = step.values->data<float>()[step.values->numel() == 1 ? 0 : c];
-        k *= step.multiplies ? number : 1;
-        b = step.multiplies ? b * number : b + number;
-      }
-      scale.mutable_data<float>()[c] = static_cast<float>(k);
-      bias.mutable_data<float>()[c] = static_cast<float>(b);
-    }
     const std::string stem = p_.vars[norm.In("Scale")[0]].name;
     ir::Op fused = ir::MakeOp(*FindOp("fused_batch_norm"));
     fused.index = norm.index;
@@ -76,9 +61,9 @@ class BatchNormFuser {
     SetActivation(activation_, &fused);
     fused.inputs[fused.def->FindInput("X")] = norm.In("X");
     fused.inputs[fused.def->FindInput("Scale")] = {
-        context_.AddConstant(p_, stem, std::move(scale))};
+        context_.AddConstant(p_, stem, std::move(scale_))};
     fused.inputs[fused.def->FindInput("Bias")] = {
-        context_.AddConstant(p_, stem + ".bias", std::move(bias))};
+        context_.AddConstant(p_, stem + ".bias", std::move(bias_))};
     fused.outputs[fused.def->FindOutput("Y")] = {ops_[absorbed.back()].outputs[0][0]};
     return fused;
   }
@@ -112,6 +97,30 @@ class BatchNormFuser {
     return fits;
   }
 
+  // One factor and one offset for each channel. False: one is infinite or NaN, and would make NaN
+  // of other elements than the operators do.
+  bool Fold() {
+    const int64_t channels = constant_[0]->numel();
+    scale_ = Tensor::Empty(DType::kF32, {channels});
+    bias_ = Tensor::Empty(DType::kF32, {channels});
+    const double epsilon = ops_[at_].Attr<double>("epsilon");
+    bool finite = true;
+    for (int64_t c = 0; c < channels; ++c) {
+      const auto value = [&](int i) { return static_cast<double>(constant_[i]->data<float>()[c]); };
+      double k = value(0) / std::sqrt(value(3) + epsilon), b = value(1) - value(2) * k;
+      for (const Step& step : steps_) {
+        const double number = step.values->data<float>()[step.values->numel() == 1 ? 0 : c];
+        k *= step.multiplies ? number : 1;
+        b = step.multiplies ? b * number : b + number;
+      }
+      const auto factor = static_cast<float>(k), offset = static_cast<float>(b);
+      finite = finite && std::isfinite(factor) && std::isfinite(offset);
+      scale_.mutable_data<float>()[c] = factor;
+      bias_.mutable_data<float>()[c] = offset;
+    }
+    return finite;
+  }
+
   // The statistics are fixed, and only Y is read.
   bool IsPlain(const ir::Op& norm) const {
     const bool fixed = (norm.Attr<bool>("is_test") && !norm.Attr<bool>("trainable_statistics")) ||
@@ -133,6 +142,7 @@ class BatchNormFuser {
   const int at_;
   const Tensor* constant_[4] = {};
   std::vector<Step> steps_;
+  Tensor scale_, bias_;
   FusedActivation activation_;
 };
 

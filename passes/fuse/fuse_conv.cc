@@ -8,6 +8,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -159,6 +160,8 @@ class ConvFuser {
   bool Absorb(const ir::Op& op) {
     const std::string& t = op.type();
     if (!op.var_attrs.empty()) return false;
+    auto all = std::tie(scale_, bias_, scaled_, biased_, out_scale_, out_shift_);
+    const std::tuple before(scale_, bias_, scaled_, biased_, out_scale_, out_shift_);
     bool done = false;
     if (t == "batch_norm") done = BatchNorm(op);
     if (t == "elementwise_add") done = Add(op, 1) || Residual(op);
@@ -166,9 +169,20 @@ class ConvFuser {
     if (t == "elementwise_mul") done = Multiply(op, false);
     if (t == "elementwise_div") done = Multiply(op, true);
     if (t == "scale") done = Scale(op);
+    if (done && !MayFold()) {  // it would make NaN of other elements than the operators do
+      all = before;
+      return false;
+    }
     if (!done) done = Activate(op);
     if (done) out_ = FirstOut(op);
     return done;
+  }
+  bool MayFold() const {
+    const auto fits = [](double v) { return std::isfinite(static_cast<float>(v)); };
+    // One that makes weights 0 would make NaN of infinity.
+    const auto scales = [](double v) { return v == 0 || std::isnormal(static_cast<float>(v)); };
+    return std::all_of(scale_.begin(), scale_.end(), scales) &&
+           std::all_of(bias_.begin(), bias_.end(), fits) && fits(out_scale_) && fits(out_shift_);
   }
   static VarId FirstOut(const ir::Op& op) { return op.outputs[0][0]; }
 
