@@ -5,8 +5,8 @@
 
 # Folders whose loops or steps decide how fast a run is. Their sources stay alone: how much GCC
 # inlines into a function depends on the size of all that it compiles with it.
-set(HEDDLE_ALONE core core/memory core/programs executor/run kernels/base kernels/conv kernels/gemm
-    kernels/norm kernels/simd memory scheduler)
+set(HEDDLE_ALONE core core/memory core/programs core/values executor/run kernels/base kernels/conv
+    kernels/gemm kernels/norm kernels/simd memory scheduler)
 # A program may have one of its own instead, with which a member that holds more would clash.
 set(HEDDLE_ALONE_SOURCES device/open_cuda.cc)
 set(HEDDLE_GROUP_SIZE 8)

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 
 namespace heddle {
 
@@ -14,6 +15,8 @@ template <typename Fn>
 Status Guard(Fn&& fn) {
   try {
     return fn();
+  } catch (const Interrupted& e) {
+    return e.status;
   } catch (const std::bad_alloc& e) {
     return ResourceExhausted(e.what());
   } catch (const std::invalid_argument& e) {

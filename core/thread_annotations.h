@@ -55,6 +55,8 @@ class HEDDLE_CAPABILITY("mutex") Mutex {
   void unlock() HEDDLE_RELEASE() { mutex_.unlock(); }
   // Tells the analysis that this mutex is one that is held under another name. Does nothing.
   void AssertHeld() const HEDDLE_ASSERT_HELD(this) {}
+  // For ways of waiting that std::mutex has and this class does not.
+  std::mutex& plain() { return mutex_; }
 
  private:
   friend class CondVar;

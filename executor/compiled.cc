@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "core/lock_or_leave.h"
 #include "core/memory/lazy_buffer.h"
 #include "executor/executor_impl.h"
 #include "executor/follow_plan.h"
@@ -262,7 +263,7 @@ void CompiledImpl::AppendForm(const Form& form, std::string* key) const {
 
 Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) const {
   auto form = std::make_shared<Form>();
-  std::lock_guard writes(scope->write_mutex());  // parameters are read
+  const auto writes = HoldOrLeave(scope->write_mutex());  // parameters are read
   form->version = form->packs_version = scope->version();
   const OptimizeOptions optimize{level, fetch_names, options.passes, fed_};
   HEDDLE_ASSIGN_OR_RETURN(const auto program, source_.Get());
@@ -396,7 +397,7 @@ bool CompiledImpl::FeedsConstants(const std::vector<Feed>& feeds) {
 }
 
 Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Current(const std::vector<Feed>& feeds) {
-  MutexLock lock(mutex_);
+  InterruptibleLock lock(mutex_);
   const uint64_t version = scope->version();
   if (form_ && form_->version != version) {
     form_->version = version;
@@ -431,7 +432,7 @@ bool CompiledImpl::NoteFound(const std::vector<passes::NamedFact>& found) {
 }
 
 Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Plain() {
-  MutexLock lock(mutex_);
+  InterruptibleLock lock(mutex_);
   if (!plain_) {
     HEDDLE_ASSIGN_OR_RETURN(plain_, MakeForm(0));
     if (options.lean) source_.LetGo();

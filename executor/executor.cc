@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "executor/compiled.h"
 #include "executor/executor_impl.h"
 #include "executor/report/describe_plan.h"
@@ -28,8 +29,10 @@ Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_pt
   HEDDLE_RETURN_IF_ERROR(CheckProcessor());
   if (options.opt_level < 0 || options.opt_level > 2)
     return InvalidArgument("opt_level is ", options.opt_level, "; it is 0, 1 or 2");
-  HEDDLE_ASSIGN_OR_RETURN(
-      auto compiled, internal::CompiledImpl::Make(impl_.get(), program, std::move(scope), options));
+  HEDDLE_ASSIGN_OR_RETURN(auto compiled, EndedInTime([&] {
+                            return internal::CompiledImpl::Make(impl_.get(), program,
+                                                                std::move(scope), options);
+                          }));
   return CompiledProgram(std::move(compiled));
 }
 
@@ -66,13 +69,13 @@ Result<std::vector<Tensor>> Executor::Run(const CompiledProgram& compiled,
 
 Result<PlanStats> Executor::Prepare(const CompiledProgram& compiled,
                                     const std::vector<Feed>& feeds) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto plan, impl_->plans().Settled(*compiled.impl(), feeds));
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, impl_->Settled(*compiled.impl(), feeds));
   return plan->stats;
 }
 
 Result<PlanDescription> Executor::DescribePlan(const CompiledProgram& compiled,
                                                const std::vector<Feed>& feeds) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto plan, impl_->plans().Settled(*compiled.impl(), feeds));
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, impl_->Settled(*compiled.impl(), feeds));
   const internal::RunResources& resources = impl_->resources();
   PlanDescription description = heddle::DescribePlan(*plan, resources.places());
   compiled.impl()->FillOrigin(&description);
@@ -81,13 +84,13 @@ Result<PlanDescription> Executor::DescribePlan(const CompiledProgram& compiled,
 
 Result<std::string> Executor::PlanText(const CompiledProgram& compiled,
                                        const std::vector<Feed>& feeds) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto plan, impl_->plans().Settled(*compiled.impl(), feeds));
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, impl_->Settled(*compiled.impl(), feeds));
   return heddle::PlanText(*plan);
 }
 
 Result<MemoryReport> Executor::PlanMemory(const CompiledProgram& compiled,
                                           const std::vector<Feed>& feeds) {
-  return impl_->plans().Memory(*compiled.impl(), feeds);
+  return EndedInTime([&] { return impl_->plans().Memory(*compiled.impl(), feeds); });
 }
 
 int Executor::threads() const { return impl_->resources().threads; }

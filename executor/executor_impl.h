@@ -5,7 +5,9 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "core/interrupts.h"
 #include "core/near_list.h"
 #include "executor/async_runs.h"
 #include "executor/plan_service.h"
@@ -21,6 +23,10 @@ class ExecutorImpl {
         plans_(resources_, options.plan_cache_capacity),
         async_runs_(std::make_shared<AsyncRuns>(resources_, plans_)) {}
   ~ExecutorImpl() { async_runs_->Close(); }
+  // The plan that runs with such feeds have, if nothing ends its making.
+  Result<std::shared_ptr<const Plan>> Settled(CompiledImpl& c, const std::vector<Feed>& feeds) {
+    return EndedInTime([&] { return plans_.Settled(c, feeds); });
+  }
   Status Run(const RunCall& call) { return RunSession::Run(resources_, plans_, call); }
   // For callers that keep no RunMemory; goes back afterwards, without outputs.
   std::unique_ptr<RunMemory> TakeMemory() {

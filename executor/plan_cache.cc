@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/lock_or_leave.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/tune/tuning_cache.h"
 
@@ -119,7 +120,7 @@ bool CachedPlan::TrimOthers(int variant) {
 bool CachedPlan::UpToDate() {
   const Plan& plan = *plan_;
   // No run may be writing to what is looked at here.
-  std::lock_guard writes(plan.root_scope->write_mutex());
+  const auto writes = HoldOrLeave(plan.root_scope->write_mutex());
   const uint64_t version = plan.scope->version();
   MutexLock lock(mutex_);
   if (version == checked_version_) return true;

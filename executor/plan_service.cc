@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/kernel_tuner.h"
+#include "core/lock_or_leave.h"
 #include "executor/check_claims.h"
 #include "executor/follow_plan.h"
 #include "executor/plan/dependency_graph.h"
@@ -48,7 +49,7 @@ Result<MemoryReport> PlanService::Memory(CompiledImpl& c, const std::vector<Feed
   MemoryReport report = ReportMemory(*plan);
   report.block_bytes = cached->BlockBytes(*plan);
   if (resources_.threads > 1 && report.decided) {
-    std::lock_guard writes(c.scope->write_mutex());  // parameters are read
+    const auto writes = HoldOrLeave(c.scope->write_mutex());  // parameters are read
     const auto build = [&](const PlanRequest& request) { return Build(request); };
     HEDDLE_ASSIGN_OR_RETURN(report.ways, CompareMemory(cached->request(), plan, build));
   }
@@ -109,7 +110,7 @@ Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMakeOf(
     std::vector<passes::NamedFact>* found) {
   FeedKey(form, feeds, key);
   const auto entry = cache_.EntryOf(XXH64(key->data(), key->size(), 0), *key);
-  MutexLock lock(entry->mutex);
+  InterruptibleLock lock(entry->mutex);
   if (entry->plan && entry->plan->UpToDate()) return entry->plan;
   const bool optimized = !c.options.follow && c.options.opt_level > 0;
   if (optimized && !insist && !(*found = FindOtherwise(form, feeds)).empty())
@@ -134,7 +135,7 @@ Status PlanService::ShareBlocks(CompiledImpl& c, const std::shared_ptr<Form>& fo
                                 const std::vector<Feed>& feeds, CachedPlan& cached) {
   const std::vector<Feed> largest = LargestFeeds(c, feeds);
   if (largest.empty()) return Status::Ok();
-  MutexLock lock(form->blocks_mutex);
+  InterruptibleLock lock(form->blocks_mutex);
   if (!form->blocks) {
     std::string key;
     std::shared_ptr<Form> now = form;
@@ -167,7 +168,7 @@ PlanWay PlanService::FirstWay(const CompiledImpl& c) const {
 
 Result<std::shared_ptr<CachedPlan>> PlanService::Make(CompiledImpl& c, Form& form,
                                                       const std::vector<Feed>& feeds) {
-  std::lock_guard writes(c.scope->write_mutex());  // parameters are read
+  const auto writes = HoldOrLeave(c.scope->write_mutex());  // parameters are read
   if (const uint64_t now = c.scope->version(); now != form.packs_version) {
     form.source.packs = std::make_shared<PackCache>(c.packed);
     form.packs_version = now;
@@ -253,7 +254,7 @@ std::vector<std::shared_ptr<const Plan>> PlanService::MakeVariants(const Compile
   // With a queue, memory is shared less well than in an arena: too much for larger ones.
   constexpr size_t kQueueBytes = 64 << 20;
   std::vector<std::shared_ptr<const Plan>> variants;
-  std::lock_guard writes(c.scope->write_mutex());  // parameters are read
+  const auto writes = HoldOrLeave(c.scope->write_mutex());  // parameters are read
   const Plan& plain = *cached.plan();
   PlanRequest request = cached.request();
   request.ask_worth = false;

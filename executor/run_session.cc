@@ -7,6 +7,8 @@
 
 #include "core/error.h"
 #include "core/guard.h"
+#include "core/interrupts.h"
+#include "core/lock_or_leave.h"
 #include "executor/device/device_interpreter.h"
 #include "executor/find_culprit.h"
 #include "executor/report/fill_report.h"
@@ -21,6 +23,8 @@ namespace {
 Status Caught() {
   try {
     throw;
+  } catch (const Interrupted& e) {
+    return e.status;
   } catch (const std::bad_alloc& e) {
     return ResourceExhausted("no memory for a run: ", e.what());
   } catch (const std::exception& e) {  // no thread to be had, for example
@@ -28,9 +32,12 @@ Status Caught() {
   }
 }
 
+bool MayEnd(const RunOptions& o) {
+  return o.deadline || o.stop.stop_possible() || o.host != nullptr;
+}
+
 bool IsWatched(const RunOptions& o) {
-  return o.deadline || o.stop.stop_possible() || o.stall_limit.count() > 0 || o.trace ||
-         o.check_nan_inf || o.wait_after_each;
+  return MayEnd(o) || o.stall_limit.count() > 0 || o.trace || o.check_nan_inf || o.wait_after_each;
 }
 
 // An error if a run that waits for its turn was cancelled or has passed its deadline.
@@ -58,22 +65,36 @@ Status RunSession::Run(RunResources& resources, PlanService& plans, const RunCal
 }
 
 Status RunSession::RunOnce(RunResources& resources, PlanService& plans, const RunCall& call) try {
+  if (HostLine::inside())
+    return InvalidArgument("a call that the host makes during a run cannot make another run");
+  if (!MayEnd(call.options)) {
+    const Interrupts::Scope none(nullptr);
+    return PlanAndRun(resources, plans, call);
+  }
+  LimitLooks looks(call.options.deadline, call.options.stop, call.options.host, "the run");
+  const Interrupts::Scope scope(&looks);
+  return PlanAndRun(resources, plans, call);
+} catch (...) {
+  return Caught();
+}
+
+Status RunSession::PlanAndRun(RunResources& resources, PlanService& plans, const RunCall& call) {
   HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<CachedPlan> cached,
                           plans.ForRun(call.compiled, call.feeds, &call.memory.key));
   std::unique_lock<std::mutex> writes;
-  if (cached->plan()->writes_scope) writes = std::unique_lock(call.compiled.scope->write_mutex());
+  if (cached->plan()->writes_scope) writes = HoldOrLeave(call.compiled.scope->write_mutex());
   if (call.options.stop.stop_requested()) return WhileItWaits(call.options);
   Status status;
   const auto run = [&](int threads) { status = Admitted(resources, *cached, call, threads); };
-  if (!resources.admission.Run(run, call.options.deadline, call.options.stop))
-    return WhileItWaits(call.options);
+  if (!resources.admission.Run(run, call.options.deadline, call.options.stop)) {
+    const Status waited = WhileItWaits(call.options);
+    return waited.ok() ? Interrupts::Current()->Look() : waited;
+  }
   if (status.ok()) [[likely]]
     return status;
   // A run cannot be repeated without the other ranks, nor without the batch that it has read.
   if (call.compiled.communicates || call.compiled.reads) return status;
   return FindCulprit(resources, call, *cached->plan()->program, status);
-} catch (...) {
-  return Caught();
 }
 
 // Perhaps on another thread than Run.
@@ -166,7 +187,7 @@ Status RunSession::Execute() {
   const bool watched = IsWatched(call_.options);
   if (watched)
     state_->control().Arm(call_.options, resources_.threads, resources_.watcher, call_.checked,
-                          resources_.crew != nullptr ? resources_.crew->size() : 0);
+                          resources_.crew != nullptr ? resources_.crew->size() : 0, call_.caller);
   Status status;
   try {
     if (resources_.poison) state_->PoisonMemory();
@@ -200,7 +221,10 @@ Status RunSession::Interpret() {
   const uint64_t start = NowNs();
   Status status;
   if (turn_.meter != nullptr) {
-    arena.Execute([&] { status = Interpreter::RunMeasured(run, *turn_.meter, &ns_); });
+    arena.Execute([&] {
+      const Interrupts::Scope scope(run.control().interrupts());
+      status = Interpreter::RunMeasured(run, *turn_.meter, &ns_);
+    });
     return status;
   }
   if (spread && dispatch == Dispatch::kLanes)

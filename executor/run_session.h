@@ -17,6 +17,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "executor/compiled.h"
@@ -45,6 +46,7 @@ struct RunCall {
   std::vector<Value>* out;
   // With check_nan_inf, what is looked through; null: what every instruction writes.
   const CheckedOps* checked = nullptr;
+  std::thread::id caller = std::this_thread::get_id();
 };
 
 class RunSession {
@@ -61,6 +63,7 @@ class RunSession {
   ~RunSession();
 
   static Status RunOnce(RunResources& resources, PlanService& plans, const RunCall& call);
+  static Status PlanAndRun(RunResources& resources, PlanService& plans, const RunCall& call);
   static Status Admitted(RunResources& resources, CachedPlan& cached, const RunCall& call,
                          int threads);
   Status Make();

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/interrupts.h"
 #include "core/memory/lazy_buffer.h"
 #include "formats/other_kinds.h"
 #include "formats/registry.h"
@@ -156,8 +157,10 @@ Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const 
     request.folder = fs::path(name).parent_path().string();
     if (request.folder.empty()) request.folder = ".";
   }
-  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const ProgramSource> source, format->Parse(request));
-  return std::move(builder).Finish(std::move(source));
+  return EndedInTime([&]() -> Result<std::shared_ptr<ir::Program>> {
+    HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const ProgramSource> source, format->Parse(request));
+    return std::move(builder).Finish(std::move(source));
+  });
 }
 
 }  // namespace formats
@@ -330,9 +333,11 @@ Result<Model> ParseModel(std::string_view program, std::string_view parameters,
   if (!parsed.ok()) return parsed.status();
   Model model{Program(*std::move(parsed)), std::make_shared<Scope>()};
   const Format& format = formats::FormatOf(model.program.ir());
-  HEDDLE_RETURN_IF_ERROR(format.SetOwnParameters(model.program, *model.scope));
-  if (!parameters.empty())
-    HEDDLE_RETURN_IF_ERROR(format.ParseParameters(model.program, parameters, *model.scope));
+  HEDDLE_RETURN_IF_ERROR(EndedInTime([&] {
+    HEDDLE_RETURN_IF_ERROR(format.SetOwnParameters(model.program, *model.scope));
+    return parameters.empty() ? Status::Ok()
+                              : format.ParseParameters(model.program, parameters, *model.scope);
+  }));
   return model;
 }
 
@@ -403,7 +408,9 @@ Result<Value*> FindVariable(const Scope& scope, const std::string& name) {
 
 Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
                       ParameterReading reading) {
-  return formats::FormatOf(program.ir()).LoadParameters(program, path, scope, reading);
+  return EndedInTime([&] {
+    return formats::FormatOf(program.ir()).LoadParameters(program, path, scope, reading);
+  });
 }
 
 }  // namespace heddle

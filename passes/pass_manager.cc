@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "core/memory/contents_error.h"
 #include "passes/custom_pass.h"
 #include "passes/ir_text.h"
@@ -215,6 +216,7 @@ class Driver {
   }
 
   Result<bool> Guarded(const PassDef& pass) {
+    LookForInterrupt();
     try {
       return pass.each_block ? EachBlock(pass) : pass.run(*copy_, context_);
     } catch (const std::bad_alloc&) {
@@ -229,6 +231,7 @@ class Driver {
   Result<bool> EachBlock(const PassDef& pass) {
     bool changed = false, stale = true;
     for (const int block : BlocksThatRun(*copy_)) {
+      LookForInterrupt();
       if (std::exchange(stale, false)) context_.uses = FindBlockUses(*copy_);
       context_.block = block;
       HEDDLE_ASSIGN_OR_RETURN(stale, pass.run(*copy_, context_));

@@ -157,13 +157,19 @@ double HostPool::HandOverNs() {
 
 void InlineIntraOp::ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) {
   const Partition cut(n, grain, threads_);
-  for (int64_t i = 0; i < cut.pieces; ++i) fn(cut.Begin(i), cut.Begin(i + 1));
+  Interrupts* const look = Interrupts::Current();
+  for (int64_t i = 0; i < cut.pieces; ++i) {
+    if (look == nullptr)
+      fn(cut.Begin(i), cut.Begin(i + 1));
+    else
+      RunInSteps(cut.Begin(i), cut.Begin(i + 1), grain, *look, fn);
+  }
 }
 
 void HostPool::ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) {
   const Partition cut(n, grain, threads_);
-  if (cut.pieces <= 1) return fn(0, n);
-  Pieces pieces(cut, fn);
+  if (cut.pieces <= 1) return RunWhole(n, grain, fn);
+  Pieces pieces(cut, grain, fn);
   Run([&](int) { pieces.Work(); });
   pieces.Rethrow();
 }

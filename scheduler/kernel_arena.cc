@@ -37,8 +37,8 @@ class ArenaIntraOp final : public IntraOp {
   int threads() const override { return threads_; }
   void ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) override {
     const Partition cut(n, grain, threads_);
-    if (cut.pieces <= 1) return fn(0, n);
-    Pieces pieces(cut, fn);
+    if (cut.pieces <= 1) return RunWhole(n, grain, fn);
+    Pieces pieces(cut, grain, fn);
     const auto work = [&](int) {
       const int me = Me();
       const bool nested = std::exchange(inside_[me].pieces, true);

@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "core/function_ref.h"
+#include "core/interrupts.h"
 #include "core/thread_annotations.h"
 
 namespace heddle {
@@ -20,16 +21,44 @@ struct Partition {
   int64_t n, pieces;
 };
 
+// Calls fn over [begin, end) in steps between which `look` is looked at: of `grain` items, which
+// are worth a thread, or of some times as many where their number says that each takes little. The
+// steps depend on the range and the grain alone.
+inline void RunInSteps(int64_t begin, int64_t end, int64_t grain, const Interrupts& look,
+                       FunctionRef<void(int64_t, int64_t)> fn) {
+  constexpr int64_t kSmallItems = 16;
+  const int64_t step = grain > 1 ? std::min(kSmallItems * grain, end - begin) : 1;
+  for (int64_t at = begin; at < end;) {
+    look.LookOrLeave();
+    const int64_t next = step < end - at ? at + step : end;
+    fn(at, next);
+    at = next;
+  }
+}
+
+// All of [0, n) on the calling thread.
+inline void RunWhole(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) {
+  if (const Interrupts* const look = Interrupts::Current(); look != nullptr)
+    RunInSteps(0, n, grain, *look, fn);
+  else
+    fn(0, n);
+}
+
 // The pieces of one ParallelFor, for any number of threads. An owner calls Work() and, when nobody
 // is inside Work() any more, Rethrow().
 class Pieces {
  public:
-  Pieces(const Partition& cut, FunctionRef<void(int64_t, int64_t)> fn) : cut_(cut), fn_(fn) {}
+  Pieces(const Partition& cut, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn)
+      : cut_(cut), grain_(grain), fn_(fn) {}
   // Executes pieces until all are taken. Does not throw.
   void Work() {
+    const Interrupts::Scope scope(interrupts_);
     for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < cut_.pieces;) {
       try {
-        fn_(cut_.Begin(i), cut_.Begin(i + 1));
+        if (interrupts_ == nullptr)
+          fn_(cut_.Begin(i), cut_.Begin(i + 1));
+        else
+          RunInSteps(cut_.Begin(i), cut_.Begin(i + 1), grain_, *interrupts_, fn_);
       } catch (...) {
         MutexLock lock(mutex_);
         if (!error_) error_ = std::current_exception();
@@ -43,6 +72,8 @@ class Pieces {
 
  private:
   const Partition cut_;
+  const int64_t grain_;
+  Interrupts* const interrupts_ = Interrupts::Current();  // of the thread that began
   const FunctionRef<void(int64_t, int64_t)> fn_;
   std::atomic<int64_t> next_{0};
   Mutex mutex_;

@@ -277,6 +277,7 @@ void PrintOutputsJson(const RunCommand& options, const std::vector<Output>& outp
 // returns: a lean program has no use for it.
 Result<CompiledProgram> LoadAndCompile(Executor& executor, const RunCommand& options,
                                        ProgramInputs* inputs, std::vector<std::string>* types) {
+  const LimitScope limits({.deadline = options.model.run().deadline});
   HEDDLE_ASSIGN_OR_RETURN(const Model model, options.model.Load(options.feeds));
   *inputs = TypedInputsOf(model.program);
   HEDDLE_ASSIGN_OR_RETURN(CompiledProgram compiled,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "core/op_registry.h"
 #include "core/programs/op_check.h"
 #include "core/programs/sub_block_slots.h"
@@ -67,6 +68,7 @@ VarId ProgramBuilder::Resolve(int block, const std::string& name) {
 }
 
 void ProgramBuilder::Add(OpBuilder op) {
+  LookForInterrupt();
   Op& made = op.op_;
   if (!op.broken_)
     CheckOperands(*p_, op.block_, made, [&](int, const Op&, const std::string& problem) {

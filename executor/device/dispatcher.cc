@@ -13,8 +13,7 @@ Status Dispatcher::Step(size_t i) {
     return Status::Ok();
   }
   if (step.lane == 0) return HostStep(i);
-  if (session_.run.control().attention())
-    HEDDLE_RETURN_IF_ERROR(session_.run.control().Interrupted());
+  if (session_.run.control().attention()) HEDDLE_RETURN_IF_ERROR(session_.run.control().Look());
   HEDDLE_RETURN_IF_ERROR(WaitOnStream(i));
   if (step.kind == Kind::kBlocks) return RunBlocks(i);
   const bool timed = session_.run.control().trace() != nullptr && step.kind != Kind::kShare &&

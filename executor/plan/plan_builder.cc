@@ -75,6 +75,7 @@ Status PrepareOne(PlanDraft& d, Instruction& in, const Device* device,
       if (given != d.request.given->end()) services.forced = &given->second;
     }
     if (device != nullptr) HEDDLE_RETURN_IF_ERROR(CheckByHost(d, in, services));
+    LookForInterrupt();
     ChoiceLog& log = LogOf(*services.packs);
     log.Open(&in.op);
     PrepareContext ctx(in.op, d.frame.data(), services, &d.plan->constant);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "executor/plan/plan.h"
 #include "executor/plan/plan_builder.h"
 
@@ -70,6 +71,7 @@ struct PlanDraft {
 
   // Ends the stage that runs, for PlanStats, and starts the one called `name` (nullptr: none).
   void BeginStage(const char* name) {
+    LookForInterrupt();
     const auto now = std::chrono::steady_clock::now();
     auto& stages = plan->stats.stages;
     if (stage_runs_)

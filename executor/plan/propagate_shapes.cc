@@ -50,6 +50,7 @@ class ShapePropagator {
       return Status::Ok();
     };
     for (Instruction& in : instructions) {
+      LookForInterrupt();
       std::vector<Instruction> casts = InsertCasts(d_, in);
       if (!casts.empty()) arrays_.Fit();
       for (Instruction& cast : casts) HEDDLE_RETURN_IF_ERROR(visit(cast));

@@ -182,7 +182,7 @@ Status Interpreter::CallWide(const Instruction& in, RunState& run) {
 // An instruction of a run that somebody watches, or asked to end.
 Status Interpreter::CallWatched(const Instruction& in, RunState& run, int thread) {
   RunControl& control = run.control();
-  HEDDLE_RETURN_IF_ERROR(control.Interrupted());
+  HEDDLE_RETURN_IF_ERROR(control.Look());
   const bool observed = control.observed();
   RunControl::Watch watch;
   if (observed) watch = control.BeginInstruction(thread, in);
@@ -194,16 +194,12 @@ Status Interpreter::CallWatched(const Instruction& in, RunState& run, int thread
   return status;
 }
 
-namespace {
-
-void GiveBack(const Instruction& in, RunState& run, int thread) {
+static void GiveBack(const Instruction& in, RunState& run, int thread) {
   for (uint32_t slot : in.release) run.Release(slot);
   for (uint32_t slot : in.reads) run.CountRead(slot);
   if (RunTrace* trace = run.control().trace(); trace != nullptr && in.ir_block == 0)
     trace->EndSpan(thread, RunTrace::Part::kRelease, 0, &in);
 }
-
-}  // namespace
 
 // The usual instruction takes no further call: a loop's body may do little.
 inline Status Interpreter::Execute(const Instruction& in, RunState& run, int thread) {
@@ -279,6 +275,7 @@ void Join(RunState& run, int thread) {
 }  // namespace
 
 Status Interpreter::RunOnOneThread(RunState& run) {
+  const Interrupts::Scope scope(run.control().interrupts());
   const Plan& plan = run.plan();
   const auto& instructions = plan.blocks[0].instructions;
   Join(run, 0);
@@ -364,6 +361,7 @@ Status Interpreter::RunBodyLanes(int block, bool first, RunState& run) {
   };
   const bool skips = !first && plan.once > 0;
   const auto participate = [&](int thread) {
+    const Interrupts::Scope scope(run.control().interrupts());
     JoinBody(run, thread);
     lanes.Participate(thread, [&](uint32_t, uint32_t begin, uint32_t end) {
       if (trace != nullptr) trace->EndNestedSpan(thread, RunTrace::Part::kDispatch, Ticks());
@@ -395,6 +393,7 @@ Status Interpreter::RunLanes(RunState& run, HostPool& pool, KernelArena& arena) 
   const LaneRun::OnWait on_wait = waited;
   lanes.Begin(trace != nullptr ? &on_wait : nullptr);
   const auto participate = [&](int thread) {
+    const Interrupts::Scope scope(run.control().interrupts());
     Join(run, thread);
     lanes.Participate(thread, [&](uint32_t, uint32_t begin, uint32_t end) {
       BeginPart(trace, thread);
@@ -480,6 +479,7 @@ void Interpreter::RunTasks(int participant, RunState& run) {
   uint32_t task = 0;
   bool have = false;
   std::vector<uint32_t> ready;
+  const Interrupts::Scope scope(run.control().interrupts());
   Join(run, participant);
   while (have || NextTask(run, participant, &task)) {
     const uint32_t* members = &tasks.nodes[tasks.node_begin[task]];

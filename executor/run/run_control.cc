@@ -10,14 +10,6 @@
 
 namespace heddle {
 
-Status RunControl::Interrupted() const {
-  const uint32_t a = attention_.load(std::memory_order_relaxed);
-  if (a & kCancel) return Status(StatusCode::kCancelled, "the run was cancelled");
-  if (a & kDeadline)
-    return Status(StatusCode::kDeadlineExceeded, "the run was not finished at its deadline");
-  return Status::Ok();
-}
-
 RunControl::Watch RunControl::BeginInstruction(int thread, const Instruction& in) {
   ThreadView& v = views_[thread];
   if (in.op.def->has(kControlFlow))
@@ -161,11 +153,13 @@ bool RunControl::IsAmong(const CheckedOps& ops, const Instruction& in) const {
 }
 
 void RunControl::Arm(const RunOptions& options, int threads, Watcher& watcher,
-                     const CheckedOps* checked, size_t dispatchers) {
-  attention_.store(0, std::memory_order_relaxed);
+                     const CheckedOps* checked, size_t dispatchers, std::thread::id caller) {
+  bits_.store(0, std::memory_order_relaxed);
   checked_ = checked;
   watcher_ = &watcher;
   threads_ = threads;
+  may_end_ = options.deadline || options.stop.stop_possible() || options.host != nullptr;
+  if (options.host != nullptr) host_.Begin(options.host, caller, this);
   const bool traced = options.trace && options.report != nullptr;
   const bool stalls = options.stall_limit.count() > 0 && options.on_stall;
   trace_ =
@@ -173,15 +167,15 @@ void RunControl::Arm(const RunOptions& options, int threads, Watcher& watcher,
   if (traced || stalls) {
     views_ = std::make_unique<ThreadView[]>(static_cast<size_t>(threads));
     thread_of_.assign(plan_.blocks.size(), 0);
-    Interrupt(kObserved);
+    Raise(kObserved);
   }
-  if (options.check_nan_inf) Interrupt(kCheck);
-  if (options.wait_after_each) Interrupt(kWaitEach);
+  if (options.check_nan_inf) Raise(kCheck);
+  if (options.wait_after_each) Raise(kWaitEach);
   if (options.stop.stop_possible()) stopper_.emplace(options.stop, Stopper{this});
   if (options.deadline && *options.deadline <= std::chrono::steady_clock::now())
-    Interrupt(kDeadline);  // nothing is left to chance, however short the program
+    Raise(kDeadline);  // nothing is left to chance, however short the program
   else if (options.deadline)
-    deadline_id_ = watcher.At(*options.deadline, [this] { Interrupt(kDeadline); });
+    deadline_id_ = watcher.At(*options.deadline, [this] { Raise(kDeadline); });
   if (stalls) {
     MutexLock lock(stall_mutex_);
     stall_options_ = &options;
@@ -192,6 +186,8 @@ void RunControl::Arm(const RunOptions& options, int threads, Watcher& watcher,
 }
 
 void RunControl::Disarm() {
+  may_end_ = false;
+  host_.End();
   stopper_.reset();
   if (deadline_id_ != 0) watcher_->Remove(deadline_id_);
   deadline_id_ = 0;
@@ -202,7 +198,7 @@ void RunControl::Disarm() {
     std::swap(stall, stall_id_);
   }
   if (stall != 0) watcher_->Remove(stall);
-  attention_.store(0, std::memory_order_relaxed);
+  bits_.store(0, std::memory_order_relaxed);
 }
 
 void RunControl::LookForStall() {

@@ -2,7 +2,7 @@
 // traces, and at what is written.
 //
 // Costs a run nothing but one relaxed load per instruction while nobody asked for anything.
-// Threads: Interrupt and Report from any thread; the rest by whoever owns the run, before and
+// Threads: Raise from any thread; the rest by whoever owns the run, before and
 // after.
 #pragma once
 
@@ -12,9 +12,11 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "core/thread_annotations.h"
 #include "executor/plan/plan.h"
 #include "executor/run/run_trace.h"
@@ -26,26 +28,24 @@ namespace heddle {
 // Operators of the file, by block and their index there.
 using CheckedOps = std::vector<std::vector<bool>>;
 
-class RunControl {
+class RunControl final : public Interrupts {
  public:
   explicit RunControl(const Plan& plan) : plan_(plan) {}
   ~RunControl() { Disarm(); }
 
   // Something is to be looked at before the next instruction.
-  bool attention() const { return attention_.load(std::memory_order_relaxed) != 0; }
-  // kOk, kCancelled or kDeadlineExceeded.
-  Status Interrupted() const;
+  bool attention() const { return bits_.load(std::memory_order_relaxed) != 0; }
+  // For Interrupts::Scope, around what a thread does for the run; nullptr: nothing ends it.
+  Interrupts* interrupts() { return may_end_ ? this : nullptr; }
   // Somebody wants to know about every instruction.
-  bool observed() const { return (attention_.load(std::memory_order_relaxed) & kObserved) != 0; }
+  bool observed() const { return (bits_.load(std::memory_order_relaxed) & kObserved) != 0; }
   // Whether the instruction's outputs are checked for NaN and infinity.
   bool Checks(const Instruction& in) const {
-    if ((attention_.load(std::memory_order_relaxed) & kCheck) == 0) return false;
+    if ((bits_.load(std::memory_order_relaxed) & kCheck) == 0) return false;
     return checked_ == nullptr || IsAmong(*checked_, in);
   }
   // Each piece of work is waited for before the next one.
-  bool waits_after_each() const {
-    return (attention_.load(std::memory_order_relaxed) & kWaitEach) != 0;
-  }
+  bool waits_after_each() const { return (bits_.load(std::memory_order_relaxed) & kWaitEach) != 0; }
   // Around an instruction, those of blocks that it runs included: what EndInstruction is to know.
   struct Watch {
     const Instruction* outer = nullptr;  // the one that runs the block
@@ -70,15 +70,17 @@ class RunControl {
   // Arms what the options ask for; Disarm after the run, before the options go away (the destructor
   // does it for a run that ended by an exception).
   // `checked`: what check_nan_inf looks at; null: everything. `dispatchers`: threads beside the
-  // others, which execute no instruction.
+  // others, which execute no instruction. `caller`: where the host's calls are made.
   void Arm(const RunOptions& options, int threads, Watcher& watcher,
-           const CheckedOps* checked = nullptr, size_t dispatchers = 0);
+           const CheckedOps* checked = nullptr, size_t dispatchers = 0,
+           std::thread::id caller = std::this_thread::get_id());
   void Disarm();
   // After the run: the trace, for whoever puts it into words.
   std::unique_ptr<RunTrace> TakeTrace() { return std::move(trace_); }
 
  private:
-  enum : uint32_t { kCancel = 1, kDeadline = 2, kObserved = 4, kCheck = 8, kWaitEach = 16 };
+  // Beside those of Interrupts.
+  enum : uint32_t { kObserved = 8, kCheck = 16, kWaitEach = 32 };
   // The view of one thread, on a cache line of its own.
   struct alignas(128) ThreadView {
     std::atomic<const Instruction*> current{nullptr};
@@ -86,15 +88,16 @@ class RunControl {
   };
   struct Stopper {
     RunControl* control;
-    void operator()() const { control->Interrupt(kCancel); }
+    void operator()() const { control->Raise(kCancel); }
   };
-  void Interrupt(uint32_t why) { attention_.fetch_or(why, std::memory_order_relaxed); }
+  Status Ask() const override { return host_.Serve(); }
   bool IsAmong(const CheckedOps& ops, const Instruction& in) const;
   void LookForStall();
   std::string Describe(const Instruction& in) const;
 
   const Plan& plan_;
-  std::atomic<uint32_t> attention_{0};
+  bool may_end_ = false;  // before its instructions have ended
+  mutable HostLine host_;
   const CheckedOps* checked_ = nullptr;
   std::optional<std::stop_callback<Stopper>> stopper_;
   std::unique_ptr<ThreadView[]> views_;

@@ -246,7 +246,7 @@ void RunState::End() {
 
 // Also of a block without instructions, which may stand in a loop without end.
 Status RunState::RunBlock(int block) {
-  if (control_.attention()) HEDDLE_RETURN_IF_ERROR(control_.Interrupted());
+  if (control_.attention()) HEDDLE_RETURN_IF_ERROR(control_.Look());
   if (device_bodies_ != nullptr && device_bodies_->Has(block)) return device_bodies_->Run(block);
   uint8_t& iterates = iterates_[static_cast<size_t>(block)];
   return Interpreter::RunNested(block, std::exchange(iterates, 1) == 0, *this);

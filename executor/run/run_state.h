@@ -91,7 +91,7 @@ class RunState final : public BlockRunner, public RankRun {
   void UseDeviceBodies(DeviceBodies* bodies) { device_bodies_ = bodies; }
   // The next run of the block is a loop's first iteration.
   void BeginLoop(int block) { iterates_[static_cast<size_t>(block)] = 0; }
-  Status Interrupted() const override { return control_.Interrupted(); }
+  Status Interrupted() const override { return control_.Look(); }
 
   // Memory for what is written to a pooled slot. Throws std::bad_alloc.
   BufferRef TakeMemory(uint32_t slot, size_t bytes) {

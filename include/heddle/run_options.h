@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/limits.h"
 #include "heddle/run_report.h"
 #include "heddle/value.h"
 
@@ -20,10 +21,12 @@ class Generator;
 // Ownership: what `report`, `generator` and `kept` point to must outlive the run. Threads: stop may
 // be requested from any thread; on_stall is called on a thread of the executor's.
 struct RunOptions {
-  // The run ends with kDeadlineExceeded as soon as the instructions in execution then have ended.
+  // The run ends with kDeadlineExceeded some milliseconds after it, wherever it is.
   std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;
   // Once a stop is requested, the run ends with kCancelled, as it does after the deadline.
   std::stop_token stop = {};
+  // Called in between on the thread that called Run, when somebody asks for it; nullptr: none.
+  HostCalls* host = nullptr;
   // When no instruction has ended for so long, on_stall is told which ones are being executed, once
   // for every such period. Zero: nobody looks.
   std::chrono::milliseconds stall_limit{0};

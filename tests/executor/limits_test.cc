@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <latch>
+#include <memory>
+#include <mutex>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 #include "tests/support/program_builder.h"
@@ -139,6 +143,117 @@ TEST_P(Limits, WorkThatAnAttributeDecidesIsBoundedAndCanBeStopped) {
       executor.Run(Compile(executor, norm(1 << 16)), feeds, {.deadline = start + milliseconds(20)});
   EXPECT_EQ(late.status().code(), StatusCode::kDeadlineExceeded) << late.status().ToString();
   EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(3));
+}
+
+TEST_P(Limits, TheHostIsCalledMeanwhileAndEndsARun) {
+  for (const int threads : {1, 2}) {
+    Executor executor({.threads = threads});
+    const CompiledProgram loop = Compile(executor, Loop(1e15, false));
+    const auto here = std::this_thread::get_id();
+    int calls = 0;
+    HostCalls* asks = nullptr;
+    HostCalls host([&] {
+      EXPECT_EQ(std::this_thread::get_id(), here);
+      asks->Request();
+      return ++calls < 100 ? Status::Ok() : Status(StatusCode::kCancelled, "the host is done");
+    });
+    asks = &host;
+    host.Request();
+    const auto out = executor.Run(loop, {{"x", F32({1}, {1})}}, {.host = &host});
+    EXPECT_EQ(out.status().code(), StatusCode::kCancelled) << out.status().ToString();
+    EXPECT_THAT(out.status().ToString(), HasSubstr("the host is done"));
+    EXPECT_EQ(calls, 100);
+    ExpectUsable(executor);
+    // What it said does not count for the next run.
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {1}).Scale("x", "y", 2).Fetch("y");
+    calls = 0;
+    EXPECT_TRUE(executor.Run(Compile(executor, b), {{"x", F32({1}, {3})}}, {.host = &host}).ok());
+  }
+}
+
+TEST_P(Limits, ACallOfTheHostMakesNoRun) {
+  Executor executor({.threads = 2});
+  const CompiledProgram loop = Compile(executor, Loop(1e15, false));
+  Status inner;
+  HostCalls host([&] {
+    inner = executor.Run(loop, {{"x", F32({1}, {1})}}).status();
+    return Status(StatusCode::kCancelled, "enough");
+  });
+  host.Request();
+  EXPECT_EQ(executor.Run(loop, {{"x", F32({1}, {1})}}, {.host = &host}).status().code(),
+            StatusCode::kCancelled);
+  EXPECT_EQ(inner.code(), StatusCode::kInvalidArgument) << inner.ToString();
+  ExpectUsable(executor);
+}
+
+// Whoever has the scope's lock may have it for long.
+TEST_P(Limits, AWaitForAWriterEndsToo) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {1}).Scale("x", "y", 2).Fetch("y");
+  b.Param("n", DType::kF32, {1}).Increment("n", 1);
+  const auto scope = std::make_shared<Scope>();
+  scope->Set("n", F32({1}, {0}));
+  Executor executor({.threads = 2});
+  const CompiledProgram counts = MustCompile(executor, b.Build(), scope, {.opt_level = GetParam()});
+  const std::vector<heddle::Feed> feeds = {{"x", F32({1}, {3})}};
+  for (const bool planned : {false, true}) {
+    std::latch held(1), done(1);
+    std::jthread other([&] {
+      std::lock_guard lock(scope->write_mutex());
+      held.count_down();
+      done.wait();
+    });
+    held.wait();
+    const auto late =
+        executor.Run(counts, feeds, {.deadline = steady_clock::now() + milliseconds(20)});
+    EXPECT_EQ(late.status().code(), StatusCode::kDeadlineExceeded) << late.status().ToString();
+    std::stop_source stop;
+    std::jthread stopper([&] { stop.request_stop(); });
+    EXPECT_EQ(executor.Run(counts, feeds, {.stop = stop.get_token()}).status().code(),
+              StatusCode::kCancelled);
+    done.count_down();
+    other.join();
+    if (!planned) {
+      EXPECT_TRUE(executor.Run(counts, feeds).ok());
+    }
+  }
+  EXPECT_EQ(Floats(scope->Find("n")->tensor()), std::vector<float>{1});
+}
+
+TEST_P(Limits, CompilingEndsAtAnyLook) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {4});
+  for (int i = 0; i < 30; ++i)
+    b.Scale(i == 0 ? "x" : "v" + std::to_string(i - 1), "v" + std::to_string(i), 1.5);
+  b.Fetch("v29");
+  const Program program = b.Build();
+  int end_at = 0, looks = 0;
+  HostCalls* asks = nullptr;
+  HostCalls host([&] {
+    asks->Request();
+    return ++looks == end_at ? Status(StatusCode::kCancelled, "enough") : Status::Ok();
+  });
+  asks = &host;
+  Executor executor({.threads = 1});
+  const auto prepare = [&] {
+    looks = 0;
+    host.Request();
+    const LimitScope limits({.host = &host});
+    const auto compiled =
+        executor.Compile(program, nullptr, CompileOptions{.opt_level = GetParam()});
+    if (!compiled.ok()) return compiled.status();
+    return executor.Prepare(*compiled, {{"x", F32({4}, {1, 2, 3, 4})}}).status();
+  };
+  EXPECT_TRUE(prepare().ok());
+  const int all = looks;
+  EXPECT_GT(all, 10);
+  for (end_at = 1; end_at <= all; end_at += 1 + all / 40) {
+    EXPECT_EQ(prepare().code(), StatusCode::kCancelled) << "at look " << end_at << " of " << all;
+    EXPECT_EQ(looks, end_at);
+  }
+  end_at = 0;
+  EXPECT_TRUE(prepare().ok());
 }
 
 }  // namespace
