@@ -4,11 +4,16 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <new>
+#include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "core/thread_annotations.h"
 
@@ -17,19 +22,28 @@ namespace {
 
 namespace nb = nanobind;
 
-constexpr auto kLook = std::chrono::milliseconds(30);
-constexpr int kIdleLooks = 30;  // without a run, after which the watcher sleeps
+constexpr auto kLook = std::chrono::milliseconds(10);
+constexpr int kIdleLooks = 90;  // without a run, after which the watcher sleeps
 
-volatile sig_atomic_t signalled = 0;
-struct sigaction python_action;  // set before Handler can be called
+constexpr int kSignals = 65;  // numbers below it
+
+volatile sig_atomic_t interrupted = 0;      // by SIGINT
+volatile sig_atomic_t signalled = 0;        // by any signal
+struct sigaction python_actions[kSignals];  // each set before Handler can be called for it
 
 void Handler(int number, siginfo_t* info, void* context) {
   signalled = 1;
-  if (python_action.sa_flags & SA_SIGINFO) {
-    python_action.sa_sigaction(number, info, context);
+  if (number == SIGINT) interrupted = 1;
+  const struct sigaction& python = python_actions[number];
+  if (python.sa_flags & SA_SIGINFO) {
+    python.sa_sigaction(number, info, context);
   } else {
-    python_action.sa_handler(number);
+    python.sa_handler(number);
   }
+}
+
+bool IsOurs(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == Handler;
 }
 
 // There is one: signals belong to the process.
@@ -42,6 +56,7 @@ class SignalWatcher {
   // Of the main thread only.
   std::stop_token Begin() {
     if (stop_.stop_requested()) stop_ = std::stop_source();
+    raised_.reset();
     run_.store(++count_, std::memory_order_seq_cst);
     if (asleep_.load(std::memory_order_seq_cst)) Wake();
     return stop_.get_token();
@@ -51,22 +66,28 @@ class SignalWatcher {
     if (!touched_.load(std::memory_order_acquire)) return;
     MutexLock lock(mutex_);
     touched_.store(false, std::memory_order_relaxed);
-    if (!installed_) return;
-    struct sigaction now;
-    // Somebody may have set another one meanwhile.
-    if (sigaction(SIGINT, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
-        now.sa_sigaction == Handler)
-      sigaction(SIGINT, &python_action, nullptr);
-    installed_ = false;
+    for (int number = 1; number < kSignals; ++number) {
+      if (!installed_[number]) continue;
+      installed_[number] = false;
+      struct sigaction now;
+      // Somebody may have set another one meanwhile.
+      if (sigaction(number, nullptr, &now) == 0 && IsOurs(now))
+        sigaction(number, &python_actions[number], nullptr);
+    }
   }
-  bool stopped() const { return stop_.stop_requested(); }
+  bool watches() const { return run_.load(std::memory_order_relaxed) != 0; }
+  HostCalls& host() { return host_; }
+  // What a handler raised in one of the host's calls, once.
+  std::optional<nb::python_error> TakeRaised() { return std::exchange(raised_, std::nullopt); }
   // A child process has no watcher and nothing to end.
   void AfterFork() HEDDLE_NO_THREAD_SAFETY_ANALYSIS {  // it has one thread
     new (&mutex_) Mutex;  // the thread that may have held it is not here
     new (&wake_) CondVar;
     run_ = 0;
     touched_ = false;
-    installed_ = started_ = false;
+    started_ = false;
+    std::fill(std::begin(installed_), std::end(installed_), false);
+    new (&host_) HostCalls([this] { return LookForSignals(); });
     asleep_ = true;
   }
 
@@ -101,56 +122,77 @@ class SignalWatcher {
     }
   }
 
+  // Of the main thread, in a run.
+  Status LookForSignals() {
+    nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() == 0) return Status::Ok();
+    raised_.emplace();
+    return Status(StatusCode::kCancelled, "a handler of a signal raised an exception");
+  }
+
   // A run that has lasted for a look, until it ends.
   void Watch(uint64_t run) {
-    if (!PythonsOwn()) return;
-    {
-      MutexLock lock(mutex_);
-      if (run_.load(std::memory_order_seq_cst) != run) return;
-      if (!installed_) {
-        signalled = 0;
-        struct sigaction mine = python_action;
-        mine.sa_flags |= SA_SIGINFO;
-        mine.sa_sigaction = Handler;
-        installed_ = sigaction(SIGINT, &mine, nullptr) == 0;
-        touched_.store(true, std::memory_order_seq_cst);
-      }
-    }
+    const bool ends = PutHandlers(run);
+    bool ended = false;
     while (run_.load(std::memory_order_seq_cst) == run) {
       if (signalled != 0) {
+        signalled = 0;
+        host_.Request();
+      }
+      if (interrupted != 0 && ends && !ended) {
         MutexLock lock(mutex_);
         if (run_.load(std::memory_order_seq_cst) == run) stop_.request_stop();
-        return;
+        ended = true;
       }
       std::this_thread::sleep_for(kLook);
     }
   }
 
-  // Whether SIGINT means KeyboardInterrupt, by a handler of Python's own, which is kept.
-  bool PythonsOwn() {
-    struct sigaction now;
-    if (sigaction(SIGINT, nullptr, &now) != 0) return false;
-    const bool detailed = (now.sa_flags & SA_SIGINFO) != 0;
-    if (detailed ? now.sa_sigaction == Handler
-                 : now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)
-      return false;
+  // Puts a handler before each of Python's own. Whether SIGINT means KeyboardInterrupt.
+  bool PutHandlers(uint64_t run) {
+    bool ends = false;
+    std::vector<int> pythons;
     {
-      MutexLock lock(mutex_);
-      if (installed_) return false;
-      python_action = now;
+      nb::gil_scoped_acquire gil;
+      try {
+        const nb::module_ signal = nb::module_::import_("signal");
+        for (int number = 1; number < kSignals; ++number) {
+          struct sigaction now;
+          if (sigaction(number, nullptr, &now) != 0 || IsOurs(now)) continue;
+          if ((now.sa_flags & SA_SIGINFO) == 0 &&
+              (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))
+            continue;
+          const nb::object handler = signal.attr("getsignal")(number);
+          if (PyCallable_Check(handler.ptr()) == 0) continue;
+          pythons.push_back(number);
+          if (number == SIGINT) ends = handler.is(signal.attr("default_int_handler"));
+        }
+      } catch (const std::exception&) {
+        return false;
+      }
     }
-    nb::gil_scoped_acquire gil;
-    try {
-      const nb::module_ signal = nb::module_::import_("signal");
-      return signal.attr("getsignal")(SIGINT).is(signal.attr("default_int_handler"));
-    } catch (const std::exception&) {
-      return false;
+    MutexLock lock(mutex_);
+    if (run_.load(std::memory_order_seq_cst) != run) return false;
+    signalled = interrupted = 0;
+    for (const int number : pythons) {
+      if (sigaction(number, nullptr, &python_actions[number]) != 0) continue;
+      if (IsOurs(python_actions[number])) continue;
+      struct sigaction mine = python_actions[number];
+      mine.sa_flags |= SA_SIGINFO;
+      mine.sa_sigaction = Handler;
+      installed_[number] = sigaction(number, &mine, nullptr) == 0;
     }
+    touched_.store(true, std::memory_order_seq_cst);
+    // A signal may have come before its handler was there.
+    host_.Request();
+    return ends;
   }
 
   pthread_t main_{};
   bool known_ = false;
   std::stop_source stop_;
+  HostCalls host_{[this] { return LookForSignals(); }};
+  std::optional<nb::python_error> raised_;
   uint64_t count_ = 0;
   std::atomic<uint64_t> run_{0};  // the number of the run under way; 0: none
   std::atomic<bool> asleep_{true};
@@ -158,7 +200,7 @@ class SignalWatcher {
   Mutex mutex_;
   CondVar wake_;
   bool started_ HEDDLE_GUARDED_BY(mutex_) = false;
-  bool installed_ HEDDLE_GUARDED_BY(mutex_) = false;
+  bool installed_[kSignals] HEDDLE_GUARDED_BY(mutex_) = {};
 };
 
 // Never destroyed: its thread may outlive main.
@@ -178,7 +220,8 @@ void InitInterrupts() {
 }
 
 InterruptScope::InterruptScope() {
-  if (!TheWatcher().on_main()) return;
+  // A handler of a signal may begin something while a run waits for it.
+  if (!TheWatcher().on_main() || TheWatcher().watches()) return;
   watched_ = true;
   token_ = TheWatcher().Begin();
 }
@@ -187,6 +230,12 @@ InterruptScope::~InterruptScope() {
   if (watched_) TheWatcher().End();
 }
 
-bool InterruptScope::interrupted() const { return watched_ && token_.stop_requested(); }
+HostCalls* InterruptScope::host() const { return watched_ ? &TheWatcher().host() : nullptr; }
+
+void InterruptScope::ThrowIfInterrupted() const {
+  if (!watched_) return;
+  if (auto raised = TheWatcher().TakeRaised()) throw *std::move(raised);
+  if (token_.stop_requested() && PyErr_CheckSignals() != 0) throw nb::python_error();
+}
 
 }  // namespace heddle::python

@@ -205,10 +205,13 @@ void BindParams(nb::module_& module) {
       [](const std::string& path, const std::string& params, const std::string& signature,
          const std::vector<std::string>& feeds, const std::vector<std::string>& fetches) {
         Result<Model> model = Model();
+        const InterruptScope signals;
         {
           const ReleasedGil released;
+          const LimitScope limits(signals.limits());
           model = LoadModel(path, params, {signature, feeds, fetches, {}});
         }
+        signals.ThrowIfInterrupted();
         Model loaded = Check(std::move(model));
         return std::make_pair(std::move(loaded.program), std::move(loaded.scope));
       },
@@ -225,10 +228,13 @@ void BindParams(nb::module_& module) {
         const std::string_view text(program.c_str(), program.size());
         const std::string_view values(params.c_str(), params.size());
         Result<Model> model = Model();
+        const InterruptScope signals;
         {
           const ReleasedGil released;  // the caller's bytes do not change
+          const LimitScope limits(signals.limits());
           model = ParseModel(text, values, name, {signature, feeds, fetches, {}});
         }
+        signals.ThrowIfInterrupted();
         Model parsed = Check(std::move(model));
         return std::make_pair(std::move(parsed.program), std::move(parsed.scope));
       },

@@ -126,8 +126,9 @@ std::vector<Feed> Session::ToFeeds(nb::dict feeds) const {
 std::vector<Value> Session::Execute(const std::vector<Feed>& feeds, RunOptions options) const {
   const InterruptScope scope;
   options.stop = scope.token();
+  options.host = scope.host();
   auto values = WithoutGil([&] { return executor_->RunValues(compiled_, feeds, options); });
-  if (scope.interrupted() && PyErr_CheckSignals() != 0) throw nb::python_error();
+  scope.ThrowIfInterrupted();
   return Check(std::move(values));
 }
 
@@ -357,8 +358,13 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
   }
   Result<CompiledProgram> compiled = Status(StatusCode::kInternal, "not compiled");
   {
-    const ReleasedGil released;
-    compiled = executor->Compile(program, std::move(scope), options);
+    const InterruptScope scope_of_signals;
+    {
+      const ReleasedGil released;
+      const LimitScope limits(scope_of_signals.limits());
+      compiled = executor->Compile(program, std::move(scope), options);
+    }
+    scope_of_signals.ThrowIfInterrupted();
   }
   return std::make_shared<Session>(std::move(executor), Check(std::move(compiled)), program);
 }

@@ -1,4 +1,4 @@
-"""Ctrl-C during a run that would not end by itself."""
+"""Ctrl-C and other signals during a run that would not end by itself."""
 
 import subprocess
 import sys
@@ -45,6 +45,25 @@ run(60000)  # goes on to its end
 print("done")
 """
 
+HANDLERS = COMMON.replace("SIGINT", "SIGALRM") + """
+class Enough(Exception):
+    pass
+def raises(number, frame):
+    raise Enough
+seen = []
+signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
+signal.signal(signal.SIGALRM, raises)
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+try:
+    run(10 ** 9)
+except Enough:
+    print("enough", len(seen))
+assert np.isfinite(run(3)[0])
+assert signal.getsignal(signal.SIGALRM) is raises
+signal.raise_signal(signal.SIGUSR1)
+print(len(seen))
+"""
+
 
 def script(text, threads):
     recording = Path(__file__).parent / "scripts.npz"
@@ -62,3 +81,9 @@ def test_a_handler_of_the_scripts_own_is_left_alone():
     done = script(OWN_HANDLER, 1)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.split()) == ["done", "mine"], done.stdout
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_handlers_of_other_signals_run_meanwhile(threads):
+    done = script(HANDLERS, threads)
+    assert (done.returncode, done.stdout) == (0, "enough 1\n2\n"), done.stderr
