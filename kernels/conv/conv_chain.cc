@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/interrupts.h"
 #include "kernels/conv/conv_rows.h"
 #include "kernels/conv/conv_stripes.h"
 
@@ -102,6 +103,7 @@ class StripedChain final : public ConvChain {
         Stripe stripe(stages_, biases, kept + part * floats_);
         const int64_t stop = (part + 1) * rows / parts;
         for (int64_t at = part * rows / parts; at < stop;) {
+          LookForInterrupt();
           const int64_t image = at / out.out[1], first = image * out.out[1];
           const int64_t next = std::min(stop, first + out.out[1]);
           stripe.Run(src + image * in_image, residual ? residual + image * out_image : nullptr,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/interrupts.h"
 #include "kernels/base/ceil_div.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/conv/conv_rows.h"
@@ -76,6 +77,7 @@ class DirectConv final : public ConvRunner {
         for (int64_t at = part * all / parts_; at < stop;) {
           // Lines of different images are different calls.
           const int64_t next = lines > 1 ? std::min(stop, (at / g_.out[1] + 1) * g_.out[1]) : stop;
+          LookForInterrupt();
           if (lines > 1)
             Lines(o, panels, {at, next});
           else

@@ -2,6 +2,7 @@
 // groups and gradients in builds without oneDNN.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/gemm/gemm.h"
 
@@ -36,7 +37,7 @@ class UnrolledConv final : public ConvRunner {
     Tensor scratch = ctx.Scratch(kDTypeOf<T>, {rows_ * g_.out_size()});
     T* columns = scratch.mutable_data<T>();
     for (int64_t n = 0; n < g_.batch; ++n) {
-      for (int64_t group = 0; group < g_.groups; ++group) {
+      for (const int64_t group : Watched(g_.groups)) {
         const int64_t in_at = n * in_image + group * (g_.in_c / g_.groups) * in_channel_;
         const int64_t channels = g_.out_c / g_.groups;
         const int64_t out_at =

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/interrupts.h"
 #include "core/memory/lazy_buffer.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/simd/microkernels.h"
@@ -49,7 +50,7 @@ class PatchConv final : public ConvRunner {
     ctx.ParallelFor(rows, 1 + static_cast<int64_t>(200000 / work), [&](int64_t begin, int64_t end) {
       const int64_t width = panels_ * kernels_.panel;
       alignas(64) float results[kChunk * kMostWidth];
-      for (int64_t row = begin; row < end; ++row) {
+      for (const int64_t row : Watched(begin, end)) {
         for (int64_t x = 0; x < g_.out[2]; x += kChunk) {
           const int64_t n = std::min<int64_t>(kChunk, g_.out[2] - x);
           Multiply(static_cast<const float*>(o.src) + (row * g_.out[2] + x) * g_.out_c, n, results);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "core/memory/lazy_buffer.h"
 #include "kernels/base/ceil_div.h"
 #include "kernels/conv/conv_backend.h"
@@ -49,6 +50,7 @@ class PlanesConv final : public ConvRunner {
         float* const work = scratch.mutable_data<float>() + t * floats;
         std::fill_n(work, planes, 0.f);  // the padding at both ends of a row, and what lies behind
         for (int64_t u = t * units / threads; u < (t + 1) * units / threads; ++u) {
+          LookForInterrupt();
           const int64_t from = u % parts * lines_;
           Lines(o, u / parts, from, std::min(from + lines_, g_.out[1]), work, work + planes);
         }

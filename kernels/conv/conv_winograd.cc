@@ -1,6 +1,7 @@
 // Convolutions 3x3 and 5x5 with stride 1 by Winograd's method, channels last.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "kernels/base/ceil_div.h"
 #include "kernels/conv/conv_backend.h"
 #include "kernels/gemm/pack_once.h"
@@ -127,13 +128,13 @@ class WinogradConv final : public ConvRunner {
       const auto split = [&](int64_t n, int64_t grain, auto&& fn) {
         ctx.ParallelFor(n, grain, fn);
       };
-      for (int64_t b = 0; b < blocks_; ++b) Block(o, b, scratch.mutable_data<float>(), split);
+      for (const int64_t b : Watched(blocks_)) Block(o, b, scratch.mutable_data<float>(), split);
       return;
     }
     const auto whole = [](int64_t n, int64_t, auto&& fn) { fn(int64_t{0}, n); };
     ctx.ParallelFor(threads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t)
-        for (int64_t b = t * blocks_ / threads; b < (t + 1) * blocks_ / threads; ++b)
+        for (const int64_t b : Watched(t * blocks_ / threads, (t + 1) * blocks_ / threads))
           Block(o, b, scratch.mutable_data<float>() + t * floats, whole);
     });
   }

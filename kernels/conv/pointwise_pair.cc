@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/half.h"
+#include "core/interrupts.h"
 #include "kernels/base/ceil_div.h"
 #include "kernels/conv/conv_chain.h"
 #include "kernels/gemm/pack_once.h"
@@ -75,7 +76,7 @@ class PointwisePair final : public ConvChain {
       for (int64_t part = begin; part < end; ++part) {
         uint16_t *in = kept + part * numbers, *between = in + block_ * in_step_;
         std::fill_n(in, block_ * in_step_, uint16_t{0});
-        for (int64_t b = part * blocks / parts; b < (part + 1) * blocks / parts; ++b)
+        for (const int64_t b : Watched(part * blocks / parts, (part + 1) * blocks / parts))
           Block(src, biases, residual, dst, b * block_, in, between);
       }
     });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/ceil_div.h"
 #include "kernels/conv/conv_chain.h"
 #include "kernels/gemm/pack_once.h"
@@ -98,7 +99,7 @@ class Int8Pair final : public ConvChain {
         rows.in = kept + part * bytes + floats;
         rows.rounded = rows.in + kInt8Rows * in_step_;
         std::fill_n(rows.in, kInt8Rows * in_step_, uint8_t{0});
-        for (int64_t t = part * tiles / parts; t < (part + 1) * tiles / parts; ++t)
+        for (const int64_t t : Watched(part * tiles / parts, (part + 1) * tiles / parts))
           Tile(src, biases, residual, dst, t * kInt8Rows, &rows);
       }
     });

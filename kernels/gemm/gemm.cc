@@ -4,7 +4,9 @@
 #include <complex>
 #include <type_traits>
 
+#include "core/interrupts.h"
 #include "kernels/gemm/gemm_backend.h"
+#include "kernels/gemm/gemm_calls.h"
 #include "kernels/simd/gemm_tile.h"
 
 namespace heddle {
@@ -95,15 +97,32 @@ template <typename T>
 void PlainGemm(const GemmDims& d, T alpha, const T* a, const T* b, T beta, T* c) {
   const int64_t a_row = d.trans_a ? 1 : d.lda, a_col = d.trans_a ? d.lda : 1;
   const int64_t b_row = d.trans_b ? 1 : d.ldb, b_col = d.trans_b ? d.ldb : 1;
-  for (int64_t i = 0; i < d.m; ++i) {
+  for (const int64_t i : Watched(d.m)) {
     T* row = c + i * d.ldc;
     for (int64_t j = 0; j < d.n; ++j) row[j] = beta == T(0) ? T(0) : beta * row[j];
-    for (int64_t p = 0; p < d.k; ++p) {
+    for (const int64_t p : Watched(d.k)) {
       const T av = alpha * a[i * a_row + p * a_col];
       const T* b_at = b + p * b_row;
       for (int64_t j = 0; j < d.n; ++j) row[j] += av * b_at[j * b_col];
     }
   }
+}
+
+// Calls fn(dims, a, b, c) for blocks of the result, one after another, with a look for interrupts
+// between them.
+template <typename T, typename Fn>
+void InCalls(const GemmDims& d, const T* a, const T* b, T* c, Fn&& fn) {
+  if (CallCost(d) <= kCallCost) return fn(d, a, b, c);
+  const GemmBlock block = BlockOf(d, true);
+  for (int64_t row = 0; row < d.m; row += block.rows)
+    for (int64_t column = 0; column < d.n; column += block.columns) {
+      LookForInterrupt();
+      GemmDims part = d;
+      part.m = std::min(block.rows, d.m - row);
+      part.n = std::min(block.columns, d.n - column);
+      fn(part, a + row * (d.trans_a ? 1 : d.lda), b + column * (d.trans_b ? d.ldb : 1),
+         c + row * d.ldc + column);
+    }
 }
 
 // The part of a product that makes rows or columns [begin, end) of C.
@@ -162,7 +181,10 @@ bool IsLarge(const GemmDims& d) {
 template <typename T>
 void Gemm(const GemmDims& d, T alpha, const T* a, const T* b, T beta, T* c) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (IsLarge(d)) return LargeGemm(d, alpha, a, b, beta, c);
+    if (IsLarge(d))
+      return InCalls(d, a, b, c, [&](const GemmDims& part, const T* pa, const T* pb, T* pc) {
+        LargeGemm(part, alpha, pa, pb, beta, pc);
+      });
     constexpr int kLanes = simd::kBaseVectorBytes / sizeof(T);
     if (d.m == 1 && !d.trans_a && !d.trans_b && d.n >= 8 * kLanes)
       return RowGemm<T, kLanes>(d, alpha, a, b, beta, c);
@@ -178,7 +200,11 @@ void ParallelGemm(const KernelContext& ctx, const GemmDims& d, T alpha, const T*
                   T beta, T* c) {
   if (d.work() <= 2 * kThreadWork || ctx.threads() == 1) return Gemm(d, alpha, a, b, beta, c);
   ctx.services().intra->LendToLibrary();
-  if (LibraryGemm(d, alpha, a, b, beta, c)) return;
+  bool done = true;
+  InCalls(d, a, b, c, [&](const GemmDims& part, const T* pa, const T* pb, T* pc) {
+    done = done && LibraryGemm(part, alpha, pa, pb, beta, pc);
+  });
+  if (done) return;
   const bool rows = d.m >= d.n;
   const int64_t length = rows ? d.m : d.n;
   const int64_t grain = std::max<int64_t>(1, kThreadWork / std::max<int64_t>(1, d.work() / length));
@@ -245,9 +271,9 @@ void BatchedGemm::Run(const KernelContext& ctx, T alpha, const T* a, const T* b,
       for (int i = 0; i < dims.rank(); ++i) places *= c_stride[i] == 0 ? 1 : dims[i];
       std::fill_n(c, places * one.m * one.n, T(0));
     }
-    for (int64_t i = 0; i < batch; ++i) product(i, T(1), true);
+    for (const int64_t i : Watched(batch)) product(i, T(1), true);
   } else if (batch < ctx.threads() && one.work() > kThreadWork) {
-    for (int64_t i = 0; i < batch; ++i) product(i, beta, true);
+    for (const int64_t i : Watched(batch)) product(i, beta, true);
   } else {
     const int64_t grain = 1 + kThreadWork / std::max<int64_t>(1, one.work());
     ctx.ParallelFor(batch, grain, [&](int64_t begin, int64_t end) {

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
+#include "core/interrupts.h"
 #include "core/library_place.h"
+#include "kernels/gemm/gemm_calls.h"
 #include "kernels/gemm/onednn.h"
 
 namespace heddle {
@@ -38,10 +41,10 @@ memory::desc Operand(const BatchedGemm& g, const Shape& batch_stride, int64_t ro
 
 class OnednnGemmRunner final : public GemmRunner {
  public:
-  // A range of the inner dimension; offsets into the operands.
+  // A part of the result, or a range of the inner dimension; offsets into the operands in elements.
   struct Part {
     std::shared_ptr<const onednn::Call> call;
-    int64_t a_at = 0, b_at = 0;
+    int64_t a_at = 0, b_at = 0, c_at = 0, bias_at = 0;
   };
   std::vector<Part> parts;
   std::shared_ptr<const onednn::Packed> packed;
@@ -69,11 +72,15 @@ class OnednnGemmRunner final : public GemmRunner {
       a = static_cast<const float*>(rounded.raw());
     }
     for (const Part& part : parts) {
+      LookForInterrupt();
       const void* weights = packed ? packed->data() : b + part.b_at;
+      const void* from =
+          round ? static_cast<const void*>(reinterpret_cast<const uint16_t*>(a) + part.a_at)
+                : a + part.a_at;
       if (epilogue.bias)
-        part.call->Run(ctx, {a + part.a_at, weights, c, bias});
+        part.call->Run(ctx, {from, weights, c + part.c_at, bias + part.bias_at});
       else
-        part.call->Run(ctx, {a + part.a_at, weights, c});
+        part.call->Run(ctx, {from, weights, c + part.c_at});
     }
     late.Run(ctx, c_size, c);
   }
@@ -97,13 +104,13 @@ std::shared_ptr<const onednn::Call> MakeCall(const BatchedGemm& g, int64_t k,
 }
 
 // Parts of equal length except the last; all but the first accumulate into C.
-std::unique_ptr<GemmRunner> MakeInParts(const BatchedGemm& g) {
+void AddInParts(const GemmCall& whole, OnednnGemmRunner* runner) {
+  const BatchedGemm& g = whole.g;
   const GemmDims& d = g.one;
   const int64_t count = (d.k + kLongestSum - 1) / kLongestSum;
   const int64_t length = (d.k + count - 1) / count;
   Epilogue add;
   add.residual = true;
-  auto runner = std::make_unique<OnednnGemmRunner>();
   std::shared_ptr<const onednn::Call> middle;
   for (int64_t at = 0; at < d.k; at += length) {
     const int64_t k = std::min(length, d.k - at);
@@ -111,55 +118,100 @@ std::unique_ptr<GemmRunner> MakeInParts(const BatchedGemm& g) {
     if (at == 0 || k != length || !middle)
       call = MakeCall(g, k, at == 0 ? Epilogue() : add, &runner->implementation);
     if (at > 0 && k == length) middle = call;
-    runner->parts.push_back(
-        {std::move(call), at * (d.trans_a ? d.lda : 1), at * (d.trans_b ? 1 : d.ldb)});
+    runner->parts.push_back({std::move(call), whole.a_at + at * (d.trans_a ? d.lda : 1),
+                             whole.b_at + at * (d.trans_b ? 1 : d.ldb), whole.c_at});
   }
-  return runner;
+}
+
+// The products that a runner's calls compute, which are all alike but for their sizes.
+struct Products {
+  const PrepareContext& ctx;
+  const GemmCase& product;
+  bool bf16;
+  Epilogue epilogue;
+
+  void Add(const GemmCall& part, OnednnGemmRunner* runner) {
+    const BatchedGemm& g = part.g;
+    const GemmDims& d = g.one;
+    const float alpha = product.alpha;
+    const memory::desc a = bf16 ? onednn::InBf16(onednn::Dense({d.m, d.k})) : Given(g);
+    const memory::desc b = Operand(g, g.b_stride, d.k, d.n, d.trans_b, d.ldb);
+    const memory::desc c = Operand(g, g.c_stride, d.m, d.n, false, d.ldc);
+    const bool pack = product.constant_b != nullptr && g.dims.rank() == 0;
+    const memory::desc packed = weights ? *weights : onednn::Any({d.k, d.n});
+    memory::dims bias_dims(static_cast<size_t>(g.dims.rank() + 2), 1);
+    bias_dims.back() = d.n;
+    const memory::desc bias = epilogue.bias ? onednn::Dense(bias_dims) : memory::desc();
+    // oneDNN adds its own bias before anything else: with a factor the bias follows it instead.
+    const bool scaled = alpha != 1.f;
+    dnnl::primitive_attr attr = onednn::Attributes(epilogue, scaled ? &bias : nullptr, alpha);
+    const dnnl::matmul::primitive_desc pd(onednn::Engine(), a,
+                                          bf16 && !weights  ? onednn::InBf16(packed)
+                                          : pack || weights ? packed
+                                                            : b,
+                                          scaled ? memory::desc() : bias, c, attr);
+    if (runner->implementation.empty())
+      runner->implementation = StrCat(bf16 ? "onednn_bf16 " : "onednn ", pd.impl_info_str());
+    if (pack && !weights) {
+      weights = pd.weights_desc();
+      if (pd.weights_desc() != b)
+        runner->packed = onednn::Pack(ctx, *product.constant_b, b, pd.weights_desc());
+    }
+    std::vector<std::pair<int, memory::desc>> args{
+        {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, c}};
+    if (epilogue.bias) args.emplace_back(scaled ? onednn::ScaledBiasArg() : DNNL_ARG_BIAS, bias);
+    runner->parts.push_back(
+        {std::make_shared<onednn::Call>(dnnl::matmul(pd), args, pd.scratchpad_desc())});
+  }
+  static memory::desc Given(const BatchedGemm& g) {
+    const GemmDims& d = g.one;
+    return Operand(g, g.a_stride, d.m, d.k, d.trans_a, d.lda);
+  }
+  std::optional<memory::desc> weights = {};  // the layout of a packed B, for all calls
+};
+
+bool Alike(const BatchedGemm& g, const BatchedGemm& h) {
+  return g.one.m == h.one.m && g.one.n == h.one.n && g.dims == h.dims;
 }
 
 std::unique_ptr<GemmRunner> MakeUnguarded(const PrepareContext& ctx, const GemmCase& product,
                                           bool bf16) {
   const BatchedGemm& g = product.g;
-  const Tensor* const constant_b = product.constant_b;
   Epilogue epilogue = product.epilogue;
   const onednn::LateEpilogue late(&epilogue);
-  const float alpha = product.alpha;
-  const GemmDims& d = g.one;
-  if (constant_b == nullptr && epilogue.empty() && !late && alpha == 1.f && d.k > kLongestSum)
-    return MakeInParts(g);
-  const memory::desc given = Operand(g, g.a_stride, d.m, d.k, d.trans_a, d.lda);
-  const memory::desc a = bf16 ? onednn::InBf16(onednn::Dense({d.m, d.k})) : given;
-  const memory::desc b = Operand(g, g.b_stride, d.k, d.n, d.trans_b, d.ldb);
-  const memory::desc c = Operand(g, g.c_stride, d.m, d.n, false, d.ldc);
-  const bool pack = constant_b != nullptr && g.dims.rank() == 0;
-  const memory::desc packed = onednn::Any({d.k, d.n});
-  memory::dims bias_dims(static_cast<size_t>(g.dims.rank() + 2), 1);
-  bias_dims.back() = d.n;
-  const memory::desc bias = epilogue.bias ? onednn::Dense(bias_dims) : memory::desc();
-  // oneDNN adds its own bias before anything else: with a factor the bias follows it instead.
-  const bool scaled = alpha != 1.f;
-  dnnl::primitive_attr attr = onednn::Attributes(epilogue, scaled ? &bias : nullptr, alpha);
-  const dnnl::matmul::primitive_desc pd(onednn::Engine(), a,
-                                        bf16   ? onednn::InBf16(packed)
-                                        : pack ? packed
-                                               : b,
-                                        scaled ? memory::desc() : bias, c, attr);
   auto runner = std::make_unique<OnednnGemmRunner>();
-  runner->implementation = StrCat(bf16 ? "onednn_bf16 " : "onednn ", pd.impl_info_str());
+  const std::vector<GemmCall> calls = CallsOf(g, product.constant_b == nullptr);
+  if (product.constant_b == nullptr && epilogue.empty() && !late && product.alpha == 1.f &&
+      g.one.k > kLongestSum) {
+    for (size_t i = 0; i < calls.size(); ++i) AddInParts(calls[i], runner.get());
+    return runner;
+  }
+  Products products{ctx, product, bf16, epilogue, std::nullopt};
+  std::vector<size_t> made;  // the first calls of their sizes, in the order of their parts
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const GemmCall& call = calls[i];
+    const auto same =
+        std::find_if(made.begin(), made.end(), [&](size_t k) { return Alike(calls[k].g, call.g); });
+    if (same == made.end()) {
+      products.Add(call, runner.get());
+      made.push_back(i);
+    } else {
+      runner->parts.push_back({runner->parts[*same].call});
+    }
+    OnednnGemmRunner::Part& part = runner->parts.back();
+    part.a_at = bf16 ? call.row * g.one.k : call.a_at;
+    part.b_at = call.b_at;
+    part.c_at = call.c_at;
+    part.bias_at = call.column;
+  }
   runner->epilogue = epilogue;
   runner->late = late;
-  runner->c_size = g.batch * d.m * d.n;
-  if (pack && pd.weights_desc() != b)
-    runner->packed = onednn::Pack(ctx, *constant_b, b, pd.weights_desc());
+  runner->c_size = g.batch * g.one.m * g.one.n;
   if (bf16) {
-    runner->round = onednn::MakeReorder(given, a);
-    runner->rounded_bytes = static_cast<int64_t>(a.get_size());
+    const memory::desc all = onednn::InBf16(onednn::Dense({g.one.m, g.one.k}));
+    runner->round = onednn::MakeReorder(Products::Given(g), all);
+    runner->rounded_bytes = static_cast<int64_t>(all.get_size());
   }
-  std::vector<std::pair<int, memory::desc>> args{
-      {DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, c}};
-  if (epilogue.bias) args.emplace_back(scaled ? onednn::ScaledBiasArg() : DNNL_ARG_BIAS, bias);
-  runner->parts.push_back(
-      {std::make_shared<onednn::Call>(dnnl::matmul(pd), args, pd.scratchpad_desc())});
   return runner;
 }
 
