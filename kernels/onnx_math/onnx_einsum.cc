@@ -1,10 +1,15 @@
 // Sums of products by index notation, of any number of operands and any dtype.
 #include <cctype>
+#include <functional>
+#include <limits>
 #include <memory>
+#include <new>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/onnx/operands.h"
 
@@ -16,6 +21,7 @@ struct EinsumPlan {
   Shape out, summed;                              // extents of the result's indices, and the rest
   std::vector<std::vector<int64_t>> out_strides;  // per operand, of those indices
   std::vector<std::vector<int64_t>> sum_strides;
+  bool in_steps = false;  // factors are multiplied two by two, which is less work
 };
 
 // Terms as lists of indices: a letter is its code, dimension k of an ellipsis (counted from its
@@ -139,6 +145,13 @@ Result<EinsumPlan> EinsumPlanOf(const Context& ctx) {
       return InvalidArgument("equation '", ctx.Str("equation"), "' repeats an index of its result");
     (k < out.size() ? plan.out : plan.summed).push_back(extent[k]);
   }
+  plan.in_steps = terms.size() > 2;
+  for (size_t k = out.size(); k < all.size(); ++k) {
+    // Summed before any product where one operand alone has it.
+    const auto has = std::count_if(strides.begin(), strides.end(),
+                                   [&](const auto& of_operand) { return of_operand[k] != 0; });
+    plan.in_steps = plan.in_steps || (terms.size() > 1 && has == 1 && extent[k] > 1);
+  }
   const auto split = static_cast<std::ptrdiff_t>(out.size());
   for (const auto& s : strides) {
     plan.out_strides.emplace_back(s.begin(), s.begin() + split);
@@ -181,7 +194,18 @@ struct OnnxEinsum {
     return Sum(ctx, plan);
   }
 
+  // A factor of the product: its strides along the plan's indices, 0 where it lacks one.
+  struct Factor {
+    const T* data;
+    std::vector<int64_t> strides;
+    Tensor memory;  // of one that was computed here
+  };
+
   static Status Sum(const KernelContext& ctx, const EinsumPlan& plan) {
+    return plan.in_steps ? InSteps(ctx, plan) : AtOnce(ctx, plan);
+  }
+
+  static Status AtOnce(const KernelContext& ctx, const EinsumPlan& plan) {
     const size_t operands = plan.out_strides.size();
     T* to = ctx.Out("Output").template mutable_data<T>();
     PerOperand<const T*> from;
@@ -193,12 +217,14 @@ struct OnnxEinsum {
       for (int64_t i = begin; i < end; ++i) {
         for (size_t k = 0; k < operands; ++k) base[k] = Offset(plan.out, plan.out_strides[k], i);
         T sum = 0;
-        for (int64_t j = 0; j < summed; ++j) {
-          T product = 1;
-          for (size_t k = 0; k < operands; ++k)
-            product = MulFn::Apply(product,
-                                   from[k][base[k] + Offset(plan.summed, plan.sum_strides[k], j)]);
-          sum = AddFn::Apply(sum, product);
+        for (const auto part : Stretches(summed)) {
+          for (int64_t j = part.begin; j < part.end; ++j) {
+            T product = 1;
+            for (size_t k = 0; k < operands; ++k)
+              product = MulFn::Apply(
+                  product, from[k][base[k] + Offset(plan.summed, plan.sum_strides[k], j)]);
+            sum = AddFn::Apply(sum, product);
+          }
         }
         to[i] = sum;
       }
@@ -206,11 +232,134 @@ struct OnnxEinsum {
     return Status::Ok();
   }
 
-  static int64_t Offset(const Shape& shape, const std::vector<int64_t>& strides, int64_t i) {
+  // Factors are multiplied two by two, the pair with the least work first, and an index is summed
+  // as soon as one factor alone has it: four operands without common letters are four sums.
+  static Status InSteps(const KernelContext& ctx, const EinsumPlan& plan) {
+    const auto outs = static_cast<size_t>(plan.out.rank());
+    std::vector<int64_t> extent(plan.out.begin(), plan.out.end());
+    extent.insert(extent.end(), plan.summed.begin(), plan.summed.end());
+    std::vector<Factor> factors;
+    for (size_t k = 0; k < plan.out_strides.size(); ++k) {
+      std::vector<int64_t> strides = plan.out_strides[k];
+      strides.insert(strides.end(), plan.sum_strides[k].begin(), plan.sum_strides[k].end());
+      factors.push_back(
+          {ctx.In("Inputs", static_cast<int>(k)).template data<T>(), std::move(strides), {}});
+    }
+    const Contraction c{ctx, extent, outs};
+    for (size_t k = 0; k < factors.size(); ++k)
+      if (factors.size() > 1 && c.HasLone(factors, k)) factors[k] = c.Product(factors, {k});
+    while (factors.size() > 2) {
+      const auto [first, second] = c.BestPair(factors);
+      Factor product = c.Product(factors, {first, second});
+      factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(second));
+      factors[first] = std::move(product);
+    }
+    std::vector<size_t> all(factors.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    std::vector<bool> kept(extent.size());
+    std::fill_n(kept.begin(), outs, true);
+    c.Multiply(factors, all, kept, ctx.Out("Output").template mutable_data<T>());
+    return Status::Ok();
+  }
+
+  struct Contraction {
+    const KernelContext& ctx;
+    const std::vector<int64_t>& extent;  // of the result's indices, then of those that are summed
+    const size_t outs;
+
+    bool Has(const Factor& f, size_t index) const {
+      return f.strides[index] != 0 && extent[index] != 1;
+    }
+    // Whether an index that factors `of` have is needed once they are multiplied.
+    bool Stays(const std::vector<Factor>& all, const std::vector<size_t>& of, size_t index) const {
+      if (index < outs) return true;
+      for (size_t k = 0; k < all.size(); ++k)
+        if (std::find(of.begin(), of.end(), k) == of.end() && Has(all[k], index)) return true;
+      return false;
+    }
+    bool HasLone(const std::vector<Factor>& all, size_t k) const {
+      for (size_t i = outs; i < extent.size(); ++i)
+        if (Has(all[k], i) && !Stays(all, {k}, i)) return true;
+      return false;
+    }
+    std::pair<size_t, size_t> BestPair(const std::vector<Factor>& all) const {
+      std::pair<size_t, size_t> best{0, 1};
+      double least = std::numeric_limits<double>::infinity();
+      for (size_t i = 0; i < all.size(); ++i)
+        for (size_t j = i + 1; j < all.size(); ++j) {
+          double work = 1;
+          for (size_t k = 0; k < extent.size(); ++k)
+            if (Has(all[i], k) || Has(all[j], k)) work *= static_cast<double>(extent[k]);
+          if (work < least) best = {i, j}, least = work;
+        }
+      return best;
+    }
+    Factor Product(const std::vector<Factor>& all, const std::vector<size_t>& of) const {
+      std::vector<bool> kept(extent.size());
+      Factor product{nullptr, std::vector<int64_t>(extent.size(), 0), {}};
+      int64_t numel = 1;
+      for (size_t i = extent.size(); i-- > 0;) {
+        bool has = false;
+        for (const size_t k : of) has = has || Has(all[k], i);
+        kept[i] = has && Stays(all, of, i);
+        if (!kept[i]) continue;
+        product.strides[i] = numel;
+        numel = CheckedProduct(numel, extent[i]);
+      }
+      product.memory = ctx.Scratch(kDTypeOf<T>, {numel});
+      Multiply(all, of, kept, product.memory.template mutable_data<T>());
+      product.data = product.memory.template data<T>();
+      return product;
+    }
+    // Sums over the indices that the factors have and that are not kept; `to` is dense.
+    void Multiply(const std::vector<Factor>& all, const std::vector<size_t>& of,
+                  const std::vector<bool>& kept, T* to) const {
+      std::vector<int64_t> out, sum;
+      std::vector<std::vector<int64_t>> out_strides(of.size()), sum_strides(of.size());
+      for (size_t i = 0; i < extent.size(); ++i) {
+        bool has = false;
+        for (const size_t k : of) has = has || Has(all[k], i);
+        if (!kept[i] && !has) continue;
+        (kept[i] ? out : sum).push_back(extent[i]);
+        for (size_t f = 0; f < of.size(); ++f)
+          (kept[i] ? out_strides : sum_strides)[f].push_back(all[of[f]].strides[i]);
+      }
+      const auto numel = [](const std::vector<int64_t>& sizes) {
+        return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+      };
+      const int64_t summed = numel(sum);
+      ctx.ParallelFor(numel(out), 1 + 8192 / (1 + summed), [&](int64_t begin, int64_t end) {
+        PerOperand<int64_t> base(of.size());
+        for (int64_t i = begin; i < end; ++i) {
+          for (size_t f = 0; f < of.size(); ++f) base[f] = Offset(out, out_strides[f], i);
+          T total = 0;
+          for (const auto part : Stretches(summed))
+            for (int64_t j = part.begin; j < part.end; ++j) {
+              T product = 1;
+              for (size_t f = 0; f < of.size(); ++f)
+                product = MulFn::Apply(product,
+                                       all[of[f]].data[base[f] + Offset(sum, sum_strides[f], j)]);
+              total = AddFn::Apply(total, product);
+            }
+          to[i] = total;
+        }
+      });
+    }
+  };
+
+  static int64_t CheckedProduct(int64_t a, int64_t b) {
+    int64_t product = 0;
+    if (__builtin_mul_overflow(a, b, &product)) throw std::bad_alloc();
+    return product;
+  }
+
+  template <typename Sizes>
+  static int64_t Offset(const Sizes& shape, const std::vector<int64_t>& strides, int64_t i) {
     int64_t at = 0;
-    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-      at += i % shape[axis] * strides[static_cast<size_t>(axis)];
-      i /= shape[axis];
+    for (size_t axis = strides.size(); axis-- > 0;) {
+      const int64_t n = *(shape.begin() + axis);
+      at += i % n * strides[axis];
+      i /= n;
     }
     return at;
   }
