@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/linalg/linalg_factor.h"
 
 namespace heddle {
@@ -11,7 +12,7 @@ struct Cholesky {
     const MatrixDims d = DimsOf(x.shape());
     const bool upper = ctx.Bool("upper");
     if (d.rows == 0) return Status::Ok();
-    for (int64_t i = 0; i < d.batch; ++i) {
+    for (const int64_t i : Watched(d.batch)) {
       // The triangle that is asked for is the one that is read.
       Matrix<T> factor = MatrixAt<T>(x, i);
       if (upper) factor.transposeInPlace();
@@ -39,7 +40,7 @@ struct CholeskyGrad {
     Tensor& dx = ctx.Out("X@GRAD");
     const MatrixDims d = DimsOf(out.shape());
     const bool upper = ctx.Bool("upper");
-    for (int64_t i = 0; i < d.batch; ++i) {
+    for (const int64_t i : Watched(d.batch)) {
       Matrix<T> l = MatrixAt<T>(out, i), dl = MatrixAt<T>(dout, i);
       if (upper) {
         l.transposeInPlace();

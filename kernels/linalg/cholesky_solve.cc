@@ -1,4 +1,5 @@
 // cholesky_solve: systems with a Cholesky factor; leading axes are broadcast.
+#include "core/interrupts.h"
 #include "kernels/linalg/linalg_factor.h"
 #include "kernels/linalg/solve_shapes.h"
 
@@ -27,7 +28,7 @@ struct CholeskySolve {
     if (out.numel() == 0) return Status::Ok();
     HEDDLE_ASSIGN_OR_RETURN(const BatchPairs pairs,
                             PairBatches(LeadingAxes(f.shape(), 2), LeadingAxes(b.shape(), 2)));
-    for (int64_t i = 0; i < pairs.count(); ++i) {
+    for (const int64_t i : Watched(pairs.count())) {
       const auto k = static_cast<size_t>(i);
       MutableMatrixAt<T>(out, i) =
           CholeskySolution<T>(f, pairs.a[k], MatrixAt<T>(b, pairs.b[k]), ctx.Bool("upper"));
@@ -48,7 +49,7 @@ struct CholeskySolveGrad {
     const bool upper = ctx.Bool("upper");
     HEDDLE_ASSIGN_OR_RETURN(const BatchPairs pairs,
                             PairBatches(LeadingAxes(f.shape(), 2), LeadingAxes(b.shape(), 2)));
-    for (int64_t i = 0; i < pairs.count(); ++i) {
+    for (const int64_t i : Watched(pairs.count())) {
       const auto k = static_cast<size_t>(i);
       const Matrix<T> slope = CholeskySolution<T>(f, pairs.a[k], MatrixAt<T>(dout, i), upper);
       if (db) MutableMatrixAt<T>(*db, pairs.b[k]) += slope;

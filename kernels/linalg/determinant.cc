@@ -1,4 +1,5 @@
 // determinant and slogdeterminant.
+#include "core/interrupts.h"
 #include "kernels/linalg/linalg_factor.h"
 
 namespace heddle {
@@ -40,7 +41,7 @@ struct SlogDeterminant {
     const Tensor& x = ctx.In("Input");
     T* out = ctx.Out("Out").template mutable_data<T>();
     const MatrixDims d = DimsOf(x.shape());
-    for (int64_t i = 0; i < d.batch; ++i) {
+    for (const int64_t i : Watched(d.batch)) {
       T sign = 1, log = 0;
       if (d.rows > 0) {
         const LuFactors<T> lu(MatrixAt<T>(x, i));

@@ -1,6 +1,7 @@
 // eig and eigvals: eigenvalues and eigenvectors of general square matrices, as complex numbers.
 #include <Eigen/Eigenvalues>
 
+#include "core/interrupts.h"
 #include "kernels/linalg/linalg_factor.h"
 
 namespace heddle {
@@ -157,7 +158,7 @@ struct EigGrad {
         const Eigen::VectorXcd size = inner.diagonal().real().template cast<Wide>();
         inner -= Product<Wide>(adjoint, v) * size.asDiagonal();
       }
-      for (int64_t r = 0; r < d.rows; ++r)
+      for (const int64_t r : Watched(d.rows))
         for (int64_t c = 0; c < d.rows; ++c)
           if (r != c)
             inner(r, c) /= std::conj(Wide(w[c]) - Wide(w[r]));

@@ -1,4 +1,5 @@
 // eigh and eigvalsh: eigenvalues of symmetric and Hermitian matrices, in ascending order.
+#include "core/interrupts.h"
 #include "kernels/linalg/linalg.h"
 #include "kernels/linalg/linalg_eigen.h"
 
@@ -97,7 +98,7 @@ struct EighGrad {
     const Tensor *dv = ctx.InOpt("Eigenvectors@GRAD"), *dw = ctx.InOpt("Eigenvalues@GRAD");
     Tensor& dx = ctx.Out("X@GRAD");
     const MatrixDims d = DimsOf(v_in.shape());
-    for (int64_t i = 0; i < d.batch; ++i) {
+    for (const int64_t i : Watched(d.batch)) {
       using Wide = typename WideOf<T>::type;
       const Matrix<Wide> v = MatrixAt<T>(v_in, i).template cast<Wide>(), adjoint = v.adjoint();
       const Real* w = w_in.data<Real>() + i * d.rows;
@@ -127,7 +128,7 @@ struct EigvalshGrad {
     const Tensor &v_in = ctx.In("Eigenvectors"), &dw = ctx.In("Eigenvalues@GRAD");
     Tensor& dx = ctx.Out("X@GRAD");
     const MatrixDims d = DimsOf(v_in.shape());
-    for (int64_t i = 0; i < d.batch; ++i) {
+    for (const int64_t i : Watched(d.batch)) {
       using Wide = typename WideOf<T>::type;
       Matrix<Wide> v = MatrixAt<T>(v_in, i).template cast<Wide>();
       const Matrix<Wide> adjoint = v.adjoint();

@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/linalg/linalg_factor.h"
 
 namespace heddle {
@@ -32,7 +33,7 @@ struct InverseGrad {
     const Tensor &y = ctx.In("Output"), &dy = ctx.In("Output@GRAD");
     Tensor& dx = ctx.Out("Input@GRAD");
     const MatrixDims d = DimsOf(y.shape());
-    for (int64_t i = 0; i < d.batch; ++i) {
+    for (const int64_t i : Watched(d.batch)) {
       const auto inverse = MatrixAt<T>(y, i);
       const Matrix<T> work = Product<T>(Turned<T>(inverse), MatrixAt<T>(dy, i));
       SetProduct(MutableMatrixAt<T>(dx, i), work, Turned<T>(inverse), T(-1));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "core/operands/promoted.h"
 #include "kernels/base/check.h"
 #include "kernels/elementwise/arithmetic.h"
@@ -33,7 +34,7 @@ void ForEach(const KronShape& s, Fn fn) {
   const int rank = s.out.rank();
   const int64_t n = s.out.numel();
   int64_t index[Shape::kMaxRank] = {};
-  for (int64_t o = 0; o < n; ++o) {
+  for (const int64_t o : Watched(n)) {
     int64_t x = 0, y = 0;
     for (int i = 0; i < rank; ++i) {
       x = x * s.x[i] + index[i] / s.y[i];

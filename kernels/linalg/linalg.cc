@@ -1,5 +1,6 @@
 #include "kernels/linalg/linalg.h"
 
+#include "core/interrupts.h"
 #include "kernels/gemm/gemm.h"
 
 namespace heddle {
@@ -41,7 +42,7 @@ Result<BatchPairs> PairBatches(const Shape& a, const Shape& b) {
   const int64_t count = batch.numel();
   pairs.a.resize(static_cast<size_t>(count));
   pairs.b.resize(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
+  for (const int64_t i : Watched(count)) {
     pairs.a[static_cast<size_t>(i)] = Locate(batch, a, i);
     pairs.b[static_cast<size_t>(i)] = Locate(batch, b, i);
   }
@@ -96,7 +97,7 @@ void Multiply<std::complex<double>>(const Factor<std::complex<double>>& a,
   Matrix<double> re = Product<double>(ar, br), im = Product<double>(ar, bi);
   AddProduct(re, ai, bi, -1.0);
   AddProduct(im, ai, br);
-  for (int64_t r = 0; r < a.rows; ++r)
+  for (const int64_t r : Watched(a.rows))
     for (int64_t c = 0; c < b.cols; ++c) {
       std::complex<double>& at = to[r * stride + c];
       const std::complex<double> value = alpha * std::complex<double>(re(r, c), im(r, c));

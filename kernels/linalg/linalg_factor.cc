@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/interrupts.h"
 #include "kernels/gemm/gemm.h"
 
 namespace heddle {
@@ -22,14 +23,15 @@ void Subtract(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T*
 
 template <typename T>
 inline void AddScaled(T factor, const T* from, int64_t n, T* to) {
-  for (int64_t i = 0; i < n; ++i) to[i] += factor * from[i];
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i) to[i] += factor * from[i];
 }
 
 // One right side, next to each other.
 template <typename T>
 void SolveVector(const T* a, int64_t stride, int64_t n, bool upper, bool unit, T* z) {
   using Row = Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, 1>>;
-  for (int64_t i = 0; i < n; ++i) {
+  for (const int64_t i : Watched(n)) {
     const int64_t r = upper ? n - 1 - i : i, from = upper ? r + 1 : 0;
     if (i > 0) z[r] -= Row(a + r * stride + from, i).dot(Row(z + from, i));
     if (!unit) z[r] /= a[r * stride + r];
@@ -47,7 +49,7 @@ void SolveTriangle(const T* a, int64_t a_stride, int64_t n, bool upper, bool uni
     const int64_t first = upper ? n - done - size : done, known = upper ? first + size : 0;
     Subtract(size, k, done, a + first * a_stride + known, a_stride, z + known * z_stride, z_stride,
              z + first * z_stride, z_stride);
-    for (int64_t i = 0; i < size; ++i) {
+    for (const int64_t i : Watched(size)) {
       const int64_t r = upper ? first + size - 1 - i : first + i;
       const int64_t begin = upper ? r + 1 : first, end = upper ? first + size : r;
       const T* row = a + r * a_stride;
@@ -65,7 +67,7 @@ namespace {
 template <typename T>
 int32_t FactorPanel(T* a, int64_t rows, int64_t cols, int64_t first, int64_t end, int32_t* pivots) {
   int32_t info = 0;
-  for (int64_t i = first; i < end; ++i) {
+  for (const int64_t i : Watched(first, end)) {
     int64_t best = i;
     T largest = std::abs(a[i * cols + i]);
     for (int64_t r = i + 1; r < rows; ++r)
@@ -152,7 +154,7 @@ bool FactorCholesky(Matrix<T>& a) {
     const int64_t end = std::min(first + kBlock, n);
     Subtract(n - first, end - first, first, at + first * n, n, at + first * n, n,
              at + first * n + first, n, true);
-    for (int64_t j = first; j < end; ++j) {
+    for (const int64_t j : Watched(first, end)) {
       const T square = at[j * n + j];
       if (square <= T(0)) return false;
       const T root = at[j * n + j] = std::sqrt(square);
@@ -181,7 +183,7 @@ struct Reflector {
     const int64_t size = v.cols();
     const Matrix<T> overlap = Product<T>(Turned<T>(v), v);
     t = Matrix<T>::Zero(size, size);
-    for (int64_t i = 0; i < size; ++i) {
+    for (const int64_t i : Watched(size)) {
       t(i, i) = tau[static_cast<size_t>(i)];
       for (int64_t r = 0; r < i; ++r) {
         T sum = 0;
@@ -206,7 +208,7 @@ Reflector<T> ReflectPanel(Matrix<T>& a, int64_t first, int64_t end) {
   const int64_t rows = a.rows(), cols = a.cols(), size = end - first;
   Reflector<T> block{first, Matrix<T>::Zero(rows - first, size), {}};
   std::vector<T> tau(static_cast<size_t>(size)), reach(static_cast<size_t>(size));
-  for (int64_t j = first; j < end; ++j) {
+  for (const int64_t j : Watched(first, end)) {
     T tail = 0;
     for (int64_t r = j + 1; r < rows; ++r) tail += a(r, j) * a(r, j);
     block.v(j - first, j - first) = T(1);

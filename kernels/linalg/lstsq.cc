@@ -1,5 +1,6 @@
 #include <Eigen/QR>
 
+#include "core/interrupts.h"
 #include "kernels/linalg/linalg.h"
 #include "kernels/linalg/linalg_svd.h"
 
@@ -44,7 +45,7 @@ struct Lstsq {
     Tensor *residuals = ctx.OutOpt("Residuals"), *ranks = ctx.OutOpt("Rank"),
            *values = ctx.OutOpt("SingularValues");
     const double rcond = ctx.Float("rcond");
-    for (int64_t i = 0; i < d.batch; ++i) {
+    for (const int64_t i : Watched(d.batch)) {
       const Matrix<double> a = MatrixAt<T>(x, i).template cast<double>();
       const Matrix<double> b = MatrixAt<T>(y, i).template cast<double>();
       if (!a.allFinite()) return InvalidArgument("matrix ", i, " of X is not finite");

@@ -1,6 +1,7 @@
 // lu and lu_unpack: A = P L U by partial pivoting, L and U packed into one matrix.
 #include <numeric>
 
+#include "core/interrupts.h"
 #include "kernels/linalg/linalg_factor.h"
 
 namespace heddle {
@@ -27,7 +28,7 @@ struct Lu {
     const MatrixDims d = DimsOf(x.shape());
     const int64_t k = std::min(d.rows, d.cols);
     if (x.numel() > 0 && out.raw() != x.raw()) std::memcpy(out.mutable_raw(), x.raw(), x.bytes());
-    for (int64_t i = 0; i < d.batch; ++i) {
+    for (const int64_t i : Watched(d.batch)) {
       int32_t* pivots = ctx.Out("Pivots").template mutable_data<int32_t>() + i * k;
       ctx.Out("Infos").template mutable_data<int32_t>()[i] =
           FactorLu<T>(out.mutable_data<T>() + i * d.rows * d.cols, d.rows, d.cols, pivots);
@@ -40,7 +41,7 @@ struct Lu {
 Result<std::vector<int64_t>> OrderOf(const int32_t* pivots, int64_t count, int64_t rows) {
   std::vector<int64_t> order(static_cast<size_t>(rows));
   std::iota(order.begin(), order.end(), int64_t{0});
-  for (int64_t i = 0; i < count; ++i) {
+  for (const int64_t i : Watched(count)) {
     if (pivots[i] < 1 || pivots[i] > rows)
       return OutOfRange("pivot ", pivots[i], " is not in [1, ", rows, "]");
     std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(pivots[i] - 1)]);
@@ -145,7 +146,7 @@ struct LuUnpack {
     const MatrixDims d = DimsOf(x.shape());
     const int64_t k = std::min(d.rows, d.cols);
     const int32_t* pivots = ctx.In("Pivots").template data<int32_t>();
-    for (int64_t i = 0; i < d.batch; ++i) {
+    for (const int64_t i : Watched(d.batch)) {
       if (ctx.Bool("unpack_pivots")) {
         HEDDLE_ASSIGN_OR_RETURN(const std::vector<int64_t> order,
                                 OrderOf(pivots + i * k, k, d.rows));
@@ -187,7 +188,7 @@ struct LuUnpackGrad {
     Tensor& dx = ctx.Out("X@GRAD");
     const MatrixDims d = DimsOf(dx.shape());
     const int64_t k = std::min(d.rows, d.cols);
-    for (int64_t i = 0; i < d.batch; ++i) {
+    for (const int64_t i : Watched(d.batch)) {
       auto to = MutableMatrixAt<T>(dx, i);
       to.setZero();
       if (dl) {

@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/linalg/linalg_factor.h"
 
 namespace heddle {
@@ -25,7 +26,7 @@ struct MatrixPower {
     const int64_t n = ctx.Int("n");
     const MatrixDims d = DimsOf(x.shape());
     if (d.rows == 0) return Status::Ok();
-    for (int64_t i = 0; i < d.batch; ++i) {
+    for (const int64_t i : Watched(d.batch)) {
       Matrix<T> base = MatrixAt<T>(x, i);
       if (n < 0) base = LuFactors<T>(std::move(base)).Inverse();
       MutableMatrixAt<T>(out, i) = Power<T>(std::move(base), std::abs(n));
@@ -64,7 +65,7 @@ struct MatrixPowerGrad {
     const int64_t n = ctx.Int("n");
     const MatrixDims d = DimsOf(x.shape());
     if (d.rows == 0) return Status::Ok();
-    for (int64_t i = 0; i < d.batch; ++i) {
+    for (const int64_t i : Watched(d.batch)) {
       Matrix<T> base = MatrixAt<T>(x, i);
       const Matrix<T> dy = MatrixAt<T>(dout, i);
       if (n < 0) base = LuFactors<T>(std::move(base)).Inverse();

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "core/interrupts.h"
 #include "kernels/linalg/linalg.h"
 #include "kernels/linalg/linalg_eigen.h"
 #include "kernels/linalg/linalg_svd.h"
@@ -43,7 +44,7 @@ struct MatrixRank {
         ctx.Bool("use_default_tol") && !tol
             ? std::numeric_limits<T>::epsilon() * static_cast<T>(std::max(d.rows, d.cols))
             : T(0);
-    for (int64_t i = 0; i < pairs.count(); ++i) {
+    for (const int64_t i : Watched(pairs.count())) {
       int32_t rank = 0;
       if (d.rows > 0 && d.cols > 0) {
         const Eigen::VectorXd values =

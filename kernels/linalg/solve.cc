@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/linalg/linalg_factor.h"
 
 namespace heddle {
@@ -55,7 +56,7 @@ struct Solve {
     if (out.numel() == 0) return Status::Ok();
     HEDDLE_ASSIGN_OR_RETURN(const Plan plan, MakePlan(x.shape(), y.shape()));
     const int64_t n = plan.y.dim(-2), k = plan.y.dim(-1);
-    for (int64_t i = 0; i < plan.pairs.count(); ++i) {
+    for (const int64_t i : Watched(plan.pairs.count())) {
       const auto at = static_cast<size_t>(i);
       const ConstMatrixMap<T> b(y.data<T>() + plan.pairs.b[at] * n * k, n, k);
       MatrixMap<T>(out.mutable_data<T>() + i * n * k, n, k) =
@@ -88,7 +89,7 @@ struct SolveGrad {
     if (out.numel() == 0) return Status::Ok();
     HEDDLE_ASSIGN_OR_RETURN(const Plan plan, MakePlan(x.shape(), y.shape()));
     const int64_t n = plan.y.dim(-2), k = plan.y.dim(-1);
-    for (int64_t i = 0; i < plan.pairs.count(); ++i) {
+    for (const int64_t i : Watched(plan.pairs.count())) {
       const auto at = static_cast<size_t>(i);
       const LuFactors<T> turned(MatrixAt<T>(x, plan.pairs.a[at]).transpose());
       const ConstMatrixMap<T> z(out.data<T>() + i * n * k, n, k);

@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/linalg/linalg.h"
 #include "kernels/linalg/linalg_svd.h"
 
@@ -30,7 +31,7 @@ struct Svd {
     Tensor &u = ctx.Out("U"), &s = ctx.Out("S"), &vh = ctx.Out("VH");
     if (x.numel() == 0) return Status::Ok();
     const int64_t k = std::min(d.rows, d.cols);
-    for (int64_t i = 0; i < d.batch; ++i) {
+    for (const int64_t i : Watched(d.batch)) {
       const Eigen::MatrixXd matrix = MatrixAt<T>(x, i).template cast<double>();
       if (!matrix.allFinite()) return InvalidArgument("matrix ", i, " of X is not finite");
       const SvdResult svd = ComputeSvd(matrix, ctx.Bool("full_matrices"));

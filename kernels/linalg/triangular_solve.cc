@@ -1,4 +1,5 @@
 // triangular_solve: systems with a triangular matrix; leading axes are broadcast.
+#include "core/interrupts.h"
 #include "kernels/linalg/linalg_factor.h"
 #include "kernels/linalg/solve_shapes.h"
 
@@ -23,7 +24,7 @@ struct TriangularSolve {
     if (out.numel() == 0) return Status::Ok();
     HEDDLE_ASSIGN_OR_RETURN(const BatchPairs pairs,
                             PairBatches(LeadingAxes(a.shape(), 2), LeadingAxes(b.shape(), 2)));
-    for (int64_t i = 0; i < pairs.count(); ++i) {
+    for (const int64_t i : Watched(pairs.count())) {
       const auto k = static_cast<size_t>(i);
       MutableMatrixAt<T>(out, i) =
           Solution<T>(a, pairs.a[k], MatrixAt<T>(b, pairs.b[k]), ctx.Bool("upper"),
@@ -56,20 +57,21 @@ struct TriangularSolveGrad {
                unit = ctx.Bool("unitriangular");
     HEDDLE_ASSIGN_OR_RETURN(const BatchPairs pairs,
                             PairBatches(LeadingAxes(a.shape(), 2), LeadingAxes(b.shape(), 2)));
-    for (int64_t i = 0; i < pairs.count(); ++i) {
-      const auto k = static_cast<size_t>(i);
-      const Matrix<T> slope =
-          Solution<T>(a, pairs.a[k], MatrixAt<T>(dout, i), upper, !transpose, unit);
-      if (db) MutableMatrixAt<T>(*db, pairs.b[k]) += slope;
-      if (!da) continue;
-      const auto solution = MatrixAt<T>(out, i);
-      Matrix<T> outer = transpose ? Product<T>(solution, Turned<T>(slope))
-                                  : Product<T>(slope, Turned<T>(solution));
-      // With a unit diagonal Paddle keeps what lies on or beyond the diagonal above the main one,
-      // for the lower triangle too, which then holds two diagonals more than X's own triangle.
-      CutAtDiagonal(outer, upper, unit ? 1 : 0);
-      MutableMatrixAt<T>(*da, pairs.a[k]) -= outer;
-    }
+    for (const auto part : Stretches(pairs.count()))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        const auto k = static_cast<size_t>(i);
+        const Matrix<T> slope =
+            Solution<T>(a, pairs.a[k], MatrixAt<T>(dout, i), upper, !transpose, unit);
+        if (db) MutableMatrixAt<T>(*db, pairs.b[k]) += slope;
+        if (!da) continue;
+        const auto solution = MatrixAt<T>(out, i);
+        Matrix<T> outer = transpose ? Product<T>(solution, Turned<T>(slope))
+                                    : Product<T>(slope, Turned<T>(solution));
+        // With a unit diagonal Paddle keeps what lies on or beyond the diagonal above the main one,
+        // for the lower triangle too, which then holds two diagonals more than X's own triangle.
+        CutAtDiagonal(outer, upper, unit ? 1 : 0);
+        MutableMatrixAt<T>(*da, pairs.a[k]) -= outer;
+      }
     return Status::Ok();
   }
 };

@@ -1,6 +1,7 @@
 // Element-wise operators whose operands have types of their own, and those with any number of them.
 #pragma once
 
+#include "core/interrupts.h"
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/onnx/operands.h"
 
@@ -13,7 +14,9 @@ void ForEachPair(const KernelContext& ctx, const BroadcastPlan& plan, const X* x
   const int64_t x_step = plan.inner == InnerKind::kScalarVector ? 0 : 1;
   const int64_t y_step = plan.inner == InnerKind::kVectorScalar ? 0 : 1;
   ParallelRows(ctx, plan, 8192, [&](int64_t xo, int64_t yo, int64_t zo, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) z[zo + i] = f(x[xo + i * x_step], y[yo + i * y_step]);
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        z[zo + i] = f(x[xo + i * x_step], y[yo + i * y_step]);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "core/interrupts.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -46,7 +47,7 @@ Result<TupleIndex> TuplesOf(const Shape& data, const Shape& indices, int64_t bat
 template <typename Fn>
 Status ForEachTuple(const TupleIndex& t, const Shape& data, const Tensor& indices, Fn&& fn) {
   const auto strides = RowMajorStrides(data);
-  for (int64_t i = 0; i < t.batches * t.tuples; ++i) {
+  for (const int64_t i : Watched(t.batches * t.tuples)) {
     int64_t at = i / t.tuples * t.batch_size;
     for (int j = 0; j < t.k; ++j) {
       const int64_t n = data[t.batch + j];

@@ -1,6 +1,7 @@
 // Conversions between ONNX's element types, of values and of bits.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/onnx/element_types.h"
 #include "kernels/onnx/operands.h"
 
@@ -87,12 +88,13 @@ Status OnnxBitCast(KernelContext& ctx) {
   auto* dst = static_cast<std::byte*>(out.mutable_raw());
   if (in_size == out_size && static_cast<int>(in_size) * 8 == BitsOf(from)) {
     if (to == ElementType::kBool)
-      for (int64_t i = 0; i < x.numel(); ++i) dst[i] = std::byte(src[i] != std::byte{0});
+      for (const auto part : Stretches(x.numel()))
+        for (int64_t i = part.begin; i < part.end; ++i) dst[i] = std::byte(src[i] != std::byte{0});
     else
       CopyBytes(ctx, src, dst, x.bytes());
     return Status::Ok();
   }
-  for (int64_t i = 0; i < x.numel(); ++i) {
+  for (const int64_t i : Watched(x.numel())) {
     const uint64_t bits = RawBits(src + static_cast<size_t>(i) * in_size, from, in_size);
     const int64_t value =
         IsIntegral(to) ? WrapInteger(static_cast<int64_t>(bits), to) : static_cast<int64_t>(bits);
@@ -117,7 +119,9 @@ struct OnnxWrap {
     HEDDLE_ASSIGN_OR_RETURN(const ElementType type, StoredAs(ctx.Int("elem_type"), x.dtype()));
     const T* from = x.data<T>();
     T* to = ctx.Out("output").template mutable_data<T>();
-    for (int64_t i = 0; i < x.numel(); ++i) to[i] = static_cast<T>(WrapInteger(from[i], type));
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        to[i] = static_cast<T>(WrapInteger(from[i], type));
     return Status::Ok();
   }
 };

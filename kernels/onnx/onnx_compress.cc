@@ -1,6 +1,7 @@
 // The slices along an axis, or the elements, for which a condition holds.
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
@@ -26,14 +27,15 @@ Status OnnxCompress(KernelContext& ctx) {
   CallHeap heap(ctx);
   std::pmr::vector<int64_t> chosen(&heap);
   chosen.reserve(static_cast<size_t>(condition.numel()));
-  for (int64_t i = 0; i < condition.numel(); ++i)
-    if (condition.data<bool>()[i]) chosen.push_back(i);
+  for (const auto part : Stretches(condition.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      if (condition.data<bool>()[i]) chosen.push_back(i);
   shape[axis] = static_cast<int64_t>(chosen.size());
   Tensor& out = ctx.Alloc("output", x.dtype(), shape);
   const int64_t row = lines.inner * static_cast<int64_t>(SizeOf(x.dtype()));
   const auto* from = static_cast<const std::byte*>(x.raw());
   auto* to = static_cast<std::byte*>(out.mutable_raw());
-  for (int64_t o = 0; o < lines.outer; ++o)
+  for (const int64_t o : Watched(lines.outer))
     for (const int64_t i : chosen) to = std::copy_n(from + (o * lines.n + i) * row, row, to);
   return Status::Ok();
 }

@@ -1,6 +1,7 @@
 // Each index becomes a row that holds the value "off", and the value "on" at the index.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -42,7 +43,7 @@ Status OnnxOneHot(KernelContext& ctx) {
           index.dtype(), [&](auto tag) {
             using T = typename decltype(tag)::type;
             const T* v = index.data<T>();
-            for (int64_t line = 0; line < lines.lines(); ++line) {
+            for (const int64_t line : Watched(lines.lines())) {
               const auto given = ConvertTo<int64_t>(v[line]);
               const int64_t at = given < 0 ? given + lines.n : given;
               if (at >= 0 && at < lines.n)

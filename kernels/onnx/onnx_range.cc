@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -50,8 +51,9 @@ struct OnnxRange {
     const T start = *ctx.In("start").data<T>(), delta = *ctx.In("delta").data<T>();
     Tensor& out = ctx.Out("output");
     T* to = out.mutable_data<T>();
-    for (int64_t i = 0; i < out.numel(); ++i)
-      to[i] = static_cast<T>(start + static_cast<T>(i) * delta);
+    for (const auto part : Stretches(out.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        to[i] = static_cast<T>(start + static_cast<T>(i) * delta);
     return Status::Ok();
   }
 };

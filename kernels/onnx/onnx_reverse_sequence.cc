@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 
@@ -34,7 +35,7 @@ Status OnnxReverseSequence(KernelContext& ctx) {
   const auto at = [&](int64_t b, int64_t t) {
     return (batch_first ? b * steps + t : t * batch + b) * row;
   };
-  for (int64_t b = 0; b < batch; ++b) {
+  for (const int64_t b : Watched(batch)) {
     const int64_t n = IntAt(lens, b);
     for (int64_t t = 0; t < steps; ++t)
       std::memcpy(to + at(b, t), from + at(b, t < n ? n - 1 - t : t), static_cast<size_t>(row));

@@ -1,4 +1,5 @@
 // A key or value cache with new rows written behind those of before.
+#include "core/interrupts.h"
 #include "kernels/onnx/elements_at.h"
 
 namespace heddle {
@@ -37,7 +38,7 @@ Status OnnxTensorScatter(KernelContext& ctx) {
   if (mode != "linear" && mode != "circular")
     return InvalidArgument("mode is '", mode, "', expected linear or circular");
   const int64_t n = cache.shape()[axis], rows = update.shape()[axis];
-  for (int64_t b = 0; b < cache.shape()[0]; ++b) {
+  for (const int64_t b : Watched(cache.shape()[0])) {
     const int64_t begin = write == nullptr ? 0 : IntAt(*write, b);
     if (begin < 0 || (mode == "linear" ? begin > n - rows : begin >= std::max<int64_t>(1, n)))
       return OutOfRange("write_indices holds ", begin, ": ", rows, " rows do not fit axis ", axis,
@@ -49,7 +50,7 @@ Status OnnxTensorScatter(KernelContext& ctx) {
   const int64_t outer = cache.shape().Product(1, axis);
   const auto* from = static_cast<const std::byte*>(update.raw());
   auto* to = static_cast<std::byte*>(out.mutable_raw());
-  for (int64_t i = 0; i < cache.shape()[0] * outer; ++i) {
+  for (const int64_t i : Watched(cache.shape()[0] * outer)) {
     const int64_t begin = write == nullptr ? 0 : IntAt(*write, i / outer);
     for (int64_t r = 0; r < rows; ++r)
       std::memcpy(to + (i * n + (begin + r) % n) * row, from + (i * rows + r) * row,

@@ -2,6 +2,7 @@
 #include <map>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -66,7 +67,7 @@ void CountGrams(const OpContext& ctx, const Grams& grams, const int64_t* words, 
   // Words further apart than the sequence is long do not exist.
   const int64_t most_skipped = std::min(ctx.Int("max_skip_count"), n);
   for (int64_t distance = 1; distance <= most_skipped + 1; ++distance)
-    for (int64_t begin = 0; begin < n; ++begin) {
+    for (const int64_t begin : Watched(n)) {
       std::vector<int64_t> gram;
       for (int64_t at = begin; at < n && static_cast<int64_t>(gram.size()) < longest;
            at += distance) {
@@ -97,7 +98,7 @@ Status OnnxTfIdf(KernelContext& ctx) {
   const int64_t length = rows == 0 ? 0 : x.numel() / rows;
   float* to = out.mutable_data<float>();
   std::fill_n(to, out.numel(), 0.0F);
-  for (int64_t r = 0; r < rows; ++r) {
+  for (const int64_t r : Watched(rows)) {
     HEDDLE_RETURN_IF_ERROR(ctx.Interrupted());
     float* row = to + r * columns;
     CountGrams(ctx, grams, words.data() + r * length, length, row);

@@ -2,6 +2,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
@@ -47,7 +48,8 @@ struct OnnxTopK {
           if (largest ? Greater(p, q) : Less(p, q)) return true;
           return (largest ? Greater(q, p) : Less(q, p)) ? false : a < b;
         };
-        std::partial_sort(order.begin(), order.begin() + k, order.end(), before);
+        LookCount looks;
+        std::partial_sort(order.begin(), order.begin() + k, order.end(), looks.In(before));
         const int64_t out = line / lines.inner * k * lines.inner + line % lines.inner;
         for (int64_t i = 0; i < k; ++i) {
           const int64_t pick = order[static_cast<size_t>(i)];

@@ -2,6 +2,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
@@ -23,7 +24,7 @@ class UniqueRows {
   bool Equal(int64_t a, int64_t b) const { return Compare(a, b) == 0; }
   int Compare(int64_t a, int64_t b) const {
     if (!s_.along_axis) return CompareOne(x_[a], x_[b]);
-    for (int64_t o = 0; o < s_.lines.outer; ++o)
+    for (const int64_t o : Watched(s_.lines.outer))
       for (int64_t k = 0; k < s_.lines.inner; ++k) {
         const int64_t row = o * s_.lines.n;
         const int c =
@@ -54,10 +55,11 @@ Found FindUnique(const T* x, const Slices& s, bool sorted, CallHeap* heap) {
   const auto n = static_cast<size_t>(s.n);
   std::pmr::vector<int64_t> order(n, heap);
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+  LookCount looks;
+  std::sort(order.begin(), order.end(), looks.In([&](int64_t a, int64_t b) {
     const int c = rows.Compare(a, b);
     return c != 0 ? c < 0 : a < b;
-  });
+  }));
   Found found(heap);
   found.inverse.resize(n);
   found.first.reserve(n);
@@ -73,9 +75,9 @@ Found FindUnique(const T* x, const Slices& s, bool sorted, CallHeap* heap) {
   if (sorted) return found;
   std::pmr::vector<int64_t> by_first(found.first.size(), heap), rank(found.first.size(), heap);
   std::iota(by_first.begin(), by_first.end(), int64_t{0});
-  std::sort(by_first.begin(), by_first.end(), [&](int64_t a, int64_t b) {
+  std::sort(by_first.begin(), by_first.end(), looks.In([&](int64_t a, int64_t b) {
     return found.first[static_cast<size_t>(a)] < found.first[static_cast<size_t>(b)];
-  });
+  }));
   Found ordered(heap);
   ordered.first.reserve(by_first.size());
   ordered.counts.reserve(by_first.size());
@@ -122,7 +124,7 @@ struct OnnxUnique {
     T* to = ctx.Alloc("Y", x.dtype(), shape).template mutable_data<T>();
     const int64_t outer = s.along_axis ? s.lines.outer : 1,
                   inner = s.along_axis ? s.lines.inner : 1;
-    for (int64_t o = 0; o < outer; ++o)
+    for (const int64_t o : Watched(outer))
       for (const int64_t row : found.first)
         to = std::copy_n(x.data<T>() + (o * s.n + row) * inner, inner, to);
     return Status::Ok();

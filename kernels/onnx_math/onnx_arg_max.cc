@@ -1,5 +1,6 @@
 // Positions of the greatest or smallest elements along an axis, the first or the last of equal
 // ones.
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -30,7 +31,7 @@ Status RunOnnxArg(KernelContext& ctx) {
   lines.ForEach(ctx, 2, [&](int64_t line) {
     const T* v = from + lines.Begin(line);
     int64_t best = 0;
-    for (int64_t i = 1; i < lines.n; ++i) {
+    for (const int64_t i : Watched(1, lines.n)) {
       const T a = v[i * lines.inner], b = v[best * lines.inner];
       const bool better = IsNan(a) != IsNan(b) ? IsNan(a) : kMax ? a > b : a < b;
       const bool equal = IsNan(a) ? IsNan(b) : a == b;

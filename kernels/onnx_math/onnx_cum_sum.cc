@@ -1,4 +1,5 @@
 // Running sums and products along an axis that is an operand.
+#include "core/interrupts.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/onnx/operands.h"
 
@@ -28,7 +29,7 @@ Status RunOnnxScan(KernelContext& ctx) {
   lines.ForEach(ctx, 4, [&](int64_t line) {
     const int64_t begin = lines.Begin(line);
     T total = T(F::kNeutral);
-    for (int64_t i = 0; i < lines.n; ++i) {
+    for (const int64_t i : Watched(lines.n)) {
       const int64_t at = begin + (reverse ? lines.n - 1 - i : i) * lines.inner;
       const T next = F::Apply(total, from[at]);
       to[at] = exclusive ? total : next;

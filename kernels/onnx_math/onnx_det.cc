@@ -1,6 +1,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -19,7 +20,7 @@ Status OnnxDetShape(ShapeContext& ctx) {
 double Determinant(std::vector<double>* matrix, int64_t n) {
   auto& m = *matrix;
   double det = 1;
-  for (int64_t c = 0; c < n; ++c) {
+  for (const int64_t c : Watched(n)) {
     int64_t pivot = c;
     for (int64_t r = c + 1; r < n; ++r)
       if (std::fabs(m[static_cast<size_t>(r * n + c)]) >
@@ -50,7 +51,7 @@ struct OnnxDet {
     const T* from = x.data<T>();
     Tensor& out = ctx.Out("Y");
     T* to = out.template mutable_data<T>();
-    for (int64_t i = 0; i < out.numel(); ++i) {
+    for (const int64_t i : Watched(out.numel())) {
       std::vector<double> matrix(from + i * n * n, from + (i + 1) * n * n);
       to[i] = static_cast<T>(Determinant(&matrix, n));
     }

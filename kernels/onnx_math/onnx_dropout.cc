@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -42,7 +43,7 @@ struct OnnxDropout {
     T* to = ctx.Out("output").template mutable_data<T>();
     Tensor* mask = ctx.OutOpt("mask");
     const T scale = static_cast<T>(1 / (1 - ratio));
-    for (int64_t i = 0; i < x.numel(); ++i) {
+    for (const int64_t i : Watched(x.numel())) {
       const bool keep = !drop || draw.Next() >= ratio;
       to[i] = !drop ? from[i] : keep ? from[i] * scale : T(0);
       if (mask != nullptr) mask->mutable_data<bool>()[i] = keep;
@@ -73,8 +74,9 @@ Status FillRandom(KernelContext& ctx, Draw draw) {
   const bool known = VisitAnyDType(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* to = out.mutable_data<T>();
-    for (int64_t i = 0; i < out.numel(); ++i)
-      to[i] = ConvertTo<T>(static_cast<double>(draw(engine, i)));
+    for (const auto part : Stretches(out.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        to[i] = ConvertTo<T>(static_cast<double>(draw(engine, i)));
   });
   return known ? Status::Ok() : Unimplemented("no random ", Name(out.dtype()));
 }
@@ -117,7 +119,7 @@ Status OnnxMultinomial(KernelContext& ctx) {
   const int64_t classes = x.dim(1), samples = ctx.Out("output").dim(1);
   std::vector<double> sums(static_cast<size_t>(x.numel()));
   ConvertElements(ctx, x.raw(), x.dtype(), sums.data(), DType::kF64, x.numel());
-  for (int64_t row = 0; row < x.dim(0); ++row) {
+  for (const int64_t row : Watched(x.dim(0))) {
     double* line = sums.data() + row * classes;
     const double most = *std::max_element(line, line + classes);
     double sum = 0;

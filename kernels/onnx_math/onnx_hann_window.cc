@@ -1,6 +1,7 @@
 // Windows for spectra, and the weights of mel bands.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -25,8 +26,9 @@ Status FillWindow(KernelContext& ctx, const Value& value) {
   const bool known = VisitAnyDType(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* to = out.mutable_data<T>();
-    for (int64_t i = 0; i < n; ++i)
-      to[i] = ConvertTo<T>(value(2 * kPi * static_cast<double>(i) / static_cast<double>(period)));
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        to[i] = ConvertTo<T>(value(2 * kPi * static_cast<double>(i) / static_cast<double>(period)));
   });
   return known ? Status::Ok() : Unimplemented("no window of ", Name(out.dtype()));
 }
@@ -68,7 +70,7 @@ Status OnnxMel(KernelContext& ctx) {
   const auto mel = [](double hertz) { return 2595 * std::log1p(hertz / 700) / std::log(10.0); };
   const double low = mel(lower), step = (mel(upper) - low) / static_cast<double>(bands + 2);
   std::vector<int64_t> edge;
-  for (int64_t i = 0; i < bands + 2; ++i) {
+  for (const int64_t i : Watched(bands + 2)) {
     const double at = static_cast<double>(i) * step + low;
     const double hertz = 700 * std::expm1(at / 2595 * std::log(10.0));
     const double bin = std::floor(static_cast<double>(length + 1) * hertz / rate);
@@ -78,7 +80,7 @@ Status OnnxMel(KernelContext& ctx) {
     edge.push_back(static_cast<int64_t>(bin));
   }
   std::vector<double> weights(static_cast<size_t>(spectrum * bands));
-  for (int64_t i = 0; i < bands; ++i) {
+  for (const int64_t i : Watched(bands)) {
     const int64_t left = edge[static_cast<size_t>(i)], middle = edge[static_cast<size_t>(i) + 1];
     const int64_t right = edge[static_cast<size_t>(i) + 2];
     const auto put = [&](int64_t bin, double w) {

@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -16,8 +17,9 @@ struct OnnxIsInf {
     constexpr T kInf = std::numeric_limits<T>::infinity();
     const T* from = x.data<T>();
     bool* to = ctx.Out("Y").template mutable_data<bool>();
-    for (int64_t i = 0; i < x.numel(); ++i)
-      to[i] = (below && from[i] == -kInf) || (above && from[i] == kInf);
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        to[i] = (below && from[i] == -kInf) || (above && from[i] == kInf);
     return Status::Ok();
   }
 };

@@ -1,4 +1,5 @@
 // Maxima, minima, sums and means of any number of tensors, broadcast against each other.
+#include "core/interrupts.h"
 #include "kernels/base/check.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/onnx/broadcast_rows.h"
@@ -67,7 +68,8 @@ Status RunOnnxMany(KernelContext& ctx) {
   }
   if constexpr (std::is_same_v<F, MeanMany>) {
     const T count = static_cast<T>(ctx.InCount("data_0"));
-    for (int64_t i = 0; i < out.numel(); ++i) to[i] /= count;
+    for (const auto part : Stretches(out.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) to[i] /= count;
   }
   return Status::Ok();
 }

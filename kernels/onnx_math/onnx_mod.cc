@@ -1,6 +1,7 @@
 // Remainders, quotients and powers in ONNX's sense.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/check.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/onnx/broadcast_rows.h"
@@ -19,9 +20,10 @@ Status OnnxAbShape(ShapeContext& ctx) {
 template <typename T>
 Status NoZeroIn(const Tensor& b) {
   const T* v = b.data<T>();
-  for (int64_t i = 0; i < b.numel(); ++i)
-    if (v[i] == 0)
-      return InvalidArgument("B holds 0 at position ", i, ", integers are not divided by it");
+  for (const auto part : Stretches(b.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      if (v[i] == 0)
+        return InvalidArgument("B holds 0 at position ", i, ", integers are not divided by it");
   return Status::Ok();
 }
 

@@ -1,5 +1,7 @@
 #include "kernels/onnx_nn/convolve.h"
 
+#include "core/interrupts.h"
+
 namespace heddle {
 
 Result<Convolution> ConvolutionOf(const OpContext& ctx, const Shape& x, const Shape& w) {
@@ -29,7 +31,7 @@ void Convolve(const KernelContext& ctx, const Convolution& c, const T* x, const 
   Tensor scratch = ctx.Scratch(kDTypeOf<T>, {depth, places});
   T* columns = scratch.mutable_data<T>();
   const GemmDims dims = GemmDims::Dense(filters, places, depth);
-  for (int64_t n = 0; n < c.batch; ++n)
+  for (const int64_t n : Watched(c.batch))
     for (int64_t g = 0; g < c.groups; ++g) {
       ToColumns(c.windows, x + (n * c.in_channels + g * channels) * plane, channels, columns);
       ParallelGemm<T>(ctx, dims, T(1), w + g * filters * depth, columns, T(0),

@@ -1,6 +1,7 @@
 // Convolutions of [N, C, …] with [M, C / group, …] as products of matrices with columns.
 #pragma once
 
+#include "core/interrupts.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/onnx_nn/windows.h"
 
@@ -33,7 +34,7 @@ void Convolve(const KernelContext& ctx, const Convolution& c, const T* x, const 
 
 template <typename T>
 void AddBias(const T* bias, int64_t batch, int64_t channels, int64_t size, T* y) {
-  for (int64_t i = 0; i < batch * channels; ++i)
+  for (const int64_t i : Watched(batch * channels))
     for (int64_t j = 0; j < size; ++j) y[i * size + j] += bias[i % channels];
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/index/index_args.h"
@@ -200,7 +201,7 @@ class AttentionRun {
     if (const Tensor* t = ctx_.InOpt(past)) before = As<C>(ctx_, *t, &own);
     std::pmr::vector<C> all(static_cast<size_t>(h.batch * h.heads * p_.total * h.size), &heap_);
     C* to = all.data();
-    for (int64_t b = 0; b < h.batch; ++b)
+    for (const int64_t b : Watched(h.batch))
       for (int64_t head = 0; head < h.heads; ++head) {
         to = std::copy_n(before.data() + (b * h.heads + head) * p_.past * h.size, p_.past * h.size,
                          to);
@@ -224,16 +225,17 @@ class AttentionRun {
                                   : mask_.data() + b * mask_strides_[0] + head * mask_strides_[1] +
                                         i * mask_strides_[2];
     bool any = false;
-    for (int64_t j = 0; j < p_.total; ++j) {
-      const int64_t ahead = j - (i + offset);
-      C x = 0;
-      if (mask != nullptr) x = one_column_ ? mask[0] : j < mask_length_ ? mask[j] : kOff;
-      if ((causal && ahead > 0) || j >= valid || (left >= 0 && -ahead > left) ||
-          (right >= 0 && ahead > right))
-        x = kOff;
-      bias[j] = x;
-      any = any || x != kOff;
-    }
+    for (const auto part : Stretches(p_.total))
+      for (int64_t j = part.begin; j < part.end; ++j) {
+        const int64_t ahead = j - (i + offset);
+        C x = 0;
+        if (mask != nullptr) x = one_column_ ? mask[0] : j < mask_length_ ? mask[j] : kOff;
+        if ((causal && ahead > 0) || j >= valid || (left >= 0 && -ahead > left) ||
+            (right >= 0 && ahead > right))
+          x = kOff;
+        bias[j] = x;
+        any = any || x != kOff;
+      }
     return any;
   }
 
@@ -253,7 +255,7 @@ class AttentionRun {
     Tensor* seen = ctx_.OutOpt("qk_matmul_output");
     T* shown =
         seen == nullptr ? nullptr : seen->mutable_data<T>() + (b * p_.q.heads + head) * n * total;
-    for (int64_t i = 0; i < n; ++i) {
+    for (const int64_t i : Watched(n)) {
       C* row = scores.data() + i * total;
       const auto show = [&](int64_t wanted) {
         if (shown != nullptr && mode == wanted)
@@ -279,13 +281,16 @@ class AttentionRun {
     const int64_t n = p_.total;
     if (!any) return std::fill_n(row, n, C(0)), void();
     C most = kOff, sum = 0;
-    for (int64_t j = 0; j < n; ++j) {
+    for (const int64_t j : Watched(n)) {
       row[j] = softmax_(row[j]);
       most = std::max(most, row[j]);
     }
-    for (int64_t j = 0; j < n; ++j) sum += row[j] = softmax_(std::exp(softmax_(row[j] - most)));
+    for (const auto part : Stretches(n))
+      for (int64_t j = part.begin; j < part.end; ++j)
+        sum += row[j] = softmax_(std::exp(softmax_(row[j] - most)));
     sum = softmax_(sum);
-    for (int64_t j = 0; j < n; ++j) row[j] = Round(softmax_(row[j] / sum));
+    for (const auto part : Stretches(n))
+      for (int64_t j = part.begin; j < part.end; ++j) row[j] = Round(softmax_(row[j] / sum));
   }
 
   void Write(int64_t b, int64_t head, const std::pmr::vector<C>& weights, const C* values) const {
@@ -296,7 +301,7 @@ class AttentionRun {
       Gemm<C>(GemmDims::Dense(n, size, p_.total), C(1), weights.data(), values, C(0), sums.data());
     const Heads out{p_.q.batch, p_.q.heads, n, size, p_.q.packed};
     T* to = ctx_.Out("Y").template mutable_data<T>();
-    for (int64_t i = 0; i < n; ++i)
+    for (const int64_t i : Watched(n))
       for (int64_t k = 0; k < size; ++k)
         to[out.At(b, head, i) + k] = T(sums[static_cast<size_t>(i * size + k)]);
   }

@@ -1,4 +1,5 @@
 // Transposed convolutions over any number of dimensions.
+#include "core/interrupts.h"
 #include "kernels/base/check.h"
 #include "kernels/onnx_nn/convolve.h"
 
@@ -102,7 +103,7 @@ struct OnnxConvTranspose {
       Tensor scratch = ctx.Scratch(kDTypeOf<T>, {depth, places});
       T* columns = scratch.mutable_data<T>();
       const GemmDims dims = GemmDims::Dense(depth, places, filters, true);
-      for (int64_t n = 0; n < c.batch; ++n)
+      for (const int64_t n : Watched(c.batch))
         for (int64_t g = 0; g < c.groups; ++g) {
           ParallelGemm<T>(ctx, dims, T(1), w.data<T>() + g * filters * depth,
                           x.data<T>() + (n * c.out_channels + g * filters) * places, T(0), columns);

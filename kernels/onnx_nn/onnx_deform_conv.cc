@@ -1,6 +1,7 @@
 // Convolutions whose taps are moved, each on its own, and weighed.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/check.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/onnx_nn/convolve.h"
@@ -75,7 +76,7 @@ struct OnnxDeformConv {
     T* y = out.template mutable_data<T>();
     Tensor scratch = ctx.Scratch(kDTypeOf<T>, {c.depth(), places});
     T* columns = scratch.mutable_data<T>();
-    for (int64_t n = 0; n < c.batch; ++n)
+    for (const int64_t n : Watched(c.batch))
       for (int64_t g = 0; g < c.groups; ++g) {
         ctx.ParallelFor(channels, 1, [&](int64_t begin, int64_t end) {
           for (int64_t k = begin; k < end; ++k) Channel(ctx, p, n, g * channels + k, k, columns);
@@ -97,7 +98,7 @@ struct OnnxDeformConv {
     const int64_t group = channel / (p.conv.in_channels / p.offset_groups);
     const T* plane =
         ctx.In("X").template data<T>() + (n * p.conv.in_channels + channel) * w.in.numel();
-    for (int64_t k = 0; k < taps; ++k) {
+    for (const int64_t k : Watched(taps)) {
       const int64_t tap = (n * p.offset_groups + group) * taps + k;
       const T* dy = ctx.In("offset").template data<T>() + tap * 2 * places;
       const T* dx = dy + places;

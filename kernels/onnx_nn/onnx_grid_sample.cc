@@ -2,6 +2,7 @@
 // dimensions.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/check.h"
 #include "kernels/onnx_nn/windows.h"
 
@@ -189,7 +190,7 @@ struct OnnxAffineGrid {
     const bool align = ctx.Int("align_corners") != 0;
     const T* theta = ctx.In("theta").template data<T>();
     T* to = ctx.Out("grid").template mutable_data<T>();
-    for (int64_t n = 0; n < size[0]; ++n) {
+    for (const int64_t n : Watched(size[0])) {
       Walk<1> walk(in, {Walk<1>::Strides{}});
       for (int64_t p = 0; p < in.numel(); ++p, walk.Next())
         for (int row = 0; row < rank; ++row) {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/onnx/operands.h"
@@ -16,12 +17,14 @@ struct Moments {
 template <typename T>
 Moments MomentsOf(const T* x, int64_t n) {
   Moments m;
-  for (int64_t i = 0; i < n; ++i) m.mean += static_cast<double>(x[i]);
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i) m.mean += static_cast<double>(x[i]);
   m.mean /= static_cast<double>(n);
-  for (int64_t i = 0; i < n; ++i) {
-    const double d = static_cast<double>(x[i]) - m.mean;
-    m.variance += d * d;
-  }
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i) {
+      const double d = static_cast<double>(x[i]) - m.mean;
+      m.variance += d * d;
+    }
   m.variance /= static_cast<double>(n);
   return m;
 }
@@ -154,7 +157,7 @@ struct OnnxBatchNorm {
     T* to = ctx.Out("Y").template mutable_data<T>();
     std::pmr::vector<T> all(&heap);
     if (training) all.reserve(static_cast<size_t>(images * size));
-    for (int64_t c = 0; c < channels; ++c) {
+    for (const int64_t c : Watched(channels)) {
       const auto at = static_cast<size_t>(c);
       Moments m{static_cast<double>(mean[at]), static_cast<double>(var[at])};
       if (training) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/onnx/operands.h"
@@ -95,7 +96,7 @@ struct OnnxLinearAttention {
     const double given = ctx.Float("scale");
     const T scale = static_cast<T>(given != 0 ? given : 1 / std::sqrt(static_cast<double>(p.keys)));
     T* out = ctx.Out("output").template mutable_data<T>();
-    for (int64_t t = 0; t < p.steps; ++t) {
+    for (const int64_t t : Watched(p.steps)) {
       const int64_t token = b * p.steps + t;
       const T* key = ctx.In("key").template data<T>() + (token * p.heads + h) * p.keys;
       const T* value = ctx.In("value").template data<T>() + (token * p.heads + h) * p.values;
@@ -131,7 +132,7 @@ struct OnnxLinearAttention {
 
   static void Decay(const Tensor& decay, const LinearPlan& p, int64_t token, int64_t h, T* state) {
     const bool each_key = decay.dim(2) != p.heads;
-    for (int64_t d = 0; d < p.keys; ++d) {
+    for (const int64_t d : Watched(p.keys)) {
       const T g = std::exp(
           decay.data<T>()[each_key ? (token * p.heads + h) * p.keys + d : token * p.heads + h]);
       for (int64_t m = 0; m < p.values; ++m) state[d * p.values + m] *= g;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
@@ -30,7 +31,7 @@ struct OnnxLpNorm {
     lines.ForEach(ctx, 2, [&](int64_t line) {
       const int64_t begin = lines.Begin(line);
       double sum = 0;
-      for (int64_t i = 0; i < lines.n; ++i) {
+      for (const int64_t i : Watched(lines.n)) {
         const auto v = static_cast<double>(from[begin + i * lines.inner]);
         sum += p == 1 ? std::fabs(v) : v * v;
       }
@@ -100,7 +101,7 @@ struct OnnxLrn {
     T* to = ctx.Out("Y").template mutable_data<T>();
     lines.ForEach(ctx, 2 * std::min(size, lines.n) + 16, [&](int64_t line) {
       const int64_t begin = lines.Begin(line);
-      for (int64_t c = 0; c < lines.n; ++c) {
+      for (const int64_t c : Watched(lines.n)) {
         double sum = 0;
         const int64_t first = std::max<int64_t>(0, c - (size - 1) / 2);
         const int64_t last = std::min(lines.n - 1, c + size / 2);

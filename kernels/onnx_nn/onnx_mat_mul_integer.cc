@@ -1,4 +1,5 @@
 // Products of matrices of 8-bit integers, by NumPy's rules for batches and vectors.
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx_nn/matmul_shape.h"
 #include "kernels/onnx_nn/quantized.h"
@@ -23,12 +24,13 @@ Status Center(const Tensor& from, const Tensor* zero, bool rows, const char* slo
   VisitDType<uint8_t, int8_t>(from.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* v = from.data<T>();
-    for (int64_t i = 0; i < from.numel(); ++i) {
-      const int64_t batch = per_batch ? i / cols / height : 0;
-      const int64_t own = rows ? i / cols % height : i % cols;
-      const int64_t at = zeros == 1 ? 0 : batch * (rows ? height : cols) + own;
-      to[i] = int32_t{v[i]} - (zero == nullptr ? 0 : int32_t{zero->data<T>()[at]});
-    }
+    for (const auto part : Stretches(from.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        const int64_t batch = per_batch ? i / cols / height : 0;
+        const int64_t own = rows ? i / cols % height : i % cols;
+        const int64_t at = zeros == 1 ? 0 : batch * (rows ? height : cols) + own;
+        to[i] = int32_t{v[i]} - (zero == nullptr ? 0 : int32_t{zero->data<T>()[at]});
+      }
   });
   return Status::Ok();
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/interrupts.h"
 #include "kernels/onnx_nn/windows.h"
 
 namespace heddle {
@@ -172,7 +173,7 @@ struct OnnxGlobalLpPool {
     if (p < 1) return InvalidArgument("p is ", p, ", expected at least 1");
     const T* from = x.data<T>();
     T* to = ctx.Out("Y").template mutable_data<T>();
-    for (int64_t plane = 0; plane < x.dim(0) * x.dim(1); ++plane) {
+    for (const int64_t plane : Watched(x.dim(0) * x.dim(1))) {
       Norm<T> norm(p);
       for (int64_t i = 0; i < size; ++i) norm.Add(from[plane * size + i]);
       to[plane] = norm.Get();

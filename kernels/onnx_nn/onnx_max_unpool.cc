@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/onnx_nn/windows.h"
 
 namespace heddle {
@@ -55,7 +56,7 @@ Status OnnxMaxUnpool(KernelContext& ctx) {
   const auto* from = static_cast<const std::byte*>(x.raw());
   auto* to = static_cast<std::byte*>(out.mutable_raw());
   const int64_t* at = index.data<int64_t>();
-  for (int64_t i = 0; i < x.numel(); ++i) {
+  for (const int64_t i : Watched(x.numel())) {
     if (at[i] < 0 || at[i] >= indexed.numel())
       return OutOfRange("I holds ", at[i], ", expected 0 to ", indexed.numel() - 1);
     int64_t rest = at[i], place = 0;

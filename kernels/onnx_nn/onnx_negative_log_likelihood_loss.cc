@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/base/check.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -56,7 +57,7 @@ Status Losses(KernelContext& ctx, const LossSlots& s, const T* logs) {
   const std::string& reduction = ctx.Str("reduction");
   T* to = ctx.Out(s.loss).template mutable_data<T>();
   double sum = 0, weights = 0;
-  for (int64_t i = 0; i < target.numel(); ++i) {
+  for (const int64_t i : Watched(target.numel())) {
     const int64_t c = IntAt(target, i);
     double w = 0, loss = 0;
     if (!ignores || c != ignored) {

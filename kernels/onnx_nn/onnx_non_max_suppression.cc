@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/onnx/operands.h"
@@ -52,10 +53,11 @@ Status OnnxNms(KernelContext& ctx) {
     order.reserve(static_cast<size_t>(s[2]));
     for (int64_t i = 0; i < s[2]; ++i)
       if (!has_least || score[i] > static_cast<float>(least)) order.push_back(i);
-    std::sort(order.begin(), order.end(), [&](int64_t x, int64_t y) {
+    LookCount looks;
+    std::sort(order.begin(), order.end(), looks.In([&](int64_t x, int64_t y) {
       if (Greater(score[x], score[y])) return true;
       return Greater(score[y], score[x]) ? false : x < y;
-    });
+    }));
     std::pmr::vector<Corners> kept(&own);
     kept.reserve(order.size());
     for (const int64_t i : order) {

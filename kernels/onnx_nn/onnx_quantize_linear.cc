@@ -1,6 +1,7 @@
 // Numbers as integers or small floats with a scale: of the whole tensor, of an axis or of blocks.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/onnx/element_types.h"
 #include "kernels/onnx_nn/quantized.h"
 
@@ -173,7 +174,9 @@ Status OnnxDynamicQuantize(KernelContext& ctx) {
   const float* from = x.data<float>();
   const RangeSteps<float> steps(from, x.numel());
   uint8_t* to = ctx.Out("y").mutable_data<uint8_t>();
-  for (int64_t i = 0; i < x.numel(); ++i) to[i] = static_cast<uint8_t>(steps.StepOf(from[i]));
+  for (const auto part : Stretches(x.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      to[i] = static_cast<uint8_t>(steps.StepOf(from[i]));
   *ctx.Out("y_scale").mutable_data<float>() = steps.scale;
   *ctx.Out("y_zero_point").mutable_data<uint8_t>() = static_cast<uint8_t>(steps.zero);
   return Status::Ok();

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
@@ -42,8 +43,9 @@ Result<ShortFloats> NumbersIn(const Context& ctx, Key key) {
   ShortFloats numbers;
   const bool known = VisitDType<float, double, float16, bfloat16>(t.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < t.numel(); ++i)
-      numbers.push_back(static_cast<float>(static_cast<ComputeType<T>>(t.data<T>()[i])));
+    for (const auto part : Stretches(t.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        numbers.push_back(static_cast<float>(static_cast<ComputeType<T>>(t.data<T>()[i])));
   });
   if (!known) return InvalidArgument("input ", key.name, " is ", Name(t.dtype()));
   return numbers;
@@ -215,7 +217,7 @@ Status FindTaps(const OpContext& ctx, ResizeMode mode, const ResizeAxis& a, Axis
   taps.source.reserve(static_cast<size_t>(a.out * taps.width));
   taps.weight.reserve(static_cast<size_t>(a.out * taps.width));
   taps.outside.reserve(static_cast<size_t>(a.out));
-  for (int64_t o = 0; o < a.out; ++o) {
+  for (const int64_t o : Watched(a.out)) {
     HEDDLE_ASSIGN_OR_RETURN(const float x, SourceOf(transformation, a, o));
     taps.outside.push_back(crop && (x < 0 || x > static_cast<float>(a.in - 1)));
     if (!(std::fabs(x) < 1e15f)) return InvalidArgument("position ", o, " comes from ", x);
@@ -320,7 +322,7 @@ void PickNearest(const Tensor& x, const ResizeSpec& spec, const AllTaps& taps, T
       const AxisTaps& t = taps[static_cast<size_t>(axis)];
       return t.resizes ? t.source[static_cast<size_t>(o)] : o;
     };
-    for (int64_t row = 0; row < rows; ++row) {
+    for (const int64_t row : Watched(rows)) {
       int64_t rest = row, at = 0;
       for (int i = last - 1; i >= 0; --i) {
         at += source(i, rest % spec.out[i]) * strides[i];

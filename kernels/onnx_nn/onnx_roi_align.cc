@@ -1,6 +1,7 @@
 // Regions of feature maps brought to one size: by samples between pixels, or by their maxima.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/check.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -59,7 +60,7 @@ struct OnnxRoiAlign {
       for (int64_t r = begin; r < end; ++r)
         Region(ctx, rois.data<T>() + r * 4, IntAt(images, r), r);
     });
-    return ctx.Interrupted();
+    return Status::Ok();
   }
 
   static void Region(const KernelContext& ctx, const T* roi, int64_t image, int64_t r) {
@@ -86,37 +87,46 @@ struct OnnxRoiAlign {
       return bin > 0 ? static_cast<int64_t>(std::min(std::ceil(bin), kMostByItself)) : int64_t{0};
     };
     const int64_t grid_h = count(bin_h), grid_w = count(bin_w);
-    for (int64_t c = 0; c < x.dim(1); ++c) {
-      if (!ctx.Interrupted().ok()) return;  // Run reports it
+    for (const int64_t c : Watched(x.dim(1))) {
       const T* plane = x.data<T>() + (image * x.dim(1) + c) * h * w;
       T* to = out.mutable_data<T>() + (r * x.dim(1) + c) * rows * cols;
       for (int64_t bin = 0; bin < rows * cols; ++bin) {
         double sum = 0, most = 0;
         bool first = true;
-        for (int64_t s = 0; s < grid_h * grid_w; ++s) {
-          const double y = top + (static_cast<double>(bin / cols) +
-                                  (static_cast<double>(s / grid_w) + 0.5) / grid_h) *
-                                     bin_h;
-          const double z = left + (static_cast<double>(bin % cols) +
-                                   (static_cast<double>(s % grid_w) + 0.5) / grid_w) *
-                                      bin_w;
-          Between a = PlaceOf(y, h), b = PlaceOf(z, w);
-          if (!a.inside || !b.inside || h == 0 || w == 0) {
-            if (average) continue;
-            if (first || most < 0) most = 0;
-            first = false;
+        const auto outside = [&] {
+          if (average) return;
+          most = first ? 0 : std::max(most, 0.0);
+          first = false;
+        };
+        for (const int64_t row : Watched(grid_h)) {
+          const double y =
+              top +
+              (static_cast<double>(bin / cols) + (static_cast<double>(row) + 0.5) / grid_h) * bin_h;
+          const Between a = PlaceOf(y, h);
+          if (!a.inside || h == 0 || w == 0) {  // so are all samples of the row
+            if (grid_w > 0) outside();
             continue;
           }
-          const double p[4] = {
-              (1 - a.weight) * (1 - b.weight) * static_cast<double>(plane[a.low * w + b.low]),
-              (1 - a.weight) * b.weight * static_cast<double>(plane[a.low * w + b.high]),
-              a.weight * (1 - b.weight) * static_cast<double>(plane[a.high * w + b.low]),
-              a.weight * b.weight * static_cast<double>(plane[a.high * w + b.high])};
-          sum += p[0] + p[1] + p[2] + p[3];
-          // The greatest weighted neighbour, as the operator's text has it.
-          const double greatest = std::max(std::max(p[0], p[1]), std::max(p[2], p[3]));
-          most = first ? greatest : std::max(most, greatest);
-          first = false;
+          for (const int64_t col : Watched(grid_w)) {
+            const double z = left + (static_cast<double>(bin % cols) +
+                                     (static_cast<double>(col) + 0.5) / grid_w) *
+                                        bin_w;
+            const Between b = PlaceOf(z, w);
+            if (!b.inside) {
+              outside();
+              continue;
+            }
+            const double p[4] = {
+                (1 - a.weight) * (1 - b.weight) * static_cast<double>(plane[a.low * w + b.low]),
+                (1 - a.weight) * b.weight * static_cast<double>(plane[a.low * w + b.high]),
+                a.weight * (1 - b.weight) * static_cast<double>(plane[a.high * w + b.low]),
+                a.weight * b.weight * static_cast<double>(plane[a.high * w + b.high])};
+            sum += p[0] + p[1] + p[2] + p[3];
+            // The greatest weighted neighbour, as the operator's text has it.
+            const double greatest = std::max(std::max(p[0], p[1]), std::max(p[2], p[3]));
+            most = first ? greatest : std::max(most, greatest);
+            first = false;
+          }
         }
         to[bin] = static_cast<T>(
             average ? sum / static_cast<double>(std::max<int64_t>(1, grid_h * grid_w)) : most);
@@ -148,7 +158,7 @@ struct OnnxMaxRoiPool {
     const int64_t rows = out.dim(2), cols = out.dim(3), h = x.dim(2), w = x.dim(3);
     const T scale = static_cast<T>(ctx.Float("spatial_scale"));
     T* to = out.template mutable_data<T>();
-    for (int64_t r = 0; r < rois.dim(0); ++r) {
+    for (const int64_t r : Watched(rois.dim(0))) {
       const T* roi = rois.data<T>() + r * 5;
       if (!(roi[0] >= 0 && roi[0] < static_cast<T>(x.dim(0))))
         return OutOfRange("rois names image ", roi[0], ", X has ", x.dim(0));

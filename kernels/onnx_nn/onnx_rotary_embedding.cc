@@ -1,6 +1,7 @@
 // Rotary position embeddings, gated units and causal convolutions of language models.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/index/index_args.h"
@@ -69,10 +70,11 @@ struct OnnxRotary {
     const Tensor* ids = ctx.InOpt("position_ids");
     if (ids != nullptr) {
       HEDDLE_RETURN_IF_ERROR(CheckIntDType(ids->dtype(), "position_ids"));
-      for (int64_t i = 0; i < ids->numel(); ++i)
-        if (IntAt(*ids, i) < 0 || IntAt(*ids, i) >= std::min(cos.dim(0), sin.dim(0)))
-          return OutOfRange("position_ids holds ", IntAt(*ids, i), ", the caches have ", cos.dim(0),
-                            " positions");
+      for (const auto part : Stretches(ids->numel()))
+        for (int64_t i = part.begin; i < part.end; ++i)
+          if (IntAt(*ids, i) < 0 || IntAt(*ids, i) >= std::min(cos.dim(0), sin.dim(0)))
+            return OutOfRange("position_ids holds ", IntAt(*ids, i), ", the caches have ",
+                              cos.dim(0), " positions");
     }
     const bool interleaved = ctx.Int("interleaved") != 0;
     const T *from = x.data<T>(), *c = cos.data<T>(), *s = sin.data<T>();

@@ -1,5 +1,7 @@
 #include "kernels/onnx_nn/quantized.h"
 
+#include "core/interrupts.h"
+
 namespace heddle {
 
 Status Centered(const Tensor& from, const Tensor* zero, int64_t parts, const char* slot,
@@ -15,7 +17,7 @@ Status Centered(const Tensor& from, const Tensor* zero, int64_t parts, const cha
     const T* v = from.data<T>();
     const bool each = zero != nullptr && zero->numel() > 1;
     const int64_t size = parts == 0 ? 0 : from.numel() / parts;
-    for (int64_t p = 0; p < parts; ++p) {
+    for (const int64_t p : Watched(parts)) {
       const int32_t z = zero == nullptr ? 0 : zero->data<T>()[each ? p : 0];
       for (int64_t i = p * size; i < (p + 1) * size; ++i) to[i] = int32_t{v[i]} - z;
     }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -32,10 +33,11 @@ struct RangeSteps {
 
   RangeSteps(const T* x, int64_t n) {
     T least = 0, most = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      least = std::min(least, x[i]);
-      most = std::max(most, x[i]);
-    }
+    for (const auto some : Stretches(n))
+      for (int64_t i = some.begin; i < some.end; ++i) {
+        least = std::min(least, x[i]);
+        most = std::max(most, x[i]);
+      }
     if (most != least) scale = (most - least) / T(255);
     zero = Clamped(-least / scale);
   }
@@ -55,8 +57,9 @@ Status Requantize(const int32_t* sums, int64_t n, int32_t zero, const ScaleOf& s
   const bool known = VisitDType<uint8_t, int8_t>(out->dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* to = out->mutable_data<T>();
-    for (int64_t i = 0; i < n; ++i)
-      to[i] = RoundTo<T>(static_cast<float>(sums[i]) * scale_of(i), zero);
+    for (const auto some : Stretches(n))
+      for (int64_t i = some.begin; i < some.end; ++i)
+        to[i] = RoundTo<T>(static_cast<float>(sums[i]) * scale_of(i), zero);
   });
   return known ? Status::Ok()
                : Unimplemented("no result of ", Name(out->dtype()), ", expected uint8 or int8");

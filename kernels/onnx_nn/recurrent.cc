@@ -5,6 +5,7 @@
 #include <memory_resource>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx_nn/quantized.h"
 #include "kernels/onnx_nn/recurrent_packed.h"
@@ -248,8 +249,9 @@ class Direction {
   const T* Rounded(const T* a, int64_t n) {
     const RangeSteps<T> steps(a, n);
     rounded_.resize(static_cast<size_t>(n));
-    for (int64_t i = 0; i < n; ++i)
-      rounded_[static_cast<size_t>(i)] = (steps.StepOf(a[i]) - steps.zero) * steps.scale;
+    for (const auto some : Stretches(n))
+      for (int64_t i = some.begin; i < some.end; ++i)
+        rounded_[static_cast<size_t>(i)] = (steps.StepOf(a[i]) - steps.zero) * steps.scale;
     return rounded_.data();
   }
 
@@ -271,7 +273,7 @@ class Direction {
     recurrent_bias_ = b + gates_;
     // The recurrent bias of a GRU's candidate may lie inside the reset.
     const int64_t both = c_.kind == RecurrentKind::kGru && c_.linear_before_reset ? 2 * h_ : gates_;
-    for (int64_t i = 0; i < c_.steps * c_.batch; ++i)
+    for (const int64_t i : Watched(c_.steps * c_.batch))
       for (int64_t j = 0; j < gates_; ++j)
         pre_[static_cast<size_t>(i * gates_ + j)] += b[j] + (j < both ? recurrent_bias_[j] : T(0));
   }
@@ -286,7 +288,8 @@ class Direction {
   void Clip(T* x, int64_t n) const {
     if (c_.clip == 0) return;
     const T most = static_cast<T>(c_.clip);
-    for (int64_t i = 0; i < n; ++i) x[i] = std::clamp(x[i], -most, most);
+    for (const auto some : Stretches(n))
+      for (int64_t i = some.begin; i < some.end; ++i) x[i] = std::clamp(x[i], -most, most);
   }
 
   void Cell(T* pre, int64_t b) {
@@ -403,14 +406,14 @@ Status RunRecurrent(KernelContext& ctx, const RecurrentConfig& c,
   std::pmr::vector<T> steps_first(&heap);
   if (c.batch_first) {
     steps_first.resize(static_cast<size_t>(x.numel()));
-    for (int64_t b = 0; b < c.batch; ++b)
+    for (const int64_t b : Watched(c.batch))
       for (int64_t t = 0; t < c.steps; ++t)
         std::copy_n(in + (b * c.steps + t) * c.in, c.in,
                     steps_first.data() + (t * c.batch + b) * c.in);
     in = steps_first.data();
   }
   if (Tensor* y = ctx.OutOpt("Y")) std::fill_n(y->mutable_data<T>(), y->numel(), T(0));
-  for (int64_t d = 0; d < c.directions; ++d) {
+  for (const int64_t d : Watched(c.directions)) {
     HEDDLE_RETURN_IF_ERROR(Direction<T>(ctx, c, weights, d).Run(in, lengths.data()));
   }
   return Status::Ok();

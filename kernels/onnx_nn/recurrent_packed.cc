@@ -4,6 +4,7 @@
 #include <new>
 #include <span>
 
+#include "core/interrupts.h"
 #include "core/machine.h"
 #include "core/memory/lazy_buffer.h"
 #include "kernels/base/call_heap.h"
@@ -93,7 +94,7 @@ Result<std::unique_ptr<KernelState>> PrepareRecurrent(PrepareContext& ctx) {
     HEDDLE_RETURN_IF_ERROR(CheckDType(DType::kF32, {t}));
     HEDDLE_RETURN_IF_ERROR(MakeResident(*t));
   }
-  for (int64_t d = 0; d < c.directions; ++d) {
+  for (const int64_t d : Watched(c.directions)) {
     const auto ih = Reordered(ctx, *w, d, kKind, c.hidden);
     const auto hh = Reordered(ctx, *r, d, kKind, c.hidden);
     state->packed.push_back(PackRnn(ctx, mode, *ih, *hh, BiasOf(b, d, 0, kKind, c.hidden),
@@ -115,7 +116,7 @@ Status SequenceLengths(const KernelContext& ctx, const RecurrentConfig& c,
   const Tensor* given = ctx.InOpt("sequence_lens");
   if (given == nullptr) return Status::Ok();
   HEDDLE_RETURN_IF_ERROR(CheckIntDType(given->dtype(), "sequence_lens"));
-  for (int64_t b = 0; b < c.batch; ++b) {
+  for (const int64_t b : Watched(c.batch)) {
     const int64_t n = IntAt(*given, b);
     if (n < 0 || n > c.steps)
       return OutOfRange("sequence_lens holds ", n, ", expected 0 to ", c.steps);
@@ -160,7 +161,7 @@ Status RunPacked(KernelContext& ctx, const RecurrentConfig& c) {
   RunRnnLayer(ctx, std::span(packs).first(state.packed.size()), args);
   if (direct || y == nullptr) return Status::Ok();
   float* to = y->mutable_data<float>();
-  for (int64_t t = 0; t < c.steps; ++t)
+  for (const int64_t t : Watched(c.steps))
     for (int64_t d = 0; d < c.directions; ++d)
       for (int64_t b = 0; b < c.batch; ++b)
         to =

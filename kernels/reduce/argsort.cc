@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "kernels/base/pick_grad.h"
 
 namespace heddle {
@@ -12,10 +13,13 @@ template <typename T, typename Before>
 void SortLine(const T* x, int64_t stride, int64_t n, int64_t* order, Before before) {
   std::iota(order, order + n, int64_t{0});
   // (std::stable_sort would take memory of its own.)
-  std::sort(order, order + n, [=](int64_t a, int64_t b) {
-    const T va = x[a * stride], vb = x[b * stride];
-    return before(va, vb) || (a < b && !before(vb, va));
-  });
+  {
+    LookCount looks;
+    std::sort(order, order + n, looks.In([=](int64_t a, int64_t b) {
+      const T va = x[a * stride], vb = x[b * stride];
+      return before(va, vb) || (a < b && !before(vb, va));
+    }));
+  }
 }
 
 template <typename T>

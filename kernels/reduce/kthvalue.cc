@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "kernels/base/pick_grad.h"
 
 namespace heddle {
@@ -59,7 +60,8 @@ struct Kthvalue {
     const int64_t k = ctx.Int("k"), n = lines.n;
     if (k < 1 || k > n) return InvalidArgument("attribute k is ", k, ", expected 1 to ", n);
     return PickFromLines<T>(ctx, lines, [=](int64_t* order, auto value) {
-      std::nth_element(order, order + (k - 1), order + n, ByValue(value));
+      LookCount looks;
+      std::nth_element(order, order + (k - 1), order + n, looks.In(ByValue(value)));
       return order[k - 1];
     });
   }
@@ -74,7 +76,8 @@ struct Mode {
     const int64_t n = lines.n;
     if (n == 0 && lines.lines() > 0) return InvalidArgument("the axis of X is empty");
     return PickFromLines<T>(ctx, lines, [=](int64_t* order, auto value) {
-      std::sort(order, order + n, ByValue(value));
+      LookCount looks;
+      std::sort(order, order + n, looks.In(ByValue(value)));
       int64_t best = order[0], most = 0, count = 0;
       for (int64_t i = 0; i < n; ++i) {
         count = i > 0 && value(order[i]) == value(order[i - 1]) ? count + 1 : 1;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/reduce/reduce_op.h"
@@ -57,8 +58,10 @@ struct Nanmedian {
       int64_t low = -1, high = -1;
       out[o] = std::numeric_limits<T>::quiet_NaN();
       if (!order.empty()) {
-        std::sort(order.begin(), order.end(),
-                  [&](int64_t a, int64_t b) { return at(a) < at(b) || (at(a) == at(b) && a < b); });
+        LookCount looks;
+        std::sort(order.begin(), order.end(), looks.In([&](int64_t a, int64_t b) {
+          return at(a) < at(b) || (at(a) == at(b) && a < b);
+        }));
         low = order[(order.size() - 1) / 2];
         high = order[order.size() / 2];
         out[o] = low == high ? at(low) : (at(low) + at(high)) / T(2);

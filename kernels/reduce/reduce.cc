@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "kernels/reduce/reduce_loops.h"
 
 namespace heddle {
@@ -68,7 +69,7 @@ class Reduction {
         Offset(unit / blocks_, plan_.kept_rank, plan_.kept_dims, plan_.kept_strides);
     loops_.init(acc, width);
     if (plan_.inner_reduced) {
-      for (int64_t s = begin; s < end; ++s) {
+      for (const int64_t s : Watched(begin, end)) {
         const int64_t at = s % pieces_ * kPiece;
         loops_.row(x_ + (base + Outer(s / pieces_) + at) * loops_.in_size,
                    std::min(kPiece, plan_.inner - at), acc);
@@ -83,6 +84,7 @@ class Reduction {
     }
     alignas(64) std::byte partial[kColumns * kMaxAccumulator];
     for (int64_t b = begin; b < end; b += kPartial) {
+      LookForInterrupt();
       loops_.init(partial, width);
       for (int64_t s = b, e = std::min(end, b + kPartial); s < e; ++s)
         loops_.column(x + Outer(s) * loops_.in_size, width, partial);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "kernels/base/pick_grad.h"
 #include "kernels/index/index_args.h"
 #include "kernels/reduce/axis_lines.h"
@@ -73,7 +74,8 @@ void Select(const T* x, int64_t stride, int64_t n, int64_t k, int64_t* order) {
     return;
   }
   for (int64_t i = 0; i < n; ++i) order[i] = i;
-  std::partial_sort(order, order + k, order + n, before);
+  LookCount looks;
+  std::partial_sort(order, order + k, order + n, looks.In(before));
 }
 
 template <typename T, bool kLargest>

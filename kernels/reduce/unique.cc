@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/reduce/axis_lines.h"
 
@@ -42,10 +43,11 @@ Groups SortedGroups(const Items<T>& items, CallHeap* heap) {
   const int64_t n = items.s.n;
   std::pmr::vector<int64_t> order(static_cast<size_t>(n), heap);
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+  LookCount looks;
+  std::sort(order.begin(), order.end(), looks.In([&](int64_t a, int64_t b) {
     const int compared = items.Compare(a, b);
     return compared < 0 || (compared == 0 && a < b);
-  });
+  }));
   Groups g(heap);
   g.inverse.resize(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
@@ -65,8 +67,9 @@ Groups GroupsByAppearance(const Items<T>& items, CallHeap* heap) {
   Groups g = SortedGroups(items, heap);
   std::pmr::vector<int64_t> order(g.first.size(), heap), rank(g.first.size(), heap);
   std::iota(order.begin(), order.end(), int64_t{0});
+  LookCount looks;
   std::sort(order.begin(), order.end(),
-            [&](int64_t a, int64_t b) { return g.first[a] < g.first[b]; });
+            looks.In([&](int64_t a, int64_t b) { return g.first[a] < g.first[b]; }));
   Groups out(heap);
   for (int64_t old : order) {
     rank[static_cast<size_t>(old)] = std::ssize(out.first);

@@ -1,4 +1,5 @@
 // fft_c2c, fft_r2c and fft_c2r: Fourier transforms along several axes, and their gradients.
+#include "core/interrupts.h"
 #include "kernels/reduce/axis_lines.h"
 #include "kernels/signal/fft_transform.h"
 
@@ -56,13 +57,15 @@ class Spectrum {
   template <typename T>
   void StoreReal(double scale, T* to) {
     const Wide* from = data();
-    for (int64_t i = 0; i < shape_.numel(); ++i) to[i] = static_cast<T>(from[i].real() * scale);
+    for (const auto part : Stretches(shape_.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        to[i] = static_cast<T>(from[i].real() * scale);
   }
   // `to` is as long or shorter along `axis`.
   template <typename T>
   void Store(double scale, int axis, int64_t n, std::complex<T>* to) {
     const AxisLines lines = AxisLines::Of(shape_, axis);
-    for (int64_t o = 0; o < lines.outer; ++o)
+    for (const int64_t o : Watched(lines.outer))
       for (int64_t i = 0; i < n * lines.inner; ++i)
         to[o * n * lines.inner + i] =
             static_cast<std::complex<T>>(data()[o * lines.n * lines.inner + i] * scale);
@@ -71,7 +74,7 @@ class Spectrum {
   template <typename T>
   void LoadPadded(const std::complex<T>* from, int axis, int64_t n) {
     const AxisLines lines = AxisLines::Of(shape_, axis);
-    for (int64_t o = 0; o < lines.outer; ++o) {
+    for (const int64_t o : Watched(lines.outer)) {
       Wide* to = data() + o * lines.n * lines.inner;
       std::copy_n(from + o * n * lines.inner, n * lines.inner, to);
       std::fill_n(to + n * lines.inner, (lines.n - n) * lines.inner, Wide(0));
@@ -80,7 +83,7 @@ class Spectrum {
   // Completes lines of which the first half is there to those of a real signal's spectrum.
   void Mirror(int axis) {
     const AxisLines lines = AxisLines::Of(shape_, axis);
-    for (int64_t l = 0; l < lines.lines(); ++l) {
+    for (const int64_t l : Watched(lines.lines())) {
       Wide* at = data() + lines.Begin(l);
       for (int64_t i = lines.n / 2 + 1; i < lines.n; ++i)
         at[i * lines.inner] = std::conj(at[(lines.n - i) * lines.inner]);
@@ -259,7 +262,7 @@ struct ToRealFftGrad {
     const AxisLines lines = AxisLines::Of(out.shape(), axes.back());
     const int64_t twice = grad.shape()[axes.back()] - lines.n;
     auto* x = out.mutable_data<std::complex<T>>();
-    for (int64_t o = 0; o < lines.outer; ++o)
+    for (const int64_t o : Watched(lines.outer))
       for (int64_t i = lines.inner; i < (1 + twice) * lines.inner; ++i)
         x[o * lines.n * lines.inner + i] *= T(2);
     return Status::Ok();

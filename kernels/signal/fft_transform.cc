@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 
 namespace heddle {
 namespace {
@@ -32,7 +33,8 @@ Fft::Value Root(int64_t k, int64_t n, bool forward) {
 
 Fft::Fft(int64_t n, bool forward) : n_(n), factors_(FactorsOf(n)) {
   if (!factors_.empty()) {
-    for (int64_t k = 0; k < n; ++k) roots_.push_back(Root(k, n, forward));
+    for (const auto part : Stretches(n))
+      for (int64_t k = part.begin; k < part.end; ++k) roots_.push_back(Root(k, n, forward));
     return;
   }
   // x[j] w^(j k) = conj-symmetric chirps around a convolution: j k = (j^2 + k^2 - (k - j)^2) / 2.
@@ -40,9 +42,11 @@ Fft::Fft(int64_t n, bool forward) : n_(n), factors_(FactorsOf(n)) {
   while (size < 2 * n - 1) size *= 2;
   there_ = std::make_unique<Fft>(size, true);
   back_ = std::make_unique<Fft>(size, false);
-  for (int64_t k = 0; k < n; ++k) chirp_.push_back(Root(k * k % (2 * n), 2 * n, forward));
+  for (const auto part : Stretches(n))
+    for (int64_t k = part.begin; k < part.end; ++k)
+      chirp_.push_back(Root(k * k % (2 * n), 2 * n, forward));
   kernel_.resize(static_cast<size_t>(size));
-  for (int64_t k = 0; k < n; ++k) {
+  for (const int64_t k : Watched(n)) {
     const Value v = std::conj(chirp_[static_cast<size_t>(k)]) / static_cast<double>(size);
     kernel_[static_cast<size_t>(k)] = v;
     if (k > 0) kernel_[static_cast<size_t>(size - k)] = v;
@@ -60,7 +64,7 @@ void Fft::Mixed(int64_t n, const Value* in, int64_t stride, size_t depth, Value*
   const int64_t p = factors_[depth], m = n / p, step = n_ / n;
   for (int64_t k = 0; k < p; ++k) Mixed(m, in + k * stride, stride * p, depth + 1, out + k * m);
   Value part[kLargestFactor];
-  for (int64_t j = 0; j < m; ++j) {
+  for (const int64_t j : Watched(m)) {
     for (int64_t k = 0; k < p; ++k)
       part[k] = out[k * m + j] * roots_[static_cast<size_t>(j * k * step)];
     for (int64_t q = 0; q < p; ++q) {
