@@ -2,14 +2,25 @@
 //
 // One test per source file below kernels/, called FAMILY.FILE, runs the examples of its operators;
 // --op runs those of one operator alone.
+//
+// heddle_ops_tests --looks=OP [MS] [MIB] prints how long the operator computes without a look for
+// interrupts, with operands grown until a run takes MS or they take MIB
+// (scripts/sweep_deadlines.py).
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/ops/crash_note.h"
+#include "tests/ops/looks.h"
 #include "tests/ops/operator_tests.h"
 
 int main(int argc, char** argv) {
+  if (argc >= 2 && std::strncmp(argv[1], "--looks=", 8) == 0) {
+    heddle::testing::PrintLooks(argv[1] + 8, argc > 2 ? std::atof(argv[2]) : 150,
+                                (argc > 3 ? std::atoll(argv[3]) : 512) << 20, 1);
+    return 0;
+  }
   ::testing::InitGoogleTest(&argc, argv);
   std::string op;
   if (argc == 2 && std::strncmp(argv[1], "--op=", 5) == 0) op = argv[1] + 5;

@@ -12,6 +12,7 @@
 #include "tests/ops/examine.h"
 #include "tests/ops/example_files.h"
 #include "tests/ops/gradients.h"
+#include "tests/ops/looks.h"
 
 namespace heddle::testing {
 namespace {
@@ -68,6 +69,10 @@ class ExamplesTest : public ::testing::Test {
     if (example.is_program()) return;
     Report(example, CheckDTypes(lab_, example, *def));
     Report(example, CheckSmallShapes(lab_, example, *def));
+    // One example shows how the operator's kernels end.
+    if (example.random || !ended_.insert(example.op).second) return;
+    const std::string wrong_end = EndsAtALook(lab_, example, static_cast<uint64_t>(example.line));
+    if (!wrong_end.empty()) Report(example, {{"ended at a look", wrong_end}});
   }
 
   void Report(const Example& example, const Problems& problems) {
@@ -125,6 +130,7 @@ class ExamplesTest : public ::testing::Test {
   const ExamplesByOp& all_;
   const std::string only_;
   Lab lab_;
+  std::set<std::string> ended_;  // operators that were ended at a look
   std::set<std::string> found_;  // operators with open findings that were seen
 };
 

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""How long each operator computes without a look at its run's deadline.
+
+  sweep_deadlines.py --tests build/release/heddle_ops_tests --heddle build/release/heddle
+                     [--ms 150] [--mib 512] [--limit 50] [--only GLOB] [--every 1] [--jobs 1] [--out FILE]
+
+The operators' own examples grow, size by size, until a run takes --ms on one thread or its operands
+take --mib MiB (tests/ops/looks.h). A run is asked at each look; the longest time between two of
+them, in the thread's processor time, is what a deadline, a stop or Ctrl-C would have to wait.
+Prints the ten longest, and those above --limit; exit status 1 when there are some. Operators of all
+formats have examples. One process each: one that takes all memory, or for ever, ends alone.
+"""
+import argparse
+import concurrent.futures
+import fnmatch
+import json
+import resource
+import subprocess
+import sys
+
+GIB = 6
+
+
+def operators(heddle):
+    told = json.loads(subprocess.run([heddle, 'ops', '--json'], capture_output=True, text=True,
+                                     check=True).stdout)
+    ops = told['operators']
+    return sorted(op['op'] for op in ops)
+
+
+def limits():
+    resource.setrlimit(resource.RLIMIT_AS, (GIB << 30,) * 2)
+
+
+def looks(args, op):
+    """(operator, example, ms of a run, longest ms without a look, looks, status)"""
+    try:
+        done = subprocess.run([args.tests, '--looks=' + op, str(args.ms), str(args.mib)],
+                              capture_output=True, text=True, timeout=args.timeout,
+                              preexec_fn=limits)
+    except subprocess.TimeoutExpired:
+        return (op, '', args.timeout * 1e3, args.timeout * 1e3, 0, 'takes longer than the limit')
+    rows = [line.split('\t') for line in done.stdout.splitlines() if line.count('\t') >= 5]
+    if done.returncode != 0 or not rows:
+        return (op, '', 0.0, 0.0, 0, 'exit status %d' % done.returncode if rows or
+                done.returncode else 'no example')
+    best = max(rows, key=lambda row: float(row[3]))
+    return (op, best[1], float(best[2]), float(best[3]), int(best[4]),
+            best[5] + best[6] if len(best) > 6 else best[5])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--tests', required=True)
+    parser.add_argument('--heddle', required=True)
+    parser.add_argument('--ms', type=float, default=150)
+    parser.add_argument('--mib', type=int, default=512)
+    parser.add_argument('--limit', type=float, default=50)
+    parser.add_argument('--timeout', type=float, default=60)
+    parser.add_argument('--only', default='*')
+    parser.add_argument('--every', type=int, default=1)
+    parser.add_argument('--jobs', type=int, default=1)
+    parser.add_argument('--out')
+    args = parser.parse_args()
+    ops = [op for op in operators(args.heddle) if fnmatch.fnmatch(op, args.only)][::args.every]
+    found = []
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        out = open(args.out, 'w', buffering=1) if args.out else None
+        for row in pool.map(lambda op: looks(args, op), ops):
+            found.append(row)
+            if out:
+                print(*row, sep='\t', file=out)
+    found.sort(key=lambda row: -row[3])
+    print('%-40s %9s %9s %7s' % ('operator', 'run ms', 'no look', 'looks'))
+    for row in found[:10]:
+        print('%-40s %9.1f %9.1f %7d  %s' % (row[0], row[2], row[3], row[4], row[5][:60]))
+    late = [row for row in found if row[3] > args.limit]
+    grown = sum(row[2] >= args.ms for row in found)
+    print('%d operators, %d of them took %g ms; %d computed longer than %g ms without a look'
+          % (len(found), grown, args.ms, len(late), args.limit))
+    return 1 if late else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,154 @@
+#include "tests/ops/looks.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+#include "tests/ops/compare.h"
+#include "tests/ops/crash_note.h"
+#include "tests/ops/example_files.h"
+#include "tests/ops/grow.h"
+
+namespace heddle::testing {
+namespace {
+
+double ThreadMs() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
+
+// A compiled example, for several runs.
+struct Compiled {
+  ExampleProgram program;
+  CompiledProgram compiled;
+};
+
+Result<Compiled> CompileExample(Executor& executor, const Example& example) {
+  HEDDLE_ASSIGN_OR_RETURN(ExampleProgram program, BuildProgram(example, Operands::kFed));
+  CompileOptions options;
+  options.fetches = program.fetches;
+  options.opt_level = 0;
+  options.seed = example.seed;
+  HEDDLE_ASSIGN_OR_RETURN(CompiledProgram compiled,
+                          executor.Compile(program.program, program.NewScope(), options));
+  return Compiled{std::move(program), std::move(compiled)};
+}
+
+Looks RunCompiled(Executor& executor, const Compiled& c, int64_t stop_at, double most_ms) {
+  Looks looks;
+  HostCalls* asks = nullptr;
+  double begin = ThreadMs(), last = begin;
+  HostCalls host([&] {
+    const double now = ThreadMs();
+    looks.longest_ms = std::max(looks.longest_ms, now - last);
+    last = now;
+    asks->Request();  // also at the next look
+    if (++looks.count == stop_at || now - begin > most_ms)
+      return Status(StatusCode::kCancelled, "at look " + std::to_string(looks.count));
+    return Status::Ok();
+  });
+  asks = &host;
+  host.Request();
+  RunOptions options;
+  options.host = &host;
+  looks.status = executor.RunValues(c.compiled, c.program.feeds, options).status();
+  const double end = ThreadMs();
+  looks.longest_ms = std::max(looks.longest_ms, end - last);
+  looks.run_ms = end - begin;
+  return looks;
+}
+
+}  // namespace
+
+Looks RunWithLooks(Executor& executor, const Example& example, int64_t stop_at, double most_ms) {
+  const auto compiled = CompileExample(executor, example);
+  if (!compiled.ok()) return {.status = compiled.status()};
+  // The first run makes the plan, which is no work of the operator's.
+  if (const auto plan = executor.Prepare(compiled->compiled, compiled->program.feeds); !plan.ok())
+    return {.status = plan.status()};
+  return RunCompiled(executor, *compiled, stop_at, most_ms);
+}
+
+GrownExample GrowUntil(Executor& executor, const Example& example, double ms, int64_t bytes,
+                       uint64_t seed) {
+  constexpr int kMostSteps = 30;
+  std::mt19937_64 random(seed);
+  GrownExample now{example, RunWithLooks(executor, example)};
+  if (!now.looks.status.ok()) return now;
+  for (int step = 0; step < kMostSteps && now.looks.run_ms < ms; ++step) {
+    std::vector<Size> sizes = SizesOf(now.example);
+    std::shuffle(sizes.begin(), sizes.end(), random);
+    const int64_t factor = now.looks.run_ms > ms / 16 ? 2 : 4;
+    bool any = false;
+    GrownExample best = now;
+    for (const Size& size : sizes) {
+      Example grown = Grown(now.example, size, factor);
+      if (OperandBytes(grown) > bytes) continue;
+      Looks looks = RunWithLooks(executor, grown, 0, 20 * ms);
+      const bool too_long = !looks.status.ok() && looks.status.code() == StatusCode::kCancelled;
+      if (!looks.status.ok() && !too_long) continue;
+      if (any && looks.run_ms <= best.looks.run_ms) continue;
+      any = true;
+      best = {std::move(grown), looks};
+    }
+    if (!any) break;
+    now = std::move(best);
+  }
+  return now;
+}
+
+void PrintLooks(const std::string& op, double ms, int64_t bytes, uint64_t seed) {
+  Lab lab;
+  for (const auto& [name, file] : ReadExampleFiles(HEDDLE_SOURCE_DIR "/kernels")) {
+    const Example* tried = nullptr;
+    for (const Example& example : file.examples) {
+      if (example.op != op) continue;
+      // The first one that grows is enough; others are tried while none does.
+      const GrownExample grown = GrowUntil(lab.Plain(), example, ms, bytes, seed);
+      tried = &example;
+      std::string operands;
+      for (const ExampleInput& in : grown.example.inputs)
+        if (in.value.is_tensor() && in.value.initialized())
+          operands += " " + in.slot + in.value.tensor().shape().ToString();
+      std::printf(
+          "%s\t%s\t%.1f\t%.1f\t%lld\t%s\t%s\n", op.c_str(), example.title.c_str(),
+          grown.looks.run_ms, grown.looks.longest_ms, static_cast<long long>(grown.looks.count),
+          grown.looks.status.ok() ? "ok" : grown.looks.status.ToString().c_str(), operands.c_str());
+      std::fflush(stdout);
+      if (grown.looks.run_ms >= ms) return;
+    }
+    if (tried != nullptr) return;
+  }
+}
+
+std::string EndsAtALook(Lab& lab, const Example& example, uint64_t seed) {
+  constexpr double kMs = 0.3;
+  constexpr int64_t kBytes = 1 << 20;
+  CrashNote note(example, "ends at a look");
+  Executor& executor = lab.Plain();
+  const GrownExample grown = GrowUntil(executor, example, kMs, kBytes, seed);
+  if (!grown.looks.status.ok()) return {};
+  const auto compiled = CompileExample(executor, grown.example);
+  if (!compiled.ok()) return {};
+  const Looks whole = RunCompiled(executor, *compiled, 0, 1e9);
+  if (!whole.status.ok()) return "once more: " + whole.status.ToString();
+  const Looks again = RunCompiled(executor, *compiled, 0, 1e9);
+  if (!again.status.ok()) return "a third time: " + again.status.ToString();
+  if (again.count == 0) return {};  // computed while the plan is made
+  const int64_t at = 1 + static_cast<int64_t>(seed % static_cast<uint64_t>(again.count));
+  const Looks ended = RunCompiled(executor, *compiled, at, 1e9);
+  if (ended.status.code() != StatusCode::kCancelled)
+    return "told to end at look " + std::to_string(at) + " of " + std::to_string(again.count) +
+           ": " + ended.status.ToString();
+  if (ended.count != at)
+    return "told to end at look " + std::to_string(at) + ", went on to look " +
+           std::to_string(ended.count);
+  const Looks after = RunCompiled(executor, *compiled, 0, 1e9);
+  if (!after.status.ok()) return "after a run that ended early: " + after.status.ToString();
+  return {};
+}
+
+}  // namespace heddle::testing
