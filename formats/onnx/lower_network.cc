@@ -91,10 +91,9 @@ int AddBias(NodeLowering& n, int y, int bias) {
 }
 
 // A sum would broadcast a bias of another shape, where the operator refuses it.
-bool MayBeBias(NodeLowering& n, int bias, int64_t channels) {
-  if (bias == kNoDraft || n.rank(bias) < 0) return true;
-  const int64_t size = n.rank(bias) == 1 ? n.shape(bias)[0] : 0;
-  return n.rank(bias) == 1 && (size < 0 || channels < 0 || size == channels);
+bool IsBias(NodeLowering& n, int bias, int64_t channels) {
+  return bias == kNoDraft ||
+         (n.rank(bias) == 1 && n.shape(bias)[0] >= 0 && n.shape(bias)[0] == channels);
 }
 
 bool IsPlain(NodeLowering& n, int v) { return IsFloat(n.dtype(v)); }
@@ -104,7 +103,7 @@ bool LowerConv(NodeLowering& n) {
   auto windows = WindowsOf(n, x, w);
   if (!windows || !IsPlain(n, x)) return false;
   if (n.shape(x).is_static() && n.shape(x).numel() == 0) return false;
-  if (!MayBeBias(n, n.In(2), n.rank(w) > 0 ? n.shape(w)[0] : -1)) return false;
+  if (!IsBias(n, n.In(2), n.rank(w) > 0 ? n.shape(w)[0] : -1)) return false;
   if (n.rank(w) > 1 && n.shape(w)[1] > 0) n.ExpectDim(x, 1, n.shape(w)[1] * n.Int("group", 1));
   const bool line = windows->dims == 1;
   MakePlane(&*windows);
@@ -170,7 +169,7 @@ bool LowerConvTranspose(NodeLowering& n) {
       auto_pad.starts_with("SAME") || (n.shape(x).is_static() && n.shape(x).numel() == 0))
     return false;
   const int64_t each = n.rank(w) > 1 ? n.shape(w)[1] : -1;
-  if (!MayBeBias(n, n.In(2), each < 0 ? -1 : each * n.Int("group", 1))) return false;
+  if (!IsBias(n, n.In(2), each < 0 ? -1 : each * n.Int("group", 1))) return false;
   const bool line = windows->dims == 1;
   MakePlane(&*windows);
   Ints extra = n.IntList("output_padding");

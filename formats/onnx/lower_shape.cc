@@ -310,7 +310,9 @@ bool LowerTile(NodeLowering& n) {
   const auto repeats = n.ConstantInts(n.Required(1));
   const bool plain =
       repeats && std::all_of(repeats->begin(), repeats->end(), [](int64_t r) { return r > 0; });
-  if (!plain || repeats->empty()) return false;
+  // The other operator takes more and fewer of them than X has dimensions.
+  const bool fits = plain && n.rank(n.In(1)) == 1 && n.rank(x) == static_cast<int>(repeats->size());
+  if (!fits || repeats->empty()) return false;
   n.Result(0, n.Make("tile", {{"X", {x}}}, {{"repeat_times", *repeats}}));
   return true;
 }
