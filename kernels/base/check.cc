@@ -18,6 +18,7 @@ Status RunConverted(const KernelContext& ctx, DType to) {
   const KernelFn kernel = def.kernel(to);
   if (kernel == nullptr) return Unimplemented("has no kernel for ", Name(to));
   BoundOp op = ctx.op();
+  bool converts = false;
   op.spare = {};  // it is the outer call's
   CallHeap heap(ctx);
   std::pmr::vector<Value> values(op.in.size() + op.out.size(), &heap);
@@ -27,6 +28,7 @@ Status RunConverted(const KernelContext& ctx, DType to) {
       values[i] = *ctx.frame()[op.in[i]];
       op.in[i] = i;
       if (!values[i].is_tensor() || values[i].tensor().dtype() == to) continue;
+      converts = true;
       Tensor& t = values[i].tensor();
       Tensor converted;
       if ((def.inputs()[s].flags & kNoBuffer) == 0 && t.initialized()) {
@@ -49,9 +51,14 @@ Status RunConverted(const KernelContext& ctx, DType to) {
     // An operator that answers a question gives bool for every dtype of its inputs.
     if (!out->is_tensor() || out->tensor().dtype() == to || out->tensor().dtype() == DType::kBool)
       continue;
+    converts = true;
     values[op.out[i]] = ctx.Scratch(to, out->tensor().shape());
     frame[op.out[i]] = &values[op.out[i]];
   }
+  // The kernel asks for what it has: an output's type is none that it can write.
+  if (!converts)
+    return InvalidArgument("has no kernel whose operands are ", Name(to),
+                           " and an output is of another type");
   KernelContext inner(op, frame.data(), ctx.services(), nullptr);
   HEDDLE_RETURN_IF_ERROR(kernel(inner));
   for (size_t i = 0; i < op.out.size(); ++i) {

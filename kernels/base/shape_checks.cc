@@ -10,10 +10,14 @@ Labels::Labels(KernelContext& ctx, const Tensor& t) {
   copy_ = ctx.Scratch(DType::kI64, t.shape());
   int64_t* to = copy_.mutable_data<int64_t>();
   const int64_t n = t.numel();
-  VisitDType<int32_t, int16_t, int8_t, uint8_t, bool, float, double>(t.dtype(), [&](auto tag) {
-    const auto* from = t.data<typename decltype(tag)::type>();
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<int64_t>(from[i]);
-  });
+  const bool known =
+      VisitDType<int32_t, int16_t, int8_t, uint8_t, bool, float, double>(t.dtype(), [&](auto tag) {
+        const auto* from = t.data<typename decltype(tag)::type>();
+        for (int64_t i = 0; i < n; ++i) to[i] = static_cast<int64_t>(from[i]);
+      });
+  if (!known)
+    throw std::invalid_argument(
+        StrCat("labels or indices ", t.shape().ToString(), " are ", Name(t.dtype())));
   data_ = to;
 }
 

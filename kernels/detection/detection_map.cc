@@ -68,10 +68,10 @@ void MatchTruths(const std::vector<Truth>& truths, std::vector<ScoredBox> found,
   std::vector<bool> taken(truths.size(), false);
   for (const ScoredBox& d : found) {
     float most = -1;
-    size_t at = 0;
+    size_t at = truths.size();  // none
     for (size_t k = 0; k < truths.size(); ++k)
       if (const float o = BoxOverlap(d.box, truths[k].box, true); o > most) most = o, at = k;
-    if (most <= threshold) {
+    if (at == truths.size() || !(most > threshold)) {
       counts->Add(label, d.score, false);
     } else if (difficult_too || !truths[at].difficult) {
       counts->Add(label, d.score, !taken[at]);

@@ -164,9 +164,15 @@ Result<Offsets> OffsetsOfImages(const KernelContext& ctx, const Tensor& boxes, b
   return offsets;
 }
 
+// A box is two corners, or a polygon of as many points as Paddle knows.
+bool IsBoxSize(int64_t size) {
+  return size == 4 || size == 8 || size == 16 || size == 24 || size == 32;
+}
+
 Status CheckScores(const Tensor& boxes, const Tensor& scores) {
   const bool three = scores.rank() == 3;
-  if (boxes.rank() == 3 && (three || scores.rank() == 2) && boxes.dtype() == scores.dtype() &&
+  if (boxes.rank() == 3 && IsBoxSize(boxes.dim(2)) && (three || scores.rank() == 2) &&
+      boxes.dtype() == scores.dtype() &&
       (three ? boxes.dim(0) == scores.dim(0) && boxes.dim(1) == scores.dim(2)
              : boxes.dim(0) == scores.dim(0) && boxes.dim(1) == scores.dim(1)))
     return Status::Ok();

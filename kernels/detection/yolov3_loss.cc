@@ -51,6 +51,10 @@ struct LossHead {
         x.dim(2) != x.dim(3))
       return InvalidArgument("X ", x.shape().ToString(), ", GTBox ", truth.shape().ToString(),
                              " and GTLabel ", label.shape().ToString(), " do not fit each other");
+    const Tensor* scores = ctx.InOpt("GTScore");
+    if (scores != nullptr && scores->numel() != label.numel())
+      return InvalidArgument("GTScore ", scores->shape().ToString(), " does not fit GTLabel ",
+                             label.shape().ToString());
     for (int64_t m : mask)
       if (m < 0 || 2 * m + 1 >= std::ssize(anchors)) return OutOfRange("anchor_mask holds ", m);
     const float scale = static_cast<float>(ctx.Float("scale_x_y"));

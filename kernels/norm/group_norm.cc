@@ -132,7 +132,10 @@ Status GradShape(ShapeContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const Layout l, LayoutOf(ctx, x));
   HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Scale", l.channels));
   if (x.is_static()) {
-    HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "X", x.numel()));
+    const Shape& in = ctx.InShape("X");
+    if (in.is_static() && !(in == x))
+      return InvalidArgument("X ", in.ToString(), " and Y@GRAD ", x.ToString(),
+                             " must have the same shape");
     HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Mean", l.batch * l.groups));
     HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Variance", l.batch * l.groups));
   }

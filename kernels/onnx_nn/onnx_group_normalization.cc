@@ -124,6 +124,10 @@ Status OnnxBatchNormShape(ShapeContext& ctx) {
   const int64_t channels = x.rank() < 2 ? 1 : x[1];
   for (const Key& key : {Key("scale"), Key("B"), Key("input_mean"), Key("input_var")})
     HEDDLE_RETURN_IF_ERROR(CheckVector(ctx, key, channels));
+  for (const Key& key : {Key("input_mean"), Key("input_var")})
+    if (!IsFloat(ctx.InDType(key)))
+      return InvalidArgument("input ", key.name, " is ", Name(ctx.InDType(key)),
+                             ", expected a float type");
   ctx.SetOut("Y", x, ctx.InDType("X"));
   for (const Key& key : {Key("running_mean"), Key("running_var")})
     if (ctx.HasOut(key)) ctx.SetOut(key, {channels}, ctx.InDType("input_mean"));

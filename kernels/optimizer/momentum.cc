@@ -112,10 +112,11 @@ struct MergedMomentum {
       ctx.ParallelFor(param.numel(), 16384, [=](int64_t b, int64_t e) {
         MomentumUpdate(rule, e - b, g + b, p + b, v + b, p_out + b, v_out + b);
       });
-      if (from_master && param.bytes() > 0)
+      if (!from_master)
+        KeepMaster(ctx, i);
+      else if (param.bytes() > 0)
         std::memcpy(ctx.OutOpt("MasterParamOut", i)->mutable_raw(), p_out, param.bytes());
     }
-    if (!ctx.Bool("multi_precision")) KeepMasters(ctx);
     return Status::Ok();
   }
 };

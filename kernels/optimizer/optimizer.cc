@@ -63,12 +63,14 @@ bool Flag(const KernelContext& ctx, Key key) {
   return t && t->dtype() == DType::kBool && t->numel() > 0 && *t->data<bool>();
 }
 
+void KeepMaster(const KernelContext& ctx, int i) {
+  const Tensor* master = ctx.InOpt("MasterParam", i);
+  Tensor* out = ctx.OutOpt("MasterParamOut", i);
+  if (master != nullptr && out != nullptr) CopyWhenApart(*master, *out);
+}
+
 void KeepMasters(KernelContext& ctx) {
-  for (int i = 0, count = ctx.InCount("MasterParam"); i < count; ++i) {
-    const Tensor* master = ctx.InOpt("MasterParam", i);
-    Tensor* out = ctx.OutOpt("MasterParamOut", i);
-    if (master != nullptr && out != nullptr && master->initialized()) CopyWhenApart(*master, *out);
-  }
+  for (int i = 0, count = ctx.InCount("MasterParam"); i < count; ++i) KeepMaster(ctx, i);
 }
 
 void SetMastersLike(ShapeContext& ctx) {

@@ -103,7 +103,8 @@ inline void CopyWhenApart(const Tensor& in, Tensor& out) {
 
 // A master copy that the update does not use is handed on as it is, to an output of its own as
 // well. Precondition: the outputs are of the shapes and dtypes of their inputs.
-void KeepMasters(KernelContext& ctx);
+void KeepMaster(const KernelContext& ctx, int i);
+void KeepMasters(KernelContext& ctx);  // all
 // The same for an update that has succeeded. op.Kernels<KeepsMaster<K>::Kernel, …> for an optimizer
 // that uses no master copies.
 template <template <typename> class K>

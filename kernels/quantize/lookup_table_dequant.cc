@@ -13,6 +13,8 @@ Status LookupDequantized(KernelContext& ctx) {
   if (w.rank() != 2 || w.dim(1) < 2 || w.dtype() != DType::kF32 || ids.rank() < 1)
     return InvalidArgument("W must be float32 [N, at least 2], not ", w.shape().ToString());
   const int64_t width = (w.dim(1) - 2) * 4, padding = ctx.Int("padding_idx");
+  if (ids.dim(-1) != 1)
+    return InvalidArgument("the last dimension of Ids must be 1, not ", ids.shape().ToString());
   Shape shape = ids.shape();
   shape[shape.rank() - 1] = width;
   float* to = ctx.Alloc("Out", DType::kF32, shape).mutable_data<float>();

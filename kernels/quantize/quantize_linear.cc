@@ -215,7 +215,10 @@ struct QuantizeRange {
     const int64_t window = ctx.Int("window_size");
     const Tensor* iteration = ctx.InOpt("Iter");
     if (window < 1) return InvalidArgument("window_size must be positive");
+    if (iteration != nullptr && iteration->numel() < 1)
+      return InvalidArgument("Iter must hold a number, it is empty");
     const int64_t at = iteration != nullptr ? ToInts(*iteration)[0] : 0;
+    if (at < 0) return OutOfRange("Iter holds ", at, ", steps count from 0");
     T now = 0;
     for (int64_t i = 0; i < x.numel(); ++i) now = std::max(now, std::abs(x.data<T>()[i]));
     Tensor history;

@@ -26,6 +26,9 @@ Result<Chains> ChainsOf(KernelContext& ctx) {
   const Tensor* lengths = ctx.InOpt("Length");
   chains.padded = lengths != nullptr;
   if (lengths == nullptr) {
+    if (emission.rank() != 2)
+      return InvalidArgument("Emission must be 2-D without Length, not ",
+                             emission.shape().ToString());
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(emission, "Emission"));
     for (int64_t i = 0; i < SequenceCount(*offsets); ++i) {
       chains.begin.push_back(Begin(*offsets, i));

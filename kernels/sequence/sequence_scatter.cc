@@ -12,7 +12,7 @@ Status CheckIds(const Offsets& offsets, const Labels& ids, int64_t count, int64_
   for (int64_t k = 0; k < count; ++k)
     if (ids[k] < 0 || ids[k] >= width)
       return OutOfRange("id ", ids[k], " is not in [0, ", width, ")");
-  if (Begin(offsets, rows) > count)
+  if (Begin(offsets, rows) != count)
     return InvalidArgument("the sequences of Ids end at ", Begin(offsets, rows), ", but it has ",
                            count, " elements");
   return Status::Ok();
