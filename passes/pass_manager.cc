@@ -287,7 +287,7 @@ Result<Optimized> OptimizeWith(std::vector<PassDef> passes, Pipeline pipeline,
   HEDDLE_ASSIGN_OR_RETURN(program, MakeAliasesExplicit(given, context.fetched));
   HEDDLE_RETURN_IF_ERROR(Choose(options, target, &passes, &pipeline));
   Driver driver(std::move(passes), std::move(pipeline), program, context, target);
-  if (const std::string hole = FindHole(*program); !hole.empty())
+  if (const std::string hole = FindHole(*program, context.fed); !hole.empty())
     driver.report.warnings.push_back(StrCat("nothing is optimised: ", hole));
   else
     HEDDLE_RETURN_IF_ERROR(driver.Run());

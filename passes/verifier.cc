@@ -46,18 +46,39 @@ class DefinitionWalk {
       for (const auto& slot : ops[i].inputs)
         for (VarId v : slot)
           if (v != kNoVar && !defined[v]) missing(block, i, ops[i], v);
-      if (ops[i].def->has(kControlFlow))
+      if (ops[i].def->has(kControlFlow)) {
+        DefineGiven(ops[i]);
         for (int sub : ops[i].SubBlocks())
           if (!visited_[sub]) Visit(sub, missing);
+      }
       for (const auto& slot : ops[i].outputs)
         for (VarId v : slot)
           if (v != kNoVar) defined[v] = true;
     }
   }
 
+  // What the operator writes for its blocks to read (core/programs/sub_block_slots.h).
+  void DefineGiven(const ir::Op& op) {
+    for (size_t s = 0; s < op.def->outputs().size(); ++s)
+      if (SubBlockSlot(op.def->outputs()[s]))
+        for (VarId v : op.outputs[s])
+          if (v != kNoVar) defined[v] = true;
+  }
+
   const ir::Program& p_;
   std::vector<bool> visited_;
 };
+
+// The operator cannot do without the variable. (Those that run blocks list what these read.)
+bool IsRequired(const ir::Op& op, VarId v) {
+  if (op.def->has(kControlFlow)) return false;
+  const auto& slots = op.def->inputs();
+  for (size_t s = 0; s < op.inputs.size(); ++s)
+    if ((s >= slots.size() || !(slots[s].flags & kOptional)) &&
+        std::find(op.inputs[s].begin(), op.inputs[s].end(), v) != op.inputs[s].end())
+      return true;
+  return false;
+}
 
 // Checks single operators, variables and blocks.
 class ShapeOfProgram {
@@ -209,7 +230,7 @@ Status CheckKept(const ir::Program& before, const ir::Program& after) {
 
 }  // namespace
 
-std::string FindHole(const ir::Program& program) {
+std::string FindHole(const ir::Program& program, const std::set<VarId>& fed) {
   const auto is_hole = [](const SlotDef& slot, const std::vector<VarId>& vars) {
     return !(slot.flags & (kOptional | kList)) && (vars.empty() || vars[0] == kNoVar);
   };
@@ -226,7 +247,15 @@ std::string FindHole(const ir::Program& program) {
         return StrCat(Where(block.id, i, op), " misses output '", def.outputs()[0].name, "'");
     }
   }
-  return "";
+  std::string unwritten;
+  DefinitionWalk walk(program);
+  for (VarId v : fed) walk.defined[v] = true;
+  walk.Run([&](int block, size_t i, const ir::Op& op, VarId v) {
+    if (unwritten.empty() && IsRequired(op, v))
+      unwritten =
+          StrCat(Where(block, i, op), " reads '", program.vars[v].name, "' before it is written");
+  });
+  return unwritten;
 }
 
 Verifier::Verifier(std::shared_ptr<const ir::Program> original, const std::set<VarId>& fetched)

@@ -11,10 +11,11 @@
 
 namespace heddle::passes {
 
-// Passes rely on required inputs and first outputs being present. Returns a sentence about the
-// first operator that lacks one, or nothing. (Such a program is not optimised; planning or running
-// it reports the error.)
-std::string FindHole(const ir::Program& program);
+// Passes rely on required inputs and first outputs being present, and on required inputs having
+// been written. Returns a sentence about the first operator that lacks one, or nothing. (Such a
+// program is not optimised; planning or running it reports the error, as it does for the program as
+// it is.) `fed`: variables that have values before the program runs.
+std::string FindHole(const ir::Program& program, const std::set<ir::VarId>& fed);
 
 // Checks rewritten forms of one program. Doubtful uses that the original already had (a variable
 // that is read but never written) are accepted.

@@ -172,6 +172,9 @@ class LayoutRewriter {
     else
       done = Reduces(op) || Slices(op) || ChangesRank(op);
     if (!done) return false;
+    // A variable may be another operand of the operator, too, which it reads as it is.
+    for (const auto& slot : op.inputs)
+      for (VarId v : slot) Restore(v);
     for (VarId& v : op.outputs[0]) v = NewTwin(v);
     out_.push_back(std::move(op));
     return changed_ = true;

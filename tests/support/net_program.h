@@ -17,6 +17,7 @@ class NetProgram {
   NetProgram(uint32_t seed, int ops);
 
   Program Build() const { return builder_.Build(); }
+  std::string Bytes() const { return builder_.Bytes(); }
   const std::vector<heddle::Feed>& feeds() const { return feeds_; }
   // Parameters as they are at first, in memory of their own.
   std::shared_ptr<Scope> NewScope() const;
