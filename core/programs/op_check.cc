@@ -3,9 +3,15 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/operands/slot_kinds.h"
 #include "core/programs/sub_block_slots.h"
 
 namespace heddle::ir {
+
+bool IsDeclared(const Var& var) {
+  return var.kind != VarKind::kTensor || var.dtype != DType::kUnknown || var.shape.known_rank();
+}
+
 namespace {
 
 bool NamesVariable(const std::vector<VarId>& slot) {
@@ -19,6 +25,92 @@ void EachOperand(const std::vector<SlotDef>& defs, const std::vector<std::vector
   for (size_t s = 0; s < defs.size(); ++s)
     for (VarId v : slots[s])
       if (v != kNoVar) fn(defs[s], v);
+}
+
+// The flag of a slot that takes variables of this kind, which is not kTensor.
+unsigned KindFlag(VarKind kind) {
+  switch (kind) {
+    case VarKind::kRows:
+      return kTakesRows;
+    case VarKind::kArray:
+      return kTakesArray;
+    case VarKind::kScopes:
+      return kRecord;
+    default:
+      return kTakesOther;
+  }
+}
+
+const char* NameOf(VarKind kind) {
+  switch (kind) {
+    case VarKind::kTensor:
+      return "a tensor";
+    case VarKind::kRows:
+      return "selected rows";
+    case VarKind::kArray:
+      return "a tensor array";
+    case VarKind::kScopes:
+      return "a record of steps";
+    case VarKind::kFeedHolder:
+    case VarKind::kFetchHolder:
+      return "a holder of feeds or fetches";
+    default:
+      return "no tensor";
+  }
+}
+
+std::string KindsOf(unsigned flags) {
+  if (flags & kRecord) return "a record of steps";
+  std::string text = flags & kTakesNoTensor ? "" : "a tensor";
+  const auto add = [&](unsigned flag, const char* kind) {
+    if (flags & flag) text += StrCat(text.empty() ? "" : " or ", kind);
+  };
+  add(kTakesRows, "selected rows");
+  add(kTakesArray, "a tensor array");
+  add(kTakesOther, "texts, a table, a reader or a sparse tensor");
+  return text;
+}
+
+bool Takes(const SlotDef& slot, const Var& var) {
+  if (!IsDeclared(var)) return true;
+  if (var.kind == VarKind::kTensor) return (slot.flags & kTakesNoTensor) == 0;
+  return (slot.flags & KindFlag(var.kind)) != 0;
+}
+
+// Some input is of this kind, or may be since nothing declares it.
+bool HasInputOf(VarKind kind, const Program& program, const Op& op) {
+  bool has = false;
+  EachOperand(op.def->inputs(), op.inputs, [&](const SlotDef& slot, VarId v) {
+    const Var& var = program.vars[v];
+    has = has || ((slot.flags & KindFlag(kind)) && (var.kind == kind || !IsDeclared(var)));
+  });
+  return has;
+}
+
+void CheckKinds(const Program& program, int block, const Op& op, const OpProblem& problem) {
+  const bool runs_blocks = op.def->has(kControlFlow);
+  const auto check = [&](const char* kind, bool output) {
+    return [&, kind, output](const SlotDef& slot, VarId v) {
+      // Operators that run blocks list whatever their blocks touch.
+      if (IsSubBlockSlot(slot) || (runs_blocks && (slot.flags & kList))) return;
+      const Var& var = program.vars[v];
+      // What is computed of selected rows is selected rows.
+      if (output && var.kind == VarKind::kRows && HasInputOf(var.kind, program, op)) return;
+      std::string wanted;
+      if (!Takes(slot, var)) wanted = KindsOf(slot.flags);
+      // An output that may be a tensor array, besides a tensor, is one where an input is.
+      else if (output && var.kind == VarKind::kArray && !(slot.flags & kTakesNoTensor) &&
+               !HasInputOf(var.kind, program, op))
+        wanted = "a tensor, since no input is a tensor array,";
+      else
+        return;
+      problem(block, op,
+              StrCat(kind, " '", slot.name, "' is variable '", var.name, "', declared as ",
+                     NameOf(var.kind), "; ", wanted, " is expected"));
+    };
+  };
+  EachOperand(op.def->inputs(), op.inputs, check("input", false));
+  EachOperand(op.def->outputs(), op.outputs, check("output", true));
 }
 
 }  // namespace
@@ -36,6 +128,7 @@ void CheckOperands(const Program& program, int block, const Op& op, const OpProb
   };
   missing("input", op.def->inputs(), op.inputs);
   missing("output", op.def->outputs(), op.outputs);
+  CheckKinds(program, block, op, problem);
   if (op.def->has(kControlFlow)) return;  // lists what its blocks write
   std::vector<VarId> outputs;
   EachOperand(op.def->outputs(), op.outputs, [&](const SlotDef& slot, VarId v) {

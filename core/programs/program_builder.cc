@@ -4,6 +4,7 @@
 
 #include "core/interrupts.h"
 #include "core/op_registry.h"
+#include "core/operands/slot_kinds.h"
 #include "core/programs/op_check.h"
 #include "core/programs/sub_block_slots.h"
 
@@ -74,6 +75,7 @@ void ProgramBuilder::Add(OpBuilder op) {
     CheckOperands(*p_, op.block_, made, [&](int, const Op&, const std::string& problem) {
       Problem(op.Where(), ": ", problem);
     });
+  DeclareArrays(made);
   op.CheckUnknown();
   for (const std::string& problem : op.bad_attrs_) Problem(problem);
   SetVersion(&made);
@@ -96,6 +98,15 @@ Status ProgramBuilder::AddOrRefuse(OpBuilder op) {
   problems_.clear();
   unknown_.clear();
   return said;
+}
+
+// A variable that no block declares is an array where an operator makes one of it.
+void ProgramBuilder::DeclareArrays(const Op& op) {
+  const auto& slots = op.def->outputs();
+  for (size_t s = 0; s < slots.size(); ++s)
+    if ((slots[s].flags & kArrayOnly) == kArrayOnly)
+      for (VarId v : op.outputs[s])
+        if (v != kNoVar && !IsDeclared(p_->vars[v])) p_->vars[v].kind = VarKind::kArray;
 }
 
 // An operator whose meaning changed declares the attribute "op_version", with the present version

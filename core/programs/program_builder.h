@@ -104,6 +104,7 @@ class ProgramBuilder {
 
   Status Summary() const;
   Status UnknownOps() const;
+  void DeclareArrays(const Op& op);
   void SetVersion(Op* op) const;
   static void SetRewrites(Op* op);
   void CheckNesting();

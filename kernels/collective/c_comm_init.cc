@@ -1,6 +1,7 @@
 // Operators of startup programs, before they communicate. The executor brings its group of ranks,
 // so that there is nothing to set up: c_comm_init and its like check that the program was made for
 // this group, c_gen_nccl_id and its like give an id that nobody reads.
+#include "core/operands/slot_kinds.h"
 #include "kernels/collective/collective.h"
 
 namespace heddle {
@@ -24,7 +25,7 @@ Status NoShape(ShapeContext&) { return Status::Ok(); }
 Status Nothing(KernelContext&) { return Status::Ok(); }
 
 void DefineId(OpDef& op) {
-  op.Doc("Names a group of ranks; here a program need not.").Output("Out", kAnyKind);
+  op.Doc("Names a group of ranks; here a program need not.").Output("Out", kAnyKind | kTakesOther);
   op.Attr("rank", 0).Attr("endpoint", "").Attr("other_endpoints", Strings{}).Attr("ring_id", 0);
   op.AnyKernel(Nothing);
 }
@@ -34,13 +35,16 @@ void DefineId(OpDef& op) {
 
 HEDDLE_OP(c_comm_init) {
   op.Doc("Checks that the program was made for a group of as many ranks.");
-  op.Input("X", kOptional | kAnyKind).Attr("nranks", 0).Attr("rank", 0).Attr("device_id", -1);
+  op.Input("X", kOptional | kAnyKind | kTakesOther)
+      .Attr("nranks", 0)
+      .Attr("rank", 0)
+      .Attr("device_id", -1);
   op.Attr("ring_id", 0).Attr("endpoints", "");
   op.Traits(kCommunication).InferShape(NoShape).AnyKernel(Init);
 }
 HEDDLE_OP(c_comm_init_multitrainer) {
   op.Doc("Checks that the program was made for a group of as many ranks.");
-  op.Input("X", kOptional | kAnyKind).Attr("ntrainers", 0).Attr("trainer_id", 0);
+  op.Input("X", kOptional | kAnyKind | kTakesOther).Attr("ntrainers", 0).Attr("trainer_id", 0);
   op.Attr("devices", Ints{}).Attr("ring_id", 0);
   op.Traits(kCommunication).InferShape(NoShape).AnyKernel(InitTrainers);
 }

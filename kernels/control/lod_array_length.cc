@@ -1,4 +1,5 @@
 // lod_array_length: the number of items of a tensor array.
+#include "core/operands/slot_kinds.h"
 
 namespace heddle {
 namespace {
@@ -20,7 +21,7 @@ Status Length(KernelContext& ctx) {
 
 HEDDLE_OP(lod_array_length) {
   op.Doc("The number of items of the array X.")
-      .Input("X", kOptional | kAnyKind)
+      .Input("X", kOptional | kAnyKind | kArrayOnly)
       .Output("Out")
       .InferShape(LengthShape)
       .AnyKernel(Length);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/op_traits.h"
+#include "core/operands/slot_kinds.h"
 #include "core/readers/reader.h"
 #include "core/shapes.h"
 #include "kernels/base/shape_checks.h"
@@ -87,7 +88,7 @@ Status Read(KernelContext& ctx) {
 
 HEDDLE_OP(create_py_reader) {
   op.Doc("A reader of the batches in a queue (heddle::ReaderQueue).");
-  op.Input("blocking_queue", kAnyKind).Output("Out", kAnyKind);
+  op.Input("blocking_queue", kAnyKind | kOtherOnly).Output("Out", kAnyKind | kOtherOnly);
   op.Attr("shape_concat", Ints{}).Attr("ranks", Ints{}).Attr("lod_levels", Ints{});
   op.Attr("dtypes", Ints{}).Attr("need_check_feed", Ints{}).Attr("use_data_config", true);
   op.Attr("device_index", 0).Attr("device_count", 1);
@@ -95,13 +96,15 @@ HEDDLE_OP(create_py_reader) {
 }
 HEDDLE_OP(create_double_buffer_reader) {
   op.Doc("A reader that takes up to two batches of another one ahead.");
-  op.Input("UnderlyingReader", kAnyKind).Output("Out", kAnyKind).Attr("place", "AUTO");
+  op.Input("UnderlyingReader", kAnyKind | kOtherOnly)
+      .Output("Out", kAnyKind | kOtherOnly)
+      .Attr("place", "AUTO");
   op.Traits(kSideEffect).AnyKernel(CreateBuffered);
 }
 HEDDLE_OP(read) {
   op.Doc(
       "The next batch of a reader; at the end of the data the run fails with a status for that.");
-  op.Input("Reader", kAnyKind).Output("Out", kList);
+  op.Input("Reader", kAnyKind | kOtherOnly).Output("Out", kList);
   op.Attr("throw_eof_exp", true).Attr("infer_out", true).Attr("drop_last", true);
   op.Traits(kReader).AnyKernel(Read);
 }

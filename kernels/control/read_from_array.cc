@@ -1,4 +1,5 @@
 // read_from_array: copies an item out of a tensor array. Its gradient is write_to_array.
+#include "core/operands/slot_kinds.h"
 #include "kernels/index/index_value.h"
 #include "kernels/strided/strided_copy.h"
 
@@ -74,7 +75,7 @@ Status ReadItem(KernelContext& ctx) {
 
 HEDDLE_OP(read_from_array) {
   op.Doc("A copy of item I of the array X.")
-      .Input("X", kOptional | kAnyKind)
+      .Input("X", kOptional | kAnyKind | kArrayOnly)
       .Input("I")
       .Input("X_W", kOptional)
       .Output("Out")

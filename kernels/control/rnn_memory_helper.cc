@@ -1,5 +1,6 @@
 // rnn_memory_helper: marks the states of a block that `recurrent` runs; a copy otherwise.
 #include "core/op_context.h"
+#include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/control/steps.h"
 #include "kernels/index/index_value.h"
@@ -43,15 +44,19 @@ Status GradShape(ShapeContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(rnn_memory_helper) {
-  op.Doc("A copy of X.").Input("X", kAnyKind).Output("Out").Attr("dtype", 5).InferShape(SameShape);
+  op.Doc("A copy of X.")
+      .Input("X", kAnyKind | kTakesAll)
+      .Output("Out", kTakesAll)
+      .Attr("dtype", 5)
+      .InferShape(SameShape);
   op.AnyKernel(MemoryHelper);
 }
 
 HEDDLE_OP(rnn_memory_helper_grad) {
-  op.Input("X", kOptional | kAnyKind)
+  op.Input("X", kOptional | kAnyKind | kTakesAll)
       .Input("Out", kOptional)
-      .Input("Out@GRAD", kOptional | kAnyKind)
-      .Output("X@GRAD");
+      .Input("Out@GRAD", kOptional | kAnyKind | kTakesAll)
+      .Output("X@GRAD", kTakesAll);
   op.Attr("dtype", 5).InferShape(GradShape).AnyKernel(MemoryHelperGrad);
 }
 

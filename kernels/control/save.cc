@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "core/op_context.h"
+#include "core/operands/slot_kinds.h"
 #include "heddle/params.h"
 #include "kernels/elementwise/convert.h"
 
@@ -38,14 +39,15 @@ Status SaveCombined(KernelContext& ctx) {
 
 HEDDLE_OP(save) {
   op.Doc("Writes X to the file file_path.")
-      .Input("X", kAnyKind)
+      .Input("X", kAnyKind | kTakesAll)
       .Output("kLookupTablePath", kOptional);
   op.Attr("file_path", "").Attr("overwrite", true).Attr("save_as_fp16", false);
   op.Traits(kSideEffect).AnyKernel(Save);
 }
 
 HEDDLE_OP(save_combine) {
-  op.Doc("Writes all of X to the file file_path, in their order.").Input("X", kList | kAnyKind);
+  op.Doc("Writes all of X to the file file_path, in their order.")
+      .Input("X", kList | kAnyKind | kTakesAll);
   op.Output("Y", kOptional).Attr("file_path", "").Attr("overwrite", true);
   op.Attr("save_as_fp16", false).Attr("save_to_memory", false);
   op.Traits(kSideEffect).AnyKernel(SaveCombined);

@@ -1,4 +1,5 @@
 // select_input: joins the two branches of a condition; the gradient of select_output.
+#include "core/operands/slot_kinds.h"
 #include "kernels/index/index_value.h"
 
 namespace heddle {
@@ -41,9 +42,9 @@ Status SelectInput(KernelContext& ctx) {
 
 HEDDLE_OP(select_input) {
   op.Doc("The variable of X that Mask names; the others may hold nothing.")
-      .Input("X", kList | kOptional | kAnyKind)
+      .Input("X", kList | kOptional | kAnyKind | kTakesAll)
       .Input("Mask")
-      .Output("Out")
+      .Output("Out", kTakesAll)
       .InferShape(SelectedShape)
       .AnyKernel(SelectInput);
 }

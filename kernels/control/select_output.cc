@@ -1,4 +1,5 @@
 // select_output: copies X to one of several outputs; the gradient of select_input.
+#include "core/operands/slot_kinds.h"
 #include "kernels/index/index_value.h"
 
 namespace heddle {
@@ -37,9 +38,9 @@ Status SelectOutput(KernelContext& ctx) {
 
 HEDDLE_OP(select_output) {
   op.Doc("X goes to the variable of Out that Mask names.")
-      .Input("X", kAnyKind)
+      .Input("X", kAnyKind | kTakesAll)
       .Input("Mask")
-      .Output("Out", kList | kOptional | kAnyKind)
+      .Output("Out", kList | kOptional | kAnyKind | kTakesAll)
       .InferShape(BranchShapes)
       .AnyKernel(SelectOutput);
 }

@@ -1,3 +1,4 @@
+#include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/strided/strided_copy.h"
 
@@ -102,7 +103,7 @@ Status JoinGrad(KernelContext& ctx) {
 
 HEDDLE_OP(tensor_array_to_tensor) {
   op.Doc("The items of the array X joined along `axis` (use_stack: along a new axis).")
-      .Input("X", kAnyKind)
+      .Input("X", kAnyKind | kArrayOnly)
       .Output("Out")
       .Output("OutIndex", kOptional)
       .Attr("axis", 0)
@@ -110,9 +111,9 @@ HEDDLE_OP(tensor_array_to_tensor) {
       .AnyKernel(Join);
 }
 HEDDLE_OP(tensor_array_to_tensor_grad) {
-  op.Input("X", kAnyKind)
+  op.Input("X", kAnyKind | kArrayOnly)
       .Input("Out@GRAD")
-      .Output("X@GRAD")
+      .Output("X@GRAD", kArrayOnly)
       .Attr("axis", 0)
       .Attr("use_stack", false)
       .AnyKernel(JoinGrad);

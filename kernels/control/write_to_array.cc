@@ -1,4 +1,5 @@
 // write_to_array: stores an item of a tensor array. Its gradient is read_from_array.
+#include "core/operands/slot_kinds.h"
 #include "core/operands/window.h"
 #include "kernels/index/index_value.h"
 
@@ -33,7 +34,7 @@ HEDDLE_OP(write_to_array) {
   op.Doc("Item I of the array Out becomes a copy of X.")
       .Input("X", kOptional | kByStrides)
       .Input("I")
-      .Output("Out", kAnyKind)
+      .Output("Out", kAnyKind | kArrayOnly)
       .InferShape(ItemShape)
       .AnyKernel(Write);
 }

@@ -1,3 +1,4 @@
+#include "core/operands/slot_kinds.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/binary_grad.h"
 #include "kernels/elementwise/convert.h"
@@ -46,7 +47,7 @@ struct Mul {
 
 HEDDLE_OP(elementwise_mul) {
   DefineElementwise<MulFn>(op, "x * y");
-  op.InputFlags("X", kAnyKind).InferShape(InferMul).Prepare(PrepareMul);
+  op.InputFlags("X", kAnyKind | kTakesRows).InferShape(InferMul).Prepare(PrepareMul);
   op.Kernels<Mul, float, double, int32_t, int64_t, float16, bfloat16, bool, std::complex<float>,
              std::complex<double>>();
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/operands/slot_kinds.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/elementwise/arithmetic.h"
 
@@ -238,7 +239,9 @@ Status InferSum(ShapeContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(sum) {
-  op.Doc("sum of all inputs").Input("X", kList | kOptional | kAnyKind).Output("Out");
+  op.Doc("sum of all inputs")
+      .Input("X", kList | kOptional | kAnyKind | kTakesRows | kTakesArray)
+      .Output("Out", kTakesRows | kTakesArray);
   op.Inplace("X", "Out").InferShape(&InferSum).AnyKernel(&Sum);
 }
 

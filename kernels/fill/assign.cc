@@ -1,6 +1,7 @@
 // assign, share_data, share_buffer and the copies between places, which are one here: a copy of a
 // tensor, an array or selected rows.
 #include "core/op_traits.h"
+#include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "heddle/string_tensor.h"
 #include "kernels/elementwise/convert.h"
@@ -80,8 +81,8 @@ Status RunShadow(KernelContext& ctx) {
 
 void DefineAssign(OpDef& op, unsigned input_flags) {
   op.Doc("A copy of X.")
-      .Input("X", input_flags | kAnyKind)
-      .Output("Out", kAnyKind)
+      .Input("X", input_flags | kAnyKind | kTakesAll)
+      .Output("Out", kAnyKind | kTakesAll)
       .View("X", "Out");
   op.InferShape(AssignShape).AnyKernel(RunAssign);
 }
@@ -119,8 +120,8 @@ HEDDLE_OP(memcpy_d2h) {
 }
 HEDDLE_OP(shadow_output) {
   op.Doc("x under another name.")
-      .Input("x", kAnyKind)
-      .Output("out")
+      .Input("x", kAnyKind | kTakesAll)
+      .Output("out", kTakesAll)
       .Attr("name", "")
       .View("x", "out");
   op.InferShape(&SameShape).AnyKernel(RunShadow);

@@ -3,6 +3,7 @@
 
 #include "core/operands/addend.h"
 #include "core/operands/any_address.h"
+#include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/index/gather_rows.h"
 #include "kernels/strided/strided_copy.h"
@@ -132,7 +133,7 @@ Status LookupGrad(KernelContext& ctx) {
 
 HEDDLE_OP(lookup_table_v2) {
   op.Doc("Rows of W named by Ids; padding_idx (unless -1) stands for a row of zeros.")
-      .Input("W", kAnyKind | kAnyAddress)
+      .Input("W", kAnyKind | kTakesRows | kAnyAddress)
       .Input("Ids")
       .Output("Out")
       .Attr("padding_idx", -1)
@@ -145,7 +146,7 @@ HEDDLE_OP(lookup_table_v2_grad) {
       .Input("Ids")
       .Input("W", kNoBuffer)
       .Input("AddendOfW", kOptional | kAddend)
-      .Output("W@GRAD")
+      .Output("W@GRAD", kTakesRows)
       .Inplace("AddendOfW", "W@GRAD")
       .Attr("padding_idx", -1)
       .Attr("is_sparse", false)
@@ -154,7 +155,7 @@ HEDDLE_OP(lookup_table_v2_grad) {
 }
 HEDDLE_OP(lookup_table) {
   op.Doc("lookup_table_v2 whose Ids have a last dimension of 1.")
-      .Input("W", kAnyKind | kAnyAddress)
+      .Input("W", kAnyKind | kTakesRows | kAnyAddress)
       .Input("Ids")
       .Output("Out")
       .Attr("padding_idx", -1)
@@ -167,7 +168,7 @@ HEDDLE_OP(lookup_table_grad) {
       .Input("Ids")
       .Input("W", kNoBuffer)
       .Input("AddendOfW", kOptional | kAddend)
-      .Output("W@GRAD")
+      .Output("W@GRAD", kTakesRows)
       .Inplace("AddendOfW", "W@GRAD")
       .Attr("padding_idx", -1)
       .Attr("is_sparse", false)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/operands/slot_kinds.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -191,7 +192,10 @@ HEDDLE_OP(hierarchical_sigmoid) {
 }
 HEDDLE_OP(hierarchical_sigmoid_grad) {
   Define(op);
-  op.Input("PreOut").Input("Out@GRAD").Output("X@GRAD", kOptional).Output("W@GRAD", kOptional);
+  op.Input("PreOut")
+      .Input("Out@GRAD")
+      .Output("X@GRAD", kOptional)
+      .Output("W@GRAD", kOptional | kTakesRows);
   op.Output("Bias@GRAD", kOptional).Kernels<HierarchicalSigmoidGrad, float, double>();
 }
 

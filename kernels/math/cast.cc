@@ -1,3 +1,4 @@
+#include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/elementwise/convert.h"
 
@@ -34,7 +35,9 @@ Status RunCast(KernelContext& ctx) {
 }
 
 void Define(OpDef& op) {
-  op.Doc("The same values in another data type.").Input("X", kAnyKind).Output("Out");
+  op.Doc("The same values in another data type.")
+      .Input("X", kAnyKind | kTakesRows)
+      .Output("Out", kTakesRows);
   op.Attr("out_dtype", 5).Attr("in_dtype", 5).InferShape(CastShape).AnyKernel(RunCast);
 }
 

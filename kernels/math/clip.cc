@@ -1,4 +1,5 @@
 // clip and brelu: x limited to an interval.
+#include "core/operands/slot_kinds.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/tile_loop.h"
 #include "kernels/elementwise/unary.h"
@@ -116,7 +117,10 @@ Status ClipTile(const KernelContext& attrs, TileStep* step) {
 }  // namespace heddle
 
 HEDDLE_OP(clip) {
-  op.Doc("x limited to [min, max].").Input("X", kAnyKind).Output("Out").Inplace("X", "Out");
+  op.Doc("x limited to [min, max].")
+      .Input("X", kAnyKind | kTakesRows)
+      .Output("Out", kTakesRows)
+      .Inplace("X", "Out");
   DeclareBounds(op);
   op.Traits(kElementwise).InferShape(ClipShape<SameShape>);
   op.Kernels<ClipForward, float, double, int32_t, int64_t, float16, bfloat16>();

@@ -2,6 +2,7 @@
 // isfinite).
 #include <cmath>
 
+#include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/elementwise/convert.h"
 
@@ -80,7 +81,7 @@ Status WholeShape(ShapeContext& ctx) {
 }
 
 void DefineTest(OpDef& op, const char* doc, InferShapeFn shape, KernelFn kernel) {
-  op.Doc(doc).Input("X", kAnyKind).Output("Out").InferShape(shape);
+  op.Doc(doc).Input("X", kAnyKind | kTakesRows).Output("Out").InferShape(shape);
   op.Kernel({DType::kBool, DType::kU8, DType::kI8, DType::kI16, DType::kI32, DType::kI64,
              DType::kF16, DType::kBF16, DType::kF32, DType::kF64},
             kernel);

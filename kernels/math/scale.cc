@@ -1,3 +1,4 @@
+#include "core/operands/slot_kinds.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/scalar_step.h"
 #include "kernels/elementwise/tile_loop.h"
@@ -129,9 +130,9 @@ struct Affine {
 
 HEDDLE_OP(scale) {
   op.Doc("scale * x + bias, or scale * (x + bias).")
-      .Input("X", kAnyKind)
+      .Input("X", kAnyKind | kTakesRows)
       .Input("ScaleTensor", kOptional);
-  op.Output("Out").Attr("scale", 1.0).Attr("bias", 0.0).Attr("bias_after_scale", true);
+  op.Output("Out", kTakesRows).Attr("scale", 1.0).Attr("bias", 0.0).Attr("bias_after_scale", true);
   op.Inplace("X", "Out").Traits(kElementwise).InferShape(ScaleShape);
   op.Prepare(PrepareScale);
   op.Kernels<Scale, float, double, bool, int32_t, int64_t, uint8_t, int8_t, int16_t, float16,

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/operands/slot_kinds.h"
 #include "kernels/reduce/reduce_op.h"
 
 namespace heddle {
@@ -76,7 +77,10 @@ Status Run(KernelContext& ctx) {
 
 HEDDLE_OP(clip_by_norm) {
   op.Doc("x, scaled down where its 2-norm is above max_norm; also selected rows");
-  op.Input("X", kAnyKind).Output("Out").Attr("max_norm", 1.0).Inplace("X", "Out");
+  op.Input("X", kAnyKind | kTakesRows)
+      .Output("Out", kTakesRows)
+      .Attr("max_norm", 1.0)
+      .Inplace("X", "Out");
   op.InferShape(&SameShape).AnyKernel(&Run);
 }
 

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/operands/slot_kinds.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/onnx_values/string_operand.h"
 
@@ -135,7 +136,11 @@ Status CastString(KernelContext& ctx) {
 
 HEDDLE_OP(onnx_cast_string) {
   op.Doc("numbers as texts, or texts as numbers; from, to: TensorProto.DataType");
-  op.Input("input", kAnyKind).Output("output").Attr("from", 0).Attr("to", 0).AnyKernel(CastString);
+  op.Input("input", kAnyKind | kTakesOther)
+      .Output("output", kTakesOther)
+      .Attr("from", 0)
+      .Attr("to", 0)
+      .AnyKernel(CastString);
 }
 
 HEDDLE_EXAMPLES(onnx_cast_string, R"(

@@ -1,3 +1,4 @@
+#include "core/operands/slot_kinds.h"
 #include "kernels/onnx_values/pattern.h"
 #include "kernels/onnx_values/string_operand.h"
 
@@ -21,7 +22,7 @@ Status FullMatch(KernelContext& ctx) {
 
 HEDDLE_OP(onnx_regex_full_match) {
   op.Doc("whether each whole string matches the pattern");
-  op.Input("X", kAnyKind).Output("Y").Attr("pattern", "").AnyKernel(FullMatch);
+  op.Input("X", kAnyKind | kOtherOnly).Output("Y").Attr("pattern", "").AnyKernel(FullMatch);
 }
 
 HEDDLE_EXAMPLES(onnx_regex_full_match, R"(

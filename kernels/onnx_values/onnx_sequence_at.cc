@@ -1,3 +1,4 @@
+#include "core/operands/slot_kinds.h"
 #include "kernels/onnx_values/sequence_items.h"
 
 namespace heddle {
@@ -15,7 +16,7 @@ Status At(KernelContext& ctx) {
 
 HEDDLE_OP(onnx_sequence_at) {
   op.Doc("the item of input_sequence at position, which counts from the end where negative")
-      .Input("input_sequence", kAnyKind)
+      .Input("input_sequence", kAnyKind | kArrayOnly)
       .Input("position")
       .Output("tensor")
       .AnyKernel(At);

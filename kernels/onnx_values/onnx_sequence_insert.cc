@@ -1,5 +1,6 @@
 // Sequences of tensors grow, shrink and begin. Unlike Paddle's arrays, they are values: each
 // operator makes a new one.
+#include "core/operands/slot_kinds.h"
 #include "kernels/index/index_value.h"
 #include "kernels/onnx_values/sequence_items.h"
 
@@ -61,25 +62,25 @@ Status Construct(KernelContext& ctx) {
 
 HEDDLE_OP(onnx_sequence_insert) {
   op.Doc("input_sequence with tensor before position, or at its end")
-      .Input("input_sequence", kAnyKind)
+      .Input("input_sequence", kAnyKind | kArrayOnly)
       .Input("tensor")
       .Input("position", kOptional)
-      .Output("output_sequence")
+      .Output("output_sequence", kArrayOnly)
       .AnyKernel(Insert);
 }
 
 HEDDLE_OP(onnx_sequence_erase) {
   op.Doc("input_sequence without the item at position, or without the last one")
-      .Input("input_sequence", kAnyKind)
+      .Input("input_sequence", kAnyKind | kArrayOnly)
       .Input("position", kOptional)
-      .Output("output_sequence")
+      .Output("output_sequence", kArrayOnly)
       .AnyKernel(Erase);
 }
 
 HEDDLE_OP(onnx_sequence_construct) {
   op.Doc("a sequence of the tensors, which may be none")
       .Input("inputs", kList | kOptional)
-      .Output("output_sequence")
+      .Output("output_sequence", kArrayOnly)
       .AnyKernel(Construct);
 }
 

@@ -1,6 +1,7 @@
 // A tensor cut into a sequence, and a sequence joined to a tensor.
 #include <algorithm>
 
+#include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/onnx_values/sequence_items.h"
 #include "kernels/strided/strided_copy.h"
@@ -131,7 +132,7 @@ HEDDLE_OP(onnx_split_to_sequence) {
   op.Doc("input cut along an axis: in parts of a length, of the lengths listed, or in single items")
       .Input("input")
       .Input("split", kOptional)
-      .Output("output_sequence")
+      .Output("output_sequence", kArrayOnly)
       .Attr("axis", 0)
       .Attr("keepdims", 1)
       .AnyKernel(Cut);
@@ -164,7 +165,7 @@ item float32 [2] 2 4
 
 HEDDLE_OP(onnx_concat_from_sequence) {
   op.Doc("the items joined along an axis, or along a new one")
-      .Input("input_sequence", kAnyKind)
+      .Input("input_sequence", kAnyKind | kArrayOnly)
       .Output("concat_result")
       .Attr("axis", 0)
       .Attr("new_axis", 0)
@@ -189,7 +190,7 @@ out y float32 [2, 2] 1 1 2 2
 
 HEDDLE_OP(onnx_stack_array) {
   op.Doc("the items of the array X on a new axis; of no items, an empty tensor of `dtype`")
-      .Input("X", kAnyKind)
+      .Input("X", kAnyKind | kArrayOnly)
       .Output("Out")
       .Attr("axis", 0)
       .Attr("dtype", 5)

@@ -2,6 +2,7 @@
 // numbers, and need not know of strings.
 #include <algorithm>
 
+#include "core/operands/slot_kinds.h"
 #include "kernels/onnx_values/string_operand.h"
 
 namespace heddle {
@@ -70,7 +71,10 @@ Status Find(KernelContext& ctx) {
 
 HEDDLE_OP(onnx_string_encode) {
   op.Doc("strings of all X as their places among the distinct ones, Texts, in bytewise order");
-  op.Input("X", kList | kAnyKind).Output("Codes", kList).Output("Texts").AnyKernel(Encode);
+  op.Input("X", kList | kAnyKind | kOtherOnly)
+      .Output("Codes", kList)
+      .Output("Texts", kOtherOnly)
+      .AnyKernel(Encode);
 }
 
 HEDDLE_EXAMPLES(onnx_string_encode, R"(
@@ -86,7 +90,10 @@ out c int64 [3] 0 1 0
 HEDDLE_OP(onnx_string_decode) {
   op.Doc(
       "the strings of Texts at the places that Codes names, counted from the end where negative");
-  op.Input("Texts", kAnyKind).Input("Codes").Output("Out").KernelKey("Codes");
+  op.Input("Texts", kAnyKind | kOtherOnly)
+      .Input("Codes")
+      .Output("Out", kOtherOnly)
+      .KernelKey("Codes");
   op.Kernel(DType::kI64, Decode);
 }
 
@@ -106,7 +113,7 @@ out b int64 [3] 5 7 5
 
 HEDDLE_OP(onnx_string_find) {
   op.Doc("the place of each string among `keys`, -1 where it is none of them");
-  op.Input("X", kAnyKind).Output("Out").Attr("keys", Strings{}).AnyKernel(Find);
+  op.Input("X", kAnyKind | kOtherOnly).Output("Out").Attr("keys", Strings{}).AnyKernel(Find);
 }
 
 HEDDLE_EXAMPLES(onnx_string_find, R"(

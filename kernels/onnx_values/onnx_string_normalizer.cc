@@ -1,6 +1,7 @@
 // Case and stop words, whatever the system's locale is.
 #include <algorithm>
 
+#include "core/operands/slot_kinds.h"
 #include "kernels/onnx_values/string_operand.h"
 
 namespace heddle {
@@ -95,7 +96,7 @@ Status Normalize(KernelContext& ctx) {
 
 HEDDLE_OP(onnx_string_normalizer) {
   op.Doc("strings without stop words, in upper or lower case");
-  op.Input("X", kAnyKind).Output("Y").Attr("case_change_action", "NONE");
+  op.Input("X", kAnyKind | kOtherOnly).Output("Y", kOtherOnly).Attr("case_change_action", "NONE");
   op.Attr("is_case_sensitive", 0).Attr("stopwords", Strings{}).AnyKernel(Normalize);
 }
 

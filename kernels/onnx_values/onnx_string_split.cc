@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/onnx_values/string_operand.h"
 
@@ -76,7 +77,10 @@ Status Split(KernelContext& ctx) {
 
 HEDDLE_OP(onnx_string_concat) {
   op.Doc("the strings of X, each followed by Y's, with broadcasting");
-  op.Input("X", kAnyKind).Input("Y", kAnyKind).Output("Z").AnyKernel(Concat);
+  op.Input("X", kAnyKind | kOtherOnly)
+      .Input("Y", kAnyKind | kOtherOnly)
+      .Output("Z", kOtherOnly)
+      .AnyKernel(Concat);
 }
 
 HEDDLE_EXAMPLES(onnx_string_concat, R"(
@@ -98,7 +102,7 @@ out n int64 [2, 2] 71 72 51 52
 
 HEDDLE_OP(onnx_string_split) {
   op.Doc("strings cut at a delimiter, or at white space; Z: how many parts each has");
-  op.Input("X", kAnyKind).Output("Y").Output("Z");
+  op.Input("X", kAnyKind | kOtherOnly).Output("Y", kOtherOnly).Output("Z");
   op.Attr("delimiter", "").Attr("maxsplit", -1).AnyKernel(Split);
 }
 

@@ -1,4 +1,5 @@
 // adadelta: steps scaled by the ratio of past updates to past gradients (Zeiler, 2012).
+#include "core/operands/slot_kinds.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -52,7 +53,7 @@ struct Adadelta {
 HEDDLE_OP(adadelta) {
   op.Doc("steps scaled by the ratio of past updates to past gradients")
       .Input("Param")
-      .Input("Grad", kAnyKind)
+      .Input("Grad", kAnyKind | kTakesRows)
       .Input("AvgSquaredGrad")
       .Input("AvgSquaredUpdate")
       .Input("LearningRate")

@@ -1,4 +1,5 @@
 // adagrad and decayed_adagrad: steps scaled by running sums of squared gradients.
+#include "core/operands/slot_kinds.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -67,7 +68,7 @@ struct DecayedAdagrad {
 HEDDLE_OP(adagrad) {
   op.Doc("rate divided by the root of summed squared gradients")
       .Input("Param")
-      .Input("Grad", kAnyKind)
+      .Input("Grad", kAnyKind | kTakesRows)
       .Input("Moment")
       .Input("LearningRate")
       .Input("MasterParam", kOptional)
@@ -86,7 +87,7 @@ HEDDLE_OP(adagrad) {
 HEDDLE_OP(decayed_adagrad) {
   op.Doc("adagrad with a decaying mean of squares")
       .Input("Param")
-      .Input("Grad", kAnyKind)
+      .Input("Grad", kAnyKind | kTakesRows)
       .Input("Moment")
       .Input("LearningRate")
       .Output("ParamOut")

@@ -1,4 +1,5 @@
 // adam, adamw and merged_adam.
+#include "core/operands/slot_kinds.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -229,7 +230,7 @@ struct MergedAdam {
 
 void Declare(OpDef& op) {
   op.Input("Param")
-      .Input("Grad", kAnyKind)
+      .Input("Grad", kAnyKind | kTakesRows)
       .Input("LearningRate")
       .Input("Moment1")
       .Input("Moment2")

@@ -1,4 +1,5 @@
 // adamax: Adam with the infinity norm (Kingma and Ba, 2015).
+#include "core/operands/slot_kinds.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -45,7 +46,7 @@ struct Adamax {
 HEDDLE_OP(adamax) {
   op.Doc("Adam with the infinity norm")
       .Input("Param")
-      .Input("Grad", kAnyKind)
+      .Input("Grad", kAnyKind | kTakesRows)
       .Input("LearningRate")
       .Input("Moment")
       .Input("InfNorm")

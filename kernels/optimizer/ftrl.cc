@@ -1,3 +1,4 @@
+#include "core/operands/slot_kinds.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -57,7 +58,7 @@ HEDDLE_OP(ftrl) {
       .Input("Param")
       .Input("SquaredAccumulator")
       .Input("LinearAccumulator")
-      .Input("Grad", kAnyKind)
+      .Input("Grad", kAnyKind | kTakesRows)
       .Input("LearningRate")
       .Output("ParamOut")
       .Output("SquaredAccumOut")

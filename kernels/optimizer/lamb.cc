@@ -1,4 +1,5 @@
 // lamb: Adam steps scaled per parameter by the ratio of norms (You et al., 2020).
+#include "core/operands/slot_kinds.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -79,7 +80,7 @@ struct Lamb {
 HEDDLE_OP(lamb) {
   op.Doc("Adam with weight decay and a per-layer trust ratio")
       .Input("Param")
-      .Input("Grad", kAnyKind)
+      .Input("Grad", kAnyKind | kTakesRows)
       .Input("LearningRate")
       .Input("Moment1")
       .Input("Moment2")

@@ -1,4 +1,5 @@
 // momentum and merged_momentum (the same update for a list of parameters).
+#include "core/operands/slot_kinds.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -127,7 +128,7 @@ struct MergedMomentum {
 HEDDLE_OP(momentum) {
   op.Doc("v = mu v + grad; param -= lr v, or Nesterov's form")
       .Input("Param")
-      .Input("Grad", kAnyKind)
+      .Input("Grad", kAnyKind | kTakesRows)
       .Input("Velocity")
       .Input("LearningRate")
       .Input("MasterParam", kOptional)

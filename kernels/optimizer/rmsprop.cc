@@ -1,3 +1,4 @@
+#include "core/operands/slot_kinds.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -61,7 +62,7 @@ HEDDLE_OP(rmsprop) {
   op.Doc("momentum of gradients divided by their root mean square")
       .Input("Param")
       .Input("MeanSquare")
-      .Input("Grad", kAnyKind)
+      .Input("Grad", kAnyKind | kTakesRows)
       .Input("Moment")
       .Input("LearningRate")
       .Input("MeanGrad", kOptional)

@@ -1,3 +1,4 @@
+#include "core/operands/slot_kinds.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -73,7 +74,7 @@ HEDDLE_OP(sgd) {
   op.Doc("param -= lr * grad")
       .Input("Param")
       .Input("LearningRate")
-      .Input("Grad", kAnyKind)
+      .Input("Grad", kAnyKind | kTakesRows)
       .Input("MasterParam", kOptional)
       .Input("GradRows", kOptional)
       .Output("ParamOut")

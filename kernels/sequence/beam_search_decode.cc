@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/dtype_of.h"
+#include "core/operands/slot_kinds.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/sequence/sequence.h"
 
@@ -149,8 +150,8 @@ Status Decode(KernelContext& ctx) {
 
 HEDDLE_OP(beam_search_decode) {
   op.Doc("whole sentences from the steps of a beam search, the best ones first");
-  op.Input("Ids", kAnyKind)
-      .Input("Scores", kAnyKind)
+  op.Input("Ids", kAnyKind | kArrayOnly)
+      .Input("Scores", kAnyKind | kArrayOnly)
       .Output("SentenceIds")
       .Output("SentenceScores");
   op.Attr("beam_size", 1).Attr("end_id", 0).AnyKernel(Decode);

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core/operands/any_address.h"
+#include "core/operands/slot_kinds.h"
 #include "kernels/rnn/sequence_batch.h"
 
 namespace heddle {
@@ -89,7 +90,7 @@ HEDDLE_OP(fused_embedding_seq_pool) {
 }
 
 HEDDLE_OP(fused_embedding_seq_pool_grad) {
-  op.Input("W", kNoBuffer).Input("Ids").Input("Out@GRAD").Output("W@GRAD");
+  op.Input("W", kNoBuffer).Input("Ids").Input("Out@GRAD").Output("W@GRAD", kTakesRows);
   op.Attr("combiner", "sum").Attr("padding_idx", -1).Attr("is_sparse", false);
   op.Kernels<EmbeddingSeqPoolGrad, float, double>();
 }

@@ -1,6 +1,7 @@
 // lod_rank_table and max_sequence_len: sequences sorted by length, longest first.
 #include <algorithm>
 
+#include "core/operands/slot_kinds.h"
 #include "kernels/sequence/rank_table.h"
 #include "kernels/sequence/sequence.h"
 
@@ -33,12 +34,14 @@ Status MaxLength(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(lod_rank_table) {
-  op.Doc("the sequences of X, longest first").Input("X").Output("Out").Attr("level", 0);
+  op.Doc("the sequences of X, longest first").Input("X").Output("Out", kOtherOnly).Attr("level", 0);
   op.AnyKernel(MakeTable);
 }
 
 HEDDLE_OP(max_sequence_len) {
-  op.Doc("the length of a table's longest sequence").Input("RankTable", kAnyKind).Output("Out");
+  op.Doc("the length of a table's longest sequence")
+      .Input("RankTable", kAnyKind | kOtherOnly)
+      .Output("Out");
   op.AnyKernel(MaxLength);
 }
 

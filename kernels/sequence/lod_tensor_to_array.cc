@@ -2,6 +2,7 @@
 // order of a rank table, and back.
 #include <algorithm>
 
+#include "core/operands/slot_kinds.h"
 #include "kernels/sequence/rank_table.h"
 #include "kernels/sequence/sequence.h"
 
@@ -90,15 +91,15 @@ Status FromArray(KernelContext& ctx) {
 HEDDLE_OP(lod_tensor_to_array) {
   op.Doc("sequences cut into an array of steps")
       .Input("X")
-      .Input("RankTable", kAnyKind)
-      .Output("Out");
+      .Input("RankTable", kAnyKind | kOtherOnly)
+      .Output("Out", kArrayOnly);
   op.AnyKernel(ToArray);
 }
 
 HEDDLE_OP(array_to_lod_tensor) {
   op.Doc("an array of steps put together to sequences")
-      .Input("X", kAnyKind)
-      .Input("RankTable", kAnyKind);
+      .Input("X", kAnyKind | kArrayOnly)
+      .Input("RankTable", kAnyKind | kOtherOnly);
   op.Output("Out").AnyKernel(FromArray);
 }
 

@@ -1,4 +1,5 @@
 // reorder_lod_tensor_by_rank: sequences in the order of a rank table.
+#include "core/operands/slot_kinds.h"
 #include "kernels/sequence/rank_table.h"
 #include "kernels/sequence/sequence.h"
 
@@ -34,13 +35,16 @@ Status Reorder(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(reorder_lod_tensor_by_rank) {
-  op.Doc("sequences in a table's order").Input("X").Input("RankTable", kAnyKind).Output("Out");
+  op.Doc("sequences in a table's order")
+      .Input("X")
+      .Input("RankTable", kAnyKind | kOtherOnly)
+      .Output("Out");
   op.AnyKernel(Reorder<false>);
 }
 
 HEDDLE_OP(reorder_lod_tensor_by_rank_grad) {
   op.Input("X", kOptional | kNoBuffer)
-      .Input("RankTable", kAnyKind)
+      .Input("RankTable", kAnyKind | kOtherOnly)
       .Input("Out@GRAD")
       .Output("X@GRAD");
   op.AnyKernel(Reorder<true>);

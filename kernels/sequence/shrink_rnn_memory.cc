@@ -1,4 +1,5 @@
 // shrink_rnn_memory: keeps the states of the sequences that have not ended at a step.
+#include "core/operands/slot_kinds.h"
 #include "kernels/sequence/rank_table.h"
 #include "kernels/sequence/sequence.h"
 
@@ -46,7 +47,11 @@ Status ShrinkGrad(KernelContext& ctx) {
 
 HEDDLE_OP(shrink_rnn_memory) {
   op.Doc("the states of the sequences that still run at step I");
-  op.Input("X").Input("RankTable", kAnyKind).Input("I").Output("Out").AnyKernel(Shrink);
+  op.Input("X")
+      .Input("RankTable", kAnyKind | kOtherOnly)
+      .Input("I")
+      .Output("Out")
+      .AnyKernel(Shrink);
 }
 
 HEDDLE_OP(shrink_rnn_memory_grad) {

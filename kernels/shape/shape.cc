@@ -1,3 +1,4 @@
+#include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 
 namespace heddle {
@@ -24,7 +25,9 @@ Status RunShape(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(shape) {
-  op.Doc("The dimensions of Input, as int32.").Input("Input", kNoBuffer | kAnyKind).Output("Out");
+  op.Doc("The dimensions of Input, as int32.")
+      .Input("Input", kNoBuffer | kAnyKind | kTakesRows | kTakesArray)
+      .Output("Out");
   op.InferShape(ShapeShape).AnyKernel(RunShape);
 }
 

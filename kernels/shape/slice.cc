@@ -1,6 +1,7 @@
 // slice and strided_slice.
 #include <algorithm>
 
+#include "core/operands/slot_kinds.h"
 #include "core/operands/window.h"
 #include "core/shapes.h"
 #include "kernels/strided/index_slice.h"
@@ -220,9 +221,9 @@ void DeclareSlice(OpDef& op, bool strided, unsigned flags) {
 
 template <bool kStrided>
 void DeclareForward(OpDef& op) {
-  op.Input("Input", kAnyKind);
+  op.Input("Input", kAnyKind | kTakesArray);
   DeclareSlice(op, kStrided, kShapeValue);
-  op.Output("Out")
+  op.Output("Out", kTakesArray)
       .Traits(kWindows)
       .InferShape(SliceShape<kStrided>)
       .Prepare(PrepareSlice<kStrided, false>)
@@ -231,9 +232,9 @@ void DeclareForward(OpDef& op) {
 
 template <bool kStrided>
 void DeclareSliceGrad(OpDef& op) {
-  op.Input("Out@GRAD", kAnyKind).Input("Input", kNoBuffer | kAnyKind);
+  op.Input("Out@GRAD", kAnyKind | kTakesArray).Input("Input", kNoBuffer | kAnyKind | kTakesArray);
   DeclareSlice(op, kStrided, 0);
-  op.Output("Input@GRAD")
+  op.Output("Input@GRAD", kTakesArray)
       .InferShape(SliceGradShape)
       .Prepare(PrepareSlice<kStrided, true>)
       .AnyKernel(SliceGrad<kStrided>);

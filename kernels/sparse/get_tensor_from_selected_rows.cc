@@ -1,4 +1,5 @@
 // get_tensor_from_selected_rows: the rows as a dense tensor.
+#include "core/operands/slot_kinds.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -18,7 +19,7 @@ Status GetTensor(KernelContext& ctx) {
 
 HEDDLE_OP(get_tensor_from_selected_rows) {
   op.Doc("the values of selected rows as a plain tensor")
-      .Input("X", kAnyKind)
+      .Input("X", kAnyKind | kTakesRows)
       .Output("Out")
       .AnyKernel(GetTensor);
 }

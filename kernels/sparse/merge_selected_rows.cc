@@ -1,4 +1,5 @@
 // merge_selected_rows: adds up repeated rows.
+#include "core/operands/slot_kinds.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -28,7 +29,10 @@ Status MergeKernel(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(merge_selected_rows) {
-  op.Doc("adds up repeated rows").Input("X", kAnyKind).Output("Out").AnyKernel(MergeKernel);
+  op.Doc("adds up repeated rows")
+      .Input("X", kAnyKind | kTakesRows)
+      .Output("Out", kTakesRows)
+      .AnyKernel(MergeKernel);
 }
 
 HEDDLE_EXAMPLES(merge_selected_rows, R"(

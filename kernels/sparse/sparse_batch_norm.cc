@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/operands/slot_kinds.h"
 #include "kernels/base/check.h"
 #include "kernels/sparse/coo.h"
 
@@ -72,8 +73,12 @@ Status BatchNorm(KernelContext& ctx) {
 
 HEDDLE_OP(sparse_batch_norm) {
   op.Doc("batch_norm over the entries of a sparse tensor, with channels last");
-  op.Input("x", kAnyKind).Input("mean").Input("variance").Input("scale").Input("bias");
-  op.Output("out").Output("mean_out", kOptional).Output("variance_out", kOptional);
+  op.Input("x", kAnyKind | kTakesOther)
+      .Input("mean")
+      .Input("variance")
+      .Input("scale")
+      .Input("bias");
+  op.Output("out", kTakesOther).Output("mean_out", kOptional).Output("variance_out", kOptional);
   op.Output("saved_mean", kOptional).Output("saved_variance", kOptional);
   op.Output("reserve_space", kOptional).Attr("is_test", false).Attr("momentum", 0.9f);
   op.Attr("epsilon", 1e-5f).Attr("data_layout", "NDHWC").Attr("use_global_stats", false);

@@ -2,6 +2,7 @@
 #include <array>
 #include <map>
 
+#include "core/operands/slot_kinds.h"
 #include "kernels/sparse/coo.h"
 
 namespace heddle {
@@ -110,7 +111,10 @@ Status Conv3d(KernelContext& ctx) {
 
 HEDDLE_OP(sparse_conv3d) {
   op.Doc("3-D convolution of a sparse tensor, channels last; with subm, only where x has entries");
-  op.Input("x", kAnyKind).Input("kernel").Output("out").Output("rulebook", kOptional);
+  op.Input("x", kAnyKind | kTakesOther)
+      .Input("kernel")
+      .Output("out", kTakesOther)
+      .Output("rulebook", kOptional);
   op.Output("counter", kOptional).Attr("paddings", Ints{0, 0, 0}).Attr("dilations", Ints{1, 1, 1});
   op.Attr("strides", Ints{1, 1, 1}).Attr("groups", 1).Attr("subm", false).Attr("key", "");
   op.AnyKernel(Conv3d);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/elementwise/convert.h"
@@ -385,8 +386,8 @@ Status Reshape(KernelContext& ctx) {
   return Status::Ok();
 }
 
-void Define(OpDef& op, const char* doc, KernelFn fn) {
-  op.Doc(doc).Input("x", kAnyKind).Output("out").AnyKernel(fn);
+void Define(OpDef& op, const char* doc, KernelFn fn, unsigned out = kOtherOnly) {
+  op.Doc(doc).Input("x", kAnyKind | kOtherOnly).Output("out", out).AnyKernel(fn);
 }
 
 }  // namespace
@@ -394,11 +395,15 @@ void Define(OpDef& op, const char* doc, KernelFn fn) {
 
 HEDDLE_OP(sparse_sparse_coo_tensor) {
   op.Doc("a sparse tensor of `values` at `indices`, one column each");
-  op.Input("values").Input("indices").Output("out").Attr("shape", Ints{}).AnyKernel(Make);
+  op.Input("values")
+      .Input("indices")
+      .Output("out", kOtherOnly)
+      .Attr("shape", Ints{})
+      .AnyKernel(Make);
 }
-HEDDLE_OP(sparse_to_dense) { Define(op, "x with its zeros", ToDense); }
-HEDDLE_OP(sparse_values) { Define(op, "the values of a sparse tensor", Values); }
-HEDDLE_OP(sparse_indices) { Define(op, "where the values of a sparse tensor are", Indices); }
+HEDDLE_OP(sparse_to_dense) { Define(op, "x with its zeros", ToDense, 0); }
+HEDDLE_OP(sparse_values) { Define(op, "the values of a sparse tensor", Values, 0); }
+HEDDLE_OP(sparse_indices) { Define(op, "where the values of a sparse tensor are", Indices, 0); }
 HEDDLE_OP(sparse_relu) { Define(op, "max(x, 0) of a sparse tensor", Relu); }
 HEDDLE_OP(sparse_isnan) { Define(op, "which values of a sparse tensor are NaN", IsNan); }
 HEDDLE_OP(sparse_softmax) {
@@ -407,7 +412,8 @@ HEDDLE_OP(sparse_softmax) {
 }
 HEDDLE_OP(sparse_add) {
   op.Doc("x + y of sparse tensors; a dense y is added to each entry that is there");
-  op.Input("x", kAnyKind).Input("y", kAnyKind).Output("out").AnyKernel(Add);
+  op.Input("x", kAnyKind | kOtherOnly).Input("y", kAnyKind | kTakesOther);
+  op.Output("out", kOtherOnly).AnyKernel(Add);
 }
 HEDDLE_OP(sparse_sum) {
   Define(op, "the sum of a sparse tensor over sparse axes", Sum);

@@ -1,4 +1,5 @@
 #include "core/op_context.h"
+#include "core/operands/slot_kinds.h"
 
 namespace heddle {
 namespace {
@@ -18,7 +19,7 @@ Status IsInitialized(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(tf_is_initialized) {
-  op.Doc("whether X holds a value").Input("X", kOptional | kAnyKind).Output("Out");
+  op.Doc("whether X holds a value").Input("X", kOptional | kAnyKind | kTakesAll).Output("Out");
   op.InferShape(OneBool).AnyKernel(IsInitialized);
 }
 

@@ -1,4 +1,5 @@
 #include "core/memory/bytes.h"
+#include "core/operands/slot_kinds.h"
 #include "kernels/strided/strided_copy.h"
 #include "kernels/tf_list/list_items.h"
 
@@ -101,20 +102,23 @@ Status Scatter(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(tf_list_from_tensor) {
-  op.Doc("the rows of tensor as a list").Input("tensor").Output("Out", kAnyKind);
+  op.Doc("the rows of tensor as a list").Input("tensor").Output("Out", kAnyKind | kArrayOnly);
   op.InferShape(RowShape).AnyKernel(FromTensor);
 }
 
 HEDDLE_OP(tf_list_split) {
   op.Doc("tensor cut along its first axis into parts of these lengths");
-  op.Input("tensor").Input("lengths").Output("Out").AnyKernel(Split);
+  op.Input("tensor").Input("lengths").Output("Out", kArrayOnly).AnyKernel(Split);
 }
 
 HEDDLE_OP(tf_list_scatter) {
   op.Doc(
       "list with the rows of tensor at indices, the last of equal ones; without list, Out changes "
       "in place");
-  op.Input("list", kAnyKind | kOptional).Input("tensor").Input("indices").Output("Out", kAnyKind);
+  op.Input("list", kAnyKind | kArrayOnly | kOptional)
+      .Input("tensor")
+      .Input("indices")
+      .Output("Out", kAnyKind | kArrayOnly);
   op.Attr("resize", false).InferShape(RowShape).AnyKernel(Scatter);
 }
 

@@ -1,4 +1,5 @@
 #include "core/memory/bytes.h"
+#include "core/operands/slot_kinds.h"
 #include "kernels/strided/strided_copy.h"
 #include "kernels/tf_list/list_items.h"
 
@@ -163,7 +164,7 @@ Status Concat(KernelContext& ctx) {
 }
 
 void Define(OpDef& op, std::string_view doc) {
-  op.Doc(doc).Input("list", kAnyKind).Input("element_shape", kOptional).Output("Out");
+  op.Doc(doc).Input("list", kAnyKind | kArrayOnly).Input("element_shape", kOptional).Output("Out");
   op.Attr("dtype", 5);
 }
 

@@ -1,3 +1,4 @@
+#include "core/operands/slot_kinds.h"
 #include "kernels/strided/strided_copy.h"
 #include "kernels/tf_list/list_items.h"
 
@@ -56,7 +57,7 @@ HEDDLE_OP(tf_list_reserve) {
   op.Doc("a list of num_elements items that are not set; those of a known shape read as zeros")
       .Input("num_elements")
       .Input("element_shape", kOptional)
-      .Output("Out", kAnyKind)
+      .Output("Out", kAnyKind | kArrayOnly)
       .Attr("dtype", 5)
       .InferShape(ReserveShape)
       .AnyKernel(Reserve);
@@ -66,17 +67,17 @@ HEDDLE_OP(tf_list_resize) {
   op.Doc(
         "list with as many items as size says, new ones not set; without list, Out changes in "
         "place")
-      .Input("list", kAnyKind | kOptional)
+      .Input("list", kAnyKind | kArrayOnly | kOptional)
       .Input("size")
-      .Output("Out", kAnyKind)
+      .Output("Out", kAnyKind | kArrayOnly)
       .InferShape(SameItems)
       .AnyKernel(Resize);
 }
 
 HEDDLE_OP(tf_list_like) {
   op.Doc("a list of as many items as list has, not set and of the same shapes")
-      .Input("list", kAnyKind)
-      .Output("Out", kAnyKind)
+      .Input("list", kAnyKind | kArrayOnly)
+      .Output("Out", kAnyKind | kArrayOnly)
       .InferShape(SameItems)
       .AnyKernel(Like);
 }

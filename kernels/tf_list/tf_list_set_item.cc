@@ -1,5 +1,6 @@
 #include <complex>
 
+#include "core/operands/slot_kinds.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/strided/strided_copy.h"
 #include "kernels/tf_list/list_items.h"
@@ -90,22 +91,25 @@ HEDDLE_OP(tf_list_set_item) {
   op.Doc(
       "list with item at index; without list, Out changes in place. `resize`: places behind the "
       "end are made; `add`: to what stands there");
-  op.Input("list", kAnyKind | kOptional).Input("index").Input("item").Output("Out", kAnyKind);
+  op.Input("list", kAnyKind | kArrayOnly | kOptional)
+      .Input("index")
+      .Input("item")
+      .Output("Out", kAnyKind | kArrayOnly);
   op.Attr("resize", false).Attr("add", false).InferShape(NewItemShape).AnyKernel(SetItem);
 }
 
 HEDDLE_OP(tf_list_push_back) {
   op.Doc("list with item at its end; without list, Out changes in place")
-      .Input("list", kAnyKind | kOptional)
+      .Input("list", kAnyKind | kArrayOnly | kOptional)
       .Input("item")
-      .Output("Out", kAnyKind);
+      .Output("Out", kAnyKind | kArrayOnly);
   op.InferShape(NewItemShape).AnyKernel(PushBack);
 }
 
 HEDDLE_OP(tf_list_pop_back) {
   op.Doc("list without its last item, and that item; without list, Out changes in place");
-  op.Input("list", kAnyKind | kOptional).Input("element_shape", kOptional);
-  op.Output("Out", kAnyKind).Output("item").Attr("dtype", 5);
+  op.Input("list", kAnyKind | kArrayOnly | kOptional).Input("element_shape", kOptional);
+  op.Output("Out", kAnyKind | kArrayOnly).Output("item").Attr("dtype", 5);
   op.InferShape(LastItemShape).AnyKernel(PopBack);
 }
 

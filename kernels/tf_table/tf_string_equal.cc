@@ -1,3 +1,4 @@
+#include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/onnx_values/string_operand.h"
 
@@ -20,7 +21,10 @@ Status StringEqual(KernelContext& ctx) {
 
 HEDDLE_OP(tf_string_equal) {
   op.Doc("whether texts are the same; with `differ`, whether they are not");
-  op.Input("x", kAnyKind).Input("y", kAnyKind).Output("z").Attr("differ", false);
+  op.Input("x", kAnyKind | kOtherOnly)
+      .Input("y", kAnyKind | kOtherOnly)
+      .Output("z")
+      .Attr("differ", false);
   op.AnyKernel(StringEqual);
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/operands/slot_kinds.h"
 #include "kernels/onnx_values/string_operand.h"
 
 namespace heddle {
@@ -133,7 +134,7 @@ Status StringToHashBucketFast(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(tf_string_to_hash_bucket_fast) {
-  op.Doc("the fingerprint of each text, modulo num_buckets").Input("input", kAnyKind);
+  op.Doc("the fingerprint of each text, modulo num_buckets").Input("input", kAnyKind | kOtherOnly);
   op.Output("output").Attr("num_buckets", 1).AnyKernel(StringToHashBucketFast);
 }
 

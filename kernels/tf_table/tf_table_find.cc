@@ -1,4 +1,5 @@
 #include "core/memory/bytes.h"
+#include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/tf_table/table_operand.h"
 
@@ -115,11 +116,13 @@ Status Size(KernelContext& ctx) {
 
 HEDDLE_OP(tf_table_find) {
   op.Doc("the values of keys in a table, default_value where it has none");
-  op.Input("table", kAnyKind).Input("keys", kAnyKind).Input("default_value", kAnyKind);
-  op.Output("values").InferShape(FindShape).AnyKernel(Find);
+  op.Input("table", kAnyKind | kOtherOnly)
+      .Input("keys", kAnyKind | kTakesOther)
+      .Input("default_value", kAnyKind | kTakesOther);
+  op.Output("values", kTakesOther).InferShape(FindShape).AnyKernel(Find);
 }
 HEDDLE_OP(tf_table_size) {
-  op.Doc("how many keys a table has").Input("table", kAnyKind).Output("size");
+  op.Doc("how many keys a table has").Input("table", kAnyKind | kOtherOnly).Output("size");
   op.InferShape(OneCount).AnyKernel(Size);
 }
 

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "core/operands/slot_kinds.h"
 #include "kernels/tf_table/table_operand.h"
 
 namespace heddle {
@@ -27,8 +28,10 @@ HEDDLE_OP(tf_table_insert) {
       "table, or one without keys, with more keys and their values. `replaces`: keys that it has "
       "get "
       "other values, which is an error else");
-  op.Input("table", kAnyKind | kOptional).Input("keys", kAnyKind).Input("values", kAnyKind);
-  op.Output("Out").Attr("replaces", true).AnyKernel(Insert);
+  op.Input("table", kAnyKind | kOtherOnly | kOptional)
+      .Input("keys", kAnyKind | kTakesOther)
+      .Input("values", kAnyKind | kTakesOther);
+  op.Output("Out", kOtherOnly).Attr("replaces", true).AnyKernel(Insert);
 }
 
 HEDDLE_EXAMPLES(tf_table_insert, R"(

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/op_registry.h"
+#include "core/operands/slot_kinds.h"
 #include "core/programs/program_builder.h"
 #include "tests/support/program_builder.h"
 
@@ -84,6 +86,59 @@ TEST(OpCheck, AShapeWithoutContentsIsReadByThoseWhoReadShapes) {
   };
   EXPECT_EQ(with("reshape2_grad"), "");
   EXPECT_THAT(with("relu"), AllOf(HasSubstr("op 2 (relu)"), HasSubstr("shape without contents")));
+}
+
+// Declares `name` as a variable of this kind.
+void Declare(ProgramBuilder& b, const char* name, proto::VarType::Type kind) {
+  auto* var = b.desc().mutable_blocks(0)->add_vars();
+  var->set_name(name);
+  var->mutable_type()->set_type(kind);
+  if (kind == proto::VarType::LOD_TENSOR)
+    var->mutable_type()->mutable_lod_tensor()->mutable_tensor()->set_data_type(
+        proto::VarType::FP32);
+}
+
+TEST(OpCheck, SlotsTakeVariablesOfTheirKinds) {
+  const auto with = [](const char* op, proto::VarType::Type in, proto::VarType::Type out) {
+    ProgramBuilder b;
+    Declare(b, "x", in);
+    Declare(b, "y", out);
+    b.Op(op, {{"X", {"x"}}}, {{"Out", {"y"}}}).Fetch("y");
+    return ErrorOf(b);
+  };
+  const auto dense = proto::VarType::LOD_TENSOR, rows = proto::VarType::SELECTED_ROWS,
+             array = proto::VarType::LOD_TENSOR_ARRAY, raw = proto::VarType::RAW,
+             scopes = proto::VarType::STEP_SCOPES;
+  EXPECT_EQ(with("relu", dense, dense), "");
+  for (const auto kind : {rows, array, raw, scopes}) {
+    EXPECT_THAT(with("relu", kind, dense), AllOf(HasSubstr("op 0 (relu)"), HasSubstr("input 'X'")));
+    EXPECT_THAT(with("relu", dense, kind), AllOf(HasSubstr("op 0 (relu)"), HasSubstr("output")));
+  }
+  EXPECT_THAT(with("relu", dense, array), AllOf(HasSubstr("'y', declared as a tensor array"),
+                                                HasSubstr("a tensor is expected")));
+  EXPECT_EQ(with("scale", rows, rows), "");
+  EXPECT_EQ(with("assign", array, array), "");
+  EXPECT_THAT(with("assign", dense, array), HasSubstr("no input is a tensor array"));
+  EXPECT_EQ(with("lod_array_length", array, dense), "");
+  EXPECT_THAT(with("lod_array_length", dense, dense), HasSubstr("a tensor array is expected"));
+}
+
+TEST(OpCheck, AVariableThatNothingDeclaresMayBeOfAnyKind) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2}).Fill("i", {1}, 0);
+  b.Op("write_to_array", {{"X", {"x"}}, {"I", {"i"}}}, {{"Out", {"a"}}});
+  b.Op("lod_array_length", {{"X", {"a"}}}, {{"Out", {"n"}}}).Fetch("n");
+  EXPECT_EQ(ErrorOf(b), "");
+  b.Unary("relu", "a", "z");
+  EXPECT_THAT(ErrorOf(b), AllOf(HasSubstr("(relu)"), HasSubstr("'a', declared as a tensor array")));
+}
+
+TEST(OpCheck, SlotsOfOtherKindsSayWhich) {
+  for (const OpDef* def : AllOps())
+    for (const auto* slots : {&def->inputs(), &def->outputs()})
+      for (const SlotDef& slot : *slots)
+        EXPECT_TRUE((slot.flags & kAnyKind) == 0 || (slot.flags & kTakesAll) != 0)
+            << def->name() << " " << slot.name;
 }
 
 TEST(OpCheck, ARecordOfStepsIsNoValue) {
