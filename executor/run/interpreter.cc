@@ -68,7 +68,10 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
       if (in.takeovers[t + 1] != k || plan.consumers[source] != 1) continue;
       const Tensor& from = frame[source]->tensor();
       if (!from.buffer() || !from.buffer()->unique()) continue;
-      *frame[s] = from.Reshaped(slot.shape());
+      // The memory alone: the output may be of another type.
+      Tensor to = from.Reshaped(slot.shape());
+      to.SetMeta(slot.dtype, slot.shape());
+      *frame[s] = std::move(to);
       taken = true;
     }
     if (!taken) Provide(s, slot.dtype, slot.shape(), run);

@@ -1,6 +1,7 @@
 #include "executor/run/place_outputs.h"
 
 #include "core/error.h"
+#include "core/operands/slot_kinds.h"
 
 namespace heddle {
 
@@ -68,6 +69,21 @@ bool IsArray(uint32_t slot, const Plan& plan) {
   return v != ir::kNoVar && plan.program->vars[v].kind == ir::VarKind::kArray;
 }
 
+// An error where the kernel writes a tensor to output `i`, whose variable is declared as an array.
+// Programs that declare all their variables are refused when they are made
+// (core/programs/op_check.h).
+Status CheckMakesArray(const BoundOp& op, size_t i, const RunState& run) {
+  const auto& slots = op.def->outputs();
+  size_t s = 0;
+  while (s + 1 < slots.size() && op.out_begin[s + 1] <= i) ++s;
+  bool makes = (slots[s].flags & kTakesNoTensor) != 0;
+  for (uint32_t k : op.in) makes = makes || (k != kNoSlot && run.frame()[k]->is_array());
+  if (makes && (slots[s].flags & kTakesArray) != 0) return Status::Ok();
+  return InvalidArgument("output '", slots[s].name, "' is a tensor, but its variable '",
+                         run.plan().program->vars[run.plan().slots[op.out[i]].var].name,
+                         "' is declared as a tensor array");
+}
+
 }  // namespace
 
 void ForgetOutputs(const Instruction& in, RunState& run) {
@@ -80,7 +96,11 @@ Status PlaceOutputs(const Instruction& in, const RunState::OutMetas& outs, bool 
                     RunState& run) {
   HEDDLE_RETURN_IF_ERROR(CheckRewrites(in, outs, run.plan()));
   for (size_t i = 0; i < outs.size(); ++i) {
-    if (in.op.out[i] == kNoSlot || IsArray(in.op.out[i], run.plan())) continue;
+    if (in.op.out[i] == kNoSlot) continue;
+    if (IsArray(in.op.out[i], run.plan())) {
+      if (outs[i].set) HEDDLE_RETURN_IF_ERROR(CheckMakesArray(in.op, i, run));
+      continue;
+    }
     // The kernel itself takes memory for an output of unknown size.
     if (outs[i].set && outs[i].shape.is_static())
       PlaceOutput(in, in.op.out[i], outs[i], run);
