@@ -12,6 +12,7 @@
 #include "core/programs/sub_block_slots.h"
 #include "executor/plan/plan_draft.h"
 #include "executor/plan/shapes/array_items.h"
+#include "executor/plan/shapes/unwritten.h"
 #include "executor/plan/transfers/insert_casts.h"
 #include "executor/plan/var_attrs.h"
 
@@ -525,7 +526,7 @@ class ShapePropagator {
     return kept;
   }
 
-  // With what the shape function said every output is static.
+  // With what the shape function said every output is static, or stays unwritten.
   bool MaySettle(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) {
     if (!KeepsShapes(in, outs)) return false;
     for (size_t i = 0; i < in.op.out.size(); ++i) {
@@ -535,6 +536,7 @@ class ShapePropagator {
         if (!OfAnyKind(in.op.def->outputs(), in.op.out_begin, i)) return false;
         if (i >= outs.size() || !outs[i].set) continue;
       }
+      if (StaysUnwritten(d_, in, i, outs)) continue;
       // Sequence offsets are made at run time, and whoever reads them is inferred then.
       if (i >= outs.size() || !outs[i].set || outs[i].has_lod || !outs[i].shape.is_static() ||
           outs[i].dtype == DType::kUnknown)
@@ -557,6 +559,10 @@ class ShapePropagator {
       if (s == kNoSlot) continue;
       if (IsArray(s)) {
         if (i < outs.size() && outs[i].set) arrays_.Note(s, outs[i].dtype, outs[i].shape);
+        continue;
+      }
+      if (StaysUnwritten(d_, in, i, outs)) {
+        SetUnknown(s);
         continue;
       }
       const Instruction::Rewrite* rewrite = RewriteOf(in, s);

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/dtype_of.h"
+#include "core/operands/unwritten.h"
 #include "kernels/gemm/einsum_plan.h"
 
 namespace heddle {
@@ -55,7 +56,7 @@ Status Infer(ShapeContext& ctx) {
       return InvalidArgument("all Operands must have the same dtype");
     const Shape& s = ctx.InShape("Operands", i);
     if (i < ctx.OutCount("InnerCache")) ctx.SetOut("InnerCache", s, dtype, i);
-    if (i < ctx.OutCount("XShape")) ctx.SetOut("XShape", s, dtype, i);
+    // XShape stays unwritten: InnerCache has the shape.
   }
   return Status::Ok();
 }
@@ -130,7 +131,7 @@ HEDDLE_OP(einsum) {
       .Input("Operands", kList)
       .Output("Out")
       .Output("InnerCache", kList | kOptional)
-      .Output("XShape", kList | kOptional | kNoData)
+      .Output("XShape", kList | kOptional | kNoData | kMayBeUnwritten)
       .Attr("equation", "")
       .InferShape(Infer)
       .Prepare(Prepare)

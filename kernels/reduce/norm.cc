@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/operands/unwritten.h"
 #include "kernels/base/check.h"
 #include "kernels/reduce/axis_lines.h"
 
@@ -77,7 +78,7 @@ HEDDLE_OP(norm) {
   op.Doc("x divided by its 2-norm along an axis")
       .Input("X")
       .Output("Out")
-      .Output("Norm", kOptional);
+      .Output("Norm", kOptional | kMayBeUnwritten);
   op.Attr("axis", -1).Attr("epsilon", 1e-10).Attr("is_test", false);
   op.InferShape(&InferNormAlong).Kernels<Norm, float, double>();
 }

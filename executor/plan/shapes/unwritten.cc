@@ -1,0 +1,20 @@
+#include "executor/plan/shapes/unwritten.h"
+
+#include <algorithm>
+
+#include "core/operands/unwritten.h"
+
+namespace heddle {
+
+bool StaysUnwritten(const PlanDraft& d, const Instruction& in, size_t i,
+                    const std::vector<ShapeContext::OutMeta>& outs) {
+  if (d.request.dispatch == Dispatch::kDevice || (i < outs.size() && outs[i].set)) return false;
+  const uint32_t slot = in.op.out[i];
+  size_t s = 0;
+  while (in.op.out_begin[s + 1] <= i) ++s;
+  return (in.op.def->outputs()[s].flags & kMayBeUnwritten) != 0 && d.plan->slots[slot].versioned &&
+         std::none_of(in.rewrites.begin(), in.rewrites.end(),
+                      [slot](const auto& r) { return r.hidden == slot; });
+}
+
+}  // namespace heddle
