@@ -31,4 +31,7 @@ Problems CheckDTypes(Lab& lab, const Example& example, const OpDef& def);
 // not depend on how it is run, or one Status that says why not.
 Problems CheckSmallShapes(Lab& lab, const Example& example, const OpDef& def);
 
+// The first elements of `t` in another shape, zeros behind them, sequence offsets cut to fit.
+Tensor Resized(const Tensor& t, const Shape& shape);
+
 }  // namespace heddle::testing

@@ -32,6 +32,9 @@ struct ExampleInput {
   std::string slot;  // in a program, the variable's name
   Value value;
   bool param = false;  // persistable, as weights are
+  // How the program declares the variable: "dense", "selected_rows", "tensor_array", "step_scopes",
+  // "raw". Empty: as what it holds.
+  std::string declared = {};
 };
 
 enum class Check { kNothing, kMeta, kValues, kStatistics };
@@ -43,6 +46,7 @@ struct ExampleOutput {
   Check check = Check::kValues;
   Value value;
   Statistics statistics;
+  std::string declared = {};  // as that of ExampleInput
 };
 
 struct ExampleOp {

@@ -52,9 +52,19 @@ class Build {
     return var;
   }
 
+  void DeclareAs(const std::string& kind, const std::string& name) {
+    auto* type = Declare(name, KindOf(kind))->mutable_type();
+    if (kind == "dense")
+      Describe(DType::kF32, Shape{-1}, type->mutable_lod_tensor()->mutable_tensor());
+    else if (kind == "selected_rows")
+      Describe(DType::kF32, Shape{-1}, type->mutable_selected_rows());
+    else if (kind == "tensor_array")
+      Describe(DType::kF32, Shape{}, type->mutable_tensor_array()->mutable_tensor());
+  }
+
   // A variable that holds `value` when the operator runs.
   void Give(const std::string& name, const ExampleInput& in) {
-    auto* var = Declare(name, KindOf(in.value));
+    auto* var = Declare(name, in.declared.empty() ? KindOf(in.value) : KindOf(in.declared));
     var->set_persistable(in.param);
     if (in.value.is_tensor()) {
       const Tensor& t = in.value.tensor();
@@ -109,6 +119,8 @@ class Build {
         const size_t at = out.same_index >= 0 ? static_cast<size_t>(out.same_index) : names.size();
         if (at < shared.size()) name = shared[at];
         written.insert(name);
+      } else if (!out.declared.empty()) {
+        DeclareAs(out.declared, name);
       } else if (!out.value.is_tensor()) {
         Declare(name, KindOf(out.value));
       }

@@ -1,7 +1,8 @@
-// The suite over all operators: heddle_ops_tests [--op=NAME] [GoogleTest's options]
+// The suite over all operators: heddle_ops_tests [--op=NAME | --changes] [GoogleTest's options]
 //
 // One test per source file below kernels/, called FAMILY.FILE, runs the examples of its operators;
-// --op runs those of one operator alone.
+// --op runs those of one operator alone. --changes runs every change of one thing
+// (tests/ops/one_change.h), minutes of work, instead of some of them.
 //
 // heddle_ops_tests --looks=OP [MS] [MIB] prints how long the operator computes without a look for
 // interrupts, with operands grown until a run takes MS or they take MIB
@@ -24,11 +25,16 @@ int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   std::string op;
   if (argc == 2 && std::strncmp(argv[1], "--op=", 5) == 0) op = argv[1] + 5;
-  if (argc > 1 && op.empty()) {
-    std::fprintf(stderr, "heddle_ops_tests [--op=NAME] [GoogleTest's options]\n");
+  const bool changes = argc == 2 && std::strcmp(argv[1], "--changes") == 0;
+  if (argc > 1 && op.empty() && !changes) {
+    std::fprintf(stderr, "heddle_ops_tests [--op=NAME | --changes] [GoogleTest's options]\n");
     return 2;
   }
   heddle::testing::InstallCrashNotes();
+  if (changes) {
+    heddle::testing::RegisterChanges();
+    return RUN_ALL_TESTS();
+  }
   if (!heddle::testing::RegisterOperatorTests(op)) {
     std::fprintf(stderr, "%s has no operator '%s'\n", "heddle", op.c_str());
     return 2;

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <random>
 #include <set>
 
 #include "core/op_registry.h"
@@ -13,6 +14,7 @@
 #include "tests/ops/example_files.h"
 #include "tests/ops/gradients.h"
 #include "tests/ops/looks.h"
+#include "tests/ops/one_change.h"
 
 namespace heddle::testing {
 namespace {
@@ -178,6 +180,61 @@ class CoverageTest : public ::testing::Test {
   const ExamplesByOp& all_;
 };
 
+// Programs with one thing changed (tests/ops/one_change.h), drawn from those of all operators.
+class SomeChangesTest : public ::testing::Test {
+ public:
+  explicit SomeChangesTest(const ExamplesByOp& all) : all_(all) {}
+
+  void TestBody() override {
+    std::mt19937 random(47);
+    Lab lab;
+    for (int i = 0; i < 600; ++i) {
+      auto op = all_.begin();
+      std::advance(op, random() % all_.size());
+      const Example& example = *op->second[random() % op->second.size()];
+      if (example.is_program()) continue;
+      const std::vector<Change> changes = ChangesOf(example);
+      if (changes.empty()) continue;
+      const Change& change = changes[random() % changes.size()];
+      const std::string wrong = AgreesEverywhere(lab, change);
+      if (!wrong.empty())
+        ADD_FAILURE_AT(example.file.c_str(), example.line)
+            << NameOf(example) << ", " << change.what << ": " << wrong;
+    }
+  }
+
+ private:
+  const ExamplesByOp& all_;
+};
+
+// All of them, of the first examples of the operators of one file.
+class AllChangesTest : public ::testing::Test {
+ public:
+  explicit AllChangesTest(const ExampleFile& file) : file_(file) {}
+
+  void TestBody() override {
+    constexpr int kExamples = 2;  // of an operator: others differ little
+    std::map<std::string, int> seen;
+    Lab lab;
+    int count = 0;
+    for (const Example& example : file_.examples) {
+      if (example.is_program() || ++seen[example.op] > kExamples) continue;
+      for (const Change& change : ChangesOf(example)) {
+        ++count;
+        const std::string wrong = AgreesEverywhere(lab, change);
+        if (!wrong.empty())
+          ADD_FAILURE_AT(example.file.c_str(), example.line)
+              << NameOf(example) << ", " << change.what << ": " << wrong;
+      }
+    }
+    RecordProperty("changes", count);
+    std::printf("%s.%s: %d changes\n", file_.family.c_str(), file_.name.c_str(), count);
+  }
+
+ private:
+  const ExampleFile& file_;
+};
+
 // All examples of the tree. Made once, for the life of the process.
 struct Tree {
   std::map<std::string, ExampleFile> files = ReadExampleFiles(HEDDLE_SOURCE_DIR "/kernels");
@@ -211,7 +268,13 @@ bool RegisterOperatorTests(const std::string& op) {
   }
   if (!op.empty()) return found;
   Add("every_operator", "has_an_example", [&tree] { return new CoverageTest(tree.examples); });
+  Add("every_operator", "bears_one_change", [&tree] { return new SomeChangesTest(tree.examples); });
   return true;
+}
+
+void RegisterChanges() {
+  for (const auto& [name, file] : TheTree().files)
+    Add("changes_" + file.family, file.name, [&file = file] { return new AllChangesTest(file); });
 }
 
 }  // namespace heddle::testing

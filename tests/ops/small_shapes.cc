@@ -7,9 +7,7 @@
 #include "tests/ops/examine.h"
 
 namespace heddle::testing {
-namespace {
 
-// The first elements of `t` in another shape, sequence offsets cut to fit.
 Tensor Resized(const Tensor& t, const Shape& shape) {
   Tensor resized = Tensor::Zeros(t.dtype(), shape);
   std::memcpy(resized.mutable_raw(), t.raw(), std::min(t.bytes(), resized.bytes()));
@@ -24,6 +22,8 @@ Tensor Resized(const Tensor& t, const Shape& shape) {
   resized.set_lod(std::move(lod));
   return resized;
 }
+
+namespace {
 
 template <typename NewShape>
 Example WithShapes(const Example& example, NewShape&& new_shape) {

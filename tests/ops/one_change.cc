@@ -1,0 +1,168 @@
+#include "tests/ops/one_change.h"
+
+#include <optional>
+#include <set>
+
+#include "core/error.h"
+#include "core/op_registry.h"
+#include "core/operands/unwritten.h"
+#include "tests/ops/compare.h"
+#include "tests/ops/crash_note.h"
+#include "tests/ops/dtype_variants.h"
+#include "tests/ops/examine.h"
+
+namespace heddle::testing {
+namespace {
+
+constexpr const char* kKinds[] = {"dense", "selected_rows", "tensor_array", "step_scopes", "raw"};
+constexpr DType kDTypes[] = {DType::kBool, DType::kU8,  DType::kI8,  DType::kI16,
+                             DType::kI32,  DType::kI64, DType::kF16, DType::kBF16,
+                             DType::kF32,  DType::kF64, DType::kC64, DType::kC128};
+
+class Changes {
+ public:
+  explicit Changes(const Example& example) : example_(example) {}
+
+  std::vector<Change> Run() {
+    for (size_t i = 0; i < example_.outputs.size(); ++i)
+      if (example_.outputs[i].same_as.empty()) Kinds(&Example::outputs, i);
+    for (size_t i = 0; i < example_.inputs.size(); ++i) {
+      Kinds(&Example::inputs, i);
+      const Value& value = example_.inputs[i].value;
+      if (!value.is_tensor() || !value.tensor().initialized()) continue;
+      DTypes(i, value.tensor());
+      Shapes(i, value.tensor());
+    }
+    return std::move(changes_);
+  }
+
+ private:
+  Change& Add(const std::string& slot, size_t i, const std::string& what) {
+    changes_.push_back({slot + " " + std::to_string(i) + " " + what, example_});
+    const OpDef* const def = FindOp(example_.op);
+    for (ExampleOutput& out : changes_.back().example.outputs) {  // each is fetched
+      const int s = def == nullptr ? -1 : def->FindOutput(out.slot);
+      if (s >= 0 && (def->outputs()[s].flags & kMayBeUnwritten) == 0) out.check = Check::kMeta;
+    }
+    return changes_.back();
+  }
+
+  template <typename Slots>
+  void Kinds(Slots slots, size_t i) {
+    for (const char* kind : kKinds)
+      (Add((example_.*slots)[i].slot, i, std::string("declared as ") + kind).example.*slots)[i]
+          .declared = kind;
+  }
+
+  void Give(size_t i, const std::string& what, Tensor t) {
+    Add(example_.inputs[i].slot, i, what).example.inputs[i].value = Value(std::move(t));
+  }
+
+  void DTypes(size_t i, const Tensor& t) {
+    for (DType to : kDTypes)
+      if (to != t.dtype()) Give(i, StrCat("as ", Name(to)), CastTensor(t, to));
+  }
+
+  void Shapes(size_t i, const Tensor& t) {
+    std::vector<Shape> shapes{Shape{}, Shape{1}, Shape{0}, Shape{t.numel()}};
+    const Shape& now = t.shape();
+    Shape taller{1}, wider = now;
+    for (int64_t d : now) taller.push_back(d);
+    wider.push_back(1);
+    if (now.rank() < Shape::kMaxRank) shapes.insert(shapes.end(), {taller, wider});
+    for (int axis = 0; axis < now.rank(); ++axis) {
+      for (int64_t d : {now[axis] + 1, now[axis] - 1, now[axis] * 2, int64_t{1}, int64_t{0}}) {
+        if (d < 0) continue;
+        shapes.push_back(now);
+        shapes.back()[axis] = d;
+      }
+      Shape without;
+      for (int k = 0; k < now.rank(); ++k)
+        if (k != axis) without.push_back(now[k]);
+      shapes.push_back(without);
+    }
+    std::set<std::string> seen{now.ToString()};
+    for (const Shape& shape : shapes)
+      if (seen.insert(shape.ToString()).second)
+        Give(i, "of shape " + shape.ToString(), Resized(t, shape));
+  }
+
+  const Example& example_;
+  std::vector<Change> changes_;
+};
+
+bool IsClear(StatusCode code) {
+  return code == StatusCode::kInvalidArgument || code == StatusCode::kUnimplemented ||
+         code == StatusCode::kOutOfRange || code == StatusCode::kResourceExhausted ||
+         code == StatusCode::kNotFound;
+}
+
+// Another level, and another number of threads, may add up in another order.
+std::string Alike(const Value& got, const Value& want) {
+  if (!got.is_tensor() || !want.is_tensor() || !got.initialized() || !want.initialized())
+    return got.kind() == want.kind() && got.initialized() == want.initialized() ? ""
+                                                                                : "another kind";
+  const Tensor &a = got.tensor(), &b = want.tensor();
+  if (a.dtype() != b.dtype() || !(a.shape() == b.shape()))
+    return StrCat(Name(a.dtype()), " ", a.shape().ToString(), ", expected ", Name(b.dtype()), " ",
+                  b.shape().ToString());
+  const bool small = a.dtype() == DType::kF16 || a.dtype() == DType::kBF16;
+  return Near(a, b, small ? Tolerance{2e-2, 2e-2} : Tolerance{1e-4, 1e-4});
+}
+
+}  // namespace
+
+std::vector<Change> ChangesOf(const Example& example) { return Changes(example).Run(); }
+
+std::string AgreesEverywhere(Lab& lab, const Change& change) {
+  CrashNote note(change.example, change.what);
+  struct {
+    const char* name;
+    Executor& executor;
+    Schedule schedule;
+    int opt_level;
+  } const ways[] = {{"serial", lab.Reference(), Schedule::kSerial, 0},
+                    {"memory that is not NaN before", lab.Plain(), Schedule::kSerial, 0},
+                    {"lanes", lab.TwoThreads(), Schedule::kLanes, 0},
+                    {"queue", lab.TwoThreads(), Schedule::kParallel, 0},
+                    {"optimised", lab.Plain(), Schedule::kSerial, 2},
+                    {"optimised, queue", lab.TwoThreads(), Schedule::kParallel, 2}};
+  std::optional<Result<std::vector<Value>>> first;
+  for (const auto& way : ways) {
+    const auto run = [&]() -> Result<std::vector<Value>> {
+      HEDDLE_ASSIGN_OR_RETURN(const ExampleProgram program,
+                              BuildProgram(change.example, Operands::kFed));
+      CompileOptions options;
+      options.fetches = program.fetches;
+      options.seed = change.example.seed;
+      options.opt_level = way.opt_level;
+      options.schedule = way.schedule;
+      HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
+                              way.executor.Compile(program.program, program.NewScope(), options));
+      return way.executor.RunValues(compiled, program.feeds);
+    };
+    auto got = run();
+    if (!got.ok() && !IsClear(got.status().code()))
+      return std::string(way.name) + ": no clear refusal: " + got.status().ToString();
+    if (!first) {
+      first.emplace(std::move(got));
+      continue;
+    }
+    if (got.ok() != first->ok())
+      return std::string(way.name) + (got.ok() ? ": is run" : ": " + got.status().ToString()) +
+             ", but " + ways[0].name +
+             (first->ok() ? " is run" : ": " + first->status().ToString());
+    if (!got.ok()) continue;
+    for (size_t i = 0; i < got->size(); ++i) {
+      const Value &a = (*got)[i], &b = (**first)[i];
+      const bool same_sums = way.opt_level == 0 && &way.executor != &lab.TwoThreads();
+      if (way.opt_level > 0 && change.example.random) continue;
+      const std::string wrong = same_sums ? SameElements(a, b) : Alike(a, b);
+      if (!wrong.empty())
+        return std::string(way.name) + ": output " + std::to_string(i) + ": " + wrong;
+    }
+  }
+  return "";
+}
+
+}  // namespace heddle::testing

@@ -1,0 +1,25 @@
+// Examples with one thing changed: a slot declared as a variable of another kind, an operand in
+// another dtype or shape. Most such programs are wrong; each is to be refused by one error, or to
+// give one result, however it is run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/ops/lab.h"
+
+namespace heddle::testing {
+
+struct Change {
+  std::string what;
+  Example example;
+};
+
+// All changes of the example, in one order.
+std::vector<Change> ChangesOf(const Example& example);
+
+// Runs it one instruction after another, in lanes and from the queue, with memory that holds NaN
+// and with memory that does not, as it is and optimised. What is wrong; empty when nothing is.
+std::string AgreesEverywhere(Lab& lab, const Change& change);
+
+}  // namespace heddle::testing
