@@ -220,6 +220,19 @@ bool IsReference(const Descriptor& pd) {
   return std::strncmp(pd.impl_info_str(), "ref", 3) == 0;
 }
 
+// Whether it wants more work space than the tensors are worth: its products over unrolled windows
+// may ask for all of them at once, some kernel_size() times the input. heddle's own unrolls a part
+// at a time.
+template <typename Descriptor>
+bool TakesTooMuch(const ConvGeometry& g, const Descriptor& pd) {
+  constexpr size_t kLittle = 256 << 20, kTimes = 4;
+  const auto elements =
+      static_cast<size_t>(g.batch * (g.in_c * g.in_size() + g.out_c * g.out_size()) +
+                          g.out_c * (g.in_c / g.groups) * g.kernel_size());
+  const size_t worth = std::max(kLittle, kTimes * elements * sizeof(float));
+  return pd.scratchpad_desc().get_size() > worth;
+}
+
 // oneDNN's name for what it has chosen, and whether tensors are used where they lie.
 template <typename Descriptor>
 std::string NameOf(const Problem& p, const Descriptor& pd) {
@@ -237,7 +250,7 @@ std::unique_ptr<ConvRunner> Forward(const Problem& p, Epilogue e) {
       onednn::Engine(), kind, dnnl::algorithm::convolution_direct, p.WantedFactor(p.in),
       p.WantedFilter(p.filter), bias, p.Wanted(p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi,
       attr);
-  if (IsReference(pd)) return nullptr;
+  if (IsReference(pd) || TakesTooMuch(p.g, pd)) return nullptr;
   auto conv = std::make_unique<OnednnConv>();
   conv->implementation = NameOf(p, pd);
   conv->epilogue = e;
@@ -272,7 +285,7 @@ std::unique_ptr<ConvRunner> BackwardData(const Problem& p, bool adds) {
   const dnnl::convolution_backward_data::primitive_desc pd(
       onednn::Engine(), dnnl::algorithm::convolution_direct, p.Wanted(p.in), onednn::Any(p.filter),
       p.Wanted(p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi, Hint(p), onednn::Attributes({}));
-  if (IsReference(pd)) return nullptr;
+  if (IsReference(pd) || TakesTooMuch(p.g, pd)) return nullptr;
   auto conv = std::make_unique<OnednnConv>();
   conv->implementation = NameOf(p, pd);
   conv->adds = adds;
@@ -301,7 +314,7 @@ std::unique_ptr<ConvRunner> Deconvolution(const Problem& p, Epilogue e) {
       onednn::Engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct,
       p.WantedFactor(p.out), p.WantedFilter(swapped), bias, p.Wanted(p.in), p.stride, p.dilation,
       p.pad_lo, p.pad_hi, onednn::Attributes(e));
-  if (IsReference(pd)) return nullptr;
+  if (IsReference(pd) || TakesTooMuch(p.g, pd)) return nullptr;
   auto conv = std::make_unique<OnednnConv>();
   conv->implementation = NameOf(p, pd);
   conv->epilogue = e;
@@ -320,7 +333,7 @@ std::unique_ptr<ConvRunner> BackwardFilter(const Problem& p, bool adds) {
   const dnnl::convolution_backward_weights::primitive_desc pd(
       onednn::Engine(), dnnl::algorithm::convolution_direct, p.Wanted(p.in), onednn::Any(p.filter),
       p.Wanted(p.out), p.stride, p.dilation, p.pad_lo, p.pad_hi, Hint(p), onednn::Attributes({}));
-  if (IsReference(pd)) return nullptr;
+  if (IsReference(pd) || TakesTooMuch(p.g, pd)) return nullptr;
   auto conv = std::make_unique<OnednnConv>();
   conv->implementation = NameOf(p, pd);
   conv->adds = adds;
