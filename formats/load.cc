@@ -358,14 +358,14 @@ std::vector<TensorInfo> WrittenPersistables(const Program& program) {
 
 std::vector<std::string> InputTypes(const Program& program) {
   std::vector<std::string> types;
-  for (size_t k = 0; k < program.inputs().size(); ++k)
+  for (size_t k = 0, n = program.inputs().size(); k < n; ++k)
     types.emplace_back(program.ir().source ? program.ir().source->InputType(k) : "");
   return types;
 }
 
 std::vector<std::string> OutputTypes(const Program& program) {
   std::vector<std::string> types;
-  for (size_t k = 0; k < program.outputs().size(); ++k)
+  for (size_t k = 0, n = program.outputs().size(); k < n; ++k)
     types.emplace_back(program.ir().source ? program.ir().source->OutputType(k) : "");
   return types;
 }

@@ -112,13 +112,20 @@ class Emitter {
     for (int v : vars) operands->push_back(Id(v));
   }
 
+  // One operator of the file may become any number here, which share its text.
+  CallStack LabelOf(const void* source) {
+    const auto [found, is_new] = label_of_.emplace(source, labels_->size());
+    if (is_new) {
+      labels_->BeginStack();
+      labels_->Add(label_(source));
+    }
+    return {labels_, found->second, found->second + 1};
+  }
+
   void AddOp(int block, const DraftOp& draft) {
     ir::OpBuilder op(builder_, block, draft.index, draft.type);
     if (!op) return;
-    const uint32_t begin = labels_->size();
-    labels_->BeginStack();
-    labels_->Add(label_(draft.source));
-    op.SetCallStack({labels_, begin, labels_->size()});
+    op.SetCallStack(LabelOf(draft.source));
     for (const auto& [slot, vars] : draft.inputs)
       Fill(vars, op.Input(slot, static_cast<int>(vars.size())));
     for (const auto& [slot, vars] : draft.outputs)
@@ -139,6 +146,7 @@ class Emitter {
   const DraftLabel label_;
   ir::ProgramBuilder& builder_;
   std::vector<ir::VarId> ids_;
+  std::unordered_map<const void*, uint32_t> label_of_;  // its place in labels_
   const std::shared_ptr<CallStackTable> labels_ = std::make_shared<CallStackTable>();
 };
 

@@ -16,10 +16,12 @@ namespace {
 std::string Label(const void* source) {
   if (source == nullptr) return "output of the graph";
   const Node& node = *static_cast<const Node*>(source);
+  static constexpr size_t kMostShown = 32;
   const auto list = [](const std::vector<std::string_view>& names) {
     std::string text;
-    for (std::string_view name : names)
-      text += StrCat(text.empty() ? "" : ", ", name.empty() ? "-" : name);
+    for (size_t i = 0; i < std::min(names.size(), kMostShown); ++i)
+      text += StrCat(i == 0 ? "" : ", ", names[i].empty() ? "-" : names[i]);
+    if (names.size() > kMostShown) text += StrCat(", ... (", names.size(), " in all)");
     return text;
   };
   std::string text = node.FullName();

@@ -46,7 +46,10 @@ Result<Lowered> Lowering::Run() {
   for (const TensorData& t : model_.graph.initializers) filled.insert(t.name);
   for (const ValueInfo& v : model_.graph.inputs)
     if (!filled.contains(v.name)) KeepName(std::string(v.name));
-  for (const ValueInfo& v : model_.graph.outputs) KeepName(std::string(v.name));
+  for (const ValueInfo& v : model_.graph.outputs) {
+    KeepName(std::string(v.name));
+    output_names_.insert(v.name);
+  }
   AddInitializers(model_.graph, &main_);
   LowerInputs();
   Surroundings around;

@@ -129,6 +129,7 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   std::unordered_map<std::string, const Function*> functions_;
   NameScope main_;
   std::vector<Type> inputs_, outputs_;
+  std::unordered_set<std::string_view> output_names_;
   std::vector<std::shared_ptr<const MapKeys>> keys_;
   std::deque<std::string> own_names_;
   std::unordered_map<const Node*, std::vector<bool>> growing_;

@@ -164,10 +164,8 @@ void NodeLowering::Result(size_t output, int v) {
   const bool own = name.starts_with('\n');  // Lowering::OwnName
   if (!own && !facts.exact_name && around_.function == nullptr && var.block == block()) {
     const bool reserved = l_.IsKept(std::string(name));
-    const bool is_output =
-        block() == 0 && reserved && !l_.main_.vars.contains(name) &&
-        std::any_of(l_.model_.graph.outputs.begin(), l_.model_.graph.outputs.end(),
-                    [&](const ValueInfo& o) { return o.name == name; });
+    const bool is_output = block() == 0 && reserved && !l_.main_.vars.contains(name) &&
+                           l_.output_names_.contains(name);
     var.name = is_output ? std::string(name) : l_.FreshName(name);
     facts.exact_name = true;
   }

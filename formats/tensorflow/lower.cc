@@ -111,6 +111,7 @@ Result<Lowered> Lowering::Run() {
   main_.values.resize(graph_.size());
   LowerFeeds();
   fetched_.assign(fetches_.size(), kNoDraft);
+  for (size_t k = 0; k < fetches_.size(); ++k) fetches_of_[fetches_[k].source.node].push_back(k);
   LowerRegion(region, main_);
   HEDDLE_RETURN_IF_ERROR(UnknownOperators());
   Lowered made;
@@ -339,8 +340,9 @@ void Lowering::LowerFeeds() {
 // branches make is handed out.
 void Lowering::FetchNow(const Instance& instance, int node) {
   if (&instance != &main_) return;
-  for (size_t k = 0; k < fetches_.size(); ++k) {
-    if (fetches_[k].source.node != node) continue;
+  const auto found = fetches_of_.find(node);
+  if (found == fetches_of_.end()) return;
+  for (const size_t k : found->second) {
     const std::vector<int>& values = main_.values[static_cast<size_t>(node)];
     const auto port = static_cast<size_t>(fetches_[k].source.port);
     if (port >= values.size() || values[port] == kNoDraft) continue;

@@ -190,8 +190,9 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   Instance main_;
   std::vector<bool> needed_;
   std::vector<Wanted> feeds_, fetches_;
-  std::vector<int> targets_;  // nodes that run
-  std::vector<int> fetched_;  // by fetch: its variable
+  std::vector<int> targets_;                                 // nodes that run
+  std::vector<int> fetched_;                                 // by fetch: its variable
+  std::unordered_map<int, std::vector<size_t>> fetches_of_;  // by node
   std::vector<Port> inputs_, outputs_;
   std::map<std::string, std::string, std::less<>> output_names_;  // as Lowered::output_names
   std::unordered_map<std::string_view, const Function*> functions_;

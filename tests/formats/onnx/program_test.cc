@@ -35,6 +35,25 @@ TEST(Onnx, InitializersAndConstantsAreParameters) {
   EXPECT_THAT(RunOn(g, F32({2}, {1, 1})), ElementsAre(20, 60));
 }
 
+// A node becomes as many operators as it has operands, and their texts are one, of bounded length.
+TEST(Onnx, OperatorsOfOneNodeShareItsText) {
+  for (const size_t operands : {size_t{2}, size_t{40}, size_t{3000}}) {
+    OnnxGraph g;
+    g.In("x").Add(Node("Sum", std::vector<std::string>(operands, "x"), {"y"})).Out("y");
+    const Model model = ModelOf(g.Model());
+    const auto& ops = model.program.ir().blocks[0].ops;
+    ASSERT_EQ(ops.size(), operands - 1);
+    size_t bytes = 0;
+    for (const ir::Op& op : ops) {
+      const std::vector<std::string_view> lines = op.call_stack.Lines();
+      ASSERT_EQ(lines.size(), 1u);
+      EXPECT_EQ(lines[0].data(), ops[0].call_stack.Lines()[0].data());
+      bytes = lines[0].size();
+    }
+    EXPECT_LT(bytes, 400u);
+  }
+}
+
 TEST(Onnx, OutputsMayBeInputsInitializersAndEachOther) {
   OnnxGraph g;
   g.In("x").Weight(Tensor32("w", {2}, {5, 6}));
