@@ -8,6 +8,7 @@
 #include <new>
 #include <stop_token>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,8 @@ heddle_error* Guard(Body body) noexcept {
     return status.ok() ? nullptr : MakeError(status);
   } catch (const std::bad_alloc&) {
     return MakeError(Status(StatusCode::kResourceExhausted, "out of memory"));
+  } catch (const std::system_error& e) {  // no more threads
+    return MakeError(Status(StatusCode::kResourceExhausted, e.what()));
   } catch (const std::exception& e) {
     return Unexpected(e.what());
   } catch (...) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "capi/handles.h"
+#include "heddle/bounds.h"
 #include "heddle/device.h"
 #include "heddle/model_files.h"
 #include "heddle/params.h"
@@ -174,6 +175,7 @@ heddle_error* heddle_executor_new(const heddle_executor_options* given,
       HEDDLE_ASSIGN_OR_RETURN(auto devices, heddle::OpenDevices(known.place));
       options.SetDevices(std::move(devices));
     }
+    HEDDLE_RETURN_IF_ERROR(CheckOptions(options));
     HEDDLE_RETURN_IF_ERROR(TakeRank(known.ranks, known.rank, &options));
     *executor = new heddle_executor{std::make_shared<heddle::Executor>(options)};
     return Status::Ok();

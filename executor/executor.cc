@@ -2,6 +2,8 @@
 #include "heddle/executor.h"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "core/error.h"
@@ -10,6 +12,7 @@
 #include "executor/executor_impl.h"
 #include "executor/report/describe_plan.h"
 #include "executor/report/plan_text.h"
+#include "heddle/bounds.h"
 #include "heddle/host.h"
 
 namespace heddle {
@@ -20,8 +23,20 @@ void ExecutorOptions::SetDevices(std::vector<std::shared_ptr<Device>> all) {
   more_devices = std::move(all);
 }
 
-Executor::Executor(const ExecutorOptions& options)
-    : impl_(std::make_unique<internal::ExecutorImpl>(options)) {}
+Status CheckOptions(const ExecutorOptions& options) {
+  const auto check = [](const char* name, int value) {
+    if (value >= 0 && value <= kMostThreads) return Status::Ok();
+    return InvalidArgument(name, " is ", value, "; 0 to ", kMostThreads, " are possible");
+  };
+  HEDDLE_RETURN_IF_ERROR(check("threads", options.threads));
+  return check("runs_at_once", options.runs_at_once);
+}
+
+Executor::Executor(const ExecutorOptions& options) {
+  if (const Status status = CheckOptions(options); !status.ok())
+    throw std::invalid_argument(std::string(status.message()));
+  impl_ = std::make_unique<internal::ExecutorImpl>(options);
+}
 Executor::~Executor() = default;
 
 Result<CompiledProgram> Executor::Compile(const Program& program, std::shared_ptr<Scope> scope,

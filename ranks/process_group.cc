@@ -6,9 +6,12 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <stdexcept>
+#include <string>
 
 #include "core/error.h"
 #include "core/guard.h"
+#include "heddle/bounds.h"
 #include "ranks/reduce.h"
 
 namespace heddle {
@@ -390,11 +393,19 @@ std::vector<std::shared_ptr<Communicator>> MakeRanks(int size, const std::vector
 
 }  // namespace
 
-std::vector<std::shared_ptr<Communicator>> NewRanks(int size) { return MakeRanks(size, {}); }
+std::vector<std::shared_ptr<Communicator>> NewRanks(int size) {
+  auto made = NewRanks(size, {});
+  if (!made.ok()) throw std::invalid_argument(std::string(made.status().message()));
+  return *std::move(made);
+}
 
 Result<std::vector<std::shared_ptr<Communicator>>> NewRanks(int size,
                                                             const std::vector<RankRing>& rings) {
   if (size < 1) return InvalidArgument("a group has at least one rank, not ", size);
+  if (size > kMostRanks)
+    return InvalidArgument("a group of ", size, " ranks: it has at most ", kMostRanks);
+  if (rings.size() > kMostRings)
+    return InvalidArgument("a group with ", rings.size(), " rings: it has at most ", kMostRings);
   std::set<int64_t> named;
   for (const RankRing& ring : rings) {
     if (!named.insert(ring.ring).second)

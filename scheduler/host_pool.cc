@@ -13,11 +13,19 @@
 namespace heddle {
 
 HostPool::HostPool(int threads, void (*first)()) : threads_(std::max(1, threads)) {
-  for (int i = 1; i < threads_; ++i) {
-    workers_.emplace_back([this, first, i] {
-      if (i == 1 && first != nullptr) first();
-      Work();
-    });
+  workers_.reserve(static_cast<size_t>(threads_ - 1));
+  try {
+    for (int i = 1; i < threads_; ++i) {
+      workers_.emplace_back([this, first, i] {
+        if (i == 1 && first != nullptr) first();
+        Work();
+      });
+    }
+  } catch (...) {  // std::system_error: the system has no more threads
+    stop_.store(true, std::memory_order_seq_cst);
+    jobs_.Notify();
+    for (std::thread& t : workers_) t.join();
+    throw;
   }
 }
 

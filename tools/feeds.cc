@@ -162,8 +162,8 @@ bool BeginsWith(const std::string& path, std::string_view bytes) {
 }
 
 // The only array of an archive, or that of the input's name.
-Result<NpyArray> ReadMember(const std::string& path, const std::string& input) {
-  HEDDLE_ASSIGN_OR_RETURN(NamedArrays arrays, ReadNpzArrays(path));
+Result<NpyArray> ReadMember(const std::string& path, const std::string& input, uint64_t most) {
+  HEDDLE_ASSIGN_OR_RETURN(NamedArrays arrays, ReadNpzArrays(path, most));
   for (auto& [name, array] : arrays)
     if (name == input || arrays.size() == 1) return std::move(array);
   return Status(StatusCode::kNotFound, path + ": has no array '" + input + "'");
@@ -190,18 +190,20 @@ Result<Value> ReadProto(const std::string& path, DType dtype, const std::string&
                 path + ": holds " + given + ", " + what + " takes " + expected);
 }
 
-Result<Value> ReadFeed(const std::string& path, const TensorInfo& input, const std::string& type) {
+Result<Value> ReadFeed(const std::string& path, const TensorInfo& input, const std::string& type,
+                       uint64_t unpack_limit) {
   const std::string what = "input '" + input.name + "'";
   if (path.ends_with(".pb")) return ReadProto(path, input.dtype, type, what);
-  auto array = BeginsWith(path, "PK\3\4") ? ReadMember(path, input.name) : ReadNpyArray(path);
+  auto array =
+      BeginsWith(path, "PK\3\4") ? ReadMember(path, input.name, unpack_limit) : ReadNpyArray(path);
   HEDDLE_RETURN_IF_ERROR(array.status());
   return FeedValue(*array, input.dtype, type, path, what);
 }
 
 // The arrays of an archive by the inputs' names. Offsets are numbers, and go with theirs.
-Status ReadArchive(const std::string& path, const ProgramInputs& inputs,
+Status ReadArchive(const std::string& path, uint64_t most, const ProgramInputs& inputs,
                    std::map<std::string, Value>* values) {
-  HEDDLE_ASSIGN_OR_RETURN(NamedArrays arrays, ReadNpzArrays(path));
+  HEDDLE_ASSIGN_OR_RETURN(NamedArrays arrays, ReadNpzArrays(path, most));
   NamedTensors tensors;
   for (auto& [name, array] : arrays) {
     size_t k = 0;
@@ -265,6 +267,10 @@ void AddFeedOptions(Command app, FeedOptions* options) {
            CheckPair);
   app.add_option("--feed-npz", options->npz, "values of inputs, under their names")
       .type_name("FILE.npz");
+  app.add_option("--unpack-limit", options->unpack_limit,
+                 "bytes that the arrays of an archive may have in all; 0 = 256 MiB, or 100 times "
+                 "the archive's")
+      .type_name("BYTES");
   app.add_flag(
       "--random-feed", options->random,
       "random values for the inputs without one: the same in every run; floats in [-1, 1), "
@@ -310,7 +316,8 @@ Result<std::vector<Feed>> MakeFeeds(const ProgramInputs& inputs, const FeedOptio
   HEDDLE_ASSIGN_OR_RETURN(const auto lods,
                           ByName(options.lods, "--lod", inputs.infos, SplitAtLast));
   std::map<std::string, Value> archive;
-  if (!options.npz.empty()) HEDDLE_RETURN_IF_ERROR(ReadArchive(options.npz, inputs, &archive));
+  if (!options.npz.empty())
+    HEDDLE_RETURN_IF_ERROR(ReadArchive(options.npz, options.unpack_limit, inputs, &archive));
   std::vector<Feed> feeds;
   for (size_t k = 0; k < inputs.infos.size(); ++k) {
     const TensorInfo& input = inputs.infos[k];
@@ -318,7 +325,7 @@ Result<std::vector<Feed>> MakeFeeds(const ProgramInputs& inputs, const FeedOptio
     Value value;
     const auto shape = shapes.find(input.name);
     if (const auto file = files.find(input.name); file != files.end()) {
-      HEDDLE_ASSIGN_OR_RETURN(value, ReadFeed(file->second, input, type));
+      HEDDLE_ASSIGN_OR_RETURN(value, ReadFeed(file->second, input, type, options.unpack_limit));
     } else if (const auto member = archive.find(input.name); member != archive.end()) {
       value = member->second;
     } else if (options.random) {

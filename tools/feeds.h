@@ -13,6 +13,7 @@ namespace heddle::tools {
 
 struct FeedOptions {
   std::vector<std::string> files;   // NAME=FILE
+  uint64_t unpack_limit = 0;        // bytes of an archive's arrays; 0: as ReadNpzArrays has it
   std::string npz;                  // members are named as the inputs (tools/values/sequences.h)
   bool random = false;              // inputs without a value get random ones
   std::vector<std::string> shapes;  // NAME=2,3: of a random input

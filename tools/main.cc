@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <system_error>
 
 #include "tools/commands.h"
 #include "tools/json_output.h"
@@ -101,6 +102,8 @@ int main(int argc, char** argv) {
   // crash of the model.
   try {
     return Main(argc, argv);
+  } catch (const std::system_error& e) {  // no more threads
+    return Fail(std::string("RESOURCE_EXHAUSTED: ") + e.what());
   } catch (const std::exception& e) {
     return Fail(std::string("INTERNAL: ") + e.what());
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/bounds.h"
 #include "heddle/executor.h"
 #include "heddle/program.h"
 #include "tools/command_line.h"
@@ -13,7 +14,7 @@
 
 namespace heddle::tools {
 
-constexpr int kMostThreads = 1024, kMostOptLevel = 2;
+constexpr int kMostOptLevel = 2;
 
 // Which model, and how it is compiled and run.
 struct ModelOptions {

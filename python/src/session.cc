@@ -12,7 +12,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <system_error>
 
+#include "heddle/bounds.h"
 #include "heddle/device.h"
 #include "heddle/model_files.h"
 #include "python/src/arrays.h"
@@ -397,8 +399,13 @@ void BindSession(nb::module_& module) {
                                     .plan_cache_capacity = plan_cache_capacity,
                                     .memory_limit = memory_limit,
                                     .communicator = rank != nullptr ? rank->communicator : nullptr};
+            Check(CheckOptions(options));
             options.SetDevices(Check(OpenDevices(place)));
-            new (self) Executor(options);
+            try {
+              new (self) Executor(options);
+            } catch (const std::system_error& e) {  // no more threads
+              Check(Status(StatusCode::kResourceExhausted, e.what()));
+            }
           },
           nb::arg("threads") = 0, nb::arg("plan_cache_capacity") = 32, nb::arg("memory_limit") = 0,
           nb::arg("runs_at_once") = 0, nb::arg("rank").none() = nb::none(),

@@ -1,4 +1,6 @@
 // Limits of time and memory of a run hold inside loops and long kernels, and the executor goes on.
+#include "heddle/limits.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,10 +8,13 @@
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <random>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
 
+#include "heddle/bounds.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -33,6 +38,23 @@ class Limits : public ::testing::TestWithParam<int> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Levels, Limits, ::testing::Values(0, 2));
+
+TEST(Bounds, OfThreadsAndRunsAreTold) {
+  std::mt19937 random(4);
+  for (int i = 0; i < 500; ++i) {
+    const bool above = i % 2 == 0;
+    const int value = above ? kMostThreads + 1 + static_cast<int>(random() >> (1 + random() % 21))
+                            : -1 - static_cast<int>(random() >> (1 + random() % 31));
+    ExecutorOptions options;
+    const bool of_threads = i % 4 < 2;
+    (of_threads ? options.threads : options.runs_at_once) = value;
+    const Status status = CheckOptions(options);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << value;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(of_threads ? "threads" : "runs_at_once"), HasSubstr("0 to 1024")));
+    EXPECT_THROW(Executor{options}, std::invalid_argument) << value;
+  }
+}
 
 // n counts down to 0; with `grows`, x gets twice as long in each step.
 ProgramBuilder Loop(double steps, bool grows) {

@@ -252,7 +252,8 @@ model = b.finish(threads=2)
 a = np.ones([2, 4], "f4")
 a.flags.writeable = False
 kept = [heddle.Tensor(a), heddle.Tensor(bytes(64)), heddle.Tensor(a).__dlpack__(max_version=(1, 0)),
-        memoryview(heddle.Tensor(a)), model.run({"x": a})]
+        memoryview(heddle.Tensor(a))]
+outputs = model.run({"x": a})  # whose memory goes back to a pool that other threads use, too
 stop = False
 def work():
     while not stop:
@@ -269,7 +270,7 @@ if sys.argv[1] == "fork":
         assert os.waitpid(child, 0)[1] == 0
 if sys.argv[1] == "cycle":
     class Cycle: pass
-    c = Cycle(); c.me = c; c.kept = kept
+    c = Cycle(); c.me = c; c.kept = kept, outputs
 if sys.argv[1] != "daemons":
     stop = True
     for t in threads: t.join()

@@ -5,10 +5,13 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <stdexcept>
 #include <thread>
 
 #include "core/shapes.h"
 #include "heddle/async_run.h"
+#include "heddle/bounds.h"
 #include "ranks/communicator.h"
 #include "tests/ranks/group.h"
 #include "tests/support/program_builder.h"
@@ -29,6 +32,23 @@ std::vector<Tensor> Collective(const std::string& type, const std::vector<Tensor
     results.push_back(out.ok() ? (*out)[0] : Tensor());
   }
   return results;
+}
+
+TEST(Ranks, TheirNumberIsBounded) {
+  for (const int size : {kMostRanks + 1, 1 << 20, std::numeric_limits<int>::max()}) {
+    const auto made = NewRanks(size, {});
+    EXPECT_EQ(made.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(made.status().message().find("at most 1024"), std::string::npos);
+    EXPECT_THROW(NewRanks(size), std::invalid_argument);
+  }
+  for (const int size : {0, -1, std::numeric_limits<int>::min()})
+    EXPECT_FALSE(NewRanks(size, {}).ok()) << size;
+  EXPECT_EQ(NewRanks(kMostRanks, {{1, {0, kMostRanks - 1}}})->size(), size_t{kMostRanks});
+  std::vector<RankRing> rings(kMostRings + 1);
+  for (size_t k = 0; k < rings.size(); ++k) rings[k] = {static_cast<int64_t>(k), {0}};
+  EXPECT_FALSE(NewRanks(1, rings).ok());
+  rings.pop_back();
+  EXPECT_TRUE(NewRanks(1, rings).ok());
 }
 
 // The operands of ranks in the tests below: 0.5 (rank + 1) (1, 2, …, 6).

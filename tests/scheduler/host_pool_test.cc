@@ -1,13 +1,16 @@
 #include "scheduler/host_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <tbb/task_arena.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <numeric>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #include "core/library_place.h"
@@ -23,6 +26,26 @@ class HostPoolTest : public ::testing::TestWithParam<int> {
   HostPool pool_;
 };
 INSTANTIATE_TEST_SUITE_P(Threads, HostPoolTest, ::testing::Values(1, 2, 3, 8));
+
+// In a process that has room for the stacks of some threads. 0: those that were made end, and
+// others can be made.
+[[noreturn]] void MakeTooMany() {
+  const rlimit room{512 << 20, 512 << 20};
+  if (::setrlimit(RLIMIT_AS, &room) != 0) std::_Exit(3);
+  try {
+    const HostPool pool(1000);
+  } catch (const std::system_error&) {
+    HostPool few(2);
+    std::atomic<int> called{0};
+    few.Run([&](int) { ++called; });
+    std::_Exit(called > 0 ? 0 : 1);
+  }
+  std::_Exit(2);
+}
+
+TEST(HostPool, ThreadsThatTheSystemLacksAreAnError) {
+  EXPECT_EXIT(MakeTooMany(), ::testing::ExitedWithCode(0), "");
+}
 
 TEST_P(HostPoolTest, RunCallsTheJobHereAndWaitsForEverybody) {
   for (int round = 0; round < 200; ++round) {

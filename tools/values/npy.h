@@ -56,10 +56,12 @@ Result<std::string> NpyBytes(const Tensor& tensor, const std::string& type = "")
 Result<std::string> NpyBytes(const StringTensor& strings, const std::string& name);
 
 // The arrays of a .npz archive, from a pipe, too, in the archive's order, without the ".npy" of
-// their names. Members may be stored or, in a build with zlib, deflated.
+// their names. Members may be stored or, in a build with zlib, deflated. kResourceExhausted: they
+// would take more than `most` bytes, 0: more than 256 MiB and than 100 times the archive's.
 using NamedArrays = std::vector<std::pair<std::string, NpyArray>>;
-Result<NamedArrays> ReadNpzArrays(const std::string& path);
-Result<NamedArrays> ParseNpzArrays(std::string_view bytes, const std::string& name);
+Result<NamedArrays> ReadNpzArrays(const std::string& path, uint64_t most = 0);
+Result<NamedArrays> ParseNpzArrays(std::string_view bytes, const std::string& name,
+                                   uint64_t most = 0);
 
 // The same for archives of numbers; kUnimplemented for others.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;

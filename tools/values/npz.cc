@@ -1,5 +1,6 @@
 // .npz archives: ZIP files of .npy members (APPNOTE.TXT 6.3, with the 64-bit extension that NumPy
 // writes for its members).
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <fstream>
@@ -191,7 +192,10 @@ Result<NpyArray> ReadMember(const Bytes& zip, const Member& member, const std::s
 
 }  // namespace
 
-Result<NamedArrays> ParseNpzArrays(std::string_view bytes, const std::string& name) {
+Result<NamedArrays> ParseNpzArrays(std::string_view bytes, const std::string& name, uint64_t most) {
+  constexpr uint64_t kUsualMost = 256 << 20, kUsualRatio = 100;
+  if (most == 0) most = std::max(kUsualMost, bytes.size() * kUsualRatio);
+  uint64_t left = most;
   const Bytes zip(bytes);
   const auto directory = FindDirectory(zip);
   if (!directory && bytes.starts_with("PK"))
@@ -203,6 +207,13 @@ Result<NamedArrays> ParseNpzArrays(std::string_view bytes, const std::string& na
     Member member;
     if (!ReadEntry(zip, &at, &member))
       return BadArchive(name, "the archive's directory is damaged");
+    if (member.unpacked > left)
+      return Status(StatusCode::kResourceExhausted,
+                    name + ": array '" + member.name + "' has " + std::to_string(member.unpacked) +
+                        " bytes unpacked, and the archive of " + std::to_string(bytes.size()) +
+                        " bytes may have " + std::to_string(most) +
+                        " in all (--unpack-limit); numpy.savez stores without packing");
+    left -= member.unpacked;
     HEDDLE_ASSIGN_OR_RETURN(NpyArray read, ReadMember(zip, member, name));
     std::string array = member.name;
     if (array.ends_with(".npy")) array.resize(array.size() - 4);
@@ -211,10 +222,10 @@ Result<NamedArrays> ParseNpzArrays(std::string_view bytes, const std::string& na
   return arrays;
 }
 
-Result<NamedArrays> ReadNpzArrays(const std::string& path) {
+Result<NamedArrays> ReadNpzArrays(const std::string& path, uint64_t most) {
   if (IsPipe(path)) {
     HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, Receive(path));
-    return ParseNpzArrays(bytes, path);
+    return ParseNpzArrays(bytes, path, most);
   }
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return Status(StatusCode::kNotFound, path + ": no such file, or not readable");
@@ -225,7 +236,7 @@ Result<NamedArrays> ReadNpzArrays(const std::string& path) {
   std::string all(static_cast<size_t>(size), '\0');
   file.seekg(0);
   if (!file.read(all.data(), size)) return BadArchive(path, "cannot be read");
-  return ParseNpzArrays(all, path);
+  return ParseNpzArrays(all, path, most);
 }
 
 namespace {

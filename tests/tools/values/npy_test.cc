@@ -409,6 +409,38 @@ TEST(NpzTest, ReadsStoredMembers) {
   EXPECT_TRUE(empty->empty());
 }
 
+// Members of any sizes, some at the same place of the archive, under any bound.
+TEST(NpzTest, WhatIsUnpackedIsBounded) {
+  std::mt19937 random(5);
+  int refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::vector<ZipMember> members;
+    uint64_t bytes = 0;
+    for (size_t k = 0, n = 1 + random() % 6; k < n; ++k) {
+      const size_t count = random() % 200;
+      const std::string npy = Npy(HeaderOf("|u1", "False", "(" + std::to_string(count) + ",)"),
+                                  std::string(count, 'x'));
+      members.push_back(Stored("a" + std::to_string(k) + ".npy", npy));
+      bytes += npy.size();
+    }
+    const uint64_t most = 1 + random() % (2 * bytes);
+    const auto read = ParseNpzArrays(Zip(members), "x.npz", most);
+    EXPECT_EQ(read.ok(), bytes <= most) << read.status().ToString();
+    if (read.ok()) continue;
+    ++refused;
+    EXPECT_EQ(read.status().code(), StatusCode::kResourceExhausted);
+    EXPECT_NE(read.status().message().find(std::to_string(most) + " in all (--unpack-limit)"),
+              std::string::npos);
+  }
+  EXPECT_GT(refused, 50);
+  // A promise of more than the usual bound takes no memory.
+  ZipMember bomb = Stored("x.npy", "1234");
+  bomb.method = 8;
+  bomb.unpacked = 3u << 30;
+  const auto read = ParseNpzArrays(Zip({bomb}), "x.npz");
+  EXPECT_EQ(read.status().code(), StatusCode::kResourceExhausted) << read.status().ToString();
+}
+
 TEST(NpzTest, InflatesOrSaysThatItCannot) {
   const std::string npy = Npy(HeaderOf("<i8", "False", "(1,)"), BytesOf<int64_t>({5}));
   // A deflate stream of one stored block.
@@ -419,7 +451,7 @@ TEST(NpzTest, InflatesOrSaysThatItCannot) {
   ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_EQ((*read)[0].second.data<int64_t>()[0], 5);
   ZipMember liar = member;
-  liar.unpacked = uint64_t{1} << 31;
+  liar.unpacked = uint64_t{1} << 27;
   EXPECT_EQ(ParseNpz(Zip({liar}), "x.npz").status().code(), StatusCode::kDataLoss);
 #else
   EXPECT_THAT(read.status().ToString(), HasSubstr("zlib"));
