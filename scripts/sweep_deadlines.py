@@ -2,7 +2,8 @@
 """How long each operator computes without a look at its run's deadline.
 
   sweep_deadlines.py --tests build/release/heddle_ops_tests --heddle build/release/heddle
-                     [--ms 150] [--mib 512] [--limit 50] [--only GLOB] [--every 1] [--jobs 1] [--out FILE]
+                     [--ms 150] [--mib 512] [--limit 50] [--only GLOB] [--every 1] [--jobs 1]
+                     [--out FILE]
 
 The operators' own examples grow, size by size, until a run takes --ms on one thread or its operands
 take --mib MiB (tests/ops/looks.h). A run is asked at each look; the longest time between two of
