@@ -173,7 +173,8 @@ class SignalWatcher {
     }
     MutexLock lock(mutex_);
     if (run_.load(std::memory_order_seq_cst) != run) return false;
-    signalled = interrupted = 0;
+    signalled = 0;
+    interrupted = 0;
     for (const int number : pythons) {
       if (sigaction(number, nullptr, &python_actions[number]) != 0) continue;
       if (IsOurs(python_actions[number])) continue;
