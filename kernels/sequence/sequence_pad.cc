@@ -46,7 +46,8 @@ Status PadGrad(KernelContext& ctx) {
   const Tensor &x = ctx.In("X"), &dout = ctx.In("Out@GRAD");
   HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(x, "X"));
   const int64_t count = SequenceCount(*offsets);
-  if (dout.rank() < 2 || dout.dim(0) != count || dout.numel() != count * dout.dim(1) * RowSize(x))
+  if (dout.dtype() != x.dtype() || dout.rank() < 2 || dout.dim(0) != count ||
+      dout.numel() != count * dout.dim(1) * RowSize(x))
     return InvalidArgument("Out@GRAD ", dout.shape().ToString(), " does not fit X");
   Tensor& dx = ctx.Out("X@GRAD");
   const size_t row = RowBytes(x);

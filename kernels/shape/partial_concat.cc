@@ -77,6 +77,9 @@ Status PartialGradShape(ShapeContext& ctx) {
   if (ctx.InShape("Out@GRAD").is_static() && !(ctx.InShape("Out@GRAD") == want))
     return InvalidArgument("Out@GRAD has shape ", ctx.InShape("Out@GRAD").ToString(), ", expected ",
                            want.ToString());
+  if (ctx.InDType("Out@GRAD") != ctx.InDType("X"))
+    return InvalidArgument("Out@GRAD is ", Name(ctx.InDType("Out@GRAD")), ", X ",
+                           Name(ctx.InDType("X")));
   for (int i = 0; i < ctx.InCount("X"); ++i)
     if (ctx.HasOut("X@GRAD", i)) ctx.SetOut("X@GRAD", ctx.InShape("X", i), ctx.InDType("X", i), i);
   return Status::Ok();

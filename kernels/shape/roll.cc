@@ -63,7 +63,12 @@ Status RunRoll(const KernelContext& ctx, const Tensor& x, int64_t sign, Tensor& 
 Status Roll(KernelContext& ctx) { return RunRoll(ctx, ctx.In("X"), 1, ctx.Out("Out")); }
 
 Status RollGrad(KernelContext& ctx) {
-  return RunRoll(ctx, ctx.In("Out@GRAD"), -1, ctx.Out("X@GRAD"));
+  const Tensor& dout = ctx.In("Out@GRAD");
+  Tensor& dx = ctx.Out("X@GRAD");
+  if (!(dout.shape() == dx.shape()) || dout.dtype() != dx.dtype())
+    return InvalidArgument("Out@GRAD ", Name(dout.dtype()), " ", dout.shape().ToString(),
+                           " must be as X, ", Name(dx.dtype()), " ", dx.shape().ToString());
+  return RunRoll(ctx, dout, -1, dx);
 }
 
 }  // namespace
