@@ -129,19 +129,31 @@ def block(entries):
     return out + struct.pack("<II", 0, 1)
 
 
+def checksum(content):
+    """Castagnoli's CRC-32, turned and shifted as the bundle's files have it."""
+    crc = 0xFFFFFFFF
+    for byte in content:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
 def write_bundle(prefix, weights):
     entries, data = {b"": field(1, 1) + field(3, field(1, 1))}, b""
     for name, array in sorted(weights.items()):
         content = array.astype("<f4").tobytes()
         entries[name.encode()] = (field(1, FLOAT) + field(2, shape(array.shape))
-                                  + field(4, len(data)) + field(5, len(content)))
+                                  + field(4, len(data)) + field(5, len(content))
+                                  + varint(6 << 3 | 5) + checksum(content))
         data += content
     table = block(entries)
     index = block({max(entries) + b"\xff": varint(0) + varint(len(table))})
     footer = varint(0) + varint(0) + varint(len(table) + 5) + varint(len(index))
-    # Behind a block: not compressed, and no checksum.
-    prefix.with_suffix(".index").write_bytes(table + bytes(5) + index + bytes(5)
-                                             + footer.ljust(40, b"\0") + MAGIC)
+    # Behind a block: not compressed, and the checksum of block and mark.
+    parts = b"".join(part + b"\0" + checksum(part + b"\0") for part in (table, index))
+    prefix.with_suffix(".index").write_bytes(parts + footer.ljust(40, b"\0") + MAGIC)
     prefix.with_suffix(".data-00000-of-00001").write_bytes(data)
 
 
