@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -280,6 +281,11 @@ class Unroller {
     std::map<VarId, int> writes_;  // per variable that the body writes: how often
   };
 
+  // What a loop's turns do stays where the loop is. (No operator of a body has a place: CanCopy.)
+  static void PlaceAt(const std::string& device, std::vector<ir::Op>* ops) {
+    for (ir::Op& op : *ops) op.device = device;
+  }
+
   // The loop becomes its turns.
   void WriteOut(int block, int at, int body, int turns) {
     const std::vector<ir::Op> ops = std::exchange(p_.blocks[static_cast<size_t>(body)].ops, {});
@@ -287,6 +293,7 @@ class Unroller {
     Copier copier(p_, block, ops);
     for (int k = 0; k < turns; ++k) copier.Turn(ops, body, k + 1 == turns, &written);
     auto& outer = p_.blocks[static_cast<size_t>(block)].ops;
+    PlaceAt(outer[static_cast<size_t>(at)].device, &written);
     outer.erase(outer.begin() + at);
     outer.insert(outer.begin() + at, std::make_move_iterator(written.begin()),
                  std::make_move_iterator(written.end()));
@@ -305,6 +312,7 @@ class Unroller {
     for (int k = 0; k < together; ++k) copier.Turn(ops, body, k + 1 == together, &joined);
     p_.blocks[static_cast<size_t>(body)].ops = std::move(joined);
     auto& outer = p_.blocks[static_cast<size_t>(block)].ops;
+    PlaceAt(outer[static_cast<size_t>(at)].device, &first);
     outer.insert(outer.begin() + at, std::make_move_iterator(first.begin()),
                  std::make_move_iterator(first.end()));
   }
