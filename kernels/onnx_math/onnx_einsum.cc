@@ -152,6 +152,14 @@ Result<EinsumPlan> EinsumPlanOf(const Context& ctx) {
                                    [&](const auto& of_operand) { return of_operand[k] != 0; });
     plan.in_steps = plan.in_steps || (terms.size() > 1 && has == 1 && extent[k] > 1);
   }
+  // Few products are computed sooner than they are taken apart, and without memory.
+  constexpr double kWorthSteps = 1 << 14;
+  const auto size = [](const Shape& shape) {
+    double product = 1;
+    for (const int64_t n : shape) product *= static_cast<double>(n);
+    return product;
+  };
+  plan.in_steps = plan.in_steps && size(plan.out) * size(plan.summed) > kWorthSteps;
   const auto split = static_cast<std::ptrdiff_t>(out.size());
   for (const auto& s : strides) {
     plan.out_strides.emplace_back(s.begin(), s.begin() + split);
