@@ -63,9 +63,9 @@ int TypeAt(std::string_view said, size_t port, const FindAttribute& find) {
       count = length;
     } else if (star != std::string_view::npos) {
       const Attribute* number = find(argument.substr(0, star));
-      if (number != nullptr && number->kind == Attribute::kPlaceholder) return kNoType;
+      if (number == nullptr || number->kind == Attribute::kPlaceholder) return kNoType;
       argument.remove_prefix(star + 1);
-      count = number == nullptr || number->i < 0 ? 0 : static_cast<size_t>(number->i);
+      count = number->i < 0 ? 0 : static_cast<size_t>(number->i);
     }
     if (port < count) return SaidType(argument, find);
     port -= count;
@@ -94,6 +94,21 @@ std::string NamesOf(std::string_view numbers) {
   return names;
 }
 
+// Whether the attribute is the type of an operand of indices. Readers take all integers there, as
+// TensorFlow does where it computes a constant: definitions and kernels say less.
+bool IsOfIndices(const OpTypes& types, std::string_view attribute) {
+  int at = 0;
+  for (std::string_view inputs = types.inputs; !inputs.empty(); ++at) {
+    std::string_view input = TakeWord(&inputs);
+    input = input.substr(0, input.find('='));
+    input.remove_prefix(std::min(input.size(), input.rfind('*') + 1));
+    if (input != attribute) continue;
+    for (std::string_view places = types.indices; !places.empty();)
+      if (TypeNumber(TakeWord(&places)) == at) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 int DefinedType(std::string_view op, size_t port, const FindAttribute& find) {
@@ -109,7 +124,7 @@ std::string FindWrongType(std::string_view op, size_t inputs, const FindAttribut
     const std::string_view word = TakeWord(&rest), name = word.substr(0, word.find(':')),
                            numbers = word.substr(name.size() + 1);
     const Attribute* a = find(name);
-    if (a == nullptr) continue;
+    if (a == nullptr || IsOfIndices(*types, name)) continue;
     const auto refuse = [&](int64_t type) {
       return StrCat("there is no such operator for ", TypeName(BaseType(type)), " (attribute ",
                     name, "), but for ", NamesOf(numbers));
