@@ -387,13 +387,10 @@ void BindSession(nb::module_& module) {
           "__init__",
           [](Executor* self, int threads, int plan_cache_capacity, size_t memory_limit,
              int runs_at_once, const Rank* rank, const std::string& place) {
-            for (const auto& [option, value] :
-                 {std::pair{"threads", threads}, std::pair{"plan_cache", plan_cache_capacity},
-                  std::pair{"runs_at_once", runs_at_once}})
-              if (value < 0)
-                Check(Status(StatusCode::kInvalidArgument, std::string(option) + " is " +
-                                                               std::to_string(value) +
-                                                               "; it must not be negative"));
+            if (plan_cache_capacity < 0)
+              Check(Status(StatusCode::kInvalidArgument, "plan_cache is " +
+                                                             std::to_string(plan_cache_capacity) +
+                                                             "; it must not be negative"));
             ExecutorOptions options{.threads = threads,
                                     .runs_at_once = runs_at_once,
                                     .plan_cache_capacity = plan_cache_capacity,
