@@ -23,7 +23,7 @@
 
 namespace heddle {
 
-// What is thrown by a look. No std::exception: nobody takes it for a fault.
+// LookOrLeave throws it. It is no std::exception, so that no handler of faults catches it.
 struct Interrupted {
   Status status;
 };

@@ -45,7 +45,7 @@ class PlanService {
   // `form` becomes another one where the passes went by declarations that do not hold.
   Result<std::shared_ptr<CachedPlan>> FindOrMake(CompiledImpl& c, std::shared_ptr<Form>* form,
                                                  const std::vector<Feed>& feeds, std::string* key);
-  // Of this form; nullptr: `found` tells which of its claims do not hold.
+  // The plan of this form. nullptr: `found` has the claims of the form that do not hold.
   Result<std::shared_ptr<CachedPlan>> FindOrMakeOf(CompiledImpl& c, Form& form,
                                                    const std::vector<Feed>& feeds, bool insist,
                                                    std::string* key,

@@ -3,10 +3,10 @@
 // the operator's own shape function, starting from what is fed and from the parameters that are
 // there. A pass reads ir::Var::dtype and shape and need not ask anything more.
 //
-// What remains are claims: variables of which only the declaration tells something before a run.
-// Whoever makes a plan for what is fed compares them with it (Optimized::claims), and where one
-// does not hold, the program is optimised anew with what was found instead (Target::found). So a
-// wrong declaration costs fusions, never a result, and a run checks nothing.
+// A claim is the declaration of a variable that nothing else tells about before a run. Whoever
+// makes a plan compares the claims with what is fed (Optimized::claims); if one does not hold, the
+// program is optimised anew with what was found instead (Target::found). So a wrong declaration
+// costs fusions, never a result, and a run checks nothing.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@
 
 namespace heddle::passes {
 
-// What is known about a variable: -1 for dimensions that differ from run to run, Shape::Unknown()
+// Dtype and shape of a variable: -1 for dimensions that differ from run to run, Shape::Unknown()
 // for ranks that do, DType::kUnknown likewise.
 struct Fact {
   DType dtype = DType::kUnknown;
@@ -26,7 +26,7 @@ struct Fact {
 
   bool operator==(const Fact& o) const { return dtype == o.dtype && shape == o.shape; }
 };
-// What holds for both.
+// The most exact fact that holds for both.
 Fact Join(const Fact& a, const Fact& b);
 // A tensor of dtype and shape `is` may be there where `said` is declared.
 bool Holds(const Fact& said, const Fact& is);

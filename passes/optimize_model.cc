@@ -35,7 +35,7 @@ Result<OptimizedModel> OptimizeModel(const Model& model, const OptimizeOptions& 
   HEDDLE_ASSIGN_OR_RETURN(passes::Optimized optimized, passes::Optimize(source, scope, options));
   auto program = std::make_shared<ir::Program>(*optimized.program);
   program->DropUnusedVars();
-  // Of what the operators leave open, readers of the file are told what it said.
+  // Dtypes and shapes that the operators leave open are written as the file declared them.
   for (ir::Var& var : program->vars) {
     const ir::VarId v = source->Find(var.block, var.name);
     if (v == ir::kNoVar) continue;

@@ -102,7 +102,7 @@ class Driver {
   };
   const PassOptions& options() const { return context_.options(); }
 
-  // What the passes see: each variable as its operator makes it.
+  // The program that the passes see: each variable is declared as its operator makes it.
   std::shared_ptr<ir::Program> AsDeclared() const {
     auto program = std::make_shared<ir::Program>(*original_);
     declared_.Declare(program.get());

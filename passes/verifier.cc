@@ -57,7 +57,8 @@ class DefinitionWalk {
     }
   }
 
-  // What the operator writes for its blocks to read (core/programs/sub_block_slots.h).
+  // Defines the variables that the operator writes for its blocks
+  // (core/programs/sub_block_slots.h).
   void DefineGiven(const ir::Op& op) {
     for (size_t s = 0; s < op.def->outputs().size(); ++s)
       if (SubBlockSlot(op.def->outputs()[s]))

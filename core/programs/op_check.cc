@@ -94,7 +94,7 @@ void CheckKinds(const Program& program, int block, const Op& op, const OpProblem
       // Operators that run blocks list whatever their blocks touch.
       if (IsSubBlockSlot(slot) || (runs_blocks && (slot.flags & kList))) return;
       const Var& var = program.vars[v];
-      // What is computed of selected rows is selected rows.
+      // Operators on selected rows give selected rows.
       if (output && var.kind == VarKind::kRows && HasInputOf(var.kind, program, op)) return;
       std::string wanted;
       if (!Takes(slot, var)) wanted = KindsOf(slot.flags);

@@ -158,9 +158,9 @@ Result<std::shared_ptr<const ShapedCall>> ShapedCalls::FindOrPrepare(
   return std::shared_ptr<const ShapedCall>(call);
 }
 
-// Where there is no room left the oldest call goes. But the turns of a loop that has more of them
-// come in the same order in each run: the first ones stay, and the others use one place, unless it
-// turns out that the first ones do not come again.
+// A full list drops its oldest call. In a loop's body it drops the newest instead: a loop with more
+// turns than places repeats its calls in the same order in each run, so that a list that drops the
+// oldest would never find one. If none of the kept calls is found for long, the list starts anew.
 void ShapedCalls::Keep(std::shared_ptr<const ShapedCall> call) {
   const size_t most = in_block_ ? 128 : 8;
   MutexLock lock(mutex_);

@@ -15,12 +15,13 @@ namespace heddle {
 // Whether all operands are tensors that hold something and have no sequence offsets.
 bool ArePlain(const BoundOp& op, Value* const* frame);
 
-// What is known of calls whose operands, and perhaps outputs, have certain dtypes and shapes.
+// The prepared state of calls whose operands, and perhaps outputs, have certain dtypes and shapes.
 // Constant once it is made.
 struct ShapedCall {
   std::shared_ptr<const KernelState> state;  // nullptr: the operator has no Prepare step
-  // Where the operands' dtypes and shapes say it all: the kernel, and the shape function's answer.
-  KernelFn fn = nullptr;  // nullptr: they do not
+  // The kernel and the shape function's answer, if they follow from the operands' dtypes and
+  // shapes.
+  KernelFn fn = nullptr;  // nullptr: they do not follow
   std::vector<ShapeContext::OutMeta> outs;
   std::vector<int64_t> signature;  // of the operands; without `fn`, of the outputs, too
 };

@@ -100,8 +100,8 @@ Status Infer(const BoundOp& op, RunState& run, RunState::OutMetas* outs, bool* a
   return status;
 }
 
-// What is known of the call, once its outputs have their shapes; nullptr: nothing. `told`: `outs`,
-// nullptr where there is no shape function, may follow from the operands' dtypes and shapes.
+// The prepared call, once its outputs have their shapes; nullptr where nothing is prepared. `told`:
+// `outs` (nullptr without a shape function) may follow from the operands' dtypes and shapes.
 Result<std::shared_ptr<const ShapedCall>> CallNow(const Instruction& in, const BoundOp& op,
                                                   RunState& run, bool told,
                                                   const RunState::OutMetas* outs, KernelFn fn) {

@@ -86,7 +86,7 @@ class UnsignedForm {
   bool ChangesResults() const {
     return use_ == UnsignedUse::kOrders || use_ == UnsignedUse::kWraps;
   }
-  // Of kOrders: a uint64 operand turned; `v` otherwise.
+  // With kOrders, a uint64 operand with its sign bit turned; `v` otherwise.
   int Operand(int v);
   // The result `v` in the type, where that is what the use gives; `v` otherwise. `is_position`: it
   // holds indices, not elements; `of_nothing`: it may be the extreme of no elements, which is that

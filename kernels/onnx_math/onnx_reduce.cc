@@ -73,7 +73,7 @@ struct OnnxMean : SumReduction {
   static constexpr bool kHasUnsignedForm = true, kOneIsItself = true;
   template <typename T>
   using Acc = double;
-  // Of nothing NaN; the mean of no integers is 0.
+  // The mean of no floats is NaN, the mean of no integers 0.
   struct Quotient : Real {
     bool empty;
     explicit operator int32_t() const { return empty ? 0 : Cut<int32_t>(value); }

@@ -281,7 +281,7 @@ class Unroller {
     std::map<VarId, int> writes_;  // per variable that the body writes: how often
   };
 
-  // What a loop's turns do stays where the loop is. (No operator of a body has a place: CanCopy.)
+  // Turns run on the device of their loop. (No operator of a body names a device: CanCopy.)
   static void PlaceAt(const std::string& device, std::vector<ir::Op>* ops) {
     for (ir::Op& op : *ops) op.device = device;
   }

@@ -83,7 +83,7 @@ class LayoutRewriter {
   bool Is4D(VarId v) const { return RankOf(v) == 4; }
   bool IsImage(VarId v) const { return RankOf(v) == 3 || RankOf(v) == 4; }
   bool HasTwin(VarId v) const { return twin_.count(v) > 0; }
-  // Where dimension `dim` of an image is in its twin; -1 when there is no such dimension.
+  // The dimension of the twin that is dimension `dim` of the image; -1 when there is none.
   int64_t Moved(VarId v, int64_t dim) const {
     const int64_t rank = RankOf(v);
     if (dim < -rank || dim >= rank) return -1;

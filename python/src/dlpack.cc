@@ -11,24 +11,28 @@
 namespace heddle::python {
 namespace {
 
-DType FromDlpack(nb::dlpack::dtype d) {
+uint8_t CodeOf(DType t) {
   using Code = nb::dlpack::dtype_code;
+  const Code code = t == DType::kBool   ? Code::Bool
+                    : t == DType::kU8   ? Code::UInt
+                    : t == DType::kBF16 ? Code::Bfloat
+                    : IsComplex(t)      ? Code::Complex
+                    : IsFloat(t)        ? Code::Float
+                                        : Code::Int;
+  return static_cast<uint8_t>(code);
+}
+
+DType FromDlpack(nb::dlpack::dtype d) {
   if (d.lanes != 1) return DType::kUnknown;
   for (int i = 0; i < kNumDTypes - 1; ++i) {
     const auto t = static_cast<DType>(i);
-    const Code code = t == DType::kBool   ? Code::Bool
-                      : t == DType::kU8   ? Code::UInt
-                      : t == DType::kBF16 ? Code::Bfloat
-                      : IsComplex(t)      ? Code::Complex
-                      : IsFloat(t)        ? Code::Float
-                                          : Code::Int;
-    if (d.code == static_cast<uint8_t>(code) && d.bits == SizeOf(t) * 8) return t;
+    if (d.code == CodeOf(t) && d.bits == SizeOf(t) * 8) return t;
   }
   return DType::kUnknown;
 }
 
-// What DLPack's capsules hold (dlpack.h): of its first form, which says nothing of the right to
-// write, and of the one with a version.
+// DLPack's capsules hold one of two structures (dlpack.h): the first form, which says nothing of
+// the right to write, or the one with a version.
 struct DlTensor {
   nb::dlpack::dltensor tensor;
   void* context;
@@ -54,7 +58,8 @@ void DeleteManaged(void* managed) noexcept {
 // capsule not to free them and others that they are gone: they are taken once.
 class DlCapsule {
  public:
-  // Of an object with __dlpack__, or a capsule by itself. Not valid() where it gives none.
+  // Takes the capsule of an object with __dlpack__, or a capsule itself. Not valid(): there is
+  // none.
   explicit DlCapsule(nb::handle object) {
     if (PyCapsule_CheckExact(object.ptr()) != 0) {
       capsule_ = nb::borrow(object);
@@ -88,7 +93,7 @@ class DlCapsule {
   }
   bool valid() const { return versioned_ != nullptr || first_ != nullptr; }
   bool was_taken() const { return taken_; }
-  // Of a later form than is known here, which may lay its fields out in another way.
+  // The capsule has a later form than is known here, whose fields may lie elsewhere.
   bool is_newer() const { return versioned_ != nullptr && versioned_->major > kDlMajor; }
   const nb::dlpack::dltensor& tensor() const {
     return versioned_ != nullptr ? versioned_->tensor : first_->tensor;
@@ -118,16 +123,7 @@ class DlCapsule {
   bool taken_ = false;
 };
 
-nb::dlpack::dtype ToDlpack(DType t) {
-  using Code = nb::dlpack::dtype_code;
-  const Code code = t == DType::kBool   ? Code::Bool
-                    : t == DType::kU8   ? Code::UInt
-                    : t == DType::kBF16 ? Code::Bfloat
-                    : IsComplex(t)      ? Code::Complex
-                    : IsFloat(t)        ? Code::Float
-                                        : Code::Int;
-  return {static_cast<uint8_t>(code), static_cast<uint8_t>(SizeOf(t) * 8), 1};
-}
+nb::dlpack::dtype ToDlpack(DType t) { return {CodeOf(t), static_cast<uint8_t>(SizeOf(t) * 8), 1}; }
 
 // The consumer takes a form that has the flag.
 bool SaysReadOnly(const nb::kwargs& options) {

@@ -77,7 +77,7 @@ class SignalWatcher {
   }
   bool watches() const { return run_.load(std::memory_order_relaxed) != 0; }
   HostCalls& host() { return host_; }
-  // What a handler raised in one of the host's calls, once.
+  // Gives away the error that a handler raised in one of the host's calls.
   std::optional<nb::python_error> TakeRaised() { return std::exchange(raised_, std::nullopt); }
   // A child process has no watcher and nothing to end.
   void AfterFork() HEDDLE_NO_THREAD_SAFETY_ANALYSIS {  // it has one thread
@@ -122,7 +122,7 @@ class SignalWatcher {
     }
   }
 
-  // Of the main thread, in a run.
+  // Called on the main thread, during a run.
   Status LookForSignals() {
     nb::gil_scoped_acquire gil;
     if (PyErr_CheckSignals() == 0) return Status::Ok();

@@ -186,7 +186,7 @@ TEST_P(Limits, TheHostIsCalledMeanwhileAndEndsARun) {
     EXPECT_THAT(out.status().ToString(), HasSubstr("the host is done"));
     EXPECT_EQ(calls, 100);
     ExpectUsable(executor);
-    // What it said does not count for the next run.
+    // The failure of that call does not end the next run.
     ProgramBuilder b;
     b.Feed("x", DType::kF32, {1}).Scale("x", "y", 2).Fetch("y");
     calls = 0;

@@ -16,7 +16,7 @@ struct Size {
   int64_t value;
 };
 
-// Those of an example, each once. kAll: wherever the number stands.
+// The sizes of an example, each once. kAll: wherever the number stands.
 std::vector<Size> SizesOf(const Example& example);
 
 // The example with the size `factor` times as large. Operands repeat their values along an axis

@@ -33,7 +33,7 @@ GrownExample GrowUntil(Executor& executor, const Example& example, double ms, in
 // For each operator that `glob` names one line: its name, the example, run_ms, longest_ms, looks.
 void PrintLooks(const std::string& op, double ms, int64_t bytes, uint64_t seed);
 
-// What is wrong with how the example ends when the host says so at some look; empty: nothing.
+// Ends the example at some look. The result is empty, or says what is wrong with how it ended.
 std::string EndsAtALook(Lab& lab, const Example& example, uint64_t seed);
 
 }  // namespace heddle::testing

@@ -1,4 +1,4 @@
-// Which elements of results are infinite or NaN does not depend on the passes: on random programs
+// The passes do not decide which elements of results are infinite or NaN: on random programs
 // whose inputs and vectors of parameters hold NaN and infinities, each element is of one kind with
 // and without them. (Sums that overflow depend on their order, and folded factors keep some from
 // it.) HEDDLE_LAW_PROGRAMS=<n> checks n programs instead of 300, HEDDLE_TEST_SEED=<n>

@@ -103,7 +103,7 @@ bool Near(const Tensor& a, const Tensor& b) {
       largest = std::max(largest, std::abs(static_cast<double>(b.data<T>()[i])));
   for (int64_t i = 0; i < a.numel(); ++i) {
     const auto x = static_cast<double>(a.data<T>()[i]), y = static_cast<double>(b.data<T>()[i]);
-    // What overflows on one way may be huge on the other.
+    // A sum that overflows in one order may be huge in the other.
     if (!std::isfinite(x) || !std::isfinite(y)) continue;
     if (std::abs(x - y) > 2e-3 * largest) return false;
   }

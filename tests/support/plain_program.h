@@ -46,9 +46,9 @@ class PlainProgram {
   PlainProgram& Fill(const std::string& out, const Ints& shape, float value,
                      DType dtype = DType::kF32);
   PlainProgram& Increment(const std::string& x, float step = 1);
-  // Of numbers that both types hold.
+  // The numbers must be ones that both types hold.
   PlainProgram& Cast(const std::string& x, const std::string& out, DType from, DType to);
-  // What the operators do that were added to builder() last.
+  // Adds what the operators compute that were added to builder() last.
   void Then(Step step) { now_->push_back(std::move(step)); }
 
   // while (condition) { … } with the operators that `fn` adds, which must change the condition.

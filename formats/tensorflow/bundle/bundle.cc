@@ -132,7 +132,7 @@ Status Bundle::ReadBlock(std::string_view bytes, uint64_t offset, uint64_t size,
     return DataLoss(name_, ": a block of ", size, " bytes from byte ", offset,
                     " on is expected, and the file has ", bytes.size());
   std::string_view block = bytes.substr(offset, size);
-  // Of the block as it lies there and its compression.
+  // The checksum covers the block as it lies in the file, and the byte of its compression.
   if (index_checksums_ == Checksums::kChecked &&
       Fixed32(bytes.substr(offset + size + 1)) !=
           MaskedCrc32c(Crc32c(bytes.substr(offset, size + 1))))
