@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/static_name_table.h"
+#include "core/tables/static_name_table.h"
 #include "core/thread_annotations.h"
 #include "heddle/program.h"
 

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "core/static_name_table.h"
+#include "core/tables/static_name_table.h"
 
 namespace heddle {
 

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/op_context.h"
-#include "core/static_name_table.h"
+#include "core/tables/static_name_table.h"
 
 namespace heddle {
 

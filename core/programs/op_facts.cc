@@ -1,20 +1,26 @@
+#include <cstddef>
+#include <iterator>
 #include <string_view>
 
 #include "core/error.h"
 #include "core/op_registry.h"
+#include "core/tables/packed_rows.h"
 #include "heddle/operators.h"
 #include "heddle/program.h"
 
 namespace heddle {
 namespace {
 
-struct ExampleCount {
-  std::string_view op;
-  int count;
+// The operators with examples, sorted, and how many each has.
+constexpr std::string_view kWithExamples[][1] = {
+#define HEDDLE_DECLARE_EXAMPLES(name, count) {#name},
+#include "kernels/all_examples.inc"
+#undef HEDDLE_DECLARE_EXAMPLES
 };
-
-constexpr ExampleCount kExamples[] = {
-#define HEDDLE_DECLARE_EXAMPLES(name, count) {#name, count},
+constexpr PackedRows<std::size(kWithExamples), 1, BytesOfRows(kWithExamples)> kExamples(
+    kWithExamples);
+constexpr int kExampleCounts[] = {
+#define HEDDLE_DECLARE_EXAMPLES(name, count) count,
 #include "kernels/all_examples.inc"
 #undef HEDDLE_DECLARE_EXAMPLES
 };
@@ -27,8 +33,8 @@ Result<OperatorFacts> FactsOfOp(const std::string& type) {
   OperatorFacts facts;
   facts.name = type;
   HEDDLE_ASSIGN_OR_RETURN(facts.file, SourceOfOp(type));
-  for (const ExampleCount& examples : kExamples)
-    if (examples.op == type) facts.examples = examples.count;
+  if (const size_t at = kExamples.LowerBound(type); kExamples.Is(at, type))
+    facts.examples = kExampleCounts[at];
   for (int d = 0; d < kNumDTypes - 1; ++d) {
     const auto dtype = static_cast<DType>(d);
     if (def->kernel(dtype) != nullptr) facts.dtypes.push_back(dtype);

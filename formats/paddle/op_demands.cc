@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
+
+#include "core/tables/packed_rows.h"
 
 namespace heddle::paddle {
 namespace {
@@ -10,16 +13,17 @@ namespace {
 struct Row {
   std::string_view op, outputs, attributes;
 };
-constexpr Row kRows[] = {
+constexpr std::string_view kText[][3] = {
 // sorted by the first column
 #include "formats/paddle/op_demands.inc"
 };
+constexpr PackedRows<std::size(kText), 3, BytesOfRows(kText)> kRows(kText);
 
-const Row* Find(std::string_view op) {
-  const Row* row =
-      std::lower_bound(std::begin(kRows), std::end(kRows), op,
-                       [](const Row& a, std::string_view name) { return a.op < name; });
-  return row != std::end(kRows) && row->op == op ? row : nullptr;
+std::optional<Row> Find(std::string_view op) {
+  const size_t at = kRows.LowerBound(op);
+  if (!kRows.Is(at, op)) return std::nullopt;
+  const auto [name, outputs, attributes] = kRows[at];
+  return Row{name, outputs, attributes};
 }
 
 // Calls fn(word) for each word until it returns true.
@@ -35,13 +39,13 @@ void EachWord(std::string_view text, Fn&& fn) {
 }  // namespace
 
 bool IsForeign(std::string_view op) {
-  const Row* row = Find(op);
-  return row != nullptr && row->outputs == "-";
+  const auto row = Find(op);
+  return row && row->outputs == "-";
 }
 
 std::vector<DemandedOutput> DemandedOutputs(std::string_view op) {
   std::vector<DemandedOutput> outputs;
-  if (const Row* row = Find(op); row != nullptr && !IsForeign(op))
+  if (const auto row = Find(op); row && !IsForeign(op))
     EachWord(row->outputs, [&](std::string_view slot) {
       const bool list = slot.ends_with('*');
       if (list) slot.remove_suffix(1);
@@ -53,7 +57,7 @@ std::vector<DemandedOutput> DemandedOutputs(std::string_view op) {
 
 std::vector<std::pair<std::string_view, std::string_view>> DemandedTexts(std::string_view op) {
   std::vector<std::pair<std::string_view, std::string_view>> texts;
-  if (const Row* row = Find(op))
+  if (const auto row = Find(op))
     EachWord(row->attributes, [&](std::string_view word) {
       const size_t at = word.find('=');
       if (at != std::string_view::npos) texts.emplace_back(word.substr(0, at), word.substr(at + 1));
@@ -68,13 +72,13 @@ proto::AttrType DemandedType(std::string_view op, std::string_view attribute) {
       {"float64s", proto::FLOAT64S}, {"float64", proto::FLOAT64}, {"scalar", proto::SCALAR},
       {"scalars", proto::SCALARS}};
   auto found = proto::AttrType(-1);
-  const Row* row = Find(op);
+  auto row = Find(op);
   // A gradient has its operator's attributes.
-  while (row == nullptr && op.ends_with("_grad")) {
+  while (!row && op.ends_with("_grad")) {
     op.remove_suffix(std::string_view("_grad").size());
     row = Find(op);
   }
-  if (row == nullptr) return found;
+  if (!row) return found;
   EachWord(row->attributes, [&](std::string_view word) {
     const size_t colon = word.find(':');
     if (word.substr(0, colon) != attribute) return false;

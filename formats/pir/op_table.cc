@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "core/op_registry.h"
+#include "core/tables/packed_rows.h"
 
 namespace heddle::pir {
 namespace {
@@ -12,10 +13,16 @@ namespace {
 struct Row {
   std::string_view pir, old, operands, attributes, results, in_place;
 };
-constexpr Row kRows[] = {
+constexpr std::string_view kText[][6] = {
 // sorted by the first column
 #include "formats/pir/op_table.inc"
 };
+constexpr PackedRows<std::size(kText), 6, BytesOfRows(kText)> kRows(kText);
+
+Row RowAt(size_t i) {
+  const auto [pir, old, operands, attributes, results, in_place] = kRows[i];
+  return {pir, old, operands, attributes, results, in_place};
+}
 
 std::vector<std::string_view> Split(std::string_view text, char by) {
   std::vector<std::string_view> parts;
@@ -90,11 +97,9 @@ Mapping MakeMapping(const Row& row) {
 const OpTable::Entry& OpTable::Get(std::string_view pir) {
   if (const auto found = entries_.find(pir); found != entries_.end()) return found->second;
   Entry& entry = entries_[std::string(pir)];
-  const Row* row =
-      std::lower_bound(std::begin(kRows), std::end(kRows), pir,
-                       [](const Row& a, std::string_view name) { return a.pir < name; });
-  for (bool first = true; row != std::end(kRows) && row->pir == pir; ++row, first = false) {
-    Mapping m = MakeMapping(*row);
+  size_t row = kRows.LowerBound(pir);
+  for (bool first = true; kRows.Is(row, pir); ++row, first = false) {
+    Mapping m = MakeMapping(RowAt(row));
     for (size_t r = 0; first && r < m.results.size(); ++r)
       if (m.results[r].operand >= 0)
         entry.in_place.emplace_back(static_cast<int>(r), m.results[r].operand);

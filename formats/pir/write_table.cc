@@ -4,16 +4,24 @@
 #include <charconv>
 #include <iterator>
 
+#include "core/tables/packed_rows.h"
+
 namespace heddle::pir {
 namespace {
 
 struct WriteRow {
   std::string_view old, pir, operands, attributes, results;
 };
-constexpr WriteRow kWriteRows[] = {
+constexpr std::string_view kWriteText[][5] = {
 // sorted by the first column
 #include "formats/pir/write_table.inc"
 };
+constexpr PackedRows<std::size(kWriteText), 5, BytesOfRows(kWriteText)> kWriteRows(kWriteText);
+
+WriteRow WriteRowAt(size_t i) {
+  const auto [old, pir, operands, attributes, results] = kWriteRows[i];
+  return {old, pir, operands, attributes, results};
+}
 
 std::vector<std::string_view> SplitItems(std::string_view text, char by) {
   std::vector<std::string_view> parts;
@@ -94,10 +102,8 @@ Phrase PhraseOf(const WriteRow& row) {
 
 std::vector<Phrase> PhrasesFor(std::string_view op) {
   std::vector<Phrase> phrases;
-  const WriteRow* row =
-      std::lower_bound(std::begin(kWriteRows), std::end(kWriteRows), op,
-                       [](const WriteRow& a, std::string_view name) { return a.old < name; });
-  for (; row != std::end(kWriteRows) && row->old == op; ++row) phrases.push_back(PhraseOf(*row));
+  for (size_t row = kWriteRows.LowerBound(op); kWriteRows.Is(row, op); ++row)
+    phrases.push_back(PhraseOf(WriteRowAt(row)));
   return phrases;
 }
 

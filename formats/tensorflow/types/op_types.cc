@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <unordered_map>
+#include <iterator>
+#include <optional>
 
 #include "core/error.h"
+#include "core/tables/packed_rows.h"
 #include "formats/tensorflow/types.h"
 
 namespace heddle::tensorflow {
@@ -13,18 +15,17 @@ namespace {
 struct OpTypes {
   std::string_view op, outputs, indices, inputs, allowed;
 };
-constexpr OpTypes kOpTypes[] = {
+constexpr std::string_view kTypesText[][5] = {
+// sorted by the first column
 #include "formats/tensorflow/types/op_types.inc"
 };
+constexpr PackedRows<std::size(kTypesText), 5, BytesOfRows(kTypesText)> kOpTypes(kTypesText);
 
-const OpTypes* TypesOf(std::string_view op) {
-  static const auto* const kByName = [] {
-    auto* by_name = new std::unordered_map<std::string_view, const OpTypes*>;
-    for (const OpTypes& each : kOpTypes) by_name->emplace(each.op, &each);
-    return by_name;
-  }();
-  const auto found = kByName->find(op);
-  return found == kByName->end() ? nullptr : found->second;
+std::optional<OpTypes> TypesOf(std::string_view op) {
+  const size_t at = kOpTypes.LowerBound(op);
+  if (!kOpTypes.Is(at, op)) return std::nullopt;
+  const auto [name, outputs, indices, inputs, allowed] = kOpTypes[at];
+  return OpTypes{name, outputs, indices, inputs, allowed};
 }
 
 // Takes the next word off a list of words with one blank between them.
@@ -112,14 +113,14 @@ bool IsOfIndices(const OpTypes& types, std::string_view attribute) {
 }  // namespace
 
 int DefinedType(std::string_view op, size_t port, const FindAttribute& find) {
-  const OpTypes* types = TypesOf(op);
-  return types == nullptr ? int{kNoType} : TypeAt(types->outputs, port, find);
+  const auto types = TypesOf(op);
+  return !types ? int{kNoType} : TypeAt(types->outputs, port, find);
 }
 
 std::string FindWrongType(std::string_view op, size_t inputs, const FindAttribute& find,
                           const InputType& type_of) {
-  const OpTypes* types = TypesOf(op);
-  if (types == nullptr) return {};
+  const auto types = TypesOf(op);
+  if (!types) return {};
   for (std::string_view rest = types->allowed; !rest.empty();) {
     const std::string_view word = TakeWord(&rest), name = word.substr(0, word.find(':')),
                            numbers = word.substr(name.size() + 1);
@@ -143,8 +144,8 @@ std::string FindWrongType(std::string_view op, size_t inputs, const FindAttribut
 }
 
 bool TakesNarrowIndices(std::string_view op, size_t i) {
-  const OpTypes* types = TypesOf(op);
-  if (types == nullptr) return false;
+  const auto types = TypesOf(op);
+  if (!types) return false;
   for (std::string_view rest = types->indices; !rest.empty();)
     if (TypeNumber(TakeWord(&rest)) == static_cast<int>(i)) return true;
   return false;

@@ -1,4 +1,4 @@
-#include "core/static_name_table.h"
+#include "core/tables/static_name_table.h"
 
 #include <gtest/gtest.h>
 

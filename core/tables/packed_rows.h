@@ -1,0 +1,77 @@
+// Tables of texts that the compiler lays out: a program that starts neither builds nor relocates
+// them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace heddle {
+
+template <size_t kRows, size_t kColumns>
+using TextRows = const std::string_view[kRows][kColumns];
+
+template <size_t kRows, size_t kColumns>
+constexpr size_t BytesOfRows(TextRows<kRows, kColumns>& rows) {
+  size_t bytes = 0;
+  for (const auto& row : rows)
+    for (const std::string_view text : row) bytes += text.size();
+  return bytes;
+}
+
+// A copy of `rows`, which are sorted by their first column, as one text and the places in it. An
+// array of views would be relocated whenever a program starts. It is immutable; any thread may
+// search. Use:
+//   constexpr std::string_view kText[][3] = {{"abs", "X", "Out"}, ...};
+//   constexpr PackedRows<std::size(kText), 3, BytesOfRows(kText)> kTable(kText);
+template <size_t kRows, size_t kColumns, size_t kBytes>
+class PackedRows {
+ public:
+  using Row = std::array<std::string_view, kColumns>;
+
+  explicit constexpr PackedRows(TextRows<kRows, kColumns>& rows) {
+    uint32_t at = 0;
+    size_t cell = 0;
+    for (const auto& row : rows) {
+      for (const std::string_view text : row) {
+        starts_[cell++] = at;
+        for (const char c : text) text_[at++] = c;
+      }
+    }
+    starts_[cell] = at;
+  }
+
+  static constexpr size_t size() { return kRows; }
+  constexpr std::string_view Cell(size_t row, size_t column) const {
+    const uint32_t* start = &starts_[row * kColumns + column];
+    return {text_.data() + start[0], start[1] - start[0]};
+  }
+  constexpr Row operator[](size_t row) const {
+    Row cells;
+    for (size_t column = 0; column < kColumns; ++column) cells[column] = Cell(row, column);
+    return cells;
+  }
+  // The first row whose first column is not before `key`; size() when there is none.
+  constexpr size_t LowerBound(std::string_view key) const {
+    size_t low = 0, high = kRows;
+    while (low < high) {
+      const size_t middle = low + (high - low) / 2;
+      if (Cell(middle, 0) < key)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
+  // Whether `row`, as from LowerBound(), is one of `key`.
+  constexpr bool Is(size_t row, std::string_view key) const {
+    return row < kRows && Cell(row, 0) == key;
+  }
+
+ private:
+  std::array<char, kBytes> text_{};
+  std::array<uint32_t, kRows * kColumns + 1> starts_{};
+};
+
+}  // namespace heddle
