@@ -9,12 +9,19 @@ install(TARGETS heddle heddle_c EXPORT heddleTargets
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-set_target_properties(heddle heddle_c PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/heddle")
+# CMake ends the search path of a built file by an empty entry, or several where the installed
+# file's path is longer, and the loader takes those for the current folder. So a built file searches
+# the installed file's folders beside its own, and before that entry the system's.
+function(heddle_search_path)
+  cmake_parse_arguments(_ "" "" "TARGETS;FOLDERS" ${ARGN})
+  set_target_properties(${__TARGETS} PROPERTIES INSTALL_RPATH "${__FOLDERS}"
+    BUILD_RPATH "${__FOLDERS};/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}")
+endfunction()
+heddle_search_path(TARGETS heddle heddle_c FOLDERS "$ORIGIN" "$ORIGIN/heddle")
 install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 if(TARGET heddle_cli)
   file(RELATIVE_PATH _to_lib "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
-  set_target_properties(heddle_cli PROPERTIES
-    INSTALL_RPATH "$ORIGIN/${_to_lib};$ORIGIN/${_to_lib}/heddle")
+  heddle_search_path(TARGETS heddle_cli FOLDERS "$ORIGIN/${_to_lib}" "$ORIGIN/${_to_lib}/heddle")
   install(TARGETS heddle_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 if(HEDDLE_WITH_ONEDNN)
