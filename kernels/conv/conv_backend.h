@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-// Winograd's method, channels last, kernels 3x3 and 5x5 of stride 1.
+// Winograd's method, channels last, kernels 3x3, 5x5, 1x3 and 1x5 of stride 1.
 bool WinogradCovers(const ConvCase& c, const Machine& m);
 std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const ConvCase& c);
 

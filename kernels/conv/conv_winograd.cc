@@ -1,4 +1,5 @@
-// Convolutions 3x3 and 5x5 with stride 1 by Winograd's method, channels last.
+// Convolutions 3x3, 5x5, 1x3 and 1x5 with stride 1 by Winograd's method, channels last. Those of
+// rows may be dilated: a window then has every so-manieth pixel.
 #include <algorithm>
 
 #include "core/interrupts.h"
@@ -14,9 +15,10 @@ namespace {
 using namespace simd;
 
 int64_t RoundUp(int64_t n, int64_t by) { return CeilDiv(n, by) * by; }
+bool IsOfRows(const ConvGeometry& g) { return g.kernel[1] == 1; }
 
-// The filter as 36 matrices [in_c, out_c], each cut into panels of columns two vectors wide; the
-// last one is one or two vectors wide.
+// The filter as 36 or 6 matrices [in_c, out_c], each cut into panels of columns two vectors wide;
+// the last one is one or two vectors wide.
 struct PackedFilter {
   static constexpr int kPackingVersion = 1;  // see PackOnce
   BufferRef memory;
@@ -60,13 +62,30 @@ void TransformFilter(const double (*taps)[kMostLanes], int lanes, float* out, in
     }
 }
 
-void PackFilter(const PrepareContext& ctx, const Tensor& filter, const Microkernels& kernels,
-                PackedFilter* packed) {
-  const int64_t out_c = filter.dim(0), in_c = filter.dim(1), kernel = filter.dim(2);
+// The same for a filter of one row.
+template <int kTaps>
+void TransformRow(const double (*taps)[kMostLanes], int lanes, float* out, int64_t point_step) {
+  static constexpr FilterMatrix<kTaps> g;
+  for (int i = 0; i < kWinogradWindow; ++i) {
+    double sums[kMostLanes] = {};
+    for (int t = 0; t < kTaps; ++t)
+      for (int l = 0; l < kMostLanes; ++l) sums[l] += g.at[i][t] * taps[t][l];
+    std::copy_n(sums, lanes, out + i * point_step);
+  }
+}
+
+int64_t PointsOf(bool row) { return row ? kWinogradWindow : kWinogradPoints; }
+
+void PackFilter(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
+                const Microkernels& kernels, PackedFilter* packed) {
+  const bool row = IsOfRows(g);
+  const int64_t out_c = g.out_c, in_c = g.in_c, kernel = g.kernel[2];
   const int64_t width = RoundUp(out_c, kernels.lanes), point_step = width * in_c;
-  const int64_t taps_of_one = kernel * kernel;
-  packed->memory =
-      PackMemory(ctx, static_cast<size_t>(kWinogradPoints * point_step) * sizeof(float));
+  const int64_t taps_of_one = g.kernel_size();
+  packed->memory = PackMemory(ctx, static_cast<size_t>(PointsOf(row) * point_step) * sizeof(float));
+  const auto transform = row           ? kernel == 3 ? TransformRow<3> : TransformRow<5>
+                                   : kernel == 3 ? TransformFilter<3>
+                                       : TransformFilter<5>;
   float* to = static_cast<float*>(packed->memory->data());
   const float* w = filter.data<float>();
   for (int64_t o = 0; o < width; o += kernels.lanes) {
@@ -77,9 +96,7 @@ void PackFilter(const PrepareContext& ctx, const Tensor& filter, const Microkern
       for (int64_t l = 0; l < std::min<int64_t>(kernels.lanes, out_c - o); ++l)
         for (int64_t k = 0; k < taps_of_one; ++k)
           taps[k][l] = w[((o + l) * in_c + c) * taps_of_one + k];
-      (kernel == 3 ? TransformFilter<3>
-                   : TransformFilter<5>)(taps, kernels.lanes,
-                                         to + first * in_c + c * panel + o - first, point_step);
+      transform(taps, kernels.lanes, to + first * in_c + c * panel + o - first, point_step);
     }
   }
 }
@@ -92,21 +109,25 @@ class WinogradConv final : public ConvRunner {
         epilogue_(epilogue),
         kernels_(*BestMicrokernels()),
         output_(output),
-        tile_(WinogradTileOf(g.kernel[1])) {
-    filter_ = PackOnce<PackedFilter>(ctx, filter,
-                                     kernels_.lanes == kMostLanes ? "winograd 16" : "winograd 8",
-                                     [&](const Tensor& plain, PackedFilter* packed) {
-                                       PackFilter(ctx, plain, kernels_, packed);
-                                     });
-    tile_rows_ = CeilDiv(g.out[1], tile_);
-    tile_columns_ = CeilDiv(g.out[2], tile_);
+        row_(IsOfRows(g)),
+        points_(PointsOf(row_)),
+        tile_(WinogradTileOf(g.kernel[2])),
+        tile_height_(row_ ? 1 : tile_) {
+    filter_ = PackOnce<PackedFilter>(
+        ctx, filter,
+        StrCat("winograd ", row_ ? "row " : "", kernels_.lanes == kMostLanes ? "16" : "8"),
+        [&](const Tensor& plain, PackedFilter* packed) {
+          PackFilter(ctx, g_, plain, kernels_, packed);
+        });
+    tile_rows_ = CeilDiv(g.out[1], tile_height_);
+    // The columns of a window are `dilation` apart; those between them have windows of their own.
+    tile_columns_ = CeilDiv(g.out[2], tile_ * g.dilation[2]) * g.dilation[2];
     tiles_ = g.batch * tile_rows_ * tile_columns_;
     in_width_ = RoundUp(g.in_c, kernels_.lanes);
     out_width_ = RoundUp(g.out_c, kernels_.lanes);
     // As many tiles at a time as fit L2, and few enough that every thread gets some.
-    const int64_t fit =
-        kCacheBytes / (kWinogradPoints * (in_width_ + out_width_) * 4) / kernels_.tile_rows;
-    const int64_t most = std::clamp<int64_t>(fit, 2, 8) * kernels_.tile_rows;
+    const int64_t fit = kCacheBytes / (points_ * (in_width_ + out_width_) * 4) / kernels_.tile_rows;
+    const int64_t most = std::clamp<int64_t>(fit, 2, row_ ? 16 : 8) * kernels_.tile_rows;
     const int64_t threads = ctx.threads();
     alone_ = tiles_ >= threads * kFewTiles;
     blocks_ = CeilDiv(tiles_, most);
@@ -115,14 +136,14 @@ class WinogradConv final : public ConvRunner {
   }
 
   std::string name() const override {
-    return StrCat("winograd ", tile_, "x", tile_, ", ", IsaName(kernels_.isa));
+    return StrCat("winograd ", tile_height_, "x", tile_, ", ", IsaName(kernels_.isa));
   }
   bool reads_filter() const override { return false; }
 
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
     // A thread has its blocks for itself when there are enough of them; else all share each step.
     const int64_t threads = alone_ ? std::min<int64_t>(ctx.threads(), blocks_) : 1;
-    const int64_t floats = kWinogradPoints * (InStep() + OutStep());
+    const int64_t floats = points_ * (InStep() + OutStep());
     Tensor scratch = ctx.CallScratch(DType::kF32, {threads * floats});
     if (!alone_) {
       const auto split = [&](int64_t n, int64_t grain, auto&& fn) {
@@ -143,7 +164,8 @@ class WinogradConv final : public ConvRunner {
   static constexpr int64_t kCacheBytes = 640 << 10;
   static constexpr int64_t kFewTiles = 20;
 
-  // Padding between the 36 matrices keeps their rows from mapping to the same cache sets.
+  // Padding between the matrices of the points keeps their rows from mapping to the same cache
+  // sets.
   int64_t InStep() const { return block_ * in_width_ + kMostLanes; }
   int64_t OutStep() const { return block_ * out_width_ + kMostLanes; }
 
@@ -151,13 +173,13 @@ class WinogradConv final : public ConvRunner {
   void Block(const ConvOperands& o, int64_t block, float* in, const Split& split) const {
     const int64_t first = block * block_, count = std::min(block_, tiles_ - first);
     if (count <= 0) return;
-    float* out = in + kWinogradPoints * InStep();
+    float* out = in + points_ * InStep();
     split(count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t)
-        kernels_.winograd_input(InputOf(static_cast<const float*>(o.src), first + t), g_.in_c,
-                                in + t * in_width_, InStep());
+        kernels_.winograd_input[row_](InputOf(static_cast<const float*>(o.src), first + t), g_.in_c,
+                                      in + t * in_width_, InStep());
     });
-    split(kWinogradPoints, 1, [&](int64_t begin, int64_t end) {
+    split(points_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p)
         for (int64_t c = 0; c < out_width_; c += kernels_.panel)
           kernels_.gemm_tile[out_width_ - c > kernels_.lanes](
@@ -177,35 +199,40 @@ class WinogradConv final : public ConvRunner {
     int64_t image, row, column;  // of the tile's first output pixel
   };
   Place PlaceOf(int64_t tile) const {
-    return {tile / (tile_rows_ * tile_columns_), tile / tile_columns_ % tile_rows_ * tile_,
-            tile % tile_columns_ * tile_};
+    const int64_t at = tile % tile_columns_, step = g_.dilation[2];
+    return {tile / (tile_rows_ * tile_columns_), tile / tile_columns_ % tile_rows_ * tile_height_,
+            at / step * step * tile_ + at % step};
   }
-  // The part of a window that begins at `at` and lies in [0, size).
-  static void Inside(int64_t at, int64_t size, int* begin, int* end) {
-    *begin = static_cast<int>(std::clamp<int64_t>(-at, 0, kWinogradWindow));
-    *end = static_cast<int>(std::clamp<int64_t>(size - at, 0, kWinogradWindow));
+  // The part of a window that begins at `at`, goes on by `step` and lies in [0, size).
+  static void Inside(int64_t at, int64_t step, int64_t size, int* begin, int* end) {
+    const auto count = [step](int64_t to) {
+      return static_cast<int>(to <= 0 ? 0 : std::min<int64_t>(CeilDiv(to, step), kWinogradWindow));
+    };
+    *begin = count(-at);
+    *end = count(size - at);
   }
   WinogradInput InputOf(const float* src, int64_t tile) const {
     const Place p = PlaceOf(tile);
     const int64_t y = p.row - g_.pad_lo[1], x = p.column - g_.pad_lo[2];
     WinogradInput t{};
-    t.pixel_step = g_.in_c;
-    t.row_step = g_.in[2] * t.pixel_step;
-    t.data = src + (p.image * g_.in[1] + y) * t.row_step + x * t.pixel_step;
-    Inside(y, g_.in[1], &t.row_begin, &t.row_end);
-    Inside(x, g_.in[2], &t.column_begin, &t.column_end);
+    t.pixel_step = g_.dilation[2] * g_.in_c;
+    t.row_step = g_.in[2] * g_.in_c;
+    t.data = src + (p.image * g_.in[1] + y) * t.row_step + x * g_.in_c;
+    Inside(y, 1, g_.in[1], &t.row_begin, &t.row_end);
+    Inside(x, g_.dilation[2], g_.in[2], &t.column_begin, &t.column_end);
     return t;
   }
   WinogradOutput OutputOf(const ConvOperands& o, int64_t tile) const {
     const Place p = PlaceOf(tile);
     WinogradOutput t{};
-    t.pixel_step = t.residual_pixel_step = g_.out_c;
-    t.row_step = t.residual_row_step = g_.out[2] * t.pixel_step;
-    const int64_t at = (p.image * g_.out[1] + p.row) * t.row_step + p.column * t.pixel_step;
+    t.pixel_step = t.residual_pixel_step = g_.dilation[2] * g_.out_c;
+    t.row_step = t.residual_row_step = g_.out[2] * g_.out_c;
+    const int64_t at = (p.image * g_.out[1] + p.row) * t.row_step + p.column * g_.out_c;
     t.data = static_cast<float*>(o.dst) + at;
     if (epilogue_.residual) t.residual = static_cast<const float*>(o.residual) + at;
-    t.rows = static_cast<int>(std::min<int64_t>(tile_, g_.out[1] - p.row));
-    t.columns = static_cast<int>(std::min<int64_t>(tile_, g_.out[2] - p.column));
+    t.rows = static_cast<int>(std::min<int64_t>(tile_height_, g_.out[1] - p.row));
+    t.columns = static_cast<int>(std::min<int64_t>(
+        tile_, CeilDiv(std::max<int64_t>(g_.out[2] - p.column, 0), g_.dilation[2])));
     return t;
   }
 
@@ -214,14 +241,16 @@ class WinogradConv final : public ConvRunner {
   const Microkernels& kernels_;
   const WinogradOutputFn output_;
   std::shared_ptr<const PackedFilter> filter_;
-  const int64_t tile_;  // rows and columns of the output that a window gives
+  const bool row_;
+  const int64_t points_;
+  const int64_t tile_, tile_height_;  // columns and rows of the output that a window gives
   int64_t tile_rows_, tile_columns_, tiles_, in_width_, out_width_, blocks_, block_;
   bool alone_;
 };
 
 WinogradOutputFn OutputFor(const ConvCase& c, const Machine& m) {
   const Microkernels* const kernels = MicrokernelsFor(m);
-  return kernels->WinogradOutputFor(c.epilogue.activation, c.g.kernel[1]);
+  return kernels->WinogradOutputFor(c.epilogue.activation, c.g.kernel[2], IsOfRows(c.g));
 }
 
 }  // namespace
@@ -229,10 +258,12 @@ WinogradOutputFn OutputFor(const ConvCase& c, const Machine& m) {
 bool WinogradCovers(const ConvCase& c, const Machine& m) {
   const ConvGeometry& g = c.g;
   const std::array<int64_t, 3> one{1, 1, 1};
+  const bool row = IsOfRows(g) && g.pad_lo[1] == 0 && g.pad_hi[1] == 0;
+  const bool square = g.kernel[1] == g.kernel[2] && g.dilation == one;
   return c.dtype == DType::kF32 && c.direction == ConvDirection::kForward && c.filter != nullptr &&
-         g.channels_last && g.spatial == 2 && g.groups == 1 && g.kernel[1] == g.kernel[2] &&
-         (g.kernel[1] == 3 || g.kernel[1] == 5) && std::min(g.pad_lo[1], g.pad_lo[2]) >= 0 &&
-         g.stride == one && g.dilation == one && !c.empty() && OutputFor(c, m) != nullptr;
+         g.channels_last && g.spatial == 2 && g.groups == 1 && (row || square) &&
+         (g.kernel[2] == 3 || g.kernel[2] == 5) && std::min(g.pad_lo[1], g.pad_lo[2]) >= 0 &&
+         g.stride == one && !c.empty() && OutputFor(c, m) != nullptr;
 }
 
 std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const ConvCase& c) {

@@ -70,8 +70,9 @@ bool FilterIsSmall(const ConvGeometry& g) {
 
 }  // namespace
 
-// Transforming a window of one vector of channels takes so many cycles, in and out; the products
-// 1.12 times as long as their multiply-adds. Less than a tenth gained is none: it costs memory.
+// Transforming a window of one vector of channels takes so many cycles, in and out, of one row a
+// sixth; the products take 1.12 times as long as their multiply-adds. Less than a tenth gained is
+// none: it costs memory.
 double Winograd(const ConvCase& c, const Machine& m) {
   constexpr double kInputCycles = 130, kOutputCycles = 180, kProductOverhead = 1.12;
   constexpr double kLeastGain = 0.9;
@@ -79,18 +80,22 @@ double Winograd(const ConvCase& c, const Machine& m) {
   const int64_t lanes = simd::MicrokernelsFor(m)->lanes;
   if (g.in_c < lanes || g.out_c < lanes || (c.lean && !FilterIsSmall(g)))
     return kSlow * BaseNs(c, m);
-  const int tile = simd::WinogradTileOf(g.kernel[1]);
-  const double tiles =
-      static_cast<double>(g.batch * CeilDiv(g.out[1], tile) * CeilDiv(g.out[2], tile));
+  const bool row = g.kernel[1] == 1;
+  const int tile = simd::WinogradTileOf(g.kernel[2]);
+  const int points = row ? simd::kWinogradWindow : simd::kWinogradPoints;
+  const int64_t step = g.dilation[2];  // columns between those of a window have their own
+  const double tiles = static_cast<double>(g.batch * CeilDiv(g.out[1], row ? 1 : tile) *
+                                           CeilDiv(g.out[2], tile * step) * step);
   const double in = static_cast<double>(CeilDiv(g.in_c, lanes));
   const double out = static_cast<double>(CeilDiv(g.out_c, lanes));
-  const double filter = simd::kWinogradPoints * static_cast<double>(g.in_c) * out;  // vectors
+  const double filter = points * static_cast<double>(g.in_c) * out;  // vectors
   const double products = filter * tiles / m.vector_fmas_per_cycle * kProductOverhead;
   // The transformed filter is larger than the plain one, four times with 3x3, and often comes from
   // memory.
   const double reading = filter * m.cycles_to_read_vector;
   const double cycles =
-      std::max(products, reading) + tiles * (in * kInputCycles + out * kOutputCycles);
+      std::max(products, reading) +
+      tiles * (in * kInputCycles + out * kOutputCycles) * (row ? 1. / simd::kWinogradWindow : 1);
   return cycles / kLeastGain / m.cycles_per_ns;
 }
 
@@ -137,9 +142,12 @@ double Onednn(const ConvCase& c, const Machine& m) {
   constexpr double kBehind = 1.2;
   // It makes code for every new case, about as long as a first run takes.
   constexpr double kMakesCode = 2;
+  // A call looks up its arguments and its work space.
+  constexpr double kCallNs = 1000;
   const bool behind =
       IsSmall(c.g) || OnednnSharesBadly(c) || OnednnActivatesSlowly(c.g, c.epilogue.activation);
-  return (c.lean ? kMakesCode : 1) * (behind ? kBehind : 1) * BaseNs(c, m) + FollowingNs(c, m);
+  return (c.lean ? kMakesCode : 1) * (behind ? kBehind : 1) * BaseNs(c, m) + FollowingNs(c, m) +
+         kCallNs;
 }
 
 // Left to itself, oneDNN may let all threads read all pixels, or have work for only some of them;

@@ -16,8 +16,8 @@ namespace heddle {
 namespace {
 
 std::string DescribeWinograd(const ConvCase& c, const Machine& m) {
-  const int tile = simd::WinogradTileOf(c.g.kernel[1]);
-  return StrCat("winograd ", tile, "x", tile, ", ", simd::VectorsOf(m));
+  const int tile = simd::WinogradTileOf(c.g.kernel[2]);
+  return StrCat("winograd ", c.g.kernel[1] == 1 ? 1 : tile, "x", tile, ", ", simd::VectorsOf(m));
 }
 std::string DescribeDepthwise(const ConvCase&, const Machine& m) {
   return StrCat("depthwise, ", simd::VectorsOf(m));

@@ -22,8 +22,10 @@ namespace {
 template <typename W, Activation kActivation>
 constexpr Microkernels::WinogradOutputs WinogradOutputsOf() {
   return {kActivation,
-          {W::template TransformOutput<WinogradTileOf(3), kActivation>,
-           W::template TransformOutput<WinogradTileOf(5), kActivation>}};
+          {{W::template TransformOutput<WinogradTileOf(3), kActivation>,
+            W::template TransformOutput<WinogradTileOf(5), kActivation>},
+           {W::template TransformRowOutput<WinogradTileOf(3), kActivation>,
+            W::template TransformRowOutput<WinogradTileOf(5), kActivation>}}};
 }
 
 template <typename V>
@@ -42,7 +44,8 @@ constexpr Microkernels TableOf(Isa isa) {
   t.direct_tile[1] = S::template Run<2>;
   t.gemm_prefetch_tile = S::template Run<2, true>;
   t.widen_int8 = WidenInt8<V>;
-  t.winograd_input = W::TransformInput;
+  t.winograd_input[0] = W::TransformInput;
+  t.winograd_input[1] = W::TransformRowInput;
   t.winograd_outputs[0] = WinogradOutputsOf<W, Activation::kNone>();
   t.winograd_outputs[1] = WinogradOutputsOf<W, Activation::kRelu>();
   t.winograd_outputs[2] = WinogradOutputsOf<W, Activation::kLeakyRelu>();

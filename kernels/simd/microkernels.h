@@ -22,14 +22,16 @@ using GemmTileFn = void (*)(int64_t rows, int64_t depth, const float* a, int64_t
 // or 2x2 of the output by 36 products per pair of channels instead of 144 or 100. A set of windows
 // is transformed to 36 matrices [window, channel], each is multiplied with a matrix of the
 // transformed filter, and the products are transformed back. Only the last step differs between the
-// two.
+// two. Rows alone are convolved by F(4, 3) and F(2, 5): six pixels of a row, six products instead
+// of 12 or 10.
 constexpr int kWinogradWindow = 6, kWinogradPoints = kWinogradWindow * kWinogradWindow;
 // Rows of the output that a window gives.
 constexpr int WinogradTileOf(int64_t kernel) {
   return kWinogradWindow + 1 - static_cast<int>(kernel);
 }
 
-// A window of the input, steps in floats. Pixels outside of the given rows and columns are 0.
+// A window of the input, steps in floats. Pixels outside of the given rows and columns are 0. A
+// window of one row has no other rows.
 struct WinogradInput {
   const float* data;  // where the window's first pixel is, or would be
   int64_t row_step, pixel_step;
@@ -122,12 +124,13 @@ struct Microkernels {
   void (*widen_int8)(int64_t rows, int vectors, const int8_t* from, const float* factors,
                      float* to);
 
-  // One window to its row in the 36 matrices, which are point_step apart; padding becomes 0.
-  void (*winograd_input)(const WinogradInput& tile, int64_t channels, float* out,
-                         int64_t point_step);
+  // One window to its row in the 36 or 6 matrices, which are point_step apart; padding becomes 0.
+  // [of one row]
+  void (*winograd_input[2])(const WinogradInput& tile, int64_t channels, float* out,
+                            int64_t point_step);
   struct WinogradOutputs {
     Activation activation;
-    WinogradOutputFn run[2];  // for kernels 3x3, 5x5
+    WinogradOutputFn run[2][2];  // [of one row][for kernels 3x3, 5x5]
   };
   WinogradOutputs
       winograd_outputs[11];  // one for each activation that they and depthwise_tile fuse
@@ -153,9 +156,9 @@ struct Microkernels {
   int multiply_adds_per_round;
 
   // kernel: 3 or 5. nullptr: Winograd and depthwise tiles don't fuse this activation.
-  WinogradOutputFn WinogradOutputFor(Activation a, int64_t kernel = 3) const {
+  WinogradOutputFn WinogradOutputFor(Activation a, int64_t kernel = 3, bool row = false) const {
     for (const WinogradOutputs& o : winograd_outputs)
-      if (o.activation == a) return o.run[kernel == 5];
+      if (o.activation == a) return o.run[row][kernel == 5];
     return nullptr;
   }
   const StripKernel& RecurrentFor(RnnMode mode) const { return recurrent[static_cast<int>(mode)]; }

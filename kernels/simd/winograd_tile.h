@@ -1,4 +1,5 @@
-// The transforms of Winograd convolutions F(4x4, 3x3) and F(2x2, 5x5).
+// The transforms of Winograd convolutions F(4x4, 3x3) and F(2x2, 5x5), and of rows, F(4, 3) and
+// F(2, 5).
 //
 // The interpolation points are 0, ±1/√2, ±√2 and infinity, whose rounding errors are a third of
 // those of the usual 0, ±1, ±2.
@@ -84,6 +85,34 @@ struct WinogradTiles {
     }
   }
 
+  // The same for a window of one row.
+  template <bool kWhole>
+  static HEDDLE_SIMD_INLINE void SpreadRow(const WinogradInput& tile, int64_t c, int n, float* out,
+                                           int64_t point_step) {
+    T d[kWinogradWindow], points[kWinogradWindow];
+#pragma GCC unroll 6
+    for (int j = 0; j < kWinogradWindow; ++j) {
+      const float* pixel = tile.data + j * tile.pixel_step + c;
+      if constexpr (kWhole)
+        d[j] = V::Load(pixel);
+      else
+        d[j] = j >= tile.column_begin && j < tile.column_end ? V::LoadSome(pixel, n) : V::Zero();
+    }
+    Spread(d, 1, points, 1);
+#pragma GCC unroll 6
+    for (int j = 0; j < kWinogradWindow; ++j) V::Store(out + j * point_step + c, points[j]);
+  }
+
+  static void TransformRowInput(const WinogradInput& tile, int64_t channels, float* out,
+                                int64_t point_step) {
+    int64_t c = 0;
+    if (tile.column_begin == 0 && tile.column_end == kWinogradWindow)
+      for (; c + kLanes <= channels; c += kLanes) SpreadRow<true>(tile, c, kLanes, out, point_step);
+    for (; c < channels; c += kLanes)
+      SpreadRow<false>(tile, c, channels - c < kLanes ? static_cast<int>(channels - c) : kLanes,
+                       out, point_step);
+  }
+
   static void TransformInput(const WinogradInput& tile, int64_t channels, float* out,
                              int64_t point_step) {
     const bool inside = tile.row_begin == 0 && tile.row_end == kWinogradWindow &&
@@ -113,13 +142,32 @@ struct WinogradTiles {
     }
 #pragma GCC unroll 4
     for (int i = 0; i < kTile; ++i) Gather<kTile>(half + i * kWinogradWindow, 1, o + i * kTile, 1);
+    Finish<kTile, kTile, kActivation, kWhole>(o, c, n, bias, epilogue, tile);
+  }
+
+  // The same for a window of one row.
+  template <int kTile, Activation kActivation, bool kWhole>
+  static HEDDLE_SIMD_INLINE void GatherRow(const float* m, int64_t point_step, int64_t c, int n,
+                                           const float* bias, const Epilogue& epilogue,
+                                           const WinogradOutput& tile) {
+    T points[kWinogradWindow], o[kTile];
+#pragma GCC unroll 6
+    for (int j = 0; j < kWinogradWindow; ++j) points[j] = V::Load(m + j * point_step + c);
+    Gather<kTile>(points, 1, o, 1);
+    Finish<1, kTile, kActivation, kWhole>(o, c, n, bias, epilogue, tile);
+  }
+
+  // Adds what follows a convolution to sums of one vector of channels, and stores them.
+  template <int kRows, int kColumns, Activation kActivation, bool kWhole>
+  static HEDDLE_SIMD_INLINE void Finish(const T* o, int64_t c, int n, const float* bias,
+                                        const Epilogue& epilogue, const WinogradOutput& tile) {
     const T add = bias == nullptr ? V::Zero() : V::LoadSome(bias + c, n);
     const T scale = V::Set(epilogue.scale), shift = V::Set(epilogue.shift);
     const bool linear = epilogue.scale != 1.f || epilogue.shift != 0.f;
-    const int rows = kWhole ? kTile : tile.rows, columns = kWhole ? kTile : tile.columns;
+    const int rows = kWhole ? kRows : tile.rows, columns = kWhole ? kColumns : tile.columns;
     for (int i = 0; i < rows; ++i)
       for (int j = 0; j < columns; ++j) {
-        T x = V::Add(o[i * kTile + j], add);
+        T x = V::Add(o[i * kColumns + j], add);
         if (tile.residual != nullptr)
           x = V::Add(x, V::LoadSome(tile.residual + i * tile.residual_row_step +
                                         j * tile.residual_pixel_step + c,
@@ -144,6 +192,20 @@ struct WinogradTiles {
         GatherTile<kTile, kActivation, true>(m, point_step, c, kLanes, bias, epilogue, tile);
     for (; c < channels; c += kLanes)
       GatherTile<kTile, kActivation, false>(
+          m, point_step, c, channels - c < kLanes ? static_cast<int>(channels - c) : kLanes, bias,
+          epilogue, tile);
+  }
+
+  template <int kTile, Activation kActivation>
+  static void TransformRowOutput(const float* m, int64_t point_step, int64_t channels,
+                                 const float* bias, const Epilogue& epilogue,
+                                 const WinogradOutput& tile) {
+    int64_t c = 0;
+    if (tile.columns == kTile)
+      for (; c + kLanes <= channels; c += kLanes)
+        GatherRow<kTile, kActivation, true>(m, point_step, c, kLanes, bias, epilogue, tile);
+    for (; c < channels; c += kLanes)
+      GatherRow<kTile, kActivation, false>(
           m, point_step, c, channels - c < kLanes ? static_cast<int>(channels - c) : kLanes, bias,
           epilogue, tile);
   }

@@ -60,8 +60,9 @@ class LayoutRewriter {
   }
 
  private:
-  // There are at least two convolutions, one after another or from iteration to iteration, and no
-  // gradients, which read the variables that this pass replaces.
+  // There are at least two convolutions, one after another or from iteration to iteration, or one
+  // of an image whose channels were last before a transpose; and no gradients, which read the
+  // variables that this pass replaces.
   bool Worthwhile(const std::vector<ir::Op>& ops) const {
     int convolutions = 0;
     for (size_t at = 0; at < ops.size(); ++at) {
@@ -71,9 +72,22 @@ class LayoutRewriter {
       const bool carried =
           view_.block() > 0 && image != ir::kNoVar &&
           !view_.Unchanged(image, static_cast<int>(at) + 1, static_cast<int>(ops.size()));
-      convolutions += carried ? 2 : 1;
+      convolutions += carried || IsTransposed(ops, image) ? 2 : 1;
     }
     return convolutions >= 2;
+  }
+
+  // Only ones stood behind the channels before a transpose put them second.
+  bool IsTransposed(const std::vector<ir::Op>& ops, VarId v) const {
+    if (v == ir::kNoVar || !view_.SingleWriter(v)) return false;
+    const ir::Op& writer = ops[static_cast<size_t>(view_.writers(v)[0])];
+    if (writer.type() != "transpose2" || !IsImage(v) || RankOf(writer.In("X")[0]) != RankOf(v))
+      return false;
+    const Ints axis = writer.Attr<Ints>("axis");
+    const Shape& from = p_.vars[writer.In("X")[0]].shape;
+    for (int64_t at = axis[1] + 1; at < from.rank(); ++at)
+      if (from[static_cast<int>(at)] != 1) return false;
+    return true;
   }
 
   int RankOf(VarId v) const {

@@ -33,14 +33,19 @@ struct Layer {
   bool residual = false;
   double alpha = 0, beta = 0;
   int64_t kernel = 3;
+  bool row = false;  // the kernel has one row, and the pads are those of columns
+  int64_t dilation = 1;
+  std::string force = "";
+
+  int64_t kernel_height() const { return row ? 1 : kernel; }
 };
 
 Shape OutShape(const Layer& l) {
   const bool four = l.pads.size() == 4;
   const int64_t top = l.pads[0], left = four ? l.pads[2] : l.pads[1];
   const int64_t bottom = l.pads[four ? 1 : 0], right = l.pads[four ? 3 : 1];
-  return {l.batch, l.height + top + bottom - l.kernel + 1, l.width + left + right - l.kernel + 1,
-          l.out_c};
+  return {l.batch, l.height + top + bottom - l.kernel_height() + 1,
+          l.width + left + right - l.dilation * (l.kernel - 1), l.out_c};
 }
 
 // The layer in channels last; in double it is computed without any trick.
@@ -48,14 +53,14 @@ Tensor Run(const Layer& l, DType dtype, int threads, bool lean = false) {
   const bool fused = dtype == DType::kF32;
   ProgramBuilder b;
   const Shape in{l.batch, l.height, l.width, l.in_c}, out = OutShape(l);
-  const Shape filter{l.out_c, l.in_c, l.kernel, l.kernel};
+  const Shape filter{l.out_c, l.in_c, l.kernel_height(), l.kernel};
   b.Feed("x", dtype, in).Param("w", dtype, filter);
   b.Var("y", dtype, out);
   Slots inputs{{"Input", {"x"}}, {"Filter", {"w"}}};
   std::vector<Feed> feeds{{"x", Random(dtype, in, 1)}};
   Attrs attrs{{"strides", Ints{1, 1}},
               {"paddings", l.pads},
-              {"dilations", Ints{1, 1}},
+              {"dilations", Ints{1, l.dilation}},
               {"data_format", std::string("NHWC")}};
   auto scope = std::make_shared<Scope>();
   scope->Set("w", Value(Random(dtype, filter, 2)));
@@ -74,7 +79,8 @@ Tensor Run(const Layer& l, DType dtype, int threads, bool lean = false) {
   }
   b.Op(fused ? "fused_conv2d" : "conv2d", inputs, {{"Output", {"y"}}}, attrs).Fetch("y");
   Executor executor({.threads = threads});
-  auto compiled = MustCompile(executor, b.Build(), scope, {.opt_level = 0, .lean = lean});
+  auto compiled = MustCompile(executor, b.Build(), scope,
+                              {.opt_level = 0, .lean = lean, .force = fused ? l.force : ""});
   return MustRun(executor, compiled, feeds)[0];
 }
 
@@ -98,8 +104,8 @@ void Check(const Layer& l) {
   ASSERT_EQ(one.shape(), OutShape(l));
   const Tensor bias = Random(DType::kF32, {l.out_c}, 3);
   const Tensor residual = Random(DType::kF32, OutShape(l), 4);
-  const double scale =
-      std::sqrt(static_cast<double>(l.in_c * l.kernel * l.kernel)) / 3;  // deviation of a sum
+  const double scale = std::sqrt(static_cast<double>(l.in_c * l.kernel_height() * l.kernel)) /
+                       3;  // deviation of a sum
   for (int64_t i = 0; i < one.numel(); ++i) {
     double x = exact.data<double>()[i] + bias.data<float>()[i % l.out_c];
     if (l.residual) x += residual.data<float>()[i];
@@ -176,6 +182,34 @@ TEST(Winograd, KernelsOfFive) {
              .kernel = 5});
 }
 
+// Layers drawn from a seed: kernels of one row, of any dilation, with what may follow.
+TEST(Winograd, Rows) {
+  std::mt19937 random(7);
+  const auto any = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % static_cast<uint32_t>(high - low + 1));
+  };
+  for (int i = 0; i < 60; ++i) {
+    const int64_t kernel = any(0, 1) == 0 ? 3 : 5, dilation = any(0, 1) == 0 ? 1 : any(2, 40);
+    const int64_t reach = dilation * (kernel - 1);
+    Layer l{.batch = any(1, 3),
+            .height = any(1, 3),
+            .width = reach + any(1, 300),
+            .in_c = any(16, 70),
+            .out_c = any(16, 70),
+            .pads = {0, 0, any(0, reach), any(0, reach)},
+            .activation = any(0, 1) == 0 ? "" : "relu",
+            .residual = any(0, 1) == 0,
+            .kernel = kernel,
+            .row = true,
+            .dilation = dilation,
+            .force = "conv=winograd"};
+    SCOPED_TRACE(::testing::Message()
+                 << i << ": kernel " << kernel << ", dilation " << dilation << ", width " << l.width
+                 << ", channels " << l.in_c << " to " << l.out_c);
+    Check(l);
+  }
+}
+
 // Both sets of inner loops, on one tile, where the machine has both.
 TEST(Winograd, InstructionSetsAgree) {
   using namespace simd;
@@ -187,22 +221,27 @@ TEST(Winograd, InstructionSetsAgree) {
   const Tensor image = Random(DType::kF32, {kWinogradWindow * kWinogradWindow * kChannels}, 5);
   WinogradInput in{
       image.data<float>(), kWinogradWindow * kChannels, kChannels, 0, kWinogradWindow, 1, 5};
-  std::vector<float> points[2], product[2], pixels[2];
+  std::vector<float> points[2], pixels[2];
   const Microkernels* both[2] = {narrow, wide};
   for (int k = 0; k < 2; ++k) {
-    points[k].assign(kWinogradPoints * kStep, 0);
-    both[k]->winograd_input(in, kChannels, points[k].data(), kStep);
-    for (const int64_t kernel : {3, 5}) {
-      const size_t at = pixels[k].size();
-      const int tile = WinogradTileOf(kernel);
-      pixels[k].resize(at + static_cast<size_t>(tile * tile * kChannels));
-      WinogradOutput out{};
-      out.data = pixels[k].data() + at;
-      out.row_step = tile * kChannels;
-      out.pixel_step = kChannels;
-      out.rows = out.columns = tile;
-      both[k]->WinogradOutputFor(Activation::kNone, kernel)(points[k].data(), kStep, kChannels,
-                                                            nullptr, {}, out);
+    for (const bool row : {false, true}) {
+      const size_t from = points[k].size();
+      const int64_t count = row ? kWinogradWindow : kWinogradPoints;
+      points[k].resize(from + static_cast<size_t>(count * kStep));
+      float* const transformed = points[k].data() + from;
+      both[k]->winograd_input[row](in, kChannels, transformed, kStep);
+      for (const int64_t kernel : {3, 5}) {
+        const size_t at = pixels[k].size();
+        const int tile = WinogradTileOf(kernel), rows = row ? 1 : tile;
+        pixels[k].resize(at + static_cast<size_t>(rows * tile * kChannels));
+        WinogradOutput out{};
+        out.data = pixels[k].data() + at;
+        out.row_step = tile * kChannels;
+        out.pixel_step = kChannels;
+        out.rows = rows, out.columns = tile;
+        both[k]->WinogradOutputFor(Activation::kNone, kernel, row)(transformed, kStep, kChannels,
+                                                                   nullptr, {}, out);
+      }
     }
   }
   EXPECT_EQ(0, std::memcmp(points[0].data(), points[1].data(), points[0].size() * 4));

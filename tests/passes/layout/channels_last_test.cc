@@ -101,9 +101,8 @@ std::shared_ptr<Scope> Parameters() {
 }
 
 // The number of instructions at level 2, after a check that results are those of level 0.
-int InstructionsOf(const Program& program, int64_t batch) {
+int InstructionsOf(const Program& program, const std::vector<Feed>& feeds) {
   const auto scope = Parameters();
-  const std::vector<Feed> feeds{{"x", Values({batch, kChannels, kSide, kSide}, 0.7f)}};
   std::vector<Tensor> out[2];
   int instructions = 0;
   for (const int level : {0, 2}) {
@@ -127,6 +126,10 @@ int InstructionsOf(const Program& program, int64_t batch) {
   return instructions;
 }
 
+int InstructionsOf(const Program& program, int64_t batch) {
+  return InstructionsOf(program, {{"x", Values({batch, kChannels, kSide, kSide}, 0.7f)}});
+}
+
 int Instructions(const Shuffle& s) { return InstructionsOf(Build(s), s.batch); }
 
 // In and out of channels last, two convolutions, and one transpose between them.
@@ -148,6 +151,27 @@ TEST(ChannelShuffle, WhatOthersSeeKeepsItsShape) {
   EXPECT_LT(kStays, Instructions({.read_twice = true}));
   // The result in both layouts.
   EXPECT_EQ(kStays + 1, Instructions({.fetch_too = "m"}));
+}
+
+// transpose -> conv -> transpose back
+int InstructionsOfTransposed(const Shape& from, const Ints& axis, const Ints& back) {
+  Shape image;
+  for (const int64_t d : axis) image.push_back(from[static_cast<int>(d)]);
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, from).Param("w1", DType::kF32, {kChannels, kChannels, 3, 3});
+  b.Var("t", DType::kF32, image).Var("c", DType::kF32, image).Var("y", DType::kF32, from);
+  b.Op("transpose2", {{"X", {"x"}}}, {{"Out", {"t"}}, {"XShape", {"t.x"}}}, {{"axis", axis}});
+  b.Op("conv2d", {{"Input", {"t"}}, {"Filter", {"w1"}}}, {{"Output", {"c"}}},
+       {{"strides", Ints{1, 1}}, {"paddings", Ints{1, 1}}, {"dilations", Ints{1, 1}}});
+  b.Op("transpose2", {{"X", {"c"}}}, {{"Out", {"y"}}, {"XShape", {"y.x"}}}, {{"axis", back}});
+  return InstructionsOf(b.Fetch("y").Build(), {{"x", Values(from, 0.7f)}});
+}
+
+// The last transpose becomes a name for the result, which counts as an instruction.
+TEST(ChannelsLast, OneConvolutionIsEnoughWhereATransposePutChannelsSecond) {
+  EXPECT_EQ(2, InstructionsOfTransposed({2, kSide, 5, kChannels}, {0, 3, 1, 2}, {0, 2, 3, 1}));
+  EXPECT_EQ(2, InstructionsOfTransposed({2, kSide, kChannels, 1}, {0, 2, 1, 3}, {0, 2, 1, 3}));
+  EXPECT_EQ(3, InstructionsOfTransposed({2, kSide, kChannels, 5}, {0, 2, 1, 3}, {0, 2, 1, 3}));
 }
 
 TEST(ChannelsLast, MeansOfImagesStayLast) {
