@@ -1,10 +1,13 @@
 // Convolutions 3x3, 5x5, 1x3 and 1x5 with stride 1 by Winograd's method, channels last. Those of
 // rows may be dilated: a window then has every so-manieth pixel.
 #include <algorithm>
+#include <vector>
 
 #include "core/interrupts.h"
+#include "core/memory/lazy_buffer.h"
 #include "kernels/base/ceil_div.h"
 #include "kernels/conv/conv_backend.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/gemm/pack_once.h"
 #include "kernels/simd/microkernels.h"
 
@@ -106,6 +109,7 @@ class WinogradConv final : public ConvRunner {
   WinogradConv(const PrepareContext& ctx, const ConvGeometry& g, const Tensor& filter,
                const Epilogue& epilogue, WinogradOutputFn output)
       : g_(g),
+        plain_(filter),
         epilogue_(epilogue),
         kernels_(*BestMicrokernels()),
         output_(output),
@@ -143,7 +147,7 @@ class WinogradConv final : public ConvRunner {
   void Run(const KernelContext& ctx, const ConvOperands& o) const override {
     // A thread has its blocks for itself when there are enough of them; else all share each step.
     const int64_t threads = alone_ ? std::min<int64_t>(ctx.threads(), blocks_) : 1;
-    const int64_t floats = points_ * (InStep() + OutStep());
+    const int64_t floats = points_ * (InStep() + OutStep()) + block_;
     Tensor scratch = ctx.CallScratch(DType::kF32, {threads * floats});
     if (!alone_) {
       const auto split = [&](int64_t n, int64_t grain, auto&& fn) {
@@ -173,11 +177,13 @@ class WinogradConv final : public ConvRunner {
   void Block(const ConvOperands& o, int64_t block, float* in, const Split& split) const {
     const int64_t first = block * block_, count = std::min(block_, tiles_ - first);
     if (count <= 0) return;
-    float* out = in + points_ * InStep();
+    float* const out = in + points_ * InStep();
+    float* const faulty = out + points_ * OutStep();  // windows with NaN or infinities
     split(count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t)
-        kernels_.winograd_input[row_](InputOf(static_cast<const float*>(o.src), first + t), g_.in_c,
-                                      in + t * in_width_, InStep());
+        faulty[t] =
+            !kernels_.winograd_input[row_](InputOf(static_cast<const float*>(o.src), first + t),
+                                           g_.in_c, in + t * in_width_, InStep());
     });
     split(points_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p)
@@ -188,11 +194,56 @@ class WinogradConv final : public ConvRunner {
               out_width_);
     });
     split(count, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end; ++t)
-        output_(out + t * out_width_, OutStep(), g_.out_c,
-                epilogue_.bias ? static_cast<const float*>(o.bias) : nullptr, epilogue_,
-                OutputOf(o, first + t));
+      for (int64_t t = begin; t < end; ++t) {
+        if (faulty[t] != 0)
+          Directly(o, first + t);
+        else
+          output_(out + t * out_width_, OutStep(), g_.out_c,
+                  epilogue_.bias ? static_cast<const float*>(o.bias) : nullptr, epilogue_,
+                  OutputOf(o, first + t));
+      }
     });
+  }
+
+  // A tile as the sums stand: Winograd's method would add what is not finite to all of its pixels.
+  void Directly(const ConvOperands& o, int64_t tile) const {
+    const WinogradOutput to = OutputOf(o, tile);
+    const Place p = PlaceOf(tile);
+    const int64_t taps = g_.kernel_size(), depth = g_.in_c * taps, pixels = to.rows * to.columns;
+    std::vector<float> windows(static_cast<size_t>(pixels * depth));
+    std::vector<float> sums(static_cast<size_t>(pixels * g_.out_c));
+    for (int64_t i = 0; i < pixels; ++i)
+      ReadWindow(static_cast<const float*>(o.src), p.image, p.row + i / to.columns,
+                 p.column + i % to.columns * g_.dilation[2], windows.data() + i * depth);
+    const BorrowedContents filter(plain_);
+    if (pixels > 0)
+      Gemm(GemmDims::Dense(pixels, g_.out_c, depth, false, true), 1.f, windows.data(),
+           filter.tensor().data<float>(), 0.f, sums.data());
+    for (int64_t i = 0; i < pixels; ++i) {
+      const int64_t row = i / to.columns, column = i % to.columns;
+      float* const pixel = to.data + row * to.row_step + column * to.pixel_step;
+      const float* const sum = sums.data() + i * g_.out_c;
+      const float* const residual =
+          to.residual == nullptr
+              ? nullptr
+              : to.residual + row * to.residual_row_step + column * to.residual_pixel_step;
+      for (int64_t c = 0; c < g_.out_c; ++c)
+        pixel[c] = sum[c] + (epilogue_.bias ? static_cast<const float*>(o.bias)[c] : 0.f) +
+                   (residual != nullptr ? residual[c] : 0.f);
+      kernels_.activate(epilogue_, 1, g_.out_c, g_.out_c, pixel);
+    }
+  }
+
+  // What a pixel of the output sees of the input: [channel][tap], as filters lie. Padding is 0.
+  void ReadWindow(const float* src, int64_t image, int64_t row, int64_t column, float* to) const {
+    for (int64_t c = 0; c < g_.in_c; ++c)
+      for (int64_t i = 0; i < g_.kernel[1]; ++i)
+        for (int64_t j = 0; j < g_.kernel[2]; ++j) {
+          const int64_t y = row - g_.pad_lo[1] + i;
+          const int64_t x = column - g_.pad_lo[2] + j * g_.dilation[2];
+          const bool inside = y >= 0 && y < g_.in[1] && x >= 0 && x < g_.in[2];
+          *to++ = inside ? src[((image * g_.in[1] + y) * g_.in[2] + x) * g_.in_c + c] : 0.f;
+        }
   }
 
   struct Place {
@@ -237,6 +288,7 @@ class WinogradConv final : public ConvRunner {
   }
 
   const ConvGeometry g_;
+  const Tensor plain_;  // the filter, which may be absent from memory
   const Epilogue epilogue_;
   const Microkernels& kernels_;
   const WinogradOutputFn output_;

@@ -125,8 +125,9 @@ struct Microkernels {
                      float* to);
 
   // One window to its row in the 36 or 6 matrices, which are point_step apart; padding becomes 0.
+  // False: a pixel is NaN or infinite, or nearly so; all results of the window would be.
   // [of one row]
-  void (*winograd_input[2])(const WinogradInput& tile, int64_t channels, float* out,
+  bool (*winograd_input[2])(const WinogradInput& tile, int64_t channels, float* out,
                             int64_t point_step);
   struct WinogradOutputs {
     Activation activation;

@@ -54,10 +54,21 @@ struct WinogradTiles {
                        m[5 * step]);
   }
 
+  // 0 for finite numbers, else NaN.
+  static HEDDLE_SIMD_INLINE T AddFault(T x, T fault) { return V::Fma(x, V::Zero(), fault); }
+  static bool IsFinite(T fault) {
+    float lanes[kLanes];
+    V::Store(lanes, fault);
+    for (const float lane : lanes)
+      if (lane != 0) return false;
+    return true;
+  }
+
   // Transforms one vector of channels. kWhole: all pixels lie in the image, and the vector is full.
+  // Four points depend on all pixels of the window: `fault` becomes NaN where these are not finite.
   template <bool kWhole>
-  static HEDDLE_SIMD_INLINE void SpreadTile(const WinogradInput& tile, int64_t c, int n, float* out,
-                                            int64_t point_step) {
+  static HEDDLE_SIMD_INLINE T SpreadTile(const WinogradInput& tile, int64_t c, int n, float* out,
+                                         int64_t point_step, T fault) {
     T half[kWinogradPoints];
 #pragma GCC unroll 6
     for (int j = 0; j < kWinogradWindow; ++j) {
@@ -82,13 +93,16 @@ struct WinogradTiles {
 #pragma GCC unroll 6
       for (int j = 0; j < kWinogradWindow; ++j)
         V::Store(out + (i * kWinogradWindow + j) * point_step + c, row[j]);
+      if (i == 0 || i == kWinogradWindow - 1)
+        fault = AddFault(row[0], AddFault(row[kWinogradWindow - 1], fault));
     }
+    return fault;
   }
 
   // The same for a window of one row.
   template <bool kWhole>
-  static HEDDLE_SIMD_INLINE void SpreadRow(const WinogradInput& tile, int64_t c, int n, float* out,
-                                           int64_t point_step) {
+  static HEDDLE_SIMD_INLINE T SpreadRow(const WinogradInput& tile, int64_t c, int n, float* out,
+                                        int64_t point_step, T fault) {
     T d[kWinogradWindow], points[kWinogradWindow];
 #pragma GCC unroll 6
     for (int j = 0; j < kWinogradWindow; ++j) {
@@ -101,29 +115,37 @@ struct WinogradTiles {
     Spread(d, 1, points, 1);
 #pragma GCC unroll 6
     for (int j = 0; j < kWinogradWindow; ++j) V::Store(out + j * point_step + c, points[j]);
+    return AddFault(points[0], AddFault(points[kWinogradWindow - 1], fault));
   }
 
-  static void TransformRowInput(const WinogradInput& tile, int64_t channels, float* out,
+  static bool TransformRowInput(const WinogradInput& tile, int64_t channels, float* out,
                                 int64_t point_step) {
+    T fault = V::Zero();
     int64_t c = 0;
     if (tile.column_begin == 0 && tile.column_end == kWinogradWindow)
-      for (; c + kLanes <= channels; c += kLanes) SpreadRow<true>(tile, c, kLanes, out, point_step);
+      for (; c + kLanes <= channels; c += kLanes)
+        fault = SpreadRow<true>(tile, c, kLanes, out, point_step, fault);
     for (; c < channels; c += kLanes)
-      SpreadRow<false>(tile, c, channels - c < kLanes ? static_cast<int>(channels - c) : kLanes,
-                       out, point_step);
+      fault =
+          SpreadRow<false>(tile, c, channels - c < kLanes ? static_cast<int>(channels - c) : kLanes,
+                           out, point_step, fault);
+    return IsFinite(fault);
   }
 
-  static void TransformInput(const WinogradInput& tile, int64_t channels, float* out,
+  static bool TransformInput(const WinogradInput& tile, int64_t channels, float* out,
                              int64_t point_step) {
     const bool inside = tile.row_begin == 0 && tile.row_end == kWinogradWindow &&
                         tile.column_begin == 0 && tile.column_end == kWinogradWindow;
+    T fault = V::Zero();
     int64_t c = 0;
     if (inside)
       for (; c + kLanes <= channels; c += kLanes)
-        SpreadTile<true>(tile, c, kLanes, out, point_step);
+        fault = SpreadTile<true>(tile, c, kLanes, out, point_step, fault);
     for (; c < channels; c += kLanes)
-      SpreadTile<false>(tile, c, channels - c < kLanes ? static_cast<int>(channels - c) : kLanes,
-                        out, point_step);
+      fault = SpreadTile<false>(tile, c,
+                                channels - c < kLanes ? static_cast<int>(channels - c) : kLanes,
+                                out, point_step, fault);
+    return IsFinite(fault);
   }
 
   // Transforms one vector of channels. kWhole: all pixels are stored, and the vector is full.
