@@ -139,7 +139,7 @@ std::optional<OtherKind> Markup(std::string_view bytes) {
   return std::nullopt;
 }
 
-std::optional<OtherKind> Json(std::string_view bytes) {
+std::optional<OtherKind> KindOfJson(std::string_view bytes) {
   const std::string_view text = Trimmed(bytes);
   if (text.empty() || (text[0] != '{' && text[0] != '[')) return std::nullopt;
   // Something like it begins a text of TensorFlow's, or bytes of anything.
@@ -331,7 +331,7 @@ std::optional<OtherKind> KindOfEnds(std::string_view begin, std::string_view end
   if (auto kind = Pickle(begin)) return kind;
   if (auto kind = PaddleParameters(begin)) return kind;
   if (auto kind = Safetensors(begin)) return kind;
-  if (auto kind = Json(begin)) return kind;
+  if (auto kind = KindOfJson(begin)) return kind;
   if (auto kind = TableIndex(end)) return kind;
   if (auto kind = Zeros(begin, end)) return kind;
   return OtherMessage(begin);

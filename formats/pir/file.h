@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/pir/json.h"
+#include "formats/json.h"
 #include "heddle/dtype.h"
 #include "heddle/status.h"
 

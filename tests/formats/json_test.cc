@@ -1,11 +1,11 @@
-#include "formats/pir/json.h"
+#include "formats/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace heddle::pir {
+namespace heddle {
 namespace {
 
 using ::testing::HasSubstr;
@@ -93,4 +93,4 @@ TEST(Json, DepthAndWidthAreBounded) {
 }
 
 }  // namespace
-}  // namespace heddle::pir
+}  // namespace heddle

@@ -1,4 +1,4 @@
-#include "formats/pir/json.h"
+#include "formats/json.h"
 
 #include <charconv>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace heddle::pir {
+namespace heddle {
 
 // Reads values one after another, with the open arrays and objects on a stack of its own.
 class JsonParser {
@@ -294,6 +294,18 @@ Json Json::operator[](std::string_view key) const {
   return {};
 }
 
+std::vector<std::string_view> Json::keys() const {
+  std::vector<std::string_view> found;
+  if (!is_object()) return found;
+  uint32_t at = at_ + 1;
+  for (uint32_t i = 0; i < document_->nodes_[at_].size; ++i) {
+    const JsonDocument::Node& node = document_->nodes_[at];
+    found.emplace_back(node.text, node.size);
+    at = document_->nodes_[at + 1].next;
+  }
+  return found;
+}
+
 bool Json::Get(std::string_view* to) const {
   if (!document_ || document_->nodes_[at_].kind != JsonDocument::Kind::kText) return false;
   *to = {document_->nodes_[at_].text, document_->nodes_[at_].size};
@@ -345,4 +357,4 @@ Json::Iterator Json::end() const {
   return {document_, is_array() ? document_->nodes_[at_].next : 0};
 }
 
-}  // namespace heddle::pir
+}  // namespace heddle

@@ -18,7 +18,7 @@
 
 #include "heddle/status.h"
 
-namespace heddle::pir {
+namespace heddle {
 
 class JsonDocument;
 
@@ -35,6 +35,8 @@ class Json {
   size_t size() const;
   // The member called `key`; absent where there is none, and in what is no object.
   Json operator[](std::string_view key) const;
+  // The keys of an object in the order of the text; none for everything else.
+  std::vector<std::string_view> keys() const;
 
   // False, and *to as it was, for a value of another kind. A number with a fraction is no integer.
   bool Get(std::string_view* to) const;
@@ -67,8 +69,8 @@ class Json {
 
 class JsonDocument {
  public:
-  static constexpr size_t kMaxDepth = 1500;             // PIR: 12, and 6 for each nested region
-  static constexpr size_t kMaxMembers = 64;             // of one object
+  static constexpr size_t kMaxDepth = 1500;  // PIR files: 12, and 6 for each nested region
+  static constexpr size_t kMaxMembers = 64;  // of one object
   static constexpr size_t kMaxBytes = size_t{1} << 30;  // of the input
 
   static Result<JsonDocument> Parse(std::string_view bytes);
@@ -121,4 +123,4 @@ class JsonDocument {
   std::deque<std::string> unescaped_;  // texts that the input does not have as they are
 };
 
-}  // namespace heddle::pir
+}  // namespace heddle
