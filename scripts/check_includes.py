@@ -25,7 +25,10 @@ ALLOWED = {
                "kernels/conv/conv_stripes.h"},
     "executor": {"core", "memory", "scheduler", "device", "passes", "include",
                  "formats/program_source.h", "ranks/communicator.h"},
-    "tools": {"include", "core/thread_annotations.h"},
+    "partition": {"core", "include", "formats/json.h",
+                  "formats/paddle/format.h", "formats/wire_fields.h"},
+    "tools": {"include", "partition/partition.h", "partition/parts.h", "partition/target.h",
+              "core/thread_annotations.h"},
     "python": {"include", "core/thread_annotations.h"},
     "capi": {"include"},
 }

@@ -74,7 +74,8 @@ def main():
     heddle = parser.parse_args().heddle.resolve()
     failed, shown = 0, set()
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(ROOT / "examples" / "digits", Path(folder) / "digits")
+        for example in ("digits", "targets"):
+            shutil.copytree(ROOT / "examples" / example, Path(folder) / example)
         for schema, command, rows in sections(PAGE.read_text(encoding="utf-8")):
             done = subprocess.run([str(heddle), *command.split()[1:]], cwd=folder, text=True,
                                   capture_output=True, timeout=120)

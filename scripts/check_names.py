@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("builder", "device", "executor", "formats", "kernels", "passes", "tools")
+FOLDERS = ("builder", "device", "executor", "formats", "kernels", "partition", "passes", "tools")
 GROUPS = ROOT / "cmake/HeddleUnity.cmake"
 
 # Examples and other long literals.

@@ -1,0 +1,51 @@
+// Groups of operators, what goes into them and comes out, and what they cost.
+//
+// Ownership: values; Measure refers to its matches. Threads: a Measure serves one at a time.
+#pragma once
+
+#include <vector>
+
+#include "partition/match.h"
+
+namespace heddle::partition {
+
+inline constexpr int kNoGroup = -1;
+
+struct Group {
+  std::vector<OpIndex> ops;      // in the order in which the units take them
+  std::vector<UnitId> units;     // of each
+  std::vector<OpIndex> helpers;  // ascending
+};
+
+struct Boundary {
+  std::vector<ValueId> inputs;   // read inside and made outside; no parameters
+  std::vector<ValueId> outputs;  // made inside and needed outside
+};
+
+class Measure {
+ public:
+  explicit Measure(const Matches& matches)
+      : m_(matches),
+        g_(matches.graph()),
+        marks_(static_cast<size_t>(g_.size())),
+        counted_(g_.num_values()) {}
+
+  // The operators in their order, each behind the helpers that it needs.
+  std::vector<OpIndex> Sequence(const Group& group);
+  Boundary BoundaryOf(const Group& group);
+  double CostOf(const Group& group, const Boundary& boundary) const;
+  double CostOf(const Group& group) { return CostOf(group, BoundaryOf(group)); }
+  // Of its operators and helpers where they stay.
+  double HostCostOf(const Group& group) const;
+
+ private:
+  bool IsMember(OpIndex i) const { return i != kNoOp && marks_[static_cast<size_t>(i)] == mark_; }
+  void Mark(const Group& group);
+
+  const Matches& m_;
+  const Graph& g_;
+  std::vector<uint32_t> marks_, counted_;
+  uint32_t mark_ = 0;
+};
+
+}  // namespace heddle::partition

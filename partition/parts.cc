@@ -1,0 +1,241 @@
+#include "partition/parts.h"
+
+#include <algorithm>
+#include <deque>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "formats/wire_fields.h"
+#include "partition/graph.h"
+
+namespace heddle::partition {
+namespace {
+
+using wire::AppendBytesField;
+using wire::AppendVarintField;
+using wire::Field;
+using wire::Fields;
+
+// A variable of `kind` (VarType.Type) without a shape.
+std::string HolderText(std::string_view name, uint64_t kind) {
+  std::string type, var;
+  AppendVarintField(1, kind, &type);
+  AppendBytesField(1, name, &var);
+  AppendBytesField(2, type, &var);
+  AppendVarintField(3, 1, &var);
+  return var;
+}
+
+std::string SlotText(std::string_view slot, std::string_view name) {
+  std::string text;
+  AppendBytesField(1, slot, &text);
+  AppendBytesField(2, name, &text);
+  return text;
+}
+
+// A feed or fetch operator.
+std::string PortText(bool feed, std::string_view name, size_t col) {
+  constexpr uint64_t kInt = 0;
+  std::string op, attr;
+  AppendBytesField(1, SlotText("X", feed ? "feed" : name), &op);
+  AppendBytesField(2, SlotText("Out", feed ? name : "fetch"), &op);
+  AppendBytesField(3, feed ? "feed" : "fetch", &op);
+  AppendBytesField(1, "col", &attr);
+  AppendVarintField(2, kInt, &attr);
+  AppendVarintField(3, col, &attr);
+  AppendBytesField(4, attr, &op);
+  return op;
+}
+
+// The variable, which is no parameter in a part that is given it.
+std::string WithoutPersistable(std::string_view var) {
+  std::string text;
+  Fields fields(var);
+  for (Field f; !fields.done() && fields.Next(&f);)
+    if (f.number != 3) text.append(f.whole);
+  return text;
+}
+
+class PartMaker {
+ public:
+  PartMaker(const Description& description, const BlockPartition& block)
+      : d_(description),
+        graph_(description, 0),
+        block_(block),
+        owner_(static_cast<size_t>(graph_.size()), -1) {}
+
+  Result<std::vector<Part>> Run() {
+    for (size_t k = 0; k < block_.groups.size(); ++k) {
+      for (const int i : block_.groups[k].operators) owner_[At(i)] = static_cast<int>(k);
+      for (const int i : block_.groups[k].helpers) owner_[At(i)] = static_cast<int>(k);
+    }
+    FindOrder();
+    std::vector<Part> parts;
+    size_t rests = 0;
+    for (const Stretch& run : runs_) {
+      Part part;
+      part.group = run.group;
+      part.name = run.group >= 0 ? StrCat("group_", run.group) : StrCat("rest_", rests++);
+      HEDDLE_RETURN_IF_ERROR(Write(run, &part));
+      parts.push_back(std::move(part));
+    }
+    return parts;
+  }
+
+ private:
+  struct Stretch {
+    int group = -1;
+    std::vector<OpIndex> ops;
+  };
+  static size_t At(OpIndex i) { return static_cast<size_t>(i); }
+  bool IsPort(OpIndex i) const {
+    return graph_.never(i) == Never::kFeed || graph_.never(i) == Never::kFetch;
+  }
+
+  // Nodes: operators that stay, and groups behind them.
+  void FindOrder() {
+    const auto n = At(graph_.size());
+    const auto node = [&](OpIndex i) {
+      return owner_[At(i)] < 0 ? At(i) : n + static_cast<size_t>(owner_[At(i)]);
+    };
+    std::vector<size_t> waits(n + block_.groups.size());
+    for (OpIndex i = 0; i < graph_.size(); ++i)
+      for (const OpIndex p : graph_.before(i))
+        if (node(p) != node(i)) ++waits[node(i)];
+    std::deque<size_t> rest, groups;
+    const auto ready = [&](size_t k) { (k < n ? rest : groups).push_back(k); };
+    for (OpIndex i = 0; i < graph_.size(); ++i)
+      if (owner_[At(i)] < 0 && waits[At(i)] == 0) ready(At(i));
+    for (size_t k = 0; k < block_.groups.size(); ++k)
+      if (waits[n + k] == 0) ready(n + k);
+    const auto end = [&](OpIndex i) {
+      for (const OpIndex next : graph_.after(i))
+        if (node(next) != node(i) && --waits[node(next)] == 0) ready(node(next));
+    };
+    while (!rest.empty() || !groups.empty()) {
+      Stretch stays;
+      while (!rest.empty()) {
+        const auto i = static_cast<OpIndex>(rest.front());
+        rest.pop_front();
+        if (!IsPort(i)) stays.ops.push_back(i);
+        end(i);
+      }
+      if (!stays.ops.empty()) runs_.push_back(std::move(stays));
+      while (!groups.empty() && rest.empty()) {
+        const size_t k = groups.front() - n;
+        groups.pop_front();
+        Stretch run;
+        run.group = static_cast<int>(k);
+        run.ops = Sequence(block_.groups[k]);
+        for (const OpIndex i : run.ops) end(i);
+        runs_.push_back(std::move(run));
+      }
+    }
+  }
+
+  // The operators in their order, each behind the helpers that it needs.
+  std::vector<OpIndex> Sequence(const PlacedGroup& group) const {
+    std::unordered_set<OpIndex> left(group.helpers.begin(), group.helpers.end());
+    std::vector<OpIndex> sequence;
+    // Helpers ascend, and so do the edges between them.
+    for (const OpIndex i : group.operators) {
+      std::vector<OpIndex> needed, todo = {i};
+      while (!todo.empty()) {
+        const OpIndex at = todo.back();
+        todo.pop_back();
+        for (const OpIndex p : graph_.before(at))
+          if (left.erase(p) > 0) {
+            needed.push_back(p);
+            todo.push_back(p);
+          }
+      }
+      std::sort(needed.begin(), needed.end());
+      sequence.insert(sequence.end(), needed.begin(), needed.end());
+      sequence.push_back(i);
+    }
+    for (const int helper : group.helpers)
+      if (left.contains(helper)) sequence.push_back(helper);
+    return sequence;
+  }
+
+  Status Write(const Stretch& run, Part* part) const {
+    std::unordered_set<OpIndex> inside(run.ops.begin(), run.ops.end());
+    std::unordered_set<std::string_view> declared, given;
+    std::string vars, ops, ports;
+    bool blocks = false;
+    const auto pass = [&](ValueId v, std::vector<std::string>* names) -> Status {
+      const std::string name(graph_.var(v).name);
+      if (!graph_.var(v).dense)
+        return Unimplemented("'", name, "' would have to pass between two parts, and is no tensor");
+      if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
+      return Status::Ok();
+    };
+    for (const OpIndex i : run.ops) {
+      blocks = blocks || graph_.never(i) == Never::kControlFlow;
+      for (const Use& use : graph_.reads(i)) {
+        const Value& value = graph_.value(use.value);
+        if (value.constant || inside.contains(value.maker)) continue;
+        // Made by nobody: a holder of state, which begins empty.
+        if (value.maker == kNoOp && !graph_.var(use.value).dense) continue;
+        HEDDLE_RETURN_IF_ERROR(pass(use.value, &part->inputs));
+        given.insert(graph_.var(use.value).name);
+      }
+      for (const Use& use : graph_.writes(i)) {
+        const auto readers = graph_.readers(use.value);
+        if (graph_.value(use.value).kept ||
+            !std::all_of(readers.begin(), readers.end(),
+                         [&](OpIndex r) { return inside.contains(r); }))
+          HEDDLE_RETURN_IF_ERROR(pass(use.value, &part->outputs));
+      }
+      AppendBytesField(4, graph_.op(i).bytes, &ops);
+    }
+    const auto declare = [&](const Variable& var) {
+      if (var.bytes.empty() || !declared.insert(var.name).second) return;
+      AppendBytesField(3, given.contains(var.name) ? WithoutPersistable(var.bytes) : var.bytes,
+                       &vars);
+    };
+    AppendBytesField(3, HolderText("feed", 9), &vars);
+    AppendBytesField(3, HolderText("fetch", 10), &vars);
+    declared = {"feed", "fetch"};
+    if (blocks)  // what they use of the outermost block is only known by name
+      for (const Variable& var : d_.blocks()[0].declared) declare(var);
+    for (const OpIndex i : run.ops)
+      for (uint32_t k = 0; k < graph_.op(i).num_arguments; ++k)
+        if (const auto at = d_.blocks()[0].names.find(d_.arguments(graph_.op(i))[k].name);
+            at != d_.blocks()[0].names.end())
+          declare(d_.blocks()[0].declared[at->second]);
+    std::string block;
+    AppendVarintField(1, 0, &block);
+    AppendVarintField(2, ~uint64_t{0}, &block);  // no parent
+    block += vars;
+    for (size_t k = 0; k < part->inputs.size(); ++k)
+      AppendBytesField(4, PortText(true, part->inputs[k], k), &block);
+    block += ops;
+    for (size_t k = 0; k < part->outputs.size(); ++k)
+      AppendBytesField(4, PortText(false, part->outputs[k], k), &block);
+    AppendBytesField(1, block, &part->program);
+    bool first = true;  // block of the file
+    Fields fields(d_.bytes());
+    for (Field f; !fields.done() && fields.Next(&f);) {
+      const bool outermost = f.Is(1) && first;
+      if (f.Is(1)) first = false;
+      if (!outermost && (blocks || !f.Is(1))) part->program.append(f.whole);
+    }
+    return Status::Ok();
+  }
+
+  const Description& d_;
+  const Graph graph_;
+  const BlockPartition& block_;
+  std::vector<int> owner_;
+  std::vector<Stretch> runs_;
+};
+
+}  // namespace
+
+Result<std::vector<Part>> PartsOf(std::string_view program_desc, const Partition& partition) {
+  HEDDLE_ASSIGN_OR_RETURN(const Description description, Description::Parse(program_desc));
+  return PartMaker(description, partition.blocks[0]).Run();
+}
+
+}  // namespace heddle::partition

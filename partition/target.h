@@ -1,0 +1,127 @@
+// What a piece of hardware, or a library, says of itself: which operators its units take, which
+// unit feeds which, what groups may look like, and what they cost. docs/partition.md describes the
+// file.
+//
+// Ownership: values throughout. Threads: any may read. Errors: kNotFound, kInvalidArgument,
+// kDataLoss, one line that names the file and the place in it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/dtype.h"
+#include "heddle/status.h"
+
+namespace heddle::partition {
+
+// A number or a text. Bools are the numbers 0 and 1.
+struct Scalar {
+  bool is_text = false;
+  bool is_integer = false;
+  int64_t integer = 0;  // of an integer
+  double number = 0;    // of an integer, too
+  std::string text;
+  friend bool operator==(const Scalar& a, const Scalar& b);
+};
+
+// The value of an attribute: one scalar or a list.
+struct Literal {
+  bool is_list = false;
+  std::vector<Scalar> items;
+  friend bool operator==(const Literal& a, const Literal& b) = default;
+};
+std::string ToString(const Literal& literal);
+
+struct Test {
+  enum class Kind : uint8_t { kEqual, kNotEqual, kIn, kNotIn, kMin, kMax, kAll, kLength };
+  Kind kind = Kind::kEqual;
+  std::vector<Literal> values;  // one, but for kIn and kNotIn
+  // Of a list, kMin, kMax and kAll mean each element.
+  bool Holds(const Literal& value) const;
+  std::string ToString() const;  // "at most 4"
+};
+
+// What must hold of an attribute.
+struct AttrRule {
+  std::string name;
+  std::vector<Test> tests;
+  std::optional<Literal> fallback;  // stands for an absent attribute
+  bool may_be_absent = false;
+};
+
+struct RankRange {
+  int64_t least = 0, most = 0;
+};
+
+// What must hold of each variable in an input slot.
+struct SlotRule {
+  std::string slot;
+  std::optional<bool> constant;  // a persistable variable that nothing in the program has written
+  std::optional<std::vector<DType>> dtypes;
+  std::optional<RankRange> rank;
+  std::optional<int64_t> max_elements;
+  bool may_be_absent = false;
+};
+
+// `call` for each operator, `element` for each element of its largest output.
+struct Cost {
+  double call = 0, element = 0;
+};
+
+struct Pattern {
+  std::string type;
+  std::vector<AttrRule> attrs;
+  std::vector<SlotRule> slots;
+  std::optional<std::vector<DType>> dtypes;  // of every input and output
+  std::optional<RankRange> rank;             // of every input and output that is no parameter
+  Cost cost;                                 // the unit's where the pattern does not say
+};
+
+struct Unit {
+  std::string name;
+  std::vector<Pattern> patterns;
+};
+
+using UnitId = int;  // an index into Target::units
+
+struct Link {
+  UnitId from = 0, to = 0;
+};
+
+struct Limits {
+  static constexpr int64_t kNone = int64_t{1} << 30;
+  int64_t min_group = 1, max_group = kNone;  // operators, helpers not counted
+  int64_t max_inputs = kNone, max_outputs = kNone;
+  bool static_shapes = false;  // no unknown dimension in a group
+};
+
+enum class Objective : uint8_t {
+  kCover,  // more operators in groups, then fewer groups
+  kCost,   // a lower total cost
+};
+
+struct Target {
+  std::string name;
+  Objective objective = Objective::kCover;
+  std::vector<Unit> units;
+  std::vector<Link> links;
+  std::vector<UnitId> start;     // where a group may begin
+  std::vector<Pattern> helpers;  // constants and operators of shapes that join their reader
+  Limits limits;
+  double group_cost = 0, byte_cost = 0;  // of a group; of each byte of its inputs and outputs
+  Cost host = {1, 0};                    // of an operator that stays
+
+  // Units that may follow each unit along one or more links, nearest first, and those a group may
+  // begin with. A unit follows itself only by a link to itself, or along no other way.
+  std::vector<std::vector<UnitId>> next;
+  std::vector<UnitId> first;
+};
+
+// `name` stands before messages.
+Result<Target> ParseTarget(std::string_view json, const std::string& name);
+Result<Target> LoadTarget(const std::string& path);
+
+}  // namespace heddle::partition
