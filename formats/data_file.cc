@@ -1,7 +1,9 @@
 #include "formats/data_file.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -18,18 +20,47 @@ namespace {
 
 constexpr size_t kHashedBytes = 256 << 10;   // read at a time
 constexpr size_t kComparedBytes = 64 << 10;  // at each end
+// O_NONBLOCK: a pipe without a writer must not be waited for.
+constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
+// Follows no symbolic link. Kernels before Linux 5.6, and sandboxes, may lack openat2; there the
+// file itself alone is no link.
+int OpenWithoutLinks(const std::string& path) {
+  open_how how{};
+  how.flags = kOpenFlags;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  const auto fd =
+      static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how));
+  if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return fd;
+  return ::open(path.c_str(), kOpenFlags | O_NOFOLLOW);
+}
 
 }  // namespace
 
+Result<std::shared_ptr<DataFile>> DataFile::OfDescriptor(const std::string& path, int fd) {
+  if (fd < 0) return NotFound("cannot open ", path, ": ", std::strerror(errno));
+  std::shared_ptr<DataFile> file(new DataFile(path));
+  file->fd_ = fd;
+  if (::fstat(fd, &file->opened_) != 0 || !S_ISREG(file->opened_.st_mode))
+    return InvalidArgument(path, " is not a regular file");
+  return file;
+}
+
 Result<std::shared_ptr<const DataFile>> DataFile::Open(const std::string& path) {
   HEDDLE_RETURN_IF_ERROR(CheckPath(path));
-  std::shared_ptr<DataFile> file(new DataFile(path));
-  // O_NONBLOCK: a pipe without a writer must not be waited for.
-  file->fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file->fd_ < 0) return NotFound("cannot open ", path, ": ", std::strerror(errno));
-  if (::fstat(file->fd_, &file->opened_) != 0 || !S_ISREG(file->opened_.st_mode))
-    return InvalidArgument(path, " is not a regular file");
-  return std::shared_ptr<const DataFile>(std::move(file));
+  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const DataFile> file,
+                          OfDescriptor(path, ::open(path.c_str(), kOpenFlags)));
+  return file;
+}
+
+Result<std::shared_ptr<const DataFile>> DataFile::OpenItself(const std::string& path) {
+  HEDDLE_RETURN_IF_ERROR(CheckPath(path));
+  const int fd = OpenWithoutLinks(path);
+  if (fd < 0 && errno == ELOOP) return InvalidArgument(path, " is a symbolic link");
+  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const DataFile> file, OfDescriptor(path, fd));
+  if (file->opened_.st_nlink > 1)
+    return InvalidArgument(path, " has ", file->opened_.st_nlink, " names (hard links)");
+  return file;
 }
 
 Result<std::shared_ptr<const DataFile>> DataFile::OpenOrRead(const std::string& path) {

@@ -49,7 +49,9 @@ HEAD = "\n".join([
     "compared. External data of an ONNX model is compared where the model says a checksum:",
     "SHA-1 of the whole file, which is read for that. External data lies in the model's folder",
     "or below it, in files that are no links: neither symbolic ones, folders on the way",
-    "included, nor files with a second name (hard links). Copies take their place.",
+    "included, nor files with a second name (hard links). Copies take their place. Where the",
+    "model's file is a link itself, as in the cache of Hugging Face's hub, links beside it may",
+    "lead to files in the folder that the model's file really lies in, or below that.",
     "",
     "## PIR", "", ""])
 

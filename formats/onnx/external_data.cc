@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "formats/model_folder.h"
 #include "formats/sha1.h"
 
 namespace heddle::onnx {
@@ -52,9 +53,15 @@ Result<std::string> ExternalFiles::PathOf(const TensorData& data) const {
   fs::path file = folder;
   for (const fs::path& name : relative) {
     file /= name;
-    if (fs::is_symlink(file, error))
+    if (!fs::is_symlink(file, error)) continue;
+    const std::string behind = formats::FolderBehindLink(model_);
+    const std::string real = formats::FileIn(behind, (folder / relative).string());
+    if (real.empty())
       return Refused(data, ": ", file.string(),
-                     " is a symbolic link, and a model's data must lie in its folder themselves");
+                     " is a symbolic link, and a model's data must lie in its folder themselves",
+                     behind.empty() ? "" : ", or in " + behind + " as the model does");
+    file = real;
+    break;
   }
   struct stat found {};
   if (::lstat(file.c_str(), &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink > 1)
@@ -68,7 +75,7 @@ Result<std::shared_ptr<const DataFile>> ExternalFiles::Open(const TensorData& da
   File& found = files_[std::string(data.location)];
   if (found.file == nullptr) {
     HEDDLE_ASSIGN_OR_RETURN(const std::string path, PathOf(data));
-    auto opened = DataFile::Open(path);
+    auto opened = DataFile::OpenItself(path);
     if (!opened.ok())
       return Status(opened.status().code(),
                     StrCat(data.What(), ": external data: ", opened.status().message()));

@@ -2,7 +2,8 @@
 //
 // The name in a model is that of a regular file in the model's folder or below it. As in ONNX's own
 // checker no part of it may be a symbolic link, nor may the file have a second name (a hard link):
-// a model could otherwise name any file of the machine, whatever its own name says.
+// a model could otherwise name any file of the machine, whatever its own name says. Links of a
+// model that is a link itself are the exception of formats/model_folder.h.
 //
 // Ownership: shares the files, which stay open. Threads: a caller's own.
 #pragma once
@@ -18,8 +19,9 @@ namespace heddle::onnx {
 
 class ExternalFiles {
  public:
-  // `folder`: the model's; empty: it is not read from a file.
-  explicit ExternalFiles(std::string folder) : folder_(std::move(folder)) {}
+  // `folder`: the model's; empty: it is not read from a file. `model`: the model's file.
+  ExternalFiles(std::string folder, std::string model)
+      : folder_(std::move(folder)), model_(std::move(model)) {}
 
   // The file that `data` names. kInvalidArgument: a name that is not allowed; kNotFound;
   // kDataLoss: the tensor says a checksum (SHA-1 of the whole file, which is read for that), and
@@ -33,7 +35,7 @@ class ExternalFiles {
   };
   Result<std::string> PathOf(const TensorData& data) const;
 
-  const std::string folder_;
+  const std::string folder_, model_;
   std::unordered_map<std::string, File> files_;  // by the name in the model
 };
 

@@ -156,7 +156,7 @@ Result<std::shared_ptr<const OnnxSource>> OnnxSource::Make(const formats::ParseR
   const std::string_view bytes = request.bytes;
   std::shared_ptr<const DataFile> file;
   if (!request.path.empty()) file = DataFile::OpenIfIs(request.path, bytes);
-  ExternalFiles external(request.folder);
+  ExternalFiles external(request.folder, request.path);
   for (const Parameter& p : lowered.parameters) {
     const bool elsewhere = p.data.external && !p.made;
     HEDDLE_RETURN_IF_ERROR(elsewhere ? source->StoreExternal(p, &external)

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "formats/leveldb_table.h"
+#include "formats/model_folder.h"
 #include "formats/tensorflow/format.h"
 #include "formats/wire_fields.h"
 
@@ -217,6 +218,7 @@ Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
   const fs::path folder(request.folder);
   source->part_ = request.part;
   const std::string assets = folder.empty() ? "" : (folder / "assets").string();
+  const std::string behind = formats::FolderBehindLink(request.path);
   std::shared_ptr<const DataFile> file;
   if (!request.path.empty()) file = DataFile::OpenIfIs(request.path, bytes);
   for (const Parameter& p : lowered.parameters) {
@@ -236,7 +238,8 @@ Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
           source->bundle_error_ = request.InFile(bundle.status());
       }
     }
-    HEDDLE_RETURN_IF_ERROR(p.table ? source->StoreTable(p, assets) : source->Store(p, bytes, file));
+    HEDDLE_RETURN_IF_ERROR(p.table ? source->StoreTable(p, assets, behind)
+                                   : source->Store(p, bytes, file));
   }
   source->skeleton_ = Skeleton(bytes);
   source->inputs_ = std::move(lowered.inputs);
@@ -283,7 +286,8 @@ Status TensorflowSource::Store(const Parameter& p, std::string_view bytes,
   return Status::Ok();
 }
 
-Status TensorflowSource::StoreTable(const Parameter& p, const std::string& assets) {
+Status TensorflowSource::StoreTable(const Parameter& p, const std::string& assets,
+                                    const std::string& behind) {
   Stored& stored = parameters_.emplace_back();
   stored.name = p.name;
   if (p.table->in_bundle()) {
@@ -291,7 +295,7 @@ Status TensorflowSource::StoreTable(const Parameter& p, const std::string& asset
     stored.values_key = p.table->values_entry;
     return Status::Ok();
   }
-  HEDDLE_ASSIGN_OR_RETURN(stored.value, TableOf(p.name, MakeTable(*p.table, assets)));
+  HEDDLE_ASSIGN_OR_RETURN(stored.value, TableOf(p.name, MakeTable(*p.table, assets, behind)));
   return Status::Ok();
 }
 

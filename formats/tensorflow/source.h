@@ -64,7 +64,7 @@ class TensorflowSource : public formats::ProgramSource {
   // `file`: the one that `bytes` are those of; null: there is none.
   Status Store(const Parameter& p, std::string_view bytes,
                const std::shared_ptr<const formats::DataFile>& file);
-  Status StoreTable(const Parameter& p, const std::string& assets);
+  Status StoreTable(const Parameter& p, const std::string& assets, const std::string& behind);
 
   std::string skeleton_;
   ProgramPart part_;

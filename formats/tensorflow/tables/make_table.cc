@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/operands/lookup_table.h"
+#include "formats/model_folder.h"
 #include "formats/tensorflow/tables/table_contents.h"
 #include "formats/tensorflow/types.h"
 
@@ -81,9 +82,10 @@ class Column {
 };
 
 // The path of a file of the folder. (What the model says may be anything.)
-Result<std::string> PathIn(const std::string& folder, const std::string& name) {
+Result<std::string> PathIn(const std::string& folder, const std::string& behind,
+                           const std::string& name) {
   const fs::path path(name);
-  bool inside = !name.empty() && path.is_relative();
+  bool inside = !name.empty() && path.is_relative() && name.find('\0') == std::string::npos;
   for (const fs::path& part : path) inside = inside && part != "..";
   if (!inside)
     return InvalidArgument("the file '", name, "' of a table does not lie in the model's assets");
@@ -92,12 +94,15 @@ Result<std::string> PathIn(const std::string& folder, const std::string& name) {
                            "' of a table lies beside the SavedModel, which was not read from a "
                            "file");
   std::error_code error;
-  const fs::path real = fs::weakly_canonical(fs::path(folder) / path, error);
-  const fs::path base = error ? fs::path() : fs::weakly_canonical(folder, error);
-  if (error) return InvalidArgument("the file '", name, "' of a table: ", error.message());
-  if (!real.string().starts_with(base.string() + "/"))
+  const fs::path file = fs::path(folder) / path;
+  if (!fs::exists(file, error))
+    return NotFound("the file '", name, "' of a table is not in ", folder);
+  const std::string base = fs::canonical(folder, error).string();
+  std::string real = formats::FileIn(base, file.string());
+  if (real.empty()) real = formats::FileIn(behind, file.string());
+  if (real.empty())
     return InvalidArgument("the file '", name, "' of a table does not lie in the model's assets");
-  return real.string();
+  return real;
 }
 
 std::vector<std::string_view> PartsOf(std::string_view line, char delimiter) {
@@ -110,8 +115,9 @@ std::vector<std::string_view> PartsOf(std::string_view line, char delimiter) {
   return parts;
 }
 
-Result<Value> FromFile(const TableFile& file, const std::string& folder) {
-  HEDDLE_ASSIGN_OR_RETURN(const std::string path, PathIn(folder, file.name));
+Result<Value> FromFile(const TableFile& file, const std::string& folder,
+                       const std::string& behind) {
+  HEDDLE_ASSIGN_OR_RETURN(const std::string path, PathIn(folder, behind, file.name));
   HEDDLE_ASSIGN_OR_RETURN(const FileBytes bytes, FileBytes::Read(path));
   Column keys(file.key_type, file.key), values(file.value_type, file.value);
   std::string_view rest = bytes.view();
@@ -149,9 +155,10 @@ Result<Value> MakeTable(const Value& keys, const Value& values) {
   return ValueOf(std::move(table));
 }
 
-Result<Value> MakeTable(const TableContents& contents, const std::string& assets) {
+Result<Value> MakeTable(const TableContents& contents, const std::string& assets,
+                        const std::string& behind) {
   if (contents.is_empty) return ValueOf(LookupTable());
-  if (contents.file) return FromFile(*contents.file, assets);
+  if (contents.file) return FromFile(*contents.file, assets, behind);
   HEDDLE_ASSIGN_OR_RETURN(const Value keys, MakeValue(contents.keys));
   HEDDLE_ASSIGN_OR_RETURN(const Value values, MakeValue(contents.values));
   return MakeTable(keys, values);

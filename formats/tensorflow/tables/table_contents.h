@@ -35,9 +35,11 @@ struct TableContents {
   bool in_bundle() const { return !keys_entry.empty(); }
 };
 
-// The table of constants or of a file in this folder. kInvalidArgument: a line or a file that does
-// not fit; a file that lies outside the folder.
-Result<Value> MakeTable(const TableContents& contents, const std::string& assets);
+// The table of constants or of a file in the folder `assets`. `behind`: the folder behind a model
+// that is a link (formats/model_folder.h), which links in `assets` may lead to; empty: it is none.
+// kInvalidArgument: a line or a file that does not fit; a file that lies elsewhere.
+Result<Value> MakeTable(const TableContents& contents, const std::string& assets,
+                        const std::string& behind = {});
 // That of these keys and values.
 Result<Value> MakeTable(const Value& keys, const Value& values);
 
