@@ -77,6 +77,7 @@ void AsyncRuns::Queue(const std::shared_ptr<AsyncRunState>& run) {
   Status refused;
   {
     MutexLock lock(mutex_);
+    run->process = process_;
     lines_[LineOf(*run)].waiting.push_back(run);
     run->number = ++started_;
     ++waiting_;
@@ -210,19 +211,24 @@ void AsyncRuns::Cancel(AsyncRunState& run) {
   EndWaiting(run, Cancelled(), true);
 }
 
+// Or will never end: a run of the process that this one was forked from.
+bool AsyncRuns::HasEnded(const AsyncRunState& run) const {
+  return run.phase == AsyncRunState::Phase::kEnded || run.process != process_;
+}
+
 bool AsyncRuns::IsDone(const AsyncRunState& run) {
   MutexLock lock(mutex_);
-  return run.phase == AsyncRunState::Phase::kEnded;
+  return HasEnded(run);
 }
 
 bool AsyncRuns::Wait(AsyncRunState& run,
                      const std::optional<std::chrono::steady_clock::time_point>& until) {
   MutexLock lock(mutex_);
-  while (run.phase != AsyncRunState::Phase::kEnded) {
+  while (!HasEnded(run)) {
     if (!until) {
       run.ended.Wait(mutex_);
     } else if (!run.ended.WaitUntil(mutex_, *until)) {
-      return run.phase == AsyncRunState::Phase::kEnded;
+      return HasEnded(run);
     }
   }
   return true;
@@ -231,10 +237,23 @@ bool AsyncRuns::Wait(AsyncRunState& run,
 Result<std::vector<Value>> AsyncRuns::Take(AsyncRunState& run) {
   Wait(run);
   MutexLock lock(mutex_);
+  if (run.phase != AsyncRunState::Phase::kEnded)
+    return Status(StatusCode::kCancelled, "the run is another process's: this one was forked");
   if (!run.status.ok()) return run.status;
   if (std::exchange(run.taken, true))
     return InvalidArgument("the outputs of this run were taken before");
   return std::move(run.values);
+}
+
+// In a child process. Waiting runs are left behind: what they hold is their callers'.
+void AsyncRuns::ForgetThreads() HEDDLE_NO_THREAD_SAFETY_ANALYSIS {
+  LeaveBehind(changed_);
+  LeaveBehind(lines_);
+  LeaveBehind(workers_);
+  idle_ = 0;
+  waiting_ = 0;
+  ending_ = 0;
+  ++process_;
 }
 
 void AsyncRuns::Close() {

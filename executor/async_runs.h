@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/thread_annotations.h"
+#include "core/threads/at_fork.h"
 #include "executor/plan_service.h"
 #include "executor/run_resources.h"
 #include "executor/run_session.h"
@@ -48,6 +49,7 @@ struct AsyncRunState : std::enable_shared_from_this<AsyncRunState> {
   uint64_t watch_id = 0;  // of the deadline; 0: none
 
   // Guarded by the mutex of `runs`.
+  uint64_t process = 0;  // that started it: no other one makes it
   Phase phase = Phase::kWaiting;
   bool taken = false;
   Status status;
@@ -97,6 +99,8 @@ class AsyncRuns : public std::enable_shared_from_this<AsyncRuns> {
   void EndWaiting(AsyncRunState& run, const Status& why, bool forget_deadline)
       HEDDLE_EXCLUDES(mutex_);
   void End(AsyncRunState& run, Status status, std::vector<Value> values) HEDDLE_EXCLUDES(mutex_);
+  bool HasEnded(const AsyncRunState& run) const HEDDLE_REQUIRES(mutex_);
+  void ForgetThreads();
 
   RunResources* const resources_;  // not there any more after Close
   PlanService* const plans_;
@@ -111,6 +115,8 @@ class AsyncRuns : public std::enable_shared_from_this<AsyncRuns> {
   uint64_t started_ HEDDLE_GUARDED_BY(mutex_) = 0;
   int ending_ HEDDLE_GUARDED_BY(mutex_) = 0;  // EndWaiting is under way; Close waits for it
   bool closed_ HEDDLE_GUARDED_BY(mutex_) = false;
+  uint64_t process_ HEDDLE_GUARDED_BY(mutex_) = 0;  // counts the forks that led to this process
+  const AtFork at_fork_{mutex_, [this] { ForgetThreads(); }};
 };
 
 }  // namespace heddle::internal

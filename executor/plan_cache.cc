@@ -144,11 +144,12 @@ void CachedPlan::NoteOwnWrites(uint64_t before, uint64_t after) {
 }
 
 std::shared_ptr<PlanCache::Entry> PlanCache::EntryOf(uint64_t hash, const std::string& key) {
+  std::vector<std::shared_ptr<Entry>> dropped;  // with all that is theirs, when the lock is free
   MutexLock lock(mutex_);
   auto& slot = entries_[hash];
   if (slot && slot->key != key) {  // two descriptions with one hash: the newer one stays
     by_age_.erase(slot->age);
-    slot = nullptr;
+    dropped.push_back(std::move(slot));
   }
   if (!slot) {
     slot = std::make_shared<Entry>();
@@ -160,7 +161,9 @@ std::shared_ptr<PlanCache::Entry> PlanCache::EntryOf(uint64_t hash, const std::s
   }
   std::shared_ptr<Entry> entry = slot;
   while (entries_.size() > capacity_ && by_age_.size() > 1) {
-    entries_.erase(by_age_.back());
+    const auto oldest = entries_.find(by_age_.back());
+    dropped.push_back(std::move(oldest->second));
+    entries_.erase(oldest);
     by_age_.pop_back();
   }
   return entry;

@@ -14,6 +14,7 @@
 
 #include "core/near_list.h"
 #include "core/thread_annotations.h"
+#include "core/threads/at_fork.h"
 #include "executor/plan/arena_blocks.h"
 #include "executor/plan/plan_builder.h"
 #include "executor/run/run_state.h"
@@ -116,6 +117,7 @@ class PlanCache {
   Mutex mutex_;
   std::list<uint64_t> by_age_ HEDDLE_GUARDED_BY(mutex_);  // most recently used first
   std::unordered_map<uint64_t, std::shared_ptr<Entry>> entries_ HEDDLE_GUARDED_BY(mutex_);
+  const AtFork at_fork_{mutex_};
 };
 
 }  // namespace heddle

@@ -10,6 +10,7 @@
 #include "core/memory/large_memory.h"
 #include "core/near_list.h"
 #include "core/thread_annotations.h"
+#include "core/threads/at_fork.h"
 
 namespace heddle {
 namespace {
@@ -55,6 +56,13 @@ struct alignas(64) PoolAllocator::Part {
   std::atomic<size_t> in_use{0}, cached{0};
   std::atomic<size_t> peak{0};  // of in_use, about: threads that meet may miss some
   std::array<Class, kClasses> classes;
+  // A child process drops its tensors, too.
+  const AtFork at_fork{[this]() HEDDLE_NO_THREAD_SAFETY_ANALYSIS {
+                         for (Class& c : classes) c.mutex.lock();
+                       },
+                       [this]() HEDDLE_NO_THREAD_SAFETY_ANALYSIS {
+                         for (Class& c : classes) c.mutex.unlock();
+                       }};
 
   void Unref() {
     if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) {

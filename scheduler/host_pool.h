@@ -16,6 +16,7 @@
 
 #include "core/function_ref.h"
 #include "core/services.h"
+#include "core/threads/at_fork.h"
 #include "scheduler/event_count.h"
 #include "scheduler/job_slot.h"
 #include "scheduler/pieces.h"
@@ -70,6 +71,12 @@ class HostPool final : public IntraOp {
   std::once_flag measured_;
   double hand_over_ns_ = 0;
   std::vector<std::thread> workers_;
+  // A child process has none.
+  const AtFork at_fork_{nullptr, nullptr, [this] {
+                          LeaveBehind(workers_);
+                          LeaveBehind(slots_);
+                          open_.store(0);
+                        }};
 };
 
 // Runs all pieces on the calling thread: same cut, same results.

@@ -14,6 +14,7 @@
 #include "core/library_place.h"
 #include "core/near_list.h"
 #include "core/thread_annotations.h"
+#include "core/threads/at_fork.h"
 #include "scheduler/pieces.h"
 #include "scheduler/team.h"
 
@@ -32,7 +33,7 @@ class ArenaIntraOp final : public IntraOp {
         inside_(std::make_unique<Inside[]>(static_cast<size_t>(threads))) {}
   ~ArenaIntraOp() override {
     team_.Dismiss();
-    arena_.execute([&] { calls_->wait(); });
+    if (calls_) arena_.execute([&] { calls_->wait(); });
   }
   int threads() const override { return threads_; }
   void ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) override {
@@ -62,6 +63,7 @@ class ArenaIntraOp final : public IntraOp {
     return std::clamp(tbb::this_task_arena::current_thread_index(), 0, threads_ - 1);
   }
   void CallOne() {
+    if (!calls_) return team_.Decline();
     calls_->run([this] {
       // A thread that waits within a piece finds the call, too: it has other things to do.
       if (inside_[Me()].pieces) return team_.Decline();
@@ -73,8 +75,12 @@ class ArenaIntraOp final : public IntraOp {
   tbb::task_arena& arena_;
   Team team_;
   std::unique_ptr<Inside[]> inside_;
-  // Apart, since its destructor may throw.
+  // Apart, since its destructor may throw. A child process has none: TBB's threads stay behind.
   std::unique_ptr<tbb::task_group> calls_ = std::make_unique<tbb::task_group>();
+  const AtFork at_fork_{nullptr, nullptr, [this] {
+                          LeaveBehind(calls_);
+                          team_.ForgetThreads();
+                        }};
 };
 
 }  // namespace
@@ -104,6 +110,7 @@ struct KernelArena::Impl final : LibraryPlace {
   }
   Mutex mutex;
   NearList<std::unique_ptr<tbb::task_arena>> single HEDDLE_GUARDED_BY(mutex);
+  const AtFork at_fork{mutex};
 };
 
 KernelArena::KernelArena(int threads, bool workers, HostPool&)

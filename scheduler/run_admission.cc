@@ -134,7 +134,7 @@ RunAdmission::Waiter* RunAdmission::Leave(int threads, Server* server) {
   int count = 0;
   {
     MutexLock lock(mutex_);
-    taken_ -= threads;
+    taken_ = std::max(0, taken_ - threads);  // a child process has begun anew
     admitted = first_;
     count = Admit(server);
     if (server != nullptr) server->idle = count == 0;
@@ -178,6 +178,14 @@ RunAdmission::Server* RunAdmission::IdleServer() {
   } catch (const std::exception&) {
     return nullptr;  // no thread or no memory to be had: the caller makes its run itself
   }
+}
+
+// In a child process, where nobody else makes runs. Its one thread may be inside, if a function
+// that its run has called forked: then it leaves alone.
+void RunAdmission::ForgetThreads() HEDDLE_NO_THREAD_SAFETY_ANALYSIS {
+  taken_ = 0;
+  first_ = last_ = nullptr;
+  LeaveBehind(servers_);
 }
 
 void RunAdmission::Call(Waiter* first, int count) {

@@ -28,6 +28,7 @@
 
 #include "core/function_ref.h"
 #include "core/thread_annotations.h"
+#include "core/threads/at_fork.h"
 
 namespace heddle {
 
@@ -77,6 +78,7 @@ class RunAdmission {
   int Admit(Server* server) HEDDLE_REQUIRES(mutex_);
   Server* IdleServer() HEDDLE_REQUIRES(mutex_);
   static void Call(Waiter* first, int count);
+  void ForgetThreads();
 
   const int threads_;
   const int places_;  // threads that runs beside each other have together; 0: nobody waits
@@ -87,6 +89,7 @@ class RunAdmission {
   Waiter* last_ HEDDLE_GUARDED_BY(mutex_) = nullptr;
   std::vector<std::unique_ptr<Server>> servers_ HEDDLE_GUARDED_BY(mutex_);
   cpu_set_t processors_;  // for these: those of the thread that made this object, not of a caller
+  const AtFork at_fork_{mutex_, [this] { ForgetThreads(); }};
 };
 
 }  // namespace heddle

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "core/threads/at_fork.h"
 #include "scheduler/job_slot.h"
 
 namespace heddle {
@@ -36,6 +37,12 @@ class Team {
   void Serve();
   // Instead of Serve().
   void Decline() { called_.fetch_sub(1, std::memory_order_relaxed); }
+  // In a child process, where nobody who was called comes, and nobody serves.
+  void ForgetThreads() {
+    LeaveBehind(slot_);
+    called_.store(0);
+    busy_.store(false);
+  }
 
   // The time that a thread without a job stays.
   static constexpr uint64_t kStayNs = 20000;

@@ -32,6 +32,15 @@ void Watcher::Remove(uint64_t id) {
   while (calling_ == id) changed_.Wait(mutex_);
 }
 
+// In a child process. What is due belongs to runs of threads that it does not have.
+void Watcher::ForgetThreads() HEDDLE_NO_THREAD_SAFETY_ANALYSIS {  // it has one thread
+  LeaveBehind(thread_);
+  LeaveBehind(changed_);
+  LeaveBehind(due_);
+  LeaveBehind(when_);
+  calling_ = 0;
+}
+
 void Watcher::Work() {
   MutexLock lock(mutex_);
   while (!stop_) {

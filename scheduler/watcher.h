@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/thread_annotations.h"
+#include "core/threads/at_fork.h"
 
 namespace heddle {
 
@@ -31,6 +32,7 @@ class Watcher {
 
  private:
   void Work();
+  void ForgetThreads();
   Mutex mutex_;
   CondVar changed_;
   std::map<std::pair<Time, uint64_t>, std::function<void()>> due_ HEDDLE_GUARDED_BY(mutex_);
@@ -39,6 +41,7 @@ class Watcher {
   uint64_t calling_ HEDDLE_GUARDED_BY(mutex_) = 0;
   bool stop_ HEDDLE_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // made with mutex_ held, joined when nobody calls any more
+  const AtFork at_fork_{mutex_, [this] { ForgetThreads(); }};
 };
 
 }  // namespace heddle
