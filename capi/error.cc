@@ -16,11 +16,25 @@ heddle_error* OutOfMemory() {
 // Made while the library is loaded, when memory is still to be had.
 [[maybe_unused]] heddle_error* const kOutOfMemory = OutOfMemory();
 
+// Names that a caller or a file has given may hold anything.
+std::string OneLine(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    if (c == '\n')
+      line += "\\n";
+    else if (c == '\r')
+      line += "\\r";
+    else
+      line += c;
+  }
+  return line;
+}
+
 }  // namespace
 
 heddle_error* MakeError(const Status& status) noexcept {
   try {
-    return new heddle_error{status, status.ToString()};
+    return new heddle_error{status, OneLine(status.ToString())};
   } catch (...) {
     return OutOfMemory();
   }

@@ -30,7 +30,8 @@ using heddle::capi::kNoInfo;
 template <typename Options>
 Status ReadOptions(const Options* given, Options& known) {
   if (given == nullptr) return Status::Ok();
-  if (given->size < sizeof(size_t) || given->size > 4096)
+  // Each version of a structure ends where a pointer could: other sizes would cut a field.
+  if (given->size < sizeof(size_t) || given->size > 4096 || given->size % alignof(Options) != 0)
     return Invalid("options: size is " + std::to_string(given->size) +
                    ", not that of the structure");
   std::copy_n(reinterpret_cast<const std::byte*>(given), std::min(given->size, sizeof(Options)),
