@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
-import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
@@ -134,8 +133,8 @@ class Model:
         self._session = self._executor.compile(program, scope, list(fetch), **self._options)
         self._names = tuple(info.name for info in self._session.outputs)
         self._run = self._session.run
-        self._pool: concurrent.futures.ThreadPoolExecutor | None = None
-        self._pool_lock = threading.Lock()
+        # By process: a child that was forked has none of its parent's threads.
+        self._pools: dict[int, concurrent.futures.ThreadPoolExecutor] = {}
 
     @property
     def inputs(self) -> list[TensorInfo]:
@@ -199,11 +198,11 @@ class Model:
 
     def run_async(self, feeds: Mapping[str, Any], **options: Any) -> concurrent.futures.Future:
         """Like `run`, on another thread; the arrays must not change until the future is done."""
-        with self._pool_lock:
-            if self._pool is None:
-                self._pool = concurrent.futures.ThreadPoolExecutor(max(1, self.threads),
-                                                                   thread_name_prefix="heddle")
-        return self._pool.submit(self.run, feeds, **options)
+        pool = self._pools.get(os.getpid())
+        if pool is None:  # one that is not used has no threads
+            pool = self._pools.setdefault(os.getpid(), concurrent.futures.ThreadPoolExecutor(
+                max(1, self.threads), thread_name_prefix="heddle"))
+        return pool.submit(self.run, feeds, **options)
 
     def _examples(self, feeds: Mapping[str, Any] | None,
                   shapes: Mapping[str, Sequence[int]] | None) -> dict[str, Any]:

@@ -97,7 +97,12 @@ LoD ToLod(nb::handle levels) {
   LoD lod;
   for (nb::handle level : levels) {
     std::vector<size_t> offsets;
-    for (nb::handle offset : level) offsets.push_back(nb::cast<size_t>(nb::int_(offset)));
+    for (nb::handle offset : level) {
+      const nb::object number = nb::steal(PyNumber_Index(offset.ptr()));
+      const size_t at = number.is_valid() ? PyLong_AsSize_t(number.ptr()) : 0;
+      if (PyErr_Occurred() != nullptr) throw nb::python_error();
+      offsets.push_back(at);
+    }
     lod.push_back(std::move(offsets));
   }
   return lod;
@@ -125,9 +130,21 @@ DType DTypeNamed(const std::string& name) {
   return name == "uint16" ? DType::kBF16 : DType::kUnknown;
 }
 
+namespace {
+
+// Whether it is a T of this module, and one whose __init__ was called.
+template <typename T>
+bool IsMade(nb::handle object, const std::string& name) {
+  if (!nb::inst_check(object) || !nb::isinstance<T>(object)) return false;
+  if (!nb::inst_ready(object)) WrongType(name, "was not made: its __init__ was not called");
+  return true;
+}
+
+}  // namespace
+
 Tensor ToTensor(nb::handle object, DType wanted, const std::string& name) {
   SettleLoans();
-  if (nb::inst_check(object) && nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
+  if (IsMade<Tensor>(object, name)) return nb::cast<Tensor>(object);
   if (PyTuple_Check(object.ptr()) && PyTuple_GET_SIZE(object.ptr()) == 2) {
     const nb::handle array(PyTuple_GET_ITEM(object.ptr(), 0));
     const nb::handle lod(PyTuple_GET_ITEM(object.ptr(), 1));
@@ -265,9 +282,11 @@ Value OfStrings(const std::vector<int64_t>& shape, nb::list elements) {
   return ValueOf(std::move(strings));
 }
 
-Value OfArrays(nb::list arrays) {
+Value OfArrays(const nb::list& arrays) {
   TensorArray items;
-  for (nb::handle array : arrays) items.push_back(ToTensor(array, DType::kUnknown, "item"));
+  // A copy: methods of an array may change the list.
+  for (nb::handle array : nb::tuple(arrays))
+    items.push_back(ToTensor(array, DType::kUnknown, "item"));
   return Value(std::move(items));
 }
 
@@ -275,9 +294,8 @@ Value OfArrays(nb::list arrays) {
 
 Value ToValue(nb::handle object, DType wanted, const std::string& name,
               const std::string& declared) {
-  if (nb::inst_check(object) && nb::isinstance<Value>(object)) return nb::cast<Value>(object);
-  if (declared.empty() || (nb::inst_check(object) && nb::isinstance<Tensor>(object)))
-    return ToTensor(object, wanted, name);
+  if (IsMade<Value>(object, name)) return nb::cast<Value>(object);
+  if (declared.empty() || IsMade<Tensor>(object, name)) return ToTensor(object, wanted, name);
   nb::module_ convert = nb::module_::import_("heddle._convert");
   if (declared != "string")
     return ToTensor(convert.attr("to_held")(object, declared, name), wanted, name);
@@ -310,8 +328,12 @@ namespace {
 // The buffer protocol, which numpy.ndarray uses to see a tensor's memory. Shape and strides live in
 // one block that the view owns.
 int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
-  const Tensor& t = *nb::inst_ptr<Tensor>(nb::handle(self));
   *view = Py_buffer{};
+  if (!nb::inst_ready(nb::handle(self))) {
+    PyErr_SetString(PyExc_BufferError, "the tensor was not made: its __init__ was not called");
+    return -1;
+  }
+  const Tensor& t = *nb::inst_ptr<Tensor>(nb::handle(self));
   if (!t.initialized() || !t.is_contiguous()) {
     PyErr_SetString(PyExc_BufferError, "the tensor holds no contiguous memory");
     return -1;

@@ -25,7 +25,7 @@ using Handles = std::vector<std::optional<Variable>>;
 
 Shape ToShape(const std::vector<int64_t>& dims, const std::string& name) {
   if (dims.size() > static_cast<size_t>(Shape::kMaxRank))
-    throw nb::value_error((name + ": rank " + std::to_string(dims.size()) + " is above " +
+    throw nb::value_error(("rank " + std::to_string(dims.size()) + " of '" + name + "' is above " +
                            std::to_string(Shape::kMaxRank))
                               .c_str());
   return Shape(dims);

@@ -179,14 +179,14 @@ Taken TakeDlpack(nb::handle object, const std::string& name, Tensor* out) {
   return Taken::kYes;
 }
 
-nb::object ExportDlpack(nb::handle self, nb::kwargs options) {
-  const Tensor& t = *nb::inst_ptr<Tensor>(self);
+nb::object ExportDlpack(nb::pointer_and_handle<Tensor> self, nb::kwargs options) {
+  const Tensor& t = *self.p;
   if (!t.initialized() || !t.is_contiguous()) throw nb::buffer_error("the tensor holds no memory");
   std::vector<size_t> shape;
   for (int64_t d : t.shape()) shape.push_back(static_cast<size_t>(d));
   const auto export_as = [&](auto* kind) {
     using Array = std::remove_pointer_t<decltype(kind)>;
-    return nb::cast(Array(const_cast<void*>(t.raw()), shape.size(), shape.data(), self, nullptr,
+    return nb::cast(Array(const_cast<void*>(t.raw()), shape.size(), shape.data(), self.h, nullptr,
                           ToDlpack(t.dtype()), nb::device::cpu::value),
                     nb::rv_policy::reference);
   };

@@ -22,6 +22,6 @@ enum class Taken { kYes, kNo, kNeedsCopy };
 Taken TakeDlpack(nb::handle object, const std::string& name, Tensor* out);
 // Tensor.__dlpack__. BufferError: the memory is read-only and the consumer takes a form of before
 // DLPack 1.0, which cannot say so.
-nb::object ExportDlpack(nb::handle self, nb::kwargs options);
+nb::object ExportDlpack(nb::pointer_and_handle<Tensor> self, nb::kwargs options);
 
 }  // namespace heddle::python

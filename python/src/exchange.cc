@@ -31,7 +31,8 @@ std::vector<Rank> NewRanksFor(int size, const std::map<int64_t, std::vector<int>
 // Waits while the queue is full; Ctrl-C ends the wait. False: the queue was closed.
 bool Push(ReaderQueue& queue, const nb::list& arrays) {
   ReaderQueue::Batch batch;
-  for (nb::handle array : arrays)
+  // A copy: methods of an array may change the list.
+  for (nb::handle array : nb::tuple(arrays))
     batch.push_back(ToOwnTensor(array, DType::kUnknown, "tensor " + std::to_string(batch.size())));
   for (;;) {
     std::optional<bool> pushed;

@@ -81,6 +81,7 @@ class SignalWatcher {
   std::optional<nb::python_error> TakeRaised() { return std::exchange(raised_, std::nullopt); }
   // A child process has no watcher and nothing to end.
   void AfterFork() HEDDLE_NO_THREAD_SAFETY_ANALYSIS {  // it has one thread
+    main_ = pthread_self();
     new (&mutex_) Mutex;  // the thread that may have held it is not here
     new (&wake_) CondVar;
     run_ = 0;

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <exception>
 #include <memory>
 #include <new>
 #include <string>
@@ -142,14 +143,17 @@ void BindScope(nb::module_& module) {
       .def(
           "get",
           [](Scope& s, const std::string& name) -> nb::object {
-            const Value* const v = Check(FindVariable(s, name));
-            if (v == nullptr || !v->initialized()) return nb::none();
+            Result<Value*> found = static_cast<Value*>(nullptr);
             Value copy;
             {
               const ReleasedGil released;
               std::lock_guard writes(s.write_mutex());
-              copy = v->is_tensor() ? Value(v->tensor().Clone()) : *v;
+              found = FindVariable(s, name);
+              const Value* const v = found.ok() ? *found : nullptr;
+              if (v != nullptr) copy = v->is_tensor() ? Value(v->tensor().Clone()) : *v;
             }
+            const Value* const v = Check(std::move(found));
+            if (v == nullptr || !copy.initialized()) return nb::none();
             if (copy.is_tensor() && !copy.tensor().initialized()) throw std::bad_alloc();
             if (copy.is_tensor()) return nb::cast(std::move(copy.tensor()));
             return ToPython(std::move(copy));
@@ -165,7 +169,13 @@ void BindScope(nb::module_& module) {
           },
           nb::arg("name"), nb::arg("array"), nb::arg("dtype") = "")
       .def(
-          "erase", [](Scope& s, const std::string& name) { s.Erase(name); }, nb::arg("name"))
+          "erase",
+          [](Scope& s, const std::string& name) {
+            const ReleasedGil released;
+            std::lock_guard writes(s.write_mutex());
+            s.Erase(name);
+          },
+          nb::arg("name"))
       .def_prop_ro("version", &Scope::version);
 }
 
@@ -288,6 +298,14 @@ void BindParams(nb::module_& module) {
 }  // namespace
 
 NB_MODULE(_heddle, module) {
+  // Of a cast: an object of another type than a function needs, or one that was never made.
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const nb::cast_error&) {
+      PyErr_SetString(PyExc_TypeError, "an object is not of the type that is needed here");
+    }
+  });
   heddle::python::InitInterrupts();
   module.attr("__version__") = HEDDLE_VERSION;
   BindTensor(module);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -116,11 +117,15 @@ std::vector<Feed> Session::ToFeeds(nb::dict feeds) const {
   out.reserve(feeds.size());
   PyObject *key = nullptr, *value = nullptr;
   Py_ssize_t at = 0;
+  const size_t count = feeds.size();
   while (PyDict_Next(feeds.ptr(), &at, &key, &value)) {
+    // A conversion may call methods of the value, and these may change the dict.
+    const nb::object kept = nb::borrow(value);
     Feed feed;
     feed.name = NameOf(key);
-    feed.value = ToValue(nb::handle(value), Wanted(feed.name), feed.name, TypeOf(feed.name));
+    feed.value = ToValue(kept, Wanted(feed.name), feed.name, TypeOf(feed.name));
     out.push_back(std::move(feed));
+    if (feeds.size() != count) throw nb::value_error("the feeds were changed while they were read");
   }
   return out;
 }
@@ -144,6 +149,7 @@ nb::list Session::ToList(std::vector<Value> values) const {
 
 RunOptions OptionsOf(std::optional<double> timeout, bool check_nan_inf, Generator* generator) {
   RunOptions options;
+  if (timeout && std::isnan(*timeout)) throw nb::value_error("timeout is not a number");
   if (timeout)
     options.deadline = std::chrono::steady_clock::now() +
                        std::chrono::duration_cast<std::chrono::steady_clock::duration>(
