@@ -81,7 +81,8 @@ class CompiledImpl {
             options.placement,
             options.placement_seed,
             forced,
-            machine};
+            machine,
+            misjudged};
   }
 
   // Constant after Make.
@@ -91,9 +92,10 @@ class CompiledImpl {
   bool host_caches = true;               // kernels run on the host
   std::vector<std::string> fetch_names;  // variables: first of the outputs, then what is kept
   std::vector<TensorInfo> inputs, outputs;
-  bool writes_scope = false;              // some operator writes to a persistable variable
-  bool communicates = false;              // some operator exchanges values with other ranks
-  bool reads = false;                     // some operator takes data that no other run sees
+  bool writes_scope = false;  // some operator writes to a persistable variable
+  bool communicates = false;  // some operator exchanges values with other ranks
+  bool reads = false;         // some operator takes data that no other run sees
+  const std::shared_ptr<std::atomic<bool>> misjudged = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<TuningCache> tuning;    // nullptr: nothing is tuned
   std::shared_ptr<PackedWeights> packed;  // nullptr: packed weights stay in the process
   // CompileOptions::force and machine; nullptr: none given.

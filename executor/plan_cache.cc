@@ -119,6 +119,7 @@ bool CachedPlan::TrimOthers(int variant) {
 
 bool CachedPlan::UpToDate() {
   const Plan& plan = *plan_;
+  if (plan.IsMisjudged()) return false;
   // No run may be writing to what is looked at here.
   const auto writes = HoldOrLeave(plan.root_scope->write_mutex());
   const uint64_t version = plan.scope->version();

@@ -92,6 +92,11 @@ Status RunSession::PlanAndRun(RunResources& resources, PlanService& plans, const
   }
   if (status.ok()) [[likely]]
     return status;
+  // The next plan is told nothing, so that this happens once.
+  if (cached->plan()->IsMisjudged()) {
+    if (writes.owns_lock()) writes.unlock();
+    return PlanAndRun(resources, plans, call);
+  }
   // A run cannot be repeated without the other ranks, nor without the batch that it has read.
   if (call.compiled.communicates || call.compiled.reads) return status;
   return FindCulprit(resources, call, *cached->plan()->program, status);

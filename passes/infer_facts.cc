@@ -65,6 +65,20 @@ bool FactInference::Ask(const std::vector<Operand>& operands, int64_t size) {
   return true;
 }
 
+void FactInference::Take(bool first, std::vector<std::optional<Fact>>* outputs) const {
+  if (first) outputs->assign(answer_.size(), std::nullopt);
+  for (size_t i = 0; i < answer_.size(); ++i) {
+    std::optional<Fact>& out = (*outputs)[i];
+    const Fact now{answer_[i].dtype, answer_[i].shape};
+    if (first && answer_[i].set)
+      out = now;
+    else if (!answer_[i].set)
+      out.reset();
+    else if (out)
+      out = Join(*out, now);
+  }
+}
+
 bool FactInference::Infer(const ir::Op& op, const std::vector<Operand>& operands,
                           std::vector<std::optional<Fact>>* outputs) {
   bool open = false;
@@ -77,23 +91,15 @@ bool FactInference::Infer(const ir::Op& op, const std::vector<Operand>& operands
       if (!open) return false;
       continue;
     }
-    if (answers++ == 0) outputs->assign(answer_.size(), std::nullopt);
-    for (size_t i = 0; i < answer_.size(); ++i) {
-      std::optional<Fact>& out = (*outputs)[i];
-      const Fact now{answer_[i].dtype, answer_[i].shape};
-      if (answers == 1 && answer_[i].set)
-        out = now;
-      else if (!answer_[i].set)
-        out.reset();
-      else if (out)
-        out = Join(*out, now);
-    }
-    if (!open || answers == kEnough) return true;
+    Take(answers++ == 0, outputs);
+    if (!open) return true;
+    if (answers == kEnough) break;
   }
   // One size alone does not tell which dimensions depend on it.
   if (answers == 1)
     for (std::optional<Fact>& out : *outputs)
       for (int d = 0; out && d < out->shape.rank(); ++d) out->shape[d] = -1;
+  if (answers > 0 && sizes_ == kAlsoEmpty && Ask(operands, 0)) Take(false, outputs);
   return answers > 0;
 }
 

@@ -22,6 +22,10 @@ class FactInference {
     const Tensor* contents = nullptr;
     bool is_array = false;
   };
+  // kAlsoEmpty: what is said holds for open dimensions without elements, too, as a list has that
+  // grows from nothing. Passes are not that careful: what they go by is compared with what is fed.
+  enum Sizes { kNotEmpty, kAlsoEmpty };
+  explicit FactInference(Sizes sizes = kNotEmpty) : sizes_(sizes) {}
 
   // One entry for each operand and each output, slot by slot; an output is empty where the shape
   // function does not say it. False: it says nothing about such operands, or refuses them.
@@ -32,7 +36,10 @@ class FactInference {
   void Bind(const ir::Op& op, const std::vector<Operand>& operands);
   // Answers with `size` in place of open dimensions.
   bool Ask(const std::vector<Operand>& operands, int64_t size);
+  // The outputs are what the latest answer has in common with those before.
+  void Take(bool first, std::vector<std::optional<Fact>>* outputs) const;
 
+  const Sizes sizes_;
   BoundOp bound_;
   std::deque<Value> values_;
   std::vector<Value*> frame_;

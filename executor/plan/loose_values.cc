@@ -66,7 +66,9 @@ class LooseFinder {
 
   // The input whose memory the k-th output is expected to take over or look at.
   uint32_t MemoryFrom(const Instruction& in, uint32_t k) const {
-    const bool view = in.mode == Instruction::Mode::kShare;
+    if (in.appends) return kNoSlot;  // unless there is room
+    const bool view =
+        in.mode == Instruction::Mode::kShare || in.mode == Instruction::Mode::kDynamic;
     for (size_t t = 0; t < in.takeovers.size(); t += 2) {
       const uint32_t from = in.op.in[in.takeovers[t]];
       if (in.takeovers[t + 1] == k && (view || plan_.consumers[from] == 1)) return from;

@@ -4,6 +4,7 @@
 // same time; each has a RunState of its own.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -73,6 +74,8 @@ struct Instruction {
   Mode mode = Mode::kDynamic;
   bool gives_back = false;  // release or reads hold something
   bool once = false;        // of a body: only the loop's first iteration executes it
+  bool told = false;        // kDynamic: shapes of outputs are known, see Plan::misjudged
+  bool appends = false;     // kDynamic: joins what lies behind the input of `takeovers` to it
   bool measured = false;    // cost_ns is a time that its device took
   float cost_ns = 0;        // estimate on one thread
   BoundOp op;
@@ -88,7 +91,8 @@ struct Instruction {
   // Pairs of positions, one behind the other, in op.in and op.out: the output may take over the
   // input's memory.
   IdList takeovers;
-  RareList<int> loops;  // blocks that it runs and that begin with instructions `once`
+  uint32_t loop = kNoSlot;  // its place in Plan::loops
+  RareList<int> loops;      // blocks that it runs and that begin with instructions `once`
   // Attributes read from the operands behind the definition's slots, one list of operands each.
   RareList<int> var_attrs;
   std::unique_ptr<std::vector<AttrValue>> fixed_attrs;  // op.attrs, where their values were known
@@ -154,7 +158,16 @@ struct Plan {
   bool worth_measuring = false, worth_body_lanes = false;
   int body_lanes = 0;  // kSerial: the most lanes that a sub-block has; 0: none has any
   bool writes_scope = false;
+  // Instructions that run a block as long as a condition holds, and do nothing else.
+  struct Loop {
+    uint32_t condition = kNoSlot;
+    int body = 0;
+    bool may_end = false;  // something that the block changes decides
+    bool plain = false;    // its block has neither lanes nor lists that the run keeps
+  };
+  std::vector<Loop> loops;
   bool draws_random = false;  // some operator uses the run's generator
+  uint32_t shaped_calls = 0;  // instructions that keep calls
   std::vector<PlanFeed> feeds;
   std::vector<PlanFetch> fetches;
   std::vector<bool> constant;  // per slot: contents never change while the plan lives
@@ -191,6 +204,10 @@ struct Plan {
   std::shared_ptr<PackCache> packs;     // derived copies of parameters that kernel states share
   std::shared_ptr<const ForcedImplementations> forced;  // for kernels prepared while running
   bool lean = false;  // how kernels are prepared, also while running; see CompileOptions::lean
+  // Instructions are `told` what they make of operands of open shapes. One that makes something
+  // else sets this and ends the run, which is then made by another plan. nullptr: none is told.
+  std::shared_ptr<std::atomic<bool>> misjudged;
+  bool IsMisjudged() const { return misjudged && misjudged->load(std::memory_order_relaxed); }
   // The facts about a variable of the scope that the plan relies on (parallel to scope_slots): its
   // address always, perhaps also its dtype and shape, or its contents.
   struct ScopeUse {

@@ -3,6 +3,7 @@
 // small pure ones whose inputs are all known (shape arithmetic).
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -58,6 +59,9 @@ struct PlanChoices {
   uint64_t placement_seed = 0;
   std::shared_ptr<const ForcedImplementations> forced;  // nullptr: none
   std::shared_ptr<const Machine> machine;  // nullptr: this one; else it is only described
+  // Plans may go by open shapes (shapes/open_shapes.h) while this is false; a run that finds one to
+  // be wrong sets it. nullptr: they may not.
+  std::shared_ptr<std::atomic<bool>> misjudged;
 };
 
 // The way in which its instructions reach the threads.

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <deque>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "core/error.h"
 #include "core/interrupts.h"
 #include "executor/plan/plan.h"
 #include "executor/plan/plan_builder.h"
+#include "passes/declarations.h"
 
 namespace heddle {
 
@@ -17,7 +19,9 @@ namespace heddle {
 // operator that writes the variable gives it the same one; whether it is so is found by assuming
 // it, and by planning anew without the assumption where an operator contradicts.
 struct SharedShapes {
-  std::vector<bool> varies;   // per variable: no one shape; empty: none is known to
+  std::vector<bool> varies;  // per variable: no one shape; empty: none is known to
+  // Per variable that varies: what its writes have in common, see shapes/open_shapes.h.
+  std::vector<std::optional<passes::Fact>> written;
   bool none = false;          // no shared variable has a shape
   bool contradicted = false;  // by the latest analysis
 };

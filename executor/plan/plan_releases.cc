@@ -1,7 +1,10 @@
 // When pooled memory is given back: after the instruction that is its last user, where the order of
 // the users is fixed; else when a count of readers has come down to zero.
 #include <algorithm>
+#include <optional>
 
+#include "core/programs/sub_block_slots.h"
+#include "executor/plan/block_access.h"
 #include "executor/plan/plan_draft.h"
 
 namespace heddle {
@@ -19,6 +22,7 @@ class ReleasePlanner {
       lanes_ = plan_.LanesOf(static_cast<int>(b));
       FindCounted(b);
       Walk(plan_.blocks[b].instructions);
+      if (counted_.empty()) OfferAppends(plan_.blocks[b].instructions);
       if (b != 0 && lanes_ != nullptr) ListCounted(b);
     }
     for (uint32_t s = 0; s < plan_.consumers.size(); ++s)
@@ -100,10 +104,77 @@ class ReleasePlanner {
   void AddRelease(uint32_t s, Instruction* in) {
     in->release.push_back(s);
     releasable_[s] = false;
+    OfferMemory(s, in);
+  }
+  // It is the host that takes memory for it when it runs.
+  bool MayTakeMemory(const Instruction& in) const {
+    return in.mode == Instruction::Mode::kDynamic && d_.request.in_place &&
+           d_.request.dispatch != Dispatch::kDevice;
+  }
+  // A copy of a value that ends with it, as loops make of values that grow, needs no memory.
+  void OfferMemory(uint32_t s, Instruction* in) const {
+    if (!MayTakeMemory(*in) || in->op.def->views().empty() || !in->rewrites.empty() ||
+        !in->var_attrs.empty())
+      return;
+    const OpDef::SlotPair pair = in->op.def->views()[0];
+    const uint32_t i = in->op.in_begin[pair.in], o = in->op.out_begin[pair.out];
+    if (i == in->op.in_begin[pair.in + 1] || in->op.in[i] != s ||
+        std::count(in->op.in.begin(), in->op.in.end(), s) != 1 || o >= in->op.out.size() ||
+        o == in->op.out_begin[pair.out + 1] || in->op.out[o] == kNoSlot)
+      return;
+    for (uint32_t k = 0; k < in->op.out.size(); ++k)
+      if (k != o && in->op.out[k] != kNoSlot) return;
+    const Slot& to = plan_.slots[in->op.out[o]];
+    if (to.storage == Storage::kPool && d_.program.vars[to.var].kind == ir::VarKind::kTensor)
+      in->takeovers = {i, o};
+  }
+
+  // Values that grow: what is joined to one goes behind it, where it is not looked at any more.
+  void OfferAppends(std::vector<Instruction>& ins) {
+    for (size_t i = 0; i < ins.size(); ++i) {
+      Instruction& in = ins[i];
+      const OpDef& def = *in.op.def;
+      if (!MayTakeMemory(in) || !def.has(kAlongAxis) || (def.inputs()[0].flags & kList) == 0 ||
+          in.op.in_begin[1] < 2 || in.op.in.size() != in.op.in_begin[1] || in.op.out.size() != 1 ||
+          in.op.out[0] == kNoSlot || !in.rewrites.empty() || !in.var_attrs.empty())
+        continue;
+      const uint32_t s = in.op.in[0], to = in.op.out[0];
+      if (s == kNoSlot || plan_.slots[s].storage != Storage::kPool ||
+          plan_.slots[to].storage != Storage::kPool || !plan_.slots[to].versioned ||
+          std::count(in.op.in.begin(), in.op.in.end(), s) != 1)
+        continue;
+      const bool ends = plan_.slots[s].versioned
+                            ? std::count(in.release.begin(), in.release.end(), s) == 1
+                            : IsOverwritten(s, ins, i + 1);
+      if (!ends) continue;
+      in.appends = true;
+      in.takeovers = {0, 0};
+    }
+  }
+  // Of the instructions from `at` on, the first that uses the variable gives it another value.
+  bool IsOverwritten(uint32_t s, const std::vector<Instruction>& ins, size_t at) {
+    const auto names = [s](const auto& list) {
+      return std::find(list.begin(), list.end(), s) != list.end();
+    };
+    if (d_.handed[s]) return false;
+    for (; at < ins.size(); ++at) {
+      const Instruction& in = ins[at];
+      for (const int block : BlocksOf(plan_, in)) {
+        if (!access_) access_.emplace(plan_);
+        if (names(access_->Of(block).reads) || names(access_->Of(block).writes)) return false;
+      }
+      if (names(in.op.in)) return false;
+      for (const auto& r : in.rewrites)
+        if (r.real == s) return false;
+      if (names(in.op.out))
+        return !in.op.def->has(kControlFlow) && !ir::SelectsOutput(*in.op.def) && !in.once;
+    }
+    return false;
   }
 
   PlanDraft& d_;
   Plan& plan_;
+  std::optional<BlockAccess> access_;
   const LaneSchedule* lanes_ = nullptr;  // of the present block
   // Per slot, bits, since they are looked up at random.
   std::vector<bool> releasable_;  // and not given back by an instruction yet

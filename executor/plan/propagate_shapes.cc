@@ -12,16 +12,18 @@
 #include "core/programs/sub_block_slots.h"
 #include "executor/plan/plan_draft.h"
 #include "executor/plan/shapes/array_items.h"
+#include "executor/plan/shapes/instruction_facts.h"
+#include "executor/plan/shapes/open_shapes.h"
 #include "executor/plan/shapes/unwritten.h"
 #include "executor/plan/transfers/insert_casts.h"
-#include "executor/plan/var_attrs.h"
 
 namespace heddle {
 namespace {
 
 class ShapePropagator {
  public:
-  explicit ShapePropagator(PlanDraft& draft) : d_(draft), plan_(*draft.plan), arrays_(draft) {}
+  explicit ShapePropagator(PlanDraft& draft)
+      : d_(draft), plan_(*draft.plan), arrays_(draft), open_shapes_(draft) {}
 
   Status Run() {
     open_.assign(plan_.blocks.size(), false);
@@ -74,12 +76,15 @@ class ShapePropagator {
     if (d_.CompilesBodies()) arrays_.Seed();
     // Sequence offsets travel with tensors and are not part of a signature: such runs infer all.
     for (const FeedSignature& f : d_.request.feeds) infer_now_ = infer_now_ && !f.has_lod;
+    if (infer_now_) open_shapes_.Seed();
     for (size_t i = 0; i < plan_.feeds.size(); ++i) {
       const FeedSignature& f = d_.request.feeds[i];
       const uint32_t s = plan_.feeds[i].slot;
       if (f.kind != Value::Kind::kTensor) continue;
-      if (plan_.feeds[i].copied && (!infer_now_ || !MayHaveShape(s))) continue;
-      SetKnown(s, f.dtype, f.shape);
+      if (!plan_.feeds[i].copied || (infer_now_ && MayHaveShape(s)))
+        SetKnown(s, f.dtype, f.shape);
+      else if (open_shapes_.used())
+        SetVarying(s, passes::Fact{f.dtype, f.shape});
     }
     return SeedScope();
   }
@@ -134,19 +139,8 @@ class ShapePropagator {
 
   // An operator cannot do without the slot as its input.
   bool Required(uint32_t slot) {
-    if (required_.empty()) {  // found for all slots when the first is asked about
-      required_.assign(plan_.slots.size(), false);
-      for (const BlockPlan& block : plan_.blocks)
-        for (const Instruction& in : block.instructions) MarkRequired(in);
-    }
+    if (required_.empty()) required_ = FindRequired(plan_);
     return required_[slot];
-  }
-  void MarkRequired(const Instruction& in) {
-    for (size_t i = 0; i < in.op.def->inputs().size(); ++i) {
-      if (in.op.def->inputs()[i].flags & kOptional) continue;
-      for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k)
-        if (in.op.in[k] != kNoSlot) required_[in.op.in[k]] = true;
-    }
   }
 
   // A shared variable's slot whose shape may be a part of the plan.
@@ -158,12 +152,18 @@ class ShapePropagator {
            d_.program.vars[slot.var].kind == ir::VarKind::kTensor && !d_.shared.varies[slot.var];
   }
 
-  // A shared variable is written in a way that the plan does not know, or not as it is elsewhere.
-  void NoteVarying(uint32_t s) {
+  // A shared variable is written in a way that the plan does not know (`fact`: but for this), or
+  // not as it is elsewhere.
+  void NoteVarying(uint32_t s, const passes::Fact* fact = nullptr) {
     if (IsArray(s)) return arrays_.NoteVarying(s);
-    if (!MayHaveShape(s)) return;
-    d_.shared.varies[plan_.slots[s].var] = true;
-    d_.shared.contradicted = d_.shared.contradicted || plan_.slots[s].is_static;
+    if (MayHaveShape(s)) {
+      const Slot& slot = plan_.slots[s];
+      const passes::Fact before{slot.dtype, slot.is_static ? slot.shape() : Shape::Unknown()};
+      d_.shared.varies[slot.var] = true;
+      d_.shared.contradicted = d_.shared.contradicted || slot.is_static;
+      if (slot.is_static) open_shapes_.NoteWrite(s, &before);
+    }
+    open_shapes_.NoteWrite(s, fact);
   }
 
   void NoteRead(uint32_t s) {
@@ -176,6 +176,7 @@ class ShapePropagator {
     if (!open_[plan_.slots[s].home]) d_.unsure[s] = true;
     d_.frame[s] = plan_.metas.Of(dtype, shape);
     d_.known_meta[s] = true;
+    open_shapes_.Forget(s);
     Slot& slot = plan_.slots[s];
     slot.is_static = true;
     slot.dtype = dtype;
@@ -186,6 +187,14 @@ class ShapePropagator {
     const ir::Var& var = d_.program.vars[plan_.slots[s].var];
     d_.frame[s] = plan_.metas.Of(var.dtype, Shape::Unknown());
     d_.known_meta[s] = false;
+    open_shapes_.Forget(s);
+  }
+  // What is known of a variable that an operator of the run's own shapes writes.
+  void SetVarying(uint32_t s, const passes::Fact& fact) {
+    NoteVarying(s, &fact);
+    const bool knew = d_.known_meta[s] || open_shapes_.Knows(s);
+    if (!open_shapes_.SetShared(s)) return SetUnknown(s);
+    if (!knew) became_known_.push_back(s);
   }
 
   // An operand that may hold nothing counts as known if the operator fails on an empty one.
@@ -201,13 +210,6 @@ class ShapePropagator {
     return true;
   }
   bool Varies(uint32_t s) const { return d_.shared.varies[plan_.slots[s].var]; }
-  // Shape functions of such operands know what to do with an array.
-  static bool OfAnyKind(const std::vector<SlotDef>& slots, const IdList& begin, size_t operand) {
-    for (size_t i = 0; i < slots.size(); ++i)
-      if (operand < begin[i + 1]) return (slots[i].flags & kAnyKind) != 0;
-    return false;
-  }
-
   Status Visit(Instruction& in, bool* evaluated) {
     for (uint32_t s : in.op.in)
       if (s != kNoSlot) NoteRead(s);
@@ -221,7 +223,9 @@ class ShapePropagator {
     if (Status status = Infer(in, &settled); !status.ok() && in.ir_block == 0)
       return status.At(plan_.Locate(in));
     if (!settled) {
-      LeaveForRun(in);
+      OpenShapes::Facts facts;
+      const bool told = infer_now_ && !arrays_.TakesVarying(in) && open_shapes_.Infer(in, &facts);
+      LeaveForRun(in, told ? &facts : nullptr);
       return Status::Ok();
     }
     in.mode = in.rewrites.empty() ? Instruction::Mode::kStatic : Instruction::Mode::kReplace;
@@ -231,7 +235,7 @@ class ShapePropagator {
 
   Status Infer(Instruction& in, bool* settled) {
     const OpDef& def = *in.op.def;
-    HEDDLE_RETURN_IF_ERROR(FixVarAttrs(in));
+    HEDDLE_RETURN_IF_ERROR(FixVarAttrs(d_, &in));
     if (!infer_now_ || !in.var_attrs.empty() || def.infer_shape() == nullptr || !InputsKnown(in) ||
         arrays_.TakesVarying(in))
       return Status::Ok();
@@ -253,17 +257,43 @@ class ShapePropagator {
     if (in->var_attrs.empty() && !in->op.def->has(kControlFlow))
       in->calls = std::make_unique<ShapedCalls>(in->ir_block != 0);
   }
-  void LeaveForRun(Instruction& in) {
+  // The run finds out what the instruction makes. `facts`: what is known of it all the same.
+  void LeaveForRun(Instruction& in, const OpenShapes::Facts* facts = nullptr) {
+    static const passes::Fact kNothing;
     KeepCalls(&in);
-    for (uint32_t s : in.op.out) {
+    const auto fact_of = [&](size_t i) -> const passes::Fact& {
+      return facts != nullptr && (*facts)[i] ? *(*facts)[i] : kNothing;
+    };
+    for (size_t i = 0; i < in.op.out.size(); ++i) {
+      const uint32_t s = in.op.out[i];
       if (s == kNoSlot) continue;
-      NoteVarying(s);
-      if (!IsArray(s)) SetUnknown(s);
+      if (IsArray(s))
+        NoteVarying(s);
+      else if (!plan_.slots[s].versioned && plan_.slots[s].storage != Storage::kScope)
+        SetVarying(s, fact_of(i));
+      else
+        SetTold(s, fact_of(i), &in);
     }
     for (const auto& r : in.rewrites) {
-      NoteVarying(r.real);
-      if (plan_.slots[r.real].storage != Storage::kScope && !IsArray(r.real)) SetUnknown(r.real);
+      if (IsArray(r.real) || plan_.slots[r.real].storage == Storage::kScope) {
+        NoteVarying(r.real);
+        continue;
+      }
+      const auto at = std::find(in.op.out.begin(), in.op.out.end(), r.hidden) - in.op.out.begin();
+      SetVarying(r.real, fact_of(static_cast<size_t>(at)));
     }
+  }
+  // Memory of a slot whose shape the instruction is told is taken when it runs.
+  void SetTold(uint32_t s, const passes::Fact& fact, Instruction* in) {
+    const bool hidden = RewriteOf(*in, s) != nullptr;
+    if (hidden || !fact.shape.is_static() || fact.dtype == DType::kUnknown) {
+      SetUnknown(s);
+      if (!hidden) open_shapes_.Set(s, fact);
+      return;
+    }
+    SetKnown(s, fact.dtype, fact.shape);
+    d_.handed[s] = in->told = true;
+    plan_.misjudged = d_.request.misjudged;
   }
 
   // An operator that writes one of its outputs: any of them may hold nothing behind it.
@@ -342,8 +372,10 @@ class ShapePropagator {
 
   // Behind a block it is not certain that the block has run.
   void ForgetKnown(size_t before) {
-    for (; became_known_.size() > before; became_known_.pop_back())
+    for (; became_known_.size() > before; became_known_.pop_back()) {
       d_.known_meta[became_known_.back()] = false;
+      open_shapes_.Forget(became_known_.back());
+    }
   }
 
   // The outputs of a shape function; without `all`, the operator writes more than it could infer.
@@ -436,10 +468,6 @@ class ShapePropagator {
       if (const Slot& slot = plan_.slots[s]; slot.is_static && !d_.known_meta[s])
         SetKnown(s, slot.dtype, slot.shape());
   }
-  static bool HasRecord(const std::vector<SlotDef>& slots) {
-    return std::any_of(slots.begin(), slots.end(),
-                       [](const SlotDef& slot) { return (slot.flags & kRecord) != 0; });
-  }
   // The slots of an input whose dtype and shape are known now.
   std::vector<uint32_t> KnownIn(const Instruction& in, std::string_view input) const {
     std::vector<uint32_t> known;
@@ -464,35 +492,6 @@ class ShapePropagator {
       for (int sub : d_.program.blocks[in.ir_block].ops[in.ir_op].SubBlocks())
         if (!(*left)[sub]) LeaveBlock(sub, left);
     }
-  }
-
-  // Attributes given by variables become plain ones when all their values are known.
-  Status FixVarAttrs(Instruction& in) const {
-    if (in.var_attrs.empty()) return Status::Ok();
-    const size_t slots = in.op.def->inputs().size();
-    for (size_t k = in.op.in_begin[slots]; k < in.op.in.size(); ++k)
-      if (in.op.in[k] != kNoSlot && !d_.frame[in.op.in[k]]->initialized()) return Status::Ok();
-    in.fixed_attrs = std::make_unique<std::vector<AttrValue>>();
-    HEDDLE_RETURN_IF_ERROR(
-        ReadVarAttrs(in.var_attrs.vector(), d_.frame.data(), &in.op, in.fixed_attrs.get()));
-    in.var_attrs.clear();
-    in.op.in_begin.resize(slots + 1);
-    in.op.in.resize(in.op.in_begin.back());
-    return Status::Ok();
-  }
-
-  static Status CheckSizes(const std::vector<ShapeContext::OutMeta>& outs) {
-    for (const auto& out : outs)
-      if (out.set && out.shape.is_static() && BytesFor(out.dtype, out.shape) >= kImpossibleBytes)
-        return ResourceExhausted("out of memory: an output of ", Name(out.dtype), " ",
-                                 out.shape.ToString(), " is larger than any memory");
-    return Status::Ok();
-  }
-
-  static const Instruction::Rewrite* RewriteOf(const Instruction& in, uint32_t slot) {
-    for (const auto& r : in.rewrites)
-      if (r.hidden == slot) return &r;
-    return nullptr;
   }
 
   // Whether a variable that is rewritten with this output keeps the shape and dtype that the plan
@@ -586,6 +585,7 @@ class ShapePropagator {
   // Per forward block: what its operator records and the plan knows the shape of.
   std::unordered_map<int, std::vector<uint32_t>> recorded_;
   ArrayItems arrays_;
+  OpenShapes open_shapes_;
 };
 
 }  // namespace

@@ -154,6 +154,9 @@ Result<std::shared_ptr<const ShapedCall>> ShapedCalls::FindOrPrepare(
   if (outs != nullptr) call->outs = *outs;
   call->fn = fn;
   call->signature = SignatureOf(op, frame, false);
+  for (uint32_t s : op.in)
+    if (s != kNoSlot)
+      call->operands.push_back({frame[s]->tensor().dtype(), frame[s]->tensor().shape()});
   Keep(call);
   return std::shared_ptr<const ShapedCall>(call);
 }
@@ -162,7 +165,7 @@ Result<std::shared_ptr<const ShapedCall>> ShapedCalls::FindOrPrepare(
 // turns than places repeats its calls in the same order in each run, so that a list that drops the
 // oldest would never find one. If none of the kept calls is found for long, the list starts anew.
 void ShapedCalls::Keep(std::shared_ptr<const ShapedCall> call) {
-  const size_t most = in_block_ ? 128 : 8;
+  const size_t most = this->most();
   MutexLock lock(mutex_);
   if (++misses_ > 8 * most) {
     calls_.clear();
@@ -171,6 +174,33 @@ void ShapedCalls::Keep(std::shared_ptr<const ShapedCall> call) {
   if (calls_.size() == most) calls_.erase(in_block_ ? calls_.end() - 1 : calls_.begin());
   calls_.push_back(std::move(call));
   last_ = calls_.size() - 1;
+}
+
+const ShapedCall* CallMemo::Next(const BoundOp& op, Value* const* frame) {
+  if (at_ == calls_.size()) return nullptr;
+  const ShapedCall* const call = calls_[at_].get();
+  const ShapedCall::Operand* operand = call->operands.data();
+  for (uint32_t s : op.in) {
+    if (s == kNoSlot) continue;
+    const Value& v = *frame[s];
+    if (!v.is_tensor()) return nullptr;
+    const Tensor& t = v.tensor();
+    if (!t.initialized() || t.has_lod() || t.dtype() != operand->dtype ||
+        !(t.shape() == operand->shape))
+      return nullptr;
+    ++operand;
+  }
+  ++at_;
+  return call;
+}
+
+void CallMemo::Put(const std::shared_ptr<const ShapedCall>& call, size_t most) {
+  if (call == nullptr || call->fn == nullptr || at_ == most) return;
+  if (at_ == calls_.size())
+    calls_.push_back(call);
+  else
+    calls_[at_] = call;
+  ++at_;
 }
 
 }  // namespace heddle

@@ -24,6 +24,11 @@ struct ShapedCall {
   KernelFn fn = nullptr;  // nullptr: they do not follow
   std::vector<ShapeContext::OutMeta> outs;
   std::vector<int64_t> signature;  // of the operands; without `fn`, of the outputs, too
+  struct Operand {
+    DType dtype;
+    Shape shape;
+  };
+  std::vector<Operand> operands;  // with `fn`: those that there are
 };
 
 // Prepares the operator for its present operands and outputs. `constant`, per frame slot: the
@@ -38,6 +43,10 @@ class ShapedCalls {
   // In a loop's body values may grow: each turn has a signature of its own, and the turns of the
   // next run have the same ones in the same order.
   explicit ShapedCalls(bool in_block) : in_block_(in_block) {}
+  // As many calls are kept.
+  size_t most() const { return in_block_ ? 128 : 8; }
+  // The instruction's place among the plan's instructions that keep calls.
+  uint32_t place = 0;
 
   // The call for plain operands, before the shape function is asked. nullptr: it is not kept, or
   // the outputs depend on more than the operands' dtypes and shapes.
@@ -64,6 +73,24 @@ class ShapedCalls {
   std::vector<std::shared_ptr<const ShapedCall>> calls_ HEDDLE_GUARDED_BY(mutex_);
   size_t last_ HEDDLE_GUARDED_BY(mutex_) = 0;
   size_t misses_ HEDDLE_GUARDED_BY(mutex_) = 0;  // in a row
+};
+
+// The calls of one instruction in the latest run of one run state, in their order: no lock is taken
+// for them, since the turns of the next run mostly have the same ones. Threads: those that execute
+// the instruction, one after another.
+class CallMemo {
+ public:
+  void Begin() { at_ = 0; }
+  // The call, if its operands are plain and it is the one that was made here last time; else
+  // nullptr.
+  const ShapedCall* Next(const BoundOp& op, Value* const* frame);
+  // Instead of the one that Next() was asked for. Only calls of which the outputs follow from the
+  // operands are kept, and no more than `most`.
+  void Put(const std::shared_ptr<const ShapedCall>& call, size_t most);
+
+ private:
+  std::vector<std::shared_ptr<const ShapedCall>> calls_;
+  size_t at_ = 0;
 };
 
 }  // namespace heddle

@@ -5,7 +5,6 @@
 #include "core/error.h"
 #include "core/guard.h"
 #include "core/kernel_selector.h"
-#include "executor/plan/var_attrs.h"
 #include "executor/run/check_finite.h"
 #include "executor/run/place_outputs.h"
 #include "memory/pool_allocator.h"
@@ -14,24 +13,6 @@ namespace heddle {
 namespace {
 
 using Mode = Instruction::Mode;
-
-// Before: a rewritten variable's hidden slot holds the variable's own memory where the operator may
-// work in place. After: the variable becomes what the hidden slot holds.
-void BeginRewrites(const Instruction& in, Value* const* frame) {
-  for (const auto& r : in.rewrites) {
-    if (r.inplace)
-      *frame[r.hidden] = *frame[r.real];
-    else
-      frame[r.hidden]->Clear();
-  }
-}
-void EndRewrites(const Instruction& in, Value* const* frame) {
-  for (const auto& r : in.rewrites) {
-    if (!frame[r.hidden]->initialized()) continue;
-    *frame[r.real] = std::move(*frame[r.hidden]);
-    frame[r.hidden]->Clear();
-  }
-}
 
 // The variable, whose memory stays where it has a place, becomes what the hidden slot holds.
 void Replace(const Instruction::Rewrite& r, const Plan& plan, Value* const* frame) {
@@ -83,87 +64,14 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
   return Status::Ok();
 }
 
-namespace {
-
-// Asks the shape function. `all`: it has told of everything that the operator writes.
-Status Infer(const BoundOp& op, RunState& run, RunState::OutMetas* outs, bool* all) {
-  ShapeContext shapes(op, run.frame());
-  outs->resize(op.out.size());
-  for (ShapeContext::OutMeta& m : *outs) {
-    m.set = m.has_lod = false;
-    m.lod.clear();
-  }
-  shapes.outs().swap(*outs);
-  const Status status = op.def->infer_shape()(shapes);
-  shapes.outs().swap(*outs);
-  *all = !shapes.deferred();
-  return status;
-}
-
-// The prepared call, once its outputs have their shapes; nullptr where nothing is prepared. `told`:
-// `outs` (nullptr without a shape function) may follow from the operands' dtypes and shapes.
-Result<std::shared_ptr<const ShapedCall>> CallNow(const Instruction& in, const BoundOp& op,
-                                                  RunState& run, bool told,
-                                                  const RunState::OutMetas* outs, KernelFn fn) {
-  const std::vector<bool>* const constant = &run.plan().constant;
-  if (in.calls && told)
-    return in.calls->FindOrPrepare(op, run.frame(), run.services(), constant, outs, fn);
-  if (op.def->prepare() == nullptr) return std::shared_ptr<const ShapedCall>();
-  return in.calls ? in.calls->FindOrPrepare(op, run.frame(), run.services(), constant)
-                  : PrepareCall(op, run.frame(), run.services(), constant);
-}
-
-}  // namespace
-
-Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run, RunControl::Watch* watch) {
-  Value* const* frame = run.frame();
-  const OpDef& def = *in.op.def;
-  BoundOp with_attrs;
-  std::vector<AttrValue> attrs;
-  if (!in.var_attrs.empty()) {
-    with_attrs = in.op;
-    HEDDLE_RETURN_IF_ERROR(ReadVarAttrs(in.var_attrs.vector(), frame, &with_attrs, &attrs));
-  }
-  const BoundOp& op = in.var_attrs.empty() ? in.op : with_attrs;
-  const bool plain = ArePlain(in.op, frame);
-  if (!plain) HEDDLE_RETURN_IF_ERROR(CheckOperands(in.op, frame));
-  BeginRewrites(in, frame);
-  ForgetOutputs(in, run);
-  if (watch != nullptr) watch->infer_begin = Ticks();
-  std::shared_ptr<const ShapedCall> call;
-  if (plain && in.calls) call = in.calls->Find(op, frame);
-  const bool known = call != nullptr;
-  std::unique_ptr<RunState::OutMetas> outs;
-  bool all = true;
-  if (known) {
-    HEDDLE_RETURN_IF_ERROR(PlaceOutputs(in, call->outs, all, run));
-  } else if (def.infer_shape() != nullptr && !def.has(kControlFlow)) {
-    outs = run.TakeOutMetas();
-    HEDDLE_RETURN_IF_ERROR(Infer(op, run, outs.get(), &all));
-    HEDDLE_RETURN_IF_ERROR(PlaceOutputs(in, *outs, all, run));
-  }
-  if (watch != nullptr) watch->infer_end = Ticks();
-  for (int block : in.loops) run.BeginLoop(block);
-  KernelFn fn = known ? call->fn : in.fn;
-  if (fn == nullptr) HEDDLE_RETURN_IF_ERROR(SelectKernel(in.op, frame, &fn));
-  if (!known) {
-    HEDDLE_ASSIGN_OR_RETURN(call, CallNow(in, op, run, plain && all, outs.get(), fn));
-  }
-  if (outs) run.GiveBackOutMetas(std::move(outs));
-  KernelContext ctx(op, frame, run.services(), call != nullptr ? call->state.get() : nullptr);
-  if (watch != nullptr) watch->compute_begin = Ticks();
-  HEDDLE_RETURN_IF_ERROR(fn(ctx));
-  EndRewrites(in, frame);
-  return Status::Ok();
-}
-
 Status Interpreter::Call(const Instruction& in, RunState& run) {
   if (in.mode == Mode::kStatic) [[likely]] {
     KernelContext ctx(in.op, run.frame(), run.services(), in.state);
     return in.fn(ctx);
   }
   if (in.mode == Mode::kWide) return CallWide(in, run);
-  return in.mode == Mode::kDynamic ? ExecuteDynamic(in, run, nullptr) : ExecuteShaped(in, run);
+  if (in.mode != Mode::kDynamic) return ExecuteShaped(in, run);
+  return in.loop == kNoSlot ? ExecuteDynamic(in, run, nullptr) : RunLoop(in, run);
 }
 
 Status Interpreter::CallWide(const Instruction& in, RunState& run) {
@@ -197,8 +105,18 @@ Status Interpreter::CallWatched(const Instruction& in, RunState& run, int thread
   return status;
 }
 
+// A body's next turn mostly finds enough memory in a small value of this one, or in what was left
+// in place of a value, which is less work than to give it back and to take it again.
+static bool StaysForNextTurn(const Value& v) {
+  constexpr size_t kSmall = 16 << 10;
+  return v.is_tensor() && v.tensor().buffer() &&
+         (v.tensor().raw() == nullptr || v.tensor().buffer()->bytes() <= kSmall);
+}
+
 static void GiveBack(const Instruction& in, RunState& run, int thread) {
-  for (uint32_t slot : in.release) run.Release(slot);
+  const bool all = in.ir_block == 0 || run.plan().dispatch == Dispatch::kDevice;
+  for (uint32_t slot : in.release)
+    if (all || !StaysForNextTurn(run.value(slot))) run.Release(slot);
   for (uint32_t slot : in.reads) run.CountRead(slot);
   if (RunTrace* trace = run.control().trace(); trace != nullptr && in.ir_block == 0)
     trace->EndSpan(thread, RunTrace::Part::kRelease, 0, &in);
@@ -258,6 +176,54 @@ Status Interpreter::RunNested(int block, bool first, RunState& run) {
   const uint32_t* const order = plan.serial_order.data() + done;
   return ExecuteAll(
       count, [all, order](size_t i) -> const Instruction& { return all[order[i]]; }, run, thread);
+}
+
+namespace {
+
+// Whether a loop has another turn.
+Status GoesOn(const Value& condition, bool* go_on) {
+  const Tensor& t = condition.tensor();
+  if (!t.initialized() || t.dtype() != DType::kBool || t.numel() != 1)
+    return InvalidArgument("'Condition' must be one bool; it is ", Name(t.dtype()), " ",
+                           t.shape().ToString());
+  *go_on = *t.data<bool>();
+  return Status::Ok();
+}
+
+}  // namespace
+
+// What the kernel of the loop does, with less between the turns: small ones take not much longer.
+Status Interpreter::RunLoop(const Instruction& in, RunState& run) {
+  const Plan::Loop& loop = run.plan().loops[in.loop];
+  const BlockPlan& body = run.plan().blocks[static_cast<size_t>(loop.body)];
+  const Value& condition = run.value(loop.condition);
+  const Instruction* const all = body.instructions.data();
+  const size_t end = body.instructions.size() - body.tail.size();
+  const Instruction* now = nullptr;  // nullptr: the fault is the loop's
+  for (int block : in.loops) run.BeginLoop(block);
+  if (!condition.is_tensor()) return InvalidArgument("'Condition' is no tensor");
+  const Status status = Guard([&] {
+    for (bool first = true;; first = false) {
+      now = nullptr;
+      bool go_on = false;
+      HEDDLE_RETURN_IF_ERROR(GoesOn(condition, &go_on));
+      if (!go_on) return Status::Ok();
+      if (!first && !loop.may_end)
+        return InvalidArgument("never ends: no step changes what 'Condition' depends on");
+      if (run.control().attention() || !loop.plain) {
+        HEDDLE_RETURN_IF_ERROR(run.RunBlock(loop.body));
+        continue;
+      }
+      for (size_t i = run.IsFirst(loop.body) ? 0 : body.once; i < end; ++i) {
+        now = &all[i];
+        Status s = Execute(*now, run, 0);
+        if (!s.ok()) [[unlikely]]
+          return s;
+      }
+      for (const ScalarStep& step : body.tail) step.fn(step, run.frame());
+    }
+  });
+  return status.ok() || now == nullptr ? status : run.plan().Blame(status, *now);
 }
 
 Status Interpreter::RunOne(const Instruction& instruction, RunState& run, int thread) {

@@ -37,6 +37,8 @@ class Interpreter {
   [[gnu::always_inline]] static Status Execute(const Instruction& in, RunState& run, int thread);
   template <typename At>
   static Status ExecuteAll(size_t count, At&& at, RunState& run, int thread);
+  // An instruction that runs its block as long as a condition holds.
+  static Status RunLoop(const Instruction& in, RunState& run);
   static Status RunBodyLanes(int block, bool first, RunState& run);
   static Status ExecuteShaped(const Instruction& in, RunState& run);
   // `watch`: receives when the parts of the call began, nullptr: nobody asks.

@@ -15,7 +15,9 @@ void Provide(uint32_t slot, DType dtype, const Shape& shape, RunState& run) {
   Tensor& t = run.value(slot).MutableTensor();
   const size_t bytes = BytesFor(dtype, shape);
   const BufferRef& b = t.buffer();
-  if (b && b->unique() && b->bytes() >= bytes && t.raw() == b->data()) {
+  const bool spare = t.raw() == nullptr;  // the memory is there for what comes
+  if (b && b->unique() && b->bytes() >= bytes && (spare || t.raw() == b->data())) {
+    if (spare) t.Bind(b->data());
     t.SetMeta(dtype, shape);
     t.ClearLod();
   } else {

@@ -19,7 +19,8 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, b
       frame_(plan_->slots.size()),
       readers_(plan_->counted_slots.empty() ? 0 : values_.size()),
       kept_lists_(plan_->kept_lists.size()),
-      iterates_(plan_->blocks.size(), 0) {
+      iterates_(plan_->blocks.size(), 0),
+      memos_(plan_->shaped_calls) {
   services_.blocks = this;
   services_.random = &random_;
   services_.packs = plan_->packs.get();
@@ -144,6 +145,7 @@ void RunState::HoldTruths(Value* v) const {
 }
 
 void RunState::Begin(const std::vector<const Value*>& feeds, const std::vector<Tensor>& bound) {
+  for (CallMemo& memo : memos_) memo.Begin();
   for (size_t i = 0; i < plan_->feeds.size(); ++i) {
     Value& v = value(plan_->feeds[i].slot);
     v = *feeds[i];
@@ -248,8 +250,7 @@ void RunState::End() {
 Status RunState::RunBlock(int block) {
   if (control_.attention()) HEDDLE_RETURN_IF_ERROR(control_.Look());
   if (device_bodies_ != nullptr && device_bodies_->Has(block)) return device_bodies_->Run(block);
-  uint8_t& iterates = iterates_[static_cast<size_t>(block)];
-  return Interpreter::RunNested(block, std::exchange(iterates, 1) == 0, *this);
+  return Interpreter::RunNested(block, IsFirst(block), *this);
 }
 
 }  // namespace heddle

@@ -91,6 +91,10 @@ class RunState final : public BlockRunner, public RankRun {
   void UseDeviceBodies(DeviceBodies* bodies) { device_bodies_ = bodies; }
   // The next run of the block is a loop's first iteration.
   void BeginLoop(int block) { iterates_[static_cast<size_t>(block)] = 0; }
+  // No iteration has begun; from now on, one has.
+  bool IsFirst(int block) {
+    return std::exchange(iterates_[static_cast<size_t>(block)], uint8_t{1}) == 0;
+  }
   Status Interrupted() const override { return control_.Look(); }
 
   // Memory for what is written to a pooled slot. Throws std::bad_alloc.
@@ -118,6 +122,9 @@ class RunState final : public BlockRunner, public RankRun {
   void CountReadersAnew(uint32_t slot) {
     readers_[slot].store(static_cast<int>(plan_->consumers[slot]), std::memory_order_relaxed);
   }
+
+  // What the instruction's calls were in the latest run.
+  CallMemo& MemoOf(const ShapedCalls& calls) { return memos_[calls.place]; }
 
   // Room for what a shape function answers, emptied; kept from call to call, since a loop's body
   // would take it from the heap for each of its instructions. Any thread of the run.
@@ -203,6 +210,7 @@ class RunState final : public BlockRunner, public RankRun {
   std::vector<Value> kept_lists_;          // parallel to the plan's; nothing while a run has it
   // Per block: its loop's first iteration has begun. The thread that runs the loop writes it.
   std::vector<uint8_t> iterates_;
+  std::vector<CallMemo> memos_;  // per instruction that keeps calls
   FirstError error_;
   std::array<std::atomic<OutMetas*>, 4> spare_metas_{};  // for as many threads at the same time
   std::shared_ptr<DeviceRun> device_run_;

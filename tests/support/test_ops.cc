@@ -37,12 +37,29 @@ void DefineEffect(OpDef& op) {
   op.Traits(kSideEffect);
 }
 
+Status JumpShape(ShapeContext& ctx) {
+  ctx.SetOut("Out", Shape{ctx.InShape("X").numel() == 7 ? 2 : 1}, ctx.InDType("X"));
+  return Status::Ok();
+}
+
+Status Jump(KernelContext& ctx) {
+  Tensor& out = ctx.Out("Out");
+  std::memcpy(out.mutable_raw(), ctx.In("X").raw(), out.bytes());
+  return Status::Ok();
+}
+
+void DefineJump(OpDef& op) {
+  op.Doc("Some of the first elements.").Input("X").Output("Out");
+  op.InferShape(JumpShape).AnyKernel(Jump);
+}
+
 }  // namespace
 
 bool InstallTestOps() {
   static const bool installed = [] {
     RegisterOp("test_call", DefineCall);
     RegisterOp("test_effect", DefineEffect);
+    RegisterOp("test_jump", DefineJump);
     return true;
   }();
   return installed;

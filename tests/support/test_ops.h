@@ -16,6 +16,7 @@ namespace heddle::testing {
 //   test_call(X: list) -> (Out: list): copies X to Out one by one and calls the hook with attribute
 //     "id" before that; what the hook throws or returns is what the kernel throws or returns.
 //   test_effect: the same, marked as having side effects.
+//   test_jump(X) -> (Out): the first element of X, a vector; the first two if X has seven.
 bool InstallTestOps();
 
 // What test_call calls. Set only while no program runs; empty = nothing.

@@ -1,0 +1,200 @@
+// Instructions whose shapes are found while running.
+#include "core/error.h"
+#include "core/kernel_selector.h"
+#include "executor/plan/var_attrs.h"
+#include "executor/run/bare_value.h"
+#include "executor/run/interpreter.h"
+#include "executor/run/place_outputs.h"
+
+namespace heddle {
+namespace {
+
+// Before: a rewritten variable's hidden slot holds the variable's own memory where the operator may
+// work in place. After: the variable becomes what the hidden slot holds.
+void BeginRewrites(const Instruction& in, Value* const* frame) {
+  for (const auto& r : in.rewrites) {
+    if (r.inplace)
+      *frame[r.hidden] = *frame[r.real];
+    else
+      frame[r.hidden]->Clear();
+  }
+}
+void EndRewrites(const Instruction& in, Value* const* frame) {
+  for (const auto& r : in.rewrites) {
+    if (!frame[r.hidden]->initialized()) continue;
+    *frame[r.real] = std::move(*frame[r.hidden]);
+    frame[r.hidden]->Clear();
+  }
+}
+
+// Asks the shape function. `all`: it has told of everything that the operator writes.
+Status Infer(const BoundOp& op, RunState& run, RunState::OutMetas* outs, bool* all) {
+  ShapeContext shapes(op, run.frame());
+  outs->resize(op.out.size());
+  for (ShapeContext::OutMeta& m : *outs) {
+    m.set = m.has_lod = false;
+    m.lod.clear();
+  }
+  shapes.outs().swap(*outs);
+  const Status status = op.def->infer_shape()(shapes);
+  shapes.outs().swap(*outs);
+  *all = !shapes.deferred();
+  return status;
+}
+
+// The prepared call, once its outputs have their shapes; nullptr where nothing is prepared. `told`:
+// `outs` (nullptr without a shape function) may follow from the operands' dtypes and shapes.
+Result<std::shared_ptr<const ShapedCall>> CallNow(const Instruction& in, const BoundOp& op,
+                                                  RunState& run, bool told,
+                                                  const RunState::OutMetas* outs, KernelFn fn) {
+  const std::vector<bool>* const constant = &run.plan().constant;
+  if (in.calls && told)
+    return in.calls->FindOrPrepare(op, run.frame(), run.services(), constant, outs, fn);
+  if (op.def->prepare() == nullptr) return std::shared_ptr<const ShapedCall>();
+  return in.calls ? in.calls->FindOrPrepare(op, run.frame(), run.services(), constant)
+                  : PrepareCall(op, run.frame(), run.services(), constant);
+}
+
+// The outputs are what the instruction was told.
+bool AsTold(const Instruction& in, const RunState::OutMetas& outs, const Plan& plan) {
+  for (size_t i = 0; i < in.op.out.size(); ++i) {
+    if (in.op.out[i] == kNoSlot || !plan.slots[in.op.out[i]].is_static) continue;
+    const Slot& slot = plan.slots[in.op.out[i]];
+    if (i >= outs.size() || !outs[i].set || outs[i].has_lod || outs[i].dtype != slot.dtype ||
+        !(outs[i].shape == slot.shape()))
+      return false;
+  }
+  return true;
+}
+
+// The input keeps its shape alone, until it is written: its memory is the output's.
+Tensor GiveUp(const Instruction& in, RunState& run) {
+  Tensor& from = run.value(in.op.in[in.takeovers[0]]).tensor();
+  Tensor had = std::move(from);
+  from.Bind(static_cast<void*>(nullptr));
+  return had;
+}
+
+// Memory for the next contents of a tensor that has none.
+void KeepSpare(BufferRef memory, Tensor* t) {
+  t->Bind(std::move(memory));
+  t->Bind(static_cast<void*>(nullptr));
+}
+
+// An output that is a copy of an input which nobody else needs becomes that input's memory.
+bool TakeOver(const Instruction& in, const RunState::OutMetas& outs, RunState& run) {
+  if (in.takeovers.empty() || in.appends) return false;
+  const Tensor& from = run.value(in.op.in[in.takeovers[0]]).tensor();
+  const ShapeContext::OutMeta& to = outs[in.takeovers[1]];
+  if (!to.set || to.has_lod || to.dtype != from.dtype() || !to.shape.is_static() ||
+      to.shape.numel() != from.numel() || !from.buffer() || !from.buffer()->unique() ||
+      !from.is_contiguous())
+    return false;
+  Tensor& out = run.value(in.op.out[in.takeovers[1]]).MutableTensor();
+  // What a turn replaces is as large as what the next one makes: they change places.
+  BufferRef spare;
+  if (in.ir_block != 0 && out.shape() == to.shape && out.dtype() == to.dtype && out.buffer() &&
+      out.buffer()->unique())
+    spare = out.buffer();
+  out = GiveUp(in, run);
+  out.SetMeta(to.dtype, to.shape);
+  if (spare) KeepSpare(std::move(spare), &run.value(in.op.in[in.takeovers[0]]).tensor());
+  return true;
+}
+
+// An output that begins with an input which nobody else needs is made behind that, if there is room
+// in its memory: the kernel finds the input in its place.
+bool Append(const Instruction& in, const RunState::OutMetas& outs, RunState& run) {
+  if (!in.appends) return false;
+  const Tensor& from = run.value(in.op.in[in.takeovers[0]]).tensor();
+  const ShapeContext::OutMeta& to = outs[in.takeovers[1]];
+  const BufferRef& memory = from.buffer();
+  if (!to.set || to.has_lod || to.dtype != from.dtype() || !to.shape.is_static() || !memory ||
+      !memory->unique() || from.raw() != memory->data() || !from.is_contiguous() ||
+      memory->bytes() < BytesFor(to.dtype, to.shape))
+    return false;
+  auto axis = static_cast<int>(OpContext(in.op, run.frame()).Int("axis"));
+  if (axis < 0) axis += to.shape.rank();
+  if (to.shape.Product(0, axis) != 1) return false;
+  run.value(in.op.out[in.takeovers[1]]) = Tensor(to.dtype, to.shape, memory);
+  return true;
+}
+
+// A call whose operands are what they were the last time.
+Status CallAgain(const Instruction& in, const ShapedCall& call, RunState& run) {
+  if (TakeOver(in, call.outs, run)) return Status::Ok();
+  const bool appended = Append(in, call.outs, run);
+  if (!appended) HEDDLE_RETURN_IF_ERROR(PlaceOutputs(in, call.outs, true, run));
+  KernelContext ctx(in.op, run.frame(), run.services(), call.state.get());
+  HEDDLE_RETURN_IF_ERROR(call.fn(ctx));
+  if (appended) GiveUp(in, run);
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run, RunControl::Watch* watch) {
+  Value* const* frame = run.frame();
+  const OpDef& def = *in.op.def;
+  CallMemo* const memo = in.calls ? &run.MemoOf(*in.calls) : nullptr;
+  const ShapedCall* call = memo != nullptr ? memo->Next(in.op, frame) : nullptr;
+  if (call != nullptr && watch == nullptr && in.rewrites.empty() && def.infer_shape() != nullptr)
+    return CallAgain(in, *call, run);
+  BoundOp with_attrs;
+  std::vector<AttrValue> attrs;
+  if (!in.var_attrs.empty()) {
+    with_attrs = in.op;
+    HEDDLE_RETURN_IF_ERROR(ReadVarAttrs(in.var_attrs.vector(), frame, &with_attrs, &attrs));
+  }
+  const BoundOp& op = in.var_attrs.empty() ? in.op : with_attrs;
+  const bool plain = call != nullptr || ArePlain(in.op, frame);
+  if (!plain) HEDDLE_RETURN_IF_ERROR(CheckOperands(in.op, frame));
+  BeginRewrites(in, frame);
+  ForgetOutputs(in, run);
+  if (watch != nullptr) watch->infer_begin = Ticks();
+  std::shared_ptr<const ShapedCall> kept;
+  if (call == nullptr && memo != nullptr && plain) {
+    kept = in.calls->Find(op, frame);
+    call = kept.get();
+    memo->Put(kept, in.calls->most());
+  }
+  const bool known = call != nullptr;
+  std::unique_ptr<RunState::OutMetas> outs;
+  bool all = true, taken = false, appended = false;
+  if (known) {
+    taken = TakeOver(in, call->outs, run);
+    appended = Append(in, call->outs, run);
+    if (!taken && !appended) HEDDLE_RETURN_IF_ERROR(PlaceOutputs(in, call->outs, all, run));
+  } else if (def.infer_shape() != nullptr && !def.has(kControlFlow)) {
+    outs = run.TakeOutMetas();
+    HEDDLE_RETURN_IF_ERROR(Infer(op, run, outs.get(), &all));
+    if (in.told && !AsTold(in, *outs, run.plan())) {
+      run.plan().misjudged->store(true, std::memory_order_relaxed);
+      return Internal("makes another shape than the plan was told");
+    }
+    appended = plain && all && Append(in, *outs, run);
+    if (!appended) HEDDLE_RETURN_IF_ERROR(PlaceOutputs(in, *outs, all, run));
+  }
+  if (watch != nullptr) watch->infer_end = Ticks();
+  for (int block : in.loops) run.BeginLoop(block);
+  KernelFn fn = known ? call->fn : in.fn;
+  if (fn == nullptr) HEDDLE_RETURN_IF_ERROR(SelectKernel(in.op, frame, &fn));
+  if (!known) {
+    HEDDLE_ASSIGN_OR_RETURN(kept, CallNow(in, op, run, plain && all, outs.get(), fn));
+    call = kept.get();
+    if (memo != nullptr && plain) memo->Put(kept, in.calls->most());
+  }
+  if (outs) run.GiveBackOutMetas(std::move(outs));
+  if (taken) {
+    if (watch != nullptr) watch->compute_begin = Ticks();
+    return Status::Ok();
+  }
+  KernelContext ctx(op, frame, run.services(), call != nullptr ? call->state.get() : nullptr);
+  if (watch != nullptr) watch->compute_begin = Ticks();
+  HEDDLE_RETURN_IF_ERROR(fn(ctx));
+  if (appended) GiveUp(in, run);
+  EndRewrites(in, frame);
+  return Status::Ok();
+}
+
+}  // namespace heddle
