@@ -26,18 +26,28 @@ class Greedy {
         left_(*left),
         owner_(static_cast<size_t>(g_.size()), kNoGroup),
         helpers_(static_cast<size_t>(g_.size())),
+        feeders_(static_cast<size_t>(g_.size()), -1),
         seen_(static_cast<size_t>(g_.size())),
-        near_seen_(static_cast<size_t>(g_.size())),
+        added_in_(static_cast<size_t>(g_.size())),
         joining_(static_cast<size_t>(g_.size())),
-        value_seen_(g_.num_values()) {
+        value_seen_(g_.num_values()),
+        value_readers_(g_.num_values()),
+        readers_inside_(g_.num_values()),
+        last_reader_(g_.num_values(), kNoOp),
+        last_counted_(g_.num_values(), kNoOp) {
     limits_values_ = t_.limits.max_inputs < Limits::kNone || t_.limits.max_outputs < Limits::kNone;
   }
 
   std::vector<Group> Run() {
     for (OpIndex i = 0; i < g_.size(); ++i)
       if (m_.helper(i)) CountReaders(i);
-    for (const OpIndex i : g_.walk())
-      if (m_.taken(i) && !claimed_[At(i)]) Place(i);
+    for (const OpIndex i : g_.walk()) {
+      if (claimed_[At(i)]) continue;
+      if (m_.taken(i))
+        Place(i);
+      else if (m_.helper(i))
+        KeepFeeders(i);
+    }
     return Finish();
   }
 
@@ -67,24 +77,42 @@ class Greedy {
     }
   }
 
-  // Groups that feed `i`, directly or through helpers that are in none; the latest first.
-  const std::vector<int>& Near(OpIndex i) {
-    constexpr int kMost = 1 << 12;  // helpers in a row, which nobody writes
-    near_.clear();
-    todo_.assign(g_.makers(i).begin(), g_.makers(i).end());
-    ++near_round_;
-    for (int steps = 0; !todo_.empty() && steps < kMost; ++steps) {
-      const OpIndex p = todo_.back();
-      todo_.pop_back();
-      if (near_seen_[At(p)] == near_round_) continue;
-      near_seen_[At(p)] = near_round_;
-      const int group = owner_[At(p)];
-      if (group != kNoGroup) {
-        if (std::find(near_.begin(), near_.end(), group) == near_.end()) near_.push_back(group);
-      } else if (IsFreeHelper(p)) {
-        todo_.insert(todo_.end(), g_.makers(p).begin(), g_.makers(p).end());
-      }
+  // The groups that feed `i`, directly or through helpers that are in none.
+  //
+  // A helper that is free has free readers, so that what lies before it no longer changes: its
+  // groups are found once, when the walk comes by.
+  void AddFeeders(OpIndex i, std::vector<int>* groups) const {
+    constexpr size_t kMost = 256;  // of a row of helpers, each of which adds groups
+    const auto add = [&](int group) {
+      if (groups->size() < kMost &&
+          std::find(groups->begin(), groups->end(), group) == groups->end())
+        groups->push_back(group);
+    };
+    for (const OpIndex p : g_.makers(i))
+      if (owner_[At(p)] != kNoGroup) add(owner_[At(p)]);
+    for (const OpIndex p : g_.makers(i))
+      if (owner_[At(p)] == kNoGroup && feeders_[At(p)] >= 0)
+        for (const int group : feeder_sets_[At(feeders_[At(p)])]) add(group);
+  }
+
+  void KeepFeeders(OpIndex helper) {
+    // Along a row of helpers they are the same, and kept once.
+    const auto makers = g_.makers(helper);
+    if (makers.size() == 1 && owner_[At(makers[0])] == kNoGroup) {
+      feeders_[At(helper)] = feeders_[At(makers[0])];
+      return;
     }
+    std::vector<int> groups;
+    AddFeeders(helper, &groups);
+    if (groups.empty()) return;
+    feeders_[At(helper)] = static_cast<int>(feeder_sets_.size());
+    feeder_sets_.push_back(std::move(groups));
+  }
+
+  // They, the one that grew last first.
+  const std::vector<int>& Near(OpIndex i) {
+    near_.clear();
+    AddFeeders(i, &near_);
     std::sort(near_.begin(), near_.end(),
               [this](int a, int b) { return groups_[At(a)].grew_at > groups_[At(b)].grew_at; });
     return near_;
@@ -109,7 +137,9 @@ class Greedy {
     CollectHelpers(i, q);
     if (!Fits(q) || !quotient_.Merge(added_)) {
       growing.refused.assign(added_.begin() + 1, added_.end());
-      added_.resize(1);
+      ++round_;
+      added_.clear();
+      Include(i);
       if (!Fits(q)) {
         left_[At(i)] = Left::kLimits;
         groups_.pop_back();
@@ -133,10 +163,16 @@ class Greedy {
     return true;
   }
 
+  void Include(OpIndex i) {
+    added_.push_back(i);
+    added_in_[At(i)] = round_;
+  }
+
   // Sets added_ to `i` and the free helpers all of whose readers are in group `q` with it.
   void CollectHelpers(OpIndex i, int q) {
-    added_.assign(1, i);
     ++round_;  // seen_: a helper that has been counted; joining_: its readers among added_
+    added_.clear();
+    Include(i);
     const auto count = [&](OpIndex helper) {
       if (!IsFreeHelper(helper)) return;
       HelperState& state = helpers_[At(helper)];
@@ -147,7 +183,7 @@ class Greedy {
       const int64_t here = ++joining_[At(helper)];
       const bool elsewhere = state.mixed || (state.in_group > 0 && state.group != q);
       if (state.kept || elsewhere || here + state.in_group != state.readers) return;
-      added_.push_back(helper);
+      Include(helper);
     };
     for (size_t k = 0; k < added_.size(); ++k)
       for (const OpIndex p : g_.makers(added_[k])) count(p);
@@ -156,14 +192,12 @@ class Greedy {
       if (IsFreeHelper(helper) && !helpers_[At(helper)].mixed && helpers_[At(helper)].group == q &&
           seen_[At(helper)] != round_ &&
           helpers_[At(helper)].in_group == helpers_[At(helper)].readers) {
-        added_.push_back(helper);
+        Include(helper);
         for (const OpIndex p : g_.makers(helper)) count(p);
       }
   }
 
-  bool IsInside(OpIndex i, int q) const {
-    return owner_[At(i)] == q || std::find(added_.begin(), added_.end(), i) != added_.end();
-  }
+  bool IsInside(OpIndex i, int q) const { return owner_[At(i)] == q || added_in_[At(i)] == round_; }
   // A helper connects only where something in the group feeds it.
   bool IsFed(OpIndex helper, int q) const {
     const auto makers = g_.makers(helper);
@@ -196,12 +230,6 @@ class Greedy {
     return found;
   }
 
-  bool HasReaderOutside(ValueId v, int q) const {
-    const auto readers = g_.readers(v);
-    return g_.value(v).kept ||
-           !std::all_of(readers.begin(), readers.end(), [&](OpIndex r) { return IsInside(r, q); });
-  }
-
   // Whether group `q` keeps to the limits of inputs and outputs with added_. Sets what changes.
   bool Fits(int q) {
     new_inputs_.clear();
@@ -210,26 +238,43 @@ class Greedy {
     if (!limits_values_) return true;
     const Growing& growing = groups_[At(q)];
     ++value_round_;
-    for (const OpIndex i : added_) {
-      for (const Use& use : g_.reads(i)) {
-        if (value_seen_[use.value] == value_round_) continue;
-        value_seen_[use.value] = value_round_;
-        const Value& value = g_.value(use.value);
-        const bool inside = value.maker != kNoOp && IsInside(value.maker, q);
-        if (!inside && !value.constant && !growing.inputs.contains(use.value))
-          new_inputs_.push_back(use.value);
-        if (value.maker != kNoOp && owner_[At(value.maker)] == q && !HasReaderOutside(use.value, q))
-          --more_outputs_;
-      }
-      for (const Use& use : g_.writes(i)) {
+    for (const OpIndex i : added_)
+      for (const Use& use : g_.reads(i)) Read(use.value, i, q);
+    for (const OpIndex i : added_)
+      for (const Use& use : g_.writes(i))
         if (growing.inputs.contains(use.value)) lost_inputs_.push_back(use.value);
-        if (HasReaderOutside(use.value, q)) ++more_outputs_;
-      }
-    }
+    // The others are helpers, which nothing outside reads.
+    for (const Use& use : g_.writes(added_[0])) more_outputs_ += IsNeededOutside(use.value, 0);
     const auto inputs = static_cast<int64_t>(growing.inputs.size() + new_inputs_.size()) -
                         static_cast<int64_t>(lost_inputs_.size());
     return inputs <= t_.limits.max_inputs &&
            growing.outputs + more_outputs_ <= t_.limits.max_outputs;
+  }
+
+  // `joining`: how many of its readers join the group; others of the group are counted.
+  bool IsNeededOutside(ValueId v, int64_t joining) const {
+    return g_.value(v).kept ||
+           readers_inside_[v] + joining < static_cast<int64_t>(g_.readers(v).size());
+  }
+
+  // One of added_ reads the value.
+  void Read(ValueId v, OpIndex reader, int q) {
+    const Value& value = g_.value(v);
+    if (value_seen_[v] != value_round_) {
+      value_seen_[v] = value_round_;
+      value_readers_[v] = 0;
+      last_reader_[v] = kNoOp;
+      const bool inside = value.maker != kNoOp && IsInside(value.maker, q);
+      if (!inside && !value.constant && !groups_[At(q)].inputs.contains(v))
+        new_inputs_.push_back(v);
+    }
+    if (last_reader_[v] == reader) return;  // an operator may read a value twice
+    last_reader_[v] = reader;
+    ++value_readers_[v];
+    // The group's own value is an output no longer when its last reader joins.
+    if (value.maker != kNoOp && owner_[At(value.maker)] == q &&
+        !IsNeededOutside(v, value_readers_[v]))
+      --more_outputs_;
   }
 
   void Add(OpIndex i, UnitId unit, int q) {
@@ -244,6 +289,9 @@ class Greedy {
     for (const OpIndex member : added_) {
       owner_[At(member)] = q;
       claimed_[At(member)] = true;
+    }
+    if (limits_values_) CountInside(q);
+    for (const OpIndex member : added_) {
       for (const OpIndex p : g_.makers(member)) {
         if (!m_.helper(p)) continue;
         HelperState& state = helpers_[At(p)];
@@ -252,6 +300,27 @@ class Greedy {
         ++state.in_group;
       }
     }
+  }
+
+  // Readers of what the group makes, with added_.
+  void CountInside(int q) {
+    ++value_round_;
+    for (const OpIndex member : added_)
+      for (const Use& use : g_.writes(member)) {
+        const auto readers = g_.readers(use.value);
+        value_seen_[use.value] = value_round_;
+        readers_inside_[use.value] = std::count_if(readers.begin(), readers.end(),
+                                                   [&](OpIndex r) { return owner_[At(r)] == q; });
+      }
+    for (const OpIndex member : added_)
+      for (const Use& use : g_.reads(member)) {
+        const OpIndex maker = g_.value(use.value).maker;
+        if (maker == kNoOp || owner_[At(maker)] != q || value_seen_[use.value] == value_round_)
+          continue;
+        if (last_counted_[use.value] == member) continue;
+        last_counted_[use.value] = member;
+        ++readers_inside_[use.value];
+      }
   }
 
   std::vector<Group> Finish() {
@@ -290,13 +359,18 @@ class Greedy {
   std::vector<Growing> groups_;
   std::vector<HelperState> helpers_;
   bool limits_values_ = false;
+  std::vector<int> feeders_;  // of each helper, an index; -1: none
+  std::vector<std::vector<int>> feeder_sets_;
   // Scratch.
-  std::vector<uint32_t> seen_, near_seen_;
+  std::vector<uint32_t> seen_, added_in_;
   std::vector<int64_t> joining_;
   std::vector<uint32_t> value_seen_;
-  uint32_t round_ = 0, near_round_ = 0, value_round_ = 0;
+  std::vector<int64_t> value_readers_;   // of those among added_
+  std::vector<int64_t> readers_inside_;  // of a group's own values
+  std::vector<OpIndex> last_reader_, last_counted_;
+  uint32_t round_ = 0, value_round_ = 0;
   std::vector<int> near_;
-  std::vector<OpIndex> todo_, added_, merged_;
+  std::vector<OpIndex> added_, merged_;
   std::vector<ValueId> new_inputs_, lost_inputs_;
   int64_t more_outputs_ = 0;
 };

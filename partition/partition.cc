@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/programs/ir.h"
@@ -56,11 +57,9 @@ class BlockWork {
  private:
   std::vector<std::string> NamesOf(const std::vector<ValueId>& values) const {
     std::vector<std::string> names;
-    for (const ValueId v : values) {
-      std::string name(graph_.var(v).name);
-      if (std::find(names.begin(), names.end(), name) == names.end())
-        names.push_back(std::move(name));
-    }
+    std::unordered_set<VarId> seen;  // versions of one variable have one name
+    for (const ValueId v : values)
+      if (seen.insert(graph_.value(v).var).second) names.emplace_back(graph_.var(v).name);
     return names;
   }
 
