@@ -155,7 +155,9 @@ class Greedy {
     if (unit < 0 || static_cast<int64_t>(growing.group.ops.size()) >= t_.limits.max_group)
       return false;
     CollectHelpers(i, q);
-    if (!IsConnected(i, q) || !Fits(q)) return false;
+    // Values connect them: where a helper between them stays outside, merging finds a path through
+    // it.
+    if (!Fits(q)) return false;
     merged_ = added_;
     merged_.push_back(growing.group.ops[0]);
     if (!quotient_.Merge(merged_)) return false;
@@ -198,38 +200,6 @@ class Greedy {
   }
 
   bool IsInside(OpIndex i, int q) const { return owner_[At(i)] == q || added_in_[At(i)] == round_; }
-  // A helper connects only where something in the group feeds it.
-  bool IsFed(OpIndex helper, int q) const {
-    const auto makers = g_.makers(helper);
-    return std::any_of(makers.begin(), makers.end(), [&](OpIndex p) { return IsInside(p, q); });
-  }
-
-  // Whether values lead from `i` to an operator of group `q`, through helpers where need be.
-  bool IsConnected(OpIndex i, int q) {
-    const auto is_op = [&](OpIndex p) { return owner_[At(p)] == q && m_.taken(p); };
-    for (const OpIndex p : g_.makers(i))
-      if (is_op(p)) return true;
-    std::vector<OpIndex> todo = {i};
-    std::unordered_set<OpIndex> seen = {i};
-    bool found = false;
-    const auto visit = [&](OpIndex p) {
-      if (!IsInside(p, q)) return;
-      found = found || is_op(p);
-      if (m_.helper(p) && IsFed(p, q) && seen.insert(p).second) todo.push_back(p);
-    };
-    while (!todo.empty() && !found) {
-      const OpIndex x = todo.back();
-      todo.pop_back();
-      for (const OpIndex p : g_.makers(x)) visit(p);
-      for (const Use& use : g_.writes(x))
-        for (const OpIndex r : g_.readers(use.value)) {
-          if (found) break;
-          visit(r);
-        }
-    }
-    return found;
-  }
-
   // Whether group `q` keeps to the limits of inputs and outputs with added_. Sets what changes.
   bool Fits(int q) {
     new_inputs_.clear();

@@ -92,8 +92,9 @@ bool Quotient::Search(std::span<const Node> merged, int64_t limit, Side* forward
 
 bool Quotient::Merge(std::span<const OpIndex> ops, bool patient) {
   std::vector<Node> merged;
-  for (const OpIndex i : ops)
-    if (std::find(merged.begin(), merged.end(), node(i)) == merged.end()) merged.push_back(node(i));
+  for (const OpIndex i : ops) merged.push_back(node(i));
+  std::sort(merged.begin(), merged.end());
+  merged.erase(std::unique(merged.begin(), merged.end()), merged.end());
   if (merged.size() < 2) return true;
   Side forward, backward;
   bool by_forward = false;

@@ -32,6 +32,30 @@ class RandomPrograms {
     return text.Text();
   }
 
+  // Operators that read any two of those before them: groups easily wait for each other.
+  std::string Crossing(int size) {
+    ProgramText text;
+    text.Feed("x0");
+    for (int k = 1; k <= size; ++k) {
+      const std::string out = "x" + std::to_string(k);
+      text.Tensor(out);
+      text.Op(Below(2) == 0 ? "relu" : "elementwise_add",
+              {{"X", {"x" + std::to_string(Below(k))}}, {"Y", {"x" + std::to_string(Below(k))}}},
+              {{"Out", {out}}});
+    }
+    text.Fetch("x" + std::to_string(size));
+    return text.Text();
+  }
+  // A target with one unit, which takes them in small groups.
+  std::string SmallGroups() {
+    std::string text = R"({"name": "t", "links": [["u", "u"]], "start": ["u"], "objective": ")";
+    text += Below(2) == 0 ? "cover" : "cost";
+    return text + R"(", "units": [{"name": "u", "ops": [{"type": "elementwise_add"}, )" +
+           R"({"type": "relu", "cost": )" + Price(20) + R"(}]}], "limits": {"min_group": )" +
+           std::to_string(Below(2) + 1) + R"(, "max_group": )" + std::to_string(Below(2) + 2) +
+           R"(}, "cost": {"group": 1, "byte": 1e-3}, "host": {"call": 2}})";
+  }
+
   // A target file.
   std::string Target() {
     const int units = Below(4) + 1;

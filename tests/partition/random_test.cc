@@ -42,11 +42,13 @@ TEST(RandomPrograms, AreGroupedLegally) {
   }
 }
 
-TEST(RandomPrograms, OfFewOperatorsAreGroupedInTheBestWay) {
-  RandomPrograms random(2);
+// `crossing`: of the kind in which groups easily wait for each other.
+void ExpectTheBestOf(RandomPrograms& random, bool crossing) {
   int compared = 0;
   for (int k = 0; k < 500; ++k) {
-    const std::string program = random.Program(2 + random.Below(7)), target = random.Target();
+    const std::string program =
+        crossing ? random.Crossing(4 + random.Below(3)) : random.Program(2 + random.Below(7));
+    const std::string target = crossing ? random.SmallGroups() : random.Target();
     const Answer answer = AnswerTo(program, target);
     const Graph graph(answer.description, 0);
     const Matches matches(graph, answer.target);
@@ -63,6 +65,16 @@ TEST(RandomPrograms, OfFewOperatorsAreGroupedInTheBestWay) {
     }
   }
   EXPECT_GT(compared, 300);
+}
+
+TEST(RandomPrograms, OfFewOperatorsAreGroupedInTheBestWay) {
+  RandomPrograms random(2);
+  ExpectTheBestOf(random, false);
+}
+
+TEST(RandomPrograms, WhoseGroupsWaitForEachOtherAreGroupedInTheBestWay) {
+  RandomPrograms random(6);
+  ExpectTheBestOf(random, true);
 }
 
 TEST(RandomPrograms, AreGroupedAlikeEachTime) {
