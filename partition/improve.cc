@@ -60,7 +60,7 @@ class Improver {
     return ScoreOfGroup(t_, group.ops.size(), measure_.CostOf(group));
   }
 
-  // All operators at once, where they are few.
+  // All operators at once, where they are few. False: they are not, or it would take too long.
   bool WholeWindow() {
     std::vector<OpIndex> ops = free_;
     for (const Group& group : groups_) {
@@ -71,7 +71,7 @@ class Improver {
     if (ops.size() > kMostInWindow) return false;
     int64_t budget = kWholeSteps;
     Reconsider(ops, &budget);
-    return true;
+    return budget >= 0;
   }
 
   // Gives the operators, which are whole groups and free ones, their best grouping.

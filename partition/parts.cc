@@ -64,7 +64,7 @@ class PartMaker {
         block_(block),
         owner_(static_cast<size_t>(graph_.size()), -1) {}
 
-  Result<std::vector<Part>> Run() {
+  std::vector<Part> Run() {
     for (size_t k = 0; k < block_.groups.size(); ++k) {
       for (const int i : block_.groups[k].operators) owner_[At(i)] = static_cast<int>(k);
       for (const int i : block_.groups[k].helpers) owner_[At(i)] = static_cast<int>(k);
@@ -76,7 +76,7 @@ class PartMaker {
       Part part;
       part.group = run.group;
       part.name = run.group >= 0 ? StrCat("group_", run.group) : StrCat("rest_", rests++);
-      HEDDLE_RETURN_IF_ERROR(Write(run, &part));
+      Write(run, &part);
       parts.push_back(std::move(part));
     }
     return parts;
@@ -158,17 +158,15 @@ class PartMaker {
     return sequence;
   }
 
-  Status Write(const Stretch& run, Part* part) const {
+  void Write(const Stretch& run, Part* part) const {
     std::unordered_set<OpIndex> inside(run.ops.begin(), run.ops.end());
     std::unordered_set<std::string_view> declared, given;
     std::string vars, ops, ports;
     bool blocks = false;
-    const auto pass = [&](ValueId v, std::vector<std::string>* names) -> Status {
+    const auto pass = [&](ValueId v, std::vector<std::string>* names) {
       const std::string name(graph_.var(v).name);
-      if (!graph_.var(v).dense)
-        return Unimplemented("'", name, "' would have to pass between two parts, and is no tensor");
+      if (!graph_.var(v).dense) names = &part->carried;
       if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
-      return Status::Ok();
     };
     for (const OpIndex i : run.ops) {
       blocks = blocks || graph_.never(i) == Never::kControlFlow;
@@ -177,15 +175,15 @@ class PartMaker {
         if (value.constant || inside.contains(value.maker)) continue;
         // Made by nobody: a holder of state, which begins empty.
         if (value.maker == kNoOp && !graph_.var(use.value).dense) continue;
-        HEDDLE_RETURN_IF_ERROR(pass(use.value, &part->inputs));
-        given.insert(graph_.var(use.value).name);
+        pass(use.value, &part->inputs);
+        if (graph_.var(use.value).dense) given.insert(graph_.var(use.value).name);
       }
       for (const Use& use : graph_.writes(i)) {
         const auto readers = graph_.readers(use.value);
         if (graph_.value(use.value).kept ||
             !std::all_of(readers.begin(), readers.end(),
                          [&](OpIndex r) { return inside.contains(r); }))
-          HEDDLE_RETURN_IF_ERROR(pass(use.value, &part->outputs));
+          pass(use.value, &part->outputs);
       }
       AppendBytesField(4, graph_.op(i).bytes, &ops);
     }
@@ -221,7 +219,6 @@ class PartMaker {
       if (f.Is(1)) first = false;
       if (!outermost && (blocks || !f.Is(1))) part->program.append(f.whole);
     }
-    return Status::Ok();
   }
 
   const Description& d_;

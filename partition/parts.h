@@ -19,12 +19,14 @@ struct Part {
   std::string program;               // a ProgramDesc with feeds and fetches
   std::vector<std::string> inputs;   // in the order of the feeds
   std::vector<std::string> outputs;  // in the order of the fetches
+  // What other parts leave here or take up, and which is no dense tensor: arrays and sparse rows,
+  // which cannot be fed and fetched. The part does not run without it.
+  std::vector<std::string> carried;
 };
 
 // In an order in which they can be run one after another: what a part is fed is what the program is
 // fed, or what a part before fetches, the last one to fetch that name. Groups in inner blocks stay
-// within the operator that runs the block. kUnimplemented: parts would have to pass on what is no
-// dense tensor.
+// within the operator that runs the block. kDataLoss: no ProgramDesc.
 Result<std::vector<Part>> PartsOf(std::string_view program_desc, const Partition& partition);
 
 }  // namespace heddle::partition

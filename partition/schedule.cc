@@ -58,16 +58,24 @@ double Schedule::Cheapest(uint32_t set, int64_t* budget) {
       for (const Choice& choice : choices_[members[k]])
         if (first_[static_cast<size_t>(choice.unit)]) relax(0, k, choice, 0, 0);
   int64_t spent = static_cast<int64_t>(full * width) / 16;
+  // The cheapest way to each unit from a subset, and the unit before it.
+  std::vector<std::pair<double, size_t>> ways(width);
   for (size_t subset = 1; subset < full; ++subset) {
     if (!reached_[subset]) continue;
+    for (size_t unit = 0; unit < width; ++unit) {
+      ways[unit] = {kNever, 0};
+      for (size_t last = 0; last < width; ++last)
+        if (const double cost = steps_[subset * width + last].cost;
+            cost < ways[unit].first && next_[last * width + unit])
+          ways[unit] = {cost, last};
+    }
+    spent += static_cast<int64_t>(width * width);
     for (size_t k = 0; k < n; ++k) {
       if (subset >> k & 1 || (earlier[k] & ~subset)) continue;
       for (const Choice& choice : choices_[members[k]])
-        for (size_t last = 0; last < width; ++last)
-          if (const double cost = steps_[subset * width + last].cost;
-              cost < kNever && next_[last * width + static_cast<size_t>(choice.unit)])
-            relax(subset, k, choice, cost, last);
-      spent += static_cast<int64_t>(choices_[members[k]].size() * width);
+        if (const auto& [cost, last] = ways[static_cast<size_t>(choice.unit)]; cost < kNever)
+          relax(subset, k, choice, cost, last);
+      spent += static_cast<int64_t>(choices_[members[k]].size());
     }
     if (spent / 4 > *budget) break;
   }

@@ -184,7 +184,8 @@ Status WriteParts(const PartitionOptions& options, const std::string& file,
     order.push_back({{"part", part.name},
                      {"group", part.group < 0 ? Json() : Json(part.group)},
                      {"inputs", part.inputs},
-                     {"outputs", part.outputs}});
+                     {"outputs", part.outputs},
+                     {"carried", part.carried}});
   }
   const auto in = [&](const char* name) { return (fs::path(options.output) / name).string(); };
   Json json = NewJson("parts");
