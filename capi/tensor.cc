@@ -29,14 +29,14 @@ Status CheckMeta(heddle_dtype dtype, int rank, const int64_t* dims, Shape& shape
                    std::to_string(Shape::kMaxRank));
   if (rank > 0 && dims == nullptr) return Invalid("tensor: dims is NULL");
   int64_t bytes = static_cast<int64_t>(SizeOf(static_cast<DType>(dtype)));
-  bool empty = false, fits = true;
+  bool fits = true;
   for (int i = 0; i < rank; ++i) {
     if (dims[i] < 0)
       return Invalid("tensor: dimension " + std::to_string(i) + " is " + std::to_string(dims[i]));
-    empty = empty || dims[i] == 0;
-    fits = fits && !__builtin_mul_overflow(bytes, dims[i], &bytes);
+    // As NumPy counts: products of some of the dimensions are taken, also where another is 0.
+    if (dims[i] > 0) fits = fits && !__builtin_mul_overflow(bytes, dims[i], &bytes);
   }
-  if (!fits && !empty) return Invalid("tensor: more bytes than there are addresses");
+  if (!fits) return Invalid("tensor: more bytes than there are addresses");
   shape = Shape(std::span(dims, static_cast<size_t>(rank)));
   return Status::Ok();
 }

@@ -101,8 +101,10 @@ typedef enum heddle_dtype {
   HEDDLE_FLOAT64 = 9,
   HEDDLE_COMPLEX64 = 10,
   HEDDLE_COMPLEX128 = 11,
-  HEDDLE_UNKNOWN = 12,           /* only in a heddle_info */
-  HEDDLE_DTYPE_ANY_ = 0x7fffffff /* not a dtype; makes room for wrong values, which are errors */
+  HEDDLE_UNKNOWN = 12,            /* only in a heddle_info */
+  HEDDLE_DTYPE_ANY_ = 0x7fffffff, /* these two: no dtypes, but room for wrong values, also for
+                                     negative ones, which are errors */
+  HEDDLE_DTYPE_LEAST_ = -0x7fffffff - 1
 } heddle_dtype;
 
 /* Bytes of one element; 0 for what is not a dtype. */
@@ -217,11 +219,12 @@ HEDDLE_API void heddle_executor_free(heddle_executor* executor);
 /* ---- models --------------------------------------------------------------------------------- */
 
 typedef enum heddle_schedule {
-  HEDDLE_SCHEDULE_AUTO = 0,         /* the first runs are timed, and what is fastest is kept */
-  HEDDLE_SCHEDULE_SERIAL = 1,       /* one instruction after another */
-  HEDDLE_SCHEDULE_PARALLEL = 2,     /* side by side, as they become ready */
-  HEDDLE_SCHEDULE_LANES = 3,        /* side by side, shared out ahead of time */
-  HEDDLE_SCHEDULE_ANY_ = 0x7fffffff /* as above */
+  HEDDLE_SCHEDULE_AUTO = 0,          /* the first runs are timed, and what is fastest is kept */
+  HEDDLE_SCHEDULE_SERIAL = 1,        /* one instruction after another */
+  HEDDLE_SCHEDULE_PARALLEL = 2,      /* side by side, as they become ready */
+  HEDDLE_SCHEDULE_LANES = 3,         /* side by side, shared out ahead of time */
+  HEDDLE_SCHEDULE_ANY_ = 0x7fffffff, /* as above */
+  HEDDLE_SCHEDULE_LEAST_ = -0x7fffffff - 1
 } heddle_schedule;
 
 typedef struct heddle_max_shape {

@@ -2,6 +2,7 @@
 
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -157,9 +158,9 @@ Taken TakeDlpack(nb::handle object, const std::string& name, Tensor* out) {
   std::vector<int64_t> strides;
   for (int i = 0; i < t.ndim && t.strides != nullptr; ++i)
     strides.push_back(t.strides[i] * static_cast<int64_t>(SizeOf(dtype)));
-  int64_t elements = 1;
+  int64_t bytes = static_cast<int64_t>(SizeOf(dtype));
   for (int i = 0; i < t.ndim; ++i)
-    if (t.shape[i] < 0 || __builtin_mul_overflow(elements, t.shape[i], &elements))
+    if (t.shape[i] < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(t.shape[i], 1), &bytes))
       WrongValue(name, "has sizes that no memory holds");
   static std::byte nothing[8];
   Lent lent{.data = t.data == nullptr ? nothing : static_cast<std::byte*>(t.data) + t.byte_offset,
@@ -168,7 +169,8 @@ Taken TakeDlpack(nb::handle object, const std::string& name, Tensor* out) {
             .dims = t.shape,
             .byte_strides = t.strides == nullptr ? nullptr : strides.data(),
             .read_only = capsule.read_only()};
-  if (t.data == nullptr && elements > 0) WrongValue(name, "its DLPack capsule holds no memory");
+  const bool empty = std::count(t.shape, t.shape + t.ndim, 0) > 0;
+  if (t.data == nullptr && !empty) WrongValue(name, "its DLPack capsule holds no memory");
   // Tried with nobody to give back to, since the capsule keeps what cannot be used.
   if (!BorrowMemory(
           lent, [] {}, out))

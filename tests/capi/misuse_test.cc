@@ -184,10 +184,10 @@ class Caller : Mischief {
     for (int i = 0; i < rank; ++i) {
       if (dims_[i] < 0) return false;
       empty = empty || dims_[i] == 0;
-      fits = fits && !__builtin_mul_overflow(all, dims_[i], &all);
+      if (dims_[i] > 0) fits = fits && !__builtin_mul_overflow(all, dims_[i], &all);
     }
     *bytes = empty ? 0 : static_cast<size_t>(all);
-    return fits || empty;
+    return fits;
   }
   void OddDims(heddle_dtype* dtype, int* rank) {
     *dtype = OddDType();

@@ -176,7 +176,6 @@ def signals():
     def handler(_number, _frame):
         seen.append(1)
         if how == 0:
-            signal.setitimer(signal.ITIMER_REAL, 0)
             raise Odd
         if how == 1:
             try:
@@ -191,8 +190,8 @@ def signals():
         elif how == 4:
             check_in_child()
         if len(seen) > 5:
-            signal.setitimer(signal.ITIMER_REAL, 0)
             raise Odd
+        signal.setitimer(signal.ITIMER_REAL, 0.1)  # the next one, when this one is over
 
     def check_in_child():
         child = os.fork()
@@ -202,7 +201,7 @@ def signals():
         assert os.waitpid(child, 0)[1] == 0
 
     signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.15, 0.1)
+    signal.setitimer(signal.ITIMER_REAL, 0.15)
     try:
         LOOP(20)
         raise AssertionError("it ended")
