@@ -1,6 +1,7 @@
 // anchor_generator: boxes of given sizes and ratios around each cell of a feature map.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/detection/box_slots.h"
 
@@ -28,7 +29,7 @@ struct Anchors {
     const T offset = static_cast<T>(ctx.Float("offset"));
     Tensor& anchors = ctx.Out("Anchors");
     T* out = anchors.mutable_data<T>();
-    for (int64_t row = 0; row < anchors.dim(0); ++row)
+    for (const int64_t row : Watched(anchors.dim(0)))
       for (int64_t col = 0; col < anchors.dim(1); ++col) {
         const T x = static_cast<T>(col) * step_x + offset * (step_x - 1);
         const T y = static_cast<T>(row) * step_y + offset * (step_y - 1);

@@ -1,4 +1,6 @@
 // bipartite_match: assigns boxes to priors, each box to at most one.
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -14,10 +16,12 @@ void MatchMany(const T* dist, int64_t rows, int64_t cols, int32_t* match, T* mat
   std::vector<int64_t> order;
   for (int64_t i = 0; i < rows * cols; ++i)
     if (dist[i] > 0) order.push_back(i);
+  LookCount looks;
   std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return dist[a] > dist[b]; });
+                   looks.In([&](int64_t a, int64_t b) { return dist[a] > dist[b]; }));
   std::vector<bool> taken(static_cast<size_t>(rows), false);
   for (int64_t at : order) {
+    LookForInterrupt();
     const int64_t row = at / cols, col = at % cols;
     if (match[col] != -1 || taken[static_cast<size_t>(row)]) continue;
     match[col] = static_cast<int32_t>(row);
@@ -35,7 +39,7 @@ void Match(const T* dist, int64_t rows, int64_t cols, int32_t* match, T* match_d
   while (!free.empty()) {
     int64_t row = -1, col = -1;
     T best = -1;
-    for (int64_t j = 0; j < cols; ++j) {
+    for (const int64_t j : Watched(cols)) {
       if (match[j] != -1) continue;
       for (int64_t i : free) {
         const T d = dist[i * cols + j];
@@ -56,7 +60,7 @@ void Match(const T* dist, int64_t rows, int64_t cols, int32_t* match, T* match_d
 template <typename T>
 void MatchRest(const T* dist, int64_t rows, int64_t cols, T threshold, int32_t* match,
                T* match_dist) {
-  for (int64_t j = 0; j < cols; ++j) {
+  for (const int64_t j : Watched(cols)) {
     if (match[j] != -1) continue;
     T best = -1;
     for (int64_t i = 0; i < rows; ++i) {
@@ -81,10 +85,10 @@ struct BipartiteMatch {
     const int64_t count = SequenceCount(offsets), cols = dist.dim(1);
     Tensor& index = ctx.Alloc("ColToRowMatchIndices", DType::kI32, Shape{count, cols});
     Tensor& match = ctx.Alloc("ColToRowMatchDist", dist.dtype(), Shape{count, cols});
-    std::fill_n(index.mutable_data<int32_t>(), index.numel(), -1);
+    WatchedFill(index.mutable_data<int32_t>(), index.numel(), -1);
     ZeroAll(match);
     const T threshold = static_cast<T>(ctx.Float("dist_threshold"));
-    for (int64_t n = 0; n < count; ++n) {
+    for (const int64_t n : Watched(count)) {
       const T* from = dist.data<T>() + Begin(offsets, n) * cols;
       int32_t* to = index.mutable_data<int32_t>() + n * cols;
       T* to_dist = match.mutable_data<T>() + n * cols;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -27,7 +28,7 @@ struct BoxClip {
                              info.dim(0));
     const int64_t width = RowSize(boxes);
     T* out = ctx.Out("Output").template mutable_data<T>();
-    for (int64_t i = 0; i < info.dim(0); ++i) {
+    for (const int64_t i : Watched(info.dim(0))) {
       const T* image = info.data<T>() + i * 3;  // height, width, scale
       const T most[] = {std::round(image[1] / image[2]) - 1, std::round(image[0] / image[2]) - 1};
       for (int64_t k = Begin(*images, i) * width; k < Begin(*images, i + 1) * width; ++k)

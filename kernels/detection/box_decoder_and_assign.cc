@@ -1,6 +1,7 @@
 // box_decoder_and_assign: decodes a box per class and picks the one of the best class.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -45,7 +46,7 @@ struct DecodeAndAssign {
     const T limit = static_cast<T>(ctx.Float("box_clip"));
     T* decoded = ctx.Out("DecodeBox").template mutable_data<T>();
     T* assigned = ctx.Out("OutputAssignBox").template mutable_data<T>();
-    for (int64_t i = 0; i < prior.dim(0); ++i) {
+    for (const int64_t i : Watched(prior.dim(0))) {
       const T* box = prior.data<T>() + i * 4;
       int64_t best = 0;
       T best_score = -1;

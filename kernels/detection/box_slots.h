@@ -1,6 +1,7 @@
 // Variances and operand checks of operators on boxes.
 #pragma once
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -11,8 +12,9 @@ Status FillVariances(const OpContext& ctx, Tensor& to) {
   const Floats& variances = ctx.Attr<Floats>("variances");
   if (variances.size() != 4) return InvalidArgument("variances must have 4 values");
   T* out = to.mutable_data<T>();
-  for (int64_t i = 0; i < to.numel(); ++i)
-    out[i] = static_cast<T>(variances[static_cast<size_t>(i % 4)]);
+  for (const auto part : Stretches(to.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      out[i] = static_cast<T>(variances[static_cast<size_t>(i % 4)]);
   return Status::Ok();
 }
 

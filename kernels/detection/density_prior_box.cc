@@ -1,6 +1,7 @@
 // density_prior_box: boxes on a finer grid within each cell of a feature map.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/detection/box_slots.h"
 
@@ -44,7 +45,7 @@ struct DensityBoxes {
     }
     const T offset = static_cast<T>(ctx.Float("offset"));
     T* out = ctx.Out("Boxes").template mutable_data<T>();
-    for (int64_t row = 0; row < in[2]; ++row)
+    for (const int64_t row : Watched(in[2]))
       for (int64_t col = 0; col < in[3]; ++col)
         out =
             Cell(ctx, (static_cast<T>(col) + offset) * step_x,

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/interrupts.h"
 #include "kernels/detection/boxes.h"
 #include "kernels/sequence/sequence.h"
 
@@ -40,7 +41,7 @@ using Detections = std::map<int, std::vector<ScoredBox>>;
 Truths TruthsOf(const Tensor& t, int64_t begin, int64_t end) {
   const int64_t width = t.dim(1);
   Truths truths;
-  for (int64_t i = begin; i < end; ++i) {
+  for (const int64_t i : Watched(begin, end)) {
     const float* row = t.data<float>() + i * width;
     Truth truth{{}, width == 6 && std::abs(row[1]) >= 1e-6f};
     std::copy_n(row + width - 4, 4, truth.box);
@@ -51,7 +52,7 @@ Truths TruthsOf(const Tensor& t, int64_t begin, int64_t end) {
 
 Detections DetectionsOf(const Tensor& t, int64_t begin, int64_t end) {
   Detections all;
-  for (int64_t i = begin; i < end; ++i) {
+  for (const int64_t i : Watched(begin, end)) {
     const float* row = t.data<float>() + i * 6;
     ScoredBox d{row[1], {}};
     for (int k = 0; k < 4; ++k) d.box[k] = std::clamp(row[2 + k], 0.0f, 1.0f);
@@ -63,10 +64,13 @@ Detections DetectionsOf(const Tensor& t, int64_t begin, int64_t end) {
 // Each truth is found once, by the best detection that overlaps it most; later ones are wrong.
 void MatchTruths(const std::vector<Truth>& truths, std::vector<ScoredBox> found, int label,
                  float threshold, bool difficult_too, Counts* counts) {
-  std::stable_sort(found.begin(), found.end(),
-                   [](const ScoredBox& a, const ScoredBox& b) { return a.score > b.score; });
+  LookCount looks;
+  std::stable_sort(found.begin(), found.end(), looks.In([](const ScoredBox& a, const ScoredBox& b) {
+    return a.score > b.score;
+  }));
   std::vector<bool> taken(truths.size(), false);
   for (const ScoredBox& d : found) {
+    LookForInterrupt();
     float most = -1;
     size_t at = truths.size();  // none
     for (size_t k = 0; k < truths.size(); ++k)
@@ -95,8 +99,9 @@ void CountImage(const Truths& truths, const Detections& detections, float thresh
 }
 
 std::vector<int> Accumulated(std::vector<Hit> hits) {
+  LookCount looks;
   std::stable_sort(hits.begin(), hits.end(),
-                   [](const Hit& a, const Hit& b) { return a.score > b.score; });
+                   looks.In([](const Hit& a, const Hit& b) { return a.score > b.score; }));
   std::vector<int> sums;
   for (const Hit& h : hits) sums.push_back((sums.empty() ? 0 : sums.back()) + h.flag);
   return sums;

@@ -2,6 +2,7 @@
 // to one per level and back.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/detection/boxes.h"
 #include "kernels/sequence/sequence.h"
@@ -38,7 +39,7 @@ struct Distribute {
     const int64_t images = SequenceCount(offsets), total = static_cast<int64_t>(offsets.back());
     std::vector<std::vector<int64_t>> members(static_cast<size_t>(levels));
     std::vector<Offsets> level_offsets(static_cast<size_t>(levels), Offsets{0});
-    for (int64_t n = 0; n < images; ++n) {
+    for (const int64_t n : Watched(images)) {
       for (int64_t i = Begin(offsets, n); i < Begin(offsets, n + 1); ++i)
         members[static_cast<size_t>(LevelOf(ctx, rois.data<T>() + i * 4, low, levels))].push_back(
             i);
@@ -102,16 +103,17 @@ struct Collect {
           scores.numel() < static_cast<int64_t>(offsets.back()))
         return InvalidArgument("MultiLevelScores [", l, "] does not fit MultiLevelRois");
       if (l == 0) images = SequenceCount(offsets);
-      for (int64_t n = 0; n < SequenceCount(offsets); ++n)
+      for (const int64_t n : Watched(SequenceCount(offsets)))
         for (int64_t i = Begin(offsets, n); i < Begin(offsets, n + 1); ++i)
           all.push_back({scores.data<T>()[i], n, l, i});
     }
+    LookCount looks;
     std::stable_sort(all.begin(), all.end(),
-                     [](const Region& a, const Region& b) { return a.score > b.score; });
+                     looks.In([](const Region& a, const Region& b) { return a.score > b.score; }));
     if (const int64_t keep = ctx.Int("post_nms_topN"); keep < std::ssize(all))
       all.resize(static_cast<size_t>(std::max<int64_t>(keep, 0)));
     std::stable_sort(all.begin(), all.end(),
-                     [](const Region& a, const Region& b) { return a.image < b.image; });
+                     looks.In([](const Region& a, const Region& b) { return a.image < b.image; }));
     Put(ctx, all, images);
     return Status::Ok();
   }

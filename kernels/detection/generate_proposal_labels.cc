@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/random/random.h"
 #include "kernels/sequence/sequence.h"
 
@@ -196,7 +198,7 @@ template <typename T, typename V>
 void Put(KernelContext& ctx, Key key, const Shape& shape, const V& values, const Offsets& lod) {
   if (!ctx.HasOut(key)) return;
   Tensor& out = ctx.Alloc(key, kDTypeOf<T>, shape);
-  if (out.numel() > 0) std::memcpy(out.mutable_raw(), values.data(), out.bytes());
+  if (out.numel() > 0) WatchedMemcpy(out.mutable_raw(), values.data(), out.bytes());
   out.set_lod({lod});
 }
 
@@ -215,7 +217,7 @@ Status GenerateProposalLabels(KernelContext& ctx) {
     return InvalidArgument("MaxOverlap must hold a float32 for each of RpnRois");
   Chosen all;
   Offsets lod{0};
-  for (int64_t i = 0; i < images; ++i) {
+  for (const int64_t i : Watched(images)) {
     const Image image = ImageAt(ctx, i, *regions, *truths, s.cascade);
     Chooser(image, s, ctx.random()).Run(&all);
     lod.push_back(all.labels.size());

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/detection/boxes.h"
 #include "kernels/sequence/sequence.h"
@@ -64,11 +65,13 @@ std::vector<Proposal<T>> SuppressProposals(const ProposalOptions& options,
                                            const std::vector<Proposal<T>>& all) {
   std::vector<size_t> order(all.size());
   std::iota(order.begin(), order.end(), size_t{0});
+  LookCount looks;
   std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return all[a].score < all[b].score; });
+                   looks.In([&](size_t a, size_t b) { return all[a].score < all[b].score; }));
   std::vector<Proposal<T>> kept;
   T threshold = static_cast<T>(options.nms);
   for (; !order.empty(); order.pop_back()) {
+    LookForInterrupt();
     const Proposal<T>& p = all[order.back()];
     bool keep = true;
     for (size_t k = 0; k < kept.size() && keep; ++k)
@@ -91,9 +94,11 @@ std::vector<int> BestScores(int64_t before, const std::vector<T>& scores) {
     return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
   };
   if (before <= 0 || before >= std::ssize(order)) {
-    std::sort(order.begin(), order.end(), better);
+    LookCount looks;
+    std::sort(order.begin(), order.end(), looks.In(better));
   } else {
-    std::nth_element(order.begin(), order.begin() + before, order.end(), better);
+    LookCount looks;
+    std::nth_element(order.begin(), order.begin() + before, order.end(), looks.In(better));
     order.resize(static_cast<size_t>(before));
   }
   return order;
@@ -106,11 +111,13 @@ std::vector<Proposal<T>> OneImage(const ProposalOptions& options, const Shape& s
                                   const T* anchors, const T* variances) {
   const int64_t count = shape[1], plane = shape[2] * shape[3];
   std::vector<T> flat(static_cast<size_t>(count * plane));
-  for (int64_t i = 0; i < count * plane; ++i)
-    flat[static_cast<size_t>(i)] = scores[i % count * plane + i / count];
+  for (const auto part : Stretches(count * plane))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      flat[static_cast<size_t>(i)] = scores[i % count * plane + i / count];
   const T extra = options.pixels ? T(1) : T(0);
   std::vector<Proposal<T>> usable;
   for (const int i : BestScores(options.before, flat)) {
+    LookForInterrupt();
     Proposal<T> p{{}, flat[static_cast<size_t>(i)]};
     T delta[4];
     for (int64_t k = 0; k < 4; ++k) delta[k] = deltas[(i % count * 4 + k) * plane + i / count];
@@ -141,7 +148,7 @@ Status Generate(KernelContext& ctx, const Tensor& image, const ProposalOptions& 
     if (t->dtype() != scores.dtype()) return InvalidArgument("the operands differ in dtype");
   std::vector<Proposal<T>> all;
   const int64_t stride = image.numel() / std::max<int64_t>(s[0], 1);
-  for (int64_t n = 0; n < s[0]; ++n) {
+  for (const int64_t n : Watched(s[0])) {
     const auto found =
         OneImage(options, s, scores.data<T>() + n * cells, deltas.data<T>() + n * 4 * cells,
                  image.data<T>() + n * stride, anchors.data<T>(), variances.data<T>());

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/detection/boxes.h"
@@ -45,12 +46,14 @@ std::pmr::vector<int32_t> Best(const MatrixOptions& options, const T* scores, in
                                CallHeap* heap) {
   std::pmr::vector<int32_t> order(heap);
   const T threshold = static_cast<T>(options.score_threshold);
-  for (int64_t i = 0; i < count; ++i)
-    if (!(scores[i] <= threshold)) order.push_back(static_cast<int32_t>(i));
+  for (const auto part : Stretches(count))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      if (!(scores[i] <= threshold)) order.push_back(static_cast<int32_t>(i));
   int64_t keep = std::ssize(order);
   if (options.nms_top_k > -1) keep = std::min(keep, options.nms_top_k);
+  LookCount looks;
   std::partial_sort(order.begin(), order.begin() + keep, order.end(),
-                    [&](int32_t a, int32_t b) { return scores[a] > scores[b]; });
+                    looks.In([&](int32_t a, int32_t b) { return scores[a] > scores[b]; }));
   order.resize(static_cast<size_t>(keep));
   return order;
 }
@@ -90,7 +93,7 @@ struct MatrixNms {
     CallHeap heap(ctx);
     std::pmr::vector<T> rows(&heap);
     std::pmr::vector<int32_t> index(&heap), numbers(&heap);
-    for (int64_t n = 0; n < images; ++n) {
+    for (const int64_t n : Watched(images)) {
       const T* box = boxes.data<T>() + n * count * size;
       CallHeap of_image(ctx);
       std::pmr::vector<Detection<T>> found(&of_image);
@@ -118,8 +121,10 @@ struct MatrixNms {
     if (keep_top_k > -1) keep = std::min(keep, keep_top_k);
     std::pmr::vector<size_t> order(found->size(), heap);
     std::iota(order.begin(), order.end(), size_t{0});
-    std::partial_sort(order.begin(), order.begin() + keep, order.end(),
-                      [&](size_t a, size_t b) { return (*found)[a].score > (*found)[b].score; });
+    LookCount looks;
+    std::partial_sort(
+        order.begin(), order.begin() + keep, order.end(),
+        looks.In([&](size_t a, size_t b) { return (*found)[a].score > (*found)[b].score; }));
     std::pmr::vector<Detection<T>> sorted(heap);
     for (int64_t i = 0; i < keep; ++i) sorted.push_back((*found)[order[static_cast<size_t>(i)]]);
     *found = std::move(sorted);

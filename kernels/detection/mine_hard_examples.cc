@@ -1,6 +1,7 @@
 // mine_hard_examples: selects the unmatched priors with the largest losses for training.
 #include <set>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -24,7 +25,7 @@ struct MineHardExamples {
     CopyRows(match, 0, match.dim(0), updated, 0);
     std::vector<int32_t> negatives;
     Offsets offsets{0};
-    for (int64_t n = 0; n < loss.dim(0); ++n) {
+    for (const int64_t n : Watched(loss.dim(0))) {
       const int64_t at = n * cols;
       const std::set<int64_t> picked =
           Pick(ctx, hard, cols, loss.data<T>() + at, loc != nullptr ? loc->data<T>() + at : nullptr,
@@ -50,7 +51,7 @@ struct MineHardExamples {
     std::vector<std::pair<T, int64_t>> order;
     const T near = static_cast<T>(ctx.Float("neg_dist_threshold"));
     int64_t matched = 0;
-    for (int64_t m = 0; m < cols; ++m) {
+    for (const int64_t m : Watched(cols)) {
       matched += match[m] != -1;
       if (!hard && !(match[m] == -1 && dist[m] < near)) continue;
       order.emplace_back(hard && loc != nullptr ? loss[m] + loc[m] : loss[m], m);
@@ -59,8 +60,9 @@ struct MineHardExamples {
                         : static_cast<int64_t>(static_cast<float>(matched) *
                                                static_cast<float>(ctx.Float("neg_pos_ratio")));
     keep = std::clamp<int64_t>(keep, 0, std::ssize(order));
+    LookCount looks;
     std::sort(order.begin(), order.end(),
-              [](const auto& a, const auto& b) { return a.first > b.first; });
+              looks.In([](const auto& a, const auto& b) { return a.first > b.first; }));
     std::set<int64_t> picked;
     for (int64_t i = 0; i < keep; ++i) picked.insert(order[static_cast<size_t>(i)].second);
     return picked;

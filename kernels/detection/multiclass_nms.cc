@@ -2,6 +2,7 @@
 // first merges neighbouring boxes.
 #include <map>
 
+#include "core/interrupts.h"
 #include "kernels/detection/boxes.h"
 #include "kernels/sequence/sequence.h"
 
@@ -48,8 +49,10 @@ struct Candidate {
   int64_t box;
 };
 void SortByScore(std::vector<Candidate>* list) {
-  std::stable_sort(list->begin(), list->end(),
-                   [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
+  LookCount looks;
+  std::stable_sort(list->begin(), list->end(), looks.In([](const Candidate& a, const Candidate& b) {
+    return a.score > b.score;
+  }));
 }
 
 template <typename T>
@@ -57,9 +60,10 @@ std::vector<Candidate> Candidates(const ClassImage<T>& image, int64_t c, const O
                                   const std::vector<bool>* skip) {
   std::vector<Candidate> found;
   const T threshold = static_cast<T>(options.score_threshold);
-  for (int64_t i = 0; i < image.count; ++i)
-    if (image.Score(c, i) > threshold && !(skip != nullptr && (*skip)[static_cast<size_t>(i)]))
-      found.push_back({static_cast<float>(image.Score(c, i)), i});
+  for (const auto part : Stretches(image.count))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      if (image.Score(c, i) > threshold && !(skip != nullptr && (*skip)[static_cast<size_t>(i)]))
+        found.push_back({static_cast<float>(image.Score(c, i)), i});
   SortByScore(&found);
   if (options.nms_top_k > -1 && options.nms_top_k < std::ssize(found))
     found.resize(static_cast<size_t>(options.nms_top_k));
@@ -73,6 +77,7 @@ std::vector<int64_t> Suppress(const ClassImage<T>& image, int64_t c, const Optio
   T threshold = static_cast<T>(options.nms_threshold);
   const T eta = static_cast<T>(options.eta);
   for (const Candidate& candidate : Candidates(image, c, options, skip)) {
+    LookForInterrupt();
     bool keep = true;
     for (size_t k = 0; k < kept.size() && keep; ++k)
       keep = Overlap(image.Box(c, candidate.box), image.Box(c, kept[k]), image.box_size,
@@ -96,6 +101,7 @@ void KeepBest(const ClassImage<T>& image, int64_t keep, std::vector<Pick>* picks
   order.resize(static_cast<size_t>(keep));
   std::map<int64_t, std::vector<int64_t>> by_class;
   for (const Candidate& c : order) {
+    LookForInterrupt();
     const Pick& p = (*picks)[static_cast<size_t>(c.box)];
     by_class[p.label].push_back(p.box);
   }
@@ -113,7 +119,7 @@ std::vector<bool> MergeNeighbours(const Options& options, int64_t count, int64_t
                                   T* scores) {
   std::vector<bool> merged(static_cast<size_t>(count), true);
   int64_t at = -1;
-  for (int64_t i = 0; i < count; ++i) {
+  for (const int64_t i : Watched(count)) {
     T *box = boxes + i * size, *into = boxes + at * size;
     if (at >= 0 &&
         Overlap(box, into, size, options.normalized) > static_cast<T>(options.nms_threshold)) {
@@ -133,7 +139,7 @@ template <typename T>
 std::vector<Pick> PickFrom(const ClassImage<T>& image, const Options& options, bool merge, T* boxes,
                            T* scores) {
   std::vector<Pick> picks;
-  for (int64_t c = 0; c < image.classes; ++c) {
+  for (const int64_t c : Watched(image.classes)) {
     if (c == options.background) continue;
     std::vector<bool> merged;
     if (merge)
@@ -192,6 +198,7 @@ template <typename T>
 void Append(const ClassImage<T>& image, const std::vector<Pick>& picks, int64_t first,
             Found<T>* found) {
   for (const Pick& p : picks) {
+    LookForInterrupt();
     found->rows.push_back(static_cast<T>(p.label));
     found->rows.push_back(image.Score(p.label, p.box));
     const T* box = image.Box(p.label, p.box);
@@ -217,7 +224,7 @@ Result<Found<T>> Search(const KernelContext& ctx, bool merge, bool has_numbers) 
   const int64_t size = boxes.dim(2);
   if (scores.rank() == 3) {
     const int64_t classes = scores.dim(1), count = scores.dim(2);
-    for (int64_t n = 0; n < scores.dim(0); ++n) {
+    for (const int64_t n : Watched(scores.dim(0))) {
       const ClassImage<T> image{scores.data<T>() + n * classes * count,
                                 boxes.data<T>() + n * count * size,
                                 count,
@@ -233,7 +240,7 @@ Result<Found<T>> Search(const KernelContext& ctx, bool merge, bool has_numbers) 
   }
   const int64_t classes = scores.dim(1);
   HEDDLE_ASSIGN_OR_RETURN(const Offsets offsets, OffsetsOfImages(ctx, boxes, has_numbers));
-  for (int64_t n = 0; n < SequenceCount(offsets); ++n) {
+  for (const int64_t n : Watched(SequenceCount(offsets))) {
     const int64_t begin = Begin(offsets, n);
     const ClassImage<T> image{scores.data<T>() + begin * classes,
                               boxes.data<T>() + begin * classes * size,

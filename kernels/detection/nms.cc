@@ -1,6 +1,7 @@
 // nms: greedy non-maximum suppression of boxes that are sorted by score.
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/shape_checks.h"
 
@@ -28,7 +29,7 @@ struct PlainNms {
     CallHeap heap(ctx);
     std::pmr::vector<bool> gone(static_cast<size_t>(n), false, &heap);
     std::pmr::vector<int64_t> kept(&heap);
-    for (int64_t i = 0; i < n; ++i) {
+    for (const int64_t i : Watched(n)) {
       if (gone[static_cast<size_t>(i)]) continue;
       kept.push_back(i);
       for (int64_t j = i + 1; j < n; ++j)

@@ -1,4 +1,5 @@
 // polygon_box_transform: corner offsets of each cell as absolute coordinates.
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -19,10 +20,11 @@ struct PolygonTransform {
     const Tensor& x = ctx.In("Input");
     const int64_t w = x.dim(3), plane = x.dim(2) * w, channels = x.dim(1);
     T* out = ctx.Out("Output").template mutable_data<T>();
-    for (int64_t i = 0; i < x.numel(); ++i) {
-      const int64_t at = i % plane, cell = i / plane % channels % 2 == 0 ? at % w : at / w;
-      out[i] = static_cast<T>(cell * 4) - x.data<T>()[i];
-    }
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        const int64_t at = i % plane, cell = i / plane % channels % 2 == 0 ? at % w : at / w;
+        out[i] = static_cast<T>(cell * 4) - x.data<T>()[i];
+      }
     return Status::Ok();
   }
 };

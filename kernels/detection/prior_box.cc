@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "core/op_context.h"
 
 namespace heddle {
@@ -84,7 +85,7 @@ struct PriorBox {
     HEDDLE_RETURN_IF_ERROR(Ratios(ctx, &ratios));
     const auto halves = HalfSizes<T>(ctx, ratios);
     T* box = ctx.Out("Boxes").mutable_data<T>();
-    for (int64_t y = 0; y < rows; ++y) {
+    for (const int64_t y : Watched(rows)) {
       for (int64_t x = 0; x < columns; ++x) {
         const T cx = (static_cast<T>(x) + offset) * step_w;
         const T cy = (static_cast<T>(y) + offset) * step_h;
@@ -101,8 +102,9 @@ struct PriorBox {
       for (T* b = boxes.mutable_data<T>(); b != box; ++b) *b = std::clamp(*b, T(0), T(1));
     T* variance = ctx.Out("Variances").mutable_data<T>();
     const Floats& variances = ctx.Attr<Floats>("variances");
-    for (int64_t i = 0; i < boxes.numel(); ++i)
-      variance[i] = static_cast<T>(variances[static_cast<size_t>(i % 4)]);
+    for (const auto part : Stretches(boxes.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        variance[i] = static_cast<T>(variances[static_cast<size_t>(i % 4)]);
     return Status::Ok();
   }
 };

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/detection/rois.h"
 #include "kernels/sequence/sequence.h"
@@ -82,7 +83,7 @@ Status ForEachSample(const AlignSetup& s, const T* roi, Fn fn) {
   const int64_t nx = s.ratio > 0 ? s.ratio : static_cast<int64_t>(std::ceil(bin_w));
   const T share = T(1) / static_cast<T>(std::max<int64_t>(ny * nx, 1));
   Sample<T> sample;
-  for (int64_t bin = 0; bin < s.rows * s.cols; ++bin)
+  for (const int64_t bin : Watched(s.rows * s.cols))
     for (int64_t iy = 0; iy < ny; ++iy)
       for (int64_t ix = 0; ix < nx; ++ix) {
         const T y = top + static_cast<T>(bin / s.cols) * bin_h +
@@ -105,7 +106,7 @@ struct RoiAlign {
     ZeroAll(out);
     const int64_t plane = s.height * s.width, bins = s.rows * s.cols;
     if (plane == 0) return Status::Ok();
-    for (int64_t r = 0; r < rois.dim(0); ++r) {
+    for (const int64_t r : Watched(rois.dim(0))) {
       const T* from = x.data<T>() + image[static_cast<size_t>(r)] * s.channels * plane;
       T* to = out.mutable_data<T>() + r * s.channels * bins;
       HEDDLE_RETURN_IF_ERROR(
@@ -143,7 +144,7 @@ struct RoiAlignGrad {
     ZeroAll(dx);
     const int64_t plane = s.height * s.width, bins = s.rows * s.cols;
     if (plane == 0) return Status::Ok();
-    for (int64_t r = 0; r < rois.dim(0); ++r) {
+    for (const int64_t r : Watched(rois.dim(0))) {
       T* to = dx.mutable_data<T>() + image[static_cast<size_t>(r)] * s.channels * plane;
       const T* d = ctx.In("Out@GRAD").template data<T>() + r * s.channels * bins;
       HEDDLE_RETURN_IF_ERROR(

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/detection/rois.h"
 #include "kernels/sequence/sequence.h"
@@ -97,7 +98,7 @@ struct RoiPool {
   static T Max(const T* plane, int64_t width, const Bin& bin, int64_t* at) {
     T best = bin.empty() ? T(0) : -std::numeric_limits<T>::max();
     *at = -1;
-    for (int64_t h = bin.top; h < bin.bottom; ++h)
+    for (const int64_t h : Watched(bin.top, bin.bottom))
       for (int64_t w = bin.left; w < bin.right; ++w)
         if (plane[h * width + w] > best) best = plane[*at = h * width + w];
     return best;
@@ -124,7 +125,7 @@ struct RoiPoolGrad {
       return InvalidArgument("Argmax and Out@GRAD do not fit X and ROIs");
     Tensor& dx = ctx.Out("X@GRAD");
     ZeroAll(dx);
-    for (int64_t p = 0; p < planes; ++p) {
+    for (const int64_t p : Watched(planes)) {
       const int64_t n = image[static_cast<size_t>(p / s.channels)], c = p % s.channels;
       T* to = dx.mutable_data<T>() + (n * s.channels + c) * s.plane();
       for (int64_t b = p * s.bins(); b < (p + 1) * s.bins(); ++b) {
@@ -175,7 +176,7 @@ Status ForEachPsBin(KernelContext& ctx, const PoolSetup& s, Fn fn) {
   const Tensor &x = ctx.In("X"), &rois = ctx.In("ROIs");
   CallHeap heap(ctx);
   HEDDLE_ASSIGN_OR_RETURN(const std::pmr::vector<int64_t> image, ImagesOf(ctx, x.dim(0), &heap));
-  for (int64_t r = 0; r < rois.dim(0); ++r)
+  for (const int64_t r : Watched(rois.dim(0)))
     for (int64_t k = 0; k < s.channels; ++k) {
       const int64_t b = k % s.bins();
       const Bin bin = PsBin(s, rois.data<T>() + r * 4, b / s.cols, b % s.cols);
@@ -192,7 +193,7 @@ struct PsRoiPool {
     T* out = ctx.Out("Out").template mutable_data<T>();
     return ForEachPsBin<T>(ctx, s, [&](const Bin& bin, int64_t plane, int64_t to) {
       T sum = 0;
-      for (int64_t h = bin.top; h < bin.bottom; ++h)
+      for (const int64_t h : Watched(bin.top, bin.bottom))
         for (int64_t w = bin.left; w < bin.right; ++w) sum += x[plane + h * s.width + w];
       out[to] = bin.empty() ? T(0) : sum / static_cast<T>(bin.area());
     });
@@ -212,7 +213,7 @@ struct PsRoiPoolGrad {
     return ForEachPsBin<T>(ctx, s, [&](const Bin& bin, int64_t plane, int64_t from) {
       if (bin.empty()) return;
       const T share = d.data<T>()[from] / static_cast<T>(bin.area());
-      for (int64_t h = bin.top; h < bin.bottom; ++h)
+      for (const int64_t h : Watched(bin.top, bin.bottom))
         for (int64_t w = bin.left; w < bin.right; ++w) dx[plane + h * s.width + w] += share;
     });
   }

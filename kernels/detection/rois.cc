@@ -1,6 +1,7 @@
 #include "kernels/detection/rois.h"
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -24,7 +25,7 @@ Result<std::pmr::vector<int64_t>> ImagesOf(KernelContext& ctx, int64_t images, C
   std::pmr::vector<int64_t> of(heap);
   if (const Tensor* numbers = ctx.InOpt("RoisNum")) {
     const Labels count(ctx, *numbers);
-    for (int64_t i = 0; i < numbers->numel(); ++i) {
+    for (const int64_t i : Watched(numbers->numel())) {
       if (count[i] < 0 || count[i] > rois.dim(0))
         return OutOfRange("RoisNum holds ", count[i], " of ", rois.dim(0), " regions");
       of.insert(of.end(), static_cast<size_t>(count[i]), i);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/interrupts.h"
 #include "kernels/random/random.h"
 #include "kernels/sequence/sequence.h"
 
@@ -201,7 +202,7 @@ Status CheckInputs(const KernelContext& ctx) {
 // Anchors that do not reach beyond the image by more than `margin`; all when it is negative.
 std::vector<int> Inside(const AnchorBox* anchors, int64_t n, const float* image, float margin) {
   std::vector<int> inside;
-  for (int64_t i = 0; i < n; ++i) {
+  for (const int64_t i : Watched(n)) {
     const AnchorBox& a = anchors[i];
     if (margin < 0 || (a.x1 >= -margin && a.y1 >= -margin && a.x2 < image[1] + margin &&
                        a.y2 < image[0] + margin))
@@ -225,7 +226,7 @@ Status Assign(KernelContext& ctx, const Rule& rule, float margin, bool labelled,
   }
   const auto* anchors = reinterpret_cast<const AnchorBox*>(anchor.data<float>());
   Joined joined;
-  for (int64_t i = 0; i < images; ++i) {
+  for (const int64_t i : Watched(images)) {
     const float* image = info.data<float>() + i * 3;  // height, width, scale
     const std::vector<int> inside = Inside(anchors, n, image, margin);
     std::vector<AnchorBox> chosen, truths;

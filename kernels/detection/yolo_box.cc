@@ -1,6 +1,8 @@
 // yolo_box: boxes and scores out of a YOLO head.
 #include <cmath>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -69,7 +71,7 @@ struct Head {
                  static_cast<T>(sizes[static_cast<size_t>(2 * a + 1)]) * static_cast<T>(image_h) /
                  static_cast<T>(input_h);
     const T corners[4] = {x - bw / 2, y - bh / 2, x + bw / 2, y + bh / 2};
-    std::copy(corners, corners + 4, out);
+    WatchedCopy(corners, 4, out);
     if (!clip) return;
     const T right = static_cast<T>(image_w - 1), bottom = static_cast<T>(image_h - 1);
     out[0] = out[0] > 0 ? out[0] : T(0);
@@ -88,8 +90,8 @@ struct YoloBox {
     if (image.numel() != x.dim(0) * 2 || image.dtype() != DType::kI32)
       return InvalidArgument("ImgSize must be int32 [", x.dim(0), ", 2], not ",
                              image.shape().ToString());
-    if (boxes.bytes() > 0) std::memset(boxes.mutable_raw(), 0, boxes.bytes());
-    if (scores.bytes() > 0) std::memset(scores.mutable_raw(), 0, scores.bytes());
+    if (boxes.bytes() > 0) WatchedMemset(boxes.mutable_raw(), 0, boxes.bytes());
+    if (scores.bytes() > 0) WatchedMemset(scores.mutable_raw(), 0, scores.bytes());
     const int64_t plane = head.h * head.w;
     const int64_t entries = head.classes + 5 + (head.iou_aware ? 1 : 0);
     ctx.ParallelFor(x.dim(0) * head.anchors, 1, [&](int64_t begin, int64_t end) {
@@ -110,7 +112,7 @@ struct YoloBox {
   static void OneAnchor(const Head<T>& head, const T* from, const T* iou, int64_t a,
                         const int32_t* size, T* boxes, T* scores) {
     const int64_t plane = head.h * head.w;
-    for (int64_t i = 0; i < plane; ++i) {
+    for (const int64_t i : Watched(plane)) {
       const T confidence = head.Confidence(from + i, iou + i);
       if (confidence < head.threshold) continue;
       head.Box(from + i, a, i / head.w, i % head.w, size[0], size[1], boxes + i * 4);

@@ -1,6 +1,7 @@
 // yolov3_loss: boxes against the truth, each true box at the one anchor and cell that it fits best.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -162,7 +163,7 @@ struct Yolov3Loss {
     HEDDLE_ASSIGN_OR_RETURN(const LossHead<T> head, LossHead<T>::Of(ctx));
     ZeroAll(ctx.Out("Loss"));
     ZeroAll(ctx.Out("ObjectnessMask"));
-    for (int64_t n = 0; n < head.n; ++n) {
+    for (const int64_t n : Watched(head.n)) {
       IgnoreGood(ctx, head, n);
       HEDDLE_RETURN_IF_ERROR(MatchTruth(ctx, head, n));
       Objectness(ctx, head, n);
@@ -176,7 +177,7 @@ struct Yolov3Loss {
     T* mask =
         ctx.Out("ObjectnessMask").template mutable_data<T>() + n * head.masks() * head.plane();
     for (int64_t m = 0; m < head.masks(); ++m)
-      for (int64_t cell = 0; cell < head.plane(); ++cell) {
+      for (const int64_t cell : Watched(head.plane())) {
         const CentreBox<T> box =
             head.Predicted(x + head.Entry(n, m, cell), m, cell / head.w, cell % head.w);
         T best = 0;
@@ -192,7 +193,7 @@ struct Yolov3Loss {
     const T* x = ctx.In("X").template data<T>();
     const Tensor* scores = ctx.InOpt("GTScore");
     T* mask = ctx.Out("ObjectnessMask").template mutable_data<T>();
-    for (int64_t t = n * head.boxes; t < (n + 1) * head.boxes; ++t) {
+    for (const int64_t t : Watched(n * head.boxes, (n + 1) * head.boxes)) {
       int32_t& match = ctx.Out("GTMatchMask").template mutable_data<int32_t>()[t];
       const CentreBox<T> truth = TruthAt<T>(ctx.In("GTBox"), t);
       int64_t anchor = 0;
@@ -213,7 +214,7 @@ struct Yolov3Loss {
             *mask = ctx.Out("ObjectnessMask").template data<T>();
     T& loss = ctx.Out("Loss").template mutable_data<T>()[n];
     for (int64_t m = 0; m < head.masks(); ++m)
-      for (int64_t cell = 0; cell < head.plane(); ++cell) {
+      for (const int64_t cell : Watched(head.plane())) {
         const T object = mask[(n * head.masks() + m) * head.plane() + cell];
         const T value = x[head.Entry(n, m, cell) + 4 * head.plane()];
         if (object > 1e-5)
@@ -242,7 +243,7 @@ struct Yolov3LossGrad {
         ctx.In("ObjectnessMask").numel() != head.n * head.masks() * head.plane() ||
         ctx.In("GTMatchMask").numel() != head.n * head.boxes)
       return InvalidArgument("what the forward operator left does not fit X");
-    for (int64_t n = 0; n < head.n; ++n) {
+    for (const int64_t n : Watched(head.n)) {
       for (int64_t t = n * head.boxes; t < (n + 1) * head.boxes; ++t)
         HEDDLE_RETURN_IF_ERROR(OneBox(ctx, head, n, t, dx.mutable_data<T>()));
       Objectness(ctx, head, n, dx.mutable_data<T>());
@@ -281,7 +282,7 @@ struct Yolov3LossGrad {
     const T* mask = ctx.In("ObjectnessMask").template data<T>();
     const T d = ctx.In("Loss@GRAD").template data<T>()[n];
     for (int64_t m = 0; m < head.masks(); ++m)
-      for (int64_t cell = 0; cell < head.plane(); ++cell) {
+      for (const int64_t cell : Watched(head.plane())) {
         const T object = mask[(n * head.masks() + m) * head.plane() + cell];
         const int64_t at = head.Entry(n, m, cell) + 4 * head.plane();
         if (object > 1e-5)

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/memory/watched_bytes.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -31,7 +32,7 @@ struct Cvm {
         y[1] = std::log(x[1] + T(1)) - y[0];
         y += 2;
       }
-      y = std::copy_n(x + 2, width - 2, y);
+      y = WatchedCopy(x + 2, width - 2, y);
     }
     return Status::Ok();
   }
@@ -71,7 +72,7 @@ struct CvmGrad {
     for (int64_t i = 0; i < rows; ++i, dx += width) {
       while (offsets && Begin(*offsets, s + 1) <= i) ++s;
       std::copy_n(cvm.data<T>() + (offsets ? s : i) * 2, 2, dx);
-      std::copy_n(dy + skip, width - 2, dx + 2);
+      WatchedCopy(dy + skip, width - 2, dx + 2);
       dy += skip + width - 2;
     }
     return Status::Ok();

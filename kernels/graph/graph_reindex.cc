@@ -1,5 +1,6 @@
 #include <unordered_map>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -40,9 +41,11 @@ struct Reindex {
     if (ctx.In("Neighbors").dtype() != x.dtype())
       return InvalidArgument("X and Neighbors must have one dtype");
     Numbering numbers;
-    for (int64_t i = 0; i < x.numel(); ++i) numbers.Start(starts[i]);
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) numbers.Start(starts[i]);
     std::vector<int64_t> src, dst;
-    for (int64_t i = 0; i < neighbors.numel(); ++i) src.push_back(numbers.Of(ends[i]));
+    for (const auto part : Stretches(neighbors.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) src.push_back(numbers.Of(ends[i]));
     // Count holds the numbers of neighbours of X's nodes; of several graphs, one after the other.
     for (int64_t i = 0; i < ctx.In("Count").numel() && x.numel() > 0; ++i) {
       if (count[i] < 0 || count[i] > std::ssize(src) - std::ssize(dst))

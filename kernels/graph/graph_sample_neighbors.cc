@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -20,7 +21,7 @@ Status Sample(KernelContext& ctx, const Tensor& row, const Tensor& first, const 
               Pick pick) {
   std::vector<T> neighbours, kept_ids;
   std::vector<int32_t> counts;
-  for (int64_t i = 0; i < nodes.numel(); ++i) {
+  for (const int64_t i : Watched(nodes.numel())) {
     const T node = nodes.data<T>()[i];
     if (node < 0 || node + 1 >= first.numel())
       return OutOfRange("node ", node, " is not in [0, ", first.numel() - 1, ")");
@@ -83,9 +84,12 @@ struct WeightedSampleNeighbors {
       std::vector<std::pair<float, int64_t>> keys;
       for (int64_t e : edges)
         keys.emplace_back(std::log2(uniform(ctx.random())) / weights.data<float>()[e], e);
-      std::sort(keys.begin(), keys.end(), std::greater<>());
+      LookCount looks;
+      std::sort(keys.begin(), keys.end(), looks.In(std::greater<>()));
       edges.clear();
-      for (int64_t i = 0; i < size; ++i) edges.push_back(keys[static_cast<size_t>(i)].second);
+      for (const auto part : Stretches(size))
+        for (int64_t i = part.begin; i < part.end; ++i)
+          edges.push_back(keys[static_cast<size_t>(i)].second);
       return edges;
     };
     return Sample<T>(ctx, ctx.In("row"), ctx.In("colptr"), ctx.In("input_nodes"), ctx.InOpt("eids"),

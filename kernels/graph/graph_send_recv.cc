@@ -1,6 +1,7 @@
 // graph_send_recv, graph_send_ue_recv and graph_send_uv: messages along the edges of a graph.
 #include <limits>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -46,7 +47,7 @@ struct FeatureMap {
  private:
   static std::vector<int64_t> Positions(const Shape& full, const Shape& own) {
     std::vector<int64_t> at(static_cast<size_t>(full.numel()), 0);
-    for (int64_t k = 0; k < full.numel(); ++k) {
+    for (const int64_t k : Watched(full.numel())) {
       int64_t rest = k, stride = 1, sum = 0;
       for (int i = full.rank() - 1, j = own.rank() - 1; i >= 0; --i, --j) {
         const int64_t pos = rest % full[i];
@@ -148,7 +149,7 @@ void Receive(const Edges& e, const Message<T>& message, Reduce how, int64_t rows
   T* out = out_tensor.mutable_data<T>();
   const int64_t size = message.map.size;
   std::vector<int32_t> seen(static_cast<size_t>(rows), 0);
-  for (int64_t i = 0; i < e.count; ++i) {
+  for (const int64_t i : Watched(e.count)) {
     const bool first = seen[static_cast<size_t>(e.dst[i])]++ == 0;
     T* to = out + e.dst[i] * size;
     for (int64_t k = 0; k < size; ++k) {
@@ -162,7 +163,7 @@ void Receive(const Edges& e, const Message<T>& message, Reduce how, int64_t rows
     }
   }
   if (how != Reduce::kMean) return;
-  for (int64_t r = 0; r < rows; ++r)
+  for (const int64_t r : Watched(rows))
     for (int64_t k = 0; k < size && seen[static_cast<size_t>(r)] > 1; ++k)
       out[r * size + k] /= static_cast<T>(seen[static_cast<size_t>(r)]);
   if (counts) std::copy(seen.begin(), seen.end(), counts->mutable_data<int32_t>());
@@ -225,7 +226,7 @@ Status RunReceiveGrad(KernelContext& ctx, bool edges) {
   if (gx) ZeroAll(*gx);
   if (gy) ZeroAll(*gy);
   const Message<T> message{x.data<T>(), y, map, multiply};
-  for (int64_t i = 0; i < e.count; ++i) {
+  for (const int64_t i : Watched(e.count)) {
     const int64_t src = e.src[i], dst = e.dst[i];
     const T share = counts ? T(1) / static_cast<T>(std::max(1, counts[dst])) : T(1);
     for (int64_t k = 0; k < map.size; ++k) {
@@ -273,7 +274,7 @@ struct SendUv {
     const Edges e(ctx, "src_index", "dst_index");
     HEDDLE_RETURN_IF_ERROR(e.Check(ctx, "dst_index", x.dim(0), y.dim(0)));
     T* out = ctx.Out("out").template mutable_data<T>();
-    for (int64_t i = 0; i < e.count; ++i)
+    for (const int64_t i : Watched(e.count))
       for (int64_t k = 0; k < map.size; ++k) {
         const T a = x.data<T>()[e.src[i] * map.x_size + map.X(k)];
         const T b = y.data<T>()[e.dst[i] * map.y_size + map.Y(k)];
@@ -299,7 +300,7 @@ struct SendUvGrad {
     if (gx) ZeroAll(*gx);
     if (gy) ZeroAll(*gy);
     const T* d = dout.data<T>();
-    for (int64_t i = 0; i < e.count; ++i)
+    for (const int64_t i : Watched(e.count))
       for (int64_t k = 0; k < map.size; ++k, ++d) {
         const int64_t xk = e.src[i] * map.x_size + map.X(k), yk = e.dst[i] * map.y_size + map.Y(k);
         if (gx) gx->template mutable_data<T>()[xk] += multiply ? *d * y.data<T>()[yk] : *d;

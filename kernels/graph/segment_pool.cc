@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -18,10 +19,11 @@ Result<Pool> PoolOf(const std::string& name) {
 Result<int64_t> CheckIds(const Labels& ids, int64_t count, const Tensor& x) {
   if (x.rank() < 1 || x.dim(0) != count)
     return InvalidArgument("SegmentIds must have one element per row of X ", x.shape().ToString());
-  for (int64_t i = 0; i < count; ++i)
-    if (ids[i] < (i == 0 ? 0 : ids[i - 1]))
-      return InvalidArgument("SegmentIds must not fall or be negative, element ", i, " is ",
-                             ids[i]);
+  for (const auto part : Stretches(count))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      if (ids[i] < (i == 0 ? 0 : ids[i - 1]))
+        return InvalidArgument("SegmentIds must not fall or be negative, element ", i, " is ",
+                               ids[i]);
   return count == 0 ? 0 : ids[count - 1] + 1;
 }
 
@@ -29,7 +31,7 @@ Result<int64_t> CheckIds(const Labels& ids, int64_t count, const Tensor& x) {
 template <typename T>
 void PoolRows(Pool pool, const T* x, int64_t begin, int64_t end, int64_t width, T* out) {
   using C = ComputeType<T>;
-  for (int64_t k = 0; k < width; ++k) {
+  for (const int64_t k : Watched(width)) {
     C value = static_cast<C>(x[begin * width + k]);
     for (int64_t r = begin + 1; r < end; ++r) {
       const C v = static_cast<C>(x[r * width + k]);
@@ -87,7 +89,7 @@ struct SegmentPoolGrad {
     for (int64_t begin = 0, end = 0; begin < count; begin = end) {
       while (end < count && ids[end] == ids[begin]) ++end;
       const C share = pool == Pool::kMean ? C(1) / static_cast<C>(end - begin) : C(1);
-      for (int64_t r = begin; r < end; ++r)
+      for (const int64_t r : Watched(begin, end))
         for (int64_t k = 0; k < width; ++k) {
           const int64_t at = ids[r] * width + k, own = r * width + k;
           const bool chosen =

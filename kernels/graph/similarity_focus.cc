@@ -1,6 +1,7 @@
 // similarity_focus: marks the largest elements of a plane, one per row and column.
 #include <numeric>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -28,7 +29,7 @@ struct SimilarityFocus {
     for (int d = 0; d < 4; ++d) stride[d] = x.shape().Product(d + 1, 4);
     const int64_t rows = x.dim(row_axis), cols = x.dim(col_axis);
     std::vector<int64_t> order(static_cast<size_t>(rows * cols));
-    for (int64_t n = 0; n < x.dim(0); ++n)
+    for (const int64_t n : Watched(x.dim(0)))
       for (int64_t index : ctx.IntList("indexes")) {
         if (index < 0 || index >= x.dim(axis))
           return OutOfRange("index ", index, " is not in [0, ", x.dim(axis), ")");
@@ -38,8 +39,10 @@ struct SimilarityFocus {
         };
         const T* plane = x.data<T>() + index * stride[axis];
         std::iota(order.begin(), order.end(), int64_t{0});
-        std::sort(order.begin(), order.end(),
-                  [&](int64_t a, int64_t b) { return plane[place(a)] > plane[place(b)]; });
+        LookCount looks;
+        std::sort(order.begin(), order.end(), looks.In([&](int64_t a, int64_t b) {
+          return plane[place(a)] > plane[place(b)];
+        }));
         std::vector<bool> row_used(static_cast<size_t>(rows)), col_used(static_cast<size_t>(cols));
         for (int64_t i : order) {
           const auto r = static_cast<size_t>(i / cols), c = static_cast<size_t>(i % cols);

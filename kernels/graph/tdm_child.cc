@@ -1,4 +1,5 @@
 // tdm_child: the children of nodes of a tree.
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -26,7 +27,7 @@ Status TdmChild(KernelContext& ctx) {
     else
       t.mutable_data<int64_t>()[i] = v;
   };
-  for (int64_t i = 0; i < x.numel(); ++i) {
+  for (const int64_t i : Watched(x.numel())) {
     const int64_t node = nodes[static_cast<size_t>(i)];
     if (node < 0 || node >= tree.dim(0))
       return OutOfRange("node ", node, " is not in [0, ", tree.dim(0), ")");

@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -15,9 +16,10 @@ struct Bce {
     const T* x = in.data<T>();
     const T* label = ctx.In("Label").data<T>();
     const int64_t n = in.numel();
-    for (int64_t i = 0; i < n; ++i)
-      if (!(x[i] >= T(0) && x[i] <= T(1))) [[unlikely]]
-        return OutOfRange("X must lie in [0, 1], but element ", i, " is ", x[i]);
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        if (!(x[i] >= T(0) && x[i] <= T(1))) [[unlikely]]
+          return OutOfRange("X must lie in [0, 1], but element ", i, " is ", x[i]);
     T* out = ctx.Out("Out").mutable_data<T>();
     ForEachIndex(ctx, n, [=](int64_t i) {
       out[i] = (label[i] - T(1)) * std::max(std::log(T(1) - x[i]), T(-100)) -

@@ -1,4 +1,5 @@
 // bpr_loss: Bayesian personalised ranking, the logistic loss of a label against all others.
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -32,7 +33,7 @@ struct Bpr {
     HEDDLE_RETURN_IF_ERROR(label.Check(rows, c, -1));
     const T* x = in.data<T>();
     T* y = ctx.Out("Y").mutable_data<T>();
-    for (int64_t i = 0; i < rows; ++i) {
+    for (const int64_t i : Watched(rows)) {
       if (label[i] < 0) return OutOfRange("label ", label[i], " is not in [0, ", c, ")");
       T sum = 0;
       for (int64_t j = 0; j < c; ++j)
@@ -60,7 +61,7 @@ struct BprGrad {
     const T* x = in.data<T>();
     const T* dy = ctx.In("Y@GRAD").data<T>();
     T* dx = ctx.Out("X@GRAD").mutable_data<T>();
-    for (int64_t i = 0; i < rows; ++i) {
+    for (const int64_t i : Watched(rows)) {
       if (label[i] < 0) return OutOfRange("label ", label[i], " is not in [0, ", c, ")");
       T own = 0;
       for (int64_t j = 0; j < c; ++j) {

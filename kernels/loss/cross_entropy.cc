@@ -1,4 +1,6 @@
 // cross_entropy and cross_entropy2: -log of given probabilities along the last axis.
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -49,7 +51,7 @@ struct CrossEntropy {
     T* y = ctx.Out("Y").mutable_data<T>();
     if (ctx.Bool("soft_label")) {
       const T* label = ctx.In("Label").data<T>();
-      for (int64_t i = 0; i < rows; ++i) {
+      for (const int64_t i : Watched(rows)) {
         T sum = 0;
         for (int64_t k = i * c; k < (i + 1) * c; ++k) sum += label[k] * Tolerable(std::log(p[k]));
         y[i] = -sum;
@@ -75,15 +77,15 @@ struct CrossEntropyGrad {
     T* dx = ctx.Out("X@GRAD").mutable_data<T>();
     if (ctx.Bool("soft_label")) {
       const T* label = ctx.In("Label").data<T>();
-      for (int64_t i = 0; i < rows; ++i)
+      for (const int64_t i : Watched(rows))
         for (int64_t k = i * c; k < (i + 1) * c; ++k) dx[k] = -label[k] * dy[i] / p[k];
       return Status::Ok();
     }
     const int64_t ignore = ctx.Int("ignore_index");
     const Labels label(ctx, ctx.In("Label"));
     HEDDLE_RETURN_IF_ERROR(label.Check(rows, c, ignore));
-    for (int64_t i = 0; i < rows; ++i) {
-      std::fill_n(dx + i * c, c, T(0));
+    for (const int64_t i : Watched(rows)) {
+      WatchedFill(dx + i * c, c, T(0));
       if (label[i] != ignore) dx[i * c + label[i]] = -dy[i] / p[i * c + label[i]];
     }
     return Status::Ok();
@@ -137,8 +139,8 @@ struct CrossEntropyGrad2 {
     const T* dy = ctx.In("Y@GRAD").data<T>();
     const T* match = ctx.In("MatchX").data<T>();
     T* dx = out.mutable_data<T>();
-    for (int64_t i = 0; i < rows; ++i) {
-      std::fill_n(dx + i * c, c, T(0));
+    for (const int64_t i : Watched(rows)) {
+      WatchedFill(dx + i * c, c, T(0));
       if (label[i] != ignore) dx[i * c + label[i]] = -dy[i] / match[i];
     }
     return Status::Ok();

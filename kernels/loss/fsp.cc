@@ -1,4 +1,5 @@
 // fsp: how much the channels of two feature maps have in common, averaged over the pixels.
+#include "core/interrupts.h"
 #include "kernels/linalg/linalg.h"
 
 namespace heddle {
@@ -57,7 +58,7 @@ struct FspGrad {
   static Status Run(KernelContext& ctx) {
     const Tensor &x = ctx.In("X"), &y = ctx.In("Y"), &d = ctx.In("Out@GRAD");
     const T share = T(1) / static_cast<T>(x.dim(2) * x.dim(3));
-    for (int64_t i = 0; i < x.dim(0); ++i) {
+    for (const int64_t i : Watched(x.dim(0))) {
       const auto di = MatrixAt<T>(d, i);
       if (Tensor* dx = ctx.OutOpt("X@GRAD"))
         SetProduct(MutableMapAt<T>(*dx, i), di, MapAt<T>(y, i), share);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
@@ -50,7 +52,7 @@ class Tree {
       return InvalidArgument("PathTable and PathCode do not fit X");
     const Ints nodes = ToInts(table), bits = ToInts(*code);
     longest_ = table.dim(1);
-    for (int64_t r = 0; r < rows_; ++r) {
+    for (const int64_t r : Watched(rows_)) {
       paths_.emplace_back();
       for (int64_t k = r * longest_; k < (r + 1) * longest_ && nodes[static_cast<size_t>(k)] >= 0;
            ++k)
@@ -68,7 +70,7 @@ class Tree {
                              " rows and ", classes, " classes");
     longest_ = static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(classes - 1)));
     const Labels labels(ctx, label);
-    for (int64_t r = 0; r < rows_; ++r) {
+    for (const int64_t r : Watched(rows_)) {
       if (labels[r] < 0 || labels[r] >= classes)
         return OutOfRange("label ", labels[r], " is not in [0, ", classes, ")");
       const auto number = static_cast<uint64_t>(labels[r] + classes);
@@ -96,9 +98,9 @@ struct HierarchicalSigmoid {
     const Shape shape{tree.rows(), longest};
     Tensor pre = ctx.HasOut("PreOut") ? ctx.Alloc("PreOut", x.dtype(), shape)
                                       : ctx.Scratch(x.dtype(), shape);
-    for (int64_t r = 0; r < tree.rows(); ++r) {
+    for (const int64_t r : Watched(tree.rows())) {
       T* to = pre.mutable_data<T>() + r * longest;
-      std::fill_n(to, longest, std::log(T(2)));
+      WatchedFill(to, longest, std::log(T(2)));
       T taken = 0, sum = 0;
       const T* row = x.data<T>() + r * d;
       for (size_t k = 0; k < tree.path(r).size(); ++k) {
@@ -130,7 +132,7 @@ struct HierarchicalSigmoidGrad {
     T* db = bias != nullptr ? Zeros(ctx, "Bias@GRAD", bias->shape()) : nullptr;
     std::vector<int64_t> place;  // of a node's gradient, when only some rows have one
     T* dw = WeightGrad(ctx, tree, &place);
-    for (int64_t r = 0; r < tree.rows(); ++r) {
+    for (const int64_t r : Watched(tree.rows())) {
       const T* row = x.data<T>() + r * d;
       for (size_t k = 0; k < tree.path(r).size(); ++k) {
         const Step& s = tree.path(r)[k];

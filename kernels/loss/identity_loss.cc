@@ -1,3 +1,5 @@
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -22,11 +24,12 @@ struct Identity {
     T* out = ctx.Out("Out").mutable_data<T>();
     const int64_t n = in.numel(), how = ctx.Int("reduction");
     if (how == kKeep) {
-      if (out != x) std::copy_n(x, n, out);
+      if (out != x) WatchedCopy(x, n, out);
       return Status::Ok();
     }
     T sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += x[i];
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i) sum += x[i];
     *out = how == kMeanAll ? sum / static_cast<T>(n) : sum;
     return Status::Ok();
   }
@@ -45,9 +48,9 @@ struct IdentityGrad {
     T* dx = ctx.Out("X@GRAD").mutable_data<T>();
     if (n == 0) return Status::Ok();
     if (how == kKeep) {
-      if (dx != dout) std::copy_n(dout, n, dx);
+      if (dx != dout) WatchedCopy(dout, n, dx);
     } else {
-      std::fill_n(dx, n, how == kMeanAll ? *dout / static_cast<T>(n) : *dout);
+      WatchedFill(dx, n, how == kMeanAll ? *dout / static_cast<T>(n) : *dout);
     }
     return Status::Ok();
   }

@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -32,7 +33,8 @@ struct KlDiv {
       return Status::Ok();
     }
     T sum = 0;
-    for (int64_t i = 0, n = in.numel(); i < n; ++i) sum += term(i);
+    for (const auto part : Stretches(in.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) sum += term(i);
     *out = sum / static_cast<T>(Divisor(how, in));
     return Status::Ok();
   }

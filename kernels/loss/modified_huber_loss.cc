@@ -1,4 +1,5 @@
 // modified_huber_loss: the Huber loss of a classification margin.
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -24,11 +25,12 @@ struct ModifiedHuber {
     T* out = ctx.Out("Out").mutable_data<T>();
     Tensor* inter = ctx.OutOpt("IntermediateVal");
     T* mid = inter ? inter->mutable_data<T>() : nullptr;
-    for (int64_t i = 0, n = in.numel(); i < n; ++i) {
-      const T v = x[i] * (T(2) * y[i] - T(1));
-      out[i] = v < T(-1) ? T(-4) * v : v < T(1) ? (T(1) - v) * (T(1) - v) : T(0);
-      if (mid) mid[i] = v;
-    }
+    for (const auto some : Stretches(in.numel()))
+      for (int64_t i = some.begin; i < some.end; ++i) {
+        const T v = x[i] * (T(2) * y[i] - T(1));
+        out[i] = v < T(-1) ? T(-4) * v : v < T(1) ? (T(1) - v) * (T(1) - v) : T(0);
+        if (mid) mid[i] = v;
+      }
     return Status::Ok();
   }
 };
@@ -48,10 +50,11 @@ struct ModifiedHuberGrad {
     const T* y = ctx.In("Y").data<T>();
     const T* dout = ctx.In("Out@GRAD").data<T>();
     T* dx = ctx.Out("X@GRAD").mutable_data<T>();
-    for (int64_t i = 0, n = mid.numel(); i < n; ++i) {
-      const T slope = v[i] < T(-1) ? T(-4) : v[i] < T(1) ? T(-2) * (T(1) - v[i]) : T(0);
-      dx[i] = slope * (T(2) * y[i] - T(1)) * dout[i];
-    }
+    for (const auto part : Stretches(mid.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        const T slope = v[i] < T(-1) ? T(-4) : v[i] < T(1) ? T(-2) * (T(1) - v[i]) : T(0);
+        dx[i] = slope * (T(2) * y[i] - T(1)) * dout[i];
+      }
     return Status::Ok();
   }
 };

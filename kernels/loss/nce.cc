@@ -1,6 +1,8 @@
 // nce: noise-contrastive estimation, a softmax loss over the true classes and a few drawn ones.
 #include <algorithm>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/linalg/linalg.h"
 #include "kernels/random/random.h"
 
@@ -106,7 +108,7 @@ struct Nce {
     Tensor *logits = ctx.OutOpt("SampleLogits"), *classes = ctx.OutOpt("SampleLabels");
     T* cost = ctx.Out("Cost").template mutable_data<T>();
     OpRandom random(ctx, ctx.Int("seed"));
-    for (int64_t i = 0; i < n; ++i) {
+    for (const int64_t i : Watched(n)) {
       T sum = 0;
       for (int64_t k = 0; k < width; ++k) {
         const int64_t c = k < truths      ? label[i * truths + k]
@@ -141,7 +143,7 @@ Status NceGradShape(ShapeContext& ctx) {
 template <typename T>
 T* Zeroed(Tensor* t) {
   if (t == nullptr) return nullptr;
-  std::fill_n(t->mutable_data<T>(), t->numel(), T(0));
+  WatchedFill(t->mutable_data<T>(), t->numel(), T(0));
   return t->mutable_data<T>();
 }
 
@@ -158,7 +160,7 @@ struct NceGrad {
     T *dx = Zeroed<T>(ctx.OutOpt("Input@GRAD")), *dw = Zeroed<T>(ctx.OutOpt("Weight@GRAD")),
       *db = Zeroed<T>(ctx.OutOpt("Bias@GRAD"));
     const T* dcost = ctx.In("Cost@GRAD").template data<T>();
-    for (int64_t i = 0; i < n; ++i)
+    for (const int64_t i : Watched(n))
       for (int64_t k = 0; k < width; ++k) {
         const int64_t c = classes[i * width + k];
         const T o = kept.data<T>()[i * width + k];

@@ -1,3 +1,4 @@
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -84,7 +85,7 @@ struct NllGrad {
     const T* dout = ctx.In("Out@GRAD").data<T>();
     const T total = how == Reduction::kMean ? *ctx.In("Total_weight").data<T>() : T(1);
     T* dx = ctx.Out("X@GRAD").mutable_data<T>();
-    std::fill_n(dx, x.numel(), T(0));
+    WatchedFill(dx, x.numel(), T(0));
     for (int64_t i = 0; i < rows; ++i) {
       if (label[i] == ignore) continue;
       const T w = weight ? weight->data<T>()[label[i]] : T(1);

@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -27,7 +28,8 @@ struct Operands {
   // Divisor of `normalize`.
   T Count() const {
     int64_t count = 0;
-    for (int64_t i = 0; i < n; ++i) count += !Ignored(i);
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i) count += !Ignored(i);
     return std::max(static_cast<T>(count), T(1e-5));
   }
 };

@@ -1,4 +1,5 @@
 // smooth_l1_loss: the Huber loss with weights, summed per row.
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -27,7 +28,7 @@ struct SmoothL1 {
     T* out = ctx.Out("Out").mutable_data<T>();
     const T s2 = static_cast<T>(ctx.Float("sigma") * ctx.Float("sigma"));
     const int64_t rows = in.dim(0), width = rows == 0 ? 0 : in.numel() / rows;
-    for (int64_t r = 0; r < rows; ++r) {
+    for (const int64_t r : Watched(rows)) {
       T sum = 0;
       for (int64_t i = r * width; i < (r + 1) * width; ++i) {
         const T d = (x[i] - y[i]) * (inside ? inside->data<T>()[i] : T(1)), a = std::abs(d);
@@ -61,15 +62,16 @@ struct SmoothL1Grad {
     Tensor *gx = ctx.OutOpt("X@GRAD"), *gy = ctx.OutOpt("Y@GRAD");
     const T s2 = static_cast<T>(ctx.Float("sigma") * ctx.Float("sigma"));
     const int64_t rows = in.dim(0), width = rows == 0 ? 1 : in.numel() / rows;
-    for (int64_t i = 0, n = in.numel(); i < n; ++i) {
-      const T a = std::abs(diff[i]);
-      T d = a < T(1) / s2 ? s2 * diff[i] : diff[i] > T(0) ? T(1) : T(-1);
-      d *= dout[i / width];
-      if (inside) d *= inside->data<T>()[i];
-      if (outside) d *= outside->data<T>()[i];
-      if (gx) gx->mutable_data<T>()[i] = d;
-      if (gy) gy->mutable_data<T>()[i] = -d;
-    }
+    for (const auto part : Stretches(in.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        const T a = std::abs(diff[i]);
+        T d = a < T(1) / s2 ? s2 * diff[i] : diff[i] > T(0) ? T(1) : T(-1);
+        d *= dout[i / width];
+        if (inside) d *= inside->data<T>()[i];
+        if (outside) d *= outside->data<T>()[i];
+        if (gx) gx->mutable_data<T>()[i] = d;
+        if (gy) gy->mutable_data<T>()[i] = -d;
+      }
     return Status::Ok();
   }
 };

@@ -1,5 +1,7 @@
 #include <Eigen/Core>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/elementwise/convert.h"
@@ -96,7 +98,7 @@ template <typename T>
 void LossFromProbabilities(const T* prob, const T* soft, const int64_t* hard, const Setup& s,
                            T* loss) {
   const int64_t n = s.split.n, inner = s.split.inner;
-  for (int64_t j = 0; j < inner; ++j) {
+  for (const int64_t j : Watched(inner)) {
     if (!soft) {
       const int64_t label = hard[j];
       loss[j] = label == s.ignore ? T(0) : -Tolerable(std::log(prob[label * inner + j]));
@@ -147,7 +149,7 @@ struct SoftmaxCe {
         if (s.use_softmax)
           Forward<T>::OtherAxis(in + i * block, s, prob + i * block, room.data());
         else if (prob != in)
-          std::copy_n(in + i * block, block, prob + i * block);
+          WatchedCopy(in + i * block, block, prob + i * block);
         LossFromProbabilities(prob + i * block, soft_i, hard_i, s, loss + i * inner);
       }
     });
@@ -177,18 +179,20 @@ Status InferSoftmaxGrad(ShapeContext& ctx) {
 template <typename T>
 void SoftGradSlice(const T* prob, const T* soft, const T* dloss, const Setup& s, T* dx) {
   const int64_t n = s.split.n, inner = s.split.inner;
-  for (int64_t k = 0; k < n; ++k)
+  for (const auto part :
+       Stretches(n, std::max<int64_t>(1, Stretches::kLength / std::max<int64_t>(1, inner))))
+    for (int64_t k = part.begin; k < part.end; ++k)
 #pragma GCC ivdep
-    for (int64_t j = 0; j < inner; ++j) {
-      const int64_t at = k * inner + j;
-      dx[at] = s.use_softmax ? dloss[j] * (prob[at] - soft[at]) : -soft[at] / prob[at] * dloss[j];
-    }
+      for (int64_t j = 0; j < inner; ++j) {
+        const int64_t at = k * inner + j;
+        dx[at] = s.use_softmax ? dloss[j] * (prob[at] - soft[at]) : -soft[at] / prob[at] * dloss[j];
+      }
 }
 
 template <typename T>
 void HardGradSlice(const T* prob, const int64_t* hard, const T* dloss, const Setup& s, T* dx) {
   const int64_t n = s.split.n, inner = s.split.inner;
-  for (int64_t j = 0; j < inner; ++j) {
+  for (const int64_t j : Watched(inner)) {
     const bool ignored = hard[j] == s.ignore;
     const T d = ignored ? T(0) : dloss[j];
     const int64_t at = hard[j] * inner + j;

@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -22,7 +23,7 @@ Status Accuracy(KernelContext& ctx) {
   const int64_t rows = in.dim(0), k = in.dim(1);
   const Labels indices(ctx, in), label(ctx, ctx.In("Label"));
   int32_t correct = 0;
-  for (int64_t i = 0; i < rows; ++i) {
+  for (const int64_t i : Watched(rows)) {
     bool hit = false;
     for (int64_t j = 0; j < k; ++j) hit |= indices[i * k + j] == label[i];
     correct += hit;

@@ -1,6 +1,8 @@
 #include <cmath>
 #include <vector>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -81,7 +83,7 @@ struct Auc {
     const Labels label(ctx, ctx.In("Label"));
     const int64_t rows = predict.dim(0), width = predict.dim(1);
     std::vector<int64_t> pos(static_cast<size_t>(layout.buckets), 0), neg(pos);
-    for (int64_t i = 0; i < rows; ++i) {
+    for (const int64_t i : Watched(rows)) {
       const T p = predict.data<T>()[i * width + width - 1];
       if (!(p >= T(0) && p <= T(1)))
         return OutOfRange("Predict must lie in [0, 1], row ", i, " is ", p);
@@ -92,7 +94,7 @@ struct Auc {
     for (const KeyPair& p : kStats) {
       const Tensor& in = ctx.In(p.in);
       Tensor& out = ctx.Out(p.out);
-      if (in.raw() != out.raw()) std::memcpy(out.mutable_raw(), in.raw(), in.bytes());
+      if (in.raw() != out.raw()) WatchedMemcpy(out.mutable_raw(), in.raw(), in.bytes());
     }
     int64_t* all_pos = ctx.Out("StatPosOut").template mutable_data<int64_t>();
     int64_t* all_neg = ctx.Out("StatNegOut").template mutable_data<int64_t>();

@@ -1,6 +1,7 @@
 // chunk_eval: precision and recall of chunks of tags.
 #include <set>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -33,7 +34,7 @@ class Chunker {
     std::vector<Chunk> found;
     bool inside = false;
     int64_t start = 0, tag = -1, type = types_;
-    for (int64_t i = 0; i < n; ++i) {
+    for (const int64_t i : Watched(n)) {
       const int64_t before_tag = tag, before_type = type;
       if (labels[i] < 0 || labels[i] > types_ * s_.tags)
         return OutOfRange("label ", labels[i], " is not in [0, ", types_ * s_.tags, "]");
@@ -104,7 +105,7 @@ Status ChunkEval(KernelContext& ctx) {
     const int64_t width = rows == 0 ? 0 : label.numel() / rows;
     const Ints given = ToInts(*lengths);
     if (std::ssize(given) != rows) return InvalidArgument("SeqLength does not fit Label");
-    for (int64_t r = 0; r < rows; ++r) {
+    for (const int64_t r : Watched(rows)) {
       const int64_t n = given[static_cast<size_t>(r)];
       if (n < 0 || n > width) return OutOfRange("length ", n, " is not in [0, ", width, "]");
       sequences.emplace_back(r * width, n);

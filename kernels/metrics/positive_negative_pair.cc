@@ -1,5 +1,6 @@
 #include <map>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -37,7 +38,8 @@ struct PositiveNegativePair {
     const Labels query(ctx, ctx.In("QueryID"));
     const T* label = ctx.In("Label").template data<T>();
     std::map<int64_t, std::vector<int64_t>> rows;
-    for (int64_t i = 0; i < n; ++i) rows[query[i]].push_back(i);
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i) rows[query[i]].push_back(i);
     T counts[3];
     for (int k = 0; k < 3; ++k) {
       const Tensor* before = ctx.InOpt(kCounts[k].in);
@@ -45,9 +47,9 @@ struct PositiveNegativePair {
     }
     const auto weight_of = [&](int64_t i) { return weight ? weight->data<T>()[i] : T(1); };
     for (const auto& [id, members] : rows)
-      for (size_t a = 0; a < members.size(); ++a)
-        for (size_t b = a + 1; b < members.size(); ++b) {
-          const int64_t i = members[a], j = members[b];
+      for (const int64_t a : Watched(std::ssize(members)))
+        for (size_t b = static_cast<size_t>(a) + 1; b < members.size(); ++b) {
+          const int64_t i = members[static_cast<size_t>(a)], j = members[b];
           if (label[i] == label[j]) continue;
           const T w = (weight_of(i) + weight_of(j)) * T(0.5);
           const T by = score.data<T>()[i * width + column] - score.data<T>()[j * width + column];

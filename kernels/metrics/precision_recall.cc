@@ -1,4 +1,5 @@
 // precision_recall: precision and recall per class and on average.
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -55,7 +56,7 @@ struct PrecisionRecall {
     HEDDLE_RETURN_IF_ERROR(found.Check(n, classes, 0));
     HEDDLE_RETURN_IF_ERROR(labelled.Check(n, classes, 0));
     States<T> states(static_cast<size_t>(classes) * 4, T(0));
-    for (int64_t i = 0; i < n; ++i) {
+    for (const int64_t i : Watched(n)) {
       const T w = weights != nullptr ? weights->data<T>()[i] : T(1);
       for (int64_t c = 0; c < classes; ++c) {
         const bool is_found = c == found[i], is_label = c == labelled[i];

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -18,7 +19,7 @@ template <typename T>
 void Encode(const T* x, int64_t rows, int64_t width, T alpha, T beta, T* out) {
   const int64_t half = width / 2;
   for (int64_t pos = 0; pos < rows; ++pos, x += width, out += width)
-    for (int64_t k = 0; k < half; ++k) {
+    for (const int64_t k : Watched(half)) {
       const double power = half > 1 ? static_cast<double>(k) / static_cast<double>(half - 1) : 1.0;
       const double angle = static_cast<double>(pos) / std::pow(10000.0, power);
       out[k] = x[k] * alpha + static_cast<T>(std::sin(angle)) * beta;
@@ -39,7 +40,7 @@ struct AddPositionEncoding {
       return Status::Ok();
     }
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(x, "X"));
-    for (int64_t i = 0; i < SequenceCount(*offsets); ++i) {
+    for (const int64_t i : Watched(SequenceCount(*offsets))) {
       const int64_t at = Begin(*offsets, i) * width;
       Encode(x.data<T>() + at, Length(*offsets, i), width, alpha, beta, out + at);
     }
@@ -53,7 +54,8 @@ struct AddPositionEncodingGrad {
     const Tensor& d = ctx.In("Out@GRAD");
     const T alpha = static_cast<T>(ctx.Float("alpha"));
     T* dx = ctx.Out("X@GRAD").template mutable_data<T>();
-    for (int64_t i = 0, n = d.numel(); i < n; ++i) dx[i] = d.data<T>()[i] * alpha;
+    for (const auto part : Stretches(d.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) dx[i] = d.data<T>()[i] * alpha;
     return Status::Ok();
   }
 };

@@ -1,6 +1,7 @@
 // beam_search: one step, from the candidates of every branch to the best of each sentence.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -34,7 +35,7 @@ struct Candidates {
 // The best items of branches [first, last). A finished branch has itself as only candidate.
 std::vector<Item> Best(const Candidates& c, int64_t first, int64_t last, size_t size) {
   std::vector<Item> beam;
-  for (int64_t b = first; b < last; ++b) {
+  for (const int64_t b : Watched(first, last)) {
     if (c.before[b] == c.end) {
       Insert({b, c.end, c.before_scores[b]}, size, &beam);
       continue;
@@ -79,6 +80,7 @@ Status Put(const KernelContext& ctx, const Offsets& sentences,
   int64_t at = 0;
   for (size_t b = 0; b < by_branch.size(); ++b)
     for (const Item& item : by_branch[b]) {
+      LookForInterrupt();
       ids.mutable_data<int64_t>()[at] = item.id;
       scores.mutable_data<float>()[at] = item.score;
       parents.mutable_data<int32_t>()[at++] = static_cast<int32_t>(b);
@@ -107,7 +109,7 @@ Status BeamSearch(KernelContext& ctx) {
                      ctx.Int("end_id"),
                      ctx.Bool("is_accumulated")};
   std::vector<std::vector<Item>> by_branch(static_cast<size_t>(count));
-  for (int64_t s = 0; s < SequenceCount(sentences); ++s) {
+  for (const int64_t s : Watched(SequenceCount(sentences))) {
     const auto beam = Best(c, Begin(sentences, s), Begin(sentences, s + 1),
                            static_cast<size_t>(ctx.Int("beam_size")));
     if (IsFinished(c, beam)) continue;

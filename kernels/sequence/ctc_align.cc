@@ -1,4 +1,6 @@
 // ctc_align: removes repeated tokens and blanks.
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 #include "kernels/sequence/token_sequences.h"
@@ -14,7 +16,7 @@ std::vector<T> Aligned(const OpContext& ctx, const T* tokens, int64_t n) {
   const bool merge = ctx.Bool("merge_repeated");
   std::vector<T> kept;
   T before = -1;
-  for (int64_t i = 0; i < n; ++i) {
+  for (const int64_t i : Watched(n)) {
     if (tokens[i] != blank && !(merge && tokens[i] == before)) kept.push_back(tokens[i]);
     before = tokens[i];
   }
@@ -33,12 +35,12 @@ struct CtcAlign {
   static Status Padded(KernelContext& ctx, const Tensor& x, const Tokens& tokens) {
     const int64_t count = x.dim(0), width = x.numel() / std::max<int64_t>(count, 1);
     T* out = ctx.Alloc("Output", x.dtype(), x.shape()).template mutable_data<T>();
-    std::fill_n(out, x.numel(), static_cast<T>(ctx.Int("padding_value")));
+    WatchedFill(out, x.numel(), static_cast<T>(ctx.Int("padding_value")));
     T* out_lengths =
         ctx.HasOut("OutputLength")
             ? ctx.Alloc("OutputLength", x.dtype(), Shape{count, 1}).template mutable_data<T>()
             : nullptr;
-    for (int64_t i = 0; i < count; ++i) {
+    for (const int64_t i : Watched(count)) {
       const auto kept = Aligned(ctx, x.data<T>() + tokens.begin[static_cast<size_t>(i)],
                                 tokens.length[static_cast<size_t>(i)]);
       std::copy(kept.begin(), kept.end(), out + i * width);

@@ -1,6 +1,8 @@
 // fused_embedding_seq_pool: embeds the ids of each sequence and adds the rows up.
 #include <cstring>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/operands/any_address.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/rnn/sequence_batch.h"
@@ -17,7 +19,7 @@ Status ForEachId(KernelContext& ctx, Fn fn) {
   HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(ids, "Ids"));
   const Ints all = ToInts(ids);
   const int64_t per_step = RowSize(ids), padding = ctx.Int("padding_idx");
-  for (int64_t s = 0; s < SequenceCount(*offsets); ++s)
+  for (const int64_t s : Watched(SequenceCount(*offsets)))
     for (int64_t i = Begin(*offsets, s) * per_step; i < Begin(*offsets, s + 1) * per_step; ++i) {
       const int64_t id = all[static_cast<size_t>(i)];
       if (id == padding && padding >= 0) continue;
@@ -40,7 +42,7 @@ struct EmbeddingSeqPool {
     return ForEachId(ctx, [&](int64_t s, int64_t place, int64_t id) {
       T* to = out.mutable_data<T>() + s * width + place * d;
       const auto* row = static_cast<const std::byte*>(w.raw()) + id * d * int64_t{sizeof(T)};
-      for (int64_t k = 0; k < d; ++k) {
+      for (const int64_t k : Watched(d)) {
         T element;
         std::memcpy(&element, row + k * int64_t{sizeof(T)}, sizeof(T));
         to[k] += element;
@@ -69,7 +71,7 @@ struct EmbeddingSeqPoolGrad {
     T* to = rows.value.mutable_data<T>();
     HEDDLE_RETURN_IF_ERROR(ForEachId(ctx, [&](int64_t s, int64_t place, int64_t id) {
       rows.rows.push_back(id);
-      to = std::copy_n(d_out.data<T>() + s * width + place * d, d, to);
+      to = WatchedCopy(d_out.data<T>() + s * width + place * d, d, to);
     }));
     rows.value.SetMeta(w.dtype(), Shape{std::ssize(rows.rows), d});
     ctx.OutVar("W@GRAD")->mutable_rows() = std::move(rows);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/linalg/linalg.h"
 #include "kernels/sequence/sequence.h"
 
@@ -44,12 +46,12 @@ Status PoolConcat(KernelContext& ctx, bool rates) {
   }
   const int64_t rows = SequenceCount(*offsets[0]);
   T* out = ctx.Alloc("Out", kDTypeOf<T>, {rows, width}).template mutable_data<T>();
-  std::fill_n(out, rows * width, T(0));
+  WatchedFill(out, rows * width, T(0));
   int64_t at = 0;
   for (int i = 0; i < n; ++i) {
     const Tensor& x = ctx.In("X", i);
     const int64_t d = x.dim(1);
-    for (int64_t s = 0; s < rows; ++s) {
+    for (const int64_t s : Watched(rows)) {
       const Offsets& o = *offsets[static_cast<size_t>(i)];
       HEDDLE_ASSIGN_OR_RETURN(const T share, ShareOf<T>(ctx.Str("pooltype"), Length(o, s)));
       T* to = out + s * width + at;
@@ -99,12 +101,12 @@ struct SeqconvRelu {
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* offsets, OffsetsOf(x, "X"));
     const int64_t d = x.dim(1), length = ctx.Int("contextLength"), start = ctx.Int("contextStart");
     Matrix<T> windows = Matrix<T>::Zero(x.dim(0), length * d);  // zeros beyond a sequence's ends
-    for (int64_t s = 0; s < SequenceCount(*offsets); ++s)
+    for (const int64_t s : Watched(SequenceCount(*offsets)))
       for (int64_t r = Begin(*offsets, s); r < Begin(*offsets, s + 1); ++r)
         for (int64_t k = 0; k < length; ++k)
           if (const int64_t from = r + start + k;
               from >= Begin(*offsets, s) && from < Begin(*offsets, s + 1))
-            std::copy_n(x.data<T>() + from * d, d, &windows(r, k * d));
+            WatchedCopy(x.data<T>() + from * d, d, &windows(r, k * d));
     auto out = MutableMatrixAt<T>(ctx.Out("Out"), 0);
     SetProduct(out, windows, MatrixAt<T>(w, 0));
     out.rowwise() += ConstMatrixMap<T>(ctx.In("Bias").template data<T>(), 1, w.dim(1)).row(0);

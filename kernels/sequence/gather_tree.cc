@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "core/shapes.h"
 
 namespace heddle {
@@ -27,7 +28,7 @@ struct GatherTree {
     const T* id = ids.data<T>();
     const T* parent = parents.data<T>();
     T* out = ctx.Out("Out").mutable_data<T>();
-    for (int64_t b = 0; b < batch; ++b)
+    for (const int64_t b : Watched(batch))
       for (int64_t k = 0; k < beams; ++k) {
         int64_t from = k;
         for (int64_t t = steps - 1; t >= 0; --t) {

@@ -1,5 +1,6 @@
 #include <xxhash.h>
 
+#include "core/interrupts.h"
 #include "core/shapes.h"
 
 namespace heddle {
@@ -24,7 +25,7 @@ struct Hash {
     const int64_t hashes = ctx.Int("num_hash");
     const auto mod = static_cast<uint64_t>(ctx.Int("mod_by"));
     T* out = ctx.Out("Out").template mutable_data<T>();
-    for (int64_t i = 0; i < x.dim(0); ++i)
+    for (const int64_t i : Watched(x.dim(0)))
       for (int64_t k = 0; k < hashes; ++k)
         out[i * hashes + k] = static_cast<T>(XXH64(x.data<T>() + i * x.dim(1),
                                                    sizeof(T) * static_cast<size_t>(x.dim(1)),

@@ -2,6 +2,8 @@
 // Transition has a row of start weights, a row of end weights, then a row per tag.
 #include <cmath>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -30,7 +32,7 @@ Result<Chains> ChainsOf(KernelContext& ctx) {
       return InvalidArgument("Emission must be 2-D without Length, not ",
                              emission.shape().ToString());
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(emission, "Emission"));
-    for (int64_t i = 0; i < SequenceCount(*offsets); ++i) {
+    for (const int64_t i : Watched(SequenceCount(*offsets))) {
       chains.begin.push_back(Begin(*offsets, i));
       chains.length.push_back(Length(*offsets, i));
     }
@@ -39,7 +41,7 @@ Result<Chains> ChainsOf(KernelContext& ctx) {
   const Ints given = ToInts(*lengths);
   if (emission.rank() != 3 || std::ssize(given) != emission.dim(0))
     return InvalidArgument("Length does not fit Emission ", emission.shape().ToString());
-  for (int64_t i = 0; i < emission.dim(0); ++i) {
+  for (const int64_t i : Watched(emission.dim(0))) {
     const int64_t n = given[static_cast<size_t>(i)];
     if (n < 0 || n > emission.dim(1))
       return OutOfRange("length ", n, " is not in [0, ", emission.dim(1), "]");
@@ -63,8 +65,10 @@ Status CheckLabels(KernelContext& ctx, const Chains& chains, const Labels& label
 template <typename T>
 T Normalize(T* x, int64_t n) {
   T sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += x[i];
-  for (int64_t i = 0; i < n; ++i) x[i] /= sum;
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i) sum += x[i];
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i) x[i] /= sum;
   return sum;
 }
 
@@ -80,7 +84,7 @@ template <typename T>
 T Forward(const Chain<T>& c, T* alpha) {
   const int64_t d = c.tags;
   T log_z = 0;
-  for (int64_t k = 0; k < c.length; ++k) {
+  for (const int64_t k : Watched(c.length)) {
     T* now = alpha + k * d;
     for (int64_t i = 0; i < d; ++i) {
       T sum = k == 0 ? c.w_exp[i] : T(0);
@@ -129,8 +133,9 @@ struct Crf {
     T* x_exp = ctx.Out("EmissionExps").template mutable_data<T>();
     T* w_exp = ctx.Out("TransitionExps").template mutable_data<T>();
     T* cost = ctx.Out("LogLikelihood").template mutable_data<T>();
-    std::fill_n(alpha, x.numel(), T(0));
-    for (int64_t i = 0; i < w.numel(); ++i) w_exp[i] = std::exp(w.data<T>()[i]);
+    WatchedFill(alpha, x.numel(), T(0));
+    for (const auto part : Stretches(w.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) w_exp[i] = std::exp(w.data<T>()[i]);
     for (int64_t r = 0; d > 0 && r < x.numel() / d; ++r) {
       const T* row = x.data<T>() + r * d;
       const T max = *std::max_element(row, row + d);
@@ -158,14 +163,14 @@ void Backward(const Chain<T>& c, const T* alpha, T d_cost, T* dx, T* dw) {
   std::vector<T> beta(static_cast<size_t>(c.length * d));
   for (int64_t k = last; k >= 0; --k) {
     T* now = beta.data() + k * d;
-    for (int64_t i = 0; i < d; ++i) {
+    for (const int64_t i : Watched(d)) {
       now[i] = k == last ? c.w_exp[d + i] : T(0);
       for (int64_t j = 0; k < last && j < d; ++j)
         now[i] += c.w_exp[(i + 2) * d + j] * c.x_exp[(k + 1) * d + j] * now[d + j];
     }
     Normalize(now, d);
   }
-  for (int64_t k = 0; k < c.length; ++k) {
+  for (const int64_t k : Watched(c.length)) {
     T* row = dx + k * d;
     for (int64_t i = 0; i < d; ++i)
       row[i] = alpha[k * d + i] * beta[static_cast<size_t>(k * d + i)];
@@ -179,7 +184,7 @@ void Backward(const Chain<T>& c, const T* alpha, T d_cost, T* dx, T* dw) {
     dw[d + i] += dx[last * d + i];
   }
   std::vector<T> pair(static_cast<size_t>(d * d));
-  for (int64_t k = 1; k < c.length; ++k) {
+  for (const int64_t k : Watched(1, c.length)) {
     for (int64_t i = 0; i < d; ++i)
       for (int64_t j = 0; j < d; ++j)
         pair[static_cast<size_t>(i * d + j)] = c.w_exp[(i + 2) * d + j] * alpha[(k - 1) * d + i] *
@@ -239,7 +244,7 @@ void BestPath(int64_t length, int64_t d, const T* x, const T* w, int64_t* path) 
   std::vector<T> best(static_cast<size_t>(d)), next(best.size());
   std::vector<int64_t> from(static_cast<size_t>(length * d), 0);
   for (int64_t i = 0; i < d; ++i) best[static_cast<size_t>(i)] = w[i] + x[i];
-  for (int64_t k = 1; k < length; ++k) {
+  for (const int64_t k : Watched(1, length)) {
     for (int64_t i = 0; i < d; ++i) {
       T max = -std::numeric_limits<T>::max();
       int64_t arg = 0;

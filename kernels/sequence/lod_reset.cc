@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/index/index_args.h"
 #include "kernels/strided/strided_copy.h"
@@ -14,7 +15,9 @@ Status NewOffsets(const KernelContext& ctx, const Tensor& x, LoD* lod) {
       return Status::Ok();
     }
     HEDDLE_RETURN_IF_ERROR(CheckIntDType(y->dtype(), "Y"));
-    for (int64_t i = 0; i < y->numel(); ++i) level.push_back(static_cast<size_t>(IntAt(*y, i)));
+    for (const auto part : Stretches(y->numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        level.push_back(static_cast<size_t>(IntAt(*y, i)));
   } else {
     for (int64_t v : ctx.IntList("target_lod")) level.push_back(static_cast<size_t>(v));
   }

@@ -2,6 +2,7 @@
 // order of a rank table, and back.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/sequence/rank_table.h"
 #include "kernels/sequence/sequence.h"
@@ -45,8 +46,9 @@ Status FromArray(KernelContext& ctx) {
   std::vector<std::pair<RankTable::Item, int64_t>> order;  // with the rank
   for (size_t i = 0; i < table->items.size(); ++i)
     order.push_back({table->items[i], static_cast<int64_t>(i)});
+  LookCount looks;
   std::sort(order.begin(), order.end(),
-            [](const auto& a, const auto& b) { return a.first.index < b.first.index; });
+            looks.In([](const auto& a, const auto& b) { return a.first.index < b.first.index; }));
   const size_t deeper = array[0].lod().size();
   std::vector<std::vector<size_t>> lengths(deeper + 1);
   int64_t rows = 0;
@@ -63,7 +65,7 @@ Status FromArray(KernelContext& ctx) {
   int64_t at = 0;
   for (const auto& [item, rank] : order) {
     lengths[0].push_back(static_cast<size_t>(item.length));
-    for (int64_t t = 0; t < item.length; ++t) {
+    for (const int64_t t : Watched(item.length)) {
       if (t >= static_cast<int64_t>(array.size()))
         return InvalidArgument("X has ", array.size(), " steps, a sequence ", item.length);
       const Tensor& step = array[static_cast<size_t>(t)];

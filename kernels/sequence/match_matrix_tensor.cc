@@ -1,4 +1,6 @@
 // match_matrix_tensor: X W Y' of pairs of sequences, packed into one column.
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/packed_pairs.h"
 #include "kernels/sequence/sequence.h"
@@ -41,7 +43,7 @@ Status Match(KernelContext& ctx) {
   ZeroAll(out);
   AddProduct(x.dim(0), wide, d, x.data<float>(), {d, 1}, ctx.In("W").data<float>(), {wide, 1},
              tmp.mutable_data<float>());
-  for (int64_t i = 0; i < SequenceCount(*p.left); ++i) {
+  for (const int64_t i : Watched(SequenceCount(*p.left))) {
     const int64_t m = Length(*p.left, i), n = Length(*p.right, i);
     for (int64_t t = 0; t < p.planes; ++t)
       AddProduct(m, n, d, tmp.data<float>() + Begin(*p.left, i) * wide + t * d, {wide, 1},
@@ -64,7 +66,7 @@ Status MatchGrad(KernelContext& ctx) {
   Tensor d_tmp = ctx.Scratch(DType::kF32, tmp.shape());
   ZeroAll(d_tmp);
   std::vector<float> part;
-  for (int64_t i = 0; i < SequenceCount(*p.left); ++i) {
+  for (const int64_t i : Watched(SequenceCount(*p.left))) {
     const int64_t m = Length(*p.left, i), n = Length(*p.right, i);
     for (int64_t t = 0; t < p.planes; ++t) {
       const float* from = d_out.data<float>() + Begin(p.out, i) + t * m * n;
@@ -73,7 +75,7 @@ Status MatchGrad(KernelContext& ctx) {
       AddProduct(m, d, n, from, {n, 1}, y.data<float>() + Begin(*p.right, i) * d, {d, 1},
                  part.data());
       for (int64_t r = 0; r < m; ++r)
-        std::copy_n(part.data() + r * d, d, d_tmp.mutable_data<float>() + at + r * wide);
+        WatchedCopy(part.data() + r * d, d, d_tmp.mutable_data<float>() + at + r * wide);
       AddProduct(n, d, m, from, {1, n}, tmp.data<float>() + at, {wide, 1},
                  dy.mutable_data<float>() + Begin(*p.right, i) * d);
     }

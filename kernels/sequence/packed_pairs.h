@@ -1,6 +1,7 @@
 // Small matrix products and zeroed results of operators on packed matrices of different sizes.
 #pragma once
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -13,7 +14,7 @@ struct ProductStrides {
 
 inline void AddProduct(int64_t m, int64_t n, int64_t k, const float* a, ProductStrides sa,
                        const float* b, ProductStrides sb, float* c) {
-  for (int64_t i = 0; i < m; ++i)
+  for (const int64_t i : Watched(m))
     for (int64_t l = 0; l < k; ++l) {
       const float v = a[i * sa.row + l * sa.col];
       for (int64_t j = 0; j < n; ++j) c[i * n + j] += v * b[l * sb.row + j * sb.col];

@@ -4,6 +4,7 @@
 
 #include <any>
 
+#include "core/interrupts.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -62,6 +63,7 @@ inline Tensor& JoinSpans(const KernelContext& ctx, const Tensor& x,
   shape[0] = rows;
   out = ctx.Scratch(x.dtype(), shape);
   for (const RowSpan& s : spans) {
+    LookForInterrupt();
     CopyRows(x, s.begin, s.end - s.begin, out, at);
     at += s.end - s.begin;
   }

@@ -1,4 +1,5 @@
 // reorder_lod_tensor_by_rank: sequences in the order of a rank table.
+#include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/sequence/rank_table.h"
 #include "kernels/sequence/sequence.h"
@@ -16,10 +17,11 @@ Status Reorder(KernelContext& ctx) {
   if ((x.lod().empty() ? x.dim(0) : SequenceCount(x.lod()[0])) != n)
     return InvalidArgument("X does not hold as many sequences as the table, ", n);
   std::vector<int64_t> order(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t index = table->items[static_cast<size_t>(i)].index;
-    order[static_cast<size_t>(kBack ? index : i)] = kBack ? i : index;
-  }
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i) {
+      const int64_t index = table->items[static_cast<size_t>(i)].index;
+      order[static_cast<size_t>(kBack ? index : i)] = kBack ? i : index;
+    }
   std::vector<RowSpan> spans;
   std::vector<std::vector<size_t>> lengths(x.lod().size());
   for (const int64_t i : order) spans.push_back(RowSpanOf(x.lod(), 0, i, i + 1, &lengths));

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 
 namespace heddle {
@@ -33,18 +35,19 @@ inline std::byte* MutableRow(Tensor& t, int64_t row) {
 // Copies `count` rows; both have rows of equal size.
 inline void CopyRows(const Tensor& from, int64_t at, int64_t count, Tensor& to, int64_t to_at) {
   if (count > 0 && RowBytes(from) > 0)
-    std::memcpy(MutableRow(to, to_at), RowOf(from, at),
-                static_cast<size_t>(count) * RowBytes(from));
+    WatchedMemcpy(MutableRow(to, to_at), RowOf(from, at),
+                  static_cast<size_t>(count) * RowBytes(from));
 }
 template <typename T>
 void AddRows(const Tensor& from, int64_t at, int64_t count, Tensor& to, int64_t to_at) {
   const int64_t width = RowSize(from);
   const T* a = from.data<T>() + at * width;
   T* b = to.mutable_data<T>() + to_at * width;
-  for (int64_t i = 0; i < count * width; ++i) b[i] += a[i];
+  for (const auto part : Stretches(count * width))
+    for (int64_t i = part.begin; i < part.end; ++i) b[i] += a[i];
 }
 inline void ZeroAll(Tensor& t) {
-  if (t.numel() > 0) std::memset(t.mutable_raw(), 0, t.bytes());
+  if (t.numel() > 0) WatchedMemset(t.mutable_raw(), 0, t.bytes());
 }
 
 // The gradient of a sequence operator: X@GRAD is like X.

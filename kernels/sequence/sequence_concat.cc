@@ -1,4 +1,5 @@
 // sequence_concat: joins sequence i of every input.
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -29,7 +30,7 @@ Status Concat(KernelContext& ctx) {
   Tensor& out = ctx.Alloc("Out", ctx.In("X").dtype(), shape);
   Offsets made{0};
   int64_t at = 0;
-  for (int64_t i = 0; i < SequenceCount(*parts[0]); ++i) {
+  for (const int64_t i : Watched(SequenceCount(*parts[0]))) {
     for (size_t k = 0; k < parts.size(); ++k) {
       const int64_t length = Length(*parts[k], i);
       CopyRows(ctx.In("X", static_cast<int>(k)), Begin(*parts[k], i), length, out, at);
@@ -48,7 +49,7 @@ Status ConcatGrad(KernelContext& ctx) {
   for (const Offsets* o : parts) total += static_cast<int64_t>(o->back());
   if (dout.rank() < 1 || dout.dim(0) != total || RowSize(dout) != RowSize(ctx.In("X")))
     return InvalidArgument("Out@GRAD ", dout.shape().ToString(), " must have ", total, " rows");
-  for (int64_t i = 0; i < SequenceCount(*parts[0]); ++i)
+  for (const int64_t i : Watched(SequenceCount(*parts[0])))
     for (size_t k = 0; k < parts.size(); ++k) {
       const int64_t length = Length(*parts[k], i);
       if (Tensor* dx = ctx.OutOpt("X@GRAD", static_cast<int>(k)))

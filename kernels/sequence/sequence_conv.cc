@@ -1,3 +1,5 @@
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/linalg/linalg.h"
 #include "kernels/sequence/sequence.h"
 
@@ -52,7 +54,7 @@ Status InferConv(ShapeContext& ctx) {
 // `source`, or padding row -1 - source where it is negative.
 template <typename Fn>
 void ForEachSource(const Context& c, const Offsets& offsets, Fn fn) {
-  for (int64_t s = 0; s < SequenceCount(offsets); ++s) {
+  for (const int64_t s : Watched(SequenceCount(offsets))) {
     const int64_t begin = Begin(offsets, s), length = Length(offsets, s);
     for (int64_t t = 0; t < length; ++t)
       for (int64_t k = 0; k < c.length; ++k) {
@@ -75,9 +77,9 @@ Matrix<T> Unfold(const Context& c, const Offsets& offsets, const Tensor& x, cons
   ForEachSource(c, offsets, [&](int64_t row, int64_t k, int64_t source) {
     T* to = columns.data() + row * c.length * width + k * width;
     if (source >= 0)
-      std::copy_n(x.data<T>() + source * width, width, to);
+      WatchedCopy(x.data<T>() + source * width, width, to);
     else if (pad)
-      std::copy_n(pad->data<T>() + (-1 - source) * width, width, to);
+      WatchedCopy(pad->data<T>() + (-1 - source) * width, width, to);
   });
   return columns;
 }

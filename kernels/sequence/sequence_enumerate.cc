@@ -1,4 +1,5 @@
 // sequence_enumerate: windows of the ids of each sequence.
+#include "core/interrupts.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -23,7 +24,7 @@ struct Enumerate {
     const int64_t window = ctx.Int("win_size");
     const T pad = static_cast<T>(ctx.Int("pad_value"));
     T* out = ctx.Out("Out").template mutable_data<T>();
-    for (int64_t i = 0; i < SequenceCount(*offsets); ++i)
+    for (const int64_t i : Watched(SequenceCount(*offsets)))
       for (int64_t t = Begin(*offsets, i), end = Begin(*offsets, i + 1); t < end; ++t)
         for (int64_t k = 0; k < window; ++k)
           out[t * window + k] = t + k < end ? x.data<T>()[t + k] : pad;

@@ -1,6 +1,7 @@
 // sequence_erase: removes given tokens from sequences.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -15,7 +16,7 @@ struct Erase {
     if (x.numel() != x.dim(0)) return InvalidArgument("X must be [N] or [N, 1]");
     std::vector<T> kept;
     Offsets made{0};
-    for (int64_t i = 0; i < SequenceCount(*offsets); ++i) {
+    for (const int64_t i : Watched(SequenceCount(*offsets))) {
       for (int64_t t = Begin(*offsets, i); t < Begin(*offsets, i + 1); ++t) {
         const T v = x.data<T>()[t];
         if (std::find(tokens.begin(), tokens.end(), static_cast<int64_t>(v)) == tokens.end())

@@ -1,4 +1,5 @@
 // sequence_expand and sequence_expand_as: sequences repeated as another tensor's offsets say.
+#include "core/interrupts.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -15,7 +16,8 @@ struct Repeats {
   int64_t Times(int64_t i) const { return Length(*times, i); }
   int64_t Total() const {
     int64_t total = 0;
-    for (int64_t i = 0; i < count(); ++i) total += Size(i) * Times(i);
+    for (const auto part : Stretches(count()))
+      for (int64_t i = part.begin; i < part.end; ++i) total += Size(i) * Times(i);
     return total;
   }
 };
@@ -55,7 +57,7 @@ Status Expand(KernelContext& ctx, bool as) {
   }
   Offsets made{0};
   int64_t at = 0;
-  for (int64_t i = 0; i < r.count(); ++i)
+  for (const int64_t i : Watched(r.count()))
     for (int64_t k = 0; k < r.Times(i); ++k) {
       CopyRows(x, r.Start(i), r.Size(i), out, at);
       at += r.Size(i);
@@ -86,7 +88,7 @@ Status ExpandGrad(KernelContext& ctx, bool as) {
   }
   ZeroAll(dx);
   int64_t at = 0;
-  for (int64_t i = 0; i < r.count(); ++i)
+  for (const int64_t i : Watched(r.count()))
     for (int64_t k = 0; k < r.Times(i); ++k, at += r.Size(i))
       AddRows<T>(dout, at, r.Size(i), dx, r.Start(i));
   return Status::Ok();

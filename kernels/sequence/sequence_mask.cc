@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/index/index_args.h"
@@ -32,8 +34,9 @@ Status MaskShape(ShapeContext& ctx) {
     if (x == nullptr) return ctx.Defer();
     HEDDLE_RETURN_IF_ERROR(CheckLengths(*x));
     longest.value = 0;
-    for (int64_t i = 0; i < x->numel(); ++i)
-      longest.value = std::max(longest.value, LengthAt(*x, i));
+    for (const auto part : Stretches(x->numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        longest.value = std::max(longest.value, LengthAt(*x, i));
   }
   out.push_back(longest.value);
   const DType dtype = DTypeFromProto(ctx.Int("out_dtype"));
@@ -54,7 +57,7 @@ Status Mask(KernelContext& ctx) {
     T* to = out.mutable_data<T>();
     for (int64_t i = 0; i < x.numel(); ++i, to += longest) {
       const int64_t n = std::clamp<int64_t>(LengthAt(x, i), 0, longest);
-      std::fill(to, to + n, static_cast<T>(ComputeType<T>(1)));
+      WatchedFill(to, n, static_cast<T>(ComputeType<T>(1)));
       std::fill(to + n, to + longest, static_cast<T>(ComputeType<T>(0)));
     }
   });

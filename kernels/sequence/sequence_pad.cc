@@ -1,4 +1,6 @@
 // sequence_pad: packed sequences as a padded [batch, time, ...] tensor.
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -11,7 +13,9 @@ Status Pad(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(x, "X"));
   const int64_t count = SequenceCount(*offsets);
   int64_t longest = 0;
-  for (int64_t i = 0; i < count; ++i) longest = std::max(longest, Length(*offsets, i));
+  for (const auto part : Stretches(count))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      longest = std::max(longest, Length(*offsets, i));
   const int64_t given = ctx.Int("padded_length"), time = given == -1 ? longest : given;
   if (time < longest)
     return InvalidArgument("padded_length ", given, " is less than the longest sequence, ",
@@ -25,10 +29,10 @@ Status Pad(KernelContext& ctx) {
   out.ClearLod();
   const size_t row = RowBytes(x), item = SizeOf(x.dtype());
   std::byte* to = out.mutable_data<std::byte>();
-  for (int64_t i = 0; i < count; ++i) {
+  for (const int64_t i : Watched(count)) {
     const int64_t length = Length(*offsets, i);
     const size_t used = static_cast<size_t>(length) * row;
-    if (used > 0) std::memcpy(to, RowOf(x, Begin(*offsets, i)), used);
+    if (used > 0) WatchedMemcpy(to, RowOf(x, Begin(*offsets, i)), used);
     to += used;
     for (int64_t k = length; k < time; ++k, to += row) {
       if (pad.numel() == 1)
@@ -38,7 +42,9 @@ Status Pad(KernelContext& ctx) {
     }
   }
   Tensor& lengths = ctx.Alloc("Length", DType::kI64, Shape{count});
-  for (int64_t i = 0; i < count; ++i) lengths.mutable_data<int64_t>()[i] = Length(*offsets, i);
+  for (const auto part : Stretches(count))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      lengths.mutable_data<int64_t>()[i] = Length(*offsets, i);
   return Status::Ok();
 }
 
@@ -51,13 +57,13 @@ Status PadGrad(KernelContext& ctx) {
     return InvalidArgument("Out@GRAD ", dout.shape().ToString(), " does not fit X");
   Tensor& dx = ctx.Out("X@GRAD");
   const size_t row = RowBytes(x);
-  for (int64_t i = 0; i < count; ++i) {
+  for (const int64_t i : Watched(count)) {
     const int64_t length = Length(*offsets, i);
     if (length > dout.dim(1)) return InvalidArgument("Out@GRAD is shorter than sequence ", i);
     if (length > 0 && row > 0)
-      std::memcpy(MutableRow(dx, Begin(*offsets, i)),
-                  dout.data<std::byte>() + static_cast<size_t>(i * dout.dim(1)) * row,
-                  static_cast<size_t>(length) * row);
+      WatchedMemcpy(MutableRow(dx, Begin(*offsets, i)),
+                    dout.data<std::byte>() + static_cast<size_t>(i * dout.dim(1)) * row,
+                    static_cast<size_t>(length) * row);
   }
   return Status::Ok();
 }

@@ -1,5 +1,7 @@
 #include <cmath>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -27,11 +29,11 @@ T Divisor(Pool pool, int64_t length) {
 template <typename T>
 void PoolRows(Pool pool, const T* x, int64_t length, int64_t width, T* out) {
   if (pool == Pool::kFirst || pool == Pool::kLast) {
-    std::copy_n(pool == Pool::kFirst ? x : x + (length - 1) * width, width, out);
+    WatchedCopy(pool == Pool::kFirst ? x : x + (length - 1) * width, width, out);
     return;
   }
-  std::copy_n(x, width, out);
-  for (int64_t r = 1; r < length; ++r)
+  WatchedCopy(x, width, out);
+  for (const int64_t r : Watched(1, length))
     for (int64_t k = 0; k < width; ++k) out[k] += x[r * width + k];
   const T divisor = Divisor<T>(pool, length);
   if (divisor != T(1))
@@ -40,7 +42,7 @@ void PoolRows(Pool pool, const T* x, int64_t length, int64_t width, T* out) {
 
 template <typename T>
 void MaxRows(const T* x, int64_t begin, int64_t length, int64_t width, T* out, int32_t* index) {
-  for (int64_t k = 0; k < width; ++k) {
+  for (const int64_t k : Watched(width)) {
     int64_t best = 0;
     for (int64_t r = 1; r < length; ++r)
       if (x[r * width + k] > x[best * width + k]) best = r;
@@ -66,13 +68,13 @@ struct SequencePool {
     int32_t* index = nullptr;
     if (ctx.HasOut("MaxIndex") && pool == Pool::kMax)
       index = ctx.Alloc("MaxIndex", DType::kI32, shape).template mutable_data<int32_t>();
-    for (int64_t i = 0; i < count; ++i) {
+    for (const int64_t i : Watched(count)) {
       const int64_t begin = Begin(*offsets, i), length = Length(*offsets, i);
       const T* rows = x.data<T>() + begin * width;
       T* to = out.mutable_data<T>() + i * width;
       if (length == 0) {
-        std::fill_n(to, width, pad);
-        if (index) std::fill_n(index + i * width, width, -1);
+        WatchedFill(to, width, pad);
+        if (index) WatchedFill(index + i * width, width, -1);
       } else if (pool == Pool::kMax) {
         MaxRows(rows, begin, length, width, to, index ? index + i * width : nullptr);
       } else {
@@ -85,8 +87,9 @@ struct SequencePool {
 
 Status ScatterMax(const Tensor& index, int64_t rows, int64_t width) {
   const int32_t* at = index.data<int32_t>();
-  for (int64_t i = 0, n = index.numel(); i < n; ++i)
-    if (at[i] < -1 || at[i] >= rows) return OutOfRange("MaxIndex ", at[i], " of ", rows, " rows");
+  for (const auto some : Stretches(index.numel()))
+    for (int64_t i = some.begin; i < some.end; ++i)
+      if (at[i] < -1 || at[i] >= rows) return OutOfRange("MaxIndex ", at[i], " of ", rows, " rows");
   return width == 0 || index.numel() % width == 0 ? Status::Ok()
                                                   : InvalidArgument("MaxIndex does not fit X");
 }
@@ -109,12 +112,13 @@ struct SequencePoolGrad {
       const Tensor& index = ctx.In("MaxIndex");
       if (index.numel() != dout.numel()) return InvalidArgument("MaxIndex does not fit Out@GRAD");
       HEDDLE_RETURN_IF_ERROR(ScatterMax(index, x.dim(0), width));
-      for (int64_t i = 0; i < count * width; ++i)
-        if (const int32_t row = index.data<int32_t>()[i]; row >= 0)
-          to[row * width + i % width] = from[i];
+      for (const auto part : Stretches(count * width))
+        for (int64_t i = part.begin; i < part.end; ++i)
+          if (const int32_t row = index.data<int32_t>()[i]; row >= 0)
+            to[row * width + i % width] = from[i];
       return Status::Ok();
     }
-    for (int64_t i = 0; i < count; ++i) {
+    for (const int64_t i : Watched(count)) {
       const int64_t begin = Begin(*offsets, i), length = Length(*offsets, i);
       const bool one = pool == Pool::kFirst || pool == Pool::kLast;
       const int64_t first = pool == Pool::kLast ? std::max<int64_t>(0, length - 1) : 0;

@@ -1,4 +1,5 @@
 // sequence_reshape: packed sequences with another row width.
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -20,7 +21,7 @@ Status Reshape(KernelContext& ctx) {
     made.push_back(static_cast<size_t>(elements / dim));
   }
   Tensor& out = ctx.Alloc("Out", x.dtype(), Shape{x.numel() / dim, dim});
-  if (x.bytes() > 0) std::memcpy(out.mutable_raw(), x.raw(), x.bytes());
+  if (x.bytes() > 0) WatchedMemcpy(out.mutable_raw(), x.raw(), x.bytes());
   out.set_lod({std::move(made)});
   return Status::Ok();
 }
@@ -31,7 +32,7 @@ Status ReshapeGrad(KernelContext& ctx) {
   if (dout.bytes() != dx.bytes())
     return InvalidArgument("Out@GRAD ", dout.shape().ToString(), " does not fit X ",
                            dx.shape().ToString());
-  if (dx.bytes() > 0) std::memcpy(dx.mutable_raw(), dout.raw(), dx.bytes());
+  if (dx.bytes() > 0) WatchedMemcpy(dx.mutable_raw(), dout.raw(), dx.bytes());
   return Status::Ok();
 }
 

@@ -1,3 +1,5 @@
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -9,9 +11,10 @@ Status CheckIds(const Offsets& offsets, const Labels& ids, int64_t count, int64_
   if (SequenceCount(offsets) != rows)
     return InvalidArgument("Ids has ", SequenceCount(offsets), " sequences for ", rows,
                            " rows of X");
-  for (int64_t k = 0; k < count; ++k)
-    if (ids[k] < 0 || ids[k] >= width)
-      return OutOfRange("id ", ids[k], " is not in [0, ", width, ")");
+  for (const auto part : Stretches(count))
+    for (int64_t k = part.begin; k < part.end; ++k)
+      if (ids[k] < 0 || ids[k] >= width)
+        return OutOfRange("id ", ids[k], " is not in [0, ", width, ")");
   if (Begin(offsets, rows) != count)
     return InvalidArgument("the sequences of Ids end at ", Begin(offsets, rows), ", but it has ",
                            count, " elements");
@@ -35,8 +38,8 @@ struct SequenceScatter {
     HEDDLE_RETURN_IF_ERROR(CheckIds(*offsets, ids, count, x.dim(0), width));
     Tensor& out = ctx.Out("Out");
     T* to = out.mutable_data<T>();
-    if (out.raw() != x.raw() && x.bytes() > 0) std::memcpy(to, x.raw(), x.bytes());
-    for (int64_t i = 0; i < x.dim(0); ++i)
+    if (out.raw() != x.raw() && x.bytes() > 0) WatchedMemcpy(to, x.raw(), x.bytes());
+    for (const int64_t i : Watched(x.dim(0)))
       for (int64_t k = Begin(*offsets, i); k < Begin(*offsets, i + 1); ++k)
         to[i * width + ids[k]] += updates.data<T>()[k];
     return Status::Ok();
@@ -64,13 +67,13 @@ struct SequenceScatterGrad {
     if (Tensor* du = ctx.OutOpt("Updates@GRAD")) {
       if (du->numel() != index.numel())
         return InvalidArgument("Updates has ", du->numel(), " elements, Ids has ", index.numel());
-      for (int64_t i = 0; i < dout.dim(0); ++i)
+      for (const int64_t i : Watched(dout.dim(0)))
         for (int64_t k = Begin(*offsets, i); k < Begin(*offsets, i + 1); ++k)
           du->mutable_data<T>()[k] = dout.data<T>()[i * width + ids[k]];
     }
     if (Tensor* dx = ctx.OutOpt("X@GRAD"))
       if (dx->raw() != dout.raw() && dout.bytes() > 0)
-        std::memcpy(dx->mutable_raw(), dout.raw(), dout.bytes());
+        WatchedMemcpy(dx->mutable_raw(), dout.raw(), dout.bytes());
     return Status::Ok();
   }
 };

@@ -1,4 +1,5 @@
 // sequence_slice: a part of each sequence.
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -18,7 +19,7 @@ Result<Slices> ReadSlices(KernelContext& ctx) {
     return InvalidArgument("Offset and Length must have one element per sequence, ", count);
   const Labels offset(ctx, ctx.In("Offset")), length(ctx, ctx.In("Length"));
   Slices s;
-  for (int64_t i = 0; i < count; ++i) {
+  for (const int64_t i : Watched(count)) {
     if (offset[i] < 0 || length[i] < 0 || offset[i] > Length(*offsets, i) ||
         length[i] > Length(*offsets, i) - offset[i])
       return OutOfRange("slice [", offset[i], ", +", length[i], ") leaves sequence ", i,

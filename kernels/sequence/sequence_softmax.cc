@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -14,7 +15,7 @@ struct SequenceSoftmax {
       return InvalidArgument("X must be [N] or [N, 1], not ", in.shape().ToString());
     const T* x = in.data<T>();
     T* out = ctx.Out("Out").template mutable_data<T>();
-    for (int64_t i = 0; i < SequenceCount(*offsets); ++i) {
+    for (const int64_t i : Watched(SequenceCount(*offsets))) {
       const int64_t begin = Begin(*offsets, i), end = Begin(*offsets, i + 1);
       if (begin == end) continue;
       T top = x[begin], sum = 0;
@@ -36,7 +37,7 @@ struct SequenceSoftmaxGrad {
       return InvalidArgument("Out and Out@GRAD must have the shape of X ", x.shape().ToString());
     const T *y = y_in.data<T>(), *dy = dy_in.data<T>();
     T* dx = ctx.Out("X@GRAD").template mutable_data<T>();
-    for (int64_t i = 0; i < SequenceCount(*offsets); ++i) {
+    for (const int64_t i : Watched(SequenceCount(*offsets))) {
       const int64_t begin = Begin(*offsets, i), end = Begin(*offsets, i + 1);
       T dot = 0;
       for (int64_t k = begin; k < end; ++k) dot += y[k] * dy[k];

@@ -1,4 +1,6 @@
 // sequence_unpad: a padded [batch, time, ...] tensor as packed sequences.
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -11,7 +13,7 @@ Result<Offsets> ReadLengths(KernelContext& ctx, const Tensor& x) {
   if (x.rank() < 2 || ctx.In("Length").numel() != x.dim(0))
     return InvalidArgument("Length must have one element per row of X ", x.shape().ToString());
   Offsets offsets{0};
-  for (int64_t i = 0; i < x.dim(0); ++i) {
+  for (const int64_t i : Watched(x.dim(0))) {
     if (lengths[i] < 0 || lengths[i] > x.dim(1))
       return OutOfRange("length ", lengths[i], " is not in [0, ", x.dim(1), "]");
     offsets.push_back(offsets.back() + static_cast<size_t>(lengths[i]));
@@ -29,8 +31,8 @@ Status Unpad(KernelContext& ctx) {
   const size_t row = RowBytes(out);
   for (int64_t i = 0; i < x.dim(0); ++i)
     if (const int64_t length = Length(offsets, i); length > 0 && row > 0)
-      std::memcpy(MutableRow(out, Begin(offsets, i)), RowOf(x, i),
-                  static_cast<size_t>(length) * row);
+      WatchedMemcpy(MutableRow(out, Begin(offsets, i)), RowOf(x, i),
+                    static_cast<size_t>(length) * row);
   out.set_lod({std::move(offsets)});
   return Status::Ok();
 }
@@ -48,13 +50,13 @@ Status UnpadGrad(KernelContext& ctx) {
   Tensor& dx = ctx.Out("X@GRAD");
   ZeroAll(dx);
   const size_t row = RowBytes(dout);
-  for (int64_t i = 0; i < x.dim(0); ++i) {
+  for (const int64_t i : Watched(x.dim(0))) {
     const int64_t length = Length(offsets, i);
     if (length > x.dim(1) || static_cast<size_t>(length) * row > RowBytes(x))
       return InvalidArgument("sequence ", i, " of Out@GRAD is longer than X");
     if (length > 0 && row > 0)
-      std::memcpy(MutableRow(dx, i), RowOf(dout, Begin(offsets, i)),
-                  static_cast<size_t>(length) * row);
+      WatchedMemcpy(MutableRow(dx, i), RowOf(dout, Begin(offsets, i)),
+                    static_cast<size_t>(length) * row);
   }
   return Status::Ok();
 }

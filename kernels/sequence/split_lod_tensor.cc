@@ -1,6 +1,7 @@
 // split_lod_tensor and merge_lod_tensor: the sequences of a batch parted by a mask and joined again
 // (what an IfElse over samples becomes). Without sequence offsets, rows take their place. Each is
 // the other's gradient.
+#include "core/interrupts.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -69,9 +70,10 @@ Status Split(KernelContext& ctx) {
   const Tensor &x = ctx.In("X"), &mask = ctx.In("Mask");
   if (x.rank() < 1) return InvalidArgument("X must have rows");
   Collector parts[2];
-  for (int64_t i = 0; i < mask.numel(); ++i)
-    HEDDLE_RETURN_IF_ERROR(
-        parts[mask.data<bool>()[i]].Add(x, static_cast<size_t>(ctx.Int("level")), i));
+  for (const auto part : Stretches(mask.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      HEDDLE_RETURN_IF_ERROR(
+          parts[mask.data<bool>()[i]].Add(x, static_cast<size_t>(ctx.Int("level")), i));
   parts[0].Put(ctx, "OutFalse", x, {});
   parts[1].Put(ctx, "OutTrue", x, {});
   return Status::Ok();
@@ -95,7 +97,7 @@ Status Merge(KernelContext& ctx) {
   }
   Collector all;
   int64_t next[2] = {0, 0};
-  for (int64_t i = 0; i < mask.numel(); ++i) {
+  for (const int64_t i : Watched(mask.numel())) {
     const bool which = mask.data<bool>()[i];
     HEDDLE_RETURN_IF_ERROR(all.Add(which ? yes : no, 0, next[which]++));
   }

@@ -1,4 +1,5 @@
 // var_conv_2d: a convolution over images of different sizes, packed into one column.
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/packed_pairs.h"
 #include "kernels/sequence/sequence.h"
@@ -42,7 +43,7 @@ Result<Images> ImagesOf(const KernelContext& ctx) {
     return InvalidArgument("W ", w.shape().ToString(),
                            " or the sequences of ROW and COLUMN do not "
                            "fit X");
-  for (int64_t i = 0; i < SequenceCount(*m.in); ++i) {
+  for (const int64_t i : Watched(SequenceCount(*m.in))) {
     if (Length(*m.in, i) != m.in_channels * m.h(i) * m.w(i) && m.h(i) * m.w(i) != 0)
       return InvalidArgument("sequence ", i, " of X has ", Length(*m.in, i), " elements, ",
                              m.in_channels * m.h(i) * m.w(i), " are expected");
@@ -57,7 +58,7 @@ Result<Images> ImagesOf(const KernelContext& ctx) {
 template <typename Fn>
 void ForEachPatch(const Images& m, int64_t i, Fn fn) {
   const int64_t size = m.out_h(i) * m.out_w(i);
-  for (int64_t k = 0; k < m.patch(); ++k) {
+  for (const int64_t k : Watched(m.patch())) {
     const int64_t z = k / (m.kernel_h * m.kernel_w), ky = k / m.kernel_w % m.kernel_h;
     const int64_t kx = k % m.kernel_w;
     for (int64_t o = 0; o < size; ++o) {
@@ -77,7 +78,7 @@ Status VarConv(KernelContext& ctx) {
   Tensor& out = ctx.Alloc("Out", DType::kF32, Shape{static_cast<int64_t>(m.out.back()), 1});
   ZeroAll(out);
   float* patches = col.mutable_data<float>();
-  for (int64_t i = 0; i < SequenceCount(*m.in); ++i) {
+  for (const int64_t i : Watched(SequenceCount(*m.in))) {
     const int64_t size = m.out_h(i) * m.out_w(i);
     ForEachPatch(m, i, [&](int64_t to, int64_t from) { patches[to] = from < 0 ? 0.f : x[from]; });
     AddProduct(m.out_channels, size, m.patch(), w, {m.patch(), 1}, patches + Begin(m.patches, i),
@@ -98,7 +99,7 @@ Status VarConvGrad(KernelContext& ctx) {
   Tensor d_col = ctx.Scratch(DType::kF32, col.shape());
   ZeroAll(d_col);
   float* back = d_col.mutable_data<float>();
-  for (int64_t i = 0; i < SequenceCount(*m.in); ++i) {
+  for (const int64_t i : Watched(SequenceCount(*m.in))) {
     const int64_t size = m.out_h(i) * m.out_w(i);
     const float* from = d_out.data<float>() + Begin(m.out, i);
     AddProduct(m.patch(), size, m.out_channels, ctx.In("W").data<float>(), {1, m.patch()}, from,

@@ -1,3 +1,5 @@
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -12,7 +14,7 @@ T ViterbiPath(const T* x, const T* w, int64_t length, int64_t d, bool tagged, in
   const T *stop = w + (d - 2) * d, *start = w + (d - 1) * d;
   for (int64_t i = 0; tagged && i < d; ++i)
     best[static_cast<size_t>(i)] += start[i] + (length == 1 ? stop[i] : T(0));
-  for (int64_t k = 1; k < length; ++k) {
+  for (const int64_t k : Watched(1, length)) {
     for (int64_t i = 0; i < d; ++i) {
       int64_t arg = 0;
       for (int64_t j = 1; j < d; ++j)
@@ -53,7 +55,7 @@ struct ViterbiDecode {
     }
     T* scores = ctx.Alloc("Scores", x.dtype(), Shape{x.dim(0)}).template mutable_data<T>();
     Tensor& out = ctx.Alloc("Path", DType::kI64, Shape{x.dim(0), longest});
-    std::fill_n(out.mutable_data<int64_t>(), out.numel(), 0);
+    WatchedFill(out.mutable_data<int64_t>(), out.numel(), 0);
     for (int64_t n = 0; n < x.dim(0); ++n)
       scores[n] = ViterbiPath(x.data<T>() + n * x.dim(1) * x.dim(2), w.data<T>(),
                               lengths[static_cast<size_t>(n)], x.dim(2), tagged,

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -28,7 +30,7 @@ struct Logits {
 template <typename T>
 std::vector<double> LogSoftmax(const Logits<T>& x) {
   std::vector<double> out(static_cast<size_t>(x.length * x.classes));
-  for (int64_t t = 0; t < x.length; ++t) {
+  for (const int64_t t : Watched(x.length)) {
     const T* row = x.data + t * x.stride;
     const double max = *std::max_element(row, row + x.classes);
     double sum = 0;
@@ -47,7 +49,7 @@ std::vector<double> Walk(const std::vector<double>& logp, int64_t length, int64_
   std::vector<double> score(static_cast<size_t>(length * n), kNever);
   const auto place = [&](int64_t i) { return reverse ? n - 1 - i : i; };
   const auto label = [&](int64_t i) { return path[static_cast<size_t>(place(i))]; };
-  for (int64_t step = 0; step < length; ++step) {
+  for (const int64_t step : Watched(length)) {
     const int64_t t = reverse ? length - 1 - step : step, before = reverse ? t + 1 : t - 1;
     const auto at = [&](int64_t time, int64_t i) -> double& {
       return score[static_cast<size_t>(time * n + place(i))];
@@ -81,7 +83,7 @@ T Loss(const Logits<T>& x, const std::vector<int64_t>& labels, int64_t blank, T*
   const auto last = static_cast<size_t>(x.length * n) - 1;
   const double total = n > 1 ? LogSum(alpha[last], alpha[last - 1]) : alpha[last];
   std::vector<double> by_class(static_cast<size_t>(x.classes));
-  for (int64_t t = 0; t < x.length; ++t) {
+  for (const int64_t t : Watched(x.length)) {
     std::fill(by_class.begin(), by_class.end(), kNever);
     for (int64_t i = 0; i < n; ++i) {
       const auto at = static_cast<size_t>(t * n + i);
@@ -114,7 +116,7 @@ Result<Layout> PaddedLayout(KernelContext& ctx, const Tensor& x, const Tensor& l
       label.rank() < 1 || label.dim(0) != l.sequences)
     return InvalidArgument("the lengths or Label do not fit ", l.sequences, " sequences");
   const int64_t width = label.numel() / std::max<int64_t>(l.sequences, 1);
-  for (int64_t n = 0; n < l.sequences; ++n) {
+  for (const int64_t n : Watched(l.sequences)) {
     l.first.push_back(n);
     l.label_first.push_back(n * width);
     const int64_t steps = l.length[static_cast<size_t>(n)];
@@ -131,7 +133,7 @@ Result<Layout> PackedLayout(const Tensor& x, const Tensor& label) {
   if (steps->size() != labels->size())
     return InvalidArgument("Logits and Label have different numbers of sequences");
   Layout l{SequenceCount(*steps), RowSize(x), 0, {}, {}, {}, {}, 1};
-  for (int64_t n = 0; n < l.sequences; ++n) {
+  for (const int64_t n : Watched(l.sequences)) {
     l.first.push_back(Begin(*steps, n));
     l.length.push_back(Length(*steps, n));
     l.label_first.push_back(Begin(*labels, n));
@@ -143,7 +145,7 @@ Result<Layout> PackedLayout(const Tensor& x, const Tensor& label) {
 
 Result<std::vector<int64_t>> LabelsOf(const Labels& labels, const Layout& l, size_t n) {
   std::vector<int64_t> out;
-  for (int64_t i = 0; i < l.label_length[n]; ++i) {
+  for (const int64_t i : Watched(l.label_length[n])) {
     out.push_back(labels[l.label_first[n] + i]);
     if (out.back() < 0 || out.back() >= l.classes)
       return OutOfRange("label ", out.back(), " is not in [0, ", l.classes, ")");
@@ -172,12 +174,12 @@ struct WarpCtc {
       // Logits and gradient lie alike in padded form; packed logits are copied row by row.
       const T* from = x.data<T>() + l.first[n] * d;
       for (int64_t t = 0; t < l.length[n]; ++t)
-        std::copy_n(from + t * l.stride * d, d, work.data() + t * d);
+        WatchedCopy(from + t * l.stride * d, d, work.data() + t * d);
       const Logits<T> logits{work.data(), l.length[n], d, d};
       std::vector<T> own_grad(static_cast<size_t>(l.length[n] * d), T(0));
       loss[n] = Loss(logits, own, blank, own_grad.data());
       for (int64_t t = 0; t < l.length[n]; ++t)
-        std::copy_n(own_grad.data() + t * d, d,
+        WatchedCopy(own_grad.data() + t * d, d,
                     grad.mutable_data<T>() + (t * l.sequences + static_cast<int64_t>(n)) * d);
     }
     return Status::Ok();
@@ -214,7 +216,7 @@ struct WarpCtcGrad {
       if (SequenceCount(offsets) != count || RowSize(x) != d)
         return InvalidArgument("WarpCTCGrad does not fit Logits");
     }
-    for (int64_t n = 0; n < count; ++n) {
+    for (const int64_t n : Watched(count)) {
       const int64_t length =
           lengths != nullptr ? steps[static_cast<size_t>(n)] : Length(offsets, n);
       const T scale =

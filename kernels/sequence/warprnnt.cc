@@ -1,6 +1,8 @@
 // warprnnt: the transducer loss (RNN-T) of log probabilities, and its gradient.
 #include <cmath>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -46,7 +48,7 @@ struct Lattice {
   std::vector<double> Forward() const {
     std::vector<double> a(static_cast<size_t>(frames * (labels + 1)), -INFINITY);
     a[0] = 0;
-    for (int64_t t = 0; t < frames; ++t)
+    for (const int64_t t : Watched(frames))
       for (int64_t u = 0; u <= labels; ++u) {
         double& sum = a[Cell(t, u)];
         if (t > 0) sum = LogAdd(sum, a[Cell(t - 1, u)] + Blank(t - 1, u));
@@ -69,7 +71,7 @@ struct Lattice {
   void Gradient(const std::vector<double>& a, double fastemit, T* g) const {
     const std::vector<double> b = Backward();
     const double all = b[0];
-    for (int64_t t = 0; t < frames; ++t)
+    for (const int64_t t : Watched(frames))
       for (int64_t u = 0; u <= labels; ++u) {
         const double here = a[Cell(t, u)] - all;
         const double after = t + 1 < frames ? b[Cell(t + 1, u)] : u == labels ? 0.0 : -INFINITY;
@@ -90,8 +92,8 @@ struct Warprnnt {
     const int64_t batch = x.dim(0), most = x.dim(1), width = x.dim(2), symbols = x.dim(3);
     T* loss = ctx.Out("loss").template mutable_data<T>();
     Tensor* grad = ctx.OutOpt("warprnntgrad");
-    if (grad != nullptr) std::fill_n(grad->mutable_data<T>(), grad->numel(), T(0));
-    for (int64_t i = 0; i < batch; ++i) {
+    if (grad != nullptr) WatchedFill(grad->mutable_data<T>(), grad->numel(), T(0));
+    for (const int64_t i : Watched(batch)) {
       if (frames[i] < 1 || frames[i] > most || labels[i] < 0 || labels[i] >= width)
         return InvalidArgument("sample ", i, " of ", frames[i], " frames and ", labels[i],
                                " labels does not fit input ", x.shape().ToString());
