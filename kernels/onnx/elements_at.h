@@ -24,13 +24,14 @@ Status ForEachElementIndex(const Shape& data, const Tensor& indices, int axis, F
   if (data.rank() > 0) others[axis] = 0;
   const int64_t n = data.rank() > 0 ? data[axis] : 1, step = data.rank() > 0 ? strides[axis] : 1;
   Walk<1> walk(indices.shape(), {others});
-  for (int64_t i = 0, count = indices.numel(); i < count; ++i, walk.Next()) {
-    const int64_t given = IntAt(indices, i), at = given < 0 ? given + n : given;
-    if (at < 0 || at >= n)
-      return OutOfRange("indices holds ", given, " at position ", i, ", expected -", n, " to ",
-                        n - 1);
-    fn(walk.at(0) + at * step, i);
-  }
+  for (const auto part : Stretches(indices.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i, walk.Next()) {
+      const int64_t given = IntAt(indices, i), at = given < 0 ? given + n : given;
+      if (at < 0 || at >= n)
+        return OutOfRange("indices holds ", given, " at position ", i, ", expected -", n, " to ",
+                          n - 1);
+      fn(walk.at(0) + at * step, i);
+    }
   return Status::Ok();
 }
 

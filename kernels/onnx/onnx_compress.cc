@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
@@ -36,7 +37,7 @@ Status OnnxCompress(KernelContext& ctx) {
   const auto* from = static_cast<const std::byte*>(x.raw());
   auto* to = static_cast<std::byte*>(out.mutable_raw());
   for (const int64_t o : Watched(lines.outer))
-    for (const int64_t i : chosen) to = std::copy_n(from + (o * lines.n + i) * row, row, to);
+    for (const int64_t i : chosen) to = WatchedCopy(from + (o * lines.n + i) * row, row, to);
   return Status::Ok();
 }
 

@@ -1,3 +1,4 @@
+#include "core/memory/watched_bytes.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -15,7 +16,7 @@ Status OnnxConstantOfShapeShape(ShapeContext& ctx) {
 Status OnnxConstantOfShape(KernelContext& ctx) {
   Tensor& out = ctx.Out("output");
   if (out.dtype() == DType::kI64)
-    std::fill_n(out.mutable_data<int64_t>(), out.numel(), ctx.Int("int_value"));
+    WatchedFill(out.mutable_data<int64_t>(), out.numel(), ctx.Int("int_value"));
   else if (IsInteger(out.dtype()))
     FillElements(ctx, out, static_cast<double>(ctx.Int("int_value")));
   else

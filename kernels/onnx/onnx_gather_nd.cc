@@ -1,3 +1,4 @@
+#include "core/memory/watched_bytes.h"
 #include "core/operands/any_address.h"
 #include "kernels/onnx/elements_at.h"
 
@@ -28,7 +29,7 @@ Status OnnxGatherNd(KernelContext& ctx) {
   const auto* from = static_cast<const std::byte*>(x.raw());
   auto* to = static_cast<std::byte*>(ctx.Out("output").mutable_raw());
   return ForEachTuple(t, x.shape(), index, [&](int64_t at, int64_t i) {
-    std::memcpy(to + static_cast<size_t>(i) * row, from + static_cast<size_t>(at) * size, row);
+    WatchedMemcpy(to + static_cast<size_t>(i) * row, from + static_cast<size_t>(at) * size, row);
   });
 }
 

@@ -1,6 +1,7 @@
 // Positions of the elements that are not zero, one column each.
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
@@ -16,8 +17,9 @@ struct OnnxNonZero {
     CallHeap heap(ctx);
     std::pmr::vector<int64_t> at(&heap);
     at.reserve(static_cast<size_t>(x.numel() - std::count(v, v + x.numel(), T(0))));
-    for (int64_t i = 0, n = x.numel(); i < n; ++i)
-      if (v[i] != T(0)) at.push_back(i);
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        if (v[i] != T(0)) at.push_back(i);
     const auto count = static_cast<int64_t>(at.size());
     int64_t* to =
         ctx.Alloc("Y", DType::kI64, {shape.rank(), count}).template mutable_data<int64_t>();

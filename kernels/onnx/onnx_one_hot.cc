@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -33,7 +34,7 @@ Status OnnxOneHot(KernelContext& ctx) {
     using T = typename decltype(tag)::type;
     T pair[2];
     std::memcpy(pair, values.raw(), sizeof(pair));
-    std::fill_n(static_cast<T*>(out.mutable_raw()), out.numel(), pair[0]);
+    WatchedFill(static_cast<T*>(out.mutable_raw()), out.numel(), pair[0]);
   });
   const size_t size = SizeOf(out.dtype());
   auto* to = static_cast<std::byte*>(out.mutable_raw());
@@ -47,8 +48,8 @@ Status OnnxOneHot(KernelContext& ctx) {
               const auto given = ConvertTo<int64_t>(v[line]);
               const int64_t at = given < 0 ? given + lines.n : given;
               if (at >= 0 && at < lines.n)
-                std::memcpy(to + static_cast<size_t>(lines.Begin(line) + at * lines.inner) * size,
-                            on, size);
+                WatchedMemcpy(to + static_cast<size_t>(lines.Begin(line) + at * lines.inner) * size,
+                              on, size);
             }
           });
   return known ? Status::Ok() : Unimplemented("indices of dtype ", Name(index.dtype()));

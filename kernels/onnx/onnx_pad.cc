@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
@@ -116,12 +117,12 @@ void RunOnnxPad(const KernelContext& ctx, const Tensor& x, Tensor& out, T value,
       }
       T* line = to + row * cols;
       if (!inside) {
-        std::fill_n(line, cols, value);
+        WatchedFill(line, cols, value);
         continue;
       }
       const auto pick = [&](int64_t c) { return columns[c] >= 0 ? from[at + columns[c]] : value; };
       for (int64_t c = 0; c < first; ++c) line[c] = pick(c);
-      std::copy_n(from + at + first - before, end_copy - first, line + first);
+      WatchedCopy(from + at + first - before, end_copy - first, line + first);
       for (int64_t c = end_copy; c < cols; ++c) line[c] = pick(c);
     }
   });

@@ -1,4 +1,5 @@
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 
@@ -38,7 +39,7 @@ Status OnnxReverseSequence(KernelContext& ctx) {
   for (const int64_t b : Watched(batch)) {
     const int64_t n = IntAt(lens, b);
     for (int64_t t = 0; t < steps; ++t)
-      std::memcpy(to + at(b, t), from + at(b, t < n ? n - 1 - t : t), static_cast<size_t>(row));
+      WatchedMemcpy(to + at(b, t), from + at(b, t < n ? n - 1 - t : t), static_cast<size_t>(row));
   }
   return Status::Ok();
 }

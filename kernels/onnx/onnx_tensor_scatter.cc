@@ -1,5 +1,6 @@
 // A key or value cache with new rows written behind those of before.
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/onnx/elements_at.h"
 
 namespace heddle {
@@ -53,8 +54,8 @@ Status OnnxTensorScatter(KernelContext& ctx) {
   for (const int64_t i : Watched(cache.shape()[0] * outer)) {
     const int64_t begin = write == nullptr ? 0 : IntAt(*write, i / outer);
     for (int64_t r = 0; r < rows; ++r)
-      std::memcpy(to + (i * n + (begin + r) % n) * row, from + (i * rows + r) * row,
-                  static_cast<size_t>(row));
+      WatchedMemcpy(to + (i * n + (begin + r) % n) * row, from + (i * rows + r) * row,
+                    static_cast<size_t>(row));
   }
   return Status::Ok();
 }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -97,7 +98,7 @@ Status OnnxTfIdf(KernelContext& ctx) {
   ConvertElements(ctx, x.raw(), x.dtype(), words.data(), DType::kI64, x.numel());
   const int64_t length = rows == 0 ? 0 : x.numel() / rows;
   float* to = out.mutable_data<float>();
-  std::fill_n(to, out.numel(), 0.0F);
+  WatchedFill(to, out.numel(), 0.0F);
   for (const int64_t r : Watched(rows)) {
     HEDDLE_RETURN_IF_ERROR(ctx.Interrupted());
     float* row = to + r * columns;

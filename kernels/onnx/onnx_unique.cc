@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
@@ -126,7 +127,7 @@ struct OnnxUnique {
                   inner = s.along_axis ? s.lines.inner : 1;
     for (const int64_t o : Watched(outer))
       for (const int64_t row : found.first)
-        to = std::copy_n(x.data<T>() + (o * s.n + row) * inner, inner, to);
+        to = WatchedCopy(x.data<T>() + (o * s.n + row) * inner, inner, to);
     return Status::Ok();
   }
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/onnx/operands.h"
 
@@ -265,7 +266,7 @@ struct OnnxEinsum {
     std::vector<size_t> all(factors.size());
     std::iota(all.begin(), all.end(), size_t{0});
     std::vector<bool> kept(extent.size());
-    std::fill_n(kept.begin(), outs, true);
+    WatchedFill(kept.begin(), outs, true);
     c.Multiply(factors, all, kept, ctx.Out("Output").template mutable_data<T>());
     return Status::Ok();
   }

@@ -1,6 +1,7 @@
 // Linear models: a score for each class, or values.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/onnx_ml/scores.h"
 
 namespace heddle {
@@ -55,7 +56,7 @@ Status OnnxLinearRegressor(KernelContext& ctx) {
   const std::pmr::vector<float> x = Samples<float>(ctx, ctx.In("X"), &heap);
   std::pmr::vector<float> scores(&heap);
   float* to = ctx.Out("Y").mutable_data<float>();
-  for (int64_t r = 0; r < s.rows; ++r) {
+  for (const int64_t r : Watched(s.rows)) {
     LinearScores(ctx.Attr<Floats>("coefficients"), ctx.Attr<Floats>("intercepts"),
                  x.data() + r * s.width, s.width, targets, &scores);
     TransformScores(transform, SecondScore::kAbsent, &scores);
@@ -104,7 +105,7 @@ Status OnnxLinearClassifier(KernelContext& ctx) {
   float* to = ctx.Out("Z").mutable_data<float>();
   // Labels that are texts are numbered.
   const auto name = [&](int64_t i) { return labels.empty() ? i : labels[static_cast<size_t>(i)]; };
-  for (int64_t r = 0; r < s.rows; ++r) {
+  for (const int64_t r : Watched(s.rows)) {
     LinearScores(ctx.Attr<Floats>("coefficients"), ctx.Attr<Floats>("intercepts"),
                  x.data() + r * s.width, s.width, c.targets, &scores);
     if (c.targets > 1) {

@@ -2,6 +2,8 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx_ml/scores.h"
 
@@ -34,7 +36,7 @@ Status OnnxScaler(KernelContext& ctx) {
   CallHeap heap(ctx);
   const std::pmr::vector<float> from = Samples<float>(ctx, x, &heap);
   float* to = ctx.Out("Y").mutable_data<float>();
-  for (int64_t i = 0; i < x.numel(); ++i) {
+  for (const int64_t i : Watched(x.numel())) {
     const auto k = static_cast<size_t>(i % width);
     to[i] =
         (from[static_cast<size_t>(i)] - static_cast<float>(offset[offset.size() == 1 ? 0 : k])) *
@@ -52,7 +54,7 @@ Status OnnxNormalizer(KernelContext& ctx) {
   CallHeap heap(ctx);
   const std::pmr::vector<float> from = Samples<float>(ctx, x, &heap);
   float* to = ctx.Out("Y").mutable_data<float>();
-  for (int64_t r = 0; r < s.rows; ++r) {
+  for (const int64_t r : Watched(s.rows)) {
     const float* row = from.data() + r * s.width;
     float sum = 0;
     for (int64_t i = 0; i < s.width; ++i) {
@@ -88,7 +90,7 @@ struct OnnxImputer {
       replaced = static_cast<T>(ctx.Int("replaced_value_int64"));
     const T* from = x.data<T>();
     T* to = ctx.Out("Y").template mutable_data<T>();
-    for (int64_t i = 0; i < x.numel(); ++i) {
+    for (const int64_t i : Watched(x.numel())) {
       const bool missing = from[i] == replaced || (IsNan(from[i]) && IsNan(replaced));
       const auto k = static_cast<size_t>(i % width);
       to[i] = missing ? values[values.size() == 1 ? 0 : k] : from[i];
@@ -104,8 +106,9 @@ struct OnnxBinarizer {
     const double threshold = static_cast<float>(ctx.Float("threshold"));
     const T* from = x.data<T>();
     T* to = ctx.Out("Y").template mutable_data<T>();
-    for (int64_t i = 0; i < x.numel(); ++i)
-      to[i] = static_cast<double>(from[i]) > threshold ? T(1) : T(0);
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        to[i] = static_cast<double>(from[i]) > threshold ? T(1) : T(0);
     return Status::Ok();
   }
 };
@@ -189,13 +192,15 @@ Status OnnxExtractor(KernelContext& ctx) {
   const size_t size = SizeOf(x.dtype());
   const auto* from = static_cast<const std::byte*>(x.raw());
   auto* to = static_cast<std::byte*>(ctx.Out("Z").mutable_raw());
-  for (int64_t i = 0; i < count; ++i)
-    if (IntAt(index, i) < 0 || IntAt(index, i) >= width)
-      return OutOfRange("Y holds ", IntAt(index, i), ", X has ", width, " features");
+  for (const auto part : Stretches(count))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      if (IntAt(index, i) < 0 || IntAt(index, i) >= width)
+        return OutOfRange("Y holds ", IntAt(index, i), ", X has ", width, " features");
   for (int64_t r = 0; width > 0 && r < x.numel() / width; ++r)
-    for (int64_t i = 0; i < count; ++i)
-      std::memcpy(to + static_cast<size_t>(r * count + i) * size,
-                  from + static_cast<size_t>(r * width + IntAt(index, i)) * size, size);
+    for (const auto part : Stretches(count))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        WatchedMemcpy(to + static_cast<size_t>(r * count + i) * size,
+                      from + static_cast<size_t>(r * width + IntAt(index, i)) * size, size);
   return Status::Ok();
 }
 
@@ -229,7 +234,7 @@ Status OnnxFeatureVectorizer(KernelContext& ctx) {
     CallHeap heap(ctx);
     const std::pmr::vector<float> values = Samples<float>(ctx, x, &heap);
     const int64_t own = x.rank() == 2 ? x.dim(1) : 1, width = widths[static_cast<size_t>(i)];
-    for (int64_t r = 0; r < out.dim(0); ++r)
+    for (const int64_t r : Watched(out.dim(0)))
       for (int64_t k = 0; k < width; ++k)
         to[r * out.dim(1) + at + k] = k < own ? values[static_cast<size_t>(r * own + k)] : 0;
     at += width;
@@ -277,7 +282,7 @@ Status OnnxLabelEncoder(KernelContext& ctx) {
   } else {
     floats = Samples<double>(ctx, x, &heap);
   }
-  for (int64_t i = 0; i < x.numel(); ++i) {
+  for (const int64_t i : Watched(x.numel())) {
     size_t place = n;
     if (float_keys.empty()) {
       const auto found = places.of_int.find(ints[static_cast<size_t>(i)]);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/interrupts.h"
 #include "kernels/onnx_ml/scores.h"
 
 namespace heddle {
@@ -121,7 +122,7 @@ Status OnnxSvmRegressor(KernelContext& ctx) {
   const std::pmr::vector<float> x = Samples<float>(ctx, ctx.In("X"), &heap);
   std::pmr::vector<float> score(1, &heap);
   float* to = ctx.Out("Y").mutable_data<float>();
-  for (int64_t r = 0; r < s.rows; ++r) {
+  for (const int64_t r : Watched(s.rows)) {
     const float* row = x.data() + r * s.width;
     float sum = count > 0 ? 0 : svm.Product(row, svm.coefficients.data());
     for (int64_t j = 0; j < count; ++j)
@@ -152,7 +153,7 @@ void CoupledProbabilities(int64_t k, const std::pmr::vector<float>& pairs, CallH
     }
   }
   const float epsilon = 0.005F / static_cast<float>(k);
-  for (int64_t turn = 0; turn < std::max<int64_t>(100, k); ++turn) {
+  for ([[maybe_unused]] const int64_t turn : Watched(std::max<int64_t>(100, k))) {
     float pqp = 0, worst = 0;
     for (size_t t = 0; t < n; ++t) {
       qp[t] = 0;
@@ -283,7 +284,7 @@ Status OnnxSvmClassifier(KernelContext& ctx) {
   scores.reserve(std::max({size_t{2}, classes, pairs}));
   int64_t* label = ctx.Out("Y").mutable_data<int64_t>();
   float* to = ctx.Out("Z").mutable_data<float>();
-  for (int64_t r = 0; r < s.rows; ++r) {
+  for (const int64_t r : Watched(s.rows)) {
     const float* row = x.data() + r * s.width;
     if (c.vectors) {
       PairScores(ctx, svm, row, &scores, &votes);

@@ -2,6 +2,7 @@
 // optimiser writes.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/onnx/broadcast_rows.h"
@@ -26,9 +27,10 @@ Status CenterColumns(const Tensor& b, const Tensor* zero, int64_t n, int32_t* to
   const bool known = VisitDType<uint8_t, int8_t>(b.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* v = b.data<T>();
-    for (int64_t i = 0; i < b.numel(); ++i)
-      to[i] = int32_t{v[i]} -
-              (zero == nullptr ? 0 : int32_t{zero->data<T>()[zero->numel() == 1 ? 0 : i % n]});
+    for (const auto part : Stretches(b.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        to[i] = int32_t{v[i]} -
+                (zero == nullptr ? 0 : int32_t{zero->data<T>()[zero->numel() == 1 ? 0 : i % n]});
   });
   return known ? Status::Ok() : InvalidArgument("B is ", Name(b.dtype()));
 }
@@ -55,7 +57,7 @@ Status ScaleProduct(KernelContext& ctx, const MatMulShape& s, const int32_t* a, 
   int32_t* acc = sums.mutable_data<int32_t>();
   s.Run<int32_t>(ctx, a, wide.data<int32_t>(), acc);
   float* to = ctx.Out("Y").mutable_data<float>();
-  for (int64_t i = 0; i < s.out.numel(); ++i) {
+  for (const int64_t i : Watched(s.out.numel())) {
     const int64_t c = i % n;
     to[i] = static_cast<float>(acc[i]) *
             (a_scale * b_scale.data<float>()[b_scale.numel() == 1 ? 0 : c]);
@@ -71,8 +73,9 @@ Status DynamicProduct(KernelContext& ctx) {
   const RangeSteps<float> steps(x, a.numel());
   Tensor centered = ctx.Scratch(DType::kI32, a.shape());
   int32_t* to = centered.mutable_data<int32_t>();
-  for (int64_t i = 0; i < a.numel(); ++i)
-    to[i] = static_cast<int32_t>(steps.StepOf(x[i]) - steps.zero);
+  for (const auto part : Stretches(a.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      to[i] = static_cast<int32_t>(steps.StepOf(x[i]) - steps.zero);
   return ScaleProduct(ctx, s, to, steps.scale);
 }
 
@@ -120,7 +123,7 @@ struct SkipNorm {
     const int64_t n = x.dim(-1), rows = n == 0 ? 0 : x.numel() / n;
     Tensor *mean_out = ctx.OutOpt("mean"), *factor_out = ctx.OutOpt("inv_std_var");
     T* to = ctx.Out("output").template mutable_data<T>();
-    for (int64_t r = 0; r < rows; ++r) {
+    for (const int64_t r : Watched(rows)) {
       T* row = sum + r * n;
       double mean = 0, square = 0;
       for (int64_t i = 0; i < n; ++i) {
@@ -161,8 +164,9 @@ Status RunBiased(KernelContext& ctx, Key in, Key bias_key, Key out, const F& f) 
                            n, "]");
   const T* from = x.data<T>();
   T* to = ctx.Out(out).template mutable_data<T>();
-  for (int64_t i = 0; i < x.numel(); ++i)
-    to[i] = f(bias == nullptr ? from[i] : from[i] + bias->data<T>()[i % n]);
+  for (const auto part : Stretches(x.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      to[i] = f(bias == nullptr ? from[i] : from[i] + bias->data<T>()[i % n]);
   return Status::Ok();
 }
 
@@ -199,12 +203,13 @@ Status Dequantize(const KernelContext& ctx, Key weights, Key scale_key, Key zero
   const int64_t each = w.numel() / directions;
   const bool known = VisitDType<uint8_t, int8_t>(w.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < w.numel(); ++i) {
-      const int64_t at = per_column ? i / each * columns + i % columns : i / each;
-      (*to)[static_cast<size_t>(i)] =
-          static_cast<float>(int32_t{w.data<T>()[i]} - int32_t{zero.data<T>()[at]}) *
-          scale.data<float>()[at];
-    }
+    for (const auto part : Stretches(w.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        const int64_t at = per_column ? i / each * columns + i % columns : i / each;
+        (*to)[static_cast<size_t>(i)] =
+            static_cast<float>(int32_t{w.data<T>()[i]} - int32_t{zero.data<T>()[at]}) *
+            scale.data<float>()[at];
+      }
   });
   return known ? Status::Ok() : InvalidArgument(weights.name, " is ", Name(w.dtype()));
 }

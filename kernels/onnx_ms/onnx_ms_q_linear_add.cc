@@ -2,6 +2,7 @@
 // operations between dequantised operands.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/onnx/broadcast_rows.h"
 #include "kernels/onnx_nn/matmul_shape.h"
 #include "kernels/onnx_nn/quantized.h"
@@ -80,7 +81,8 @@ Status RunQuantizedTable(KernelContext& ctx, const F& f) {
     table[static_cast<size_t>(i)] = out.To<T>(f(in.Of(static_cast<T>(static_cast<uint8_t>(i)))));
   const T* from = x.data<T>();
   T* to = ctx.Out("Y").mutable_data<T>();
-  for (int64_t i = 0; i < x.numel(); ++i) to[i] = table[static_cast<uint8_t>(from[i])];
+  for (const auto part : Stretches(x.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i) to[i] = table[static_cast<uint8_t>(from[i])];
   return Status::Ok();
 }
 
@@ -124,7 +126,7 @@ struct QuantizedGlobalPool {
     const int64_t size = last ? x.shape().Product(1, x.rank() - 1) : x.shape().Product(2, x.rank());
     const T* from = x.data<T>();
     T* to = ctx.Out("Y").template mutable_data<T>();
-    for (int64_t i = 0; i < x.dim(0) * channels; ++i) {
+    for (const int64_t i : Watched(x.dim(0) * channels)) {
       int64_t sum = 0;
       for (int64_t k = 0; k < size; ++k)
         sum += from[last ? (i / channels * size + k) * channels + i % channels : i * size + k];
@@ -171,7 +173,7 @@ struct QuantizedConcat {
       HEDDLE_ASSIGN_OR_RETURN(a.zero, OneZero(ctx.In("inputs", i + 2), "an operand's zero point"));
       const int64_t row = lines.outer == 0 ? 0 : x.numel() / lines.outer;
       const T* from = x.data<T>();
-      for (int64_t o = 0; o < lines.outer; ++o)
+      for (const int64_t o : Watched(lines.outer))
         for (int64_t k = 0; k < row; ++k)
           to[o * lines.n * lines.inner + at + k] = z.template To<T>(a.Of(from[o * row + k]));
       at += row;
@@ -228,8 +230,9 @@ Status QuantizedGemm(KernelContext& ctx) {
     return alpha * a_scale * b_scale.data<float>()[b_scale.numel() == 1 ? 0 : i % n];
   };
   if (out.dtype() == DType::kF32) {
-    for (int64_t i = 0; i < out.numel(); ++i)
-      out.mutable_data<float>()[i] = static_cast<float>(acc[i]) * scale_of(i);
+    for (const auto part : Stretches(out.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        out.mutable_data<float>()[i] = static_cast<float>(acc[i]) * scale_of(i);
     return Status::Ok();
   }
   HEDDLE_ASSIGN_OR_RETURN(const Affine z, AffineIn(ctx, "y_scale", "y_zero_point"));

@@ -1,6 +1,7 @@
 #include "kernels/onnx_nn/convolve.h"
 
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 
 namespace heddle {
 
@@ -25,7 +26,7 @@ void Convolve(const KernelContext& ctx, const Convolution& c, const T* x, const 
   const int64_t places = c.windows.out.numel(), plane = c.windows.in.numel(), depth = c.depth();
   if (places == 0 || filters == 0) return;
   if (depth == 0) {
-    std::fill_n(y, c.batch * c.out_channels * places, T(0));
+    WatchedFill(y, c.batch * c.out_channels * places, T(0));
     return;
   }
   Tensor scratch = ctx.Scratch(kDTypeOf<T>, {depth, places});

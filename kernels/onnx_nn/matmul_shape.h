@@ -1,6 +1,7 @@
 // Products of matrices by NumPy's rules: batches broadcast, vectors are rows or columns.
 #pragma once
 
+#include "core/memory/watched_bytes.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/onnx/operands.h"
 
@@ -15,7 +16,7 @@ struct MatMulShape {
   void Run(const KernelContext& ctx, const T* a, const T* b, T* to, T alpha = T(1)) const {
     if (out.numel() == 0) return;
     if (gemm.one.k == 0)
-      std::fill_n(to, out.numel(), T(0));
+      WatchedFill(to, out.numel(), T(0));
     else
       gemm.Run<T>(ctx, alpha, a, b, to);
   }

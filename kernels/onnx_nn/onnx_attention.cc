@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/index/index_args.h"
@@ -203,10 +204,10 @@ class AttentionRun {
     C* to = all.data();
     for (const int64_t b : Watched(h.batch))
       for (int64_t head = 0; head < h.heads; ++head) {
-        to = std::copy_n(before.data() + (b * h.heads + head) * p_.past * h.size, p_.past * h.size,
+        to = WatchedCopy(before.data() + (b * h.heads + head) * p_.past * h.size, p_.past * h.size,
                          to);
         for (int64_t i = 0; i < h.length; ++i)
-          to = std::copy_n(now.data() + h.At(b, head, i), h.size, to);
+          to = WatchedCopy(now.data() + h.At(b, head, i), h.size, to);
       }
     if (Tensor* out = ctx_.OutOpt(present))
       ConvertElements(ctx_, all.data(), kDTypeOf<C>, out->mutable_raw(), out->dtype(),
@@ -279,7 +280,7 @@ class AttentionRun {
 
   void Softmax(C* row, bool any) const {
     const int64_t n = p_.total;
-    if (!any) return std::fill_n(row, n, C(0)), void();
+    if (!any) return WatchedFill(row, n, C(0)), void();
     C most = kOff, sum = 0;
     for (const int64_t j : Watched(n)) {
       row[j] = softmax_(row[j]);

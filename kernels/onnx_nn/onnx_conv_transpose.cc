@@ -1,5 +1,6 @@
 // Transposed convolutions over any number of dimensions.
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/check.h"
 #include "kernels/onnx_nn/convolve.h"
 
@@ -98,7 +99,7 @@ struct OnnxConvTranspose {
     const int64_t places = c.windows.out.numel(), plane = c.windows.in.numel();
     const int64_t depth = c.depth();
     T* y = out.template mutable_data<T>();
-    std::fill_n(y, out.numel(), T(0));
+    WatchedFill(y, out.numel(), T(0));
     if (filters > 0 && places > 0 && depth > 0) {
       Tensor scratch = ctx.Scratch(kDTypeOf<T>, {depth, places});
       T* columns = scratch.mutable_data<T>();

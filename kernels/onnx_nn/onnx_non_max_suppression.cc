@@ -61,6 +61,7 @@ Status OnnxNms(KernelContext& ctx) {
     std::pmr::vector<Corners> kept(&own);
     kept.reserve(order.size());
     for (const int64_t i : order) {
+      LookForInterrupt();
       if (static_cast<int64_t>(kept.size()) == most) break;
       const Corners box = CornersOf(boxes.data<float>() + (batch * b[1] + i) * 4, centered);
       const bool covered = std::any_of(kept.begin(), kept.end(), [&](const Corners& k) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
@@ -250,7 +251,7 @@ void ResizeOne(const KernelContext& ctx, const From* from, const AxisTaps& taps,
   ctx.ParallelFor(outer * m, 1 + 4096 / (1 + inner * taps.width), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       double* row = to + i * inner;
-      std::fill_n(row, inner, 0.0);
+      WatchedFill(row, inner, 0.0);
       for (int64_t t = i % m * taps.width; t < (i % m + 1) * taps.width; ++t) {
         const double w = taps.weight[static_cast<size_t>(t)];
         if (w == 0) continue;
@@ -305,8 +306,9 @@ void Interpolate(const KernelContext& ctx, const Tensor& x, const ResizeSpec& sp
     shape[axis] = m;
   }
   const bool antialias = ctx.Int("antialias") != 0;
-  for (int64_t i = 0, n = spec.out.numel(); i < n; ++i)
-    to[i] = first ? x.data<T>()[i] : ResizedTo<T>(values[static_cast<size_t>(i)], antialias);
+  for (const auto some : Stretches(spec.out.numel()))
+    for (int64_t i = some.begin; i < some.end; ++i)
+      to[i] = first ? x.data<T>()[i] : ResizedTo<T>(values[static_cast<size_t>(i)], antialias);
 }
 
 // Bytes of one element each, from the nearest source.
@@ -337,13 +339,14 @@ void PickNearest(const Tensor& x, const ResizeSpec& spec, const AllTaps& taps, T
 template <typename T>
 void Extrapolate(const ResizeSpec& spec, const AllTaps& taps, double value, T* to) {
   Walk<1> walk(spec.out, {Walk<1>::Strides{}});
-  for (int64_t i = 0, n = spec.out.numel(); i < n; ++i, walk.Next())
-    for (int axis = 0; axis < spec.out.rank(); ++axis) {
-      const AxisTaps& t = taps[static_cast<size_t>(axis)];
-      if (!t.resizes || t.outside[static_cast<size_t>(walk.index(axis))] == 0) continue;
-      to[i] = ConvertTo<T>(value);
-      break;
-    }
+  for (const auto some : Stretches(spec.out.numel()))
+    for (int64_t i = some.begin; i < some.end; ++i, walk.Next())
+      for (int axis = 0; axis < spec.out.rank(); ++axis) {
+        const AxisTaps& t = taps[static_cast<size_t>(axis)];
+        if (!t.resizes || t.outside[static_cast<size_t>(walk.index(axis))] == 0) continue;
+        to[i] = ConvertTo<T>(value);
+        break;
+      }
 }
 
 Result<ResizeMode> ResizeModeOf(const std::string& name) {

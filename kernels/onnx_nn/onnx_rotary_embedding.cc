@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/index/index_args.h"
@@ -166,10 +167,10 @@ struct OnnxCausalConv {
           std::pmr::vector<T> line(static_cast<size_t>(before + length), &heap);
           for (int64_t i = begin; i < end; ++i) {
             if (past == nullptr)
-              std::fill_n(line.begin(), before, T(0));
+              WatchedFill(line.begin(), before, T(0));
             else
-              std::copy_n(past->data<T>() + i * before, before, line.begin());
-            std::copy_n(x.data<T>() + i * length, length, line.begin() + before);
+              WatchedCopy(past->data<T>() + i * before, before, line.begin());
+            WatchedCopy(x.data<T>() + i * length, length, line.begin() + before);
             const T* taps = w.data<T>() + i % channels * k;
             for (int64_t t = 0; t < length; ++t) {
               T sum = bias == nullptr ? T(0) : bias->data<T>()[i % channels];
@@ -177,7 +178,7 @@ struct OnnxCausalConv {
               to[i * length + t] = silu ? sum / (T(1) + std::exp(-sum)) : sum;
             }
             if (present != nullptr)
-              std::copy_n(line.end() - before, before, present->mutable_data<T>() + i * before);
+              WatchedCopy(line.end() - before, before, present->mutable_data<T>() + i * before);
           }
         });
     return Status::Ok();

@@ -1,5 +1,7 @@
 #include "kernels/onnx_nn/windows.h"
 
+#include "core/memory/watched_bytes.h"
+
 namespace heddle {
 
 void DeclareWindows(OpDef& op, bool dilations) {
@@ -111,7 +113,7 @@ WindowAt WindowOf(const Windows& w, const Walk<1>& position) {
 template <typename T>
 void ToColumns(const Windows& w, const T* x, int64_t channels, T* columns) {
   const int64_t taps = w.kernel.numel(), places = w.out.numel(), plane = w.in.numel();
-  std::fill_n(columns, channels * taps * places, T(0));
+  WatchedFill(columns, channels * taps * places, T(0));
   Walk<1> position(w.out, {Walk<1>::Strides{}});
   for (int64_t p = 0; p < places; ++p, position.Next()) {
     const WindowAt at = WindowOf(w, position);

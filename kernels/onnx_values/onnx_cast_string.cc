@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/onnx_values/string_operand.h"
@@ -32,12 +33,16 @@ Status ToStrings(KernelContext& ctx, int64_t from) {
   const int64_t n = x.numel();
   bool done = from == kBool && x.dtype() == DType::kBool;
   if (done)
-    for (int64_t i = 0; i < n; ++i) out.elements.emplace_back(x.data<bool>()[i] ? "1" : "0");
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        out.elements.emplace_back(x.data<bool>()[i] ? "1" : "0");
   const auto all = [&](auto tag, auto as) {
     using T = typename decltype(tag)::type;
     using As = decltype(as);
     if (done || x.dtype() != kDTypeOf<T>) return;
-    for (int64_t i = 0; i < n; ++i) out.elements.push_back(TextOf(static_cast<As>(x.data<T>()[i])));
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        out.elements.push_back(TextOf(static_cast<As>(x.data<T>()[i])));
     done = true;
   };
   if (from == kUint64) all(std::type_identity<int64_t>(), uint64_t{});

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/memory/watched_bytes.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -108,7 +109,7 @@ Status OnnxFlattenShape(ShapeContext& ctx) {
 Status CopyTo(KernelContext& ctx, Key output) {
   const Tensor& x = ctx.In("data");
   Tensor& out = ctx.Out(output);
-  if (x.numel() > 0 && out.raw() != x.raw()) std::memcpy(out.mutable_raw(), x.raw(), x.bytes());
+  if (x.numel() > 0 && out.raw() != x.raw()) WatchedMemcpy(out.mutable_raw(), x.raw(), x.bytes());
   return Status::Ok();
 }
 Status CopyReshaped(KernelContext& ctx) { return CopyTo(ctx, "reshaped"); }

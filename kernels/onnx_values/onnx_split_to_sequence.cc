@@ -1,6 +1,7 @@
 // A tensor cut into a sequence, and a sequence joined to a tensor.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/onnx_values/sequence_items.h"
@@ -45,6 +46,7 @@ Status Cut(KernelContext& ctx) {
   const auto* from = static_cast<const std::byte*>(x.raw());
   TensorArray made;
   for (int64_t length : lengths) {
+    LookForInterrupt();
     Shape shape = x.shape();
     shape[axis] = length;
     Tensor t = ctx.Scratch(x.dtype(), shape);

@@ -2,6 +2,7 @@
 // numbers, and need not know of strings.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/onnx_values/string_operand.h"
 
@@ -45,7 +46,7 @@ Status Decode(KernelContext& ctx) {
   const Tensor& codes = ctx.In("Codes");
   const auto n = static_cast<int64_t>(texts->elements.size());
   StringTensor out{codes.shape(), {}};
-  for (int64_t i = 0; i < codes.numel(); ++i) {
+  for (const int64_t i : Watched(codes.numel())) {
     const int64_t code = codes.data<int64_t>()[i];
     if (code < -n || code >= n)
       return OutOfRange("element ", i, " of 'Codes' is ", code, "; there are ", n, " texts");

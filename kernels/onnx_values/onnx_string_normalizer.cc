@@ -1,6 +1,7 @@
 // Case and stop words, whatever the system's locale is.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/onnx_values/string_operand.h"
 
@@ -80,6 +81,7 @@ Status Normalize(KernelContext& ctx) {
     for (std::string& word : stopped) word = InCase(word, false);
   StringTensor out;
   for (const std::string& word : x->elements) {
+    LookForInterrupt();
     const std::string compared = exact ? word : InCase(word, false);
     if (std::find(stopped.begin(), stopped.end(), compared) != stopped.end()) continue;
     out.elements.push_back(action == "NONE" ? word : InCase(word, action == "UPPER"));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/onnx_values/string_operand.h"
@@ -14,8 +15,9 @@ Status Concat(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const auto y, StringsOf(ctx, "Y"));
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShape(x->shape, y->shape, -1));
   StringTensor out{shape, {}};
-  for (int64_t i = 0; i < shape.numel(); ++i)
-    out.elements.push_back(BroadcastElement(*x, shape, i) + BroadcastElement(*y, shape, i));
+  for (const auto part : Stretches(shape.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      out.elements.push_back(BroadcastElement(*x, shape, i) + BroadcastElement(*y, shape, i));
   SetStrings(ctx, "Z", std::move(out));
   return Status::Ok();
 }
@@ -56,6 +58,7 @@ Status Split(KernelContext& ctx) {
   std::vector<Parts> all;
   size_t widest = 0;
   for (const std::string& text : x->elements) {
+    LookForInterrupt();
     all.push_back(delimiter.empty() ? SplitAtSpace(text, most) : SplitAt(text, delimiter, most));
     widest = std::max(widest, all.back().size());
   }

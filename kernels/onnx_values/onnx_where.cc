@@ -1,4 +1,5 @@
 // X where the condition holds, else Y, each of the three broadcast to their common shape.
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -28,7 +29,7 @@ void Rows(const Shape& shape, const Tensor& ct, const Tensor& xt, const Tensor& 
     return last < 0 ? int64_t{0} : steps[static_cast<size_t>(last)];
   };
   const int64_t ci = inner(cs), xi = inner(xs), yi = inner(ys);
-  for (int64_t row = begin; row < end; ++row) {
+  for (const int64_t row : Watched(begin, end)) {
     int64_t at = row, c0 = 0, x0 = 0, y0 = 0;
     for (int d = last - 1; d >= 0; --d) {
       const int64_t i = at % shape[d];
