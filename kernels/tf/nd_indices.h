@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "core/interrupts.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -22,7 +23,7 @@ template <typename Fn>
 Status ForEachSlice(const NdIndices& nd, const Shape& data, const Tensor& indices, Fn&& fn) {
   if (nd.k == 0 && nd.row == 0) return Status::Ok();  // the tuples need no memory, but many steps
   const auto strides = RowMajorStrides(data);
-  for (int64_t i = 0; i < nd.tuples; ++i) {
+  for (const int64_t i : Watched(nd.tuples)) {
     int64_t at = 0;
     for (int64_t j = 0; j < nd.k; ++j) {
       const int64_t v = IntAt(indices, i * nd.k + j), n = data[static_cast<int>(j)];

@@ -1,4 +1,5 @@
 // The shape that broadcasting gives, and the offsets of the parts of a concatenation.
+#include "core/memory/watched_bytes.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 
@@ -147,10 +148,10 @@ HEDDLE_OP(tf_select) {
     const size_t bytes = static_cast<size_t>(each) * SizeOf(t.dtype());
     auto* to = static_cast<std::byte*>(ctx.Out("output").mutable_raw());
     for (int64_t i = 0; i < c.numel() && bytes > 0; ++i)
-      std::memcpy(to + static_cast<size_t>(i) * bytes,
-                  static_cast<const std::byte*>((c.data<bool>()[i] ? t : e).raw()) +
-                      static_cast<size_t>(i) * bytes,
-                  bytes);
+      WatchedMemcpy(to + static_cast<size_t>(i) * bytes,
+                    static_cast<const std::byte*>((c.data<bool>()[i] ? t : e).raw()) +
+                        static_cast<size_t>(i) * bytes,
+                    bytes);
     return Status::Ok();
   });
 }

@@ -2,6 +2,8 @@
 #include <memory_resource>
 #include <vector>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -25,7 +27,7 @@ Status DynamicPartition(KernelContext& ctx) {
                            ", expected the leading dimensions of data ", data.shape().ToString());
   CallHeap heap(ctx);
   std::pmr::vector<int64_t> count(static_cast<size_t>(n), 0, &heap);
-  for (int64_t i = 0; i < parts.numel(); ++i) {
+  for (const int64_t i : Watched(parts.numel())) {
     const int64_t p = IntAt(parts, i);
     if (p < 0 || p >= n)
       return OutOfRange("partitions holds ", p, " at position ", i, ", expected 0 to ", n - 1);
@@ -42,10 +44,10 @@ Status DynamicPartition(KernelContext& ctx) {
         static_cast<std::byte*>(ctx.Alloc("outputs", data.dtype(), shape, p).mutable_raw());
   }
   const auto* from = static_cast<const std::byte*>(data.raw());
-  for (int64_t i = 0; i < parts.numel(); ++i) {
+  for (const int64_t i : Watched(parts.numel())) {
     std::byte*& at = to[static_cast<size_t>(IntAt(parts, i))];
     if (at == nullptr || row == 0) continue;
-    std::memcpy(at, from + i * row, static_cast<size_t>(row));
+    WatchedMemcpy(at, from + i * row, static_cast<size_t>(row));
     at += row;
   }
   return Status::Ok();
@@ -69,7 +71,7 @@ Status DynamicStitch(KernelContext& ctx) {
       return InvalidArgument("data[", k, "] has shape ", data.shape().ToString(), ", indices[", k,
                              "] ", index.shape().ToString(), ", and rows have shape ",
                              tail.ToString());
-    for (int64_t i = 0; i < index.numel(); ++i) {
+    for (const int64_t i : Watched(index.numel())) {
       const int64_t v = IntAt(index, i);
       if (v < 0 || v > int64_t{1} << 48)
         return OutOfRange("indices[", k, "] holds ", v, ", expected the place of a row");
@@ -89,7 +91,7 @@ Status DynamicStitch(KernelContext& ctx) {
     const Tensor& index = ctx.In("indices", k);
     const auto* from = static_cast<const std::byte*>(ctx.In("data", k).raw());
     for (int64_t i = 0; row > 0 && i < index.numel(); ++i)
-      std::memcpy(to + IntAt(index, i) * row, from + i * row, static_cast<size_t>(row));
+      WatchedMemcpy(to + IntAt(index, i) * row, from + i * row, static_cast<size_t>(row));
   }
   return Status::Ok();
 }

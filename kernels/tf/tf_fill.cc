@@ -1,4 +1,6 @@
 // One value over and over, numbers in equal steps, and indices as unit vectors.
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 #include "kernels/tf/narrow.h"
@@ -40,13 +42,14 @@ struct Range {
     const T from = *start.data<T>(), step = *delta.data<T>();
     T* to = ctx.Out("output").template mutable_data<T>();
     T value = from;
-    for (int64_t i = 0; i < n; ++i) {
-      to[i] = value;
-      if constexpr (std::is_integral_v<T>)
-        value = static_cast<T>(static_cast<uint64_t>(value) + static_cast<uint64_t>(step));
-      else
-        value += step;
-    }
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        to[i] = value;
+        if constexpr (std::is_integral_v<T>)
+          value = static_cast<T>(static_cast<uint64_t>(value) + static_cast<uint64_t>(step));
+        else
+          value += step;
+      }
     return Status::Ok();
   }
 
@@ -157,8 +160,8 @@ Status OneHot(KernelContext& ctx) {
     using T = typename decltype(tag)::type;
     const T yes = *static_cast<const T*>(on.raw()), no = *static_cast<const T*>(off.raw());
     T* to = static_cast<T*>(out.mutable_raw());
-    std::fill(to, to + out.numel(), no);
-    for (int64_t i = 0; i < wide.numel(); ++i) {
+    WatchedFill(to, out.numel(), no);
+    for (const int64_t i : Watched(wide.numel())) {
       const int64_t v = IntAt(wide, i);
       if (v >= 0 && v < depth) to[(i / inner * depth + v) * inner + i % inner] = yes;
     }

@@ -1,6 +1,7 @@
 // The last dimensions cut or filled with zeros to given lengths, and a check of numbers.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -60,7 +61,7 @@ struct Mirror {
     const int64_t have = x.dim(-1), n = out.dim(-1);
     const T* from = x.data<T>();
     T* to = out.template mutable_data<T>();
-    for (int64_t i = 0; i < out.numel(); ++i) {
+    for (const int64_t i : Watched(out.numel())) {
       const int64_t row = i / n, k = i % n, at = k <= n / 2 ? k : n - k;
       const T v = at < have ? from[row * have + at] : T(0);
       to[i] = k <= n / 2 ? v : std::conj(v);
@@ -74,10 +75,11 @@ struct CheckNumerics {
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("tensor");
     Tensor& out = ctx.Out("output");
-    for (int64_t i = 0; i < x.numel(); ++i)
-      if (const auto v = static_cast<ComputeType<T>>(x.data<T>()[i]); !std::isfinite(v))
-        return InvalidArgument(ctx.Str("message"), ": the tensor has ",
-                               std::isnan(v) ? "NaN" : "an infinity", " at position ", i);
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        if (const auto v = static_cast<ComputeType<T>>(x.data<T>()[i]); !std::isfinite(v))
+          return InvalidArgument(ctx.Str("message"), ": the tensor has ",
+                                 std::isnan(v) ? "NaN" : "an infinity", " at position ", i);
     if (out.raw() != x.raw()) CopyBytes(ctx, x.raw(), out.mutable_raw(), x.bytes());
     return Status::Ok();
   }

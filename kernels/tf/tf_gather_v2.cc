@@ -1,4 +1,5 @@
 // Slices along an axis, picked by indices; leading batch_dims axes are shared with the indices.
+#include "core/interrupts.h"
 #include "core/operands/any_address.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -51,9 +52,10 @@ Status Gather(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const GatherAxes g,
                           AxesOf(x.shape(), indices.shape(), axis, ctx.Int("batch_dims")));
   const int64_t size = x.shape()[g.axis];
-  for (int64_t i = 0; i < indices.numel(); ++i)
-    if (const int64_t v = IntAt(indices, i); v < 0 || v >= size)
-      return OutOfRange("indices holds ", v, " at position ", i, ", expected 0 to ", size - 1);
+  for (const auto part : Stretches(indices.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      if (const int64_t v = IntAt(indices, i); v < 0 || v >= size)
+        return OutOfRange("indices holds ", v, " at position ", i, ", expected 0 to ", size - 1);
   const int64_t batches = x.shape().Product(0, g.batch);
   const int64_t outer = x.shape().Product(g.batch, g.axis);
   const int64_t picks = indices.shape().Product(g.batch, indices.rank());

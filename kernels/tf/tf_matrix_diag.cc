@@ -1,6 +1,8 @@
 // Diagonals of matrices: taken out, put in, made into matrices; bands.
 #include <cstring>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -23,7 +25,7 @@ struct Diagonals {
   // fn(place in the matrix, place among the diagonals) for all elements.
   template <typename Fn>
   void ForEach(Fn&& fn) const {
-    for (int64_t i = 0; i < count(); ++i) {
+    for (const int64_t i : Watched(count())) {
       const int64_t d = high - i, n = Length(d), offset = Offset(d);
       for (int64_t j = 0; j < n; ++j) {
         const int64_t r = j - std::min<int64_t>(0, d), c = j + std::max<int64_t>(0, d);
@@ -121,7 +123,7 @@ Status DiagPart(KernelContext& ctx) {
     std::memcpy(&value, padding, sizeof(T));
     const T* from = static_cast<const T*>(x.raw());
     T* to = static_cast<T*>(out.mutable_raw());
-    std::fill(to, to + out.numel(), value);
+    WatchedFill(to, out.numel(), value);
     for (int64_t m = 0; m < matrices; ++m)
       d.ForEach([&](int64_t at, int64_t diagonal) {
         to[m * d.count() * d.longest + diagonal] = from[m * d.rows * d.cols + at];
@@ -186,7 +188,7 @@ Status Diag(KernelContext& ctx) {
     std::memcpy(&value, padding, sizeof(T));
     const T* from = static_cast<const T*>(x.raw());
     T* to = static_cast<T*>(out.mutable_raw());
-    std::fill(to, to + out.numel(), value);
+    WatchedFill(to, out.numel(), value);
     for (int64_t m = 0; m < matrices; ++m)
       d.ForEach([&](int64_t at, int64_t diagonal) {
         to[m * d.rows * d.cols + at] = from[m * d.count() * d.longest + diagonal];
@@ -240,11 +242,12 @@ Status BandPart(KernelContext& ctx) {
     using T = typename decltype(tag)::type;
     const T* from = static_cast<const T*>(x.raw());
     T* to = static_cast<T*>(out.mutable_raw());
-    for (int64_t i = 0, n = x.numel(); i < n; ++i) {
-      const int64_t r = i / cols % rows, c = i % cols;
-      const bool inside = (lower < 0 || r - c <= lower) && (upper < 0 || c - r <= upper);
-      to[i] = inside ? from[i] : T{};
-    }
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        const int64_t r = i / cols % rows, c = i % cols;
+        const bool inside = (lower < 0 || r - c <= lower) && (upper < 0 || c - r <= upper);
+        to[i] = inside ? from[i] : T{};
+      }
   });
   return Status::Ok();
 }

@@ -1,4 +1,6 @@
 // Padding by a constant, and by mirrored elements with its gradient.
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
@@ -76,7 +78,7 @@ Status Pad(KernelContext& ctx) {
     VisitElementSize(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       T* to = static_cast<T*>(out.mutable_raw());
-      std::fill(to, to + out.numel(), *static_cast<const T*>(value->raw()));
+      WatchedFill(to, out.numel(), *static_cast<const T*>(value->raw()));
     });
   }
   if (x.numel() == 0) return Status::Ok();
@@ -112,12 +114,13 @@ template <typename Fn>
 void ForEachPlace(const Shape& small, const Shape& big, const Places& places, Fn&& fn) {
   const auto strides = RowMajorStrides(small);
   Walk<1> walk(big, {std::array<int64_t, Shape::kMaxRank>{}});
-  for (int64_t i = 0, n = big.numel(); i < n; ++i, walk.Next()) {
-    int64_t at = 0;
-    for (int d = 0; d < big.rank(); ++d)
-      at += places[static_cast<size_t>(d)][static_cast<size_t>(walk.index(d))] * strides[d];
-    fn(at, i);
-  }
+  for (const auto some : Stretches(big.numel()))
+    for (int64_t i = some.begin; i < some.end; ++i, walk.Next()) {
+      int64_t at = 0;
+      for (int d = 0; d < big.rank(); ++d)
+        at += places[static_cast<size_t>(d)][static_cast<size_t>(walk.index(d))] * strides[d];
+      fn(at, i);
+    }
 }
 
 // The rows of the last axis lie in one piece but for their ends.
@@ -131,14 +134,15 @@ void MirrorRows(const T* from, const Shape& small, const Shape& big, const Place
   Shape rows = big;
   rows.erase(last);
   Walk<1> walk(rows, {std::array<int64_t, Shape::kMaxRank>{}});
-  for (int64_t i = 0, count = rows.numel(); i < count; ++i, walk.Next(), to += width) {
-    int64_t at = 0;
-    for (int d = 0; d < last; ++d)
-      at += places[static_cast<size_t>(d)][static_cast<size_t>(walk.index(d))] * strides[d];
-    for (int64_t k = 0; k < before; ++k) to[k] = from[at + row[static_cast<size_t>(k)]];
-    std::copy_n(from + at, n, to + before);
-    for (int64_t k = before + n; k < width; ++k) to[k] = from[at + row[static_cast<size_t>(k)]];
-  }
+  for (const auto part : Stretches(rows.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i, walk.Next(), to += width) {
+      int64_t at = 0;
+      for (int d = 0; d < last; ++d)
+        at += places[static_cast<size_t>(d)][static_cast<size_t>(walk.index(d))] * strides[d];
+      for (int64_t k = 0; k < before; ++k) to[k] = from[at + row[static_cast<size_t>(k)]];
+      WatchedCopy(from + at, n, to + before);
+      for (int64_t k = before + n; k < width; ++k) to[k] = from[at + row[static_cast<size_t>(k)]];
+    }
 }
 
 Status MirrorPad(KernelContext& ctx) {
@@ -170,7 +174,7 @@ struct MirrorPadGrad {
     HEDDLE_ASSIGN_OR_RETURN(const Places places, MirrorPlaces(ctx, out.shape(), p, &heap));
     const T* from = x.data<T>();
     T* to = out.template mutable_data<T>();
-    std::fill(to, to + out.numel(), T(0));
+    WatchedFill(to, out.numel(), T(0));
     ForEachPlace(out.shape(), x.shape(), places,
                  [&](int64_t small, int64_t big) { to[small] += from[big]; });
     return Status::Ok();

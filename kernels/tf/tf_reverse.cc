@@ -1,4 +1,5 @@
 // Axes turned round, rolled, or in another order.
+#include "core/interrupts.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 
@@ -61,11 +62,13 @@ Status Roll(KernelContext& ctx) {
     const T* from = static_cast<const T*>(x.raw());
     T* to = static_cast<T*>(out.mutable_raw());
     Walk<1> walk(x.shape(), {strides});
-    for (int64_t i = 0, n = x.numel(); i < n; ++i, walk.Next()) {
-      int64_t at = 0;
-      for (int d = 0; d < x.rank(); ++d) at += (walk.index(d) + by[d]) % x.shape()[d] * strides[d];
-      to[at] = from[i];
-    }
+    for (const auto some : Stretches(x.numel()))
+      for (int64_t i = some.begin; i < some.end; ++i, walk.Next()) {
+        int64_t at = 0;
+        for (int d = 0; d < x.rank(); ++d)
+          at += (walk.index(d) + by[d]) % x.shape()[d] * strides[d];
+        to[at] = from[i];
+      }
   });
   return Status::Ok();
 }
@@ -79,9 +82,10 @@ Status ReverseSequence(KernelContext& ctx) {
     return InvalidArgument("seq_dim is ", seq, ", batch_dim ", batch, " and seq_lengths ",
                            lens.shape().ToString(), " for input ", x.shape().ToString());
   const int64_t steps = x.shape()[seq];
-  for (int64_t i = 0; i < lens.numel(); ++i)
-    if (const int64_t n = IntAt(lens, i); n < 0 || n > steps)
-      return OutOfRange("seq_lengths holds ", n, ", expected 0 to ", steps);
+  for (const auto part : Stretches(lens.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      if (const int64_t n = IntAt(lens, i); n < 0 || n > steps)
+        return OutOfRange("seq_lengths holds ", n, ", expected 0 to ", steps);
   Tensor& out = ctx.Out("output");
   const auto strides = RowMajorStrides(x.shape());
   VisitElementSize(x.dtype(), [&](auto tag) {
@@ -89,10 +93,11 @@ Status ReverseSequence(KernelContext& ctx) {
     const T* from = static_cast<const T*>(x.raw());
     T* to = static_cast<T*>(out.mutable_raw());
     Walk<1> walk(x.shape(), {strides});
-    for (int64_t i = 0, n = x.numel(); i < n; ++i, walk.Next()) {
-      const int64_t t = walk.index(seq), length = IntAt(lens, walk.index(batch));
-      to[i] = from[i + (t < length ? length - 1 - 2 * t : 0) * strides[seq]];
-    }
+    for (const auto some : Stretches(x.numel()))
+      for (int64_t i = some.begin; i < some.end; ++i, walk.Next()) {
+        const int64_t t = walk.index(seq), length = IntAt(lens, walk.index(batch));
+        to[i] = from[i + (t < length ? length - 1 - 2 * t : 0) * strides[seq]];
+      }
   });
   return Status::Ok();
 }

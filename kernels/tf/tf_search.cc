@@ -4,6 +4,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/index/index_args.h"
@@ -59,9 +61,11 @@ struct TopK {
       for (int64_t r = begin; r < end; ++r) {
         const T* row = x.data<T>() + r * n;
         std::iota(order.begin(), order.end(), 0);
-        std::partial_sort(order.begin(), order.begin() + k, order.end(), [row](auto a, auto b) {
-          return Greater(row[a], row[b]) || (!Greater(row[b], row[a]) && a < b);
-        });
+        LookCount looks;
+        std::partial_sort(order.begin(), order.begin() + k, order.end(),
+                          looks.In([row](auto a, auto b) {
+                            return Greater(row[a], row[b]) || (!Greater(row[b], row[a]) && a < b);
+                          }));
         for (int64_t i = 0; i < k; ++i) {
           values.template mutable_data<T>()[r * k + i] = row[order[static_cast<size_t>(i)]];
           SetIndex(indices, r * k + i, order[static_cast<size_t>(i)]);
@@ -88,7 +92,7 @@ Status InTopK(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const int64_t k, IntIn(ctx, "k", 1));
   const int64_t n = p.dim(1);
   bool* to = ctx.Out("precision").mutable_data<bool>();
-  for (int64_t r = 0; r < p.dim(0); ++r) {
+  for (const int64_t r : Watched(p.dim(0))) {
     const float* row = p.data<float>() + r * n;
     const int64_t target = IntAt(targets, r);
     bool bad = target < 0 || target >= n || !std::isfinite(row[target]);
@@ -124,7 +128,7 @@ struct Bound {
                                Name(sorted.dtype()));
       Tensor& out = ctx.Out("output");
       const int64_t n = sorted.dim(1), m = values.dim(1);
-      for (int64_t i = 0; i < values.numel(); ++i) {
+      for (const int64_t i : Watched(values.numel())) {
         const T *row = sorted.data<T>() + i / m * n, v = values.data<T>()[i];
         const T* at =
             kUpper ? std::upper_bound(row, row + n, v) : std::lower_bound(row, row + n, v);
@@ -147,7 +151,7 @@ struct Bucketize {
       return InvalidArgument("boundaries are not sorted");
     const Tensor& x = ctx.In("input");
     int32_t* to = ctx.Out("output").mutable_data<int32_t>();
-    for (int64_t i = 0; i < x.numel(); ++i) {
+    for (const int64_t i : Watched(x.numel())) {
       const auto v = static_cast<double>(x.data<T>()[i]);
       to[i] =
           static_cast<int32_t>(std::upper_bound(bounds.begin(), bounds.end(), v) - bounds.begin());
@@ -171,8 +175,9 @@ struct ListDiff {
     seen.insert(y.data<T>(), y.data<T>() + y.numel());
     std::pmr::vector<int64_t> kept(&heap);
     kept.reserve(static_cast<size_t>(x.numel()));
-    for (int64_t i = 0; i < x.numel(); ++i)
-      if (!seen.contains(x.data<T>()[i])) kept.push_back(i);
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        if (!seen.contains(x.data<T>()[i])) kept.push_back(i);
     const Shape shape{static_cast<int64_t>(kept.size())};
     T* to = ctx.Alloc("out", x.dtype(), shape).template mutable_data<T>();
     Tensor& where = ctx.Alloc("idx", index, shape);
@@ -197,8 +202,8 @@ struct Invert {
     const Tensor& x = ctx.In("x");
     T* to = ctx.Out("y").template mutable_data<T>();
     const int64_t n = x.numel();
-    std::fill(to, to + n, T(-1));
-    for (int64_t i = 0; i < n; ++i) {
+    WatchedFill(to, n, T(-1));
+    for (const int64_t i : Watched(n)) {
       const int64_t v = x.data<T>()[i];
       if (v < 0 || v >= n || to[v] >= 0)
         return InvalidArgument("x holds ", v, " at position ", i, ", expected 0 to ", n - 1,
@@ -226,9 +231,9 @@ struct DenseBincount {
                             MakeShape(rows ? Ints{x.dim(0), size} : Ints{size}, "output"));
     Tensor& out = ctx.Alloc("output", weights.dtype(), shape);
     T* to = out.template mutable_data<T>();
-    std::fill(to, to + out.numel(), T(0));
+    WatchedFill(to, out.numel(), T(0));
     const int64_t row = rows ? x.dim(1) : x.numel();
-    for (int64_t i = 0; i < x.numel(); ++i) {
+    for (const int64_t i : Watched(x.numel())) {
       const int64_t v = IntAt(x, i);
       if (v < 0)
         return InvalidArgument("input holds ", v, " at position ", i, ", expected 0 or more");
@@ -264,7 +269,7 @@ Status SparseToDense(KernelContext& ctx) {
   CallHeap heap(ctx);
   std::pmr::vector<int64_t> places(&heap);
   places.reserve(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
+  for (const int64_t i : Watched(count)) {
     int64_t at = 0;
     for (int64_t d = 0; d < rank; ++d) {
       const int64_t v = IntAt(indices, i * rank + d);
@@ -281,7 +286,7 @@ Status SparseToDense(KernelContext& ctx) {
     using T = typename decltype(tag)::type;
     T* to = static_cast<T*>(out.mutable_raw());
     const T* from = static_cast<const T*>(values.raw());
-    std::fill(to, to + out.numel(), *static_cast<const T*>(other.raw()));
+    WatchedFill(to, out.numel(), *static_cast<const T*>(other.raw()));
     for (size_t i = 0; i < places.size(); ++i) to[places[i]] = from[values.numel() == 1 ? 0 : i];
   });
   return Status::Ok();

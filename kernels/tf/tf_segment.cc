@@ -3,6 +3,8 @@
 #include <memory_resource>
 #include <vector>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/index/index_args.h"
@@ -45,11 +47,11 @@ void Take(How how, T v, T* acc) {
 template <typename T, typename Index, typename Id>
 Status Reduce(How how, const T* from, int64_t entries, int64_t row, Index index, Id id, T* to,
               std::pmr::vector<int64_t>* count) {
-  for (int64_t i = 0; i < entries; ++i) {
+  for (const int64_t i : Watched(entries)) {
     const int64_t s = id(i);
     if (s < 0) continue;
     T* acc = to + s * row;
-    if ((*count)[static_cast<size_t>(s)]++ == 0) std::fill(acc, acc + row, InitOf<T>(how));
+    if ((*count)[static_cast<size_t>(s)]++ == 0) WatchedFill(acc, row, InitOf<T>(how));
     const T* v = from + index(i) * row;
     for (int64_t k = 0; k < row; ++k) Take(how, v[k], acc + k);
   }
@@ -80,7 +82,7 @@ Result<int64_t> SortedSegments(const Tensor& ids) {
   if (ids.rank() != 1)
     return InvalidArgument("segment_ids has shape ", ids.shape().ToString(), ", expected a vector");
   int64_t last = 0;
-  for (int64_t i = 0; i < ids.numel(); ++i) {
+  for (const int64_t i : Watched(ids.numel())) {
     const int64_t v = IntAt(ids, i);
     if (v < last)
       return InvalidArgument("segment_ids holds ", v, " at position ", i, " after ", last,
@@ -157,9 +159,10 @@ Status RunUnsorted(KernelContext& ctx, How how) {
   HEDDLE_RETURN_IF_ERROR(CheckIntDType(ids.dtype(), "segment_ids"));
   Tensor& out = ctx.Out("output");
   const int64_t n = out.dim(0), row = data.shape().Product(ids.rank(), data.rank());
-  for (int64_t i = 0; i < ids.numel(); ++i)
-    if (const int64_t v = IntAt(ids, i); v >= n)
-      return OutOfRange("segment_ids holds ", v, " at position ", i, ", expected less than ", n);
+  for (const auto part : Stretches(ids.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      if (const int64_t v = IntAt(ids, i); v >= n)
+        return OutOfRange("segment_ids holds ", v, " at position ", i, ", expected less than ", n);
   if (out.numel() == 0) return Status::Ok();
   CallHeap heap(ctx);
   std::pmr::vector<int64_t> count(static_cast<size_t>(n), 0, &heap);
@@ -187,8 +190,9 @@ Status RunNarrowExtremes(KernelContext& ctx, How how) {
   const int64_t row = data.shape().Product(ids.rank(), data.rank());
   CallHeap heap(ctx);
   std::pmr::vector<int64_t> count(static_cast<size_t>(out.dim(0)), 0, &heap);
-  for (int64_t i = 0; i < ids.numel(); ++i)
-    if (const int64_t v = IntAt(ids, i); v >= 0) ++count[static_cast<size_t>(v)];
+  for (const auto part : Stretches(ids.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      if (const int64_t v = IntAt(ids, i); v >= 0) ++count[static_cast<size_t>(v)];
   const auto most = static_cast<uint16_t>(out.dtype() == DType::kF16 ? 0x7bff : 0x7f7f);
   const auto value = static_cast<uint16_t>(how == How::kMax ? most | 0x8000 : most);
   FillGaps(count, row, value, static_cast<uint16_t*>(out.mutable_raw()));
@@ -210,10 +214,11 @@ Status RunSparseSegment(KernelContext& ctx, How how) {
   if (data.rank() < 1 || index.numel() != ids.numel())
     return InvalidArgument("indices and segment_ids have ", index.numel(), " and ", ids.numel(),
                            " elements for data ", data.shape().ToString());
-  for (int64_t i = 0; i < index.numel(); ++i)
-    if (const int64_t v = IntAt(index, i); v < 0 || v >= data.dim(0))
-      return OutOfRange("indices holds ", v, " at position ", i, ", expected 0 to ",
-                        data.dim(0) - 1);
+  for (const auto part : Stretches(index.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      if (const int64_t v = IntAt(index, i); v < 0 || v >= data.dim(0))
+        return OutOfRange("indices holds ", v, " at position ", i, ", expected 0 to ",
+                          data.dim(0) - 1);
   HEDDLE_ASSIGN_OR_RETURN(const Shape shape, Segments(n, data.shape(), 1));
   T* to = ctx.Alloc("output", data.dtype(), shape).template mutable_data<T>();
   if (shape.numel() == 0) return Status::Ok();
@@ -246,7 +251,7 @@ Status RunSparseSegmentGrad(KernelContext& ctx, How how) {
                            " elements for grad ", grad.shape().ToString(), " and ", rows, " rows");
   CallHeap heap(ctx);
   std::pmr::vector<int64_t> count(static_cast<size_t>(grad.dim(0)), 0, &heap);
-  for (int64_t i = 0; i < ids.numel(); ++i) {
+  for (const int64_t i : Watched(ids.numel())) {
     const int64_t s = IntAt(ids, i), r = IntAt(index, i);
     if (s < 0 || s >= grad.dim(0) || r < 0 || r >= rows)
       return OutOfRange("segment_ids and indices hold ", s, " and ", r, " at position ", i,
@@ -258,7 +263,7 @@ Status RunSparseSegmentGrad(KernelContext& ctx, How how) {
   T* to = out.template mutable_data<T>();
   ZeroBytes(ctx, to, out.bytes());
   const int64_t row = grad.shape().Product(1, grad.rank());
-  for (int64_t i = 0; i < ids.numel(); ++i) {
+  for (const int64_t i : Watched(ids.numel())) {
     const int64_t s = IntAt(ids, i);
     const T n = static_cast<T>(count[static_cast<size_t>(s)]);
     const T factor = T(1) / (how == How::kMean ? n : std::sqrt(n));

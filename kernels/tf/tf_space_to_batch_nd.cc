@@ -1,4 +1,5 @@
 // Blocks of space moved to the batch or to channels, and back.
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -97,22 +98,23 @@ Status MoveBlocks(KernelContext& ctx) {
   auto* to = static_cast<std::byte*>(out.mutable_raw());
   Walk<1> walk(places, {std::array<int64_t, Shape::kMaxRank>{}});
   ShortInts within(static_cast<size_t>(b.m));
-  for (int64_t p = 0, n = places.numel(); p < n; ++p, walk.Next()) {
-    int64_t offset = walk.index(0) / images, at = walk.index(0) % images;
-    for (int i = b.m - 1; i >= 0; --i) {
-      const auto k = static_cast<size_t>(i);
-      within[k] = offset % b.size[k];
-      offset /= b.size[k];
+  for (const auto part : Stretches(places.numel()))
+    for (int64_t p = part.begin; p < part.end; ++p, walk.Next()) {
+      int64_t offset = walk.index(0) / images, at = walk.index(0) % images;
+      for (int i = b.m - 1; i >= 0; --i) {
+        const auto k = static_cast<size_t>(i);
+        within[k] = offset % b.size[k];
+        offset /= b.size[k];
+      }
+      bool inside = true;
+      for (int i = 0; i < b.m; ++i) {
+        const auto k = static_cast<size_t>(i);
+        const int64_t at_i = walk.index(i + 1) * b.size[k] + within[k] - b.lo[k];
+        inside = inside && at_i >= 0 && at_i < wide[i + 1];
+        at = at * wide[i + 1] + at_i;
+      }
+      if (inside) CopyRow(to + (kToBatch ? p : at) * row, from + (kToBatch ? at : p) * row, row);
     }
-    bool inside = true;
-    for (int i = 0; i < b.m; ++i) {
-      const auto k = static_cast<size_t>(i);
-      const int64_t at_i = walk.index(i + 1) * b.size[k] + within[k] - b.lo[k];
-      inside = inside && at_i >= 0 && at_i < wide[i + 1];
-      at = at * wide[i + 1] + at_i;
-    }
-    if (inside) CopyRow(to + (kToBatch ? p : at) * row, from + (kToBatch ? at : p) * row, row);
-  }
   return Status::Ok();
 }
 

@@ -1,6 +1,8 @@
 // Sparse tensors as indices, values and a shape; ranges of several rows; places in shapes.
 #include <cmath>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -36,8 +38,8 @@ struct SparseMatMul {
       return InvalidArgument("a_indices has shape ", indices.shape().ToString(), " and a_values ",
                              values.shape().ToString());
     T* to = out.template mutable_data<T>();
-    std::fill(to, to + out.numel(), T(0));
-    for (int64_t i = 0; i < values.numel(); ++i) {
+    WatchedFill(to, out.numel(), T(0));
+    for (const int64_t i : Watched(values.numel())) {
       const int64_t r = IntAt(indices, 2 * i + (turn_a ? 1 : 0));
       const int64_t k = IntAt(indices, 2 * i + (turn_a ? 0 : 1));
       if (r < 0 || r >= out.dim(0) || k < 0 || k >= inner)
@@ -66,7 +68,7 @@ Status FillEmptyRows(KernelContext& ctx) {
   const int64_t rows = IntAt(shape, 0);
   HEDDLE_RETURN_IF_ERROR(MakeShape({rows}, "dense_shape").status());
   std::vector<std::vector<int64_t>> entries(static_cast<size_t>(rows));
-  for (int64_t i = 0; i < n; ++i) {
+  for (const int64_t i : Watched(n)) {
     const int64_t r = IntAt(indices, i * rank);
     if (r < 0 || r >= rows)
       return OutOfRange("indices holds row ", r, " at position ", i, ", expected 0 to ", rows - 1);
@@ -74,7 +76,7 @@ Status FillEmptyRows(KernelContext& ctx) {
   }
   int64_t total = n;
   bool* empty = ctx.Alloc("empty_row_indicator", DType::kBool, Shape{rows}).mutable_data<bool>();
-  for (int64_t r = 0; r < rows; ++r) {
+  for (const int64_t r : Watched(rows)) {
     empty[r] = entries[static_cast<size_t>(r)].empty();
     total += empty[r] ? 1 : 0;
   }
@@ -86,10 +88,10 @@ Status FillEmptyRows(KernelContext& ctx) {
   auto* to = static_cast<std::byte*>(made.mutable_raw());
   int64_t at = 0;
   const auto put = [&](const void* value) {
-    std::memcpy(to + static_cast<size_t>(at) * size, value, size);
+    WatchedMemcpy(to + static_cast<size_t>(at) * size, value, size);
     ++at;
   };
-  for (int64_t r = 0; r < rows; ++r) {
+  for (const int64_t r : Watched(rows)) {
     if (empty[r]) {
       std::fill(places + at * rank, places + (at + 1) * rank, 0);
       places[at * rank] = r;
@@ -131,7 +133,7 @@ Status SparseReshape(KernelContext& ctx) {
   int64_t* places =
       ctx.Alloc("output_indices", DType::kI64, Shape{n, made.rank()}).mutable_data<int64_t>();
   const auto strides = RowMajorStrides(old), parts = RowMajorStrides(made);
-  for (int64_t i = 0; i < n; ++i) {
+  for (const int64_t i : Watched(n)) {
     int64_t at = 0;
     for (int d = 0; d < old.rank(); ++d) {
       const int64_t v = IntAt(indices, i * old.rank() + d);
@@ -169,7 +171,7 @@ struct RaggedRange {
       return InvalidArgument("Tsplits is ", Name(splits), ", expected int32 or int64");
     std::vector<T> values;
     Ints ends{0};
-    for (int64_t r = 0; r < rows; ++r) {
+    for (const int64_t r : Watched(rows)) {
       T v[3];
       for (int k = 0; k < 3; ++k) v[k] = all[k]->data<T>()[all[k]->rank() == 0 ? 0 : r];
       if (v[2] == T(0)) return InvalidArgument("deltas holds 0 at position ", r);
@@ -209,7 +211,7 @@ struct UnravelIndex {
     T* to = ctx.Alloc("output", indices.dtype(), out).template mutable_data<T>();
     const auto strides = RowMajorStrides(shape);
     const int64_t n = indices.numel(), total = shape.numel();
-    for (int64_t i = 0; i < n; ++i) {
+    for (const int64_t i : Watched(n)) {
       int64_t at = indices.data<T>()[i];
       if (at < 0 || at >= total)
         return OutOfRange("indices holds ", at, " at position ", i, ", expected 0 to ", total - 1);
@@ -240,7 +242,7 @@ struct Histogram {
     HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape({bins}, "nbins"));
     Ints counts(static_cast<size_t>(bins), 0);
     const double step = (high - low) / static_cast<double>(bins);
-    for (int64_t i = 0; i < values.numel(); ++i) {
+    for (const int64_t i : Watched(values.numel())) {
       const double v = static_cast<double>(values.data<T>()[i]);
       if (std::isnan(v)) return InvalidArgument("values holds NaN at position ", i);
       const double place = (std::min(std::max(v, low), high) - low) / step;
@@ -275,9 +277,10 @@ struct Nth {
     if (ctx.Bool("reverse")) n = size - 1 - n;
     T* to = ctx.Out("values").template mutable_data<T>();
     std::vector<T> row(static_cast<size_t>(size));
-    for (int64_t r = 0; r < rows; ++r) {
-      std::copy_n(x.data<T>() + r * size, size, row.begin());
-      std::nth_element(row.begin(), row.begin() + n, row.end(), &Less<T>);
+    for (const int64_t r : Watched(rows)) {
+      WatchedCopy(x.data<T>() + r * size, size, row.begin());
+      LookCount looks;
+      std::nth_element(row.begin(), row.begin() + n, row.end(), looks.In(&Less<T>));
       to[r] = row[static_cast<size_t>(n)];
     }
     return Status::Ok();

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 
@@ -42,7 +44,7 @@ struct Unique {
     std::pmr::unordered_map<std::pmr::string, int64_t> seen(&heap);
     std::pmr::vector<int64_t> first(&heap), count(&heap), which(&heap);
     std::pmr::string key(&heap);
-    for (int64_t i = 0; i < lines.n; ++i) {
+    for (const int64_t i : Watched(lines.n)) {
       key.clear();
       for (int64_t o = 0; o < lines.outer; ++o)
         for (int64_t k = 0; k < lines.inner; ++k)
@@ -61,11 +63,11 @@ struct Unique {
     shape[axis] = static_cast<int64_t>(first.size());
     T* y = ctx.Alloc("y", x.dtype(), shape).template mutable_data<T>();
     const int64_t m = shape[axis];
-    for (int64_t o = 0; o < lines.outer; ++o)
+    for (const int64_t o : Watched(lines.outer))
       for (int64_t j = 0; j < m; ++j)
-        std::memcpy(y + (o * m + j) * lines.inner,
-                    v + (o * lines.n + first[static_cast<size_t>(j)]) * lines.inner,
-                    static_cast<size_t>(lines.inner) * sizeof(T));
+        WatchedMemcpy(y + (o * m + j) * lines.inner,
+                      v + (o * lines.n + first[static_cast<size_t>(j)]) * lines.inner,
+                      static_cast<size_t>(lines.inner) * sizeof(T));
     Store(ctx, "idx", index, which);
     if (ctx.HasOut("count")) Store(ctx, "count", index, count);
     return Status::Ok();
@@ -74,7 +76,7 @@ struct Unique {
   // NaN equals nothing.
   static bool IsNanSlice(const T* v, const AxisLines& lines, int64_t i) {
     if constexpr (std::is_floating_point_v<T>)
-      for (int64_t o = 0; o < lines.outer; ++o)
+      for (const int64_t o : Watched(lines.outer))
         for (int64_t k = 0; k < lines.inner; ++k)
           if (const T e = v[(o * lines.n + i) * lines.inner + k]; e != e) return true;
     return false;

@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "core/memory/bytes.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/strided/strided_copy.h"
@@ -135,7 +136,7 @@ Status Concat(KernelContext& ctx) {
   Ints lengths;
   TensorArray items;
   int64_t rows = 0;
-  for (int64_t i = 0; i < std::ssize(*list); ++i) {
+  for (const int64_t i : Watched(std::ssize(*list))) {
     HEDDLE_ASSIGN_OR_RETURN(Tensor item, ItemOrZeros(ctx, *list, i));
     if (item.rank() == 0) return InvalidArgument("item ", i, " is a scalar, which has no rows");
     Shape rest = item.shape(), wanted = items.empty() ? rest : items[0].shape();
@@ -155,6 +156,7 @@ Status Concat(KernelContext& ctx) {
   Tensor& out = ctx.Alloc("Out", dtype, shape);
   auto* to = static_cast<std::byte*>(out.mutable_raw());
   for (const Tensor& item : items) {
+    LookForInterrupt();
     if (item.numel() > 0) CopyBytes(ctx, item.raw(), to, item.bytes());
     to += item.bytes();
   }

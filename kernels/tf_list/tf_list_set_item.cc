@@ -1,5 +1,6 @@
 #include <complex>
 
+#include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/strided/strided_copy.h"
@@ -45,7 +46,8 @@ Result<Tensor> Sum(const KernelContext& ctx, const Tensor& a, const Tensor& b) {
     using T = typename decltype(tag)::type;
     const T *x = a.data<T>(), *y = b.data<T>();
     T* to = sum.mutable_data<T>();
-    for (int64_t i = 0; i < a.numel(); ++i) to[i] = AddFn::Apply(x[i], y[i]);
+    for (const auto part : Stretches(a.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) to[i] = AddFn::Apply(x[i], y[i]);
     known = true;
   });
   if (!known) return Unimplemented("a sum of ", Name(a.dtype()));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/interrupts.h"
 #include "kernels/tf_math/slots.h"
 
 namespace heddle {
@@ -50,8 +51,9 @@ struct PopulationCount {
     const Tensor& x = ctx.In("x");
     const T* from = x.data<T>();
     uint8_t* to = ctx.Out("y").mutable_data<uint8_t>();
-    for (int64_t i = 0; i < x.numel(); ++i)
-      to[i] = static_cast<uint8_t>(std::popcount(static_cast<std::make_unsigned_t<T>>(from[i])));
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        to[i] = static_cast<uint8_t>(std::popcount(static_cast<std::make_unsigned_t<T>>(from[i])));
     return Status::Ok();
   }
 };

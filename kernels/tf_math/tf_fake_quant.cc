@@ -2,6 +2,7 @@
 // range on one side of 0 gets it as its end.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -29,16 +30,18 @@ Status CheckAttrs(const OpContext& ctx) {
 void Quantize(const OpContext& ctx, float low, float high, const float* from, float* to, int64_t n,
               int64_t step) {
   if (low == 0 && high == 0) {
-    for (int64_t i = 0; i < n; ++i) to[i * step] = 0;
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i) to[i * step] = 0;
     return;
   }
   const Range r = NudgedRange(low, high, ctx.Int("num_bits"), ctx.Bool("narrow_range"));
   const float inverse = 1 / r.step, zero = std::floor(-r.low * inverse + 0.5F);
-  for (int64_t i = 0; i < n; ++i) {
-    const float x = from[i * step];
-    const float clamped = std::max(std::min(x, r.high), r.low) - r.low;
-    to[i * step] = std::floor(clamped * inverse - zero + 0.5F) * r.step;
-  }
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i) {
+      const float x = from[i * step];
+      const float clamped = std::max(std::min(x, r.high), r.low) - r.low;
+      to[i * step] = std::floor(clamped * inverse - zero + 0.5F) * r.step;
+    }
 }
 
 Status Args(KernelContext& ctx) {
@@ -62,7 +65,7 @@ Status Vars(KernelContext& ctx) {
     return InvalidArgument("min and max have shapes ", lows.shape().ToString(), " and ",
                            highs.shape().ToString(), ", expected ", channels, " float32 of each");
   float* to = ctx.Out("outputs").mutable_data<float>();
-  for (int64_t c = 0; c < channels; ++c) {
+  for (const int64_t c : Watched(channels)) {
     const float low = lows.data<float>()[c], high = highs.data<float>()[c];
     Quantize(ctx, low, high, x.data<float>() + c, to + c, x.numel() / channels, channels);
   }

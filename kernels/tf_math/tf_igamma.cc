@@ -1,6 +1,7 @@
 // Incomplete gamma functions, and numbers rounded to a quantised range.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 #include "kernels/tf_math/slots.h"
 
@@ -98,7 +99,7 @@ struct QuantizeDequantize {
     } else {
       low = least * inverse;
     }
-    for (int64_t i = 0; i < x.numel(); ++i) {
+    for (const int64_t i : Watched(x.numel())) {
       const T v = (given ? std::max(std::min(from[i], high), low) : from[i]) * scale;
       to[i] = (mode == "HALF_UP" ? std::floor(v + T(0.5)) : std::nearbyint(v)) * inverse;
     }

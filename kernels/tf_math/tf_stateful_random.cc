@@ -1,5 +1,6 @@
 // Random numbers that go on from run to run: with a seed they are TensorFlow's, without one they
 // come of the run's generator.
+#include "core/interrupts.h"
 #include "kernels/tf_math/philox.h"
 
 namespace heddle {
@@ -104,7 +105,7 @@ struct Multinomial {
     if (classes == 0 && out.numel() > 0) return InvalidArgument("logits has no classes");
     Words words(TakeFor(ctx, 2 * rows * ((samples + 3) / 4 * 4)));  // two words for each
     std::vector<double> reach(static_cast<size_t>(classes));
-    for (int64_t r = 0; r < rows; ++r) {
+    for (const int64_t r : Watched(rows)) {
       const T* row = logits.data<T>() + r * classes;
       double most = std::numeric_limits<T>::lowest(), sum = 0;
       for (int64_t c = 0; c < classes; ++c)
@@ -151,6 +152,7 @@ Status Shuffle(KernelContext& ctx) {
   const auto* from = static_cast<const std::byte*>(value.raw());
   auto* to = static_cast<std::byte*>(out.mutable_raw());
   for (int64_t at : order) {
+    LookForInterrupt();
     CopyBytes(ctx, from + static_cast<size_t>(at) * row, to, row);
     to += row;
   }

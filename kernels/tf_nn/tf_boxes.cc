@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -55,9 +56,11 @@ Status CropAndResize(KernelContext& ctx) {
                            Name(boxes.dtype()), " ", boxes.shape().ToString());
   Tensor& out = ctx.Out("crops");
   const int64_t h = x.dim(1), w = x.dim(2), c = x.dim(3), ch = out.dim(1), cw = out.dim(2);
-  for (int64_t b = 0; b < images.numel(); ++b)
-    if (const int64_t i = IntAt(images, b); i < 0 || i >= x.dim(0))
-      return OutOfRange("box_ind holds ", i, " at position ", b, ", expected 0 to ", x.dim(0) - 1);
+  for (const auto part : Stretches(images.numel()))
+    for (int64_t b = part.begin; b < part.end; ++b)
+      if (const int64_t i = IntAt(images, b); i < 0 || i >= x.dim(0))
+        return OutOfRange("box_ind holds ", i, " at position ", b, ", expected 0 to ",
+                          x.dim(0) - 1);
   if (out.numel() == 0) return Status::Ok();
   if (h == 0 || w == 0) return InvalidArgument("image has no pixels");
   const auto outside = static_cast<float>(ctx.Float("extrapolation_value"));
@@ -139,8 +142,9 @@ std::pmr::vector<Candidate> Suppress(const NmsLimits& limits, int64_t n, Box box
   Candidates room(heap);
   room.reserve(static_cast<size_t>(n));
   std::priority_queue<Candidate, Candidates> queue(std::less<Candidate>(), std::move(room));
-  for (int64_t i = 0; i < n; ++i)
-    if (score(i) > limits.score) queue.push({i, score(i), 0});
+  for (const auto some : Stretches(n))
+    for (int64_t i = some.begin; i < some.end; ++i)
+      if (score(i) > limits.score) queue.push({i, score(i), 0});
   Candidates chosen(heap);
   chosen.reserve(static_cast<size_t>(std::min(limits.most, n)));
   while (static_cast<int64_t>(chosen.size()) < std::min(limits.most, n) && !queue.empty()) {
@@ -242,7 +246,7 @@ Status Combined(KernelContext& ctx) {
     int64_t of_class;
     const float* box;
   };
-  for (int64_t b = 0; b < batch; ++b) {
+  for (const int64_t b : Watched(batch)) {
     CallHeap heap(ctx);
     std::pmr::vector<Detection> found(&heap);
     for (int64_t c = 0; c < classes && n > 0; ++c) {
@@ -254,8 +258,9 @@ Status Combined(KernelContext& ctx) {
       for (const Candidate& each : Suppress(limits, n, box, score, &of_class))
         found.push_back({each.score, c, box(each.box)});
     }
+    LookCount looks;
     std::stable_sort(found.begin(), found.end(),
-                     [](const auto& x, const auto& y) { return x.score > y.score; });
+                     looks.In([](const auto& x, const auto& y) { return x.score > y.score; }));
     const auto count = std::min<int64_t>(total, static_cast<int64_t>(found.size()));
     for (int64_t i = 0; i < count; ++i) {
       const Detection& d = found[static_cast<size_t>(i)];

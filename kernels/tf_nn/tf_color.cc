@@ -1,6 +1,7 @@
 // Colours as hue, saturation and value, and back.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/onnx/operands.h"
 
@@ -91,7 +92,7 @@ Status AdjustContrast(KernelContext& ctx) {
   const int64_t images = x.shape().Product(0, x.rank() - 3);
   const float* from = x.data<float>();
   float* to = ctx.Out("output").mutable_data<float>();
-  for (int64_t n = 0; n < images; ++n)
+  for (const int64_t n : Watched(images))
     for (int64_t k = 0; k < c; ++k) {
       double sum = 0;
       for (int64_t i = 0; i < area; ++i) sum += from[(n * area + i) * c + k];
@@ -170,7 +171,7 @@ struct Project {
     const int64_t oh = out.dim(1), ow = out.dim(2);
     const T* from = x.data<T>();
     T* to = out.template mutable_data<T>();
-    for (int64_t i = 0; i < n * oh * ow; ++i) {
+    for (const int64_t i : Watched(n * oh * ow)) {
       const int64_t b = i / (oh * ow);
       const auto oy = static_cast<float>(i / ow % oh), ox = static_cast<float>(i % ow);
       const float* t = transforms.data<float>() + (transforms.dim(0) == 1 ? 0 : b * 8);

@@ -1,6 +1,7 @@
 // Cross entropies of logits with their gradients, and half the sum of squares.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -12,9 +13,11 @@ namespace {
 template <typename T>
 std::pair<T, T> LogSum(const T* x, int64_t step, int64_t n) {
   T most = -std::numeric_limits<T>::infinity();
-  for (int64_t i = 0; i < n; ++i) most = std::max(most, x[i * step]);
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i) most = std::max(most, x[i * step]);
   T sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += std::exp(x[i * step] - most);
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i) sum += std::exp(x[i * step] - most);
   return {most, std::log(sum)};
 }
 
@@ -101,8 +104,9 @@ struct L2Loss {
     const Tensor& x = ctx.In("t");
     const T* v = x.data<T>();
     double sum = 0;
-    for (int64_t i = 0; i < x.numel(); ++i)
-      sum += static_cast<double>(v[i]) * static_cast<double>(v[i]);
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        sum += static_cast<double>(v[i]) * static_cast<double>(v[i]);
     *ctx.Out("output").template mutable_data<T>() = static_cast<T>(sum / 2);
     return Status::Ok();
   }
@@ -129,7 +133,7 @@ struct BiasGrad {
     CallHeap heap(ctx);
     std::pmr::vector<double> sums(static_cast<size_t>(lines.n), 0, &heap);
     for (int64_t o = 0; o < lines.outer && x.numel() > 0; ++o)
-      for (int64_t c = 0; c < lines.n; ++c)
+      for (const int64_t c : Watched(lines.n))
         for (int64_t i = 0; i < lines.inner; ++i)
           sums[static_cast<size_t>(c)] +=
               static_cast<double>(x.data<T>()[(o * lines.n + c) * lines.inner + i]);

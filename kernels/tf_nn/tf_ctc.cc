@@ -1,6 +1,7 @@
 // Connectionist temporal classification: loss with its gradient, and the best path.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 
@@ -39,7 +40,7 @@ double LossOf(const Path& path, const std::vector<double>& log_p, int64_t steps,
   std::vector<double> alpha(cells, kNever), beta(cells, kNever);
   const auto cell = [n](int64_t t, size_t s) { return static_cast<size_t>(t) * n + s; };
   for (size_t s = 0; s < std::min<size_t>(2, n); ++s) alpha[cell(0, s)] = at(0, s);
-  for (int64_t t = 1; t < steps; ++t)
+  for (const int64_t t : Watched(1, steps))
     for (size_t s = 0; s < n; ++s) {
       double sum = alpha[cell(t - 1, s)];
       if (s >= 1) sum = LogAdd(sum, alpha[cell(t - 1, s - 1)]);
@@ -59,7 +60,7 @@ double LossOf(const Path& path, const std::vector<double>& log_p, int64_t steps,
   for (size_t s = n - std::min<size_t>(2, n); s < n; ++s)
     total = LogAdd(total, alpha[cell(steps - 1, s)]);
   if (total == kNever) return std::numeric_limits<double>::infinity();
-  for (int64_t t = 0; t < steps; ++t) {
+  for (const int64_t t : Watched(steps)) {
     std::vector<double> mass(static_cast<size_t>(classes), kNever);
     for (size_t s = 0; s < n; ++s) {
       double& m = mass[static_cast<size_t>(path.labels[s])];
@@ -96,7 +97,7 @@ Status Loss(KernelContext& ctx) {
                            ", labels_values ", values.shape().ToString(), " and sequence_length ",
                            lengths.shape().ToString(), " for inputs ", x.shape().ToString());
   std::vector<std::vector<int64_t>> labels(static_cast<size_t>(batch));
-  for (int64_t i = 0; i < values.numel(); ++i) {
+  for (const int64_t i : Watched(values.numel())) {
     const int64_t b = IntAt(indices, 2 * i), v = IntAt(values, i);
     if (b < 0 || b >= batch || v < 0 || v >= blank)
       return OutOfRange("labels hold class ", v, " of sequence ", b, ", expected below ", blank,
@@ -108,7 +109,7 @@ Status Loss(KernelContext& ctx) {
   Tensor& gradient = ctx.Out("gradient");
   ZeroBytes(ctx, gradient.mutable_raw(), gradient.bytes());
   float *loss = ctx.Out("loss").mutable_data<float>(), *grad = gradient.mutable_data<float>();
-  for (int64_t b = 0; b < batch; ++b) {
+  for (const int64_t b : Watched(batch)) {
     const int64_t n = IntAt(lengths, b);
     const auto& mine = labels[static_cast<size_t>(b)];
     if (n < 0 || n > steps)
@@ -155,7 +156,7 @@ Status Decode(KernelContext& ctx) {
   Ints places, found;
   int64_t longest = 0;
   float* score = ctx.Alloc("log_probability", DType::kF32, Shape{batch, 1}).mutable_data<float>();
-  for (int64_t b = 0; b < batch; ++b) {
+  for (const int64_t b : Watched(batch)) {
     const int64_t n = IntAt(lengths, b);
     if (n < 0 || n > x.dim(0))
       return OutOfRange("sequence_length holds ", n, ", expected 0 to ", x.dim(0));

@@ -1,6 +1,8 @@
 // Batch normalisation in training, as TensorFlow returns its statistics, and the gradient.
 #include <cmath>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/norm/norm.h"
 #include "kernels/onnx/operands.h"
@@ -49,7 +51,9 @@ void Store(const KernelContext& ctx, Key out, const float* from, int64_t n) {
 }
 
 void Invert(const float* variance, int64_t n, float epsilon, float* inverse) {
-  for (int64_t i = 0; i < n; ++i) inverse[i] = 1 / std::sqrt(variance[i] + epsilon);
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      inverse[i] = 1 / std::sqrt(variance[i] + epsilon);
 }
 
 Status Fused(KernelContext& ctx) {
@@ -78,7 +82,7 @@ Status Fused(KernelContext& ctx) {
     if (x.numel() > 0) {
       NormMoments(ctx, layout, x.data<float>(), mean, variance);
     } else {
-      std::fill(mean, mean + 2 * n, std::nanf(""));
+      WatchedFill(mean, 2 * n, std::nanf(""));
     }
     Invert(variance, n, epsilon, inverse);
     if (x.numel() > 0)
@@ -88,19 +92,21 @@ Status Fused(KernelContext& ctx) {
     const float unbiased =
         count > 1 ? static_cast<float>(count) / static_cast<float>(count - 1) : 1.0F;
     const auto factor = static_cast<float>(ctx.Float("exponential_avg_factor"));
-    for (int64_t i = 0; i < n; ++i) {
-      new_mean[i] = mean[i];
-      new_variance[i] = variance[i] * unbiased;
-    }
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        new_mean[i] = mean[i];
+        new_variance[i] = variance[i] * unbiased;
+      }
     if (factor != 1) {
       const Tensor m = InFloat(ctx, ctx.In("mean")), v = InFloat(ctx, ctx.In("variance"));
       if (m.numel() != n || v.numel() != n)
         return InvalidArgument("mean and variance have shapes ", m.shape().ToString(), " and ",
                                v.shape().ToString(), ", expected [", n, "]");
-      for (int64_t i = 0; i < n; ++i) {
-        new_mean[i] = (1 - factor) * m.data<float>()[i] + factor * new_mean[i];
-        new_variance[i] = (1 - factor) * v.data<float>()[i] + factor * new_variance[i];
-      }
+      for (const auto part : Stretches(n))
+        for (int64_t i = part.begin; i < part.end; ++i) {
+          new_mean[i] = (1 - factor) * m.data<float>()[i] + factor * new_mean[i];
+          new_variance[i] = (1 - factor) * v.data<float>()[i] + factor * new_variance[i];
+        }
     }
     Store(ctx, "batch_mean", new_mean, n);
     Store(ctx, "batch_variance", new_variance, n);
@@ -144,7 +150,7 @@ Status FusedGrad(KernelContext& ctx) {
                  {mean.data<float>(), inverse, !ctx.Bool("is_training")}, scale.data<float>(),
                  dx.mutable_data<float>(), sum_dy, sum_dy_x);
   } else {
-    std::fill(sum_dy, sum_dy + 2 * n, 0.0F);
+    WatchedFill(sum_dy, 2 * n, 0.0F);
   }
   Store(ctx, "scale_backprop", sum_dy_x, n);
   Store(ctx, "offset_backprop", sum_dy, n);

@@ -1,6 +1,7 @@
 // Local response normalisation over channels, and its gradient.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/norm/lrn.h"
 #include "kernels/onnx/operands.h"
 
@@ -64,7 +65,7 @@ Status LrnGrad(KernelContext& ctx) {
   const int64_t channels = x.dim(3), pixels = channels == 0 ? 0 : x.numel() / channels;
   Tensor& out = ctx.Out("output");
   ZeroBytes(ctx, out.mutable_raw(), out.bytes());
-  for (int64_t p = 0; p < pixels; ++p) {
+  for (const int64_t p : Watched(pixels)) {
     const float *in = x.data<float>() + p * channels, *made = y.data<float>() + p * channels;
     const float* grad = g.data<float>() + p * channels;
     float* to = out.mutable_data<float>() + p * channels;

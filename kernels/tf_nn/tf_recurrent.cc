@@ -1,6 +1,8 @@
 // Cells of recurrent networks with all their gates, and a sequence of them.
 #include <cmath>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/onnx/operands.h"
 
@@ -17,9 +19,9 @@ Status CheckShape(const Tensor& t, const Shape& want, const char* slot) {
 
 // [x, h] of each row.
 void Join(const float* x, int64_t inputs, const float* h, int64_t units, int64_t batch, float* to) {
-  for (int64_t b = 0; b < batch; ++b) {
-    std::copy_n(x + b * inputs, inputs, to + b * (inputs + units));
-    std::copy_n(h + b * units, units, to + b * (inputs + units) + inputs);
+  for (const int64_t b : Watched(batch)) {
+    WatchedCopy(x + b * inputs, inputs, to + b * (inputs + units));
+    WatchedCopy(h + b * units, units, to + b * (inputs + units) + inputs);
   }
 }
 
@@ -55,7 +57,7 @@ void Step(const KernelContext& ctx, const LstmWeights& p, const float* x, const 
   Join(x, inputs, h_prev, units, batch, joined);
   ParallelGemm<float>(ctx, GemmDims::Dense(batch, 4 * units, inputs + units), 1, joined, p.w, 0,
                       sums);
-  for (int64_t b = 0; b < batch; ++b)
+  for (const int64_t b : Watched(batch))
     for (int64_t u = 0; u < units; ++u) {
       const int64_t at = b * units + u;
       const auto gate = [&](int64_t k) {
@@ -161,7 +163,7 @@ Status Gru(KernelContext& ctx) {
   ParallelGemm<float>(ctx, GemmDims::Dense(batch, 2 * units, inputs + units), 1, joined,
                       ctx.In("w_ru").data<float>(), 0, sums);
   const float *b_ru = ctx.In("b_ru").data<float>(), *b_c = ctx.In("b_c").data<float>();
-  for (int64_t i = 0; i < batch * units; ++i) {
+  for (const int64_t i : Watched(batch * units)) {
     const int64_t row = i / units, k = i % units;
     r[i] = Sigmoid(sums[row * 2 * units + k] + b_ru[k]);
     u[i] = Sigmoid(sums[row * 2 * units + units + k] + b_ru[units + k]);
@@ -169,7 +171,7 @@ Status Gru(KernelContext& ctx) {
   }
   ParallelGemm<float>(ctx, GemmDims::Dense(batch, units, inputs + units), 1, joined,
                       ctx.In("w_c").data<float>(), 0, sums);
-  for (int64_t i = 0; i < batch * units; ++i) {
+  for (const int64_t i : Watched(batch * units)) {
     c[i] = std::tanh(sums[i] + b_c[i % units]);
     h[i] = u[i] * before[i] + (1 - u[i]) * c[i];
   }

@@ -3,6 +3,8 @@
 #include <memory_resource>
 #include <vector>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
 #include "kernels/tf/narrow.h"
@@ -64,7 +66,7 @@ Taps LinearTaps(int64_t in, int64_t out, Flags flags, CallHeap* heap) {
   t.high.reserve(count);
   t.part.reserve(count);
   const float scale = ScaleOf(in, out, flags.align);
-  for (int64_t i = 0; i < out; ++i) {
+  for (const int64_t i : Watched(out)) {
     const auto at = static_cast<float>(i);
     const float from = flags.half ? (at + 0.5F) * scale - 0.5F : at * scale;
     const float floor = std::floor(from);
@@ -131,13 +133,13 @@ struct BilinearGrad {
     Tensor& out = ctx.Out("output");
     HEDDLE_RETURN_IF_ERROR(CheckGrads(g.shape(), out.shape()));
     const int64_t h = out.dim(1), w = out.dim(2), c = out.dim(3), gh = g.dim(1), gw = g.dim(2);
-    std::fill(out.template mutable_data<T>(), out.template mutable_data<T>() + out.numel(), T(0));
+    WatchedFill(out.template mutable_data<T>(), out.numel(), T(0));
     if (out.numel() == 0) return Status::Ok();
     CallHeap heap(ctx);
     const Taps ys = LinearTaps(h, gh, FlagsOf(ctx), &heap),
                xs = LinearTaps(w, gw, FlagsOf(ctx), &heap);
     const float* from = g.data<float>();
-    for (int64_t r = 0; r < g.dim(0) * gh; ++r) {
+    for (const int64_t r : Watched(g.dim(0) * gh)) {
       const auto y = static_cast<size_t>(r % gh);
       T* image = out.template mutable_data<T>() + r / gh * h * w * c;
       for (int64_t k = 0; k < gw; ++k) {
@@ -161,7 +163,7 @@ std::pmr::vector<int64_t> NearestPlaces(int64_t in, int64_t out, Flags flags, Ca
   std::pmr::vector<int64_t> places(heap);
   places.reserve(static_cast<size_t>(out));
   const float scale = ScaleOf(in, out, flags.align);
-  for (int64_t i = 0; i < out; ++i) {
+  for (const int64_t i : Watched(out)) {
     const auto at = static_cast<float>(i);
     const float from = flags.half ? (at + 0.5F) * scale : at * scale;
     const float place = flags.align ? std::round(from) : std::floor(from);
@@ -199,12 +201,12 @@ struct NearestGrad {
     HEDDLE_RETURN_IF_ERROR(CheckGrads(g.shape(), out.shape()));
     const int64_t h = out.dim(1), w = out.dim(2), c = out.dim(3), gh = g.dim(1), gw = g.dim(2);
     T* to = out.template mutable_data<T>();
-    std::fill(to, to + out.numel(), T(0));
+    WatchedFill(to, out.numel(), T(0));
     if (out.numel() == 0) return Status::Ok();
     CallHeap heap(ctx);
     const auto ys = NearestPlaces(h, gh, FlagsOf(ctx), &heap),
                xs = NearestPlaces(w, gw, FlagsOf(ctx), &heap);
-    for (int64_t r = 0; r < g.dim(0) * gh; ++r) {
+    for (const int64_t r : Watched(g.dim(0) * gh)) {
       T* line = to + (r / gh * h + ys[static_cast<size_t>(r % gh)]) * w * c;
       for (int64_t k = 0; k < gw; ++k)
         for (int64_t ch = 0; ch < c; ++ch)
@@ -234,7 +236,7 @@ CubicTaps MakeCubicTaps(int64_t in, int64_t out, Flags flags, CallHeap* heap) {
   taps.at.reserve(static_cast<size_t>(out));
   taps.weight.reserve(static_cast<size_t>(out));
   const float scale = ScaleOf(in, out, flags.align), a = flags.half ? -0.5F : -0.75F;
-  for (int64_t i = 0; i < out; ++i) {
+  for (const int64_t i : Watched(out)) {
     const auto o = static_cast<float>(i);
     const float from = flags.half ? (o + 0.5F) * scale - 0.5F : o * scale;
     const auto floor = static_cast<int64_t>(std::floor(from));
@@ -298,12 +300,12 @@ struct BicubicGrad {
     HEDDLE_RETURN_IF_ERROR(CheckGrads(g.shape(), out.shape()));
     const int64_t h = out.dim(1), w = out.dim(2), c = out.dim(3), gh = g.dim(1), gw = g.dim(2);
     T* to = out.template mutable_data<T>();
-    std::fill(to, to + out.numel(), T(0));
+    WatchedFill(to, out.numel(), T(0));
     if (out.numel() == 0) return Status::Ok();
     CallHeap heap(ctx);
     const CubicTaps ys = MakeCubicTaps(h, gh, FlagsOf(ctx), &heap);
     const CubicTaps xs = MakeCubicTaps(w, gw, FlagsOf(ctx), &heap);
-    for (int64_t r = 0; r < g.dim(0) * gh; ++r) {
+    for (const int64_t r : Watched(g.dim(0) * gh)) {
       const auto y = static_cast<size_t>(r % gh);
       T* image = to + r / gh * h * w * c;
       for (int64_t k = 0; k < gw; ++k) {
@@ -327,7 +329,7 @@ struct AreaTaps {
 AreaTaps MakeAreaTaps(int64_t in, int64_t out, bool align) {
   AreaTaps taps;
   const float scale = ScaleOf(in, out, align);
-  for (int64_t i = 0; i < out; ++i) {
+  for (const int64_t i : Watched(out)) {
     const float begin = static_cast<float>(i) * scale, end = static_cast<float>(i + 1) * scale;
     const auto first = static_cast<int64_t>(std::floor(begin));
     const auto last = static_cast<int64_t>(std::ceil(end));
@@ -354,7 +356,7 @@ Status Area(KernelContext& ctx) {
   const float area = ScaleOf(h, oh, align) * ScaleOf(w, ow, align);
   const float* from = x.data<float>();
   float* to = out.mutable_data<float>();
-  for (int64_t r = 0; r < x.dim(0) * oh; ++r) {
+  for (const int64_t r : Watched(x.dim(0) * oh)) {
     const auto y = static_cast<size_t>(r % oh);
     const float* image = from + r / oh * h * w * c;
     for (int64_t k = 0; k < ow; ++k) {

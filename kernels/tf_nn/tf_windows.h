@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "core/op_context.h"
 
 namespace heddle {
@@ -85,13 +86,14 @@ void ForEachTfTap(const TfWindows& w, const std::array<int64_t, 3>& at, Fn&& fn)
 template <typename Fn>
 void ForEachTfPosition(const TfWindows& w, Fn&& fn) {
   std::array<int64_t, 3> at{};
-  for (int64_t i = 0, n = w.out_size(); i < n; ++i) {
-    fn(at, i);
-    for (int d = w.spatial - 1; d >= 0; --d) {
-      if (++at[d] < w.out[d]) break;
-      at[d] = 0;
+  for (const auto part : Stretches(w.out_size()))
+    for (int64_t i = part.begin; i < part.end; ++i) {
+      fn(at, i);
+      for (int d = w.spatial - 1; d >= 0; --d) {
+        if (++at[d] < w.out[d]) break;
+        at[d] = 0;
+      }
     }
-  }
 }
 
 }  // namespace heddle

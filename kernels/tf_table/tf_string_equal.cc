@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/onnx_values/string_operand.h"
@@ -11,8 +12,9 @@ Status StringEqual(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const Shape all, BroadcastShape(x->shape, y->shape, -1));
   bool* to = ctx.Alloc("z", DType::kBool, all).mutable_data<bool>();
   const bool differ = ctx.Bool("differ");
-  for (int64_t i = 0; i < all.numel(); ++i)
-    to[i] = (BroadcastElement(*x, all, i) == BroadcastElement(*y, all, i)) != differ;
+  for (const auto part : Stretches(all.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      to[i] = (BroadcastElement(*x, all, i) == BroadcastElement(*y, all, i)) != differ;
   return Status::Ok();
 }
 

@@ -1,4 +1,6 @@
+#include "core/interrupts.h"
 #include "core/memory/bytes.h"
+#include "core/memory/watched_bytes.h"
 #include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/tf_table/table_operand.h"
@@ -43,9 +45,10 @@ Result<Keys> RowsOf(const KernelContext& ctx, const LookupTable& table) {
     return InvalidArgument("'keys' are ", Name(t.dtype()), "; expected texts or integers");
   if (table.has_texts()) return InvalidArgument("'keys' are integers; the table's are texts");
   keys.shape = t.shape();
-  for (int64_t i = 0; i < t.numel(); ++i)
-    keys.rows.push_back(
-        table.Find(t.dtype() == DType::kI64 ? t.data<int64_t>()[i] : t.data<int32_t>()[i]));
+  for (const auto part : Stretches(t.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      keys.rows.push_back(
+          table.Find(t.dtype() == DType::kI64 ? t.data<int64_t>()[i] : t.data<int32_t>()[i]));
   return keys;
 }
 
@@ -93,8 +96,9 @@ Status Find(KernelContext& ctx) {
   auto* to = static_cast<std::byte*>(out.mutable_raw());
   const auto* rows = static_cast<const std::byte*>(table->values().raw());
   for (const int64_t at : keys.rows) {
+    LookForInterrupt();
     const void* from = at < 0 ? otherwise.raw() : rows + static_cast<size_t>(at) * bytes;
-    if (bytes > 0) std::memcpy(to, from, bytes);
+    if (bytes > 0) WatchedMemcpy(to, from, bytes);
     to += bytes;
   }
   return Status::Ok();

@@ -1,5 +1,6 @@
 #include "kernels/tf_train/tf_apply.h"
 
+#include "core/interrupts.h"
 #include "kernels/elementwise/convert.h"
 
 namespace heddle::tf_apply {
@@ -61,9 +62,11 @@ Status Gather(const KernelContext& ctx, std::span<const TfApplySlot> slots, bool
     if (o->grad.numel() != o->indices.numel() * o->row && o->rows > 0)
       return InvalidArgument("the gradient has shape ", o->grad.shape().ToString(), " for ",
                              o->indices.numel(), " rows of ", o->row, " elements");
-    for (int64_t i = 0; i < o->indices.numel(); ++i)
-      if (const int64_t v = IntAt(o->indices, i); v < 0 || v >= o->rows)
-        return OutOfRange("indices holds ", v, " at position ", i, ", expected 0 to ", o->rows - 1);
+    for (const auto part : Stretches(o->indices.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        if (const int64_t v = IntAt(o->indices, i); v < 0 || v >= o->rows)
+          return OutOfRange("indices holds ", v, " at position ", i, ", expected 0 to ",
+                            o->rows - 1);
   } else if (o->grad.numel() != var.numel()) {
     return InvalidArgument("the gradient has shape ", o->grad.shape().ToString(), ", ",
                            slots.front().key.name, " ", var.shape().ToString());

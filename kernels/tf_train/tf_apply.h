@@ -16,6 +16,7 @@
 #include <string>
 
 #include "core/dtype_of.h"
+#include "core/interrupts.h"
 #include "core/op_context.h"
 #include "kernels/base/check.h"
 #include "kernels/index/index_args.h"
@@ -66,13 +67,14 @@ template <typename R, typename T>
   constexpr int kStates = Count(R::kSlots, kState);
   T* state[kStates];
   for (int k = 0; k < kStates; ++k) state[k] = static_cast<T*>(o.state[k]) + to;
+  for (const auto part : Stretches(n))
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) {
-    C s[kStates];
-    for (int k = 0; k < kStates; ++k) s[k] = static_cast<C>(state[k][i]);
-    rule.Step(s, static_cast<C>(grad[i]));
-    for (int k = 0; k < kStates; ++k) state[k][i] = static_cast<T>(s[k]);
-  }
+    for (int64_t i = part.begin; i < part.end; ++i) {
+      C s[kStates];
+      for (int k = 0; k < kStates; ++k) s[k] = static_cast<C>(state[k][i]);
+      rule.Step(s, static_cast<C>(grad[i]));
+      for (int k = 0; k < kStates; ++k) state[k][i] = static_cast<T>(s[k]);
+    }
 }
 
 template <template <typename> class Rule, typename T, bool kSparse>
@@ -87,7 +89,7 @@ Status Run(KernelContext& ctx) {
   const R rule(scalars, ctx);
   const T* grad = o.grad.data<T>();
   if constexpr (kSparse) {
-    for (int64_t i = 0; i < o.indices.numel(); ++i)
+    for (const int64_t i : Watched(o.indices.numel()))
       Advance<R, T>(rule, o, IntAt(o.indices, i) * o.row, grad + i * o.row, o.row);
   } else {
     ctx.ParallelFor(o.numel, 1 << 14, [&](int64_t begin, int64_t end) {
