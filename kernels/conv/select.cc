@@ -1,14 +1,11 @@
 #include "kernels/conv/select.h"
 
-#include <algorithm>
-#include <cstddef>
 #include <stdexcept>
-#include <vector>
 
-#include "core/interrupts.h"
 #include "core/memory/contents_error.h"
 #include "core/memory/lazy_buffer.h"
 #include "kernels/conv/conv_backend.h"
+#include "kernels/conv/conv_calls.h"
 #include "kernels/conv/cost.h"
 #include "kernels/simd/microkernels.h"
 
@@ -119,63 +116,6 @@ const Family<ConvCase, ConvRunner>& ConvFamily() {
   return family;
 }
 
-// The multiplications of one call, between which a run can be ended: some tens of ms of one thread.
-constexpr double kCallWork = 1e9;
-
-// A convolution by some images at a time.
-class ByImages final : public ConvRunner {
- public:
-  struct Part {
-    std::unique_ptr<ConvRunner> runner;
-    int64_t images;
-  };
-  // Bytes of an image, and of the filter's other operands.
-  ByImages(std::vector<Part> parts, int64_t times, int64_t src_bytes, int64_t dst_bytes)
-      : parts_(std::move(parts)), times_(times), src_bytes_(src_bytes), dst_bytes_(dst_bytes) {}
-  std::string name() const override { return parts_[0].runner->name(); }
-  bool reads_filter() const override {
-    return std::any_of(parts_.begin(), parts_.end(),
-                       [](const Part& part) { return part.runner->reads_filter(); });
-  }
-  // The first part as often as it fits, then what is left.
-  void Run(const KernelContext& ctx, const ConvOperands& o) const override {
-    ConvOperands now = o;
-    for (int64_t i = 0; i < times_ + std::ssize(parts_) - 1; ++i) {
-      LookForInterrupt();
-      const Part& part = parts_[i < times_ ? 0 : 1];
-      part.runner->Run(ctx, now);
-      now.src = static_cast<const std::byte*>(now.src) + part.images * src_bytes_;
-      now.dst = static_cast<std::byte*>(now.dst) + part.images * dst_bytes_;
-      if (now.residual != nullptr)
-        now.residual = static_cast<const std::byte*>(now.residual) + part.images * dst_bytes_;
-    }
-  }
-
- private:
-  const std::vector<Part> parts_;
-  const int64_t times_, src_bytes_, dst_bytes_;
-};
-
-Result<std::unique_ptr<ConvRunner>> MakeByImages(const PrepareContext& ctx, const ConvCase& c) {
-  const ConvGeometry& g = c.g;
-  const auto images = std::max<int64_t>(
-      1, static_cast<int64_t>(kCallWork * static_cast<double>(g.batch) / g.work()));
-  std::vector<ByImages::Part> parts;
-  for (const int64_t count : {images, g.batch % images}) {
-    if (count == 0) continue;
-    ConvGeometry some = g;
-    some.batch = count;
-    const ConvCase part{some, c.dtype, c.direction, c.filter, c.epilogue, c.threads, c.lean};
-    HEDDLE_ASSIGN_OR_RETURN(auto runner, MakeBest(ctx, ConvFamily(), part));
-    parts.push_back({std::move(runner), count});
-  }
-  const auto size = static_cast<int64_t>(SizeOf(c.dtype));
-  const int64_t in = g.in_c * g.in_size() * size, out = g.out_c * g.out_size() * size;
-  const bool forward = c.direction == ConvDirection::kForward;
-  return std::unique_ptr<ConvRunner>(std::make_unique<ByImages>(
-      std::move(parts), g.batch / images, forward ? in : out, forward ? out : in));
-}
-
 }  // namespace
 
 std::span<const ConvImplementation> ConvImplementations() { return kImplementations; }
@@ -190,10 +130,8 @@ Result<std::unique_ptr<ConvRunner>> MakeConv(const PrepareContext& ctx,
                                              const Epilogue& epilogue) {
   const ConvGeometry g = AlongWidth(geometry);
   const ConvCase c{g, dtype, direction, filter, epilogue, ctx.threads(), ctx.lean()};
-  // The sum over images of a filter's gradient is not cut: it would be rounded in another order.
-  if (g.batch > 1 && direction != ConvDirection::kBackwardFilter && g.work() > kCallWork)
-    return MakeByImages(ctx, c);
-  return MakeBest(ctx, ConvFamily(), c);
+  return MakeConvInCalls(c,
+                         [&](const ConvCase& part) { return MakeBest(ctx, ConvFamily(), part); });
 }
 
 }  // namespace heddle
