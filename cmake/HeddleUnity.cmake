@@ -7,8 +7,9 @@
 # inlines into a function depends on the size of all that it compiles with it.
 set(HEDDLE_ALONE core core/memory core/programs core/values executor/run kernels/base kernels/conv
     kernels/gemm kernels/norm kernels/simd memory scheduler)
-# A program may have one of its own instead, with which a member that holds more would clash.
-set(HEDDLE_ALONE_SOURCES device/open_cuda.cc)
+# A program may have one of its own instead, with which a member that holds more would clash; Eigen
+# under another name.
+set(HEDDLE_ALONE_SOURCES device/open_cuda.cc kernels/linalg/linalg_solvers.cc)
 set(HEDDLE_GROUP_SIZE 8)
 
 # Groups the sources of `target` by folder, in the order of their names. CMake leaves out those that

@@ -1,8 +1,9 @@
 // eig and eigvals: eigenvalues and eigenvectors of general square matrices, as complex numbers.
-#include <Eigen/Eigenvalues>
+#include <type_traits>
 
 #include "core/interrupts.h"
 #include "kernels/linalg/linalg_factor.h"
+#include "kernels/linalg/linalg_solvers.h"
 
 namespace heddle {
 namespace {
@@ -28,31 +29,15 @@ struct Decomposition {
   WideMatrix vectors;
   bool converged;
 };
-template <typename Solver, typename Matrix>
-Decomposition Solved(const Matrix& a, bool vectors) {
-  const Solver solver(a, vectors);
-  Decomposition d;
-  d.converged = solver.info() == Eigen::Success;
-  if (!d.converged) return d;
-  d.values = solver.eigenvalues();
-  if (vectors) d.vectors = solver.eigenvectors();
-  return d;
-}
-
-// One instantiation per solver, not one per dtype: each takes seconds to compile.
-Decomposition DecomposeReal(const Eigen::MatrixXd& a, bool vectors) {
-  return Solved<Eigen::EigenSolver<Eigen::MatrixXd>>(a, vectors);
-}
-Decomposition DecomposeComplex(const WideMatrix& a, bool vectors) {
-  return Solved<Eigen::ComplexEigenSolver<WideMatrix>>(a, vectors);
-}
-
 template <typename T>
 Decomposition Decompose(const ConstMatrixMap<T>& a, bool vectors) {
-  if constexpr (std::is_floating_point_v<T>)
-    return DecomposeReal(a.template cast<double>(), vectors);
-  else
-    return DecomposeComplex(a.template cast<Wide>(), vectors);
+  using W = std::conditional_t<std::is_floating_point_v<T>, double, Wide>;
+  const Eigen::Matrix<W, Eigen::Dynamic, Eigen::Dynamic> wide = a.template cast<W>();
+  Decomposition d{Eigen::VectorXcd(wide.rows()), {}, false};
+  if (vectors) d.vectors.resize(wide.rows(), wide.rows());
+  d.converged = GeneralEigen<W>(wide.data(), wide.rows(), d.values.data(),
+                                vectors ? d.vectors.data() : nullptr);
+  return d;
 }
 
 // LAPACK's choice of phase: columns of length 1 whose largest element is real.

@@ -1,18 +1,17 @@
 #include "kernels/linalg/linalg_eigen.h"
 
-#include <Eigen/Eigenvalues>
 #include <complex>
+
+#include "kernels/linalg/linalg_solvers.h"
 
 namespace heddle {
 
 template <typename T>
 bool SelfAdjointEigen(const Columns<T>& a, Eigen::VectorXd& values, Columns<T>* vectors) {
-  const Eigen::SelfAdjointEigenSolver<Columns<T>> solver(
-      a, vectors != nullptr ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
-  values = solver.eigenvalues();
-  if (solver.info() != Eigen::Success) return false;
-  if (vectors != nullptr) *vectors = solver.eigenvectors();
-  return true;
+  values.resize(a.rows());
+  if (vectors != nullptr) vectors->resize(a.rows(), a.rows());
+  return HermitianEigen<T>(a.data(), a.rows(), values.data(),
+                           vectors != nullptr ? vectors->data() : nullptr);
 }
 
 template bool SelfAdjointEigen<double>(const Columns<double>&, Eigen::VectorXd&, Columns<double>*);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/gemm/gemm.h"
 
 namespace heddle {
@@ -23,8 +24,7 @@ void Subtract(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T*
 
 template <typename T>
 inline void AddScaled(T factor, const T* from, int64_t n, T* to) {
-  for (const auto part : Stretches(n))
-    for (int64_t i = part.begin; i < part.end; ++i) to[i] += factor * from[i];
+  for (int64_t i = 0; i < n; ++i) to[i] += factor * from[i];
 }
 
 // One right side, next to each other.
@@ -54,9 +54,14 @@ void SolveTriangle(const T* a, int64_t a_stride, int64_t n, bool upper, bool uni
       const int64_t begin = upper ? r + 1 : first, end = upper ? first + size : r;
       const T* row = a + r * a_stride;
       T* to = z + r * z_stride;
-      for (int64_t c = begin; c < end; ++c) AddScaled(-row[c], z + c * z_stride, k, to);
-      if (!unit)
-        for (int64_t c = 0; c < k; ++c) to[c] /= row[r];
+      for (const auto part : Stretches(k)) {
+        T* const some = to + part.begin;
+        const int64_t count = part.end - part.begin;
+        for (int64_t c = begin; c < end; ++c)
+          AddScaled(-row[c], z + c * z_stride + part.begin, count, some);
+        if (!unit)
+          for (int64_t c = 0; c < count; ++c) some[c] /= row[r];
+      }
     }
   }
 }
@@ -220,7 +225,7 @@ Reflector<T> ReflectPanel(Matrix<T>& a, int64_t first, int64_t end) {
     const T factor = tau[static_cast<size_t>(j - first)] = (beta - head) / beta;
     const int64_t rest = end - j - 1;
     T* const row_j = a.data() + j * cols + j + 1;
-    std::copy_n(row_j, rest, reach.data());
+    WatchedCopy(row_j, rest, reach.data());
     for (int64_t r = j + 1; r < rows; ++r) {
       const T v = block.v(r - first, j - first) = a(r, j) / (head - beta);
       AddScaled(v, a.data() + r * cols + j + 1, rest, reach.data());

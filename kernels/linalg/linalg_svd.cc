@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/interrupts.h"
+
 namespace heddle {
 namespace {
 
@@ -35,12 +37,12 @@ bool Rotate(MatrixXd& w, MatrixXd& v, Index p, Index q) {
 // Makes columns [from, end) of `u` orthonormal to those before: each starts as the axis that the
 // earlier columns reach least.
 void CompleteBasis(MatrixXd& u, Index from) {
-  for (Index j = from; j < u.cols(); ++j) {
+  for (const Index j : Watched(from, u.cols())) {
     Index axis = 0;
     u.leftCols(j).rowwise().squaredNorm().minCoeff(&axis);
     VectorXd x = VectorXd::Unit(u.rows(), j == 0 ? 0 : axis);
     for (int pass = 0; pass < 2; ++pass)
-      for (Index k = 0; k < j; ++k) x -= u.col(k) * u.col(k).dot(x);
+      for (const Index k : Watched(j)) x -= u.col(k) * u.col(k).dot(x);
     u.col(j) = x / x.norm();
   }
 }
@@ -60,7 +62,7 @@ SvdResult ComputeSvd(const MatrixXd& a, bool full) {
   for (int sweep = 0; sweep < kMaxSweeps && rotated; ++sweep) {
     rotated = false;
     for (Index p = 0; p < n; ++p)
-      for (Index q = p + 1; q < n; ++q) rotated |= Rotate(w, v, p, q);
+      for (const Index q : Watched(p + 1, n)) rotated |= Rotate(w, v, p, q);
   }
   const VectorXd norms = w.colwise().norm();
   std::vector<Index> order(static_cast<size_t>(n));

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/linalg/linalg_factor.h"
 
 namespace heddle {
@@ -27,7 +28,7 @@ struct Lu {
     Tensor& out = ctx.Out("Out");
     const MatrixDims d = DimsOf(x.shape());
     const int64_t k = std::min(d.rows, d.cols);
-    if (x.numel() > 0 && out.raw() != x.raw()) std::memcpy(out.mutable_raw(), x.raw(), x.bytes());
+    if (x.numel() > 0 && out.raw() != x.raw()) WatchedMemcpy(out.mutable_raw(), x.raw(), x.bytes());
     for (const int64_t i : Watched(d.batch)) {
       int32_t* pivots = ctx.Out("Pivots").template mutable_data<int32_t>() + i * k;
       ctx.Out("Infos").template mutable_data<int32_t>()[i] =

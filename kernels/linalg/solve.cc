@@ -1,4 +1,5 @@
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/linalg/linalg_factor.h"
 
 namespace heddle {
@@ -85,7 +86,7 @@ struct SolveGrad {
                  &dout = ctx.In("Out@GRAD");
     Tensor *dx = ctx.OutOpt("X@GRAD"), *dy = ctx.OutOpt("Y@GRAD");
     for (Tensor* t : {dx, dy})
-      if (t != nullptr && t->numel() > 0) std::memset(t->mutable_raw(), 0, t->bytes());
+      if (t != nullptr && t->numel() > 0) WatchedMemset(t->mutable_raw(), 0, t->bytes());
     if (out.numel() == 0) return Status::Ok();
     HEDDLE_ASSIGN_OR_RETURN(const Plan plan, MakePlan(x.shape(), y.shape()));
     const int64_t n = plan.y.dim(-2), k = plan.y.dim(-1);

@@ -1,6 +1,7 @@
 // Shapes of triangular systems: coefficients [.., n, n], right sides [.., n, k], broadcast batches.
 #pragma once
 
+#include "core/memory/watched_bytes.h"
 #include "kernels/linalg/linalg_factor.h"
 
 namespace heddle {
@@ -49,7 +50,7 @@ inline Status InferSolveGrad(ShapeContext& ctx, Key a, Key b) {
 }
 
 inline void ZeroIfPresent(Tensor* t) {
-  if (t != nullptr && t->numel() > 0) std::memset(t->mutable_raw(), 0, t->bytes());
+  if (t != nullptr && t->numel() > 0) WatchedMemset(t->mutable_raw(), 0, t->bytes());
 }
 
 }  // namespace heddle
