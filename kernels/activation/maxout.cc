@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 
 namespace heddle {
@@ -42,10 +44,10 @@ struct Maxout {
     HEDDLE_ASSIGN_OR_RETURN(const View v, ViewOf(ctx, in.shape()));
     const T* x = in.data<T>();
     T* out = ctx.Out("Out").mutable_data<T>();
-    for (int64_t r = 0; r < v.outer * v.channels; ++r) {
+    for (const int64_t r : Watched(v.outer * v.channels)) {
       const T* from = x + r * v.groups * v.inner;
       T* to = out + r * v.inner;
-      std::copy_n(from, v.inner, to);
+      WatchedCopy(from, v.inner, to);
       for (int64_t g = 1; g < v.groups; ++g)
         for (int64_t i = 0; i < v.inner; ++i) to[i] = std::max(to[i], from[g * v.inner + i]);
     }
@@ -76,8 +78,8 @@ struct MaxoutGrad {
     const T* out = ctx.In("Out").data<T>();
     const T* grad = ctx.In("Out@GRAD").data<T>();
     T* to = ctx.Out("X@GRAD").mutable_data<T>();
-    std::fill_n(to, in.numel(), T(0));
-    for (int64_t r = 0; r < v.outer * v.channels; ++r)
+    WatchedFill(to, in.numel(), T(0));
+    for (const int64_t r : Watched(v.outer * v.channels))
       for (int64_t i = 0; i < v.inner; ++i)
         for (int64_t g = 0; g < v.groups; ++g) {  // to the first that is the maximum
           const int64_t at = (r * v.groups + g) * v.inner + i;

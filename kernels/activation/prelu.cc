@@ -1,4 +1,5 @@
 #include "core/dtype_of.h"
+#include "core/interrupts.h"
 #include "core/shapes.h"
 
 namespace heddle {
@@ -92,14 +93,17 @@ struct PreluGrad {
     const T* grad = ctx.In("Out@GRAD").data<T>();
     if (Tensor* t = ctx.OutOpt("X@GRAD")) {
       T* to = t->mutable_data<T>();
-      for (int64_t i = 0; i < in.numel(); ++i)
-        to[i] = x[i] > T(0) ? grad[i] : alpha[index(i)] * grad[i];
+      for (const auto part : Stretches(in.numel()))
+        for (int64_t i = part.begin; i < part.end; ++i)
+          to[i] = x[i] > T(0) ? grad[i] : alpha[index(i)] * grad[i];
     }
     if (Tensor* t = ctx.OutOpt("Alpha@GRAD")) {
       T* to = t->mutable_data<T>();
-      for (int64_t i = 0; i < t->numel(); ++i) to[i] = T(0);
-      for (int64_t i = 0; i < in.numel(); ++i)
-        if (!(x[i] > T(0))) to[index(i)] += x[i] * grad[i];
+      for (const auto part : Stretches(t->numel()))
+        for (int64_t i = part.begin; i < part.end; ++i) to[i] = T(0);
+      for (const auto part : Stretches(in.numel()))
+        for (int64_t i = part.begin; i < part.end; ++i)
+          if (!(x[i] > T(0))) to[index(i)] += x[i] * grad[i];
     }
     return Status::Ok();
   }

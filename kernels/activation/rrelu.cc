@@ -1,5 +1,6 @@
 #include <random>
 
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/elementwise/unary.h"
 
@@ -19,7 +20,7 @@ struct Rrelu {
     const float mean = (static_cast<float>(low) + static_cast<float>(high)) / 2.0f;
     const bool is_test = ctx.Bool("is_test");
     std::uniform_real_distribution<C> even(low, high);
-    for (int64_t i = 0; i < x.numel(); ++i) {
+    for (const int64_t i : Watched(x.numel())) {
       const C v = static_cast<C>(x.data<T>()[i]);
       const C drawn = is_test ? static_cast<C>(mean) : even(ctx.random());
       const C slope = v < C(0) ? drawn : C(1);

@@ -3,6 +3,7 @@
 // tensor. c_split takes what c_concat has joined apart again.
 #include <cstring>
 
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/collective/collective.h"
 
@@ -43,7 +44,7 @@ Status Concat(KernelContext& ctx) {
         const auto* from = static_cast<const std::byte*>(all.raw());
         for (size_t i = 0; i < rows; ++i)
           for (size_t r = 0; r < static_cast<size_t>(n); ++r, to += row)
-            std::memcpy(to, from + r * in.bytes() + i * row, row);
+            WatchedMemcpy(to, from + r * in.bytes() + i * row, row);
         return Status::Ok();
       });
 }
@@ -72,7 +73,7 @@ Status Split(KernelContext& ctx) {
   const auto* from = static_cast<const std::byte*>(in.raw());
   auto* to = static_cast<std::byte*>(out.mutable_raw());
   for (size_t i = 0; i < out.bytes() / row; ++i)
-    std::memcpy(to + i * row, from + (i * nranks + rank) * row, row);
+    WatchedMemcpy(to + i * row, from + (i * nranks + rank) * row, row);
   return Status::Ok();
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_arg.h"
 #include "kernels/elementwise/convert.h"
 
@@ -73,9 +74,9 @@ Tensor CopyStretch(const KernelContext& ctx, const Tensor& whole, int64_t count,
   Tensor stretch = ctx.Scratch(whole.dtype(), Shape({whole.numel() / count}));
   const size_t bytes = stretch.bytes();
   if (bytes > 0)
-    std::memcpy(stretch.mutable_raw(),
-                static_cast<const std::byte*>(whole.raw()) + bytes * static_cast<size_t>(at),
-                bytes);
+    WatchedMemcpy(stretch.mutable_raw(),
+                  static_cast<const std::byte*>(whole.raw()) + bytes * static_cast<size_t>(at),
+                  bytes);
   return stretch;
 }
 

@@ -2,6 +2,7 @@
 // tensor, partial_send and partial_recv. What is sent is kept until it is received.
 #include <cstring>
 
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/base/shape_arg.h"
 #include "kernels/collective/collective.h"
@@ -78,8 +79,8 @@ Status ReceivePart(KernelContext& ctx) {
     HEDDLE_RETURN_IF_ERROR(CheckReceived(t, out.dtype(), Shape({out.numel() / ctx.Int("num")})));
     if (out.bytes() == 0) return Status::Ok();
     auto* to = static_cast<std::byte*>(out.mutable_raw());
-    std::memset(to, 0, out.bytes());
-    std::memcpy(to + t.bytes() * static_cast<size_t>(ctx.Int("id")), t.raw(), t.bytes());
+    WatchedMemset(to, 0, out.bytes());
+    WatchedMemcpy(to + t.bytes() * static_cast<size_t>(ctx.Int("id")), t.raw(), t.bytes());
     return Status::Ok();
   });
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/strided/strided_copy.h"
 
@@ -34,7 +35,7 @@ void WriteValues(std::ostream& out, const Tensor& x, int64_t most) {
   VisitDType<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float16, bfloat16, float, double,
              std::complex<float>, std::complex<double>>(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < n; ++i) {
+    for (const int64_t i : Watched(n)) {
       if (i > 0) out << ' ';
       WriteValue(out, x.data<T>()[i]);
     }

@@ -1,5 +1,6 @@
 // recurrent: runs a block for each item of the first axis of its inputs and hands states from step
 // to step; and its gradient.
+#include "core/interrupts.h"
 #include "core/op_context.h"
 #include "kernels/control/steps.h"
 
@@ -50,7 +51,7 @@ Status Recurrent(KernelContext& ctx) {
   Value* scopes = ctx.Bool("is_train") ? ctx.OutVar("step_scopes") : nullptr;
   StepRecord* steps = scopes != nullptr ? &StepsIn(*scopes) : nullptr;
   if (steps != nullptr) steps->Clear();
-  for (int64_t i = 0; i < count; ++i) {
+  for (const int64_t i : Watched(count)) {
     const int64_t at = ctx.Bool("reverse") ? count - 1 - i : i;
     ClearArrays(StepContext(ctx).Ins("sub_block:arrays"));
     LinkItems(ctx, "inputs", "sub_block:local(inputs)", at);
@@ -196,7 +197,7 @@ Status RecurrentGrad(KernelContext& ctx) {
   for (const Key slot : {Key("parameters@GRAD"), Key("inputs@GRAD")})
     for (int i = 0; i < ctx.OutCount(slot); ++i)
       if (Value* out = ctx.OutVar(slot, i)) out->Clear();
-  for (int64_t i = 0; i < count; ++i) {
+  for (const int64_t i : Watched(count)) {
     StepValues& values = steps[static_cast<size_t>(count - 1 - i)];
     PutValues(StepContext(ctx).Ins("sub_block:kept"), values, 0);
     values.clear();

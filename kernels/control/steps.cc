@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/index/index_value.h"
 
 namespace heddle {
@@ -39,7 +40,7 @@ Status AccumulateTensor(const KernelContext& ctx, const Tensor& from, Tensor* to
 Tensor Zeros(const KernelContext& ctx, const Tensor& like) {
   if (!like.initialized()) return Tensor();
   Tensor zeros = ctx.Scratch(like.dtype(), like.shape());
-  if (zeros.bytes() > 0) std::memset(zeros.mutable_raw(), 0, zeros.bytes());
+  if (zeros.bytes() > 0) WatchedMemset(zeros.mutable_raw(), 0, zeros.bytes());
   if (like.has_lod()) zeros.set_lod(like.lod());
   return zeros;
 }
@@ -110,9 +111,9 @@ Tensor Row(const KernelContext& ctx, const Tensor& x, int64_t at) {
   for (int d = 1; d < x.rank(); ++d) shape.push_back(x.dim(d));
   Tensor row = ctx.Scratch(x.dtype(), shape);
   if (row.bytes() > 0)
-    std::memcpy(row.mutable_raw(),
-                static_cast<const std::byte*>(x.raw()) + static_cast<size_t>(at) * row.bytes(),
-                row.bytes());
+    WatchedMemcpy(row.mutable_raw(),
+                  static_cast<const std::byte*>(x.raw()) + static_cast<size_t>(at) * row.bytes(),
+                  row.bytes());
   return row;
 }
 
@@ -124,8 +125,8 @@ void PutRow(const KernelContext& ctx, const Tensor& row, int64_t rows, int64_t a
       !t.buffer()->unique())
     t = ctx.Scratch(row.dtype(), shape);
   if (row.bytes() > 0)
-    std::memcpy(static_cast<std::byte*>(t.mutable_raw()) + static_cast<size_t>(at) * row.bytes(),
-                row.raw(), row.bytes());
+    WatchedMemcpy(static_cast<std::byte*>(t.mutable_raw()) + static_cast<size_t>(at) * row.bytes(),
+                  row.raw(), row.bytes());
 }
 
 }  // namespace heddle

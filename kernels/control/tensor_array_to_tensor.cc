@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/strided/strided_copy.h"
@@ -59,6 +60,7 @@ Status Join(KernelContext& ctx) {
   const int64_t rows = shape.Product(0, l.axis), row = RowBytes(out, l.axis);
   auto* dst = static_cast<std::byte*>(out.mutable_raw());
   for (const Tensor& item : *items) {
+    LookForInterrupt();
     const int64_t bytes = RowBytes(item, l.axis);
     CopyRows(ctx, item.raw(), bytes, dst, row, rows, bytes);
     dst += bytes;
@@ -84,6 +86,7 @@ Status JoinGrad(KernelContext& ctx) {
   int64_t left = row;
   TensorArray parts;
   for (const Tensor& item : *items) {
+    LookForInterrupt();
     const int64_t bytes = RowBytes(item, l.axis);
     left -= bytes;
     if (left < 0 || item.dtype() != grad.dtype() ||

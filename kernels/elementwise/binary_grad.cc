@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/check.h"
 #include "kernels/elementwise/widen.h"
 
@@ -70,7 +71,7 @@ void RunBinaryGrad(const KernelContext& ctx, const BroadcastPlan& plan, const Gr
     if (!pass)
       Elementwise(ctx, plan, loops, in, d->mutable_raw(), arg);
     else if (d->raw() != in.dout && plan.numel > 0)
-      std::memcpy(d->mutable_raw(), in.dout, static_cast<size_t>(plan.numel) * loops.size);
+      WatchedMemcpy(d->mutable_raw(), in.dout, static_cast<size_t>(plan.numel) * loops.size);
     return;
   }
   const void* source = in.dout;

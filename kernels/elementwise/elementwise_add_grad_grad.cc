@@ -1,4 +1,5 @@
 // Second and third derivatives of elementwise_add and elementwise_sub.
+#include "core/memory/watched_bytes.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/binary_grad.h"
 
@@ -46,7 +47,7 @@ struct SecondOf {
           return InvalidArgument("DDX, DDY and DOut must have one dtype");
       if (t.x == nullptr || t.y == nullptr) {
         zeros = ctx.Scratch(kDTypeOf<T>, Shape{t.plan.numel});
-        std::fill_n(zeros.mutable_data<T>(), t.plan.numel, T(0));
+        WatchedFill(zeros.mutable_data<T>(), t.plan.numel, T(0));
       }
       // Paddle hands the operands on larger rank first: the difference is that of DDY - DDX when
       // DDX has fewer dimensions.

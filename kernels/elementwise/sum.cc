@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/memory/watched_bytes.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/elementwise/arithmetic.h"
@@ -65,7 +66,7 @@ Status AddDense(const KernelContext& ctx, Tensor& out) {
     from.push_back(static_cast<const std::byte*>(t->raw()));
   }
   if (from.empty()) {
-    if (out.numel() > 0) std::memset(out.mutable_raw(), 0, out.bytes());
+    if (out.numel() > 0) WatchedMemset(out.mutable_raw(), 0, out.bytes());
     return Status::Ok();
   }
   const auto add = AddLoop(out.dtype());
@@ -142,7 +143,7 @@ Status AddRows(const KernelContext& ctx, Value* out) {
   sum.height = first->height;
   sum.rows.resize(next);
   sum.value = ctx.Scratch(first->value.dtype(), shape);
-  std::memset(sum.value.mutable_raw(), 0, sum.value.bytes());
+  WatchedMemset(sum.value.mutable_raw(), 0, sum.value.bytes());
   const auto add = AddLoop(sum.value.dtype());
   if (add == nullptr) return Unimplemented("sum of ", Name(sum.value.dtype()));
   const int64_t width = RowSize(sum.value);
@@ -180,7 +181,7 @@ Status AddArrays(const KernelContext& ctx, Value* out) {
       if (!x.initialized() || x.numel() == 0) continue;
       if (!sum[k].initialized()) {
         sum[k] = ctx.Scratch(x.dtype(), x.shape());
-        std::memcpy(sum[k].mutable_raw(), x.raw(), x.bytes());
+        WatchedMemcpy(sum[k].mutable_raw(), x.raw(), x.bytes());
         if (x.has_lod()) sum[k].set_lod(x.lod());
         continue;
       }

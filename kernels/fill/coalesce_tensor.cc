@@ -2,6 +2,7 @@
 // passes/storage_aliases.cc puts in where such a variable is written.
 #include <cstring>
 
+#include "core/memory/watched_bytes.h"
 #include "core/op_traits.h"
 #include "core/shapes.h"
 #include "kernels/base/shape_arg.h"
@@ -54,16 +55,16 @@ Status Coalesce(KernelContext& ctx) {
   if (constant)
     FillElements(ctx, fused, ctx.Float("constant"));
   else
-    std::memset(to, 0, fused.bytes());
+    WatchedMemset(to, 0, fused.bytes());
   for (int i = 0; i < ctx.InCount("Input"); ++i) {
     const Tensor& part = ctx.In("Input", i);
     Tensor* out = ctx.OutOpt("Output", i);
     if (constant) {
       if (out) FillElements(ctx, *out, ctx.Float("constant"));
     } else if (part.bytes() > 0) {
-      std::memcpy(to, part.raw(), part.bytes());
+      WatchedMemcpy(to, part.raw(), part.bytes());
       if (out && out->raw() != part.raw())
-        std::memcpy(out->mutable_raw(), part.raw(), part.bytes());
+        WatchedMemcpy(out->mutable_raw(), part.raw(), part.bytes());
     }
     HEDDLE_ASSIGN_OR_RETURN(const int64_t extent, Extent(ctx, part.numel(), fused.dtype()));
     to += static_cast<size_t>(extent) * SizeOf(fused.dtype());
@@ -120,8 +121,8 @@ Status ReadPart(KernelContext& ctx) {
     return InvalidArgument("the variable has outgrown the storage that it shares: it has ",
                            out.bytes(), " bytes there, its part has ", range.bytes);
   if (out.bytes() > 0)
-    std::memcpy(out.mutable_raw(), static_cast<const std::byte*>(whole.raw()) + range.begin,
-                out.bytes());
+    WatchedMemcpy(out.mutable_raw(), static_cast<const std::byte*>(whole.raw()) + range.begin,
+                  out.bytes());
   return Status::Ok();
 }
 
@@ -137,7 +138,7 @@ Status WritePart(KernelContext& ctx) {
   auto* to = static_cast<std::byte*>(out.mutable_raw());
   if (to != whole.raw()) CopyBytes(ctx, to, whole.raw(), static_cast<int64_t>(whole.bytes()));
   if (value.bytes() > 0 && value.bytes() <= range.bytes)
-    std::memcpy(to + range.begin, value.raw(), value.bytes());
+    WatchedMemcpy(to + range.begin, value.raw(), value.bytes());
   return Status::Ok();
 }
 

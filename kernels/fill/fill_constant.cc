@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "core/dtype_of.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_arg.h"
 #include "kernels/elementwise/convert.h"
 
@@ -38,7 +39,7 @@ Status RunFillConstant(KernelContext& ctx) {
         out.dtype(), [&](auto tag) {  // what a double does not hold
           typename decltype(tag)::type value;
           ConvertElements(ctx, v->raw(), v->dtype(), &value, out.dtype(), 1);
-          std::fill_n(out.mutable_data<typename decltype(tag)::type>(), out.numel(), value);
+          WatchedFill(out.mutable_data<typename decltype(tag)::type>(), out.numel(), value);
         });
     if (!exact) FillElements(ctx, out, ScalarOf(*v));
     return Status::Ok();

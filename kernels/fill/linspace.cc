@@ -1,6 +1,7 @@
 // linspace and logspace.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_arg.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/index/index_args.h"
@@ -43,10 +44,11 @@ void FillSpace(T start, T stop, Tensor& out, Fn&& at) {
   const double step =
       n > 1 ? (static_cast<double>(stop) - static_cast<double>(start)) / static_cast<double>(n - 1)
             : 0;
-  for (int64_t i = 0; i < n; ++i)
-    y[i] =
-        at(i < n / 2 || n == 1 ? static_cast<double>(start) + step * static_cast<double>(i)
-                               : static_cast<double>(stop) - step * static_cast<double>(n - i - 1));
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      y[i] = at(i < n / 2 || n == 1
+                    ? static_cast<double>(start) + step * static_cast<double>(i)
+                    : static_cast<double>(stop) - step * static_cast<double>(n - i - 1));
 }
 
 template <bool kLog>

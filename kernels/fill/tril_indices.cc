@@ -1,6 +1,7 @@
 // tril_indices and triu_indices: coordinates of the elements of a triangle.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_arg.h"
 
 namespace heddle {
@@ -48,7 +49,7 @@ Status RunTriangle(KernelContext& ctx) {
     using T = typename decltype(tag)::type;
     T* row = out.mutable_data<T>();
     T* col = row + out.dim(1);
-    for (int64_t r = 0; r < t.rows; ++r) {
+    for (const int64_t r : Watched(t.rows)) {
       for (int64_t c = t.Begin(r); c < t.End(r); ++c) {
         *row++ = static_cast<T>(r);
         *col++ = static_cast<T>(c);

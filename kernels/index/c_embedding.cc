@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/operands/any_address.h"
 #include "kernels/base/shape_checks.h"
 
@@ -37,10 +39,10 @@ struct Embedding {
         [&, table = static_cast<const std::byte*>(w.raw())](int64_t i) {
           const int64_t row = ids[i] - start;
           if (row < 0 || row >= height)
-            std::fill_n(out + i * width, width, T(0));
+            WatchedFill(out + i * width, width, T(0));
           else
-            std::memcpy(out + i * width, table + row * width * static_cast<int64_t>(sizeof(T)),
-                        static_cast<size_t>(width) * sizeof(T));
+            WatchedMemcpy(out + i * width, table + row * width * static_cast<int64_t>(sizeof(T)),
+                          static_cast<size_t>(width) * sizeof(T));
         },
         256);
     return Status::Ok();
@@ -65,9 +67,9 @@ struct EmbeddingGrad {
     Tensor& out = ctx.Out("W@GRAD");
     const int64_t start = ctx.Int("start_index"), height = out.dim(0), width = out.dim(1);
     T* to = out.mutable_data<T>();
-    std::fill_n(to, out.numel(), T(0));
+    WatchedFill(to, out.numel(), T(0));
     const T* d = ctx.In("Out@GRAD").template data<T>();
-    for (int64_t i = 0; i < ctx.In("Ids").numel(); ++i) {
+    for (const int64_t i : Watched(ctx.In("Ids").numel())) {
       const int64_t row = ids[i] - start;
       if (row < 0 || row >= height) continue;
       for (int64_t k = 0; k < width; ++k) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <complex>
 
+#include "core/interrupts.h"
 #include "kernels/index/index_args.h"
 #include "kernels/strided/strided_copy.h"
 
@@ -23,10 +24,11 @@ template <typename I>
 Status Check(const I* index, int64_t n, const IndexRange& r, const char* slot) {
   const int64_t low = r.wrap ? -r.size : 0;
   int64_t least = 0, most = -1;
-  for (int64_t i = 0; i < n; ++i) {
-    least = std::min<int64_t>(least, index[i]);
-    most = std::max<int64_t>(most, index[i]);
-  }
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i) {
+      least = std::min<int64_t>(least, index[i]);
+      most = std::max<int64_t>(most, index[i]);
+    }
   if (least >= low && most < r.size) return Status::Ok();
   for (int64_t i = 0; i < n; ++i)
     if ((index[i] < low || index[i] >= r.size) && (r.padding < 0 || index[i] != r.padding))

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/index/index_args.h"
 #include "kernels/index/nd_rows.h"
@@ -30,15 +32,17 @@ Status AddMask(const KernelContext& ctx, const Tensor& mask, const Shape& x, Ind
                              all->count, " and following of ", x.ToString());
   const bool* set = mask.data<bool>();
   int64_t n = 0;
-  for (int64_t i = 0; i < mask.numel(); ++i) n += set[i] ? 1 : 0;
+  for (const auto part : Stretches(mask.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i) n += set[i] ? 1 : 0;
   int64_t inner = mask.numel();
   for (int d = 0; d < mask.rank(); ++d) {
     const int64_t size = mask.dim(d);
     inner = size == 0 ? 0 : inner / size;
     Tensor places = ctx.Scratch(DType::kI64, Shape{n});
     int64_t* at = places.mutable_data<int64_t>();
-    for (int64_t i = 0; i < mask.numel(); ++i)
-      if (set[i]) *at++ = i / inner % size;
+    for (const auto part : Stretches(mask.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        if (set[i]) *at++ = i / inner % size;
     HEDDLE_RETURN_IF_ERROR(AddIndex(all, places));
   }
   return Status::Ok();
@@ -60,11 +64,11 @@ Result<Tensor> Rows(const KernelContext& ctx, const Shape& x, Indices* all) {
   Tensor rows = ctx.Scratch(DType::kI64, all->shape);
   int64_t* out = rows.mutable_data<int64_t>();
   const int64_t n = rows.numel();
-  std::fill_n(out, n, 0);
+  WatchedFill(out, n, 0);
   for (int d = 0; d < all->count; ++d) {
     Tensor expanded = ctx.Scratch(all->each[d].dtype(), all->shape);
     HEDDLE_RETURN_IF_ERROR(RunRepeat(ctx, all->each[d], expanded));
-    for (int64_t i = 0; i < n; ++i) {
+    for (const int64_t i : Watched(n)) {
       const int64_t at = IntAt(expanded, i);
       if (at < -x[d] || at >= x[d])
         return OutOfRange("'indices' [", d, "] holds ", at, "; expected ", -x[d], " to ", x[d] - 1);

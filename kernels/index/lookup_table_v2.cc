@@ -1,6 +1,7 @@
 // lookup_table_v2 and lookup_table: rows of a table by id, and the table's gradient.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "core/operands/addend.h"
 #include "core/operands/any_address.h"
 #include "core/operands/slot_kinds.h"
@@ -52,7 +53,7 @@ Status LookupRows(KernelContext& ctx, const SelectedRows& w, const Tensor& ids, 
   HEDDLE_RETURN_IF_ERROR(CheckIndices(ids, RangeOf(ctx, w.height), "Ids"));
   Tensor places = ctx.Scratch(DType::kI64, ids.shape());
   const int64_t padding = ctx.Int("padding_idx");
-  for (int64_t i = 0; i < ids.numel(); ++i) {
+  for (const int64_t i : Watched(ids.numel())) {
     const int64_t id = ids.dtype() == DType::kI64 ? ids.data<int64_t>()[i] : ids.data<int32_t>()[i];
     const auto found = std::find(w.rows.begin(), w.rows.end(), id);
     if (found == w.rows.end() && id != padding)
@@ -94,9 +95,10 @@ Status SparseGrad(KernelContext& ctx, const Tensor& ids, const Tensor& grad, int
   const int64_t n = ids.numel();
   out.height = height;
   out.rows.resize(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i)
-    out.rows[static_cast<size_t>(i)] =
-        ids.dtype() == DType::kI64 ? ids.data<int64_t>()[i] : ids.data<int32_t>()[i];
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      out.rows[static_cast<size_t>(i)] =
+          ids.dtype() == DType::kI64 ? ids.data<int64_t>()[i] : ids.data<int32_t>()[i];
   out.value = ctx.Scratch(grad.dtype(), Shape{n, width});
   CopyBytes(ctx, grad.raw(), out.value.mutable_raw(), grad.bytes());
   return Status::Ok();

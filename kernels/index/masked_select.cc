@@ -1,4 +1,5 @@
 // masked_select: the elements for which a mask is true.
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/index/nd_rows.h"
 #include "kernels/strided/index_expand.h"
@@ -19,11 +20,13 @@ Result<Tensor> Places(const KernelContext& ctx, const Tensor& mask, const Shape&
   const bool* set = full.data<bool>();
   const int64_t n = full.numel();
   int64_t count = 0;
-  for (int64_t i = 0; i < n; ++i) count += set[i] ? 1 : 0;
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i) count += set[i] ? 1 : 0;
   Tensor places = ctx.Scratch(DType::kI64, Shape{count});
   int64_t* at = places.mutable_data<int64_t>();
-  for (int64_t i = 0; i < n; ++i)
-    if (set[i]) *at++ = i;
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      if (set[i]) *at++ = i;
   return places;
 }
 

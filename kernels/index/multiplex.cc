@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/index/index_args.h"
 #include "kernels/strided/strided_copy.h"
@@ -38,7 +39,7 @@ Status Multiplex(KernelContext& ctx) {
   const int64_t rows = out.dim(0), row = RowBytes(out);
   HEDDLE_RETURN_IF_ERROR(CheckIds(ids, rows, ctx.InCount("X")));
   auto* dst = static_cast<std::byte*>(out.mutable_raw());
-  for (int64_t i = 0; i < rows; ++i) {
+  for (const int64_t i : Watched(rows)) {
     const int k = static_cast<int>(IntAt(ids, i));
     const Tensor& x = ctx.In("X", k);
     if (x.rank() == 0 || x.dim(0) <= i || RowBytes(x) != row)
@@ -61,7 +62,7 @@ Status MultiplexGrad(KernelContext& ctx) {
     Tensor& out = ctx.Out("X@GRAD", k);
     ZeroBytes(ctx, out.mutable_raw(), out.bytes());
     auto* dst = static_cast<std::byte*>(out.mutable_raw());
-    for (int64_t i = 0; i < grad.dim(0); ++i) {
+    for (const int64_t i : Watched(grad.dim(0))) {
       if (IntAt(ids, i) != k) continue;
       if (out.rank() == 0 || i >= out.dim(0) || RowBytes(out) != row)
         return InvalidArgument("'X' [", k, "] does not fit 'Out@GRAD' ", grad.shape().ToString());

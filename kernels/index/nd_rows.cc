@@ -1,5 +1,7 @@
 #include "kernels/index/nd_rows.h"
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/index/index_args.h"
 #include "kernels/strided/strided_copy.h"
 
@@ -13,7 +15,7 @@ Status OutOfAxis(const char* slot, int64_t value, int64_t position, int64_t size
 
 template <typename I>
 Status NdRows(const I* index, int64_t n, int k, const Shape& x, const char* slot, int64_t* rows) {
-  for (int64_t i = 0; i < n; ++i) {
+  for (const int64_t i : Watched(n)) {
     int64_t row = 0;
     for (int j = 0; j < k; ++j) {
       const int64_t at = index[i * k + j];
@@ -33,7 +35,7 @@ Status AlongAxis(const I* index, const Shape& shape, const Shape& x, int axis, c
   const int64_t n = shape.numel();
   std::array<int64_t, Shape::kMaxRank> at{};
   int64_t base = 0;  // of the coordinates other than `axis`
-  for (int64_t i = 0; i < n; ++i) {
+  for (const int64_t i : Watched(n)) {
     const int64_t v = index[i];
     if (v < -x[axis] || v >= x[axis]) return OutOfAxis(slot, v, i, x[axis]);
     out[i] = base + (v < 0 ? v + x[axis] : v) * strides[axis];
@@ -86,9 +88,10 @@ Result<Tensor> ElementsAlongAxis(const KernelContext& ctx, const Tensor& index, 
 }
 
 void ZeroRows(void* dst, const Tensor& rows, int64_t inner) {
-  for (int64_t i = 0; i < rows.numel(); ++i)
-    std::memset(static_cast<std::byte*>(dst) + IntAt(rows, i) * inner, 0,
-                static_cast<size_t>(inner));
+  for (const auto part : Stretches(rows.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      WatchedMemset(static_cast<std::byte*>(dst) + IntAt(rows, i) * inner, 0,
+                    static_cast<size_t>(inner));
 }
 
 }  // namespace heddle

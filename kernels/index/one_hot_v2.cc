@@ -1,5 +1,6 @@
 #include <complex>
 
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/index/index_args.h"
 #include "kernels/strided/strided_copy.h"
@@ -44,7 +45,7 @@ Status OneHotRows(KernelContext& ctx, bool allow_out_of_range) {
                                 float16, bfloat16>(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* to = out.mutable_data<T>();
-    for (int64_t i = 0; i < n; ++i) {
+    for (const int64_t i : Watched(n)) {
       const int64_t v = IntAt(x, i);
       if (v >= 0 && v < depth) {
         to[i * depth + v] = static_cast<T>(ComputeType<T>(1));

@@ -1,6 +1,8 @@
 // put_along_axis: writes or reduces one value per entry of Index into a copy of Input.
 #include <algorithm>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/index/nd_rows.h"
 #include "kernels/strided/index_slice.h"
@@ -18,7 +20,7 @@ void Accumulate(const Tensor& value, const Tensor& elements, uint8_t* seen, Comb
   const int64_t* at = elements.data<int64_t>();
   const T* v = value.data<T>();
   T* to = out.mutable_data<T>();
-  for (int64_t i = 0; i < elements.numel(); ++i) {
+  for (const int64_t i : Watched(elements.numel())) {
     T& t = to[at[i]];
     if (seen != nullptr && seen[at[i]] == 0) {
       seen[at[i]] = 1;
@@ -37,12 +39,14 @@ void Average(const Tensor& value, const Tensor& elements, uint8_t* seen, Tensor&
   Accumulate<T>(
       value, elements, seen, [](C a, C b) { return static_cast<C>(a + b); }, out);
   int64_t* n = count.mutable_data<int64_t>();
-  std::fill_n(n, out.numel(), seen == nullptr ? 1 : 0);
-  for (int64_t i = 0; i < elements.numel(); ++i) ++n[elements.data<int64_t>()[i]];
-  for (int64_t i = 0; i < out.numel(); ++i)
-    if (n[i] > 1)
-      out.mutable_data<T>()[i] =
-          static_cast<T>(static_cast<C>(out.data<T>()[i]) / static_cast<C>(n[i]));
+  WatchedFill(n, out.numel(), seen == nullptr ? 1 : 0);
+  for (const auto part : Stretches(elements.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i) ++n[elements.data<int64_t>()[i]];
+  for (const auto part : Stretches(out.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      if (n[i] > 1)
+        out.mutable_data<T>()[i] =
+            static_cast<T>(static_cast<C>(out.data<T>()[i]) / static_cast<C>(n[i]));
 }
 
 template <typename T>
@@ -54,7 +58,7 @@ Status Reduce(const KernelContext& ctx, const std::string& how, const Tensor& va
   if (!ctx.Bool("Include_self")) {
     marks = ctx.Scratch(DType::kU8, out.shape());
     seen = marks.mutable_data<uint8_t>();
-    std::fill_n(seen, out.numel(), uint8_t{0});
+    WatchedFill(seen, out.numel(), uint8_t{0});
   }
   if (how == "add") {
     Accumulate<T>(
@@ -128,10 +132,12 @@ void ZeroOverwritten(const KernelContext& ctx, const Tensor& elements, const Sha
   Tensor last = ctx.Scratch(DType::kI64, shape);
   int64_t* writer = last.mutable_data<int64_t>();
   const int64_t* at = elements.data<int64_t>();
-  for (int64_t i = 0; i < elements.numel(); ++i) writer[at[i]] = i;
+  for (const auto some : Stretches(elements.numel()))
+    for (int64_t i = some.begin; i < some.end; ++i) writer[at[i]] = i;
   auto* to = static_cast<std::byte*>(value_grad.mutable_raw());
-  for (int64_t i = 0; i < elements.numel(); ++i)
-    if (writer[at[i]] != i) std::memset(to + i * size, 0, static_cast<size_t>(size));
+  for (const auto some : Stretches(elements.numel()))
+    for (int64_t i = some.begin; i < some.end; ++i)
+      if (writer[at[i]] != i) WatchedMemset(to + i * size, 0, static_cast<size_t>(size));
 }
 
 // Gradient of reduce = "mul": that of the product, times the product, divided by the factor.
@@ -147,8 +153,9 @@ Status ProductGrad(KernelContext& ctx, const Tensor& elements) {
     if (x.numel() != grad.numel() || x.dtype() != grad.dtype())
       return InvalidArgument("'Input' does not fit 'Result@GRAD'");
     CopyBytes(ctx, grad.raw(), to->mutable_raw(), to->bytes());
-    for (int64_t i = 0; i < elements.numel(); ++i)
-      to->mutable_data<T>()[at[i]] = g[at[i]] * y[at[i]] / x.data<T>()[at[i]];
+    for (const auto some : Stretches(elements.numel()))
+      for (int64_t i = some.begin; i < some.end; ++i)
+        to->mutable_data<T>()[at[i]] = g[at[i]] * y[at[i]] / x.data<T>()[at[i]];
   }
   if (Tensor* to = ctx.OutOpt("Value@GRAD")) {
     const Tensor* value = &ctx.In("Value");
@@ -158,8 +165,9 @@ Status ProductGrad(KernelContext& ctx, const Tensor& elements) {
       value = &part;
     }
     if (value->dtype() != grad.dtype()) return InvalidArgument("'Value' has another dtype");
-    for (int64_t i = 0; i < elements.numel(); ++i)
-      to->mutable_data<T>()[i] = g[at[i]] * y[at[i]] / value->data<T>()[i];
+    for (const auto some : Stretches(elements.numel()))
+      for (int64_t i = some.begin; i < some.end; ++i)
+        to->mutable_data<T>()[i] = g[at[i]] * y[at[i]] / value->data<T>()[i];
   }
   return Status::Ok();
 }

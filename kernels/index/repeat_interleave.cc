@@ -1,4 +1,5 @@
 // repeat_interleave: repeats each item along one axis.
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/index/axis_items.h"
 #include "kernels/index/index_args.h"
@@ -30,7 +31,7 @@ Status ReadCounts(const OpContext& ctx, int64_t n, const Tensor* each, Counts* c
   if (each->numel() != n)
     return InvalidArgument("'RepeatsTensor' has ", each->numel(), " values for ", n, " items");
   counts->total = 0;
-  for (int64_t i = 0; i < n; ++i) {
+  for (const int64_t i : Watched(n)) {
     if (IntAt(*each, i) < 0) return InvalidArgument("'RepeatsTensor' holds a negative value");
     counts->total += IntAt(*each, i);
   }
@@ -58,7 +59,7 @@ Result<Tensor> Sources(const KernelContext& ctx, int64_t n) {
   HEDDLE_RETURN_IF_ERROR(ReadCounts(ctx, n, ctx.InOpt("RepeatsTensor"), &counts));
   Tensor index = ctx.Scratch(DType::kI64, Shape{counts.total});
   int64_t* at = index.mutable_data<int64_t>();
-  for (int64_t i = 0; i < n; ++i) {
+  for (const int64_t i : Watched(n)) {
     const int64_t times = counts.each != nullptr ? IntAt(*counts.each, i) : counts.all;
     for (int64_t k = 0; k < times; ++k) *at++ = i;
   }

@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "core/shapes.h"
 
 namespace heddle {
@@ -17,7 +18,7 @@ struct ShardIndex {
                              " do not make a shard");
     const int64_t size = (total + shards - 1) / shards;
     const T* v = x.data<T>();
-    for (int64_t i = 0; i < x.numel(); ++i) {
+    for (const int64_t i : Watched(x.numel())) {
       if (v[i] < 0 || v[i] >= total)
         return OutOfRange("'X' holds ", v[i], " at position ", i, "; expected 0 to ", total - 1);
       out[i] = v[i] / size == shard ? static_cast<T>(v[i] % size) : ignored;

@@ -1,4 +1,5 @@
 // where_index: the coordinates of the elements that are not zero.
+#include "core/interrupts.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {
@@ -13,12 +14,13 @@ struct WhereIndex {
     const int64_t n = x.numel();
     auto holds = [v](int64_t i) { return static_cast<ComputeType<T>>(v[i]) != ComputeType<T>(0); };
     int64_t count = 0;
-    for (int64_t i = 0; i < n; ++i) count += holds(i) ? 1 : 0;
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i) count += holds(i) ? 1 : 0;
     const int rank = x.rank();
     const auto strides = RowMajorStrides(x.shape());
     int64_t* out =
         ctx.Alloc("Out", DType::kI64, Shape{count, rank}).template mutable_data<int64_t>();
-    for (int64_t i = 0; i < n; ++i) {
+    for (const int64_t i : Watched(n)) {
       if (!holds(i)) continue;
       int64_t rest = i;
       for (int d = 0; d < rank; ++d) {

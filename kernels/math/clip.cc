@@ -1,4 +1,5 @@
 // clip and brelu: x limited to an interval.
+#include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/tile_loop.h"
@@ -85,8 +86,9 @@ struct ClipForward {
     const Tensor x = ctx.InVar("X")->rows().value;
     Tensor& out = AllocRowsLike(ctx, ctx.InVar("X")->rows(), *ctx.OutVar("Out")).value;
     const ForwardMap<ClipOp> clip(ctx);
-    for (int64_t i = 0; i < x.numel(); ++i)
-      out.mutable_data<T>()[i] = static_cast<T>(clip(ComputeType<T>(x.data<T>()[i])));
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        out.mutable_data<T>()[i] = static_cast<T>(clip(ComputeType<T>(x.data<T>()[i])));
     return Status::Ok();
   }
 };

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "kernels/elementwise/binary_op.h"
 
 namespace heddle {
@@ -53,7 +54,8 @@ struct CloseLoop {
     const T* y = static_cast<const T*>(yv);
     bool* o = static_cast<bool*>(ov);
     const Tolerance& tol = *static_cast<const Tolerance*>(arg);
-    for (int64_t i = 0; i < n; ++i) o[i] = Close(x[i * kX], y[i * kY], tol);
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i) o[i] = Close(x[i * kX], y[i * kY], tol);
   }
   static constexpr BinaryLoops kLoops = {
       {&Run<1, 1>, &Run<1, 0>, &Run<0, 1>}, sizeof(T), sizeof(bool), kHeavyGrain};

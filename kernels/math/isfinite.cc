@@ -2,6 +2,7 @@
 // isfinite).
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/elementwise/convert.h"
@@ -63,7 +64,8 @@ Status RunWhole(KernelContext& ctx) {
   VisitDType<float, double, float16, bfloat16, bool, uint8_t, int8_t, int16_t, int32_t, int64_t>(
       x.dtype(), [&](auto tag) {
         const auto* a = x.data<typename decltype(tag)::type>();
-        for (int64_t i = 0; i < x.numel(); ++i) found |= TestElement<P>(a[i]) != P::kAll;
+        for (const auto part : Stretches(x.numel()))
+          for (int64_t i = part.begin; i < part.end; ++i) found |= TestElement<P>(a[i]) != P::kAll;
       });
   ctx.Out("Out").mutable_data<bool>()[0] = found != P::kAll;
   return Status::Ok();

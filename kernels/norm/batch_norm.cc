@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core/dtype_of.h"
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/norm/norm.h"
@@ -65,7 +66,7 @@ void Invert(const T* variance, int64_t n, T epsilon, T* inverse) {
 }
 
 void CopyUnlessSame(const Tensor& from, Tensor& to) {
-  if (from.raw() != to.raw()) std::memcpy(to.mutable_raw(), from.raw(), to.bytes());
+  if (from.raw() != to.raw()) WatchedMemcpy(to.mutable_raw(), from.raw(), to.bytes());
 }
 
 template <typename T>
@@ -108,13 +109,13 @@ struct BatchNorm {
     if (Tensor* out = ctx.OutOpt("MeanOut")) CopyUnlessSame(ctx.In("Mean"), *out);
     if (Tensor* out = ctx.OutOpt("VarianceOut")) CopyUnlessSame(ctx.In("Variance"), *out);
     for (const Key key : {Key("SavedMean"), Key("SavedVariance")})
-      if (Tensor* t = ctx.OutOpt(key)) std::memset(t->mutable_raw(), 0, t->bytes());
+      if (Tensor* t = ctx.OutOpt(key)) WatchedMemset(t->mutable_raw(), 0, t->bytes());
     return Status::Ok();
   }
 
   static void Save(const KernelContext& ctx, Key key, const T* from, int64_t n) {
     if (Tensor* t = ctx.OutOpt(key))
-      std::memcpy(t->mutable_raw(), from, static_cast<size_t>(n) * sizeof(T));
+      WatchedMemcpy(t->mutable_raw(), from, static_cast<size_t>(n) * sizeof(T));
   }
   static void Blend(const Tensor& running, const T* now, T momentum, Tensor& out) {
     const T* from = running.data<T>();
@@ -178,7 +179,7 @@ struct BatchNormGrad {
     if (layout.count() == 1 && !UsesRunning(ctx)) {  // the forward pass handed X on
       if (dx != nullptr) CopyUnlessSame(dy, *dx);
       for (Tensor* t : {scale_grad, bias_grad})
-        if (t != nullptr) std::memset(t->mutable_raw(), 0, t->bytes());
+        if (t != nullptr) WatchedMemset(t->mutable_raw(), 0, t->bytes());
       return Status::Ok();
     }
     Tensor scratch = ctx.Scratch(kDTypeOf<T>, {2 * n});

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/memory/watched_bytes.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/reduce/reduce_op.h"
 
@@ -40,7 +41,7 @@ Status ClipRows(const KernelContext& ctx, const SelectedRows& x, Value* out) {
   const int64_t width = shape.Product(1, shape.rank());
   merged.value = ctx.Scratch(kDTypeOf<T>, shape);
   T* to = merged.value.template mutable_data<T>();
-  std::fill_n(to, shape.numel(), T(0));
+  WatchedFill(to, shape.numel(), T(0));
   for (size_t i = 0; i < x.rows.size(); ++i) {
     const T* from = x.value.data<T>() + static_cast<int64_t>(i) * width;
     T* row = to + place[x.rows[i]] * width;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/memory/watched_bytes.h"
 #include "core/operands/addend.h"
 #include "core/shapes.h"
 #include "kernels/base/check.h"
@@ -79,8 +80,8 @@ struct LayerNorm {
     T* means = mean_out ? mean_out->mutable_data<T>() : nullptr;
     T* variances = variance_out ? variance_out->mutable_data<T>() : nullptr;
     if (r.width == 0) {  // the mean of nothing
-      if (means) std::fill_n(means, r.rows, std::numeric_limits<T>::quiet_NaN());
-      if (variances) std::fill_n(variances, r.rows, std::numeric_limits<T>::quiet_NaN());
+      if (means) WatchedFill(means, r.rows, std::numeric_limits<T>::quiet_NaN());
+      if (variances) WatchedFill(variances, r.rows, std::numeric_limits<T>::quiet_NaN());
       return Status::Ok();
     }
     ctx.ParallelFor(r.rows, 1 + 65536 / r.width, [&](int64_t begin, int64_t end) {

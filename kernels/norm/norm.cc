@@ -3,6 +3,8 @@
 #include <Eigen/Core>
 #include <algorithm>
 
+#include "core/memory/watched_bytes.h"
+
 namespace heddle {
 namespace {
 
@@ -194,7 +196,7 @@ void NormDoubleBackward(const KernelContext& ctx, const NormLayout& layout,
 
 template <typename T>
 void SumGroups(const NormLayout& layout, const T* per_group, T* per_channel) {
-  std::fill_n(per_channel, layout.channels, T(0));
+  WatchedFill(per_channel, layout.channels, T(0));
   for (int64_t g = 0; g < layout.groups; ++g) per_channel[g % layout.channels] += per_group[g];
 }
 

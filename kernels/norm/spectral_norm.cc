@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "core/dtype_of.h"
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/gemm/gemm.h"
 
@@ -72,8 +73,8 @@ struct Iteration {
     u = matrix + h * w;
     v = u + h;
     for (int64_t i = 0; i < h * w; ++i) matrix[At(i)] = weight.data<T>()[i];
-    std::copy_n(ctx.In("U").data<T>(), h, u);
-    std::copy_n(ctx.In("V").data<T>(), w, v);
+    WatchedCopy(ctx.In("U").data<T>(), h, u);
+    WatchedCopy(ctx.In("V").data<T>(), w, v);
     const T epsilon = static_cast<T>(ctx.Float("eps"));
     for (int64_t i = 0; i < ctx.Int("power_iters"); ++i) {
       interrupted = ctx.Interrupted();

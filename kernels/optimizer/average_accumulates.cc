@@ -1,6 +1,7 @@
 // average_accumulates: sums of a parameter's values over a window of steps, for averaging it later.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -49,14 +50,15 @@ struct AverageAccumulates {
       out[i] = ctx.Out(kSums[i].out).template mutable_data<T>();
     }
     const T* p = param.data<T>();
-    for (int64_t i = 0; i < param.numel(); ++i) {
-      T one = in[0][i] + p[i], two = in[1][i], three = in[2][i];
-      if (full) two += one, one = 0;
-      if (restart) three = one + two, one = 0, two = 0;
-      out[0][i] = one;
-      out[1][i] = two;
-      out[2][i] = three;
-    }
+    for (const auto part : Stretches(param.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        T one = in[0][i] + p[i], two = in[1][i], three = in[2][i];
+        if (full) two += one, one = 0;
+        if (restart) three = one + two, one = 0, two = 0;
+        out[0][i] = one;
+        out[1][i] = two;
+        out[2][i] = three;
+      }
     if (restart) count[1] = accumulated, count[0] = 0;
     for (int i = 0; i < 3; ++i)
       *ctx.Out(kCounts[i].out).template mutable_data<int64_t>() = count[i];

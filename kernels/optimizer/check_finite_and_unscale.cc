@@ -1,4 +1,5 @@
 // check_finite_and_unscale: divides gradients by the loss scale and reports overflow.
+#include "core/interrupts.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -26,9 +27,11 @@ struct CheckFinite {
       if (in.dtype() != kDTypeOf<T>) return InvalidArgument("all X must have the same dtype");
       const T* x = in.data<T>();
       T* out = ctx.Out("Out", i).template mutable_data<T>();
-      for (int64_t k = 0, n = in.numel(); k < n; ++k) found |= !std::isfinite(x[k]);
+      for (const auto some : Stretches(in.numel()))
+        for (int64_t k = some.begin; k < some.end; ++k) found |= !std::isfinite(x[k]);
       if (found) factor = T(0);  // the step is to be skipped: nothing usable comes out
-      for (int64_t k = 0, n = in.numel(); k < n; ++k) out[k] = x[k] * factor;
+      for (const auto part : Stretches(in.numel()))
+        for (int64_t k = part.begin; k < part.end; ++k) out[k] = x[k] * factor;
     }
     *ctx.Out("FoundInfinite").mutable_data<bool>() = found;
     return Status::Ok();

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <random>
 
+#include "core/interrupts.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -33,7 +34,8 @@ struct Dpsgd {
     const T *p = param.data<T>(), *g = grad.data<T>();
     T* to = ctx.Out("ParamOut").template mutable_data<T>();
     float norm = 0;
-    for (int64_t i = 0; i < grad.numel(); ++i) norm += static_cast<float>(g[i] * g[i]);
+    for (const auto part : Stretches(grad.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) norm += static_cast<float>(g[i] * g[i]);
     norm = std::sqrt(norm);
     const auto clip = static_cast<float>(ctx.Float("clip"));
     const T scale = static_cast<T>(norm > clip ? norm / clip : 1.0f);
@@ -42,8 +44,9 @@ struct Dpsgd {
         static_cast<unsigned>(given != 0 ? static_cast<uint64_t>(given) : ctx.random()());
     const T noise = static_cast<T>(Gaussian<T>(seed) * static_cast<float>(ctx.Float("sigma"))) /
                     static_cast<T>(ctx.Float("batch_size"));
-    for (int64_t i = 0; i < param.numel(); ++i)
-      to[i] = p[i] - static_cast<T>(lr) * (g[i] / scale + noise);
+    for (const auto part : Stretches(param.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        to[i] = p[i] - static_cast<T>(lr) * (g[i] / scale + noise);
     return Status::Ok();
   }
 };

@@ -1,4 +1,5 @@
 // lamb: Adam steps scaled per parameter by the ratio of norms (You et al., 2020).
+#include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/optimizer/optimizer.h"
 
@@ -69,7 +70,8 @@ struct Lamb {
       if (size > 0 && length > 0) factor *= static_cast<T>(size / length);
     }
 #pragma GCC ivdep
-    for (int64_t i = 0, n = param.numel(); i < n; ++i) p_out[i] = p[i] - factor * step[i];
+    for (const auto part : Stretches(param.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) p_out[i] = p[i] - factor * step[i];
     return Status::Ok();
   }
 };

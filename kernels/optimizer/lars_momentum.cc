@@ -1,4 +1,5 @@
 // lars_momentum: momentum with a rate per parameter from the ratio of norms (You et al., 2017).
+#include "core/interrupts.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -52,12 +53,13 @@ struct Lars {
                    slope = std::abs(static_cast<double>(rescale)) * L2Norm(g, n);
       if (decay > 0 && size > 0 && slope > 0) lr *= coeff * size / (slope + decay * size + eps);
       const T rate = static_cast<T>(lr), shrink = static_cast<T>(decay);
+      for (const auto part : Stretches(n))
 #pragma GCC ivdep
-      for (int64_t k = 0; k < n; ++k) {
-        const T v_new = mu * v[k] + rate * (g[k] * rescale + shrink * p[k]);
-        v_out[k] = v_new;
-        p_out[k] = p[k] - v_new;
-      }
+        for (int64_t k = part.begin; k < part.end; ++k) {
+          const T v_new = mu * v[k] + rate * (g[k] * rescale + shrink * p[k]);
+          v_out[k] = v_new;
+          p_out[k] = p[k] - v_new;
+        }
     }
     return Status::Ok();
   }

@@ -1,4 +1,5 @@
 // momentum and merged_momentum (the same update for a list of parameters).
+#include "core/memory/watched_bytes.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/optimizer/optimizer.h"
 
@@ -116,7 +117,7 @@ struct MergedMomentum {
       if (!from_master)
         KeepMaster(ctx, i);
       else if (param.bytes() > 0)
-        std::memcpy(ctx.OutOpt("MasterParamOut", i)->mutable_raw(), p_out, param.bytes());
+        WatchedMemcpy(ctx.OutOpt("MasterParamOut", i)->mutable_raw(), p_out, param.bytes());
     }
     return Status::Ok();
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/interrupts.h"
+
 namespace heddle {
 
 Status InferUpdate(ShapeContext& ctx, std::initializer_list<KeyPair> full,
@@ -95,9 +97,10 @@ Result<SelectedRows> GivenRows(const KernelContext& ctx, const Tensor& param) {
     return InvalidArgument("Grad ", grad.shape().ToString(), " must hold ", n, " rows of ", width,
                            " elements, as many as GradRows names, of Param's dtype");
   rows.rows.reserve(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i)
-    rows.rows.push_back(ids.dtype() == DType::kI64 ? ids.data<int64_t>()[i]
-                                                   : ids.data<int32_t>()[i]);
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      rows.rows.push_back(ids.dtype() == DType::kI64 ? ids.data<int64_t>()[i]
+                                                     : ids.data<int32_t>()[i]);
   rows.value = grad.Reshaped(Shape{n, width});
   return rows;
 }
@@ -111,11 +114,13 @@ Result<MergedRows> MergeRows(const SelectedRows& in) {
                            in.value.shape().ToString());
   std::vector<int64_t> order(in.rows.size());
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+  LookCount looks;
+  std::stable_sort(order.begin(), order.end(), looks.In([&](int64_t a, int64_t b) {
     return in.rows[static_cast<size_t>(a)] < in.rows[static_cast<size_t>(b)];
-  });
+  }));
   MergedRows out;
   for (int64_t at : order) {
+    LookForInterrupt();
     const int64_t row = in.rows[static_cast<size_t>(at)];
     if (out.rows.empty() || out.rows.back() != row) {
       out.rows.push_back(row);

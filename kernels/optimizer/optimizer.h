@@ -6,7 +6,10 @@
 #include <cmath>
 #include <vector>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
+#include "kernels/base/ceil_div.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -57,12 +60,12 @@ class Gradient {
       return;
     }
     if (lazy_) {
-      for (size_t i = 0; i < rows_.size(); ++i)
-        fn(rows_[i] * width_, width_, merged_.data<T>() + static_cast<int64_t>(i) * width_);
+      for (const int64_t i : Watched(std::ssize(rows_)))
+        fn(rows_[static_cast<size_t>(i)] * width_, width_, merged_.data<T>() + i * width_);
       return;
     }
     size_t next = 0;
-    for (int64_t r = 0; r * width_ < numel_; ++r) {
+    for (const int64_t r : Watched(width_ == 0 ? 0 : CeilDiv(numel_, width_))) {
       const bool here = next < rows_.size() && rows_[next] == r;
       const T* g = here ? merged_.data<T>() + static_cast<int64_t>(next++) * width_ : zeros_.data();
       fn(r * width_, width_, g);
@@ -90,7 +93,7 @@ void AddMerged(const SelectedRows& in, const MergedRows& merged, int64_t width, 
   const T* from = in.value.data<T>();
   for (size_t i = 0; i < merged.rows.size(); ++i) {
     T* to = out + static_cast<int64_t>(i) * width;
-    std::fill_n(to, width, T(0));
+    WatchedFill(to, width, T(0));
     for (int64_t s : merged.sources[i])
       for (int64_t k = 0; k < width; ++k) to[k] += from[s * width + k];
   }
@@ -98,7 +101,8 @@ void AddMerged(const SelectedRows& in, const MergedRows& merged, int64_t width, 
 
 // When an update touches only some rows, the others must still reach an output of its own memory.
 inline void CopyWhenApart(const Tensor& in, Tensor& out) {
-  if (in.raw() != out.raw() && in.numel() > 0) std::memcpy(out.mutable_raw(), in.raw(), in.bytes());
+  if (in.raw() != out.raw() && in.numel() > 0)
+    WatchedMemcpy(out.mutable_raw(), in.raw(), in.bytes());
 }
 
 // A master copy that the update does not use is handed on as it is, to an output of its own as
@@ -143,7 +147,9 @@ struct UpdateInputs {
 template <typename T>
 double L2Norm(const T* x, int64_t n) {
   double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   return std::sqrt(sum);
 }
 

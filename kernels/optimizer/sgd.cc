@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/optimizer/optimizer.h"
 
@@ -28,7 +29,7 @@ Status UpdateRows(const SelectedRows& g, const Tensor& param, double lr, Tensor&
   T* p = out.mutable_data<T>();
   const T* from = g.value.data<T>();
   const C rate = static_cast<C>(lr);
-  for (int64_t i = 0; i < count; ++i) {
+  for (const int64_t i : Watched(count)) {
     T* row = p + g.rows[static_cast<size_t>(i)] * width;
 #pragma GCC ivdep
     for (int64_t k = 0; k < width; ++k)

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "core/interrupts.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -36,7 +37,9 @@ struct SparseMomentum {
       return InvalidArgument("Grad ", grad.shape().ToString(), " does not fit Param ",
                              param.shape().ToString(), " and ", count, " indices");
     std::vector<std::vector<int64_t>> where(static_cast<size_t>(param.dim(a)));
-    for (int64_t i = 0; i < count; ++i) where[static_cast<size_t>(index[i])].push_back(i);
+    for (const auto part : Stretches(count))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        where[static_cast<size_t>(index[i])].push_back(i);
     const T mu = static_cast<T>(ctx.Float("mu")), lr = static_cast<T>(rate);
     const bool l2 = ctx.Str("regularization_method") == "l2_decay";
     const T decay = l2 ? static_cast<T>(ctx.Float("regularization_coeff")) : T(0);
@@ -45,7 +48,7 @@ struct SparseMomentum {
     const T *p = param.data<T>(), *v = ctx.In("Velocity").template data<T>(), *g = grad.data<T>();
     T* p_out = ctx.Out("ParamOut").template mutable_data<T>();
     T* v_out = ctx.Out("VelocityOut").template mutable_data<T>();
-    for (int64_t r = 0; r < rows; ++r)
+    for (const int64_t r : Watched(rows))
       for (int64_t c = 0; c < cols; ++c) {
         const int64_t k = r * cols + c;
         T slope = 0;  // an index that comes several times adds up

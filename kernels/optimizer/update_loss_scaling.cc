@@ -1,4 +1,5 @@
 // update_loss_scaling: raises or lowers the loss scale after a step.
+#include "core/memory/watched_bytes.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace heddle {
@@ -27,7 +28,7 @@ struct UpdateScaling {
       const Tensor& x = ctx.In("X", i);
       Tensor& out = ctx.Out("Out", i);
       if (found)
-        std::memset(out.mutable_raw(), 0, out.bytes());
+        WatchedMemset(out.mutable_raw(), 0, out.bytes());
       else
         CopyWhenApart(x, out);
     }

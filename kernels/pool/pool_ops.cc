@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/pool/pool.h"
@@ -136,7 +137,7 @@ struct MaxPoolWithIndex {
 template <typename T>
 Status Scatter(int64_t planes, int64_t from_size, int64_t to_size, const T* from,
                const int32_t* index, bool add, T* to) {
-  std::fill_n(to, planes * to_size, T(0));
+  WatchedFill(to, planes * to_size, T(0));
   for (int64_t p = 0; p < planes; ++p, from += from_size, index += from_size, to += to_size)
     for (int64_t i = 0; i < from_size; ++i) {
       const int64_t at = index[i];

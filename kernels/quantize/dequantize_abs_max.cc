@@ -1,4 +1,5 @@
 // dequantize_abs_max: int8 values times a scale.
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -14,8 +15,9 @@ struct DequantizeAbsMax {
       return InvalidArgument("Scale must be one float32");
     const float range = static_cast<float>(ctx.Float("max_range"));
     float* to = ctx.Alloc("Out", DType::kF32, x.shape()).mutable_data<float>();
-    for (int64_t i = 0; i < x.numel(); ++i)
-      to[i] = scale.data<float>()[0] * static_cast<float>(x.data<From>()[i]) / range;
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        to[i] = scale.data<float>()[0] * static_cast<float>(x.data<From>()[i]) / range;
     return Status::Ok();
   }
 };

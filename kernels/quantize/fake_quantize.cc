@@ -1,6 +1,8 @@
 // fake_quantize_* and their relatives: values rounded to a few bits, still stored as floats.
 #include <cmath>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -40,7 +42,8 @@ Status CheckBitLength(const OpContext& ctx) {
 template <typename T>
 T AbsMax(const T* x, int64_t n) {
   T top = 0;
-  for (int64_t i = 0; i < n; ++i) top = std::max(top, std::abs(x[i]));
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i) top = std::max(top, std::abs(x[i]));
   return top;
 }
 
@@ -94,11 +97,11 @@ Status RunChannels(KernelContext& ctx, bool back) {
   const T* x = in.data<T>();
   T* scales = ctx.Out("OutScale").template mutable_data<T>();
   T* out = ctx.Out("Out").template mutable_data<T>();
-  std::fill_n(scales, n, T(0));
+  WatchedFill(scales, n, T(0));
   for (int64_t i = 0; i < outer * n; ++i)
     scales[i % n] = std::max(scales[i % n], AbsMax(x + i * inner, inner));
   const Rounder<T> round = RounderOf<T>(ctx, back);
-  for (int64_t i = 0; i < outer * n; ++i)
+  for (const int64_t i : Watched(outer * n))
     for (int64_t k = i * inner; k < (i + 1) * inner; ++k) out[k] = round(x[k], scales[i % n]);
   return Status::Ok();
 }
@@ -195,7 +198,7 @@ struct AverageScale {
       if (Tensor* t = ctx.OutOpt("OutAccum")) *t->template mutable_data<T>() = accum;
     }
     if (out != nullptr && out->raw() != in.raw() && in.bytes() > 0)
-      std::memcpy(out->mutable_raw(), in.raw(), in.bytes());
+      WatchedMemcpy(out->mutable_raw(), in.raw(), in.bytes());
     return Status::Ok();
   }
 };
@@ -206,7 +209,7 @@ struct StraightThrough {
   static Status Run(KernelContext& ctx) {
     const Tensor& d = ctx.In("Out@GRAD");
     Tensor& dx = ctx.Out("X@GRAD");
-    if (dx.raw() != d.raw() && d.bytes() > 0) std::memcpy(dx.mutable_raw(), d.raw(), d.bytes());
+    if (dx.raw() != d.raw() && d.bytes() > 0) WatchedMemcpy(dx.mutable_raw(), d.raw(), d.bytes());
     return Status::Ok();
   }
 };

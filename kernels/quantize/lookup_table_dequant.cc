@@ -1,6 +1,8 @@
 // lookup_table_dequant: rows of an embedding table that is stored in 8 bits with a range per row.
 #include <cstring>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/operands/any_address.h"
 #include "kernels/base/shape_checks.h"
 
@@ -19,8 +21,9 @@ Status LookupDequantized(KernelContext& ctx) {
   shape[shape.rank() - 1] = width;
   float* to = ctx.Alloc("Out", DType::kF32, shape).mutable_data<float>();
   for (int64_t id : ToInts(ids)) {
+    LookForInterrupt();
     if (padding >= 0 && id == padding) {
-      to = std::fill_n(to, width, 0.f);
+      to = WatchedFill(to, width, 0.f);
       continue;
     }
     if (id < 0 || id >= w.dim(0)) return OutOfRange("id ", id, " is not in [0, ", w.dim(0), ")");

@@ -2,6 +2,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/elementwise/convert.h"
@@ -51,7 +53,7 @@ T Rounded(T x, T scale, const Steps& steps, bool to_even) {
 template <typename Fn>
 void ForEachElement(const AxisSplit& s, Fn fn) {
   for (int64_t o = 0, i = 0; o < s.outer; ++o)
-    for (int64_t c = 0; c < s.n; ++c)
+    for (const int64_t c : Watched(s.n))
       for (int64_t k = 0; k < s.inner; ++k) fn(i++, c);
 }
 
@@ -67,7 +69,7 @@ struct QuantizeLinear {
       const Tensor& given = ctx.In("Scale");
       if (given.numel() < split.n || given.dtype() != x.dtype())
         return InvalidArgument("Scale ", given.shape().ToString(), " does not fit X");
-      std::copy_n(given.data<T>(), split.n, scales.begin());
+      WatchedCopy(given.data<T>(), split.n, scales.begin());
     } else {
       ForEachElement(split, [&](int64_t i, int64_t c) {
         T& top = scales[static_cast<size_t>(c)];
@@ -149,7 +151,7 @@ Status DequantizeLinear(KernelContext& ctx) {
   if (ctx.Bool("only_observer")) {
     Tensor& y = ctx.Alloc("Y", x.dtype(), x.shape());
     if (x.has_lod()) y.set_lod(x.lod());
-    std::memcpy(y.mutable_raw(), x.raw(), x.bytes());
+    WatchedMemcpy(y.mutable_raw(), x.raw(), x.bytes());
     return Status::Ok();
   }
   Status status;
@@ -206,7 +208,9 @@ struct QuantizeRange {
     const bool to_even = ctx.Int("round_type") == 0;
     const double range = Range(ctx.Int("bit_length"));
     const Steps steps{-range - 1, range};
-    for (int64_t i = 0; i < x.numel(); ++i) to[i] = Rounded(x.data<T>()[i], scale, steps, to_even);
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        to[i] = Rounded(x.data<T>()[i], scale, steps, to_even);
     if (x.has_lod()) ctx.Out("Out").set_lod(x.lod());
     return Status::Ok();
   }
@@ -220,12 +224,13 @@ struct QuantizeRange {
     const int64_t at = iteration != nullptr ? ToInts(*iteration)[0] : 0;
     if (at < 0) return OutOfRange("Iter holds ", at, ", steps count from 0");
     T now = 0;
-    for (int64_t i = 0; i < x.numel(); ++i) now = std::max(now, std::abs(x.data<T>()[i]));
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) now = std::max(now, std::abs(x.data<T>()[i]));
     Tensor history;
     if (Value* kept = ctx.OutVar("OutScales"); kept != nullptr) {
       const Tensor& t = kept->tensor();
       if (!t.initialized() || t.numel() != window || t.dtype() != x.dtype())
-        std::fill_n(ctx.Alloc("OutScales", x.dtype(), Shape{window}).template mutable_data<T>(),
+        WatchedFill(ctx.Alloc("OutScales", x.dtype(), Shape{window}).template mutable_data<T>(),
                     window, T(0));
       history = ctx.Out("OutScales");
     } else {

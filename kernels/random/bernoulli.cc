@@ -1,4 +1,5 @@
 // bernoulli: ones with the given probabilities, zeros otherwise.
+#include "core/interrupts.h"
 #include "kernels/base/shape_arg.h"
 #include "kernels/random/random.h"
 
@@ -11,7 +12,7 @@ struct Bernoulli {
     const Tensor& x = ctx.In("X");
     T* y = ctx.Out("Out").mutable_data<T>();
     std::uniform_real_distribution<T> even(0, 1);
-    for (int64_t i = 0; i < x.numel(); ++i) {
+    for (const int64_t i : Watched(x.numel())) {
       const T p = x.data<T>()[i];
       if (!(p >= T(0) && p <= T(1)))
         return InvalidArgument("X[", i, "], ", p, ", is not a probability");

@@ -3,6 +3,7 @@
 #include <random>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -20,7 +21,7 @@ struct ClassCenterSample {
     if (classes < 1 || wanted > classes)
       return InvalidArgument(wanted, " samples of ", classes, " classes");
     std::map<T, T> place;
-    for (int64_t i = 0; i < label.numel(); ++i) {
+    for (const int64_t i : Watched(label.numel())) {
       const T c = label.data<T>()[i];
       if (c < 0 || c >= classes) return OutOfRange("label ", c, " is not in [0, ", classes, ")");
       place.emplace(c, T(0));
@@ -32,7 +33,8 @@ struct ClassCenterSample {
     }
     T* remapped =
         ctx.Alloc("RemappedLabel", label.dtype(), label.shape()).template mutable_data<T>();
-    for (int64_t i = 0; i < label.numel(); ++i) remapped[i] = place[label.data<T>()[i]];
+    for (const auto part : Stretches(label.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) remapped[i] = place[label.data<T>()[i]];
     std::mt19937_64 fixed(static_cast<uint64_t>(ctx.Int("seed")));
     std::mt19937_64& engine = ctx.Bool("fix_seed") ? fixed : ctx.random();
     std::uniform_int_distribution<T> draw(0, static_cast<T>(classes - 1));

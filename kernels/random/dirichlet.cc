@@ -1,6 +1,7 @@
 // dirichlet: random points of a simplex.
 #include <random>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -23,7 +24,7 @@ struct Dirichlet {
     T* out = ctx.Out("Out").template mutable_data<T>();
     for (int64_t r = 0; n > 0 && r < alpha.numel() / n; ++r) {
       T sum = 0;
-      for (int64_t i = r * n; i < (r + 1) * n; ++i) {
+      for (const int64_t i : Watched(r * n, (r + 1) * n)) {
         if (!(alpha.data<T>()[i] > 0)) return InvalidArgument("Alpha must be positive");
         sum += out[i] = std::gamma_distribution<T>(alpha.data<T>()[i])(ctx.random());
       }

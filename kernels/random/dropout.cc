@@ -1,6 +1,7 @@
 // dropout and dropout_nd, whose mask is broadcast over the dimensions that `axis` does not name.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/index/index_args.h"
 
@@ -38,10 +39,11 @@ template <typename Fn>
 void ForMasked(const Shape& x, const Shape& mask, Fn&& fn) {
   const int64_t n = x.numel();
   if (mask.numel() == n) {
-    for (int64_t i = 0; i < n; ++i) fn(i, i);
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i) fn(i, i);
     return;
   }
-  for (int64_t i = 0; i < n; ++i) {
+  for (const int64_t i : Watched(n)) {
     int64_t rest = i, at = 0, step = 1;
     for (int d = x.rank() - 1; d >= 0; --d) {
       if (mask[d] != 1) at += rest % x[d] * step, step *= mask[d];
@@ -109,7 +111,9 @@ struct Dropout {
     if (use_fixed) fixed.seed(seed);
     std::mt19937_64& engine = use_fixed ? fixed : ctx.random();
     std::uniform_real_distribution<float> uniform(0.f, 1.f);
-    for (int64_t i = 0; i < n; ++i) keep[i] = uniform(engine) >= static_cast<float>(p) ? 1 : 0;
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        keep[i] = uniform(engine) >= static_cast<float>(p) ? 1 : 0;
   }
 };
 

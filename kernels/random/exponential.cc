@@ -1,6 +1,7 @@
 // exponential: exponential numbers, in the memory of X.
 #include <random>
 
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/random/zero_grad.h"
 
@@ -14,7 +15,8 @@ struct Exponential {
     const double lambda = ctx.Float("lambda");
     if (!(lambda > 0)) return InvalidArgument("lambda must be positive, but is ", lambda);
     std::exponential_distribution<T> draw(static_cast<T>(lambda));
-    for (int64_t i = 0; i < out.numel(); ++i) out.mutable_data<T>()[i] = draw(ctx.random());
+    for (const auto part : Stretches(out.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) out.mutable_data<T>()[i] = draw(ctx.random());
     return Status::Ok();
   }
 };

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <random>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -22,7 +23,7 @@ template <typename Fn>
 Result<int64_t> ForEachLine(const OpContext& ctx, const Shape& shape, Fn fn) {
   HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), shape.rank()));
   const AxisSplit s = SplitAt(shape, axis);
-  for (int64_t o = 0; o < s.outer; ++o)
+  for (const int64_t o : Watched(s.outer))
     for (int64_t i = 0; i < s.inner; ++i) fn(o * s.n * s.inner + i, s.inner, s.n);
   return s.n;
 }
@@ -34,7 +35,7 @@ struct GumbelSoftmax {
     T* out = ctx.Out("Out").template mutable_data<T>();
     const T temperature = static_cast<T>(ctx.Float("temperature")), tiny = static_cast<T>(1e-20);
     std::uniform_real_distribution<T> uniform(0, 1);
-    for (int64_t i = 0; i < x.numel(); ++i) {
+    for (const int64_t i : Watched(x.numel())) {
       const T noise = -std::log(tiny - std::log(uniform(ctx.random()) + tiny));
       out[i] = (x.data<T>()[i] + noise) / temperature;
     }
@@ -47,12 +48,16 @@ struct GumbelSoftmax {
   static void Softmax(T* x, int64_t step, int64_t n, bool hard) {
     int64_t best = 0;
     T sum = 0;
-    for (int64_t i = 1; i < n; ++i)
-      if (x[i * step] > x[best * step]) best = i;
+    for (const auto part : Stretches(Stretches::Range{1, n}))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        if (x[i * step] > x[best * step]) best = i;
     const T max = n > 0 ? x[best * step] : T(0);
-    for (int64_t i = 0; i < n; ++i) sum += x[i * step] = std::exp(x[i * step] - max);
-    for (int64_t i = 0; i < n; ++i)
-      x[i * step] = hard ? (i == best ? T(1) : T(0)) : x[i * step] / sum;
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        sum += x[i * step] = std::exp(x[i * step] - max);
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        x[i * step] = hard ? (i == best ? T(1) : T(0)) : x[i * step] / sum;
   }
 };
 

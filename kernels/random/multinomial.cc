@@ -2,6 +2,7 @@
 #include <cmath>
 #include <random>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -43,7 +44,7 @@ struct Multinomial {
     int64_t* out = ctx.Out("Out").template mutable_data<int64_t>();
     std::uniform_real_distribution<T> uniform(0, 1);
     std::vector<T> cumulated(static_cast<size_t>(categories));
-    for (int64_t r = 0; r < (x.rank() == 2 ? x.dim(0) : 1); ++r) {
+    for (const int64_t r : Watched((x.rank() == 2 ? x.dim(0) : 1))) {
       const T* weights = x.data<T>() + r * categories;
       T sum = 0;
       int64_t possible = 0;

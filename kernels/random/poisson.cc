@@ -1,6 +1,7 @@
 // poisson: Poisson numbers, each with a rate of its own.
 #include <random>
 
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/random/zero_grad.h"
 
@@ -12,7 +13,7 @@ struct Poisson {
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("X");
     T* y = ctx.Out("Out").mutable_data<T>();
-    for (int64_t i = 0; i < x.numel(); ++i) {
+    for (const int64_t i : Watched(x.numel())) {
       const T mean = x.data<T>()[i];
       // The distribution draws ints again and again until one is in range.
       constexpr double kLargest = 1 << 30;

@@ -1,4 +1,5 @@
 // randint: uniform integers of a range.
+#include "core/interrupts.h"
 #include "kernels/base/shape_arg.h"
 #include "kernels/random/random.h"
 
@@ -18,7 +19,8 @@ Status RunRandint(KernelContext& ctx) {
     using T = typename decltype(tag)::type;
     std::uniform_int_distribution<T> dist(static_cast<T>(ctx.Int("low")),
                                           static_cast<T>(ctx.Int("high") - 1));
-    for (int64_t i = 0; i < out.numel(); ++i) out.mutable_data<T>()[i] = dist(*random);
+    for (const auto part : Stretches(out.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) out.mutable_data<T>()[i] = dist(*random);
   });
   if (!known) return InvalidArgument("attribute dtype must name int32 or int64");
   return Status::Ok();

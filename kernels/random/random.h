@@ -5,6 +5,7 @@
 #include <random>
 
 #include "core/dtype_of.h"
+#include "core/interrupts.h"
 #include "core/op_context.h"
 
 namespace heddle {
@@ -36,7 +37,8 @@ Status FillRandom(const KernelContext& ctx, Tensor& out, int64_t seed, Make&& ma
     using T = typename decltype(tag)::type;
     auto draw = make(ComputeType<T>{});
     T* y = out.mutable_data<T>();
-    for (int64_t i = 0; i < out.numel(); ++i) y[i] = static_cast<T>(draw(*random));
+    for (const auto part : Stretches(out.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) y[i] = static_cast<T>(draw(*random));
   });
   if (!known) return InvalidArgument("no random numbers of dtype ", Name(out.dtype()));
   return Status::Ok();

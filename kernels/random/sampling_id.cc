@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/random/random.h"
 
@@ -22,7 +23,7 @@ struct SamplingId {
     OpRandom random(ctx, ctx.Int("seed"));
     std::uniform_real_distribution<T> draw(static_cast<T>(ctx.Float("min")),
                                            static_cast<T>(ctx.Float("max")));
-    for (int64_t i = 0; i < x.dim(0); ++i) {
+    for (const int64_t i : Watched(x.dim(0))) {
       const T* row = x.data<T>() + i * x.dim(1);
       T rest = draw(*random);
       out[i] = x.dim(1) - 1;

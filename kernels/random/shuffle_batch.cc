@@ -2,6 +2,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -32,10 +34,11 @@ Status ShuffleBatch(KernelContext& ctx) {
               order[static_cast<size_t>(static_cast<int64_t>(engine()) % (i + 1))]);
   // ShuffleIdx says where each row of X goes.
   int64_t* index = ctx.Alloc("ShuffleIdx", DType::kI64, Shape{rows.count}).mutable_data<int64_t>();
-  for (int64_t i = 0; i < rows.count; ++i) index[order[static_cast<size_t>(i)]] = i;
+  for (const auto part : Stretches(rows.count))
+    for (int64_t i = part.begin; i < part.end; ++i) index[order[static_cast<size_t>(i)]] = i;
   Tensor& out = ctx.Alloc("Out", x.dtype(), x.shape());
   for (int64_t i = 0; i < rows.count && rows.bytes > 0; ++i)
-    std::memcpy(
+    WatchedMemcpy(
         out.mutable_data<std::byte>() + static_cast<size_t>(i) * rows.bytes,
         x.data<std::byte>() + static_cast<size_t>(order[static_cast<size_t>(i)]) * rows.bytes,
         rows.bytes);
@@ -54,8 +57,8 @@ Status ShuffleBatchGrad(KernelContext& ctx) {
   for (int64_t i = 0; i < rows.count && rows.bytes > 0; ++i) {
     const int64_t from = order[static_cast<size_t>(i)];
     if (from < 0 || from >= rows.count) return OutOfRange("ShuffleIdx holds ", from);
-    std::memcpy(dx.mutable_data<std::byte>() + static_cast<size_t>(i) * rows.bytes,
-                d.data<std::byte>() + static_cast<size_t>(from) * rows.bytes, rows.bytes);
+    WatchedMemcpy(dx.mutable_data<std::byte>() + static_cast<size_t>(i) * rows.bytes,
+                  d.data<std::byte>() + static_cast<size_t>(from) * rows.bytes, rows.bytes);
   }
   return Status::Ok();
 }

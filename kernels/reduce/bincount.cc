@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 
 namespace heddle {
 namespace {
@@ -11,10 +13,11 @@ constexpr int64_t kMaxCounts = int64_t{1} << 40;
 template <typename T, typename Count>
 void AddUp(const Tensor& x, const Tensor* weights, Tensor& out) {
   Count* count = out.mutable_data<Count>();
-  std::fill_n(count, out.numel(), Count(0));
+  WatchedFill(count, out.numel(), Count(0));
   const auto add = [&](auto weight) {
-    for (int64_t i = 0, n = x.numel(); i < n; ++i)
-      count[x.data<T>()[i]] += static_cast<Count>(weight(i));
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        count[x.data<T>()[i]] += static_cast<Count>(weight(i));
   };
   if (weights == nullptr) {
     add([](int64_t) { return 1; });

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/check.h"
 #include "kernels/reduce/axis_lines.h"
 
@@ -93,7 +94,7 @@ struct CumExtremeGrad {
     if (dout.numel() != dx.numel() || index.numel() != dx.numel())
       return InvalidArgument("indices and out@GRAD must have x's shape ", dx.shape().ToString());
     HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, AxisLines::At(dx.shape(), ctx.Int("axis")));
-    std::fill_n(dx.mutable_data<T>(), dx.numel(), T(0));
+    WatchedFill(dx.mutable_data<T>(), dx.numel(), T(0));
     T* d = dx.mutable_data<T>();
     if (index.dtype() == DType::kI32)
       return Scatter(lines, index.data<int32_t>(), dout.data<T>(), d);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/memory/watched_bytes.h"
 
 namespace heddle {
 namespace {
@@ -18,7 +19,7 @@ struct Histogram {
     int64_t* count = ctx.Out("Out").template mutable_data<int64_t>();
     const T* x = xt.data<T>();
     const int64_t n = xt.numel(), bins = ctx.Int("bins");
-    std::fill_n(count, bins, int64_t{0});
+    WatchedFill(count, bins, int64_t{0});
     auto low = static_cast<Wide>(ctx.Int("min")), high = static_cast<Wide>(ctx.Int("max"));
     if (n == 0) return Status::Ok();
     if (low == high) {

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
 #include "kernels/reduce/reduce_op.h"
@@ -87,7 +88,7 @@ struct NanmedianGrad {
     if (index.dtype() != DType::kI64 || index.numel() != 2 * g.outputs || dout.numel() != g.outputs)
       return InvalidArgument("MedianIndex ", index.shape().ToString(), " and Out@GRAD ",
                              dout.shape().ToString(), " do not fit X ", xt.shape().ToString());
-    std::fill_n(dx.mutable_data<T>(), dx.numel(), T(0));
+    WatchedFill(dx.mutable_data<T>(), dx.numel(), T(0));
     T* d = dx.mutable_data<T>();
     for (int64_t o = 0; o < g.outputs; ++o) {
       const int64_t low = index.data<int64_t>()[2 * o], high = index.data<int64_t>()[2 * o + 1];

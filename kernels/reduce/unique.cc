@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/reduce/axis_lines.h"
 
@@ -136,7 +137,7 @@ void EmitItems(const KernelContext& ctx, const Wanted& w, const Items<T>& items,
   const AxisLines& s = items.s;
   for (int64_t o = 0; o < s.outer; ++o)
     for (int64_t i = 0; i < n; ++i)
-      std::copy_n(items.x + (o * s.n + g.first[static_cast<size_t>(i)]) * s.inner, s.inner,
+      WatchedCopy(items.x + (o * s.n + g.first[static_cast<size_t>(i)]) * s.inner, s.inner,
                   to + (o * n + i) * s.inner);
 }
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "core/dtype_of.h"
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/gemm/gemm.h"
 
@@ -61,7 +62,7 @@ Tensor BaseGrid(const KernelContext& ctx, const GridSize& g) {
     return (T(2) * static_cast<T>(i) + T(1)) / count - T(1);
   };
   T* to = base.mutable_data<T>();
-  for (int64_t d = 0; d < g.size[0]; ++d)
+  for (const int64_t d : Watched(g.size[0]))
     for (int64_t h = 0; h < g.size[1]; ++h)
       for (int64_t w = 0; w < g.size[2]; ++w) {
         *to++ = coordinate(w, g.size[2]);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "core/op_registry.h"
 #include "core/shapes.h"
 
@@ -67,7 +68,7 @@ constexpr int kMostGroups = 16;
 void Interleave(const float* const* x, int64_t groups, int64_t channels, int64_t first,
                 int64_t width, int64_t begin, int64_t end, float* out) {
   if (groups == 2 && first % 2 == 0 && width % 2 == 0) {
-    for (int64_t r = begin; r < end; ++r) {
+    for (const int64_t r : Watched(begin, end)) {
       const float* __restrict a = x[0] + r * channels + first / 2;
       const float* __restrict b = x[1] + r * channels + first / 2;
       float* __restrict to = out + r * width;
@@ -78,7 +79,7 @@ void Interleave(const float* const* x, int64_t groups, int64_t channels, int64_t
     }
     return;
   }
-  for (int64_t r = begin; r < end; ++r)
+  for (const int64_t r : Watched(begin, end))
     for (int64_t c = 0; c < width; ++c)
       out[r * width + c] = x[(first + c) % groups][r * channels + (first + c) / groups];
 }

@@ -2,6 +2,8 @@
 #include <array>
 #include <cmath>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 
 namespace heddle {
@@ -191,9 +193,9 @@ struct GridSamplerGrad {
     Tensor *dx_out = ctx.OutOpt("X@GRAD"), *dg_out = ctx.OutOpt("Grid@GRAD");
     T* dx = dx_out ? dx_out->mutable_data<T>() : nullptr;
     T* dg = dg_out ? dg_out->mutable_data<T>() : nullptr;
-    if (dx) std::fill_n(dx, dx_out->numel(), T(0));
+    if (dx) WatchedFill(dx, dx_out->numel(), T(0));
     ctx.ParallelFor(s.batch, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin * s.pixels; i < end * s.pixels; ++i) {
+      for (const int64_t i : Watched(begin * s.pixels, end * s.pixels)) {
         const Neighbours<T> n = NeighboursOf(o, s, grid + i * s.spatial);
         const int64_t image = i / s.pixels, p = i % s.pixels;
         std::array<T, 3> sum{};

@@ -9,6 +9,8 @@
 #include <type_traits>
 
 #include "core/dtype_of.h"
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/index/index_args.h"
 
@@ -259,17 +261,18 @@ void ResizePlane(const Plan<kKind, W>& p, const T* x, T* out, W* row) {
   constexpr int kTaps = kTapsOf<kKind>;
   const int64_t in_w = p.g.in[2], out_w = p.out[2];
   const int64_t* last = nullptr;
-  for (int64_t i = 0; i < p.out[0] * p.out[1]; ++i, out += out_w) {
+  for (const int64_t i : Watched(p.out[0] * p.out[1])) {
+    T* const to = out + i * out_w;
     const auto& d = p.taps[0][i / p.out[1]];
     const auto& h = p.taps[1][i % p.out[1]];
     if constexpr (kKind == InterpKind::kNearest) {
       if (last && i % p.out[1] != 0 && *last == h.at[0]) {  // the same source row again
-        std::memcpy(out, out - out_w, static_cast<size_t>(out_w) * sizeof(T));
+        std::memcpy(to, to - out_w, static_cast<size_t>(out_w) * sizeof(T));
         continue;
       }
       last = &h.at[0];
       const T* from = x + (d.at[0] * p.g.in[1] + h.at[0]) * in_w;
-      for (int64_t k = 0; k < out_w; ++k) out[k] = from[p.taps[2][k].at[0]];
+      for (int64_t k = 0; k < out_w; ++k) to[k] = from[p.taps[2][k].at[0]];
     } else {
       std::fill_n(row, in_w, W(0));
       for (int a = 0; a < kTaps; ++a) {
@@ -284,7 +287,7 @@ void ResizePlane(const Plan<kKind, W>& p, const T* x, T* out, W* row) {
         const auto& t = p.taps[2][k];
         W sum = W(0);
         for (int a = 0; a < kTaps; ++a) sum += t.weight[a] * row[t.at[a]];
-        out[k] = static_cast<T>(sum);
+        to[k] = static_cast<T>(sum);
       }
     }
   }
@@ -466,7 +469,7 @@ Status ResizeGrad(KernelContext& ctx, Form form) {
   const Tensor& grad = ctx.In("Out@GRAD");
   Tensor& to = ctx.Out("X@GRAD");
   Tensor sums = std::is_same_v<T, W> ? to : ctx.Scratch(kDTypeOf<W>, to.shape());
-  std::fill_n(sums.mutable_data<W>(), to.numel(), W(0));
+  WatchedFill(sums.mutable_data<W>(), to.numel(), W(0));
   if (grad.numel() > 0 && to.numel() > 0) {
     const auto made = MakePlan<kKind, W>(ctx, form, grad);
     HEDDLE_RETURN_IF_ERROR(made.status());

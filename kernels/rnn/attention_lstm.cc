@@ -1,5 +1,6 @@
 // attention_lstm: each step reads the whole sequence, weighted by the cell's attention; gates in
 // the order forget, input, output, candidate.
+#include "core/interrupts.h"
 #include "kernels/rnn/sequence_batch.h"
 
 namespace heddle {
@@ -114,6 +115,7 @@ struct AttentionLstm {
           sum += sequence[i * layer.width + k] * layer.attention[k];
       }
       for (int64_t t = first; t < first + n; ++t) {
+        LookForInterrupt();
         layer.Attend(sequence, n, fixed, c.data(), input.data());
         layer.Step(input.data(), h.data(), c.data());
         std::copy_n(h.data(), d, hidden + t * d);

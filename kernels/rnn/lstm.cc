@@ -1,5 +1,6 @@
 // lstm, fusion_lstm and fused_embedding_fc_lstm: long short-term memory over sequences; gates in
 // the order candidate, input, forget, output.
+#include "core/interrupts.h"
 #include "kernels/rnn/sequence_batch.h"
 
 namespace heddle {
@@ -188,6 +189,7 @@ struct EmbeddingLstm {
     const int64_t width = 4 * cell.size;
     std::vector<T> gates;
     for (int64_t id : ToInts(ids)) {
+      LookForInterrupt();
       if (id < 0 || id >= table.dim(0))
         return OutOfRange("id ", id, " is not in [0, ", table.dim(0), ")");
       const T* row = table.data<T>() + id * width;

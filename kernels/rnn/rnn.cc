@@ -6,6 +6,7 @@
 #include "core/dtype_of.h"
 #include "core/machine.h"
 #include "core/memory/lazy_buffer.h"
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/base/check.h"
 #include "kernels/rnn/rnn_inference.h"
@@ -335,7 +336,7 @@ Status KeepStates(const KernelContext& ctx, Key from, Key to) {
     Tensor* out = ctx.OutOpt(to, i);
     const Tensor* in = i < ctx.InCount(from) ? ctx.InOpt(from, i) : nullptr;
     if (out != nullptr && in != nullptr && in->bytes() == out->bytes() && out->bytes() > 0)
-      std::memcpy(out->mutable_raw(), in->raw(), out->bytes());
+      WatchedMemcpy(out->mutable_raw(), in->raw(), out->bytes());
   }
   return Status::Ok();
 }
@@ -368,7 +369,7 @@ struct Rnn {
                      const int64_t last = runner.Sizes(pass).At(net.steps - 1);
                      for (int i = 0; i < ctx.OutCount("State"); ++i)
                        if (Tensor* t = ctx.OutOpt("State", i))
-                         std::copy_n((i == 0 ? trace.states : trace.cells) + last * size, size,
+                         WatchedCopy((i == 0 ? trace.states : trace.cells) + last * size, size,
                                      t->mutable_data<T>() + pass * size);
                    });
     return Status::Ok();
@@ -413,15 +414,15 @@ struct RnnGrad {
     Tensor grad = runner.Scratch(layer_size), below = runner.Scratch(layer_size);
     runner.Forward(grad.mutable_data<T>(), keep, MaskScale<T>(ctx), [](int64_t) {});
     if (const Tensor* g = ctx.InOpt("Out@GRAD"))
-      std::copy_n(g->data<T>(), layer_size, grad.mutable_data<T>());
+      WatchedCopy(g->data<T>(), layer_size, grad.mutable_data<T>());
     else
-      std::fill_n(grad.mutable_data<T>(), layer_size, T(0));
+      WatchedFill(grad.mutable_data<T>(), layer_size, T(0));
     for (int64_t layer = net.layers; layer-- > 0;) {
       Tensor* input_grad = ctx.OutOpt("Input@GRAD");
       T* to = layer > 0    ? below.mutable_data<T>()
               : input_grad ? input_grad->mutable_data<T>()
                            : nullptr;
-      if (layer > 0) std::fill_n(to, layer_size, T(0));
+      if (layer > 0) WatchedFill(to, layer_size, T(0));
       for (int64_t d = 0; d < net.directions; ++d)
         Pass(ctx, net, runner, layer, d, grad.data<T>(), to);
       if (layer == 0) break;
@@ -448,7 +449,7 @@ struct RnnGrad {
 
   static void ClearOutputs(const KernelContext& ctx) {
     const auto clear = [](Tensor* t) {
-      if (t) std::memset(t->mutable_raw(), 0, t->bytes());
+      if (t) WatchedMemset(t->mutable_raw(), 0, t->bytes());
     };
     clear(ctx.OutOpt("Input@GRAD"));
     for (int i = 0; i < ctx.OutCount("PreState@GRAD"); ++i) clear(ctx.OutOpt("PreState@GRAD", i));
@@ -470,9 +471,9 @@ struct RnnGrad {
     for (int i = 0; i < 2; ++i) {
       const Tensor* g = i < ctx.InCount("State@GRAD") ? ctx.InOpt("State@GRAD", i) : nullptr;
       if (g)
-        std::copy_n(g->data<T>() + pass * size, size, h + i * size);
+        WatchedCopy(g->data<T>() + pass * size, size, h + i * size);
       else
-        std::fill_n(h + i * size, size, T(0));
+        WatchedFill(h + i * size, size, T(0));
     }
     Tensor work = runner.Scratch(2 * net.rows() * RnnGates(net.mode) * net.hidden);
     const RnnGrads<T> grads{grad + direction * net.hidden,
@@ -489,7 +490,7 @@ struct RnnGrad {
                 work.mutable_data<T>());
     for (int i = 0; i < ctx.OutCount("PreState@GRAD"); ++i)
       if (Tensor* t = ctx.OutOpt("PreState@GRAD", i))
-        std::copy_n(h + i * size, size, t->mutable_data<T>() + pass * size);
+        WatchedCopy(h + i * size, size, t->mutable_data<T>() + pass * size);
   }
 };
 

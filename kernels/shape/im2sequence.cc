@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/shape/window_args.h"
@@ -55,7 +56,7 @@ Result<std::vector<Patches>> RealWindows(const KernelContext& ctx, const Patches
                            "; float32 [", all.n,
                            ", 2], the height and width of each image, is expected");
   std::vector<Patches> windows;
-  for (int64_t i = 0; i < all.n; ++i) {
+  for (const int64_t i : Watched(all.n)) {
     Patches p = all;
     p.n = 1;
     for (int d = 0; d < 2; ++d) {

@@ -1,6 +1,7 @@
 // partial_concat and partial_sum: the same columns of several matrices, side by side or added up.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/strided/strided_copy.h"
 
@@ -50,7 +51,7 @@ Status RunPartial(KernelContext& ctx) {
   const int n = ctx.InCount("X");
   const int64_t step = c.count * (kSum ? 1 : n);
   T* out = ctx.Out("Out").template mutable_data<T>();
-  for (int64_t r = 0; r < shape[0]; ++r)
+  for (const int64_t r : Watched(shape[0]))
     for (int i = 0; i < n; ++i) {
       const T* x = ctx.In("X", i).template data<T>() + r * shape[1] + c.begin;
       T* to = out + r * step + (kSum ? 0 : i * c.count);

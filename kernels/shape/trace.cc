@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/base/check.h"
 
@@ -65,14 +67,16 @@ struct Trace {
     const Tensor& x = ctx.In("Input");
     HEDDLE_ASSIGN_OR_RETURN(const Diagonals d, FindDiagonals(ctx, x.shape()));
     T* out = ctx.Out("Out").template mutable_data<T>();
-    for (int64_t o = 0, n = d.out.numel(); o < n; ++o) {
-      ComputeType<T> total(0);
-      if (d.length > 0) {
-        const T* p = x.data<T>() + d.Base(o);
-        for (int64_t i = 0; i < d.length; ++i) total += static_cast<ComputeType<T>>(p[i * d.step]);
+    for (const auto part : Stretches(d.out.numel()))
+      for (int64_t o = part.begin; o < part.end; ++o) {
+        ComputeType<T> total(0);
+        if (d.length > 0) {
+          const T* p = x.data<T>() + d.Base(o);
+          for (int64_t i = 0; i < d.length; ++i)
+            total += static_cast<ComputeType<T>>(p[i * d.step]);
+        }
+        out[o] = static_cast<T>(total);
       }
-      out[o] = static_cast<T>(total);
-    }
     return Status::Ok();
   }
 };
@@ -87,7 +91,7 @@ struct TraceGrad {
     if (dout.numel() != d.out.numel())
       return InvalidArgument("Out@GRAD has shape ", dout.shape().ToString(), ", expected ",
                              d.out.ToString());
-    std::fill_n(dx.mutable_data<T>(), dx.numel(), T(0));
+    WatchedFill(dx.mutable_data<T>(), dx.numel(), T(0));
     for (int64_t o = 0, n = d.out.numel(); o < n && d.length > 0; ++o) {
       T* p = dx.mutable_data<T>() + d.Base(o);
       for (int64_t i = 0; i < d.length; ++i) p[i * d.step] = dout.data<T>()[o];

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/strided/strided_copy.h"
 
@@ -25,8 +26,8 @@ Status Triangle(const KernelContext& ctx, const Tensor& x, Tensor& out) {
       const int64_t zero = lower ? cut : 0;
       const std::byte* s = src + r * cols * size;
       std::byte* d = dst + r * cols * size;
-      if (s != d) std::memcpy(d + keep * size, s + keep * size, static_cast<size_t>(kept * size));
-      std::memset(d + zero * size, 0, static_cast<size_t>((cols - kept) * size));
+      if (s != d) WatchedMemcpy(d + keep * size, s + keep * size, static_cast<size_t>(kept * size));
+      WatchedMemset(d + zero * size, 0, static_cast<size_t>((cols - kept) * size));
     }
   });
   return Status::Ok();

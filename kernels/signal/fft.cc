@@ -1,5 +1,6 @@
 // fft_c2c, fft_r2c and fft_c2r: Fourier transforms along several axes, and their gradients.
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/reduce/axis_lines.h"
 #include "kernels/signal/fft_transform.h"
 
@@ -34,7 +35,7 @@ class Spectrum {
 
   template <typename T>
   void Load(const T* from) {
-    std::copy_n(from, shape_.numel(), data());
+    WatchedCopy(from, shape_.numel(), data());
   }
   // Transforms along `axes`, in the order that does not matter.
   void Transform(std::span<const int> axes, bool forward) {
@@ -76,8 +77,8 @@ class Spectrum {
     const AxisLines lines = AxisLines::Of(shape_, axis);
     for (const int64_t o : Watched(lines.outer)) {
       Wide* to = data() + o * lines.n * lines.inner;
-      std::copy_n(from + o * n * lines.inner, n * lines.inner, to);
-      std::fill_n(to + n * lines.inner, (lines.n - n) * lines.inner, Wide(0));
+      WatchedCopy(from + o * n * lines.inner, n * lines.inner, to);
+      WatchedFill(to + n * lines.inner, (lines.n - n) * lines.inner, Wide(0));
     }
   }
   // Completes lines of which the first half is there to those of a real signal's spectrum.

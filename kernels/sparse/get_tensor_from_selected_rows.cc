@@ -1,4 +1,5 @@
 // get_tensor_from_selected_rows: the rows as a dense tensor.
+#include "core/memory/watched_bytes.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/optimizer/optimizer.h"
 
@@ -10,7 +11,7 @@ Status GetTensor(KernelContext& ctx) {
   if (in == nullptr || !in->is_rows()) return InvalidArgument("X must hold selected rows");
   const Tensor x = in->rows().value;
   Tensor& out = ctx.Alloc("Out", x.dtype(), x.shape());
-  if (x.numel() > 0) std::memcpy(out.mutable_raw(), x.raw(), x.bytes());
+  if (x.numel() > 0) WatchedMemcpy(out.mutable_raw(), x.raw(), x.bytes());
   return Status::Ok();
 }
 

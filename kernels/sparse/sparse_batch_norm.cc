@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/base/check.h"
 #include "kernels/sparse/coo.h"
@@ -31,7 +32,7 @@ Status Normalise(KernelContext& ctx, const CooTensor& x) {
     if (ctx.HasOut(kOuts[k]))
       to[k] = ctx.Alloc(kOuts[k], kDTypeOf<T>, per_channel).template mutable_data<T>();
   const T* from = x.values.data<T>();
-  for (int64_t c = 0; c < channels; ++c) {
+  for (const int64_t c : Watched(channels)) {
     T mean = mean_in.data<T>()[c], variance = var_in.data<T>()[c];
     const T mean_before = mean, variance_before = variance;
     if (!fixed && n > 0) {

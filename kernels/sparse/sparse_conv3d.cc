@@ -2,6 +2,8 @@
 #include <array>
 #include <map>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/operands/slot_kinds.h"
 #include "kernels/sparse/coo.h"
 
@@ -66,6 +68,7 @@ void Convolve(const KernelContext& ctx, const CooTensor& x, const Geometry& g) {
   std::map<int64_t, int64_t> place;
   std::vector<std::vector<int64_t>> coordinates;
   for (const int64_t p : x.at) {
+    LookForInterrupt();
     coordinates.push_back(x.Coordinates(p));
     if (g.same_places) place.emplace(p, 0);
     for (int64_t tap = 0; tap < g.taps() && !g.same_places; ++tap)
@@ -79,10 +82,10 @@ void Convolve(const KernelContext& ctx, const CooTensor& x, const Geometry& g) {
   }
   out.values = out.NewValues(ctx, kDTypeOf<T>, out.count());
   T* values = out.values.template mutable_data<T>();
-  std::fill_n(values, out.values.numel(), T(0));
+  WatchedFill(values, out.values.numel(), T(0));
   const T* kernel = ctx.In("kernel").data<T>();
   for (size_t i = 0; i < coordinates.size(); ++i)
-    for (int64_t tap = 0; tap < g.taps(); ++tap) {
+    for (const int64_t tap : Watched(g.taps())) {
       const auto target = place.find(Target(g, coordinates[i], tap));
       if (target == place.end()) continue;
       const T* from = x.values.data<T>() + static_cast<int64_t>(i) * g.channels;

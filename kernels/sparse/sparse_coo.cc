@@ -5,6 +5,8 @@
 #include <cstring>
 #include <map>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "kernels/base/shape_checks.h"
@@ -29,7 +31,7 @@ Result<Shape> ShapeOf(const KernelContext& ctx, const Labels& indices, int64_t a
   const auto rank = static_cast<size_t>(axes + values.rank() - 1);
   if (rank > static_cast<size_t>(Shape::kMaxRank)) return InvalidArgument("too many axes");
   if (given.empty()) {
-    for (int64_t d = 0; d < axes; ++d) {
+    for (const int64_t d : Watched(axes)) {
       const int64_t* row = indices.data() + d * n;
       shape.push_back(n == 0 ? 0 : *std::max_element(row, row + n) + 1);
     }
@@ -72,7 +74,7 @@ Status Make(KernelContext& ctx) {
   out.index_dtype = indices.dtype();
   out.at.assign(static_cast<size_t>(n), 0);
   for (int d = 0; d < out.sparse_dim; ++d)
-    for (int64_t i = 0; i < n; ++i) {
+    for (const int64_t i : Watched(n)) {
       const int64_t c = numbers[d * n + i];
       if (c < 0 || c >= out.shape[d])
         return OutOfRange("index ", c, " of axis ", d, " is not in [0, ", out.shape[d], ")");
@@ -86,18 +88,18 @@ Status Make(KernelContext& ctx) {
 Status ToDense(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const CooTensor* x, CooIn(ctx, "x"));
   Tensor& out = ctx.Alloc("out", x->values.dtype(), x->shape);
-  std::memset(out.mutable_raw(), 0, out.bytes());
+  WatchedMemset(out.mutable_raw(), 0, out.bytes());
   const size_t bytes = EntryBytes(*x);
   for (size_t i = 0; i < x->at.size(); ++i)
-    std::memcpy(out.mutable_data<std::byte>() + static_cast<size_t>(x->at[i]) * bytes, Entry(*x, i),
-                bytes);
+    WatchedMemcpy(out.mutable_data<std::byte>() + static_cast<size_t>(x->at[i]) * bytes,
+                  Entry(*x, i), bytes);
   return Status::Ok();
 }
 
 Status Values(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const CooTensor* x, CooIn(ctx, "x"));
   Tensor& out = ctx.Alloc("out", x->values.dtype(), x->values.shape());
-  if (out.bytes() > 0) std::memcpy(out.mutable_raw(), x->values.raw(), out.bytes());
+  if (out.bytes() > 0) WatchedMemcpy(out.mutable_raw(), x->values.raw(), out.bytes());
   return Status::Ok();
 }
 
@@ -125,8 +127,9 @@ Status Relu(KernelContext& ctx) {
   out.values = x->NewValues(ctx, x->values.dtype(), x->count());
   const bool known = VisitDType<float, double>(x->values.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < out.values.numel(); ++i)
-      out.values.mutable_data<T>()[i] = std::max(x->values.data<T>()[i], T(0));
+    for (const auto part : Stretches(out.values.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        out.values.mutable_data<T>()[i] = std::max(x->values.data<T>()[i], T(0));
   });
   if (!known) return Unsupported(*x);
   PutCoo(ctx, "out", std::move(out));
@@ -140,10 +143,11 @@ Status IsNan(KernelContext& ctx) {
   const DType dtype = x->values.dtype();
   const bool known = VisitDType<float, double, float16, int32_t, int64_t>(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < out.values.numel(); ++i) {
-      const auto v = static_cast<ComputeType<T>>(x->values.data<T>()[i]);
-      out.values.mutable_data<bool>()[i] = v != v;
-    }
+    for (const auto part : Stretches(out.values.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        const auto v = static_cast<ComputeType<T>>(x->values.data<T>()[i]);
+        out.values.mutable_data<bool>()[i] = v != v;
+      }
   });
   if (!known) return Unsupported(*x);
   PutCoo(ctx, "out", std::move(out));
@@ -196,7 +200,7 @@ class Adder {
       frame_.at.push_back(position);
     }
     frame_.values = frame_.NewValues(ctx_, kDTypeOf<T>, frame_.count());
-    std::fill_n(frame_.values.template mutable_data<T>(), frame_.values.numel(), T(0));
+    WatchedFill(frame_.values.template mutable_data<T>(), frame_.values.numel(), T(0));
   }
   T* At(int64_t position) {
     return frame_.values.template mutable_data<T>() + place_[position] * frame_.width();
@@ -231,8 +235,9 @@ Status AddDense(const KernelContext& ctx, const CooTensor& x, const Tensor& y) {
     return InvalidArgument("y ", y.shape().ToString(), " does not fit entries of ", x.width());
   CooTensor out = x.Frame();
   out.values = x.NewValues(ctx, kDTypeOf<T>, x.count());
-  for (int64_t i = 0; i < out.values.numel(); ++i)
-    out.values.template mutable_data<T>()[i] = x.values.data<T>()[i] + y.data<T>()[i % y.numel()];
+  for (const auto part : Stretches(out.values.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      out.values.template mutable_data<T>()[i] = x.values.data<T>()[i] + y.data<T>()[i % y.numel()];
   PutCoo(ctx, "out", std::move(out));
   return Status::Ok();
 }
@@ -280,6 +285,7 @@ CooTensor SumOver(const KernelContext& ctx, const CooTensor& x, const std::vecto
   for (int d = x.sparse_dim; d < x.shape.rank(); ++d) frame.shape.push_back(x.shape[d]);
   std::vector<int64_t> at;
   for (const int64_t p : x.at) {
+    LookForInterrupt();
     const auto c = x.Coordinates(p);
     int64_t q = 0;
     for (size_t d = 0; d < c.size(); ++d)
@@ -352,7 +358,7 @@ Status Slice(KernelContext& ctx) {
   out.values = x->NewValues(ctx, x->values.dtype(), out.count());
   const size_t bytes = EntryBytes(*x);
   for (size_t i = 0; i < kept.size(); ++i)
-    std::memcpy(out.values.mutable_data<std::byte>() + i * bytes, Entry(*x, kept[i]), bytes);
+    WatchedMemcpy(out.values.mutable_data<std::byte>() + i * bytes, Entry(*x, kept[i]), bytes);
   PutCoo(ctx, "out", std::move(out));
   return Status::Ok();
 }

@@ -218,10 +218,20 @@ StridedCopy PermuteCopy(size_t element_size, const Shape& in, std::span<const in
   return StridedCopy(element_size, std::span(dims.data(), static_cast<size_t>(rank)));
 }
 
+namespace {
+
+// Few pieces, but none of them so large that a look for interrupts would come late.
+int64_t GrainOf(int64_t bytes) {
+  constexpr int64_t kMostBytes = 1 << 20;
+  return std::min(std::max(kParallelBytes / 2, bytes / 64), kMostBytes);
+}
+
+}  // namespace
+
 void CopyBytes(const KernelContext& ctx, const void* src, void* dst, size_t bytes) {
   if (bytes == 0 || src == dst) return;
   const auto n = static_cast<int64_t>(bytes);
-  ctx.ParallelFor(n, std::max(kParallelBytes / 2, n / 64), [&](int64_t begin, int64_t end) {
+  ctx.ParallelFor(n, GrainOf(n), [&](int64_t begin, int64_t end) {
     std::memcpy(static_cast<std::byte*>(dst) + begin, static_cast<const std::byte*>(src) + begin,
                 static_cast<size_t>(end - begin));
   });
@@ -254,7 +264,7 @@ void CopyRows(const KernelContext& ctx, const void* src_raw, int64_t src_step, v
 void ZeroBytes(const KernelContext& ctx, void* dst, size_t bytes) {
   if (bytes == 0) return;
   const auto n = static_cast<int64_t>(bytes);
-  ctx.ParallelFor(n, std::max(kParallelBytes / 2, n / 64), [&](int64_t begin, int64_t end) {
+  ctx.ParallelFor(n, GrainOf(n), [&](int64_t begin, int64_t end) {
     std::memset(static_cast<std::byte*>(dst) + begin, 0, static_cast<size_t>(end - begin));
   });
 }
