@@ -21,7 +21,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+
+#include "core/interrupts.h"
+#include "scheduler/futex.h"
 
 namespace heddle {
 
@@ -36,9 +40,17 @@ class EventCount {
     return epoch_.load(std::memory_order_seq_cst);
   }
   void CancelWait() { waiters_.fetch_sub(1, std::memory_order_relaxed); }
-  // Sleeps until a Notify since PrepareWait; may wake without one.
+  // Sleeps until a Notify since PrepareWait; may wake without one. Looks for interrupts meanwhile,
+  // so that the host's calls are made on the thread that they are for; who works ends for the
+  // others.
   void Wait(uint32_t key) {
-    epoch_.wait(key, std::memory_order_seq_cst);
+    const Interrupts* const mine = Interrupts::Current();
+    while (epoch_.load(std::memory_order_seq_cst) == key) {
+      if (mine == nullptr)
+        SleepAt(epoch_, key);
+      else
+        LookAndSleep(*mine, key);
+    }
     waiters_.fetch_sub(1, std::memory_order_relaxed);
   }
 
@@ -50,7 +62,12 @@ class EventCount {
  private:
   void Wake() {
     epoch_.fetch_add(1, std::memory_order_seq_cst);
-    epoch_.notify_all();
+    WakeAllAt(epoch_);
+  }
+  void LookAndSleep(const Interrupts& mine, uint32_t key) {
+    constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
+    (void)mine.Look();
+    SleepAt(epoch_, key, std::chrono::steady_clock::now() + kBetweenLooks);
   }
   std::atomic<uint32_t> waiters_{0};
   std::atomic<uint32_t> epoch_{0};

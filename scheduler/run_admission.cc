@@ -1,15 +1,11 @@
 #include "scheduler/run_admission.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <exception>
 #include <utility>
 
 #include "core/interrupts.h"
+#include "scheduler/futex.h"
 #include "scheduler/spin.h"
 
 namespace heddle {
@@ -24,27 +20,13 @@ constexpr uint64_t kTurnNs = 50000;
 // The host may want to be called while its thread waits.
 constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
 
-// Sleeps while `word` is `value`, until it is woken or `until` has come; may return earlier. A
-// condition variable wakes a thread into a lock that its waker still holds: with eight callers of a
-// run of 30 us that doubles the context switches.
-void Sleep(std::atomic<uint32_t>& word, uint32_t value,
-           const std::optional<RunAdmission::Time>& until) {
-  timespec deadline{};
-  if (until) {
-    // The steady clock is the one that the system call measures absolute times by.
-    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(until->time_since_epoch());
-    deadline.tv_sec = static_cast<time_t>(ns.count() / 1000000000);
-    deadline.tv_nsec = static_cast<long>(ns.count() % 1000000000);
-  }
-  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, value, until ? &deadline : nullptr,
-            nullptr, FUTEX_BITSET_MATCH_ANY);
-}
-
+// Not by a condition variable: it wakes a thread into a lock that its waker still holds, and with
+// eight callers of a run of 30 us that doubles the context switches.
 // The word may be gone once it is stored: then nobody sleeps at that address, or somebody who looks
 // again.
 void StoreAndWake(std::atomic<uint32_t>* word, uint32_t value) {
   word->store(value, std::memory_order_release);
-  ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
+  WakeOneAt(*word);
 }
 
 }  // namespace
@@ -96,7 +78,7 @@ bool RunAdmission::Run(FunctionRef<void(int)> run, const std::optional<Time>& un
       const Time next = std::chrono::steady_clock::now() + kBetweenLooks;
       wake = wake ? std::min(*wake, next) : next;
     }
-    Sleep(me.state, state, wake);
+    SleepAt(me.state, state, wake);
   }
   run(threads);
   Leave(threads, nullptr);
@@ -203,8 +185,7 @@ void RunAdmission::Serve(Server* server) {
   // A thread starts where its maker may run, and a caller may have been bound to one processor.
   if (CPU_COUNT(&processors_) > 0) sched_setaffinity(0, sizeof processors_, &processors_);
   for (;;) {
-    while (server->called.exchange(0, std::memory_order_acquire) == 0)
-      Sleep(server->called, 0, std::nullopt);
+    while (server->called.exchange(0, std::memory_order_acquire) == 0) SleepAt(server->called, 0);
     Waiter* job = std::exchange(server->job, nullptr);
     if (job == nullptr) return;
     uint64_t turn_ns = NowNs();

@@ -408,7 +408,11 @@ void Finish(RunState& run, Status error) {
 }
 
 // The next task of this participant, when none was ready; false when the run is over.
+// Looks for interrupts meanwhile, so that the host's calls are made on the thread that they are
+// for; who works ends for the others.
 bool AwaitTask(RunState::Queue& q, int participant, uint32_t* task) {
+  constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
+  const Interrupts* const mine = Interrupts::Current();
   for (;;) {
     if (q.failed.load(std::memory_order_acquire)) return false;
     if (q.ready.Pop(participant, task)) return true;
@@ -418,8 +422,14 @@ bool AwaitTask(RunState::Queue& q, int participant, uint32_t* task) {
     // looking once more under the mutex misses nothing.
     if (q.ready.Pop(participant, task)) return true;
     ++q.sleeping;
-    q.changed.Wait(q.mutex);
+    if (mine == nullptr)
+      q.changed.Wait(q.mutex);
+    else
+      q.changed.WaitUntil(q.mutex, std::chrono::steady_clock::now() + kBetweenLooks);
     --q.sleeping;
+    if (mine == nullptr) continue;
+    const MutexUnlock unlocked(q.mutex);
+    (void)mine->Look();
   }
 }
 
