@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -11,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/guard.h"
+#include "core/memory/watched_bytes.h"
 #include "heddle/bounds.h"
 #include "ranks/reduce.h"
 
@@ -196,15 +196,20 @@ Status ProcessGroup::Meet(int rank, const Ranks& members, const RankCall& call, 
     return status;
   }
   lock.Unlock();
-  share(meeting->operands);
+  // From here on the operands of all ranks are in use: nothing but their work is waited for. It may
+  // be ended, for all.
+  Status shared = Guard([&] {
+    share(meeting->operands);
+    return Status::Ok();
+  });
   lock.Lock();
-  // From here on the operands of all ranks are in use: nothing but their work is waited for.
+  if (!shared.ok() && meeting->failed.ok()) meeting->failed = std::move(shared);
   if (++meeting->done == size) {
     meetings_.erase(key);
     changed_.NotifyAll();
   }
   while (meeting->done < size) changed_.Wait(mutex_);
-  return Status::Ok();
+  return meeting->failed;
 }
 
 Status ProcessGroup::Send(int rank, const RankCall& call, int to, const Tensor& in) {
@@ -337,7 +342,7 @@ class RingRank : public Communicator {
   }
   static std::byte* Bytes(Tensor* t) { return static_cast<std::byte*>(t->mutable_raw()); }
   static void Copy(std::byte* to, const std::byte* from, size_t bytes) {
-    if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+    if (bytes > 0 && to != from) WatchedMemcpy(to, from, bytes);
   }
   static void CopyTo(Tensor* to, const Tensor& from) {
     Copy(Bytes(to), static_cast<const std::byte*>(from.raw()), from.bytes());

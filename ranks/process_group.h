@@ -98,6 +98,7 @@ class ProcessGroup {
     std::vector<bool> here;
     Operands operands;
     int joined = 0, done = 0;
+    Status failed;  // a share of the work that was ended
   };
   struct Message {
     int64_t run;

@@ -8,6 +8,7 @@
 
 #include "core/dtype_of.h"
 #include "core/half.h"
+#include "core/interrupts.h"
 
 namespace heddle {
 namespace {
@@ -65,7 +66,10 @@ class Reducer {
   Reducer(std::span<const std::byte* const> in, bool average) : in_(in), average_(average) {}
 
   void Run(std::span<std::byte* const> out, int64_t begin, int64_t end, int64_t shift) {
+    // A look for interrupts every some blocks.
+    constexpr int64_t kBetweenLooks = 64 * kBlock;
     for (int64_t at = begin; at < end; at += kBlock) {
+      if ((at - begin) % kBetweenLooks == 0) LookForInterrupt();
       const auto n = static_cast<size_t>(std::min(kBlock, end - at));
       Block result;
       Tree(0, std::bit_ceil(in_.size()), static_cast<size_t>(at), n, &result);
