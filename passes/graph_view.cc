@@ -1,5 +1,6 @@
 #include "passes/graph_view.h"
 
+#include "core/interrupts.h"
 #include "passes/nested_blocks.h"
 
 namespace heddle::passes {
@@ -18,6 +19,7 @@ GraphView::GraphView(const ir::Program& program, const PassContext& context)
     if (program.vars[v].persistable) initial_[v] = true;
   const auto& ops = program.blocks[static_cast<size_t>(block_)].ops;
   for (size_t i = 0; i < ops.size(); ++i) {
+    LookForInterrupt();
     Touch(ops[i], static_cast<int>(i), false);
     for (int sub : NestedBlocks(program, ops[i]))
       for (const ir::Op& inner : program.blocks[sub].ops) Touch(inner, static_cast<int>(i), true);

@@ -2,6 +2,8 @@
 
 #include <unordered_set>
 
+#include "core/interrupts.h"
+
 namespace heddle::passes {
 
 namespace {
@@ -46,6 +48,7 @@ BlockUses FindBlockUses(const ir::Program& program) {
       owner = owner == BlockUses::kNobody || owner == block.id ? block.id : BlockUses::kSeveral;
     };
     for (const ir::Op& op : block.ops) {
+      LookForInterrupt();
       for (const auto& slot : op.inputs)
         for (ir::VarId v : slot)
           if (v != ir::kNoVar) name(v);

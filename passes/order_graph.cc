@@ -5,6 +5,7 @@
 #include <queue>
 #include <unordered_map>
 
+#include "core/interrupts.h"
 #include "passes/nested_blocks.h"
 
 namespace heddle::passes {
@@ -32,6 +33,7 @@ OrderGraph::OrderGraph(const ir::Program& program, int block) {
   std::unordered_map<int64_t, int> marked;  // by mark of control edges
   begin_.reserve(ops.size() + 1);
   for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
+    LookForInterrupt();
     begin_.push_back(list_.size());
     const auto add = [&](int before) {
       if (before >= 0 && before != i) list_.push_back(before);

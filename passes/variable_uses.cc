@@ -1,5 +1,6 @@
 #include "passes/variable_uses.h"
 
+#include "core/interrupts.h"
 #include "core/programs/sub_block_slots.h"
 
 namespace heddle {
@@ -25,6 +26,7 @@ class Finder {
   void Walk(int block) {
     open_[block] = true;
     for (const ir::Op& op : p_.blocks[block].ops) {
+      LookForInterrupt();
       const bool runs_blocks = op.def->has(kControlFlow);
       for (size_t s = 0; s < op.inputs.size(); ++s)
         for (ir::VarId v : op.inputs[s]) Read(v, runs_blocks && IsHanded(op.def->inputs(), s));
@@ -52,6 +54,7 @@ class Finder {
 
   void MarkOnce(int block, std::vector<bool>* run_once) const {
     for (const ir::Op& op : p_.blocks[block].ops) {
+      LookForInterrupt();
       if (!op.def->has(kControlFlow)) continue;
       for (int sub : op.SubBlocks()) {
         if (runs_[sub] != 1) continue;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/interrupts.h"
+
 namespace heddle::passes {
 
 using ir::kNoVar;
@@ -24,6 +26,7 @@ void VersionView::Enter(int block) {
   const auto& ops = program_.blocks[block].ops;
   nested_.assign(ops.size(), false);
   for (size_t i = 0; i < ops.size(); ++i) {
+    LookForInterrupt();
     nested_[i] = ops[i].def->has(kControlFlow);
     Touch(ops[i], static_cast<int>(i));
     for (int sub : NestedBlocks(program_, ops[i]))
@@ -87,6 +90,7 @@ void ReplaceReads(ir::Block* block, const std::vector<int>& positions, VarId fro
 void EraseOps(ir::Block* block, const std::vector<bool>& gone) {
   size_t kept = 0;
   for (size_t i = 0; i < block->ops.size(); ++i) {
+    LookForInterrupt();
     if (gone[i]) continue;
     if (kept != i) block->ops[kept] = std::move(block->ops[i]);
     ++kept;

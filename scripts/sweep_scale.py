@@ -6,7 +6,10 @@ value, one operator of N operands, N functions, N branches, N constants, for N o
 
 Prints a line for each: seconds until the program was loaded and until the first run was over, and
 the resident memory. `x10` is how many times as long as for a tenth of N: about 10 where the time is
-linear. Exit status 1 where a load or a first run of the largest N takes longer than --limit."""
+linear. Exit status 1 where a load or a first run of the largest N takes longer than --limit.
+
+With --deadlines K the largest program is also loaded and run with K deadlines, evenly between none
+and the time that it takes: the error must be told within --late ms of each."""
 
 import argparse
 import re
@@ -14,6 +17,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 
@@ -170,10 +174,28 @@ KINDS = ("chain", "readers", "equal_readers", "outputs", "operands", "concat", "
          "branches", "constants")
 
 
+def command_of(heddle, model, level):
+    return [heddle, "run", model, "--random-feed", "--shape", "x=2", "--out",
+            str(Path(model).parent / "out"), "--opt", str(level), "--threads", "1"]
+
+
+def told_late(heddle, model, level, seconds):
+    """Ms from a deadline until the error is told, or None: it was done before."""
+    begin = time.monotonic()
+    told = None
+    with subprocess.Popen([*command_of(heddle, model, level), "--deadline-ms",
+                           str(1000 * seconds)], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if "DEADLINE_EXCEEDED" in line and told is None:
+                told = time.monotonic()
+                process.kill()  # what it holds is given back in its own time
+    return None if told is None else 1000 * (told - begin - seconds)
+
+
 def run(heddle, model, level, limit):
     """(seconds of load and of the first run, MB), or what went wrong."""
-    command = [heddle, "run", model, "--random-feed", "--shape", "x=2", "--out",
-               str(Path(model).parent / "out"), "--opt", str(level), "--threads", "1"]
+    command = command_of(heddle, model, level)
     try:
         made = subprocess.run(["/usr/bin/env", "time", "-f", "RSS %M", *command], text=True,
                               capture_output=True, timeout=8 * limit, check=False)
@@ -196,6 +218,8 @@ def main():
     parser.add_argument("--levels", default="0,2")
     parser.add_argument("--sizes", default="1000,10000,100000")
     parser.add_argument("--limit", type=float, default=5, help="seconds")
+    parser.add_argument("--deadlines", type=int, default=0)
+    parser.add_argument("--late", type=float, default=50, help="ms")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
     slow = 0
@@ -238,6 +262,16 @@ def main():
                               f"first run {first:8.3f} s  {memory:6.0f} MB  {growth}"
                               f"{'  SLOW' * late}", flush=True)
                         last = found
+                        if n == sizes[-1] and options.deadlines:
+                            late = [told_late(options.heddle, str(model), level,
+                                              (load + first) * (k + 0.5) / options.deadlines)
+                                    for k in range(options.deadlines)]
+                            late = [ms for ms in late if ms is not None]
+                            worst = max(late, default=0)
+                            slow += worst > options.late
+                            print(f"{'':34}{len(late)} of {options.deadlines} deadlines passed, "
+                                  f"told {worst:.0f} ms later at most"
+                                  f"{'  LATE' * (worst > options.late)}", flush=True)
                         if load + first > 4 * options.limit:
                             break
     return 1 if slow else 0

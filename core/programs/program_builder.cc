@@ -143,10 +143,12 @@ Result<std::shared_ptr<Program>> ProgramBuilder::Finish(
   CheckReserved(*p_, [&](int block, const Op& op, const std::string& problem) {
     Problem("block ", block, ", op ", op.index, " (", op.type(), "): ", problem);
   });
+  LookForInterrupt();
   auto by_col = [](const Port& a, const Port& b) { return a.col < b.col; };
   std::stable_sort(p_->feeds.begin(), p_->feeds.end(), by_col);
   std::stable_sort(p_->fetches.begin(), p_->fetches.end(), by_col);
   if (const std::string wrong = FindBrokenControl(*p_); !wrong.empty()) Problem(wrong);
+  LookForInterrupt();
   if (problems_.empty()) FillSubBlockSlots(p_.get());
   HEDDLE_RETURN_IF_ERROR(Summary());
   p_->as_parsed_.value = source != nullptr;

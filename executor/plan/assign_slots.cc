@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "core/programs/sub_block_slots.h"
 #include "executor/plan/plan_draft.h"
 #include "passes/variable_uses.h"
@@ -47,6 +48,7 @@ class SlotAssigner {
       if (const VarId v = p_.Find(0, f.name); v != kNoVar) block_of[v] = 0;
     for (const auto& block : p_.blocks) {
       for (const auto& op : block.ops) {
+        LookForInterrupt();
         const bool runs_blocks = op.def->has(kControlFlow);
         const auto touch = [&](VarId v, bool write) {
           if (v == kNoVar) return;
@@ -160,6 +162,7 @@ class SlotAssigner {
     if (b > 0 && d_.CompilesBodies())
       plan_.blocks[b].workspace = NewSlot(kNoVar, Storage::kNone, false);
     for (size_t i = 0; i < ops.size(); ++i) {
+      LookForInterrupt();
       const ir::Op& op = ops[i];
       // A sub-block's accesses count as accesses of its operator, in order.
       Instruction& in = plan_.blocks[b].instructions.emplace_back();
@@ -273,6 +276,7 @@ class SlotAssigner {
     for (const PlanFetch& f : plan_.fetches) read[f.slot] = true;
     for (const BlockPlan& block : plan_.blocks) {
       for (const Instruction& in : block.instructions) {
+        LookForInterrupt();
         for (uint32_t s : in.op.in)
           if (s != kNoSlot) read[s] = true;
         for (const auto& r : in.rewrites) read[r.hidden] = true;
@@ -280,6 +284,7 @@ class SlotAssigner {
     }
     for (BlockPlan& block : plan_.blocks) {
       for (Instruction& in : block.instructions) {
+        LookForInterrupt();
         for (size_t o = 0; o < in.op.def->outputs().size(); ++o) {
           // Kernels go through lists by their length, so a list stays whole.
           const unsigned flags = in.op.def->outputs()[o].flags;

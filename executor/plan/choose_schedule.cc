@@ -2,6 +2,7 @@
 // goes one instruction after another, a sub-block may have lanes of its own.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/memory_edges.h"
@@ -66,6 +67,7 @@ std::vector<uint32_t> PutInLanes(const LaneSchedule& lanes,
   ordered.reserve(ins.size());
   std::vector<uint32_t> position(ins.size());
   for (uint32_t v : lanes.order) {
+    LookForInterrupt();
     position[v] = static_cast<uint32_t>(ordered.size());
     ordered.push_back(std::move(ins[v]));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/interrupts.h"
 #include "executor/plan/block_access.h"
 #include "scheduler/prune.h"
 
@@ -144,6 +145,7 @@ class Builder {
 std::vector<int64_t> PrioritiesOf(const Plan& plan, const std::vector<Instruction>& instructions) {
   std::vector<int64_t> priority;
   for (size_t i = 0; i < instructions.size(); ++i) {
+    LookForInterrupt();
     const ir::Op* op = plan.OperatorOf(instructions[i]);
     if (op == nullptr || !op->hints || op->hints->scheduling_priority == 0) continue;
     priority.resize(instructions.size(), 0);

@@ -1,6 +1,7 @@
 // Copies into variables that a sub-block rewrites: see JoinCopies.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "executor/plan/arena_sharing.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/plan_draft.h"
@@ -65,6 +66,7 @@ class Joiner {
     placers_.assign(plan_.slots.size(), 0);
     for (const BlockPlan& block : plan_.blocks)
       for (const Instruction& in : block.instructions) {
+        LookForInterrupt();
         if (in.mode != Mode::kStatic && in.mode != Mode::kReplace) continue;
         for (uint32_t s : in.op.out)
           if (s != kNoSlot) ++placers_[s];

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "core/kernel_tuner.h"
 #include "core/memory/buffer_slab.h"
 #include "core/memory/contents_error.h"
@@ -154,6 +155,7 @@ Status PrepareKernels(PlanDraft& d, const std::vector<std::vector<uint8_t>>& pla
         made[static_cast<size_t>(in.ir_op)] = in.state_owner;
     }
     for (Instruction& in : d.plan->blocks[b].instructions) {
+      LookForInterrupt();
       if (!IsPrepared(in) || in.op.def->prepare() == nullptr) continue;
       if (!made.empty() && made[static_cast<size_t>(in.ir_op)]) {
         in.state_owner = made[static_cast<size_t>(in.ir_op)];
@@ -220,6 +222,7 @@ Status BringInParameters(Plan& plan) {
   std::vector<bool> picked(plan.slots.size(), false);
   for (const BlockPlan& block : plan.blocks) {
     for (const Instruction& in : block.instructions) {
+      LookForInterrupt();
       const uint32_t copied = in.state != nullptr ? in.state->facts().packed_inputs : 0;
       for (size_t k = 0, slot = 0; k < in.op.in.size(); ++k) {
         while (slot < in.op.def->inputs().size() && in.op.in_begin[slot + 1] <= k) ++slot;
@@ -310,12 +313,14 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   plan.stats.static_shapes = true;
   for (BlockPlan& block : plan.blocks) {
     for (const Instruction& in : block.instructions) {
+      LookForInterrupt();
       plan.draws_random = plan.draws_random || in.op.def->has(kRandom);
       block.once += in.once;
       if (in.calls) in.calls->place = plan.shaped_calls++;
     }
   }
   for (const Instruction& in : plan.blocks[0].instructions) {
+    LookForInterrupt();
     ++plan.stats.instructions;
     if (in.mode == Instruction::Mode::kDynamic) plan.stats.static_shapes = false;
   }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/interrupts.h"
 #include "core/programs/sub_block_slots.h"
 #include "executor/plan/arena_sharing.h"
 #include "executor/plan/block_access.h"
@@ -48,6 +49,7 @@ class MemoryPlanner {
   // run ---
   void ShareAtRunTime(std::vector<Instruction>* instructions) {
     for (Instruction& in : *instructions) {
+      LookForInterrupt();
       uint32_t from, to;
       if (d_.FindView(in, &from, &to)) {
         in.mode = Instruction::Mode::kShare;
@@ -97,6 +99,7 @@ class MemoryPlanner {
   void ChooseStorages(int block) {
     using Mode = Instruction::Mode;
     for (Instruction& in : plan_.blocks[block].instructions) {
+      LookForInterrupt();
       if (in.mode != Mode::kStatic && in.mode != Mode::kReplace) continue;
       for (uint32_t s : in.op.out) {
         if (s == kNoSlot || At(s).storage != Storage::kPool || !At(s).is_static) continue;

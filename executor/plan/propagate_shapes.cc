@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "core/kernel_selector.h"
 #include "core/memory/lazy_buffer.h"
 #include "core/programs/ir.h"
@@ -97,6 +98,7 @@ class ShapePropagator {
     std::vector<bool> first_is_write(plan_.slots.size(), false), seen(plan_.slots.size(), false);
     for (const BlockPlan& block : plan_.blocks) {
       for (const Instruction& in : block.instructions) {
+        LookForInterrupt();
         for (uint32_t s : in.op.in)
           if (s != kNoSlot) seen[s] = true;
         for (uint32_t s : in.op.out) {
@@ -485,6 +487,7 @@ class ShapePropagator {
   void LeaveBlock(int b, std::vector<bool>* left) {
     (*left)[b] = true;
     for (Instruction& in : plan_.blocks[b].instructions) {
+      LookForInterrupt();
       for (uint32_t s : in.op.in)
         if (s != kNoSlot) NoteRead(s);
       LeaveForRun(in);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "core/programs/program_builder.h"
 
 namespace heddle::formats {
@@ -32,6 +33,7 @@ class Outside {
 void FillControlSlots(const Draft& draft, DraftOp* op) {
   Outside read(draft, op->sub_block), written(draft, op->sub_block);
   for (const DraftOp& inner : draft.blocks[static_cast<size_t>(op->sub_block)].ops) {
+    LookForInterrupt();
     for (const auto& [slot, vars] : inner.inputs) read.Add(vars);
     for (const auto& [attribute, vars] : inner.attributes_from) read.Add(vars);
     for (const auto& [slot, vars] : inner.outputs) written.Add(vars);

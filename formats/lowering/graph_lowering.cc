@@ -1,6 +1,7 @@
 #include "formats/lowering/graph_lowering.h"
 
 #include "core/error.h"
+#include "core/interrupts.h"
 
 namespace heddle::formats {
 
@@ -145,6 +146,7 @@ std::vector<int> GraphLowering::Writers() const {
 }
 
 void GraphLowering::DeclareShapes() {
+  LookForInterrupt();
   const std::vector<int> writers = Writers();
   for (size_t v = 0; v < draft_.vars.size(); ++v) {
     DraftVar& var = draft_.vars[v];
@@ -158,6 +160,7 @@ void GraphLowering::DeclareShapes() {
 }
 
 void GraphLowering::MergeConstants() {
+  LookForInterrupt();
   std::vector<int> kept = Writers();
   for (const auto& [v, column] : draft_.fetches) ++kept[static_cast<size_t>(v)];
   std::unordered_map<std::string, int> first;
@@ -183,6 +186,7 @@ void GraphLowering::MergeConstants() {
 }
 
 std::vector<int> GraphLowering::KeptVariables() {
+  LookForInterrupt();
   std::vector<int> used = Writers();
   for (const DraftBlock& block : draft_.blocks)
     for (const DraftOp& op : block.ops)

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/half.h"
+#include "core/interrupts.h"
 #include "core/op_registry.h"
 #include "core/shapes.h"
 
@@ -182,6 +183,7 @@ DraftOp& OpMaker::Emit(std::string_view type, Ins ins, Attrs attrs,
 
 std::vector<int> OpMaker::MakeMany(std::string_view type, Ins ins, Attrs attrs,
                                    const std::vector<std::string_view>& outs) {
+  LookForInterrupt();
   const OpDef* def = FindOp(type);
   std::vector<int> made;
   if (def == nullptr) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "formats/wire_fields.h"
 
 namespace heddle::onnx {
@@ -172,6 +173,7 @@ Result<Attribute> ReadAttribute(std::string_view bytes, int depth) {
 }
 
 Result<Node> ReadNode(std::string_view bytes, int index, int depth) {
+  LookForInterrupt();
   Node n;
   n.index = index;
   HEDDLE_RETURN_IF_ERROR(ForFields(bytes, "a node", [&](const Field& f) {

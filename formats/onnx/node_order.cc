@@ -2,6 +2,7 @@
 // are put into it; where there is none, they stay as they are, and the error names what is missing.
 #include <unordered_map>
 
+#include "core/interrupts.h"
 #include "formats/onnx/lower.h"
 
 namespace heddle::onnx {
@@ -37,6 +38,7 @@ std::vector<const Node*> InOrder(const std::vector<Node>& nodes) {
   std::vector<size_t> missing(nodes.size());
   bool ordered = true;
   for (size_t i = 0; i < nodes.size(); ++i) {
+    LookForInterrupt();
     ForUses(nodes[i], [&](std::string_view name) {
       const auto maker = makers.find(name);
       if (maker == makers.end() || maker->second == i) return;

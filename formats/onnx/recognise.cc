@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/interrupts.h"
 #include "formats/onnx/lower.h"
 
 namespace heddle::onnx {
@@ -36,6 +37,7 @@ class Forms {
     for (formats::DraftBlock& block : draft_.blocks) {
       makers_.clear();
       for (DraftOp& op : block.ops) {
+        LookForInterrupt();
         (this->*step)(&op);
         for (const auto& [slot, vars] : op.outputs)
           for (int v : vars)

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "formats/wire_fields.h"
 
 namespace heddle::tensorflow {
@@ -160,6 +161,7 @@ Status ReadAttribute(std::string_view message, int depth, Attribute* a) {
 }
 
 Status ReadNode(std::string_view message, Node* node) {
+  LookForInterrupt();
   return ForFields(message, "a node", [&](const Field& f) {
     if (f.Is(1)) node->name = f.payload;
     if (f.Is(2)) node->op = f.payload;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/interrupts.h"
+
 namespace heddle::tensorflow {
 namespace {
 
@@ -114,6 +116,7 @@ void NodeGraph::Link() {
       duplicate_ = (*nodes_)[i].name;
   links_.resize(nodes_->size());
   for (size_t i = 0; i < nodes_->size(); ++i) {
+    LookForInterrupt();
     Links& links = links_[i];
     for (std::string_view input : (*nodes_)[i].inputs) {
       if (input.starts_with('^')) {

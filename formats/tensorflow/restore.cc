@@ -1,6 +1,7 @@
 // Which variable of a SavedModel or a checkpoint has which key in its bundle: the restore operator
 // says so, whether it is a function or a group of plain nodes.
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "formats/tensorflow/lower.h"
 
 namespace heddle::tensorflow {
@@ -69,6 +70,7 @@ void Lowering::FindWritingFunctions() {
   std::vector<std::string_view> open;
   for (const auto& [name, function] : functions_)
     for (const Node& node : function->nodes) {
+      LookForInterrupt();
       // Clang 14 captures no structured binding by reference.
       EachCalled(node, [&, caller = std::string_view(name)](std::string_view called) {
         if (functions_.contains(called)) callers[called].push_back(caller);
@@ -114,6 +116,7 @@ void Lowering::FindWritten() {
     open.pop_back();
     if (found == functions_.end()) continue;
     for (const Node& node : found->second->nodes) {
+      LookForInterrupt();
       functions_write_ = functions_write_ || WritesVariable(node.op);
       visit(node);
     }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "formats/tensorflow/frames.h"
 
 namespace heddle::tensorflow {
@@ -81,6 +82,7 @@ class Structurer {
     e.frame = frame;
     std::set<int> seen;
     for (int i = 0; i < count(); ++i) {
+      LookForInterrupt();
       if (!needed_[At(i)]) continue;
       const int element = Lift(i, frame);
       if (element < 0) continue;
@@ -203,6 +205,7 @@ class Structurer {
     if (order.empty() && !e->all.empty())
       return InvalidArgument("the graph has a cycle that no NextIteration closes");
     for (int element : order) {
+      LookForInterrupt();
       Context context;
       if (!IsLoop(element) && IsMerge(node(element)) && !e->at_hand.contains(element)) {
         HEDDLE_RETURN_IF_ERROR(Meet(e, element, &context));
@@ -358,6 +361,7 @@ class Structurer {
       return InvalidArgument("branches wait for each other; heddle does not read such a graph");
     Region region;
     for (int item : order) {
+      LookForInterrupt();
       Item& made = region.items.emplace_back();
       if (item < 0) {
         HEDDLE_ASSIGN_OR_RETURN(Branches branches, BuildBranches(e, groups[item], depth));
@@ -410,6 +414,7 @@ class Structurer {
     std::vector<int> conditions;
     std::vector<Source> round;  // what a round makes
     for (int i = 0; i < count(); ++i) {
+      LookForInterrupt();
       if (!needed_[At(i)] || frames_.of[At(i)] != frame) continue;
       const Node& n = node(i);
       if (IsLoopCond(n)) conditions.push_back(i);
@@ -431,6 +436,7 @@ class Structurer {
       return InvalidArgument("the loop '", loop.frame, "' has ", conditions.size(),
                              " LoopConds, where one says when it ends");
     for (int i = 0; i < count(); ++i) {
+      LookForInterrupt();
       if (!needed_[At(i)] || frames_.of[At(i)] != frame) continue;
       const Node& n = node(i);
       if (!IsSwitch(n) || !IsLoopSwitch(i)) continue;
@@ -442,6 +448,7 @@ class Structurer {
     }
     bool leaves = false;
     for (int i = 0; i < count(); ++i) {
+      LookForInterrupt();
       if (!needed_[At(i)] || frames_.of[At(i)] != frame || !IsExit(node(i))) continue;
       const auto& inputs = graph_.links(i).inputs;
       const Source from = inputs.empty() ? Source{} : Root(inputs[0]);

@@ -1,5 +1,6 @@
 // batch_norm in inference does not change the running statistics. Without these outputs the
 // parameters are constants, which later passes can fold.
+#include "core/interrupts.h"
 #include "passes/pass.h"
 
 namespace heddle::passes {
@@ -9,6 +10,7 @@ Result<bool> RunBatchNormInference(ir::Program& program, PassContext& context) {
   bool changed = false;
   for (auto& block : program.blocks) {
     for (ir::Op& op : block.ops) {
+      LookForInterrupt();
       if (op.type() != "batch_norm") continue;
       const bool fixed = (op.Attr<bool>("is_test") && !op.Attr<bool>("trainable_statistics")) ||
                          op.Attr<bool>("use_global_stats");

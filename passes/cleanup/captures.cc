@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "core/programs/sub_block_slots.h"
 #include "passes/cleanup/copies.h"
 #include "passes/cleanup/counted_loop.h"
@@ -113,6 +114,7 @@ class CaptureMaker {
     const int body = op->SubBlocks()[0];
     for (const int nested : NestedBlocks(p_, *op))
       for (const ir::Op& inner : p_.blocks[static_cast<size_t>(nested)].ops) {
+        LookForInterrupt();
         const bool lists = HasLists(inner);
         for (size_t s = 0; s < inner.inputs.size(); ++s)
           for (VarId v : inner.inputs[s])
@@ -194,6 +196,7 @@ class CaptureMaker {
     std::unordered_map<VarId, std::vector<TurnValues::Place>> copies;  // by what they write
     for (const ir::Block& block : p_.blocks)
       for (size_t at = 0; at < block.ops.size(); ++at) {
+        LookForInterrupt();
         const ir::Op& op = block.ops[at];
         CountReads(op, &reads);
         if (CopiedBy(p_, op) == kNoVar) continue;

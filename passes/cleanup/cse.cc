@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/interrupts.h"
 #include "passes/cleanup/block_sweep.h"
 #include "passes/ir_text.h"
 #include "passes/places.h"
@@ -28,6 +29,7 @@ class Eliminator : public BlockSweep {
   void Sweep() override {
     std::unordered_map<uint64_t, std::vector<int>> leaders;
     for (size_t i = 0; i < block_->ops.size(); ++i) {
+      LookForInterrupt();
       const ir::Op& op = block_->ops[i];
       if (!Eligible(op)) continue;
       auto& bucket = leaders[Hash(op, static_cast<int>(i))];

@@ -1,4 +1,5 @@
 // dropout in inference multiplies by a constant, or does nothing: its readers read its input.
+#include "core/interrupts.h"
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
@@ -39,6 +40,7 @@ Result<bool> RunDropoutInference(ir::Program& program, PassContext& context) {
   std::vector<bool> gone(ops.size(), false);
   bool changed = false;
   for (size_t i = 0; i < ops.size(); ++i) {
+    LookForInterrupt();
     ir::Op& op = ops[i];
     if (op.type() != "dropout" || !op.var_attrs.empty() || !op.Attr<bool>("is_test")) continue;
     const bool upscale = op.Attr<std::string>("dropout_implementation") == "upscale_in_train";

@@ -1,6 +1,7 @@
 // Operators whose output is their input.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "passes/cleanup/block_sweep.h"
 
@@ -18,6 +19,7 @@ class IdentityRemover : public BlockSweep {
  private:
   void Sweep() override {
     for (size_t i = 0; i < block_->ops.size(); ++i) {
+      LookForInterrupt();
       const ir::Op& op = block_->ops[i];
       const VarId x = Source(op);
       if (x == kNoVar || !IsPure(op)) continue;

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "core/op_registry.h"
 #include "passes/pass.h"
 
@@ -96,6 +97,7 @@ class Inliner {
         return false;  // the gradient of the block
       if (!Within(b.id, sub)) continue;
       for (const ir::Op& op : b.ops) {
+        LookForInterrupt();
         if (op.has_control_edges()) return false;  // several copies would bear the same marks
         const auto by_name = [](const SlotDef& s) { return s.name.starts_with("sub_block:"); };
         if (!IsCall(op) &&

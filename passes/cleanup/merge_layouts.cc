@@ -1,6 +1,7 @@
 // Chains of transposes, and of reshapes, become one.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "passes/pass.h"
 #include "passes/places.h"
 #include "passes/version_view.h"
@@ -42,6 +43,7 @@ class Merger {
       view_.Enter(block.id);
       block_ = &block;
       for (size_t i = 0; i < block.ops.size(); ++i) {
+        LookForInterrupt();
         ir::Op& op = block.ops[i];
         const int at = static_cast<int>(i);
         if (transposes ? IsTranspose(op) && MergeTranspose(&op, at)

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/interrupts.h"
 #include "core/programs/sub_block_slots.h"
 #include "passes/cleanup/copies.h"
 #include "passes/nested_blocks.h"
@@ -52,6 +53,7 @@ void TurnValues::Run(int body, OnRead on_read) {
 void TurnValues::Walk(int block) {
   auto& ops = p_.blocks[static_cast<size_t>(block)].ops;
   for (size_t at = 0; at < ops.size(); ++at) {
+    LookForInterrupt();
     ir::Op& op = ops[at];
     if (on_read_) Read(op);
     if (op.def->has(kControlFlow)) {
@@ -134,6 +136,7 @@ void TurnValues::ReadNested(ir::Op& op) {
           if (v != kNoVar) inside[v] = true;
   for (int nested : blocks)
     for (ir::Op& inner : p_.blocks[static_cast<size_t>(nested)].ops) {
+      LookForInterrupt();
       if (inner.def->has(kControlFlow)) continue;
       for (auto& slot : inner.inputs)
         for (VarId& v : slot)

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "core/programs/sub_block_slots.h"
 #include "passes/cleanup/copies.h"
 #include "passes/cleanup/counted_loop.h"
@@ -71,6 +72,7 @@ class Unroller {
   bool CanCopy(const ir::Block& body) const {
     std::vector<bool> written(p_.vars.size());
     for (const ir::Op& op : body.ops) {
+      LookForInterrupt();
       if (!IsPure(op) || ir::SelectsOutput(*op.def) || !op.device.empty()) return false;
       for (const auto& slot : op.inputs)
         for (VarId v : slot)

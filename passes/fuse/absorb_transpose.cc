@@ -1,5 +1,6 @@
 // A transpose of the last two dimensions in front of a matrix product: the product reads its
 // operand as it lies, and is told that it is transposed.
+#include "core/interrupts.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
 #include "passes/places.h"
@@ -68,6 +69,7 @@ Result<bool> RunAbsorbTranspose(ir::Program& program, PassContext& context) {
   std::vector<ir::Op>& ops = program.blocks[static_cast<size_t>(context.block)].ops;
   bool changed = false;
   for (size_t i = 0; i < ops.size(); ++i) {
+    LookForInterrupt();
     ir::Op& op = ops[i];
     const Operand* operands = OperandsOf(op);
     if (operands == nullptr || !op.var_attrs.empty()) continue;

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/interrupts.h"
 #include "core/memory/bytes.h"
 #include "passes/fuse/convex_groups.h"
 #include "passes/places.h"
@@ -114,6 +115,7 @@ void ElementGroups::Cut(const std::vector<int>& group) {
   piece.clear();
   end();
   for (const int at : order) {
+    LookForInterrupt();
     const std::unordered_set<VarId> operands(op(at).operands.begin(), op(at).operands.end());
     const auto more =
         static_cast<size_t>(std::count_if(operands.begin(), operands.end(), [&](VarId v) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "core/programs/sub_block_slots.h"
 #include "core/tile_ops.h"
 
@@ -43,6 +44,7 @@ std::vector<bool> FindKnown(const ir::Program& program, const GraphView& view) {
     var_known[v] = program.vars[v].persistable && view.NeverWritten(v);
   AddUnchanged(program, view, &var_known);
   for (const ir::Op& op : program.blocks[static_cast<size_t>(view.block())].ops) {
+    LookForInterrupt();
     bool known = (op.def->traits() & kNeverKnown) == 0 && !op.has_control_edges();
     for (size_t s = 0; s < op.inputs.size(); ++s) {
       if (s < op.def->inputs().size() && (op.def->inputs()[s].flags & kNoBuffer)) continue;

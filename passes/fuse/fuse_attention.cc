@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
@@ -406,6 +407,7 @@ void DropUnread(ir::Program& program, const PassContext& context, std::vector<bo
   }
   size_t kept = 0;
   for (size_t i = 0; i < ops.size(); ++i) {
+    LookForInterrupt();
     if (spare[i]) continue;
     if (kept != i) ops[kept] = std::move(ops[i]);
     ++kept;
@@ -420,6 +422,7 @@ Result<bool> RunFuseAttention(ir::Program& program, PassContext& context) {
   std::vector<bool> gone(ops.size(), false), spare(ops.size(), false);
   bool changed = false;
   for (size_t i = 0; i < ops.size(); ++i) {
+    LookForInterrupt();
     AttentionFuser fuser(program, context, view, gone);
     if (!fuser.Match(static_cast<int>(i)) || !SamePlace(ops, fuser.last(), fuser.absorbed) ||
         !SamePlace(ops, fuser.last(), fuser.spare) ||
@@ -436,6 +439,7 @@ Result<bool> RunFuseAttention(ir::Program& program, PassContext& context) {
   std::vector<ir::Op> kept;
   std::vector<bool> kept_spare;
   for (size_t i = 0; i < ops.size(); ++i) {
+    LookForInterrupt();
     if (!replaced[i] && gone[i]) continue;
     if (masks[i]) {
       kept.push_back(*std::move(masks[i]));

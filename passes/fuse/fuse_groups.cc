@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/interrupts.h"
 #include "core/op_registry.h"
 #include "core/tile_ops.h"
 #include "passes/places.h"
@@ -135,6 +136,7 @@ class GroupFuser {
     std::vector<ir::Op> ordered;
     ordered.reserve(order.size());
     for (int n : order) {
+      LookForInterrupt();
       const auto node = static_cast<size_t>(n);
       ordered.push_back(
           std::move(node < fused ? nodes_[node] : ops[static_cast<size_t>(alone[node - fused])]));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
@@ -41,6 +42,7 @@ class RowSplitter {
     if (!changed) return false;
     std::vector<ir::Op> kept;
     for (size_t i = 0; i < ops_.size(); ++i) {
+      LookForInterrupt();
       for (ir::Op& op : made_[i]) kept.push_back(std::move(op));
       if (!gone_[i]) kept.push_back(std::move(ops_[i]));
     }

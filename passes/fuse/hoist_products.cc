@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "core/op_registry.h"
 #include "passes/cleanup/copies.h"
 #include "passes/cleanup/counted_loop.h"
@@ -73,6 +74,7 @@ class ProductHoister {
     const auto counted = FindCounters(p_, context_, loop, inside);
     if (!counted) return false;
     for (size_t q = 0; q < ops.size(); ++q) {
+      LookForInterrupt();
       if (!IsProduct(ops[q])) continue;
       const auto selection = Selected(outside, inside, ops[q], static_cast<int>(q), position);
       if (!selection || !Fits(inside, ops[q], *selection) ||

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/interrupts.h"
 #include "core/memory/lazy_buffer.h"
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
@@ -47,6 +48,7 @@ class ProjectionMerger {
     std::vector<ir::Op> kept;
     kept.reserve(ops_.size());
     for (size_t i = 0; i < ops_.size(); ++i) {
+      LookForInterrupt();
       for (ir::Op& op : before_[i]) kept.push_back(std::move(op));
       if (!gone_[i]) kept.push_back(std::move(ops_[i]));
     }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
@@ -49,6 +50,7 @@ class ProductMerger {
     std::map<VarId, std::vector<MergeableProduct>> by_x;
     std::vector<VarId> order;
     for (size_t i = 0; i < ops_.size(); ++i) {
+      LookForInterrupt();
       const std::optional<MergeableProduct> product = AsProduct(static_cast<int>(i));
       if (!product) continue;
       if (by_x[product->x].empty()) order.push_back(product->x);
@@ -57,6 +59,7 @@ class ProductMerger {
     std::vector<bool> gone(ops_.size(), false);
     bool changed = false;
     for (VarId x : order) {
+      LookForInterrupt();
       std::vector<MergeableProduct>& products = by_x[x];
       for (size_t begin = 0; begin + 1 < products.size();) {
         const size_t end = GroupEnd(products, begin);

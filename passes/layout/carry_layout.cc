@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "core/op_registry.h"
 #include "passes/nested_blocks.h"
 #include "passes/pass.h"
@@ -89,6 +90,7 @@ class LayoutCarrier {
     VersionView view(p_, context_.fetched);
     view.Enter(body);
     for (size_t at = 0; at < ops.size(); ++at) {
+      LookForInterrupt();
       if (!IsTranspose(ops[at])) continue;
       const Carried carried{.var = OnlyIn(ops[at], "X"), .enter = at};
       if (carried.var == kNoVar || OnlyIn(loop, "Condition") == carried.var) continue;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/nested_blocks.h"
@@ -66,6 +67,7 @@ class LayoutRewriter {
   bool Worthwhile(const std::vector<ir::Op>& ops) const {
     int convolutions = 0;
     for (size_t at = 0; at < ops.size(); ++at) {
+      LookForInterrupt();
       if (ops[at].type().ends_with("_grad")) return false;
       if (!IsConv(ops[at])) continue;
       const VarId image = ops[at].inputs[0].empty() ? ir::kNoVar : ops[at].inputs[0][0];

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/half.h"
+#include "core/interrupts.h"
 #include "core/op_registry.h"
 #include "core/shapes.h"
 #include "passes/graph_view.h"
@@ -29,6 +30,7 @@ class ProductHalver {
     std::vector<ir::Op> all;
     bool changed = false;
     for (size_t i = 0; i < ops.size(); ++i) {
+      LookForInterrupt();
       changed |= Halve(ops[i], static_cast<int>(i), &all);
       all.push_back(std::move(ops[i]));
     }
