@@ -7,9 +7,11 @@
 
 The operators' own examples grow, size by size, until a run takes --ms on one thread or its operands
 take --mib MiB (tests/ops/looks.h). A run is asked at each look; the longest time between two of
-them, in the thread's processor time, is what a deadline, a stop or Ctrl-C would have to wait.
-Prints the ten longest, and those above --limit; exit status 1 when there are some. Operators of all
-formats have examples. One process each: one that takes all memory, or for ever, ends alone.
+them, in the thread's processor time, is what a deadline, a stop or Ctrl-C would have to wait. Then
+it runs with a deadline and with a stop, of 100 ms or a third of --ms, and the time by the clock
+that it goes on after them is taken. Prints the ten longest, and those above --limit; exit status 1
+when there are some. Operators of all formats have examples. One process each: one that takes all
+memory, or for ever, ends alone.
 """
 import argparse
 import concurrent.futures
@@ -34,20 +36,22 @@ def limits():
 
 
 def looks(args, op):
-    """(operator, example, ms of a run, longest ms without a look, looks, status)"""
+    """(operator, example, ms of a run, longest ms without a look, looks, status and operands, ms
+    that it went on after a deadline, after a stop)"""
     try:
         done = subprocess.run([args.tests, '--looks=' + op, str(args.ms), str(args.mib)],
                               capture_output=True, text=True, timeout=args.timeout,
                               preexec_fn=limits)
     except subprocess.TimeoutExpired:
-        return (op, '', args.timeout * 1e3, args.timeout * 1e3, 0, 'takes longer than the limit')
+        return (op, '', args.timeout * 1e3, args.timeout * 1e3, 0, 'takes longer than the limit',
+                0.0, 0.0)
     rows = [line.split('\t') for line in done.stdout.splitlines() if line.count('\t') >= 5]
     if done.returncode != 0 or not rows:
         return (op, '', 0.0, 0.0, 0, 'exit status %d' % done.returncode if rows or
-                done.returncode else 'no example')
+                done.returncode else 'no example', 0.0, 0.0)
     best = max(rows, key=lambda row: float(row[3]))
-    return (op, best[1], float(best[2]), float(best[3]), int(best[4]),
-            best[5] + best[6] if len(best) > 6 else best[5])
+    return (op, best[1], float(best[2]), float(best[3]), int(best[4]), best[5] + best[6],
+            float(best[7]), float(best[8]))
 
 
 def main():
@@ -73,9 +77,11 @@ def main():
             if out:
                 print(*row, sep='\t', file=out)
     found.sort(key=lambda row: -row[3])
-    print('%-40s %9s %9s %7s' % ('operator', 'run ms', 'no look', 'looks'))
+    print('%-32s %9s %9s %7s %9s %9s' % ('operator', 'run ms', 'no look', 'looks', 'deadline',
+                                         'stop'))
     for row in found[:10]:
-        print('%-40s %9.1f %9.1f %7d  %s' % (row[0], row[2], row[3], row[4], row[5][:60]))
+        print('%-32s %9.1f %9.1f %7d %9.1f %9.1f  %s' % (row[0], row[2], row[3], row[4], row[6],
+                                                         row[7], row[5][:60]))
     late = [row for row in found if row[3] > args.limit]
     grown = sum(row[2] >= args.ms for row in found)
     print('%d operators, %d of them took %g ms; %d computed longer than %g ms without a look'

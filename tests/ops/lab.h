@@ -19,6 +19,8 @@ class Lab {
   // One thread; memory that nobody has written to holds NaN.
   Executor& Reference() { return Get(&reference_, {.threads = 1, .poison = true}); }
   Executor& Plain() { return Get(&plain_, {.threads = 1}); }
+  // One that refuses results of more than some hundred megabytes.
+  Executor& Small() { return Get(&small_, {.threads = 1, .memory_limit = 256 << 20}); }
   Executor& TwoThreads() { return Get(&two_, {.threads = 2, .runs_at_once = 1}); }
   Executor& EightThreads() { return Get(&eight_, {.threads = 8, .runs_at_once = 1}); }
   Executor& Emulated();
@@ -30,7 +32,7 @@ class Lab {
  private:
   static Executor& Get(std::unique_ptr<Executor>* executor, const ExecutorOptions& options);
   std::shared_ptr<GridDevice> grid_device_;
-  std::unique_ptr<Executor> reference_, plain_, two_, eight_, emulated_, grid_;
+  std::unique_ptr<Executor> reference_, plain_, two_, eight_, emulated_, grid_, small_;
 };
 
 struct Outcome {

@@ -3,8 +3,11 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <random>
+#include <stop_token>
+#include <thread>
 
 #include "tests/ops/compare.h"
 #include "tests/ops/crash_note.h"
@@ -72,6 +75,35 @@ Looks RunWithLooks(Executor& executor, const Example& example, int64_t stop_at, 
   return RunCompiled(executor, *compiled, stop_at, most_ms);
 }
 
+Ends MeasureEnds(Executor& executor, const Example& example, double after_ms) {
+  using Clock = std::chrono::steady_clock;
+  const auto compiled = CompileExample(executor, example);
+  if (!compiled.ok() || !executor.Prepare(compiled->compiled, compiled->program.feeds).ok())
+    return {};
+  const auto after = std::chrono::microseconds(static_cast<int64_t>(1000 * after_ms));
+  const auto since = [](Clock::time_point t) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
+  };
+  Ends ends;
+  {
+    RunOptions options;
+    options.deadline = Clock::now() + after;
+    (void)executor.RunValues(compiled->compiled, compiled->program.feeds, options);
+    ends.deadline_ms = since(*options.deadline);
+  }
+  std::stop_source stop;
+  RunOptions options;
+  options.stop = stop.get_token();
+  const Clock::time_point at = Clock::now() + after;
+  std::jthread other([&] {
+    std::this_thread::sleep_until(at);
+    stop.request_stop();
+  });
+  (void)executor.RunValues(compiled->compiled, compiled->program.feeds, options);
+  ends.stop_ms = since(at);
+  return ends;
+}
+
 GrownExample GrowUntil(Executor& executor, const Example& example, double ms, int64_t bytes,
                        uint64_t seed) {
   constexpr int kMostSteps = 30;
@@ -100,6 +132,44 @@ GrownExample GrowUntil(Executor& executor, const Example& example, double ms, in
   return now;
 }
 
+std::optional<GrownExample> GrowToBytes(Executor& executor, const Example& example, int64_t bytes,
+                                        double most_ms, uint64_t seed) {
+  constexpr int kMostTries = 40;
+  constexpr int64_t kMostTimes = 8;  // of `bytes`
+  std::mt19937_64 random(seed);
+  GrownExample now{example, {}};
+  for (int k = 0; k < kMostTries && OperandBytes(now.example) < bytes; ++k) {
+    std::vector<Size> sizes = SizesOf(now.example);
+    std::erase_if(sizes,
+                  [](const Size& s) { return s.of != Size::Of::kAxes && s.of != Size::Of::kAll; });
+    if (sizes.empty()) return std::nullopt;
+    const auto factor = static_cast<int64_t>(2 + random() % 15);
+    Example grown = Grown(now.example, sizes[random() % sizes.size()], factor);
+    if (OperandBytes(grown) > kMostTimes * bytes) continue;
+    Looks looks = RunWithLooks(executor, grown, 0, most_ms);
+    const bool ended = looks.status.code() == StatusCode::kCancelled;
+    if (!looks.status.ok() && !ended) continue;
+    now = {std::move(grown), looks};
+    if (ended) break;
+  }
+  if (OperandBytes(now.example) < bytes) return std::nullopt;
+  return now;
+}
+
+std::string LooksWhenGrown(Lab& lab, const Example& example, uint64_t seed, bool* grew) {
+  constexpr double kMostMs = 100;
+  CrashNote note(example, "looks when grown");
+  const auto grown = GrowToBytes(lab.Small(), example, 1 << 20, kMostMs, seed);
+  *grew = grown.has_value();
+  // The first look is that before the operator.
+  if (!grown || grown->looks.count > 1) return {};
+  std::string operands;
+  for (const ExampleInput& in : grown->example.inputs)
+    if (in.value.is_tensor() && in.value.initialized())
+      operands += " " + in.slot + in.value.tensor().shape().ToString();
+  return "no look with" + operands;
+}
+
 void PrintLooks(const std::string& op, double ms, int64_t bytes, uint64_t seed) {
   Lab lab;
   for (const auto& [name, file] : ReadExampleFiles(HEDDLE_SOURCE_DIR "/kernels")) {
@@ -113,10 +183,12 @@ void PrintLooks(const std::string& op, double ms, int64_t bytes, uint64_t seed) 
       for (const ExampleInput& in : grown.example.inputs)
         if (in.value.is_tensor() && in.value.initialized())
           operands += " " + in.slot + in.value.tensor().shape().ToString();
-      std::printf(
-          "%s\t%s\t%.1f\t%.1f\t%lld\t%s\t%s\n", op.c_str(), example.title.c_str(),
-          grown.looks.run_ms, grown.looks.longest_ms, static_cast<long long>(grown.looks.count),
-          grown.looks.status.ok() ? "ok" : grown.looks.status.ToString().c_str(), operands.c_str());
+      const Ends ends = MeasureEnds(lab.Plain(), grown.example, std::min(100.0, ms / 3));
+      std::printf("%s\t%s\t%.1f\t%.1f\t%lld\t%s\t%s\t%.1f\t%.1f\n", op.c_str(),
+                  example.title.c_str(), grown.looks.run_ms, grown.looks.longest_ms,
+                  static_cast<long long>(grown.looks.count),
+                  grown.looks.status.ok() ? "ok" : grown.looks.status.ToString().c_str(),
+                  operands.c_str(), ends.deadline_ms, ends.stop_ms);
       std::fflush(stdout);
       if (grown.looks.run_ms >= ms) return;
     }

@@ -1,8 +1,10 @@
-// The suite over all operators: heddle_ops_tests [--op=NAME | --changes] [GoogleTest's options]
+// The suite over all operators:
+// heddle_ops_tests [--op=NAME | --changes | --grown=N] [GoogleTest's options]
 //
 // One test per source file below kernels/, called FAMILY.FILE, runs the examples of its operators;
 // --op runs those of one operator alone. --changes runs every change of one thing
-// (tests/ops/one_change.h), minutes of work, instead of some of them.
+// (tests/ops/one_change.h), minutes of work, instead of some of them. --grown=N draws N
+// examples, has them grow, and lists those that compute on a megabyte without a look.
 //
 // heddle_ops_tests --looks=OP [MS] [MIB] prints how long the operator computes without a look for
 // interrupts, with operands grown until a run takes MS or they take MIB
@@ -26,11 +28,17 @@ int main(int argc, char** argv) {
   std::string op;
   if (argc == 2 && std::strncmp(argv[1], "--op=", 5) == 0) op = argv[1] + 5;
   const bool changes = argc == 2 && std::strcmp(argv[1], "--changes") == 0;
-  if (argc > 1 && op.empty() && !changes) {
-    std::fprintf(stderr, "heddle_ops_tests [--op=NAME | --changes] [GoogleTest's options]\n");
+  const bool grown = argc == 2 && std::strncmp(argv[1], "--grown=", 8) == 0;
+  if (argc > 1 && op.empty() && !changes && !grown) {
+    std::fprintf(stderr,
+                 "heddle_ops_tests [--op=NAME | --changes | --grown=N] [GoogleTest's options]\n");
     return 2;
   }
   heddle::testing::InstallCrashNotes();
+  if (grown) {
+    heddle::testing::RegisterGrown(std::atoi(argv[1] + 8));
+    return RUN_ALL_TESTS();
+  }
   if (changes) {
     heddle::testing::RegisterChanges();
     return RUN_ALL_TESTS();

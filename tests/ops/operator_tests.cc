@@ -207,6 +207,36 @@ class SomeChangesTest : public ::testing::Test {
   const ExamplesByOp& all_;
 };
 
+// Examples drawn from all operators, grown: whatever grows, the kernel looks for interrupts.
+class GrownLooksTest : public ::testing::Test {
+ public:
+  GrownLooksTest(const ExamplesByOp& all, int count) : all_(all), count_(count) {}
+
+  void TestBody() override {
+    std::mt19937_64 random(48);
+    Lab lab;
+    int grown = 0;
+    for (int i = 0; i < count_; ++i) {
+      auto op = all_.begin();
+      std::advance(op, random() % all_.size());
+      const Example& example = *op->second[random() % op->second.size()];
+      const uint64_t seed = random();
+      if (example.is_program()) continue;
+      bool grew = false;
+      const std::string wrong = LooksWhenGrown(lab, example, seed, &grew);
+      grown += grew ? 1 : 0;
+      if (!wrong.empty())
+        ADD_FAILURE_AT(example.file.c_str(), example.line) << NameOf(example) << ": " << wrong;
+    }
+    RecordProperty("grown", grown);
+    std::printf("%d of %d drawn examples grew\n", grown, count_);
+  }
+
+ private:
+  const ExamplesByOp& all_;
+  const int count_;
+};
+
 // All of them, of the first examples of the operators of one file.
 class AllChangesTest : public ::testing::Test {
  public:
@@ -270,6 +300,10 @@ bool RegisterOperatorTests(const std::string& op) {
   Add("every_operator", "has_an_example", [&tree] { return new CoverageTest(tree.examples); });
   Add("every_operator", "bears_one_change", [&tree] { return new SomeChangesTest(tree.examples); });
   return true;
+}
+
+void RegisterGrown(int count) {
+  Add("grown", "looks", [count] { return new GrownLooksTest(TheTree().examples, count); });
 }
 
 void RegisterChanges() {

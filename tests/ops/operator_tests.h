@@ -11,5 +11,8 @@ bool RegisterOperatorTests(const std::string& op);
 // All changes of one thing (tests/ops/one_change.h), a test for each source file:
 // changes.FAMILY.FILE. The tests above draw some of them.
 void RegisterChanges();
+// `count` examples drawn from all operators, grown: those fail that compute on a megabyte without a
+// look for interrupts. Some have little to do there: a list to read, no gate.
+void RegisterGrown(int count);
 
 }  // namespace heddle::testing
