@@ -1,5 +1,7 @@
 #include "executor/check_claims.h"
 
+#include <utility>
+
 namespace heddle::internal {
 namespace {
 
@@ -12,6 +14,8 @@ Fact Instead(const NamedFact& claim, const Fact& is) {
   const bool alike = claim.fact.dtype == is.dtype && claim.fact.shape.rank() == is.shape.rank();
   return alike || claim.found ? Join(claim.fact, is) : is;
 }
+
+bool Says(const ir::Var& var) { return var.dtype != DType::kUnknown || var.shape.known_rank(); }
 
 void Note(const NamedFact& claim, const Fact& instead, std::vector<NamedFact>* found) {
   for (NamedFact& f : *found) {
@@ -56,6 +60,26 @@ std::vector<NamedFact> FindOtherwise(const CompiledImpl::Form& form, const Plan&
     const NamedFact& claim = *claimed[slot.var];
     Note(claim, said == claim.fact ? Instead(claim, is) : Fact{is.dtype, Shape::Unknown()}, &found);
   }
+  return found;
+}
+
+std::shared_ptr<const std::vector<bool>> ClaimedIn(const passes::Optimized& optimized) {
+  const ir::Program& program = *optimized.program;
+  std::vector<bool> claimed(program.vars.size(), false);
+  bool any = false;
+  for (const NamedFact& claim : optimized.claims) {
+    const ir::VarId v = program.Find(claim.block, claim.name);
+    if (v == ir::kNoVar || program.vars[v].kind != ir::VarKind::kTensor || !Says(program.vars[v]))
+      continue;
+    claimed[v] = any = true;
+  }
+  return any ? std::make_shared<const std::vector<bool>>(std::move(claimed)) : nullptr;
+}
+
+std::vector<NamedFact> WithoutClaims(const Plan& plan, const std::vector<ir::VarId>& vars) {
+  std::vector<NamedFact> found;
+  for (const ir::VarId v : vars)
+    found.push_back({plan.program->vars[v].block, plan.program->vars[v].name, Fact{}, true});
   return found;
 }
 

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/lock_or_leave.h"
 #include "core/memory/lazy_buffer.h"
+#include "executor/check_claims.h"
 #include "executor/executor_impl.h"
 #include "executor/follow_plan.h"
 #include "heddle/host.h"
@@ -228,6 +229,12 @@ bool AnyHas(const ir::Program& p, OpTraits trait) {
   return false;
 }
 
+// A run that fails leaves nothing behind.
+bool RunsRepeat(const ir::Program& p) {
+  return !WritesScope(p) && !AnyHas(p, kSideEffect) && !AnyHas(p, kCommunication) &&
+         !AnyHas(p, kReader);
+}
+
 }  // namespace
 
 // The key of a form's plans besides the program and the scope. Two forms of one program for one
@@ -268,12 +275,16 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) co
   const OptimizeOptions optimize{level, fetch_names, options.passes, fed_};
   HEDDLE_ASSIGN_OR_RETURN(const auto program, source_.Get());
   form->program_is_file = program->as_parsed();
+  const bool repeats = RunsRepeat(*program);
   HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(program, scope, optimize,
                                                             {.source = !options.lean,
                                                              .host_caches = host_caches,
                                                              .devices = DeviceViews(),
-                                                             .found = found_}));
+                                                             .found = found_,
+                                                             .repeats = repeats}));
   form->source.program = form->optimized.program;
+  if (level > 0 && !options.follow && repeats && !WritesScope(*form->source.program))
+    form->source.claimed = ClaimedIn(form->optimized);
   form->source.scope = form->optimized.scope;
   form->source.root_scope = scope;
   while (form->source.root_scope->parent())

@@ -9,6 +9,7 @@
 #include "core/guard.h"
 #include "core/interrupts.h"
 #include "core/lock_or_leave.h"
+#include "executor/check_claims.h"
 #include "executor/device/device_interpreter.h"
 #include "executor/find_culprit.h"
 #include "executor/report/fill_report.h"
@@ -79,27 +80,43 @@ Status RunSession::RunOnce(RunResources& resources, PlanService& plans, const Ru
 }
 
 Status RunSession::PlanAndRun(RunResources& resources, PlanService& plans, const RunCall& call) {
-  HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<CachedPlan> cached,
-                          plans.ForRun(call.compiled, call.feeds, &call.memory.key));
+  for (std::shared_ptr<CachedPlan> last;;) {
+    HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<CachedPlan> cached,
+                            plans.ForRun(call.compiled, call.feeds, &call.memory.key));
+    const Status status = RunPlan(resources, *cached, call);
+    if (status.ok()) [[likely]]
+      return status;
+    const std::vector<ir::VarId> otherwise = std::exchange(call.memory.otherwise, {});
+    if (otherwise.empty() || cached == last) return status;
+    // The passes went by declarations that do not hold. Another run may have noted it already. The
+    // next one draws what this one has drawn.
+    if (cached->plan()->draws_random) call.compiled.runs.fetch_sub(1, std::memory_order_relaxed);
+    call.compiled.NoteFound(WithoutClaims(*cached->plan(), otherwise));
+    last = std::move(cached);
+  }
+}
+
+Status RunSession::RunPlan(RunResources& resources, CachedPlan& cached, const RunCall& call) {
   std::unique_lock<std::mutex> writes;
-  if (cached->plan()->writes_scope) writes = HoldOrLeave(call.compiled.scope->write_mutex());
+  if (cached.plan()->writes_scope) writes = HoldOrLeave(call.compiled.scope->write_mutex());
   if (call.options.stop.stop_requested()) return WhileItWaits(call.options);
   Status status;
-  const auto run = [&](int threads) { status = Admitted(resources, *cached, call, threads); };
+  const auto run = [&](int threads) { status = Admitted(resources, cached, call, threads); };
   if (!resources.admission.Run(run, call.options.deadline, call.options.stop)) {
     const Status waited = WhileItWaits(call.options);
     return waited.ok() ? Interrupts::Current()->Look() : waited;
   }
   if (status.ok()) [[likely]]
     return status;
+  if (!call.memory.otherwise.empty()) return status;
   // The next plan is told nothing, so that this happens once.
-  if (cached->plan()->IsMisjudged()) {
+  if (cached.plan()->IsMisjudged()) {
     if (writes.owns_lock()) writes.unlock();
     return PlanAndRun(resources, plans, call);
   }
   // A run cannot be repeated without the other ranks, nor without the batch that it has read.
   if (call.compiled.communicates || call.compiled.reads) return status;
-  return FindCulprit(resources, call, *cached->plan()->program, status);
+  return FindCulprit(resources, call, *cached.plan()->program, status);
 }
 
 // Perhaps on another thread than Run.
@@ -120,6 +137,7 @@ Status RunSession::Make() {
   HEDDLE_RETURN_IF_ERROR(Acquire());
   SeedRandom();
   const Status status = Execute();
+  if (!status.ok()) call_.memory.otherwise = state_->TakeOtherwise();
   intact_ = true;
   succeeded_ = status.ok();
   Report(status.ok());

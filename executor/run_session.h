@@ -35,6 +35,7 @@ struct RunMemory {
   std::vector<const Value*> values;  // of the feeds
   std::vector<Tensor> bound;         // the caller's memory for outputs, where there is some
   std::vector<Value> outputs;        // for callers that hand them on
+  std::vector<ir::VarId> otherwise;  // of a failed run: see RunState::TakeOtherwise
 };
 
 // One call of Run.
@@ -64,6 +65,7 @@ class RunSession {
 
   static Status RunOnce(RunResources& resources, PlanService& plans, const RunCall& call);
   static Status PlanAndRun(RunResources& resources, PlanService& plans, const RunCall& call);
+  static Status RunPlan(RunResources& resources, CachedPlan& cached, const RunCall& call);
   static Status Admitted(RunResources& resources, CachedPlan& cached, const RunCall& call,
                          int threads);
   Status Make();

@@ -24,8 +24,9 @@ constexpr int kPatientRounds = 4;
 // it, and those of all turns of a loop. Blocks are gone through until no fact becomes weaker.
 class Declarer {
  public:
-  Declarer(const ir::Program& program, const std::vector<NamedFact>& found, PassContext& context)
-      : p_(program), context_(context), lod_(UsesLoD(program)) {
+  Declarer(const ir::Program& program, const std::vector<NamedFact>& found, bool repeats,
+           PassContext& context)
+      : p_(program), context_(context), lod_(UsesLoD(program)), repeats_(repeats) {
     facts_.resize(p_.vars.size());
     found_.resize(p_.vars.size());
     read_.resize(p_.vars.size());
@@ -106,12 +107,17 @@ class Declarer {
       if (op.def->has(kControlFlow))
         Control(op);
       else if (!Infer(op))
-        for (const auto& slot : op.outputs) BeginAll(slot);
+        for (const auto& slot : op.outputs)
+          for (const VarId v : slot)
+            if (v != kNoVar) Untold(v);
     }
   }
-  void BeginAll(const std::vector<VarId>& slot) {
-    for (const VarId v : slot)
-      if (v != kNoVar) Begin(v);
+  // Operators do not tell what they write to the variable.
+  void Untold(VarId v) {
+    if (repeats_)
+      Begin(v);
+    else
+      Make(v, Fact{});
   }
 
   // An operator that runs blocks. Its shape function tells what its own kernel writes: before the
@@ -204,7 +210,7 @@ class Declarer {
     return true;
   }
   void Take(VarId v, const std::optional<Fact>& said) {
-    if (!said || said->dtype == DType::kUnknown || !said->shape.known_rank()) return Begin(v);
+    if (!said || said->dtype == DType::kUnknown || !said->shape.known_rank()) return Untold(v);
     Fact fact = *said;
     if (lod_ && fact.shape.rank() > 0) fact.shape[0] = -1;  // may follow from sequence offsets
     Make(v, fact);
@@ -219,7 +225,7 @@ class Declarer {
 
   const ir::Program& p_;
   PassContext& context_;
-  const bool lod_;
+  const bool lod_, repeats_;
   FactInference inference_;
   std::vector<FactInference::Operand> operands_;
   std::vector<std::optional<Fact>> answers_;
@@ -261,8 +267,8 @@ void Declarations::Declare(ir::Program* program) const {
 }
 
 Declarations InferDeclarations(const ir::Program& program, const std::vector<NamedFact>& found,
-                               PassContext& context) {
-  Declarer declarer(program, found, context);
+                               bool repeats, PassContext& context) {
+  Declarer declarer(program, found, repeats, context);
   declarer.Run();
   return declarer.Result();
 }

@@ -6,7 +6,9 @@
 // A claim is the declaration of a variable that nothing else tells about before a run. Whoever
 // makes a plan compares the claims with what is fed (Optimized::claims); if one does not hold, the
 // program is optimised anew with what was found instead (Target::found). So a wrong declaration
-// costs fusions, never a result, and a run checks nothing.
+// costs fusions, never a result. A run compares only what follows from values, and is made again
+// where that is not as claimed; results of programs whose runs cannot be made again, since they
+// change something, are not claimed.
 #pragma once
 
 #include <string>
@@ -45,9 +47,10 @@ struct Declarations {
 
   void Declare(ir::Program* program) const;
 };
-// `found`: what stands for the declarations of some variables. Parameters' shapes are read from
-// the context's scope, small contents that decide shapes too.
+// `found`: what stands for the declarations of some variables. `repeats`: results that no operator
+// tells are as declared, else nothing is known of them. Parameters' shapes are read from the
+// context's scope, small contents that decide shapes too.
 Declarations InferDeclarations(const ir::Program& program, const std::vector<NamedFact>& found,
-                               PassContext& context);
+                               bool repeats, PassContext& context);
 
 }  // namespace heddle::passes

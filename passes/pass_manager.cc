@@ -110,7 +110,7 @@ class Driver {
   }
   void MakeCopy() {
     if (copy_) return;
-    declared_ = InferDeclarations(*original_, target_.found, context_);
+    declared_ = InferDeclarations(*original_, target_.found, target_.repeats, context_);
     copy_ = AsDeclared();
     current_ = copy_.get();
   }

@@ -31,6 +31,8 @@ struct Target {
   bool host_caches = true;               // there is what PassNeeds::kHostCaches asks for
   std::vector<DeviceView> devices = {};  // none: all operators run on the host
   std::vector<NamedFact> found = {};     // instead of declarations that did not hold
+  // A run that ends at a claim that does not hold may be made again (passes/declarations.h).
+  bool repeats = true;
 };
 
 // The result is `program` itself when no pass changes it, and no variables that share a storage

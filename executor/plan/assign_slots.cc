@@ -322,6 +322,7 @@ Status AssignSlots(PlanDraft& draft) {
   draft.plan->packs = draft.request.packs;
   draft.plan->lean = draft.request.lean;
   draft.plan->forced = draft.request.forced;
+  draft.plan->claimed = draft.request.claimed;
   return SlotAssigner(draft).Run();
 }
 

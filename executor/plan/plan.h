@@ -168,6 +168,9 @@ struct Plan {
   std::vector<Loop> loops;
   bool draws_random = false;  // some operator uses the run's generator
   uint32_t shaped_calls = 0;  // instructions that keep calls
+  // Per variable of the program: its declaration is a claim (passes/declarations.h), which is
+  // compared with what instructions write whose results nobody knew before the run. Null: none is.
+  std::shared_ptr<const std::vector<bool>> claimed;
   std::vector<PlanFeed> feeds;
   std::vector<PlanFetch> fetches;
   std::vector<bool> constant;  // per slot: contents never change while the plan lives

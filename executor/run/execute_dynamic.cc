@@ -3,6 +3,7 @@
 #include "core/kernel_selector.h"
 #include "executor/plan/var_attrs.h"
 #include "executor/run/bare_value.h"
+#include "executor/run/compare_claims.h"
 #include "executor/run/interpreter.h"
 #include "executor/run/place_outputs.h"
 
@@ -194,7 +195,7 @@ Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run, RunCont
   HEDDLE_RETURN_IF_ERROR(fn(ctx));
   if (appended) GiveUp(in, run);
   EndRewrites(in, frame);
-  return Status::Ok();
+  return run.plan().claimed == nullptr ? Status::Ok() : CompareClaims(in, run);
 }
 
 }  // namespace heddle

@@ -162,6 +162,17 @@ class RunState final : public BlockRunner, public RankRun {
   };
   FirstError& error() { return error_; }
 
+  // A variable of which the run has written something else than its program claims. Any thread.
+  void NoteOtherwise(ir::VarId v) {
+    MutexLock lock(otherwise_mutex_);
+    otherwise_.push_back(v);
+  }
+  // Those variables. Called after a run.
+  std::vector<ir::VarId> TakeOtherwise() {
+    MutexLock lock(otherwise_mutex_);
+    return std::exchange(otherwise_, {});
+  }
+
   // State that runs with a device keep from run to run; the first run makes it.
   std::shared_ptr<DeviceRun>& device_run() { return device_run_; }
   // In the newest run the kernels were put on the device as one captured piece.
@@ -212,6 +223,8 @@ class RunState final : public BlockRunner, public RankRun {
   std::vector<uint8_t> iterates_;
   std::vector<CallMemo> memos_;  // per instruction that keeps calls
   FirstError error_;
+  Mutex otherwise_mutex_;
+  std::vector<ir::VarId> otherwise_ HEDDLE_GUARDED_BY(otherwise_mutex_);
   std::array<std::atomic<OutMetas*>, 4> spare_metas_{};  // for as many threads at the same time
   std::shared_ptr<DeviceRun> device_run_;
   DeviceBodies* device_bodies_ = nullptr;

@@ -15,6 +15,8 @@ namespace heddle::testing {
 class NetProgram {
  public:
   NetProgram(uint32_t seed, int ops);
+  // Adds operators whose results' shapes nobody knows before a run.
+  void FollowValues();
 
   Program Build() const { return builder_.Build(); }
   std::string Bytes() const { return builder_.Bytes(); }
@@ -73,6 +75,12 @@ class NetProgram {
   void Calls();
   void CarriedTransposed(size_t outside);
   void Recurrence();
+  void Selected();
+  void Places();
+  void Sequences();
+  void ReadItem();
+  void ReshapedAsFed(const Shape& from, const Shape& to);
+  void Follow(std::string x, Shape shape, double bound);
   void Op(const std::string& type, const Slots& in, const Slots& out, const Attrs& attrs = {});
   void Activation(const std::string& x, const Shape& shape);
 
