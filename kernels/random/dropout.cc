@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/interrupts.h"
+#include "core/operands/unwritten.h"
 #include "core/shapes.h"
 #include "kernels/index/index_args.h"
 
@@ -16,7 +17,7 @@ Status DropoutShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   ctx.SetOut("Out", x, ctx.InDType("X"));
   ctx.ShareLoD("X", "Out");
-  if (ctx.HasOut("Mask")) ctx.SetOut("Mask", x, DType::kU8);
+  if (ctx.HasOut("Mask") && !ctx.Bool("is_test")) ctx.SetOut("Mask", x, DType::kU8);
   return Status::Ok();
 }
 
@@ -30,7 +31,7 @@ Status DropoutNdShape(ShapeContext& ctx) {
   if (!axes.empty())
     for (int i = 0; i < x.rank(); ++i)
       if (std::find(axes.begin(), axes.end(), i) == axes.end()) mask[i] = 1;
-  if (ctx.HasOut("Mask")) ctx.SetOut("Mask", mask, DType::kU8);
+  if (ctx.HasOut("Mask") && !ctx.Bool("is_test")) ctx.SetOut("Mask", mask, DType::kU8);
   return Status::Ok();
 }
 
@@ -153,7 +154,7 @@ struct DropoutGrad {
 };
 
 void Define(OpDef& op) {
-  op.Input("X").Input("Seed", kOptional).Output("Out").Output("Mask", kOptional);
+  op.Input("X").Input("Seed", kOptional).Output("Out").Output("Mask", kOptional | kMayBeUnwritten);
   op.Attr("dropout_prob", 0.5).Attr("is_test", false).Attr("fix_seed", false).Attr("seed", 0);
   op.Attr("dropout_implementation", "downgrade_in_infer");
   op.Traits(kRandom).Inplace("X", "Out").Kernels<Dropout, float, double, bfloat16>();

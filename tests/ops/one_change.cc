@@ -1,10 +1,12 @@
 #include "tests/ops/one_change.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 
 #include "core/error.h"
 #include "core/op_registry.h"
+#include "core/operands/slot_kinds.h"
 #include "core/operands/unwritten.h"
 #include "tests/ops/compare.h"
 #include "tests/ops/crash_note.h"
@@ -24,6 +26,7 @@ class Changes {
   explicit Changes(const Example& example) : example_(example) {}
 
   std::vector<Change> Run() {
+    MoreOutputs();
     for (size_t i = 0; i < example_.outputs.size(); ++i)
       if (example_.outputs[i].same_as.empty()) Kinds(&Example::outputs, i);
     for (size_t i = 0; i < example_.inputs.size(); ++i) {
@@ -45,6 +48,23 @@ class Changes {
       if (s >= 0 && (def->outputs()[s].flags & kMayBeUnwritten) == 0) out.check = Check::kMeta;
     }
     return changes_.back();
+  }
+
+  // An output that the example does without.
+  void MoreOutputs() {
+    const OpDef* const def = FindOp(example_.op);
+    if (def == nullptr || def->has(kControlFlow)) return;
+    for (const SlotDef& slot : def->outputs()) {
+      const bool there = std::any_of(example_.outputs.begin(), example_.outputs.end(),
+                                     [&](const ExampleOutput& o) { return o.slot == slot.name; });
+      constexpr unsigned kOther = kList | kMayBeUnwritten | kRecord | kNoData | kTakesNoTensor;
+      if (there || (slot.flags & kOther) != 0) continue;
+      Change& change = Add(slot.name, 0, "given");
+      ExampleOutput& out = change.example.outputs.emplace_back();
+      out.slot = slot.name;
+      out.check = Check::kMeta;
+      out.value = Tensor::Zeros(DType::kF32, {1});
+    }
   }
 
   template <typename Slots>
