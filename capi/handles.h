@@ -28,6 +28,7 @@ struct heddle_error {
 
 struct heddle_tensor {
   heddle::Tensor tensor;
+  bool is_const = false;  // beside what the memory itself says: a share of a model's parameter
 };
 
 struct heddle_executor {

@@ -152,9 +152,11 @@ Status TakeRank(heddle_ranks* group, int rank, heddle::ExecutorOptions* options)
 }
 
 const heddle::TensorInfo* FindParameter(const heddle_model& model, const char* name) {
-  for (const heddle::TensorInfo& p : model.parameters)
-    if (p.name == name) return &p;
-  return nullptr;
+  const auto& all = model.parameters;  // sorted by name
+  const auto at = std::lower_bound(
+      all.begin(), all.end(), name,
+      [](const heddle::TensorInfo& p, const char* wanted) { return p.name < wanted; });
+  return at != all.end() && at->name == name ? &*at : nullptr;
 }
 
 }  // namespace
@@ -446,7 +448,7 @@ heddle_error* heddle_model_parameter(const heddle_model* model, const char* name
                             heddle::FindVariable(*model->model.scope, name));
     if (value == nullptr || !value->is_tensor() || !value->tensor().initialized())
       return Status(StatusCode::kNotFound, "parameter '" + std::string(name) + "' has no value");
-    *tensor = new heddle_tensor{value->tensor()};
+    *tensor = new heddle_tensor{value->tensor(), true};
     return Status::Ok();
   });
 }

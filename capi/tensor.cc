@@ -2,9 +2,11 @@
 #include <span>
 
 #include "capi/handles.h"
+#include "heddle/read_only.h"
 
 namespace {
 
+using heddle::BufferRef;
 using heddle::DType;
 using heddle::Shape;
 using heddle::Status;
@@ -41,6 +43,46 @@ Status CheckMeta(heddle_dtype dtype, int rank, const int64_t* dims, Shape& shape
   return Status::Ok();
 }
 
+struct Dims {
+  const int64_t* list;
+  int rank;
+};
+struct Last {
+  void (*release)(void*);
+  void* argument;
+};
+
+// Any address that is not NULL stands for no elements.
+template <typename T>
+T* AnyAddress(T* data) {
+  static char nothing;
+  return data == nullptr ? &nothing : data;
+}
+
+// `wrap(bytes, function)` makes the buffer, which calls the function once.
+template <typename Wrap>
+heddle_error* WrapMemory(const std::string& function, heddle_dtype dtype, Dims dims, Last last,
+                         heddle_tensor** tensor, const void* data, Wrap&& wrap) {
+  bool handed_over = false;  // `last` will be called by the tensor
+  heddle_error* error = Guard([&]() -> Status {
+    if (tensor == nullptr) return Invalid(function + ": tensor is NULL");
+    Shape shape;
+    HEDDLE_RETURN_IF_ERROR(CheckMeta(dtype, dims.rank, dims.list, shape));
+    if (data == nullptr && shape.numel() > 0) return Invalid(function + ": data is NULL");
+    auto handle = std::make_unique<heddle_tensor>();
+    std::function<void()> call;
+    if (last.release != nullptr) call = [last] { last.release(last.argument); };
+    const auto type = static_cast<DType>(dtype);
+    const size_t bytes = static_cast<size_t>(shape.numel()) * SizeOf(type);
+    handle->tensor = Tensor(type, shape, wrap(bytes, std::move(call)));
+    handed_over = true;
+    *tensor = handle.release();
+    return Status::Ok();
+  });
+  if (error != nullptr && !handed_over && last.release != nullptr) last.release(last.argument);
+  return error;
+}
+
 }  // namespace
 
 size_t heddle_dtype_size(heddle_dtype dtype) {
@@ -69,32 +111,26 @@ heddle_error* heddle_tensor_new(heddle_dtype dtype, int rank, const int64_t* dim
 
 heddle_error* heddle_tensor_wrap(heddle_dtype dtype, int rank, const int64_t* dims, void* data,
                                  void (*release)(void*), void* argument, heddle_tensor** tensor) {
-  bool handed_over = false;  // `release` will be called by the tensor
-  heddle_error* error = Guard([&]() -> Status {
-    if (tensor == nullptr) return Invalid("heddle_tensor_wrap: tensor is NULL");
-    Shape shape;
-    HEDDLE_RETURN_IF_ERROR(CheckMeta(dtype, rank, dims, shape));
-    if (data == nullptr && shape.numel() > 0) return Invalid("heddle_tensor_wrap: data is NULL");
-    // Any address that is not NULL stands for no elements.
-    static char nothing;
-    auto handle = std::make_unique<heddle_tensor>();
-    std::function<void()> last;
-    if (release != nullptr) last = [release, argument] { release(argument); };
-    handle->tensor = Tensor::Wrap(data == nullptr ? &nothing : data, static_cast<DType>(dtype),
-                                  shape, std::move(last));
-    handed_over = true;
-    *tensor = handle.release();
-    return Status::Ok();
-  });
-  if (error != nullptr && !handed_over && release != nullptr) release(argument);
-  return error;
+  return WrapMemory("heddle_tensor_wrap", dtype, {dims, rank}, {release, argument}, tensor, data,
+                    [data](size_t bytes, std::function<void()> last) {
+                      return BufferRef::Wrap(AnyAddress(data), bytes, std::move(last));
+                    });
+}
+
+heddle_error* heddle_tensor_wrap_const(heddle_dtype dtype, int rank, const int64_t* dims,
+                                       const void* data, void (*release)(void*), void* argument,
+                                       heddle_tensor** tensor) {
+  return WrapMemory("heddle_tensor_wrap_const", dtype, {dims, rank}, {release, argument}, tensor,
+                    data, [data](size_t bytes, std::function<void()> last) {
+                      return heddle::WrapReadOnly(AnyAddress(data), bytes, std::move(last));
+                    });
 }
 
 heddle_error* heddle_tensor_share(const heddle_tensor* tensor, heddle_tensor** other) {
   return Guard([&]() -> Status {
     if (tensor == nullptr || other == nullptr)
       return Invalid("heddle_tensor_share: a handle is NULL");
-    *other = new heddle_tensor{tensor->tensor};
+    *other = new heddle_tensor{tensor->tensor, tensor->is_const};
     return Status::Ok();
   });
 }
@@ -108,8 +144,23 @@ const int64_t* heddle_tensor_dims(const heddle_tensor* tensor) {
 }
 int64_t heddle_tensor_numel(const heddle_tensor* tensor) { return tensor->tensor.numel(); }
 size_t heddle_tensor_bytes(const heddle_tensor* tensor) { return tensor->tensor.bytes(); }
-void* heddle_tensor_data(heddle_tensor* tensor) { return tensor->tensor.mutable_raw(); }
+void* heddle_tensor_data(heddle_tensor* tensor) {
+  if (heddle_tensor_is_const(tensor)) {
+    Tensor own;
+    heddle_error_free(Guard([&]() -> Status {
+      own = tensor->tensor.Clone();
+      return Status::Ok();
+    }));
+    if (!own.initialized()) return nullptr;
+    *tensor = {std::move(own), false};
+  }
+  return tensor->tensor.mutable_raw();
+}
 const void* heddle_tensor_const_data(const heddle_tensor* tensor) { return tensor->tensor.raw(); }
+
+int heddle_tensor_is_const(const heddle_tensor* tensor) {
+  return tensor->is_const || heddle::IsReadOnly(tensor->tensor) ? 1 : 0;
+}
 
 int heddle_tensor_lod_levels(const heddle_tensor* tensor) {
   return static_cast<int>(tensor->tensor.lod().size());

@@ -120,6 +120,11 @@ HEDDLE_TRY heddle_tensor_new(heddle_dtype dtype, int rank, const int64_t* dims,
  * the caller keeps the memory alive as long as the tensor and whatever was made from it. */
 HEDDLE_TRY heddle_tensor_wrap(heddle_dtype dtype, int rank, const int64_t* dims, void* data,
                               void (*release)(void*), void* argument, heddle_tensor** tensor);
+/* The same with memory that nobody may write to through heddle: neither a run does, nor
+ * heddle_tensor_data of this handle or of any that shares the memory. */
+HEDDLE_TRY heddle_tensor_wrap_const(heddle_dtype dtype, int rank, const int64_t* dims,
+                                    const void* data, void (*release)(void*), void* argument,
+                                    heddle_tensor** tensor);
 /* Another handle of the same memory. */
 HEDDLE_TRY heddle_tensor_share(const heddle_tensor* tensor, heddle_tensor** other);
 /* Plain getters: `tensor` must not be NULL. */
@@ -128,8 +133,12 @@ HEDDLE_API int heddle_tensor_rank(const heddle_tensor* tensor);
 HEDDLE_API const int64_t* heddle_tensor_dims(const heddle_tensor* tensor);
 HEDDLE_API int64_t heddle_tensor_numel(const heddle_tensor* tensor);
 HEDDLE_API size_t heddle_tensor_bytes(const heddle_tensor* tensor);
+/* Memory that may be written to. A handle of memory that may not - wrapped as const, or a model's
+ * parameter - is first given a copy of its own; NULL where there is no memory for one. */
 HEDDLE_API void* heddle_tensor_data(heddle_tensor* tensor);
 HEDDLE_API const void* heddle_tensor_const_data(const heddle_tensor* tensor);
+/* Not 0: heddle_tensor_data would make a copy. */
+HEDDLE_API int heddle_tensor_is_const(const heddle_tensor* tensor);
 /* Sequence offsets (LoD): levels, and one level's offsets, `*count` of them; NULL for a level that
  * is not there. Good until the offsets are set anew. */
 HEDDLE_API int heddle_tensor_lod_levels(const heddle_tensor* tensor);
@@ -361,10 +370,10 @@ HEDDLE_TRY heddle_model_prepare(heddle_model* model, const char* const* names,
 HEDDLE_TRY heddle_model_plan(heddle_model* model, const char* const* names,
                              const heddle_tensor* const* inputs, size_t num_inputs,
                              heddle_text** text);
-/* A parameter, as a share of its memory (not to be written to), and its replacement (dtype and
- * dimensions as declared), which later runs of every view of the model see. Both wait for plans
- * that are being made and for runs that write to parameters. None may be replaced while another run
- * of any view is under way: runs read parameters where they lie. */
+/* A parameter, as a share of its memory (a const one: heddle_tensor_is_const), and its replacement
+ * (dtype and dimensions as declared), which later runs of every view of the model see. Both wait
+ * for plans that are being made and for runs that write to parameters. None may be replaced while
+ * another run of any view is under way: runs read parameters where they lie. */
 HEDDLE_TRY heddle_model_parameter(const heddle_model* model, const char* name,
                                   heddle_tensor** tensor);
 HEDDLE_TRY heddle_model_set_parameter(heddle_model* model, const char* name,

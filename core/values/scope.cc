@@ -1,8 +1,10 @@
 #include "heddle/scope.h"
 
 #include <algorithm>
+#include <new>
 
 #include "core/memory/lazy_buffer.h"
+#include "heddle/read_only.h"
 
 namespace heddle {
 
@@ -37,6 +39,11 @@ Value* Scope::Ensure(const std::string& name) {
 }
 
 void Scope::Set(const std::string& name, Value value) {
+  // Runs write to variables where they lie.
+  if (value.is_tensor() && IsReadOnly(value.tensor())) {
+    value = Value(value.tensor().Clone());
+    if (!value.initialized()) throw std::bad_alloc();
+  }
   std::lock_guard lock(mutex_);
   Variable& v = Make(name);
   v.value = std::move(value);

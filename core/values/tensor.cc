@@ -7,6 +7,7 @@
 #include "core/memory/bytes.h"
 #include "core/memory/large_memory.h"
 #include "heddle/dtype.h"
+#include "heddle/read_only.h"
 #include "heddle/shape.h"
 
 namespace heddle {
@@ -55,6 +56,18 @@ struct WrappedBuffer : Buffer {
   std::function<void()> release;
 };
 
+// A kind of its own, by which IsReadOnly knows it.
+struct ReadOnlyBuffer : Buffer {
+  ReadOnlyBuffer(const void* data, size_t bytes, std::function<void()> r)
+      : Buffer(const_cast<void*>(data), bytes, &Destroy), release(std::move(r)) {}
+  static void Destroy(Buffer* b) {
+    auto* self = static_cast<ReadOnlyBuffer*>(b);
+    if (self->release) self->release();
+    delete self;
+  }
+  std::function<void()> release;
+};
+
 // Header and data in one block; the data starts at the next multiple of 64.
 static_assert(sizeof(Buffer) <= kAlign);
 void DestroyHeap(Buffer* b) {
@@ -75,6 +88,14 @@ BufferRef BufferRef::Allocate(size_t bytes) {
 
 BufferRef BufferRef::Wrap(void* data, size_t bytes, std::function<void()> release) {
   return BufferRef(new WrappedBuffer(data, bytes, std::move(release)));
+}
+
+BufferRef WrapReadOnly(const void* data, size_t bytes, std::function<void()> release) {
+  return BufferRef(new ReadOnlyBuffer(data, bytes, std::move(release)));
+}
+
+bool IsReadOnly(const Tensor& t) {
+  return t.buffer() && t.buffer()->IsDestroyedBy(&ReadOnlyBuffer::Destroy);
 }
 
 Tensor Tensor::Empty(DType dtype, const Shape& shape) {

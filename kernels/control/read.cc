@@ -6,6 +6,7 @@
 #include "core/operands/slot_kinds.h"
 #include "core/readers/reader.h"
 #include "core/shapes.h"
+#include "heddle/read_only.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -77,7 +78,7 @@ Status Read(KernelContext& ctx) {
     Tensor t = std::exchange((*batch)[static_cast<size_t>(i)], Tensor());
     t = t.Contiguous();
     // Operators may write in place to what nobody else sees.
-    if (!t.buffer() || !t.buffer()->unique()) t = t.Clone();
+    if (!t.buffer() || !t.buffer()->unique() || IsReadOnly(t)) t = t.Clone();
     *out = std::move(t);
   }
   return Status::Ok();

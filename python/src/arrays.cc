@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/read_only.h"
 #include "heddle/string_tensor.h"
 #include "python/src/dlpack.h"
 #include "python/src/loans.h"

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/read_only.h"
 #include "python/src/loans.h"
 
 namespace heddle::python {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/thread_annotations.h"
+#include "heddle/read_only.h"
 
 namespace heddle::python {
 namespace {
@@ -61,29 +62,6 @@ class Loans {
   std::vector<PyObject*> objects_ HEDDLE_GUARDED_BY(mutex_);
 };
 
-class LoanedBuffer final : public Buffer {
- public:
-  static BufferRef Make(void* data, size_t bytes, bool read_only, std::function<void()> release) {
-    return BufferRef(new LoanedBuffer(data, bytes, read_only, std::move(release)));
-  }
-  static bool IsReadOnly(const Tensor& t) {
-    const Buffer* const buffer = t.buffer().get();
-    return buffer != nullptr && buffer->IsDestroyedBy(&Destroy) &&
-           static_cast<const LoanedBuffer*>(buffer)->read_only_;
-  }
-
- private:
-  LoanedBuffer(void* data, size_t bytes, bool read_only, std::function<void()> release)
-      : Buffer(data, bytes, &Destroy), read_only_(read_only), release_(std::move(release)) {}
-  static void Destroy(Buffer* buffer) {
-    auto* self = static_cast<LoanedBuffer*>(buffer);
-    self->release_();
-    delete self;
-  }
-  const bool read_only_;
-  const std::function<void()> release_;
-};
-
 }  // namespace
 
 bool BorrowMemory(const Lent& lent, std::function<void()> release, Tensor* out) {
@@ -110,12 +88,11 @@ bool BorrowMemory(const Lent& lent, std::function<void()> release, Tensor* out) 
     }
     made = Tensor::WrapStrided(lent.data, lent.dtype, shape, std::move(strides));
   }
-  made.Bind(LoanedBuffer::Make(lent.data, made.bytes(), lent.read_only, std::move(release)));
+  made.Bind(lent.read_only ? WrapReadOnly(lent.data, made.bytes(), std::move(release))
+                           : BufferRef::Wrap(lent.data, made.bytes(), std::move(release)));
   *out = std::move(made);
   return true;
 }
-
-bool IsReadOnly(const Tensor& t) { return LoanedBuffer::IsReadOnly(t); }
 
 void ReturnLoan(PyObject* object) { Loans::Instance().Return(object); }
 void ReturnLoan(Py_buffer* view) { Loans::Instance().Return(view); }

@@ -30,8 +30,6 @@ struct Lent {
 // A tensor over it, whose last owner calls `release`, without the GIL. False: heddle cannot address
 // it.
 bool BorrowMemory(const Lent& lent, std::function<void()> release, Tensor* out);
-// The memory may not be written to. Needs no GIL.
-bool IsReadOnly(const Tensor& t);
 
 // Drop a reference to an object, or a view, that a tensor borrowed memory from. Need no GIL: it is
 // let go of by SettleLoans().

@@ -255,6 +255,28 @@ TEST(CApiReaders, ReadABatchARunUntilTheEnd) {
   heddle_executor_free(executor);
 }
 
+// Operators may work in the memory of what was read, unless nobody may write to it.
+TEST(CApiReaders, WhatIsConstStaysAsItIs) {
+  heddle_queue* queue = nullptr;
+  EXPECT_FINE(heddle_queue_new(1, &queue));
+  heddle_executor* executor = NewExecutor(nullptr, 0);
+  heddle_model* model = Parse(executor, ReadOne());
+  EXPECT_FINE(heddle_model_set_queue(model, "reader", queue));
+  const float held[] = {-3, 4};
+  const int64_t dims[] = {2};
+  heddle_tensor *batch = nullptr, *y = nullptr;
+  EXPECT_FINE(heddle_tensor_wrap_const(HEDDLE_FLOAT32, 1, dims, held, nullptr, nullptr, &batch));
+  int pushed = 0;
+  EXPECT_FINE(heddle_queue_push(queue, &batch, 1, -1, &pushed));
+  heddle_tensor_free(batch);
+  EXPECT_FINE(heddle_model_run(model, nullptr, nullptr, nullptr, 0, &y, 1));
+  EXPECT_EQ(Take(y), (std::vector<float>{0, 4}));
+  EXPECT_EQ(held[0], -3);
+  heddle_queue_free(queue);
+  heddle_model_free(model);
+  heddle_executor_free(executor);
+}
+
 // A parameter is set while a run that writes to it waits for data: the run comes first.
 TEST(CApiReaders, ParametersWaitForRunsThatWriteThem) {
   heddle_queue* queue = nullptr;

@@ -1,0 +1,21 @@
+// Memory of somebody else that heddle must not write to, nor let its callers write to.
+//
+// The right stays with the memory: every tensor that shares it is read-only, an output of a run
+// included. Runs never write to feeds, a scope takes a copy, and so does an operator that reads a
+// queue. Tensor::mutable_raw() itself asks nobody.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "heddle/tensor.h"
+
+namespace heddle {
+
+// As BufferRef::Wrap, of memory that stays as it is.
+BufferRef WrapReadOnly(const void* data, size_t bytes, std::function<void()> release);
+
+// The tensor's memory may not be written to. Threads: any.
+bool IsReadOnly(const Tensor& t);
+
+}  // namespace heddle
