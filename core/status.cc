@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "heddle/bounds.h"
+
 namespace heddle {
 
 std::string_view StatusCodeName(StatusCode code) {
@@ -46,12 +48,20 @@ std::string CreatedAt(const std::string& stack) {
   return best.empty() ? "" : "\n  (the operator was created in " + best + ")";
 }
 
+std::string Shortened(std::string text) {
+  if (text.size() <= kMostErrorBytes) return text;
+  const std::string left_out =
+      " ... (" + std::to_string(text.size() - kMostErrorBytes) + " bytes) ... ";
+  text.replace(kMostErrorBytes / 2, text.size() - kMostErrorBytes, left_out);
+  return text;
+}
+
 }  // namespace
 
 Status::Status(StatusCode code, std::string message)
-    : rep_(code == StatusCode::kOk
-               ? nullptr
-               : std::make_shared<const Rep>(Rep{code, std::move(message), std::nullopt})) {}
+    : rep_(code == StatusCode::kOk ? nullptr
+                                   : std::make_shared<const Rep>(
+                                         Rep{code, Shortened(std::move(message)), std::nullopt})) {}
 
 const std::string& Status::message() const {
   static const std::string kEmpty;

@@ -7,13 +7,19 @@
 #include "core/operands/slot_kinds.h"
 #include "core/programs/op_check.h"
 #include "core/programs/sub_block_slots.h"
+#include "heddle/bounds.h"
 
 namespace heddle::ir {
 namespace {
 
 constexpr size_t kMaxListed = 20;
-constexpr int kMostNested = 200;  // blocks in blocks
+constexpr size_t kShownBytes = 80;  // of a name that is too long
 constexpr int kNotVisited = -2, kOpen = -1;
+
+std::string LongName(const Var& var) {
+  return StrCat("block ", var.block, ", variable ", var.name.substr(0, kShownBytes),
+                "...: a name of ", var.name.size(), " bytes; ", kMostNameBytes, " are possible");
+}
 
 }  // namespace
 
@@ -43,11 +49,13 @@ void ProgramBuilder::AddBlock(int parent, int forward_block) {
 void ProgramBuilder::ReserveOps(int block, size_t count) { p_->blocks[block].ops.reserve(count); }
 
 VarId ProgramBuilder::AddVar(Var var) {
+  if (var.name.size() > kMostNameBytes) Problem(LongName(var));
   var.shape = Shape::Unknown();
   return p_->AddVar(std::move(var));
 }
 
 VarId ProgramBuilder::AddVar(Var var, std::span<const int64_t> dims) {
+  if (var.name.size() > kMostNameBytes) Problem(LongName(var));
   var.shape = Shape::Unknown();
   if (dims.size() > Shape::kMaxRank) {
     Problem("block ", var.block, ", variable ", var.name, ": rank ", dims.size(),
@@ -194,11 +202,11 @@ void ProgramBuilder::Visit(int block, int depth) {
                 ", inside which it stands");
         continue;
       }
-      if (depth < kMostNested) Visit(sub, depth + 1);
+      if (depth < kMostNestedBlocks) Visit(sub, depth + 1);
       levels = std::max(levels, nesting_[sub] + 1);
-      if (depth < kMostNested && levels <= kMostNested) continue;
-      Problem("block ", block, ", op ", op.index, " (", op.type(), "): more than ", kMostNested,
-              " levels of blocks in blocks");
+      if (depth < kMostNestedBlocks && levels <= kMostNestedBlocks) continue;
+      Problem("block ", block, ", op ", op.index, " (", op.type(), "): more than ",
+              kMostNestedBlocks, " levels of blocks in blocks");
       levels = 0;  // said once
     }
   }

@@ -21,6 +21,7 @@
 #include "core/programs/program_builder.h"
 #include "formats/lowering/graph_lowering.h"
 #include "formats/onnx/model.h"
+#include "heddle/bounds.h"
 
 namespace heddle::onnx {
 
@@ -100,7 +101,7 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   Result<Lowered> Run();
 
   // Calls and graphs inside each other, which are lowered by recursion.
-  static constexpr int kMostDepth = 64;
+  static constexpr int kMostDepth = kMostNestedCalls;
   // For handlers that lower a node as another one.
   void LowerNode(const Node& node, const Surroundings& around);
   Node& OwnNode(const Node& node) { return owned_nodes_.emplace_back(node); }

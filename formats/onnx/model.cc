@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/interrupts.h"
 #include "formats/wire_fields.h"
+#include "heddle/bounds.h"
 
 namespace heddle::onnx {
 namespace {
@@ -203,7 +204,8 @@ Result<ValueInfo> ReadValueInfo(std::string_view bytes) {
 
 Result<Graph> ReadGraph(std::string_view bytes, int depth) {
   Graph g;
-  if (depth > kMaxNesting) return DataLoss("more than ", kMaxNesting, " levels of graphs");
+  if (depth > kMostNestedGraphs)
+    return DataLoss("more than ", kMostNestedGraphs, " levels of graphs");
   HEDDLE_RETURN_IF_ERROR(ForFields(bytes, "a graph", [&](const Field& f) {
     if (f.Is(1)) {
       const int index = static_cast<int>(g.nodes.size());
@@ -266,7 +268,8 @@ std::string Node::FullName() const {
 
 Result<Type> ReadType(std::string_view bytes, int depth) {
   Type type;
-  if (depth > kMaxNesting) return DataLoss("more than ", kMaxNesting, " levels of types");
+  if (depth > kMostNestedGraphs)
+    return DataLoss("more than ", kMostNestedGraphs, " levels of types");
   HEDDLE_RETURN_IF_ERROR(ForFields(bytes, "a type", [&](const Field& f) {
     if (f.Is(1) || f.Is(8)) {
       type.kind = f.number == 1 ? Type::Kind::kTensor : Type::Kind::kSparse;

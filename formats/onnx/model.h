@@ -18,7 +18,6 @@ namespace heddle::onnx {
 
 inline constexpr int64_t kNewestIr = 14;
 inline constexpr int64_t kNewestOpset = 28;
-inline constexpr int kMaxNesting = 100;  // graphs in graphs, types in types
 
 struct Type {
   enum class Kind : uint8_t { kNone, kTensor, kSparse, kSequence, kOptional, kMap, kOpaque };

@@ -10,6 +10,7 @@
 #include "formats/onnx/format.h"
 #include "formats/other_kinds.h"
 #include "formats/wire_fields.h"
+#include "heddle/bounds.h"
 
 namespace heddle::onnx {
 namespace {
@@ -63,9 +64,6 @@ bool IsConstant(std::string_view node) {
   return false;
 }
 
-// Graphs lie in each other; what lies deeper than anybody writes is copied as it is.
-constexpr int kMostNested = 100;
-
 // Whether a skeleton keeps a tensor's message as it is.
 bool StaysInSkeleton(std::string_view tensor) {
   if (tensor.size() < kLeastLater) return true;
@@ -73,14 +71,15 @@ bool StaysInSkeleton(std::string_view tensor) {
   return data.ok() && data->MayBeLookedInto();
 }
 
-// Copies a message, of a damaged one its beginning.
+// Copies a message, of a damaged one its beginning. What lies deeper than graphs are read is copied
+// as it is.
 void Strip(std::string_view message, Part kind, int depth, std::string* out) {
   Fields fields(message);
   Field f;
   if (kind == Part::kNode && IsConstant(message)) kind = Part::kConstant;
   while (!fields.done() && fields.Next(&f)) {
     const Part inner = Inside(kind, f.number);
-    if (f.wire_type != Field::kBytes || inner == Part::kOther || depth > kMostNested) {
+    if (f.wire_type != Field::kBytes || inner == Part::kOther || depth > kMostNestedGraphs) {
       out->append(f.whole);
     } else if (inner != Part::kTensor) {
       std::string stripped;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "heddle/bounds.h"
 
 namespace heddle::pir {
 namespace {
@@ -58,8 +59,8 @@ class Reader {
 
  private:
   Status ReadRegion(Json region, Block* block, int depth) {
-    if (depth > kMaxNesting)
-      return DataLoss("more than ", kMaxNesting, " levels of blocks in blocks");
+    if (depth > kMostNestedBlocks)
+      return DataLoss("more than ", kMostNestedBlocks, " levels of blocks in blocks");
     const Json blocks = region["blocks"];
     if (blocks.size() != 1) return DataLoss("a region of ", blocks.size(), " blocks; each has one");
     return ReadBlock(*blocks.begin(), block, depth);

@@ -16,7 +16,6 @@
 namespace heddle::pir {
 
 inline constexpr int64_t kNewestVersion = 4;  // of the file format, as Paddle 3.3 writes it
-inline constexpr int kMaxNesting = 200;       // blocks in blocks
 
 // The number of a value: from 1 on for results, from -1 down for arguments of blocks; 0: none.
 using ValueId = int64_t;

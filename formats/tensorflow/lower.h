@@ -23,6 +23,7 @@
 #include "formats/tensorflow/revisions.h"
 #include "formats/tensorflow/structure.h"
 #include "formats/tensorflow/tables/table_contents.h"
+#include "heddle/bounds.h"
 #include "heddle/program_part.h"
 
 namespace heddle::tensorflow {
@@ -112,7 +113,7 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   Result<Lowered> Run();
 
   // Calls inside each other, which are lowered by recursion.
-  static constexpr int kMostDepth = 64;
+  static constexpr int kMostDepth = kMostNestedCalls;
 
   // The outputs of a function that is called with these arguments.
   // `given_away` as in Instance; empty: none is.

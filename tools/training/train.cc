@@ -443,6 +443,10 @@ void AddData(Command app, Options* o) {
                  "arrays named as the inputs, their first axis stacking batches or, with "
                  "--batch-size, samples; may be several files")
       .type_name("FILE.npz");
+  app.add_option("--unpack-limit", o->data.unpack_limit,
+                 "bytes that the arrays of a file of --data may have in all; 0 = 256 MiB, or 100 "
+                 "times the file's")
+      .type_name("BYTES");
   app.add_option("--batch-size", o->data.batch_size, "samples of --data in a batch")
       .type_name("B")
       .positive();

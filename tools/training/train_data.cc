@@ -159,7 +159,7 @@ Status TrainData::AddShard(const std::string& path, bool keep) {
 
 // Reads a shard, and checks that it is what it was when it is read again.
 Status TrainData::Load(Shard* shard) {
-  HEDDLE_ASSIGN_OR_RETURN(NamedTensors arrays, ReadNpz(shard->path));
+  HEDDLE_ASSIGN_OR_RETURN(NamedTensors arrays, ReadNpz(shard->path, options_.unpack_limit));
   HEDDLE_RETURN_IF_ERROR(AttachOffsets(shard->path, &arrays));
   if (arrays.empty()) return WrongData(shard->path + ": holds no arrays");
   for (const auto& [name, tensor] : arrays) {

@@ -20,6 +20,7 @@ struct DataOptions {
   bool shuffle = false;             // shards, in another order in every epoch
   bool drop_last = false;           // what is left of a shard after its last full batch
   uint64_t seed = 0;                // of the order
+  uint64_t unpack_limit = 0;        // bytes of a shard's arrays; 0: as ReadNpzArrays has it
   uint64_t memory_mb = 1024;        // shards that are larger together are kept one at a time
 };
 

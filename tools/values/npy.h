@@ -65,7 +65,7 @@ Result<NamedArrays> ParseNpzArrays(std::string_view bytes, const std::string& na
 
 // The same for archives of numbers; kUnimplemented for others.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
-Result<NamedTensors> ReadNpz(const std::string& path);
+Result<NamedTensors> ReadNpz(const std::string& path, uint64_t most = 0);
 // The same from memory. `name` appears in messages.
 Result<NamedTensors> ParseNpz(std::string_view bytes, const std::string& name);
 

@@ -259,8 +259,8 @@ Result<NamedTensors> ParseNpz(std::string_view bytes, const std::string& name) {
   return NumbersOfAll(ParseNpzArrays(bytes, name), name);
 }
 
-Result<NamedTensors> ReadNpz(const std::string& path) {
-  return NumbersOfAll(ReadNpzArrays(path), path);
+Result<NamedTensors> ReadNpz(const std::string& path, uint64_t most) {
+  return NumbersOfAll(ReadNpzArrays(path, most), path);
 }
 
 namespace {
