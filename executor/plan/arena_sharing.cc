@@ -1,7 +1,5 @@
 #include "executor/plan/arena_sharing.h"
 
-#include "executor/plan/block_access.h"
-
 namespace heddle {
 namespace {
 
@@ -37,15 +35,17 @@ Pieces FindPieces(const Plan& plan, const Instruction& in) {
 
 }  // namespace
 
-ArenaSharing::ArenaSharing(const PlanDraft& draft, int block, bool pieces)
+ArenaSharing::ArenaSharing(const PlanDraft& draft, int block, bool pieces, const BlockSlots& slots,
+                           BlockAccess& blocks)
     : plan_(*draft.plan),
       block_(block),
       lanes_(plan_.LanesOf(block)),
       ins_(plan_.blocks[block].instructions),
-      places_(plan_.slots.size()),
-      life_(plan_.slots.size(), lanes_) {
-  for (uint32_t s = 0; s < places_.size(); ++s) places_[s] = {plan_.RootOf(s), At(s).shift};
-  BlockAccess blocks(plan_);
+      slots_(slots),
+      life_(slots.all().size(), lanes_),
+      reads_(slots.all().size(), 0) {
+  places_.reserve(slots.all().size());
+  for (uint32_t s : slots.all()) places_.push_back({plan_.RootOf(s), At(s).shift});
   Walk([&](uint32_t i) {
     Touch(ins_[i].op.in, i);
     Touch(ins_[i].op.out, i);
@@ -74,15 +74,15 @@ void ArenaSharing::Walk(Fn&& fn) {
 
 ArenaSharing::Place ArenaSharing::Find(uint32_t slot) {
   for (;;) {
-    const Place up = places_[slot], over = places_[up.buffer];
+    const Place up = PlaceOf(slot), over = PlaceOf(up.buffer);
     if (over.buffer == up.buffer) return up;
-    places_[slot] = {over.buffer, up.offset + over.offset};
+    PlaceOf(slot) = {over.buffer, up.offset + over.offset};
   }
 }
 
 void ArenaSharing::Touch(std::span<const uint32_t> slots, uint32_t at) {
   for (uint32_t s : slots)
-    if (s != kNoSlot) life_.Touch(BufferOf(s), at);
+    if (s != kNoSlot) life_.Touch(slots_[BufferOf(s)], at);
 }
 
 std::vector<uint32_t> ArenaSharing::TakeableInputs(const Instruction& in,
@@ -111,18 +111,27 @@ bool ArenaSharing::TakeOver(uint32_t i, uint32_t from, uint32_t to) {
   const uint32_t r = BufferOf(from);
   if (!InArena(r) || !InArena(to) || !At(from).is_dense() || BufferOf(to) == r ||
       BufferOf(to) != to || At(r).bytes() != At(to).bytes() || At(from).bytes() != At(to).bytes() ||
-      !life_.IsLastUser(r, i) || ReadsOf(ins_[i], r) != 1)
+      !life_.IsLastUser(slots_[r], i) || ReadsOf(i, r) != 1)
     return false;
-  places_[to] = {r, 0};
-  life_.Merge(r, to);
+  PlaceOf(to) = {r, 0};
+  life_.Merge(slots_[r], slots_[to]);
+  read_by_ = kNoSlot;
   return true;
 }
 
 // The number of operands in the buffer: the one that is taken over must be the only one.
-int ArenaSharing::ReadsOf(const Instruction& in, uint32_t buffer) {
-  int n = 0;
-  for (uint32_t s : in.op.in) n += s != kNoSlot && BufferOf(s) == buffer;
-  return n;
+uint32_t ArenaSharing::ReadsOf(uint32_t i, uint32_t buffer) {
+  if (read_by_ != i) {
+    for (uint32_t n : read_) reads_[n] = 0;
+    read_.clear();
+    for (uint32_t s : ins_[i].op.in) {
+      if (s == kNoSlot) continue;
+      const uint32_t n = slots_[BufferOf(s)];
+      if (++reads_[n] == 1) read_.push_back(n);
+    }
+    read_by_ = i;
+  }
+  return reads_[slots_[buffer]];
 }
 
 void ArenaSharing::PlacePieces(uint32_t i) {
@@ -150,8 +159,9 @@ bool ArenaSharing::PutIn(uint32_t whole, uint32_t piece, size_t offset) {
     return false;
   if ((w.offset + offset) % kAlignment != 0 || offset + At(piece).bytes() > At(whole).bytes())
     return false;
-  places_[p.buffer] = {w.buffer, w.offset + offset};
-  life_.Merge(w.buffer, p.buffer);
+  PlaceOf(p.buffer) = {w.buffer, w.offset + offset};
+  life_.Merge(slots_[w.buffer], slots_[p.buffer]);
+  read_by_ = kNoSlot;
   return true;
 }
 

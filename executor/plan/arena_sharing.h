@@ -11,23 +11,32 @@
 #include <span>
 #include <vector>
 
+#include "executor/plan/block_access.h"
 #include "executor/plan/lifetimes.h"
 #include "executor/plan/plan_draft.h"
+#include "executor/plan/slot_index.h"
 
 namespace heddle {
 
 class ArenaSharing {
  public:
   // Plans the values whose home is `block`. The slots' storages must be chosen before. `pieces`:
-  // whether pieces of a larger value share its memory. Keeps a reference to the draft.
-  ArenaSharing(const PlanDraft& draft, int block, bool pieces);
+  // whether pieces of a larger value share its memory. `slots`: all that the block's instructions
+  // and those of its sub-blocks touch, and what these lie in. Keeps references to all but `blocks`.
+  ArenaSharing(const PlanDraft& draft, int block, bool pieces, const BlockSlots& slots,
+               BlockAccess& blocks);
 
   // The slot that stands for the buffer which `slot` lies in, and where, in bytes.
   uint32_t BufferOf(uint32_t slot) { return Find(slot).buffer; }
   size_t OffsetOf(uint32_t slot) { return Find(slot).offset; }
   // Pieces that lie in their wholes.
   int pieces() const { return pieces_; }
-  const Lifetimes& life() const { return life_; }  // of buffers
+  // Of buffers, as Lifetimes has them of slots.
+  bool touched(uint32_t buffer) const { return life_.touched(slots_[buffer]); }
+  int regions() const { return life_.regions(); }
+  Lifetimes::Range RangeOf(uint32_t buffer) const { return life_.RangeOf(slots_[buffer]); }
+  Lifetimes::Range WalkRange(uint32_t buffer) const { return life_.WalkRange(slots_[buffer]); }
+  bool Before(uint32_t a, uint32_t b) const { return life_.Before(slots_[a], slots_[b]); }
 
   // The inputs, by position, whose memory the pair's output may take over. Where a list becomes one
   // output, as in a sum of gradients, any of the list; else the first.
@@ -39,6 +48,7 @@ class ArenaSharing {
     size_t offset;
   };
   Place Find(uint32_t slot);
+  Place& PlaceOf(uint32_t slot) { return places_[slots_[slot]]; }
   const Slot& At(uint32_t s) const { return plan_.slots[s]; }
   // One that may share; a variable that is written again and again has memory to itself meanwhile.
   bool InArena(uint32_t s) const {
@@ -51,7 +61,7 @@ class ArenaSharing {
   void Touch(std::span<const uint32_t> slots, uint32_t at);
   void TakeOver(uint32_t i);
   bool TakeOver(uint32_t i, uint32_t from, uint32_t to);
-  int ReadsOf(const Instruction& in, uint32_t buffer);
+  uint32_t ReadsOf(uint32_t i, uint32_t buffer);
   void PlacePieces(uint32_t i);
   bool PutIn(uint32_t whole, uint32_t piece, size_t offset);
 
@@ -59,9 +69,14 @@ class ArenaSharing {
   const int block_;
   const LaneSchedule* const lanes_;
   const std::vector<Instruction>& ins_;
-  std::vector<Place>
-      places_;  // per slot: another of the buffer, nearer to the one that stands for it
-  Lifetimes life_;
+  const BlockSlots& slots_;
+  // By number: another slot of the buffer, nearer to the one that stands for it.
+  std::vector<Place> places_;
+  Lifetimes life_;  // by number
+  // By number of a buffer: how many operands of instruction `read_by_` lie in it.
+  std::vector<uint32_t> reads_;
+  std::vector<uint32_t> read_;  // the buffers of which there are any
+  uint32_t read_by_ = kNoSlot;
   int pieces_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include "core/interrupts.h"
 #include "core/programs/sub_block_slots.h"
 #include "executor/plan/plan_draft.h"
+#include "executor/plan/slot_index.h"
 #include "passes/variable_uses.h"
 
 namespace heddle {
@@ -73,12 +74,13 @@ class SlotAssigner {
   // do, needs no slot that stays: it is versioned, however many blocks touch it.
   void KeepVersions() {
     const std::vector<VariableUse> uses = FindVariableUses(p_, &d_.run_once);
-    for (const FeedSignature& f : d_.request.feeds) fed_.push_back(p_.Find(0, f.name));
+    std::vector<bool> fed(p_.vars.size(), false);
+    for (const FeedSignature& f : d_.request.feeds)
+      if (const VarId v = p_.Find(0, f.name); v != kNoVar) fed[v] = true;
     crosses_.assign(p_.vars.size(), false);
     for (VarId v = 0; v < p_.vars.size(); ++v) {
       if (!shared_[v] || p_.vars[v].persistable || p_.vars[v].kind != ir::VarKind::kTensor ||
-          uses[v].writes != 1 || uses[v].elsewhere ||
-          std::find(fed_.begin(), fed_.end(), v) != fed_.end())
+          uses[v].writes != 1 || uses[v].elsewhere || fed[v])
         continue;
       shared_[v] = false;
       crosses_[v] = true;
@@ -221,17 +223,19 @@ class SlotAssigner {
     in->op.out_begin.reserve(op.outputs.size() + 1);
     in->op.out.reserve(Operands(op.outputs));
     in->op.out_begin.push_back(0);
+    const bool rewrites = !op.def->has(kControlFlow);
+    OperandIndex operands(in->op.in);
     for (size_t s = 0; s < op.outputs.size(); ++s) {
       for (VarId v : op.outputs[s]) {
         uint32_t slot = Write(v);
-        const auto& ins = in->op.in;
         // Only a shared variable keeps the slot that it is read by.
-        const auto same =
-            slot != kNoSlot && shared_[v] ? std::find(ins.begin(), ins.end(), slot) : ins.end();
-        if (same != ins.end() && !op.def->has(kControlFlow)) {
-          const uint32_t at = static_cast<uint32_t>(same - ins.begin());
+        const bool kept = rewrites && slot != kNoSlot && shared_[v];
+        if (const uint32_t at = kept ? operands.Find(slot) : ~0u; at < in->op.in.size()) {
           const uint32_t hidden = NewSlot(v, Storage::kPool, true);
-          in->rewrites.push_back({hidden, slot, MayWorkInPlace(*in, at, static_cast<int>(s))});
+          // An operand named twice is still read when it is overwritten.
+          const bool inplace =
+              operands.Count(slot) == 1 && MayWorkInPlace(*in, at, static_cast<int>(s));
+          in->rewrites.push_back({hidden, slot, inplace});
           slot = hidden;
         }
         in->op.out.push_back(slot);
@@ -247,8 +251,6 @@ class SlotAssigner {
   }
 
   static bool MayWorkInPlace(const Instruction& in, uint32_t in_pos, int out_slot) {
-    const auto& ins = in.op.in;  // an operand named twice is still read when it is overwritten
-    if (std::count(ins.begin(), ins.end(), ins[in_pos]) > 1) return false;
     for (const auto& pair : in.op.def->inplace())
       if (pair.out == out_slot && in.op.in_begin[pair.in] <= in_pos &&
           in_pos < in.op.in_begin[pair.in + 1])
@@ -306,7 +308,6 @@ class SlotAssigner {
   std::vector<uint32_t> current_;  // per variable: its slot now
   std::vector<bool> shared_, written_;
   std::vector<bool> crosses_;  // versioned, though several blocks touch it; empty: none
-  std::vector<VarId> fed_;
   std::vector<uint32_t> handed_;
   int block_ = 0;              // whose operators are looked at
   size_t written_count_ = 0;   // operands written: about as many slots will there be

@@ -1,9 +1,11 @@
-// Copies into variables that a sub-block rewrites: see JoinCopies.
+#include "executor/plan/join_copies.h"
+
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "core/interrupts.h"
 #include "executor/plan/arena_sharing.h"
-#include "executor/plan/block_access.h"
 #include "executor/plan/plan_draft.h"
 
 namespace heddle {
@@ -11,8 +13,12 @@ namespace {
 
 class Joiner {
  public:
-  Joiner(PlanDraft& d, int block)
-      : d_(d), plan_(*d.plan), block_(block), ins_(plan_.blocks[block].instructions) {}
+  Joiner(PlanDraft& d, int block, JoinTables& tables)
+      : d_(d),
+        plan_(*d.plan),
+        block_(block),
+        ins_(plan_.blocks[block].instructions),
+        tables_(tables) {}
 
   void Run() {
     std::vector<bool> gone(ins_.size(), false);
@@ -20,13 +26,13 @@ class Joiner {
       if (ins_[i].op.def->views().empty() || ins_[i].mode != Instruction::Mode::kStatic) continue;
       uint32_t from, to;
       if (!IsCopy(ins_[i], &from, &to) || d_.HasControlEdges(ins_[i])) continue;
-      if (accesses_.empty()) ListAccesses();
+      if (uses_.empty()) ListUses();
       const size_t made = MadeAt(from, i);
       if (made == ins_.size() || !MayJoin(made, i, from, to)) continue;
       // A variable gets its place from an instruction of known shapes that writes it. Without one
       // left, as where nobody needs the variable, it would have none.
-      if (placers_[to] < 2) continue;
-      --placers_[to];
+      if (tables_.placers[to] < 2) continue;
+      --tables_.placers[to];
       Join(from, to);
       gone[i] = true;
     }
@@ -40,8 +46,9 @@ class Joiner {
   }
 
  private:
-  struct Access {
-    std::vector<uint32_t> reads, writes;
+  // The instructions that use a slot or what looks at its memory, their sub-blocks included.
+  struct Uses {
+    std::set<size_t> reads, writes;
   };
 
   const Slot& At(uint32_t s) const { return plan_.slots[s]; }
@@ -61,62 +68,51 @@ class Joiner {
            !d_.fetched[*from] && f.dtype == t.dtype && f.bytes() == t.bytes();
   }
 
-  void CountPlacers() {
-    using Mode = Instruction::Mode;
-    placers_.assign(plan_.slots.size(), 0);
-    for (const BlockPlan& block : plan_.blocks)
-      for (const Instruction& in : block.instructions) {
-        LookForInterrupt();
-        if (in.mode != Mode::kStatic && in.mode != Mode::kReplace) continue;
-        for (uint32_t s : in.op.out)
-          if (s != kNoSlot) ++placers_[s];
-      }
-  }
-
-  void ListAccesses() {
-    CountPlacers();
-    BlockAccess blocks(plan_);
-    accesses_.resize(ins_.size());
+  void ListUses() {
     for (size_t i = 0; i < ins_.size(); ++i) {
+      LookForInterrupt();
       const Instruction& in = ins_[i];
-      Access& a = accesses_[i];
-      a.reads.assign(in.op.in.begin(), in.op.in.end());
-      a.writes.assign(in.op.out.begin(), in.op.out.end());
-      for (const auto& r : in.rewrites) a.writes.push_back(r.real);
+      const auto add = [&](const auto& slots, std::set<size_t> Uses::*list) {
+        for (uint32_t s : slots)
+          if (s != kNoSlot) (uses_[plan_.RootOf(s)].*list).insert(i);
+      };
+      add(in.op.in, &Uses::reads);
+      add(in.op.out, &Uses::writes);
+      for (uint32_t s : in.op.out)
+        if (s != kNoSlot) writers_[s].push_back(i);
+      for (const auto& r : in.rewrites) uses_[plan_.RootOf(r.real)].writes.insert(i);
       for (int sub : BlocksOf(plan_, in)) {
-        const BlockAccess::Slots& inner = blocks.Of(sub);
-        a.reads.insert(a.reads.end(), inner.reads.begin(), inner.reads.end());
-        a.writes.insert(a.writes.end(), inner.writes.begin(), inner.writes.end());
+        add(tables_.access.Of(sub).reads, &Uses::reads);
+        add(tables_.access.Of(sub).writes, &Uses::writes);
       }
     }
-  }
-  bool Names(const std::vector<uint32_t>& slots, uint32_t root) const {
-    return std::any_of(slots.begin(), slots.end(),
-                       [&](uint32_t s) { return s != kNoSlot && plan_.RootOf(s) == root; });
   }
 
   // The instruction before `end` that writes the value; ins_.size() when there is none to join.
   size_t MadeAt(uint32_t value, size_t end) const {
-    for (size_t i = end; i-- > 0;) {
-      const auto& outs = ins_[i].op.out;
-      if (std::find(outs.begin(), outs.end(), value) == outs.end()) continue;
-      return ins_[i].mode == Instruction::Mode::kStatic ? i : ins_.size();
-    }
-    return ins_.size();
+    const auto found = writers_.find(value);
+    if (found == writers_.end()) return ins_.size();
+    const auto& all = found->second;
+    const auto next = std::lower_bound(all.begin(), all.end(), end);
+    if (next == all.begin()) return ins_.size();
+    const size_t i = *std::prev(next);
+    return ins_[i].mode == Instruction::Mode::kStatic ? i : ins_.size();
   }
 
-  bool MayJoin(size_t made, size_t copied, uint32_t value, uint32_t variable) const {
-    if (Names(accesses_[made].writes, variable)) return false;
-    if (Names(accesses_[made].reads, variable) && !WorksInPlace(ins_[made], value, variable))
-      return false;
-    for (size_t i = made + 1; i < copied; ++i)
-      if (Names(accesses_[i].reads, variable) || Names(accesses_[i].writes, variable)) return false;
-    bool rewritten = false;  // then the value would be gone
-    for (size_t i = copied + 1; i < ins_.size(); ++i) {
-      if (rewritten && Names(accesses_[i].reads, value)) return false;
-      rewritten = rewritten || Names(accesses_[i].writes, variable);
-    }
-    return true;
+  // Some position is in (from, to).
+  static bool AnyBetween(const std::set<size_t>& positions, size_t from, size_t to) {
+    const auto next = positions.upper_bound(from);
+    return next != positions.end() && *next < to;
+  }
+
+  bool MayJoin(size_t made, size_t copied, uint32_t value, uint32_t variable) {
+    const Uses &old = uses_[variable], &next = uses_[value];
+    if (old.writes.contains(made)) return false;
+    if (old.reads.contains(made) && !WorksInPlace(ins_[made], value, variable)) return false;
+    if (AnyBetween(old.reads, made, copied) || AnyBetween(old.writes, made, copied)) return false;
+    // Where the variable is rewritten behind the copy, the value would be gone.
+    const auto rewritten = old.writes.upper_bound(copied);
+    return rewritten == old.writes.end() || !AnyBetween(next.reads, *rewritten, ins_.size());
   }
 
   bool WorksInPlace(const Instruction& in, uint32_t value, uint32_t variable) const {
@@ -135,22 +131,53 @@ class Joiner {
   }
 
   void Join(uint32_t value, uint32_t variable) {
-    for (Slot& s : plan_.slots)
-      if (s.base == value) s.base = variable;
+    std::vector<uint32_t> views = std::move(tables_.views[value]);
+    tables_.views.erase(value);
+    for (uint32_t s : views) plan_.slots[s].base = variable;
     plan_.slots[value].storage = Storage::kView;
     plan_.slots[value].base = variable;
+    views.push_back(value);
+    Append(&tables_.views[variable], &views);
+    Uses moved = std::move(uses_[value]);
+    uses_.erase(value);
+    Unite(&uses_[variable].reads, &moved.reads);
+    Unite(&uses_[variable].writes, &moved.writes);
+  }
+  // The smaller one goes into the larger, so that many joins take little more than one.
+  static void Append(std::vector<uint32_t>* all, std::vector<uint32_t>* more) {
+    if (all->size() < more->size()) std::swap(*all, *more);
+    all->insert(all->end(), more->begin(), more->end());
+  }
+  static void Unite(std::set<size_t>* all, std::set<size_t>* more) {
+    if (all->size() < more->size()) std::swap(*all, *more);
+    all->insert(more->begin(), more->end());
   }
 
   PlanDraft& d_;
   Plan& plan_;
   const int block_;
   std::vector<Instruction>& ins_;
-  std::vector<Access> accesses_;  // per instruction, its sub-blocks included; empty: not listed yet
-  std::vector<int> placers_;      // per slot, the instructions of known shapes that write it
+  JoinTables& tables_;
+  std::unordered_map<uint32_t, Uses> uses_;                    // by root; empty: not listed yet
+  std::unordered_map<uint32_t, std::vector<size_t>> writers_;  // by slot, ascending
 };
 
 }  // namespace
 
-void JoinCopies(PlanDraft& draft, int block) { Joiner(draft, block).Run(); }
+JoinTables::JoinTables(const Plan& plan) : placers(plan.slots.size(), 0), access(plan) {
+  using Mode = Instruction::Mode;
+  for (const BlockPlan& block : plan.blocks)
+    for (const Instruction& in : block.instructions) {
+      if (in.mode != Mode::kStatic && in.mode != Mode::kReplace) continue;
+      for (uint32_t s : in.op.out)
+        if (s != kNoSlot) ++placers[s];
+    }
+  for (uint32_t s = 0; s < plan.slots.size(); ++s)
+    if (plan.slots[s].base != kNoSlot) views[plan.slots[s].base].push_back(s);
+}
+
+void JoinCopies(PlanDraft& draft, int block, JoinTables& tables) {
+  Joiner(draft, block, tables).Run();
+}
 
 }  // namespace heddle

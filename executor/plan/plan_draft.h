@@ -104,11 +104,6 @@ Status GuardPlanning(Fn&& fn) {
 // Computes an instruction's outputs where everything they depend on is known and they are small.
 // True: the instruction is not needed any more. Precondition: their shapes are known.
 bool ComputeKnown(PlanDraft& draft, const Instruction& in);
-// Removes copies into variables that a sub-block rewrites. A loop's body usually computes the next
-// value of a variable in a temporary and copies it into the variable at the end. If no operator
-// reads the old value after the next one is computed, the computing operator writes the variable
-// itself. Precondition: one instruction alone runs the block, and its views are resolved.
-void JoinCopies(PlanDraft& draft, int block);
 
 // The analyses, in the order they run.
 Status AssignSlots(PlanDraft& draft);      // slots, bound operands, instructions in file order

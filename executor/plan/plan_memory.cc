@@ -8,6 +8,7 @@
 #include "executor/plan/arena_sharing.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/plan_draft.h"
+#include "executor/plan/slot_index.h"
 #include "memory/arena_planner.h"
 
 namespace heddle {
@@ -16,7 +17,11 @@ namespace {
 class MemoryPlanner {
  public:
   explicit MemoryPlanner(PlanDraft& d)
-      : d_(d), plan_(*d.plan), ins_(plan_.blocks[0].instructions) {}
+      : d_(d),
+        plan_(*d.plan),
+        ins_(plan_.blocks[0].instructions),
+        access_(plan_),
+        near_(plan_.slots.size()) {}
 
   void Run() {
     const bool at_run_time =
@@ -27,6 +32,8 @@ class MemoryPlanner {
     for (Slot& s : plan_.slots)  // a view of an arena slot is an arena slot at the same offset
       if (s.storage == Storage::kView && At(s.base).storage == Storage::kArena)
         s.storage = Storage::kArena;
+    FindHomes();
+    plan_.buffers.resize(plan_.slots.size(), kNoSlot);
     for (size_t n = nested_.size(); n-- > 0;) PlaceInWorkspace(nested_[n]);
     if (at_run_time)
       ShareAtRunTime(&ins_);
@@ -58,9 +65,7 @@ class MemoryPlanner {
       }
       if (in.mode == Instruction::Mode::kStatic) in.mode = Instruction::Mode::kPooled;
       if (in.mode == Instruction::Mode::kPooled && d_.request.in_place && Shares())
-        for (const auto& pair : in.op.def->inplace())
-          for (uint32_t k : ArenaSharing::TakeableInputs(in, pair))
-            OfferMemory(k, in.op.out_begin[pair.out], &in);
+        OfferMemory(&in);
     }
   }
   // Bodies on a device take memory as block 0 does; those on the host only for what they write.
@@ -74,13 +79,18 @@ class MemoryPlanner {
         if (in.mode == Instruction::Mode::kStatic) in.mode = Instruction::Mode::kPooled;
     }
   }
-  void OfferMemory(uint32_t i, uint32_t o, Instruction* in) {
-    const uint32_t from = in->op.in[i];
-    const Slot& a = At(from);
-    if (std::count(in->op.in.begin(), in->op.in.end(), from) != 1) return;
-    if (a.storage == Storage::kPool && a.versioned && a.is_static && !d_.fetched[from] &&
-        a.bytes() == At(in->op.out[o]).bytes())
-      for (uint32_t at : {i, o}) in->takeovers.push_back(at);
+  void OfferMemory(Instruction* in) {
+    OperandIndex operands(in->op.in);
+    for (const auto& pair : in->op.def->inplace()) {
+      const uint32_t o = in->op.out_begin[pair.out];
+      for (uint32_t i : ArenaSharing::TakeableInputs(*in, pair)) {
+        const uint32_t from = in->op.in[i];
+        const Slot& a = At(from);
+        if (a.storage == Storage::kPool && a.versioned && a.is_static && !d_.fetched[from] &&
+            a.bytes() == At(in->op.out[o]).bytes() && operands.Count(from) == 1)
+          for (uint32_t at : {i, o}) in->takeovers.push_back(at);
+      }
+    }
   }
   static uint32_t PositionOf(const IdList& list, uint32_t slot) {
     return static_cast<uint32_t>(std::find(list.begin(), list.end(), slot) - list.begin());
@@ -132,6 +142,13 @@ class MemoryPlanner {
       }
   }
 
+  // Slots of arenas, by the block that gives them memory.
+  void FindHomes() {
+    at_home_.resize(plan_.blocks.size());
+    for (uint32_t s = 0; s < plan_.slots.size(); ++s)
+      if (At(s).storage == Storage::kArena) at_home_[static_cast<size_t>(HomeOf(s))].push_back(s);
+  }
+
   void PlaceInWorkspace(const Nested& nested) {
     const uint32_t w = plan_.blocks[nested.block].workspace;
     const Arena arena = SmallEnough(nested.block);
@@ -144,11 +161,12 @@ class MemoryPlanner {
     workspace.is_static = true;
     workspace.storage = Storage::kArena;
     workspace.home = nested.runner;
+    auto& there = at_home_[static_cast<size_t>(nested.runner)];
+    there.insert(std::upper_bound(there.begin(), there.end(), w), w);
   }
 
   // Instructions that run side by side in no known order: each has its own work space.
   void StackWorkspaces() {
-    plan_.buffers.resize(plan_.slots.size(), kNoSlot);
     for (const Nested& n : nested_) {
       const uint32_t w = plan_.blocks[n.block].workspace;
       if (At(w).storage != Storage::kArena || n.runner != 0) continue;
@@ -161,19 +179,36 @@ class MemoryPlanner {
 
   // From offsets in work spaces to offsets in the arena.
   void PlaceWorkspaces() {
-    std::vector<std::vector<uint32_t>> at_home(plan_.blocks.size());
-    for (uint32_t s = 0; s < plan_.slots.size(); ++s)
-      if (At(s).storage == Storage::kArena && HomeOf(s) != 0)
-        at_home[static_cast<size_t>(HomeOf(s))].push_back(s);
     for (const Nested& n : nested_)
-      for (uint32_t s : at_home[static_cast<size_t>(n.block)])
+      for (uint32_t s : at_home_[static_cast<size_t>(n.block)])
         At(s).offset += At(plan_.blocks[n.block].workspace).offset;
   }
   int HomeOf(uint32_t s) { return At(plan_.RootOf(s)).home; }
 
+  // What `block` has to do with, for ArenaSharing.
+  void NumberSlots(int block) {
+    near_.Clear();
+    const auto add = [&](uint32_t s) {
+      if (s == kNoSlot) return;
+      near_.Add(s);
+      near_.Add(plan_.RootOf(s));
+    };
+    for (uint32_t s : at_home_[static_cast<size_t>(block)]) add(s);
+    for (const Instruction& in : plan_.blocks[block].instructions) {
+      for (uint32_t s : in.op.in) add(s);
+      for (uint32_t s : in.op.out) add(s);
+      for (int sub : BlocksOf(plan_, in)) {
+        for (uint32_t s : access_.Of(sub).reads) add(s);
+        for (uint32_t s : access_.Of(sub).writes) add(s);
+        add(plan_.blocks[sub].workspace);
+      }
+    }
+  }
+
   // Pieces in their wholes save copies, but the whole's memory is taken from the first piece on.
-  Arena SmallEnough(int block) const {
+  Arena SmallEnough(int block) {
     constexpr size_t kWorth = 256;  // copies are worth a 256th more memory
+    NumberSlots(block);
     Arena arena = Layout(block, true);
     if (arena.sharing->pieces() == 0) return arena;
     Arena without = Layout(block, false);
@@ -182,18 +217,17 @@ class MemoryPlanner {
   }
 
   // Regions one after another, each with its own layout; with lanes, perhaps all in one.
-  Arena Layout(int block, bool pieces) const {
+  Arena Layout(int block, bool pieces) {
     Arena arena;
-    arena.sharing = std::make_unique<ArenaSharing>(d_, block, pieces);
-    const Lifetimes& life = arena.sharing->life();
+    arena.sharing = std::make_unique<ArenaSharing>(d_, block, pieces, near_, access_);
+    const ArenaSharing& life = *arena.sharing;
     struct Region {
       std::vector<LiveRange> ranges;
       std::vector<size_t> members;  // by their place in `owners`
     };
     std::vector<Region> regions(static_cast<size_t>(life.regions()));
-    for (uint32_t s = 0; s < plan_.slots.size(); ++s) {
-      if (plan_.slots[s].storage != Storage::kArena || plan_.slots[s].home != block ||
-          arena.sharing->BufferOf(s) != s || !life.touched(s))
+    for (uint32_t s : at_home_[static_cast<size_t>(block)]) {
+      if (plan_.slots[s].home != block || arena.sharing->BufferOf(s) != s || !life.touched(s))
         continue;
       const Lifetimes::Range range = life.RangeOf(s);
       Region& region = regions[static_cast<size_t>(range.region)];
@@ -231,7 +265,7 @@ class MemoryPlanner {
   // cross. The bound: what is alive at the same time when one thread follows the walk, which it
   // may.
   void ShareAcrossLanes(Arena* arena) const {
-    const Lifetimes& life = arena->sharing->life();
+    const ArenaSharing& life = *arena->sharing;
     std::vector<size_t> bytes;
     std::vector<LiveRange> walk;
     for (uint32_t s : arena->owners) {
@@ -256,9 +290,7 @@ class MemoryPlanner {
       plan_.arena_bound = arena.bound;
     }
     for (size_t k = 0; k < arena.owners.size(); ++k) At(arena.owners[k]).offset = arena.offsets[k];
-    plan_.buffers.resize(plan_.slots.size(), kNoSlot);
-    for (uint32_t s = 0; s < plan_.slots.size(); ++s) {
-      if (At(s).storage != Storage::kArena || HomeOf(s) != block) continue;
+    for (uint32_t s : at_home_[static_cast<size_t>(block)]) {
       const uint32_t owner = plan_.buffers[s] = arena.sharing->BufferOf(s);
       if (owner != s) At(s).offset = At(owner).offset + arena.sharing->OffsetOf(s);
     }
@@ -269,7 +301,7 @@ class MemoryPlanner {
   // buffer uses meanwhile. Skipped where more than kMostAlive buffers are alive at once.
   void FindSpare(const Arena& arena) {
     constexpr size_t kUnit = 64, kMostAlive = 256;
-    const Lifetimes& life = arena.sharing->life();
+    const ArenaSharing& life = *arena.sharing;
     struct Buffer {
       size_t begin, end;
       int32_t last;
@@ -398,7 +430,10 @@ class MemoryPlanner {
   Plan& plan_;
   std::vector<Instruction>& ins_;
   std::vector<Nested> nested_;
-  std::vector<bool> written_first_;  // by block 0; empty until it is asked for
+  BlockAccess access_;
+  BlockSlots near_;                             // of the block whose memory is planned
+  std::vector<std::vector<uint32_t>> at_home_;  // ascending
+  std::vector<bool> written_first_;             // by block 0; empty until it is asked for
 };
 
 }  // namespace

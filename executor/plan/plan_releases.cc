@@ -18,6 +18,7 @@ class ReleasePlanner {
     plan_.consumers.assign(plan_.slots.size(), 0);
     if (d_.request.reuse == Reuse::kNone) return;
     FindReleasable();
+    read_by_.assign(plan_.slots.size(), nullptr);
     for (size_t b = 0; b < plan_.blocks.size(); ++b) {
       lanes_ = plan_.LanesOf(static_cast<int>(b));
       FindCounted(b);
@@ -92,7 +93,8 @@ class ReleasePlanner {
     }
   }
   void AddReader(uint32_t s, Instruction* in) {
-    if (std::find(in->reads.begin(), in->reads.end(), s) != in->reads.end()) return;
+    if (read_by_[s] == in) return;
+    read_by_[s] = in;
     in->reads.push_back(s);
     ++plan_.consumers[s];
   }
@@ -179,6 +181,8 @@ class ReleasePlanner {
   // Per slot, bits, since they are looked up at random.
   std::vector<bool> releasable_;  // and not given back by an instruction yet
   std::vector<bool> counted_;     // empty: none
+  // Per slot: the instruction that counted as its reader last.
+  std::vector<const Instruction*> read_by_;
 };
 
 }  // namespace

@@ -11,7 +11,9 @@
 #include "core/programs/sub_block_slots.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/device/device_bodies.h"
+#include "executor/plan/join_copies.h"
 #include "executor/plan/plan_draft.h"
+#include "executor/plan/slot_index.h"
 
 namespace heddle {
 
@@ -80,7 +82,10 @@ namespace {
 class ShapeOperands {
  public:
   explicit ShapeOperands(PlanDraft& d)
-      : d_(d), plan_(*d.plan), shape_of_(plan_.slots.size(), kNoSlot) {}
+      : d_(d),
+        plan_(*d.plan),
+        shape_of_(plan_.slots.size(), kNoSlot),
+        in_blocks_(plan_.slots.size()) {}
 
   void Run() {
     for (BlockPlan& block : plan_.blocks)
@@ -97,21 +102,17 @@ class ShapeOperands {
     if (ConditionOf(in) == kNoSlot) return;
     const auto& inputs = in.op.def->inputs();
     const auto condition = static_cast<size_t>(ir::ConditionSlot(*in.op.def));
+    in_blocks_.Clear();
+    for (const int block : BlocksOf(plan_, in)) {
+      for (uint32_t s : access.Of(block).reads) in_blocks_.Add(s);
+      for (uint32_t s : access.Of(block).writes) in_blocks_.Add(s);
+    }
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (i == condition || ir::HandsValues(inputs[i])) continue;
       for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k)
-        if (IsTemporary(in.op.in[k]) && !InBlocks(in, in.op.in[k], access))
+        if (IsTemporary(in.op.in[k]) && !in_blocks_.Has(in.op.in[k]))
           in.op.in[k] = ShapeOf(in.op.in[k]);
     }
-  }
-
-  bool InBlocks(const Instruction& in, uint32_t s, BlockAccess& access) const {
-    for (const int block : BlocksOf(plan_, in)) {
-      const BlockAccess::Slots& slots = access.Of(block);
-      for (const auto* list : {&slots.reads, &slots.writes})
-        if (std::find(list->begin(), list->end(), s) != list->end()) return true;
-    }
-    return false;
   }
 
   void Visit(Instruction& in) {
@@ -149,6 +150,7 @@ class ShapeOperands {
   PlanDraft& d_;
   Plan& plan_;
   std::vector<uint32_t> shape_of_;  // per slot: the one that has its shape
+  BlockSlots in_blocks_;            // what the blocks of the present instruction touch
 };
 
 }  // namespace
@@ -172,8 +174,15 @@ bool HasPlace(const PlanDraft& d, uint32_t slot, int block) {
 // without gaps: all readers go by strides, or are such views themselves.
 class Windows {
  public:
-  Windows(PlanDraft& d, int block) : d_(d), plan_(*d.plan), ins_(plan_.blocks[block].instructions) {
-    if (std::any_of(ins_.begin(), ins_.end(), MakesWindows)) FindReaders();
+  // `near`: for short use.
+  Windows(PlanDraft& d, int block, JoinTables& tables, BlockSlots& near)
+      : d_(d), plan_(*d.plan), ins_(plan_.blocks[block].instructions), tables_(tables) {
+    if (std::none_of(ins_.begin(), ins_.end(), MakesWindows)) return;
+    near.Clear();
+    for (const Instruction& in : ins_)
+      for (const auto* list : {&in.op.in, &in.op.out})
+        for (uint32_t s : *list) near.Add(s);
+    FindReaders(near);
   }
 
   // Whether instruction `i` became a view. Precondition: those before it were asked already, and
@@ -215,13 +224,13 @@ class Windows {
   };
 
   // From the last instruction to the first: whether all readers of its outputs take strides.
-  void FindReaders() {
+  void FindReaders(const BlockSlots& number) {
     enum Need : uint8_t { kAny, kRows, kDense };
-    std::vector<Need> needs(plan_.slots.size(), kAny);
+    std::vector<Need> needs(number.all().size(), kAny);
     // 1 + the last reader, views' readers included
-    std::vector<size_t> last(plan_.slots.size(), 0);
-    for (size_t s = 0; s < needs.size(); ++s)  // other blocks read it, too
-      if (plan_.slots[s].crosses) needs[s] = kDense;
+    std::vector<size_t> last(number.all().size(), 0);
+    for (uint32_t s : number.all())  // other blocks read it, too
+      if (plan_.slots[s].crosses) needs[number[s]] = kDense;
     candidates_.resize(ins_.size());
     for (size_t i = ins_.size(); i-- > 0;) {
       const Instruction& in = ins_[i];
@@ -232,16 +241,16 @@ class Windows {
       const std::span<const uint32_t> outs = Outs(in);
       size_t end = 0;
       for (uint32_t s : outs)
-        if (s != kNoSlot) end = std::max(end, last[s]);
-      if (c.whole != kNoSlot && end > last[c.whole] && IsSmallPart(c.whole, outs))
+        if (s != kNoSlot) end = std::max(end, last[number[s]]);
+      if (c.whole != kNoSlot && end > last[number[c.whole]] && IsSmallPart(c.whole, outs))
         c.whole = kNoSlot;
       uint32_t from, to;
       const bool view = c.whole != kNoSlot || d_.FindView(in, &from, &to);
       for (uint32_t s : in.op.in)
-        if (s != kNoSlot) last[s] = std::max(last[s], view ? end : i + 1);
+        if (s != kNoSlot) last[number[s]] = std::max(last[number[s]], view ? end : i + 1);
       Need need = c.whole == kNoSlot ? kDense : kAny;
       for (uint32_t s : outs)
-        if (s != kNoSlot) need = std::max(need, needs[s]);
+        if (s != kNoSlot) need = std::max(need, needs[number[s]]);
       c.strided = need == kAny;
       c.rows = need == kRows;
       const auto& inputs = in.op.def->inputs();
@@ -251,7 +260,7 @@ class Windows {
         while (slot < inputs.size() && in.op.in_begin[slot + 1] <= k) ++slot;
         if (in.op.in[k] == kNoSlot || (c.strided && k == 0)) continue;
         const unsigned flags = by_strides && slot < inputs.size() ? inputs[slot].flags : 0;
-        Need& operand = needs[in.op.in[k]];
+        Need& operand = needs[number[in.op.in[k]]];
         if ((flags & (kByStrides | kNoBuffer)) == 0)
           operand = std::max(operand, (flags & kByRows) != 0 ? kRows : kDense);
       }
@@ -344,6 +353,7 @@ class Windows {
     slot.storage = Storage::kView;
     slot.base = plan_.RootOf(from);
     slot.shift = plan_.slots[from].shift + place.shift;
+    tables_.views[slot.base].push_back(to);
     if (place.dense) return;
     d_.frame[to] = plan_.metas.Strided(slot.dtype, slot.shape(), std::move(place.strides));
     slot.meta = d_.frame[to];
@@ -352,22 +362,24 @@ class Windows {
   PlanDraft& d_;
   Plan& plan_;
   const std::vector<Instruction>& ins_;
+  JoinTables& tables_;
   std::vector<Candidate> candidates_;  // per instruction; empty: there are none
 };
 
-void ResolveBlock(PlanDraft& d, int block) {
+void ResolveBlock(PlanDraft& d, int block, JoinTables& tables, BlockSlots& near) {
   Plan& plan = *d.plan;
   auto& ins = plan.blocks[block].instructions;
   size_t kept = 0;
-  Windows windows(d, block);
+  Windows windows(d, block, tables, near);
   for (size_t i = 0; i < ins.size(); ++i) {
     for (int sub : BlocksOf(plan, ins[i]))
-      if (d.CompilesBodies() && d.run_once[sub]) ResolveBlock(d, sub);
+      if (d.CompilesBodies() && d.run_once[sub]) ResolveBlock(d, sub, tables, near);
     uint32_t from, to;
     if (d.FindView(ins[i], &from, &to) && HasPlace(d, from, block)) {
       plan.slots[to].storage = Storage::kView;
       plan.slots[to].base = plan.RootOf(from);
       plan.slots[to].shift = plan.slots[from].shift;
+      tables.views[plan.slots[to].base].push_back(to);
       continue;
     }
     if (windows.Resolve(i, block)) continue;
@@ -375,7 +387,7 @@ void ResolveBlock(PlanDraft& d, int block) {
     ++kept;
   }
   ins.erase(ins.begin() + static_cast<std::ptrdiff_t>(kept), ins.end());
-  if (block > 0) JoinCopies(d, block);
+  if (block > 0) JoinCopies(d, block, tables);
 }
 
 }  // namespace
@@ -385,7 +397,9 @@ void ResolveViews(PlanDraft& d) {
   d.fetched.assign(plan.slots.size(), false);
   for (const PlanFetch& f : plan.fetches) d.fetched[f.slot] = true;
   // From a queue, memory is there only while it is used: views of block 0 share it when they run.
-  ResolveBlock(d, 0);
+  JoinTables tables(plan);
+  BlockSlots near(plan.slots.size());
+  ResolveBlock(d, 0, tables, near);
 }
 
 }  // namespace heddle
