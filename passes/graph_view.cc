@@ -9,14 +9,22 @@ GraphView::GraphView(const ir::Program& program, const PassContext& context)
     : program_(program),
       block_(context.block),
       uses_(context.uses),
-      writers_(program.vars.size()),
-      readers_(program.vars.size()),
-      shared_(program.vars.size(), false),
-      initial_(program.vars.size(), false) {
+      numbers_(program, context.block),
+      writers_(0),
+      readers_(0) {
+  if (!numbers_.complete()) Number();
+  const size_t count = numbers_.size();
+  writers_.Clear(count);
+  readers_.Clear(count);
+  shared_.assign(count, false);
+  initial_.assign(count, false);
   for (const ir::Port& f : program.feeds)
-    if (f.var != ir::kNoVar) initial_[f.var] = true;
-  for (ir::VarId v = 0; v < program.vars.size(); ++v)
-    if (program.vars[v].persistable) initial_[v] = true;
+    if (const uint32_t n = f.var == ir::kNoVar ? VarNumbers::kNone : numbers_.Find(f.var);
+        n != VarNumbers::kNone)
+      initial_[n] = true;
+  if (numbers_.complete())
+    for (ir::VarId v = 0; v < program.vars.size(); ++v)
+      if (program.vars[v].persistable) initial_[v] = true;
   const auto& ops = program.blocks[static_cast<size_t>(block_)].ops;
   for (size_t i = 0; i < ops.size(); ++i) {
     LookForInterrupt();
@@ -27,39 +35,57 @@ GraphView::GraphView(const ir::Program& program, const PassContext& context)
   writers_.Close();
   readers_.Close();
   // Fed, though no feed operator says so.
-  for (ir::VarId v = 0; v < program.vars.size(); ++v)
-    if (!readers_[v].empty() && !writers_[v].empty() && readers_[v][0] <= writers_[v][0])
-      initial_[v] = true;
+  for (uint32_t n = 0; n < count; ++n)
+    if (!readers_[n].empty() && !writers_[n].empty() && readers_[n][0] <= writers_[n][0])
+      initial_[n] = true;
+}
+
+// Gives numbers to what the block names, and the blocks inside it.
+void GraphView::Number() {
+  const auto add = [&](const ir::Op& op) {
+    for (const auto* slots : {&op.inputs, &op.outputs})
+      for (const auto& slot : *slots)
+        for (ir::VarId v : slot)
+          if (v != ir::kNoVar) numbers_.Add(v);
+  };
+  for (const ir::Op& op : program_.blocks[static_cast<size_t>(block_)].ops) {
+    add(op);
+    for (int sub : NestedBlocks(program_, op))
+      for (const ir::Op& inner : program_.blocks[sub].ops) add(inner);
+  }
 }
 
 void GraphView::Touch(const ir::Op& op, int at, bool nested) {
   for (const auto& slot : op.inputs) {
     for (ir::VarId v : slot) {
       if (v == ir::kNoVar) continue;
-      readers_.Add(v, at);
+      readers_.Add(numbers_.Find(v), at);
       Meet(v, nested);
     }
   }
   for (const auto& slot : op.outputs) {
     for (ir::VarId v : slot) {
       if (v == ir::kNoVar) continue;
-      writers_.Add(v, at);
+      writers_.Add(numbers_.Find(v), at);
       Meet(v, nested);
     }
   }
 }
 
 void GraphView::Meet(ir::VarId v, bool nested) {
-  if (nested) shared_[v] = true;
+  const uint32_t n = numbers_.Find(v);
+  if (nested) shared_[n] = true;
+  if (!numbers_.complete() && program_.vars[v].persistable) initial_[n] = true;
   // Variables that the pass has made since are the block's own.
-  if (block_ > 0 && v < uses_.owner.size() && uses_.owner[v] != block_) initial_[v] = true;
+  if (block_ > 0 && v < uses_.owner.size() && uses_.owner[v] != block_) initial_[n] = true;
 }
 
 bool GraphView::SingleWriter(ir::VarId v, bool joins_edges) const {
   const ir::Var& var = program_.vars[v];
-  return (block_ > 0 || var.block == 0) && var.kind == ir::VarKind::kTensor && !initial_[v] &&
-         !shared_[v] && writers_[v].size() == 1 &&
-         (joins_edges || !HasControlEdges(writers_[v][0]));
+  const uint32_t n = numbers_.Find(v);
+  return n != VarNumbers::kNone && (block_ > 0 || var.block == 0) &&
+         var.kind == ir::VarKind::kTensor && !initial_[n] && !shared_[n] &&
+         writers_[n].size() == 1 && (joins_edges || !HasControlEdges(writers_[n][0]));
 }
 
 bool GraphView::HasControlEdges(int at) const {
@@ -68,9 +94,9 @@ bool GraphView::HasControlEdges(int at) const {
 }
 
 int GraphView::OnlyReader(ir::VarId v, const PassContext& context) const {
-  if (!SingleWriter(v) || readers_[v].size() != 1 || context.fetched.count(v) > 0) return -1;
-  const int reader = readers_[v][0];
-  return reader > writers_[v][0] && !HasControlEdges(reader) ? reader : -1;
+  if (!SingleWriter(v) || readers(v).size() != 1 || context.fetched.count(v) > 0) return -1;
+  const int reader = readers(v)[0];
+  return reader > writers(v)[0] && !HasControlEdges(reader) ? reader : -1;
 }
 
 bool GraphView::ReadTheSame(std::span<const int> positions, int last) const {

@@ -1,5 +1,6 @@
 #include "passes/nested_blocks.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "core/interrupts.h"
@@ -40,28 +41,47 @@ std::vector<int> BlocksThatRun(const ir::Program& program) {
 }
 
 BlockUses FindBlockUses(const ir::Program& program) {
-  BlockUses uses{std::vector<int>(program.vars.size(), BlockUses::kNobody),
-                 std::vector<bool>(program.vars.size(), false)};
-  for (const ir::Block& block : program.blocks) {
-    const auto name = [&](ir::VarId v) {
-      int& owner = uses.owner[v];
-      owner = owner == BlockUses::kNobody || owner == block.id ? block.id : BlockUses::kSeveral;
-    };
-    for (const ir::Op& op : block.ops) {
-      LookForInterrupt();
-      for (const auto& slot : op.inputs)
-        for (ir::VarId v : slot)
-          if (v != ir::kNoVar) name(v);
-      for (const auto& slot : op.outputs) {
-        for (ir::VarId v : slot) {
-          if (v == ir::kNoVar) continue;
-          name(v);
-          uses.written[v] = true;
-        }
+  BlockUses uses;
+  for (const ir::Block& block : program.blocks) AddBlockUses(program, block.id, &uses);
+  return uses;
+}
+
+void AddBlockUses(const ir::Program& program, int b, BlockUses* uses) {
+  uses->owner.resize(program.vars.size(), BlockUses::kNobody);
+  uses->written.resize(program.vars.size(), false);
+  uses->runner.resize(program.blocks.size());
+  const ir::Block& block = program.blocks[static_cast<size_t>(b)];
+  const auto name = [&](ir::VarId v) {
+    int& owner = uses->owner[v];
+    owner = owner == BlockUses::kNobody || owner == block.id ? block.id : BlockUses::kSeveral;
+  };
+  for (size_t i = 0; i < block.ops.size(); ++i) {
+    LookForInterrupt();
+    const ir::Op& op = block.ops[i];
+    if (op.def->has(kControlFlow))
+      for (int sub : op.SubBlocks())
+        uses->runner[static_cast<size_t>(sub)] = {block.id, static_cast<int>(i)};
+    for (const auto& slot : op.inputs)
+      for (ir::VarId v : slot)
+        if (v != ir::kNoVar) name(v);
+    for (const auto& slot : op.outputs) {
+      for (ir::VarId v : slot) {
+        if (v == ir::kNoVar) continue;
+        name(v);
+        uses->written[v] = true;
       }
     }
   }
-  return uses;
+}
+
+const ir::Op* RunnerOf(const ir::Program& program, const BlockUses& uses, int block) {
+  const auto b = static_cast<size_t>(block);
+  if (b >= uses.runner.size() || uses.runner[b].block < 0) return nullptr;
+  const auto& ops = program.blocks[static_cast<size_t>(uses.runner[b].block)].ops;
+  const auto at = static_cast<size_t>(uses.runner[b].op);
+  if (at >= ops.size()) return nullptr;
+  const std::vector<int> subs = ops[at].SubBlocks();
+  return std::find(subs.begin(), subs.end(), block) != subs.end() ? &ops[at] : nullptr;
 }
 
 }  // namespace heddle::passes

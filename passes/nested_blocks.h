@@ -20,7 +20,16 @@ struct BlockUses {
   static constexpr int kNobody = -1, kSeveral = -2;
   std::vector<int> owner;     // the only block whose operators name it
   std::vector<bool> written;  // by some operator
+  struct Place {
+    int block = -1, op = -1;
+  };
+  std::vector<Place> runner;  // per block: an operator that runs it, the last one; none
 };
 BlockUses FindBlockUses(const ir::Program& program);
+// Adds what the block names now, in time proportional to the block. What it named before, and other
+// blocks do not, stays as it was: a variable may count as used by more blocks than it is.
+void AddBlockUses(const ir::Program& program, int block, BlockUses* uses);
+// The operator that runs the block; nullptr: none is known.
+const ir::Op* RunnerOf(const ir::Program& program, const BlockUses& uses, int block);
 
 }  // namespace heddle::passes

@@ -7,6 +7,7 @@
 
 #include "core/interrupts.h"
 #include "passes/nested_blocks.h"
+#include "passes/var_numbers.h"
 
 namespace heddle::passes {
 namespace {
@@ -27,8 +28,9 @@ void ForEachAccess(const ir::Op& op, bool nested, const Fn& fn) {
 OrderGraph::OrderGraph(const ir::Program& program, int block) {
   constexpr unsigned kOrdered = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
   const auto& ops = program.blocks[static_cast<size_t>(block)].ops;
-  std::vector<int> writer(program.vars.size(), -1);
-  std::vector<std::vector<int>> readers(program.vars.size());  // since the last write
+  VarNumbers numbers(program, block);
+  std::vector<int> writer(numbers.size(), -1);
+  std::vector<std::vector<int>> readers(numbers.size());  // since the last write
   int last_ordered = -1;
   std::unordered_map<int64_t, int> marked;  // by mark of control edges
   begin_.reserve(ops.size() + 1);
@@ -39,7 +41,12 @@ OrderGraph::OrderGraph(const ir::Program& program, int block) {
       if (before >= 0 && before != i) list_.push_back(before);
     };
     const ir::Op& op = ops[static_cast<size_t>(i)];
-    const auto access = [&](ir::VarId v, bool written) {
+    const auto access = [&](ir::VarId var, bool written) {
+      const uint32_t v = numbers.Add(var);
+      if (v >= writer.size()) {
+        writer.resize(numbers.size(), -1);
+        readers.resize(numbers.size());
+      }
       add(writer[v]);
       if (!written) return readers[v].push_back(i);
       for (int r : readers[v]) add(r);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -33,6 +34,7 @@ class PassContext {
   // For passes that change one block at a time, see PassDef: the block, and what blocks name.
   int block = 0;
   BlockUses uses;
+  std::optional<bool> lod;  // see UsesLoD
 
   // The executor's devices, and whether operators have been given to them: see
   // passes/partition.h.

@@ -229,12 +229,23 @@ class Driver {
   }
 
   Result<bool> EachBlock(const PassDef& pass) {
-    bool changed = false, stale = true;
-    for (const int block : BlocksThatRun(*copy_)) {
+    constexpr size_t kFewBlocks = 64;  // for which all uses are found again after each change
+    // Those behind them stay as they are: what a pass gains in one more does not show among so many
+    // any more, and the time that it takes does.
+    constexpr size_t kMostBlocks = 4096;
+    bool changed = false;
+    context_.uses = FindBlockUses(*copy_);
+    context_.lod.reset();
+    std::vector<int> blocks = BlocksThatRun(*copy_);
+    if (blocks.size() > kMostBlocks) blocks.resize(kMostBlocks);
+    for (const int block : blocks) {
       LookForInterrupt();
-      if (std::exchange(stale, false)) context_.uses = FindBlockUses(*copy_);
       context_.block = block;
-      HEDDLE_ASSIGN_OR_RETURN(stale, pass.run(*copy_, context_));
+      HEDDLE_ASSIGN_OR_RETURN(const bool stale, pass.run(*copy_, context_));
+      if (stale && blocks.size() <= kFewBlocks)
+        context_.uses = FindBlockUses(*copy_);
+      else if (stale)
+        AddBlockUses(*copy_, block, &context_.uses);
       changed = changed || stale;
     }
     context_.block = 0;

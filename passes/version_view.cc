@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/interrupts.h"
+#include "passes/pass.h"
 
 namespace heddle::passes {
 
@@ -110,6 +111,11 @@ bool UsesLoD(const ir::Program& program) {
     for (const ir::Op& op : b.ops)
       if (op.type().starts_with("sequence_") || op.type().starts_with("lod_")) return true;
   return false;
+}
+
+bool UsesLoD(const ir::Program& program, PassContext& context) {
+  if (!context.lod) context.lod = UsesLoD(program);
+  return *context.lod;
 }
 
 namespace {

@@ -15,6 +15,8 @@
 
 namespace heddle::passes {
 
+class PassContext;
+
 // Shows one block at a time. Positions are indices into the block's operators; an operator counts
 // as doing what its sub-blocks do, and reads before it writes. The view stays valid while operands
 // are replaced by variables that Same() allows, and becomes invalid when operators are added,
@@ -67,6 +69,8 @@ void EraseOps(ir::Block* block, const std::vector<bool>& gone);
 bool IsPure(const ir::Op& op);
 // The program may use sequence offsets: a variable declares them, or an operator makes them.
 bool UsesLoD(const ir::Program& program);
+// The same for a pass that asks for each block: the program is looked at once.
+bool UsesLoD(const ir::Program& program, PassContext& context);
 // The variable of the slot; kNoVar unless the slot exists and names exactly one.
 ir::VarId OnlyIn(const ir::Op& op, std::string_view slot);
 ir::VarId OnlyOut(const ir::Op& op, std::string_view slot);

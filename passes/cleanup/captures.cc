@@ -109,7 +109,7 @@ class CaptureMaker {
 
   // Lists what the operator's blocks read and write of outer variables.
   void FixListsOf(ir::Op* op) {
-    std::vector<bool> written(p_.vars.size()), read(p_.vars.size());
+    std::unordered_set<VarId> written, read;
     std::vector<VarId> reads;
     const int body = op->SubBlocks()[0];
     for (const int nested : NestedBlocks(p_, *op))
@@ -118,22 +118,21 @@ class CaptureMaker {
         const bool lists = HasLists(inner);
         for (size_t s = 0; s < inner.inputs.size(); ++s)
           for (VarId v : inner.inputs[s])
-            if (v != kNoVar && !read[v] && !(lists && IsList(inner, s))) {
-              read[v] = true;
+            if (v != kNoVar && !(lists && IsList(inner, s)) && read.insert(v).second) {
               if (!Within(p_.vars[v].block, body)) reads.push_back(v);
             }
         for (const auto& slot : inner.outputs)
           for (VarId v : slot)
-            if (v != kNoVar && !lists) written[v] = true;
+            if (v != kNoVar && !lists) written.insert(v);
       }
     std::erase_if(op->outputs[static_cast<size_t>(op->def->FindOutput("Out"))],
-                  [&](VarId v) { return v != kNoVar && !written[v]; });
+                  [&](VarId v) { return v != kNoVar && !written.contains(v); });
     auto& list = op->inputs[static_cast<size_t>(ListSlot(*op))];
-    std::erase_if(list, [&](VarId v) { return v != kNoVar && !read[v] && !written[v]; });
-    for (VarId v : list)
-      if (v != kNoVar) read[v] = false;
+    std::erase_if(
+        list, [&](VarId v) { return v != kNoVar && !read.contains(v) && !written.contains(v); });
+    for (VarId v : list) read.erase(v);
     for (VarId v : reads)
-      if (read[v]) list.push_back(v);
+      if (read.contains(v)) list.push_back(v);
   }
   // The operator lists the outer variables that its block reads and writes, and nothing else goes
   // by these lists.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include "core/interrupts.h"
@@ -128,19 +129,19 @@ void TurnValues::Read(ir::Op& op) {
 void TurnValues::ReadNested(ir::Op& op) {
   if (ConditionOf(op)) return;
   const std::vector<int> blocks = NestedBlocks(p_, op);
-  std::vector<bool> inside(p_.vars.size());
+  std::unordered_set<VarId> inside;
   for (int nested : blocks)
     for (const ir::Op& inner : p_.blocks[static_cast<size_t>(nested)].ops)
       for (const auto& slot : inner.outputs)
         for (VarId v : slot)
-          if (v != kNoVar) inside[v] = true;
+          if (v != kNoVar) inside.insert(v);
   for (int nested : blocks)
     for (ir::Op& inner : p_.blocks[static_cast<size_t>(nested)].ops) {
       LookForInterrupt();
       if (inner.def->has(kControlFlow)) continue;
       for (auto& slot : inner.inputs)
         for (VarId& v : slot)
-          if (v != kNoVar && !inside[v]) on_read_(v, now_[v]);
+          if (v != kNoVar && !inside.contains(v)) on_read_(v, now_[v]);
     }
 }
 

@@ -11,9 +11,14 @@
 // them. With some 64 elements hardly any kernel takes longer than its call. So a turn whose sizes
 // depend on feeds is left alone, although some signature might make it small.
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -38,6 +43,30 @@ constexpr size_t kMostSmall = 160, kMostGrowing = 512, kMostOfATurn = 64;
 constexpr int64_t kSmallElements = 64;
 constexpr int kMostTogether = 16;  // turns that become one
 
+// Names as Program::FreshName makes them, without a look at each block for each name.
+class FreshNames {
+ public:
+  std::string Next(const ir::Program& p, const std::string& stem) {
+    if (next_ == 0)
+      for (const ir::Var& var : p.vars) next_ = std::max(next_, 1 + NumberIn(var.name));
+    next_ = std::max(next_, p.vars.size());
+    return stem + std::string(kMark) + std::to_string(next_++);
+  }
+
+ private:
+  static constexpr std::string_view kMark = "@heddle_";
+  static size_t NumberIn(std::string_view name) {
+    const size_t at = name.rfind(kMark);
+    constexpr size_t kMostDigits = 15;
+    if (at == std::string_view::npos) return 0;
+    const std::string_view digits = name.substr(at + kMark.size(), kMostDigits);
+    size_t number = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    return number;
+  }
+  size_t next_ = 0;
+};
+
 class Unroller {
  public:
   Unroller(ir::Program& program, PassContext& context) : p_(program), context_(context) {}
@@ -50,7 +79,7 @@ class Unroller {
     std::vector<bool> grown(p_.blocks.size());
     // Inner loops first: an outer turn may be small without them. The last loop of a block first,
     // as LoopViews ask.
-    for (size_t b = p_.blocks.size(); b-- > 0;)
+    for (size_t b = p_.blocks.size(); b-- > 0;) {
       for (size_t at = p_.blocks[b].ops.size(); at-- > 0;) {
         const int body = LoopBody(p_.blocks[b].ops[at], runs);
         if (body < 0 || grown[static_cast<size_t>(body)] ||
@@ -59,6 +88,8 @@ class Unroller {
           continue;
         grown[b] = grown[static_cast<size_t>(body)] = changed = true;
       }
+      MakeEdits(&p_.blocks[b].ops);
+    }
     return changed;
   }
 
@@ -70,18 +101,20 @@ class Unroller {
   // A second copy of each operator does what the first one does; and no variable of the body's own
   // keeps its value for the next turn.
   bool CanCopy(const ir::Block& body) const {
-    std::vector<bool> written(p_.vars.size());
+    std::unordered_set<VarId> written, all;
+    for (const ir::Op& op : body.ops)
+      for (const auto& slot : op.outputs) all.insert(slot.begin(), slot.end());
     for (const ir::Op& op : body.ops) {
       LookForInterrupt();
       if (!IsPure(op) || ir::SelectsOutput(*op.def) || !op.device.empty()) return false;
       for (const auto& slot : op.inputs)
         for (VarId v : slot)
-          if (v != kNoVar && p_.vars[v].block == body.id && !written[v] && IsWritten(body, v))
+          if (v != kNoVar && p_.vars[v].block == body.id && !written.contains(v) && all.contains(v))
             return false;
       for (const auto& slot : op.outputs)
         for (VarId v : slot) {
           if (v == kNoVar) continue;
-          written[v] = true;
+          written.insert(v);
           if (p_.vars[v].kind != ir::VarKind::kTensor || p_.vars[v].persistable) return false;
         }
     }
@@ -240,9 +273,8 @@ class Unroller {
   // that were written last.
   class Copier {
    public:
-    Copier(ir::Program& p, int home, const std::vector<ir::Op>& body) : p_(p), home_(home) {
-      now_.resize(p.vars.size());
-      for (VarId v = 0; v < now_.size(); ++v) now_[v] = v;
+    Copier(ir::Program& p, FreshNames& names, int home, const std::vector<ir::Op>& body)
+        : p_(p), names_(names), home_(home) {
       for (const ir::Op& op : body)
         for (const auto& slot : op.outputs)
           for (VarId v : slot)
@@ -256,7 +288,7 @@ class Unroller {
         if (home_ != body_block) copy.index = -1;
         for (auto& slot : copy.inputs)
           for (VarId& v : slot)
-            if (v != kNoVar) v = now_[v];
+            if (v != kNoVar) v = Now(v);
         for (auto& slot : copy.outputs)
           for (VarId& v : slot) {
             if (v == kNoVar) continue;
@@ -270,16 +302,21 @@ class Unroller {
     }
 
    private:
+    VarId Now(VarId v) const {
+      const auto at = now_.find(v);
+      return at == now_.end() ? v : at->second;
+    }
     VarId New(VarId like) {
       ir::Var var = p_.vars[like];
-      var.name = p_.FreshName(var.name);
+      var.name = names_.Next(p_, var.name);
       var.block = home_;
       var.input = false;
       return p_.AddVar(std::move(var));
     }
     ir::Program& p_;
+    FreshNames& names_;
     const int home_;
-    std::vector<VarId> now_;
+    std::unordered_map<VarId, VarId> now_;
     std::map<VarId, int> writes_;  // per variable that the body writes: how often
   };
 
@@ -292,13 +329,10 @@ class Unroller {
   void WriteOut(int block, int at, int body, int turns) {
     const std::vector<ir::Op> ops = std::exchange(p_.blocks[static_cast<size_t>(body)].ops, {});
     std::vector<ir::Op> written;
-    Copier copier(p_, block, ops);
+    Copier copier(p_, names_, block, ops);
     for (int k = 0; k < turns; ++k) copier.Turn(ops, body, k + 1 == turns, &written);
-    auto& outer = p_.blocks[static_cast<size_t>(block)].ops;
-    PlaceAt(outer[static_cast<size_t>(at)].device, &written);
-    outer.erase(outer.begin() + at);
-    outer.insert(outer.begin() + at, std::make_move_iterator(written.begin()),
-                 std::make_move_iterator(written.end()));
+    PlaceAt(OpsOf(block)[static_cast<size_t>(at)].device, &written);
+    edits_.push_back({static_cast<size_t>(at), true, std::move(written)});
   }
 
   // `together` turns become one. The first `before` turns are written in front of the loop, so that
@@ -307,16 +341,38 @@ class Unroller {
     const std::vector<ir::Op> ops = std::exchange(p_.blocks[static_cast<size_t>(body)].ops, {});
     std::vector<ir::Op> first, joined;
     if (before > 0) {
-      Copier copier(p_, block, ops);
+      Copier copier(p_, names_, block, ops);
       for (int k = 0; k < before; ++k) copier.Turn(ops, body, k + 1 == before, &first);
     }
-    Copier copier(p_, body, ops);
+    Copier copier(p_, names_, body, ops);
     for (int k = 0; k < together; ++k) copier.Turn(ops, body, k + 1 == together, &joined);
     p_.blocks[static_cast<size_t>(body)].ops = std::move(joined);
-    auto& outer = p_.blocks[static_cast<size_t>(block)].ops;
-    PlaceAt(outer[static_cast<size_t>(at)].device, &first);
-    outer.insert(outer.begin() + at, std::make_move_iterator(first.begin()),
-                 std::make_move_iterator(first.end()));
+    PlaceAt(OpsOf(block)[static_cast<size_t>(at)].device, &first);
+    edits_.push_back({static_cast<size_t>(at), false, std::move(first)});
+  }
+
+  // Operators that come in front of the one at `at`, or take its place. Those of one block are
+  // noted from the last to the first, and made at once.
+  struct Edit {
+    size_t at = 0;
+    bool replaces = false;
+    std::vector<ir::Op> ops;
+  };
+  void MakeEdits(std::vector<ir::Op>* ops) {
+    if (edits_.empty()) return;
+    std::vector<ir::Op> made;
+    size_t next = 0;
+    const auto move_to = [&](size_t end) {
+      for (; next < end; ++next) made.push_back(std::move((*ops)[next]));
+    };
+    for (auto edit = edits_.rbegin(); edit != edits_.rend(); ++edit) {
+      move_to(edit->at);
+      std::move(edit->ops.begin(), edit->ops.end(), std::back_inserter(made));
+      next += edit->replaces;
+    }
+    move_to(ops->size());
+    *ops = std::move(made);
+    edits_.clear();
   }
 
   ir::Program& p_;
@@ -325,6 +381,8 @@ class Unroller {
   // have grown, which are not looked at.
   std::optional<LoopViews> views_;
   std::vector<int64_t> elements_;  // per variable
+  FreshNames names_;
+  std::vector<Edit> edits_;  // of the present block
 };
 
 }  // namespace

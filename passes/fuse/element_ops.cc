@@ -1,6 +1,7 @@
 #include "passes/fuse/element_ops.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "core/interrupts.h"
 #include "core/programs/sub_block_slots.h"
@@ -15,44 +16,56 @@ bool Empty(const std::vector<VarId>& slot) {
   return std::all_of(slot.begin(), slot.end(), [](VarId v) { return v == ir::kNoVar; });
 }
 
-// Of the body of a loop the variables that no iteration changes; else none.
-void AddUnchanged(const ir::Program& program, const GraphView& view, std::vector<bool>* known) {
-  const ir::Op* loop = nullptr;
-  for (const ir::Block& block : program.blocks)
-    for (const ir::Op& op : block.ops)
-      for (int sub : op.def->has(kControlFlow) ? op.SubBlocks() : std::vector<int>())
-        if (sub == view.block()) loop = &op;
-  if (view.block() == 0 || loop == nullptr || !ir::RunsAgain(*loop->def)) return;
-  for (VarId v = 0; v < program.vars.size(); ++v)
-    if (view.writers(v).empty()) (*known)[v] = true;
-  const auto changes = [&](const std::vector<std::vector<VarId>>& slots) {
-    for (const auto& slot : slots)
-      for (VarId v : slot)
-        if (v != ir::kNoVar) (*known)[v] = false;
-  };
-  changes(loop->outputs);
-  for (size_t s = 0; s < loop->def->inputs().size(); ++s)  // the kernel puts recorded values there
-    if (ir::IsSubBlockSlot(loop->def->inputs()[s])) changes({loop->inputs[s]});
-}
+// Which variables have values that the plan knows, in the order of the block's operators.
+class KnownVars {
+ public:
+  KnownVars(const ir::Program& program, const GraphView& view) : program_(program), view_(view) {
+    const ir::Op* const loop = view.block() == 0 ? nullptr : view.runner();
+    if (loop == nullptr || !ir::RunsAgain(*loop->def)) return;
+    in_loop_ = true;
+    const auto changes = [&](const std::vector<std::vector<VarId>>& slots) {
+      for (const auto& slot : slots)
+        for (VarId v : slot)
+          if (v != ir::kNoVar) set_[v] = false;
+    };
+    changes(loop->outputs);
+    for (size_t s = 0; s < loop->def->inputs().size();
+         ++s)  // the kernel puts recorded values there
+      if (ir::IsSubBlockSlot(loop->def->inputs()[s])) changes({loop->inputs[s]});
+  }
+
+  void Set(VarId v, bool known) { set_[v] = known; }
+  bool operator()(VarId v) const {
+    const auto at = set_.find(v);
+    if (at != set_.end()) return at->second;
+    // Of the body of a loop also the variables that no iteration changes.
+    return (program_.vars[v].persistable && view_.NeverWritten(v)) ||
+           (in_loop_ && view_.writers(v).empty());
+  }
+
+ private:
+  const ir::Program& program_;
+  const GraphView& view_;
+  bool in_loop_ = false;
+  std::unordered_map<VarId, bool> set_;
+};
 
 // The operators that the plan computes ahead, because their operands never change, or once for all
 // iterations. In a loop with others they would be computed again and again.
 std::vector<bool> FindKnown(const ir::Program& program, const GraphView& view) {
   constexpr unsigned kNeverKnown = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
-  std::vector<bool> var_known(program.vars.size(), false), op_known;
-  for (VarId v = 0; v < program.vars.size(); ++v)
-    var_known[v] = program.vars[v].persistable && view.NeverWritten(v);
-  AddUnchanged(program, view, &var_known);
+  KnownVars var_known(program, view);
+  std::vector<bool> op_known;
   for (const ir::Op& op : program.blocks[static_cast<size_t>(view.block())].ops) {
     LookForInterrupt();
     bool known = (op.def->traits() & kNeverKnown) == 0 && !op.has_control_edges();
     for (size_t s = 0; s < op.inputs.size(); ++s) {
       if (s < op.def->inputs().size() && (op.def->inputs()[s].flags & kNoBuffer)) continue;
-      for (VarId v : op.inputs[s]) known = known && (v == ir::kNoVar || var_known[v]);
+      for (VarId v : op.inputs[s]) known = known && (v == ir::kNoVar || var_known(v));
     }
     for (const auto& slot : op.outputs)
       for (VarId v : slot)
-        if (v != ir::kNoVar) var_known[v] = known && !program.vars[v].persistable;
+        if (v != ir::kNoVar) var_known.Set(v, known && !program.vars[v].persistable);
     op_known.push_back(known);
   }
   return op_known;

@@ -157,7 +157,7 @@ class ShuffleFuser {
 };
 
 Result<bool> RunFuseChannelShuffle(ir::Program& program, PassContext& context) {
-  return !UsesLoD(program) && ReplaceChains<ShuffleFuser>(program, context);
+  return !UsesLoD(program, context) && ReplaceChains<ShuffleFuser>(program, context);
 }
 
 }  // namespace

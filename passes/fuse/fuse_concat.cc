@@ -79,7 +79,7 @@ class ConcatFuser {
 };
 
 Result<bool> RunFuseConcat(ir::Program& program, PassContext& context) {
-  return !UsesLoD(program) && ReplaceChains<ConcatFuser>(program, context);
+  return !UsesLoD(program, context) && ReplaceChains<ConcatFuser>(program, context);
 }
 
 }  // namespace
