@@ -66,6 +66,7 @@ void Draft::Declare(ir::VarId v, Known known) {
 // The variable's declaration in the program has to hold for all that is written to it.
 void Draft::SetKnown(ir::VarId v, const Known& known) {
   if (declared_[v]) return;
+  if (!before_.empty() && v < before_.back().vars) before_.back().known.try_emplace(v, known_[v]);
   const bool first = !known_[v].ranked && known_[v].dtype == DType::kUnknown;
   const Known all = first ? known : Join(known_[v], known);
   const ir::VarKind kind = known_[v].kind;
@@ -141,21 +142,33 @@ void Draft::BeginBlock(bool loop, ir::VarId condition) {
   const int parent = block();
   builder.ReserveBlocks(++blocks_);
   builder.AddBlock(parent, -1);
-  open_.push_back({blocks_ - 1, loop, condition, known_});
+  open_.push_back({blocks_ - 1, loop, condition});
+  Begin();
+}
+
+// What changed since the last Begin changed since those before it, too.
+Draft::Before Draft::End() {
+  Before ended = std::move(before_.back());
+  before_.pop_back();
+  if (before_.empty()) return ended;
+  Before& outer = before_.back();
+  for (const auto& [v, known] : ended.known)
+    if (v < outer.vars) outer.known.try_emplace(v, known);
+  return ended;
 }
 
 // Variables of outer blocks that the operators of `block` name, each once.
 Draft::Uses Draft::UsesOf(int block) const {
   Uses uses;
-  const auto add = [&](const std::vector<ir::VarId>& vars, std::vector<ir::VarId>* list) {
+  std::unordered_set<ir::VarId> read, written;
+  const auto add = [&](const std::vector<ir::VarId>& vars, std::unordered_set<ir::VarId>* met,
+                       std::vector<ir::VarId>* list) {
     for (ir::VarId v : vars)
-      if (v != ir::kNoVar && var(v).block != block &&
-          std::find(list->begin(), list->end(), v) == list->end())
-        list->push_back(v);
+      if (v != ir::kNoVar && var(v).block != block && met->insert(v).second) list->push_back(v);
   };
   for (const ir::Op& op : builder.program().blocks[static_cast<size_t>(block)].ops) {
-    for (const auto& slot : op.inputs) add(slot, &uses.read);
-    for (const auto& slot : op.outputs) add(slot, &uses.written);
+    for (const auto& slot : op.inputs) add(slot, &read, &uses.read);
+    for (const auto& slot : op.outputs) add(slot, &written, &uses.written);
   }
   return uses;
 }
@@ -165,9 +178,8 @@ Status Draft::EndBlock() {
   open_.pop_back();
   const char* type = ended.loop ? "while" : "conditional_block";
   Uses uses = UsesOf(ended.block);
-  loops_[ended.block] = ended.loop;
-  if (Status status = Settle(ended.block, ended.loop, uses.written, std::move(ended.before));
-      !status.ok()) {
+  ended_[ended.block] = {ended.loop, uses.written, {}};
+  if (Status status = Settle(ended.block, End()); !status.ok()) {
     broken_ = status;
     return broken_;
   }
@@ -197,21 +209,25 @@ Status Draft::EndBlock() {
 
 // Joins the shapes before and after a block for the variables that it writes, since it may not run.
 // A loop's operators are then inferred again from the joined shapes, until nothing changes.
-Status Draft::Settle(int block, bool loop, const std::vector<ir::VarId>& written,
-                     std::vector<Known> before) {
+Status Draft::Settle(int block, Before before) {
   constexpr int kMostRounds = 64;  // shapes only get less definite, a dimension at a time
+  Ended& ended = ended_[block];
   for (int round = 0; round < kMostRounds; ++round) {
     bool same = true;
-    for (ir::VarId v : written) {
-      if (v >= before.size()) continue;
-      const Known both = Join(before[v], known_[v]);
-      same = same && Same(both, before[v]);
-      before[v] = both;
+    for (ir::VarId v : ended.written) {
+      if (v >= before.vars) continue;
+      Known& had = before.known.try_emplace(v, known_[v]).first->second;
+      const Known both = Join(had, known_[v]);
+      same = same && Same(both, had);
+      had = both;
       SetKnown(v, both);
     }
-    if (same || !loop) return Status::Ok();
+    if (!ended.loop) return Status::Ok();
+    if (same) break;
     HEDDLE_RETURN_IF_ERROR(Revisit(block));
   }
+  for (ir::VarId v : ended.written)
+    if (v < before.vars) ended.settled.insert_or_assign(v, before.known.at(v));
   return Status::Ok();
 }
 
@@ -219,10 +235,15 @@ Status Draft::Settle(int block, bool loop, const std::vector<ir::VarId>& written
 Status Draft::Revisit(int block) {
   for (const ir::Op& op : builder.program().blocks[static_cast<size_t>(block)].ops) {
     if (op.def->has(kControlFlow)) {
+      // What an inner loop's turns begin with was found before and only gets less definite: it
+      // begins with that. Else each level of loops would double the looks at those inside.
       const int sub = op.SubBlocks().at(0);
-      std::vector<Known> before = known_;
-      HEDDLE_RETURN_IF_ERROR(Revisit(sub));
-      HEDDLE_RETURN_IF_ERROR(Settle(sub, loops_[sub], UsesOf(sub).written, std::move(before)));
+      for (const auto& [v, settled] : ended_[sub].settled) SetKnown(v, Join(known_[v], settled));
+      Begin();
+      const Status seen = Revisit(sub);
+      Before before = End();
+      HEDDLE_RETURN_IF_ERROR(seen);
+      HEDDLE_RETURN_IF_ERROR(Settle(sub, std::move(before)));
       continue;
     }
     auto written = Ask(op);

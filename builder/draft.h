@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -50,6 +51,7 @@ class Draft {
 
   // --- blocks
   int block() const { return open_.empty() ? 0 : open_.back().block; }
+  size_t open_blocks() const { return open_.size(); }
   void BeginBlock(bool loop, ir::VarId condition);
   Status EndBlock();
 
@@ -63,7 +65,17 @@ class Draft {
     int block = 0;
     bool loop = false;
     ir::VarId condition = ir::kNoVar;
-    std::vector<Known> before;  // by variable, when the block began
+  };
+  // What was known, when a block began, of the variables that changed since.
+  struct Before {
+    size_t vars = 0;  // those made later had not been there
+    std::unordered_map<ir::VarId, Known> known;
+  };
+  // A block that has ended.
+  struct Ended {
+    bool loop = false;
+    std::vector<ir::VarId> written;                // of outer blocks
+    std::unordered_map<ir::VarId, Known> settled;  // of those, before any turn of a loop
   };
   struct Uses {
     std::vector<ir::VarId> read, written;
@@ -71,8 +83,9 @@ class Draft {
 
   void SetKnown(ir::VarId v, const Known& known);
   Uses UsesOf(int block) const;
-  Status Settle(int block, bool loop, const std::vector<ir::VarId>& written,
-                std::vector<Known> before);
+  void Begin() { before_.push_back({known_.size(), {}}); }
+  Before End();
+  Status Settle(int block, Before before);
   Status Revisit(int block);
   ir::OpBuilder Copy(const ir::Op& op);
 
@@ -80,7 +93,8 @@ class Draft {
   std::vector<Known> known_;    // by variable
   std::vector<bool> declared_;  // by variable
   std::vector<Open> open_;
-  std::map<int, bool> loops_;  // by block that has ended
+  std::vector<Before> before_;  // of blocks that are open, or looked at again
+  std::map<int, Ended> ended_;  // by block
   std::string place_;
   ir::StreamHints next_;  // control edges of the operator to come
   int64_t last_mark_ = 0;

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "builder/call.h"
 #include "builder/draft.h"
 #include "core/error.h"
 #include "core/programs/sub_block_slots.h"
+#include "heddle/bounds.h"
 
 namespace heddle {
 
@@ -166,21 +169,18 @@ Result<std::vector<ProgramBuilder::Impl::Output>> ProgramBuilder::Impl::OutputsF
     given[s] = &target;
   }
   std::vector<Output> outputs;
-  std::vector<std::string> names;
-  std::vector<VarId> there;
+  outputs.reserve(given.size());  // `names` refers to them
+  std::unordered_set<std::string_view> names;
+  std::unordered_set<VarId> there;
   for (size_t s = 0; s < given.size(); ++s) {
     HEDDLE_ASSIGN_OR_RETURN(Output output, OutputFor(def.outputs()[s], given[s]));
-    for (const std::string& name : output.to_make) {
-      if (!name.empty() && std::find(names.begin(), names.end(), name) != names.end())
-        return InvalidArgument("two outputs are called '", name, "'");
-      names.push_back(name);
-    }
-    for (VarId v : output.there) {
-      if (v != kNoVar && std::find(there.begin(), there.end(), v) != there.end())
-        return InvalidArgument("two outputs are variable '", draft.var(v).name, "'");
-      there.push_back(v);
-    }
     outputs.push_back(std::move(output));
+    for (const std::string& name : outputs.back().to_make)
+      if (!name.empty() && !names.insert(name).second)
+        return InvalidArgument("two outputs are called '", name, "'");
+    for (VarId v : outputs.back().there)
+      if (v != kNoVar && !there.insert(v).second)
+        return InvalidArgument("two outputs are variable '", draft.var(v).name, "'");
   }
   return outputs;
 }
@@ -257,6 +257,10 @@ Status ProgramBuilder::Impl::Begin(bool loop, Variable condition) {
                              known.shape().ToString(), "; one bool is expected");
     return v;
   };
+  if (draft.open_blocks() >= static_cast<size_t>(kMostNestedBlocks))
+    return draft.Here(
+        InvalidArgument("more than ", kMostNestedBlocks, " levels of blocks in blocks"),
+        loop ? "while" : "conditional_block");
   const auto checked = check();
   if (!checked.ok()) return draft.Here(checked.status(), loop ? "while" : "conditional_block");
   draft.BeginBlock(loop, *checked);

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "heddle/bounds.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -147,6 +150,48 @@ TEST(Builder, ALoopWhoseSecondStepIsAnother) {
   for (const Variable v : {rows, deep}) {
     EXPECT_FALSE(Must(b.Info(v)).shape.known_rank());
     EXPECT_EQ(Must(b.Info(v)).dtype, DType::kF32);
+  }
+}
+
+// A counter of each loop begins anew in each turn of the loop around it, so that every level is
+// looked at again. If each look at one were two at what is inside it, forty levels would be 10^12.
+TEST(Builder, LoopsInLoops) {
+  for (const int levels : {1, 2, 40, kMostNestedBlocks + 1}) {
+    Builder b;
+    const Variable x = Must(b.Feed("x", DType::kF32, {2}));
+    const Variable sum = Must(b.Apply("assign", {{"X", {x}}}));
+    const auto number = [&](double value) {
+      return Must(
+          b.Apply("fill_constant", {},
+                  {{"shape", std::vector<int64_t>{1}}, {"dtype", DType::kI64}, {"value", value}}));
+    };
+    Status begun = Status::Ok();
+    std::vector<std::array<Variable, 3>> open;
+    for (int level = 0; level < levels && begun.ok(); ++level) {
+      const Variable turn = number(0), end = number(1);
+      const Variable more = Must(b.Apply("less_than", {{"X", {turn}}, {"Y", {end}}}));
+      begun = b.BeginWhile(more);
+      if (begun.ok()) open.push_back({turn, end, more});
+    }
+    EXPECT_EQ(begun.ok(), levels <= kMostNestedBlocks);
+    if (!begun.ok()) {
+      EXPECT_THAT(begun.ToString(), HasSubstr("more than 200 levels of blocks in blocks"));
+      EXPECT_EQ(open.size(), static_cast<size_t>(kMostNestedBlocks));
+      break;
+    }
+    Must(b.Assign(Must(b.Apply("elementwise_add", {{"X", {sum}}, {"Y", {x}}})), sum));
+    for (; !open.empty(); open.pop_back()) {
+      const auto& [turn, end, more] = open.back();
+      Must(b.Add("increment", {{"X", {turn}}}, {{"step", 1.0}}, {{"Out", std::vector{turn}}})
+               .status());
+      Must(b.Add("less_than", {{"X", {turn}}, {"Y", {end}}}, {}, {{"Out", std::vector{more}}})
+               .status());
+      Must(b.EndBlock());
+    }
+    EXPECT_EQ(ShapeOf(b, sum), "[2]");
+    Must(b.Fetch(sum));
+    const Model model = Must(std::move(b).Finish());
+    EXPECT_EQ(Floats(RunOnce(model, {{"x", F32({2}, {1, 2})}})[0]), (std::vector<float>{2, 4}));
   }
 }
 
