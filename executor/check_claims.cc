@@ -1,5 +1,8 @@
 #include "executor/check_claims.h"
 
+#include <map>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 namespace heddle::internal {
@@ -17,14 +20,23 @@ Fact Instead(const NamedFact& claim, const Fact& is) {
 
 bool Says(const ir::Var& var) { return var.dtype != DType::kUnknown || var.shape.known_rank(); }
 
-void Note(const NamedFact& claim, const Fact& instead, std::vector<NamedFact>* found) {
-  for (NamedFact& f : *found) {
-    if (f.block != claim.block || f.name != claim.name) continue;
-    f.fact = Join(f.fact, instead);
-    return;
+// What was found, each variable once.
+class Notes {
+ public:
+  explicit Notes(std::vector<NamedFact>* found) : found_(*found) {}
+
+  void Add(const NamedFact& claim, const Fact& instead) {
+    const auto [at, is_new] = places_.try_emplace({claim.block, claim.name}, found_.size());
+    if (is_new)
+      found_.push_back({claim.block, claim.name, instead, true});
+    else
+      found_[at->second].fact = Join(found_[at->second].fact, instead);
   }
-  found->push_back({claim.block, claim.name, instead, true});
-}
+
+ private:
+  std::vector<NamedFact>& found_;
+  std::map<std::pair<int, std::string_view>, size_t> places_;  // by names of the claims
+};
 
 }  // namespace
 
@@ -32,12 +44,15 @@ std::vector<NamedFact> FindOtherwise(const CompiledImpl::Form& form,
                                      const std::vector<Feed>& feeds) {
   std::vector<NamedFact> found;
   if (form.optimized.claims.empty()) return found;
-  for (const Feed& f : feeds) {
-    if (!f.value.is_tensor()) continue;
-    const Fact is{f.value.tensor().dtype(), f.value.tensor().shape()};
-    for (const NamedFact& claim : form.optimized.claims)
-      if (claim.block == 0 && claim.name == f.name && !Holds(claim.fact, is))
-        Note(claim, Instead(claim, is), &found);
+  std::unordered_map<std::string_view, const Tensor*> fed;
+  for (const Feed& f : feeds)
+    if (f.value.is_tensor()) fed.emplace(f.name, &f.value.tensor());
+  Notes notes(&found);
+  for (const NamedFact& claim : form.optimized.claims) {
+    const auto feed = claim.block == 0 ? fed.find(claim.name) : fed.end();
+    if (feed == fed.end()) continue;
+    const Fact is{feed->second->dtype(), feed->second->shape()};
+    if (!Holds(claim.fact, is)) notes.Add(claim, Instead(claim, is));
   }
   return found;
 }
@@ -50,6 +65,7 @@ std::vector<NamedFact> FindOtherwise(const CompiledImpl::Form& form, const Plan&
   for (const NamedFact& claim : claims)
     if (const ir::VarId v = plan.program->Find(claim.block, claim.name); v != ir::kNoVar)
       claimed[v] = &claim;
+  Notes notes(&found);
   for (const Slot& slot : plan.slots) {
     if (slot.var == ir::kNoVar || claimed[slot.var] == nullptr || !slot.is_static) continue;
     const ir::Var& var = plan.program->vars[slot.var];
@@ -58,7 +74,7 @@ std::vector<NamedFact> FindOtherwise(const CompiledImpl::Form& form, const Plan&
     if (Holds(said, is) || (IsComplex(is.dtype) && !IsComplex(said.dtype))) continue;
     // A pass may have turned the variable's dimensions.
     const NamedFact& claim = *claimed[slot.var];
-    Note(claim, said == claim.fact ? Instead(claim, is) : Fact{is.dtype, Shape::Unknown()}, &found);
+    notes.Add(claim, said == claim.fact ? Instead(claim, is) : Fact{is.dtype, Shape::Unknown()});
   }
   return found;
 }

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/lock_or_leave.h"
@@ -65,8 +68,21 @@ std::string NamesOf(const std::vector<TensorInfo>& list) {
 }  // namespace
 
 Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds) {
+  // Few are searched, which takes less time than an index.
+  constexpr size_t kFew = 32;
+  std::unordered_map<std::string_view, const TensorInfo*> known;
+  std::unordered_set<std::string_view> fed;
+  const bool indexed = feeds.size() > kFew || c.inputs.size() > kFew;
+  if (indexed) {
+    for (const TensorInfo& info : c.inputs) known.emplace(info.name, &info);
+    for (const Feed& f : feeds) fed.insert(f.name);
+  }
   for (const Feed& f : feeds) {
-    const TensorInfo* info = FindInfo(c.inputs, f.name);
+    const TensorInfo* info = nullptr;
+    if (!indexed)
+      info = FindInfo(c.inputs, f.name);
+    else if (const auto at = known.find(f.name); at != known.end())
+      info = at->second;
     if (c.declared_inputs) {
       if (info == nullptr)
         return InvalidArgument("there is no input '", f.name, "'; the inputs are ",
@@ -77,9 +93,10 @@ Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds) {
     }
   }
   for (const TensorInfo& info : c.inputs) {
-    const bool fed =
-        std::any_of(feeds.begin(), feeds.end(), [&](const Feed& f) { return f.name == info.name; });
-    if (!fed && c.declared_inputs)
+    const bool given = indexed ? fed.contains(info.name)
+                               : std::any_of(feeds.begin(), feeds.end(),
+                                             [&](const Feed& f) { return f.name == info.name; });
+    if (!given && c.declared_inputs)
       return InvalidArgument("input '", info.name, "' is not fed (", Name(info.dtype), " ",
                              info.shape.ToString(), " is expected)");
   }
@@ -426,11 +443,13 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Current(const std::vec
 bool CompiledImpl::NoteFound(const std::vector<passes::NamedFact>& found) {
   MutexLock lock(mutex_);
   bool any = false;
+  std::map<std::pair<int, std::string>, size_t> places;
+  for (size_t k = 0; k < found_.size(); ++k)
+    places.try_emplace({found_[k].block, found_[k].name}, k);
   for (const passes::NamedFact& f : found) {
-    const auto known = std::find_if(found_.begin(), found_.end(), [&](const auto& k) {
-      return k.block == f.block && k.name == f.name;
-    });
-    if (known == found_.end()) {
+    const auto [place, is_new] = places.try_emplace({f.block, f.name}, found_.size());
+    const auto known = found_.begin() + static_cast<std::ptrdiff_t>(place->second);
+    if (is_new) {
       found_.push_back(f);
       any = true;
     } else if (const passes::Fact both = Join(known->fact, f.fact); !(both == known->fact)) {

@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/error.h"
@@ -375,10 +377,12 @@ namespace {
 std::vector<std::string> TypesByName(const std::vector<TensorInfo>& wanted,
                                      const std::vector<TensorInfo>& known,
                                      const std::vector<std::string>& types) {
+  std::unordered_map<std::string_view, size_t> places;
+  for (size_t k = 0; k < known.size(); ++k) places[known[k].name] = k;
   std::vector<std::string> found(wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i)
-    for (size_t k = 0; k < known.size(); ++k)
-      if (known[k].name == wanted[i].name) found[i] = types[k];
+    if (const auto at = places.find(wanted[i].name); at != places.end())
+      found[i] = types[at->second];
   return found;
 }
 

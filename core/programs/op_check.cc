@@ -1,6 +1,7 @@
 #include "core/programs/op_check.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/operands/slot_kinds.h"
@@ -130,13 +131,19 @@ void CheckOperands(const Program& program, int block, const Op& op, const OpProb
   missing("output", op.def->outputs(), op.outputs);
   CheckKinds(program, block, op, problem);
   if (op.def->has(kControlFlow)) return;  // lists what its blocks write
-  std::vector<VarId> outputs;
+  constexpr size_t kFew = 16;
+  std::vector<VarId> few;             // searched
+  std::unordered_set<VarId> outputs;  // once there are more
   EachOperand(op.def->outputs(), op.outputs, [&](const SlotDef& slot, VarId v) {
-    if (std::find(outputs.begin(), outputs.end(), v) != outputs.end())
+    if (few.size() == kFew && outputs.empty()) outputs.insert(few.begin(), few.end());
+    if (few.size() < kFew ? std::find(few.begin(), few.end(), v) != few.end() : outputs.contains(v))
       problem(block, op,
               StrCat("output '", slot.name, "' is variable '", program.vars[v].name,
                      "', which another output of it is, too"));
-    outputs.push_back(v);
+    if (few.size() < kFew)
+      few.push_back(v);
+    else
+      outputs.insert(v);
   });
 }
 

@@ -8,10 +8,69 @@ namespace {
 constexpr std::string_view kPrefix = "sub_block:";
 constexpr std::string_view kGrad = "@GRAD";
 
+// Marks of variables that are taken back at once.
+class Marks {
+ public:
+  void Clear() { ++now_; }
+  void Set(VarId v) {
+    if (v >= at_.size()) at_.resize(v + 1, 0);
+    at_[v] = now_;
+  }
+  void Set(const std::vector<std::vector<VarId>>& slots) {
+    for (const auto& slot : slots)
+      for (VarId v : slot)
+        if (v != kNoVar) Set(v);
+  }
+  void Drop(VarId v) {
+    if (v < at_.size()) at_[v] = 0;
+  }
+  bool operator[](VarId v) const { return v < at_.size() && at_[v] == now_; }
+
+ private:
+  std::vector<uint32_t> at_;
+  uint32_t now_ = 1;
+};
+
+// Which blocks stand in which, so that an operator looks at its own blocks alone.
+class Tree {
+ public:
+  explicit Tree(const Program& p)
+      : children_(p.blocks.size()), gradients_(p.blocks.size()), vars_(p.blocks.size()) {
+    for (const Block& block : p.blocks) {
+      if (block.id > 0 && block.parent >= 0) children_[block.parent].push_back(block.id);
+      if (block.forward_block >= 0 && block.forward_block < std::ssize(gradients_))
+        gradients_[block.forward_block].push_back(block.id);
+    }
+    for (VarId v = 0; v < p.vars.size(); ++v) Add(v, p.vars[v].block);
+  }
+  void Add(VarId v, int block) { vars_[block].push_back(v); }
+
+  // The block and all that stand in it, but for those that `skip` is true of and what stands there.
+  template <typename Skip>
+  std::vector<int> Under(int block, Skip&& skip) const {
+    std::vector<int> all = {block};
+    for (size_t i = 0; i < all.size(); ++i)
+      for (int child : children_[all[i]])
+        if (!skip(child)) all.push_back(child);
+    return all;
+  }
+  std::vector<int> Under(int block) const {
+    return Under(block, [](int) { return false; });
+  }
+  const std::vector<int>& GradientsOf(int forward) const { return gradients_[forward]; }
+  const std::vector<VarId>& VarsOf(int block) const { return vars_[block]; }
+
+  Marks read, written, now, changing, in_place;
+
+ private:
+  std::vector<std::vector<int>> children_, gradients_;
+  std::vector<std::vector<VarId>> vars_;
+};
+
 class Filler {
  public:
-  Filler(Program& program, int block, size_t at)
-      : p_(program), op_(program.blocks[block].ops[at]), sub_(FindSubBlock()) {}
+  Filler(Program& program, Tree& tree, int block, size_t at)
+      : p_(program), tree_(tree), op_(program.blocks[block].ops[at]), sub_(FindSubBlock()) {}
 
   void Run() {
     if (sub_ < 0) return;
@@ -43,9 +102,10 @@ class Filler {
     if (spec == "carried" || spec == "kept") {
       *slot = Recorded(spec == "carried");
     } else if (spec == "arrays") {
-      for (VarId v = 0; v < p_.vars.size(); ++v)
-        if (p_.vars[v].kind == VarKind::kArray && Within(p_.vars[v].block, sub_))
-          slot->push_back(v);
+      for (int block : tree_.Under(sub_))
+        for (VarId v : tree_.VarsOf(block))
+          if (p_.vars[v].kind == VarKind::kArray) slot->push_back(v);
+      std::sort(slot->begin(), slot->end());
     } else if (const auto of_grad = argument("grad"); !of_grad.empty()) {
       for (const std::string& name : Names(of_grad))
         slot->push_back(name.empty() ? kNoVar : Local(name + std::string(kGrad)));
@@ -56,10 +116,10 @@ class Filler {
       for (const std::string& name : Names(of_given))
         slot->push_back(name.empty() ? kNoVar : p_.Find(sub_, name));
     } else if (const auto of_changing = argument("changing"); !of_changing.empty()) {
-      const std::vector<bool> changing = Changing();
+      FindChanging();
       for (const std::string& name : Names(of_changing)) {
         const VarId v = p_.Find(sub_, name);
-        slot->push_back(v != kNoVar && v < changing.size() && changing[v] ? v : kNoVar);
+        slot->push_back(v != kNoVar && tree_.changing[v] ? v : kNoVar);
       }
     } else if (const auto of_local = argument("local"); !of_local.empty()) {
       for (const std::string& name : Names(of_local))
@@ -79,12 +139,12 @@ class Filler {
     return names;
   }
 
-  // Per variable, whether its value behind the sub-block may differ from run to run of it.
-  std::vector<bool> Changing() const {
-    std::vector<bool> written(p_.vars.size()), now(p_.vars.size()), changing(p_.vars.size());
-    for (const Block& block : p_.blocks)
-      if (Within(block.id, sub_))
-        for (const Op& op : block.ops) Mark(op.outputs, &written);
+  // Marks variables whose values behind the sub-block may differ from run to run of it.
+  void FindChanging() {
+    Marks &written = tree_.written, &now = tree_.now, &changing = tree_.changing;
+    for (Marks* marks : {&written, &now, &changing}) marks->Clear();
+    for (int block : tree_.Under(sub_))
+      for (const Op& op : p_.blocks[block].ops) written.Set(op.outputs);
     for (const Op& op : p_.blocks[sub_].ops) {
       constexpr unsigned kOwnWill = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
       bool changes = (op.def->traits() & kOwnWill) != 0;
@@ -94,19 +154,20 @@ class Filler {
       for (const auto& slot : op.outputs)
         for (VarId v : slot) {
           if (v == kNoVar) continue;
-          now[v] = true;
+          now.Set(v);
           const bool in_part = p_.vars[v].kind != VarKind::kTensor;  // arrays keep other items
-          changing[v] = changes || in_part || p_.vars[v].persistable;
+          if (changes || in_part || p_.vars[v].persistable)
+            changing.Set(v);
+          else
+            changing.Drop(v);
         }
       for (int inner : op.SubBlocks())
-        for (const Block& block : p_.blocks)
-          if (Within(block.id, inner))
-            for (const Op& nested : block.ops) {
-              Mark(nested.outputs, &now);
-              Mark(nested.outputs, &changing);
-            }
+        for (int block : tree_.Under(inner))
+          for (const Op& nested : p_.blocks[block].ops) {
+            now.Set(nested.outputs);
+            changing.Set(nested.outputs);
+          }
     }
-    return changing;
   }
   // Block `b` is `outer` or stands inside it.
   bool Within(int b, int outer) const {
@@ -128,12 +189,16 @@ class Filler {
     var.shape = Shape::Unknown();
     var.persistable = false;
     const VarId inner = p_.AddVar(std::move(var));
-    for (Block& block : p_.blocks) {
-      if (!Within(block.id, sub_) && !InGradientOf(block.id, sub_)) continue;
-      for (Op& op : block.ops)
+    tree_.Add(inner, sub_);
+    std::vector<int> blocks = tree_.Under(sub_);
+    for (int gradient : tree_.GradientsOf(sub_)) {
+      const std::vector<int> more = tree_.Under(gradient);
+      blocks.insert(blocks.end(), more.begin(), more.end());
+    }
+    for (int block : blocks)
+      for (Op& op : p_.blocks[block].ops)
         for (auto* slots : {&op.inputs, &op.outputs})
           for (auto& slot : *slots) Rename(name, inner, &slot);
-    }
     return inner;
   }
   // Operands of that name that come from outside the sub-block are `inner` from now on.
@@ -145,19 +210,23 @@ class Filler {
   // Variables whose values of each step the gradient wants back.
   std::vector<VarId> Recorded(bool carried) const {
     const int forward = p_.blocks[sub_].forward_block >= 0 ? p_.blocks[sub_].forward_block : sub_;
-    std::vector<bool> read(p_.vars.size()), written(p_.vars.size()), in_place(p_.vars.size());
-    for (const Block& block : p_.blocks) {
-      for (const Op& op : block.ops) {
-        if (InGradientOf(block.id, forward)) {  // which may stand inside the forward block
-          Mark(op.inputs, &read);
-          continue;
-        }
-        if (!Within(block.id, forward)) continue;
-        Mark(op.outputs, &written);
-        if (block.id == forward) MarkInPlace(op, &in_place);
+    std::vector<VarId> found;
+    const std::vector<int>& gradients = tree_.GradientsOf(forward);
+    if (gradients.empty()) return found;
+    Marks &read = tree_.read, &written = tree_.written, &in_place = tree_.in_place;
+    for (Marks* marks : {&read, &written, &in_place}) marks->Clear();
+    for (int gradient : gradients)
+      for (int block : tree_.Under(gradient))
+        for (const Op& op : p_.blocks[block].ops) read.Set(op.inputs);
+    // A gradient may stand inside the forward block.
+    const std::vector<int> blocks =
+        tree_.Under(forward, [&](int block) { return p_.blocks[block].forward_block == forward; });
+    for (int block : blocks) {
+      for (const Op& op : p_.blocks[block].ops) {
+        written.Set(op.outputs);
+        if (block == forward) MarkInPlace(op);
       }
     }
-    std::vector<VarId> found;
     if (carried) {
       const int x = op_.def->FindInput("X");
       for (VarId v : op_.inputs[x])
@@ -166,31 +235,23 @@ class Filler {
           found.push_back(v);
       return found;
     }
-    for (VarId v = 0; v < p_.vars.size(); ++v)
-      if (read[v] && p_.vars[v].block != 0 && Within(p_.vars[v].block, forward) &&
-          !InGradientOf(p_.vars[v].block, forward))
-        found.push_back(v);
+    for (int block : blocks)
+      for (VarId v : tree_.VarsOf(block))
+        if (read[v] && block != 0) found.push_back(v);
+    std::sort(found.begin(), found.end());
     return found;
   }
 
-  bool InGradientOf(int b, int forward) const {
-    for (; b > 0; b = p_.blocks[b].parent)
-      if (p_.blocks[b].forward_block == forward) return true;
-    return false;
-  }
-  static void Mark(const std::vector<std::vector<VarId>>& slots, std::vector<bool>* marks) {
-    for (const auto& slot : slots)
-      for (VarId v : slot)
-        if (v != kNoVar) (*marks)[v] = true;
-  }
-  static void MarkInPlace(const Op& op, std::vector<bool>* marks) {
+  void MarkInPlace(const Op& op) const {
+    tree_.now.Clear();
+    tree_.now.Set(op.inputs);
     for (const auto& out : op.outputs)
       for (VarId v : out)
-        for (const auto& in : op.inputs)
-          if (v != kNoVar && std::find(in.begin(), in.end(), v) != in.end()) (*marks)[v] = true;
+        if (v != kNoVar && tree_.now[v]) tree_.in_place.Set(v);
   }
 
   Program& p_;
+  Tree& tree_;
   Op& op_;
   const int sub_;
 };
@@ -231,10 +292,12 @@ int ConditionSlot(const OpDef& def) {
 bool RunsAgain(const OpDef& def) { return def.FindInput("sub_block:arrays") >= 0; }
 
 void FillSubBlockSlots(Program* program) {
+  if (program->blocks.size() < 2) return;
+  Tree tree(*program);
   for (size_t b = 0; b < program->blocks.size(); ++b)
     for (size_t i = 0; i < program->blocks[b].ops.size(); ++i)
       if (program->blocks[b].ops[i].def->has(kControlFlow))
-        Filler(*program, static_cast<int>(b), i).Run();
+        Filler(*program, tree, static_cast<int>(b), i).Run();
 }
 
 }  // namespace heddle::ir

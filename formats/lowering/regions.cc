@@ -1,6 +1,6 @@
 #include "formats/lowering/regions.h"
 
-#include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 namespace heddle::formats {
@@ -52,10 +52,9 @@ Shape AgreedShape(OpMaker& m, const std::vector<int>& values) {
 }
 
 void CarryOn(OpMaker& m, const std::vector<int>& carried, std::vector<int> next) {
+  const std::unordered_set<int> kept(carried.begin(), carried.end());
   for (size_t i = 0; i < carried.size(); ++i)
-    if (next[i] != carried[i] &&
-        std::find(carried.begin(), carried.end(), next[i]) != carried.end())
-      next[i] = CopyOf(m, next[i]);
+    if (next[i] != carried[i] && kept.contains(next[i])) next[i] = CopyOf(m, next[i]);
   for (size_t i = 0; i < carried.size(); ++i)
     if (next[i] != carried[i]) Assign(m, next[i], carried[i]);
 }

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "core/shapes.h"
@@ -112,20 +114,36 @@ int CarryIn(NodeLowering& n, int v) {
   return made;
 }
 
-// The body hands its input `input` on as its output `output`, as it came.
-bool HandsOn(const Graph& body, size_t input, size_t output) {
-  std::string_view name = body.outputs[output].name;
-  for (size_t hops = 0; name != body.inputs[input].name; ++hops) {
-    const auto makes = [name](const Node& node) {
-      return node.op_type == "Identity" && node.domain.empty() && node.inputs.size() == 1 &&
-             node.outputs.size() == 1 && node.outputs[0] == name;
-    };
-    const auto node = std::find_if(body.nodes.begin(), body.nodes.end(), makes);
-    if (node == body.nodes.end() || hops == body.nodes.size()) return false;
-    name = node->inputs[0];
+// Where the values of a graph come from through its Identity nodes.
+class Origins {
+ public:
+  explicit Origins(const Graph& graph) {
+    for (const Node& node : graph.nodes)
+      if (node.op_type == "Identity" && node.domain.empty() && node.inputs.size() == 1 &&
+          node.outputs.size() == 1)
+        from_.emplace(node.outputs[0], node.inputs[0]);
   }
-  return true;
-}
+
+  // The name of the value that `name` is; any one of a circle.
+  std::string_view Of(std::string_view name) {
+    std::string_view origin = name;
+    for (size_t hops = 0; hops <= from_.size(); ++hops) {
+      const auto next = from_.find(origin);
+      if (next == from_.end()) break;
+      origin = next->second;
+    }
+    // Those on the way are one hop from it when they are asked for next.
+    while (name != origin) {
+      const auto next = from_.find(name);
+      if (next == from_.end()) break;
+      name = std::exchange(next->second, origin);
+    }
+    return origin;
+  }
+
+ private:
+  std::unordered_map<std::string_view, std::string_view> from_;
+};
 
 // The body has its states from input `in` and output `out` on. One that it hands on as it came
 // stays the variable that it is outside.
@@ -136,8 +154,10 @@ Turns Begin(NodeLowering& n, const std::vector<int>& initial, int first_conditio
   turns.condition = CopyOf(n, first_condition);
   std::vector<bool>& growing = n.lowering().growing(n.node());
   growing.resize(initial.size());
+  Origins origins(body);
   for (size_t i = 0; i < initial.size(); ++i) {
-    turns.carried.push_back(HandsOn(body, in + i, out + i) ? initial[i] : CarryIn(n, initial[i]));
+    const bool handed_on = origins.Of(body.outputs[out + i].name) == body.inputs[in + i].name;
+    turns.carried.push_back(handed_on ? initial[i] : CarryIn(n, initial[i]));
     if (growing[i]) n.facts(turns.carried[i]).shape = Shape::Unknown();
   }
   turns.block = n.NewBlock();

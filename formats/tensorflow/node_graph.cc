@@ -185,18 +185,9 @@ std::vector<bool> NodeGraph::Ancestors(const std::vector<Source>& values,
 }
 
 void NodeGraph::NoteUses(const std::vector<bool>& marked, const std::vector<Source>& results) {
-  used_.assign(size(), {});
-  used_arguments_.clear();
+  uses_.clear();
   const auto note = [&](const Source& source) {
-    if (source.node == Source::kMissing) return;
-    std::vector<Use>& uses =
-        source.is_node() ? used_[static_cast<size_t>(source.node)] : used_arguments_;
-    for (Use& use : uses) {
-      if (use.port != source.port) continue;
-      ++use.times;
-      return;
-    }
-    uses.push_back({source.port, 1});
+    if (source.node != Source::kMissing) ++uses_[KeyOf(source)];
   };
   for (const Source& result : results) note(result);
   for (size_t i = 0; i < size(); ++i)
@@ -205,9 +196,8 @@ void NodeGraph::NoteUses(const std::vector<bool>& marked, const std::vector<Sour
 }
 
 int NodeGraph::Uses(Source value) const {
-  for (const Use& use : value.is_node() ? used_[static_cast<size_t>(value.node)] : used_arguments_)
-    if (use.port == value.port) return use.times;
-  return 0;
+  const auto found = uses_.find(KeyOf(value));
+  return found == uses_.end() ? 0 : found->second;
 }
 
 }  // namespace heddle::tensorflow

@@ -67,11 +67,10 @@ class NodeGraph {
   const Function* function_ = nullptr;
   std::unordered_map<std::string_view, int> places_, arguments_;
   std::vector<Links> links_;
-  struct Use {
-    int port, times;
-  };
-  std::vector<std::vector<Use>> used_;  // by node: its outputs that somebody reads
-  std::vector<Use> used_arguments_;
+  static uint64_t KeyOf(Source source) {
+    return uint64_t{static_cast<uint32_t>(source.node)} << 32 | static_cast<uint32_t>(source.port);
+  }
+  std::unordered_map<uint64_t, int> uses_;  // by output or argument that somebody reads
   std::string_view duplicate_;
 };
 

@@ -13,7 +13,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <system_error>
+#include <unordered_map>
 
 #include "heddle/bounds.h"
 #include "heddle/device.h"
@@ -43,7 +45,10 @@ class Session {
         compiled_(std::move(compiled)),
         program_(std::move(program)),
         input_types_(InputTypes(program_, compiled_.inputs())),
-        output_types_(OutputTypes(program_, compiled_.outputs())) {}
+        output_types_(OutputTypes(program_, compiled_.outputs())) {
+    const auto& inputs = compiled_.inputs();
+    for (size_t i = 0; i < inputs.size(); ++i) places_.emplace(inputs[i].name, i);
+  }
 
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -83,12 +88,13 @@ class Session {
   Program program_;
   // The names that the file gives to elements that heddle holds in another dtype.
   const std::vector<std::string> input_types_, output_types_;
+  std::unordered_map<std::string_view, size_t> places_;  // of inputs
 };
 
 // The type that an input is declared with; of a program without feed operators, its variable's.
 DType Session::Wanted(std::string_view name) const {
-  for (const TensorInfo& info : compiled_.inputs())
-    if (info.name == name) return info.dtype;
+  if (const auto at = places_.find(name); at != places_.end())
+    return compiled_.inputs()[at->second].dtype;
   if (!compiled_.inputs().empty()) return DType::kUnknown;
   const auto info = program_.variable(name);
   return info ? info->dtype : DType::kUnknown;
@@ -96,10 +102,8 @@ DType Session::Wanted(std::string_view name) const {
 
 const std::string& Session::TypeOf(std::string_view name) const {
   static const std::string* const none = new std::string;
-  const auto& inputs = compiled_.inputs();
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].name == name) return input_types_[i];
-  return *none;
+  const auto at = places_.find(name);
+  return at == places_.end() ? *none : input_types_[at->second];
 }
 
 std::string NameOf(PyObject* key) {
