@@ -30,6 +30,8 @@ constexpr int WinogradTileOf(int64_t kernel) {
   return kWinogradWindow + 1 - static_cast<int>(kernel);
 }
 
+constexpr float kWinogradMost = 4e9f;
+
 // A window of the input, steps in floats. Pixels outside of the given rows and columns are 0. A
 // window of one row has no other rows.
 struct WinogradInput {
@@ -125,7 +127,8 @@ struct Microkernels {
                      float* to);
 
   // One window to its row in the 36 or 6 matrices, which are point_step apart; padding becomes 0.
-  // False: a pixel is NaN or infinite, or nearly so; all results of the window would be.
+  // False: a pixel is NaN, infinite or of the order of kWinogradMost; it, or what is rounded of it,
+  // would reach results that do not see it.
   // [of one row]
   bool (*winograd_input[2])(const WinogradInput& tile, int64_t channels, float* out,
                             int64_t point_step);

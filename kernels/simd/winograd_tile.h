@@ -54,8 +54,11 @@ struct WinogradTiles {
                        m[5 * step]);
   }
 
-  // 0 for finite numbers, else NaN.
-  static HEDDLE_SIMD_INLINE T AddFault(T x, T fault) { return V::Fma(x, V::Zero(), fault); }
+  // 0 for numbers below kWinogradMost, else NaN.
+  static HEDDLE_SIMD_INLINE T AddFault(T x, T fault) {
+    constexpr float kGreatest = 3.4e38f;
+    return V::Fma(V::Mul(x, V::Set(kGreatest / kWinogradMost)), V::Zero(), fault);
+  }
   static bool IsFinite(T fault) {
     float lanes[kLanes];
     V::Store(lanes, fault);
@@ -65,7 +68,8 @@ struct WinogradTiles {
   }
 
   // Transforms one vector of channels. kWhole: all pixels lie in the image, and the vector is full.
-  // Four points depend on all pixels of the window: `fault` becomes NaN where these are not finite.
+  // Four points depend on all pixels of the window: `fault` becomes NaN where one is NaN, infinite
+  // or great.
   template <bool kWhole>
   static HEDDLE_SIMD_INLINE T SpreadTile(const WinogradInput& tile, int64_t c, int n, float* out,
                                          int64_t point_step, T fault) {
