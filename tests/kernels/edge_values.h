@@ -1,5 +1,5 @@
-// Random operands with NaN, infinities and zeros of both signs among them, and what activations
-// make of such numbers by their definitions.
+// Random operands with NaN, infinities, zeros of both signs, subnormal and the greatest numbers
+// among them, and what activations make of such numbers by their definitions.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,15 +20,34 @@ namespace heddle::testing {
 inline Tensor WithEdges(const Shape& shape, double share, uint32_t seed) {
   constexpr float kInf = std::numeric_limits<float>::infinity(),
                   kNan = std::numeric_limits<float>::quiet_NaN();
-  constexpr float kSpecial[] = {kNan, -kNan, kInf, -kInf, 0.f, -0.f};
+  constexpr float kMost = std::numeric_limits<float>::max();
+  constexpr float kSpecial[] = {kNan, -kNan, kInf, -kInf, 0.f, -0.f, kMost, -kMost, 1e-41f, -1e20f};
   std::mt19937 random(seed);
   std::uniform_real_distribution<double> chance(0, 1);
-  std::uniform_int_distribution<int> step(-8, 8), which(0, 5);
+  std::uniform_int_distribution<int> step(-8, 8), which(0, 9);
   std::vector<float> values(static_cast<size_t>(shape.numel()));
   for (float& v : values)
     v = chance(random) < share ? kSpecial[which(random)] : static_cast<float>(step(random)) / 4;
   return F32(shape, values);
 }
+
+// A sum by definition.
+class EdgeSum {
+ public:
+  void Add(double term) {
+    sum_ += term;
+    if (std::isfinite(term)) magnitude_ += std::fabs(term);
+  }
+  double value() const { return sum_; }
+  // The order of the terms decides whether it overflows, or is exact at all.
+  bool in_doubt() const {
+    return magnitude_ > std::numeric_limits<float>::max() ||
+           (magnitude_ > 1e6 && magnitude_ > 10 * (1 + std::fabs(sum_)));
+  }
+
+ private:
+  double sum_ = 0, magnitude_ = 0;
+};
 
 struct EdgeActivation {
   const char* name;  // fuse_activation

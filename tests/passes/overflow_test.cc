@@ -48,7 +48,7 @@ Outcome RunAt(int level, const NetProgram& net, const Program& program, uint32_t
   Executor executor({.threads = 1});
   Outcome o;
   CompileOptions options{.opt_level = level};
-  options.force = "conv=direct:depthwise:im2col";  // Winograd's adds neighbours: docs/numerics.md
+  options.force = "conv=winograd:direct:depthwise:im2col";
   auto compiled = executor.Compile(program, scope, options);
   o.status = compiled.status();
   if (!o.status.ok()) return o;

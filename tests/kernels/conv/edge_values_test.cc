@@ -47,13 +47,15 @@ class EdgeValuesOfConv : public ::testing::TestWithParam<Layer> {
   }
 
   // The sums by definition, bias and residual added.
-  std::vector<double> Sums() const {
-    std::vector<double> sums(static_cast<size_t>(out_ * out_ * l_.out_c));
+  std::vector<EdgeSum> Sums() const {
+    std::vector<EdgeSum> sums(static_cast<size_t>(out_ * out_ * l_.out_c));
     const int64_t per_group = l_.in_c / l_.groups, out_per_group = l_.out_c / l_.groups;
     for (int64_t y = 0; y < out_; ++y)
       for (int64_t x = 0; x < out_; ++x)
         for (int64_t o = 0; o < l_.out_c; ++o) {
-          double sum = b_.data<float>()[o];
+          const int64_t at = At(out_, l_.out_c, y, x, o);
+          EdgeSum& sum = sums[static_cast<size_t>(at)];
+          sum.Add(b_.data<float>()[o]);
           for (int64_t i = 0; i < per_group; ++i)
             for (int64_t ky = 0; ky < l_.height(); ++ky)
               for (int64_t kx = 0; kx < l_.kernel; ++kx) {
@@ -61,11 +63,11 @@ class EdgeValuesOfConv : public ::testing::TestWithParam<Layer> {
                               sx = x * l_.stride + kx - l_.pad;
                 if (sy < 0 || sy >= l_.size || sx < 0 || sx >= l_.size) continue;
                 const int64_t c = o / out_per_group * per_group + i;
-                sum += double{x_.data<float>()[At(l_.size, l_.in_c, sy, sx, c)]} *
-                       w_.data<float>()[((o * per_group + i) * l_.height() + ky) * l_.kernel + kx];
+                sum.Add(
+                    double{x_.data<float>()[At(l_.size, l_.in_c, sy, sx, c)]} *
+                    w_.data<float>()[((o * per_group + i) * l_.height() + ky) * l_.kernel + kx]);
               }
-          const int64_t at = At(out_, l_.out_c, y, x, o);
-          sums[static_cast<size_t>(at)] = sum + r_.data<float>()[at];
+          sum.Add(r_.data<float>()[at]);
         }
     return sums;
   }
@@ -102,7 +104,7 @@ class EdgeValuesOfConv : public ::testing::TestWithParam<Layer> {
 };
 
 TEST_P(EdgeValuesOfConv, StayWhatTheyAre) {
-  const std::vector<double> sums = Sums();
+  const std::vector<EdgeSum> sums = Sums();
   int ran = 0;
   for (const ConvImplementation& implementation : ConvImplementations()) {
     const std::string name = implementation.name;
@@ -114,8 +116,9 @@ TEST_P(EdgeValuesOfConv, StayWhatTheyAre) {
         ++ran;
         int wrong = 0;
         for (int64_t i = 0; i < out->numel(); ++i) {
-          const double sum = sums[static_cast<size_t>(i)], want = Activated(a, sum),
+          const double sum = sums[static_cast<size_t>(i)].value(), want = Activated(a, sum),
                        got = out->data<float>()[i];
+          if (sums[static_cast<size_t>(i)].in_doubt()) continue;
           if (!SameClass(got, want, 1e-4) && ++wrong < 3)
             ADD_FAILURE() << l_.name << ", " << name << ", " << threads << " threads, '" << a.name
                           << "' " << a.alpha << " " << a.beta << " of " << sum << " gave " << got
