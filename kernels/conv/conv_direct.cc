@@ -262,6 +262,7 @@ void DirectEpilogue::Set(DirectTile* block) const {
   block->gated = loops.activation == Activation::kHardSwish;
   block->gate_factor = loops.alpha;
   block->gate_offset = loops.beta;
+  block->gate_limit = loops.limit;
   block->linear = loops.linear();
   block->scale = loops.scale;
   block->shift = loops.shift;

@@ -22,7 +22,7 @@ double BaseNs(const ConvCase& c, const Machine& m) {
 
 // What heddle computes after oneDNN.
 double FollowingNs(const ConvCase& c, const Machine& m) {
-  if (!FollowsOnednn(c.epilogue.activation)) return 0;
+  if (!FollowsOnednn(c.epilogue)) return 0;
   const ConvGeometry& g = c.g;
   const int64_t results =
       c.direction == ConvDirection::kForward ? g.out_c * g.out_size() : g.in_c * g.in_size();

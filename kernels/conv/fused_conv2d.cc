@@ -46,7 +46,7 @@ Result<std::unique_ptr<KernelState>> PrepareFusedConv(PrepareContext& ctx) {
       Epilogue epilogue,
       ParseEpilogue(ctx.Str("fuse_activation"), ctx.Float("fuse_alpha"), ctx.Float("fuse_beta"),
                     ctx.HasIn("Bias"), ctx.HasIn("ResidualData")));
-  epilogue.scale = static_cast<float>(ctx.Float("fuse_scale"));
+  epilogue.scale *= static_cast<float>(ctx.Float("fuse_scale"));
   epilogue.shift = static_cast<float>(ctx.Float("fuse_shift"));
   epilogue.bf16 = ctx.Bool("fuse_bf16");
   auto state = std::make_unique<FusedConvState>();
@@ -110,7 +110,9 @@ HEDDLE_OP(fused_conv2d) {
       "fuse_alpha and fuse_beta: the "
       "slope of leaky_relu, the bounds of clip, factor and offset inside hard_swish = "
       "x min(max(alpha x + beta, 0), 1) and hard_sigmoid (both 0: their usual constants), the "
-      "factor in swish; gelu is the tanh form when alpha is 1. fuse_bf16: a constant Filter and "
+      "factor in swish; gelu is the tanh form when alpha is 1. hard_swish_divided_last is x "
+      "min(max("
+      "x + 3, 0), 6) / 6, whose product may overflow. fuse_bf16: a constant Filter and "
       "Input "
       "may be rounded to bfloat16");
   Define<false>(op);

@@ -100,7 +100,7 @@ Result<Epilogue> StageEpilogue(const PrepareContext& ctx, size_t i, bool residua
                     ctx.Attr<Floats>("fuse_beta")[i], true, residual));
   e.bf16 = ctx.Bool("fuse_bf16");
   e.int8 = ctx.Bool("fuse_int8");
-  e.scale = static_cast<float>(ctx.Attr<Floats>("fuse_scale")[i]);
+  e.scale *= static_cast<float>(ctx.Attr<Floats>("fuse_scale")[i]);
   e.shift = static_cast<float>(ctx.Attr<Floats>("fuse_shift")[i]);
   return e;
 }

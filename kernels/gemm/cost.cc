@@ -15,7 +15,7 @@ double BaseNs(const GemmCase& c, const Machine& m) {
 
 // What heddle computes after oneDNN.
 double FollowingNs(const GemmCase& c, const Machine& m) {
-  if (!FollowsOnednn(c.epilogue.activation)) return 0;
+  if (!FollowsOnednn(c.epilogue)) return 0;
   return static_cast<double>(c.g.batch * c.g.one.m * c.g.one.n) * kCyclesToFollow / m.cycles_per_ns;
 }
 

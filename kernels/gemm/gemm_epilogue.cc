@@ -33,6 +33,10 @@ Result<Epilogue> ParseEpilogue(std::string_view activation, double alpha, double
   } else if (activation == "hard_swish") {
     e.activation = Activation::kHardSwish;
     if (usual) e.alpha = 1.f / 6.f, e.beta = 0.5f;
+  } else if (activation == "hard_swish_divided_last") {
+    e.activation = Activation::kHardSwish;
+    e.alpha = 1.f, e.beta = 3.f, e.limit = 6.f;
+    e.scale = 1.f / 6.f;
   } else if (activation == "hard_sigmoid") {
     e.activation = Activation::kHardSigmoid;
     if (usual) e.alpha = 0.2f, e.beta = 0.5f;
@@ -48,21 +52,24 @@ Result<Epilogue> ParseEpilogue(std::string_view activation, double alpha, double
   } else if (activation == "mish") {
     e.activation = Activation::kMish;
   } else {
-    return InvalidArgument("fuse_activation '", activation,
-                           "' is none of relu, relu6, leaky_relu, clip, hard_swish, hard_sigmoid, "
-                           "swish, sigmoid, gelu, tanh, mish");
+    return InvalidArgument(
+        "fuse_activation '", activation,
+        "' is none of relu, relu6, leaky_relu, clip, hard_swish, "
+        "hard_swish_divided_last, hard_sigmoid, swish, sigmoid, gelu, tanh, mish");
   }
   return e;
 }
 
-bool FollowsOnednn(Activation activation) {
-  switch (activation) {
+bool FollowsOnednn(const Epilogue& epilogue) {
+  switch (epilogue.activation) {
     case Activation::kReluKeepsNan:
     case Activation::kClip:
     case Activation::kHardSigmoid:
     case Activation::kSigmoid:
     case Activation::kGeluErf:
       return true;
+    case Activation::kLeakyRelu:
+      return epilogue.alpha == 0.f;
     default:
       return false;
   }

@@ -39,7 +39,9 @@ void AppendActivation(dnnl::post_ops& ops, const Epilogue& e) {
     case Activation::kLeakyRelu:
       return ops.append_eltwise(algorithm::eltwise_relu, e.alpha, 0.f);
     case Activation::kHardSwish:
-      return ops.append_eltwise(algorithm::eltwise_hardswish, e.alpha, e.beta);
+      ops.append_eltwise(algorithm::eltwise_hardswish, e.alpha / e.limit, e.beta / e.limit);
+      if (e.limit != 1.f) ops.append_eltwise(algorithm::eltwise_linear, e.limit, 0.f);
+      return;
     case Activation::kSwish:
       return ops.append_eltwise(algorithm::eltwise_swish, e.alpha, 0.f);
     case Activation::kGeluTanh:
@@ -60,7 +62,7 @@ void AppendActivation(dnnl::post_ops& ops, const Epilogue& e) {
 }  // namespace
 
 LateEpilogue::LateEpilogue(Epilogue* epilogue) {
-  if (FollowsOnednn(epilogue->activation)) late_ = TakeActivation(epilogue);
+  if (FollowsOnednn(*epilogue)) late_ = TakeActivation(epilogue);
 }
 
 void LateEpilogue::Run(const KernelContext& ctx, int64_t n, float* data) const {

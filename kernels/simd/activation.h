@@ -22,8 +22,9 @@ HEDDLE_SIMD_INLINE typename V::T Activate(typename V::T x, const Epilogue& e) {
     return V::Min(V::Set(e.beta), V::Max(V::Set(e.alpha), x));
   if constexpr (kActivation == Activation::kHardSwish || kActivation == Activation::kHardSigmoid) {
     const T line = V::Fma(V::Set(e.alpha), x, V::Set(e.beta));
-    const T gate = V::Min(V::Set(1.f), V::Max(V::Zero(), line));
-    return kActivation == Activation::kHardSwish ? V::Mul(x, gate) : gate;
+    const bool swish = kActivation == Activation::kHardSwish;
+    const T gate = V::Min(V::Set(swish ? e.limit : 1.f), V::Max(V::Zero(), line));
+    return swish ? V::Mul(x, gate) : gate;
   }
   if constexpr (kActivation == Activation::kSwish) return Swish<V>(x, e.alpha);
   if constexpr (kActivation == Activation::kSigmoid) return Sigmoid<V>(x);

@@ -99,13 +99,14 @@ struct DirectTiles {
         for (int v = 0; v < kVectors; ++v) sum[p][v] = V::Min(high, V::Max(low, sum[p][v]));
     }
     if (d.gated) {
-      const T factor = V::Set(d.gate_factor), offset = V::Set(d.gate_offset), one = V::Set(1.f);
+      const T factor = V::Set(d.gate_factor), offset = V::Set(d.gate_offset);
+      const T limit = V::Set(d.gate_limit);
 #pragma GCC unroll 28
       for (int p = 0; p < kPixels; ++p)
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v)
-          sum[p][v] =
-              V::Mul(sum[p][v], V::Min(one, V::Max(V::Zero(), V::Fma(factor, sum[p][v], offset))));
+          sum[p][v] = V::Mul(sum[p][v],
+                             V::Min(limit, V::Max(V::Zero(), V::Fma(factor, sum[p][v], offset))));
     }
     if (!d.linear) return;
     const T scale = V::Set(d.scale), shift = V::Set(d.shift);

@@ -10,7 +10,7 @@ enum class Activation : uint8_t {
   kRelu,         // x > 0 ? x : 0, which is 0 for NaN
   kLeakyRelu,    // x < 0 ? alpha * x : x
   kClip,         // min(max(x, alpha), beta), NaN stays; relu6 is clip 0, 6
-  kHardSwish,    // x * min(max(alpha * x + beta, 0), 1)
+  kHardSwish,    // x * min(max(alpha * x + beta, 0), limit)
   kHardSigmoid,  // min(max(alpha * x + beta, 0), 1)
   kSwish,        // x * sigmoid(alpha * x)
   kSigmoid,
@@ -27,6 +27,7 @@ struct Epilogue {
   bool residual = false;
   Activation activation = Activation::kNone;
   float alpha = 0, beta = 0;
+  float limit = 1;  // of the gate in kHardSwish
   float scale = 1, shift = 0;
   bool bf16 = false;  // a constant operand may be rounded to bfloat16, and the other one with it
   bool int8 = false;  // a constant matrix may be rounded to 8-bit integers

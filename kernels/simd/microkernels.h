@@ -100,11 +100,11 @@ struct DirectTile {
   int64_t out_step;
   int channels;  // of the panel, the last vector may be partly used
   // The epilogue of a sum: it is cut to [low, high], if gated multiplied with
-  // min(max(gate_factor x + gate_offset, 0), 1), and if linear it becomes scale x + shift. NaN
-  // stays; with nan_is_low it becomes `low`, and there is no `high`.
+  // min(max(gate_factor x + gate_offset, 0), gate_limit), and if linear it becomes scale x + shift.
+  // NaN stays; with nan_is_low it becomes `low`, and there is no `high`.
   float low, high;
   bool nan_is_low, gated, linear;
-  float gate_factor, gate_offset, scale, shift;
+  float gate_factor, gate_offset, gate_limit, scale, shift;
   // Microkernels::gemm_prefetch_tile: what is read next, and how far to go with each row of the
   // filter.
   const float* ahead;

@@ -1,12 +1,16 @@
 #include "passes/fuse/fused_activation.h"
 
+#include <cmath>
 #include <limits>
 
 #include "passes/version_view.h"
 
 namespace heddle::passes {
 
-std::optional<FusedActivation> AsActivation(const ir::Op& op) {
+namespace {
+
+// The operator as an activation, whatever its numbers are.
+std::optional<FusedActivation> Named(const ir::Op& op) {
   const std::string& t = op.type();
   auto number = [&](const char* name) { return op.Attr<double>(name); };
   // A clip keeps NaN.
@@ -21,10 +25,31 @@ std::optional<FusedActivation> AsActivation(const ir::Op& op) {
     return FusedActivation{t, number("alpha")};
   if (t == "swish") return FusedActivation{t, number("beta")};
   if (t == "hard_sigmoid") return FusedActivation{t, number("slope"), number("offset")};
+  if (t == "hard_swish" && !op.Attr<bool>("divide_first"))
+    return FusedActivation{"hard_swish_divided_last"};
   if (t == "hard_swish") return FusedActivation{t, 1.0 / 6, 0.5};
   if (t == "gelu") return FusedActivation{t, op.Attr<bool>("approximate") ? 1.0 : 0.0};
   if (t == "mish" && number("threshold") >= 20) return FusedActivation{t};
   return std::nullopt;
+}
+
+// The fused operators compute with these numbers what the operator does, for every x. They multiply
+// both sides of leaky_relu, so that an infinite slope would make NaN of positive numbers; and zeros
+// stand for usual constants.
+bool MeansTheSame(const FusedActivation& a) {
+  const bool numbers =
+      std::isfinite(static_cast<float>(a.alpha)) && std::isfinite(static_cast<float>(a.beta));
+  if (a.name == "hard_sigmoid") return numbers && (a.alpha != 0 || a.beta != 0);
+  if (a.name == "swish") return numbers && a.alpha != 0;
+  return numbers || (a.name == "clip" && !std::isnan(a.alpha) && !std::isnan(a.beta));
+}
+
+}  // namespace
+
+std::optional<FusedActivation> AsActivation(const ir::Op& op) {
+  std::optional<FusedActivation> activation = Named(op);
+  if (activation && !MeansTheSame(*activation)) activation.reset();
+  return activation;
 }
 
 void SetActivation(const FusedActivation& activation, ir::Op* fused) {

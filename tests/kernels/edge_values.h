@@ -62,9 +62,13 @@ inline std::vector<EdgeActivation> EdgeActivations() {
           {"clip", -1, 1},
           {"clip", -kInf, 1},
           {"leaky_relu", 0.1},
+          {"leaky_relu", 0},
+          {"leaky_relu", -0.5},
           {"hard_swish", 1.0 / 6, 0.5},
+          {"hard_swish_divided_last"},
           {"hard_sigmoid", 0.2, 0.5},
           {"swish", 1},
+          {"swish", -2},
           {"sigmoid"},
           {"gelu"},
           {"gelu", 1},
@@ -80,6 +84,8 @@ inline double Activated(const EdgeActivation& a, double x) {
   if (name == "clip") return std::min(a.beta, std::max(a.alpha, x));
   if (name == "leaky_relu") return x < 0 ? a.alpha * x : x;
   if (name == "hard_swish") return x * gate();
+  if (name == "hard_swish_divided_last")  // the product is a float
+    return static_cast<float>(x * std::min(6.0, std::max(0.0, x + 3))) / 6;
   if (name == "hard_sigmoid") return gate();
   if (name == "swish") return x / (1 + std::exp(-a.alpha * x));
   if (name == "sigmoid") return 1 / (1 + std::exp(-x));

@@ -199,6 +199,8 @@ Result<Activation> ActivationOf(const OpContext& ctx) {
     const float slope = usual ? 1.0f / 6.0f : alpha, offset = usual ? 0.5f : beta;
     a.op = Element::kHardSwishDividedFirst;
     a.args = {1 / slope, 1 / slope, offset / slope};
+  } else if (name == "hard_swish_divided_last") {
+    a.op = Element::kHardSwish, a.args = {6, 6, 3};
   } else if (name == "hard_sigmoid") {
     a.op = Element::kHardSigmoid, a.args = {usual ? 0.2f : alpha, usual ? 0.5f : beta, 0};
   } else if (name == "swish") {
