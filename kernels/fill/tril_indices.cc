@@ -3,6 +3,7 @@
 
 #include "core/interrupts.h"
 #include "kernels/base/shape_arg.h"
+#include "kernels/base/visit_one_of.h"
 
 namespace heddle {
 namespace {
@@ -45,7 +46,7 @@ template <bool kUpper>
 Status RunTriangle(KernelContext& ctx) {
   Tensor& out = ctx.Out("out");
   const Triangle t(ctx, kUpper);
-  VisitDType<int32_t, int64_t>(out.dtype(), [&](auto tag) {
+  VisitOneOf<int32_t, int64_t>("out", out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* row = out.mutable_data<T>();
     T* col = row + out.dim(1);

@@ -5,6 +5,7 @@
 #include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
+#include "kernels/base/visit_one_of.h"
 #include "kernels/elementwise/convert.h"
 
 namespace heddle {
@@ -45,8 +46,8 @@ template <typename P>
 Status RunEach(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   bool* y = ctx.Out("Out").mutable_data<bool>();
-  VisitDType<float, double, float16, bfloat16, bool, uint8_t, int8_t, int16_t, int32_t, int64_t>(
-      x.dtype(), [&](auto tag) {
+  VisitOneOf<float, double, float16, bfloat16, bool, uint8_t, int8_t, int16_t, int32_t, int64_t>(
+      "X", x.dtype(), [&](auto tag) {
         const auto* a = x.data<typename decltype(tag)::type>();
         ctx.ParallelFor(x.numel(), 1 << 16, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) y[i] = TestElement<P>(a[i]);
@@ -61,8 +62,8 @@ Status RunWhole(KernelContext& ctx) {
   const Value& in = *ctx.InVar("X");
   const Tensor& x = in.is_rows() ? in.rows().value : ctx.In("X");
   bool found = false;
-  VisitDType<float, double, float16, bfloat16, bool, uint8_t, int8_t, int16_t, int32_t, int64_t>(
-      x.dtype(), [&](auto tag) {
+  VisitOneOf<float, double, float16, bfloat16, bool, uint8_t, int8_t, int16_t, int32_t, int64_t>(
+      "X", x.dtype(), [&](auto tag) {
         const auto* a = x.data<typename decltype(tag)::type>();
         for (const auto part : Stretches(x.numel()))
           for (int64_t i = part.begin; i < part.end; ++i) found |= TestElement<P>(a[i]) != P::kAll;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "kernels/base/visit_one_of.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -154,13 +155,14 @@ int64_t GreatestOf(ElementType type) {
 Number NumberAt(const Tensor& t, int64_t i, ElementType type) {
   Number n{true, 0, 0};
   if (IsTinyFloat(type)) return {false, 0, FromTinyFloat(t.data<uint8_t>()[i], type)};
-  VisitDType<bool, uint8_t, int8_t, int16_t, int32_t, int64_t>(t.dtype(), [&](auto tag) {
-    n.integer = static_cast<int64_t>(t.data<typename decltype(tag)::type>()[i]);
-  });
-  VisitDType<float16, bfloat16, float, double>(t.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    n = {false, 0, static_cast<double>(static_cast<ComputeType<T>>(t.data<T>()[i]))};
-  });
+  VisitOneOf<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float16, bfloat16, float, double>(
+      "an operand", t.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_integral_v<T>)
+          n.integer = static_cast<int64_t>(t.data<T>()[i]);
+        else
+          n = {false, 0, static_cast<double>(static_cast<ComputeType<T>>(t.data<T>()[i]))};
+      });
   if (n.integral)
     n.real = type == E::kUint64 ? static_cast<double>(static_cast<uint64_t>(n.integer))
                                 : static_cast<double>(n.integer);

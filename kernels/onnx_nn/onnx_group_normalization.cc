@@ -5,6 +5,7 @@
 #include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/check.h"
+#include "kernels/base/visit_one_of.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -190,7 +191,7 @@ struct OnnxBatchNorm {
                    double fresh) {
     Tensor* out = ctx.OutOpt(key);
     if (out == nullptr) return;
-    VisitDType<float, double, float16, bfloat16>(out->dtype(), [&](auto tag) {
+    VisitOneOf<float, double, float16, bfloat16>(key.name, out->dtype(), [&](auto tag) {
       using U = typename decltype(tag)::type;
       out->mutable_data<U>()[c] = U(static_cast<ComputeType<U>>(
           momentum == 1 ? old : old * momentum + fresh * (1 - momentum)));

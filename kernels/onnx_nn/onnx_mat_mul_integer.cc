@@ -1,6 +1,7 @@
 // Products of matrices of 8-bit integers, by NumPy's rules for batches and vectors.
 #include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
+#include "kernels/base/visit_one_of.h"
 #include "kernels/onnx_nn/matmul_shape.h"
 #include "kernels/onnx_nn/quantized.h"
 
@@ -21,7 +22,7 @@ Status Center(const Tensor& from, const Tensor* zero, bool rows, const char* slo
                           (zeros != 1 && zeros != (rows ? height : cols) && !per_batch)))
     return InvalidArgument(slot, " is ", Name(zero->dtype()), " ", zero->shape().ToString(),
                            ", which does not fit ", from.shape().ToString());
-  VisitDType<uint8_t, int8_t>(from.dtype(), [&](auto tag) {
+  VisitOneOf<uint8_t, int8_t>(slot, from.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* v = from.data<T>();
     for (const auto part : Stretches(from.numel()))
@@ -74,7 +75,7 @@ Status OnnxQLinearMatMulShape(ShapeContext& ctx) {
 Result<float> ScaleAt(const Tensor& t, int64_t i) {
   if (!IsFloat(t.dtype())) return InvalidArgument("a scale is ", Name(t.dtype()));
   float value = 0;
-  VisitDType<float, double, float16, bfloat16>(t.dtype(), [&](auto tag) {
+  VisitOneOf<float, double, float16, bfloat16>("a scale", t.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     value = static_cast<float>(static_cast<ComputeType<T>>(t.data<T>()[i]));
   });

@@ -1,6 +1,7 @@
 #include "kernels/onnx_nn/quantized.h"
 
 #include "core/interrupts.h"
+#include "kernels/base/visit_one_of.h"
 
 namespace heddle {
 
@@ -12,7 +13,7 @@ Status Centered(const Tensor& from, const Tensor* zero, int64_t parts, const cha
       (zero->dtype() != from.dtype() || (zero->numel() != 1 && zero->numel() != parts)))
     return InvalidArgument(slot, " is ", Name(zero->dtype()), " ", zero->shape().ToString(),
                            ", expected one or ", parts, " of ", Name(from.dtype()));
-  VisitDType<uint8_t, int8_t>(from.dtype(), [&](auto tag) {
+  VisitOneOf<uint8_t, int8_t>("an operand", from.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* v = from.data<T>();
     const bool each = zero != nullptr && zero->numel() > 1;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/interrupts.h"
+#include "kernels/base/visit_one_of.h"
 
 namespace heddle {
 
@@ -41,10 +42,11 @@ Status InferUpdate(ShapeContext& ctx, std::initializer_list<KeyPair> full,
 namespace {
 double FirstOf(const Tensor& t) {
   double value = 0;
-  VisitDType<float, double, float16, bfloat16, int32_t, int64_t>(t.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    value = static_cast<double>(static_cast<ComputeType<T>>(*t.data<T>()));
-  });
+  VisitOneOf<float, double, float16, bfloat16, int32_t, int64_t>(
+      "a scalar", t.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        value = static_cast<double>(static_cast<ComputeType<T>>(*t.data<T>()));
+      });
   return value;
 }
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/base/shape_checks.h"
+#include "kernels/base/visit_one_of.h"
 
 namespace heddle {
 namespace {
@@ -31,7 +32,7 @@ Status Quantize(KernelContext& ctx) {
   Tensor& out = ctx.Out("Output");
   const auto scale = static_cast<float>(ctx.Float("Scale"));
   const auto shift = static_cast<float>(ctx.Float("Shift"));
-  VisitDType<int8_t, uint8_t, bfloat16>(out.dtype(), [&](auto tag) {
+  VisitOneOf<int8_t, uint8_t, bfloat16>("Output", out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* to = out.mutable_data<T>();
     ForEachIndex(ctx, x.numel(), [=, from = x.data<float>()](int64_t i) {

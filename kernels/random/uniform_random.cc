@@ -1,5 +1,6 @@
 // uniform_random, uniform_random_batch_size_like, uniform_random_inplace.
 #include "kernels/base/shape_arg.h"
+#include "kernels/base/visit_one_of.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/random/random.h"
 
@@ -14,7 +15,7 @@ Status SetDiagonal(const KernelContext& ctx, Tensor& out) {
       (num - 1) * (step + 1) >= out.numel())
     return OutOfRange("diag_num ", num, " and diag_step ", step, " reach past the ", out.numel(),
                       " elements");
-  VisitDType<float, double, float16, bfloat16>(out.dtype(), [&](auto tag) {
+  VisitOneOf<float, double, float16, bfloat16>("Out", out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (int64_t i = 0; i < num; ++i)
       out.mutable_data<T>()[i * (step + 1)] = ConvertTo<T>(ctx.Float("diag_val"));

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
+#include "kernels/base/visit_one_of.h"
 
 namespace heddle {
 namespace {
@@ -23,7 +24,7 @@ void AddUp(const Tensor& x, const Tensor* weights, Tensor& out) {
     add([](int64_t) { return 1; });
     return;
   }
-  VisitDType<float, double, int32_t, int64_t>(weights->dtype(), [&](auto tag) {
+  VisitOneOf<float, double, int32_t, int64_t>("Weights", weights->dtype(), [&](auto tag) {
     const auto* w = weights->data<typename decltype(tag)::type>();
     add([=](int64_t i) { return w[i]; });
   });
