@@ -42,6 +42,9 @@ void FillReport(RunState& run, bool shared, int threads, const std::vector<std::
   for (const Instruction& in : plan.blocks[0].instructions) report->work_us += in.cost_ns * 1e-3;
   report->threads = ThreadsOf(plan, shared, threads);
   if (auto trace = run.control().TakeTrace(); trace != nullptr) {
+    // The time that events and spans fill: between two looks at the clock a thread may have had to
+    // wait for its processor.
+    report->run_us = static_cast<double>(trace->end_ns - trace->start_ns) * 1e-3;
     auto story =
         std::make_shared<TraceStory>(std::move(trace), run.shared_plan(), report->threads, places);
     report->events = {story, &EventsOf};
