@@ -35,6 +35,8 @@ struct ExampleInput {
   // How the program declares the variable: "dense", "selected_rows", "tensor_array", "step_scopes",
   // "raw". Empty: as what it holds.
   std::string declared = {};
+  // The dtype that the program declares, where that is not the value's.
+  std::optional<DType> said = {};
 };
 
 enum class Check { kNothing, kMeta, kValues, kStatistics };
@@ -46,7 +48,8 @@ struct ExampleOutput {
   Check check = Check::kValues;
   Value value;
   Statistics statistics;
-  std::string declared = {};  // as that of ExampleInput
+  std::string declared = {};       // as that of ExampleInput
+  std::optional<DType> said = {};  // likewise, with `declared`
 };
 
 struct ExampleOp {

@@ -52,14 +52,16 @@ class Build {
     return var;
   }
 
-  void DeclareAs(const std::string& kind, const std::string& name) {
+  void DeclareAs(const std::string& kind, std::optional<DType> said, const std::string& name) {
     auto* type = Declare(name, KindOf(kind))->mutable_type();
+    const DType dtype = said.value_or(DType::kF32);
     if (kind == "dense")
-      Describe(DType::kF32, Shape{-1}, type->mutable_lod_tensor()->mutable_tensor());
+      Describe(dtype, said ? Shape::Unknown() : Shape{-1},
+               type->mutable_lod_tensor()->mutable_tensor());
     else if (kind == "selected_rows")
-      Describe(DType::kF32, Shape{-1}, type->mutable_selected_rows());
+      Describe(dtype, Shape{-1}, type->mutable_selected_rows());
     else if (kind == "tensor_array")
-      Describe(DType::kF32, Shape{}, type->mutable_tensor_array()->mutable_tensor());
+      Describe(dtype, Shape{}, type->mutable_tensor_array()->mutable_tensor());
   }
 
   // A variable that holds `value` when the operator runs.
@@ -69,7 +71,7 @@ class Build {
     if (in.value.is_tensor()) {
       const Tensor& t = in.value.tensor();
       auto* type = var->mutable_type()->mutable_lod_tensor();
-      Describe(t.dtype(), t.shape(), type->mutable_tensor());
+      Describe(in.said.value_or(t.dtype()), t.shape(), type->mutable_tensor());
       type->set_lod_level(static_cast<int32_t>(t.lod().size()));
     } else if (in.value.is_rows()) {
       const Tensor& t = in.value.rows().value;
@@ -120,7 +122,7 @@ class Build {
         if (at < shared.size()) name = shared[at];
         written.insert(name);
       } else if (!out.declared.empty()) {
-        DeclareAs(out.declared, name);
+        DeclareAs(out.declared, out.said, name);
       } else if (!out.value.is_tensor()) {
         Declare(name, KindOf(out.value));
       }

@@ -28,7 +28,10 @@ class Changes {
   std::vector<Change> Run() {
     MoreOutputs();
     for (size_t i = 0; i < example_.outputs.size(); ++i)
-      if (example_.outputs[i].same_as.empty()) Kinds(&Example::outputs, i);
+      if (example_.outputs[i].same_as.empty()) {
+        Kinds(&Example::outputs, i);
+        SaidOutput(i);
+      }
     for (size_t i = 0; i < example_.inputs.size(); ++i) {
       Kinds(&Example::inputs, i);
       const Value& value = example_.inputs[i].value;
@@ -79,8 +82,22 @@ class Changes {
   }
 
   void DTypes(size_t i, const Tensor& t) {
-    for (DType to : kDTypes)
-      if (to != t.dtype()) Give(i, StrCat("as ", Name(to)), CastTensor(t, to));
+    for (DType to : kDTypes) {
+      if (to == t.dtype()) continue;
+      Give(i, StrCat("as ", Name(to)), CastTensor(t, to));
+      Add(example_.inputs[i].slot, i, StrCat("said to be ", Name(to))).example.inputs[i].said = to;
+    }
+  }
+  void SaidOutput(size_t i) {
+    const Value& value = example_.outputs[i].value;
+    if (!value.is_tensor() || !example_.outputs[i].declared.empty()) return;
+    for (DType to : kDTypes) {
+      if (value.initialized() && to == value.tensor().dtype()) continue;
+      ExampleOutput& out =
+          Add(example_.outputs[i].slot, i, StrCat("said to be ", Name(to))).example.outputs[i];
+      out.declared = "dense";
+      out.said = to;
+    }
   }
 
   void Shapes(size_t i, const Tensor& t) {

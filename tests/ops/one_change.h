@@ -1,6 +1,6 @@
-// Examples with one thing changed: a slot declared as a variable of another kind, an operand in
-// another dtype or shape, an output given that the example does without. Most such programs are
-// wrong; each is to be refused by one error, or to give one result, however it is run.
+// Examples with one thing changed: a slot declared as a variable of another kind or dtype, an
+// operand in another dtype or shape, an output given that the example does without. Most such
+// programs are wrong; each is to be refused by one error, or to give one result, however it is run.
 #pragma once
 
 #include <string>
