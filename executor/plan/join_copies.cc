@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "core/interrupts.h"
 #include "executor/plan/arena_sharing.h"
@@ -162,6 +165,119 @@ class Joiner {
   std::unordered_map<uint32_t, std::vector<size_t>> writers_;  // by slot, ascending
 };
 
+// A loop in a loop's body usually carries a variable of its own, which begins as a copy of the
+// outer one and is copied back behind the inner loop. Where nobody looks at the outer variable
+// meanwhile, nor at the inner one otherwise, both are one.
+class VariableJoiner {
+ public:
+  VariableJoiner(PlanDraft& d, int block, JoinTables& tables)
+      : d_(d),
+        plan_(*d.plan),
+        block_(block),
+        ins_(plan_.blocks[block].instructions),
+        tables_(tables) {}
+
+  void Run() {
+    std::map<std::pair<uint32_t, uint32_t>, std::vector<size_t>> copies;  // ascending
+    uint32_t outer, inner;
+    for (size_t i = 0; i < ins_.size(); ++i)
+      if (IsCopy(ins_[i], &outer, &inner)) copies[{outer, inner}].push_back(i);
+    std::vector<bool> gone(ins_.size(), false);
+    for (const auto& [pair, starts] : copies) {
+      std::tie(outer, inner) = pair;
+      const auto back = copies.find({inner, outer});
+      if (back == copies.end() || outer == inner || IsView(outer) || IsView(inner)) continue;
+      const auto end = std::upper_bound(back->second.begin(), back->second.end(), starts[0]);
+      if (end == back->second.end() || !MayJoin(starts[0], *end, outer, inner)) continue;
+      Join(inner, outer);
+      gone[starts[0]] = gone[*end] = true;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < ins_.size(); ++i) {
+      if (gone[i]) continue;
+      if (kept != i) ins_[kept] = std::move(ins_[i]);
+      ++kept;
+    }
+    ins_.erase(ins_.begin() + static_cast<std::ptrdiff_t>(kept), ins_.end());
+  }
+
+ private:
+  bool IsView(uint32_t s) const { return plan_.slots[s].storage == Storage::kView; }
+
+  void Join(uint32_t inner, uint32_t outer) {
+    std::vector<uint32_t> views = std::move(tables_.views[inner]);
+    tables_.views.erase(inner);
+    views.push_back(inner);
+    plan_.slots[inner].storage = Storage::kView;
+    for (uint32_t s : views) plan_.slots[s].base = outer;
+    auto& all = tables_.views[outer];
+    all.insert(all.end(), views.begin(), views.end());
+    --tables_.placers[inner];
+    --tables_.placers[outer];
+  }
+
+  // A copy between variables that have their places.
+  bool IsCopy(const Instruction& in, uint32_t* from, uint32_t* to) const {
+    if (in.op.def->views().empty() || in.mode != Instruction::Mode::kStatic || in.once ||
+        in.op.in.size() != 1 || in.op.out.size() != 1 || d_.HasControlEdges(in))
+      return false;
+    *from = in.op.in[0];
+    *to = in.op.out[0];
+    if (*from == kNoSlot || *to == kNoSlot || !d_.IsFixed(*from) || !d_.IsFixed(*to)) return false;
+    const Slot &f = plan_.slots[*from], &t = plan_.slots[*to];
+    return f.storage == Storage::kPool && t.storage == Storage::kPool && f.dtype == t.dtype &&
+           f.shape() == t.shape();
+  }
+
+  // The copy at `i` is the first use of the inner variable, that at `j` the last; between them
+  // nobody names the outer one. Another instruction of known shapes gives that its place.
+  bool MayJoin(size_t i, size_t j, uint32_t outer, uint32_t inner) const {
+    if (d_.fetched[inner] || tables_.visits > kMostVisits) return false;
+    std::vector<bool> within(plan_.blocks.size(), false);
+    for (size_t k = i + 1; k < j; ++k) Mark(ins_[k], &within);
+    bool placed = false;
+    for (size_t b = 0; b < plan_.blocks.size(); ++b) {
+      const auto& ins = plan_.blocks[b].instructions;
+      tables_.visits += ins.size();
+      for (size_t k = 0; k < ins.size(); ++k) {
+        LookForInterrupt();
+        const bool here = static_cast<int>(b) == block_;
+        if (here && (k == i || k == j)) continue;
+        const bool between = within[b] || (here && k > i && k < j);
+        if (Names(ins[k], between ? outer : inner)) return false;
+        placed = placed || (ins[k].mode == Instruction::Mode::kStatic && IsOut(ins[k], outer));
+      }
+    }
+    return placed;
+  }
+  void Mark(const Instruction& in, std::vector<bool>* within) const {
+    for (const int b : BlocksOf(plan_, in)) {
+      if ((*within)[b]) continue;
+      (*within)[b] = true;
+      for (const Instruction& inner : plan_.blocks[b].instructions) Mark(inner, within);
+    }
+  }
+  bool Names(const Instruction& in, uint32_t root) const {
+    const auto is_root = [&](uint32_t s) { return s != kNoSlot && plan_.RootOf(s) == root; };
+    return std::any_of(in.op.in.begin(), in.op.in.end(), is_root) ||
+           std::any_of(in.op.out.begin(), in.op.out.end(), is_root) ||
+           std::any_of(in.rewrites.begin(), in.rewrites.end(),
+                       [&](const auto& r) { return is_root(r.real); });
+  }
+  static bool IsOut(const Instruction& in, uint32_t slot) {
+    return std::find(in.op.out.begin(), in.op.out.end(), slot) != in.op.out.end();
+  }
+
+  // Each candidate looks at the whole program. One with very many keeps the copies of some.
+  static constexpr size_t kMostVisits = size_t{1} << 22;
+
+  PlanDraft& d_;
+  Plan& plan_;
+  const int block_;
+  std::vector<Instruction>& ins_;
+  JoinTables& tables_;
+};
+
 }  // namespace
 
 JoinTables::JoinTables(const Plan& plan) : placers(plan.slots.size(), 0), access(plan) {
@@ -178,6 +294,7 @@ JoinTables::JoinTables(const Plan& plan) : placers(plan.slots.size(), 0), access
 
 void JoinCopies(PlanDraft& draft, int block, JoinTables& tables) {
   Joiner(draft, block, tables).Run();
+  VariableJoiner(draft, block, tables).Run();
 }
 
 }  // namespace heddle

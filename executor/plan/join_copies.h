@@ -3,6 +3,7 @@
 // old value after the next one is computed, the computing operator writes the variable itself.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -19,6 +20,7 @@ struct JoinTables {
   std::vector<int> placers;  // per slot, the instructions of known shapes that write it
   std::unordered_map<uint32_t, std::vector<uint32_t>> views;  // by the slot that they look at
   BlockAccess access;                                         // of sub-blocks
+  size_t visits = 0;  // of instructions, by who looks at the whole program
 };
 
 // Precondition: one instruction alone runs the block; its views, and all of the blocks inside it,

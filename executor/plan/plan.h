@@ -162,6 +162,7 @@ struct Plan {
   struct Loop {
     uint32_t condition = kNoSlot;
     int body = 0;
+    int turns = -1;        // constants say how many; -1: the condition does
     bool may_end = false;  // something that the block changes decides
     bool plain = false;    // its block has neither lanes nor lists that the run keeps
   };

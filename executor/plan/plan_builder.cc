@@ -14,9 +14,7 @@
 #include "core/memory/large_memory.h"
 #include "core/memory/lazy_buffer.h"
 #include "core/operands/any_address.h"
-#include "core/programs/sub_block_slots.h"
 #include "device/device.h"
-#include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/memory_edges.h"
 #include "executor/plan/plan_draft.h"
@@ -179,34 +177,6 @@ void LookAhead(Plan* plan) {
   }
 }
 
-// Loops whose kernel would only look at the condition and run the block: no records of steps are
-// kept, and no arrays emptied.
-void FindLoops(Plan* plan) {
-  const auto operand = [](const Instruction& in, int slot) {
-    const auto s = static_cast<size_t>(slot);
-    return slot < 0 || in.op.in_begin[s] == in.op.in_begin[s + 1] ? kNoSlot
-                                                                  : in.op.in[in.op.in_begin[s]];
-  };
-  for (BlockPlan& block : plan->blocks)
-    for (Instruction& at : block.instructions) {
-      const OpDef& def = *at.op.def;
-      if (!ir::RunsAgain(def) || ir::ConditionSlot(def) < 0 || !at.var_attrs.empty()) continue;
-      const bool keeps = at.op.out_begin[1] != at.op.out_begin[2] &&
-                         at.op.out[at.op.out_begin[1]] != kNoSlot &&
-                         !std::get<bool>(at.op.attrs[def.FindAttr("is_test")]);
-      Plan::Loop loop{.condition = operand(at, ir::ConditionSlot(def)),
-                      .body = BlocksOf(*plan, at).front()};
-      if (keeps || loop.condition == kNoSlot ||
-          operand(at, def.FindInput("sub_block:arrays")) != kNoSlot)
-        continue;
-      loop.may_end = operand(at, def.FindInput("sub_block:changing(Condition)")) != kNoSlot;
-      const BlockPlan& body = plan->blocks[static_cast<size_t>(loop.body)];
-      loop.plain = body.lanes == nullptr && body.fills.empty();
-      at.loop = static_cast<uint32_t>(plan->loops.size());
-      plan->loops.push_back(loop);
-    }
-}
-
 void WidenInstructions(const std::vector<bool>& wide, Plan* plan) {
   auto& ins = plan->blocks[0].instructions;
   for (size_t p = 0; p < ins.size(); ++p)
@@ -297,7 +267,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
     HEDDLE_RETURN_IF_ERROR(PrepareKernels(draft, {}));
     MakeTails(draft);
     LookAhead(draft.plan.get());
-    FindLoops(draft.plan.get());
+    FindLoops(draft);
   }
   // Before parameters come in, and before a run's memory: neither need go on top of what loading
   // and planning used for a moment.

@@ -119,6 +119,7 @@ void FindLooseValues(PlanDraft& draft);    // whose memory may be shared while r
 // Kernel states. `places`: per block and instruction; none: all are the host's.
 Status PrepareKernels(PlanDraft& draft, const std::vector<std::vector<uint8_t>>& places);
 void MakeTails(PlanDraft& draft);        // the scalar steps of loops' bodies
+void FindLoops(PlanDraft& draft);        // Plan::loops
 Status PlanForDevice(PlanDraft& draft);  // instead of those behind the shapes: see device_plan.h
 
 }  // namespace heddle

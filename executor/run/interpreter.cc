@@ -97,7 +97,9 @@ Status Interpreter::CallWatched(const Instruction& in, RunState& run, int thread
   const bool observed = control.observed();
   RunControl::Watch watch;
   if (observed) watch = control.BeginInstruction(thread, in);
-  Status status = in.mode == Mode::kDynamic && control.trace() != nullptr
+  const bool is_loop = in.loop != kNoSlot;
+  if (is_loop) watch.infer_begin = watch.infer_end = watch.compute_begin = Ticks();
+  Status status = in.mode == Mode::kDynamic && control.trace() != nullptr && !is_loop
                       ? ExecuteDynamic(in, run, &watch)
                       : Call(in, run);
   if (observed) control.EndInstruction(thread, in, watch, run.frame());
@@ -203,12 +205,12 @@ Status Interpreter::RunLoop(const Instruction& in, RunState& run) {
   for (int block : in.loops) run.BeginLoop(block);
   if (!condition.is_tensor()) return InvalidArgument("'Condition' is no tensor");
   const Status status = Guard([&] {
-    for (bool first = true;; first = false) {
+    for (int64_t turn = 0;; ++turn) {
       now = nullptr;
-      bool go_on = false;
-      HEDDLE_RETURN_IF_ERROR(GoesOn(condition, &go_on));
+      bool go_on = turn < loop.turns;
+      if (loop.turns < 0) HEDDLE_RETURN_IF_ERROR(GoesOn(condition, &go_on));
       if (!go_on) return Status::Ok();
-      if (!first && !loop.may_end)
+      if (turn == 1 && !loop.may_end)
         return InvalidArgument("never ends: no step changes what 'Condition' depends on");
       if (run.control().attention() || !loop.plain) {
         HEDDLE_RETURN_IF_ERROR(run.RunBlock(loop.body));
@@ -220,6 +222,7 @@ Status Interpreter::RunLoop(const Instruction& in, RunState& run) {
         if (!s.ok()) [[unlikely]]
           return s;
       }
+      if (loop.turns >= 0) continue;
       for (const ScalarStep& step : body.tail) step.fn(step, run.frame());
     }
   });
