@@ -8,6 +8,7 @@
 #include <tbb/task_group.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -83,6 +84,34 @@ class ArenaIntraOp final : public IntraOp {
                         }};
 };
 
+// TBB is taken down with the process, and whoever is at its first work then would end that with an
+// error: the end waits for it, and lets nobody begin. As does a fork.
+class FirstWork {
+ public:
+  static FirstWork& Of() {
+    static FirstWork* const one = [] {
+      auto* const made = new FirstWork;
+      std::atexit([] { Of().Close(); });
+      return made;
+    }();
+    return *one;
+  }
+  template <typename Fn>
+  void Do(Fn&& fn) {
+    MutexLock lock(mutex_);
+    if (!closed_) fn();
+  }
+
+ private:
+  void Close() {
+    MutexLock lock(mutex_);
+    closed_ = true;
+  }
+  Mutex mutex_;
+  bool closed_ HEDDLE_GUARDED_BY(mutex_) = false;
+  const AtFork at_fork_{mutex_};
+};
+
 }  // namespace
 
 struct KernelArena::Impl final : LibraryPlace {
@@ -115,6 +144,7 @@ struct KernelArena::Impl final : LibraryPlace {
 
 KernelArena::KernelArena(int threads, bool workers, HostPool&)
     : impl_(std::make_unique<Impl>(threads, workers)) {
+  FirstWork::Of();  // before the process may end
   own_ = workers && threads > 1
              ? std::unique_ptr<IntraOp>(std::make_unique<ArenaIntraOp>(threads, impl_->arena))
              : std::make_unique<InlineIntraOp>(threads);
@@ -137,9 +167,11 @@ bool KernelArena::BoundsLibrary() { return true; }
 // when there is some to share.
 void KernelArena::WarmUp() {
   try {
-    tbb::task_arena(2).execute([] {
-      tbb::parallel_for(
-          0, 2, [](int) {}, tbb::static_partitioner());
+    FirstWork::Of().Do([] {
+      tbb::task_arena(2).execute([] {
+        tbb::parallel_for(
+            0, 2, [](int) {}, tbb::static_partitioner());
+      });
     });
   } catch (...) {  // for want of memory or threads: whoever needs them will be told
   }

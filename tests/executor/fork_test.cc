@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <random>
@@ -183,6 +184,22 @@ TEST_P(Fork, AChildDropsAndBeginsAnewWhateverOthersDo) {
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(h.under_way->Take().status().code(), StatusCode::kCancelled);
   EXPECT_TRUE(h.Runs());
+}
+
+// The end of a process waits for what a new executor's threads have begun.
+TEST_P(Fork, AProcessEndsRightAfterItsExecutorWasMade) {
+  for (int k = 0; k < 10; ++k) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(10);
+      new Executor({.threads = GetParam()});  // NOLINT: nobody frees it
+      ::usleep(static_cast<useconds_t>(100 * k));
+      std::exit(0);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, Fork, ::testing::Values(1, 2));
