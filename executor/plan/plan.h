@@ -17,6 +17,7 @@
 #include "core/programs/ir.h"
 #include "core/scalar_steps.h"
 #include "core/thread_annotations.h"
+#include "executor/plan/loops/loop_plan.h"
 #include "executor/plan/meta_table.h"
 #include "executor/plan/rare_list.h"
 #include "executor/plan/shaped_calls.h"
@@ -158,15 +159,7 @@ struct Plan {
   bool worth_measuring = false, worth_body_lanes = false;
   int body_lanes = 0;  // kSerial: the most lanes that a sub-block has; 0: none has any
   bool writes_scope = false;
-  // Instructions that run a block as long as a condition holds, and do nothing else.
-  struct Loop {
-    uint32_t condition = kNoSlot;
-    int body = 0;
-    int turns = -1;        // constants say how many; -1: the condition does
-    bool may_end = false;  // something that the block changes decides
-    bool plain = false;    // its block has neither lanes nor lists that the run keeps
-  };
-  std::vector<Loop> loops;
+  std::vector<LoopPlan> loops;
   bool draws_random = false;  // some operator uses the run's generator
   uint32_t shaped_calls = 0;  // instructions that keep calls
   // Per variable of the program: its declaration is a claim (passes/declarations.h), which is

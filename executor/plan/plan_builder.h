@@ -33,7 +33,7 @@ struct PlanSource {
   std::shared_ptr<Scope> root_scope;  // where new persistable variables go
   std::vector<ir::VarId> fetches;
   std::shared_ptr<PackCache> packs;
-  std::shared_ptr<TuningCache> tuning;  // of kernels; nullptr: none
+  std::shared_ptr<TuningCache> tuning;               // of kernels; nullptr: none
   std::shared_ptr<const std::vector<bool>> claimed;  // see Plan
   // For tests: spoils the finished plan, so that a check can be seen to notice.
   std::function<void(Plan&)> spoil;

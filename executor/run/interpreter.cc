@@ -196,7 +196,7 @@ Status GoesOn(const Value& condition, bool* go_on) {
 
 // What the kernel of the loop does, with less between the turns: small ones take not much longer.
 Status Interpreter::RunLoop(const Instruction& in, RunState& run) {
-  const Plan::Loop& loop = run.plan().loops[in.loop];
+  const LoopPlan& loop = run.plan().loops[in.loop];
   const BlockPlan& body = run.plan().blocks[static_cast<size_t>(loop.body)];
   const Value& condition = run.value(loop.condition);
   const Instruction* const all = body.instructions.data();

@@ -24,7 +24,7 @@ uint32_t FirstOperand(const Instruction& in, int slot) {
 
 // The loop's kernel would only look at the condition and run the block: it keeps no records of
 // steps and empties no arrays.
-bool FindLoop(const Plan& plan, const Instruction& at, Plan::Loop* loop) {
+bool FindLoop(const Plan& plan, const Instruction& at, LoopPlan* loop) {
   const OpDef& def = *at.op.def;
   if (!ir::RunsAgain(def) || ir::ConditionSlot(def) < 0 || !at.var_attrs.empty()) return false;
   const bool keeps = at.op.out_begin[1] != at.op.out_begin[2] &&
@@ -58,7 +58,7 @@ class TurnCounter {
       const auto& ins = plan_.blocks[b].instructions;
       for (size_t i = 0; i < ins.size(); ++i) {
         if (ins[i].loop == kNoSlot) continue;
-        Plan::Loop& loop = plan_.loops[ins[i].loop];
+        LoopPlan& loop = plan_.loops[ins[i].loop];
         loop.turns = Count(loop, static_cast<int>(b), i);
         if (loop.turns >= 0 && b != 0 && plan_.LanesOf(static_cast<int>(b)) == nullptr)
           gone[b].insert(gone[b].end(), firsts_.begin(), firsts_.end());
@@ -86,7 +86,7 @@ class TurnCounter {
 
   // The instructions that name what the steps of bodies write.
   void ListUsers() {
-    for (const Plan::Loop& loop : plan_.loops)
+    for (const LoopPlan& loop : plan_.loops)
       for (const ScalarStep& step : plan_.blocks[static_cast<size_t>(loop.body)].tail)
         users_[plan_.RootOf(step.out)];
     if (users_.empty()) return;
@@ -106,7 +106,7 @@ class TurnCounter {
   }
 
   // The number of turns of the loop at `at`; -1: the run finds out.
-  int Count(const Plan::Loop& loop, int block, size_t at) {
+  int Count(const LoopPlan& loop, int block, size_t at) {
     const BlockPlan& body = plan_.blocks[static_cast<size_t>(loop.body)];
     if (!loop.plain || body.tail.empty() || !d_.run_once[static_cast<size_t>(loop.body)]) return -1;
     for (uint32_t s : named_) frame_[s] = nullptr;
@@ -130,7 +130,7 @@ class TurnCounter {
   }
 
   // Only the loop, the steps at its end and instructions of its block before it name the slots.
-  bool AreAlone(const Plan::Loop& loop, int block, size_t at) {
+  bool AreAlone(const LoopPlan& loop, int block, size_t at) {
     const BlockPlan& body = plan_.blocks[static_cast<size_t>(loop.body)];
     const size_t steps = body.instructions.size() - body.tail.size();
     for (const PlanFetch& f : plan_.fetches)
@@ -184,7 +184,7 @@ class TurnCounter {
     return true;
   }
 
-  int GoThrough(const Plan::Loop& loop, const BlockPlan& body) {
+  int GoThrough(const LoopPlan& loop, const BlockPlan& body) {
     const auto& ins = body.instructions;
     for (size_t i = ins.size() - body.tail.size(); i < ins.size(); ++i)
       for (uint32_t s : ins[i].op.in)
@@ -217,7 +217,7 @@ void FindLoops(PlanDraft& draft) {
   Plan& plan = *draft.plan;
   for (BlockPlan& block : plan.blocks)
     for (Instruction& in : block.instructions) {
-      Plan::Loop loop;
+      LoopPlan loop;
       if (!FindLoop(plan, in, &loop)) continue;
       in.loop = static_cast<uint32_t>(plan.loops.size());
       plan.loops.push_back(loop);
