@@ -187,6 +187,36 @@ def make_decoder(flat, turns=32, width=WIDTH):
     return g, [("h", [1, width]), ("k", [1, width]), ("v", [1, width])], made
 
 
+def make_heads(flat, turns=32, width=WIDTH, heads=4):
+    """Attention of several heads: what grows is no longer one run of memory."""
+    g, w = Onnx(), Weights(11)
+    wq, wk, wv, wo = (g.constant(w(width, width)) for _ in range(4))
+    size = width // heads
+
+    def body(b, i, states):
+        h, keys, values = states
+
+        def split(x):
+            x = b.op("Reshape", x, b.constant([1, 1, heads, size], "int64"))
+            return b.op("Transpose", x, perm=[0, 2, 1, 3])
+
+        keys = b.op("Concat", keys, split(b.op("MatMul", h, wk)), axis=2)
+        values = b.op("Concat", values, split(b.op("MatMul", h, wv)), axis=2)
+        turned = b.op("Transpose", keys, perm=[0, 1, 3, 2])
+        scores = b.op("Mul", b.op("MatMul", split(b.op("MatMul", h, wq)), turned),
+                      b.constant(0.25))
+        mixed = b.op("MatMul", b.op("Softmax", scores, axis=-1), values)
+        mixed = b.op("Reshape", b.op("Transpose", mixed, perm=[0, 2, 1, 3]),
+                     b.constant([1, 1, width], "int64"))
+        return [b.op("Tanh", b.op("Add", h, b.op("MatMul", mixed, wo))), keys, values]
+
+    grows = ([1, heads, "t", size], "float32")
+    infos = [([1, 1, width], "float32"), grows, grows]
+    made = turns_of(g, flat, turns, ["h", "k", "v"], body, infos)
+    first = [1, heads, 1, size]
+    return g, [("h", [1, 1, width]), ("k", first), ("v", first)], made
+
+
 def make_carried(flat, turns=TURNS, width=128):
     """A loop that carries a matrix as it is; its twin reads it."""
     g, w = Onnx(), Weights(9)
@@ -236,6 +266,7 @@ ONNX = {
     "gru_small": lambda flat: make_gru(flat, axis=1, width=16, batch=1),
     "lstm": make_lstm,
     "decoder": make_decoder,
+    "heads": make_heads,
     "carried": make_carried,
     "tiny": make_tiny,
     "nested": make_nested,
