@@ -13,6 +13,7 @@
 #include "executor/follow_plan.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/memory_edges.h"
+#include "executor/plan/shapes/empty_dims.h"
 #include "executor/report/memory_report.h"
 #include "executor/tune/propose_ways.h"
 
@@ -180,7 +181,12 @@ Result<std::shared_ptr<CachedPlan>> PlanService::Make(CompiledImpl& c, Form& for
   }
   PlanRequest request{{form.source}, resources_.target(), c.plan_choices(), FirstWay(c), {}};
   request.spoil = c.spoil;
-  for (const Feed& f : feeds) request.feeds.push_back(SignatureOf(f));
+  for (const Feed& f : feeds) {
+    if (f.value.is_tensor())
+      if (const Status status = CheckEmptyDims(f.value.tensor().shape()); !status.ok())
+        return InvalidArgument("input '", f.name, "': ", status.message());
+    request.feeds.push_back(SignatureOf(f));
+  }
   std::shared_ptr<const Plan> plan;
   if (c.options.follow) {
     PlanDescription here;

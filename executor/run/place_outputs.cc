@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/operands/slot_kinds.h"
+#include "executor/plan/shapes/empty_dims.h"
 
 namespace heddle {
 
@@ -103,6 +104,7 @@ Status PlaceOutputs(const Instruction& in, const RunState::OutMetas& outs, bool 
       if (outs[i].set) HEDDLE_RETURN_IF_ERROR(CheckMakesArray(in.op, i, run));
       continue;
     }
+    if (outs[i].set) HEDDLE_RETURN_IF_ERROR(CheckEmptyDims(outs[i].shape));
     // The kernel itself takes memory for an output of unknown size.
     if (outs[i].set && outs[i].shape.is_static())
       PlaceOutput(in, in.op.out[i], outs[i], run);

@@ -107,6 +107,13 @@ class Changes {
     for (int64_t d : now) taller.push_back(d);
     wider.push_back(1);
     if (now.rank() < Shape::kMaxRank) shapes.insert(shapes.end(), {taller, wider});
+    // No elements, and dimensions that nobody can go through.
+    for (const int empty : {0, now.rank() - 1}) {
+      if (now.rank() < 2) break;
+      shapes.push_back(now);
+      shapes.back()[empty] = 0;
+      shapes.back()[now.rank() - 1 - empty] = int64_t{1} << 40;
+    }
     for (int axis = 0; axis < now.rank(); ++axis) {
       for (int64_t d : {now[axis] + 1, now[axis] - 1, now[axis] * 2, int64_t{1}, int64_t{0}}) {
         if (d < 0) continue;

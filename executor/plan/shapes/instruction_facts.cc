@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/error.h"
+#include "executor/plan/shapes/empty_dims.h"
 #include "executor/plan/var_attrs.h"
 
 namespace heddle {
@@ -38,10 +39,13 @@ const Instruction::Rewrite* RewriteOf(const Instruction& in, uint32_t slot) {
 }
 
 Status CheckSizes(const std::vector<ShapeContext::OutMeta>& outs) {
-  for (const auto& out : outs)
-    if (out.set && out.shape.is_static() && BytesFor(out.dtype, out.shape) >= kImpossibleBytes)
+  for (const auto& out : outs) {
+    if (!out.set || !out.shape.is_static()) continue;
+    HEDDLE_RETURN_IF_ERROR(CheckEmptyDims(out.shape));
+    if (BytesFor(out.dtype, out.shape) >= kImpossibleBytes)
       return ResourceExhausted("out of memory: an output of ", Name(out.dtype), " ",
                                out.shape.ToString(), " is larger than any memory");
+  }
   return Status::Ok();
 }
 

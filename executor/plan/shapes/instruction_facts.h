@@ -16,7 +16,7 @@ bool OfAnyKind(const std::vector<SlotDef>& slots, const IdList& begin, size_t op
 bool HasRecord(const std::vector<SlotDef>& slots);
 // The variable that the instruction rewrites with this output; nullptr: it rewrites none with it.
 const Instruction::Rewrite* RewriteOf(const Instruction& in, uint32_t slot);
-// An error for outputs that are larger than any memory.
+// An error for outputs that are larger than any memory, or whose dimensions nobody can go through.
 Status CheckSizes(const std::vector<ShapeContext::OutMeta>& outs);
 // Attributes given by variables become plain ones when all their values are known.
 Status FixVarAttrs(const PlanDraft& draft, Instruction* in);
