@@ -1,5 +1,6 @@
 // Counts of the n-grams of a pool, in sequences of integers.
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "core/interrupts.h"
@@ -25,8 +26,35 @@ Status OnnxTfIdfShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// The column of every n-gram that counts.
-using Grams = std::map<std::vector<int64_t>, int64_t>;
+// The n-grams that count, as a tree of words: a sequence is followed no further than some n-gram
+// goes.
+class Grams {
+ public:
+  // The n-gram of `words` has this column, unless it has one already.
+  void Add(const int64_t* words, int64_t length, int64_t column) {
+    int64_t node = kRoot;
+    for (int64_t k = 0; k < length; ++k) {
+      const auto [next, added] = nodes_.emplace(std::pair(node, words[k]), std::ssize(columns_));
+      if (added) columns_.push_back(kNone);
+      node = next->second;
+    }
+    int64_t& held = columns_[static_cast<size_t>(node)];
+    if (held == kNone) held = column;
+  }
+  // The node behind `node` by this word; kNone: no n-gram goes on so.
+  int64_t Next(int64_t node, int64_t word) const {
+    const auto found = nodes_.find({node, word});
+    return found == nodes_.end() ? kNone : found->second;
+  }
+  // Of the n-gram that ends at the node; kNone: none does.
+  int64_t Column(int64_t node) const { return columns_[static_cast<size_t>(node)]; }
+
+  static constexpr int64_t kRoot = 0, kNone = -1;
+
+ private:
+  std::map<std::pair<int64_t, int64_t>, int64_t> nodes_;  // by the node before and the word
+  std::vector<int64_t> columns_ = {kNone};                // by node
+};
 
 Result<Grams> GramsOf(const OpContext& ctx) {
   const Ints &pool = ctx.IntList("pool_int64s"), &starts = ctx.IntList("ngram_counts");
@@ -41,9 +69,8 @@ Result<Grams> GramsOf(const OpContext& ctx) {
     for (int64_t at = starts[k]; at + length <= end; at += length) {
       if (number >= columns.size() || columns[number] < 0)
         return InvalidArgument("ngram_indexes has no column for n-gram ", number);
-      const std::vector<int64_t> gram(pool.begin() + at, pool.begin() + at + length);
       if (length >= ctx.Int("min_gram_length") && length <= ctx.Int("max_gram_length"))
-        grams.emplace(gram, columns[number]);
+        grams.Add(pool.data() + at, length, columns[number]);
       ++number;
     }
   }
@@ -64,17 +91,22 @@ Result<std::unique_ptr<KernelState>> PrepareTfIdf(PrepareContext& ctx) {
 // counted once.
 void CountGrams(const OpContext& ctx, const Grams& grams, const int64_t* words, int64_t n,
                 float* counts) {
-  const int64_t longest = ctx.Int("max_gram_length");
   // Words further apart than the sequence is long do not exist.
   const int64_t most_skipped = std::min(ctx.Int("max_skip_count"), n);
+  std::vector<std::pair<int64_t, int64_t>> begins;  // of n-grams, with the nodes of their words
+  for (const int64_t at : Watched(n)) {
+    const int64_t node = grams.Next(Grams::kRoot, words[at]);
+    if (node == Grams::kNone) continue;
+    begins.emplace_back(at, node);
+    if (grams.Column(node) != Grams::kNone) counts[grams.Column(node)] += 1;
+  }
   for (int64_t distance = 1; distance <= most_skipped + 1; ++distance)
-    for (const int64_t begin : Watched(n)) {
-      std::vector<int64_t> gram;
-      for (int64_t at = begin; at < n && static_cast<int64_t>(gram.size()) < longest;
-           at += distance) {
-        gram.push_back(words[at]);
-        if (gram.size() == 1 && distance > 1) continue;
-        if (const auto found = grams.find(gram); found != grams.end()) counts[found->second] += 1;
+    for (const int64_t k : Watched(std::ssize(begins))) {
+      auto [at, node] = begins[static_cast<size_t>(k)];
+      for (at += distance; at < n; at += distance) {
+        node = grams.Next(node, words[at]);
+        if (node == Grams::kNone) break;
+        if (grams.Column(node) != Grams::kNone) counts[grams.Column(node)] += 1;
       }
     }
 }
