@@ -87,7 +87,9 @@ Status RunSession::PlanAndRun(RunResources& resources, PlanService& plans, const
     if (status.ok()) [[likely]]
       return status;
     const std::vector<ir::VarId> otherwise = std::exchange(call.memory.otherwise, {});
-    if (otherwise.empty() || cached == last) return status;
+    // The next plan is told nothing, so that this happens once.
+    const bool misjudged = cached->plan()->IsMisjudged();
+    if ((otherwise.empty() && !misjudged) || cached == last) return status;
     // The passes went by declarations that do not hold. Another run may have noted it already. The
     // next one draws what this one has drawn.
     if (cached->plan()->draws_random) call.compiled.runs.fetch_sub(1, std::memory_order_relaxed);
@@ -108,12 +110,7 @@ Status RunSession::RunPlan(RunResources& resources, CachedPlan& cached, const Ru
   }
   if (status.ok()) [[likely]]
     return status;
-  if (!call.memory.otherwise.empty()) return status;
-  // The next plan is told nothing, so that this happens once.
-  if (cached.plan()->IsMisjudged()) {
-    if (writes.owns_lock()) writes.unlock();
-    return PlanAndRun(resources, plans, call);
-  }
+  if (!call.memory.otherwise.empty() || cached.plan()->IsMisjudged()) return status;
   // A run cannot be repeated without the other ranks, nor without the batch that it has read.
   if (call.compiled.communicates || call.compiled.reads) return status;
   return FindCulprit(resources, call, *cached.plan()->program, status);
