@@ -3,6 +3,7 @@
 // tensor. c_split takes what c_concat has joined apart again.
 #include <cstring>
 
+#include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/collective/collective.h"
@@ -42,9 +43,9 @@ Status Concat(KernelContext& ctx) {
         const size_t rows = in.bytes() / row;
         auto* to = static_cast<std::byte*>(out.mutable_raw());
         const auto* from = static_cast<const std::byte*>(all.raw());
-        for (size_t i = 0; i < rows; ++i)
+        for (const int64_t i : Watched(static_cast<int64_t>(rows)))
           for (size_t r = 0; r < static_cast<size_t>(n); ++r, to += row)
-            WatchedMemcpy(to, from + r * in.bytes() + i * row, row);
+            WatchedMemcpy(to, from + r * in.bytes() + static_cast<size_t>(i) * row, row);
         return Status::Ok();
       });
 }
@@ -72,8 +73,10 @@ Status Split(KernelContext& ctx) {
   const size_t row = static_cast<size_t>(out.shape()[out.shape().rank() - 1]) * SizeOf(in.dtype());
   const auto* from = static_cast<const std::byte*>(in.raw());
   auto* to = static_cast<std::byte*>(out.mutable_raw());
-  for (size_t i = 0; i < out.bytes() / row; ++i)
+  for (const int64_t k : Watched(static_cast<int64_t>(out.bytes() / row))) {
+    const auto i = static_cast<size_t>(k);
     WatchedMemcpy(to + i * row, from + (i * nranks + rank) * row, row);
+  }
   return Status::Ok();
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "core/shapes.h"
 
 namespace heddle {
@@ -69,7 +70,7 @@ struct DataNorm {
     const T* weight = affine ? ctx.In("scale_w").data<T>() : nullptr;
     const T* bias = affine ? ctx.In("bias").data<T>() : nullptr;
     T* y = ctx.Out("Y").mutable_data<T>();
-    for (int64_t r = 0; r < s.rows; ++r) {
+    for (const int64_t r : Watched(s.rows)) {
       const T* x = in.data<T>() + r * s.cols;
       for (int64_t c = 0; c < s.cols; ++c) {
         const T v = (x[c] - means[c]) * scales[c];
@@ -116,7 +117,7 @@ struct DataNormGrad {
       *dsquares = out("BatchSquareSum@GRAD"), *dweight = out("scale_w@GRAD"),
       *dbias = out("bias@GRAD");
     const T epsilon = static_cast<T>(ctx.Float("epsilon"));
-    for (int64_t c = 0; c < s.cols; ++c) {
+    for (const int64_t c : Watched(s.cols)) {
       T count(0), sum(0), squares(0), by_x(0), plain(0);
       for (int64_t r = 0; r < s.rows; ++r) {
         const T* x = in.data<T>() + r * s.cols;

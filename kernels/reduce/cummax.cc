@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "kernels/base/check.h"
 #include "kernels/reduce/axis_lines.h"
@@ -73,7 +74,7 @@ Status InferCumExtreme(ShapeContext& ctx) {
 
 template <typename T, typename Index>
 Status Scatter(const AxisLines& lines, const Index* index, const T* dout, T* dx) {
-  for (int64_t l = 0; l < lines.lines(); ++l) {
+  for (const int64_t l : Watched(lines.lines())) {
     const int64_t begin = lines.Begin(l);
     for (int64_t i = 0, at = begin; i < lines.n; ++i, at += lines.inner) {
       if (index[at] < 0 || index[at] >= lines.n)

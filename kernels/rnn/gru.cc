@@ -1,4 +1,5 @@
 // gru and fusion_gru: gated recurrent units over sequences.
+#include "core/interrupts.h"
 #include "kernels/rnn/sequence_batch.h"
 
 namespace heddle {
@@ -62,7 +63,7 @@ template <typename T>
 void RunSteps(const GruStep<T>& step, const SequenceBatch& batch, const std::vector<T>& first,
               T* gate, T* reset, T* hidden) {
   const int64_t d = step.size;
-  for (int64_t t = 0; t < batch.steps(); ++t) {
+  for (const int64_t t : Watched(batch.steps())) {
     const int64_t at = batch.Start(t);
     const T* prev = t > 0           ? hidden + batch.Start(t - 1) * d
                     : first.empty() ? nullptr

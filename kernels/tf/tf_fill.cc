@@ -121,7 +121,8 @@ struct LinSpace {
     to[0] = from;
     if (n == 1) return Status::Ok();
     const T step = (last - from) / static_cast<T>(n - 1);
-    for (int64_t i = 1; i + 1 < n; ++i) to[i] = from + step * static_cast<T>(i);
+    for (const auto part : Stretches(Stretches::Range{1, n - 1}))
+      for (int64_t i = part.begin; i < part.end; ++i) to[i] = from + step * static_cast<T>(i);
     to[n - 1] = last;
     return Status::Ok();
   }
