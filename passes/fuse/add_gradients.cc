@@ -4,6 +4,7 @@
 // are such sums.
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "core/op_registry.h"
@@ -64,12 +65,13 @@ class SumAbsorber {
     const ir::Op& sum = Op(at);
     std::vector<VarId> vars = sum.In("X");
     if (sum.type() == "grad_add") vars.push_back(sum.In("Y")[0]);
+    std::unordered_map<VarId, int> times;
+    for (VarId v : vars) ++times[v];
     std::vector<Part> parts;
     for (VarId v : vars) {
       if (!IsTensor(v) || !view_.WrittenBefore(v, at)) return std::nullopt;
       Part part{v, view_.writers(v).empty() ? -1 : view_.writers(v)[0], -1};
-      if (part.writer >= 0 && view_.OnlyReader(v, context_) == at &&
-          std::count(vars.begin(), vars.end(), v) == 1)
+      if (part.writer >= 0 && view_.OnlyReader(v, context_) == at && times[v] == 1)
         part.addend = AddendOf(Op(part.writer), v);
       parts.push_back(part);
     }
