@@ -30,6 +30,7 @@ bool MayCompute(const PlanDraft& d, const Instruction& in) {
   for (uint32_t s : in.op.out) {
     if (s == kNoSlot) continue;
     if (!d.plan->slots[s].versioned) return false;  // a variable of the scope
+    if (!d.plan->slots[s].is_static) return false;  // it stays unwritten
     bytes += d.plan->slots[s].bytes();
   }
   if (bytes > kMaxKnownBytes) return false;

@@ -26,6 +26,10 @@ Status AssignShape(ShapeContext& ctx) {
       ctx.SetOut("Out", item.shape(), item.dtype());
   }
   if (in == nullptr || !in->is_tensor()) return Status::Ok();
+  // A copy of nothing holds nothing.
+  const Tensor& x = in->tensor();
+  if (!x.initialized() && x.dtype() == DType::kUnknown && x.shape().known_rank())
+    return Status::Ok();
   return SameShape(ctx);
 }
 

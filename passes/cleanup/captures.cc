@@ -72,7 +72,8 @@ class CaptureMaker {
     for (VarId v : turn_->written()) {
       const ir::Var& var = p_.vars[v];
       if (turn_->IsPassedOn(v) && v != condition && IsTensorOrArray(var) &&
-          !Within(var.block, body)) {
+          !Within(var.block, body) &&
+          (context_.fetched.count(v) == 0 || CountWrites(v) > turn_->WritesOf(v).size())) {
         const auto& writes = turn_->WritesOf(v);
         gone.insert(gone.end(), writes.begin(), writes.end());
       } else {
@@ -95,6 +96,16 @@ class CaptureMaker {
         if (HasLists(op)) FixListsOf(&op);
     if (HasLists(*loop)) FixListsOf(loop);
     return true;
+  }
+
+  // The operators that write the variable themselves.
+  size_t CountWrites(VarId v) const {
+    size_t count = 0;
+    for (const ir::Block& block : p_.blocks)
+      for (const ir::Op& op : block.ops)
+        for (const auto& slot : op.outputs)
+          if (!HasLists(op)) count += static_cast<size_t>(std::count(slot.begin(), slot.end(), v));
+    return count;
   }
 
   void EraseAt(const std::vector<TurnValues::Place>& places) {
@@ -189,23 +200,35 @@ class CaptureMaker {
         if (v != kNoVar && p_.vars[v].kind == ir::VarKind::kArray) ++(*reads)[v];
   }
 
+  void NoteWritten(const ir::Op& op, std::vector<bool>* written) const {
+    if (HasLists(op)) return;
+    for (const auto& slot : op.outputs)
+      for (VarId v : slot)
+        if (v != kNoVar) (*written)[v] = true;
+  }
+
   // Erases the copies into variables that nobody reads, and then those that only these read.
   void EraseUnread() {
     std::vector<int> reads(p_.vars.size());
+    std::vector<bool> kept(
+        p_.vars.size());  // blocks that also write it list it as a value they had
     std::unordered_map<VarId, std::vector<TurnValues::Place>> copies;  // by what they write
     for (const ir::Block& block : p_.blocks)
       for (size_t at = 0; at < block.ops.size(); ++at) {
         LookForInterrupt();
         const ir::Op& op = block.ops[at];
         CountReads(op, &reads);
-        if (CopiedBy(p_, op) == kNoVar) continue;
+        if (CopiedBy(p_, op) == kNoVar) {
+          NoteWritten(op, &kept);
+          continue;
+        }
         const VarId copy = OnlyOut(op, "Out");
         if (IsTensorOrArray(p_.vars[copy]) && context_.fetched.count(copy) == 0)
           copies[copy].push_back({block.id, static_cast<int>(at)});
       }
     std::vector<VarId> unread;
     for (const auto& [copy, places] : copies)
-      if (reads[copy] == 0) unread.push_back(copy);
+      if (reads[copy] == 0 && !kept[copy]) unread.push_back(copy);
     std::vector<TurnValues::Place> gone;
     while (!unread.empty()) {
       const VarId copy = unread.back();
@@ -214,7 +237,7 @@ class CaptureMaker {
         gone.push_back(place);
         const VarId from = CopiedBy(
             p_, p_.blocks[static_cast<size_t>(place.block)].ops[static_cast<size_t>(place.at)]);
-        if (--reads[from] == 0 && copies.count(from) > 0) unread.push_back(from);
+        if (--reads[from] == 0 && !kept[from] && copies.count(from) > 0) unread.push_back(from);
       }
     }
     EraseAt(gone);

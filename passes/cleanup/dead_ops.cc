@@ -1,5 +1,6 @@
 // Operators whose results nobody can see.
 #include "passes/cleanup/block_sweep.h"
+#include "passes/cleanup/unwritten_reads.h"
 #include "passes/nested_blocks.h"
 
 namespace heddle::passes {
@@ -10,8 +11,10 @@ using ir::VarId;
 
 class DeadOps : public BlockSweep {
  public:
-  DeadOps(ir::Program& program, const PassContext& context)
-      : BlockSweep(program, context), live_(program.vars.size(), false) {}
+  DeadOps(ir::Program& program, PassContext& context)
+      : BlockSweep(program, context),
+        unwritten_(program, context),
+        live_(program.vars.size(), false) {}
 
  private:
   // From the last operator to the first: what is read further on is live.
@@ -20,7 +23,7 @@ class DeadOps : public BlockSweep {
     marked_.clear();
     for (size_t i = block_->ops.size(); i-- > 0;) {
       const ir::Op& op = block_->ops[i];
-      if (!Needed(op)) {
+      if (!Needed(op) && !unwritten_.MayFail(block_->id, i)) {
         Erase(i);
         continue;
       }
@@ -57,6 +60,7 @@ class DeadOps : public BlockSweep {
     }
   }
 
+  const UnwrittenReads unwritten_;
   std::vector<bool> live_;
   std::vector<VarId> marked_;  // as live in this block
 };
@@ -69,8 +73,9 @@ HEDDLE_PASS(dead_ops) {
   pass.before = "b = relu(a); c = tanh(a); fetch b";
   pass.after = "b = relu(a); fetch b";
   pass.refuses =
-      "operators with side effects, that draw random numbers, communicate, read data or run "
-      "blocks; writes to parameters and to variables that several blocks name";
+      "operators with side effects, that draw random numbers, communicate, read data, run "
+      "blocks or read what may not have been written; writes to parameters and to variables that "
+      "several blocks name";
   pass.level = 1;
   pass.repeat = true;
   pass.run = RunSweep<DeadOps>;

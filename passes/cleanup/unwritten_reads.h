@@ -1,0 +1,28 @@
+// Operators that read what may not have been written: they fail then, and so must a program at
+// every level, whether or not anybody needs their results.
+#pragma once
+
+#include <vector>
+
+#include "passes/pass.h"
+
+namespace heddle::passes {
+
+// A program as it is at construction; nothing is kept of programs without such operators.
+class UnwrittenReads {
+ public:
+  UnwrittenReads(const ir::Program& program, PassContext& context);
+
+  // The operator at this position of the block needs a variable that may hold nothing when it runs:
+  // one written in a block that need not run, by an operator that leaves some outputs unwritten
+  // (core/operands/unwritten.h), an element of an array, a parameter without a value.
+  bool MayFail(int block, size_t at) const {
+    const auto b = static_cast<size_t>(block);
+    return b < marks_.size() && at < marks_[b].size() && marks_[b][at];
+  }
+
+ private:
+  std::vector<std::vector<bool>> marks_;  // per block; empty: none
+};
+
+}  // namespace heddle::passes
