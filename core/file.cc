@@ -217,6 +217,12 @@ Status FileReplacement::Fail(const std::string& what, int error) {
 
 Status FileReplacement::Open() {
   HEDDLE_RETURN_IF_ERROR(CheckPath(path_));
+  // A device or a pipe keeps its name, and what it stands for: it is written to as it is.
+  struct stat info;
+  if (::stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    return fd_ >= 0 ? Status::Ok() : NotFound("cannot write ", path_, ": ", std::strerror(errno));
+  }
   static std::atomic<uint64_t> made{0};  // tells the threads of a process apart
   const std::string aside = StrCat(path_, ".tmp.", ::getpid(), ".", made.fetch_add(1));
   // Its name may be left over from a killed process.
@@ -230,13 +236,17 @@ Status FileReplacement::Append(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return Fail("write " + aside_, n < 0 ? errno : ENOSPC);
+    if (n <= 0) return Fail("write " + (aside_.empty() ? path_ : aside_), n < 0 ? errno : ENOSPC);
     bytes.remove_prefix(static_cast<size_t>(n));
   }
   return Status::Ok();
 }
 
 Status FileReplacement::Commit(Durable durable) {
+  if (aside_.empty()) {
+    const int written = ::close(std::exchange(fd_, -1));
+    return written == 0 ? Status::Ok() : Fail("close " + path_, errno);
+  }
   if (durable == kNow && ::fsync(fd_) != 0) return Fail("flush " + aside_, errno);
   const int closed = ::close(std::exchange(fd_, -1));
   if (closed != 0) return Fail("close " + aside_, errno);

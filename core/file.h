@@ -82,7 +82,8 @@ class FileHandle {
 };
 
 // A file that is written beside the one it replaces. Until Commit() has returned OK the old file is
-// there whole, afterwards the new one is, whenever the process or (with kNow) the machine stops.
+// there whole, afterwards the new one is, whenever the process or (with kNow) the machine stops. A
+// device or a pipe is written to, not replaced.
 //
 // Ownership: owns the file aside, which is removed with an object that was not committed (a process
 // that is killed leaves it: `<path>.tmp.<process>.<number>`). Threads: objects are independent of

@@ -134,6 +134,16 @@ TEST_F(ReplaceFileTest, AFailedCallLeavesTheOldFileAndNothingElse) {
   EXPECT_EQ(ReadAll(path_), kNew);
 }
 
+TEST_F(ReplaceFileTest, DevicesAreWrittenToAndKeepTheirNames) {
+  for (const char* device : {"/dev/full", "/dev/null"}) {
+    std::filesystem::remove(path_);
+    std::filesystem::create_symlink(device, path_);
+    const Status s = ReplaceFile(path_, kNew);
+    EXPECT_EQ(s.ok(), std::string(device) == "/dev/null") << s.ToString();
+    EXPECT_EQ(std::filesystem::read_symlink(path_), device);
+  }
+}
+
 TEST_F(ReplaceFileTest, DeathAtAnyCallLeavesOneOfTheTwoFiles) {
   int died = 0;
   for (int at = 0;; ++at) {
