@@ -129,12 +129,14 @@ double Patches(const ConvCase& c, const Machine& m) {
 
 // Long sums take a few hundredths longer than with oneDNN, most where the filter is larger than the
 // pixels; measured over the layers of residual networks. What little heddle computes after oneDNN
-// does not make up for it.
+// does not make up for it. Sums of some microseconds do not make up for a call of oneDNN, which
+// looks up its arguments and its work space.
 double Direct(const ConvCase& c, const Machine& m) {
   constexpr int64_t kLongSum = 96;
-  constexpr double kLoss = 1.03;
+  constexpr double kLoss = 1.03, kLeastNs = 20'000;
+  const double ns = BaseNs(c, m);
   const bool long_sum = c.g.in_c / c.g.groups * c.g.kernel_size() > kLongSum;
-  return (long_sum ? kLoss : 1) * BaseNs(c, m);
+  return (long_sum && ns >= kLeastNs ? kLoss : 1) * ns;
 }
 
 double Onednn(const ConvCase& c, const Machine& m) {
@@ -142,12 +144,9 @@ double Onednn(const ConvCase& c, const Machine& m) {
   constexpr double kBehind = 1.2;
   // It makes code for every new case, about as long as a first run takes.
   constexpr double kMakesCode = 2;
-  // A call looks up its arguments and its work space.
-  constexpr double kCallNs = 1000;
   const bool behind =
       IsSmall(c.g) || OnednnSharesBadly(c) || OnednnActivatesSlowly(c.g, c.epilogue.activation);
-  return (c.lean ? kMakesCode : 1) * (behind ? kBehind : 1) * BaseNs(c, m) + FollowingNs(c, m) +
-         kCallNs;
+  return (c.lean ? kMakesCode : 1) * (behind ? kBehind : 1) * BaseNs(c, m) + FollowingNs(c, m);
 }
 
 // Left to itself, oneDNN may let all threads read all pixels, or have work for only some of them;
