@@ -16,6 +16,7 @@
 #include "executor/executor_impl.h"
 #include "executor/follow_plan.h"
 #include "heddle/host.h"
+#include "passes/kept_statistics.h"
 
 namespace heddle::internal {
 namespace {
@@ -232,10 +233,14 @@ std::vector<std::string> OnlyNeededBefore(const ir::Program& before, const ir::P
 // Some operator writes to a persistable variable.
 bool WritesScope(const ir::Program& p) {
   for (const ir::Block& block : p.blocks)
-    for (const ir::Op& op : block.ops)
-      for (const auto& slot : op.outputs)
-        for (ir::VarId v : slot)
-          if (v != ir::kNoVar && p.vars[v].persistable) return true;
+    for (const ir::Op& op : block.ops) {
+      const bool keeps = passes::KeepsStatistics(op);
+      for (size_t slot = 0; slot < op.outputs.size(); ++slot)
+        for (ir::VarId v : op.outputs[slot])
+          if (v != ir::kNoVar && p.vars[v].persistable &&
+              !(keeps && passes::IsKeptStatistic(op, slot)))
+            return true;
+    }
   return false;
 }
 

@@ -107,10 +107,21 @@ class Declarer {
       if (op.def->has(kControlFlow))
         Control(op);
       else if (!Infer(op))
-        for (const auto& slot : op.outputs)
-          for (const VarId v : slot)
-            if (v != kNoVar) Untold(v);
+        for (size_t s = 0; s < op.outputs.size(); ++s)
+          for (const VarId v : op.outputs[s])
+            if (v != kNoVar) IsRewritten(op, s, v) ? Begin(v) : Untold(v);
     }
+  }
+  // The operator gives the variable its next value, as optimizers do with parameters and their
+  // states (slots Param and ParamOut): shape and dtype stay.
+  static bool IsRewritten(const ir::Op& op, size_t out, VarId v) {
+    for (const OpDef::SlotPair& pair : op.def->inplace()) {
+      const auto in = static_cast<size_t>(pair.in);
+      if (static_cast<size_t>(pair.out) == out && op.inputs[in] == std::vector<VarId>{v} &&
+          op.def->outputs()[out].name == op.def->inputs()[in].name + "Out")
+        return true;
+    }
+    return false;
   }
   // Operators do not tell what they write to the variable.
   void Untold(VarId v) {

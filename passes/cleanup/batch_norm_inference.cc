@@ -1,6 +1,7 @@
 // batch_norm in inference does not change the running statistics. Without these outputs the
 // parameters are constants, which later passes can fold.
 #include "core/interrupts.h"
+#include "passes/kept_statistics.h"
 #include "passes/pass.h"
 
 namespace heddle::passes {
@@ -11,14 +12,11 @@ Result<bool> RunBatchNormInference(ir::Program& program, PassContext& context) {
   for (auto& block : program.blocks) {
     for (ir::Op& op : block.ops) {
       LookForInterrupt();
-      if (op.type() != "batch_norm") continue;
-      const bool fixed = (op.Attr<bool>("is_test") && !op.Attr<bool>("trainable_statistics")) ||
-                         op.Attr<bool>("use_global_stats");
-      if (!fixed) continue;
-      for (const char* slot : {"MeanOut", "VarianceOut"}) {
-        auto& out = op.outputs[op.def->FindOutput(slot)];
-        const char* source = slot[0] == 'M' ? "Mean" : "Variance";
-        if (out.empty() || out != op.In(source) || context.fetched.count(out[0]) > 0) continue;
+      if (!KeepsStatistics(op)) continue;
+      for (size_t slot = 0; slot < op.outputs.size(); ++slot) {
+        auto& out = op.outputs[slot];
+        if (out.empty() || !IsKeptStatistic(op, slot) || context.fetched.count(out[0]) > 0)
+          continue;
         // Else the operator gives them X's dtype and one dimension.
         const ir::Var& statistic = program.vars[out[0]];
         if (statistic.dtype == DType::kUnknown || statistic.shape.rank() != 1) continue;

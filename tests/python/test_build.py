@@ -111,9 +111,17 @@ def test_arrays_and_declarations():
     item = b.op("read_from_array", X=items, I=at)
     assert item.shape == (2,)
     b.fetch(b.op("relu", X=item))
-    # Nothing is known of an array that nothing was written to, until it is declared.
+    assert b.finish()(np.array([-1, 3], "float32")).tolist() == [0, 3]
+
+
+def test_items_of_arrays_that_nothing_is_written_to():
+    b = heddle.build.Builder()
+    at = b.parameter("at", np.array([0], "int64"))
+    # Nothing is known of such an item until it is declared.
     other = b.op("read_from_array", X=b.array("others", "float32"), I=at)
     assert other.shape is None
     b.declare(other, "float32", [2])
     assert b.op("relu", X=other).shape == (2,)
-    assert b.finish()(np.array([-1, 3], "float32")).tolist() == [0, 3]
+    b.fetch(b.feed("x", "float32", [2]))
+    with pytest.raises(heddle.OutOfRange, match="was never written"):
+        b.finish()(np.array([-1, 3], "float32"))
