@@ -1,15 +1,15 @@
-// Compares the declarations that the passes went by (passes/declarations.h) with what is there when
-// a plan is made. What the plan does not know either, since it follows from values, is compared
-// when it is written (executor/run/compare_claims.h); the run then is repeated with a plan of a
-// form without that claim. Programs whose
-// runs cannot be repeated have no such claims (Target::repeats).
+// Compares the declarations that the passes went by (passes/facts/declarations.h) with what is
+// there when a plan is made. What the plan does not know either, since it follows from values, is
+// compared when it is written (executor/run/compare_claims.h); the run then is repeated with a plan
+// of a form without that claim. Programs whose runs cannot be repeated have no such claims
+// (Target::repeats).
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "executor/compiled.h"
-#include "passes/declarations.h"
+#include "passes/facts/declarations.h"
 
 namespace heddle::internal {
 

@@ -16,7 +16,7 @@
 #include "executor/executor_impl.h"
 #include "executor/follow_plan.h"
 #include "heddle/host.h"
-#include "passes/kept_statistics.h"
+#include "passes/facts/kept_statistics.h"
 
 namespace heddle::internal {
 namespace {

@@ -120,7 +120,7 @@ class CompiledImpl {
   std::shared_ptr<Form> plain_ HEDDLE_GUARDED_BY(mutex_);  // once it was asked for
   // Parameters that some run has fed, so that they are no constants.
   std::vector<std::string> fed_ HEDDLE_GUARDED_BY(mutex_);
-  // Instead of declarations that did not hold, see passes/declarations.h.
+  // Instead of declarations that did not hold, see passes/facts/declarations.h.
   std::vector<passes::NamedFact> found_ HEDDLE_GUARDED_BY(mutex_);
   PassReport report_ HEDDLE_GUARDED_BY(mutex_);
 };

@@ -27,6 +27,7 @@ void AddNested(const ir::Program& program, std::unordered_set<int>* seen, std::v
 
 std::vector<int> NestedBlocks(const ir::Program& program, const ir::Op& op) {
   std::vector<int> found;
+  if (!op.def->has(kControlFlow)) return found;
   std::unordered_set<int> seen;
   AddBlocks(op, &seen, &found);
   AddNested(program, &seen, &found);

@@ -206,7 +206,9 @@ class Driver {
     if (*changed) {
       ++changes_;
       if (options().verify) {
-        if (!verifier_) verifier_ = std::make_unique<Verifier>(AsDeclared(), context_.fetched);
+        if (!verifier_)
+          verifier_ = std::make_unique<Verifier>(declared_.other.empty() ? original_ : AsDeclared(),
+                                                 context_.fetched);
         if (Status s = verifier_->Check(*copy_); !s.ok()) return Error(pass, s);
       }
       if (dump_.enabled()) HEDDLE_RETURN_IF_ERROR(dump_.AfterPass(pass.name, *copy_));

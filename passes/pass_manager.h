@@ -8,7 +8,7 @@
 
 #include "core/programs/ir.h"
 #include "heddle/pass.h"
-#include "passes/declarations.h"
+#include "passes/facts/declarations.h"
 #include "passes/pass.h"
 #include "passes/pipeline.h"
 
@@ -31,7 +31,7 @@ struct Target {
   bool host_caches = true;               // there is what PassNeeds::kHostCaches asks for
   std::vector<DeviceView> devices = {};  // none: all operators run on the host
   std::vector<NamedFact> found = {};     // instead of declarations that did not hold
-  // A run that ends at a claim that does not hold may be made again (passes/declarations.h).
+  // A run that ends at a claim that does not hold may be made again (passes/facts/declarations.h).
   bool repeats = true;
 };
 

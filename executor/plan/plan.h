@@ -162,7 +162,7 @@ struct Plan {
   std::vector<LoopPlan> loops;
   bool draws_random = false;  // some operator uses the run's generator
   uint32_t shaped_calls = 0;  // instructions that keep calls
-  // Per variable of the program: its declaration is a claim (passes/declarations.h), which is
+  // Per variable of the program: its declaration is a claim (passes/facts/declarations.h), which is
   // compared with what instructions write whose results nobody knew before the run. Null: none is.
   std::shared_ptr<const std::vector<bool>> claimed;
   std::vector<PlanFeed> feeds;

@@ -11,7 +11,7 @@
 #include "core/interrupts.h"
 #include "executor/plan/plan.h"
 #include "executor/plan/plan_builder.h"
-#include "passes/declarations.h"
+#include "passes/facts/declarations.h"
 
 namespace heddle {
 

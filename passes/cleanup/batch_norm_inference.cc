@@ -1,7 +1,7 @@
 // batch_norm in inference does not change the running statistics. Without these outputs the
 // parameters are constants, which later passes can fold.
 #include "core/interrupts.h"
-#include "passes/kept_statistics.h"
+#include "passes/facts/kept_statistics.h"
 #include "passes/pass.h"
 
 namespace heddle::passes {

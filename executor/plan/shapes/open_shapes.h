@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "executor/plan/plan_draft.h"
-#include "passes/infer_facts.h"
+#include "passes/facts/infer_facts.h"
 
 namespace heddle {
 

@@ -1,7 +1,7 @@
 // Declarations of a file may be wrong: whatever it says about dtypes and shapes, the passes leave
 // results as they are, and only what a run feeds or an operator makes counts.
 // HEDDLE_LAW_PROGRAMS=<n> checks n programs instead of 900, HEDDLE_TEST_SEED=<n> others than usual.
-#include "passes/declarations.h"
+#include "passes/facts/declarations.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "passes/declarations.h"
+#include "passes/facts/declarations.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,7 +6,7 @@
 
 #include "core/operands/promoted.h"
 #include "core/programs/sub_block_slots.h"
-#include "passes/infer_facts.h"
+#include "passes/facts/infer_facts.h"
 #include "passes/version_view.h"
 
 namespace heddle::passes {
@@ -117,8 +117,8 @@ class Declarer {
   static bool IsRewritten(const ir::Op& op, size_t out, VarId v) {
     for (const OpDef::SlotPair& pair : op.def->inplace()) {
       const auto in = static_cast<size_t>(pair.in);
-      if (static_cast<size_t>(pair.out) == out && op.inputs[in] == std::vector<VarId>{v} &&
-          op.def->outputs()[out].name == op.def->inputs()[in].name + "Out")
+      if (static_cast<size_t>(pair.out) == out && op.inputs[in].size() == 1 &&
+          op.inputs[in][0] == v && op.def->outputs()[out].name == op.def->inputs()[in].name + "Out")
         return true;
     }
     return false;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/op_context.h"
-#include "passes/declarations.h"
+#include "passes/facts/declarations.h"
 
 namespace heddle::passes {
 

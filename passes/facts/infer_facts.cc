@@ -1,4 +1,4 @@
-#include "passes/infer_facts.h"
+#include "passes/facts/infer_facts.h"
 
 #include <algorithm>
 #include <utility>
@@ -26,17 +26,17 @@ void FactInference::Bind(const ir::Op& op, const std::vector<Operand>& operands)
   bound_.attrs = op.attrs.data();
   bound_.in.resize(0);
   bound_.out.resize(0);
-  bound_.in_begin.resize(0);
-  bound_.out_begin.resize(0);
+  // The lists of places begin with 0.
+  bound_.in_begin.resize(1);
+  bound_.out_begin.resize(1);
+  bound_.in_begin[0] = bound_.out_begin[0] = 0;
   uint32_t used = 0;
   size_t at = 0;
-  bound_.in_begin.push_back(0);
   for (const auto& slot : op.inputs) {
     for (size_t i = 0; i < slot.size(); ++i, ++at)
       bound_.in.push_back(operands[at].fact == nullptr ? kNoSlot : used++);
     bound_.in_begin.push_back(static_cast<uint32_t>(bound_.in.size()));
   }
-  bound_.out_begin.push_back(0);
   for (const auto& slot : op.outputs) {
     for (const ir::VarId v : slot) bound_.out.push_back(v == ir::kNoVar ? kNoSlot : used++);
     bound_.out_begin.push_back(static_cast<uint32_t>(bound_.out.size()));
