@@ -48,14 +48,17 @@ bool OnednnSharesBadly(const ConvCase& c) {
 
 // For sums of at most this length, the slower activation of oneDNN shows.
 constexpr int64_t kShortSum = 640;
-bool OnednnActivatesSlowly(const ConvGeometry& g, Activation a) {
-  switch (a) {
+bool OnednnActivatesSlowly(const ConvGeometry& g, const Epilogue& e) {
+  const bool short_sum = g.in_c / g.groups * g.kernel_size() <= kShortSum;
+  switch (e.activation) {
+    case Activation::kHardSwish:
+      return e.limit != 1 && short_sum;  // by three of its functions
     case Activation::kSwish:
     case Activation::kSigmoid:
     case Activation::kTanh:
     case Activation::kGeluTanh:
     case Activation::kMish:
-      return g.in_c / g.groups * g.kernel_size() <= kShortSum;
+      return short_sum;
     default:
       return false;
   }
@@ -145,7 +148,7 @@ double Onednn(const ConvCase& c, const Machine& m) {
   // It makes code for every new case, about as long as a first run takes.
   constexpr double kMakesCode = 2;
   const bool behind =
-      IsSmall(c.g) || OnednnSharesBadly(c) || OnednnActivatesSlowly(c.g, c.epilogue.activation);
+      IsSmall(c.g) || OnednnSharesBadly(c) || OnednnActivatesSlowly(c.g, c.epilogue);
   return (c.lean ? kMakesCode : 1) * (behind ? kBehind : 1) * BaseNs(c, m) + FollowingNs(c, m);
 }
 

@@ -101,6 +101,17 @@ struct DirectTiles {
     if (d.gated) {
       const T factor = V::Set(d.gate_factor), offset = V::Set(d.gate_offset);
       const T limit = V::Set(d.gate_limit);
+      if (d.linear && d.shift == 0) {
+        const T scale = V::Set(d.scale);
+#pragma GCC unroll 28
+        for (int p = 0; p < kPixels; ++p)
+#pragma GCC unroll 2
+          for (int v = 0; v < kVectors; ++v) {
+            const T gate = V::Min(limit, V::Max(V::Zero(), V::Fma(factor, sum[p][v], offset)));
+            sum[p][v] = V::Mul(scale, V::Mul(sum[p][v], gate));
+          }
+        return;
+      }
 #pragma GCC unroll 28
       for (int p = 0; p < kPixels; ++p)
 #pragma GCC unroll 2
