@@ -36,7 +36,8 @@ class PackedRows {
     for (const auto& row : rows) {
       for (const std::string_view text : row) {
         starts_[cell++] = at;
-        for (const char c : text) text_[at++] = c;
+        Copy(text, at);
+        at += static_cast<uint32_t>(text.size());
       }
     }
     starts_[cell] = at;
@@ -70,6 +71,15 @@ class PackedRows {
   }
 
  private:
+  constexpr void Copy(std::string_view text, size_t at) {
+#ifdef __clang__
+    // Clang counts the steps of a constant, and takes this for one.
+    if (!text.empty()) __builtin_memcpy(text_.data() + at, text.data(), text.size());
+#else
+    for (size_t i = 0; i < text.size(); ++i) text_[at + i] = text[i];
+#endif
+  }
+
   std::array<char, kBytes> text_{};
   std::array<uint32_t, kRows * kColumns + 1> starts_{};
 };
