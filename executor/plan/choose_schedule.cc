@@ -52,10 +52,15 @@ std::vector<float> Costs(const std::vector<Instruction>& ins) {
 // Whether lanes made for the twin's instructions are for these: parameters, and with them what
 // could be computed ahead, may have changed since.
 bool SameInstructions(const Plan& twin, const std::vector<Instruction>& ins) {
+  using Mode = Instruction::Mode;
+  // A finished plan alone has kWhole.
+  const auto mode_of = [](const Instruction& in) {
+    return in.mode == Mode::kWhole ? Mode::kStatic : in.mode;
+  };
   const auto& others = twin.blocks[0].instructions;
   return std::equal(ins.begin(), ins.end(), others.begin(), others.end(),
-                    [](const Instruction& a, const Instruction& b) {
-                      return a.ir_op == b.ir_op && a.mode == b.mode;
+                    [&](const Instruction& a, const Instruction& b) {
+                      return a.ir_op == b.ir_op && mode_of(a) == mode_of(b);
                     });
 }
 

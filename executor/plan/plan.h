@@ -69,6 +69,7 @@ struct Instruction {
     kShare,    // output = input with another shape, the memory shared
     kReplace,  // kStatic into hidden slots, whose bytes then become the variables' (rewrites)
     kWide,     // kStatic, while no other lane has anything to do: it may use their threads
+    kWhole,    // kStatic, and `whole`; in finished plans alone
   };
   KernelFn fn = nullptr;  // null: chosen by dtype at run time
   const KernelState* state = nullptr;
@@ -77,6 +78,7 @@ struct Instruction {
   bool once = false;        // of a body: only the loop's first iteration executes it
   bool told = false;        // kDynamic: shapes of outputs are known, see Plan::misjudged
   bool appends = false;     // kDynamic: joins what lies behind the input of `takeovers` to it
+  bool whole = false;       // ends what it began: it writes to the memory of the scope's variables
   bool measured = false;    // cost_ns is a time that its device took
   float cost_ns = 0;        // estimate on one thread
   BoundOp op;

@@ -184,6 +184,24 @@ void WidenInstructions(const std::vector<bool>& wide, Plan* plan) {
       ins[p].mode = Instruction::Mode::kWide;
 }
 
+// Parameters keep their last complete value: an operator that updates one in place goes on when its
+// run is to end.
+void KeepWhole(Plan* plan) {
+  const auto in_scope = [&](uint32_t s) {
+    return s != kNoSlot && plan->slots[plan->RootOf(s)].storage == Storage::kScope;
+  };
+  for (BlockPlan& block : plan->blocks) {
+    for (Instruction& in : block.instructions) {
+      LookForInterrupt();
+      if (in.op.def->has(kControlFlow)) continue;
+      in.whole = std::any_of(in.op.out.begin(), in.op.out.end(), in_scope) ||
+                 std::any_of(in.rewrites.begin(), in.rewrites.end(),
+                             [&](const auto& r) { return r.inplace && in_scope(r.real); });
+      if (in.whole && in.mode == Instruction::Mode::kStatic) in.mode = Instruction::Mode::kWhole;
+    }
+  }
+}
+
 // Parameters whose memory is not there are brought in, but for those that kernels have copies of
 // and nothing else touches. Those that kernels only pick elements from are used where they lie in
 // their file, if the plan is made anew when they are written to: in the file they stay as they are.
@@ -276,6 +294,7 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   draft.BeginStage(nullptr);
   Plan& plan = *draft.plan;
   if (plan.lanes && !request.wide.empty()) WidenInstructions(request.wide, &plan);
+  KeepWhole(&plan);
   plan.stats.parallel = plan.dispatch != Dispatch::kSerial || plan.body_lanes > 0;
   plan.stats.lanes = std::max(1, plan.lanes ? plan.lanes->lanes : plan.body_lanes);
   plan.stats.arena_bytes = plan.arena_bytes;

@@ -225,7 +225,8 @@ const char* StorageName(Storage s) {
 }
 
 const char* ModeName(const Plan& plan, const Instruction& in) {
-  constexpr const char* kNames[] = {"static", "pooled", "dynamic", "share", "replace", "wide"};
+  constexpr const char* kNames[] = {"static",  "pooled", "dynamic", "share",
+                                    "replace", "wide",   "static"};
   const BlockPlan& block = plan.blocks[static_cast<size_t>(in.ir_block)];
   const Instruction* const end = block.instructions.data() + block.instructions.size();
   const bool in_tail = &in < end && &in >= end - block.tail.size() && block.lanes == nullptr;

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/guard.h"
+#include "core/interrupts.h"
 #include "core/kernel_selector.h"
 #include "executor/run/check_finite.h"
 #include "executor/run/place_outputs.h"
@@ -65,7 +66,15 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
 }
 
 Status Interpreter::Call(const Instruction& in, RunState& run) {
-  if (in.mode == Mode::kStatic) [[likely]] {
+  if (in.whole) {
+    const Interrupts::Scope none(nullptr);
+    return CallAny(in, run);
+  }
+  return CallAny(in, run);
+}
+
+Status Interpreter::CallAny(const Instruction& in, RunState& run) {
+  if (in.mode == Mode::kStatic || in.mode == Mode::kWhole) [[likely]] {
     KernelContext ctx(in.op, run.frame(), run.services(), in.state);
     return in.fn(ctx);
   }
@@ -99,6 +108,7 @@ Status Interpreter::CallWatched(const Instruction& in, RunState& run, int thread
   if (observed) watch = control.BeginInstruction(thread, in);
   const bool is_loop = in.loop != kNoSlot;
   if (is_loop) watch.infer_begin = watch.infer_end = watch.compute_begin = Ticks();
+  const Interrupts::Scope scope(in.whole ? nullptr : Interrupts::Current());
   Status status = in.mode == Mode::kDynamic && control.trace() != nullptr && !is_loop
                       ? ExecuteDynamic(in, run, &watch)
                       : Call(in, run);

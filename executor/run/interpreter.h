@@ -32,6 +32,7 @@ class Interpreter {
 
  private:
   static Status Call(const Instruction& in, RunState& run);
+  static Status CallAny(const Instruction& in, RunState& run);
   static Status CallWide(const Instruction& in, RunState& run);
   static Status CallWatched(const Instruction& in, RunState& run, int thread);
   [[gnu::always_inline]] static Status Execute(const Instruction& in, RunState& run, int thread);

@@ -108,7 +108,7 @@ void RunControl::EndInstruction(int thread, const Instruction& in, const Watch& 
     t.nested = watch.outer_nested + took;
     t.last = end;
     if (own) NoteLists(plan_, in, frame, trace_.get(), &t);
-    if (own && in.mode != Instruction::Mode::kStatic) {
+    if (own && in.mode != Instruction::Mode::kStatic && in.mode != Instruction::Mode::kWhole) {
       NoteMemory(plan_, in, frame, &t);
       if (watch.infer_begin != 0)
         t.spans.push_back({Part::kInferShape, &in, {}, watch.infer_begin, watch.infer_end});
