@@ -191,7 +191,7 @@ class Declarer {
     if (def.has(kControlFlow) || def.infer_shape() == nullptr || !op.var_attrs.empty())
       return false;
     operands_.clear();
-    bool askable = true, complex = false, promotes = false;
+    bool askable = true, complex = false, promotes = false, by_values = false;
     for (size_t s = 0; s < op.inputs.size(); ++s) {
       const unsigned flags = s < def.inputs().size() ? def.inputs()[s].flags : 0;
       for (const VarId v : op.inputs[s]) {
@@ -206,19 +206,36 @@ class Declarer {
             askable && operand.fact->shape.known_rank() && operand.fact->dtype != DType::kUnknown;
         promotes = promotes || (flags & kPromoted) != 0;
         complex = complex || IsComplex(operand.fact->dtype);
-        if ((flags & kShapeValue) != 0) operand.contents = ContentsOf(v);
+        if ((flags & kShapeValue) != 0) {
+          operand.contents = ContentsOf(v);
+          by_values = by_values || operand.contents == nullptr;
+        }
       }
     }
     // The plan may cast operands beside complex ones.
     if (!askable || (promotes && complex)) return false;
     if (!inference_.Infer(op, operands_, &answers_)) return false;
+    const bool vague = repeats_ && (by_values || inference_.told_ranks_alone());
     size_t at = 0;
     for (const auto& slot : op.outputs)
       for (const VarId v : slot) {
-        const std::optional<Fact>& said = answers_[at++];
-        if (v != kNoVar) Take(v, said);
+        std::optional<Fact>& said = answers_[at++];
+        if (v == kNoVar) continue;
+        if (vague && said) Claim(v, &*said);
+        Take(v, said);
       }
     return true;
+  }
+  // Dimensions that the operator does not tell are those that the file declares, as a claim.
+  void Claim(VarId v, Fact* said) {
+    if (!IsTensor(v)) return;
+    const Fact declared = Said(v);
+    if (declared.dtype != said->dtype || declared.shape.rank() != said->shape.rank()) return;
+    for (int d = 0; d < said->shape.rank(); ++d) {
+      if (said->shape[d] >= 0 || declared.shape[d] < 0) continue;
+      said->shape[d] = declared.shape[d];
+      claimed_[v] = true;
+    }
   }
   void Take(VarId v, const std::optional<Fact>& said) {
     if (!said || said->dtype == DType::kUnknown || !said->shape.known_rank()) return Untold(v);

@@ -19,6 +19,17 @@ Shape WithSize(Shape shape, int64_t size) {
   return shape;
 }
 
+// The size of the first operand, greater than 1, that is known at the dimension which is `from_end`
+// from the last; 0: none.
+int64_t SizeBeside(const std::vector<FactInference::Operand>& operands, int from_end) {
+  for (const FactInference::Operand& o : operands) {
+    if (o.fact == nullptr || o.is_array || o.fact->shape.rank() < from_end) continue;
+    const int64_t size = o.fact->shape[o.fact->shape.rank() - from_end];
+    if (size > 1) return size;
+  }
+  return 0;
+}
+
 }  // namespace
 
 void FactInference::Bind(const ir::Op& op, const std::vector<Operand>& operands) {
@@ -45,7 +56,7 @@ void FactInference::Bind(const ir::Op& op, const std::vector<Operand>& operands)
   for (uint32_t s = 0; s < used; ++s) *frame_[s] = Value();
 }
 
-bool FactInference::Ask(const std::vector<Operand>& operands, int64_t size) {
+bool FactInference::Ask(const std::vector<Operand>& operands, int64_t size, bool beside) {
   for (size_t i = 0; i < operands.size(); ++i) {
     if (bound_.in[i] == kNoSlot) continue;
     if (operands[i].is_array) {
@@ -53,10 +64,15 @@ bool FactInference::Ask(const std::vector<Operand>& operands, int64_t size) {
       continue;
     }
     Tensor& t = frame_[bound_.in[i]]->tensor();
-    if (operands[i].contents != nullptr)
+    if (operands[i].contents != nullptr) {
       t = *operands[i].contents;
-    else
-      t.SetMeta(operands[i].fact->dtype, WithSize(operands[i].fact->shape, size));
+      continue;
+    }
+    Shape shape = operands[i].fact->shape;
+    for (int d = 0; beside && d < shape.rank(); ++d)
+      if (const int64_t known = SizeBeside(operands, shape.rank() - d); shape[d] < 0 && known > 0)
+        shape[d] = known;
+    t.SetMeta(operands[i].fact->dtype, WithSize(std::move(shape), size));
   }
   ShapeContext ctx(bound_, frame_.data());
   if (!Guard([&] { return bound_.def->infer_shape()(ctx); }).ok() || ctx.deferred()) return false;
@@ -86,6 +102,8 @@ bool FactInference::Infer(const ir::Op& op, const std::vector<Operand>& operands
     open = open || (o.fact != nullptr && !o.fact->shape.is_static());
   Bind(op, operands);
   int answers = 0;
+  bool of_ones = false;
+  told_ranks_alone_ = false;
   for (const int64_t size : kSizes) {
     if (!Ask(operands, size)) {
       if (!open) return false;
@@ -93,10 +111,16 @@ bool FactInference::Infer(const ir::Op& op, const std::vector<Operand>& operands
     }
     Take(answers++ == 0, outputs);
     if (!open) return true;
+    of_ones = of_ones || size == kSizes[0];
     if (answers == kEnough) break;
   }
+  // Ones alone fit where open dimensions broadcast with known ones.
+  if (answers == 1 && of_ones && sizes_ == kNotEmpty)
+    for (const int64_t size : {kSizes[1], kSizes[2]})
+      if (Ask(operands, size, true)) Take(answers++ == 0, outputs);
   // One size alone does not tell which dimensions depend on it.
-  if (answers == 1)
+  told_ranks_alone_ = answers == 1;
+  if (told_ranks_alone_)
     for (std::optional<Fact>& out : *outputs)
       for (int d = 0; out && d < out->shape.rank(); ++d) out->shape[d] = -1;
   if (answers > 0 && sizes_ == kAlsoEmpty && Ask(operands, 0)) Take(false, outputs);

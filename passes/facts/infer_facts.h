@@ -31,11 +31,14 @@ class FactInference {
   // function does not say it. False: it says nothing about such operands, or refuses them.
   bool Infer(const ir::Op& op, const std::vector<Operand>& operands,
              std::vector<std::optional<Fact>>* outputs);
+  // The shape function took one size alone for open dimensions: it told ranks and dtypes.
+  bool told_ranks_alone() const { return told_ranks_alone_; }
 
  private:
   void Bind(const ir::Op& op, const std::vector<Operand>& operands);
-  // Answers with `size` in place of open dimensions.
-  bool Ask(const std::vector<Operand>& operands, int64_t size);
+  // Answers with `size` in place of open dimensions. `beside`: one that stands beside a known
+  // dimension of another operand, counted from the last, is as large as that.
+  bool Ask(const std::vector<Operand>& operands, int64_t size, bool beside = false);
   // The outputs are what the latest answer has in common with those before.
   void Take(bool first, std::vector<std::optional<Fact>>* outputs) const;
 
@@ -44,6 +47,7 @@ class FactInference {
   std::deque<Value> values_;
   std::vector<Value*> frame_;
   std::vector<ShapeContext::OutMeta> answer_;
+  bool told_ranks_alone_ = false;
 };
 
 }  // namespace heddle::passes
