@@ -90,9 +90,10 @@ class Merger {
     Ints both;
     bool identity = true;
     for (int64_t a : second) {
-      if (a < 0 || a >= rank) return false;
-      const int64_t from = first[static_cast<size_t>(a)];
-      if (from < 0 || from >= rank) return false;
+      if (a < -rank || a >= rank) return false;
+      int64_t from = first[static_cast<size_t>(a < 0 ? a + rank : a)];
+      if (from < -rank || from >= rank) return false;
+      if (from < 0) from += rank;
       identity = identity && from == static_cast<int64_t>(both.size());
       both.push_back(from);
     }

@@ -79,15 +79,21 @@ class LayoutRewriter {
     return convolutions >= 2;
   }
 
-  // Only ones stood behind the channels before a transpose put them second.
+  // Whether a transpose made the image, and all dimensions behind its channels were ones before:
+  // its memory already has channels last.
   bool IsTransposed(const std::vector<ir::Op>& ops, VarId v) const {
     if (v == ir::kNoVar || !view_.SingleWriter(v)) return false;
     const ir::Op& writer = ops[static_cast<size_t>(view_.writers(v)[0])];
     if (writer.type() != "transpose2" || !IsImage(v) || RankOf(writer.In("X")[0]) != RankOf(v))
       return false;
     const Ints axis = writer.Attr<Ints>("axis");
+    const int rank = RankOf(v);
+    if (!writer.var_attrs.empty() || static_cast<int>(axis.size()) != rank || axis[1] < -rank ||
+        axis[1] >= rank)
+      return false;
+    const int64_t channels = axis[1] < 0 ? axis[1] + rank : axis[1];
     const Shape& from = p_.vars[writer.In("X")[0]].shape;
-    for (int64_t at = axis[1] + 1; at < from.rank(); ++at)
+    for (int64_t at = channels + 1; at < rank; ++at)
       if (from[static_cast<int>(at)] != 1) return false;
     return true;
   }

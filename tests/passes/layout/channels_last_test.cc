@@ -156,7 +156,7 @@ TEST(ChannelShuffle, WhatOthersSeeKeepsItsShape) {
 // transpose -> conv -> transpose back
 int InstructionsOfTransposed(const Shape& from, const Ints& axis, const Ints& back) {
   Shape image;
-  for (const int64_t d : axis) image.push_back(from[static_cast<int>(d)]);
+  for (const int64_t d : axis) image.push_back(from[static_cast<int>(d < 0 ? d + from.rank() : d)]);
   ProgramBuilder b;
   b.Feed("x", DType::kF32, from).Param("w1", DType::kF32, {kChannels, kChannels, 3, 3});
   b.Var("t", DType::kF32, image).Var("c", DType::kF32, image).Var("y", DType::kF32, from);
@@ -172,6 +172,30 @@ TEST(ChannelsLast, OneConvolutionIsEnoughWhereATransposePutChannelsSecond) {
   EXPECT_EQ(2, InstructionsOfTransposed({2, kSide, 5, kChannels}, {0, 3, 1, 2}, {0, 2, 3, 1}));
   EXPECT_EQ(2, InstructionsOfTransposed({2, kSide, kChannels, 1}, {0, 2, 1, 3}, {0, 2, 1, 3}));
   EXPECT_EQ(3, InstructionsOfTransposed({2, kSide, kChannels, 5}, {0, 2, 1, 3}, {0, 2, 1, 3}));
+  EXPECT_EQ(2, InstructionsOfTransposed({2, kSide, 5, kChannels}, {0, -1, 1, 2}, {0, 2, 3, 1}));
+  EXPECT_EQ(2, InstructionsOfTransposed({2, kSide, kChannels, 1}, {0, -2, 1, 3}, {0, 2, 1, 3}));
+  EXPECT_EQ(3, InstructionsOfTransposed({2, kSide, kChannels, 5}, {0, -2, 1, 3}, {0, 2, 1, 3}));
+}
+
+// Axes that are no permutation are an error of the operator at every level.
+TEST(ChannelsLast, AxesOfTransposesMayBeWrong) {
+  const Shape image{2, kChannels, kSide, kSide};
+  for (const Ints& axis :
+       {Ints{}, Ints{0}, Ints{0, 9, 1, 2}, Ints{0, -9, 1, 2}, Ints{0, 3, 1, 2, 4}})
+    for (const int level : {0, 2}) {
+      ProgramBuilder b;
+      b.Feed("x", DType::kF32, {2, kSide, kSide, kChannels}).Var("t", DType::kF32, image);
+      b.Param("w1", DType::kF32, {kChannels, kChannels, 3, 3}).Var("y", DType::kF32, image);
+      b.Op("transpose2", {{"X", {"x"}}}, {{"Out", {"t"}}, {"XShape", {"t.x"}}}, {{"axis", axis}});
+      b.Op("conv2d", {{"Input", {"t"}}, {"Filter", {"w1"}}}, {{"Output", {"y"}}});
+      const auto program = b.Fetch("y").TryBuild();
+      if (!program.ok()) continue;
+      Executor executor;
+      const auto compiled = executor.Compile(*program, Parameters(), {.opt_level = level});
+      if (!compiled.ok()) continue;
+      EXPECT_FALSE(executor.Run(*compiled, {{"x", Values({2, kSide, kSide, kChannels}, 1)}}).ok())
+          << axis.size() << " axes, level " << level;
+    }
 }
 
 TEST(ChannelsLast, MeansOfImagesStayLast) {
