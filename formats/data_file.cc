@@ -23,8 +23,8 @@ constexpr size_t kComparedBytes = 64 << 10;  // at each end
 // O_NONBLOCK: a pipe without a writer must not be waited for.
 constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
-// Follows no symbolic link. Kernels before Linux 5.6, and sandboxes, may lack openat2; there the
-// file itself alone is no link.
+// Opens a path without following symbolic links. Where openat2 is missing (before Linux 5.6, some
+// sandboxes), only the last part is checked.
 int OpenWithoutLinks(const std::string& path) {
   open_how how{};
   how.flags = kOpenFlags;
@@ -37,30 +37,30 @@ int OpenWithoutLinks(const std::string& path) {
 
 }  // namespace
 
-Result<std::shared_ptr<DataFile>> DataFile::OfDescriptor(const std::string& path, int fd) {
-  if (fd < 0) return NotFound("cannot open ", path, ": ", std::strerror(errno));
-  std::shared_ptr<DataFile> file(new DataFile(path));
-  file->fd_ = fd;
-  if (::fstat(fd, &file->opened_) != 0 || !S_ISREG(file->opened_.st_mode))
-    return InvalidArgument(path, " is not a regular file");
-  return file;
+Status DataFile::CheckOpened() {
+  if (fd_ < 0) return NotFound("cannot open ", path_, ": ", std::strerror(errno));
+  if (::fstat(fd_, &opened_) != 0 || !S_ISREG(opened_.st_mode))
+    return InvalidArgument(path_, " is not a regular file");
+  return Status::Ok();
 }
 
 Result<std::shared_ptr<const DataFile>> DataFile::Open(const std::string& path) {
   HEDDLE_RETURN_IF_ERROR(CheckPath(path));
-  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const DataFile> file,
-                          OfDescriptor(path, ::open(path.c_str(), kOpenFlags)));
-  return file;
+  std::shared_ptr<DataFile> file(new DataFile(path));
+  file->fd_ = ::open(path.c_str(), kOpenFlags);
+  HEDDLE_RETURN_IF_ERROR(file->CheckOpened());
+  return std::shared_ptr<const DataFile>(std::move(file));
 }
 
 Result<std::shared_ptr<const DataFile>> DataFile::OpenItself(const std::string& path) {
   HEDDLE_RETURN_IF_ERROR(CheckPath(path));
-  const int fd = OpenWithoutLinks(path);
-  if (fd < 0 && errno == ELOOP) return InvalidArgument(path, " is a symbolic link");
-  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const DataFile> file, OfDescriptor(path, fd));
+  std::shared_ptr<DataFile> file(new DataFile(path));
+  file->fd_ = OpenWithoutLinks(path);
+  if (file->fd_ < 0 && errno == ELOOP) return InvalidArgument(path, " is a symbolic link");
+  HEDDLE_RETURN_IF_ERROR(file->CheckOpened());
   if (file->opened_.st_nlink > 1)
     return InvalidArgument(path, " has ", file->opened_.st_nlink, " names (hard links)");
-  return file;
+  return std::shared_ptr<const DataFile>(std::move(file));
 }
 
 Result<std::shared_ptr<const DataFile>> DataFile::OpenOrRead(const std::string& path) {

@@ -23,8 +23,8 @@ class DataFile : public SourceFile {
  public:
   // kNotFound; kInvalidArgument: no regular file.
   static Result<std::shared_ptr<const DataFile>> Open(const std::string& path);
-  // The same, where the file itself is called so: kInvalidArgument if a part of the path is a
-  // symbolic link, or if the file has a second name (a hard link).
+  // As Open, but kInvalidArgument if any part of the path is a symbolic link (without openat2: the
+  // last part), or the file has a second name (a hard link).
   static Result<std::shared_ptr<const DataFile>> OpenItself(const std::string& path);
   // As Open, or all that comes through a pipe or a socket, which is kept in memory.
   static Result<std::shared_ptr<const DataFile>> OpenOrRead(const std::string& path);
@@ -58,8 +58,8 @@ class DataFile : public SourceFile {
   explicit DataFile(std::string path, std::string_view memory = {})
       : path_(std::move(path)), memory_(memory) {}
   bool is_memory() const { return memory_.data() != nullptr; }
-  // `fd`: of the file, or negative with errno set.
-  static Result<std::shared_ptr<DataFile>> OfDescriptor(const std::string& path, int fd);
+  // Fills opened_. Precondition: where fd_ is negative, errno says why.
+  Status CheckOpened();
 
   const std::string path_;
   std::unique_ptr<const FileBytes> read_;  // what came through a pipe
