@@ -23,4 +23,11 @@ std::string FileIn(const std::string& folder, const std::string& path) {
   return rest == base.end() ? file.string() : std::string();
 }
 
+std::string FileBehind(const std::string& behind, const std::string& link) {
+  std::error_code error;
+  if (behind.empty() || !fs::is_symlink(link, error)) return {};
+  const fs::path file = fs::canonical(link, error);
+  return !error && file.parent_path() == behind ? file.string() : std::string();
+}
+
 }  // namespace heddle::formats

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/file.h"
 #include "core/operands/lookup_table.h"
+#include "formats/data_file.h"
 #include "formats/model_folder.h"
 #include "formats/tensorflow/tables/table_contents.h"
 #include "formats/tensorflow/types.h"
@@ -81,7 +81,8 @@ class Column {
   std::vector<double> floats_;
 };
 
-// The path of a file of the folder. (What the model says may be anything.)
+// The path of a file of the folder, without links. A model may name any file, and its folder may be
+// a link itself.
 Result<std::string> PathIn(const std::string& folder, const std::string& behind,
                            const std::string& name) {
   const fs::path path(name);
@@ -94,12 +95,15 @@ Result<std::string> PathIn(const std::string& folder, const std::string& behind,
                            "' of a table lies beside the SavedModel, which was not read from a "
                            "file");
   std::error_code error;
-  const fs::path file = fs::path(folder) / path;
-  if (!fs::exists(file, error))
+  const fs::path assets(folder);
+  const fs::path model = assets.has_parent_path() ? assets.parent_path() : fs::path(".");
+  const fs::path base = fs::canonical(model, error) / assets.filename();
+  const fs::path file = base / path;
+  if (error || !fs::exists(file, error))
     return NotFound("the file '", name, "' of a table is not in ", folder);
-  const std::string base = fs::canonical(folder, error).string();
-  std::string real = formats::FileIn(base, file.string());
-  if (real.empty()) real = formats::FileIn(behind, file.string());
+  std::string real = formats::FileIn(base.string(), file.string());
+  if (real.empty() && !formats::FileIn(base.string(), file.parent_path().string()).empty())
+    real = formats::FileBehind(behind, file.string());
   if (real.empty())
     return InvalidArgument("the file '", name, "' of a table does not lie in the model's assets");
   return real;
@@ -118,9 +122,12 @@ std::vector<std::string_view> PartsOf(std::string_view line, char delimiter) {
 Result<Value> FromFile(const TableFile& file, const std::string& folder,
                        const std::string& behind) {
   HEDDLE_ASSIGN_OR_RETURN(const std::string path, PathIn(folder, behind, file.name));
-  HEDDLE_ASSIGN_OR_RETURN(const FileBytes bytes, FileBytes::Read(path));
+  HEDDLE_ASSIGN_OR_RETURN(const auto data, formats::DataFile::OpenItself(path));
+  std::string bytes(data->size(), '\0');
+  HEDDLE_RETURN_IF_ERROR(data->Fill(bytes.data(), bytes.size(), 0));
+  HEDDLE_RETURN_IF_ERROR(data->CheckUnchanged());
   Column keys(file.key_type, file.key), values(file.value_type, file.value);
-  std::string_view rest = bytes.view();
+  std::string_view rest = bytes;
   int64_t lines = 0;
   for (; !rest.empty() && (file.count < 0 || lines < file.count); ++lines) {
     const size_t end = std::min(rest.find('\n'), rest.size());

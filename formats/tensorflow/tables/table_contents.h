@@ -37,10 +37,11 @@ struct TableContents {
 
 // The table of constants or of a file in the folder `assets`. `behind`: the folder behind a model
 // that is a link (formats/model_folder.h), which links in `assets` may lead to; empty: it is none.
-// kInvalidArgument: a line or a file that does not fit; a file that lies elsewhere.
+// kInvalidArgument: a line or a file that does not fit; a file that lies elsewhere, or has a second
+// name (a hard link).
 Result<Value> MakeTable(const TableContents& contents, const std::string& assets,
                         const std::string& behind = {});
-// That of these keys and values.
+// The table that maps these keys to these values.
 Result<Value> MakeTable(const Value& keys, const Value& values);
 
 }  // namespace heddle::tensorflow

@@ -144,8 +144,7 @@ class Hub {
 };
 
 bool MayBeRead(Data data, bool model_is_link) {
-  const bool in_blobs = data == Data::kBlob || data == Data::kBlobTwice ||
-                        data == Data::kBelowBlobs || data == Data::kFolderOfBlobs;
+  const bool in_blobs = data == Data::kBlob || data == Data::kBlobTwice;
   return data == Data::kHere || (in_blobs && model_is_link);
 }
 
@@ -174,14 +173,11 @@ TEST(ModelFolder, LinksLeadToTheFolderBehindALinkedModelAlone) {
 }
 
 // Tables of a SavedModel's assets go by the same rule.
-TEST(ModelFolder, AssetsOfALinkedModelMayBeLinks) {
+TEST(ModelFolder, FilesOfALinkedModelsAssetsMayBeLinks) {
   for (int k = 0; k < static_cast<int>(Data::kCount); ++k) {
     for (const bool is_link : {false, true}) {
       const auto data = static_cast<Data>(k);
-      // Second names and pipes are read, since variables are, and links within the assets are.
-      if (data == Data::kSecondName || data == Data::kBlobOfTwoNames || data == Data::kPipe ||
-          data == Data::kNear)
-        continue;
+      if (data == Data::kNear) continue;  // links within the assets are followed
       Hub hub(static_cast<uint32_t>(k));
       tensorflow::TableContents contents;
       contents.file = tensorflow::TableFile{.name = hub.Lay(data)};

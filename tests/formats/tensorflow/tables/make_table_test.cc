@@ -102,5 +102,19 @@ TEST(MakeTable, FilesLieInTheAssets) {
   EXPECT_THAT(MakeTable(contents, "").status().message(), HasSubstr("not read from a file"));
 }
 
+TEST(MakeTable, AssetsThatAreALinkAreNotFollowed) {
+  const Folder folder("aa\n");
+  std::filesystem::create_directory_symlink(folder.path("assets"), folder.path("linked"));
+  TableContents contents;
+  contents.file = TableFile{.name = "v.txt"};
+  for (const std::string& behind : {std::string(), folder.path("assets")}) {
+    const auto table = MakeTable(contents, folder.path("linked"), behind);
+    EXPECT_THAT(table.status().message(), HasSubstr("does not lie in the model's assets"));
+  }
+  // The model's folder may be one.
+  std::filesystem::create_directory_symlink(folder.path(""), folder.path("assets/model"));
+  EXPECT_TRUE(MakeTable(contents, folder.path("assets/model/assets")).ok());
+}
+
 }  // namespace
 }  // namespace heddle::tensorflow
