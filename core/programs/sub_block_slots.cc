@@ -256,6 +256,8 @@ class Filler {
   const int sub_;
 };
 
+bool IsRecord(const SlotDef& slot) { return (slot.flags & kRecord) != 0; }
+
 }  // namespace
 
 bool IsSubBlockSlot(const SlotDef& slot) { return slot.name.starts_with(kPrefix); }
@@ -282,11 +284,13 @@ bool SelectsOutput(const OpDef& def) {
 }
 
 int ConditionSlot(const OpDef& def) {
-  const auto is_record = [](const SlotDef& slot) { return (slot.flags & kRecord) != 0; };
-  if (!def.has(kControlFlow) || def.outputs().size() != 2 || !is_record(def.outputs()[1]))
-    return -1;
+  if (!def.has(kControlFlow) || def.outputs().size() != 2 || !IsRecord(def.outputs()[1])) return -1;
   if (def.FindInput("sub_block:changing(Condition)") >= 0) return def.FindInput("Condition");
   return def.FindAttr("is_scalar_condition") >= 0 ? def.FindInput("Cond") : -1;
+}
+
+bool NeedNotRun(const OpDef& def) {
+  return ConditionSlot(def) >= 0 || std::any_of(def.inputs().begin(), def.inputs().end(), IsRecord);
 }
 
 bool RunsAgain(const OpDef& def) { return def.FindInput("sub_block:arrays") >= 0; }

@@ -32,7 +32,7 @@ bool IsSubBlockSlot(const SlotDef& slot);
 // The kernel hands values through it, or takes them: it is one of those above, and not one that
 // only says something about the sub-block (sub_block:changing).
 bool HandsValues(const SlotDef& slot);
-// Of an operator that reads a record of steps: it puts what was recorded back into the variables.
+// Whether an operator that reads a record of steps puts what was recorded back into the variables.
 bool IsRecordedSlot(const SlotDef& slot);
 // The operator copies one of its operands, chosen by a number, and fails if that operand holds
 // nothing. So the operands' shapes tell the output's shape, even if some operands hold nothing.
@@ -43,6 +43,8 @@ bool SelectsOutput(const OpDef& def);
 // else but to keep a record of the runs. -1: the operator is none of that kind. (Where it has an
 // attribute is_scalar_condition, that must be true.)
 int ConditionSlot(const OpDef& def);
+// It may leave its sub-block out: a condition decides, or the record of another operator's runs.
+bool NeedNotRun(const OpDef& def);
 // It may run its sub-block many times: it is one that empties the block's arrays before each run.
 bool RunsAgain(const OpDef& def);
 

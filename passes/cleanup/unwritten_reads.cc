@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/interrupts.h"
 #include "core/operands/unwritten.h"
 #include "core/programs/sub_block_slots.h"
 
@@ -11,12 +12,16 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-// Goes through the operators in the order in which they run.
+// Goes through the operators in the order in which they run, and through a loop's body until what
+// is written when a turn begins no longer changes.
 class WrittenWalk {
  public:
   WrittenWalk(const ir::Program& program, PassContext& context,
               std::vector<std::vector<bool>>* marks)
-      : p_(program), marks_(*marks), visited_(program.blocks.size(), false) {
+      : p_(program),
+        marks_(*marks),
+        visits_(program.blocks.size()),
+        given_up_(program.blocks.size()) {
     written_.assign(p_.vars.size(), true);  // what no operator writes is fed, or missed by the plan
     for (const ir::Block& block : p_.blocks)
       for (const ir::Op& op : block.ops)
@@ -33,37 +38,83 @@ class WrittenWalk {
   void Run() { Visit(0); }
 
  private:
+  // Loops in loops and blocks that many operators run multiply visits. A block that has had so many
+  // is taken for one that may fail anywhere.
+  static constexpr int kMostVisits = 64;
+
   void Visit(int b) {
     const auto block = static_cast<size_t>(b);
-    visited_[block] = true;
     const auto& ops = p_.blocks[block].ops;
     for (size_t i = 0; i < ops.size(); ++i) {
+      LookForInterrupt();
       if (ops[i].def->has(kControlFlow)) {
         VisitBlocks(ops[i]);
         continue;
       }
-      if (MayFail(ops[i])) {
-        marks_.resize(p_.blocks.size());
-        marks_[block].resize(ops.size(), false);
-        marks_[block][i] = true;
-      }
+      if (MayFail(ops[i])) Mark(block, i);
       NoteWritten(ops[i]);
     }
   }
+  void Mark(size_t block, size_t at) {
+    marks_.resize(p_.blocks.size());
+    marks_[block].resize(p_.blocks[block].ops.size(), false);
+    marks_[block][at] = true;
+  }
 
-  // What a block writes that need not run may not be there behind it.
+  // A block that need not run leaves no variable written for certain.
   void VisitBlocks(const ir::Op& op) {
-    const bool certain =
-        !op.type().starts_with("conditional_block") && !op.type().starts_with("while");
     for (size_t s = 0; s < op.outputs.size(); ++s)
       if (ir::IsSubBlockSlot(op.def->outputs()[s])) NoteSlot(op.outputs[s]);
-    const std::vector<bool> before = written_;
-    for (int sub : op.SubBlocks())
-      if (!visited_[static_cast<size_t>(sub)]) Visit(sub);
-    if (!certain)
-      written_ = before;
-    else
+    bool changed = true;
+    while (changed && ir::RunsAgain(*op.def)) changed = RunPerhaps(op);
+    if (!ir::NeedNotRun(*op.def)) {
+      for (int sub : op.SubBlocks()) VisitOrGiveUp(sub);
       NoteWritten(op);
+    } else if (changed) {
+      RunPerhaps(op);
+    }
+  }
+  // Goes through the operator's blocks. Behind them, those variables are written that were written
+  // before and that the blocks leave so. False: these are the same as before.
+  bool RunPerhaps(const ir::Op& op) {
+    const size_t begin = changes_.size();
+    for (int sub : op.SubBlocks()) VisitOrGiveUp(sub);
+    std::vector<VarId> unwritten;
+    for (size_t k = begin; k < changes_.size(); ++k)
+      if (!written_[changes_[k]]) unwritten.push_back(changes_[k]);
+    for (; changes_.size() > begin; changes_.pop_back())
+      written_[changes_.back()] = !written_[changes_.back()];
+    bool changed = false;
+    for (VarId v : unwritten) {
+      changed = changed || written_[v];
+      SetWritten(v, false);
+    }
+    return changed;
+  }
+  void VisitOrGiveUp(int block) {
+    if (visits_[static_cast<size_t>(block)]++ < kMostVisits)
+      Visit(block);
+    else
+      GiveUp(block);
+  }
+  // From here on, what the block writes is never written for certain.
+  void GiveUp(int block) {
+    const auto b = static_cast<size_t>(block);
+    if (given_up_[b]) return;
+    given_up_[b] = true;
+    visits_[b] = kMostVisits;
+    never_.resize(p_.vars.size());
+    for (size_t i = 0; i < p_.blocks[b].ops.size(); ++i) {
+      LookForInterrupt();
+      const ir::Op& op = p_.blocks[b].ops[i];
+      if (!op.def->has(kControlFlow)) Mark(b, i);
+      for (const auto& slot : op.outputs) {
+        for (VarId v : slot)
+          if (v != kNoVar) never_[v] = true;
+        NoteSlot(slot, false);
+      }
+      for (int sub : op.SubBlocks()) GiveUp(sub);
+    }
   }
 
   bool MayFail(const ir::Op& op) const {
@@ -87,15 +138,25 @@ class WrittenWalk {
     for (size_t s = 0; s < op.outputs.size(); ++s)
       NoteSlot(op.outputs[s], whole && !selects && !(op.def->outputs()[s].flags & kMayBeUnwritten));
   }
-  // An output that is left unwritten hides what its variable held before.
+  // An output that stays unwritten hides the value that its variable held before.
   void NoteSlot(const std::vector<VarId>& vars, bool written = true) {
     for (VarId v : vars)
-      if (v != kNoVar) written_[v] = written;
+      if (v != kNoVar) SetWritten(v, written);
+  }
+  void SetWritten(VarId v, bool written) {
+    if (!never_.empty() && never_[v]) written = false;
+    if (written_[v] == written) return;
+    written_[v] = written;
+    changes_.push_back(v);
   }
 
   const ir::Program& p_;
   std::vector<std::vector<bool>>& marks_;
-  std::vector<bool> visited_, written_;
+  std::vector<int> visits_;     // per block
+  std::vector<bool> given_up_;  // per block
+  std::vector<bool> written_;   // per variable: for certain, where the walk is
+  std::vector<bool> never_;     // per variable, once a block was given up
+  std::vector<VarId> changes_;  // of written_, each of which turned the variable's
 };
 
 }  // namespace

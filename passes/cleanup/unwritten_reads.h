@@ -13,9 +13,9 @@ class UnwrittenReads {
  public:
   UnwrittenReads(const ir::Program& program, PassContext& context);
 
-  // The operator at this position of the block needs a variable that may hold nothing when it runs:
-  // one written in a block that need not run, by an operator that leaves some outputs unwritten
-  // (core/operands/unwritten.h), an element of an array, a parameter without a value.
+  // Whether the operator at this position needs a variable that may hold nothing when it runs: a
+  // block that need not run writes it, an operator may leave it unwritten
+  // (core/operands/unwritten.h), it is an element of an array, or a parameter without a value.
   bool MayFail(int block, size_t at) const {
     const auto b = static_cast<size_t>(block);
     return b < marks_.size() && at < marks_[b].size() && marks_[b][at];
