@@ -39,6 +39,7 @@ class CaptureMaker {
     if (p_.blocks.size() < 2 || HasGradientBlocks(p_)) return false;
     const std::vector<int> runs = CountRunners(p_);
     turn_.emplace(p_);
+    CountWrites();
     bool changed = false;
     // Inner loops first: values that they pass on, the outer one's turn may pass on as well.
     for (size_t b = p_.blocks.size(); b-- > 0;)
@@ -73,8 +74,9 @@ class CaptureMaker {
       const ir::Var& var = p_.vars[v];
       if (turn_->IsPassedOn(v) && v != condition && IsTensorOrArray(var) &&
           !Within(var.block, body) &&
-          (context_.fetched.count(v) == 0 || CountWrites(v) > turn_->WritesOf(v).size())) {
+          (context_.fetched.count(v) == 0 || writes_[v] > turn_->WritesOf(v).size())) {
         const auto& writes = turn_->WritesOf(v);
+        writes_[v] -= writes.size();
         gone.insert(gone.end(), writes.begin(), writes.end());
       } else {
         changes.insert(v);
@@ -98,14 +100,18 @@ class CaptureMaker {
     return true;
   }
 
-  // The operators that write the variable themselves.
-  size_t CountWrites(VarId v) const {
-    size_t count = 0;
+  // Counts the operators that write each variable; operators that only list it for their blocks do
+  // not count.
+  void CountWrites() {
+    writes_.assign(p_.vars.size(), 0);
     for (const ir::Block& block : p_.blocks)
-      for (const ir::Op& op : block.ops)
+      for (const ir::Op& op : block.ops) {
+        LookForInterrupt();
+        if (HasLists(op)) continue;
         for (const auto& slot : op.outputs)
-          if (!HasLists(op)) count += static_cast<size_t>(std::count(slot.begin(), slot.end(), v));
-    return count;
+          for (VarId v : slot)
+            if (v != kNoVar) ++writes_[v];
+      }
   }
 
   void EraseAt(const std::vector<TurnValues::Place>& places) {
@@ -210,8 +216,8 @@ class CaptureMaker {
   // Erases the copies into variables that nobody reads, and then those that only these read.
   void EraseUnread() {
     std::vector<int> reads(p_.vars.size());
-    std::vector<bool> kept(
-        p_.vars.size());  // blocks that also write it list it as a value they had
+    // By variable: an operator other than a copy writes it, so its copies stay.
+    std::vector<bool> kept(p_.vars.size());
     std::unordered_map<VarId, std::vector<TurnValues::Place>> copies;  // by what they write
     for (const ir::Block& block : p_.blocks)
       for (size_t at = 0; at < block.ops.size(); ++at) {
@@ -246,6 +252,7 @@ class CaptureMaker {
   ir::Program& p_;
   PassContext& context_;
   std::optional<TurnValues> turn_;
+  std::vector<size_t> writes_;  // per variable: operators that write it
 };
 
 }  // namespace
