@@ -109,7 +109,7 @@ class Declarer {
       else if (!Infer(op))
         for (size_t s = 0; s < op.outputs.size(); ++s)
           for (const VarId v : op.outputs[s])
-            if (v != kNoVar) IsRewritten(op, s, v) ? Begin(v) : Untold(v);
+            if (v != kNoVar) Untold(op, s, v);
     }
   }
   // The operator gives the variable its next value, as optimizers do with parameters and their
@@ -123,9 +123,9 @@ class Declarer {
     }
     return false;
   }
-  // Operators do not tell what they write to the variable.
-  void Untold(VarId v) {
-    if (repeats_)
+  // The operator's shape function says nothing about what it writes to the variable.
+  void Untold(const ir::Op& op, size_t out, VarId v) {
+    if (repeats_ || IsRewritten(op, out, v))
       Begin(v);
     else
       Make(v, Fact{});
@@ -148,7 +148,7 @@ class Declarer {
         const size_t answer = at++;
         if (v == kNoVar || (!behind && !ir::IsSubBlockSlot(op.def->outputs()[s]))) continue;
         if (!told || (answer < answers_.size() && answers_[answer]))
-          Take(v, told ? answers_[answer] : std::nullopt);
+          Take(op, s, v, told ? answers_[answer] : std::nullopt);
       }
   }
   bool AskOwn(const ir::Op& op, bool behind) {
@@ -217,12 +217,12 @@ class Declarer {
     if (!inference_.Infer(op, operands_, &answers_)) return false;
     const bool vague = repeats_ && (by_values || inference_.told_ranks_alone());
     size_t at = 0;
-    for (const auto& slot : op.outputs)
-      for (const VarId v : slot) {
+    for (size_t s = 0; s < op.outputs.size(); ++s)
+      for (const VarId v : op.outputs[s]) {
         std::optional<Fact>& said = answers_[at++];
         if (v == kNoVar) continue;
         if (vague && said) Claim(v, &*said);
-        Take(v, said);
+        Take(op, s, v, said);
       }
     return true;
   }
@@ -237,8 +237,9 @@ class Declarer {
       claimed_[v] = true;
     }
   }
-  void Take(VarId v, const std::optional<Fact>& said) {
-    if (!said || said->dtype == DType::kUnknown || !said->shape.known_rank()) return Untold(v);
+  void Take(const ir::Op& op, size_t out, VarId v, const std::optional<Fact>& said) {
+    if (!said || said->dtype == DType::kUnknown || !said->shape.known_rank())
+      return Untold(op, out, v);
     Fact fact = *said;
     if (lod_ && fact.shape.rank() > 0) fact.shape[0] = -1;  // may follow from sequence offsets
     Make(v, fact);

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "passes/ir_text.h"
 #include "tests/support/net_program.h"
+#include "tests/support/program_builder.h"
 
 namespace heddle::testing {
 namespace {
@@ -276,6 +277,23 @@ TEST(Declarations, AreNotBelievedByRunsAtTheSameTime) {
     for (const Outcome& o : outcomes) EXPECT_EQ(Difference(plain, o), "") << "seed " << s;
   }
   EXPECT_GT(run, kPrograms / 2);
+}
+
+// An operator that updates a parameter keeps its dtype and shape, whether it has a shape function
+// or one that says nothing about it.
+TEST(Declarations, OfUpdatedParametersStay) {
+  for (const bool silent : {false, true}) {
+    OpDef def("update");
+    def.Input("Param").Output("ParamOut").Inplace("Param", "ParamOut");
+    if (silent) def.InferShape(+[](ShapeContext&) { return Status::Ok(); });
+    ir::Program program = ProgramBuilder().Param("w", DType::kF32, {2, 3}).Build().ir();
+    ir::Op op = ir::MakeOp(def);
+    op.inputs[0] = op.outputs[0] = {program.Find(0, "w")};
+    program.blocks[0].ops.push_back(std::move(op));
+    Scope source, folded;
+    passes::PassContext context(source, folded);
+    EXPECT_TRUE(passes::InferDeclarations(program, {}, false, context).other.empty()) << silent;
+  }
 }
 
 TEST(Declarations, FactsJoin) {
