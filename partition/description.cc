@@ -1,6 +1,7 @@
 #include "partition/description.h"
 
 #include <cstring>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "formats/wire_fields.h"
@@ -204,6 +205,7 @@ Result<Description> Description::Parse(std::string_view bytes) {
   for (size_t b = 0; b < d.blocks_.size(); ++b)
     if (d.blocks_[b].parent >= static_cast<int>(b))
       return DataLoss("block ", b, " lies in block ", d.blocks_[b].parent);
+  d.FindOuterNames();
   return d;
 }
 
@@ -221,6 +223,7 @@ bool Description::ReadBlock(std::string_view bytes, BlockText* block) {
   Fields fields(bytes);
   for (Field f; !fields.done() && fields.Next(&f);) {
     if (f.IsVarint(2)) block->parent = static_cast<int>(f.integer());
+    if (f.IsVarint(5)) block->forward = static_cast<int>(f.integer());
     if (f.Is(4) && !ReadOp(f.payload, &block->ops.emplace_back())) return false;
     if (!f.Is(3)) continue;
     Variable var;
@@ -298,6 +301,35 @@ std::vector<int> Description::SubBlocks(const Operator& op) const {
         ForNumbers(f, [&](uint64_t block) { blocks.push_back(static_cast<int>(block)); });
   }
   return blocks;
+}
+
+void Description::FindOuterNames() {
+  if (blocks_.size() < 2) return;
+  outer_names_.resize(blocks_.size());
+  for (size_t b = blocks_.size(); b-- > 0;) {  // those that a block runs stand behind it
+    std::unordered_set<std::string_view> read, written;
+    const auto add = [&](std::string_view name, std::unordered_set<std::string_view>* seen,
+                         std::vector<std::string_view>* names) {
+      if (IsName(name) && !blocks_[b].names.contains(name) && seen->insert(name).second)
+        names->push_back(name);
+    };
+    for (const Operator& op : blocks_[b].ops) {
+      for (uint32_t k = 0; k < op.num_arguments; ++k) {
+        const Argument& argument = arguments(op)[k];
+        if (argument.output)
+          add(argument.name, &written, &outer_names_[b].writes);
+        else
+          add(argument.name, &read, &outer_names_[b].reads);
+      }
+      for (const int inner : SubBlocks(op)) {
+        if (inner <= static_cast<int>(b) || static_cast<size_t>(inner) >= blocks_.size()) continue;
+        const OuterNames& names = outer_names_[static_cast<size_t>(inner)];
+        for (const std::string_view name : names.reads) add(name, &read, &outer_names_[b].reads);
+        for (const std::string_view name : names.writes)
+          add(name, &written, &outer_names_[b].writes);
+      }
+    }
+  }
 }
 
 }  // namespace heddle::partition

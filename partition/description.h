@@ -57,10 +57,19 @@ std::optional<Literal> ValueOf(const Attr& attr);
 
 struct BlockText {
   int parent = -1;
+  int forward = -1;  // of a gradient's block: the block that it is the gradient of
   std::vector<Operator> ops;
   std::vector<Variable> declared;
   std::unordered_map<std::string_view, uint32_t> names;  // of `declared`
 };
+
+// Names that a block, and those it runs, reads and writes and does not declare, each once.
+struct OuterNames {
+  std::vector<std::string_view> reads, writes;
+};
+
+// Whether an argument names a variable.
+inline bool IsName(std::string_view name) { return !name.empty() && name != "@EMPTY@"; }
 
 class Description {
  public:
@@ -76,16 +85,20 @@ class Description {
   const Attr* FindAttr(const Operator& op, std::string_view name) const;
   // The blocks that attributes name.
   std::vector<int> SubBlocks(const Operator& op) const;
-  // The bytes besides the blocks: versions.
+  // For each block. Empty where the program has one block alone.
+  const std::vector<OuterNames>& outer_names() const { return outer_names_; }
+  // The bytes that were parsed, all of them.
   std::string_view bytes() const { return bytes_; }
 
  private:
   bool ReadBlock(std::string_view bytes, BlockText* block);
   bool ReadOp(std::string_view bytes, Operator* op);
   bool ReadSlot(std::string_view bytes, bool output);
+  void FindOuterNames();
 
   std::string_view bytes_;
   std::vector<BlockText> blocks_;
+  std::vector<OuterNames> outer_names_;
   std::vector<Argument> arguments_;
   std::vector<Attr> attrs_;
   std::vector<std::string_view> types_;

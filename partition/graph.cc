@@ -43,7 +43,7 @@ bool IsOneOf(std::string_view type, const std::string_view (&types)[n]) {
   return std::find(std::begin(types), std::end(types), type) != std::end(types);
 }
 
-// What the type of an operator says, found once for each type.
+// Facts that the type of an operator tells, found once for each type.
 struct TypeFacts {
   bool feed = false, fetch = false, effect = false, random = false, dropout = false;
   // Draws random numbers, unless an attribute says that this is no training.
@@ -79,8 +79,6 @@ bool DrawsRandomNumbers(const Description& d, const Operator& op, const TypeFact
   return probability == nullptr || IsTrue(d, op, "dropout_prob");
 }
 
-bool IsName(std::string_view name) { return !name.empty() && name != "@EMPTY@"; }
-
 }  // namespace
 
 std::string_view Reason(Never never) {
@@ -105,35 +103,6 @@ std::string_view Reason(Never never) {
   return "";
 }
 
-std::vector<OuterNames> OuterNamesOf(const Description& d) {
-  const auto& blocks = d.blocks();
-  std::vector<OuterNames> all(blocks.size());
-  for (size_t b = blocks.size(); b-- > 0;) {  // those that a block runs stand behind it
-    std::unordered_set<std::string_view> read, written;
-    const auto add = [&](std::string_view name, std::unordered_set<std::string_view>* seen,
-                         std::vector<std::string_view>* names) {
-      if (IsName(name) && !blocks[b].names.contains(name) && seen->insert(name).second)
-        names->push_back(name);
-    };
-    for (const Operator& op : blocks[b].ops) {
-      for (uint32_t k = 0; k < op.num_arguments; ++k) {
-        const Argument& argument = d.arguments(op)[k];
-        if (argument.output)
-          add(argument.name, &written, &all[b].writes);
-        else
-          add(argument.name, &read, &all[b].reads);
-      }
-      for (const int inner : d.SubBlocks(op)) {
-        if (inner <= static_cast<int>(b) || static_cast<size_t>(inner) >= blocks.size()) continue;
-        const OuterNames& names = all[static_cast<size_t>(inner)];
-        for (const std::string_view name : names.reads) add(name, &read, &all[b].reads);
-        for (const std::string_view name : names.writes) add(name, &written, &all[b].writes);
-      }
-    }
-  }
-  return all;
-}
-
 // Reads the operators one after another.
 class Graph::Maker {
  public:
@@ -141,7 +110,6 @@ class Graph::Maker {
       : g_(*graph), d_(g_.description_), text_(d_.blocks()[At(graph->block_)]) {}
 
   void Run() {
-    if (d_.blocks().size() > 1) outer_ = OuterNamesOf(d_);
     for (TypeId t = 0; t < d_.num_types(); ++t) facts_.push_back(FactsOf(d_.type(t)));
     g_.vars_.reserve(text_.declared.size());
     for (const Variable& var : text_.declared) g_.vars_.push_back(&var);
@@ -194,7 +162,7 @@ class Graph::Maker {
     return id;
   }
 
-  // Outputs that an operator in test mode names and does not change.
+  // Whether the slot is an output that the operator names but does not change in test mode.
   bool IsAlias(OpIndex i, std::string_view slot) const {
     const TypeFacts& f = facts(i);
     if (f.batch_norm &&
@@ -290,13 +258,15 @@ class Graph::Maker {
     if (blocks.empty()) return;
     std::unordered_set<std::string_view> seen;
     for (const int b : blocks) {
-      if (b <= g_.block_ || At(b) >= outer_.size()) continue;
-      for (const std::string_view name : writes ? outer_[At(b)].writes : outer_[At(b)].reads)
+      if (b <= g_.block_ || At(b) >= d_.outer_names().size()) continue;
+      const OuterNames& names = d_.outer_names()[At(b)];
+      for (const std::string_view name : writes ? names.writes : names.reads)
         if (seen.insert(name).second) fn(name);
     }
   }
 
-  // What is fetched, and, in an inner block, what the blocks around it see.
+  // Marks the fetched values and, in an inner block, the last values of outer variables that it
+  // writes.
   void KeepValues() {
     for (OpIndex i = 0; i < g_.size(); ++i) {
       if (!facts(i).fetch) continue;
@@ -381,7 +351,6 @@ class Graph::Maker {
   Graph& g_;
   const Description& d_;
   const BlockText& text_;
-  std::vector<OuterNames> outer_;
   std::vector<TypeFacts> facts_;
   std::unordered_map<std::string_view, VarId> others_;  // names that the block does not declare
   std::vector<bool> outer_vars_;                        // of those: a block around it does
@@ -393,7 +362,7 @@ class Graph::Maker {
   std::vector<OpIndex> marks_;  // the last operator that has an edge from each
   std::vector<std::pair<int64_t, OpIndex>> fetches_;
   OpIndex last_ordered_ = kNoOp;
-  // Of the operator at hand.
+  // Facts about the operator at hand.
   std::vector<OpIndex> late_;
   uint32_t makers_ = 0;
   int64_t elements_ = 0;

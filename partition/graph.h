@@ -71,6 +71,8 @@ class Lists {
 class Graph {
  public:
   Graph(const Description& description, int block);
+  Graph(const Graph&) = delete;  // values point to undeclared_
+  Graph& operator=(const Graph&) = delete;
 
   int block() const { return block_; }
   OpIndex size() const { return static_cast<OpIndex>(ops_.size()); }
@@ -85,7 +87,7 @@ class Graph {
   std::span<const Use> writes(OpIndex i) const { return writes_[At(i)]; }
   // Makers of what an operator reads, in the order of its arguments.
   std::span<const OpIndex> makers(OpIndex i) const { return before(i).first(num_makers_[At(i)]); }
-  // Those, then the sources of order edges, ascending.
+  // The makers, then the sources of order edges, ascending.
   std::span<const OpIndex> before(OpIndex i) const { return before_[At(i)]; }
   std::span<const OpIndex> after(OpIndex i) const { return after_[At(i)]; }
 
@@ -120,12 +122,5 @@ class Graph {
   std::vector<OpIndex> readers_, walk_;
   std::vector<int32_t> places_;
 };
-
-// Names that a block, and those it runs, reads and writes and does not declare, each once.
-struct OuterNames {
-  std::vector<std::string_view> reads, writes;
-};
-// For each block of the description.
-std::vector<OuterNames> OuterNamesOf(const Description& description);
 
 }  // namespace heddle::partition

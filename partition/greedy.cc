@@ -52,7 +52,7 @@ class Greedy {
   }
 
  private:
-  // What is known of a helper's readers.
+  // The state of a helper's readers.
   struct HelperState {
     int64_t readers = 0;  // different operators
     bool kept = false;
@@ -109,7 +109,7 @@ class Greedy {
     feeder_sets_.push_back(std::move(groups));
   }
 
-  // They, the one that grew last first.
+  // The groups that feed the operator, the one that grew last first.
   const std::vector<int>& Near(OpIndex i) {
     near_.clear();
     AddFeeders(i, &near_);
@@ -189,7 +189,7 @@ class Greedy {
     };
     for (size_t k = 0; k < added_.size(); ++k)
       for (const OpIndex p : g_.makers(added_[k])) count(p);
-    // Those that the group refused when it began may fit now.
+    // Helpers that the group refused when it began may fit now.
     for (const OpIndex helper : groups_[At(q)].refused)
       if (IsFreeHelper(helper) && !helpers_[At(helper)].mixed && helpers_[At(helper)].group == q &&
           seen_[At(helper)] != round_ &&

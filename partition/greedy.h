@@ -2,7 +2,6 @@
 // those that feed it, or into a new one. docs/partition.md says it in full.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "partition/groups.h"

@@ -1,7 +1,6 @@
 #include "partition/groups.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace heddle::partition {
 
@@ -12,34 +11,13 @@ void Measure::Mark(const Group& group) {
 }
 
 std::vector<OpIndex> Measure::Sequence(const Group& group) {
-  // An operator loses its mark when it has been put.
-  Mark(group);
-  const uint32_t operators = mark_++;
+  ++mark_;
   for (const OpIndex i : group.helpers) marks_[static_cast<size_t>(i)] = mark_;
-  std::vector<OpIndex> sequence;
-  std::vector<std::pair<OpIndex, size_t>> stack;
-  const auto put = [&](OpIndex root) {
-    const uint32_t mark = marks_[static_cast<size_t>(root)];
-    if (mark != mark_ && mark != operators) return;
-    marks_[static_cast<size_t>(root)] = 0;
-    stack.emplace_back(root, 0);
-    while (!stack.empty()) {
-      auto& [i, next] = stack.back();
-      const auto before = g_.before(i);
-      while (next < before.size() && !IsMember(before[next])) ++next;
-      if (next == before.size()) {
-        sequence.push_back(i);
-        stack.pop_back();
-        continue;
-      }
-      const OpIndex helper = before[next++];
-      marks_[static_cast<size_t>(helper)] = 0;
-      stack.emplace_back(helper, 0);
-    }
-  };
-  for (const OpIndex i : group.ops) put(i);
-  for (const OpIndex i : group.helpers) put(i);
-  return sequence;
+  return SequenceOf(g_, group.ops, group.helpers, [this](OpIndex i) {
+    if (!IsMember(i)) return false;
+    marks_[static_cast<size_t>(i)] = 0;
+    return true;
+  });
 }
 
 Boundary Measure::BoundaryOf(const Group& group) {

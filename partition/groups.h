@@ -3,6 +3,8 @@
 // Ownership: values; Measure refers to its matches. Threads: a Measure serves one at a time.
 #pragma once
 
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "partition/match.h"
@@ -16,6 +18,33 @@ struct Group {
   std::vector<UnitId> units;     // of each
   std::vector<OpIndex> helpers;  // ascending
 };
+
+// The operators in their order, each behind the helpers that it needs. `take(i)`: whether `i` is a
+// helper of the group that has not been taken yet; it counts as taken then.
+template <typename Take>
+std::vector<OpIndex> SequenceOf(const Graph& graph, std::span<const OpIndex> ops,
+                                std::span<const OpIndex> helpers, Take&& take) {
+  std::vector<OpIndex> sequence;
+  std::vector<std::pair<OpIndex, size_t>> stack;
+  const auto put = [&](OpIndex root) {
+    stack.emplace_back(root, 0);
+    while (!stack.empty()) {
+      auto& [i, next] = stack.back();
+      const auto before = graph.before(i);
+      while (next < before.size() && !take(before[next])) ++next;
+      if (next == before.size()) {
+        sequence.push_back(i);
+        stack.pop_back();
+      } else {
+        stack.emplace_back(before[next++], 0);
+      }
+    }
+  };
+  for (const OpIndex i : ops) put(i);
+  for (const OpIndex i : helpers)
+    if (take(i)) put(i);
+  return sequence;
+}
 
 struct Boundary {
   std::vector<ValueId> inputs;   // read inside and made outside; no parameters
@@ -35,7 +64,7 @@ class Measure {
   Boundary BoundaryOf(const Group& group);
   double CostOf(const Group& group, const Boundary& boundary) const;
   double CostOf(const Group& group) { return CostOf(group, BoundaryOf(group)); }
-  // Of its operators and helpers where they stay.
+  // The cost of its operators and helpers where they stay.
   double HostCostOf(const Group& group) const;
 
  private:

@@ -12,9 +12,9 @@
 namespace heddle::partition {
 namespace {
 
-// What improving may take, in steps: looks at an operator or at a set of them, of which a
-// millisecond has about 25,000. Counted and not timed, so that the same program is always grouped
-// alike. Large programs, whose greedy grouping takes long, have less.
+// Budgets of improving, in steps (one look at an operator or a set; some 25,000 a millisecond).
+// Steps and not time, so that a program is always grouped alike. Large programs, whose greedy
+// grouping takes long, have less.
 constexpr int64_t kMostSteps = 3'000'000, kLeastSteps = 1'000'000, kStepsLess = 20;  // an operator
 constexpr int64_t kWholeSteps = 40'000'000;  // of a program that is one window
 constexpr int64_t kWindowSteps = 500'000;    // of one window among many

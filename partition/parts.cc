@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "formats/wire_fields.h"
-#include "partition/graph.h"
+#include "partition/groups.h"
 
 namespace heddle::partition {
 namespace {
@@ -133,29 +133,46 @@ class PartMaker {
     }
   }
 
-  // The operators in their order, each behind the helpers that it needs.
   std::vector<OpIndex> Sequence(const PlacedGroup& group) const {
     std::unordered_set<OpIndex> left(group.helpers.begin(), group.helpers.end());
-    std::vector<OpIndex> sequence;
-    // Helpers ascend, and so do the edges between them.
-    for (const OpIndex i : group.operators) {
-      std::vector<OpIndex> needed, todo = {i};
-      while (!todo.empty()) {
-        const OpIndex at = todo.back();
-        todo.pop_back();
-        for (const OpIndex p : graph_.before(at))
-          if (left.erase(p) > 0) {
-            needed.push_back(p);
-            todo.push_back(p);
-          }
-      }
-      std::sort(needed.begin(), needed.end());
-      sequence.insert(sequence.end(), needed.begin(), needed.end());
-      sequence.push_back(i);
+    return SequenceOf(graph_, group.operators, group.helpers,
+                      [&](OpIndex i) { return left.erase(i) > 0; });
+  }
+
+  // The blocks that these operators run, the blocks around those, and the forward blocks of
+  // gradients; not the outermost block.
+  std::vector<bool> BlocksOf(const std::vector<OpIndex>& ops) const {
+    const auto& blocks = d_.blocks();
+    std::vector<bool> needed(blocks.size());
+    std::vector<size_t> todo;
+    const auto need = [&](int block) {
+      if (block <= 0 || static_cast<size_t>(block) >= blocks.size()) return;
+      const auto b = static_cast<size_t>(block);
+      if (needed[b]) return;
+      needed[b] = true;
+      todo.push_back(b);
+    };
+    const auto need_run = [&](const Operator& op) {
+      for (const int block : d_.SubBlocks(op)) need(block);
+    };
+    for (const OpIndex i : ops) need_run(graph_.op(i));
+    while (!todo.empty()) {
+      const BlockText& block = blocks[todo.back()];
+      todo.pop_back();
+      need(block.parent);
+      need(block.forward);
+      for (const Operator& op : block.ops) need_run(op);
     }
-    for (const int helper : group.helpers)
-      if (left.contains(helper)) sequence.push_back(helper);
-    return sequence;
+    return needed;
+  }
+
+  // An empty block in the place of one that no operator of the part runs: those behind it keep
+  // their numbers.
+  static std::string EmptyBlock(uint64_t index) {
+    std::string block;
+    AppendVarintField(1, index, &block);
+    AppendVarintField(2, 0, &block);
+    return block;
   }
 
   void Write(const Stretch& run, Part* part) const {
@@ -163,10 +180,14 @@ class PartMaker {
     std::unordered_set<std::string_view> declared, given;
     std::string vars, ops, ports;
     bool blocks = false;
-    const auto pass = [&](ValueId v, std::vector<std::string>* names) {
-      const std::string name(graph_.var(v).name);
-      if (!graph_.var(v).dense) names = &part->carried;
-      if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
+    struct Names {
+      std::vector<std::string>* list;
+      std::unordered_set<std::string_view> seen;
+    } inputs{&part->inputs, {}}, outputs{&part->outputs, {}}, carried{&part->carried, {}};
+    const auto pass = [&](ValueId v, Names* names) {
+      const std::string_view name = graph_.var(v).name;
+      if (!graph_.var(v).dense) names = &carried;
+      if (names->seen.insert(name).second) names->list->emplace_back(name);
     };
     for (const OpIndex i : run.ops) {
       blocks = blocks || graph_.never(i) == Never::kControlFlow;
@@ -175,7 +196,7 @@ class PartMaker {
         if (value.constant || inside.contains(value.maker)) continue;
         // Made by nobody: a holder of state, which begins empty.
         if (value.maker == kNoOp && !graph_.var(use.value).dense) continue;
-        pass(use.value, &part->inputs);
+        pass(use.value, &inputs);
         if (graph_.var(use.value).dense) given.insert(graph_.var(use.value).name);
       }
       for (const Use& use : graph_.writes(i)) {
@@ -183,7 +204,7 @@ class PartMaker {
         if (graph_.value(use.value).kept ||
             !std::all_of(readers.begin(), readers.end(),
                          [&](OpIndex r) { return inside.contains(r); }))
-          pass(use.value, &part->outputs);
+          pass(use.value, &outputs);
       }
       AppendBytesField(4, graph_.op(i).bytes, &ops);
     }
@@ -212,12 +233,17 @@ class PartMaker {
     for (size_t k = 0; k < part->outputs.size(); ++k)
       AppendBytesField(4, PortText(false, part->outputs[k], k), &block);
     AppendBytesField(1, block, &part->program);
-    bool first = true;  // block of the file
+    const std::vector<bool> needed = blocks ? BlocksOf(run.ops) : std::vector<bool>();
+    const auto last = std::find(needed.rbegin(), needed.rend(), true);
+    const auto end = static_cast<size_t>(needed.rend() - last);  // behind the last one
+    size_t b = 0;
     Fields fields(d_.bytes());
     for (Field f; !fields.done() && fields.Next(&f);) {
-      const bool outermost = f.Is(1) && first;
-      if (f.Is(1)) first = false;
-      if (!outermost && (blocks || !f.Is(1))) part->program.append(f.whole);
+      const size_t index = f.Is(1) ? b++ : 0;
+      if (!f.Is(1) || (index < end && needed[index]))
+        part->program.append(f.whole);
+      else if (index > 0 && index < end)
+        AppendBytesField(1, EmptyBlock(index), &part->program);
     }
   }
 

@@ -21,13 +21,11 @@ Quotient::Quotient(const Graph& graph)
   for (const OpIndex i : graph.walk()) {
     nodes_[At(i)] = i;
     labels_[At(i)] = label += gap;
-    next_[At(last)] = i;
-    previous_[At(i)] = last;
+    Link(last, i);
     last = i;
   }
   labels_[At(tail_)] = kEnd;
-  next_[At(last)] = tail_;
-  previous_[At(tail_)] = last;
+  Link(last, tail_);
 }
 
 std::span<const OpIndex> Quotient::members(Node node) const {
@@ -150,10 +148,12 @@ void Quotient::Split(OpIndex op) {
   Insert(ops, behind);
 }
 
-void Quotient::Unlink(Node node) {
-  next_[At(previous_[At(node)])] = next_[At(node)];
-  previous_[At(next_[At(node)])] = previous_[At(node)];
+void Quotient::Link(Node a, Node b) {
+  next_[At(a)] = b;
+  previous_[At(b)] = a;
 }
+
+void Quotient::Unlink(Node node) { Link(previous_[At(node)], next_[At(node)]); }
 
 void Quotient::Insert(std::span<const Node> nodes, Node behind) {
   const Node end = next_[At(behind)];
@@ -163,12 +163,10 @@ void Quotient::Insert(std::span<const Node> nodes, Node behind) {
   int64_t label = labels_[At(behind)];
   for (const Node node : nodes) {
     labels_[At(node)] = label += gap;
-    next_[At(behind)] = node;
-    previous_[At(node)] = behind;
+    Link(behind, node);
     behind = node;
   }
-  next_[At(behind)] = end;
-  previous_[At(end)] = behind;
+  Link(behind, end);
 }
 
 void Quotient::MakeRoom(Node left, Node right, size_t count) {

@@ -54,6 +54,8 @@ class Quotient {
   bool Step(Side* side, bool forward, int64_t least, int64_t most);
   bool Search(std::span<const Node> merged, int64_t limit, Side* forward, Side* backward,
               bool* by_forward);
+  // Makes `b` the next node behind `a`.
+  void Link(Node a, Node b);
   void Unlink(Node node);
   // Puts nodes between two neighbours.
   void Insert(std::span<const Node> nodes, Node behind);

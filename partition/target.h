@@ -1,6 +1,6 @@
-// What a piece of hardware, or a library, says of itself: which operators its units take, which
-// unit feeds which, what groups may look like, and what they cost. docs/partition.md describes the
-// file.
+// The description that a piece of hardware, or a library, gives of itself: which operators its
+// units take, which unit feeds which, what groups may look like, and what they cost.
+// docs/partition.md describes the file.
 //
 // Ownership: values throughout. Threads: any may read. Errors: kNotFound, kInvalidArgument,
 // kDataLoss, one line that names the file and the place in it.
@@ -39,12 +39,12 @@ struct Test {
   enum class Kind : uint8_t { kEqual, kNotEqual, kIn, kNotIn, kMin, kMax, kAll, kLength };
   Kind kind = Kind::kEqual;
   std::vector<Literal> values;  // one, but for kIn and kNotIn
-  // Of a list, kMin, kMax and kAll mean each element.
+  // For a list, kMin, kMax and kAll mean each element.
   bool Holds(const Literal& value) const;
   std::string ToString() const;  // "at most 4"
 };
 
-// What must hold of an attribute.
+// A condition on an attribute.
 struct AttrRule {
   std::string name;
   std::vector<Test> tests;
@@ -56,10 +56,10 @@ struct RankRange {
   int64_t least = 0, most = 0;
 };
 
-// What must hold of each variable in an input slot.
+// A condition on each variable in an input slot.
 struct SlotRule {
   std::string slot;
-  std::optional<bool> constant;  // a persistable variable that nothing in the program has written
+  std::optional<bool> constant;  // a persistable variable, before the block writes it
   std::optional<std::vector<DType>> dtypes;
   std::optional<RankRange> rank;
   std::optional<int64_t> max_elements;

@@ -25,7 +25,7 @@ Status Wrong(const Path& at, const Parts&... parts) {
   return InvalidArgument(at, ": ", parts...);
 }
 
-// The value is an object with these keys alone. `what`: of what it has them.
+// Checks that the value is an object with no other keys than these; `what` names it in messages.
 Status CheckKeys(Json json, const Path& at, const char* what,
                  std::initializer_list<std::string_view> known) {
   if (!json.is_object()) return Wrong(at, what, " is an object");

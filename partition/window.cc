@@ -16,8 +16,8 @@ using Set = uint32_t;  // of the window's operators, by their places in it
 struct Item {
   OpIndex op = 0;
   bool helper = false;
-  bool closed =
-      false;        // of a helper: nothing outside of the window needs it, and something reads it
+  // A helper that something reads, and nothing outside the window needs.
+  bool closed = false;
   Set readers = 0;  // by data
   Set makers = 0;
   Set direct = 0;   // those with an edge to it
@@ -71,8 +71,7 @@ class Window {
 
   std::optional<std::vector<Group>> Solve(const Score& present) {
     Prepare();
-    if (!FindWays() || !FindCandidates()) return std::nullopt;
-    FindBounds();
+    if (!FindWays() || !FindCandidates() || !FindBounds()) return std::nullopt;
     const Set all = All();
     if (!bounds_[all].BetterThan(present)) return std::nullopt;
     best_ = present;
@@ -135,7 +134,7 @@ class Window {
     }
   }
 
-  // Who reaches whom. False: too much lies between them.
+  // Finds which items reach which. False: the budget does not suffice.
   bool FindWays() {
     const auto last = quotient_.node(items_.back().op);
     for (auto node = quotient_.node(items_[0].op);; node = quotient_.next(node)) {
@@ -241,7 +240,8 @@ class Window {
   }
 
   // The best choice for each set of operators that is left, were cycles between groups no matter.
-  void FindBounds() {
+  // False: the budget does not suffice.
+  bool FindBounds() {
     bounds_.resize(size_t{All()} + 1);
     for (Set left = 1; left <= All(); ++left) {
       const auto k = static_cast<size_t>(std::countr_zero(left));
@@ -252,8 +252,9 @@ class Window {
         if (score.BetterThan(best)) best = score;
       }
       bounds_[left] = best;
-      budget_ -= static_cast<int64_t>(by_lowest_[k].size()) / 8;
+      if (!Spend(static_cast<int64_t>(by_lowest_[k].size()) / 8)) return false;
     }
+    return true;
   }
 
   // Whether the chosen sets depend on each other in a circle.
