@@ -145,15 +145,17 @@ void BindScope(nb::module_& module) {
           [](Scope& s, const std::string& name) -> nb::object {
             Result<Value*> found = static_cast<Value*>(nullptr);
             Value copy;
+            bool there = false;
             {
               const ReleasedGil released;
               std::lock_guard writes(s.write_mutex());
               found = FindVariable(s, name);
               const Value* const v = found.ok() ? *found : nullptr;
-              if (v != nullptr) copy = v->is_tensor() ? Value(v->tensor().Clone()) : *v;
+              there = v != nullptr && v->initialized();
+              if (there) copy = v->is_tensor() ? Value(v->tensor().Clone()) : *v;
             }
-            const Value* const v = Check(std::move(found));
-            if (v == nullptr || !copy.initialized()) return nb::none();
+            Check(std::move(found));
+            if (!there) return nb::none();
             if (copy.is_tensor() && !copy.tensor().initialized()) throw std::bad_alloc();
             if (copy.is_tensor()) return nb::cast(std::move(copy.tensor()));
             return ToPython(std::move(copy));
@@ -298,7 +300,7 @@ void BindParams(nb::module_& module) {
 }  // namespace
 
 NB_MODULE(_heddle, module) {
-  // Of a cast: an object of another type than a function needs, or one that was never made.
+  // A cast fails when an object has another type than a function needs, or was never made.
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
