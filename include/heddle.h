@@ -134,10 +134,12 @@ HEDDLE_API const int64_t* heddle_tensor_dims(const heddle_tensor* tensor);
 HEDDLE_API int64_t heddle_tensor_numel(const heddle_tensor* tensor);
 HEDDLE_API size_t heddle_tensor_bytes(const heddle_tensor* tensor);
 /* Memory that may be written to. A handle of memory that may not - wrapped as const, or a model's
- * parameter - is first given a copy of its own; NULL where there is no memory for one. */
+ * parameter - is first given a copy of its own; NULL where there is no memory for one. Pointers
+ * that heddle_tensor_const_data and the offsets' getter gave for this handle end with the copy; no
+ * other thread may use the handle meanwhile. */
 HEDDLE_API void* heddle_tensor_data(heddle_tensor* tensor);
 HEDDLE_API const void* heddle_tensor_const_data(const heddle_tensor* tensor);
-/* Not 0: heddle_tensor_data would make a copy. */
+/* 1 where heddle_tensor_data would make a copy first, else 0. */
 HEDDLE_API int heddle_tensor_is_const(const heddle_tensor* tensor);
 /* Sequence offsets (LoD): levels, and one level's offsets, `*count` of them; NULL for a level that
  * is not there. Good until the offsets are set anew. */

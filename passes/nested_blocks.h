@@ -23,7 +23,7 @@ struct BlockUses {
   struct Place {
     int block = -1, op = -1;
   };
-  std::vector<Place> runner;  // per block: an operator that runs it, the last one; none
+  std::vector<Place> runner;  // per block: the last operator that runs it; {-1, -1}: none
 };
 BlockUses FindBlockUses(const ir::Program& program);
 // Adds what the block names now, in time proportional to the block. What it named before, and other

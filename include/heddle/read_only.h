@@ -12,7 +12,8 @@
 
 namespace heddle {
 
-// As BufferRef::Wrap, of memory that stays as it is.
+// As BufferRef::Wrap, of memory that stays as it is. `release` may be empty; the last owner's
+// thread calls it once. Throws std::bad_alloc, and has then not called it.
 BufferRef WrapReadOnly(const void* data, size_t bytes, std::function<void()> release);
 
 // The tensor's memory may not be written to. Threads: any.

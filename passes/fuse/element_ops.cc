@@ -29,8 +29,8 @@ class KnownVars {
           if (v != ir::kNoVar) set_[v] = false;
     };
     changes(loop->outputs);
-    for (size_t s = 0; s < loop->def->inputs().size();
-         ++s)  // the kernel puts recorded values there
+    // The kernel puts recorded values there.
+    for (size_t s = 0; s < loop->def->inputs().size(); ++s)
       if (ir::IsSubBlockSlot(loop->def->inputs()[s])) changes({loop->inputs[s]});
   }
 

@@ -33,9 +33,9 @@ std::optional<FusedActivation> Named(const ir::Op& op) {
   return std::nullopt;
 }
 
-// The fused operators compute with these numbers what the operator does, for every x. They multiply
-// both sides of leaky_relu, so that an infinite slope would make NaN of positive numbers; and zeros
-// stand for usual constants.
+// Whether a fused operator with these numbers computes the same as the operator for every x. It
+// multiplies both sides of leaky_relu, so an infinite slope would make NaN of positive numbers; and
+// zeros select the usual constants.
 bool MeansTheSame(const FusedActivation& a) {
   const bool numbers =
       std::isfinite(static_cast<float>(a.alpha)) && std::isfinite(static_cast<float>(a.beta));

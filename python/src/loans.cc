@@ -53,7 +53,7 @@ class Loans {
   }
 
  private:
-  // Held from before a fork until behind it.
+  // The mutex is held from before a fork until after it, which the analysis cannot follow.
   void Lock() HEDDLE_NO_THREAD_SAFETY_ANALYSIS { mutex_.lock(); }
   void Unlock() HEDDLE_NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
 

@@ -63,7 +63,7 @@ Result<NamedArrays> ReadNpzArrays(const std::string& path, uint64_t most = 0);
 Result<NamedArrays> ParseNpzArrays(std::string_view bytes, const std::string& name,
                                    uint64_t most = 0);
 
-// The same for archives of numbers; kUnimplemented for others.
+// The same for archives of numbers, with the same `most`; kUnimplemented for others.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 Result<NamedTensors> ReadNpz(const std::string& path, uint64_t most = 0);
 // The same from memory. `name` appears in messages.
