@@ -14,14 +14,41 @@
 namespace heddle {
 namespace {
 
-class Joiner {
+// Copies of one block that go, since two slots become one memory.
+class CopyJoiner {
  public:
-  Joiner(PlanDraft& d, int block, JoinTables& tables)
+  CopyJoiner(PlanDraft& d, int block, JoinTables& tables)
       : d_(d),
         plan_(*d.plan),
         block_(block),
         ins_(plan_.blocks[block].instructions),
         tables_(tables) {}
+
+ protected:
+  const Slot& At(uint32_t s) const { return plan_.slots[s]; }
+
+  // The slot, and all that looks at its memory, become views of `base`.
+  void MakeView(uint32_t slot, uint32_t base) {
+    std::vector<uint32_t> views = std::move(tables_.views[slot]);
+    tables_.views.erase(slot);
+    views.push_back(slot);
+    plan_.slots[slot].storage = Storage::kView;
+    for (uint32_t s : views) plan_.slots[s].base = base;
+    std::vector<uint32_t>& all = tables_.views[base];
+    if (all.size() < views.size()) std::swap(all, views);
+    all.insert(all.end(), views.begin(), views.end());
+  }
+
+  PlanDraft& d_;
+  Plan& plan_;
+  const int block_;
+  std::vector<Instruction>& ins_;
+  JoinTables& tables_;
+};
+
+class Joiner : CopyJoiner {
+ public:
+  using CopyJoiner::CopyJoiner;
 
   void Run() {
     std::vector<bool> gone(ins_.size(), false);
@@ -39,13 +66,7 @@ class Joiner {
       Join(from, to);
       gone[i] = true;
     }
-    size_t kept = 0;
-    for (size_t i = 0; i < ins_.size(); ++i) {
-      if (gone[i]) continue;
-      if (kept != i) ins_[kept] = std::move(ins_[i]);
-      ++kept;
-    }
-    ins_.erase(ins_.begin() + static_cast<std::ptrdiff_t>(kept), ins_.end());
+    EraseMarked(gone, &ins_);
   }
 
  private:
@@ -53,8 +74,6 @@ class Joiner {
   struct Uses {
     std::set<size_t> reads, writes;
   };
-
-  const Slot& At(uint32_t s) const { return plan_.slots[s]; }
 
   // A copy of a value of this block into a variable that has its place.
   bool IsCopy(const Instruction& in, uint32_t* from, uint32_t* to) const {
@@ -102,7 +121,7 @@ class Joiner {
     return ins_[i].mode == Instruction::Mode::kStatic ? i : ins_.size();
   }
 
-  // Some position is in (from, to).
+  // Whether a position lies strictly between `from` and `to`.
   static bool AnyBetween(const std::set<size_t>& positions, size_t from, size_t to) {
     const auto next = positions.upper_bound(from);
     return next != positions.end() && *next < to;
@@ -134,33 +153,18 @@ class Joiner {
   }
 
   void Join(uint32_t value, uint32_t variable) {
-    std::vector<uint32_t> views = std::move(tables_.views[value]);
-    tables_.views.erase(value);
-    for (uint32_t s : views) plan_.slots[s].base = variable;
-    plan_.slots[value].storage = Storage::kView;
-    plan_.slots[value].base = variable;
-    views.push_back(value);
-    Append(&tables_.views[variable], &views);
+    MakeView(value, variable);
     Uses moved = std::move(uses_[value]);
     uses_.erase(value);
     Unite(&uses_[variable].reads, &moved.reads);
     Unite(&uses_[variable].writes, &moved.writes);
   }
-  // The smaller one goes into the larger, so that many joins take little more than one.
-  static void Append(std::vector<uint32_t>* all, std::vector<uint32_t>* more) {
-    if (all->size() < more->size()) std::swap(*all, *more);
-    all->insert(all->end(), more->begin(), more->end());
-  }
+  // Adds the smaller to the larger, so that many joins cost little more than one.
   static void Unite(std::set<size_t>* all, std::set<size_t>* more) {
     if (all->size() < more->size()) std::swap(*all, *more);
     all->insert(more->begin(), more->end());
   }
 
-  PlanDraft& d_;
-  Plan& plan_;
-  const int block_;
-  std::vector<Instruction>& ins_;
-  JoinTables& tables_;
   std::unordered_map<uint32_t, Uses> uses_;                    // by root; empty: not listed yet
   std::unordered_map<uint32_t, std::vector<size_t>> writers_;  // by slot, ascending
 };
@@ -168,14 +172,9 @@ class Joiner {
 // A loop in a loop's body usually carries a variable of its own, which begins as a copy of the
 // outer one and is copied back behind the inner loop. Where nobody looks at the outer variable
 // meanwhile, nor at the inner one otherwise, both are one.
-class VariableJoiner {
+class VariableJoiner : CopyJoiner {
  public:
-  VariableJoiner(PlanDraft& d, int block, JoinTables& tables)
-      : d_(d),
-        plan_(*d.plan),
-        block_(block),
-        ins_(plan_.blocks[block].instructions),
-        tables_(tables) {}
+  using CopyJoiner::CopyJoiner;
 
   void Run() {
     std::map<std::pair<uint32_t, uint32_t>, std::vector<size_t>> copies;  // ascending
@@ -189,32 +188,16 @@ class VariableJoiner {
       if (back == copies.end() || outer == inner || IsView(outer) || IsView(inner)) continue;
       const auto end = std::upper_bound(back->second.begin(), back->second.end(), starts[0]);
       if (end == back->second.end() || !MayJoin(starts[0], *end, outer, inner)) continue;
-      Join(inner, outer);
+      MakeView(inner, outer);
+      --tables_.placers[inner];
+      --tables_.placers[outer];
       gone[starts[0]] = gone[*end] = true;
     }
-    size_t kept = 0;
-    for (size_t i = 0; i < ins_.size(); ++i) {
-      if (gone[i]) continue;
-      if (kept != i) ins_[kept] = std::move(ins_[i]);
-      ++kept;
-    }
-    ins_.erase(ins_.begin() + static_cast<std::ptrdiff_t>(kept), ins_.end());
+    EraseMarked(gone, &ins_);
   }
 
  private:
-  bool IsView(uint32_t s) const { return plan_.slots[s].storage == Storage::kView; }
-
-  void Join(uint32_t inner, uint32_t outer) {
-    std::vector<uint32_t> views = std::move(tables_.views[inner]);
-    tables_.views.erase(inner);
-    views.push_back(inner);
-    plan_.slots[inner].storage = Storage::kView;
-    for (uint32_t s : views) plan_.slots[s].base = outer;
-    auto& all = tables_.views[outer];
-    all.insert(all.end(), views.begin(), views.end());
-    --tables_.placers[inner];
-    --tables_.placers[outer];
-  }
+  bool IsView(uint32_t s) const { return At(s).storage == Storage::kView; }
 
   // A copy between variables that have their places.
   bool IsCopy(const Instruction& in, uint32_t* from, uint32_t* to) const {
@@ -224,7 +207,7 @@ class VariableJoiner {
     *from = in.op.in[0];
     *to = in.op.out[0];
     if (*from == kNoSlot || *to == kNoSlot || !d_.IsFixed(*from) || !d_.IsFixed(*to)) return false;
-    const Slot &f = plan_.slots[*from], &t = plan_.slots[*to];
+    const Slot &f = At(*from), &t = At(*to);
     return f.storage == Storage::kPool && t.storage == Storage::kPool && f.dtype == t.dtype &&
            f.shape() == t.shape();
   }
@@ -232,10 +215,10 @@ class VariableJoiner {
   // The copy at `i` is the first use of the inner variable, that at `j` the last; between them
   // nobody names the outer one. Another instruction of known shapes gives that its place.
   bool MayJoin(size_t i, size_t j, uint32_t outer, uint32_t inner) const {
-    if (d_.fetched[inner] || tables_.visits > kMostVisits) return false;
+    if (d_.fetched[inner] || tables_.placers[outer] < 2 || tables_.visits > kMostVisits)
+      return false;
     std::vector<bool> within(plan_.blocks.size(), false);
     for (size_t k = i + 1; k < j; ++k) Mark(ins_[k], &within);
-    bool placed = false;
     for (size_t b = 0; b < plan_.blocks.size(); ++b) {
       const auto& ins = plan_.blocks[b].instructions;
       tables_.visits += ins.size();
@@ -245,10 +228,9 @@ class VariableJoiner {
         if (here && (k == i || k == j)) continue;
         const bool between = within[b] || (here && k > i && k < j);
         if (Names(ins[k], between ? outer : inner)) return false;
-        placed = placed || (ins[k].mode == Instruction::Mode::kStatic && IsOut(ins[k], outer));
       }
     }
-    return placed;
+    return true;
   }
   void Mark(const Instruction& in, std::vector<bool>* within) const {
     for (const int b : BlocksOf(plan_, in)) {
@@ -264,18 +246,9 @@ class VariableJoiner {
            std::any_of(in.rewrites.begin(), in.rewrites.end(),
                        [&](const auto& r) { return is_root(r.real); });
   }
-  static bool IsOut(const Instruction& in, uint32_t slot) {
-    return std::find(in.op.out.begin(), in.op.out.end(), slot) != in.op.out.end();
-  }
 
-  // Each candidate looks at the whole program. One with very many keeps the copies of some.
+  // Each candidate costs a look at the whole program. Beyond this many looks, copies stay.
   static constexpr size_t kMostVisits = size_t{1} << 22;
-
-  PlanDraft& d_;
-  Plan& plan_;
-  const int block_;
-  std::vector<Instruction>& ins_;
-  JoinTables& tables_;
 };
 
 }  // namespace

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <deque>
 #include <new>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -101,6 +103,17 @@ Status GuardPlanning(Fn&& fn) {
     return InvalidArgument(e.what());
   }
 }
+// Erases the marked ones; the others keep their order.
+inline void EraseMarked(const std::vector<bool>& marked, std::vector<Instruction>* ins) {
+  size_t kept = 0;
+  for (size_t i = 0; i < ins->size(); ++i) {
+    if (marked[i]) continue;
+    if (kept != i) (*ins)[kept] = std::move((*ins)[i]);
+    ++kept;
+  }
+  ins->erase(ins->begin() + static_cast<std::ptrdiff_t>(kept), ins->end());
+}
+
 // Computes an instruction's outputs where everything they depend on is known and they are small.
 // True: the instruction is not needed any more. Precondition: their shapes are known.
 bool ComputeKnown(PlanDraft& draft, const Instruction& in);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "core/memory/lazy_buffer.h"
 #include "core/programs/sub_block_slots.h"
 #include "executor/plan/block_access.h"
@@ -41,8 +42,8 @@ bool FindLoop(const Plan& plan, const Instruction& at, LoopPlan* loop) {
   return true;
 }
 
-// Counters and conditions of loops that nothing else looks at: from what they begin with, the steps
-// at the end of the body are gone through as often as a run would.
+// Finds how many turns loops have whose counters and conditions nothing else uses, by computing the
+// steps at the end of the body as a run would.
 class TurnCounter {
  public:
   explicit TurnCounter(PlanDraft& draft)
@@ -50,21 +51,25 @@ class TurnCounter {
     ListUsers();
   }
 
-  // Counts the turns of all loops. What counters of inner loops begin with goes: no turn looks at
-  // it. (Block 0 stays as it is: costs are measured by the places of its instructions.)
+  // Counts the turns of all loops. Where they are known, the first values of an inner loop's
+  // counters are removed: no turn reads them. (Block 0 stays as it is: costs are measured by the
+  // places of its instructions. A run that is watched computes the steps all the same, from what
+  // their memory holds: no step of integers and truth values fails, and nobody reads its result.)
   void Run() {
-    std::vector<std::vector<size_t>> gone(plan_.blocks.size());
+    std::vector<std::vector<bool>> gone(plan_.blocks.size());  // empty: none
     for (size_t b = 0; b < plan_.blocks.size(); ++b) {
       const auto& ins = plan_.blocks[b].instructions;
       for (size_t i = 0; i < ins.size(); ++i) {
         if (ins[i].loop == kNoSlot) continue;
         LoopPlan& loop = plan_.loops[ins[i].loop];
         loop.turns = Count(loop, static_cast<int>(b), i);
-        if (loop.turns >= 0 && b != 0 && plan_.LanesOf(static_cast<int>(b)) == nullptr)
-          gone[b].insert(gone[b].end(), firsts_.begin(), firsts_.end());
+        if (loop.turns < 0 || b == 0 || plan_.LanesOf(static_cast<int>(b)) != nullptr) continue;
+        gone[b].resize(ins.size());
+        for (const size_t first : firsts_) gone[b][first] = true;
       }
     }
-    for (size_t b = 0; b < plan_.blocks.size(); ++b) Erase(gone[b], &plan_.blocks[b].instructions);
+    for (size_t b = 0; b < plan_.blocks.size(); ++b)
+      if (!gone[b].empty()) EraseMarked(gone[b], &plan_.blocks[b].instructions);
   }
 
  private:
@@ -72,17 +77,6 @@ class TurnCounter {
     int block;
     size_t at;
   };
-
-  static void Erase(const std::vector<size_t>& gone, std::vector<Instruction>* ins) {
-    if (gone.empty()) return;
-    size_t kept = 0;
-    for (size_t i = 0; i < ins->size(); ++i) {
-      if (std::find(gone.begin(), gone.end(), i) != gone.end()) continue;
-      if (kept != i) (*ins)[kept] = std::move((*ins)[i]);
-      ++kept;
-    }
-    ins->erase(ins->begin() + static_cast<std::ptrdiff_t>(kept), ins->end());
-  }
 
   // The instructions that name what the steps of bodies write.
   void ListUsers() {
@@ -115,14 +109,19 @@ class TurnCounter {
     firsts_.clear();
     for (const ScalarStep& step : body.tail) written_[plan_.RootOf(step.out)];
     const auto& ins = plan_.blocks[static_cast<size_t>(block)].instructions;
-    if (!IsWritten(loop.condition) || !AreAlone(loop, block, at) || !Begin(ins) ||
-        !AreCounters(body))
+    if (!IsWritten(loop.condition) || !IsTruthValue(loop.condition) || !AreAlone(loop, block, at) ||
+        !Begin(ins) || !AreCounters(body))
       return -1;
     return GoThrough(loop, body);
   }
 
   bool IsWritten(uint32_t s) const {
     return s != kNoSlot && written_.find(plan_.RootOf(s)) != written_.end();
+  }
+  // A run refuses any other condition.
+  bool IsTruthValue(uint32_t s) const {
+    const Slot& slot = plan_.slots[s];
+    return slot.dtype == DType::kBool && slot.is_static && slot.shape().numel() == 1;
   }
   bool IsConstant(uint32_t s) const {
     return plan_.constant[s] && d_.frame[s]->is_tensor() && d_.frame[s]->tensor().numel() == 1 &&
@@ -192,6 +191,7 @@ class TurnCounter {
     for (const ScalarStep& step : body.tail) Name(step.out);
     Name(loop.condition);
     for (int turns = 0; turns <= kMostCounted; ++turns) {
+      LookForInterrupt();
       if (!*frame_[loop.condition]->tensor().data<bool>()) return turns;
       for (const ScalarStep& step : body.tail) step.fn(step, frame_.data());
     }

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
+#include <string>
+#include <vector>
 
-#include "tests/support/program_builder.h"
+#include "tests/support/plain_program.h"
 
 namespace heddle::testing {
 namespace {
@@ -133,6 +136,65 @@ TEST_F(JoinCopies, TheConditionIsMadeInItsVariable) {
     for (const auto& in : plan->instructions) EXPECT_NE(in.op, "assign");
     const float times = std::pow(2.f, n);
     EXPECT_EQ(Floats(MustRun(executor_, compiled, feeds)[0]), (Rows{times, 2 * times}));
+  }
+}
+
+// A turn makes a variable of its own, which several loops take over and copy back, or read.
+class LoopsOfOneVariable {
+ public:
+  explicit LoopsOfOneVariable(uint32_t seed) : rng_(seed) {
+    p_.builder().Feed("x", DType::kF32, {4});
+    p_.Var("h", {4}).Unary("assign", "x", "h").Fill("n", {1}, 2, DType::kI64);
+    p_.Loop("i", "n", [&] {
+      p_.Var("t", {4}).Scale("h", "t", 0.5f, 0.25f).Var("o", {4}).Unary("assign", "t", "o");
+      p_.Var("sum", {4}).Unary("assign", "x", "sum");
+      for (int loops = 1 + Pick(4); loops > 0; --loops) Loop(Pick(3));
+      p_.Unary("assign", Pick(3) == 0 ? "o" : "sum", "h");
+    });
+    p_.builder().Fetch("h");
+  }
+  Program Build() const { return p_.Build(); }
+  PlainProgram::Numbers Evaluate(const std::vector<heddle::Feed>& feeds) const {
+    return p_.Evaluate(ValuesOf(feeds)).at("h");
+  }
+
+ private:
+  int Pick(int n) { return static_cast<int>(rng_() % static_cast<unsigned>(n)); }
+  // `kind`: 0 only reads the variable, others carry one of their own.
+  void Loop(int kind) {
+    const std::string k = std::to_string(names_++);
+    const std::string own = kind == 0 ? "sum" : "a" + k, made = "m" + k;
+    if (kind != 0) p_.Var(own, {4}).Unary("assign", "o", own);
+    p_.Loop("j" + k, "n", [&] {
+      p_.Var(made, {4});
+      if (kind == 0)
+        p_.Binary("elementwise_add", "sum", "o", made);
+      else
+        p_.Scale(own, made, 0.75f, 0.5f);
+      p_.Unary("assign", made, own);
+    });
+    if (kind != 0) p_.Unary("assign", own, "o");
+  }
+
+  std::mt19937 rng_;
+  PlainProgram p_;
+  int names_ = 0;
+};
+
+// However many loops take a variable over, one instruction is left that gives it its place.
+TEST(JoinCopiesOfLoops, OneVariableBelongsToSeveralLoops) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    const LoopsOfOneVariable loops(seed);
+    const Program program = loops.Build();
+    Executor executor({.threads = 1 + static_cast<int>(seed % 2), .poison = true});
+    for (const int level : {0, 1}) {
+      SCOPED_TRACE(std::to_string(seed) + " level " + std::to_string(level));
+      const auto compiled = MustCompile(executor, program, nullptr, {.opt_level = level});
+      const std::vector<heddle::Feed> feeds = {{"x", RandomF32({4}, seed)}};
+      const auto out = executor.Run(compiled, feeds);
+      ASSERT_TRUE(out.ok()) << out.status().ToString();
+      ExpectPlain((*out)[0], loops.Evaluate(feeds));
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 // Loops in loops whose numbers of turns are constants, or fed: what the plan leaves out of them
 // changes no result, also where a run is watched.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -132,6 +133,27 @@ TEST(FindLoops, AnInnerLoopOfConstantTurnsIsAllThatATurnRuns) {
   Executor executor({.threads = 1, .poison = true});
   EXPECT_EQ(OpsOf(executor, p.Build(), 1),
             (std::vector<std::string>{"while", "increment", "less_than"}));
+}
+
+// Turns are counted only where the condition is one truth value; else the run says what it is.
+TEST(FindLoops, ACounterIsNoCondition) {
+  for (const DType dtype : {DType::kI64, DType::kI32, DType::kF32}) {
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {4}).Var("h", DType::kF32, {4}).Unary("assign", "x", "h");
+    b.Var("c", dtype, {1}).Fill("c", {1}, 3, dtype);
+    const int body = b.Block(0);
+    b.In(body).Scale("h", "t", 2).Unary("assign", "t", "h").Increment("c", -1).In(0);
+    b.Op("while", {{"X", {"h", "c"}}, {"Condition", {"c"}}},
+         {{"Out", {"h", "c"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
+    b.Fetch("h");
+    Executor executor({.threads = 1, .poison = true});
+    const auto compiled = executor.Compile(b.Build(), nullptr, {.opt_level = 0});
+    const Status status = compiled.ok()
+                              ? executor.Run(*compiled, {{"x", F32({4}, {1, 2, 3, 4})}}).status()
+                              : compiled.status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status.ToString();
+    EXPECT_THAT(status.message(), ::testing::HasSubstr("Condition"));
+  }
 }
 
 }  // namespace
