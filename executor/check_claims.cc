@@ -20,7 +20,7 @@ Fact Instead(const NamedFact& claim, const Fact& is) {
 
 bool Says(const ir::Var& var) { return var.dtype != DType::kUnknown || var.shape.known_rank(); }
 
-// What was found, each variable once.
+// Collects the claims that do not hold, one entry for each variable.
 class Notes {
  public:
   explicit Notes(std::vector<NamedFact>* found) : found_(*found) {}

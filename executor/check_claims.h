@@ -21,7 +21,7 @@ std::vector<passes::NamedFact> FindOtherwise(const CompiledImpl::Form& form, con
 
 // Per variable of the optimised program: it has a claim that says something. Null: none has.
 std::shared_ptr<const std::vector<bool>> ClaimedIn(const passes::Optimized& optimized);
-// Nothing is claimed any more of these variables of the plan's program.
+// For each of these variables of the plan's program, a fact that claims nothing.
 std::vector<passes::NamedFact> WithoutClaims(const Plan& plan, const std::vector<ir::VarId>& vars);
 
 }  // namespace heddle::internal

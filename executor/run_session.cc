@@ -50,6 +50,11 @@ Status WhileItWaits(const RunOptions& o) {
   return Status::Ok();
 }
 
+// The caller wanted the run to end, perhaps while one beside it found a reason to repeat both.
+bool WasEnded(const Status& status) {
+  return status.code() == StatusCode::kCancelled || status.code() == StatusCode::kDeadlineExceeded;
+}
+
 }  // namespace
 
 Status RunSession::Run(RunResources& resources, PlanService& plans, const RunCall& call) {
@@ -80,6 +85,7 @@ Status RunSession::RunOnce(RunResources& resources, PlanService& plans, const Ru
 }
 
 Status RunSession::PlanAndRun(RunResources& resources, PlanService& plans, const RunCall& call) {
+  call.memory.number.reset();
   for (std::shared_ptr<CachedPlan> last;;) {
     HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<CachedPlan> cached,
                             plans.ForRun(call.compiled, call.feeds, &call.memory.key));
@@ -87,13 +93,12 @@ Status RunSession::PlanAndRun(RunResources& resources, PlanService& plans, const
     if (status.ok()) [[likely]]
       return status;
     const std::vector<ir::VarId> otherwise = std::exchange(call.memory.otherwise, {});
-    // The next plan is told nothing, so that this happens once.
+    // The next plan does not go by open shapes, so this happens once.
     const bool misjudged = cached->plan()->IsMisjudged();
-    if ((otherwise.empty() && !misjudged) || cached == last) return status;
-    // The passes went by declarations that do not hold. Another run may have noted it already. The
-    // next one draws what this one has drawn.
-    if (cached->plan()->draws_random) call.compiled.runs.fetch_sub(1, std::memory_order_relaxed);
-    call.compiled.NoteFound(WithoutClaims(*cached->plan(), otherwise));
+    if ((otherwise.empty() && !misjudged) || cached == last || WasEnded(status)) return status;
+    // Declarations that the passes went by do not hold. The repeat draws the same random numbers.
+    // (Another run may have noted the declarations already.)
+    if (!otherwise.empty()) call.compiled.NoteFound(WithoutClaims(*cached->plan(), otherwise));
     last = std::move(cached);
   }
 }
@@ -190,12 +195,13 @@ Status RunSession::Acquire() {
 
 void RunSession::SeedRandom() {
   CompiledImpl& c = call_.compiled;
-  const uint64_t runs_before = c.runs.fetch_add(1, std::memory_order_relaxed);
+  std::optional<uint64_t>& number = call_.memory.number;
+  if (!number) number = c.runs.fetch_add(1, std::memory_order_relaxed);
   if (!state_->plan().draws_random) return;
   if (call_.options.generator != nullptr)
     state_->random().engine = call_.options.generator->engine();
   else
-    state_->random().engine.seed(c.options.seed + runs_before);
+    state_->random().engine.seed(c.options.seed + *number);
 }
 
 Status RunSession::Execute() {
@@ -275,7 +281,11 @@ void RunSession::Report(bool succeeded) {
     report->settled = policy.settled();
   }
   if (!succeeded) return policy.Drop(turn_);
-  if (!policy.Report(turn_, ns_)) return;
+  try {
+    if (!policy.Report(turn_, ns_)) return;
+  } catch (const Interrupted&) {
+    return;  // the run is over, and its result stands: a later one tells the policy
+  }
   // Small states stay for later trials, which then need no memory.
   constexpr size_t kSmallBytes = 1 << 20;
   if (cached_.plan()->arena_bytes > kSmallBytes && cached_.TrimOthers(policy.settled_variant()))

@@ -15,7 +15,9 @@
 // and its parameters stay usable.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,6 +38,9 @@ struct RunMemory {
   std::vector<Tensor> bound;         // the caller's memory for outputs, where there is some
   std::vector<Value> outputs;        // for callers that hand them on
   std::vector<ir::VarId> otherwise;  // of a failed run: see RunState::TakeOtherwise
+  // The run's number among those of its program. A repeat keeps it: it draws the same random
+  // numbers.
+  std::optional<uint64_t> number;
 };
 
 // One call of Run.

@@ -31,7 +31,7 @@ class ArenaSharing {
   size_t OffsetOf(uint32_t slot) { return Find(slot).offset; }
   // Pieces that lie in their wholes.
   int pieces() const { return pieces_; }
-  // Of buffers, as Lifetimes has them of slots.
+  // Lifetimes' answers, asked by the slot that stands for a buffer instead of its number.
   bool touched(uint32_t buffer) const { return life_.touched(slots_[buffer]); }
   int regions() const { return life_.regions(); }
   Lifetimes::Range RangeOf(uint32_t buffer) const { return life_.RangeOf(slots_[buffer]); }

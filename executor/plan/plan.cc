@@ -1,5 +1,6 @@
 #include "executor/plan/plan.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace heddle {
@@ -46,6 +47,16 @@ Status Plan::BlameLargest(const Status& status) const {
   return Status(status.code(),
                 StrCat(status.message(), "; the operator's output takes ", most, " of them"))
       .At(Locate(*largest));
+}
+
+bool Plan::Claims(const Instruction& in) const {
+  if (claimed == nullptr) return false;
+  const auto is_claimed = [&](uint32_t s) {
+    return s != kNoSlot && slots[s].var != ir::kNoVar && (*claimed)[slots[s].var];
+  };
+  return std::any_of(in.op.out.begin(), in.op.out.end(), is_claimed) ||
+         std::any_of(in.rewrites.begin(), in.rewrites.end(),
+                     [&](const auto& r) { return is_claimed(r.real); });
 }
 
 size_t Plan::MarkWritten() const {

@@ -79,6 +79,7 @@ struct Instruction {
   bool told = false;        // kDynamic: shapes of outputs are known, see Plan::misjudged
   bool appends = false;     // kDynamic: joins what lies behind the input of `takeovers` to it
   bool whole = false;       // ends what it began: it writes to the memory of the scope's variables
+  bool claims = false;      // declarations of some results are claims, see Plan::claimed
   bool measured = false;    // cost_ns is a time that its device took
   float cost_ns = 0;        // estimate on one thread
   BoundOp op;
@@ -164,8 +165,8 @@ struct Plan {
   std::vector<LoopPlan> loops;
   bool draws_random = false;  // some operator uses the run's generator
   uint32_t shaped_calls = 0;  // instructions that keep calls
-  // Per variable of the program: its declaration is a claim (passes/facts/declarations.h), which is
-  // compared with what instructions write whose results nobody knew before the run. Null: none is.
+  // Per variable: its declaration is a claim (passes/facts/declarations.h), so each result whose
+  // shape is found while running is compared with it. Null: there is no claim.
   std::shared_ptr<const std::vector<bool>> claimed;
   std::vector<PlanFeed> feeds;
   std::vector<PlanFetch> fetches;
@@ -203,8 +204,8 @@ struct Plan {
   std::shared_ptr<PackCache> packs;     // derived copies of parameters that kernel states share
   std::shared_ptr<const ForcedImplementations> forced;  // for kernels prepared while running
   bool lean = false;  // how kernels are prepared, also while running; see CompileOptions::lean
-  // Instructions are `told` what they make of operands of open shapes. One that makes something
-  // else sets this and ends the run, which is then made by another plan. nullptr: none is told.
+  // Set by a run in which a `told` instruction makes another shape than planned; the run ends and
+  // is repeated with a plan without open shapes. nullptr: no instruction is told.
   std::shared_ptr<std::atomic<bool>> misjudged;
   bool IsMisjudged() const { return misjudged && misjudged->load(std::memory_order_relaxed); }
   // The facts about a variable of the scope that the plan relies on (parallel to scope_slots): its
@@ -230,6 +231,7 @@ struct Plan {
   uint32_t RootOf(uint32_t slot) const {
     return slots[slot].base == kNoSlot ? slot : slots[slot].base;
   }
+  bool Claims(const Instruction& in) const;  // some of its results are of claimed variables
   // Tells the scope which variables a run has written to: returns how many.
   size_t MarkWritten() const;
   // The program's operator at the instruction's position; nullptr: its block holds nothing but what

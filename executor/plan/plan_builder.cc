@@ -301,8 +301,9 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   plan.stats.arena_bound_bytes = plan.arena_bound;
   plan.stats.static_shapes = true;
   for (BlockPlan& block : plan.blocks) {
-    for (const Instruction& in : block.instructions) {
+    for (Instruction& in : block.instructions) {
       LookForInterrupt();
+      in.claims = plan.Claims(in);
       plan.draws_random = plan.draws_random || in.op.def->has(kRandom);
       block.once += in.once;
       if (in.calls) in.calls->place = plan.shaped_calls++;

@@ -154,8 +154,8 @@ class ShapePropagator {
            d_.program.vars[slot.var].kind == ir::VarKind::kTensor && !d_.shared.varies[slot.var];
   }
 
-  // A shared variable is written in a way that the plan does not know (`fact`: but for this), or
-  // not as it is elsewhere.
+  // A shared variable is written with a shape that the plan does not know, or that differs from
+  // other writes. `fact`: what is known of it.
   void NoteVarying(uint32_t s, const passes::Fact* fact = nullptr) {
     if (IsArray(s)) return arrays_.NoteVarying(s);
     if (MayHaveShape(s)) {
@@ -191,7 +191,7 @@ class ShapePropagator {
     d_.known_meta[s] = false;
     open_shapes_.Forget(s);
   }
-  // What is known of a variable that an operator of the run's own shapes writes.
+  // Notes the facts about writes to a shared variable by an instruction left to the run.
   void SetVarying(uint32_t s, const passes::Fact& fact) {
     NoteVarying(s, &fact);
     const bool knew = d_.known_meta[s] || open_shapes_.Knows(s);
@@ -285,7 +285,7 @@ class ShapePropagator {
       SetVarying(r.real, fact_of(static_cast<size_t>(at)));
     }
   }
-  // Memory of a slot whose shape the instruction is told is taken when it runs.
+  // The shape is known, but the memory is taken in the run.
   void SetTold(uint32_t s, const passes::Fact& fact, Instruction* in) {
     const bool hidden = RewriteOf(*in, s) != nullptr;
     if (hidden || !fact.shape.is_static() || fact.dtype == DType::kUnknown) {

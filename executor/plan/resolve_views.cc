@@ -174,7 +174,7 @@ bool HasPlace(const PlanDraft& d, uint32_t slot, int block) {
 // without gaps: all readers go by strides, or are such views themselves.
 class Windows {
  public:
-  // `near`: for short use.
+  // `near`: scratch, overwritten here and not kept.
   Windows(PlanDraft& d, int block, JoinTables& tables, BlockSlots& near)
       : d_(d), plan_(*d.plan), ins_(plan_.blocks[block].instructions), tables_(tables) {
     if (std::none_of(ins_.begin(), ins_.end(), MakesWindows)) return;

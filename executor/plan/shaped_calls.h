@@ -43,7 +43,7 @@ class ShapedCalls {
   // In a loop's body values may grow: each turn has a signature of its own, and the turns of the
   // next run have the same ones in the same order.
   explicit ShapedCalls(bool in_block) : in_block_(in_block) {}
-  // As many calls are kept.
+  // The most calls that are kept.
   size_t most() const { return in_block_ ? 128 : 8; }
   // The instruction's place among the plan's instructions that keep calls.
   uint32_t place = 0;

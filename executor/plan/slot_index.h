@@ -1,5 +1,4 @@
-// Ways to look slots up that take time and memory in proportion to what is looked at, a block or an
-// instruction, not to the plan, nor to its square.
+// Look-ups of slots whose cost follows the block or the instruction, not the whole plan.
 //
 // Threads: one.
 #pragma once

@@ -5,10 +5,10 @@
 
 namespace heddle {
 
-// The instruction's results are what the plan's program declares, as far as its variables are
-// claimed (Plan::claimed). If not, the run notes the variables (RunState::NoteOtherwise) and ends
-// with this error; it is repeated with another plan where it may be. Precondition: there are
-// claims; the instruction's kernel has run, nobody has read the results.
+// Checks that the instruction's results are as declared, for variables in Plan::claimed. If not,
+// the run notes the variables (RunState::NoteOtherwise) and ends with this error; it is repeated
+// with another plan where it may be. Precondition: Instruction::claims; the instruction's kernel
+// has run, nobody has read the results.
 Status CompareClaims(const Instruction& in, RunState& run);
 
 }  // namespace heddle

@@ -121,15 +121,20 @@ bool Append(const Instruction& in, const RunState::OutMetas& outs, RunState& run
   return true;
 }
 
+// The outputs are there, whoever found their shapes, and when.
+Status Done(const Instruction& in, RunState& run) {
+  return in.claims ? CompareClaims(in, run) : Status::Ok();
+}
+
 // A call whose operands are what they were the last time.
 Status CallAgain(const Instruction& in, const ShapedCall& call, RunState& run) {
-  if (TakeOver(in, call.outs, run)) return Status::Ok();
+  if (TakeOver(in, call.outs, run)) return Done(in, run);
   const bool appended = Append(in, call.outs, run);
   if (!appended) HEDDLE_RETURN_IF_ERROR(PlaceOutputs(in, call.outs, true, run));
   KernelContext ctx(in.op, run.frame(), run.services(), call.state.get());
   HEDDLE_RETURN_IF_ERROR(call.fn(ctx));
   if (appended) GiveUp(in, run);
-  return Status::Ok();
+  return Done(in, run);
 }
 
 }  // namespace
@@ -188,14 +193,14 @@ Status Interpreter::ExecuteDynamic(const Instruction& in, RunState& run, RunCont
   if (outs) run.GiveBackOutMetas(std::move(outs));
   if (taken) {
     if (watch != nullptr) watch->compute_begin = Ticks();
-    return Status::Ok();
+    return Done(in, run);
   }
   KernelContext ctx(op, frame, run.services(), call != nullptr ? call->state.get() : nullptr);
   if (watch != nullptr) watch->compute_begin = Ticks();
   HEDDLE_RETURN_IF_ERROR(fn(ctx));
   if (appended) GiveUp(in, run);
   EndRewrites(in, frame);
-  return run.plan().claimed == nullptr ? Status::Ok() : CompareClaims(in, run);
+  return Done(in, run);
 }
 
 }  // namespace heddle

@@ -117,8 +117,8 @@ Status Interpreter::CallWatched(const Instruction& in, RunState& run, int thread
   return status;
 }
 
-// A body's next turn mostly finds enough memory in a small value of this one, or in what was left
-// in place of a value, which is less work than to give it back and to take it again.
+// A small value, or memory without one, stays: a body's next turn can mostly reuse it, which is
+// cheaper than to free and allocate.
 static bool StaysForNextTurn(const Value& v) {
   constexpr size_t kSmall = 16 << 10;
   return v.is_tensor() && v.tensor().buffer() &&
@@ -228,7 +228,7 @@ Status Interpreter::RunLoop(const Instruction& in, RunState& run) {
       }
       for (size_t i = run.IsFirst(loop.body) ? 0 : body.once; i < end; ++i) {
         now = &all[i];
-        Status s = Execute(*now, run, 0);
+        Status s = Execute(*now, run, 0);  // nobody watches: the thread's number is not used
         if (!s.ok()) [[unlikely]]
           return s;
       }

@@ -140,29 +140,34 @@ bool RunPolicy::Report(const Turn& turn, double ns) {
 }
 
 void RunPolicy::BeginTiming(Stage stage) {
+  meter_ = std::make_unique<CostMeter>(subject_.steps);
   stage_ = stage;
   timed_ = 0;
-  meter_ = std::make_unique<CostMeter>(subject_.steps);
 }
 
+// Changes nothing before the graph is there: to make it may end by an exception.
 void RunPolicy::EndTiming() {
   std::vector<float> cost_ns = meter_->CostNs();
-  meter_.reset();
   const bool first = stage_ == Stage::kTimeWide || !subject_.widths;
-  if (first && !subject_.parts && !PathIsShort(cost_ns)) return Settle(0);
+  if (first && !subject_.parts && !PathIsShort(cost_ns)) {
+    meter_.reset();
+    return Settle(0);
+  }
   if (stage_ == Stage::kTimeWide) {
     costs_.wide_ns = std::move(cost_ns);
     return BeginTiming(Stage::kTimeNarrow);
   }
   if (!subject_.widths) costs_.wide_ns = cost_ns;
   costs_.narrow_ns = std::move(cost_ns);
+  meter_.reset();
   stage_ = Stage::kPropose;
   proposal_.store(Proposal::kWanted, std::memory_order_release);
 }
 
 // Lanes cannot get below the longest path by what steps cost with all threads.
 bool RunPolicy::PathIsShort(const std::vector<float>& cost_ns) {
-  const UnitGraph units = FormUnits(std::exchange(subject_.graph, nullptr)(), cost_ns, 0);
+  const UnitGraph units = FormUnits(subject_.graph(), cost_ns, 0);
+  subject_.graph = nullptr;
   return units.path_ns <= (1 - kVariantRules.margin) * units.serial_ns;
 }
 

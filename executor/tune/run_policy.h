@@ -25,7 +25,8 @@
 //
 // Threads: Next(true), and Report and Drop of what it answered, by one run at a time, whose effects
 // the next one sees: RunAdmission lets in one run alone. All else from any thread. Ownership: keeps
-// `graph` until it was asked for. Once it has settled it takes no memory, later trials included.
+// `graph` until it has answered. Once it has settled it takes no memory, later trials included.
+// Errors: what `graph` throws comes out of Report, which may be called as if it had not been.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +48,7 @@ class RunPolicy {
  public:
   struct Subject {
     size_t steps = 0;
-    std::function<StaticGraph()> graph = nullptr;  // of the steps; asked for at most once
+    std::function<StaticGraph()> graph = nullptr;  // of the steps; answers once
     bool variants = false;                         // steps may go side by side
     bool parts = false;                            // so may parts of one step
     bool widths = false;                           // kernels may use several threads
@@ -118,7 +119,7 @@ class RunPolicy {
   void Judge(double ns);
   void EndWidthTrials();
 
-  // Constant after construction, but that `graph` goes once it was asked for.
+  // Constant after construction, but that `graph` goes once it has answered.
   Subject subject_;
 
   // Between the run that is alone and others.

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "benchmarks/scheduling/task_graph.h"
+#include "core/interrupts.h"
 #include "tests/scheduler/graphs.h"
 
 namespace heddle::testing {
@@ -249,6 +250,34 @@ struct Counted {
     for (int i = 0; i < 50; ++i) x = x + 1;
   }
 };
+
+// A deadline may end whoever makes the graph: a later run's time is as good.
+TEST(RunPolicy, AGraphThatIsNotMadeIsAskedForAgain) {
+  for (const bool widths : {true, false})
+    for (int fails = 1; fails < 4; ++fails) {
+      int asked = 0;
+      const auto graph = [&] {
+        if (++asked <= fails) throw Interrupted{Status(StatusCode::kCancelled, "enough")};
+        return TwoSteps();
+      };
+      RunPolicy policy({.steps = 2, .graph = graph, .variants = true, .widths = widths});
+      RunPolicy::Costs costs;
+      int thrown = 0, run = 0;
+      for (; run < 40 && !policy.WantsCandidates(&costs); ++run) {
+        const RunPolicy::Turn turn = policy.Next(true);
+        if (turn.meter != nullptr) TimeTwoSteps(turn.meter);
+        try {
+          policy.Report(turn, kMs);
+        } catch (const Interrupted&) {
+          ++thrown;
+        }
+      }
+      EXPECT_LT(run, 40);
+      EXPECT_EQ(thrown, fails);
+      EXPECT_EQ(asked, fails + 1);
+      EXPECT_EQ(costs.narrow_ns.size(), 2u);
+    }
+}
 
 TEST(RunPolicy, AGraphOfTasksStaysRightWhileItFindsItsWay) {
   for (int threads : {1, 2, 4}) {
