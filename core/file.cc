@@ -1,6 +1,7 @@
 #include "core/file.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,9 +10,12 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "core/error.h"
@@ -204,6 +208,41 @@ Result<FileBytes> FileHandle::ReadAll() const {
   return bytes;
 }
 
+namespace {
+
+// While it is there, a write to a pipe whose reader has gone is an error of the write alone, and
+// ends no process by a SIGPIPE. It leaves alone one that waits already: SIGPIPE is blocked then.
+class NoPipeSignal {
+ public:
+  NoPipeSignal() {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    sigset_t waiting;
+    blocks_ = ::sigpending(&waiting) == 0 && ::sigismember(&waiting, SIGPIPE) == 0 &&
+              ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_) == 0;
+  }
+  ~NoPipeSignal() {
+    if (!blocks_) return;
+    const int error = errno;  // of the write
+    constexpr timespec kAtOnce{};
+    while (::sigtimedwait(&pipe_, nullptr, &kAtOnce) < 0 && errno == EINTR) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = error;
+  }
+  NoPipeSignal(const NoPipeSignal&) = delete;
+  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+  bool blocks_;
+};
+
+// Pipes and most devices cannot be flushed, and need not be.
+bool CannotFlush(int error) { return error == EINVAL || error == EROFS || error == ENOTSUP; }
+
+}  // namespace
+
 FileReplacement::~FileReplacement() {
   if (fd_ >= 0) ::close(fd_);
   if (!aside_.empty()) ::unlink(aside_.c_str());
@@ -212,17 +251,16 @@ FileReplacement::~FileReplacement() {
 Status FileReplacement::Fail(const std::string& what, int error) {
   const bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
   return Status(full ? StatusCode::kResourceExhausted : StatusCode::kDataLoss,
-                StrCat("cannot ", what, ": ", std::strerror(error), "; ", path_, " is unchanged"));
+                StrCat("cannot ", what, ": ", std::strerror(error),
+                       aside_.empty() ? "" : "; " + path_ + " is unchanged"));
 }
 
 Status FileReplacement::Open() {
   HEDDLE_RETURN_IF_ERROR(CheckPath(path_));
   // A device or a pipe keeps its name, and what it stands for: it is written to as it is.
   struct stat info;
-  if (::stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
-    fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
-    return fd_ >= 0 ? Status::Ok() : NotFound("cannot write ", path_, ": ", std::strerror(errno));
-  }
+  if (::stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+    return OpenInPlace(S_ISFIFO(info.st_mode));
   static std::atomic<uint64_t> made{0};  // tells the threads of a process apart
   const std::string aside = StrCat(path_, ".tmp.", ::getpid(), ".", made.fetch_add(1));
   // Its name may be left over from a killed process.
@@ -232,7 +270,20 @@ Status FileReplacement::Open() {
   return Status::Ok();
 }
 
+Status FileReplacement::OpenInPlace(bool pipe) {
+  // O_NONBLOCK: a pipe without a reader must not be waited for. Writes do wait for the reader.
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd_ < 0)
+    return NotFound("cannot write ", path_, ": ",
+                    pipe && errno == ENXIO ? "nobody reads from the pipe" : std::strerror(errno));
+  const int flags = ::fcntl(fd_, F_GETFL);
+  if (flags >= 0 && ::fcntl(fd_, F_SETFL, flags & ~O_NONBLOCK) == 0) return Status::Ok();
+  return Fail("write " + path_, errno);
+}
+
 Status FileReplacement::Append(std::string_view bytes) {
+  std::optional<NoPipeSignal> no_signal;
+  if (aside_.empty()) no_signal.emplace();
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
@@ -244,6 +295,8 @@ Status FileReplacement::Append(std::string_view bytes) {
 
 Status FileReplacement::Commit(Durable durable) {
   if (aside_.empty()) {
+    if (durable == kNow && ::fsync(fd_) != 0 && !CannotFlush(errno))
+      return Fail("flush " + path_, errno);
     const int written = ::close(std::exchange(fd_, -1));
     return written == 0 ? Status::Ok() : Fail("close " + path_, errno);
   }

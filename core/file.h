@@ -95,18 +95,21 @@ class FileReplacement {
   FileReplacement(const FileReplacement&) = delete;
   FileReplacement& operator=(const FileReplacement&) = delete;
 
-  // kNotFound when the file aside cannot be made; kResourceExhausted when the disk is full or
-  // another limit is met. After an error the object is of no more use.
+  // kInvalidArgument: no path, see CheckPath. kNotFound: the file aside cannot be made, or the
+  // device or pipe not opened; a pipe that nobody reads from is not waited for. kResourceExhausted:
+  // the disk is full or another limit is met. kDataLoss: any other failure to write, as where a
+  // pipe's reader has gone (which makes no SIGPIPE). After an error the object is of no more use.
   Status Open();
   Status Append(std::string_view bytes);
   enum Durable {
-    kNow,   // the data is flushed before, the new name afterwards
+    kNow,   // the data is flushed before, the new name afterwards; a device's data, if it can be
     kSoon,  // when the system gets to it: for what can be made again, and tells damage by itself
   };
   // Takes the old file's place.
   Status Commit(Durable durable = kNow);
 
  private:
+  Status OpenInPlace(bool pipe);
   Status Fail(const std::string& what, int error);
 
   std::string path_, aside_;

@@ -5,13 +5,17 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/files.h"
@@ -142,6 +146,68 @@ TEST_F(ReplaceFileTest, DevicesAreWrittenToAndKeepTheirNames) {
     EXPECT_EQ(s.ok(), std::string(device) == "/dev/null") << s.ToString();
     EXPECT_EQ(std::filesystem::read_symlink(path_), device);
   }
+}
+
+// Nobody reads: an error at once, not a wait.
+TEST_F(ReplaceFileTest, APipeWithoutAReader) {
+  std::filesystem::remove(path_);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const Status s = ReplaceFile(path_, kNew);
+  EXPECT_EQ(s.code(), StatusCode::kNotFound) << s.ToString();
+  EXPECT_THAT(s.message(), ::testing::HasSubstr(path_));
+}
+
+// More than a pipe holds: the writer waits for the reader, as for a file of any size.
+TEST_F(ReplaceFileTest, APipeIsWrittenToItsEnd) {
+  std::filesystem::remove(path_);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const std::string bytes(300000, 'x');
+  const int fd = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(fd, 0);
+  Status s;
+  std::thread writer([&] { s = ReplaceFile(path_, bytes); });
+  std::string got;
+  ASSERT_EQ(::fcntl(fd, F_SETFL, 0), 0);
+  std::string piece(4096, 0);
+  while (got.size() < bytes.size()) {
+    const ssize_t n = ::read(fd, piece.data(), piece.size());
+    ASSERT_GE(n, 0);
+    got.append(piece, 0, static_cast<size_t>(n));
+  }
+  writer.join();
+  ::close(fd);
+  EXPECT_TRUE(s.ok()) << s.ToString();
+  EXPECT_TRUE(got == bytes);
+}
+
+// The reader goes: the writer gets an error, and the process no signal. One that it had waiting
+// stays.
+TEST_F(ReplaceFileTest, APipeWhoseReaderHasGone) {
+  std::filesystem::remove(path_);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  sigset_t blocked, pending;
+  for (const bool waits : {false, true}) {
+    const int fd = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK);
+    ASSERT_GE(fd, 0);
+    FileReplacement file(path_);
+    ASSERT_TRUE(file.Open().ok());
+    ::close(fd);
+    ::sigemptyset(&blocked);
+    ::sigaddset(&blocked, SIGPIPE);
+    if (waits) {
+      ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, &blocked, nullptr), 0);
+      ::pthread_kill(::pthread_self(), SIGPIPE);
+    }
+    const Status s = file.Append(kNew);
+    EXPECT_EQ(s.code(), StatusCode::kDataLoss) << s.ToString();
+    EXPECT_THAT(s.message(), ::testing::HasSubstr("Broken pipe"));
+    EXPECT_THAT(s.message(), ::testing::Not(::testing::HasSubstr("unchanged")));
+    ASSERT_EQ(::sigpending(&pending), 0);
+    EXPECT_EQ(::sigismember(&pending, SIGPIPE), waits ? 1 : 0);
+  }
+  constexpr timespec kAtOnce{};
+  EXPECT_EQ(::sigtimedwait(&blocked, nullptr, &kAtOnce), SIGPIPE);
+  ::pthread_sigmask(SIG_UNBLOCK, &blocked, nullptr);
 }
 
 TEST_F(ReplaceFileTest, DeathAtAnyCallLeavesOneOfTheTwoFiles) {
