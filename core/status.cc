@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/utf8.h"
 #include "heddle/bounds.h"
 
 namespace heddle {
@@ -50,9 +51,10 @@ std::string CreatedAt(const std::string& stack) {
 
 std::string Shortened(std::string text) {
   if (text.size() <= kMostErrorBytes) return text;
-  const std::string left_out =
-      " ... (" + std::to_string(text.size() - kMostErrorBytes) + " bytes) ... ";
-  text.replace(kMostErrorBytes / 2, text.size() - kMostErrorBytes, left_out);
+  const size_t begin = CharacterAt(text, kMostErrorBytes / 2);
+  const size_t end = CharacterAt(text, text.size() - kMostErrorBytes / 2);
+  const std::string left_out = " ... (" + std::to_string(end - begin) + " bytes) ... ";
+  text.replace(begin, end - begin, left_out);
   return text;
 }
 

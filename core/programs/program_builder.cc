@@ -7,6 +7,7 @@
 #include "core/operands/slot_kinds.h"
 #include "core/programs/op_check.h"
 #include "core/programs/sub_block_slots.h"
+#include "core/utf8.h"
 #include "heddle/bounds.h"
 
 namespace heddle::ir {
@@ -17,8 +18,9 @@ constexpr size_t kShownBytes = 80;  // of a name that is too long
 constexpr int kNotVisited = -2, kOpen = -1;
 
 std::string LongName(const Var& var) {
-  return StrCat("block ", var.block, ", variable ", var.name.substr(0, kShownBytes),
-                "...: a name of ", var.name.size(), " bytes; ", kMostNameBytes, " are possible");
+  return StrCat("block ", var.block, ", variable ",
+                var.name.substr(0, CharacterAt(var.name, kShownBytes)), "...: a name of ",
+                var.name.size(), " bytes; ", kMostNameBytes, " are possible");
 }
 
 }  // namespace

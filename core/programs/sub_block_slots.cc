@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kPrefix = "sub_block:";
 constexpr std::string_view kGrad = "@GRAD";
 
-// Marks of variables that are taken back at once.
+// A set of variables that is emptied in constant time.
 class Marks {
  public:
   void Clear() { ++now_; }
