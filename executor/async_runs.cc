@@ -126,6 +126,7 @@ std::shared_ptr<AsyncRunState> AsyncRuns::Next() {
 }
 
 void AsyncRuns::Leave(AsyncRunState& run) {
+  if (run.process != process_) return;  // a child, forked inside the run: it has other lines
   const auto line = lines_.find(LineOf(run));
   --line->second.going;
   line->second.writing = false;
@@ -173,7 +174,7 @@ void AsyncRuns::End(AsyncRunState& run, Status status, std::vector<Value> values
     run.phase = AsyncRunState::Phase::kEnded;
     run.status = std::move(status);
     run.values = std::move(values);
-    run.ended.NotifyAll();
+    if (run.process == process_) run.ended.NotifyAll();  // else those who wait are not here
   }
   if (const AsyncRun::Callback callback = std::exchange(run.on_done, nullptr))
     callback(AsyncRunState::HandleOf(run.shared_from_this()));
@@ -181,6 +182,7 @@ void AsyncRuns::End(AsyncRunState& run, Status status, std::vector<Value> values
 
 void AsyncRuns::EndWaiting(AsyncRunState& run, const Status& why, bool forget_deadline) {
   std::shared_ptr<AsyncRunState> kept;
+  uint64_t process = 0;
   {
     MutexLock lock(mutex_);
     if (run.phase != AsyncRunState::Phase::kWaiting) return;
@@ -195,12 +197,14 @@ void AsyncRuns::EndWaiting(AsyncRunState& run, const Status& why, bool forget_de
     --waiting_;
     run.phase = AsyncRunState::Phase::kGoing;  // nobody else ends it
     ++ending_;
+    process = process_;
     if (line->second.going == 0 && waiting.empty()) lines_.erase(line);
     if (idle_ > 0 && waiting_ > 0) changed_.NotifyAll();  // the next in the line may be let go
   }
   if (forget_deadline && run.watch_id != 0) resources_->watcher.Remove(run.watch_id);
   End(run, why, {});
   MutexLock lock(mutex_);
+  if (process != process_) return;  // forked meanwhile: a child counts anew
   --ending_;
   if (closed_) changed_.NotifyAll();
 }
@@ -211,7 +215,7 @@ void AsyncRuns::Cancel(AsyncRunState& run) {
   EndWaiting(run, Cancelled(), true);
 }
 
-// Or will never end: a run of the process that this one was forked from.
+// It has ended, or never will here: it belongs to the process that this one was forked from.
 bool AsyncRuns::HasEnded(const AsyncRunState& run) const {
   return run.phase == AsyncRunState::Phase::kEnded || run.process != process_;
 }

@@ -1,9 +1,10 @@
-// What happens at fork(): a child process has the one thread that called it, and finds locks that
-// other threads held and threads to wait for that are not there.
+// Keeps the library usable in the child of a fork(). The child has only the thread that forked: a
+// lock that another thread held would stay held, and a thread to wait for would never come.
 //
 // Whoever has threads, or locks that a child needs (to drop its tensors, for one), has an AtFork as
 // a member. The locks are taken before a fork and let go of behind it: nobody is in the middle of
-// something then. Only locks that are held for moments, and under which nobody takes others.
+// something then. Only locks that are held for moments, and under which nobody takes others. Nor
+// may an AtFork be made or destroyed under such a lock.
 #pragma once
 
 #include <functional>
@@ -32,8 +33,8 @@ class AtFork {
   AtFork* behind_ = nullptr;
 };
 
-// For a child process: the object as it is when it is made. What it held is left behind: threads
-// that are not there cannot be waited for.
+// For a child process: makes the object anew without destroying the old one, whose threads do not
+// exist here.
 template <typename T>
 void LeaveBehind(T& thing) {
   new (&thing) T();

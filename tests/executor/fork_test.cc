@@ -14,11 +14,14 @@
 
 #include "heddle/async_run.h"
 #include "tests/support/program_builder.h"
+#include "tests/support/test_ops.h"
 
 namespace heddle::testing {
 namespace {
 
 using std::chrono::steady_clock;
+
+[[maybe_unused]] const bool kInstalled = InstallTestOps();
 
 Program Doubled() {
   ProgramBuilder b;
@@ -184,6 +187,29 @@ TEST_P(Fork, AChildDropsAndBeginsAnewWhateverOthersDo) {
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(h.under_way->Take().status().code(), StatusCode::kCancelled);
   EXPECT_TRUE(h.Runs());
+}
+
+// A run's own thread forks: the child has no run of the executor's, however that one ends there.
+TEST_P(Fork, AChildOfARunLeavesItsLinesAlone) {
+  pid_t child = -1;
+  const ScopedHook hook([&](int64_t) {
+    child = ::fork();
+    if (child == 0) ::alarm(10);
+    return Status::Ok();
+  });
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {-1});
+  b.Op("test_call", {{"X", {"x"}}}, {{"Out", {"y"}}}).Fetch("y");
+  Executor executor({.threads = 1});
+  const auto compiled = MustCompile(executor, b.Build(), nullptr);
+  AsyncRun run =
+      AsyncRun::Start(compiled, {{"x", F32({2}, {3, -1})}}, {}, [&](const AsyncRun& ended) {
+        if (child == 0) ::_exit(ended.done() ? 0 : 1);
+      });
+  EXPECT_TRUE(run.Take().ok());
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // The end of a process waits for what a new executor's threads have begun.
