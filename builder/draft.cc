@@ -146,7 +146,8 @@ void Draft::BeginBlock(bool loop, ir::VarId condition) {
   Begin();
 }
 
-// What changed since the last Begin changed since those before it, too.
+// Takes the newest Before off. What changed since it began changed since the outer ones began, too:
+// the next one gets those entries.
 Draft::Before Draft::End() {
   Before ended = std::move(before_.back());
   before_.pop_back();
@@ -235,8 +236,8 @@ Status Draft::Settle(int block, Before before) {
 Status Draft::Revisit(int block) {
   for (const ir::Op& op : builder.program().blocks[static_cast<size_t>(block)].ops) {
     if (op.def->has(kControlFlow)) {
-      // What an inner loop's turns begin with was found before and only gets less definite: it
-      // begins with that. Else each level of loops would double the looks at those inside.
+      // Each turn of the inner loop begins with what was found for it earlier, joined with what is
+      // known now. To find that anew at every level would double the visits per level.
       const int sub = op.SubBlocks().at(0);
       for (const auto& [v, settled] : ended_[sub].settled) SetKnown(v, Join(known_[v], settled));
       Begin();

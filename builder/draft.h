@@ -66,7 +66,7 @@ class Draft {
     bool loop = false;
     ir::VarId condition = ir::kNoVar;
   };
-  // What was known, when a block began, of the variables that changed since.
+  // For each variable that changed since a block began: what was known of it at that moment.
   struct Before {
     size_t vars = 0;  // those made later had not been there
     std::unordered_map<ir::VarId, Known> known;

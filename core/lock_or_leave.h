@@ -9,6 +9,18 @@
 #include "core/interrupts.h"
 #include "core/thread_annotations.h"
 
+// The thread sanitizer does not know pthread_mutex_clocklock.
+#if defined(__SANITIZE_THREAD__)
+#define HEDDLE_HAS_CLOCKLOCK 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HEDDLE_HAS_CLOCKLOCK 0
+#endif
+#endif
+#ifndef HEDDLE_HAS_CLOCKLOCK
+#define HEDDLE_HAS_CLOCKLOCK 1
+#endif
+
 namespace heddle {
 
 // Takes the mutex; looks for interrupts while somebody else has it, and leaves by an Interrupted
@@ -26,11 +38,11 @@ inline void LockOrLeave(std::mutex& mutex) {
     until.tv_nsec += kBetweenLooksNs;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-#ifdef __SANITIZE_THREAD__  // it does not know the other call
+#if HEDDLE_HAS_CLOCKLOCK
+    failed = pthread_mutex_clocklock(mutex.native_handle(), CLOCK_MONOTONIC, &until);
+#else
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
     failed = mutex.try_lock() ? 0 : 1;
-#else
-    failed = pthread_mutex_clocklock(mutex.native_handle(), CLOCK_MONOTONIC, &until);
 #endif
   } while (failed != 0);
 }

@@ -84,8 +84,8 @@ class ArenaIntraOp final : public IntraOp {
                         }};
 };
 
-// TBB is taken down with the process, and whoever is at its first work then would end that with an
-// error: the end waits for it, and lets nobody begin. As does a fork.
+// TBB ends with the process; a thread in its first TBB work then would fail. So exit and fork wait
+// for that work, and after exit has begun none starts.
 class FirstWork {
  public:
   static FirstWork& Of() {

@@ -51,7 +51,8 @@ HEAD = "\n".join([
     "or below it, in files that are no links: neither symbolic ones, folders on the way",
     "included, nor files with a second name (hard links). Copies take their place. Where the",
     "model's file is a link itself, as in the cache of Hugging Face's hub, links beside it may",
-    "lead to files in the folder that the model's file really lies in, or below that.",
+    "lead to files in the folder that the model's file really lies in. The files of a",
+    "SavedModel's tables go by the same rule: they lie in its folder `assets`, which is no link.",
     "",
     "## PIR", "", ""])
 
