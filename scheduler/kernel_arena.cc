@@ -8,7 +8,9 @@
 #include <tbb/task_group.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -39,7 +41,7 @@ class ArenaIntraOp final : public IntraOp {
   int threads() const override { return threads_; }
   void ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) override {
     const Partition cut(n, grain, threads_);
-    if (cut.pieces <= 1) return RunWhole(n, grain, fn);
+    if (cut.pieces <= 1 || !calls_) return RunWhole(n, grain, fn);
     Pieces pieces(cut, grain, fn);
     const auto work = [&](int) {
       const int me = Me();
@@ -86,6 +88,10 @@ class ArenaIntraOp final : public IntraOp {
 
 // TBB ends with the process; a thread in its first TBB work then would fail. So exit and fork wait
 // for that work, and after exit has begun none starts.
+//
+// In a child process TBB waits for nobody: its workers are not there, but it counts on them, and a
+// lock that one of them held at the fork stays held. Where it was in use before the fork, the child
+// does its own work without it. Only calls of the library still go through TBB.
 class FirstWork {
  public:
   static FirstWork& Of() {
@@ -99,8 +105,16 @@ class FirstWork {
   template <typename Fn>
   void Do(Fn&& fn) {
     MutexLock lock(mutex_);
-    if (!closed_) fn();
+    if (closed_ || left_behind()) return;
+    NoteUse();
+    fn();
   }
+  // Before every other use.
+  void NoteUse() {
+    if (!in_use_.load(std::memory_order_relaxed)) in_use_ = true;
+  }
+  // TBB belongs to the process that this one is a child of.
+  bool left_behind() const { return left_behind_.load(std::memory_order_relaxed); }
 
  private:
   void Close() {
@@ -109,13 +123,15 @@ class FirstWork {
   }
   Mutex mutex_;
   bool closed_ HEDDLE_GUARDED_BY(mutex_) = false;
-  const AtFork at_fork_{mutex_};
+  std::atomic<bool> in_use_{false}, left_behind_{false};
+  const AtFork at_fork_{mutex_, [this] { left_behind_ = in_use_.load(); }};
 };
 
 }  // namespace
 
 struct KernelArena::Impl final : LibraryPlace {
-  Impl(int threads, bool workers) : arena(threads, static_cast<unsigned>(workers ? 1 : threads)) {
+  Impl(int threads, bool workers)
+      : arena(std::in_place, threads, static_cast<unsigned>(workers ? 1 : threads)) {
     // TBB starts no more workers than processors unless told; a caller who asks for more gets them.
     // The number of processors is read from a file, so that one thread does not ask for it.
     if (workers && threads > 1 && threads > static_cast<int>(std::thread::hardware_concurrency()))
@@ -123,7 +139,7 @@ struct KernelArena::Impl final : LibraryPlace {
                                                     static_cast<size_t>(threads));
   }
   std::unique_ptr<tbb::global_control> limit;
-  tbb::task_arena arena;
+  std::optional<tbb::task_arena> arena;  // none in a child process
   // With one thread a call, callers need not wait for each other: each gets an arena of its own,
   // and only for calls of the library.
   void Run(FunctionRef<void()> fn) override {
@@ -132,6 +148,7 @@ struct KernelArena::Impl final : LibraryPlace {
       MutexLock lock(mutex);
       if (!single.empty()) own = single.Take();
     }
+    FirstWork::Of().NoteUse();
     if (!own) own = std::make_unique<tbb::task_arena>(1, 1);
     own->execute([&] { fn(); });
     MutexLock lock(mutex);
@@ -139,26 +156,33 @@ struct KernelArena::Impl final : LibraryPlace {
   }
   Mutex mutex;
   NearList<std::unique_ptr<tbb::task_arena>> single HEDDLE_GUARDED_BY(mutex);
-  const AtFork at_fork{mutex};
+  const AtFork at_fork{mutex, [this] {
+                         LeaveBehind(limit);
+                         LeaveBehind(arena);
+                         LeaveBehind(single);
+                       }};
 };
 
-KernelArena::KernelArena(int threads, bool workers, HostPool&)
+KernelArena::KernelArena(int threads, bool workers, HostPool& pool)
     : impl_(std::make_unique<Impl>(threads, workers)) {
-  FirstWork::Of();  // before the process may end
-  own_ = workers && threads > 1
-             ? std::unique_ptr<IntraOp>(std::make_unique<ArenaIntraOp>(threads, impl_->arena))
-             : std::make_unique<InlineIntraOp>(threads);
-  intra_ = own_.get();
+  const bool left_behind = FirstWork::Of().left_behind();  // made before the process may end
+  if (left_behind) impl_->arena.reset();
+  if (!workers || threads == 1)
+    own_ = std::make_unique<InlineIntraOp>(threads);
+  else if (!left_behind)
+    own_ = std::make_unique<ArenaIntraOp>(threads, *impl_->arena);
+  intra_ = own_ ? own_.get() : &pool;
 }
 
 void KernelArena::Execute(FunctionRef<void()> fn) {
-  if (intra_->threads() == 1) {
+  if (intra_->threads() == 1 || !impl_->arena) {
     LibraryPlace::Guard guard(impl_.get());
     return fn();
   }
   // Isolated: a thread that waits inside a kernel must not take up another caller's run, which
   // could want a lock this one holds.
-  impl_->arena.execute([&] { tbb::this_task_arena::isolate([&] { fn(); }); });
+  FirstWork::Of().NoteUse();
+  impl_->arena->execute([&] { tbb::this_task_arena::isolate([&] { fn(); }); });
 }
 
 bool KernelArena::BoundsLibrary() { return true; }

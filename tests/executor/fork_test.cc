@@ -175,7 +175,7 @@ TEST_P(Fork, AChildDropsAndBeginsAnewWhateverOthersDo) {
         for (Tensor& t : h.Outputs(1 + int(mine() % 5000))) held.push_back(std::move(t));
         if (held.size() > 20) held.clear();
         if (k == 0 && mine() % 64 == 0) h.executor->Trim();
-        if (k == 1 && mine() % 64 == 0) Household(2).Runs();
+        if (k >= 1 && mine() % 4 == 0) Household(2).Runs();
       }
     });
   for (int k = 0; k < 40; ++k) {
