@@ -189,23 +189,33 @@ void SoftGradSlice(const T* prob, const T* soft, const T* dloss, const Setup& s,
       }
 }
 
+// Gradient of n probabilities that stand `step` apart. `d`: the loss's gradient, none when the
+// label is ignored.
+template <typename T, typename Step>
+void HardGradColumn(const T* prob, int64_t label, std::optional<T> d, const Setup& s, Step step,
+                    T* dx) {
+  const int64_t n = s.split.n, at = label * step;
+  if (s.use_softmax && d) {
+#pragma GCC ivdep
+    for (int64_t k = 0; k < n; ++k) dx[k * step] = prob[k * step] * *d;
+    dx[at] -= *d;
+    return;
+  }
+  const T p = d ? prob[at] : T(1);  // before dx, which may be the same memory
+  for (int64_t k = 0; k < n; ++k) dx[k * step] = T(0);
+  if (d) dx[at] = T(-1) / p * *d;
+}
+
 template <typename T>
 void HardGradSlice(const T* prob, const int64_t* hard, const T* dloss, const Setup& s, T* dx) {
-  const int64_t n = s.split.n, inner = s.split.inner;
-  for (const int64_t j : Watched(inner)) {
-    const bool ignored = hard[j] == s.ignore;
-    const T d = ignored ? T(0) : dloss[j];
-    const int64_t at = hard[j] * inner + j;
-    const T p = ignored ? T(1) : prob[at];
-    if (s.use_softmax && !ignored) {
-#pragma GCC ivdep
-      for (int64_t k = 0; k < n; ++k) dx[k * inner + j] = prob[k * inner + j] * d;
-      dx[at] -= d;
-    } else {
-      for (int64_t k = 0; k < n; ++k) dx[k * inner + j] = T(0);
-      if (!ignored) dx[at] = T(-1) / p * d;
-    }
-  }
+  const auto of = [&](int64_t j) {
+    return hard[j] == s.ignore ? std::nullopt : std::optional<T>(dloss[j]);
+  };
+  // A step that the compiler knows makes the usual case a loop over vectors.
+  if (s.split.inner == 1)
+    return HardGradColumn(prob, hard[0], of(0), s, std::integral_constant<int64_t, 1>(), dx);
+  for (const int64_t j : Watched(s.split.inner))
+    HardGradColumn(prob + j, hard[j], of(j), s, s.split.inner, dx + j);
 }
 
 template <typename T>
