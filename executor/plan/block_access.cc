@@ -25,6 +25,7 @@ std::vector<uint32_t> RecordsOf(const Instruction& in) {
 }
 
 const BlockAccess::Slots& BlockAccess::Of(int block) {
+  if (known_.empty()) known_.resize(plan_.blocks.size());
   if (!known_[block]) Gather(block, &known_[block].emplace());
   return *known_[block];
 }

@@ -24,14 +24,14 @@ class BlockAccess {
     std::vector<uint32_t> reads, writes;  // each slot once per list
     unsigned traits = 0;                  // OpTraits of any operator
   };
-  explicit BlockAccess(const Plan& plan) : plan_(plan), known_(plan.blocks.size()) {}
+  explicit BlockAccess(const Plan& plan) : plan_(plan) {}
   const Slots& Of(int block);
 
  private:
   void Gather(int block, Slots* slots);
 
   const Plan& plan_;
-  std::vector<std::optional<Slots>> known_;
+  std::vector<std::optional<Slots>> known_;  // per block; empty until a first one is asked for
   // The gathering that met a slot or a block last; empty until a first block is asked for.
   std::vector<int> read_by_, written_by_, entered_by_;
 };

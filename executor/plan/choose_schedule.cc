@@ -97,7 +97,7 @@ constexpr float kGroupNs = 600;  // by estimated costs: some hand-overs
 class BodyLanes {
  public:
   // `take` false: Run leaves the plan as it is, and only finds out which blocks would have lanes.
-  BodyLanes(PlanDraft& d, bool take) : d_(d), plan_(*d.plan), take_(take) {}
+  BodyLanes(PlanDraft& d, bool take) : d_(d), plan_(*d.plan), take_(take), access_(plan_) {}
 
   // The work of the blocks with lanes, as if each loop had some iterations; 0: there are none.
   double Run() {
@@ -125,7 +125,7 @@ class BodyLanes {
       if (HasKnownCost(ins[i])) known_ns += static_cast<double>(cost[i]);
     }
     if (known_ns < kLeastWorkNs) return false;
-    const UnitGraph units = FormUnits(BuildDependencies(plan_, ins).graph, cost, kGroupNs);
+    const UnitGraph units = FormUnits(BuildDependencies(plan_, ins, access_).graph, cost, kGroupNs);
     if (units.serial_ns < kWidth * units.path_ns) return false;
     auto lanes = std::make_shared<LaneSchedule>(
         ScheduleLanes(units, {.lanes = d_.request.threads, .start_ns = kStartNs}));
@@ -147,6 +147,7 @@ class BodyLanes {
   PlanDraft& d_;
   Plan& plan_;
   const bool take_;
+  BlockAccess access_;  // putting a block's instructions in lanes changes nothing of it
   double work_ns_ = 0;
 };
 
@@ -158,11 +159,11 @@ bool BodiesFirst(PlanDraft& d, const UnitGraph& units) {
 
 // The instructions in the order in which one thread does justice to their priorities. Those that
 // only a loop's first iteration executes stay in front.
-void PutInOrderOfPriority(const Plan& plan, std::vector<Instruction>* ins) {
+void PutInOrderOfPriority(const Plan& plan, BlockAccess& access, std::vector<Instruction>* ins) {
   if (PrioritiesOf(plan, *ins).empty()) return;
   std::vector<Instruction> ordered;
   ordered.reserve(ins->size());
-  for (uint32_t i : OrderByPriority(BuildDependencies(plan, *ins).graph))
+  for (uint32_t i : OrderByPriority(BuildDependencies(plan, *ins, access).graph))
     ordered.push_back(std::move((*ins)[i]));
   std::stable_partition(ordered.begin(), ordered.end(),
                         [](const Instruction& in) { return in.once; });
@@ -178,7 +179,8 @@ void ChooseSchedule(PlanDraft& d) {
     for (Instruction& in : block.instructions) in.cost_ns = EstimateCost(d, in);
   plan.stats.tasks = 1;
   if (d.request.dispatch == Dispatch::kDevice) return;
-  for (BlockPlan& block : plan.blocks) PutInOrderOfPriority(plan, &block.instructions);
+  BlockAccess access(plan);
+  for (BlockPlan& block : plan.blocks) PutInOrderOfPriority(plan, access, &block.instructions);
   if (d.request.body_lanes) BodyLanes(d, true).Run();
   if (d.request.dispatch == Dispatch::kSerial && !d.request.ask_worth) return;
   if (d.request.lanes) {

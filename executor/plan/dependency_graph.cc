@@ -10,15 +10,35 @@
 namespace heddle {
 namespace {
 
+constexpr uint32_t kNone = ~0u;
+
+struct SlotUse {
+  uint32_t last_write = kNone, newest_read = kNone;
+};
+
+// Per slot. A block that touches few of a plan's slots has a table of these, so that many small
+// blocks cost no more than one large one.
+class SlotUses {
+ public:
+  SlotUses(size_t slots, const std::vector<Instruction>& instructions)
+      : all_(instructions.size() * kFew >= slots ? slots : 0) {}
+  SlotUse& operator[](uint32_t slot) { return all_.empty() ? some_[slot] : all_[slot]; }
+
+ private:
+  static constexpr size_t kFew = 16;
+  std::vector<SlotUse> all_;
+  std::unordered_map<uint32_t, SlotUse> some_;
+};
+
 class Builder {
  public:
   Builder(const Plan& plan, const std::vector<Instruction>& instructions,
-          const std::vector<bool>& at_once)
+          const std::vector<bool>& at_once, BlockAccess& blocks)
       : plan_(plan),
         instructions_(instructions),
         at_once_(at_once),
-        blocks_(plan),
-        slots_(plan.slots.size()) {}
+        blocks_(blocks),
+        slots_(plan.slots.size(), instructions) {}
 
   DependencyGraph Run() {
     DependencyGraph result;
@@ -43,8 +63,6 @@ class Builder {
   }
 
  private:
-  static constexpr uint32_t kNone = ~0u;
-
   // Reads first: an instruction that reads and writes a slot ends as its writer.
   void Touch(uint32_t i) {
     const Instruction& in = instructions_[i];
@@ -118,9 +136,6 @@ class Builder {
   struct ReadBy {
     uint32_t by, next;
   };
-  struct SlotUse {
-    uint32_t last_write = kNone, newest_read = kNone;
-  };
   // Instructions of one trait wait for each other in turn.
   struct Chain {
     unsigned trait;
@@ -130,9 +145,9 @@ class Builder {
   const Plan& plan_;
   const std::vector<Instruction>& instructions_;
   const std::vector<bool>& at_once_;
-  BlockAccess blocks_;
+  BlockAccess& blocks_;
   std::vector<uint32_t> row_;  // what the present instruction waits for
-  std::vector<SlotUse> slots_;
+  SlotUses slots_;
   std::vector<ReadBy> reads_;
   uint32_t free_ = kNone;  // list of unused entries of reads_
   Chain random_{kRandom, kNone}, effect_{kSideEffect, kNone}, comm_{kCommunication, kNone};
@@ -156,7 +171,13 @@ std::vector<int64_t> PrioritiesOf(const Plan& plan, const std::vector<Instructio
 
 DependencyGraph BuildDependencies(const Plan& plan, const std::vector<Instruction>& instructions,
                                   const std::vector<bool>& at_once) {
-  return Builder(plan, instructions, at_once).Run();
+  BlockAccess access(plan);
+  return Builder(plan, instructions, at_once, access).Run();
+}
+
+DependencyGraph BuildDependencies(const Plan& plan, const std::vector<Instruction>& instructions,
+                                  BlockAccess& access) {
+  return Builder(plan, instructions, {}, access).Run();
 }
 
 }  // namespace heddle

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "executor/plan/block_access.h"
 #include "executor/plan/plan.h"
 #include "scheduler/static_graph.h"
 
@@ -26,6 +27,9 @@ struct DependencyGraph {
 // (ir::StreamHints), if some name one.
 DependencyGraph BuildDependencies(const Plan& plan, const std::vector<Instruction>& instructions,
                                   const std::vector<bool>& at_once = {});
+// The same for who asks for one block after another: `access` is kept for all of them.
+DependencyGraph BuildDependencies(const Plan& plan, const std::vector<Instruction>& instructions,
+                                  BlockAccess& access);
 
 // Per instruction ir::StreamHints::scheduling_priority; empty: none has one.
 std::vector<int64_t> PrioritiesOf(const Plan& plan, const std::vector<Instruction>& instructions);

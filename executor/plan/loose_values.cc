@@ -1,9 +1,8 @@
 #include "executor/plan/loose_values.h"
 
-#include <algorithm>
-
 #include "executor/plan/device/insert_copies.h"
 #include "executor/plan/plan_draft.h"
+#include "executor/plan/shapes/instruction_facts.h"
 
 namespace heddle {
 namespace {
@@ -35,9 +34,14 @@ class LooseFinder {
   }
 
   void Visit(const Instruction& in, uint32_t block, int32_t at) {
-    for (uint32_t s : in.op.in)
-      if (s != kNoSlot && plan_.loose_of[s] != kNoSlot && !IsOnlyMeasured(in, s))
+    const auto& inputs = in.op.def->inputs();
+    for (size_t k = 0, d = 0; k < in.op.in.size(); ++k) {
+      while (d < inputs.size() && in.op.in_begin[d + 1] <= k) ++d;
+      const uint32_t s = in.op.in[k];
+      if (s != kNoSlot && plan_.loose_of[s] != kNoSlot &&
+          (PlanDraft::ReadsInput(in, d) || !KeepsShape(s)))
         plan_.loose[plan_.loose_of[s]].last = at;
+    }
     for (uint32_t k = 0; k < in.op.out.size(); ++k) {
       const uint32_t s = in.op.out[k];
       if (s == kNoSlot || !IsLoose(s) || IsHidden(in, s)) continue;
@@ -53,15 +57,12 @@ class LooseFinder {
     }
   }
 
-  // Its contents have been given back by then.
-  bool IsOnlyMeasured(const Instruction& in, uint32_t s) const {
-    return !plan_.keeps_shape.empty() && plan_.keeps_shape[s] && !PlanDraft::ReadsContents(in, s);
-  }
+  // The contents have been given back where nothing but the shape is looked at.
+  bool KeepsShape(uint32_t s) const { return !plan_.keeps_shape.empty() && plan_.keeps_shape[s]; }
 
   // The value that rewrites a variable becomes the variable's value, until the next rewrite.
   static bool IsHidden(const Instruction& in, uint32_t slot) {
-    return std::any_of(in.rewrites.begin(), in.rewrites.end(),
-                       [&](const auto& r) { return r.hidden == slot; });
+    return RewriteOf(in, slot) != nullptr;
   }
 
   // The input whose memory the k-th output is expected to take over or look at.

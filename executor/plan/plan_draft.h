@@ -74,6 +74,8 @@ struct PlanDraft {
   uint32_t FindWhole(const Instruction& in) const;
   // The instruction looks at more than the slot's dtype, shape and sequence offsets.
   static bool ReadsContents(const Instruction& in, uint32_t slot);
+  // The same of the operands of input `input` of its definition, of attributes behind those.
+  static bool ReadsInput(const Instruction& in, size_t input);
 
   // Ends the stage that runs, for PlanStats, and starts the one called `name` (nullptr: none).
   void BeginStage(const char* name) {

@@ -8,6 +8,7 @@
 #include "executor/plan/arena_sharing.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/plan_draft.h"
+#include "executor/plan/shapes/instruction_facts.h"
 #include "executor/plan/slot_index.h"
 #include "memory/arena_planner.h"
 
@@ -123,9 +124,9 @@ class MemoryPlanner {
   bool IsPlaced(const Instruction& in, uint32_t s) const {
     const Slot& slot = plan_.slots[s];
     if (d_.fetched[s] && slot.home != 0) return false;
-    for (const auto& r : in.rewrites)
-      if (r.hidden == s && plan_.slots[r.real].storage == Storage::kPool && !d_.IsFixed(r.real))
-        return false;  // its memory becomes the variable's
+    if (const Instruction::Rewrite* r = RewriteOf(in, s);
+        r != nullptr && plan_.slots[r->real].storage == Storage::kPool && !d_.IsFixed(r->real))
+      return false;  // its memory becomes the variable's
     return slot.versioned || d_.IsFixed(s);
   }
 
@@ -161,8 +162,7 @@ class MemoryPlanner {
     workspace.is_static = true;
     workspace.storage = Storage::kArena;
     workspace.home = nested.runner;
-    auto& there = at_home_[static_cast<size_t>(nested.runner)];
-    there.insert(std::upper_bound(there.begin(), there.end(), w), w);
+    at_home_[static_cast<size_t>(nested.runner)].push_back(w);
   }
 
   // Instructions that run side by side in no known order: each has its own work space.
@@ -185,15 +185,18 @@ class MemoryPlanner {
   }
   int HomeOf(uint32_t s) { return At(plan_.RootOf(s)).home; }
 
-  // What `block` has to do with, for ArenaSharing.
+  // What `block` has to do with, for ArenaSharing: also the work spaces of the blocks inside, which
+  // have been added since.
   void NumberSlots(int block) {
     near_.Clear();
+    auto& here = at_home_[static_cast<size_t>(block)];
+    std::sort(here.begin(), here.end());
     const auto add = [&](uint32_t s) {
       if (s == kNoSlot) return;
       near_.Add(s);
       near_.Add(plan_.RootOf(s));
     };
-    for (uint32_t s : at_home_[static_cast<size_t>(block)]) add(s);
+    for (uint32_t s : here) add(s);
     for (const Instruction& in : plan_.blocks[block].instructions) {
       for (uint32_t s : in.op.in) add(s);
       for (uint32_t s : in.op.out) add(s);
@@ -377,17 +380,23 @@ class MemoryPlanner {
     std::stable_sort(plan_.list_slots.begin(), plan_.list_slots.end(),
                      [&](uint32_t a, uint32_t b) { return rank(a) < rank(b); });
     if (plan_.kept_lists.empty()) return;
+    std::vector<uint32_t> place(plan_.slots.size(), kNoSlot);
+    for (uint32_t k = 0; k < plan_.kept_lists.size(); ++k) place[plan_.kept_lists[k]] = k;
     for (size_t b = 1; b < plan_.blocks.size(); ++b) {
-      const std::vector<bool> first = WrittenFirst(plan_.blocks[b].instructions);
-      for (uint32_t k = 0; k < plan_.kept_lists.size(); ++k)
-        if (first[plan_.kept_lists[k]]) plan_.blocks[b].fills.push_back(k);
+      std::vector<uint32_t>& fills = plan_.blocks[b].fills;
+      for (uint32_t s : WrittenFirst(static_cast<int>(b)))
+        if (place[s] != kNoSlot) fills.push_back(place[s]);
+      std::sort(fills.begin(), fills.end());
     }
   }
   // A list that the run may keep and empty. It gives a fetched list to the caller instead.
   bool IsList(uint32_t s) {
     if (!MayBeKept(s)) return false;
     if (d_.program.vars[At(s).var].kind == ir::VarKind::kScopes) return true;
-    if (written_first_.empty()) written_first_ = WrittenFirst(ins_);
+    if (written_first_.empty()) {
+      written_first_.assign(plan_.slots.size(), false);
+      for (uint32_t first : WrittenFirst(0)) written_first_[first] = true;
+    }
     return written_first_[s];
   }
   bool MayBeKept(uint32_t s) {
@@ -396,28 +405,27 @@ class MemoryPlanner {
     return kind == ir::VarKind::kScopes || kind == ir::VarKind::kArray ||
            kind == ir::VarKind::kRows;
   }
-  // The slots that every run of these instructions writes before it uses them otherwise.
-  std::vector<bool> WrittenFirst(const std::vector<Instruction>& instructions) const {
-    std::vector<bool> first(plan_.slots.size(), false);
-    std::vector<bool> used(plan_.slots.size(), false);
-    BlockAccess access(plan_);
+  // The slots that every run of the block writes before it uses them otherwise.
+  std::vector<uint32_t> WrittenFirst(int block) {
+    std::vector<uint32_t> first;
+    used_in_.resize(plan_.slots.size(), -1);
     std::vector<const Instruction*> in_file_order;  // a schedule may have another
-    for (const Instruction& in : instructions) in_file_order.push_back(&in);
+    for (const Instruction& in : plan_.blocks[block].instructions) in_file_order.push_back(&in);
     std::stable_sort(in_file_order.begin(), in_file_order.end(),
                      [](const auto* a, const auto* b) { return a->ir_op < b->ir_op; });
     for (const Instruction* at : in_file_order) {
       const Instruction& in = *at;
       const auto use = [&](uint32_t s) {
-        if (s != kNoSlot) used[s] = true;
+        if (s != kNoSlot) used_in_[s] = block;
       };
       const auto write = [&](uint32_t s) {
-        if (s != kNoSlot) first[s] = !used[s] || first[s];
+        if (s != kNoSlot && used_in_[s] != block) first.push_back(s);
         use(s);
       };
       for (uint32_t s : in.op.in) use(s);
-      for (int block : BlocksOf(plan_, in)) {
-        for (uint32_t s : access.Of(block).reads) use(s);
-        for (uint32_t s : access.Of(block).writes) use(s);
+      for (int sub : BlocksOf(plan_, in)) {
+        for (uint32_t s : access_.Of(sub).reads) use(s);
+        for (uint32_t s : access_.Of(sub).writes) use(s);
       }
       const bool perhaps = in.op.def->has(kControlFlow) || ir::SelectsOutput(*in.op.def);
       for (uint32_t s : in.op.out) perhaps ? use(s) : write(s);
@@ -434,6 +442,7 @@ class MemoryPlanner {
   BlockSlots near_;                             // of the block whose memory is planned
   std::vector<std::vector<uint32_t>> at_home_;  // ascending
   std::vector<bool> written_first_;             // by block 0; empty until it is asked for
+  std::vector<int> used_in_;                    // per slot: the block that WrittenFirst met it in
 };
 
 }  // namespace

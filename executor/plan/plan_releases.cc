@@ -2,6 +2,8 @@
 // the users is fixed; else when a count of readers has come down to zero.
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "core/programs/sub_block_slots.h"
 #include "executor/plan/block_access.h"
@@ -23,7 +25,7 @@ class ReleasePlanner {
       lanes_ = plan_.LanesOf(static_cast<int>(b));
       FindCounted(b);
       Walk(plan_.blocks[b].instructions);
-      if (counted_.empty()) OfferAppends(plan_.blocks[b].instructions);
+      if (counted_ == Counted::kNone) OfferAppends(plan_.blocks[b].instructions);
       if (b != 0 && lanes_ != nullptr) ListCounted(b);
     }
     for (uint32_t s = 0; s < plan_.consumers.size(); ++s)
@@ -31,6 +33,8 @@ class ReleasePlanner {
   }
 
  private:
+  enum class Counted : uint8_t { kNone, kSome, kAll };
+
   // Slots whose memory only the block that writes them uses.
   void FindReleasable() {
     releasable_.reserve(plan_.slots.size());
@@ -41,21 +45,20 @@ class ReleasePlanner {
 
   // Slots that several threads may read at the same time.
   void FindCounted(size_t block) {
-    counted_.clear();
+    counted_ = Counted::kNone;
     if (block == 0 && (plan_.dispatch == Dispatch::kQueue || d_.has_tasks))
-      counted_.assign(plan_.slots.size(), true);
+      counted_ = Counted::kAll;
     if (lanes_ == nullptr) return;
-    counted_.assign(plan_.slots.size(), false);
+    counted_ = Counted::kSome;
+    several_lanes_.clear();
     const auto& ins = plan_.blocks[block].instructions;
-    std::vector<int> lane_of(plan_.slots.size(), -1);
+    std::unordered_map<uint32_t, int> lane_of;
     for (int lane = 0; lane < lanes_->lanes; ++lane)
       for (uint32_t i = lanes_->lane_begin[lane]; i < lanes_->lane_begin[lane + 1]; ++i)
         for (const auto* list : {&ins[i].op.in, &ins[i].op.out})
-          for (uint32_t s : *list) {
-            if (s == kNoSlot) continue;
-            if (lane_of[s] >= 0 && lane_of[s] != lane) counted_[s] = true;
-            lane_of[s] = lane;
-          }
+          for (uint32_t s : *list)
+            if (s != kNoSlot && lane_of.try_emplace(s, lane).first->second != lane)
+              several_lanes_.insert(s);
   }
   void ListCounted(size_t block) {
     std::vector<uint32_t>& list = plan_.blocks[block].counted_slots;
@@ -65,7 +68,9 @@ class ReleasePlanner {
     list.erase(std::unique(list.begin(), list.end()), list.end());
   }
 
-  bool Counted(uint32_t s) const { return !counted_.empty() && counted_[s]; }
+  bool IsCounted(uint32_t s) const {
+    return counted_ == Counted::kAll || (counted_ == Counted::kSome && several_lanes_.contains(s));
+  }
 
   // From the last instruction to the first, so that the first user met is the last one run. (A
   // block's instructions are stored in an order in which they may run; of a slot's users in one
@@ -73,21 +78,28 @@ class ReleasePlanner {
   void Walk(std::vector<Instruction>& ins) {
     for (size_t i = ins.size(); i-- > 0;) {
       Instruction& in = ins[i];
-      for (uint32_t s : in.op.in) {
+      const auto& inputs = in.op.def->inputs();
+      bool measures = false;  // looks at no more than the shape of some operand
+      for (size_t k = 0, d = 0; k < in.op.in.size(); ++k) {
+        while (d < inputs.size() && in.op.in_begin[d + 1] <= k) ++d;
+        const uint32_t s = in.op.in[k];
         if (s == kNoSlot || !releasable_[s]) continue;
         // Another thread that only reads the shape must not meet the one that clears the value.
-        if (Counted(s))
+        if (IsCounted(s))
           AddReader(s, &in);
-        else if (PlanDraft::ReadsContents(in, s))
+        else if (PlanDraft::ReadsInput(in, d))
           AddRelease(s, &in);
         else
-          KeepShape(s);
+          measures = true;
       }
+      for (size_t k = 0; measures && k < in.op.in.size(); ++k)
+        if (const uint32_t s = in.op.in[k]; s != kNoSlot && releasable_[s] && !IsCounted(s))
+          KeepShape(s);
       // A counted slot is given back by its readers; in lanes it has some, since two lanes touch
       // it.
       for (uint32_t s : in.op.out) {
         if (s == kNoSlot || !releasable_[s]) continue;
-        if (!Counted(s) || (lanes_ == nullptr && plan_.consumers[s] == 0)) AddRelease(s, &in);
+        if (!IsCounted(s) || (lanes_ == nullptr && plan_.consumers[s] == 0)) AddRelease(s, &in);
       }
       in.gives_back = !in.release.empty() || !in.reads.empty();
     }
@@ -153,13 +165,16 @@ class ReleasePlanner {
       in.takeovers = {0, 0};
     }
   }
-  // Of the instructions from `at` on, the first that uses the variable gives it another value.
+  // Of the instructions from `at` on, the first that uses the variable gives it another value. Many
+  // values that grow side by side may all have to be followed far: beyond so many instructions in
+  // all, they are copied as they grow.
+  static constexpr size_t kMostFollowed = size_t{1} << 24;
   bool IsOverwritten(uint32_t s, const std::vector<Instruction>& ins, size_t at) {
     const auto names = [s](const auto& list) {
       return std::find(list.begin(), list.end(), s) != list.end();
     };
     if (d_.handed[s]) return false;
-    for (; at < ins.size(); ++at) {
+    for (; at < ins.size() && followed_ < kMostFollowed; ++at, ++followed_) {
       const Instruction& in = ins[at];
       for (const int block : BlocksOf(plan_, in)) {
         if (!access_) access_.emplace(plan_);
@@ -177,10 +192,13 @@ class ReleasePlanner {
   PlanDraft& d_;
   Plan& plan_;
   std::optional<BlockAccess> access_;
+  size_t followed_ = 0;                  // instructions, by IsOverwritten
   const LaneSchedule* lanes_ = nullptr;  // of the present block
   // Per slot, bits, since they are looked up at random.
   std::vector<bool> releasable_;  // and not given back by an instruction yet
-  std::vector<bool> counted_;     // empty: none
+  // Of the present block, in whose lanes a program's slots may be few.
+  Counted counted_ = Counted::kNone;
+  std::unordered_set<uint32_t> several_lanes_;  // kSome: these
   // Per slot: the instruction that counted as its reader last.
   std::vector<const Instruction*> read_by_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
@@ -276,13 +277,14 @@ class ShapePropagator {
       else
         SetTold(s, fact_of(i), &in);
     }
+    size_t at = 0;  // of the hidden slot, which stands behind that of the rewrite before
     for (const auto& r : in.rewrites) {
       if (IsArray(r.real) || plan_.slots[r.real].storage == Storage::kScope) {
         NoteVarying(r.real);
         continue;
       }
-      const auto at = std::find(in.op.out.begin(), in.op.out.end(), r.hidden) - in.op.out.begin();
-      SetVarying(r.real, fact_of(static_cast<size_t>(at)));
+      while (in.op.out[at] != r.hidden) ++at;
+      SetVarying(r.real, fact_of(at));
     }
   }
   // The shape is known, but the memory is taken in the run.
@@ -481,11 +483,11 @@ class ShapePropagator {
 
   // A block that several operators run, and what it runs: their shapes are found while running.
   void LeaveBlock(int b) {
-    std::vector<bool> left(plan_.blocks.size(), false);
+    std::unordered_set<int> left;
     LeaveBlock(b, &left);
   }
-  void LeaveBlock(int b, std::vector<bool>* left) {
-    (*left)[b] = true;
+  void LeaveBlock(int b, std::unordered_set<int>* left) {
+    if (!left->insert(b).second) return;
     for (Instruction& in : plan_.blocks[b].instructions) {
       LookForInterrupt();
       for (uint32_t s : in.op.in)
@@ -493,7 +495,7 @@ class ShapePropagator {
       LeaveForRun(in);
       if (!in.op.def->has(kControlFlow)) continue;
       for (int sub : d_.program.blocks[in.ir_block].ops[in.ir_op].SubBlocks())
-        if (!(*left)[sub]) LeaveBlock(sub, left);
+        LeaveBlock(sub, left);
     }
   }
 

@@ -66,13 +66,17 @@ uint32_t PlanDraft::FindWhole(const Instruction& in) const {
   return from;
 }
 
+bool PlanDraft::ReadsInput(const Instruction& in, size_t input) {
+  const auto& inputs = in.op.def->inputs();
+  return input >= inputs.size() || in.op.def->has(kControlFlow) ||
+         (inputs[input].flags & kNoBuffer) == 0;
+}
+
 bool PlanDraft::ReadsContents(const Instruction& in, uint32_t slot) {
   const auto& inputs = in.op.def->inputs();
-  const bool runs_blocks = in.op.def->has(kControlFlow);
   for (size_t k = 0, i = 0; k < in.op.in.size(); ++k) {
     while (i < inputs.size() && in.op.in_begin[i + 1] <= k) ++i;
-    if (in.op.in[k] != slot) continue;
-    if (i >= inputs.size() || runs_blocks || (inputs[i].flags & kNoBuffer) == 0) return true;
+    if (in.op.in[k] == slot && ReadsInput(in, i)) return true;
   }
   return false;
 }

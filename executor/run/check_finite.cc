@@ -6,6 +6,7 @@
 #include "core/dtype_of.h"
 #include "core/error.h"
 #include "core/half.h"
+#include "executor/plan/shapes/instruction_facts.h"
 
 namespace heddle {
 namespace {
@@ -75,9 +76,8 @@ std::string Find(const Value& v) {
 
 // A rewrite's hidden slot has become the variable by now.
 uint32_t SlotAfter(const Instruction& in, uint32_t slot) {
-  for (const auto& r : in.rewrites)
-    if (r.hidden == slot) return r.real;
-  return slot;
+  const Instruction::Rewrite* r = RewriteOf(in, slot);
+  return r == nullptr ? slot : r->real;
 }
 
 }  // namespace

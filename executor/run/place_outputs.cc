@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/operands/slot_kinds.h"
 #include "executor/plan/shapes/empty_dims.h"
+#include "executor/plan/shapes/instruction_facts.h"
 
 namespace heddle {
 
@@ -31,14 +32,14 @@ namespace {
 // Checks that an operator keeps the shape of a variable that it rewrites, if the plan relies on it.
 Status CheckRewrites(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs,
                      const Plan& plan) {
-  for (const auto& r : in.rewrites) {
-    const Slot& real = plan.slots[r.real];
-    for (size_t i = 0; real.is_static && i < outs.size(); ++i)
-      if (in.op.out[i] == r.hidden && outs[i].set &&
-          !(outs[i].shape == real.shape() && outs[i].dtype == real.dtype))
-        return InvalidArgument("would turn variable '", plan.program->vars[real.var].name,
-                               "' from ", Name(real.dtype), " ", real.shape().ToString(), " into ",
-                               Name(outs[i].dtype), " ", outs[i].shape.ToString());
+  for (size_t i = 0; !in.rewrites.empty() && i < outs.size(); ++i) {
+    const Instruction::Rewrite* r = outs[i].set ? RewriteOf(in, in.op.out[i]) : nullptr;
+    if (r == nullptr) continue;
+    const Slot& real = plan.slots[r->real];
+    if (real.is_static && !(outs[i].shape == real.shape() && outs[i].dtype == real.dtype))
+      return InvalidArgument("would turn variable '", plan.program->vars[real.var].name, "' from ",
+                             Name(real.dtype), " ", real.shape().ToString(), " into ",
+                             Name(outs[i].dtype), " ", outs[i].shape.ToString());
   }
   return Status::Ok();
 }
@@ -56,8 +57,7 @@ void Forget(const Instruction& in, uint32_t slot, RunState& run) {
 void PlaceOutput(const Instruction& in, uint32_t slot, const ShapeContext::OutMeta& meta,
                  RunState& run) {
   Value& v = run.value(slot);
-  bool rewrite = false;
-  for (const auto& r : in.rewrites) rewrite = rewrite || r.hidden == slot;
+  const bool rewrite = RewriteOf(in, slot) != nullptr;
   if (rewrite && v.is_tensor() && v.tensor().initialized()) {
     if (v.tensor().dtype() == meta.dtype && v.tensor().shape() == meta.shape) return;
     v.Clear();

@@ -33,9 +33,10 @@ bool HasRecord(const std::vector<SlotDef>& slots) {
 }
 
 const Instruction::Rewrite* RewriteOf(const Instruction& in, uint32_t slot) {
-  for (const auto& r : in.rewrites)
-    if (r.hidden == slot) return &r;
-  return nullptr;
+  const auto* const at = std::lower_bound(
+      in.rewrites.begin(), in.rewrites.end(), slot,
+      [](const Instruction::Rewrite& r, uint32_t hidden) { return r.hidden < hidden; });
+  return at != in.rewrites.end() && at->hidden == slot ? at : nullptr;
 }
 
 Status CheckSizes(const std::vector<ShapeContext::OutMeta>& outs) {

@@ -15,6 +15,7 @@ std::vector<bool> FindRequired(const Plan& plan);
 bool OfAnyKind(const std::vector<SlotDef>& slots, const IdList& begin, size_t operand);
 bool HasRecord(const std::vector<SlotDef>& slots);
 // The variable that the instruction rewrites with this output; nullptr: it rewrites none with it.
+// (Hidden slots are made in the order of the outputs, so that their numbers ascend.)
 const Instruction::Rewrite* RewriteOf(const Instruction& in, uint32_t slot);
 // An error for outputs that are larger than any memory, or whose dimensions nobody can go through.
 Status CheckSizes(const std::vector<ShapeContext::OutMeta>& outs);

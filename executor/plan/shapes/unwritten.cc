@@ -1,8 +1,7 @@
 #include "executor/plan/shapes/unwritten.h"
 
-#include <algorithm>
-
 #include "core/operands/unwritten.h"
+#include "executor/plan/shapes/instruction_facts.h"
 
 namespace heddle {
 
@@ -13,8 +12,7 @@ bool StaysUnwritten(const PlanDraft& d, const Instruction& in, size_t i,
   size_t s = 0;
   while (in.op.out_begin[s + 1] <= i) ++s;
   return (in.op.def->outputs()[s].flags & kMayBeUnwritten) != 0 && d.plan->slots[slot].versioned &&
-         std::none_of(in.rewrites.begin(), in.rewrites.end(),
-                      [slot](const auto& r) { return r.hidden == slot; });
+         RewriteOf(in, slot) == nullptr;
 }
 
 }  // namespace heddle
