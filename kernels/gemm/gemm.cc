@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/gemm/gemm_backend.h"
 #include "kernels/gemm/gemm_calls.h"
 #include "kernels/simd/gemm_tile.h"
@@ -108,20 +109,28 @@ void PlainGemm(const GemmDims& d, T alpha, const T* a, const T* b, T beta, T* c)
   }
 }
 
-// Calls fn(dims, a, b, c) for blocks of the result, one after another, with a look for interrupts
-// between them.
+// Calls fn(dims, a, b, beta, c) for blocks of the result, one after another, with a look for
+// interrupts between them. Where a block is as small as may be, its sums are cut, too.
 template <typename T, typename Fn>
-void InCalls(const GemmDims& d, const T* a, const T* b, T* c, Fn&& fn) {
-  if (CallCost(d) <= kCallCost) return fn(d, a, b, c);
+void InCalls(const GemmDims& d, const T* a, const T* b, T beta, T* c, Fn&& fn) {
+  if (CallCost(d) <= kCallCost) return fn(d, a, b, beta, c);
   const GemmBlock block = BlockOf(d, true);
   for (int64_t row = 0; row < d.m; row += block.rows)
     for (int64_t column = 0; column < d.n; column += block.columns) {
-      LookForInterrupt();
       GemmDims part = d;
       part.m = std::min(block.rows, d.m - row);
       part.n = std::min(block.columns, d.n - column);
-      fn(part, a + row * (d.trans_a ? 1 : d.lda), b + column * (d.trans_b ? d.ldb : 1),
-         c + row * d.ldc + column);
+      const T* const rows = a + row * (d.trans_a ? 1 : d.lda);
+      const T* const columns = b + column * (d.trans_b ? d.ldb : 1);
+      const int64_t depth = DepthOf(part, SumStep<T>());
+      int64_t k = 0;
+      do {
+        LookForInterrupt();
+        part.k = d.k - k < 2 * depth ? d.k - k : depth;
+        fn(part, rows + k * (d.trans_a ? d.lda : 1), columns + k * (d.trans_b ? 1 : d.ldb),
+           k == 0 ? beta : T(1), c + row * d.ldc + column);
+        k += part.k;
+      } while (k < d.k);
     }
 }
 
@@ -182,9 +191,10 @@ template <typename T>
 void Gemm(const GemmDims& d, T alpha, const T* a, const T* b, T beta, T* c) {
   if constexpr (std::is_floating_point_v<T>) {
     if (IsLarge(d))
-      return InCalls(d, a, b, c, [&](const GemmDims& part, const T* pa, const T* pb, T* pc) {
-        LargeGemm(part, alpha, pa, pb, beta, pc);
-      });
+      return InCalls(d, a, b, beta, c,
+                     [&](const GemmDims& part, const T* pa, const T* pb, T scale_c, T* pc) {
+                       LargeGemm(part, alpha, pa, pb, scale_c, pc);
+                     });
     constexpr int kLanes = simd::kBaseVectorBytes / sizeof(T);
     if (d.m == 1 && !d.trans_a && !d.trans_b && d.n >= 8 * kLanes)
       return RowGemm<T, kLanes>(d, alpha, a, b, beta, c);
@@ -199,12 +209,15 @@ template <typename T>
 void ParallelGemm(const KernelContext& ctx, const GemmDims& d, T alpha, const T* a, const T* b,
                   T beta, T* c) {
   if (d.work() <= 2 * kThreadWork || ctx.threads() == 1) return Gemm(d, alpha, a, b, beta, c);
-  ctx.services().intra->LendToLibrary();
-  bool done = true;
-  InCalls(d, a, b, c, [&](const GemmDims& part, const T* pa, const T* pb, T* pc) {
-    done = done && LibraryGemm(part, alpha, pa, pb, beta, pc);
-  });
-  if (done) return;
+  if constexpr (std::is_same_v<T, float>) {
+    ctx.services().intra->LendToLibrary();
+    bool done = true;
+    InCalls(d, a, b, beta, c,
+            [&](const GemmDims& part, const T* pa, const T* pb, T scale_c, T* pc) {
+              done = done && LibraryGemm(part, alpha, pa, pb, scale_c, pc);
+            });
+    if (done) return;
+  }
   const bool rows = d.m >= d.n;
   const int64_t length = rows ? d.m : d.n;
   const int64_t grain = std::max<int64_t>(1, kThreadWork / std::max<int64_t>(1, d.work() / length));
@@ -269,7 +282,7 @@ void BatchedGemm::Run(const KernelContext& ctx, T alpha, const T* a, const T* b,
     if (!accumulate) {
       int64_t places = 1;
       for (int i = 0; i < dims.rank(); ++i) places *= c_stride[i] == 0 ? 1 : dims[i];
-      std::fill_n(c, places * one.m * one.n, T(0));
+      WatchedFill(c, places * one.m * one.n, T(0));
     }
     for (const int64_t i : Watched(batch)) product(i, T(1), true);
   } else if (batch < ctx.threads() && one.work() > kThreadWork) {

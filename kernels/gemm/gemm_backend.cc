@@ -37,7 +37,21 @@ void EigenGemm(const GemmDims& d, T alpha, const T* a, const T* b, T beta, T* c)
     out.noalias() += alpha * left * right;
 }
 
+// The terms of a sum that Eigen takes together, which are the same number for all long sums.
+template <typename T>
+int64_t EigenSumStep() {
+  constexpr int64_t kTogether = 48;
+  Eigen::Index k = Eigen::Index{1} << 24, m = 64, n = 64;
+  Eigen::internal::computeProductBlockingSizes<T, T>(k, m, n, Eigen::Index{1});
+  return kTogether * k;
+}
+
 }  // namespace
+
+template <>
+int64_t SumStep<double>() {
+  return EigenSumStep<double>();
+}
 
 template <>
 void LargeGemm<double>(const GemmDims& d, double alpha, const double* a, const double* b,
@@ -54,12 +68,22 @@ void LargeGemm<float>(const GemmDims& d, float alpha, const float* a, const floa
 }
 
 template <>
-bool LibraryGemm<float>(const GemmDims& d, float alpha, const float* a, const float* b, float beta,
-                        float* c) {
+int64_t SumStep<float>() {
+  constexpr int64_t kOnednnTerms = 384;
+  return 32 * kOnednnTerms;
+}
+
+bool LibraryGemm(const GemmDims& d, float alpha, const float* a, const float* b, float beta,
+                 float* c) {
   return onednn::Sgemm(d, alpha, a, b, beta, c);
 }
 
 #else
+
+template <>
+int64_t SumStep<float>() {
+  return EigenSumStep<float>();
+}
 
 template <>
 void LargeGemm<float>(const GemmDims& d, float alpha, const float* a, const float* b, float beta,
@@ -67,8 +91,7 @@ void LargeGemm<float>(const GemmDims& d, float alpha, const float* a, const floa
   EigenGemm(d, alpha, a, b, beta, c);
 }
 
-template <>
-bool LibraryGemm<float>(const GemmDims&, float, const float*, const float*, float, float*) {
+bool LibraryGemm(const GemmDims&, float, const float*, const float*, float, float*) {
   return false;
 }
 

@@ -15,13 +15,18 @@ template <>
 void LargeGemm<double>(const GemmDims& d, double alpha, const double* a, const double* b,
                        double beta, double* c);
 
-// On all threads of the run, by a library that shares them; false when there is none for T.
+// Sums that are cut at multiples of this, and added up part by part, have the bits of whole ones
+// (but those of products with a vector): the library cuts them so itself. The last part has at
+// least as many terms.
 template <typename T>
-bool LibraryGemm(const GemmDims&, T, const T*, const T*, T, T*) {
-  return false;
-}
+int64_t SumStep();
 template <>
-bool LibraryGemm<float>(const GemmDims& d, float alpha, const float* a, const float* b, float beta,
-                        float* c);
+int64_t SumStep<float>();
+template <>
+int64_t SumStep<double>();
+
+// On all threads of the run, by a library that shares them; false when there is none.
+bool LibraryGemm(const GemmDims& d, float alpha, const float* a, const float* b, float beta,
+                 float* c);
 
 }  // namespace heddle

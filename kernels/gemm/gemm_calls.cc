@@ -6,10 +6,11 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kLeastSide = 64;  // of a block: what is packed for it must pay
+constexpr int64_t kLeastSide = 64;      // of a block: what is packed for it must pay
+constexpr int64_t kLeastOfVector = 16;  // nothing is packed
 
-int64_t WholeSteps(int64_t length, int64_t most) {
-  return std::min(most, std::max(kLeastSide, length / kLeastSide * kLeastSide));
+int64_t WholeSteps(int64_t length, int64_t most, int64_t least = kLeastSide) {
+  return std::min(most, std::max(least, length / least * least));
 }
 
 void AddCalls(const GemmCall& call, bool columns, std::vector<GemmCall>* calls) {
@@ -49,13 +50,30 @@ void AddCalls(const GemmCall& call, bool columns, std::vector<GemmCall>* calls) 
 }  // namespace
 
 GemmBlock BlockOf(const GemmDims& d, bool columns) {
-  const int64_t area = std::max<int64_t>(1, kCallCost / (d.k + 512));
-  if (!columns) return {WholeSteps(area / std::max<int64_t>(1, d.n), d.m), d.n};
-  const auto side = static_cast<int64_t>(std::sqrt(static_cast<double>(area)));
+  if (columns && (d.m == 1 || d.n == 1)) {
+    const int64_t each = std::max<int64_t>(1, CallCost(d) / std::max<int64_t>(1, d.m * d.n));
+    const int64_t length = WholeSteps(kCallCost / each, d.m * d.n, kLeastOfVector);
+    return {std::min(d.m, length), std::min(d.n, length)};
+  }
+  // The rows that make a call with so many columns, or columns with so many rows.
+  const auto fit = [&](int64_t other) {
+    const int64_t shared = CallCost({.n = other, .k = d.k});
+    const int64_t each = CallCost({.m = 1, .n = other, .k = d.k}) - shared;
+    return std::max<int64_t>(0, kCallCost - shared) / std::max<int64_t>(1, each);
+  };
+  if (!columns) return {WholeSteps(fit(d.n), d.m), d.n};
+  const double area = static_cast<double>(kCallCost) / static_cast<double>(d.k + 512);
+  const auto side = static_cast<int64_t>(std::sqrt(area));
   GemmBlock block{WholeSteps(side, d.m), WholeSteps(side, d.n)};
-  block.rows = WholeSteps(area / block.columns, d.m);
-  block.columns = WholeSteps(area / block.rows, d.n);
+  block.rows = WholeSteps(fit(block.columns), d.m);
+  block.columns = WholeSteps(fit(block.rows), d.n);
   return block;
+}
+
+int64_t DepthOf(const GemmDims& d, int64_t step) {
+  const int64_t cost = CallCost(d);
+  if (d.k < 2 * step || cost <= 2 * kCallCost) return d.k;
+  return std::max<int64_t>(1, kCallCost / (1 + cost / d.k) / step) * step;
 }
 
 std::vector<GemmCall> CallsOf(const BatchedGemm& g, bool columns) {

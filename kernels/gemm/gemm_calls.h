@@ -7,11 +7,14 @@
 
 namespace heddle {
 
-// The cost of one call, which takes some tens of ms of one thread. Libraries pack both operands for
-// each call: much smaller ones would take longer.
-inline constexpr int64_t kCallCost = int64_t{1} << 30;
-// In multiplications; an element of the result costs something, too.
-inline int64_t CallCost(const GemmDims& d) { return d.m * d.n * (d.k + 512); }
+// The cost of one call, which takes some 20 ms of one thread. Libraries pack both operands for each
+// call: much smaller ones would take longer.
+inline constexpr int64_t kCallCost = int64_t{1} << 29;
+// In multiplications; an element of the result costs something, and so does one that is read.
+inline int64_t CallCost(const GemmDims& d) {
+  constexpr int64_t kToRead = 8;
+  return d.m * d.n * (d.k + 512) + kToRead * d.k * (d.m + d.n);
+}
 
 // A part of a product: some batches, rows and columns of the result.
 struct GemmCall {
@@ -29,5 +32,8 @@ struct GemmBlock {
   int64_t rows, columns;
 };
 GemmBlock BlockOf(const GemmDims& d, bool columns);
+
+// Terms of a call's sums, in multiples of `step`: d.k unless a call of all would take very long.
+int64_t DepthOf(const GemmDims& d, int64_t step);
 
 }  // namespace heddle
