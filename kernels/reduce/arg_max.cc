@@ -1,5 +1,6 @@
 // arg_max and arg_min: the position of the first extreme element along an axis.
 #include "core/error.h"
+#include "core/threads/look_meter.h"
 #include "kernels/reduce/axis_lines.h"
 
 namespace heddle {
@@ -63,7 +64,9 @@ void Search(const KernelContext& ctx, const AxisLines& lines, const T* x, Out* o
       T best[kTogether];
       At at[kTogether];
       for (int64_t k = 0; k < width; ++k) best[k] = p[k], at[k] = 0;
+      LookMeter meter;
       for (int64_t i = 1; i < lines.n; ++i) {
+        meter.Did(width);
         p += lines.inner;
         for (int64_t k = 0; k < width; ++k) {
           const bool better = Cmp::Better(p[k], best[k]);

@@ -39,12 +39,13 @@ struct Bincount {
       return InvalidArgument("Weights has shape ", weights->shape().ToString(), ", X has ",
                              x.shape().ToString());
     int64_t size = 0;
-    for (int64_t i = 0; i < x.numel(); ++i) {
-      const int64_t v = x.data<T>()[i];
-      if (v < 0 || v >= kMaxCounts)
-        return OutOfRange("X holds ", v, ", expected 0 to ", kMaxCounts - 1);
-      size = std::max(size, v);
-    }
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        const int64_t v = x.data<T>()[i];
+        if (v < 0 || v >= kMaxCounts)
+          return OutOfRange("X holds ", v, ", expected 0 to ", kMaxCounts - 1);
+        size = std::max(size, v);
+      }
     size = std::max(x.numel() > 0 ? size + 1 : 0, ctx.Int("minlength"));
     if (size > kMaxCounts)
       return InvalidArgument("attribute minlength is ", size, ", expected at most ", kMaxCounts);

@@ -4,8 +4,9 @@
 #include "core/error.h"
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
+#include "core/threads/look_meter.h"
 #include "kernels/base/check.h"
-#include "kernels/reduce/axis_lines.h"
+#include "kernels/reduce/along_line.h"
 
 namespace heddle {
 namespace {
@@ -26,17 +27,16 @@ struct CumMin {
 template <typename Cmp, typename T, typename Index>
 void Scan(const KernelContext& ctx, const AxisLines& lines, const T* x, T* out, Index* indices) {
   lines.ForEach(ctx, 4, [&](int64_t line) {
-    int64_t at = lines.Begin(line);
-    T best = lines.n > 0 ? x[at] : T(0);
+    T best = lines.n > 0 ? x[lines.Begin(line)] : T(0);
     Index index = 0;
-    for (int64_t i = 0; i < lines.n; ++i, at += lines.inner) {
+    AlongLine(lines, line, [&](int64_t i, int64_t at) {
       if (IsNan(x[at]) || (!IsNan(best) && Cmp::Takes(x[at], best))) {  // NaN stays
         best = x[at];
         index = static_cast<Index>(i);
       }
       out[at] = best;
       indices[at] = index;
-    }
+    });
   });
 }
 
@@ -74,9 +74,11 @@ Status InferCumExtreme(ShapeContext& ctx) {
 
 template <typename T, typename Index>
 Status Scatter(const AxisLines& lines, const Index* index, const T* dout, T* dx) {
-  for (const int64_t l : Watched(lines.lines())) {
+  LookMeter meter;
+  for (int64_t l = 0; l < lines.lines(); ++l) {
     const int64_t begin = lines.Begin(l);
     for (int64_t i = 0, at = begin; i < lines.n; ++i, at += lines.inner) {
+      meter.Did(2);
       if (index[at] < 0 || index[at] >= lines.n)
         return OutOfRange("indices holds ", index[at], ", expected 0 to ", lines.n - 1);
       dx[begin + index[at] * lines.inner] += dout[at];

@@ -1,8 +1,9 @@
 #include <complex>
 
+#include "core/threads/look_meter.h"
 #include "kernels/base/check.h"
 #include "kernels/elementwise/arithmetic.h"
-#include "kernels/reduce/axis_lines.h"
+#include "kernels/reduce/along_line.h"
 
 namespace heddle {
 namespace {
@@ -16,8 +17,8 @@ struct Cumprod {
     T* out = ctx.Out("Out").template mutable_data<T>();
     lines.ForEach(ctx, 4, [&](int64_t line) {
       T total(1);
-      for (int64_t i = 0, at = lines.Begin(line); i < lines.n; ++i, at += lines.inner)
-        out[at] = total = MulFn::Apply(total, x[at]);
+      AlongLine(lines, line,
+                [&](int64_t, int64_t at) { out[at] = total = MulFn::Apply(total, x[at]); });
     });
     return Status::Ok();
   }
@@ -29,9 +30,11 @@ template <typename T>
 void LineGrad(const AxisLines& lines, int64_t begin, const T* x, const T* out, const T* dout,
               T* dx) {
   int64_t zero = 0;
-  while (zero < lines.n && x[begin + zero * lines.inner] != T(0)) ++zero;
+  LookMeter meter;
+  for (; zero < lines.n && x[begin + zero * lines.inner] != T(0); ++zero) meter.Did(1);
   T sum(0);
   for (int64_t k = zero - 1; k >= 0; --k) {
+    meter.Did(2);
     const int64_t at = begin + k * lines.inner;
     sum += MulFn::Apply(dout[at], Conj(out[at]));
     dx[at] = sum / Conj(x[at]);
@@ -40,7 +43,7 @@ void LineGrad(const AxisLines& lines, int64_t begin, const T* x, const T* out, c
   T product = zero == 0 ? T(1) : out[begin + (zero - 1) * lines.inner];
   const int64_t hole = begin + zero * lines.inner;
   T at_hole = MulFn::Apply(dout[hole], Conj(product));
-  for (int64_t i = zero + 1; i < lines.n; ++i) {
+  for (const int64_t i : Watched(zero + 1, lines.n)) {
     const int64_t at = begin + i * lines.inner;
     product = MulFn::Apply(product, x[at]);
     at_hole += MulFn::Apply(dout[at], Conj(product));

@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/base/check.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/reduce/scan.h"
@@ -19,7 +20,7 @@ Status RunCumsum(const KernelContext& ctx, const Tensor& from, Tensor& to, bool 
   lines.ForEach(ctx, 4, [&](int64_t line) {
     const ScanOrder at(lines, line, reverse);
     C total{};
-    for (int64_t i = 0; i < lines.n; ++i) {
+    for (const int64_t i : Watched(lines.n)) {
       const C next = AddFn::Apply(total, static_cast<C>(x[at[i]]));
       out[at[i]] = static_cast<T>(exclusive ? total : next);
       total = next;

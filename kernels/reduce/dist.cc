@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "kernels/base/check.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/binary_grad.h"
@@ -32,8 +33,9 @@ struct Dist {
     ForEachRow(plan, 0, plan.rows, [&](int64_t xo, int64_t yo, int64_t) {
       const T* a = x.data<T>() + xo;
       const T* b = y.data<T>() + yo;
-      for (int64_t i = 0; i < plan.cols; ++i)
-        total = Step(total, std::fabs(a[i * xs] - b[i * ys]), p);
+      for (const auto part : Stretches(plan.cols))
+        for (int64_t i = part.begin; i < part.end; ++i)
+          total = Step(total, std::fabs(a[i * xs] - b[i * ys]), p);
     });
     if (p != T(0) && !std::isinf(p))
       total = p == T(2) ? std::sqrt(total) : std::pow(total, T(1) / p);
@@ -69,8 +71,9 @@ struct DistGrad {
     T* d = full.template mutable_data<T>();
     const int64_t xs = plan.x_strides[plan.rank - 1], ys = plan.y_strides[plan.rank - 1];
     ForEachRow(plan, 0, plan.rows, [&](int64_t xo, int64_t yo, int64_t at) {
-      for (int64_t i = 0; i < plan.cols; ++i)
-        d[at + i] = One(x.data<T>()[xo + i * xs] - y.data<T>()[yo + i * ys], s);
+      for (const auto part : Stretches(plan.cols))
+        for (int64_t i = part.begin; i < part.end; ++i)
+          d[at + i] = One(x.data<T>()[xo + i * xs] - y.data<T>()[yo + i * ys], s);
     });
     constexpr GradLoops kPass = LoopsOf<PassGrad, T>();
     if (Tensor* dx = ctx.OutOpt("X@GRAD"))
@@ -78,7 +81,8 @@ struct DistGrad {
     if (Tensor* dy = ctx.OutOpt("Y@GRAD")) {
       RunBinaryGrad(ctx, plan, kPass, {nullptr, nullptr, nullptr, d}, kDTypeOf<T>, dy, false);
       T* p = dy->mutable_data<T>();
-      for (int64_t i = 0; i < dy->numel(); ++i) p[i] = -p[i];
+      for (const auto part : Stretches(dy->numel()))
+        for (int64_t i = part.begin; i < part.end; ++i) p[i] = -p[i];
     }
     return Status::Ok();
   }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 
 namespace heddle {
@@ -33,11 +34,12 @@ struct Histogram {
     if (!std::isfinite(static_cast<double>(low)) || !std::isfinite(static_cast<double>(high)))
       return InvalidArgument("the range of the histogram is not finite");
     if (high < low) return InvalidArgument("attribute max is below attribute min");
-    for (int64_t i = 0; i < n; ++i) {
-      if (!(x[i] >= low && x[i] <= high)) continue;
-      const Wide bin = (x[i] - low) * static_cast<Wide>(bins) / (high - low);
-      ++count[bin < static_cast<Wide>(bins) ? static_cast<int64_t>(bin) : bins - 1];
-    }
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        if (!(x[i] >= low && x[i] <= high)) continue;
+        const Wide bin = (x[i] - low) * static_cast<Wide>(bins) / (high - low);
+        ++count[bin < static_cast<Wide>(bins) ? static_cast<int64_t>(bin) : bins - 1];
+      }
     return Status::Ok();
   }
 };

@@ -79,7 +79,7 @@ struct Mode {
       LookCount looks;
       std::sort(order, order + n, looks.In(ByValue(value)));
       int64_t best = order[0], most = 0, count = 0;
-      for (int64_t i = 0; i < n; ++i) {
+      for (const int64_t i : Watched(n)) {
         count = i > 0 && value(order[i]) == value(order[i - 1]) ? count + 1 : 1;
         if (count > most || (count == most && value(order[i]) == value(best))) {
           most = count;

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "kernels/base/check.h"
 #include "kernels/reduce/scan.h"
 
@@ -31,7 +32,7 @@ struct Logcumsumexp {
     lines.ForEach(ctx, 16, [&](int64_t line) {
       const ScanOrder at(lines, line, reverse);
       T total = std::numeric_limits<T>::lowest();
-      for (int64_t i = 0; i < lines.n; ++i) {
+      for (const int64_t i : Watched(lines.n)) {
         const T next = i == 0 ? x[at[i]] : LogAddExp(total, x[at[i]]);
         out[at[i]] = exclusive ? total : next;
         total = next;
@@ -61,7 +62,8 @@ struct LogcumsumexpGrad {
     lines.ForEach(ctx, 16, [&](int64_t line) {
       const ScanOrder at(lines, line, reverse);
       T sum = 0, later = 0;  // `later`: the out that `sum` is relative to
-      for (int64_t j = lines.n - 1; j >= 0; --j) {
+      for (const int64_t back : Watched(lines.n)) {
+        const int64_t j = lines.n - 1 - back;
         const int64_t p = at[j];
         if (exclusive) dx[p] = j == lines.n - 1 ? T(0) : sum * std::exp(x[p] - later);
         sum = j == lines.n - 1 ? dout[p] : dout[p] + sum * std::exp(out[p] - later);

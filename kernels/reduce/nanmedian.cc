@@ -51,7 +51,7 @@ struct Nanmedian {
     Tensor* it = ctx.OutOpt("MedianIndex");
     int64_t* indices = it != nullptr ? it->template mutable_data<int64_t>() : nullptr;
     std::pmr::vector<int64_t> order(&heap);
-    for (int64_t o = 0; o < g.outputs; ++o) {
+    for (const int64_t o : Watched(g.outputs)) {
       const auto at = [&](int64_t i) { return x[g.starts[o] + g.offsets[i]]; };
       order.clear();
       for (int64_t i = 0; i < g.count; ++i)
@@ -90,7 +90,7 @@ struct NanmedianGrad {
                              dout.shape().ToString(), " do not fit X ", xt.shape().ToString());
     WatchedFill(dx.mutable_data<T>(), dx.numel(), T(0));
     T* d = dx.mutable_data<T>();
-    for (int64_t o = 0; o < g.outputs; ++o) {
+    for (const int64_t o : Watched(g.outputs)) {
       const int64_t low = index.data<int64_t>()[2 * o], high = index.data<int64_t>()[2 * o + 1];
       if (low < 0 && high < 0) continue;
       if (low < 0 || high < 0 || low >= g.count || high >= g.count)

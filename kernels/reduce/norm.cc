@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "core/operands/unwritten.h"
 #include "kernels/base/check.h"
-#include "kernels/reduce/axis_lines.h"
+#include "kernels/reduce/along_line.h"
 
 namespace heddle {
 namespace {
@@ -20,11 +20,10 @@ struct Norm {
     T* norms = nt != nullptr ? nt->mutable_data<T>() : nullptr;
     const T eps = static_cast<T>(ctx.Float("epsilon"));
     lines.ForEach(ctx, 4, [&](int64_t line) {
-      const int64_t begin = lines.Begin(line), end = begin + lines.n * lines.inner;
       T total = 0;
-      for (int64_t at = begin; at < end; at += lines.inner) total += x[at] * x[at];
+      AlongLine(lines, line, [&](int64_t, int64_t at) { total += x[at] * x[at]; });
       const T norm = std::sqrt(total + eps);
-      for (int64_t at = begin; at < end; at += lines.inner) out[at] = x[at] / norm;
+      AlongLine(lines, line, [&](int64_t, int64_t at) { out[at] = x[at] / norm; });
       if (norms != nullptr) norms[line] = norm;
     });
     return Status::Ok();
@@ -46,13 +45,12 @@ struct NormGrad {
     const T* dout = dt.data<T>();
     T* dx = ctx.Out("X@GRAD").template mutable_data<T>();
     lines.ForEach(ctx, 4, [&](int64_t line) {
-      const int64_t begin = lines.Begin(line), end = begin + lines.n * lines.inner;
       const T norm = nt.data<T>()[line];
       T dot = 0;
-      for (int64_t at = begin; at < end; at += lines.inner) dot += x[at] * dout[at];
+      AlongLine(lines, line, [&](int64_t, int64_t at) { dot += x[at] * dout[at]; });
       const T along = dot / (norm * norm);
-      for (int64_t at = begin; at < end; at += lines.inner)
-        dx[at] = (dout[at] - x[at] * along) / norm;
+      AlongLine(lines, line,
+                [&](int64_t, int64_t at) { dx[at] = (dout[at] - x[at] * along) / norm; });
     });
     return Status::Ok();
   }

@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "kernels/base/check.h"
-#include "kernels/reduce/axis_lines.h"
+#include "kernels/reduce/along_line.h"
 #include "kernels/reduce/reduce_op.h"
 
 namespace heddle {
@@ -61,8 +61,7 @@ struct PNorm {
     const T root = static_cast<T>(1.0f / static_cast<float>(porder));
     lines.ForEach(ctx, 16, [&](int64_t line) {
       T total = 0;
-      for (int64_t i = 0, at = lines.Begin(line); i < lines.n; ++i, at += lines.inner)
-        total += std::pow(std::fabs(x[at]), p);
+      AlongLine(lines, line, [&](int64_t, int64_t at) { total += std::pow(std::fabs(x[at]), p); });
       out[line] = std::pow(total, root);
     });
     return Status::Ok();
@@ -91,7 +90,7 @@ struct PNormGrad {
     // As in Paddle, epsilon is added to the power of the norm.
     lines.ForEach(ctx, 16, [&](int64_t line) {
       const T n = norm.data<T>()[line], g = dt.data<T>()[line];
-      for (int64_t i = 0, at = lines.Begin(line); i < lines.n; ++i, at += lines.inner) {
+      AlongLine(lines, line, [&](int64_t, int64_t at) {
         const T v = x[at], a = std::fabs(v);
         if (porder == 0)
           dx[at] = T(0);
@@ -103,7 +102,7 @@ struct PNormGrad {
           dx[at] = v / (n + eps) * g;
         else
           dx[at] = std::pow(a, p - 1) / (std::pow(n, p - 1) + eps) * g * Sign(v);
-      }
+      });
     });
     return Status::Ok();
   }

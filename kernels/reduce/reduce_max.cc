@@ -1,4 +1,5 @@
 // reduce_max, reduce_min, reduce_amax and reduce_amin.
+#include "core/interrupts.h"
 #include "kernels/reduce/reduce_op.h"
 
 namespace heddle {
@@ -30,16 +31,18 @@ struct SharedGrad {
     const bool whole_row = plan.inner == InnerKind::kVectorScalar;
     ForEachRow(plan, 0, plan.rows, [&](int64_t xo, int64_t oo, int64_t at) {
       const T* best = out.data<T>() + oo;
-      for (int64_t i = 0; i < plan.cols; ++i)
-        d[at + i] = static_cast<T>(x.data<T>()[xo + i] == best[whole_row ? 0 : i]);
+      for (const auto part : Stretches(plan.cols))
+        for (int64_t i = part.begin; i < part.end; ++i)
+          d[at + i] = static_cast<T>(x.data<T>()[xo + i] == best[whole_row ? 0 : i]);
     });
     Tensor counts = ctx.Scratch(kDTypeOf<T>, out.shape());
     RunReduce(ctx, MakeReducePlan(plan, false), *SumLoops(kDTypeOf<T>), d, counts.mutable_raw());
     ForEachRow(plan, 0, plan.rows, [&](int64_t, int64_t oo, int64_t at) {
-      for (int64_t i = 0; i < plan.cols; ++i) {
-        const int64_t o = oo + (whole_row ? 0 : i);
-        if (d[at + i] != T(0)) d[at + i] = dout.data<T>()[o] / counts.data<T>()[o];
-      }
+      for (const auto part : Stretches(plan.cols))
+        for (int64_t i = part.begin; i < part.end; ++i) {
+          const int64_t o = oo + (whole_row ? 0 : i);
+          if (d[at + i] != T(0)) d[at + i] = dout.data<T>()[o] / counts.data<T>()[o];
+        }
     });
     return Status::Ok();
   }

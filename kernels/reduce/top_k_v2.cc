@@ -66,14 +66,16 @@ void Select(const T* x, int64_t stride, int64_t n, int64_t k, int64_t* order) {
   };
   if (k == 1) {
     int64_t best = 0;
-    for (int64_t i = 1; i < n; ++i)
-      if (kLargest ? Greater(x[i * stride], x[best * stride])
-                   : Less(x[i * stride], x[best * stride]))
-        best = i;
+    for (const auto part : Stretches(Stretches::Range{1, n}))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        if (kLargest ? Greater(x[i * stride], x[best * stride])
+                     : Less(x[i * stride], x[best * stride]))
+          best = i;
     order[0] = best;
     return;
   }
-  for (int64_t i = 0; i < n; ++i) order[i] = i;
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i) order[i] = i;
   LookCount looks;
   std::partial_sort(order, order + k, order + n, looks.In(before));
 }

@@ -28,7 +28,7 @@ struct Items {
   const T* x;
   AxisLines s;
   int Compare(int64_t a, int64_t b) const {
-    for (int64_t o = 0; o < s.outer; ++o) {
+    for (const int64_t o : Watched(s.outer)) {
       for (int64_t k = 0; k < s.inner; ++k) {
         const T va = x[(o * s.n + a) * s.inner + k], vb = x[(o * s.n + b) * s.inner + k];
         if (va < vb) return -1;
@@ -52,6 +52,7 @@ Groups SortedGroups(const Items<T>& items, CallHeap* heap) {
   Groups g(heap);
   g.inverse.resize(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
+    LookForInterrupt();
     if (i == 0 || items.Compare(order[i - 1], order[i]) != 0) {
       g.first.push_back(order[i]);
       g.counts.push_back(0);
@@ -73,6 +74,7 @@ Groups GroupsByAppearance(const Items<T>& items, CallHeap* heap) {
             looks.In([&](int64_t a, int64_t b) { return g.first[a] < g.first[b]; }));
   Groups out(heap);
   for (int64_t old : order) {
+    LookForInterrupt();
     rank[static_cast<size_t>(old)] = std::ssize(out.first);
     out.first.push_back(g.first[static_cast<size_t>(old)]);
     out.counts.push_back(g.counts[static_cast<size_t>(old)]);
@@ -84,7 +86,7 @@ Groups GroupsByAppearance(const Items<T>& items, CallHeap* heap) {
 template <typename T>
 Groups RunsOf(const Items<T>& items, CallHeap* heap) {
   Groups g(heap);
-  for (int64_t i = 0; i < items.s.n; ++i) {
+  for (const int64_t i : Watched(items.s.n)) {
     if (i == 0 || items.Compare(i - 1, i) != 0) {
       g.first.push_back(i);
       g.counts.push_back(0);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <complex>
 
+#include "core/memory/watched_bytes.h"
+#include "core/threads/look_meter.h"
+
 namespace heddle {
 namespace {
 
@@ -54,7 +57,8 @@ Status MakeMapped(const KernelContext& ctx, const Shape& x, const Padding& pad, 
     }
     m->tables[k] = ctx.Scratch(DType::kI64, Shape{m->out[k]});
     int64_t* table = m->tables[k].mutable_data<int64_t>();
-    for (int64_t o = 0; o < m->out[k]; ++o) table[o] = SourceOf(o, m->before[k], m->in[k], mode);
+    for (const auto [begin, end] : Stretches(m->out[k]))
+      for (int64_t o = begin; o < end; ++o) table[o] = SourceOf(o, m->before[k], m->in[k], mode);
     m->map[k] = table;
   }
   return Status::Ok();
@@ -64,11 +68,14 @@ Status MakeMapped(const KernelContext& ctx, const Shape& x, const Padding& pad, 
 template <typename Fn>
 void ForEachRow(const Mapped& m, int64_t begin, int64_t end, Fn&& fn) {
   const int64_t in_row = m.in[2] * m.inner, out_row = m.out[2] * m.inner;
+  LookMeter meter;
   for (int64_t o = begin; o < end; ++o)
     for (int64_t a = 0; a < m.out[0]; ++a)
-      for (int64_t b = 0; b < m.out[1]; ++b)
+      for (int64_t b = 0; b < m.out[1]; ++b) {
         fn(((o * m.in[0] + m.map[0][a]) * m.in[1] + m.map[1][b]) * in_row,
            ((o * m.out[0] + a) * m.out[1] + b) * out_row);
+        meter.Did(out_row);
+      }
 }
 
 int64_t OuterGrain(const Mapped& m, size_t size) {
@@ -98,10 +105,12 @@ StridedCopy Interior(const Shape& x, const Shape& out, const Padding& pad, size_
 template <typename T>
 void AddRow(const T* grad, const Mapped& m, T* x) {
   using C = ComputeType<T>;
+  LookMeter meter;
   for (int64_t c = 0; c < m.out[2]; ++c) {
     T* to = x + m.map[2][c] * m.inner;
     for (int64_t i = 0; i < m.inner; ++i)
       to[i] = static_cast<T>(static_cast<C>(to[i]) + static_cast<C>(grad[c * m.inner + i]));
+    meter.Did(m.inner);
   }
 }
 
@@ -170,9 +179,18 @@ Status RunPad(const KernelContext& ctx, const Tensor& x, const Padding& pad, Pad
     ForEachRow(m, begin, end, [&](int64_t from, int64_t to) {
       const std::byte* s = src + from * static_cast<int64_t>(size);
       std::byte* d = dst + to * static_cast<int64_t>(size);
-      for (int64_t c = 0; c < left; ++c) CopyRow(d + c * row, s + m.map[2][c] * row, row);
-      if (right > left) CopyRow(d + left * row, s + m.map[2][left] * row, (right - left) * row);
-      for (int64_t c = right; c < m.out[2]; ++c) CopyRow(d + c * row, s + m.map[2][c] * row, row);
+      LookMeter meter;
+      const auto copy = [&](int64_t first, int64_t last) {
+        for (int64_t c = first; c < last; ++c) {
+          CopyRow(d + c * row, s + m.map[2][c] * row, row);
+          meter.Did(row);
+        }
+      };
+      copy(0, left);
+      if (right > left)
+        WatchedMemcpy(d + left * row, s + m.map[2][left] * row,
+                      static_cast<size_t>((right - left) * row));
+      copy(right, m.out[2]);
     });
   });
   return Status::Ok();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <complex>
 
+#include "core/threads/look_meter.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {
@@ -17,6 +18,7 @@ int64_t Count(int64_t size, int64_t pads, int64_t kernel, int64_t dilation, int6
 // outside(patch) for the others; offsets in elements.
 template <typename Fn, typename Outside>
 inline void ForEachElement(const Patches& p, Fn&& fn, Outside&& outside) {
+  LookMeter meter;
   for (int64_t i = 0; i < p.k_h; ++i)
     for (int64_t j = 0; j < p.k_w; ++j)
       for (int64_t y = 0; y < p.out_h; ++y) {
@@ -24,11 +26,15 @@ inline void ForEachElement(const Patches& p, Fn&& fn, Outside&& outside) {
         int64_t at = i * p.i_step + j * p.j_step + y * p.y_step;
         int64_t ix = j * p.dilation_w - p.left;
         const bool row = iy >= 0 && iy < p.h;
-        for (int64_t x = 0; x < p.out_w; ++x, ix += p.stride_w, at += p.x_step) {
-          if (row && ix >= 0 && ix < p.w)
-            fn(iy * p.w + ix, at);
-          else
-            outside(at);
+        for (int64_t x = 0; x < p.out_w;) {
+          const int64_t end = std::min(p.out_w, x + LookMeter::kBetweenLooks);
+          meter.Did(end - x);
+          for (; x < end; ++x, ix += p.stride_w, at += p.x_step) {
+            if (row && ix >= 0 && ix < p.w)
+              fn(iy * p.w + ix, at);
+            else
+              outside(at);
+          }
         }
       }
 }

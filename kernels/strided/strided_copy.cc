@@ -4,12 +4,17 @@
 #include <cstring>
 #include <numeric>
 
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "kernels/strided/strided_copy_transpose.h"
 
 namespace heddle {
 namespace {
 
 constexpr int64_t kParallelBytes = 256 << 10;  // below it one thread is as fast
+// A row that is longer is copied in pieces, with a look for interrupts between them.
+constexpr int64_t kElementsBetweenLooks = 1 << 17;
+constexpr int64_t kRowsBetweenLooks = 1 << 13;  // of a transpose's stripe, a multiple of its tiles
 
 template <typename Fn>
 void VisitSize(int64_t bytes, Fn&& fn) {
@@ -151,8 +156,11 @@ void StridedCopy::ForEachOuter(int64_t begin, int64_t end, const std::byte* src,
 
 void StridedCopy::RunBytes(int64_t begin, int64_t end, const std::byte* src, std::byte* dst) const {
   const int64_t bytes = dims[outer_rank].n * element_;
-  ForEachOuter(begin, end, src, dst,
-               [bytes](const std::byte* s, std::byte* d) { CopyRow(d, s, bytes); });
+  ForEachOuter(begin, end, src, dst, [bytes](const std::byte* s, std::byte* d) {
+    if (bytes > kWatchedBytes) [[unlikely]]
+      return WatchedMemcpy(d, s, static_cast<size_t>(bytes));
+    CopyRow(d, s, bytes);
+  });
 }
 
 void StridedCopy::RunElements(int64_t begin, int64_t end, const std::byte* src,
@@ -161,7 +169,10 @@ void StridedCopy::RunElements(int64_t begin, int64_t end, const std::byte* src,
   VisitSize(element_, [&](auto tag) {
     using T = typename decltype(tag)::type;
     ForEachOuter(begin, end, src, dst, [row](const std::byte* s, std::byte* d) {
-      CopyElements<T>(s, row.src, d, row.dst, row.n);
+      if (row.n <= kElementsBetweenLooks) [[likely]]
+        return CopyElements<T>(s, row.src, d, row.dst, row.n);
+      for (const auto [from, to] : Stretches(row.n, kElementsBetweenLooks))
+        CopyElements<T>(s + from * row.src, row.src, d + from * row.dst, row.dst, to - from);
     });
   });
 }
@@ -180,8 +191,10 @@ void StridedCopy::RunTranspose(int64_t begin, int64_t end, const std::byte* src,
                    const int64_t from = (unit - item) * 64;
                    const int64_t to =
                        std::min(cols.n, (std::min(end, item + stripes_) - item) * 64);
-                   TransposeMatrix<T>(s + from * element_, rows.src, d + from * cols.dst, cols.dst,
-                                      rows.n, to - from);
+                   for (const auto [top, bottom] : Stretches(rows.n, kRowsBetweenLooks))
+                     TransposeMatrix<T>(s + from * element_ + top * rows.src, rows.src,
+                                        d + from * cols.dst + top * rows.dst, cols.dst,
+                                        bottom - top, to - from);
                    unit = item + stripes_;
                  });
   });
@@ -256,7 +269,12 @@ void CopyRows(const KernelContext& ctx, const void* src_raw, int64_t src_step, v
     } else if (bytes == 8) {
       for (int64_t r = begin; r < end; ++r) std::memcpy(dst + r * dst_step, src + r * src_step, 8);
     } else {
-      for (int64_t r = begin; r < end; ++r) CopyRow(dst + r * dst_step, src + r * src_step, bytes);
+      for (int64_t r = begin; r < end; ++r) {
+        if (bytes > kWatchedBytes) [[unlikely]]
+          WatchedMemcpy(dst + r * dst_step, src + r * src_step, static_cast<size_t>(bytes));
+        else
+          CopyRow(dst + r * dst_step, src + r * src_step, bytes);
+      }
     }
   });
 }
