@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/base/shape_checks.h"
 
@@ -33,9 +34,13 @@ Status TriangleShape(ShapeContext& ctx) {
 template <typename T>
 void SoftmaxRow(const T* row, const T* add, int64_t n, int64_t width, T* to) {
   T top = -std::numeric_limits<T>::infinity(), sum(0);
-  for (int64_t k = 0; k < n; ++k) top = std::max(top, to[k] = row[k] + (add ? add[k] : T(0)));
-  for (int64_t k = 0; k < n; ++k) sum += to[k] = std::exp(to[k] - top);
-  for (int64_t k = 0; k < n; ++k) to[k] /= sum;
+  for (const auto part : Stretches(n))
+    for (int64_t k = part.begin; k < part.end; ++k)
+      top = std::max(top, to[k] = row[k] + (add ? add[k] : T(0)));
+  for (const auto part : Stretches(n))
+    for (int64_t k = part.begin; k < part.end; ++k) sum += to[k] = std::exp(to[k] - top);
+  for (const auto part : Stretches(n))
+    for (int64_t k = part.begin; k < part.end; ++k) to[k] /= sum;
   std::fill(to + n, to + width, T(0));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/simd/microkernels.h"
@@ -43,6 +44,12 @@ constexpr int64_t kColumns = 64;  // in a block
 template <typename T>
 using Columns = Eigen::Array<T, 1, Eigen::Dynamic, Eigen::RowMajor, 1, kColumns>;
 
+// A pass over a row is one sum, in its own order: long rows have looks between their passes.
+void LookAfter(int64_t n) {
+  constexpr int64_t kLongRow = 1 << 18;
+  if (n > kLongRow) LookForInterrupt();
+}
+
 // y = exp(x - top); returns the sum of y.
 template <typename T>
 T ExpSum(const T* x, int64_t n, T top, T* y) {
@@ -59,11 +66,15 @@ struct Forward {
     const ConstRow<T> from(x, n);
     Row<T> to(y, n);
     const T top = from.maxCoeff();
+    LookAfter(n);
     if constexpr (kLog) {
       to = from - top;
+      LookAfter(n);
       to -= std::log(to.exp().sum());
     } else {
-      to *= T(1) / ExpSum(x, n, top, y);
+      const T sum = ExpSum(x, n, top, y);
+      LookAfter(n);
+      to *= T(1) / sum;
     }
   }
   template <typename T>
@@ -71,8 +82,8 @@ struct Forward {
     const ConstBlock<T> from(x, n, width, Eigen::OuterStride<>(step));
     Block<T> to(y, n, width, Eigen::OuterStride<>(step));
     Columns<T> top = from.row(0), sum = Columns<T>::Zero(width);
-    for (int64_t i = 1; i < n; ++i) top = top.max(from.row(i));
-    for (int64_t i = 0; i < n; ++i) {
+    for (const int64_t i : Watched(1, n)) top = top.max(from.row(i));
+    for (const int64_t i : Watched(n)) {
       if constexpr (kLog) {
         to.row(i) = from.row(i) - top;
         sum += to.row(i).exp();
@@ -85,7 +96,7 @@ struct Forward {
       sum = sum.log();
     else
       sum = sum.inverse();
-    for (int64_t i = 0; i < n; ++i) {
+    for (const int64_t i : Watched(n)) {
       if constexpr (kLog)
         to.row(i) -= sum;
       else
@@ -102,9 +113,11 @@ struct Backward {
     Row<T> to(x, n);
     if constexpr (kLog) {
       const T sum = grad.sum();
+      LookAfter(n);
       to = grad - out.exp() * sum;
     } else {
       const T sum = (out * grad).sum();
+      LookAfter(n);
       to = out * (grad - sum);
     }
   }
@@ -114,13 +127,13 @@ struct Backward {
     const ConstBlock<T> grad(g, n, width, Eigen::OuterStride<>(step));
     Block<T> to(x, n, width, Eigen::OuterStride<>(step));
     Columns<T> sum = Columns<T>::Zero(width);
-    for (int64_t i = 0; i < n; ++i) {
+    for (const int64_t i : Watched(n)) {
       if constexpr (kLog)
         sum += grad.row(i);
       else
         sum += out.row(i) * grad.row(i);
     }
-    for (int64_t i = 0; i < n; ++i) {
+    for (const int64_t i : Watched(n)) {
       if constexpr (kLog)
         to.row(i) = grad.row(i) - out.row(i).exp() * sum;
       else

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/reduce/reduce.h"
 
@@ -64,7 +65,8 @@ class FullOperands {
     const bool is_x = &strides == &plan_.x_strides;
     ForEachRow(plan_, 0, plan_.rows, [&](int64_t x, int64_t y, int64_t out) {
       const T* row = from + (is_x ? x : y);
-      for (int64_t i = 0; i < plan_.cols; ++i) to[out + i] = row[i * step];
+      for (const auto part : Stretches(plan_.cols))
+        for (int64_t i = part.begin; i < part.end; ++i) to[out + i] = row[i * step];
     });
     return to;
   }
@@ -74,7 +76,8 @@ class FullOperands {
   void Store(Tensor* to, bool full, bool of_x, Fn& fn) {
     Tensor all = ctx_.Scratch(kDTypeOf<T>, Shape{plan_.numel});
     T* p = all.template mutable_data<T>();
-    for (int64_t i = 0; i < plan_.numel; ++i) p[i] = fn(i);
+    for (const auto part : Stretches(plan_.numel))
+      for (int64_t i = part.begin; i < part.end; ++i) p[i] = fn(i);
     if (full)
       std::memcpy(to->mutable_raw(), p, static_cast<size_t>(plan_.numel) * sizeof(T));
     else

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "kernels/base/check.h"
 
 namespace heddle {
@@ -23,7 +24,7 @@ Status ScatterPicked(const Tensor& index, const Tensor& dout, int64_t axis, Tens
   const int64_t* at = index.data<int64_t>();
   const T* g = dout.data<T>();
   T* d = dx.mutable_data<T>();
-  for (int64_t l = 0; l < from.lines(); ++l) {
+  for (const int64_t l : Watched(from.lines())) {
     for (int64_t i = 0, p = from.Begin(l); i < from.n; ++i, p += from.inner) {
       if (at[p] < 0 || at[p] >= lines.n)
         return OutOfRange("Indices holds ", at[p], ", expected 0 to ", lines.n - 1);

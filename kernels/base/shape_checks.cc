@@ -1,5 +1,7 @@
 #include "kernels/base/shape_checks.h"
 
+#include "core/interrupts.h"
+
 namespace heddle {
 
 Labels::Labels(KernelContext& ctx, const Tensor& t) {
@@ -13,7 +15,8 @@ Labels::Labels(KernelContext& ctx, const Tensor& t) {
   const bool known =
       VisitDType<int32_t, int16_t, int8_t, uint8_t, bool, float, double>(t.dtype(), [&](auto tag) {
         const auto* from = t.data<typename decltype(tag)::type>();
-        for (int64_t i = 0; i < n; ++i) to[i] = static_cast<int64_t>(from[i]);
+        for (const auto part : Stretches(n))
+          for (int64_t i = part.begin; i < part.end; ++i) to[i] = static_cast<int64_t>(from[i]);
       });
   if (!known)
     throw std::invalid_argument(
@@ -22,9 +25,10 @@ Labels::Labels(KernelContext& ctx, const Tensor& t) {
 }
 
 Status Labels::Check(int64_t n, int64_t classes, int64_t ignore) const {
-  for (int64_t i = 0; i < n; ++i)
-    if (data_[i] != ignore && (data_[i] < 0 || data_[i] >= classes)) [[unlikely]]
-      return OutOfRange("label ", data_[i], " at position ", i, " is not in [0, ", classes, ")");
+  for (const auto part : Stretches(n))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      if (data_[i] != ignore && (data_[i] < 0 || data_[i] >= classes)) [[unlikely]]
+        return OutOfRange("label ", data_[i], " at position ", i, " is not in [0, ", classes, ")");
   return Status::Ok();
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "core/dtype_of.h"
+#include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/gemm/gemm.h"
 
@@ -127,7 +129,7 @@ void ForPlaces(const Geometry& g, const Image<T>& image, int64_t d, Fn&& fn) {
     const T* off_w = off_h + g.pixels();
     const int64_t kh = tap / g.kernel_w * g.dilation_h - g.pad_h;
     const int64_t kw = tap % g.kernel_w * g.dilation_w - g.pad_w;
-    for (int64_t p = 0; p < g.pixels(); ++p) {
+    for (const int64_t p : Watched(g.pixels())) {
       const T h = static_cast<T>(p / g.out_w * g.stride_h + kh) + off_h[p];
       const T w = static_cast<T>(p % g.out_w * g.stride_w + kw) + off_w[p];
       fn(PlaceOf(g, h, w), tap, p);
@@ -191,7 +193,7 @@ struct Deformable {
   struct Backward {
     static T* Cleared(const KernelContext& ctx, Key key) {
       Tensor* t = ctx.OutOpt(key);
-      if (t) std::fill_n(t->mutable_data<T>(), t->numel(), T(0));
+      if (t) WatchedFill(t->mutable_data<T>(), t->numel(), T(0));
       return t ? t->mutable_data<T>() : nullptr;
     }
 

@@ -1,6 +1,7 @@
 // eye: the identity matrix.
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_arg.h"
 #include "kernels/elementwise/convert.h"
 
@@ -21,7 +22,7 @@ Status RunEye(KernelContext& ctx) {
   FillElements(ctx, out, 0);
   VisitAnyDType(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < std::min(out.dim(0), out.dim(1)); ++i)
+    for (const int64_t i : Watched(std::min(out.dim(0), out.dim(1))))
       out.mutable_data<T>()[i * (out.dim(1) + 1)] = ConvertTo<T>(1.0);
   });
   return Status::Ok();

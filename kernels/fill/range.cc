@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_arg.h"
 #include "kernels/elementwise/convert.h"
 
@@ -61,7 +62,8 @@ struct Range {
     Tensor& out = ctx.Out("Out");
     T* y = out.mutable_data<T>();
     T value = start;
-    for (int64_t i = 0; i < out.numel(); ++i, value += step) y[i] = value;
+    for (const auto part : Stretches(out.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i, value += step) y[i] = value;
     return Status::Ok();
   }
 };

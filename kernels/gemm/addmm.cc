@@ -1,5 +1,6 @@
 // addmm: beta * input + alpha * x y.
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/base/check.h"
 #include "kernels/elementwise/binary_grad.h"
@@ -69,7 +70,8 @@ struct AddmmGrad {
       RunBinaryGrad(ctx, plan, LoopsOf<PassGrad, T>(), {nullptr, nullptr, nullptr, g}, dout.dtype(),
                     di, false);
       T* d = di->mutable_data<T>();
-      for (int64_t i = 0; i < di->numel(); ++i) d[i] *= beta;
+      for (const auto part : Stretches(di->numel()))
+        for (int64_t i = part.begin; i < part.end; ++i) d[i] *= beta;
     }
     return Status::Ok();
   }

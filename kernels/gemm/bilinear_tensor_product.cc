@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/linalg/linalg.h"
 
 namespace heddle {
@@ -31,7 +32,7 @@ struct Bilinear {
     const Tensor &x = ctx.In("X"), &y = ctx.In("Y"), &w = ctx.In("Weight");
     const Tensor* bias = ctx.InOpt("Bias");
     auto out = MutableMatrixAt<T>(ctx.Out("Out"), 0);
-    for (int64_t s = 0; s < w.dim(0); ++s) {
+    for (const int64_t s : Watched(w.dim(0))) {
       const Matrix<T> half = Product<T>(MatrixAt<T>(x, 0), MatrixAt<T>(w, s));
       out.col(s) = half.cwiseProduct(MatrixAt<T>(y, 0)).rowwise().sum();
       if (bias) out.col(s).array() += bias->data<T>()[s];
@@ -57,7 +58,7 @@ struct BilinearGrad {
     const Tensor &x = ctx.In("X"), &y = ctx.In("Y"), &w = ctx.In("Weight");
     const auto d = MatrixAt<T>(ctx.In("Out@GRAD"), 0);
     Matrix<T> dx = Matrix<T>::Zero(x.dim(0), x.dim(1)), dy = Matrix<T>::Zero(y.dim(0), y.dim(1));
-    for (int64_t s = 0; s < w.dim(0); ++s) {
+    for (const int64_t s : Watched(w.dim(0))) {
       const Matrix<T> scaled = d.col(s).asDiagonal() * MatrixAt<T>(x, 0);
       const Matrix<T> scaled_y = d.col(s).asDiagonal() * MatrixAt<T>(y, 0);
       AddProduct(dx, scaled_y, Turned<T>(MatrixAt<T>(w, s)));

@@ -2,6 +2,7 @@
 #include <complex>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "kernels/base/check.h"
 #include "kernels/elementwise/arithmetic.h"
 
@@ -14,8 +15,9 @@ T Dot(const T* x, const T* y, int64_t n) {
   constexpr int kLanes = 8;
   T lanes[kLanes] = {};
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int j = 0; j < kLanes; ++j) lanes[j] += MulFn::Apply(x[i + j], y[i + j]);
+  for (const auto part : Stretches(n / kLanes * kLanes))
+    for (; i < part.end; i += kLanes)
+      for (int j = 0; j < kLanes; ++j) lanes[j] += MulFn::Apply(x[i + j], y[i + j]);
   T total = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
             ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
   for (; i < n; ++i) total += MulFn::Apply(x[i], y[i]);
@@ -36,7 +38,7 @@ struct DotKernel {
                              y.shape().ToString());
     const int64_t n = RowLength(x.shape());
     T* o = out.mutable_data<T>();
-    for (int64_t r = 0; r < out.numel(); ++r)
+    for (const int64_t r : Watched(out.numel()))
       o[r] = Dot(x.data<T>() + r * n, y.data<T>() + r * n, n);
     return Status::Ok();
   }
@@ -58,7 +60,9 @@ struct DotGrad {
       T* to = d->mutable_data<T>();
       const T* from = other.data<T>();
       const T* g = dout.data<T>();
-      for (int64_t i = 0; i < x.numel(); ++i) to[i] = MulFn::Apply(Conj(from[i]), g[i / n]);
+      for (const auto part : Stretches(x.numel()))
+        for (int64_t i = part.begin; i < part.end; ++i)
+          to[i] = MulFn::Apply(Conj(from[i]), g[i / n]);
     };
     scale(y, ctx.OutOpt("X@GRAD"));
     scale(x, ctx.OutOpt("Y@GRAD"));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/dtype_of.h"
+#include "core/interrupts.h"
 #include "kernels/base/short_list.h"
 #include "kernels/gemm/gemm.h"
 
@@ -101,7 +102,7 @@ bool IsDense(const Axes& axes) {
 template <typename Fn>
 void Walk(std::span<const Axis> axes, size_t depth, int64_t offset, const Fn& fn) {
   if (depth == axes.size()) return fn(offset);
-  for (int64_t i = 0; i < axes[depth].size; ++i)
+  for (const int64_t i : Watched(axes[depth].size))
     Walk(axes, depth + 1, offset + i * axes[depth].stride, fn);
 }
 
@@ -123,7 +124,8 @@ void Pack(const T* from, const Axes& axes, const Axes& summed, T* to) {
   const std::span<const Axis> outer(axes.data(), axes.size() - 1);
   const auto [n, stride] = axes.back();
   Walk(outer, 0, 0, [&, n = n, stride = stride](int64_t at) {
-    for (int64_t i = 0; i < n; ++i) to[i] = from[at + i * stride];
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i) to[i] = from[at + i * stride];
     to += n;
   });
 }
@@ -269,7 +271,7 @@ void Contract(const KernelContext& ctx, const EinsumPlan& plan, std::span<const 
       c_room = ctx.CallScratch(kDTypeOf<T>, {batch * m * n});
       to = c_room.mutable_data<T>();
     }
-    for (int64_t i = 0; i < batch; ++i)
+    for (const int64_t i : Watched(batch))
       Gemm<T>(GemmDims::Dense(m, n, k), T(1), a + i * m * k, b + i * k * n, T(0), to + i * m * n);
     if (to == out) return;
     c = to;

@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/gemm/gemm_matmul.h"
 
@@ -84,10 +85,11 @@ struct Fc {
       state.gemm.Run(ctx, T(1), ctx.In("Input").data<T>(), ctx.In("W").data<T>(), to);
       const int64_t n = state.gemm.one.n;
       const bool relu = state.epilogue.activation == Activation::kRelu;
-      for (int64_t i = 0; i < out.numel(); ++i) {
-        if (bias) to[i] += bias->data<T>()[i % n];
-        if (relu && to[i] < T(0)) to[i] = T(0);
-      }
+      for (const auto part : Stretches(out.numel()))
+        for (int64_t i = part.begin; i < part.end; ++i) {
+          if (bias) to[i] += bias->data<T>()[i % n];
+          if (relu && to[i] < T(0)) to[i] = T(0);
+        }
     }
     return Status::Ok();
   }

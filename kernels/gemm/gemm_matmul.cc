@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/gemm/gemm_implementations.h"
 
@@ -21,7 +22,7 @@ class PlainGemmRunner final : public GemmRunner {
            const float* residual, float* c) const override {
     const int64_t width = g_.one.n, rows = g_.batch * g_.one.m;
     // A residual is what the products are added to.
-    if (epilogue_.residual && residual != c) std::copy_n(residual, rows * width, c);
+    if (epilogue_.residual && residual != c) WatchedCopy(residual, rows * width, c);
     g_.Run(ctx, alpha_, a, b, c, epilogue_.residual);
     if (!epilogue_.bias && epilogue_.activation == Activation::kNone && !epilogue_.linear()) return;
     const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, width));

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "core/dtype_of.h"
+#include "core/interrupts.h"
 #include "core/operands/addend.h"
 #include "kernels/gemm/gemm_matmul.h"
 
@@ -39,7 +40,8 @@ struct GemmOperand {
       hold = ctx.Scratch(kDTypeOf<C>, {t.numel()});
       C* to = hold.mutable_data<C>();
       const T* from = t.data<T>();
-      for (int64_t i = 0; i < t.numel(); ++i) to[i] = static_cast<C>(from[i]);
+      for (const auto part : Stretches(t.numel()))
+        for (int64_t i = part.begin; i < part.end; ++i) to[i] = static_cast<C>(from[i]);
       data = to;
     }
   }
@@ -63,13 +65,15 @@ struct GemmResult {
     if (addend == nullptr) return false;
     const T* from = addend->data<T>();
     if (static_cast<const void*>(from) == static_cast<const void*>(data)) return true;
-    for (int64_t i = 0; i < to.numel(); ++i) data[i] = static_cast<C>(from[i]);
+    for (const auto part : Stretches(to.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) data[i] = static_cast<C>(from[i]);
     return true;
   }
   ~GemmResult() {
     if constexpr (!std::is_same_v<T, C>) {
       T* out = to.mutable_data<T>();
-      for (int64_t i = 0; i < to.numel(); ++i) out[i] = T(data[i]);
+      for (const auto part : Stretches(to.numel()))
+        for (int64_t i = part.begin; i < part.end; ++i) out[i] = T(data[i]);
     }
   }
 };

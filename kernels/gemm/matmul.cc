@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/gemm/gemm_ops.h"
 
@@ -65,7 +66,7 @@ struct HeadedMatmul {
     T* out = ctx.Out("Out").mutable_data<T>();
     const GemmDims dims{
         h.m, h.n, h.k, tx, ty, tx ? h.m : h.x_cols, ty ? h.y_rows : h.y_cols, h.n * h.count};
-    for (int64_t b = 0; b < h.batch; ++b)
+    for (const int64_t b : Watched(h.batch))
       for (int64_t i = 0; i < h.count; ++i) {
         const int64_t row = h.by_rows ? i * h.k : 0, col = h.by_rows ? 0 : i * h.n;
         const T* y_at = y + (h.y_shared ? 0 : b * h.y_rows * h.y_cols);

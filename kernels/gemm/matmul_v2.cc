@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "core/operands/promoted.h"
 #include "core/shapes.h"
 #include "kernels/base/check.h"
@@ -163,7 +164,9 @@ struct ConjugateGrad {
   }
   static Tensor Conjugate(const KernelContext& ctx, const Tensor& x) {
     Tensor out = ctx.Scratch(x.dtype(), x.shape());
-    for (int64_t i = 0; i < x.numel(); ++i) out.mutable_data<T>()[i] = std::conj(x.data<T>()[i]);
+    for (const auto part : Stretches(x.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        out.mutable_data<T>()[i] = std::conj(x.data<T>()[i]);
     return out;
   }
 };

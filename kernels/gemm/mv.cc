@@ -1,5 +1,6 @@
 // mv: a matrix times a vector.
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/gemm/gemm.h"
 
@@ -37,8 +38,10 @@ struct MvGrad {
     const int64_t m = x.dim(0), n = x.dim(1);
     const T* g = dout.data<T>();
     if (Tensor* dx = ctx.OutOpt("X@GRAD"))
-      for (int64_t i = 0; i < m; ++i)
-        for (int64_t j = 0; j < n; ++j) dx->mutable_data<T>()[i * n + j] = g[i] * v.data<T>()[j];
+      for (const int64_t i : Watched(m))
+        for (const auto part : Stretches(n))
+          for (int64_t j = part.begin; j < part.end; ++j)
+            dx->mutable_data<T>()[i * n + j] = g[i] * v.data<T>()[j];
     if (Tensor* dv = ctx.OutOpt("Vec@GRAD"))
       ParallelGemm(ctx, GemmDims::Dense(n, 1, m, true, false), T(1), x.data<T>(), g, T(0),
                    dv->mutable_data<T>());

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "kernels/sequence/sequence.h"
 
@@ -27,6 +28,7 @@ struct Cvm {
     const T* x = in.data<T>();
     T* y = ctx.Out("Y").template mutable_data<T>();
     for (int64_t i = 0; i < rows; ++i, x += width) {
+      LookForInterrupt();
       if (keep) {
         y[0] = std::log(x[0] + T(1));
         y[1] = std::log(x[1] + T(1)) - y[0];

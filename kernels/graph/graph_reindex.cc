@@ -47,7 +47,7 @@ struct Reindex {
     for (const auto part : Stretches(neighbors.numel()))
       for (int64_t i = part.begin; i < part.end; ++i) src.push_back(numbers.Of(ends[i]));
     // Count holds the numbers of neighbours of X's nodes; of several graphs, one after the other.
-    for (int64_t i = 0; i < ctx.In("Count").numel() && x.numel() > 0; ++i) {
+    for (const int64_t i : Watched(x.numel() > 0 ? ctx.In("Count").numel() : 0)) {
       if (count[i] < 0 || count[i] > std::ssize(src) - std::ssize(dst))
         return InvalidArgument("Count does not add up to the ", src.size(), " neighbours");
       dst.insert(dst.end(), static_cast<size_t>(count[i]), numbers.Of(starts[i % x.numel()]));

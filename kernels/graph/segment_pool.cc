@@ -1,4 +1,5 @@
 #include "core/interrupts.h"
+#include "core/threads/look_meter.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -62,8 +63,9 @@ struct SegmentPool {
       sizes = ctx.Alloc("SummedIds", x.dtype(), Shape{segments, 1}).template mutable_data<T>();
     if (sizes) ZeroAll(*ctx.OutOpt("SummedIds"));
     ZeroAll(out);
+    LookMeter meter;
     for (int64_t begin = 0, end = 0; begin < count; begin = end) {
-      while (end < count && ids[end] == ids[begin]) ++end;
+      for (; end < count && ids[end] == ids[begin]; ++end) meter.Did(1);
       PoolRows(pool, x.data<T>(), begin, end, width, out.mutable_data<T>() + ids[begin] * width);
       if (sizes) sizes[ids[begin]] = static_cast<T>(static_cast<ComputeType<T>>(end - begin));
     }
@@ -86,11 +88,12 @@ struct SegmentPoolGrad {
     const Tensor* out = pool == Pool::kMax || pool == Pool::kMin ? &ctx.In("Out") : nullptr;
     if (out && out->numel() != dout.numel()) return InvalidArgument("Out must fit Out@GRAD");
     T* dx = ctx.Out("X@GRAD").template mutable_data<T>();
+    LookMeter meter;
     for (int64_t begin = 0, end = 0; begin < count; begin = end) {
-      while (end < count && ids[end] == ids[begin]) ++end;
+      for (; end < count && ids[end] == ids[begin]; ++end) meter.Did(1);
       const C share = pool == Pool::kMean ? C(1) / static_cast<C>(end - begin) : C(1);
       for (const int64_t r : Watched(begin, end))
-        for (int64_t k = 0; k < width; ++k) {
+        for (const int64_t k : Watched(width)) {
           const int64_t at = ids[r] * width + k, own = r * width + k;
           const bool chosen =
               !out || static_cast<C>(x.data<T>()[own]) == static_cast<C>(out->data<T>()[at]);

@@ -4,6 +4,8 @@
 #include <complex>
 
 #include "core/interrupts.h"
+#include "core/memory/watched_bytes.h"
+#include "core/threads/look_meter.h"
 #include "kernels/index/index_args.h"
 #include "kernels/strided/strided_copy.h"
 
@@ -42,6 +44,8 @@ template <int64_t kBytes>
 inline void MoveRow(std::byte* dst, const std::byte* src, int64_t bytes) {
   if constexpr (kBytes > 0)
     std::memcpy(dst, src, static_cast<size_t>(kBytes));
+  else if (bytes > kWatchedBytes) [[unlikely]]
+    WatchedMemcpy(dst, src, static_cast<size_t>(bytes));
   else
     CopyRow(dst, src, bytes);
 }
@@ -58,7 +62,7 @@ void GatherRange(const std::byte* src, const I* index, int64_t n, const IndexRan
     for (; k < stop; ++k, ++at, to += inner) {
       int64_t row = *at;
       if ((row == r.padding && r.padding >= 0) || (r.allow_any && (row < 0 || row >= r.size))) {
-        std::memset(to, 0, static_cast<size_t>(inner));
+        WatchedMemset(to, 0, static_cast<size_t>(inner));
         continue;
       }
       if (row < 0) row += r.size;
@@ -70,7 +74,9 @@ void GatherRange(const std::byte* src, const I* index, int64_t n, const IndexRan
 template <typename T, typename I>
 void AddRange(const T* src, const I* index, int64_t n, const IndexRange& r, int64_t inner, T* dst,
               int64_t from, int64_t to) {
+  LookMeter meter;
   for (int64_t i = 0; i < n; ++i) {
+    meter.Did(8 + to - from);
     int64_t row = index[i];
     if (row == r.padding && r.padding >= 0) continue;
     if (row < 0) row += r.size;
@@ -154,9 +160,11 @@ void ScatterRows(const KernelContext&, const void* src_raw, const Tensor& index,
   const int64_t n = index.numel();
   const auto* src = static_cast<const std::byte*>(src_raw);
   auto* dst = static_cast<std::byte*>(dst_raw);
+  LookMeter meter;
   VisitIndex(index, [&](const auto* p) {
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t i = 0; i < n; ++i) {
+        meter.Did(8 + inner);
         const int64_t row = p[i] < 0 ? p[i] + range.size : p[i];
         CopyRow(dst + (o * range.size + row) * inner, src + (o * n + i) * inner, inner);
       }

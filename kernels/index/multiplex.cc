@@ -22,7 +22,7 @@ Status MultiplexShape(ShapeContext& ctx) {
 Status CheckIds(const Tensor& ids, int64_t rows, int count) {
   if (ids.numel() != rows)
     return InvalidArgument("'Ids' has ", ids.numel(), " values for ", rows, " rows");
-  for (int64_t i = 0; i < rows; ++i)
+  for (const int64_t i : Watched(rows))
     if (IntAt(ids, i) < 0 || IntAt(ids, i) >= count)
       return OutOfRange("'Ids' holds ", IntAt(ids, i), " at position ", i, "; expected 0 to ",
                         count - 1);

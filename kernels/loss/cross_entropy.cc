@@ -61,7 +61,7 @@ struct CrossEntropy {
     const int64_t ignore = ctx.Int("ignore_index");
     const Labels label(ctx, ctx.In("Label"));
     HEDDLE_RETURN_IF_ERROR(label.Check(rows, c, ignore));
-    for (int64_t i = 0; i < rows; ++i)
+    for (const int64_t i : Watched(rows))
       y[i] = label[i] == ignore ? T(0) : -Tolerable(std::log(p[i * c + label[i]]));
     return Status::Ok();
   }
@@ -103,7 +103,7 @@ struct CrossEntropy2 {
     const T* p = x.data<T>();
     T* y = ctx.Out("Y").mutable_data<T>();
     Tensor* match = ctx.OutOpt("MatchX");
-    for (int64_t i = 0; i < rows; ++i) {
+    for (const int64_t i : Watched(rows)) {
       const T m = label[i] == ignore ? T(0) : p[i * c + label[i]];
       y[i] = label[i] == ignore ? T(0) : -Tolerable(std::log(m));
       if (match) match->mutable_data<T>()[i] = m;

@@ -38,7 +38,7 @@ struct Fsp {
     const Tensor &x = ctx.In("X"), &y = ctx.In("Y");
     Tensor& out = ctx.Out("Out");
     const T share = T(1) / static_cast<T>(x.dim(2) * x.dim(3));
-    for (int64_t i = 0; i < x.dim(0); ++i)
+    for (const int64_t i : Watched(x.dim(0)))
       SetProduct(MutableMatrixAt<T>(out, i), MapAt<T>(x, i), Turned<T>(MapAt<T>(y, i)), share);
     return Status::Ok();
   }

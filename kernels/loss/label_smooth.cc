@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "core/shapes.h"
 
 namespace heddle {
@@ -36,8 +37,9 @@ struct LabelSmooth {
     const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, classes));
     ctx.ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r)
-        for (int64_t j = 0; j < classes; ++j)
-          out[r * classes + j] = keep * in[r * classes + j] + epsilon * p[j];
+        for (const auto piece : Stretches(classes))
+          for (int64_t j = piece.begin; j < piece.end; ++j)
+            out[r * classes + j] = keep * in[r * classes + j] + epsilon * p[j];
     });
     return Status::Ok();
   }

@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "kernels/base/shape_checks.h"
 
@@ -49,7 +50,7 @@ struct Nll {
     const T* p = x.data<T>();
     T* out = ctx.Out("Out").mutable_data<T>();
     T total = 0, sum = 0;
-    for (int64_t i = 0; i < rows; ++i) {
+    for (const int64_t i : Watched(rows)) {
       const bool skip = label[i] == ignore;
       const T w = skip ? T(0) : weight ? weight->data<T>()[label[i]] : T(1);
       const T loss = skip ? T(0) : -p[at.At(i, label[i])] * w;
@@ -86,7 +87,7 @@ struct NllGrad {
     const T total = how == Reduction::kMean ? *ctx.In("Total_weight").data<T>() : T(1);
     T* dx = ctx.Out("X@GRAD").mutable_data<T>();
     WatchedFill(dx, x.numel(), T(0));
-    for (int64_t i = 0; i < rows; ++i) {
+    for (const int64_t i : Watched(rows)) {
       if (label[i] == ignore) continue;
       const T w = weight ? weight->data<T>()[label[i]] : T(1);
       const T d = how == Reduction::kNone ? dout[i] : *dout;

@@ -196,13 +196,15 @@ void HardGradColumn(const T* prob, int64_t label, std::optional<T> d, const Setu
                     T* dx) {
   const int64_t n = s.split.n, at = label * step;
   if (s.use_softmax && d) {
+    for (const auto part : Stretches(n))
 #pragma GCC ivdep
-    for (int64_t k = 0; k < n; ++k) dx[k * step] = prob[k * step] * *d;
+      for (int64_t k = part.begin; k < part.end; ++k) dx[k * step] = prob[k * step] * *d;
     dx[at] -= *d;
     return;
   }
   const T p = d ? prob[at] : T(1);  // before dx, which may be the same memory
-  for (int64_t k = 0; k < n; ++k) dx[k * step] = T(0);
+  for (const auto part : Stretches(n))
+    for (int64_t k = part.begin; k < part.end; ++k) dx[k * step] = T(0);
   if (d) dx[at] = T(-1) / p * *d;
 }
 

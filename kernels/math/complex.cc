@@ -1,6 +1,7 @@
 #include <complex>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "kernels/base/check.h"
 #include "kernels/elementwise/binary_grad.h"
 
@@ -44,7 +45,8 @@ struct ComplexGrad {
       // The parts of a complex number lie side by side.
       const T* from = static_cast<const T*>(dout.raw()) + which;
       T* to = part.template mutable_data<T>();
-      for (int64_t i = 0; i < plan->numel; ++i) to[i] = from[2 * i];
+      for (const auto part : Stretches(plan->numel))
+        for (int64_t i = part.begin; i < part.end; ++i) to[i] = from[2 * i];
       RunBinaryGrad(ctx, *plan, LoopsOf<PassGrad, T>(), {nullptr, nullptr, nullptr, to},
                     kDTypeOf<T>, d, of_x);
     };

@@ -1,6 +1,7 @@
 // equal_all: whether two tensors have the same shape and the same elements.
 #include <cmath>
 
+#include "core/threads/look_meter.h"
 #include "kernels/elementwise/binary_op.h"
 
 namespace heddle {
@@ -13,7 +14,9 @@ struct EqualAll {
     const Tensor& b = ctx.In("Y");
     HEDDLE_RETURN_IF_ERROR(CheckSameDType(ctx, a, b));
     bool equal = a.shape() == b.shape();
+    LookMeter meter;
     for (int64_t i = 0; i < a.numel() && equal; ++i) {
+      meter.Did(1);
       const T x = a.data<T>()[i], y = b.data<T>()[i];
       if constexpr (std::is_floating_point_v<T>)
         equal = std::fabs(x - y) < T(1e-8) || x == y;

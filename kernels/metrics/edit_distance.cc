@@ -1,4 +1,5 @@
 // edit_distance: the Levenshtein distance of token sequences.
+#include "core/threads/look_meter.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 #include "kernels/sequence/token_sequences.h"
@@ -10,7 +11,9 @@ template <typename T>
 int64_t Distance(const T* a, int64_t m, const T* b, int64_t n) {
   std::vector<int64_t> row(static_cast<size_t>(n) + 1);
   for (int64_t j = 0; j <= n; ++j) row[static_cast<size_t>(j)] = j;
+  LookMeter meter;
   for (int64_t i = 1; i <= m; ++i) {
+    meter.Did(4 * n + 1);
     int64_t diagonal = row[0];
     row[0] = i;
     for (int64_t j = 1; j <= n; ++j) {

@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/norm/norm.h"
 
@@ -38,7 +39,8 @@ struct Plain {
     const int64_t n = layout.groups;
     hold = ctx.Scratch(sizeof(T) == 4 ? DType::kF32 : DType::kF64, {2 * n});
     T* data = hold.mutable_data<T>();
-    for (int64_t i = 0; i < n; ++i) data[i] = T(0), data[n + i] = T(1);
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i) data[i] = T(0), data[n + i] = T(1);
     stats = {data, data + n, true};
   }
 };

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core/dtype_of.h"
+#include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/elementwise/convert.h"
@@ -120,8 +121,9 @@ struct BatchNorm {
   static void Blend(const Tensor& running, const T* now, T momentum, Tensor& out) {
     const T* from = running.data<T>();
     T* to = out.mutable_data<T>();
-    for (int64_t i = 0; i < out.numel(); ++i)
-      to[i] = from[i] * momentum + now[i] * (T(1) - momentum);
+    for (const auto part : Stretches(out.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        to[i] = from[i] * momentum + now[i] * (T(1) - momentum);
   }
 };
 

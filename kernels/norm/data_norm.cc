@@ -62,10 +62,11 @@ struct DataNorm {
     const T* squares = ctx.In("BatchSquareSum").data<T>();
     T* means = ctx.Out("Means").mutable_data<T>();
     T* scales = ctx.Out("Scales").mutable_data<T>();
-    for (int64_t c = 0; c < s.cols; ++c) {
-      means[c] = sum[c] / size[c];
-      scales[c] = std::sqrt(size[c] / squares[c]);
-    }
+    for (const auto part : Stretches(s.cols))
+      for (int64_t c = part.begin; c < part.end; ++c) {
+        means[c] = sum[c] / size[c];
+        scales[c] = std::sqrt(size[c] / squares[c]);
+      }
     const bool affine = ctx.Bool("enable_scale_and_shift");
     const T* weight = affine ? ctx.In("scale_w").data<T>() : nullptr;
     const T* bias = affine ? ctx.In("bias").data<T>() : nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/shapes.h"
+#include "core/threads/look_meter.h"
 #include "kernels/base/check.h"
 #include "kernels/gemm/gemm_epilogue.h"
 #include "kernels/simd/fast_math.h"
@@ -81,12 +82,15 @@ Status Run(KernelContext& ctx) {
   }
   const int64_t channels = in.dim(1), size = in.shape().Product(2, in.rank());
   ctx.ParallelFor(in.dim(0) * channels, 1 + kGrain / size, [&](int64_t begin, int64_t end) {
+    LookMeter meter;
     for (int64_t p = begin; p < end; ++p) {
       const float k = scale[p % channels], b = bias[p % channels];
-      for (int64_t at = p * size; at < (p + 1) * size; at += kLine)
+      for (int64_t at = p * size; at < (p + 1) * size; at += kLine) {
+        meter.Did(kLine);
         Line(
             e, std::min(kLine, (p + 1) * size - at), x + at, [k](int64_t) { return k; },
             [b](int64_t) { return b; }, y + at);
+      }
     }
   });
   return Status::Ok();

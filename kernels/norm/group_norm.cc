@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/dtype_of.h"
+#include "core/interrupts.h"
 #include "core/shapes.h"
 
 namespace heddle {
@@ -110,14 +111,14 @@ struct GroupNorm {
     const T epsilon = static_cast<T>(ctx.Float("epsilon")), count = static_cast<T>(l.count());
     ForGroups<T>(ctx, l, [&](const auto& g, int64_t index) {
       T sum(0), squares(0);
-      for (int64_t c = 0; c < l.per_group(); ++c) sum += g(x, c).sum();
+      for (const int64_t c : Watched(l.per_group())) sum += g(x, c).sum();
       const T mean = sum / count;
-      for (int64_t c = 0; c < l.per_group(); ++c) squares += (g(x, c) - mean).square().sum();
+      for (const int64_t c : Watched(l.per_group())) squares += (g(x, c) - mean).square().sum();
       const T variance = squares / count;
       if (mean_out) mean_out->mutable_data<T>()[index] = mean;
       if (variance_out) variance_out->mutable_data<T>()[index] = variance;
       const T inverse = T(1) / std::sqrt(variance + epsilon);
-      for (int64_t c = 0; c < l.per_group(); ++c) {
+      for (const int64_t c : Watched(l.per_group())) {
         const T a = inverse * (scale ? scale[g.first + c] : T(1));
         g(y, c) = (g(x, c) - mean) * a + (bias ? bias[g.first + c] : T(0));
       }
@@ -166,7 +167,7 @@ struct GroupNormGrad {
     ForGroups<T>(ctx, l, [&](const auto& g, int64_t index) {
       const T mean = means[index], inverse = T(1) / std::sqrt(variances[index] + epsilon);
       T a(0), b(0);
-      for (int64_t c = 0; c < l.per_group(); ++c) {
+      for (const int64_t c : Watched(l.per_group())) {
         const int64_t at = g.n * l.channels + g.first + c;
         const T s = scale ? scale[g.first + c] : T(1);
         sums[at] = g(dy, c).sum();
@@ -177,7 +178,7 @@ struct GroupNormGrad {
       if (!dx) return;
       // Paddle leaves the mean's share out when there is no scale; its results are what counts.
       const T shift = scale ? a / count : T(0), slope = b * inverse / count;
-      for (int64_t c = 0; c < l.per_group(); ++c) {
+      for (const int64_t c : Watched(l.per_group())) {
         const T s = scale ? scale[g.first + c] : T(1);
         g(dx, c) = inverse * (g(dy, c) * s - shift - (g(x, c) - mean) * slope);
       }
@@ -190,9 +191,9 @@ struct GroupNormGrad {
   static void OverImages(const Layout& l, const T* sums, Tensor* out) {
     if (!out) return;
     T* to = out->mutable_data<T>();
-    for (int64_t c = 0; c < l.channels; ++c) {
+    for (const int64_t c : Watched(l.channels)) {
       to[c] = T(0);
-      for (int64_t n = 0; n < l.batch; ++n) to[c] += sums[n * l.channels + c];
+      for (const int64_t n : Watched(l.batch)) to[c] += sums[n * l.channels + c];
     }
   }
 };

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "core/dtype_of.h"
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/norm/norm.h"
 
@@ -57,7 +58,8 @@ struct InstanceNorm {
     if (!inverse) inverse = scratch.mutable_data<T>() + layout.groups;
     NormMoments(ctx, layout, x.data<T>(), mean, inverse);
     const T epsilon = static_cast<T>(ctx.Float("epsilon"));
-    for (int64_t g = 0; g < layout.groups; ++g) inverse[g] = T(1) / std::sqrt(inverse[g] + epsilon);
+    for (const int64_t g : Watched(layout.groups))
+      inverse[g] = T(1) / std::sqrt(inverse[g] + epsilon);
     NormForward<T>(ctx, layout, x.data<T>(), {mean, inverse, false},
                    {DataOr<T>(ctx.InOpt("Scale")), DataOr<T>(ctx.InOpt("Bias"))},
                    ctx.Out("Y").mutable_data<T>());

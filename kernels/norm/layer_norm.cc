@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "core/operands/addend.h"
 #include "core/shapes.h"
@@ -16,6 +17,8 @@ template <typename T>
 using Row = Eigen::Map<Eigen::Array<T, Eigen::Dynamic, 1>>;
 template <typename T>
 using ConstRow = Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>;
+
+constexpr int64_t kLongRow = 1 << 18;  // has looks for interrupts between its passes
 
 struct Rows {
   int64_t rows = 1, width = 1;
@@ -88,7 +91,9 @@ struct LayerNorm {
       for (int64_t i = begin; i < end; ++i) {
         const ConstRow<T> in(from + i * r.width, r.width);
         const T mean = in.sum() / static_cast<T>(r.width);
+        if (r.width > kLongRow) LookForInterrupt();
         const T variance = (in - mean).square().sum() / static_cast<T>(r.width);
+        if (r.width > kLongRow) LookForInterrupt();
         if (means) means[i] = mean;
         if (variances) variances[i] = variance;
         Write(in, mean, T(1) / std::sqrt(variance + epsilon), scale, bias, to + i * r.width);
@@ -166,11 +171,15 @@ struct LayerNormGrad {
     if (scale) {
       const ConstRow<T> s(scale, n);
       const T a = (grad * s).sum() / size;
+      if (n > kLongRow) LookForInterrupt();
       const T b = (grad * s * (in - mean)).sum() * factor * factor / size;
+      if (n > kLongRow) LookForInterrupt();
       Put(out, add, factor * (grad * s - a - (in - mean) * b));
     } else {
       const T a = grad.sum() / size;
+      if (n > kLongRow) LookForInterrupt();
       const T b = (grad * (in - mean)).sum() * factor * factor / size;
+      if (n > kLongRow) LookForInterrupt();
       Put(out, add, factor * (grad - a - (in - mean) * b));
     }
   }
@@ -196,12 +205,12 @@ struct LayerNormGrad {
       if (bias_grad) {
         Row<T> sum(bias_grad->mutable_data<T>() + begin, n);
         sum.setZero();
-        for (int64_t i = 0; i < r.rows; ++i) sum += ConstRow<T>(dy + i * r.width + begin, n);
+        for (const int64_t i : Watched(r.rows)) sum += ConstRow<T>(dy + i * r.width + begin, n);
       }
       if (scale_grad) {
         Row<T> sum(scale_grad->mutable_data<T>() + begin, n);
         sum.setZero();
-        for (int64_t i = 0; i < r.rows; ++i) {
+        for (const int64_t i : Watched(r.rows)) {
           const int64_t at = i * r.width + begin;
           sum += ConstRow<T>(dy + at, n) * (ConstRow<T>(from + at, n) - means[i]) *
                  (T(1) / std::sqrt(variances[i] + epsilon));

@@ -1,6 +1,7 @@
 #include "kernels/norm/lrn.h"
 
 #include "core/shapes.h"
+#include "core/threads/look_meter.h"
 
 namespace heddle {
 namespace {
@@ -56,7 +57,9 @@ struct Lrn {
       if (v.pixel_step == 1) {
         ForChannels(ctx, v, n, [&](int64_t image, int64_t c) {
           T sum[kLrnPiece];
+          LookMeter meter;
           for (int64_t p = 0; p < v.pixels; p += kLrnPiece) {
+            meter.Did(kLrnPiece * (4 + std::min(n, v.channels)));
             const int64_t count = std::min(kLrnPiece, v.pixels - p);
             norm.OfPixels(x + image + p, c, v.channels, v.channel_step, count, sum);
             write(image + c * v.channel_step + p, count, sum);
@@ -66,9 +69,11 @@ struct Lrn {
       }
       ctx.ParallelFor(v.batch * v.pixels, 1 + 16384 / (1 + v.channels * std::min(n, v.channels)),
                       [&](int64_t begin, int64_t end) {
+                        LookMeter meter;
                         for (int64_t p = begin; p < end; ++p)
                           norm.ForPixel(x + p * v.channels, v.channels,
                                         [&](int64_t c, int64_t count, const T* sum) {
+                                          meter.Did(count * (4 + std::min(n, v.channels)));
                                           write(p * v.channels + c, count, sum);
                                         });
                       });
@@ -104,18 +109,19 @@ struct LrnGrad {
     const T ratio = T(-2) * static_cast<T>(ctx.Float("alpha")) * beta;
     ForChannels(ctx, v, n, [&](int64_t image, int64_t c) {
       const int64_t at = image + c * v.channel_step;
-      for (int64_t p = 0; p < v.pixels; ++p) {
+      for (const int64_t p : Watched(v.pixels)) {
         const int64_t i = at + p * v.pixel_step;
         to[i] = std::pow(mid[i], -beta) * grad[i];
       }
       const int64_t first = std::max<int64_t>(0, c - before);
       const int64_t last = std::min(v.channels, c - before + n);
       for (int64_t d = first; d < last; ++d)
-        for (int64_t p = 0; p < v.pixels; ++p) {
-          const int64_t i = at + p * v.pixel_step,
-                        j = image + d * v.channel_step + p * v.pixel_step;
-          to[i] += ratio * out[j] * grad[j] / mid[j] * x[i];
-        }
+        for (const auto piece : Stretches(v.pixels))
+          for (int64_t p = piece.begin; p < piece.end; ++p) {
+            const int64_t i = at + p * v.pixel_step,
+                          j = image + d * v.channel_step + p * v.pixel_step;
+            to[i] += ratio * out[j] * grad[j] / mid[j] * x[i];
+          }
     });
     return Status::Ok();
   }

@@ -3,6 +3,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 
+#include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 
 namespace heddle {
@@ -31,7 +32,7 @@ struct Pieces {
   template <typename Fn>
   T Sum(Fn&& fn) const {
     T sum(0);
-    for (int64_t p = 0; p < layout.pieces; ++p) sum += fn(p);
+    for (const int64_t p : Watched(layout.pieces)) sum += fn(p);
     return sum;
   }
 };
@@ -105,7 +106,7 @@ void NormForward(const KernelContext& ctx, const NormLayout& layout, const T* x,
   Tensor scratch = ctx.Scratch(sizeof(T) == 4 ? DType::kF32 : DType::kF64, {2 * layout.groups});
   T* factor = scratch.mutable_data<T>();
   T* shift = factor + layout.groups;
-  for (int64_t g = 0; g < layout.groups; ++g) {
+  for (const int64_t g : Watched(layout.groups)) {
     const int64_t c = g % layout.channels;
     factor[g] = stats.inverse[g] * (params.scale ? params.scale[c] : T(1));
     shift[g] = (params.bias ? params.bias[c] : T(0)) - stats.mean[g] * factor[g];
@@ -137,7 +138,7 @@ void NormBackward(const KernelContext& ctx, const NormLayout& layout, const T* x
     if (!dx) return;
     const T factor = inverse * (scale ? scale[g % layout.channels] : T(1));
     const T mean_dy = a / count, slope = b * inverse / count;
-    for (int64_t p = 0; p < layout.pieces; ++p) {
+    for (const int64_t p : Watched(layout.pieces)) {
       if (stats.fixed)
         in(dx, p) = factor * in(dy, p);
       else
@@ -170,7 +171,7 @@ void NormDoubleBackward(const KernelContext& ctx, const NormLayout& layout,
         io.ddx ? in.Sum([&](int64_t p) { return (in(io.ddx, p) * in(io.dy, p)).sum(); }) : T(0);
     if (!stats.fixed) both -= count * (ddx_mean * dy_mean + ddx_h * dy_h);
     if (io.dscale) io.dscale[g] = inverse * both;
-    for (int64_t p = 0; p < layout.pieces; ++p) {
+    for (const int64_t p : Watched(layout.pieces)) {
       if (io.ddy) {
         auto out = in(io.ddy, p);
         out = h(p) * dds + ddb;
@@ -197,7 +198,7 @@ void NormDoubleBackward(const KernelContext& ctx, const NormLayout& layout,
 template <typename T>
 void SumGroups(const NormLayout& layout, const T* per_group, T* per_channel) {
   WatchedFill(per_channel, layout.channels, T(0));
-  for (int64_t g = 0; g < layout.groups; ++g) per_channel[g % layout.channels] += per_group[g];
+  for (const int64_t g : Watched(layout.groups)) per_channel[g % layout.channels] += per_group[g];
 }
 
 #define HEDDLE_NORM(T)                                                                       \

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "kernels/base/check.h"
 #include "kernels/reduce/axis_lines.h"
 
@@ -14,8 +15,8 @@ template <typename T>
 std::vector<T> PowerSums(const AxisLines& s, const T* x, T p) {
   std::vector<T> sums(static_cast<size_t>(s.n), T(0));
   for (int64_t o = 0; o < s.outer; ++o)
-    for (int64_t i = 0; i < s.n; ++i)
-      for (int64_t k = 0; k < s.inner; ++k)
+    for (const int64_t i : Watched(s.n))
+      for (const int64_t k : Watched(s.inner))
         sums[static_cast<size_t>(i)] += std::pow(std::fabs(x[(o * s.n + i) * s.inner + k]), p);
   return sums;
 }
@@ -30,11 +31,13 @@ struct Renorm {
     T* out = ctx.Out("Out").template mutable_data<T>();
     std::vector<T> scale = PowerSums(s, x, p);
     for (T& v : scale) {
+      LookForInterrupt();
       const T norm = std::pow(v, T(1) / p);
       v = norm > max ? max / norm : T(1);
     }
-    for (int64_t i = 0; i < xt.numel(); ++i)
-      out[i] = x[i] * scale[static_cast<size_t>(i / s.inner % s.n)];
+    for (const auto part : Stretches(xt.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        out[i] = x[i] * scale[static_cast<size_t>(i / s.inner % s.n)];
     return Status::Ok();
   }
 };
@@ -55,18 +58,21 @@ struct RenormGrad {
     T* dx = ctx.Out("X@GRAD").template mutable_data<T>();
     const std::vector<T> sums = PowerSums(s, x, p);
     std::vector<T> dots(sums.size(), T(0));
-    for (int64_t i = 0; i < xt.numel(); ++i)
-      dots[static_cast<size_t>(i / s.inner % s.n)] += x[i] * dout[i];
-    for (int64_t i = 0; i < xt.numel(); ++i) {
-      const auto slice = static_cast<size_t>(i / s.inner % s.n);
-      const T norm = std::pow(sums[slice], T(1) / p);
-      dx[i] = dout[i];
-      if (!(norm > max)) continue;
-      const T inverse = T(1) / norm;
-      const T sign = static_cast<T>((x[i] > 0) - (x[i] < 0));
-      const T dnorm = std::pow(sums[slice], T(1) / p - 1) * std::pow(std::fabs(x[i]), p - 1) * sign;
-      dx[i] = max * (dout[i] * inverse - dots[slice] * inverse * inverse * dnorm);
-    }
+    for (const auto part : Stretches(xt.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        dots[static_cast<size_t>(i / s.inner % s.n)] += x[i] * dout[i];
+    for (const auto part : Stretches(xt.numel()))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        const auto slice = static_cast<size_t>(i / s.inner % s.n);
+        const T norm = std::pow(sums[slice], T(1) / p);
+        dx[i] = dout[i];
+        if (!(norm > max)) continue;
+        const T inverse = T(1) / norm;
+        const T sign = static_cast<T>((x[i] > 0) - (x[i] < 0));
+        const T dnorm =
+            std::pow(sums[slice], T(1) / p - 1) * std::pow(std::fabs(x[i]), p - 1) * sign;
+        dx[i] = max * (dout[i] * inverse - dots[slice] * inverse * inverse * dnorm);
+      }
     return Status::Ok();
   }
 };

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "core/dtype_of.h"
+#include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/gemm/gemm.h"
@@ -58,9 +59,11 @@ struct Iteration {
 
   static void Normalise(T* x, int64_t n, T epsilon) {
     T sum(0);
-    for (int64_t i = 0; i < n; ++i) sum += x[i] * x[i];
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i) sum += x[i] * x[i];
     const T norm = std::sqrt(sum) + epsilon;
-    for (int64_t i = 0; i < n; ++i) x[i] /= norm;
+    for (const auto part : Stretches(n))
+      for (int64_t i = part.begin; i < part.end; ++i) x[i] /= norm;
   }
 
   Iteration(const KernelContext& ctx, int dim) {
@@ -72,7 +75,8 @@ struct Iteration {
     matrix = hold.mutable_data<T>();
     u = matrix + h * w;
     v = u + h;
-    for (int64_t i = 0; i < h * w; ++i) matrix[At(i)] = weight.data<T>()[i];
+    for (const auto part : Stretches(h * w))
+      for (int64_t i = part.begin; i < part.end; ++i) matrix[At(i)] = weight.data<T>()[i];
     WatchedCopy(ctx.In("U").data<T>(), h, u);
     WatchedCopy(ctx.In("V").data<T>(), w, v);
     const T epsilon = static_cast<T>(ctx.Float("eps"));
@@ -84,8 +88,9 @@ struct Iteration {
       Gemm(GemmDims::Dense(h, 1, w), T(1), matrix, v, T(0), u);
       Normalise(u, h, epsilon);
     }
-    for (int64_t r = 0; r < h; ++r)
-      for (int64_t c = 0; c < w; ++c) sigma += u[r] * matrix[r * w + c] * v[c];
+    for (const int64_t r : Watched(h))
+      for (const auto part : Stretches(w))
+        for (int64_t c = part.begin; c < part.end; ++c) sigma += u[r] * matrix[r * w + c] * v[c];
   }
 };
 
@@ -97,7 +102,8 @@ struct SpectralNorm {
     HEDDLE_RETURN_IF_ERROR(it.interrupted);
     const T* from = ctx.In("Weight").data<T>();
     T* out = ctx.Out("Out").mutable_data<T>();
-    for (int64_t i = 0; i < it.h * it.w; ++i) out[i] = from[i] / it.sigma;
+    for (const auto part : Stretches(it.h * it.w))
+      for (int64_t i = part.begin; i < part.end; ++i) out[i] = from[i] / it.sigma;
     return Status::Ok();
   }
 };
@@ -123,11 +129,13 @@ struct SpectralNormGrad {
     const T* grad = ctx.In("Out@GRAD").data<T>();
     T* to = ctx.Out("Weight@GRAD").mutable_data<T>();
     T sum(0);
-    for (int64_t i = 0; i < it.h * it.w; ++i) sum += weight[i] / it.sigma;
-    for (int64_t i = 0; i < it.h * it.w; ++i) {
-      const int64_t at = it.At(i);
-      to[i] = grad[i] * (T(1) - it.u[at / it.w] * it.v[at % it.w] * sum) / it.sigma;
-    }
+    for (const auto part : Stretches(it.h * it.w))
+      for (int64_t i = part.begin; i < part.end; ++i) sum += weight[i] / it.sigma;
+    for (const auto part : Stretches(it.h * it.w))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        const int64_t at = it.At(i);
+        to[i] = grad[i] * (T(1) - it.u[at / it.w] * it.v[at % it.w] * sum) / it.sigma;
+      }
     return Status::Ok();
   }
 };

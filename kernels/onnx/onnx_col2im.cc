@@ -1,4 +1,5 @@
 // Columns of blocks added up to images of any rank.
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -78,7 +79,9 @@ struct OnnxCol2im {
         Walk<1> tap(block, {none});
         for (int64_t k = 0; k < block.numel(); ++k, tap.Next()) {
           Walk<1> place(c.places, {none});
-          for (int64_t l = 0; l < c.places.numel(); ++l, place.Next()) {
+          const int64_t places = c.places.numel();
+          for (const int64_t l : Watched(places)) {
+            if (l > 0) place.Next();
             int64_t at = 0;
             bool inside = true;
             for (int i = 0; i < c.rank; ++i) {
@@ -88,7 +91,7 @@ struct OnnxCol2im {
               inside = inside && p >= 0 && p < c.image[j];
               at += p * strides[i];
             }
-            if (inside) pixels[at] += column[k * c.places.numel() + l];
+            if (inside) pixels[at] += column[k * places + l];
           }
         }
       }

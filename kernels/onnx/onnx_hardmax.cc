@@ -1,5 +1,6 @@
 // 1 at the position of the greatest element of a line (the first of equal ones), 0 elsewhere.
 #include "kernels/onnx/operands.h"
+#include "kernels/reduce/along_line.h"
 
 namespace heddle {
 namespace {
@@ -26,9 +27,10 @@ struct OnnxHardmax {
     lines.ForEach(ctx, 2, [&](int64_t line) {
       const int64_t begin = lines.Begin(line);
       int64_t best = 0;
-      for (int64_t i = 1; i < lines.n; ++i)
-        if (Greater(from[begin + i * lines.inner], from[begin + best * lines.inner])) best = i;
-      for (int64_t i = 0; i < lines.n; ++i) to[begin + i * lines.inner] = T(i == best ? 1 : 0);
+      AlongLine(lines, line, [&](int64_t i, int64_t at) {
+        if (Greater(from[at], from[begin + best * lines.inner])) best = i;
+      });
+      AlongLine(lines, line, [&](int64_t i, int64_t at) { to[at] = T(i == best ? 1 : 0); });
     });
     return Status::Ok();
   }

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
@@ -70,7 +71,7 @@ Status FillSources(const std::string& mode, int64_t n, int64_t before, int axis,
   const bool edge = mode == "edge", wrap = mode == "wrap", reflect = mode == "reflect";
   if (!edge && !wrap && !reflect && mode != "constant")
     return InvalidArgument("mode is '", mode, "', expected constant, reflect, edge or wrap");
-  for (int64_t i = 0; i < out; ++i) {
+  for (const int64_t i : Watched(out)) {
     int64_t at = i - before - first;  // among those kept
     if (at < 0 || at >= kept) {
       if (edge) {
@@ -121,9 +122,9 @@ void RunOnnxPad(const KernelContext& ctx, const Tensor& x, Tensor& out, T value,
         continue;
       }
       const auto pick = [&](int64_t c) { return columns[c] >= 0 ? from[at + columns[c]] : value; };
-      for (int64_t c = 0; c < first; ++c) line[c] = pick(c);
+      for (const int64_t c : Watched(first)) line[c] = pick(c);
       WatchedCopy(from + at + first - before, end_copy - first, line + first);
-      for (int64_t c = end_copy; c < cols; ++c) line[c] = pick(c);
+      for (const int64_t c : Watched(end_copy, cols)) line[c] = pick(c);
     }
   });
 }

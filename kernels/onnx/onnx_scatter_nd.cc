@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/onnx/elements_at.h"
 
 namespace heddle {
@@ -39,7 +40,8 @@ Status OnnxScatterNd(KernelContext& ctx) {
     T* to = out.mutable_data<T>();
     status = VisitScatterReduction<T>(ctx.Str("reduction"), [&](auto put) {
       return ForEachTuple(t, x.shape(), index, [&](int64_t at, int64_t i) {
-        for (int64_t k = 0; k < t.row; ++k) put(to[at + k], from[i * t.row + k]);
+        for (const auto part : Stretches(t.row))
+          for (int64_t k = part.begin; k < part.end; ++k) put(to[at + k], from[i * t.row + k]);
       });
     });
   });

@@ -1,4 +1,5 @@
 // A triangle of each matrix; k of the diagonal is an operand.
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -30,8 +31,9 @@ Status OnnxTrilu(KernelContext& ctx) {
                                                            : i % rows + k + (upper ? 0 : 1),
                                                0, cols);
         const int64_t first = upper ? at : 0, last = upper ? cols : at;
-        for (int64_t j = 0; j < cols; ++j)
-          to[i * cols + j] = j >= first && j < last ? from[i * cols + j] : T{};
+        for (const auto part : Stretches(cols))
+          for (int64_t j = part.begin; j < part.end; ++j)
+            to[i * cols + j] = j >= first && j < last ? from[i * cols + j] : T{};
       }
     });
   });

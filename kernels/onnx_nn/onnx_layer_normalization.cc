@@ -2,6 +2,7 @@
 // of 1.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 
 namespace heddle {
@@ -75,22 +76,25 @@ Status RunOnnxRowNorm(KernelContext& ctx, Key scale_key, Key bias_key) {
       const T* in = from + r * width;
       double mean = 0, square = 0;
       if (kCentered) {
-        for (int64_t i = 0; i < width; ++i) mean += static_cast<double>(in[i]);
+        for (const auto part : Stretches(width))
+          for (int64_t i = part.begin; i < part.end; ++i) mean += static_cast<double>(in[i]);
         mean /= static_cast<double>(width);
       }
-      for (int64_t i = 0; i < width; ++i) {
-        const double d = static_cast<double>(in[i]) - mean;
-        square += d * d;
-      }
+      for (const auto part : Stretches(width))
+        for (int64_t i = part.begin; i < part.end; ++i) {
+          const double d = static_cast<double>(in[i]) - mean;
+          square += d * d;
+        }
       const double factor = 1 / std::sqrt(square / static_cast<double>(width) + epsilon);
       if (mean_out != nullptr) mean_out->mutable_data<T>()[r] = static_cast<T>(mean);
       if (factor_out != nullptr) factor_out->mutable_data<T>()[r] = static_cast<T>(factor);
       const T *s = scale.Row(r, width), *b = bias.Row(r, width);
       const T m = static_cast<T>(mean), f = static_cast<T>(factor);
-      for (int64_t i = 0; i < width; ++i) {
-        const T v = (in[i] - m) * f * (s == nullptr ? T(1) : s[i]);
-        to[r * width + i] = b == nullptr ? v : v + b[i];
-      }
+      for (const auto part : Stretches(width))
+        for (int64_t i = part.begin; i < part.end; ++i) {
+          const T v = (in[i] - m) * f * (s == nullptr ? T(1) : s[i]);
+          to[r * width + i] = b == nullptr ? v : v + b[i];
+        }
     }
   });
   return Status::Ok();

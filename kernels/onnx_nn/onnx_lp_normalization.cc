@@ -5,6 +5,7 @@
 #include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/onnx/operands.h"
+#include "kernels/reduce/along_line.h"
 
 namespace heddle {
 namespace {
@@ -29,17 +30,15 @@ struct OnnxLpNorm {
     const T* from = x.data<T>();
     T* to = ctx.Out("output").template mutable_data<T>();
     lines.ForEach(ctx, 2, [&](int64_t line) {
-      const int64_t begin = lines.Begin(line);
       double sum = 0;
-      for (const int64_t i : Watched(lines.n)) {
-        const auto v = static_cast<double>(from[begin + i * lines.inner]);
+      AlongLine(lines, line, [&](int64_t, int64_t at) {
+        const auto v = static_cast<double>(from[at]);
         sum += p == 1 ? std::fabs(v) : v * v;
-      }
+      });
       const double norm = p == 1 ? sum : std::sqrt(sum);
-      for (int64_t i = 0; i < lines.n; ++i) {
-        const int64_t at = begin + i * lines.inner;
+      AlongLine(lines, line, [&](int64_t, int64_t at) {
         to[at] = norm == 0 ? T(0) : static_cast<T>(static_cast<double>(from[at]) / norm);
-      }
+      });
     });
     return Status::Ok();
   }
@@ -71,7 +70,9 @@ struct OnnxMeanVariance {
     T* to = ctx.Out("Y").template mutable_data<T>();
     const auto each = [&](auto fn) {
       Walk<1> walk(x.shape(), {set});
-      for (int64_t i = 0; i < n; ++i, walk.Next()) fn(i, static_cast<size_t>(walk.at(0)));
+      for (const auto part : Stretches(n))
+        for (int64_t i = part.begin; i < part.end; ++i, walk.Next())
+          fn(i, static_cast<size_t>(walk.at(0)));
     };
     each([&](int64_t i, size_t s) { mean[s] += static_cast<double>(from[i]) / count; });
     each([&](int64_t i, size_t s) {

@@ -95,15 +95,19 @@ struct OnnxEntropy {
     lines.ForEach(ctx, 16, [&](int64_t line) {
       const int64_t begin = lines.Begin(line);
       T most = -std::numeric_limits<T>::infinity();
-      for (int64_t i = 0; i < lines.n; ++i) most = std::max(most, from[begin + i * lines.inner]);
+      for (const auto part : Stretches(lines.n))
+        for (int64_t i = part.begin; i < part.end; ++i)
+          most = std::max(most, from[begin + i * lines.inner]);
       double sum = 0;
-      for (int64_t i = 0; i < lines.n; ++i)
-        sum += std::exp(static_cast<double>(from[begin + i * lines.inner] - most));
+      for (const auto part : Stretches(lines.n))
+        for (int64_t i = part.begin; i < part.end; ++i)
+          sum += std::exp(static_cast<double>(from[begin + i * lines.inner] - most));
       const T log = static_cast<T>(std::log(sum));
-      for (int64_t i = 0; i < lines.n; ++i) {
-        const int64_t at = begin + i * lines.inner;
-        logs[at] = from[at] - most - log;
-      }
+      for (const auto part : Stretches(lines.n))
+        for (int64_t i = part.begin; i < part.end; ++i) {
+          const int64_t at = begin + i * lines.inner;
+          logs[at] = from[at] - most - log;
+        }
     });
     return Losses<T>(ctx, kEntropy, logs);
   }

@@ -1,6 +1,7 @@
 #include "kernels/onnx_nn/windows.h"
 
 #include "core/memory/watched_bytes.h"
+#include "core/threads/look_meter.h"
 
 namespace heddle {
 
@@ -115,9 +116,11 @@ void ToColumns(const Windows& w, const T* x, int64_t channels, T* columns) {
   const int64_t taps = w.kernel.numel(), places = w.out.numel(), plane = w.in.numel();
   WatchedFill(columns, channels * taps * places, T(0));
   Walk<1> position(w.out, {Walk<1>::Strides{}});
+  LookMeter meter;
   for (int64_t p = 0; p < places; ++p, position.Next()) {
     const WindowAt at = WindowOf(w, position);
     ForEachTap(w, at, [&](int64_t pixel, int64_t k) {
+      meter.Did(2 + channels);
       for (int64_t c = 0; c < channels; ++c)
         columns[(c * taps + k) * places + p] = x[c * plane + pixel];
     });
@@ -128,9 +131,11 @@ template <typename T>
 void AddColumns(const Windows& w, const T* columns, int64_t channels, T* x) {
   const int64_t taps = w.kernel.numel(), places = w.out.numel(), plane = w.in.numel();
   Walk<1> position(w.out, {Walk<1>::Strides{}});
+  LookMeter meter;
   for (int64_t p = 0; p < places; ++p, position.Next()) {
     const WindowAt at = WindowOf(w, position);
     ForEachTap(w, at, [&](int64_t pixel, int64_t k) {
+      meter.Did(2 + channels);
       for (int64_t c = 0; c < channels; ++c)
         x[c * plane + pixel] += columns[(c * taps + k) * places + p];
     });

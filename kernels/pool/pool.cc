@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/threads/look_meter.h"
 #include "kernels/simd/vector.h"
 
 namespace heddle {
@@ -47,7 +48,7 @@ void ForWindows(const PoolGeometry& g, int64_t begin, int64_t end, Fn&& fn) {
   size_t w = static_cast<size_t>(begin % g.out[2]);
   size_t h = static_cast<size_t>(begin / g.out[2] % g.out[1]);
   size_t d = static_cast<size_t>(begin / (g.out[2] * g.out[1]));
-  for (int64_t i = begin; i < end; ++i) {
+  for (const int64_t i : Watched(begin, end)) {
     fn(g.windows[0][d], g.windows[1][h], g.windows[2][w], i);
     if (++w < g.windows[2].size()) continue;
     w = 0;
@@ -71,10 +72,17 @@ int64_t MostTaps(const PoolGeometry& g) {
 // The same for all windows of an image.
 template <typename Fn>
 void ForAllWindows(const PoolGeometry& g, Fn&& fn) {
-  int64_t i = 0;
+  const int64_t between = std::max<int64_t>(1, LookMeter::kBetweenLooks / MostTaps(g));
+  int64_t i = 0, left = between;
   for (const PoolWindow& d : g.windows[0])
     for (const PoolWindow& h : g.windows[1])
-      for (const PoolWindow& w : g.windows[2]) fn(d, h, w, i++);
+      for (const PoolWindow& w : g.windows[2]) {
+        fn(d, h, w, i++);
+        if (--left > 0) [[likely]]
+          continue;
+        left = between;
+        LookForInterrupt();
+      }
 }
 
 // The sizes of windows that are worth code of their own; `kSize` 0 stands for any other.
@@ -370,7 +378,8 @@ inline void SmallMaxBackward(const T* __restrict x, int64_t row, int64_t step, T
 template <typename T, bool kMax, bool kDense>
 void PlaneBackward(const PoolGeometry& g, const T* x, const T* out, const T* grad, T* to) {
   const int64_t step = kDense ? 1 : g.pixel_step();
-  for (int64_t i = 0; i < g.in_size(); ++i) to[i * step] = T(0);
+  for (const auto piece : Stretches(g.in_size()))
+    for (int64_t i = piece.begin; i < piece.end; ++i) to[i * step] = T(0);
   ForAllWindows(g, [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
     // Single precision, as in Paddle.
     const T part =

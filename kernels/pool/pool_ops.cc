@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
+#include "core/threads/look_meter.h"
 #include "kernels/elementwise/convert.h"
 #include "kernels/pool/pool.h"
 
@@ -101,17 +103,20 @@ Prepared PrepareWithIndex(PrepareContext& ctx) {
 template <typename T>
 void MaxWithIndex(const PoolGeometry& g, const T* plane, T* out, int32_t* mask) {
   int64_t i = 0;
+  LookMeter meter;
   for (const PoolWindow& d : g.windows[0])
     for (const PoolWindow& h : g.windows[1])
       for (const PoolWindow& w : g.windows[2]) {
         T best = std::numeric_limits<T>::lowest();
         int64_t index = -1;
         for (int64_t z = d.begin; z < d.end; ++z)
-          for (int64_t y = h.begin; y < h.end; ++y)
+          for (int64_t y = h.begin; y < h.end; ++y) {
+            meter.Did(2 + w.end - w.begin);
             for (int64_t x = w.begin; x < w.end; ++x) {
               const int64_t at = (z * g.in[1] + y) * g.in[2] + x;
               if (best < plane[at]) best = plane[at], index = at;
             }
+          }
         out[i] = best;
         mask[i++] = static_cast<int32_t>(index);
       }
@@ -138,8 +143,10 @@ template <typename T>
 Status Scatter(int64_t planes, int64_t from_size, int64_t to_size, const T* from,
                const int32_t* index, bool add, T* to) {
   WatchedFill(to, planes * to_size, T(0));
+  LookMeter meter;
   for (int64_t p = 0; p < planes; ++p, from += from_size, index += from_size, to += to_size)
     for (int64_t i = 0; i < from_size; ++i) {
+      meter.Did(2);
       const int64_t at = index[i];
       if (at < 0 || at >= to_size) {
         if (add && at == -1) continue;  // a window that held nothing
@@ -199,8 +206,9 @@ Status WithIndices(const KernelContext& ctx, const Tensor& indices, Fn&& fn) {
   Tensor narrow = ctx.Scratch(DType::kI32, {indices.numel()});
   const int64_t* from = indices.data<int64_t>();
   int32_t* to = narrow.mutable_data<int32_t>();
-  for (int64_t i = 0; i < indices.numel(); ++i)
-    to[i] = from[i] < 0 || from[i] > INT32_MAX ? -1 : static_cast<int32_t>(from[i]);
+  for (const auto part : Stretches(indices.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      to[i] = from[i] < 0 || from[i] > INT32_MAX ? -1 : static_cast<int32_t>(from[i]);
   return fn(narrow.data<int32_t>());
 }
 
@@ -237,11 +245,12 @@ struct UnpoolGrad {
       const int64_t from = grad.shape().Product(2, rank), size = to.shape().Product(2, rank);
       const T* g = grad.data<T>();
       T* out = to.mutable_data<T>();
-      for (int64_t i = 0; i < to.numel(); ++i) {
-        if (index[i] < 0 || index[i] >= from)
-          return OutOfRange("Indices holds ", index[i], ", a plane has ", from, " elements");
-        out[i] = g[i / size * from + index[i]];
-      }
+      for (const auto part : Stretches(to.numel()))
+        for (int64_t i = part.begin; i < part.end; ++i) {
+          if (index[i] < 0 || index[i] >= from)
+            return OutOfRange("Indices holds ", index[i], ", a plane has ", from, " elements");
+          out[i] = g[i / size * from + index[i]];
+        }
       return Status::Ok();
     });
   }

@@ -1,6 +1,7 @@
 // spp: spatial pyramid pooling, grids of 1, 4, 16, … bins over each plane, one after the other.
 #include <limits>
 
+#include "core/threads/look_meter.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
@@ -40,6 +41,7 @@ template <typename Fn>
 void ForEachWindow(const Shape& x, int64_t height, Fn fn) {
   const int64_t all = ((int64_t{1} << (2 * height)) - 1) / 3 * x[1];
   int64_t before = 0;
+  LookMeter meter;
   for (int l = 0; l < height; ++l) {
     const Level level(l, x[2], x[3]);
     const int64_t per_plane = level.bins * level.bins;
@@ -50,6 +52,7 @@ void ForEachWindow(const Shape& x, int64_t height, Fn fn) {
         const Window window{std::max<int64_t>(y, 0), std::min(y + level.kernel_h, x[2]),
                             std::max<int64_t>(z, 0), std::min(z + level.kernel_w, x[3])};
         fn(p, window, p / x[1] * all + before + p % x[1] * per_plane + b);
+        meter.Did(8);
       }
     before += per_plane * x[1];
   }
@@ -66,7 +69,7 @@ struct Spp {
         x.shape(), ctx.Int("pyramid_height"), [&](int64_t p, const Window& w, int64_t to) {
           const T* from = x.data<T>() + p * plane;
           T value = max ? -std::numeric_limits<T>::max() : T(0);
-          for (int64_t i = w.top; i < w.bottom; ++i)
+          for (const int64_t i : Watched(w.top, w.bottom))
             for (int64_t j = w.left; j < w.right; ++j)
               value = max ? std::max(value, from[i * width + j]) : value + from[i * width + j];
           const int64_t count = (w.bottom - w.top) * (w.right - w.left);
@@ -102,7 +105,7 @@ struct SppGrad {
       // Single precision, as in Paddle.
       const auto count = static_cast<float>((w.bottom - w.top) * (w.right - w.left));
       const T share = d * static_cast<T>(1.f / count);
-      for (int64_t i = w.top; i < w.bottom; ++i)
+      for (const int64_t i : Watched(w.top, w.bottom))
         for (int64_t j = w.left; j < w.right; ++j) {
           if (values[i * width + j] > values[best]) best = i * width + j;
           if (!max) dx[i * width + j] += share;

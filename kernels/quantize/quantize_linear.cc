@@ -54,7 +54,8 @@ template <typename Fn>
 void ForEachElement(const AxisSplit& s, Fn fn) {
   for (int64_t o = 0, i = 0; o < s.outer; ++o)
     for (const int64_t c : Watched(s.n))
-      for (int64_t k = 0; k < s.inner; ++k) fn(i++, c);
+      for (const auto part : Stretches(s.inner))
+        for (int64_t k = part.begin; k < part.end; ++k) fn(i++, c);
 }
 
 template <typename T>

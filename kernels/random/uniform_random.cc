@@ -1,4 +1,5 @@
 // uniform_random, uniform_random_batch_size_like, uniform_random_inplace.
+#include "core/interrupts.h"
 #include "kernels/base/shape_arg.h"
 #include "kernels/base/visit_one_of.h"
 #include "kernels/elementwise/convert.h"
@@ -17,7 +18,7 @@ Status SetDiagonal(const KernelContext& ctx, Tensor& out) {
                       " elements");
   VisitOneOf<float, double, float16, bfloat16>("Out", out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < num; ++i)
+    for (const int64_t i : Watched(num))
       out.mutable_data<T>()[i * (step + 1)] = ConvertTo<T>(ctx.Float("diag_val"));
   });
   return Status::Ok();

@@ -88,7 +88,7 @@ struct AffineGrid {
     const Tensor base = BaseGrid<T>(ctx, g);
     const T* theta = ctx.In("Theta").data<T>();
     const int64_t n = g.spatial;
-    for (int64_t b = 0; b < out.dim(0); ++b)
+    for (const int64_t b : Watched(out.dim(0)))
       ParallelGemm(ctx, GemmDims::Dense(g.pixels(), n, n + 1, false, true), T(1), base.data<T>(),
                    theta + b * n * (n + 1), T(0), out.mutable_data<T>() + b * g.pixels() * n);
     return Status::Ok();
@@ -116,7 +116,7 @@ struct AffineGridGrad {
     const Tensor base = BaseGrid<T>(ctx, g);
     T* to = ctx.Out("Theta@GRAD").mutable_data<T>();
     const int64_t n = g.spatial;
-    for (int64_t b = 0; b < grad.dim(0); ++b)
+    for (const int64_t b : Watched(grad.dim(0)))
       Gemm(GemmDims::Dense(n, n + 1, g.pixels(), true), T(1), grad.data<T>() + b * g.pixels() * n,
            base.data<T>(), T(0), to + b * n * (n + 1));
     return Status::Ok();

@@ -1,3 +1,4 @@
+#include "core/interrupts.h"
 #include "kernels/rnn/sequence_batch.h"
 
 namespace heddle {
@@ -42,8 +43,9 @@ struct GruUnit {
     const Tensor* bias = ctx.InOpt("Bias");
     const int64_t n = h.dim(0), width = 3 * step.size;
     T* gate = ctx.Out("Gate").template mutable_data<T>();
-    for (int64_t i = 0; i < n * width; ++i)
-      gate[i] = x.data<T>()[i] + (bias ? bias->data<T>()[i % width] : T(0));
+    for (const auto part : Stretches(n * width))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        gate[i] = x.data<T>()[i] + (bias ? bias->data<T>()[i % width] : T(0));
     step.Forward(n, gate, h.data<T>(), ctx.Out("ResetHiddenPrev").template mutable_data<T>(),
                  ctx.Out("Hidden").template mutable_data<T>());
     return Status::Ok();

@@ -160,7 +160,8 @@ struct Lstm {
     if (Tensor* out = ctx.OutOpt("BatchCellPreAct")) {
       T* to = out->template mutable_data<T>();
       Reorder(batch, ctx.Out("Cell").template data<T>(), d, to);
-      for (int64_t i = 0; i < out->numel(); ++i) to[i] = Activate(cell.cell, to[i]);
+      for (const auto part : Stretches(out->numel()))
+        for (int64_t i = part.begin; i < part.end; ++i) to[i] = Activate(cell.cell, to[i]);
     }
     return Status::Ok();
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/dtype_of.h"
+#include "core/interrupts.h"
 #include "core/machine.h"
 #include "core/memory/lazy_buffer.h"
 #include "core/memory/watched_bytes.h"
@@ -327,7 +328,8 @@ void DrawMask(const KernelContext& ctx, Tensor& mask) {
   const double p = ctx.Float("dropout_prob");
   std::uniform_real_distribution<double> uniform(0, 1);
   uint8_t* keep = mask.mutable_data<uint8_t>();
-  for (int64_t i = 0; i < mask.numel(); ++i) keep[i] = uniform(ctx.random()) >= p ? 1 : 0;
+  for (const auto part : Stretches(mask.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i) keep[i] = uniform(ctx.random()) >= p ? 1 : 0;
 }
 
 // Copies the states before to the states after, or their gradients: for networks of no steps.

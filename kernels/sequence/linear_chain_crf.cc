@@ -97,7 +97,7 @@ T Forward(const Chain<T>& c, T* alpha) {
   const int64_t last = c.length - 1;
   for (int64_t i = 0; i < d; ++i) sum += alpha[last * d + i] * c.w_exp[d + i];
   log_z += std::log(sum);
-  for (int64_t k = 0; k < c.length; ++k)
+  for (const int64_t k : Watched(c.length))
     score += c.x[k * d + c.label[k]] +
              (k == 0 ? c.w[c.label[0]] : c.w[(c.label[k - 1] + 2) * d + c.label[k]]);
   return log_z - score - c.w[d + c.label[last]];
@@ -136,7 +136,7 @@ struct Crf {
     WatchedFill(alpha, x.numel(), T(0));
     for (const auto part : Stretches(w.numel()))
       for (int64_t i = part.begin; i < part.end; ++i) w_exp[i] = std::exp(w.data<T>()[i]);
-    for (int64_t r = 0; d > 0 && r < x.numel() / d; ++r) {
+    for (const int64_t r : Watched(d > 0 ? x.numel() / d : 0)) {
       const T* row = x.data<T>() + r * d;
       const T max = *std::max_element(row, row + d);
       for (int64_t i = 0; i < d; ++i) x_exp[r * d + i] = std::exp(row[i] - max);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/shapes.h"
+#include "core/threads/look_meter.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {
@@ -25,7 +26,9 @@ Status Fill(const KernelContext& ctx, const Tensor& x, double value, Tensor& out
   const int64_t stop = ctx.Bool("wrap") ? n : std::min(n, cols * cols);
   const T v = static_cast<T>(static_cast<ComputeType<T>>(value));
   T* to = out.mutable_data<T>();
+  LookMeter meter;
   for (int64_t i = 0; i < stop; i += step) {
+    meter.Did(8);
     const int64_t column = i % cols + offset;
     if (column >= 0 && column < cols && i + offset < n && i + offset >= 0) to[i + offset] = v;
   }

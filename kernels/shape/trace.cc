@@ -92,9 +92,9 @@ struct TraceGrad {
       return InvalidArgument("Out@GRAD has shape ", dout.shape().ToString(), ", expected ",
                              d.out.ToString());
     WatchedFill(dx.mutable_data<T>(), dx.numel(), T(0));
-    for (int64_t o = 0, n = d.out.numel(); o < n && d.length > 0; ++o) {
+    for (const int64_t o : Watched(d.length > 0 ? d.out.numel() : 0)) {
       T* p = dx.mutable_data<T>() + d.Base(o);
-      for (int64_t i = 0; i < d.length; ++i) p[i * d.step] = dout.data<T>()[o];
+      for (const int64_t i : Watched(d.length)) p[i * d.step] = dout.data<T>()[o];
     }
     return Status::Ok();
   }

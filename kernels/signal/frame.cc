@@ -3,6 +3,7 @@
 #include <complex>
 
 #include "core/shapes.h"
+#include "core/threads/look_meter.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {
@@ -71,9 +72,11 @@ Status Sum(const KernelContext& ctx, const Framing& f, const Tensor& x, Tensor& 
     ctx.ParallelFor(
         f.outer, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, all)),
         [&](int64_t begin, int64_t end) {
+          LookMeter meter;
           for (int64_t o = begin; o < end; ++o)
             for (int64_t k = 0; k < f.frames; ++k)
               for (int64_t l = 0; l < f.length; ++l) {
+                meter.Did(4 + f.inner);
                 const T* from = x.data<T>() + o * all + k * f.frame_step() + l * f.element_step();
                 T* to = out.mutable_data<T>() + (o * f.signal + k * f.hop + l) * f.inner;
                 for (int64_t i = 0; i < f.inner; ++i)

@@ -1,4 +1,5 @@
 // stft: the Fourier transforms of a signal's overlapping, windowed frames.
+#include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/signal/fft_transform.h"
 #include "kernels/strided/strided_copy.h"
@@ -86,7 +87,7 @@ struct StftGrad {
         f.batch, std::max<int64_t>(1, 4096 / (f.n * f.frames)), [&](int64_t begin, int64_t end) {
           std::vector<Fft::Value> line(static_cast<size_t>(f.n)), work;
           for (int64_t b = begin; b < end; ++b) {
-            for (int64_t i = 0; i < f.frames; ++i) {
+            for (const int64_t i : Watched(f.frames)) {
               const std::complex<T>* from = d + b * f.bins * f.frames + i;
               for (int64_t k = 0; k < f.n; ++k)
                 line[static_cast<size_t>(k)] = k < f.bins ? Fft::Value(from[k * f.frames]) : 0;

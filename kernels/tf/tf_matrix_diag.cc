@@ -124,7 +124,7 @@ Status DiagPart(KernelContext& ctx) {
     const T* from = static_cast<const T*>(x.raw());
     T* to = static_cast<T*>(out.mutable_raw());
     WatchedFill(to, out.numel(), value);
-    for (int64_t m = 0; m < matrices; ++m)
+    for (const int64_t m : Watched(matrices))
       d.ForEach([&](int64_t at, int64_t diagonal) {
         to[m * d.count() * d.longest + diagonal] = from[m * d.rows * d.cols + at];
       });
@@ -189,7 +189,7 @@ Status Diag(KernelContext& ctx) {
     const T* from = static_cast<const T*>(x.raw());
     T* to = static_cast<T*>(out.mutable_raw());
     WatchedFill(to, out.numel(), value);
-    for (int64_t m = 0; m < matrices; ++m)
+    for (const int64_t m : Watched(matrices))
       d.ForEach([&](int64_t at, int64_t diagonal) {
         to[m * d.rows * d.cols + at] = from[m * d.count() * d.longest + diagonal];
       });
@@ -220,7 +220,7 @@ Status SetDiag(KernelContext& ctx) {
     using T = typename decltype(tag)::type;
     const T* from = static_cast<const T*>(values.raw());
     T* to = static_cast<T*>(out.mutable_raw());
-    for (int64_t m = 0; m < matrices; ++m)
+    for (const int64_t m : Watched(matrices))
       d.ForEach([&](int64_t at, int64_t place) {
         to[m * d.rows * d.cols + at] = from[m * d.count() * d.longest + place];
       });
@@ -268,7 +268,8 @@ Status TensorDiag(KernelContext& ctx) {
   Tensor& out = ctx.Out("output");
   ZeroBytes(ctx, out.mutable_raw(), out.bytes());
   const auto size = static_cast<int64_t>(SizeOf(x.dtype()));
-  for (int64_t i = 0, n = x.numel(); i < n; ++i)
+  const int64_t n = x.numel();
+  for (const int64_t i : Watched(n))
     std::memcpy(static_cast<std::byte*>(out.mutable_raw()) + i * (n + 1) * size,
                 static_cast<const std::byte*>(x.raw()) + i * size, static_cast<size_t>(size));
   return Status::Ok();
@@ -291,7 +292,8 @@ Status TensorDiagPart(KernelContext& ctx) {
   const Tensor& x = ctx.In("input");
   Tensor& out = ctx.Out("diagonal");
   const auto size = static_cast<int64_t>(SizeOf(x.dtype()));
-  for (int64_t i = 0, n = out.numel(); i < n; ++i)
+  const int64_t n = out.numel();
+  for (const int64_t i : Watched(n))
     std::memcpy(static_cast<std::byte*>(out.mutable_raw()) + i * size,
                 static_cast<const std::byte*>(x.raw()) + i * (n + 1) * size,
                 static_cast<size_t>(size));

@@ -1,9 +1,11 @@
 // Running sums, products and logarithms of sums along an axis, and positions of extremes.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/unary_map.h"
 #include "kernels/onnx/operands.h"
+#include "kernels/reduce/along_line.h"
 #include "kernels/simd/fast_math.h"
 
 namespace heddle {
@@ -56,7 +58,7 @@ struct Scan {
       lines.ForEach(ctx, 4, [&](int64_t line) {
         const int64_t begin = lines.Begin(line);
         T sum = F::template Init<T>();
-        for (int64_t k = 0; k < lines.n; ++k) {
+        for (const int64_t k : Watched(lines.n)) {
           const int64_t at = begin + (reverse ? lines.n - 1 - k : k) * lines.inner;
           const T next = F::Take(sum, from[at]);
           to[at] = exclusive ? sum : next;
@@ -107,16 +109,15 @@ struct Arg {
       Tensor& out = ctx.Out("output");
       const T* from = x.data<T>();
       lines.ForEach(ctx, 2, [&](int64_t line) {
-        const int64_t begin = lines.Begin(line);
         int64_t best = 0;
         T most = kMax ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
-        for (int64_t k = 0; k < lines.n; ++k) {
-          const T v = from[begin + k * lines.inner];
+        AlongLine(lines, line, [&](int64_t k, int64_t at) {
+          const T v = from[at];
           if (kMax ? v > most : v < most) {
             most = v;
             best = k;
           }
-        }
+        });
         if (out.dtype() == DType::kI64)
           out.mutable_data<int64_t>()[line] = best;
         else if (out.dtype() == DType::kI32)

@@ -328,7 +328,7 @@ Status ExtractPatches(KernelContext& ctx) {
   const auto* from = static_cast<const std::byte*>(x.raw());
   auto* to = static_cast<std::byte*>(out.mutable_raw());
   const int64_t taps = p.size[0] * p.size[1];
-  for (int64_t i = 0; row > 0 && i < x.dim(0) * p.out[0] * p.out[1] * taps; ++i) {
+  for (const int64_t i : Watched(row > 0 ? x.dim(0) * p.out[0] * p.out[1] * taps : 0)) {
     const int64_t tap = i % taps, place = i / taps;
     const int64_t ox = place % p.out[1], oy = place / p.out[1] % p.out[0];
     const int64_t n = place / (p.out[0] * p.out[1]);

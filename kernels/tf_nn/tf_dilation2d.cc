@@ -1,6 +1,7 @@
 // Maxima over windows: with a summand for each tap, and with sizes that are operands.
 #include <cmath>
 
+#include "core/interrupts.h"
 #include "kernels/onnx/operands.h"
 #include "kernels/tf_nn/tf_windows.h"
 
@@ -44,7 +45,7 @@ void ForTaps(const Plane& p, int64_t oy, int64_t ox, Fn&& fn) {
   const int64_t y0 = oy * p.stride[0] - p.pad[0], x0 = ox * p.stride[1] - p.pad[1];
   const TapRange ys = TapsInside(y0, p.rate[0], p.size[0], p.in[0]);
   const TapRange xs = TapsInside(x0, p.rate[1], p.size[1], p.in[1]);
-  for (int64_t ky = ys.begin; ky < ys.end; ++ky)
+  for (const int64_t ky : Watched(ys.begin, ys.end))
     for (int64_t kx = xs.begin; kx < xs.end; ++kx)
       fn((y0 + ky * p.rate[0]) * p.in[1] + x0 + kx * p.rate[1], ky * p.size[1] + kx);
 }
@@ -69,7 +70,7 @@ struct Dilation {
     HEDDLE_ASSIGN_OR_RETURN(const Plane p, DilationOf(ctx, x.shape(), filter.shape()));
     const int64_t c = x.dim(3), area = p.in[0] * p.in[1], places = p.out[0] * p.out[1];
     T* to = ctx.Out("output").template mutable_data<T>();
-    for (int64_t i = 0; c > 0 && i < x.dim(0) * places; ++i) {
+    for (const int64_t i : Watched(c > 0 ? x.dim(0) * places : 0)) {
       T* pixel = to + i * c;
       std::fill(pixel, pixel + c, std::numeric_limits<T>::lowest());
       const T* image = x.data<T>() + i / places * area * c;
@@ -105,7 +106,7 @@ struct Pool {
     HEDDLE_ASSIGN_OR_RETURN(const Plane p, PoolOf(ctx, x.shape()));
     const int64_t c = x.dim(3), area = p.in[0] * p.in[1], places = p.out[0] * p.out[1];
     T* to = ctx.Out("output").template mutable_data<T>();
-    for (int64_t i = 0; c > 0 && i < x.dim(0) * places; ++i) {
+    for (const int64_t i : Watched(c > 0 ? x.dim(0) * places : 0)) {
       T* pixel = to + i * c;
       std::fill(pixel, pixel + c, std::numeric_limits<T>::lowest());
       const T* image = x.data<T>() + i / places * area * c;
