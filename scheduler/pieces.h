@@ -26,7 +26,7 @@ struct Partition {
 // steps depend on the range and the grain alone.
 inline void RunInSteps(int64_t begin, int64_t end, int64_t grain, const Interrupts& look,
                        FunctionRef<void(int64_t, int64_t)> fn) {
-  constexpr int64_t kSmallItems = 16;
+  constexpr int64_t kSmallItems = 4;
   const int64_t step = grain > 1 ? std::min(kSmallItems * grain, end - begin) : 1;
   for (int64_t at = begin; at < end;) {
     look.LookOrLeave();
