@@ -1,0 +1,507 @@
+#include "core/programs/function_library.h"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "core/error.h"
+#include "core/interrupts.h"
+#include "heddle/bounds.h"
+
+namespace heddle {
+namespace {
+
+using Kind = FunctionValue::Kind;
+using Named = std::vector<NamedFunctionValue>;
+
+// Instances inside each other: functions that call others with ever larger attributes never end.
+constexpr size_t kMostNested = kMostNestedCalls;
+// Names of a circle that a message has.
+constexpr size_t kMostNamed = 8;
+
+const FunctionValue* FindIn(const Named& values, std::string_view name) {
+  for (const NamedFunctionValue& v : values)
+    if (v.name == name) return &v.value;
+  return nullptr;
+}
+
+std::string_view KindName(const FunctionValue& value) {
+  switch (value.kind) {
+    case Kind::kNone:
+      return "nothing";
+    case Kind::kBool:
+      return "bool";
+    case Kind::kInt:
+      return "int";
+    case Kind::kFloat:
+      return "float";
+    case Kind::kString:
+      return "string";
+    case Kind::kType:
+      return "type";
+    case Kind::kFunction:
+      return "func";
+    case Kind::kList:
+      return "list";
+    case Kind::kPlaceholder:
+      return "placeholder";
+    case Kind::kMessage:
+      return value.text;
+  }
+  return "";
+}
+
+bool HasType(const FunctionValue& value, std::string_view type) {
+  if (type.empty()) return true;
+  if (!type.starts_with("list(")) return KindName(value) == type;
+  const std::string_view inner = type.substr(5, type.size() - 6);
+  return value.kind == Kind::kList &&
+         std::all_of(value.items.begin(), value.items.end(),
+                     [&](const FunctionValue& item) { return KindName(item) == inner; });
+}
+
+void AppendText(std::string_view text, std::string* key) {
+  *key += std::to_string(text.size());
+  *key += ':';
+  *key += text;
+}
+
+// Values are the same where these texts are.
+void AppendKey(const FunctionValue& value, std::string* key) {
+  *key += static_cast<char>('a' + static_cast<int>(value.kind));
+  *key += std::to_string(value.i);
+  *key += ',';
+  // To the bit, so that -0 and the NaNs are values of their own.
+  *key += std::to_string(std::bit_cast<uint64_t>(value.f));
+  AppendText(value.text, key);
+  // Of what is long the place counts: the same contents elsewhere are another value.
+  constexpr size_t kMostCompared = 4096;
+  if (value.message.size() <= kMostCompared) {
+    AppendText(value.message, key);
+  } else {
+    *key += std::to_string(reinterpret_cast<uintptr_t>(value.message.data()));
+    *key += '+';
+    *key += std::to_string(value.message.size());
+  }
+  *key += std::to_string(value.items.size());
+  for (const FunctionValue& item : value.items) AppendKey(item, key);
+  std::vector<const NamedFunctionValue*> sorted;
+  for (const NamedFunctionValue& a : value.attributes) sorted.push_back(&a);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto* a, const auto* b) { return a->name < b->name; });
+  *key += ';';
+  for (const NamedFunctionValue* a : sorted) {
+    AppendText(a->name, key);
+    AppendKey(a->value, key);
+  }
+  *key += '.';
+}
+
+// Calls `found` with each placeholder in the value.
+template <typename Found>
+void ForPlaceholders(const FunctionValue& value, const Found& found) {
+  if (value.kind == Kind::kPlaceholder) found(value.text);
+  for (const FunctionValue& item : value.items) ForPlaceholders(item, found);
+  for (const NamedFunctionValue& a : value.attributes) ForPlaceholders(a.value, found);
+}
+
+// Calls `found` with each function that the value names.
+template <typename Found>
+void ForFunctions(const FunctionValue& value, const Found& found) {
+  if (value.kind == Kind::kFunction) found(value);
+  for (const FunctionValue& item : value.items) ForFunctions(item, found);
+  for (const NamedFunctionValue& a : value.attributes) ForFunctions(a.value, found);
+}
+
+template <typename TypeText>
+std::string ValueText(const FunctionValue& value, const TypeText& type_text) {
+  switch (value.kind) {
+    case Kind::kBool:
+      return value.i != 0 ? "true" : "false";
+    case Kind::kInt:
+      return std::to_string(value.i);
+    case Kind::kFloat:
+      return StrCat(value.f);
+    case Kind::kString:
+      return StrCat("\"", value.text, "\"");
+    case Kind::kType:
+      return type_text(static_cast<int>(value.i));
+    case Kind::kList: {
+      std::string text;
+      for (const FunctionValue& item : value.items)
+        text += StrCat(text.empty() ? "" : ", ", ValueText(item, type_text));
+      return StrCat("[", text, "]");
+    }
+    case Kind::kMessage:
+      return StrCat("a ", value.text);
+    default:
+      return value.text;
+  }
+}
+
+}  // namespace
+
+FunctionValue WithoutPlaceholders(const FunctionValue& value, const Named& attributes) {
+  if (value.kind == Kind::kPlaceholder) {
+    const FunctionValue* given = FindIn(attributes, value.text);
+    return given == nullptr ? FunctionValue() : *given;
+  }
+  FunctionValue made = value;
+  for (FunctionValue& item : made.items) item = WithoutPlaceholders(item, attributes);
+  made.attributes = WithoutPlaceholders(value.attributes, attributes);
+  return made;
+}
+
+Named WithoutPlaceholders(const Named& values, const Named& attributes) {
+  Named made;
+  for (const NamedFunctionValue& a : values) {
+    FunctionValue value = WithoutPlaceholders(a.value, attributes);
+    if (a.value.kind == Kind::kPlaceholder && value.kind == Kind::kNone) continue;
+    made.push_back({a.name, std::move(value)});
+  }
+  return made;
+}
+
+Named FunctionBody::AttributesOf(const FunctionNode& node) const {
+  return WithoutPlaceholders(node.attributes, attributes);
+}
+
+struct FunctionLibrary::Impl {
+  struct Entry {
+    std::function<FunctionDefinition()> make;  // null: it was made
+    FunctionDefinition definition;
+    // Of the nodes: attributes of the function that they take, and whether they name functions.
+    std::vector<std::string> mentioned;
+    std::vector<size_t> callers;
+  };
+  struct Instance {
+    FunctionBody body;
+    Status status;
+    bool done = false;
+  };
+  // A function that is called, with attributes that are known.
+  struct Called {
+    std::string_view name;
+    const Named* attributes;
+  };
+
+  std::string format;
+  TypeName type_name = nullptr;
+  std::vector<std::string> names;
+  std::vector<std::unique_ptr<Entry>> entries;
+  std::unordered_map<std::string, size_t> places;
+  std::vector<std::unique_ptr<Instance>> instances;
+  std::unordered_map<std::string, Handle> handles;  // by name and attributes
+  std::vector<Handle> open;                         // those that are looked into, outermost first
+  std::unordered_map<std::string, size_t> outside_calls;
+  std::unordered_map<std::string, size_t> calls;
+  bool counted = false;
+  std::vector<std::shared_ptr<const void>> kept;
+
+  Status Add(std::string name, Entry entry) {
+    if (!places.emplace(name, entries.size()).second)
+      return InvalidArgument("function '", name, "' is given twice");
+    names.push_back(std::move(name));
+    entries.push_back(std::make_unique<Entry>(std::move(entry)));
+    counted = false;
+    return Status::Ok();
+  }
+
+  Entry* Find(std::string_view name) {
+    const auto found = places.find(std::string(name));
+    if (found == places.end()) return nullptr;
+    Entry& entry = *entries[found->second];
+    if (entry.make != nullptr) {
+      entry.definition = std::exchange(entry.make, nullptr)();
+      Look(&entry);
+    }
+    return &entry;
+  }
+
+  void Look(Entry* entry) const {
+    std::unordered_set<std::string_view> seen;
+    const auto mention = [&](const std::string& name) {
+      if (!name.empty() && seen.insert(name).second) entry->mentioned.push_back(name);
+    };
+    const FunctionDefinition& d = entry->definition;
+    for (const FunctionAttribute& a : d.attributes) mention(a.name);
+    for (const auto* ports : {&d.arguments, &d.results})
+      for (const FunctionArgument& a : *ports) {
+        mention(a.type_attribute);
+        mention(a.number);
+        mention(a.types);
+      }
+    for (size_t i = 0; i < d.nodes.size(); ++i) {
+      LookForInterrupt();
+      bool calls = Has(d.nodes[i].op);
+      for (const NamedFunctionValue& a : d.nodes[i].attributes) {
+        ForPlaceholders(a.value, [&](const std::string& name) {
+          mention(name);
+          calls = true;  // which may name a function
+        });
+        ForFunctions(a.value, [&](const FunctionValue&) { calls = true; });
+      }
+      if (calls) entry->callers.push_back(i);
+    }
+  }
+
+  bool Has(std::string_view name) const { return places.contains(std::string(name)); }
+
+  // The values of a call that the function mentions, and defaults.
+  Status Complete(const Entry& entry, const Named& given, Named* attributes) const {
+    const FunctionDefinition& d = entry.definition;
+    for (const std::string& name : entry.mentioned) {
+      const FunctionAttribute* declared = nullptr;
+      for (const FunctionAttribute& a : d.attributes)
+        if (a.name == name) declared = &a;
+      const FunctionValue* value = FindIn(given, name);
+      if (value != nullptr && value->kind == Kind::kNone) value = nullptr;
+      if (value != nullptr && declared != nullptr && !HasType(*value, declared->type))
+        return InvalidArgument("function '", d.name, "': attribute '", name, "' is ",
+                               KindName(*value), " where its signature says ", declared->type);
+      if (value == nullptr && declared != nullptr && declared->default_value.kind != Kind::kNone)
+        value = &declared->default_value;
+      if (value != nullptr)
+        attributes->push_back({name, *value});
+      else if (declared == nullptr || !declared->may_be_absent)
+        return Missing(d, name, declared != nullptr);
+    }
+    return Status::Ok();
+  }
+
+  // Says who needs the attribute.
+  static Status Missing(const FunctionDefinition& d, const std::string& name, bool declared) {
+    const std::string_view why =
+        declared ? ", which the call does not give and which has no default"
+                 : ", which the call does not give and the signature does not have";
+    for (const FunctionNode& node : d.nodes)
+      for (const NamedFunctionValue& a : node.attributes) {
+        bool uses = false;
+        ForPlaceholders(a.value, [&](const std::string& p) { uses = uses || p == name; });
+        if (uses)
+          return InvalidArgument("function '", d.name, "', node '", node.name, "' (", node.op,
+                                 "): attribute '", a.name, "' is the function's '", name, "'", why);
+      }
+    for (const auto* ports : {&d.arguments, &d.results})
+      for (const FunctionArgument& a : *ports)
+        if (a.type_attribute == name || a.number == name || a.types == name)
+          return InvalidArgument("function '", d.name, "', ",
+                                 ports == &d.arguments ? "argument" : "result", " '", a.name,
+                                 "': its type is the function's attribute '", name, "'", why);
+    return InvalidArgument("function '", d.name, "' has attribute '", name, "'", why);
+  }
+
+  static Status Expand(const FunctionDefinition& d, const std::vector<FunctionArgument>& signature,
+                       const Named& attributes, std::vector<FunctionPort>* ports,
+                       std::vector<size_t>* sizes) {
+    // A number in a file must not take more room than any call has values.
+    constexpr int64_t kMostPorts = 1 << 16;
+    for (const FunctionArgument& a : signature) {
+      const auto wrong = [&](const std::string& attribute, const char* what) {
+        return InvalidArgument("function '", d.name, "', '", a.name, "': attribute '", attribute,
+                               "' is no ", what);
+      };
+      std::vector<int> types = {a.type};
+      if (!a.types.empty()) {
+        types.clear();
+        const FunctionValue* list = FindIn(attributes, a.types);
+        if (list == nullptr || !HasType(*list, "list(type)"))
+          return wrong(a.types, "list of types");
+        for (const FunctionValue& item : list->items) types.push_back(static_cast<int>(item.i));
+      }
+      if (!a.type_attribute.empty()) {
+        const FunctionValue* type = FindIn(attributes, a.type_attribute);
+        if (type == nullptr || type->kind != Kind::kType) return wrong(a.type_attribute, "type");
+        types[0] = static_cast<int>(type->i);
+      }
+      if (!a.number.empty()) {
+        const FunctionValue* number = FindIn(attributes, a.number);
+        if (number == nullptr || number->kind != Kind::kInt || number->i < 0 ||
+            number->i > kMostPorts)
+          return wrong(a.number, "number of values");
+        types.assign(static_cast<size_t>(number->i), types[0]);
+      }
+      const bool is_list = !a.number.empty() || !a.types.empty();
+      for (size_t k = 0; k < types.size(); ++k)
+        ports->push_back({is_list ? StrCat(a.name, ":", k) : a.name, types[k],
+                          is_list && !a.from.empty() ? StrCat(a.from, ":", k) : a.from});
+      sizes->push_back(types.size());
+    }
+    return Status::Ok();
+  }
+
+  Result<Handle> Instantiate(std::string_view name, const Named& given) {
+    Entry* entry = Find(name);
+    if (entry == nullptr) return NotFound("there is no function '", name, "'");
+    Named attributes;
+    HEDDLE_RETURN_IF_ERROR(Complete(*entry, given, &attributes));
+    std::string key;
+    AppendText(name, &key);
+    for (const NamedFunctionValue& a : attributes) {
+      AppendText(a.name, &key);
+      AppendKey(a.value, &key);
+    }
+    const auto [known, is_new] = handles.try_emplace(std::move(key), instances.size());
+    const Handle handle = known->second;
+    if (!is_new) {
+      const Instance& instance = *instances[handle];
+      if (!instance.done) return Circle(handle);
+      if (!instance.status.ok()) return instance.status;
+      return handle;
+    }
+    Instance& instance = *instances.emplace_back(std::make_unique<Instance>());
+    instance.body.definition = &entry->definition;
+    instance.body.attributes = std::move(attributes);
+    open.push_back(handle);
+    instance.status = Fill(*entry, &instance.body);
+    open.pop_back();
+    instance.done = true;
+    if (!instance.status.ok()) return instance.status;
+    return handle;
+  }
+
+  Status Fill(const Entry& entry, FunctionBody* body) {
+    const FunctionDefinition& d = entry.definition;
+    if (open.size() > kMostNested)
+      return InvalidArgument("functions call each other more than ", kMostNested, " deep");
+    HEDDLE_RETURN_IF_ERROR(
+        Expand(d, d.arguments, body->attributes, &body->arguments, &body->argument_sizes));
+    HEDDLE_RETURN_IF_ERROR(
+        Expand(d, d.results, body->attributes, &body->results, &body->result_sizes));
+    for (size_t i : entry.callers) {
+      LookForInterrupt();
+      const Named attributes = body->AttributesOf(d.nodes[i]);
+      if (Has(d.nodes[i].op))
+        HEDDLE_RETURN_IF_ERROR(Instantiate(d.nodes[i].op, attributes).status());
+      Status status;
+      for (const NamedFunctionValue& a : attributes)
+        ForFunctions(a.value, [&](const FunctionValue& f) {
+          if (status.ok() && Has(f.text)) status = Instantiate(f.text, f.attributes).status();
+        });
+      HEDDLE_RETURN_IF_ERROR(status);
+    }
+    return Status::Ok();
+  }
+
+  // Names the functions from the one that is called again on.
+  Status Circle(Handle again) const {
+    const auto begin = std::find(open.begin(), open.end(), again);
+    const auto count = static_cast<size_t>(open.end() - begin);
+    const auto name = [&](size_t k) -> const std::string& {
+      return instances[begin[static_cast<int64_t>(k)]]->body.definition->name;
+    };
+    std::string text = StrCat("'", name(0), "'");
+    for (size_t k = 1; k < std::min(count, kMostNamed); ++k)
+      text += StrCat(k == 1 ? " calls '" : ", which calls '", name(k), "'");
+    if (count > kMostNamed) text += StrCat(", which by ", count - kMostNamed, " others");
+    text += StrCat(count == 1 || count > kMostNamed ? " calls '" : ", which calls '", name(0), "'");
+    return InvalidArgument("recursion is refused: function ", text);
+  }
+
+  void Count(const FunctionNode& node, std::unordered_map<std::string, size_t>* counts) const {
+    std::unordered_set<std::string> named;
+    if (Has(node.op)) named.insert(node.op);
+    for (const NamedFunctionValue& a : node.attributes)
+      ForFunctions(a.value, [&](const FunctionValue& f) {
+        if (Has(f.text)) named.insert(f.text);
+      });
+    for (const std::string& name : named) ++(*counts)[name];
+  }
+};
+
+FunctionLibrary::FunctionLibrary(std::string format, TypeName type_name)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->format = std::move(format);
+  impl_->type_name = type_name;
+}
+FunctionLibrary::FunctionLibrary(FunctionLibrary&&) noexcept = default;
+FunctionLibrary& FunctionLibrary::operator=(FunctionLibrary&&) noexcept = default;
+FunctionLibrary::~FunctionLibrary() = default;
+
+Status FunctionLibrary::Add(FunctionDefinition definition) {
+  std::string name = definition.name;
+  auto held = std::make_shared<FunctionDefinition>(std::move(definition));
+  return Add(std::move(name), [held] { return std::move(*held); });
+}
+
+Status FunctionLibrary::Add(std::string name, std::function<FunctionDefinition()> make) {
+  Impl::Entry entry;
+  entry.make = std::move(make);
+  return impl_->Add(std::move(name), std::move(entry));
+}
+
+const FunctionDefinition* FunctionLibrary::Find(std::string_view name) {
+  const Impl::Entry* entry = impl_->Find(name);
+  return entry == nullptr ? nullptr : &entry->definition;
+}
+
+bool FunctionLibrary::Has(std::string_view name) const { return impl_->Has(name); }
+
+const std::vector<std::string>& FunctionLibrary::names() const { return impl_->names; }
+
+Result<FunctionLibrary::Handle> FunctionLibrary::Instantiate(
+    std::string_view name, const std::vector<NamedFunctionValue>& attributes) {
+  return impl_->Instantiate(name, attributes);
+}
+
+const FunctionBody& FunctionLibrary::Body(Handle instance) const {
+  return impl_->instances[instance]->body;
+}
+
+size_t FunctionLibrary::instances() const { return impl_->instances.size(); }
+
+size_t FunctionLibrary::CallsOf(std::string_view name) {
+  if (!std::exchange(impl_->counted, true)) {
+    impl_->calls = impl_->outside_calls;
+    for (const std::string& each : impl_->names)
+      for (const FunctionNode& node : impl_->Find(each)->definition.nodes)
+        impl_->Count(node, &impl_->calls);
+  }
+  const auto found = impl_->calls.find(std::string(name));
+  return found == impl_->calls.end() ? 0 : found->second;
+}
+
+void FunctionLibrary::CountCalls(const FunctionNode& caller) {
+  impl_->Count(caller, &impl_->outside_calls);
+  impl_->counted = false;
+}
+
+const std::string& FunctionLibrary::format() const { return impl_->format; }
+
+std::string FunctionLibrary::Signature(std::string_view name) {
+  const FunctionDefinition* d = Find(name);
+  if (d == nullptr) return {};
+  const auto type_text = [&](int type) {
+    const std::string_view named =
+        impl_->type_name == nullptr ? std::string_view() : impl_->type_name(type);
+    return named.empty() ? StrCat("type ", type) : std::string(named);
+  };
+  const auto ports = [&](const std::vector<FunctionArgument>& list) {
+    std::string text;
+    for (const FunctionArgument& a : list) {
+      std::string type = a.type_attribute;
+      if (!a.types.empty()) type = StrCat("*", a.types);
+      if (type.empty() && a.type != 0) type = type_text(a.type);
+      if (!a.number.empty()) type = StrCat(a.number, "*", type);
+      text += StrCat(text.empty() ? "" : ", ", a.name, type.empty() ? "" : ": ", type);
+    }
+    return StrCat("(", text, ")");
+  };
+  std::string text = StrCat(d->name, ports(d->arguments), " -> ", ports(d->results));
+  std::string attributes;
+  for (const FunctionAttribute& a : d->attributes) {
+    attributes +=
+        StrCat(attributes.empty() ? "" : ", ", a.name, a.type.empty() ? "" : ": ", a.type);
+    if (a.default_value.kind != Kind::kNone)
+      attributes += StrCat(" = ", ValueText(a.default_value, type_text));
+  }
+  return attributes.empty() ? text : StrCat(text, " {", attributes, "}");
+}
+
+void FunctionLibrary::Keep(std::shared_ptr<const void> bytes) {
+  impl_->kept.push_back(std::move(bytes));
+}
+
+}  // namespace heddle
