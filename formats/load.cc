@@ -14,6 +14,7 @@
 #include "core/memory/lazy_buffer.h"
 #include "formats/other_kinds.h"
 #include "formats/registry.h"
+#include "heddle/functions.h"
 #include "heddle/model_files.h"
 #include "heddle/params.h"
 #include "heddle/program.h"
@@ -356,6 +357,11 @@ std::vector<TensorInfo> WrittenPersistables(const Program& program) {
     if (const ir::VarId v = p.Find(0, info.name); v != ir::kNoVar && written[v])
       found.push_back(std::move(info));
   return found;
+}
+
+Result<FunctionLibrary> FunctionsOf(const Program& program) {
+  if (program.ir().source == nullptr) return FunctionLibrary();
+  return program.ir().source->Functions();
 }
 
 std::vector<std::string> InputTypes(const Program& program) {

@@ -17,6 +17,7 @@
 
 #include "core/programs/ir.h"
 #include "core/programs/program_builder.h"
+#include "heddle/functions.h"
 #include "heddle/params.h"
 #include "heddle/program_part.h"
 #include "heddle/status.h"
@@ -46,6 +47,8 @@ class ProgramSource {
   // What the user calls the output that this variable holds, where the variable cannot be called
   // so; empty: as the variable.
   virtual std::string_view OutputName(std::string_view) const { return {}; }
+  // heddle::FunctionsOf
+  virtual Result<FunctionLibrary> Functions() const { return FunctionLibrary(); }
   // Makes something that gives `program` again, without its file. Precondition: this is its source,
   // and program.as_parsed().
   virtual std::unique_ptr<const PackedProgram> Pack(const ir::Program& program) const = 0;

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "formats/tensorflow/blocks.h"
+#include "formats/tensorflow/functions/library.h"
 #include "formats/tensorflow/handlers.h"
 #include "formats/tensorflow/types/op_types.h"
 
@@ -80,7 +81,8 @@ Lowering::Lowering(const Model& model, const ProgramPart& part, ir::ProgramBuild
       model_(model),
       part_(part),
       revisions_(*revisions),
-      graph_(model.graph.nodes) {}
+      graph_(model.graph.nodes),
+      library_(LibraryOf(model)) {}
 
 VarFacts VarFacts::Alike() const {
   VarFacts facts;

@@ -24,6 +24,7 @@
 #include "formats/tensorflow/structure.h"
 #include "formats/tensorflow/tables/table_contents.h"
 #include "heddle/bounds.h"
+#include "heddle/functions.h"
 #include "heddle/program_part.h"
 
 namespace heddle::tensorflow {
@@ -86,12 +87,16 @@ struct Instance {
   const NodeGraph* graph = nullptr;
   std::vector<std::vector<int>> values;  // by node and output: its variable
   std::vector<int> arguments;
-  std::vector<bool> given_away;  // by argument: nobody outside needs a list any more
-  const std::vector<Attribute>* attributes = nullptr;  // of the call
-  const Instance* caller = nullptr;
-  std::string_view function;  // empty: the model's graph
+  std::vector<bool> given_away;        // by argument: nobody outside needs a list any more
+  const FunctionBody* body = nullptr;  // null: the model's graph
+  const std::vector<Attribute>* attributes = nullptr;  // the function's
+  std::string_view function;                           // empty: the model's graph
   int depth = 0;
 };
+
+// The node's attribute; one that refers to the function's is the value of the call. Null: there is
+// none.
+const Attribute* AttributeIn(const Instance& instance, const Node& node, std::string_view name);
 
 class NodeLowering;
 
@@ -120,7 +125,7 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   std::vector<int> Call(NodeLowering& n, const FunctionName& function,
                         const std::vector<int>& arguments, std::vector<bool> given_away = {});
   // Whether the function hands argument `k` on as its result `k`.
-  bool HandsOn(const FunctionName& function, size_t k);
+  bool HandsOn(NodeLowering& n, const FunctionName& function, size_t k);
   Revisions& revisions() { return revisions_; }
   bool HasFunction(std::string_view name) const { return functions_.contains(name); }
   // Whether some node that is lowered may write the variable.
@@ -140,14 +145,18 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
 
  private:
   friend class NodeLowering;
-  // A function's nodes, and those of them that its results need.
+  // The nodes of an instance of a function, and those of them that its results need.
   struct Body {
     const Function* function = nullptr;
+    const FunctionBody* instance = nullptr;
+    std::deque<std::string> held;  // what `attributes` refer to
+    std::vector<Attribute> attributes;
     NodeGraph graph;
     std::vector<Source> results;
     Region region;
     bool broken = false;  // which was told
-    explicit Body(const Function& f) : function(&f), graph(f) {}
+    Body(const Function& f, const FunctionBody& instance, NodeGraph nodes)
+        : function(&f), instance(&instance), graph(std::move(nodes)) {}
   };
   struct Wanted {
     std::string name;  // the user's
@@ -182,7 +191,14 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   // kNoDraft: nothing is known to be there (yet).
   static int KnownValueOf(const Instance& instance, Source source);
   int ValueOf(Instance& instance, Source source, const Node& reader, std::string_view name);
-  Body* BodyOf(std::string_view function);
+
+  // --- functions/call.cc
+  Result<FunctionLibrary::Handle> InstanceFor(NodeLowering& n, const FunctionName& function);
+  Body* BodyOf(FunctionLibrary::Handle handle);
+  NodeGraph GraphOf(const FunctionBody& instance);
+  // Of a function that the graph calls; nothing: there is none, or it is broken.
+  std::optional<NodeGraph> GraphOf(const FunctionName& function);
+  void FindRegion(Body* body);
 
   const Model& model_;
   const ProgramPart& part_;
@@ -197,7 +213,8 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   std::vector<Port> inputs_, outputs_;
   std::map<std::string, std::string, std::less<>> output_names_;  // as Lowered::output_names
   std::unordered_map<std::string_view, const Function*> functions_;
-  std::unordered_map<std::string_view, std::unique_ptr<Body>> bodies_;
+  FunctionLibrary library_;
+  std::unordered_map<FunctionLibrary::Handle, std::unique_ptr<Body>> bodies_;
   std::map<std::pair<int, std::string>, int> gradient_arrays_;
   std::map<std::string, int> variables_;             // by name
   std::unordered_map<int, std::string> kept_names_;  // of variables, in their checkpoint

@@ -119,7 +119,7 @@ bool LowerWhile(NodeLowering& n) {
   std::vector<bool> changes(carried.size());
   std::vector<Carried> values;
   for (size_t k = 0; k < carried.size(); ++k) {
-    changes[k] = !n.lowering().HandsOn(*body, k);
+    changes[k] = !n.lowering().HandsOn(n, *body, k);
     if (changes[k]) carried[k] = CarryIn(n, carried[k], n.node(), k);
     values.push_back({carried[k], &n.node(), k, KeepsRank(n, k)});
   }

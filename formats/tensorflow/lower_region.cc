@@ -98,11 +98,12 @@ void Lowering::CheckTypes(NodeLowering& n, int at) {
   const NodeGraph& graph = *n.instance().graph;
   const std::vector<std::string_view>& names = graph.links(at).names;
   const auto type_of = [&](size_t i) {
-    const Source source = graph.Resolve(names[i]);  // also where it is fed
+    const Source source = graph.Original(at, i);  // also where it is fed
     if (!source.is_node()) return int{kNoType};
     const Node& from = graph.node(source.node);
-    return DefinedType(from.op, static_cast<size_t>(source.port),
-                       [&](std::string_view name) { return from.Find(name); });
+    return DefinedType(from.op, static_cast<size_t>(source.port), [&](std::string_view name) {
+      return AttributeIn(n.instance(), from, name);
+    });
   };
   const std::string wrong = FindWrongType(
       n.op(), names.size(), [&](std::string_view name) { return n.Find(name); }, type_of);
@@ -236,96 +237,6 @@ void Lowering::LowerLoop(const Loop& loop, Instance& instance) {
       FetchNow(instance, exit);
     }
   }
-}
-
-// --- calls
-
-Lowering::Body* Lowering::BodyOf(std::string_view name) {
-  auto& body = bodies_[name];
-  if (body != nullptr) return body.get();
-  const auto found = functions_.find(name);
-  if (found == functions_.end()) return nullptr;
-  body = std::make_unique<Body>(*found->second);
-  const Function& f = *found->second;
-  const auto broken = [&](const std::string& why) {
-    builder_.Problem("function '", f.name, "': ", why);
-    body->broken = true;
-  };
-  if (!body->graph.duplicate().empty())
-    broken(StrCat("two nodes are called '", body->graph.duplicate(), "'"));
-  for (const Argument& output : f.outputs) {
-    Source& source = body->results.emplace_back();
-    for (const auto& [argument, reference] : f.results)
-      if (argument == output.name) source = body->graph.Resolve(reference);
-    if (source.node == Source::kMissing)
-      broken(StrCat("nothing makes its output '", output.name, "'"));
-  }
-  std::vector<int> controls;
-  for (std::string_view control : f.control_results) {
-    controls.push_back(body->graph.Find(control));
-    if (controls.back() < 0) broken(StrCat("it has no node '", control, "', which is to run"));
-  }
-  const std::vector<bool> needed = body->graph.Ancestors(body->results, controls);
-  body->graph.NoteUses(needed, body->results);
-  auto region = Structure(body->graph, needed, may_write_);
-  if (region.ok())
-    body->region = *std::move(region);
-  else
-    broken(region.status().message());
-  return body.get();
-}
-
-std::vector<int> Lowering::Call(NodeLowering& n, const FunctionName& function,
-                                const std::vector<int>& arguments, std::vector<bool> given_away) {
-  Body* body = BodyOf(function.name);
-  if (body == nullptr) {
-    n.Problem("calls '", function.name, "', a function that the file does not have");
-    return {};
-  }
-  std::vector<int> results;
-  const auto give_up = [&] {
-    for (size_t k = 0; k < body->results.size(); ++k)
-      results.push_back(NewVar(FreshName(function.name), DType::kUnknown));
-    return results;
-  };
-  if (body->broken) return give_up();
-  if (n.instance().depth >= kMostDepth) {
-    n.Problem("functions call each other more than ", kMostDepth, " deep");
-    return give_up();
-  }
-  if (arguments.size() != body->function->inputs.size()) {
-    n.Problem("gives ", arguments.size(), " values to function '", function.name, "', which takes ",
-              body->function->inputs.size());
-    return give_up();
-  }
-  // Nodes that nobody needs take room, too.
-  nodes_lowered_ += body->graph.size() / 64;
-  Instance inside;
-  inside.graph = &body->graph;
-  inside.values.resize(body->graph.size());
-  inside.arguments = arguments;
-  inside.given_away = std::move(given_away);
-  inside.attributes = &function.attributes;
-  inside.caller = &n.instance();
-  inside.function = body->function->name;
-  inside.depth = n.instance().depth + 1;
-  LowerRegion(body->region, inside);
-  for (size_t k = 0; k < body->results.size(); ++k)
-    results.push_back(ValueOf(inside, body->results[k], n.node(), body->function->outputs[k].name));
-  return results;
-}
-
-bool Lowering::HandsOn(const FunctionName& function, size_t k) {
-  const Body* body = BodyOf(function.name);
-  if (body == nullptr || body->broken || k >= body->results.size()) return false;
-  Source s = body->results[k];
-  for (size_t steps = 0; s.is_node() && steps <= body->graph.size(); ++steps) {
-    const Node& node = body->graph.node(s.node);
-    const auto& inputs = body->graph.links(s.node).inputs;
-    if (node.op != "Identity" || inputs.empty()) return false;
-    s = inputs[0];
-  }
-  return s == Source{Source::kArgument, static_cast<int>(k)};
 }
 
 }  // namespace heddle::tensorflow

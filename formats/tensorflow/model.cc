@@ -124,6 +124,7 @@ Status ReadList(std::string_view message, int depth, Attribute* a) {
 }
 
 Status ReadAttribute(std::string_view message, int depth, Attribute* a) {
+  a->message = message;
   return ForFields(message, "an attribute", [&](const Field& f) {
     if (f.Is(1)) {
       a->kind = Attribute::kList;
@@ -196,6 +197,15 @@ Status ReadArgument(std::string_view message, Argument* argument) {
   });
 }
 
+Status ReadDeclaredAttribute(std::string_view message, DeclaredAttribute* declared) {
+  return ForFields(message, "an attribute of a signature", [&](const Field& f) {
+    if (f.Is(1)) declared->name = f.payload;
+    if (f.Is(2)) declared->type = f.payload;
+    if (f.Is(3)) return ReadAttribute(f.payload, 0, &declared->default_value);
+    return Status::Ok();
+  });
+}
+
 Status ReadFunction(std::string_view message, Function* function) {
   return ForFields(message, "a function", [&](const Field& f) {
     if (f.Is(1)) {
@@ -203,6 +213,7 @@ Status ReadFunction(std::string_view message, Function* function) {
         if (s.Is(1)) function->name = s.payload;
         if (s.Is(2)) return ReadArgument(s.payload, &function->inputs.emplace_back());
         if (s.Is(3)) return ReadArgument(s.payload, &function->outputs.emplace_back());
+        if (s.Is(4)) return ReadDeclaredAttribute(s.payload, &function->attributes.emplace_back());
         return Status::Ok();
       });
     }
@@ -386,6 +397,10 @@ bool TakeField(char byte, std::string_view* rest, std::string_view* payload, boo
 }
 
 }  // namespace
+
+Status ParseAttribute(std::string_view message, Attribute* a) {
+  return ReadAttribute(message, 0, a);
+}
 
 const Attribute* Node::Find(std::string_view attribute) const {
   for (const Attribute& a : attributes)

@@ -50,6 +50,7 @@ struct Attribute {
   };
   std::string_view name;
   Kind kind = kNone;
+  std::string_view message;  // its bytes
   std::string_view s;
   int64_t i = 0;  // kInt, kBool, kType
   float f = 0;
@@ -64,6 +65,17 @@ struct Attribute {
   std::vector<FunctionName> functions;
   bool IsInts() const { return kind == kList; }
 };
+
+// fn(name) for each function that the attribute names, those that these are called with included.
+template <typename Fn>
+void EachNamed(const Attribute& a, const Fn& fn) {
+  const auto visit = [&](const FunctionName& f) {
+    fn(f.name);
+    for (const Attribute& inner : f.attributes) EachNamed(inner, fn);
+  };
+  if (a.function != nullptr) visit(*a.function);
+  for (const FunctionName& f : a.functions) visit(f);
+}
 
 // NodeDef
 struct Node {
@@ -81,10 +93,17 @@ struct Argument {
   std::string_view type_attribute, number_attribute, type_list_attribute;
 };
 
+// OpDef.AttrDef
+struct DeclaredAttribute {
+  std::string_view name, type;
+  Attribute default_value;  // kNone: none
+};
+
 // FunctionDef
 struct Function {
   std::string_view name;
   std::vector<Argument> inputs, outputs;
+  std::vector<DeclaredAttribute> attributes;
   std::vector<Node> nodes;
   std::vector<std::pair<std::string_view, std::string_view>> results;  // output argument, reference
   std::vector<std::string_view> control_results;                       // nodes that must run
@@ -132,5 +151,7 @@ bool LooksLikeSavedModel(std::string_view bytes);
 // `signature`: where no meta graph of a SavedModel is tagged "serve", the one that has it is taken.
 // kDataLoss: not a file of that kind, or cut short.
 Result<Model> ReadModel(std::string_view bytes, std::string_view signature = {});
+// An AttrValue.
+Status ParseAttribute(std::string_view message, Attribute* a);
 
 }  // namespace heddle::tensorflow

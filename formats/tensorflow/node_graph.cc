@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "core/interrupts.h"
 
 namespace heddle::tensorflow {
 namespace {
 
-// Operators with several output arguments, and their names; those of a list end with `*`. Any other
-// operator has one argument, so that its name says nothing.
+// Operators with several output arguments, and their names.
 struct Outputs {
   std::string_view op, names;
 };
@@ -88,25 +88,23 @@ bool DrawsNumbers(std::string_view op) {
   return false;
 }
 
-int PortOf(const Node& node, std::string_view argument, int k) {
-  for (const Outputs& outputs : kOutputs) {
-    if (outputs.op != node.op) continue;
-    std::string_view rest = outputs.names;
-    for (int port = 0; !rest.empty(); ++port) {
-      const size_t end = std::min(rest.find(' '), rest.size());
-      if (rest.substr(0, end) == argument) return k == 0 ? port : -1;
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-    return -1;
-  }
-  return k;
+std::string_view OutputNames(std::string_view op) {
+  for (const Outputs& outputs : kOutputs)
+    if (outputs.op == op) return outputs.names;
+  return {};
 }
 
 NodeGraph::NodeGraph(const std::vector<Node>& nodes) : nodes_(&nodes) { Link(); }
 
-NodeGraph::NodeGraph(const Function& function) : nodes_(&function.nodes), function_(&function) {
-  for (size_t i = 0; i < function.inputs.size(); ++i)
-    arguments_.emplace(function.inputs[i].name, static_cast<int>(i));
+NodeGraph::NodeGraph(const Function& function, const std::vector<size_t>& argument_sizes,
+                     FindOutputs find)
+    : nodes_(&function.nodes), find_outputs_(std::move(find)) {
+  int first = 0;
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    const auto count = static_cast<int>(argument_sizes[i]);
+    arguments_.emplace(function.inputs[i].name, OutputRange{first, count});
+    first += count;
+  }
   Link();
 }
 
@@ -123,8 +121,10 @@ void NodeGraph::Link() {
         links.controls.push_back(Find(input.substr(1)));
         links.control_names.push_back(input.substr(1));
       } else {
-        links.inputs.push_back(Resolve(input));
-        links.names.push_back(input);
+        for (const Source& source : ResolveAll(input)) {
+          links.inputs.push_back(source);
+          links.names.push_back(input);
+        }
       }
     }
   }
@@ -136,25 +136,44 @@ int NodeGraph::Find(std::string_view name) const {
 }
 
 Source NodeGraph::Resolve(std::string_view reference) const {
+  const std::vector<Source> sources = ResolveAll(reference);
+  return sources.empty() ? Source{} : sources[0];
+}
+
+std::vector<Source> NodeGraph::ResolveAll(std::string_view reference) const {
+  const auto values_of = [](int node, OutputRange range) {
+    std::vector<Source> values;
+    for (int k = 0; k < std::max(range.count, range.count < 0 ? 1 : 0); ++k)
+      values.push_back({node, range.first + k});
+    return values;
+  };
+  const auto value_of = [](int node, OutputRange range, std::string_view number) {
+    const int k = NumberOf(number);
+    const bool has = k >= 0 && (range.count < 0 || k < range.count);
+    return std::vector<Source>{has ? Source{node, range.first + k} : Source{}};
+  };
   const size_t colon = reference.find(':');
   const std::string_view name = reference.substr(0, colon);
-  if (function_ != nullptr) {
-    if (colon == std::string_view::npos)
-      if (const auto found = arguments_.find(name); found != arguments_.end())
-        return {Source::kArgument, found->second};
+  if (const auto found = arguments_.find(name); found != arguments_.end()) {
+    if (colon == std::string_view::npos) return values_of(Source::kArgument, found->second);
+    return value_of(Source::kArgument, found->second, reference.substr(colon + 1));
   }
   const int place = Find(name);
-  if (place < 0) return {};
-  if (colon == std::string_view::npos) return {place, 0};
+  if (place < 0) return {Source{}};
+  if (colon == std::string_view::npos) return {Source{place, 0}};
   const std::string_view rest = reference.substr(colon + 1);
   const size_t second = rest.find(':');
-  if (second == std::string_view::npos) {
-    const int port = NumberOf(rest);
-    return port < 0 ? Source{} : Source{place, port};
-  }
-  const int k = NumberOf(rest.substr(second + 1));
-  const int port = k < 0 ? -1 : PortOf(node(place), rest.substr(0, second), k);
-  return port < 0 ? Source{} : Source{place, port};
+  if (const int port = NumberOf(rest); port >= 0) return {Source{place, port}};
+  const auto range =
+      find_outputs_ == nullptr ? std::nullopt : find_outputs_(node(place), rest.substr(0, second));
+  if (!range) return {Source{}};
+  if (second == std::string_view::npos) return values_of(place, *range);
+  return value_of(place, *range, rest.substr(second + 1));
+}
+
+Source NodeGraph::Original(int node, size_t i) const {
+  // Nothing is replaced in a function, where one name may be several inputs.
+  return find_outputs_ == nullptr ? Resolve(links(node).names[i]) : links(node).inputs[i];
 }
 
 void NodeGraph::Replace(const std::map<Source, int>& arguments) {

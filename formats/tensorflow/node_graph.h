@@ -4,7 +4,9 @@
 #pragma once
 
 #include <compare>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -31,12 +33,21 @@ struct Links {
   std::vector<std::string_view> control_names;
 };
 
+// The outputs that an argument of an operator's definition is.
+struct OutputRange {
+  int first = 0;
+  int count = 1;  // -1: a list of an unknown length, behind which nothing is named
+};
+// By the name of the argument; nothing where the operator has none of that name.
+using FindOutputs = std::function<std::optional<OutputRange>(const Node&, std::string_view)>;
+
 class NodeGraph {
  public:
   // The nodes of a graph.
   explicit NodeGraph(const std::vector<Node>& nodes);
-  // Those of a function: its inputs are arguments, and references name output arguments.
-  explicit NodeGraph(const Function& function);
+  // Those of a function: its inputs are arguments, each of so many values, and references name
+  // output arguments.
+  NodeGraph(const Function& function, const std::vector<size_t>& argument_sizes, FindOutputs find);
 
   size_t size() const { return nodes_->size(); }
   const Node& node(int i) const { return (*nodes_)[static_cast<size_t>(i)]; }
@@ -44,8 +55,12 @@ class NodeGraph {
   Links& links(int i) { return links_[static_cast<size_t>(i)]; }
   // The node's place; kMissing.
   int Find(std::string_view name) const;
-  // The value that "node", "node:1" or, in a function, "node:output:0" names.
+  // The value that "node", "node:1" or, in a function, "node:output:0" names; of several the first.
   Source Resolve(std::string_view reference) const;
+  // In a function "node:output" and the name of an argument are all values of a list.
+  std::vector<Source> ResolveAll(std::string_view reference) const;
+  // Where input `i` of a node comes from, whatever it was replaced by.
+  Source Original(int node, size_t i) const;
   // Two nodes of one name: the name; empty where there are none.
   std::string_view duplicate() const { return duplicate_; }
 
@@ -64,8 +79,9 @@ class NodeGraph {
   void Link();
 
   const std::vector<Node>* nodes_;
-  const Function* function_ = nullptr;
-  std::unordered_map<std::string_view, int> places_, arguments_;
+  FindOutputs find_outputs_;  // null: these are no function's
+  std::unordered_map<std::string_view, int> places_;
+  std::unordered_map<std::string_view, OutputRange> arguments_;
   std::vector<Links> links_;
   static uint64_t KeyOf(Source source) {
     return uint64_t{static_cast<uint32_t>(source.node)} << 32 | static_cast<uint32_t>(source.port);
@@ -79,8 +95,8 @@ bool WritesVariable(std::string_view op);
 // Random operators that go on from run to run, so that each run of theirs counts.
 bool DrawsNumbers(std::string_view op);
 
-// The number of output "argument:k" of an operator whose outputs have these names; -1 where there
-// is no such output.
-int PortOf(const Node& node, std::string_view argument, int k);
+// The names of the arguments that are the operator's outputs, with blanks between them; empty where
+// it has one argument, so that its name says nothing.
+std::string_view OutputNames(std::string_view op);
 
 }  // namespace heddle::tensorflow

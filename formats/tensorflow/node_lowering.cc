@@ -92,20 +92,8 @@ Ints NodeLowering::RequiredInts(size_t i, std::string_view what) {
 
 // --- attributes
 
-// One that refers to the function's takes the value of the call.
 const Attribute* NodeLowering::Find(std::string_view name) const {
-  const Attribute* a = node_.Find(name);
-  const Instance* instance = &instance_;
-  while (a != nullptr && a->kind == Attribute::kPlaceholder) {
-    const std::string_view wanted = a->s;
-    a = nullptr;
-    if (instance->attributes == nullptr) break;
-    for (const Attribute& given : *instance->attributes)
-      if (given.name == wanted) a = &given;
-    instance = instance->caller;
-    if (instance == nullptr) break;
-  }
-  return a;
+  return AttributeIn(instance_, node_, name);
 }
 
 bool NodeLowering::Bool(std::string_view name, bool otherwise) const {

@@ -57,10 +57,7 @@ bool WritesState(std::string_view op) { return WritesVariable(op) || DrawsNumber
 template <typename Fn>
 void EachCalled(const Node& node, Fn&& fn) {
   fn(node.op);
-  for (const Attribute& a : node.attributes) {
-    if (a.function != nullptr) fn(a.function->name);
-    for (const FunctionName& f : a.functions) fn(f.name);
-  }
+  for (const Attribute& a : node.attributes) EachNamed(a, fn);
 }
 
 }  // namespace
@@ -152,9 +149,9 @@ void Lowering::FindRestoredKeys() {
     if (part[static_cast<size_t>(i)]) scan(graph_, i, variable);
   const Attribute* f = graph_.node(restore).Find("f");
   if (f == nullptr || f->function == nullptr) return;
-  const auto found = functions_.find(f->function->name);
-  if (found == functions_.end()) return;
-  const NodeGraph body(*found->second);
+  const std::optional<NodeGraph> nodes = GraphOf(*f->function);
+  if (!nodes) return;
+  const NodeGraph& body = *nodes;
   const auto& given = graph_.links(restore).inputs;
   for (int i = 0; i < static_cast<int>(body.size()); ++i)
     scan(body, i, [&](Source s) -> std::string {

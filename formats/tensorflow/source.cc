@@ -10,6 +10,7 @@
 #include "formats/leveldb_table.h"
 #include "formats/model_folder.h"
 #include "formats/tensorflow/format.h"
+#include "formats/tensorflow/functions/library.h"
 #include "formats/wire_fields.h"
 
 namespace heddle::tensorflow {
@@ -206,6 +207,10 @@ std::string Skeleton(std::string_view bytes) {
 
 const formats::Format& TensorflowSource::format() const { return TensorflowFormat(); }
 
+Result<FunctionLibrary> TensorflowSource::Functions() const {
+  return LibraryOf(skeleton_, part_.signature);
+}
+
 std::unique_ptr<const formats::PackedProgram> TensorflowSource::Pack(
     const ir::Program& program) const {
   return std::make_unique<Packed>(program);
@@ -266,7 +271,10 @@ Status TensorflowSource::Store(const Parameter& p, std::string_view bytes,
   const auto in_constant = [&](const Status& status) {
     return Status(status.code(), StrCat("constant '", p.name, "': ", status.message()));
   };
-  if (file == nullptr || raw.size() < kLeastConstLater || p.data.element == nullptr ||
+  // What a function is called with may be held elsewhere.
+  const bool in_file = file != nullptr && !std::less<>()(raw.data(), bytes.data()) &&
+                       !std::less<>()(bytes.data() + bytes.size(), raw.data() + raw.size());
+  if (!in_file || raw.size() < kLeastConstLater || p.data.element == nullptr ||
       !p.data.element->IsRawStorage()) {
     auto value = MakeValue(p.data);
     if (!value.ok()) return in_constant(value.status());

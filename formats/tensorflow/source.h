@@ -33,6 +33,7 @@ class TensorflowSource : public formats::ProgramSource {
     const auto found = output_names_.find(variable);
     return found == output_names_.end() ? std::string_view() : found->second;
   }
+  Result<FunctionLibrary> Functions() const override;
   std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override;
 
   const std::string& skeleton() const { return skeleton_; }

@@ -2,6 +2,10 @@
 // initialising and its restoring one run, in functions or among the graph's nodes.
 #include <algorithm>
 #include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
 
 #include "core/error.h"
 #include "formats/tensorflow/lower.h"
@@ -33,10 +37,12 @@ bool Is(const Node* node, std::string_view op) { return node != nullptr && node-
 
 class TableFinder {
  public:
-  TableFinder(const Model& model, const NodeGraph& graph,
-              const std::unordered_map<std::string_view, const Function*>& functions,
+  // The nodes of a function that is called; nothing: there is none.
+  using GraphOf = std::function<std::optional<NodeGraph>(const FunctionName&)>;
+
+  TableFinder(const Model& model, const NodeGraph& graph, GraphOf graph_of,
               std::map<std::string, TableContents>* tables)
-      : model_(model), graph_(graph), functions_(functions), tables_(*tables) {}
+      : model_(model), graph_(graph), graph_of_(std::move(graph_of)), tables_(*tables) {}
 
   // Of nodes that run when the model is loaded; of any, where nothing says which those are.
   void Run() {
@@ -67,9 +73,11 @@ class TableFinder {
       return TakeValues(place, i);
     const Attribute* f = node.op.ends_with("PartitionedCall") ? node.Find("f") : nullptr;
     if (f == nullptr || f->function == nullptr || place.depth >= kMostDepth) return;
-    const auto found = functions_.find(f->function->name);
-    if (found == functions_.end()) return;
-    const NodeGraph& body = graphs_.try_emplace(found->first, *found->second).first->second;
+    auto found = graphs_.find(f->function->name);
+    if (found == graphs_.end())
+      found = graphs_.emplace(f->function->name, graph_of_(*f->function)).first;
+    if (!found->second) return;
+    const NodeGraph& body = *found->second;
     const Place& inside = places_.emplace_back(Place{&body, &place, i, place.depth + 1});
     for (int k = 0; k < static_cast<int>(body.size()); ++k) Visit(inside, k);
   }
@@ -183,10 +191,10 @@ class TableFinder {
 
   const Model& model_;
   const NodeGraph& graph_;
-  const std::unordered_map<std::string_view, const Function*>& functions_;
+  const GraphOf graph_of_;
   std::map<std::string, TableContents>& tables_;
-  std::map<std::string_view, NodeGraph> graphs_;  // by function
-  std::map<std::string, Source> assigned_;        // by variable
+  std::map<std::string_view, std::optional<NodeGraph>> graphs_;  // by function
+  std::map<std::string, Source> assigned_;                       // by variable
   size_t steps_ = 0;
   std::deque<Place> places_;
 };
@@ -202,7 +210,9 @@ void Lowering::FindTables() {
   const bool in_function = std::any_of(model_.graph.functions.begin(), model_.graph.functions.end(),
                                        [&](const Function& f) { return has_table(f.nodes); });
   if (!has_table(model_.graph.nodes) && !in_function) return;
-  TableFinder(model_, graph_, functions_, &tables_).Run();
+  TableFinder(
+      model_, graph_, [this](const FunctionName& f) { return GraphOf(f); }, &tables_)
+      .Run();
 }
 
 }  // namespace heddle::tensorflow

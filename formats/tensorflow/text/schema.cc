@@ -80,7 +80,7 @@ constexpr F kTextEntryFields[] = {{"key", 1, F::kBytes}, {"value", 2, F::kBytes}
 constexpr F kOpDefFields[] = {{"name", 1, F::kBytes},
                               {"input_arg", 2, F::kMessage, M::kArgument},
                               {"output_arg", 3, F::kMessage, M::kArgument},
-                              {"attr", 4},
+                              {"attr", 4, F::kMessage, M::kDeclaredAttribute},
                               {"summary", 5},
                               {"description", 6},
                               {"deprecation", 8},
@@ -99,6 +99,13 @@ constexpr F kArgumentFields[] = {{"name", 1, F::kBytes},
                                  {"handle_data", 7},
                                  {"is_ref", 16, F::kBool},
                                  {"experimental_full_type", 17}};
+constexpr F kDeclaredAttributeFields[] = {{"name", 1, F::kBytes},
+                                          {"type", 2, F::kBytes},
+                                          {"default_value", 3, F::kMessage, M::kAttribute},
+                                          {"description", 4},
+                                          {"has_minimum", 5},
+                                          {"minimum", 6},
+                                          {"allowed_values", 7}};
 constexpr F kVersionsFields[] = {
     {"producer", 1, F::kInt32}, {"min_consumer", 2, F::kInt32}, {"bad_consumers", 3, F::kInt32}};
 constexpr F kSavedModelFields[] = {{"saved_model_schema_version", 1, F::kInt64},
@@ -155,6 +162,7 @@ constexpr Description kMessages[] = {
     {"RetEntry", kTextEntryFields},
     {"OpDef", kOpDefFields},
     {"OpDef.ArgDef", kArgumentFields},
+    {"OpDef.AttrDef", kDeclaredAttributeFields},
     {"VersionDef", kVersionsFields},
     {"SavedModel", kSavedModelFields},
     {"MetaGraphDef", kMetaGraphFields},

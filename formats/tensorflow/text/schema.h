@@ -22,6 +22,7 @@ enum class Message : uint8_t {
   kTextEntry,  // of a map from texts to texts
   kOpDef,
   kArgument,
+  kDeclaredAttribute,
   kVersions,
   kSavedModel,
   kMetaGraph,

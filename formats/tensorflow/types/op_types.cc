@@ -117,6 +117,27 @@ int DefinedType(std::string_view op, size_t port, const FindAttribute& find) {
   return !types ? int{kNoType} : TypeAt(types->outputs, port, find);
 }
 
+std::vector<int> DefinedCounts(std::string_view op, size_t arguments, const FindAttribute& find) {
+  // Of operators that the table does not have, those of several arguments give no lists.
+  std::vector<int> counts(arguments, arguments == 1 ? -1 : 1);
+  const auto types = TypesOf(op);
+  if (!types) return counts;
+  size_t at = 0;
+  for (std::string_view rest = types->outputs; !rest.empty() && at < arguments; ++at) {
+    const std::string_view argument = TakeWord(&rest);
+    const size_t star = argument.find('*');
+    counts[at] = 1;
+    if (star == std::string_view::npos) continue;
+    const Attribute* a = find(star == 0 ? argument.substr(1) : argument.substr(0, star));
+    const bool is_list = a != nullptr && a->kind == Attribute::kList;
+    const bool is_number = a != nullptr && a->kind == Attribute::kInt && a->i >= 0;
+    counts[at] = star == 0 && is_list     ? static_cast<int>(a->ints.size())
+                 : star != 0 && is_number ? static_cast<int>(std::min<int64_t>(a->i, 1 << 16))
+                                          : -1;
+  }
+  return counts;
+}
+
 std::string FindWrongType(std::string_view op, size_t inputs, const FindAttribute& find,
                           const InputType& type_of) {
   const auto types = TypesOf(op);

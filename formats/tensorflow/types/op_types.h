@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/tensorflow/model.h"
 
@@ -18,6 +19,11 @@ using FindAttribute = std::function<const Attribute*(std::string_view)>;
 // included; that behind a reference. kNoType where the operator is none of the table, or has no
 // such output.
 int DefinedType(std::string_view op, size_t port, const FindAttribute& find);
+
+// How many outputs each argument of the operator's definition is, of which there are `arguments`: 1
+// each, or the length of a list, as the node's attributes say; -1 where they do not, or the
+// operator is none of the table.
+std::vector<int> DefinedCounts(std::string_view op, size_t arguments, const FindAttribute& find);
 
 // The element type of an input by its number, as its own operator defines it; kNoType: not known.
 using InputType = std::function<int(size_t)>;

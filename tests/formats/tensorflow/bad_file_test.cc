@@ -95,7 +95,7 @@ TEST(BadTensorflow, FunctionsEnd) {
   g.Add(PlaceholderNode("x")).Add("PartitionedCall", "y", {"x"}, {{"f", FunctionValue("f")}});
   g.Function(FunctionOf("f", {"a"}, {{"r", "again:output:0"}},
                         {NodeOf("PartitionedCall", "again", {"a"}, {{"f", FunctionValue("f")}})}));
-  EXPECT_THAT(Fetching(g, "y"), HasSubstr("more than 64 deep"));
+  EXPECT_THAT(Fetching(g, "y"), HasSubstr("recursion is refused: function 'f' calls 'f'"));
   Graph missing;
   missing.Add(PlaceholderNode("x"));
   missing.Add("PartitionedCall", "y", {"x"}, {{"f", FunctionValue("nobody")}});
@@ -120,22 +120,26 @@ TEST(BadTensorflow, CallsAreBounded) {
   EXPECT_THAT(Fetching(g, "y"), HasSubstr("more than 1000000 nodes"));
 }
 
-// A branch in a branch in a branch …, of a function that calls itself at the innermost: less deep
-// in calls and in branches than is allowed of each.
+// A branch in a branch in a branch …, of functions that call the next one at the innermost: less
+// deep in calls and in branches than is allowed of each.
 TEST(BadTensorflow, RegionsAreBounded) {
   Graph g;
-  g.Add(PlaceholderNode("x")).Add("PartitionedCall", "y", {"x"}, {{"f", FunctionValue("f")}});
-  std::vector<Message> nodes;
-  std::string last = "a";
-  constexpr int kLevels = 60;
-  for (int k = 0; k < kLevels; ++k) {
-    const std::string n = std::to_string(k);
-    nodes.push_back(NodeOf("Greater", "p" + n, {"a", "a"}));
-    nodes.push_back(NodeOf("Switch", "s" + n, {last, "p" + n + ":z:0"}));
-    last = "s" + n + ":output_true:0";
+  g.Add(PlaceholderNode("x")).Add("PartitionedCall", "y", {"x"}, {{"f", FunctionValue("f0")}});
+  constexpr int kFunctions = 10, kLevels = 60;
+  for (int f = 0; f < kFunctions; ++f) {
+    std::vector<Message> nodes;
+    std::string last = "a";
+    for (int k = 0; k < kLevels; ++k) {
+      const std::string n = std::to_string(k);
+      nodes.push_back(NodeOf("Greater", "p" + n, {"a", "a"}));
+      nodes.push_back(NodeOf("Switch", "s" + n, {last, "p" + n + ":z:0"}));
+      last = "s" + n + ":output_true:0";
+    }
+    const std::string next = "f" + std::to_string(f + 1);
+    nodes.push_back(NodeOf("PartitionedCall", "c", {last}, {{"f", FunctionValue(next)}}));
+    g.Function(FunctionOf("f" + std::to_string(f), {"a"}, {{"r", "c:output:0"}}, nodes));
   }
-  nodes.push_back(NodeOf("PartitionedCall", "c", {last}, {{"f", FunctionValue("f")}}));
-  g.Function(FunctionOf("f", {"a"}, {{"r", "c:output:0"}}, nodes));
+  g.Function(FunctionOf("f" + std::to_string(kFunctions), {"a"}, {{"r", "a"}}, {}));
   EXPECT_THAT(Fetching(g, "y"), HasSubstr("lie in each other more than 256 deep"));
 }
 
