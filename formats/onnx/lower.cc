@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "formats/onnx/functions/library.h"
 #include "formats/onnx/handlers.h"
 #include "formats/onnx/unsigned.h"
 
@@ -13,10 +14,6 @@ namespace {
 // Nodes in all, local functions put in where they are called: files of a few bytes can call each
 // other into more than any memory holds.
 constexpr size_t kMostNodes = 1'000'000;
-
-std::string FunctionKey(std::string_view domain, std::string_view name, std::string_view overload) {
-  return StrCat(domain, "\n", name, "\n", overload);
-}
 
 bool IsKnownDomain(std::string_view domain) {
   return domain.empty() || domain == "ai.onnx.ml" || domain == "com.microsoft" ||
@@ -35,12 +32,12 @@ VarFacts VarFacts::Alike() const {
 }
 
 Lowering::Lowering(const Model& model, ir::ProgramBuilder* builder)
-    : GraphLoweringOf(Types(), builder), model_(model) {}
+    : GraphLoweringOf(Types(), builder), model_(model), library_(LibraryOf(model)) {}
 
 Result<Lowered> Lowering::Run() {
   HEDDLE_RETURN_IF_ERROR(CheckVersions());
   for (const Function& f : model_.functions)
-    if (!functions_.emplace(FunctionKey(f.domain, f.name, f.overload), &f).second)
+    if (!functions_.emplace(FunctionNameOf(f), &f).second)
       builder_.Problem("function '", f.name, "' of domain '", f.domain, "' is given twice");
   std::unordered_set<std::string_view> filled;
   for (const TensorData& t : model_.graph.initializers) filled.insert(t.name);
@@ -266,9 +263,7 @@ void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
 // Prepares a node for its operands of unsigned types; true: it is lowered, or refused.
 bool Lowering::LowerUnsignedForm(NodeLowering& n) {
   const int type = n.UnsignedType();
-  if (type == kUndefinedType ||
-      functions_.contains(FunctionKey(n.node().domain, n.node().op_type, n.node().overload)))
-    return false;
+  if (type == kUndefinedType || functions_.contains(CalledBy(n.node()))) return false;
   const auto use = UnsignedUseOf(n, type);
   if (!n.SetUnsigned(use, type)) return true;
   return use == formats::UnsignedUse::kOwn && LowerUnsigned(n, type);
@@ -276,15 +271,14 @@ bool Lowering::LowerUnsignedForm(NodeLowering& n) {
 
 // A call of one of the model's functions: its nodes, with names of their own.
 bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
-  const auto found = functions_.find(FunctionKey(node.domain, node.op_type, node.overload));
+  const auto found = functions_.find(CalledBy(node));
   if (found == functions_.end()) return false;
   const Function& f = *found->second;
   NodeLowering call(*this, node, around, 0);
-  for (const Surroundings* s = &around; s != nullptr; s = s->caller)
-    if (s->function == &f) {
-      call.Problem("function '", f.name, "' calls itself");
-      return true;
-    }
+  if (const auto made = library_.Instantiate(found->first, ValuesOf(node.attributes)); !made.ok()) {
+    call.Problem(made.status().message());
+    return true;
+  }
   if (around.depth >= kMostDepth) {
     call.Problem("functions call each other more than ", kMostDepth, " deep");
     return true;
@@ -303,15 +297,15 @@ bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
   inside.names = &names;
   inside.opsets = f.opsets.empty() ? around.opsets : &f.opsets;
   inside.function = &f;
-  inside.caller = &around;
   inside.arguments = &arguments;
   inside.depth = around.depth + 1;
   LowerNodes(f.nodes, inside);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (!call.Wants(i)) continue;
     const auto made = names.vars.find(f.outputs[i]);
     if (made == names.vars.end() || made->second == kNoDraft)
       call.Problem("the function does not make its output '", f.outputs[i], "'");
-    else if (call.Wants(i))
+    else
       call.Result(i, made->second);
   }
   return true;

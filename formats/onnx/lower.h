@@ -22,6 +22,7 @@
 #include "formats/lowering/graph_lowering.h"
 #include "formats/onnx/model.h"
 #include "heddle/bounds.h"
+#include "heddle/functions.h"
 
 namespace heddle::onnx {
 
@@ -75,7 +76,6 @@ struct Surroundings {
   NameScope* names = nullptr;
   const std::vector<OpsetImport>* opsets = nullptr;
   const Function* function = nullptr;                 // null: the model's graph
-  const Surroundings* caller = nullptr;               // of the function's call
   const std::vector<Attribute>* arguments = nullptr;  // of the function's call
   int depth = 0;                                      // calls and graphs inside each other
 };
@@ -128,6 +128,7 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   const Model& model_;
   std::deque<Node> owned_nodes_;  // nodes with the attributes of a call put in
   std::unordered_map<std::string, const Function*> functions_;
+  FunctionLibrary library_;
   NameScope main_;
   std::vector<Type> inputs_, outputs_;
   std::unordered_set<std::string_view> output_names_;

@@ -164,6 +164,7 @@ int KindOf(const Attribute& a, uint32_t seen) {
 
 Result<Attribute> ReadAttribute(std::string_view bytes, int depth) {
   Attribute a;
+  a.message = bytes;
   uint32_t seen = 0;
   HEDDLE_RETURN_IF_ERROR(ForFields(bytes, "an attribute", [&](const Field& f) {
     if (f.number < 32) seen |= 1u << f.number;

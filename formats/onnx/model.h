@@ -55,6 +55,7 @@ struct Attribute {
   };
   std::string_view name;
   std::string_view reference;  // of a function's attribute, whose value it takes
+  std::string_view message;    // its bytes
   int kind = kUndefined;
   float f = 0;
   int64_t i = 0;

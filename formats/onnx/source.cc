@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "formats/onnx/external_data.h"
 #include "formats/onnx/format.h"
+#include "formats/onnx/functions/library.h"
 #include "formats/other_kinds.h"
 #include "formats/wire_fields.h"
 #include "heddle/bounds.h"
@@ -144,6 +145,8 @@ std::string_view OnnxSource::NameOf(const std::vector<Type>& types, size_t k) {
   const std::string_view name = TypeName(type->element);
   return type->element == kUndefinedType || name == Name(StorageOf(type->element)) ? "" : name;
 }
+
+Result<FunctionLibrary> OnnxSource::Functions() const { return LibraryOf(skeleton_); }
 
 std::unique_ptr<const formats::PackedProgram> OnnxSource::Pack(const ir::Program& program) const {
   return std::make_unique<Packed>(program);

@@ -29,6 +29,7 @@ class OnnxSource : public formats::ProgramSource {
   size_t bytes() const override { return skeleton_.size(); }
   std::string_view InputType(size_t k) const override { return NameOf(inputs_, k); }
   std::string_view OutputType(size_t k) const override { return NameOf(outputs_, k); }
+  Result<FunctionLibrary> Functions() const override;
   std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override;
 
   const std::vector<Type>& inputs() const { return inputs_; }

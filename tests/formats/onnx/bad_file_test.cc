@@ -108,7 +108,8 @@ TEST(BadOnnx, FunctionsDoNotCallThemselves) {
   const Message function = Message().Bytes(1, "f").Bytes(4, "a").Bytes(5, "b").Bytes(10, "own").Add(
       7, Node("f", {"a"}, {"b"}, {}, "own"));
   const Message more = Message().Add(8, imports).Add(25, Message(function).Add(9, imports));
-  EXPECT_THAT(ErrorOf(g.Model(17, more)), HasSubstr("op 0 (own.f): function 'f' calls itself"));
+  EXPECT_THAT(ErrorOf(g.Model(17, more)),
+              HasSubstr("op 0 (own.f): recursion is refused: function 'own.f' calls 'own.f'"));
 }
 
 TEST(BadOnnx, FunctionsDoNotCallEachOtherInACircle) {
@@ -124,7 +125,9 @@ TEST(BadOnnx, FunctionsDoNotCallEachOtherInACircle) {
                      .Add(7, Node(other, {"b"}, {"c"}, {}, "own"))
                      .Add(9, imports));
   }
-  EXPECT_THAT(ErrorOf(g.Model(17, more)), HasSubstr("function 'f' calls itself"));
+  EXPECT_THAT(
+      ErrorOf(g.Model(17, more)),
+      HasSubstr("recursion is refused: function 'own.f' calls 'own.h', which calls 'own.f'"));
 }
 
 TEST(BadOnnx, FunctionsAreGivenOnce) {
