@@ -61,6 +61,8 @@ CPP = [
      "heddle::Program* main, heddle::Tensor x, heddle::Tensor y) {\n", "\n}\n"),
     *((part, *EMBEDDED) for part in ("Tensor::Of(", "BoundRun run(", "RunOptions options;",
                                      "check_nan_inf = true")),
+    ("heddle::FunctionsOf(", "#include <heddle/functions.h>\n#include <heddle/heddle.h>\n"
+     "#include <iostream>\nvoid f(heddle::Model* model) {\n", "\n}\n"),
     ("heddle::NewRanks(2)", "#include <heddle/heddle.h>\n#include <thread>\n"
      "void f(heddle::Program* program, std::vector<heddle::Feed> feeds_a,"
      " std::vector<heddle::Feed> feeds_b) {\n"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "heddle/functions.h"
 #include "heddle/model_files.h"
 #include "heddle/program.h"
 #include "tools/commands.h"
@@ -24,6 +25,11 @@ struct Facts {
   std::vector<TensorInfo> parameters;
   int64_t parameter_bytes = 0;
   std::vector<std::string> unsupported, signatures;
+  struct Function {
+    std::string name, signature;
+    size_t calls = 0;
+  };
+  std::vector<Function> functions;
 };
 
 Result<Facts> Collect(const std::string& model, const ProgramPart& part) {
@@ -42,6 +48,9 @@ Result<Facts> Collect(const std::string& model, const ProgramPart& part) {
         op.type != "fetch")
       facts.unsupported.push_back(op.type);
   std::sort(facts.unsupported.begin(), facts.unsupported.end());
+  HEDDLE_ASSIGN_OR_RETURN(FunctionLibrary functions, FunctionsOf(facts.program));
+  for (const std::string& name : functions.names())
+    facts.functions.push_back({name, functions.Signature(name), functions.CallsOf(name)});
   return facts;
 }
 
@@ -76,6 +85,8 @@ void PrintFactsJson(const Facts& facts) {
   json["operator_counts"] = std::move(counts);
   json["unsupported"] = facts.unsupported;
   if (!facts.signatures.empty()) json["signatures"] = facts.signatures;
+  for (const Facts::Function& f : facts.functions)
+    json["functions"].push_back({{"name", f.name}, {"signature", f.signature}, {"calls", f.calls}});
   WriteJson(json);
 }
 
@@ -86,6 +97,17 @@ void PrintVariables(const std::string& title, const std::vector<TensorInfo>& inf
     std::cout << "  " << infos[k].name << "  " << TypeText(infos[k].dtype, types[k]) << " "
               << infos[k].shape.ToString() << "\n";
   if (infos.empty()) std::cout << "  none\n";
+}
+
+void PrintFunctions(const std::vector<Facts::Function>& functions) {
+  if (functions.empty()) return;
+  std::cout << "functions\n";
+  constexpr size_t kMostShown = 50;
+  for (size_t k = 0; k < std::min(functions.size(), kMostShown); ++k)
+    std::cout << "  " << functions[k].calls << (functions[k].calls == 1 ? " call   " : " calls  ")
+              << functions[k].signature << "\n";
+  if (functions.size() > kMostShown)
+    std::cout << "  and " << functions.size() - kMostShown << " more, which --json lists\n";
 }
 
 void PrintFactsText(const Facts& facts) {
@@ -103,7 +125,9 @@ void PrintFactsText(const Facts& facts) {
   if (!facts.parameters.empty())
     std::cout << (facts.parameter_file.empty() ? " (no .pdiparams file beside the program)"
                                                : ", in " + facts.parameter_file);
-  std::cout << "\noperators\n";
+  std::cout << "\n";
+  PrintFunctions(facts.functions);
+  std::cout << "operators\n";
   for (const auto& op : p.op_counts()) {
     const bool missing =
         std::binary_search(facts.unsupported.begin(), facts.unsupported.end(), op.type);
