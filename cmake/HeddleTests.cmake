@@ -98,6 +98,15 @@ foreach(_folder IN LISTS _test_folders)
   elseif(_name STREQUAL "partition")
     target_link_libraries(${_target} PRIVATE heddle_partition)
     target_sources(${_target} PRIVATE "${_folder}/legal.cc")
+  elseif(_name STREQUAL "offload")
+    target_link_libraries(${_target} PRIVATE heddle_offload heddle_values)
+    heddle_add_engine(faulty "${_folder}/faulty_engine.cc")
+    add_library(heddle_no_engine MODULE "${_folder}/no_engine.cc")
+    add_dependencies(${_target} heddle_engine_reference heddle_engine_faulty heddle_no_engine)
+    target_compile_definitions(${_target} PRIVATE
+      HEDDLE_REFERENCE_ENGINE="$<TARGET_FILE:heddle_engine_reference>"
+      HEDDLE_FAULTY_ENGINE="$<TARGET_FILE:heddle_engine_faulty>"
+      HEDDLE_NO_ENGINE="$<TARGET_FILE:heddle_no_engine>")
   elseif(_name STREQUAL "grid")
     target_link_libraries(${_target} PRIVATE heddle_grid_on_host)
     target_sources(${_target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/grid/cudnn_stand_in.cc")

@@ -10,7 +10,7 @@ if(_tool_sources)
   # Functions of libraries are bound when the tool starts, in one go, which takes no longer than one
   # by one; the tables of addresses are read-only then.
   target_link_options(heddle_cli PRIVATE "LINKER:-z,relro,-z,now")
-  target_link_libraries(heddle_cli PRIVATE heddle_internal heddle_partition
+  target_link_libraries(heddle_cli PRIVATE heddle_internal heddle_partition heddle_offload
                         CLI11::CLI11
                         nlohmann_json::nlohmann_json glog::glog)
   target_compile_definitions(heddle_cli PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")

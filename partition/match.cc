@@ -138,7 +138,7 @@ Matches::Matches(const Graph& graph, const Target& target) : graph_(graph), targ
   for (OpIndex i = 0; i < graph.size(); ++i) {
     UnitId last = -1;
     const TypeId type = graph.op(i).type;
-    if (graph.never(i) == Never::kNo) {
+    if (graph.never(i) == Never::kNo && !target.refused.contains({graph.block(), i})) {
       for (const Candidate& c : by_type[type]) {
         if (c.unit == last) continue;  // an earlier pattern of the unit takes it
         if (!Comparison(graph, i, *c.pattern, target.limits.static_shapes, nullptr).Run()) continue;
@@ -168,6 +168,8 @@ const double* Matches::cost(OpIndex i, UnitId unit) const {
 }
 
 std::string Matches::WhyNot(OpIndex i) const {
+  if (const auto at = target_.refused.find({graph_.block(), i}); at != target_.refused.end())
+    return at->second;
   constexpr size_t kMost = 3;
   std::string text;
   size_t count = 0;

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "heddle/dtype.h"
@@ -118,6 +120,10 @@ struct Target {
   // begin with. A unit follows itself only by a link to itself, or along no other way.
   std::vector<std::vector<UnitId>> next;
   std::vector<UnitId> first;
+
+  // Of one program, operators (block, index) that are not taken, whatever the patterns say, and
+  // why. No part of the file.
+  std::map<std::pair<int, int>, std::string> refused;
 };
 
 // `name` stands before messages.

@@ -27,6 +27,8 @@ ALLOWED = {
                  "formats/program_source.h", "ranks/communicator.h"},
     "partition": {"core", "include", "formats/json.h",
                   "formats/paddle/format.h", "formats/wire_fields.h"},
+    "offload": {"core", "include", "partition", "formats/program_source.h"},
+    "engines": {"include"},
     "tools": {"include", "partition/partition.h", "partition/parts.h", "partition/target.h",
               "core/thread_annotations.h"},
     "python": {"include", "core/thread_annotations.h"},

@@ -1,0 +1,22 @@
+# Groups of operators on engines from outside: a library that heddle itself does not know, and the
+# engines of this tree, each a library that is opened by its name.
+
+file(GLOB _offload CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}" offload/*.cc)
+add_library(heddle_offload STATIC EXCLUDE_FROM_ALL ${_offload})
+target_link_libraries(heddle_offload PUBLIC heddle_partition PRIVATE ${CMAKE_DL_LIBS})
+heddle_warnings(heddle_offload)
+
+# An engine exports heddle_engine_get alone: its copy of heddle stays its own.
+function(heddle_add_engine name)
+  add_library(heddle_engine_${name} MODULE ${ARGN})
+  set_target_properties(heddle_engine_${name} PROPERTIES PREFIX ""
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+    LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/heddle_engine.map")
+  target_include_directories(heddle_engine_${name} PRIVATE "${PROJECT_SOURCE_DIR}/include")
+  target_link_options(heddle_engine_${name} PRIVATE
+    "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/heddle_engine.map")
+  heddle_warnings(heddle_engine_${name})
+endfunction()
+
+heddle_add_engine(reference engines/reference/reference.cc)
+target_link_libraries(heddle_engine_reference PRIVATE heddle)

@@ -1,0 +1,116 @@
+// Engines: libraries from outside that compute parts of a program. Operators that a target takes
+// are grouped, each group becomes one operator that calls the target's engine, and everything else
+// stays heddle's. docs/engines.md is a guide.
+//
+//   HEDDLE_ASSIGN_OR_RETURN(auto target, heddle::HardwareTarget::Load("npu.json"));
+//   HEDDLE_ASSIGN_OR_RETURN(auto engine, heddle::Engine::Load("/opt/npu/libnpu_engine.so"));
+//   HEDDLE_ASSIGN_OR_RETURN(auto offloaded, heddle::Offload(model, {{target, engine}}));
+//   auto compiled = executor.Compile(offloaded.model);
+//
+// Part of the library heddle_offload. Ownership: an Engine is shared by its copies and by the
+// models that were offloaded to it. Threads: any. Errors: never throws; messages name the engine.
+// A run that an engine fails ends with its error, and the executor stays usable.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/executor.h"
+#include "heddle/heddle_engine.h"
+#include "heddle/target.h"
+
+namespace heddle {
+
+namespace offload {
+class EngineLibrary;
+}
+
+struct EngineOptions {
+  int threads = 1;  // that each of its calls may use
+  // The longest that one call of a run may take; zero: any time. An engine that has not answered by
+  // then is not called again, and its call is left to itself. With a limit, groups are given copies
+  // of their inputs, which stay there for as long as the call goes on.
+  std::chrono::milliseconds limit{0};
+  std::vector<std::pair<std::string, std::string>> options = {};  // for the engine
+};
+
+class Engine {
+ public:
+  // Opens the library at `path`, which must name a folder: it is looked for nowhere else. A library
+  // that was loaded stays in the process.
+  static Result<Engine> Load(const std::string& path, const EngineOptions& options = {});
+  // An engine that is part of the program.
+  static Result<Engine> FromTable(const heddle_engine_table* table,
+                                  const EngineOptions& options = {});
+
+  const std::string& name() const;
+  // What the engine says it takes; kNotFound: it does not say.
+  Result<HardwareTarget> target() const;
+  const std::shared_ptr<offload::EngineLibrary>& impl() const { return impl_; }
+
+ private:
+  explicit Engine(std::shared_ptr<offload::EngineLibrary> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<offload::EngineLibrary> impl_;
+};
+
+// A target, and the engine that computes its groups. Without one they are computed by heddle's own
+// kernels, each group by itself: hardware that is not there yet.
+struct Offloader {
+  HardwareTarget target;
+  std::optional<Engine> engine = std::nullopt;
+};
+
+struct OffloadOptions {
+  enum class Policy {
+    kAlways,  // each group that the engine compiles goes to it
+    // ... if that is faster, for `feeds`: each group by itself, and the whole. Groups without an
+    // engine are not compared.
+    kMeasured,
+  };
+  Policy policy = Policy::kAlways;
+  // For kMeasured: with what, and in which way, the program will run.
+  std::vector<Feed> feeds = {};
+  ExecutorOptions executor = {};
+  // For kAlways, too, `fetches` are what is fetched, and `opt_level` is that of groups without an
+  // engine.
+  CompileOptions compile = {};
+};
+
+// What became of a group.
+struct OffloadedGroup {
+  std::string symbol, target, engine;  // no engine: empty
+  int block = 0;
+  std::vector<std::string> operators;  // types, in their order
+  size_t inputs = 0, outputs = 0;
+  bool taken = false;
+  std::string reason;                 // why it was not
+  double engine_ms = 0, host_ms = 0;  // measured; 0: not
+};
+
+struct OffloadReport {
+  std::vector<OffloadedGroup> groups;
+  int operators = 0;                      // of the program
+  double alone_ms = 0, offloaded_ms = 0;  // the whole, measured; 0: not
+  std::string decision;                   // by the whole; empty: nothing was measured
+
+  // A line for each group.
+  std::string ToString() const;
+};
+
+struct OffloadedModel {
+  Model model;  // its scope is that of the model that was given
+  OffloadReport report;
+};
+
+// Groups what the targets take; the first one claims first. Parameters that the program does not
+// write are handed to the engines as they are now. Groups that cannot be handed over stay, and the
+// report says why. kInvalidArgument: no target, or two of one name; kUnimplemented: the program
+// cannot be written as a ProgramDesc, by which it is partitioned.
+Result<OffloadedModel> Offload(const Model& model, const std::vector<Offloader>& offloaders,
+                               const OffloadOptions& options = {});
+
+}  // namespace heddle

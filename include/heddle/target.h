@@ -1,0 +1,34 @@
+// HardwareTarget: what a piece of hardware, or a library, says it takes of programs: operators by
+// patterns, and what groups of them may look like. docs/partition.md describes the file.
+//
+// Ownership: copies share one description. Threads: any. Errors: kNotFound, kInvalidArgument,
+// kDataLoss, one line that names the file and the place in it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "heddle/status.h"
+
+namespace heddle {
+
+namespace partition {
+struct Target;
+}
+
+class HardwareTarget {
+ public:
+  static Result<HardwareTarget> Load(const std::string& path);
+  // `name` stands before messages.
+  static Result<HardwareTarget> Parse(std::string_view json, const std::string& name);
+
+  const std::string& name() const;
+  const partition::Target& impl() const { return *impl_; }
+
+ private:
+  explicit HardwareTarget(std::shared_ptr<const partition::Target> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<const partition::Target> impl_;
+};
+
+}  // namespace heddle

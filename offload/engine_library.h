@@ -1,0 +1,109 @@
+// An engine that is open, and what it has compiled. The only place that calls functions of engines:
+// whatever they return, throw or leave undone comes out as a Status that names the engine.
+//
+// Ownership: a Module keeps its library open. Threads: any; calls are made one at a time where the
+// engine wants it so (heddle/heddle_engine.h).
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "heddle/engine.h"
+#include "heddle/tensor.h"
+
+namespace heddle::offload {
+
+class GroupDescription;
+class Module;
+
+class EngineLibrary : public std::enable_shared_from_this<EngineLibrary> {
+ public:
+  static Result<std::shared_ptr<EngineLibrary>> Load(const std::string& path,
+                                                     const EngineOptions& options);
+  // `where`: for messages.
+  static Result<std::shared_ptr<EngineLibrary>> Open(const heddle_engine_table* table,
+                                                     const std::string& where,
+                                                     const EngineOptions& options);
+  ~EngineLibrary();
+  EngineLibrary(const EngineLibrary&) = delete;
+  EngineLibrary& operator=(const EngineLibrary&) = delete;
+
+  const std::string& name() const { return name_; }
+  std::chrono::milliseconds limit() const { return options_.limit; }
+  bool reentrant() const;
+  // The text of the engine's target file; empty: it has none.
+  Result<std::string> TargetText();
+  // Whether the engine is to be asked for operators.
+  bool asks() const;
+  // Not OK: why the engine does not take the one operator of the group.
+  Status Takes(const GroupDescription& group);
+  // A module for each group, or why there is none.
+  std::vector<Result<std::shared_ptr<Module>>> Compile(
+      const std::vector<std::shared_ptr<const GroupDescription>>& groups);
+
+ private:
+  friend class Module;
+  EngineLibrary(const heddle_engine_table* table, std::string name, EngineOptions options)
+      : table_(table), name_(std::move(name)), options_(std::move(options)) {}
+
+  Status Start();
+  template <typename Fn>
+  Status Call(const char* what, Fn&& fn);
+
+  const heddle_engine_table* const table_;
+  const std::string name_;
+  const EngineOptions options_;
+  std::mutex mutex_;  // one call at a time, but for runs
+  void* engine_ = nullptr;
+  bool open_ = false;
+};
+
+// One run's outputs, as the engine asks for their memory. Called on one thread at a time.
+class OutputSink {
+ public:
+  virtual ~OutputSink() = default;
+  virtual size_t size() const = 0;
+  // Not OK: output `index` cannot be such a tensor. May throw std::bad_alloc.
+  virtual Status Take(size_t index, DType dtype, const Shape& shape, void** memory) = 0;
+};
+
+class Module : public std::enable_shared_from_this<Module> {
+ public:
+  Module(std::shared_ptr<EngineLibrary> library, std::shared_ptr<const GroupDescription> group,
+         void* module)
+      : library_(std::move(library)), group_(std::move(group)), module_(module) {}
+  ~Module();
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  const EngineLibrary& library() const { return *library_; }
+  // True: runs must not be given memory that somebody else may take back meanwhile.
+  bool abandons() const { return library_->limit().count() > 0; }
+  // Calls the engine, which writes all outputs where the status is OK. `stopped`: whether the run
+  // that this is part of is to end, and why. With a limit (abandons()) the call may go on behind
+  // this function's return: then `inputs` and `sink` are kept until it ends.
+  Status Run(std::vector<Tensor> inputs, std::shared_ptr<OutputSink> sink,
+             const std::function<Status()>& stopped);
+
+ private:
+  struct Call;
+  Status Enter(const std::function<Status()>& stopped);
+  void Leave();
+  static Status CallEngine(const Module& module, Call& call);
+  Status RunWithLimit(std::shared_ptr<Call> call, const std::function<Status()>& stopped);
+  Status Hangs() const;
+
+  const std::shared_ptr<EngineLibrary> library_;
+  const std::shared_ptr<const GroupDescription> group_;  // what the engine may point to
+  void* const module_;
+  std::mutex mutex_;
+  std::condition_variable left_;
+  bool busy_ = false, hangs_ = false;
+};
+
+}  // namespace heddle::offload

@@ -1,0 +1,150 @@
+#include "offload/group_description.h"
+
+#include <algorithm>
+
+namespace heddle::offload {
+
+using ir::kNoVar;
+using ir::VarId;
+
+GroupDescription::GroupDescription(const Group& group, int only)
+    : symbol_(group.symbol), program_(group.program), parameters_(group.parameters) {
+  AddValues();
+  const auto& ops = program_->blocks[0].ops;
+  std::vector<VarId> inputs, outputs;
+  if (only < 0) {
+    for (const ir::Op& op : ops) AddOperator(op);
+    for (const ir::Port& feed : program_->feeds) inputs.push_back(feed.var);
+    for (const ir::Port& fetch : program_->fetches) outputs.push_back(fetch.var);
+  } else {
+    const ir::Op& op = ops[static_cast<size_t>(only)];
+    AddOperator(op);
+    const auto add = [](const auto& slots, std::vector<VarId>* list, const auto& skip) {
+      for (const auto& slot : slots)
+        for (const VarId v : slot)
+          if (v != kNoVar && !skip(v) && std::find(list->begin(), list->end(), v) == list->end())
+            list->push_back(v);
+    };
+    add(op.inputs, &inputs, [&](VarId v) { return program_->vars[v].persistable; });
+    add(op.outputs, &outputs, [](VarId) { return false; });
+  }
+  const auto& in = Indices(inputs);
+  const auto& out = Indices(outputs);
+  group_ = {sizeof(group_),
+            symbol_.c_str(),
+            value_list_.size(),
+            value_list_.data(),
+            operator_list_.size(),
+            operator_list_.data(),
+            in.size(),
+            in.data(),
+            out.size(),
+            out.data()};
+}
+
+void GroupDescription::AddValues() {
+  for (const ir::Var& var : program_->vars) {
+    auto& dims = integers_.emplace_back(var.shape.begin(), var.shape.end());
+    const bool known = var.shape.rank() >= 0;
+    values_.push_back({sizeof(heddle_engine_value), var.name.c_str(),
+                       static_cast<int32_t>(var.dtype), known ? var.shape.rank() : -1, dims.data(),
+                       nullptr, 0});
+  }
+  for (const auto& [var, tensor] : parameters_) {
+    auto& dims = integers_.emplace_back(tensor.shape().begin(), tensor.shape().end());
+    heddle_engine_value& value = values_[var];
+    value.dtype = static_cast<int32_t>(tensor.dtype());
+    value.rank = tensor.rank();
+    value.dims = dims.data();
+    value.data = tensor.raw();
+    value.bytes = tensor.bytes();
+  }
+  for (const heddle_engine_value& value : values_) value_list_.push_back(&value);
+}
+
+const std::vector<int32_t>& GroupDescription::Indices(const std::vector<VarId>& vars) {
+  auto& indices = indices_.emplace_back();
+  for (const VarId v : vars) indices.push_back(v == kNoVar ? -1 : static_cast<int32_t>(v));
+  return indices;
+}
+
+const heddle_engine_slot* const* GroupDescription::AddSlots(
+    const std::vector<SlotDef>& defs, const std::vector<std::vector<VarId>>& slots, size_t* count) {
+  Pointers& list = slot_lists_.emplace_back();
+  for (size_t s = 0; s < defs.size(); ++s) {
+    if (slots[s].empty()) continue;
+    const auto& indices = Indices(slots[s]);
+    slots_.push_back(
+        {sizeof(heddle_engine_slot), defs[s].name.c_str(), indices.size(), indices.data()});
+    list.push_back(&slots_.back());
+  }
+  *count = list.size();
+  return list.data();
+}
+
+void GroupDescription::AddAttributes(const ir::Op& op, heddle_engine_operator* to) {
+  auto& list = attribute_lists_.emplace_back();
+  const auto& defs = op.def->attrs();
+  for (size_t a = 0; a < defs.size(); ++a) {
+    heddle_engine_attribute attr = {};
+    attr.size = sizeof(attr);
+    attr.name = defs[a].name.c_str();
+    const auto held = std::find(op.var_attrs.begin(), op.var_attrs.end(), static_cast<int>(a));
+    if (held != op.var_attrs.end()) {
+      const size_t slot =
+          op.def->inputs().size() + static_cast<size_t>(held - op.var_attrs.begin());
+      const auto& indices = Indices(op.inputs[slot]);
+      attr.kind = HEDDLE_ENGINE_HELD;
+      attr.count = indices.size();
+      attr.values = indices.data();
+    } else if (const AttrValue& value = op.attrs[a]; const bool* b = std::get_if<bool>(&value)) {
+      attr.kind = HEDDLE_ENGINE_BOOLEAN;
+      attr.count = 1;
+      attr.ints = integers_.emplace_back(1, *b ? 1 : 0).data();
+    } else if (const auto* i = std::get_if<int64_t>(&value)) {
+      attr.kind = HEDDLE_ENGINE_INTEGER;
+      attr.count = 1;
+      attr.ints = i;
+    } else if (const auto* d = std::get_if<double>(&value)) {
+      attr.kind = HEDDLE_ENGINE_REAL;
+      attr.count = 1;
+      attr.reals = d;
+    } else if (const auto* s = std::get_if<std::string>(&value)) {
+      attr.kind = HEDDLE_ENGINE_TEXT;
+      attr.count = 1;
+      attr.texts = texts_.emplace_back(1, s->c_str()).data();
+    } else if (const auto* is = std::get_if<Ints>(&value)) {
+      attr.kind = HEDDLE_ENGINE_INTEGERS;
+      attr.count = is->size();
+      attr.ints = is->data();
+    } else if (const auto* ds = std::get_if<Floats>(&value)) {
+      attr.kind = HEDDLE_ENGINE_REALS;
+      attr.count = ds->size();
+      attr.reals = ds->data();
+    } else if (const auto* ss = std::get_if<Strings>(&value)) {
+      auto& texts = texts_.emplace_back();
+      for (const std::string& text : *ss) texts.push_back(text.c_str());
+      attr.kind = HEDDLE_ENGINE_TEXTS;
+      attr.count = texts.size();
+      attr.texts = texts.data();
+    } else {
+      continue;  // blocks: operators of groups run none
+    }
+    attributes_.push_back(attr);
+    list.push_back(&attributes_.back());
+  }
+  to->num_attributes = list.size();
+  to->attributes = list.data();
+}
+
+void GroupDescription::AddOperator(const ir::Op& op) {
+  heddle_engine_operator& to = operators_.emplace_back();
+  to.size = sizeof(to);
+  to.type = op.type().c_str();
+  to.inputs = AddSlots(op.def->inputs(), op.inputs, &to.num_inputs);
+  to.outputs = AddSlots(op.def->outputs(), op.outputs, &to.num_outputs);
+  AddAttributes(op, &to);
+  operator_list_.push_back(&to);
+}
+
+}  // namespace heddle::offload

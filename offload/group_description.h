@@ -1,0 +1,56 @@
+// A group in the words of heddle/heddle_engine.h.
+//
+// Ownership: holds the group's program and parameters, and all that the structures point to.
+// Threads: any may read.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/heddle_engine.h"
+#include "offload/group.h"
+
+namespace heddle::offload {
+
+class GroupDescription {
+ public:
+  // All of the group, or its operator `only` alone, whose operands are then inputs and outputs.
+  explicit GroupDescription(const Group& group, int only = -1);
+  GroupDescription(const GroupDescription&) = delete;
+  GroupDescription& operator=(const GroupDescription&) = delete;
+
+  const heddle_engine_group& get() const { return group_; }
+
+ private:
+  using Pointers = std::vector<const heddle_engine_slot*>;
+
+  void AddValues();
+  void AddOperator(const ir::Op& op);
+  const heddle_engine_slot* const* AddSlots(const std::vector<SlotDef>& defs,
+                                            const std::vector<std::vector<ir::VarId>>& slots,
+                                            size_t* count);
+  void AddAttributes(const ir::Op& op, heddle_engine_operator* to);
+  const std::vector<int32_t>& Indices(const std::vector<ir::VarId>& vars);
+
+  const std::string symbol_;
+  const std::shared_ptr<const ir::Program> program_;
+  const std::vector<std::pair<ir::VarId, Tensor>> parameters_;
+
+  // Addresses of what lies in a deque stay.
+  std::deque<heddle_engine_value> values_;
+  std::deque<std::vector<int64_t>> integers_;
+  std::deque<std::vector<int32_t>> indices_;
+  std::deque<std::vector<const char*>> texts_;
+  std::deque<heddle_engine_slot> slots_;
+  std::deque<Pointers> slot_lists_;
+  std::deque<heddle_engine_attribute> attributes_;
+  std::deque<std::vector<const heddle_engine_attribute*>> attribute_lists_;
+  std::deque<heddle_engine_operator> operators_;
+  std::vector<const heddle_engine_value*> value_list_;
+  std::vector<const heddle_engine_operator*> operator_list_;
+  heddle_engine_group group_ = {};
+};
+
+}  // namespace heddle::offload

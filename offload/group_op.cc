@@ -1,0 +1,222 @@
+#include "offload/group_op.h"
+
+#include <chrono>
+#include <cstring>
+
+#include "core/error.h"
+#include "offload/group_shapes.h"
+
+namespace heddle::offload {
+namespace {
+
+using Metas = std::vector<ShapeContext::OutMeta>;
+
+std::vector<Value*> InputsOf(const OpContext& ctx) {
+  std::vector<Value*> inputs;
+  for (int i = 0; i < ctx.InCount("X"); ++i) inputs.push_back(ctx.InVar("X", i));
+  return inputs;
+}
+
+// A file may declare what its program does not keep.
+bool IsAsDeclared(const ir::Var& var, const Tensor& t) {
+  if (var.dtype != DType::kUnknown && var.dtype != t.dtype()) return false;
+  if (!var.shape.known_rank()) return true;
+  if (var.shape.rank() != t.rank()) return false;
+  for (int i = 0; i < t.rank(); ++i)
+    if (var.shape[i] >= 0 && var.shape[i] != t.shape()[i]) return false;
+  return true;
+}
+
+// Outputs in memory that the run has planned, or takes now.
+class RunSink : public OutputSink {
+ public:
+  RunSink(KernelContext& ctx, const std::optional<Metas>* expected, const Group& group)
+      : ctx_(ctx),
+        expected_(expected != nullptr && expected->has_value() ? &**expected : nullptr),
+        group_(group),
+        unread_(size()) {}
+
+  size_t size() const override { return group_.outputs.size(); }
+  Status Take(size_t index, DType dtype, const Shape& shape, void** memory) override {
+    HEDDLE_RETURN_IF_ERROR(Check(group_, expected_, index, dtype, shape));
+    const auto k = static_cast<int>(index);
+    if (!ctx_.HasOut("Out", k)) {  // a pass found that nobody reads it
+      unread_[index] = ctx_.Scratch(dtype, shape);
+      *memory = unread_[index].mutable_raw();
+    } else if (expected_ != nullptr) {
+      *memory = ctx_.Out("Out", k).mutable_raw();
+    } else {
+      *memory = ctx_.Alloc("Out", dtype, shape, k).mutable_raw();
+    }
+    return Status::Ok();
+  }
+
+  static Status Check(const Group& group, const Metas* expected, size_t index, DType dtype,
+                      const Shape& shape) {
+    const ir::Var& var = group.program->vars[group.program->fetches[index].var];
+    if (expected != nullptr) {
+      const auto& want = (*expected)[index];
+      if (want.dtype == dtype && want.shape == shape) return Status::Ok();
+      return InvalidArgument("writes ", Name(dtype), " ", shape.ToString(), " to output ", index,
+                             " (", var.name, "), which is ", Name(want.dtype), " ",
+                             want.shape.ToString());
+    }
+    if (var.dtype != DType::kUnknown && var.dtype != dtype)
+      return InvalidArgument("writes ", Name(dtype), " to output ", index, " (", var.name,
+                             "), which is ", Name(var.dtype));
+    return Status::Ok();
+  }
+
+ private:
+  KernelContext& ctx_;
+  const Metas* const expected_;
+  const Group& group_;
+  std::vector<Tensor> unread_;
+};
+
+// Outputs in memory of their own, for calls that may be left to themselves.
+class OwnSink : public OutputSink {
+ public:
+  OwnSink(std::shared_ptr<const Group> group, std::optional<Metas> expected)
+      : group_(std::move(group)), expected_(std::move(expected)), made_(group_->outputs.size()) {}
+
+  size_t size() const override { return made_.size(); }
+  Status Take(size_t index, DType dtype, const Shape& shape, void** memory) override {
+    HEDDLE_RETURN_IF_ERROR(
+        RunSink::Check(*group_, expected_ ? &*expected_ : nullptr, index, dtype, shape));
+    made_[index] = Tensor::Empty(dtype, shape);
+    if (!made_[index].initialized()) return ResourceExhausted("has no memory for output ", index);
+    *memory = made_[index].mutable_raw();
+    return Status::Ok();
+  }
+  const std::vector<Tensor>& made() const { return made_; }
+
+ private:
+  const std::shared_ptr<const Group> group_;
+  const std::optional<Metas> expected_;
+  std::vector<Tensor> made_;
+};
+
+// Gives an output of the operator what `from` holds.
+void Give(KernelContext& ctx, int k, const Tensor& from) {
+  if (!ctx.HasOut("Out", k)) return;
+  Tensor& to = ctx.Out("Out", k);
+  const bool placed =
+      to.raw() != nullptr && to.dtype() == from.dtype() && to.shape() == from.shape();
+  Tensor& out = placed ? to : ctx.Alloc("Out", from.dtype(), from.shape(), k);
+  if (from.bytes() > 0) std::memcpy(out.mutable_raw(), from.raw(), from.bytes());
+  out.set_lod(from.lod());
+}
+
+}  // namespace
+
+void Recorder::Note(const std::vector<Tensor>& inputs, double ms) {
+  std::lock_guard lock(mutex_);
+  if (best_ms_ < 0)
+    for (const Tensor& input : inputs) inputs_.emplace_back(input.Clone());
+  if (best_ms_ < 0 || ms < best_ms_) best_ms_ = ms;
+}
+bool Recorder::called() const {
+  std::lock_guard lock(mutex_);
+  return best_ms_ >= 0;
+}
+std::vector<Value> Recorder::inputs() const {
+  std::lock_guard lock(mutex_);
+  return inputs_;
+}
+double Recorder::best_ms() const {
+  std::lock_guard lock(mutex_);
+  return best_ms_;
+}
+
+struct GroupOp::State : KernelState {
+  std::optional<Metas> outs;
+};
+
+GroupOp::GroupOp(std::shared_ptr<const Group> group, std::shared_ptr<Module> module,
+                 Options options)
+    : OpDef(kName),
+      group_(std::move(group)),
+      module_(std::move(module)),
+      host_(std::make_shared<HostGroup>(*group_, HostGroup::Inputs::kAny,
+                                        ExecutorOptions{.threads = 1},
+                                        CompileOptions{.opt_level = options.host_level})),
+      options_(std::move(options)) {
+  Input("X", kList | kOptional).Output("Out", kList);
+  Attr("symbol", group_->symbol.c_str());
+  AnyKernel(Compute).InferShape(Infer).Prepare(PrepareCall);
+  if (options_.cost_ns > 0) Cost(CostNs);
+}
+
+const GroupOp& GroupOp::Of(const OpContext& ctx) { return static_cast<const GroupOp&>(ctx.def()); }
+
+double GroupOp::CostNs(const ShapeContext& ctx) { return Of(ctx).options_.cost_ns; }
+
+Status GroupOp::Infer(ShapeContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto metas, ShapesOf(Of(ctx).group(), InputsOf(ctx)));
+  if (!metas) return ctx.Defer();
+  for (size_t k = 0; k < metas->size(); ++k) {
+    ctx.SetOutAt(k, (*metas)[k].shape, (*metas)[k].dtype);
+    if ((*metas)[k].has_lod) ctx.SetOutLoDAt(k, (*metas)[k].lod);
+  }
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<KernelState>> GroupOp::PrepareCall(PrepareContext& ctx) {
+  auto state = std::make_unique<State>();
+  HEDDLE_ASSIGN_OR_RETURN(state->outs, ShapesOf(Of(ctx).group(), InputsOf(ctx)));
+  state->facts().implementation = Of(ctx).options_.told;
+  return std::unique_ptr<KernelState>(std::move(state));
+}
+
+Status GroupOp::ComputeOnHost(KernelContext& ctx) const {
+  std::vector<Value> inputs;
+  for (const Value* input : InputsOf(ctx)) inputs.push_back(*input);
+  HEDDLE_ASSIGN_OR_RETURN(const std::vector<Value> values, host_->Run(inputs));
+  for (size_t k = 0; k < values.size(); ++k) {
+    if (!values[k].is_tensor() || !values[k].tensor().initialized())
+      return Internal("output ", k, " of group ", group_->symbol, " holds no tensor");
+    Give(ctx, static_cast<int>(k), values[k].tensor().Contiguous());
+  }
+  return Status::Ok();
+}
+
+Status GroupOp::Compute(KernelContext& ctx) {
+  const GroupOp& op = Of(ctx);
+  std::vector<Tensor> inputs;
+  bool for_engine = op.module_ != nullptr;
+  for (int i = 0; i < ctx.InCount("X"); ++i) {
+    const Value* value = ctx.InVar("X", i);
+    const ir::Program& group = *op.group().program;
+    const ir::Var& var = group.vars[group.feeds[static_cast<size_t>(i)].var];
+    if (value == nullptr || !value->is_tensor() || !value->tensor().initialized())
+      return InvalidArgument("input '", var.name, "' of ", op.group().symbol, " holds no tensor");
+    // Engines know nothing of sequences.
+    for_engine = for_engine && !value->tensor().has_lod() && IsAsDeclared(var, value->tensor());
+    inputs.push_back(value->tensor());
+  }
+  if (!for_engine) return op.ComputeOnHost(ctx);
+  if (op.options_.recorder == nullptr) return op.ComputeOnEngine(ctx, std::move(inputs));
+  const auto begin = std::chrono::steady_clock::now();
+  HEDDLE_RETURN_IF_ERROR(op.ComputeOnEngine(ctx, inputs));
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  op.options_.recorder->Note(inputs, took.count());
+  return Status::Ok();
+}
+
+Status GroupOp::ComputeOnEngine(KernelContext& ctx, std::vector<Tensor> inputs) const {
+  const auto* outs = ctx.has_state() ? &ctx.State<State>().outs : nullptr;
+  const auto stopped = [&] { return ctx.Interrupted(); };
+  if (!module_->abandons())
+    return module_->Run(std::move(inputs), std::make_shared<RunSink>(ctx, outs, *group_), stopped);
+  for (Tensor& input : inputs) {
+    input = input.Clone();
+    if (!input.initialized()) return ResourceExhausted("no memory for a copy of an input");
+  }
+  auto sink = std::make_shared<OwnSink>(group_, outs != nullptr ? *outs : std::nullopt);
+  HEDDLE_RETURN_IF_ERROR(module_->Run(std::move(inputs), sink, stopped));
+  for (size_t k = 0; k < sink->made().size(); ++k) Give(ctx, static_cast<int>(k), sink->made()[k]);
+  return Status::Ok();
+}
+
+}  // namespace heddle::offload

@@ -1,0 +1,70 @@
+// The operator that a group becomes. Its definition belongs to one program and not to the registry:
+// it knows the group and the engine's module, and its kernel calls that.
+//
+// Ownership: programs with such operators keep their definitions alive (split.h). Threads: any.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/op_def.h"
+#include "offload/engine_library.h"
+#include "offload/group.h"
+#include "offload/host_group.h"
+
+namespace heddle {
+class OpContext;
+}
+
+namespace heddle::offload {
+
+// What trial runs leave of a group's calls.
+class Recorder {
+ public:
+  // Times the engine, and keeps copies of the inputs of the first call.
+  void Note(const std::vector<Tensor>& inputs, double ms);
+  bool called() const;
+  std::vector<Value> inputs() const;
+  double best_ms() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Value> inputs_;
+  double best_ms_ = -1;
+};
+
+class GroupOp : public OpDef {
+ public:
+  static constexpr const char* kName = "offload_group";
+
+  struct Options {
+    std::string told = {};                         // what plans say of it
+    double cost_ns = 0;                            // of a call; 0: not known
+    int host_level = 0;                            // of what heddle itself computes of it
+    std::shared_ptr<Recorder> recorder = nullptr;  // of trial runs
+  };
+  // `module`: null where heddle's own kernels compute the group.
+  GroupOp(std::shared_ptr<const Group> group, std::shared_ptr<Module> module, Options options);
+
+  const Group& group() const { return *group_; }
+  const std::shared_ptr<Module>& module() const { return module_; }
+
+ private:
+  struct State;
+  static const GroupOp& Of(const OpContext& ctx);
+  static Status Infer(ShapeContext& ctx);
+  static Result<std::unique_ptr<KernelState>> PrepareCall(PrepareContext& ctx);
+  static Status Compute(KernelContext& ctx);
+  static double CostNs(const ShapeContext& ctx);
+  Status ComputeOnHost(KernelContext& ctx) const;
+  Status ComputeOnEngine(KernelContext& ctx, std::vector<Tensor> inputs) const;
+
+  const std::shared_ptr<const Group> group_;
+  const std::shared_ptr<Module> module_;
+  const std::shared_ptr<HostGroup> host_;
+  const Options options_;
+};
+
+}  // namespace heddle::offload

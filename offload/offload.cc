@@ -1,0 +1,186 @@
+// The public functions: engines, targets, and programs with both.
+#include <algorithm>
+#include <iterator>
+#include <sstream>
+
+#include "core/error.h"
+#include "heddle/engine.h"
+#include "offload/engine_library.h"
+#include "offload/group_description.h"
+#include "offload/measure.h"
+#include "offload/split.h"
+
+namespace heddle {
+
+Result<HardwareTarget> HardwareTarget::Load(const std::string& path) {
+  HEDDLE_ASSIGN_OR_RETURN(partition::Target target, partition::LoadTarget(path));
+  return HardwareTarget(std::make_shared<const partition::Target>(std::move(target)));
+}
+
+Result<HardwareTarget> HardwareTarget::Parse(std::string_view json, const std::string& name) {
+  HEDDLE_ASSIGN_OR_RETURN(partition::Target target, partition::ParseTarget(json, name));
+  return HardwareTarget(std::make_shared<const partition::Target>(std::move(target)));
+}
+
+const std::string& HardwareTarget::name() const { return impl_->name; }
+
+Result<Engine> Engine::Load(const std::string& path, const EngineOptions& options) {
+  HEDDLE_ASSIGN_OR_RETURN(auto library, offload::EngineLibrary::Load(path, options));
+  return Engine(std::move(library));
+}
+
+Result<Engine> Engine::FromTable(const heddle_engine_table* table, const EngineOptions& options) {
+  HEDDLE_ASSIGN_OR_RETURN(auto library, offload::EngineLibrary::Open(table, "engine", options));
+  return Engine(std::move(library));
+}
+
+const std::string& Engine::name() const { return impl_->name(); }
+
+Result<HardwareTarget> Engine::target() const {
+  HEDDLE_ASSIGN_OR_RETURN(const std::string text, impl_->TargetText());
+  if (text.empty()) return NotFound("engine ", name(), " does not say what it takes");
+  return HardwareTarget::Parse(text, "engine " + name());
+}
+
+std::string OffloadReport::ToString() const {
+  std::ostringstream text;
+  size_t taken = 0, covered = 0;
+  for (const OffloadedGroup& group : groups) {
+    taken += group.taken ? 1 : 0;
+    covered += group.taken ? group.operators.size() : 0;
+  }
+  text << taken << " of " << groups.size() << " groups are taken, with " << covered << " of "
+       << operators << " operators\n";
+  if (!decision.empty()) text << decision << "\n";
+  for (const OffloadedGroup& group : groups) {
+    text << group.symbol << " of target " << group.target;
+    if (!group.engine.empty()) text << " for engine " << group.engine;
+    text << ": " << group.operators.size()
+         << (group.operators.size() == 1 ? " operator" : " operators");
+    if (group.block > 0) text << " of block " << group.block;
+    text << ", " << group.inputs << " in, " << group.outputs << " out";
+    text.precision(3);
+    if (group.host_ms > 0)
+      text << "; " << group.engine_ms << " ms on the engine, " << group.host_ms << " ms on heddle";
+    text << (group.taken ? "; taken" : "; stays: " + group.reason) << "\n";
+  }
+  return std::move(text).str();
+}
+
+namespace offload {
+namespace {
+
+OffloadedGroup ReportOf(const Group& group, const Offloader& offloader) {
+  OffloadedGroup report;
+  report.symbol = group.symbol;
+  report.target = offloader.target.name();
+  if (offloader.engine) report.engine = offloader.engine->name();
+  report.block = group.block;
+  for (const ir::Op& op : group.program->blocks[0].ops) report.operators.push_back(op.type());
+  report.inputs = group.inputs.size();
+  report.outputs = group.outputs.size();
+  report.reason = group.refused;
+  return report;
+}
+
+// Asks the engines for each operator of their groups. Notes those that are refused in `targets`,
+// and returns whether there were any.
+bool NoteRefused(const std::vector<Offloader>& offloaders, const Split& split,
+                 std::vector<partition::Target>* targets) {
+  bool any = false;
+  for (const auto& group : split.groups()) {
+    const Offloader& offloader = offloaders[group->offloader];
+    if (!offloader.engine || !offloader.engine->impl()->asks()) continue;
+    const auto& ops = group->program->blocks[0].ops;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const Status takes =
+          offloader.engine->impl()->Takes(GroupDescription(*group, static_cast<int>(i)));
+      if (takes.ok()) continue;
+      any = true;
+      (*targets)[group->offloader].refused[{group->block, ops[i].index}] = takes.message();
+    }
+  }
+  return any;
+}
+
+// Hands over the groups of one engine, all in one call. Null: there is none.
+std::vector<Candidate> CompileFor(EngineLibrary* library, size_t offloader, const Split& split,
+                                  OffloadReport* report) {
+  std::vector<std::shared_ptr<const GroupDescription>> descriptions;
+  std::vector<Candidate> asked, compiled;
+  for (size_t k = 0; k < split.groups().size(); ++k) {
+    const std::shared_ptr<Group>& group = split.groups()[k];
+    if (group->offloader != offloader || !group->refused.empty()) continue;
+    if (library == nullptr) {
+      compiled.push_back({group, nullptr, &report->groups[k]});
+      continue;
+    }
+    descriptions.push_back(std::make_shared<const GroupDescription>(*group));
+    asked.push_back({group, nullptr, &report->groups[k]});
+  }
+  if (asked.empty()) return compiled;
+  auto modules = library->Compile(descriptions);
+  for (size_t k = 0; k < asked.size(); ++k) {
+    if (!modules[k].ok()) {
+      asked[k].report->reason = modules[k].status().message();
+      continue;
+    }
+    asked[k].module = *std::move(modules[k]);
+    compiled.push_back(std::move(asked[k]));
+  }
+  return compiled;
+}
+
+// What plans say of a group.
+std::string Told(const OffloadedGroup& group) {
+  std::ostringstream text;
+  text << group.symbol << " on " << (group.engine.empty() ? group.target : group.engine) << ", "
+       << group.operators.size() << " operators";
+  text.precision(3);
+  if (group.host_ms > 0)
+    text << ", " << group.engine_ms << " ms, heddle " << group.host_ms << " ms";
+  return std::move(text).str();
+}
+
+}  // namespace
+}  // namespace offload
+
+Result<OffloadedModel> Offload(const Model& model, const std::vector<Offloader>& offloaders,
+                               const OffloadOptions& options) {
+  std::vector<partition::Target> targets;
+  for (const Offloader& offloader : offloaders) targets.push_back(offloader.target.impl());
+  std::unique_ptr<offload::Split> split;
+  do {  // what engines refuse leaves other groups
+    HEDDLE_ASSIGN_OR_RETURN(split, offload::Split::Make(model, options.compile.fetches, targets));
+  } while (offload::NoteRefused(offloaders, *split, &targets));
+  OffloadedModel result{model, {}};
+  OffloadReport& report = result.report;
+  report.operators = split->operators();
+  for (const auto& group : split->groups())
+    report.groups.push_back(offload::ReportOf(*group, offloaders[group->offloader]));
+  std::vector<offload::Candidate> taken, emulated;
+  for (size_t e = 0; e < offloaders.size(); ++e) {
+    const auto& engine = offloaders[e].engine;
+    for (auto& c : offload::CompileFor(engine ? engine->impl().get() : nullptr, e, *split, &report))
+      (engine ? taken : emulated).push_back(std::move(c));
+  }
+  if (options.policy == OffloadOptions::Policy::kMeasured && !taken.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(taken,
+                            offload::TakeFaster(model, *split, options, std::move(taken), &report));
+  }
+  std::move(emulated.begin(), emulated.end(), std::back_inserter(taken));
+  if (taken.empty()) return result;
+  std::vector<std::shared_ptr<const offload::GroupOp>> ops;
+  for (const offload::Candidate& c : taken) {
+    c.report->taken = true;
+    ops.push_back(std::make_shared<offload::GroupOp>(
+        c.group, c.module,
+        offload::GroupOp::Options{.told = offload::Told(*c.report),
+                                  .cost_ns = c.report->engine_ms * 1e6,
+                                  .host_level = options.compile.opt_level}));
+  }
+  HEDDLE_ASSIGN_OR_RETURN(result.model.program, split->Join(ops));
+  return result;
+}
+
+}  // namespace heddle

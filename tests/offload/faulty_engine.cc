@@ -1,0 +1,127 @@
+// An engine that misbehaves as its option "mode" says. Where it does not, it copies its first input
+// to each output.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "heddle/heddle_engine.h"
+
+namespace {
+
+struct Faulty {
+  std::string mode;
+};
+
+int Fail(const char* text, int code, char* message, size_t room) {
+  std::snprintf(message, room, "%s", text);
+  return code;
+}
+
+int Open(const heddle_engine_settings* settings, void** engine, char* message, size_t room) {
+  auto* made = new Faulty;
+  for (size_t i = 0; i < settings->num_options; ++i)
+    if (std::strcmp(settings->keys[i], "mode") == 0) made->mode = settings->texts[i];
+  *engine = made;
+  if (made->mode != "open fails") return HEDDLE_ENGINE_OK;
+  delete made;
+  return Fail("there is no such card", HEDDLE_ENGINE_FAILED, message, room);
+}
+
+const char* Target(void* engine) {
+  const std::string& mode = static_cast<Faulty*>(engine)->mode;
+  if (mode == "says nothing") return nullptr;
+  if (mode == "says nonsense") return "{\"name\": \"own\"";
+  return R"({"name": "own", "units": [{"name": "u", "ops": [{"type": "relu"}]}],
+             "links": [["u", "u"]], "start": ["u"]})";
+}
+
+int Takes(void* engine, const heddle_engine_group* group, char* message, size_t room) {
+  if (static_cast<Faulty*>(engine)->mode != "takes no tanh" ||
+      std::strcmp(group->operators[0]->type, "tanh") != 0)
+    return HEDDLE_ENGINE_OK;
+  return Fail("there is no table for tanh", HEDDLE_ENGINE_REFUSED, message, room);
+}
+
+int Compile(void* engine, const heddle_engine_group* const*,
+            heddle_engine_compiled* const* compiled, size_t count, char* message, size_t room) {
+  const std::string& mode = static_cast<Faulty*>(engine)->mode;
+  if (mode == "compile fails")
+    return Fail("the compiler is\nout of order\n", HEDDLE_ENGINE_FAILED, message, room);
+  if (mode == "compile throws") throw std::runtime_error("lost");
+  if (mode == "compile forgets") return HEDDLE_ENGINE_OK;
+  for (size_t k = 0; k < count; ++k) {
+    compiled[k]->status = HEDDLE_ENGINE_OK;
+    compiled[k]->module = engine;
+    if (mode == "refuses")
+      compiled[k]->status = Fail("too many operators", HEDDLE_ENGINE_REFUSED, compiled[k]->message,
+                                 compiled[k]->room);
+  }
+  return HEDDLE_ENGINE_OK;
+}
+
+int Run(void* module, const heddle_engine_run* run, char* message, size_t room) {
+  const std::string& mode = static_cast<Faulty*>(module)->mode;
+  if (mode == "run fails") return Fail("the card is hot", HEDDLE_ENGINE_FAILED, message, room);
+  if (mode == "says nothing of it") return HEDDLE_ENGINE_FAILED;
+  if (mode == "unknown status") return 17;
+  if (mode == "fills the message") {
+    std::memset(message, 'x', room);
+    return HEDDLE_ENGINE_FAILED;
+  }
+  if (mode == "throws") throw std::runtime_error("a bolt");
+  if (mode == "throws a number") throw 7;
+  if (mode == "has no memory") throw std::bad_alloc();
+  if (mode == "hangs") sleep(2);
+  if (mode == "waits to be stopped") {
+    while (run->stopped(run->host) == 0) usleep(1000);
+    return HEDDLE_ENGINE_STOPPED;
+  }
+  if (mode == "writes nothing") return HEDDLE_ENGINE_OK;
+  const heddle_engine_tensor& in = *run->inputs[0];
+  for (size_t k = 0; k < run->num_outputs; ++k) {
+    int64_t dims[HEDDLE_ENGINE_MAX_RANK] = {};
+    for (int32_t i = 0; i < in.rank; ++i) dims[i] = in.dims[i];
+    int32_t dtype = in.dtype, rank = in.rank;
+    size_t index = k;
+    if (mode == "another shape") dims[0] += 1;
+    if (mode == "a negative shape") dims[0] = -4;
+    if (mode == "a huge shape") dims[0] = INT64_MAX / 2;
+    if (mode == "another rank") rank = 11;
+    if (mode == "another dtype") dtype = HEDDLE_ENGINE_I64;
+    if (mode == "no dtype") dtype = 99;
+    if (mode == "another output") index = 1000;
+    void* to = run->output(run->host, index, dtype, rank, dims);
+    if (mode == "twice") to = run->output(run->host, index, dtype, rank, dims);
+    if (to == nullptr) {
+      if (mode == "goes on without memory") return HEDDLE_ENGINE_OK;
+      return Fail("no memory was given", HEDDLE_ENGINE_FAILED, message, room);
+    }
+    std::memcpy(to, in.data, in.bytes);
+  }
+  return HEDDLE_ENGINE_OK;
+}
+
+const heddle_engine_table kTable = {
+    sizeof(heddle_engine_table),
+    HEDDLE_ENGINE_VERSION,
+    0,
+    "faulty",
+    Open,
+    Target,
+    Takes,
+    Compile,
+    Run,
+    [](void*) {},
+    [](void* engine) { delete static_cast<Faulty*>(engine); },
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const heddle_engine_table* heddle_engine_get(
+    uint32_t) {
+  return &kTable;
+}
