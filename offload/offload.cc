@@ -135,7 +135,7 @@ std::vector<Candidate> CompileFor(EngineLibrary* library, size_t offloader, cons
 std::string Told(const OffloadedGroup& group) {
   std::ostringstream text;
   text << group.symbol << " on " << (group.engine.empty() ? group.target : group.engine) << ", "
-       << group.operators.size() << " operators";
+       << group.operators.size() << (group.operators.size() == 1 ? " operator" : " operators");
   text.precision(3);
   if (group.host_ms > 0)
     text << ", " << group.engine_ms << " ms, heddle " << group.host_ms << " ms";

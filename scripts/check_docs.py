@@ -57,6 +57,7 @@ CPP = [
     ("OpenDevice(\"emulated\")", "#include <heddle/device.h>\n"
      "void f(heddle::Result<heddle::Program>& m, heddle::Model* model) {\n", "\n}\n"),
     ("heddle::ProgramBuilder b(", "#include <heddle/heddle.h>\n", ""),
+    ("heddle::Engine::Load(", "", ""),
     ("heddle::Generator generator", "#include <heddle/heddle.h>\nvoid f(heddle::Program* startup, "
      "heddle::Program* main, heddle::Tensor x, heddle::Tensor y) {\n", "\n}\n"),
     *((part, *EMBEDDED) for part in ("Tensor::Of(", "BoundRun run(", "RunOptions options;",
@@ -116,6 +117,8 @@ def scratch(heddle):
         (folder / name).mkdir(parents=True)
     for name in ("bin/heddle", "build/release/heddle"):
         (folder / name).symlink_to(heddle)
+    for engine in heddle.parent.glob("heddle_engine_*"):
+        (folder / "build/release" / engine.name).symlink_to(engine)
     return folder
 
 

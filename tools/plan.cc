@@ -5,6 +5,7 @@
 
 #include "heddle/heddle.h"
 #include "tools/commands.h"
+#include "tools/engines/engine_choice.h"
 #include "tools/json_output.h"
 #include "tools/options.h"
 #include "tools/plans/plan_json.h"
@@ -17,6 +18,7 @@ namespace {
 struct PlanOptions {
   ModelOptions model;
   FeedOptions feeds;
+  EngineChoice engines;
   bool json = false, dot = false, memory = false, why = false, tvm = false;
   std::string machine;  // file
 };
@@ -30,7 +32,8 @@ void PrintMemoryJson(const PlanOptions& options, int threads, const MemoryReport
 }
 
 void PrintPlanJson(const PlanOptions& options, int threads, const PlanStats& stats,
-                   const PlanDescription& plan, const std::string& text) {
+                   const PlanDescription& plan, const std::string& text,
+                   const OffloadReport& engines) {
   Json json = NewJson("plan", kPlanSchema);
   json["program"] = options.model.model;
   json["threads"] = threads;
@@ -49,6 +52,7 @@ void PrintPlanJson(const PlanOptions& options, int threads, const PlanStats& sta
   json["lines"] = Json::array();
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) json["lines"].push_back(line);
+  if (options.engines.any()) json["engines"] = EnginesJson(engines);
   WriteJson(json);
 }
 
@@ -84,17 +88,22 @@ Status Show(const PlanOptions& given) {
   PlanDescription plan;
   std::string text;
   MemoryReport memory;
+  OffloadReport engines;
   int threads = 0;
   {
     Progress progress("planning " + options.model.model);
     HEDDLE_ASSIGN_OR_RETURN(const Model model, options.model.Load(options.feeds));
     Executor executor(options.model.executor());
-    HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
-                            executor.Compile(model, options.model.compile(model.program)));
     FeedOptions feed_options = options.feeds;
     feed_options.random = true;  // a plan depends on shapes, hardly ever on values
+    const CompileOptions compile = options.model.compile(model.program);
     HEDDLE_ASSIGN_OR_RETURN(const auto feeds,
                             MakeFeeds(TypedInputsOf(model.program), feed_options));
+    HEDDLE_ASSIGN_OR_RETURN(const OffloadedModel offloaded,
+                            ApplyEngines(options.engines, options.model, compile, model, feeds));
+    engines = offloaded.report;
+    HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
+                            executor.Compile(offloaded.model, compile));
     HEDDLE_ASSIGN_OR_RETURN(stats, executor.Prepare(compiled, feeds));
     if (options.memory) {
       HEDDLE_ASSIGN_OR_RETURN(memory, executor.PlanMemory(compiled, feeds));
@@ -107,7 +116,7 @@ Status Show(const PlanOptions& given) {
   if (options.memory) {
     options.json ? PrintMemoryJson(options, threads, memory) : void(std::cout << memory.ToString());
   } else if (options.json) {
-    PrintPlanJson(options, threads, stats, plan, text);
+    PrintPlanJson(options, threads, stats, plan, text, engines);
   } else if (options.tvm) {
     HEDDLE_ASSIGN_OR_RETURN(const Json graph, TvmGraph(plan));
     WriteJson(graph);
@@ -117,6 +126,7 @@ Status Show(const PlanOptions& given) {
     std::cout << plan.ToDot();
   } else {
     std::cout << text << (text.ends_with('\n') ? "" : "\n");
+    if (options.engines.any()) std::cout << engines.ToString();
   }
   return Status::Ok();
 }
@@ -130,6 +140,7 @@ void AddPlan(Command root, Action& chosen) {
   AddFeedOptions(app, &options->feeds);
   AddExecutionOptions(app, &options->model);
   AddFollowOption(app, &options->model);
+  AddEngineOptions(app, &options->engines);
   const Option json = app.add_flag("--json", options->json, "one JSON object instead of text");
   Option dot = app.add_flag("--dot", options->dot, "a graph for Graphviz instead of text");
   dot.excludes(json);

@@ -12,6 +12,7 @@
 #include "heddle/model_files.h"
 #include "heddle/string_tensor.h"
 #include "tools/commands.h"
+#include "tools/engines/engine_choice.h"
 #include "tools/json_output.h"
 #include "tools/options.h"
 #include "tools/plans/plan_json.h"
@@ -26,6 +27,7 @@ namespace {
 struct RunCommand {
   ModelOptions model;
   FeedOptions feeds;
+  EngineChoice engines;
   std::string out;
   std::string labels;
   std::string trace;
@@ -247,7 +249,8 @@ Status WriteOutputs(const std::string& directory, std::vector<Output>* outputs) 
 }
 
 void PrintOutputsText(const RunCommand& options, const std::vector<Output>& outputs,
-                      const std::vector<std::string>& labels, double load_ms, double first_ms) {
+                      const std::vector<std::string>& labels, double load_ms, double first_ms,
+                      const OffloadReport& engines) {
   for (size_t k = 0; k < outputs.size(); ++k) {
     std::cout << "output " << k << ": " << outputs[k].name << "\n";
     if (options.out.empty()) Print(outputs[k], labels);
@@ -257,11 +260,12 @@ void PrintOutputsText(const RunCommand& options, const std::vector<Output>& outp
             << first_ms << " ms (first run)";
   if (options.repeat > 1) std::cout << "; " << options.repeat << " runs gave the same bits";
   std::cout << "\n";
+  if (options.engines.any()) std::cout << engines.ToString();
 }
 
 void PrintOutputsJson(const RunCommand& options, const std::vector<Output>& outputs,
                       const std::vector<std::string>& labels, double load_ms, double first_ms,
-                      const std::vector<PlaceMemory>& memory) {
+                      const std::vector<PlaceMemory>& memory, const OffloadReport& engines) {
   Json json = NewJson("run");
   json["program"] = options.model.model;
   json["load_ms"] = load_ms;
@@ -270,31 +274,42 @@ void PrintOutputsJson(const RunCommand& options, const std::vector<Output>& outp
   json["outputs"] = Json::array();
   for (const Output& o : outputs) json["outputs"].push_back(Describe(o, labels));
   json["memory_use"] = PlacesJson(memory);
+  if (options.engines.any()) json["engines"] = EnginesJson(engines);
   WriteJson(json);
 }
 
 // `types`: of the compiled program's outputs. The model's own copy of the program goes when this
 // returns: a lean program has no use for it.
 Result<CompiledProgram> LoadAndCompile(Executor& executor, const RunCommand& options,
-                                       ProgramInputs* inputs, std::vector<std::string>* types) {
+                                       ProgramInputs* inputs, std::vector<std::string>* types,
+                                       OffloadReport* engines) {
   const LimitScope limits({.deadline = options.model.run().deadline});
-  HEDDLE_ASSIGN_OR_RETURN(const Model model, options.model.Load(options.feeds));
+  HEDDLE_ASSIGN_OR_RETURN(Model model, options.model.Load(options.feeds));
   *inputs = TypedInputsOf(model.program);
-  HEDDLE_ASSIGN_OR_RETURN(CompiledProgram compiled,
-                          executor.Compile(model, Compile(options, model.program)));
-  *types = OutputTypes(model.program, compiled.outputs());
+  const Program program = model.program;
+  const CompileOptions compile = Compile(options, program);
+  if (options.engines.any()) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(*inputs, options.feeds));
+    HEDDLE_ASSIGN_OR_RETURN(auto offloaded, ApplyEngines(options.engines, options.model, compile,
+                                                         std::move(model), feeds));
+    model = std::move(offloaded.model);
+    *engines = std::move(offloaded.report);
+  }
+  HEDDLE_ASSIGN_OR_RETURN(CompiledProgram compiled, executor.Compile(model, compile));
+  *types = OutputTypes(program, compiled.outputs());
   return compiled;
 }
 
 // Loads the model, runs it, and writes a trace if one is wanted.
 Status Compute(const RunCommand& options, std::vector<Output>* outputs,
-               std::vector<PlaceMemory>* memory, double* load_ms, double* first_ms) {
+               std::vector<PlaceMemory>* memory, OffloadReport* engines, double* load_ms,
+               double* first_ms) {
   const auto start = std::chrono::steady_clock::now();
   Executor executor(options.model.executor());  // before the model: its threads start meanwhile
   ProgramInputs inputs;
   std::vector<std::string> types;
   HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
-                          LoadAndCompile(executor, options, &inputs, &types));
+                          LoadAndCompile(executor, options, &inputs, &types, engines));
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   *load_ms = took.count();
   LOG(INFO) << "loaded and compiled " << options.model.model << ": " << *load_ms << " ms";
@@ -318,23 +333,25 @@ Status RunModel(const RunCommand& given) {
   HEDDLE_ASSIGN_OR_RETURN(const auto labels, ReadLabels(options.labels));
   std::vector<Output> outputs;
   std::vector<PlaceMemory> memory;
+  OffloadReport engines;
   double load_ms = 0, first_ms = 0;
   {
     Progress progress("running " + options.model.model);
     HEDDLE_RETURN_IF_ERROR(RunRanks(options.model.ranks, options, [&](int rank, RunCommand mine) {
-      if (rank == 0) return Compute(mine, &outputs, &memory, &load_ms, &first_ms);
+      if (rank == 0) return Compute(mine, &outputs, &memory, &engines, &load_ms, &first_ms);
       std::vector<Output> others;
       std::vector<PlaceMemory> other_memory;
+      OffloadReport other_engines;
       double load = 0, first = 0;
       if (!mine.trace.empty()) mine.trace = "/dev/null";  // the run takes place on all ranks
-      return Compute(mine, &others, &other_memory, &load, &first);
+      return Compute(mine, &others, &other_memory, &other_engines, &load, &first);
     }));
   }
   if (!options.out.empty()) HEDDLE_RETURN_IF_ERROR(WriteOutputs(options.out, &outputs));
   if (options.json)
-    PrintOutputsJson(options, outputs, labels, load_ms, first_ms, memory);
+    PrintOutputsJson(options, outputs, labels, load_ms, first_ms, memory, engines);
   else
-    PrintOutputsText(options, outputs, labels, load_ms, first_ms);
+    PrintOutputsText(options, outputs, labels, load_ms, first_ms, engines);
   return Status::Ok();
 }
 
@@ -347,6 +364,7 @@ void AddRun(Command root, Action& chosen) {
   AddFeedOptions(app, &options->feeds);
   AddExecutionOptions(app, &options->model);
   AddFollowOption(app, &options->model);
+  AddEngineOptions(app, &options->engines);
   AddLimitOptions(app, &options->model);
   AddRanksOption(app, &options->model, "each is fed the same, and the first one's outputs count");
   app.add_option("--out,--fetch-dir", options->out,

@@ -294,7 +294,7 @@ TEST(Engines, AreShownInPlans) {
   const auto compiled = executor.Compile(offloaded->model);
   const auto text = executor.PlanText(*compiled, Feeds());
   ASSERT_TRUE(text.ok()) << text.status().ToString();
-  EXPECT_THAT(*text, HasSubstr("group_0 on reference, 1 operators"));
+  EXPECT_THAT(*text, HasSubstr("group_0 on reference, 1 operator"));
 }
 
 }  // namespace

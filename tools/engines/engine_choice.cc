@@ -1,0 +1,122 @@
+#include "tools/engines/engine_choice.h"
+
+#include <thread>
+
+namespace heddle::tools {
+namespace {
+
+Status Wrong(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
+
+// The options of the engine that is named for the target.
+Result<EngineOptions> OptionsFor(const EngineChoice& choice, const std::string& target,
+                                 int threads) {
+  EngineOptions options;
+  options.threads = threads > 0 ? threads : static_cast<int>(std::thread::hardware_concurrency());
+  options.limit = std::chrono::milliseconds(choice.limit_ms);
+  for (const std::string& text : choice.options) {
+    const size_t colon = text.find(':'), equals = text.find('=');
+    if (colon == std::string::npos || equals == std::string::npos || equals < colon)
+      return Wrong("--engine-option " + text + ": expected TARGET:KEY=VALUE");
+    if (text.substr(0, colon) == target)
+      options.options.emplace_back(text.substr(colon + 1, equals - colon - 1),
+                                   text.substr(equals + 1));
+  }
+  return options;
+}
+
+Result<std::vector<Offloader>> OffloadersOf(const EngineChoice& choice, int threads) {
+  std::vector<Offloader> offloaders;
+  for (const std::string& file : choice.targets) {
+    HEDDLE_ASSIGN_OR_RETURN(HardwareTarget target, HardwareTarget::Load(file));
+    offloaders.push_back({std::move(target), std::nullopt});
+  }
+  for (const std::string& text : choice.engines) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return Wrong("--engine " + text + ": expected TARGET=LIBRARY");
+    const std::string name = text.substr(0, equals);
+    HEDDLE_ASSIGN_OR_RETURN(const EngineOptions options, OptionsFor(choice, name, threads));
+    HEDDLE_ASSIGN_OR_RETURN(const Engine engine, Engine::Load(text.substr(equals + 1), options));
+    bool found = false;
+    for (Offloader& offloader : offloaders) {
+      if (offloader.target.name() != name) continue;
+      if (offloader.engine) return Wrong("--engine " + text + ": the target has an engine already");
+      offloader.engine = engine;
+      found = true;
+    }
+    if (found) continue;
+    HEDDLE_ASSIGN_OR_RETURN(HardwareTarget target, engine.target());
+    if (target.name() != name)
+      return Wrong("--engine " + text + ": no --target is called '" + name +
+                   "', and what the engine says it takes is called '" + target.name() + "'");
+    offloaders.push_back({std::move(target), engine});
+  }
+  return offloaders;
+}
+
+}  // namespace
+
+void AddEngineOptions(Command app, EngineChoice* choice) {
+  app.add_option("--target", choice->targets,
+                 "what a piece of hardware takes (docs/partition.md): its groups are computed one "
+                 "by one; may be repeated: the first claims first")
+      .type_name("FILE")
+      .one_value_each();
+  app.add_option("--engine", choice->engines,
+                 "the library that computes the groups of a target (docs/engines.md), which may be "
+                 "one that the library brings; may be repeated")
+      .type_name("TARGET=LIBRARY")
+      .one_value_each();
+  app.add_option("--engine-option", choice->options, "an option of that library; may be repeated")
+      .type_name("TARGET:KEY=VALUE")
+      .one_value_each();
+  app.add_choice(
+         "--engine-policy", {{"measured", 0}, {"always", 1}},
+         [choice](int always) { choice->always = always != 0; },
+         "measured: a group goes to an engine where that is faster; always: where the engine takes "
+         "it")
+      .type_name("measured|always")
+      .show_default("measured");
+  app.add_option("--engine-limit-ms", choice->limit_ms,
+                 "give up a call of an engine that takes longer [any time]")
+      .type_name("MS")
+      .positive();
+}
+
+Result<OffloadedModel> ApplyEngines(const EngineChoice& choice, const ModelOptions& options,
+                                    const CompileOptions& compile, Model model,
+                                    const std::vector<Feed>& feeds) {
+  if (!choice.any()) return OffloadedModel{std::move(model), {}};
+  HEDDLE_ASSIGN_OR_RETURN(const auto offloaders, OffloadersOf(choice, options.threads));
+  OffloadOptions offload;
+  offload.policy =
+      choice.always ? OffloadOptions::Policy::kAlways : OffloadOptions::Policy::kMeasured;
+  offload.feeds = feeds;
+  offload.executor = options.executor();
+  offload.compile = compile;
+  return Offload(model, offloaders, offload);
+}
+
+Json EnginesJson(const OffloadReport& report) {
+  Json json;
+  json["operators"] = report.operators;
+  json["decision"] = report.decision;
+  json["alone_ms"] = report.alone_ms;
+  json["offloaded_ms"] = report.offloaded_ms;
+  json["groups"] = Json::array();
+  for (const OffloadedGroup& group : report.groups)
+    json["groups"].push_back({{"symbol", group.symbol},
+                              {"target", group.target},
+                              {"engine", group.engine},
+                              {"block", group.block},
+                              {"operators", group.operators},
+                              {"inputs", group.inputs},
+                              {"outputs", group.outputs},
+                              {"taken", group.taken},
+                              {"reason", group.reason},
+                              {"engine_ms", group.engine_ms},
+                              {"host_ms", group.host_ms}});
+  return json;
+}
+
+}  // namespace heddle::tools
