@@ -280,15 +280,27 @@ Result<std::unique_ptr<ConvRunner>> MakeByImages(const ConvCase& c, MakeConvCall
 // Those of heddle look between their own steps.
 bool IsOneCall(const ConvRunner& runner) { return runner.name().starts_with("onednn"); }
 
+// Where oneDNN multiplies columns that it copies from the image, an element of those takes about as
+// long as so many multiplications.
+constexpr double kColumnWork = 512;
+
+// How many times as long as the multiplications alone a call takes.
+double Slowness(const ConvRunner& runner, const ConvGeometry& g) {
+  if (!IsOneCall(runner) || runner.name().find("gemm") == std::string::npos) return 1;
+  return 1 + kColumnWork * static_cast<double>(g.groups) / static_cast<double>(g.out_c);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ConvRunner>> MakeConvInCalls(const ConvCase& c, MakeConvCall make,
                                                     double call_work) {
   const ConvGeometry& g = c.g;
-  if (g.work() <= call_work) return make(c);
-  if (c.direction == ConvDirection::kBackwardFilter) {
+  if (g.work() * (1 + kColumnWork) <= call_work) return make(c);
+  {
     HEDDLE_ASSIGN_OR_RETURN(auto whole, make(c));
-    if (!IsOneCall(*whole)) return whole;
+    if (c.direction == ConvDirection::kBackwardFilter && !IsOneCall(*whole)) return whole;
+    call_work /= Slowness(*whole, g);
+    if (g.work() <= call_work) return whole;
   }
   const double image = g.work() / static_cast<double>(g.batch);
   if (image > 2 * call_work) {
