@@ -1,5 +1,7 @@
 #include "core/shapes.h"
 
+#include "core/interrupts.h"
+
 namespace heddle {
 
 Status SameShape(ShapeContext& ctx) {
@@ -109,9 +111,11 @@ Result<int> NormalAxis(int64_t axis, int rank) {
 }
 
 Ints ToInts(const Tensor& t) {
-  Ints out(static_cast<size_t>(t.numel()));
-  for (size_t i = 0; i < out.size(); ++i)
-    out[i] = t.dtype() == DType::kI64 ? t.data<int64_t>()[i] : t.data<int32_t>()[i];
+  Ints out;
+  out.reserve(static_cast<size_t>(t.numel()));
+  for (const auto part : Stretches(t.numel()))
+    for (int64_t i = part.begin; i < part.end; ++i)
+      out.push_back(t.dtype() == DType::kI64 ? t.data<int64_t>()[i] : t.data<int32_t>()[i]);
   return out;
 }
 

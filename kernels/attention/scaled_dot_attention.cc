@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/interrupts.h"
 #include "core/machine.h"
 #include "core/shapes.h"
 #include "kernels/attention/attention.h"
@@ -182,6 +183,23 @@ void MendOverflows(const AttentionHead& h, const Factors& factors, float* work) 
   }
 }
 
+// A head's queries, cut where they take long, with a look for interrupts between the parts.
+void RunByParts(const AttentionHead& head, const Factors& factors, float* work) {
+  constexpr int64_t kPartWork = int64_t{1} << 26;  // multiplications
+  const int64_t each = std::max<int64_t>(1, head.keys * (head.depth + head.value_depth));
+  const int64_t blocks = std::max<int64_t>(1, kPartWork / each / kAttentionBlock);
+  const int64_t most = blocks * kAttentionBlock;
+  for (const auto [begin, end] : Stretches(head.queries, most)) {
+    AttentionHead part = head;
+    part.queries = end - begin;
+    part.q += begin * head.q_step;
+    part.out += begin * head.out_step;
+    if (head.mask != nullptr) part.mask += begin * head.mask_row;
+    RunAttention(part, work);
+    MendOverflows(part, factors, work);
+  }
+}
+
 Status RunScaledDotAttention(KernelContext& ctx) {
   constexpr int64_t kThreadWork = 64 * 1024;  // the least multiplications that are worth a thread
   const Attention& a = ctx.State<AttentionState>().plan;
@@ -225,9 +243,7 @@ Status RunScaledDotAttention(KernelContext& ctx) {
       head.out = out + place(a.out, b, h) + row * a.out.row_step;
       if (mask != nullptr)
         head.mask = mask->data<float>() + b * a.mask_batch + h * a.mask_head + row * a.mask_row;
-      auto* work = const_cast<Tensor&>(space).mutable_data<float>();
-      RunAttention(head, work);
-      MendOverflows(head, factors, work);
+      RunByParts(head, factors, const_cast<Tensor&>(space).mutable_data<float>());
     }
   });
   return Status::Ok();

@@ -163,18 +163,21 @@ Status ReadState(KernelContext& ctx, int64_t classes, Counts* counts) {
   const Tensor& truths = ctx.In("PosCount");
   if (truths.dtype() != DType::kI32 || truths.numel() != classes)
     return InvalidArgument("PosCount must hold an int32 for each of ", classes, " classes");
-  for (int i = 0; i < classes; ++i) counts->truths[i] = truths.data<int32_t>()[i];
+  for (const int64_t i : Watched(classes))
+    counts->truths[static_cast<int>(i)] = truths.data<int32_t>()[i];
   for (const auto& [key, hits] :
        {std::pair{Key("TruePos"), &counts->right}, std::pair{Key("FalsePos"), &counts->wrong}}) {
     const Tensor& t = ctx.In(key);
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* o, OffsetsOf(t, key.name));
     if (t.dtype() != DType::kF32 || RowSize(t) != 2 || SequenceCount(*o) != classes)
       return InvalidArgument(key.name, " must hold rows of 2 float32 for each class");
-    for (int i = 0; i < classes; ++i)
+    for (int i = 0; i < classes; ++i) {
+      LookForInterrupt();
       for (int64_t r = Begin(*o, i); r < Begin(*o, i + 1); ++r) {
         const float* row = t.data<float>() + 2 * r;
         (*hits)[i].push_back({row[0], static_cast<int>(row[1])});
       }
+    }
   }
   return Status::Ok();
 }
@@ -184,6 +187,7 @@ void WriteHits(KernelContext& ctx, Key key, const Hits& hits, int64_t classes) {
   Offsets offsets{0};
   std::vector<float> rows;
   for (int i = 0; i < classes; ++i) {
+    LookForInterrupt();
     if (const auto found = hits.find(i); found != hits.end())
       for (const Hit& h : found->second)
         rows.insert(rows.end(), {h.score, static_cast<float>(h.flag)});
@@ -219,7 +223,10 @@ Status DetectionMap(KernelContext& ctx) {
       MeanPrecision(counts, type == "11point", ctx.Int("background_label"));
   if (ctx.HasOut("AccumPosCount")) {
     auto* out = ctx.Alloc("AccumPosCount", DType::kI32, {classes, 1}).mutable_data<int32_t>();
-    for (int i = 0; i < classes; ++i) out[i] = counts.truths.count(i) ? counts.truths.at(i) : 0;
+    for (const int64_t i : Watched(classes)) {
+      const auto at = counts.truths.find(static_cast<int>(i));
+      out[i] = at != counts.truths.end() ? at->second : 0;
+    }
   }
   WriteHits(ctx, "AccumTruePos", counts.right, classes);
   WriteHits(ctx, "AccumFalsePos", counts.wrong, classes);

@@ -69,6 +69,7 @@ class Chooser {
     constexpr float kSame = 0.00001f;
     const size_t truths = image_.truths.size();
     for (size_t i = 0; i < all_.size(); ++i) {
+      LookForInterrupt();
       std::vector<float> overlap;
       float most = 0;
       for (const Box& t : image_.truths)

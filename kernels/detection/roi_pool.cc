@@ -84,7 +84,7 @@ struct RoiPool {
         const T* from = x.data<T>() + image[static_cast<size_t>(r)] * s.channels * s.plane();
         const Region<T> region(s, rois.data<T>() + r * 4);
         for (int64_t c = 0; c < s.channels; ++c)
-          for (int64_t b = 0; b < s.bins(); ++b) {
+          for (const int64_t b : Watched(s.bins())) {
             int64_t at;
             const T best =
                 Max(from + c * s.plane(), s.width, region.At(s, b / s.cols, b % s.cols), &at);

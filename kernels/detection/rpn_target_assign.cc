@@ -1,9 +1,11 @@
 // rpn_target_assign and retinanet_target_assign: which anchors of a detector learn which box.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 
 #include "core/interrupts.h"
+#include "core/threads/look_meter.h"
 #include "kernels/random/random.h"
 #include "kernels/sequence/sequence.h"
 
@@ -70,12 +72,14 @@ class Assigner {
 
   // For every anchor the box it overlaps most, for every box the greatest overlap.
   void Measure() {
-    overlap_.resize(anchors_.size() * boxes_.size());
+    overlap_ = std::make_unique_for_overwrite<float[]>(anchors_.size() * boxes_.size());
     most_.assign(anchors_.size(), 0);
     best_.assign(anchors_.size(), 0);
     box_most_.assign(boxes_.size(), 0);
+    LookMeter meter;
     for (size_t i = 0; i < anchors_.size(); ++i)
       for (size_t k = 0; k < boxes_.size(); ++k) {
+        meter.Did(4);
         const float o = AnchorOverlap(anchors_[i], boxes_[k]);
         overlap_[i * boxes_.size() + k] = o;
         if (o > most_[i]) most_[i] = o, best_[i] = k;
@@ -86,7 +90,9 @@ class Assigner {
   std::vector<int> Candidates() const {
     constexpr float kSame = 0.00001f;
     std::vector<int> found;
+    LookMeter meter;
     for (size_t i = 0; i < anchors_.size(); ++i) {
+      meter.Did(4 + std::ssize(boxes_));
       bool chosen = !boxes_.empty() && most_[i] >= rule_.positive;
       for (size_t k = 0; k < boxes_.size() && !chosen; ++k)
         chosen = std::abs(overlap_[i * boxes_.size() + k] - box_most_[k]) < kSame;
@@ -110,7 +116,9 @@ class Assigner {
     std::vector<int> kind(anchors_.size(), -1);
     for (int i : front) kind[static_cast<size_t>(i)] = 1;
     Assigned a;
+    LookMeter meter;
     for (int i : back) {
+      meter.Did(16);
       if (kind[static_cast<size_t>(i)] == 1) {
         a.location.push_back(front[0]);
         a.weights.insert(a.weights.end(), 4, 0.0f);
@@ -118,6 +126,7 @@ class Assigner {
       kind[static_cast<size_t>(i)] = 0;
     }
     for (size_t i = 0; i < kind.size(); ++i) {
+      meter.Did(4);
       if (kind[i] != 1) continue;
       a.location.push_back(static_cast<int>(i));
       a.score.push_back(static_cast<int>(i));
@@ -128,6 +137,7 @@ class Assigner {
       if (kind[i] == 0) a.score.push_back(static_cast<int>(i)), a.label.push_back(0);
     a.targets.resize(4 * a.location.size());
     for (size_t i = 0; i < a.location.size(); ++i) {
+      meter.Did(64);
       const auto anchor = static_cast<size_t>(a.location[i]);
       Delta(anchors_[anchor], boxes_[best_[anchor]], &a.targets[4 * i]);
     }
@@ -138,7 +148,8 @@ class Assigner {
   std::vector<int> labels_;  // of boxes_; empty: 1
   Rule rule_;
   std::mt19937_64& engine_;
-  std::vector<float> overlap_, most_, box_most_;
+  std::unique_ptr<float[]> overlap_;  // of an anchor with each box
+  std::vector<float> most_, box_most_;
   std::vector<size_t> best_;
 };
 

@@ -113,7 +113,10 @@ void PlainGemm(const GemmDims& d, T alpha, const T* a, const T* b, T beta, T* c)
 // interrupts between them. Where a block is as small as may be, its sums are cut, too.
 template <typename T, typename Fn>
 void InCalls(const GemmDims& d, const T* a, const T* b, T beta, T* c, Fn&& fn) {
-  if (CallCost(d) <= kCallCost) return fn(d, a, b, beta, c);
+  if (CallCost(d) <= kCallCost) {
+    LookForInterrupt();
+    return fn(d, a, b, beta, c);
+  }
   const GemmBlock block = BlockOf(d, true);
   for (int64_t row = 0; row < d.m; row += block.rows)
     for (int64_t column = 0; column < d.n; column += block.columns) {

@@ -48,7 +48,7 @@ struct Multinomial {
       const T* weights = x.data<T>() + r * categories;
       T sum = 0;
       int64_t possible = 0;
-      for (int64_t i = 0; i < categories; ++i) {
+      for (const int64_t i : Watched(categories)) {
         if (!(weights[i] >= 0) || !std::isfinite(weights[i]))
           return InvalidArgument("X holds ", weights[i], ", which is no probability");
         possible += weights[i] > 0;
@@ -59,7 +59,7 @@ struct Multinomial {
         return InvalidArgument(samples, " samples without replacement out of ", possible,
                                " possible categories");
       for (T& c : cumulated) c /= sum;
-      for (int64_t s = 0; s < samples; ++s) {
+      for (const int64_t s : Watched(samples)) {
         const int64_t found = std::min(Search(cumulated, uniform(ctx.random())), categories - 1);
         out[r * samples + s] = found;
         if (!replace && s + 1 < samples) Remove(found, &cumulated);

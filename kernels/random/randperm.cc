@@ -1,6 +1,7 @@
 // randperm: a random permutation.
 #include <numeric>
 
+#include "core/interrupts.h"
 #include "kernels/base/shape_arg.h"
 #include "kernels/random/random.h"
 
@@ -14,6 +15,16 @@ Status RandpermShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+// The generator, by a function that looks for interrupts.
+template <typename Draw>
+struct Watching {
+  using result_type = std::mt19937_64::result_type;
+  Draw& draw;
+  static constexpr result_type min() { return std::mt19937_64::min(); }
+  static constexpr result_type max() { return std::mt19937_64::max(); }
+  result_type operator()() { return draw(); }
+};
+
 Status RunRandperm(KernelContext& ctx) {
   Tensor& out = ctx.Out("Out");
   OpRandom random(ctx, ctx.Int("seed"));
@@ -21,7 +32,9 @@ Status RunRandperm(KernelContext& ctx) {
     using T = typename decltype(tag)::type;
     T* y = out.mutable_data<T>();
     std::iota(y, y + out.numel(), T(0));
-    std::shuffle(y, y + out.numel(), *random);
+    LookCount looks;
+    auto draw = looks.In([&] { return (*random)(); });
+    std::shuffle(y, y + out.numel(), Watching<decltype(draw)>{draw});
   });
   if (!known) return InvalidArgument("no permutations of dtype ", Name(out.dtype()));
   return Status::Ok();

@@ -340,7 +340,7 @@ void ResizeBytes(const KernelContext& ctx, const Plan<InterpKind::kLinear, W>& p
       const int64_t image = i / n * n, c = i % n;
       const int64_t in_at = image * p.g.in_size() + c * (p.g.channels_last ? 1 : p.g.in_size());
       const int64_t out_at = image * p.out_size() + c * (p.g.channels_last ? 1 : p.out_size());
-      for (int64_t k = 0; k < p.out_size(); ++k)
+      for (const int64_t k : Watched(p.out_size()))
         out[out_at + k * step] = BlendBytes(p, k, x + in_at, step);
     }
   });
@@ -454,7 +454,7 @@ void AddTaps(const KernelContext& ctx, const Plan<kKind, W>& p, const T* from, W
               from + n * p.out_size() * p.g.channels + c * (p.g.channels_last ? 1 : p.out_size());
           W* x =
               out + n * p.g.in_size() * p.g.channels + c * (p.g.channels_last ? 1 : p.g.in_size());
-          for (int64_t k = 0; k < p.out_size(); ++k)
+          for (const int64_t k : Watched(p.out_size()))
             ForTaps(p, k, [&](int64_t at, W weight) {
               x[at * step] += static_cast<W>(g[k * step]) * weight;
             });

@@ -1,4 +1,5 @@
 // The shape that broadcasting gives, and the offsets of the parts of a concatenation.
+#include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -27,6 +28,7 @@ Result<BothShapes> ShapesIn(const KernelContext& ctx) {
   s.x.insert(0, rank - s.x.size(), 1);
   s.y.insert(0, rank - s.y.size(), 1);
   for (size_t i = 0; i < rank; ++i) {
+    LookForInterrupt();
     if (s.x[i] != s.y[i] && s.x[i] != 1 && s.y[i] != 1)
       return InvalidArgument("s0 and s1 hold ", s.x[i], " and ", s.y[i],
                              " for one dimension, which do not broadcast");
@@ -47,6 +49,7 @@ Status GradientArgs(KernelContext& ctx) {
   ShortInts of_x, of_y;
   const bool same = ctx.In("s0").numel() == ctx.In("s1").numel() && s.x == s.y;
   for (size_t i = 0; !same && i < s.out.size(); ++i) {
+    LookForInterrupt();
     if (s.x[i] == 1) of_x.push_back(static_cast<int64_t>(i));
     if (s.y[i] == 1) of_y.push_back(static_cast<int64_t>(i));
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/interrupts.h"
+#include "core/threads/look_meter.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -147,12 +148,15 @@ std::pmr::vector<Candidate> Suppress(const NmsLimits& limits, int64_t n, Box box
       if (score(i) > limits.score) queue.push({i, score(i), 0});
   Candidates chosen(heap);
   chosen.reserve(static_cast<size_t>(std::min(limits.most, n)));
+  LookMeter meter;
   while (static_cast<int64_t>(chosen.size()) < std::min(limits.most, n) && !queue.empty()) {
+    meter.Did(64);
     Candidate next = queue.top();
     queue.pop();
     const float before = next.score;
     bool out = false;
     for (size_t j = chosen.size(); j-- > next.checked && !out;) {
+      meter.Did(8);
       const float shared = Overlap(box(next.box), box(chosen[j].box));
       if (limits.sigma > 0) {
         next.score *=
