@@ -1,6 +1,7 @@
 #include "kernels/conv/conv_calls.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <map>
@@ -284,10 +285,15 @@ bool IsOneCall(const ConvRunner& runner) { return runner.name().starts_with("one
 // long as so many multiplications.
 constexpr double kColumnWork = 512;
 
-// How many times as long as the multiplications alone a call takes.
-double Slowness(const ConvRunner& runner, const ConvGeometry& g) {
-  if (!IsOneCall(runner) || runner.name().find("gemm") == std::string::npos) return 1;
-  return 1 + kColumnWork * static_cast<double>(g.groups) / static_cast<double>(g.out_c);
+// A call's cost in multiplications. Each row of the result costs something, however short it is.
+double CostOf(const ConvGeometry& g, bool by_columns) {
+  constexpr double kRowWork = 8192, kChannels = 16;
+  const double rows = static_cast<double>(g.batch) * static_cast<double>(g.out[0]) *
+                      static_cast<double>(g.out[1]) *
+                      std::ceil(static_cast<double>(g.out_c) / kChannels);
+  const double columns =
+      by_columns ? kColumnWork * static_cast<double>(g.groups) / static_cast<double>(g.out_c) : 0;
+  return g.work() * (1 + columns) + rows * kRowWork;
 }
 
 }  // namespace
@@ -295,11 +301,13 @@ double Slowness(const ConvRunner& runner, const ConvGeometry& g) {
 Result<std::unique_ptr<ConvRunner>> MakeConvInCalls(const ConvCase& c, MakeConvCall make,
                                                     double call_work) {
   const ConvGeometry& g = c.g;
-  if (g.work() * (1 + kColumnWork) <= call_work) return make(c);
+  if (g.work() <= 0 || CostOf(g, true) <= call_work) return make(c);
   {
     HEDDLE_ASSIGN_OR_RETURN(auto whole, make(c));
-    if (c.direction == ConvDirection::kBackwardFilter && !IsOneCall(*whole)) return whole;
-    call_work /= Slowness(*whole, g);
+    const bool one_call = IsOneCall(*whole);
+    if (!one_call && c.direction == ConvDirection::kBackwardFilter) return whole;
+    if (one_call)
+      call_work *= g.work() / CostOf(g, whole->name().find("gemm") != std::string::npos);
     if (g.work() <= call_work) return whole;
   }
   const double image = g.work() / static_cast<double>(g.batch);
