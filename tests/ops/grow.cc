@@ -138,6 +138,20 @@ Example Grown(const Example& example, const Size& size, int64_t factor) {
   return grown;
 }
 
+int64_t GrownBytes(const Example& example, const Size& size, int64_t factor) {
+  constexpr double kMost = 0x1p62;
+  const bool axes = size.of == Size::Of::kAxes || size.of == Size::Of::kAll;
+  double all = 0;
+  for (const ExampleInput& in : example.inputs)
+    ForEachTensor(in.value, [&](const Tensor& t) {
+      auto bytes = static_cast<double>(t.bytes());
+      for (const int64_t d : t.shape())
+        if (axes && d == size.value) bytes *= static_cast<double>(factor);
+      all += bytes;
+    });
+  return static_cast<int64_t>(std::min(all, kMost));
+}
+
 int64_t OperandBytes(const Example& example) {
   int64_t bytes = 0;
   for (const ExampleInput& in : example.inputs)

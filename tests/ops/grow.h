@@ -24,7 +24,9 @@ std::vector<Size> SizesOf(const Example& example);
 // more. It is not said that the operator takes such operands.
 Example Grown(const Example& example, const Size& size, int64_t factor);
 
-// Bytes of the operands' tensors.
+// Bytes of the operands' tensors; with a size and a factor, of those of the grown example. At most
+// about 2^62.
 int64_t OperandBytes(const Example& example);
+int64_t GrownBytes(const Example& example, const Size& size, int64_t factor);
 
 }  // namespace heddle::testing

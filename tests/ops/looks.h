@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -38,14 +39,40 @@ struct GrownExample {
 GrownExample GrowUntil(Executor& executor, const Example& example, double ms, int64_t bytes,
                        uint64_t seed);
 
-// The example grown by sizes that `seed` draws, until its operands take `bytes`; nothing if they do
-// not get there. `most_ms`: a run that takes longer is ended, at a look.
-std::optional<GrownExample> GrowToBytes(Executor& executor, const Example& example, int64_t bytes,
-                                        double most_ms, uint64_t seed);
+// The example grown in a way that `seed` draws - one of its sizes alone, or any of them; with
+// `axes`, sizes of operands - until its operands take `bytes` or a run takes `ms`. Nothing where it
+// refuses such operands. A run that takes longer than 20 * `ms` is ended, at a look.
+std::optional<GrownExample> GrowOneWay(Executor& executor, const Example& example, int64_t bytes,
+                                       double ms, bool axes, uint64_t seed);
 
-// The result is empty, or says that the example, grown to 2^20 bytes and more by sizes that `seed`
-// draws, computed without a look. `grew`: it could be grown.
-std::string LooksWhenGrown(Lab& lab, const Example& example, uint64_t seed, bool* grew);
+// Grows examples and judges how they look. Work is counted in processor time of the thread, by the
+// token of the run: others that use the machine do not change what is found.
+class GrownLooks {
+ public:
+  // `bytes`, `ms`, `axes`: see GrowOneWay.
+  GrownLooks(int64_t bytes, double ms, bool axes) : bytes_(bytes), ms_(ms), axes_(axes) {}
+
+  // The result is empty, or says that the example, grown as `seed` draws, computed most of its run,
+  // or kMostMs, without a look.
+  std::string Judge(const Example& example, uint64_t seed);
+  int grown() const { return grown_; }
+  // The `count` longest times without a look that were seen, one of an operator.
+  void PrintWorst(size_t count) const;
+
+ private:
+  static constexpr double kMostMs = 50, kLeastMs = 20, kMostShare = 0.6;
+
+  struct Seen {
+    double longest_ms, run_ms;
+    std::string what;
+  };
+  const int64_t bytes_;
+  const double ms_;
+  const bool axes_;
+  Lab lab_;
+  int grown_ = 0;
+  std::map<std::string, Seen> seen_;  // by operator
+};
 
 // For each operator that `glob` names one line: its name, the example, run_ms, longest_ms, looks,
 // how it ended, its operands, and what MeasureEnds says of the largest that was tried.

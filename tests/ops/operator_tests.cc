@@ -208,33 +208,66 @@ class SomeChangesTest : public ::testing::Test {
 };
 
 // Examples drawn from all operators, grown: whatever grows, the kernel looks for interrupts.
-class GrownLooksTest : public ::testing::Test {
+class SomeGrownTest : public ::testing::Test {
  public:
-  GrownLooksTest(const ExamplesByOp& all, int count) : all_(all), count_(count) {}
+  SomeGrownTest(const ExamplesByOp& all, uint64_t seed) : all_(all), seed_(seed) {}
 
   void TestBody() override {
-    std::mt19937_64 random(48);
-    Lab lab;
-    int grown = 0;
-    for (int i = 0; i < count_; ++i) {
+    constexpr int kCount = 100;
+    std::mt19937_64 random(seed_);
+    GrownLooks looks(kBytes, kMs, true);
+    for (int i = 0; i < kCount; ++i) {
       auto op = all_.begin();
       std::advance(op, random() % all_.size());
       const Example& example = *op->second[random() % op->second.size()];
       const uint64_t seed = random();
-      if (example.is_program()) continue;
-      bool grew = false;
-      const std::string wrong = LooksWhenGrown(lab, example, seed, &grew);
-      grown += grew ? 1 : 0;
+      if (example.is_program() || TheOpenFindings().count(op->first) != 0) continue;
+      const std::string wrong = looks.Judge(example, seed);
       if (!wrong.empty())
         ADD_FAILURE_AT(example.file.c_str(), example.line) << NameOf(example) << ": " << wrong;
     }
-    RecordProperty("grown", grown);
-    std::printf("%d of %d drawn examples grew\n", grown, count_);
+    EXPECT_GT(looks.grown(), kCount / 2);
   }
+
+  static constexpr int64_t kBytes = 8 << 20;
+  static constexpr double kMs = 40;
 
  private:
   const ExamplesByOp& all_;
-  const int count_;
+  const uint64_t seed_;
+};
+
+// All examples of the operators of one file, each grown in some ways.
+class AllGrownTest : public ::testing::Test {
+ public:
+  AllGrownTest(const ExampleFile& file, GrownLooks& looks) : file_(file), looks_(looks) {}
+
+  void TestBody() override {
+    constexpr uint64_t kWays = 6;
+    constexpr int kExamples = 3;  // of an operator
+    std::map<std::string, int> seen;
+    for (const Example& example : file_.examples) {
+      if (example.is_program() || ++seen[example.op] > kExamples) continue;
+      for (uint64_t way = 0; way < kWays; ++way) {
+        const std::string wrong = looks_.Judge(example, way);
+        if (!wrong.empty())
+          ADD_FAILURE_AT(example.file.c_str(), example.line) << NameOf(example) << ": " << wrong;
+      }
+    }
+  }
+
+ private:
+  const ExampleFile& file_;
+  GrownLooks& looks_;
+};
+
+class WorstGrownTest : public ::testing::Test {
+ public:
+  explicit WorstGrownTest(const GrownLooks& looks) : looks_(looks) {}
+  void TestBody() override { looks_.PrintWorst(10); }
+
+ private:
+  const GrownLooks& looks_;
 };
 
 // All of them, of the first examples of the operators of one file.
@@ -299,11 +332,18 @@ bool RegisterOperatorTests(const std::string& op) {
   if (!op.empty()) return found;
   Add("every_operator", "has_an_example", [&tree] { return new CoverageTest(tree.examples); });
   Add("every_operator", "bears_one_change", [&tree] { return new SomeChangesTest(tree.examples); });
+  for (uint64_t seed = 0; seed < 6; ++seed)
+    Add("every_operator", "looks_when_grown_" + std::to_string(seed),
+        [&tree, seed] { return new SomeGrownTest(tree.examples, seed); });
   return true;
 }
 
-void RegisterGrown(int count) {
-  Add("grown", "looks", [count] { return new GrownLooksTest(TheTree().examples, count); });
+void RegisterGrown() {
+  static auto* const looks = new GrownLooks(SomeGrownTest::kBytes, SomeGrownTest::kMs, false);
+  for (const auto& [name, file] : TheTree().files)
+    Add("grown_" + file.family, file.name,
+        [&file = file] { return new AllGrownTest(file, *looks); });
+  Add("grown_worst", "print", [] { return new WorstGrownTest(*looks); });
 }
 
 void RegisterChanges() {

@@ -11,8 +11,9 @@ bool RegisterOperatorTests(const std::string& op);
 // All changes of one thing (tests/ops/one_change.h), a test for each source file:
 // changes.FAMILY.FILE. The tests above draw some of them.
 void RegisterChanges();
-// `count` examples drawn from all operators, grown: those fail that compute on a megabyte without a
-// look for interrupts. Some have little to do there: a list to read, no gate.
-void RegisterGrown(int count);
+// The examples of all operators, grown, a test for each source file: grown_FAMILY.FILE. Those fail
+// that compute long without a look for interrupts; the last test prints the ten longest. The tests
+// above draw some of them.
+void RegisterGrown();
 
 }  // namespace heddle::testing
