@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kLongRow = 1 << 17;  // is cut into pieces with looks for interrupts between them
+constexpr int64_t kWatchedRow = 1 << 17;  // longer ones are cut, with looks between
 
 constexpr int64_t kNarrow = 32;  // below this many columns a row is not worth a call
 constexpr int64_t kTileBytes = 2048;
@@ -199,11 +199,11 @@ void ParallelRows(const KernelContext& ctx, const BroadcastPlan& plan, int64_t g
     });
     return;
   }
-  if (plan.cols > kLongRow) {
+  if (plan.cols > kWatchedRow) {
     const int64_t x_step = plan.x_strides[plan.rank - 1], y_step = plan.y_strides[plan.rank - 1];
     ctx.ParallelFor(plan.rows, 1, [&](int64_t b, int64_t e) {
       ForEachRow(plan, b, e, [&](int64_t x, int64_t y, int64_t out) {
-        for (const auto [from, to] : Stretches(plan.cols, kLongRow))
+        for (const auto [from, to] : Stretches(plan.cols, kWatchedRow))
           fn(x + from * x_step, y + from * y_step, out + from, to - from);
       });
     });
