@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/threads/look_meter.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
 
@@ -91,7 +92,9 @@ inline std::array<double, 2> Normal(const Block& x) {
 // Writes n values, of which values(block) gives some at a time.
 template <typename Values, typename T>
 void FillBlocks(Philox generator, int64_t n, Values values, T* to) {
+  LookMeter meter;
   for (int64_t i = 0; i < n;) {
+    meter.Did(16);
     const auto some = values(generator.Next());
     for (size_t k = 0; k < some.size() && i < n; ++k) to[i++] = some[k];
   }
@@ -102,7 +105,9 @@ enum class Kind : uint8_t { kUniform, kNormal, kTruncated };
 // Numbers within two deviations. Each group of four starts at blocks of its own.
 inline void FillTruncated(const Philox& base, int64_t n, float* to) {
   constexpr int64_t kGroup = 4, kBlocksForGroup = 256;
+  LookMeter meter;
   for (int64_t g = 0; g * kGroup < n; ++g) {
+    meter.Did(64);
     Philox generator = base;
     generator.Skip(static_cast<uint64_t>(g * kBlocksForGroup));
     int64_t i = g * kGroup;
