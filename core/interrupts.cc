@@ -49,7 +49,11 @@ Status HostLine::Serve() {
   if (interrupts_ != nullptr) interrupts_->Lower(Interrupts::kAsk);
   if (!host_->asked_.exchange(false, std::memory_order_acquire)) return Status::Ok();
   inside_ = true;
-  Status status = host_->call_();
+  Status status = [&] {
+    // What the host calls from there is no part of the work: the work's limits do not end it.
+    const Interrupts::Scope none(nullptr);
+    return host_->call_();
+  }();
   inside_ = false;
   if (status.ok()) return status;
   host_->why_ = status;

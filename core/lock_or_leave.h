@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <time.h>
 
+#include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "core/interrupts.h"
 #include "core/thread_annotations.h"
@@ -23,9 +25,38 @@
 
 namespace heddle {
 
+// The mutexes that the calling thread holds by the functions of this file. Their holders look for
+// interrupts, and a call of the host that is made there must not wait for one of them.
+class HeldMutexes {
+ public:
+  static void Add(const std::mutex& mutex) {
+    if (count_ < kMost) held_[count_] = &mutex;
+    ++count_;
+  }
+  // In any order.
+  static void Remove(const std::mutex& mutex) {
+    const int known = std::min(count_--, kMost);
+    const auto at = std::find(held_, held_ + known, &mutex);
+    if (at != held_ + known) std::copy(at + 1, held_ + known, at);
+  }
+  static bool Has(const std::mutex& mutex) {
+    const int known = std::min(count_, kMost);
+    return std::find(held_, held_ + known, &mutex) != held_ + known;
+  }
+
+ private:
+  static constexpr int kMost = 32;  // more are held by nobody
+  static inline thread_local int count_ = 0;
+  static inline thread_local const std::mutex* held_[kMost] = {};
+};
+
 // Takes the mutex; looks for interrupts while somebody else has it, and leaves by an Interrupted
-// when the thread's work is to end.
+// when the thread's work is to end, or would wait for itself.
 inline void LockOrLeave(std::mutex& mutex) {
+  if (HostLine::inside() && HeldMutexes::Has(mutex)) [[unlikely]]
+    throw Interrupted{Status(StatusCode::kInvalidArgument,
+                             "a call that the host makes during a run, or other work, cannot use "
+                             "what that work holds: the scope that it writes, the plan it makes")};
   Interrupts* const mine = Interrupts::Current();
   if (mine == nullptr) return mutex.lock();
   if (mutex.try_lock()) return;
@@ -47,11 +78,33 @@ inline void LockOrLeave(std::mutex& mutex) {
   } while (failed != 0);
 }
 
-// The scope's write_mutex, and others that no annotation knows.
-inline std::unique_lock<std::mutex> HoldOrLeave(std::mutex& mutex) {
-  LockOrLeave(mutex);
-  return std::unique_lock(mutex, std::adopt_lock);
-}
+// A mutex that the thread holds until this goes; the scope's write_mutex, and others that no
+// annotation knows.
+class HeldMutex {
+ public:
+  HeldMutex() = default;
+  explicit HeldMutex(std::mutex& mutex) {
+    LockOrLeave(mutex);
+    HeldMutexes::Add(mutex);
+    mutex_ = &mutex;
+  }
+  HeldMutex(HeldMutex&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
+  HeldMutex& operator=(HeldMutex&& other) noexcept {
+    std::swap(mutex_, other.mutex_);
+    return *this;
+  }
+  ~HeldMutex() {
+    if (mutex_ == nullptr) return;
+    HeldMutexes::Remove(*mutex_);
+    mutex_->unlock();
+  }
+  bool owns_lock() const { return mutex_ != nullptr; }
+
+ private:
+  std::mutex* mutex_ = nullptr;
+};
+
+inline HeldMutex HoldOrLeave(std::mutex& mutex) { return HeldMutex(mutex); }
 
 // A MutexLock that leaves by an Interrupted.
 class HEDDLE_SCOPED_CAPABILITY InterruptibleLock {
@@ -59,8 +112,12 @@ class HEDDLE_SCOPED_CAPABILITY InterruptibleLock {
   explicit InterruptibleLock(Mutex& mutex) HEDDLE_ACQUIRE(mutex) HEDDLE_NO_THREAD_SAFETY_ANALYSIS
       : mutex_(mutex) {
     LockOrLeave(mutex.plain());
+    HeldMutexes::Add(mutex.plain());
   }
-  ~InterruptibleLock() HEDDLE_RELEASE() { mutex_.unlock(); }
+  ~InterruptibleLock() HEDDLE_RELEASE() {
+    HeldMutexes::Remove(mutex_.plain());
+    mutex_.unlock();
+  }
   InterruptibleLock(const InterruptibleLock&) = delete;
   InterruptibleLock& operator=(const InterruptibleLock&) = delete;
 

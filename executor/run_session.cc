@@ -104,7 +104,7 @@ Status RunSession::PlanAndRun(RunResources& resources, PlanService& plans, const
 }
 
 Status RunSession::RunPlan(RunResources& resources, CachedPlan& cached, const RunCall& call) {
-  std::unique_lock<std::mutex> writes;
+  HeldMutex writes;
   if (cached.plan()->writes_scope) writes = HoldOrLeave(call.compiled.scope->write_mutex());
   if (call.options.stop.stop_requested()) return WhileItWaits(call.options);
   Status status;

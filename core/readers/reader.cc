@@ -68,19 +68,26 @@ class BufferedReader final : public Reader {
 
   Result<std::optional<Batch>> Next(const std::function<Status()>& interrupted,
                                     size_t* generation) override {
+    std::deque<Ready> dropped;  // goes when the mutex is free
     MutexLock lock(mutex_);
     for (;;) {
-      DropOld();
+      DropOld(&dropped);
       if (!ready_.empty()) break;
-      if (interrupted) HEDDLE_RETURN_IF_ERROR(interrupted());
+      if (interrupted) {
+        lock.Unlock();  // it may call the host, and that the queue
+        const Status status = interrupted();
+        lock.Lock();
+        if (!status.ok()) return status;
+        if (!ready_.empty()) continue;
+      }
       changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kLook);
     }
     if (generation != nullptr) *generation = ready_.front().generation;
     if (ready_.size() == 1 && AtEnd()) return std::optional<Batch>();  // stays until a reset
-    Result<std::optional<Batch>> result = std::move(ready_.front().result);
+    dropped.push_back(std::move(ready_.front()));
     ready_.pop_front();
     changed_.NotifyAll();
-    return result;
+    return std::move(dropped.back().result);
   }
 
   const std::shared_ptr<ReaderQueue>& queue() const override { return from_->queue(); }
@@ -98,10 +105,14 @@ class BufferedReader final : public Reader {
   bool AtEnd() const HEDDLE_REQUIRES(mutex_) {
     return !ready_.empty() && ready_.back().result.ok() && !ready_.back().result->has_value();
   }
-  // Drops the batches that were taken before the queue's last reset.
-  void DropOld() HEDDLE_REQUIRES(mutex_) {
+  // Drops the batches that were taken before the queue's last reset: who lent their memory may call
+  // back, so they go with `dropped`.
+  void DropOld(std::deque<Ready>* dropped) HEDDLE_REQUIRES(mutex_) {
     const size_t now = Generation();
-    while (!ready_.empty() && ready_.front().generation != now) ready_.pop_front();
+    while (!ready_.empty() && ready_.front().generation != now) {
+      dropped->push_back(std::move(ready_.front()));
+      ready_.pop_front();
+    }
   }
 
   void Work() {
@@ -117,10 +128,11 @@ class BufferedReader final : public Reader {
 
   // False: the reader is to go.
   bool WaitForRoom() {
+    std::deque<Ready> dropped;  // goes when the mutex is free
     MutexLock lock(mutex_);
     for (;;) {
       if (stop_) return false;
-      DropOld();
+      DropOld(&dropped);
       if (ready_.size() < kBuffers && !AtEnd()) return true;
       changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kLook);
     }
@@ -128,7 +140,7 @@ class BufferedReader final : public Reader {
 
   Result<std::optional<Batch>> Take(size_t* generation) {
     Result<std::optional<Batch>> next = std::optional<Batch>();
-    // The queue calls it with its own mutex held, and others take that one after this reader's.
+    // It takes no mutex: it is asked often, and this reader's may be held by who waits for it.
     const auto gone = [this] {
       return stop_ ? Status(StatusCode::kCancelled, "the reader is gone") : Status::Ok();
     };

@@ -88,8 +88,11 @@ Result<std::optional<ReaderQueue::Batch>> ReaderQueue::Pop(
     now = s.generation;
     if (s.closed) return std::optional<Batch>();
     if (interrupted) {
+      lock.Unlock();  // it may call the host, and that the queue
       const Status status = interrupted();
+      lock.Lock();
       if (!status.ok()) return status;
+      if (!s.batches.empty() || s.closed) continue;
     }
     s.changed.WaitUntil(s.mutex, std::chrono::steady_clock::now() + kLook);
   }

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "core/memory/lazy_buffer.h"
 #include "heddle/read_only.h"
 
 namespace heddle {
-
 Value* Scope::Find(std::string_view name) const {
   Value* const value = StampOf(name).value;
   const bool there = value == nullptr || !value->is_tensor() || MakeResident(value->tensor()).ok();
@@ -15,12 +15,12 @@ Value* Scope::Find(std::string_view name) const {
 }
 
 Scope::Stamp Scope::StampOf(std::string_view name) const {
-  {
-    std::lock_guard lock(mutex_);
-    if (auto it = vars_.find(name); it != vars_.end())
+  for (const Scope* scope = this; scope != nullptr; scope = scope->parent_.get()) {
+    std::lock_guard lock(scope->mutex_);
+    if (auto it = scope->vars_.find(name); it != scope->vars_.end())
       return {&it->second->value, it->second->version};
   }
-  return parent_ ? parent_->StampOf(name) : Stamp{};
+  return {};
 }
 
 // A variable made anew is newer than one of its name that was erased, even at the same address.
@@ -44,26 +44,30 @@ void Scope::Set(const std::string& name, Value value) {
     value = Value(value.tensor().Clone());
     if (!value.initialized()) throw std::bad_alloc();
   }
+  Value before;  // goes when the mutex is free: an owner that it was borrowed from may call back
   std::lock_guard lock(mutex_);
   Variable& v = Make(name);
-  v.value = std::move(value);
+  before = std::exchange(v.value, std::move(value));
   v.version = ++version_;
 }
 
 void Scope::MarkWritten(std::string_view name) {
-  {
-    std::lock_guard lock(mutex_);
-    if (auto it = vars_.find(name); it != vars_.end()) {
-      it->second->version = ++version_;
+  for (Scope* scope = this; scope != nullptr; scope = scope->parent_.get()) {
+    std::lock_guard lock(scope->mutex_);
+    if (auto it = scope->vars_.find(name); it != scope->vars_.end()) {
+      it->second->version = ++scope->version_;
       return;
     }
   }
-  if (parent_) parent_->MarkWritten(name);
 }
 
 void Scope::Erase(std::string_view name) {
+  std::unique_ptr<Variable> before;  // as in Set
   std::lock_guard lock(mutex_);
-  if (auto it = vars_.find(name); it != vars_.end()) vars_.erase(it);
+  if (auto it = vars_.find(name); it != vars_.end()) {
+    before = std::move(it->second);
+    vars_.erase(it);
+  }
   ++version_;
 }
 
@@ -76,8 +80,12 @@ std::vector<std::string> Scope::Names() const {
 }
 
 uint64_t Scope::version() const {
-  std::lock_guard lock(mutex_);
-  return version_ + (parent_ ? parent_->version() : 0);
+  uint64_t sum = 0;
+  for (const Scope* scope = this; scope != nullptr; scope = scope->parent_.get()) {
+    std::lock_guard lock(scope->mutex_);
+    sum += scope->version_;
+  }
+  return sum;
 }
 
 }  // namespace heddle

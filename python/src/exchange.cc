@@ -8,12 +8,12 @@
 
 #include <chrono>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "python/src/arrays.h"
 #include "python/src/gil.h"
+#include "python/src/with_writes.h"
 
 namespace heddle::python {
 namespace {
@@ -65,9 +65,7 @@ void BindExchange(nb::module_& module) {
       .def(
           "put_into",
           [](const std::shared_ptr<ReaderQueue>& queue, Scope& scope, const std::string& name) {
-            const ReleasedGil released;
-            std::lock_guard writes(scope.write_mutex());
-            scope.Set(name, ReaderValue(queue));
+            WithWrites(scope, [&] { scope.Set(name, ReaderValue(queue)); });
           },
           nb::arg("scope"), nb::arg("name"),
           "Puts the queue into a variable that a program reads from.")

@@ -26,6 +26,7 @@
 #include "python/src/interrupt.h"
 #include "python/src/mirror.h"
 #include "python/src/session.h"
+#include "python/src/with_writes.h"
 
 namespace heddle::python {
 namespace {
@@ -124,18 +125,35 @@ nb::dict OnnxMapKeys([[maybe_unused]] const Program& program) {
   return keys;
 }
 
+// Deletes a scope that was made in another. It may be its parent's last owner, and that one its
+// parent's: a chain of any length goes one by one, not each within the next.
+void LetGo(Scope* scope) {
+  static thread_local std::vector<Scope*>* leaving = nullptr;  // of the thread's outermost call
+  if (leaving != nullptr) return leaving->push_back(scope);
+  std::vector<Scope*> all{scope};
+  leaving = &all;
+  while (!all.empty()) {
+    Scope* const last = all.back();
+    all.pop_back();
+    delete last;
+  }
+  leaving = nullptr;
+}
+
 void BindScope(nb::module_& module) {
   nb::class_<Scope>(module, "Scope",
                     "Variables by name that outlive runs. get() copies, set() copies in.")
       .def(nb::init<>())
       // A scope whose variables are found before this one's, which it keeps alive.
       .def("new_scope",
-           [](std::shared_ptr<Scope> s) { return std::make_shared<Scope>(std::move(s)); })
+           [](std::shared_ptr<Scope> s) {
+             return std::shared_ptr<Scope>(new Scope(std::move(s)), &LetGo);
+           })
       .def("names", &Scope::Names)
       .def(
           "has",
           [](const Scope& s, const std::string& name) {
-            const Value* v = s.Find(name);
+            const Value* const v = s.StampOf(name).value;  // without reading its file
             return v != nullptr && v->initialized();
           },
           nb::arg("name"))
@@ -146,14 +164,12 @@ void BindScope(nb::module_& module) {
             Result<Value*> found = static_cast<Value*>(nullptr);
             Value copy;
             bool there = false;
-            {
-              const ReleasedGil released;
-              std::lock_guard writes(s.write_mutex());
+            WithWrites(s, [&] {
               found = FindVariable(s, name);
               const Value* const v = found.ok() ? *found : nullptr;
               there = v != nullptr && v->initialized();
               if (there) copy = v->is_tensor() ? Value(v->tensor().Clone()) : *v;
-            }
+            });
             Check(std::move(found));
             if (!there) return nb::none();
             if (copy.is_tensor() && !copy.tensor().initialized()) throw std::bad_alloc();
@@ -165,18 +181,11 @@ void BindScope(nb::module_& module) {
           "set",
           [](Scope& s, const std::string& name, nb::handle array, const std::string& dtype) {
             Tensor own = ToOwnTensor(array, DTypeNamed(dtype), name);
-            const ReleasedGil released;
-            std::lock_guard writes(s.write_mutex());
-            s.Set(name, Value(std::move(own)));
+            WithWrites(s, [&] { s.Set(name, Value(std::move(own))); });
           },
           nb::arg("name"), nb::arg("array"), nb::arg("dtype") = "")
       .def(
-          "erase",
-          [](Scope& s, const std::string& name) {
-            const ReleasedGil released;
-            std::lock_guard writes(s.write_mutex());
-            s.Erase(name);
-          },
+          "erase", [](Scope& s, const std::string& name) { WithWrites(s, [&] { s.Erase(name); }); },
           nb::arg("name"))
       .def_prop_ro("version", &Scope::version);
 }

@@ -1,0 +1,24 @@
+#include "heddle/scope_writes.h"
+
+#include "core/interrupts.h"
+#include "core/lock_or_leave.h"
+
+namespace heddle {
+
+ScopeWrites::ScopeWrites(std::mutex& mutex) : mutex_(&mutex) { HeldMutexes::Add(mutex); }
+
+ScopeWrites::~ScopeWrites() {
+  if (mutex_ == nullptr) return;
+  HeldMutexes::Remove(*mutex_);
+  mutex_->unlock();
+}
+
+Result<ScopeWrites> HoldWrites(Scope& scope) {
+  return EndedInTime([&]() -> Result<ScopeWrites> {
+    std::mutex& mutex = scope.write_mutex();
+    LockOrLeave(mutex);
+    return ScopeWrites(mutex);
+  });
+}
+
+}  // namespace heddle
