@@ -199,7 +199,7 @@ void RunSession::SeedRandom() {
   if (!number) number = c.runs.fetch_add(1, std::memory_order_relaxed);
   if (!state_->plan().draws_random) return;
   if (call_.options.generator != nullptr)
-    state_->random().engine = call_.options.generator->engine();
+    state_->random().engine = call_.options.generator->Engine();
   else
     state_->random().engine.seed(c.options.seed + *number);
 }
@@ -301,7 +301,7 @@ Status RunSession::Fetch() {
   const size_t count = options.kept != nullptr ? c.fetch_names.size() : outputs;
   HEDDLE_RETURN_IF_ERROR(state_->Fetch(count, outputs, call_.memory.bound, &out));
   if (state_->plan().draws_random && options.generator != nullptr)
-    options.generator->engine() = state_->random().engine;
+    options.generator->SetEngine(state_->random().engine);
   if (options.kept != nullptr) {
     options.kept->clear();
     for (size_t i = outputs; i < out.size(); ++i)

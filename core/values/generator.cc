@@ -9,13 +9,14 @@ namespace heddle {
 
 void Generator::Seed(uint64_t seed) {
   std::seed_seq sequence({seed});  // of its lower 32 bits, as in Paddle
+  const std::lock_guard lock(mutex_);
   engine_.seed(sequence);
 }
 
 std::string Generator::State() const {
   std::ostringstream out;
   out.imbue(std::locale::classic());
-  out << engine_;
+  out << Engine();
   return std::move(out).str();
 }
 
@@ -26,8 +27,18 @@ Status Generator::SetState(const std::string& state) {
   in >> engine;
   std::string more;
   if (in.fail() || in >> more) return DataLoss("not the state of a random number generator");
-  engine_ = engine;
+  SetEngine(engine);
   return Status::Ok();
+}
+
+std::mt19937_64 Generator::Engine() const {
+  const std::lock_guard lock(mutex_);
+  return engine_;
+}
+
+void Generator::SetEngine(const std::mt19937_64& engine) {
+  const std::lock_guard lock(mutex_);
+  engine_ = engine;
 }
 
 }  // namespace heddle

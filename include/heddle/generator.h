@@ -1,12 +1,12 @@
 // Generator: random numbers that go on from run to run.
 //
 // Operators whose `seed` is 0 draw from it in program order: the values of Paddle's CPU generator
-// after `paddle.seed(seed)`, bit by bit. Threads: runs that share one must not overlap, otherwise
-// each of them may draw the same numbers; the object stays valid in any case only when the caller
-// sees to that.
+// after `paddle.seed(seed)`, bit by bit. Threads: any, but for engine(). Runs that share one and
+// overlap may draw the same numbers: each begins with the state that it finds.
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <random>
 #include <string>
 
@@ -17,6 +17,11 @@ namespace heddle {
 class Generator {
  public:
   explicit Generator(uint64_t seed = 0) { Seed(seed); }
+  Generator(const Generator& other) : engine_(other.Engine()) {}
+  Generator& operator=(const Generator& other) {
+    if (this != &other) SetEngine(other.Engine());
+    return *this;
+  }
   void Seed(uint64_t seed);
 
   // The generator's state as text; a generator that is given this text continues from there.
@@ -24,9 +29,14 @@ class Generator {
   // Changes nothing unless `state` is a text of State().
   Status SetState(const std::string& state);
 
+  // A copy of the engine, and one that takes its place.
+  std::mt19937_64 Engine() const;
+  void SetEngine(const std::mt19937_64& engine);
+  // While no other thread uses the generator.
   std::mt19937_64& engine() { return engine_; }
 
  private:
+  mutable std::mutex mutex_;
   std::mt19937_64 engine_;
 };
 
