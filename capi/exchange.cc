@@ -1,11 +1,14 @@
 // Ranks and readers of the C API.
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "capi/handles.h"
+#include "heddle/scope_writes.h"
 
 using heddle::Status;
 using heddle::StatusCode;
+using heddle::capi::CheckCount;
 using heddle::capi::Guard;
 using heddle::capi::Invalid;
 
@@ -14,10 +17,16 @@ heddle_error* heddle_ranks_new(int size, const heddle_ring* rings, size_t num_ri
   return Guard([&]() -> Status {
     if (ranks == nullptr) return Invalid("heddle_ranks_new: ranks is NULL");
     if (rings == nullptr && num_rings > 0) return Invalid("heddle_ranks_new: rings is NULL");
+    HEDDLE_RETURN_IF_ERROR(
+        CheckCount("heddle_ranks_new: num_rings", num_rings, sizeof(heddle_ring)));
     std::vector<heddle::RankRing> all;
     for (size_t i = 0; i < num_rings; ++i) {
+      const std::string ring = "heddle_ranks_new: rings[" + std::to_string(i) + "]";
       if (rings[i].ranks == nullptr && rings[i].num_ranks > 0)
-        return Invalid("heddle_ranks_new: rings[" + std::to_string(i) + "].ranks is NULL");
+        return Invalid(ring + ".ranks is NULL");
+      if (rings[i].num_ranks > static_cast<size_t>(std::max(size, 0)))
+        return Invalid(ring + ".num_ranks is " + std::to_string(rings[i].num_ranks) +
+                       ", the group has " + std::to_string(size));
       all.push_back({rings[i].ring, {rings[i].ranks, rings[i].ranks + rings[i].num_ranks}});
     }
     HEDDLE_ASSIGN_OR_RETURN(auto made, heddle::NewRanks(size, all));
@@ -49,6 +58,7 @@ heddle_error* heddle_queue_push(heddle_queue* queue, const heddle_tensor* const*
     if (queue == nullptr || pushed == nullptr)
       return Invalid("heddle_queue_push: queue or pushed is NULL");
     if (tensors == nullptr && count > 0) return Invalid("heddle_queue_push: tensors is NULL");
+    HEDDLE_RETURN_IF_ERROR(CheckCount("heddle_queue_push: count", count, sizeof(*tensors)));
     heddle::ReaderQueue::Batch batch;
     for (size_t i = 0; i < count; ++i) {
       if (tensors[i] == nullptr)
@@ -88,7 +98,7 @@ heddle_error* heddle_model_set_queue(heddle_model* model, const char* name, hedd
   return Guard([&]() -> Status {
     if (model == nullptr || name == nullptr || queue == nullptr)
       return Invalid("heddle_model_set_queue: model, name or queue is NULL");
-    const std::lock_guard writes(model->model.scope->write_mutex());
+    HEDDLE_ASSIGN_OR_RETURN(const auto writes, heddle::HoldWrites(*model->model.scope));
     model->model.scope->Set(name, heddle::ReaderValue(queue->queue));
     return Status::Ok();
   });

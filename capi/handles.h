@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -92,6 +93,12 @@ heddle_error* Guard(Body body) noexcept {
 
 inline Status Invalid(const std::string& what) {
   return Status(StatusCode::kInvalidArgument, what);
+}
+
+// Not OK for more elements than an array can have: a negative number, or one that is not set.
+inline Status CheckCount(const std::string& what, size_t count, size_t element_bytes) {
+  if (count <= static_cast<size_t>(PTRDIFF_MAX) / element_bytes) return Status::Ok();
+  return Invalid(what + " is " + std::to_string(count) + ", more than there are addresses");
 }
 
 inline std::chrono::steady_clock::time_point After(double ms) {

@@ -13,6 +13,7 @@
 #include "heddle/device.h"
 #include "heddle/model_files.h"
 #include "heddle/params.h"
+#include "heddle/scope_writes.h"
 
 namespace {
 
@@ -21,6 +22,7 @@ using heddle::Feed;
 using heddle::Status;
 using heddle::StatusCode;
 using heddle::capi::After;
+using heddle::capi::CheckCount;
 using heddle::capi::Guard;
 using heddle::capi::InfoOf;
 using heddle::capi::Invalid;
@@ -39,13 +41,21 @@ Status ReadOptions(const Options* given, Options& known) {
   return Status::Ok();
 }
 
+heddle_model_options UsualOptions() {
+  heddle_model_options usual{};
+  usual.size = sizeof(heddle_model_options);
+  usual.opt_level = 2;
+  return usual;
+}
+
 heddle::Result<CompileOptions> ToCompileOptions(const heddle_model_options* given) {
-  heddle_model_options known;
-  heddle_model_options_init(&known);
+  heddle_model_options known = UsualOptions();
   HEDDLE_RETURN_IF_ERROR(ReadOptions(given, known));
   if (known.schedule < HEDDLE_SCHEDULE_AUTO || known.schedule > HEDDLE_SCHEDULE_LANES)
     return Invalid("options: " + std::to_string(known.schedule) + " is not a schedule");
   if (known.num_fetches > 0 && known.fetches == nullptr) return Invalid("options: fetches is NULL");
+  HEDDLE_RETURN_IF_ERROR(
+      CheckCount("options: num_fetches", known.num_fetches, sizeof(*known.fetches)));
   CompileOptions options;
   for (size_t i = 0; i < known.num_fetches; ++i) {
     if (known.fetches[i] == nullptr)
@@ -69,6 +79,8 @@ heddle::Result<CompileOptions> ToCompileOptions(const heddle_model_options* give
   options.in_place = known.no_in_place == 0;
   if (known.num_max_shapes > 0 && known.max_shapes == nullptr)
     return Invalid("options: max_shapes is NULL");
+  HEDDLE_RETURN_IF_ERROR(
+      CheckCount("options: num_max_shapes", known.num_max_shapes, sizeof(*known.max_shapes)));
   for (size_t i = 0; i < known.num_max_shapes; ++i) {
     const heddle_max_shape& most = known.max_shapes[i];
     if (most.input == nullptr || (most.rank > 0 && most.dims == nullptr))
@@ -98,11 +110,12 @@ heddle::Result<std::vector<Feed>> ToFeeds(const heddle_model& model, const char*
                                           const heddle_tensor* const* inputs, size_t count) {
   const auto& declared = model.compiled.inputs();
   if (count > 0 && inputs == nullptr) return Invalid("inputs is NULL");
-  if (names == nullptr && count != declared.size())
+  HEDDLE_RETURN_IF_ERROR(CheckCount("num_inputs", count, sizeof(*inputs)));
+  if (names == nullptr ? count != declared.size() : !declared.empty() && count > declared.size())
     return Invalid("the model has " + std::to_string(declared.size()) + " inputs, " +
                    std::to_string(count) + " were given");
   std::vector<Feed> feeds;
-  feeds.reserve(count);
+  feeds.reserve(declared.size());
   for (size_t i = 0; i < count; ++i) {
     if (inputs[i] == nullptr || (names != nullptr && names[i] == nullptr))
       return Invalid("input " + std::to_string(i) + " is NULL");
@@ -229,11 +242,20 @@ void heddle_executor_reset_memory_peaks(heddle_executor* executor) {
 
 void heddle_executor_free(heddle_executor* executor) { delete executor; }
 
-void heddle_model_options_init(heddle_model_options* options) {
-  if (options == nullptr) return;
-  *options = heddle_model_options{};
-  options->size = sizeof(heddle_model_options);
-  options->opt_level = 2;
+void heddle_model_options_init_size(heddle_model_options* options, size_t size) {
+  if (options == nullptr || size < sizeof(options->size)) return;
+  const size_t known = std::min(size, sizeof(heddle_model_options));
+  const heddle_model_options usual = UsualOptions();
+  auto* const to = reinterpret_cast<std::byte*>(options);
+  std::copy_n(reinterpret_cast<const std::byte*>(&usual), known, to);
+  std::fill(to + known, to + size, std::byte{0});  // fields of a later version
+  options->size = size;
+}
+
+// Those who call it know the structure as it was when there was no other function.
+void(heddle_model_options_init)(heddle_model_options* options) {
+  constexpr size_t kKnown = offsetof(heddle_model_options, no_in_place) + sizeof(int);
+  heddle_model_options_init_size(options, kKnown);
 }
 
 heddle_error* heddle_model_load(heddle_executor* executor, const char* path, const char* params,
@@ -260,6 +282,8 @@ heddle_error* heddle_model_load_part(heddle_executor* executor, const char* path
       if (given->signature != nullptr) part.signature = given->signature;
       const auto take = [](const char* const* names, size_t n, const char* what,
                            std::vector<std::string>* to) {
+        HEDDLE_RETURN_IF_ERROR(
+            CheckCount("heddle_model_load_part: part->num_" + std::string(what), n, sizeof *names));
         for (size_t i = 0; i < n; ++i) {
           if (names == nullptr || names[i] == nullptr)
             return Invalid("heddle_model_load_part: part->" + std::string(what) + " has NULL at " +
@@ -283,6 +307,7 @@ heddle_error* heddle_model_parse(heddle_executor* executor, const void* program,
   return Guard([&]() -> Status {
     if (executor == nullptr || program == nullptr || model == nullptr)
       return Invalid("heddle_model_parse: executor, program or model is NULL");
+    HEDDLE_RETURN_IF_ERROR(CheckCount("heddle_model_parse: bytes", bytes, 1));
     const std::string_view text(static_cast<const char*>(program), bytes);
     HEDDLE_ASSIGN_OR_RETURN(heddle::Model parsed, heddle::ParseModel(text, {}));
     if (params != nullptr)
@@ -299,6 +324,8 @@ heddle_error* heddle_model_parse_all(heddle_executor* executor, const void* prog
       return Invalid("heddle_model_parse_all: executor, program or model is NULL");
     if (params == nullptr && params_bytes > 0)
       return Invalid("heddle_model_parse_all: params is NULL");
+    HEDDLE_RETURN_IF_ERROR(CheckCount("heddle_model_parse_all: bytes", bytes, 1));
+    HEDDLE_RETURN_IF_ERROR(CheckCount("heddle_model_parse_all: params_bytes", params_bytes, 1));
     HEDDLE_ASSIGN_OR_RETURN(heddle::Model parsed,
                             heddle::ParseModel({static_cast<const char*>(program), bytes},
                                                {static_cast<const char*>(params), params_bytes}));
@@ -443,7 +470,7 @@ heddle_error* heddle_model_parameter(const heddle_model* model, const char* name
     if (FindParameter(*model, name) == nullptr)
       return Status(StatusCode::kNotFound,
                     "the model has no parameter '" + std::string(name) + "'");
-    const std::lock_guard writes(model->model.scope->write_mutex());
+    HEDDLE_ASSIGN_OR_RETURN(const auto writes, heddle::HoldWrites(*model->model.scope));
     HEDDLE_ASSIGN_OR_RETURN(const heddle::Value* const value,
                             heddle::FindVariable(*model->model.scope, name));
     if (value == nullptr || !value->is_tensor() || !value->tensor().initialized())
@@ -476,7 +503,7 @@ heddle_error* heddle_model_set_parameter(heddle_model* model, const char* name,
       return Status(StatusCode::kResourceExhausted,
                     "no memory for parameter '" + declared->name + "'");
     // Not while a run writes to the scope, or a plan is made of the parameters.
-    const std::lock_guard writes(model->model.scope->write_mutex());
+    HEDDLE_ASSIGN_OR_RETURN(const auto writes, heddle::HoldWrites(*model->model.scope));
     model->model.scope->Set(declared->name, std::move(copy));
     return Status::Ok();
   });

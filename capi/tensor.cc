@@ -136,15 +136,22 @@ heddle_error* heddle_tensor_share(const heddle_tensor* tensor, heddle_tensor** o
 }
 
 heddle_dtype heddle_tensor_dtype(const heddle_tensor* tensor) {
-  return static_cast<heddle_dtype>(tensor->tensor.dtype());
+  return tensor == nullptr ? HEDDLE_UNKNOWN : static_cast<heddle_dtype>(tensor->tensor.dtype());
 }
-int heddle_tensor_rank(const heddle_tensor* tensor) { return tensor->tensor.rank(); }
+int heddle_tensor_rank(const heddle_tensor* tensor) {
+  return tensor == nullptr ? -1 : tensor->tensor.rank();
+}
 const int64_t* heddle_tensor_dims(const heddle_tensor* tensor) {
-  return tensor->tensor.shape().begin();
+  return tensor == nullptr ? nullptr : tensor->tensor.shape().begin();
 }
-int64_t heddle_tensor_numel(const heddle_tensor* tensor) { return tensor->tensor.numel(); }
-size_t heddle_tensor_bytes(const heddle_tensor* tensor) { return tensor->tensor.bytes(); }
+int64_t heddle_tensor_numel(const heddle_tensor* tensor) {
+  return tensor == nullptr ? 0 : tensor->tensor.numel();
+}
+size_t heddle_tensor_bytes(const heddle_tensor* tensor) {
+  return tensor == nullptr ? 0 : tensor->tensor.bytes();
+}
 void* heddle_tensor_data(heddle_tensor* tensor) {
+  if (tensor == nullptr) return nullptr;
   if (heddle_tensor_is_const(tensor)) {
     Tensor own;
     heddle_error_free(Guard([&]() -> Status {
@@ -156,18 +163,22 @@ void* heddle_tensor_data(heddle_tensor* tensor) {
   }
   return tensor->tensor.mutable_raw();
 }
-const void* heddle_tensor_const_data(const heddle_tensor* tensor) { return tensor->tensor.raw(); }
+const void* heddle_tensor_const_data(const heddle_tensor* tensor) {
+  return tensor == nullptr ? nullptr : tensor->tensor.raw();
+}
 
 int heddle_tensor_is_const(const heddle_tensor* tensor) {
+  if (tensor == nullptr) return 0;
   return tensor->is_const || heddle::IsReadOnly(tensor->tensor) ? 1 : 0;
 }
 
 int heddle_tensor_lod_levels(const heddle_tensor* tensor) {
-  return static_cast<int>(tensor->tensor.lod().size());
+  return tensor == nullptr ? 0 : static_cast<int>(tensor->tensor.lod().size());
 }
 
 const size_t* heddle_tensor_lod(const heddle_tensor* tensor, int level, size_t* count) {
-  const heddle::LoD& lod = tensor->tensor.lod();
+  static const heddle::LoD kNone;
+  const heddle::LoD& lod = tensor == nullptr ? kNone : tensor->tensor.lod();
   const bool there = level >= 0 && static_cast<size_t>(level) < lod.size();
   if (count != nullptr) *count = there ? lod[level].size() : 0;
   return there ? lod[level].data() : nullptr;
@@ -177,6 +188,8 @@ heddle_error* heddle_tensor_add_lod(heddle_tensor* tensor, const size_t* offsets
   return Guard([&]() -> Status {
     if (tensor == nullptr || offsets == nullptr)
       return Invalid("heddle_tensor_add_lod: a handle is NULL");
+    HEDDLE_RETURN_IF_ERROR(
+        heddle::capi::CheckCount("heddle_tensor_add_lod: count", count, sizeof(*offsets)));
     if (count < 1 || offsets[0] != 0) return Invalid("sequence offsets begin with 0");
     for (size_t i = 1; i < count; ++i)
       if (offsets[i] < offsets[i - 1]) return Invalid("sequence offsets must not fall");

@@ -14,7 +14,7 @@
  *
  * Errors: a function that can fail returns NULL on success and an error to be freed otherwise; then
  * nothing was handed out. No C++ exception leaves a function. A NULL where a handle is needed is an
- * error (HEDDLE_INVALID_ARGUMENT), not a crash, except in the plain getters, as noted there.
+ * error (HEDDLE_INVALID_ARGUMENT), not a crash; plain getters say what they answer.
  *
  * Threads: every function may be called from any thread. An executor and a model may be used by
  * many threads at once, tensors by one thread at a time (reading one tensor from many is fine). A
@@ -116,8 +116,9 @@ HEDDLE_API const char* heddle_dtype_name(heddle_dtype dtype);
 HEDDLE_TRY heddle_tensor_new(heddle_dtype dtype, int rank, const int64_t* dims,
                              heddle_tensor** tensor);
 /* The caller's memory, row-major, used where it lies. `release(argument)` is called once nothing
- * refers to it any more (on whichever thread that happens), also when this function fails; NULL:
- * the caller keeps the memory alive as long as the tensor and whatever was made from it. */
+ * refers to it any more (on whichever thread that happens, so it must not wait for a run or for a
+ * parameter), also when this function fails; NULL: the caller keeps the memory alive as long as the
+ * tensor and whatever was made from it. */
 HEDDLE_TRY heddle_tensor_wrap(heddle_dtype dtype, int rank, const int64_t* dims, void* data,
                               void (*release)(void*), void* argument, heddle_tensor** tensor);
 /* The same with memory that nobody may write to through heddle: neither a run does, nor
@@ -127,7 +128,7 @@ HEDDLE_TRY heddle_tensor_wrap_const(heddle_dtype dtype, int rank, const int64_t*
                                     heddle_tensor** tensor);
 /* Another handle of the same memory. */
 HEDDLE_TRY heddle_tensor_share(const heddle_tensor* tensor, heddle_tensor** other);
-/* Plain getters: `tensor` must not be NULL. */
+/* Plain getters. Of NULL: HEDDLE_UNKNOWN, rank -1, NULL, 0. */
 HEDDLE_API heddle_dtype heddle_tensor_dtype(const heddle_tensor* tensor);
 HEDDLE_API int heddle_tensor_rank(const heddle_tensor* tensor);
 HEDDLE_API const int64_t* heddle_tensor_dims(const heddle_tensor* tensor);
@@ -268,8 +269,15 @@ typedef struct heddle_model_options {
   int no_reuse;      /* 1 (and not with reuse_edges): temporaries share no memory */
   int no_in_place;   /* 1: operators compute no output in the memory of an input */
 } heddle_model_options;
-/* The options that NULL stands for: level 2, everything else 0. */
+/* The options that NULL stands for - level 2, everything else 0 - in the `size` bytes that the
+ * caller has for them; nothing is written beyond, and nothing where there is no room for the size.
+ */
+HEDDLE_API void heddle_model_options_init_size(heddle_model_options* options, size_t size);
+/* The same with the caller's sizeof. The function, for callers in other languages, knows the fields
+ * up to no_in_place, now and in later versions. */
 HEDDLE_API void heddle_model_options_init(heddle_model_options* options);
+#define heddle_model_options_init(options) \
+  heddle_model_options_init_size((options), sizeof(heddle_model_options))
 
 /* Loads and compiles. `path`: a program file (.pdmodel, or .json of Paddle 3; .onnx; a TensorFlow
  * graph, .pb, .pbtxt or .meta), or a directory that holds one, as a SavedModel does. `params`: a
