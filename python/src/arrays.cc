@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -143,19 +144,11 @@ bool IsMade(nb::handle object, const std::string& name) {
 
 }  // namespace
 
-Tensor ToTensor(nb::handle object, DType wanted, const std::string& name) {
-  SettleLoans();
+namespace {
+
+// What is no pair: a pair in a pair, to any depth, is an array or it is refused.
+Tensor ToPlainTensor(nb::handle object, DType wanted, const std::string& name) {
   if (IsMade<Tensor>(object, name)) return nb::cast<Tensor>(object);
-  if (PyTuple_Check(object.ptr()) && PyTuple_GET_SIZE(object.ptr()) == 2) {
-    const nb::handle array(PyTuple_GET_ITEM(object.ptr(), 0));
-    const nb::handle lod(PyTuple_GET_ITEM(object.ptr(), 1));
-    if (PyObject_HasAttrString(array.ptr(), "shape") &&
-        (PyList_Check(lod.ptr()) || PyTuple_Check(lod.ptr()))) {
-      Tensor tensor = ToTensor(array, wanted, name);
-      tensor.set_lod(ToLod(lod));
-      return tensor;
-    }
-  }
   Tensor tensor;
   if (TakeBuffer(object, name, &tensor) == Taken::kYes) return tensor;
   if (TakeDlpack(object, name, &tensor) == Taken::kYes) return tensor;
@@ -165,6 +158,23 @@ Tensor ToTensor(nb::handle object, DType wanted, const std::string& name) {
     tensor.set_lod(ToLod(PyCallable_Check(lod.ptr()) ? nb::object(lod()) : lod));
   }
   return tensor;
+}
+
+}  // namespace
+
+Tensor ToTensor(nb::handle object, DType wanted, const std::string& name) {
+  SettleLoans();
+  if (PyTuple_Check(object.ptr()) && PyTuple_GET_SIZE(object.ptr()) == 2) {
+    const nb::object array = nb::borrow(PyTuple_GET_ITEM(object.ptr(), 0));
+    const nb::object lod = nb::borrow(PyTuple_GET_ITEM(object.ptr(), 1));
+    if (PyObject_HasAttrString(array.ptr(), "shape") &&
+        (PyList_Check(lod.ptr()) || PyTuple_Check(lod.ptr()))) {
+      Tensor tensor = ToPlainTensor(array, wanted, name);
+      tensor.set_lod(ToLod(lod));
+      return tensor;
+    }
+  }
+  return ToPlainTensor(object, wanted, name);
 }
 
 Tensor ToOwnTensor(nb::handle object, DType wanted, const std::string& name) {
@@ -326,6 +336,13 @@ nb::object ToPython(Value value, const std::string& declared) {
 
 namespace {
 
+// Row-major memory is column-major, too.
+bool LiesEitherWay(const Tensor& t) {
+  int long_dims = 0;
+  for (const int64_t d : t.shape()) long_dims += d > 1;
+  return long_dims <= 1 || t.numel() == 0;
+}
+
 // The buffer protocol, which numpy.ndarray uses to see a tensor's memory. Shape and strides live in
 // one block that the view owns.
 int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
@@ -344,6 +361,10 @@ int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
     PyErr_SetString(PyExc_BufferError, "the tensor's memory is read-only");
     return -1;
   }
+  if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !LiesEitherWay(t)) {
+    PyErr_SetString(PyExc_BufferError, "the tensor's memory is row-major, not column-major");
+    return -1;
+  }
   view->readonly = read_only ? 1 : 0;
   view->buf = const_cast<void*>(t.raw());
   view->len = static_cast<Py_ssize_t>(t.bytes());
@@ -351,7 +372,11 @@ int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
   view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(FormatOf(t.dtype())) : nullptr;
   view->ndim = t.rank();
   if ((flags & PyBUF_ND) != 0 && t.rank() > 0) {
-    auto* dims = new Py_ssize_t[2 * Shape::kMaxRank];
+    auto* dims = new (std::nothrow) Py_ssize_t[2 * Shape::kMaxRank];
+    if (dims == nullptr) {
+      PyErr_NoMemory();
+      return -1;
+    }
     view->internal = dims;
     view->shape = dims;
     Py_ssize_t step = view->itemsize;

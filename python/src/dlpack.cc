@@ -156,13 +156,22 @@ Taken TakeDlpack(nb::handle object, const std::string& name, Tensor* out) {
   if (t.ndim < 0 || t.ndim > Shape::kMaxRank || (t.ndim > 0 && t.shape == nullptr))
     WrongValue(name, "has rank " + std::to_string(t.ndim) + "; at most " +
                          std::to_string(Shape::kMaxRank) + " dimensions are supported");
-  std::vector<int64_t> strides;
-  for (int i = 0; i < t.ndim && t.strides != nullptr; ++i)
-    strides.push_back(t.strides[i] * static_cast<int64_t>(SizeOf(dtype)));
-  int64_t bytes = static_cast<int64_t>(SizeOf(dtype));
+  const auto size = static_cast<int64_t>(SizeOf(dtype));
+  int64_t bytes = size;
   for (int i = 0; i < t.ndim; ++i)
     if (t.shape[i] < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(t.shape[i], 1), &bytes))
       WrongValue(name, "has sizes that no memory holds");
+  const bool empty = std::count(t.shape, t.shape + t.ndim, 0) > 0;
+  // Strides of no step - an empty array's, a dimension of one - may be anything.
+  std::vector<int64_t> strides;
+  for (int i = 0; i < t.ndim && t.strides != nullptr; ++i) {
+    int64_t step = 0, reach = 0;
+    const int64_t steps = empty ? 0 : t.shape[i] - 1;
+    if (steps > 0 && (__builtin_mul_overflow(t.strides[i], size, &step) ||
+                      __builtin_mul_overflow(step, steps, &reach)))
+      WrongValue(name, "has strides that no memory holds");
+    strides.push_back(step);
+  }
   static std::byte nothing[8];
   Lent lent{.data = t.data == nullptr ? nothing : static_cast<std::byte*>(t.data) + t.byte_offset,
             .dtype = dtype,
@@ -170,7 +179,6 @@ Taken TakeDlpack(nb::handle object, const std::string& name, Tensor* out) {
             .dims = t.shape,
             .byte_strides = t.strides == nullptr ? nullptr : strides.data(),
             .read_only = capsule.read_only()};
-  const bool empty = std::count(t.shape, t.shape + t.ndim, 0) > 0;
   if (t.data == nullptr && !empty) WrongValue(name, "its DLPack capsule holds no memory");
   // Tried with nobody to give back to, since the capsule keeps what cannot be used.
   if (!BorrowMemory(

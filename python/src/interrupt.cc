@@ -11,6 +11,7 @@
 #include <iterator>
 #include <new>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -86,6 +87,7 @@ class SignalWatcher {
     new (&wake_) CondVar;
     run_ = 0;
     touched_ = false;
+    wanted_ = false;
     started_ = false;
     std::fill(std::begin(installed_), std::end(installed_), false);
     new (&host_) HostCalls([this] { return LookForSignals(); });
@@ -96,9 +98,13 @@ class SignalWatcher {
   void Wake() {
     MutexLock lock(mutex_);
     if (!started_) {
+      try {
+        std::thread([this] { Loop(); }).detach();
+      } catch (const std::system_error&) {
+        return;  // no thread to be had: this run is not watched
+      }
       started_ = true;
       asleep_ = false;
-      std::thread([this] { Loop(); }).detach();
     }
     wake_.NotifyOne();
   }
@@ -126,21 +132,31 @@ class SignalWatcher {
   // Called on the main thread, during a run.
   Status LookForSignals() {
     nb::gil_scoped_acquire gil;
+    if (wanted_.exchange(false, std::memory_order_acq_rel)) PutHandlers();
     if (PyErr_CheckSignals() == 0) return Status::Ok();
     raised_.emplace();
     return Status(StatusCode::kCancelled, "a handler of a signal raised an exception");
   }
 
-  // A run that has lasted for a look, until it ends.
+  // A run that has lasted for a look, until it ends. This thread has nothing to do with Python,
+  // which may be at its end: what asks it is asked of the main thread.
   void Watch(uint64_t run) {
-    const bool ends = PutHandlers(run);
+    {
+      MutexLock lock(mutex_);
+      if (run_.load(std::memory_order_seq_cst) != run) return;
+      signalled = 0;
+      interrupted = 0;
+      ends_.store(false, std::memory_order_relaxed);
+      wanted_.store(true, std::memory_order_release);
+    }
+    host_.Request();
     bool ended = false;
     while (run_.load(std::memory_order_seq_cst) == run) {
       if (signalled != 0) {
         signalled = 0;
         host_.Request();
       }
-      if (interrupted != 0 && ends && !ended) {
+      if (interrupted != 0 && ends_.load(std::memory_order_acquire) && !ended) {
         MutexLock lock(mutex_);
         if (run_.load(std::memory_order_seq_cst) == run) stop_.request_stop();
         ended = true;
@@ -149,33 +165,27 @@ class SignalWatcher {
     }
   }
 
-  // Puts a handler before each of Python's own. Whether SIGINT means KeyboardInterrupt.
-  bool PutHandlers(uint64_t run) {
-    bool ends = false;
+  // Puts a handler before each of Python's own.
+  void PutHandlers() {
+    bool ends = false;  // SIGINT means KeyboardInterrupt
     std::vector<int> pythons;
-    {
-      nb::gil_scoped_acquire gil;
-      try {
-        const nb::module_ signal = nb::module_::import_("signal");
-        for (int number = 1; number < kSignals; ++number) {
-          struct sigaction now;
-          if (sigaction(number, nullptr, &now) != 0 || IsOurs(now)) continue;
-          if ((now.sa_flags & SA_SIGINFO) == 0 &&
-              (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))
-            continue;
-          const nb::object handler = signal.attr("getsignal")(number);
-          if (PyCallable_Check(handler.ptr()) == 0) continue;
-          pythons.push_back(number);
-          if (number == SIGINT) ends = handler.is(signal.attr("default_int_handler"));
-        }
-      } catch (const std::exception&) {
-        return false;
+    try {
+      const nb::module_ signal = nb::module_::import_("signal");
+      for (int number = 1; number < kSignals; ++number) {
+        struct sigaction now;
+        if (sigaction(number, nullptr, &now) != 0 || IsOurs(now)) continue;
+        if ((now.sa_flags & SA_SIGINFO) == 0 &&
+            (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))
+          continue;
+        const nb::object handler = signal.attr("getsignal")(number);
+        if (PyCallable_Check(handler.ptr()) == 0) continue;
+        pythons.push_back(number);
+        if (number == SIGINT) ends = handler.is(signal.attr("default_int_handler"));
       }
+    } catch (const std::exception&) {
+      return;
     }
     MutexLock lock(mutex_);
-    if (run_.load(std::memory_order_seq_cst) != run) return false;
-    signalled = 0;
-    interrupted = 0;
     for (const int number : pythons) {
       if (sigaction(number, nullptr, &python_actions[number]) != 0) continue;
       if (IsOurs(python_actions[number])) continue;
@@ -185,9 +195,7 @@ class SignalWatcher {
       installed_[number] = sigaction(number, &mine, nullptr) == 0;
     }
     touched_.store(true, std::memory_order_seq_cst);
-    // A signal may have come before its handler was there.
-    host_.Request();
-    return ends;
+    ends_.store(ends, std::memory_order_release);
   }
 
   pthread_t main_{};
@@ -199,6 +207,8 @@ class SignalWatcher {
   std::atomic<uint64_t> run_{0};  // the number of the run under way; 0: none
   std::atomic<bool> asleep_{true};
   std::atomic<bool> touched_{false};  // there may be something to put back
+  std::atomic<bool> wanted_{false};   // handlers, by the watcher
+  std::atomic<bool> ends_{false};     // SIGINT ends the run under way
   Mutex mutex_;
   CondVar wake_;
   bool started_ HEDDLE_GUARDED_BY(mutex_) = false;

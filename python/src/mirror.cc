@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -35,8 +36,13 @@ uint64_t FingerprintOf(const Tensor& t) {
   return hash;
 }
 
-bool IsPlain(const Value& v) {
-  return v.is_tensor() && v.initialized() && v.tensor().is_contiguous();
+bool IsPlain(const Value* v) {
+  return v != nullptr && v->is_tensor() && v->initialized() && v->tensor().is_contiguous();
+}
+
+[[noreturn]] void WrongIndex(size_t index, size_t size) {
+  throw nanobind::index_error(
+      ("variable " + std::to_string(index) + " of " + std::to_string(size)).c_str());
 }
 
 }  // namespace
@@ -46,7 +52,7 @@ Mirror::Entry& Mirror::EntryOf(const std::string& name) {
   if (!entry) {
     entry = std::make_unique<Entry>();
     entry->name = name;
-    entry->value = scope_->Ensure(name);
+    scope_->Ensure(name);
   }
   return *entry;
 }
@@ -56,9 +62,27 @@ MirrorView::MirrorView(std::shared_ptr<Mirror> mirror, const std::vector<std::st
   for (const std::string& name : names) uses_.push_back({&mirror_->EntryOf(name)});
 }
 
+Mirror::Entry& MirrorView::EntryAt(size_t index) const {
+  if (index >= uses_.size()) WrongIndex(index, uses_.size());
+  return *uses_[index].entry;
+}
+
+Value MirrorView::value(size_t index) const {
+  const Value* const value = mirror_->ValueOf(EntryAt(index));
+  return value != nullptr ? *value : Value();
+}
+
 void MirrorView::Adopt(size_t index, uintptr_t address, const std::string& dtype,
                        const std::vector<int64_t>& shape, nanobind::object owner) {
-  Mirror::Entry& entry = *uses_.at(index).entry;
+  Mirror::Entry& entry = EntryAt(index);
+  if (DTypeNamed(dtype) == DType::kUnknown) WrongValue(entry.name, "no dtype '" + dtype + "'");
+  int64_t bytes = static_cast<int64_t>(SizeOf(DTypeNamed(dtype)));
+  bool fits = shape.size() <= static_cast<size_t>(Shape::kMaxRank);
+  for (const int64_t d : shape)
+    fits = fits && d >= 0 && !__builtin_mul_overflow(bytes, std::max<int64_t>(d, 1), &bytes);
+  if (!fits) WrongValue(entry.name, "no memory has such a shape");
+  if (address == 0 && std::count(shape.begin(), shape.end(), 0) == 0)
+    WrongValue(entry.name, "its address is 0");
   void* data = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
   PyObject* kept = owner.release().ptr();
   entry.shared = data;
@@ -74,8 +98,9 @@ void MirrorView::Before() {
     Mirror::Entry& e = *use.entry;
     if (known_ && use.written) continue;
     use.version = mirror_->scope_->StampOf(e.name).version;
-    if (!e.has_fingerprint || e.version != use.version || !IsPlain(*e.value)) continue;
-    if (FingerprintOf(e.value->tensor()) == e.fingerprint) continue;
+    const Value* const value = mirror_->ValueOf(e);
+    if (!e.has_fingerprint || e.version != use.version || !IsPlain(value)) continue;
+    if (FingerprintOf(value->tensor()) == e.fingerprint) continue;
     mirror_->scope_->MarkWritten(e.name);
     use.version = mirror_->scope_->StampOf(e.name).version;
     e.has_fingerprint = false;
@@ -87,8 +112,9 @@ std::vector<size_t> MirrorView::After() {
   for (size_t i = 0; i < uses_.size(); ++i) {
     Use& use = uses_[i];
     Mirror::Entry& e = *use.entry;
-    if (!IsPlain(*e.value)) continue;
-    const Tensor& now = e.value->tensor();
+    const Value* const value = mirror_->ValueOf(e);
+    if (!IsPlain(value)) continue;
+    const Tensor& now = value->tensor();
     if (now.raw() != e.shared || now.shape() != e.shape || now.dtype() != e.dtype)
       moved.push_back(i);
     if (known_ && use.written) continue;
@@ -96,7 +122,7 @@ std::vector<size_t> MirrorView::After() {
     if (version != use.version) {
       use.written = true;
     } else if (!e.has_fingerprint || e.version != version) {
-      e.fingerprint = FingerprintOf(e.value->tensor());
+      e.fingerprint = FingerprintOf(now);
       e.version = version;
       e.has_fingerprint = true;
     }
@@ -116,7 +142,8 @@ void BindMirror(nb::module_& module) {
            nb::arg("shape"), nb::arg("owner"))
       .def("before", &MirrorView::Before)
       .def("after", &MirrorView::After)
-      .def("name", &MirrorView::name, nb::arg("index"))
+      .def(
+          "name", [](const MirrorView& v, size_t i) { return v.name(i); }, nb::arg("index"))
       .def(
           "array", [](const MirrorView& v, size_t i) { return ToPython(v.value(i)); },
           nb::arg("index"));

@@ -28,7 +28,6 @@ class Mirror {
   friend class MirrorView;
   struct Entry {
     std::string name;
-    Value* value = nullptr;
     const void* shared = nullptr;  // where the other side's memory is; null: it has none yet
     Shape shape;                   // and what the other side sees there
     DType dtype = DType::kUnknown;
@@ -37,6 +36,8 @@ class Mirror {
     bool has_fingerprint = false;
   };
   Entry& EntryOf(const std::string& name);
+  // Looked up anew: whoever has the scope may erase the variable. nullptr: it is not there.
+  const Value* ValueOf(const Entry& entry) const { return scope_->StampOf(entry.name).value; }
 
   std::shared_ptr<Scope> scope_;
   std::unordered_map<std::string, std::unique_ptr<Entry>> entries_;
@@ -57,9 +58,10 @@ class MirrorView {
   // After a run: the variables whose value is now elsewhere than in the shared memory, or another
   // array there.
   std::vector<size_t> After();
-  // A variable's value as a tensor (not a copy).
-  const Value& value(size_t index) const { return *uses_[index].entry->value; }
-  const std::string& name(size_t index) const { return uses_[index].entry->name; }
+  // A variable's value, which shares its memory; none where the scope has it no more. These and
+  // Adopt throw Python's IndexError for an index past the end.
+  Value value(size_t index) const;
+  const std::string& name(size_t index) const { return EntryAt(index).name; }
   size_t size() const { return uses_.size(); }
 
  private:
@@ -68,6 +70,8 @@ class MirrorView {
     bool written = false;  // by this program
     uint64_t version = 0;  // of the variable before the run
   };
+  Mirror::Entry& EntryAt(size_t index) const;
+
   std::shared_ptr<Mirror> mirror_;
   std::vector<Use> uses_;
   bool known_ = false;  // `written` is

@@ -144,10 +144,10 @@ std::vector<Value> Session::Execute(const std::vector<Feed>& feeds, RunOptions o
 }
 
 nb::list Session::ToList(std::vector<Value> values) const {
-  nb::list list = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(values.size())));
+  // Conversions may run any code, which must not see a list with holes.
+  nb::list list;
   for (size_t i = 0; i < values.size(); ++i)
-    PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i),
-                    ToPython(std::move(values[i]), output_types_[i]).release().ptr());
+    list.append(ToPython(std::move(values[i]), output_types_[i]));
   return list;
 }
 

@@ -229,22 +229,32 @@ def lose_the_model():
 # How it ends.
 
 class Late:
-    """Something that works while all else is taken down."""
+    """Something that works while all else is taken down, for a moment or for longer."""
 
     def __init__(self):
         self.model, self.kept = MODEL, KEPT
+        self.loop = RNG.choice([None, LOOP])
 
     def __del__(self):
         try:
             check(self.model)
+            if self.loop is not None:
+                self.loop(0.15)
             self.kept.clear()
         except (heddle.Error, TypeError, AttributeError, RuntimeError, ImportError):
             pass  # modules may be gone
 
 
+def long_exit():
+    try:
+        LOOP(0.15)
+    except heddle.DeadlineExceeded:
+        pass
+
+
 def leave_something():
     global LATE
-    how = RNG.randrange(6)
+    how = RNG.randrange(7)
     if how == 0:
         LATE = Late()
     elif how == 1:
@@ -257,6 +267,8 @@ def leave_something():
         LATE.late = Late()
     elif how == 4:
         weakref.finalize(SOURCE, check, MODEL)
+    elif how == 5:
+        atexit.register(long_exit)
     else:
         sys.late = Late()
 

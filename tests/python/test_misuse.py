@@ -26,6 +26,11 @@ def test_wrong_calls_are_refused_or_answered():
     assert made.returncode == 0 and made.stdout.strip() == "ok", made.stderr[-3000:]
 
 
+def test_lives_and_rights():
+    made = process("misuse_lives.py", FIRST, TURNS // 4, HERE / "scripts.npz")
+    assert made.returncode == 0 and made.stdout.strip() == "ok", made.stderr[-3000:]
+
+
 @pytest.mark.parametrize("seeds", [range(FIRST, FIRST + ENDS)])
 def test_processes_end(seeds):
     def one(seed):

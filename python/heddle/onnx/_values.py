@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import operator
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -237,11 +240,16 @@ class IOBinding:
 
     def _run(self, options: Any) -> None:
         names = list(self._outputs)
+        if not names:  # which for a session's run means all of them
+            raise RuntimeError("Error in execution: At least one output should be requested.")
         values = self._session.run(names, self._inputs, options)
         self._results = []
         for name, value in zip(names, values):
-            place = self._outputs[name]
+            place = self._outputs.get(name)  # what a run calls may have unbound it
             if place is not None:
+                if not isinstance(value, np.ndarray):
+                    raise _errors.InvalidArgument(f"output {name} is no tensor: no array can be "
+                                                  "bound to it")
                 if place.shape != value.shape or place.dtype != value.dtype:
                     raise _errors.InvalidArgument(
                         f"output {name} has shape {list(value.shape)} and dtype {value.dtype}; "
@@ -255,6 +263,15 @@ def _array_at(pointer: int, shape: Sequence[int], element_type: Any) -> np.ndarr
     """The memory at `pointer` as an array; the caller keeps it."""
     import ctypes
     dtype = np.dtype(element_type)
-    count = int(np.prod(shape, dtype=np.int64))
+    if dtype.hasobject:
+        raise _errors.InvalidArgument("memory at an address holds numbers, not objects")
+    sizes = [operator.index(d) for d in shape]
+    count = math.prod(sizes)
+    if min(sizes, default=0) < 0 or count * dtype.itemsize > sys.maxsize:
+        raise _errors.InvalidArgument(f"no memory has the shape {sizes}")
+    if count and not pointer:
+        raise RuntimeError("Pointer to data memory is not valid")
+    if not count:
+        return np.empty(sizes, dtype)
     room = (ctypes.c_byte * (count * dtype.itemsize)).from_address(pointer)
     return np.frombuffer(room, dtype, count).reshape(tuple(shape))
