@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "capi/handles.h"
-#include "heddle/scope_writes.h"
+#include "heddle/params.h"
 
 using heddle::Status;
 using heddle::StatusCode;

@@ -13,7 +13,6 @@
 #include "heddle/device.h"
 #include "heddle/model_files.h"
 #include "heddle/params.h"
-#include "heddle/scope_writes.h"
 
 namespace {
 

@@ -1,7 +1,8 @@
-#include "heddle/scope_writes.h"
+#include <mutex>
 
 #include "core/interrupts.h"
 #include "core/lock_or_leave.h"
+#include "heddle/params.h"
 
 namespace heddle {
 

@@ -13,6 +13,7 @@
 // written to by a run in the meantime.
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,6 +44,24 @@ Status LoadParameters(const Program& program, const std::string& path, Scope& sc
 // The variable that Scope::Find finds: nullptr where there is none. kDataLoss and other errors,
 // which name the variable: its contents cannot be read from its file.
 Result<Value*> FindVariable(const Scope& scope, const std::string& name);
+
+// The write_mutex of a scope, held until this goes, which it does on the thread that made it.
+class ScopeWrites {
+ public:
+  ScopeWrites(ScopeWrites&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
+  ScopeWrites& operator=(ScopeWrites&&) = delete;
+  ~ScopeWrites();
+
+ private:
+  friend Result<ScopeWrites> HoldWrites(Scope& scope);
+  explicit ScopeWrites(std::mutex& mutex);
+  std::mutex* mutex_;
+};
+
+// Waits for runs that write to the scope, within the calling thread's limits (heddle/limits.h). An
+// error in a call of the host (HostCalls) that is made while the thread holds the mutex itself: the
+// call would wait for the work that it is made from.
+Result<ScopeWrites> HoldWrites(Scope& scope);
 
 // Writes all persistable variables of `program`, combined in the sorted order of their names. At
 // any moment `path` holds the old or the new file whole, also when the process is killed.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heddle/limits.h"
-#include "heddle/scope_writes.h"
+#include "heddle/params.h"
 #include "python/src/errors.h"
 #include "python/src/gil.h"
 #include "python/src/interrupt.h"
