@@ -20,3 +20,14 @@ endfunction()
 
 heddle_add_engine(reference engines/reference/reference.cc)
 target_link_libraries(heddle_engine_reference PRIVATE heddle)
+
+# Any engine in a process of its own; the worker lies beside the library.
+set(_process engines/process/channel.cc engines/process/group_text.cc)
+heddle_add_engine(process engines/process/process.cc ${_process})
+target_include_directories(heddle_engine_process PRIVATE "${PROJECT_SOURCE_DIR}")
+add_executable(heddle_engine_worker engines/process/worker.cc ${_process})
+target_include_directories(heddle_engine_worker PRIVATE "${PROJECT_SOURCE_DIR}"
+                                                        "${PROJECT_SOURCE_DIR}/include")
+target_link_libraries(heddle_engine_worker PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+heddle_warnings(heddle_engine_worker)
+add_dependencies(heddle_engine_process heddle_engine_worker)

@@ -90,7 +90,7 @@ foreach(_folder IN LISTS _test_folders)
     heddle_precompile_like(${_target} heddle_test_helpers)
   endif()
   if(_name STREQUAL "tools")
-    add_dependencies(${_target} heddle_cli)
+    add_dependencies(${_target} heddle_cli heddle_engine_reference)
   elseif(_name STREQUAL "capi")
     target_link_libraries(${_target} PRIVATE heddle_c)
   elseif(_name STREQUAL "models")
@@ -102,9 +102,11 @@ foreach(_folder IN LISTS _test_folders)
     target_link_libraries(${_target} PRIVATE heddle_offload heddle_values)
     heddle_add_engine(faulty "${_folder}/faulty_engine.cc")
     add_library(heddle_no_engine MODULE "${_folder}/no_engine.cc")
-    add_dependencies(${_target} heddle_engine_reference heddle_engine_faulty heddle_no_engine)
+    add_dependencies(${_target} heddle_engine_reference heddle_engine_process heddle_engine_faulty
+                     heddle_no_engine)
     target_compile_definitions(${_target} PRIVATE
       HEDDLE_REFERENCE_ENGINE="$<TARGET_FILE:heddle_engine_reference>"
+      HEDDLE_PROCESS_ENGINE="$<TARGET_FILE:heddle_engine_process>"
       HEDDLE_FAULTY_ENGINE="$<TARGET_FILE:heddle_engine_faulty>"
       HEDDLE_NO_ENGINE="$<TARGET_FILE:heddle_no_engine>")
   elseif(_name STREQUAL "grid")

@@ -180,6 +180,40 @@ TEST(FaultyEngines, AreNotTakenWhereThePolicyMeasures) {
   }
 }
 
+// This engine only copies, which is faster than what heddle computes, and wrong; where it sleeps
+// first, it is slower.
+TEST(MeasuredEngines, AreTakenWhereTheyAreFaster) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {1 << 20});
+  std::string last = "x";
+  for (int k = 0; k < 30; ++k) {
+    const std::string next = "t" + std::to_string(k);
+    b.Unary("tanh", last, next);
+    last = next;
+  }
+  b.Fetch(last);
+  const Model model{b.Build(), std::make_shared<Scope>()};
+  OffloadOptions options;
+  options.policy = OffloadOptions::Policy::kMeasured;
+  options.feeds = {{"x", RandomF32({1 << 20}, 1)}};
+  options.executor.threads = 1;
+  for (const bool slow : {false, true}) {
+    const auto engine = FaultyEngine(slow ? "sleeps" : "");
+    const auto offloaded = Offload(model, {{TargetOf("tanh"), *engine}}, options);
+    ASSERT_TRUE(offloaded.ok()) << offloaded.status().ToString();
+    const OffloadReport& report = offloaded->report;
+    SCOPED_TRACE(report.ToString());
+    ASSERT_EQ(report.groups.size(), 1u);
+    const OffloadedGroup& group = report.groups[0];
+    EXPECT_EQ(group.taken, !slow);
+    EXPECT_EQ(group.engine_ms < group.host_ms, !slow);
+    EXPECT_EQ(report.offloaded_ms > 0, !slow);
+    EXPECT_LE(report.offloaded_ms, report.alone_ms);
+    EXPECT_THAT(report.decision,
+                HasSubstr(slow ? "none is faster" : "the engines' groups are taken"));
+  }
+}
+
 // ---- what is loaded ----------------------------------------------------------------------------
 
 TEST(Engines, ThatAreNoneAreRefusedByName) {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <stdexcept>
@@ -76,12 +77,14 @@ int Run(void* module, const heddle_engine_run* run, char* message, size_t room) 
   if (mode == "throws a number") throw 7;
   if (mode == "has no memory") throw std::bad_alloc();
   if (mode == "hangs") sleep(2);
+  if (mode == "sleeps") usleep(200000);
   if (mode == "waits to be stopped") {
     while (run->stopped(run->host) == 0) usleep(1000);
     return HEDDLE_ENGINE_STOPPED;
   }
   if (mode == "writes nothing") return HEDDLE_ENGINE_OK;
   const heddle_engine_tensor& in = *run->inputs[0];
+  if (mode == "crashes at three" && *static_cast<const float*>(in.data) == 3) std::abort();
   for (size_t k = 0; k < run->num_outputs; ++k) {
     int64_t dims[HEDDLE_ENGINE_MAX_RANK] = {};
     for (int32_t i = 0; i < in.rank; ++i) dims[i] = in.dims[i];

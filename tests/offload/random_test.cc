@@ -39,8 +39,9 @@ Result<std::vector<Value>> Outcome(const Subject& subject, const Program& progra
 
 class Comparison {
  public:
-  explicit Comparison(const EngineOptions& options = {}) {
-    auto engine = Engine::Load(HEDDLE_REFERENCE_ENGINE, options);
+  explicit Comparison(const EngineOptions& options = {},
+                      const std::string& path = HEDDLE_REFERENCE_ENGINE) {
+    auto engine = Engine::Load(path, options);
     EXPECT_TRUE(engine.ok()) << engine.status().ToString();
     if (engine.ok()) engine_ = *engine;
   }
@@ -137,6 +138,19 @@ TEST(RandomOffload, WithALimitGivesTheSameBits) {
   for (uint32_t seed = 0; seed < kSeeds / 5; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const NetProgram net(1000 + seed, 15);
+    comparison.Run({net.Build(), net.feeds(), net.updated(), [&] { return net.NewScope(); }}, seed);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  comparison.ExpectMany(20, 5);
+}
+
+// ... and those to an engine in another process cross a socket and shared memory.
+TEST(RandomOffload, ToAnotherProcessGivesTheSameBits) {
+  Comparison comparison({.options = {{"library", HEDDLE_REFERENCE_ENGINE}, {"level", "0"}}},
+                        HEDDLE_PROCESS_ENGINE);
+  for (uint32_t seed = 0; seed < kSeeds / 5; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const NetProgram net(2000 + seed, 15);
     comparison.Run({net.Build(), net.feeds(), net.updated(), [&] { return net.NewScope(); }}, seed);
     if (::testing::Test::HasFatalFailure()) return;
   }

@@ -1,0 +1,349 @@
+// The process engine: any other engine, in a process of its own, so that its crash is an error of
+// the run. It starts the worker that lies beside it, and starts it anew, with all that was
+// compiled, when that has ended.
+//
+// Options: library, the path of the engine; all others are for that engine.
+#include <dlfcn.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engines/process/channel.h"
+#include "engines/process/group_text.h"
+
+extern char** environ;
+
+extern "C" __attribute__((visibility("default")))
+const heddle_engine_table* heddle_engine_get(uint32_t);
+
+namespace heddle_process {
+namespace {
+
+constexpr int kWorkerFd = 3, kLookMs = 5;
+
+struct Outcome {
+  int status = HEDDLE_ENGINE_FAILED;
+  std::string text;  // behind the message
+  std::vector<Memory> memories;
+  std::string message;
+};
+
+int Say(const Outcome& outcome, char* message, size_t room) {
+  if (outcome.status != HEDDLE_ENGINE_OK)
+    std::snprintf(message, room, "%s", outcome.message.c_str());
+  return outcome.status;
+}
+
+std::string WorkerPath() {
+  Dl_info info = {};
+  if (dladdr(reinterpret_cast<void*>(&heddle_engine_get), &info) == 0) return "";
+  const std::string mine = info.dli_fname;
+  return mine.substr(0, mine.rfind('/') + 1) + "heddle_engine_worker";
+}
+
+class Process {
+ public:
+  ~Process() { End(/*kill=*/false); }
+
+  // What kOpen is asked with.
+  void set_settings(std::string text) { settings_ = std::move(text); }
+
+  // Asks the worker, which is started first where there is none. `stopped`: asked while it works;
+  // the worker is ended when it says so.
+  Outcome Ask(int64_t kind, const std::string& text, const std::vector<const Memory*>& memories,
+              const std::function<bool()>& stopped = {}) {
+    if (channel_ == nullptr)
+      if (Outcome start = Start(); start.status != HEDDLE_ENGINE_OK) return start;
+    return AskWorker(kind, text, memories, stopped);
+  }
+
+  // Compiles, and remembers it for workers to come.
+  Outcome Compile(std::string text, Memory parameters) {
+    Outcome outcome = Ask(kCompile, text, {&parameters});
+    if (outcome.status == HEDDLE_ENGINE_OK)
+      compiled_.push_back({std::move(text), std::move(parameters)});
+    return outcome;
+  }
+
+  // The first answer to kOpen.
+  Outcome Open() { return Start(); }
+
+ private:
+  Outcome Start() {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+      return Fail("there is no socket for the engine's process");
+    channel_ = std::make_unique<Channel>(ends[0]);
+    const std::string worker = WorkerPath();
+    char* const arguments[] = {const_cast<char*>(worker.c_str()), nullptr};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], kWorkerFd);
+    const int failed = posix_spawn(&pid_, worker.c_str(), &actions, nullptr, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    if (failed != 0) {
+      pid_ = -1;
+      channel_ = nullptr;
+      return Fail(worker + " cannot be started: " + std::strerror(failed));
+    }
+    Outcome open = AskWorker(kOpen, settings_, {}, {});
+    if (open.status != HEDDLE_ENGINE_OK) End(/*kill=*/true);
+    for (const auto& [text, parameters] : compiled_) {
+      if (open.status != HEDDLE_ENGINE_OK) break;
+      Outcome again = AskWorker(kCompile, text, {&parameters}, {});
+      if (again.status != HEDDLE_ENGINE_OK) return again;
+    }
+    return open;
+  }
+
+  Outcome AskWorker(int64_t kind, const std::string& text,
+                    const std::vector<const Memory*>& memories,
+                    const std::function<bool()>& stopped) {
+    if (!channel_->Send(kind, text, memories)) return Ended();
+    while (stopped) {
+      pollfd one = {channel_->fd(), POLLIN, 0};
+      if (poll(&one, 1, kLookMs) > 0) break;
+      if (!stopped()) continue;
+      End(/*kill=*/true);
+      Outcome outcome = Fail("the run is to end");
+      outcome.status = HEDDLE_ENGINE_STOPPED;
+      return outcome;
+    }
+    Message answer;
+    if (!channel_->Receive(&answer) || answer.kind != kAnswer) return Ended();
+    Reader reader(answer.text);
+    Outcome outcome;
+    outcome.status = static_cast<int>(reader.Number());
+    outcome.message = reader.Text();
+    outcome.text = reader.Text();
+    outcome.memories = std::move(answer.memories);
+    return reader.good() ? std::move(outcome) : Ended();
+  }
+
+  static Outcome Fail(std::string why) {
+    Outcome outcome;
+    outcome.message = std::move(why);
+    return outcome;
+  }
+
+  // The worker does not answer: says what became of it.
+  Outcome Ended() {
+    const int how = End(/*kill=*/false);
+    if (WIFSIGNALED(how))
+      return Fail("the engine's process was ended by signal " + std::to_string(WTERMSIG(how)) +
+                  " (" + strsignal(WTERMSIG(how)) + ")");
+    return Fail("the engine's process has ended with status " + std::to_string(WEXITSTATUS(how)));
+  }
+
+  int End(bool kill) {
+    channel_ = nullptr;  // it ends when it sees that
+    int how = 0;
+    if (pid_ <= 0) return how;
+    if (kill) ::kill(pid_, SIGKILL);
+    while (waitpid(pid_, &how, 0) < 0 && errno == EINTR) continue;
+    pid_ = -1;
+    return how;
+  }
+
+  std::string settings_;
+  std::unique_ptr<Channel> channel_;
+  pid_t pid_ = -1;
+  struct Compiled {
+    std::string text;
+    Memory parameters;
+  };
+  std::vector<Compiled> compiled_;
+};
+
+struct ProcessEngine {
+  std::mutex mutex;
+  Process process;
+  std::string target;
+  bool has_target = false, has_takes = false;
+  int64_t modules = 0;
+};
+struct Module {
+  ProcessEngine* engine;
+  int64_t number;
+};
+
+int Open(const heddle_engine_settings* settings, void** engine, char* message, size_t room) {
+  auto made = std::make_unique<ProcessEngine>();
+  Writer text;
+  std::string library;
+  int64_t others = 0;
+  for (size_t i = 0; i < settings->num_options; ++i) {
+    if (std::strcmp(settings->keys[i], "library") == 0)
+      library = settings->texts[i];
+    else
+      ++others;
+  }
+  if (library.find('/') == std::string::npos) {
+    std::snprintf(message, room,
+                  "option library: expected the path of an engine, with its folder, and not '%s'",
+                  library.c_str());
+    return HEDDLE_ENGINE_FAILED;
+  }
+  text.Text(library);
+  text.Number(settings->threads);
+  text.Number(others);
+  for (size_t i = 0; i < settings->num_options; ++i) {
+    if (std::strcmp(settings->keys[i], "library") == 0) continue;
+    text.Text(settings->keys[i]);
+    text.Text(settings->texts[i]);
+  }
+  made->process.set_settings(text.Take());
+  const Outcome outcome = made->process.Open();
+  if (outcome.status != HEDDLE_ENGINE_OK) return Say(outcome, message, room);
+  Reader reader(outcome.text);
+  made->has_target = reader.Number() != 0;
+  made->target = reader.Text();
+  made->has_takes = reader.Number() != 0;
+  *engine = made.release();
+  return HEDDLE_ENGINE_OK;
+}
+
+const char* Target(void* engine) {
+  auto& e = *static_cast<ProcessEngine*>(engine);
+  return e.has_target ? e.target.c_str() : nullptr;
+}
+
+// The groups as a message.
+bool Pack(const heddle_engine_group* const* groups, size_t count, std::string* text,
+          Memory* parameters) {
+  size_t bytes = 0;
+  for (size_t k = 0; k < count; ++k) bytes += ParameterBytes(*groups[k]);
+  if (!parameters->Make(std::max<size_t>(bytes, 1))) return false;
+  std::byte* at = parameters->data();
+  Writer writer;
+  writer.Number(static_cast<int64_t>(count));
+  for (size_t k = 0; k < count; ++k) Write(*groups[k], &writer, &at);
+  *text = writer.Take();
+  return true;
+}
+
+int NoMemory(char* message, size_t room) {
+  std::snprintf(message, room, "there is no shared memory");
+  return HEDDLE_ENGINE_FAILED;
+}
+
+int Takes(void* engine, const heddle_engine_group* group, char* message, size_t room) {
+  auto& e = *static_cast<ProcessEngine*>(engine);
+  if (!e.has_takes) return HEDDLE_ENGINE_OK;
+  std::string text;
+  Memory parameters;
+  if (!Pack(&group, 1, &text, &parameters)) return NoMemory(message, room);
+  std::lock_guard lock(e.mutex);
+  return Say(e.process.Ask(kTakes, text, {&parameters}), message, room);
+}
+
+int Compile(void* engine, const heddle_engine_group* const* groups,
+            heddle_engine_compiled* const* compiled, size_t count, char* message, size_t room) {
+  auto& e = *static_cast<ProcessEngine*>(engine);
+  std::string text;
+  Memory parameters;
+  if (!Pack(groups, count, &text, &parameters)) return NoMemory(message, room);
+  std::lock_guard lock(e.mutex);
+  const Outcome outcome = e.process.Compile(std::move(text), std::move(parameters));
+  if (outcome.status != HEDDLE_ENGINE_OK) return Say(outcome, message, room);
+  Reader reader(outcome.text);
+  for (size_t k = 0; k < count; ++k) {
+    compiled[k]->status = static_cast<int32_t>(reader.Number());
+    std::snprintf(compiled[k]->message, compiled[k]->room, "%s", reader.Text().c_str());
+    if (compiled[k]->status == HEDDLE_ENGINE_OK)
+      compiled[k]->module = new Module{&e, e.modules + static_cast<int64_t>(k)};
+  }
+  e.modules += static_cast<int64_t>(count);
+  return HEDDLE_ENGINE_OK;
+}
+
+// Hands the outputs of the worker over to heddle.
+bool Give(const Outcome& outcome, const heddle_engine_run& run, std::string* why) {
+  Reader reader(outcome.text);
+  const size_t count = reader.Count();
+  for (size_t k = 0; k < count; ++k) {
+    const int64_t index = reader.Number(), dtype = reader.Number(), rank = reader.Number();
+    std::vector<int64_t> dims(HEDDLE_ENGINE_MAX_RANK + 1);
+    for (int64_t i = 0; i < rank && i < static_cast<int64_t>(dims.size()); ++i)
+      dims[static_cast<size_t>(i)] = reader.Number();
+    const auto at = static_cast<size_t>(reader.Number()),
+               bytes = static_cast<size_t>(reader.Number());
+    if (!reader.good() || outcome.memories.size() != 1 || at > outcome.memories[0].bytes() ||
+        bytes > outcome.memories[0].bytes() - at) {
+      *why = "the engine's process answers what cannot be read";
+      return false;
+    }
+    void* const to = run.output(run.host, static_cast<size_t>(index), static_cast<int32_t>(dtype),
+                                static_cast<int32_t>(rank), dims.data());
+    if (to == nullptr) {
+      *why = "there is no such output";
+      return false;
+    }
+    if (bytes > 0) std::memcpy(to, outcome.memories[0].data() + at, bytes);
+  }
+  return true;
+}
+
+int Run(void* module, const heddle_engine_run* run, char* message, size_t room) {
+  const auto& m = *static_cast<Module*>(module);
+  size_t bytes = 1;
+  for (size_t k = 0; k < run->num_inputs; ++k) bytes += Aligned(run->inputs[k]->bytes);
+  Memory inputs;
+  if (!inputs.Make(bytes)) return NoMemory(message, room);
+  Writer text;
+  text.Number(m.number);
+  text.Number(static_cast<int64_t>(run->num_outputs));
+  text.Number(static_cast<int64_t>(run->num_inputs));
+  std::byte* at = inputs.data();
+  for (size_t k = 0; k < run->num_inputs; ++k) {
+    const heddle_engine_tensor& t = *run->inputs[k];
+    text.Number(t.dtype);
+    text.Number(t.rank);
+    for (int32_t i = 0; i < t.rank; ++i) text.Number(t.dims[i]);
+    text.Number(static_cast<int64_t>(t.bytes));
+    if (t.bytes > 0) std::memcpy(at, t.data, t.bytes);
+    at += Aligned(t.bytes);
+  }
+  std::lock_guard lock(m.engine->mutex);
+  const Outcome outcome = m.engine->process.Ask(kRun, text.Take(), {&inputs},
+                                                [&] { return run->stopped(run->host) != 0; });
+  if (outcome.status != HEDDLE_ENGINE_OK) return Say(outcome, message, room);
+  std::string why;
+  if (Give(outcome, *run, &why)) return HEDDLE_ENGINE_OK;
+  std::snprintf(message, room, "%s", why.c_str());
+  return HEDDLE_ENGINE_FAILED;
+}
+
+void FreeModule(void* module) { delete static_cast<Module*>(module); }
+void Close(void* engine) { delete static_cast<ProcessEngine*>(engine); }
+
+const heddle_engine_table kTable = {sizeof(heddle_engine_table),
+                                    HEDDLE_ENGINE_VERSION,
+                                    0,
+                                    "process",
+                                    Open,
+                                    Target,
+                                    Takes,
+                                    Compile,
+                                    Run,
+                                    FreeModule,
+                                    Close};
+
+}  // namespace
+}  // namespace heddle_process
+
+const heddle_engine_table* heddle_engine_get(uint32_t) { return &heddle_process::kTable; }

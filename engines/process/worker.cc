@@ -1,0 +1,258 @@
+// The worker of the process engine: holds the real engine and answers what the host asks over file
+// descriptor 3. It ends when the host does.
+#include <dlfcn.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engines/process/channel.h"
+#include "engines/process/group_text.h"
+
+namespace heddle_process {
+namespace {
+
+constexpr int kFd = 3;
+
+#define HEDDLE_HAS(table, member)                                                      \
+  ((table)->size >= offsetof(heddle_engine_table, member) + sizeof((table)->member) && \
+   (table)->member != nullptr)
+
+// Outputs as the engine asks for them.
+struct Outputs {
+  struct One {
+    int64_t index, dtype;
+    std::vector<int64_t> dims;
+    Memory memory;
+  };
+  std::vector<std::unique_ptr<One>> all;
+};
+
+size_t SizeOf(int32_t dtype) {
+  constexpr size_t kSizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+  return dtype >= 0 && dtype < HEDDLE_ENGINE_UNKNOWN ? kSizes[dtype] : 0;
+}
+
+// What heddle itself would refuse is told to it as it is, without memory.
+void* TakeOutput(void* host, size_t index, int32_t dtype, int32_t rank, const int64_t* dims) {
+  auto one = std::make_unique<Outputs::One>();
+  one->index = static_cast<int64_t>(index);
+  one->dtype = dtype;
+  size_t bytes = SizeOf(dtype);
+  const bool fits = rank >= 0 && rank <= HEDDLE_ENGINE_MAX_RANK;
+  for (int32_t i = 0; fits && i < rank; ++i) {
+    one->dims.push_back(dims[i]);
+    if (dims[i] < 0 || (dims[i] > 0 && bytes > (size_t{1} << 48) / static_cast<size_t>(dims[i])))
+      bytes = 0;
+    else
+      bytes *= static_cast<size_t>(dims[i]);
+  }
+  if (!fits) one->dims.assign(HEDDLE_ENGINE_MAX_RANK + 1, 0);
+  void* memory = one->memory.Make(bytes + 1) ? one->memory.data() : nullptr;
+  static_cast<Outputs*>(host)->all.push_back(std::move(one));
+  return memory;
+}
+
+class Worker {
+ public:
+  int Serve() {
+    std::thread([] {
+      for (;;) {
+        pollfd one = {kFd, POLLRDHUP, 0};
+        if (poll(&one, 1, -1) > 0) _exit(0);  // the host has gone, whatever the engine does
+      }
+    }).detach();
+    Message message;
+    while (channel_.Receive(&message)) {
+      message_.fill('\0');
+      Writer body;
+      std::vector<const Memory*> memories;
+      Memory out;
+      Outputs outputs;
+      int status = HEDDLE_ENGINE_FAILED;
+      try {
+        status = Answer(&message, &body, &outputs);
+      } catch (const std::exception& e) {
+        Say(std::string("it threw ") + e.what());
+      } catch (...) {
+        Say("it threw something that is no std::exception");
+      }
+      if (message.kind == kRun && status == HEDDLE_ENGINE_OK) {
+        if (Collect(outputs, &body, &out))
+          memories.push_back(&out);
+        else
+          status = Say("there is no shared memory");
+      }
+      Writer answer;
+      answer.Number(status);
+      answer.Text(message_.data());
+      answer.Text(body.Take());
+      if (!channel_.Send(kAnswer, answer.Take(), memories)) break;
+    }
+    return 0;
+  }
+
+ private:
+  int Say(const std::string& text) {
+    std::snprintf(message_.data(), message_.size(), "%s", text.c_str());
+    return HEDDLE_ENGINE_FAILED;
+  }
+
+  int Answer(Message* message, Writer* body, Outputs* outputs) {
+    Reader reader(message->text);
+    switch (message->kind) {
+      case kOpen:
+        return Open(&reader, body);
+      case kTakes:
+      case kCompile:
+        return ForGroups(message, &reader, body);
+      case kRun:
+        return Run(*message, &reader, outputs);
+      default:
+        return Say("the worker is asked what it does not know");
+    }
+  }
+
+  int Open(Reader* reader, Writer* body) {
+    const std::string library = reader->Text();
+    void* const opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (opened == nullptr) return Say(dlerror());
+    const auto get = reinterpret_cast<heddle_engine_get_function>(dlsym(opened, HEDDLE_ENGINE_GET));
+    if (get == nullptr) return Say(library + ": is no engine");
+    table_ = get(HEDDLE_ENGINE_VERSION);
+    if (table_ == nullptr || table_->version != HEDDLE_ENGINE_VERSION || !HEDDLE_HAS(table_, run))
+      return Say(library + ": the engine is made for another version of the interface");
+    const auto threads = static_cast<int32_t>(reader->Number());
+    std::vector<std::string> options(2 * reader->Count());
+    std::vector<const char*> keys, texts;
+    for (std::string& text : options) text = reader->Text();
+    for (size_t i = 0; i < options.size(); i += 2) {
+      keys.push_back(options[i].c_str());
+      texts.push_back(options[i + 1].c_str());
+    }
+    const heddle_engine_settings settings = {sizeof settings, HEDDLE_ENGINE_VERSION, threads,
+                                             keys.size(),     keys.data(),           texts.data()};
+    const int status = table_->open(&settings, &engine_, message_.data(), message_.size());
+    if (status != HEDDLE_ENGINE_OK) return status;
+    const char* target = HEDDLE_HAS(table_, target) ? table_->target(engine_) : nullptr;
+    body->Number(target != nullptr ? 1 : 0);
+    body->Text(target != nullptr ? target : "");
+    body->Number(HEDDLE_HAS(table_, takes) ? 1 : 0);
+    return status;
+  }
+
+  int ForGroups(Message* message, Reader* reader, Writer* body) {
+    if (message->memories.size() != 1) return Say("the parameters are missing");
+    auto kept = std::make_unique<Kept>();
+    kept->parameters = std::move(message->memories[0]);
+    const std::byte* at = kept->parameters.data();
+    const std::byte* const end = at + kept->parameters.bytes();
+    const size_t count = reader->Count();
+    std::vector<const heddle_engine_group*> groups;
+    for (size_t k = 0; k < count; ++k) {
+      kept->groups.push_back(std::make_unique<GroupCopy>(reader, &at, end));
+      groups.push_back(&kept->groups.back()->get());
+    }
+    if (!reader->good()) return Say("the groups cannot be read");
+    if (message->kind == kTakes)
+      return table_->takes(engine_, groups[0], message_.data(), message_.size());
+    std::vector<std::array<char, 1024>> texts(count);
+    std::vector<heddle_engine_compiled> compiled(count);
+    std::vector<heddle_engine_compiled*> results;
+    for (size_t k = 0; k < count; ++k) {
+      texts[k].fill('\0');
+      compiled[k] = {sizeof compiled[k], HEDDLE_ENGINE_REFUSED, nullptr, texts[k].data(),
+                     texts[k].size()};
+      results.push_back(&compiled[k]);
+    }
+    const int status = table_->compile(engine_, groups.data(), results.data(), count,
+                                       message_.data(), message_.size());
+    if (status != HEDDLE_ENGINE_OK) return status;
+    for (size_t k = 0; k < count; ++k) {
+      body->Number(compiled[k].status);
+      body->Text(std::string(texts[k].data(), strnlen(texts[k].data(), texts[k].size())));
+      modules_.push_back(compiled[k].module);
+    }
+    kept_.push_back(std::move(kept));
+    return status;
+  }
+
+  int Run(const Message& message, Reader* reader, Outputs* outputs) {
+    const auto number = static_cast<size_t>(reader->Number());
+    const auto num_outputs = static_cast<size_t>(reader->Number());
+    const size_t count = reader->Count();
+    if (message.memories.size() != 1 || number >= modules_.size() || modules_[number] == nullptr)
+      return Say("there is no such group");
+    const std::byte* at = message.memories[0].data();
+    std::vector<std::vector<int64_t>> dims(count);
+    std::vector<heddle_engine_tensor> tensors(count);
+    std::vector<const heddle_engine_tensor*> inputs;
+    for (size_t k = 0; k < count; ++k) {
+      heddle_engine_tensor& t = tensors[k];
+      t.size = sizeof t;
+      t.dtype = static_cast<int32_t>(reader->Number());
+      t.rank = static_cast<int32_t>(reader->Number());
+      for (int32_t i = 0; i < t.rank; ++i) dims[k].push_back(reader->Number());
+      t.dims = dims[k].data();
+      t.bytes = static_cast<size_t>(reader->Number());
+      t.data = at;
+      at += Aligned(t.bytes);
+      inputs.push_back(&t);
+    }
+    if (!reader->good()) return Say("the inputs cannot be read");
+    heddle_engine_run run = {};
+    run.size = sizeof run;
+    run.num_inputs = count;
+    run.inputs = inputs.data();
+    run.num_outputs = num_outputs;
+    run.host = outputs;
+    run.output = TakeOutput;
+    run.stopped = [](void*) { return 0; };  // the host ends the process
+    return table_->run(modules_[number], &run, message_.data(), message_.size());
+  }
+
+  // Copies what the engine wrote to one memory.
+  static bool Collect(const Outputs& outputs, Writer* body, Memory* to) {
+    size_t bytes = 1;
+    for (const auto& one : outputs.all) bytes += Aligned(one->memory.bytes());
+    if (!to->Make(bytes)) return false;
+    size_t at = 0;
+    body->Number(static_cast<int64_t>(outputs.all.size()));
+    for (const auto& one : outputs.all) {
+      const size_t size = one->memory.bytes() > 0 ? one->memory.bytes() - 1 : 0;
+      body->Number(one->index);
+      body->Number(one->dtype);
+      body->Number(static_cast<int64_t>(one->dims.size()));
+      for (const int64_t dim : one->dims) body->Number(dim);
+      body->Number(static_cast<int64_t>(at));
+      body->Number(static_cast<int64_t>(size));
+      if (size > 0) std::memcpy(to->data() + at, one->memory.data(), size);
+      at += Aligned(size);
+    }
+    return true;
+  }
+
+  struct Kept {
+    Memory parameters;
+    std::vector<std::unique_ptr<GroupCopy>> groups;
+  };
+
+  Channel channel_{kFd};
+  const heddle_engine_table* table_ = nullptr;
+  void* engine_ = nullptr;
+  std::vector<void*> modules_;
+  std::vector<std::unique_ptr<Kept>> kept_;  // what modules may point to
+  std::array<char, 1024> message_ = {};
+};
+
+}  // namespace
+}  // namespace heddle_process
+
+int main() { return heddle_process::Worker().Serve(); }
