@@ -100,20 +100,16 @@ Result<Module> Make(ReferenceEngine& engine, const heddle_engine_group& group) {
     }
     for (size_t a = 0; a < op.num_attributes; ++a)
       attributes.emplace_back(op.attributes[a]->name, ValueOf(*op.attributes[a], variables));
-    // A variable that is there already is written again; others are new.
+    // What is written again gets a new variable, which later operators read.
     for (size_t s = 0; s < op.num_outputs; ++s) {
-      std::vector<heddle::Variable> there;
       std::vector<std::string> names;
       for (size_t j = 0; j < op.outputs[s]->count; ++j) {
         const int32_t v = op.outputs[s]->values[j];
         if (v < 0) return Status(heddle::StatusCode::kUnimplemented, "an output is left out");
-        there.push_back(variables[static_cast<size_t>(v)]);
         names.emplace_back(group.values[v]->name);
+        if (variables[static_cast<size_t>(v)]) names.back() += "@" + std::to_string(i);
       }
-      if (there[0])
-        targets.emplace_back(op.outputs[s]->name, there);
-      else
-        targets.emplace_back(op.outputs[s]->name, names);
+      targets.emplace_back(op.outputs[s]->name, names);
     }
     HEDDLE_ASSIGN_OR_RETURN(const auto written, b.Add(op.type, operands, attributes, targets));
     for (size_t s = 0; s < op.num_outputs; ++s)

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/engine.h"
+#include "tests/models/compare.h"
 #include "tests/offload/random_targets.h"
 #include "tests/support/mixed_program.h"
 #include "tests/support/net_program.h"
@@ -130,6 +131,35 @@ TEST(RandomOffload, OfMixedProgramsGivesTheSameBits) {
     if (::testing::Test::HasFatalFailure()) return;
   }
   comparison.ExpectMany(20, 10);
+}
+
+// Passes see the operators of groups and leave them alone.
+TEST(RandomOffload, OfOptimisedProgramsGivesNearlyTheSame) {
+  const auto engine = Engine::Load(HEDDLE_REFERENCE_ENGINE);
+  ASSERT_TRUE(engine.ok()) << engine.status().ToString();
+  for (uint32_t seed = 0; seed < kSeeds / 3; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const NetProgram net(3000 + seed, 20);
+    RandomTargets random(seed);
+    const Program program = net.Build();
+    const auto target = HardwareTarget::Parse(random.For(program, "a"), "target");
+    ASSERT_TRUE(target.ok()) << target.status().ToString();
+    std::shared_ptr<Scope> scope = net.NewScope();
+    const auto offloaded = Offload({program, scope}, {{*target, *engine}});
+    ASSERT_TRUE(offloaded.ok()) << offloaded.status().ToString();
+    Executor executor({.threads = 2});
+    const auto alone = executor.Compile(program, net.NewScope(), {.opt_level = 0});
+    const auto with = executor.Compile(offloaded->model, {.passes = {.check_unchanged = true}});
+    ASSERT_TRUE(alone.ok() && with.ok()) << with.status().ToString();
+    const auto expected = executor.RunValues(*alone, net.feeds());
+    const auto values = executor.RunValues(*with, net.feeds());
+    ASSERT_EQ(expected.ok(), values.ok()) << values.status().ToString();
+    if (!values.ok()) continue;
+    for (size_t k = 0; k < values->size(); ++k) {
+      if (!(*expected)[k].is_tensor()) continue;
+      ASSERT_TRUE(Close((*values)[k].tensor(), (*expected)[k].tensor(), 1e-3, 1e-3));
+    }
+  }
 }
 
 // Calls with a limit are made by threads of their own, on copies.
