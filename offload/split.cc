@@ -37,6 +37,7 @@ class SourceWithGroups : public formats::ProgramSource {
   std::string_view OutputName(std::string_view name) const override {
     return base_->OutputName(name);
   }
+  Result<FunctionLibrary> Functions() const override { return base_->Functions(); }
   std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program&) const override {
     return nullptr;  // no such program is as its file says
   }
@@ -108,8 +109,11 @@ std::string Split::WhyWhole(int block) const {
     if (!port && positions_[b][static_cast<size_t>(i)] < 0)
       return "the operators of its block are read as other ones than the file has";
   }
+  const auto read = positions_[b].size() -
+                    static_cast<size_t>(std::count(positions_[b].begin(), positions_[b].end(), -1));
+  if (read != program_->blocks[b].ops.size())
+    return "the operators of its block are read as other ones than the file has";
   for (const ir::Op& op : program_->blocks[b].ops) {
-    if (op.index < 0) return "the operators of its block are read as other ones than the file has";
     if (op.has_control_edges()) return "operators of its block wait for each other without data";
   }
   return "";
