@@ -175,6 +175,7 @@ struct FunctionLibrary::Impl {
     // Of the nodes: attributes of the function that they take, and whether they name functions.
     std::vector<std::string> mentioned;
     std::vector<size_t> callers;
+    size_t known = 0;  // functions that there were when its nodes were looked at
   };
   struct Instance {
     FunctionBody body;
@@ -213,14 +214,15 @@ struct FunctionLibrary::Impl {
     const auto found = places.find(std::string(name));
     if (found == places.end()) return nullptr;
     Entry& entry = *entries[found->second];
-    if (entry.make != nullptr) {
-      entry.definition = std::exchange(entry.make, nullptr)();
-      Look(&entry);
-    }
+    if (entry.make != nullptr) entry.definition = std::exchange(entry.make, nullptr)();
+    if (entry.known != names.size()) Look(&entry);
     return &entry;
   }
 
   void Look(Entry* entry) const {
+    entry->known = names.size();
+    entry->mentioned.clear();
+    entry->callers.clear();
     std::unordered_set<std::string_view> seen;
     const auto mention = [&](const std::string& name) {
       if (!name.empty() && seen.insert(name).second) entry->mentioned.push_back(name);
@@ -325,8 +327,7 @@ struct FunctionLibrary::Impl {
       }
       const bool is_list = !a.number.empty() || !a.types.empty();
       for (size_t k = 0; k < types.size(); ++k)
-        ports->push_back({is_list ? StrCat(a.name, ":", k) : a.name, types[k],
-                          is_list && !a.from.empty() ? StrCat(a.from, ":", k) : a.from});
+        ports->push_back({is_list ? StrCat(a.name, ":", k) : a.name, types[k], a.from});
       sizes->push_back(types.size());
     }
     return Status::Ok();

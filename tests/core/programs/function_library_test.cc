@@ -167,6 +167,22 @@ TEST(FunctionLibrary, RecursionIsOneSentence) {
   EXPECT_THAT(ErrorOf(library, "grows", {{"g", Int(1)}}), HasSubstr("more than 64 deep"));
 }
 
+// Functions that are added later count, too.
+TEST(FunctionLibrary, LaterFunctionsAreCalled) {
+  FunctionLibrary library;
+  FunctionDefinition f, g;
+  f.name = "f";
+  f.nodes = {{"n", "g", {}, {}, {}}};
+  g.name = "g";
+  g.nodes = {{"n", "f", {}, {}, {}}};
+  ASSERT_TRUE(library.Add(f).ok());
+  ASSERT_NE(library.Find("f"), nullptr);
+  EXPECT_EQ(library.CallsOf("f"), 0u);
+  ASSERT_TRUE(library.Add(g).ok());
+  EXPECT_EQ(library.CallsOf("f"), 1u);
+  EXPECT_EQ(ErrorOf(library, "f"), "recursion is refused: function 'f' calls 'g', which calls 'f'");
+}
+
 // A call graph has a circle that is reached, or it has none.
 TEST(FunctionLibrary, RandomCallGraphs) {
   int circles = 0;
