@@ -5,7 +5,7 @@
   scripts/sweep_functions.py onnx --heddle build/release/heddle [--seed S] [--count N]
 
 Functions have attributes with and without defaults, several outputs, lists as arguments, and are
-called by many nodes, in branches, too. What the framework refuses is left out. Needs
+called by many nodes, in branches and loops, too. What the framework refuses is left out. Needs
 numpy and tensorflow, or numpy, onnx and onnxruntime, in the Python that runs this. Exit status: 0,
 or 1 when heddle refuses a program or gives other values."""
 
@@ -30,17 +30,16 @@ class TensorflowProgram:
     """A GraphDef. A function is of floats, of integers, or of a type that its calls say."""
 
     def __init__(self, seed):
-        from tensorflow.core.framework import attr_value_pb2, function_pb2, graph_pb2, types_pb2
+        from tensorflow.core.framework import function_pb2, graph_pb2, types_pb2
         self.random = np.random.default_rng(seed)
-        self.attr_value = attr_value_pb2.AttrValue
         self.function_def = function_pb2.FunctionDef
         self.types = {"float": types_pb2.DT_FLOAT, "int32": types_pb2.DT_INT32,
                       "bool": types_pb2.DT_BOOL}
         self.functions = []
-        for k in range(self.draw(3, 8)):
-            self.functions.append(self.make_function(f"fn{k}"))
         self.graph = graph_pb2.GraphDef()
         self.graph.versions.producer = 1882
+        for k in range(self.draw(3, 8)):
+            self.functions.append(self.make_function(f"fn{k}"))
         self.graph.library.function.extend(f["proto"] for f in self.functions)
         self.fetches = []
         values = {"float": ["x", "y"], "int32": ["i"]}
@@ -51,10 +50,9 @@ class TensorflowProgram:
         for k in range(self.draw(2, 6)):
             callee = self.pick(self.functions)
             type_ = callee["type"] or str(self.pick(["float", "int32"]))
-            self.call(self.graph.node, f"c{k}", callee, type_,
-                      lambda type_=type_: self.pick(values[type_]))
-            for port in range(sum(callee["outputs"])):
-                values[type_].append(f"c{k}:{port}" if port else f"c{k}")
+            for value in self.call(self.graph.node, f"c{k}", callee, type_,
+                                   lambda type_=type_: self.pick(values[type_])):
+                values[type_].append(value)
                 out = self.graph.node.add(name=f"out{len(self.fetches)}", op="Identity",
                                           input=[values[type_][-1]])
                 out.attr["T"].type = self.types[type_]
@@ -81,15 +79,22 @@ class TensorflowProgram:
             attributes["slope"].f = 0.125 * self.draw(1, 7)
 
     def call(self, nodes, name, callee, type_, value):
+        """The names of what it makes."""
         inputs = [value() for _ in range(sum(callee["inputs"]))]
         outputs = sum(callee["outputs"])
-        kind = self.pick(["direct", "call", "if"])
+        kind = self.pick(["direct", "call", "if", "while"])
         if 2 in callee["inputs"] + callee["outputs"]:  # lists, which TensorFlow takes here alone
             kind = "direct"
         if kind == "direct":
             node = nodes.add(name=name, op=callee["name"], input=inputs)
             self.give(node.attr, callee, type_)
-            return node
+            if self.inside:
+                return [f"{name}:{result.name}:{k}" for result, size in
+                        zip(callee["proto"].signature.output_arg, callee["outputs"])
+                        for k in range(size)]
+            return [f"{name}:{k}" if k else name for k in range(outputs)]
+        if kind == "while":
+            return self.loop(nodes, name, callee, type_, inputs)
         if kind == "call":
             node = nodes.add(name=name, op=self.pick(["PartitionedCall",
                                                       "StatefulPartitionedCall"]), input=inputs)
@@ -102,7 +107,43 @@ class TensorflowProgram:
                 self.name_function(node.attr[branch], callee, type_)
         node.attr["Tin"].list.type.extend([self.types[type_]] * len(inputs))
         node.attr["Tout"].list.type.extend([self.types[type_]] * outputs)
-        return node
+        return self.outputs_of(name, range(outputs))
+
+    def outputs_of(self, name, ports):
+        if self.inside:
+            return [f"{name}:output:{k}" for k in ports]
+        return [f"{name}:{k}" if k else name for k in ports]
+
+    def loop(self, nodes, name, callee, type_, inputs):
+        """The callee a few times, on what it gave the time before."""
+        types = [self.types["int32"]] + [self.types[type_]] * len(inputs)
+        cond, body = self.graph.library.function.add(), self.graph.library.function.add()
+        for f, what in ((cond, "cond"), (body, "body")):
+            f.signature.name = f"{what}_{len(self.graph.library.function)}_{len(self.functions)}"
+            for k, t in enumerate(types):
+                f.signature.input_arg.add(name=f"v{k}", type=t)
+            self.set_ints(f.node_def.add(name="number", op="Const"),
+                          [self.draw(0, 4) if f is cond else 1], scalar=True)
+            step = f.node_def.add(name="step", op="Less" if f is cond else "AddV2",
+                                  input=["v0", "number:output:0"])
+            step.attr["T"].type = self.types["int32"]
+        cond.signature.output_arg.add(name="goes_on", type=self.types["bool"])
+        cond.ret["goes_on"] = "step:z:0"
+        made = body.node_def.add(name="made", op=callee["name"],
+                                 input=[f"v{k + 1}" for k in range(len(inputs))])
+        self.give(made.attr, callee, type_)
+        results = [f"made:{r.name}:0" for r in callee["proto"].signature.output_arg]
+        for k, t in enumerate(types):
+            body.signature.output_arg.add(name=f"w{k}", type=t)
+            body.ret[f"w{k}"] = ("step:z:0" if k == 0 else
+                                 results[k - 1] if k <= len(results) else f"v{k}")
+        self.set_ints(nodes.add(name=name + "_begin", op="Const"), [0], scalar=True)
+        node = nodes.add(name=name, op=self.pick(["While", "StatelessWhile"]), input=[
+            name + "_begin" + (":output:0" if self.inside else ""), *inputs])
+        node.attr["T"].list.type.extend(types)
+        node.attr["cond"].func.name = cond.signature.name
+        node.attr["body"].func.name = body.signature.name
+        return self.outputs_of(name, range(1, len(types)))
 
     def condition(self, nodes, name, value, type_):
         """One bool, of the main graph or of a function."""
@@ -264,15 +305,12 @@ class TensorflowProgram:
                         else:
                             made.attr["slope"].f = 0.5
             else:
-                made = self.call(proto.node_def, name, callee, f["type"],
-                                 lambda: self.pick(values))
-            port = 0
+                values += self.call(proto.node_def, name, callee, f["type"],
+                                    lambda: self.pick(values))
+                return
             for result, size in zip(callee["proto"].signature.output_arg, callee["outputs"]):
-                for k in range(size):
-                    values.append(f"{name}:{result.name}:{k}" if made.op == callee["name"] else
-                                  f"{name}:output:{port}")
-                    port += 1
-                if size == 2 and made.op == callee["name"] and "n" in f["attributes"]:
+                values += [f"{name}:{result.name}:{k}" for k in range(size)]
+                if size == 2 and "n" in f["attributes"]:
                     lists.append(f"{name}:{result.name}")
 
     feeds = {**FEEDS, "i": np.array([3, -2, 7, 0], "int32")}
@@ -289,7 +327,10 @@ class TensorflowProgram:
         graph = tf.Graph()
         with graph.as_default():
             tf.import_graph_def(self.graph, name="")
-        with tf.compat.v1.Session(graph=graph) as session:
+        config = tf.compat.v1.ConfigProto()
+        # Its optimizer does not know names of whole lists.
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
+        with tf.compat.v1.Session(graph=graph, config=config) as session:
             return session.run([name + ":0" for name in self.fetches],
                                {name + ":0": value for name, value in self.feeds.items()})
 
@@ -299,7 +340,8 @@ class TensorflowProgram:
 
 
 class OnnxProgram:
-    """A model whose local functions have attributes, optional inputs and overloads."""
+    """A model whose local functions have attributes and optional inputs. No overloads: ONNX Runtime
+    takes one for another."""
 
     feeds = FEEDS
     ending = ".onnx"
@@ -329,9 +371,7 @@ class OnnxProgram:
 
     def make_function(self, name):
         from onnx import helper
-        f = {"name": name, "attributes": [], "defaults": {}, "overload": ""}
-        if self.functions and self.chance(0.2):  # one more of an earlier name
-            f["name"], f["overload"] = self.pick(self.functions)["name"], name
+        f = {"name": name, "attributes": [], "defaults": {}}
         for attribute, default in (("alpha", 0.25), ("axis", 0)):
             if self.chance():
                 f["attributes"].append(attribute)
@@ -353,8 +393,7 @@ class OnnxProgram:
             "own", f["name"], inputs, f["outputs"], nodes,
             [helper.make_opsetid("", self.opset), helper.make_opsetid("own", 1)],
             attributes=[a for a in f["attributes"] if a not in f["defaults"]],
-            attribute_protos=[helper.make_attribute(a, v) for a, v in f["defaults"].items()],
-            overload=f["overload"])
+            attribute_protos=[helper.make_attribute(a, v) for a, v in f["defaults"].items()])
         return f
 
     def refer(self, node, attribute, of, kind):
@@ -409,8 +448,7 @@ class OnnxProgram:
         outputs = [f"{name}_{k}" for k in range(len(callee["outputs"]))]
         if len(outputs) > 1 and self.chance(0.3):
             outputs[0] = ""
-        node = helper.make_node(callee["name"], inputs, outputs, domain="own",
-                                overload=callee["overload"])
+        node = helper.make_node(callee["name"], inputs, outputs, domain="own")
         for attribute in callee["attributes"]:
             if attribute in callee["defaults"] and self.chance():
                 continue
