@@ -44,6 +44,31 @@ TEST(TensorflowFunctions, MistakesAreOneError) {
               HasSubstr("attribute 'slope' is int where its signature says float"));
 }
 
+TEST(TensorflowFunctions, TheTextFormHasDefaults) {
+  const std::string text = R"(
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+    node { name: "y" op: "PartitionedCall" input: "x" attr { key: "f" value { func { name: "f" } } } }
+    library {
+      function {
+        signature {
+          name: "f"
+          input_arg { name: "a" type: DT_FLOAT }
+          output_arg { name: "r" type: DT_FLOAT }
+          attr { name: "slope" type: "float" default_value { f: 0.25 } description: "of what is less" }
+          attr { name: "unused" type: "int" has_minimum: true minimum: 1 default_value { i: 2 } }
+        }
+        node_def {
+          name: "n" op: "LeakyRelu" input: "a"
+          attr { key: "T" value { type: DT_FLOAT } }
+          attr { key: "alpha" value { placeholder: "slope" } }
+        }
+        ret { key: "r" value: "n:activations:0" }
+      }
+    }
+    versions { producer: 1882 })";
+  EXPECT_THAT(RunGraph(text, {{"x", F32({1}, {-4})}}, {"y"})[0], ElementsAre(-1));
+}
+
 TEST(TensorflowFunctions, OutputsOfCallsHaveTheNamesOfTheSignature) {
   Graph g;
   g.Add(PlaceholderNode("x")).Add("PartitionedCall", "c", {"x"}, {{"f", FunctionValue("outer")}});
