@@ -28,9 +28,12 @@ GraphView::GraphView(const ir::Program& program, const PassContext& context)
   const auto& ops = program.blocks[static_cast<size_t>(block_)].ops;
   for (size_t i = 0; i < ops.size(); ++i) {
     LookForInterrupt();
-    Touch(ops[i], static_cast<int>(i), false);
-    for (int sub : NestedBlocks(program, ops[i]))
-      for (const ir::Op& inner : program.blocks[sub].ops) Touch(inner, static_cast<int>(i), true);
+    const int at = static_cast<int>(i);
+    Touch(ops[i], at);
+    ForEachNestedName(program, uses_, ops[i], [&](ir::VarId v, bool written) {
+      (written ? writers_ : readers_).Add(numbers_.Find(v), at);
+      Meet(v, true);
+    });
   }
   writers_.Close();
   readers_.Close();
@@ -50,24 +53,23 @@ void GraphView::Number() {
   };
   for (const ir::Op& op : program_.blocks[static_cast<size_t>(block_)].ops) {
     add(op);
-    for (int sub : NestedBlocks(program_, op))
-      for (const ir::Op& inner : program_.blocks[sub].ops) add(inner);
+    ForEachNestedName(program_, uses_, op, [&](ir::VarId v, bool) { numbers_.Add(v); });
   }
 }
 
-void GraphView::Touch(const ir::Op& op, int at, bool nested) {
+void GraphView::Touch(const ir::Op& op, int at) {
   for (const auto& slot : op.inputs) {
     for (ir::VarId v : slot) {
       if (v == ir::kNoVar) continue;
       readers_.Add(numbers_.Find(v), at);
-      Meet(v, nested);
+      Meet(v, false);
     }
   }
   for (const auto& slot : op.outputs) {
     for (ir::VarId v : slot) {
       if (v == ir::kNoVar) continue;
       writers_.Add(numbers_.Find(v), at);
-      Meet(v, nested);
+      Meet(v, false);
     }
   }
 }

@@ -63,7 +63,7 @@ class GraphView {
     return n == VarNumbers::kNone ? std::span<const int>() : lists[n];
   }
   void Number();
-  void Touch(const ir::Op& op, int at, bool nested);
+  void Touch(const ir::Op& op, int at);
   void Meet(ir::VarId v, bool nested);
   const ir::Program& program_;
   const int block_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "core/interrupts.h"
 
@@ -9,41 +10,146 @@ namespace heddle::passes {
 
 namespace {
 
-// Adds the blocks that `op` runs and that are not there yet.
-void AddBlocks(const ir::Op& op, std::unordered_set<int>* seen, std::vector<int>* found) {
-  if (!op.def->has(kControlFlow)) return;
-  for (int sub : op.SubBlocks())
-    if (seen->insert(sub).second) found->push_back(sub);
-}
+// Blocks in the order in which they are found, each once. Most operators run few, which are
+// searched; many get a set.
+class FoundBlocks {
+ public:
+  void AddThoseOf(const ir::Op& op) {
+    if (!op.def->has(kControlFlow)) return;
+    for (int sub : op.SubBlocks())
+      if (IsNew(sub)) list.push_back(sub);
+  }
+  // And those that the operators of these blocks run, and so on.
+  void AddNested(const ir::Program& program) {
+    for (size_t i = 0; i < list.size(); ++i)
+      for (const ir::Op& op : program.blocks[static_cast<size_t>(list[i])].ops) AddThoseOf(op);
+  }
 
-// `found` has the first ones.
-void AddNested(const ir::Program& program, std::unordered_set<int>* seen, std::vector<int>* found) {
-  for (size_t i = 0; i < found->size(); ++i)
-    for (const ir::Op& op : program.blocks[static_cast<size_t>((*found)[i])].ops)
-      AddBlocks(op, seen, found);
-}
+  std::vector<int> list;
+
+ private:
+  bool IsNew(int block) {
+    constexpr size_t kFew = 16;
+    if (list.size() < kFew) return std::find(list.begin(), list.end(), block) == list.end();
+    if (seen_.empty()) seen_.insert(list.begin(), list.end());
+    return seen_.insert(block).second;
+  }
+  std::unordered_set<int> seen_;
+};
 
 }  // namespace
 
 std::vector<int> NestedBlocks(const ir::Program& program, const ir::Op& op) {
-  std::vector<int> found;
-  if (!op.def->has(kControlFlow)) return found;
-  std::unordered_set<int> seen;
-  AddBlocks(op, &seen, &found);
-  AddNested(program, &seen, &found);
-  return found;
+  FoundBlocks found;
+  found.AddThoseOf(op);
+  found.AddNested(program);
+  return std::move(found.list);
 }
 
 std::vector<int> BlocksThatRun(const ir::Program& program) {
-  std::vector<int> found = {0};
-  std::unordered_set<int> seen = {0};
-  AddNested(program, &seen, &found);
-  return found;
+  FoundBlocks found;
+  found.list.push_back(0);
+  found.AddNested(program);
+  return std::move(found.list);
 }
 
-BlockUses FindBlockUses(const ir::Program& program) {
+namespace {
+
+// Finds what leaves the blocks, inner ones first. Blocks stand in each other no deeper than
+// programs may have them (heddle/bounds.h).
+class NameLister {
+ public:
+  NameLister(const ir::Program& program, BlockUses* uses)
+      : p_(program),
+        uses_(*uses),
+        listed_(program.blocks.size(), false),
+        read_by_(program.vars.size(), -1),
+        written_by_(program.vars.size(), -1) {
+    uses_.names.resize(program.blocks.size());
+  }
+
+  void List(int block) {
+    const auto b = static_cast<size_t>(block);
+    if (listed_[b]) return;
+    listed_[b] = true;
+    for (const ir::Op& op : p_.blocks[b].ops)
+      if (op.def->has(kControlFlow))
+        for (int sub : op.SubBlocks()) List(sub);
+    BlockNames& names = uses_.names[b];
+    const auto add = [&](ir::VarId v, bool written) {
+      std::vector<int>& met = written ? written_by_ : read_by_;
+      if (uses_.owner[v] != BlockUses::kSeveral || met[v] == block) return;
+      met[v] = block;
+      (written ? names.writes : names.reads).push_back(v);
+    };
+    for (const ir::Op& op : p_.blocks[b].ops) {
+      LookForInterrupt();
+      for (const auto& slot : op.inputs)
+        for (ir::VarId v : slot)
+          if (v != ir::kNoVar) add(v, false);
+      for (const auto& slot : op.outputs)
+        for (ir::VarId v : slot)
+          if (v != ir::kNoVar) add(v, true);
+      ForEachNestedName(p_, uses_, op, add);
+    }
+  }
+
+ private:
+  const ir::Program& p_;
+  BlockUses& uses_;
+  std::vector<bool> listed_;
+  std::vector<int> read_by_, written_by_;  // per variable: the last block that has it in its list
+};
+
+// The block that runs it; -1: none.
+int RunnerBlock(const BlockUses& uses, int block) {
+  return static_cast<size_t>(block) < uses.runner.size()
+             ? uses.runner[static_cast<size_t>(block)].block
+             : -1;
+}
+
+// The block, and all in which it runs, list the variable, whatever they do with it.
+void ListOutwards(ir::VarId v, int block, BlockUses* uses) {
+  if (uses->shared_blocks) return uses->names.clear();  // it runs in others as well
+  for (; block > 0; block = RunnerBlock(*uses, block)) {
+    BlockNames& names = uses->names[static_cast<size_t>(block)];
+    names.reads.push_back(v);
+    names.writes.push_back(v);
+  }
+}
+
+// Lists what a block names that has changed.
+class NameAdder {
+ public:
+  NameAdder(int block, BlockUses* uses) : block_(block), uses_(*uses) {
+    if (uses_.names.empty() || block == 0) return;
+    const BlockNames& names = uses_.names[static_cast<size_t>(block)];
+    read_.insert(names.reads.begin(), names.reads.end());
+    written_.insert(names.writes.begin(), names.writes.end());
+  }
+  // `before`: the owner of the variable when the block was looked at.
+  void Add(ir::VarId v, int before, bool written) {
+    if (uses_.names.empty() || uses_.owner[v] != BlockUses::kSeveral) return;
+    if (before >= 0 && before != block_) ListOutwards(v, before, &uses_);
+    if (uses_.names.empty() || block_ == 0 || !(written ? written_ : read_).insert(v).second)
+      return;
+    ListOutwards(v, block_, &uses_);
+  }
+
+ private:
+  const int block_;
+  BlockUses& uses_;
+  std::unordered_set<ir::VarId> read_, written_;
+};
+
+}  // namespace
+
+BlockUses FindBlockUses(const ir::Program& program, bool list_names) {
   BlockUses uses;
   for (const ir::Block& block : program.blocks) AddBlockUses(program, block.id, &uses);
+  if (!list_names || program.blocks.size() < 2) return uses;
+  NameLister lister(program, &uses);
+  for (const ir::Block& block : program.blocks) lister.List(block.id);
   return uses;
 }
 
@@ -51,24 +157,32 @@ void AddBlockUses(const ir::Program& program, int b, BlockUses* uses) {
   uses->owner.resize(program.vars.size(), BlockUses::kNobody);
   uses->written.resize(program.vars.size(), false);
   uses->runner.resize(program.blocks.size());
+  if (uses->names.size() != program.blocks.size()) uses->names.clear();
   const ir::Block& block = program.blocks[static_cast<size_t>(b)];
-  const auto name = [&](ir::VarId v) {
+  NameAdder adder(b, uses);
+  const auto name = [&](ir::VarId v, bool written) {
     int& owner = uses->owner[v];
-    owner = owner == BlockUses::kNobody || owner == block.id ? block.id : BlockUses::kSeveral;
+    const int before = owner;
+    owner = owner == BlockUses::kNobody || owner == b ? b : BlockUses::kSeveral;
+    adder.Add(v, before, written);
   };
   for (size_t i = 0; i < block.ops.size(); ++i) {
     LookForInterrupt();
     const ir::Op& op = block.ops[i];
-    if (op.def->has(kControlFlow))
-      for (int sub : op.SubBlocks())
-        uses->runner[static_cast<size_t>(sub)] = {block.id, static_cast<int>(i)};
+    if (op.def->has(kControlFlow)) {
+      for (int sub : op.SubBlocks()) {
+        BlockUses::Place& runner = uses->runner[static_cast<size_t>(sub)];
+        uses->shared_blocks = uses->shared_blocks || (runner.block >= 0 && runner.block != b);
+        runner = {b, static_cast<int>(i)};
+      }
+    }
     for (const auto& slot : op.inputs)
       for (ir::VarId v : slot)
-        if (v != ir::kNoVar) name(v);
+        if (v != ir::kNoVar) name(v, false);
     for (const auto& slot : op.outputs) {
       for (ir::VarId v : slot) {
         if (v == ir::kNoVar) continue;
-        name(v);
+        name(v, true);
         uses->written[v] = true;
       }
     }

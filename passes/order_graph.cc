@@ -14,10 +14,10 @@ namespace {
 
 // Calls fn(variable, written) for each operand of the operator itself.
 template <typename Fn>
-void ForEachAccess(const ir::Op& op, bool nested, const Fn& fn) {
+void ForEachAccess(const ir::Op& op, const Fn& fn) {
   for (const auto& slot : op.inputs)
     for (ir::VarId v : slot)
-      if (v != ir::kNoVar) fn(v, nested);
+      if (v != ir::kNoVar) fn(v, false);
   for (const auto& slot : op.outputs)
     for (ir::VarId v : slot)
       if (v != ir::kNoVar) fn(v, true);
@@ -25,7 +25,7 @@ void ForEachAccess(const ir::Op& op, bool nested, const Fn& fn) {
 
 }  // namespace
 
-OrderGraph::OrderGraph(const ir::Program& program, int block) {
+OrderGraph::OrderGraph(const ir::Program& program, int block, const BlockUses& uses) {
   constexpr unsigned kOrdered = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
   const auto& ops = program.blocks[static_cast<size_t>(block)].ops;
   VarNumbers numbers(program, block);
@@ -53,9 +53,8 @@ OrderGraph::OrderGraph(const ir::Program& program, int block) {
       readers[v].clear();
       writer[v] = i;
     };
-    for (int sub : NestedBlocks(program, op))
-      for (const ir::Op& inner : program.blocks[sub].ops) ForEachAccess(inner, true, access);
-    ForEachAccess(op, false, access);
+    ForEachNestedName(program, uses, op, [&](ir::VarId v, bool) { access(v, true); });
+    ForEachAccess(op, access);
     if (op.has_control_edges()) {
       for (const int64_t mark : op.hints->after)
         if (const auto at = marked.find(mark); at != marked.end()) add(at->second);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/programs/ir.h"
+#include "passes/nested_blocks.h"
 
 namespace heddle::passes {
 
@@ -13,7 +14,8 @@ namespace heddle::passes {
 // so do those with control edges between them.
 class OrderGraph {
  public:
-  OrderGraph(const ir::Program& program, int block);
+  // `uses`: as PassContext has them; without any, blocks inside are walked through.
+  OrderGraph(const ir::Program& program, int block, const BlockUses& uses = {});
 
   int size() const { return static_cast<int>(begin_.size()) - 1; }
   // The earlier operators that `at` depends on, once per reason.

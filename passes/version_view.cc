@@ -10,12 +10,18 @@ namespace heddle::passes {
 using ir::kNoVar;
 using ir::VarId;
 
-VersionView::VersionView(const ir::Program& program, const std::set<VarId>& fetched)
+VersionView::VersionView(const ir::Program& program, const std::set<VarId>& fetched, Nested nested)
     : program_(program),
       fetched_(fetched),
-      uses_(FindBlockUses(program)),
+      uses_(FindBlockUses(program, nested == Nested::kListed)),
       writes_(program.vars.size()),
-      reads_(program.vars.size()) {}
+      reads_(program.vars.size()),
+      kept_in_(program.vars.size(), 0) {
+  // Blocks that run inside a block come behind it, and are changed behind it.
+  for (size_t b = 0; b < uses_.runner.size(); ++b)
+    if (uses_.runner[b].block >= static_cast<int>(b)) WalkNested();
+  if (uses_.shared_blocks) WalkNested();
+}
 
 void VersionView::Enter(int block) {
   const size_t vars = program_.vars.size();
@@ -23,27 +29,31 @@ void VersionView::Enter(int block) {
   uses_.written.resize(vars, false);
   writes_.Clear(vars);
   reads_.Clear(vars);
+  kept_in_.resize(vars, 0);
+  ++entered_;
   block_ = block;
   const auto& ops = program_.blocks[block].ops;
   nested_.assign(ops.size(), false);
   for (size_t i = 0; i < ops.size(); ++i) {
     LookForInterrupt();
     nested_[i] = ops[i].def->has(kControlFlow);
-    Touch(ops[i], static_cast<int>(i));
-    for (int sub : NestedBlocks(program_, ops[i]))
-      for (const ir::Op& inner : program_.blocks[sub].ops) Touch(inner, static_cast<int>(i));
+    const int at = static_cast<int>(i);
+    for (const auto& slot : ops[i].inputs)
+      for (VarId v : slot)
+        if (v != kNoVar) Read(v, at);
+    for (const auto& slot : ops[i].outputs)
+      for (VarId v : slot)
+        if (v != kNoVar) Write(v, at);
+    ForEachNested(ops[i], [&](VarId v, bool written) { written ? Write(v, at) : Read(v, at); });
   }
   writes_.Close();
   reads_.Close();
 }
 
-void VersionView::Touch(const ir::Op& op, int at) {
-  for (const auto& slot : op.inputs)
-    for (VarId v : slot)
-      if (v != kNoVar) reads_.Add(v, at);
-  for (const auto& slot : op.outputs)
-    for (VarId v : slot)
-      if (v != kNoVar) writes_.Add(v, at);
+void VersionView::Write(VarId v, int at) {
+  writes_.Add(v, at);
+  // An operator that runs blocks may keep the old value.
+  if (nested_[static_cast<size_t>(at)]) kept_in_[v] = entered_;
 }
 
 int VersionView::VersionAt(VarId v, int at) const {
@@ -61,9 +71,7 @@ bool VersionView::Private(VarId v) const {
   if (uses_.owner[v] != block_ || var.kind != ir::VarKind::kTensor || var.persistable ||
       fetched_.count(v) > 0 || writes_[v].empty())
     return false;
-  // An operator that runs blocks may keep the old value.
-  for (int w : writes_[v])
-    if (nested_[static_cast<size_t>(w)]) return false;
+  if (kept_in_[v] == entered_) return false;
   return reads_[v].empty() || reads_[v][0] > writes_[v][0];
 }
 
@@ -80,6 +88,17 @@ std::optional<std::vector<int>> VersionView::Readers(VarId v, int at) const {
     found.push_back(*it);
   }
   return found;
+}
+
+bool VersionView::HasOneReader(VarId v, int at) const {
+  const auto r = reads_[v];
+  const auto first = std::upper_bound(r.begin(), r.end(), at);
+  if (first == r.end()) return false;
+  const auto w = writes_[v];
+  const auto next = std::upper_bound(w.begin(), w.end(), at);
+  const int end = next == w.end() ? std::numeric_limits<int>::max() : *next;
+  const bool another = first + 1 != r.end() && first[1] <= end;
+  return *first < end && !another && !nested_[static_cast<size_t>(*first)] && Private(v);
 }
 
 void ReplaceReads(ir::Block* block, const std::vector<int>& positions, VarId from, VarId to) {

@@ -24,7 +24,13 @@ class PassContext;
 // added since the view was made count as used by several blocks and written by no operator.
 class VersionView {
  public:
-  VersionView(const ir::Program& program, const std::set<ir::VarId>& fetched);
+  // What blocks inside name is listed once for all views. Who changes operators of other blocks
+  // than the one shown, or enters blocks in another order than their numbers', has the view walk
+  // through the blocks inside instead.
+  enum class Nested { kListed, kWalked };
+  VersionView(const ir::Program& program, const std::set<ir::VarId>& fetched,
+              Nested nested = Nested::kListed);
+  void WalkNested() { uses_.names.clear(); }
   void Enter(int block);
   int block() const { return block_; }
 
@@ -45,11 +51,19 @@ class VersionView {
   // The readers of what the operator at `at` writes to `v`, when all of them are plain operators of
   // this block that do not write `v` themselves: their operand may be replaced.
   std::optional<std::vector<int>> Readers(ir::VarId v, int at) const;
+  // Readers() would give one reader; what a value with many of them may be asked for each.
+  bool HasOneReader(ir::VarId v, int at) const;
+  // Calls fn(variable, written) for what the blocks name that an operator of the block runs.
+  template <typename Fn>
+  void ForEachNested(const ir::Op& op, Fn&& fn) const {
+    ForEachNestedName(program_, uses_, op, fn);
+  }
   // No operator of the program writes `v`.
   bool NeverWritten(ir::VarId v) const { return !uses_.written[v]; }
 
  private:
-  void Touch(const ir::Op& op, int at);
+  void Read(ir::VarId v, int at) { reads_.Add(v, at); }
+  void Write(ir::VarId v, int at);
 
   const ir::Program& program_;
   const std::set<ir::VarId>& fetched_;
@@ -57,6 +71,9 @@ class VersionView {
   int block_ = 0;
   PositionLists writes_, reads_;
   std::vector<bool> nested_;  // per operator of the block: it runs sub-blocks
+  // Per variable: the last view of a block, by their count, in which such an operator writes it.
+  std::vector<uint32_t> kept_in_;
+  uint32_t entered_ = 0;
 };
 
 // Readers of `from` at `positions` of the block read `to` instead.

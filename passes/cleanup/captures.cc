@@ -191,7 +191,9 @@ class CaptureMaker {
       if (std::none_of(readers->begin(), readers->end(), runs_blocks)) continue;
       deep.Replace(*readers, copy, from);
     }
-    return deep.Apply();
+    const bool changed = deep.Apply();
+    if (changed) view.WalkNested();
+    return changed;
   }
 
   // Counts the reads of the operator. One that writes an array changes the array that is there.

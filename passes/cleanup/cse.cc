@@ -26,6 +26,10 @@ class Eliminator : public BlockSweep {
       : BlockSweep(program, context), lod_(UsesLoD(program)) {}
 
  private:
+  // Equal operators that could not be merged, as where a variable is written anew again and again:
+  // later ones are compared with so many of them.
+  static constexpr size_t kMostLeaders = 64;
+
   void Sweep() override {
     std::unordered_map<uint64_t, std::vector<int>> leaders;
     for (size_t i = 0; i < block_->ops.size(); ++i) {
@@ -41,7 +45,7 @@ class Eliminator : public BlockSweep {
           });
       if (merged)
         Erase(i);
-      else
+      else if (bucket.size() < kMostLeaders)
         bucket.push_back(static_cast<int>(i));
     }
   }
@@ -157,7 +161,8 @@ HEDDLE_PASS(cse) {
   pass.refuses =
       "operators with side effects or random numbers, in-place ones; results that are fetched, "
       "live in a parameter or are named by several blocks; where the first result is written "
-      "again before the second is read; operators in different blocks or at different places";
+      "again before the second is read; operators in different blocks or at different places; "
+      "operators equal to 64 that could not be merged";
   pass.level = 1;
   pass.repeat = true;
   pass.run = RunSweep<Eliminator>;

@@ -1,7 +1,6 @@
 // Operators whose results nobody can see.
 #include "passes/cleanup/block_sweep.h"
 #include "passes/cleanup/unwritten_reads.h"
-#include "passes/nested_blocks.h"
 
 namespace heddle::passes {
 namespace {
@@ -32,8 +31,9 @@ class DeadOps : public BlockSweep {
           for (VarId v : slot)
             if (v != kNoVar) live_[v] = false;
       MarkRead(op);
-      for (int sub : NestedBlocks(p_, op))
-        for (const ir::Op& inner : p_.blocks[sub].ops) MarkRead(inner);
+      view_.ForEachNested(op, [&](VarId v, bool written) {
+        if (!written) MarkRead(v);
+      });
     }
   }
 
@@ -51,13 +51,13 @@ class DeadOps : public BlockSweep {
   }
 
   void MarkRead(const ir::Op& op) {
-    for (const auto& slot : op.inputs) {
-      for (VarId v : slot) {
-        if (v == kNoVar) continue;
-        live_[v] = true;
-        marked_.push_back(v);
-      }
-    }
+    for (const auto& slot : op.inputs)
+      for (VarId v : slot)
+        if (v != kNoVar) MarkRead(v);
+  }
+  void MarkRead(VarId v) {
+    live_[v] = true;
+    marked_.push_back(v);
   }
 
   const UnwrittenReads unwritten_;

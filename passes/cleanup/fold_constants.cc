@@ -190,7 +190,7 @@ class Folder {
         }
       }
     }
-    deep_->Apply();
+    if (deep_->Apply()) view_.WalkNested();
     EraseOps(block_, gone);
     return true;
   }

@@ -67,9 +67,7 @@ class Merger {
     if (x == kNoVar || x == m || !SamePlace(op, before) || !IsPure(before) ||
         OnlyOut(before, "Out") != m || !view_.Same(x, w, at + 1))
       return nullptr;
-    const auto readers = view_.Readers(m, w);
-    if (alone && (!readers || readers->size() != 1)) return nullptr;
-    return &before;
+    return alone && !view_.HasOneReader(m, w) ? nullptr : &before;
   }
 
   // Gradients read the shape of X there, and X would change.

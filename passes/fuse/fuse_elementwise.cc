@@ -13,7 +13,7 @@ namespace {
 
 Result<bool> RunFuseElementwise(ir::Program& program, PassContext& context) {
   const GraphView view(program, context);
-  const OrderGraph order(program, context.block);
+  const OrderGraph order(program, context.block, context.uses);
   const ElementGroups elements(program, view, order);
   std::vector<FusedGroup> groups;
   for (const std::vector<int>& members : elements.groups()) groups.push_back({members, 0});

@@ -100,7 +100,7 @@ Result<bool> RunFuseReshaped(ir::Program& program, PassContext& context) {
   std::vector<ElementOp> ops = FindElementOps(program, view, WithElementOps::kReshapes);
   if (std::none_of(ops.begin(), ops.end(), [](const ElementOp& op) { return op.views; }))
     return false;
-  const OrderGraph order(program, context.block);
+  const OrderGraph order(program, context.block, context.uses);
   const ReshapedGroups reshaped(program, context, view, order, std::move(ops));
   return FuseGroups(program, context, view, order, reshaped.ops(), reshaped.groups());
 }

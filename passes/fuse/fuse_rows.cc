@@ -127,7 +127,7 @@ Result<bool> RunFuseRows(ir::Program& program, PassContext& context) {
   std::vector<ElementOp> ops = FindElementOps(program, view, WithElementOps::kReductions);
   if (std::none_of(ops.begin(), ops.end(), [](const ElementOp& op) { return op.axes > 0; }))
     return false;
-  const OrderGraph order(program, context.block);
+  const OrderGraph order(program, context.block, context.uses);
   const RowGroups rows(program, context, view, order, std::move(ops));
   return FuseGroups(program, context, view, order, rows.ops(), rows.groups());
 }

@@ -48,10 +48,20 @@ struct Carried {
 class LayoutCarrier {
  public:
   LayoutCarrier(ir::Program& program, PassContext& context)
-      : p_(program), context_(context), runs_(program.blocks.size(), 0) {
-    for (const ir::Block& block : p_.blocks)
-      for (const ir::Op& op : block.ops)
+      : p_(program),
+        context_(context),
+        runs_(program.blocks.size(), 0),
+        read_(program.vars.size(), false) {
+    for (VarId v : context.fetched) read_[v] = true;
+    for (const ir::Block& block : p_.blocks) {
+      ops_ += block.ops.size();
+      for (const ir::Op& op : block.ops) {
         for (int sub : op.SubBlocks()) ++runs_[static_cast<size_t>(sub)];
+        for (const auto& slot : op.inputs)
+          for (VarId v : slot)
+            if (v != kNoVar) read_[v] = true;
+      }
+    }
   }
 
   bool Run() {
@@ -71,23 +81,18 @@ class LayoutCarrier {
     const std::vector<int> bodies = op.SubBlocks();
     if (bodies.size() != 1 || runs_[static_cast<size_t>(bodies[0])] != 1) return false;
     for (VarId steps : op.Out("StepScopes"))
-      if (steps != kNoVar && IsRead(steps)) return false;
+      if (steps != kNoVar && read_[steps]) return false;
     return true;
   }
-  bool IsRead(VarId v) const {
-    for (const ir::Block& block : p_.blocks)
-      for (const ir::Op& op : block.ops)
-        for (const auto& slot : op.inputs)
-          if (std::find(slot.begin(), slot.end(), v) != slot.end()) return true;
-    return context_.fetched.count(v) > 0;
-  }
 
-  std::optional<Carried> Find(const ir::Op& loop) const {
+  std::optional<Carried> Find(const ir::Op& loop) {
     if (!IsLoop(loop)) return std::nullopt;
     const int body = loop.SubBlocks()[0];
     const auto& ops = p_.blocks[static_cast<size_t>(body)].ops;
     if (std::none_of(ops.begin(), ops.end(), IsTranspose)) return std::nullopt;
-    VersionView view(p_, context_.fetched);
+    if (looks_ >= kMostLooks) return std::nullopt;
+    looks_ += ops_;
+    VersionView view(p_, context_.fetched, VersionView::Nested::kWalked);
     view.Enter(body);
     for (size_t at = 0; at < ops.size(); ++at) {
       LookForInterrupt();
@@ -135,7 +140,7 @@ class LayoutCarrier {
     for (size_t slot = 0; slot < transpose.outputs.size(); ++slot)
       if (static_cast<int>(slot) != transpose.def->FindOutput("Out"))
         for (VarId v : transpose.outputs[slot])
-          if (v != kNoVar && IsRead(v)) return true;
+          if (v != kNoVar && read_[v]) return true;
     return false;
   }
   // The first transpose's result is read before the assignment, by operators of the body alone.
@@ -206,7 +211,12 @@ class LayoutCarrier {
 
   ir::Program& p_;
   PassContext& context_;
-  std::vector<int> runs_;  // per block: operators that run it
+  std::vector<int> runs_;   // per block: operators that run it
+  std::vector<bool> read_;  // per variable of the program as it came: by somebody
+  // Each loop whose body transposes costs a look at all operators. Beyond this many looks, loops
+  // stay as they are.
+  static constexpr size_t kMostLooks = size_t{1} << 24;
+  size_t ops_ = 0, looks_ = 0;
 };
 
 Result<bool> RunCarryLayout(ir::Program& program, PassContext& context) {
@@ -223,6 +233,7 @@ HEDDLE_PASS(carry_layout) {
   pass.after = "b = transpose2(a); while: { c = conv2d(b), NHWC; b = c }; a = transpose2(b)";
   pass.refuses =
       "loops with gradients; variables that the body reads or writes elsewhere, too, or whose two "
-      "transposes are not each other's inverse";
+      "transposes are not each other's inverse; loops behind those for which 16,777,216 operators "
+      "have been looked at";
   pass.run = RunCarryLayout;
 }

@@ -154,26 +154,23 @@ class LayoutRewriter {
     out_.push_back(Transpose(twin_[v], v, RankOf(v) == 3 ? Ints{0, 2, 1} : Ints{0, 3, 1, 2}));
   }
   void RestoreNested(const ir::Op& op) {
-    for (int block : NestedBlocks(p_, op))
-      for (const ir::Op& inner : p_.blocks[block].ops)
-        for (const auto& slot : inner.inputs)
-          for (VarId v : slot) Restore(v);
+    ForEachNestedName(p_, context_.uses, op, [&](VarId v, bool written) {
+      if (!written) Restore(v);
+    });
   }
 
   // The operator gives its variables new values, which have no twins: variables that a loop
   // carries are written after they have been read.
   void ForgetWritten(const ir::Op& op) {
-    const auto forget = [this](const ir::Op& writer) {
-      for (const auto& slot : writer.outputs) {
-        for (VarId v : slot) {
-          twin_.erase(v);
-          present_.erase(v);
-        }
-      }
+    const auto forget = [this](VarId v) {
+      twin_.erase(v);
+      present_.erase(v);
     };
-    forget(op);
-    for (int block : NestedBlocks(p_, op))
-      for (const ir::Op& inner : p_.blocks[block].ops) forget(inner);
+    for (const auto& slot : op.outputs)
+      for (VarId v : slot) forget(v);
+    ForEachNestedName(p_, context_.uses, op, [&](VarId v, bool written) {
+      if (written) forget(v);
+    });
   }
 
   // Emits the operator on twins; false when it cannot be or does not pay.
