@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -390,20 +391,19 @@ class AttentionFuser {
 // Erases the operators of `spare` whose outputs nobody reads or fetches.
 void DropUnread(ir::Program& program, const PassContext& context, std::vector<bool> spare) {
   const GraphView view(program, context);
-  std::vector<size_t> readers(program.vars.size());
-  for (VarId v = 0; v < readers.size(); ++v) readers[v] = view.readers(v).size();
+  std::unordered_map<VarId, size_t> gone;  // readers that are erased
   auto& ops = program.blocks[static_cast<size_t>(context.block)].ops;
   for (size_t i = ops.size(); i-- > 0;) {
     if (!spare[i]) continue;
     for (const auto& slot : ops[i].outputs)
       for (VarId v : slot)
-        if (v != ir::kNoVar &&
-            (readers[v] > 0 || context.fetched.count(v) > 0 || !view.SingleWriter(v)))
+        if (v != ir::kNoVar && (view.readers(v).size() > gone[v] || context.fetched.count(v) > 0 ||
+                                !view.SingleWriter(v)))
           spare[i] = false;
     if (!spare[i]) continue;
     for (const auto& slot : ops[i].inputs)
       for (VarId v : slot)
-        if (v != ir::kNoVar) --readers[v];  // these operators read a variable once
+        if (v != ir::kNoVar) ++gone[v];  // these operators read a variable once
   }
   size_t kept = 0;
   for (size_t i = 0; i < ops.size(); ++i) {

@@ -24,7 +24,7 @@ class BatchNormFuser {
         ops_(program.blocks[static_cast<size_t>(view.block())].ops),
         at_(at) {}
 
-  bool Grow(const std::vector<bool>& gone) {
+  bool Grow(const TakenOps& gone) {
     const ir::Op& norm = ops_[at_];
     if (norm.type() != "batch_norm" || !IsPlain(norm)) return false;
     const VarId x = norm.In("X")[0];

@@ -24,7 +24,7 @@ class ShuffleFuser {
         ops_(program.blocks[static_cast<size_t>(view.block())].ops),
         at_(at) {}
 
-  bool Grow(const std::vector<bool>& gone) {
+  bool Grow(const TakenOps& gone) {
     const ir::Op& concat = Op(at_);
     if (concat.type() != "concat" || !concat.var_attrs.empty() || !concat.In("AxisTensor").empty())
       return false;
@@ -65,7 +65,7 @@ class ShuffleFuser {
 
   // The only reader of `v`, if it has this type, no other input, and an XShape that nobody reads;
   // else -1.
-  int Next(VarId v, const char* type, const std::vector<bool>& gone) const {
+  int Next(VarId v, const char* type, const TakenOps& gone) const {
     const int at = v == kNoVar ? -1 : view_.OnlyReader(v, context_);
     if (at < 0 || gone[static_cast<size_t>(at)]) return -1;
     const ir::Op& op = Op(at);

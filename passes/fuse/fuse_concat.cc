@@ -22,7 +22,7 @@ class ConcatFuser {
         ops_(program.blocks[static_cast<size_t>(view.block())].ops),
         at_(at) {}
 
-  bool Grow(const std::vector<bool>& gone) {
+  bool Grow(const TakenOps& gone) {
     const ir::Op& concat = ops_[static_cast<size_t>(at_)];
     if (concat.type() != "concat" || !concat.var_attrs.empty() || !concat.In("AxisTensor").empty())
       return false;

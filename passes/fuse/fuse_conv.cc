@@ -68,7 +68,7 @@ class ConvFuser {
 
   // Absorbs followers; true when there is something to replace.
   // An operator that another convolution has taken (`gone`) ends the chain.
-  bool Grow(const std::vector<bool>& gone) {
+  bool Grow(const TakenOps& gone) {
     const ir::Op& conv = ops_[at_];
     const std::string& type = conv.type();
     transposed_ = type == "conv2d_transpose" || type == "depthwise_conv2d_transpose";

@@ -26,7 +26,7 @@ class ChainFuser {
         ops_(program.blocks[static_cast<size_t>(view.block())].ops),
         at_(at) {}
 
-  bool Grow(const std::vector<bool>& gone) {
+  bool Grow(const TakenOps& gone) {
     if (ops_[at_].type() == "fused_conv2d") bf16_ = ops_[at_].Attr<bool>("fuse_bf16");
     if (!IsPart(at_, false)) return false;
     chain_ = {at_};
@@ -80,7 +80,7 @@ class ChainFuser {
 
  private:
   // Appends the only reader of the chain's result, if it is such a convolution.
-  bool Append(const std::vector<bool>& gone, bool depthwise) {
+  bool Append(const TakenOps& gone, bool depthwise) {
     const ir::Op& last = ops_[chain_.back()];
     const VarId between = last.Out("Output")[0];
     const int next = view_.OnlyReader(between, context_);

@@ -30,7 +30,7 @@ class MatmulFuser {
 
   // Absorbs followers; true when there is something to replace.
   // An operator that another product has taken (`gone`) ends the chain.
-  bool Grow(const std::vector<bool>& gone) {
+  bool Grow(const TakenOps& gone) {
     const ir::Op& op = ops_[static_cast<size_t>(at_)];
     const auto product = AsProduct(op);
     if (!product || !op.var_attrs.empty()) return false;

@@ -1,7 +1,9 @@
 // The frame of fusion passes that replace a chain of operators by one.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,32 @@
 #include "passes/places.h"
 
 namespace heddle::passes {
+
+// The operators of a block that a chain may not take: others have taken them, or they run at
+// another place than the chain's first one.
+class TakenOps {
+ public:
+  explicit TakenOps(const std::vector<ir::Op>& ops)
+      : gone_(ops.size(), false), one_place_(OnePlace(ops)) {
+    if (one_place_) return;
+    std::map<std::pair<std::string_view, int64_t>, size_t> numbers;
+    for (const ir::Op& op : ops)
+      place_.push_back(
+          numbers.try_emplace({op.device, PriorityOf(op)}, numbers.size()).first->second);
+  }
+  bool operator[](size_t at) const {
+    return gone_[at] || (!one_place_ && place_[at] != place_[first_]);
+  }
+  bool IsGone(size_t at) const { return gone_[at]; }
+  void BeginAt(size_t first) { first_ = first; }
+  void Take(size_t at) { gone_[at] = true; }
+
+ private:
+  std::vector<bool> gone_;
+  const bool one_place_;
+  std::vector<size_t> place_;  // by operator; empty: all have one
+  size_t first_ = 0;
+};
 
 // Goes through the context's block; for each operator that no chain has taken yet a Fuser is made,
 // as Fuser(program, context, view, position, more...). Its Grow(gone) says whether there is a chain
@@ -23,35 +51,30 @@ bool ReplaceChains(ir::Program& program, PassContext& context, const More&... mo
   const GraphView view(program, context);
   auto& ops = program.blocks[static_cast<size_t>(context.block)].ops;
   std::vector<std::optional<ir::Op>> replaced(ops.size());
-  std::vector<bool> gone(ops.size(), false);
+  TakenOps gone(ops);
   bool changed = false;
-  const bool one_place = OnePlace(ops);
-  std::vector<bool> elsewhere;
   for (size_t i = 0; i < ops.size(); ++i) {
-    if (gone[i] || ops[i].has_control_edges()) continue;
-    if (!one_place) {
-      elsewhere = gone;
-      for (size_t k = 0; k < ops.size(); ++k)
-        if (!SamePlace(ops[k], ops[i])) elsewhere[k] = true;
-    }
+    if (gone.IsGone(i) || ops[i].has_control_edges()) continue;
+    gone.BeginAt(i);
     Fuser fuser(program, context, view, static_cast<int>(i), more...);
     const int first = static_cast<int>(i);
-    if (!fuser.Grow(one_place ? gone : elsewhere) || !SamePlace(ops, first, fuser.absorbed) ||
+    if (!fuser.Grow(gone) || !SamePlace(ops, first, fuser.absorbed) ||
         !view.ReadTheSame({&first, 1}, fuser.absorbed.back()) ||
         !view.ReadTheSame(fuser.absorbed, fuser.absorbed.back()))
       continue;
     std::optional<ir::Op>& made = replaced[static_cast<size_t>(fuser.absorbed.back())];
     made = fuser.Make();
     TakePlace(ops[i], &*made);
-    gone[i] = changed = true;
-    for (int a : fuser.absorbed) gone[static_cast<size_t>(a)] = true;
+    changed = true;
+    gone.Take(i);
+    for (int a : fuser.absorbed) gone.Take(static_cast<size_t>(a));
   }
   if (!changed) return false;
   std::vector<ir::Op> kept;
   for (size_t i = 0; i < ops.size(); ++i) {
     if (replaced[i])
       kept.push_back(*std::move(replaced[i]));
-    else if (!gone[i])
+    else if (!gone.IsGone(i))
       kept.push_back(std::move(ops[i]));
   }
   ops = std::move(kept);
