@@ -25,6 +25,7 @@ class Inliner {
   Result<bool> Run() {
     bool changed = false;
     for (const ir::Block& b : p_.blocks) count_ += b.ops.size();
+    tree_.List(p_);
     const size_t blocks = p_.blocks.size();  // blocks made on the way are handled in the next round
     for (size_t b = 0; b < blocks; ++b) {
       HEDDLE_ASSIGN_OR_RETURN(const bool some, Sweep(static_cast<int>(b)));
@@ -90,13 +91,17 @@ class Inliner {
 
   // All outer variables of the block are visible from the call, and no operator in it names
   // variables by attributes.
-  bool MayInline(int block, int sub) const {
+  bool MayInline(int block, int sub) {
     if (!Within(block, p_.blocks[static_cast<size_t>(sub)].parent)) return false;
-    for (const ir::Block& b : p_.blocks) {
-      if (b.forward_block >= 0 && Within(b.forward_block, sub))
-        return false;  // the gradient of the block
-      if (!Within(b.id, sub)) continue;
-      for (const ir::Op& op : b.ops) {
+    // What is inlined into the block meanwhile was asked for, too.
+    const auto [known, is_new] = may_copy_.try_emplace(sub, false);
+    if (is_new) known->second = MayCopy(sub);
+    return known->second;
+  }
+  bool MayCopy(int sub) const {
+    for (const int b : tree_.Under(sub)) {
+      if (tree_.has_gradient[static_cast<size_t>(b)]) return false;
+      for (const ir::Op& op : p_.blocks[static_cast<size_t>(b)].ops) {
         LookForInterrupt();
         if (op.has_control_edges()) return false;  // several copies would bear the same marks
         const auto by_name = [](const SlotDef& s) { return s.name.starts_with("sub_block:"); };
@@ -110,7 +115,7 @@ class Inliner {
   }
 
   void Expand(const ir::Op& call, int block, int sub, std::vector<ir::Op>* out) {
-    Copier copier{p_, block, sub, {}, {}};
+    Copier copier{p_, tree_, block, sub, {}, {}};
     copier.Prepare();
     const auto assign = [&](VarId from, VarId to) {
       ir::Op op = ir::MakeOp(*FindOp("assign"));
@@ -134,32 +139,67 @@ class Inliner {
         assign(copier.Map(call.In("sub_block:results")[i]), call.Out("Out")[i]);
   }
 
+  // Which blocks stand in a block, and which variables are a block's own: a call costs what its
+  // block has in it, however large the program is.
+  struct Tree {
+    void List(const ir::Program& p) {
+      has_gradient.resize(p.blocks.size());
+      for (const ir::Block& b : p.blocks) {
+        AddBlock(b);
+        if (b.forward_block >= 0 && b.forward_block < std::ssize(has_gradient))
+          has_gradient[static_cast<size_t>(b.forward_block)] = true;
+      }
+      for (VarId v = 0; v < p.vars.size(); ++v) AddVar(v, p.vars[v].block);
+    }
+    void AddBlock(const ir::Block& b) {
+      const size_t count = static_cast<size_t>(std::max(b.id, b.parent)) + 1;
+      if (children.size() < count) children.resize(count), vars.resize(count);
+      has_gradient.resize(std::max(has_gradient.size(), count));
+      if (b.parent >= 0) children[static_cast<size_t>(b.parent)].push_back(b.id);
+    }
+    void AddVar(VarId v, int block) { vars[static_cast<size_t>(block)].push_back(v); }
+    // It and those that stand in it, ascending.
+    std::vector<int> Under(int block) const {
+      std::vector<int> all = {block};
+      for (size_t i = 0; i < all.size(); ++i)
+        for (const int child : children[static_cast<size_t>(all[i])]) all.push_back(child);
+      std::sort(all.begin(), all.end());
+      return all;
+    }
+
+    std::vector<std::vector<int>> children;
+    std::vector<std::vector<VarId>> vars;
+    std::vector<bool> has_gradient;  // per block: another one is its gradient
+  };
+
   // Copies the variables of a block into another block, and the blocks inside it as new blocks.
   struct Copier {
     ir::Program& p;
+    Tree& tree;
     const int block, sub;
     std::unordered_map<VarId, VarId> vars;
     std::unordered_map<int, int> blocks;
 
     void Prepare() {
       blocks[sub] = block;
-      const size_t count = p.blocks.size();
-      for (size_t b = static_cast<size_t>(sub) + 1; b < count; ++b) {
-        const auto parent = blocks.find(p.blocks[b].parent);
-        if (parent == blocks.end()) continue;
+      std::vector<VarId> declared;
+      for (const int b : tree.Under(sub)) {
+        const auto& own = tree.vars[static_cast<size_t>(b)];
+        declared.insert(declared.end(), own.begin(), own.end());
+        if (b == sub) continue;
         ir::Block copy;
         copy.id = static_cast<int>(p.blocks.size());
-        copy.parent = parent->second;
-        blocks[static_cast<int>(b)] = copy.id;
+        copy.parent = blocks.at(p.blocks[static_cast<size_t>(b)].parent);
+        blocks[b] = copy.id;
+        tree.AddBlock(copy);
         p.blocks.push_back(std::move(copy));
       }
-      const auto declared = static_cast<VarId>(p.vars.size());
-      for (VarId v = 0; v < declared; ++v) {
-        const auto home = blocks.find(p.vars[v].block);
-        if (home == blocks.end()) continue;
+      std::sort(declared.begin(), declared.end());
+      for (const VarId v : declared) {
         ir::Var copy = p.vars[v];
-        copy.block = home->second;
+        copy.block = blocks.at(copy.block);
         if (copy.block == block) copy.name = p.FreshName(copy.name);
+        tree.AddVar(static_cast<VarId>(p.vars.size()), copy.block);
         vars[v] = p.AddVar(std::move(copy));
       }
       for (const auto& [from, to] : blocks) {
@@ -204,7 +244,9 @@ class Inliner {
   }
 
   ir::Program& p_;
-  size_t count_ = 0;  // operators, including those of inlined calls
+  Tree tree_;
+  std::unordered_map<int, bool> may_copy_;  // by block
+  size_t count_ = 0;                        // operators, including those of inlined calls
 };
 
 Result<bool> RunInlineCalls(ir::Program& program, PassContext&) {
