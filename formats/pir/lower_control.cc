@@ -1,5 +1,6 @@
 // if, while and what belongs to them, as conditional_block, while and select_input.
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
@@ -172,13 +173,13 @@ int Lowering::CarryIn(const Operation& op, size_t i) {
 void Lowering::CarryOn(const Operation& op, const Block& body, const std::vector<int>& carried,
                        const Yields& next) {
   const int outer = SwitchBlock(body.number);
+  const std::unordered_set<int> all(carried.begin(), carried.end());
   std::vector<int> from;
   for (size_t i = 0; i < carried.size(); ++i) {
     int var = next[i].kind == Binding::Kind::kVar ? next[i].var : kNoDraft;
     const bool moves = var != kNoDraft && carried[i] != kNoDraft && var != carried[i];
     // One that is carried itself is overwritten meanwhile.
-    if (moves && std::find(carried.begin(), carried.end(), var) != carried.end())
-      var = CopyOf(var, op);
+    if (moves && all.contains(var)) var = CopyOf(var, op);
     from.push_back(moves ? var : kNoDraft);
   }
   for (size_t i = 0; i < carried.size(); ++i)
