@@ -6,14 +6,18 @@ kinds of scale/kinds.py), in every format, and made by hand in Python.
   sweep_scale.py --heddle BIN [--python P --pythonpath DIR] [--kinds chain,readers]
                  [--formats onnx,tensorflow,paddle,pir,built] [--levels 0,2] [--ways ""]
 
-Prints a line for each: seconds until the program was loaded (or made) and until the first run was
-over, seconds of the processor for all of it, and the most resident memory. `x`:
-how many times as long and as much as for the size before. Exit status 1 where a load or a first
-run takes longer than --limit, by the clock and by the processor, where it ends otherwise than well
-(or, for kinds of a depth, with an error that names the bound), or where memory grows more than
-1.5 times as fast as the size. Kinds that end early for one size are not tried with larger ones."""
+Prints a line for each size: seconds until the program was loaded (or made) and until the first run
+was over, seconds of the processor for all of it, and the most resident memory. `x`: how many times
+as long and as much as for the size before. At the end, of kinds with three sizes of one ratio
+(--sizes 5000,10000,20000), the power of the size with which the processor's seconds grow, the
+highest first; it follows from the differences, in which the start of a process does not count.
+Exit status 1 where a load or a first run takes longer than --limit, by the clock and by the
+processor, where it ends otherwise than well (or, for kinds of a depth, with an error that names the
+bound), or where memory grows more than 1.5 times as fast as the size. Kinds that end early for one
+size are not tried with larger ones."""
 
 import argparse
+import math
 import os
 import re
 import resource
@@ -62,9 +66,35 @@ def seconds(number, unit):
     return float(number) * {"us": 1e-6, "ms": 1e-3, "s": 1}[unit]
 
 
+def power(sizes, values, least):
+    """With which the values grow with the sizes, the last three; None where they do not grow by
+    `least` or the sizes have no common ratio."""
+    if len(sizes) < 3 or sizes[-1] * sizes[-3] != sizes[-2] ** 2:
+        return None
+    low, high = values[-2] - values[-3], values[-1] - values[-2]
+    if high < least or low <= 0:
+        return None
+    return math.log(high / low) / math.log(sizes[-1] / sizes[-2])
+
+
 class Sweep:
     def __init__(self, options, folder):
         self.options, self.folder, self.failed = options, folder, 0
+        self.powers = []  # (power of seconds, power of memory, kind, format, level, seconds)
+
+    def note_powers(self, kind, form, level, done):
+        sizes, made = [n for n, _ in done], [m for _, m in done]
+        if len(made) > 2:
+            self.powers.append((power(sizes, [m.user for m in made], 0.03),
+                                power(sizes, [m.mb for m in made], 3),
+                                kind, form, level, made[-1].user))
+
+    def print_powers(self):
+        show = lambda p: "      " if p is None else f"n^{p:4.2f}"
+        for time_power, memory_power, kind, form, level, used in sorted(
+                self.powers, key=lambda p: -(p[0] or 0)):
+            print(f"{kind:23}{form:11}level {level}  seconds {show(time_power)}  "
+                  f"memory {show(memory_power)}  {used:7.2f} s")
 
     def measure(self, kind, form, level, n):
         o = self.options
@@ -87,12 +117,12 @@ class Sweep:
                         4 * o.limit)
 
     def series(self, kind, form, level):
-        last = None
+        last, done = None, []
         for n in self.options.depths if kind in kinds.DEEP else self.options.sizes:
             made = self.measure(kind, form, level, n)
             if made is None:
                 return
-            head = f"{kind:20}{form:11}level {level} {n:>7}  "
+            head = f"{kind:23}{form:11}level {level} {n:>7}  "
             found = re.search(r"loaded in ([\d.]+) (us|ms|s), ran in ([\d.]+) (us|ms|s)", made.text)
             if made.status != 0 or not found:
                 refused = kind in kinds.DEEP and made.status == 1 and "more than" in made.text
@@ -115,8 +145,10 @@ class Sweep:
             print(f"{head}load {load:8.3f} s  first run {first:8.3f} s  cpu {made.user:7.2f} s  "
                   f"{made.mb:6.0f} MB  {growth}{'  SLOW' * late}", flush=True)
             last, last_n = made, n
+            done.append((n, made))
             if load + first > 4 * self.options.limit:
-                return
+                break
+        self.note_powers(kind, form, level, done)
 
 
 def main():
@@ -141,6 +173,7 @@ def main():
                 for form in options.formats.split(","):
                     for level in options.levels:
                         sweep.series(kind, form, level)
+            sweep.print_powers()
         # Graphs in graphs are written by recursion.
         sys.setrecursionlimit(1 << 20)
         threading.stack_size(1 << 30)

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Node:
-    """`op` is one of relu, abs, leaky, sum, concat, split, mul, positive (whether the sum of all
-    elements is above 0), if (of graphs `then` and `orelse`), loop (`body`; `turns`, or two),
-    call (`function`)."""
+    """`op` is one of relu, abs, reshape (to a vector), leaky, sum, concat, split, mul, total (the
+    sum of all elements), positive (whether that is above 0), some (elements of it, whose number the
+    run finds), sgd (a step of a weight: weight, gradient, rate), momentum (of several: weights,
+    gradients, velocities, rate), if (of graphs `then` and `orelse`), loop (`body`; `turns`, or
+    two), call (`function`)."""
 
     op: str
     ins: list
@@ -62,3 +64,5 @@ class Program:
     length: int = 2  # of each feed
     weights: dict = field(default_factory=dict)  # one number each, by name
     functions: dict = field(default_factory=dict)  # graphs with one input, by name
+    refs: dict = field(default_factory=dict)  # outputs as the last file calls them; empty: no other
+    rewrites: bool = False  # some names are written again: for formats where values may change

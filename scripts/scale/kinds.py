@@ -1,6 +1,6 @@
 """The kinds: each makes a Program of n of something."""
 
-from .graph import Graph, Program
+from .graph import Graph, Node, Program
 
 KINDS = {}
 
@@ -44,6 +44,18 @@ def chain(n):
 @kind
 def readers(n):
     return summed(n, "sum", True)
+
+
+@kind
+def reshapes(n):
+    """Operators of one value that passes about layouts look at."""
+    g, ends = Graph(), []
+    g.add("abs", ["x"], "v")
+    for i in range(n):
+        g.add("reshape", ["v"], f"r{i}")
+        ends.append(g.add("leaky", [f"r{i}"], f"d{i}", alpha=0x3C000000 + i))
+    g.outputs = [g.add("sum", ends, "y")]
+    return Program(g)
 
 
 @kind
@@ -102,6 +114,134 @@ def inputs(n):
     g, feeds = Graph(), [f"x{i}" for i in range(n)]
     g.outputs = [g.add("sum", feeds, "y")]
     return Program(g, feeds)
+
+
+@kind
+def fed_and_fetched(n):
+    g, feeds = Graph(), [f"x{i}" for i in range(n)]
+    g.outputs = [g.add("abs", [f], f"y{i}") for i, f in enumerate(feeds)]
+    return Program(g, feeds)
+
+
+@kind
+def towers(n):
+    """Chains of ten side by side."""
+    g = Graph()
+    for i in range(n // 10):
+        tower = relus(10, f"d{i}", f"t{i}_")
+        g.add("leaky", ["x"], f"d{i}", alpha=0x3C000000 + i)
+        g.nodes += tower.nodes
+        g.outputs += tower.outputs
+    g.outputs = [g.add("sum", g.outputs, "y")]
+    return Program(g)
+
+
+@kind
+def crossed(n):
+    """Values that are read in the order opposite to that in which they were made."""
+    g, last = relus(n), "x"
+    for i in reversed(range(n)):
+        last = g.add("sum", [last, f"v{i}"], f"s{i}")
+    g.outputs = [last]
+    return Program(g)
+
+
+@kind
+def crossed_sizes(n):
+    """The same, of sixty sizes."""
+    g, sums = Graph(), []
+    made = [g.add("concat", ["x"] * (1 + 37 * i % 60), f"m{i}") for i in range(n)]
+    for i in reversed(range(n)):
+        sums.append(g.add("total", [made[i]], f"s{i}"))
+    g.outputs = [g.add("sum", sums, "y")]
+    return Program(g, length=16)
+
+
+@kind
+def rewrites(n):
+    """Ten values of one variable, each with many readers."""
+    g, read = Graph(), []
+    g.add("abs", ["x"], "v")
+    for k in range(10):
+        read += different(g, n // 10, "v", f"d{k}_")
+        g.add("leaky", ["v"], "v", alpha=0x3C000000)
+    g.outputs = [g.add("sum", read, "y")]
+    return Program(g, rewrites=True)
+
+
+@kind
+def updates(n):
+    """As training makes them: a step of each of n parameters."""
+    g = Graph()
+    rate = g.add("total", ["x"], "rate")
+    for i in range(n):
+        g.add("sgd", [f"w{i}", g.add("leaky", [rate], f"g{i}", alpha=0x3C000000 + i), rate],
+              f"w{i}")
+    g.outputs = ["rate"]
+    return Program(g, weights={f"w{i}": 0x3C000000 + i for i in range(n)}, rewrites=True)
+
+
+@kind
+def updates_at_once(n):
+    """The same by one operator."""
+    g, grads = Graph(), []
+    rate = g.add("total", ["x"], "rate")
+    for i in range(n):
+        grads.append(g.add("leaky", [rate], f"g{i}", alpha=0x3C000000 + i))
+    weights, speeds = [f"w{i}" for i in range(n)], [f"s{i}" for i in range(n)]
+    g.add("momentum", weights + grads + speeds + [rate], weights + speeds)
+    g.outputs = ["rate"]
+    return Program(g, weights={w: 0x3C000000 + i for i, w in enumerate(weights + speeds)},
+                   rewrites=True)
+
+
+@kind
+def equal_rewrites(n):
+    """A variable that is written anew with what it held."""
+    g, read = Graph(), []
+    for i in range(n):
+        g.add("abs", ["x"], "v")
+        read.append(g.add("leaky", ["v"], f"d{i}", alpha=0x3C000000 + i))
+    g.outputs = [g.add("sum", read, "y")]
+    return Program(g, rewrites=True)
+
+
+def opened(made):
+    """The same of an input whose shape the run finds."""
+    for n in made.graph.nodes:
+        n.ins = ["some" if i == "x" else i for i in n.ins]
+    made.graph.nodes[:0] = [Node("some", ["x"], ["some"])]
+    return made
+
+
+@kind
+def open_chain(n):
+    return opened(chain(n))
+
+
+@kind
+def open_readers(n):
+    return opened(readers(n))
+
+
+@kind
+def open_operands(n):
+    return opened(operands(n))
+
+
+@kind
+def open_concat(n):
+    return opened(concat_of_different(n))
+
+
+@kind
+def open_crossed(n):
+    return opened(crossed(n))
+
+
+@kind
+def open_branches(n):
+    return opened(branches(n))
 
 
 @kind
@@ -164,6 +304,41 @@ def branches(n):
 
 
 @kind
+def same_names(n):
+    """Branches whose values have the same names in each."""
+    g, v = Graph(), names(n)
+    c = g.add("positive", ["x"], "c")
+    for i in range(n):
+        pick(g, c, relus(1, v[i], "t"), relus(2, v[i], "e"), v[i + 1])
+    g.outputs = v[-1:]
+    return Program(g)
+
+
+@kind
+def branches_in_branch(n):
+    g = Graph()
+    c = g.add("positive", ["x"], "c")
+    inner = branches(n).graph
+    g.outputs = [pick(g, c, inner, relus(2, stem="e"), "y")]
+    inner.nodes = inner.nodes[1:]  # the condition is that outside
+    return Program(g)
+
+
+@kind
+def branches_of_constants(n):
+    """Branches with something to compute in advance."""
+    g, v = Graph(), names(n)
+    c = g.add("positive", ["x"], "c")
+    for i in range(n):
+        then = Graph()
+        w = then.add("leaky", [f"w{i}"], f"t{i}", alpha=0x3C000000)
+        then.outputs = [then.add("mul", [v[i], w], f"m{i}")]
+        pick(g, c, then, relus(2, v[i], f"e{i}_"), v[i + 1])
+    g.outputs = v[-1:]
+    return Program(g, weights={f"w{i}": 0x3C000000 + i for i in range(n)})
+
+
+@kind
 def branch_body(n):
     g = Graph()
     c = g.add("positive", ["x"], "c")
@@ -201,6 +376,16 @@ def loops(n):
         body.inputs = [f"a{i}"]
         g.add("loop", [v[i]], v[i + 1], body=body)
     g.outputs = v[-1:]
+    return Program(g)
+
+
+@kind
+def loops_in_loop(n):
+    g, body = Graph(), loops(n).graph
+    for node in body.nodes[:1]:
+        node.ins = ["a"]
+    body.inputs = ["a"]
+    g.outputs = [g.add("loop", ["x"], "y", body=body)]
     return Program(g)
 
 
@@ -273,6 +458,34 @@ def nested_functions(n):
             f.outputs = [f.add("call", ["a"], "r", function=f"F{i - 1}")]
         made[f"F{i}"] = f
     return Program(g, functions=made)
+
+
+@kind
+def deep_bodies(n):
+    """Forty branches in each other, of n operators in all."""
+    def level(g, i):
+        outer = relus(n // 40, "x", f"b{i}_")
+        pick(outer, "c", g, relus(1, outer.outputs[0], f"e{i}_"), f"y{i}")
+        outer.outputs = [outer.add("sum", [outer.outputs[0], f"y{i}"], f"z{i}")]
+        return outer
+    return nested(40, level)
+
+
+@kind
+def deep_captures(n):
+    """What forty branches in each other read of the graph around them."""
+    def level(g, i):
+        outer = Graph()
+        outer.outputs = [pick(outer, "c", g, relus(1, "x", f"e{i}_"), f"y{i}")]
+        return outer
+    g = Graph()
+    g.outputs = [g.add("sum", [f"d{i}" for i in range(n)], "s")]
+    for i in range(40):
+        g = level(g, i)
+    first = _condition()
+    different(first, n)
+    g.nodes[:0] = first.nodes
+    return Program(g)
 
 
 # Kinds whose n is a depth.

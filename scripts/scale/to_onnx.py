@@ -37,6 +37,12 @@ class Writer:
                         integer("num_outputs", len(n.outs)))]
         if n.op == "call":
             return [raw(n.attrs["function"], n.ins, n.outs, msg(7, "own"))]
+        if n.op == "some":
+            return [raw("Unique", n.ins, n.outs)]
+        if n.op == "reshape":
+            return [raw("Reshape", [*n.ins, "vector"], n.outs)]
+        if n.op == "total":
+            return [raw("ReduceSum", n.ins, n.outs, integer("keepdims", 1))]
         if n.op == "positive":
             self.count += 1
             t = f"{n.outs[0]}_{self.count}"
@@ -75,9 +81,12 @@ class Writer:
 
 
 def write(program):
+    if program.rewrites:
+        return None
     w = Writer(program)
     turns = [msg(5, num(2, 7), msg(8, f"turns{k}"), msg(9, k.to_bytes(8, "little")))
              for k in (1, 2)]
+    turns.append(msg(5, num(1, 1), num(2, 7), msg(8, "vector"), msg(9, b"\xff" * 8)))
     constants = [msg(5, num(1, 1), num(2, 1), msg(8, name), msg(9, bits.to_bytes(4, "little")))
                  for name, bits in program.weights.items()]
     graph = msg(7, w.graph(program.graph), msg(2, "g"), *turns, *constants,

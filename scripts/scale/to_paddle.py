@@ -51,7 +51,7 @@ def special(name, kind):
 
 class Writer:
     def __init__(self, program):
-        self.program, self.blocks, self.count = program, [], 0
+        self.program, self.blocks, self.count, self.declared = program, [], 0, set()
 
     def fresh(self, stem):
         self.count += 1
@@ -83,8 +83,12 @@ class Writer:
     def add(self, at, n):
         concat = n.op == "concat"
         for out in n.outs:
+            if (at, out) in self.declared or out in self.program.weights:
+                continue  # written again
+            self.declared.add((at, out))
             dims = (len(n.ins) * self.program.length,) if concat else \
-                (1,) if n.op in ("split", "positive") else None
+                (1,) if n.op in ("split", "total", "positive") else \
+                (-1,) if n.op == "some" else None
             self.declare(at, out, BOOL if n.op == "positive" else FLOAT, dims)
         if n.op == "leaky":
             self.emit(at, "leaky_relu", {"X": n.ins}, {"Out": n.outs},
@@ -99,6 +103,26 @@ class Writer:
         elif n.op == "mul":
             self.emit(at, "elementwise_mul", {"X": n.ins[:1], "Y": n.ins[1:]}, {"Out": n.outs},
                       integer("axis", -1))
+        elif n.op == "reshape":
+            self.emit(at, "reshape2", {"X": n.ins}, {"Out": n.outs}, integers("shape", [-1]))
+        elif n.op == "total":
+            self.emit(at, "reduce_sum", {"X": n.ins}, {"Out": n.outs}, flag("reduce_all", 1),
+                      flag("keep_dim", 1), integers("dim", [0]))
+        elif n.op == "some":
+            mask = self.declare(at, self.fresh("mask"), BOOL)
+            self.emit(at, "cast", {"X": n.ins}, {"Out": [mask]}, integer("in_dtype", FLOAT),
+                      integer("out_dtype", BOOL))
+            self.emit(at, "masked_select", {"X": n.ins, "Mask": [mask]}, {"Y": n.outs})
+        elif n.op == "momentum":
+            k = len(n.outs) // 2
+            self.emit(at, "merged_momentum",
+                      {"Param": n.ins[:k], "Grad": n.ins[k:2 * k], "Velocity": n.ins[2 * k:3 * k],
+                       "LearningRate": n.ins[3 * k:]},
+                      {"ParamOut": n.outs[:k], "VelocityOut": n.outs[k:]}, real("mu", 0x3F000000))
+        elif n.op == "sgd":
+            weight, grad, rate = n.ins
+            self.emit(at, "sgd", {"Param": [weight], "Grad": [grad], "LearningRate": [rate]},
+                      {"ParamOut": n.outs})
         elif n.op == "positive":
             total, zero = self.declare(at, self.fresh("total"), FLOAT, (1,)), self.fresh("zero")
             self.fill(at, zero, 0, FLOAT)

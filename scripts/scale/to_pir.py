@@ -36,6 +36,11 @@ class Writer:
             attr("shape", "1.a_intarray", "[1]"), attr("value", "0.a_f64", value),
             attr("dtype", "1.a_dtype", '"%s"' % dtype), attr("place", "1.a_place", '[0,0,""]')]))
 
+    def no_axes(self):
+        return self.op("1.full_int_array", [], [tensor("i64", 0)], ",".join([
+            attr("value", "0.a_array", "[]"), attr("dtype", "1.a_dtype", '"int64"'),
+            attr("place", "1.a_place", '[0,0,""]')]))
+
     def combine(self, ins):
         kind = '{"#":"0.t_vec","D":[%s]}' % ",".join([self.x] * len(ins))
         return self.op("0.combine", ins, [kind])
@@ -65,10 +70,20 @@ class Writer:
             outs = add(self.op("0.split", pieces, [one] * len(n.outs)))
         elif n.op == "mul":
             outs = add(self.op("1.multiply", ins, types))
+        elif n.op == "some":
+            mask = add(self.op("1.cast", ins, [tensor("bool", self.length)],
+                               attr("dtype", "1.a_dtype", '"bool"')))
+            outs = add(self.op("1.masked_select", ins + mask, [tensor("f32", -1)]))
+        elif n.op == "reshape":
+            shape = add(self.op("1.full_int_array", [], [tensor("i64", 1)], ",".join([
+                attr("value", "0.a_array", '[{"#":"0.a_i64","D":-1}]'),
+                attr("dtype", "1.a_dtype", '"int64"'), attr("place", "1.a_place", '[0,0,""]')])))
+            outs = add(self.op("1.reshape", ins + shape, types))
+        elif n.op == "total":
+            outs = add(self.op("1.sum", ins + add(self.no_axes()), [tensor("f32", 1)],
+                               attr("keepdim", "0.a_bool", "true")))
         elif n.op == "positive":
-            axis = add(self.op("1.full_int_array", [], [tensor("i64", 0)], ",".join([
-                attr("value", "0.a_array", "[]"), attr("dtype", "1.a_dtype", '"int64"'),
-                attr("place", "1.a_place", '[0,0,""]')])))
+            axis = add(self.no_axes())
             total = add(self.op("1.max", ins + axis, [tensor()],
                                 attr("keepdim", "0.a_bool", "false")))
             outs = add(self.op("1.cast", total, [tensor("bool")],
@@ -118,7 +133,7 @@ class Writer:
 
 
 def write(program):
-    if program.functions:
+    if program.functions or program.rewrites:
         return None
     w = Writer(program)
     texts = []

@@ -69,6 +69,18 @@ class Scope:
         elif n.op == "split":
             axis = self.constant(INT, num(7, 0))
             self.emit(name, op, [axis] + ins, t, attr("num_split", num(3, len(n.outs))))
+        elif n.op == "some":
+            self.emit(name, "Unique", ins, t, typed("out_idx", INT))
+            arg = "y"
+        elif n.op == "reshape":
+            self.emit(name, "Reshape", ins + [self.constant(INT, num(7, -1), (1,))], t,
+                      typed("Tshape", INT))
+            arg = "output"
+        elif n.op == "total":
+            axes = self.constant(INT, num(7, 0), (1,))
+            keep = attr("keep_dims", num(5, 1))
+            self.emit(name, "Sum", ins + [axes], t, typed("Tidx", INT), keep)
+            arg = "output"
         elif n.op == "positive":
             axes, zero = self.constant(INT, num(7, 0), (1,)), self.constant(FLOAT, fixed32(5, 0))
             self.emit(name + "_sum", "Sum", ins + [axes], t, typed("Tidx", INT))
@@ -145,6 +157,8 @@ class Writer:
 
 
 def write(program):
+    if program.rewrites:
+        return None
     program.graph.bind()
     w = Writer()
     g = Scope(w, 1, True)
@@ -158,6 +172,7 @@ def write(program):
         g.refs[name] = name
     for n in program.graph.nodes:
         g.add(n)
+    program.refs = {o: g.refs[o] for o in program.graph.outputs}
     for name, f in program.functions.items():
         w.function(f.bind(), f.inputs, [FLOAT], f.outputs, [], name)
     return {FILE: b"".join(g.parts) + (msg(2, *w.library) if w.library else b"")}
