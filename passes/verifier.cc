@@ -1,6 +1,7 @@
 #include "passes/verifier.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
@@ -154,10 +155,17 @@ class ShapeOfProgram {
 
   // Variables of block `outer` are visible in `block`.
   bool Visible(int block, int outer) const {
-    for (int b = block; b >= 0; b = p_.blocks[b].parent) {
+    if (block == outer || outer == 0) return true;
+    // Gradient blocks see what those that they are the gradient of see: two ways, which may meet.
+    std::vector<int> open = {block};
+    std::unordered_set<int> seen;
+    while (!open.empty()) {
+      const int b = open.back();
+      open.pop_back();
+      if (b < 0 || !seen.insert(b).second) continue;
       if (b == outer) return true;
-      if (const int f = p_.blocks[b].forward_block; f >= 0 && f < b && Visible(f, outer))
-        return true;
+      open.push_back(p_.blocks[b].parent);
+      if (const int f = p_.blocks[b].forward_block; f < b) open.push_back(f);
     }
     return false;
   }

@@ -2,10 +2,21 @@
 
 #include <algorithm>
 #include <functional>
+#include <unordered_set>
 
 #include "core/error.h"
 
 namespace heddle::ir {
+namespace {
+
+constexpr std::string_view kFresh = "@heddle_";  // in names that FreshName gives
+
+// Tables of names: the first has those of all blocks that FreshName may give, so that it asks one
+// table and not one for each block; then each block has its own.
+constexpr size_t kFreshNames = 0;
+size_t TableOf(int block) { return static_cast<size_t>(block) + 1; }
+
+}  // namespace
 
 std::vector<int> Op::SubBlocks() const {
   std::vector<int> ids;
@@ -45,35 +56,48 @@ void NameTable::Add(const std::vector<Var>& vars, VarId id) {
 }
 
 VarId Program::Find(int block, std::string_view name) const {
-  for (int b = block; b >= 0 && b < static_cast<int>(blocks.size());) {
+  // Gradient blocks see the variables of the block that they are the gradient of, and then those of
+  // their parent. Both ways may lead to the same blocks, which are looked at once.
+  std::vector<int> parents;           // to be looked at further on
+  std::unordered_set<int> looked_at;  // once there are two ways
+  for (int b = block;;) {
+    const bool ends = b < 0 || b >= static_cast<int>(blocks.size()) ||
+                      (!looked_at.empty() && !looked_at.insert(b).second);
     // The last blocks may declare no variable of their own.
-    if (b < static_cast<int>(names_.size()))
-      if (const VarId v = names_[b].Find(vars, name); v != kNoVar) return v;
-    if (b == 0) break;
-    // Gradient blocks see the variables of the block they are the gradient of.
-    if (const int f = blocks[b].forward_block; f >= 0 && f != b && f < b) {
-      if (VarId v = Find(f, name); v != kNoVar) return v;
+    if (!ends && TableOf(b) < names_.size())
+      if (const VarId v = names_[TableOf(b)].Find(vars, name); v != kNoVar) return v;
+    if (ends || b == 0) {
+      if (parents.empty()) return kNoVar;
+      b = parents.back();
+      parents.pop_back();
+      continue;
     }
-    b = blocks[b].parent;
+    const int forward = blocks[b].forward_block;
+    if (forward >= 0 && forward < b) {
+      looked_at.insert(b);
+      parents.push_back(blocks[b].parent);
+      b = forward;
+    } else {
+      b = blocks[b].parent;
+    }
   }
-  return kNoVar;
 }
 
 VarId Program::AddVar(Var var) {
   const auto id = static_cast<VarId>(vars.size());
-  if (static_cast<int>(names_.size()) <= var.block) names_.resize(var.block + 1);
+  const size_t table = TableOf(var.block);
+  if (names_.size() <= table) names_.resize(table + 1);
   vars.push_back(std::move(var));
-  names_[vars.back().block].Add(vars, id);
+  names_[table].Add(vars, id);
+  if (vars.back().name.find(kFresh) != std::string::npos) names_[kFreshNames].Add(vars, id);
   return id;
 }
 
 std::string Program::FreshName(const std::string& stem) const {
   // Counting on from the number of variables finds a free name at once when many are made.
   for (size_t i = vars.size();; ++i) {
-    std::string name = stem + "@heddle_" + std::to_string(i);
-    bool taken = false;
-    for (const auto& names : names_) taken = taken || names.Find(vars, name) != kNoVar;
-    if (!taken) return name;
+    std::string name = StrCat(stem, kFresh, i);
+    if (names_.empty() || names_[kFreshNames].Find(vars, name) == kNoVar) return name;
   }
 }
 

@@ -45,6 +45,15 @@ void ProgramBuilder::AddBlock(int parent, int forward_block) {
     Problem("block ", b, " has parent ", parent, ", which does not exist");
   else if (b > 0 && parent > b)
     Problem("block ", b, " has parent ", parent, "; a parent comes before its children");
+  // Whoever looks for a name goes through all these blocks, also where no operator runs them.
+  const auto depth_of = [&](int seen) {
+    return seen >= 0 && seen < b ? depths_[static_cast<size_t>(seen)] + 1 : 0;
+  };
+  depths_.push_back(b == 0 ? 0 : std::max(depth_of(parent), depth_of(forward_block)));
+  if (depths_.back() > kMostNestedBlocks) {
+    Problem("block ", b, ": more than ", kMostNestedBlocks, " levels of blocks in blocks");
+    depths_.back() = 0;  // said once
+  }
   p_->blocks.push_back(std::move(block));
 }
 

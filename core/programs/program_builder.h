@@ -115,6 +115,7 @@ class ProgramBuilder {
   int block_count_ = 0;
   std::vector<std::string> problems_;
   std::map<std::string, std::string> unknown_;  // operator -> where it first stands
+  std::vector<int> depths_;                     // per block: levels of blocks that it sees
   std::vector<int> nesting_;                    // per block: levels of blocks inside
 };
 

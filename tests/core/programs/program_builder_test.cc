@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "passes/ir_text.h"
 #include "tests/support/program_builder.h"
 
@@ -105,6 +110,87 @@ TEST(ProgramBuilder, NeedsABlock) {
   const auto made = ir::ProgramBuilder("none").Finish(nullptr);
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.status().code(), StatusCode::kDataLoss);
+}
+
+// Whoever looks for a name goes through the blocks that a block sees. Two ways lead to most of them
+// here; a name that none of them has was looked for along each way.
+TEST(ProgramBuilder, BlocksThatSeveralWaysLeadToAreLookedAtOnce) {
+  constexpr int kBlocks = 190;
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    std::mt19937 rng(seed);
+    ir::ProgramBuilder b("ways", seed);
+    b.ReserveBlocks(kBlocks);
+    std::vector<std::vector<int>> ways;  // per block: forward, then outward
+    for (int block = 0; block < kBlocks; ++block) {
+      const auto before = [&] { return block - 1 - static_cast<int>(rng() % 3) % block; };
+      const int parent = block == 0 ? -1 : before(), forward = block == 0 ? -1 : before();
+      b.AddBlock(parent, forward);
+      ways.push_back({forward, parent});
+      if (rng() % 4 == 0) b.AddVar({.name = "v" + std::to_string(rng() % 9), .block = block});
+    }
+    const auto made = std::move(b).Finish(nullptr);
+    ASSERT_TRUE(made.ok()) << made.status().ToString();
+    const ir::Program& p = **made;
+    EXPECT_EQ(p.Find(kBlocks - 1, "missing"), ir::kNoVar);
+    for (int k = 0; k < 9; ++k) {
+      const std::string name = "v" + std::to_string(k);
+      // The first in the order in which a walk meets the blocks.
+      std::vector<bool> met(kBlocks, false);
+      VarId expected = ir::kNoVar;
+      const auto walk = [&](auto& self, int block) -> bool {
+        if (block < 0 || met[static_cast<size_t>(block)]) return false;
+        met[static_cast<size_t>(block)] = true;
+        for (VarId v = 0; v < p.vars.size(); ++v)
+          if (p.vars[v].block == block && p.vars[v].name == name) {
+            expected = v;
+            return true;
+          }
+        if (block == 0) return false;
+        const auto& next = ways[static_cast<size_t>(block)];
+        return self(self, next[0]) || self(self, next[1]);
+      };
+      walk(walk, kBlocks - 1);
+      EXPECT_EQ(p.Find(kBlocks - 1, name), expected) << "seed " << seed << ", " << name;
+    }
+  }
+}
+
+TEST(ProgramBuilder, BlocksThatNobodyRunsAreNoDeeperThanOthers) {
+  for (const bool forward : {false, true})
+    for (const int blocks : {201, 202, 100'000}) {
+      ir::ProgramBuilder b("deep", 1);
+      b.ReserveBlocks(blocks);
+      for (int block = 0; block < blocks; ++block)
+        b.AddBlock(forward ? 0 : block - 1, forward ? block - 1 : -1);
+      const auto made = std::move(b).Finish(nullptr);
+      if (blocks == 201) {
+        EXPECT_TRUE(made.ok()) << made.status().ToString();
+        continue;
+      }
+      EXPECT_THAT(made.status().ToString(),
+                  HasSubstr("block 201: more than 200 levels of blocks in blocks"));
+      EXPECT_LT(made.status().ToString().size(), 4000u);
+    }
+}
+
+// Names that passes give, and names that look like them.
+TEST(ProgramBuilder, FreshNamesAreThoseOfNoBlock) {
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    std::mt19937 rng(seed);
+    ir::Program p;
+    p.blocks.resize(5);
+    std::set<std::string> names;
+    for (int k = 0; k < 300; ++k) {
+      const std::string stem = "v" + std::to_string(rng() % 3);
+      const std::string fresh = p.FreshName(stem);
+      EXPECT_EQ(names.count(fresh), 0u) << fresh;
+      // Now and then the file has a name that comes later.
+      const size_t ahead = p.vars.size() + 1 + rng() % 5;
+      const std::string name = rng() % 3 == 0 ? stem + "@heddle_" + std::to_string(ahead) : fresh;
+      names.insert(name);
+      p.AddVar({.name = name, .block = static_cast<int>(rng() % 5)});
+    }
+  }
 }
 
 TEST(ProgramBuilder, InputsAndOutputsAreSortedByColumn) {
