@@ -15,9 +15,9 @@ namespace {
 class FoundBlocks {
  public:
   void AddThoseOf(const ir::Op& op) {
-    if (!op.def->has(kControlFlow)) return;
-    for (int sub : op.SubBlocks())
+    ForEachSubBlock(op, [this](int sub) {
       if (IsNew(sub)) list.push_back(sub);
+    });
   }
   // And those that the operators of these blocks run, and so on.
   void AddNested(const ir::Program& program) {
@@ -72,9 +72,7 @@ class NameLister {
     const auto b = static_cast<size_t>(block);
     if (listed_[b]) return;
     listed_[b] = true;
-    for (const ir::Op& op : p_.blocks[b].ops)
-      if (op.def->has(kControlFlow))
-        for (int sub : op.SubBlocks()) List(sub);
+    for (const ir::Op& op : p_.blocks[b].ops) ForEachSubBlock(op, [this](int sub) { List(sub); });
     BlockNames& names = uses_.names[b];
     const auto add = [&](ir::VarId v, bool written) {
       std::vector<int>& met = written ? written_by_ : read_by_;
@@ -169,13 +167,11 @@ void AddBlockUses(const ir::Program& program, int b, BlockUses* uses) {
   for (size_t i = 0; i < block.ops.size(); ++i) {
     LookForInterrupt();
     const ir::Op& op = block.ops[i];
-    if (op.def->has(kControlFlow)) {
-      for (int sub : op.SubBlocks()) {
-        BlockUses::Place& runner = uses->runner[static_cast<size_t>(sub)];
-        uses->shared_blocks = uses->shared_blocks || (runner.block >= 0 && runner.block != b);
-        runner = {b, static_cast<int>(i)};
-      }
-    }
+    ForEachSubBlock(op, [&](int sub) {
+      BlockUses::Place& runner = uses->runner[static_cast<size_t>(sub)];
+      uses->shared_blocks = uses->shared_blocks || (runner.block >= 0 && runner.block != b);
+      runner = {b, static_cast<int>(i)};
+    });
     for (const auto& slot : op.inputs)
       for (ir::VarId v : slot)
         if (v != ir::kNoVar) name(v, false);

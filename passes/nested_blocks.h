@@ -1,11 +1,25 @@
 // The blocks that an operator runs, and the blocks that name a variable.
 #pragma once
 
+#include <variant>
 #include <vector>
 
 #include "core/programs/ir.h"
 
 namespace heddle::passes {
+
+// Calls fn(block) for those that its attributes name: Op::SubBlocks() without a list.
+template <typename Fn>
+void ForEachSubBlock(const ir::Op& op, Fn&& fn) {
+  if (!op.def->has(kControlFlow)) return;
+  for (const AttrValue& a : op.attrs) {
+    if (const auto* one = std::get_if<BlockRef>(&a)) {
+      if (one->id >= 0) fn(one->id);
+    } else if (const auto* many = std::get_if<std::vector<BlockRef>>(&a)) {
+      for (const BlockRef& b : *many) fn(b.id);
+    }
+  }
+}
 
 // The blocks that its attributes name and, recursively, the blocks that run inside them. Each block
 // is listed once.
@@ -55,11 +69,11 @@ void ForEachNestedName(const ir::Program& program, const BlockUses& uses, const 
               if (v != ir::kNoVar) fn(v, written);
     return;
   }
-  for (int sub : op.SubBlocks()) {
+  ForEachSubBlock(op, [&](int sub) {
     const BlockNames& names = uses.names[static_cast<size_t>(sub)];
     for (ir::VarId v : names.reads) fn(v, false);
     for (ir::VarId v : names.writes) fn(v, true);
-  }
+  });
 }
 // The operator that runs the block; nullptr: none is known.
 const ir::Op* RunnerOf(const ir::Program& program, const BlockUses& uses, int block);

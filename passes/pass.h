@@ -31,8 +31,10 @@ class PassContext {
 
   std::set<ir::VarId> fetched;  // variables that must keep their meaning
   std::set<ir::VarId> fed;      // variables that are no constants, even where they are parameters
-  // For passes that change one block at a time, see PassDef: the block, and what blocks name.
+  // For passes that change one block at a time, see PassDef: the block.
   int block = 0;
+  // What blocks name: found once for each state of the program, and shared by the passes that look
+  // at it. While a pass changes one block after another, the blocks that it has changed are added.
   BlockUses uses;
   std::optional<bool> lod;  // see UsesLoD
 

@@ -217,9 +217,17 @@ class Driver {
     return Status::Ok();
   }
 
+  // What passes are told of the program as it is now.
+  void Refresh() {
+    if (std::exchange(told_, changes_) == changes_) return;
+    context_.uses = FindBlockUses(*copy_);
+    context_.lod.reset();
+  }
+
   Result<bool> Guarded(const PassDef& pass) {
     LookForInterrupt();
     try {
+      Refresh();
       return pass.each_block ? EachBlock(pass) : pass.run(*copy_, context_);
     } catch (const std::bad_alloc&) {
       return ResourceExhausted("out of memory");
@@ -236,8 +244,6 @@ class Driver {
     // does.
     constexpr size_t kMostBlocks = 4096;
     bool changed = false;
-    context_.uses = FindBlockUses(*copy_);
-    context_.lod.reset();
     std::vector<int> blocks = BlocksThatRun(*copy_);
     if (blocks.size() > kMostBlocks) blocks.resize(kMostBlocks);
     for (const int block : blocks) {
@@ -276,6 +282,7 @@ class Driver {
   PassGrouping grouping_ = PassGrouping::kPrePlacement;
   Stage stages_[kGroupings];
   int changes_ = 0;
+  int told_ = -1;  // changes_ when Refresh() last looked at the program
 };
 
 }  // namespace

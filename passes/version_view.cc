@@ -10,23 +10,33 @@ namespace heddle::passes {
 using ir::kNoVar;
 using ir::VarId;
 
-VersionView::VersionView(const ir::Program& program, const std::set<VarId>& fetched, Nested nested)
+const BlockUses VersionView::kNothingListed;
+
+VersionView::VersionView(const ir::Program& program, const PassContext& context)
     : program_(program),
-      fetched_(fetched),
-      uses_(FindBlockUses(program, nested == Nested::kListed)),
+      fetched_(context.fetched),
+      uses_(context.uses),
+      walks_(context.uses.shared_blocks),
       writes_(program.vars.size()),
       reads_(program.vars.size()),
       kept_in_(program.vars.size(), 0) {
   // Blocks that run inside a block come behind it, and are changed behind it.
   for (size_t b = 0; b < uses_.runner.size(); ++b)
-    if (uses_.runner[b].block >= static_cast<int>(b)) WalkNested();
-  if (uses_.shared_blocks) WalkNested();
+    walks_ = walks_ || uses_.runner[b].block >= static_cast<int>(b);
 }
+
+VersionView::VersionView(const ir::Program& program, const std::set<VarId>& fetched)
+    : program_(program),
+      fetched_(fetched),
+      own_(FindBlockUses(program, false)),
+      uses_(own_),
+      walks_(true),
+      writes_(program.vars.size()),
+      reads_(program.vars.size()),
+      kept_in_(program.vars.size(), 0) {}
 
 void VersionView::Enter(int block) {
   const size_t vars = program_.vars.size();
-  uses_.owner.resize(vars, BlockUses::kSeveral);
-  uses_.written.resize(vars, false);
   writes_.Clear(vars);
   reads_.Clear(vars);
   kept_in_.resize(vars, 0);
@@ -68,8 +78,8 @@ int VersionView::WriterBefore(VarId v, int at) const {
 
 bool VersionView::Private(VarId v) const {
   const ir::Var& var = program_.vars[v];
-  if (uses_.owner[v] != block_ || var.kind != ir::VarKind::kTensor || var.persistable ||
-      fetched_.count(v) > 0 || writes_[v].empty())
+  if (v >= uses_.owner.size() || uses_.owner[v] != block_ || var.kind != ir::VarKind::kTensor ||
+      var.persistable || fetched_.count(v) > 0 || writes_[v].empty())
     return false;
   if (kept_in_[v] == entered_) return false;
   return reads_[v].empty() || reads_[v][0] > writes_[v][0];

@@ -24,13 +24,15 @@ class PassContext;
 // added since the view was made count as used by several blocks and written by no operator.
 class VersionView {
  public:
-  // What blocks inside name is listed once for all views. Who changes operators of other blocks
-  // than the one shown, or enters blocks in another order than their numbers', has the view walk
-  // through the blocks inside instead.
-  enum class Nested { kListed, kWalked };
-  VersionView(const ir::Program& program, const std::set<ir::VarId>& fetched,
-              Nested nested = Nested::kListed);
-  void WalkNested() { uses_.names.clear(); }
+  // Shares the context's uses: for a pass that has changed nothing yet, changes operators of the
+  // block shown alone, and enters blocks in the order of their numbers. Otherwise, have it walk
+  // through the blocks inside.
+  VersionView(const ir::Program& program, const PassContext& context);
+  // Looks at the whole program as it is, and walks through the blocks inside.
+  VersionView(const ir::Program& program, const std::set<ir::VarId>& fetched);
+  VersionView(const VersionView&) = delete;
+  VersionView& operator=(const VersionView&) = delete;
+  void WalkNested() { walks_ = true; }
   void Enter(int block);
   int block() const { return block_; }
 
@@ -56,10 +58,10 @@ class VersionView {
   // Calls fn(variable, written) for what the blocks name that an operator of the block runs.
   template <typename Fn>
   void ForEachNested(const ir::Op& op, Fn&& fn) const {
-    ForEachNestedName(program_, uses_, op, fn);
+    ForEachNestedName(program_, walks_ ? kNothingListed : uses_, op, fn);
   }
   // No operator of the program writes `v`.
-  bool NeverWritten(ir::VarId v) const { return !uses_.written[v]; }
+  bool NeverWritten(ir::VarId v) const { return v >= uses_.written.size() || !uses_.written[v]; }
 
  private:
   void Read(ir::VarId v, int at) { reads_.Add(v, at); }
@@ -67,7 +69,10 @@ class VersionView {
 
   const ir::Program& program_;
   const std::set<ir::VarId>& fetched_;
-  BlockUses uses_;
+  static const BlockUses kNothingListed;
+  const BlockUses own_;
+  const BlockUses& uses_;  // own_, or the context's
+  bool walks_;
   int block_ = 0;
   PositionLists writes_, reads_;
   std::vector<bool> nested_;  // per operator of the block: it runs sub-blocks

@@ -11,7 +11,7 @@ namespace heddle::passes {
 class BlockSweep {
  public:
   BlockSweep(ir::Program& program, const PassContext& context)
-      : p_(program), view_(program, context.fetched) {}
+      : p_(program), view_(program, context) {}
   virtual ~BlockSweep() = default;
 
   // Sweeps each block. True when an operator was erased.

@@ -191,9 +191,7 @@ class CaptureMaker {
       if (std::none_of(readers->begin(), readers->end(), runs_blocks)) continue;
       deep.Replace(*readers, copy, from);
     }
-    const bool changed = deep.Apply();
-    if (changed) view.WalkNested();
-    return changed;
+    return deep.Apply();
   }
 
   // Counts the reads of the operator. One that writes an array changes the array that is there.

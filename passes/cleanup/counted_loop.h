@@ -46,8 +46,7 @@ std::vector<int> CountRunners(const ir::Program& program);
 class LoopViews {
  public:
   LoopViews(const ir::Program& program, const std::set<ir::VarId>& fetched)
-      : outside_(program, fetched, VersionView::Nested::kWalked),
-        inside_(program, fetched, VersionView::Nested::kWalked) {}
+      : outside_(program, fetched), inside_(program, fetched) {}
   // Shows the body as it is, and the outer block as it was when it was first asked for.
   void Enter(int block, int body) {
     if (std::exchange(block_, block) != block) outside_.Enter(block);

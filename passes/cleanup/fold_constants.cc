@@ -17,7 +17,7 @@ using ir::VarId;
 class Folder {
  public:
   Folder(ir::Program& program, PassContext& context)
-      : p_(program), context_(context), view_(program, context.fetched) {}
+      : p_(program), context_(context), view_(program, context) {}
 
   bool Run() {
     bool changed = false;

@@ -34,8 +34,7 @@ bool KeepsOrder(const ir::Op& op) {
 
 class Merger {
  public:
-  Merger(ir::Program& program, PassContext& context)
-      : p_(program), view_(program, context.fetched) {}
+  Merger(ir::Program& program, PassContext& context) : p_(program), view_(program, context) {}
 
   bool Run(bool transposes) {
     bool changed = false;

@@ -92,7 +92,7 @@ class LayoutCarrier {
     if (std::none_of(ops.begin(), ops.end(), IsTranspose)) return std::nullopt;
     if (looks_ >= kMostLooks) return std::nullopt;
     looks_ += ops_;
-    VersionView view(p_, context_.fetched, VersionView::Nested::kWalked);
+    VersionView view(p_, context_.fetched);
     view.Enter(body);
     for (size_t at = 0; at < ops.size(); ++at) {
       LookForInterrupt();
