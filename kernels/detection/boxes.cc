@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/reduce/axis_lines.h"
+
 namespace heddle {
 namespace {
 
@@ -44,7 +46,7 @@ void Spans(const std::vector<Edge>& edges, double y, std::vector<double>* xs) {
   xs->clear();
   for (const Edge& e : edges)
     if (e.y0 < y && y < e.y1) xs->push_back(e.At(y));
-  std::sort(xs->begin(), xs->end());
+  std::sort(xs->begin(), xs->end(), &Less<double>);
 }
 
 double SharedLength(const std::vector<double>& a, const std::vector<double>& b) {
@@ -65,7 +67,7 @@ double SharedArea(const std::vector<Edge>& a, const std::vector<Edge>& b) {
     ys.push_back(all[i].y1);
     for (size_t j = 0; j < i; ++j) AddCrossing(all[i], all[j], &ys);
   }
-  std::sort(ys.begin(), ys.end());
+  std::sort(ys.begin(), ys.end(), &Less<double>);
   double area = 0;
   for (size_t i = 0; i + 1 < ys.size(); ++i) {
     const double height = ys[i + 1] - ys[i];

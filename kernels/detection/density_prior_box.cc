@@ -4,6 +4,7 @@
 #include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/detection/box_slots.h"
+#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {
@@ -47,10 +48,9 @@ struct DensityBoxes {
     T* out = ctx.Out("Boxes").template mutable_data<T>();
     for (const int64_t row : Watched(in[2]))
       for (int64_t col = 0; col < in[3]; ++col)
-        out =
-            Cell(ctx, (static_cast<T>(col) + offset) * step_x,
-                 (static_cast<T>(row) + offset) * step_y, static_cast<int>((step_x + step_y) * 0.5),
-                 static_cast<T>(image[3]), static_cast<T>(image[2]), out);
+        out = Cell(ctx, (static_cast<T>(col) + offset) * step_x,
+                   (static_cast<T>(row) + offset) * step_y, ConvertTo<int>((step_x + step_y) * 0.5),
+                   static_cast<T>(image[3]), static_cast<T>(image[2]), out);
     return FillVariances<T>(ctx, ctx.Out("Variances"));
   }
 

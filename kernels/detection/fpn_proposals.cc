@@ -4,6 +4,7 @@
 
 #include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
+#include "kernels/base/to_place.h"
 #include "kernels/detection/boxes.h"
 #include "kernels/sequence/sequence.h"
 
@@ -59,7 +60,7 @@ struct Distribute {
     const T size = std::sqrt(BoxArea(roi, !ctx.Bool("pixel_offset")));
     const T scale = size / static_cast<T>(ctx.Int("refer_scale")) + static_cast<T>(1e-6);
     const T level = std::floor(std::log2(scale) + static_cast<T>(ctx.Int("refer_level")));
-    return std::clamp<int64_t>(static_cast<int64_t>(level), low, low + levels - 1) - low;
+    return std::clamp<int64_t>(ToPlace(level), low, low + levels - 1) - low;
   }
 
   static void PutLevel(const KernelContext& ctx, const Tensor& rois,

@@ -5,6 +5,7 @@
 
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
+#include "kernels/base/to_place.h"
 #include "kernels/random/random.h"
 #include "kernels/sequence/sequence.h"
 
@@ -91,7 +92,7 @@ class Chooser {
   }
   void Limit() {
     const auto per_image = static_cast<float>(s_.batch);
-    const auto most = static_cast<size_t>(std::max(0.0f, std::floor(per_image * s_.fraction)));
+    const auto most = static_cast<size_t>(std::max<int64_t>(ToPlace(per_image * s_.fraction), 0));
     const size_t front = std::min(front_.size(), most);
     std::uniform_real_distribution<float> draw(0, 1);
     const auto place = [&](size_t i) {

@@ -5,6 +5,7 @@
 #include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/detection/boxes.h"
+#include "kernels/reduce/axis_lines.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -67,7 +68,7 @@ std::vector<Proposal<T>> SuppressProposals(const ProposalOptions& options,
   std::iota(order.begin(), order.end(), size_t{0});
   LookCount looks;
   std::stable_sort(order.begin(), order.end(),
-                   looks.In([&](size_t a, size_t b) { return all[a].score < all[b].score; }));
+                   looks.In([&](size_t a, size_t b) { return Less(all[a].score, all[b].score); }));
   std::vector<Proposal<T>> kept;
   T threshold = static_cast<T>(options.nms);
   for (; !order.empty(); order.pop_back()) {
@@ -91,7 +92,7 @@ std::vector<int> BestScores(int64_t before, const std::vector<T>& scores) {
   std::vector<int> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
   const auto better = [&](int a, int b) {
-    return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
+    return Greater(scores[static_cast<size_t>(a)], scores[static_cast<size_t>(b)]);
   };
   if (before <= 0 || before >= std::ssize(order)) {
     LookCount looks;

@@ -3,6 +3,8 @@
 
 #include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
+#include "kernels/base/to_place.h"
+#include "kernels/reduce/axis_lines.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -56,13 +58,14 @@ struct MineHardExamples {
       if (!hard && !(match[m] == -1 && dist[m] < near)) continue;
       order.emplace_back(hard && loc != nullptr ? loss[m] + loc[m] : loss[m], m);
     }
-    int64_t keep = hard ? ctx.Int("sample_size")
-                        : static_cast<int64_t>(static_cast<float>(matched) *
-                                               static_cast<float>(ctx.Float("neg_pos_ratio")));
+    int64_t keep =
+        hard
+            ? ctx.Int("sample_size")
+            : ToPlace(static_cast<float>(matched) * static_cast<float>(ctx.Float("neg_pos_ratio")));
     keep = std::clamp<int64_t>(keep, 0, std::ssize(order));
     LookCount looks;
     std::sort(order.begin(), order.end(),
-              looks.In([](const auto& a, const auto& b) { return a.first > b.first; }));
+              looks.In([](const auto& a, const auto& b) { return Greater(a.first, b.first); }));
     std::set<int64_t> picked;
     for (int64_t i = 0; i < keep; ++i) picked.insert(order[static_cast<size_t>(i)].second);
     return picked;

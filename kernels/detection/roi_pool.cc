@@ -5,6 +5,7 @@
 
 #include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
+#include "kernels/base/to_place.h"
 #include "kernels/detection/rois.h"
 #include "kernels/sequence/sequence.h"
 
@@ -46,10 +47,10 @@ struct Region {
     bin_h = static_cast<float>(h) / static_cast<float>(s.rows);
     bin_w = static_cast<float>(w) / static_cast<float>(s.cols);
   }
-  static int64_t At(T x, const PoolSetup& s) { return static_cast<int>(std::round(x * s.scale)); }
+  static int64_t At(T x, const PoolSetup& s) { return ToPlace(std::round(x * s.scale)); }
   Bin At(const PoolSetup& s, int64_t row, int64_t col) const {
     const auto cut = [](float x, int64_t from, int64_t limit) {
-      return std::clamp<int64_t>(static_cast<int64_t>(x) + from, 0, limit);
+      return std::clamp<int64_t>(ToPlace(x) + from, 0, limit);
     };
     return {cut(std::floor(static_cast<float>(row) * bin_h), top, s.height),
             cut(std::ceil(static_cast<float>(row + 1) * bin_h), top, s.height),
@@ -161,9 +162,7 @@ Bin PsBin(const PoolSetup& s, const T* roi, int64_t row, int64_t col) {
   const T bottom = static_cast<T>(std::round(roi[3]) + 1.) * s.scale;
   const T h = std::max(bottom - top, static_cast<T>(0.1)) / static_cast<T>(s.rows);
   const T w = std::max(right - left, static_cast<T>(0.1)) / static_cast<T>(s.cols);
-  const auto cut = [](T x, int64_t limit) {
-    return std::clamp<int64_t>(static_cast<int64_t>(x), 0, limit);
-  };
+  const auto cut = [](T x, int64_t limit) { return std::clamp<int64_t>(ToPlace(x), 0, limit); };
   return {cut(std::floor(static_cast<T>(row) * h + top), s.height),
           cut(std::ceil(static_cast<T>(row + 1) * h + top), s.height),
           cut(std::floor(static_cast<T>(col) * w + left), s.width),

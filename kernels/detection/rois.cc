@@ -17,6 +17,11 @@ Status CheckRoiOperands(const ShapeContext& ctx) {
     return InvalidArgument("X and ROIs must have the same dtype");
   if (ctx.Int("pooled_height") < 1 || ctx.Int("pooled_width") < 1)
     return InvalidArgument("pooled_height and pooled_width must be positive");
+  constexpr int64_t kMost = int64_t{1}
+                            << 30;  // of bins along a side: their product is counted with
+  if (ctx.Int("pooled_height") > kMost || ctx.Int("pooled_width") > kMost)
+    return InvalidArgument("pooled_height is ", ctx.Int("pooled_height"), " and pooled_width ",
+                           ctx.Int("pooled_width"), ", beyond the limit of ", kMost);
   return Status::Ok();
 }
 

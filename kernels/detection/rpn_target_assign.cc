@@ -6,6 +6,7 @@
 
 #include "core/interrupts.h"
 #include "core/threads/look_meter.h"
+#include "kernels/base/to_place.h"
 #include "kernels/random/random.h"
 #include "kernels/sequence/sequence.h"
 
@@ -59,7 +60,7 @@ class Assigner {
   Assigned Run() {
     Measure();
     std::vector<int> front = Candidates(), back;
-    const auto share = static_cast<int64_t>(rule_.fraction * static_cast<float>(rule_.batch));
+    const auto share = ToPlace(rule_.fraction * static_cast<float>(rule_.batch));
     if (sampled()) Sample(share, &front);
     for (size_t i = 0; i < anchors_.size(); ++i)
       if (most_[i] < rule_.negative) back.push_back(static_cast<int>(i));

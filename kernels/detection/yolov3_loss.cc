@@ -3,6 +3,7 @@
 
 #include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
+#include "kernels/base/to_place.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -105,8 +106,8 @@ struct LossHead {
     return at == mask.end() ? -1 : at - mask.begin();
   }
   Result<int64_t> Cell(const CentreBox<T>& truth) const {
-    const auto col = static_cast<int64_t>(truth.x * static_cast<T>(w));
-    const auto row = static_cast<int64_t>(truth.y * static_cast<T>(h));
+    const auto col = ToPlace(truth.x * static_cast<T>(w));
+    const auto row = ToPlace(truth.y * static_cast<T>(h));
     if (col < 0 || col >= w || row < 0 || row >= h)
       return OutOfRange("a true box has its centre outside the image");
     return row * w + col;

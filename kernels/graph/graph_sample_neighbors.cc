@@ -7,6 +7,7 @@
 
 #include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
+#include "kernels/reduce/axis_lines.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -22,8 +23,8 @@ Status Sample(KernelContext& ctx, const Tensor& row, const Tensor& first, const 
   std::vector<T> neighbours, kept_ids;
   std::vector<int32_t> counts;
   for (const int64_t i : Watched(nodes.numel())) {
-    const T node = nodes.data<T>()[i];
-    if (node < 0 || node + 1 >= first.numel())
+    const int64_t node = nodes.data<T>()[i];
+    if (node < 0 || node >= first.numel() - 1)
       return OutOfRange("node ", node, " is not in [0, ", first.numel() - 1, ")");
     const int64_t begin = first.data<T>()[node], end = first.data<T>()[node + 1];
     if (begin < 0 || end < begin || end > row.numel())
@@ -85,7 +86,9 @@ struct WeightedSampleNeighbors {
       for (int64_t e : edges)
         keys.emplace_back(std::log2(uniform(ctx.random())) / weights.data<float>()[e], e);
       LookCount looks;
-      std::sort(keys.begin(), keys.end(), looks.In(std::greater<>()));
+      std::sort(keys.begin(), keys.end(), looks.In([](const auto& a, const auto& b) {
+        return Greater(a.first, b.first) || (!Greater(b.first, a.first) && a.second > b.second);
+      }));
       edges.clear();
       for (const auto part : Stretches(size))
         for (int64_t i = part.begin; i < part.end; ++i)

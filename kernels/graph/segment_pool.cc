@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "core/interrupts.h"
 #include "core/threads/look_meter.h"
 #include "kernels/base/shape_checks.h"
@@ -25,7 +27,10 @@ Result<int64_t> CheckIds(const Labels& ids, int64_t count, const Tensor& x) {
       if (ids[i] < (i == 0 ? 0 : ids[i - 1]))
         return InvalidArgument("SegmentIds must not fall or be negative, element ", i, " is ",
                                ids[i]);
-  return count == 0 ? 0 : ids[count - 1] + 1;
+  if (count == 0) return 0;
+  if (ids[count - 1] == std::numeric_limits<int64_t>::max())
+    return InvalidArgument("SegmentIds holds ", ids[count - 1], ", which is no segment");
+  return ids[count - 1] + 1;
 }
 
 // Rows [begin, end) to one row.

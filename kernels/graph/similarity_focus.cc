@@ -3,6 +3,7 @@
 
 #include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
+#include "kernels/reduce/axis_lines.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
@@ -41,7 +42,7 @@ struct SimilarityFocus {
         std::iota(order.begin(), order.end(), int64_t{0});
         LookCount looks;
         std::sort(order.begin(), order.end(), looks.In([&](int64_t a, int64_t b) {
-          return plane[place(a)] > plane[place(b)];
+          return Greater(plane[place(a)], plane[place(b)]);
         }));
         std::vector<bool> row_used(static_cast<size_t>(rows)), col_used(static_cast<size_t>(cols));
         for (int64_t i : order) {

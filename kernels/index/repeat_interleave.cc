@@ -14,26 +14,28 @@ struct Counts {
   int64_t all = 0, total = 0;
 };
 
+// `n` items, `all` times each.
+Status CountAll(Key of, int64_t n, int64_t all, Counts* counts) {
+  counts->each = nullptr;
+  counts->all = all;
+  if (all < 0) return InvalidArgument("'", of.name, "' is ", all, "; expected 0 or more");
+  if (__builtin_mul_overflow(n, all, &counts->total))
+    return InvalidArgument("'", of.name, "' is ", all, ", too many for ", n, " items");
+  return Status::Ok();
+}
+
 Status ReadCounts(const OpContext& ctx, int64_t n, const Tensor* each, Counts* counts) {
+  if (each == nullptr) return CountAll("Repeats", n, ctx.Int("Repeats"), counts);
   counts->each = each;
-  counts->all = ctx.Int("Repeats");
-  counts->total = n * counts->all;
-  if (each == nullptr)
-    return counts->all >= 0 ? Status::Ok()
-                            : InvalidArgument("'Repeats' is ", counts->all, "; expected 0 or more");
   HEDDLE_RETURN_IF_ERROR(CheckIntDType(each->dtype(), "RepeatsTensor"));
-  if (each->numel() == 1) {
-    counts->all = IntAt(*each, 0);
-    counts->each = nullptr;
-    counts->total = n * counts->all;
-    return counts->all >= 0 ? Status::Ok() : InvalidArgument("'RepeatsTensor' is negative");
-  }
+  if (each->numel() == 1) return CountAll("RepeatsTensor", n, IntAt(*each, 0), counts);
   if (each->numel() != n)
     return InvalidArgument("'RepeatsTensor' has ", each->numel(), " values for ", n, " items");
   counts->total = 0;
   for (const int64_t i : Watched(n)) {
     if (IntAt(*each, i) < 0) return InvalidArgument("'RepeatsTensor' holds a negative value");
-    counts->total += IntAt(*each, i);
+    if (__builtin_add_overflow(counts->total, IntAt(*each, i), &counts->total))
+      return InvalidArgument("'RepeatsTensor' holds more than there can be");
   }
   return Status::Ok();
 }
@@ -53,10 +55,13 @@ Status RepeatShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// For every result the item it repeats.
-Result<Tensor> Sources(const KernelContext& ctx, int64_t n) {
+// For every result the item it repeats, of `n`; `repeated` has the results along the axis.
+Result<Tensor> Sources(const KernelContext& ctx, int64_t n, const Tensor& repeated, int axis) {
   Counts counts;
   HEDDLE_RETURN_IF_ERROR(ReadCounts(ctx, n, ctx.InOpt("RepeatsTensor"), &counts));
+  if (axis >= repeated.rank() || counts.total != repeated.dim(axis))
+    return InvalidArgument("the repeats give ", counts.total, " items along dimension ", axis,
+                           ", but there is ", repeated.shape().ToString());
   Tensor index = ctx.Scratch(DType::kI64, Shape{counts.total});
   int64_t* at = index.mutable_data<int64_t>();
   for (const int64_t i : Watched(n)) {
@@ -69,14 +74,15 @@ Result<Tensor> Sources(const KernelContext& ctx, int64_t n) {
 Status Repeat(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   HEDDLE_ASSIGN_OR_RETURN(const int axis, ItemAxis(ctx, "dim", x.shape()));
-  HEDDLE_ASSIGN_OR_RETURN(const Tensor index, Sources(ctx, x.dim(axis)));
+  HEDDLE_ASSIGN_OR_RETURN(const Tensor index, Sources(ctx, x.dim(axis), ctx.Out("Out"), axis));
   return TakeItems(ctx, x, axis, index, ctx.Out("Out"));
 }
 
 Status RepeatGrad(KernelContext& ctx) {
   Tensor& out = ctx.Out("X@GRAD");
   HEDDLE_ASSIGN_OR_RETURN(const int axis, ItemAxis(ctx, "dim", out.shape()));
-  HEDDLE_ASSIGN_OR_RETURN(const Tensor index, Sources(ctx, out.dim(axis)));
+  HEDDLE_ASSIGN_OR_RETURN(const Tensor index,
+                          Sources(ctx, out.dim(axis), ctx.In("Out@GRAD"), axis));
   ZeroBytes(ctx, out.mutable_raw(), out.bytes());
   return AddItems(ctx, ctx.In("Out@GRAD"), axis, index, out);
 }

@@ -16,7 +16,7 @@ struct ShardIndex {
     if (total < 1 || shards < 1 || shard < 0 || shard >= shards)
       return InvalidArgument("index_num ", total, ", nshards ", shards, " and shard_id ", shard,
                              " do not make a shard");
-    const int64_t size = (total + shards - 1) / shards;
+    const int64_t size = (total - 1) / shards + 1;
     const T* v = x.data<T>();
     for (const int64_t i : Watched(x.numel())) {
       if (v[i] < 0 || v[i] >= total)

@@ -55,6 +55,9 @@ struct PrecisionRecall {
                              " classes");
     HEDDLE_RETURN_IF_ERROR(found.Check(n, classes, 0));
     HEDDLE_RETURN_IF_ERROR(labelled.Check(n, classes, 0));
+    constexpr int64_t kMost = int64_t{1} << 40;  // beyond all memory
+    if (classes > kMost) return InvalidArgument("class_number is ", classes);
+    Tensor& out = ctx.Alloc("AccumStatesInfo", kDTypeOf<T>, Shape{classes, 4});
     States<T> states(static_cast<size_t>(classes) * 4, T(0));
     for (const int64_t i : Watched(n)) {
       const T w = weights != nullptr ? weights->data<T>()[i] : T(1);
@@ -68,9 +71,7 @@ struct PrecisionRecall {
     for (size_t i = 0; before != nullptr && i < states.size(); ++i)
       states[i] += before->data<T>()[i];
     PutMetrics(ctx, "AccumMetrics", states);
-    std::copy(
-        states.begin(), states.end(),
-        ctx.Alloc("AccumStatesInfo", kDTypeOf<T>, Shape{classes, 4}).template mutable_data<T>());
+    std::copy(states.begin(), states.end(), out.template mutable_data<T>());
     return Status::Ok();
   }
 };

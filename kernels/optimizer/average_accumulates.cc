@@ -3,6 +3,7 @@
 
 #include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
+#include "kernels/base/to_place.h"
 
 namespace heddle {
 namespace {
@@ -40,7 +41,7 @@ struct AverageAccumulates {
     const int64_t accumulated = ++count[0], updates = ++count[2];
     const int64_t window =
         std::min(ctx.Int("max_average_window"),
-                 static_cast<int64_t>(static_cast<double>(updates) * ctx.Float("average_window")));
+                 ToPlace(static_cast<double>(updates) * ctx.Float("average_window")));
     const bool full = updates % kMostInOneSum == 0;
     const bool restart = accumulated >= ctx.Int("min_average_window") && accumulated >= window;
     const T* in[3];

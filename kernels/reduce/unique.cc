@@ -31,8 +31,8 @@ struct Items {
     for (const int64_t o : Watched(s.outer)) {
       for (int64_t k = 0; k < s.inner; ++k) {
         const T va = x[(o * s.n + a) * s.inner + k], vb = x[(o * s.n + b) * s.inner + k];
-        if (va < vb) return -1;
-        if (vb < va) return 1;
+        if (Less(va, vb)) return -1;
+        if (Less(vb, va)) return 1;
       }
     }
     return 0;

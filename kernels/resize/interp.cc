@@ -12,6 +12,7 @@
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
+#include "kernels/base/to_place.h"
 #include "kernels/index/index_args.h"
 
 namespace heddle {
@@ -120,7 +121,7 @@ Result<std::optional<Target>> TargetOf(const OpContext& ctx, bool old_scale, con
   HEDDLE_RETURN_IF_ERROR(ScalesOf(ctx, old_scale, scale, g, t));
   for (int i = first; i < 3; ++i)
     if (t.scale[i] > 0)
-      t.size[i] = g.in[i] < 0 ? -1 : static_cast<int64_t>(static_cast<float>(g.in[i]) * t.scale[i]);
+      t.size[i] = g.in[i] < 0 ? -1 : ToPlace(static_cast<float>(g.in[i]) * t.scale[i]);
   if (has("OutSize")) {
     const Tensor* v = value("OutSize", 0);
     if (!v) return std::optional<Target>();
@@ -186,15 +187,14 @@ Taps<kTapsOf<kKind>, W> TapsAt(int64_t k, int64_t in, float ratio, bool corners,
   const double middle = static_cast<double>(ratio) * (static_cast<double>(k) + 0.5) - 0.5;
   Taps<kTapsOf<kKind>, W> t;
   if constexpr (kKind == InterpKind::kNearest) {
-    const int64_t at = corners ? static_cast<int64_t>(static_cast<double>(ratio * pos) + 0.5)
-                               : static_cast<int64_t>(ratio * pos);
-    t.at = {std::min(at, in - 1)};
+    const int64_t at =
+        corners ? ToPlace(static_cast<double>(ratio * pos) + 0.5) : ToPlace(ratio * pos);
+    t.at = {std::clamp<int64_t>(at, 0, in - 1)};
     t.weight = {W(1)};
   } else if constexpr (kKind == InterpKind::kLinear) {
     const float source = half_pixel ? std::max(static_cast<float>(middle), 0.f) : ratio * pos;
-    const int64_t whole = half_pixel ? std::max<int64_t>(static_cast<int64_t>(middle), 0)
-                                     : static_cast<int64_t>(source);
-    const int64_t at = std::min(whole, in - 1);
+    const int64_t at =
+        std::clamp<int64_t>(half_pixel ? ToPlace(middle) : ToPlace(source), 0, in - 1);
     const float d = source - static_cast<float>(at);
     t.at = {at, std::min(at + 1, in - 1)};
     t.weight = {static_cast<W>(1.f - d), static_cast<W>(d)};
@@ -202,8 +202,7 @@ Taps<kTapsOf<kKind>, W> TapsAt(int64_t k, int64_t in, float ratio, bool corners,
     const W source = corners ? static_cast<W>(ratio * pos) : static_cast<W>(middle);
     const W base = std::floor(source);
     t.weight = CubicWeights(source - base);
-    for (int i = 0; i < 4; ++i)
-      t.at[i] = std::clamp<int64_t>(static_cast<int64_t>(base) - 1 + i, 0, in - 1);
+    for (int i = 0; i < 4; ++i) t.at[i] = std::clamp<int64_t>(ToPlace(base) - 1 + i, 0, in - 1);
   }
   return t;
 }

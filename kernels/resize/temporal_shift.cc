@@ -1,4 +1,5 @@
 #include "core/shapes.h"
+#include "kernels/base/to_place.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {
@@ -17,9 +18,9 @@ Status Shift(const KernelContext& ctx, const Tensor& x, bool back, Tensor& out) 
   const int64_t pixels = last ? x.dim(1) * x.dim(2) : x.dim(2) * x.dim(3);
   const int64_t frame = channels * pixels, clip = frames * frame;
   const auto ratio = static_cast<float>(ctx.Float("shift_ratio"));
-  const auto first = static_cast<int64_t>(static_cast<float>(channels) * ratio);
-  const auto second = static_cast<int64_t>(static_cast<float>(channels) * 2 * ratio);
-  if (first < 0 || second > channels)
+  const auto first = ToPlace(static_cast<float>(channels) * ratio);
+  const auto second = ToPlace(static_cast<float>(channels) * 2 * ratio);
+  if (first < 0 || second < first || second > channels)
     return InvalidArgument("'shift_ratio' is ", ratio, "; expected 0 to 0.5");
   const int64_t channel_step = last ? 1 : pixels, pixel_step = last ? channels : 1;
   const size_t size = SizeOf(x.dtype());

@@ -58,6 +58,12 @@ Status CountWindows(Patches* p) {
   if (p->k_h < 1 || p->k_w < 1 || p->stride_h < 1 || p->stride_w < 1 || p->dilation_h < 1 ||
       p->dilation_w < 1)
     return InvalidArgument("kernel sizes, strides and dilations must be positive");
+  constexpr int64_t kMost = int64_t{1} << 30;  // products of two are counted with
+  for (const int64_t v : {p->k_h, p->k_w, p->stride_h, p->stride_w, p->dilation_h, p->dilation_w,
+                          p->top, p->bottom, p->left, p->right})
+    if (v > kMost || v < -kMost)
+      return InvalidArgument("a kernel size, stride, dilation or padding is ", v,
+                             ", beyond the limit of ", kMost);
   p->out_h = p->h < 0 ? -1 : Count(p->h, p->top + p->bottom, p->k_h, p->dilation_h, p->stride_h);
   p->out_w = p->w < 0 ? -1 : Count(p->w, p->left + p->right, p->k_w, p->dilation_w, p->stride_w);
   if (p->out_h == 0 || p->out_w == 0)

@@ -3,6 +3,7 @@
 
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
+#include "kernels/base/to_place.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/index/index_args.h"
 #include "kernels/onnx/operands.h"
@@ -245,9 +246,9 @@ struct Histogram {
     for (const int64_t i : Watched(values.numel())) {
       const double v = static_cast<double>(values.data<T>()[i]);
       if (std::isnan(v)) return InvalidArgument("values holds NaN at position ", i);
+      // (The step of many parts of the least numbers is 0.)
       const double place = (std::min(std::max(v, low), high) - low) / step;
-      ++counts[static_cast<size_t>(
-          std::min<int64_t>(bins - 1, static_cast<int64_t>(std::floor(place))))];
+      ++counts[static_cast<size_t>(std::clamp<int64_t>(ToPlace(std::floor(place)), 0, bins - 1))];
     }
     Tensor& out = ctx.Alloc("out", dtype, shape);
     for (size_t i = 0; i < counts.size(); ++i)
