@@ -3,6 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -82,6 +89,39 @@ TEST(Generator, RefusesWhatIsNoState) {
   for (const std::string& bad : {std::string(), std::string("1 2 3"), state + " 7", "x" + state})
     EXPECT_FALSE(generator.SetState(bad).ok()) << bad;
   EXPECT_EQ(generator.State(), state);
+}
+
+// Every state that a thread sees, and every state that is left, is one that was set.
+TEST(Generator, ThreadsSeeWholeStates) {
+  std::vector<std::string> states;
+  for (uint64_t seed = 0; seed < 3; ++seed) states.push_back(Generator(seed).State());
+  Generator shared(0);
+  std::vector<std::thread> threads;
+  std::atomic<int> torn{0};
+  for (unsigned k = 0; k < 3; ++k)
+    threads.emplace_back([&, k] {
+      std::mt19937_64 random(k);
+      for (int step = 0; step < 2000; ++step) {
+        const size_t at = random() % states.size();
+        switch (random() % 4) {
+          case 0:
+            shared.Seed(at);
+            break;
+          case 1:
+            shared.SetEngine(Generator(at).Engine());
+            break;
+          case 2:
+            shared = Generator(at);
+            break;
+          default: {
+            const Generator copy = shared;
+            if (std::find(states.begin(), states.end(), copy.State()) == states.end()) ++torn;
+          }
+        }
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(torn.load(), 0);
 }
 
 }  // namespace

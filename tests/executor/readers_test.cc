@@ -1,9 +1,12 @@
 // Programs that read their data themselves: queues, double buffers, the end of the data.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <mutex>
+#include <random>
 #include <set>
 #include <thread>
 
@@ -269,6 +272,40 @@ TEST(Readers, TrainAsPaddleDoes) {
     feeder.join();
     queue->Reset();
   }
+}
+
+// A call of the host that comes while a run waits for a batch may use the queue, in any way.
+TEST(Readers, LetTheHostUseTheQueueMeanwhile) {
+  ::alarm(60);  // a call that waits for itself ends the test's process
+  std::mt19937_64 random(71);
+  for (int round = 0; round < 40; ++round) {
+    Reading r(round % 2 == 0, round % 4 < 2 ? 1 : 2, 3);
+    const auto way = random() % 5;
+    int calls = 0;
+    HostCalls host([&] {
+      ++calls;
+      if (way == 0) r.queue->Push(Number(7));
+      if (way == 1) r.queue->Close();
+      if (way == 2) r.queue->Reset();
+      if (way == 3) {
+        EXPECT_EQ(r.queue->size(), 0u);
+      }
+      return way == 4 ? Status(StatusCode::kCancelled, "enough") : Status::Ok();
+    });
+    host.Request();
+    std::thread feeder([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 20));
+      r.queue->Push(Number(7));
+    });
+    const auto out = r.Run({.host = &host});
+    feeder.join();
+    EXPECT_EQ(calls, 1);
+    if (out.ok())
+      EXPECT_EQ((*out)[1].data<int64_t>()[0], 7);
+    else
+      EXPECT_TRUE(way == 1 || way == 4) << out.status().ToString();
+  }
+  ::alarm(0);
 }
 
 TEST(Readers, NeedOneInTheScope) {
