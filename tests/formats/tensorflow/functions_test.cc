@@ -47,14 +47,16 @@ TEST(TensorflowFunctions, MistakesAreOneError) {
 TEST(TensorflowFunctions, TheTextFormHasDefaults) {
   const std::string text = R"(
     node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
-    node { name: "y" op: "PartitionedCall" input: "x" attr { key: "f" value { func { name: "f" } } } }
+    node { name: "y" op: "PartitionedCall" input: "x"
+           attr { key: "f" value { func { name: "f" } } } }
     library {
       function {
         signature {
           name: "f"
           input_arg { name: "a" type: DT_FLOAT }
           output_arg { name: "r" type: DT_FLOAT }
-          attr { name: "slope" type: "float" default_value { f: 0.25 } description: "of what is less" }
+          attr { name: "slope" type: "float" default_value { f: 0.25 }
+                 description: "of what is less" }
           attr { name: "unused" type: "int" has_minimum: true minimum: 1 default_value { i: 2 } }
         }
         node_def {
