@@ -32,7 +32,9 @@ void AddCalls(const GemmCall& call, bool columns, std::vector<GemmCall>* calls) 
     return;
   }
   const GemmDims& d = g.one;
-  const GemmBlock block = BlockOf(d, columns);
+  GemmBlock block = BlockOf(d, columns);
+  block.rows = std::max<int64_t>(1, block.rows);  // of a product without columns
+  block.columns = std::max<int64_t>(1, block.columns);
   for (int64_t row = 0; row < d.m; row += block.rows)
     for (int64_t column = 0; column < d.n; column += block.columns) {
       GemmCall part = call;

@@ -46,6 +46,8 @@ struct GemmOperand {
     }
   }
 };
+// `data` is the tensor's own, or wider numbers that Store() rounds into it when the product is
+// done.
 template <typename T>
 struct GemmResult {
   using C = ComputeType<T>;
@@ -69,7 +71,7 @@ struct GemmResult {
       for (int64_t i = part.begin; i < part.end; ++i) data[i] = static_cast<C>(from[i]);
     return true;
   }
-  ~GemmResult() {
+  void Store() {
     if constexpr (!std::is_same_v<T, C>) {
       T* out = to.mutable_data<T>();
       for (const auto part : Stretches(to.numel()))
@@ -84,14 +86,16 @@ struct MatmulForward {
     using C = ComputeType<T>;
     const auto& state = ctx.State<MatmulForwardState>();
     const GemmOperand<T> x(ctx, ctx.In("X")), y(ctx, ctx.In("Y"));
-    const GemmResult<T> out(ctx, ctx.Out("Out"));
+    GemmResult<T> out(ctx, ctx.Out("Out"));
     if constexpr (std::is_same_v<C, float>) {
       if (state.runner) {
         state.runner->Run(ctx, x.data, y.data, nullptr, nullptr, out.data);
+        out.Store();
         return Status::Ok();
       }
     }
     state.gemm.Run(ctx, static_cast<C>(state.alpha), x.data, y.data, out.data);
+    out.Store();
     return Status::Ok();
   }
 };
@@ -107,11 +111,13 @@ struct MatmulGrad {
       GemmResult<T> to(ctx, *t);
       const bool add = to.Begin(ctx.InOpt("AddendOfX"));
       state.plans.XGrad(ctx, alpha, grad.data, y.data, to.data, add);
+      to.Store();
     }
     if (Tensor* t = ctx.OutOpt("Y@GRAD")) {
       GemmResult<T> to(ctx, *t);
       const bool add = to.Begin(ctx.InOpt("AddendOfY"));
       state.plans.YGrad(ctx, alpha, x.data, grad.data, to.data, add);
+      to.Store();
     }
     return Status::Ok();
   }
