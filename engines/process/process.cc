@@ -105,7 +105,9 @@ class Process {
     for (const auto& [text, parameters] : compiled_) {
       if (open.status != HEDDLE_ENGINE_OK) break;
       Outcome again = AskWorker(kCompile, text, {&parameters}, {});
-      if (again.status != HEDDLE_ENGINE_OK) return again;
+      if (again.status == HEDDLE_ENGINE_OK) continue;
+      End(/*kill=*/true);  // its numbers of modules are not those that the host has
+      return again;
     }
     return open;
   }
