@@ -325,6 +325,8 @@ struct FunctionLibrary::Impl {
           return wrong(a.number, "number of values");
         types.assign(static_cast<size_t>(number->i), types[0]);
       }
+      if (ports->size() + types.size() > kMostPorts)
+        return InvalidArgument("function '", d.name, "' has more than ", kMostPorts, " ports");
       const bool is_list = !a.number.empty() || !a.types.empty();
       for (size_t k = 0; k < types.size(); ++k)
         ports->push_back({is_list ? StrCat(a.name, ":", k) : a.name, types[k], a.from});
@@ -332,6 +334,9 @@ struct FunctionLibrary::Impl {
     }
     return Status::Ok();
   }
+
+  // Values and calls may double from one function to the next: a small file makes large ones.
+  static constexpr size_t kMostKeyBytes = 1 << 20, kMostInstances = 1 << 16;
 
   Result<Handle> Instantiate(std::string_view name, const Named& given) {
     Entry* entry = Find(name);
@@ -344,6 +349,9 @@ struct FunctionLibrary::Impl {
       AppendText(a.name, &key);
       AppendKey(a.value, &key);
     }
+    if (key.size() > kMostKeyBytes)
+      return InvalidArgument("function '", name, "': the attributes of a call take more than ",
+                             kMostKeyBytes, " bytes");
     const auto [known, is_new] = handles.try_emplace(std::move(key), instances.size());
     const Handle handle = known->second;
     if (!is_new) {
@@ -352,11 +360,23 @@ struct FunctionLibrary::Impl {
       if (!instance.status.ok()) return instance.status;
       return handle;
     }
+    const std::string own_key = known->first;
+    if (instances.size() >= kMostInstances) {
+      handles.erase(own_key);
+      return InvalidArgument("function '", name, "': more than ", kMostInstances,
+                             " pairs of a function and the attributes of a call");
+    }
     Instance& instance = *instances.emplace_back(std::make_unique<Instance>());
     instance.body.definition = &entry->definition;
     instance.body.attributes = std::move(attributes);
     open.push_back(handle);
-    instance.status = Fill(*entry, &instance.body);
+    try {
+      instance.status = Fill(*entry, &instance.body);
+    } catch (...) {  // an interrupt, no memory: the next call begins anew
+      open.pop_back();
+      handles.erase(own_key);
+      throw;
+    }
     open.pop_back();
     instance.done = true;
     if (!instance.status.ok()) return instance.status;
