@@ -3,11 +3,13 @@
 #include <nanobind/nanobind.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/auxv.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <iterator>
 #include <new>
 #include <optional>
@@ -43,6 +45,16 @@ void Handler(int number, siginfo_t* info, void* context) {
   }
 }
 
+// A stack for the signal handlers of the calling thread, for good, unless it has one.
+void GiveSignalStack() {
+  stack_t now{};
+  if (sigaltstack(nullptr, &now) != 0 || (now.ss_flags & SS_DISABLE) == 0) return;
+  stack_t own{};
+  own.ss_size = std::max<size_t>(64 << 10, 4 * getauxval(AT_MINSIGSTKSZ));
+  own.ss_sp = std::malloc(own.ss_size);
+  if (own.ss_sp != nullptr && sigaltstack(&own, nullptr) != 0) std::free(own.ss_sp);
+}
+
 bool IsOurs(const struct sigaction& action) {
   return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == Handler;
 }
@@ -56,6 +68,8 @@ class SignalWatcher {
 
   // Of the main thread only.
   std::stop_token Begin() {
+    static const bool has_stack = (GiveSignalStack(), true);  // of the main thread
+    (void)has_stack;
     if (stop_.stop_requested()) stop_ = std::stop_source();
     raised_.reset();
     run_.store(++count_, std::memory_order_seq_cst);
@@ -190,7 +204,9 @@ class SignalWatcher {
       if (sigaction(number, nullptr, &python_actions[number]) != 0) continue;
       if (IsOurs(python_actions[number])) continue;
       struct sigaction mine = python_actions[number];
-      mine.sa_flags |= SA_SIGINFO;
+      // On a stack of its own: generated code of the primitives library keeps data where the
+      // kernel would put the handler's frame.
+      mine.sa_flags |= SA_SIGINFO | SA_ONSTACK;
       mine.sa_sigaction = Handler;
       installed_[number] = sigaction(number, &mine, nullptr) == 0;
     }
