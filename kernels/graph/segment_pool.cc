@@ -37,7 +37,9 @@ Result<int64_t> CheckIds(const Labels& ids, int64_t count, const Tensor& x) {
 template <typename T>
 void PoolRows(Pool pool, const T* x, int64_t begin, int64_t end, int64_t width, T* out) {
   using C = ComputeType<T>;
-  for (const int64_t k : Watched(width)) {
+  LookMeter meter;
+  for (int64_t k = 0; k < width; ++k) {
+    meter.Did(end - begin);
     C value = static_cast<C>(x[begin * width + k]);
     for (int64_t r = begin + 1; r < end; ++r) {
       const C v = static_cast<C>(x[r * width + k]);
@@ -98,12 +100,13 @@ struct SegmentPoolGrad {
       for (; end < count && ids[end] == ids[begin]; ++end) meter.Did(1);
       const C share = pool == Pool::kMean ? C(1) / static_cast<C>(end - begin) : C(1);
       for (const int64_t r : Watched(begin, end))
-        for (const int64_t k : Watched(width)) {
-          const int64_t at = ids[r] * width + k, own = r * width + k;
-          const bool chosen =
-              !out || static_cast<C>(x.data<T>()[own]) == static_cast<C>(out->data<T>()[at]);
-          dx[own] = chosen ? static_cast<T>(static_cast<C>(dout.data<T>()[at]) * share) : T(C(0));
-        }
+        for (const auto part : Stretches(width))
+          for (int64_t k = part.begin; k < part.end; ++k) {
+            const int64_t at = ids[r] * width + k, own = r * width + k;
+            const bool chosen =
+                !out || static_cast<C>(x.data<T>()[own]) == static_cast<C>(out->data<T>()[at]);
+            dx[own] = chosen ? static_cast<T>(static_cast<C>(dout.data<T>()[at]) * share) : T(C(0));
+          }
     }
     return Status::Ok();
   }
