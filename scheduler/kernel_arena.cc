@@ -134,7 +134,8 @@ struct KernelArena::Impl final : LibraryPlace {
       : arena(std::in_place, threads, static_cast<unsigned>(workers ? 1 : threads)) {
     // TBB starts no more workers than processors unless told; a caller who asks for more gets them.
     // The number of processors is read from a file, so that one thread does not ask for it.
-    if (workers && threads > 1 && threads > static_cast<int>(std::thread::hardware_concurrency()))
+    if (workers && threads > 1 && !FirstWork::Of().left_behind() &&
+        threads > static_cast<int>(std::thread::hardware_concurrency()))
       limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism,
                                                     static_cast<size_t>(threads));
   }
