@@ -158,7 +158,8 @@ if(TARGET heddle_cli)
     COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/check_docs.py"
             --heddle $<TARGET_FILE:heddle_cli> --cc "${CMAKE_C_COMPILER}"
             --cxx "${CMAKE_CXX_COMPILER}")
-  set_tests_properties(docs.commands PROPERTIES TIMEOUT ${_test_timeout} LABELS docs
+  # It builds programs and trains: about a minute of a machine of its own.
+  set_tests_properties(docs.commands PROPERTIES TIMEOUT 600 LABELS docs
                        ENVIRONMENT "${_sanitizer_env}")
   add_test(NAME docs.console
     COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/scripts/check_console.py"

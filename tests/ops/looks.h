@@ -60,7 +60,7 @@ class GrownLooks {
   void PrintWorst(size_t count) const;
 
  private:
-  static constexpr double kMostMs = 50, kLeastMs = 20, kMostShare = 0.6;
+  static constexpr double kMostMs = 150, kLeastMs = 60, kMostShare = 0.6;
 
   struct Seen {
     double longest_ms, run_ms;
