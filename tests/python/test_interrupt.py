@@ -64,6 +64,57 @@ signal.raise_signal(signal.SIGUSR1)
 print(len(seen))
 """
 
+# Products of which one takes some 10 ms, in generated code that uses the stack in its own way.
+PRODUCTS = """
+import os, signal, sys, threading, time
+import numpy as np
+from heddle.build import Builder
+def products(dtype, side, count):
+    b = Builder()
+    x = b.feed("x", dtype, [side, side])
+    z = x
+    for _ in range(count):
+        z = b.op("tanh", X=b.op("matmul_v2", X=z, Y=x))
+    b.fetch(z)
+    return b.finish(threads=int(sys.argv[2]))
+"""
+SIGNALLED = PRODUCTS + """
+model = products("float32", 1200, 10)
+feed = {"x": np.full((1200, 1200), 0.001, "float32")}
+right = model.run(feed)[0].copy()
+seen = []
+signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
+going = True
+def send():
+    while going:
+        time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGUSR1)
+sender = threading.Thread(target=send)
+sender.start()
+end = time.monotonic() + 1.5
+while time.monotonic() < end:
+    assert np.array_equal(model.run(feed)[0], right)
+going = False
+sender.join()
+print(len(seen) > 0)
+"""
+LATE = PRODUCTS + """
+import heddle
+model = products("float16", 700, 6)
+feed = {"x": np.full((700, 700), 0.01, "float16")}
+begin = time.monotonic()
+right = model.run(feed)[0].copy()
+whole = time.monotonic() - begin
+late = 0
+for k in range(1, 20):
+    try:
+        model.run(feed, timeout=whole * k / 20)
+    except heddle.DeadlineExceeded:
+        late += 1
+assert np.array_equal(model.run(feed)[0], right)
+print(late > 0)
+"""
+
 
 def script(text, threads):
     recording = Path(__file__).parent / "scripts.npz"
@@ -87,3 +138,10 @@ def test_a_handler_of_the_scripts_own_is_left_alone():
 def test_handlers_of_other_signals_run_meanwhile(threads):
     done = script(HANDLERS, threads)
     assert (done.returncode, done.stdout) == (0, "enough 1\n2\n"), done.stderr
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("text", [SIGNALLED, LATE], ids=["signalled", "late"])
+def test_products_bear_signals_and_deadlines(text, threads):
+    ended = script(text, threads)
+    assert (ended.returncode, ended.stdout) == (0, "True\n"), ended.stderr
