@@ -3,7 +3,6 @@
 #include <nanobind/nanobind.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/auxv.h>
 
 #include <algorithm>
 #include <atomic>
@@ -50,7 +49,7 @@ void GiveSignalStack() {
   stack_t now{};
   if (sigaltstack(nullptr, &now) != 0 || (now.ss_flags & SS_DISABLE) == 0) return;
   stack_t own{};
-  own.ss_size = std::max<size_t>(64 << 10, 4 * getauxval(AT_MINSIGSTKSZ));
+  own.ss_size = 256 << 10;  // of which a frame with all registers takes some 11 KB
   own.ss_sp = std::malloc(own.ss_size);
   if (own.ss_sp != nullptr && sigaltstack(&own, nullptr) != 0) std::free(own.ss_sp);
 }
