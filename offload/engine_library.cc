@@ -6,8 +6,10 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "core/error.h"
@@ -304,10 +306,14 @@ Status Module::Enter(const std::function<Status()>& stopped) {
   if (library_->reentrant()) return Status::Ok();
   while (busy_) {
     left_.wait_for(lock, kLook);
+    // A call that its run has left may go on: its time counts for those who wait for it.
+    if (busy_ && abandons() && std::chrono::steady_clock::now() - since_ >= library_->limit())
+      hangs_ = true;
     if (hangs_) return Hangs();
     HEDDLE_RETURN_IF_ERROR(stopped());
   }
   busy_ = true;
+  since_ = std::chrono::steady_clock::now();
   return Status::Ok();
 }
 
@@ -339,13 +345,25 @@ Status Module::Run(std::vector<Tensor> inputs, std::shared_ptr<OutputSink> sink,
 Status Module::RunWithLimit(std::shared_ptr<Call> call, const std::function<Status()>& stopped) {
   const auto until = std::chrono::steady_clock::now() + library_->limit();
   call->stopped = [c = call.get()] { return c->stop.load(std::memory_order_relaxed); };
-  std::thread([self = shared_from_this(), call] {
-    Status status = CallEngine(*self, *call);
+  const auto work = [self = shared_from_this(), call] {
+    Status status;
+    try {
+      status = CallEngine(*self, *call);
+    } catch (const std::exception& e) {
+      status =
+          ResourceExhausted("engine ", self->library_->name_, " could not be called: ", e.what());
+    }
     self->Leave();
     std::lock_guard lock(call->mutex);
     call->result = std::move(status);
     call->ended.notify_one();
-  }).detach();
+  };
+  try {
+    std::thread(work).detach();
+  } catch (const std::system_error& e) {
+    Leave();
+    return ResourceExhausted("no thread to call engine ", library_->name_, ": ", e.what());
+  }
   std::unique_lock lock(call->mutex);
   while (!call->result) {
     const auto now = std::chrono::steady_clock::now();

@@ -5,6 +5,7 @@
 // engine wants it so (heddle/heddle_engine.h).
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -34,7 +35,9 @@ class EngineLibrary : public std::enable_shared_from_this<EngineLibrary> {
   EngineLibrary& operator=(const EngineLibrary&) = delete;
 
   const std::string& name() const { return name_; }
-  std::chrono::milliseconds limit() const { return options_.limit; }
+  std::chrono::milliseconds limit() const {  // at most a day, which can be added to a time
+    return std::min<std::chrono::milliseconds>(options_.limit, std::chrono::hours(24));
+  }
   bool reentrant() const;
   // The text of the engine's target file; empty: it has none.
   Result<std::string> TargetText();
@@ -104,6 +107,7 @@ class Module : public std::enable_shared_from_this<Module> {
   std::mutex mutex_;
   std::condition_variable left_;
   bool busy_ = false, hangs_ = false;
+  std::chrono::steady_clock::time_point since_{};  // of the call that makes it busy
 };
 
 }  // namespace heddle::offload

@@ -202,4 +202,9 @@ GroupCopy::GroupCopy(Reader* from, const std::byte** at, const std::byte* end) {
   group_.outputs = outputs.data();
 }
 
+size_t SizeOf(int32_t dtype) {
+  constexpr size_t kSizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+  return dtype >= 0 && dtype < HEDDLE_ENGINE_UNKNOWN ? kSizes[dtype] : 0;
+}
+
 }  // namespace heddle_process

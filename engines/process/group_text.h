@@ -4,6 +4,7 @@
 // Ownership: a GroupCopy holds everything that its group points to but the parameters' memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -52,5 +53,8 @@ class GroupCopy {
   std::vector<const heddle_engine_operator*> operator_list_;
   heddle_engine_group group_ = {};
 };
+
+// Bytes of an element; 0: there is no such type.
+size_t SizeOf(int32_t dtype);
 
 }  // namespace heddle_process

@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,7 @@ class Process {
     const int failed = posix_spawn(&pid_, worker.c_str(), &actions, nullptr, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
+    ended_.reset();
     if (failed != 0) {
       pid_ = -1;
       channel_ = nullptr;
@@ -116,10 +118,11 @@ class Process {
                     const std::vector<const Memory*>& memories,
                     const std::function<bool()>& stopped) {
     if (!channel_->Send(kind, text, memories)) return Ended();
-    while (stopped) {
-      pollfd one = {channel_->fd(), POLLIN, 0};
-      if (poll(&one, 1, kLookMs) > 0) break;
-      if (!stopped()) continue;
+    pollfd one = {channel_->fd(), POLLIN, 0};
+    // A process that the engine started may keep the channel open behind the worker's end.
+    while (poll(&one, 1, kLookMs) <= 0) {
+      if (HasEnded() && poll(&one, 1, 0) <= 0) return Ended();
+      if (!stopped || !stopped()) continue;
       End(/*kill=*/true);
       Outcome outcome = Fail("the run is to end");
       outcome.status = HEDDLE_ENGINE_STOPPED;
@@ -144,26 +147,39 @@ class Process {
 
   // The worker does not answer: says what became of it.
   Outcome Ended() {
-    const int how = End(/*kill=*/false);
+    End(/*kill=*/false);
+    if (!ended_) return Fail("the engine's process has ended");
+    const int how = *ended_;
     if (WIFSIGNALED(how))
       return Fail("the engine's process was ended by signal " + std::to_string(WTERMSIG(how)) +
                   " (" + strsignal(WTERMSIG(how)) + ")");
     return Fail("the engine's process has ended with status " + std::to_string(WEXITSTATUS(how)));
   }
 
-  int End(bool kill) {
-    channel_ = nullptr;  // it ends when it sees that
+  // Whether the worker is gone; how is then known, if anybody knows.
+  bool HasEnded() {
     int how = 0;
-    if (pid_ <= 0) return how;
+    const pid_t found = pid_ <= 0 ? 0 : waitpid(pid_, &how, WNOHANG);
+    if (found == pid_) ended_ = how;
+    if (found == pid_ || (found < 0 && errno == ECHILD)) pid_ = -1;
+    return pid_ <= 0;
+  }
+
+  void End(bool kill) {
+    channel_ = nullptr;  // it ends when it sees that
+    if (pid_ <= 0) return;
     if (kill) ::kill(pid_, SIGKILL);
-    while (waitpid(pid_, &how, 0) < 0 && errno == EINTR) continue;
+    int how = 0;
+    pid_t found = -1;
+    while ((found = waitpid(pid_, &how, 0)) < 0 && errno == EINTR) continue;
+    if (found == pid_) ended_ = how;  // else the host takes no notice of its children's ends
     pid_ = -1;
-    return how;
   }
 
   std::string settings_;
   std::unique_ptr<Channel> channel_;
   pid_t pid_ = -1;
+  std::optional<int> ended_;  // how the last worker ended, where that is known
   struct Compiled {
     std::string text;
     Memory parameters;
@@ -280,8 +296,12 @@ bool Give(const Outcome& outcome, const heddle_engine_run& run, std::string* why
   for (size_t k = 0; k < count; ++k) {
     const int64_t index = reader.Number(), dtype = reader.Number(), rank = reader.Number();
     std::vector<int64_t> dims(HEDDLE_ENGINE_MAX_RANK + 1);
-    for (int64_t i = 0; i < rank && i < static_cast<int64_t>(dims.size()); ++i)
+    unsigned __int128 wanted = SizeOf(static_cast<int32_t>(dtype));
+    for (int64_t i = 0; i < rank && i < static_cast<int64_t>(dims.size()); ++i) {
       dims[static_cast<size_t>(i)] = reader.Number();
+      wanted = std::min<unsigned __int128>(
+          wanted * static_cast<uint64_t>(dims[static_cast<size_t>(i)]), uint64_t{1} << 63);
+    }
     const auto at = static_cast<size_t>(reader.Number()),
                bytes = static_cast<size_t>(reader.Number());
     if (!reader.good() || outcome.memories.size() != 1 || at > outcome.memories[0].bytes() ||
@@ -293,6 +313,10 @@ bool Give(const Outcome& outcome, const heddle_engine_run& run, std::string* why
                                 static_cast<int32_t>(rank), dims.data());
     if (to == nullptr) {
       *why = "there is no such output";
+      return false;
+    }
+    if (bytes != wanted) {  // of a worker that is damaged
+      *why = "the engine's process answers with as many bytes as no such output has";
       return false;
     }
     if (bytes > 0) std::memcpy(to, outcome.memories[0].data() + at, bytes);

@@ -1,6 +1,7 @@
 // The worker of the process engine: holds the real engine and answers what the host asks over file
 // descriptor 3. It ends when the host does.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -35,11 +36,6 @@ struct Outputs {
   std::vector<std::unique_ptr<One>> all;
 };
 
-size_t SizeOf(int32_t dtype) {
-  constexpr size_t kSizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
-  return dtype >= 0 && dtype < HEDDLE_ENGINE_UNKNOWN ? kSizes[dtype] : 0;
-}
-
 // What heddle itself would refuse is told to it as it is, without memory.
 void* TakeOutput(void* host, size_t index, int32_t dtype, int32_t rank, const int64_t* dims) {
   auto one = std::make_unique<Outputs::One>();
@@ -63,6 +59,7 @@ void* TakeOutput(void* host, size_t index, int32_t dtype, int32_t rank, const in
 class Worker {
  public:
   int Serve() {
+    fcntl(kFd, F_SETFD, FD_CLOEXEC);  // what the engine starts does not keep it open
     std::thread([] {
       for (;;) {
         pollfd one = {kFd, POLLRDHUP, 0};
@@ -92,6 +89,7 @@ class Worker {
       }
       Writer answer;
       answer.Number(status);
+      message_.back() = '\0';  // whatever the engine wrote
       answer.Text(message_.data());
       answer.Text(body.Take());
       if (!channel_.Send(kAnswer, answer.Take(), memories)) break;
