@@ -157,7 +157,7 @@ struct KernelArena::Impl final : LibraryPlace {
   }
   Mutex mutex;
   NearList<std::unique_ptr<tbb::task_arena>> single HEDDLE_GUARDED_BY(mutex);
-  const AtFork at_fork{mutex, [this] {
+  const AtFork at_fork{mutex, [this]() HEDDLE_NO_THREAD_SAFETY_ANALYSIS {
                          LeaveBehind(limit);
                          LeaveBehind(arena);
                          LeaveBehind(single);
