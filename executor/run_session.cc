@@ -108,7 +108,12 @@ Status RunSession::RunPlan(RunResources& resources, CachedPlan& cached, const Ru
   if (cached.plan()->writes_scope) writes = HoldOrLeave(call.compiled.scope->write_mutex());
   if (call.options.stop.stop_requested()) return WhileItWaits(call.options);
   Status status;
-  const auto run = [&](int threads) { status = Admitted(resources, cached, call, threads); };
+  // A thread of the admission's may make it.
+  Interrupts* const mine = Interrupts::Current();
+  const auto run = [&](int threads) {
+    const Interrupts::Scope scope(mine);
+    status = Admitted(resources, cached, call, threads);
+  };
   if (!resources.admission.Run(run, call.options.deadline, call.options.stop)) {
     const Status waited = WhileItWaits(call.options);
     return waited.ok() ? Interrupts::Current()->Look() : waited;

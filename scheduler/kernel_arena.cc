@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/interrupts.h"
 #include "core/library_place.h"
 #include "core/near_list.h"
 #include "core/thread_annotations.h"
@@ -183,7 +184,13 @@ void KernelArena::Execute(FunctionRef<void()> fn) {
   // Isolated: a thread that waits inside a kernel must not take up another caller's run, which
   // could want a lock this one holds.
   FirstWork::Of().NoteUse();
-  impl_->arena->execute([&] { tbb::this_task_arena::isolate([&] { fn(); }); });
+  // In a full arena TBB has one of the threads inside call it, whose own work may end for other
+  // reasons.
+  Interrupts* const mine = Interrupts::Current();
+  impl_->arena->execute([&] {
+    const Interrupts::Scope scope(mine);
+    tbb::this_task_arena::isolate([&] { fn(); });
+  });
 }
 
 bool KernelArena::BoundsLibrary() { return true; }

@@ -100,6 +100,7 @@ void RunOne(Executor& executor, const Job& job, std::mt19937_64& rng, Tally* tal
     options.deadline = std::chrono::steady_clock::now() + std::chrono::microseconds(rng() % 2000);
   }
   const auto out = executor.Run(job.compiled, job.feeds, options);
+  const int64_t wrong = tally->wrong;
   if (out.ok())
     ++(AllBits(*out) == job.expected ? tally->right : tally->wrong);
   else if (out.status().code() == StatusCode::kCancelled)
@@ -108,6 +109,9 @@ void RunOne(Executor& executor, const Job& job, std::mt19937_64& rng, Tally* tal
     ++(kind == 1 ? tally->late : tally->wrong);
   else
     ++(job.fails && out.status().code() == StatusCode::kInternal ? tally->failed : tally->wrong);
+  if (tally->wrong > wrong)
+    ADD_FAILURE() << "a run of kind " << kind << ": "
+                  << (out.ok() ? "other bits" : out.status().ToString());
 }
 
 TEST(Stress, SixtyFourClientsTwentyPlansCancelsDeadlinesAndErrors) {
