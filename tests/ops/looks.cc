@@ -215,7 +215,30 @@ std::string GrownLooks::Judge(const Example& example, uint64_t seed) {
   const auto [at, first] = seen_.emplace(example.op, Seen{best.longest_ms, best.run_ms, what});
   if (!first && at->second.longest_ms < best.longest_ms)
     at->second = {best.longest_ms, best.run_ms, what};
-  return bad() ? what : std::string();
+  return bad() && GrowsWithWork(grown->example, best) ? what : std::string();
+}
+
+bool GrownLooks::GrowsWithWork(const Example& example, const Looks& looks) {
+  constexpr int64_t kFactor = 4;
+  constexpr int kRuns = 8;
+  const double share = looks.longest_ms / looks.run_ms;
+  bool any = false;
+  for (const Size& size : SizesOf(example)) {
+    if (size.of != Size::Of::kAxes && size.of != Size::Of::kAll) continue;
+    if (GrownBytes(example, size, kFactor) > 4 * kFactor * bytes_) continue;
+    const Example more = Grown(example, size, kFactor);
+    double least = 1;
+    bool longer = false;
+    for (int k = 0; k < kRuns && 2 * least > share; ++k) {
+      const Looks again = RunWithLooks(lab_.Small(), more, 0, 100 * ms_);
+      if (!again.status.ok() || again.run_ms < 2 * looks.run_ms) break;  // or this size adds little
+      longer = true;
+      least = std::min(least, again.longest_ms / again.run_ms);
+    }
+    if (longer && 2 * least > share) return true;
+    any = any || longer;
+  }
+  return !any;
 }
 
 void GrownLooks::PrintWorst(size_t count) const {
@@ -263,9 +286,13 @@ std::string EndsAtALook(Lab& lab, const Example& example, uint64_t seed) {
   const Looks again = RunCompiled(executor, *compiled, 0, 1e9);
   if (!again.status.ok()) return "a third time: " + again.status.ToString();
   if (again.count == 0) return {};  // computed while the plan is made
-  const int64_t at = 1 + static_cast<int64_t>(seed % static_cast<uint64_t>(again.count));
-  const Looks ended = RunCompiled(executor, *compiled, at, 1e9);
-  if (ended.count < at) return {};  // waits for others, or a cold cache, had made more of them
+  int64_t at = 1 + static_cast<int64_t>(seed % static_cast<uint64_t>(again.count));
+  Looks ended = RunCompiled(executor, *compiled, at, 1e9);
+  // The run before may have waited for others, with looks meanwhile: this one ended before.
+  for (int k = 0; k < 5 && ended.status.ok() && ended.count > 0 && ended.count < at; ++k) {
+    at = 1 + static_cast<int64_t>(seed % static_cast<uint64_t>(ended.count));
+    ended = RunCompiled(executor, *compiled, at, 1e9);
+  }
   if (ended.status.code() != StatusCode::kCancelled)
     return "told to end at look " + std::to_string(at) + " of " + std::to_string(again.count) +
            ": " + ended.status.ToString();

@@ -53,14 +53,19 @@ class GrownLooks {
   GrownLooks(int64_t bytes, double ms, bool axes) : bytes_(bytes), ms_(ms), axes_(axes) {}
 
   // The result is empty, or says that the example, grown as `seed` draws, computed most of its run,
-  // or kMostMs, without a look.
+  // or kMostMs, without a look, and that this time grows with the work. (On a machine in use a few
+  // ms may take tens of them: that time does not.)
   std::string Judge(const Example& example, uint64_t seed);
   int grown() const { return grown_; }
   // The `count` longest times without a look that were seen, one of an operator.
   void PrintWorst(size_t count) const;
 
  private:
-  static constexpr double kMostMs = 150, kLeastMs = 60, kMostShare = 0.6;
+  // Whether the share of the run that has no look stays about as it is when there is more work.
+  // True where the example refuses more.
+  bool GrowsWithWork(const Example& example, const Looks& looks);
+
+  static constexpr double kMostMs = 50, kLeastMs = 20, kMostShare = 0.6;
 
   struct Seen {
     double longest_ms, run_ms;
