@@ -251,7 +251,8 @@ void heddle_model_options_init_size(heddle_model_options* options, size_t size) 
   options->size = size;
 }
 
-// Those who call it know the structure as it was when there was no other function.
+// Programs that were compiled before there was heddle_model_options_init_size call this one. It
+// writes the fields that the structure had then.
 void(heddle_model_options_init)(heddle_model_options* options) {
   constexpr size_t kKnown = offsetof(heddle_model_options, no_in_place) + sizeof(int);
   heddle_model_options_init_size(options, kKnown);

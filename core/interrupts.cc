@@ -50,7 +50,7 @@ Status HostLine::Serve() {
   if (!host_->asked_.exchange(false, std::memory_order_acquire)) return Status::Ok();
   inside_ = true;
   Status status = [&] {
-    // What the host calls from there is no part of the work: the work's limits do not end it.
+    // The work's limits do not end what the host's function calls.
     const Interrupts::Scope none(nullptr);
     return host_->call_();
   }();

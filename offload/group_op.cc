@@ -172,7 +172,8 @@ Result<std::unique_ptr<KernelState>> GroupOp::PrepareCall(PrepareContext& ctx) {
 Status GroupOp::ComputeOnHost(KernelContext& ctx) const {
   std::vector<Value> inputs;
   for (const Value* input : InputsOf(ctx)) inputs.push_back(*input);
-  HEDDLE_ASSIGN_OR_RETURN(const std::vector<Value> values, host_->Run(inputs));
+  HEDDLE_ASSIGN_OR_RETURN(const std::vector<Value> values,
+                          host_->Run(inputs, [&] { return ctx.Interrupted(); }));
   for (size_t k = 0; k < values.size(); ++k) {
     if (!values[k].is_tensor() || !values[k].tensor().initialized())
       return Internal("output ", k, " of group ", group_->symbol, " holds no tensor");

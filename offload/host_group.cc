@@ -25,7 +25,8 @@ Status HostGroup::Compile() {
   return Status::Ok();
 }
 
-Result<std::vector<Value>> HostGroup::Run(const std::vector<Value>& inputs) {
+Result<std::vector<Value>> HostGroup::Run(const std::vector<Value>& inputs,
+                                          const std::function<Status()>& stopped) {
   HEDDLE_RETURN_IF_ERROR(Compile());
   std::vector<Feed> feeds;
   for (size_t k = 0; k < inputs.size(); ++k)
@@ -37,7 +38,18 @@ Result<std::vector<Value>> HostGroup::Run(const std::vector<Value>& inputs) {
     executor = executor_.get();
     compiled = compiled_;
   }
-  return executor->RunValues(*compiled, feeds);
+  if (stopped == nullptr) return executor->RunValues(*compiled, feeds);
+  // The run inside asks at each of its looks.
+  HostCalls* asks = nullptr;
+  HostCalls host([&] {
+    asks->Request();
+    return stopped();
+  });
+  asks = &host;
+  host.Request();
+  RunOptions options;
+  options.host = &host;
+  return executor->RunValues(*compiled, feeds, options);
 }
 
 }  // namespace heddle::offload

@@ -3,6 +3,7 @@
 // Threads: any. It has an executor of its own, so that a kernel of another one may run it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -21,8 +22,10 @@ class HostGroup {
   };
   HostGroup(const Group& group, Inputs inputs, const ExecutorOptions& executor,
             const CompileOptions& options);
-  // `inputs`: of the group, in their order.
-  Result<std::vector<Value>> Run(const std::vector<Value>& inputs);
+  // `inputs`: of the group, in their order. `stopped`: why the run that this is part of is to end;
+  // then this returns it.
+  Result<std::vector<Value>> Run(const std::vector<Value>& inputs,
+                                 const std::function<Status()>& stopped = nullptr);
 
  private:
   Status Compile() HEDDLE_EXCLUDES(mutex_);

@@ -31,6 +31,22 @@ def operators(heddle):
     return sorted(op['op'] for op in ops)
 
 
+def sweep_arguments(text, mib):
+    """What sweeps over grown operators are told."""
+    parser = argparse.ArgumentParser(description=text,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--tests', required=True)
+    parser.add_argument('--heddle', required=True)
+    parser.add_argument('--ms', type=float, default=150)
+    parser.add_argument('--mib', type=int, default=mib)
+    parser.add_argument('--limit', type=float, default=50)
+    parser.add_argument('--timeout', type=float, default=60)
+    parser.add_argument('--only', default='*')
+    parser.add_argument('--every', type=int, default=1)
+    parser.add_argument('--jobs', type=int, default=1)
+    return parser
+
+
 def limits():
     resource.setrlimit(resource.RLIMIT_AS, (GIB << 30,) * 2)
 
@@ -55,17 +71,7 @@ def looks(args, op):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--tests', required=True)
-    parser.add_argument('--heddle', required=True)
-    parser.add_argument('--ms', type=float, default=150)
-    parser.add_argument('--mib', type=int, default=512)
-    parser.add_argument('--limit', type=float, default=50)
-    parser.add_argument('--timeout', type=float, default=60)
-    parser.add_argument('--only', default='*')
-    parser.add_argument('--every', type=int, default=1)
-    parser.add_argument('--jobs', type=int, default=1)
+    parser = sweep_arguments(__doc__, mib=512)
     parser.add_argument('--out')
     args = parser.parse_args()
     ops = [op for op in operators(args.heddle) if fnmatch.fnmatch(op, args.only)][::args.every]

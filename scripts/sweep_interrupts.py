@@ -12,7 +12,6 @@ three tries the shortest, so that what else the machine does is left out. After 
 gives what it gave before. Prints the ten longest; exit status 1 when one is above --limit. Examples
 of which an operand is no array, or no run takes --ms, are passed over.
 """
-import argparse
 import concurrent.futures
 import fnmatch
 import json
@@ -24,13 +23,9 @@ import tempfile
 import threading
 import time
 
+from sweep_deadlines import operators, sweep_arguments
+
 TRIES = 3
-
-
-def operators(heddle):
-    told = json.loads(subprocess.run([heddle, 'ops', '--json'], capture_output=True, text=True,
-                                     check=True).stdout)
-    return sorted(op['op'] for op in told['operators'])
 
 
 def read(folder):
@@ -121,17 +116,7 @@ def measure(args, op):
 def main():
     if sys.argv[1:2] == ['--run']:
         return ended(sys.argv[2], int(sys.argv[3]))
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--tests', required=True)
-    parser.add_argument('--heddle', required=True)
-    parser.add_argument('--ms', type=float, default=150)
-    parser.add_argument('--mib', type=int, default=256)
-    parser.add_argument('--limit', type=float, default=50)
-    parser.add_argument('--timeout', type=float, default=60)
-    parser.add_argument('--only', default='*')
-    parser.add_argument('--every', type=int, default=1)
-    parser.add_argument('--jobs', type=int, default=1)
+    parser = sweep_arguments(__doc__, mib=256)
     parser.add_argument('--threads', default='1,2')
     args = parser.parse_args()
     ops = [op for op in operators(args.heddle) if fnmatch.fnmatch(op, args.only)][::args.every]

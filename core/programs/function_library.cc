@@ -76,7 +76,7 @@ void AppendKey(const FunctionValue& value, std::string* key) {
   // To the bit, so that -0 and the NaNs are values of their own.
   *key += std::to_string(std::bit_cast<uint64_t>(value.f));
   AppendText(value.text, key);
-  // Of what is long the place counts: the same contents elsewhere are another value.
+  // A long message is compared by its address: the same bytes elsewhere are another value.
   constexpr size_t kMostCompared = 4096;
   if (value.message.size() <= kMostCompared) {
     AppendText(value.message, key);
@@ -172,10 +172,9 @@ struct FunctionLibrary::Impl {
   struct Entry {
     std::function<FunctionDefinition()> make;  // null: it was made
     FunctionDefinition definition;
-    // Of the nodes: attributes of the function that they take, and whether they name functions.
-    std::vector<std::string> mentioned;
-    std::vector<size_t> callers;
-    size_t known = 0;  // functions that there were when its nodes were looked at
+    std::vector<std::string> mentioned;  // attributes of the function that its nodes take
+    std::vector<size_t> callers;         // nodes that call or name functions
+    size_t known = 0;                    // functions that there were when its nodes were looked at
   };
   struct Instance {
     FunctionBody body;
@@ -214,7 +213,10 @@ struct FunctionLibrary::Impl {
     const auto found = places.find(std::string(name));
     if (found == places.end()) return nullptr;
     Entry& entry = *entries[found->second];
-    if (entry.make != nullptr) entry.definition = std::exchange(entry.make, nullptr)();
+    if (entry.make != nullptr) {
+      entry.definition = entry.make();
+      entry.make = nullptr;  // no sooner: it may throw, and is called again then
+    }
     if (entry.known != names.size()) Look(&entry);
     return &entry;
   }

@@ -1,4 +1,5 @@
-// What readers ask of functions' attributes, beside what heddle/functions.h has for everybody.
+// Placeholders in the attributes of functions, for readers of files. The library itself is public:
+// heddle/functions.h.
 #pragma once
 
 #include <vector>

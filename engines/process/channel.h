@@ -1,5 +1,5 @@
-// What the process engine and its worker say to each other: messages over a socket, with contents
-// of tensors in shared memory whose descriptors travel along.
+// Messages between the process engine and its worker, over a socket. Contents of tensors are in
+// shared memory, whose descriptors are sent along.
 //
 // Ownership: a Channel closes its socket, a Memory unmaps and closes. Threads: one at a time.
 // Errors: false; the other side is gone then, or there is no memory.

@@ -158,7 +158,19 @@ Status Compute(const Module& module, const heddle_engine_run& run) {
                                                             static_cast<heddle::DType>(t.dtype),
                                                             ShapeOf(t.rank, t.dims))});
   }
-  HEDDLE_ASSIGN_OR_RETURN(const auto outputs, module.executor->Run(module.compiled, feeds));
+  // Asked at each look for interrupts: whether the run that this is part of is to end.
+  heddle::HostCalls* asks = nullptr;
+  heddle::HostCalls host([&] {
+    asks->Request();
+    return run.stopped(run.host) == 0 ? Status::Ok()
+                                      : Status(heddle::StatusCode::kCancelled, "it was stopped");
+  });
+  asks = &host;
+  host.Request();
+  heddle::RunOptions options;
+  options.host = &host;
+  HEDDLE_ASSIGN_OR_RETURN(const auto outputs,
+                          module.executor->Run(module.compiled, feeds, options));
   for (size_t k = 0; k < outputs.size(); ++k) {
     const heddle::Tensor t = outputs[k].Contiguous();
     void* to =
@@ -170,7 +182,9 @@ Status Compute(const Module& module, const heddle_engine_run& run) {
 }
 
 int Run(void* module, const heddle_engine_run* run, char* message, size_t room) {
-  return Say(Compute(*static_cast<Module*>(module), *run), HEDDLE_ENGINE_FAILED, message, room);
+  const Status status = Compute(*static_cast<Module*>(module), *run);
+  const bool stopped = status.code() == heddle::StatusCode::kCancelled;
+  return Say(status, stopped ? HEDDLE_ENGINE_STOPPED : HEDDLE_ENGINE_FAILED, message, room);
 }
 
 const heddle_engine_table kTable = {

@@ -129,7 +129,8 @@ class FunctionLibrary {
   // The instance of a function for a call that gives these attributes; the same one for the same
   // values. Attributes that the definition does not mention count for nothing. kNotFound: there is
   // no such function; kInvalidArgument: an attribute is missing or of another type than the
-  // signature says, or the function calls itself, by itself or through others. A function that its
+  // signature says, or the function calls itself, by itself or through others, or there would be
+  // more than 65,536 instances or ports, or more than 1 MiB of attributes. A function that its
   // nodes call and that is not there is no error yet.
   Result<Handle> Instantiate(std::string_view name,
                              const std::vector<NamedFunctionValue>& attributes);

@@ -123,6 +123,50 @@ TEST(FaultyEngines, HearOfTheRunsDeadline) {
   }
 }
 
+// A run leaves a call behind at its own deadline: the time of that call counts for the next run.
+TEST(FaultyEngines, ThatARunHasLeftHoldUpNoFurtherOne) {
+  Executor executor({.threads = 2});
+  const auto offloaded = OffloadTo("hangs", 200);
+  ASSERT_TRUE(offloaded.ok()) << offloaded.status().ToString();
+  const auto compiled = executor.Compile(offloaded->model);
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  const auto begin = std::chrono::steady_clock::now();
+  const Status left =
+      executor.Run(*compiled, Feeds(), {.deadline = begin + std::chrono::milliseconds(20)})
+          .status();
+  EXPECT_EQ(left.code(), StatusCode::kDeadlineExceeded) << left.ToString();
+  EXPECT_THAT(executor.Run(*compiled, Feeds()).status().message(),
+              HasSubstr("has not answered within 200 ms"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
+}
+
+// Groups that heddle's kernels compute, for a target without an engine and as an engine: some
+// seconds of work.
+TEST(Groups, EndAtTheRunsDeadline) {
+  constexpr int kSide = 2048, kSteps = 400;
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {kSide, kSide}).Unary("tanh", "x", "a0");
+  for (int k = 0; k < kSteps; ++k)
+    b.Unary("tanh", "a" + std::to_string(k), "a" + std::to_string(k + 1));
+  b.Fetch("a" + std::to_string(kSteps));
+  const Model model{b.Build(), std::make_shared<Scope>()};
+  const auto reference = Engine::Load(HEDDLE_REFERENCE_ENGINE);
+  ASSERT_TRUE(reference.ok()) << reference.status().ToString();
+  const std::vector<Offloader> kWays[] = {{{TargetOf("tanh"), std::nullopt}},
+                                          {{TargetOf("tanh"), *reference}}};
+  for (const std::vector<Offloader>& way : kWays) {
+    Executor executor({.threads = 2});
+    const auto offloaded = Offload(model, way);
+    ASSERT_TRUE(offloaded.ok()) << offloaded.status().ToString();
+    const auto compiled = executor.Compile(offloaded->model);
+    ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+    const std::vector<heddle::Feed> feeds = {{"x", RandomF32({kSide, kSide}, 1)}};
+    const Status status = executor.Run(*compiled, feeds, {.deadline = deadline}).status();
+    EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status.ToString();
+  }
+}
+
 TEST(FaultyEngines, ThatCompileNothingLeaveItToHeddle) {
   const std::pair<const char*, const char*> kModes[] = {
       {"refuses", "engine faulty refuses the group: too many operators"},

@@ -15,6 +15,7 @@ namespace {
 
 struct Faulty {
   std::string mode;
+  std::string marker;  // a file: every other compile of all processes fails
 };
 
 int Fail(const char* text, int code, char* message, size_t room) {
@@ -25,7 +26,7 @@ int Fail(const char* text, int code, char* message, size_t room) {
 int Open(const heddle_engine_settings* settings, void** engine, char* message, size_t room) {
   auto* made = new Faulty;
   for (size_t i = 0; i < settings->num_options; ++i)
-    if (std::strcmp(settings->keys[i], "mode") == 0) made->mode = settings->texts[i];
+    (std::strcmp(settings->keys[i], "mode") == 0 ? made->mode : made->marker) = settings->texts[i];
   *engine = made;
   if (made->mode != "open fails") return HEDDLE_ENGINE_OK;
   delete made;
@@ -50,6 +51,11 @@ int Takes(void* engine, const heddle_engine_group* group, char* message, size_t 
 int Compile(void* engine, const heddle_engine_group* const*,
             heddle_engine_compiled* const* compiled, size_t count, char* message, size_t room) {
   const std::string& mode = static_cast<Faulty*>(engine)->mode;
+  if (const std::string& marker = static_cast<Faulty*>(engine)->marker; !marker.empty()) {
+    if (std::remove(marker.c_str()) == 0)
+      return Fail("the compiler is busy", HEDDLE_ENGINE_FAILED, message, room);
+    std::fclose(std::fopen(marker.c_str(), "w"));
+  }
   if (mode == "compile fails")
     return Fail("the compiler is\nout of order\n", HEDDLE_ENGINE_FAILED, message, room);
   if (mode == "compile throws") throw std::runtime_error("lost");
@@ -84,6 +90,11 @@ int Run(void* module, const heddle_engine_run* run, char* message, size_t room) 
   }
   if (mode == "writes nothing") return HEDDLE_ENGINE_OK;
   const heddle_engine_tensor& in = *run->inputs[0];
+  if (mode == "leaves a child" && fork() == 0) {
+    sleep(6);
+    _exit(0);
+  }
+  if (mode == "leaves a child") std::abort();
   if (mode == "crashes at three" && *static_cast<const float*>(in.data) == 3) std::abort();
   for (size_t k = 0; k < run->num_outputs; ++k) {
     int64_t dims[HEDDLE_ENGINE_MAX_RANK] = {};

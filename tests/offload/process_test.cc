@@ -14,11 +14,12 @@ namespace {
 using ::testing::HasSubstr;
 
 Result<Engine> EngineOf(const std::string& mode, const std::string& library = HEDDLE_FAULTY_ENGINE,
-                        int limit_ms = 0) {
+                        int limit_ms = 0, const std::string& marker = "") {
   EngineOptions options;
   options.limit = std::chrono::milliseconds(limit_ms);
   options.options.emplace_back("library", library);
   if (!mode.empty()) options.options.emplace_back("mode", mode);
+  if (!marker.empty()) options.options.emplace_back("marker", marker);
   return Engine::Load(HEDDLE_PROCESS_ENGINE, options);
 }
 
@@ -63,6 +64,27 @@ TEST_F(EngineProcess, MayCrash) {
   }
 }
 
+// Then the modules of a worker would not be those that the host has numbers for.
+TEST_F(EngineProcess, BeginsAnewWhereItDoesNotCompileAgain) {
+  const auto compiled = Compile(EngineOf("crashes at three", HEDDLE_FAULTY_ENGINE, 0,
+                                         ::testing::TempDir() + "/heddle_compiled"));
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE(Run(*compiled, 1).ok());
+    EXPECT_THAT(Run(*compiled, 3).message(), HasSubstr("signal 6"));
+    EXPECT_THAT(Run(*compiled, 1).message(), HasSubstr("the compiler is busy"));
+  }
+}
+
+// A process that the engine has started holds the worker's socket.
+TEST_F(EngineProcess, IsSeenToEndBeforeItsChildren) {
+  const auto compiled = Compile(EngineOf("leaves a child"));
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(Run(*compiled, 1).message(), HasSubstr("ended by signal 6"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
+}
+
 TEST_F(EngineProcess, EndsWithARunThatIsToEnd) {
   const auto compiled = Compile(EngineOf("hangs"));
   ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
@@ -84,6 +106,7 @@ TEST_F(EngineProcess, PassesOnWhatTheEngineSays) {
   const std::pair<const char*, const char*> kModes[] = {
       {"run fails", "engine process failed in run: the card is hot"},
       {"throws", "engine process failed in run: it threw a bolt"},
+      {"fills the message", "engine process failed in run: xxx"},
       {"writes nothing", "engine process does not write output 0"},
       {"another shape", "writes float32 [3, 3] to output 0 (a), which is float32 [2, 3]"},
       {"another rank", "writes output 0 with 11 dimensions"},

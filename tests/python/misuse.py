@@ -25,6 +25,7 @@ import heddle
 from heddle import _heddle
 from odd_values import (ODD_NAMES, ODD_NUMBERS, ODD_TIMES, ORDINARY, Odd, TensorWithoutInit,
                         odd_array, plain)
+from side_by_side import side_by_side
 
 
 def feeds_of(names):
@@ -231,35 +232,24 @@ class Mischief:
     def do_scope_in_threads(self):
         """Variables are set, read and erased by several threads at once."""
         rng, scope = self.rng, heddle.Scope()
-        failures = []
 
-        def work(seed):
-            r = random.Random(seed)
-            try:
-                for _ in range(30):
-                    name = r.choice("ab")
-                    way = r.randrange(4)
-                    if way == 0:
-                        scope.set(name, np.full(r.choice([4, 100000]), r.randrange(9), "f4"))
-                    elif way == 1:
-                        scope.erase(name)
-                    elif way == 2:
-                        value = scope.get(name)
-                        if value is not None:
-                            found = value.numpy()
-                            assert (found == found[0]).all()
-                    else:
-                        scope.has(name), scope.names(), scope.version
-            except BaseException as error:  # pylint: disable=broad-exception-caught
-                failures.append(error)
+        def work(r):
+            for _ in range(30):
+                name = r.choice("ab")
+                way = r.randrange(4)
+                if way == 0:
+                    scope.set(name, np.full(r.choice([4, 100000]), r.randrange(9), "f4"))
+                elif way == 1:
+                    scope.erase(name)
+                elif way == 2:
+                    value = scope.get(name)
+                    if value is not None:
+                        found = value.numpy()
+                        assert (found == found[0]).all()
+                else:
+                    scope.has(name), scope.names(), scope.version
 
-        threads = [threading.Thread(target=work, args=(rng.getrandbits(32),)) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise failures[0]
+        side_by_side(rng, 3, work)
 
     def do_parameters(self):
         rng = self.rng

@@ -30,6 +30,7 @@ import heddle.onnx as ort
 import onnx_model
 from heddle import _heddle
 from odd_values import ORDINARY, Odd, TensorWithoutInit
+from side_by_side import side_by_side
 
 DTYPES = ["u1", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "c8", "c16"]
 
@@ -336,30 +337,19 @@ class Lives:
         b.fetch(b.op("gaussian_random", shape=[64], mean=0.0, std=1.0, seed=0, dtype=5))
         model = b.finish(threads=1)
         generator = heddle.Generator(7)
-        failures = []
 
-        def work(seed):
-            r = random.Random(seed)
-            try:
-                for _ in range(20):
-                    way = r.randrange(4)
-                    if way == 0:
-                        generator.seed(r.randrange(9))
-                    elif way == 1:
-                        generator.state = generator.state  # is one that was
-                    else:
-                        out = model._session.run({}, None, False, generator)[0]
-                        assert np.isfinite(out).all() and abs(out).max() < 10
-            except BaseException as error:  # pylint: disable=broad-exception-caught
-                failures.append(error)
+        def work(r):
+            for _ in range(20):
+                way = r.randrange(4)
+                if way == 0:
+                    generator.seed(r.randrange(9))
+                elif way == 1:
+                    generator.state = generator.state  # is one that was
+                else:
+                    out = model._session.run({}, None, False, generator)[0]
+                    assert np.isfinite(out).all() and abs(out).max() < 10
 
-        threads = [threading.Thread(target=work, args=(rng.getrandbits(32),)) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise failures[0]
+        side_by_side(rng, 3, work)
 
     def do_overrides_that_raise(self):
         rng = self.rng

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
 #include <random>
 #include <string>
 #include <utility>
@@ -168,6 +169,55 @@ TEST(FunctionLibrary, RecursionIsOneSentence) {
 }
 
 // Functions that are added later count, too.
+// A few functions of which each doubles what it is called with, or is called in two ways.
+TEST(FunctionLibrary, WhatDoublesHasBounds) {
+  constexpr int kDeep = 40;
+  for (const bool values : {true, false}) {
+    FunctionLibrary library;
+    for (int k = 0; k < kDeep; ++k) {
+      FunctionDefinition f;
+      f.name = "f" + std::to_string(k);
+      f.attributes = {{"v", "", Int(1), false}};
+      const std::string next = "f" + std::to_string(k + 1);
+      if (values)
+        f.nodes = {{"n", next, {}, {}, {{"v", List({Of("v"), Of("v")})}}}};
+      else
+        for (int way = 0; way < 2; ++way)
+          f.nodes.push_back(
+              {"n" + std::to_string(way), next, {}, {}, {{"v", List({Int(way), Of("v")})}}});
+      ASSERT_TRUE(library.Add(std::move(f)).ok());
+    }
+    ASSERT_TRUE(library.Add({.name = "f" + std::to_string(kDeep)}).ok());
+    EXPECT_THAT(ErrorOf(library, "f0"),
+                HasSubstr(values ? "the attributes of a call take more than 1048576 bytes"
+                                 : "more than 65536 pairs of a function and the attributes"));
+  }
+  FunctionLibrary library;
+  FunctionDefinition wide{.name = "wide"};
+  for (int k = 0; k < 2; ++k)
+    wide.arguments.push_back({.name = "a" + std::to_string(k), .type = 1, .number = "N"});
+  wide.attributes = {{"N", "int", {}, false}};
+  ASSERT_TRUE(library.Add(std::move(wide)).ok());
+  EXPECT_EQ(ErrorOf(library, "wide", {{"N", Int(1000)}}), "");
+  EXPECT_THAT(ErrorOf(library, "wide", {{"N", Int(60000)}}),
+              HasSubstr("has more than 65536 ports"));
+}
+
+TEST(FunctionLibrary, WhatAnExceptionEndsMayBeAskedForAgain) {
+  FunctionLibrary library;
+  ASSERT_TRUE(library.Add({.name = "f", .nodes = {{"n", "g"}}}).ok());
+  int calls = 0;
+  ASSERT_TRUE(library
+                  .Add("g",
+                       [&] {
+                         if (++calls < 3) throw std::bad_alloc();
+                         return FunctionDefinition{.name = "g"};
+                       })
+                  .ok());
+  for (int k = 0; k < 2; ++k) EXPECT_THROW((void)library.Instantiate("f", {}), std::bad_alloc);
+  EXPECT_EQ(ErrorOf(library, "f"), "");
+}
+
 TEST(FunctionLibrary, LaterFunctionsAreCalled) {
   FunctionLibrary library;
   FunctionDefinition f, g;
