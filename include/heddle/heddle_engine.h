@@ -129,6 +129,11 @@ typedef struct heddle_engine_group {
   const int32_t* inputs; /* values that each run is given */
   size_t num_outputs;
   const int32_t* outputs; /* values that each run gives, as they are behind the last operator */
+  /* The same group as an ONNX model (a serialized ModelProto, its weights inside), whose inputs and
+   * outputs are named and ordered as above. For engines with HEDDLE_ENGINE_WANTS_ONNX, and where
+   * ONNX has words for all of its operators; else NULL. */
+  const void* onnx;
+  size_t onnx_bytes;
 } heddle_engine_group;
 
 /* ---- calls ---------------------------------------------------------------------------------- */
@@ -175,7 +180,10 @@ typedef struct heddle_engine_run {
   int (*stopped)(void* host);
 } heddle_engine_run;
 
-enum { HEDDLE_ENGINE_REENTRANT = 1 };
+enum {
+  HEDDLE_ENGINE_REENTRANT = 1,
+  HEDDLE_ENGINE_WANTS_ONNX = 2 /* groups are to be given as ONNX, too, to takes and to compile */
+};
 
 typedef struct heddle_engine_table {
   size_t size;
@@ -196,6 +204,20 @@ typedef struct heddle_engine_table {
   int (*run)(void* module, const heddle_engine_run* run, char* message, size_t room);
   void (*free_module)(void* module);
   void (*close)(void* engine);
+
+  /* For compile caches; all three may be missing, and are there together.
+   *
+   * What has to be equal for a saved module to be restored: versions, options that matter, the
+   * processor where code is made for it. */
+  const char* (*fingerprint)(void* engine);
+  /* Writes a module as bytes, in any number of calls of `write`, whose status other than OK is to
+   * be returned. */
+  int (*save)(void* module, void* host, int (*write)(void* host, const void* bytes, size_t count),
+              char* message, size_t room);
+  /* A module from the bytes that save wrote under the same fingerprint for an equal group. Not OK:
+   * the group is compiled instead. `bytes` are there for the time of the call. */
+  int (*restore)(void* engine, const heddle_engine_group* group, const void* bytes, size_t count,
+                 void** module, char* message, size_t room);
 } heddle_engine_table;
 
 /* What an engine exports. The table lives as long as the library; NULL: no engine for heddles of
