@@ -27,23 +27,6 @@ function(heddle_generate_list output folder macro declare)
   file(GENERATE OUTPUT "${path}.files" CONTENT "${sources}\n")
 endfunction()
 
-# Writes <output> with how many examples each operator defined below <folder> has.
-function(heddle_count_examples output folder)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cc")
-  set(path "${HEDDLE_GENERATED_DIR}/${output}")
-  add_custom_command(
-    OUTPUT "${path}.stamp"
-    BYPRODUCTS "${path}"
-    COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}" "-DFOLDER=${folder}"
-            "-DOUTPUT=${path}" -P "${PROJECT_SOURCE_DIR}/cmake/generate_example_counts.cmake"
-    COMMAND "${CMAKE_COMMAND}" -E touch "${path}.stamp"
-    DEPENDS ${sources} "${PROJECT_SOURCE_DIR}/cmake/generate_example_counts.cmake"
-            "${path}.files"
-    COMMENT "Counting the examples of ${folder}/"
-    VERBATIM)
-  file(GENERATE OUTPUT "${path}.files" CONTENT "${sources}\n")
-endfunction()
-
 # Compiles proto/*.proto; included as "proto/<name>.pb.h".
 function(heddle_generate_proto result)
   file(GLOB protos CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"

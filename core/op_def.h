@@ -184,15 +184,11 @@ class OpDef {
 };
 
 // Starts the definition of an operator. The build lists every HEDDLE_OP line below kernels/ by
-// itself: adding an operator touches one file.
+// itself. Its examples are tests/ops/cases/<family>/<name>.txt (docs/examples.md).
 #define HEDDLE_OP(name)                          \
   namespace heddle {                             \
   [[gnu::cold]] void DefineOp_##name(OpDef& op); \
   }                                              \
   void heddle::DefineOp_##name([[maybe_unused]] OpDef& op)
-
-// Examples of an operator: inputs, attributes and the outputs expected, as text. The library is
-// built without them; the tests read them from the source. docs/examples.md describes the format.
-#define HEDDLE_EXAMPLES(name, text)
 
 }  // namespace heddle

@@ -12,8 +12,7 @@ SUFFIXES = {".h", ".inc", ".cc", ".c", ".cu", ".cuh"}
 # "core:values" and "include:values" are those that know nothing of programs (see PROGRAM_HEADERS).
 ALLOWED = {
     "include": set(),
-    "core": {"include", "kernels/all_ops.inc", "kernels/all_tiles.inc", "kernels/all_scalars.inc",
-             "kernels/all_examples.inc"},
+    "core": {"include", "kernels/all_ops.inc", "kernels/all_tiles.inc", "kernels/all_scalars.inc"},
     "formats": {"core", "include", "proto"},
     "builder": {"core", "include"},
     "memory": {"core:values", "include:values"},

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("builder", "device", "executor", "formats", "kernels", "partition", "passes", "tools")
 GROUPS = ROOT / "cmake/HeddleUnity.cmake"
 
-# Examples and other long literals.
+# Programs and other long literals.
 LITERAL = re.compile(r'R"(\w*)\(.*?\)\1"', re.DOTALL)
 UNNAMED = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.DOTALL | re.MULTILINE)
 TEMPLATE = re.compile(r"^template <.*>$|^template <[^()]*> (?=\w)")

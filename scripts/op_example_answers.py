@@ -2,12 +2,11 @@
 onnx_examples.py and tf_examples.py each give the system, an oracle: its run(example) returns arrays
 in the order of the example's `out` lines."""
 import argparse
-import pathlib
 import re
 
-from op_example_text import parse_block, statement_lines, tensor_text, to_bfloat16, wrap
+from op_example_text import (case_files, file_text, head_of, parse_block, statement_lines,
+                             tensor_text, to_bfloat16)
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOLERANCE = {'float16': (2e-3, 1e-3), 'bfloat16': (2e-2, 1e-2), 'float32': (1e-5, 1e-6),
              'float64': (1e-9, 1e-11), 'complex64': (1e-5, 1e-6), 'complex128': (1e-9, 1e-11)}
 
@@ -57,40 +56,25 @@ def anew(example, oracle):
     if not is_given(example):
         for s, a in zip(example.of('out'), oracle.run(example)):
             if s.tensor is None or not (s.tensor.any_type or s.tensor.any):
-                fresh[id(s)] = tensor_text(record(a))
-    lines = ['example ' + example.title]
-    for s in example.statements:
-        if id(s) in fresh:
-            lines += statement_lines('out ' + s.name, fresh[id(s)])
-        else:
-            lines.append(wrap(s.text))
-    return '\n'.join(lines) + '\n'
+                fresh[id(s)] = statement_lines('out ' + s.name, tensor_text(record(a)))
+    return example.text_with(fresh)
 
 
-def write(files, blocks, oracle, wanted, prefix):
+def write(files, oracle, prefix):
     failed = 0
     for path in files:
-        text = path.read_text()
-
-        def block(m):
-            nonlocal failed
-            if not wanted.search(m[1]):
-                return m[0]
-            out = []
-            for e in parse_block(m[1], m[2]):
-                if not m[1].startswith(prefix) and not node_of(e):
-                    out.append('\n'.join(['example ' + e.title] + [
-                        wrap(s.text) for s in e.statements]) + '\n')
-                    continue
-                try:
-                    out.append(anew(e, oracle))
-                except Exception as error:
-                    failed += 1
-                    print('%s: %s, %s: %s' % (path.name, e.op, e.title, str(error)[:300]))
-                    out.append('\n'.join(['example ' + e.title] + [
-                        wrap(s.text) for s in e.statements]) + '\n')
-            return 'HEDDLE_EXAMPLES(%s, R"(\n%s)")' % (m[1], '\n'.join(out))
-        new = blocks.sub(block, text)
+        text, out = path.read_text(), []
+        for e in parse_block(path.stem, text):
+            if not path.stem.startswith(prefix) and not node_of(e):
+                out.append(e.text_with({}))
+                continue
+            try:
+                out.append(anew(e, oracle))
+            except Exception as error:
+                failed += 1
+                print('%s: %s: %s' % (path.name, e.title, str(error)[:300]))
+                out.append(e.text_with({}))
+        new = file_text(head_of(text), out)
         if new != text:
             path.write_text(new)
     return failed
@@ -119,22 +103,21 @@ def differs(statement, example, a):
     return 'is ' + tensor_text(r)
 
 
-def check(files, blocks, oracle, wanted, prefix):
+def check(files, oracle, prefix):
     passed = failed = 0
     for path in files:
-        for m in blocks.finditer(path.read_text()):
-            for e in parse_block(m[1], m[2]) if wanted.search(m[1]) else []:
-                if is_given(e) or not m[1].startswith(prefix) and not node_of(e):
-                    continue
-                try:
-                    problems = ['%s %s' % (s.name, said) for s, a in zip(e.of('out'), oracle.run(e))
-                                if (said := differs(s, e, a))]
-                except Exception as error:
-                    problems = [str(error)]
-                passed += not problems
-                failed += bool(problems)
-                for p in problems:
-                    print('%s: %s, %s: %s' % (path.name, e.op, e.title, p[:300]))
+        for e in parse_block(path.stem, path.read_text()):
+            if is_given(e) or not path.stem.startswith(prefix) and not node_of(e):
+                continue
+            try:
+                problems = ['%s %s' % (s.name, said) for s, a in zip(e.of('out'), oracle.run(e))
+                            if (said := differs(s, e, a))]
+            except Exception as error:
+                problems = [str(error)]
+            passed += not problems
+            failed += bool(problems)
+            for p in problems:
+                print('%s: %s: %s' % (path.name, e.title, p[:300]))
     print('%d passed, %d failed' % (passed, failed))
     return failed
 
@@ -146,20 +129,18 @@ def main(doc, prefix, make_oracle):
     parser.add_argument('--write', action='store_true')
     parser.add_argument('--check', action='store_true')
     parser.add_argument('--ops', default='')
-    parser.add_argument('files', nargs='*', type=pathlib.Path)
+    parser.add_argument('files', nargs='*')
     args = parser.parse_args()
     if not args.write and not args.check:
         parser.error('--write or --check')
     prefix += '_'
     nodes = hasattr(make_oracle, 'run_node')
-    folders = '*' if nodes else prefix[:-1] + '*'
-    files = args.files or sorted((ROOT / 'kernels').glob(folders + '/*.cc'))
-    blocks = re.compile(
-        r'^HEDDLE_EXAMPLES\((%s\w+), R"\(\n(.*?)^\)"\)$' % ('' if nodes else prefix),
-        re.S | re.M)
-    oracle, failed, wanted = make_oracle(), 0, re.compile(args.ops)
+    wanted = re.compile(args.ops)
+    files = [path for path in case_files(args.files)
+             if wanted.search(path.stem) and (nodes or path.stem.startswith(prefix))]
+    oracle, failed = make_oracle(), 0
     if args.write:
-        failed += write(files, blocks, oracle, wanted, prefix)
+        failed += write(files, oracle, prefix)
     if args.check:
-        failed += check(files, blocks, oracle, wanted, prefix)
+        failed += check(files, oracle, prefix)
     return failed > 0

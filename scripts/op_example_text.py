@@ -1,7 +1,9 @@
-"""The lines of operators' examples, read and written (docs/examples.md has the format)."""
+"""Files and lines of operators' examples, read and written (docs/examples.md has the format)."""
 import json
+import pathlib
 import re
 
+CASES = pathlib.Path(__file__).resolve().parent.parent / 'tests' / 'ops' / 'cases'
 WIDTH = 100
 DTYPES = ['bool', 'uint8', 'int8', 'int16', 'int32', 'int64', 'float16', 'bfloat16', 'float32',
           'float64', 'complex64', 'complex128']
@@ -43,6 +45,20 @@ class Example:
 
     def has(self, kind):
         return bool(self.of(kind))
+
+    def text_with(self, lines_of):
+        """Its text, where statements whose id lines_of knows have the lines given there."""
+        lines = ['example ' + self.title]
+        for s in self.statements:
+            lines += lines_of.get(id(s)) or [wrap(s.text)] + [wrap(i.text) for i in s.items]
+        return '\n'.join(lines) + '\n'
+
+
+def case_files(files=()):
+    """The files named, or all. Each holds examples of the operator that it is called after."""
+    if files:
+        return [pathlib.Path(f).resolve() for f in files]
+    return sorted(CASES.glob('*/*.txt'))
 
 
 def json_prefix(text):
@@ -152,10 +168,20 @@ def parse_statement(text):
     return s
 
 
+def head_of(text):
+    """The comment lines before the first example, with the empty ones between."""
+    return re.match(r'(?:(?:#.*)?\n)*', text)[0]
+
+
+def file_text(head, examples):
+    """The text of a file from that of its examples, each of which ends with a newline."""
+    return head + '\n'.join(examples)
+
+
 def parse_block(op, text):
-    """The examples of one HEDDLE_EXAMPLES block, in order."""
+    """The examples of one file's text, in order."""
     joined = []
-    for line in text.split('\n'):
+    for line in text[len(head_of(text)):].split('\n'):
         if line.startswith(' ') and joined:
             joined[-1] += ' ' + line.strip()
         elif line.strip():
@@ -173,6 +199,7 @@ def parse_block(op, text):
             raise BadExample('%s: a line before the first example' % op)
         if s.kind == 'item':
             array.tensor.items.append(s.tensor)
+            array.items.append(s)
             continue
         array = s
         examples[-1].statements.append(s)

@@ -24,8 +24,8 @@ import numpy as np
 
 from op_example_compare import wide
 from op_example_paddle import Paddle
-from op_example_text import parse_block
-from op_examples import BLOCK, NOT_OF_PADDLE, sources
+from op_example_text import case_files, parse_block
+from op_examples import NOT_OF_PADDLE
 from op_variant_cases import variants, write_case
 
 TOLERANCE = {'float16': 5e-3, 'bfloat16': 3e-2}
@@ -70,20 +70,20 @@ def make_cases(args, folder):
     from paddle.base.framework import OpProtoHolder
     paddle, wanted = Paddle(), re.compile(args.ops)
     protos = OpProtoHolder.instance()
-    for path in sources(args.files):
-        for m in BLOCK.finditer(path.read_text()):
-            if not wanted.search(m[1]) or m[1].startswith(NOT_OF_PADDLE):
+    for path in case_files(args.files):
+        op = path.stem
+        if not wanted.search(op) or op.startswith(NOT_OF_PADDLE):
+            continue
+        try:
+            proto = protos.get_op_proto(op)
+        except ValueError:
+            proto = None
+        for k, example in enumerate(parse_block(op, path.read_text())):
+            if example.has('random'):
                 continue
-            try:
-                proto = protos.get_op_proto(m[1])
-            except ValueError:
-                proto = None
-            for k, example in enumerate(parse_block(m[1], m[2])):
-                if example.has('random'):
-                    continue
-                todo = [(re.sub(r'[^A-Za-z0-9_.=+-]', '_', '%s.%d.%s' % (m[1], k, label))[:150], v)
-                        for label, v in variants(example, args.kinds.split(','), paddle, proto)]
-                write_all(list(dict(todo).items()), folder, paddle)
+            todo = [(re.sub(r'[^A-Za-z0-9_.=+-]', '_', '%s.%d.%s' % (op, k, label))[:150], v)
+                    for label, v in variants(example, args.kinds.split(','), paddle, proto)]
+            write_all(list(dict(todo).items()), folder, paddle)
 
 
 def run_heddle(args, cases, results):

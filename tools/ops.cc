@@ -18,11 +18,11 @@ struct OpsOptions {
 
 // Each with its description where descriptions are asked for.
 Status ListAsJson(const std::vector<std::string>& names, bool describe) {
-  Json json = NewJson("ops");
+  Json json = NewJson("ops", 2);
   json["operators"] = Json::array();
   for (const std::string& name : names) {
     HEDDLE_ASSIGN_OR_RETURN(const OperatorFacts facts, FactsOfOp(name));
-    Json op = {{"op", name}, {"file", facts.file}, {"examples", facts.examples}};
+    Json op = {{"op", name}, {"file", facts.file}};
     op["dtypes"] = Json::array();
     for (const DType dtype : facts.dtypes) op["dtypes"].push_back(Name(dtype));
     op["gradient"] = facts.gradient.empty() ? Json() : Json(facts.gradient);

@@ -15,8 +15,6 @@ struct OperatorFacts {
   // The file of heddle's source tree that defines it; empty for operators that an embedding program
   // added.
   std::string file;
-  // Recorded examples that the tests run it with.
-  int examples = 0;
   // Of the operand that chooses the kernel; all where there is one kernel for any.
   std::vector<DType> dtypes;
   // The operator that computes its gradient; empty where there is none.

@@ -20,10 +20,3 @@ HEDDLE_OP(barrier) {
   op.Doc("X, as soon as all ranks are here.").Input("X").Output("Out").Inplace("X", "Out");
   op.Attr("ring_id", 0).Traits(kCommunication).InferShape(SameShape).AnyKernel(Barrier);
 }
-
-HEDDLE_EXAMPLES(barrier, R"(
-example a group of one rank
-in X float32 [2, 3] -1.5 0 2 0.25 -3 7
-from assign X=X -> Out=Out
-out Out float32 [2, 3] -1.5 0 2 0.25 -3 7
-)")

@@ -39,25 +39,3 @@ HEDDLE_OP(c_scatter) {
   op.Attr("use_calc_stream", false);
   op.Traits(kCommunication).InferShape(PartShape).AnyKernel(Scatter);
 }
-
-HEDDLE_EXAMPLES(c_broadcast, R"(
-example a group of one rank
-in X float32 [2, 3] -1.5 0 2 0.25 -3 7
-from assign X=X -> Out=Out
-out Out float32 [2, 3] -1.5 0 2 0.25 -3 7
-)")
-
-HEDDLE_EXAMPLES(broadcast, R"(
-example a group of one rank
-in x float32 [2, 3] -1.5 0 2 0.25 -3 7
-from assign X=x -> Out=out
-out out float32 [2, 3] -1.5 0 2 0.25 -3 7
-)")
-
-HEDDLE_EXAMPLES(c_scatter, R"(
-example a group of one rank
-attr nranks INT 1
-in X float32 [2, 3] -1.5 0 2 0.25 -3 7
-from assign X=X -> Out=Out
-out Out float32 [2, 3] -1.5 0 2 0.25 -3 7
-)")

@@ -53,33 +53,3 @@ HEDDLE_OP(all_to_all) {
                   SameShape);
   op.AnyKernel(AllToAll);
 }
-
-HEDDLE_EXAMPLES(c_reducescatter, R"(
-example a group of one rank
-attr nranks INT 1
-in X float32 [2, 3] -1.5 0 2 0.25 -3 7
-from assign X=X -> Out=Out
-out Out float32 [2, 3] -1.5 0 2 0.25 -3 7
-)")
-
-HEDDLE_EXAMPLES(reduce_scatter, R"(
-example a group of one rank
-attr nranks INT 1
-in x float32 [2, 3] -1.5 0 2 0.25 -3 7
-from assign X=x -> Out=out
-out out float32 [2, 3] -1.5 0 2 0.25 -3 7
-)")
-
-HEDDLE_EXAMPLES(alltoall, R"(
-example a group of one rank
-in X float32 [2, 3] -1.5 0 2 0.25 -3 7
-from assign X=X -> Out=Out
-out Out float32 [2, 3] -1.5 0 2 0.25 -3 7
-)")
-
-HEDDLE_EXAMPLES(all_to_all, R"(
-example a group of one rank
-in x float32 [2, 3] -1.5 0 2 0.25 -3 7
-from assign X=x -> Out=out
-out out float32 [2, 3] -1.5 0 2 0.25 -3 7
-)")

@@ -38,14 +38,3 @@ HEDDLE_OP(assert) {
   op.Input("Cond").Input("Data", kList | kOptional).Attr("summarize", -1);
   op.Traits(kSideEffect).AnyKernel(Assert);
 }
-
-HEDDLE_EXAMPLES(assert, R"(
-example true, with data
-in c bool [1] 1
-in x float32 [2] 1 2
-in d float32 [2] 3 4
-op assert Cond=c Data=d
-op scale X=x -> Out=y
-attr scale FLOAT 2
-out y float32 [2] 2 4
-)")

@@ -48,20 +48,3 @@ HEDDLE_OP(call) {
   op.Attr("noinline", false);
   op.Traits(kControlFlow).AnyKernel(Call);
 }
-
-HEDDLE_EXAMPLES(call, R"(
-example a block as a function
-in x float32 [2] 1 -2
-in y float32 [2] 3 0.5
-from elementwise_mul X=x Y=y -> Out=t
-from tanh X=t -> Out=z
-out z float32 [2] 0.9950547 -0.7615942
-op call X=x,y -> Out=z
-attr sub_block BLOCK 1
-attr parameters STRINGS ["p", "q"]
-attr results STRINGS ["r"]
-attr noinline BOOLEAN true
-block 1 0
-op elementwise_mul X=p Y=q -> Out=m
-op tanh X=m -> Out=r
-)")

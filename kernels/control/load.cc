@@ -45,25 +45,3 @@ HEDDLE_OP(load_combine) {
   op.Attr("file_path", "").Attr("load_as_fp16", false).Attr("model_from_memory", false);
   op.Traits(kSideEffect).AnyKernel(LoadCombined);
 }
-
-HEDDLE_EXAMPLES(load, R"(
-example what save wrote
-in x float32 [2, 2] 1 -2 3.5 0
-op save X=x ->
-attr file_path STRING "heddle_example_2.tmp"
-op load -> Out=y
-attr file_path STRING "heddle_example_2.tmp"
-out y float32 [2, 2] 1 -2 3.5 0
-)")
-
-HEDDLE_EXAMPLES(load_combine, R"(
-example what save_combine wrote
-in x float32 [2, 2] 1 -2 3.5 0
-in y int64 [3] 1 2 3
-op save_combine X=x,y ->
-attr file_path STRING "heddle_example_4.tmp"
-op load_combine -> Out=p,q
-attr file_path STRING "heddle_example_4.tmp"
-out p float32 [2, 2] 1 -2 3.5 0
-out q int64 [3] 1 2 3
-)")

@@ -26,16 +26,3 @@ HEDDLE_OP(lod_array_length) {
       .InferShape(LengthShape)
       .AnyKernel(Length);
 }
-
-HEDDLE_EXAMPLES(lod_array_length, R"(
-example three items
-in X array 3
-item float32 [1] 0.34
-item float32 [2] 0.39 -0.43
-item float32 [2] -0.18 0.92
-out Out int64 [1] 3
-
-example none
-in X array 0
-out Out int64 [1] 0
-)")

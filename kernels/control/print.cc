@@ -85,19 +85,3 @@ HEDDLE_OP(print) {
   op.Attr("print_tensor_lod", true).Attr("print_phase", "BOTH").Attr("is_forward", true);
   op.Prepare(PreparePrint).AnyKernel(Print);
 }
-
-HEDDLE_EXAMPLES(print, R"(
-example float32
-attr first_n INT 1
-attr message STRING "x"
-attr summarize INT 2
-in In float32 [2, 2] 1 8 -5 -9
-out Out float32 [2, 2] 1 8 -5 -9
-
-example int64
-attr first_n INT 1
-attr message STRING "x"
-attr summarize INT 2
-in In int64 [2, 2] 7 7 -2 -4
-out Out int64 [2, 2] 7 7 -2 -4
-)")

@@ -82,26 +82,3 @@ HEDDLE_OP(read_from_array) {
       .InferShape(ReadShape)
       .AnyKernel(ReadItem);
 }
-
-HEDDLE_EXAMPLES(read_from_array, R"(
-example float32
-in X array 2
-item float32 [2] 5 -0
-item float32 [1, 3] -2 -2 6
-in I int64 [1] 1
-out Out float32 [1, 3] -2 -2 6
-
-example int64
-in X array 2
-item int64 [2] -2 -5
-item int64 [1, 3] -4 2 0
-in I int64 [1] 1
-out Out int64 [1, 3] -4 2 0
-
-example float64
-in X array 2
-item float64 [2] 4 3
-item float64 [1, 3] -1 3 2
-in I int64 [1] 1
-out Out float64 [1, 3] -1 3 2
-)")

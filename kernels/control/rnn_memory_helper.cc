@@ -59,34 +59,3 @@ HEDDLE_OP(rnn_memory_helper_grad) {
       .Output("X@GRAD", kTakesAll);
   op.Attr("dtype", 5).InferShape(GradShape).AnyKernel(MemoryHelperGrad);
 }
-
-HEDDLE_EXAMPLES(rnn_memory_helper, R"(
-example float32
-attr dtype INT 5
-in X float32 [2, 3] 9 6 5 5 4 6
-from assign X=X -> Out=Out
-out Out float32 [2, 3] 9 6 5 5 4 6
-
-example int64
-attr dtype INT 3
-in X int64 [2, 3] 5 7 4 -2 -6 9
-from assign X=X -> Out=Out
-out Out int64 [2, 3] 5 7 4 -2 -6 9
-)")
-
-HEDDLE_EXAMPLES(rnn_memory_helper_grad, R"(
-example with a gradient
-attr dtype INT 5
-in X float32 [2, 3] 0.49 -0.22 0.89 0.33 0.8 -0.78
-in Out float32 [2, 3] -0.35 -0.31 0.3 -0.34 0.28 0.91
-in Out@GRAD float32 [2, 3] 0.03 0.78 -0.89 0.8 0.63 0.3
-from assign X=Out@GRAD -> Out=X@GRAD
-out X@GRAD float32 [2, 3] 0.03 0.78 -0.89 0.8 0.63 0.3
-
-example without
-attr dtype INT 5
-in X float32 [2, 3] -0.18 0.48 0.06 -0.59 -0.82 -0.85
-in Out float32 [2, 3] -0.78 -0.27 -0.72 0.48 -0.05 0.99
-from fill_zeros_like X=X -> Out=X@GRAD
-out X@GRAD float32 [2, 3] 0*6
-)")

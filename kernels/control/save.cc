@@ -52,27 +52,3 @@ HEDDLE_OP(save_combine) {
   op.Attr("save_as_fp16", false).Attr("save_to_memory", false);
   op.Traits(kSideEffect).AnyKernel(SaveCombined);
 }
-
-HEDDLE_EXAMPLES(save, R"(
-example kept as it is
-in x float32 [2, 2] 1 -2 3.5 0
-op save X=x ->
-attr file_path STRING "heddle_example_1.tmp"
-out x float32 [2, 2] 1 -2 3.5 0
-
-example read back
-in x float32 [2, 2] 1 -2 3.5 0
-op save X=x ->
-attr file_path STRING "heddle_example_save.tmp"
-out x float32 [2, 2] 1 -2 3.5 0
-)")
-
-HEDDLE_EXAMPLES(save_combine, R"(
-example kept as they are
-in x float32 [2, 2] 1 -2 3.5 0
-in y int64 [3] 1 2 3
-op save_combine X=x,y ->
-attr file_path STRING "heddle_example_3.tmp"
-out x float32 [2, 2] 1 -2 3.5 0
-out y int64 [3] 1 2 3
-)")

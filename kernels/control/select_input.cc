@@ -48,17 +48,3 @@ HEDDLE_OP(select_input) {
       .InferShape(SelectedShape)
       .AnyKernel(SelectInput);
 }
-
-HEDDLE_EXAMPLES(select_input, R"(
-example the second
-in X float32 [2] -0.51 0.64
-in X float32 [3] -0.86 -0.2 0.82
-in Mask int32 [1] 1
-out Out float32 [3] -0.86 -0.2 0.82
-
-example the first, int64
-in X int64 [2] 2 7
-in X int64 [3] 2 2 7
-in Mask int32 [1] 0
-out Out int64 [2] 2 7
-)")

@@ -44,13 +44,3 @@ HEDDLE_OP(select_output) {
       .InferShape(BranchShapes)
       .AnyKernel(SelectOutput);
 }
-
-HEDDLE_EXAMPLES(select_output, R"(
-example to the second
-in X float32 [2, 2] 1 2 3 4
-in Mask int32 [1] 1
-in a float32 [1] 9
-op select_output X=X Mask=Mask -> Out=a,b
-out b float32 [2, 2] 1 2 3 4
-out a float32 [1] 9
-)")

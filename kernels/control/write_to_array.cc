@@ -38,33 +38,3 @@ HEDDLE_OP(write_to_array) {
       .InferShape(ItemShape)
       .AnyKernel(Write);
 }
-
-HEDDLE_EXAMPLES(write_to_array, R"(
-example two items, one anew
-in x float32 [2] 1 2
-in y float32 [3] 3 4 5
-in i int64 [1] 0
-in j int64 [1] 1
-var a tensor_array float32
-op write_to_array X=x I=i -> Out=a
-op write_to_array X=y I=j -> Out=a
-op write_to_array X=y I=i -> Out=a
-op read_from_array X=a I=i -> Out=p
-op read_from_array X=a I=j -> Out=q
-op lod_array_length X=a -> Out=n
-out p float32 [3] 3 4 5
-out q float32 [3] 3 4 5
-out n int64 [1] 2
-
-example the first item
-in X float32 [2, 2] 0.2 0.92 0.33 0.21
-in I int64 [1] 0
-out Out array 1
-item float32 [2, 2] 0.2 0.92 0.33 0.21
-
-example int64
-in X int64 [3] 7 9 6
-in I int64 [1] 0
-out Out array 1
-item int64 [3] 7 9 6
-)")

@@ -46,15 +46,3 @@ HEDDLE_OP(box_clip) {
   op.Input("Input").Input("ImInfo").Output("Output").Inplace("Input", "Output");
   op.InferShape(BoxClipShape).Kernels<BoxClip, float, double>();
 }
-
-HEDDLE_EXAMPLES(box_clip, R"(
-example two images
-in Input float32 [3, 4] lod [[0, 2, 3]] -1 2 12 9 3 -2 8 30 1 1 40 5
-in ImInfo float32 [2, 3] 10 12 1 20 18 2
-out Output float32 [3, 4] lod [[0, 2, 3]] 0 2 11 9 3 0 8 9 1 1 8 5
-
-example float64
-in Input float64 [1, 4] lod [[0, 1]] -1 2 12 9
-in ImInfo float64 [1, 3] 10 12 1
-out Output float64 [1, 4] lod [[0, 1]] 0 2 11 9
-)")

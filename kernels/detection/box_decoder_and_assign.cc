@@ -71,17 +71,3 @@ HEDDLE_OP(box_decoder_and_assign) {
   op.Output("DecodeBox").Output("OutputAssignBox").Attr("box_clip", 4.135);
   op.InferShape(InferDecoded).Kernels<DecodeAndAssign, float, double>();
 }
-
-HEDDLE_EXAMPLES(box_decoder_and_assign, R"(
-example two boxes, two classes
-attr box_clip FLOAT 4.135
-in PriorBox float32 [2, 4] 0 0 9 9 4 4 15 12
-in PriorBoxVar float32 [4] 0.1 0.1 0.2 0.2
-in TargetBox float32 [2, 8] 0.11 0.88 0.5 0.73 -0.62 -0.94 -0.8 0.69 -0.29 -0.04 0.01 -0.65 0.34
-  -0.37 0.33 -0.51
-in BoxScore float32 [2, 2] 0.91 0.26 0.38 0.4
-out DecodeBox float32 [2, 8] -0.41585493 0.09401941 9.635855 10.665981 0.11928129 -1.6798778
-  7.6407185 8.799877 3.6399884 4.5125704 14.664013 11.415429 3.99864 4.103367 15.81736 11.230633
-out OutputAssignBox float32 [2, 4] 0.11928129 -1.6798778 7.6407185 8.799877 3.99864 4.103367
-  15.81736 11.230633
-)")

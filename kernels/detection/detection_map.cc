@@ -245,20 +245,3 @@ HEDDLE_OP(detection_map) {
   op.Attr("evaluate_difficult", true).Attr("ap_type", "integral");
   op.Kernel(DType::kF32, DetectionMap);
 }
-
-HEDDLE_EXAMPLES(detection_map, R"(
-example float32 7x6, ap_type 11point, class_num 4, overlap_threshold 0.3
-attr ap_type STRING "11point"
-attr class_num INT 4
-attr overlap_threshold FLOAT 0.3
-in DetectRes float32 [7, 6] lod [[0, 3, 7]] 2.51 1.12 1.81 2.23 0.63 1.67 0.28 0.7 0.49 2.3 2.37 1.6
-  1.74 1.4 0.14 0.21 2.86 1.95 1.26 2.72 1.88 1.19 0.56 0.35 2.65 2.79 2.58 0.07 2.44 1.47 0.84 0.91
-  0.42 1.05 2.93 0.77 2.09 1.53 2.02 1.33 0.98 2.16
-in Label float32 [4, 6] lod [[0, 2, 4]] 0.48 1.84 0.32 0.56 1.92 1.68 0.24 1.44 1.52 1.36 1.2 0.88
-  1.28 0.4 0.96 1.04 0.8 0.72 1.12 1.76 0.16 0.08 0.64 1.6
-out AccumFalsePos float32 [7, 2] lod [[0, 2, 4, 7, 7]] 0.7 1 0.91 1 1.4 1 2.72 1 1.12 1 2.79 1 1.53
-  1
-out AccumPosCount int32 [4, 1] 2 2 0 0
-out AccumTruePos float32 [7, 2] lod [[0, 2, 4, 7, 7]] 0.7 0 0.91 0 1.4 0 2.72 0 1.12 0 2.79 0 1.53 0
-out MAP float32 [1] 0
-)")

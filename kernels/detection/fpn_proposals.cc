@@ -151,26 +151,3 @@ HEDDLE_OP(collect_fpn_proposals) {
   op.Input("MultiLevelRoIsNum", kList | kOptional).Output("FpnRois").Output("RoisNum", kOptional);
   op.Attr("post_nms_topN", 1000).Kernels<Collect, float, double>();
 }
-
-HEDDLE_EXAMPLES(distribute_fpn_proposals, R"(
-example two levels
-attr min_level INT 2
-attr max_level INT 3
-attr refer_level INT 3
-attr refer_scale INT 100
-attr pixel_offset BOOLEAN true
-in FpnRois float32 [3, 4] lod [[0, 2, 3]] 0 0 9 9 0 0 200 220 1 1 50 60
-out MultiFpnRois float32 [2, 4] lod [[0, 1, 2]] 0 0 9 9 1 1 50 60
-out MultiFpnRois float32 [1, 4] lod [[0, 1, 1]] 0 0 200 220
-out RestoreIndex int32 [3, 1] 0 2 1
-)")
-
-HEDDLE_EXAMPLES(collect_fpn_proposals, R"(
-example two levels
-attr post_nms_topN INT 3
-in MultiLevelRois float32 [2, 4] lod [[0, 1, 2]] 0 0 9 9 4 4 15 12
-in MultiLevelRois float32 [2, 4] lod [[0, 1, 2]] 1 1 5 5 2 2 8 8
-in MultiLevelScores float32 [2, 1] lod [[0, 1, 2]] 0.9 0.2
-in MultiLevelScores float32 [2, 1] lod [[0, 1, 2]] 0.5 0.7
-out FpnRois float32 [3, 4] lod [[0, 2, 3]] 0 0 9 9 1 1 5 5 2 2 8 8
-)")

@@ -248,26 +248,3 @@ HEDDLE_OP(generate_proposal_labels) {
   op.Attr("class_nums", 0).Attr("use_random", true).Attr("is_cascade_rcnn", false);
   op.Attr("is_cls_agnostic", false).Kernel(DType::kF32, GenerateProposalLabels);
 }
-
-HEDDLE_EXAMPLES(generate_proposal_labels, R"(
-example without drawing
-attr batch_size_per_im INT 4
-attr fg_fraction FLOAT 0.5
-attr fg_thresh FLOAT 0.5
-attr bg_thresh_hi FLOAT 0.5
-attr bg_thresh_lo FLOAT 0.0
-attr bbox_reg_weights FLOATS [0.1, 0.1, 0.2, 0.2]
-attr class_nums INT 3
-attr use_random BOOLEAN false
-in RpnRois float32 [3, 4] lod [[0, 3]] 0 0 7 7 2 2 9 9 8 0 14 8
-in GtClasses int32 [2, 1] lod [[0, 2]] 1 2
-in IsCrowd int32 [2, 1] lod [[0, 2]] 0 0
-in GtBoxes float32 [2, 4] lod [[0, 2]] 0 0 8 8 8 1 15 8
-in ImInfo float32 [1, 3] 16 16 1
-out Rois float32 [2, 4] lod [[0, 2]] 0 0 8 8 8 1 15 8
-out LabelsInt32 int32 [2, 1] lod [[0, 2]] 1 2
-out BboxTargets float32 [2, 12] lod [[0, 2]] 0*24
-out BboxInsideWeights float32 [2, 12] lod [[0, 2]] 0*4 1*4 0*12 1*4
-out BboxOutsideWeights float32 [2, 12] lod [[0, 2]] 0*4 1*4 0*12 1*4
-out MaxOverlapWithGT float32 [2] lod [[0, 2]] 1 1
-)")

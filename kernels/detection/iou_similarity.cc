@@ -54,18 +54,3 @@ HEDDLE_OP(iou_similarity) {
       .InferShape(InferIou)
       .Kernels<IouSimilarity, float, double>();
 }
-
-HEDDLE_EXAMPLES(iou_similarity, R"(
-example float32 3x4, no box_normalized
-attr box_normalized BOOLEAN false
-in X float32 [2, 4] 0.478 0.813 0.729 0.394 0.646 0.897 0.311 0.562
-in Y float32 [3, 4] 0.268 0.477 0.112 0.164 0.425 0.216 0.373 0.634 0.321 0.686 0.529 0.581
-out Out float32 [2, 3] 0.20526597 0.33524275 0.5099812 0.13861148 0.32897183 0.40902823
-
-example float64 3x4, no box_normalized
-attr box_normalized BOOLEAN false
-in X float64 [2, 4] 0.478 0.813 0.729 0.394 0.646 0.897 0.311 0.562
-in Y float64 [3, 4] 0.268 0.477 0.112 0.164 0.425 0.216 0.373 0.634 0.321 0.686 0.529 0.581
-out Out float64 [2, 3] 0.20526599790565983 0.33524273094350837 0.5099811250993871 0.1386115229823155
-  0.32897183884051256 0.40902826589875435
-)")

@@ -82,25 +82,3 @@ HEDDLE_OP(mine_hard_examples) {
   op.Attr("neg_dist_threshold", 0.5).Attr("sample_size", 0).Attr("mining_type", "max_negative");
   op.KernelKey("ClsLoss").Kernels<MineHardExamples, float, double>();
 }
-
-HEDDLE_EXAMPLES(mine_hard_examples, R"(
-example float64 2x3, mining_type hard_example, sample_size 2
-attr mining_type STRING "hard_example"
-attr sample_size INT 2
-in ClsLoss float64 [2, 3] 0.214 0.386 0.271 0.443 0.157 0.329
-in LocLoss float64 [2, 3] 0.186 0.243 0.214 0.271 0.129 0.157
-in MatchDist float64 [2, 3] 0.557 0.671 0.214 0.329 0.786 0.443
-in MatchIndices int32 [2, 3] 0 -1 0 -1 -1 0
-out NegIndices int32 [2, 1] lod [[0, 1, 2]] 1 0
-out UpdatedMatchIndices int32 [2, 3] -1 -1 0 -1 -1 0
-
-example float32 2x3, mining_type hard_example, sample_size 2
-attr mining_type STRING "hard_example"
-attr sample_size INT 2
-in ClsLoss float32 [2, 3] 0.214 0.386 0.271 0.443 0.157 0.329
-in LocLoss float32 [2, 3] 0.186 0.243 0.214 0.271 0.129 0.157
-in MatchDist float32 [2, 3] 0.557 0.671 0.214 0.329 0.786 0.443
-in MatchIndices int32 [2, 3] 0 -1 0 -1 -1 0
-out NegIndices int32 [2, 1] lod [[0, 1, 2]] 1 0
-out UpdatedMatchIndices int32 [2, 3] -1 -1 0 -1 -1 0
-)")

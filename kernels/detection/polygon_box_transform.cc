@@ -36,17 +36,3 @@ HEDDLE_OP(polygon_box_transform) {
   op.Doc("offsets of polygons' corners to coordinates").Input("Input").Output("Output");
   op.InferShape(InferPolygon).Kernels<PolygonTransform, float, double>();
 }
-
-HEDDLE_EXAMPLES(polygon_box_transform, R"(
-example float32 1x4x2x2
-in Input float32 [1, 4, 2, 2] 0.385 0.222 0.818 0.601 0.439 0.927 0.331 0.656 0.547 0.764 0.168 0.71
-  0.114 0.872 0.493 0.276
-out Output float32 [1, 4, 2, 2] -0.385 3.7779999 -0.818 3.399 -0.439 -0.927 3.669 3.3439999 -0.547
-  3.236 -0.168 3.29 -0.114 -0.872 3.507 3.724
-
-example float64 1x4x2x2
-in Input float64 [1, 4, 2, 2] 0.385 0.222 0.818 0.601 0.439 0.927 0.331 0.656 0.547 0.764 0.168 0.71
-  0.114 0.872 0.493 0.276
-out Output float64 [1, 4, 2, 2] -0.385 3.778 -0.818 3.399 -0.439 -0.927 3.669 3.344 -0.547
-  3.2359999999999998 -0.168 3.29 -0.114 -0.872 3.507 3.724
-)")

@@ -18,14 +18,3 @@ HEDDLE_OP(empty) {
   DeclareShapeArg(op);
   op.Attr("dtype", 5).InferShape(ShapeArgShape).AnyKernel(RunEmpty);
 }
-
-HEDDLE_EXAMPLES(empty, R"(
-example shape 5 0
-attr shape LONGS [5, 0]
-out Out float32 [5, 0]
-
-example shape 4 8
-attr shape LONGS [4, 8]
-# The memory holds whatever was there.
-out Out float32 [4, 8] ?
-)")

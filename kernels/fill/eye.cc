@@ -35,29 +35,3 @@ HEDDLE_OP(eye) {
   op.Doc("Ones on the diagonal, zeros elsewhere.").Output("Out").Attr("num_rows", 0);
   op.Attr("num_columns", -1).Attr("dtype", 5).InferShape(EyeShape).AnyKernel(RunEye);
 }
-
-HEDDLE_EXAMPLES(eye, R"(
-example dtype 5, num_columns 4, num_rows 4
-attr dtype INT 5
-attr num_columns LONG 4
-attr num_rows LONG 4
-out Out float32 [4, 4] 1 0*4 1 0*4 1 0*4 1
-
-example dtype 3, num_columns -1, num_rows 1
-attr dtype INT 3
-attr num_columns LONG -1
-attr num_rows LONG 1
-out Out int64 [1, 1] 1
-
-example dtype 5, num_columns 3, num_rows 3
-attr dtype INT 5
-attr num_columns LONG 3
-attr num_rows LONG 3
-out Out float32 [3, 3] 1 0 0 0 1 0 0 0 1
-
-example dtype 5, num_columns 1, num_rows 99
-attr dtype INT 5
-attr num_columns LONG 1
-attr num_rows LONG 99
-out Out float32 [99, 1] 1 0*98
-)")

@@ -84,22 +84,3 @@ HEDDLE_OP(logspace) {
   op.Input("Num", kShapeValue).Input("Base").Output("Out").Attr("dtype", 5);
   op.InferShape(SpaceShape<true>).AnyKernel(RunSpace<true>);
 }
-
-HEDDLE_EXAMPLES(linspace, R"(
-example int32 1, dtype 5
-attr dtype INT 5
-in Num int32 [1] 9
-in Start float32 [1] -0.262
-in Stop float32 [1] 2.85
-out Out float32 [9] -0.262 0.127 0.51600003 0.905 1.2939999 1.6829998 2.072 2.461 2.85
-)")
-
-HEDDLE_EXAMPLES(logspace, R"(
-example float32 1, dtype 5
-attr dtype INT 5
-in Base float32 [1] 2
-in Num int32 [1] 5
-in Start float32 [1] 0
-in Stop float32 [1] 10
-out Out float32 [5] 1 5.656854 32 181.01933 1024
-)")

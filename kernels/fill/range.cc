@@ -76,29 +76,3 @@ HEDDLE_OP(range) {
   op.Input("Start", kShapeValue).Input("End", kShapeValue).Input("Step", kShapeValue).Output("Out");
   op.InferShape(RangeShape).Kernels<Range, float, double, int32_t, int64_t>();
 }
-
-HEDDLE_EXAMPLES(range, R"(
-example int32 1
-in End int32 [1] 18
-in Start int32 [1] -3
-in Step int32 [1] 3
-out Out int32 [7] -3 0 3 6 9 12 15
-
-example int64 1
-in End int64 [1] 9
-in Start int64 [1] 3
-in Step int64 [1] 1
-out Out int64 [6] 3 4 5 6 7 8
-
-example float32 1
-in End float32 [1] 1
-in Start float32 [1] 0
-in Step float32 [1] 0.2
-out Out float32 [5] 0 0.2 0.4 0.6 0.8
-
-example float64 1
-in End float64 [1] 1
-in Start float64 [1] 10
-in Step float64 [1] -2
-out Out float64 [5] 10 8 6 4 2
-)")

@@ -74,29 +74,3 @@ HEDDLE_OP(triu_indices) {
   op.Attr("col", 0).Attr("offset", 0).Attr("dtype", 3);
   op.InferShape(TriangleShape<true>).AnyKernel(RunTriangle<true>);
 }
-
-HEDDLE_EXAMPLES(tril_indices, R"(
-example cols 4, offset 2, rows 4
-attr cols INT 4
-attr offset INT 2
-attr rows INT 4
-out out int64 [2, 15] 0 0 0 1*4 2*4 3*4 0 1 2 0 1 2 3 0 1 2 3 0 1 2 3
-
-example cols 3, offset -1, rows 1
-attr cols INT 3
-attr offset INT -1
-attr rows INT 1
-out out int64 [2, 0]
-)")
-
-HEDDLE_EXAMPLES(triu_indices, R"(
-example col 4, offset 2, row 4
-attr col INT 4
-attr offset INT 2
-attr row INT 4
-out out int64 [2, 3] 0 0 1 2 3 3
-
-example col 1
-attr col INT 1
-out out int64 [2, 0]
-)")

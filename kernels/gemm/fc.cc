@@ -104,28 +104,3 @@ HEDDLE_OP(fc) {
   op.Attr("in_num_col_dims", 1).Attr("activation_type", "").Attr("padding_weights", false);
   op.InferShape(FcShape).Prepare(PrepareFc).Kernels<Fc, float, double>();
 }
-
-HEDDLE_EXAMPLES(fc, R"(
-example float32 1x1x4, in_num_col_dims 2
-attr in_num_col_dims INT 2
-in Input float32 [1, 1, 4] -0.15 -0.39 -0.62 0.08
-in W float32 [4, 1] -0.29 -0.582 -0.729 -0.436
-out Out float32 [1, 1, 1] 0.68758005
-
-example float32 4x3
-in Input float32 [2, 4, 1, 1] 0.674 0.367 0.571 0.776 0.162 0.469 0.264 0.878
-in W float32 [4, 3] 0.468 0.92 0.845 0.694 0.543 0.393 0.619 0.167 0.317 0.091 0.769 0.242
-out Out float32 [2, 3] 0.994195 1.5114621 1.0825601 0.644616 1.122977 0.617371
-
-example float32 6x3
-in Input float32 [6, 3] 0.24 -0.85 0.73 -0.55 -0.26 -0.36 0.54 0.34 0.64 -0.46 -0.75 0.04 0.44 -0.65
-  0.14 -0.06 0.83 -0.16
-in W float32 [3, 1] 0.622 0.616 0.729
-out Out float32 [6, 1] 0.15785003 -0.76469994 1.01188 -0.71896 -0.024659984 0.35732
-
-example float64 1x1x4, in_num_col_dims 2
-attr in_num_col_dims INT 2
-in Input float64 [1, 1, 4] -0.15 -0.39 -0.62 0.08
-in W float64 [4, 1] -0.29 -0.582 -0.729 -0.436
-out Out float64 [1, 1, 1] 0.68758
-)")

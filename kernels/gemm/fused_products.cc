@@ -146,23 +146,3 @@ HEDDLE_OP(fused_products) {
   op.InferShape(ProductsShape).Prepare(PrepareProducts);
   op.Cost(ProductsCost).Kernel(DType::kF32, RunProducts);
 }
-
-HEDDLE_EXAMPLES(fused_products, R"(
-example two products, one with bias and relu
-attr trans_y INTS [0, 1]
-attr biases INTS [0, -1]
-attr activations STRINGS ["relu", ""]
-attr alphas FLOATS [0, 0]
-attr betas FLOATS [0, 0]
-in X float32 [2, 3] 0.08 -0.26 -0.51 0.78 0.48 -0.43
-in Y float32 [3, 4] 0.73 -0.17 -0.25 -0.55 -0.89 -0.96 -0.06 0.31 0.49 -0.8 -0.3 0.7
-in Y float32 [2, 3] 1 2 3 -1 0.5 4
-in Bias float32 [4] -0.65 0.99 0.76 0
-from matmul_v2 X=X Y=Y.0 -> Out=t
-from elementwise_add X=t Y=Bias -> Out=u
-from relu X=u -> Out=Out.0
-from matmul_v2 X=X Y=Y.1 -> Out=Out.1
-attr trans_y BOOLEAN true
-out Out float32 [2, 4] 0 1.634 0.9086 0 0 0.7406 0.6652 0
-out Out float32 [2, 2] -1.97 -2.25 0.45000005 -2.26
-)")

@@ -71,21 +71,3 @@ HEDDLE_OP(graph_reindex) {
   op.Output("Reindex_Src", kOptional).Output("Reindex_Dst", kOptional);
   op.Output("Out_Nodes", kOptional).Kernels<Reindex, int32_t, int64_t>();
 }
-
-HEDDLE_EXAMPLES(graph_reindex, R"(
-example int64
-in X int64 [3] 0 1 2
-in Neighbors int64 [7] 8 9 0 4 7 6 7
-in Count int32 [3] 2 3 2
-out Reindex_Src int64 [7] 3 4 0 5 6 7 6
-out Reindex_Dst int64 [7] 0 0 1 1 1 2 2
-out Out_Nodes int64 [8] 0 1 2 8 9 4 7 6
-
-example int32
-in X int32 [2] 3 1
-in Neighbors int32 [4] 1 5 3 5
-in Count int32 [2] 1 3
-out Reindex_Src int32 [4] 1 2 0 2
-out Reindex_Dst int32 [4] 0 1 1 1
-out Out_Nodes int32 [3] 3 1 5
-)")

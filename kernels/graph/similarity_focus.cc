@@ -65,17 +65,3 @@ HEDDLE_OP(similarity_focus) {
   op.Input("X").Output("Out").Attr("axis", 1).Attr("indexes", Ints{});
   op.InferShape(InferFocus).Kernels<SimilarityFocus, float, double>();
 }
-
-HEDDLE_EXAMPLES(similarity_focus, R"(
-example axis 1
-attr axis INT 1
-attr indexes INTS [0]
-in X float32 [1, 2, 2, 3] 0.7 0.9 0.49 0.87 0.35 0.67 0.61 0.19 0.39 0.95 0.61 0.69
-out Out float32 [1, 2, 2, 3] 0 1 0 1 0 0 0 1 0 1 0 0
-
-example axis 2, two indexes
-attr axis INT 2
-attr indexes INTS [0, 1]
-in X float32 [1, 2, 2, 2] 0.04 0.79 0.06 0.45 0.09 0.9 0.17 0.44
-out Out float32 [1, 2, 2, 2] 1*8
-)")

@@ -50,21 +50,3 @@ HEDDLE_OP(tdm_child) {
   op.Output("Child").Output("LeafMask").Attr("child_nums", 2).Attr("dtype", 2);
   op.AnyKernel(TdmChild);
 }
-
-HEDDLE_EXAMPLES(tdm_child, R"(
-example int32
-attr child_nums INT 2
-attr dtype INT 2
-in X int32 [2, 1] 1 2
-in TreeInfo int32 [7, 5] 0 0 0 1 2 0 1 0 3 4 0 1 0 5 6 0 2 1 0 0 10 2 1 0 0 11 2 2 0 0 12 2 2 0 0
-out Child int32 [2, 1, 2] 3 4 5 6
-out LeafMask int32 [2, 1, 2] 0 1 1 1
-
-example int64
-attr child_nums INT 2
-attr dtype INT 3
-in X int64 [2, 1] 1 2
-in TreeInfo int64 [7, 5] 0 0 0 1 2 0 1 0 3 4 0 1 0 5 6 0 2 1 0 0 10 2 1 0 0 11 2 2 0 0 12 2 2 0 0
-out Child int64 [2, 1, 2] 3 4 5 6
-out LeafMask int64 [2, 1, 2] 0 1 1 1
-)")

@@ -42,20 +42,3 @@ HEDDLE_OP(shard_index) {
       .InferShape(SameShape)
       .Kernels<ShardIndex, int32_t, int64_t>();
 }
-
-HEDDLE_EXAMPLES(shard_index, R"(
-example int64 1x1, index_num 20, nshards 2, shard_id 0
-attr index_num INT 20
-attr nshards INT 2
-attr shard_id INT 0
-in X int64 [1, 1] 17
-out Out int64 [1, 1] -1
-
-example int32 45x1, index_num 20, nshards 2, shard_id 1
-attr index_num INT 20
-attr nshards INT 2
-attr shard_id INT 1
-in X int32 [45, 1] lod [[0, 0, 1, 3, 6, 10, 15, 21, 28, 36, 45]] 0 0 1*6 0*6 1 1 1 0 0 0 1*4 0*4 1 1
-  0 1 1 1 0 1 1 0 0 1 1 0*4
-out Out int32 [45, 1] lod [[0, 0, 1, 3, 6, 10, 15, 21, 28, 36, 45]] -1*45
-)")

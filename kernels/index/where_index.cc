@@ -42,21 +42,3 @@ HEDDLE_OP(where_index) {
       .Kernels<WhereIndex, bool, int32_t, int64_t, float, double, uint8_t, int8_t, int16_t, float16,
                bfloat16>();
 }
-
-HEDDLE_EXAMPLES(where_index, R"(
-example int64 3x2
-in Condition int64 [3, 2] 1 1 0 1 0 1
-out Out int64 [4, 2] 0 0 0 1 1 1 2 1
-
-example int64 5
-in Condition int64 [5] 1 1 1 0 1
-out Out int64 [4, 1] 0 1 2 4
-
-example float32 3x4
-in Condition float32 [3, 4] 0 3 4 0 4 1 4 2 0 3 3 2
-out Out int64 [9, 2] 0 1 0 2 1 0 1 1 1 2 1 3 2 1 2 2 2 3
-
-example bfloat16 3x4
-in Condition bfloat16 [3, 4] 2.9 0.5 1.5 2.4 0 1.7 1.4 0.9 1.8 3 3.9 0.9
-out Out int64 [11, 2] 0 0 0 1 0 2 0 3 1 1 1 2 1 3 2 0 2 1 2 2 2 3
-)")

@@ -67,18 +67,3 @@ HEDDLE_OP(hinge_loss_grad) {
       .InferShape(InferHingeGrad)
       .Kernels<HingeGrad, float, double>();
 }
-
-HEDDLE_EXAMPLES(hinge_loss, R"(
-example float32 4x1
-in Labels float32 [4, 1] 0 0 1 1
-in Logits float32 [4, 1] 2.1 -1.8 -5.8 6
-out Loss float32 [4, 1] 3.1 0 6.8 0
-)")
-
-HEDDLE_EXAMPLES(hinge_loss_grad, R"(
-example float32 4x1
-in Labels float32 [4, 1] 0 0 1 1
-in Logits float32 [4, 1] 2.1 -1.8 -5.8 6
-in Loss@GRAD float32 [4, 1] -0.8 -0.3 0.7 -0.8
-out Logits@GRAD float32 [4, 1] -0.8 -0 -0.7 0
-)")

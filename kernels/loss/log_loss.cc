@@ -70,20 +70,3 @@ HEDDLE_OP(log_loss_grad) {
       .InferShape(InferLogGrad)
       .Kernels<LogLossGrad, float, double>();
 }
-
-HEDDLE_EXAMPLES(log_loss, R"(
-example float32 4x1, epsilon 0.0001
-attr epsilon FLOAT 0.0001
-in Labels float32 [4, 1] 0.22 0.51 0.26 0.12
-in Predicted float32 [4, 1] 0.178 0.237 0.355 0.296
-out Loss float32 [4, 1] 0.5323869 0.8665088 0.5935715 0.45478165
-)")
-
-HEDDLE_EXAMPLES(log_loss_grad, R"(
-example float32 4x1, epsilon 0.0001
-attr epsilon FLOAT 0.0001
-in Labels float32 [4, 1] 0.11 0.42 0.86 0.11
-in Loss@GRAD float32 [4, 1] -0.8 -0.3 0.7 -0.8
-in Predicted float32 [4, 1] 0.296 0.237 0.178 0.355
-out Predicted@GRAD float32 [4, 1] -0.7140231 0.30340403 -3.2609165 -0.85588735
-)")

@@ -80,19 +80,3 @@ HEDDLE_OP(modified_huber_loss_grad) {
       .InferShape(InferModifiedGrad)
       .Kernels<ModifiedHuberGrad, float, double>();
 }
-
-HEDDLE_EXAMPLES(modified_huber_loss, R"(
-example float32 4x1
-in X float32 [4, 1] 0.4 -0.39 -1.19 1.19
-in Y float32 [4, 1] 0 0 1 1
-out IntermediateVal float32 [4, 1] -0.4 0.39 -1.19 1.19
-out Out float32 [4, 1] 1.9599999 0.37210003 4.76 0
-)")
-
-HEDDLE_EXAMPLES(modified_huber_loss_grad, R"(
-example float32 4x1
-in IntermediateVal float32 [4, 1] -0.41 0.37 -1.15 1.2
-in Out@GRAD float32 [4, 1] -0.8 -0.3 0.7 -0.8
-in Y float32 [4, 1] 0 0 1 1
-out X@GRAD float32 [4, 1] -2.256 -0.37800002 -2.8 0
-)")

@@ -78,35 +78,3 @@ HEDDLE_OP(rank_loss_grad) {
       .InferShape(InferRankGrad)
       .Kernels<RankGrad, float, double>();
 }
-
-HEDDLE_EXAMPLES(rank_loss, R"(
-example float32 4x1
-in Label float32 [4, 1] 1 1 1 0
-in Left float32 [4, 1] 0.405 0.209 0.6 0.795
-in Right float32 [4, 1] 0.598 0.202 0.796 0.4
-out Out float32 [4, 1] 0.794296 0.6896533 0.7959415 0.91002476
-
-example float32 4
-in Label float32 [4] 1*4
-in Left float32 [4] 0.6 0.405 0.209 0.795
-in Right float32 [4] 0.202 0.598 0.796 0.4
-out Out float32 [4] 0.5138183 0.794296 1.0291138 0.5150248
-)")
-
-HEDDLE_EXAMPLES(rank_loss_grad, R"(
-example float32 4x1
-in Label float32 [4, 1] 1 1 1 0
-in Left float32 [4, 1] 0.409 0.213 0.604 0.8
-in Out@GRAD float32 [4, 1] 0.5 -0.8 -1 -0.4
-in Right float32 [4, 1] 0.598 0.201 0.797 0.4
-out Left@GRAD float32 [4, 1] -0.27355492 0.39760002 0.54810077 -0.23947506
-out Right@GRAD float32 [4, 1] 0.27355492 -0.39760002 -0.54810077 0.23947506
-
-example float32 4
-in Label float32 [4] 0 0 1 1
-in Left float32 [4] 0.213 0.604 0.8 0.409
-in Out@GRAD float32 [4] 0.5 -0.8 -1 -0.4
-in Right float32 [4] 0.4 0.797 0.598 0.201
-out Left@GRAD float32 [4] 0.22669287 -0.3615194 0.44967103 0.17927466
-out Right@GRAD float32 [4] -0.22669287 0.3615194 -0.44967103 -0.17927466
-)")

@@ -87,19 +87,3 @@ HEDDLE_OP(teacher_student_sigmoid_loss_grad) {
   op.Attr("soft_max_up_bound", 15.0).Attr("soft_max_lower_bound", -15.0);
   op.Kernels<TeacherLossGrad, float, double>();
 }
-
-HEDDLE_EXAMPLES(teacher_student_sigmoid_loss, R"(
-example clicks and scores
-in X float32 [5, 1] 1.87 1.54 1.33 1.61 -1.11
-in Label float32 [5, 1] -2 -1 0.3 1.6 1.2
-out Y float32 [5, 1] 2.0133414 0.19423458 2.7303176 1.0084558 1.9016947
-)")
-
-HEDDLE_EXAMPLES(teacher_student_sigmoid_loss_grad, R"(
-example clicks and scores
-in Label float64 [5, 1] -2 -1 0.3 1.6 1.2
-in X float64 [5, 1] 1.87 1.54 1.33 1.61 -1.11
-in Y@GRAD float64 [5, 1] -0.5 -0.9 0.2 -0.7 0.4
-out X@GRAD float64 [5, 1] -0.4332291387333938 0.15888174730120502 0.2563362539147747
-  -0.04677594099435647 -0.28170328915165616
-)")

@@ -47,21 +47,3 @@ HEDDLE_OP(as_complex) {
       .InferShape(AsComplexShape)
       .AnyKernel(CopyFirst);
 }
-
-HEDDLE_EXAMPLES(as_real, R"(
-example complex128 4x4
-in X complex128 [4, 4] 0.6+1.5j -1.5+1.8j 1.8+1.7j -0.1-0.3j 1.5-1.9j -1.2+1.9j -1.8-0.6j -0.4+0.8j
-  -1.1-0.6j 1.4-1.9j -1.2+1.4j 1+0.6j -0.4+1.1j -1.3+0.2j 1+1.5j -1.7+1.6j
-out Out float64 [4, 4, 2] 0.6 1.5 -1.5 1.8 1.8 1.7 -0.1 -0.3 1.5 -1.9 -1.2 1.9 -1.8 -0.6 -0.4 0.8
-  -1.1 -0.6 1.4 -1.9 -1.2 1.4 1 0.6 -0.4 1.1 -1.3 0.2 1 1.5 -1.7 1.6
-)")
-
-HEDDLE_EXAMPLES(as_complex, R"(
-example float64 4x4x2
-in X float64 [4, 4, 2] 0.03125*32
-out Out complex128 [4, 4] 0.03125+0.03125j*16
-
-example float32 4x4x2
-in X float32 [4, 4, 2] 0.03125*32
-out Out complex64 [4, 4] 0.03125+0.03125j*16
-)")

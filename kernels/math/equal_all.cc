@@ -43,25 +43,3 @@ HEDDLE_OP(equal_all) {
       .Output("Out");
   op.InferShape(&InferEqualAll).Kernels<EqualAll, float, double, int32_t, int64_t, bool>();
 }
-
-HEDDLE_EXAMPLES(equal_all, R"(
-example bool 2x2x2
-in X bool [2, 2, 2] 0*8
-in Y bool [2, 2, 2] 0*8
-out Out bool [] 1
-
-example bool 3
-in X bool [3] 0 1 0
-in Y bool [1] 1
-out Out bool [] 0
-
-example int32 3x4
-in X int32 [3, 4] 0*12
-in Y int32 [3, 4] 0*12
-out Out bool [] 1
-
-example float32 3
-in X float32 [3] 0 0 1
-in Y float32 [1] 0.696
-out Out bool [] 0
-)")

@@ -35,14 +35,3 @@ HEDDLE_OP(increment) {
 HEDDLE_SCALAR(increment) = {1, [](const KernelContext& attrs, DType dtype, ScalarStep* step) {
                               return MakeAddNumber(attrs.Float("step"), dtype, step);
                             }};
-
-HEDDLE_EXAMPLES(increment, R"(
-example int32 1, step -1
-attr step FLOAT -1.0
-in X int32 [1] 1
-out Out int32 [1] 0
-
-example int64 1
-in X int64 [1] 3
-out Out int64 [1] 4
-)")

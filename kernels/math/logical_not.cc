@@ -34,17 +34,3 @@ HEDDLE_OP(logical_not) {
   op.Kernels<LogicalNot, bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, float16,
              bfloat16, complex64, complex128>();
 }
-
-HEDDLE_EXAMPLES(logical_not, R"(
-example bool 4x3
-in X bool [4, 3] 1*4 0 1 0 1*5
-out Out bool [4, 3] 0*4 1 0 1 0*5
-
-example bool 4
-in X bool [4] 1 0 1 0
-out Out bool [4] 0 1 0 1
-
-example bool scalar
-in X bool [] 1
-out Out bool [] 0
-)")

@@ -49,21 +49,3 @@ HEDDLE_OP(accuracy) {
       .InferShape(InferAccuracy)
       .AnyKernel(Accuracy);
 }
-
-HEDDLE_EXAMPLES(accuracy, R"(
-example int64 3x2
-in Indices int64 [3, 2] 1 0 2 2 2 1
-in Label int64 [3, 1] 3 2 3
-in Out float32 [3, 2] -0.38 1.07 -0.02 0.71 1.43 0.35
-out Accuracy float32 [] 0.33333334
-out Correct int32 [] 1
-out Total int32 [] 3
-
-example int64 3x2, no. 2
-in Indices int64 [3, 2] 1 0 2 2 2 1
-in Label int64 [3, 1] 3 2 3
-in Out float64 [3, 2] -0.38 1.07 -0.02 0.71 1.43 0.35
-out Accuracy float32 [] 0.33333334
-out Correct int32 [] 1
-out Total int32 [] 3
-)")

@@ -151,20 +151,3 @@ HEDDLE_OP(chunk_eval) {
   op.Attr("num_chunk_types", 1).Attr("chunk_scheme", "IOB").Attr("excluded_chunk_types", Ints{});
   op.AnyKernel(ChunkEval);
 }
-
-HEDDLE_EXAMPLES(chunk_eval, R"(
-example int64 50, chunk_scheme IOE, excluded_chunk_types 1, num_chunk_types 3
-attr chunk_scheme STRING "IOE"
-attr excluded_chunk_types INTS [1]
-attr num_chunk_types INT 3
-in Inference int64 [50] lod [[0, 11, 14, 31, 49, 50]] 1 1 1 0 1 0 0 1 1 0 1 1 0 1 0 1 0 0 1 1 0 0 1
-  0*4 1 0*6 1 0 0 1 1 0 0 0 1 1 0 1 0 1 0 0
-in Label int64 [50] lod [[0, 11, 14, 31, 49, 50]] 0 1 0 0 1 0 0 1 0 1*4 0 1 0 1 0 1 1 0 1*6 0 1 1 0
-  1 1 1 0*4 1 1 1 0 0 0 1 1 0 1 1 0
-out F1-Score float32 [1] 0.21428572
-out NumCorrectChunks int64 [1] 6
-out NumInferChunks int64 [1] 24
-out NumLabelChunks int64 [1] 32
-out Precision float32 [1] 0.25
-out Recall float32 [1] 0.1875
-)")

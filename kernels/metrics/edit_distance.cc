@@ -62,21 +62,3 @@ HEDDLE_OP(edit_distance) {
   op.Output("Out").Output("SequenceNum", kOptional).Attr("normalized", false);
   op.Kernels<EditDistance, int64_t, int32_t>();
 }
-
-HEDDLE_EXAMPLES(edit_distance, R"(
-example int64 2x4, normalized
-attr normalized BOOLEAN true
-in Hyps int64 [2, 4] 1*4 7 8 5 5
-in HypsLength int64 [2] 2 4
-in Refs int64 [2, 3] 1 10 0 6 9 2
-in RefsLength int64 [2] 2 3
-out Out float32 [2, 1] 0.5 1.3333334
-out SequenceNum int64 [1] 2
-
-example int64 6x1, normalized
-attr normalized BOOLEAN true
-in Hyps int64 [6, 1] lod [[0, 0, 6, 6]] 8 6 5 10 2 3
-in Refs int64 [5, 1] lod [[0, 2, 3, 5]] 7 9 4 8 5
-out Out float32 [3, 1] 1 6 1
-out SequenceNum int64 [1] 3
-)")

@@ -72,27 +72,3 @@ HEDDLE_OP(positive_negative_pair) {
     op.Input(p.in.name, heddle::kOptional).Output(p.out.name, heddle::kOptional);
   op.Attr("column", -1).InferShape(PairShape).Kernels<PositiveNegativePair, float, double>();
 }
-
-HEDDLE_EXAMPLES(positive_negative_pair, R"(
-example one column
-attr column INT 0
-in Score float32 [6, 1] 0.48 0.71 0.95 0.86 0.43 0.44
-in Label float32 [6, 1] 1 0 2 1 1 0
-in QueryID int64 [6, 1] 0 0 0 1 1 1
-out PositivePair float32 [1] 3
-out NegativePair float32 [1] 2
-out NeutralPair float32 [1] 0
-
-example weights, last column, accumulated
-attr column INT -1
-in Score float32 [4, 2] 0.3 0.18 0.87 0.41 0.55 0.1 0.99 0.86
-in Label float32 [4, 1] 1 0 2 1
-in QueryID int64 [4, 1] 0 0 1 1
-in Weight float32 [4, 1] 1 0.5 2 1
-in AccumulatePositivePair float32 [1] 3
-in AccumulateNegativePair float32 [1] 1
-in AccumulateNeutralPair float32 [1] 0.5
-out PositivePair float32 [1] 3
-out NegativePair float32 [1] 3.25
-out NeutralPair float32 [1] 0.5
-)")

@@ -84,27 +84,3 @@ HEDDLE_OP(clip_by_norm) {
       .Inplace("X", "Out");
   op.InferShape(&SameShape).AnyKernel(&Run);
 }
-
-HEDDLE_EXAMPLES(clip_by_norm, R"(
-example float32 4x1 rows, max_norm 1
-attr max_norm FLOAT 1.0
-in X float32 [4, 1] rows [0, 0, 1, 2] height 0 0.217 0.639 0.498 0.358
-out Out float32 [3, 1] rows [0, 1, 2] height 0 0.81288064 0.4729142 0.33996645
-
-example float32 4, max_norm 1
-attr max_norm FLOAT 1.0
-in X float32 [4] 0.212 0.604 0.8 0.408
-out Out float32 [4] 0.1922335 0.54768413 0.72540945 0.36995882
-
-example float32 1x1, max_norm 0.3
-attr max_norm FLOAT 0.3
-in X float32 [1, 1] -0.723
-out Out float32 [1, 1] -0.3
-
-example float32 2x3x4, max_norm 50
-attr max_norm FLOAT 50.0
-in X float32 [2, 3, 4] -0.05 -0.2 -0.89 0.64 -0.13 0.1 0.33 0.87 -0.43 -0.66 0.03 -0.51 -0.82 0.41
-  -0.28 -0.59 0.25 -0.74 0.56 0.18 0.79 0.71 -0.36 0.48
-out Out float32 [2, 3, 4] -0.05 -0.2 -0.89 0.64 -0.13 0.1 0.33 0.87 -0.43 -0.66 0.03 -0.51 -0.82
-  0.41 -0.28 -0.59 0.25 -0.74 0.56 0.18 0.79 0.71 -0.36 0.48
-)")

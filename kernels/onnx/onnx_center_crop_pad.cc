@@ -48,16 +48,3 @@ HEDDLE_OP(onnx_center_crop_pad) {
   op.Input("input_data").Input("shape", kShapeValue).Output("output_data").Attr("axes", Ints{});
   op.InferShape(OnnxCenterCropPadShape).AnyKernel(OnnxCenterCropPad);
 }
-
-HEDDLE_EXAMPLES(onnx_center_crop_pad, R"(
-example cut and filled up
-in input_data float32 [3, 2] 1 2 3 4 5 6
-in shape int64 [2] 2 5
-out output_data float32 [2, 5] 0 1 2 0 0 0 3 4 0 0
-
-example one axis
-attr axes INTS [-1]
-in input_data int64 [2, 4] 1 2 3 4 5 6 7 8
-in shape int64 [1] 1
-out output_data int64 [2, 1] 2 6
-)")

@@ -110,20 +110,3 @@ HEDDLE_OP(onnx_col2im) {
   op.InferShape(OnnxCol2imShape).Kernels<OnnxCol2im, float, double, int32_t, int64_t>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
-
-HEDDLE_EXAMPLES(onnx_col2im, R"(
-example overlapping blocks
-attr pads INTS [0, 1, 0, 1]
-in input float32 [1, 4, 6] 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24
-in image_shape int64 [2] 3 2
-in block_shape int64 [2] 2 2
-out output float32 [1, 1, 3, 2] 9 11 48 52 39 41
-
-example strides and dilations
-attr strides INTS [1, 2]
-attr dilations INTS [2, 1]
-in input float32 [1, 4, 2] 1 2 3 4 5 6 7 8
-in image_shape int64 [2] 3 4
-in block_shape int64 [2] 2 2
-out output float32 [1, 1, 3, 4] 1 3 2 4 0*4 5 7 6 8
-)")

@@ -49,24 +49,3 @@ HEDDLE_OP(onnx_compress) {
   op.Input("input").Input("condition").Output("output");
   op.Attr("has_axis", false).Attr("axis", 0).AnyKernel(OnnxCompress);
 }
-
-HEDDLE_EXAMPLES(onnx_compress, R"(
-example rows
-attr has_axis BOOLEAN true
-attr axis INT 0
-in input float32 [3, 2] 1 2 3 4 5 6
-in condition bool [3] 0 1 1
-out output float32 [2, 2] 3 4 5 6
-
-example columns, a short condition
-attr has_axis BOOLEAN true
-attr axis INT -1
-in input float32 [3, 2] 1 2 3 4 5 6
-in condition bool [1] 1
-out output float32 [3, 1] 1 3 5
-
-example elements
-in input int64 [3, 2] 1 2 3 4 5 6
-in condition bool [5] 0 1 0 0 1
-out output int64 [2] 2 5
-)")

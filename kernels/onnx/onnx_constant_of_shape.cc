@@ -33,17 +33,3 @@ HEDDLE_OP(onnx_constant_of_shape) {
   op.Attr("dtype", 1).Attr("value", 0.0).Attr("int_value", 0);
   op.InferShape(OnnxConstantOfShapeShape).AnyKernel(OnnxConstantOfShape);
 }
-
-HEDDLE_EXAMPLES(onnx_constant_of_shape, R"(
-example zeros
-in input int64 [2] 2 3
-out output float32 [2, 3] 0*6
-# given, for a tensor attribute has no line
-
-example an integer
-# given
-attr dtype INT 7
-attr int_value LONG 9007199254740993
-in input int64 [1] 2
-out output int64 [2] 9007199254740993 9007199254740993
-)")

@@ -65,29 +65,3 @@ HEDDLE_OP(onnx_space_to_depth) {
   op.InferShape([](ShapeContext& ctx) { return OnnxBlockShape(ctx, false); });
   op.AnyKernel([](KernelContext& ctx) { return RunOnnxBlocks(ctx, false); });
 }
-
-HEDDLE_EXAMPLES(onnx_depth_to_space, R"(
-example DCR
-attr blocksize INT 2
-in input float32 [1, 8, 1, 2] 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
-out output float32 [1, 2, 2, 4] 0 4 1 5 8 12 9 13 2 6 3 7 10 14 11 15
-
-example CRD
-attr blocksize INT 2
-attr mode STRING "CRD"
-in input float32 [1, 8, 1, 2] 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
-out output float32 [1, 2, 2, 4] 0 2 1 3 4 6 5 7 8 10 9 11 12 14 13 15
-)")
-HEDDLE_EXAMPLES(onnx_space_to_depth, R"(
-example DCR
-attr blocksize INT 2
-in input float32 [1, 2, 2, 4] 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
-out output float32 [1, 8, 1, 2] 0 2 8 10 1 3 9 11 4 6 12 14 5 7 13 15
-
-example CRD
-# opset 28
-attr blocksize INT 2
-attr mode STRING "CRD"
-in input float32 [1, 2, 2, 4] 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
-out output float32 [1, 8, 1, 2] 0 2 1 3 4 6 5 7 8 10 9 11 12 14 13 15
-)")

@@ -32,15 +32,3 @@ HEDDLE_OP(onnx_eye_like) {
   op.Input("input", kNoBuffer).Output("output").Attr("dtype", 0).Attr("k", 0);
   op.InferShape(OnnxEyeLikeShape).AnyKernel(OnnxEyeLike);
 }
-
-HEDDLE_EXAMPLES(onnx_eye_like, R"(
-example of the input's dtype
-in input int32 [2, 3] 0*6
-out output int32 [2, 3] 1 0 0 0 1 0
-
-example another dtype and diagonal
-attr dtype INT 11
-attr k INT -1
-in input float32 [3, 3] 0*9
-out output float64 [3, 3] 0 0 0 1 0 0 0 1 0
-)")

@@ -45,21 +45,3 @@ HEDDLE_OP(onnx_gather) {
   op.Input("data", kAnyAddress).Input("indices").Output("output").Attr("axis", 0);
   op.InferShape(OnnxGatherShape).KernelKey("data").AnyKernel(OnnxGather);
 }
-
-HEDDLE_EXAMPLES(onnx_gather, R"(
-example rows
-in data float32 [3, 2] 1 2 3 4 5 6
-in indices int64 [2, 2] 0 -1 1 1
-out output float32 [2, 2, 2] 1 2 5 6 3 4 3 4
-
-example a scalar index along axis 1
-attr axis INT -1
-in data int64 [2, 3] 1 2 3 4 5 6
-in indices int32 [] -2
-out output int64 [2] 2 5
-
-example no index
-in data float32 [3, 2] 1 2 3 4 5 6
-in indices int64 [0]
-out output float32 [0, 2]
-)")

@@ -36,16 +36,3 @@ HEDDLE_OP(onnx_gather_elements) {
   op.Input("data", kAnyAddress).Input("indices").Output("output").Attr("axis", 0);
   op.InferShape(OnnxGatherElementsShape).KernelKey("data").AnyKernel(OnnxGatherElements);
 }
-
-HEDDLE_EXAMPLES(onnx_gather_elements, R"(
-example axis 1
-attr axis INT 1
-in data float32 [2, 2] 1 2 3 4
-in indices int64 [2, 2] 0 0 1 -2
-out output float32 [2, 2] 1 1 4 3
-
-example axis 0, fewer columns
-in data int32 [3, 3] 1 2 3 4 5 6 7 8 9
-in indices int64 [2, 3] 1 2 0 2 0 -1
-out output int32 [2, 3] 4 8 3 7 2 9
-)")

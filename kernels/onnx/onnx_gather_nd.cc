@@ -41,21 +41,3 @@ HEDDLE_OP(onnx_gather_nd) {
   op.Input("data", kAnyAddress).Input("indices").Output("output").Attr("batch_dims", 0);
   op.InferShape(OnnxGatherNdShape).KernelKey("data").AnyKernel(OnnxGatherNd);
 }
-
-HEDDLE_EXAMPLES(onnx_gather_nd, R"(
-example elements
-in data int32 [2, 2] 0 1 2 3
-in indices int64 [2, 2] 0 0 -1 1
-out output int32 [2] 0 3
-
-example rows of batches
-attr batch_dims INT 1
-in data float32 [2, 2, 2] 0 1 2 3 4 5 6 7
-in indices int64 [2, 1] 1 0
-out output float32 [2, 2] 2 3 4 5
-
-example rows
-in data float32 [2, 2, 2] 0 1 2 3 4 5 6 7
-in indices int64 [2, 1, 2] 0 1 1 0
-out output float32 [2, 1, 2] 2 3 4 5
-)")

@@ -47,14 +47,3 @@ HEDDLE_OP(onnx_hardmax) {
   op.InferShape(OnnxHardmaxShape).Kernels<OnnxHardmax, float, double>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
-
-HEDDLE_EXAMPLES(onnx_hardmax, R"(
-example last axis
-in input float32 [2, 4] 3 0 3 2 -1 5 5 0
-out output float32 [2, 4] 1 0*4 1 0 0
-
-example axis 1
-attr axis INT 1
-in input float32 [2, 2, 2] 3 0 3 2 -1 5 5 0
-out output float32 [2, 2, 2] 1 0 0 1 0 1 1 0
-)")

@@ -40,17 +40,3 @@ HEDDLE_OP(onnx_non_zero) {
   op.Kernels<OnnxNonZero, bool, uint8_t, int8_t, int16_t, int32_t, int64_t, float, double, float16,
              bfloat16>();
 }
-
-HEDDLE_EXAMPLES(onnx_non_zero, R"(
-example of a matrix
-in X bool [2, 3] 1 0 1 0 0 1
-out Y int64 [2, 3] 0 0 1 0 2 2
-
-example of floats
-in X float32 [2, 1, 2] 0 -1 nan 0
-out Y int64 [3, 2] 0 1 0 0 1 0
-
-example of a number
-in X int64 [] 3
-out Y int64 [1, 1] 0
-)")

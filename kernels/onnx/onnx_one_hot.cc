@@ -66,18 +66,3 @@ HEDDLE_OP(onnx_one_hot) {
   op.Input("indices").Input("depth", kShapeValue).Input("values").Output("output");
   op.Attr("axis", -1).InferShape(OnnxOneHotShape).KernelKey("values").AnyKernel(OnnxOneHot);
 }
-
-HEDDLE_EXAMPLES(onnx_one_hot, R"(
-example last axis
-in indices int64 [4] 1 -1 7 0
-in depth int64 [] 3
-in values float32 [2] -1 5
-out output float32 [4, 3] -1 5 -1 -1 -1 5 -1 -1 -1 5 -1 -1
-
-example axis 1, float indices and depth
-attr axis INT 1
-in indices float32 [2, 2] 1 2 0 1
-in depth float32 [1] 3
-in values float32 [2] 0 1
-out output float32 [2, 3, 2] 0 0 1 0 0 1 1 0 0 1 0 0
-)")

@@ -68,23 +68,3 @@ HEDDLE_OP(onnx_range) {
   op.Kernels<OnnxRange, float, double, int16_t, int32_t, int64_t>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
-
-HEDDLE_EXAMPLES(onnx_range, R"(
-example floats
-in start float32 [] 0
-in limit float32 [] 1
-in delta float32 [] 0.3
-out output float32 [4] 0 0.3 0.6 0.90000004
-
-example downwards
-in start int64 [] 10
-in limit int64 [] 4
-in delta int64 [] -2
-out output int64 [3] 10 8 6
-
-example the wrong way
-in start int32 [] 10
-in limit int32 [] 4
-in delta int32 [] 2
-out output int32 [0]
-)")

@@ -53,17 +53,3 @@ HEDDLE_OP(onnx_reverse_sequence) {
   op.Attr("batch_axis", 1).Attr("time_axis", 0).InferShape(OnnxReverseSequenceShape);
   op.KernelKey("input").AnyKernel(OnnxReverseSequence);
 }
-
-HEDDLE_EXAMPLES(onnx_reverse_sequence, R"(
-example time first
-in input float32 [4, 2] 0 4 1 5 2 6 3 7
-in sequence_lens int64 [2] 3 1
-out Y float32 [4, 2] 2 4 1 5 0 6 3 7
-
-example batch first
-attr batch_axis INT 0
-attr time_axis INT 1
-in input float32 [2, 3, 2] 0 1 2 3 4 5 6 7 8 9 10 11
-in sequence_lens int64 [2] 2 3
-out Y float32 [2, 3, 2] 2 3 0 1 4 5 10 11 8 9 6 7
-)")

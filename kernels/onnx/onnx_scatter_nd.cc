@@ -57,25 +57,3 @@ HEDDLE_OP(onnx_scatter_nd) {
   op.Attr("reduction", "none").Inplace("data", "output");
   op.InferShape(OnnxScatterNdShape).KernelKey("data").AnyKernel(OnnxScatterNd);
 }
-
-HEDDLE_EXAMPLES(onnx_scatter_nd, R"(
-example elements
-in data float32 [8] 1 2 3 4 5 6 7 8
-in indices int64 [4, 1] 4 3 1 -1
-in updates float32 [4] 9 10 11 12
-out output float32 [8] 1 11 3 10 9 6 7 12
-
-example rows added
-attr reduction STRING "add"
-in data float32 [2, 2, 2] 1 2 3 4 5 6 7 8
-in indices int64 [2, 2] 0 1 0 1
-in updates float32 [2, 2] 1 2 3 4
-out output float32 [2, 2, 2] 1 2 7 10 5 6 7 8
-
-example rows multiplied
-attr reduction STRING "mul"
-in data int64 [3, 2] 1 2 3 4 5 6
-in indices int64 [2, 1] 2 2
-in updates int64 [2, 2] 1 2 3 4
-out output int64 [3, 2] 1 2 3 4 15 48
-)")

@@ -70,20 +70,3 @@ HEDDLE_OP(onnx_split) {
   op.Input("input").Input("split", kOptional | kShapeValue).Output("outputs", kList);
   op.Attr("axis", 0).Attr("num_outputs", 0).InferShape(OnnxSplitShape).AnyKernel(OnnxSplit);
 }
-
-HEDDLE_EXAMPLES(onnx_split, R"(
-example lengths
-attr axis INT 1
-in input float32 [2, 4] 1 2 3 4 5 6 7 8
-in split int64 [3] 1 0 3
-out outputs float32 [2, 1] 1 5
-out outputs float32 [2, 0]
-out outputs float32 [2, 3] 2 3 4 6 7 8
-
-example parts of different length
-attr num_outputs INT 3
-in input float32 [7] 1 2 3 4 5 6 7
-out outputs float32 [3] 1 2 3
-out outputs float32 [3] 4 5 6
-out outputs float32 [1] 7
-)")

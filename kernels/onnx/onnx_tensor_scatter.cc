@@ -69,18 +69,3 @@ HEDDLE_OP(onnx_tensor_scatter) {
   op.Attr("axis", -2).Attr("mode", "linear").Inplace("past_cache", "present_cache");
   op.InferShape(OnnxTensorScatterShape).KernelKey("past_cache").AnyKernel(OnnxTensorScatter);
 }
-
-HEDDLE_EXAMPLES(onnx_tensor_scatter, R"(
-example linear
-in past_cache float32 [2, 1, 3, 2] 1 2 3 4 5 6 7 8 9 10 11 12
-in update float32 [2, 1, 1, 2] -1 -2 -3 -4
-in write_indices int64 [2] 1 2
-out present_cache float32 [2, 1, 3, 2] 1 2 -1 -2 5 6 7 8 9 10 -3 -4
-
-example circular
-attr mode STRING "circular"
-in past_cache float32 [2, 3, 2] 1 2 3 4 5 6 7 8 9 10 11 12
-in update float32 [2, 2, 2] -1 -2 -3 -4 -5 -6 -7 -8
-in write_indices int64 [2] 1 2
-out present_cache float32 [2, 3, 2] 1 2 -1 -2 -3 -4 -7 -8 9 10 -5 -6
-)")

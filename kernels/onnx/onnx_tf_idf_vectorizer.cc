@@ -156,39 +156,3 @@ HEDDLE_OP(onnx_tf_idf_vectorizer) {
   op.InferShape(OnnxTfIdfShape).Prepare(PrepareTfIdf);
   op.Kernel({DType::kI32, DType::kI64}, OnnxTfIdf);
 }
-
-HEDDLE_EXAMPLES(onnx_tf_idf_vectorizer, R"(
-example counts with skips
-attr mode STRING "TF"
-attr min_gram_length INT 2
-attr max_gram_length INT 2
-attr max_skip_count INT 5
-attr ngram_counts LONGS [0, 4]
-attr ngram_indexes LONGS [0, 1, 2, 3, 4, 5, 6]
-attr pool_int64s LONGS [2, 3, 5, 4, 5, 6, 7, 8, 6, 7]
-in X int32 [2, 6] 1 1 3 3 3 7 8 6 7 5 6 8
-out Y float32 [2, 7] 0*11 1 1 1
-
-example single words and pairs, weights
-attr mode STRING "TFIDF"
-attr min_gram_length INT 1
-attr max_gram_length INT 2
-attr max_skip_count INT 0
-attr ngram_counts LONGS [0, 4]
-attr ngram_indexes LONGS [0, 1, 2, 3, 4, 5, 6]
-attr pool_int64s LONGS [2, 3, 5, 4, 5, 6, 7, 8, 6, 7]
-attr weights FLOATS [0.5, 2, 1, 1, 3, 1, 0.25]
-in X int64 [12] 1 1 3 3 3 7 8 6 7 5 6 8
-out Y float32 [7] 0 6 1 0 3 1 0.25
-
-example occurrence
-attr mode STRING "IDF"
-attr min_gram_length INT 1
-attr max_gram_length INT 1
-attr max_skip_count INT 1
-attr ngram_counts LONGS [0]
-attr ngram_indexes LONGS [1, 0, 2]
-attr pool_int64s LONGS [3, 5, 9]
-in X int64 [4] 3 3 5 1
-out Y float32 [3] 1 1 0
-)")

@@ -60,31 +60,3 @@ HEDDLE_OP(onnx_expand) {
   op.Input("input").Input("shape", kShapeValue).Output("output");
   op.InferShape(OnnxExpandShape).AnyKernel(OnnxExpand);
 }
-
-HEDDLE_EXAMPLES(onnx_tile, R"(
-example two axes
-in input float32 [2, 2] 1 2 3 4
-in repeats int64 [2] 2 3
-out output float32 [4, 6] 1 2 1 2 1 2 3 4 3 4 3 4 1 2 1 2 1 2 3 4 3 4 3 4
-
-example nothing
-in input int64 [2, 2] 1 2 3 4
-in repeats int64 [2] 2 0
-out output int64 [4, 0]
-)")
-HEDDLE_EXAMPLES(onnx_expand, R"(
-example both sides grow
-in input float32 [3, 1] 1 2 3
-in shape int64 [3] 2 1 4
-out output float32 [2, 3, 4] 1*4 2*4 3*4 1*4 2*4 3*4
-
-example a shape that is smaller
-in input int32 [2, 2] 1 2 3 4
-in shape int64 [1] 1
-out output int32 [2, 2] 1 2 3 4
-
-example a scalar
-in input bool [] 1
-in shape int64 [2] 2 2
-out output bool [2, 2] 1*4
-)")

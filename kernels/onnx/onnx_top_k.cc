@@ -72,25 +72,3 @@ HEDDLE_OP(onnx_top_k) {
   op.Kernels<OnnxTopK, float, double, int8_t, uint8_t, int16_t, int32_t, int64_t>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
-
-HEDDLE_EXAMPLES(onnx_top_k, R"(
-example the greatest
-in X float32 [2, 4] 1 3 2 0 -1 -1 5 -1
-in K int64 [1] 3
-out Values float32 [2, 3] 3 2 1 5 -1 -1
-out Indices int64 [2, 3] 1 2 0 2 0 1
-
-example the smallest along axis 0
-attr axis INT 0
-attr largest INT 0
-in X int64 [4, 2] 1 3 2 0 -1 -1 5 -1
-in K int64 [1] 2
-out Values int64 [2, 2] -1 -1 1 -1
-out Indices int64 [2, 2] 2 2 0 3
-
-example none of them
-in X float32 [2, 4] 1 3 2 0 -1 -1 5 -1
-in K int64 [1] 0
-out Values float32 [2, 0]
-out Indices int64 [2, 0]
-)")

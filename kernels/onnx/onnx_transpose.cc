@@ -48,18 +48,3 @@ HEDDLE_OP(onnx_transpose) {
   op.Input("data").Output("transposed").Attr("perm", Ints{});
   op.InferShape(OnnxTransposeShape).AnyKernel(OnnxTranspose);
 }
-
-HEDDLE_EXAMPLES(onnx_transpose, R"(
-example reversed
-in data float32 [2, 3, 2] 1 2 3 4 5 6 7 8 9 10 11 -12
-out transposed float32 [2, 3, 2] 1 7 3 9 5 11 2 8 4 10 6 -12
-
-example in an order
-attr perm INTS [1, 0, -1]
-in data int64 [2, 3, 2] 1 2 3 4 5 6 7 8 9 10 11 -12
-out transposed int64 [3, 2, 2] 1 2 7 8 3 4 9 10 5 6 11 -12
-
-example scalar
-in data bool [] 1
-out transposed bool [] 1
-)")

@@ -48,26 +48,3 @@ HEDDLE_OP(onnx_trilu) {
   op.Input("input").Input("k", kOptional).Output("output").Attr("upper", 1);
   op.Inplace("input", "output").InferShape(OnnxTriluShape).AnyKernel(OnnxTrilu);
 }
-
-HEDDLE_EXAMPLES(onnx_trilu, R"(
-example upper
-in input float32 [2, 3, 3] 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18
-out output float32 [2, 3, 3] 1 2 3 0 5 6 0 0 9 10 11 12 0 14 15 0 0 18
-
-example lower, diagonal 1
-attr upper INT 0
-in input int64 [3, 4] 1 2 3 4 5 6 7 8 9 10 11 12
-in k int64 [] 1
-out output int64 [3, 4] 1 2 0 0 5 6 7 0 9 10 11 12
-
-example upper, far diagonals
-in input float32 [2, 3] 1 2 3 4 5 6
-in k int64 [] -7
-out output float32 [2, 3] 1 2 3 4 5 6
-
-example lower, none left
-attr upper INT 0
-in input float32 [2, 3] 1 2 3 4 5 6
-in k int64 [] -3
-out output float32 [2, 3] 0*6
-)")

@@ -143,38 +143,3 @@ HEDDLE_OP(onnx_unique) {
   op.Kernels<OnnxUnique, float, double, bool, int8_t, uint8_t, int16_t, int32_t, int64_t, float16,
              bfloat16>();
 }
-
-HEDDLE_EXAMPLES(onnx_unique, R"(
-example sorted
-in X float32 [6] 2 1 1 3 4 3
-out Y float32 [4] 1 2 3 4
-out indices int64 [4] 1 0 3 4
-out inverse_indices int64 [6] 1 0 0 2 3 2
-out counts int64 [4] 2 1 2 1
-
-example in order of occurrence
-attr sorted INT 0
-in X float32 [6] 2 1 1 3 4 3
-out Y float32 [4] 2 1 3 4
-out indices int64 [4] 0 1 3 4
-out inverse_indices int64 [6] 0 1 1 2 3 2
-out counts int64 [4] 1 2 2 1
-
-example rows
-attr has_axis BOOLEAN true
-attr axis INT 0
-in X float32 [3, 3] 1 0 0 1 0 0 2 3 4
-out Y float32 [2, 3] 1 0 0 2 3 4
-out indices int64 [2] 0 2
-out inverse_indices int64 [3] 0 0 1
-out counts int64 [2] 2 1
-
-example columns
-attr has_axis BOOLEAN true
-attr axis INT 1
-in X int64 [2, 4, 2] 1 1 0 1 2 1 0 1 1 1 0 1 2 1 0 1
-out Y int64 [2, 3, 2] 0 1 1 1 2 1 0 1 1 1 2 1
-out indices int64 [3] 1 0 2
-out inverse_indices int64 [4] 1 0 2 0
-out counts int64 [3] 2 1 1
-)")

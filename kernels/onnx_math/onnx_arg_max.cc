@@ -61,35 +61,3 @@ HEDDLE_OP(onnx_arg_min) {
   DefineOnnxArg<false, float, double, int8_t, uint8_t, int16_t, int32_t, int64_t>(
       op, "the position of the smallest element along an axis");
 }
-
-HEDDLE_EXAMPLES(onnx_arg_max, R"(
-example the first of equal ones
-attr axis INT 1
-in data float32 [2, 4] 1 3 3 2 -1 -1 -2 -1
-out reduced int64 [2, 1] 1 0
-
-example the last of equal ones, dimension dropped
-attr axis INT -1
-attr keepdims INT 0
-attr select_last_index INT 1
-in data float32 [2, 4] 1 3 3 2 -1 -1 -2 -1
-out reduced int64 [2] 2 3
-
-example axis 0
-in data int32 [3, 2] 1 9 8 -7 8 9
-out reduced int64 [1, 2] 1 0
-)")
-
-HEDDLE_EXAMPLES(onnx_arg_min, R"(
-example the first of equal ones
-attr axis INT 1
-in data float32 [2, 4] 1 3 1 2 -1 -2 -2 -1
-out reduced int64 [2, 1] 0 1
-
-example the last of equal ones, dimension dropped
-attr axis INT -1
-attr keepdims INT 0
-attr select_last_index INT 1
-in data float32 [2, 4] 1 3 1 2 -1 -2 -2 -1
-out reduced int64 [2] 2 2
-)")

@@ -78,26 +78,3 @@ HEDDLE_OP(onnx_clip) {
   op.Kernels<OnnxClip, float, double, float16, bfloat16, uint8_t, int8_t, int16_t, int32_t,
              int64_t>();
 }
-
-HEDDLE_EXAMPLES(onnx_clip, R"(
-example both bounds, NaN
-in input float32 [5] -2 0 2 nan inf
-in min float32 [] -1
-in max float32 [] 1.5
-out output float32 [5] -1 0 1.5 nan 1.5
-
-example bounds that exclude each other
-in input float32 [3] -2 0 2
-in min float32 [] 1
-in max float32 [] -1
-out output float32 [3] -1 -1 -1
-
-example one bound
-in input int8 [3] -2 0 2
-in max int8 [] 1
-out output int8 [3] -2 0 1
-
-example none
-in input int64 [3] -2 0 2
-out output int64 [3] -2 0 2
-)")

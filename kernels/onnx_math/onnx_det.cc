@@ -66,13 +66,3 @@ HEDDLE_OP(onnx_det) {
   op.Doc("determinants of square matrices").Input("X").Output("Y").InferShape(OnnxDetShape);
   op.Kernels<OnnxDet, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
-
-HEDDLE_EXAMPLES(onnx_det, R"(
-example one matrix
-in X float32 [3, 3] 0 2 1 1 -1 3 2 0 4
-out Y float32 [] 6
-
-example a batch
-in X float32 [2, 2, 2] 1 2 3 4 0.5 1 1 2
-out Y float32 [2] -1.9999999 -0
-)")

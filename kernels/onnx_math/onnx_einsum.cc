@@ -384,37 +384,3 @@ HEDDLE_OP(onnx_einsum) {
   op.Kernels<OnnxEinsum, float, double, int32_t, int64_t>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
-
-HEDDLE_EXAMPLES(onnx_einsum, R"(
-example three operands
-# oracle reference
-attr equation STRING "ij,jk,k->i"
-in Inputs float32 [2, 3] 1 2 3 4 5 6
-in Inputs float32 [3, 2] 1 -1 2 0.5 0 3
-in Inputs float32 [2] 2 -1
-out Output float32 [2] 1 11.5
-
-example implicit order
-# oracle reference
-attr equation STRING "ba"
-in Inputs float32 [2, 3] 1 2 3 4 5 6
-out Output float32 [3, 2] 1 4 2 5 3 6
-
-example a diagonal
-attr equation STRING "...ii ->...i"
-in Inputs float64 [2, 2, 2] 1 2 3 4 5 6 7 8
-out Output float64 [2, 2] 1 4 5 8
-
-example batches by ellipsis
-attr equation STRING "...ij, ...jk -> ...ik"
-in Inputs float32 [2, 1, 2] 1 2 3 4
-in Inputs float32 [2, 2, 1] 1 -1 0.5 2
-out Output float32 [2, 1, 1] -1 9.5
-
-example integers to a scalar
-# oracle reference
-attr equation STRING "i,i"
-in Inputs int64 [3] 1 2 3
-in Inputs int64 [3] 4 -5 6
-out Output int64 [] 12
-)")

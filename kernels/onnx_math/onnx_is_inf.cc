@@ -35,14 +35,3 @@ HEDDLE_OP(onnx_is_inf) {
   op.Kernels<OnnxIsInf, float, double>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
-
-HEDDLE_EXAMPLES(onnx_is_inf, R"(
-example both signs
-in X float32 [4] inf -inf nan 1
-out Y bool [4] 1 1 0 0
-
-example one sign
-attr detect_negative INT 0
-in X float64 [4] inf -inf nan 1
-out Y bool [4] 1 0 0 0
-)")

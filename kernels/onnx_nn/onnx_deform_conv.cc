@@ -124,25 +124,3 @@ HEDDLE_OP(onnx_deform_conv) {
   op.Attr("dilations", Ints{}).InferShape(OnnxDeformConvShape);
   op.Kernels<OnnxDeformConv, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
-
-HEDDLE_EXAMPLES(onnx_deform_conv, R"(
-example moved taps, bias
-attr kernel_shape INTS [2, 2]
-attr pads INTS [0, 0, 0, 0]
-in X float32 [1, 1, 3, 3] 0 1 2 3 4 5 6 7 8
-in W float32 [1, 1, 2, 2] 1 2 3 4
-in offset float32 [1, 8, 2, 2] 0.5 0 0 0 0 0.25 0 0 0 0 -0.5 0 0 0 0 1 0*8 0.1 0.2 0.3 0.4 0 0 -2 0
-in B float32 [1] 0.5
-out Y float32 [1, 1, 2, 2] 30.2 40.15 26.5 44.699997
-
-example masks, padding, groups of offsets
-attr kernel_shape INTS [1, 2]
-attr pads INTS [0, 1, 0, 0]
-attr offset_group INT 2
-in X float32 [1, 2, 2, 2] 0 1 2 3 4 5 6 7
-in W float32 [1, 2, 1, 2] 1 -1 0.5 2
-in offset float32 [1, 8, 2, 2] 0.5 0 0 0 0 0.25 0 0 0 0 -0.5 0 0 0 0 1 0*8 0.1 0.2 0.3 0.4 0 0 -2 0
-in B float32 [1] 0
-in mask float32 [1, 4, 2, 2] 1 0.5 0.25 1 0 1 1 0.5 1 1 0.75 1 0.5 1 1 1
-out Y float32 [1, 1, 2, 2] 4.2 11.925 -1 13.400001
-)")

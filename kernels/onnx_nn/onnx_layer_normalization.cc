@@ -128,36 +128,3 @@ HEDDLE_OP(onnx_rms_normalization) {
   op.InferShape(OnnxRowNormShape).Kernels<OnnxRmsNorm, float, double>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
-
-HEDDLE_EXAMPLES(onnx_layer_normalization, R"(
-example the last axis
-in X float32 [2, 3] 1 2 4 -1 0.5 7
-in Scale float32 [3] 1 2 0.5
-in B float32 [3] 0 -1 0.25
-out Y float32 [2, 3] -1.0690414 -1.5345206 0.9181509 -0.91202885 -1.9600303 0.946022
-out Mean float32 [2, 1] 2.3333333 2.1666667
-out InvStdDev float32 [2, 1] 0.80178106 0.2880091
-
-example two axes, no bias
-attr axis INT 1
-attr epsilon FLOAT 0.1
-in X float32 [2, 2, 2] 1 2 4 -1 0.5 7 3 3
-in Scale float32 [2, 2] 1 2 0.5 -1
-out Y float32 [2, 2, 2] -0.2731792 0.5463584 0.682948 1.365896 -1.2234734 3.085281 -0.07979175
-  0.1595835
-)")
-HEDDLE_EXAMPLES(onnx_rms_normalization, R"(
-example the last axis
-in X float32 [2, 3] 1 2 4 -1 0.5 7
-in scale float32 [3] 1 2 0.5
-out Y float32 [2, 3] 0.3779642 1.5118568 0.7559284 -0.24433881 0.24433881 0.85518587
-
-example two axes, a scale that broadcasts
-# oracle reference
-attr axis INT 1
-attr epsilon FLOAT 0.1
-in X float32 [2, 2, 2] 1 2 4 -1 0.5 7 3 3
-in scale float32 [2] 1 -2
-out Y float32 [2, 2, 2] 0.4225771 -1.6903085 1.6903085 0.8451542 0.12158111 -3.4042711 0.72948664
-  -1.4589733
-)")

@@ -78,21 +78,3 @@ HEDDLE_OP(onnx_max_unpool) {
   op.Attr("kernel_shape", Ints{}).Attr("strides", Ints{}).Attr("pads", Ints{});
   op.InferShape(OnnxMaxUnpoolShape).KernelKey("X").AnyKernel(OnnxMaxUnpool);
 }
-
-HEDDLE_EXAMPLES(onnx_max_unpool, R"(
-example strides
-attr kernel_shape INTS [2, 2]
-attr strides INTS [2, 2]
-in X float32 [1, 1, 2, 2] 1 2 3 4
-in I int64 [1, 1, 2, 2] 5 7 13 15
-out output float32 [1, 1, 4, 4] 0*5 1 0 2 0*5 3 0 4
-
-example a larger result
-# oracle reference
-attr kernel_shape INTS [2, 2]
-attr strides INTS [2, 2]
-in X float32 [1, 1, 2, 2] 5 6 7 8
-in I int64 [1, 1, 2, 2] 5 7 13 15
-in output_shape int64 [4] 1 1 5 5
-out output float32 [1, 1, 5, 5] 0*6 5 0 6 0*7 7 0 8 0*6
-)")

@@ -88,33 +88,3 @@ HEDDLE_OP(onnx_non_max_suppression) {
   op.Input("iou_threshold", kOptional).Input("score_threshold", kOptional);
   op.Output("selected_indices").Attr("center_point_box", 0).Kernel(DType::kF32, OnnxNms);
 }
-
-HEDDLE_EXAMPLES(onnx_non_max_suppression, R"(
-example two classes
-in boxes float32 [1, 6, 4] 0 0 1 1 0 0.1 1 1.1 0 -0.1 1 0.9 0 10 1 11 0 10.1 1 11.1 0 100 1 101
-in scores float32 [1, 2, 6] 0.9 0.75 0.6 0.95 0.5 0.3 0.1 0.2 0.8 0.95 0.5 0.3
-in max_output_boxes_per_class int64 [1] 2
-in iou_threshold float32 [1] 0.5
-in score_threshold float32 [1] 0.3
-out selected_indices int64 [4, 3] 0 0 3 0*4 1 3 0 1 2
-
-example swapped corners
-in boxes float32 [1, 3, 4] 1 1 0 0 0 0.1 1 1.1 0 0.9 1 -0.1
-in scores float32 [1, 1, 3] 0.9 0.75 0.6
-in max_output_boxes_per_class int64 [1] 3
-in iou_threshold float32 [1] 0.85
-out selected_indices int64 [3, 3] 0*5 1 0 0 2
-
-example centres
-attr center_point_box INT 1
-in boxes float32 [1, 3, 4] 0.5 0.5 1 1 0.5 0.6 1 1 0.5 10.5 1 1
-in scores float32 [1, 1, 3] 0.9 0.75 0.6
-in max_output_boxes_per_class int64 [1] 3
-in iou_threshold float32 [1] 0.5
-out selected_indices int64 [2, 3] 0*5 2
-
-example none wanted
-in boxes float32 [1, 1, 4] 0 0 1 1
-in scores float32 [1, 1, 1] 0.9
-out selected_indices int64 [0, 3]
-)")

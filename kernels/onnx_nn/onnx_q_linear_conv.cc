@@ -91,38 +91,3 @@ HEDDLE_OP(onnx_q_linear_conv) {
   DeclareWindows(op, true);
   op.InferShape(OnnxQLinearConvShape).Kernel({DType::kU8, DType::kI8}, OnnxQLinearConv);
 }
-
-HEDDLE_EXAMPLES(onnx_conv_integer, R"(
-example padded
-dtypes none: zero points are of the operands' own range
-attr pads INTS [1, 1, 1, 1]
-in x uint8 [1, 1, 3, 3] 2 3 4 5 6 7 8 9 10
-in w uint8 [1, 1, 2, 2] 1 1 1 1
-in x_zero_point uint8 [] 1
-out y int32 [1, 1, 4, 4] 1 3 5 3 5 12 16 9 11 24 28 15 7 15 17 9
-
-example groups of signed weights
-dtypes none: zero points are of the operands' own range
-attr group INT 2
-in x uint8 [1, 2, 4] 2 3 4 5 250 251 252 255
-in w uint8 [2, 1, 2] 1 200 3 4
-in x_zero_point uint8 [] 128
-in w_zero_point uint8 [1] 2
-out y int32 [1, 2, 3] -24624 -24427 -24230 368 371 378
-)")
-HEDDLE_EXAMPLES(onnx_q_linear_conv, R"(
-example scales per channel, bias
-dtypes none: zero points are of the operands' own range
-attr strides INTS [1, 2]
-attr pads INTS [0, 1, 1, 0]
-in x uint8 [1, 1, 3, 4] 255 174 162 25 203 168 58 0 10 20 30 40
-in x_scale float32 [] 0.00369204697
-in x_zero_point uint8 [] 132
-in w int8 [2, 1, 2, 2] 1 -2 100 5 6 -128 127 8
-in w_scale float32 [2] 0.00172794575 0.01
-in w_zero_point int8 [2] 0 0
-in y_scale float32 [] 0.0162681479
-in y_zero_point uint8 [] 123
-in B int32 [2] 100 -2000
-out y uint8 [1, 2, 3, 2] 123 124 123 119 123 123 84 119 96 106 154 147
-)")

@@ -147,15 +147,3 @@ HEDDLE_OP(onnx_cast_string) {
       .Attr("to", 0)
       .AnyKernel(CastString);
 }
-
-HEDDLE_EXAMPLES(onnx_cast_string, R"(
-example there and back
-in a float32 [3] 0.5 -3 1e20
-op onnx_cast_string input=a -> output=s
-attr from INT 1
-attr to INT 8
-op onnx_cast_string input=s -> output=b
-attr from INT 8
-attr to INT 11
-out b float64 [3] 0.5 -3 1e20
-)")

@@ -24,14 +24,3 @@ HEDDLE_OP(onnx_regex_full_match) {
   op.Doc("whether each whole string matches the pattern");
   op.Input("X", kAnyKind | kOtherOnly).Output("Y").Attr("pattern", "").AnyKernel(FullMatch);
 }
-
-HEDDLE_EXAMPLES(onnx_regex_full_match, R"(
-example numbers of two digits
-in a int64 [3] 12 3 456
-op onnx_cast_string input=a -> output=s
-attr from INT 7
-attr to INT 8
-op onnx_regex_full_match X=s -> Y=m
-attr pattern STRING "[0-9]{2}"
-out m bool [3] 1 0 0
-)")

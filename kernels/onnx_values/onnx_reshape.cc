@@ -128,31 +128,11 @@ HEDDLE_OP(onnx_reshape) {
   op.AnyKernel(CopyReshaped);
 }
 
-HEDDLE_EXAMPLES(onnx_reshape, R"(
-example a zero stays
-attr allowzero INT 1
-in data float32 [0, 3]
-in shape int64 [2] 3 0
-out reshaped float32 [3, 0]
-
-example a dimension is kept
-in data float32 [2, 3] 1 2 3 4 5 6
-in shape int64 [3] 0 1 -1
-out reshaped float32 [2, 1, 3] 1 2 3 4 5 6
-)")
-
 HEDDLE_OP(onnx_squeeze) {
   op.Doc("data without the named dimensions, which are 1");
   op.Input("data").Input("axes", kShapeValue).Output("squeezed");
   op.View("data", "squeezed").InferShape(SqueezeShape).AnyKernel(CopySqueezed);
 }
-
-HEDDLE_EXAMPLES(onnx_squeeze, R"(
-example from the front and from the end
-in data float32 [1, 2, 1] 1 2
-in axes int64 [2] 0 -1
-out squeezed float32 [2] 1 2
-)")
 
 HEDDLE_OP(onnx_unsqueeze) {
   op.Doc("data with dimensions of 1 at axes, which count in the result, in any order");
@@ -160,32 +140,8 @@ HEDDLE_OP(onnx_unsqueeze) {
   op.View("data", "expanded").InferShape(UnsqueezeShape).AnyKernel(CopyUnsqueezed);
 }
 
-HEDDLE_EXAMPLES(onnx_unsqueeze, R"(
-example axes out of order
-in data float32 [2] 1 2
-in axes int64 [2] -1 0
-out expanded float32 [1, 2, 1] 1 2
-)")
-
 HEDDLE_OP(onnx_flatten) {
   op.Doc("data as a matrix: dimensions before axis are its rows; of a scalar, one of one element");
   op.Input("data").Output("flattened").Attr("axis", 1);
   op.View("data", "flattened").InferShape(OnnxFlattenShape).AnyKernel(CopyFlattened);
 }
-
-HEDDLE_EXAMPLES(onnx_flatten, R"(
-example the last axis apart
-attr axis INT -1
-in data float32 [2, 2, 3] 1 2 3 4 5 6 -7 8 9 10 11 12
-out flattened float32 [4, 3] 1 2 3 4 5 6 -7 8 9 10 11 12
-
-example one row
-attr axis INT 0
-in data int64 [2, 4] 1 2 3 4 5 6 7 -8
-out flattened int64 [1, 8] 1 2 3 4 5 6 7 -8
-
-example a scalar
-attr axis INT 0
-in data float32 [] 1.5
-out flattened float32 [1, 1] 1.5
-)")

@@ -29,9 +29,3 @@ HEDDLE_OP(onnx_round) {
   op.Input("X").Output("Y").Inplace("X", "Y").InferShape(&SameShape);
   op.Kernels<RoundEven, float, double, float16, bfloat16>();
 }
-
-HEDDLE_EXAMPLES(onnx_round, R"(
-example halves
-in X float32 [6] 0.5 1.5 2.5 -0.5 -1.5 0.9
-out Y float32 [6] 0 2 2 -0 -2 1
-)")

@@ -21,17 +21,3 @@ HEDDLE_OP(onnx_sequence_at) {
       .Output("tensor")
       .AnyKernel(At);
 }
-
-HEDDLE_EXAMPLES(onnx_sequence_at, R"(
-example from both ends
-in a float32 [2] 1 2
-in b float32 [1] 3
-in p int64 [] 0
-in q int64 [] -1
-var s tensor_array float32
-op onnx_sequence_construct inputs=a,b -> output_sequence=s
-op onnx_sequence_at input_sequence=s position=p -> tensor=x
-op onnx_sequence_at input_sequence=s position=q -> tensor=y
-out x float32 [2] 1 2
-out y float32 [1] 3
-)")

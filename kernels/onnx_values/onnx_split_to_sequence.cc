@@ -140,31 +140,6 @@ HEDDLE_OP(onnx_split_to_sequence) {
       .AnyKernel(Cut);
 }
 
-HEDDLE_EXAMPLES(onnx_split_to_sequence, R"(
-example parts of two
-in input float32 [3, 2] 1 2 3 4 5 6
-in split int64 [] 2
-out output_sequence array 2
-item float32 [2, 2] 1 2 3 4
-item float32 [1, 2] 5 6
-
-example lengths along the last axis
-attr axis INT -1
-in input float32 [2, 3] 1 2 3 4 5 6
-in split int64 [2] 1 2
-out output_sequence array 2
-item float32 [2, 1] 1 4
-item float32 [2, 2] 2 3 5 6
-
-example single items without their axis
-attr axis INT 1
-attr keepdims INT 0
-in input float32 [2, 2] 1 2 3 4
-out output_sequence array 2
-item float32 [2] 1 3
-item float32 [2] 2 4
-)")
-
 HEDDLE_OP(onnx_concat_from_sequence) {
   op.Doc("the items joined along an axis, or along a new one")
       .Input("input_sequence", kAnyKind | kArrayOnly)
@@ -173,22 +148,6 @@ HEDDLE_OP(onnx_concat_from_sequence) {
       .Attr("new_axis", 0)
       .AnyKernel(ConcatFromSequence);
 }
-
-HEDDLE_EXAMPLES(onnx_concat_from_sequence, R"(
-example both ways
-in a float32 [2] 1 2
-in b float32 [1] 3
-var s tensor_array float32
-var t tensor_array float32
-op onnx_sequence_construct inputs=a,b -> output_sequence=s
-op onnx_sequence_construct inputs=a,a -> output_sequence=t
-op onnx_concat_from_sequence input_sequence=s -> concat_result=x
-op onnx_concat_from_sequence input_sequence=t -> concat_result=y
-attr new_axis INT 1
-attr axis INT -1
-out x float32 [3] 1 2 3
-out y float32 [2, 2] 1 1 2 2
-)")
 
 HEDDLE_OP(onnx_stack_array) {
   op.Doc("the items of the array X on a new axis; of no items, an empty tensor of `dtype`")
@@ -200,14 +159,3 @@ HEDDLE_OP(onnx_stack_array) {
       .Attr("reverse", false)
       .AnyKernel(StackArray);
 }
-
-HEDDLE_EXAMPLES(onnx_stack_array, R"(
-example two items, the last one first
-in a float32 [2] 1 2
-in b float32 [2] 3 4
-var s tensor_array float32
-op onnx_sequence_construct inputs=a,b -> output_sequence=s
-op onnx_stack_array X=s -> Out=x
-attr reverse BOOLEAN true
-out x float32 [2, 2] 3 4 1 2
-)")

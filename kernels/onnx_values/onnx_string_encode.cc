@@ -78,16 +78,6 @@ HEDDLE_OP(onnx_string_encode) {
       .AnyKernel(Encode);
 }
 
-HEDDLE_EXAMPLES(onnx_string_encode, R"(
-example equal strings, numbers as texts
-in a int64 [3] 10 9 10
-op onnx_cast_string input=a -> output=s
-attr from INT 7
-attr to INT 8
-op onnx_string_encode X=s -> Codes=c Texts=t
-out c int64 [3] 0 1 0
-)")
-
 HEDDLE_OP(onnx_string_decode) {
   op.Doc(
       "the strings of Texts at the places that Codes names, counted from the end where negative");
@@ -98,32 +88,7 @@ HEDDLE_OP(onnx_string_decode) {
   op.Kernel(DType::kI64, Decode);
 }
 
-HEDDLE_EXAMPLES(onnx_string_decode, R"(
-example texts by number and back
-in a int64 [2] 7 5
-in i int64 [3] 1 0 -1
-op onnx_cast_string input=a -> output=s
-attr from INT 7
-attr to INT 8
-op onnx_string_decode Texts=s Codes=i -> Out=t
-op onnx_cast_string input=t -> output=b
-attr from INT 8
-attr to INT 7
-out b int64 [3] 5 7 5
-)")
-
 HEDDLE_OP(onnx_string_find) {
   op.Doc("the place of each string among `keys`, -1 where it is none of them");
   op.Input("X", kAnyKind | kOtherOnly).Output("Out").Attr("keys", Strings{}).AnyKernel(Find);
 }
-
-HEDDLE_EXAMPLES(onnx_string_find, R"(
-example one that is there
-in a int64 [2] 7 5
-op onnx_cast_string input=a -> output=s
-attr from INT 7
-attr to INT 8
-op onnx_string_find X=s -> Out=i
-attr keys STRINGS ["4", "5"]
-out i int64 [2] -1 1
-)")

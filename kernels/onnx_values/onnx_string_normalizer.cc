@@ -101,17 +101,3 @@ HEDDLE_OP(onnx_string_normalizer) {
   op.Input("X", kAnyKind | kOtherOnly).Output("Y", kOtherOnly).Attr("case_change_action", "NONE");
   op.Attr("is_case_sensitive", 0).Attr("stopwords", Strings{}).AnyKernel(Normalize);
 }
-
-HEDDLE_EXAMPLES(onnx_string_normalizer, R"(
-example a word that is left out
-in a int64 [3] 1 2 1
-op onnx_cast_string input=a -> output=s
-attr from INT 7
-attr to INT 8
-op onnx_string_normalizer X=s -> Y=t
-attr stopwords STRINGS ["1"]
-op onnx_cast_string input=t -> output=b
-attr from INT 8
-attr to INT 7
-out b int64 [1] 2
-)")

@@ -86,40 +86,8 @@ HEDDLE_OP(onnx_string_concat) {
       .AnyKernel(Concat);
 }
 
-HEDDLE_EXAMPLES(onnx_string_concat, R"(
-example digits side by side
-in a int64 [2, 1] 7 5
-in b int64 [2] 1 2
-op onnx_cast_string input=a -> output=s
-attr from INT 7
-attr to INT 8
-op onnx_cast_string input=b -> output=t
-attr from INT 7
-attr to INT 8
-op onnx_string_concat X=s Y=t -> Z=u
-op onnx_cast_string input=u -> output=n
-attr from INT 8
-attr to INT 7
-out n int64 [2, 2] 71 72 51 52
-)")
-
 HEDDLE_OP(onnx_string_split) {
   op.Doc("strings cut at a delimiter, or at white space; Z: how many parts each has");
   op.Input("X", kAnyKind | kOtherOnly).Output("Y", kOtherOnly).Output("Z");
   op.Attr("delimiter", "").Attr("maxsplit", -1).AnyKernel(Split);
 }
-
-HEDDLE_EXAMPLES(onnx_string_split, R"(
-example at the decimal point
-in a float32 [2] 1.5 22.25
-op onnx_cast_string input=a -> output=s
-attr from INT 1
-attr to INT 8
-op onnx_string_split X=s -> Y=t Z=n
-attr delimiter STRING "."
-op onnx_cast_string input=t -> output=b
-attr from INT 8
-attr to INT 7
-out b int64 [2, 2] 1 5 22 25
-out n int64 [2] 2 2
-)")

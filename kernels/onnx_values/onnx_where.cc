@@ -81,17 +81,3 @@ HEDDLE_OP(onnx_where) {
       .InferShape(WhereShape)
       .AnyKernel(Where);
 }
-
-HEDDLE_EXAMPLES(onnx_where, R"(
-example each of another shape
-in condition bool [2, 1] 1 0
-in X float32 [3] 1 2 3
-in Y float32 [] 9
-out output float32 [2, 3] 1 2 3 9 9 9
-
-example int64 of one shape
-in condition bool [3] 1 0 1
-in X int64 [3] 1 2 3
-in Y int64 [3] 4 5 6
-out output int64 [3] 1 5 3
-)")

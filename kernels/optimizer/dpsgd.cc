@@ -60,25 +60,3 @@ HEDDLE_OP(dpsgd) {
   op.Attr("clip", 10.0).Attr("batch_size", 16.0).Attr("sigma", 1.0).Attr("seed", 0);
   op.Traits(kRandom).InferShape(InferDpsgd).Kernels<Dpsgd, float, double>();
 }
-
-HEDDLE_EXAMPLES(dpsgd, R"(
-example float32, no noise, gradient shrunk
-attr clip FLOAT 5.0
-attr batch_size FLOAT 16.0
-attr sigma FLOAT 0.0
-attr seed INT 3
-in Param float32 [3] 0.18 0.4 -0.62
-in Grad float32 [3] 6 -8 0
-in LearningRate float32 [1] 0.1
-out ParamOut float32 [3] -0.120000005 0.8 -0.62
-
-example float64, no noise, gradient shrunk
-attr clip FLOAT 5.0
-attr batch_size FLOAT 16.0
-attr sigma FLOAT 0.0
-attr seed INT 3
-in Param float64 [3] 0.36 -0.56 0.1
-in Grad float64 [3] 6 -8 0
-in LearningRate float64 [1] 0.1
-out ParamOut float64 [3] 0.05999999999999994 -0.16000000000000003 0.1
-)")

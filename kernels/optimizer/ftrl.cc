@@ -72,29 +72,3 @@ HEDDLE_OP(ftrl) {
       .InferShape(InferFtrl)
       .Kernels<Ftrl, float, double>();
 }
-
-HEDDLE_EXAMPLES(ftrl, R"(
-example float32 3, l1 0.1, l2 0.2
-attr l1 FLOAT 0.1
-attr l2 FLOAT 0.2
-in Grad float32 [3] 0.258 0.439 0.133
-in LearningRate float32 [1] 0.088
-in LinearAccumulator float32 [3] 0.801 0.24 0.713
-in Param float32 [3] 0.546 0.343 0.658
-in SquaredAccumulator float32 [3] 0.269 0.523 0.406
-out LinearAccumOut float32 [3] 0.6828386 0.20029852 0.74331707
-out ParamOut float32 [3] -0.08346877 -0.01001616 -0.082510926
-out SquaredAccumOut float32 [3] 0.335564 0.715721 0.42368898
-
-example float32 2x3, l1 0.1, l2 0.2
-attr l1 FLOAT 0.1
-attr l2 FLOAT 0.2
-in Grad float32 [2, 3] 0.72 0.44 0.17 -0.11 -0.67 -0.39
-in LearningRate float32 [1] 0.0903
-in LinearAccumulator float32 [2, 3] 0.752 0.579 0.406 0.492 0.319 0.666
-in Param float32 [2, 3] -0.64 0.38 -0.39 0.12 0.64 -0.13
-in SquaredAccumulator float32 [2, 3] 0.203 0.67 0.554 0.32 0.787 0.437
-out LinearAccumOut float32 [2, 3] 4.298472 0.55287695 0.6587818 0.36791924 -1.9427092 0.42927727
-out ParamOut float32 [2, 3] -0.4281578 -0.04235955 -0.06310414 -0.039505325 0.14496623 -0.03699844
-out SquaredAccumOut float32 [2, 3] 0.7214 0.8636 0.58290005 0.3321 1.2359 0.5891
-)")

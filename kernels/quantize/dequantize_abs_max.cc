@@ -29,11 +29,3 @@ HEDDLE_OP(dequantize_abs_max) {
   op.Doc("Scale * X / max_range").Input("X").Input("Scale").Output("Out").Attr("max_range", 127.0);
   op.Kernels<DequantizeAbsMax, int8_t, int16_t>();
 }
-
-HEDDLE_EXAMPLES(dequantize_abs_max, R"(
-example int8 4x3, max_range 15
-attr max_range FLOAT 15.0
-in Scale float32 [] 3
-in X int8 [4, 3] -8 -15 -14 -15 -2 -7 -6 -11 -2 0 -5 -6
-out Out float32 [4, 3] -1.6 -3 -2.8 -3 -0.4 -1.4 -1.2 -2.2 -0.4 0 -1 -1.2
-)")

@@ -38,20 +38,3 @@ HEDDLE_OP(fake_dequantize_max_abs) {
       .InferShape(InferDequantize)
       .Kernels<DequantizeMaxAbs, float, double>();
 }
-
-HEDDLE_EXAMPLES(fake_dequantize_max_abs, R"(
-example float64 4x3, max_range 127
-attr max_range FLOAT 127.0
-in Scale float64 [] 3.8
-in X float64 [4, 3] 52 -40 -56 65 -33 -35 -126 62 1 -38 -82 -87
-out Out float64 [4, 3] 1.5559055118110237 -1.1968503937007875 -1.6755905511811022 1.9448818897637796
-  -0.9874015748031495 -1.047244094488189 -3.77007874015748 1.8551181102362204 0.029921259842519685
-  -1.137007874015748 -2.4535433070866137 -2.6031496062992123
-
-example float32 4x3, max_range 127
-attr max_range FLOAT 127.0
-in Scale float32 [] 3.8
-in X float32 [4, 3] 52 -40 -56 65 -33 -35 -126 62 1 -38 -82 -87
-out Out float32 [4, 3] 1.5559055 -1.1968504 -1.6755906 1.9448819 -0.9874016 -1.0472441 -3.7700787
-  1.855118 0.02992126 -1.1370078 -2.4535434 -2.6031497
-)")

@@ -47,10 +47,3 @@ HEDDLE_OP(lookup_table_dequant) {
       .Input("Ids");
   op.Output("Out").Attr("padding_idx", -1).AnyKernel(LookupDequantized);
 }
-
-HEDDLE_EXAMPLES(lookup_table_dequant, R"(
-example float32 3x2
-in Ids int64 [2, 1] 1 1
-in W float32 [3, 2] 0.285 0.714 0.428 0.856 0.143 0.571
-out Out float32 [2, 0]
-)")

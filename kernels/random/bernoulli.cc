@@ -29,15 +29,3 @@ HEDDLE_OP(bernoulli) {
   op.Doc("1 with probability X, else 0.").Input("X").Output("Out").Traits(kRandom);
   op.InferShape(SameShape).Kernels<Bernoulli, float, double>();
 }
-
-HEDDLE_EXAMPLES(bernoulli, R"(
-example float32
-random
-in X float32 [40, 50] 0.25*2000
-out Out float32 [40, 50] mean 0.25 0.05 range 0 1 count 2
-
-example float64
-random
-in X float64 [40, 50] 0.25*2000
-out Out float64 [40, 50] mean 0.25 0.05 range 0 1 count 2
-)")

@@ -56,33 +56,3 @@ HEDDLE_OP(class_center_sample) {
   op.Attr("ring_id", 0).Attr("fix_seed", false).Attr("seed", 0).Traits(kRandom);
   op.Kernels<ClassCenterSample, int32_t, int64_t>();
 }
-
-HEDDLE_EXAMPLES(class_center_sample, R"(
-example two of six classes
-random
-attr num_classes INT 6
-attr num_samples INT 4
-attr fix_seed BOOLEAN true
-attr seed INT 3
-in Label int64 [3] 1 4 1
-out RemappedLabel int64 [3] range 0 3
-out SampledLocalClassCenter int64 [4] range 0 5 count 4
-
-example as many as there are positives
-attr num_classes INT 6
-attr num_samples INT 2
-attr fix_seed BOOLEAN true
-attr seed INT 3
-in Label int64 [3] 1 4 1
-out RemappedLabel int64 [3] 0 1 0
-out SampledLocalClassCenter int64 [2] 1 4
-
-example int32
-attr num_classes INT 3
-attr num_samples INT 2
-attr fix_seed BOOLEAN true
-attr seed INT 3
-in Label int32 [2] 0 2
-out RemappedLabel int32 [2] 0 1
-out SampledLocalClassCenter int32 [2] 0 2
-)")

@@ -41,15 +41,3 @@ HEDDLE_OP(dirichlet) {
   op.Doc("points of the simplex, Dirichlet distributed").Input("Alpha").Output("Out");
   op.Traits(kRandom).InferShape(InferDirichlet).Kernels<Dirichlet, float, double>();
 }
-
-HEDDLE_EXAMPLES(dirichlet, R"(
-example float32
-random
-in Alpha float32 [400, 4] 2*1600
-out Out float32 [400, 4] mean 0.25 1e-5 var 0.02083 0.004 range 0 1
-
-example float64
-random
-in Alpha float64 [400, 4] 2*1600
-out Out float64 [400, 4] mean 0.25 1e-5 var 0.02083 0.004 range 0 1
-)")

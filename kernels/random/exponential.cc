@@ -31,29 +31,3 @@ HEDDLE_OP(exponential) {
 }
 
 HEDDLE_OP(exponential_grad) { DefineZeroGrad(op); }
-
-HEDDLE_EXAMPLES(exponential, R"(
-example float32
-random
-attr lambda FLOAT 2.0
-in X float32 [40, 50] 0*2000
-out Out float32 [40, 50] mean 0.5 0.06 var 0.25 0.07 range 0 10
-
-example float64
-random
-attr lambda FLOAT 2.0
-in X float64 [40, 50] 0*2000
-out Out float64 [40, 50] mean 0.5 0.06 var 0.25 0.07 range 0 10
-)")
-
-HEDDLE_EXAMPLES(exponential_grad, R"(
-example float32
-in Out@GRAD float32 [2, 3] 0.1 0.06 0.85 -0.51 -0.87 0.8
-from fill_zeros_like X=Out@GRAD -> Out=X@GRAD
-out X@GRAD float32 [2, 3] 0*6
-
-example float64
-in Out@GRAD float64 [2, 3] -0.54 0.89 -0.42 -0.18 -0.32 0.9
-from fill_zeros_like X=Out@GRAD -> Out=X@GRAD
-out X@GRAD float64 [2, 3] 0*6
-)")

@@ -77,31 +77,3 @@ HEDDLE_OP(multinomial) {
   op.Attr("replacement", false).Traits(kRandom).InferShape(InferMultinomial);
   op.Kernels<Multinomial, float, double>();
 }
-
-HEDDLE_EXAMPLES(multinomial, R"(
-example float32, with replacement
-random
-attr num_samples INT 1000
-attr replacement BOOLEAN true
-in X float32 [4] 0 1 0 3
-out Out int64 [1000] mean 2.5 0.2 var 0.75 0.15 range 1 3 count 2
-
-example float32, without replacement
-random
-attr num_samples INT 4
-in X float32 [2, 4] 1 2 3 4 4 3 2 1
-out Out int64 [2, 4] mean 1.5 0 var 1.25 0 range 0 3 count 4
-
-example float64, with replacement
-random
-attr num_samples INT 1000
-attr replacement BOOLEAN true
-in X float64 [4] 0 1 0 3
-out Out int64 [1000] mean 2.5 0.2 var 0.75 0.15 range 1 3 count 2
-
-example float64, without replacement
-random
-attr num_samples INT 4
-in X float64 [2, 4] 1 2 3 4 4 3 2 1
-out Out int64 [2, 4] mean 1.5 0 var 1.25 0 range 0 3 count 4
-)")

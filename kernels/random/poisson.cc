@@ -39,27 +39,3 @@ HEDDLE_OP(poisson) {
 }
 
 HEDDLE_OP(poisson_grad) { DefineZeroGrad(op); }
-
-HEDDLE_EXAMPLES(poisson, R"(
-example float32
-random
-in X float32 [40, 50] 3*2000
-out Out float32 [40, 50] mean 3 0.2 var 3 0.4 range 0 20
-
-example float64
-random
-in X float64 [40, 50] 3*2000
-out Out float64 [40, 50] mean 3 0.2 var 3 0.4 range 0 20
-)")
-
-HEDDLE_EXAMPLES(poisson_grad, R"(
-example float32
-in Out@GRAD float32 [2, 3] -0.38 0.01 0.7 -0.41 0.35 -0.16
-from fill_zeros_like X=Out@GRAD -> Out=X@GRAD
-out X@GRAD float32 [2, 3] 0*6
-
-example float64
-in Out@GRAD float64 [2, 3] 0.27 0.87 -0.58 -0.33 0.32 -0.17
-from fill_zeros_like X=Out@GRAD -> Out=X@GRAD
-out X@GRAD float64 [2, 3] 0*6
-)")

@@ -35,33 +35,3 @@ HEDDLE_OP(randint) {
   op.Attr("low", 0).Attr("high", 0).Attr("dtype", 3).Attr("seed", 0);
   op.InferShape(RandintShape).AnyKernel(RunRandint);
 }
-
-HEDDLE_EXAMPLES(randint, R"(
-example int32
-random
-attr shape LONGS [40, 50]
-attr low INT -2
-attr high INT 4
-attr seed INT 7
-attr dtype INT 2
-out Out int32 [40, 50] mean 0.5 0.2 var 2.9167 0.3 range -2 3 count 6
-
-example int64
-random
-attr shape LONGS [40, 50]
-attr low INT -2
-attr high INT 4
-attr seed INT 7
-attr dtype INT 3
-out Out int64 [40, 50] mean 0.5 0.2 var 2.9167 0.3 range -2 3 count 6
-
-example shape from a tensor
-random
-attr shape LONGS []
-attr low INT 0
-attr high INT 2
-attr seed INT 7
-attr dtype INT 3
-in ShapeTensor int32 [2] 20 30
-out Out int64 [20, 30] mean 0.5 0.1 range 0 1 count 2
-)")

@@ -47,19 +47,3 @@ HEDDLE_OP(randperm) {
   op.Doc("A random order of 0 … n - 1.").Output("Out").Traits(kRandom).Attr("n", 0);
   op.Attr("dtype", 3).Attr("seed", 0).InferShape(RandpermShape).AnyKernel(RunRandperm);
 }
-
-HEDDLE_EXAMPLES(randperm, R"(
-example int32
-random
-attr n INT 50
-attr dtype INT 2
-attr seed INT 7
-out Out int32 [50] mean 24.5 0 var 208.25 0 range 0 49 count 50
-
-example int64
-random
-attr n INT 50
-attr dtype INT 3
-attr seed INT 7
-out Out int64 [50] mean 24.5 0 var 208.25 0 range 0 49 count 50
-)")

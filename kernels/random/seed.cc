@@ -23,14 +23,3 @@ HEDDLE_OP(seed) {
   op.Doc("A seed for other operators.").Output("Out").Traits(kRandom).Attr("seed", 0);
   op.InferShape(SeedShape).AnyKernel(RunSeed);
 }
-
-HEDDLE_EXAMPLES(seed, R"(
-example given
-attr seed INT 42
-out Out int32 [1] 42
-
-example drawn
-random
-attr seed INT 0
-out Out int32 [1] ?
-)")

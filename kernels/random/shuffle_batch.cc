@@ -76,26 +76,3 @@ HEDDLE_OP(shuffle_batch_grad) {
   op.Input("ShuffleIdx").Input("Out@GRAD").Output("X@GRAD").Attr("startup_seed", 0);
   op.AnyKernel(ShuffleBatchGrad);
 }
-
-HEDDLE_EXAMPLES(shuffle_batch, R"(
-example four rows
-random
-attr startup_seed INT 3
-in X float32 [4, 1] 1 2 3 4
-in Seed int64 [1] 3
-out Out float32 [4, 1] mean 2.5 0 var 1.25 0 range 1 4 count 4
-out ShuffleIdx int64 [4] mean 1.5 0 var 1.25 0 range 0 3 count 4
-out SeedOut ?
-)")
-
-HEDDLE_EXAMPLES(shuffle_batch_grad, R"(
-example four rows
-in ShuffleIdx int64 [4] 2 0 3 1
-in Out@GRAD float32 [4, 2] -0.49 0.75 -0.2 0.12 -0.66 -0.98 -0.18 -0.79
-out X@GRAD float32 [4, 2] -0.66 -0.98 -0.49 0.75 -0.18 -0.79 -0.2 0.12
-
-example float64
-in ShuffleIdx int64 [3] 1 0 2
-in Out@GRAD float64 [3, 1] 0.05 -0.08 -0.18
-out X@GRAD float64 [3, 1] -0.08 0.05 -0.18
-)")

@@ -62,23 +62,3 @@ HEDDLE_OP(truncated_gaussian_random) {
   DeclareTruncated(op);
   op.Attr("dtype", 5).InferShape(TruncatedShape).AnyKernel(RunTruncated);
 }
-
-HEDDLE_EXAMPLES(truncated_gaussian_random, R"(
-example float32
-random
-attr shape INTS [40, 50]
-attr mean FLOAT 1.0
-attr std FLOAT 2.0
-attr seed INT 7
-attr dtype INT 5
-out Out float32 [40, 50] mean 1 0.2 var 3.095 0.5 range -3 5
-
-example float64
-random
-attr shape INTS [40, 50]
-attr mean FLOAT 1.0
-attr std FLOAT 2.0
-attr seed INT 7
-attr dtype INT 6
-out Out float64 [40, 50] mean 1 0.2 var 3.095 0.5 range -3 5
-)")

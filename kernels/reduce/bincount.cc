@@ -66,20 +66,3 @@ HEDDLE_OP(bincount) {
   op.Doc("how often each number from 0 on occurs").Input("X").Input("Weights", kOptional);
   op.Output("Out").Attr("minlength", 0).KernelKey("X").Kernels<Bincount, int32_t, int64_t>();
 }
-
-HEDDLE_EXAMPLES(bincount, R"(
-example int64 7
-in Weights int64 [7] 2 1 1 0 1 1 0
-in X int64 [7] 7 1 3 0 5 4 6
-out Out float64 [8] 0 1 0 1 1 1 0 2
-
-example int64 4, minlength 9
-attr minlength INT 9
-in X int64 [4] 4 6 2 4
-out Out int64 [9] 0 0 1 0 2 0 1 0 0
-
-example int64 10, minlength 20
-attr minlength INT 20
-in X int64 [10] 5 7 5 6 9 9 1 4 8 3
-out Out int64 [20] 0 1 0 1 1 2 1 1 1 2 0*10
-)")

@@ -60,26 +60,3 @@ HEDDLE_OP(histogram) {
   op.Attr("bins", 100).Attr("min", 0).Attr("max", 0).InferShape(&InferHistogram);
   op.Kernels<Histogram, float, double, int32_t, int64_t>();
 }
-
-HEDDLE_EXAMPLES(histogram, R"(
-example int64 2x3, bins 5, max 5, min 1
-attr bins LONG 5
-attr max INT 5
-attr min INT 1
-in X int64 [2, 3] 4 4 5 5 3 5
-out Out int64 [5] 0 0 1 2 3
-
-example float32 4, bins 10, max 2, min -2
-attr bins LONG 10
-attr max INT 2
-attr min INT -2
-in X float32 [4] -1.06 1.11 0.39 -0.34
-out Out int64 [10] 0 0 1 0 1 1 0 1 0 0
-
-example float64 scalar, bins 5, max 5, min 1
-attr bins LONG 5
-attr max INT 5
-attr min INT 1
-in X float64 [] 13.9
-out Out int64 [5] 0*5
-)")

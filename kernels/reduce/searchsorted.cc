@@ -63,25 +63,3 @@ HEDDLE_OP(searchsorted) {
   op.Attr("out_int32", false).Attr("right", false).InferShape(&InferSearchsorted);
   op.Kernels<Searchsorted, float, double, int32_t, int64_t>();
 }
-
-HEDDLE_EXAMPLES(searchsorted, R"(
-example float32 2x3
-in SortedSequence float32 [5] 1 2 4 8 8
-in Values float32 [2, 3] 6 3 6 6 3 6
-out Out int64 [2, 3] 3 2 3 3 2 3
-
-example int64 2x3
-in SortedSequence int64 [5] 1 4 5 7 9
-in Values int64 [2, 3] 4 5 5 3 4 7
-out Out int64 [2, 3] 1 2 2 1 1 3
-
-example float64 2x3
-in SortedSequence float64 [5] 1 2 4 8 8
-in Values float64 [2, 3] 6 3 6 6 3 6
-out Out int64 [2, 3] 3 2 3 3 2 3
-
-example int32 2x3
-in SortedSequence int32 [5] 8 8 5 5 4
-in Values int32 [2, 3] 4 3 6 3 4 6
-out Out int64 [2, 3] 0 0 5 0 0 5
-)")

@@ -119,32 +119,3 @@ HEDDLE_OP(fused_channel_shuffle) {
   op.Attr("shape", Ints{}).Attr("sections", Ints{});
   op.InferShape(InferShape).Kernel(DType::kF32, Run);
 }
-
-HEDDLE_EXAMPLES(fused_channel_shuffle, R"(
-example three tensors
-attr shape INTS [1, 2, 6]
-attr sections INTS [6]
-in X float32 [1, 2, 2] -0.86 -0.36 0.53 0.19
-in X float32 [1, 2, 2] 0.2 -0.94 -0.68 0.26
-in X float32 [1, 2, 2] -0.12 0.54 0.64 -0.11
-from stack X=X.0,X.1,X.2 -> Y=t
-attr axis INT -1
-from reshape2 X=t -> Out=Out XShape=s
-attr shape INTS [1, 2, 6]
-out Out float32 [1, 2, 6] -0.86 0.2 -0.12 -0.36 -0.94 0.54 0.53 -0.68 0.64 0.19 0.26 -0.11
-
-example two tensors, two parts
-attr shape INTS [-1, 6]
-attr sections INTS [2, 4]
-in X float32 [2, 3] 0.91 0.39 0.61 0.04 0.95 -0.64
-in X float32 [2, 3] 0.25 -0.3 0.63 -0.22 0.97 0.4
-from stack X=X.0,X.1 -> Y=t
-attr axis INT -1
-from reshape2 X=t -> Out=u XShape=s
-attr shape INTS [-1, 6]
-from split X=u -> Out=Out.0,Out.1
-attr axis INT 1
-attr sections INTS [2, 4]
-out Out float32 [2, 2] 0.91 0.25 0.04 -0.22
-out Out float32 [2, 4] 0.39 -0.3 0.61 0.63 0.95 0.97 -0.64 0.4
-)")

@@ -69,39 +69,3 @@ HEDDLE_OP(fused_rows) {
       .Cost(FusedRowsCost);
   op.Kernel({DType::kF32, DType::kF64}, RunFusedRows);
 }
-
-HEDDLE_EXAMPLES(fused_rows, R"(
-example distance from the mean, float32
-attr ops STRINGS ["reduce_mean", "elementwise_sub"]
-attr values FLOATS [1.0, 0.0, -1.0, -1.0, -1.0]
-attr code INTS [0, 0, 1, 0, 1]
-attr outs INTS [2]
-in X float32 [2, 4] 1 2 4 -3 0.5 0.25 -0.5 1.75
-from reduce_mean X=X.0 -> Out=t
-attr dim INTS [1]
-attr keep_dim BOOLEAN true
-from elementwise_sub X=X.0 Y=t -> Out=Out
-out Out float32 [2, 4] 0 1 3 -4 0 -0.25 -1 1.25
-
-example means without the dimension stand at the columns
-attr ops STRINGS ["reduce_mean", "elementwise_sub"]
-attr values FLOATS [0.0, 0.0, -1.0, -1.0, -1.0]
-attr code INTS [0, 0, 1, 0, 1]
-attr outs INTS [2]
-in X float32 [2, 2] 1 3 5 9
-from reduce_mean X=X.0 -> Out=t
-attr dim INTS [1]
-from elementwise_sub X=X.0 Y=t -> Out=Out
-out Out float32 [2, 2] -1 -4 3 2
-
-example sum of squares, float64
-attr ops STRINGS ["square", "reduce_sum"]
-attr values FLOATS [0.0, 0.0, -1.0, -1.0]
-attr code INTS [0, 0, 1, 1]
-attr outs INTS [2]
-in X float64 [2, 3] 1 -2 3 0.5 0 -4
-from square X=X.0 -> Out=t
-from reduce_sum X=t -> Out=Out
-attr dim INTS [1]
-out Out float64 [2] 14 16.25
-)")

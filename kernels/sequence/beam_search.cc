@@ -128,34 +128,3 @@ HEDDLE_OP(beam_search) {
   op.Attr("level", 0).Attr("beam_size", 1).Attr("end_id", 0).Attr("is_accumulated", true);
   op.AnyKernel(BeamSearch);
 }
-
-HEDDLE_EXAMPLES(beam_search, R"(
-example two sentences, beams of two
-attr level INT 0
-attr beam_size INT 2
-attr end_id INT 0
-attr is_accumulated BOOLEAN true
-in pre_ids int64 [4, 1] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 1 2 3 4
-in pre_scores float32 [4, 1] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 0.1 0.2 0.3 0.4
-in ids int64 [4, 3] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 4 2 5 2 1 3 3 5 2 8 2 1
-in scores float32 [4, 3] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 0.5 0.3 0.2 0.6 0.3 0.1 0.9 0.5 0.1 0.7
-  0.5 0.1
-out selected_ids int64 [4, 1] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 4 2 3 8
-out selected_scores float32 [4, 1] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 0.5 0.6 0.9 0.7
-out parent_idx int32 [4] 0 1 2 3
-
-example scores are probabilities
-attr level INT 0
-attr beam_size INT 2
-attr end_id INT 2
-attr is_accumulated BOOLEAN false
-in pre_ids int64 [4, 1] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 1 2 3 4
-in pre_scores float32 [4, 1] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 0.1 0.2 0.3 0.4
-in ids int64 [4, 3] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 4 2 5 2 1 3 3 5 2 8 2 1
-in scores float32 [4, 3] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 0.5 0.3 0.2 0.6 0.3 0.1 0.9 0.5 0.1 0.7
-  0.5 0.1
-out selected_ids int64 [4, 1] lod [[0, 2, 4], [0, 1, 2, 3, 4]] 4 2 3 8
-out selected_scores float32 [4, 1] lod [[0, 2, 4], [0, 1, 2, 3, 4]] -0.59314716 0.2 0.19463947
-  0.043325037
-out parent_idx int32 [4] 0 1 2 3
-)")

@@ -75,16 +75,3 @@ HEDDLE_OP(ctc_align) {
   op.Output("OutputLength", kOptional).Attr("blank", 0).Attr("merge_repeated", true);
   op.Attr("padding_value", 0).Kernels<CtcAlign, int32_t, int64_t>();
 }
-
-HEDDLE_EXAMPLES(ctc_align, R"(
-example int32 3x6, no merge_repeated
-attr merge_repeated BOOLEAN false
-in Input int32 [3, 6] 1*4 7 0 5*5 0 7 4 3 2 7 4
-in InputLength int32 [3, 1] 6 5 4
-out Output int32 [3, 6] 1*4 7 0 5*5 0 7 4 3 2 0 0
-out OutputLength int32 [3, 1] 5 5 4
-
-example int32 4x1
-in Input int32 [4, 1] lod [[0, 4]] 0*4
-out Output int32 [1, 1] lod [[0, 0]] -1
-)")

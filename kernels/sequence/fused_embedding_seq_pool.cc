@@ -96,32 +96,3 @@ HEDDLE_OP(fused_embedding_seq_pool_grad) {
   op.Attr("combiner", "sum").Attr("padding_idx", -1).Attr("is_sparse", false);
   op.Kernels<EmbeddingSeqPoolGrad, float, double>();
 }
-
-HEDDLE_EXAMPLES(fused_embedding_seq_pool, R"(
-example int64 4x1x2x1, padding_idx 1
-attr padding_idx LONG 1
-in Ids int64 [4, 1, 2, 1] lod [[0, 3, 4]] 1*8
-in W float64 [2, 3] 0.287 0.711 0.428 0.852 0.146 0.57
-out Out float64 [2, 6] 0*12
-
-example float32 5x4, padding_idx 5
-attr padding_idx LONG 5
-in Ids int64 [8] lod [[0, 4, 8]] 4*8
-in W float32 [5, 4] -0.113 -0.307 0.016 0.08 -0.21 0.242 -0.146 0.048 0.113 -0.049 -0.178 -0.275
-  -0.016 0.177 -0.242 0.21 0.145 0.307 -0.081 0.274
-out Out float32 [2, 4] 0.58 1.228 -0.324 1.096 0.58 1.228 -0.324 1.096
-)")
-
-HEDDLE_EXAMPLES(fused_embedding_seq_pool_grad, R"(
-example float64 2x6
-in Ids int64 [4, 1, 2, 1] lod [[0, 3, 4]] 1*8
-in Out@GRAD float64 [2, 6] 0.7 -0 -0.6 0.5 0.3 -0.9 -0.9 -0.2 1 -0.8 -0.8 0.1
-in W float64 [2, 3] 0.296 0.716 0.436 0.855 0.156 0.576
-out W@GRAD float64 [2, 3] 0 0 0 1.8999999999999997 -0.10000000000000009 -3.4
-
-example float32 2x6
-in Ids int64 [4, 1, 2, 1] lod [[0, 3, 4]] 1*8
-in Out@GRAD float32 [2, 6] 0.7 -0 -0.6 0.5 0.3 -0.9 -0.9 -0.2 1 -0.8 -0.8 0.1
-in W float32 [2, 3] 0.296 0.716 0.436 0.855 0.156 0.576
-out W@GRAD float32 [2, 3] 0 0 0 1.8999999 -0.099999964 -3.4
-)")

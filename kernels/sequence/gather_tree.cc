@@ -55,15 +55,3 @@ HEDDLE_OP(gather_tree) {
       .InferShape(TreeShape)
       .Kernels<GatherTree, int32_t, int64_t>();
 }
-
-HEDDLE_EXAMPLES(gather_tree, R"(
-example int64
-in Ids int64 [3, 2, 2] 2 2 6 1 3 9 6 1 0 1 9 0
-in Parents int64 [3, 2, 2] 0 0 1 1 1 0 1 0*4 1
-out Out int64 [3, 2, 2] 2 2 1 6 3 3 6 1 0 1 9 0
-
-example int32
-in Ids int32 [3, 1, 2] 2 2 3 9 0 1
-in Parents int32 [3, 1, 2] 0 0 1 0 1 0
-out Out int32 [3, 1, 2] 2 2 9 3 0 1
-)")

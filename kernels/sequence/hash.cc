@@ -43,19 +43,3 @@ HEDDLE_OP(hash) {
   op.Attr("num_hash", 1).Attr("mod_by", 100000).InferShape(HashShape);
   op.Kernels<Hash, int32_t, int64_t>();
 }
-
-HEDDLE_EXAMPLES(hash, R"(
-example two hashes
-dtypes none: the hash is of the elements' bytes
-attr num_hash INT 2
-attr mod_by INT 1000
-in X int64 [3, 2] lod [[0, 1, 3]] 1 2 3 4 1 2
-out Out int64 [3, 2, 1] lod [[0, 1, 3]] 524 896 640 562 524 896
-
-example int32
-dtypes none: the hash is of the elements' bytes
-attr num_hash INT 1
-attr mod_by INT 97
-in X int32 [2, 1] lod [[0, 2]] 7 3
-out Out int32 [2, 1, 1] lod [[0, 2]] 1 49
-)")

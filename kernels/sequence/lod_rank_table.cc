@@ -44,23 +44,3 @@ HEDDLE_OP(max_sequence_len) {
       .Output("Out");
   op.AnyKernel(MaxLength);
 }
-
-HEDDLE_EXAMPLES(lod_rank_table, R"(
-example its longest sequence and its order
-in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
-var t rank_table
-op lod_rank_table X=x -> Out=t
-op max_sequence_len RankTable=t -> Out=n
-op reorder_lod_tensor_by_rank X=x RankTable=t -> Out=y
-out n int64 [1] 3
-out y float32 [6, 1] lod [[0, 3, 5, 6]] 2 3 4 5 6 1
-)")
-
-HEDDLE_EXAMPLES(max_sequence_len, R"(
-example three sequences
-in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
-var t rank_table
-op lod_rank_table X=x -> Out=t
-op max_sequence_len RankTable=t -> Out=n
-out n int64 [1] 3
-)")

@@ -104,27 +104,3 @@ HEDDLE_OP(array_to_lod_tensor) {
       .Input("RankTable", kAnyKind | kOtherOnly);
   op.Output("Out").AnyKernel(FromArray);
 }
-
-HEDDLE_EXAMPLES(lod_tensor_to_array, R"(
-example three sequences
-in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
-var t rank_table
-op lod_rank_table X=x -> Out=t
-var a tensor_array float32
-op lod_tensor_to_array X=x RankTable=t -> Out=a
-out a array 3
-item float32 [3, 1] 2 5 1
-item float32 [2, 1] 3 6
-item float32 [1, 1] 4
-)")
-
-HEDDLE_EXAMPLES(array_to_lod_tensor, R"(
-example there and back
-in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
-var t rank_table
-op lod_rank_table X=x -> Out=t
-var a tensor_array float32
-op lod_tensor_to_array X=x RankTable=t -> Out=a
-op array_to_lod_tensor X=a RankTable=t -> Out=y
-out y float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
-)")

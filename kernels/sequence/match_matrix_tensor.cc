@@ -100,29 +100,3 @@ HEDDLE_OP(match_matrix_tensor_grad) {
   op.Output("Y@GRAD", kOptional).Output("W@GRAD", kOptional).Attr("dim_t", 1);
   op.Kernel(DType::kF32, MatchGrad);
 }
-
-HEDDLE_EXAMPLES(match_matrix_tensor, R"(
-example float32 9x2
-in W float32 [2, 1, 2] 0.6 0.2 0.4 0.8
-in X float32 [5, 2] lod [[0, 1, 3, 5]] 0.64 0.46 0.37 0.91 0.1 0.19 0.55 0.82 0.73 0.28
-in Y float32 [9, 2] lod [[0, 3, 5, 9]] 0.631 0.526 0.053 0.421 0.578 0.736 0.894 0.789 0.368 0.21
-  0.684 0.316 0.105 0.946 0.473 0.263 0.841 0.158
-out Out float32 [15, 1] lod [[0, 3, 7, 15]] 0.619304 0.23891999 0.69336003 1.156662 0.384068
-  0.257292 0.086168 0.692128 0.793726 0.51269203 0.674406 0.49312 0.40776998 0.35746 0.52101004
-out Tmp float32 [10, 1] 0.568 0.496 0.586 0.80200005 0.136 0.17199999 0.658 0.76600003 0.55 0.37
-)")
-
-HEDDLE_EXAMPLES(match_matrix_tensor_grad, R"(
-example two channels
-in x float32 [3, 2] lod [[0, 1, 3]] 0.5 -1 0.25 2 -0.5 1
-in y float32 [3, 2] lod [[0, 2, 3]] 1 0.5 -0.25 0.75 2 -1
-in w float32 [2, 2, 2] 0.1 0.2 -0.3 0.4 0.5 -0.6 0.7 0.8
-in g float32 [8, 1] lod [[0, 4, 8]] 1 -1 0.5 0.25 2 -0.5 1 0.75
-op match_matrix_tensor X=x Y=y W=w -> Out=o Tmp=t
-attr dim_t INT 2
-op match_matrix_tensor_grad X=x Y=y W=w Tmp=t Out@GRAD=g -> X@GRAD=dx Y@GRAD=dy W@GRAD=dw
-attr dim_t INT 2
-out dx float32 [3, 2] lod [[0, 1, 3]] 0.11874999 1.43125 -1 3.8 -0.75 -0.35000008
-out dy float32 [3, 2] lod [[0, 2, 3]] -0.875 0.40000004 0.23749998 -0.85 3.7875 0.1999999
-out dw float32 [2, 2, 2] 2.125 -0.875 -0.03125 0.34375 5.75 -3.25 5.0625 -3.1875
-)")

@@ -51,34 +51,3 @@ HEDDLE_OP(reorder_lod_tensor_by_rank_grad) {
       .Output("X@GRAD");
   op.AnyKernel(Reorder<true>);
 }
-
-HEDDLE_EXAMPLES(reorder_lod_tensor_by_rank, R"(
-example sequences
-in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
-var t rank_table
-op lod_rank_table X=x -> Out=t
-op reorder_lod_tensor_by_rank X=x RankTable=t -> Out=y
-out y float32 [6, 1] lod [[0, 3, 5, 6]] 2 3 4 5 6 1
-
-example rows
-in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
-var t rank_table
-op lod_rank_table X=x -> Out=t
-in r float32 [3, 2] 1 2 3 4 5 6
-op reorder_lod_tensor_by_rank X=r RankTable=t -> Out=y
-out y float32 [3, 2] 3 4 5 6 1 2
-)")
-
-HEDDLE_EXAMPLES(reorder_lod_tensor_by_rank_grad, R"(
-example rows
-gradient none: the operator reads a rank table, which only programs can make
-in x float32 [6, 1] lod [[0, 1, 4, 6]] 1 2 3 4 5 6
-in r float32 [3, 2] 1 2 3 4 5 6
-in g float32 [3, 2] 1 2 3 4 5 6
-in back int64 [3] 2 0 1
-from gather X=g Index=back -> Out=y
-out y float32 [3, 2] 5 6 1 2 3 4
-var t rank_table
-op lod_rank_table X=x -> Out=t
-op reorder_lod_tensor_by_rank_grad X=r RankTable=t Out@GRAD=g -> X@GRAD=y
-)")

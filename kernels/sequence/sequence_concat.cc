@@ -76,32 +76,3 @@ HEDDLE_OP(sequence_concat_grad) {
       .InferShape(GradLikeInputs)
       .AnyKernel(ConcatGrad);
 }
-
-HEDDLE_EXAMPLES(sequence_concat, R"(
-example two inputs
-in X float32 [3, 2] lod [[0, 1, 3]] 0.59 -0.01 -0.86 0.23 0.14 -0.06
-in X float32 [3, 2] lod [[0, 2, 3]] -0.31 -0.41 -0.57 0.01 0.66 -0.81
-out Out float32 [6, 2] lod [[0, 3, 6]] 0.59 -0.01 -0.31 -0.41 -0.57 0.01 -0.86 0.23 0.14 -0.06 0.66
-  -0.81
-
-example int64
-in X int64 [3, 1] lod [[0, 1, 3]] 2 4 7
-in X int64 [2, 1] lod [[0, 1, 2]] 4 0
-out Out int64 [5, 1] lod [[0, 2, 5]] 2 4 4 7 0
-)")
-
-HEDDLE_EXAMPLES(sequence_concat_grad, R"(
-example float32
-in X float32 [3, 2] lod [[0, 1, 3]] 0.63 0.79 -0.55 -0.97 -0.28 0.54
-in X float32 [2, 2] lod [[0, 1, 2]] 0.78 -0.53 0.4 -0.87
-in Out@GRAD float32 [5, 2] lod [[0, 2, 5]] -0.73 -0.65 -0.13 -0.64 -0.04 0.22 0.71 -1 0.28 -0.89
-out X@GRAD float32 [3, 2] lod [[0, 1, 3]] -0.73 -0.65 -0.04 0.22 0.71 -1
-out X@GRAD float32 [2, 2] lod [[0, 1, 2]] -0.13 -0.64 0.28 -0.89
-
-example float64
-in X float64 [3, 2] lod [[0, 1, 3]] -0.78 0.05 -0.59 -0.49 -0.56 -0.02
-in X float64 [2, 2] lod [[0, 1, 2]] -0.72 0.58 -0.89 0.44
-in Out@GRAD float64 [5, 2] lod [[0, 2, 5]] -0.63 0.02 0.25 0.79 -0.4 -0.49 0.26 0.99 0.78 -0.86
-out X@GRAD float64 [3, 2] lod [[0, 1, 3]] -0.63 0.02 -0.4 -0.49 0.26 0.99
-out X@GRAD float64 [2, 2] lod [[0, 1, 2]] 0.25 0.79 0.78 -0.86
-)")

@@ -44,17 +44,3 @@ HEDDLE_OP(sequence_enumerate) {
       .InferShape(InferEnumerate)
       .Kernels<Enumerate, int32_t, int64_t>();
 }
-
-HEDDLE_EXAMPLES(sequence_enumerate, R"(
-example int32
-attr win_size INT 2
-attr pad_value INT 0
-in X int32 [5, 1] lod [[0, 3, 5]] 4 5 1 4 4
-out Out int32 [5, 2] lod [[0, 3, 5]] 4 5 5 1 1 0 4 4 4 0
-
-example int64
-attr win_size INT 2
-attr pad_value INT 0
-in X int64 [5, 1] lod [[0, 3, 5]] 1 2 8 1 5
-out Out int64 [5, 2] lod [[0, 3, 5]] 1 2 2 8 8 0 1 5 5 0
-)")

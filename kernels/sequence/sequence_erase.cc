@@ -45,15 +45,3 @@ HEDDLE_OP(sequence_erase) {
       .Attr("tokens", Ints{})
       .Kernels<Erase, int32_t, int64_t>();
 }
-
-HEDDLE_EXAMPLES(sequence_erase, R"(
-example int32
-attr tokens INTS [2, 3]
-in X int32 [6, 1] lod [[0, 3, 6]] 2 2 6 1 3 9
-out Out int32 [3, 1] lod [[0, 1, 3]] 6 1 9
-
-example int64
-attr tokens INTS [2, 3]
-in X int64 [6, 1] lod [[0, 3, 6]] 2 2 6 1 3 9
-out Out int64 [3, 1] lod [[0, 1, 3]] 6 1 9
-)")

@@ -80,33 +80,3 @@ HEDDLE_OP(sequence_slice_grad) {
       .InferShape(SequenceGradLikeX)
       .AnyKernel(SliceGrad);
 }
-
-HEDDLE_EXAMPLES(sequence_slice, R"(
-example float32
-in X float32 [5, 2] lod [[0, 3, 5]] -0.66 -0.98 -0.18 -0.79 0.05 -0.08 -0.18 0.52 -0.96 0.23
-in Offset int64 [2, 1] 1 0
-in Length int64 [2, 1] 2 1
-out Out float32 [3, 2] lod [[0, 2, 3]] -0.18 -0.79 0.05 -0.08 -0.18 0.52
-
-example float64
-in X float64 [5, 2] lod [[0, 3, 5]] -0.05 -0.38 -0.82 0.45 0.55 -0.01 -0.17 0.34 -0.52 -0.46
-in Offset int64 [2, 1] 1 0
-in Length int64 [2, 1] 2 1
-out Out float64 [3, 2] lod [[0, 2, 3]] -0.82 0.45 0.55 -0.01 -0.17 0.34
-)")
-
-HEDDLE_EXAMPLES(sequence_slice_grad, R"(
-example float32
-in X float32 [5, 2] lod [[0, 3, 5]] 0.3 0.44 0.15 0.99 0.22 0 -0.29 -0.71 0.53 0.73
-in Offset int64 [2, 1] 1 0
-in Length int64 [2, 1] 2 1
-in Out@GRAD float32 [3, 2] lod [[0, 2, 3]] -0.07 0.88 0.39 0.44 0.21 0.75
-out X@GRAD float32 [5, 2] lod [[0, 3, 5]] 0 0 -0.07 0.88 0.39 0.44 0.21 0.75 0 0
-
-example float64
-in X float64 [5, 2] lod [[0, 3, 5]] -0.75 -0.24 -0.08 -0.05 0.36 -0.57 0.17 0.08 -0.65 0.75
-in Offset int64 [2, 1] 1 0
-in Length int64 [2, 1] 2 1
-in Out@GRAD float64 [3, 2] lod [[0, 2, 3]] -0.57 0.21 0.65 0.34 -0.95 0.3
-out X@GRAD float64 [5, 2] lod [[0, 3, 5]] 0 0 -0.57 0.21 0.65 0.34 -0.95 0.3 0 0
-)")

@@ -72,25 +72,3 @@ HEDDLE_OP(viterbi_decode) {
   op.Input("Input").Input("Transition").Input("Length").Output("Scores").Output("Path");
   op.Attr("include_bos_eos_tag", true).Kernels<ViterbiDecode, float, double>();
 }
-
-HEDDLE_EXAMPLES(viterbi_decode, R"(
-example float32
-attr include_bos_eos_tag BOOLEAN true
-in Input float32 [2, 3, 4] 0.06 0.55 -0.16 0.2 0.74 -0.8 0.84 -0.99 0.77 0.58 0.92 0.54 -0.86 -0.26
-  -0.96 -0.44 0.48 0.06 0.31 0.93 0.75 -0.68 -0.33 0.11
-in Transition float32 [4, 4] 0.8 0.68 -0.8 -0.46 -0.13 0.2 0.26 0.93 0.58 -0.63 0.2 0.64 0.5 0.72
-  -0.51 0.72
-in Length int64 [2] 3 2
-out Scores float32 [2] 4.31 2.96
-out Path int64 [2, 3] 3 0 0 1 3 0
-
-example float64
-attr include_bos_eos_tag BOOLEAN false
-in Input float64 [2, 3, 4] -0.63 0.78 0.43 -0.73 0.94 -0.67 -0.98 -0.59 -0.87 -0.16 0.23 -0.99 -0.16
-  0.46 0.53 -0.07 -0.23 0.29 0.75 0.44 -0.22 -0.52 0.42 0.28
-in Transition float64 [4, 4] -0.47 0.72 -0.68 0.68 0.34 0.37 0.17 -0.97 -0.91 0.2 -0.63 0.99 0.01
-  0.82 0.5 0.08
-in Length int64 [2] 3 2
-out Scores float64 [2] 2.62 1.96
-out Path int64 [2, 3] 1 0 1 2 3 0
-)")

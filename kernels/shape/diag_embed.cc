@@ -46,25 +46,3 @@ HEDDLE_OP(diag_embed) {
       .InferShape(EmbedShape)
       .AnyKernel(DiagEmbed);
 }
-
-HEDDLE_EXAMPLES(diag_embed, R"(
-example float32 3x2, offset 1
-attr offset INT 1
-in Input float32 [3, 2] -0.22 0.38 -0.02 0.58 -0.43 0.18
-out Out float32 [3, 3, 3] 0 -0.22 0 0 0 0.38 0*4 -0.02 0 0 0 0.58 0*4 -0.43 0 0 0 0.18 0 0 0
-
-example float64 3x2, offset 1
-attr offset INT 1
-in Input float64 [3, 2] -0.22 0.38 -0.02 0.58 -0.43 0.18
-out Out float64 [3, 3, 3] 0 -0.22 0 0 0 0.38 0*4 -0.02 0 0 0 0.58 0*4 -0.43 0 0 0 0.18 0 0 0
-
-example int32 3x2, offset 1
-attr offset INT 1
-in Input int32 [3, 2] 0*6
-out Out int32 [3, 3, 3] 0*27
-
-example int64 3x2, offset 1
-attr offset INT 1
-in Input int64 [3, 2] 0*6
-out Out int64 [3, 3, 3] 0*27
-)")

@@ -20,17 +20,3 @@ HEDDLE_OP(is_empty) {
   op.Doc("Whether X has no elements.").Input("X", kNoBuffer).Output("Out");
   op.InferShape(IsEmptyShape).AnyKernel(RunIsEmpty);
 }
-
-HEDDLE_EXAMPLES(is_empty, R"(
-example no elements
-in X float32 [0, 3]
-out Out bool [] 1
-
-example some
-in X float32 [2, 3] 0.41 0.75 -0.82 -0.53 -0.47 -0.38
-out Out bool [] 0
-
-example int64
-in X int64 [1] 4
-out Out bool [] 0
-)")

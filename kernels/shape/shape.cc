@@ -30,17 +30,3 @@ HEDDLE_OP(shape) {
       .Output("Out");
   op.InferShape(ShapeShape).AnyKernel(RunShape);
 }
-
-HEDDLE_EXAMPLES(shape, R"(
-example float32
-in Input float32 [2, 3, 1] -0.42 0.86 0.22 0.79 -0.64 0.18
-out Out int32 [3] 2 3 1
-
-example int64, no dimensions
-in Input int64 [] 3
-out Out int32 [0]
-
-example bool
-in Input bool [1, 2] 1 0
-out Out int32 [2] 1 2
-)")

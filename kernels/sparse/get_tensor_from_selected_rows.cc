@@ -24,9 +24,3 @@ HEDDLE_OP(get_tensor_from_selected_rows) {
       .Output("Out")
       .AnyKernel(GetTensor);
 }
-
-HEDDLE_EXAMPLES(get_tensor_from_selected_rows, R"(
-example float32 5x2 rows
-in X float32 [5, 2] rows [0, 5, 5, 4, 19] height 20 4 4 4 1 4 3 1 2 2 1
-out Out float32 [5, 2] 4 4 4 1 4 3 1 2 2 1
-)")

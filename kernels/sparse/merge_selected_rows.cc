@@ -34,9 +34,3 @@ HEDDLE_OP(merge_selected_rows) {
       .Output("Out", kTakesRows)
       .AnyKernel(MergeKernel);
 }
-
-HEDDLE_EXAMPLES(merge_selected_rows, R"(
-example float32 5x2 rows
-in X float32 [5, 2] rows [0, 5, 5, 4, 19] height 20 4 4 4 1 4 3 1 2 2 1
-out Out float32 [4, 2] rows [0, 4, 5, 19] height 20 4 4 1 2 8 4 2 1
-)")

@@ -122,23 +122,3 @@ HEDDLE_OP(sparse_conv3d) {
   op.Attr("strides", Ints{1, 1, 1}).Attr("groups", 1).Attr("subm", false).Attr("key", "");
   op.AnyKernel(Conv3d);
 }
-
-HEDDLE_EXAMPLES(sparse_conv3d, R"(
-example 1x2x2
-in v float32 [3, 2] 1 -2 3 -0.5 0.25 2
-in i int32 [4, 3] 0 0 0 0 0 1 0 1 1 0 2 1
-in k float32 [1, 2, 2, 2, 1] 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8
-var s sparse_coo
-var r sparse_coo
-op sparse_sparse_coo_tensor values=v indices=i -> out=s
-attr shape LONGS [1, 2, 2, 3, 2]
-op sparse_conv3d x=s kernel=k -> out=r rulebook=b counter=c
-attr subm BOOLEAN false
-attr paddings INTS [0, 0, 0]
-attr dilations INTS [1, 1, 1]
-attr strides INTS [1, 1, 1]
-attr groups INT 1
-attr key STRING ""
-op sparse_to_dense x=r -> out=d
-out d float32 [1, 2, 1, 2, 1] -0.3 1.6999999 1.775 1.325
-)")

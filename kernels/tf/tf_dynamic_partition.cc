@@ -109,28 +109,3 @@ HEDDLE_OP(tf_dynamic_stitch) {
   op.Input("indices", kList).Input("data", kList).Output("merged");
   op.KernelKey("data").AnyKernel(DynamicStitch);
 }
-
-HEDDLE_EXAMPLES(tf_dynamic_partition, R"(
-example recorded case 1
-in data float64 [2, 5] -0.7017209807235937 1.337244636059571 0.584079938496855 -0.7962179810212386
-  -1.6113156998453757 1.13297963964734 0.5130878255918003 2.081424247807977 -2.774671878939726
-  -1.0346658048246233
-in partitions int32 [2] 2 1
-out outputs float64 [0, 5]
-out outputs float64 [1, 5] 1.13297963964734 0.5130878255918003 2.081424247807977 -2.774671878939726
-  -1.0346658048246233
-out outputs float64 [1, 5] -0.7017209807235937 1.337244636059571 0.584079938496855
-  -0.7962179810212386 -1.6113156998453757
-)")
-
-HEDDLE_EXAMPLES(tf_dynamic_stitch, R"(
-example recorded case 1
-in indices int32 [3] 4 7 0
-in indices int32 [2, 2] 3 1 2 6
-in indices int32 [] 5
-in data float32 [3] 0.6997471 -0.100814566 -0.3444047
-in data float32 [2, 2] -1.695127 0.5288298 2.7051528 -0.38942042
-in data float32 [] 0.65432817
-out merged float32 [8] -0.3444047 0.5288298 2.7051528 -1.695127 0.6997471 0.65432817 -0.38942042
-  -0.100814566
-)")

@@ -102,32 +102,3 @@ HEDDLE_OP(tf_check_numerics) {
   op.Attr("message", "").Inplace("tensor", "output").InferShape(SameShape);
   op.Kernels<CheckNumerics, float, double, float16, bfloat16>();
 }
-
-HEDDLE_EXAMPLES(tf_fit_lengths, R"(
-example one cut, one filled
-# given
-in x float32 [2, 1, 3] 1 2 3 4 5 6
-in lengths int32 [2] 2 2
-out y float32 [2, 2, 2] 1 2 0 0 4 5 0 0
-)")
-
-HEDDLE_EXAMPLES(tf_check_numerics, R"(
-example finite
-attr message STRING "m"
-in tensor float32 [3] 1 -2 0.5
-out output float32 [3] 1 -2 0.5
-)")
-
-HEDDLE_EXAMPLES(tf_mirror_spectrum, R"(
-example even and longer than what is there
-# given
-in x complex64 [1, 3] 1+0j 2+1j 3-1j
-in length int32 [1] 6
-out y complex64 [1, 6] 1+0j 2+1j 3-1j 0+0j 3+1j 2-1j
-
-example odd
-# given
-in x complex128 [2] 1+0j 2+1j
-in length int64 [1] 3
-out y complex128 [3] 1+0j 2+1j 2-1j
-)")

@@ -39,10 +39,3 @@ HEDDLE_OP(tf_gather_nd) {
   op.Input("params", kAnyAddress).Input("indices").Output("output");
   op.InferShape(GatherNdShape).KernelKey("params").AnyKernel(GatherNd);
 }
-
-HEDDLE_EXAMPLES(tf_gather_nd, R"(
-example recorded case 1
-in params bool [1] 0
-in indices int32 [4, 0]
-out output bool [4, 1] 0*4
-)")

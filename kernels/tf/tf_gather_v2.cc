@@ -84,25 +84,3 @@ HEDDLE_OP(tf_gather_v2) {
   op.Output("output");
   op.Attr("batch_dims", 0).InferShape(GatherShape).KernelKey("params").AnyKernel(Gather);
 }
-
-HEDDLE_EXAMPLES(tf_gather_v2, R"(
-example recorded case 1
-attr batch_dims INT 0
-in params float32 [1] 0.034855284
-in indices int32 [] 0
-in axis int32 [] 0
-out output float32 [] 0.034855284
-
-example recorded case 2
-in params int64 [7] 9 3 -2 8 -4 3 -4
-in indices int64 [] 0
-in axis int32 [] 0
-out output int64 [] 9
-
-example recorded case 3
-attr batch_dims INT 1
-in params bool [4, 2] 1*8
-in indices int64 [4, 2] 1 0 1 0 1 1 0 1
-in axis int64 [] 1
-out output bool [4, 2] 1*8
-)")

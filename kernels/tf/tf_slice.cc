@@ -72,11 +72,3 @@ HEDDLE_OP(tf_slice) {
   op.Input("input").Input("begin", kShapeValue).Input("size", kShapeValue).Output("output");
   op.InferShape(SliceShape).AnyKernel(Slice);
 }
-
-HEDDLE_EXAMPLES(tf_slice, R"(
-example recorded case 1
-in input complex64 [] 1.3512436+1.6068614j
-in begin int64 [0]
-in size int64 [0]
-out output complex64 [] 1.3512436+1.6068614j
-)")

@@ -105,21 +105,3 @@ HEDDLE_OP(tf_unique_with_counts_v2) {
                                               : Unique<bfloat16>::Run(ctx);
   });
 }
-
-HEDDLE_EXAMPLES(tf_unique_with_counts_v2, R"(
-example recorded case 1
-attr out_idx INT 3
-in x int32 [5, 2] 1 1 0 1 1 0 0 1 0 1
-in axis int64 [1] 1
-out y int32 [5, 2] 1 1 0 1 1 0 0 1 0 1
-out idx int64 [2] 0 1
-out count int64 [2] 1 1
-
-example recorded case 2
-attr out_idx INT 2
-in x float32 [5, 2] 0 1 1 1 0 1 0 1 0 0
-in axis int64 [1] 0
-out y float32 [3, 2] 0 1 1 1 0 0
-out idx int32 [5] 0 1 0 0 2
-out count int32 [3] 3 1 1
-)")

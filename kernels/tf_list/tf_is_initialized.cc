@@ -22,10 +22,3 @@ HEDDLE_OP(tf_is_initialized) {
   op.Doc("whether X holds a value").Input("X", kOptional | kAnyKind | kTakesAll).Output("Out");
   op.InferShape(OneBool).AnyKernel(IsInitialized);
 }
-
-HEDDLE_EXAMPLES(tf_is_initialized, R"(
-example it does
-# given
-in X float32 [2] 1 2
-out Out bool [] 1
-)")

@@ -121,33 +121,3 @@ HEDDLE_OP(tf_list_scatter) {
       .Output("Out", kAnyKind | kArrayOnly);
   op.Attr("resize", false).InferShape(RowShape).AnyKernel(Scatter);
 }
-
-HEDDLE_EXAMPLES(tf_list_from_tensor, R"(
-example two rows
-in tensor float32 [2, 2] 1 2 3 4
-out Out array 2
-item float32 [2] 1 2
-item float32 [2] 3 4
-)")
-
-HEDDLE_EXAMPLES(tf_list_split, R"(
-example three rows, in two parts
-in tensor float32 [3, 1] 1 2 3
-in lengths int64 [2] 2 1
-out Out array 2
-item float32 [2, 1] 1 2
-item float32 [1, 1] 3
-)")
-
-HEDDLE_EXAMPLES(tf_list_scatter, R"(
-example in the reverse order
-in x float32 [2, 2] 1 2 3 4
-in n int32 [] 2
-in i int32 [2] 1 0
-var l tensor_array float32
-var m tensor_array float32
-op tf_list_reserve num_elements=n -> Out=l
-op tf_list_scatter list=l tensor=x indices=i -> Out=m
-op tf_list_stack list=m -> Out=y
-out y float32 [2, 2] 3 4 1 2
-)")

@@ -81,36 +81,3 @@ HEDDLE_OP(tf_list_like) {
       .InferShape(SameItems)
       .AnyKernel(Like);
 }
-
-HEDDLE_EXAMPLES(tf_list_reserve, R"(
-example what was never set reads as zeros
-in n int32 [] 2
-in s int32 [1] 3
-var l tensor_array float32
-op tf_list_reserve num_elements=n element_shape=s -> Out=l
-op tf_list_stack list=l -> Out=x
-out x float32 [2, 3] 0 0 0 0 0 0
-)")
-
-HEDDLE_EXAMPLES(tf_list_resize, R"(
-example one item more
-in x float32 [1, 2] 1 2
-in n int32 [] 2
-var l tensor_array float32
-var m tensor_array float32
-op tf_list_from_tensor tensor=x -> Out=l
-op tf_list_resize list=l size=n -> Out=m
-op tf_list_stack list=m -> Out=y
-out y float32 [2, 2] 1 2 0 0
-)")
-
-HEDDLE_EXAMPLES(tf_list_like, R"(
-example zeros
-in x float32 [2, 1] 1 2
-var l tensor_array float32
-var m tensor_array float32
-op tf_list_from_tensor tensor=x -> Out=l
-op tf_list_like list=l -> Out=m
-op tf_list_stack list=m -> Out=y
-out y float32 [2, 1] 0 0
-)")

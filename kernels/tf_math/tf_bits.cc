@@ -78,24 +78,3 @@ HEDDLE_OP(tf_population_count) {
   });
   op.Kernels<PopulationCount, uint8_t, int8_t, int16_t, int32_t, int64_t>();
 }
-
-HEDDLE_EXAMPLES(tf_left_shift, R"(
-example recorded case 1
-in x int64 [] 3
-in y int64 [] 0
-out z int64 [] 3
-)")
-
-HEDDLE_EXAMPLES(tf_right_shift, R"(
-example recorded case 1
-in x int32 [3] -3 -6 -2
-in y int32 [3] 5 1 5
-out z int32 [3] -1 -3 -1
-)")
-
-HEDDLE_EXAMPLES(tf_population_count, R"(
-example recorded case 1
-dtypes none: negative numbers have more bits in wider types
-in x int64 [1, 3] 7 -6 -1
-out y uint8 [1, 3] 3 62 64
-)")

@@ -75,31 +75,3 @@ HEDDLE_OP(tf_floor_div) { DefineQuotient<FloorDiv>(op, "x / y rounded down"); }
 HEDDLE_OP(tf_floor_mod) { DefineQuotient<FloorMod>(op, "x - floor(x / y) y"); }
 HEDDLE_OP(tf_truncate_div) { DefineQuotient<TruncateDiv>(op, "x / y rounded towards zero"); }
 HEDDLE_OP(tf_truncate_mod) { DefineQuotient<TruncateMod>(op, "x - trunc(x / y) y"); }
-
-HEDDLE_EXAMPLES(tf_floor_div, R"(
-example recorded case 1
-in x float64 [1, 2] -0.7162739764465139 -2.453663604144291
-in y float64 [] 0.9408961079281245
-out z float64 [1, 2] -1 -3
-)")
-
-HEDDLE_EXAMPLES(tf_floor_mod, R"(
-example recorded case 1
-in x float32 [] -1.8247113
-in y float32 [] 2.0890465
-out z float32 [] 0.26433516
-)")
-
-HEDDLE_EXAMPLES(tf_truncate_div, R"(
-example recorded case 1
-in x int32 [] -7
-in y int32 [] 7
-out z int32 [] -1
-)")
-
-HEDDLE_EXAMPLES(tf_truncate_mod, R"(
-example recorded case 1
-in x int32 [] -5
-in y int32 [] 6
-out z int32 [] -5
-)")

@@ -57,38 +57,3 @@ HEDDLE_OP(tf_mul_no_nan) { DefineNoNan<MulNoNan>(op, "x y, and 0 where y is 0");
 HEDDLE_OP(tf_xdivy) { DefineNoNan<Xdivy>(op, "x / y, and 0 where x is 0"); }
 HEDDLE_OP(tf_xlogy) { DefineNoNan<Xlogy>(op, "x log(y), and 0 where x is 0"); }
 HEDDLE_OP(tf_xlog1py) { DefineNoNan<Xlog1py>(op, "x log(1 + y), and 0 where x is 0"); }
-
-HEDDLE_EXAMPLES(tf_div_no_nan, R"(
-example recorded case 1
-in x float32 [3] 2.9695163 0.17514561 0.8756012
-in y float32 [3] 0 1.2519029 0.98009294
-out z float32 [3] 0 0.1399035 0.8933858
-)")
-
-HEDDLE_EXAMPLES(tf_mul_no_nan, R"(
-example recorded case 1
-in x float32 [] 0.31317744
-in y float32 [] 0
-out z float32 [] 0
-)")
-
-HEDDLE_EXAMPLES(tf_xdivy, R"(
-example recorded case 1
-in x float32 [] 0
-in y float32 [] 1.4206578
-out z float32 [] 0
-)")
-
-HEDDLE_EXAMPLES(tf_xlogy, R"(
-example recorded case 1
-in x float32 [1, 4] 0 -0.42151144 -0.15289578 0
-in y float32 [] 0.9731324
-out z float32 [1, 4] 0 0.011479932 0.004164141 0
-)")
-
-HEDDLE_EXAMPLES(tf_xlog1py, R"(
-example recorded case 1
-in x float32 [] 0
-in y float32 [] 0.5749626
-out z float32 [] 0
-)")

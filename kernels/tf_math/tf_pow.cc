@@ -42,10 +42,3 @@ HEDDLE_OP(tf_pow) {
   op.Kernel(DType::kI16, IntegerPowers<int16_t>).Kernel(DType::kI32, IntegerPowers<int32_t>);
   op.Kernel(DType::kI64, IntegerPowers<int64_t>);
 }
-
-HEDDLE_EXAMPLES(tf_pow, R"(
-example recorded case 1
-in x float64 [] 2.274650014496584
-in y float64 [] -1.2730901365720686
-out z float64 [] 0.35124937763339664
-)")

@@ -68,28 +68,3 @@ HEDDLE_OP(tf_atan2) {
 }
 
 HEDDLE_TILE(tf_erfc) { return MapTile<ErfcMap>(); }
-
-HEDDLE_EXAMPLES(tf_erfc, R"(
-example both tails
-in x float32 [7] -4 -0.5 0 0.25 1 3 6
-out y float32 [7] 2 1.5205 1 0.7236736 0.15729922 2.2090497e-5 2.1519736e-17
-
-example double
-in x float64 [3] -1 2 5
-out y float64 [3] 1.8427007929497148 0.004677734981047265 1.5374597944280347e-12
-)")
-
-HEDDLE_EXAMPLES(tf_complex_sqrt, R"(
-example four quarters
-# given
-in x complex64 [4] -4+0j 3+4j -3-4j 0+2j
-out y complex64 [4] 0+2j 2+1j 1-2j 1+1j
-)")
-
-HEDDLE_EXAMPLES(tf_atan2, R"(
-example broadcast
-# given
-in x float32 [2, 1] 1 -1
-in y float32 [3] 1 -1 0
-out z float32 [2, 3] 0.7853982 2.3561945 1.5707964 -0.7853982 -2.3561945 -1.5707964
-)")

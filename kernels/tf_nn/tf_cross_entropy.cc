@@ -170,38 +170,3 @@ HEDDLE_OP(tf_l2_loss) {
   });
   op.Kernels<L2Loss, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
-
-HEDDLE_EXAMPLES(tf_softmax_cross_entropy_with_logits, R"(
-example recorded case 1
-in features float32 [1, 4] 1.2151595 -2.6435468 -0.062027458 1.688257
-in labels float32 [1, 4] 0.045316 0.3629502 0.32028523 0.27144858
-out loss float32 [1] 2.7475505
-out backprop float32 [1, 4] 0.29893303 -0.35568818 -0.22430153 0.2810566
-)")
-
-HEDDLE_EXAMPLES(tf_sparse_softmax_cross_entropy_with_logits, R"(
-example recorded case 1
-in features float64 [1, 4] 0.703983954476485 -0.16009163679758667 1.3165470649447526
-  0.9414423404880619
-in labels int64 [1] 2
-out loss float64 [1] 0.8991777055720679
-out backprop float64 [1, 4] 0.2205257488593985 0.09293858249094278 -0.5930958828012236
-  0.27963155145088225
-)")
-
-HEDDLE_EXAMPLES(tf_l2_loss, R"(
-example recorded case 1
-in t float32 [5, 5, 0]
-out output float32 [] 0
-)")
-
-HEDDLE_EXAMPLES(tf_bias_add_grad, R"(
-example channels last
-in out_backprop float32 [2, 2, 3] 1 2 3 4 5 6 7 8 9 10 11 12
-out output float32 [3] 22 26 30
-
-example channels first
-attr data_format STRING "NCHW"
-in out_backprop float32 [1, 2, 2, 2] 1 2 3 4 5 6 7 8
-out output float32 [2] 10 26
-)")

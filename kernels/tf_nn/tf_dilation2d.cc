@@ -134,31 +134,3 @@ HEDDLE_OP(tf_max_pool_v2) {
   op.KernelKey("input").Kernels<Pool, float, double, int32_t, int64_t>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
-
-HEDDLE_EXAMPLES(tf_dilation2d, R"(
-example VALID, stride and rate
-attr strides INTS [1, 2, 1, 1]
-attr rates INTS [1, 1, 2, 1]
-attr padding STRING "VALID"
-in input float32 [1, 3, 4, 2] -0.04 0.89 0.07 0.88 -0.94 0.99 0.78 0.09 0.05 0.07 0.82 -0.87 0.29
-  0.08 -0.40 0.45 0.44 -0.79 0.40 -0.09 -0.02 0.27 -0.89 0.21
-in filter float32 [2, 2, 2] -0.25 0.76 -0.54 0.65 0.46 0.25 0.75 -0.93
-out output float32 [1, 1, 2, 2] 1.04 1.65 1.28 1.64
-
-example SAME
-attr strides INTS [1, 1, 2, 1]
-attr rates INTS [1, 1, 1, 1]
-attr padding STRING "SAME"
-in input float32 [1, 3, 3, 1] 0.19 0.23 0.36 -0.19 -0.86 -0.62 0.22 -0.64 -0.87
-in filter float32 [2, 2, 1] -0.29 -0.06 0.07 -0.95
-out output float32 [1, 3, 2, 1] 0.17 0.07000002 0.29 -0.8 -0.06999999 -1.16
-)")
-
-HEDDLE_EXAMPLES(tf_max_pool_v2, R"(
-example SAME
-attr padding STRING "SAME"
-in input float32 [1, 3, 4, 1] 0.55 -0.33 0.57 -0.98 0.91 0.18 0.95 0.97 0.67 -0.79 -0.30 -0.54
-in ksize int32 [4] 1 2 3 1
-in strides int32 [4] 1 2 2 1
-out output float32 [1, 2, 2, 1] 0.95 0.97 0.67 -0.3
-)")

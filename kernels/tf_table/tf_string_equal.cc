@@ -29,30 +29,3 @@ HEDDLE_OP(tf_string_equal) {
       .Attr("differ", false);
   op.AnyKernel(StringEqual);
 }
-
-HEDDLE_EXAMPLES(tf_string_equal, R"(
-example a row and a column
-in a int64 [1, 3] 1 2 30
-in b int64 [2, 1] 2 30
-op onnx_cast_string input=a -> output=x
-attr from INT 7
-attr to INT 8
-op onnx_cast_string input=b -> output=y
-attr from INT 7
-attr to INT 8
-op tf_string_equal x=x y=y -> z=z
-out z bool [2, 3] 0 1 0 0 0 1
-
-example one that all are compared to
-in a int64 [2] 1 2
-in b int64 [] 2
-op onnx_cast_string input=a -> output=x
-attr from INT 7
-attr to INT 8
-op onnx_cast_string input=b -> output=y
-attr from INT 7
-attr to INT 8
-op tf_string_equal x=x y=y -> z=z
-attr differ BOOLEAN true
-out z bool [2] 1 0
-)")

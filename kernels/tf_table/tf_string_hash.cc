@@ -137,14 +137,3 @@ HEDDLE_OP(tf_string_to_hash_bucket_fast) {
   op.Doc("the fingerprint of each text, modulo num_buckets").Input("input", kAnyKind | kOtherOnly);
   op.Output("output").Attr("num_buckets", 1).AnyKernel(StringToHashBucketFast);
 }
-
-HEDDLE_EXAMPLES(tf_string_to_hash_bucket_fast, R"(
-example digits
-in a int64 [5] 12 -7 12345 1234567890 123456789012345678
-op onnx_cast_string input=a -> output=s
-attr from INT 7
-attr to INT 8
-op tf_string_to_hash_bucket_fast input=s -> output=y
-attr num_buckets INT 1000
-out y int64 [5] 888 62 728 534 369
-)")

@@ -129,24 +129,3 @@ HEDDLE_OP(tf_table_size) {
   op.Doc("how many keys a table has").Input("table", kAnyKind | kOtherOnly).Output("size");
   op.InferShape(OneCount).AnyKernel(Size);
 }
-
-HEDDLE_EXAMPLES(tf_table_find, R"(
-example integers
-in k int64 [3] 7 9 8
-in v float32 [3] 0.5 1.5 2.5
-in q int64 [2, 2] 8 1 7 9
-in d float32 [] -1
-var t raw
-op tf_table_insert keys=k values=v -> Out=t
-op tf_table_find table=t keys=q default_value=d -> values=y
-out y float32 [2, 2] 2.5 -1 0.5 1.5
-)")
-HEDDLE_EXAMPLES(tf_table_size, R"(
-example a key that comes twice
-in k int64 [3] 7 9 7
-in v float32 [3] 0.5 1.5 2.5
-var t raw
-op tf_table_insert keys=k values=v -> Out=t
-op tf_table_size table=t -> size=n
-out n int64 [] 2
-)")

@@ -33,17 +33,3 @@ HEDDLE_OP(tf_table_insert) {
       .Input("values", kAnyKind | kTakesOther);
   op.Output("Out", kOtherOnly).Attr("replaces", true).AnyKernel(Insert);
 }
-
-HEDDLE_EXAMPLES(tf_table_insert, R"(
-example another value
-in k int64 [2] 7 9
-in v int64 [2] 70 90
-in w int64 [2] 71 91
-in d int64 [] 0
-var t raw
-var u raw
-op tf_table_insert keys=k values=v -> Out=t
-op tf_table_insert table=t keys=k values=w -> Out=u
-op tf_table_find table=u keys=k default_value=d -> values=y
-out y int64 [2] 71 91
-)")

@@ -1,4 +1,4 @@
-// One example of an operator, as its source file has it: operands, attributes, expected outputs.
+// One example of an operator: operands, attributes, expected outputs.
 // docs/examples.md describes the text.
 //
 // Examples are plain values: variants of one (another dtype, an empty tensor) are changed copies.

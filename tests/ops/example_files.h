@@ -1,28 +1,29 @@
-// The HEDDLE_EXAMPLES blocks of the source files below kernels/.
+// The files of examples: tests/ops/cases/<family>/<operator>.txt, where kernels/<family> has the
+// operator's definition.
 #pragma once
 
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "heddle/status.h"
 #include "tests/ops/example.h"
 
 namespace heddle::testing {
 
-// A source file below kernels/, without what "<file>_examples.cc" adds to the name.
+// The examples of the operators that one source file defines.
 struct ExampleFile {
-  std::string family, name;            // "activation", "relu"
-  std::vector<std::string> operators;  // that its HEDDLE_OP lines define
+  std::string family, name;            // "activation", "relu": of kernels/activation/relu.cc
+  std::vector<std::string> operators;  // that it defines
   std::vector<Example> examples;
   std::vector<std::string> errors;  // "file:line: what is wrong"
 };
 
-// Those with operators or examples, by "family/name".
-std::map<std::string, ExampleFile> ReadExampleFiles(const std::string& kernels_dir);
+// By "family/name": one for each source file of an operator, with what is below `cases_dir`. A file
+// that belongs to no operator, or stands in another family's folder, has an error to say so.
+// Threads: any.
+std::map<std::string, ExampleFile> ReadExampleFiles(const std::string& cases_dir);
 
-// The blocks of one source text, appended to *file.
-void ReadExampleBlocks(const std::string& source, const std::string& path, ExampleFile* file);
+// All of them, of heddle's source tree.
+std::map<std::string, ExampleFile> ReadExampleFiles();
 
 }  // namespace heddle::testing

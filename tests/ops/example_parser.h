@@ -1,4 +1,4 @@
-// Reads the text of HEDDLE_EXAMPLES blocks. docs/examples.md describes it.
+// Reads the text of a file of examples. docs/examples.md describes it.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace heddle::testing {
 
-// `text`: between the raw string's delimiters; its first character stands in line `line` of `file`.
+// `text`: that of the operator's file; its first character stands in line `line` of `file`.
 // Errors: the first one, as "file:line: what is wrong".
 Result<std::vector<Example>> ParseExamples(const std::string& op, std::string_view text,
                                            const std::string& file, int line);

@@ -5,15 +5,19 @@
 
 #include <cmath>
 #include <complex>
+#include <filesystem>
 
 #include "tests/ops/compare.h"
 #include "tests/ops/example_files.h"
+#include "tests/support/files.h"
 
 namespace heddle::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using ::testing::SizeIs;
 
 std::vector<Example> MustParse(const std::string& text) {
@@ -247,28 +251,41 @@ TEST(ExampleParser, ErrorsNameTheLine) {
   EXPECT_THAT(ErrorOf(begin + "out Out ? x\n"), HasSubstr("'x' is left over"));
 }
 
-TEST(ExampleFiles, BlocksKnowTheirLines) {
-  ExampleFile file;
-  ReadExampleBlocks(
-      "// HEDDLE_EXAMPLES(not, R\"()\")\n"
-      "HEDDLE_EXAMPLES(a, R\"(\n"
-      "example one\n"
-      "out Out ?\n"
-      ")\")\n"
-      "HEDDLE_EXAMPLES(b,\n"
-      "                R\"x(\n"
-      "example two )\"\n"
-      "out Out ?\n"
-      ")x\")\n"
-      "HEDDLE_EXAMPLES(c, \"\")\n",
-      "f.cc", &file);
-  ASSERT_THAT(file.examples, SizeIs(2));
-  EXPECT_EQ(file.examples[0].op, "a");
-  EXPECT_EQ(file.examples[0].line, 3);
-  EXPECT_EQ(file.examples[1].title, "two )\"");
-  EXPECT_EQ(file.examples[1].line, 8);
-  EXPECT_THAT(file.errors,
-              ElementsAre("f.cc:11: HEDDLE_EXAMPLES takes an operator and a raw string"));
+class ExampleFiles : public ::testing::Test {
+ protected:
+  void Write(const std::string& file, const std::string& text) {
+    const std::filesystem::path path = dir_ / file;
+    std::filesystem::create_directories(path.parent_path());
+    WriteAll(path, text);
+  }
+  TempDir dir_;
+};
+
+TEST_F(ExampleFiles, BelongToTheSourceFileOfTheirOperator) {
+  Write("activation/relu.txt", "example one\nout Out ?\n");
+  Write("activation/relu_grad.txt", "# a word\n\nexample two\nout X@GRAD ?\n");
+  const auto files = ReadExampleFiles(dir_.path());
+  const ExampleFile& relu = files.at("activation/relu");
+  EXPECT_THAT(relu.operators, IsSupersetOf({"relu", "relu_grad"}));
+  EXPECT_THAT(relu.errors, IsEmpty());
+  ASSERT_THAT(relu.examples, SizeIs(2));
+  EXPECT_EQ(relu.examples[0].op, "relu");
+  EXPECT_EQ(relu.examples[1].op, "relu_grad");
+  EXPECT_EQ(relu.examples[1].line, 3);
+  EXPECT_THAT(files.at("activation/elu").examples, IsEmpty());
+}
+
+TEST_F(ExampleFiles, OnesOfNoOperatorAndOfAnotherFamilySayWhatIsWrong) {
+  Write("activation/reul.txt", "example one\nout Out ?\n");
+  Write("math/relu.txt", "example one\nout Out ?\n");
+  Write("activation/elu.txt", "sample one\n");
+  const auto files = ReadExampleFiles(dir_.path());
+  EXPECT_THAT(files.at("activation/reul").errors,
+              ElementsAre(HasSubstr("reul.txt:1: a file here")));
+  EXPECT_THAT(files.at("activation/relu").errors,
+              ElementsAre(HasSubstr("relu.txt:1: the operator is defined in kernels/activation")));
+  EXPECT_THAT(files.at("activation/elu").errors,
+              ElementsAre(HasSubstr("elu.txt:1: expected 'example', not 'sample'")));
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ bool Write(const ExampleProgram& program, const std::string& to) {
 
 bool WriteGrown(const std::string& op, double ms, int64_t bytes, const std::string& to) {
   Lab lab;
-  for (const auto& [name, file] : ReadExampleFiles(HEDDLE_SOURCE_DIR "/kernels")) {
+  for (const auto& [name, file] : ReadExampleFiles()) {
     for (const Example& example : file.examples) {
       if (example.op != op || example.is_program()) continue;
       const auto small = BuildProgram(example, Operands::kFed);

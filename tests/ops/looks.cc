@@ -251,7 +251,7 @@ void GrownLooks::PrintWorst(size_t count) const {
 
 void PrintLooks(const std::string& op, double ms, int64_t bytes, uint64_t seed) {
   Lab lab;
-  for (const auto& [name, file] : ReadExampleFiles(HEDDLE_SOURCE_DIR "/kernels")) {
+  for (const auto& [name, file] : ReadExampleFiles()) {
     const Example* tried = nullptr;
     for (const Example& example : file.examples) {
       if (example.op != op) continue;

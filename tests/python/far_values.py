@@ -4,7 +4,7 @@ seed.
 
     far_values.py SEED COUNT [OPERATOR]     runs COUNT of them in this process; `ok` at the end
 
-They are the examples that stand behind the operators' sources, with one to three numbers changed.
+They are the examples of tests/ops/cases, with one to three numbers changed.
 Each is run, or refused by one error. test_far_values.py runs it; a line on stderr says what is
 being run, for the case that it ends the process.
 """
@@ -25,7 +25,7 @@ from heddle import _heddle
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from op_example_text import BadExample, parse_block  # noqa: E402
+from op_example_text import BadExample, case_files, parse_block  # noqa: E402
 
 REALS = [float("nan"), float("inf"), float("-inf"), 3e38, -3e38, 1e300, -1e300, 1e18, -1e18, 6e18,
          1.5e18, 3e9, -3e9, 1e-30, -1e-30, 1e-45, 5e-324, -5e-324, 0.0, -0.0, -1.0, -0.5, 0.5,
@@ -37,19 +37,17 @@ WHOLES = [-2**63, 2**63 - 1, -2**63 + 1, 2**62, -2**62, 2**33, 2**31, 2**31 - 1,
 def examples():
     """By operator, the examples whose operands are plain tensors."""
     found: dict[str, list] = {}
-    for path in sorted(ROOT.glob("kernels/**/*.cc")):
-        for op, text in re.findall(r'^HEDDLE_EXAMPLES\((\w+), R"\((.*?)\)"\)', path.read_text(),
-                                   re.M | re.S):
-            try:
-                block = parse_block(op, text)
-            except (BadExample, ValueError):
-                continue  # of another form
-            for example in block:
-                inputs = example.of("in")
-                plain = all(s.tensor is not None and s.tensor.rows is None
-                            and s.tensor.items is None and not s.tensor.none for s in inputs)
-                if plain and not example.has("op") and not example.has("var"):
-                    found.setdefault(op, []).append(example)
+    for path in case_files():
+        try:
+            block = parse_block(path.stem, path.read_text())
+        except (BadExample, ValueError):
+            continue  # of another form
+        for example in block:
+            inputs = example.of("in")
+            plain = all(s.tensor is not None and s.tensor.rows is None
+                        and s.tensor.items is None and not s.tensor.none for s in inputs)
+            if plain and not example.has("op") and not example.has("var"):
+                found.setdefault(path.stem, []).append(example)
     return found
 
 

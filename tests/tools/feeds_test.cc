@@ -408,21 +408,18 @@ TEST_F(FeedsTest, NearNamesAreOffered) {
 TEST_F(FeedsTest, OperatorsTellTheirFields) {
   const Json all = Json::parse(Heddle("ops --json").out);
   ASSERT_GT(all["operators"].size(), 1000u);
-  int64_t examples = 0, gradients = 0;
+  int64_t gradients = 0;
   for (const Json& op : all["operators"]) {
     EXPECT_TRUE(std::filesystem::exists(std::string(HEDDLE_SOURCE_DIR) + "/" +
                                         op["file"].get<std::string>()))
         << op;
     EXPECT_FALSE(op["dtypes"].empty()) << op;
-    examples += op["examples"].get<int64_t>();
     gradients += op["gradient"].is_string();
   }
-  EXPECT_GT(examples, 3000);
   EXPECT_GT(gradients, 200);
   const Json relu = Json::parse(Heddle("ops relu --json").out)["operators"][0];
   EXPECT_EQ(relu["gradient"], "relu_grad");
   EXPECT_EQ(relu["file"], "kernels/activation/relu.cc");
-  EXPECT_GT(relu["examples"], 0);
   EXPECT_TRUE(Json::parse(Heddle("ops shape --json").out)["operators"][0]["gradient"].is_null());
 }
 
