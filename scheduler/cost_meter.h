@@ -1,4 +1,4 @@
-// CostMeter: what each of a row of steps costs, from timing some runs.
+// CostMeter: measures what each step of a sequence costs, in ns, by timing some runs of it.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class CostMeter {
     ticks_[step] = std::min(ticks_[step], now - last_);
     last_ = now;
   }
-  // Returns the run's time in ns.
+  // Ends a run and returns its time in ns.
   double End() {
     const double ns = static_cast<double>(NowNs() - start_ns_);
     const auto ticks = static_cast<double>(Ticks() - start_);

@@ -40,9 +40,9 @@ class EventCount {
     return epoch_.load(std::memory_order_seq_cst);
   }
   void CancelWait() { waiters_.fetch_sub(1, std::memory_order_relaxed); }
-  // Sleeps until a Notify since PrepareWait; may wake without one. Looks for interrupts meanwhile,
-  // so that the host's calls are made on the thread that they are for; who works ends for the
-  // others.
+  // Sleeps until a Notify after PrepareWait; may also wake without one. A thread that works for an
+  // interruptible run wakes from time to time to look for interrupts, so that a call of the host is
+  // made on the thread that it is meant for; ending the run is left to the threads that execute.
   void Wait(uint32_t key) {
     const Interrupts* const mine = Interrupts::Current();
     while (epoch_.load(std::memory_order_seq_cst) == key) {

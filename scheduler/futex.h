@@ -1,4 +1,4 @@
-// Sleeping until a word changes, or until a time: what std::atomic waits with, but for the time.
+// Sleeping until a word changes or a deadline passes: std::atomic's wait with a deadline.
 #pragma once
 
 #include <linux/futex.h>
@@ -14,13 +14,13 @@
 
 namespace heddle {
 
-// Sleeps while `word` is `value`, until it is woken or `until` has come; may return earlier. The
-// address must not be one that std::atomic's wait sleeps at.
+// Sleeps while `word` equals `value`, until WakeAt is called on it or `until` has come; may return
+// earlier. No thread may use std::atomic's own wait on the same word.
 inline void SleepAt(const std::atomic<uint32_t>& word, uint32_t value,
                     const std::optional<std::chrono::steady_clock::time_point>& until = {}) {
   timespec deadline{};
   if (until) {
-    // The steady clock is the one that the system call measures absolute times by.
+    // The system call measures absolute times by CLOCK_MONOTONIC, which is std's steady clock.
     const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(until->time_since_epoch());
     deadline.tv_sec = static_cast<time_t>(ns.count() / 1000000000);
     deadline.tv_nsec = static_cast<long>(ns.count() % 1000000000);

@@ -50,7 +50,7 @@ void HostPool::Work() {
   }
 }
 
-// Joins a job; false when none had a ticket.
+// Helps with the first job that has a ticket left; false when there is none.
 bool HostPool::Serve() {
   for (Slot& slot : slots_)
     if (slot.offers() && Join(slot)) return true;
@@ -75,7 +75,7 @@ HostPool::Slot* HostPool::Claim() {
   return nullptr;
 }
 
-// No worker joins any more; returns when the last one has left.
+// Lets no further worker join, and returns when the last one inside has left.
 void HostPool::Close(Slot& slot) {
   if (slot.Withdraw()) open_.fetch_sub(1, std::memory_order_relaxed);
   slot.AwaitHelpers();
@@ -95,11 +95,12 @@ void HostPool::Run(FunctionRef<void(int)> job, int participants) {
 
 namespace {
 
-// Rounds of a ball between two threads; the least time of a batch of rounds, per round and way.
+// Measures how long a store by one thread takes to be seen by another: two threads send a counter
+// to and fro, and the fastest batch of round trips counts.
 class PingPong {
  public:
-  // Both participants call this; the result is participant 0's. Infinite when the other one was not
-  // there in time.
+  // Both participants call this. Participant 0 gets the time of one way in ns, or infinity when the
+  // other one did not answer within `patience_ns`.
   double Play(int participant, uint64_t patience_ns) {
     if (participant == 0) return Serve(patience_ns);
     if (participant == 1) Return();
@@ -146,8 +147,8 @@ double HostPool::HandOverNs() {
     constexpr int kTries = 10;
     hand_over_ns_ = kUnknownNs;
     if (threads_ == 1) return;
-    // A young worker may share the caller's processor until the system moves it: two threads that
-    // stay busy get it to.
+    // The system may have put a worker that has just started on the caller's processor; it moves
+    // one of the two once both stay busy. So an implausibly long time is measured again.
     for (int k = 0; k < kTries; ++k) {
       PingPong game;
       double ns = 0;
@@ -184,7 +185,7 @@ void HostPool::ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, i
 
 double ProcessorQuota() {
   double quota = 0, period = 0;
-  // "150000 100000", or "max 100000", which is not a number.
+  // The file says "150000 100000" (quota and period in us), or "max 100000": no number, no limit.
   if (std::ifstream file("/sys/fs/cgroup/cpu.max"); file) {
     file >> quota >> period;
   } else {

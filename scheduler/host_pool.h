@@ -25,8 +25,8 @@ namespace heddle {
 
 class HostPool final : public IntraOp {
  public:
-  // `threads` counts the calling thread: threads - 1 workers are started. One of them, where there
-  // is one, calls `first` before it serves; `first` must not throw, nor use the pool.
+  // Starts `threads` - 1 workers: the calling thread counts as one. The first worker, if there is
+  // one, calls `first` before it serves; `first` must not throw and must not use the pool.
   explicit HostPool(int threads, void (*first)() = nullptr);
   ~HostPool() override;
   HostPool(const HostPool&) = delete;
@@ -47,12 +47,12 @@ class HostPool final : public IntraOp {
   // to 20 ms while the workers are not running yet.
   double HandOverNs();
 
-  // The time that a worker without a job stays awake.
+  // How long a worker without a job spins before it sleeps, in ns.
   static constexpr uint64_t kSpinNs = 20000;
 
  private:
   static constexpr int kSlots = 16;  // jobs that can be open at a time; further ones get no help
-  // The place of an open job. Slots belong to the pool, so that a worker may read one at any time.
+  // The record of an open job. Slots belong to the pool, so that a worker may read one at any time.
   struct Slot : JobSlot {
     std::atomic<bool> used{false};
   };
@@ -71,7 +71,7 @@ class HostPool final : public IntraOp {
   std::once_flag measured_;
   double hand_over_ns_ = 0;
   std::vector<std::thread> workers_;
-  // A child process has none.
+  // A child process has no workers.
   const AtFork at_fork_{nullptr, nullptr, [this] {
                           LeaveBehind(workers_);
                           LeaveBehind(slots_);
@@ -79,7 +79,8 @@ class HostPool final : public IntraOp {
                         }};
 };
 
-// Runs all pieces on the calling thread: same cut, same results.
+// Runs all pieces on the calling thread, with the partition that `threads` threads would have, so
+// that results are the same.
 class InlineIntraOp final : public IntraOp {
  public:
   explicit InlineIntraOp(int threads) : threads_(threads) {}
@@ -92,7 +93,8 @@ class InlineIntraOp final : public IntraOp {
 
 // The number of processors that the control group grants (version 2 or 1); 0 = no limit.
 double ProcessorQuota();
-// Processors this process may use: the affinity mask, cut by that quota.
+// The number of processors that this process may use: those of its affinity mask, at most the
+// quota.
 int AvailableThreads();
 
 }  // namespace heddle

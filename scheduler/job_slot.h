@@ -25,12 +25,12 @@ class alignas(128) JobSlot {
  public:
   using Job = FunctionRef<void(int)>;  // gets the participant: 0 is the owner, tickets count from 1
 
-  // At most `helpers` tickets are given. `job` must live until AwaitHelpers has returned.
+  // Offers the job to at most `helpers` threads. `job` must live until AwaitHelpers has returned.
   void Open(const Job& job, int helpers) {
     job_ = &job;
     tickets_.store(helpers, std::memory_order_seq_cst);
   }
-  // No more tickets; true when some were left.
+  // Takes back the tickets that are left; true when there were some.
   bool Withdraw() { return tickets_.exchange(0, std::memory_order_seq_cst) > 0; }
   // After Withdraw: returns when no helper is inside any more.
   void AwaitHelpers() {
@@ -46,10 +46,11 @@ class alignas(128) JobSlot {
   }
 
   bool offers() const { return tickets_.load(std::memory_order_relaxed) > 0; }
-  // A ticket, 0 when there is none any more; the last one is 1. Leave() follows in any case.
+  // Takes a ticket: its number, counted down to 1, or 0 when none is left. The caller must call
+  // Leave() in either case.
   int Enter() {
-    // Announced before the ticket is taken: the owner, once it has withdrawn the tickets, waits for
-    // all who announced themselves.
+    // A helper announces itself before it takes a ticket: the owner withdraws the tickets first and
+    // then waits for all who announced themselves, so none is missed.
     visitors_.fetch_add(1, std::memory_order_seq_cst);
     int tickets = tickets_.load(std::memory_order_seq_cst);
     while (tickets > 0 &&

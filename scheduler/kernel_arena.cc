@@ -25,9 +25,9 @@
 namespace heddle {
 namespace {
 
-// Pieces on the threads of the surrounding arena. A worker that has come for one stays for some
-// microseconds: it then begins the next kernel's at once, where TBB takes about a microsecond to
-// hand over a task.
+// Executes the pieces on the threads of the surrounding arena. A worker that has come for a piece
+// stays for some microseconds: it then begins the next kernel's pieces at once, where TBB takes
+// about a microsecond to hand over a task.
 class ArenaIntraOp final : public IntraOp {
  public:
   ArenaIntraOp(int threads, tbb::task_arena& arena)
@@ -51,7 +51,7 @@ class ArenaIntraOp final : public IntraOp {
       inside_[me].pieces = nested;
     };
     if (!team_.Run(work, static_cast<int>(cut.pieces))) {
-      // Within a piece, or beside another caller.
+      // The team is taken: the caller is itself inside a piece, or another caller has the team.
       tbb::parallel_for(
           int64_t{0}, cut.pieces, [&](int64_t) { work(0); }, tbb::static_partitioner());
     }
@@ -61,7 +61,7 @@ class ArenaIntraOp final : public IntraOp {
 
  private:
   struct alignas(64) Inside {
-    bool pieces = false;  // the thread in this place of the arena executes some
+    bool pieces = false;  // the thread in this place of the arena is executing pieces
   };
   int Me() const {
     return std::clamp(tbb::this_task_arena::current_thread_index(), 0, threads_ - 1);
@@ -69,7 +69,8 @@ class ArenaIntraOp final : public IntraOp {
   void CallOne() {
     if (!calls_) return team_.Decline();
     calls_->run([this] {
-      // A thread that waits within a piece finds the call, too: it has other things to do.
+      // TBB may give this task to a thread that waits inside a piece. Such a thread must not stay
+      // here.
       if (inside_[Me()].pieces) return team_.Decline();
       team_.Serve();
     });
@@ -79,7 +80,8 @@ class ArenaIntraOp final : public IntraOp {
   tbb::task_arena& arena_;
   Team team_;
   std::unique_ptr<Inside[]> inside_;
-  // Apart, since its destructor may throw. A child process has none: TBB's threads stay behind.
+  // Allocated separately, since its destructor may throw. A child process has none: TBB's threads
+  // stay behind.
   std::unique_ptr<tbb::task_group> calls_ = std::make_unique<tbb::task_group>();
   const AtFork at_fork_{nullptr, nullptr, [this] {
                           LeaveBehind(calls_);
@@ -87,12 +89,12 @@ class ArenaIntraOp final : public IntraOp {
                         }};
 };
 
-// TBB ends with the process; a thread in its first TBB work then would fail. So exit and fork wait
-// for that work, and after exit has begun none starts.
+// TBB ends with the process, and a thread in its first TBB work would then fail. So exit and fork
+// wait for that work, and once exit has begun no first work starts.
 //
-// In a child process TBB waits for nobody: its workers are not there, but it counts on them, and a
-// lock that one of them held at the fork stays held. Where it was in use before the fork, the child
-// does its own work without it. Only calls of the library still go through TBB.
+// In a child process TBB would wait for ever: it counts on workers that do not exist there, and a
+// lock that one of them held at the fork stays held. So a child of a process that used TBB does its
+// own loops without it; only calls of the primitives library still go through TBB.
 class FirstWork {
  public:
   static FirstWork& Of() {
@@ -110,11 +112,11 @@ class FirstWork {
     NoteUse();
     fn();
   }
-  // Before every other use.
+  // To be called before every other use of TBB.
   void NoteUse() {
     if (!in_use_.load(std::memory_order_relaxed)) in_use_ = true;
   }
-  // TBB belongs to the process that this one is a child of.
+  // Whether this is a child of the process in which TBB was started.
   bool left_behind() const { return left_behind_.load(std::memory_order_relaxed); }
 
  private:
@@ -133,8 +135,8 @@ class FirstWork {
 struct KernelArena::Impl final : LibraryPlace {
   Impl(int threads, bool workers)
       : arena(std::in_place, threads, static_cast<unsigned>(workers ? 1 : threads)) {
-    // TBB starts no more workers than processors unless told; a caller who asks for more gets them.
-    // The number of processors is read from a file, so that one thread does not ask for it.
+    // TBB starts no more workers than there are processors unless told; a caller who asks for more
+    // threads gets them. hardware_concurrency reads a file, so an arena of one thread does not ask.
     if (workers && threads > 1 && !FirstWork::Of().left_behind() &&
         threads > static_cast<int>(std::thread::hardware_concurrency()))
       limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism,
@@ -142,7 +144,7 @@ struct KernelArena::Impl final : LibraryPlace {
   }
   std::unique_ptr<tbb::global_control> limit;
   std::optional<tbb::task_arena> arena;  // none in a child process
-  // With one thread a call, callers need not wait for each other: each gets an arena of its own,
+  // With one thread per call, callers need not wait for each other: each gets an arena of its own,
   // and only for calls of the library.
   void Run(FunctionRef<void()> fn) override {
     std::unique_ptr<tbb::task_arena> own;
@@ -184,8 +186,8 @@ void KernelArena::Execute(FunctionRef<void()> fn) {
   // Isolated: a thread that waits inside a kernel must not take up another caller's run, which
   // could want a lock this one holds.
   FirstWork::Of().NoteUse();
-  // In a full arena TBB has one of the threads inside call it, whose own work may end for other
-  // reasons.
+  // When the arena is full, TBB has a thread inside call the function. That thread may be working
+  // for another run, with interrupts of its own.
   Interrupts* const mine = Interrupts::Current();
   impl_->arena->execute([&] {
     const Interrupts::Scope scope(mine);
@@ -195,8 +197,8 @@ void KernelArena::Execute(FunctionRef<void()> fn) {
 
 bool KernelArena::BoundsLibrary() { return true; }
 
-// TBB looks for its libraries and reads about the machine at its first work, and starts threads
-// when there is some to share.
+// At its first use TBB loads libraries and reads the machine's topology; it starts threads when
+// there is work to share.
 void KernelArena::WarmUp() {
   try {
     FirstWork::Of().Do([] {
@@ -205,7 +207,7 @@ void KernelArena::WarmUp() {
             0, 2, [](int) {}, tbb::static_partitioner());
       });
     });
-  } catch (...) {  // for want of memory or threads: whoever needs them will be told
+  } catch (...) {  // no memory or no threads: whoever needs them gets the error
   }
 }
 

@@ -20,8 +20,8 @@ class KernelArena {
   KernelArena(int threads, bool workers, HostPool& pool);
   ~KernelArena();
   void Execute(FunctionRef<void()> fn);
-  // Starts, once for the process, what arenas with several threads stand on, which else the first
-  // Execute does: it takes about a millisecond, and need not be the caller's. Does not throw.
+  // Starts TBB, once for the process, which otherwise the first Execute with several threads does.
+  // It takes about a millisecond and may be called on any thread. Does not throw.
   static void WarmUp();
   IntraOp& intra() { return *intra_; }
   // Whether there is a primitives library whose threads arenas bound.

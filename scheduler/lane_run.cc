@@ -21,7 +21,8 @@ LaneRun::LaneRun(const LaneSchedule& schedule)
 
 void LaneRun::Begin(const OnWait* on_wait) {
   on_wait_ = on_wait;
-  // Whoever publishes the run to other threads orders these before their reads.
+  // Relaxed: the caller publishes the run to other threads afterwards, which orders these stores
+  // before their reads.
   for (uint32_t l = 0; l < count_; ++l) {
     lanes_[l].progress.store(0, std::memory_order_relaxed);
     lanes_[l].at.store(schedule_.segment_begin[l], std::memory_order_relaxed);
@@ -48,12 +49,14 @@ LaneStats LaneRun::stats() const {
   return sum;
 }
 
-// Would a lane that nobody has get past its next segment's waits? (A look, not a promise.)
+// Whether `lane` is free and all waits of its next segment are fulfilled. The answer may be out of
+// date when it is used.
 bool LaneRun::CanGoOn(const Lane& lane) const {
   if (lane.hold.load(std::memory_order_seq_cst) != kFree) return false;
   const uint32_t l = static_cast<uint32_t>(&lane - lanes_.get());
   const uint32_t at = lane.at.load(std::memory_order_relaxed);
-  if (at >= schedule_.segment_begin[l + 1]) return true;  // an empty lane: only to be called done
+  // The lane has no segment left: it only has to be marked as done.
+  if (at >= schedule_.segment_begin[l + 1]) return true;
   const LaneSegment& s = schedule_.segments[at];
   for (uint32_t w = s.wait_begin; w < s.wait_end; ++w)
     if (!Reached(schedule_.waits[w], std::memory_order_seq_cst)) return false;
@@ -69,7 +72,8 @@ bool LaneRun::AnyCanGoOn() const {
 
 bool LaneRun::TryTake(Lane& lane) {
   uint32_t expected = kFree;
-  // Acquire: what the thread that let go of the lane did happens before what this one does.
+  // Acquire: what the thread that let go of the lane did happens before what this thread does in
+  // it.
   if (!lane.hold.compare_exchange_strong(expected, kTaken, std::memory_order_acquire,
                                          std::memory_order_relaxed))
     return false;
@@ -91,7 +95,7 @@ void LaneRun::LetGo(Lane& lane, uint32_t at) {
   lane.at.store(at, std::memory_order_relaxed);
   free_.fetch_add(1, std::memory_order_relaxed);
   lane.hold.store(kFree, std::memory_order_seq_cst);
-  // If its wait has been fulfilled meanwhile, the signal found nobody to take it: say it again.
+  // If the wait was fulfilled meanwhile, its signal woke nobody for this lane: notify again.
   if (CanGoOn(lane)) changed_.Notify();
 }
 
@@ -142,17 +146,17 @@ void LaneRun::Execute(int participant, Lane& lane, Body body) {
     }
     if (!body(l, s.begin, s.end)) return Stop();
     if (s.signal == 0) continue;
-    // seq_cst: also the first half of the EventCount's protocol.
+    // seq_cst: the store is also the first half of the EventCount's protocol.
     lane.progress.store(s.signal, std::memory_order_seq_cst);
     changed_.Notify();
   }
   lane.hold.store(kDone, std::memory_order_relaxed);
-  // Release: all that was done in this lane happens before whoever sees the end. The last one ends
-  // the run; seq_cst for the EventCount.
+  // Release: all work of this lane happens before whatever a thread does that reads 0 here. seq_cst
+  // for the EventCount: the last lane ends the run.
   if (unfinished_.fetch_sub(1, std::memory_order_seq_cst) == 1) changed_.Notify();
 }
 
-// Without a lane: true when one can be taken up, false when the run is over.
+// Waits, without holding a lane: true when a lane can be taken, false when the run is over.
 bool LaneRun::AwaitLane(int participant) {
   LaneStats* const stats = &idle_[participant];
   if (on_wait_ == nullptr) return AwaitLaneLong(stats);
@@ -189,7 +193,8 @@ bool LaneRun::AwaitLaneLong(LaneStats* stats) {
 void LaneRun::Participate(int participant, Body body) {
   const auto own = static_cast<uint32_t>(participant);
   if (own >= count_) return;
-  // The lane of its own, from run to run the same: what it works on may still be in the cache.
+  // A participant begins with the lane of its own number in every run: that lane's data may still
+  // be in its cache.
   if (TryTake(lanes_[own])) Execute(participant, lanes_[own], body);
   while (!stopped_.load(std::memory_order_acquire)) {
     if (Lane* lane = TakeOneThatCanGoOn(own))

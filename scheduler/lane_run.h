@@ -22,11 +22,12 @@ namespace heddle {
 
 // Counts of the hand-overs between lanes in one run.
 struct LaneStats {
-  uint64_t waits = 0;      // that did not find the other lane far enough
-  uint64_t switches = 0;   // lanes let go of for another one
-  uint64_t parks = 0;      // times a thread went to sleep
-  uint64_t spun_ns = 0;    // waited awake (long waits only: the clock is not read for short ones)
-  uint64_t parked_ns = 0;  // waited asleep
+  uint64_t waits = 0;     // waits for a lane that had not come far enough
+  uint64_t switches = 0;  // lanes let go of for another one
+  uint64_t parks = 0;     // times a thread went to sleep
+  // Time waited awake, of long waits only: the clock is not read for short ones.
+  uint64_t spun_ns = 0;
+  uint64_t parked_ns = 0;  // time waited asleep
   LaneStats& operator+=(const LaneStats& o);
 };
 
@@ -34,16 +35,16 @@ class LaneRun {
  public:
   explicit LaneRun(const LaneSchedule& schedule);
 
-  // Executes order[begin .. end); false: give up the run. What other segments wrote before they
-  // signalled happens before the call. Must not throw.
+  // Executes order[begin .. end); returns false to give up the run. What other segments wrote
+  // before they signalled happens before the call. Must not throw.
   using Body = FunctionRef<bool(uint32_t lane, uint32_t begin, uint32_t end)>;
 
-  // Told, on the waiting thread, of each wait that did not find the other lane far enough, and of
-  // those for a lane to take up (`wait` nullptr), when it is over. `begin`: Ticks(). Must not
-  // throw.
+  // Is called on the waiting thread at the end of each wait for a lane that had not come far
+  // enough, and of each wait for a free lane (`wait` is nullptr then). `begin`: when the wait
+  // began, in Ticks(). Must not throw.
   using OnWait = FunctionRef<void(int participant, const LaneWait* wait, uint64_t begin)>;
 
-  // `on_wait` nullptr: nobody wants to know; it must live until the run is over.
+  // Prepares a run. `on_wait`, if not nullptr, must live until the run is over.
   void Begin(const OnWait* on_wait = nullptr);
   // Returns when every lane is finished or the run was given up. One participant is enough; there
   // may be as many as lanes.
@@ -54,7 +55,7 @@ class LaneRun {
   // After the run.
   LaneStats stats() const;
 
-  // A thread waits so long before it takes up another lane, and so long before it sleeps.
+  // How long a thread waits before it takes up another lane, and before it sleeps.
   static constexpr uint64_t kSwitchNs = 1500;
   static constexpr uint64_t kSpinNs = 20000;
 
@@ -62,9 +63,10 @@ class LaneRun {
   enum Hold : uint32_t { kFree, kTaken, kDone };
   enum class Outcome { kReady, kSwitch, kStopped };
   struct alignas(128) Lane {
-    std::atomic<uint32_t> progress{0};  // written by who executes the lane, read by those who wait
+    // Written by the thread that executes the lane, read by those that wait.
+    std::atomic<uint32_t> progress{0};
     alignas(64) std::atomic<uint32_t> hold{kFree};
-    std::atomic<uint32_t> at{0};  // next segment; changed only by who executes the lane
+    std::atomic<uint32_t> at{0};  // next segment; changed only by the thread that executes the lane
     LaneStats stats;
   };
 
@@ -85,12 +87,12 @@ class LaneRun {
   const LaneSchedule& schedule_;
   const uint32_t count_;
   std::unique_ptr<Lane[]> lanes_;
-  std::unique_ptr<LaneStats[]> idle_;  // per participant, while it has no lane
+  std::unique_ptr<LaneStats[]> idle_;  // per participant, for the time when it has no lane
   const OnWait* on_wait_ = nullptr;
-  alignas(128) std::atomic<uint32_t> free_{0};  // lanes that nobody has and that are not done
+  alignas(128) std::atomic<uint32_t> free_{0};  // lanes that no thread holds and that are not done
   std::atomic<uint32_t> unfinished_{0};
   std::atomic<bool> stopped_{false};
-  alignas(64) EventCount changed_;  // progress, a lane let go, the end
+  alignas(64) EventCount changed_;  // notified of progress, of a lane let go, and of the end
 };
 
 }  // namespace heddle

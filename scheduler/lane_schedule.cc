@@ -25,7 +25,7 @@ class Emitter {
   }
 
  private:
-  // Each lane's nodes in a row; per unit, its end as a count of the lane's nodes.
+  // Writes each lane's nodes in a row, and for each unit how many nodes of its lane end with it.
   void PlaceNodes() {
     const uint32_t n = u_.size();
     out_.lane_begin.assign(lanes_ + 1, 0);
@@ -51,7 +51,8 @@ class Emitter {
   }
   uint32_t Size(uint32_t u) const { return u_.node_begin[u + 1] - u_.node_begin[u]; }
 
-  // Per unit and other lane the last predecessor there, unless it is known to be finished.
+  // Finds, for each unit and other lane, the last predecessor there, unless it is known to be
+  // finished.
   void FindWaits() {
     const StaticGraph& g = u_.graph;
     wait_begin_.assign(g.size, 0);
@@ -71,7 +72,7 @@ class Emitter {
         if (last[from] == kNone || end_[p] > end_[last[from]]) last[from] = p;
       }
       wait_begin_[u] = static_cast<uint32_t>(waits_.size());
-      // The newest first: what it knows may make the others unnecessary.
+      // The latest predecessor first: its clock may show that the others are finished.
       std::sort(touched.begin(), touched.end(),
                 [&](uint32_t a, uint32_t b) { return placed_[last[a]] > placed_[last[b]]; });
       for (uint32_t from : touched) {
@@ -114,7 +115,7 @@ class Emitter {
     }
     out_.segment_begin.push_back(0);
     for (uint32_t l = 0; l < lanes_; ++l) {
-      bool open = false;  // the last segment may go on
+      bool open = false;  // the last segment may be extended
       uint32_t at = out_.lane_begin[l];
       for (uint32_t u : lane_units_[l]) {
         const bool waits = wait_begin_[u] != wait_end_[u];
@@ -133,7 +134,7 @@ class Emitter {
     }
   }
 
-  // The notes, made in the order of the walk, by lane.
+  // Sorts the notes, which were made in the order of the walk, by lane.
   void MakeClocks() {
     out_.clock_begin.assign(lanes_ + 1, 0);
     for (const Noted& n : noted_) ++out_.clock_begin[n.lane + 1];
@@ -155,7 +156,7 @@ class Emitter {
   const LaneAssignment& a_;
   const uint32_t lanes_;
   LaneSchedule out_;
-  std::vector<uint32_t> end_;     // per unit: nodes of its lane finished after it
+  std::vector<uint32_t> end_;     // per unit: the number of its lane's nodes up to its end
   std::vector<uint32_t> placed_;  // per unit: its position in the walk
   std::vector<std::vector<uint32_t>> lane_units_;
   std::vector<uint32_t> waits_, wait_begin_, wait_end_;  // units waited for, per unit
@@ -169,8 +170,8 @@ class Emitter {
 }  // namespace
 
 LaneSchedule ScheduleLanes(const UnitGraph& units, const LaneOptions& options) {
-  // By path, a lane may be given to a unit that is ready later: what has priority would only come
-  // first among those that are looked at, not in time.
+  // The rule "by path" may give a lane to a unit that becomes ready later, so a unit with priority
+  // would go first only among the units looked at, not in time.
   const bool by_path = options.rule == LaneRule::kByPath && units.graph.priority.empty();
   const LaneAssignment assigned =
       by_path ? AssignByPath(units, options) : AssignByHome(units, options);
@@ -185,8 +186,8 @@ namespace {
 
 constexpr uint32_t kNowhere = ~0u;
 
-// `walk` and `order` name each node once; in the walk every node comes after its predecessors, and
-// those of a lane in the lane's order.
+// Checks that `walk` and `order` name each node once, that in the walk every node comes after its
+// predecessors, and that the nodes of a lane have the lane's order there.
 bool IsOrder(const StaticGraph& graph, const GivenLanes& given) {
   const uint32_t n = graph.size;
   if (given.order.size() != n || given.walk.size() != n || given.lanes == 0) return false;
@@ -211,8 +212,8 @@ bool IsOrder(const StaticGraph& graph, const GivenLanes& given) {
   return true;
 }
 
-// The segments as units, in the order in which the walk is done with them: as units of a schedule
-// are placed, of which the last one of a segment alone is waited for.
+// Makes each segment a unit, numbered by the order in which the walk completes them. The unit's
+// last node alone is waited for.
 UnitGraph UnitsOf(const StaticGraph& graph, const GivenLanes& given,
                   std::vector<uint32_t>* lane_of_unit) {
   const size_t segments = given.segment.empty() ? 0 : given.segment.back() + 1;

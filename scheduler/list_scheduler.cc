@@ -14,13 +14,12 @@ struct Candidate {
   uint32_t unit;
   int64_t priority = 0;
 };
-// For heaps: the least priority on top; among equals the largest key, then the unit that comes
-// first.
+// Order of a heap: the least priority on top; among equals the largest key, then the lowest unit.
 bool LessUrgent(const Candidate& a, const Candidate& b) {
   if (a.priority != b.priority) return a.priority > b.priority;
   return a.key != b.key ? a.key < b.key : a.unit > b.unit;
 }
-// The smallest key on top.
+// Order of a heap: the smallest key on top.
 bool Later(const Candidate& a, const Candidate& b) {
   return a.key != b.key ? a.key > b.key : a.unit > b.unit;
 }
@@ -48,7 +47,7 @@ class Heap {
   Order order_;
 };
 
-// The state that both ways of assigning need.
+// What both rules of assignment keep while they place units.
 class State {
  public:
   State(const UnitGraph& units, const LaneOptions& options)
@@ -64,7 +63,7 @@ class State {
     for (uint32_t u = 0; u < g.size; ++u) missing[u] = g.in_degree(u);
   }
 
-  // When unit u's inputs are there for `lane`.
+  // When all inputs of unit u have arrived at `lane`, in ns.
   double Arrival(uint32_t u, uint32_t lane) const {
     double t = 0;
     for (uint32_t e = g.pred_begin[u]; e < g.pred_begin[u + 1]; ++e) {
@@ -97,8 +96,8 @@ class State {
 
 // The lane that can start unit u first; among equals the one that ran its latest predecessor.
 uint32_t EarliestLane(const State& s, uint32_t u, std::vector<double>* own, double* start) {
-  // Inputs from any one lane arrive everywhere else `hand_over` later: only lanes that ran a
-  // predecessor differ from the others.
+  // Inputs from a lane arrive at every other lane `hand_over` later, so only lanes that ran a
+  // predecessor differ from the rest.
   double first = 0, second = 0;  // latest arrival from another lane, and from any but that lane
   uint32_t first_lane = ~0u, latest_lane = 0;
   double latest = -1;
@@ -131,7 +130,7 @@ uint32_t EarliestLane(const State& s, uint32_t u, std::vector<double>* own, doub
   return best;
 }
 
-// The lanes in time: who is ready where.
+// Simulates the lanes in time: which lane is free when, and which units are ready at home there.
 class HomeScheduler {
  public:
   HomeScheduler(const UnitGraph& units, const LaneOptions& options)
@@ -193,8 +192,8 @@ class HomeScheduler {
     soon_.Push({s_.finish[latest], v});
   }
 
-  // Many units that wait for `u` alone have no home of their own: each lane gets a run of
-  // neighbours, so that lanes do not write to adjacent lines of memory in turns.
+  // Many units that wait for `u` alone would all be at home on its lane. Each lane gets a run of
+  // neighbours instead, so that lanes do not write to adjacent cache lines in turns.
   void SpreadReleased(uint32_t u) {
     auto weight = [&](uint32_t v) { return s_.units.cost_ns[v] + 1e-3; };
     double all = 0, before = 0;
@@ -208,7 +207,7 @@ class HomeScheduler {
     }
   }
 
-  // The least priority of what is ready.
+  // The least priority among the ready units.
   int64_t FirstPriority() const {
     int64_t first = std::numeric_limits<int64_t>::max();
     for (const auto& ready : ready_)
@@ -216,8 +215,8 @@ class HomeScheduler {
     return first;
   }
 
-  // The lane whose unit `lane` takes at `now`: itself, unless another's unit goes first by
-  // priority, or is worth the hand-over.
+  // The lane from whose ready units `lane` takes one at `now`: itself, unless another lane's unit
+  // has priority, or its earlier start is worth the hand-over.
   uint32_t Choose(uint32_t lane, double now) {
     if (ready_count_ == 0) return kNobody;
     const int64_t first = FirstPriority();
@@ -229,7 +228,7 @@ class HomeScheduler {
       if (o == lane || !offers(o)) continue;
       const Candidate& theirs = ready_[o].top();
       const bool waits_there = ready_[o].size() > 1;
-      // The time by which the unit would start earlier here.
+      // How much earlier the unit would start here, in ns.
       const double gain = s_.free_at[o] - std::max(now, s_.Arrival(theirs.unit, lane));
       if (from == kNobody) {
         if (gain > 0 || waits_there) from = o;
@@ -241,11 +240,11 @@ class HomeScheduler {
     if (from != kNobody || !soon_.empty()) return from;
     for (double t : s_.free_at)
       if (t > now) return kNobody;
-    for (uint32_t o = 0; o < s_.lanes; ++o)  // everybody is free: nothing will change by waiting
+    for (uint32_t o = 0; o < s_.lanes; ++o)  // every lane is free: waiting changes nothing
       if (offers(o)) return o;
     return kNobody;
   }
-  // The next moment after `now` at which a lane that found nothing may find something.
+  // The next moment after `now` at which a lane that found no unit may find one.
   double NextChange(double now) const {
     double next = soon_.empty() ? kNever : soon_.top().key;
     for (double t : s_.free_at)
@@ -257,7 +256,7 @@ class HomeScheduler {
   State s_;
   const bool in_order_;
   std::vector<Heap<decltype(&LessUrgent)>> ready_;  // per home lane, by urgency
-  Heap<decltype(&Later)> soon_;                     // by the time they become ready
+  Heap<decltype(&Later)> soon_;                     // by the time when they become ready
   Heap<decltype(&Later)> lanes_by_time_{Later};
   std::vector<uint32_t> home_;
   std::vector<uint32_t> released_;  // by the unit just placed

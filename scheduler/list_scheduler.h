@@ -10,8 +10,9 @@ namespace heddle {
 
 struct LaneAssignment {
   std::vector<uint32_t> lane;  // per unit
-  std::vector<uint32_t> walk;  // units in the order they were placed: valid for one thread, and in
-                               // it each lane's units are in the lane's order
+  // Units in the order in which they were placed: valid for one thread, and in each lane the lane's
+  // own order.
+  std::vector<uint32_t> walk;
   double makespan_ns = 0;
 };
 
@@ -19,12 +20,11 @@ struct LaneAssignment {
 // Precondition: the units have no priorities.
 LaneAssignment AssignByPath(const UnitGraph& units, const LaneOptions& options);
 
-// Follows the lanes through time: of the units that are ready then, those of least priority, the
-// lane that is free first takes one at home with it (whose
-// latest predecessor it ran), or somebody else's when it has none or that one is clearly more
-// urgent. Among its own it takes the one with the longest remaining path or, with kInOrder, the one
-// that comes first in the program: a lane then goes through memory as the program does, which pays
-// where the program's data is larger than the caches.
+// Simulates the lanes in time. The lane that is free first takes, among the ready units of least
+// priority, one of its own (whose latest predecessor it ran); it takes another lane's when it has
+// none or when that one is clearly more urgent. Among its own it takes the one with the longest
+// remaining path or, with kInOrder, the first in the program: a lane then goes through memory as
+// the program does, which pays where the program's data is larger than the caches.
 LaneAssignment AssignByHome(const UnitGraph& units, const LaneOptions& options);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// The partition of work on [0, n) among threads: ParallelFor's, whoever executes it.
+// How ParallelFor cuts a range [0, n) into pieces for several threads.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-// Pieces of [0, n).
+// The cut of [0, n) into pieces of nearly equal length.
 struct Partition {
   Partition(int64_t count, int64_t grain, int threads)
       : n(count),
@@ -21,9 +21,9 @@ struct Partition {
   int64_t n, pieces;
 };
 
-// Calls fn over [begin, end) in steps between which `look` is looked at: of `grain` items, which
-// are worth a thread, or of some times as many where their number says that each takes little. The
-// steps depend on the range and the grain alone.
+// Calls fn over [begin, end) in steps, and looks for interrupts before each. A step is one item
+// where `grain` is 1 (an item is worth a thread), and some times `grain` items otherwise. The steps
+// depend on the range and the grain alone.
 inline void RunInSteps(int64_t begin, int64_t end, int64_t grain, const Interrupts& look,
                        FunctionRef<void(int64_t, int64_t)> fn) {
   constexpr int64_t kSmallItems = 4;
@@ -36,7 +36,7 @@ inline void RunInSteps(int64_t begin, int64_t end, int64_t grain, const Interrup
   }
 }
 
-// All of [0, n) on the calling thread.
+// Executes all of [0, n) on the calling thread.
 inline void RunWhole(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) {
   if (const Interrupts* const look = Interrupts::Current(); look != nullptr)
     RunInSteps(0, n, grain, *look, fn);
@@ -44,8 +44,8 @@ inline void RunWhole(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t
     fn(0, n);
 }
 
-// The pieces of one ParallelFor, for any number of threads. An owner calls Work() and, when nobody
-// is inside Work() any more, Rethrow().
+// The pieces of one ParallelFor, executed by any number of threads. The owner calls Work() and,
+// when no other thread is inside Work() any more, Rethrow().
 class Pieces {
  public:
   Pieces(const Partition& cut, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn)
@@ -65,7 +65,7 @@ class Pieces {
       }
     }
   }
-  // The first exception of a piece, if there was one.
+  // Throws the first exception that a piece threw, if one did.
   void Rethrow() const HEDDLE_NO_THREAD_SAFETY_ANALYSIS {  // nobody is inside Work()
     if (error_) std::rethrow_exception(error_);
   }

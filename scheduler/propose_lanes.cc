@@ -22,7 +22,7 @@ std::vector<LaneSchedule> ProposeLanes(const StaticGraph& graph, std::span<const
     LaneOptions options{.lanes = threads, .hand_over_ns = hand_over};
     if (units.path_ns + options.start_ns > kWorthTrying * units.serial_ns) continue;
     for (LaneRule rule : {LaneRule::kInOrder, LaneRule::kByHome, LaneRule::kByPath}) {
-      // Many more waits for a schedule that is better, if at all, on many lanes.
+      // By path makes many more waits, and its schedule is better, if at all, with many lanes.
       if (rule == LaneRule::kByPath && threads < kLanesByPath) continue;
       options.rule = rule;
       LaneSchedule s = ScheduleLanes(units, options);

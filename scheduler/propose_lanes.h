@@ -1,4 +1,4 @@
-// Which lane schedules are worth trying for a graph whose costs are known.
+// Chooses lane schedules that are worth trying for a graph whose costs are known.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ class Pruner {
       for (uint32_t e = begin; e < end; ++e) {
         const uint32_t p = g_.pred[e];
         level_[v] = std::max(level_[v], level_[p] + 1);
-        // A candidate that is marked no more was found to be implied.
+        // A candidate without its mark was found to be implied.
         if (end - begin > 1 && candidate_[p] != v) continue;
         g_.pred[kept++] = p;
       }
@@ -41,9 +41,9 @@ class Pruner {
   static constexpr uint32_t kNear = 4096;
   static constexpr size_t kFarStep = 16;
 
-  // Unmarks those predecessors of v, pred[begin .. end), that a search backwards from the others
-  // meets: from the newest of them first, from there by the longest steps back that do not pass the
-  // oldest candidate, and not on to where no candidate can follow.
+  // Removes the mark of each predecessor in pred[begin .. end) that a backward search from the
+  // other predecessors of v reaches. The search starts from the newest, prefers the longest steps
+  // back that do not pass the oldest candidate, and stops where no candidate can lie further back.
   void Search(uint32_t v, uint32_t begin, uint32_t end) {
     const uint32_t oldest = g_.pred[begin];
     uint32_t lowest = kNone;
@@ -78,8 +78,8 @@ class Pruner {
   const size_t steps_;
   std::vector<uint32_t> level_;      // longest path from a node without predecessors
   std::vector<uint32_t> candidate_;  // == v: a predecessor of v, not known to be implied
-  std::vector<uint32_t> seen_;       // == v: taken up by the search for v
-  std::vector<uint32_t> open_;       // a stack
+  std::vector<uint32_t> seen_;       // == v: visited by the search for v
+  std::vector<uint32_t> open_;       // stack of the search
 };
 
 }  // namespace

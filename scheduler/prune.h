@@ -7,13 +7,13 @@
 
 namespace heddle {
 
-// Drops edges u -> v for which the graph has another path from u to v; what is reachable stays so.
-// Only the predecessor rows need be filled; the successor rows are made anew. Returns how many
-// edges went.
+// Removes each edge u -> v for which the graph has another path from u to v; reachability stays the
+// same. Only the predecessor rows need to be filled; the successor rows are made anew. Returns the
+// number of edges removed.
 //
-// Each node's predecessors are looked for among the ancestors of the others, along at most `steps`
-// edges a node (or a few per predecessor where there are many; edges far back count as several):
-// linear in the graph, and exact where few nodes stand between a node and its oldest predecessor.
+// For each node the search follows at most `steps` edges backwards from its predecessors (or a few
+// per predecessor where there are many; edges far back count as several). So the time is linear in
+// the graph, and the result is exact where few nodes lie between a node and its oldest predecessor.
 size_t PruneImpliedEdges(StaticGraph* graph, size_t steps = 256);
 
 }  // namespace heddle

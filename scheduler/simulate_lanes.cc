@@ -14,14 +14,14 @@ double SimulateLanes(const LaneSchedule& schedule, std::span<const float> cost_n
   }
   const auto lanes = static_cast<size_t>(schedule.lanes);
   std::vector<double> now(lanes, 0);
-  std::vector<std::vector<double>> signalled(lanes);  // when, per lane and signal
+  std::vector<std::vector<double>> signalled(lanes);  // per lane and signal: its time in ns
   std::vector<uint32_t> at(schedule.segment_begin.begin(), schedule.segment_begin.end() - 1);
   const auto ready = [&](const LaneSegment& s) {
     for (uint32_t w = s.wait_begin; w < s.wait_end; ++w)
       if (signalled[schedule.waits[w].lane].size() < schedule.waits[w].signal) return false;
     return true;
   };
-  // Each lane goes as far as it can, again and again, until all are at their ends.
+  // Moves each lane as far as it can go, again and again, until all are at their ends.
   for (bool moved = true; moved;) {
     moved = false;
     for (size_t l = 0; l < lanes; ++l) {
@@ -48,8 +48,7 @@ std::vector<bool> FindLonely(const LaneSchedule& schedule, const LaneTimes& time
                              double tolerance) {
   std::vector<bool> lonely(schedule.order.size(), false);
   const auto lanes = static_cast<size_t>(schedule.lanes);
-  // Nodes by start; with each lane's own order that is a merge: where each lane is, as time goes
-  // on.
+  // Nodes sorted by start. Each lane is in order already, so this merges the lanes in time.
   std::vector<uint32_t> by_start(schedule.order.size());
   std::iota(by_start.begin(), by_start.end(), 0u);
   std::stable_sort(by_start.begin(), by_start.end(),

@@ -1,6 +1,6 @@
-// The time of a lane schedule when every node costs what it is said to, and every wait that is
-// not yet fulfilled ends `hand_over_ns` after the signal. For machines that are not at hand, and
-// for checking predictions.
+// Simulates a lane schedule in which every node takes its given cost and every wait that is not yet
+// fulfilled ends `hand_over_ns` after the signal. For numbers of threads that the machine lacks,
+// and for checking predictions.
 #pragma once
 
 #include <span>
@@ -19,8 +19,8 @@ struct LaneTimes {
 double SimulateLanes(const LaneSchedule& schedule, std::span<const float> cost_ns,
                      double hand_over_ns, LaneTimes* times = nullptr);
 
-// Nodes during which, in these times, all other lanes are idle but for `tolerance` of the node's
-// time: what they could help with. By position.
+// Finds the nodes, by position in `order`, during which all other lanes are idle except for at most
+// `tolerance` of the node's time: the nodes that other threads could help with.
 std::vector<bool> FindLonely(const LaneSchedule& schedule, const LaneTimes& times,
                              double tolerance);
 

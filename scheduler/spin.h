@@ -1,4 +1,4 @@
-// Waiting without the kernel's help, for a moment.
+// Waiting in a short loop, without the operating system.
 #pragma once
 
 #include <chrono>
@@ -46,7 +46,7 @@ class Spin {
     waited_ = now - start_;
     return waited_ < limit_ns_;
   }
-  // Known to have waited, in ns; lags behind the truth by some pauses.
+  // The time waited, in ns; lags behind by up to some pauses.
   uint64_t waited() const { return waited_; }
 
  private:

@@ -9,7 +9,8 @@ namespace heddle {
 
 void CompleteSuccessors(StaticGraph* graph) {
   StaticGraph& g = *graph;
-  // Each row's length, shifted by two, so that filling a row moves its end to where it belongs.
+  // Row lengths are counted two places to the right: entry p + 1 then is the begin of row p, and
+  // filling the row makes it the row's end.
   g.succ_begin.assign(static_cast<size_t>(g.size) + 2, 0);
   for (uint32_t p : g.pred) ++g.succ_begin[p + 2];
   for (uint32_t v = 0; v < g.size; ++v) g.succ_begin[v + 2] += g.succ_begin[v + 1];

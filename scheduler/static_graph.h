@@ -1,4 +1,4 @@
-// A graph that never changes, as analyses of schedules see it.
+// StaticGraph: an immutable dependency graph, the input of all schedulers here.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct StaticGraph {
   // The predecessors of v, ascending: pred[pred_begin[v] .. pred_begin[v + 1]).
   std::vector<uint32_t> pred_begin, pred;
   std::vector<uint32_t> succ_begin, succ;  // successors likewise
-  // Per node: among those that are ready, less goes first. Empty: none goes before another.
+  // Per node: of the ready nodes, those of least priority go first. Empty: all have the same.
   std::vector<int64_t> priority;
 
   uint32_t in_degree(uint32_t v) const { return pred_begin[v + 1] - pred_begin[v]; }
@@ -23,8 +23,8 @@ struct StaticGraph {
 // Fills the successor rows from the predecessor rows.
 void CompleteSuccessors(StaticGraph* graph);
 
-// The nodes in a valid order in which of those that are ready the one of least priority goes first,
-// and among equals the one with the lower number.
+// A topological order in which, of the nodes that are ready, the one of least priority goes first,
+// and among equals the one with the lowest number.
 std::vector<uint32_t> OrderByPriority(const StaticGraph& graph);
 
 }  // namespace heddle

@@ -8,7 +8,7 @@ namespace heddle {
 namespace {
 
 constexpr size_t kAlign = 256;
-constexpr size_t kFewBuffers = 2048;  // all pairs of which may be looked at
+constexpr size_t kFewBuffers = 2048;  // up to which all pairs are compared
 constexpr uint32_t kNoUser = StreamBuffer::kNoUser;
 
 size_t Rounded(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -17,7 +17,7 @@ struct Interval {
   size_t begin, end;
 };
 
-// The smallest gap between the intervals, or the place behind all of them.
+// The offset of the smallest sufficient gap between the intervals, or the end of the last one.
 size_t FindGap(std::vector<Interval>* taken, size_t bytes) {
   std::sort(taken->begin(), taken->end(),
             [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
@@ -40,7 +40,8 @@ class Packer {
     for (const StreamBuffer& b : buffers) last_.push_back(b.last());
   }
 
-  // In the order of their first users. `limit`: beyond it, nodes are made to wait.
+  // Places the buffers in the order of their first users. A buffer that would end beyond `limit`
+  // takes over memory in use, and its first user waits for the users of that memory.
   StreamArena InOrder(size_t limit) {
     StreamArena arena;
     arena.offsets.assign(buffers_.size(), 0);
@@ -57,7 +58,7 @@ class Packer {
     return arena;
   }
 
-  // The large ones first.
+  // Places the largest buffers first.
   StreamArena BySize() {
     StreamArena arena;
     arena.offsets.assign(buffers_.size(), 0);
@@ -77,7 +78,8 @@ class Packer {
     return arena;
   }
 
-  // As given; each buffer's first user waits for those who had its memory before.
+  // Takes the offsets as given; each buffer's first user waits for the users of its memory before
+  // it.
   StreamArena AsGiven(std::span<const size_t> offsets) {
     StreamArena arena;
     arena.offsets.assign(offsets.begin(), offsets.end());
@@ -102,7 +104,7 @@ class Packer {
   }
 
  private:
-  // The work that every later node which uses a buffer first knows to be finished.
+  // Per stream, the number of nodes that every later first user of a buffer knows to be finished.
   class Frontier {
    public:
     explicit Frontier(const Packer& p)
@@ -114,7 +116,7 @@ class Packer {
       std::fill(known_.begin(), known_.end(), ~0u);
       for (uint32_t lane = 0; lane < known_.size(); ++lane) {
         if (end_[lane] <= node) continue;
-        // A stream that has nothing yet starts with what the host knows.
+        // A stream without nodes so far starts with what the host knows.
         const uint32_t v = latest_[lane] != kNoUser ? latest_[lane] : latest_[0];
         for (uint32_t l = 0; l < known_.size(); ++l)
           known_[l] = std::min(known_[l], v == kNoUser ? 0 : p_.FinishedAfter(v, l));
@@ -132,7 +134,7 @@ class Packer {
     std::vector<uint32_t> latest_, end_, known_;  // per lane
   };
 
-  // The nodes of lane l that are finished when v is.
+  // The number of nodes of stream l that are certainly finished when v is.
   uint32_t FinishedAfter(uint32_t v, uint32_t l) const {
     const uint32_t before = sync_.clocks[size_t{v} * sync_.lanes + l];
     return lane_of_[v] == l ? std::max(before, sync_.position[v]) : before;
@@ -159,7 +161,7 @@ class Packer {
                  StreamArena* arena) {
     const StreamBuffer& buffer = buffers_[a];
     const size_t bytes = Rounded(buffer.bytes);
-    std::vector<uint32_t> running;  // not over as far as is known, but before `first`
+    std::vector<uint32_t> running;  // earlier buffers that are not certainly free at `first`
     taken_.clear();
     for (uint32_t b : active) {
       if (Over(b, buffer.first)) continue;

@@ -26,9 +26,10 @@ StreamSync PlanStreamSync(const StaticGraph& g, const std::vector<uint32_t>& lan
   s.wait_begin.reserve(g.size + 1);
   s.wait_begin.push_back(0);
   std::vector<uint32_t> last(lanes, kNoNode), count(lanes, 0);
-  std::vector<uint32_t> host(lanes, 0);  // what is finished for certain when the host comes by
+  // Per stream: nodes certainly finished when the host comes to v.
+  std::vector<uint32_t> host(lanes, 0);
   const auto clock = [&](uint32_t v) { return &s.clocks[size_t{v} * lanes]; };
-  // Adds the nodes that are finished when `u` is.
+  // Adds to v's clock what is finished when `u` is.
   const auto join_after = [&](uint32_t v, uint32_t u) {
     Join(clock(v), clock(u), lanes);
     clock(v)[lane_of[u]] = std::max(clock(v)[lane_of[u]], s.position[u]);
@@ -38,7 +39,7 @@ StreamSync PlanStreamSync(const StaticGraph& g, const std::vector<uint32_t>& lan
     s.position[v] = ++count[lane];
     if (last[lane] != kNoNode) join_after(v, last[lane]);
     Join(clock(v), host.data(), lanes);
-    // The latest first: what it implies needs no wait.
+    // The latest predecessor first: what its clock shows as finished needs no wait.
     for (uint32_t k = g.pred_begin[v + 1]; k-- > g.pred_begin[v];) {
       const uint32_t u = g.pred[k];
       if (s.Knows(v, u, lane_of)) continue;
@@ -59,7 +60,7 @@ std::vector<uint32_t> ChooseStreams(const StaticGraph& g, const std::vector<uint
                                     const std::vector<uint32_t>& streams,
                                     const std::vector<float>& cost_ns,
                                     const std::vector<uint32_t>& given) {
-  constexpr double kHandOverNs = 2000;  // an event between streams
+  constexpr double kHandOverNs = 2000;  // cost of an event between streams
   std::vector<uint32_t> first(streams.size() + 1, 1);
   for (size_t k = 1; k < streams.size(); ++k) first[k + 1] = first[k] + streams[k];
   const uint32_t lanes = first[streams.size()];
@@ -92,7 +93,7 @@ std::vector<uint32_t> ChooseStreams(const StaticGraph& g, const std::vector<uint
 
 namespace {
 
-// Puts nodes in an order for the host: see StreamsFirst.
+// Finds the order in which the host goes through the nodes: see StreamsFirst.
 class HostOrder {
  public:
   HostOrder(const StaticGraph& g, const std::vector<uint32_t>& group,
@@ -141,7 +142,7 @@ class HostOrder {
  private:
   struct Entry {
     int64_t priority;
-    double at_ns;  // when it could start, of nodes that come late
+    double at_ns;  // for nodes in `late_`: when it could start, in ns
     uint32_t node;
     auto operator<=>(const Entry&) const = default;
   };
@@ -164,12 +165,13 @@ class HostOrder {
     const auto blocks = [&](uint32_t u) {
       return OnThread(u) ? !known_[u] : group_[v] == 0 && group_[u] != 0;
     };
-    // Without other threads: as the nodes are numbered.
+    // Where no other threads take part, late nodes keep the order of their numbers.
     late_.push({priority, threads_ == kNoNode ? 0 : LatestOf(v, blocks), v});
   }
 
-  // When v has its turn, what it needs of other threads is finished, and what that needed. Nodes
-  // that wait for nothing else can be put on streams at once.
+  // Called when v has been placed: all nodes of other threads that v depends on, directly or not,
+  // are then known to be finished. Nodes that waited for nothing else can be put on streams at
+  // once.
   void Learn(uint32_t v) {
     std::vector<uint32_t> open = {v};
     while (!open.empty()) {
@@ -193,11 +195,12 @@ class HostOrder {
   const std::vector<uint32_t>& group_;
   const std::vector<int64_t>& priority_;
   const uint32_t threads_;
-  std::vector<uint32_t> waiting_;  // per node: predecessors that have no place yet
-  std::vector<uint32_t> unknown_;  // ... of other threads, not known to be finished
-  std::vector<bool> known_;        // nodes of other threads
+  std::vector<uint32_t> waiting_;  // per node: predecessors that are not yet placed
+  // Per node: predecessors on other threads that are not known to be finished.
+  std::vector<uint32_t> unknown_;
+  std::vector<bool> known_;  // per node of other threads: known to be finished
   std::vector<bool> placed_;
-  std::vector<double> finish_;  // were there no other nodes than those before it
+  std::vector<double> finish_;  // per node, in ns: its end if it waited for its predecessors alone
   Ready for_threads_, for_streams_, late_;
 };
 

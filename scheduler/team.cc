@@ -5,14 +5,14 @@
 namespace heddle {
 
 bool Team::Run(FunctionRef<void(int)> job, int participants) {
-  // Acquire and release: the slot goes from owner to owner.
+  // Acquire here and release at the end: the slot passes from owner to owner.
   if (busy_.load(std::memory_order_relaxed) || busy_.exchange(true, std::memory_order_acquire))
     return false;
   const int helpers = std::min(participants - 1, helpers_);
   if (dismissed_.load(std::memory_order_relaxed))
     dismissed_.store(false, std::memory_order_relaxed);
   if (helpers > 0) slot_.Open(job, helpers);
-  // One who is about to go is counted still: then this job gets less help.
+  // A thread that is about to leave is still counted; this job then gets less help.
   for (int here = called_.load(std::memory_order_relaxed); here < helpers; ++here) {
     called_.fetch_add(1, std::memory_order_relaxed);
     call_();

@@ -1,8 +1,9 @@
-// Team: jobs for threads that are lent. Somebody else's pool sends a thread here when it is called
-// for; it stays for the next jobs, which then begin much sooner than that pool could begin them,
-// and goes back when none comes or when the pool needs it.
+// Team: executes jobs with threads borrowed from another pool. That pool sends a thread here when
+// it is called; the thread stays for the next jobs, which then begin much sooner than the pool
+// could begin them, and goes back when no job comes or when the pool needs it.
 //
-// Threads: Run, Dismiss and Serve from any. Memory ordering: scheduler/README.md.
+// Threads: Run, Dismiss and Serve may be called from any thread. Memory ordering:
+// scheduler/README.md.
 #pragma once
 
 #include <atomic>
@@ -16,35 +17,37 @@ namespace heddle {
 
 class Team {
  public:
-  // `call`: has one more thread call Serve(), soon or never; from the thread that is in Run, must
-  // not throw. `helpers`: most threads that are called for at a time.
+  // `call` asks the other pool for one more thread that calls Serve() or Decline(), soon or never;
+  // it is called on the thread that is in Run and must not throw. `helpers`: the most threads that
+  // are called for at a time.
   Team(int helpers, std::function<void()> call) : helpers_(helpers), call_(std::move(call)) {}
-  // Nobody is in Serve() any more, and nobody who was called will call it.
+  // No thread may be in Serve() any more, and none that was called may still call it.
   ~Team() = default;
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  // Calls job(0) here and job(1) … job(participants - 1), in part or none of them, on threads that
-  // serve; returns when all have returned. `job` must not throw and must get by with job(0) alone.
-  // False, and nothing is called: another job is under way.
+  // Calls job(0) on this thread, and job(1) … job(participants - 1), or only some of them, on
+  // threads that serve; returns true when all have returned. `job` must not throw and must complete
+  // with job(0) alone. False: another job is under way, and nothing was called.
   bool Run(FunctionRef<void(int)> job, int participants);
-  // Who waits for a job goes back at once, and who comes before the next Run.
+  // Sends back the threads that wait for a job, and those that arrive before the next Run.
   void Dismiss() {
     if (!dismissed_.load(std::memory_order_relaxed))
       dismissed_.store(true, std::memory_order_relaxed);
   }
-  // For a thread that was called, once for each call: serves as long as it is needed.
+  // To be called by a thread that was called for, once per call: executes jobs, and returns when
+  // none has come for kStayNs or Dismiss was called.
   void Serve();
-  // Instead of Serve().
+  // To be called instead of Serve() by a thread that cannot stay.
   void Decline() { called_.fetch_sub(1, std::memory_order_relaxed); }
-  // In a child process, where nobody who was called comes, and nobody serves.
+  // For a child process, which has none of the threads that were called for or serve.
   void ForgetThreads() {
     LeaveBehind(slot_);
     called_.store(0);
     busy_.store(false);
   }
 
-  // The time that a thread without a job stays.
+  // How long a thread without a job stays, in ns.
   static constexpr uint64_t kStayNs = 20000;
 
  private:
@@ -52,7 +55,7 @@ class Team {
   const std::function<void()> call_;
   JobSlot slot_;
   alignas(128) std::atomic<bool> dismissed_{false};
-  std::atomic<int> called_{0};  // for, or here
+  std::atomic<int> called_{0};  // threads called for or serving
   alignas(128) std::atomic<bool> busy_{false};
 };
 

@@ -1,4 +1,4 @@
-// Trials: which of several ways to do the same thing is the fastest, found by trying them in turn.
+// Trials: finds which of several ways to do the same thing is the fastest, by timing them in turns.
 #pragma once
 
 #include <algorithm>
@@ -8,15 +8,15 @@
 
 namespace heddle {
 
-// The rule by which a question is settled.
+// How many tries there are, and by which margin they decide.
 struct TrialRules {
-  // Tries of one way in a row. The first of them is not counted: it finds caches and sleeping
-  // threads as the way before left them.
+  // Tries of one way in a row. The first one is not counted: its caches and threads are in the
+  // state that the way before left.
   int burst = 3;
   double margin = 0.03;  // by which another way must be faster than way 0
-  double share = 0.02;   // of the time, that trials may take when they are repeated
-  // The time that stands for a way: that at 1 / quantile of those counted, from the least. Neither
-  // what an interrupt spoilt nor a single lucky run.
+  double share = 0.02;   // of all time, that repeated trials may take
+  // The time of a way is the counted one at 1 / quantile from the least: neither a time that an
+  // interrupt spoilt nor a single lucky one.
   size_t quantile = 4;
   // Among several ways of about equal speed, one often seems faster than way 0 by chance. So the
   // winner is tried beside way 0 again, in at least this many rounds, and only these times count.
@@ -30,7 +30,7 @@ class Trials {
  public:
   explicit Trials(const TrialRules& rules = {}) : rules_(rules) {}
 
-  // Begins. Takes no memory where there was room for as many tries before.
+  // Begins. Allocates nothing where an earlier call had room for as many tries.
   void Open(int ways, int rounds) {
     times_.resize(static_cast<size_t>(ways));
     const size_t counted =
@@ -55,14 +55,14 @@ class Trials {
                : std::clamp(static_cast<int>(kTotalNs / run_ns / rules_.burst), least, kMost);
   }
   bool settled() const { return left_ == 0; }
-  // The way to try now.
+  // The number of the way to try now.
   int next() const {
     if (left_ == 0) return 0;
     const int turn = (left_ - 1) / rules_.burst;
     if (rival_ != 0) return turn % 2 == 0 ? 0 : rival_;
     return turn % ways();
   }
-  // Takes the time of the way that next() named.
+  // Reports the time of the way that next() named, in ns.
   void Report(double ns) {
     total_ns_ += ns;
     ++tries_;
@@ -83,8 +83,8 @@ class Trials {
     return t.empty() ? std::numeric_limits<double>::max() : t[t.size() / rules_.quantile];
   }
 
-  // Something else seems to have run meanwhile, so that the result may be wrong: a quarter of some
-  // way's counted times lie this far above its least one.
+  // Whether other load seems to have spoilt the result: a quarter of some way's counted times is
+  // above its least one by this factor.
   bool disturbed() const {
     constexpr double kSpread = 1.3;
     return std::any_of(times_.begin(), times_.end(), [](const std::vector<double>& t) {
@@ -92,8 +92,8 @@ class Trials {
     });
   }
 
-  // Runs of the best way among which what the tries took beyond it is a small share: sooner than
-  // that they are not worth repeating.
+  // The number of runs after which trials may be repeated: the time that the trials cost beyond the
+  // best way's own is then `share` of the time of the runs.
   int64_t RunsToPayBack() const {
     const double best_ns = TimeOf(best());
     const double beyond_ns = total_ns_ - tries_ * best_ns;
@@ -113,7 +113,7 @@ class Trials {
   TrialRules rules_;
   std::vector<std::vector<double>> times_;  // per way, ascending
   int rounds_ = 0, left_ = 0, tries_ = 0;
-  int rival_ = 0;  // of way 0, in the run-off
+  int rival_ = 0;  // the way that is compared with way 0 in the run-off
   double total_ns_ = 0;
 };
 

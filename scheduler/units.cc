@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t kNoUnit = ~0u;
 
-// Which unit each node belongs to, and what the units cost.
+// The unit of each node, and the units' costs and priorities.
 struct Assignment {
   std::vector<uint32_t> unit_of;
   std::vector<float> cost;
@@ -36,10 +36,10 @@ Assignment Chains(const StaticGraph& g, std::span<const float> cost) {
   return a;
 }
 
-// Merges units by cutting their order into runs of consecutive ones, which no cut can make cyclic.
+// Merges units by cutting their order into runs of consecutive ones; no such cut makes a cycle.
 void Group(const StaticGraph& g, float group_ns, Assignment* a) {
   const auto n = static_cast<uint32_t>(a->cost.size());
-  std::vector<double> start(n, 0);  // at the earliest, with any number of workers
+  std::vector<double> start(n, 0);  // earliest, with any number of workers
   for (uint32_t v = 0; v < g.size; ++v) {
     const uint32_t u = a->unit_of[v];
     for (uint32_t e = g.pred_begin[v]; e < g.pred_begin[v + 1]; ++e) {
@@ -106,7 +106,8 @@ void Connect(const StaticGraph& g, const Assignment& a, UnitGraph* out) {
 
 UnitGraph FormUnits(const StaticGraph& graph, std::span<const float> cost_ns, float group_ns) {
   Assignment a = Chains(graph, cost_ns);
-  // Successors that wait for all of a group could come behind tasks of less priority.
+  // Not with priorities: a successor would wait for the whole group, and could then come after
+  // tasks of less priority.
   if (group_ns > 0 && graph.priority.empty()) Group(graph, group_ns, &a);
   UnitGraph out;
   ListNodes(a, &out);

@@ -32,7 +32,7 @@ void Watcher::Remove(uint64_t id) {
   while (calling_ == id) changed_.Wait(mutex_);
 }
 
-// In a child process. What is due belongs to runs of threads that it does not have.
+// For a child process: all functions belong to runs of threads that it does not have.
 void Watcher::ForgetThreads() HEDDLE_NO_THREAD_SAFETY_ANALYSIS {  // it has one thread
   LeaveBehind(thread_);
   LeaveBehind(changed_);

@@ -26,8 +26,8 @@ class Watcher {
 
   // Calls fn at `when`, or soon after, on the watcher's thread. fn must be quick and not throw.
   uint64_t At(Time when, std::function<void()> fn);
-  // fn is not called any more; when it is being called, waits for its end (must not be called by
-  // that fn itself).
+  // Removes the function; if it is being called, waits for its end. Must not be called by that
+  // function.
   void Remove(uint64_t id);
 
  private:
@@ -40,7 +40,7 @@ class Watcher {
   uint64_t next_id_ HEDDLE_GUARDED_BY(mutex_) = 1;
   uint64_t calling_ HEDDLE_GUARDED_BY(mutex_) = 0;
   bool stop_ HEDDLE_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // made with mutex_ held, joined when nobody calls any more
+  std::thread thread_;  // started with mutex_ held, joined by the destructor
   const AtFork at_fork_{mutex_, [this] { ForgetThreads(); }};
 };
 

@@ -1,8 +1,8 @@
-// Ready tasks of one run: a deque per participant, the owner takes the newest, others steal the
-// oldest. With a seed, a mode for tests, either takes any one: orders that rarely come about do.
-// Tasks with priorities are in one heap for all participants instead, and whoever pops takes a task
-// of the least priority, the lowest of them (with a seed, any of them). A queue keeps the memory
-// that it once needed.
+// Ready tasks of one run: a deque per participant; the owner takes its newest task, others steal
+// the oldest. With a seed, a mode for tests, either takes any task, so that rare orders come about.
+// Tasks with priorities are in one heap for all participants instead, and a pop takes a task of the
+// least priority, among equals the lowest (with a seed, any of them). A queue keeps its memory from
+// run to run.
 //
 // Threads: Push/Pop may be called by any participant at the same time; each participant index is
 // used by one thread at a time. Memory ordering: everything before a Push happens before the Pop
@@ -25,7 +25,7 @@ namespace heddle {
 
 class WorkQueue {
  public:
-  // `shuffle_seed` 0: do not shuffle. `priority`: per task, must outlive the queue; empty: none.
+  // `shuffle_seed` 0: no shuffling. `priority`: per task, must outlive the queue; empty: none.
   explicit WorkQueue(int participants, uint64_t shuffle_seed = 0,
                      std::span<const int64_t> priority = {})
       : lanes_(static_cast<size_t>(priority.empty() ? participants : 1)),
@@ -37,12 +37,12 @@ class WorkQueue {
 
   void Push(int participant, uint32_t task) {
     if (has_priorities()) return PushAll({&task, 1});
-    // There is a lane for each participant; without the bound, GCC warns that there may be none.
+    // There is a deque for each participant; without the bound, GCC warns that there may be none.
     Lane& lane = lanes_[std::min(static_cast<size_t>(participant), lanes_.size() - 1)];
     MutexLock lock(lane.mutex);
     lane.tasks.push_back(task);
   }
-  // With priorities: several at once, so that nobody pops one before all are there.
+  // With priorities, pushes all under one lock, so that none is popped before all are there.
   void PushAll(std::span<const uint32_t> tasks) {
     Lane& lane = lanes_[0];
     MutexLock lock(lane.mutex);
@@ -51,7 +51,7 @@ class WorkQueue {
       std::push_heap(lane.heap.begin(), lane.heap.end(), std::greater<>());
     }
   }
-  // False when no lane had a task at the moment it was looked at.
+  // False when no deque had a task at the moment it was looked at.
   bool Pop(int participant, uint32_t* task) {
     if (has_priorities()) return PopByPriority(task);
     const int n = static_cast<int>(lanes_.size());
@@ -91,7 +91,7 @@ class WorkQueue {
     lane.heap.pop_back();
     return true;
   }
-  // A ring that keeps its memory: tasks come and go at both ends in every run.
+  // A ring buffer that keeps its memory: in every run tasks come and go at both ends.
   class Ring {
    public:
     bool empty() const { return size_ == 0; }
