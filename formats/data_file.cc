@@ -20,11 +20,11 @@ namespace {
 
 constexpr size_t kHashedBytes = 256 << 10;   // read at a time
 constexpr size_t kComparedBytes = 64 << 10;  // at each end
-// O_NONBLOCK: a pipe without a writer must not be waited for.
+// O_NONBLOCK: opening a pipe that has no writer must not block.
 constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
 // Opens a path without following symbolic links. Where openat2 is missing (before Linux 5.6, some
-// sandboxes), only the last part is checked.
+// sandboxes), only the last part of the path is checked.
 int OpenWithoutLinks(const std::string& path) {
   open_how how{};
   how.flags = kOpenFlags;
@@ -68,14 +68,14 @@ Result<std::shared_ptr<const DataFile>> DataFile::OpenOrRead(const std::string& 
   HEDDLE_ASSIGN_OR_RETURN(FileBytes bytes, FileBytes::ReadOrReceive(path));
   std::shared_ptr<DataFile> file(new DataFile(path));
   file->read_ = std::make_unique<const FileBytes>(std::move(bytes));
-  // An empty pipe holds nothing, at some address.
+  // An empty pipe gives an empty view with an address, since memory_ without one means a file.
   file->memory_ = file->read_->view().empty() ? std::string_view("") : file->read_->view();
   return std::shared_ptr<const DataFile>(std::move(file));
 }
 
 std::shared_ptr<const DataFile> DataFile::OpenIfIs(const std::string& path,
                                                    std::string_view contents) {
-  if (IsStream(path)) return nullptr;  // whose bytes came once
+  if (IsStream(path)) return nullptr;  // its bytes can be read only once
   auto file = Open(path);
   if (!file.ok() || (*file)->size() != contents.size()) return nullptr;
   std::string part(std::min(contents.size(), kComparedBytes), '\0');
@@ -161,7 +161,8 @@ Status DataFile::CheckUnchanged() const {
 
 bool StaysInFile(DType dtype, size_t bytes, size_t least) {
   if (dtype == DType::kF32) return bytes >= least;
-  return dtype != DType::kBool && bytes >= kLeastMapped;  // a bool may be no bool in the file
+  // Bools are read: their bytes in a file may be other than 0 and 1.
+  return dtype != DType::kBool && bytes >= kLeastMapped;
 }
 
 BufferRef LeaveInFile(std::shared_ptr<const DataFile> file, size_t bytes, size_t from) {

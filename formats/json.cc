@@ -49,7 +49,7 @@ class JsonParser {
     return node;
   }
 
-  // The next element or member of the innermost open value, or its end.
+  // Reads the next element or member of the innermost open value, or its end.
   Status Next() {
     const uint32_t parent = open_.back();
     const bool object = nodes_[parent].kind == Kind::kObject;
@@ -79,7 +79,7 @@ class JsonParser {
 
   std::string_view TextOf(uint32_t at) const { return {nodes_[at].text, nodes_[at].size}; }
 
-  // The last node is a key of `object` that no member before has.
+  // Checks that the last node, a key of `object`, differs from all its earlier keys.
   Status CheckNewKey(uint32_t object) const {
     const auto key = static_cast<uint32_t>(nodes_.size() - 1);
     uint32_t at = object + 1;
@@ -174,15 +174,15 @@ class JsonParser {
     return Status::Ok();
   }
 
-  // Characters of one byte that stand for themselves, as nearly all do.
+  // Skips characters of one byte that need no escape, as nearly all are.
   void SkipAscii() {
     const char *const begin = bytes_.data() + at_, *const end = bytes_.data() + bytes_.size();
     const char* at = begin;
-    // Bytes of longer characters are negative.
+    // Bytes of multi-byte characters are negative as signed char.
     while (at < end && static_cast<signed char>(*at) >= 0x20 && *at != '"' && *at != '\\') ++at;
     at_ += static_cast<size_t>(at - begin);
   }
-  // One character that stands for itself, in well-formed UTF-8.
+  // Takes one character that needs no escape, and checks that it is well-formed UTF-8.
   Status Plain() {
     const auto c = static_cast<unsigned char>(bytes_[at_]);
     if (c < 0x20) return Expected("no control character");

@@ -1,12 +1,13 @@
-// A small strict JSON reader (RFC 8259) for files that nobody vouches for: depth and memory are
-// bounded by the size of the input, nothing recurses, and no text is copied that has no escapes.
+// A small strict JSON reader (RFC 8259) for untrusted files: depth and memory are bounded by the
+// size of the input, nothing recurses, and texts without escapes are not copied.
 //
 //   HEDDLE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(bytes));
 //   std::string_view magic;
 //   if (document.root()["base_code"]["magic"].Get(&magic)) …
 //
 // Ownership: a document refers to the bytes it was made of, and a Json to its document; both must
-// outlive it. Threads: any may read. Errors: kDataLoss, with the place and what was expected there.
+// outlive it. Threads: any may read. Errors: kDataLoss, with the position and what was expected
+// there.
 #pragma once
 
 #include <cstdint>
@@ -33,18 +34,19 @@ class Json {
   bool is_number() const;
   // Elements of an array, members of an object; 0 for everything else.
   size_t size() const;
-  // The member called `key`; absent where there is none, and in what is no object.
+  // The member called `key`; absent where there is none, and in a value that is no object.
   Json operator[](std::string_view key) const;
-  // The keys of an object in the order of the text; none for everything else.
+  // The keys of an object in the order of the text; empty for any other value.
   std::vector<std::string_view> keys() const;
 
-  // False, and *to as it was, for a value of another kind. A number with a fraction is no integer.
+  // Gets the value; false, with *to unchanged, for a value of another kind. A number with a
+  // fraction is no integer.
   bool Get(std::string_view* to) const;
   bool Get(int64_t* to) const;
   bool Get(double* to) const;
   bool Get(bool* to) const;
 
-  // Over the elements of an array; over nothing for everything else.
+  // Iterates over the elements of an array; over nothing for any other value.
   class Iterator {
    public:
     Iterator(const JsonDocument* document, uint32_t at) : document_(document), at_(at) {}
@@ -69,8 +71,9 @@ class Json {
 
 class JsonDocument {
  public:
-  static constexpr size_t kMaxDepth = 1500;  // PIR files: 12, and 6 for each nested region
-  static constexpr size_t kMaxMembers = 64;  // of one object
+  // Nesting; PIR files need 12, and 6 more for each nested region.
+  static constexpr size_t kMaxDepth = 1500;
+  static constexpr size_t kMaxMembers = 64;             // of one object
   static constexpr size_t kMaxBytes = size_t{1} << 30;  // of the input
 
   static Result<JsonDocument> Parse(std::string_view bytes);
@@ -78,7 +81,7 @@ class JsonDocument {
   JsonDocument(JsonDocument&&) = default;
   JsonDocument& operator=(JsonDocument&&) = default;
   Json root() const { return {this, 0}; }
-  // Values and keys: an upper bound for whatever the document can number.
+  // The number of values and keys: an upper bound for any count that the document can state.
   size_t size() const { return nodes_.size(); }
 
  private:
@@ -86,21 +89,21 @@ class JsonDocument {
   friend class JsonParser;
 
   enum class Kind : uint8_t { kNull, kBool, kInteger, kNumber, kText, kArray, kObject };
-  // Values in the order of the text. Behind an array stand its elements, behind an object its keys
-  // and values in turn.
+  // A value, in the order of the text. An array is followed by its elements, an object by its keys
+  // and values in turns.
   struct Node {
     Kind kind = Kind::kNull;
     uint32_t size = 0;  // elements or members
-    uint32_t next = 0;  // the node behind this one and all that is in it
+    uint32_t next = 0;  // the node after this one and all its elements
     union {
-      int64_t integer = 0;  // also of a bool
+      int64_t integer = 0;  // also holds a bool
       double number;
       const char* text;
     };
   };
 
-  // A list in blocks: it is never copied while it grows, and later work finds its memory in the
-  // heap, where that of one large block would go back to the system.
+  // A list in blocks: it is not copied while it grows, and its freed memory stays in the heap for
+  // later work, where one large block would go back to the system.
   class Nodes {
    public:
     Node& Add() {
@@ -120,7 +123,7 @@ class JsonDocument {
   JsonDocument() = default;
 
   Nodes nodes_;
-  std::deque<std::string> unescaped_;  // texts that the input does not have as they are
+  std::deque<std::string> unescaped_;  // texts that had escapes
 };
 
 }  // namespace heddle

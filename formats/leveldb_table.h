@@ -1,5 +1,5 @@
-// The layout of LevelDB's tables, in which TensorFlow keeps the index of a bundle of variables:
-// blocks of entries whose keys share their beginnings, and a footer.
+// Writes LevelDB's table format, in which TensorFlow keeps the index of a bundle of variables:
+// blocks of entries with prefix-compressed keys, and a footer.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ constexpr size_t kTableFooter = 48;
 // The last bytes of a table.
 constexpr std::string_view kTableMagic = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
 
-// Appends a number of four bytes, the lowest first.
+// Appends a 32-bit number, little-endian.
 inline void AppendFixed32(uint32_t value, std::string* out) {
   for (int shift = 0; shift < 32; shift += 8)
     out->push_back(static_cast<char>(value >> shift & 0xff));
 }
 
-// The bytes of one block, with its only restart at its beginning.
+// The bytes of one block, with one restart point at its beginning.
 inline std::string TableBlock(const std::map<std::string, std::string>& entries) {
   std::string block, last;
   for (const auto& [key, value] : entries) {
@@ -39,7 +39,7 @@ inline std::string TableBlock(const std::map<std::string, std::string>& entries)
   return block;
 }
 
-// The block as a file has it: not compressed, which a byte says, and the checksum of both.
+// The block as it stands in a file: with a byte for "not compressed" and the checksum of both.
 inline std::string SealedBlock(std::string block) {
   block += '\0';
   AppendFixed32(MaskedCrc32c(Crc32c(block)), &block);

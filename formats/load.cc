@@ -1,5 +1,5 @@
-// The public functions that read and write programs (heddle/program.h, heddle/params.h), over the
-// formats.
+// The public functions that read and write programs and parameters (heddle/program.h,
+// heddle/params.h), for all formats.
 #include <xxhash.h>
 
 #include <filesystem>
@@ -25,7 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 using formats::Format;
 
-// The beginning of a file; empty where it cannot be read, or comes once.
+// The first bytes of a file; empty where it cannot be read, or is a stream, which can be read only
+// once.
 std::string FirstBytes(const std::string& path) {
   if (IsStream(path)) return {};
   constexpr size_t kFirst = 256;
@@ -36,8 +37,8 @@ std::string FirstBytes(const std::string& path) {
   return first;
 }
 
-// The files of a directory that have this format's extension and begin as its files do. A file that
-// cannot be read counts as one of them.
+// The files in `dir`, among `names`, with the format's extension whose first bytes the format
+// recognises. A file that cannot be read counts as one of them.
 std::vector<std::string> FilesOf(const Format& format, const fs::path& dir,
                                  const std::vector<std::string>& names) {
   std::vector<std::string> found;
@@ -50,7 +51,7 @@ std::vector<std::string> FilesOf(const Format& format, const fs::path& dir,
   return found;
 }
 
-// The program file in a directory.
+// Finds the program file in a directory.
 Result<std::string> FindInDirectory(const std::string& dir) {
   std::string usual, extension;
   for (const Format* format : formats::Formats()) {
@@ -76,7 +77,8 @@ Result<std::string> FindInDirectory(const std::string& dir) {
   return NotFound(dir, " holds no program (", usual, ")", formats::OtherKindsIn(dir));
 }
 
-// The format to write in. "": the one that the program was read from, or ProgramDesc.
+// The format to write in. An empty name means the format that the program was read from if it can
+// be written, else ProgramDesc.
 Result<const Format*> FormatNamed(const std::string& name, const ir::Program& program) {
   const Format& own = formats::FormatOf(program);
   if (name.empty()) return own.CanWrite() ? &own : formats::Formats()[0];
@@ -102,7 +104,7 @@ Result<std::vector<std::string>> Format::Signatures(std::string_view) const {
 }
 
 uint64_t Format::Hash(std::string_view bytes) const {
-  // A program without its tensors is smaller: what begins like a larger one is damaged.
+  // A program without its tensors is smaller than kMost: larger bytes are a damaged file.
   constexpr size_t kMost = size_t{2} << 30, kLooked = 4096;
   return XXH64(bytes.data(), bytes.size() > kMost ? kLooked : bytes.size(), 0);
 }
@@ -133,7 +135,7 @@ uint64_t HashOf(const Format& format, std::string_view bytes, const ProgramPart&
   return hash;
 }
 
-// If several formats recognise a file, the later one looks closer.
+// The format that recognises the bytes; of several, the one listed last checks most closely.
 const Format* Recognised(std::string_view bytes) {
   const Format* format = nullptr;
   for (const Format* f : Formats())
@@ -193,7 +195,7 @@ Result<std::string> Program::Serialize(const std::string& format) const {
 
 namespace {
 
-// Dimensions are written one by one, so that none at all would mean a scalar.
+// The format writes dimensions one by one, so an unknown rank would read as a scalar.
 Status CheckRanks(const Program& program, const Format& format) {
   for (const TensorInfo& input : program.inputs())
     if (!input.shape.known_rank())
@@ -203,7 +205,7 @@ Status CheckRanks(const Program& program, const Format& format) {
   return Status::Ok();
 }
 
-// Files of parameters hold tensors alone.
+// Checks that all parameters are tensors: files of parameters can hold nothing else.
 Status CheckTensors(const Model& model) {
   for (const ir::Var& var : model.program.ir().vars) {
     const Value* value = model.scope != nullptr && var.persistable && var.kind == ir::VarKind::kRaw
@@ -216,7 +218,7 @@ Status CheckTensors(const Model& model) {
   return Status::Ok();
 }
 
-// Writes a file to a directory, which is made when absent.
+// Writes a file into a directory, which is made if it does not exist.
 Status WriteIn(const std::string& directory, const std::string& file_name,
                const std::string& bytes) {
   std::error_code ec;
@@ -265,8 +267,8 @@ Result<SavedModel> SaveProgram(const Program& program, const std::string& direct
 Result<std::string> FindProgramFile(const std::string& path) {
   std::error_code ec;
   if (fs::is_directory(path, ec)) return FindInDirectory(path);
-  // TensorFlow names a checkpoint by what its files' names have in common. In old ones a file with
-  // variables is called so.
+  // A TensorFlow checkpoint is named by the common prefix of its files. Old checkpoints also have a
+  // file of that name, which holds variables.
   const std::string meta = path + ".meta";
   if (!IsRegularFile(meta) || IsStream(path)) return path;
   return formats::Recognised(FirstBytes(path)) == nullptr ? meta : path;
@@ -289,7 +291,7 @@ Result<Program> LoadProgram(const std::string& path, const ProgramPart& part) {
 
 Result<std::vector<std::string>> SignaturesOf(const std::string& path) {
   HEDDLE_ASSIGN_OR_RETURN(const std::string file, FindProgramFile(path));
-  if (IsStream(file)) return std::vector<std::string>();  // whose bytes come once
+  if (IsStream(file)) return std::vector<std::string>();  // a stream can be read only once
   HEDDLE_ASSIGN_OR_RETURN(const FileBytes bytes, FileBytes::Read(file));
   const Format* format = formats::Recognised(bytes.view());
   if (format == nullptr) return std::vector<std::string>();
@@ -311,7 +313,8 @@ Result<Model> LoadModel(const std::string& path, const std::string& params,
   Model model{*program, std::make_shared<Scope>()};
   const std::string where =
       params.empty() ? formats::FormatOf(program->ir()).DefaultParameters(file) : params;
-  // The program's own file may hold strings, which are no tensors.
+  // Even without parameters the program's own file is read: it may hold strings, which are no
+  // tensors.
   if (program->persistables().empty() && params.empty() && where != file) return model;
   if (params.empty() && where != file && IsStream(file))
     return NotFound("no parameters: the program came through ", file, " and has ",

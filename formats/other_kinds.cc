@@ -26,7 +26,7 @@ constexpr const char* kNoModel = "it holds no model";
 constexpr const char* kWeightsAlone =
     "it holds weights without a program; export the model with its program, to ONNX say";
 
-// Kinds that certain bytes at a certain place tell.
+// Kinds of files that are known by certain bytes at a fixed position.
 struct Magic {
   size_t at;
   std::string_view bytes;
@@ -142,7 +142,7 @@ std::optional<OtherKind> Markup(std::string_view bytes) {
 std::optional<OtherKind> KindOfJson(std::string_view bytes) {
   const std::string_view text = Trimmed(bytes);
   if (text.empty() || (text[0] != '{' && text[0] != '[')) return std::nullopt;
-  // Something like it begins a text of TensorFlow's, or bytes of anything.
+  // TensorFlow's text form may begin like this, and so may arbitrary bytes.
   const std::string_view rest = Trimmed(text.substr(1));
   if (text[0] == '{' && !rest.empty() && rest[0] != '"' && rest[0] != '}') return std::nullopt;
   if (text[0] == '[' && !rest.empty() && !Contains("[{\"]-0123456789tfn", rest.substr(0, 1)))
@@ -153,7 +153,7 @@ std::optional<OtherKind> KindOfJson(std::string_view bytes) {
 #else
   for (const std::string_view key : {"\"base_code\"", "\"program\""})
     if (text[0] == '{' && rest.substr(0, key.size()) == key.substr(0, rest.size()))
-      return std::nullopt;  // or its beginning
+      return std::nullopt;  // a PIR program, perhaps cut short
 #endif
   if (Contains(text, "\"modelTopology\"") || Contains(text, "\"weightsManifest\""))
     return OtherKind{"a TensorFlow.js model",
@@ -227,7 +227,7 @@ std::optional<OtherKind> Safetensors(std::string_view bytes) {
   return OtherKind{"a safetensors file", kWeightsAlone};
 }
 
-// A protobuf message that is not one of heddle's, by the fields that it has.
+// Recognises protobuf messages of other formats by their fields.
 std::optional<OtherKind> OtherMessage(std::string_view bytes) {
   if (!bytes.starts_with('\x08') && !bytes.starts_with('\x10')) return std::nullopt;
   bool tensor = true, typed = false, filled = false, described = false;
@@ -239,11 +239,12 @@ std::optional<OtherKind> OtherMessage(std::string_view bytes) {
       break;
     const uint64_t field = tag >> 3;
     const bool is_message = (tag & 7) == wire::Field::kBytes;
-    // Core ML: what the model is, then the model in a field for its kind. ONNX has no such numbers.
+    // Core ML: a description, then the model in a field whose number is its kind. ONNX has no such
+    // numbers.
     if (described && is_message && field >= 200 && field <= 3000)
       return OtherKind{"a Core ML model", kToOnnx};
     described = described || (is_message && field == 2);
-    // ONNX's tensors: dimensions, a type, then data or a name.
+    // ONNX tensors: dimensions and a type, then data or a name.
     typed = typed || (field == 2 && !is_message);
     filled = filled || (is_message && (field == 8 || field == 9 || field == 13));
     tensor = tensor &&
@@ -255,7 +256,7 @@ std::optional<OtherKind> OtherMessage(std::string_view bytes) {
   return std::nullopt;
 }
 
-// A record of Paddle's parameters: see formats/paddle/param_records.h.
+// Recognises a record of Paddle's parameters (formats/paddle/param_records.h).
 std::optional<OtherKind> PaddleParameters(std::string_view bytes) {
   static constexpr std::string_view kBegin("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
   if (bytes.size() < 21 || !bytes.starts_with(kBegin)) return std::nullopt;
@@ -283,7 +284,7 @@ std::optional<OtherKind> Zeros(std::string_view begin, std::string_view end) {
                    "interrupted; fetch it again"};
 }
 
-// Kinds without a mark in their bytes, by the names of their files.
+// Kinds without recognisable bytes, by the names of their files.
 std::optional<OtherKind> KindByName(std::string_view name) {
   struct Ending {
     const char* ending;
@@ -322,7 +323,8 @@ std::optional<OtherKind> KindByName(std::string_view name) {
 std::optional<OtherKind> KindOfEnds(std::string_view begin, std::string_view end) {
   if (auto kind = LfsPointer(begin)) return kind;
   for (const Magic& m : kMagics) {
-    // FlatBuffers begin with a small offset; what others have there may be any text.
+    // FlatBuffers begin with a small offset, so byte 3 is zero; a text may have the same bytes at
+    // 4.
     if (begin.size() < m.at || (m.at == 4 && begin[3] != '\0')) continue;
     if (begin.substr(m.at).starts_with(m.bytes)) return OtherKind{m.what, m.instead};
   }
@@ -409,13 +411,13 @@ std::string OtherKindsIn(const std::string& directory) {
   }
   std::sort(files.begin(), files.end());
   std::sort(folders.begin(), folders.end());
-  // Models lie one folder below, too.
+  // Models may also lie one folder below.
   for (const fs::path& folder : folders)
     for (const Format* format : Formats())
       for (const std::string& file : format->FileNames())
         if (fs::is_regular_file(folder / file, error))
           return StrCat("; there is one in ", (folder / file).string());
-  // A model of another kind is more likely to be meant than notes beside it, and goes first.
+  // A model of another kind is more likely to be meant than a note beside it, so it is named first.
   std::string note;
   for (const fs::path& path : files) {
     const auto file = DataFile::Open(path.string());

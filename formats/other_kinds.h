@@ -1,7 +1,7 @@
-// Files that are no program, or none that heddle reads: what they are, so that an error can say it
-// and what to do.
+// Recognises files that are no program, or none that heddle reads, so that an error can say what
+// they are and what to do.
 //
-// Threads: any.
+// Threads: any may call any function.
 #pragma once
 
 #include <optional>
@@ -20,20 +20,19 @@ struct OtherKind {
   std::string Text() const { return what + ": " + instead; }
 };
 
-// The kind of the bytes by their beginning (and, of archives, their end); nothing where that is not
-// certain. No program that heddle reads is taken for something else.
+// The kind of the bytes, by their beginning (for archives also their end); nothing where that is
+// not certain. A program that heddle reads is never taken for another kind.
 std::optional<OtherKind> OtherKindOf(std::string_view bytes);
-// The same for a file, of which a little is read.
+// The same for a file, of which at most 128 KiB are read.
 std::optional<OtherKind> OtherKindOf(const DataFile& file);
 
-// An error where the bytes are of such a kind, or there are none.
+// An error if the bytes are of another kind or empty.
 Status CheckKind(std::string_view bytes, const std::string& name);
-// The error for bytes that are of no such kind and that no format recognises either.
+// The error for bytes of no known kind that no format recognises.
 Status UnknownKind(std::string_view bytes, const std::string& name);
-// For an error about a file of data that is not as it should be: "; it is a Git LFS pointer …", or
-// nothing.
+// An addition to an error about a malformed data file: "; it is a Git LFS pointer …", or empty.
 std::string OtherKindNote(const DataFile& file);
-// For an error about a directory without a program: "; it holds …", or nothing.
+// An addition to an error about a directory without a program: "; it holds …", or empty.
 std::string OtherKindsIn(const std::string& directory);
 
 }  // namespace heddle::formats

@@ -1,4 +1,4 @@
-// Programs that are let go. The file that one was read from is the smallest thing to remember.
+// Packs programs whose memory is given back. The file from which one was read is the smallest form.
 #include <utility>
 
 #include "core/error.h"
@@ -29,8 +29,9 @@ class InFile : public PackedProgram {
   const Format& format_;
 };
 
-// The file that the program was read from, if it is there as it was. Where most of it is what
-// nobody holds anyway (call stacks), looking costs more than it saves.
+// The file that the program was read from, if it is unchanged. Files much larger than what the
+// program keeps are not read again: they consist mostly of call stacks, and reading would cost more
+// than it saves.
 FileHandle FileOf(const ir::Program& program) {
   constexpr size_t kLeast = 16 << 10, kMostTimes = 4;
   const size_t held = program.source->bytes();

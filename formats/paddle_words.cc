@@ -8,7 +8,7 @@ namespace heddle::formats {
 
 std::optional<ir::Op> InPaddlesWords(const ir::Op& op) {
   if (op.type() != "relu" || !op.Attr<bool>("keep_nan")) return std::nullopt;
-  // Limits keep NaN.
+  // clip without an upper limit keeps NaN, as this relu does.
   ir::Op clip = ir::MakeOp(*FindOp("clip"));
   clip.index = op.index;
   clip.call_stack = op.call_stack;

@@ -1,4 +1,4 @@
-// Operators with attributes that Paddle lacks, said in operators of its own that mean the same.
+// Rewrites operators with attributes that Paddle lacks as Paddle's operators of the same meaning.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace heddle::formats {
 
-// Nothing: the operator stands as it is. What only differs in NaN, infinities or the smallest
-// differences, and has no such words, stands as it is, too.
+// The rewritten operator; nothing: the operator stays as it is. Operators that differ from Paddle's
+// only for NaN, infinities or rounding, and that Paddle's cannot express, also stay.
 std::optional<ir::Op> InPaddlesWords(const ir::Op& op);
 
 }  // namespace heddle::formats

@@ -1,12 +1,12 @@
-// The seam between heddle and the files that programs are stored in: what a format must be able to
-// do (Format), and what a program remembers of the file it was read from (ProgramSource).
+// The interface between heddle and the files that programs are stored in: what a format must be
+// able to do (Format), and what a program keeps of the file it was read from (ProgramSource).
 //
 // Each format is a folder of formats/ with one object of class Format, listed in
 // formats/registry.cc. Everything else calls these interfaces and knows no format by name.
 //
-// Ownership: a Format lives as long as the process. A ProgramSource is shared by the programs that
-// came of it. Threads: any; all are immutable. Errors: see each function; messages begin with the
-// name of the file.
+// Ownership: a Format lives as long as the process. A ProgramSource is shared by the programs made
+// from it. Threads: any; all are immutable. Errors: see each function; messages begin with the name
+// of the file.
 #pragma once
 
 #include <cstddef>
@@ -24,49 +24,49 @@
 
 namespace heddle::formats {
 
-// A program that was let go. It can be made again, and takes a small part of its size until then.
+// A program in packed form, a small part of its size, from which it can be made again.
 class PackedProgram {
  public:
   virtual ~PackedProgram() = default;
-  // kDataLoss where the file it is in was written to meanwhile.
+  // Makes the program again. kDataLoss: its file was written to meanwhile.
   virtual Result<std::shared_ptr<ir::Program>> Unpack() const = 0;
 };
 
 class Format;
 
-// The part of a file that its program remembers. Each format derives a class of its own.
+// What a program keeps of its file. Each format derives a class of its own.
 class ProgramSource {
  public:
   virtual ~ProgramSource() = default;
   virtual const Format& format() const = 0;
-  virtual size_t bytes() const = 0;  // of memory that it holds
-  // NumPy's names of the element types that the file gives the program's inputs and outputs, where
-  // heddle holds them in another dtype ("uint16" in int32); empty: the dtype says it.
+  virtual size_t bytes() const = 0;  // memory that it holds, in bytes
+  // NumPy's name of the element type that the file gives an input or output, where heddle holds it
+  // in another dtype ("uint16" in int32); empty: the dtype is right.
   virtual std::string_view InputType(size_t) const { return {}; }
   virtual std::string_view OutputType(size_t) const { return {}; }
-  // What the user calls the output that this variable holds, where the variable cannot be called
-  // so; empty: as the variable.
+  // The user's name of the output that this variable holds, where the variable cannot have that
+  // name; empty: the variable's name.
   virtual std::string_view OutputName(std::string_view) const { return {}; }
-  // heddle::FunctionsOf
+  // Implements heddle::FunctionsOf.
   virtual Result<FunctionLibrary> Functions() const { return FunctionLibrary(); }
-  // Makes something that gives `program` again, without its file. Precondition: this is its source,
+  // Packs `program` for the case that its file is not available. Precondition: this is its source,
   // and program.as_parsed().
   virtual std::unique_ptr<const PackedProgram> Pack(const ir::Program& program) const = 0;
 };
 
-// What a program is made of.
+// The input of Format::Parse.
 struct ParseRequest {
-  std::string_view bytes;       // of a file; they need not outlive the call
-  ir::ProgramBuilder& builder;  // takes the program, and mistakes within a file that can be read
-  // The file that the bytes are those of. It can be read again later, so that what is large may
-  // stay in it. Empty: there is none.
+  std::string_view bytes;       // the contents of a file; need not outlive the call
+  ir::ProgramBuilder& builder;  // receives the program, and the errors in a file that can be read
+  // The file with these bytes. It can be read again later, so large contents may stay in it. Empty:
+  // there is none.
   std::string path = {};
-  // Where the files lie that the bytes name: external data, variables. Empty: they are not at hand.
+  // The folder of the files that the bytes name: external data, variables. Empty: not available.
   std::string folder = {};
   const ProgramPart& part = kWholeFile;
 
   static const ProgramPart kWholeFile;
-  // `status`, said of the file.
+  // `status` with the file's name in front.
   Status InFile(const Status& status) const {
     return Status(status.code(), builder.name() + ": " + status.message());
   }
@@ -78,48 +78,49 @@ class Format {
   virtual ~Format() = default;
 
   virtual std::string_view name() const = 0;
-  // Whether the bytes of a file are of this format, by a look at its first ones. Bytes that are cut
-  // short or damaged further on are recognised, so that Parse can say what is wrong with them.
+  // Whether bytes are of this format, decided by their beginning. Bytes that are cut short or
+  // damaged further on are recognised, so that Parse can say what is wrong.
   virtual bool Recognises(std::string_view bytes) const = 0;
 
-  // Tells programs apart by the bytes of their files (Program::hash). Of large files, the contents
-  // of tensors that the program does not depend on may be left out, so that nobody need read them.
+  // A hash of a file's bytes that identifies the program (Program::hash). Contents of tensors that
+  // the program does not depend on may be left out for large files, so that they need not be read.
   virtual uint64_t Hash(std::string_view bytes) const;
-  // Hands over the program to request.builder, which lists all its mistakes, and returns what the
-  // program remembers of its file. kDataLoss: not a file of this format, or cut short; kNotFound:
-  // the file has no such signature or value.
+  // Gives the program to request.builder, which lists all errors, and returns what the program
+  // keeps of its file. kDataLoss: not a file of this format, or cut short; kNotFound: the file has
+  // no such signature or value.
   virtual Result<std::shared_ptr<const ProgramSource>> Parse(const ParseRequest& request) const = 0;
-  // Whether a file holds several programs, of which a ProgramPart names one: Parse is given no
-  // other part than the whole file otherwise. The number of such a program (ir::Program::hash) is
-  // that of the bytes and of the part.
+  // Whether a file can hold several programs, of which a ProgramPart names one; if not, Parse is
+  // only asked for the whole file. The hash of such a program (ir::Program::hash) covers the bytes
+  // and the part.
   virtual bool HasParts() const { return false; }
   // The signatures by which a ProgramPart may name programs of the file.
   virtual Result<std::vector<std::string>> Signatures(std::string_view bytes) const;
-  // Whether Write makes files of this format. Programs of one that does not are written as
-  // ProgramDescs unless the user names another format.
+  // Whether Write is implemented. Programs of other formats are written as ProgramDescs unless the
+  // user names a format.
   virtual bool CanWrite() const { return true; }
-  // The bytes of a file that Parse makes this program of again. What heddle has no use for is taken
-  // from program.source where that is of this format. kResourceExhausted: it cannot be so large.
+  // The bytes of a file of which Parse makes this program again. Details that heddle does not use
+  // are taken from program.source if that is of this format. kResourceExhausted: the file would be
+  // too large.
   virtual Result<std::string> Write(const ir::Program& program) const = 0;
 
-  // Operators of the program that Write puts into a file and that the framework which the format is
-  // of does not have, each once.
+  // The operators, each once, that Write puts into a file although the format's own framework lacks
+  // them.
   virtual std::vector<std::string> Foreign(const ir::Program&) const { return {}; }
 
-  // The names of program files in a directory, the best first, and the ending of other names.
+  // The usual names of program files in a directory, the best first, and the extension of others.
   virtual std::vector<std::string> FileNames() const = 0;
   virtual std::string Extension() const = 0;
-  // A program file in a directory that has another name, by which other files there tell it; empty:
-  // there is none.
+  // A program file with an unusual name, found by other files in the directory; empty: there is
+  // none.
   virtual std::string ProgramIn(const std::string&) const { return {}; }
-  // The parameters that belong to a program file when the user names none: a file or a directory.
+  // The parameters that belong to a program file, when the user names none: a file or a directory.
   virtual std::string DefaultParameters(const std::string& program_file) const = 0;
-  // Whether `path` names parameters that are there.
+  // Whether there are parameters at `path`.
   virtual bool HasParameters(const std::string& path) const;
-  // heddle::LoadParameters for programs of this format; kWhenNeeded leaves them in the file.
+  // Implements heddle::LoadParameters; kWhenNeeded leaves the contents in the file.
   virtual Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
                                 ParameterReading reading) const = 0;
-  // Gives the scope the parameters that the program's own file holds; none in most formats.
+  // Sets the parameters that the program file itself holds; most formats have none.
   virtual Status SetOwnParameters(const Program& program, Scope& scope) const;
   // LoadParameters for the bytes of one file, which need not outlive the call. kUnimplemented: this
   // format has no such file.
@@ -127,16 +128,15 @@ class Format {
                                  Scope& scope) const;
 };
 
-// Makes the program of a file's bytes, of whichever format they are; `name` stands before messages.
-// Everything wrong with a file is found here: kInvalidArgument lists it. kDataLoss: damaged;
-// kUnimplemented: a format, or operators, that heddle does not read.
-// `is_file`: they are those of the file called so.
+// Parses the bytes of a file of any format; `name` begins messages. All errors in a file are found
+// here: kInvalidArgument lists them. kDataLoss: damaged; kUnimplemented: a format, or operators,
+// that heddle does not read. `is_file`: `name` is a file with these bytes.
 Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const std::string& name,
                                                   bool is_file = false,
                                                   const ProgramPart& part = {});
 
-// Lets `program` be forgotten: where the file called program.name still is what it was read from,
-// that file, which stays open, else what its source packs. Precondition: program.as_parsed().
+// Packs a program so that its memory can be given back: as its file, which stays open, if that is
+// unchanged, else as its source packs it. Precondition: program.as_parsed().
 std::unique_ptr<const PackedProgram> Pack(const ir::Program& program);
 
 }  // namespace heddle::formats

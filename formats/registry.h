@@ -1,4 +1,4 @@
-// The formats that heddle reads and writes.
+// The list of formats that heddle reads and writes.
 #pragma once
 
 #include <span>
@@ -7,11 +7,11 @@
 
 namespace heddle::formats {
 
-// All of them. The first one is for what no other is responsible for: programs that were read from
-// no file, and bytes that nobody recognises.
+// All formats. The first one is the default: for programs that were read from no file, and for
+// bytes that no format recognises.
 std::span<const Format* const> Formats();
 
-// The one that the program was read from.
+// The format from which the program was read.
 const Format& FormatOf(const ir::Program& program);
 
 }  // namespace heddle::formats

@@ -1,4 +1,4 @@
-// SHA-1 (FIPS 180-4), which tells damage, and protects from nobody.
+// SHA-1 (FIPS 180-4), to detect damage, not attacks.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ class Sha1 {
  public:
   static constexpr size_t kHexDigits = 40;
   void Add(std::string_view bytes);
-  // In hexadecimal digits, lower case.
+  // The digest in lower-case hexadecimal digits.
   std::string Digest() &&;
 
  private:
@@ -20,8 +20,8 @@ class Sha1 {
   void Mix(const char* block);
 
   std::array<uint32_t, 5> state_ = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
-  std::string rest_;    // less than a block
-  uint64_t bytes_ = 0;  // in all
+  std::string rest_;    // the last bytes, less than a block
+  uint64_t bytes_ = 0;  // number of bytes so far
 };
 
 }  // namespace heddle::formats

@@ -1,5 +1,6 @@
-// The layout is that of a LevelDB table (formats/leveldb_table.h): blocks of entries, an
-// index of the blocks, and a footer. Blocks and tensors have checksums.
+// Reads and writes TensorFlow's bundles of variables. The index has the layout of a LevelDB table
+// (formats/leveldb_table.h): blocks of entries, an index of the blocks, and a footer. Blocks and
+// tensors have checksums.
 #include "heddle/variables_bundle.h"
 
 #include <map>
@@ -47,7 +48,7 @@ int TypeOf(DType dtype) {
   }
 }
 
-// Appends the block and its tail; its handle.
+// Appends the block with its trailer and returns its handle.
 std::string AppendBlock(const std::string& block, std::string* file) {
   std::string handle;
   wire::AppendVarint(file->size(), &handle);
@@ -80,7 +81,7 @@ Status SaveVariablesBundle(const std::string& prefix, const NamedTensors& tensor
   std::map<std::string, std::string> entries;
   std::string header, version, data;
   wire::AppendVarintField(1, 1, &version);
-  wire::AppendVarintField(1, 1, &header);  // shards
+  wire::AppendVarintField(1, 1, &header);  // number of shards
   wire::AppendBytesField(3, version, &header);
   entries[""] = header;
   for (const auto& [name, given] : tensors) {

@@ -42,7 +42,7 @@ void ContentsChecksum::Join(size_t begin, Stretch stretch) {
   if (begin > 0 || stretch.end < bytes_) {
     auto next = seen_.upper_bound(begin);
     const auto before = next == seen_.begin() ? seen_.end() : std::prev(next);
-    // Another thread may have been faster.
+    // Another thread has added some of these bytes meanwhile.
     if ((before != seen_.end() && before->second.end > begin) ||
         (next != seen_.end() && next->first < stretch.end))
       return;

@@ -1,7 +1,7 @@
-// The checksum of contents that come in stretches: in any order, from any thread, some of them
-// again.
+// The checksum of contents that arrive in ranges of bytes: in any order, from any thread, with
+// repetitions.
 //
-// Threads: any.
+// Threads: any may call any function.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ class ContentsChecksum {
   // `expected`: the CRC-32C of all `bytes` bytes, as Crc32c gives it.
   ContentsChecksum(size_t bytes, uint32_t expected) : bytes_(bytes), expected_(expected) {}
 
-  // Takes note of the bytes [begin, end) of the contents, at `data`. False as soon as all have been
-  // seen and their checksum is another one, and from then on.
+  // Adds the bytes [begin, end) of the contents, at `data`. False once all bytes have been added
+  // and their checksum differs from the expected one.
   bool Add(const void* data, size_t begin, size_t end);
 
  private:
@@ -26,8 +26,8 @@ class ContentsChecksum {
     size_t end;
     uint32_t crc;
   };
-  // Stretches that do not touch, by their beginnings. There are few: what comes when there are too
-  // many of them is not noted, and the contents stay unchecked until they come in one piece.
+  // Disjoint ranges that do not touch, by their beginnings. At most kMostStretches are kept: a
+  // range beyond that is dropped, and the contents stay unchecked until they arrive in one piece.
   using Stretches = std::map<size_t, Stretch>;
   static constexpr size_t kMostStretches = 4096;
 

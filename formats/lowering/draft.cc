@@ -8,7 +8,7 @@
 namespace heddle::formats {
 namespace {
 
-// The variables outside of a sub-block that its operators read (or write), each once.
+// Collects the variables outside of a sub-block that its operators read (or write), each once.
 class Outside {
  public:
   Outside(const Draft& draft, int sub_block) : draft_(draft), sub_block_(sub_block) {}
@@ -42,8 +42,8 @@ void FillControlSlots(const Draft& draft, DraftOp* op) {
   op->outputs.emplace_back("Out", written.Take());
 }
 
-// Drops optional operators whose output nobody reads: from the last one on, since one may be the
-// only reader of another.
+// Drops optional operators whose output is not read. It goes backwards, since a dropped operator
+// may be the only reader of an earlier one's output.
 void DropUnread(Draft* draft) {
   std::vector<int> readers(draft->vars.size());
   const auto count = [&](const DraftOp& op, int by) {
@@ -93,7 +93,7 @@ class Emitter {
   }
 
  private:
-  // Made when it is first named, so that what nobody names is not there.
+  // The program's variable, added at its first use, so that unused variables are left out.
   ir::VarId Id(int v) {
     if (v == kNoDraft) return ir::kNoVar;
     ir::VarId& id = ids_[static_cast<size_t>(v)];
@@ -114,7 +114,7 @@ class Emitter {
     for (int v : vars) operands->push_back(Id(v));
   }
 
-  // One operator of the file may become any number here, which share its text.
+  // The label of the file's operator `source`. All operators made from one share its text.
   CallStack LabelOf(const void* source) {
     const auto [found, is_new] = label_of_.emplace(source, labels_->size());
     if (is_new) {
@@ -148,7 +148,7 @@ class Emitter {
   const DraftLabel label_;
   ir::ProgramBuilder& builder_;
   std::vector<ir::VarId> ids_;
-  std::unordered_map<const void*, uint32_t> label_of_;  // its place in labels_
+  std::unordered_map<const void*, uint32_t> label_of_;  // per source: index into labels_
   const std::shared_ptr<CallStackTable> labels_ = std::make_shared<CallStackTable>();
 };
 
@@ -156,7 +156,7 @@ class Emitter {
 
 void FinishDraft(Draft* draft) {
   DropUnread(draft);
-  // From the inside out: what inner operators name, outer ones do too.
+  // Inner blocks first: a variable that an inner block uses is used by the blocks around it too.
   for (size_t b = draft->blocks.size(); b-- > 0;)
     for (DraftOp& op : draft->blocks[b].ops)
       if (op.sub_block >= 0) FillControlSlots(*draft, &op);

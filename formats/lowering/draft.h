@@ -1,5 +1,6 @@
-// A program of another format said with heddle's operators, before ir::ProgramBuilder is given it:
-// blocks can still get operators and variables another block or name.
+// Draft: a program that a reader expresses in heddle's operators, before it is given to
+// ir::ProgramBuilder. Unlike there, operators can still be added to any block, and variables can be
+// renamed or moved to another block.
 #pragma once
 
 #include <memory>
@@ -21,16 +22,16 @@ inline constexpr int kNoDraft = -1;  // no variable
 
 struct DraftVar {
   std::string name;
-  int64_t id = 0;  // of the file's value, where values have numbers
+  int64_t id = 0;  // number of the file's value, where values have numbers
   int block = 0;
   ir::VarKind kind = ir::VarKind::kTensor;
   DType dtype = DType::kUnknown;
   bool ranked = false;
   std::vector<int64_t> dims;
   bool persistable = false;
-  bool named = false;  // the file gives the name: it stays
+  bool named = false;  // the name comes from the file and must not change
   bool fed = false;
-  bool shared = false;  // by values that are used apart from each other
+  bool shared = false;  // holds several values of the file, which are used separately
 };
 
 struct DraftOp {
@@ -42,9 +43,9 @@ struct DraftOp {
   const void* source = nullptr;  // the file's operator, for DraftLabel
   Slots<std::vector<int>> inputs, outputs;
   Slots<AttrValue> attributes;
-  Slots<std::vector<int>> attributes_from;  // variables
+  Slots<std::vector<int>> attributes_from;  // per attribute: the variables it is read from
   int sub_block = -1;
-  bool optional = false;  // may go when nobody reads its only output
+  bool optional = false;  // to be dropped if its only output is not read
 };
 
 struct DraftBlock {
@@ -58,14 +59,14 @@ struct Draft {
   std::vector<std::pair<int, int>> feeds, fetches;  // variable and column
 };
 
-// Drops constants that are attributes now, and says which outer variables sub-blocks read and
-// write. Then nothing more is changed.
+// Drops optional operators whose output is not read, and fills in which outer variables each
+// sub-block reads and writes. The draft must not be changed afterwards.
 void FinishDraft(Draft* draft);
 
-// The operator `source` as the file has it, for messages.
+// Describes the file's operator `source` in messages.
 using DraftLabel = std::string (*)(const void* source);
 
-// Hands it over. Precondition: finished.
+// Adds the draft to the builder. Precondition: FinishDraft was called.
 void Emit(const Draft& draft, DraftLabel label, ir::ProgramBuilder* builder);
 
 }  // namespace heddle::formats

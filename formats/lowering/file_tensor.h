@@ -1,4 +1,4 @@
-// A tensor whose elements are a stretch of a file, read at once or when somebody needs them.
+// A tensor whose elements are a range of a file, read at once or when they are needed.
 //
 // Ownership: shares the file, which stays open. Threads: any; it is immutable.
 #pragma once
@@ -15,21 +15,21 @@
 namespace heddle::formats {
 
 struct FileTensor {
-  // Tensors of fewer bytes are better read at once.
+  // Tensors of fewer bytes should be read at once.
   static constexpr size_t kLeastBytes = 16 << 10;
 
   std::shared_ptr<const DataFile> file;
-  size_t offset = 0, bytes = 0;          // of the elements as the file has them
-  const ElementType* element = nullptr;  // with a raw form
+  size_t offset = 0, bytes = 0;          // position and size of the elements in the file
+  const ElementType* element = nullptr;  // has a raw form
   Shape shape;
-  // The CRC-32C of the bytes, where it is known. Contents are compared with it when all of them
-  // have been read, at once or part by part. A mapped file is not read as a whole.
+  // The CRC-32C of the bytes, if known. It is compared once all bytes have been read, at once or in
+  // parts. A file that is mapped into memory is not read as a whole, and so not checked.
   std::optional<uint32_t> crc32c = std::nullopt;
 
-  // kWhenNeeded may leave the contents in the file. kDataLoss: the file was written to, cut short,
-  // or damaged; kResourceExhausted: no memory for `what`, which messages begin with.
+  // Reads the tensor; kWhenNeeded may leave the contents in the file. `what` begins messages.
+  // kDataLoss: the file was written to, cut short, or damaged; kResourceExhausted: no memory.
   Result<Tensor> Read(ParameterReading reading, const std::string& what) const;
-  // That `what`, the bytes from `offset` on, has another checksum.
+  // The error that the bytes of `what` from `offset` on have another checksum.
   static Status Damaged(const std::string& what, const DataFile& file, size_t offset);
 };
 

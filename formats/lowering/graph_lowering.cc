@@ -172,7 +172,7 @@ void GraphLowering::MergeConstants() {
         facts.unreadable || !facts.data->MayBeLookedInto())
       continue;
     auto made = facts.value ? Result<Tensor>(*facts.value) : MakeTensor(*facts.data);
-    if (!made.ok()) continue;  // which is told when it is needed
+    if (!made.ok()) continue;  // the error is reported where the constant is needed
     std::string key = StrCat(facts.data->TypeText(), ":");
     key.append(static_cast<const char*>(made->raw()), made->bytes());
     instead[v] = first.emplace(std::move(key), static_cast<int>(v)).first->second;

@@ -1,8 +1,8 @@
-// A graph while a reader says it in heddle's operators: its draft, what is known of each variable,
-// names, constants, and operators that heddle does not have.
+// GraphLowering: the state of a reader that lowers a graph to heddle's operators: the draft, what
+// is known of each variable, the names in use, the constants, and operators that heddle lacks.
 //
-// Ownership: refers to the builder, which takes mistakes, and to the tensors of the file; both must
-// outlive it. What it takes is its own. Threads: one at a time.
+// Ownership: refers to the builder, which collects errors, and to the file's tensors; both must
+// outlive it. All else is its own. Threads: one at a time.
 #pragma once
 
 #include <deque>
@@ -22,32 +22,32 @@
 
 namespace heddle::formats {
 
-// The reader knows this of a variable, beside what the draft has. Readers derive their own.
+// What the reader knows of a variable beyond its DraftVar. Each format derives its own.
 struct ValueFacts {
   int type = 0;                         // the format's element type; 0: not known
   Shape shape = Shape::Unknown();       // -1: open
   const TensorBytes* data = nullptr;    // a constant of the file
-  std::shared_ptr<const Tensor> value;  // the contents, where they are small and known
-  bool unreadable = false;              // `data` is not what it claims, which was told
+  std::shared_ptr<const Tensor> value;  // the contents, where known and small
+  bool unreadable = false;              // `data` is malformed; the error has been reported
   bool exact_name = false;              // the file gives the variable's name
-  bool is_variable = false;             // kept from run to run
-  bool joined = false;                  // `shape` holds for whichever operator writes it
+  bool is_variable = false;             // keeps its value from run to run
+  bool joined = false;                  // `shape` holds for all operators that write it
 
-  // What a variable that takes over such a value has.
+  // The facts of another variable that is to hold such values.
   ValueFacts Alike() const;
 };
 
-// A parameter of the program: a variable and where the file has its contents.
+// A parameter of the program: its name and its contents.
 struct Parameter {
   std::string name;
   TensorBytes data;
-  std::optional<Tensor> made;  // in place of data
+  std::optional<Tensor> made;  // the contents, if the reader computed them; `data` is empty then
 };
 
-// What becomes of a graph. Readers derive their own, with the parameters.
+// The result of lowering a graph. Each format derives its own, with the parameters.
 struct LoweredGraph {
   Draft draft;
-  std::deque<std::string> texts;  // that parameters refer to
+  std::deque<std::string> texts;  // strings that parameters refer to
 };
 
 class GraphLowering {
@@ -64,41 +64,45 @@ class GraphLowering {
   const ElementTypes& types() const { return types_; }
 
   // --- names
-  // One that no variable has, like `stem`; it is taken.
+  //
+  // Makes a name that no variable has, from `stem`, and keeps it.
   std::string FreshName(std::string_view stem);
-  // Keeps a name from FreshName, and lets it be free again.
+  // Reserves a name for FreshName; gives it back.
   void KeepName(std::string name) { names_.insert(std::move(name)); }
   void FreeName(const std::string& name) { names_.erase(name); }
   bool IsKept(const std::string& name) const { return names_.contains(name); }
 
   // --- variables
-  // In the present block; the name is not looked at.
+  //
+  // Adds a variable to the present block. The name must be unused; this is not checked.
   int NewVar(std::string name, DType dtype);
   DraftVar& var(int v) { return draft_.vars[static_cast<size_t>(v)]; }
   virtual ValueFacts& known(int v) = 0;
-  // Says of `to` what Facts::Alike() of `from` has.
+  // Sets the facts of `to` to Alike() of those of `from`.
   virtual void TakeFacts(int from, int to) = 0;
-  // Says a variable's type where its dtype does not tell it.
+  // Sets a variable's element type, and its dtype where that is not known yet.
   void SetType(int v, int type);
 
   // --- constants
-  // A parameter, should an operator read it. `data` must outlive this.
+  //
+  // Adds a constant, which becomes a parameter if an operator reads it. `data` must outlive this.
   int AddConstant(const TensorBytes& data, std::string_view name);
   int AddConstant(Tensor value, int type, std::string_view name);
   int AddConstant(const Strings& values, int type, std::string_view name);
-  // A tensor of this type that no message of the file holds, for AddConstant.
+  // An empty tensor of this type that belongs to this, for AddConstant.
   TensorBytes& OwnTensor(int type);
 
   // --- blocks
   int block() const { return block_; }
-  // A block inside the present one.
+  // Adds a block inside the present one.
   int NewBlock();
-  // Has operators go to another block; the one before.
+  // Makes `block` the present block and returns the former one.
   int SwitchBlock(int block) { return std::exchange(block_, block); }
 
-  // --- once more
-  // A place to go back to. What was made since is forgotten; all of it must be in `block` and in
-  // blocks that began since.
+  // --- undo
+  //
+  // A state that GoBack restores: what was added since is removed. Precondition: since then
+  // operators were added only to `block` and to blocks that are newer than the mark.
   struct Mark {
     int block = 0;
     size_t operators = 0, blocks = 0, vars = 0, problems = 0, unknown = 0;
@@ -106,25 +110,27 @@ class GraphLowering {
   Mark MarkAt(int block) const;
   void GoBack(const Mark& mark);
 
-  // --- operators that heddle does not have
+  // --- operators that heddle lacks
   void NoteUnknown(std::string_view op, const std::string& where);
   bool has_unknown() const { return !unknown_.empty(); }
-  // kUnimplemented, with all of them, their number and where they first stand; OK: there are none.
+  // kUnimplemented with the list of these operators, how often and where each occurs first; OK if
+  // there are none.
   Status UnknownOperators() const;
 
  protected:
   GraphLowering(const ElementTypes& types, ir::ProgramBuilder* builder, size_t blocks = 1);
 
   // --- at the end
-  // Small constants of the same contents become one, so that equal operators are seen to be equal.
+  //
+  // Merges small constants of equal contents, so that passes recognise equal operators.
   void MergeConstants();
-  // Declares the shapes that are known; passes go by them. A variable that is written several times
-  // stays without, but for what branches write: a loop may give it another shape.
+  // Declares the known shapes, which passes rely on. A variable that several operators write is
+  // skipped unless its shape is `joined`: a loop may give it another shape.
   void DeclareShapes();
-  // The parameters: the others are no longer persistable.
+  // Clears `persistable` on constants that are not used, and returns the others: the parameters.
   std::vector<int> KeptVariables();
   Parameter ParameterOf(int v);
-  // Moves what was made out of this; names and facts are of no use any more.
+  // Moves the draft and the texts to `made`. This must not be used afterwards.
   void MoveTo(LoweredGraph* made) {
     made->draft = std::move(draft_);
     made->texts = std::move(texts_);
@@ -132,14 +138,14 @@ class GraphLowering {
 
   ir::ProgramBuilder& builder_;
   Draft draft_;
-  int block_ = 0;  // where operators go
+  int block_ = 0;  // the present block: new operators go here
 
  private:
   struct Unknown {
     int count = 0;
     std::string first;
   };
-  virtual void ResizeFacts() = 0;  // to those of the draft's variables
+  virtual void ResizeFacts() = 0;  // to the number of the draft's variables
   std::vector<int> Writers() const;
 
   const ElementTypes& types_;
@@ -148,10 +154,11 @@ class GraphLowering {
   std::deque<TensorBytes> owned_;  // tensors that no message of the file holds
   std::deque<std::string> texts_;
   std::map<std::string, Unknown, std::less<>> unknown_;
-  std::vector<decltype(unknown_)::iterator> noted_;  // in the order of the calls of NoteUnknown
+  // In the order of the calls of NoteUnknown, for GoBack.
+  std::vector<decltype(unknown_)::iterator> noted_;
 };
 
-// With the facts of a format, which derive from ValueFacts.
+// A GraphLowering with a format's own Facts, which derive from ValueFacts.
 template <typename Facts>
 class GraphLoweringOf : public GraphLowering {
  public:
@@ -165,7 +172,7 @@ class GraphLoweringOf : public GraphLowering {
 
  private:
   void ResizeFacts() final { facts_.resize(draft_.vars.size()); }
-  std::deque<Facts> facts_;  // by variable; references to them outlive additions
+  std::deque<Facts> facts_;  // by variable; a deque, so that references stay valid
 };
 
 }  // namespace heddle::formats

@@ -1,5 +1,4 @@
-// An OpMaker that reads a node of the file: its inputs and attributes, whichever format they are
-// of.
+// NodeMaker: an OpMaker that reads the inputs and attributes of a node of any format.
 #pragma once
 
 #include <optional>
@@ -13,12 +12,12 @@
 
 namespace heddle::formats {
 
-// `Attribute` has a kind (kInt, kFloat, kString or another one), IsInts(), and values: i, f, s,
-// ints, floats, strings. One that a file leaves out, or that is of another kind, is `otherwise`.
+// `Attribute` has a kind (kInt, kFloat, kString or others), IsInts(), and the values i, f, s, ints,
+// floats, strings. Getters return `otherwise` for an attribute that is absent or of another kind.
 template <typename Attribute>
 class NodeMaker : public OpMaker {
  public:
-  // The node's mistakes; the file is refused with all of them.
+  // Reports an error in the node; reading goes on, and the file is refused with all errors.
   template <typename... Parts>
   void Problem(const Parts&... parts) {
     SayProblem(StrCat(parts...));
@@ -26,7 +25,8 @@ class NodeMaker : public OpMaker {
 
   // --- inputs
   virtual size_t inputs() const = 0;
-  // The variable of input `i`; a mistake, and a variable of unknown type, where there is none.
+  // The variable of input `i`. Where it is missing: reports an error and returns a variable of
+  // unknown type.
   virtual int Required(size_t i) = 0;
   std::vector<int> AllInputs(size_t from = 0) {
     std::vector<int> all;
@@ -34,8 +34,8 @@ class NodeMaker : public OpMaker {
     return all;
   }
 
-  // Has unsigned operands and results be as the use wants them, from here on. False, and a mistake:
-  // there is no form for operands of the type.
+  // Has operands and results of unsigned types converted as `use` requires, from now on. False, and
+  // an error is reported: there is no form for operands of this type.
   bool SetUnsigned(std::optional<UnsignedUse> use, int type) {
     if (use)
       unsigned_.Set(*use, type);
@@ -46,13 +46,14 @@ class NodeMaker : public OpMaker {
   }
 
   // --- attributes
-  // Null: the file leaves it out.
+  //
+  // Null: the attribute is absent.
   virtual const Attribute* Find(std::string_view name) const = 0;
   int64_t Int(std::string_view name, int64_t otherwise) const {
     const Attribute* a = Find(name);
     return a != nullptr && a->kind == Attribute::kInt ? a->i : otherwise;
   }
-  // A default is what float32 makes of it, as a number in a file is.
+  // The default is rounded to float32, as a number in a file is.
   double Float(std::string_view name, double otherwise) const {
     const Attribute* a = Find(name);
     if (a != nullptr && a->kind == Attribute::kInt) return static_cast<double>(a->i);

@@ -1,5 +1,5 @@
-// The dtypes and shapes of what an operator makes, by its own shape function, as far as they can be
-// known before any run.
+// Infers the dtypes and shapes of an operator's results, by its own shape function, as far as they
+// are known before any run.
 #include <algorithm>
 #include <deque>
 
@@ -12,7 +12,7 @@
 namespace heddle::formats {
 namespace {
 
-// An operator of the draft, bound to values that have a dtype and a shape and no contents.
+// An operator of the draft, bound to values with a dtype and a shape but without contents.
 class Bound {
  public:
   Bound(const DraftOp& op, const OpDef& def) {
@@ -23,7 +23,7 @@ class Bound {
     op_.attrs = attrs_.data();
   }
 
-  // `value_of(var, slot)`: the operand, or nothing.
+  // `value_of(var, slot)` gives the operand, or an empty value.
   template <typename ValueOf>
   void Bind(const DraftOp& op, ValueOf value_of) {
     std::vector<uint32_t> begin{0}, all;
@@ -72,10 +72,11 @@ class Bound {
 
 namespace {
 
-// Sizes that open dimensions are tried with: dimensions of results that come out alike do not
-// depend on them. 1 fits whatever broadcasts, 2 and 3 tell where a size is the rank of a result,
-// the others are divided by most factors. The large ones are for windows that need as many
-// elements, where few of the others fit.
+// The shape function is called once with each of these sizes in place of the open dimensions; a
+// dimension of a result that is equal in all calls does not depend on them. 1 broadcasts with any
+// size; 2 and 3 reveal where a size is the rank of a result; the others are multiples of most
+// factors. The large ones are for windows with so many elements, and are used where few of the
+// others were accepted.
 constexpr int64_t kProbes[] = {1, 2, 3, 48, 96, 144, 4032, 8064};
 constexpr int64_t kDivisible = 48, kLarge = 1000;
 
@@ -85,7 +86,7 @@ Shape Probed(Shape shape, int64_t probe) {
   return shape;
 }
 
-// Keeps in `all` what this trial and those before it agree on.
+// Keeps in `all` the dimensions that are equal in this trial and in those before it.
 void Merge(const ShapeContext::OutMeta& trial, bool first, ShapeContext::OutMeta* all) {
   if (first) {
     *all = trial;
@@ -99,7 +100,7 @@ void Merge(const ShapeContext::OutMeta& trial, bool first, ShapeContext::OutMeta
     if (trial.shape[i] != all->shape[i]) all->shape[i] = -1;
 }
 
-// A small tensor that stands for one whose contents are not known.
+// A tensor filled with `content`, in place of one whose contents are not known.
 Tensor FilledLike(DType dtype, const Shape& shape, int64_t content) {
   Tensor t;
   VisitDType<int32_t, int64_t, float, double>(dtype, [&](auto tag) {
@@ -117,7 +118,7 @@ bool IsComparison(std::string_view op) {
   return false;
 }
 
-// Operators whose first output has the rank of their first operand, whatever else they are given.
+// Operators whose first output always has the rank of their first operand.
 bool KeepsRank(std::string_view op) {
   static constexpr std::string_view kNames[] = {"onnx_slice",
                                                 "onnx_pad",
@@ -143,7 +144,7 @@ bool KeepsRank(std::string_view op) {
 
 }  // namespace
 
-// The rank that an operator gives its output where its shape depends on values.
+// The rank of the first output of an operator whose result shape depends on values; -1: not known.
 int OpMaker::RankOf(const DraftOp& op) const {
   const auto operand = [&](std::string_view slot) {
     for (const auto& [name, vars] : op.inputs)
@@ -177,8 +178,8 @@ int OpMaker::RankOf(const DraftOp& op) const {
   return -1;
 }
 
-// The shape that an operator gives its output which puts its operands side by side, or broadcasts
-// them: dimensions are known where those of one operand are.
+// The shape of a concatenation or of a broadcast of partly known operands: a dimension is known
+// where those of the operands determine it.
 Shape OpMaker::JoinedShape(const DraftOp& op) const {
   const bool concat = op.type == "concat";
   if (!concat && !op.type.starts_with("elementwise_")) return Shape::Unknown();
@@ -212,8 +213,9 @@ Shape OpMaker::JoinedShape(const DraftOp& op) const {
   return all;
 }
 
-// The shape of a product whose factors are known in part only: a loop's variable may have any
-// number of columns before the first round, where the constant that it is multiplied by has rows.
+// The shape of a matrix product of partly known factors. The shape function may refuse them: before
+// a loop's first iteration its variable may have a number of columns that does not match the
+// constant's rows.
 Shape OpMaker::ProductShape(const DraftOp& op) const {
   if (op.type != "matmul_v2" || op.inputs.size() < 2 || op.inputs[0].second.size() != 1 ||
       op.inputs[1].second.size() != 1)
@@ -244,7 +246,7 @@ void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
       known = known && shape(v).known_rank() && dtype(v) != DType::kUnknown;
     }
   std::vector<ShapeContext::OutMeta> metas;
-  int trials = 0, small = 0;  // small: 2 and 3
+  int trials = 0, small = 0;  // accepted ones in all, and with sizes 2 and 3
   for (int64_t probe : kProbes) {
     if (!known || (!open && trials > 0) || (probe > kLarge && trials - small > 1)) break;
     Bound bound(op, def);
@@ -269,10 +271,10 @@ void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
     for (const SlotDef& slot : def.outputs())
       for (const auto& [name, vars] : op.outputs)
         if (name == slot.name) outputs.insert(outputs.end(), vars.begin(), vars.end());
-  std::optional<std::vector<DType>> dtypes;  // asked for where the trials do not tell them
+  std::optional<std::vector<DType>> dtypes;  // inferred only if the trials did not give the dtype
   for (size_t i = 0; i < outputs.size(); ++i) {
     const int v = outputs[i];
-    // The shape function of an operator on arrays tells of items.
+    // For arrays the shape function gives the shape of the items, not of the array.
     if (v == kNoDraft || draft_var(v).kind == ir::VarKind::kArray) continue;
     if (i < metas.size() && metas[i].set) {
       Shape shape = metas[i].shape;
@@ -302,9 +304,9 @@ void OpMaker::Infer(const DraftOp& op, const OpDef& def) {
   }
 }
 
-// The dtypes of the outputs, which do not depend on shapes and values: operands whose ranks,
-// dimensions or contents are not known are given some that the operator takes. kUnknown: none did,
-// or it depends on a dtype that is not known.
+// Infers the dtypes of the outputs, which depend on neither shapes nor values: unknown ranks,
+// dimensions and contents are replaced by some that the operator accepts. kUnknown: none was
+// accepted, or the dtype depends on an unknown one.
 std::vector<DType> OpMaker::DTypesMade(const DraftOp& op, const OpDef& def) {
   std::vector<DType> made;
   if (def.infer_shape() == nullptr) return made;
@@ -321,7 +323,7 @@ std::vector<DType> OpMaker::DTypesMade(const DraftOp& op, const OpDef& def) {
         if (d > 0 && sizes.size() < 8 && std::find(sizes.begin(), sizes.end(), d) == sizes.end())
           sizes.push_back(d);
     }
-  // A split or a reshape to sizes that an attribute has takes as many as these are.
+  // A split or a reshape to sizes in an attribute accepts operands with just as many elements.
   for (const auto& [name, value] : op.attributes) {
     const auto* ints = std::get_if<Ints>(&value);
     if (ints == nullptr) continue;
@@ -333,7 +335,7 @@ std::vector<DType> OpMaker::DTypesMade(const DraftOp& op, const OpDef& def) {
     for (const int64_t size : {sum, product})
       if (size > 1) sizes.push_back(size);
   }
-  // Trials that differ in what no operand leaves open are the same.
+  // Trials vary only what some operand leaves open.
   bool open_values = false, open_lengths = false;
   for (const SlotDef& slot : def.inputs()) {
     if ((slot.flags & kShapeValue) == 0) continue;
@@ -348,7 +350,8 @@ std::vector<DType> OpMaker::DTypesMade(const DraftOp& op, const OpDef& def) {
   std::vector<int> ranks = {4, 2, 1, 3, 0, 5};
   if (!open_ranks && !open_lengths) ranks.resize(1);
   if (!open_dims) sizes.resize(1);
-  // An operand of an unknown dtype is given two: what comes out alike does not depend on it.
+  // Operands of unknown dtype are tried with two dtypes: a result that is the same for both does
+  // not depend on them.
   for (DType stand_in : {DType::kF32, DType::kI64, DType::kBool, DType::kF64}) {
     std::vector<DType> told;
     const auto ask = [&](const Trial& trial) {
@@ -359,7 +362,7 @@ std::vector<DType> OpMaker::DTypesMade(const DraftOp& op, const OpDef& def) {
       for (size_t i = 0; i < more.size(); ++i)
         if (told[i] == DType::kUnknown) told[i] = more[i];
     };
-    // As they are: a shape function may say what does not depend on shapes.
+    // First with the shapes as they are: the shape function may set what does not depend on them.
     ask({.dtype = stand_in});
     for (int rank : ranks)
       for (int64_t size : sizes)
@@ -381,7 +384,7 @@ std::vector<DType> OpMaker::DTypesMade(const DraftOp& op, const OpDef& def) {
   return {};
 }
 
-// Empty: the operator does not take such operands.
+// The dtypes of the outputs in one trial; empty: the operator does not accept the operands.
 std::vector<DType> OpMaker::Try(const DraftOp& op, const OpDef& def, const Trial& trial) {
   Bound bound(op, def);
   bound.Bind(op, [&](int v, const SlotDef& slot) {
@@ -416,7 +419,7 @@ std::vector<DType> OpMaker::Try(const DraftOp& op, const OpDef& def, const Trial
   return any ? told : std::vector<DType>();
 }
 
-// What the operator's name or an attribute says of its output.
+// The output dtype that the operator's name or an attribute determines.
 DType OpMaker::SaidDType(const DraftOp& op) const {
   if (IsComparison(op.type)) return DType::kBool;
   if (op.type == "shape") return DType::kI32;

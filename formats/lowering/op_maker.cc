@@ -113,8 +113,8 @@ AttrValue OpMaker::Converted(AttrValue value, const AttrValue& like, std::string
   return like;
 }
 
-// The dtype in which the operator computes operands that it has no kernel for; kUnknown where it
-// has one, or where none would do.
+// The wider dtype in which to compute operands for whose dtype the operator has no kernel; kUnknown
+// where it has one, or where no wider one has.
 DType OpMaker::WiderKernel(const OpDef& def, const Ins& ins) const {
   DType key = DType::kUnknown;
   const int wanted = def.kernel_key();
@@ -205,7 +205,7 @@ std::vector<int> OpMaker::MakeMany(std::string_view type, Ins ins, Attrs attrs,
       for (int& v : vars)
         if (v != kNoDraft && dtype(v) == narrow) v = Cast(v, wider);
   }
-  // Outputs of the same name are one slot that takes a list.
+  // Outputs that share a name form one slot with a list.
   std::vector<std::pair<std::string_view, std::vector<int>>> slots;
   for (std::string_view out : outs) {
     made.push_back(NewVar(DType::kUnknown));

@@ -1,6 +1,6 @@
-// Makes the operators of a draft, for readers of formats that have operators of their own: with
-// attributes in the types that operators declare, with kernels for dtypes that an operator has none
-// for, and with what can be known of the results before any run.
+// OpMaker: adds operators to a draft, for readers of formats with operators of their own. It
+// converts attributes to the declared types, inserts casts where an operator has no kernel for a
+// dtype, and infers what can be known of the results before any run.
 //
 // Ownership: refers to the graph, which must outlive it. Threads: one at a time.
 #pragma once
@@ -36,23 +36,24 @@ class OpMaker {
   int rank(int v) const { return v == kNoDraft ? -1 : shape(v).rank(); }  // -1: not known
   // The format's element type; 0: not known.
   int type(int v) const { return v == kNoDraft ? 0 : graph_.known(v).type; }
-  // Named after `stem`, or the file's operator.
+  // Adds a variable named after `stem`, or after the file's operator.
   int NewVar(DType dtype, std::string_view stem = "");
   DraftVar& draft_var(int v) { return graph_.var(v); }
   void SetShape(int v, const Shape& shape) { graph_.known(v).shape = shape; }
-  // The contents of a constant of at most kMostLookedInto elements; null for anything else.
+  // The contents of a constant of at most kMostLookedInto elements; null for any other variable.
   const Tensor* Constant(int v);
   std::optional<Ints> ConstantInts(int v);
   std::optional<Floats> ConstantFloats(int v);
 
   // --- operators
+  //
   // Adds an operator with one output and returns its variable. Where the operator has no kernel for
-  // the dtype of its inputs, they are computed in a wider one.
+  // the dtype of its inputs, it computes in a wider one, between casts.
   int Make(std::string_view type, Ins ins, Attrs attrs = {}, std::string_view out = "Out");
-  // Outputs of the same name are one slot that takes a list.
+  // The same with several outputs. Those that share a name form one slot with a list.
   std::vector<int> MakeMany(std::string_view type, Ins ins, Attrs attrs,
                             const std::vector<std::string_view>& outs);
-  // As it is, into variables that are there.
+  // Adds an operator without casts or inference, with existing variables as outputs.
   DraftOp& Emit(std::string_view type, Ins ins, Attrs attrs, Outs outs);
   static bool HasOperator(std::string_view type);
   int Cast(int v, DType to);
@@ -69,15 +70,16 @@ class OpMaker {
   int Unary(std::string_view type, int x, Attrs attrs = {}) {
     return Make(type, {{"X", {x}}}, std::move(attrs));
   }
-  // x * factor: the offset -0 changes no number, and leaves zeros their signs.
+  // x * factor. The bias is -0, which changes no number and keeps the sign of zeros.
   int Times(int x, double factor) {
     return Make("scale", {{"X", {x}}}, {{"scale", factor}, {"bias", -0.0}});
   }
-  // The dimensions, int64.
+  // The dimensions of `v`, as int64.
   int ShapeOf(int v) { return Cast(Make("shape", {{"Input", {v}}}), DType::kI64); }
 
   // --- constants
-  // A constant of `type`, or of the type that fills the tensor's dtype.
+  //
+  // Adds a constant of `type`; 0 means the type whose storage is the tensor's dtype.
   int HoldConstant(Tensor value, int type = 0);
   int StringsConstant(const Strings& values, int type);
   int IntsConstant(const Ints& values, int rank = 1);
@@ -91,16 +93,16 @@ class OpMaker {
   int SwitchBlock(int block) { return graph_.SwitchBlock(block); }
 
  protected:
-  // `index`, `source` and `stem` of the file's operator that is being said: its place, the address
-  // for DraftLabel and its name.
+  // `index`, `source` and `stem`: the place, the address for DraftLabel and the name of the file's
+  // operator that is being lowered.
   OpMaker(GraphLowering& graph, int index, const void* source, std::string_view stem)
       : graph_(graph), index_(index), source_(source), stem_(stem) {}
 
   virtual void SayProblem(const std::string& text) = 0;
-  // The operator has just made this variable, whose dtype and shape are known as far as they can
-  // be.
+  // Called when the operator has just made this variable and its dtype and shape are inferred.
   virtual void FollowValues(const DraftOp&, int) {}
-  // The storage of an element type of ONNX, which some of heddle's operators name in attributes.
+  // The storage of one of ONNX's element types, by which some of heddle's operators name types in
+  // attributes.
   virtual DType StorageOfOnnxType(int64_t) const { return DType::kUnknown; }
 
  private:
@@ -108,14 +110,15 @@ class OpMaker {
   int RankOf(const DraftOp& op) const;
   Shape JoinedShape(const DraftOp& op) const;
   Shape ProductShape(const DraftOp& op) const;
-  // Operands that stand for those that are not known before a run.
+  // One choice of stand-ins for operands that are not known before a run.
   struct Trial {
-    static constexpr int kValues = 7, kContents = 3;  // the latter differ by content alone
-    int rank = -1;     // of operands of unknown rank; -1: shapes stay as they are
-    int64_t size = 0;  // of open dimensions
+    // Values of `values`; the first kContents differ in content alone.
+    static constexpr int kValues = 7, kContents = 3;
+    int rank = -1;     // for operands of unknown rank; -1: shapes stay as they are
+    int64_t size = 0;  // for open dimensions
     DType dtype = DType::kUnknown;
-    int values = 0;        // 0: none; otherwise of operands that decide a shape
-    bool vectors = false;  // operands of unknown rank but the first are vectors
+    int values = 0;        // contents of operands that determine a shape; 0: none
+    bool vectors = false;  // operands of unknown rank, except the first, are vectors
     int64_t length() const { return values <= 2 ? 1 : values <= 4 ? rank : 2 * rank; }
     int64_t content() const { return values % 2; }
   };

@@ -11,10 +11,10 @@
 namespace heddle::formats {
 namespace {
 
-// One value may stand for all of a tensor, so that few bytes can claim any size.
+// One value may stand for all elements, so a few bytes could claim any size: the limit, in bytes.
 constexpr size_t kMostRepeated = size_t{2} << 30;
 
-// `bits` wide elements, the first in the lowest bits of a byte.
+// Unpacks elements of `bits` bits; the first is in the lowest bits of a byte.
 void UnpackBits(std::string_view raw, int bits, bool is_signed, int64_t count, uint8_t* to) {
   const int per_byte = 8 / bits, mask = (1 << bits) - 1;
   for (int64_t i = 0; i < count; ++i) {
@@ -38,7 +38,7 @@ Status WrongCount(const TensorBytes& data, uint64_t want, uint64_t got) {
   return InvalidArgument(data.What(), ": ", got, " values are stored, ", want, " are expected");
 }
 
-// Values of tensors whose last value may stand for others.
+// Writes the values of a tensor, the last of which may stand for all that are left out.
 template <typename T>
 class Values {
  public:
@@ -47,7 +47,7 @@ class Values {
     if (seen_ < count_) to_[seen_] = value;
     ++seen_;
   }
-  // Whether there are as many as were expected.
+  // Fills up with the last value where `repeats`; false: the number of values is wrong.
   bool Finish(bool repeats) {
     if (!repeats) return seen_ == count_;
     if (seen_ < count_) std::fill(to_ + seen_, to_ + count_, seen_ > 0 ? to_[seen_ - 1] : T{});
@@ -61,7 +61,7 @@ class Values {
   uint64_t seen_ = 0;
 };
 
-// `made` makes an element of a varint's bits.
+// Unpacks varints; `made` converts one to an element.
 template <typename T, typename Made>
 Status UnpackVarints(const TensorBytes& data, uint64_t count, void* to, Made made) {
   Values<T> values(to, count);
@@ -132,7 +132,7 @@ Status UnpackTyped(const TensorBytes& data, int64_t count, void* to) {
                                         : UnpackIntegers(data, count, to);
 }
 
-// The contents must be there before memory is taken for them.
+// Checks that the contents are there, before memory is allocated for them.
 Status CheckContents(const TensorBytes& data, int64_t count) {
   const auto n = static_cast<uint64_t>(count);
   const size_t raw_bytes = data.element->RawBytes(count);
@@ -217,7 +217,7 @@ bool TensorBytes::AddTyped(const wire::Field& f, size_t width) {
   if (f.wire_type != Field::kBytes && f.wire_type != single) return false;
   typed_field = f.number;
   std::string_view part = f.payload;
-  if (f.wire_type == Field::kVarint) {  // the value behind the tag
+  if (f.wire_type == Field::kVarint) {  // the value after the tag
     part = f.whole;
     uint64_t tag = 0;
     wire::TakeVarint(&part, &tag);

@@ -1,9 +1,9 @@
-// Operators on unsigned integers that heddle holds in signed ones: of 16 and 32 bits in twice as
-// many with their values, of 64 bits in int64 with the same bits.
+// Operators on unsigned integers, which heddle holds in signed ones: uint16 and uint32 as values of
+// the next wider signed type, uint64 as the same bits in int64.
 //
-// A format has one table that names every operator whose definition allows such operands. Its
-// reader looks there before it lowers a node: an operator that the table lacks is refused, so that
-// none computes with signed numbers by mistake.
+// A format has one table of all operators whose definition allows such operands. Its reader looks a
+// node up there before it lowers it: an operator that is not in the table is refused, so that none
+// computes with signed numbers by mistake.
 #pragma once
 
 #include <algorithm>
@@ -20,19 +20,19 @@
 namespace heddle::formats {
 
 enum class UnsignedUse : uint8_t {
-  // The bits of results follow from bits of operands: they are moved, counted, compared for
-  // equality, or combined bit by bit.
+  // Result bits are copies of operand bits, or follow from them bit by bit: moves, counts,
+  // equality, bitwise logic. Nothing is to be done.
   kMoves,
-  // Sums, differences and products, of which the low bits count: results are cut to the type.
+  // Sums, differences and products: results are cut to the low bits of the type.
   kWraps,
-  // The order of operands counts: uint64 is turned into the int64 of the same order. Results that
-  // hold elements are turned back.
+  // Comparisons and extremes: the highest bit of uint64 operands is flipped, which gives int64
+  // numbers in the same order; results that hold elements are flipped back.
   kOrders,
-  // Its handler does with these types what is theirs to do.
+  // The operator's own handler deals with these types.
   kOwn,
-  // kWraps that changes a variable, whose type is not cut to: of uint64 alone.
+  // As kWraps, but the result is written to a variable and cannot be cut: uint64 alone is allowed.
   kWrapsInPlace,
-  // The numbers count: there is no form for uint64.
+  // The numeric values matter: uint64 is not allowed.
   kValues,
 };
 
@@ -41,7 +41,7 @@ struct UnsignedEntry {
   UnsignedUse use;
 };
 
-// The entry of a table in alphabetical order; null: it has none.
+// The entry of an operator in a table in alphabetical order; null: there is none.
 inline const UnsignedEntry* FindUnsigned(std::span<const UnsignedEntry> table,
                                          std::string_view op) {
   const auto found =
@@ -50,7 +50,7 @@ inline const UnsignedEntry* FindUnsigned(std::span<const UnsignedEntry> table,
   return found != table.end() && found->op == op ? &*found : nullptr;
 }
 
-// The use for operands that are uint64, or another unsigned type; nothing: there is no form.
+// The use for uint64 operands, or for operands of another unsigned type; nothing: not allowed.
 inline std::optional<UnsignedUse> UseFor(UnsignedUse use, bool is_uint64) {
   switch (use) {
     case UnsignedUse::kWrapsInPlace:
@@ -62,35 +62,35 @@ inline std::optional<UnsignedUse> UseFor(UnsignedUse use, bool is_uint64) {
   }
 }
 
-// uint64 to the int64 of the same order, and back.
+// Flips the highest bit: turns uint64 into int64 numbers in the same order, and back.
 inline int TurnHighestBit(OpMaker& maker, int v) {
   return maker.Binary("bitwise_xor", v,
                       maker.IntConstant(std::numeric_limits<int64_t>::min(), DType::kI64));
 }
-// The low 16 or 32 bits.
+// Keeps the low `bits` bits (16 or 32).
 inline int CutToBits(OpMaker& maker, int v, int bits) {
   const int64_t mask = (int64_t{1} << bits) - 1;
   return maker.Binary("bitwise_and", v, maker.IntConstant(mask, maker.dtype(v)));
 }
 
-// One node's operands of unsigned types: what its handler is given in their place, and what becomes
-// of its results. Ownership: refers to the node's maker. Threads: one at a time.
+// UnsignedForm: converts one node's operands of unsigned types for its handler, and its results
+// back. Ownership: refers to the node's maker. Threads: one at a time.
 class UnsignedForm {
  public:
   explicit UnsignedForm(OpMaker& maker) : maker_(maker) {}
 
-  // From here on. `type`: the format's, of the first operand that has an unsigned one.
+  // Sets the conversion from now on. `type`: the element type of the first unsigned operand.
   void Set(UnsignedUse use, int type);
   int type() const { return type_; }
-  // Whether Result() may give another variable than it is given.
+  // Whether Result() may return another variable than it is given.
   bool ChangesResults() const {
     return use_ == UnsignedUse::kOrders || use_ == UnsignedUse::kWraps;
   }
-  // With kOrders, a uint64 operand with its sign bit turned; `v` otherwise.
+  // With kOrders, a uint64 operand with its highest bit flipped; otherwise `v`.
   int Operand(int v);
-  // The result `v` in the type, where that is what the use gives; `v` otherwise. `is_position`: it
-  // holds indices, not elements; `of_nothing`: it may be the extreme of no elements, which is that
-  // of the wider type.
+  // Converts the result `v` where the use requires it; otherwise returns `v`. `is_position`: it
+  // holds indices, not elements. `of_nothing`: it may be the minimum or maximum of no elements,
+  // which is that of the wider type.
   int Result(int v, bool is_position, bool of_nothing);
 
  private:
@@ -99,7 +99,7 @@ class UnsignedForm {
   OpMaker& maker_;
   std::optional<UnsignedUse> use_;
   int type_ = 0;
-  std::vector<std::pair<int, int>> turned_;  // operands, and what stands for them
+  std::vector<std::pair<int, int>> turned_;  // operands and their flipped copies
 };
 
 }  // namespace heddle::formats
