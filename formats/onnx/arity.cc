@@ -14,7 +14,7 @@ constexpr size_t kAny = ~size_t{0};
 
 struct Arity {
   std::string_view domain;
-  size_t inputs, outputs;  // at most, in whichever version takes most
+  size_t inputs, outputs;  // the most in any version
   std::string_view op_types;
 };
 
@@ -84,7 +84,7 @@ std::unordered_map<std::string, const Arity*> ByName() {
   return all;
 }
 
-// Names at the end of the list that say nothing do not count.
+// The number of names without empty ones at the end of the list.
 size_t Given(const std::vector<std::string_view>& names) {
   size_t count = names.size();
   while (count > 0 && names[count - 1].empty()) --count;

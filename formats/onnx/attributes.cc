@@ -1,4 +1,4 @@
-// The attributes that operators with handlers may have. LowerDirect checks those of all others.
+// The allowed attributes of operators with handlers. LowerDirect checks those of all others.
 #include <algorithm>
 #include <string>
 
@@ -10,7 +10,7 @@ namespace {
 
 struct Known {
   std::string_view domain, op_type;
-  std::string_view attributes;  // of all versions of the operator, with spaces between
+  std::string_view attributes;  // of all versions of the operator, separated by spaces
 };
 
 constexpr Known kKnown[] = {
@@ -118,7 +118,7 @@ constexpr Known kKnown[] = {
     {"com.microsoft", "QuickGelu", "alpha"},
 };
 
-// Old files have these on many operators; handlers ask for is_test where it has a meaning.
+// Old files have these on many operators; the handlers concerned read is_test.
 constexpr std::string_view kOld = "consumed_inputs is_test";
 
 bool Contains(std::string_view list, std::string_view name) {

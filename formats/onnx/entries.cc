@@ -1,5 +1,5 @@
-// Elements of small vectors of integers that are known before any run: the dimensions that
-// exporters compute on the way to Reshape, Expand, If.
+// Folds the elements of small integer vectors that are known before any run: the dimensions that
+// exporters compute for Reshape, Expand and If.
 #include <algorithm>
 #include <limits>
 
@@ -41,13 +41,13 @@ bool Fits(int64_t value, DType dtype) {
   return dtype == DType::kI64 || (dtype == DType::kBool && (value == 0 || value == 1));
 }
 
-// Nothing: not one of these operators, or not a number.
+// The result for one element; nothing: another operator, or overflow.
 Number Combined(std::string_view type, int64_t a, int64_t b) {
   int64_t result = 0;
   if (type == "elementwise_add") return __builtin_add_overflow(a, b, &result) ? Number() : result;
   if (type == "elementwise_sub") return __builtin_sub_overflow(a, b, &result) ? Number() : result;
   if (type == "elementwise_mul") return __builtin_mul_overflow(a, b, &result) ? Number() : result;
-  // Rounded towards zero or down, which is one for these.
+  // Rounding towards zero and rounding down agree for these signs.
   if (type == "elementwise_div" || type == "elementwise_floordiv")
     return a < 0 || b <= 0 ? Number() : a / b;
   if (type == "equal") return a == b;
@@ -61,7 +61,7 @@ Number Combined(std::string_view type, int64_t a, int64_t b) {
   return std::nullopt;
 }
 
-// The part of a vector that a slice takes.
+// The elements that a slice takes from a vector.
 std::optional<Entries> Sliced(const DraftOp& op, const Entries& all) {
   const Ints axes = IntsOrNone(op, "axes"), starts = IntsOrNone(op, "starts"),
              ends = IntsOrNone(op, "ends");

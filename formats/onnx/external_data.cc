@@ -55,7 +55,7 @@ Result<std::string> ExternalFiles::PathOf(const TensorData& data) const {
     file /= name;
     if (!fs::is_symlink(file, error)) continue;
     const std::string behind = formats::FolderBehindLink(model_);
-    const bool itself = file == folder / relative;  // and not a folder on the way
+    const bool itself = file == folder / relative;  // the link is the file, not a folder on the way
     const std::string real = itself ? formats::FileBehind(behind, file.string()) : std::string();
     if (real.empty())
       return Refused(data, ": ", file.string(),

@@ -1,11 +1,11 @@
-// The files beside a model that hold tensors' contents: external data, as ONNX calls it.
+// The files beside a model that hold contents of tensors: external data, in ONNX's term.
 //
-// The name in a model is that of a regular file in the model's folder or below it. As in ONNX's own
-// checker no part of it may be a symbolic link, nor may the file have a second name (a hard link):
-// a model could otherwise name any file of the machine, whatever its own name says. Links of a
-// model that is a link itself are the exception of formats/model_folder.h.
+// A name in a model must be that of a regular file in the model's folder or below it. As in ONNX's
+// own checker, no part of it may be a symbolic link, and the file must not have a second name (a
+// hard link): otherwise a model could read any file of the machine. The exception for a model that
+// is a link itself is in formats/model_folder.h.
 //
-// Ownership: shares the files, which stay open. Threads: a caller's own.
+// Ownership: shares the files, which stay open. Threads: one at a time.
 #pragma once
 
 #include <memory>
@@ -19,19 +19,20 @@ namespace heddle::onnx {
 
 class ExternalFiles {
  public:
-  // `folder`: the model's; empty: it is not read from a file. `model`: the model's file.
+  // `folder`: the model's folder; empty: the model is not read from a file. `model`: the model's
+  // file.
   ExternalFiles(std::string folder, std::string model)
       : folder_(std::move(folder)), model_(std::move(model)) {}
 
-  // The file that `data` names. kInvalidArgument: a name that is not allowed; kNotFound;
-  // kDataLoss: the tensor says a checksum (SHA-1 of the whole file, which is read for that), and
-  // the file has another one.
+  // Opens the file that `data` names. kInvalidArgument: the name is not allowed; kNotFound;
+  // kDataLoss: the tensor states a checksum (SHA-1 of the whole file, which is then read), and the
+  // file has another one.
   Result<std::shared_ptr<const formats::DataFile>> Open(const TensorData& data);
 
  private:
   struct File {
     std::shared_ptr<const formats::DataFile> file;
-    std::string sha1;  // empty: nobody has asked
+    std::string sha1;  // empty: not computed yet
   };
   Result<std::string> PathOf(const TensorData& data) const;
 

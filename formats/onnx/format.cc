@@ -67,7 +67,7 @@ class Onnx : public formats::Format {
   std::string DefaultParameters(const std::string& program_file) const override {
     return program_file;
   }
-  // Those of the model itself, or another file's in Paddle's layout.
+  // Loads the model's own parameters, or another file's in Paddle's layout.
   Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
                         ParameterReading reading) const override {
     if (path == program.ir().name || path.empty())
@@ -92,7 +92,7 @@ Result<Lowered> LowerModel(std::string_view bytes, ir::ProgramBuilder* builder) 
   HEDDLE_ASSIGN_OR_RETURN(Lowered lowered, lowering.Run());
   if (builder->ok()) {
     formats::Emit(lowered.draft, &Label, builder);
-  } else {  // which Finish() will say
+  } else {  // Finish() reports the error
     builder->ReserveBlocks(1);
     builder->AddBlock(-1, -1);
   }

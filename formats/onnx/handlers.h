@@ -1,5 +1,5 @@
-// Which function lowers which operator. Each family of operators has a file lower_<family>.cc with
-// a table at its end.
+// The handlers: which function lowers which operator. Each family of operators has a file
+// lower_<family>.cc with a table at its end.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace heddle::onnx {
 
-// False: this form of the operator is not for it, and nothing was made.
+// Lowers a node. False: it does not handle this form of the operator, and has made nothing.
 using Handler = bool (*)(NodeLowering&);
 
 struct HandlerEntry {
@@ -30,18 +30,18 @@ std::span<const HandlerEntry> SequenceHandlers();
 std::span<const HandlerEntry> QuantizeHandlers();
 std::span<const HandlerEntry> StringHandlers();
 
-// A node with strings among its inputs that does with them what it does with numbers.
+// Lowers a node that does with strings what it does with numbers (formats/onnx/lower_string.cc).
 bool LowerStringMover(NodeLowering& n);
 
-// Whether some version of the node's operator, which has a handler, has each of its attributes.
-// Those that it does not have are told as mistakes.
+// Checks that some version of the node's operator, which has a handler, has each of the node's
+// attributes. Others are reported as errors.
 bool CheckAttributes(NodeLowering& n);
 
-// Whether the node has no more inputs and outputs than some version of its operator. That it has is
-// told as a mistake.
+// Checks that some version of the operator has as many inputs and outputs as the node. Surplus ones
+// are reported as errors.
 bool CheckArity(NodeLowering& n);
 
-// Null: none.
+// The handler of an operator; null: none.
 Handler FindHandler(std::string_view domain, std::string_view op_type);
 
 }  // namespace heddle::onnx

@@ -11,8 +11,8 @@
 namespace heddle::onnx {
 namespace {
 
-// Nodes in all, local functions put in where they are called: files of a few bytes can call each
-// other into more than any memory holds.
+// The most nodes in all, calls of local functions expanded: functions in a file of a few bytes can
+// call each other so that no memory holds the result.
 constexpr size_t kMostNodes = 1'000'000;
 
 bool IsKnownDomain(std::string_view domain) {
@@ -95,7 +95,7 @@ void Lowering::AddInitializers(const Graph& graph, NameScope* names) {
   }
 }
 
-// Inputs that an initializer fills are parameters.
+// Inputs with an initializer are parameters, not feeds.
 void Lowering::LowerInputs() {
   for (const ValueInfo& input : model_.graph.inputs) {
     if (const auto known = main_.vars.find(input.name); known != main_.vars.end()) {
@@ -141,7 +141,7 @@ void Lowering::LowerInputs() {
 void Lowering::LowerOutputs() {
   std::unordered_set<std::string_view> seen;
   std::unordered_map<int, int> outputs_of;
-  std::unordered_set<int> named;  // have the name of an output already
+  std::unordered_set<int> named;  // variables that already have the name of an output
   for (const ValueInfo& output : model_.graph.outputs)
     if (const auto v = main_.vars.find(output.name);
         v != main_.vars.end() && v->second != kNoDraft && var(v->second).name == output.name)
@@ -154,7 +154,8 @@ void Lowering::LowerOutputs() {
       continue;
     }
     int v = found->second;
-    // Behind an Identity: a value that nobody else may ask for.
+    // A value that has another name, as behind an Identity, and that is no other output takes the
+    // output's name.
     if (var(v).name != output.name && !facts(v).data && !var(v).fed && var(v).block == 0 &&
         !outputs_of[v]++ && !named.contains(v)) {
       FreeName(std::string(output.name));
@@ -163,7 +164,7 @@ void Lowering::LowerOutputs() {
     const bool own =
         var(v).name == output.name && !facts(v).data && seen.insert(output.name).second;
     if (!own) {
-      // An initializer, or a value that has another name.
+      // An initializer, a feed, or a value that has another name: the output is a copy.
       FreeName(std::string(output.name));
       const int copy = NewVar(FreshName(output.name), var(v).dtype);
       var(copy).kind = var(v).kind;
@@ -207,7 +208,7 @@ void Lowering::LowerNodes(const std::vector<Node>& nodes, const Surroundings& ar
 
 void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
   const Node* node = &file_node;
-  // Attributes that a function's call gives.
+  // Attributes that refer to attributes of the function's call.
   const bool refers = std::any_of(node->attributes.begin(), node->attributes.end(),
                                   [](const Attribute& a) { return !a.reference.empty(); });
   if (refers) {
@@ -247,20 +248,22 @@ void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
   if (!done && known && !(done = !CheckArity(lowering))) {
     const Handler handler = FindHandler(node->domain, node->op_type);
     if (handler != nullptr && node->outputs.empty()) lowering.Problem("has no output");
-    for (size_t i = 0; i < node->inputs.size(); ++i) lowering.In(i);  // also what no handler reads
+    // Also inputs that no handler reads.
+    for (size_t i = 0; i < node->inputs.size(); ++i) lowering.In(i);
     done = (handler != nullptr && (node->outputs.empty() || !CheckAttributes(lowering))) ||
            LowerStringMover(lowering) || LowerUnsignedForm(lowering) ||
            (handler != nullptr && handler(lowering)) || LowerDirect(lowering);
     if (!done) done = LowerCall(*node, around);
   }
   if (!done) NoteUnknown(node->FullName(), Place(*node, around));
-  // A mistake in this node should not make mistakes of those behind it.
+  // Outputs that an erroneous node did not make are declared, so that nodes after it report no
+  // errors for them.
   for (std::string_view output : node->outputs)
     if (!output.empty() && !around.names->vars.contains(output))
       around.names->vars.emplace(output, NewVar(FreshName(output), DType::kUnknown));
 }
 
-// Prepares a node for its operands of unsigned types; true: it is lowered, or refused.
+// Prepares a node for operands of unsigned types; true: it is lowered already, or refused.
 bool Lowering::LowerUnsignedForm(NodeLowering& n) {
   const int type = n.UnsignedType();
   if (type == kUndefinedType || functions_.contains(CalledBy(n.node()))) return false;
@@ -269,7 +272,7 @@ bool Lowering::LowerUnsignedForm(NodeLowering& n) {
   return use == formats::UnsignedUse::kOwn && LowerUnsigned(n, type);
 }
 
-// A call of one of the model's functions: its nodes, with names of their own.
+// Expands a call of one of the model's functions: lowers its nodes in a name scope of their own.
 bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
   const auto found = functions_.find(CalledBy(node));
   if (found == functions_.end()) return false;
@@ -313,7 +316,8 @@ bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
 
 std::string_view Lowering::OwnName(size_t k) {
   while (own_names_.size() <= k) {
-    // A file's name with this beginning would have to be a node's input at the same time.
+    // The name begins with a newline. It can only collide with an input of the same node in a file
+    // that uses just such names.
     std::string& name = own_names_.emplace_back("\n");
     name += std::to_string(own_names_.size());
   }

@@ -1,10 +1,10 @@
-// Turns an ONNX model into a program of heddle's operators. Values become variables, initializers
-// and Constant nodes parameters, local functions are put in where they are called, If, Loop and
-// Scan become operators with sub-blocks.
+// Lowers an ONNX model to a program of heddle's operators. Values become variables, initializers
+// and Constant nodes parameters, calls of local functions are expanded, and If, Loop and Scan
+// become operators with sub-blocks.
 //
-// A node goes to the handler of its operator (handlers.h), which makes operators of Paddle's
-// vocabulary where those mean the same; what it declines, and what has no handler, becomes heddle's
-// operator of the same name ("onnx_grid_sample"), slot by slot.
+// A node goes to its operator's handler (handlers.h), which makes operators of Paddle's vocabulary
+// where they mean the same. What the handler declines, and what has none, becomes heddle's operator
+// of the same name ("onnx_grid_sample"), slot by slot.
 #pragma once
 
 #include <deque>
@@ -31,15 +31,15 @@ using formats::DraftOp;
 using formats::DraftVar;
 using formats::kNoDraft;
 
-// The keys of an output that is a sequence of maps, in the order of the values: integers or
-// strings, one of the two lists is empty.
+// The keys of an output that is a sequence of maps, in the order of the values. They are either
+// integers or strings: one of the lists is empty.
 struct MapKeys {
   std::vector<int64_t> ints;
   std::vector<std::string> strings;
 };
 
-// What is known of one element of an integer vector before a run: its value, or that it equals
-// dimension `dim` of variable `of`.
+// One element of an integer vector as known before a run: its value, or that it equals dimension
+// `dim` of variable `of`.
 struct Entry {
   std::optional<int64_t> value;
   int of = kNoDraft, dim = 0;
@@ -47,12 +47,14 @@ struct Entry {
 using Entries = std::vector<Entry>;
 
 struct VarFacts : formats::ValueFacts {
-  std::shared_ptr<const Entries> entries;  // of a vector or scalar of integers that is computed
+  std::shared_ptr<const Entries> entries;  // of a computed vector or scalar of integers
   Type::Kind kind = Type::Kind::kTensor;
-  bool typed = false;                   // `type` was said by the handler
-  bool of_sequence = false;             // an optional one
-  int plane = kNoDraft;                 // the same, [n, c, l] as [n, c, 1, l]
-  std::shared_ptr<const MapKeys> keys;  // of a sequence of maps, which the values stand for
+  bool typed = false;        // `type` was set by the handler
+  bool of_sequence = false;  // an optional that holds a sequence
+  // The variable with the same elements as a plane: [n, c, 1, l] for [n, c, l].
+  int plane = kNoDraft;
+  // Of a sequence of maps, of which the variable holds the values.
+  std::shared_ptr<const MapKeys> keys;
 
   VarFacts Alike() const;
 };
@@ -65,49 +67,50 @@ struct Lowered : formats::LoweredGraph {
   std::vector<std::shared_ptr<const MapKeys>> keys;  // of outputs
 };
 
-// Names are looked up here: in a graph, then in those around it, or in the body of a function.
+// A scope of names: of a graph, whose outer scope is that of the graph around it, or of a
+// function's body.
 struct NameScope {
-  const NameScope* outer = nullptr;                // null: nothing further can be seen
-  std::unordered_map<std::string_view, int> vars;  // kNoDraft: an input that is left out
+  const NameScope* outer = nullptr;                // null: the outermost scope
+  std::unordered_map<std::string_view, int> vars;  // kNoDraft: an input that the call leaves out
 };
 
-// The nodes of a graph or of a function's body share this.
+// What the nodes of one graph, or of one function's body, share.
 struct Surroundings {
   NameScope* names = nullptr;
   const std::vector<OpsetImport>* opsets = nullptr;
   const Function* function = nullptr;                 // null: the model's graph
   const std::vector<Attribute>* arguments = nullptr;  // of the function's call
-  int depth = 0;                                      // calls and graphs inside each other
+  int depth = 0;                                      // depth of nested calls and graphs
 };
 
-// The nodes of a graph in an order in which values are made before they are used, if there is one.
+// The nodes of a graph in topological order; as they are if there is none.
 std::vector<const Node*> InOrder(const std::vector<Node>& nodes);
 
-// The number that a variable holds for good; nothing for others.
+// The value of a variable that is a constant number; nothing for others.
 using ScalarOf = std::function<std::optional<double>(int var)>;
-// Operators that exporters wrote out (hard swish, GELU, layer normalisation) in place of those that
-// make them up.
+// Replaces operators that exporters wrote out as several (hard swish, GELU, layer normalisation) by
+// the single operators.
 void RecogniseForms(Draft* draft, const std::deque<VarFacts>& facts, const ScalarOf& scalar);
 
 class NodeLowering;
 
 class Lowering : public formats::GraphLoweringOf<VarFacts> {
  public:
-  // Mistakes go to `builder`. Both must outlive it and what it returns.
+  // Errors are reported to `builder`. Both arguments must outlive this and its result.
   Lowering(const Model& model, ir::ProgramBuilder* builder);
 
-  // The program, finished. kUnimplemented: operators that heddle has no counterpart of, all listed
-  // with their number and where they first stand.
+  // Lowers the model. kUnimplemented: operators that heddle lacks, all listed with their number and
+  // where each occurs first.
   Result<Lowered> Run();
 
-  // Calls and graphs inside each other, which are lowered by recursion.
+  // The deepest nesting of calls and graphs, which are lowered by recursion.
   static constexpr int kMostDepth = kMostNestedCalls;
-  // For handlers that lower a node as another one.
+  // For handlers that lower a node as a node of another operator.
   void LowerNode(const Node& node, const Surroundings& around);
   Node& OwnNode(const Node& node) { return owned_nodes_.emplace_back(node); }
-  // Values that a loop carries whose rank its body changes, by the loop's node.
+  // Per value that the loop carries: its body changes the rank.
   std::vector<bool>& growing(const Node& loop) { return growing_[&loop]; }
-  // The name of the `k`th input of such a node, which no file can give to a value beside it.
+  // The name of the `k`th input of such a node; no value of a file has it.
   std::string_view OwnName(size_t k);
 
  private:
@@ -126,7 +129,7 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   void Recognise();
 
   const Model& model_;
-  std::deque<Node> owned_nodes_;  // nodes with the attributes of a call put in
+  std::deque<Node> owned_nodes_;  // copies of nodes with a call's attributes filled in
   std::unordered_map<std::string, const Function*> functions_;
   FunctionLibrary library_;
   NameScope main_;

@@ -1,4 +1,4 @@
-// Attention whose scores and probabilities graphs of the model change.
+// FlexAttention: attention whose scores and probabilities are modified by graphs of the model.
 #include <cmath>
 
 #include "formats/onnx/handlers.h"
@@ -6,7 +6,7 @@
 namespace heddle::onnx {
 namespace {
 
-// Applies the graph of an attribute to a value. Without one, the value stays as it is.
+// Applies the graph in an attribute to a value; without one, returns the value.
 int Modified(NodeLowering& n, std::string_view attribute, int v) {
   const Attribute* a = n.Find(attribute);
   if (a == nullptr || a->graph == nullptr) return v;
@@ -25,10 +25,11 @@ int DimensionOf(NodeLowering& n, int v, int64_t i) {
                 {{"axes", Ints{0}}, {"starts", Ints{i}}, {"ends", Ints{i + 1}}});
 }
 
-// The heads are axis 1.
+// Whether the number of heads, axis 1, is known.
 bool HeadsAreKnown(NodeLowering& n, int v) { return n.rank(v) == 4 && n.shape(v)[1] > 0; }
 
-// Every head of keys or values as often as there are heads of queries for it.
+// Repeats each head of keys or values for all heads of queries that share it (grouped-query
+// attention).
 int RepeatHeads(NodeLowering& n, int v, int q) {
   const bool known = HeadsAreKnown(n, v) && HeadsAreKnown(n, q) && n.shape(v)[3] > 0;
   if (known && n.shape(v)[1] == n.shape(q)[1]) return v;
@@ -60,7 +61,7 @@ bool LowerFlexAttention(NodeLowering& n) {
     n.Result(0, q);
     return true;
   }
-  // Queries and keys by the root of the scale.
+  // Queries and keys are each multiplied by the square root of the scale.
   int root = kNoDraft;
   double factor = 1;
   if (n.Find("scale") != nullptr) {

@@ -1,4 +1,4 @@
-// If, Loop, Scan and SequenceMap, as conditional_block and while.
+// Lowers If, Loop, Scan and SequenceMap to conditional_block and while.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -20,7 +20,7 @@ const Graph* GraphOf(NodeLowering& n, std::string_view name) {
   return nullptr;
 }
 
-// Gives variables of `block` other numbers in its operators and in those of blocks inside it.
+// Replaces variables by others in the operators of `block` and of all blocks inside it.
 void Rename(NodeLowering& n, const std::map<int, int>& renamed, int block) {
   if (renamed.empty()) return;
   auto& blocks = n.lowering().draft().blocks;
@@ -32,7 +32,8 @@ void Rename(NodeLowering& n, const std::map<int, int>& renamed, int block) {
             if (const auto to = renamed.find(v); to != renamed.end()) v = to->second;
 }
 
-// Has `block` give its values `from` as variables `to` of the block outside.
+// Has `block` write its values `from` to the variables `to` of the block around it: a value that
+// the block makes itself is replaced by the outer variable, any other is assigned.
 void Deliver(NodeLowering& n, const std::vector<int>& from, const std::vector<int>& to, int block) {
   std::map<int, int> renamed;
   for (size_t i = 0; i < from.size(); ++i) {
@@ -63,7 +64,7 @@ bool LowerIf(NodeLowering& n) {
               g->inputs.size(), " inputs");
     return true;
   }
-  // A condition of the file: one branch is all there is.
+  // The condition is a constant: only one branch is lowered, in place.
   if (const auto known = n.ConstantInts(condition); known && known->size() == 1) {
     NameScope names;
     const auto made = n.LowerBody(*branches[(*known)[0] != 0 ? 0 : 1], &names, n.block());
@@ -77,7 +78,7 @@ bool LowerIf(NodeLowering& n) {
     NameScope names;
     results[b] = n.LowerBody(*branches[b], &names, blocks[b]);
   }
-  // Both branches write the same variable.
+  // Both branches write the same outer variable.
   for (size_t i = 0; i < count; ++i) {
     made.push_back(kNoDraft);
     if (!n.Wants(i)) continue;
@@ -96,16 +97,17 @@ bool LowerIf(NodeLowering& n) {
 
 // --- loops
 
-// A loop while it is made: its block and what is carried from turn to turn.
+// A loop that is being lowered: its block and the variables that it carries from iteration to
+// iteration.
 struct Turns {
   int block = 0;
   int index = kNoDraft;      // int64 scalar: 0, 1, …
-  int condition = kNoDraft;  // whether there is another turn
+  int condition = kNoDraft;  // whether there is another iteration
   std::vector<int> carried;
 };
 
-// A variable in which the loop carries a value, with the rank that it begins with. Whether it keeps
-// that rank is seen when the body is lowered: LowerTurns.
+// Makes the variable in which the loop carries a value. It is assumed to keep the rank of its
+// initial value; LowerTurns checks that when the body is lowered.
 int CarryIn(NodeLowering& n, int v) {
   const int made = CopyOf(n, v);
   Shape& shape = n.facts(made).shape;
@@ -114,7 +116,7 @@ int CarryIn(NodeLowering& n, int v) {
   return made;
 }
 
-// Where the values of a graph come from through its Identity nodes.
+// Traces the values of a graph back through its Identity nodes.
 class Origins {
  public:
   explicit Origins(const Graph& graph) {
@@ -124,7 +126,7 @@ class Origins {
         from_.emplace(node.outputs[0], node.inputs[0]);
   }
 
-  // The name of the value that `name` is; any one of a circle.
+  // The name of the value that `name` is a copy of; on a cycle, any name of it.
   std::string_view Of(std::string_view name) {
     std::string_view origin = name;
     for (size_t hops = 0; hops <= from_.size(); ++hops) {
@@ -132,7 +134,7 @@ class Origins {
       if (next == from_.end()) break;
       origin = next->second;
     }
-    // Those on the way are one hop from it when they are asked for next.
+    // Path compression: all names on the way now lead to the origin directly.
     while (name != origin) {
       const auto next = from_.find(name);
       if (next == from_.end()) break;
@@ -145,8 +147,8 @@ class Origins {
   std::unordered_map<std::string_view, std::string_view> from_;
 };
 
-// The body has its states from input `in` and output `out` on. One that it hands on as it came
-// stays the variable that it is outside.
+// Begins a loop whose body has its states as inputs from `in` on and as outputs from `out` on. A
+// state that the body returns unchanged stays the outer variable.
 Turns Begin(NodeLowering& n, const std::vector<int>& initial, int first_condition,
             const Graph& body, size_t in, size_t out) {
   Turns turns;
@@ -164,10 +166,9 @@ Turns Begin(NodeLowering& n, const std::vector<int>& initial, int first_conditio
   return turns;
 }
 
-// Lowers the body, whose outputs from `first` on are the next values of what is carried; all of its
-// outputs. That a carried value keeps the rank that it begins with is taken for granted, then
-// looked at: where the body gives it another, or one that is not known, the body is lowered again
-// for a value of any rank.
+// Lowers the body and returns all its outputs; those from `first` on are the next values of the
+// carried variables. Carried values are assumed to keep their initial rank. Where the body gives
+// one another or an unknown rank, the body is lowered again with that value's rank unknown.
 std::vector<int> LowerTurns(NodeLowering& n, const Graph& body, const Turns& turns, size_t first,
                             NameScope* names) {
   const Lowering::Mark mark = n.lowering().MarkAt(turns.block);
@@ -183,7 +184,8 @@ std::vector<int> LowerTurns(NodeLowering& n, const Graph& body, const Turns& tur
       growing[i] = grown = true;
     }
     if (!grown) return made;
-    // One that grows may make others grow. They are not looked for one by one.
+    // A value of changing rank may make others change. From the second try on, all that the body
+    // changes are treated so.
     for (size_t i = 0; i < turns.carried.size(); ++i) {
       if (tries > 1 && made[first + i] != turns.carried[i]) growing[i] = true;
       if (growing[i]) n.facts(turns.carried[i]).shape = Shape::Unknown();
@@ -192,7 +194,7 @@ std::vector<int> LowerTurns(NodeLowering& n, const Graph& body, const Turns& tur
   }
 }
 
-// Items that the body makes turn by turn.
+// An array for the items that the body makes, one per iteration.
 int NewArray(NodeLowering& n) {
   const int array = n.NewVar(DType::kUnknown, "array");
   n.draft_var(array).kind = ir::VarKind::kArray;
@@ -203,8 +205,8 @@ void Push(NodeLowering& n, int item, int index, int array) {
   n.Emit("write_to_array", {{"X", {item}}, {"I", {index}}}, {}, {{"Out", {array}}});
 }
 
-// The shape of each item, should there be none: dimensions of which nothing is known otherwise are
-// those that the body declares.
+// The shape of an item, for the case that there is none at run time: dimensions that are not known
+// are taken from the body's declaration.
 Ints ItemShape(NodeLowering& n, int item, const Type& declared) {
   const bool ranked = n.rank(item) >= 0;
   Ints dims = ranked ? Ints(n.shape(item).begin(), n.shape(item).end())
@@ -215,7 +217,7 @@ Ints ItemShape(NodeLowering& n, int item, const Type& declared) {
   return dims;
 }
 
-// The items of an array on a new axis; `declared`: as what the body has them.
+// Stacks the items of an array on a new axis; `declared`: the type of an item in the body.
 int Stacked(NodeLowering& n, int array, int item, const Type& declared, int64_t axis,
             bool reverse) {
   const int type = n.type(item) == kUndefinedType ? TypeOf(n.dtype(item)) : n.type(item);
@@ -271,7 +273,8 @@ bool LowerLoop(NodeLowering& n) {
   for (size_t i = 0; i < scans; ++i) Push(n, made[1 + states + i], turns.index, arrays[i]);
   CarryOn(n, turns.carried, {made.begin() + 1, made.begin() + 1 + static_cast<int64_t>(states)});
   NextIndex(n, turns.index);
-  const auto goes_on = n.ConstantInts(made[0]);  // as where it is handed on
+  // Constant, also where the body returns its condition input.
+  const auto goes_on = n.ConstantInts(made[0]);
   if (limit == kNoDraft) {
     Assign(n, made[0], turns.condition);
   } else if (goes_on && goes_on->size() == 1 && (*goes_on)[0] != 0) {
@@ -290,7 +293,7 @@ bool LowerLoop(NodeLowering& n) {
   return true;
 }
 
-// Dimension `axis`, an int64 scalar.
+// Dimension `axis` of `v`, as an int64 scalar.
 int DimOf(NodeLowering& n, int v, int64_t axis) {
   const int64_t end = axis == -1 ? std::numeric_limits<int32_t>::max() : axis + 1;
   return n.Make(
@@ -300,14 +303,14 @@ int DimOf(NodeLowering& n, int v, int64_t axis) {
 
 int64_t ItemOf(const Ints& list, size_t i) { return i < list.size() ? list[i] : 0; }
 
-// A Scan over these operands, of whatever version.
+// The operands and attributes of a Scan, of any version.
 struct Scan {
   const Graph* body = nullptr;
   std::vector<int> states, scans;
   Ints in_axes, in_back, out_axes, out_back;
 };
 
-// The final states, then the stacked outputs.
+// Lowers a Scan and returns the final states, then the stacked outputs.
 std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
   const Graph& body = *scan.body;
   const size_t states = scan.states.size();
@@ -346,7 +349,8 @@ std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
   return results;
 }
 
-// The first version has a batch in front of everything, whose items are scanned one by one.
+// Lowers a Scan of opset 8, whose operands have a batch axis in front: each item is scanned
+// separately.
 bool LowerBatchedScan(NodeLowering& n, Scan scan) {
   constexpr int64_t kMostItems = 64;
   const std::vector<int> states = scan.states, scans = scan.scans;
@@ -379,7 +383,7 @@ bool LowerScan(NodeLowering& n) {
   Scan scan;
   scan.body = GraphOf(n, "body");
   if (scan.body == nullptr) return true;
-  const bool batched = n.opset() < 9;  // with the lengths of sequences as its first input
+  const bool batched = n.opset() < 9;  // its first input is the lengths of the sequences
   const size_t first = batched ? 1 : 0;
   const auto count = static_cast<size_t>(std::max<int64_t>(n.Int("num_scan_inputs", 0), 0));
   const size_t states = n.inputs() < count + first ? 0 : n.inputs() - count - first;
@@ -403,8 +407,8 @@ bool LowerScan(NodeLowering& n) {
   return true;
 }
 
-// The body for each item of the first sequence; further inputs are sequences of the same length, or
-// tensors.
+// Runs the body for each item of the first sequence; further inputs are sequences of the same
+// length, or tensors.
 bool LowerSequenceMap(NodeLowering& n) {
   const Graph* body = GraphOf(n, "body");
   if (body == nullptr) return true;

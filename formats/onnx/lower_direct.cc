@@ -1,5 +1,5 @@
-// heddle's own operators of ONNX's names (kernels/onnx*): input by input, output by output, in the
-// order of the newest version's definition.
+// Lowers nodes to heddle's own operators of ONNX's names (kernels/onnx*): input by input, output by
+// output, in the order of the newest version's definition.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -41,10 +41,10 @@ std::string OperatorName(const Node& node) {
   return {};
 }
 
-// Attributes of old files that say nothing about inference.
+// Attributes of old files that mean nothing for inference.
 constexpr std::array kIgnored = {"consumed_inputs", "is_test", "output_sequence", "stash_type"};
 
-// The value in the type that the operator declares.
+// Converts an attribute to the type that the operator declares.
 Result<AttrValue> ValueOf(const Attribute& a, const AttrValue& like) {
   const auto strings = [&] { return Strings(a.strings.begin(), a.strings.end()); };
   switch (a.kind) {
@@ -85,7 +85,7 @@ Result<AttrValue> ValueOf(const Attribute& a, const AttrValue& like) {
   return floats.empty() ? AttrValue(std::move(ints)) : AttrValue(std::move(floats));
 }
 
-// An attribute of an old version that is an input now.
+// A constant input from an attribute of an old version that is an input in the newest one.
 int AsInput(NodeLowering& n, const Attribute& a) {
   const bool is_k = n.node().op_type == "TopK";
   const DType like = n.dtype(n.In(0));
@@ -104,8 +104,8 @@ int AsInput(NodeLowering& n, const Attribute& a) {
   }
 }
 
-// An operator whose meaning changed with an opset without an attribute that tells it: the attribute
-// by which heddle's operator is given the meaning of nodes before that opset.
+// An operator whose meaning changed with an opset: for nodes before it, heddle's operator gets this
+// attribute.
 struct OldMeaning {
   std::string_view op;
   int64_t before;
@@ -126,14 +126,14 @@ AttrValue ValueOf(const OldMeaning& old) {
   return AttrValue(std::get<bool>(old.value));
 }
 
-// Outputs that are int64 whatever the inputs are.
+// Outputs that are int64 for inputs of any type.
 bool IsIndex(std::string_view op, size_t output) {
   if (op == "ArgMax" || op == "ArgMin" || op == "NonZero" || op == "NonMaxSuppression") return true;
   if (op == "TopK" || op == "MaxPool") return output == 1;
   return op == "Unique" && output > 0;
 }
 
-// The attribute of that name, or of the one with which heddle's operator has it.
+// The index of the attribute, also where heddle's lacks the suffix "_as_tensor".
 int FindAttr(const OpDef& def, std::string_view name) {
   int a = def.FindAttr(name);
   constexpr std::string_view kAsTensor = "_as_tensor";
@@ -163,7 +163,7 @@ Ins InputsOf(NodeLowering& n, const OpDef& def) {
   return ins;
 }
 
-// Attributes; those that newer versions have as inputs go to `ins`.
+// Converts the attributes; those that newer versions have as inputs go to `ins`.
 Attrs AttributesOf(NodeLowering& n, const OpDef& def, Ins* ins) {
   Attrs attrs;
   for (const Attribute& a : n.node().attributes) {

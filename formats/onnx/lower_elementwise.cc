@@ -6,7 +6,7 @@
 namespace heddle::onnx {
 namespace {
 
-// heddle's operators of the same meaning; template arguments must be objects.
+// Names of heddle's operators of the same meaning, as objects since they are template arguments.
 constexpr char kAbs[] = "abs";
 constexpr char kAcos[] = "acos";
 constexpr char kAcosh[] = "acosh";
@@ -54,7 +54,7 @@ constexpr char kTanh[] = "tanh";
 
 bool IsFloatVar(NodeLowering& n, int v) { return IsFloat(n.dtype(v)); }
 
-// Before opset 7, B was a part of A's shape from `axis` on, if broadcast at all.
+// Before opset 7, B's axes are those of A from `axis` on, where B broadcasts at all.
 Attrs OldBroadcast(const NodeLowering& n) {
   if (n.opset() >= 7) return {};
   return {{"axis", n.Int("axis", -1)}};
@@ -80,7 +80,7 @@ bool LowerBinary(NodeLowering& n) {
   return true;
 }
 
-// Floats are equal when they are the same number.
+// Floats are compared exactly.
 bool LowerEqual(NodeLowering& n) {
   const int x = n.Required(0), y = n.Required(1);
   if (n.IsString(x) || n.IsString(y)) return false;
@@ -102,7 +102,7 @@ bool LowerCompare(NodeLowering& n) {
   return true;
 }
 
-// Variadic: from left to right.
+// A variadic operator as binary ones, from left to right.
 template <const char* kType>
 bool LowerChain(NodeLowering& n) {
   if (n.inputs() == 0) return false;
@@ -162,7 +162,7 @@ bool LowerAlpha(NodeLowering& n, const char* type, std::string_view name, double
 bool LowerLeakyRelu(NodeLowering& n) { return LowerAlpha(n, "leaky_relu", "alpha", 0.01); }
 bool LowerElu(NodeLowering& n) { return LowerAlpha(n, "elu", "alpha", 1); }
 bool LowerCelu(NodeLowering& n) { return LowerAlpha(n, "celu", "alpha", 1); }
-// Elements that are not above the threshold become 0; NaN is one of them.
+// Elements that are not above the threshold become 0, NaN among them.
 bool LowerThresholded(NodeLowering& n) {
   const int x = n.Required(0);
   if (n.dtype(x) == DType::kUnknown) return LowerAlpha(n, "thresholded_relu", "threshold", 1);
@@ -174,7 +174,7 @@ bool LowerThresholded(NodeLowering& n) {
 bool LowerSwish(NodeLowering& n) { return LowerAlpha(n, "swish", "beta", 1); }
 
 bool LowerSelu(NodeLowering& n) {
-  // The defaults of the first version have fewer digits.
+  // The first version's defaults have fewer digits.
   const double alpha = n.opset() < 6 ? 1.6732 : 1.67326319217681884765625;
   const double gamma = n.opset() < 6 ? 1.0507 : 1.05070102214813232421875;
   n.Result(0, n.Unary("selu", n.Required(0),
@@ -216,7 +216,7 @@ bool LowerShrink(NodeLowering& n) {
   return true;
 }
 
-// The greatest finite number of a dtype of floats.
+// The greatest finite number of a floating-point dtype.
 double GreatestOf(DType dtype) {
   if (dtype == DType::kF64) return std::numeric_limits<double>::max();
   return dtype == DType::kF16 ? 65504 : double{std::numeric_limits<float>::max()};
@@ -225,7 +225,7 @@ double GreatestOf(DType dtype) {
 bool LowerClip(NodeLowering& n) {
   const int x = n.Required(0);
   if (n.dtype(x) == DType::kUnknown && NodeLowering::HasOperator("onnx_clip")) return false;
-  // A limit that is not given is a finite number, so that infinities become that.
+  // A missing limit is the greatest finite number: infinities are clipped to it.
   const double most = GreatestOf(n.dtype(x));
   double bounds[2] = {-most, most};
   if (n.opset() < 11) {
@@ -238,7 +238,7 @@ bool LowerClip(NodeLowering& n) {
     if (!value || value->size() != 1) return false;
     bounds[i - 1] = (*value)[0];
   }
-  // Limits that exclude each other: the upper one is what everything becomes.
+  // With the lower limit above the upper one, all elements become the upper one.
   if (bounds[0] > bounds[1]) bounds[0] = bounds[1];
   if (!IsFloatVar(n, x))
     return n.inputs() < 2 && n.Find("min") == nullptr && (n.Result(0, x), true);
@@ -249,7 +249,7 @@ bool LowerClip(NodeLowering& n) {
 bool LowerPRelu(NodeLowering& n) {
   const int x = n.Required(0), slope = n.Required(1);
   const Shape& s = n.shape(slope);
-  // [C, 1, 1], or [C] in old files: one for each channel.
+  // A slope per channel: [C, 1, 1], or [C] in old files.
   const bool old = n.opset() < 7;
   const auto of_any_rank = [&] {
     n.Result(0, n.Make("onnx_p_relu", {{"X", {x}}, {"slope", {slope}}},
@@ -291,7 +291,7 @@ bool LowerWhere(NodeLowering& n) {
   return true;
 }
 
-// Bits of types that are held in wider ones are seen in their own width.
+// Elements in wider storage are cut to the bits of their own type first.
 bool LowerBitCast(NodeLowering& n) {
   const int x = n.Required(0), from = n.type(x), to = static_cast<int>(n.Int("to", 0));
   const auto narrow = [](int type) {
@@ -349,7 +349,7 @@ bool LowerCast(NodeLowering& n) {
     return true;
   }
   const auto plain = [](int type) { return type == TypeOf(StorageOf(type)); };
-  // Unsigned types in wider ones: what is cast from them is what it is.
+  // uint16 and uint32 are held as values of wider types, so a plain cast from them is right.
   const bool widened = from == kUint16 || from == kUint32;
   if (plain(to) && from != kString && to != kString && (plain(from) || widened)) {
     const int made = n.Cast(x, StorageOf(to));
@@ -376,7 +376,7 @@ bool LowerNeg(NodeLowering& n) {
   return true;
 }
 
-// From left to right; NaN of any operand stays.
+// Min and Max as binary operators, from left to right; a NaN in any operand stays.
 template <const char* kType>
 bool LowerExtreme(NodeLowering& n) {
   if (n.inputs() == 0) return false;

@@ -4,7 +4,7 @@
 namespace heddle::onnx {
 namespace {
 
-// One element of a vector: what is left of the shape is a scalar.
+// Gather of one index, a scalar: a slice that drops the axis.
 bool LowerGather(NodeLowering& n) {
   const int x = n.Required(0), index = n.Required(1);
   if (n.IsString(x)) return false;
@@ -21,7 +21,7 @@ bool LowerGather(NodeLowering& n) {
   return true;
 }
 
-// The first name of ScatterElements.
+// Scatter, the former name of ScatterElements.
 bool LowerScatter(NodeLowering& n) {
   if (!NodeLowering::HasOperator("onnx_scatter_elements")) return false;
   n.Result(0, n.Make("onnx_scatter_elements",

@@ -11,12 +11,13 @@ namespace {
 
 // Attributes of sliding windows in Paddle's order.
 struct Windows {
-  int dims = 0;  // spatial
+  int dims = 0;  // number of spatial dimensions
   Ints kernel, strides, dilations;
-  Ints pads;  // begin and end of each dimension
+  Ints pads;  // begin and end of each dimension in turn
 };
 
-// Nothing where the number of dimensions, or what auto_pad makes of the shapes, is not known.
+// Reads the attributes; nothing where the number of dimensions is not known, or auto_pad depends on
+// an unknown shape.
 std::optional<Windows> WindowsOf(NodeLowering& n, int x, int w) {
   Windows made;
   made.kernel = n.IntList("kernel_shape");
@@ -51,7 +52,7 @@ std::optional<Windows> WindowsOf(NodeLowering& n, int x, int w) {
     if (auto_pad.starts_with("SAME")) {
       int64_t size = n.rank(x) == made.dims + 2 ? n.shape(x)[static_cast<int>(i) + 2] : -1;
       const int64_t reach = made.dilations[i] * (made.kernel[i] - 1) + 1;
-      if (size < 0 && made.strides[i] == 1) size = reach;  // any gives the same
+      if (size < 0 && made.strides[i] == 1) size = reach;  // any size gives the same padding
       if (size < 0) return std::nullopt;
       const int64_t out = (size + made.strides[i] - 1) / made.strides[i];
       const int64_t total = std::max<int64_t>((out - 1) * made.strides[i] + reach - size, 0);
@@ -66,7 +67,7 @@ std::optional<Windows> WindowsOf(NodeLowering& n, int x, int w) {
   return made;
 }
 
-// One dimension becomes two of which the first is 1.
+// Makes a 1-D window a 2-D one whose first dimension is 1.
 void MakePlane(Windows* w) {
   if (w->dims != 1) return;
   w->dims = 2;
@@ -74,7 +75,7 @@ void MakePlane(Windows* w) {
   w->pads.insert(w->pads.begin(), {0, 0});
 }
 
-// Equal at both ends of every dimension: the short form, which fusions know best.
+// One number per dimension where begin and end are equal: the form that most fusions look for.
 Ints ShortPads(const Ints& pads) {
   Ints one;
   for (size_t i = 0; i < pads.size(); i += 2) {
@@ -84,13 +85,13 @@ Ints ShortPads(const Ints& pads) {
   return one;
 }
 
-// The bias of each channel, behind the batch.
+// Adds a bias per channel (axis 1).
 int AddBias(NodeLowering& n, int y, int bias) {
   if (bias == kNoDraft) return y;
   return n.Make("elementwise_add", {{"X", {y}}, {"Y", {bias}}}, {{"axis", int64_t{1}}});
 }
 
-// A sum would broadcast a bias of another shape, where the operator refuses it.
+// Whether the bias has one element per channel. A sum would broadcast others, which Conv refuses.
 bool IsBias(NodeLowering& n, int bias, int64_t channels) {
   return bias == kNoDraft ||
          (n.rank(bias) == 1 && n.shape(bias)[0] >= 0 && n.shape(bias)[0] == channels);
@@ -120,7 +121,7 @@ bool LowerConv(NodeLowering& n) {
   return true;
 }
 
-// ONNX Runtime's: a convolution, a summand and an activation.
+// ONNX Runtime's FusedConv: a convolution, a summand and an activation.
 bool LowerFusedConv(NodeLowering& n) {
   static constexpr std::string_view kOwn[] = {"activation", "activation_params"};
   Node& conv = n.lowering().OwnNode(n.node());
@@ -199,7 +200,7 @@ bool LowerPool(NodeLowering& n, bool max) {
         windows->pads[2 * i + 1] >= windows->kernel[i])
       return false;
   const bool counts_padding = n.opset() >= 7 && n.Int("count_include_pad", 0) != 0;
-  // Paddle's windows end with the padding in front, wherever that at the end does.
+  // Paddle's average pooling counts as much padding at the end of a dimension as at its begin.
   for (size_t i = 0; i < windows->kernel.size(); ++i)
     if (!max && counts_padding && windows->pads[2 * i] != windows->pads[2 * i + 1]) return false;
   const bool line = windows->dims == 1;
@@ -256,7 +257,7 @@ bool LowerMatMul(NodeLowering& n) {
   return true;
 }
 
-// alpha * A' B' + beta * C
+// alpha * A' B' + beta * C, where ' is an optional transposition.
 bool LowerGemm(NodeLowering& n) {
   const int a = n.Required(0), b = n.Required(1), c = n.In(2);
   int y = n.Make("matmul_v2", {{"X", {a}}, {"Y", {b}}},
@@ -280,7 +281,7 @@ bool LowerFusedMatMul(NodeLowering& n) {
   return true;
 }
 
-// Asymmetric resizing by its old name, and Resize as it was at first.
+// Upsample, the former name of asymmetric resizing, and Resize of opset 10.
 bool LowerUpsample(NodeLowering& n) {
   if (!NodeLowering::HasOperator("onnx_resize")) return false;
   const int x = n.Required(0);
@@ -302,7 +303,7 @@ bool LowerUpsample(NodeLowering& n) {
   return true;
 }
 
-// Images by whole factors, or linearly, in the forms that Paddle's operators have.
+// Resizing images by whole factors, or linearly, with Paddle's operators.
 bool LowerPlainResize(NodeLowering& n) {
   const int x = n.Required(0);
   const bool old = n.opset() < 11;

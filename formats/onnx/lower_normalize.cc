@@ -6,7 +6,7 @@
 namespace heddle::onnx {
 namespace {
 
-// Along one axis from opset 13 on; before, over everything from `axis` on.
+// Softmax along one axis from opset 13 on; before, over all axes from `axis` on together.
 bool LowerSoftmaxBy(NodeLowering& n, const char* type) {
   const int x = n.Required(0);
   const bool old = n.opset() < 13;
@@ -26,7 +26,7 @@ bool LowerSoftmaxBy(NodeLowering& n, const char* type) {
   if (n.shape(x).is_static()) {
     n.Result(0, n.Reshape(flat, Ints(n.shape(x).begin(), n.shape(x).end())));
   } else {
-    // A dimension of 0 is one, and not that of `flat`.
+    // allowzero: a dimension of 0 in the shape means 0, not "as in `flat`".
     const int made = n.Make("onnx_reshape", {{"data", {flat}}, {"shape", {n.ShapeOf(x)}}},
                             {{"allowzero", int64_t{1}}}, "reshaped");
     n.draft_var(made).dtype = n.dtype(x);
@@ -64,7 +64,8 @@ bool LowerBatchNormalization(NodeLowering& n) {
     for (size_t i = 0; i < made.size(); ++i) n.Result(i, made[i]);
     if (outputs > 5) n.Problem("has ", outputs, " outputs; at most 5 are expected");
     for (size_t i = made.size(); i < std::min<size_t>(outputs, 5); ++i)
-      if (n.Wants(i)) n.Result(i, made[i - 2]);  // the batch's own: of no use afterwards
+      // The batch's statistics, which are not used afterwards.
+      if (n.Wants(i)) n.Result(i, made[i - 2]);
     return true;
   }
   if (n.dtype(x) != DType::kF32 && n.dtype(x) != DType::kF64) return false;
@@ -119,7 +120,7 @@ bool LowerLrn(NodeLowering& n) {
   return true;
 }
 
-// In inference, the input; elements that stay are all of them.
+// In inference Dropout returns its input, with a mask that keeps all elements.
 bool LowerDropout(NodeLowering& n) {
   const int x = n.Required(0);
   bool trains = n.opset() < 7 && n.Int("is_test", 0) == 0;
@@ -135,8 +136,8 @@ bool LowerDropout(NodeLowering& n) {
   if (trains) return false;
   n.Result(0, x);
   if (!n.Wants(1)) return true;
-  // Before opset 10, the mask was of the input's type; before opset 12, nothing is said of it in
-  // inference, and ONNX Runtime leaves it zero.
+  // Before opset 10 the mask has the input's type. Before opset 12 its value in inference is
+  // undefined, and ONNX Runtime's is zero.
   const bool is_bool = n.opset() >= 10;
   const double kept = n.opset() >= 12 ? 1.0 : 0.0;
   const int mask =

@@ -4,7 +4,7 @@
 namespace heddle::onnx {
 namespace {
 
-// The result's type is that of the zero point, or of an attribute.
+// The result's type is that of the zero point, or that of an attribute.
 bool LowerQuantize(NodeLowering& n) {
   if (!NodeLowering::HasOperator("onnx_quantize_linear")) return false;
   const int x = n.Required(0), scale = n.Required(1), zero = n.In(2);

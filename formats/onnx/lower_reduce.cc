@@ -7,8 +7,8 @@
 namespace heddle::onnx {
 namespace {
 
-// One of Paddle's reductions over constant axes. Its sums, means and products of integers wrap,
-// where ONNX Runtime's are computed in double.
+// Lowers to one of Paddle's reductions over constant axes. Its integer sums, means and products
+// wrap; ONNX Runtime computes them in double.
 bool LowerReduction(NodeLowering& n, const char* type, int64_t since) {
   const int x = n.Required(0);
   const bool picks =
@@ -22,7 +22,7 @@ bool LowerReduction(NodeLowering& n, const char* type, int64_t since) {
     axes = n.IntList("axes");
   else if (n.Has(1))
     axes = n.ConstantInts(n.In(1));
-  // Empty reductions have values of their own in heddle's operator.
+  // heddle's own operator defines the results of empty reductions.
   if (!axes || !n.shape(x).is_static() ? !axes : n.shape(x).numel() == 0) return false;
   if (axes->empty() && n.Int("noop_with_empty_axes", 0) != 0) {
     n.Result(0, x);

@@ -1,5 +1,5 @@
-// Sequences of tensors, which are tensor arrays, and optional values. An optional value is what it
-// holds where that is known, else an array of at most one tensor.
+// Sequences of tensors, which become tensor arrays, and optionals. An optional is the value itself
+// where it is known to hold one, else an array of at most one tensor.
 #include "formats/onnx/handlers.h"
 
 namespace heddle::onnx {

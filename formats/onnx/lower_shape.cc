@@ -9,8 +9,8 @@
 namespace heddle::onnx {
 namespace {
 
-// The values of an input that was an attribute before `since`; nothing where they are computed.
-// `given`: whether there are any.
+// The values of an input that was an attribute before opset `since`; nothing where they are
+// computed at run time. `given`: whether the node has them at all.
 std::optional<Ints> IntsOf(NodeLowering& n, std::string_view name, size_t input, int64_t since,
                            bool* given) {
   if (n.opset() < since) {
@@ -56,7 +56,7 @@ bool LowerConstantOfShape(NodeLowering& n) {
   if (!number) return false;
   Attrs attrs = {{"value", (*number)[0]}, {"dtype", DTypeToProto(value.dtype())}};
   Ins ins;
-  // The attribute is a double.
+  // fill_constant's attribute is a double: larger integers would be rounded.
   constexpr int64_t kExact = int64_t{1} << std::numeric_limits<double>::digits;
   if (const auto whole = n.ConstantInts(element))
     if ((*whole)[0] > kExact || (*whole)[0] < -kExact) ins.push_back({"ValueTensor", {element}});
@@ -122,7 +122,7 @@ bool LowerReshape(NodeLowering& n) {
     const bool stays = e.of == x && e.dim == static_cast<int>(i) && !zeros_stay;
     dims.push_back(e.value ? *e.value : stays ? 0 : -1);
   }
-  // One that is computed follows from the others.
+  // At most one dimension is computed at run time: -1, which follows from the others.
   if (std::count(dims.begin(), dims.end(), -1) <= 1) {
     n.Result(0, n.Reshape(x, dims));
     return true;
@@ -141,9 +141,9 @@ bool LowerReshape(NodeLowering& n) {
 bool LowerFlatten(NodeLowering& n) {
   const int x = n.Required(0);
   int64_t axis = n.Int("axis", 1);
-  if (n.rank(x) < 0) return false;  // the operator of this name sees the rank
+  if (n.rank(x) < 0) return false;  // heddle's Flatten operator reads the rank at run time
   if (axis < 0) axis += n.rank(x);
-  if (n.rank(x) == 0) {  // one row of one element
+  if (n.rank(x) == 0) {  // a scalar becomes one row with one element
     n.Result(0, n.Reshape(x, {1, 1}));
     return true;
   }
@@ -151,7 +151,7 @@ bool LowerFlatten(NodeLowering& n) {
   return true;
 }
 
-// Axes counted in the output, from the front, in order.
+// Axes are positions in the output, made non-negative and sorted.
 bool LowerUnsqueeze(NodeLowering& n) {
   const int x = n.Required(0);
   if (n.IsString(x)) return false;
@@ -184,7 +184,7 @@ bool LowerSqueeze(NodeLowering& n) {
     return true;
   }
   const int made = n.Squeeze(x, *axes);
-  // The operator leaves dimensions that are not 1, so that it has no one rank. Here they are 1.
+  // squeeze2 keeps named axes that are not 1, so its rank is not known. ONNX requires them to be 1.
   if (const int rank = n.rank(x); given && rank >= 0 && !n.shape(made).known_rank()) {
     std::vector<bool> gone(static_cast<size_t>(rank));
     for (int64_t a : *axes)
@@ -213,7 +213,7 @@ bool LowerTranspose(NodeLowering& n) {
   }
   const int made = n.Unary("transpose2", x, {{"axis", perm}});
   if (!n.shape(made).known_rank() && perm.size() <= static_cast<size_t>(Shape::kMaxRank))
-    n.facts(made).shape = Shape(std::vector<int64_t>(perm.size(), -1));  // the rank is known
+    n.facts(made).shape = Shape(std::vector<int64_t>(perm.size(), -1));  // only the rank is known
   n.Result(0, made);
   return true;
 }
@@ -271,7 +271,7 @@ bool LowerSlice(NodeLowering& n) {
     n.Result(0, x);
     return true;
   }
-  // Axes of which everything is taken are none.
+  // Axes of which all elements are taken are left out.
   for (size_t i = axes->size(); i-- > 0;) {
     if ((*starts)[i] != 0 || (*ends)[i] < std::numeric_limits<int32_t>::max()) continue;
     if (n.rank(x) < 0 || (*axes)[i] < -n.rank(x) || (*axes)[i] >= n.rank(x)) continue;
@@ -282,7 +282,7 @@ bool LowerSlice(NodeLowering& n) {
     n.Result(0, x);
     return true;
   }
-  // The operator takes what a 32-bit number holds; dimensions are smaller.
+  // Limits are clamped to 32 bits, which the operator takes; dimensions are smaller.
   const auto limited = [](Ints values) {
     for (int64_t& v : values)
       v = std::clamp<int64_t>(v, -(int64_t{1} << 31) + 1, (int64_t{1} << 31) - 1);
@@ -310,14 +310,14 @@ bool LowerTile(NodeLowering& n) {
   const auto repeats = n.ConstantInts(n.Required(1));
   const bool plain =
       repeats && std::all_of(repeats->begin(), repeats->end(), [](int64_t r) { return r > 0; });
-  // The other operator takes more and fewer of them than X has dimensions.
+  // Paddle's tile also takes lists that are longer or shorter than the rank; ONNX's does not.
   const bool fits = plain && n.rank(n.In(1)) == 1 && n.rank(x) == static_cast<int>(repeats->size());
   if (!fits || repeats->empty()) return false;
   n.Result(0, n.Make("tile", {{"X", {x}}}, {{"repeat_times", *repeats}}));
   return true;
 }
 
-// Constant padding by constant amounts, begins and ends of each dimension.
+// Padding with a constant by constant amounts.
 bool LowerPad(NodeLowering& n) {
   const int x = n.Required(0);
   bool given = false;

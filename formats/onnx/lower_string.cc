@@ -1,11 +1,11 @@
-// Strings. Operators that only move, compare or order elements work on numbers in their place
-// (onnx_string_encode), which become strings again behind them.
+// Strings. Operators that only move, compare or order elements work on codes in place of the
+// strings (onnx_string_encode); their results are decoded.
 #include "formats/onnx/handlers.h"
 
 namespace heddle::onnx {
 namespace {
 
-// An operator that works on numbers in place of strings, and whether its outputs are strings again.
+// An operator that works on codes, and whether its outputs are strings.
 struct Mover {
   std::string_view op_type;
   bool makes_strings;
@@ -51,7 +51,7 @@ bool LowerStringMover(NodeLowering& n) {
   outs.push_back("Texts");
   const std::vector<int> made = n.MakeMany("onnx_string_encode", {{"X", strings}}, {}, outs);
   n.SetType(made.back(), kString);
-  // The same node over the numbers, under names that no file can have.
+  // Lowers the same node on the codes, under names that no file can have.
   NameScope names;
   names.outer = n.around().names;
   Node& node = n.lowering().OwnNode(n.node());
@@ -61,7 +61,7 @@ bool LowerStringMover(NodeLowering& n) {
     node.inputs[places[k]] = n.lowering().OwnName(k);
     names.vars.emplace(node.inputs[places[k]], made[k]);
   }
-  // Outputs of the file's names are the strings, not the numbers.
+  // The file's output names are those of the decoded strings.
   for (size_t i = 0; i < node.outputs.size(); ++i)
     if (n.Wants(i)) node.outputs[i] = n.lowering().OwnName(node.inputs.size() + i);
   Surroundings around = n.around();
@@ -131,7 +131,7 @@ bool LowerRegex(NodeLowering& n) {
 
 // --- ai.onnx.ml
 
-// Keys or values of a LabelEncoder: attributes of one of three kinds, or a tensor.
+// Keys or values of a LabelEncoder: an attribute of one of three kinds, or a tensor.
 struct Labels {
   Strings strings;
   Ints ints;
@@ -171,7 +171,7 @@ Labels LabelsOf(NodeLowering& n, std::string_view stem) {
   return made;
 }
 
-// A constant of the values, with what stands for everything else as its last element.
+// A constant of the values, followed by the default value.
 int ValuesWithDefault(NodeLowering& n, Labels values) {
   const Attribute* tensor = n.Find("default_tensor");
   Labels other;
@@ -201,7 +201,8 @@ int ValuesWithDefault(NodeLowering& n, Labels values) {
   return StorageOf(values.type) == DType::kI64 ? all : n.Cast(all, StorageOf(values.type));
 }
 
-// The places of X's elements among the keys, -1 for none of them, then what stands there.
+// Looks up the index of each element of X among the keys (-1: absent), then gathers the value
+// there; index -1 is the default, the last one.
 bool LowerLabelEncoder(NodeLowering& n) {
   const int x = n.Required(0);
   Labels keys = LabelsOf(n, "keys"), values = LabelsOf(n, "values");
@@ -248,8 +249,8 @@ bool LowerLabelEncoder(NodeLowering& n) {
   return true;
 }
 
-// A node of ai.onnx.ml over numbers in place of texts: `node` with `input`, if given, for its first
-// one. Its first output; the others are bound.
+// Lowers a node of ai.onnx.ml on codes in place of strings: `node`, with `input` for its first
+// input if given. Returns its first output; the others are bound to their names.
 int LowerOverNumbers(NodeLowering& n, Node& node, int input) {
   NameScope names;
   names.outer = n.around().names;
@@ -270,7 +271,7 @@ int LowerOverNumbers(NodeLowering& n, Node& node, int input) {
   return names.vars.at(node.outputs[0]);
 }
 
-// Classes that have texts as names: their numbers first.
+// A classifier whose classes are strings: its class indices are decoded.
 bool LowerClassifier(NodeLowering& n) {
   const Attribute* labels = n.Find("classlabels_strings");
   if (labels == nullptr || labels->strings.empty()) return false;
@@ -285,7 +286,7 @@ bool LowerClassifier(NodeLowering& n) {
   return true;
 }
 
-// Categories that are texts: by their places in the list.
+// Categories that are strings are replaced by their indices in the list.
 bool LowerOneHotEncoder(NodeLowering& n) {
   const Attribute* cats = n.Find("cats_strings");
   const int x = n.Required(0);
@@ -305,7 +306,8 @@ bool LowerOneHotEncoder(NodeLowering& n) {
   return true;
 }
 
-// A sequence of maps, of which the program makes the values; the border makes the maps.
+// ZipMap makes a sequence of maps: the program computes the values, and the maps are made when
+// outputs leave it (formats/onnx/value_file.cc).
 bool LowerZipMap(NodeLowering& n) {
   auto keys = std::make_shared<MapKeys>();
   keys->ints = n.IntList("classlabels_int64s");

@@ -16,8 +16,8 @@ using wire::Fields;
 
 Status Damaged(const char* what) { return DataLoss("damaged or cut short in ", what); }
 
-// Calls `each` for every field of a message. It returns whether the field is as it should be, or a
-// Status.
+// Calls `each` for every field of a message. It returns a bool, whether the field is well-formed,
+// or a Status.
 template <typename Each>
 Status ForFields(std::string_view message, const char* what, Each each) {
   Fields fields(message);
@@ -151,7 +151,7 @@ Status ReadAttributeField(const Field& f, int depth, Attribute* a) {
   }
 }
 
-// Files of the first versions leave the kind out.
+// The kind of an attribute; files of the first versions leave it out.
 int KindOf(const Attribute& a, uint32_t seen) {
   static constexpr std::pair<uint32_t, int> kKinds[] = {
       {2, Attribute::kFloat},  {3, Attribute::kInt},    {4, Attribute::kString},

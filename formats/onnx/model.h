@@ -1,8 +1,7 @@
-// An ONNX model as its file has it: graphs of nodes over named values, read with bounds checks and
-// not interpreted. onnx.proto names the fields.
+// An ONNX model as its file has it: graphs of nodes over named values, parsed with bounds checks
+// and not interpreted. Field names are those of onnx.proto.
 //
-// Ownership: everything refers to the bytes that it was read from. Threads: any may read once it is
-// made.
+// Ownership: everything refers to the bytes that it was read from. Threads: any may read.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +21,10 @@ inline constexpr int64_t kNewestOpset = 28;
 struct Type {
   enum class Kind : uint8_t { kNone, kTensor, kSparse, kSequence, kOptional, kMap, kOpaque };
   Kind kind = Kind::kNone;
-  int element = 0;            // of a tensor; the key of a map
+  int element = 0;            // element type of a tensor; key type of a map
   bool ranked = false;        // dims are given
-  std::vector<int64_t> dims;  // -1: open
-  std::vector<Type> inner;    // one: of sequences, optionals and maps
+  std::vector<int64_t> dims;  // -1: not known
+  std::vector<Type> inner;    // the one type inside a sequence, an optional or a map
 };
 
 struct ValueInfo {
@@ -54,7 +53,7 @@ struct Attribute {
     kTypes = 14
   };
   std::string_view name;
-  std::string_view reference;  // of a function's attribute, whose value it takes
+  std::string_view reference;  // name of the function's attribute from which it takes its value
   std::string_view message;    // its bytes
   int kind = kUndefined;
   float f = 0;
@@ -67,7 +66,7 @@ struct Attribute {
   std::shared_ptr<const SparseData> sparse;
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const Type> type;
-  bool has_others = false;  // lists of tensors, graphs or types, which no operator has
+  bool has_others = false;  // lists of tensors, graphs or types, which no operator uses
   bool IsInts() const { return kind == kInts; }
 };
 
@@ -111,10 +110,11 @@ struct Model {
   std::vector<Function> functions;
 };
 
-// kDataLoss: no model, or damaged; kUnimplemented: of a newer version. The message says where.
+// Parses a model. kDataLoss: no model, or damaged; kUnimplemented: of a newer version. The message
+// says where.
 Result<Model> ReadModel(std::string_view bytes);
 
-// "ai.onnx" and "" are one.
+// The domain with "ai.onnx" replaced by "", its other name.
 std::string_view Domain(std::string_view name);
 
 Result<Type> ReadType(std::string_view bytes, int depth = 0);

@@ -11,7 +11,7 @@ namespace heddle::onnx {
 
 bool NodeLowering::Has(size_t i) const {
   if (i >= node_.inputs.size() || node_.inputs[i].empty()) return false;
-  // The call of a function may leave out its input.
+  // An input of a function is absent if the call leaves it out.
   for (const NameScope* s = around_.names; s != nullptr; s = s->outer)
     if (const auto found = s->vars.find(node_.inputs[i]); found != s->vars.end())
       return found->second != kNoDraft;
@@ -22,7 +22,7 @@ int NodeLowering::Lookup(std::string_view name) {
   for (const NameScope* s = around_.names; s != nullptr; s = s->outer)
     if (const auto found = s->vars.find(name); found != s->vars.end()) return found->second;
   Problem("input '", name, "' is made by no node before it, nor is it given otherwise");
-  // Said once.
+  // Declared, so that the error is reported once.
   const int v = NewVar(DType::kUnknown);
   around_.names->vars.emplace(name, v);
   return v;
@@ -47,7 +47,8 @@ int NodeLowering::UnsignedType() {
 int NodeLowering::AsResult(int v) {
   const int type = unsigned_.type();
   if (type == kUndefinedType) return v;
-  // Handlers say the types of positions and truth values, which are not those of the operands.
+  // `typed`: the handler has set the type, of positions or truth values, which is not that of the
+  // operands.
   const bool typed = l_.facts(v).typed;
   if (dtype(v) == DType::kUnknown && !typed && unsigned_.ChangesResults())
     draft_var(v).dtype = StorageOf(type);
@@ -154,9 +155,10 @@ void NodeLowering::Result(size_t output, int v) {
   const std::string_view name = node_.outputs[output];
   const int input = Has(0) && !around_.names->vars.empty() ? Lookup(node_.inputs[0]) : kNoDraft;
   v = AsResult(v);
-  VarFacts& facts = l_.facts(v);  // after In(), which may add a variable
+  VarFacts& facts = l_.facts(v);  // after Lookup(), which may add a variable
   if (facts.type == kUndefinedType) facts.type = TypeOf(dtype(v));
-  // Narrow types are held in wider ones; what is made of them mostly is of the same type.
+  // Narrow types are held in wider ones: a result of the input's dtype is taken to be of the
+  // input's type.
   if (input != kNoDraft && facts.type == TypeOf(dtype(v)) && dtype(input) == dtype(v) &&
       type(input) != kUndefinedType && !facts.typed)
     facts.type = type(input);

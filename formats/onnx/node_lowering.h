@@ -1,4 +1,4 @@
-// One node while it is lowered: what its handler may ask of it and make for it.
+// NodeLowering: the interface of a handler to the node that it lowers.
 #pragma once
 
 #include <initializer_list>
@@ -26,22 +26,24 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
         opset_(opset) {}
 
   const Node& node() const { return node_; }
-  // The version of the operator's domain that is imported.
+  // The imported version of the operator's domain.
   int64_t opset() const { return opset_; }
   const Surroundings& around() const { return around_; }
 
   // --- inputs
   size_t inputs() const override { return node_.inputs.size(); }
   bool Has(size_t i) const;
-  // The variable; kNoDraft where it is left out.
+  // The variable of input `i`; kNoDraft where it is absent.
   int In(size_t i);
   int Required(size_t i) override;
-  // The variable that a name stands for here; kNoDraft, and a mistake, where there is none.
+  // The variable that a name denotes in this scope. Where there is none: reports an error and
+  // returns a variable of unknown type.
   int Lookup(std::string_view name);
-  // As far as they are known, of a small vector or scalar of integers; null for anything else.
+  // The elements of a small vector or scalar of integers, as far as they are known; null for any
+  // other.
   const Entries* EntriesOf(int v);
 
-  // The first operand of uint16, uint32 or uint64 has this type; kUndefinedType: there is none.
+  // The type of the first operand of uint16, uint32 or uint64; kUndefinedType: there is none.
   int UnsignedType();
 
   const Attribute* Find(std::string_view name) const override { return node_.Find(name); }
@@ -49,17 +51,18 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   // --- variables
   Type::Kind kind(int v) const { return l_.facts(v).kind; }
   bool IsString(int v) const { return type(v) == kString && kind(v) == Type::Kind::kTensor; }
-  // Dimension `axis` of `v` must be `size`, or a run fails. Nothing follows for variables of other
-  // blocks: a branch or the body of a loop may be left out.
+  // Records that dimension `axis` of `v` must be `size`, or a run fails. Ignored for variables of
+  // other blocks, since a branch or a loop's body may not run.
   void ExpectDim(int v, int axis, int64_t size);
   void SetType(int v, int type);
   void SetKind(int v, Type::Kind kind, int element);
 
   // --- lines and planes
-  // Element by element, as a plane where `x` is known as one.
+  //
+  // Makes an element-wise operator, on the plane form of `x` where there is one.
   int Unary(std::string_view type, int x, Attrs attrs = {});
-  // Operators of planes compute what has one dimension: [n, c, l] as [n, c, 1, l], and the reverse,
-  // which costs nothing where only planes are read.
+  // AsPlane turns [n, c, l] into [n, c, 1, l], for operators on planes, and AsLine back. They cost
+  // nothing where only planes are read.
   int AsPlane(int v);
   int AsLine(int plane);
   bool IsPlane(int v) const { return v != kNoDraft && l_.facts(v).plane != kNoDraft; }
@@ -68,13 +71,14 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   bool Wants(size_t output) const {
     return output < node_.outputs.size() && !node_.outputs[output].empty();
   }
-  // The node's output `output` is this variable.
+  // Makes variable `v` the node's output `output`.
   void Result(size_t output, int v);
-  // The node's only output is this attribute of a Constant.
+  // Makes an attribute of a Constant the node's only output.
   void ResultConstant(const Attribute& value);
 
-  // --- graphs inside
-  // Lowers the nodes of a graph into a block of its own whose names are `names`; its outputs.
+  // --- nested graphs
+  //
+  // Lowers the nodes of a graph into `block`, with the scope `names`, and returns its outputs.
   std::vector<int> LowerBody(const Graph& graph, NameScope* names, int block);
   VarFacts& facts(int v) { return l_.facts(v); }
   Lowering& lowering() { return l_; }
@@ -85,7 +89,7 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   void SayProblem(const std::string& text) override { l_.Problem(l_.Where(node_), ": ", text); }
   DType StorageOfOnnxType(int64_t type) const override { return StorageOf(static_cast<int>(type)); }
 
-  // A result as the use of unsigned operands wants it.
+  // Converts a result as the use of unsigned operands requires.
   int AsResult(int v);
 
   Lowering& l_;
@@ -94,7 +98,7 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   const int64_t opset_;
 };
 
-// heddle's own operator of the same name. False: there is none.
+// Lowers the node to heddle's own operator of the same name. False: there is none.
 bool LowerDirect(NodeLowering& n);
 
 }  // namespace heddle::onnx

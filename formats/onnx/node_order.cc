@@ -1,5 +1,5 @@
-// Some files have nodes in another order than that of their values. Where there is an order, nodes
-// are put into it; where there is none, they stay as they are, and the error names what is missing.
+// Sorts nodes that stand in a file in another order than that of their values. If they have a cycle
+// or lack a value they stay as they are, and the error names what is missing.
 #include <unordered_map>
 
 #include "core/interrupts.h"
@@ -8,7 +8,7 @@
 namespace heddle::onnx {
 namespace {
 
-// Calls `use` for every name that a node, or a graph inside it, may take from around it.
+// Calls `use` for every name that a node, or a graph inside it, may take from the scope around it.
 template <typename Use>
 void ForUses(const Node& node, Use use) {
   std::vector<const Node*> open{&node};
@@ -33,7 +33,7 @@ std::vector<const Node*> InOrder(const std::vector<Node>& nodes) {
   for (size_t i = 0; i < nodes.size(); ++i)
     for (std::string_view name : nodes[i].outputs)
       if (!name.empty()) makers.emplace(name, i);
-  // Which nodes wait for which, and for how many.
+  // Per node: the nodes that wait for it, and the number of nodes that it waits for.
   std::vector<std::vector<size_t>> waiting(nodes.size());
   std::vector<size_t> missing(nodes.size());
   bool ordered = true;

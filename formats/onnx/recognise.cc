@@ -1,5 +1,6 @@
-// Exporters write out operators that their format has or had no name for. What several operators
-// compute together becomes the one that is meant; those before it go where nobody else reads them.
+// Recognises operators that exporters wrote out as several, since their format had no name for
+// them. The last of the operators becomes the one that is meant; those before it are dropped if
+// nothing else reads them.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -28,14 +29,14 @@ class Forms {
 
   void Run() {
     Run(&Forms::Recognise);
-    // Forms have products and quotients in them.
+    // In a second walk: the forms of the first one contain products and quotients.
     Run(&Forms::Plainer);
   }
 
  private:
   void Run(void (Forms::*step)(DraftOp*)) {
     for (formats::DraftBlock& block : draft_.blocks) {
-      makers_ = {};  // to clear one that was large takes as long for each small block behind it
+      makers_ = {};  // a new map: clear() takes as long as for the largest block so far
       for (DraftOp& op : block.ops) {
         LookForInterrupt();
         (this->*step)(&op);
@@ -56,7 +57,7 @@ class Forms {
     for (DraftOp* inner : inner_) inner->optional = true;
   }
 
-  // An operator with attributes that computes the same.
+  // Replaces an operator by a cheaper one with attributes that computes the same.
   void Plainer(DraftOp* op) {
     if (op->type == "squeeze2") return DropAxes(op);
     if (op->type == "slice") return JoinSlices(op);
@@ -64,15 +65,15 @@ class Forms {
     if (!product && op->type != "elementwise_div") return;
     const auto split = Split(*op);
     if (!split || !IsFloat32(split->x) || Rank(split->x) < 1 || op->optional) return;
-    // Only quotients that round as the product does.
+    // Only by powers of two, where the quotient rounds as the product does.
     int exponent = 0;
     const bool exact = std::frexp(split->number, &exponent) == 0.5 && std::abs(exponent) < 100;
     if (product ? std::isfinite(split->number) : exact)
-      Replace(op, "scale", split->x,  // the offset leaves zeros their signs
+      Replace(op, "scale", split->x,  // bias -0 keeps the sign of zeros
               {{"scale", product ? split->number : 1 / split->number}, {"bias", -0.0}});
   }
 
-  // A slice of a slice along other axes.
+  // Joins a slice of a slice along other axes.
   void JoinSlices(DraftOp* op) {
     DraftOp* inner = Maker(In(*op, "Input"), "slice");
     if (inner == nullptr || inner->inputs.size() != 1 || op->inputs.size() != 1 ||
@@ -96,7 +97,7 @@ class Forms {
     op->attributes = std::move(joined);
   }
 
-  // A slice of one along some axes, which then go.
+  // Joins a squeeze with the slice whose axes of length one it drops.
   void DropAxes(DraftOp* op) {
     DraftOp* slice = Maker(In(*op, "X"), "slice");
     if (slice == nullptr || slice->inputs.size() != 1 || op->optional) return;
@@ -113,7 +114,8 @@ class Forms {
     op->attributes.emplace_back("decrease_axis", *axes);
   }
 
-  // The operator of this block that alone makes `v`; null: it is of another type.
+  // The operator of this block that alone writes `v`; null: there is none, or it is of another
+  // type.
   DraftOp* Maker(int v, std::string_view type) {
     const auto found = makers_.find(v);
     if (v == kNoDraft || found == makers_.end() || found->second->type != type) return nullptr;
@@ -134,7 +136,7 @@ class Forms {
   static double Number(const DraftOp& op, std::string_view name, double otherwise) {
     return Attr<double>(op, name).value_or(otherwise);
   }
-  // One operand is a number and the other is not.
+  // The operands of a binary operator of which one is a constant number.
   struct WithNumber {
     int x = kNoDraft;
     double number = 0;
@@ -151,9 +153,9 @@ class Forms {
       return std::nullopt;
     return WithNumber{y, *number};
   }
-  // A number as a vector of one element makes a vector of a scalar.
+  // Whether the result has the shape of x: a number given as a vector turns a scalar into a vector.
   bool KeepsShape(int number, int x) const { return Rank(number) == 0 || Rank(x) > 0; }
-  // Without an axis of old versions.
+  // Whether it has no `axis`, which old versions had.
   static bool Plain(const DraftOp& op) {
     const auto axis = Attr<int64_t>(op, "axis");
     return !axis || *axis == -1;
@@ -167,7 +169,7 @@ class Forms {
     op->attributes = std::move(attributes);
   }
 
-  // x + offset, limited from 0 to `top`.
+  // A ramp min(max(x + offset, 0), top).
   struct Ramp {
     int x = kNoDraft;
     double offset = 0, top = 0;
@@ -187,8 +189,9 @@ class Forms {
     return Ramp{sum->x, sum->number, top};
   }
 
-  // x min(max(x + offset, 0), top) / scale with the numbers of hard_swish, which has no others: its
-  // attributes change nothing. Files have them rounded to float32.
+  // Whether these are the constants of hard_swish, x min(max(x + offset, 0), top) / scale: its
+  // kernel computes with 6, 6 and 3 whatever its attributes say. Files have them rounded to
+  // float32.
   static bool IsHardSwish(double top, double scale, double offset) {
     const auto is = [](double number, double wanted) {
       return std::abs(number / wanted - 1) < 1e-6;
@@ -196,7 +199,7 @@ class Forms {
     return is(top, 6) && is(scale, 6) && is(offset, 3);
   }
 
-  // min(max(x + 3, 0), 6) / 6, perhaps with another factor x.
+  // Recognises hard_sigmoid, min(max(x + 3, 0), 6) / 6, and hard_swish, with a further factor x.
   bool HardActivation(DraftOp* op) {
     const auto quotient = Split(*op);
     if (!quotient || quotient->number == 0) return false;
@@ -219,7 +222,7 @@ class Forms {
     return false;
   }
 
-  // x times its sigmoid, or hard sigmoid.
+  // Recognises x times its sigmoid (swish), or hard sigmoid.
   bool Gated(DraftOp* op) {
     if (!Plain(*op)) return false;
     for (const auto& [one, other] : {std::pair{"X", "Y"}, {"Y", "X"}}) {
@@ -248,7 +251,7 @@ class Forms {
     return false;
   }
 
-  // Factors of a product, numbers multiplied.
+  // Collects the factors of a product; constant numbers are multiplied into `number`.
   void Factors(const DraftOp& op, double* number, std::vector<int>* values) {
     for (const char* slot : {"X", "Y"}) {
       const int v = In(op, slot);
@@ -278,7 +281,7 @@ class Forms {
     }
   }
 
-  // erf(x / sqrt(2)) + 1
+  // x, where `v` is erf(x / sqrt(2)) + 1.
   int ErrorFunctionOf(int v) {
     DraftOp* add = Maker(v, "elementwise_add");
     const auto sum = add == nullptr ? std::nullopt : Split(*add);
@@ -313,7 +316,7 @@ class Forms {
     return false;
   }
 
-  // The mean over the last dimension, which stays.
+  // The operator that makes `v`, if that is a mean over the last dimension, which is kept.
   DraftOp* LastMean(int v, int rank) {
     DraftOp* mean = Maker(v, "reduce_mean");
     if (mean == nullptr) return nullptr;
@@ -324,7 +327,7 @@ class Forms {
     return last && keeps ? mean : nullptr;
   }
 
-  // (x - mean) / sqrt(variance + epsilon)
+  // A value of the form (x - mean) / sqrt(variance + epsilon).
   struct Normalised {
     int x = kNoDraft;
     double epsilon = 0;
@@ -355,7 +358,7 @@ class Forms {
     return Normalised{x, sum->number};
   }
 
-  // A vector as long as the last dimension of x.
+  // Whether `v` is a constant vector as long as the last dimension of x.
   bool IsRow(int v, int x) const {
     if (v == kNoDraft || Rank(v) != 1 || facts_[static_cast<size_t>(v)].data == nullptr)
       return false;
@@ -385,7 +388,7 @@ class Forms {
     return false;
   }
 
-  // Behind Normal, which has made the product a layer_norm.
+  // Adds a bias to a layer_norm that Normal has made of a product.
   bool NormalWithBias(DraftOp* op) {
     if (!Plain(*op)) return false;
     for (const auto& [one, other] : {std::pair{"X", "Y"}, {"Y", "X"}}) {
@@ -410,10 +413,10 @@ class Forms {
   const std::deque<VarFacts>& facts_;
   const ScalarOf& scalar_;
   std::vector<int> writes_;
-  std::unordered_map<int, DraftOp*> makers_;  // in the present block
-  std::vector<DraftOp*> inner_;               // operators that the present form takes the place of
+  std::unordered_map<int, DraftOp*> makers_;  // per variable of the present block: its only writer
+  std::vector<DraftOp*> inner_;               // operators that the present form replaces
   int depth_ = 0;
-  bool vector_number_ = false;  // a factor of Factors is a vector of one element
+  bool vector_number_ = false;  // one of the factors is a vector of one element
 };
 
 }  // namespace

@@ -20,10 +20,10 @@ using formats::DataFile;
 using wire::Field;
 using wire::Fields;
 
-// Tensors of fewer bytes are read at once.
+// Tensors of fewer bytes are read at once and stay in the skeleton.
 constexpr size_t kLeastLater = formats::FileTensor::kLeastBytes;
 
-// Kinds of messages by which tensors are found in them.
+// Kinds of messages on the way from a model to its tensors.
 enum class Part : uint8_t {
   kModel,
   kGraph,
@@ -65,15 +65,15 @@ bool IsConstant(std::string_view node) {
   return false;
 }
 
-// Whether a skeleton keeps a tensor's message as it is.
+// Whether a skeleton keeps a tensor's message with its contents.
 bool StaysInSkeleton(std::string_view tensor) {
   if (tensor.size() < kLeastLater) return true;
   const auto data = ReadTensorData(tensor);
   return data.ok() && data->MayBeLookedInto();
 }
 
-// Copies a message, of a damaged one its beginning. What lies deeper than graphs are read is copied
-// as it is.
+// Copies a message without the contents of large tensors; of a damaged one, only its beginning.
+// Messages nested deeper than the reader goes are copied as they are.
 void Strip(std::string_view message, Part kind, int depth, std::string* out) {
   Fields fields(message);
   Field f;
@@ -89,7 +89,7 @@ void Strip(std::string_view message, Part kind, int depth, std::string* out) {
     } else if (StaysInSkeleton(f.payload)) {
       out->append(f.whole);
     } else {
-      // Name, type and dimensions stay; the contents are said to be elsewhere.
+      // Name, type and dimensions stay, and the contents are marked as external.
       std::string stripped;
       Fields parts(f.payload);
       Field part;
@@ -101,7 +101,7 @@ void Strip(std::string_view message, Part kind, int depth, std::string* out) {
   }
 }
 
-// The file's skeleton, which makes the program again.
+// The file's skeleton, from which the program can be made again.
 class Packed : public formats::PackedProgram {
  public:
   explicit Packed(const ir::Program& program)
@@ -140,7 +140,8 @@ const formats::Format& OnnxSource::format() const { return OnnxFormat(); }
 std::string_view OnnxSource::NameOf(const std::vector<Type>& types, size_t k) {
   if (k >= types.size()) return {};
   const Type* type = &types[k];
-  // A map's keys are apart from what is fetched, its values.
+  // For a sequence, an optional or a map, the type of what it holds: a map is fetched as its
+  // values.
   while (!type->inner.empty()) type = type->inner.data();
   const std::string_view name = TypeName(type->element);
   return type->element == kUndefinedType || name == Name(StorageOf(type->element)) ? "" : name;
@@ -199,7 +200,7 @@ Status OnnxSource::Store(const Parameter& p, std::string_view bytes,
 
 Status OnnxSource::StoreExternal(const Parameter& p, ExternalFiles* files) {
   if (p.data.element == nullptr || p.data.element->bits == 0)
-    return MakeTensor(p.data).status();  // which says why
+    return MakeTensor(p.data).status();  // its status says why
   HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<const DataFile> data, files->Open(p.data));
   Stored& stored = parameters_.emplace_back();
   stored.name = p.name;

@@ -1,5 +1,5 @@
-// A program keeps this of the ONNX model that it was read from: the model without its large
-// tensors, the places of these, and the types of what is fed and fetched.
+// OnnxSource: what a program keeps of the ONNX model that it was read from: the model without its
+// large tensors, where those are, and the types of inputs and outputs.
 //
 // Ownership: shares the model's file, which stays open, and tensors that are not left in a file.
 // Threads: any; it is immutable.
@@ -36,19 +36,19 @@ class OnnxSource : public formats::ProgramSource {
   const std::vector<Type>& outputs() const { return outputs_; }
   const MapKeys* keys(size_t output) const { return keys_[output].get(); }
   const std::string& skeleton() const { return skeleton_; }
-  // Sets the model's tensors under their names.
+  // Sets the model's tensors in the scope under their names.
   Status SetParameters(Scope& scope, ParameterReading reading) const;
 
  private:
-  // A tensor that is at hand, or a stretch of a file.
+  // A tensor in memory, or a range of a file.
   struct Stored {
     std::string name;
     Value value;
     formats::FileTensor in_file;
   };
-  // The name of element type k, or of the elements of a sequence or an optional.
+  // The name of the element type of value k, or of the elements of its sequence or optional.
   static std::string_view NameOf(const std::vector<Type>& types, size_t k);
-  // `file`: the one that `bytes` are those of; null: there is none.
+  // `file`: the file that has `bytes` as contents; null: none.
   Status Store(const Parameter& p, std::string_view bytes,
                const std::shared_ptr<const formats::DataFile>& file);
   Status StoreExternal(const Parameter& p, ExternalFiles* files);
@@ -59,10 +59,11 @@ class OnnxSource : public formats::ProgramSource {
   std::vector<std::shared_ptr<const MapKeys>> keys_;
 };
 
-// Reads a model's bytes into `builder`.
+// Parses a model's bytes and lowers it into `builder`.
 Result<Lowered> LowerModel(std::string_view bytes, ir::ProgramBuilder* builder);
 
-// The model without the contents of large tensors: LowerModel makes the same program of it.
+// The bytes of the model without the contents of large tensors: LowerModel makes the same program
+// of them.
 std::string Skeleton(std::string_view model);
 
 }  // namespace heddle::onnx

@@ -14,8 +14,8 @@ using wire::Fields;
 constexpr uint32_t kFloatData = 4, kInt32Data = 5, kStringData = 6, kInt64Data = 7,
                    kDoubleData = 10, kUint64Data = 11;
 
-// Sparse tensors have no contents that their claimed size could be compared with. Files that hold
-// dense tensors themselves are no larger.
+// The largest dense form of a sparse tensor, in bytes: a sparse tensor's claimed size cannot be
+// compared with its contents. Files with dense tensors have the same limit.
 constexpr size_t kMostDense = size_t{2} << 30;
 
 constexpr formats::ElementType kTypes[] = {

@@ -1,4 +1,4 @@
-// Tensors as ONNX stores them (TensorProto, SparseTensorProto), and heddle's tensors of them.
+// Tensors in ONNX's form (TensorProto, SparseTensorProto), and their conversion to heddle's.
 //
 // Ownership: TensorData refers to the bytes that it was read from. Threads: any may read.
 #pragma once
@@ -47,15 +47,15 @@ enum ElementType : int {
 };
 
 const formats::ElementTypes& Types();
-// The dtype in which heddle holds elements of this type: the same where there is one, else a wider
-// one with the same values, or the bits of one element per byte for narrow floats. kUnknown for
-// strings and what is no type.
+// The dtype in which heddle holds elements of this type: the same where it exists, else a wider one
+// with the same values; narrow floats are held as bits, one element per byte. kUnknown for strings
+// and unknown types.
 DType StorageOf(int type);
-// The type whose storage is `dtype` and nothing wider than needed.
+// The type whose own dtype is `dtype`, not a narrower one that is held in it.
 int TypeOf(DType dtype);
 // "float32", "uint16", "int4", "string", …
 std::string_view TypeName(int type);
-// Bits of an element in raw_data; 0 for strings and what is no type.
+// Bits per element in raw_data; 0 for strings and unknown types.
 int BitsOf(int type);
 
 using TensorData = formats::TensorBytes;
@@ -68,7 +68,7 @@ struct SparseData {
 Result<TensorData> ReadTensorData(std::string_view bytes);
 Result<SparseData> ReadSparseData(std::string_view bytes);
 
-// kInvalidArgument: indices outside of the tensor; kResourceExhausted.
+// Makes the dense tensor. kInvalidArgument: indices outside of the tensor; kResourceExhausted.
 Result<Tensor> MakeDense(const SparseData& data);
 
 }  // namespace heddle::onnx

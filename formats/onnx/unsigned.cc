@@ -116,7 +116,7 @@ constexpr UnsignedEntry kOperators[] = {
 
 bool IsNearest(const NodeLowering& n) { return n.Str("mode", "nearest") == "nearest"; }
 
-// A reduction whose kernel is told the type.
+// Lowers to a reduction whose kernel is told the type.
 bool Reduce(NodeLowering& n, const char* type) {
   const Attribute* const old = n.Find("axes");
   Ins ins{{"data", {n.In(0)}}};
@@ -129,7 +129,7 @@ bool Reduce(NodeLowering& n, const char* type) {
   return true;
 }
 
-// Positions from 2^63 on are beyond any depth, not before the first.
+// OneHot of uint64: indices from 2^63 on must count as beyond any depth, not as negative.
 bool LowerOneHotOf(NodeLowering& n) {
   if (n.type(n.In(0)) != kUint64) return false;
   const int far = n.IntConstant(std::numeric_limits<int64_t>::max());
@@ -146,7 +146,7 @@ bool LowerOneHotOf(NodeLowering& n) {
   return true;
 }
 
-// The exponents alone may be unsigned.
+// Pow where only the exponents are unsigned.
 bool LowerPowOf(NodeLowering& n) {
   const int x = n.In(0), y = n.In(1);
   if (n.type(y) != kUint64 || !IsFloat(n.dtype(x))) return false;
@@ -168,7 +168,7 @@ std::optional<UnsignedUse> UnsignedUseOf(const NodeLowering& n, int type) {
   if (!n.node().domain.empty()) return std::nullopt;
   const UnsignedEntry* const entry = formats::FindUnsigned(kOperators, op);
   if (entry == nullptr) return std::nullopt;
-  // The nearest element moves, others are weighed.
+  // Nearest-neighbour modes move elements; others compute weighted sums.
   if ((op == "Resize" || op == "Upsample" || op == "GridSample") && IsNearest(n)) return kMoves;
   if (op == "ScatterElements" || op == "ScatterND") {
     const std::string reduction = n.Str("reduction", "none");
@@ -181,7 +181,7 @@ std::optional<UnsignedUse> UnsignedUseOf(const NodeLowering& n, int type) {
 
 bool LowerUnsigned(NodeLowering& n, int type) {
   const std::string_view op = n.node().op_type;
-  if (op == "Abs" || op == "PRelu") {  // nothing is below 0
+  if (op == "Abs" || op == "PRelu") {  // no element is negative
     n.Result(0, n.Unary("assign", n.In(0)));
     return true;
   }

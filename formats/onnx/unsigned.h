@@ -9,13 +9,13 @@
 
 namespace heddle::onnx {
 
-// Every operator that may have such an operand, in alphabetical order.
+// The table of all operators that may have such an operand, in alphabetical order.
 std::span<const formats::UnsignedEntry> UnsignedOperators();
 
-// The use of operands of this type; nothing: the operator has no form for them.
+// The use of the node's operands of this type; nothing: the operator does not allow them.
 std::optional<formats::UnsignedUse> UnsignedUseOf(const NodeLowering& n, int type);
 
-// Lowers a node of UnsignedUse::kOwn with operands of `type`. False: its handler does that.
+// Lowers a node of UnsignedUse::kOwn with operands of `type`. False: its handler has to.
 bool LowerUnsigned(NodeLowering& n, int type);
 
 }  // namespace heddle::onnx

@@ -1,4 +1,4 @@
-// heddle/onnx.h
+// Reads and writes ONNX's files of values (heddle/onnx.h).
 #include <algorithm>
 
 #include "core/error.h"
@@ -24,7 +24,7 @@ const OnnxSource* SourceOf(const Program& program) {
 Status NoModel() { return InvalidArgument("the program was not read from an ONNX model"); }
 
 std::string TypeText(const Type& type) {
-  // ONNX Runtime's names of types, which are C's.
+  // ONNX Runtime's names of element types, which are those of C.
   const auto element = [](int t) -> std::string {
     return t == kFloat ? "float" : t == kDouble ? "double" : std::string(TypeName(t));
   };
@@ -191,7 +191,7 @@ Result<std::string> WriteValue(const Type& type, const Value& value) {
   return out;
 }
 
-// Rows of values as one map each.
+// Writes each row of values as one map.
 Result<std::string> WriteMaps(const MapKeys& keys, const Value& value) {
   if (!value.is_tensor() || value.tensor().dtype() != DType::kF32 || value.tensor().rank() != 2)
     return InvalidArgument("holds no float32 matrix of the maps' values");

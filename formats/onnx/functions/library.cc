@@ -74,7 +74,7 @@ FunctionValue ValueOf(const Attribute& a) {
   }
 }
 
-// fn(node) for the nodes, each before those of its graphs.
+// Calls fn(node) for each node, then for the nodes of its graphs.
 template <typename Fn>
 void EachNode(const std::vector<Node>& nodes, const Fn& fn) {
   for (const Node& node : nodes) {
@@ -87,7 +87,7 @@ void EachNode(const std::vector<Node>& nodes, const Fn& fn) {
 FunctionNode FunctionNodeOf(const Node& node) {
   FunctionNode made;
   made.name = node.name;
-  // A handler goes before a function of the same name.
+  // A handler takes precedence over a function of the same name.
   const bool handled = FindHandler(node.domain, node.op_type) != nullptr;
   made.op = handled ? StrCat(node.domain.empty() ? "ai.onnx" : "", node.domain.empty() ? "." : "",
                              node.FullName())

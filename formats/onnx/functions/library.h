@@ -1,7 +1,7 @@
-// A model's local functions (heddle/functions.h).
+// A model's local functions as a FunctionLibrary (heddle/functions.h).
 //
-// The nodes of graphs in attributes follow the node that has them. An attribute that nobody gives
-// leaves a node's attribute out.
+// Nodes of graphs in attributes follow the node that has the attribute. A node's attribute that
+// refers to an attribute of the call is left out where the call does not give it.
 #pragma once
 
 #include <string>
@@ -12,16 +12,17 @@
 
 namespace heddle::onnx {
 
-// "domain.name", or "domain.name:overload", of a function and of a node that calls it.
+// The name "domain.name", or "domain.name:overload", of a function and of the function that a node
+// calls.
 std::string FunctionNameOf(const Function& f);
 std::string CalledBy(const Node& node);
 
 std::vector<NamedFunctionValue> ValuesOf(const std::vector<Attribute>& attributes);
 
-// Definitions are made when they are asked for, until when the model must be there. Of two that
-// have one name the first counts.
+// Definitions are made on request, so the model must outlive the library. Of two functions of one
+// name the first counts.
 FunctionLibrary LibraryOf(const Model& model);
-// With the calls of the graph counted; it keeps the bytes of the file.
+// The same with the graph's calls counted. The library keeps the file's bytes.
 Result<FunctionLibrary> LibraryOf(std::string bytes);
 
 }  // namespace heddle::onnx
