@@ -40,7 +40,7 @@ std::vector<T> Copy(const Source& source) {
   return out;
 }
 
-// A number list out of whatever number type the file holds; false when it holds none.
+// Reads a list of numbers of any type in the file; false when the attribute holds none.
 template <typename T>
 bool Numbers(const OpDesc_Attr& a, std::vector<T>* out) {
   switch (a.type()) {

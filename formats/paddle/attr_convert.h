@@ -10,8 +10,9 @@ class OpDesc_Attr;
 
 namespace heddle::paddle {
 
-// `like` gives the wanted type. Integer and float widths, scalars and one-element lists convert
-// freely, since exporters of different versions write different ones; a text for a number does not.
+// `like` has the wanted type. Integer and float widths, scalars and one-element lists are converted
+// into each other, since exporters of different versions write different ones; text is not taken
+// for a number.
 Result<AttrValue> ConvertAttr(const proto::OpDesc_Attr& attr, const AttrValue& like);
 
 }  // namespace heddle::paddle

@@ -80,7 +80,8 @@ class Splitter {
     }
     return true;
   }
-  // Sets *stack to whether the attribute is a stack, and takes the lines if so. False: damaged.
+  // Sets *stack to whether the attribute is a call stack, and takes its lines if it is. False:
+  // damaged.
   bool Attr(std::string_view bytes, bool* stack) {
     bool named = false, typed = false;
     Field f;
@@ -92,11 +93,11 @@ class Splitter {
       *stack = named && typed;
       if (*stack) return AddStack(bytes);
     }
-    return true;  // the parser complains of an attribute without a type
+    return true;  // the parser reports an attribute without a type
   }
 
-  // Takes the attribute's lines. Most often it begins as the one before; those lines are taken
-  // together. False: damaged.
+  // Takes the attribute's lines. Lines that it shares with the previous stack, at the beginning,
+  // are taken as a block. False: damaged.
   bool AddStack(std::string_view bytes) {
     table_->BeginStack();
     const size_t same = SameAtFirst(bytes, last_);
@@ -116,9 +117,9 @@ class Splitter {
     return true;
   }
 
-  // The number of bytes that both begin with.
+  // The length of the longest common prefix.
   static size_t SameAtFirst(std::string_view a, std::string_view b) {
-    constexpr size_t kStep = 64;  // what is compared at once
+    constexpr size_t kStep = 64;  // bytes compared at once
     const size_t most = std::min(a.size(), b.size());
     size_t n = 0;
     while (n + kStep <= most && std::memcmp(a.data() + n, b.data() + n, kStep) == 0) n += kStep;
@@ -128,7 +129,7 @@ class Splitter {
 
   std::shared_ptr<CallStackTable> table_ = std::make_shared<CallStackTable>();
   std::string_view last_;                    // the last stack's attribute
-  std::vector<size_t> line_ends_;            // where its lines end there
+  std::vector<size_t> line_ends_;            // ends of its lines
   std::vector<std::vector<uint32_t>> ends_;  // by block and operator: where its lines end
 };
 

@@ -1,4 +1,4 @@
-// Takes the call stacks out of a serialized ProgramDesc.
+// Removes the call stacks from a serialized ProgramDesc.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace heddle::paddle {
 
-// A serialized ProgramDesc whose stacks were taken out.
+// A serialized ProgramDesc and the call stacks that were removed from it.
 struct SplitProgram {
-  std::string bytes;                           // the same but for attributes op_callstack
+  std::string bytes;                           // without the attributes op_callstack
   std::vector<std::vector<CallStack>> stacks;  // by block and operator, in the file's order
 };
 
-// Takes the stacks out and reads nothing else. Returns false and changes nothing when there are no
-// stacks, or `bytes` is not well formed as far as it was looked at.
+// Removes the stacks without parsing anything else. Returns false and changes nothing if there are
+// no stacks, or if `bytes` is found to be malformed.
 bool SplitCallStacks(std::string_view bytes, SplitProgram* split);
 
 }  // namespace heddle::paddle

@@ -1,4 +1,4 @@
-// The numbers of proto/framework.proto, for readers of its wire format.
+// The field numbers of proto/framework.proto, for readers of the wire format.
 #pragma once
 
 #include <cstdint>

@@ -17,8 +17,8 @@ class ProgramDescs : public formats::Format {
  public:
   std::string_view name() const override { return "paddle"; }
 
-  // The fields of a ProgramDesc are messages: blocks (1), which begin with their numbers, a version
-  // (4), which is one, and versions of operators (5), which are pairs.
+  // The fields of a ProgramDesc are messages: blocks (1), which begin with their number; a version
+  // (4), a message with one field; and operator versions (5), which are pairs.
   bool Recognises(std::string_view bytes) const override {
     if (bytes.empty() || (bytes[0] != '\x0a' && bytes[0] != '\x22' && bytes[0] != '\x2a'))
       return false;

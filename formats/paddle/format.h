@@ -13,7 +13,7 @@ namespace heddle::paddle {
 
 const formats::Format& ProgramDescFormat();
 
-// The file's bytes but for call stacks, which the program itself has.
+// The file's bytes without call stacks, which are in the program.
 class ProgramBytes : public formats::ProgramSource {
  public:
   explicit ProgramBytes(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -26,10 +26,11 @@ class ProgramBytes : public formats::ProgramSource {
   const std::string bytes_;
 };
 
-// Format::Parse.
+// Implements Format::Parse.
 Result<std::shared_ptr<const formats::ProgramSource>> ParseProgramDesc(std::string_view bytes,
                                                                        ir::ProgramBuilder& builder);
-// Format::Write. Slots of sub-blocks' variables are left out (core/programs/sub_block_slots.h).
+// Implements Format::Write. Slots with variables of sub-blocks are left out
+// (core/programs/sub_block_slots.h).
 Result<std::string> WriteProgramDesc(const ir::Program& program);
 
 }  // namespace heddle::paddle

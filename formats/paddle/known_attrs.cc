@@ -64,7 +64,7 @@ class Filter {
     bool typed = false;
     Field f;
     for (Fields fields(attr); !fields.done();) {
-      if (!fields.Next(&f)) return true;  // the parser will complain
+      if (!fields.Next(&f)) return true;  // the parser reports the error
       if (f.Is(desc::kAttrName)) name = f.payload;
       typed |= f.number == desc::kAttrType;
     }
@@ -73,7 +73,7 @@ class Filter {
   }
 
   std::string block_, op_, versions_;
-  bool versioned_ = false;  // an operator's meaning depends on its version
+  bool versioned_ = false;  // some operator's meaning depends on its version
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Most attributes of a file's operators belong to other back ends or to the exporter. They are
-// taken out before protobuf parses the file: parsing them takes longer than all the rest.
+// Most attributes in a file belong to other back ends or to the exporter. They are removed before
+// protobuf parses the file, since parsing them would take longer than all the rest.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace heddle::paddle {
 
-// Read of every operator, whatever its definition says.
+// Attributes that are read for every operator, whatever its definition says.
 inline constexpr std::string_view kDeviceAttr = "op_device";
 inline constexpr std::string_view kHintAttrs[] = {
     "execution_stream", "stream_priority", "scheduling_priority", "event_to_record",
     "events_to_wait",   "control_marks",   "control_after"};
 
-// Returns a serialized ProgramDesc without the attributes that operators' definitions do not have.
-// Feeds, fetches and operators that heddle does not have keep theirs. The versions of operators
-// are left out, too, unless the meaning of one of them depends on its version. Returns an empty
-// text when `bytes` is not well formed as far as it was looked at.
+// Returns the serialized ProgramDesc without attributes that the operators' definitions lack.
+// Feeds, fetches and operators that heddle lacks keep theirs. The operator versions are removed
+// too, unless some operator's meaning depends on its version. Returns an empty string if `bytes` is
+// found to be malformed.
 std::string WithKnownAttrs(std::string_view bytes);
 
 }  // namespace heddle::paddle

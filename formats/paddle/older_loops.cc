@@ -11,13 +11,13 @@
 namespace heddle::paddle {
 namespace {
 
-// Attributes that operators got after programs with fused loops had been written. Each is false by
-// default and the last number of its operator.
+// Attributes that operators got after the first programs with fused loops were written. Each is
+// false by default and is the last number of its operator.
 constexpr std::string_view kLater[] = {"keep_nan", "divide_first"};
 
 struct NumberCount {
-  size_t at_first = 0;  // without the attribute that came later
-  bool later = false;   // there is one
+  size_t at_first = 0;  // numbers of an operator before it got such an attribute
+  bool later = false;   // it has got one
 };
 
 NumberCount CountNumbers(const OpDef& def) {
@@ -41,7 +41,7 @@ void AddLaterNumbers(const Strings& ops, Floats* values) {
     const OpDef* const def = FindOp(name);
     if (def == nullptr) return;
     NumberCount count = CountNumbers(*def);
-    if (name == "reshape2")  // the number of its dimensions, and these
+    if (name == "reshape2")  // the number of dimensions, then the dimensions
       count = {at < values->size() && (*values)[at] >= 0
                    ? 1 + static_cast<size_t>(std::min((*values)[at], 1e6))
                    : 1,

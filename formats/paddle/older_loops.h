@@ -1,4 +1,4 @@
-// Fused loops in programs that an earlier heddle wrote.
+// Reads fused loops in programs that an earlier version of heddle wrote.
 #pragma once
 
 #include "core/attr.h"
@@ -6,9 +6,9 @@
 namespace heddle::paddle {
 
 // `ops` and `values` are attributes of fused_elementwise or fused_rows
-// (kernels/elementwise/element_program.h). Where `values` lacks exactly the attributes that
-// operators got later, adds their defaults. Other lists stay as they are, for the operator to
-// refuse.
+// (kernels/elementwise/element_program.h). If `values` lacks exactly the attributes that operators
+// got later, their defaults are inserted. Any other list is left as it is, and the operator refuses
+// it.
 void AddLaterNumbers(const Strings& ops, Floats* values);
 
 }  // namespace heddle::paddle

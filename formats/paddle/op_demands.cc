@@ -26,7 +26,7 @@ std::optional<Row> Find(std::string_view op) {
   return Row{name, outputs, attributes};
 }
 
-// Calls fn(word) for each word until it returns true.
+// Calls fn(word) for each word, until it returns true.
 template <typename Fn>
 void EachWord(std::string_view text, Fn&& fn) {
   while (!text.empty()) {
@@ -73,7 +73,7 @@ proto::AttrType DemandedType(std::string_view op, std::string_view attribute) {
       {"scalars", proto::SCALARS}};
   auto found = proto::AttrType(-1);
   auto row = Find(op);
-  // A gradient has its operator's attributes.
+  // A gradient operator has the attributes of its forward operator.
   while (!row && op.ends_with("_grad")) {
     op.remove_suffix(std::string_view("_grad").size());
     row = Find(op);

@@ -1,5 +1,5 @@
-// Paddle's definition of an operator demands more of a file than heddle's does. The writer looks
-// these demands up in a generated table (scripts/paddle_demands.py).
+// What Paddle requires of an operator in a file beyond heddle's own definition of it, from a
+// generated table (scripts/paddle_demands.py). The writer fulfils these demands.
 #pragma once
 
 #include <string_view>
@@ -10,20 +10,20 @@
 
 namespace heddle::paddle {
 
-// Paddle 2.6 has no operator of this name.
+// Whether Paddle 2.6 lacks an operator of this name.
 bool IsForeign(std::string_view op);
 
-// Output slots that have to name a variable, also when nobody reads it.
+// An output slot that must name a variable even when it is not read.
 struct DemandedOutput {
   std::string_view slot;
   bool list = false;
 };
 std::vector<DemandedOutput> DemandedOutputs(std::string_view op);
 
-// Attributes, with their texts, that follow from the operator's name and have to be there.
+// Required attributes with string values that follow from the operator's name.
 std::vector<std::pair<std::string_view, std::string_view>> DemandedTexts(std::string_view op);
 
-// The type that Paddle gives an attribute; -1: the one that its value suggests.
+// The type that Paddle declares for an attribute; -1: the type that its value suggests.
 proto::AttrType DemandedType(std::string_view op, std::string_view attribute);
 
 }  // namespace heddle::paddle

@@ -25,7 +25,7 @@ using paddle::RecordReader;
 Status CheckAgainst(const TensorInfo& want, const Tensor& got, const std::string& path) {
   bool fits = want.dtype == DType::kUnknown || want.dtype == got.dtype();
   if (want.shape.known_rank()) {
-    // Paddle writes scalars of old programs as [1]; a rank-0 variable takes both.
+    // Paddle writes scalars of old programs as [1]; a variable of rank 0 accepts both.
     fits =
         fits && (want.shape.rank() == got.rank() || (want.shape.rank() == 0 && got.numel() == 1));
     for (int i = 0; fits && i < want.shape.rank(); ++i)
@@ -38,8 +38,7 @@ Status CheckAgainst(const TensorInfo& want, const Tensor& got, const std::string
                          " there (parameters are stored in the sorted order of their names)");
 }
 
-// The tensor in the floating-point type that is declared; others, and those that need no change, as
-// they are.
+// Converts a floating-point tensor to the declared floating-point type; returns any other as it is.
 Result<Tensor> Converted(const TensorInfo& want, Tensor got) {
   if (want.dtype == got.dtype() || !IsFloat(want.dtype) || !IsFloat(got.dtype())) return got;
   Tensor made = Tensor::Empty(want.dtype, got.shape());
@@ -62,7 +61,8 @@ Result<Tensor> Converted(const TensorInfo& want, Tensor got) {
   return made;
 }
 
-// `path` is for messages; `later`: the reader leaves large tensors in the file.
+// Reads a combined file. `path` is for messages; `later`: the reader leaves large tensors in the
+// file.
 Status ReadCombined(const std::vector<TensorInfo>& want, RecordReader& reader,
                     const std::string& path, bool later, bool cast, Scope& scope) {
   HEDDLE_RETURN_IF_ERROR(reader.Open());
@@ -102,7 +102,7 @@ Status LoadSeparate(const std::vector<TensorInfo>& want, const std::string& dir,
   for (const TensorInfo& info : want) {
     const std::string path = (fs::path(dir) / info.name).string();
     RecordReader reader(path);
-    // Each file that parameters stay in takes a descriptor.
+    // A file that parameters stay in keeps a descriptor open, so only large ones stay.
     if (later) reader.LeaveInFile(kLeastMapped);
     HEDDLE_RETURN_IF_ERROR(reader.Open());
     auto t = reader.Read("parameter '" + info.name + "'", slab);
@@ -120,7 +120,7 @@ void Put(std::string* out, T value) {
   out->append(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
-// The bytes before the data of a record.
+// The bytes of a record before its data.
 std::string RecordHeader(const Tensor& t) {
   std::string out;
   Put<uint32_t>(&out, 0);
@@ -151,7 +151,7 @@ Status WriteRecords(const std::string& path, const NamedTensors& tensors) {
   return file.Commit();
 }
 
-// The values to write. All are checked first, so that no file is begun when one cannot be written.
+// The values to write. All are checked first, so that no file is begun if one cannot be written.
 Result<NamedTensors> Collect(const std::vector<TensorInfo>& wanted, const Scope& scope,
                              const std::string& path) {
   NamedTensors tensors;
@@ -168,7 +168,7 @@ Result<NamedTensors> Collect(const std::vector<TensorInfo>& wanted, const Scope&
   return tensors;
 }
 
-// Sets the parameters that a pickle names; the others must have values.
+// Sets the parameters that a pickle contains; all others must have values already.
 Status LoadPickled(const std::vector<TensorInfo>& want, const DataFile& file, Scope& scope) {
   const std::string& path = file.path();
   HEDDLE_ASSIGN_OR_RETURN(NamedTensors found, paddle::ReadPickledTensors(file));
@@ -207,7 +207,7 @@ Status paddle::LoadParameters(const Program& program, const std::string& path, S
   HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const DataFile> file, DataFile::OpenOrRead(path));
   if (paddle::LooksPickled(*file)) return LoadPickled(program.persistables(), *file, scope);
   const Status status = LoadCombined(program.persistables(), file, later, cast, scope);
-  // Records begin with zeros, which no other kind of file does.
+  // A record begins with zeros; a file that does not is of another kind, which the error names.
   uint32_t version = 0;
   if (status.ok() || file->size() < sizeof(version) ||
       !file->Fill(&version, sizeof(version), 0).ok() || version == 0)

@@ -1,5 +1,5 @@
-// Parameters in Paddle's files: records, combined in one file or one file each, and pickles. The
-// functions that write them, and those that know of no program, are in heddle/params.h.
+// Parameters in Paddle's files: records, combined in one file or one per file, and pickles.
+// Functions that write them, or that need no program, are in heddle/params.h.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace heddle::paddle {
 
-// heddle::LoadParameters. `cast`: floating-point tensors may be stored in another width than the
-// program declares (Paddle 3's save_as_fp16); they are converted.
+// Implements heddle::LoadParameters. `cast`: floating-point tensors may be stored in another width
+// than the program declares (Paddle 3's save_as_fp16) and are converted.
 Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
                       ParameterReading reading, bool cast = false);
 

@@ -29,7 +29,7 @@ struct KnownCallable {
   std::string_view module, name;
   Callable callable;
 };
-// All that is ever called, by names of NumPy 1, NumPy 2, Python 3 and Python 2.
+// All callables that are accepted, by their names in NumPy 1, NumPy 2, Python 3 and Python 2.
 constexpr KnownCallable kCallables[] = {
     {"numpy", "ndarray", kNdarray},
     {"numpy", "dtype", kDTypeClass},
@@ -60,7 +60,7 @@ constexpr TypeCode kTypeCodes[] = {
 
 bool Is(const PickleObject* o, Kind kind) { return o != nullptr && o->kind == kind; }
 
-// Row-major order from column-major order.
+// Copies from column-major to row-major order.
 void Transpose(const char* from, const Shape& shape, size_t item, char* to) {
   std::vector<int64_t> index(static_cast<size_t>(shape.rank()), 0);
   for (int64_t n = shape.numel(); n > 0; --n, to += item) {
@@ -76,7 +76,7 @@ void Transpose(const char* from, const Shape& shape, size_t item, char* to) {
 
 }  // namespace
 
-// Executes a pickle's instructions; lives as long as that takes.
+// The stack machine that executes a pickle's instructions, for the time of one Parse.
 class PickleMachine {
  public:
   PickleMachine(Pickle& pickle, std::string_view bytes, const std::string& name)
@@ -96,7 +96,7 @@ class PickleMachine {
     return DataLoss(name_, ": damaged pickle at byte ", at_, ": ", why);
   }
 
-  // The next `width` bytes as a little-endian number.
+  // Reads the next `width` bytes as a little-endian number.
   Status Number(int width, uint64_t* value) {
     std::string_view raw;
     HEDDLE_RETURN_IF_ERROR(Take(static_cast<uint64_t>(width), &raw));
@@ -130,7 +130,7 @@ class PickleMachine {
     Push(New(kind));
     stack_.back()->number = number;
   }
-  // Objects above the innermost mark cannot be taken past it.
+  // The position of the innermost mark: instructions cannot take objects below it.
   size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   Status Pop(PickleObject** out) {
     if (stack_.size() <= floor()) return Damaged("the stack is empty");
@@ -277,7 +277,7 @@ Status PickleMachine::Strings(uint8_t code, bool* done) {
       return String(Kind::kBytes, 4);
     case 0x8e:
       return String(Kind::kBytes, 8);
-    case 'U':  // Python 2's str, which serves as text and as bytes
+    case 'U':  // Python 2's str, read as text or as bytes
       return String(Kind::kBytes, 1);
     case 'T':
       return String(Kind::kBytes, 4);
@@ -368,7 +368,7 @@ Status PickleMachine::String(Kind kind, int width) {
   return Status::Ok();
 }
 
-// Two's complement of any length; what 64 bits do not hold is of no use here.
+// An integer in two's complement of any length; one that does not fit 64 bits is an error.
 Status PickleMachine::Long(int width) {
   uint64_t n = 0;
   std::string_view raw;
@@ -414,7 +414,7 @@ Status PickleMachine::FindOnStack() {
   return Find(module->bytes, name->bytes);
 }
 
-// The known callables, as what they make of arguments of the expected form.
+// REDUCE: computes what a known callable returns for arguments of the expected form.
 Status PickleMachine::Call() {
   PickleObject *args = nullptr, *callable = nullptr, *result = nullptr;
   HEDDLE_RETURN_IF_ERROR(Pop(&args));
@@ -423,7 +423,7 @@ Status PickleMachine::Call() {
     return Damaged("what is called is not callable");
   const auto& a = args->items;
   switch (callable->number) {
-    case kReconstruct:  // (ndarray, (0,), b'b'): what it is like comes with BUILD
+    case kReconstruct:  // (ndarray, (0,), b'b'): shape, dtype and data come with BUILD
       if (a.size() == 3 && Is(a[0], Kind::kCallable) && a[0]->number == kNdarray)
         result = New(Kind::kArray);
       break;
@@ -442,7 +442,7 @@ Status PickleMachine::Call() {
     case kEncode:
       HEDDLE_RETURN_IF_ERROR(Encode(*args, &result));
       break;
-    case kBytes:  // (): how protocol 2 writes that there are none
+    case kBytes:  // (): protocol 2's form of empty bytes
       if (a.empty()) result = New(Kind::kBytes);
       break;
     case kTuple:  // (sequence,)
@@ -451,7 +451,7 @@ Status PickleMachine::Call() {
         result->items = a[0]->items;
       }
       break;
-    case kEval:  // Paddle writes a static tensor as eval('data', {'data': array}): the array
+    case kEval:  // Paddle writes a static tensor as eval('data', {'data': array})
       if (a.size() == 2 && Is(a[0], Kind::kText) && a[0]->bytes == "data" &&
           Is(a[1], Kind::kDict) && a[1]->items.size() == 2 && Is(a[1]->items[1], Kind::kArray))
         result = const_cast<PickleObject*>(a[1]->Get("data"));
@@ -468,7 +468,7 @@ Status PickleMachine::Call() {
   return Status::Ok();
 }
 
-// Protocol 2 has no bytes: they are written as the text of the same code points.
+// Protocol 2 has no bytes: they are written as a text of the same code points.
 Status PickleMachine::Encode(const PickleObject& args, PickleObject** out) {
   const auto& a = args.items;
   if (a.size() != 2 || !Is(a[0], Kind::kText) || !Is(a[1], Kind::kText) || a[1]->bytes != "latin1")

@@ -1,9 +1,9 @@
-// Reading Python pickles as data, without Python and without executing anything.
+// Reads Python pickles as data, without Python and without executing code.
 //
-// A pickle is a program for a stack machine that may call any function Python can import. This
-// reader knows the instructions that build numbers, texts, lists, tuples and dicts, and the handful
-// of callables that NumPy arrays, OrderedDict and Paddle's tensors are written with; it
-// gives each of those a meaning of its own, and an error names any other.
+// A pickle is a program for a stack machine that may call any function that Python can import. This
+// reader knows the instructions that build numbers, texts, lists, tuples and dicts, and the few
+// callables by which NumPy arrays, OrderedDict and Paddle's tensors are written; it implements
+// those itself, and refuses any other by name.
 #pragma once
 
 #include <cstdint>
@@ -34,29 +34,29 @@ struct PickleObject {
     kCallable,  // parts of arrays
   };
   Kind kind = Kind::kNone;
-  int64_t number = 0;                // kBool, kInt; which one, of kCallable
+  int64_t number = 0;                // value of kBool and kInt; which callable, for kCallable
   double real = 0;                   // kFloat
   std::string_view bytes;            // kText (UTF-8), kBytes; the type code of kDType
-  std::vector<PickleObject*> items;  // kList, kTuple; key, value, key, … of kDict
-  std::unique_ptr<Tensor> tensor;    // kArray: a copy of the file's data; null until it is there
+  std::vector<PickleObject*> items;  // kList, kTuple: elements; kDict: keys and values in turns
+  std::unique_ptr<Tensor> tensor;    // kArray: a copy of the file's data; null until BUILD gives it
 
-  // The value of a text key; nullptr when this is no dict or has none. The last one counts.
+  // The value of a text key; nullptr if this is no dict or lacks the key. Of several, the last
+  // counts.
   const PickleObject* Get(std::string_view key) const;
 };
 
-// Owns what a pickle consists of; objects may share and hold each other. Throws std::bad_alloc.
+// Owns the objects of a pickle, which may share and contain each other. Throws std::bad_alloc.
 class Pickle {
  public:
-  // `bytes` (of protocol 2 to 4) must outlive the object. `name` appears in messages.
-  // kDataLoss: cut short or damaged; kUnimplemented: a callable or an instruction that is not
-  // known.
+  // Parses `bytes` (protocols 2 to 4), which must outlive the object. `name` appears in messages.
+  // kDataLoss: cut short or damaged; kUnimplemented: an unknown callable or instruction.
   Status Parse(std::string_view bytes, const std::string& name);
   const PickleObject* root() const { return root_; }
 
  private:
   friend class PickleMachine;
   std::deque<PickleObject> objects_;
-  std::deque<std::string> texts_;  // texts that the file holds in another form
+  std::deque<std::string> texts_;  // texts that the file has in another encoding
   PickleObject* root_ = nullptr;
 };
 

@@ -15,11 +15,12 @@ using paddle::Pickle;
 using paddle::PickleObject;
 using Kind = PickleObject::Kind;
 
-// Paddle's own entries of a state dict.
+// Entries that Paddle adds to a state dict.
 constexpr std::string_view kNames = "StructuredToParameterName@@";  // structured name -> variable
 constexpr std::string_view kParts = "UnpackBigParamInfor@@";  // array -> its shape and its parts
 
-// An array, or (name, array), as tensors outside of a state dict are written; else null.
+// The array of an object that is an array or a pair (name, array), as tensors outside of a state
+// dict are written; else null.
 const Tensor* ArrayOf(const PickleObject& o) {
   if (o.kind == Kind::kArray) return o.tensor.get();
   if (o.kind != Kind::kTuple || o.items.size() != 2 || o.items[0]->kind != Kind::kText)
@@ -32,7 +33,7 @@ std::string VariableName(const PickleObject* names, std::string_view key) {
   return std::string(name != nullptr && name->kind == Kind::kText ? name->bytes : key);
 }
 
-// Joins the parts of a large array, which protocols 2 and 3 cannot hold as one.
+// Joins the parts of a large array; protocols 2 and 3 cannot hold it in one piece.
 Result<Tensor> Join(const PickleObject& state, std::string_view key, const PickleObject& info,
                     const std::string& path, std::set<std::string_view>* used) {
   const PickleObject *dims = info.Get("OriginShape"), *parts = info.Get("slices");
@@ -82,7 +83,7 @@ Result<NamedTensors> CollectPickled(const PickleObject& state, const std::string
   for (size_t i = 0; i + 1 < state.items.size(); i += 2) {
     const PickleObject &key = *state.items[i], &value = *state.items[i + 1];
     const Tensor* tensor = ArrayOf(value);
-    // Besides arrays a state dict has notes, such as those of a learning rate scheduler.
+    // Entries that are no arrays, such as those of a learning rate scheduler, are skipped.
     if (key.kind != Kind::kText || tensor == nullptr || used.contains(key.bytes)) continue;
     tensors.emplace_back(VariableName(names, key.bytes), *tensor);
   }

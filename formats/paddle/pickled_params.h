@@ -6,10 +6,10 @@
 
 namespace heddle::paddle {
 
-// Whether the file begins as a pickle of protocol 2 or later does, which no record does.
+// Whether the file begins as a pickle of protocol 2 or later; no record begins so.
 bool LooksPickled(const formats::DataFile& file);
 
-// heddle::ReadPickledTensors.
+// Implements heddle::ReadPickledTensors.
 Result<NamedTensors> ReadPickledTensors(const formats::DataFile& file);
 
 }  // namespace heddle::paddle

@@ -1,4 +1,4 @@
-// Hands the contents of a ProgramDesc to ir::ProgramBuilder.
+// Converts a ProgramDesc to calls of ir::ProgramBuilder.
 #include <google/protobuf/arena.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ VarKind KindOf(const proto::VarType& type) {
   }
 }
 
-// Stacks of operators by block and operator, as far as there are any.
+// Call stacks by block and operator; operators at the end may lack one.
 using Stacks = std::vector<std::vector<CallStack>>;
 
 class Parser {
@@ -52,7 +52,7 @@ class Parser {
   Parser(const proto::ProgramDesc& desc, const Stacks& stacks, ir::ProgramBuilder* builder)
       : desc_(desc), stacks_(stacks), builder_(*builder) {}
 
-  // Stops early where blocks are wrong, which all the rest builds on.
+  // Stops early if blocks are malformed, since all the rest refers to them.
   void Run() {
     builder_.SetVersion(desc_.version().version());
     for (const auto& pair : desc_.op_version_map().pair())
@@ -144,7 +144,7 @@ class Parser {
       const int a = op->def().FindAttr(attr.name());
       if (a < 0 || (a != ops && a != values)) continue;
       Result<AttrValue> value = ConvertAttr(attr, op->Wanted(a));
-      if (!value.ok()) return;  // noted when it was set
+      if (!value.ok()) return;  // reported when it was set
       (a == ops ? names : numbers) = *std::move(value);
     }
     AddLaterNumbers(std::get<Strings>(names), &std::get<Floats>(numbers));
@@ -174,7 +174,7 @@ class Parser {
     if (attr.name() == kDeviceAttr) op->SetDevice(attr.s());
     AddHint(attr, op);
     const int a = op->def().FindAttr(attr.name());
-    if (a < 0) return;  // bookkeeping of the exporter, or extra attributes of other back ends
+    if (a < 0) return;  // an attribute of the exporter or of another back end
     if (attr.type() != proto::VAR && attr.type() != proto::VARS)
       return op->SetAttr(a, ConvertAttr(attr, op->Wanted(a)));
     std::vector<VarId> vars;
@@ -214,7 +214,7 @@ class Parser {
   ir::ProgramBuilder& builder_;
 };
 
-// The bytes, which the program's source has anyway, and the stacks that are not in them.
+// A packed program: the bytes that the source keeps, and the call stacks, which are not in them.
 class Packed : public formats::PackedProgram {
  public:
   explicit Packed(const ir::Program& program)
@@ -258,7 +258,7 @@ Result<std::shared_ptr<const formats::ProgramSource>> ParseProgramDesc(
   if (bytes.size() > kMost)
     return ResourceExhausted(builder.name(), ": ", bytes.size(),
                              " bytes; protobuf reads messages of at most ", kMost);
-  // In an arena: a large program's many small parts are given back in one piece.
+  // On an arena, which frees the many small parts of a large program at once.
   google::protobuf::Arena arena;
   auto& desc = *google::protobuf::Arena::CreateMessage<proto::ProgramDesc>(&arena);
   SplitProgram split;
@@ -266,7 +266,7 @@ Result<std::shared_ptr<const formats::ProgramSource>> ParseProgramDesc(
   if (SplitCallStacks(bytes, &split)) bytes = split.bytes;
   const std::string known = WithKnownAttrs(bytes);
   const std::string_view parsed = known.empty() ? bytes : known;
-  // In two steps, since protobuf prints to stderr where a required field is missing.
+  // In two steps, since ParseFromArray prints to stderr when a required field is missing.
   if (!desc.ParsePartialFromArray(parsed.data(), static_cast<int>(parsed.size())) ||
       !desc.IsInitialized())
     return DataLoss(builder.name(), ": not a Paddle program, or cut short (", file_size, " bytes)");

@@ -1,5 +1,5 @@
-// Writes an ir::Program as a ProgramDesc. Everything that heddle does not use (other back ends'
-// attributes, integer widths, flags of variables) is taken from the file the program came from.
+// Writes an ir::Program as a ProgramDesc. What heddle does not use (attributes of other back ends,
+// integer widths, flags of variables) is taken from the file that the program came from.
 #include <google/protobuf/arena.h>
 
 #include <limits>
@@ -39,8 +39,8 @@ bool FitInts(const Ints& list) {
   return true;
 }
 
-// Sets an attribute, and keeps its type in the file if that can hold the value; `type` is for
-// attributes that are in no file.
+// Sets an attribute. It keeps the type that it has in the file if that can hold the value; `type`
+// is for attributes that are in no file.
 class AttrWriter {
  public:
   AttrWriter(Attr* a, proto::AttrType type) : a_(a), type_(a->has_type() ? a->type() : type) {
@@ -168,7 +168,7 @@ class Writer {
   void AddBlock(const Block& block) {
     auto* desc = out_.add_blocks();
     desc->set_idx(block.id);
-    // The first block's parent is no block, however the file writes that.
+    // The first block has no parent; the file's own number for "none" is kept.
     const bool known = block.id < source_.blocks_size();
     desc->set_parent_idx(known && block.id == 0 ? source_.blocks(0).parent_idx() : block.parent);
     if (!known || source_.blocks(block.id).has_forward_block_idx())
@@ -192,11 +192,12 @@ class Writer {
 
   void AddVar(const Var& var) {
     const proto::VarDesc* known = Known(var.block, var.name);
-    // The builder gave the sub-block a variable that hides an outer one
-    // (core/programs/sub_block_slots.h). It will do so again.
+    // A variable that the builder added to the sub-block to hide an outer one
+    // (core/programs/sub_block_slots.h) is left out: the builder adds it again when the file is
+    // read.
     if (known == nullptr && var.block > 0)
       if (p_.Find(p_.blocks[var.block].parent, var.name) != kNoVar) return;
-    // An input that the file does not declare may be anything; a declaration would say what.
+    // An input that the file does not declare may have any rank, and a declaration would state one.
     if (known == nullptr && IsFed(var.name) && !var.shape.known_rank()) return;
     if (!written_[var.block].insert(var.name).second) return;
     auto* desc = out_.mutable_blocks(var.block)->add_vars();
@@ -212,7 +213,8 @@ class Writer {
     if (var.kind == VarKind::kArray && known == nullptr)
       tensor = desc->mutable_type()->mutable_tensor_array()->mutable_tensor();
     if (tensor == nullptr) return;
-    // The file said nothing of this variable. A tensor type would need a dtype, so none is written.
+    // The file declares no type for this variable. A tensor type would need a dtype, so none is
+    // written.
     if (known != nullptr && !known->type().has_lod_tensor() && var.kind == VarKind::kTensor &&
         var.dtype == DType::kUnknown && !var.shape.known_rank())
       return desc->mutable_type()->clear_lod_tensor();
@@ -257,7 +259,7 @@ class Writer {
     col->set_i(port.col);
   }
 
-  // The operator as it stands in the file, when it does.
+  // The file's own form of the operator; nullptr if it is not in the file.
   const proto::OpDesc* SourceOf(int block, const Op& op) const {
     if (op.index < 0 || block >= source_.blocks_size() ||
         op.index >= source_.blocks(block).ops_size())
@@ -293,8 +295,8 @@ class Writer {
       stack->add_strings(line.data(), line.size());
   }
 
-  // Places, hints and control edges, which passes hand on to operators of no file. An attribute
-  // that the file has is written anew only where its value has changed.
+  // Writes device, hints and control edges, which passes may have moved to operators that are in no
+  // file. An attribute of the file is only rewritten if its value has changed.
   static void SetPlace(const Op& op, proto::OpDesc* desc) {
     static const StreamHints kNone;
     const StreamHints& hints = op.hints ? *op.hints : kNone;
@@ -304,12 +306,13 @@ class Writer {
     SetHint("scheduling_priority", hints.scheduling_priority, desc);
     SetHint("event_to_record", hints.event_to_record, desc);
     SetHint("events_to_wait", hints.events_to_wait, desc);
-    if (!op.has_control_edges()) return;  // heddle's own: other readers pass them over
+    // An attribute of heddle's own, which other readers ignore.
+    if (!op.has_control_edges()) return;
     SetHint("control_marks", hints.marks, desc);
     SetHint("control_after", hints.after, desc);
   }
 
-  // `none`: the file's word for no value.
+  // `none`: the file's text for no value.
   template <typename T>
   static void SetHint(std::string_view name, const T& value, proto::OpDesc* desc,
                       const T& none = T()) {
@@ -330,7 +333,7 @@ class Writer {
 
   template <typename Slots>
   void SetSlot(const SlotDef& def, const std::vector<VarId>& vars, Slots* slots) const {
-    if (def.name.starts_with("sub_block:")) return;  // found again when the program is read
+    if (def.name.starts_with("sub_block:")) return;  // the reader finds these anew
     proto::OpDesc_Var* slot = nullptr;
     for (auto& s : *slots)
       if (s.parameter() == def.name) slot = &s;
@@ -343,7 +346,7 @@ class Writer {
     for (VarId v : vars) slot->add_arguments(NameOf(v));
   }
 
-  // Variables of outputs that heddle does not compute.
+  // Adds the variables of outputs that heddle does not compute.
   void AddUnknownOutputs(int block, const Op& op, const proto::OpDesc& desc) {
     for (const auto& slot : desc.outputs()) {
       if (op.def->FindOutput(slot.parameter()) >= 0) continue;
@@ -358,7 +361,7 @@ class Writer {
     }
   }
 
-  // Paddle refuses operators that lack such an output, or gets such an attribute wrong.
+  // Adds outputs and attributes without which Paddle refuses the operator, or uses a wrong default.
   void AddDemands(int block, const Op& op, proto::OpDesc* desc) {
     for (const DemandedOutput& output : DemandedOutputs(op.type())) {
       proto::OpDesc_Var* slot = nullptr;
@@ -380,10 +383,10 @@ class Writer {
     }
   }
 
-  // Counts the variables to make for a list that nobody reads. New states are as many as the old
-  // ones; any other list is as long as the operator's input list.
+  // The number of variables to declare for a list output that is not read: new states are as many
+  // as the old ones, and any other list is as long as the operator's input list.
   static int CountFor(const Op& op, std::string_view slot) {
-    if (op.def->has(kControlFlow)) return 0;  // lists what its blocks write
+    if (op.def->has(kControlFlow)) return 0;  // its lists name what its blocks write
     size_t count = 1;
     for (size_t s = 0; s < op.inputs.size() && s < op.def->inputs().size(); ++s) {
       const SlotDef& in = op.def->inputs()[s];
@@ -406,7 +409,8 @@ class Writer {
     return var.name;
   }
 
-  // Paddle reads a flag for each axis, given or not: -1 where tensors say the borders, else 1.
+  // Paddle reads one flag per axis even where the file has none: -1 where tensors give the limits,
+  // else 1.
   static void SetInferFlags(const Op& op, proto::OpDesc* desc) {
     if (op.def->FindAttr("infer_flags") < 0 || op.def->FindAttr("axes") < 0) return;
     if (!op.Attr<Ints>("infer_flags").empty()) return;
@@ -420,8 +424,8 @@ class Writer {
     }
   }
 
-  // Paddle's linspace takes its number of elements as int32 alone. Adds a cast in front of it;
-  // returns the variable that the operator is to be given, or nothing.
+  // Paddle's linspace accepts int32 alone as its number of elements. Adds a cast before it and
+  // returns the variable to use instead, or an empty name.
   std::string CastCount(int block, const Op& op) {
     if (op.type() != "linspace" || op.In("Num").empty()) return "";
     const VarId num = op.In("Num")[0];
@@ -447,8 +451,8 @@ class Writer {
 
   void SetAttr(const Op& op, size_t a, bool all, proto::OpDesc* desc) const {
     const AttrDef& def = op.def->attrs()[a];
-    if (def.name == "op_version") return;             // in the file's map of versions
-    if (def.name.starts_with(ir::kRewrites)) return;  // the operands say it
+    if (def.name == "op_version") return;  // it is in the file's map of operator versions
+    if (def.name.starts_with(ir::kRewrites)) return;  // it follows from the operands
     Attr* attr = nullptr;
     for (auto& x : *desc->mutable_attrs())
       if (x.name() == def.name) attr = &x;
@@ -476,7 +480,7 @@ class Writer {
     if (list)
       for (VarId v : vars) attr->add_vars_name(NameOf(v));
   }
-  // Position in op.var_attrs; -1 when the attribute has a value of its own.
+  // The attribute's index in op.var_attrs; -1 when it has a value of its own.
   static int VariableOf(const Op& op, int a) {
     for (size_t k = 0; k < op.var_attrs.size(); ++k)
       if (op.var_attrs[k] == a) return static_cast<int>(k);
@@ -486,10 +490,10 @@ class Writer {
   const ir::Program& p_;
   const proto::ProgramDesc& source_;
   proto::ProgramDesc& out_;
-  // Per block: variables of the file, and names that are written.
+  // Per block: the file's variables by name, and the names already written.
   std::vector<std::unordered_map<std::string_view, const proto::VarDesc*>> known_;
   std::vector<std::unordered_set<std::string>> written_;
-  int made_ = 0;  // variables that only Paddle wants
+  int made_ = 0;  // number of variables added for Paddle's demands
 };
 
 }  // namespace
@@ -502,7 +506,7 @@ Result<std::string> WriteProgramDesc(const ir::Program& program) {
     return Internal("the source of '", program.name, "' cannot be read again");
   auto& out = *google::protobuf::Arena::CreateMessage<proto::ProgramDesc>(&arena);
   Writer(program, source, &out).Run();
-  // Protobuf's limit, which a program without weights never meets.
+  // Protobuf's limit; a program without weights is never so large.
   if (out.ByteSizeLong() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
     return ResourceExhausted("the program is larger than 2 GiB");
   std::string bytes;

@@ -10,7 +10,7 @@
 namespace heddle::pir {
 namespace {
 
-// Names that stand behind "0.", "1." and so on in a file.
+// Dialects by number: "1.relu" in a file means "pd_op.relu".
 constexpr std::array<std::string_view, 5> kDialects = {"builtin", "pd_op", "cf", "custom_op",
                                                        "dist"};
 
@@ -132,14 +132,14 @@ class Reader {
     for (const Json a : json["A"])
       if (i++ == 3) a.Get(&op->parameter);
     if (op->parameter.empty()) return DataLoss(Where(block, *op), ": a parameter without a name");
-    op->persistable = true;  // files without "OA" have none that is not
+    op->persistable = true;  // in files without "OA" all parameters are persistable
     i = 0;
     for (const Json flag : json["OA"])
       if (i++ == 0) flag.Get(&op->persistable);
     return ReadResult(json["O"], block, op);
   }
 
-  // Each value is defined once. Their numbers cannot exceed what the document has of values.
+  // Checks that a value is defined once. Its number cannot be larger than the document has values.
   Status Define(ValueId id, int block, const Operation* op) {
     const auto where = [&] {
       return op != nullptr ? Where(block, *op) : "block " + std::to_string(block);
@@ -155,7 +155,7 @@ class Reader {
     return Status::Ok();
   }
 
-  // Types that are not understood are kOther: whoever needs to know says so.
+  // Reads a type. An unknown one is kOther, which is reported where the type matters.
   static void ReadType(Json json, Type* type, int depth) {
     std::string_view name;
     type->kind = Type::Kind::kOther;
@@ -194,7 +194,7 @@ class Reader {
 
   const JsonDocument& document_;
   int blocks_ = 0;
-  std::vector<bool> results_, arguments_;  // that are defined, by their number
+  std::vector<bool> results_, arguments_;  // defined values, by number
 };
 
 }  // namespace

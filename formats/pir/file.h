@@ -1,7 +1,7 @@
-// A PIR program as its file has it: blocks of operators over numbered values, the abbreviations of
-// the file resolved, its structure checked, nothing interpreted.
+// A PIR program as its file has it: blocks of operators over numbered values. Abbreviations are
+// expanded and the structure is checked; nothing is interpreted.
 //
-// Ownership: everything refers to the JSON document. Threads: any may read once it is made.
+// Ownership: everything refers to the JSON document. Threads: any may read.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace heddle::pir {
 
 inline constexpr int64_t kNewestVersion = 4;  // of the file format, as Paddle 3.3 writes it
 
-// The number of a value: from 1 on for results, from -1 down for arguments of blocks; 0: none.
+// The number of a value: 1, 2, … for results, -1, -2, … for arguments of blocks; 0: none.
 using ValueId = int64_t;
 
 struct Type {
@@ -25,7 +25,7 @@ struct Type {
   Kind kind = Kind::kNone;
   DType dtype = DType::kUnknown;
   bool ranked = false;         // dims are known
-  std::vector<int64_t> dims;   // -1: open; hints, which files get wrong
+  std::vector<int64_t> dims;   // -1: not known; hints, which may be wrong in files
   std::vector<Type> elements;  // of a list
 };
 
@@ -47,7 +47,7 @@ struct Operation {
   std::vector<Attribute> attributes;
   std::vector<ValueId> operands;
   std::vector<Definition> results;
-  std::vector<Block> regions;  // of one block each
+  std::vector<Block> regions;  // each has one block
   bool persistable = false;    // "OA" says so of the first result
 
   const Attribute* Find(std::string_view attribute) const;
@@ -63,15 +63,16 @@ struct Block {
 
 struct File {
   int64_t version = 0;
-  int blocks = 0;  // in all
+  int blocks = 0;  // number of blocks in all
   Block main;
 };
 
-// kDataLoss: no PIR program, or damaged; kUnimplemented: of a newer version. The message says
-// where.
+// Parses a document. kDataLoss: no PIR program, or damaged; kUnimplemented: of a newer version. The
+// message says where.
 Result<File> ReadFile(const JsonDocument& document);
 
-// "operator 12 of block 0 (pd_op.relu)": for messages. `block` counts in the order of the file.
+// The operator's place for messages: "operator 12 of block 0 (pd_op.relu)". `block` is its number
+// in the file's order.
 std::string Where(int block, const Operation& op);
 
 }  // namespace heddle::pir

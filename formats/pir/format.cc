@@ -29,7 +29,7 @@ std::string Label(const void* source) {
   return text;
 }
 
-// Returns the version of the file.
+// Lowers a file into the builder and returns the file's version.
 Result<int64_t> Read(std::string_view bytes, ir::ProgramBuilder* builder) {
   const auto in_file = [&](const Status& status) {
     return Status(status.code(), builder->name() + ": " + status.message());
@@ -44,7 +44,7 @@ Result<int64_t> Read(std::string_view bytes, ir::ProgramBuilder* builder) {
   return file->version;
 }
 
-// The file's bytes, which make the program again.
+// A packed program: the file's bytes.
 class Packed : public formats::PackedProgram {
  public:
   explicit Packed(const ir::Program& program)
@@ -83,8 +83,7 @@ class Pir : public formats::Format {
  public:
   std::string_view name() const override { return "pir"; }
 
-  // A JSON object that begins as PIR's do: with sorted keys, the first one is "base_code". Others
-  // write "program" first.
+  // A PIR file is a JSON object whose first key is "base_code" if keys are sorted, or "program".
   bool Recognises(std::string_view bytes) const override {
     const auto skip = [&] {
       bytes.remove_prefix(std::min(bytes.find_first_not_of(" \t\r\n"), bytes.size()));
@@ -101,9 +100,9 @@ class Pir : public formats::Format {
     return std::shared_ptr<const formats::ProgramSource>(
         std::make_shared<PirBytes>(request.bytes, version));
   }
-  // A program that is as its file has it is that file, but where Paddle 3.3 cannot use the file: in
-  // older versions numbers have other widths, which it does not convert in all gradients; and
-  // parameters are not persistable to it where the file has no "OA".
+  // An unchanged program is written as its file's bytes, unless Paddle 3.3 cannot use them: in
+  // older versions numbers have other widths, which it does not convert in all gradients, and
+  // parameters of files without "OA" are not persistable to it.
   Result<std::string> Write(const ir::Program& program) const override {
     const auto* file = dynamic_cast<const PirBytes*>(program.source.get());
     if (!program.as_parsed() || file == nullptr || file->version() < kWrittenVersion)

@@ -1,5 +1,5 @@
-// Paddle 3's programs (`inference.json`, PIR), with parameters in one file beside them as Paddle
-// has always written them (formats/paddle/params.h).
+// Paddle 3's programs (`inference.json`, PIR), with parameters in one file beside them, in the
+// layout of Paddle 2 (formats/paddle/params.h).
 #pragma once
 
 #include "formats/program_source.h"

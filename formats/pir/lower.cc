@@ -8,7 +8,7 @@ namespace heddle::pir {
 
 namespace {
 
-// Constants of PIR are attributes, and its parameters lie in other files.
+// PIR has no constant tensors: constants are attributes, and parameters are in other files.
 constexpr formats::ElementTypes kNoTypes({});
 
 }  // namespace
@@ -95,7 +95,8 @@ int Lowering::NewVar(const Type& type, ValueId id) {
   return v;
 }
 
-// For values that the file does not have; its own names begin otherwise, or have no '/'.
+// Adds a variable for a value that the file lacks. The name cannot clash: names from the file begin
+// otherwise or have no '/'.
 int Lowering::NewOwn(std::string_view stem, DType dtype) {
   return GraphLowering::NewVar(StrCat(stem, "/", draft_.vars.size() + 1), dtype);
 }
@@ -151,7 +152,7 @@ void Lowering::Copy(int from, int to, const Operation& op) {
   Out(&copy, "Out", {to});
 }
 
-// A new variable of the present block with the value of another.
+// Adds a variable to the present block that holds a copy of another one.
 int Lowering::CopyOf(int var, const Operation& op) {
   DraftVar like = draft_.vars[static_cast<size_t>(var)];
   like.name += "/" + std::to_string(draft_.vars.size());

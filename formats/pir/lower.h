@@ -1,10 +1,10 @@
-// Turns a PIR program into one of heddle's operators: values become variables, lists dissolve,
-// constants become attributes where heddle's operator has them, if and while become operators with
-// sub-blocks.
+// Lowers a PIR program to heddle's operators: values become variables, lists are expanded,
+// constants become attributes where heddle's operator has them, and if and while become operators
+// with sub-blocks.
 //
-// A value is a variable of its own, except that the result of an operator that works in place is
-// the variable of its operand, and what a loop carries is one variable from before the loop to
-// behind it.
+// A value is a variable of its own, with two exceptions: the result of an in-place operator is its
+// operand's variable, and a value that a loop carries is one variable before, in and after the
+// loop.
 #pragma once
 
 #include <string>
@@ -27,31 +27,31 @@ using formats::DraftOp;
 using formats::DraftVar;
 using formats::kNoDraft;
 
-// Puts products together again that Paddle's translator took apart: reshapes around a matmul become
-// mul where they do what mul does.
+// Restores products that Paddle's translator took apart: reshapes around a matmul become one mul
+// where they compute the same.
 void RestoreProducts(Draft* draft);
 
 class Lowering : public formats::GraphLoweringOf<formats::ValueFacts> {
  public:
-  // Mistakes go to `builder`. Both must outlive it.
+  // Errors are reported to `builder`. Both arguments must outlive this.
   Lowering(const File& file, ir::ProgramBuilder* builder);
 
-  // The program, finished. kUnimplemented: it has operators that heddle has no counterpart of,
-  // which are all listed, with their number and where they first stand.
+  // Lowers the program. kUnimplemented: operators that heddle lacks, all listed with their number
+  // and where each occurs first.
   Result<Draft> Run();
 
  private:
-  // The form that a value of the file takes here.
+  // How a value of the file is represented in the draft.
   struct Binding {
     enum class Kind : uint8_t { kNothing, kVar, kList, kStack };
     Kind kind = Kind::kNothing;
     int var = kNoDraft;
     std::vector<int> list;
     size_t stack = 0;
-    bool missing = false;  // heddle's operator does not compute it
+    bool missing = false;  // heddle's operator does not compute this output
   };
-  // Values that a forward block leaves for its gradient: an array for each place of a tuple, and
-  // how many tuples there are.
+  // Values that a forward block saves for its gradient: an array per element of the tuple, and a
+  // variable that counts the tuples.
   struct Stack {
     int block = 0, depth = kNoDraft;
     std::vector<int> arrays;
@@ -67,9 +67,11 @@ class Lowering : public formats::GraphLoweringOf<formats::ValueFacts> {
     builder_.Problem(Where(block_, op), ": ", parts...);
   }
   bool HasOperands(const Operation& op, size_t operands, size_t results);
-  // Null: the file has none there, or none that can be read; the latter was noted.
+  // The binding of operand `i`. Null: the file has none there, or an unreadable one, which was
+  // reported.
   const Binding* Operand(const Operation& op, size_t i);
-  // The variable; kNoDraft, and noted, where there is none or it is no single one.
+  // The variable of operand `i`. kNoDraft, and an error is reported: there is none, or it is not a
+  // single one.
   int OperandVar(const Operation& op, size_t i);
   int NewVar(const Type& type, ValueId id);
   int NewOwn(std::string_view stem, DType dtype);
@@ -82,7 +84,7 @@ class Lowering : public formats::GraphLoweringOf<formats::ValueFacts> {
   void Copy(int from, int to, const Operation& op);
   int CopyOf(int var, const Operation& op);
 
-  // --- lower_mapped.cc: operators of the table
+  // --- lower_mapped.cc: operators in the table
   void LowerMapped(const Operation& op, const std::vector<Mapping>& mappings);
   std::string Misfit(const Operation& op, const Mapping& m);
   void MapOperand(const Operation& op, const Mapping& m, size_t i, DraftOp* to);
@@ -107,7 +109,7 @@ class Lowering : public formats::GraphLoweringOf<formats::ValueFacts> {
   void NameVar(int var, const std::string& name, bool persistable);
   bool MayBeNamed(const Operation& op, int var);
 
-  // --- lower_composite.cc: several operators for one
+  // --- lower_composite.cc: operators that become several
   void LowerArange(const Operation& op);
   void LowerShape64(const Operation& op);
   void LowerMedian(const Operation& op);
@@ -137,9 +139,9 @@ class Lowering : public formats::GraphLoweringOf<formats::ValueFacts> {
   const File& file_;
   OpTable table_;
   const Uses uses_;
-  std::unordered_map<ValueId, Binding> values_;  // that can be seen
+  std::unordered_map<ValueId, Binding> values_;  // of the blocks in scope
   std::unordered_map<int, Numbers> constants_;   // by variable
-  std::unordered_map<std::string, int> named_;   // by the file
+  std::unordered_map<std::string, int> named_;   // variables by the file's names
   std::vector<Stack> stacks_;
   std::vector<Yields> yields_;  // of the open regions
 };

@@ -1,4 +1,4 @@
-// Operators that heddle says with several of its own.
+// Operators of PIR that become several of heddle's.
 #include <limits>
 #include <utility>
 
@@ -17,7 +17,7 @@ Numbers NumbersIn(const Operation& op, std::string_view attribute) {
 
 }  // namespace
 
-// A single-operand step of a chain: a new variable with `type` of `x`.
+// Adds one unary operator of a chain: a new variable with `type` applied to `x`.
 int Lowering::Step(const Operation& op, std::string_view type, int x, DType dtype,
                    DraftOp::Slots<AttrValue> attributes) {
   const int made = NewOwn(type, dtype);
@@ -28,7 +28,7 @@ int Lowering::Step(const Operation& op, std::string_view type, int x, DType dtyp
   return made;
 }
 
-// heddle's range has the type of its operands, which PIR's need not have.
+// heddle's range has its operands' dtype, PIR's may have another one.
 void Lowering::LowerArange(const Operation& op) {
   if (!HasOperands(op, 3, 1)) return;
   const Numbers number = NumbersIn(op, "dtype");
@@ -53,7 +53,7 @@ void Lowering::LowerArange(const Operation& op) {
   Bind(op.results[0].id, binding);
 }
 
-// heddle's shape is int32.
+// PIR's shape64 is int64, heddle's shape int32.
 void Lowering::LowerShape64(const Operation& op) {
   if (!HasOperands(op, 1, 1)) return;
   const int x = OperandVar(op, 0), narrow = NewOwn("shape", DType::kI32);
@@ -69,7 +69,7 @@ void Lowering::LowerShape64(const Operation& op) {
   Bind(op.results[0].id, binding);
 }
 
-// The median without regard to NaN, and NaN where there is one.
+// The median of the elements that are not NaN, replaced by NaN where there is a NaN.
 void Lowering::LowerMedian(const Operation& op) {
   if (!HasOperands(op, 1, 2)) return;
   const Numbers axis = NumbersIn(op, "axis"), keep = NumbersIn(op, "keepdim");

@@ -1,4 +1,4 @@
-// if, while and what belongs to them, as conditional_block, while and select_input.
+// Lowers if, while and related operators to conditional_block, while and select_input.
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace heddle::pir {
 
-// Lowers a block inside the present one and returns what it yields. Its values are forgotten.
+// Lowers a block inside the present one and returns what it yields. Its values go out of scope.
 Lowering::Yields Lowering::LowerRegion(const Block& block) {
   const int outer = SwitchBlock(block.number);
   draft_.blocks[static_cast<size_t>(block_)].parent = outer;
@@ -34,11 +34,11 @@ void Lowering::LowerYield(const Operation& op) {
   }
 }
 
-// Runs `body`, which is lowered already, under a condition.
+// Adds an operator that runs the lowered `body` under a condition.
 void Lowering::Run(const Operation& op, std::string_view condition_slot, int condition,
                    const Block& body) {
   const bool is_branch = condition_slot == "Cond";
-  // Paddle's operators want a place for their scopes, also where no gradient needs them.
+  // Paddle's operators require a variable for their scopes, even where no gradient uses it.
   const int scopes = NewOwn("scopes", DType::kUnknown);
   draft_.vars[static_cast<size_t>(scopes)].kind = ir::VarKind::kScopes;
   DraftOp& run = Emit(is_branch ? "conditional_block" : "while", op);
@@ -48,8 +48,8 @@ void Lowering::Run(const Operation& op, std::string_view condition_slot, int con
   run.attributes.emplace_back(is_branch ? "is_scalar_condition" : "is_test", true);
 }
 
-// The false branch stands for values that nobody reads: they go through select_input, which takes
-// others then.
+// Whether the false branch only makes placeholders: select_input alone reads the results, and it
+// reads others when the condition is false.
 bool Lowering::IsFake(const Operation& op) const {
   const Attribute* fake = op.Find("fake_false_branch");
   Numbers flag;
@@ -59,7 +59,7 @@ bool Lowering::IsFake(const Operation& op) const {
                      [&](const Definition& r) { return uses_.only_selected(r.id); });
 }
 
-// The variable outside of `from` that has what the block yields as its `i`th value.
+// A variable of the present block for the block's `i`th yielded value.
 int Lowering::Deliver(const Operation& op, const Block& from, size_t i, Yields* yields) {
   Binding& yielded = (*yields)[i];
   if (yielded.kind != Binding::Kind::kVar) {
@@ -72,7 +72,7 @@ int Lowering::Deliver(const Operation& op, const Block& from, size_t i, Yields* 
     var.block = block_;
     return yielded.var;
   }
-  // A value of the outside, or one that is yielded twice.
+  // A value from outside of the block, or one that was delivered already: it is copied.
   const int outer = SwitchBlock(from.number);
   const int copy = CopyOf(yielded.var, op);
   SwitchBlock(outer);
@@ -141,9 +141,9 @@ void Lowering::LowerIf(const Operation& op) {
   }
 }
 
-// Whether the body itself writes the next condition to the operand, as converters of older programs
-// do, and nothing behind the loop reads it. (Other operands have an argument besides, which keeps
-// its value for a round.)
+// Whether the body writes the next condition to the condition operand itself, as converters of
+// older programs do, and the operand is not used after the loop. (Other operands are copied to an
+// argument of the block, which keeps its value during an iteration.)
 bool Lowering::IsConditionInPlace(const Operation& op) const {
   const std::vector<Operation>& body = op.regions[0].operations;
   return !body.empty() && !body.back().operands.empty() &&
@@ -151,8 +151,8 @@ bool Lowering::IsConditionInPlace(const Operation& op) const {
          !uses_.used_behind(op.operands[0], op);
 }
 
-// The variable in which a loop carries its operand `i`: that of the operand where nobody wants it
-// any more, else a copy.
+// The variable in which a loop carries its operand `i`: the operand's own if it is not used
+// afterwards, else a copy.
 int Lowering::CarryIn(const Operation& op, size_t i) {
   const Binding* binding = Operand(op, i);
   if (binding == nullptr) return kNoDraft;
@@ -169,7 +169,7 @@ int Lowering::CarryIn(const Operation& op, size_t i) {
   return binding->var;
 }
 
-// At the end of the body, the next values go where the loop carries them, all at once.
+// At the end of the body, assigns the next values to the carried variables, as if all at once.
 void Lowering::CarryOn(const Operation& op, const Block& body, const std::vector<int>& carried,
                        const Yields& next) {
   const int outer = SwitchBlock(body.number);
@@ -178,7 +178,7 @@ void Lowering::CarryOn(const Operation& op, const Block& body, const std::vector
   for (size_t i = 0; i < carried.size(); ++i) {
     int var = next[i].kind == Binding::Kind::kVar ? next[i].var : kNoDraft;
     const bool moves = var != kNoDraft && carried[i] != kNoDraft && var != carried[i];
-    // One that is carried itself is overwritten meanwhile.
+    // A carried variable may be overwritten before it is read: its value is copied first.
     if (moves && all.contains(var)) var = CopyOf(var, op);
     from.push_back(moves ? var : kNoDraft);
   }

@@ -1,4 +1,4 @@
-// Operators that the table maps to one of heddle's.
+// Lowers the operators that the table maps to one of heddle's.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace heddle::pir {
 namespace {
 
-// Attributes that heddle's kernels have no use for: places, labels, hints, and what follows from
+// Attributes that heddle's kernels do not need: places, labels, hints, and what follows from
 // operands or from the operator's name.
 constexpr std::string_view kUnneeded[] = {"place",           "struct_name",
                                           "op_role",         "interp_method",
@@ -23,7 +23,7 @@ constexpr std::string_view kUnneeded[] = {"place",           "struct_name",
                                           "target_shape",    "workspace_size_MB",
                                           "multi_precision", "exclude_from_weight_decay"};
 
-// The attribute has the value that says "as ever": 0, false, -1 or nothing.
+// Whether the attribute has its neutral value: 0, false, -1 or nothing.
 bool SaysNothing(const Attribute& attribute) {
   Numbers numbers;
   std::string_view text;
@@ -48,7 +48,7 @@ const SlotDef* InputOf(const OpDef& def, std::string_view slot) {
 
 }  // namespace
 
-// The first counterpart that takes what the operator has.
+// Chooses the first mapping that accepts the operator.
 void Lowering::LowerMapped(const Operation& op, const std::vector<Mapping>& mappings) {
   const Mapping* chosen = nullptr;
   std::string why;
@@ -74,7 +74,7 @@ void Lowering::LowerMapped(const Operation& op, const std::vector<Mapping>& mapp
   draft_.blocks[static_cast<size_t>(block_)].ops.push_back(std::move(made));
 }
 
-// Returns why `m` cannot express the operator; empty if it can.
+// Why mapping `m` cannot express the operator; empty if it can.
 std::string Lowering::Misfit(const Operation& op, const Mapping& m) {
   if (op.operands.size() != m.operands.size())
     return StrCat("has ", op.operands.size(), " operands; ", m.operands.size(), " are expected");
@@ -116,7 +116,8 @@ const Numbers* Lowering::ConstantOf(const Binding& binding, Numbers* joined) con
   return joined;
 }
 
-// A list of one variable that holds several numbers, which the translator makes of a tensor.
+// Whether a list has a single variable with several numbers: the translator's form of a tensor
+// operand.
 bool Lowering::IsOneTensor(const Binding& binding) const {
   if (binding.list.size() != 1 || binding.list[0] == kNoDraft) return false;
   const DraftVar& var = draft_.vars[static_cast<size_t>(binding.list[0])];
@@ -133,7 +134,8 @@ void Lowering::MapOperand(const Operation& op, const Mapping& m, size_t i, Draft
   std::vector<int> vars =
       binding->kind == Binding::Kind::kList ? binding->list : std::vector<int>{binding->var};
   if (operand.attribute.empty()) {
-    // The translator gives a whole list where a gradient wants the shape of its first element.
+    // The translator passes a whole list where a gradient needs only the shape of its first
+    // element.
     const SlotDef* slot = InputOf(*m.def, operand.slot);
     constexpr unsigned kWanted = kNoBuffer | kList;
     if (vars.size() > 1 && slot != nullptr && (slot->flags & kWanted) == kNoBuffer) vars.resize(1);
@@ -170,7 +172,7 @@ void Lowering::MapAttributes(const Operation& op, const Mapping& m, DraftOp* to)
     const int a = m.def->FindAttr(name);
     if (a < 0) {
       const bool known = name != attribute.name || IsIn(m.attributes, name);
-      // A gradient may do without what its operator needs.
+      // A gradient may ignore an attribute that its forward operator needs.
       if (known && m.def->name().ends_with("_grad")) continue;
       if (!IsUnneeded(attribute.name) && !SaysNothing(attribute))
         Problem(op, "heddle's ", m.def->name(), " has no attribute '", std::string(attribute.name),
@@ -191,7 +193,7 @@ void Lowering::MapAttributes(const Operation& op, const Mapping& m, DraftOp* to)
                                               ? AttrValue(fixed.value != 0)
                                               : AttrValue(fixed.value));
   }
-  // No axes are all axes.
+  // An empty list of axes means all axes.
   if (m.def->FindAttr("reduce_all") < 0) return;
   for (const auto& [name, value] : to->attributes) {
     const auto* dims = std::get_if<Ints>(&value);

@@ -1,4 +1,4 @@
-// Operators that make up a program's structure: inputs, outputs, lists, constants.
+// Lowers operators that form a program's structure: inputs, outputs, lists, constants.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@
 namespace heddle::pir {
 namespace {
 
-// Larger constants are tensors: no operator has an attribute of so many numbers.
+// The most elements of a constant that can become an attribute; larger ones are tensors.
 constexpr int64_t kMaxConstant = 4096;
 
 std::string TextOf(const Operation& op, std::string_view attribute) {
@@ -31,7 +31,8 @@ int64_t IntegerOf(const Operation& op, std::string_view attribute, int64_t other
   return numbers.size() == 1 && numbers.integral ? numbers.integers[0] : otherwise;
 }
 
-// Elements of a tensor of these dims; -1 for more than kMaxConstant, or what is no shape.
+// The number of elements of a tensor of these dims; -1 if above kMaxConstant or if `dims` is no
+// shape.
 int64_t SmallCount(const std::vector<int64_t>& dims) {
   int64_t count = 1;
   for (int64_t d : dims) {
@@ -93,7 +94,7 @@ void Lowering::NameVar(int var, const std::string& name, bool persistable) {
 void Lowering::LowerParameter(const Operation& op) {
   if (block_ != 0) Problem(op, "a parameter inside a block");
   const Definition& result = op.results[0];
-  if (!op.persistable) return Bind(result.id, {});  // a state that holds nothing
+  if (!op.persistable) return Bind(result.id, {});  // a state without a value
   const std::string name(op.parameter);
   if (named_.count(name) > 0) Problem(op, "a second variable called '", name, "'");
   const Binding binding = NewBinding(result);
@@ -102,7 +103,7 @@ void Lowering::LowerParameter(const Operation& op) {
   Bind(result.id, binding);
 }
 
-// A persistable one is in the scope; the caller feeds the others.
+// A persistable value is in the scope; the caller feeds all others.
 void Lowering::LowerData(const Operation& op) {
   if (!HasOperands(op, 0, 1)) return;
   const std::string name = TextOf(op, "name");
@@ -119,7 +120,8 @@ void Lowering::LowerData(const Operation& op) {
   draft_.feeds.emplace_back(binding.var, static_cast<int>(IntegerOf(op, "col", next)));
 }
 
-// The value may get a name without a copy: it has none, and stays as it is.
+// Whether the variable can take a name without a copy: it has none and is not written to
+// afterwards.
 bool Lowering::MayBeNamed(const Operation& op, int var) {
   const DraftVar& v = draft_.vars[static_cast<size_t>(var)];
   return !v.named && v.block == 0 && !uses_.rewritten_behind(op.operands[0], op);
@@ -133,8 +135,8 @@ void Lowering::LowerFetch(const Operation& op) {
   if (var == kNoDraft) return;
   const auto known = named_.find(name);
   if (known != named_.end() && known->second != var) {
-    // The old program wrote this to the variable that it was fed by: so does this one, unless
-    // somebody still reads what was fed.
+    // The old program wrote this value to a variable that is fed. So does this one, unless the fed
+    // value is still read afterwards.
     const DraftVar& other = draft_.vars[static_cast<size_t>(known->second)];
     if (other.fed && !uses_.used_behind(other.id, op)) {
       Copy(var, known->second, op);
@@ -255,7 +257,7 @@ void Lowering::LowerAssignValue(const Operation& op) {
   constants_[binding.var] = Rounded(values, DTypeFromProto(dtype));
 }
 
-// An array is there from the beginning, and empty.
+// heddle's array variable exists from the beginning and is empty: no operator is needed.
 void Lowering::LowerCreateArray(const Operation& op) {
   if (HasOperands(op, 0, 1)) Bind(op.results[0].id, NewBinding(op.results[0]));
 }

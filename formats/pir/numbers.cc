@@ -18,7 +18,7 @@ DType DTypeNamed(std::string_view name) {
   return DType::kUnknown;
 }
 
-// A number that is not finite stands under "VD" as a text.
+// A number that is not finite is stored as text under "VD".
 bool ReadOne(Json value, Numbers* numbers) {
   const Json data = value["D"];
   int64_t integer = 0;
@@ -43,7 +43,7 @@ bool ReadOne(Json value, Numbers* numbers) {
   return true;
 }
 
-// The elements of a list of plain numbers.
+// Reads a list of plain JSON numbers.
 bool ReadPlain(Json list, Numbers* numbers) {
   for (const Json item : list) {
     int64_t integer = 0;
@@ -58,7 +58,7 @@ bool ReadPlain(Json list, Numbers* numbers) {
   return list.is_array();
 }
 
-// Whether all numbers are whole, which a text like 1e3 or 2.0 may be as well.
+// Whether all numbers are integers, which may also be written as 1e3 or 2.0.
 bool AllIntegers(const Numbers& numbers, std::vector<int64_t>* integers) {
   if (numbers.integral) {
     *integers = numbers.integers;
@@ -138,7 +138,7 @@ Result<AttrValue> ToAttr(const Numbers& numbers, const AttrValue& like) {
   if (std::holds_alternative<double>(like)) return AttrValue(numbers.reals[0]);
   if (std::holds_alternative<Floats>(like)) return AttrValue(numbers.reals);
   if (std::holds_alternative<bool>(like)) return AttrValue(numbers.reals[0] != 0);
-  if (std::holds_alternative<std::string>(like)) {  // tolerances of old programs are texts
+  if (std::holds_alternative<std::string>(like)) {  // old programs store tolerances as text
     char text[32];
     std::snprintf(text, sizeof(text), "%.17g", numbers.reals[0]);
     return AttrValue(std::string(text));

@@ -1,4 +1,5 @@
-// Numbers of a file, whose widths differ between versions, in the types that operators declare.
+// Reads the numbers of a file, whose widths differ between versions, as the types that operators
+// declare.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,10 @@
 
 namespace heddle::pir {
 
-// Numbers, whatever type the file has them in. A complex number is two.
+// A list of numbers of any type. A complex number counts as two.
 struct Numbers {
   std::vector<double> reals;
-  std::vector<int64_t> integers;  // the same, exactly; as far as `integral`
+  std::vector<int64_t> integers;  // the same as exact integers, if `integral`
   bool integral = true;
 
   size_t size() const { return reals.size(); }
@@ -22,17 +23,17 @@ struct Numbers {
   void Append(const Numbers& other);
 };
 
-// The numbers in an attribute's value: one, a list, or the number that stands for a dtype in
-// ProgramDesc (-1: none). False where it holds none.
+// Reads an attribute's value: a number, a list, or a dtype, as its number in ProgramDesc (-1:
+// none). False: it holds none of these.
 bool ReadNumbers(Json value, Numbers* numbers);
-// The same for a text.
+// The same for text.
 bool ReadText(Json value, std::string_view* text);
 
-// `like` gives the wanted type. Errors say what is expected.
+// Converts to the type of `like`. Errors say what was expected.
 Result<AttrValue> ToAttr(const Numbers& numbers, const AttrValue& like);
 Result<AttrValue> ToAttr(const Attribute& attribute, const AttrValue& like);
 
-// The number, rounded to `dtype` as a tensor of it holds it.
+// The numbers rounded to `dtype`, as a tensor holds them.
 Numbers Rounded(const Numbers& numbers, DType dtype);
 
 }  // namespace heddle::pir

@@ -1,5 +1,5 @@
 // The mapping of PIR's operators to heddle's, which have ProgramDesc's names: a generated table
-// (scripts/pir_table.py), read as far as a program needs it.
+// (scripts/pir_table.py), parsed entry by entry on demand.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace heddle::pir {
 
-// One way to say an operator of PIR with one of heddle's.
+// One way to express an operator of PIR by one of heddle's.
 struct Mapping {
   struct Operand {
     std::string_view name;
-    // An input slot, or an attribute that may also come in one of `slots`. Both empty: not handed
-    // on.
+    // The input slot that the operand goes to, or the attribute, which may also be given by a
+    // variable in one of `slots`. Both empty: the operand is dropped.
     std::string_view slot, attribute;
     std::vector<std::string_view> slots;
   };
@@ -26,7 +26,7 @@ struct Mapping {
   };
   struct Result {
     std::string_view name, slot;
-    int operand = -1;  // that it is, where the operator works in place
+    int operand = -1;  // the operand that it overwrites, if in place
   };
   struct Fixed {
     std::string_view to;
@@ -34,19 +34,19 @@ struct Mapping {
   };
 
   const OpDef* def = nullptr;
-  std::vector<Operand> operands;  // one for each of the file
+  std::vector<Operand> operands;  // one per operand in the file
   std::vector<Attribute> attributes;
-  std::vector<Fixed> fixed;     // attributes that are always set
-  std::vector<Result> results;  // one for each of the file
+  std::vector<Fixed> fixed;     // attributes with a constant value
+  std::vector<Result> results;  // one per result in the file
 };
 
 // Threads: one at a time. Ownership: mappings live as long as the table.
 class OpTable {
  public:
-  // The best first; none for operators that heddle has no counterpart of.
+  // The mappings of an operator, the best first; none if heddle has no counterpart.
   const std::vector<Mapping>& Find(std::string_view pir);
-  // Operands that results are, as pairs (result, operand), by the first counterpart in the table,
-  // whether heddle has it or not.
+  // The in-place results of an operator as pairs (result, operand), by its first mapping in the
+  // table, whether or not heddle has that operator.
   const std::vector<std::pair<int, int>>& InPlace(std::string_view pir);
 
  private:

@@ -17,7 +17,7 @@ int Only(const DraftOp::Slots<std::vector<int>>& slots, std::string_view slot) {
   return kNoDraft;
 }
 
-// One block's reshapes and products, with who reads and writes what.
+// The reshapes and products of one block, with their readers and writers.
 class Products {
  public:
   Products(Draft* draft, const std::vector<int>& reads, const std::vector<int>& writes, int block)
@@ -36,7 +36,8 @@ class Products {
   }
 
  private:
-  // The operator of this block that makes `v`, and nobody else writes to it; null: another.
+  // The operator of this block that alone writes `v`; null: there is none, or it is of another
+  // type.
   DraftOp* MakerOf(int v, std::string_view type) {
     const auto found = makers_.find(v);
     if (v == kNoDraft || found == makers_.end()) return nullptr;
@@ -44,7 +45,7 @@ class Products {
     return op.type == type ? &op : nullptr;
   }
 
-  // A reshape to a matrix of a variable that stays as it is.
+  // The reshape that makes `v`, if it makes a matrix of a variable that is not written to again.
   DraftOp* Flattened(int v) {
     DraftOp* reshape = MakerOf(v, "reshape2");
     if (reshape == nullptr) return nullptr;
@@ -56,8 +57,8 @@ class Products {
     return var.ranked && stays ? reshape : nullptr;
   }
 
-  // The number of leading dims behind which the product of the others is `columns`; 0: there is no
-  // such number.
+  // The number of leading dimensions after which the product of the rest is `columns`; 0: there is
+  // none.
   static size_t Cut(const std::vector<int64_t>& dims, int64_t columns) {
     for (size_t k = 1; k < dims.size(); ++k) {
       int64_t product = 1;
@@ -68,7 +69,7 @@ class Products {
     return 0;
   }
 
-  // The last reshape of a product: what it makes is what mul makes.
+  // Replaces a product by mul, given its last reshape, if mul gives the same result.
   void Restore(size_t last) {
     const Ints* shape = ShapeOf(ops_[last]);
     const int product = Only(ops_[last].inputs, "X"), out = Only(ops_[last].outputs, "Out");
@@ -102,7 +103,7 @@ class Products {
 
   const std::vector<DraftVar>& vars_;
   std::vector<DraftOp>& ops_;
-  const std::vector<int>&reads_, &writes_;  // how many operands and results each variable is
+  const std::vector<int>&reads_, &writes_;  // per variable: how many operands and results it is
   std::unordered_map<int, size_t> makers_;
 };
 

@@ -35,7 +35,7 @@ void Uses::Walk(const Block& block) {
     const auto join = [&](size_t result, size_t operand) {
       if (result >= op.results.size() || operand >= op.operands.size()) return;
       const ValueId from = Root(op.operands[operand]);
-      // Both a use that is not there and a value that is its own origin occur in damaged files.
+      // Damaged files have operands that do not exist, and values that are their own operand.
       if (from == 0 || from == op.results[result].id) return;
       same_as_[op.results[result].id] = from;
       infos_[from].last_write = at;

@@ -29,7 +29,7 @@ std::string ShortName(std::string_view name) {
   return std::string(name);
 }
 
-// The end of an operator of which nothing is said about the results.
+// The end of an operator's text, without attributes of results.
 constexpr std::string_view kNoFacts = R"(,"OA":[]})";
 
 std::string Values(const std::vector<ValueId>& ids) {
@@ -40,8 +40,8 @@ std::string Values(const std::vector<ValueId>& ids) {
 
 }  // namespace
 
-// Of programs without feed and fetch operators, as training programs are, the inputs are what has
-// to be fed; their results are fetched, since values of PIR have no names.
+// Programs without feed and fetch operators, as training programs are: their inputs are the
+// variables that must be fed, and their results are fetched, since values in PIR have no names.
 Writer::Writer(const ir::Program& program)
     : p_(program), now_(program.vars.size()), stored_(program.vars.size()) {
   const Program view(std::shared_ptr<const ir::Program>(std::shared_ptr<void>(), &program));
@@ -95,9 +95,9 @@ std::vector<ValueId> Writer::Emit(Text text) {
   return ids;
 }
 
-// Paddle keeps values in a scope of the run, unless they are said to be persistable.
+// Marks values as persistable; Paddle keeps all others in a scope of the run.
 void Writer::MakePersistable(const std::vector<ValueId>& values) {
-  std::map<size_t, std::vector<std::string>> flags;  // by operator: one for each result
+  std::map<size_t, std::vector<std::string>> flags;  // by operator: one flag per result
   for (const ValueId value : values) {
     const auto maker = makers_.find(value);
     if (maker == makers_.end()) continue;
@@ -127,7 +127,7 @@ std::string Writer::EndRegion(const std::vector<std::string>& arguments) {
   return text;
 }
 
-// False for startup programs, whose variables of the scope need not be there before.
+// Whether parameters must exist before a run. False for startup programs.
 bool Writer::ReadsParameters() const {
   std::vector<bool> written(p_.vars.size());
   bool writes = false;
@@ -144,7 +144,7 @@ bool Writer::ReadsParameters() const {
   return !writes;
 }
 
-// Unused parameters are added too, since the file of parameters has them.
+// Unused parameters are declared too, since the file of parameters contains them.
 void Writer::AddParameters() {
   for (VarId v = 0; v < p_.vars.size(); ++v) {
     const ir::Var& var = VarOf(v);
@@ -176,14 +176,15 @@ void Writer::AddOutputs() {
   int64_t column = 0;
   for (const VarId fetch : fetches_) {
     const ir::Var& var = VarOf(fetch);
-    if (p_.fetches.empty() && now_[fetch] == 0) continue;  // a result that PIR does not make
+    // An output that PIR's operator does not make.
+    if (p_.fetches.empty() && now_[fetch] == 0) continue;
     Emit({.name = "pd_op.fetch",
           .attributes = {Named("name", *AttributeText("str", var.name)),
                          Named("col", *AttributeText("i32", column++))},
           .operands = {ValueOf(fetch)},
           .results = {TypeOf(var)}});
   }
-  // A variable of the scope keeps the value that an ordinary operator wrote to it.
+  // The last value that an operator wrote to a variable of the scope is stored back.
   std::vector<ValueId> kept;
   for (VarId v = 0; v < p_.vars.size(); ++v) {
     const ir::Var& var = VarOf(v);
@@ -212,8 +213,8 @@ void Writer::Add(const Op& op) {
   AddMapped(op);
 }
 
-// write_to_array makes an array where there is none. In PIR arrays are made by an operator of the
-// block they belong to.
+// write_to_array makes its array if there is none; PIR needs an operator that makes it, in the
+// array's block.
 void Writer::MakeArrays(int block) {
   for (VarId v = 0; v < p_.vars.size(); ++v) {
     const ir::Var& var = VarOf(v);
@@ -230,7 +231,7 @@ bool Writer::Within(int block, int outer) const {
   return block == outer;
 }
 
-// Tensors of outer blocks that the block `sub`, or one in it, writes.
+// The tensors of outer blocks that block `sub`, or a block inside it, writes.
 std::vector<VarId> Writer::WrittenOutside(int sub) const {
   std::vector<VarId> written;
   for (const ir::Block& block : p_.blocks) {
@@ -245,14 +246,14 @@ std::vector<VarId> Writer::WrittenOutside(int sub) const {
   return written;
 }
 
-// The variable had a value before the block `sub`, or something outside of it reads it.
+// Whether the variable had a value before block `sub`, or is read outside of it.
 bool Writer::NeededOutside(VarId v, int sub) const {
   if (now_[v] != 0) return true;
   if (std::find(fetches_.begin(), fetches_.end(), v) != fetches_.end()) return true;
   for (const ir::Block& block : p_.blocks) {
     if (Within(block.id, sub)) continue;
     for (const Op& op : block.ops) {
-      if (op.def->has(kControlFlow)) continue;  // lists what its blocks touch
+      if (op.def->has(kControlFlow)) continue;  // its lists name what its blocks use
       bool reads = false;
       EachVar(op.inputs, [&](VarId in) { reads = reads || in == v; });
       if (reads) return true;
@@ -261,7 +262,7 @@ bool Writer::NeededOutside(VarId v, int sub) const {
   return false;
 }
 
-// A value for a variable that has none yet, which nobody reads as it is.
+// The variable's value; a zero placeholder, which is never read, if it has none yet.
 ValueId Writer::ValueFor(VarId v) {
   if (now_[v] != 0) return now_[v];
   Shape shape = VarOf(v).shape.known_rank() ? VarOf(v).shape : Shape{1};
@@ -319,7 +320,8 @@ void Writer::AddLoop(const Op& op) {
 
 namespace {
 
-// Whether rows are added and go nowhere but into sgd, where dense gradients give the same.
+// Whether sparse gradients are added and only sgd reads the sum: dense gradients then give the
+// same.
 bool AddsRows(const ir::Program& p) {
   bool adds = false;
   for (const ir::Block& block : p.blocks)
@@ -343,7 +345,7 @@ void MakeDense(ir::Program* p) {
 
 }  // namespace
 
-// Paddle 3.3 has sums of selected rows, but makes tensors of them that hold nothing.
+// Paddle 3.3 accepts sums of selected rows, but their result is an empty tensor.
 Result<std::string> WriteProgram(const ir::Program& program) {
   if (!AddsRows(program)) return Writer(program).Run();
   ir::Program dense = program;

@@ -1,8 +1,7 @@
 // Writes a program as a PIR file of version 4, which Paddle 3.3 loads and runs.
 //
-// Variables that are written to several times become a value for each time; if and while get
-// operands and results for what their blocks write; attributes that PIR has as operands become
-// constants.
+// A variable that is written several times becomes one value per write; if and while get operands
+// and results for what their blocks write; attributes that are operands in PIR become constants.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +21,8 @@ namespace heddle::pir {
 
 constexpr int64_t kWrittenVersion = 4;
 
-// kUnimplemented: the program has operators that cannot be said in PIR, which are all listed, with
-// their number, where they first stand, and why.
+// kUnimplemented: operators that PIR cannot express, all listed with their number, where each
+// occurs first, and why.
 Result<std::string> WriteProgram(const ir::Program& program);
 
 class Writer {
@@ -32,12 +31,12 @@ class Writer {
   Result<std::string> Run();
 
  private:
-  // An operator of the file.
+  // The parts of an operator's text.
   struct Text {
     std::string_view name;
     std::vector<std::string> attributes = {};
     std::vector<ValueId> operands = {};
-    std::vector<std::string> results = {};  // their types
+    std::vector<std::string> results = {};  // types of the results
     std::vector<std::string> regions = {};
   };
   struct Unsaid {
@@ -76,7 +75,7 @@ class Writer {
   void AddBranch(const ir::Op& op);
   void AddLoop(const ir::Op& op);
 
-  // --- write_ops.cc: operators of the table
+  // --- write_ops.cc: operators in the table
   void AddMapped(const ir::Op& op);
   std::string Misfit(const ir::Op& op, const Phrase& phrase) const;
   ValueId OperandFor(const ir::Op& op, const Phrase::Operand& operand);
@@ -89,7 +88,7 @@ class Writer {
   ValueId IntArray(const Ints& values);
   ValueId Full(DType dtype, const Shape& shape, double value);
 
-  // --- write_special.cc: several operators for one, and what the table does not say
+  // --- write_special.cc: operators that become several, or that the table cannot express
   static Handler HandlerOf(std::string_view type);
   void AddElementwise(const ir::Op& op);
   void AddInPaddlesWords(const ir::Op& op);
@@ -107,19 +106,19 @@ class Writer {
 
   const ir::Program& p_;
   std::vector<ir::VarId> feeds_, fetches_;
-  std::vector<ValueId> now_;                   // by variable: the value it has; 0: none
-  std::vector<ValueId> stored_;                // by variable: the value that the scope has
-  std::vector<std::vector<std::string>> ops_;  // of the open regions
-  std::vector<int> regions_;                   // their numbers
+  std::vector<ValueId> now_;                   // per variable: its present value; 0: none
+  std::vector<ValueId> stored_;                // per variable: the value in the scope
+  std::vector<std::vector<std::string>> ops_;  // texts of the operators of the open regions
+  std::vector<int> regions_;                   // numbers of the open regions
   struct Maker {
     size_t op, result, results;
   };
-  std::map<ValueId, Maker> makers_;  // the operators of block 0 that make values
+  std::map<ValueId, Maker> makers_;  // of values made in block 0: the operator
   std::map<std::string, Unsaid> unsaid_;
   ValueId results_ = 0, arguments_ = 0;
-  ValueId dropout_state_ = 0;  // for the operator that is being written
+  ValueId dropout_state_ = 0;  // of the operator that is being written
   int next_region_ = 0;
-  int block_ = 0;  // that is being written
+  int block_ = 0;  // the block that is being written
 };
 
 }  // namespace heddle::pir

@@ -1,4 +1,4 @@
-// Operators that the table has a phrase for.
+// Writes operators that the table has a phrase for.
 #include <algorithm>
 #include <cmath>
 
@@ -31,16 +31,15 @@ const std::vector<VarId>* OutputOf(const Op& op, std::string_view slot) {
              : &op.outputs[static_cast<size_t>(s)];
 }
 
-// The variables that hold an attribute's value; null: it has one of its own.
+// The variables that hold an attribute's value; null: the attribute has a value of its own.
 const std::vector<VarId>* HolderOf(const Op& op, int attribute) {
   for (size_t k = 0; k < op.var_attrs.size(); ++k)
     if (op.var_attrs[k] == attribute) return &op.inputs[op.def->inputs().size() + k];
   return nullptr;
 }
 
-// Attributes that say nothing in PIR, where the operator's name or its operands say it, or which
-// tell what becomes of NaN, of infinities, of the greatest numbers and of the smallest differences,
-// where Paddle has no choice.
+// Whether an attribute need not be written: it follows from the operator's name or operands in PIR,
+// or it decides about NaN, infinities, extreme numbers or rounding, where Paddle offers no choice.
 bool SaysNothingNew(std::string_view attribute) {
   constexpr std::string_view kUnneeded[] = {
       "reduce_all", "in_dtype",   "op_version", "infer_flags",   "use_cudnn",
@@ -50,7 +49,7 @@ bool SaysNothingNew(std::string_view attribute) {
          std::find(std::begin(kUnneeded), std::end(kUnneeded), attribute) != std::end(kUnneeded);
 }
 
-// The text of an attribute's value in the table.
+// Parses the text of an attribute's value in the table.
 AttrValue ParsedAs(std::string_view kind, std::string_view text) {
   if (kind == "str") return std::string(text);
   if (kind.ends_with("[]") || kind == "ints") return Ints();
@@ -81,7 +80,7 @@ void Writer::AddMapped(const Op& op) {
   CannotSay(op, why);
 }
 
-// Returns why the phrase cannot express the operator; empty if it can.
+// Why the phrase cannot express the operator; empty if it can.
 std::string Writer::Misfit(const Op& op, const Phrase& phrase) const {
   std::vector<std::string_view> slots, attributes;
   for (const Phrase::Operand& operand : phrase.operands) {
@@ -159,7 +158,7 @@ ValueId Writer::OperandFor(const Op& op, const Phrase::Operand& operand) {
   const int a = op.def->FindAttr(operand.attribute);
   if (const auto* vars = HolderOf(op, a))
     return vars->size() == 1 ? ValueOf((*vars)[0]) : Combined(*vars);
-  // No axes are all axes.
+  // An empty list of axes means all axes.
   if (const int all = op.def->FindAttr("reduce_all");
       all >= 0 && operand.attribute == "dim" && std::get<bool>(op.attrs[static_cast<size_t>(all)]))
     return IntArray({});
@@ -177,7 +176,7 @@ ValueId Writer::Constant(const AttrValue& value, bool several) {
     return Full(*v == static_cast<int32_t>(*v) ? DType::kI32 : DType::kI64, {1},
                 static_cast<double>(*v));
   if (const auto* v = std::get_if<bool>(&value)) return Full(DType::kBool, {1}, *v);
-  if (const auto* v = std::get_if<std::string>(&value))  // tolerances of old programs
+  if (const auto* v = std::get_if<std::string>(&value))  // old programs store tolerances as text
     return Full(DType::kF64, {1}, RealIn(*v));
   const auto* real = std::get_if<double>(&value);
   return Full(DType::kF32, {1}, real != nullptr ? *real : 0);
@@ -192,7 +191,7 @@ ValueId Writer::IntArray(const Ints& values) {
 }
 
 ValueId Writer::Full(DType dtype, const Shape& shape, double value) {
-  // Paddle 3.3 writes NaN, but cannot read it.
+  // Paddle 3.3 writes NaN into files, but cannot read it.
   if (std::isnan(value)) {
     const ValueId zero = Full(dtype, shape, 0);
     return EmitOne(
@@ -234,7 +233,7 @@ std::string Writer::AttributeFor(const Op& op, const Phrase::Attribute& attribut
   return Named(attribute.name, *text);
 }
 
-// Values of assign_value and set_value, which have an attribute for each dtype.
+// The values of assign_value and set_value, which have one attribute per dtype.
 std::string Writer::ListedValues(const Op& op) const {
   Floats values;
   for (const char* name : {"values", "bool_values", "int8_values", "int32_values", "int64_values",
@@ -249,7 +248,7 @@ std::string Writer::ListedValues(const Op& op) const {
   return ElementsText(dtype, values);
 }
 
-// The length of a result list that nobody reads: new states are as many as the old ones.
+// The length of a list output that is not read: new states are as many as the old ones.
 size_t Writer::ListSize(const Op& op, std::string_view slot) {
   for (size_t s = 0; s < op.def->inputs().size(); ++s)
     if (op.def->inputs()[s].name.ends_with(slot) && !op.inputs[s].empty())
@@ -264,7 +263,7 @@ void Writer::AddResults(const Op& op, const Phrase& phrase, Text text) {
   for (const Phrase::Result& result : phrase.results) {
     const auto* vars = OutputOf(op, result.slot);
     if (vars == nullptr) {
-      // Gradients that nobody asks for are not made: some operands have none.
+      // Gradients that are not wanted are not made: some operands have none.
       const bool made = result.computed || (!result.optional && !result.slot.ends_with("@GRAD"));
       const std::string type = TensorType(first, Shape{-1});
       text.results.push_back(!made         ? std::string(kNoType)
@@ -278,7 +277,7 @@ void Writer::AddResults(const Op& op, const Phrase& phrase, Text text) {
   }
   const ValueId x = text.operands.empty() ? 0 : text.operands[0];
   const std::vector<ValueId> ids = Emit(std::move(text));
-  // PIR has no record of a view's input: gradients take the input itself.
+  // PIR has no XShape output: gradients read the forward operator's input instead.
   if (const auto* record = OutputOf(op, "XShape")) Set((*record)[0], x);
   for (size_t r = 0; r < phrase.results.size(); ++r) {
     const auto* vars = OutputOf(op, phrase.results[r].slot);

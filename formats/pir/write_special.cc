@@ -1,4 +1,4 @@
-// Operators that take several of PIR's, or that the table does not say.
+// Writes operators that become several of PIR's, or that the table cannot express.
 #include <algorithm>
 
 #include "core/shapes.h"
@@ -44,7 +44,7 @@ ValueId Writer::Reshaped(ValueId x, DType dtype, const Ints& shape) {
                   .results = {TensorType(dtype, Shape(shape))}});
 }
 
-// PIR aligns the last dimensions. With another axis, ones follow the dimensions of Y.
+// PIR aligns the last dimensions of X and Y. For another axis, Y is reshaped with ones at its end.
 void Writer::AddElementwise(const Op& op) {
   const int a = op.def->FindAttr("axis");
   const int64_t axis = a < 0 ? -1 : std::get<int64_t>(op.attrs[static_cast<size_t>(a)]);
@@ -74,7 +74,7 @@ void Writer::AddInPaddlesWords(const Op& op) {
   AddMapped(said ? *said : op);
 }
 
-// A product of matrices between reshapes.
+// mul becomes a matrix product between reshapes.
 void Writer::AddMul(const Op& op) {
   const VarId x = op.In("X")[0], y = op.In("Y")[0], out = op.Out("Out")[0];
   const Shape &xs = VarOf(x).shape, &ys = VarOf(y).shape;
@@ -85,7 +85,7 @@ void Writer::AddMul(const Op& op) {
   const int64_t inner = ys.Product(0, static_cast<int>(ny));
   const int64_t columns = ys.Product(static_cast<int>(ny), ys.rank());
   ValueId left = ValueOf(x), right = ValueOf(y);
-  const bool plain = nx == xs.rank() - 1;  // matmul does it as it is
+  const bool plain = nx == xs.rank() - 1;  // matmul computes it without reshapes
   if (!plain) left = Reshaped(left, dtype, {-1, inner});
   if (ys.rank() != 2) right = Reshaped(right, dtype, {inner, columns});
   Shape rows;
@@ -107,7 +107,7 @@ void Writer::AddMul(const Op& op) {
   Set(out, product);
 }
 
-// The value may be a text; value and shape may come from tensors.
+// fill_constant: the value may be text; value and shape may come from tensors.
 void Writer::AddFill(const Op& op) {
   if (!op.In("ValueTensor").empty()) return AddMapped(op);
   const VarId out = op.Out("Out")[0];
@@ -125,7 +125,7 @@ void Writer::AddFill(const Op& op) {
                     .results = {TypeOf(VarOf(out))}}));
 }
 
-// The old form's numbers of rows have a last dimension of one.
+// The old embedding's row numbers have a last dimension of one.
 void Writer::AddEmbedding(const Op& op) {
   const VarId ids = op.In("Ids")[0];
   const Shape& shape = VarOf(ids).shape;
@@ -157,7 +157,7 @@ void Writer::AddArrayWrite(const Op& op) {
         .results = {TypeOf(VarOf(array))}});
 }
 
-// A copy of an array is another operator than a copy of a tensor.
+// PIR has separate operators to copy arrays and tensors.
 void Writer::AddAssign(const Op& op) {
   const VarId x = op.In("X")[0], out = op.Out("Out")[0];
   const bool array = VarOf(x).kind == ir::VarKind::kArray;
@@ -166,8 +166,8 @@ void Writer::AddAssign(const Op& op) {
                     .results = {TypeOf(VarOf(out))}}));
 }
 
-// The gradients of views want the forward operator's input, for its shape. `XShape` stands for it:
-// AddResults gives it that value.
+// Gradients of views need the shape of the forward operator's input. `XShape` stands for that
+// input: AddResults has bound it to that value.
 void Writer::AddShapeGradient(const Op& op) {
   const VarId out = op.Out("X@GRAD")[0];
   Set(out, EmitOne({.name = "pd_op.reshape_grad",
@@ -181,7 +181,7 @@ void Writer::AddTransposeGradient(const Op& op) {
   AddMapped(plain);
 }
 
-// A gradient of rows is an operator of its own.
+// An embedding's sparse gradient is an operator of its own.
 void Writer::AddRowsGradient(const Op& op) {
   if (!op.Attr<bool>("is_sparse")) return AddMapped(op);
   const VarId out = op.Out("W@GRAD")[0];
@@ -193,7 +193,7 @@ void Writer::AddRowsGradient(const Op& op) {
                     .results = {TypeOf(VarOf(out))}}));
 }
 
-// PIR's rnn has an operand for dropout's state, which no file holds.
+// PIR's rnn has an operand for the dropout state, which no file contains.
 void Writer::AddRnn(const Op& op) {
   const ValueId state = ++results_;
   ops_.back().push_back(R"({"#":"p","A":[0,1,1,)" +

@@ -33,7 +33,7 @@ std::vector<std::string_view> SplitItems(std::string_view text, char by) {
   return parts;
 }
 
-// Cuts the text off from the first `mark` on; returns what was behind it.
+// Cuts off the text from the first `mark` on, and returns what follows the mark.
 std::string_view CutAt(std::string_view* text, char mark) {
   const size_t at = text->find(mark);
   if (at == std::string_view::npos) return {};
@@ -42,7 +42,7 @@ std::string_view CutAt(std::string_view* text, char mark) {
   return behind;
 }
 
-// Takes the flags off the end: "?" optional, "*" a list, "~" computed for a gradient.
+// Removes flags from the end: "?" optional, "*" a list, "~" read by a gradient.
 template <typename Item>
 void TakeFlags(std::string_view* text, Item* item) {
   while (!text->empty() && std::string_view("?*~").find(text->back()) != std::string_view::npos) {
