@@ -29,8 +29,8 @@ int TruthOf(NodeLowering& n, int condition) {
     return n.Reshape(n.Binary("greater_than", n.Cast(size, DType::kI64), n.IntConstant(0)), {});
   };
   const int filled = has_elements(condition);
-  if (rank > 0) return filled;  // it holds where it has elements
-  // A scalar's value decides; whether it is one is known when the graph runs.
+  if (rank > 0) return filled;  // true if it has elements
+  // A scalar is true by its value. Whether the condition is a scalar is only known at run time.
   const int ranked = has_elements(n.Make("shape", {{"Input", {condition}}}));
   const int value = n.Make("reduce_any", {{"X", {n.Cast(condition, DType::kBool)}}},
                            {{"reduce_all", true}, {"dim", Ints{}}, {"keep_dim", false}});
@@ -58,7 +58,7 @@ int Chosen(NodeLowering& n, const std::vector<int>& values, int number) {
   VarFacts& facts = n.facts(made);
   facts.shape = AgreedShape(n, values);
   for (int v : values) {
-    // One side's items would be unknown to the other.
+    // A list may have items, or any shape of items, if one of the sides may.
     facts.has_items |= n.facts(v).has_items;
     facts.says_shape &= n.facts(v).says_shape;
   }
@@ -71,7 +71,7 @@ int CarryIn(NodeLowering& n, int v, const Node& node, size_t number) {
   const int made = CopyOf(n, v);
   VarFacts& facts = n.facts(made);
   facts.first = v;
-  facts.has_items = true;  // later rounds find what earlier ones wrote
+  facts.has_items = true;  // an iteration may find items that an earlier one wrote
   if (n.kind(v) == Kind::kList) facts.as_long = made;
   if (n.lowering().revisions().IsOpen(node, number)) facts.shape = Shape::Unknown();
   if (n.kind(v) == Kind::kTensor)
@@ -82,7 +82,8 @@ int CarryIn(NodeLowering& n, int v, const Node& node, size_t number) {
 void CarryOn(NodeLowering& n, const std::vector<Carried>& values, std::vector<int> next) {
   std::vector<int> carried;
   for (const Carried& each : values) carried.push_back(each.var);
-  // The body was made for what the values began with: a tensor's rank, the shape of a list's items.
+  // The body was lowered for the initial values: a tensor's rank, the shape of a list's items. If
+  // the next values differ, the graph is read again.
   for (size_t i = 0; i < carried.size(); ++i) {
     if (next[i] == carried[i] || IsHandle(n.kind(carried[i]))) continue;
     const Shape& first = n.shape(carried[i]);
@@ -92,10 +93,10 @@ void CarryOn(NodeLowering& n, const std::vector<Carried>& values, std::vector<in
     if (is_list ? !Covers(first, then) : first.rank() != then.rank())
       n.lowering().revisions().Open(*values[i].node, values[i].number);
   }
-  // A list that every round hands on with as many items has as many as before the first.
+  // A list whose length no iteration changes keeps the length that it had before the loop.
   for (size_t i = 0; i < carried.size(); ++i) {
     VarFacts& list = n.facts(carried[i]);
-    // An outer loop's list, or an earlier one's, stays as it is.
+    // Lists of an outer loop or of an earlier one are not affected.
     if (list.kind != Kind::kList || list.first == kNoDraft || !n.IsOutside(carried[i])) continue;
     const VarFacts& first = n.facts(std::exchange(list.first, kNoDraft));
     const bool same = n.facts(next[i]).as_long == carried[i];

@@ -8,7 +8,7 @@
 
 namespace heddle::tensorflow {
 
-// Whether values of this kind say themselves what they are, so that nothing is moved for them.
+// Whether variables of this kind are handles: the reader resolves them, so no operator copies them.
 inline bool IsHandle(Kind kind) { return kind != Kind::kTensor && kind != Kind::kList; }
 
 using formats::Assign;
@@ -17,31 +17,31 @@ using formats::LikeVar;
 using formats::RunIf;
 using formats::RunWhile;
 
-// Whether a value of shape `other` fits what is known of `shape`.
+// Whether a value of shape `other` agrees with what is known of `shape`.
 bool Covers(const Shape& shape, const Shape& other);
-// The shape that is known of a value which has one of these two.
+// The common shape of values of these two shapes, as far as it is known.
 Shape Joined(const Shape& shape, const Shape& other);
 
-// One bool: whether a condition of any type holds.
+// A bool scalar: whether a condition of any type is true.
 int TruthOf(NodeLowering& n, int condition);
 
-// The variable of the block outside that has what `block` gives as `v`.
+// A variable of the present block for the value that `block`, which lies inside, computes as `v`.
 int Deliver(NodeLowering& n, int v, int block);
-// One of the delivered values, by number.
+// Selects one of the delivered values by number.
 int Chosen(NodeLowering& n, const std::vector<int>& values, int number);
 
-// A value that a loop carries: the node and the number by which Revisions know it.
+// A variable that a loop carries, and the node and number by which Revisions knows it.
 struct Carried {
   int var = kNoDraft;
   const Node* node = nullptr;
   size_t number = 0;
-  bool keeps_rank = false;  // the file says so
+  bool keeps_rank = false;  // as the file declares
 };
 
-// A variable in which a loop carries `v`, with the rank that it begins with, unless it is known to
-// have others later.
+// Makes the variable in which a loop carries `v`. It has the rank of `v`, unless Revisions knows
+// that it gets other ranks later.
 int CarryIn(NodeLowering& n, int v, const Node& node, size_t number);
-// At the end of a body, the next values go where the loop carries them, all at once.
+// At the end of a body, assigns the next values to the carried variables, as if all at once.
 void CarryOn(NodeLowering& n, const std::vector<Carried>& carried, std::vector<int> next);
 
 }  // namespace heddle::tensorflow

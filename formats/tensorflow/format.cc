@@ -20,7 +20,7 @@ std::string Label(const void* source) {
   if (source == nullptr) return "output of the graph";
   const Node& node = *static_cast<const Node*>(source);
   std::string inputs;
-  // A node may become as many operators as it has inputs, each with this text.
+  // Bounded, since a node may become as many operators as it has inputs, each with this text.
   constexpr size_t kMostShown = 16;
   for (size_t i = 0; i < std::min(node.inputs.size(), kMostShown); ++i)
     inputs += StrCat(i == 0 ? "" : ", ", node.inputs[i]);
@@ -46,7 +46,8 @@ class Tensorflow : public formats::Format {
     std::string made;
     if (const Status status = MakeBinary(&binary.bytes, &made); !status.ok())
       return request.InFile(status);
-    if (!made.empty()) binary.path.clear();  // contents of a text are not in its file as needed
+    // a file in text form does not have the contents in raw form.
+    if (!made.empty()) binary.path.clear();
     auto lowered = LowerBytes(binary.bytes, request.part, &request.builder);
     if (!lowered.ok()) return request.InFile(lowered.status());
     if (!request.builder.ok()) return std::shared_ptr<const formats::ProgramSource>();
@@ -95,8 +96,8 @@ class Tensorflow : public formats::Format {
   bool HasParameters(const std::string& path) const override {
     return Format::HasParameters(path) || !CheckpointAt(path).empty();
   }
-  // Those of the graph itself, those with the variables of another checkpoint, or another file's in
-  // Paddle's layout.
+  // Loads the graph's own parameters, with the variables of another checkpoint if `path` names one,
+  // or another file's in Paddle's layout.
   Status LoadParameters(const Program& program, const std::string& path, Scope& scope,
                         ParameterReading reading) const override {
     if (path == program.ir().name || path.empty())
@@ -119,7 +120,7 @@ class Tensorflow : public formats::Format {
   static const TensorflowSource& SourceOf(const Program& program) {
     return static_cast<const TensorflowSource&>(*program.ir().source);
   }
-  // Converts bytes that are text to `binary`, which replaces them.
+  // If the bytes are in text form, converts them to `binary` and lets them refer to it.
   static Status MakeBinary(std::string_view* bytes, std::string* binary) {
     if (!LooksLikeText(*bytes)) return Status::Ok();
     HEDDLE_ASSIGN_OR_RETURN(*binary, BinaryFromText(*bytes));
@@ -133,7 +134,7 @@ class Tensorflow : public formats::Format {
 Result<Lowered> LowerBytes(std::string_view bytes, const ProgramPart& part,
                            ir::ProgramBuilder* builder) {
   HEDDLE_ASSIGN_OR_RETURN(const Model model, ReadModel(bytes, part.signature));
-  // Each reading but the last one adds to what is known of the graph's loops and lists.
+  // Each reading but the last finds assumptions about loops and lists that do not hold.
   Revisions revisions;
   const size_t problems = builder->problems();
   Result<Lowered> read = Lowered();
@@ -145,7 +146,7 @@ Result<Lowered> LowerBytes(std::string_view bytes, const ProgramPart& part,
   HEDDLE_ASSIGN_OR_RETURN(Lowered lowered, std::move(read));
   if (builder->ok()) {
     formats::Emit(lowered.draft, &Label, builder);
-  } else {  // which Finish() will say
+  } else {  // Finish() reports the errors
     builder->ReserveBlocks(1);
     builder->AddBlock(-1, -1);
   }

@@ -9,7 +9,7 @@ namespace heddle::tensorflow {
 namespace {
 
 constexpr size_t kMostFrames = 4000;
-constexpr int kMostDepth = 32;  // loops inside each other
+constexpr int kMostDepth = 32;  // nesting of loops
 
 bool Is(const Node& node, std::string_view name) {
   return node.op == name || (node.op.starts_with("Ref") && node.op.substr(3) == name);
@@ -56,7 +56,7 @@ class Finder {
   }
 
  private:
-  // The nodes that come before a node, except over the back edge of a loop.
+  // Calls `each` for the nodes that a node depends on, except over the back edge of a loop.
   template <typename Each>
   void ForNodes(int i, Each each) {
     const bool is_merge = IsMerge(graph_.node(i));

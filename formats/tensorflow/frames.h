@@ -1,4 +1,4 @@
-// Which loop frame each node runs in.
+// Finds the loop frame that each node runs in.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,8 @@
 namespace heddle::tensorflow {
 
 bool IsSwitch(const Node& node);
-bool IsSwitchN(const Node& node);  // by a number; one that no output has is the last one's
+// Selects an output by number; a number that has none means the last.
+bool IsSwitchN(const Node& node);
 bool IsMerge(const Node& node);
 bool IsEnter(const Node& node);
 bool IsExit(const Node& node);
@@ -18,20 +19,21 @@ bool IsNextIteration(const Node& node);
 bool IsLoopCond(const Node& node);
 
 struct Frame {
-  int parent = -1;  // the first frame, which has none, is the graph outside of loops
+  int parent = -1;  // -1 for the first frame, the graph outside of loops
   std::string_view name;
 };
 
 struct Frames {
   std::vector<Frame> frames;
-  std::vector<int> of;      // by node: where it runs; an Enter runs inside, and so does an Exit
-  std::vector<int> result;  // by node: where its outputs are
-  // The frame directly inside of `outer` that `frame` lies in; `outer` itself; -1: it lies outside.
+  std::vector<int> of;      // by node: the frame where it runs, the inner one for Enter and Exit
+  std::vector<int> result;  // by node: the frame of its outputs
+  // The frame directly inside `outer` that contains `frame`; `outer` if they are the same; -1 if
+  // `frame` lies outside.
   int Below(int frame, int outer) const;
 };
 
-// kInvalidArgument: names that nothing has, cycles without a NextIteration, and values of one frame
-// that are used in another.
+// Finds the frames. kInvalidArgument: an unknown name, a cycle without a NextIteration, or a value
+// of one frame that is used in another.
 Result<Frames> FindFrames(const NodeGraph& graph, const std::vector<bool>& needed);
 
 }  // namespace heddle::tensorflow

@@ -1,5 +1,5 @@
-// Which function lowers which operator. Each family of operators has a file ops_<family>.cc with a
-// table at its end, and a line in handlers.cc.
+// The handlers: which function lowers which operator. Each family of operators has a file
+// ops_<family>.cc with a table at its end, and a line in handlers.cc.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace heddle::tensorflow {
 
-// False: this form of the operator is not for it, and nothing was made.
+// Lowers a node. False: it does not handle this form of the operator, and has made nothing.
 using Handler = bool (*)(NodeLowering&);
 
 struct HandlerEntry {
@@ -36,17 +36,18 @@ std::span<const HandlerEntry> TableHandlers();
 
 // The entries of all tables. No operator has two.
 std::vector<HandlerEntry> AllHandlers();
-// Null: none.
+// The handler of an operator; null: none.
 Handler FindHandler(std::string_view op);
 
 // --- operands of uint16, uint32 or uint64 (formats/lowering/unsigned_use.h): unsigned.cc
-// Every operator that may have such an operand, in alphabetical order.
+//
+// The table of all operators that may have such an operand, in alphabetical order.
 std::span<const formats::UnsignedEntry> UnsignedOperators();
 
-// The use of operands of this type; nothing: the operator has no form for them.
+// The use of operands of this type; nothing: the operator does not allow them.
 std::optional<formats::UnsignedUse> UnsignedUseOf(std::string_view op, int type);
 
-// Lowers a node of UnsignedUse::kOwn with operands of `type`. False: its handler does that.
+// Lowers a node of UnsignedUse::kOwn with operands of `type`. False: its handler has to.
 bool LowerUnsigned(NodeLowering& n, int type);
 
 }  // namespace heddle::tensorflow

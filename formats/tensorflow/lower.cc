@@ -13,7 +13,7 @@
 namespace heddle::tensorflow {
 namespace {
 
-// The tensor "node:0" is called "node", too.
+// The name without ":0": "node:0" and "node" are the same tensor.
 std::string_view WithoutZero(std::string_view name) {
   if (name.ends_with(":0")) name.remove_suffix(2);
   return name;
@@ -24,7 +24,7 @@ bool IsPlaceholder(const Node& node) {
          node.op == "PlaceholderWithDefault";
 }
 
-// Operators whose outputs nobody asks for when the graph is run for its results.
+// Whether the operator has an effect, so that its outputs are no results of the graph.
 bool IsEffect(std::string_view op) {
   for (std::string_view begin : {"InitializeTable", "LookupTableImport", "LookupTableInsert"})
     if (op.starts_with(begin)) return true;
@@ -55,7 +55,7 @@ bool IsEffect(std::string_view op) {
   return false;
 }
 
-// Operators that write a checkpoint.
+// Whether the operator writes a checkpoint.
 bool IsSave(std::string_view op) {
   for (std::string_view name :
        {"Save", "SaveSlices", "SaveV2", "ShardedFilename", "MergeV2Checkpoints"})
@@ -129,9 +129,9 @@ Result<Lowered> Lowering::Run() {
   return made;
 }
 
-// Reserves the names of inputs, outputs and variables. Where two of them have one name, an input
-// keeps it rather than a variable, and a variable rather than an output: of an output, the user is
-// told the name that the graph has (output_names_), whatever the variable that holds it is called.
+// Reserves the names of inputs, outputs and variables. Of two with the same name, an input keeps it
+// rather than a variable, and a variable rather than an output. The user still sees an output under
+// its name in the graph (output_names_), whatever its variable is called.
 void Lowering::KeepNames() {
   const auto keep = [this](const Node& node) {
     if (!IsVariableOp(node.op)) return;
@@ -150,7 +150,7 @@ void Lowering::KeepNames() {
   }
 }
 
-// --- what is wanted
+// --- feeds and fetches
 
 Status Lowering::AddFeed(const std::string& name, std::string_view tensor) {
   const Source source = graph_.Resolve(WithoutZero(tensor));
@@ -210,7 +210,7 @@ Status Lowering::Select() {
     std::string key = part_.signature.empty() ? "serving_default" : part_.signature;
     const auto known = std::count_if(model_.signatures.begin(), model_.signatures.end(),
                                      [&](const Signature& s) { return s.key == key; });
-    // The only one need not be named.
+    // The only signature need not be named.
     if (known == 0 && part_.signature.empty())
       for (const Signature& s : model_.signatures)
         if (!s.key.starts_with("__")) key = std::string(s.key);
@@ -225,7 +225,7 @@ Status Lowering::Select() {
     targets_.push_back(source.node);
   }
   if (fetches_.empty() && targets_.empty()) FetchResults();
-  // A fed value replaces the graph's own; nodes no longer wait for a placeholder.
+  // A fed value replaces the graph's own, so nodes no longer depend on the placeholder.
   const auto replace = [&](size_t begin) {
     std::map<Source, int> fed;
     std::unordered_set<int> placeholders;
@@ -248,7 +248,7 @@ Status Lowering::Select() {
     }
   };
   replace(0);
-  // Placeholders that nobody named are inputs where something needs them.
+  // Placeholders that were not named become inputs if a result depends on them.
   std::vector<Source> results;
   for (const Wanted& fetch : fetches_) results.push_back(fetch.source);
   const std::vector<bool> needed = graph_.Ancestors(results, targets_);
@@ -265,9 +265,9 @@ Status Lowering::Select() {
   return Status::Ok();
 }
 
-// Without fetches, the outputs are the values that nothing uses, but for those of the saver. Where
-// there are others, the plain value of a variable is none, which TensorFlow adds a node for with
-// each variable; nor is what writes one: steps of training and their counters.
+// Without fetches, the outputs are the values that no node uses, except those of the saver. If that
+// leaves others, plain reads of variables are left out too, since TensorFlow adds one to each
+// variable, and so are nodes that write variables: training steps and their counters.
 void Lowering::FetchResults() {
   const auto size = static_cast<int>(graph_.size());
   std::vector<std::vector<int>> readers(graph_.size());
@@ -277,7 +277,8 @@ void Lowering::FetchResults() {
     for (int control : graph_.links(i).controls)
       if (control >= 0) readers[static_cast<size_t>(control)].push_back(i);
   }
-  // The saver: what it is named to begin and to end with, and what waits for a file to be written.
+  // The saver: its named first and last nodes, all nodes that write a checkpoint, and whatever
+  // depends on them.
   std::vector<bool> saves(graph_.size());
   std::vector<int> open;
   const auto note = [&](int node) {
@@ -321,7 +322,7 @@ void Lowering::LowerFeeds() {
     if (feed.type == kString) var(v).kind = ir::VarKind::kRaw;
     if (IsPlaceholder(node)) {
       Shape shape = ShapeOfNode(node);
-      // Old files say no shape so.
+      // In older files a shape of rank 0 means that none is given.
       constexpr int64_t kShapesSinceProducer = 24;
       if (shape.rank() == 0 && model_.graph.producer < kShapesSinceProducer &&
           model_.graph.producer > 0)
@@ -338,8 +339,8 @@ void Lowering::LowerFeeds() {
   }
 }
 
-// A fetched value is that of the time when its node runs: variables are copied then, and what
-// branches make is handed out.
+// A fetched value is the one at the time when its node runs: variables are copied then, and values
+// of inner blocks are assigned to variables of block 0.
 void Lowering::FetchNow(const Instance& instance, int node) {
   if (&instance != &main_) return;
   const auto found = fetches_of_.find(node);
@@ -360,7 +361,7 @@ void Lowering::FetchNow(const Instance& instance, int node) {
 
 void Lowering::LowerFetches() {
   std::unordered_set<int> taken;
-  std::unordered_set<std::string> names;  // that are no output's to have
+  std::unordered_set<std::string> names;  // names that no output may take
   for (const Wanted& feed : feeds_) names.insert(feed.name);
   for (const auto& [name, v] : variables_) names.insert(var(v).name);
   for (size_t k = 0; k < fetches_.size(); ++k) {
@@ -411,7 +412,7 @@ void Lowering::LowerFetches() {
 int Lowering::VariableNamed(const std::string& name, int type, const Shape& shape) {
   const auto known = variables_.find(name);
   if (known != variables_.end()) return known->second;
-  // The name was kept for it, unless it is an input's.
+  // The name was reserved for the variable, unless an input has it.
   const int v = NewVar(variable_names_.contains(name) ? name : FreshName(name), StorageOf(type));
   var(v).block = 0;
   var(v).persistable = true;
@@ -428,7 +429,7 @@ int Lowering::VariableNamed(const std::string& name, int type, const Shape& shap
   return v;
 }
 
-// A name that no variable of the graph has.
+// No variable of the graph can have this name.
 int Lowering::TableNamed(const std::string& name, bool is_mutable) {
   const int v = VariableNamed(name + "@table", kNoType, Shape::Unknown());
   var(v).kind = ir::VarKind::kRaw;

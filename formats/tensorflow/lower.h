@@ -1,9 +1,9 @@
-// Turns a graph of TensorFlow into a program of heddle's operators: what leads to the values that
-// are asked for, and nothing else. Functions are put in where they are called; branches and loops,
-// old and new, become operators with sub-blocks; variables become parameters that operators write.
+// Lowers a TensorFlow graph to a program of heddle's operators: the nodes that the wanted values
+// depend on, and no others. Calls of functions are expanded; branches and loops, old and new,
+// become operators with sub-blocks; variables become parameters that operators write.
 //
-// A node goes to the handler of its operator (handlers.h), which makes operators of Paddle's
-// vocabulary where those mean the same, or heddle's own of TensorFlow's and ONNX's names.
+// A node goes to its operator's handler (handlers.h), which makes operators of Paddle's vocabulary
+// where they mean the same, or heddle's own under TensorFlow's or ONNX's names.
 #pragma once
 
 #include <deque>
@@ -36,41 +36,41 @@ using formats::kNoDraft;
 
 enum class Kind : uint8_t {
   kTensor,
-  kResource,     // a handle of a variable: no operator reads it
-  kList,         // a TensorList, as a value: an array
+  kResource,     // a handle of a variable; no operator reads it
+  kList,         // a TensorList, which is a value: an array
   kTensorArray,  // a handle of an array that operators write
-  kStack,        // the same for a stack
-  kFlow          // says in which order a TensorArray is used; holds nothing
+  kStack,        // a handle of such an array that is used as a stack
+  kFlow          // the order in which a TensorArray is used; holds nothing
 };
 
 struct VarFacts : formats::ValueFacts {
-  // `type` is of the elements, and `shape` of the items, where it is a list.
+  // For a list, `type` is that of the elements and `shape` that of the items.
   Kind kind = Kind::kTensor;
-  int target = kNoDraft;        // of a handle: the variable or array behind it
-  Ints partial;                 // integers of a vector as far as they are known; else -1
-  bool inner_name = false;      // a function gives it
-  bool grows = false;           // of a TensorArray: behind its end
-  bool adds = false;            // of one of gradients: to what was written before
-  bool has_items = true;        // of a list: something may have been written to it
-  bool says_shape = false;      // of a list: it takes items of `shape` alone
-  const Node* maker = nullptr;  // of a TensorArray or stack: the node that makes it
-  int length = kNoDraft;        // of a list: the variable that says how many items it has
-  int as_long = kNoDraft;       // of a list in a loop: the carried one that has as many items
-  int first = kNoDraft;  // of a variable that a loop carries: the value before the first round
+  int target = kNoDraft;        // handle: the variable or array that it refers to
+  Ints partial;                 // known elements of an integer vector; -1: not known
+  bool inner_name = false;      // its name comes from a node in a function
+  bool grows = false;           // TensorArray: a write behind its end extends it
+  bool adds = false;            // array of gradients: a write adds to the item
+  bool has_items = true;        // list: an item may have been written to it
+  bool says_shape = false;      // list: all items must have `shape`
+  const Node* maker = nullptr;  // TensorArray or stack: the node that makes it
+  int length = kNoDraft;        // list: the variable with its number of items
+  int as_long = kNoDraft;       // list in a loop: the carried list with as many items
+  int first = kNoDraft;         // carried variable: the value before the loop
 
   VarFacts Alike() const;
 };
 
-// A parameter, whose contents may also be those of a variable: in the bundle of a SavedModel under
-// `key`; nowhere, for one that only operators write.
+// A parameter. A variable's contents are in the bundle of a SavedModel under `key`; one that only
+// operators write has none.
 struct Parameter : formats::Parameter {
   std::string key;
-  bool guessed_key = false;  // the file may lack it: an operator writes the variable then
+  bool guessed_key = false;  // the bundle may lack the key; then an operator writes the variable
   bool is_variable = false;
   std::optional<TableContents> table;
 };
 
-// An input or output of the program as its user knows it.
+// An input or output of the program, by its user's name.
 struct Port {
   std::string name;
   int type = kNoType;
@@ -79,22 +79,22 @@ struct Port {
 struct Lowered : formats::LoweredGraph {
   std::vector<Parameter> parameters;
   std::vector<Port> inputs, outputs;
-  std::map<std::string, std::string, std::less<>> output_names;  // by variable, where other ones
+  std::map<std::string, std::string, std::less<>> output_names;  // by variable, where they differ
 };
 
-// A graph, or a function's body, where it is lowered: one for each call.
+// A graph or a function's body that is being lowered; each call has its own.
 struct Instance {
   const NodeGraph* graph = nullptr;
   std::vector<std::vector<int>> values;  // by node and output: its variable
   std::vector<int> arguments;
-  std::vector<bool> given_away;        // by argument: nobody outside needs a list any more
+  std::vector<bool> given_away;        // by argument: the caller does not use the list any more
   const FunctionBody* body = nullptr;  // null: the model's graph
-  const std::vector<Attribute>* attributes = nullptr;  // the function's
+  const std::vector<Attribute>* attributes = nullptr;  // of the function's call
   std::string_view function;                           // empty: the model's graph
   int depth = 0;
 };
 
-// The node's attribute; one that refers to the function's is the value of the call. Null: there is
+// The node's attribute; if it refers to the function's, the value from the call. Null: there is
 // none.
 const Attribute* AttributeIn(const Instance& instance, const Node& node, std::string_view name);
 
@@ -103,63 +103,64 @@ class NodeLowering;
 inline bool IsVariableOp(std::string_view op) {
   return op == "VariableV2" || op == "Variable" || op == "VarHandleOp";
 }
-// The name under which a variable's node keeps it.
+// The name under which a variable's node stores it.
 std::string KeptName(const Node& node);
 
 class Lowering : public formats::GraphLoweringOf<VarFacts> {
  public:
-  // Mistakes go to `builder`. What is found not to hold goes to `revisions`; where it then needs
-  // another reading, this one is worth nothing. All four must outlive it and what it returns.
+  // Errors are reported to `builder`. Assumptions that do not hold are noted in `revisions`; if
+  // another reading is needed, this one's result is of no use. All four must outlive this and its
+  // result.
   Lowering(const Model& model, const ProgramPart& part, ir::ProgramBuilder* builder,
            Revisions* revisions);
 
-  // The program, finished. kUnimplemented: operators that heddle has no counterpart of, all listed
-  // with their number and where they first stand; kNotFound: a name that the graph does not have.
+  // Lowers the graph. kUnimplemented: operators that heddle lacks, all listed with their number and
+  // where each occurs first; kNotFound: a name that the graph lacks.
   Result<Lowered> Run();
 
-  // Calls inside each other, which are lowered by recursion.
+  // The deepest nesting of calls, which are lowered by recursion.
   static constexpr int kMostDepth = kMostNestedCalls;
 
-  // The outputs of a function that is called with these arguments.
-  // `given_away` as in Instance; empty: none is.
+  // Expands a call of a function with these arguments and returns its outputs. `given_away` as in
+  // Instance; empty: none is.
   std::vector<int> Call(NodeLowering& n, const FunctionName& function,
                         const std::vector<int>& arguments, std::vector<bool> given_away = {});
-  // Whether the function hands argument `k` on as its result `k`.
+  // Whether the function returns argument `k` unchanged as result `k`.
   bool HandsOn(NodeLowering& n, const FunctionName& function, size_t k);
   Revisions& revisions() { return revisions_; }
   bool HasFunction(std::string_view name) const { return functions_.contains(name); }
-  // Whether some node that is lowered may write the variable.
+  // Whether a lowered node may write the variable.
   bool IsWritten(int variable) const {
     const auto name = kept_names_.find(variable);
     return functions_write_ || (name != kept_names_.end() && written_.contains(name->second));
   }
-  // The array of gradients of a TensorArray; kNoDraft, to be set, where there is none yet.
+  // The gradient array of a TensorArray; kNoDraft, to be set by the caller, if it has none yet.
   int& GradientArray(int array, const std::string& source) {
     return gradient_arrays_.try_emplace({array, source}, kNoDraft).first->second;
   }
-  // The variable that is kept under this name, made where there is none.
+  // The variable of this name, which is made if it does not exist.
   int VariableNamed(const std::string& name, int type, const Shape& shape);
-  // The same of a hash table.
+  // The same for a hash table.
   int TableNamed(const std::string& name, bool is_mutable);
   bool IsMutableTable(int variable) const { return mutable_tables_.contains(variable); }
 
  private:
   friend class NodeLowering;
-  // The nodes of an instance of a function, and those of them that its results need.
+  // The nodes of a function's instance, and which of them its results depend on.
   struct Body {
     const Function* function = nullptr;
     const FunctionBody* instance = nullptr;
-    std::deque<std::string> held;  // what `attributes` refer to
+    std::deque<std::string> held;  // bytes that `attributes` refer to
     std::vector<Attribute> attributes;
     NodeGraph graph;
     std::vector<Source> results;
     Region region;
-    bool broken = false;  // which was told
+    bool broken = false;  // an error in it has been reported
     Body(const Function& f, const FunctionBody& instance, NodeGraph nodes)
         : function(&f), instance(&instance), graph(std::move(nodes)) {}
   };
   struct Wanted {
-    std::string name;  // the user's
+    std::string name;  // the user's name
     Source source;
     int type = kNoType;
   };
@@ -188,7 +189,7 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   void CheckTypes(NodeLowering& n, int at);
   void LowerBranches(const Branches& branches, Instance& instance);
   void LowerLoop(const Loop& loop, Instance& instance);
-  // kNoDraft: nothing is known to be there (yet).
+  // The variable of a value; kNoDraft: it is not lowered (yet).
   static int KnownValueOf(const Instance& instance, Source source);
   int ValueOf(Instance& instance, Source source, const Node& reader, std::string_view name);
 
@@ -196,7 +197,7 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   Result<FunctionLibrary::Handle> InstanceFor(NodeLowering& n, const FunctionName& function);
   Body* BodyOf(FunctionLibrary::Handle handle);
   NodeGraph GraphOf(const FunctionBody& instance);
-  // Of a function that the graph calls; nothing: there is none, or it is broken.
+  // The nodes of a called function; nothing: there is none, or it has errors.
   std::optional<NodeGraph> GraphOf(const FunctionName& function);
   void FindRegion(Body* body);
 
@@ -207,8 +208,8 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   Instance main_;
   std::vector<bool> needed_;
   std::vector<Wanted> feeds_, fetches_;
-  std::vector<int> targets_;                                 // nodes that run
-  std::vector<int> fetched_;                                 // by fetch: its variable
+  std::vector<int> targets_;                                 // nodes that must run
+  std::vector<int> fetched_;                                 // by fetch: the variable
   std::unordered_map<int, std::vector<size_t>> fetches_of_;  // by node
   std::vector<Port> inputs_, outputs_;
   std::map<std::string, std::string, std::less<>> output_names_;  // as Lowered::output_names
@@ -217,19 +218,19 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   std::unordered_map<FunctionLibrary::Handle, std::unique_ptr<Body>> bodies_;
   std::map<std::pair<int, std::string>, int> gradient_arrays_;
   std::map<std::string, int> variables_;             // by name
-  std::unordered_map<int, std::string> kept_names_;  // of variables, in their checkpoint
-  std::unordered_set<std::string> variable_names_;   // that no input has
+  std::unordered_map<int, std::string> kept_names_;  // variable -> its name in the checkpoint
+  std::unordered_set<std::string> variable_names_;   // names that no input has
   std::map<std::string, std::string> restored_;      // variable -> key of the bundle
   std::map<std::string, TableContents> tables_;      // by name
   std::unordered_map<int, std::string> table_names_;
   std::unordered_set<int> mutable_tables_;
   std::unordered_set<std::string> written_;  // variables that nodes of the graph write
-  bool functions_write_ = false;             // functions may write any
-  std::unordered_set<std::string_view> writing_functions_;  // themselves, or what they call
+  bool functions_write_ = false;             // a function may write any variable
+  std::unordered_set<std::string_view> writing_functions_;  // directly or through calls
   MayWrite may_write_;
   size_t nodes_lowered_ = 0;
-  int regions_ = 0;        // those that are being lowered
-  bool too_deep_ = false;  // which was told
+  int regions_ = 0;        // regions that are being lowered
+  bool too_deep_ = false;  // the error has been reported
 };
 
 }  // namespace heddle::tensorflow

@@ -1,4 +1,4 @@
-// Functions that are called, and the loops and branches that are made of functions.
+// Lowers calls of functions, and the loops and branches whose bodies are functions.
 #include <algorithm>
 
 #include "formats/tensorflow/blocks.h"
@@ -24,8 +24,8 @@ bool LowerCall(NodeLowering& n) {
   return true;
 }
 
-// Lowers each function into a block of its own, of which one runs: the block whose condition holds.
-// `number` is its place in the list, by which the results are chosen.
+// Lowers each function into a block of its own, which runs if its condition is true. `number`, the
+// index of the function that ran, selects the results.
 void RunOne(NodeLowering& n, const std::vector<const FunctionName*>& functions,
             const std::vector<int>& arguments, const std::vector<int>& conditions, int number) {
   std::vector<std::vector<int>> results;
@@ -82,7 +82,7 @@ bool LowerCase(NodeLowering& n) {
   for (const FunctionName& f : branches->functions) functions.push_back(&f);
   const std::vector<int> arguments = n.AllInputs(1);
   const auto last = static_cast<int64_t>(functions.size()) - 1;
-  // A number that none has is the last one's.
+  // An index out of range means the last function.
   const int index = n.Cast(n.In(0), DType::kI32);
   if (const auto known = n.ConstantInts(n.In(0)); known && known->size() == 1) {
     const int64_t k = (*known)[0];
@@ -105,7 +105,7 @@ bool LowerCase(NodeLowering& n) {
   return true;
 }
 
-// Whether the node says that value `k` has one rank in all rounds.
+// Whether the node declares that value `k` has the same rank in all iterations.
 bool KeepsRank(NodeLowering& n, size_t k) {
   const Attribute* shapes = n.Find("output_shapes");
   return shapes != nullptr && k < shapes->shapes.size() && shapes->shapes[k].shape.known_rank();

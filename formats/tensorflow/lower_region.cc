@@ -1,4 +1,4 @@
-// Nodes, branches, loops and calls, in their order.
+// Lowers the items of regions in their order: nodes, branches, loops and calls.
 #include <algorithm>
 
 #include "core/error.h"
@@ -10,13 +10,13 @@
 namespace heddle::tensorflow {
 namespace {
 
-// Nodes in all, functions put in where they are called: files of a few bytes can call each other
-// into more than any memory holds.
+// The most nodes in all, calls expanded: functions in a file of a few bytes can call each other so
+// that no memory holds the result.
 constexpr size_t kMostNodes = 1'000'000;
-// Functions, branches and loops inside each other, which are lowered by recursion.
+// The deepest nesting of functions, branches and loops, which are lowered by recursion.
 constexpr int kMostRegions = 256;
 
-// Some node of the region, for messages; -1: it has none.
+// Any node of the region, for messages; -1: it has none.
 int SomeNode(const Region& region) {
   for (const Item& item : region.items) {
     if (item.node >= 0) return item.node;
@@ -48,7 +48,7 @@ int Lowering::KnownValueOf(const Instance& instance, Source source) {
 int Lowering::ValueOf(Instance& instance, Source source, const Node& reader,
                       std::string_view name) {
   if (const int known = KnownValueOf(instance, source); known != kNoDraft) return known;
-  // A mistake in a node should not make mistakes of those behind it.
+  // An erroneous node's outputs are not reported as missing at the nodes that use them.
   if (source.node != Source::kArgument && source.is_node() &&
       instance.values[static_cast<size_t>(source.node)].empty() &&
       (!builder_.ok() || has_unknown()))
@@ -81,7 +81,7 @@ void Lowering::LowerRegion(const Region& region, Instance& instance) {
     builder_.Problem("more than ", kMostNodes, " nodes, those of called functions included");
 }
 
-// Prepares a node for its operands of unsigned types; true: it is lowered, or refused.
+// Prepares a node for operands of unsigned types; true: it is lowered already, or refused.
 bool Lowering::LowerUnsignedForm(NodeLowering& n) {
   const int type = n.UnsignedType();
   if (type == kNoType) return false;
@@ -93,12 +93,13 @@ bool Lowering::LowerUnsignedForm(NodeLowering& n) {
   return use == formats::UnsignedUse::kOwn && LowerUnsigned(n, type);
 }
 
-// As TensorFlow does when it takes a graph.
+// Checks the types of a node as TensorFlow does when it loads a graph.
 void Lowering::CheckTypes(NodeLowering& n, int at) {
   const NodeGraph& graph = *n.instance().graph;
   const std::vector<std::string_view>& names = graph.links(at).names;
   const auto type_of = [&](size_t i) {
-    const Source source = graph.Original(at, i);  // also where it is fed
+    // The graph's own input, even if a feed replaces it.
+    const Source source = graph.Original(at, i);
     if (!source.is_node()) return int{kNoType};
     const Node& from = graph.node(source.node);
     return DefinedType(from.op, static_cast<size_t>(source.port), [&](std::string_view name) {
@@ -138,12 +139,13 @@ void Lowering::LowerBranches(const Branches& branches, Instance& instance) {
     instance.values[static_cast<size_t>(join.merge)] = {value, number};
     if (!join.is_inside) FetchNow(instance, join.merge);
   };
-  // Which input of the Merge a side gives, in its block; kNoDraft: always the same.
+  // In a side's block: the number of the Merge's input that has its value; kNoDraft if that is
+  // fixed.
   const auto inside = [&](const Branches::Join& join, size_t side) {
     const auto& values = instance.values[static_cast<size_t>(join.merge)];
     return join.inputs[side] != Branches::kInside || values.size() < 2 ? kNoDraft : values[1];
   };
-  // A condition of the file: one side is all there is.
+  // The condition is a constant: only one side is lowered, in place.
   if (const auto known = n.ConstantInts(given); known && known->size() == 1) {
     const size_t side = (equals < 0 ? (*known)[0] != 0 : (*known)[0] == equals) ? 1 : 0;
     LowerRegion(branches.sides[side], instance);
@@ -208,7 +210,7 @@ void Lowering::LowerLoop(const Loop& loop, Instance& instance) {
   std::vector<Carried> carried;
   for (const Loop::Variable& v : loop.variables) {
     const int first = value(v.first);
-    // A value that comes back unchanged stays where it is.
+    // A value that the loop returns unchanged is not carried.
     const bool stays = std::any_of(v.switches.begin(), v.switches.end(), [&](int s) {
       return v.next == Source{s, 1};
     });

@@ -15,7 +15,7 @@ namespace {
 using wire::Field;
 using wire::Fields;
 
-// Attributes hold functions that hold attributes.
+// The deepest nesting of attributes that hold functions, which have attributes.
 constexpr int kMostNesting = 32;
 
 Status Damaged(const char* what) { return DataLoss("damaged or cut short in ", what); }
@@ -31,7 +31,7 @@ Status ForFields(std::string_view message, const char* what, Each each) {
   return Status::Ok();
 }
 
-// A map's entry: its key and the bytes of its value.
+// Reads an entry of a map: its key and the bytes of its value.
 Status ReadEntry(std::string_view message, std::string_view* key, std::string_view* value) {
   return ForFields(message, "an entry of a map", [&](const Field& f) {
     if (f.Is(1)) *key = f.payload;
@@ -171,7 +171,7 @@ Status ReadNode(std::string_view message, Node* node) {
     Attribute& a = node->attributes.emplace_back();
     std::string_view value;
     HEDDLE_RETURN_IF_ERROR(ReadEntry(f.payload, &a.name, &value));
-    // Hints for other runtimes, often long.
+    // Attributes with a leading '_' are hints for other runtimes, and often long.
     if (a.name.starts_with('_')) {
       node->attributes.pop_back();
       return Status::Ok();
@@ -270,8 +270,8 @@ Status ReadSignature(std::string_view message, Signature* signature) {
   return Status::Ok();
 }
 
-// Reads the nodes that run once when the model is loaded. The key depends on the age of the file; a
-// meta graph beside a checkpoint names only those that fill tables.
+// Reads which nodes run once when the model is loaded. The key depends on the version of the file;
+// a meta graph beside a checkpoint lists only those that fill tables.
 Status ReadCollection(std::string_view entry, Model* model) {
   std::string_view key, value;
   HEDDLE_RETURN_IF_ERROR(ReadEntry(entry, &key, &value));
@@ -341,8 +341,8 @@ Result<Model> ReadOneOfSavedModel(std::string_view meta) {
   return model;
 }
 
-// The one that is tagged to serve and nothing else ("tpu", "gpu"); one that is tagged so, too; the
-// only one; the only one with the signature.
+// The order of choice: a meta graph tagged "serve" alone; one tagged "serve" with others ("tpu",
+// "gpu"); the only one; the only one with the signature.
 Result<Model> ReadSavedModel(std::string_view bytes, std::string_view signature) {
   std::vector<std::string_view> metas;
   HEDDLE_RETURN_IF_ERROR(ForFields(bytes, "a SavedModel", [&](const Field& f) {
@@ -381,8 +381,8 @@ Result<Model> ReadSavedModel(std::string_view bytes, std::string_view signature)
                          ": one tagged 'serve' is expected, or a signature that only one has");
 }
 
-// Takes `byte`, a varint and, where there are as many, that many bytes. False: it is another
-// message. `whole`: all of the bytes are there.
+// Takes `byte`, a varint, and as many bytes as it says, or those that are left. False: another
+// field. `whole`: all of the bytes were there.
 bool TakeField(char byte, std::string_view* rest, std::string_view* payload, bool* whole) {
   *whole = false;
   if (rest->empty()) return true;
@@ -408,7 +408,7 @@ const Attribute* Node::Find(std::string_view attribute) const {
   return nullptr;
 }
 
-// A graph's first field is a node, whose first one is its name, before its operator.
+// Whether the bytes begin with a node, whose first fields are a name and an operator.
 bool LooksLikeGraph(std::string_view bytes) {
   std::string_view node, name;
   bool whole = false;
@@ -424,8 +424,9 @@ bool LooksLikeGraph(std::string_view bytes) {
   return node.empty() || node.front() == '\x12';
 }
 
-// What it is, then a graph. A graph by itself begins with a node, which is much alike: a name and
-// an operator, instead of a version and a list of operators.
+// Whether the bytes begin with a MetaInfoDef, followed by a graph. A plain GraphDef looks alike: it
+// begins with a node, whose name and operator stand where a MetaInfoDef has a version and a list of
+// operators.
 bool LooksLikeMetaGraph(std::string_view bytes) {
   std::string_view info, part, inner;
   bool whole = false;
@@ -448,7 +449,7 @@ bool LooksLikeMetaGraph(std::string_view bytes) {
   return !info.empty() && kOthers.find(info.front()) != std::string_view::npos;
 }
 
-// Its version, then a meta graph that begins with what it is.
+// Whether the bytes are a version, followed by a meta graph that begins with a MetaInfoDef.
 bool LooksLikeSavedModel(std::string_view bytes) {
   std::string_view meta;
   bool whole = false;

@@ -1,5 +1,5 @@
-// A GraphDef, MetaGraphDef or SavedModel as its file has it, with names and contents left in its
-// bytes.
+// A GraphDef, MetaGraphDef or SavedModel as its file has it. Names and contents are left in the
+// file's bytes.
 //
 // Ownership: everything here refers to the bytes that it was read from. Threads: any may read.
 #pragma once
@@ -20,14 +20,14 @@ namespace heddle::tensorflow {
 
 struct Attribute;
 
-// NameAttrList: a function and the attributes that it is called with.
+// NameAttrList: a function and the attributes of its call.
 struct FunctionName {
   std::string_view name;
   std::vector<Attribute> attributes;
 };
 
-// TensorShapeProto: one of an unknown rank is Shape::Unknown(). `too_large`: of a rank above what
-// heddle has.
+// TensorShapeProto; Shape::Unknown() for an unknown rank. `too_large`: the rank is above heddle's
+// limit.
 struct ShapeData {
   Shape shape = Shape::Unknown();
   bool too_large = false;
@@ -46,7 +46,7 @@ struct Attribute {
     kTensor,
     kFunction,
     kList,
-    kPlaceholder  // `s` names an attribute of the function around it
+    kPlaceholder  // `s` names an attribute of the enclosing function
   };
   std::string_view name;
   Kind kind = kNone;
@@ -57,7 +57,7 @@ struct Attribute {
   ShapeData shape;
   std::shared_ptr<const TensorData> tensor;
   std::shared_ptr<const FunctionName> function;
-  // Of a list, which has elements of one kind.
+  // Elements of a list, all of one kind.
   Ints ints;  // integers, types, bools
   Floats floats;
   std::vector<std::string_view> strings;
@@ -66,7 +66,7 @@ struct Attribute {
   bool IsInts() const { return kind == kList; }
 };
 
-// fn(name) for each function that the attribute names, those that these are called with included.
+// Calls fn(name) for each function that the attribute names, also in the attributes of their calls.
 template <typename Fn>
 void EachNamed(const Attribute& a, const Fn& fn) {
   const auto visit = [&](const FunctionName& f) {
@@ -115,7 +115,7 @@ struct Graph {
   int64_t producer = 0;
 };
 
-// TensorInfo of a signature: the tensor that a key stands for.
+// TensorInfo of a signature: a key, and the tensor that it names.
 struct SignatureValue {
   std::string_view key, tensor;
   int64_t type = 0;
@@ -127,31 +127,31 @@ struct Signature {
   std::vector<SignatureValue> inputs, outputs;  // sorted by key
 };
 
-// A file beside a SavedModel: the tensor that has its name, and its name below assets/.
+// A file beside a SavedModel: the tensor that holds its name, and its path below assets/.
 struct Asset {
   std::string_view tensor, file;
 };
 
-// A file: a GraphDef, a MetaGraphDef, or that of a SavedModel which is tagged "serve".
+// The contents of a file: a GraphDef, a MetaGraphDef, or the chosen meta graph of a SavedModel.
 struct Model {
   Graph graph;
-  bool is_meta_graph = false;         // in a file of its own, beside a checkpoint
+  bool is_meta_graph = false;         // a file of its own, beside a checkpoint
   std::vector<Signature> signatures;  // of a meta graph
-  std::string_view restore_op;        // the node that reads its variables
-  std::string_view filename_tensor;   // which it is given
-  std::string_view save_tensor;       // the node that writes them
+  std::string_view restore_op;        // node that restores the variables
+  std::string_view filename_tensor;   // tensor with the checkpoint's name
+  std::string_view save_tensor;       // node that saves the variables
   std::vector<Asset> assets;
-  std::vector<std::string_view> init_ops;  // the nodes that run once when it is loaded
+  std::vector<std::string_view> init_ops;  // nodes that run once when the model is loaded
 };
 
-// Whether the bytes begin as one of these does.
+// Whether the bytes begin as such a message does.
 bool LooksLikeGraph(std::string_view bytes);
 bool LooksLikeMetaGraph(std::string_view bytes);
 bool LooksLikeSavedModel(std::string_view bytes);
-// `signature`: where no meta graph of a SavedModel is tagged "serve", the one that has it is taken.
+// Parses a file. `signature` decides where no meta graph of a SavedModel is tagged "serve".
 // kDataLoss: not a file of that kind, or cut short.
 Result<Model> ReadModel(std::string_view bytes, std::string_view signature = {});
-// An AttrValue.
+// Parses an AttrValue.
 Status ParseAttribute(std::string_view message, Attribute* a);
 
 }  // namespace heddle::tensorflow

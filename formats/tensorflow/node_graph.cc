@@ -9,7 +9,7 @@
 namespace heddle::tensorflow {
 namespace {
 
-// Operators with several output arguments, and their names.
+// Operators with several output arguments, and the arguments' names.
 struct Outputs {
   std::string_view op, names;
 };
@@ -62,7 +62,7 @@ constexpr Outputs kOutputs[] = {
     {"UniqueWithCountsV2", "y idx count"},
 };
 
-// The number that `text` is; -1 where it is none.
+// The number that `text` states; -1 if it is none.
 int NumberOf(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -172,7 +172,8 @@ std::vector<Source> NodeGraph::ResolveAll(std::string_view reference) const {
 }
 
 Source NodeGraph::Original(int node, size_t i) const {
-  // Nothing is replaced in a function, where one name may be several inputs.
+  // Nothing is replaced in a function. Its inputs are not resolved by name, since one name may be
+  // several.
   return find_outputs_ == nullptr ? Resolve(links(node).names[i]) : links(node).inputs[i];
 }
 

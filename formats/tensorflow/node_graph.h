@@ -1,4 +1,5 @@
-// Nodes of a graph, or of a function's body, with their inputs found: what leads to what.
+// NodeGraph: the nodes of a graph or of a function's body, with the sources of their inputs
+// resolved.
 //
 // Ownership: refers to the nodes. Threads: any may read.
 #pragma once
@@ -19,7 +20,7 @@ namespace heddle::tensorflow {
 // The origin of a value: output `port` of a node, or an argument.
 struct Source {
   static constexpr int kArgument = -1;  // `port` numbers the arguments
-  static constexpr int kMissing = -2;   // there is none of that name
+  static constexpr int kMissing = -2;   // the name is unknown
   int node = kMissing;
   int port = 0;
   bool is_node() const { return node >= 0; }
@@ -33,70 +34,71 @@ struct Links {
   std::vector<std::string_view> control_names;
 };
 
-// The outputs that an argument of an operator's definition is.
+// The range of a node's outputs that form one argument of its operator's definition.
 struct OutputRange {
   int first = 0;
-  int count = 1;  // -1: a list of an unknown length, behind which nothing is named
+  int count = 1;  // -1: a list of unknown length; outputs after it cannot be named
 };
-// By the name of the argument; nothing where the operator has none of that name.
+// The outputs of an argument by its name; nothing if the operator has no such argument.
 using FindOutputs = std::function<std::optional<OutputRange>(const Node&, std::string_view)>;
 
 class NodeGraph {
  public:
-  // The nodes of a graph.
+  // Resolves the nodes of a graph.
   explicit NodeGraph(const std::vector<Node>& nodes);
-  // Those of a function: its inputs are arguments, each of so many values, and references name
-  // output arguments.
+  // Resolves the nodes of a function: its inputs are arguments of `argument_sizes` values each, and
+  // references name output arguments.
   NodeGraph(const Function& function, const std::vector<size_t>& argument_sizes, FindOutputs find);
 
   size_t size() const { return nodes_->size(); }
   const Node& node(int i) const { return (*nodes_)[static_cast<size_t>(i)]; }
   const Links& links(int i) const { return links_[static_cast<size_t>(i)]; }
   Links& links(int i) { return links_[static_cast<size_t>(i)]; }
-  // The node's place; kMissing.
+  // The index of the node; kMissing: there is none.
   int Find(std::string_view name) const;
-  // The value that "node", "node:1" or, in a function, "node:output:0" names; of several the first.
+  // The value named by "node", "node:1" or, in a function, "node:output:0"; the first if there are
+  // several.
   Source Resolve(std::string_view reference) const;
-  // In a function "node:output" and the name of an argument are all values of a list.
+  // All values of a name: in a function "node:output" and an argument's name may denote lists.
   std::vector<Source> ResolveAll(std::string_view reference) const;
-  // Where input `i` of a node comes from, whatever it was replaced by.
+  // The source of input `i` of a node, ignoring Replace.
   Source Original(int node, size_t i) const;
-  // Two nodes of one name: the name; empty where there are none.
+  // A name that two nodes have; empty: there is none.
   std::string_view duplicate() const { return duplicate_; }
 
-  // In place of these outputs, nodes read these arguments.
+  // Makes the nodes read these arguments in place of these outputs.
   void Replace(const std::map<Source, int>& arguments);
-  // Marks what these lead back to, by data and control edges.
+  // Marks all nodes that these depend on, by data and control edges.
   std::vector<bool> Ancestors(const std::vector<Source>& values,
                               const std::vector<int>& nodes) const;
-  // Notes which outputs the marked nodes read; `results` are read from outside.
+  // Counts which outputs the marked nodes read; `results` are read from outside.
   void NoteUses(const std::vector<bool>& marked, const std::vector<Source>& results);
   bool IsUsed(Source output) const { return Uses(output) > 0; }
-  // The number of their inputs, and of the results, that the value is.
+  // How many inputs of marked nodes, and how many results, are this value.
   int Uses(Source value) const;
 
  private:
   void Link();
 
   const std::vector<Node>* nodes_;
-  FindOutputs find_outputs_;  // null: these are no function's
+  FindOutputs find_outputs_;  // null: the nodes are not a function's
   std::unordered_map<std::string_view, int> places_;
   std::unordered_map<std::string_view, OutputRange> arguments_;
   std::vector<Links> links_;
   static uint64_t KeyOf(Source source) {
     return uint64_t{static_cast<uint32_t>(source.node)} << 32 | static_cast<uint32_t>(source.port);
   }
-  std::unordered_map<uint64_t, int> uses_;  // by output or argument that somebody reads
+  std::unordered_map<uint64_t, int> uses_;  // by output or argument that is read
   std::string_view duplicate_;
 };
 
-// Whether operators of this name write the variable that is their first input.
+// Whether the operator writes the variable that is its first input.
 bool WritesVariable(std::string_view op);
-// Random operators that go on from run to run, so that each run of theirs counts.
+// Whether the operator draws random numbers from a sequence that continues from run to run.
 bool DrawsNumbers(std::string_view op);
 
-// The names of the arguments that are the operator's outputs, with blanks between them; empty where
-// it has one argument, so that its name says nothing.
+// The names of the operator's output arguments, separated by blanks; empty if it has only one,
+// whose name is not needed.
 std::string_view OutputNames(std::string_view op);
 
 }  // namespace heddle::tensorflow

@@ -29,7 +29,7 @@ int NodeLowering::Operand(size_t i) {
   return NewVar(DType::kUnknown);
 }
 
-// heddle's operators take indices of 32 and of 64 bits.
+// Widens small integer types: heddle's operators take indices of 32 and 64 bits.
 int NodeLowering::Wide(int v) {
   const auto known = ConstantInts(v);
   if (!known) return Cast(v, DType::kI32);
@@ -49,7 +49,7 @@ int NodeLowering::UnsignedType() {
 
 int NodeLowering::In(size_t i) {
   const int v = Operand(i);
-  // A step says by how much, not where.
+  // Range's step is a difference, not a position: its bits are not flipped.
   const bool is_step = i == 2 && node_.op == "Range";
   return is_step ? v : unsigned_.Operand(v);
 }
@@ -61,7 +61,8 @@ int NodeLowering::AsResult(size_t output, int v) {
                           op == "Max" || op == "Min" || op.find("Segment") != op.npos);
 }
 
-// Follows the value to what made it: a list of its own, unless it comes from outside.
+// Traces the value back: it may be changed if it is this graph's own list and each step has one
+// reader.
 bool NodeLowering::MayTake(size_t i) const {
   const NodeGraph& graph = *instance_.graph;
   if (i >= inputs()) return false;
@@ -75,7 +76,7 @@ bool NodeLowering::MayTake(size_t i) const {
     const Node& made = graph.node(s.node);
     const auto& from = graph.links(s.node).inputs;
     if (made.op.starts_with("TensorList") || made.op == "EmptyTensorList") return true;
-    // A loop carries a list of its own; the Switch behind it has it once for each side.
+    // A loop carries a list of its own, which its Switch passes on to both sides.
     if (made.op == "Merge") return from.size() == 2;
     const bool is_alias = made.op == "Identity" || made.op == "Switch";
     if (!is_alias || from.empty()) return false;
@@ -189,7 +190,7 @@ bool NodeLowering::Wants(size_t output) const {
   return instance_.graph->IsUsed({at_, static_cast<int>(output)});
 }
 
-// Gives a result the type that the operator's definition has for it, whatever dtype was inferred.
+// Sets a result's type to that of the operator's definition, whatever dtype was inferred.
 void NodeLowering::SayDefinedType(size_t output, int v) {
   VarFacts& facts = l_.facts(v);
   DraftVar& var = l_.var(v);
@@ -210,8 +211,8 @@ void NodeLowering::Result(size_t output, int v) {
   DraftVar& var = l_.var(v);
   SayDefinedType(output, v);
   if (facts.type == kNoType) facts.type = TypeOf(dtype(v));
-  // Tensors have the names that they have in the graph; those of a function have its name in front,
-  // and a number behind where it is called again.
+  // A tensor has its name in the graph. In a function the function's name is put in front, and a
+  // number is appended in further calls.
   const bool inside = !instance_.function.empty();
   bool& named = inside ? facts.inner_name : facts.exact_name;
   if (!named && !facts.exact_name && !facts.is_variable && facts.data == nullptr &&

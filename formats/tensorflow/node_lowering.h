@@ -1,9 +1,9 @@
-// One node while it is lowered: what its handler may ask of it and make for it.
+// NodeLowering: the interface of a handler to the node that it lowers.
 //
-// A handler sees data inputs only; the reader keeps control edges. It makes operators with the
-// functions of formats/lowering/op_maker.h (Make, Emit, Cast, IntsConstant, …) and says with
-// Result() which variable each output is. An attribute that a file leaves out has TensorFlow's
-// default, which the handler gives as `otherwise`.
+// A handler sees data inputs only; the reader deals with control edges. It makes operators with the
+// functions of formats/lowering/op_maker.h (Make, Emit, Cast, IntsConstant, …) and sets each output
+// with Result(). For an attribute that a file leaves out, the handler passes TensorFlow's default
+// as `otherwise`.
 #pragma once
 
 #include <optional>
@@ -31,65 +31,71 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
 
   // --- inputs, without control edges
   size_t inputs() const override;
-  // The variable of input `i`; a mistake, and a variable of unknown type, where there is none.
+  // The variable of input `i`. Where it is missing: reports an error and returns a variable of
+  // unknown type.
   int In(size_t i);
   int Required(size_t i) override { return In(i); }
-  // Whether nobody needs the list of input `i` besides this node, which may change it in place.
+  // Whether this node is the only user of the list of input `i`, so that it may change it in place.
   bool MayTake(size_t i) const;
-  // The numbers of input `i`, which the handler needs to be known; a mistake where they are not.
+  // The integers of input `i`, which must be constant; otherwise an error is reported.
   Ints RequiredInts(size_t i, std::string_view what);
 
-  // The first operand of uint16, uint32 or uint64 has this type; kNoType: there is none.
+  // The type of the first operand of uint16, uint32 or uint64; kNoType: there is none.
   int UnsignedType();
 
   // --- attributes
   const Attribute* Find(std::string_view name) const override;
   bool Has(std::string_view name) const { return Find(name) != nullptr; }
   bool Bool(std::string_view name, bool otherwise) const;
-  // A DataType, and the dtype that heddle holds it in.
+  // The value of a type attribute as a DataType, and as the dtype that holds it.
   int Type(std::string_view name, int otherwise) const;
   DType TypeAttr(std::string_view name, DType otherwise) const;
   std::vector<std::string> StrList(std::string_view name) const;
-  Shape ShapeAttr(std::string_view name) const;  // Shape::Unknown() where it is left out
+  Shape ShapeAttr(std::string_view name) const;  // Shape::Unknown() if absent
 
   // --- variables
   Kind kind(int v) const { return v == kNoDraft ? Kind::kTensor : l_.facts(v).kind; }
-  // A new handle of a variable.
+  // Adds a handle of a variable.
   int Handle(Kind kind, int target);
-  // Says a variable's TensorFlow type where its dtype does not tell it (uint16 is held in int32).
+  // Sets a variable's TensorFlow type where its dtype does not determine it (uint16 is held in
+  // int32).
   void SetType(int v, int type) { l_.SetType(v, type); }
   void SetKind(int v, Kind kind);
-  // Says what a variable that operators compute will hold.
+  // Records the value that a computed variable will have.
   void SetKnown(int v, Tensor value);
 
   // --- constants
-  // The contents of a constant of the file, under a name like this.
+  //
+  // Adds a constant with contents from the file, named after `name`.
   int DataConstant(const TensorData& data, std::string_view name);
 
   // --- variables that are kept from run to run
-  // The variable behind input `i`, which is a reference or a resource. Operators read it like any
-  // other, and write it by having it as their output, too: Emit("sgd", {{"Param", {v}}, …}, {},
-  // {{"ParamOut", {v}}}). A mistake where the input is no variable.
+  //
+  // The variable that input `i` refers to, as a reference or a resource; an error if there is none.
+  // Operators read it like any other, and write it by having it as an output too: Emit("sgd",
+  // {{"Param", {v}}, …}, {}, {{"ParamOut", {v}}}).
   int Variable(size_t i);
-  // Overwrites it: an assignment.
+  // Assigns a value to the variable.
   void Write(int variable, int value);
-  // A copy of what `v` holds now, whoever writes to it later.
+  // A copy of the present value of `v`, which later writes do not change.
   int Snapshot(int v);
-  // A variable of heddle's own, which begins with this value. Its name, the node's and "@state", is
-  // none that a graph could give.
+  // Adds a state variable with this initial value. Its name, the node's with "@state", cannot occur
+  // in a graph.
   int HoldState(Tensor value);
-  // The output of operators on references: the variable again.
+  // The output of an operator on references: the variable itself.
   void ResultVariable(int variable) { Result(0, variable); }
 
   // --- results
-  // Whether some node, or the caller, uses the output.
+  //
+  // Whether a node, or the caller, uses the output.
   bool Wants(size_t output) const;
-  // The node's output `output` is this variable.
+  // Makes variable `v` the node's output `output`.
   void Result(size_t output, int v);
 
   // --- for control flow
-  // Whether operators of the present block can read the variable; whether it is of the block that
-  // the present one lies in.
+  //
+  // Whether operators of the present block can read the variable; whether it belongs to the block
+  // around the present one.
   bool Sees(int v) const;
   bool IsOutside(int v) const;
   VarFacts& facts(int v) { return l_.facts(v); }
@@ -103,13 +109,13 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   int Wide(int v);
   void SayDefinedType(size_t output, int v);
   int Operand(size_t i);
-  // The result as the use of unsigned operands wants it.
+  // Converts a result as the use of unsigned operands requires.
   int AsResult(size_t output, int v);
 
   Lowering& l_;
   const Node& node_;
   Instance& instance_;
-  const int at_;  // the node's place in the instance's graph
+  const int at_;  // the node's index in the instance's graph
 };
 
 }  // namespace heddle::tensorflow

@@ -1,4 +1,4 @@
-// Constants, inputs, names for values, and what shapes are made of and used for.
+// Constants, inputs, identities, and operators that make or use shapes.
 #include <algorithm>
 
 #include "formats/tensorflow/handlers.h"
@@ -22,7 +22,7 @@ bool LowerConst(NodeLowering& n) {
   return true;
 }
 
-// One that nobody feeds.
+// A placeholder that is reached is one that is not fed.
 bool LowerPlaceholder(NodeLowering& n) {
   n.Problem("is an input that is not fed");
   n.Result(0, n.NewVar(n.TypeAttr("dtype", DType::kUnknown)));
@@ -41,7 +41,7 @@ bool LowerIdentityN(NodeLowering& n) {
 
 bool LowerNoOp(NodeLowering&) { return true; }
 
-// A dead side is left out by the branches around it, so that both are the value.
+// The branches around it leave out the dead side, so both outputs are the input.
 bool LowerSwitch(NodeLowering& n) {
   n.Result(0, n.In(0));
   n.Result(1, n.In(0));
@@ -59,13 +59,13 @@ bool LowerSwitchN(NodeLowering& n) {
   return true;
 }
 
-// A Merge whose value is decided already, since its other side is not there.
+// A Merge whose other inputs were removed passes its only input on.
 bool LowerPass(NodeLowering& n) {
   n.Result(0, n.In(0));
   return true;
 }
 
-// The dimensions of a variable, where all of them are fixed; else as far as they are known.
+// Makes `v` the constant dimensions if all are known; otherwise records those that are.
 void SetDims(NodeLowering& n, int v, const Shape& shape) {
   if (!shape.known_rank()) return;
   const Ints dims(shape.begin(), shape.end());
@@ -126,7 +126,7 @@ bool LowerPack(NodeLowering& n) {
   const std::vector<int> all = n.AllInputs();
   if (all.empty()) return false;
   const int made = n.Make("stack", {{"X", all}}, {{"axis", n.Int("axis", 0)}}, "Y");
-  // Sizes that are put together are often known in part.
+  // Vectors of dimensions are often known in part.
   Ints partial;
   bool complete = n.dtype(made) == DType::kI32 || n.dtype(made) == DType::kI64;
   for (int v : all) {
@@ -150,7 +150,7 @@ bool LowerPack(NodeLowering& n) {
   return true;
 }
 
-// A shape of zero elements means what it says; Paddle's takes 0 for the dimension of the input.
+// In TensorFlow a size of 0 means 0; in Paddle's reshape it means the dimension of the input.
 bool LowerReshape(NodeLowering& n) {
   const int x = n.In(0), shape = n.In(1);
   const auto known = n.ConstantInts(shape);
@@ -167,7 +167,7 @@ bool LowerReshape(NodeLowering& n) {
   }
   const int made = n.Make("onnx_reshape", {{"data", {x}}, {"shape", {shape}}},
                           {{"allowzero", int64_t{1}}}, "reshaped");
-  // A vector of sizes has an element for each dimension.
+  // The length of the vector of sizes is the rank of the result.
   const Shape& length = n.shape(shape);
   if (!known && !partial.empty())
     n.SetShape(made, Shape(std::span<const int64_t>(partial)));
@@ -177,7 +177,7 @@ bool LowerReshape(NodeLowering& n) {
   return true;
 }
 
-// Texts among the data say what failed; heddle's message names the operator.
+// Strings among the data would say what failed; heddle's message names the operator.
 bool LowerAssert(NodeLowering& n) {
   std::vector<int> data;
   for (int v : n.AllInputs(1))

@@ -6,7 +6,7 @@
 namespace heddle::tensorflow {
 namespace {
 
-// TensorFlow's operators and heddle's of the same meaning.
+// TensorFlow's operators, and heddle's with the same meaning.
 constexpr std::pair<std::string_view, std::string_view> kDirect[] = {
     {"AdjustContrastv2", "tf_adjust_contrastv2"},
     {"AdjustHue", "tf_adjust_hue"},
@@ -156,7 +156,7 @@ constexpr std::pair<std::string_view, std::string_view> kDirect[] = {
     {"Xlogy", "tf_xlogy"},
 };
 
-// The node's attribute as the operator has it.
+// Adds the node's attribute in the type that the operator declares.
 void AddAttribute(NodeLowering& n, const AttrDef& def, Attrs* attrs) {
   const Attribute* a = n.Find(def.name);
   if (a == nullptr) return;
@@ -190,7 +190,7 @@ int64_t OutputCount(const NodeLowering& n) {
   return 1;
 }
 
-// The dtype of outputs that are positions or numbers of elements; kUnknown of others.
+// The dtype of an output that holds positions or counts; kUnknown for others.
 DType IndexTypeOf(const NodeLowering& n, const OpDef& def, std::string_view output) {
   if (output == "idx") return n.TypeAttr("out_idx", DType::kI32);
   if (output == "argmax") return n.TypeAttr("Targmax", DType::kI64);

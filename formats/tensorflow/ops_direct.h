@@ -1,5 +1,5 @@
-// Operators that heddle has under TensorFlow's name: slots, attributes and outputs stand in
-// TensorFlow's order, and what a file leaves out has the operator's default.
+// Operators that heddle has under TensorFlow's name: slots, attributes and outputs are in
+// TensorFlow's order, and absent attributes have the operator's defaults.
 #pragma once
 
 #include <string_view>
@@ -8,17 +8,17 @@
 
 namespace heddle::tensorflow {
 
-// Makes `type`, heddle's operator for the node. The inputs are the node's, in order; a slot that
-// takes a list takes what the others leave. False: there is no such operator.
+// Makes heddle's operator `type` of the node, with the node's inputs in order; a list slot takes
+// those that the other slots leave. False: there is no such operator.
 bool LowerDirect(NodeLowering& n, std::string_view type);
 
-// The same with these inputs. Variables of the slots in order; kNoDraft: left out.
+// The same with `inputs`: the variables of the slots in order; kNoDraft: absent.
 bool LowerDirect(NodeLowering& n, std::string_view type, const std::vector<int>& inputs);
 
-// The dtype of a variable whose operator tells it when it runs.
+// Sets the dtype of a variable whose operator determines it only at run time.
 void SayDType(NodeLowering& n, int v, DType dtype);
 
-// Output `output` is `v`, of the TensorFlow type of `like` where that is held in v's dtype.
+// Makes `v` output `output`, of the TensorFlow type of `like` if v's dtype can hold that type.
 void ResultLike(NodeLowering& n, size_t output, int v, int like);
 
 }  // namespace heddle::tensorflow

@@ -5,7 +5,7 @@
 namespace heddle::tensorflow {
 namespace {
 
-// heddle's operators of the same meaning; template arguments must be objects.
+// Names of heddle's operators of the same meaning, as objects since they are template arguments.
 constexpr char kAbs[] = "abs";
 constexpr char kAcos[] = "acos";
 constexpr char kAcosh[] = "acosh";
@@ -63,7 +63,7 @@ bool LowerUnary(NodeLowering& n) {
   ResultLike(n, 0, n.Unary(kType, x), x);
   return true;
 }
-// Results of another dtype than the operand's.
+// Operators whose result has another dtype than the operand.
 template <const char* kType>
 bool LowerTest(NodeLowering& n) {
   n.Result(0, n.Unary(kType, n.In(0)));
@@ -82,7 +82,7 @@ bool LowerCompare(NodeLowering& n) {
   return true;
 }
 
-// Of complex numbers both parts are equal.
+// Complex numbers are equal if both parts are.
 bool LowerEqual(NodeLowering& n) {
   const bool equal = n.op() == "Equal";
   const int x = n.In(0), y = n.In(1);
@@ -97,7 +97,7 @@ bool LowerEqual(NodeLowering& n) {
   }
   if (!IsComplexVar(n, x)) {
     Attrs attrs;
-    if (IsFloat(n.dtype(x))) attrs.emplace_back("exact", true);  // the same number
+    if (IsFloat(n.dtype(x))) attrs.emplace_back("exact", true);  // no tolerance
     n.Result(0, n.Make(type, {{"X", {x}}, {"Y", {y}}}, std::move(attrs)));
     return true;
   }
@@ -120,7 +120,7 @@ bool LowerSquare(NodeLowering& n) {
   return true;
 }
 
-// Of complex numbers the root is a power.
+// The root of a complex number is its power of 0.5.
 bool LowerSqrt(NodeLowering& n) {
   const int x = n.In(0);
   const bool inverse = n.op() == "Rsqrt";
@@ -133,7 +133,7 @@ bool LowerSqrt(NodeLowering& n) {
   return true;
 }
 
-// Complex numbers over their size.
+// The sign of a complex number is the number divided by its absolute value.
 bool LowerSign(NodeLowering& n) {
   const int x = n.In(0);
   if (!IsComplexVar(n, x)) {
@@ -145,7 +145,7 @@ bool LowerSign(NodeLowering& n) {
   return true;
 }
 
-// Halves go to the even neighbour. Integers give 0, which is what TensorFlow answers.
+// Rounds halves to even. For integers the result is 0, as in TensorFlow.
 bool LowerRound(NodeLowering& n) {
   const int x = n.In(0);
   if (IsFloat(n.dtype(x)))
@@ -170,7 +170,7 @@ bool LowerSquaredDifference(NodeLowering& n) {
   return true;
 }
 
-// Integers: towards zero, and the divisor is not 0.
+// Division of integers truncates; a divisor of 0 is an error.
 bool LowerDivide(NodeLowering& n) {
   const int x = n.In(0), y = n.In(1);
   if (IsFloat(n.dtype(x)) || IsComplexVar(n, x)) {
@@ -197,7 +197,7 @@ bool LowerAtan2(NodeLowering& n) {
   return true;
 }
 
-// From left to right; one dtype and shape.
+// Adds from left to right; all inputs have one dtype and shape.
 bool LowerAddN(NodeLowering& n) {
   const std::vector<int> inputs = n.AllInputs();
   if (inputs.empty()) return false;
@@ -218,8 +218,8 @@ bool LowerExtreme(NodeLowering& n) {
   return true;
 }
 
-// Where the limits exclude each other, the lower one holds. Limits that are known not to are
-// applied in the order in which activations are written.
+// If the limits exclude each other, the lower one wins. Constant limits that do not are applied in
+// the order in which activations are written.
 bool LowerClipByValue(NodeLowering& n) {
   const auto low = n.ConstantFloats(n.In(1)), high = n.ConstantFloats(n.In(2));
   const bool apart =
@@ -253,7 +253,7 @@ bool LowerLeakyRelu(NodeLowering& n) {
   n.Result(0, n.Unary("leaky_relu", n.In(0), {{"alpha", n.Float("alpha", 0.2)}}));
   return true;
 }
-// For x so large that 1 + exp(-x) is 1, the result is x, in double precision too.
+// Above the threshold 1 + exp(-x) is 1 even in double precision, so the result is x.
 bool LowerSoftplus(NodeLowering& n) {
   n.Result(0, n.Unary("softplus", n.In(0), {{"beta", 1.0}, {"threshold", 40.0}}));
   return true;

@@ -1,4 +1,4 @@
-// Choosing, searching and counting elements.
+// Operators that select, search and count elements.
 #include "core/op_registry.h"
 #include "core/shapes.h"
 #include "formats/tensorflow/ops_direct.h"
@@ -6,7 +6,7 @@
 namespace heddle::tensorflow {
 namespace {
 
-// A condition that is a vector chooses rows.
+// A vector as condition selects whole rows.
 bool LowerSelect(NodeLowering& n) {
   int c = n.In(0);
   const int x = n.In(1), y = n.In(2);
@@ -44,7 +44,7 @@ bool LowerWhere(NodeLowering& n) {
   return true;
 }
 
-// With and without axis, with and without counts.
+// Unique, UniqueV2 (with axis), and both with counts.
 bool LowerUnique(NodeLowering& n) {
   const int x = n.In(0);
   Ins ins{{"x", {x}}};
@@ -62,7 +62,7 @@ bool LowerUnique(NodeLowering& n) {
   return true;
 }
 
-// All indices, then all data.
+// Its inputs are all index tensors, then all data tensors.
 bool LowerStitch(NodeLowering& n) {
   const std::vector<int> all = n.AllInputs();
   const auto half = static_cast<int64_t>(all.size() / 2);
@@ -98,7 +98,7 @@ bool LowerInTopK(NodeLowering& n) {
   return true;
 }
 
-// The first one has its threshold as an attribute.
+// The first version has the threshold as an attribute.
 bool LowerFirstNms(NodeLowering& n) {
   n.Result(
       0, n.Make("tf_non_max_suppression_v5",
@@ -110,7 +110,7 @@ bool LowerFirstNms(NodeLowering& n) {
   return true;
 }
 
-// V4 and V5 may pad, and return how many of the indices count; V5 returns scores, too.
+// V4 and V5 may pad the indices and return how many are valid; V5 also returns scores.
 bool LowerNonMaxSuppression(NodeLowering& n) {
   const bool soft = n.op().ends_with("V5");
   Ins ins{{"boxes", {n.In(0)}},
@@ -146,7 +146,7 @@ bool LowerConcatOffset(NodeLowering& n) {
   return true;
 }
 
-// Bits of types that are held in wider ones are seen in their own width.
+// Elements in wider storage are cut to the bits of their own type first.
 bool LowerBitcast(NodeLowering& n) {
   const int x = n.In(0), from = n.type(x), to = BaseType(n.Type("type", kFloat));
   const auto narrow = [](int type) {
@@ -169,7 +169,7 @@ bool LowerBitcast(NodeLowering& n) {
   return true;
 }
 
-// Two spatial dimensions and one size for both.
+// SpaceToBatch and BatchToSpace: two spatial dimensions with one block size.
 bool LowerOldBlocks(NodeLowering& n) {
   const bool to_batch = n.op() == "SpaceToBatch";
   const int64_t size = n.Int("block_size", 2);

@@ -1,5 +1,6 @@
-// TensorLists, which are values, and TensorArrays and stacks, which are not: their handles stand
-// for one array variable, and flows and edges have put the operators on it into order.
+// TensorLists, which are values, and TensorArrays and stacks, whose handles refer to one array
+// variable. The reader has already put the operators on such an array into order, by flows and
+// edges.
 #include "core/shapes.h"
 #include "formats/tensorflow/blocks.h"
 #include "formats/tensorflow/handlers.h"
@@ -12,7 +13,7 @@ void AddDType(NodeLowering& n, std::string_view attribute, Attrs* attrs) {
   if (dtype != DType::kUnknown) attrs->emplace_back("dtype", DTypeToProto(dtype));
 }
 
-// The items' shape as far as it is known, from the input that names it.
+// The shape of a list's items that input `i` states, as far as it is known.
 Shape NamedShape(NodeLowering& n, size_t i) {
   if (i >= n.inputs()) return Shape::Unknown();
   const int v = n.In(i);
@@ -35,15 +36,15 @@ int List(NodeLowering& n, std::string_view type, Ins ins, Attrs attrs, const Sha
   return made;
 }
 
-// The shape that all items of the list have once one of shape `item` has been written to it; open
-// where they differ.
+// The common shape of the list's items after one of shape `item` has been written; dimensions that
+// differ are unknown.
 Shape WithItem(NodeLowering& n, int list, const Shape& item) {
   const VarFacts& facts = n.facts(list);
   if (facts.says_shape) return facts.shape;
   return facts.has_items ? Joined(facts.shape, item) : item;
 }
 
-// A new list of items that input `i` names the shape of.
+// Makes a list whose items have the shape that input `i` states.
 int NewList(NodeLowering& n, Ins ins, Attrs attrs, size_t i) {
   const Shape named = NamedShape(n, i);
   const int list = List(n, "tf_list_reserve", std::move(ins), std::move(attrs), named);
@@ -52,22 +53,22 @@ int NewList(NodeLowering& n, Ins ins, Attrs attrs, size_t i) {
   return list;
 }
 
-// Says that a list has as many items as `count`, where that keeps its value. (What a loop carries,
-// or a node writes, does not.)
+// Records that a list has `count` items, if `count` keeps its value, which carried and written
+// variables do not.
 void NoteLength(NodeLowering& n, int list, int count) {
   const VarFacts& facts = n.facts(count);
   if (!facts.is_variable && facts.first == kNoDraft && n.rank(count) == 0)
     n.facts(list).length = count;
 }
 
-// The variable that says how many items the list has, if operators here can read it.
+// The variable with the list's number of items, if operators here can read it.
 int LengthOf(NodeLowering& n, int list) {
   const int count = n.facts(list).length;
   return count != kNoDraft && n.Sees(count) ? count : kNoDraft;
 }
 
-// The same of an operator that gives another list: the list itself, changed, where nobody else
-// needs it.
+// Makes an operator that changes a list, in place if nothing else uses the list; returns the
+// changed list.
 int Changed(NodeLowering& n, int list, std::string_view type, Ins ins, Attrs attrs,
             const Shape& items, bool same_length) {
   const int length = same_length ? n.facts(list).length : kNoDraft;
@@ -88,7 +89,8 @@ int Changed(NodeLowering& n, int list, std::string_view type, Ins ins, Attrs att
   return made;
 }
 
-// The result of an operator on a list: one item, or several on a new axis.
+// Makes an operator that reads a list and returns its result: one item, or several stacked on a new
+// axis.
 int Items(NodeLowering& n, std::string_view type, Ins ins, std::string_view dtype_attribute,
           const Shape& items, bool stacked, int64_t count = -1) {
   Attrs attrs;
@@ -208,7 +210,7 @@ bool LowerListScatter(NodeLowering& n) {
   AddDType(n, "element_dtype", &attrs);
   Shape items = n.shape(x);
   if (items.rank() > 0) items.erase(0);
-  // As many items as are asked for, or as the places need.
+  // The list has as many items as are asked for, or as the largest index needs.
   const int wanted = n.inputs() > 3 ? n.In(3) : n.IntConstant(0);
   const int count = n.Binary("elementwise_max", n.Cast(wanted, DType::kI64), n.IntConstant(0));
   const int empty =
@@ -272,7 +274,7 @@ int Flow(NodeLowering& n) {
   return flow;
 }
 
-// The array behind input 0; a mistake where there is none.
+// The array that the handle in input 0 refers to; an error if there is none.
 int ArrayOf(NodeLowering& n, Kind kind) {
   const int handle = n.In(0);
   if (n.kind(handle) == kind && n.facts(handle).target != kNoDraft) return n.facts(handle).target;
@@ -302,8 +304,9 @@ int NewArray(NodeLowering& n, int count, int type, const Shape& items) {
   return array;
 }
 
-// An item of this shape is written to an array. Reads, in a loop's earlier nodes too, go by the
-// shape of the first item: others make it unknown, from the beginning.
+// Records that an item of this shape is written to an array. Reads, also by earlier nodes in a
+// loop, rely on the shape of the first item; if another one differs, the graph is read again with
+// the shape unknown.
 void NoteItem(NodeLowering& n, int array, const Shape& item) {
   VarFacts& facts = n.facts(array);
   const Shape before = facts.shape;
@@ -391,8 +394,8 @@ bool LowerArraySplit(NodeLowering& n) {
   return true;
 }
 
-// The gradients of an array's items, one array for each `source`. It begins where its array lies,
-// before any loop that adds to it.
+// Makes the array for the gradients of an array's items, one per `source`. It is made in the
+// array's own block, before any loop that adds to it.
 bool LowerArrayGrad(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kTensorArray);
   const std::string source = n.Str("source", "");

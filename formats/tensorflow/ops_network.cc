@@ -1,4 +1,4 @@
-// Convolutions, pooling, normalisation and products of matrices.
+// Convolutions, pooling, normalisation and matrix products.
 #include <algorithm>
 #include <cctype>
 #include <limits>
@@ -10,16 +10,16 @@
 namespace heddle::tensorflow {
 namespace {
 
-// Attributes of sliding windows in Paddle's order: spatial dimensions alone.
+// Attributes of sliding windows in Paddle's order, for the spatial dimensions alone.
 struct Windows {
   bool channels_last = true;
   Ints kernel, strides, dilations;
-  Ints pads;          // begin and end of each dimension; empty where they wait for the sizes
-  bool same = false;  // padding SAME of sizes that are not known
+  Ints pads;          // begin and end of each dimension in turn; empty: SAME, computed at run time
+  bool same = false;  // padding SAME of unknown sizes
 };
 
-// Elements of a list that has one for each dimension of the layout. Nothing where those of batch
-// and channels are not 1, or the list has another length.
+// The spatial elements of a list with one element per dimension of the layout. Nothing if the
+// elements of batch and channels are not 1, or the list has another length.
 std::optional<Ints> Spatial(const Ints& list, size_t rank, bool channels_last) {
   if (list.empty()) return Ints(rank - 2, 1);
   const size_t channel = channels_last ? rank - 1 : 1;
@@ -32,7 +32,7 @@ std::optional<Ints> Spatial(const Ints& list, size_t rank, bool channels_last) {
   return spatial;
 }
 
-// `kernel`: the spatial sizes, or those of attribute ksize where it is empty.
+// Reads the window attributes. `kernel`: the spatial sizes; empty: those of the attribute ksize.
 std::optional<Windows> WindowsOf(NodeLowering& n, int x, Ints kernel, size_t rank) {
   Windows w;
   const std::string format = n.Str("data_format", rank == 4 ? "NHWC" : "NDHWC");
@@ -65,7 +65,7 @@ std::optional<Windows> WindowsOf(NodeLowering& n, int x, Ints kernel, size_t ran
       int64_t size = ranked ? n.shape(x)[static_cast<int>(dim)] : -1;
       if (w.kernel[i] < 0 || w.kernel[i] > std::numeric_limits<int32_t>::max()) return std::nullopt;
       const int64_t reach = w.dilations[i] * (w.kernel[i] - 1) + 1;
-      if (size < 0 && w.strides[i] == 1) size = reach;  // any gives the same
+      if (size < 0 && w.strides[i] == 1) size = reach;  // any size gives the same padding
       if (size < 0) {
         w.same = true;
         continue;
@@ -79,7 +79,7 @@ std::optional<Windows> WindowsOf(NodeLowering& n, int x, Ints kernel, size_t ran
     w.pads.push_back(end);
   }
   if (w.same) {
-    // The operators work SAME out by themselves, but for dilated windows.
+    // The operators compute SAME padding themselves, except for dilated windows.
     for (const int64_t d : w.dilations)
       if (d != 1) return std::nullopt;
     w.pads.assign(w.kernel.size(), 0);
@@ -87,7 +87,7 @@ std::optional<Windows> WindowsOf(NodeLowering& n, int x, Ints kernel, size_t ran
   return w;
 }
 
-// Equal at both ends of every dimension: the short form, which fusions know best.
+// One number per dimension where begin and end are equal: the form that most fusions look for.
 Ints ShortPads(const Ints& pads, size_t spatial) {
   if (pads.size() == spatial) return pads;
   Ints one;
@@ -110,14 +110,14 @@ Attrs WindowAttrs(const Windows& w, bool dilations) {
   return attrs;
 }
 
-// A filter in another order of axes; constants are rearranged now.
+// Transposes a filter; for constants, passes compute the result.
 int Permuted(NodeLowering& n, int v, const Ints& perm) {
   return n.Make("transpose2", {{"X", {v}}}, {{"axis", perm}});
 }
 
 bool IsEmpty(NodeLowering& n, int v) { return n.shape(v).is_static() && n.shape(v).numel() == 0; }
 
-// Window attributes that no form of the operator takes.
+// Reports window attributes that no form of the operator supports.
 void SayBadWindows(NodeLowering& n) {
   n.Problem("has windows that are not supported: strides, dilations, ksize, padding '",
             n.Str("padding", ""),
@@ -135,7 +135,7 @@ bool LowerConv(NodeLowering& n) {
   const int64_t channels = ranked && !format.empty()
                                ? n.shape(x)[format.back() == 'C' ? static_cast<int>(rank) - 1 : 1]
                                : -1;
-  // The number of groups follows from the channels of both operands.
+  // The number of groups follows from the numbers of channels, which must be known.
   if (f.rank() != static_cast<int>(rank) || channels < 1 || f[static_cast<int>(rank) - 2] < 1 ||
       IsEmpty(n, x))
     return LowerDirect(n, general);
@@ -144,7 +144,7 @@ bool LowerConv(NodeLowering& n) {
   for (size_t i = 0; i + 2 < rank; ++i) perm.push_back(static_cast<int64_t>(i));
   const auto w = WindowsOf(n, x, kernel, rank);
   if (!w) return LowerDirect(n, general);
-  // A filter that sees fewer channels than there are is one of several groups.
+  // A filter with fewer input channels than the image belongs to a grouped convolution.
   const int64_t depth = f[static_cast<int>(rank) - 2];
   if (channels % depth != 0)
     n.Problem("convolves ", channels, " channels with a filter of shape ", f.ToString());
@@ -160,7 +160,7 @@ bool LowerConv(NodeLowering& n) {
   return true;
 }
 
-// [H, W, in, multiplier] becomes [in * multiplier, 1, H, W].
+// The filter [H, W, in, multiplier] becomes [in * multiplier, 1, H, W].
 bool LowerDepthwise(NodeLowering& n) {
   const int x = n.In(0), filter = n.In(1);
   const Shape f = n.shape(filter);
@@ -182,7 +182,7 @@ bool LowerPool(NodeLowering& n) {
   const int x = n.In(0);
   std::optional<Windows> w;
   if (n.op() == "MaxPoolV2") {
-    // ksize and strides are operands.
+    // MaxPoolV2 has ksize and strides as inputs.
     const Ints ksize = n.ConstantInts(n.In(1)).value_or(Ints()),
                strides = n.ConstantInts(n.In(2)).value_or(Ints());
     if (ksize.empty() || strides.empty()) return LowerDirect(n, "tf_max_pool_v2");
@@ -203,14 +203,14 @@ bool LowerPool(NodeLowering& n) {
   attrs.emplace_back("ksize", w->kernel);
   attrs.emplace_back("pooling_type", std::string(max ? "max" : "avg"));
   attrs.emplace_back("exclusive", true);
-  // TensorFlow's two kernels differ in what they make of NaN and of -infinity.
+  // TensorFlow's kernels for 2-D and 3-D differ in how they treat NaN and -infinity.
   attrs.emplace_back("skip_nan", max && rank == 4);
   attrs.emplace_back("from_infinity", max && rank == 5);
   n.Result(0, n.Make(rank == 4 ? "pool2d" : "pool3d", {{"X", {x}}}, std::move(attrs)));
   return true;
 }
 
-// An empty tensor where the result is not used.
+// An empty tensor for an output that is not used.
 int Empty(NodeLowering& n) { return n.FloatsConstant({}, DType::kF32); }
 
 bool LowerBatchNorm(NodeLowering& n) {
@@ -291,7 +291,7 @@ bool LowerBiasAddGrad(NodeLowering& n) {
   return true;
 }
 
-// Products of matrices, which may be transposed or (adjoint) conjugated besides.
+// A matrix product whose operands may be transposed or, for adjoints, also conjugated.
 void Multiply(NodeLowering& n, int x, int y, bool trans_x, bool trans_y, bool conjugate) {
   if (conjugate && IsComplex(n.dtype(x))) {
     if (trans_x) x = n.Unary("conj", x);
@@ -343,7 +343,7 @@ bool LowerSoftmax(NodeLowering& n) {
 
 bool Holds(std::string_view letters, char c) { return letters.find(c) != std::string_view::npos; }
 
-// An operand of an einsum without repeated letters: a letter for each axis.
+// An operand of an einsum without repeated letters, with one letter per axis.
 struct Lettered {
   int var;
   std::string letters;
@@ -358,13 +358,13 @@ int Reordered(NodeLowering& n, const Lettered& x, const std::string& letters) {
   return x.letters == letters ? x.var : Permuted(n, x.var, perm);
 }
 
-// A product with a matrix: both operands, and the result, keep the order of their axes, several of
-// which may stand for one of the matrix's.
+// A product with a matrix, if both operands and the result keep the order of their axes. Several
+// axes may form one axis of the matrix.
 std::optional<int> ProductWithMatrix(NodeLowering& n, const Lettered& x, const Lettered& y,
                                      const std::string& rows, const std::string& inner,
                                      const std::string& columns) {
   int64_t depth = 1, width = 1;
-  Ints flat(rows.size(), 0), split(rows.size(), 0);  // 0: the axis stays
+  Ints flat(rows.size(), 0), split(rows.size(), 0);  // 0: the dimension of the input
   for (const char c : inner) {
     if (x.Size(n, c) != y.Size(n, c) || y.Size(n, c) <= 0 ||
         __builtin_mul_overflow(depth, y.Size(n, c), &depth))
@@ -382,8 +382,9 @@ std::optional<int> ProductWithMatrix(NodeLowering& n, const Lettered& x, const L
   return columns.size() > 1 ? n.Reshape(made, split) : made;
 }
 
-// An einsum that is a product of matrices between transposes or reshapes, of which passes know
-// more: attention, for one. Nothing: it is none, or sizes are not known that have to be.
+// An einsum that is a matrix product between transposes or reshapes: passes know more about these
+// operators (attention, for one). Nothing: it is no such product, or a size that is needed is not
+// known.
 std::optional<int> EinsumProduct(NodeLowering& n, Lettered x, Lettered y, const std::string& out) {
   std::string batch, rows, columns, inner;
   for (const char c : out) {
@@ -418,7 +419,7 @@ std::optional<int> EinsumProduct(NodeLowering& n, Lettered x, Lettered y, const 
   return Reordered(n, {made, batch + rows + columns}, out);
 }
 
-// One operand may know of a letter's size what the other does not.
+// The shape of an einsum's result; a letter's size is known if it is in one operand.
 Shape ShapeByLetters(const NodeLowering& n, const std::vector<Lettered>& operands,
                      const std::string& out) {
   Shape shape;
@@ -432,7 +433,8 @@ Shape ShapeByLetters(const NodeLowering& n, const std::vector<Lettered>& operand
   return shape;
 }
 
-// Two real operands whose letters occur once in each are Paddle's; all else is general.
+// An einsum of two real operands without repeated letters becomes Paddle's; any other a general
+// operator.
 bool LowerEinsum(NodeLowering& n) {
   const std::vector<int> inputs = n.AllInputs();
   std::string equation = n.Str("equation", "");

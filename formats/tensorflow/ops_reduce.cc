@@ -1,4 +1,4 @@
-// Reductions over axes, positions of extremes, and running sums.
+// Reductions over axes, argmin and argmax, and cumulative sums.
 #include <algorithm>
 
 #include "core/op_registry.h"
@@ -8,7 +8,8 @@
 namespace heddle::tensorflow {
 namespace {
 
-// heddle's reductions: Paddle's, which take constant axes, and those that take an operand.
+// heddle's two forms of a reduction: Paddle's with constant axes, and ONNX's with axes as an
+// operand.
 struct Reduction {
   std::string_view op, paddle, onnx;
 };
@@ -25,7 +26,7 @@ bool LowerReduction(NodeLowering& n) {
   const int x = n.In(0), axes = n.In(1);
   const bool keep = n.Bool("keep_dims", false);
   const auto known = n.ConstantInts(axes);
-  if (known && known->empty()) {  // nothing is reduced
+  if (known && known->empty()) {  // no axes: nothing is reduced
     ResultLike(n, 0, n.Unary("assign", x), x);
     return true;
   }
@@ -52,7 +53,7 @@ bool LowerReduction(NodeLowering& n) {
     if (r->op == "Sum" || r->op == "Prod")
       attrs.emplace_back("out_dtype", DTypeToProto(n.dtype(x)));
     const int made = n.Make(r->paddle, {{"X", {x}}}, std::move(attrs));
-    // Sums of narrow integers are Paddle's in wider ones.
+    // Paddle's sums of narrow integers have a wider type.
     ResultLike(n, 0, n.dtype(x) == DType::kUnknown ? made : n.Cast(made, n.dtype(x)), x);
     return true;
   }
@@ -87,7 +88,7 @@ bool LowerScan(NodeLowering& n) {
   const int x = n.In(0), axis = n.In(1);
   const bool sum = n.op() == "Cumsum";
   const auto known = n.ConstantInts(axis);
-  // Paddle's exclusive sums of a single element are that element.
+  // Not for exclusive sums: Paddle's sum of a single element is the element instead of 0.
   if (sum && known && known->size() == 1 && !IsComplex(n.dtype(x)) && n.rank(x) != 0 &&
       !n.Bool("exclusive", false)) {
     const int made = n.Make("cumsum", {{"X", {x}}},

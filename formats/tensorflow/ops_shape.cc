@@ -1,4 +1,4 @@
-// Operators that rearrange elements: axes, parts, repetitions, conversions.
+// Operators that rearrange elements (transpose, slice, split, tile), and casts.
 #include <algorithm>
 
 #include "core/op_registry.h"
@@ -8,14 +8,15 @@
 namespace heddle::tensorflow {
 namespace {
 
-// One known integer of input `i`.
+// The constant integer of input `i`, if it is one.
 std::optional<int64_t> KnownInt(NodeLowering& n, size_t i) {
   const auto list = n.ConstantInts(n.In(i));
   if (!list || list->size() != 1) return std::nullopt;
   return (*list)[0];
 }
 
-// Axes that the operators know, for a tensor of this rank; false, and a mistake, for others.
+// Makes a negative axis positive, for a tensor of this rank; false, and an error is reported: out
+// of range.
 bool CheckAxis(NodeLowering& n, int64_t* axis, int rank) {
   if (rank < 0) return true;
   if (*axis < -rank || *axis >= rank) {
@@ -93,7 +94,7 @@ bool LowerConcat(NodeLowering& n) {
   const int like = values[0];
   if (known && known->size() == 1) {
     const int made = n.Make("concat", {{"X", values}}, {{"axis", (*known)[0]}});
-    // Sizes that are put together are often known in part. No shape has many.
+    // Vectors of dimensions are often known in part; they are short.
     Ints sizes;
     bool all = true;
     for (const int v : values) {
@@ -111,7 +112,7 @@ bool LowerConcat(NodeLowering& n) {
   return true;
 }
 
-// Parts of equal lengths, or of those that an operand names.
+// Splits into equal parts, or into parts whose lengths are an input (SplitV).
 bool LowerSplit(NodeLowering& n) {
   const bool lengths = n.op() == "SplitV";
   const int x = n.In(lengths ? 0 : 1);
@@ -184,7 +185,7 @@ bool LowerBroadcastTo(NodeLowering& n) {
   return true;
 }
 
-// Between uint64 and floats. ONNX's numbers of types are those that heddle's operator knows.
+// Casts between uint64 and floats; heddle's operator identifies types by ONNX's numbers.
 int CastUint64(NodeLowering& n, int x, int to) {
   const auto number = [](DType t) -> int64_t {
     return t == DType::kF32 ? 1 : t == DType::kF16 ? 10 : t == DType::kBF16 ? 16 : 11;
@@ -203,7 +204,7 @@ int CastUint64(NodeLowering& n, int x, int to) {
   return result;
 }
 
-// Types that are held in wider ones keep the low bits of what is cast.
+// Casts to types in wider storage keep the low bits.
 bool LowerCast(NodeLowering& n) {
   const int x = n.In(0), to = BaseType(n.Type("DstT", kFloat)), from = n.type(x);
   if (StorageOf(to) == DType::kUnknown || to == kString) {

@@ -1,4 +1,4 @@
-// Fourier transforms, and matrices decomposed and solved.
+// Fourier transforms, matrix decompositions and linear systems.
 #include "core/op_registry.h"
 #include "core/shapes.h"
 #include "formats/tensorflow/ops_direct.h"
@@ -6,7 +6,7 @@
 namespace heddle::tensorflow {
 namespace {
 
-// Over how many of the last dimensions: FFT, FFT2D, FFT3D.
+// The number of last dimensions that FFT, FFT2D and FFT3D transform.
 int64_t Dimensions(std::string_view op) {
   return op.ends_with("3D") ? 3 : op.ends_with("2D") ? 2 : 1;
 }
@@ -32,7 +32,7 @@ bool LowerRealTransform(NodeLowering& n) {
 
 bool LowerRealInverse(NodeLowering& n) {
   if (Dimensions(n.op()) == 1 && !n.ConstantInts(n.In(1))) {
-    // The length is known when the graph runs: the whole spectrum, and the real part of its signal.
+    // The length is only known at run time: transforms the whole spectrum and takes the real part.
     const int whole =
         n.Make("tf_mirror_spectrum", {{"x", {n.In(0)}}, {"length", {n.In(1)}}}, {}, "y");
     n.Result(0, n.Unary("real", n.Unary("fft_c2c", whole, TransformAttrs(n.op(), false))));
@@ -56,7 +56,7 @@ bool LowerRealInverse(NodeLowering& n) {
   return true;
 }
 
-// The conjugate transpose of matrices.
+// The conjugate transpose of the last two dimensions.
 int Adjoint(NodeLowering& n, int x) {
   const int rank = n.rank(x);
   if (rank == 0 || rank == 1) {
@@ -64,7 +64,7 @@ int Adjoint(NodeLowering& n, int x) {
     return x;
   }
   if (IsComplex(n.dtype(x))) x = n.Unary("conj", x);
-  if (rank < 0) {  // the order of axes follows from the rank when the graph runs
+  if (rank < 0) {  // the permutation depends on the rank, which is computed at run time
     const int axes = n.Cast(n.Make("size", {{"Input", {n.ShapeOf(x)}}}), DType::kI64);
     const auto from_end = [&](int64_t back) {
       return n.Reshape(n.Binary("elementwise_add", axes, n.IntConstant(-back)), {1});

@@ -1,4 +1,4 @@
-// Operators that write variables: optimizers and scatters, on references and on resources.
+// Operators that write variables, by reference or resource: optimizers and scatters.
 #include <algorithm>
 
 #include "core/op_registry.h"
@@ -7,8 +7,8 @@
 namespace heddle::tensorflow {
 namespace {
 
-// heddle's update operators have the slots of TensorFlow's in order, and for each variable that
-// they write an output <slot>_out.
+// heddle's update operators have TensorFlow's slots in order, and an output <slot>_out for each
+// variable that they write.
 bool LowerApply(NodeLowering& n, std::string_view type) {
   const OpDef* def = FindOp(type);
   if (def == nullptr) return false;
@@ -38,7 +38,7 @@ bool LowerApply(NodeLowering& n, std::string_view type) {
   return true;
 }
 
-// By the operator's name: ResourceSparseApplyAdam is tf_sparse_apply_adam.
+// The operator's type by name: ResourceSparseApplyAdam is tf_sparse_apply_adam.
 struct ApplyName {
   std::string_view op, type;
 };
@@ -85,7 +85,7 @@ bool LowerApplyByName(NodeLowering& n) {
   return false;
 }
 
-// Changes of rows, or of the slices that tuples of indices name.
+// Scatters to rows, or to slices given by index tuples.
 constexpr ApplyName kScatter[] = {
     {"ScatterAdd", "tf_scatter_add"},          {"ScatterDiv", "tf_scatter_div"},
     {"ScatterMax", "tf_scatter_max"},          {"ScatterMin", "tf_scatter_min"},

@@ -1,5 +1,5 @@
-// Variables that are kept from run to run: what makes, reads and assigns them. Operators that
-// compute new values (optimizers, scatters) stand with their families.
+// Variables that are kept from run to run: operators that make, read and assign them. Operators
+// that compute new values (optimizers, scatters) are in files of their own.
 #include <algorithm>
 
 #include "core/shapes.h"
@@ -22,7 +22,7 @@ bool LowerHandle(NodeLowering& n) {
   return true;
 }
 
-// The variable's present value. If no operator of the graph writes it, this is the variable.
+// The variable's present value. If no operator of the graph writes it, that is the variable itself.
 bool LowerRead(NodeLowering& n) {
   const int v = n.Variable(0);
   n.Result(0, n.lowering().IsWritten(v) ? n.Snapshot(v) : v);
@@ -61,12 +61,12 @@ bool LowerVariableShape(NodeLowering& n) {
 
 bool LowerDestroy(NodeLowering&) { return true; }
 
-// A random operator's position in its sequence is kept from run to run.
+// A random operator keeps its position in its sequence from run to run.
 bool LowerRandom(NodeLowering& n) {
   struct Form {
     std::string_view op, type;
     std::vector<std::string_view> operands;
-    std::string_view dtype;  // the attribute
+    std::string_view dtype;  // name of the attribute
     int otherwise;
   };
   static const std::vector<Form> forms = {
@@ -85,7 +85,7 @@ bool LowerRandom(NodeLowering& n) {
   DType dtype = form.dtype == "T" || form.dtype == "Tout"
                     ? n.dtype(like)
                     : n.TypeAttr(form.dtype, StorageOf(form.otherwise));
-  // Narrow numbers are rounded ones, but for those of uniform float16.
+  // Numbers of 16 bits are float32 numbers rounded, except uniform float16.
   const DType wanted = dtype;
   if (dtype == DType::kBF16 || (dtype == DType::kF16 && form.op != "RandomUniform"))
     dtype = DType::kF32;

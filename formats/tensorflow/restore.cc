@@ -1,5 +1,5 @@
-// Which variable of a SavedModel or a checkpoint has which key in its bundle: the restore operator
-// says so, whether it is a function or a group of plain nodes.
+// Finds the key of each variable in the bundle of a SavedModel or checkpoint, from the restore
+// operator, which is a function or a group of plain nodes.
 #include "core/error.h"
 #include "core/interrupts.h"
 #include "formats/tensorflow/lower.h"
@@ -7,7 +7,7 @@
 namespace heddle::tensorflow {
 namespace {
 
-// The value behind Identities and Casts of the same value.
+// The source of a value, behind Identity and Cast nodes.
 Source Behind(const NodeGraph& graph, Source s) {
   for (size_t steps = 0; s.is_node() && steps <= graph.size(); ++steps) {
     const auto& inputs = graph.links(s.node).inputs;
@@ -17,8 +17,8 @@ Source Behind(const NodeGraph& graph, Source s) {
   return s;
 }
 
-// The key that a node reads: the `k`th of a RestoreV2, or that of an older operator, which reads
-// one; empty: it reads something else.
+// The key that a value is restored from: the `k`th of a RestoreV2, or that of an older operator,
+// which has one; empty: it is not restored.
 std::string KeyOf(const NodeGraph& graph, Source value) {
   value = Behind(graph, value);
   if (!value.is_node()) return {};
@@ -36,7 +36,7 @@ std::string KeyOf(const NodeGraph& graph, Source value) {
                : std::string();
   };
   const std::string key = text(1), slice = text(2);
-  // A part of a tensor: the key, then what is asked for.
+  // For a part of a tensor: the key, a newline, and the slice.
   return slice.empty() || key.empty() ? key : key + std::string(1, '\n') + slice;
 }
 
@@ -50,10 +50,10 @@ std::string KeptName(const Node& node) {
 
 namespace {
 
-// The graph's variables, or how far a random operator's sequence is used.
+// Whether the operator writes a variable, or advances a random sequence.
 bool WritesState(std::string_view op) { return WritesVariable(op) || DrawsNumbers(op); }
 
-// fn(name of a function) for those that a node calls, or may call by an attribute.
+// Calls fn(function name) for the functions that a node calls, or may call through an attribute.
 template <typename Fn>
 void EachCalled(const Node& node, Fn&& fn) {
   fn(node.op);
@@ -68,7 +68,7 @@ void Lowering::FindWritingFunctions() {
   for (const auto& [name, function] : functions_)
     for (const Node& node : function->nodes) {
       LookForInterrupt();
-      // Clang 14 captures no structured binding by reference.
+      // Clang 14 cannot capture a structured binding by reference.
       EachCalled(node, [&, caller = std::string_view(name)](std::string_view called) {
         if (functions_.contains(called)) callers[called].push_back(caller);
       });
@@ -101,7 +101,7 @@ void Lowering::FindWritten() {
     const auto& inputs = graph_.links(i).inputs;
     if (!WritesVariable(graph_.node(i).op) || inputs.empty()) continue;
     Source s = Behind(graph_, inputs[0]);
-    // The result of a node that writes a reference is the reference.
+    // A node that writes a reference returns it: continue with the reference.
     for (size_t steps = 0; s.is_node() && WritesVariable(graph_.node(s.node).op) &&
                            !graph_.links(s.node).inputs.empty() && steps <= graph_.size();
          ++steps)
@@ -122,7 +122,7 @@ void Lowering::FindWritten() {
 
 void Lowering::FindRestoredKeys() {
   if (model_.restore_op.empty()) {
-    // A saver that was made without a list names variables as they are called.
+    // A saver that was made without a list of variables uses the variables' names as keys.
     for (const Node& node : model_.graph.nodes)
       if (model_.is_meta_graph && IsVariableOp(node.op))
         restored_.emplace(KeptName(node), KeptName(node));

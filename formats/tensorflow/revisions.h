@@ -1,6 +1,6 @@
-// Reading a graph takes some things for granted that only later nodes can contradict: that a loop
-// hands a value on with the rank that it began with, that a list holds items of one shape. Where
-// one of them turns out not to hold, the graph is read again, and the reader knows better.
+// Reading a graph relies on assumptions that only later nodes can contradict: that a carried value
+// keeps its initial rank, that a list's items have one shape. If one does not hold, the graph is
+// read again without it.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,17 @@ namespace heddle::tensorflow {
 
 struct Node;
 
-// Assumptions about values that a reading of the graph has found not to hold; later readings do
-// without them. Threads: one at a time.
+// The assumptions about values that have been found not to hold. Threads: one at a time.
 class Revisions {
  public:
-  // Whether value `k` that the node carries, or makes, may have any shape. After some readings all
-  // may: loops in each other can contradict one another many times.
+  // Whether value `k` that the node carries, or makes, may have any shape. After kMostReadings
+  // readings all may: nested loops can contradict each other many times.
   bool IsOpen(const Node& node, size_t k) const {
     return readings_ >= kMostReadings || open_.contains({&node, k});
   }
-  // Says so for the next reading, which is needed where it was not known.
+  // Notes that value `k` may have any shape. If that is new, another reading is needed.
   void Open(const Node& node, size_t k) { needed_ |= open_.insert({&node, k}).second; }
-  // Whether the graph has to be read again since the last call.
+  // Ends a reading: whether another one is needed.
   bool TakeNeeded() {
     ++readings_;
     return std::exchange(needed_, false);

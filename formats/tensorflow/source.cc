@@ -21,10 +21,10 @@ using formats::DataFile;
 using wire::Field;
 using wire::Fields;
 
-// Tensors of fewer bytes are read at once.
+// Tensors of fewer bytes are read at once and stay in the skeleton.
 constexpr size_t kLeastConstLater = formats::FileTensor::kLeastBytes;
 
-// Kinds of messages by which tensors are found in them.
+// Kinds of messages on the way from a file to its tensors.
 enum class Part : uint8_t {
   kSavedModel,
   kMetaGraph,
@@ -32,7 +32,7 @@ enum class Part : uint8_t {
   kLibrary,
   kFunction,
   kNode,
-  kEntry,  // of a node's attributes
+  kEntry,  // an attribute of a node
   kAttribute,
   kTensor,
   kOther
@@ -66,14 +66,15 @@ bool MayBeLookedInto(std::string_view tensor) {
   return data.ok() && data->MayBeLookedInto();
 }
 
-// Copies a message, of a damaged one its beginning. A tensor without contents is one of zeros,
-// which is all the same for those that nobody looks into.
+// Copies a message without the contents of large tensors; of a damaged one, only its beginning. A
+// tensor without contents reads as zeros, which makes no difference where the reader does not look
+// into it.
 void Strip(std::string_view message, Part kind, std::string* out) {
   Fields fields(message);
   Field f;
   while (!fields.done() && fields.Next(&f)) {
     const Part inner = Inside(kind, f.number);
-    if (kind == Part::kMetaGraph && f.number == 7) continue;  // the tree of Python's objects
+    if (kind == Part::kMetaGraph && f.number == 7) continue;  // the tree of Python objects
     if (f.wire_type != Field::kBytes || inner == Part::kOther ||
         f.payload.size() < kLeastConstLater ||
         (inner == Part::kTensor && MayBeLookedInto(f.payload))) {
@@ -93,7 +94,7 @@ void Strip(std::string_view message, Part kind, std::string* out) {
   }
 }
 
-// The file's skeleton, which makes the program again.
+// A packed program: the file's skeleton.
 class Packed : public formats::PackedProgram {
  public:
   explicit Packed(const ir::Program& program)
@@ -111,13 +112,13 @@ class Packed : public formats::PackedProgram {
   const std::shared_ptr<const formats::ProgramSource> source_;  // TensorflowSource
 };
 
-// The prefix of the files that hold the variables of the graph in file `path`.
+// The prefix of the files with the variables of the graph in file `path`.
 std::string VariablesBeside(const std::string& path, std::string_view bytes) {
   const fs::path file(path), folder = file.parent_path();
   if (!LooksLikeMetaGraph(bytes)) return (folder / "variables" / "variables").string();
   const std::string name = file.filename().string();
   if (name.ends_with(kMetaEnding)) return path.substr(0, path.size() - kMetaEnding.size());
-  // Written under another name: the checkpoint that the folder has.
+  // A meta graph that was renamed: the folder's checkpoint.
   const std::string beside = (folder / file.stem()).string();
   std::error_code error;
   if (fs::exists(beside + ".index", error)) return beside;
@@ -125,7 +126,7 @@ std::string VariablesBeside(const std::string& path, std::string_view bytes) {
   return newest.empty() ? beside : newest;
 }
 
-// A table; an error says which one it is of.
+// Adds the table's name to an error.
 Result<Value> TableOf(const std::string& name, Result<Value> table) {
   if (table.ok()) return table;
   return Status(table.status().code(),
@@ -144,10 +145,10 @@ std::string NewestCheckpoint(const std::string& folder) {
   if (end == std::string::npos) return {};
   std::string name = text->substr(begin + 1, end - begin - 1);
   name = name.substr(0, name.find("-?????"
-                                  "-of-"));  // which stands for the files of an old one
+                                  "-of-"));  // any number of files of an old checkpoint
   const fs::path named = name;
   std::error_code error;
-  // An absolute one is that of the machine that wrote it.
+  // An absolute path is one of the machine that wrote the file: its last part is tried too.
   for (const fs::path& prefix : {fs::path(folder) / named, fs::path(folder) / named.filename()})
     for (const char* ending : {".index", ".meta", ""})
       if (fs::is_regular_file(prefix.string() + ending, error)) return prefix.string();
@@ -169,7 +170,7 @@ std::string CheckpointAt(const std::string& path) {
     }
     return found;
   }
-  // One in several files of TensorFlow's first years has no index.
+  // A checkpoint in several files from before bundles has no index.
   const auto is_prefix = [&](const std::string& prefix) {
     const std::string begin = fs::path(prefix).filename().string() + "-00000-of-";
     const fs::path folder = fs::path(prefix).parent_path();
@@ -187,7 +188,7 @@ std::string CheckpointAt(const std::string& path) {
     const std::string prefix = path.substr(0, at);
     if (is_prefix(prefix) || is_file(prefix)) return prefix;
   }
-  // One of TensorFlow's first years is a table by itself.
+  // A checkpoint in one file from before bundles is a table, which ends with kTableMagic.
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   char end[formats::kTableMagic.size()] = {};
   if (!is_file(path) || file.tellg() < static_cast<std::streamoff>(sizeof(end))) return {};
@@ -234,7 +235,7 @@ Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
                                "': its value is in a file beside the graph, which was not read "
                                "from a file");
       const std::string path = request.path.empty() ? (folder / "").string() : request.path;
-      // The user may name another one.
+      // Not an error yet: the user may name another checkpoint.
       if (source->bundle_error_.ok()) {
         auto bundle = Bundle::Open(VariablesBeside(path, bytes));
         if (bundle.ok())
@@ -255,7 +256,7 @@ Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
 
 Status TensorflowSource::Store(const Parameter& p, std::string_view bytes,
                                const std::shared_ptr<const DataFile>& file) {
-  if (p.is_variable && p.key.empty()) return Status::Ok();  // an operator's to write
+  if (p.is_variable && p.key.empty()) return Status::Ok();  // an operator writes it
   Stored& stored = parameters_.emplace_back();
   stored.name = p.name;
   if (p.is_variable) {
@@ -271,7 +272,7 @@ Status TensorflowSource::Store(const Parameter& p, std::string_view bytes,
   const auto in_constant = [&](const Status& status) {
     return Status(status.code(), StrCat("constant '", p.name, "': ", status.message()));
   };
-  // What a function is called with may be held elsewhere.
+  // The bytes may lie outside of the file, for an argument of a function.
   const bool in_file = file != nullptr && !std::less<>()(raw.data(), bytes.data()) &&
                        !std::less<>()(bytes.data() + bytes.size(), raw.data() + raw.size());
   if (!in_file || raw.size() < kLeastConstLater || p.data.element == nullptr ||
@@ -328,7 +329,7 @@ Status TensorflowSource::SetParameters(Scope& scope, ParameterReading reading,
       continue;
     }
     if (!stored.key.empty()) {
-      // An operator writes what no checkpoint has.
+      // A variable that the checkpoint lacks is written by an operator.
       if (stored.guessed_key && !bundle->Has(stored.key)) continue;
       HEDDLE_ASSIGN_OR_RETURN(Value value, bundle->Read(stored.key, reading));
       set(std::move(value));

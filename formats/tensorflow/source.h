@@ -1,5 +1,5 @@
-// A program keeps this of the graph that it was read from: the graph without its large constants,
-// which part of it is the program, and where constants and variables lie.
+// TensorflowSource: what a program keeps of the graph that it was read from: the graph without its
+// large constants, which part of it is the program, and where constants and variables are.
 //
 // Ownership: shares the files, which stay open, and tensors that are not left in a file. Threads:
 // any; it is immutable.
@@ -40,20 +40,20 @@ class TensorflowSource : public formats::ProgramSource {
   const ProgramPart& part() const { return part_; }
   const std::vector<Port>& inputs() const { return inputs_; }
   const std::vector<Port>& outputs() const { return outputs_; }
-  // Sets constants and restored variables under their names. `bundle`: has the variables, in place
-  // of the one beside the graph; null: that one. kNotFound: the graph has none, or the bundle lacks
-  // a variable.
+  // Sets constants and restored variables in the scope under their names. `bundle`: the variables
+  // to use; null: those beside the graph. kNotFound: the graph has none, or the bundle lacks a
+  // variable.
   Status SetParameters(Scope& scope, ParameterReading reading,
                        const Bundle* bundle = nullptr) const;
 
  private:
-  // A tensor that is at hand, a stretch of a file, or an entry of the bundle.
+  // A tensor in memory, a range of a file, or an entry of the bundle.
   struct Stored {
     std::string name;
     Value value;
     formats::FileTensor in_file;
     std::string key;
-    std::string values_key;    // of a table in the bundle: `key` is that of its keys
+    std::string values_key;    // of a table in the bundle, whose keys are under `key`
     bool guessed_key = false;  // Parameter::guessed_key
   };
   static std::string_view NameOf(const std::vector<Port>& ports, size_t k) {
@@ -62,7 +62,7 @@ class TensorflowSource : public formats::ProgramSource {
     const bool held = type == kUint16 || type == kUint32 || type == kUint64 || type == kString;
     return held ? TypeName(type) : "";
   }
-  // `file`: the one that `bytes` are those of; null: there is none.
+  // `file`: the file that has `bytes` as contents; null: none.
   Status Store(const Parameter& p, std::string_view bytes,
                const std::shared_ptr<const formats::DataFile>& file);
   Status StoreTable(const Parameter& p, const std::string& assets, const std::string& behind);
@@ -73,24 +73,23 @@ class TensorflowSource : public formats::ProgramSource {
   std::vector<Port> inputs_, outputs_;
   std::map<std::string, std::string, std::less<>> output_names_;  // by variable
   std::shared_ptr<const Bundle> bundle_;
-  Status bundle_error_;  // why bundle_ is null, although variables want one
+  Status bundle_error_;  // why bundle_ is null although variables need one
 };
 
 // The file without the contents of large tensors: LowerBytes makes the same program of it.
 std::string Skeleton(std::string_view bytes);
 
-// The ending of the name of a meta graph's file; what stands before it begins the names of its
-// checkpoint's files.
+// The ending of a meta graph's file name. The rest is the prefix of its checkpoint's files.
 inline constexpr std::string_view kMetaEnding = ".meta";
-// The prefix of the newest checkpoint in a folder, as the file `checkpoint` there names it; empty:
-// there is none.
+// The prefix of the newest checkpoint in a folder, from its file `checkpoint`; empty: there is
+// none.
 std::string NewestCheckpoint(const std::string& folder);
 
-// The prefix of the checkpoint that the user names: itself, a file of the checkpoint, or a folder
-// that holds one; empty: no checkpoint is named so.
+// The prefix of the checkpoint that `path` names: the prefix itself, a file of the checkpoint, or a
+// folder that holds one; empty: none.
 std::string CheckpointAt(const std::string& path);
 
-// Reads a part of a graph's bytes into `builder`.
+// Parses a graph's bytes and lowers a part of it into `builder`.
 Result<Lowered> LowerBytes(std::string_view bytes, const ProgramPart& part,
                            ir::ProgramBuilder* builder);
 

@@ -1,6 +1,7 @@
-// Elements of a frame are its nodes and the loops directly inside of it. Each has a context: the
-// Switches, from the outside in, whose one side it runs on. Elements of one context beyond that of
-// the region, and the Merges that they lead to, become branches where they hang together.
+// The elements of a frame are its nodes and the loops directly inside it. Each element has a
+// context: the sides of the Switches around it, from the outside in. Elements whose context goes
+// beyond the region's, and the Merges that they lead to, are grouped by their connections; each
+// group becomes branches.
 #include "formats/tensorflow/structure.h"
 
 #include <algorithm>
@@ -21,31 +22,32 @@ constexpr size_t kMostInputs = 1000;
 
 struct Side {
   Predicate predicate;
-  int side = 0;  // 1: where it is true
+  int side = 0;  // 1: the true side
   bool operator==(const Side&) const = default;
 };
 using Context = std::vector<Side>;
 
 std::string NamedNode(const Node& node) { return StrCat("node '", node.name, "' (", node.op, ")"); }
 
-// The predicate whose two sides give the inputs of a Merge, or of a join inside of a side.
+// Where the inputs of a Merge, or of a join inside one of its sides, come together: the predicate,
+// whose two sides have them.
 struct Meeting {
   int merge = 0;
-  size_t depth = 0;  // of the context that they have in common
+  size_t depth = 0;  // length of the sides' common context
   Predicate predicate;
   Source sides[2];
   int inputs[2] = {Branches::kInside, Branches::kInside};
 };
 
-// The frame with its elements: nodes by their place, inner loops behind them, and behind those the
-// joins inside of the sides of Merges with more than two inputs.
+// A frame and its elements. Numbers: nodes have their index, inner loops follow, then the joins
+// inside the sides of Merges with more than two inputs.
 struct Elements {
   int frame = 0;
   std::vector<int> all;
-  std::map<int, std::vector<int>> before;  // what an element needs
+  std::map<int, std::vector<int>> before;  // per element: those that it depends on
   std::map<int, Context> context;
   std::map<int, Meeting> meetings;  // of Merges and joins
-  std::set<int> at_hand;            // Enters, Merges and Switches of the loop itself
+  std::set<int> at_hand;  // Enter, Exit, NextIteration, and the loop's own Merges and Switches
 };
 
 class Structurer {
@@ -70,7 +72,7 @@ class Structurer {
   int FrameOf(int element) const { return element - count(); }
   size_t At(int i) const { return static_cast<size_t>(i); }
 
-  // The element of the frame that a node belongs to; -1: it lies outside.
+  // The frame's element that contains a node; -1: the node lies outside the frame.
   int Lift(int i, int frame) const {
     const int below = frames_.Below(frames_.of[At(i)], frame);
     if (below < 0) return -1;
@@ -104,7 +106,7 @@ class Structurer {
     return e;
   }
 
-  // Whether the node is a part of the loop of its frame, whose value is there in every round.
+  // Whether the node is part of the frame's own loop: it carries values and is no item of the body.
   bool IsAtHand(int i, int frame) const {
     const Node& n = node(i);
     if (IsEnter(n) || IsExit(n) || IsNextIteration(n)) return frames_.of[At(i)] == frame;
@@ -124,7 +126,7 @@ class Structurer {
            IsMerge(node(inputs[0].node)) && IsLoopMerge(inputs[0].node);
   }
 
-  // The value behind Identities.
+  // The source of a value, behind Identity nodes.
   Source Root(Source s) const {
     for (size_t steps = 0; s.is_node() && node(s.node).op == "Identity" && steps < graph_.size();
          ++steps) {
@@ -135,7 +137,7 @@ class Structurer {
     return s;
   }
 
-  // Every element in an order in which what it needs comes first; empty: there is a cycle.
+  // The elements in topological order; empty: there is a cycle.
   std::vector<int> Order(const std::vector<int>& elements,
                          const std::map<int, std::vector<int>>& before) const {
     std::map<int, int> waits;
@@ -150,7 +152,8 @@ class Structurer {
         ++waits[e];
       }
     }
-    // A node that writes a variable runs after all earlier nodes that may read it.
+    // Of the ready elements, nodes that write a variable go last, after earlier nodes that may read
+    // it.
     using Key = std::pair<int, int>;
     const auto key = [&](int e) { return Key(IsNode(e) && WritesVariable(node(e).op) ? 1 : 0, e); };
     std::priority_queue<Key, std::vector<Key>, std::greater<>> ready;
@@ -185,7 +188,8 @@ class Structurer {
     return context;
   }
 
-  // The output of a number: it is none of those before, and it is this one unless that is the last.
+  // Adds the sides for output `port` of a Switch by number: the number is none of those before and,
+  // unless the output is the last, it is this one.
   static void AddNumbered(Source by, int port, const Node& node, Context* context) {
     const Attribute* count = node.Find("num_outs");
     const int64_t outputs = count != nullptr && count->kind == Attribute::kInt ? count->i : 0;
@@ -233,7 +237,7 @@ class Structurer {
     return Status::Ok();
   }
 
-  // Finds where the inputs of a Merge meet, and what is left of their context.
+  // Finds the meeting of a Merge's inputs, and the context that is left for the Merge.
   Status Meet(Elements* e, int merge, Context* context) {
     std::vector<int> inputs;
     for (size_t k = 0; k < graph_.links(merge).inputs.size(); ++k)
@@ -247,7 +251,8 @@ class Structurer {
     return MeetAt(e, merge, merge, inputs, context);
   }
 
-  // `element` joins these inputs. One of two sides of a predicate has each of them.
+  // Finds the meeting of `inputs` for `element`, a Merge or a join: a predicate such that each
+  // input is on one of its sides.
   Status MeetAt(Elements* e, int element, int merge, const std::vector<int>& inputs,
                 Context* context) {
     std::vector<Context> contexts;
@@ -270,7 +275,7 @@ class Structurer {
       m.depth = i;
       m.predicate = first[i].predicate;
       *context = Context(first.begin(), first.begin() + static_cast<int64_t>(i));
-      // If a further condition fails, the Merge has no value at all, which a branch cannot express.
+      // With a further condition the Merge could be without a value, which branches cannot express.
       for (size_t k = 0; k < inputs.size(); ++k)
         if (contexts[k].size() != i + 1 && IsAlone(sides, inputs[k]))
           return InvalidArgument(NamedNode(node(merge)), ": its input ", inputs[k],
@@ -314,12 +319,12 @@ class Structurer {
   // --- regions
 
   static int Leader(std::map<int, int>* leaders, int e) {
-    // Ways are halved, so that those of long chains stay short.
+    // Path halving, which keeps later searches short.
     for (int* up = &(*leaders)[e]; *up != e; up = &(*leaders)[e]) e = *up = (*leaders)[*up];
     return e;
   }
 
-  // Of these elements, whose contexts are alike for the first `depth` sides.
+  // Builds a region of these elements, whose contexts agree in the first `depth` sides.
   Result<Region> Build(const Elements& e, const std::vector<int>& elements, size_t depth) {
     const std::set<int> here(elements.begin(), elements.end());
     std::map<int, int> leaders;
@@ -340,7 +345,7 @@ class Structurer {
         if (!deeper || e.context.at(from)[depth] == e.context.at(x)[depth]) unite(x, from);
       }
     }
-    // Groups stand for their elements, by numbers below all others.
+    // Each group is one item, with a negative number.
     std::map<int, std::vector<int>> groups;
     for (const auto& [x, leader] : leaders) groups[-1 - Leader(&leaders, x)].push_back(x);
     const auto item_of = [&](int x) { return leaders.contains(x) ? -1 - Leader(&leaders, x) : x; };
@@ -410,9 +415,9 @@ class Structurer {
   Result<Loop> BuildLoop(int frame) {
     Loop loop;
     loop.frame = frames_.frames[At(frame)].name;
-    std::map<int, size_t> places;  // of a Merge among the variables
+    std::map<int, size_t> places;  // of a Merge: index in `variables`
     std::vector<int> conditions;
-    std::vector<Source> round;  // what a round makes
+    std::vector<Source> round;  // values that an iteration computes
     for (int i = 0; i < count(); ++i) {
       LookForInterrupt();
       if (!needed_[At(i)] || frames_.of[At(i)] != frame) continue;
@@ -479,7 +484,8 @@ class Structurer {
     return loop;
   }
 
-  // A node of the element, which may be an inner loop, that may write; -1: there is none.
+  // A node of the element, which may be an inner loop, that may write a variable; -1: there is
+  // none.
   int WriterIn(int element, int frame) const {
     if (IsInnerJoin(element)) return -1;
     if (!IsLoop(element)) return may_write_(node(element)) ? element : -1;
@@ -488,7 +494,7 @@ class Structurer {
     return -1;
   }
 
-  // The elements that lead to these values within a round.
+  // The elements that these values depend on within an iteration.
   std::vector<int> Leading(const Elements& e, const std::vector<Source>& values) const {
     std::set<int> marked;
     std::vector<int> open;

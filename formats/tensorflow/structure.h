@@ -1,5 +1,5 @@
-// Graphs of old control flow (Switch, Merge, Enter, Exit, NextIteration) as branches and loops that
-// lie in each other.
+// Converts graphs with old control flow (Switch, Merge, Enter, Exit, NextIteration) to nested
+// branches and loops.
 #pragma once
 
 #include <functional>
@@ -14,36 +14,36 @@ namespace heddle::tensorflow {
 
 struct Item;
 
-// Items in an order in which what they need comes first.
+// Items in topological order.
 struct Region {
   std::vector<Item> items;
 };
 
-// The condition of a branch: a truth value, or that a number is `equals`.
+// The condition of a branch: that a bool is true, or that a number equals `equals`.
 struct Predicate {
   Source value;
-  int equals = -1;  // -1: the value is a truth
+  int equals = -1;  // -1: the value is a bool
   bool operator==(const Predicate&) const = default;
 };
 
-// The nodes that run if a predicate is true, and those for false. A Merge takes its value from the
-// side that ran.
+// The nodes that run if a predicate is true, and those that run if it is false. A Merge takes its
+// value from the side that ran.
 struct Branches {
-  // A Merge of more than two inputs is several: one joins two sides, and those inside join what the
-  // sides have of its inputs.
+  // A Merge of more than two inputs becomes several joins: the outermost joins the two sides, and a
+  // side with several of the inputs has joins inside it.
   struct Join {
     int merge = 0;
     Source sides[2];                     // of the false and the true side; see kInside
     int inputs[2] = {kInside, kInside};  // which input of the Merge each side gives
-    bool is_inside = false;              // another join has its value
+    bool is_inside = false;              // belongs to another join, not to a Merge's output
   };
-  static constexpr int kInside = -1;  // the side is of several inputs: a join inside tells which
+  static constexpr int kInside = -1;  // the side has several inputs: a join inside decides
   Predicate predicate;
   Region sides[2];  // false, true
   std::vector<Join> joins;
 };
 
-// A frame: values go around until LoopCond is false.
+// A loop frame: it iterates until LoopCond is false.
 struct Loop {
   struct Variable {
     int merge = 0;
@@ -52,14 +52,15 @@ struct Loop {
   };
   std::string_view frame;
   std::vector<Variable> variables;
-  std::vector<int> invariants;  // Enter nodes of values that stay
+  std::vector<int> invariants;  // Enter nodes of values that do not change
   Source condition;
-  // The condition's nodes run before the first round and behind each.
+  // The nodes of the condition, which run before the first iteration and after each one, and those
+  // of the body.
   Region before, body;
 };
 
 struct Item {
-  int node = -1;  // where it is one
+  int node = -1;  // the node, if it is one
   std::unique_ptr<Branches> branches;
   std::unique_ptr<Loop> loop;
 };
@@ -67,8 +68,8 @@ struct Item {
 // Whether a node, or a function that it calls, may write a variable or draw random numbers.
 using MayWrite = std::function<bool(const Node&)>;
 
-// The needed nodes. kInvalidArgument: a cycle, a frame that is never left, and what else no program
-// of structured control flow can say.
+// Structures the needed nodes. kInvalidArgument: a cycle, a frame without an exit, or other control
+// flow that is not structured.
 Result<Region> Structure(const NodeGraph& graph, const std::vector<bool>& needed,
                          const MayWrite& may_write);
 

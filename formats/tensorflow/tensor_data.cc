@@ -57,7 +57,7 @@ Result<TensorData> ReadTensorData(std::string_view bytes) {
   TensorData data;
   SetType(&data, kNoType);
   const auto damaged = [] { return DataLoss("a tensor is damaged, or cut short"); };
-  // The field of the values is known once the type is, which may come behind them.
+  // First the type, which determines the field of the values and may come after them.
   Fields first(bytes);
   Field f;
   while (!first.done()) {

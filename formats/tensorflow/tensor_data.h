@@ -1,4 +1,4 @@
-// Tensors as TensorFlow stores them (TensorProto).
+// Tensors in TensorFlow's form (TensorProto).
 //
 // Ownership: TensorData refers to the bytes that it was read from. Threads: any may read.
 #pragma once
@@ -14,7 +14,7 @@ namespace heddle::tensorflow {
 
 using TensorData = formats::TensorBytes;
 
-// Sets the type and what it says of the elements.
+// Sets the type, and the fields that follow from it.
 void SetType(TensorData* data, int64_t type);
 Result<TensorData> ReadTensorData(std::string_view bytes);
 

@@ -9,7 +9,7 @@
 
 namespace heddle::tensorflow {
 
-// DataType of TensorFlow; 100 more for a reference to one.
+// TensorFlow's DataType; 100 more for a reference.
 enum DataType : int {
   kNoType = 0,
   kFloat = 1,
@@ -38,16 +38,16 @@ enum DataType : int {
 };
 inline constexpr int kReference = 100;
 
-// The type behind a reference to it.
+// The type that a reference refers to; any other type is returned as it is.
 constexpr int BaseType(int64_t type) {
   return static_cast<int>(type > kReference ? type - kReference : type);
 }
 const formats::ElementTypes& Types();
-// The dtype in which heddle holds elements of this type: the same where there is one, else a signed
-// one of twice the width (uint16 in int32, uint32 in int64), or of the same bits (uint64 in int64).
-// kUnknown for strings, resources, variants and what is no type.
+// The dtype in which heddle holds elements of this type: the same where it exists; a signed one of
+// twice the width (int32 for uint16, int64 for uint32); or one of the same bits (int64 for uint64).
+// kUnknown for strings, resources, variants and unknown types.
 DType StorageOf(int64_t type);
-// The type whose storage is `dtype` and nothing wider than needed.
+// The type whose own dtype is `dtype`, not a narrower one that is held in it.
 int TypeOf(DType dtype);
 // NumPy's name: "float32", "uint16", "string", …
 std::string_view TypeName(int64_t type);

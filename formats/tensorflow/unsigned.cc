@@ -244,10 +244,10 @@ constexpr UnsignedEntry kOperators[] = {
     {"_SwitchN", kMoves},
 };
 
-// ONNX's number of uint64, by which heddle's operators know it.
+// ONNX's number of uint64, by which heddle's operators identify it.
 constexpr int64_t kElemUint64 = 13;
 
-// The kernel is told that the bits are those of unsigned numbers.
+// Division, with the operator told that the operands are unsigned.
 bool Quotient(NodeLowering& n, const char* type) {
   const int x = n.In(0);
   ResultLike(n, 0, n.Make(type, {{"A", {x}}, {"B", {n.In(1)}}}, {{"elem_type", kElemUint64}}, "C"),
@@ -277,7 +277,7 @@ std::optional<UnsignedUse> UnsignedUseOf(std::string_view op, int type) {
 
 bool LowerUnsigned(NodeLowering& n, int type) {
   const std::string_view op = n.op();
-  if (op == "Relu") {  // nothing is below 0
+  if (op == "Relu") {  // no element is negative
     const int x = n.In(0);
     ResultLike(n, 0, n.Unary("assign", x), x);
     return true;
@@ -292,7 +292,7 @@ bool LowerUnsigned(NodeLowering& n, int type) {
   if (op == "Div" || op == "RealDiv" || op == "FloorDiv" || op == "TruncateDiv")
     return Quotient(n, "onnx_div");
   if (op == "Mod" || op == "FloorMod" || op == "TruncateMod") return Quotient(n, "onnx_mod");
-  if (op == "SegmentMax" || op == "SegmentMin") {  // a segment without rows gives 0
+  if (op == "SegmentMax" || op == "SegmentMin") {  // an empty segment gives 0
     const int x = n.In(0);
     const int made = n.Make(op == "SegmentMax" ? "tf_segment_max" : "tf_segment_min",
                             {{"data", {TurnHighestBit(n, x)}}, {"segment_ids", {n.In(1)}}},

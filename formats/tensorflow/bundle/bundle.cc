@@ -26,10 +26,12 @@ using wire::Fields;
 constexpr size_t kBlockTail = 5;  // a byte for the compression, and a checksum
 constexpr char kSnappy = 1;
 constexpr int64_t kMostShards = 100000;
-constexpr size_t kLeastStored = size_t{2} << 30;  // larger tensors in slices must lie in the shards
-constexpr size_t kMostUnread = 64 << 20;          // bytes compared though nobody reads them
-constexpr size_t kComparedBytes = 256 << 10;      // at a time
-constexpr size_t kMostKeyBytes = 256 << 20;       // keys share bytes: few can stand for any number
+// Beyond this, slices must have their bytes in the shards.
+constexpr size_t kLeastStored = size_t{2} << 30;
+constexpr size_t kMostUnread = 64 << 20;      // bytes that are checked although they are not read
+constexpr size_t kComparedBytes = 256 << 10;  // at a time
+// Keys are prefix-compressed: a few bytes can claim any length.
+constexpr size_t kMostKeyBytes = 256 << 20;
 
 uint32_t Fixed32(std::string_view bytes) {
   uint32_t value = 0;
@@ -37,7 +39,7 @@ uint32_t Fixed32(std::string_view bytes) {
   return value;
 }
 
-// The order-preserving form of a string that begins the key of a slice.
+// Encodes a string so that encoded keys sort as the strings do (the beginning of a slice's key).
 std::string Ordered(std::string_view text) {
   std::string made(1, '\0');
   for (char c : text) {
@@ -55,8 +57,8 @@ void AppendUnsigned(uint64_t value, std::string* out) {
   out->append(digits);
 }
 
-// A signed number: its leading bits say of how many bytes it is, and are turned where it is
-// negative.
+// Encodes a signed number so that encodings sort as the numbers do: leading one bits give the
+// number of bytes, and all bits are inverted for a negative number.
 void AppendSigned(int64_t value, std::string* out) {
   const uint64_t magnitude =
       value < 0 ? ~static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
@@ -65,7 +67,7 @@ void AppendSigned(int64_t value, std::string* out) {
   std::string made(bytes, '\0');
   for (size_t i = 0; i < bytes && i < 8; ++i)
     made[bytes - 1 - i] = static_cast<char>(magnitude >> (8 * i) & 0xff);
-  // `bytes` ones in front, where the sign's bit is the first of them.
+  // `bytes` one bits in front, the first of them in place of the sign bit.
   for (size_t i = 0; i < bytes; ++i)
     made[i / 8] = static_cast<char>(static_cast<uint8_t>(made[i / 8]) | 0x80u >> (i % 8));
   if (value < 0)
@@ -86,7 +88,8 @@ bool TakeNumber(std::string_view* rest, int64_t* number) {
   return true;
 }
 
-// Copies a box between row-major tensors: `count` elements of each dimension from the begins on.
+// Copies a box between row-major tensors: `count` elements of each dimension, from the given begins
+// on.
 void CopyBox(const std::byte* from, const std::vector<int64_t>& from_dims,
              const std::vector<int64_t>& from_begin, std::byte* to,
              const std::vector<int64_t>& to_dims, const std::vector<int64_t>& to_begin,
@@ -132,7 +135,7 @@ Status Bundle::ReadBlock(std::string_view bytes, uint64_t offset, uint64_t size,
     return DataLoss(name_, ": a block of ", size, " bytes from byte ", offset,
                     " on is expected, and the file has ", bytes.size());
   std::string_view block = bytes.substr(offset, size);
-  // The checksum covers the block as it lies in the file, and the byte of its compression.
+  // The checksum covers the block's bytes in the file and the compression byte.
   if (index_checksums_ == Checksums::kChecked &&
       Fixed32(bytes.substr(offset + size + 1)) !=
           MaskedCrc32c(Crc32c(bytes.substr(offset, size + 1))))
@@ -261,7 +264,7 @@ Status Bundle::ReadTable(std::string_view bytes, std::deque<std::string>* uncomp
   HEDDLE_RETURN_IF_ERROR(ReadBlock(bytes, offset, size, uncompressed, &blocks));
   uint64_t end = 0;
   for (auto& [last, handle] : blocks) {
-    // One behind the other, so that no block is read for many handles.
+    // Blocks must be ascending and disjoint, so that no block is read for many handles.
     if (!wire::TakeVarint(&handle, &offset) || !wire::TakeVarint(&handle, &size) || offset < end ||
         size > bytes.size() || offset > bytes.size())
       return DataLoss(name_, ": a handle of the index is damaged");
@@ -399,7 +402,7 @@ Status Bundle::CheckOthers(const std::set<std::string>& read) const {
   return Status::Ok();
 }
 
-// Varint lengths, the checksum of the numbers, then the texts.
+// The layout: varint lengths, their checksum, then the strings.
 Result<Value> Bundle::ReadStrings(const std::string& key, const Entry& entry) const {
   std::string bytes(static_cast<size_t>(entry.size), '\0');
   const auto& file = files_[static_cast<size_t>(entry.shard)];
@@ -413,11 +416,11 @@ Result<Value> Bundle::ReadStrings(const std::string& key, const Entry& entry) co
     uint64_t length = 0;
     if (!wire::TakeVarint(&rest, &length)) return damaged();
     lengths.push_back(length);
-    // As a number of four bytes, where these hold it.
+    // A length counts as four bytes if it fits.
     crc = Crc32c(&length, length >> 32 == 0 ? sizeof(uint32_t) : sizeof(length), crc);
   }
   if (rest.size() < sizeof(uint32_t) || Fixed32(rest) != MaskedCrc32c(crc)) return damaged();
-  // The rest is of their checksum and of the texts.
+  // The entry's checksum also covers the lengths' checksum and the strings.
   if (entry.masked_crc32c != MaskedCrc32c(Crc32c(rest, crc))) return damaged();
   rest.remove_prefix(sizeof(uint32_t));
   StringTensor made{shape, {}};
@@ -429,12 +432,13 @@ Result<Value> Bundle::ReadStrings(const std::string& key, const Entry& entry) co
   return ValueOf(std::move(made));
 }
 
-// Each slice lies under a key of its own.
+// Reads a tensor in slices; each slice has a key of its own.
 Result<Value> Bundle::ReadSlices(const std::string& key, const Entry& entry) const {
   const DType dtype = StorageOf(entry.type);
   if (dtype == DType::kUnknown)
     return Unimplemented(name_, ": '", key, "' is of ", TypeName(entry.type), " and in slices");
-  // A few bytes of the index can claim any size; what slices hold lies in the shards.
+  // A few bytes of the index can claim any size, so the slices' bytes in the shards are added up
+  // first.
   const Shape shape{std::span<const int64_t>(entry.dims)};
   size_t stored = 0;
   for (const auto& file : files_) stored += file->size();
@@ -444,10 +448,10 @@ Result<Value> Bundle::ReadSlices(const std::string& key, const Entry& entry) con
   Tensor whole = Tensor::Zeros(dtype, shape);
   if (!whole.initialized() && whole.numel() > 0)
     return ResourceExhausted("variable '", key, "': no memory for it");
-  std::vector<std::byte> held(static_cast<size_t>(whole.numel()));  // 1: some slice has it
+  std::vector<std::byte> held(static_cast<size_t>(whole.numel()));  // 1: a slice has this element
   for (const Slice& slice : entry.slices) {
     const auto part = entries_.find(SliceKey(key, slice));
-    // The sizes of a tensor that is in slices itself are not checked.
+    // A slice that is itself in slices is refused: its size would not be checked.
     if (part == entries_.end() || !part->second.slices.empty())
       return DataLoss(name_, ": a slice of '", key, "' is not in the bundle");
     HEDDLE_ASSIGN_OR_RETURN(const Value value,
@@ -475,14 +479,14 @@ Result<Value> Bundle::ReadSlices(const std::string& key, const Entry& entry) con
   return Value(std::move(whole));
 }
 
-// The part of a tensor that lies in one stretch is read alone: rows of a table need not bring in
-// the table.
+// A part that is contiguous is read alone: reading rows of a table need not read the table.
 Result<Value> Bundle::ReadPart(const std::string& key, const Entry& entry,
                                std::vector<int64_t> begin, const std::vector<int64_t>& count,
                                ParameterReading reading) const {
   Entry rows = entry;
   if (entry.slices.empty() && !entry.dims.empty() && entry.dims[0] > 0) {
-    const int64_t row = entry.size / entry.dims[0];  // Check() has seen that it fits
+    // The division has no remainder: Check() ensures it.
+    const int64_t row = entry.size / entry.dims[0];
     rows.offset += begin[0] * row;
     if (count[0] < entry.dims[0]) rows.masked_crc32c.reset();
     rows.size = count[0] * row;
@@ -513,7 +517,7 @@ Result<Value> Bundle::Read(const std::string& key, ParameterReading reading) con
   const Entry& entry = found->second;
   if (line == std::string::npos)
     return entry.slices.empty() ? ReadWhole(name, entry, reading) : ReadSlices(name, entry);
-  // The dimensions, then for each "-" or "begin,length", joined by ":".
+  // The dimensions, a blank, then "-" or "begin,length" for each of them, joined by ":".
   std::string_view text = std::string_view(key).substr(line + 1);
   const auto wrong = [&] {
     return InvalidArgument("variable '", name, "': '", text, "' is no slice of ",

@@ -1,5 +1,5 @@
-// Checkpoints as TensorFlow wrote them before it had bundles: a table with a description of all
-// tensors first, then their slices, each with its values in a message.
+// Reads checkpoints in the layout before bundles: a table that has a description of all tensors,
+// then their slices, each with its values in a message.
 #include <algorithm>
 #include <filesystem>
 
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using wire::Field;
 using wire::Fields;
 
-// Fields of SavedTensorSlices: the description, or one slice.
+// Fields of SavedTensorSlices: the description, and a slice.
 constexpr uint32_t kMeta = 1, kSlice = 2;
 
 }  // namespace
@@ -29,7 +29,7 @@ std::vector<std::string> Bundle::OldFiles(const std::string& prefix) {
   const std::string begin = path.filename().string() + "-";
   const auto names = NamesIn(folder);
   std::vector<std::string> found;
-  constexpr size_t kNumbers = 14;  // 00000-of-00001
+  constexpr size_t kNumbers = 14;  // length of "00000-of-00001"
   for (const std::string& name : names.ok() ? *names : std::vector<std::string>())
     if (name.starts_with(begin) && name.size() == begin.size() + kNumbers &&
         name.find("-of-", begin.size()) == begin.size() + 5)
@@ -51,7 +51,7 @@ Status Bundle::AddOldEntry(std::string_view message) {
     if (f.IsVarint(3)) entry.type = static_cast<int>(f.integer());
     if (f.Is(4) && !ReadSlice(f.payload, &entry.slices.emplace_back())) return damaged();
   }
-  // Another file may have further slices.
+  // Further slices may be in another file.
   const auto [found, is_new] = entries_.emplace(name, entry);
   if (!is_new)
     found->second.slices.insert(found->second.slices.end(), entry.slices.begin(),
@@ -74,7 +74,7 @@ Status Bundle::AddOldSlice(std::string_view message) {
   const auto whole = entries_.find(name);
   if (whole == entries_.end() || whole->second.dims.size() != slice.length.size())
     return DataLoss(name_, ": a slice of '", name, "' is of no tensor that the file describes");
-  // The message has neither a type nor a shape.
+  // A slice's message has neither type nor shape; the description has them.
   Entry entry;
   entry.type = whole->second.type;
   for (size_t i = 0; i < slice.length.size(); ++i)

@@ -1,6 +1,6 @@
 // The format (Google's snappy, format_description.txt): a varint with the number of bytes, then
-// elements. The two low bits of an element's first byte say whether bytes follow or are copied from
-// before: a literal, or a copy whose distance has 11, 16 or 32 bits.
+// elements. The two low bits of an element's first byte distinguish a literal, whose bytes follow,
+// from a copy of earlier bytes, at a distance of 11, 16 or 32 bits.
 #include "formats/tensorflow/bundle/snappy.h"
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace heddle::tensorflow {
 namespace {
 
-// The longest copy, of 64 bytes, takes 3.
+// The most output per input byte: the longest copy makes 64 bytes and takes 3.
 constexpr size_t kMostPerByte = 22;
 
 enum Element : uint8_t { kLiteral, kNearCopy, kCopy, kFarCopy };
@@ -37,7 +37,7 @@ class Reader {
  private:
   static Status Damaged() { return DataLoss("a compressed block is damaged"); }
 
-  // A number of so many bytes, lowest first.
+  // Takes a little-endian number of `count` bytes.
   bool TakeBytes(size_t count, size_t* number) {
     if (rest_.size() < count) return false;
     *number = 0;
@@ -63,7 +63,7 @@ class Reader {
     }
   }
 
-  // Lengths above 60 stand behind the tag, in 1 to 4 bytes.
+  // Lengths above 60 follow the tag, in 1 to 4 bytes.
   bool TakeLiteral(size_t upper) {
     constexpr size_t kInTag = 60;
     size_t length = upper;
@@ -75,7 +75,7 @@ class Reader {
     return true;
   }
 
-  // The copy may reach into what it makes: then bytes repeat.
+  // A copy may overlap its own output: bytes then repeat.
   bool Copy(size_t distance, size_t length) {
     if (distance == 0 || distance > out_.size() || length > size_ - out_.size()) return false;
     for (size_t i = 0; i < length; ++i) out_.push_back(out_[out_.size() - distance]);

@@ -1,4 +1,4 @@
-// Blocks that Snappy has compressed.
+// Uncompresses Snappy's blocks.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace heddle::tensorflow {
 
-// The bytes of one compressed block. kDataLoss: the block is cut short, copies from before its
-// begin, or claims more bytes than it can hold. Takes memory in proportion to `block`.
+// Uncompresses one block. kDataLoss: it is cut short, copies from before its begin, or claims a
+// size that it cannot have. Allocates in proportion to `block`.
 Result<std::string> Uncompress(std::string_view block);
 
 }  // namespace heddle::tensorflow

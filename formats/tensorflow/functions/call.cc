@@ -1,4 +1,4 @@
-// Calls of functions: each instance's nodes are looked at once, and lowered at each of its calls.
+// Calls of functions. The nodes of an instance are analysed once, and lowered at each of its calls.
 #include <algorithm>
 #include <utility>
 
@@ -39,7 +39,7 @@ NodeGraph Lowering::GraphOf(const FunctionBody& instance) {
 
 std::optional<NodeGraph> Lowering::GraphOf(const FunctionName& function) {
   const auto called = library_.Instantiate(function.name, ValuesOf(function.attributes));
-  if (!called.ok()) return std::nullopt;  // which its call will say
+  if (!called.ok()) return std::nullopt;  // the error is reported at its call
   return GraphOf(library_.Body(*called));
 }
 
@@ -90,7 +90,7 @@ void Lowering::FindRegion(Body* body) {
   }
   const std::vector<bool> needed = body->graph.Ancestors(body->results, controls);
   body->graph.NoteUses(needed, body->results);
-  // A node may also call what the function's attributes name.
+  // A node may also call functions that the attributes of this function name.
   const MayWrite may_write = [&](const Node& node) {
     bool writes = may_write_(node);
     for (const Attribute& a : node.attributes) {
@@ -138,7 +138,7 @@ std::vector<int> Lowering::Call(NodeLowering& n, const FunctionName& function,
               body->instance->arguments.size());
     return give_up(body->results.size());
   }
-  // Nodes that nobody needs take room, too.
+  // Unneeded nodes count a little too, since they take memory.
   nodes_lowered_ += body->graph.size() / 64;
   Instance inside;
   inside.graph = &body->graph;

@@ -52,7 +52,7 @@ FunctionDefinition DefinitionOf(const Function& f) {
   return made;
 }
 
-// The number of values of each output argument of an operator of TensorFlow's.
+// The number of values of each output argument of an operator of TensorFlow.
 std::vector<int> CountsOf(const FunctionNode& node, size_t arguments, const FunctionBody& in) {
   const std::vector<NamedFunctionValue> values = in.AttributesOf(node);
   std::deque<std::string> held;
@@ -75,7 +75,7 @@ std::optional<OutputRange> OutputsOf(FunctionLibrary* library, const FunctionBod
   std::vector<int> counts;
   if (FindHandler(node.op) == nullptr && library->Has(node.op)) {
     const auto called = library->Instantiate(node.op, in.AttributesOf(node));
-    if (!called.ok()) return std::nullopt;  // which its call will say
+    if (!called.ok()) return std::nullopt;  // the error is reported at its call
     const FunctionBody& body = library->Body(*called);
     for (size_t i = 0; i < body.result_sizes.size(); ++i) {
       names.push_back(body.definition->results[i].name);
@@ -86,7 +86,7 @@ std::optional<OutputRange> OutputsOf(FunctionLibrary* library, const FunctionBod
       names.push_back(rest.substr(0, rest.find(' ')));
       rest.remove_prefix(std::min(names.back().size() + 1, rest.size()));
     }
-    // The name of an only one says nothing.
+    // The table of names leaves out operators with one output argument.
     if (names.empty()) names.push_back(argument);
     counts = CountsOf(node, names.size(), in);
   }

@@ -1,4 +1,4 @@
-// The functions of a graph's library (heddle/functions.h).
+// The functions of a graph's library as a FunctionLibrary (heddle/functions.h).
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@ namespace heddle::tensorflow {
 
 inline constexpr char kFormatName[] = "tensorflow";
 
-// Definitions are made when they are asked for, until when the model must be there. Of two that
-// have one name the first counts.
+// Definitions are made on request, so the model must outlive the library. Of two functions of one
+// name the first counts.
 FunctionLibrary LibraryOf(const Model& model);
-// With the calls of the graph counted; it keeps what it needs of these bytes of a file.
+// The same with the graph's calls counted. The library keeps what it needs of the file's bytes.
 Result<FunctionLibrary> LibraryOf(std::string bytes, std::string_view signature);
 
-// The outputs of a node of the body that an argument has the name of: in the definition of its
-// operator, or in the signature of the function that it calls. Nothing: it has none.
+// The outputs that `argument` names of a node in the body, by the definition of its operator or by
+// the signature of the function that it calls. Nothing: there is no such argument.
 std::optional<OutputRange> OutputsOf(FunctionLibrary* library, const FunctionBody& in,
                                      const FunctionNode& node, std::string_view argument);
 

@@ -14,7 +14,7 @@ using wire::Field;
 using wire::Fields;
 using ValueKind = FunctionValue::Kind;
 
-// Fields of AttrValue and of its ListValue.
+// Field numbers of AttrValue and of its ListValue.
 enum FieldNumber : uint32_t {
   kListField = 1,
   kStringField = 2,
@@ -24,7 +24,7 @@ enum FieldNumber : uint32_t {
   kTypeField = 6,
   kShapeField = 7,
   kTensorField = 8,
-  kPlaceholderField = 9,  // of a list: functions
+  kPlaceholderField = 9,  // in a list: functions
   kFunctionField = 10
 };
 
@@ -58,7 +58,7 @@ FunctionValue MessageOf(uint32_t field, std::string_view bytes) {
 
 FunctionValue ReadValue(std::string_view message);
 
-// The bytes were read once (ReadModel), so that nothing here is damaged or too deep.
+// ReadModel has parsed these bytes once, so nothing here is damaged or nested too deep.
 FunctionValue ReadFunctionValue(std::string_view message) {
   FunctionValue value;
   value.kind = ValueKind::kFunction;
@@ -153,7 +153,7 @@ std::string EncodeFunction(const FunctionValue& value) {
   return out;
 }
 
-// A value by itself, or `in_list`.
+// Appends a value, as an AttrValue's field or, with `in_list`, as a ListValue's.
 void AppendValue(const FunctionValue& value, bool in_list, std::string* out) {
   switch (value.kind) {
     case ValueKind::kNone:

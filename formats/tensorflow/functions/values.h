@@ -1,4 +1,4 @@
-// Attributes of nodes as values of functions (heddle/functions.h), and back.
+// Converts attributes of nodes to values of functions (heddle/functions.h), and back.
 #pragma once
 
 #include <deque>
@@ -12,13 +12,12 @@
 
 namespace heddle::tensorflow {
 
-// Tensors and shapes stay in the bytes that the attribute was read from.
+// Tensors and shapes keep referring to the attribute's bytes.
 FunctionValue ValueOf(const Attribute& attribute);
 std::vector<NamedFunctionValue> ValuesOf(const std::vector<Attribute>& attributes);
 // The bytes of an AttrValue.
 std::string EncodeValue(const FunctionValue& value);
-// The attribute that a reader of nodes finds for this value. Its bytes go into `held`, but for
-// those of a tensor or a shape.
+// Makes the attribute for a value. Its bytes go into `held`, except those of a tensor or a shape.
 Result<Attribute> AttributeOf(const NamedFunctionValue& value, std::deque<std::string>* held);
 
 }  // namespace heddle::tensorflow

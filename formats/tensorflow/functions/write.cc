@@ -1,4 +1,4 @@
-// Functions as TensorFlow's messages again.
+// Writes functions as TensorFlow's messages.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -17,7 +17,7 @@ namespace {
 using Named = std::vector<NamedFunctionValue>;
 using wire::AppendBytesField;
 
-// The version of GraphDef that what is written is of.
+// The version of GraphDef that is written.
 constexpr uint64_t kProducer = 1882;
 
 void AppendEntry(uint32_t field, std::string_view key, std::string_view value, std::string* out) {
@@ -116,7 +116,7 @@ class GraphWriter {
   }
 
  private:
-  // The definition's nodes as those of a file.
+  // The definition's nodes in the form of a file's.
   const Function& ViewOf(const FunctionBody& body) {
     for (const FunctionArgument& a : body.definition->arguments)
       view_.inputs.emplace_back().name = a.name;
@@ -152,7 +152,7 @@ class GraphWriter {
     const std::string_view name = graph_.node(source.node).name;
     return port == 0 ? std::string(name) : StrCat(name, ":", port);
   }
-  // An argument may be waited for, too.
+  // A control edge may also come from an argument.
   std::string ControlOf(std::string_view name) const {
     if (graph_.Find(name) >= 0) return std::string(name);
     const Source source = graph_.Resolve(name);

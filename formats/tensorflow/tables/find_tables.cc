@@ -1,5 +1,5 @@
-// Which contents hash tables have when a model is loaded: the operators say so that its
-// initialising and its restoring one run, in functions or among the graph's nodes.
+// Finds the initial contents of hash tables, from the operators that run when a model is
+// initialised or restored, in functions or in the graph.
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -14,19 +14,20 @@
 namespace heddle::tensorflow {
 namespace {
 
-constexpr int kMostDepth = 16;  // of calls in each other, and of variables that name variables
-// Nodes looked at, in all: functions can call each other into more than any time suffices for.
+constexpr int kMostDepth = 16;  // nesting of calls, and of variables that name variables
+// The most nodes that are looked at: functions can call each other so often that no time would
+// suffice.
 constexpr size_t kMostSteps = 1'000'000;
 
-// A graph, or a function's body where it is called.
+// A graph, or a function's body at one of its calls.
 struct Place {
   const NodeGraph* graph = nullptr;
   const Place* caller = nullptr;  // null: the model's graph
-  int call = 0;                   // the node there
+  int call = 0;                   // the calling node there
   int depth = 0;
 };
 
-// A value of a place.
+// A value in a Place.
 struct Found {
   const Place* place = nullptr;
   Source source;
@@ -37,14 +38,15 @@ bool Is(const Node* node, std::string_view op) { return node != nullptr && node-
 
 class TableFinder {
  public:
-  // The nodes of a function that is called; nothing: there is none.
+  // The nodes of a called function; nothing: there is none.
   using GraphOf = std::function<std::optional<NodeGraph>(const FunctionName&)>;
 
   TableFinder(const Model& model, const NodeGraph& graph, GraphOf graph_of,
               std::map<std::string, TableContents>* tables)
       : model_(model), graph_(graph), graph_of_(std::move(graph_of)), tables_(*tables) {}
 
-  // Of nodes that run when the model is loaded; of any, where nothing says which those are.
+  // Looks at the nodes that run when the model is loaded; at all nodes if the file does not say
+  // which.
   void Run() {
     std::vector<int> roots;
     std::vector<std::string_view> names = model_.init_ops;
@@ -82,7 +84,7 @@ class TableFinder {
     for (int k = 0; k < static_cast<int>(body.size()); ++k) Visit(inside, k);
   }
 
-  // The value behind names for it, arguments and a variable that is assigned once.
+  // The origin of a value behind identities, arguments, and a variable that is assigned once.
   Found Behind(Found v, int depth = 0) {
     while (++steps_ < kMostSteps) {
       if (v.source.node == Source::kArgument) {
@@ -110,7 +112,7 @@ class TableFinder {
     }
     return v;
   }
-  // The value that a node of the graph assigns to the variable, which may keep a file's name.
+  // The value that a node of the graph assigns to a variable, which may hold a file's name.
   Found AssignedTo(const Found& variable) const {
     if (!Is(variable.node(), "VarHandleOp")) return {};
     const auto found = assigned_.find(KeptName(*variable.node()));
@@ -175,7 +177,7 @@ class TableFinder {
         *to = BaseType(a->i);
     tables_.insert_or_assign(TableOf(place, i), std::move(contents));
   }
-  // The asset that a tensor names; else what it holds, which is a path.
+  // The asset that a tensor names; otherwise the string that it holds, a path.
   std::string FileOf(const Found& v) const {
     if (v.node() == nullptr) return {};
     if (v.place->caller == nullptr)

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Elements of one type, in the order in which lines give them.
+// Elements of one type, appended line by line.
 class Column {
  public:
   Column(int type, int64_t index) : type_(type), index_(index) {}
@@ -81,8 +81,8 @@ class Column {
   std::vector<double> floats_;
 };
 
-// The path of a file of the folder, without links. A model may name any file, and its folder may be
-// a link itself.
+// The path of a file in the folder, with links resolved. A model may name any file, and its folder
+// may be a link itself.
 Result<std::string> PathIn(const std::string& folder, const std::string& behind,
                            const std::string& name) {
   const fs::path path(name);

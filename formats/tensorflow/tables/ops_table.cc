@@ -1,4 +1,4 @@
-// Hash tables: what they hold when the model is loaded stands with the parameters.
+// Operators on hash tables. Their initial contents are loaded with the parameters.
 #include "formats/tensorflow/handlers.h"
 
 namespace heddle::tensorflow {
@@ -41,7 +41,7 @@ bool LowerInsert(NodeLowering& n) {
   return true;
 }
 
-// All of the table is new.
+// Replaces all of the table's entries.
 bool LowerImport(NodeLowering& n) {
   const int table = n.Variable(0);
   n.Emit("tf_table_insert", {{"keys", {n.In(1)}}, {"values", {n.In(2)}}},
@@ -49,7 +49,7 @@ bool LowerImport(NodeLowering& n) {
   return true;
 }
 
-// The file was read when the model was loaded.
+// Nothing to do: the file is read when the model is loaded.
 bool LowerFromFile(NodeLowering& n) {
   n.Variable(0);
   return true;

@@ -1,4 +1,4 @@
-// The contents of a hash table when a model is loaded.
+// The initial contents of a hash table.
 #pragma once
 
 #include <memory>
@@ -14,34 +14,34 @@
 
 namespace heddle::tensorflow {
 
-// A file of one entry a line. `key`, `value`: the columns of a line.
+// A file with one entry per line. `key`, `value`: columns of a line.
 struct TableFile {
   static constexpr int64_t kWholeLine = -2, kLineNumber = -1;
-  std::string name;  // below assets/
+  std::string name;  // path below assets/
   int64_t key = kWholeLine, value = kLineNumber;
-  int64_t count = -1;  // -1: of the lines, all
-  int64_t first = 0;   // the number of the first line
+  int64_t count = -1;  // number of lines; -1: all
+  int64_t first = 0;   // index of the first line
   char delimiter = '\t';
   int key_type = kString, value_type = kInt64;
 };
 
-// Constants of the file, entries of the bundle, or a file of one entry a line.
+// Contents from constants of the graph, entries of the bundle, or a file with one entry per line.
 struct TableContents {
   TensorData keys, values;
-  std::string keys_entry, values_entry;  // of the bundle; empty: constants
+  std::string keys_entry, values_entry;  // keys in the bundle; empty: constants
   std::optional<TableFile> file;
-  bool is_empty = false;  // there are no keys yet
+  bool is_empty = false;  // it has no entries yet
 
   bool in_bundle() const { return !keys_entry.empty(); }
 };
 
-// The table of constants or of a file in the folder `assets`. `behind`: the folder behind a model
-// that is a link (formats/model_folder.h), which links in `assets` may lead to; empty: it is none.
-// kInvalidArgument: a line or a file that does not fit; a file that lies elsewhere, or has a second
-// name (a hard link).
+// Makes the table from constants, or from a file in the folder `assets`. `behind`: the folder
+// behind a model that is a link (formats/model_folder.h), to which links in `assets` may lead;
+// empty: the model is no link. kInvalidArgument: a malformed line or file, or a file that lies
+// elsewhere or has a second name (a hard link).
 Result<Value> MakeTable(const TableContents& contents, const std::string& assets,
                         const std::string& behind = {});
-// The table that maps these keys to these values.
+// Makes a table that maps these keys to these values.
 Result<Value> MakeTable(const Value& keys, const Value& values);
 
 }  // namespace heddle::tensorflow

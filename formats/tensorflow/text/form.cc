@@ -18,13 +18,13 @@ namespace {
 
 using wire::Field;
 
-// Functions in attributes of functions lie deeper than anything else.
+// The deepest nesting, which occurs for functions in attributes of functions.
 constexpr int kMostNesting = 100;
 
 bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// Takes white space and comments off the front.
+// Skips white space and comments.
 void SkipSpace(std::string_view* rest) {
   for (;;) {
     while (!rest->empty() && IsSpace(rest->front())) rest->remove_prefix(1);
@@ -33,7 +33,7 @@ void SkipSpace(std::string_view* rest) {
   }
 }
 
-// Before a message, and before a list of messages, no colon is needed.
+// Whether a message, or a list of messages, begins here: no colon is needed before it.
 bool BeginsMessages(std::string_view text) {
   return text.starts_with('{') || text.starts_with('<') || text.starts_with('[');
 }
@@ -79,7 +79,7 @@ class Text {
  public:
   explicit Text(std::string_view text) : all_(text), rest_(text) {}
 
-  // The fields of a message up to `close`, or to the end of the text.
+  // Converts the fields of a message up to `close`, or to the end of the text.
   Status Fields(Message message, char close, int depth, std::string* out) {
     for (;;) {
       SkipSpace(&rest_);
@@ -114,7 +114,7 @@ class Text {
                         std::string(found), "' stands there"));
   }
 
-  // Reads what follows a field's name: a value, or a list of values.
+  // Converts what follows a field's name: a value, or a list of values.
   Status Values(const TextField& field, int depth, std::string* out) {
     SkipSpace(&rest_);
     if (rest_.starts_with(':')) {
@@ -224,7 +224,8 @@ class Text {
     uint64_t value = 0;
     const char* end = digits.data() + digits.size();
     const auto [at, error] = std::from_chars(digits.data(), end, value, base);
-    // -least, which has no int64_t of its own for the least of them.
+    // The negation of `least` in unsigned arithmetic, since int64 cannot hold that of the smallest
+    // number.
     const uint64_t room = negative ? uint64_t{0} - static_cast<uint64_t>(least) : most;
     if (error != std::errc() || at != end || value > room || rest_.starts_with('.')) {
       rest_ = before;
@@ -248,7 +249,7 @@ class Text {
       value = std::numeric_limits<double>::quiet_NaN();
       rest_ = ahead;
     } else {
-      if (rest_.starts_with('-')) {  // a second one, which from_chars would take
+      if (rest_.starts_with('-')) {  // a second sign, which from_chars would accept
         rest_ = before;
         return std::nullopt;
       }
@@ -269,14 +270,14 @@ class Text {
     }
     return negative ? -value : value;
   }
-  // Of a number that no double can hold: whether it is too small rather than too large.
+  // Whether a number that no double can hold is too small rather than too large.
   static bool Underflows(std::string_view number) {
     const size_t e = number.find_first_of("eE");
     return e != std::string_view::npos ? number.substr(e + 1).starts_with('-')
                                        : number.starts_with("0.") || number.starts_with('.');
   }
 
-  // Strings one behind the other are one.
+  // Adjacent strings are concatenated.
   Status Strings(const TextField& field, std::string* out) {
     if (!rest_.starts_with('"') && !rest_.starts_with('\'')) return Expected(field, "a string");
     while (rest_.starts_with('"') || rest_.starts_with('\'')) {
@@ -303,7 +304,7 @@ class Text {
     }
   }
 
-  // Takes digits of a base off the front, `most` of them at the most.
+  // Takes at most `most` digits of a base.
   std::optional<uint32_t> Digits(int base, size_t most) {
     const std::string_view digits = rest_.substr(0, most);
     uint32_t value = 0;
@@ -339,7 +340,7 @@ class Text {
     return true;
   }
 
-  // A value of a field that heddle has no use for.
+  // Skips the value of a field that heddle does not use.
   Status Skip(const TextField& field, int depth) {
     if (rest_.starts_with('{') || rest_.starts_with('<')) {
       if (depth >= kMostNesting) return Wrong("messages lie in each other too deep");
@@ -349,7 +350,7 @@ class Text {
         SkipSpace(&rest_);
         if (rest_.empty()) return Wrong("the text ends inside a message");
         if (rest_.front() == close) break;
-        if (rest_.front() == '[') {  // the name of a type in brackets, as in an Any
+        if (rest_.front() == '[') {  // a type name in brackets, as in an Any
           rest_.remove_prefix(std::min(rest_.find(']'), rest_.size() - 1) + 1);
         } else if (TakeWord(&rest_).empty()) {
           return Wrong("a field is expected");
@@ -377,7 +378,7 @@ class Text {
   std::string_view rest_;
 };
 
-// The message that has a field of this name; none other of the three has.
+// Finds the top-level message that has a field of this name; no two of the three share one.
 const TextField* FieldOfAny(std::string_view word, Message* message) {
   for (const Message m : {Message::kGraph, Message::kSavedModel, Message::kMetaGraph}) {
     *message = m;

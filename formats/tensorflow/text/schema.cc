@@ -146,7 +146,7 @@ struct Description {
   std::string_view name;
   std::span<const F> fields;
 };
-// In the order of Message.
+// Indexed by Message.
 constexpr Description kMessages[] = {
     {"GraphDef", kGraphFields},
     {"NodeDef", kNodeFields},
@@ -175,7 +175,7 @@ constexpr Description kMessages[] = {
 };
 static_assert(std::size(kMessages) == static_cast<size_t>(Message::kTensorInfo) + 1);
 
-// By number.
+// Indexed by the type's number.
 constexpr std::string_view kTypes[] = {"INVALID",
                                        "FLOAT",
                                        "DOUBLE",

@@ -1,4 +1,4 @@
-// Fields of TensorFlow's messages by their names in the text form.
+// The fields of TensorFlow's messages, by their names in the text form.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum class Message : uint8_t {
   kTensor,
   kLibrary,
   kFunction,
-  kTextEntry,  // of a map from texts to texts
+  kTextEntry,  // an entry of a map from strings to strings
   kOpDef,
   kArgument,
   kDeclaredAttribute,
@@ -56,9 +56,9 @@ struct TextField {
 
 // TensorFlow's name of a message.
 std::string_view NameOf(Message message);
-// Null: the message has no such field.
+// The field of this name; null: the message has none.
 const TextField* FindTextField(Message message, std::string_view name);
-// The number of an element type: of "DT_FLOAT" 1, of "DT_FLOAT_REF" 101.
+// The number of an element type: 1 for "DT_FLOAT", 101 for "DT_FLOAT_REF".
 std::optional<int> TypeNumber(std::string_view name);
 
 }  // namespace heddle::tensorflow

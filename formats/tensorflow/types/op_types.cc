@@ -28,7 +28,7 @@ std::optional<OpTypes> TypesOf(std::string_view op) {
   return OpTypes{name, outputs, indices, inputs, allowed};
 }
 
-// Takes the next word off a list of words with one blank between them.
+// Takes the next word of a list separated by single blanks.
 std::string_view TakeWord(std::string_view* list) {
   const std::string_view word = list->substr(0, list->find(' '));
   list->remove_prefix(std::min(list->size(), word.size() + 1));
@@ -41,7 +41,7 @@ int TypeNumber(std::string_view digits) {
   return number;
 }
 
-// A type of the table: a number, or an attribute with its default.
+// A type in the table: a number, or the name of an attribute with its default.
 int SaidType(std::string_view text, const FindAttribute& find) {
   if (text[0] >= '0' && text[0] <= '9') return TypeNumber(text);
   const size_t equals = text.find('=');
@@ -51,7 +51,7 @@ int SaidType(std::string_view text, const FindAttribute& find) {
   return equals == std::string_view::npos ? int{kNoType} : TypeNumber(text.substr(equals + 1));
 }
 
-// The type at place `port` of operands or outputs of which the table says the types.
+// The type of operand or output `port`, by the table's text `said`.
 int TypeAt(std::string_view said, size_t port, const FindAttribute& find) {
   for (std::string_view rest = said; !rest.empty();) {
     std::string_view argument = TakeWord(&rest);
@@ -74,7 +74,7 @@ int TypeAt(std::string_view said, size_t port, const FindAttribute& find) {
   return kNoType;
 }
 
-// Whether a list of numbers, with commas between them, has this type.
+// Whether a comma-separated list of numbers contains this type.
 bool Lists(std::string_view numbers, int64_t type) {
   while (!numbers.empty()) {
     const std::string_view number = numbers.substr(0, numbers.find(','));
@@ -95,8 +95,8 @@ std::string NamesOf(std::string_view numbers) {
   return names;
 }
 
-// Whether the attribute is the type of an operand of indices. Readers take all integers there, as
-// TensorFlow does where it computes a constant: definitions and kernels say less.
+// Whether the attribute is the type of an index operand. There, readers accept all integer types,
+// as TensorFlow does when it folds constants, although definitions and kernels list fewer.
 bool IsOfIndices(const OpTypes& types, std::string_view attribute) {
   int at = 0;
   for (std::string_view inputs = types.inputs; !inputs.empty(); ++at) {
@@ -118,7 +118,7 @@ int DefinedType(std::string_view op, size_t port, const FindAttribute& find) {
 }
 
 std::vector<int> DefinedCounts(std::string_view op, size_t arguments, const FindAttribute& find) {
-  // Of operators that the table does not have, those of several arguments give no lists.
+  // An operator that is not in the table: several output arguments are taken to be no lists.
   std::vector<int> counts(arguments, arguments == 1 ? -1 : 1);
   const auto types = TypesOf(op);
   if (!types) return counts;

@@ -1,5 +1,4 @@
-// Which element types the operands and outputs of TensorFlow's operators have, by their
-// definitions.
+// The element types of the operands and outputs of TensorFlow's operators, by their definitions.
 #pragma once
 
 #include <cstddef>
@@ -12,28 +11,29 @@
 
 namespace heddle::tensorflow {
 
-// An attribute of a node, by its name; null where the node does not have it.
+// Finds an attribute of a node by name; null: the node does not have it.
 using FindAttribute = std::function<const Attribute*(std::string_view)>;
 
-// The element type (DataType) of output `port`, counted over all of the operator's outputs, lists
-// included; that behind a reference. kNoType where the operator is none of the table, or has no
-// such output.
+// The element type (DataType, without reference) of output `port`, counted over all of the
+// operator's outputs, lists included. kNoType: the operator is not in the table, or has no such
+// output.
 int DefinedType(std::string_view op, size_t port, const FindAttribute& find);
 
-// How many outputs each argument of the operator's definition is, of which there are `arguments`: 1
-// each, or the length of a list, as the node's attributes say; -1 where they do not, or the
-// operator is none of the table.
+// The number of outputs of each of the operator's `arguments` output arguments: 1, or the length of
+// a list, from the node's attributes; -1: the attributes do not say it, or the operator is not in
+// the table.
 std::vector<int> DefinedCounts(std::string_view op, size_t arguments, const FindAttribute& find);
 
-// The element type of an input by its number, as its own operator defines it; kNoType: not known.
+// The element type of an input by its number, from the definition of the operator that makes it;
+// kNoType: not known.
 using InputType = std::function<int(size_t)>;
-// How a node's types contradict the definition of its operator: an attribute that names a type for
-// which there is no such operator, or one of the `inputs` inputs that has another type than the
-// attributes say. Empty: they do not, or the operator is none of the table.
+// How a node's types contradict its operator's definition: an attribute names a type that the
+// operator does not allow, or one of the `inputs` inputs has another type than the attributes say.
+// Empty: no contradiction, or the operator is not in the table.
 std::string FindWrongType(std::string_view op, size_t inputs, const FindAttribute& find,
                           const InputType& type_of);
 
-// Whether input `i` holds indices, sizes or axes that may be integers of less than 32 bits.
+// Whether input `i` holds indices, sizes or axes that may be integers of fewer than 32 bits.
 bool TakesNarrowIndices(std::string_view op, size_t i);
 
 }  // namespace heddle::tensorflow
