@@ -43,12 +43,14 @@ const void* AsyncRuns::LineOf(const AsyncRunState& run) {
   return &run.compiled.impl()->scope->write_mutex();
 }
 
-// Ranks' runs keep their order, too.
+// Runs that communicate are treated like writing ones, so that all ranks make them in the same
+// order.
 bool AsyncRuns::Writes(const AsyncRunState& run) {
   return run.compiled.impl()->writes_scope || run.compiled.impl()->communicates;
 }
 
-// Other ranks' runs belong to it: it takes its turn even if it is cancelled, and fails with them.
+// Other ranks wait for this run: even if it is cancelled it takes its turn, and fails together with
+// them.
 bool AsyncRuns::EndsInItsTurn(const AsyncRunState& run) const {
   return of_a_rank_ && run.compiled.impl()->communicates;
 }
@@ -56,7 +58,7 @@ bool AsyncRuns::EndsInItsTurn(const AsyncRunState& run) const {
 void AsyncRuns::Add(const std::shared_ptr<AsyncRunState>& run) {
   try {
     Queue(run);
-  } catch (const std::exception& e) {  // no memory, no thread for deadlines
+  } catch (const std::exception& e) {  // no memory, or no thread for deadlines
     const Status why = ResourceExhausted("the run could not be started: ", e.what());
     if (run->number == 0)
       End(*run, why, {});
@@ -85,19 +87,19 @@ void AsyncRuns::Queue(const std::shared_ptr<AsyncRunState>& run) {
       refused = Cancelled();
     } else {
       if (idle_ > 0) changed_.NotifyOne();
-      // An idle thread may have been notified for an earlier run, and not have woken yet.
+      // An idle thread may have been notified for an earlier run and not have woken yet.
       if (waiting_ > idle_ && workers_.size() < most_workers_) refused = StartWorker();
     }
   }
   if (!refused.ok()) EndWaiting(*run, refused, true);
-  // The watcher found no run in a line if the deadline came before there was one.
+  // If the deadline came before the run was in a line, the watcher found no run to end.
   if (may_end && run->options.deadline &&
       std::chrono::steady_clock::now() >= *run->options.deadline)
     EndWaiting(*run, Late(), true);
   if (wish.stop_possible()) run->forward.emplace(wish, AsyncRunState::Forward{run.get()});
 }
 
-// Without a further thread those that there are make the run.
+// If no further thread can be had, the existing ones make the run.
 Status AsyncRuns::StartWorker() try {
   workers_.emplace_back([this] { Work(); });
   return Status::Ok();
@@ -106,7 +108,7 @@ Status AsyncRuns::StartWorker() try {
                           : Status::Ok();
 }
 
-// The first run of those lines that let one go.
+// Of the lines whose first run may go, takes the first run that was started first.
 std::shared_ptr<AsyncRunState> AsyncRuns::Next() {
   Line* best = nullptr;
   for (auto& [scope, line] : lines_) {
@@ -126,7 +128,8 @@ std::shared_ptr<AsyncRunState> AsyncRuns::Next() {
 }
 
 void AsyncRuns::Leave(AsyncRunState& run) {
-  if (run.process != process_) return;  // a child, forked inside the run: it has other lines
+  // This is a child, forked inside the run: its lines are others.
+  if (run.process != process_) return;
   const auto line = lines_.find(LineOf(run));
   --line->second.going;
   line->second.writing = false;
@@ -134,7 +137,7 @@ void AsyncRuns::Leave(AsyncRunState& run) {
 }
 
 void AsyncRuns::Work() {
-  RunMemory memory;  // from run to run
+  RunMemory memory;  // kept from run to run
   MutexLock lock(mutex_);
   for (;;) {
     std::shared_ptr<AsyncRunState> run = Next();
@@ -151,8 +154,8 @@ void AsyncRuns::Work() {
   }
 }
 
-// Takes the run over: this may be the last reference, and what goes with it may run code of
-// callers, for which the mutex must be free.
+// Owns `run`: this may be the last reference, and destroying it may run callers' code, for which
+// the mutex must be free.
 void AsyncRuns::Make(std::shared_ptr<AsyncRunState> run, RunMemory& memory) {
   if (run->watch_id != 0) resources_->watcher.Remove(run->watch_id);
   std::vector<Value> values;
@@ -161,20 +164,21 @@ void AsyncRuns::Make(std::shared_ptr<AsyncRunState> run, RunMemory& memory) {
   {
     MutexLock lock(mutex_);
     Leave(*run);
-    // The end of this run may let several others of its line go; this thread takes one of them.
+    // The end of this run may release several runs of its line; this thread takes one of them.
     if (idle_ > 0 && waiting_ > 0) changed_.NotifyAll();
   }
   End(*run, std::move(status), std::move(values));
 }
 
 void AsyncRuns::End(AsyncRunState& run, Status status, std::vector<Value> values) {
-  run.feeds.clear();  // their memory is the caller's again
+  run.feeds.clear();  // gives their memory back to the caller
   {
     MutexLock lock(mutex_);
     run.phase = AsyncRunState::Phase::kEnded;
     run.status = std::move(status);
     run.values = std::move(values);
-    if (run.process == process_) run.ended.NotifyAll();  // else those who wait are not here
+    // In a child, the waiting threads do not exist.
+    if (run.process == process_) run.ended.NotifyAll();
   }
   if (const AsyncRun::Callback callback = std::exchange(run.on_done, nullptr))
     callback(AsyncRunState::HandleOf(run.shared_from_this()));
@@ -195,16 +199,17 @@ void AsyncRuns::EndWaiting(AsyncRunState& run, const Status& why, bool forget_de
     kept = std::move(*at);
     waiting.erase(at);
     --waiting_;
-    run.phase = AsyncRunState::Phase::kGoing;  // nobody else ends it
+    run.phase = AsyncRunState::Phase::kGoing;  // so that no other thread ends it
     ++ending_;
     process = process_;
     if (line->second.going == 0 && waiting.empty()) lines_.erase(line);
-    if (idle_ > 0 && waiting_ > 0) changed_.NotifyAll();  // the next in the line may be let go
+    // The next run of the line may be released.
+    if (idle_ > 0 && waiting_ > 0) changed_.NotifyAll();
   }
   if (forget_deadline && run.watch_id != 0) resources_->watcher.Remove(run.watch_id);
   End(run, why, {});
   MutexLock lock(mutex_);
-  if (process != process_) return;  // forked meanwhile: a child counts anew
+  if (process != process_) return;  // forked meanwhile: the child began to count anew
   --ending_;
   if (closed_) changed_.NotifyAll();
 }
@@ -215,7 +220,7 @@ void AsyncRuns::Cancel(AsyncRunState& run) {
   EndWaiting(run, Cancelled(), true);
 }
 
-// It has ended, or never will here: it belongs to the process that this one was forked from.
+// True also for a run of the parent process, which will not end in this one.
 bool AsyncRuns::HasEnded(const AsyncRunState& run) const {
   return run.phase == AsyncRunState::Phase::kEnded || run.process != process_;
 }
@@ -249,7 +254,8 @@ Result<std::vector<Value>> AsyncRuns::Take(AsyncRunState& run) {
   return std::move(run.values);
 }
 
-// In a child process. Waiting runs are left behind: what they hold is their callers'.
+// For a child process. Waiting runs are abandoned: what they hold belongs to callers that do not
+// exist here.
 void AsyncRuns::ForgetThreads() HEDDLE_NO_THREAD_SAFETY_ANALYSIS {
   LeaveBehind(changed_);
   LeaveBehind(lines_);

@@ -1,12 +1,12 @@
-// AsyncRuns: the asynchronous runs of one executor, waiting and being made.
+// AsyncRuns: the asynchronous runs of one executor, those that wait and those that are being made.
 //
-// Runs wait in lines, one for each tree of scopes, and leave a line in their order: a run that
-// writes to the scope goes alone in its line, others go side by side. Of the lines whose first run
-// may go, the run that was started first is next. Threads of its own make them, at most as many as
-// runs may be under way; the first run starts one, and a further one starts when all are busy.
+// Runs wait in lines, one per tree of scopes, and leave a line in order: a run that writes to the
+// scope goes alone in its line, others go concurrently. Of the lines whose first run may go, the
+// run that was started first is next. Worker threads make the runs, at most as many as runs may be
+// under way: the first run starts one worker, and another is started when all are busy.
 //
-// Ownership: every run keeps the object; the executor is not touched after Close. Threads: all
-// methods from any thread, but Close from none that makes runs.
+// Ownership: every run keeps this object alive; the executor is not used after Close. Threads: all
+// methods may be called from any thread, except Close from a worker.
 #pragma once
 
 #include <chrono>
@@ -46,17 +46,18 @@ struct AsyncRunState : std::enable_shared_from_this<AsyncRunState> {
   AsyncRun::Callback on_done;
   std::stop_source stop;
   uint64_t number = 0;    // in the order of starts; 0: in no line
-  uint64_t watch_id = 0;  // of the deadline; 0: none
+  uint64_t watch_id = 0;  // of the watcher's entry for the deadline; 0: none
 
   // Guarded by the mutex of `runs`.
-  uint64_t process = 0;  // that started it: no other one makes it
+  uint64_t process = 0;  // in which it was started; it is made in no other one
   Phase phase = Phase::kWaiting;
   bool taken = false;
   Status status;
   std::vector<Value> values;
   CondVar ended;
 
-  // Last: it goes first, and waits for its function, which uses the rest.
+  // Declared last, so that it is destroyed first: its destructor waits for the callback, which uses
+  // the rest.
   struct Forward {
     AsyncRunState* state;
     void operator()() const;
@@ -75,14 +76,14 @@ class AsyncRuns : public std::enable_shared_from_this<AsyncRuns> {
             const std::optional<std::chrono::steady_clock::time_point>& until = std::nullopt)
       HEDDLE_EXCLUDES(mutex_);
   Result<std::vector<Value>> Take(AsyncRunState& run) HEDDLE_EXCLUDES(mutex_);
-  // Ends what waits, waits for what is being made, and takes no more runs.
+  // Ends waiting runs, waits for those being made, and refuses further ones.
   void Close() HEDDLE_EXCLUDES(mutex_);
 
  private:
   struct Line {
     std::deque<std::shared_ptr<AsyncRunState>> waiting;
     int going = 0;
-    bool writing = false;  // what is going writes to the scope
+    bool writing = false;  // a run that writes to the scope is under way
   };
   using Lines = std::map<const void*, Line>;
 
@@ -95,14 +96,14 @@ class AsyncRuns : public std::enable_shared_from_this<AsyncRuns> {
   void Make(std::shared_ptr<AsyncRunState> run, RunMemory& memory) HEDDLE_EXCLUDES(mutex_);
   std::shared_ptr<AsyncRunState> Next() HEDDLE_REQUIRES(mutex_);
   void Leave(AsyncRunState& run) HEDDLE_REQUIRES(mutex_);
-  // Ends a run that waits, if it still does. `forget_deadline`: not on the watcher's thread.
+  // Ends a run if it still waits. `forget_deadline`: must be false on the watcher's thread.
   void EndWaiting(AsyncRunState& run, const Status& why, bool forget_deadline)
       HEDDLE_EXCLUDES(mutex_);
   void End(AsyncRunState& run, Status status, std::vector<Value> values) HEDDLE_EXCLUDES(mutex_);
   bool HasEnded(const AsyncRunState& run) const HEDDLE_REQUIRES(mutex_);
   void ForgetThreads();
 
-  RunResources* const resources_;  // not there any more after Close
+  RunResources* const resources_;  // invalid after Close
   PlanService* const plans_;
   const size_t most_workers_;
   const bool of_a_rank_;  // the executor is a rank of a group
@@ -110,10 +111,10 @@ class AsyncRuns : public std::enable_shared_from_this<AsyncRuns> {
   CondVar changed_;
   Lines lines_ HEDDLE_GUARDED_BY(mutex_);
   std::vector<std::thread> workers_ HEDDLE_GUARDED_BY(mutex_);
-  size_t idle_ HEDDLE_GUARDED_BY(mutex_) = 0;     // threads that wait for runs
+  size_t idle_ HEDDLE_GUARDED_BY(mutex_) = 0;     // workers that wait for runs
   size_t waiting_ HEDDLE_GUARDED_BY(mutex_) = 0;  // runs in all lines
   uint64_t started_ HEDDLE_GUARDED_BY(mutex_) = 0;
-  int ending_ HEDDLE_GUARDED_BY(mutex_) = 0;  // EndWaiting is under way; Close waits for it
+  int ending_ HEDDLE_GUARDED_BY(mutex_) = 0;  // calls of EndWaiting under way; Close waits for them
   bool closed_ HEDDLE_GUARDED_BY(mutex_) = false;
   uint64_t process_ HEDDLE_GUARDED_BY(mutex_) = 0;  // counts the forks that led to this process
   const AtFork at_fork_{mutex_, [this] { ForgetThreads(); }};

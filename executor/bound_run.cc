@@ -37,7 +37,7 @@ Status BoundRun::BindOutput(size_t index, Tensor memory) {
 
 Status BoundRun::Run(const RunOptions& options) {
   State& s = *state_;
-  s.outputs.clear();  // their memory is for this run's
+  s.outputs.clear();  // frees their memory for this run
   internal::CompiledImpl& c = *s.compiled.impl();
   const Status status = c.executor->Run({c, s.feeds, options, s.memory, &s.outputs});
   if (!status.ok()) s.outputs.clear();

@@ -11,8 +11,8 @@ namespace {
 using passes::Fact;
 using passes::NamedFact;
 
-// A declaration that is wrong in dtype or rank says nothing; one with wrong dimensions leaves those
-// open.
+// What replaces a wrong claim: if dtype or rank is wrong, nothing is claimed; if dimensions are,
+// these are left open.
 Fact Instead(const NamedFact& claim, const Fact& is) {
   const bool alike = claim.fact.dtype == is.dtype && claim.fact.shape.rank() == is.shape.rank();
   return alike || claim.found ? Join(claim.fact, is) : is;
@@ -35,7 +35,7 @@ class Notes {
 
  private:
   std::vector<NamedFact>& found_;
-  std::map<std::pair<int, std::string_view>, size_t> places_;  // by names of the claims
+  std::map<std::pair<int, std::string_view>, size_t> places_;  // by the claim's block and name
 };
 
 }  // namespace
@@ -70,9 +70,9 @@ std::vector<NamedFact> FindOtherwise(const CompiledImpl::Form& form, const Plan&
     if (slot.var == ir::kNoVar || claimed[slot.var] == nullptr || !slot.is_static) continue;
     const ir::Var& var = plan.program->vars[slot.var];
     const Fact said{var.dtype, var.shape}, is{slot.dtype, slot.shape()};
-    // The plan casts real operands beside complex ones.
+    // No contradiction: the plan casts real operands to complex if another operand is complex.
     if (Holds(said, is) || (IsComplex(is.dtype) && !IsComplex(said.dtype))) continue;
-    // A pass may have turned the variable's dimensions.
+    // If a pass has permuted the variable's dimensions, the claim's shape cannot be corrected.
     const NamedFact& claim = *claimed[slot.var];
     notes.Add(claim, said == claim.fact ? Instead(claim, is) : Fact{is.dtype, Shape::Unknown()});
   }

@@ -32,7 +32,7 @@ bool Replaced(const Scope& scope, const std::vector<std::pair<std::string, Scope
   return false;
 }
 
-// Does what is fed fit what the program declares?
+// Whether a feed has the dtype, rank and dimensions that the program declares.
 Status CheckFeed(const TensorInfo& info, const Value& value) {
   if (!value.initialized())
     return InvalidArgument("feed '", info.name, "' holds nothing (no tensor was given)");
@@ -69,7 +69,7 @@ std::string NamesOf(const std::vector<TensorInfo>& list) {
 }  // namespace
 
 Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds) {
-  // Few are searched, which takes less time than an index.
+  // Up to so many inputs a linear search takes less time than building an index.
   constexpr size_t kFew = 32;
   std::unordered_map<std::string_view, const TensorInfo*> known;
   std::unordered_set<std::string_view> fed;
@@ -121,7 +121,7 @@ Status CheckMaxShapes(const CompiledImpl& c) {
   return Status::Ok();
 }
 
-// Parameters of one file share a shelf, so the first one that waits stands for all.
+// Parameters of one file share a LazyShelf, so the first waiting one stands for all.
 void DropWaiting(const Scope& scope, const CompiledImpl::Form& form) {
   for (const auto& [name, stamp] : form.optimized.used) {
     if (scope.StampOf(name) != stamp || !stamp.value->is_tensor() ||
@@ -196,7 +196,8 @@ FeedSignature SignatureOf(const Feed& feed) {
 
 namespace {
 
-// Per variable, whether some operator needs its value: none has been written by another before.
+// Per variable: it is persistable, and some operator requires its value before any operator writes
+// it.
 std::vector<bool> NeededParameters(const ir::Program& program) {
   std::vector<bool> needed(program.vars.size(), false), written(program.vars.size(), false);
   for (const ir::Block& block : program.blocks) {
@@ -230,7 +231,7 @@ std::vector<std::string> OnlyNeededBefore(const ir::Program& before, const ir::P
   return names;
 }
 
-// Some operator writes to a persistable variable.
+// Whether some operator writes to a persistable variable, other than kept statistics.
 bool WritesScope(const ir::Program& p) {
   for (const ir::Block& block : p.blocks)
     for (const ir::Op& op : block.ops) {
@@ -251,7 +252,7 @@ bool AnyHas(const ir::Program& p, OpTraits trait) {
   return false;
 }
 
-// A run that fails leaves nothing behind.
+// Whether a run can be repeated: a failed one has no lasting effect.
 bool RunsRepeat(const ir::Program& p) {
   return !WritesScope(p) && !AnyHas(p, kSideEffect) && !AnyHas(p, kCommunication) &&
          !AnyHas(p, kReader);
@@ -259,10 +260,10 @@ bool RunsRepeat(const ir::Program& p) {
 
 }  // namespace
 
-// The key of a form's plans besides the program and the scope. Two forms of one program for one
-// scope have the same plans if their passes did the same, which follows from the options and from
-// the parameters that the passes read. Forms with custom passes, measurements or kept files share
-// no plans.
+// Appends the part of a plan's key that identifies the form, besides the program. Two forms of one
+// program and scope have equal plans if their passes did the same, which follows from the options
+// and from the parameters that the passes read. Forms with custom passes, measurements or kept
+// files share no plans.
 void CompiledImpl::AppendForm(const Form& form, std::string* key) const {
   const PassOptions& o = options.passes;
   if (!o.custom.empty() || tuning || packed || !form.program_is_file) {
@@ -331,7 +332,7 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) co
   for (const auto& [name, shape] : options.max_shapes) form->key += name + shape.ToString() + '\0';
   for (const std::string& name : fetch_names) form->key += name + '\0';
   form->lasting_hash = XXH64(form->key.data(), form->key.size(), 0);
-  // A way that was found while tuning is for runs without tuning, too.
+  // Not part of lasting_hash: a way found while tuning also serves runs without tuning.
   Append(&form->key, options.tune);
   form->key += options.tuning_file + '\0';
   form->key += options.packed_weights + '\0';
@@ -376,7 +377,7 @@ Result<std::shared_ptr<CompiledImpl>> CompiledImpl::Make(ExecutorImpl* executor,
     c->program_hash = c->source_.hash();
   }
   HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<Form> form, c->Current());
-  // The passes make writes to variables that share storages explicit.
+  // Also the optimised program: passes make writes to variables with shared storage explicit.
   c->writes_scope = WritesScope(program.ir()) || WritesScope(*form->optimized.program);
   c->communicates = AnyHas(program.ir(), kCommunication);
   c->reads = AnyHas(program.ir(), kReader);
@@ -399,7 +400,7 @@ Status CompiledImpl::FindPorts(const Program& program) {
     outputs.push_back({name, p.vars[var].dtype, p.vars[var].shape});
     return Status::Ok();
   };
-  // An output may be called like another variable.
+  // Names of outputs come first: an output may have the name of another variable.
   std::unordered_map<std::string, ir::VarId> named;
   const std::vector<TensorInfo> infos = program.outputs();
   for (size_t i = 0; i < infos.size(); ++i) {
@@ -417,7 +418,8 @@ Status CompiledImpl::FindPorts(const Program& program) {
   return Status::Ok();
 }
 
-// Without feed operators anything may be fed: such parameters are remembered.
+// Without feed operators any variable may be fed: a fed parameter must not be folded, so its name
+// is noted.
 bool CompiledImpl::FeedsConstants(const std::vector<Feed>& feeds) {
   if (declared_inputs || form_->constants.empty()) return false;
   bool any = false;
@@ -475,8 +477,8 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::Plain() {
   return plain_;
 }
 
-// A run that holds its scope's write_mutex asks this, and a compilation takes the two locks in the
-// other order: so it does not wait.
+// Does not wait for the mutex: the caller may be a run that holds the scope's write_mutex, and a
+// compilation takes the two locks in the other order.
 Result<std::shared_ptr<const ir::Program>> CompiledImpl::Source() const {
   if (!mutex_.try_lock()) return Internal("the program is being compiled");
   Result<std::shared_ptr<const ir::Program>> program = Internal("not read");
@@ -490,7 +492,7 @@ Result<std::shared_ptr<const ir::Program>> CompiledImpl::Source() const {
   return program;
 }
 
-// If the caller wants operators at other places, the plan alone decides.
+// With another Placement, the plan alone decides which operators run on a device.
 std::vector<passes::DeviceView> CompiledImpl::DeviceViews() const {
   std::vector<passes::DeviceView> views;
   if (options.placement != Placement::kDevice) return views;

@@ -1,6 +1,7 @@
-// A compiled program: the result of the passes for the present values of the parameters.
+// CompiledImpl: a compiled program, that is, the program after the passes, for the parameters'
+// present values.
 //
-// Threads: Compile, and setting `spoil`, before anything else; then all methods from any thread.
+// Threads: Make, and setting `spoil`, before anything else; then all methods from any thread.
 #pragma once
 
 #include <atomic>
@@ -33,44 +34,41 @@ class CompiledImpl {
   struct Form {
     // Constant after construction.
     passes::Optimized optimized;
-    std::string key;               // everything that plans depend on besides the feeds
-    uint64_t lasting_hash = 0;     // of what means the same in another process
-    bool program_is_file = false;  // its hash tells all of it
-    // Names of parameters that were folded into it, where anything may be fed.
+    std::string key;               // identifies, with the feeds, a plan
+    uint64_t lasting_hash = 0;     // of the parts of `key` that mean the same in another process
+    bool program_is_file = false;  // the program's hash identifies it
+    // Names of parameters folded into it, if any variable may be fed.
     std::unordered_set<std::string> constants;
-    // Parameters without which an operator of the file cannot do, while those that the passes put
-    // in its place could.
+    // Parameters that an operator of the file requires, but no operator of the optimised program.
     std::vector<std::string> required;
 
-    // Guarded by the scope's write_mutex: `source.packs` are copies of parameters as they were at
-    // `packs_version` of the scope. What else is in `source` is constant.
+    // Guarded by the scope's write_mutex: `source.packs` holds copies of parameters as of the
+    // scope's version `packs_version`. The rest of `source` is constant.
     PlanSource source;
     uint64_t packs_version = 0;
 
-    uint64_t version = 0;  // of the scope, when last looked at; guarded by the owner's mutex
+    uint64_t version = 0;  // of the scope when last compared; guarded by the owner's mutex
     Mutex blocks_mutex;
-    // With max_shapes, once the first plan was made.
+    // Set with max_shapes, once the first plan was made.
     std::shared_ptr<ArenaBlocks> blocks HEDDLE_GUARDED_BY(blocks_mutex);
   };
 
-  // Compiles, for `executor`, which outlives what is made.
+  // Compiles the program. `executor` must outlive the result.
   static Result<std::shared_ptr<CompiledImpl>> Make(ExecutorImpl* executor, const Program& program,
                                                     std::shared_ptr<Scope> scope,
                                                     const CompileOptions& options);
-  // The current form, made anew when a parameter that was folded into it has been replaced, or is
-  // fed.
+  // The current form. It is made anew when a parameter folded into it has been replaced or is fed.
   Result<std::shared_ptr<Form>> Current(const std::vector<Feed>& feeds = {})
       HEDDLE_EXCLUDES(mutex_);
-  // Notes what is there instead of claims of a form that do not hold; the next form goes by it.
-  // False: it did already.
+  // Notes facts that replace claims; the next form relies on them. False: all were known.
   bool NoteFound(const std::vector<passes::NamedFact>& found) HEDDLE_EXCLUDES(mutex_);
-  // The program as it is in the file, for feeds that the passes' result does not do for.
+  // The form without passes, for feeds that the optimised program does not allow.
   Result<std::shared_ptr<Form>> Plain() HEDDLE_EXCLUDES(mutex_);
   // The program as it is in the file.
   Result<std::shared_ptr<const ir::Program>> Source() const HEDDLE_EXCLUDES(mutex_);
   // The report of the newest form.
   PassReport pass_report() const HEDDLE_EXCLUDES(mutex_);
-  // Version, program and machine.
+  // Fills in version, program and machine.
   void FillOrigin(PlanDescription* plan) const;
   PlanChoices plan_choices() const {
     return {options.reuse,
@@ -90,11 +88,11 @@ class CompiledImpl {
   std::shared_ptr<Scope> scope;
   CompileOptions options;
   bool host_caches = true;               // kernels run on the host
-  std::vector<std::string> fetch_names;  // variables: first of the outputs, then what is kept
+  std::vector<std::string> fetch_names;  // names of variables: the outputs, then the kept ones
   std::vector<TensorInfo> inputs, outputs;
   bool writes_scope = false;  // some operator writes to a persistable variable
   bool communicates = false;  // some operator exchanges values with other ranks
-  bool reads = false;         // some operator takes data that no other run sees
+  bool reads = false;         // some operator takes data that no other run gets
   const std::shared_ptr<std::atomic<bool>> misjudged = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<TuningCache> tuning;    // nullptr: nothing is tuned
   std::shared_ptr<PackedWeights> packed;  // nullptr: packed weights stay in the process
@@ -117,32 +115,32 @@ class CompiledImpl {
   mutable Mutex mutex_;
   SourceProgram source_ HEDDLE_GUARDED_BY(mutex_);
   std::shared_ptr<Form> form_ HEDDLE_GUARDED_BY(mutex_);
-  std::shared_ptr<Form> plain_ HEDDLE_GUARDED_BY(mutex_);  // once it was asked for
-  // Parameters that some run has fed, so that they are no constants.
+  std::shared_ptr<Form> plain_ HEDDLE_GUARDED_BY(mutex_);  // made on demand
+  // Parameters that a run has fed, so that they are not folded.
   std::vector<std::string> fed_ HEDDLE_GUARDED_BY(mutex_);
-  // Instead of declarations that did not hold, see passes/facts/declarations.h.
+  // Facts that replace wrong declarations, see passes/facts/declarations.h.
   std::vector<passes::NamedFact> found_ HEDDLE_GUARDED_BY(mutex_);
   PassReport report_ HEDDLE_GUARDED_BY(mutex_);
 };
 
-// Does what is fed fit what the program declares?
+// An error if a feed does not fit the program's declarations.
 Status CheckFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds);
 
-// Do the largest shapes fit what the program declares?
+// An error if the largest shapes do not fit the program's declarations.
 Status CheckMaxShapes(const CompiledImpl& c);
-// After a plan of the form was made: of small parameters, those that have not come by now were
-// folded into others or packed, and no longer wait in memory (core/memory/lazy_buffer.h). With the
-// scope's write_mutex held.
+// To be called after a plan of the form was made, with the scope's write_mutex held: small
+// parameters that have not been read by now were folded or packed, and are dropped from the
+// LazyShelf (core/memory/lazy_buffer.h).
 void DropWaiting(const Scope& scope, const CompiledImpl::Form& form);
 
-// The feeds with the largest shapes that the program was compiled for, without contents; none where
-// there are no such shapes, or some feed is larger.
+// Feeds without contents that have the largest shapes of the compile options; none if there are no
+// such options, or if a given feed is larger.
 std::vector<Feed> LargestFeeds(const CompiledImpl& c, const std::vector<Feed>& feeds);
 
-// Everything a plan depends on: the form's key and the feeds' signature, into `key`.
+// Writes a plan's full key into `key`: the form's key and the feeds' signature.
 void FeedKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds, std::string* key);
 
-// A name for a plan of such feeds that means the same in another process.
+// A name for a plan of such feeds that is the same in another process.
 std::string LastingKey(const CompiledImpl::Form& form, const std::vector<Feed>& feeds);
 
 FeedSignature SignatureOf(const Feed& feed);

@@ -1,4 +1,4 @@
-// The public face of an executor. executor/README.md says what is behind it.
+// The public interface of the executor. executor/README.md explains what is behind it.
 #include "heddle/executor.h"
 
 #include <algorithm>

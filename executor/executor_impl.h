@@ -1,6 +1,6 @@
-// The implementation of Executor: resources that its runs share, and its plans.
+// The implementation of Executor: the resources that its runs share, and its plans.
 //
-// Threads: all methods from any thread.
+// Threads: all methods may be called from any thread.
 #pragma once
 
 #include <memory>
@@ -23,12 +23,12 @@ class ExecutorImpl {
         plans_(resources_, options.plan_cache_capacity),
         async_runs_(std::make_shared<AsyncRuns>(resources_, plans_)) {}
   ~ExecutorImpl() { async_runs_->Close(); }
-  // The plan that runs with such feeds have, if nothing ends its making.
+  // The plan for such feeds that runs use; an error if an interrupt ends its making.
   Result<std::shared_ptr<const Plan>> Settled(CompiledImpl& c, const std::vector<Feed>& feeds) {
     return EndedInTime([&] { return plans_.Settled(c, feeds); });
   }
   Status Run(const RunCall& call) { return RunSession::Run(resources_, plans_, call); }
-  // For callers that keep no RunMemory; goes back afterwards, without outputs.
+  // Buffers for callers that keep no RunMemory; to be given back afterwards, without outputs.
   std::unique_ptr<RunMemory> TakeMemory() {
     auto memory = spare_memory_.Take();
     return memory ? std::move(memory) : std::make_unique<RunMemory>();

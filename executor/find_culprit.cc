@@ -25,7 +25,7 @@ void ForVars(const std::vector<std::vector<VarId>>& slots, Fn&& fn) {
       if (v != kNoVar) fn(v);
 }
 
-// The operator's blocks and those that run inside them.
+// Collects the operator's blocks and all blocks inside them.
 void AddBlocks(const ir::Program& p, const ir::Op& op, std::vector<int>* blocks) {
   for (int sub : op.SubBlocks()) {
     if (std::find(blocks->begin(), blocks->end(), sub) != blocks->end()) continue;
@@ -53,7 +53,8 @@ class CulpritSearch {
     output_ = FileName(at_.output);
   }
 
-  // False where the failed operator is the file's, or its output is no variable of the file.
+  // Finds the file's operator that writes the failed one's output. False: the failed operator is
+  // itself the file's, or its output is no variable of the file.
   bool FindTarget() {
     const ir::Op* failed = Failed();
     if (failed == nullptr) return false;
@@ -63,8 +64,8 @@ class CulpritSearch {
     return target_.block >= 0 && !IsSame(*failed, file_.blocks[target_.block].ops[target_.op]);
   }
 
-  // The file's operators that the failed one was made of: those that lead to its output, back to
-  // variables that other operators of the optimised program write.
+  // Finds the file's operators from which the failed one was made: those that its output depends
+  // on, back to variables that other operators of the optimised program write.
   void FindParts() {
     std::unordered_set<std::string> visible;
     const ir::Op* failed = Failed();
@@ -88,7 +89,7 @@ class CulpritSearch {
     std::reverse(parts_.begin(), parts_.end());
   }
 
-  // The file's program up to the target, without what does not lead to it.
+  // The file's program up to the target, without operators that the target does not depend on.
   std::shared_ptr<ir::Program> MakeProgram() {
     auto program = std::make_shared<ir::Program>(file_);
     auto& ops = program->blocks[0].ops;
@@ -96,9 +97,9 @@ class CulpritSearch {
     const bool shares = SharesStorages();
     std::vector<bool> kept(ops.size(), false), needed(file_.vars.size(), false);
     for (size_t i = last + 1; i-- > 0;) {
-      // An operator that draws random numbers stays: otherwise later ones draw other numbers. If
-      // variables share a storage, a write to one changes the others, which operands do not show:
-      // then every operator without a side effect stays.
+      // An operator that draws random numbers is kept, since later ones would draw other numbers
+      // without it. If variables share storage, a write to one changes the others, which operands
+      // do not show: then every operator without side effects is kept.
       kept[i] = i == last || DrawsRandom(ops[i]) || (shares && !ops[i].def->has(kSideEffect));
       ForVars(ops[i].outputs, [&](VarId v) { kept[i] = kept[i] || needed[v]; });
       if (!kept[i]) continue;
@@ -116,11 +117,11 @@ class CulpritSearch {
     }
     ops.resize(to);
     program->fetches.clear();
-    program->hash += 1 + last;  // another program than the file's
+    program->hash += 1 + last;  // distinguishes it from the file's program
     return program;
   }
 
-  // The operators that FindParts found, once MakeProgram has run.
+  // The operators found by FindParts, in MakeProgram's program; valid after MakeProgram.
   const CheckedOps& checked() const { return checked_; }
 
   std::string PartsText() const {
@@ -133,8 +134,8 @@ class CulpritSearch {
   }
 
  private:
-  // The file's variable that a variable of a pass stands for: passes name those that hold a value
-  // in another layout or type as the value, with something behind ('.' or '@' comes first).
+  // The file's variable behind a variable of a pass. A pass names a variable that holds the same
+  // value in another layout or type after it, with a suffix that begins with '.' or '@'.
   std::string FileName(const std::string& name) const {
     std::string known = name;
     while (!known.empty() && names_.count(known) == 0) {
@@ -153,9 +154,9 @@ class CulpritSearch {
     return nullptr;
   }
 
-  // The operator of the block that writes the failed one's output: the first one from the latter's
-  // place in the file on, where that is known, since it may be that of any operator that it was
-  // made of; else the last one.
+  // Finds the operator of the block that writes the failed one's output. If the failed operator has
+  // a place in the file, it is the first writer from there on, since the place may be that of any
+  // operator it was made from; else the last writer.
   void FindWriter(int block) {
     const auto& ops = file_.blocks[block].ops;
     const bool placed = block == at_.block && at_.op >= 0;
@@ -195,7 +196,7 @@ class CulpritSearch {
     return ran.def == file.def && InputNames(ran_, ran) == InputNames(file_, file);
   }
 
-  // The operator of block 0 that runs the place's block, or is the place.
+  // The operator of block 0 that is the place, or whose blocks contain it.
   size_t OutermostOf(const Place& place) const {
     if (place.block == 0) return place.op;
     const auto& ops = file_.blocks[0].ops;
@@ -227,9 +228,9 @@ class CulpritSearch {
   const ir::Program& ran_;
   const OpLocation& at_;
   std::unordered_set<std::string_view> names_;  // of the file's variables
-  std::string output_;                          // the file's name of the failed one's
+  std::string output_;  // the output of the failed operator, by the file's name
   Place target_;
-  std::vector<size_t> parts_;  // of the target's block, in its order
+  std::vector<size_t> parts_;  // operators of the target's block, in its order
   CheckedOps checked_;
 };
 
@@ -242,9 +243,9 @@ Value CopyOf(const Value& value) {
   return copy;
 }
 
-// The scope's variables that the program names, without the scope: the run that failed may hold its
-// write_mutex. What the program writes is copied, the rest shared; variables to be written that
-// hold nothing become variables of the run.
+// A scope with the variables that the program names; the failed run may hold the write_mutex of the
+// real one. Variables that the program writes are copied, the others shared; empty ones that it
+// writes become variables of the run.
 std::shared_ptr<Scope> PrivateScope(const Scope& scope, ir::Program* program) {
   std::vector<bool> written(program->vars.size(), false);
   for (const ir::Block& block : program->blocks)
@@ -267,7 +268,7 @@ bool IsOfOperators(const Status& status) {
          status.code() != StatusCode::kResourceExhausted;
 }
 
-// Runs the program; the status of the operator that failed, or kOk where none did.
+// Runs the program and returns the status of the operator that failed, or kOk if none did.
 Status RunAgain(RunResources& resources, const RunCall& call, std::shared_ptr<ir::Program> program,
                 const CheckedOps& checked) {
   const CompiledImpl& c = call.compiled;
@@ -289,7 +290,7 @@ Status RunAgain(RunResources& resources, const RunCall& call, std::shared_ptr<ir
     generator = *call.options.generator;
     run.generator = &generator;
   }
-  PlanService plans(resources, 1);  // nobody else wants these
+  PlanService plans(resources, 1);  // no other run uses these
   RunMemory memory;
   std::vector<Value> out;
   return RunSession::Run(resources, plans, {*compiled, call.feeds, run, memory, &out, &checked});
@@ -308,13 +309,14 @@ Status FindCulprit(RunResources& resources, const RunCall& call, const ir::Progr
   std::shared_ptr<ir::Program> program = search.MakeProgram();
   const Status culprit = RunAgain(resources, call, std::move(program), search.checked());
   if (IsOfOperators(culprit)) return culprit;
-  // A search that the deadline, a stop or a lack of memory ended says nothing of the operators.
+  // If the deadline, a stop or a lack of memory ended the search, nothing was learned about the
+  // operators.
   return Status(failure.code(),
                 StrCat(failure.message(), "; made of the file's operators ", search.PartsText(),
                        culprit.ok() ? ", none of which fails by itself" : ""))
       .At(*failure.location());
 } catch (...) {
-  return failure;  // no memory for the search, for example
+  return failure;  // such as no memory for the search
 }
 
 }  // namespace heddle::internal

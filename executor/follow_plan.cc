@@ -36,7 +36,7 @@ Result<Dispatch> DispatchOf(const PlanDescription& wanted, const PlanRequest& re
                         " threads, and the executor has ", request.threads));
 }
 
-// The implementations that it names.
+// The implementations that the description names, by block and position of their operators.
 std::shared_ptr<const std::map<std::pair<int, int>, ForcedImplementations>> GivenOf(
     const PlanDescription& wanted) {
   auto given = std::make_shared<std::map<std::pair<int, int>, ForcedImplementations>>();
@@ -51,7 +51,7 @@ std::shared_ptr<const std::map<std::pair<int, int>, ForcedImplementations>> Give
   return given;
 }
 
-// Lanes for the instructions of `serial`.
+// Takes the lanes of the description for the instructions of `serial`.
 Status TakeLanes(const PlanDescription& wanted, const Plan& serial, PlanRequest* request) {
   const auto& ins = serial.blocks[0].instructions;
   std::map<int, uint32_t> node_of;  // by position in the program
@@ -77,7 +77,7 @@ Status TakeLanes(const PlanDescription& wanted, const Plan& serial, PlanRequest*
       return Refused("its order names a step that there is not");
     given.walk.push_back(given.order[static_cast<size_t>(position)]);
   }
-  // Waits besides those of the program's values.
+  // Waits beyond those that the program's values require.
   std::vector<OrderEdge> edges;
   for (const auto& [from, to] : wanted.dependencies) {
     const auto count = static_cast<int>(given.order.size());

@@ -1,4 +1,4 @@
-// Makes a plan as another one was, which a description tells of.
+// Makes a plan that is the same as one described by a PlanDescription.
 #pragma once
 
 #include <memory>
@@ -9,18 +9,18 @@
 
 namespace heddle::internal {
 
-// `request`: for the same program and feeds, with a way that has no say. `here`: the origin of what
-// is made here (version, program, machine). Errors: kInvalidArgument, where the plan cannot be made
-// here, or is not the one that `wanted` tells of; what differs.
+// `request`: for the same program and feeds; its way is ignored. `here`: version, program and
+// machine of this process. Errors: kInvalidArgument: the plan cannot be made here, or the plan made
+// differs from `wanted`, with the difference.
 Result<std::shared_ptr<const Plan>> BuildAsGiven(
     PlanRequest request, const PlanDescription& wanted, const PlanDescription& here,
     const std::vector<std::string>& places,
     FunctionRef<Result<std::shared_ptr<const Plan>>(const PlanRequest&)> build);
 
-// The facts that implementations are chosen by, as text; empty `machine`: this one.
+// The facts by which implementations are chosen, as text; nullptr: those of this machine.
 std::string MachineText(const Machine* machine);
 
-// A number for all of a description that decides how runs go.
+// A hash of everything in a description that decides how runs proceed.
 uint64_t HashOf(const PlanDescription& plan);
 
 }  // namespace heddle::internal

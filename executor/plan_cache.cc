@@ -10,7 +10,7 @@ namespace heddle {
 
 namespace {
 
-// In the tuning file.
+// The name of the way in the tuning file.
 const char* NameOf(const Plan& plan) {
   if (plan.body_lanes > 0) return "body-lanes";
   switch (plan.dispatch) {
@@ -23,7 +23,7 @@ const char* NameOf(const Plan& plan) {
   }
 }
 
-// The width is for every process to find out: what decides it changes within seconds.
+// The width is not kept in the tuning file, since what decides it changes within seconds.
 RunPolicy::Subject SubjectOf(const Plan& plan, const PlanRequest& request,
                              const std::string& lasting_key) {
   const bool known = request.tuning && request.tuning->KeptWay(lasting_key) == "serial";
@@ -64,7 +64,7 @@ void CachedPlan::AddVariants(std::vector<std::shared_ptr<const Plan>> plans) {
 void CachedPlan::UseBlocks(std::shared_ptr<ArenaBlocks> blocks) {
   MutexLock lock(mutex_);
   if (blocks_) return;
-  for (Variant& v : variants_) v.idle.clear();  // they have memory of their own
+  for (Variant& v : variants_) v.idle.clear();  // idle states have memory of their own
   blocks_ = std::move(blocks);
   has_blocks_.store(true, std::memory_order_release);
 }
@@ -120,7 +120,7 @@ bool CachedPlan::TrimOthers(int variant) {
 bool CachedPlan::UpToDate() {
   const Plan& plan = *plan_;
   if (plan.IsMisjudged()) return false;
-  // No run may be writing to what is looked at here.
+  // No run may write to the variables that are compared here.
   const auto writes = HoldOrLeave(plan.root_scope->write_mutex());
   const uint64_t version = plan.scope->version();
   MutexLock lock(mutex_);
@@ -145,10 +145,11 @@ void CachedPlan::NoteOwnWrites(uint64_t before, uint64_t after) {
 }
 
 std::shared_ptr<PlanCache::Entry> PlanCache::EntryOf(uint64_t hash, const std::string& key) {
-  std::vector<std::shared_ptr<Entry>> dropped;  // with all that is theirs, when the lock is free
+  // Destroyed, with their contents, after the lock is released.
+  std::vector<std::shared_ptr<Entry>> dropped;
   MutexLock lock(mutex_);
   auto& slot = entries_[hash];
-  if (slot && slot->key != key) {  // two descriptions with one hash: the newer one stays
+  if (slot && slot->key != key) {  // two keys with one hash: the newer one stays
     by_age_.erase(slot->age);
     dropped.push_back(std::move(slot));
   }

@@ -1,7 +1,7 @@
-// Plans by what they were built for, the least recently used given up first.
+// PlanCache: plans by what they were made for; the least recently used one is dropped first.
 //
-// Threads: all methods may be called from any thread. Ownership: a plan that was given up lives on
-// while a run has it.
+// Threads: all methods may be called from any thread. Ownership: a dropped plan lives on while a
+// run uses it.
 #pragma once
 
 #include <atomic>
@@ -22,18 +22,19 @@
 
 namespace heddle {
 
-// A plan, variants of it that run the same instructions in another way, and the run states that
-// wait to be used again.
+// CachedPlan: a plan, its variants (plans that run the same instructions in another way), and the
+// idle run states of each.
 class CachedPlan {
  public:
-  // `request` is kept for building variants; its services are not. `lasting_key`: a name for it
-  // that a tuning file knows it by.
+  // `request` is kept for making variants, without its services. `lasting_key`: the plan's name in
+  // a tuning file.
   CachedPlan(std::shared_ptr<const Plan> plan, PlanRequest request, std::string lasting_key);
 
   const std::shared_ptr<const Plan>& plan() const { return plan_; }
-  // Which variant the next run is to be.
+  // Decides which variant the next run uses.
   RunPolicy& policy() { return policy_; }
-  // After a run that settled the policy: the choice goes into the tuning file, if there is one.
+  // To be called after a run that settled the policy: writes the choice into the tuning file, if
+  // there is one.
   void KeepWay(double ns);
   const PlanRequest& request() const { return request_; }
 
@@ -41,23 +42,23 @@ class CachedPlan {
   std::shared_ptr<const Plan> variant(int v);
   void AddVariants(std::vector<std::shared_ptr<const Plan>> plans);
 
-  // Runs of variants that fit have their temporaries in these blocks, from then on.
+  // From now on runs of variants that fit have their temporaries in these blocks.
   void UseBlocks(std::shared_ptr<ArenaBlocks> blocks);
-  // 0: the plan's runs have memory of their own.
+  // The size of the blocks; 0: the plan's runs have memory of their own.
   size_t BlockBytes(const Plan& plan);
   bool has_blocks() const { return has_blocks_.load(std::memory_order_acquire); }
 
-  // Throws std::bad_alloc.
+  // Takes an idle state, or makes one. Throws std::bad_alloc.
   std::unique_ptr<RunState> Acquire(int variant, const Services& services);
   void Release(int variant, std::unique_ptr<RunState> state);
-  // A successful run of this plan, and nobody else, moved the scope's version from `before` to
-  // `after`. If the plan was checked at `before`, it counts as checked at `after`.
+  // Notes that a successful run of this plan alone moved the scope's version from `before` to
+  // `after`: a plan that was valid at `before` is valid at `after`.
   void NoteOwnWrites(uint64_t before, uint64_t after);
   void Trim();
-  // Gives up the idle states of all variants but one; true when there were some.
+  // Frees the idle states of all variants but one; true if there were some.
   bool TrimOthers(int variant);
-  // False once a variable of the scope is not what the plan takes for granted. Waits for runs that
-  // write to the scope.
+  // False if a variable of the scope is not what the plan relies on. Waits for runs that write to
+  // the scope.
   bool UpToDate();
 
  private:
@@ -72,8 +73,8 @@ class CachedPlan {
   PlanRequest request_;
   const std::string lasting_key_;
 
-  RunPolicy policy_;                     // looks after itself
-  std::atomic<bool> has_blocks_{false};  // blocks_ are there, and will stay
+  RunPolicy policy_;                     // synchronizes itself
+  std::atomic<bool> has_blocks_{false};  // blocks_ are set, which is never undone
 
   Mutex mutex_;
   std::vector<Variant> variants_ HEDDLE_GUARDED_BY(mutex_);
@@ -85,30 +86,31 @@ class PlanCache {
  public:
   explicit PlanCache(size_t capacity) : capacity_(capacity) {}
 
-  // The place of a plan. Whoever wants the plan holds the mutex: the first one builds it meanwhile,
-  // which may take minutes.
+  // The entry of a plan. A thread that wants the plan holds the mutex, under which the first one
+  // makes it; that may take minutes.
   struct Entry {
     std::string key;                    // constant
-    std::list<uint64_t>::iterator age;  // of the cache, guarded by its mutex
+    std::list<uint64_t>::iterator age;  // position in the cache's list; guarded by its mutex
     Mutex mutex;
-    std::shared_ptr<CachedPlan> plan HEDDLE_GUARDED_BY(mutex);  // nullptr: not built
+    std::shared_ptr<CachedPlan> plan HEDDLE_GUARDED_BY(mutex);  // nullptr: not made yet
 
-    // `plan` is `made` from now on.
+    // Sets `plan`.
     void Take(std::shared_ptr<CachedPlan> made) HEDDLE_REQUIRES(mutex);
-    // The plan that was built last, also while another one is built in its place; nullptr: none.
+    // The plan made last, also while another one is being made; nullptr: none.
     std::shared_ptr<CachedPlan> Last() HEDDLE_EXCLUDES(last_mutex);
 
    private:
     Mutex last_mutex;  // no other mutex is taken while it is held
     std::weak_ptr<CachedPlan> last HEDDLE_GUARDED_BY(last_mutex);
   };
-  // `key` is the complete description, `hash` its XXH64. Takes no memory where there is one.
+  // The entry for a key, made if it does not exist. `key` describes the plan completely, `hash` is
+  // its XXH64. Allocates nothing for an existing entry.
   std::shared_ptr<Entry> EntryOf(uint64_t hash, const std::string& key) HEDDLE_EXCLUDES(mutex_);
 
   void CountBuilt() { built_.fetch_add(1, std::memory_order_relaxed); }
   int64_t built() const { return built_.load(std::memory_order_relaxed); }
-  // Gives up what idle runs of all plans hold. Waits for no plan that is being built, and lets
-  // nobody wait who looks for one.
+  // Frees what idle runs of all plans hold. Does not wait for plans that are being made, and blocks
+  // no look-up.
   void Trim() HEDDLE_EXCLUDES(mutex_);
 
  private:

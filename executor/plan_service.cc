@@ -70,8 +70,8 @@ Result<std::shared_ptr<CachedPlan>> PlanService::Find(CompiledImpl& c,
 
 namespace {
 
-// No operator of block 0 reads a variable of another dtype than the program declares, as far as the
-// plan knows.
+// Whether, as far as the plan knows, no operator of block 0 reads a variable of another dtype than
+// the program declares.
 bool IsAsDeclared(const Plan& plan) {
   for (const Instruction& in : plan.blocks[0].instructions) {
     const auto& defs = in.op.def->inputs();
@@ -98,7 +98,7 @@ Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMake(CompiledImpl& c,
   for (bool insist = false;;) {
     auto cached = FindOrMakeOf(c, **form, feeds, insist, key, &found);
     if (!cached.ok() || *cached != nullptr) return cached;
-    // Claims become weaker with each turn, and there are only so many.
+    // The loop ends, since claims can only become weaker, in finitely many steps.
     const bool weaker = c.NoteFound(found);
     HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<Form> now, c.Current(feeds));
     insist = !weaker && now == *form;
@@ -120,8 +120,8 @@ Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMakeOf(
   if (optimized && made.ok()) *found = FindOtherwise(form, *(*made)->plan());
   if (!found->empty() && !insist) return std::shared_ptr<CachedPlan>();
   if (optimized && !(made.ok() && found->empty() && IsAsDeclared(*(*made)->plan()))) {
-    // The passes went by what the program declares, and something else is there. The program as it
-    // is in the file does for it, or says what is wrong in terms of the file's operators.
+    // The passes relied on declarations that do not hold. The program without passes can run, or
+    // says what is wrong in terms of the file's operators.
     HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<Form> plain, c.Plain());
     made = Make(c, *plain, feeds);
   }
@@ -131,7 +131,7 @@ Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMakeOf(
   return entry->plan;
 }
 
-// Runs of the plan have their temporaries in blocks that are large enough for the largest feeds.
+// Gives runs of the plan memory blocks that are large enough for the largest feeds.
 Status PlanService::ShareBlocks(CompiledImpl& c, const std::shared_ptr<Form>& form,
                                 const std::vector<Feed>& feeds, CachedPlan& cached) {
   const std::vector<Feed> largest = LargestFeeds(c, feeds);
@@ -141,7 +141,7 @@ Status PlanService::ShareBlocks(CompiledImpl& c, const std::shared_ptr<Form>& fo
     std::string key;
     std::shared_ptr<Form> now = form;
     HEDDLE_ASSIGN_OR_RETURN(const auto bound, FindOrMake(c, &now, largest, &key));
-    if (now != form) return Status::Ok();  // another one from the next run on
+    if (now != form) return Status::Ok();  // the form was replaced; the next run uses the new one
     form->blocks = std::make_shared<ArenaBlocks>(bound->plan()->arena_bytes);
     bound->UseBlocks(form->blocks);
   }
@@ -149,7 +149,7 @@ Status PlanService::ShareBlocks(CompiledImpl& c, const std::shared_ptr<Form>& fo
   return Status::Ok();
 }
 
-// Other variants may need more memory; who sets a limit keeps the plan with the least.
+// Whether variants are tried. They may need more memory, so with a memory limit they are not.
 bool PlanService::Tuned(const CompiledImpl& c) const {
   return c.options.schedule == Schedule::kAuto && resources_.threads > 1 && !resources_.limited &&
          !resources_.device && !c.options.follow;
@@ -214,9 +214,9 @@ Result<std::shared_ptr<const Plan>> PlanService::Build(PlanRequest request) {
   services.forced = request.forced.get();
   services.machine = request.machine.get();
   request.services = &services;
-  // Kernels are prepared where they will run: oneDNN cuts its work for the threads there.
+  // In the arena where the kernels will run: oneDNN cuts its work for the number of threads there.
   Result<std::shared_ptr<const Plan>> plan = Internal("not built");
-  std::optional<TuningCache::Measuring> measuring;  // ends however building ends
+  std::optional<TuningCache::Measuring> measuring;  // ends in any case when this returns
   if (request.tuning) {
     TunerOf(*request.packs, request.tuning);
     measuring.emplace(*request.tuning, services);
@@ -236,14 +236,14 @@ void PlanService::Propose(CompiledImpl& c, CachedPlan& cached) {
 
 namespace {
 
-// The memory of a plan's temporaries if none of them shared any.
+// The memory of a plan's temporaries without any sharing, in bytes.
 size_t TemporaryBytes(const Plan& plan) {
   size_t bytes = 0;
   for (uint32_t s : plan.arena_slots) bytes += plan.slots[s].bytes();
   return bytes;
 }
 
-// The dependencies of instructions, with the edges that let temporaries share memory.
+// The dependency graph of the instructions, with memory edges if `reuse` asks for them.
 StaticGraph GraphOf(const Plan& plan, Reuse reuse, const RunPolicy::Costs& costs) {
   StaticGraph graph = BuildDependencies(plan, plan.blocks[0].instructions).graph;
   if (reuse != Reuse::kEdges) return graph;
@@ -253,11 +253,12 @@ StaticGraph GraphOf(const Plan& plan, Reuse reuse, const RunPolicy::Costs& costs
 
 }  // namespace
 
-// Plans that run the same instructions in the ways that the measured costs make look promising.
+// Makes plans that run the same instructions in ways that are promising by the measured costs.
 std::vector<std::shared_ptr<const Plan>> PlanService::MakeVariants(const CompiledImpl& c,
                                                                    const CachedPlan& cached,
                                                                    const RunPolicy::Costs& costs) {
-  // With a queue, memory is shared less well than in an arena: too much for larger ones.
+  // The most bytes of temporaries for a queue, with which memory is shared less well than in an
+  // arena.
   constexpr size_t kQueueBytes = 64 << 20;
   std::vector<std::shared_ptr<const Plan>> variants;
   const auto writes = HoldOrLeave(c.scope->write_mutex());  // parameters are read

@@ -1,10 +1,11 @@
-// PlanService: the plans of one executor. Finds the plan for a compiled program and feeds of given
-// shapes, makes it where there is none, and makes variants of it once RunPolicy asks for them.
+// PlanService: the plans of one executor. It finds the plan for a compiled program and feeds of
+// given shapes, makes it if there is none, and makes variants of it when RunPolicy asks for them.
 //
-// Threads: all methods from any thread; a plan is made by one thread while others that want the
-// same one wait for it. Making a plan reads parameters: it holds the scope's write_mutex, as runs
-// do that write to them. Locks are taken in this order: a cache entry's, the scope's write_mutex, a
-// CachedPlan's. Errors: as Executor::Run says; what failed is made anew when it is asked for again.
+// Threads: all methods may be called from any thread; while one thread makes a plan, others that
+// want the same one wait for it. Making a plan reads parameters, so it holds the scope's
+// write_mutex, as runs that write to the scope do. Locks are taken in this order: a cache entry's,
+// the scope's write_mutex, a CachedPlan's. Errors: as Executor::Run says; after a failure, the next
+// request tries again.
 #pragma once
 
 #include <memory>
@@ -20,21 +21,21 @@ namespace heddle::internal {
 
 class PlanService {
  public:
-  // `resources` outlives it.
+  // `resources` must outlive it.
   PlanService(RunResources& resources, int capacity);
 
-  // For a run with these feeds, which are checked. `key`: room that the caller may keep from run to
-  // run; a plan that is found takes no other memory.
+  // The plan for a run with these feeds, which must have been checked. `key`: a buffer that the
+  // caller may keep from run to run; finding an existing plan allocates nothing else.
   Result<std::shared_ptr<CachedPlan>> ForRun(CompiledImpl& compiled, const std::vector<Feed>& feeds,
                                              std::string* key);
-  // The plan for such feeds that is the fastest as far as is known.
+  // The fastest plan known for such feeds.
   Result<std::shared_ptr<const Plan>> Settled(CompiledImpl& compiled,
                                               const std::vector<Feed>& feeds);
-  // The memory plan of that plan, beside those of the other ways to share memory.
+  // The memory report of that plan, with those of other ways to share memory.
   Result<MemoryReport> Memory(CompiledImpl& compiled, const std::vector<Feed>& feeds);
 
   int64_t built() const { return cache_.built(); }
-  // Gives up what idle runs hold.
+  // Frees what idle runs hold.
   void Trim() { cache_.Trim(); }
 
  private:
@@ -42,10 +43,11 @@ class PlanService {
 
   Result<std::shared_ptr<CachedPlan>> Find(CompiledImpl& c, const std::vector<Feed>& feeds,
                                            std::string* key);
-  // `form` becomes another one where the passes went by declarations that do not hold.
+  // `form` is replaced if the passes relied on declarations that do not hold.
   Result<std::shared_ptr<CachedPlan>> FindOrMake(CompiledImpl& c, std::shared_ptr<Form>* form,
                                                  const std::vector<Feed>& feeds, std::string* key);
-  // The plan of this form. nullptr: `found` has the claims of the form that do not hold.
+  // The plan of this form. nullptr: claims of the form do not hold, and `found` has what replaces
+  // them.
   Result<std::shared_ptr<CachedPlan>> FindOrMakeOf(CompiledImpl& c, Form& form,
                                                    const std::vector<Feed>& feeds, bool insist,
                                                    std::string* key,

@@ -1,6 +1,6 @@
-// The resources that all runs of one executor share: threads, memory, admission of runs.
+// RunResources: what all runs of one executor share: threads, memory, admission.
 //
-// Threads: all members from any thread; the fields that are no locks are constant after
+// Threads: all members may be used from any thread; fields that are no locks are constant after
 // construction.
 #pragma once
 
@@ -23,29 +23,31 @@ namespace heddle::internal {
 
 struct RunResources {
   explicit RunResources(const ExecutorOptions& options);
-  // For kernels that find help in `arena`.
+  // Services for kernels that get help from the threads of `arena`.
   Services ServicesFor(KernelArena& arena);
-  // "cpu", and those of the devices.
+  // "cpu", and the names of the devices.
   std::vector<std::string> places() const;
-  // The target that plans are made for.
+  // The target for which plans are made.
   PlanTarget target() const;
 
   const int threads;
   const int runs_at_once;    // see ExecutorOptions
-  const bool limited;        // memory is
+  const bool limited;        // memory is limited
   const bool poison;         // see ExecutorOptions
   const float host_task_ns;  // likewise
   PoolAllocator allocator;
   HostPool pool;
-  // Kernels of a run that goes one instruction after another use all threads; those of a run whose
-  // threads each have instructions of their own, or that shares the machine with others, use one.
+  // Kernels use all threads (wide_arena) in a run that goes one instruction after another; they use
+  // one (narrow_arena) if each thread has instructions of its own, or if several runs share the
+  // machine.
   KernelArena wide_arena, narrow_arena;
   RunAdmission admission;
   Watcher watcher;
   const DeviceRuntimes devices;
-  DeviceRuntime* const device;               // the first of them; nullptr: none
-  const std::unique_ptr<DispatchCrew> crew;  // with several; see ExecutorOptions::device_threads
-  // The rank that runs are of when they communicate; nullptr: none.
+  DeviceRuntime* const device;  // the first device; nullptr: none
+  // With several devices; see ExecutorOptions::device_threads.
+  const std::unique_ptr<DispatchCrew> crew;
+  // The rank to which runs belong that communicate; nullptr: none.
   const std::shared_ptr<Communicator> communicator;
 };
 

@@ -20,7 +20,7 @@
 namespace heddle::internal {
 namespace {
 
-// The exception that is being handled.
+// The status for the exception that is being handled.
 Status Caught() {
   try {
     throw;
@@ -28,7 +28,7 @@ Status Caught() {
     return e.status;
   } catch (const std::bad_alloc& e) {
     return ResourceExhausted("no memory for a run: ", e.what());
-  } catch (const std::exception& e) {  // no thread to be had, for example
+  } catch (const std::exception& e) {  // such as no thread to be had
     return Internal("a run could not be made: ", e.what());
   }
 }
@@ -41,7 +41,7 @@ bool IsWatched(const RunOptions& o) {
   return MayEnd(o) || o.stall_limit.count() > 0 || o.trace || o.check_nan_inf || o.wait_after_each;
 }
 
-// An error if a run that waits for its turn was cancelled or has passed its deadline.
+// An error if a run that waits for its turn has been cancelled or has passed its deadline.
 Status WhileItWaits(const RunOptions& o) {
   if (o.stop.stop_requested())
     return Status(StatusCode::kCancelled, "the run was cancelled before it began");
@@ -50,7 +50,8 @@ Status WhileItWaits(const RunOptions& o) {
   return Status::Ok();
 }
 
-// The caller wanted the run to end, perhaps while one beside it found a reason to repeat both.
+// Whether the caller ended the run. It is then not repeated, even if a concurrent run has found a
+// reason to repeat both.
 bool WasEnded(const Status& status) {
   return status.code() == StatusCode::kCancelled || status.code() == StatusCode::kDeadlineExceeded;
 }
@@ -62,7 +63,8 @@ Status RunSession::Run(RunResources& resources, PlanService& plans, const RunCal
     return RunOnce(resources, plans, call);
   Communicator& rank = *resources.communicator;
   HEDDLE_RETURN_IF_ERROR(rank.BeginRun([&] { return WhileItWaits(call.options); }));
-  // Ranks whose scopes are one would wait for its lock and for each other, also to make a plan.
+  // An error if another rank needs the same scope and one of them alone: each would wait for the
+  // lock and for the other rank, even to make a plan.
   Status status = Guard(
       [&] { return rank.Claim(&call.compiled.scope->write_mutex(), call.compiled.writes_scope); });
   if (status.ok()) status = RunOnce(resources, plans, call);
@@ -93,11 +95,11 @@ Status RunSession::PlanAndRun(RunResources& resources, PlanService& plans, const
     if (status.ok()) [[likely]]
       return status;
     const std::vector<ir::VarId> otherwise = std::exchange(call.memory.otherwise, {});
-    // The next plan does not go by open shapes, so this happens once.
+    // The next plan does not rely on open shapes, so this happens once.
     const bool misjudged = cached->plan()->IsMisjudged();
     if ((otherwise.empty() && !misjudged) || cached == last || WasEnded(status)) return status;
-    // Declarations that the passes went by do not hold. The repeat draws the same random numbers.
-    // (Another run may have noted the declarations already.)
+    // Declarations that the passes relied on do not hold. The repetition draws the same random
+    // numbers. (Another run may have noted the declarations already.)
     if (!otherwise.empty()) call.compiled.NoteFound(WithoutClaims(*cached->plan(), otherwise));
     last = std::move(cached);
   }
@@ -108,7 +110,7 @@ Status RunSession::RunPlan(RunResources& resources, CachedPlan& cached, const Ru
   if (cached.plan()->writes_scope) writes = HoldOrLeave(call.compiled.scope->write_mutex());
   if (call.options.stop.stop_requested()) return WhileItWaits(call.options);
   Status status;
-  // A thread of the admission's may make it.
+  // A server of the admission may make the run.
   Interrupts* const mine = Interrupts::Current();
   const auto run = [&](int threads) {
     const Interrupts::Scope scope(mine);
@@ -121,12 +123,13 @@ Status RunSession::RunPlan(RunResources& resources, CachedPlan& cached, const Ru
   if (status.ok()) [[likely]]
     return status;
   if (!call.memory.otherwise.empty() || cached.plan()->IsMisjudged()) return status;
-  // A run cannot be repeated without the other ranks, nor without the batch that it has read.
+  // The search would repeat the run, which is impossible without the other ranks, or without the
+  // batch that it has read.
   if (call.compiled.communicates || call.compiled.reads) return status;
   return FindCulprit(resources, call, *cached.plan()->program, status);
 }
 
-// Perhaps on another thread than Run.
+// May be called on another thread than Run.
 Status RunSession::Admitted(RunResources& resources, CachedPlan& cached, const RunCall& call,
                             int threads) try {
   const bool alone = resources.threads > 1 && threads == resources.threads;
@@ -136,8 +139,8 @@ Status RunSession::Admitted(RunResources& resources, CachedPlan& cached, const R
 }
 
 Status RunSession::Make() {
-  // The times of a run that waits after each instruction say nothing about others, nor do those of
-  // one that is traced, or whose results are looked through.
+  // The time of a run that waits after each instruction, that is traced, or whose results are
+  // checked says nothing about other runs.
   turn_ = cached_.policy().Next(alone_ && !call_.options.wait_after_each,
                                 call_.options.trace || call_.options.check_nan_inf);
   if (turn_.what == RunPolicy::Turn::What::kTryVariant) TrimForTrial();
@@ -158,7 +161,8 @@ RunSession::~RunSession() {
     MarkWritten();
     cached_.Release(turn_.variant, std::move(state_));
   } catch (const std::bad_alloc&) {
-    // No memory to keep it among the idle ones: it goes, and the next run makes another.
+    // There is no memory for the list of idle states: the state is destroyed, and the next run
+    // makes another.
   }
 }
 
@@ -171,15 +175,15 @@ void RunSession::MarkWritten() {
   if (succeeded_ && plan.scope->version() == after) cached_.NoteOwnWrites(before, after);
 }
 
-// Large variants are tried one at a time in the same memory: the states of the others go before.
-// (The first run of each burst is not counted.)
+// Large variants are tried one at a time in the same memory: the idle states of the others are
+// freed first. (The first run of each burst is not counted.)
 void RunSession::TrimForTrial() {
   constexpr size_t kLargeBytes = 4 << 20;
   if (cached_.plan()->arena_bytes < kLargeBytes) return;
   if (cached_.TrimOthers(turn_.variant)) resources_.allocator.Trim();
 }
 
-// A state for the turn's variant, or, where there is no memory for another one, for the plan
+// Takes a state for the turn's variant or, if there is no memory for another one, for the plan
 // itself.
 Status RunSession::Acquire() {
   for (;;) {
@@ -212,7 +216,7 @@ void RunSession::SeedRandom() {
 Status RunSession::Execute() {
   RunMemory& memory = call_.memory;
   state_->set_communicator(resources_.communicator.get());
-  // The program's order of feeds is that of the key the plan was found by.
+  // Feeds are in the program's order, as in the key by which the plan was found.
   memory.values.clear();
   for (const Feed& f : call_.feeds) memory.values.push_back(&f.value);
   const bool watched = IsWatched(call_.options);
@@ -268,7 +272,7 @@ Status RunSession::Interpret() {
   return status;
 }
 
-// Instructions of the host run in the wide arena; the streams' threads run outside of it.
+// Instructions of the host run in the wide arena; the streams' threads are outside of it.
 Status RunSession::InterpretDevice() {
   RunResources& r = resources_;
   state_->UseArenas(r.wide_arena.intra(), nullptr);
@@ -289,9 +293,9 @@ void RunSession::Report(bool succeeded) {
   try {
     if (!policy.Report(turn_, ns_)) return;
   } catch (const Interrupted&) {
-    return;  // the run is over, and its result stands: a later one tells the policy
+    return;  // the run has succeeded; a later one reports to the policy
   }
-  // Small states stay for later trials, which then need no memory.
+  // Small idle states are kept for later trials, which then need no memory.
   constexpr size_t kSmallBytes = 1 << 20;
   if (cached_.plan()->arena_bytes > kSmallBytes && cached_.TrimOthers(policy.settled_variant()))
     resources_.allocator.Trim();

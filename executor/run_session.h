@@ -31,26 +31,26 @@
 
 namespace heddle::internal {
 
-// Buffers that a caller keeps from run to run, so that a run allocates none.
+// Buffers that a caller keeps from run to run, so that a run does not allocate them.
 struct RunMemory {
-  std::string key;                   // the plan was found by
-  std::vector<const Value*> values;  // of the feeds
-  std::vector<Tensor> bound;         // the caller's memory for outputs, where there is some
+  std::string key;                   // by which the plan was found
+  std::vector<const Value*> values;  // the feeds' values
+  std::vector<Tensor> bound;         // the caller's memory for outputs, or empty
   std::vector<Value> outputs;        // for callers that hand them on
   std::vector<ir::VarId> otherwise;  // of a failed run: see RunState::TakeOtherwise
-  // The run's number among those of its program. A repeat keeps it: it draws the same random
-  // numbers.
+  // The run's number among those of its program. A repetition keeps it, and so draws the same
+  // random numbers.
   std::optional<uint64_t> number;
 };
 
-// One call of Run.
+// The arguments of one call of Run.
 struct RunCall {
   CompiledImpl& compiled;
   const std::vector<Feed>& feeds;
   const RunOptions& options;
   RunMemory& memory;
   std::vector<Value>* out;
-  // With check_nan_inf, what is looked through; null: what every instruction writes.
+  // What check_nan_inf checks; null: what every instruction writes.
   const CheckedOps* checked = nullptr;
   std::thread::id caller = std::this_thread::get_id();
 };
@@ -90,10 +90,10 @@ class RunSession {
   const bool alone_;
   RunPolicy::Turn turn_;
   std::unique_ptr<RunState> state_;
-  bool shared_ = false;  // the plan's instructions are shared out to threads
+  bool shared_ = false;  // several threads share the plan's instructions
   bool intact_ = false;  // the state may be used again
   bool succeeded_ = false;
-  double ns_ = 0;  // that the instructions took
+  double ns_ = 0;  // time of the instructions
 };
 
 }  // namespace heddle::internal

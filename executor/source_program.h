@@ -1,4 +1,4 @@
-// The program that was given to Executor::Compile.
+// SourceProgram: the program that was given to Executor::Compile.
 //
 // Threads: one at a time.
 #pragma once
@@ -21,14 +21,13 @@ class SourceProgram {
   }
   uint64_t hash() const { return hash_; }
 
-  // The program, parsed anew where it was let go. kDataLoss where its file was written to
-  // meanwhile.
+  // The program; it is parsed again if it was packed. kDataLoss: its file was written to meanwhile.
   Result<std::shared_ptr<const ir::Program>> Get() const;
-  // Holds no more of it than is needed to make it again, where that can be done.
+  // Keeps only what is needed to make the program again, if that is possible.
   void LetGo();
 
  private:
-  // One of both:
+  // One of the two is set.
   std::shared_ptr<const ir::Program> whole_;
   std::unique_ptr<const formats::PackedProgram> packed_;
   uint64_t hash_ = 0;

@@ -17,7 +17,8 @@ Status DispatchSection(DeviceSession& session, Dispatcher& dispatcher, StepLaunc
 }
 
 Status BodyRunner::Run(int block) {
-  // A condition that the host computes would let it put any number of runs on the streams.
+  // The most runs on the streams that the host may be ahead of: a condition that the host computes
+  // itself would not hold it up.
   constexpr int64_t kMostAhead = 64;
   Body& body = bodies_[static_cast<size_t>(block)];
   const size_t turn = static_cast<size_t>(body.runs % 2);

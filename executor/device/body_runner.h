@@ -1,13 +1,14 @@
-// BodyRunner: runs the blocks of control flow that a device executes. The operator's kernel, on the
-// thread that dispatches, asks for each run of its block; the block's steps are dispatched then.
+// BodyRunner: runs the blocks of control flow that a device executes. The operator's kernel runs on
+// the dispatching thread; whenever it asks for a run of its block, the block's steps are
+// dispatched.
 //
 // A run of the block begins and ends on the first stream: all other streams wait for its first
-// mark, and its last mark waits for them (DevicePlan). So the memory of the block's temporaries
-// serves each run, and the host goes ahead of the device by two runs at most, unless it waits for
-// the condition anyway.
+// mark, and its last mark waits for them (DevicePlan). So all runs can use the same memory for the
+// block's temporaries. The host is at most two runs ahead of the device, unless it waits for the
+// condition anyway.
 //
 // Ownership: keeps memory that copies into the device read, until a later run of the block or the
-// end: it outlives DeviceSession::Drain. Threads: that which dispatches.
+// end, and so must outlive DeviceSession::Drain. Threads: the dispatching thread.
 #pragma once
 
 #include <array>
@@ -19,7 +20,7 @@
 
 namespace heddle {
 
-// Dispatches a section's steps: every one in the plan's order, or the kernels as one captured
+// Dispatches a section's steps: one by one in the plan's order, or its kernels as one captured
 // piece. `again`: the section has run before.
 Status DispatchSection(DeviceSession& session, Dispatcher& dispatcher, StepLauncher& launcher,
                        int block, bool again);
@@ -38,7 +39,7 @@ class BodyRunner final : public RunState::DeviceBodies {
  private:
   struct Body {
     int64_t runs = 0;
-    std::array<std::vector<Tensor>, 2> held;  // what the newest runs' copies read
+    std::array<std::vector<Tensor>, 2> held;  // memory that the last two runs' copies read
   };
 
   DeviceSession& session_;

@@ -9,8 +9,7 @@
 namespace heddle {
 namespace {
 
-// With several devices: the slots that another thread than the device's reads, and may release at
-// any time.
+// Slots of the device at `place` that threads of other devices read, and may release at any time.
 std::vector<bool> ReadByOtherThreads(const Plan& plan, uint8_t place) {
   std::vector<bool> read(plan.slots.size(), false);
   if (plan.device->devices == 1) return read;

@@ -1,4 +1,4 @@
-// Error statuses for failures of a device.
+// Errors for failures of a device.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace heddle {
 
-// The device's own words, with what is left of it. `lane` 0: no stream in particular.
+// The device's own message, with its free memory. `stream` 0: no stream in particular.
 Status ExplainFailure(const Status& status, const Device& device, const DevicePlan& plan,
                       uint32_t lane);
 
-// For an allocation that failed for a slot: what was asked for, and who holds the most.
+// For a failed allocation for a slot: adds how much was asked for, and which values hold the most.
 Status ExplainNoMemory(const Status& status, RunState& run, const DeviceRuntime& device,
                        uint32_t slot, size_t bytes);
 

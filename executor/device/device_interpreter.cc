@@ -19,7 +19,7 @@ namespace {
 Status DispatchInOrder(DeviceSession& session, Dispatcher& dispatcher, StepLauncher& launcher) {
   try {
     return DispatchSection(session, dispatcher, launcher, 0, session.kept().ran);
-  } catch (const std::bad_alloc& e) {  // memory of the host
+  } catch (const std::bad_alloc& e) {  // host memory
     return ResourceExhausted(e.what());
   } catch (const std::exception& e) {
     return Internal("a step could not be dispatched: ", e.what());
@@ -34,7 +34,7 @@ Status DeviceInterpreter::Run(RunState& run, const DeviceRuntimes& devices, Disp
   RunTrace* const trace = run.control().trace();
   if (trace != nullptr) trace->Join(0);
   HEDDLE_RETURN_IF_ERROR(session.Open());
-  // One of the two is used.
+  // One of these two is used, according to the plan.
   StepLauncher launcher(session);
   Dispatcher dispatcher(session, launcher);
   BodyRunner bodies(session, dispatcher, launcher);
@@ -44,7 +44,7 @@ Status DeviceInterpreter::Run(RunState& run, const DeviceRuntimes& devices, Disp
   try {
     error.status = session.Prepare();
     if (error.status.ok()) {
-      // A run that waits after each step leaves several threads nothing to do at the same time.
+      // If the run waits after each step, several threads would have nothing to do concurrently.
       if (crew != nullptr && session.device_plan.devices == crew->size() &&
           !run.control().waits_after_each()) {
         team.emplace(session, pool);
@@ -58,7 +58,7 @@ Status DeviceInterpreter::Run(RunState& run, const DeviceRuntimes& devices, Disp
           error = TaskHost(session, dispatcher, replayer, pool).Dispatch();
       }
     }
-  } catch (const std::bad_alloc& e) {  // memory of the host
+  } catch (const std::bad_alloc& e) {  // host memory
     error.status = ResourceExhausted(e.what());
   }
   Status status = session.Drain(std::move(error.status), error.on_device);

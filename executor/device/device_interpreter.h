@@ -1,4 +1,4 @@
-// Executes a plan of which a device has a part.
+// Executes a plan of which devices execute a part.
 #pragma once
 
 #include "executor/device/device_runtime.h"
@@ -11,11 +11,12 @@ namespace heddle {
 
 class DeviceInterpreter {
  public:
-  // On the calling thread; returns when the device has done all of it, or has skipped what followed
-  // a failure. The first failure is the result, with the operator and the stream. `crew`: the
-  // threads that put work on the streams of several devices, unless another run has them; nullptr:
-  // this one does. `pool`: whose threads help with the plan's tasks, nullptr: nobody's; `host`:
-  // where the host's kernels execute, `streams`: those that a device borrows.
+  // Executes the plan; returns when the devices have finished, or have skipped what followed a
+  // failure. The first failure is the result, with its operator and stream. `crew`: the threads
+  // that put work on the streams of several devices, unless another run uses them; nullptr: the
+  // calling thread does. `pool`: threads that help with the plan's tasks; nullptr: none. `host`:
+  // the arena of the host's kernels. `streams`: the arena of kernels that a device borrows from the
+  // host.
   static Status Run(RunState& run, const DeviceRuntimes& devices, DispatchCrew* crew,
                     HostPool* pool, KernelArena& host, KernelArena& streams);
 };

@@ -1,7 +1,7 @@
-// A device as the runs of one executor share it: its memory, and streams that are lent to one run
-// at a time.
+// DeviceRuntime: a device as the runs of one executor share it: its memory, and its streams, which
+// are lent to one run at a time.
 //
-// Ownership: keeps the device. Threads: all methods from any thread.
+// Ownership: keeps the device alive. Threads: all methods may be called from any thread.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,11 @@
 
 namespace heddle {
 
-// By lane: streams[k] is lane k + 1 of a DevicePlan. `arena`: memory of the device for the
-// temporaries of the run that has the set; grows, and stays for the next run.
+// streams[k] is stream k + 1 of a DevicePlan. `arena`: device memory for the temporaries of the run
+// that has the set; it grows as needed and stays for the next run.
 struct StreamSet {
   std::vector<std::unique_ptr<Stream>> streams;
-  std::vector<int> priorities;  // of those for kernels
+  std::vector<int> priorities;  // of the streams for kernels
   BufferRef arena;
 };
 
@@ -31,7 +31,7 @@ class DeviceRuntime {
 
   Device& device() { return *device_; }
   const std::string& place() const { return place_; }  // "emulated:0"
-  // The memory that runs have on the device.
+  // The device memory that runs hold.
   PlaceMemory memory_use() const;
   CachingAllocator& memory() { return memory_; }
   const CachingAllocator& memory() const { return memory_; }
@@ -39,12 +39,12 @@ class DeviceRuntime {
   uint32_t compute_streams() const { return compute_streams_; }
   bool capture() const { return capture_; }  // see ExecutorOptions::device_capture
 
-  // Streams that nobody else uses until Release, which expects them synchronised: for kernels one
-  // of each priority, then those for copies in and one for copies out.
+  // Lends streams until Release, before which they must be synchronised: for kernels, one per
+  // priority; then those for copies in, and one for copies out.
   Result<std::unique_ptr<StreamSet>> Acquire(const std::vector<int>& priorities,
                                              uint32_t copies_in);
   void Release(std::unique_ptr<StreamSet> set);
-  // Gives memory back to the device that no run uses.
+  // Returns memory that no run uses to the device.
   void Trim();
 
  private:

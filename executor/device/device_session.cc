@@ -99,7 +99,8 @@ Status DeviceSession::Upload(uint32_t from, uint32_t to) {
 }
 
 Event& DeviceSession::EventOf(uint32_t event) {
-  // The order matters: tasks that wait for no captured kernel may ask while kernels are captured.
+  // The order of the conditions matters: a task may ask while kernels are being captured, and must
+  // not read `replayed` then.
   const uint32_t recorder = device_plan.recorder[event], block = StepAt(recorder).block;
   const bool captured = device_plan.sections[block].captured &&
                         device_plan.phases[recorder] == DevicePlan::Phase::kCaptured &&
@@ -121,14 +122,15 @@ Status DeviceSession::Drain(Status status, bool on_device) {
   }
   if (!status.ok() && !on_device) return status;
   if (!first) return status.ok() && !refused.ok() ? refused : status;
-  // A stream that waited for the failed one carries its failure; the step says where it happened.
+  // A stream that waited for the failed one reports its failure; the tag says in which step it
+  // happened.
   if (first->tag != 0) lane = device_plan.steps[first->tag - 1].lane;
   const Status told = Explain(first->status, lane);
   return first->tag == 0 ? told : told.At(plan.Locate(At(first->tag - 1)));
 }
 
 void DeviceSession::Close() {
-  // Device memory is released while the streams still belong to this run.
+  // Device memory is released before the streams are lent to another run.
   for (uint32_t s : plan.run_slots)
     if (plan.slots[s].place != 0) run.value(s) = Value();
   if (run.device_run() != nullptr)

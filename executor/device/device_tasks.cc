@@ -31,7 +31,8 @@ void DeviceTasks::Participate(int participant) {
   }
 }
 
-// While this thread dispatches, threads that finish tasks do not: it looks at the news again.
+// While this thread dispatches, threads that finish tasks do not dispatch: it checks news_ again
+// itself.
 void DeviceTasks::Dispatch(int participant) {
   dispatching_ = true;
   seen_ = news_.load(std::memory_order_relaxed);
@@ -63,7 +64,7 @@ bool DeviceTasks::Finished(std::span<const uint32_t> tasks) {
                      [&](uint32_t t) HEDDLE_REQUIRES(mutex_) { return finished_[t]; });
 }
 
-// One that is ready: the first that need not wait for the device, else the first of all.
+// Takes a ready task: the first that need not wait for the device, else the first one.
 uint32_t DeviceTasks::Choose() {
   auto at = std::find_if(ready_.begin(), ready_.end(),
                          [&](uint32_t t) { return calls_.can_start(plan_.tasks[t]); });
@@ -73,7 +74,8 @@ uint32_t DeviceTasks::Choose() {
   return task;
 }
 
-// The next thing to do afterwards, this thread does: it wakes others for what goes beyond that.
+// Executes a task. One thread is woken for each task that becomes ready; this thread looks for work
+// too.
 void DeviceTasks::Execute(int participant) {
   const uint32_t task = Choose();
   ++running_;

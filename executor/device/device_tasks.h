@@ -1,16 +1,17 @@
-// The tasks of one run with a device: who executes which, and when, and who dispatches the steps.
+// DeviceTasks: the tasks of one run with a device. It decides which thread executes which task, and
+// which thread dispatches the steps.
 //
-// Threads that take part are all alike: one at a time dispatches, until it can go no further before
-// a task has finished; all others, and then it, too, execute tasks. So there is always somebody who
-// goes on dispatching while others are in the middle of a task.
+// All threads that take part are alike. One at a time dispatches, until it cannot go on before a
+// task has finished; the others, and then it too, execute tasks. So while some threads are in the
+// middle of a task, another one always goes on dispatching.
 //
 // Ownership: keeps nothing; the plan and the functions must outlive it. Threads: Participate from
 // any number of threads, each with a participant number of its own, from 0; HandOver and Finished
-// from inside `advance`. Errors: the first one wins; tasks that are executed come to their end,
-// further ones do not start. Memory ordering: everything before a task's HandOver, and everything
-// done by the tasks it needs, happens before it; everything a task did happens before a Finished
-// that says so; one call of `advance` happens before the next; and all before Participate returns
-// (one mutex orders them).
+// from inside `advance`. Errors: the first one wins; tasks under way are completed, and no further
+// ones start. Memory ordering: everything before a task's HandOver, and everything done by the
+// tasks it needs, happens before it; everything a task did happens before a Finished that says so;
+// one call of `advance` happens before the next; and all before Participate returns (one mutex
+// orders them).
 #pragma once
 
 #include <atomic>
@@ -32,37 +33,37 @@ class DeviceTasks {
     bool on_device = false;  // the streams know more about it
   };
   struct Calls {
-    // Dispatches as far as it can; `*done`: to the end. Called again when tasks have finished.
+    // Dispatches as many steps as it can; sets `*done` when it has dispatched all. Is called again
+    // when tasks have finished.
     FunctionRef<Error(int participant, bool* done)> advance;
-    // All that the task waits for of the device is reached, so that it would not be waited for.
+    // Whether the device has reached all events that the task waits for.
     FunctionRef<bool(const DeviceTask&)> can_start;
     FunctionRef<Error(const DeviceTask&, int participant)> execute;
   };
   // The functions must not throw.
   DeviceTasks(const DevicePlan& plan, const Calls& calls);
 
-  // Told, on the thread that slept, when it is awake again; `begin`: Ticks(). Must not throw.
+  // Is called after a sleep, on the thread that slept; `begin`: Ticks(). Must not throw.
   using OnWait = FunctionRef<void(int participant, uint64_t begin)>;
-  // Before Participate; nullptr: nobody wants to know.
+  // To be called before Participate; nullptr: no observer.
   void ObserveWaits(const OnWait* on_wait) { on_wait_ = on_wait; }
-  // Told after each task, under a lock: it must not call back.
+  // Is called after each task, under a lock: it must not call back.
   void ObserveEnds(const FunctionRef<void()>* on_end) { on_end_ = on_end; }
-  // Has a thread dispatch again: a step may have become ready for another reason than a finished
-  // task.
+  // Makes a thread dispatch again: a step may have become ready without the end of a task.
   void Poke();
-  // Dispatches and executes tasks, or sleeps, until all is done, or, after a failure, what was
-  // under way.
+  // Dispatches, executes tasks or sleeps, until all is done or, after a failure, all that was under
+  // way.
   void Participate(int participant);
-  // The first failure, if there was one; after Participate.
+  // The first failure, if there was one; to be called after Participate.
   Error TakeError();
 
   void HandOver(uint32_t task);
   bool Finished(std::span<const uint32_t> tasks);
-  // Grows whenever a task finishes.
+  // A counter that grows whenever a task finishes.
   uint32_t news() const { return news_.load(std::memory_order_acquire); }
 
  private:
-  // The first two let go of the mutex meanwhile.
+  // The first two release the mutex meanwhile.
   void Dispatch(int participant) HEDDLE_REQUIRES(mutex_);
   void Execute(int participant) HEDDLE_REQUIRES(mutex_);
   uint32_t Choose() HEDDLE_REQUIRES(mutex_);
@@ -82,13 +83,14 @@ class DeviceTasks {
   std::atomic<uint32_t> news_{1};
 
   Mutex mutex_;
-  CondVar changed_;  // there is something to do, or all is over
-  // Per task: what must come before it, its HandOver included; whether it has finished.
+  CondVar changed_;  // there is something to do, or everything is over
+  // Per task: the number of conditions still open, its HandOver among them; whether it has
+  // finished.
   std::vector<uint32_t> needs_ HEDDLE_GUARDED_BY(mutex_);
   std::vector<bool> finished_ HEDDLE_GUARDED_BY(mutex_);
   std::deque<uint32_t> ready_ HEDDLE_GUARDED_BY(mutex_);  // tasks
-  uint32_t seen_ HEDDLE_GUARDED_BY(mutex_) = 0;           // news_ when the newest dispatching began
-  size_t running_ HEDDLE_GUARDED_BY(mutex_) = 0;          // tasks
+  uint32_t seen_ HEDDLE_GUARDED_BY(mutex_) = 0;  // news_ at the beginning of the latest dispatching
+  size_t running_ HEDDLE_GUARDED_BY(mutex_) = 0;  // tasks being executed
   bool dispatching_ HEDDLE_GUARDED_BY(mutex_) = false, dispatched_
                                                        HEDDLE_GUARDED_BY(mutex_) = false;
   bool failed_ HEDDLE_GUARDED_BY(mutex_) = false, over_ HEDDLE_GUARDED_BY(mutex_) = false;

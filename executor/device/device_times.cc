@@ -4,7 +4,8 @@
 
 namespace heddle {
 
-// The event happens between two looks at the host's clock; a host that is woken late looks again.
+// Reads the host's clock before and after an event. If the host was woken late, the two readings
+// lie far apart, and another event is tried.
 Status DeviceTimes::Align(Device& device, Stream& stream, Base* base) {
   constexpr int kTries = 8;
   constexpr uint64_t kCloseNs = 20000;

@@ -1,4 +1,4 @@
-// When the streams did what, in a run that is traced.
+// DeviceTimes: when each step's work began and ended on its stream, in a traced run.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@ namespace heddle {
 
 class DeviceTimes {
  public:
-  // Puts a timed event on the step's stream; two a step, around its work. The first of all is
-  // waited for, so that times of the device can be told in the host's.
-  // `device`: its number in the plan.
+  // Records a timed event on the step's stream; to be called twice per step, before and after its
+  // work. The first event of all is waited for, so that device times can be converted to host
+  // times. `device`: its number in the plan.
   Status Mark(size_t step, uint32_t number, Device& device, Stream& stream);
-  // Tells `run` what was measured; after the streams are done.
+  // Adds the measured times to the run's trace; to be called when the streams are finished.
   Status Tell(RunState& run, const DevicePlan& plan) const;
 
  private:
@@ -26,9 +26,9 @@ class DeviceTimes {
   };
   struct Base {
     std::unique_ptr<Event> event;
-    uint64_t ns = 0;  // of the host
+    uint64_t ns = 0;  // on the host's clock
   };
-  // Finds the time of an event in the host's time.
+  // Finds the host time of a device event.
   static Status Align(Device& device, Stream& stream, Base* base);
 
   std::vector<Base> bases_;  // per device

@@ -4,7 +4,8 @@
 
 namespace heddle {
 
-// Only events that cross from thread to thread wake others: a device's thread knows its own.
+// Threads are woken only for barriers and for events that another thread waits for: a device's own
+// thread knows its events.
 void DispatchBoard::Done(size_t i) {
   const DeviceStep& step = plan_.steps[i];
   const bool barrier = plan_.is_barrier[i];

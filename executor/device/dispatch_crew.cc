@@ -19,7 +19,7 @@ bool DispatchCrew::Claim(const FunctionRef<void(size_t)>* job) {
     if (taken_) return false;
     taken_ = true;
   }
-  // If the system gives too few threads, those that it gave wait for the next job.
+  // If the system provides too few threads, those that exist wait for the next job.
   bool all = true;
   try {
     threads_.reserve(size_);

@@ -21,7 +21,8 @@ bool DispatchTeam::Dispatch(DispatchCrew& crew, DeviceTasks::Error* error) {
   std::optional<TaskHost> host;
   if (!session_.device_plan.tasks.empty()) host.emplace(session_, own, replayer, pool_, &board);
   DeviceTasks* const tasks = host ? &host->tasks() : nullptr;
-  // A task that ends wakes the threads of devices; their steps wake the thread of tasks.
+  // The end of a task wakes the devices' threads; their steps wake the thread that shares out
+  // tasks.
   const auto tell = [&] { board.Tell(); };
   const auto poke = [&] { tasks->Poke(); };
   const FunctionRef<void()> on_end = tell, on_news = poke;
@@ -30,7 +31,7 @@ bool DispatchTeam::Dispatch(DispatchCrew& crew, DeviceTasks::Error* error) {
     board.Observe(&on_news);
   }
   RunTrace* const trace = session_.run.control().trace();
-  // The trace's entries of the crew stand behind those of the executor's threads.
+  // In the trace the crew's threads follow those of the executor.
   const size_t first = trace != nullptr ? trace->threads.size() - crew.size() : 0;
   const bool ran = crew.Run(
       [&](size_t k) {
@@ -39,7 +40,7 @@ bool DispatchTeam::Dispatch(DispatchCrew& crew, DeviceTasks::Error* error) {
       [&] {
         if (!host) return Walk(0, 0, nullptr, &board);
         Status thrown = Guard([&] {
-          (void)host->Dispatch();  // the board has its error
+          (void)host->Dispatch();  // the board has the error
           return Status::Ok();
         });
         if (!thrown.ok()) board.Fail({std::move(thrown), false});

@@ -2,11 +2,11 @@
 // that puts its steps on its streams; the calling thread executes the host's steps and, with a
 // pool, shares out tasks.
 //
-// A thread waits at a step that needs another thread to dispatch a step, or another device to
-// finish its work; the other threads go on (StepWalker, DispatchBoard).
+// If a step needs another thread to dispatch a step first, or another device to finish its work,
+// only the thread of that step waits (StepWalker, DispatchBoard).
 //
-// Ownership: keeps what streams read until Drop: it outlives DeviceSession::Drain. Threads: those
-// of the crew and the caller's within Dispatch; otherwise the caller's.
+// Ownership: keeps memory that streams read until Drop, and so must outlive DeviceSession::Drain.
+// Threads: those of the crew and the caller's inside Dispatch; otherwise the caller's.
 #pragma once
 
 #include <deque>
@@ -23,15 +23,15 @@ namespace heddle {
 
 class DispatchTeam {
  public:
-  // `pool`: whose threads help with tasks, nullptr: nobody's.
+  // `pool`: threads that help with tasks; nullptr: none.
   DispatchTeam(DeviceSession& session, HostPool* pool);
 
-  // False: another run has the crew; nothing was done. Precondition: it has a thread for each
-  // device.
+  // Dispatches all steps. False: another run uses the crew, and nothing was done. Precondition: the
+  // crew has a thread for each device.
   bool Dispatch(DispatchCrew& crew, DeviceTasks::Error* error);
-  // In a run that is traced, after the streams are done.
+  // Adds the measured times to the trace; to be called when the streams are finished.
   Status TellTimes() const;
-  // After the streams are done.
+  // Releases the memory that streams read; to be called when they are finished.
   void Drop();
 
  private:
@@ -40,12 +40,12 @@ class DispatchTeam {
     StepLauncher launcher;
     Dispatcher dispatcher;
   };
-  // Until the member's steps are dispatched, or the run has failed.
+  // Dispatches the member's steps until all are dispatched or the run has failed.
   void Walk(uint32_t member, int participant, DeviceTasks* tasks, DispatchBoard* board);
 
   DeviceSession& session_;
   HostPool* const pool_;
-  std::deque<Member> members_;  // the caller's, then one for each device
+  std::deque<Member> members_;  // the caller's, then one per device
 };
 
 }  // namespace heddle

@@ -49,7 +49,8 @@ Status Dispatcher::RunBlocks(size_t i) {
   return s.ok() ? s : session_.Refused(s, i);
 }
 
-// The host waits for the work of another device: devices do not know each other's events.
+// Makes the stream wait for events. For an event of another device the host waits, since devices do
+// not know each other's events.
 Status Dispatcher::WaitOnStream(size_t i) {
   const DeviceStep& step = session_.StepAt(i);
   const DevicePlan& plan = session_.device_plan;

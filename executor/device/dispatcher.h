@@ -1,7 +1,7 @@
-// Dispatcher: takes the steps of a device plan: the host's it executes, those of streams it puts
-// there behind what they wait for, tasks it hands over.
+// Dispatcher: dispatches the steps of a device plan: executes a host step, puts a stream's step on
+// its stream after the events it waits for, and hands over a task.
 //
-// Threads: that which dispatches, but for AwaitEvents, which threads with tasks call meanwhile.
+// Threads: the dispatching thread, except AwaitEvents, which threads with tasks call.
 #pragma once
 
 #include <optional>
@@ -19,28 +19,29 @@ class Dispatcher {
       : session_(session), launcher_(launcher) {}
 
   Status Step(size_t i);
-  // All steps of a block in their order, or those of a phase.
+  // Dispatches all steps of a block in their order, or only those of a phase.
   Status AllOf(int block, std::optional<DevicePlan::Phase> phase);
-  // The host waits for the step's events.
+  // Makes the host wait for the events of the step.
   Status AwaitEvents(size_t i, int participant);
 
-  // Who tasks are handed over to; of a plan with tasks.
+  // Sets the object to which tasks are handed over; needed for a plan with tasks.
   void UseTasks(DeviceTasks* tasks) { tasks_ = tasks; }
-  // The thread that dispatches, as watchers of the run know it.
+  // Sets the number under which the run's observers know the dispatching thread.
   void set_participant(int participant) { participant_ = participant; }
-  // The newest failure is one that streams know more about.
+  // Whether the streams know more about the latest failure.
   bool failed_on_device() const { return launcher_.failed_on_device(); }
-  // In a run that is traced, after the streams are done.
+  // Adds the measured times to the trace; to be called when the streams are finished.
   Status TellTimes() const { return times_.Tell(session_.run, session_.device_plan); }
 
  private:
   Status HostStep(size_t i);
-  // The operator's kernel decides on the host whether its block runs, see BodyRunner.
+  // Runs an operator with a block: its kernel, on the host, decides how often the block runs, see
+  // BodyRunner.
   Status RunBlocks(size_t i);
   Status WaitOnStream(size_t i);
   Status AwaitEvent(uint32_t event, size_t i, int participant);
-  // Releases the values that the instruction uses last. Memory of the device returns in the order
-  // of streams; memory of the host is held while a stream reads it.
+  // Releases the values whose last user is the instruction. Device memory is given back in the
+  // order of the streams; host memory is held while a stream reads it.
   Status Release(const Instruction& in);
 
   DeviceSession& session_;

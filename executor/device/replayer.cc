@@ -22,7 +22,8 @@ Status Replayer::ReplayKernels(bool* replayed) {
     kept_.arena = session_.arenas[0]->data();
     FindInputs();
     if (Status s = Capture(); !s.ok()) {
-      // As in a run without; the device tells what is wrong with it, if anything is.
+      // Not an error: the kernels run without capture, and then the device reports what is wrong,
+      // if anything is.
       kept_.refused = s.code() == StatusCode::kUnimplemented;
       kept_.graph.reset();
       return Status::Ok();

@@ -1,7 +1,7 @@
-// Replayer: puts the kernels of a section, a block's steps, on the device as one piece of work,
-// captured in an earlier run of the section.
+// Replayer: puts the kernels of a section (a block's steps) on the device as one piece of work that
+// was captured in an earlier run of the section.
 //
-// Threads: that which dispatches. What it captures is kept in the DeviceRun.
+// Threads: the dispatching thread. What it captures is kept in the DeviceRun.
 #pragma once
 
 #include <vector>
@@ -19,22 +19,23 @@ class Replayer {
         section_(session.device_plan.sections[static_cast<size_t>(block)]),
         kept_(session.kept().captured[static_cast<size_t>(block)]) {}
 
-  // `again`: the section has run before; many have no second run.
+  // `again`: the section has run before. It is not captured in its first run, since many have no
+  // second one.
   bool CanReplay(bool again) const;
-  // The kernels, after what comes before them. `*replayed` false: they cannot be captured, nothing
-  // was done.
+  // Puts the kernels on the device. `*replayed` is false if they cannot be captured; nothing was
+  // done then.
   Status ReplayKernels(bool* replayed);
 
  private:
   const void* AddressOf(uint32_t slot);
-  // The operands are where they were when the kernels were captured.
+  // Whether the operands are at the addresses that they had when the kernels were captured.
   bool Holds();
   // Finds the slots that the kernels read and none of them writes.
   void FindInputs();
   Status Capture();
-  // The kernels of all streams, between a fork from the first one and a join with it.
+  // Puts the kernels of all streams between a fork from the first stream and a join with it.
   Status PutCaptured();
-  // Memory that is there in the next run too.
+  // Whether the slot's memory will be the same in the next run.
   bool InPlace(uint32_t slot);
   Status Replay();
 

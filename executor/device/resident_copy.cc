@@ -7,7 +7,7 @@ namespace {
 
 struct ResidentCopy {
   Tensor tensor;
-  Status status;  // when there is none
+  Status status;  // why there is no tensor
 };
 
 std::unique_ptr<ResidentCopy> Copy(const Tensor& t, DeviceRuntime& device, Stream& stream) {
@@ -30,12 +30,12 @@ std::unique_ptr<ResidentCopy> Copy(const Tensor& t, DeviceRuntime& device, Strea
 Result<Tensor> CopyToStay(const Tensor& tensor, DeviceRuntime& device, Stream& stream,
                           PackCache* packs) {
   if (tensor.buffer()) {
-    // Other executors of the program may have other devices.
+    // The device is part of the key: other executors of the program may have other devices.
     const std::string key = StrCat("device ", reinterpret_cast<uintptr_t>(&device.device()), " ",
                                    Name(tensor.dtype()), " ", tensor.shape().ToString());
     const auto shared = packs->Get<ResidentCopy>(
         tensor, key, [&] { return Copy(tensor, device, stream).release(); });
-    // A failure is not for ever, so it is not kept either.
+    // A failure may be temporary, so it is not kept.
     if (shared->status.ok()) return shared->tensor.Reshaped(tensor.shape());
   }
   const auto copy = Copy(tensor, device, stream);

@@ -1,4 +1,4 @@
-// Copies on the device of values that never change while a plan lives.
+// Device copies of values that do not change while a plan lives.
 #pragma once
 
 #include "core/services.h"
@@ -6,8 +6,8 @@
 
 namespace heddle {
 
-// The copy of `tensor`. A large one is made once and shared by all plans that have `packs`.
-// `stream` is synchronised.
+// Copies `tensor` to the device. A large copy is made once and shared by all plans that have
+// `packs`. `stream` is synchronised.
 Result<Tensor> CopyToStay(const Tensor& tensor, DeviceRuntime& device, Stream& stream,
                           PackCache* packs);
 

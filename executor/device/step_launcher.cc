@@ -138,7 +138,7 @@ Status StepLauncher::CopyOut(size_t i) {
   }
   const Tensor& t = source.tensor();
   const DeviceStep& step = session_.StepAt(i);
-  // A variable of the scope keeps its memory, as it does when an operator of the host updates it.
+  // A variable of the scope keeps its memory, as when an operator of the host updates it.
   const bool fits = session_.plan.slots[to].storage == Storage::kScope && target.is_tensor() &&
                     target.initialized() && target.tensor().dtype() == t.dtype() &&
                     target.tensor().shape() == t.shape() && target.tensor().is_contiguous();
@@ -155,8 +155,8 @@ Status StepLauncher::CopyOut(size_t i) {
                                             i + 1);
 }
 
-// The source stays until all streams are done: its own device's streams are not ordered behind this
-// copy by anything that the allocator could ask.
+// The source is held until all streams are finished: the allocator of its device does not know of
+// this copy, which is on another device's stream.
 Status StepLauncher::CopyPeer(size_t i) {
   const Instruction& in = session_.At(i);
   const uint32_t from = in.op.in[0], to = in.op.out[0];
@@ -217,7 +217,7 @@ Status StepLauncher::LaunchDynamic(size_t i) {
   for (Value& v : values) frame.push_back(&v);
   std::optional<ShapeContext> shapes(std::in_place, step.call, frame.data());
   HEDDLE_RETURN_IF_ERROR(def.infer_shape()(*shapes));
-  if (shapes->deferred()) {  // it looks at values that its definition does not name
+  if (shapes->deferred()) {  // the shape function reads values that its definition does not name
     HEDDLE_RETURN_IF_ERROR(FetchOperands(step, &values));
     shapes.emplace(step.call, frame.data());
     HEDDLE_RETURN_IF_ERROR(def.infer_shape()(*shapes));

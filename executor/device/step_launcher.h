@@ -1,8 +1,9 @@
-// StepLauncher: what a step of a device plan puts on its stream: copies and kernels, with their
+// StepLauncher: puts the work of a device plan's step on its stream: a copy or a kernel, with its
 // memory.
 //
-// Ownership: keeps memory that streams read, and kernel states, until the streams are done: it
-// outlives DeviceSession::Drain. Threads: that which dispatches; of several, each has a launcher.
+// Ownership: keeps memory that streams read, and kernel states, until the streams are finished, and
+// so must outlive DeviceSession::Drain. Threads: the dispatching thread; each of several such
+// threads has its own launcher.
 #pragma once
 
 #include <functional>
@@ -18,38 +19,39 @@ class StepLauncher {
   explicit StepLauncher(DeviceSession& session) : session_(session) {}
 
   Status Put(size_t i);
-  // The newest failure is one that streams know more about.
+  // Whether the streams know more about the latest failure.
   bool failed_on_device() const { return failed_on_device_; }
   void set_failed_on_device() { failed_on_device_ = true; }
-  // Takes `held` for the memory that streams read, and gives the present one.
+  // Exchanges the list of memory that streams read with `held`.
   void SwapHeld(std::vector<Tensor>* held) { held_.swap(*held); }
-  // After the streams are done: lets go of the memory that they read.
+  // Releases the memory that streams read; to be called when they are finished.
   void Drop();
-  // Looks for NaN and infinity in copies of what the step writes.
+  // Looks for NaN and infinity in what the step writes, in copies on the host.
   Status CheckValues(size_t i);
 
  private:
-  // Memory of the device for a slot that work of the step writes.
+  // Takes device memory for a slot that the step's work writes.
   Status Provide(size_t i, uint32_t slot, DType dtype, const Shape& shape);
-  // The same for a copy of `t`, in the slot's own memory where that fits, with its offsets.
+  // The same for a copy of `t`, with its sequence offsets; reuses the slot's own memory if it fits.
   Status ProvideCopy(size_t i, uint32_t slot, const Tensor& t);
   void Use(uint32_t slot, Stream& stream);
   Status CopyIn(size_t i);
-  // In memory from which copies need no detour, where there is some. `changes`: the host may write
-  // to the tensor before the copy is done.
+  // The tensor in pinned memory, from which copies go directly, if there is some. `changes`: the
+  // host may write to the tensor before the copy is finished.
   Tensor Pinned(const DeviceStep& step, const Tensor& t, bool changes);
   Status CopyOut(size_t i);
   Status CopyPeer(size_t i);
   Status LaunchShaped(size_t i);
-  // The inputs' contents, on the host.
+  // Copies the contents of the inputs to the host.
   Status FetchOperands(const DeviceStep& step, std::vector<Value>* values);
-  // Shapes are inferred now. Sequence offsets are known when the kernel is done, so the host waits.
+  // Infers the shapes now. Sequence offsets are known only when the kernel is finished, so the host
+  // waits.
   Status LaunchDynamic(size_t i);
   Status Launch(size_t i, KernelFn fn, const KernelState* state,
                 std::function<void(size_t, const LoD&)> offsets);
 
   DeviceSession& session_;
-  std::vector<Tensor> held_;  // memory of the host, or of peers, that streams read
+  std::vector<Tensor> held_;  // memory of the host or of other devices that streams read
   std::vector<std::shared_ptr<const KernelState>> states_;
   bool failed_on_device_ = false;
 };

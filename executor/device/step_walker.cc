@@ -46,7 +46,8 @@ Status StepWalker::Dispatch(size_t i) {
   return Status::Ok();
 }
 
-// No step that it must come behind is put off, or left to do by another thread.
+// Whether the step can be dispatched: nothing that must come before it is deferred, or still to be
+// done by another thread.
 bool StepWalker::CanDispatch(size_t i) const {
   const DeviceStep& step = session_.StepAt(i);
   const DevicePlan& plan = session_.device_plan;
@@ -57,7 +58,7 @@ bool StepWalker::CanDispatch(size_t i) const {
     if (board_ != nullptr ? !board_->IsRecorded(event) : is_put_off_[plan.recorder[event]])
       return false;
   }
-  // Tasks look after each other.
+  // A task need not be checked: it waits for other tasks itself.
   return step.task_begin == step.task_end || step.kind == Kind::kTask ||
          tasks_->Finished(TasksBefore(i));
 }
@@ -75,7 +76,7 @@ void StepWalker::PutOff(uint32_t i) {
     ++put_off_lanes_[lane];
 }
 
-// Dispatches the steps that were put off and need not wait any more.
+// Dispatches the deferred steps that need not wait any more.
 Status StepWalker::DispatchPutOff() {
   std::vector<uint32_t> steps;
   steps.swap(put_off_);

@@ -1,11 +1,11 @@
-// StepWalker: one thread's way through the steps of a device plan. A step that has to wait, for a
-// task or for what another thread dispatches, is put off, with what must come behind it, and the
-// thread goes on with the others.
+// StepWalker: goes through the steps of a device plan for one thread. A step that has to wait for a
+// task, or for a step that another thread dispatches, is deferred together with those that must
+// follow it, and the thread goes on with the others.
 //
-// StreamSync derives what is finished at a step from three orders, and this class keeps them: the
-// order within each lane; the order of an event's records and waits; and no step overtakes a
-// barrier, a step that the host waits for and that stands before it in the plan. All other steps
-// may change their order.
+// StreamSync derives what is finished at a step from three orders, which this class keeps: the
+// order within each stream; the order of an event's record and the waits for it; and no step
+// overtakes a barrier, that is, an earlier step of the plan that the host waits for. All other
+// steps may change their order.
 //
 // Threads: one at a time.
 #pragma once
@@ -26,15 +26,15 @@ class StepWalker {
   // Walks all steps of a plan with tasks.
   StepWalker(DeviceSession& session, Dispatcher& dispatcher, DeviceTasks& tasks)
       : StepWalker(session, dispatcher, &tasks, nullptr, 0) {}
-  // Walks the steps of one thread of several (DevicePlan::ThreadOf); the threads share the board.
-  // `tasks`: nullptr: the plan has none.
+  // Walks the steps of one of several threads (DevicePlan::ThreadOf), which share the board.
+  // `tasks`: nullptr if the plan has none.
   StepWalker(DeviceSession& session, Dispatcher& dispatcher, DeviceTasks* tasks,
              DispatchBoard* board, uint32_t thread);
 
-  // From the first step on again.
+  // Begins again with the first step.
   void Restart() { next_ = 0; }
-  // Dispatches further steps (of `phase`, if it is given), until the next one has to wait for news
-  // of tasks or of the board; `*done`: all are dispatched.
+  // Dispatches further steps (only of `phase`, if given) until the next one has to wait for news of
+  // tasks or of the board. Sets `*done` when all are dispatched.
   Status Advance(std::optional<DevicePlan::Phase> phase, bool* done);
 
   std::span<const uint32_t> TasksBefore(size_t i) const {
@@ -50,7 +50,7 @@ class StepWalker {
     return board_ == nullptr || session_.device_plan.ThreadOf(session_.StepAt(i).lane) == thread_;
   }
   bool CanDispatch(size_t i) const;
-  // No step behind it may be dispatched before it.
+  // Whether no later step may be dispatched before it.
   bool HoldsUp(size_t i) const;
   bool IsBehindBarriers(size_t i) const {
     return board_ == nullptr || board_->barriers() >= session_.device_plan.barriers_before[i];
@@ -64,10 +64,10 @@ class StepWalker {
   DeviceTasks* const tasks_;
   DispatchBoard* const board_;
   const uint32_t thread_;
-  uint32_t next_ = 0;                    // step
-  std::vector<uint32_t> put_off_;        // steps, in their order
+  uint32_t next_ = 0;                    // the next step
+  std::vector<uint32_t> put_off_;        // deferred steps, in their order
   std::vector<bool> is_put_off_;         // per step
-  std::vector<uint32_t> put_off_lanes_;  // how many of each lane
+  std::vector<uint32_t> put_off_lanes_;  // per stream: number of deferred steps
 };
 
 }  // namespace heddle

@@ -38,7 +38,7 @@ DeviceTasks::Error TaskHost::Dispatch() {
   return tasks_.TakeError();
 }
 
-// A failure of one thread ends the run for all threads of the board.
+// A failure on one thread ends the run for all threads of the board.
 DeviceTasks::Error TaskHost::Advancing::operator()(int participant, bool* done) const {
   host.dispatcher_.set_participant(participant);
   DeviceTasks::Error error;
@@ -85,7 +85,8 @@ Status TaskHost::Advance(bool* done) {
   return walker_.Advance(Phase::kAfter, done);
 }
 
-// All tasks that they wait for come before them: see FindPhases.
+// Whether all tasks that captured kernels need have finished. All of them come before the kernels,
+// see FindPhases.
 bool TaskHost::KernelsCanStart() {
   for (uint32_t i = 0; i < session_.device_plan.main().end; ++i)
     if (session_.device_plan.phases[i] == Phase::kCaptured && !walker_.TasksBefore(i).empty() &&

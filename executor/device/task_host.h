@@ -1,5 +1,5 @@
-// TaskHost: dispatches a plan with tasks of the host. The thread that dispatches goes on with what
-// need not wait for a task (StepWalker); other threads execute tasks meanwhile.
+// TaskHost: dispatches a plan with tasks of the host. The dispatching thread goes on with steps
+// that need not wait for a task (StepWalker), while other threads execute tasks.
 //
 // Threads: the thread of the run calls Dispatch. DeviceTasks calls Advance on one thread at a time,
 // each call after the one before it: Advance owns the state below. Other threads call CanStart and
@@ -18,13 +18,13 @@ namespace heddle {
 
 class TaskHost {
  public:
-  // `pool`: whose threads help, nullptr: nobody's. `board`: with other threads that dispatch the
+  // `pool`: threads that help; nullptr: none. `board`: shared with other threads that dispatch the
   // devices' steps; nullptr: there are none.
   TaskHost(DeviceSession& session, Dispatcher& dispatcher, Replayer& replayer, HostPool* pool,
            DispatchBoard* board = nullptr);
 
-  // Until all is done, or, after a failure, what was under way. The error is the board's, too,
-  // where there is one.
+  // Runs until all is done or, after a failure, all that was under way. The error is also reported
+  // to the board, if there is one.
   DeviceTasks::Error Dispatch();
   DeviceTasks& tasks() { return tasks_; }
 
@@ -46,7 +46,7 @@ class TaskHost {
     DeviceTasks::Error operator()(const DeviceTask& task, int participant) const;
   };
 
-  // Goes on with the run as far as it can before a task has finished; `*done`: to its end.
+  // Advances the run as far as it can before a task has finished; sets `*done` at its end.
   Status Advance(bool* done);
   bool KernelsCanStart();
   bool CanStart(const DeviceTask& task);

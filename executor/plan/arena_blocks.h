@@ -1,6 +1,6 @@
-// Blocks of memory of one size for the temporaries of runs, whichever plan they follow: a plan for
-// smaller shapes has its arena at the start of a block. As many as ever were in use at the same
-// time.
+// ArenaBlocks: memory blocks of one size for the temporaries of runs, shared by several plans: a
+// plan for smaller shapes has its arena at the beginning of a block. There are as many blocks as
+// were ever in use at the same time.
 //
 // Threads: all methods may be called from any thread.
 #pragma once
@@ -19,7 +19,7 @@ class ArenaBlocks {
   explicit ArenaBlocks(size_t bytes) : bytes_(bytes) {}
   size_t bytes() const { return bytes_; }
 
-  // A block that nobody uses, the one given back last. Throws std::bad_alloc.
+  // Takes the free block that was given back last, or allocates one. Throws std::bad_alloc.
   BufferRef Take(TensorAllocator& allocator) {
     {
       MutexLock lock(mutex_);
@@ -35,7 +35,7 @@ class ArenaBlocks {
     MutexLock lock(mutex_);
     idle_.push_back(std::move(block));
   }
-  // Lets go of blocks that nobody uses.
+  // Frees the blocks that are not in use.
   void Trim() {
     MutexLock lock(mutex_);
     idle_.clear();

@@ -3,16 +3,16 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kAlignment = 64;  // of every place in an arena
+constexpr size_t kAlignment = 64;  // of every offset in an arena
 
 struct Pieces {
   std::span<const uint32_t> list;
   uint32_t whole = kNoSlot;
-  bool joined = false;  // the list becomes the whole; else the whole becomes the list
+  bool joined = false;  // the list is joined to the whole; else the whole is cut into the list
 };
 
-// The operands of an operator that joins or cuts along an axis before which there is nothing: every
-// piece is one run of memory. An empty list where it is not so, or not known.
+// The operands of an operator that joins or cuts along the outermost axis whose length is not 1, so
+// that every piece is contiguous. An empty list if the operator does not, or if that is not known.
 Pieces FindPieces(const Plan& plan, const Instruction& in) {
   const OpDef& def = *in.op.def;
   if (!def.has(kAlongAxis) || in.mode != Instruction::Mode::kStatic) return {};
@@ -23,7 +23,7 @@ Pieces FindPieces(const Plan& plan, const Instruction& in) {
   const auto ins = operands(in.op.in, in.op.in_begin), outs = operands(in.op.out, in.op.out_begin);
   const auto one = joined ? outs : ins;
   if (one.size() != 1 || one[0] == kNoSlot) return {};
-  if (const int at = def.FindInput("AxisTensor"); at >= 0)  // whose value only the kernel looks at
+  if (const int at = def.FindInput("AxisTensor"); at >= 0)  // only the kernel reads its value
     if (in.op.in_begin[at] != in.op.in_begin[at + 1]) return {};
   const Slot& whole = plan.slots[one[0]];
   if (!whole.is_static) return {};
@@ -96,7 +96,8 @@ std::vector<uint32_t> ArenaSharing::TakeableInputs(const Instruction& in,
   return inputs;
 }
 
-// An output takes over the place of an input that nobody needs any more.
+// Places an output in the memory of an input whose last user is the instruction, if the operator
+// allows it.
 void ArenaSharing::TakeOver(uint32_t i) {
   const Instruction& in = ins_[i];
   using Mode = Instruction::Mode;
@@ -106,7 +107,7 @@ void ArenaSharing::TakeOver(uint32_t i) {
       if (TakeOver(i, in.op.in[a], in.op.out[in.op.out_begin[pair.out]])) break;
 }
 
-// The sizes say that neither is a piece of something else.
+// The comparisons of sizes ensure that neither slot is a piece of a larger buffer.
 bool ArenaSharing::TakeOver(uint32_t i, uint32_t from, uint32_t to) {
   const uint32_t r = BufferOf(from);
   if (!InArena(r) || !InArena(to) || !At(from).is_dense() || BufferOf(to) == r ||
@@ -119,7 +120,8 @@ bool ArenaSharing::TakeOver(uint32_t i, uint32_t from, uint32_t to) {
   return true;
 }
 
-// The number of operands in the buffer: the one that is taken over must be the only one.
+// The number of operands of instruction `i` in the buffer; an operand that is taken over must be
+// the only one.
 uint32_t ArenaSharing::ReadsOf(uint32_t i, uint32_t buffer) {
   if (read_by_ != i) {
     for (uint32_t n : read_) reads_[n] = 0;
@@ -147,11 +149,11 @@ void ArenaSharing::PlacePieces(uint32_t i) {
   }
 }
 
-// Makes `piece`, and what else lies in its memory, a part of `whole`. Not where it shares memory
-// with something larger, or is in the whole already (an operand named twice): then it is copied.
-// Nor where the whole lies in memory of another block or of a variable: a variable that a loop
-// carries is in use before the whole is written, and rewritten while pieces cut from it may still
-// be read.
+// Makes `piece`, and all slots in its memory, a part of `whole`. Not possible, so that it is
+// copied, if the piece shares memory with something larger, or is in the whole already (an operand
+// named twice). Nor if the whole lies in memory of another block or of a variable: a variable that
+// a loop carries is in use before the whole is written, and is rewritten while pieces cut from it
+// may still be read.
 bool ArenaSharing::PutIn(uint32_t whole, uint32_t piece, size_t offset) {
   const Place w = Find(whole), p = Find(piece);
   if (!InArena(piece) || !InArena(p.buffer) || !InArena(w.buffer) || !At(piece).is_dense() ||

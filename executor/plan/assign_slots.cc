@@ -1,4 +1,4 @@
-// Slots: which storage each operand of each operator means.
+// Assigns slots: the storage that each operand of each operator means.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -36,8 +36,8 @@ class SlotAssigner {
   }
 
  private:
-  // A variable is shared when more than one block touches it, when it outlives a run, or when it is
-  // something else than a tensor; all others are versioned.
+  // Finds the shared variables: those that several blocks touch, that outlive a run, or that are no
+  // tensors. All others are versioned.
   void FindShared() {
     shared_.assign(p_.vars.size(), false);
     written_.assign(p_.vars.size(), false);
@@ -54,9 +54,10 @@ class SlotAssigner {
         const auto touch = [&](VarId v, bool write) {
           if (v == kNoVar) return;
           if (block_of[v] >= 0 && block_of[v] != block.id) shared_[v] = true;
-          // It keeps its value where the operator's blocks do not write it.
+          // The variable keeps its value if the operator's blocks do not write it.
           if (write && runs_blocks && block_of[v] >= 0) shared_[v] = true;
-          // Read before any write, in a block that may run again: carried from run to run of it.
+          // Read before any write, in a block that may run again: its value is carried from run to
+          // run of the block.
           if (!write && !written_[v] && block.id != 0) shared_[v] = true;
           block_of[v] = block.id;
           if (write) written_[v] = true;
@@ -70,8 +71,8 @@ class SlotAssigner {
     }
   }
 
-  // A variable that is written once, before everybody who reads it, in a block that runs when they
-  // do, needs no slot that stays: it is versioned, however many blocks touch it.
+  // A variable that is written once, before all its readers, in a block that runs whenever they do,
+  // needs no fixed slot: it is versioned, even if several blocks touch it.
   void KeepVersions() {
     const std::vector<VariableUse> uses = FindVariableUses(p_, &d_.run_once);
     std::vector<bool> fed(p_.vars.size(), false);
@@ -101,7 +102,7 @@ class SlotAssigner {
   // The fixed slot of a shared variable.
   uint32_t SharedSlot(VarId v) {
     if (current_[v] == kNoSlot) {
-      // A persistable variable of a sub-block lives in the scope as well.
+      // A persistable variable is in the scope, also in a sub-block.
       const bool in_scope = p_.vars[v].persistable;
       current_[v] = NewSlot(v, in_scope ? Storage::kScope : Storage::kPool, false);
       if (in_scope) plan_.scope_slots.push_back(current_[v]);
@@ -116,7 +117,7 @@ class SlotAssigner {
       if (current_[v] != kNoSlot) return InvalidArgument("'", f.name, "' is fed twice");
       PlanFeed feed;
       feed.name = f.name;
-      // A shared variable that the program also writes must not touch the caller's memory.
+      // A shared variable that the program also writes must not change the caller's memory.
       feed.copied = shared_[v] && written_[v];
       feed.slot = NewSlot(v, Storage::kFeed, !feed.copied && f.kind == Value::Kind::kTensor);
       current_[v] = feed.slot;
@@ -129,7 +130,7 @@ class SlotAssigner {
   uint32_t Read(VarId v) {
     if (v == kNoVar) return kNoSlot;
     if (shared_[v]) return SharedSlot(v);
-    return current_[v];  // kNoSlot: nobody has written it, the operand counts as empty
+    return current_[v];  // kNoSlot: it has not been written; the operand counts as empty
   }
 
   uint32_t Write(VarId v) {
@@ -166,7 +167,7 @@ class SlotAssigner {
     for (size_t i = 0; i < ops.size(); ++i) {
       LookForInterrupt();
       const ir::Op& op = ops[i];
-      // A sub-block's accesses count as accesses of its operator, in order.
+      // A sub-block's accesses come before its operator's own writes, in program order.
       Instruction& in = plan_.blocks[b].instructions.emplace_back();
       in.ir_block = b;
       in.ir_op = static_cast<int>(i);
@@ -196,7 +197,8 @@ class SlotAssigner {
     note(in.op.def->outputs(), in.op.out_begin, in.op.out);
   }
 
-  // Variables that an operator writes for its blocks to read (core/programs/sub_block_slots.h).
+  // Marks the variables that an operator writes for its blocks to read
+  // (core/programs/sub_block_slots.h).
   void DefineGiven(const ir::Op& op) {
     for (size_t s = 0; s < op.outputs.size(); ++s)
       if (ir::IsSubBlockSlot(op.def->outputs()[s]))
@@ -228,11 +230,11 @@ class SlotAssigner {
     for (size_t s = 0; s < op.outputs.size(); ++s) {
       for (VarId v : op.outputs[s]) {
         uint32_t slot = Write(v);
-        // Only a shared variable keeps the slot that it is read by.
+        // Only a shared variable is written to the slot from which it is read.
         const bool kept = rewrites && slot != kNoSlot && shared_[v];
         if (const uint32_t at = kept ? operands.Find(slot) : ~0u; at < in->op.in.size()) {
           const uint32_t hidden = NewSlot(v, Storage::kPool, true);
-          // An operand named twice is still read when it is overwritten.
+          // Not in place if the operand is named twice: it would be read while it is overwritten.
           const bool inplace =
               operands.Count(slot) == 1 && MayWorkInPlace(*in, at, static_cast<int>(s));
           in->rewrites.push_back({hidden, slot, inplace});
@@ -272,7 +274,7 @@ class SlotAssigner {
     return Status::Ok();
   }
 
-  // Optional outputs nobody reads (masks, saved statistics, XShape) are not computed.
+  // Optional outputs that are not read (masks, saved statistics, XShape) are not computed.
   void DropUnread() {
     std::vector<bool> read(plan_.slots.size(), false);
     for (const PlanFetch& f : plan_.fetches) read[f.slot] = true;
@@ -288,7 +290,7 @@ class SlotAssigner {
       for (Instruction& in : block.instructions) {
         LookForInterrupt();
         for (size_t o = 0; o < in.op.def->outputs().size(); ++o) {
-          // Kernels go through lists by their length, so a list stays whole.
+          // Kernels iterate over lists by their length, so elements of a list cannot be left out.
           const unsigned flags = in.op.def->outputs()[o].flags;
           if (!(flags & kOptional) || (flags & kList)) continue;
           for (uint32_t k = in.op.out_begin[o]; k < in.op.out_begin[o + 1]; ++k) {
@@ -305,13 +307,14 @@ class SlotAssigner {
   PlanDraft& d_;
   const ir::Program& p_;
   Plan& plan_;
-  std::vector<uint32_t> current_;  // per variable: its slot now
+  std::vector<uint32_t> current_;  // per variable: its present slot
   std::vector<bool> shared_, written_;
-  std::vector<bool> crosses_;  // versioned, though several blocks touch it; empty: none
+  // Per variable: versioned, though several blocks touch it; empty: none.
+  std::vector<bool> crosses_;
   std::vector<uint32_t> handed_;
-  int block_ = 0;              // whose operators are looked at
-  size_t written_count_ = 0;   // operands written: about as many slots will there be
-  std::vector<bool> defined_;  // written so far, by operators in the order in which blocks run
+  int block_ = 0;              // the block whose operators are being visited
+  size_t written_count_ = 0;   // operands written, about the number of slots
+  std::vector<bool> defined_;  // written so far, in the order in which blocks run
 };
 
 }  // namespace

@@ -11,13 +11,13 @@ namespace heddle {
 
 // The blocks that an instruction runs; empty for all but control flow.
 std::vector<int> BlocksOf(const Plan& plan, const Instruction& in);
-// The inputs that an instruction writes, too: a record of blocks' runs is used up by whoever reads
-// it, and the variables that it is of have the values of earlier runs meanwhile.
+// The inputs that an instruction also writes: reading a record of a block's runs consumes it, and
+// the recorded variables have their earlier values meanwhile.
 std::vector<uint32_t> RecordsOf(const Instruction& in);
 
-// Gathers the slots each block touches and the traits of its operators, those of the blocks its
-// instructions run included, once a block. Refers to the plan, whose instructions must not change
-// meanwhile.
+// BlockAccess: for each block, the slots that it touches and the traits of its operators, including
+// those of the blocks that its instructions run. Each block is visited once. Refers to the plan,
+// whose instructions must not change meanwhile.
 class BlockAccess {
  public:
   struct Slots {
@@ -32,7 +32,7 @@ class BlockAccess {
 
   const Plan& plan_;
   std::vector<std::optional<Slots>> known_;  // per block; empty until a first one is asked for
-  // The gathering that met a slot or a block last; empty until a first block is asked for.
+  // The block in whose visit a slot or a block was met last; empty until the first visit.
   std::vector<int> read_by_, written_by_, entered_by_;
 };
 

@@ -1,5 +1,5 @@
-// Costs, and from them: one instruction after another, lanes, or tasks for a queue. While block 0
-// goes one instruction after another, a sub-block may have lanes of its own.
+// Estimates costs and chooses the dispatch by them: one instruction after another, lanes, or tasks
+// for a queue. With the first, a sub-block may have lanes of its own.
 #include <algorithm>
 
 #include "core/interrupts.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kCallNs = 30;       // calling a kernel on tiny operands
 constexpr double kNsPerByte = 0.05;  // touching memory
-constexpr float kUnknownNs = 2000;   // operands of unknown size
+constexpr float kUnknownNs = 2000;   // an instruction with operands of unknown size
 
 bool HasKnownCost(const Instruction& in) {
   return in.mode == Instruction::Mode::kStatic || in.mode == Instruction::Mode::kReplace;
@@ -34,8 +34,8 @@ float EstimateCost(const PlanDraft& d, const Instruction& in) {
   return static_cast<float>(kCallNs + kNsPerByte * bytes);
 }
 
-// Could several threads be faster than one, if the costs are about right? The run time is measured
-// before anything is changed, so this may be generous.
+// Whether several threads could be faster than one, by the estimated costs. This may be generous,
+// since runs are timed before anything is changed.
 bool WorthMeasuring(const UnitGraph& units) {
   constexpr double kWidth = 1.15;        // work over longest path
   constexpr double kLeastWorkNs = 2000;  // starting other threads costs as much
@@ -49,11 +49,11 @@ std::vector<float> Costs(const std::vector<Instruction>& ins) {
   return cost;
 }
 
-// Whether lanes made for the twin's instructions are for these: parameters, and with them what
-// could be computed ahead, may have changed since.
+// Whether lanes made for the twin's instructions fit these. They may not if parameters, and with
+// them what is computed while planning, have changed since.
 bool SameInstructions(const Plan& twin, const std::vector<Instruction>& ins) {
   using Mode = Instruction::Mode;
-  // A finished plan alone has kWhole.
+  // kWhole occurs in finished plans only.
   const auto mode_of = [](const Instruction& in) {
     return in.mode == Mode::kWhole ? Mode::kStatic : in.mode;
   };
@@ -64,7 +64,7 @@ bool SameInstructions(const Plan& twin, const std::vector<Instruction>& ins) {
                     });
 }
 
-// Stores the instructions lane after lane; returns an order of them for one thread.
+// Stores the instructions lane after lane, and returns an order of them for one thread.
 std::vector<uint32_t> PutInLanes(const LaneSchedule& lanes,
                                  std::vector<Instruction>* instructions) {
   auto& ins = *instructions;
@@ -90,16 +90,17 @@ void TakeLanes(std::shared_ptr<const LaneSchedule> lanes, Plan* plan) {
   plan->lanes = std::move(lanes);
 }
 
-constexpr float kGroupNs = 600;  // by estimated costs: some hand-overs
+constexpr float kGroupNs = 600;  // some hand-overs; costs are estimates
 
-// Lanes for the sub-blocks that gain by them: the threads meet at the beginning and at the end of
-// each run of the block. A block inside one that has lanes has none, since the threads are taken.
+// Makes lanes for the sub-blocks that gain by them. All threads meet at the beginning and at the
+// end of each run of such a block. A block inside one with lanes gets none, since the threads are
+// in use.
 class BodyLanes {
  public:
-  // `take` false: Run leaves the plan as it is, and only finds out which blocks would have lanes.
+  // `take` false: Run only finds out which blocks would get lanes.
   BodyLanes(PlanDraft& d, bool take) : d_(d), plan_(*d.plan), take_(take), access_(plan_) {}
 
-  // The work of the blocks with lanes, as if each loop had some iterations; 0: there are none.
+  // The work of the blocks with lanes, in ns, assuming some iterations per loop; 0: there are none.
   double Run() {
     if (d_.CompilesBodies()) Visit(0);
     return work_ns_;
@@ -147,18 +148,18 @@ class BodyLanes {
   PlanDraft& d_;
   Plan& plan_;
   const bool take_;
-  BlockAccess access_;  // putting a block's instructions in lanes changes nothing of it
+  BlockAccess access_;  // stays valid when a block's instructions are reordered
   double work_ns_ = 0;
 };
 
-// Block 0 leaves the threads to the blocks that it runs: they have most of the work.
+// Whether block 0 should leave the threads to its sub-blocks, since these have most of the work.
 bool BodiesFirst(PlanDraft& d, const UnitGraph& units) {
   const double work_ns = BodyLanes(d, false).Run();
   return work_ns > (WorthMeasuring(units) ? units.serial_ns : 0);
 }
 
-// The instructions in the order in which one thread does justice to their priorities. Those that
-// only a loop's first iteration executes stay in front.
+// Sorts the instructions by priority as far as their dependencies allow. Those that only a loop's
+// first iteration executes stay in front.
 void PutInOrderOfPriority(const Plan& plan, BlockAccess& access, std::vector<Instruction>* ins) {
   if (PrioritiesOf(plan, *ins).empty()) return;
   std::vector<Instruction> ordered;

@@ -1,4 +1,4 @@
-// Results that are known before the run, since all that they depend on is.
+// Computes results while planning, if all that they depend on is known.
 #include <utility>
 
 #include "core/memory/lazy_buffer.h"
@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// Results up to this size are worth keeping instead of computing.
+// The largest results, in bytes, that a plan keeps instead of computing them in each run.
 constexpr size_t kMaxKnownBytes = 16 << 10;
 
 bool OperandsKnown(const PlanDraft& d, const Instruction& in) {
@@ -30,7 +30,7 @@ bool MayCompute(const PlanDraft& d, const Instruction& in) {
   for (uint32_t s : in.op.out) {
     if (s == kNoSlot) continue;
     if (!d.plan->slots[s].versioned) return false;  // a variable of the scope
-    if (!d.plan->slots[s].is_static) return false;  // it stays unwritten
+    if (!d.plan->slots[s].is_static) return false;  // the kernel leaves it unwritten
     bytes += d.plan->slots[s].bytes();
   }
   if (bytes > kMaxKnownBytes) return false;
@@ -63,7 +63,7 @@ bool ComputeKnown(PlanDraft& d, const Instruction& in) {
   const bool computed = GuardPlanning([&] { return Compute(d, in); }).ok();
   for (uint32_t s : in.op.out) {
     if (s == kNoSlot) continue;
-    if (!computed) {  // the run reports the error if it comes to it
+    if (!computed) {  // the run reports the error, if it gets there
       d.frame[s] = plan.metas.Of(plan.slots[s].dtype, plan.slots[s].shape());
       continue;
     }

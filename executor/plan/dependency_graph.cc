@@ -16,8 +16,8 @@ struct SlotUse {
   uint32_t last_write = kNone, newest_read = kNone;
 };
 
-// Per slot. A block that touches few of a plan's slots has a table of these, so that many small
-// blocks cost no more than one large one.
+// Per slot: its last writer and its readers since. A block that touches few of a plan's slots uses
+// a hash table, so that many small blocks cost no more than one large one.
 class SlotUses {
  public:
   SlotUses(size_t slots, const std::vector<Instruction>& instructions)
@@ -63,7 +63,7 @@ class Builder {
   }
 
  private:
-  // Reads first: an instruction that reads and writes a slot ends as its writer.
+  // Reads before writes, so that an instruction that does both ends as the slot's writer.
   void Touch(uint32_t i) {
     const Instruction& in = instructions_[i];
     const std::vector<int> blocks = BlocksOf(plan_, in);
@@ -132,11 +132,11 @@ class Builder {
     for (const int64_t mark : op->hints->marks) marked_[mark] = i;
   }
 
-  // A reader of a slot since its last write; the readers of one slot are a list, newest first.
+  // A reader of a slot since its last write. The readers of a slot form a list, newest first.
   struct ReadBy {
     uint32_t by, next;
   };
-  // Instructions of one trait wait for each other in turn.
+  // Instructions with a trait that keeps them in program order.
   struct Chain {
     unsigned trait;
     uint32_t last;
@@ -146,13 +146,13 @@ class Builder {
   const std::vector<Instruction>& instructions_;
   const std::vector<bool>& at_once_;
   BlockAccess& blocks_;
-  std::vector<uint32_t> row_;  // what the present instruction waits for
+  std::vector<uint32_t> row_;  // predecessors of the present instruction
   SlotUses slots_;
   std::vector<ReadBy> reads_;
   uint32_t free_ = kNone;  // list of unused entries of reads_
   Chain random_{kRandom, kNone}, effect_{kSideEffect, kNone}, comm_{kCommunication, kNone};
   uint32_t reader_ = kNone;
-  std::unordered_map<int64_t, uint32_t> marked_;  // by mark of control edges
+  std::unordered_map<int64_t, uint32_t> marked_;  // by the marks of control edges
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Which instructions must wait for which.
+// Builds the dependency graph of a block's instructions.
 //
-// From the slots an instruction reads and writes (those of the blocks it runs included): read after
-// write, write after read, write after write; from declared traits: random operators among each
-// other, side effects, communication, readers first; and from the program's control edges. Edges
-// implied by others are dropped, as far as a bounded search sees.
+// Edges follow from the slots that an instruction and the blocks it runs read and write (read after
+// write, write after read, write after write); from declared traits (random operators, side
+// effects, communication and readers keep their order); and from the program's control edges. Edges
+// that others imply are dropped, as far as a bounded search finds them.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,21 @@
 namespace heddle {
 
 struct DependencyGraph {
-  StaticGraph graph;  // a node an instruction; an edge u -> v: v waits for u
-  size_t found = 0;   // edges before those that others imply were dropped
+  StaticGraph graph;  // one node per instruction; an edge u -> v: v waits for u
+  size_t found = 0;   // number of edges before implied ones were dropped
 };
 
-// Near-linear in instructions + operands; `instructions` are in program order. `at_once`: those
-// that have read their inputs before the next one is looked at, so that whoever overwrites these
-// need not wait for them; may be empty. The graph has the priorities that operators name
-// (ir::StreamHints), if some name one.
+// `instructions` are in program order. `at_once`: instructions that have read their inputs before
+// the next one is looked at, so that later writers of these inputs need not wait for them; may be
+// empty. The graph has the priorities that operators state (ir::StreamHints), if any does. Time:
+// nearly linear in instructions and operands.
 DependencyGraph BuildDependencies(const Plan& plan, const std::vector<Instruction>& instructions,
                                   const std::vector<bool>& at_once = {});
-// The same for who asks for one block after another: `access` is kept for all of them.
+// The same for callers that ask for several blocks: `access` is reused.
 DependencyGraph BuildDependencies(const Plan& plan, const std::vector<Instruction>& instructions,
                                   BlockAccess& access);
 
-// Per instruction ir::StreamHints::scheduling_priority; empty: none has one.
+// Per instruction: ir::StreamHints::scheduling_priority; empty if no operator has one.
 std::vector<int64_t> PrioritiesOf(const Plan& plan, const std::vector<Instruction>& instructions);
 
 }  // namespace heddle

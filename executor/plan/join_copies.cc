@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-// Copies of one block that go, since two slots become one memory.
+// Removes copies of one block by making two slots share memory.
 class CopyJoiner {
  public:
   CopyJoiner(PlanDraft& d, int block, JoinTables& tables)
@@ -27,7 +27,7 @@ class CopyJoiner {
  protected:
   const Slot& At(uint32_t s) const { return plan_.slots[s]; }
 
-  // The slot, and all that looks at its memory, become views of `base`.
+  // Makes the slot, and all views of it, views of `base`.
   void MakeView(uint32_t slot, uint32_t base) {
     std::vector<uint32_t> views = std::move(tables_.views[slot]);
     tables_.views.erase(slot);
@@ -59,8 +59,8 @@ class Joiner : CopyJoiner {
       if (uses_.empty()) ListUses();
       const size_t made = MadeAt(from, i);
       if (made == ins_.size() || !MayJoin(made, i, from, to)) continue;
-      // A variable gets its place from an instruction of known shapes that writes it. Without one
-      // left, as where nobody needs the variable, it would have none.
+      // A variable gets its place in memory from an instruction of known shapes that writes it. One
+      // such instruction must be left.
       if (tables_.placers[to] < 2) continue;
       --tables_.placers[to];
       Join(from, to);
@@ -70,12 +70,12 @@ class Joiner : CopyJoiner {
   }
 
  private:
-  // The instructions that use a slot or what looks at its memory, their sub-blocks included.
+  // Positions of the instructions that use a slot or a view of it, directly or in their sub-blocks.
   struct Uses {
     std::set<size_t> reads, writes;
   };
 
-  // A copy of a value of this block into a variable that has its place.
+  // Whether the instruction copies a value of this block into a variable with a place.
   bool IsCopy(const Instruction& in, uint32_t* from, uint32_t* to) const {
     const OpDef::SlotPair pair = in.op.def->views()[0];
     const uint32_t i = in.op.in_begin[pair.in], o = in.op.out_begin[pair.out];
@@ -110,7 +110,8 @@ class Joiner : CopyJoiner {
     }
   }
 
-  // The instruction before `end` that writes the value; ins_.size() when there is none to join.
+  // The position of the instruction before `end` that writes the value; ins_.size(): there is none
+  // to join.
   size_t MadeAt(uint32_t value, size_t end) const {
     const auto found = writers_.find(value);
     if (found == writers_.end()) return ins_.size();
@@ -132,7 +133,7 @@ class Joiner : CopyJoiner {
     if (old.writes.contains(made)) return false;
     if (old.reads.contains(made) && !WorksInPlace(ins_[made], value, variable)) return false;
     if (AnyBetween(old.reads, made, copied) || AnyBetween(old.writes, made, copied)) return false;
-    // Where the variable is rewritten behind the copy, the value would be gone.
+    // If the variable is rewritten after the copy, readers after that would find the new value.
     const auto rewritten = old.writes.upper_bound(copied);
     return rewritten == old.writes.end() || !AnyBetween(next.reads, *rewritten, ins_.size());
   }
@@ -159,7 +160,7 @@ class Joiner : CopyJoiner {
     Unite(&uses_[variable].reads, &moved.reads);
     Unite(&uses_[variable].writes, &moved.writes);
   }
-  // Adds the smaller to the larger, so that many joins cost little more than one.
+  // Inserts the smaller set into the larger one, so that many joins stay cheap.
   static void Unite(std::set<size_t>* all, std::set<size_t>* more) {
     if (all->size() < more->size()) std::swap(*all, *more);
     all->insert(more->begin(), more->end());
@@ -169,9 +170,9 @@ class Joiner : CopyJoiner {
   std::unordered_map<uint32_t, std::vector<size_t>> writers_;  // by slot, ascending
 };
 
-// A loop in a loop's body usually carries a variable of its own, which begins as a copy of the
-// outer one and is copied back behind the inner loop. Where nobody looks at the outer variable
-// meanwhile, nor at the inner one otherwise, both are one.
+// A loop inside a loop usually carries a variable of its own, which begins as a copy of the outer
+// variable and is copied back after the inner loop. If nothing uses the outer variable in between,
+// nor the inner one elsewhere, both become one.
 class VariableJoiner : CopyJoiner {
  public:
   using CopyJoiner::CopyJoiner;
@@ -199,7 +200,7 @@ class VariableJoiner : CopyJoiner {
  private:
   bool IsView(uint32_t s) const { return At(s).storage == Storage::kView; }
 
-  // A copy between variables that have their places.
+  // Whether the instruction copies one variable with a place into another.
   bool IsCopy(const Instruction& in, uint32_t* from, uint32_t* to) const {
     if (in.op.def->views().empty() || in.mode != Instruction::Mode::kStatic || in.once ||
         in.op.in.size() != 1 || in.op.out.size() != 1 || d_.HasControlEdges(in))
@@ -212,8 +213,9 @@ class VariableJoiner : CopyJoiner {
            f.shape() == t.shape();
   }
 
-  // The copy at `i` is the first use of the inner variable, that at `j` the last; between them
-  // nobody names the outer one. Another instruction of known shapes gives that its place.
+  // Whether the copy at `i` is the first use of the inner variable, the copy at `j` its last, and
+  // nothing between them uses the outer one. Another instruction of known shapes must give the
+  // outer one its place.
   bool MayJoin(size_t i, size_t j, uint32_t outer, uint32_t inner) const {
     if (d_.fetched[inner] || tables_.placers[outer] < 2 || tables_.visits > kMostVisits)
       return false;
@@ -247,7 +249,8 @@ class VariableJoiner : CopyJoiner {
                        [&](const auto& r) { return is_root(r.real); });
   }
 
-  // Each candidate costs a look at the whole program. Beyond this many looks, copies stay.
+  // Each candidate costs a walk over the whole program. Beyond this many instructions visited,
+  // copies stay.
   static constexpr size_t kMostVisits = size_t{1} << 22;
 };
 

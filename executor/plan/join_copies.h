@@ -1,6 +1,7 @@
-// Copies into variables that a sub-block rewrites. A loop's body usually computes the next value of
-// a variable in a temporary and copies it into the variable at the end. If no operator reads the
-// old value after the next one is computed, the computing operator writes the variable itself.
+// Removes copies into variables that a sub-block rewrites. A loop's body usually computes the next
+// value of a variable in a temporary and copies it into the variable at the end. If no operator
+// reads the old value after the next one is computed, the operator that computes it writes to the
+// variable itself.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +14,19 @@
 
 namespace heddle {
 
-// What all blocks of a plan share, so that each takes time in proportion to itself.
+// Tables that all blocks of a plan share, so that each block takes time in proportion to its own
+// size.
 struct JoinTables {
   explicit JoinTables(const Plan& plan);
 
-  std::vector<int> placers;  // per slot, the instructions of known shapes that write it
-  std::unordered_map<uint32_t, std::vector<uint32_t>> views;  // by the slot that they look at
+  std::vector<int> placers;  // per slot: number of instructions of known shapes that write it
+  std::unordered_map<uint32_t, std::vector<uint32_t>> views;  // by slot: its views
   BlockAccess access;                                         // of sub-blocks
-  size_t visits = 0;  // of instructions, by who looks at the whole program
+  size_t visits = 0;  // instructions visited in walks over the whole program
 };
 
-// Precondition: one instruction alone runs the block; its views, and all of the blocks inside it,
-// are resolved.
+// Precondition: only one instruction runs the block, and the views of the block and of all blocks
+// inside it are resolved.
 void JoinCopies(PlanDraft& draft, int block, JoinTables& tables);
 
 }  // namespace heddle

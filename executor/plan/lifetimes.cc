@@ -76,7 +76,8 @@ uint32_t Lifetimes::FirstAfter(uint32_t slot, uint32_t lane) const {
   const uint32_t rows_end = s.clock_begin[lane + 1];
   for (uint32_t l = 0; l < count_; ++l) {
     if (l == lane || Ends(slot)[l] == 0) continue;
-    // Columns only grow: the first row that knows enough.
+    // Clocks only grow along a lane: binary search for the first row that covers the slot's end in
+    // lane l.
     uint32_t low = row, high = rows_end;
     while (low < high) {
       const uint32_t middle = low + (high - low) / 2;
@@ -119,7 +120,7 @@ bool Lifetimes::FinishedAt(uint32_t slot, uint32_t position) const {
 bool Lifetimes::Before(uint32_t a, uint32_t b) const {
   if (lanes_ == nullptr) return Ends(a)[0] <= first_[b];
   if (!FinishedAt(a, first_[b])) return false;
-  // Everybody else who touches b waits for the first one, unless b is several values.
+  // All other users of b wait for its first user, unless slots were merged into b.
   for (uint32_t l = 0; merged_[b] && l < count_; ++l)
     if (const uint32_t start = starts_[size_t{b} * count_ + l];
         start != kNever && !FinishedAt(a, start))

@@ -28,7 +28,8 @@ class LooseFinder {
  private:
   bool IsLoose(uint32_t s) const {
     const Slot& slot = plan_.slots[s];
-    // A device's values of known size have places, or none for want of memory in one piece.
+    // On a device, values of known size have planned offsets, or are allocated one by one if there
+    // is no block for them.
     return slot.storage == Storage::kPool && slot.versioned && !slot.crosses && !d_.fetched[s] &&
            (slot.place == kOnHost || !slot.is_static);
   }
@@ -45,10 +46,10 @@ class LooseFinder {
     for (uint32_t k = 0; k < in.op.out.size(); ++k) {
       const uint32_t s = in.op.out[k];
       if (s == kNoSlot || !IsLoose(s) || IsHidden(in, s)) continue;
-      // Copies to the host lie in memory that its device has pinned.
+      // A copy to the host lies in memory that the device has pinned.
       if (IsAdded(in) && plan_.slots[s].place == kOnHost) continue;
       if (const uint32_t from = MemoryFrom(in, k); from != kNoSlot) {
-        plan_.loose_of[s] = plan_.loose_of[from];  // lives on in this one
+        plan_.loose_of[s] = plan_.loose_of[from];  // its memory is the input's
         aliases_.push_back(s);
         continue;
       }
@@ -57,17 +58,17 @@ class LooseFinder {
     }
   }
 
-  // The contents have been given back where nothing but the shape is looked at.
+  // The contents have been released if only the shape is read.
   bool KeepsShape(uint32_t s) const { return !plan_.keeps_shape.empty() && plan_.keeps_shape[s]; }
 
-  // The value that rewrites a variable becomes the variable's value, until the next rewrite.
+  // Whether the slot's value becomes a variable's value, which lasts until the next rewrite.
   static bool IsHidden(const Instruction& in, uint32_t slot) {
     return RewriteOf(in, slot) != nullptr;
   }
 
-  // The input whose memory the k-th output is expected to take over or look at.
+  // The input whose memory the k-th output is expected to take over or view.
   uint32_t MemoryFrom(const Instruction& in, uint32_t k) const {
-    if (in.appends) return kNoSlot;  // unless there is room
+    if (in.appends) return kNoSlot;  // a new block is taken if there is no room behind the input
     const bool view =
         in.mode == Instruction::Mode::kShare || in.mode == Instruction::Mode::kDynamic;
     for (size_t t = 0; t < in.takeovers.size(); t += 2) {
@@ -80,7 +81,7 @@ class LooseFinder {
   PlanDraft& d_;
   Plan& plan_;
   bool any_ = false;
-  std::vector<uint32_t> aliases_;  // slots in another one's memory
+  std::vector<uint32_t> aliases_;  // slots in another slot's memory
 };
 
 }  // namespace

@@ -12,11 +12,11 @@ constexpr uint32_t kMostInstructions = 2000;
 constexpr int kMostTries = 20000;
 constexpr double kLongerPath = 1.05;
 
-// A temporary with its views.
+// A temporary of the serial plan, with its views.
 struct Temporary {
   uint32_t slot = 0;
   size_t offset = 0, bytes = 0;
-  std::vector<uint32_t> users;  // instructions, ascending
+  std::vector<uint32_t> users;  // positions of the instructions that use it, ascending
 };
 
 std::vector<Temporary> FindTemporaries(const Plan& plan) {
@@ -27,7 +27,7 @@ std::vector<Temporary> FindTemporaries(const Plan& plan) {
     const auto touch = [&](std::span<const uint32_t> slots) {
       for (uint32_t s : slots) {
         if (s == kNoSlot || plan.slots[s].storage != Storage::kArena) continue;
-        if (plan.slots[plan.RootOf(s)].home != 0) continue;  // has its place in a work space
+        if (plan.slots[plan.RootOf(s)].home != 0) continue;  // it lies in a sub-block's work space
         auto& users = all[plan.RootOf(s)].users;
         if (users.empty() || users.back() != i) users.push_back(i);
       }
@@ -112,7 +112,7 @@ class EdgeFinder {
   bool IsBefore(uint32_t u, uint32_t v) const {
     return before_[v * words_ + u / 64] >> (u % 64) & 1;
   }
-  // For nodes from `first` on, whose own ancestors may have become more.
+  // Recomputes the ancestors of nodes from `first` on.
   void FindAncestors(uint32_t first) {
     for (uint32_t v = first; v < graph_.size; ++v)
       ForPredecessors(v, [&](uint32_t u) {
@@ -121,8 +121,8 @@ class EdgeFinder {
       });
   }
 
-  // `b` lies, one instruction after another, where `a` was until then. A piece and the tensor that
-  // it is joined to or cut from lie there together.
+  // Whether `b` lies in memory that `a` used before it in the serial plan. A piece and its whole
+  // lie there at the same time.
   bool LayThere(const Temporary& a, const Temporary& b) const {
     if (a.slot == b.slot || a.users.front() >= b.users.front() || a.offset >= b.offset + b.bytes ||
         b.offset >= a.offset + a.bytes)
@@ -142,10 +142,10 @@ class EdgeFinder {
   const Plan& plan_;
   const StaticGraph& graph_;
   const std::span<const float> cost_;
-  std::vector<std::vector<uint32_t>> added_;  // per node: further predecessors
+  std::vector<std::vector<uint32_t>> added_;  // per node: additional predecessors
   const size_t words_;
-  std::vector<uint64_t> before_;  // per node, a bit for each other one: it comes before
-  std::vector<double> path_ns_;   // per node: when it ends at the earliest
+  std::vector<uint64_t> before_;  // per node: its ancestors, as bits
+  std::vector<double> path_ns_;   // per node: its earliest end
   double longest_ = 0;
 };
 

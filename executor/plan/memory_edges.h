@@ -1,5 +1,6 @@
-// Order that lets more temporaries share memory: instructions that could run side by side are made
-// to wait for each other where one's output is to lie where the other's operands were.
+// Memory edges: additional dependencies that let more temporaries share memory. Instructions that
+// could run concurrently wait for each other if the output of one is to lie where operands of the
+// other were.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,20 @@
 
 namespace heddle {
 
-using OrderEdge = std::pair<uint32_t, uint32_t>;  // the second waits for the first
+using OrderEdge = std::pair<uint32_t, uint32_t>;  // the second instruction waits for the first
 
-// The edges that the places of `serial`, a plan for one instruction after another, need and
-// `graph`, the dependencies of its instructions, does not imply: for a temporary and another one
-// that lay in its memory before, from every user of the latter to the instruction that writes the
-// former. Those that share the most come first; two whose edges would make the longest path, by
-// `cost_ns`, more than 5 % longer than in `graph` get none. A suggestion: who plans memory for the
-// resulting order looks at what that guarantees. Nothing for more than 2,000 instructions, and at
-// most 20,000 pairs are tried, each in O(edges), O(instructions * edges / 64) where it is taken.
+// Finds edges that the offsets of `serial`, a plan for one instruction after another, require and
+// that `graph`, the dependencies of its instructions, does not imply: if a temporary uses memory of
+// an earlier one, from every user of the earlier one to the writer of the later one. Pairs that
+// share the most memory come first; a pair whose edges would make the longest path, by `cost_ns`,
+// more than 5 % longer than in `graph` is skipped. The result is a suggestion: the memory planner
+// looks at what the resulting order guarantees. Empty for more than 2,000 instructions. At most
+// 20,000 pairs are tried, each in O(edges), and O(instructions * edges / 64) if it is taken.
 std::vector<OrderEdge> FindMemoryEdges(const Plan& serial, const StaticGraph& graph,
                                        std::span<const float> cost_ns);
 
-// `graph` with these edges, each from a smaller to a larger node; implied ones are dropped.
+// The graph with these edges added, each from a smaller to a larger node; implied edges are
+// dropped.
 StaticGraph AddEdges(const StaticGraph& graph, std::span<const OrderEdge> edges);
 
 }  // namespace heddle

@@ -1,7 +1,8 @@
-// One Value for every dtype and shape that a plan's slots have. Programs have many slots and few
-// shapes.
+// MetaTable: one Value for each combination of dtype and shape in a plan. Programs have many slots
+// and few shapes.
 //
-// Ownership: the table owns the values; they keep their place until it goes, also when it is moved.
+// Ownership: the table owns the values; their addresses stay the same while it lives, also when it
+// is moved.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ class MetaTable {
  public:
   // The tensor without contents of this dtype and shape. Must not be changed.
   Value* Of(DType dtype, const Shape& shape);
-  // The same with these strides, in elements; one of its own.
+  // A separate tensor with these strides, in elements.
   Value* Strided(DType dtype, const Shape& shape, std::vector<int64_t> strides);
 
  private:
@@ -24,7 +25,8 @@ class MetaTable {
   void Grow();
 
   std::deque<Value> values_, strided_;
-  std::vector<Value*> buckets_;  // open addressing; a power of two, at most half of them taken
+  // Open addressing; the size is a power of two, at most half is used.
+  std::vector<Value*> buckets_;
   size_t taken_ = 0;
 };
 

@@ -20,21 +20,23 @@
 namespace heddle {
 namespace {
 
-constexpr uint64_t kCopyAlign = 64;  // of a copy in the file
-// Copies as large as this are mapped and begin with a page there; others would share theirs.
+constexpr uint64_t kCopyAlign = 64;  // of a copy in the file, in bytes
+// Copies of at least this size are mapped and begin on a page; smaller ones share pages and are
+// read.
 constexpr uint64_t kLeastMappedCopy = 64 << 10, kPage = 4096;
 
 constexpr char kMagic[16] = "heddle packed 2";
-// The layouts of its copies depended on the build that wrote it, not on a version of each.
+// Files of the first version: the layouts of their copies depended on the build, without a version
+// of their own.
 constexpr char kFirstMagic[16] = "heddle packed 1";
 
-// The file's first bytes.
+// The beginning of the file.
 struct Header {
   char magic[16];
   SourceFile::Stamp source;
   uint64_t source_hash;
   uint64_t index_at, index_bytes, index_hash;
-  uint64_t hash;  // of what stands before
+  uint64_t hash;  // of the fields before it
 };
 static_assert(sizeof(Header) == 96);
 
@@ -45,7 +47,7 @@ void Put(std::string* out, uint64_t value) {
   out->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// Reads what Put wrote; false at the end.
+// Reads what Put has written; false at the end.
 bool Take(std::string_view* in, uint64_t* value) {
   if (in->size() < sizeof(*value)) return false;
   std::memcpy(value, in->data(), sizeof(*value));
@@ -60,10 +62,10 @@ uint64_t PlaceAfter(uint64_t at, uint64_t bytes) {
 
 }  // namespace
 
-// Ownership: of a descriptor. Threads: any.
+// Ownership: owns the descriptor. Threads: any.
 class PackedWeights::File {
  public:
-  // nullptr with errno where the file cannot be had.
+  // nullptr, with errno set, if the file cannot be opened.
   static std::shared_ptr<const File> Open(const std::string& path) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return nullptr;
@@ -94,7 +96,7 @@ class PackedWeights::File {
     return Status::Ok();
   }
 
-  // The same where it lies; empty where that cannot be done. All of it is looked up at once.
+  // Maps the bytes instead of reading them, all pages at once; empty if that is not possible.
   BufferRef Map(uint64_t at, uint64_t bytes) const {
     if (!Holds(at, bytes) || at % kPage != 0) return BufferRef();
 #ifdef MAP_POPULATE
@@ -113,8 +115,8 @@ class PackedWeights::File {
   uint64_t bytes_ = 0;
 };
 
-// All forms of packed weights begin with the same bytes. A file that was cut short may have fewer
-// of them.
+// All versions of the file begin with the same bytes, of which a file that was cut short may have
+// fewer.
 Status PackedWeights::CheckPlace(const std::string& path) {
   const std::shared_ptr<const File> file = File::Open(path);
   if (!file) return Status::Ok();
@@ -149,7 +151,7 @@ bool PackedWeights::Serves(const ContentsOrigin& origin) {
 
 Status PackedWeights::Open() {
   file_ = File::Open(path_);
-  if (!file_ && errno == ENOENT) return Status::Ok();  // nobody has written it yet
+  if (!file_ && errno == ENOENT) return Status::Ok();  // it has not been written yet
   if (!file_) return DataLoss("cannot read the file: ", std::strerror(errno));
   return ReadIndex();
 }
@@ -247,7 +249,7 @@ Status PackedWeights::Write() {
   header.source = source_->stamp();
   HEDDLE_ASSIGN_OR_RETURN(header.source_hash, source_->Hash());
 
-  // Copies of the previous file are read one at a time, twice; damaged ones are left out.
+  // The previous file's copies are read one at a time, for two passes; damaged ones are left out.
   const auto contents = [this](const Copy& copy) -> Result<BufferRef> {
     if (copy.memory) return copy.memory;
     return Read(*file_, copy, [](size_t bytes) {
@@ -282,7 +284,7 @@ Status PackedWeights::Write() {
   header.index_hash = HashOf(index.data(), index.size());
   header.hash = HashOf(header);
 
-  HEDDLE_RETURN_IF_ERROR(CheckPlace(path_));  // it may have come since
+  HEDDLE_RETURN_IF_ERROR(CheckPlace(path_));  // a file may have appeared since
   FileReplacement file(path_);
   HEDDLE_RETURN_IF_ERROR(file.Open());
   const auto append = [&file](const void* data, size_t bytes) {
@@ -298,10 +300,10 @@ Status PackedWeights::Write() {
     written = at + copy->bytes;
   }
   HEDDLE_RETURN_IF_ERROR(append(index.data(), index.size()));
-  // Checksums reveal a file that a power failure left incomplete.
+  // Without waiting for the disk: checksums reveal a file that a power failure left incomplete.
   HEDDLE_RETURN_IF_ERROR(file.Commit(FileReplacement::kSoon));
 
-  // The file has the copies now; memory need not hold them.
+  // The copies are in the file now, so their memory is released.
   copies_.clear();
   return Open();
 }

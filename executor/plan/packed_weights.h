@@ -1,13 +1,14 @@
 // PackedWeights: the file that keeps packed weights (CompileOptions::packed_weights).
 //
-// A first part says for which parameters the rest holds, an index at the end where each copy is;
-// both, and each copy when it is asked for, are checked against their XXH3. A copy's key names its
-// layout and the version of that (PackOnce, kernels/gemm/pack_once.h): builds that pack otherwise
-// do not find it, and add their own. The parameters are those of one file. They are the same when
-// its stamp is (device, inode, size, times of last change), else when its size and contents are.
+// The file begins with the identity of the parameters and ends with an index of the copies; both
+// are checked against their XXH3 at once, each copy when it is requested. A copy's key contains its
+// layout and the layout's version (PackOnce, kernels/gemm/pack_once.h), so a build that packs
+// otherwise does not find it and adds its own. All parameters are those of one file. They are the
+// same if its stamp is (device, inode, size, times of last change), else if its size and contents
+// are.
 //
-// Large copies are mapped, so that processes with the same file share their pages; these are small
-// ones, which costs large models 0 to 4 % of a run's time. Others are read.
+// Large copies are mapped, so that processes with the same file share memory; with small pages that
+// costs large models 0 to 4 % of a run's time. Other copies are read.
 #pragma once
 
 #include <cstdint>
@@ -22,30 +23,30 @@
 
 namespace heddle {
 
-// Threads: all methods may be called from any thread. Errors: a file that cannot be used is a
-// warning in the report, and weights are packed as if there were none.
+// Threads: all methods may be called from any thread. Errors: an unusable file becomes a warning in
+// the report, and weights are packed as if there were no file.
 class PackedWeights : public PackStore {
  public:
   explicit PackedWeights(std::string path);
   ~PackedWeights() override;
 
-  // kInvalidArgument: there is a file at `path` that holds something else, which is not to be lost.
+  // kInvalidArgument: the file at `path` is of another kind and must not be overwritten.
   static Status CheckPlace(const std::string& path);
 
   BufferRef Find(const ContentsOrigin& origin, const std::string& key, MakeRoom room) override;
   void Keep(const ContentsOrigin& origin, const std::string& key, BufferRef packed) override;
-  // Replaces the file, where something was kept that it does not hold: what it held so far, if that
-  // is of use, and what is new. Does not wait for the disk.
+  // Rewrites the file if there are copies that it lacks: with its own copies, if they are valid,
+  // and the new ones. Does not wait for the disk.
   void Save();
   PackedWeightsReport report() const;
 
  private:
   class File;
   struct Copy {
-    uint64_t at = 0, bytes = 0, hash = 0;  // in the file
-    BufferRef memory;                      // where it was not in the file so far
+    uint64_t at = 0, bytes = 0, hash = 0;  // position, size and checksum in the file
+    BufferRef memory;                      // the copy, if it is not in the file yet
   };
-  // Whether copies from `origin` can be here; opens the file for the first that is asked for.
+  // Whether the file can hold copies of `origin`; opens it at the first request.
   bool Serves(const ContentsOrigin& origin);
   Status Open();
   Status ReadIndex();
@@ -55,9 +56,9 @@ class PackedWeights : public PackStore {
 
   const std::string path_;
   mutable std::mutex mutex_;
-  std::shared_ptr<const SourceFile> source_;  // whose contents are packed here
-  std::shared_ptr<const File> file_;          // nullptr: there is none that is of use
-  std::map<std::string, Copy> copies_;        // by part of the source and key
+  std::shared_ptr<const SourceFile> source_;  // the file of the parameters
+  std::shared_ptr<const File> file_;          // nullptr: there is no valid file
+  std::map<std::string, Copy> copies_;        // by part of the source, and key
   bool unsaved_ = false;
   PackedWeightsReport report_;
 };

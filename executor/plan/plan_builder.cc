@@ -27,7 +27,7 @@ bool IsPrepared(const Instruction& in) {
          in.mode == Instruction::Mode::kReplace;
 }
 
-// The device that executes the instruction by a kernel of its own; nullptr: the host's kernel does.
+// The device whose own kernel executes the instruction; nullptr: the host's kernel executes it.
 const Device* WithKernelOf(const PlanDraft& d, const Instruction& in,
                            const std::vector<std::vector<uint8_t>>& places) {
   for (size_t b = 0; b < places.size(); ++b) {
@@ -41,7 +41,7 @@ const Device* WithKernelOf(const PlanDraft& d, const Instruction& in,
   return nullptr;
 }
 
-// A failure to read what the slot's variable holds.
+// The error for a parameter whose contents cannot be read.
 Status ParameterError(const Plan& plan, uint32_t slot, const Status& status) {
   const ir::VarId var = plan.slots[slot].var;
   if (var == ir::kNoVar) return status;
@@ -49,7 +49,7 @@ Status ParameterError(const Plan& plan, uint32_t slot, const Status& status) {
                    "': ", status.message());
 }
 
-// The host's preparation also looks its operands over: a device relies on that.
+// Prepares the host's kernel only to check the operands: a device relies on that.
 Status CheckByHost(const PlanDraft& d, const Instruction& in, Services services) {
   services.forced = nullptr;
   services.lean = true;
@@ -57,7 +57,7 @@ Status CheckByHost(const PlanDraft& d, const Instruction& in, Services services)
   return in.op.def->prepare()(ctx).status();
 }
 
-// The error where the contents of an operand cannot be read, with the parameter's name.
+// The error for an operand whose contents cannot be read, with the parameter's name.
 Status NoContents(const PlanDraft& d, const Instruction& in, const ContentsError& e) {
   for (const uint32_t s : in.op.in)
     if (s != kNoSlot && d.frame[s] != nullptr && d.frame[s]->is_tensor() &&
@@ -66,7 +66,7 @@ Status NoContents(const PlanDraft& d, const Instruction& in, const ContentsError
   return e.status();
 }
 
-// `choices`: receives what there was to choose from.
+// `choices` receives the implementations that could be chosen.
 Status PrepareOne(PlanDraft& d, Instruction& in, const Device* device,
                   std::vector<ImplementationChoice>* choices) {
   try {
@@ -97,8 +97,8 @@ Status PrepareOne(PlanDraft& d, Instruction& in, const Device* device,
   }
 }
 
-// Libraries compile code and parameters are rearranged: each thread takes the next instruction.
-// The failure reported is the first one in the program's order, whichever thread met it.
+// Prepares kernels on several threads, since libraries compile code and parameters are packed. The
+// failure reported is the first one in the program's order, whichever thread met it.
 Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo,
                   const std::vector<std::vector<uint8_t>>& places) {
   std::vector<Status> results(todo.size());
@@ -106,7 +106,8 @@ Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo,
   std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
   IntraOp& intra = *d.request.services->intra;
-  // A measurement needs all threads, and waits inside for other measurements.
+  // One thread if kernels are measured: a measurement needs all threads, and waits for other
+  // measurements.
   const KernelTuner* tuner = TunerOf(*d.request.services->packs);
   const int threads = tuner != nullptr && tuner->measures() ? 1 : std::max(1, intra.threads());
   const auto pieces = static_cast<int64_t>(std::min(todo.size(), static_cast<size_t>(threads)));
@@ -118,7 +119,7 @@ Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo,
       }
     }
   });
-  // Instructions are taken in order: none before the first failure was left out.
+  // Instructions are taken in order, so all before the first failure were prepared.
   for (size_t i = 0; i < todo.size(); ++i)
     if (!results[i].ok()) return results[i].At(d.plan->Locate(*todo[i]));
   for (size_t i = 0; i < todo.size(); ++i)
@@ -127,7 +128,7 @@ Status PrepareAll(PlanDraft& d, const std::vector<Instruction*>& todo,
   return Status::Ok();
 }
 
-// The size of the parameters that are not in memory yet; most of them will be packed.
+// The size in bytes of the parameters that are not in memory yet; most of them will be packed.
 size_t BytesToPack(const Plan& plan) {
   size_t bytes = 0;
   for (const auto& use : plan.scope_uses) {
@@ -168,7 +169,8 @@ Status PrepareKernels(PlanDraft& d, const std::vector<std::vector<uint8_t>>& pla
 
 namespace {
 
-// In lanes the one that follows in the same lane. A plan's states live as long as it does.
+// Tells each instruction what the next one, in its lane, reads first. Kernel states live as long as
+// the plan.
 void LookAhead(Plan* plan) {
   for (BlockPlan& block : plan->blocks) {
     auto& ins = block.instructions;
@@ -184,8 +186,8 @@ void WidenInstructions(const std::vector<bool>& wide, Plan* plan) {
       ins[p].mode = Instruction::Mode::kWide;
 }
 
-// Parameters keep their last complete value: an operator that updates one in place goes on when its
-// run is to end.
+// Marks instructions that update a parameter in place: they are completed even if their run is to
+// end, so that a parameter always has a complete value.
 void KeepWhole(Plan* plan) {
   const auto in_scope = [&](uint32_t s) {
     return s != kNoSlot && plan->slots[plan->RootOf(s)].storage == Storage::kScope;
@@ -202,9 +204,9 @@ void KeepWhole(Plan* plan) {
   }
 }
 
-// Parameters whose memory is not there are brought in, but for those that kernels have copies of
-// and nothing else touches. Those that kernels only pick elements from are used where they lie in
-// their file, if the plan is made anew when they are written to: in the file they stay as they are.
+// Reads parameters whose contents are not in memory, except those of which kernels have copies and
+// that nothing else touches. Parameters from which kernels only pick elements are used in their
+// file, if the plan would be made anew after a write to them, since the file does not change.
 Status BringInParameters(Plan& plan) {
   std::vector<bool> packed(plan.slots.size(), false), touched(plan.slots.size(), false);
   std::vector<bool> picked(plan.slots.size(), false);
@@ -243,17 +245,18 @@ Status BringInParameters(Plan& plan) {
   return Status::Ok();
 }
 
-// Slots and shapes; anew while a shared variable turns out to have no one shape. Of a chain where
-// each variable takes its shape from the next, each analysis finds one more.
+// Assigns slots and infers shapes, repeatedly while a shared variable turns out to have no single
+// shape. In a chain of variables that take their shapes from each other, each repetition finds one
+// more.
 Status Analyse(const PlanRequest& request, SharedShapes& shapes, std::optional<PlanDraft>* draft) {
-  constexpr int kMostTimes = 32;  // then no shared variable has one
+  constexpr int kMostTimes = 32;  // after that, no shared variable is assumed to have a shape
   for (int times = 1;; ++times) {
     shapes.none = request.dynamic_bodies || times >= kMostTimes;
     PlanDraft& d = draft->emplace(request, shapes);
     d.BeginStage("slots");
     HEDDLE_RETURN_IF_ERROR(AssignSlots(d));
     d.BeginStage("shapes");
-    // A shape that does not fit may follow from what turned out to be wrong.
+    // An error may follow from an assumption that was contradicted; then it does not count.
     const Status status = PropagateShapes(d);
     if (!shapes.contradicted) return status;
   }
@@ -287,8 +290,8 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
     LookAhead(draft.plan.get());
     FindLoops(draft);
   }
-  // Before parameters come in, and before a run's memory: neither need go on top of what loading
-  // and planning used for a moment.
+  // Now, before parameters are read and a run takes memory, so that neither adds to the peak of
+  // loading and planning.
   if (request.lean) TrimHeap();
   if (!request.machine) HEDDLE_RETURN_IF_ERROR(BringInParameters(*draft.plan));
   draft.BeginStage(nullptr);
@@ -320,8 +323,8 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   return std::shared_ptr<const Plan>(draft.plan);
 }
 
-// Lanes, and lanes with the edges that the places in a plan for one instruction after another ask
-// for: the one that needs less memory.
+// Builds plans with lanes, without and with the memory edges that a serial plan suggests, and
+// returns the one that needs less memory.
 Result<std::shared_ptr<const Plan>> BuildTightLanes(const PlanRequest& given) {
   PlanRequest request = given;
   request.spoil = nullptr;

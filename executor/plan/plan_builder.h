@@ -1,6 +1,6 @@
-// Program + feed signature -> Plan. Chooses slots and kernels, infers shapes, evaluates what is
-// already known, derives dependencies, plans memory. Executes no operator of the program other than
-// small pure ones whose inputs are all known (shape arithmetic).
+// Makes a Plan from a program and a feed signature: chooses slots and kernels, infers shapes,
+// computes what is already known, derives dependencies, plans memory. Executes no operator of the
+// program except small pure ones whose inputs are all known (shape arithmetic).
 #pragma once
 
 #include <atomic>
@@ -26,23 +26,24 @@ struct FeedSignature {
 
 class TuningCache;
 
-// The program that a plan is made of; the same for all plans of a compiled program's form.
+// The program that is planned; the same for all plans of a compiled program's form.
 struct PlanSource {
   std::shared_ptr<const ir::Program> program;
-  std::shared_ptr<Scope> scope;       // looked up: the user's parameters and folded ones
-  std::shared_ptr<Scope> root_scope;  // where new persistable variables go
+  // Where variables are looked up: the user's parameters and folded ones.
+  std::shared_ptr<Scope> scope;
+  std::shared_ptr<Scope> root_scope;  // where new persistable variables are made
   std::vector<ir::VarId> fetches;
   std::shared_ptr<PackCache> packs;
   std::shared_ptr<TuningCache> tuning;               // of kernels; nullptr: none
   std::shared_ptr<const std::vector<bool>> claimed;  // see Plan
-  // For tests: spoils the finished plan, so that a check can be seen to notice.
+  // For tests: corrupts the finished plan, so that a check can be seen to notice.
   std::function<void(Plan&)> spoil;
 };
 
 // The executor's resources; the same for all its plans.
 struct PlanTarget {
   int threads = 1;
-  bool tokens = true;                 // runs may keep memory for their own values, see RunTokens
+  bool tokens = true;                 // runs may keep memory for loose values, see RunTokens
   std::vector<Device*> devices = {};  // for kDevice
   uint32_t compute_streams = 1;
   float host_task_ns = 0;  // see ExecutorOptions
@@ -55,33 +56,33 @@ struct PlanChoices {
   bool lean = false;
   bool dynamic_bodies = false;
   uint64_t shuffle_seed = 0;  // kQueue
-  // kDevice: where operators run that do not say it themselves.
+  // kDevice: where operators run whose place the program does not state.
   Placement placement = Placement::kDevice;
   uint64_t placement_seed = 0;
   std::shared_ptr<const ForcedImplementations> forced;  // nullptr: none
-  std::shared_ptr<const Machine> machine;  // nullptr: this one; else it is only described
-  // Plans may go by open shapes (shapes/open_shapes.h) while this is false; a run that finds one to
-  // be wrong sets it. nullptr: they may not.
+  std::shared_ptr<const Machine> machine;  // nullptr: this machine; else the plan only describes
+  // Plans may rely on open shapes (shapes/open_shapes.h) while this is false; a run that finds one
+  // to be wrong sets it. nullptr: they may not.
   std::shared_ptr<std::atomic<bool>> misjudged;
 };
 
-// The way in which its instructions reach the threads.
+// How the plan's instructions are given to threads.
 struct PlanWay {
-  // `lanes` are of `twin`'s instructions; without, kLanes schedules by estimated costs.
+  // `lanes` are for the instructions of `twin`; without them kLanes schedules by estimated costs.
   Dispatch dispatch = Dispatch::kSerial;
   bool ask_worth = false;  // fill in Plan::worth_measuring and worth_body_lanes
-  // kSerial: sub-blocks run in lanes where their estimated costs promise that it pays.
+  // kSerial: sub-blocks run in lanes if that is expected to pay.
   bool body_lanes = false;
   std::shared_ptr<const LaneSchedule> lanes;
-  // With `lanes`: instructions whose kernels may use the other lanes' threads, by their place
-  // without lanes; may be empty.
+  // With `lanes`: per instruction of `twin`, whether its kernel may use the other lanes' threads;
+  // may be empty.
   std::vector<bool> wide;
-  // kLanes without `lanes`: instructions, of the plan for one after another, that wait for others
-  // besides those they depend on. See executor/plan/memory_edges.h.
+  // kLanes without `lanes`: additional dependencies between instructions of the serial plan
+  // (executor/plan/memory_edges.h).
   std::vector<std::pair<uint32_t, uint32_t>> order_edges = {};
-  // By operator (block and position): the implementations that its kernel must have.
+  // By operator (block and position): the implementations that its kernel must use.
   std::shared_ptr<const std::map<std::pair<int, int>, ForcedImplementations>> given = {};
-  // A plan for the same request but for the way: its kernels' prepared states are taken over.
+  // A plan for the same request in another way: its prepared kernel states are reused.
   std::shared_ptr<const Plan> twin;
 };
 

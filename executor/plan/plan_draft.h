@@ -1,4 +1,4 @@
-// The plan while it is being made: what one analysis leaves for the next.
+// PlanDraft: a plan while it is being made, with what one analysis leaves for the next.
 #pragma once
 
 #include <chrono>
@@ -17,67 +17,69 @@
 
 namespace heddle {
 
-// Variables that several blocks touch have one slot. Its shape is part of the plan if every
-// operator that writes the variable gives it the same one; whether it is so is found by assuming
-// it, and by planning anew without the assumption where an operator contradicts.
+// Shared variables, which several blocks touch, have one slot. Its shape is part of the plan if
+// every operator that writes the variable gives it the same one. That is assumed first; if an
+// operator contradicts, planning begins again without the assumption.
 struct SharedShapes {
-  std::vector<bool> varies;  // per variable: no one shape; empty: none is known to
-  // Per variable that varies: what its writes have in common, see shapes/open_shapes.h.
+  std::vector<bool> varies;  // per variable: it has no single shape; empty: none is known to vary
+  // Per varying variable: what its writes have in common, see shapes/open_shapes.h.
   std::vector<std::optional<passes::Fact>> written;
-  bool none = false;          // no shared variable has a shape
-  bool contradicted = false;  // by the latest analysis
+  bool none = false;          // no shared variable is assumed to have a shape
+  bool contradicted = false;  // the latest analysis contradicted an assumption
 };
 
 struct PlanDraft {
   const PlanRequest& request;
   const ir::Program& program;
   std::shared_ptr<Plan> plan;
-  // Shape analysis: a frame of values that hold dtype and shape, and contents where those are
+  // Shape analysis: a frame of values with dtype and shape, and with contents where those are
   // known.
   std::vector<Value*> frame;
-  std::deque<Value> contents;    // where the frame has contents; other values of it are plan->metas
-  std::vector<bool> known_meta;  // per slot: the frame tells dtype and shape for certain
+  std::deque<Value> contents;    // values with contents; the frame's others are in plan->metas
+  std::vector<bool> known_meta;  // per slot: the frame has its certain dtype and shape
   SharedShapes& shared;
-  // Per slot: operators with sub-blocks put values there themselves, in memory that they bring, or
-  // keep what is there.
+  // Per slot: an operator with sub-blocks puts a value there, in memory of its own, or keeps the
+  // value that is there.
   std::vector<bool> handed;
-  // Per slot: somebody may read it before it is written.
+  // Per slot: it may be read before it is written.
   std::vector<bool> unsure;
-  std::vector<bool> run_once;  // per block: one instruction runs it
+  std::vector<bool> run_once;  // per block: exactly one instruction runs it
   std::vector<bool> fetched;   // per slot
-  // kDevice: blocks whose instructions a device executes, see device_bodies.h; empty: block 0
-  // alone.
+  // kDevice: blocks that a device executes, see device_bodies.h; empty: block 0 alone.
   std::vector<bool> device_bodies;
-  bool has_tasks = false;  // kDevice: several threads go through the steps, see device_plan.h
+  bool has_tasks = false;  // kDevice: several threads go through the steps
 
   PlanDraft(const PlanRequest& r, SharedShapes& shapes)
       : request(r), program(*r.program), plan(std::make_shared<Plan>()), shared(shapes) {}
 
-  // Sub-blocks are planned as block 0 is; else their operators find shapes while running.
+  // Whether sub-blocks are planned as block 0 is; otherwise their shapes are found at run time.
   bool CompilesBodies() const { return !shared.none; }
-  // Their temporaries have places in the host's arena; else memory is taken as they run.
+  // Whether temporaries of sub-blocks have offsets in the host's arena; otherwise their memory is
+  // taken at run time.
   bool PlacesBodies() const { return CompilesBodies() && request.dispatch != Dispatch::kDevice; }
   // Precondition: the plan is for a device.
   bool RunsOnDevice(int block) const {
     return block == 0 || (!device_bodies.empty() && device_bodies[static_cast<size_t>(block)]);
   }
-  // A shared variable whose memory is the same throughout a run.
+  // Whether the slot is a shared variable whose memory stays the same during a run.
   bool IsFixed(uint32_t slot) const;
   bool Stable(uint32_t slot) const;
   bool FindView(const Instruction& in, uint32_t* from, uint32_t* to) const;
-  // Other instructions wait for it by control edges, or it for them: it is executed, each time.
+  // Whether control edges connect it with other instructions: it must then be executed, each time.
   bool HasControlEdges(const Instruction& in) const {
     const ir::Op& op = program.blocks[in.ir_block].ops[in.ir_op];
     return op.has_control_edges() && op.def == in.op.def;
   }
-  // The input that the instruction's outputs are parts of, if they may be views of it; kNoSlot.
+  // The input of which the instruction's outputs are parts, if they may be views of it; else
+  // kNoSlot.
   uint32_t FindWhole(const Instruction& in) const;
-  // The instruction looks at more than the slot's dtype, shape and sequence offsets.
+  // Whether the instruction reads more than the slot's dtype, shape and sequence offsets.
   static bool ReadsContents(const Instruction& in, uint32_t slot);
-  // The same of the operands of input `input` of its definition, of attributes behind those.
+  // The same for the operands of input `input` of its definition; numbers after the inputs mean
+  // attributes.
   static bool ReadsInput(const Instruction& in, size_t input);
 
-  // Ends the stage that runs, for PlanStats, and starts the one called `name` (nullptr: none).
+  // Ends the present stage, for PlanStats, and starts the one called `name` (nullptr: none).
   void BeginStage(const char* name) {
     LookForInterrupt();
     const auto now = std::chrono::steady_clock::now();
@@ -94,7 +96,7 @@ struct PlanDraft {
   bool stage_runs_ = false;
 };
 
-// Calls an operator's function; what it throws is an error of the program.
+// Calls a function of an operator; an exception becomes an error of the program.
 template <typename Fn>
 Status GuardPlanning(Fn&& fn) {
   try {
@@ -105,7 +107,7 @@ Status GuardPlanning(Fn&& fn) {
     return InvalidArgument(e.what());
   }
 }
-// Erases the marked ones; the others keep their order.
+// Erases the marked instructions; the others keep their order.
 inline void EraseMarked(const std::vector<bool>& marked, std::vector<Instruction>* ins) {
   size_t kept = 0;
   for (size_t i = 0; i < ins->size(); ++i) {
@@ -116,25 +118,26 @@ inline void EraseMarked(const std::vector<bool>& marked, std::vector<Instruction
   ins->erase(ins->begin() + static_cast<std::ptrdiff_t>(kept), ins->end());
 }
 
-// Computes an instruction's outputs where everything they depend on is known and they are small.
-// True: the instruction is not needed any more. Precondition: their shapes are known.
+// Computes an instruction's outputs if everything they depend on is known and they are small. True:
+// the instruction is not needed any more. Precondition: the outputs' shapes are known.
 bool ComputeKnown(PlanDraft& draft, const Instruction& in);
 
-// The analyses, in the order they run.
+// The analyses, in the order in which they run.
 Status AssignSlots(PlanDraft& draft);      // slots, bound operands, instructions in file order
 Status PropagateShapes(PlanDraft& draft);  // static shapes, known values, kernels
-void FindInvariants(PlanDraft& draft);     // what a loop computes once
+void FindInvariants(PlanDraft& draft);  // instructions that only a loop's first iteration executes
 void FreeShapeOperands(PlanDraft& draft);  // operands of which only the shape is read
-void ResolveViews(PlanDraft& draft);       // instructions that only look at memory
-void SinkScalars(PlanDraft& draft);        // counters and conditions to the ends of loops' bodies
-void ChooseSchedule(PlanDraft& draft);     // costs; lanes or tasks
-void PlanMemory(PlanDraft& draft);         // storages, in-place, arena
-void PlanReleases(PlanDraft& draft);       // when pooled memory is given back
-void FindLooseValues(PlanDraft& draft);    // whose memory may be shared while running
-// Kernel states. `places`: per block and instruction; none: all are the host's.
+void ResolveViews(PlanDraft& draft);       // instructions that become views
+void SinkScalars(PlanDraft& draft);     // moves counters and conditions to the end of loops' bodies
+void ChooseSchedule(PlanDraft& draft);  // costs; lanes or tasks
+void PlanMemory(PlanDraft& draft);      // storages, in-place, arena
+void PlanReleases(PlanDraft& draft);    // when pooled memory is released
+void FindLooseValues(PlanDraft& draft);  // values whose memory may be shared at run time
+// Prepares kernel states. `places`: per block and instruction; empty: all are on the host.
 Status PrepareKernels(PlanDraft& draft, const std::vector<std::vector<uint8_t>>& places);
-void MakeTails(PlanDraft& draft);        // the scalar steps of loops' bodies
-void FindLoops(PlanDraft& draft);        // Plan::loops
-Status PlanForDevice(PlanDraft& draft);  // instead of those behind the shapes: see device_plan.h
+void MakeTails(PlanDraft& draft);  // scalar steps of loops' bodies
+void FindLoops(PlanDraft& draft);  // Plan::loops
+// In place of the analyses after PropagateShapes: see device_plan.h.
+Status PlanForDevice(PlanDraft& draft);
 
 }  // namespace heddle

@@ -30,7 +30,7 @@ class MemoryPlanner {
     if (!at_run_time) ChooseStorages(0);
     if (d_.PlacesBodies()) FindNested(0);
     for (const Nested& n : nested_) ChooseStorages(n.block);
-    for (Slot& s : plan_.slots)  // a view of an arena slot is an arena slot at the same offset
+    for (Slot& s : plan_.slots)  // a view of an arena slot becomes an arena slot
       if (s.storage == Storage::kView && At(s.base).storage == Storage::kArena)
         s.storage = Storage::kArena;
     FindHomes();
@@ -53,8 +53,7 @@ class MemoryPlanner {
   // Whether temporaries may share memory.
   bool Shares() const { return d_.request.reuse != Reuse::kNone; }
 
-  // --- from a queue, and where a device has a part: memory is taken and given back as instructions
-  // run ---
+  // --- from a queue, or with a device: memory is taken and released as instructions run ---
   void ShareAtRunTime(std::vector<Instruction>* instructions) {
     for (Instruction& in : *instructions) {
       LookForInterrupt();
@@ -69,7 +68,7 @@ class MemoryPlanner {
         OfferMemory(&in);
     }
   }
-  // Bodies on a device take memory as block 0 does; those on the host only for what they write.
+  // Bodies on a device take memory as block 0 does; those on the host only for their outputs.
   void TakeInBodies() {
     for (size_t b = 1; b < plan_.blocks.size(); ++b) {
       if (d_.RunsOnDevice(static_cast<int>(b))) {
@@ -98,15 +97,17 @@ class MemoryPlanner {
   }
 
   // --- in a known order: offsets in one arena ---
-  // Who shares memory, and where the buffers lie.
+  //
+  // Which slots share memory, and the offsets of the buffers.
   struct Arena {
     std::unique_ptr<ArenaSharing> sharing;
-    std::vector<uint32_t> owners;  // the slots that stand for the buffers
-    std::vector<size_t> offsets;   // of them
+    std::vector<uint32_t> owners;  // the slots that identify the buffers
+    std::vector<size_t> offsets;   // of the buffers
     size_t bytes = 0, bound = 0;
   };
 
-  // The memory of what the block's instructions write, where it is known before the run.
+  // Chooses the storage of what the block's instructions write, if its size is known before the
+  // run.
   void ChooseStorages(int block) {
     using Mode = Instruction::Mode;
     for (Instruction& in : plan_.blocks[block].instructions) {
@@ -130,20 +131,21 @@ class MemoryPlanner {
     return slot.versioned || d_.IsFixed(s);
   }
 
-  // Sub-blocks that run, each behind the one that runs it: its layout is a value there.
+  // A sub-block that runs, and the block that runs it, in whose layout its work space is a value.
+  // Outer blocks come first.
   struct Nested {
     int block, runner;
   };
   void FindNested(int runner) {
     for (const Instruction& in : plan_.blocks[runner].instructions)
       for (int sub : BlocksOf(plan_, in)) {
-        if (!d_.run_once[sub]) continue;  // nothing is placed there
+        if (!d_.run_once[sub]) continue;  // no slot of it has an offset
         nested_.push_back({sub, runner});
         FindNested(sub);
       }
   }
 
-  // Slots of arenas, by the block that gives them memory.
+  // Lists the arena slots by the block whose layout they belong to.
   void FindHomes() {
     at_home_.resize(plan_.blocks.size());
     for (uint32_t s = 0; s < plan_.slots.size(); ++s)
@@ -165,7 +167,8 @@ class MemoryPlanner {
     at_home_[static_cast<size_t>(nested.runner)].push_back(w);
   }
 
-  // Instructions that run side by side in no known order: each has its own work space.
+  // For a queue, where instructions run in no known order: gives each sub-block memory of its own,
+  // one after another.
   void StackWorkspaces() {
     for (const Nested& n : nested_) {
       const uint32_t w = plan_.blocks[n.block].workspace;
@@ -177,7 +180,7 @@ class MemoryPlanner {
     plan_.arena_bound = plan_.arena_bytes;
   }
 
-  // From offsets in work spaces to offsets in the arena.
+  // Converts offsets in work spaces to offsets in the arena.
   void PlaceWorkspaces() {
     for (const Nested& n : nested_)
       for (uint32_t s : at_home_[static_cast<size_t>(n.block)])
@@ -185,8 +188,8 @@ class MemoryPlanner {
   }
   int HomeOf(uint32_t s) { return At(plan_.RootOf(s)).home; }
 
-  // What `block` has to do with, for ArenaSharing: also the work spaces of the blocks inside, which
-  // have been added since.
+  // Numbers all slots that `block` touches, for ArenaSharing, including the work spaces of inner
+  // blocks, which were added since.
   void NumberSlots(int block) {
     near_.Clear();
     auto& here = at_home_[static_cast<size_t>(block)];
@@ -208,9 +211,10 @@ class MemoryPlanner {
     }
   }
 
-  // Pieces in their wholes save copies, but the whole's memory is taken from the first piece on.
+  // Lays the block out with and without pieces in their wholes. They save copies, but the whole
+  // takes its memory from the first piece on.
   Arena SmallEnough(int block) {
-    constexpr size_t kWorth = 256;  // copies are worth a 256th more memory
+    constexpr size_t kWorth = 256;  // saved copies are worth 1/256 more memory
     NumberSlots(block);
     Arena arena = Layout(block, true);
     if (arena.sharing->pieces() == 0) return arena;
@@ -219,14 +223,15 @@ class MemoryPlanner {
                                                                  : std::move(without);
   }
 
-  // Regions one after another, each with its own layout; with lanes, perhaps all in one.
+  // Lays out each region by itself, one after another; with lanes, perhaps all of them together
+  // instead.
   Arena Layout(int block, bool pieces) {
     Arena arena;
     arena.sharing = std::make_unique<ArenaSharing>(d_, block, pieces, near_, access_);
     const ArenaSharing& life = *arena.sharing;
     struct Region {
       std::vector<LiveRange> ranges;
-      std::vector<size_t> members;  // by their place in `owners`
+      std::vector<size_t> members;  // indices in `owners`
     };
     std::vector<Region> regions(static_cast<size_t>(life.regions()));
     for (uint32_t s : at_home_[static_cast<size_t>(block)]) {
@@ -263,10 +268,10 @@ class MemoryPlanner {
     }
   }
 
-  // With lanes, one layout of everything, where only what the waits put in order shares memory, is
-  // mostly smaller than a region each: short-lived buffers of one lane fit between those that
-  // cross. The bound: what is alive at the same time when one thread follows the walk, which it
-  // may.
+  // With lanes, one layout of all buffers, in which only those share memory whose order the waits
+  // guarantee, is mostly smaller than a layout per region: short-lived buffers of one lane fit
+  // between those that several lanes use. The bound is what is alive at the same time if one thread
+  // follows the walk, which is a possible execution.
   void ShareAcrossLanes(Arena* arena) const {
     const ArenaSharing& life = *arena->sharing;
     std::vector<size_t> bytes;
@@ -316,7 +321,7 @@ class MemoryPlanner {
       begins[static_cast<size_t>(range.first)].push_back(
           {at, at + bytes, std::max(range.first, range.last)});
     }
-    std::vector<Buffer> alive;  // by their places
+    std::vector<Buffer> alive;  // sorted by offset
     for (size_t i = 0; i < ins_.size(); ++i) {
       std::erase_if(alive, [&](const Buffer& b) { return b.last < static_cast<int32_t>(i); });
       if (alive.size() + begins[i].size() > kMostAlive) return;
@@ -340,9 +345,9 @@ class MemoryPlanner {
     }
   }
 
-  // --- both ---
+  // --- for both ---
   void MarkFetches() {
-    // The last fetch of a slot is the one that may take the memory.
+    // If a slot is fetched several times, only its last fetch may take the memory.
     std::vector<bool> taken(plan_.slots.size(), false);
     for (auto f = plan_.fetches.rbegin(); f != plan_.fetches.rend(); ++f) {
       const Slot& s = At(f->slot);
@@ -389,7 +394,7 @@ class MemoryPlanner {
       std::sort(fills.begin(), fills.end());
     }
   }
-  // A list that the run may keep and empty. It gives a fetched list to the caller instead.
+  // Whether the run may keep the list and empty it. A fetched list is given to the caller instead.
   bool IsList(uint32_t s) {
     if (!MayBeKept(s)) return false;
     if (d_.program.vars[At(s).var].kind == ir::VarKind::kScopes) return true;
@@ -409,7 +414,7 @@ class MemoryPlanner {
   std::vector<uint32_t> WrittenFirst(int block) {
     std::vector<uint32_t> first;
     used_in_.resize(plan_.slots.size(), -1);
-    std::vector<const Instruction*> in_file_order;  // a schedule may have another
+    std::vector<const Instruction*> in_file_order;  // the schedule may have changed the order
     for (const Instruction& in : plan_.blocks[block].instructions) in_file_order.push_back(&in);
     std::stable_sort(in_file_order.begin(), in_file_order.end(),
                      [](const auto* a, const auto* b) { return a->ir_op < b->ir_op; });
@@ -439,10 +444,11 @@ class MemoryPlanner {
   std::vector<Instruction>& ins_;
   std::vector<Nested> nested_;
   BlockAccess access_;
-  BlockSlots near_;                             // of the block whose memory is planned
+  BlockSlots near_;                             // slots of the block that is being planned
   std::vector<std::vector<uint32_t>> at_home_;  // ascending
-  std::vector<bool> written_first_;             // by block 0; empty until it is asked for
-  std::vector<int> used_in_;                    // per slot: the block that WrittenFirst met it in
+  // Per slot: block 0 writes it before other uses; made on demand.
+  std::vector<bool> written_first_;
+  std::vector<int> used_in_;  // per slot: the last block in which WrittenFirst met it
 };
 
 }  // namespace

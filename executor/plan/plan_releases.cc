@@ -1,5 +1,5 @@
-// When pooled memory is given back: after the instruction that is its last user, where the order of
-// the users is fixed; else when a count of readers has come down to zero.
+// Decides when pooled memory is released: after the instruction that is its last user, if the order
+// of the users is fixed; else when the count of readers has reached zero.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -35,7 +35,7 @@ class ReleasePlanner {
  private:
   enum class Counted : uint8_t { kNone, kSome, kAll };
 
-  // Slots whose memory only the block that writes them uses.
+  // Finds the pooled slots that only the block which writes them uses.
   void FindReleasable() {
     releasable_.reserve(plan_.slots.size());
     for (uint32_t s = 0; s < plan_.slots.size(); ++s)
@@ -43,7 +43,7 @@ class ReleasePlanner {
                             !plan_.slots[s].crosses && !d_.fetched[s]);
   }
 
-  // Slots that several threads may read at the same time.
+  // Finds the slots that several threads may read at the same time.
   void FindCounted(size_t block) {
     counted_ = Counted::kNone;
     if (block == 0 && (plan_.dispatch == Dispatch::kQueue || d_.has_tasks))
@@ -72,19 +72,20 @@ class ReleasePlanner {
     return counted_ == Counted::kAll || (counted_ == Counted::kSome && several_lanes_.contains(s));
   }
 
-  // From the last instruction to the first, so that the first user met is the last one run. (A
-  // block's instructions are stored in an order in which they may run; of a slot's users in one
-  // lane the last one stored is the last one run.)
+  // Walks from the last instruction to the first, so that the first user met is the last one to
+  // run. (The instructions are stored in a possible order; of a slot's users in one lane, the last
+  // one stored runs last.)
   void Walk(std::vector<Instruction>& ins) {
     for (size_t i = ins.size(); i-- > 0;) {
       Instruction& in = ins[i];
       const auto& inputs = in.op.def->inputs();
-      bool measures = false;  // looks at no more than the shape of some operand
+      bool measures = false;  // it reads only the shape of some operand
       for (size_t k = 0, d = 0; k < in.op.in.size(); ++k) {
         while (d < inputs.size() && in.op.in_begin[d + 1] <= k) ++d;
         const uint32_t s = in.op.in[k];
         if (s == kNoSlot || !releasable_[s]) continue;
-        // Another thread that only reads the shape must not meet the one that clears the value.
+        // Even a thread that only reads the shape must not do so while another one clears the
+        // value.
         if (IsCounted(s))
           AddReader(s, &in);
         else if (PlanDraft::ReadsInput(in, d))
@@ -95,7 +96,7 @@ class ReleasePlanner {
       for (size_t k = 0; measures && k < in.op.in.size(); ++k)
         if (const uint32_t s = in.op.in[k]; s != kNoSlot && releasable_[s] && !IsCounted(s))
           KeepShape(s);
-      // A counted slot is given back by its readers; in lanes it has some, since two lanes touch
+      // A counted slot is released by its readers. In lanes it has readers, since two lanes touch
       // it.
       for (uint32_t s : in.op.out) {
         if (s == kNoSlot || !releasable_[s]) continue;
@@ -114,18 +115,19 @@ class ReleasePlanner {
     plan_.keeps_shape.resize(plan_.slots.size());
     plan_.keeps_shape[s] = true;
   }
-  // By the first who asks.
+  // Releases the slot after the instruction that asks first.
   void AddRelease(uint32_t s, Instruction* in) {
     in->release.push_back(s);
     releasable_[s] = false;
     OfferMemory(s, in);
   }
-  // It is the host that takes memory for it when it runs.
+  // Whether the host takes memory for its outputs at run time.
   bool MayTakeMemory(const Instruction& in) const {
     return in.mode == Instruction::Mode::kDynamic && d_.request.in_place &&
            d_.request.dispatch != Dispatch::kDevice;
   }
-  // A copy of a value that ends with it, as loops make of values that grow, needs no memory.
+  // A copy of a value whose last user is the copy takes over its memory. Loops make such copies of
+  // growing values.
   void OfferMemory(uint32_t s, Instruction* in) const {
     if (!MayTakeMemory(*in) || in->op.def->views().empty() || !in->rewrites.empty() ||
         !in->var_attrs.empty())
@@ -143,7 +145,8 @@ class ReleasePlanner {
       in->takeovers = {i, o};
   }
 
-  // Values that grow: what is joined to one goes behind it, where it is not looked at any more.
+  // Growing values: an operator that joins tensors to a value which is not used afterwards appends
+  // them in the value's own memory.
   void OfferAppends(std::vector<Instruction>& ins) {
     for (size_t i = 0; i < ins.size(); ++i) {
       Instruction& in = ins[i];
@@ -165,9 +168,9 @@ class ReleasePlanner {
       in.takeovers = {0, 0};
     }
   }
-  // Of the instructions from `at` on, the first that uses the variable gives it another value. Many
-  // values that grow side by side may all have to be followed far: beyond so many instructions in
-  // all, they are copied as they grow.
+  // Whether the first use of the variable from instruction `at` on overwrites it. With many growing
+  // values the search may go far each time: after kMostFollowed instructions in all, further values
+  // are copied when they grow.
   static constexpr size_t kMostFollowed = size_t{1} << 24;
   bool IsOverwritten(uint32_t s, const std::vector<Instruction>& ins, size_t at) {
     const auto names = [s](const auto& list) {
@@ -192,14 +195,14 @@ class ReleasePlanner {
   PlanDraft& d_;
   Plan& plan_;
   std::optional<BlockAccess> access_;
-  size_t followed_ = 0;                  // instructions, by IsOverwritten
+  size_t followed_ = 0;                  // instructions visited by IsOverwritten
   const LaneSchedule* lanes_ = nullptr;  // of the present block
-  // Per slot, bits, since they are looked up at random.
-  std::vector<bool> releasable_;  // and not given back by an instruction yet
-  // Of the present block, in whose lanes a program's slots may be few.
+  // Per slot, as bits, since they are accessed at random.
+  std::vector<bool> releasable_;  // and not released by an instruction yet
+  // For the present block. A hash set, since few of a plan's slots may be in its lanes.
   Counted counted_ = Counted::kNone;
   std::unordered_set<uint32_t> several_lanes_;  // kSome: these
-  // Per slot: the instruction that counted as its reader last.
+  // Per slot: the instruction that was counted last as its reader.
   std::vector<const Instruction*> read_by_;
 };
 

@@ -1,5 +1,5 @@
-// Shapes and dtypes of everything that can be known before running, values of what is already
-// known, and the kernel of each instruction.
+// Infers the shapes and dtypes that are known before running, computes values that are already
+// known, and selects the kernel of each instruction.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -42,7 +42,7 @@ class ShapePropagator {
   }
 
  private:
-  // Leaves out the instructions whose results are known, and adds casts of operands.
+  // Visits instructions, removes those with known results, and inserts casts.
   Status VisitBlock(int b) {
     auto& instructions = plan_.blocks[b].instructions;
     open_[b] = true;
@@ -66,7 +66,7 @@ class ShapePropagator {
     return Status::Ok();
   }
 
-  // Records the values known at the start: feeds, and scope variables that nothing writes.
+  // Records what is known at the start: feeds, and variables of the scope that nothing writes.
   Status Seed() {
     const size_t n = plan_.slots.size();
     d_.frame.assign(n, plan_.metas.Of(DType::kUnknown, Shape()));
@@ -76,7 +76,7 @@ class ShapePropagator {
     d_.shared.varies.resize(d_.program.vars.size());
     d_.shared.contradicted = false;
     if (d_.CompilesBodies()) arrays_.Seed();
-    // Sequence offsets travel with tensors and are not part of a signature: such runs infer all.
+    // Sequence offsets are not part of a signature: runs with them infer all shapes.
     for (const FeedSignature& f : d_.request.feeds) infer_now_ = infer_now_ && !f.has_lod;
     if (infer_now_) open_shapes_.Seed();
     for (size_t i = 0; i < plan_.feeds.size(); ++i) {
@@ -94,8 +94,8 @@ class ShapePropagator {
   bool IsArray(uint32_t s) const { return arrays_.IsArray(s); }
 
   Status SeedScope() {
-    std::vector<int> writers(plan_.slots.size(), 0);  // that may change shape
-    std::vector<int> updates(plan_.slots.size(), 0);  // in place
+    std::vector<int> writers(plan_.slots.size(), 0);  // per slot: writers that may change its shape
+    std::vector<int> updates(plan_.slots.size(), 0);  // per slot: writers in place
     std::vector<bool> first_is_write(plan_.slots.size(), false), seen(plan_.slots.size(), false);
     for (const BlockPlan& block : plan_.blocks) {
       for (const Instruction& in : block.instructions) {
@@ -140,23 +140,23 @@ class ShapePropagator {
     return Status::Ok();
   }
 
-  // An operator cannot do without the slot as its input.
+  // Whether some operator requires the slot as an input.
   bool Required(uint32_t slot) {
     if (required_.empty()) required_ = FindRequired(plan_);
     return required_[slot];
   }
 
-  // A shared variable's slot whose shape may be a part of the plan.
+  // Whether the slot is a shared variable whose shape may be part of the plan.
   bool MayHaveShape(uint32_t s) const {
     const Slot& slot = plan_.slots[s];
-    // A fed variable's memory stays what it is: operators that keep values would see it change.
+    // A feed's memory is reused, which an operator that keeps the value would see.
     if (slot.storage == Storage::kFeed && d_.handed[s]) return false;
     return d_.CompilesBodies() && !slot.versioned && slot.storage != Storage::kScope &&
            d_.program.vars[slot.var].kind == ir::VarKind::kTensor && !d_.shared.varies[slot.var];
   }
 
-  // A shared variable is written with a shape that the plan does not know, or that differs from
-  // other writes. `fact`: what is known of it.
+  // Notes a write to a shared variable with a shape that is not known, or not that of other writes.
+  // `fact`: what is known of it.
   void NoteVarying(uint32_t s, const passes::Fact* fact = nullptr) {
     if (IsArray(s)) return arrays_.NoteVarying(s);
     if (MayHaveShape(s)) {
@@ -192,7 +192,7 @@ class ShapePropagator {
     d_.known_meta[s] = false;
     open_shapes_.Forget(s);
   }
-  // Notes the facts about writes to a shared variable by an instruction left to the run.
+  // Notes a write to a shared variable, by an instruction left to the run.
   void SetVarying(uint32_t s, const passes::Fact& fact) {
     NoteVarying(s, &fact);
     const bool knew = d_.known_meta[s] || open_shapes_.Knows(s);
@@ -200,7 +200,7 @@ class ShapePropagator {
     if (!knew) became_known_.push_back(s);
   }
 
-  // An operand that may hold nothing counts as known if the operator fails on an empty one.
+  // An operand that may be empty counts as known if the operator fails for an empty one.
   bool InputsKnown(const Instruction& in) const {
     const bool selects = ir::SelectsOperand(*in.op.def);
     for (uint32_t k = 0; k < in.op.in.size(); ++k) {
@@ -222,7 +222,7 @@ class ShapePropagator {
       VisitSelector(in);
       return Status::Ok();
     }
-    // Whether a sub-block comes to the operator is not known: the run reports the error, or not.
+    // In a sub-block the run, which may not reach the operator, reports the error.
     if (Status status = Infer(in, &settled); !status.ok() && in.ir_block == 0)
       return status.At(plan_.Locate(in));
     if (!settled) {
@@ -260,7 +260,7 @@ class ShapePropagator {
     if (in->var_attrs.empty() && !in->op.def->has(kControlFlow))
       in->calls = std::make_unique<ShapedCalls>(in->ir_block != 0);
   }
-  // The run finds out what the instruction makes. `facts`: what is known of it all the same.
+  // Leaves the shapes to the run. `facts`: what is known of the outputs nevertheless.
   void LeaveForRun(Instruction& in, const OpenShapes::Facts* facts = nullptr) {
     static const passes::Fact kNothing;
     KeepCalls(&in);
@@ -277,7 +277,7 @@ class ShapePropagator {
       else
         SetTold(s, fact_of(i), &in);
     }
-    size_t at = 0;  // of the hidden slot, which stands behind that of the rewrite before
+    size_t at = 0;  // position of a hidden slot; they are in the order of the rewrites
     for (const auto& r : in.rewrites) {
       if (IsArray(r.real) || plan_.slots[r.real].storage == Storage::kScope) {
         NoteVarying(r.real);
@@ -287,7 +287,7 @@ class ShapePropagator {
       SetVarying(r.real, fact_of(at));
     }
   }
-  // The shape is known, but the memory is taken in the run.
+  // Sets the expected shape of an output, whose memory is taken at run time.
   void SetTold(uint32_t s, const passes::Fact& fact, Instruction* in) {
     const bool hidden = RewriteOf(*in, s) != nullptr;
     if (hidden || !fact.shape.is_static() || fact.dtype == DType::kUnknown) {
@@ -300,7 +300,7 @@ class ShapePropagator {
     plan_.misjudged = d_.request.misjudged;
   }
 
-  // An operator that writes one of its outputs: any of them may hold nothing behind it.
+  // An operator that writes one of its outputs: afterwards any of them may be empty.
   void VisitSelector(Instruction& in) {
     for (uint32_t s : in.op.in)
       if (s == kNoSlot || !d_.known_meta[s]) return LeaveForRun(in);
@@ -309,9 +309,9 @@ class ShapePropagator {
       if (s != kNoSlot) d_.known_meta[s] = false;
   }
 
-  // An operator that runs sub-blocks. A shape function tells what its own kernel writes, nothing of
-  // what the blocks write: once before the blocks are gone through, for what the kernel hands to
-  // them (core/programs/sub_block_slots.h), and once more with what they hand back.
+  // Visits an operator that runs sub-blocks. Its shape function knows what its own kernel writes,
+  // not the blocks. It is called before the blocks are visited, for the values passed to them
+  // (core/programs/sub_block_slots.h), and again with the values that they return.
   Status VisitControl(Instruction& in, bool* dropped) {
     if (!d_.CompilesBodies()) {
       LeaveForRun(in);
@@ -348,8 +348,8 @@ class ShapePropagator {
     TakeBehind(in, told);
     return Status::Ok();
   }
-  // Says whether an operator runs its block, if its condition is a constant of the plan (it follows
-  // from parameters and shapes); nullopt: the run decides.
+  // Whether an operator runs its block, if its condition is a constant of the plan (it follows from
+  // parameters and shapes); nullopt: known only at run time.
   std::optional<bool> Decided(const Instruction& in) {
     const OpDef& def = *in.op.def;
     const int scalar = def.FindAttr("is_scalar_condition"), slot = def.FindInput("Cond");
@@ -365,7 +365,7 @@ class ShapePropagator {
     return *condition.data<bool>();
   }
 
-  // Removes a block that no run reaches; its parameters need not be read either.
+  // Removes a block that no run reaches, so that its parameters need not be read either.
   void DropBlock(int b) {
     if (!d_.run_once[b]) return;
     for (const Instruction& in : plan_.blocks[b].instructions)
@@ -374,7 +374,7 @@ class ShapePropagator {
     plan_.blocks[b].instructions.clear();
   }
 
-  // Behind a block it is not certain that the block has run.
+  // What became known inside a block is not certain after it, since it may not have run.
   void ForgetKnown(size_t before) {
     for (; became_known_.size() > before; became_known_.pop_back()) {
       d_.known_meta[became_known_.back()] = false;
@@ -382,17 +382,17 @@ class ShapePropagator {
     }
   }
 
-  // The outputs of a shape function; without `all`, the operator writes more than it could infer.
+  // The answer of a shape function. `all` is false if it could not infer some written output.
   struct Told {
     std::vector<ShapeContext::OutMeta> outs;
     bool all = true;
-    // The operator itself writes nothing.
+    // Whether the operator itself writes nothing.
     bool nothing() const {
       return all && std::none_of(outs.begin(), outs.end(), [](const auto& out) { return out.set; });
     }
   };
-  // An unknown operand looks absent to the shape function before the operator's blocks have been
-  // visited (`behind` is false), and like a tensor of unknown shape after that.
+  // Calls the shape function. Before the operator's blocks are visited (`behind` is false) an
+  // unknown operand looks absent to it, afterwards like a tensor of unknown shape.
   Told Ask(const Instruction& in, bool behind) {
     Told told;
     if (in.op.def->infer_shape() == nullptr) return told;
@@ -404,7 +404,7 @@ class ShapePropagator {
     }
     ShapeContext ctx(in.op, d_.frame.data());
     const Status status = GuardPlanning([&] { return in.op.def->infer_shape()(ctx); });
-    // Backwards, since an operand may be named twice.
+    // In reverse order, since an operand may be named twice.
     for (auto h = hidden.rbegin(); h != hidden.rend(); ++h) d_.frame[h->first] = h->second;
     told.all = status.ok() && !ctx.deferred();
     if (status.ok() && infer_now_) told.outs = std::move(ctx.outs());
@@ -438,7 +438,7 @@ class ShapePropagator {
       if (s != kNoSlot && IsArray(s) && !told.all) NoteVarying(s);
   }
 
-  // Notes the shapes of the values that the block's gradient finds again. A loop's kernel keeps
+  // Notes the slots with known shapes that the block's gradient will read. A loop's kernel keeps
   // them for each step; a conditional block runs once, and its own variables stay.
   void Record(const Instruction& in, int block, const std::vector<uint32_t>& carried,
               size_t outside) {
@@ -450,7 +450,7 @@ class ShapePropagator {
                   became_known_.end());
     recorded_[block].insert(recorded_[block].end(), kept.begin(), kept.end());
   }
-  // Makes known, inside the block, the operands that hold something whenever the block runs.
+  // Makes known, inside the block, the operands that have a value in each of its runs.
   std::vector<uint32_t> CertainInside(const Instruction& in) {
     std::vector<uint32_t> certain;
     const int d = in.op.def->FindInput("sub_block:given(Out@GRAD)");
@@ -472,7 +472,7 @@ class ShapePropagator {
       if (const Slot& slot = plan_.slots[s]; slot.is_static && !d_.known_meta[s])
         SetKnown(s, slot.dtype, slot.shape());
   }
-  // The slots of an input whose dtype and shape are known now.
+  // The slots of an input whose dtype and shape are known at this point.
   std::vector<uint32_t> KnownIn(const Instruction& in, std::string_view input) const {
     std::vector<uint32_t> known;
     const int d = in.op.def->FindInput(input);
@@ -481,7 +481,7 @@ class ShapePropagator {
     return known;
   }
 
-  // A block that several operators run, and what it runs: their shapes are found while running.
+  // Leaves the shapes of a block that several operators run, and of blocks inside it, to the run.
   void LeaveBlock(int b) {
     std::unordered_set<int> left;
     LeaveBlock(b, &left);
@@ -499,8 +499,8 @@ class ShapePropagator {
     }
   }
 
-  // Whether a variable that is rewritten with this output keeps the shape and dtype that the plan
-  // relies on.
+  // Whether a variable rewritten with this output keeps the shape and dtype that the plan relies
+  // on.
   bool KeepsShape(uint32_t s, const ShapeContext::OutMeta& out) const {
     const Slot& slot = plan_.slots[s];
     if (slot.versioned) return true;
@@ -508,8 +508,8 @@ class ShapePropagator {
     return !slot.is_static || (slot.dtype == out.dtype && slot.shape() == out.shape);
   }
 
-  // An operator gives a variable of the scope another shape than it had, as Paddle lets it do: what
-  // was planned with that shape does not hold.
+  // Notes that an operator changes the shape of a variable of the scope, as Paddle allows: the
+  // analysis must not rely on its earlier shape.
   void NoteReshaped(uint32_t s) {
     if (plan_.slots[s].storage != Storage::kScope || !d_.known_meta[s]) return;
     d_.shared.varies[plan_.slots[s].var] = true;
@@ -530,25 +530,25 @@ class ShapePropagator {
     return kept;
   }
 
-  // With what the shape function said every output is static, or stays unwritten.
+  // Whether, with the shape function's answer, every output is static or stays unwritten.
   bool MaySettle(const Instruction& in, const std::vector<ShapeContext::OutMeta>& outs) {
     if (!KeepsShapes(in, outs)) return false;
     for (size_t i = 0; i < in.op.out.size(); ++i) {
       const uint32_t s = in.op.out[i];
       if (s == kNoSlot) continue;
-      if (IsArray(s)) {  // its items have the shape; not set: the operator knows of none
+      if (IsArray(s)) {  // the shape is that of its items; not set: none is known
         if (!OfAnyKind(in.op.def->outputs(), in.op.out_begin, i)) return false;
         if (i >= outs.size() || !outs[i].set) continue;
       }
       if (StaysUnwritten(d_, in, i, outs)) continue;
-      // Sequence offsets are made at run time, and whoever reads them is inferred then.
+      // Sequence offsets are made at run time, so readers of such an output are inferred then.
       if (i >= outs.size() || !outs[i].set || outs[i].has_lod || !outs[i].shape.is_static() ||
           outs[i].dtype == DType::kUnknown)
         return false;
       if (IsArray(s)) continue;
       const Instruction::Rewrite* rewrite = RewriteOf(in, s);
       const uint32_t real = rewrite != nullptr ? rewrite->real : s;
-      // A variable of the scope that is no input, or not to be overwritten yet.
+      // A variable of the scope that is no input, or must not be overwritten yet.
       if ((rewrite == nullptr || !rewrite->inplace) && plan_.slots[real].storage == Storage::kScope)
         return false;
     }
@@ -573,7 +573,7 @@ class ShapePropagator {
       if (rewrite == nullptr || !rewrite->inplace) {
         SetKnown(s, outs[i].dtype, outs[i].shape);
         if (rewrite != nullptr) later.push_back(*rewrite);
-      } else {  // the kernel is given the variable itself
+      } else {  // the kernel writes to the variable itself
         plan_.slots[s].storage = Storage::kNone;
         s = rewrite->real;
       }
@@ -585,9 +585,9 @@ class ShapePropagator {
   Plan& plan_;
   bool infer_now_ = true;
   std::vector<uint32_t> became_known_;  // slots of shared variables, in this order
-  std::vector<bool> open_;              // per block: it, or one that it runs, is being visited
+  std::vector<bool> open_;              // per block: it, or a block inside it, is being visited
   std::vector<bool> required_;          // per slot, see Required()
-  // Per forward block: what its operator records and the plan knows the shape of.
+  // Per forward block: slots that its operator records and whose shapes are known.
   std::unordered_map<int, std::vector<uint32_t>> recorded_;
   ArrayItems arrays_;
   OpenShapes open_shapes_;

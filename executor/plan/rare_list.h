@@ -1,4 +1,4 @@
-// A list that nearly always is empty: one pointer, and no memory until something is in it.
+// RareList: a list that is nearly always empty: one pointer, and no allocation while it is empty.
 #pragma once
 
 #include <cstddef>

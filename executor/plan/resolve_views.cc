@@ -1,6 +1,6 @@
-// Instructions that only look at memory in another shape (reshape, squeeze, …) become the memory
-// they look at, where that never changes: nothing is left to run. Operands of which only the shape
-// is read need no memory at all.
+// Turns instructions that only view memory in another shape (reshape, squeeze, …) into views, if
+// the memory does not change: nothing is left to run. Operands of which only the shape is read get
+// no memory at all.
 #include <algorithm>
 #include <memory>
 #include <span>
@@ -17,7 +17,7 @@
 
 namespace heddle {
 
-// Contents that never change after they are there.
+// Whether the slot's contents never change once they are written.
 bool PlanDraft::Stable(uint32_t s) const { return plan->slots[s].versioned || plan->constant[s]; }
 
 bool PlanDraft::IsFixed(uint32_t s) const {
@@ -28,7 +28,7 @@ bool PlanDraft::IsFixed(uint32_t s) const {
           (request.dispatch != Dispatch::kQueue && request.dispatch != Dispatch::kDevice));
 }
 
-// The view an instruction is, or false when it must compute.
+// Finds the view that an instruction is; false: it must compute.
 bool PlanDraft::FindView(const Instruction& in, uint32_t* from, uint32_t* to) const {
   const auto& views = in.op.def->views();
   if (views.empty() || in.mode != Instruction::Mode::kStatic || HasControlEdges(in)) return false;
@@ -51,7 +51,7 @@ uint32_t PlanDraft::FindWhole(const Instruction& in) const {
   if (!MakesWindows(in) || in.mode != Instruction::Mode::kStatic || in.op.in_begin[1] != 1)
     return kNoSlot;
   const uint32_t from = in.op.in[0];
-  // Constants are not cut: kernels pack them as they are.
+  // No parts of constants, which kernels pack as they are.
   if (from == kNoSlot || !plan->slots[from].versioned || !plan->slots[from].is_static ||
       plan->constant[from] || frame[from]->tensor().has_lod())
     return kNoSlot;
@@ -100,8 +100,8 @@ class ShapeOperands {
   }
 
  private:
-  // The kernel of an operator that only runs a block, or does so again and again, looks at nothing
-  // but the condition, and at what it keeps of each step.
+  // The kernel of an operator that runs a block once or repeatedly reads only the condition, and
+  // what it records of each step. Its other operands keep their shapes alone.
   void VisitLoop(Instruction& in, BlockAccess& access) {
     if (ConditionOf(in) == kNoSlot) return;
     const auto& inputs = in.op.def->inputs();
@@ -153,8 +153,8 @@ class ShapeOperands {
 
   PlanDraft& d_;
   Plan& plan_;
-  std::vector<uint32_t> shape_of_;  // per slot: the one that has its shape
-  BlockSlots in_blocks_;            // what the blocks of the present instruction touch
+  std::vector<uint32_t> shape_of_;  // per slot: the slot with its shape alone
+  BlockSlots in_blocks_;            // slots that blocks of the present instruction touch
 };
 
 }  // namespace
@@ -163,9 +163,10 @@ void FreeShapeOperands(PlanDraft& draft) { ShapeOperands(draft).Run(); }
 
 namespace {
 
-// Whether a slot's memory is there before the block runs that looks at it, and stays.
+// Whether the slot's memory exists before the block with the view runs, and stays the same.
 bool HasPlace(const PlanDraft& d, uint32_t slot, int block) {
-  if (d.handed[d.plan->RootOf(slot)]) return false;  // an operator that runs blocks brings it
+  // An operator that runs blocks provides the memory.
+  if (d.handed[d.plan->RootOf(slot)]) return false;
   if (block == 0) return d.request.dispatch != Dispatch::kQueue;
   const uint32_t r = d.plan->RootOf(slot);
   const Slot& root = d.plan->slots[r];
@@ -174,8 +175,8 @@ bool HasPlace(const PlanDraft& d, uint32_t slot, int block) {
                       : root.home > 0 || d.request.dispatch != Dispatch::kQueue;
 }
 
-// Turns a block's slices, splits and transposes into views, where nobody needs their results
-// without gaps: all readers go by strides, or are such views themselves.
+// Turns a block's slices, splits and transposes into views, if no reader needs their results
+// contiguous: all readers accept strides, or are such views themselves.
 class Windows {
  public:
   // `near`: scratch, overwritten here and not kept.
@@ -189,8 +190,8 @@ class Windows {
     FindReaders(near);
   }
 
-  // Whether instruction `i` became a view. Precondition: those before it were asked already, and
-  // `i` is still where it was when the object was made.
+  // Whether instruction `i` became a view. Preconditions: instructions before it were asked
+  // already, and `i` is still where it was when this was made.
   bool Resolve(size_t i, int block) {
     if (candidates_.empty() || candidates_[i].whole == kNoSlot) return false;
     const Candidate& c = candidates_[i];
@@ -209,7 +210,7 @@ class Windows {
 
  private:
   struct Place {
-    size_t shift = 0;  // bytes in the whole
+    size_t shift = 0;  // offset in the whole, in bytes
     std::vector<int64_t> strides;
     bool dense = true;
   };
@@ -221,19 +222,20 @@ class Windows {
 
   // An instruction that may become a view.
   struct Candidate {
-    uint32_t whole = kNoSlot;  // what the outputs are parts of; kNoSlot: it may not
-    bool strided = false;      // all readers of the outputs take strides
-    bool rows = false;         // ... or rows with gaps between them
+    uint32_t whole = kNoSlot;  // the outputs are parts of this slot; kNoSlot: no candidate
+    bool strided = false;      // all readers of the outputs accept strides
+    bool rows = false;         // ... or contiguous rows with gaps between them
     std::vector<Window> windows;
   };
 
-  // From the last instruction to the first: whether all readers of its outputs take strides.
+  // From the last instruction to the first: finds out whether all readers of its outputs accept
+  // strides.
   void FindReaders(const BlockSlots& number) {
     enum Need : uint8_t { kAny, kRows, kDense };
     std::vector<Need> needs(number.all().size(), kAny);
-    // 1 + the last reader, views' readers included
+    // Per slot: 1 + the position of the last reader, through views too.
     std::vector<size_t> last(number.all().size(), 0);
-    for (uint32_t s : number.all())  // other blocks read it, too
+    for (uint32_t s : number.all())  // readers in other blocks are not examined
       if (plan_.slots[s].crosses) needs[number[s]] = kDense;
     candidates_.resize(ins_.size());
     for (size_t i = ins_.size(); i-- > 0;) {
@@ -271,7 +273,7 @@ class Windows {
     }
   }
 
-  // The parts would keep alive much more memory than a copy of them takes.
+  // Whether views of the parts would keep alive much more memory than copies of them take.
   bool IsSmallPart(uint32_t whole, std::span<const uint32_t> parts) const {
     constexpr size_t kLarge = 64 << 10;
     const Slot& w = plan_.slots[whole];
@@ -282,7 +284,7 @@ class Windows {
     return 2 * bytes < w.bytes();
   }
 
-  // Takes the parts that the outputs are from the operator's prepared state.
+  // Reads from the operator's prepared state which parts the outputs are.
   bool FindWindows(const Instruction& in, std::vector<Window>* windows) const {
     std::unique_ptr<KernelState> prepared;
     const PrepareContext ctx(in.op, d_.frame.data(), *d_.request.services, &plan_.constant);
@@ -300,8 +302,8 @@ class Windows {
     return true;
   }
 
-  // The input of an instruction that only adds or drops dimensions of one element, which it may do
-  // with gaps, too; else kNoSlot.
+  // The input of an instruction that only adds or drops dimensions of length 1, which is also
+  // possible with gaps; else kNoSlot.
   uint32_t FindSqueezed(const Instruction& in, std::vector<Window>* windows) const {
     uint32_t from, to;
     if (!d_.FindView(in, &from, &to) || plan_.constant[from] || in.op.in[0] != from ||
@@ -400,7 +402,7 @@ void ResolveViews(PlanDraft& d) {
   Plan& plan = *d.plan;
   d.fetched.assign(plan.slots.size(), false);
   for (const PlanFetch& f : plan.fetches) d.fetched[f.slot] = true;
-  // From a queue, memory is there only while it is used: views of block 0 share it when they run.
+  // From a queue, memory exists only while it is used: views of block 0 are made at run time.
   JoinTables tables(plan);
   BlockSlots near(plan.slots.size());
   ResolveBlock(d, 0, tables, near);

@@ -1,5 +1,5 @@
-// Counters and conditions of loops. Their instructions are moved to the end of the body, where a
-// run that nobody watches computes them without calling kernels.
+// Moves the instructions of loops' counters and conditions to the end of the body, where an
+// unobserved run computes them without calling kernels.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -12,7 +12,7 @@
 namespace heddle {
 namespace {
 
-// The bodies of loops that one instruction alone runs.
+// Calls fn for the bodies of loops that exactly one instruction runs.
 template <typename Fn>
 void ForEachBody(PlanDraft& draft, Fn&& fn) {
   if (!draft.CompilesBodies()) return;
@@ -23,14 +23,14 @@ void ForEachBody(PlanDraft& draft, Fn&& fn) {
         if (ir::RunsAgain(*in.op.def) && draft.run_once[static_cast<size_t>(body)]) fn(body);
 }
 
-// The slot holds one element, and so does the memory that it may be a view of.
+// Whether the slot, and the slot that it may be a view of, have one element.
 bool IsOneElement(const Plan& plan, uint32_t slot) {
   const auto one = [](const Slot& s) { return s.is_static && s.shape().numel() == 1; };
   return one(plan.slots[slot]) && one(plan.slots[plan.RootOf(slot)]);
 }
 
-// The variable that the instruction writes, also where it rewrites one whose memory stays where it
-// is; kNoSlot: something else.
+// The variable that the instruction writes, also as a rewrite of one whose memory stays the same;
+// else kNoSlot.
 uint32_t WrittenBy(const PlanDraft& draft, const Instruction& in) {
   if (in.op.out.empty() || in.op.out[0] == kNoSlot) return kNoSlot;
   for (size_t k = 1; k < in.op.out.size(); ++k)
@@ -42,8 +42,8 @@ uint32_t WrittenBy(const PlanDraft& draft, const Instruction& in) {
   return kNoSlot;
 }
 
-// The step that computes what the instruction does. It has no function if the instruction is no
-// scalar one: an operand has several elements, or its memory or its end concerns others.
+// The scalar step that computes the same as the instruction. It has no function if there is none:
+// an operand has several elements, or its memory or its release concerns other instructions.
 ScalarStep StepOf(const PlanDraft& draft, const Instruction& in) {
   const Plan& plan = *draft.plan;
   const ScalarOp* scalar = FindScalarOp(in.op.def->name());
@@ -69,8 +69,8 @@ ScalarStep StepOf(const PlanDraft& draft, const Instruction& in) {
   return step;
 }
 
-// Moves scalar instructions of a body behind all others, as far as these read nothing that they
-// write and write nothing that they touch.
+// Moves scalar instructions of a body after all others, if the others neither read what they write
+// nor write what they touch.
 class Sinker {
  public:
   explicit Sinker(PlanDraft& draft)
@@ -105,7 +105,7 @@ class Sinker {
              return s == kNoSlot || written_[plan_.RootOf(s)] != body;
            });
   }
-  // Marks the slots that an instruction touches which stays where it is.
+  // Marks the slots that an instruction which is not moved touches.
   void Note(const Instruction& in, int body) {
     const auto note = [&](std::vector<int>* touched, const auto& slots) {
       for (uint32_t s : slots)
@@ -124,7 +124,8 @@ class Sinker {
   PlanDraft& draft_;
   Plan& plan_;
   BlockAccess access_;
-  std::vector<int> read_, written_;  // per root slot: the body whose later instructions do so
+  // Per root slot: the body in which a later instruction reads or writes it.
+  std::vector<int> read_, written_;
 };
 
 }  // namespace

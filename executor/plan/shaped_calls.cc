@@ -7,8 +7,8 @@
 namespace heddle {
 namespace {
 
-// Calls fn with each number of the signature, until it says false: dtypes and shapes of the present
-// inputs, and perhaps of the outputs.
+// Calls fn with each number of the signature (dtypes and shapes of the present inputs, and perhaps
+// of the outputs), until it returns false.
 template <typename Fn>
 bool ForSignature(const BoundOp& op, Value* const* frame, bool with_outs, Fn&& fn) {
   const auto tell = [&](const IdList& slots) {
@@ -46,8 +46,8 @@ bool IsSame(const ShapeContext::OutMeta& a, const ShapeContext::OutMeta& b) {
          (!a.set || (a.dtype == b.dtype && a.shape == b.shape));
 }
 
-// The shape function gives the outputs the same shapes when it sees dtypes and shapes alone, and
-// the contents of constants.
+// Whether the shape function gives the same shapes if it sees only dtypes, shapes, and the contents
+// of constants.
 bool FollowFromShapes(const BoundOp& op, Value* const* frame, const std::vector<bool>* constant,
                       const std::vector<ShapeContext::OutMeta>& outs) {
   std::vector<Value> values;
@@ -162,8 +162,8 @@ Result<std::shared_ptr<const ShapedCall>> ShapedCalls::FindOrPrepare(
 }
 
 // A full list drops its oldest call. In a loop's body it drops the newest instead: a loop with more
-// turns than places repeats its calls in the same order in each run, so that a list that drops the
-// oldest would never find one. If none of the kept calls is found for long, the list starts anew.
+// iterations than entries repeats its calls in the same order in each run, so a list that dropped
+// the oldest would never find one. If no kept call is found for long, the list starts again.
 void ShapedCalls::Keep(std::shared_ptr<const ShapedCall> call) {
   const size_t most = this->most();
   MutexLock lock(mutex_);

@@ -1,6 +1,7 @@
-// Look-ups of slots whose cost follows the block or the instruction, not the whole plan.
+// Look-up tables for slots whose cost depends on the block or the instruction, not on the whole
+// plan.
 //
-// Threads: one.
+// Threads: one at a time.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +14,12 @@
 
 namespace heddle {
 
-// Numbers for the slots that one block has to do with. Ownership: owns its tables.
+// BlockSlots: consecutive numbers for the slots that one block touches. Ownership: owns its tables.
 class BlockSlots {
  public:
   explicit BlockSlots(size_t slots) : number_(slots, kNoSlot) {}
 
-  // Forgets the block before.
+  // Removes the slots of the previous block.
   void Clear() {
     for (uint32_t s : slots_) number_[s] = kNoSlot;
     slots_.clear();
@@ -31,7 +32,7 @@ class BlockSlots {
     slots_.push_back(slot);
   }
   bool Has(uint32_t slot) const { return slot < number_.size() && number_[slot] != kNoSlot; }
-  // Precondition: it was added.
+  // The slot's number. Precondition: it was added.
   uint32_t operator[](uint32_t slot) const { return number_[slot]; }
   const std::vector<uint32_t>& all() const { return slots_; }  // by number
 
@@ -39,20 +40,20 @@ class BlockSlots {
   std::vector<uint32_t> number_, slots_;
 };
 
-// Where values stand in a list of operands. Most lists have few: those are searched. A long list
-// gets an index when it is first asked. Ownership: refers to the list, which must not change.
+// OperandIndex: finds values in a list of operands. Short lists, as most are, are searched; a long
+// one gets an index at the first request. Ownership: refers to the list, which must not change.
 class OperandIndex {
  public:
   explicit OperandIndex(std::span<const uint32_t> list) : list_(list) {}
 
-  // The first position of the value; that of the list's end where it is not in it.
+  // The first position of the value; the length of the list if it is absent.
   uint32_t Find(uint32_t value) {
     if (list_.size() <= kFew)
       return static_cast<uint32_t>(std::find(list_.begin(), list_.end(), value) - list_.begin());
     const auto at = Index().find(value);
     return at == places_.end() ? static_cast<uint32_t>(list_.size()) : at->second.first;
   }
-  // How often it is there.
+  // How often the value occurs.
   uint32_t Count(uint32_t value) {
     if (list_.size() <= kFew)
       return static_cast<uint32_t>(std::count(list_.begin(), list_.end(), value));

@@ -1,4 +1,4 @@
-// Attributes whose values are held by variables of the program.
+// Attributes whose values are in variables of the program.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,10 @@
 
 namespace heddle {
 
-// Sets the attributes `var_attrs` of `op` from the operands behind the definition's slots, one list
-// of operands each. All attributes of `op` are then in `*attrs`, which must live as long as they
-// are used. Error when one holds nothing, or values the attribute cannot have.
+// Sets the attributes `var_attrs` of `op` from the operands after those of the definition's slots,
+// one list of operands per attribute. All attributes of `op` are then in `*attrs`, which must live
+// as long as they are used. An error if a variable is empty, or has values that the attribute
+// cannot have.
 Status ReadVarAttrs(const std::vector<int>& var_attrs, Value* const* frame, BoundOp* op,
                     std::vector<AttrValue>* attrs);
 

@@ -1,4 +1,4 @@
-// The same program's memory under the schedules whose memory is decided ahead of time.
+// The memory of one program under the schedules whose memory is planned ahead of time.
 #include "executor/report/memory_report.h"
 
 namespace heddle {

@@ -40,10 +40,10 @@ PlanDescription::Slot Describe(const Plan& plan, const Slot& slot,
   return s;
 }
 
-// Numbers for what lies in the same memory, in the order in which it first comes up.
+// Numbers the storages: slots in the same memory get the same number, in order of first appearance.
 void NumberStorages(const Plan& plan, PlanDescription* d) {
-  // The kind of memory, and its name there: a buffer of the arena, a place in a device's block, or
-  // a slot of its own.
+  // The kind of memory and what identifies it: a buffer of the arena, an offset in a device's
+  // arena, or the slot itself.
   std::map<std::tuple<int, int, size_t>, int> ids;
   for (uint32_t s = 0; s < plan.slots.size(); ++s) {
     const uint32_t root = plan.RootOf(s);
@@ -51,7 +51,7 @@ void NumberStorages(const Plan& plan, PlanDescription* d) {
     if (slot.storage == Storage::kNone || slot.storage == Storage::kShape) continue;
     std::tuple<int, int, size_t> key{0, 0, root};
     if (slot.storage == Storage::kArena) {
-      // Slots that lie at one place of one layout, one after another, share it.
+      // Slots at one offset of one layout share its memory one after another.
       key = {1, slot.home, slot.offset};
     } else if (slot.place != 0 && plan.device && root < plan.device->offsets.size() &&
                plan.device->offsets[root] != DevicePlan::kNoOffset) {
@@ -106,7 +106,7 @@ PlanDescription::Instruction Describe(const Plan& plan, const Instruction& in,
   return i;
 }
 
-// Which task or lane the instructions of block 0 belong to.
+// Adds the task or lane of each instruction of block 0.
 void AddUnits(const Plan& plan, PlanDescription* d) {
   const size_t count = plan.blocks[0].instructions.size();
   if (plan.dispatch == Dispatch::kQueue) {
@@ -122,14 +122,14 @@ void AddUnits(const Plan& plan, PlanDescription* d) {
     for (uint32_t i = plan.lanes->segments[k].begin; i < plan.lanes->segments[k].end; ++i)
       if (i < count) d->instructions[i].task = static_cast<int>(k);
   d->lanes = plan.lanes->lanes;
-  // The block's instructions stand in the order of the lanes.
+  // The block's instructions are stored lane after lane.
   for (int lane = 0; lane < plan.lanes->lanes; ++lane)
     for (uint32_t k = plan.lanes->lane_begin[static_cast<size_t>(lane)];
          k < plan.lanes->lane_begin[static_cast<size_t>(lane) + 1] && k < count; ++k)
       d->instructions[k].lane = lane;
 }
 
-// In the order for one thread, each with its lane and segment.
+// Describes a sub-block in its order for one thread, each instruction with its lane and segment.
 void DescribeBodyInLanes(const Plan& plan, const BlockPlan& block,
                          const std::vector<std::string>& places, PlanDescription* d) {
   const LaneSchedule& lanes = *block.lanes;
@@ -147,8 +147,8 @@ void DescribeBodyInLanes(const Plan& plan, const BlockPlan& block,
   }
 }
 
-// The places of instructions, and the instructions that each waits for, in blocks that a device
-// executes.
+// Adds, for blocks that a device executes, the places of the instructions, and which instructions
+// each waits for.
 void AddStreams(const Plan& plan, const std::vector<std::string>& places, PlanDescription* d) {
   if (!plan.device) return;
   const DevicePlan& device = *plan.device;
@@ -157,7 +157,7 @@ void AddStreams(const Plan& plan, const std::vector<std::string>& places, PlanDe
   d->peer_copies = static_cast<int>(device.peer_copies);
   for (uint32_t lane = 1; lane < device.lanes; ++lane)
     d->streams.push_back(device.StreamName(lane));
-  std::vector<size_t> first;  // per block: its first instruction there
+  std::vector<size_t> first;  // per block: index of its first instruction in `d`
   for (size_t b = 0, count = 0; b < plan.blocks.size(); ++b) {
     first.push_back(count);
     count += plan.blocks[b].instructions.size();
@@ -175,7 +175,7 @@ void AddStreams(const Plan& plan, const std::vector<std::string>& places, PlanDe
   }
 }
 
-// A lane's instructions one after another, and what its segments wait for in other lanes.
+// Adds the order of each lane, and the waits of its segments for other lanes.
 void AddWaits(const LaneSchedule& lanes, PlanDescription* d) {
   std::vector<std::vector<int>> last(static_cast<size_t>(lanes.lanes));  // by signal
   for (size_t lane = 0; lane < last.size(); ++lane) {

@@ -10,7 +10,7 @@
 namespace heddle::internal {
 namespace {
 
-// Threads that the run's instructions are shared out to.
+// The number of threads among which the run's instructions were shared out.
 int ThreadsOf(const Plan& plan, bool shared, int threads) {
   if (!shared) return 1;
   switch (plan.dispatch) {
@@ -42,8 +42,8 @@ void FillReport(RunState& run, bool shared, int threads, const std::vector<std::
   for (const Instruction& in : plan.blocks[0].instructions) report->work_us += in.cost_ns * 1e-3;
   report->threads = ThreadsOf(plan, shared, threads);
   if (auto trace = run.control().TakeTrace(); trace != nullptr) {
-    // The time that events and spans fill: between two looks at the clock a thread may have had to
-    // wait for its processor.
+    // The run's time as events and spans fill it: it may differ from `ns`, since a thread may have
+    // lost its processor between two readings of the clock.
     report->run_us = static_cast<double>(trace->end_ns - trace->start_ns) * 1e-3;
     auto story =
         std::make_shared<TraceStory>(std::move(trace), run.shared_plan(), report->threads, places);
@@ -54,7 +54,7 @@ void FillReport(RunState& run, bool shared, int threads, const std::vector<std::
   if (plan.dispatch == Dispatch::kDevice) report->dispatch = run.replayed() ? "graph" : "device";
   if (!shared) return;
   if (plan.dispatch == Dispatch::kQueue) report->dispatch = "queue";
-  if (plan.dispatch == Dispatch::kSerial) report->lanes = plan.body_lanes;  // of some block
+  if (plan.dispatch == Dispatch::kSerial) report->lanes = plan.body_lanes;  // of a sub-block
   if (plan.dispatch != Dispatch::kLanes) return;
   const LaneStats stats = run.lane_run()->stats();
   report->dispatch = "lanes";

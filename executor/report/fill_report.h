@@ -8,8 +8,9 @@
 
 namespace heddle::internal {
 
-// Fills RunOptions::report for a run that took `ns`. `shared`: its instructions were shared out to
-// as many of `threads` as the plan is for; `places`: the host and the executor's devices.
+// Fills RunOptions::report for a run that took `ns`. `shared`: its instructions were shared out
+// among as many of `threads` as the plan is for. `places`: the names of the host and the executor's
+// devices.
 void FillReport(RunState& run, bool shared, int threads, const std::vector<std::string>& places,
                 double ns, RunReport* report);
 

@@ -1,4 +1,4 @@
-// Whether a plan is the one that a description tells of.
+// Compares a plan with a description.
 #pragma once
 
 #include "heddle/plan_description.h"
@@ -6,10 +6,11 @@
 
 namespace heddle {
 
-// Compares what is known before planning: version, program, machine. kInvalidArgument, in one
-// sentence.
+// Compares version, program and machine, which are known before planning. kInvalidArgument: they
+// differ; one sentence says how.
 Status CheckOrigin(const PlanDescription& wanted, const PlanDescription& here);
-// All that decides how a plan runs and where its values lie; the first difference, likewise.
+// Compares everything that decides how a plan runs and where its values lie. kInvalidArgument: the
+// first difference.
 Status CheckSamePlan(const PlanDescription& wanted, const PlanDescription& made);
 
 }  // namespace heddle

@@ -1,10 +1,10 @@
-// The bytes alive in the course of a run, from what its threads wrote down.
+// Computes the bytes alive in the course of a run from its trace.
 //
-// The memory of a value that the plan places is alive from the beginning of the first instruction
-// that touches it, in the order in which they ran, to the end of the last one. For other values the
-// instructions noted the memory that they took, and the plan says which of them frees it. Lists
-// (arrays, rows, records of steps) share what they hold with slots: memory is alive as long as
-// anybody has it.
+// The memory of a planned value is alive from the beginning of the first instruction that touches
+// it, in the order in which they ran, to the end of the last one. For other values the instructions
+// recorded the memory that they took, and the plan says which instruction releases it. Lists
+// (arrays, rows, records of steps) share memory with slots: it is alive as long as any of them
+// holds it.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -30,7 +30,8 @@ class Line {
     const auto& ins = plan.blocks[0].instructions;
     for (size_t i = 0; i < ins.size(); ++i)
       if (HasEvents(i)) EachRoot(ins[i], [&](uint32_t root) { ++left_[root]; });
-    for (const PlanFetch& f : plan.fetches) ++left_[RootOf(f.slot)];  // it stays to the end
+    // a fetched value stays to the end.
+    for (const PlanFetch& f : plan.fetches) ++left_[RootOf(f.slot)];
     readers_.assign(plan.consumers.begin(), plan.consumers.end());
   }
 
@@ -55,10 +56,10 @@ class Line {
     bool begins;
     const Instruction* in;
     const RunTrace::Thread* thread;  // nullptr: a stream
-    uint32_t event;                  // of the thread
+    uint32_t event;                  // index in the thread's events
   };
 
-  // A sample where the bytes have changed, and one at the host after each instruction of block 0.
+  // Adds a sample if the bytes have changed, and on the host one after each instruction of block 0.
   void Note(const Mark& m, const std::vector<size_t>& before,
             const std::vector<std::string>& places, bool after) {
     for (size_t place = 0; place < alive_.size(); ++place)
@@ -66,7 +67,7 @@ class Line {
         samples_.push_back({m.at, places[place], alive_[place]});
   }
 
-  // Ends come before the beginnings that follow them at once.
+  // Ends come before beginnings at the same time.
   void GatherMarks(const TraceStory& clock) {
     constexpr double kLeast = 1e-6;
     for (const RunTrace::Thread& t : trace_.threads)
@@ -87,24 +88,24 @@ class Line {
     });
   }
 
-  // Views of a device's memory, and waits of the host, are no work that is timed.
+  // Views on a device and waits of the host are no timed work.
   bool HasEvents(size_t i) const {
     if (!on_device_) return true;
     const DeviceStep::Kind kind = plan_.device->steps[i].kind;
     return kind != DeviceStep::Kind::kShare && kind != DeviceStep::Kind::kAwait;
   }
 
-  // The slot that stands for the memory of another one; kNoSlot: it is not counted.
+  // The slot that identifies a slot's memory; kNoSlot: it is not counted.
   uint32_t RootOf(uint32_t slot) const {
     if (slot == kNoSlot) return kNoSlot;
     const uint32_t s = plan_.RootOf(slot);
     return s < plan_.buffers.size() && plan_.slots[s].storage == Storage::kArena ? plan_.buffers[s]
                                                                                  : s;
   }
-  // Its memory has a place, or, with a device, a size, ahead of time.
+  // Whether the memory's place, or on a device its size, is known before the run.
   bool IsPlanned(uint32_t root) const {
     const Slot& slot = plan_.slots[root];
-    if (slot.home != 0) return false;  // a part of a work space
+    if (slot.home != 0) return false;  // part of a work space, which is counted as a whole
     if (slot.storage == Storage::kArena || slot.storage == Storage::kOutput) return true;
     return on_device_ && slot.storage == Storage::kPool && slot.is_static &&
            !(root < plan_.constant.size() && plan_.constant[root]);
@@ -123,7 +124,7 @@ class Line {
     }
   }
 
-  // Places of a device's block are shared by what is computed in place.
+  // On a device, values computed in place share an offset: the count of those alive there.
   size_t* Sharers(uint32_t root) {
     if (!on_device_ || plan_.slots[root].place == 0 || plan_.device->offsets.empty())
       return nullptr;
@@ -146,7 +147,7 @@ class Line {
   void Begin(const Instruction& in) {
     if (in.ir_block == 0) EachRoot(in, [&](uint32_t root) { Raise(root); });
   }
-  // Memory that an instruction takes while it runs is alive beside that which it frees at its end.
+  // Memory that an instruction takes is alive together with the memory that it releases at its end.
   void Take(const Mark& m) {
     if (m.thread == nullptr) return;
     const auto& made = m.thread->made;
@@ -172,11 +173,12 @@ class Line {
     for (uint32_t s : in.reads) {
       if (s >= readers_.size() || --readers_[s] > 0) continue;
       Drop(s);
-      readers_[s] = plan_.consumers[s];  // a loop's next iteration counts anew
+      readers_[s] = plan_.consumers[s];  // the next iteration counts anew
     }
   }
 
-  // A slot now has this memory. What shares memory that nobody took shares a feed's or parameter's.
+  // Records that a slot now has this memory. `shares`: the instruction did not take it; unknown
+  // memory then belongs to a feed or a parameter.
   void Hold(uint32_t slot, const void* memory, size_t bytes, bool shares) {
     if (memory_of_[slot] == memory) return;
     Drop(slot);
@@ -199,7 +201,7 @@ class Line {
     if (--holders == 0) alive_[0] -= bytes;
   }
 
-  // The slot's list has this memory besides.
+  // Records that the slot's list also holds this memory.
   void PutIn(uint32_t slot, const void* memory, size_t bytes) {
     lists_[slot].push_back(memory);
     auto& [holders, size] = taken_[memory];
@@ -219,14 +221,14 @@ class Line {
   const RunTrace& trace_;
   const bool on_device_;
   BlockAccess blocks_;
-  std::vector<uint32_t> left_;  // per root: touches to come
-  std::vector<size_t> bytes_;   // per root: alive
+  std::vector<uint32_t> left_;  // per root: accesses still to come
+  std::vector<size_t> bytes_;   // per root: bytes alive
   std::vector<uint32_t> readers_;
-  std::vector<const void*> memory_of_;  // per slot, of noted memory
+  std::vector<const void*> memory_of_;  // per slot, of recorded memory
   std::unordered_map<const void*, std::pair<int, size_t>> taken_;
   std::unordered_map<uint32_t, std::vector<const void*>> lists_;  // per slot
   std::map<std::pair<uint8_t, size_t>, size_t> sharers_;          // by place and offset
-  std::vector<size_t> alive_;                                     // per place
+  std::vector<size_t> alive_;                                     // bytes per place
   std::vector<Mark> marks_;
   std::vector<MemorySample> samples_;
 };

@@ -1,4 +1,4 @@
-// Computes the memory report from a finished plan. Runs need nothing of it.
+// Computes the memory report from a finished plan; runs do not need it.
 #include "heddle/memory_report.h"
 
 #include <algorithm>
@@ -43,16 +43,16 @@ class Reporter {
  private:
   static constexpr uint32_t kNever = ~0u;
 
-  // A temporary of known size.
+  // Whether the slot is a temporary of known size.
   bool Counts(uint32_t s) const {
     const Slot& slot = plan_.slots[s];
     if (!slot.is_static || first_[s] == kNever) return false;
-    if (plan_.slots[plan_.RootOf(s)].home != 0) return false;  // a part of a work space
+    if (plan_.slots[plan_.RootOf(s)].home != 0) return false;  // part of a work space
     if (slot.storage == Storage::kArena) return true;
     return at_run_time_ && slot.storage == Storage::kPool && slot.versioned && !fetched_[s];
   }
 
-  // First and last instruction that touches a slot, in an order that one thread could follow.
+  // Finds the first and last instruction that touch each slot, in an order for one thread.
   void FindUses() {
     fetched_.assign(plan_.slots.size(), false);
     for (const PlanFetch& f : plan_.fetches) fetched_[f.slot] = true;
@@ -75,7 +75,7 @@ class Reporter {
   void Touch(std::span<const uint32_t> slots, uint32_t at) {
     for (uint32_t s : slots) {
       if (s == kNoSlot) continue;
-      // Views have no instruction of their own: whoever reads one reads what it looks at.
+      // A view has no instruction of its own: its readers count as readers of its base.
       for (const uint32_t t : {s, plan_.RootOf(s)}) {
         first_[t] = std::min(first_[t], at);
         last_[t] = std::max(last_[t], at);
@@ -89,14 +89,14 @@ class Reporter {
   }
   void Join(uint32_t into, uint32_t s) { buffer_of_[BufferOf(s)] = BufferOf(into); }
 
-  // In an arena: a value, its views, what was computed from it in place, and its pieces.
+  // With an arena: joins the slots that share a buffer (views, outputs in place, pieces).
   void JoinByPlan() {
     for (uint32_t s = 0; s < plan_.slots.size(); ++s)
       if (Counts(s) && plan_.slots[s].bytes() > 0) buffer_of_[s] = plan_.buffers[s];
   }
 
-  // From a queue, an output takes over an input's memory when it is the last to use it; on a
-  // device, views alone share.
+  // From a queue, joins an output with an input whose last user makes it in place; on a device,
+  // joins views only.
   void JoinTakeovers() {
     for (uint32_t at = 0; at < plan_.blocks[0].instructions.size(); ++at) {
       const Instruction& in = InstructionAt(at);
@@ -152,11 +152,11 @@ class Reporter {
   }
 
   const Plan& plan_;
-  const bool at_run_time_ =  // memory is taken and given back
+  const bool at_run_time_ =  // memory is taken and released at run time
       plan_.dispatch == Dispatch::kQueue || plan_.dispatch == Dispatch::kDevice;
-  std::vector<uint32_t> first_, last_;  // per slot: positions in the order
-  std::vector<uint32_t> buffer_of_;     // per slot: a slot of the same memory (union-find)
-  std::vector<uint32_t> joined_last_;   // per slot that stands for a buffer
+  std::vector<uint32_t> first_, last_;  // per slot: positions in the order for one thread
+  std::vector<uint32_t> buffer_of_;     // per slot: a slot in the same buffer (union-find)
+  std::vector<uint32_t> joined_last_;   // per root
   std::vector<bool> fetched_;
   MemoryReport report_;
 };

@@ -1,4 +1,4 @@
-// The memory report of a plan, for heddle/memory_report.h.
+// Makes heddle/memory_report.h's report of a plan.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace heddle {
 MemoryReport ReportMemory(const Plan& plan);
 
 // The memory of the request's program one instruction after another, in lanes, and in lanes with
-// edges. `twin` is a plan for the request, `build` builds others. Nothing where lanes cannot be
-// had.
+// memory edges. `twin`: a plan for the request; `build` makes others. Empty where lanes are not
+// possible.
 Result<std::vector<MemoryReport::Way>> CompareMemory(
     PlanRequest request, std::shared_ptr<const Plan> twin,
     FunctionRef<Result<std::shared_ptr<const Plan>>(const PlanRequest&)> build);

@@ -36,7 +36,7 @@ std::string InstructionText(const Plan& plan, const Instruction& in) {
   return implementation.empty() ? text : StrCat(text, ", ", implementation);
 }
 
-// Lane after lane: what is waited for, what is executed, what is signalled.
+// The waits, instructions and signals of each lane, lane after lane.
 std::string LanesText(const Plan& plan, size_t block) {
   const LaneSchedule& s = *plan.LanesOf(static_cast<int>(block));
   const auto& ins = plan.blocks[block].instructions;

@@ -1,4 +1,4 @@
-// A plan for people to read: `heddle plan`.
+// A plan as text for people: `heddle plan`.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@ namespace {
 
 using Part = RunTrace::Part;
 
-// `begin`: per slot of the definition, + end, positions in `list`.
+// The operands by name. `begin`: per slot of the definition, + end, positions in `list`.
 std::vector<TraceEvent::Operand> OperandsOf(const Plan& plan, const std::vector<SlotDef>& defs,
                                             const IdList& begin, const IdList& list) {
   std::vector<TraceEvent::Operand> operands;
@@ -31,12 +31,12 @@ std::vector<TraceEvent::Operand> OperandsOf(const Plan& plan, const std::vector<
   return operands;
 }
 
-// All but the times.
+// The event of an instruction without its times.
 TraceEvent StoryOf(const Plan& plan, const Instruction& in) {
   const BoundOp& op = in.op;
   const OpLocation where = plan.Locate(in);
   TraceEvent t;
-  t.op = op.def->name();  // of a copy, no operator of the program's
+  t.op = op.def->name();  // also for a copy, which is no operator of the program
   t.output = where.output;
   t.block = where.block;
   t.index = where.op;
@@ -58,7 +58,7 @@ const char* KindOf(Part part) {
   return kKinds[static_cast<int>(part)];
 }
 
-// The last instruction of the lane's segments up to the signal that the span waits for.
+// The last instruction before the signal that the span waits for.
 const Instruction* SignalledBy(const Plan& plan, const RunTrace::Span& span) {
   const LaneWait& wait = span.lane;
   const LaneSchedule& lanes = *plan.LanesOf(span.block);
@@ -71,8 +71,8 @@ const Instruction* SignalledBy(const Plan& plan, const RunTrace::Span& span) {
   return last;
 }
 
-// The events of block 0, by thread, in their order: those of loops are many more, and would be
-// passed over for each span.
+// The events of block 0 by thread, in order. Those of loops' bodies are many more, and would be
+// skipped for each span.
 class OuterEvents {
  public:
   explicit OuterEvents(const RunTrace& trace) : of_thread_(trace.threads.size()) {
@@ -81,7 +81,7 @@ class OuterEvents {
         if (e.in->ir_block == 0) of_thread_[t].push_back(&e);
   }
 
-  // The instruction that other threads than `thread` executed for most of the span; nullptr: none.
+  // The instruction that threads other than `thread` executed for most of the span; nullptr: none.
   const Instruction* ExecutedMeanwhile(size_t thread, const RunTrace::Span& span) const {
     const Instruction* most = nullptr;
     uint64_t longest = 0;
@@ -105,7 +105,7 @@ class OuterEvents {
   std::vector<std::vector<const RunTrace::Event*>> of_thread_;
 };
 
-// Which lane each event of a thread belongs to; the events are in the order of their ends.
+// Finds the lane of each event of a thread; events are in the order of their ends.
 class LaneOfEvents {
  public:
   LaneOfEvents(const Plan& plan, const RunTrace::Thread& thread, int number)
@@ -191,7 +191,7 @@ std::vector<TraceSpan> TraceStory::TellSpans() const {
   const OuterEvents outer(*trace_);
   for (int t = 0; t < static_cast<int>(trace_->threads.size()); ++t) {
     const RunTrace::Thread& thread = trace_->threads[static_cast<size_t>(t)];
-    // Threads that dispatch for devices stand behind all others.
+    // Threads that dispatch for devices come after all others.
     if (t >= threads_ && !thread.joined) continue;
     uint64_t last = trace_->start;
     for (const auto& e : thread.events) last = std::max(last, e.end);
@@ -203,7 +203,7 @@ std::vector<TraceSpan> TraceStory::TellSpans() const {
       spans.push_back({KindOf(s.part), NameOf(*plan_, of), t, "", Us(s.begin), Us(s.end)});
       last = std::max(last, s.end);
     }
-    // A thread that never came was not awake in time.
+    // A thread that never joined did not wake in time: its whole time is "start".
     if (last < trace_->end)
       spans.push_back({thread.joined ? "finish" : "start", "", t, "", Us(last), Us(trace_->end)});
   }
@@ -212,8 +212,8 @@ std::vector<TraceSpan> TraceStory::TellSpans() const {
   return spans;
 }
 
-// Between two pieces of its work a stream waits for the work of others that the later one needs, or
-// for the host to put it there.
+// Adds what streams did between two pieces of work: they waited for an event of other work, or for
+// the host to put the next piece on the stream.
 void TraceStory::TellIdleStreams(std::vector<TraceSpan>* spans) const {
   const DevicePlan& device = *plan_->device;
   std::map<int, std::vector<const RunTrace::DeviceWork*>> streams;
@@ -272,7 +272,7 @@ std::string QuotedText(const std::string& text) {
   return out + '"';
 }
 
-// Process 1: the threads of the host; 2: the streams of a device.
+// One bar of the Chrome trace. Process 1 has the host's threads, process 2 the devices' streams.
 std::string Bar(bool host, int row, const std::string& name, double begin, double end) {
   return StrCat("{\"ph\": \"X\", \"pid\": ", host ? 1 : 2, ", \"tid\": ", row,
                 ", \"name\": ", QuotedText(name), ", \"ts\": ", std::to_string(begin),
@@ -307,7 +307,7 @@ std::string RunReport::ToChromeTrace() const {
     out += border + text;
     border = ",\n";
   };
-  std::map<std::string, int> rows;  // of streams
+  std::map<std::string, int> rows;  // rows of streams, by name
   for (const TraceEvent& e : events) {
     add(EventJson(e));
     if (!e.stream.empty()) rows[e.stream] = e.lane;

@@ -1,6 +1,6 @@
-// TraceStory: what a traced run wrote down, put into words when somebody asks.
+// TraceStory: turns the raw trace of a run into events, spans and samples on request.
 //
-// Ownership: keeps the plan of the run. Threads: any; each list is made once.
+// Ownership: keeps the plan alive. Threads: any; each list is made once.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ namespace heddle::internal {
 
 class TraceStory {
  public:
-  // `threads`: that the run's instructions were shared out to; `places`: the host and the
-  // executor's devices.
+  // `threads`: the number of threads among which the run's instructions were shared out. `places`:
+  // the names of the host and the executor's devices.
   TraceStory(std::unique_ptr<RunTrace> trace, std::shared_ptr<const Plan> plan, int threads,
              std::vector<std::string> places)
       : trace_(std::move(trace)),

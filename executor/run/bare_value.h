@@ -1,4 +1,4 @@
-// Tensors without a hold on their memory.
+// Copies of values that do not keep the memory alive.
 #pragma once
 
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-// Dtype, shape and sequence offsets, as if the contents were not known.
+// The value's dtype, shape and sequence offsets, without contents.
 inline Value ShapeOf(const Value& v) {
   if (!v.is_tensor()) return Value();
   Tensor bare;
@@ -16,7 +16,8 @@ inline Value ShapeOf(const Value& v) {
   return Value(std::move(bare));
 }
 
-// At the same address; somebody else keeps the memory until nobody uses it any more.
+// The value at the same address, without a reference: another owner must keep the memory while it
+// is used.
 inline Value Detached(const Value& v) {
   Value bare = ShapeOf(v);
   if (bare.is_tensor() && v.initialized()) bare.tensor().Bind(const_cast<void*>(v.tensor().raw()));

@@ -29,7 +29,7 @@ std::string Text(std::complex<T> v) {
   return StrCat("(", v.real(), ", ", v.imag(), ")");
 }
 
-// "nan at [1, 2]", or nothing.
+// The first non-finite element as "nan at [1, 2]"; empty: all are finite.
 template <typename T>
 std::string FindIn(const Tensor& t) {
   const T* x = t.data<T>();
@@ -74,7 +74,7 @@ std::string Find(const Value& v) {
   return "";
 }
 
-// A rewrite's hidden slot has become the variable by now.
+// The slot with the result: a hidden slot has become the variable by now.
 uint32_t SlotAfter(const Instruction& in, uint32_t slot) {
   const Instruction::Rewrite* r = RewriteOf(in, slot);
   return r == nullptr ? slot : r->real;
@@ -83,7 +83,7 @@ uint32_t SlotAfter(const Instruction& in, uint32_t slot) {
 }  // namespace
 
 Status CheckFinite(const Plan& plan, const Instruction& in, Value* const* frame) {
-  // Their outputs were written by the operators of their blocks, or not at all.
+  // Outputs of control flow were written, and checked, inside the blocks.
   if (in.op.def->has(kControlFlow)) return Status::Ok();
   const auto& outputs = in.op.def->outputs();
   for (size_t o = 0; o < outputs.size(); ++o)

@@ -1,14 +1,14 @@
-// Compares what a run writes with what the passes went by, where nobody knew it before the run.
+// Compares results whose shapes are found at run time with the claims that the passes relied on.
 #pragma once
 
 #include "executor/run/run_state.h"
 
 namespace heddle {
 
-// Checks that the instruction's results are as declared, for variables in Plan::claimed. If not,
+// Checks that the instruction's results are as declared, for variables in Plan::claimed. Otherwise
 // the run notes the variables (RunState::NoteOtherwise) and ends with this error; it is repeated
-// with another plan where it may be. Precondition: Instruction::claims; the instruction's kernel
-// has run, nobody has read the results.
+// with another plan if that is allowed. Preconditions: Instruction::claims; the kernel has run, and
+// its results have not been read.
 Status CompareClaims(const Instruction& in, RunState& run);
 
 }  // namespace heddle

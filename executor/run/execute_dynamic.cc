@@ -1,4 +1,4 @@
-// Instructions whose shapes are found while running.
+// Executes instructions whose shapes are found at run time.
 #include "core/error.h"
 #include "core/kernel_selector.h"
 #include "executor/plan/var_attrs.h"
@@ -10,8 +10,8 @@
 namespace heddle {
 namespace {
 
-// Before: a rewritten variable's hidden slot holds the variable's own memory where the operator may
-// work in place. After: the variable becomes what the hidden slot holds.
+// Before the kernel: if the operator may work in place, the hidden slot gets the variable's memory.
+// After it: the variable gets the hidden slot's contents.
 void BeginRewrites(const Instruction& in, Value* const* frame) {
   for (const auto& r : in.rewrites) {
     if (r.inplace)
@@ -28,7 +28,7 @@ void EndRewrites(const Instruction& in, Value* const* frame) {
   }
 }
 
-// Asks the shape function. `all`: it has told of everything that the operator writes.
+// Calls the shape function. `all`: it has set everything that the operator writes.
 Status Infer(const BoundOp& op, RunState& run, RunState::OutMetas* outs, bool* all) {
   ShapeContext shapes(op, run.frame());
   outs->resize(op.out.size());
@@ -43,8 +43,8 @@ Status Infer(const BoundOp& op, RunState& run, RunState::OutMetas* outs, bool* a
   return status;
 }
 
-// The prepared call, once its outputs have their shapes; nullptr where nothing is prepared. `told`:
-// `outs` (nullptr without a shape function) may follow from the operands' dtypes and shapes.
+// The prepared call, once the outputs have their shapes; nullptr if nothing is prepared. `told`:
+// `outs` (nullptr without a shape function) may follow from the operands' dtypes and shapes alone.
 Result<std::shared_ptr<const ShapedCall>> CallNow(const Instruction& in, const BoundOp& op,
                                                   RunState& run, bool told,
                                                   const RunState::OutMetas* outs, KernelFn fn) {
@@ -56,7 +56,7 @@ Result<std::shared_ptr<const ShapedCall>> CallNow(const Instruction& in, const B
                   : PrepareCall(op, run.frame(), run.services(), constant);
 }
 
-// The outputs are what the instruction was told.
+// Whether the outputs have the shapes that the plan expects.
 bool AsTold(const Instruction& in, const RunState::OutMetas& outs, const Plan& plan) {
   for (size_t i = 0; i < in.op.out.size(); ++i) {
     if (in.op.out[i] == kNoSlot || !plan.slots[in.op.out[i]].is_static) continue;
@@ -68,7 +68,7 @@ bool AsTold(const Instruction& in, const RunState::OutMetas& outs, const Plan& p
   return true;
 }
 
-// The input keeps its shape alone, until it is written: its memory is the output's.
+// Takes the memory of the input, which keeps only its shape until it is written again.
 Tensor GiveUp(const Instruction& in, RunState& run) {
   Tensor& from = run.value(in.op.in[in.takeovers[0]]).tensor();
   Tensor had = std::move(from);
@@ -76,13 +76,14 @@ Tensor GiveUp(const Instruction& in, RunState& run) {
   return had;
 }
 
-// Memory for the next contents of a tensor that has none.
+// Keeps memory for the next contents of an empty tensor.
 void KeepSpare(BufferRef memory, Tensor* t) {
   t->Bind(std::move(memory));
   t->Bind(static_cast<void*>(nullptr));
 }
 
-// An output that is a copy of an input which nobody else needs becomes that input's memory.
+// If the output is a copy of an input that is not used afterwards, it takes over the input's
+// memory.
 bool TakeOver(const Instruction& in, const RunState::OutMetas& outs, RunState& run) {
   if (in.takeovers.empty() || in.appends) return false;
   const Tensor& from = run.value(in.op.in[in.takeovers[0]]).tensor();
@@ -92,7 +93,8 @@ bool TakeOver(const Instruction& in, const RunState::OutMetas& outs, RunState& r
       !from.is_contiguous())
     return false;
   Tensor& out = run.value(in.op.out[in.takeovers[1]]).MutableTensor();
-  // What a turn replaces is as large as what the next one makes: they change places.
+  // In a loop, the memory that this output replaces fits the next iteration's input: the two
+  // exchange their memory.
   BufferRef spare;
   if (in.ir_block != 0 && out.shape() == to.shape && out.dtype() == to.dtype && out.buffer() &&
       out.buffer()->unique())
@@ -103,8 +105,8 @@ bool TakeOver(const Instruction& in, const RunState::OutMetas& outs, RunState& r
   return true;
 }
 
-// An output that begins with an input which nobody else needs is made behind that, if there is room
-// in its memory: the kernel finds the input in its place.
+// If the output begins with an input that is not used afterwards, and the input's memory has room
+// for it, the output is made in that memory: the kernel finds the input in its place.
 bool Append(const Instruction& in, const RunState::OutMetas& outs, RunState& run) {
   if (!in.appends) return false;
   const Tensor& from = run.value(in.op.in[in.takeovers[0]]).tensor();
@@ -121,12 +123,12 @@ bool Append(const Instruction& in, const RunState::OutMetas& outs, RunState& run
   return true;
 }
 
-// The outputs are there, whoever found their shapes, and when.
+// To be called when the outputs have been written.
 Status Done(const Instruction& in, RunState& run) {
   return in.claims ? CompareClaims(in, run) : Status::Ok();
 }
 
-// A call whose operands are what they were the last time.
+// Executes a call whose operands have the same shapes as last time.
 Status CallAgain(const Instruction& in, const ShapedCall& call, RunState& run) {
   if (TakeOver(in, call.outs, run)) return Done(in, run);
   const bool appended = Append(in, call.outs, run);

@@ -15,7 +15,8 @@ namespace {
 
 using Mode = Instruction::Mode;
 
-// The variable, whose memory stays where it has a place, becomes what the hidden slot holds.
+// Moves the hidden slot's value to the variable; a variable with a fixed place gets a copy of the
+// bytes.
 void Replace(const Instruction::Rewrite& r, const Plan& plan, Value* const* frame) {
   if (plan.slots[r.real].storage == Storage::kPool) {
     *frame[r.real] = std::move(*frame[r.hidden]);
@@ -39,8 +40,8 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
     const uint32_t s = in.op.out[k];
     if (s == kNoSlot) continue;
     const Slot& slot = plan.slots[s];
-    // A slot with planned memory needs none, nor does a variable that is rewritten in place, nor an
-    // array.
+    // No memory is needed by a slot with planned memory, a variable that is rewritten in place, or
+    // an array.
     if (slot.storage != Storage::kPool || !slot.is_static ||
         (!slot.versioned && IsOperand(in.op.in, s)))
       continue;
@@ -50,7 +51,7 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
       if (in.takeovers[t + 1] != k || plan.consumers[source] != 1) continue;
       const Tensor& from = frame[source]->tensor();
       if (!from.buffer() || !from.buffer()->unique()) continue;
-      // The memory alone: the output may be of another type.
+      // Only the memory is taken over: the output may have another type.
       Tensor to = from.Reshaped(slot.shape());
       to.SetMeta(slot.dtype, slot.shape());
       *frame[s] = std::move(to);
@@ -99,7 +100,7 @@ Status Interpreter::CallWide(const Instruction& in, RunState& run) {
   return status;
 }
 
-// An instruction of a run that somebody watches, or asked to end.
+// Executes an instruction of a run that is observed, or that is asked to end.
 Status Interpreter::CallWatched(const Instruction& in, RunState& run, int thread) {
   RunControl& control = run.control();
   HEDDLE_RETURN_IF_ERROR(control.Look());
@@ -117,8 +118,8 @@ Status Interpreter::CallWatched(const Instruction& in, RunState& run, int thread
   return status;
 }
 
-// A small value, or memory without one, stays: a body's next turn can mostly reuse it, which is
-// cheaper than to free and allocate.
+// A small value, or memory without a value, is kept: the next iteration of a body can mostly reuse
+// it, which is cheaper than to free and allocate.
 static bool StaysForNextTurn(const Value& v) {
   constexpr size_t kSmall = 16 << 10;
   return v.is_tensor() && v.tensor().buffer() &&
@@ -134,7 +135,7 @@ static void GiveBack(const Instruction& in, RunState& run, int thread) {
     trace->EndSpan(thread, RunTrace::Part::kRelease, 0, &in);
 }
 
-// The usual instruction takes no further call: a loop's body may do little.
+// The usual instruction needs no further call: the instructions of a loop's body may be tiny.
 inline Status Interpreter::Execute(const Instruction& in, RunState& run, int thread) {
   KernelContext ctx(in.op, run.frame(), run.services(), in.state);
   Status s = run.control().attention()  ? CallWatched(in, run, thread)
@@ -144,7 +145,8 @@ inline Status Interpreter::Execute(const Instruction& in, RunState& run, int thr
   return s;
 }
 
-// Executes count instructions, at(0), at(1), …; what is thrown or returned gets its place.
+// Executes the instructions at(0), at(1), …, at(count - 1); an error or an exception gets the
+// instruction's location.
 template <typename At>
 Status Interpreter::ExecuteAll(size_t count, At&& at, RunState& run, int thread) {
   const Instruction* in = nullptr;
@@ -171,7 +173,7 @@ Status Interpreter::RunNested(int block, bool first, RunState& run) {
   const size_t done = first ? 0 : plan.once;
   const Instruction* const all = plan.instructions.data();
   const int thread = run.control().ThreadOf(block);
-  // The operator's own work between two iterations counts as the operator's.
+  // The operator's own work between two iterations counts as the operator's time.
   if (RunTrace* trace = run.control().trace()) {
     trace->threads[static_cast<size_t>(thread)].last = 0;
     run.control().NoteRecords(thread, run.frame());
@@ -192,7 +194,7 @@ Status Interpreter::RunNested(int block, bool first, RunState& run) {
 
 namespace {
 
-// Whether a loop has another turn.
+// Reads a loop's condition.
 Status GoesOn(const Value& condition, bool* go_on) {
   const Tensor& t = condition.tensor();
   if (!t.initialized() || t.dtype() != DType::kBool || t.numel() != 1)
@@ -204,14 +206,14 @@ Status GoesOn(const Value& condition, bool* go_on) {
 
 }  // namespace
 
-// What the kernel of the loop does, with less between the turns: small ones take not much longer.
+// Does what the loop's kernel does, with less overhead between iterations.
 Status Interpreter::RunLoop(const Instruction& in, RunState& run) {
   const LoopPlan& loop = run.plan().loops[in.loop];
   const BlockPlan& body = run.plan().blocks[static_cast<size_t>(loop.body)];
   const Value& condition = run.value(loop.condition);
   const Instruction* const all = body.instructions.data();
   const size_t end = body.instructions.size() - body.tail.size();
-  const Instruction* now = nullptr;  // nullptr: the fault is the loop's
+  const Instruction* now = nullptr;  // nullptr: an error is the loop's own
   for (int block : in.loops) run.BeginLoop(block);
   if (!condition.is_tensor()) return InvalidArgument("'Condition' is no tensor");
   const Status status = Guard([&] {
@@ -228,7 +230,7 @@ Status Interpreter::RunLoop(const Instruction& in, RunState& run) {
       }
       for (size_t i = run.IsFirst(loop.body) ? 0 : body.once; i < end; ++i) {
         now = &all[i];
-        Status s = Execute(*now, run, 0);  // nobody watches: the thread's number is not used
+        Status s = Execute(*now, run, 0);  // not observed, so the thread's number is not used
         if (!s.ok()) [[unlikely]]
           return s;
       }
@@ -245,7 +247,7 @@ Status Interpreter::RunOne(const Instruction& instruction, RunState& run, int th
 
 namespace {
 
-// The thread begins to take part; `instructions`: that it is likely to execute.
+// Notes in the trace that the thread takes part.
 void Join(RunState& run, int thread) {
   RunTrace* const trace = run.control().trace();
   if (trace == nullptr) return;
@@ -286,8 +288,8 @@ Status Interpreter::RunMeasured(RunState& run, CostMeter& meter, double* ns) {
 
 namespace {
 
-// A thread joins the lanes of a sub-block. Thread 0 runs the block itself; any other thread has
-// waited for work since its last event or span.
+// Notes in the trace that a thread joins the lanes of a sub-block. Thread 0 runs the block itself;
+// any other thread has waited for work since its last event or span.
 void JoinBody(RunState& run, int thread) {
   RunTrace* const trace = run.control().trace();
   if (trace == nullptr || thread == 0) return;
@@ -297,13 +299,14 @@ void JoinBody(RunState& run, int thread) {
     trace->EndNestedSpan(thread, RunTrace::Part::kWaitWork, trace->start);
 }
 
-// Predecessors may have ended on other threads after the last event here: the next begins now.
+// Ends the time of dispatching: the next instruction begins now, after predecessors that may have
+// ended on other threads.
 void BeginPart(RunTrace* trace, int thread) {
   if (trace != nullptr) trace->EndSpan(thread, RunTrace::Part::kDispatch, Ticks(), nullptr);
 }
 
-// Calls fn(begin, end) for each range of instructions in [begin, end) that a loop executes in each
-// iteration. False: a call returned false, which ended the walk.
+// Calls fn(begin, end) for each maximal range in [begin, end) of instructions that every iteration
+// executes. False: a call returned false, which ended the walk.
 template <typename Fn>
 bool ForRepeated(const Instruction* all, uint32_t begin, uint32_t end, Fn&& fn) {
   while (begin < end) {
@@ -317,7 +320,7 @@ bool ForRepeated(const Instruction* all, uint32_t begin, uint32_t end, Fn&& fn) 
 
 }  // namespace
 
-// Kernels in lanes use one thread each, even if those of block 0 use several. Block 0 executes one
+// In lanes kernels use one thread each, even if those of block 0 use several. Block 0 runs one
 // instruction after another, so the calling thread is the run's thread 0.
 Status Interpreter::RunBodyLanes(int block, bool first, RunState& run) {
   const BlockPlan& plan = run.plan().blocks[block];
@@ -354,7 +357,7 @@ Status Interpreter::RunBodyLanes(int block, bool first, RunState& run) {
   };
   const RunState::Helpers helpers = *run.helpers();
   IntraOp* const intra = std::exchange(run.services().intra, &helpers.arena->intra());
-  run.UseHelpers(nullptr);  // blocks inside have none
+  run.UseHelpers(nullptr);  // blocks inside have no helpers
   helpers.pool->Run([&](int thread) { helpers.arena->Execute([&] { participate(thread); }); },
                     plan.lanes->lanes);
   run.UseHelpers(&helpers);
@@ -395,7 +398,7 @@ Status Interpreter::RunLanes(RunState& run, HostPool& pool, KernelArena& arena) 
 
 namespace {
 
-// Publishes ready tasks and wakes those who sleep.
+// Pushes ready tasks and wakes sleeping threads.
 void PublishAll(RunState::Queue& q, const std::vector<uint32_t>& tasks) {
   if (tasks.empty()) return;
   q.ready.PushAll(tasks);
@@ -403,7 +406,7 @@ void PublishAll(RunState::Queue& q, const std::vector<uint32_t>& tasks) {
   if (q.sleeping > 0) q.changed.NotifyAll();
 }
 
-// Publishes a ready task and wakes a sleeper if there is one.
+// Pushes a ready task and wakes a sleeping thread, if there is one.
 void Publish(RunState::Queue& q, int participant, uint32_t task) {
   q.ready.Push(participant, task);
   MutexLock lock(q.mutex);
@@ -420,9 +423,9 @@ void Finish(RunState& run, Status error) {
   q.changed.NotifyAll();
 }
 
-// The next task of this participant, when none was ready; false when the run is over.
-// Looks for interrupts meanwhile, so that the host's calls are made on the thread that they are
-// for; who works ends for the others.
+// Waits for a task; false when the run is over. A waiting thread looks for interrupts, so that the
+// host's calls are made on the thread that they are meant for; ending the run is left to the
+// threads that execute.
 bool AwaitTask(RunState::Queue& q, int participant, uint32_t* task) {
   constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
   const Interrupts* const mine = Interrupts::Current();
@@ -431,8 +434,8 @@ bool AwaitTask(RunState::Queue& q, int participant, uint32_t* task) {
     if (q.ready.Pop(participant, task)) return true;
     MutexLock lock(q.mutex);
     if (q.unfinished.load(std::memory_order_acquire) == 0 || q.failed.load()) return false;
-    // A task published between Pop and here was pushed before its publisher takes the mutex, so
-    // looking once more under the mutex misses nothing.
+    // A publisher pushes its task before it takes the mutex, so a second look under the mutex
+    // misses none.
     if (q.ready.Pop(participant, task)) return true;
     ++q.sleeping;
     if (mine == nullptr)
@@ -446,7 +449,7 @@ bool AwaitTask(RunState::Queue& q, int participant, uint32_t* task) {
   }
 }
 
-// The next task; false when the run is over.
+// The next task, ready or awaited; false when the run is over.
 bool NextTask(RunState& run, int participant, uint32_t* task) {
   RunState::Queue& q = *run.queue();
   RunTrace* const trace = run.control().trace();
@@ -479,8 +482,8 @@ void Interpreter::RunTasks(int participant, RunState& run) {
         tasks.node_begin[task + 1] - tasks.node_begin[task],
         [&](size_t i) -> const Instruction& { return instructions[members[i]]; }, run, participant);
     if (!s.ok()) return Finish(run, std::move(s));
-    // The most urgent successor that became ready stays here, the others are published. With
-    // priorities all are: another one that is ready may go first.
+    // Keeps the most urgent of the successors that became ready, and publishes the others. With
+    // priorities all are published, since another ready task may come first.
     uint32_t keep = kNoSlot;
     for (uint32_t e = g.succ_begin[task]; e < g.succ_begin[task + 1]; ++e) {
       uint32_t next = g.succ[e];

@@ -13,20 +13,20 @@ namespace heddle {
 
 class Interpreter {
  public:
-  // One after another on the calling thread. Stops at the first error.
+  // Executes the instructions one after another on the calling thread. Stops at the first error.
   static Status RunSerial(std::span<const Instruction> ins, RunState& run, int thread = 0);
   // Executes a sub-block from inside one of the run's instructions. Several threads share it if the
-  // plan has lanes for it and the run has helpers. `first` false: a later iteration of a loop,
-  // which skips the instructions whose results the first iteration has left.
+  // plan has lanes for it and the run has helpers. `first` is false in later iterations of a loop,
+  // which skip the instructions whose results the first one has left.
   static Status RunNested(int block, bool first, RunState& run);
-  // One instruction, by the thread that the run's watchers know by this number.
+  // Executes one instruction, by the thread that the run's observers know by this number.
   static Status RunOne(const Instruction& instruction, RunState& run, int thread);
-  // Block 0 on the calling thread, whatever the plan's dispatch.
+  // Executes block 0 on the calling thread, whatever the plan's dispatch is.
   static Status RunOnOneThread(RunState& run);
-  // The same for kSerial, timing each instruction; `ns`: the whole.
+  // The same for kSerial, timing each instruction; `ns`: the time of the run.
   static Status RunMeasured(RunState& run, CostMeter& meter, double* ns);
-  // Side by side on `pool`, the calling thread included. The first error wins; instructions already
-  // started finish, no further ones start.
+  // Execute block 0 on the threads of `pool` and the calling thread. The first error wins;
+  // instructions under way are completed, and no further ones start.
   static Status RunLanes(RunState& run, HostPool& pool, KernelArena& arena);
   static Status RunQueue(RunState& run, HostPool& pool, KernelArena& arena);
 
@@ -38,11 +38,11 @@ class Interpreter {
   [[gnu::always_inline]] static Status Execute(const Instruction& in, RunState& run, int thread);
   template <typename At>
   static Status ExecuteAll(size_t count, At&& at, RunState& run, int thread);
-  // An instruction that runs its block as long as a condition holds.
+  // Executes an instruction that runs its block as long as a condition holds.
   static Status RunLoop(const Instruction& in, RunState& run);
   static Status RunBodyLanes(int block, bool first, RunState& run);
   static Status ExecuteShaped(const Instruction& in, RunState& run);
-  // `watch`: receives when the parts of the call began, nullptr: nobody asks.
+  // `watch` receives when the parts of the call began; nullptr: not needed.
   static Status ExecuteDynamic(const Instruction& in, RunState& run, RunControl::Watch* watch);
   static void RunTasks(int participant, RunState& run);
 };

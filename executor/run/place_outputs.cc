@@ -17,7 +17,7 @@ void Provide(uint32_t slot, DType dtype, const Shape& shape, RunState& run) {
   Tensor& t = run.value(slot).MutableTensor();
   const size_t bytes = BytesFor(dtype, shape);
   const BufferRef& b = t.buffer();
-  const bool spare = t.raw() == nullptr;  // the memory is there for what comes
+  const bool spare = t.raw() == nullptr;  // the memory was kept for the next contents
   if (b && b->unique() && b->bytes() >= bytes && (spare || t.raw() == b->data())) {
     if (spare) t.Bind(b->data());
     t.SetMeta(dtype, shape);
@@ -44,8 +44,8 @@ Status CheckRewrites(const Instruction& in, const std::vector<ShapeContext::OutM
   return Status::Ok();
 }
 
-// An output that the operator will not write holds nothing afterwards, whatever an earlier run or
-// step of a loop left in its variable. (One of the scope keeps what it has.)
+// Empties an output that the operator will not write, whatever an earlier run or iteration left in
+// its variable. (A variable of the scope keeps its value.)
 void Forget(const Instruction& in, uint32_t slot, RunState& run) {
   if (run.plan().slots[slot].storage == Storage::kScope) return;
   Value& v = run.value(slot);
@@ -53,7 +53,7 @@ void Forget(const Instruction& in, uint32_t slot, RunState& run) {
 }
 
 // Gives an output its inferred shape. The output of an in-place rewrite keeps the variable's memory
-// when shape and dtype stay; any other one must not write where somebody may still read.
+// if shape and dtype stay the same; any other output gets memory that is not read any more.
 void PlaceOutput(const Instruction& in, uint32_t slot, const ShapeContext::OutMeta& meta,
                  RunState& run) {
   Value& v = run.value(slot);
@@ -62,7 +62,7 @@ void PlaceOutput(const Instruction& in, uint32_t slot, const ShapeContext::OutMe
     if (v.tensor().dtype() == meta.dtype && v.tensor().shape() == meta.shape) return;
     v.Clear();
   }
-  if (!rewrite && IsOperand(in.op.in, slot)) return;  // arrays: the kernel looks after itself
+  if (!rewrite && IsOperand(in.op.in, slot)) return;  // an array, which the kernel updates
   Provide(slot, meta.dtype, meta.shape, run);
   if (meta.has_lod) v.tensor().set_lod(meta.lod);
 }
@@ -72,8 +72,8 @@ bool IsArray(uint32_t slot, const Plan& plan) {
   return v != ir::kNoVar && plan.program->vars[v].kind == ir::VarKind::kArray;
 }
 
-// An error where the kernel writes a tensor to output `i`, whose variable is declared as an array.
-// Programs that declare all their variables are refused when they are made
+// An error if the kernel writes a tensor to output `i`, whose variable is declared as an array.
+// Programs that declare all their variables are checked when they are made
 // (core/programs/op_check.h).
 Status CheckMakesArray(const BoundOp& op, size_t i, const RunState& run) {
   const auto& slots = op.def->outputs();
@@ -105,7 +105,7 @@ Status PlaceOutputs(const Instruction& in, const RunState::OutMetas& outs, bool 
       continue;
     }
     if (outs[i].set) HEDDLE_RETURN_IF_ERROR(CheckEmptyDims(outs[i].shape));
-    // The kernel itself takes memory for an output of unknown size.
+    // For an output of unknown size the kernel itself takes memory.
     if (outs[i].set && outs[i].shape.is_static())
       PlaceOutput(in, in.op.out[i], outs[i], run);
     else if (all)

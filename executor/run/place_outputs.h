@@ -1,4 +1,4 @@
-// Memory for the outputs of instructions that have none planned.
+// Memory for outputs that have none planned.
 #pragma once
 
 #include "executor/run/run_state.h"
@@ -7,15 +7,15 @@ namespace heddle {
 
 bool IsOperand(const IdList& list, uint32_t slot);
 
-// Memory for an output: what it has when that suffices and nobody else sees it.
+// Gives an output memory: its own, if that is large enough and not shared, else new memory.
 void Provide(uint32_t slot, DType dtype, const Shape& shape, RunState& run);
 
-// Operators without a shape function give those outputs memory that they write. (Those that run
-// blocks may leave a variable as it is.)
+// Empties the outputs of an operator without a shape function, which itself takes memory for those
+// that it writes. (An operator that runs blocks may leave a variable unchanged.)
 void ForgetOutputs(const Instruction& in, RunState& run);
 
-// Gives the outputs the dtypes and shapes that the shape function has told, and memory. `all`: it
-// has told of everything that the operator writes. kInvalidArgument: a variable would not keep the
+// Gives the outputs the dtypes and shapes that the shape function has set, and memory. `all`: it
+// has set everything that the operator writes. kInvalidArgument: a variable would not keep the
 // shape that the plan relies on.
 Status PlaceOutputs(const Instruction& in, const RunState::OutMetas& outs, bool all, RunState& run);
 

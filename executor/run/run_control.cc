@@ -30,7 +30,7 @@ namespace {
 using Part = RunTrace::Part;
 using Made = RunTrace::Made;
 
-// Memory of values that have no place ahead of time.
+// Records the memory of values that have no planned place.
 void NoteMemory(const Plan& plan, const Instruction& in, Value* const* frame, RunTrace::Thread* t) {
   for (uint32_t s : in.op.out) {
     if (s == kNoSlot || plan.slots[s].storage != Storage::kPool || !frame[s]->is_tensor()) continue;
@@ -41,7 +41,8 @@ void NoteMemory(const Plan& plan, const Instruction& in, Value* const* frame, Ru
   }
 }
 
-// All memory that a value holds. Precondition: a value that is no tensor belongs to the run alone.
+// Lists all memory that a value holds. Precondition: a value that is no tensor belongs to the run
+// alone.
 void Gather(Value& v, std::vector<RunTrace::Memory>* all) {
   const auto add = [&](const Tensor& t) {
     if (t.buffer()) all->emplace_back(t.buffer()->data(), t.buffer()->bytes());
@@ -58,7 +59,7 @@ void Gather(Value& v, std::vector<RunTrace::Memory>* all) {
     for (Value& kept : (*record)[step]) Gather(kept, all);
 }
 
-// Records the memory that has entered or left the slot's list since the last look.
+// Records the memory that has entered or left the slot's list since the last time.
 void NoteList(uint32_t slot, Value& v, RunTrace* trace, RunTrace::Thread* t) {
   if (t->events.empty() || trace->looks.load(std::memory_order_relaxed) <= 0) return;
   const auto event = static_cast<uint32_t>(t->events.size() - 1);
@@ -89,7 +90,7 @@ void NoteLists(const Plan& plan, const Instruction& in, Value* const* frame, Run
   };
   for (uint32_t s : in.op.out)
     if (is_list(s)) NoteList(s, *frame[s], trace, t);
-  // A loop's gradient takes steps out of the record that it is given.
+  // A loop's gradient removes steps from the record that it reads.
   if (!in.op.def->has(kControlFlow)) return;
   for (uint32_t s : in.op.in)
     if (s != kNoSlot && is_record(s)) NoteList(s, *frame[s], trace, t);
@@ -144,7 +145,7 @@ void RunControl::StartTrace(Value* const* frame) {
 
 bool RunControl::IsAmong(const CheckedOps& ops, const Instruction& in) const {
   const auto block = static_cast<size_t>(in.ir_block);
-  if (block >= ops.size()) return false;  // made by passes
+  if (block >= ops.size()) return false;  // a block that passes made
   const std::vector<bool>& marks = ops[block];
   const ir::Op* const op = plan_.NearestOperator(in);
   const int index = op != nullptr ? op->index : -1;
@@ -173,7 +174,7 @@ void RunControl::Arm(const RunOptions& options, int threads, Watcher& watcher,
   if (options.wait_after_each) Raise(kWaitEach);
   if (options.stop.stop_possible()) stopper_.emplace(options.stop, Stopper{this});
   if (options.deadline && *options.deadline <= std::chrono::steady_clock::now())
-    Raise(kDeadline);  // nothing is left to chance, however short the program
+    Raise(kDeadline);  // at once, so that even a short program is ended
   else if (options.deadline)
     deadline_id_ = watcher.At(*options.deadline, [this] { Raise(kDeadline); });
   if (stalls) {
@@ -194,7 +195,7 @@ void RunControl::Disarm() {
   uint64_t stall = 0;
   {
     MutexLock lock(stall_mutex_);
-    stall_options_ = nullptr;  // from here on no further look is arranged
+    stall_options_ = nullptr;  // no further call of LookForStall is arranged
     std::swap(stall, stall_id_);
   }
   if (stall != 0) watcher_->Remove(stall);

@@ -1,9 +1,8 @@
-// RunControl: the outside's grip on a run under way: cancelling, deadlines, a look at stalls,
-// traces, and at what is written.
+// RunControl: controls a run from outside: cancelling, deadlines, detection of stalls, traces, and
+// checks of results.
 //
-// Costs a run nothing but one relaxed load per instruction while nobody asked for anything.
-// Threads: Raise from any thread; the rest by whoever owns the run, before and
-// after.
+// Costs a run one relaxed load per instruction while none of these is in use. Threads: Raise may be
+// called from any thread; everything else by the owner of the run, before and after it.
 #pragma once
 
 #include <atomic>
@@ -25,7 +24,7 @@
 
 namespace heddle {
 
-// Operators of the file, by block and their index there.
+// A flag per operator of the file, by block and index in it.
 using CheckedOps = std::vector<std::vector<bool>>;
 
 class RunControl final : public Interrupts {
@@ -33,55 +32,56 @@ class RunControl final : public Interrupts {
   explicit RunControl(const Plan& plan) : plan_(plan) {}
   ~RunControl() { Disarm(); }
 
-  // Something is to be looked at before the next instruction.
+  // Whether some option must be looked at before the next instruction.
   bool attention() const { return bits_.load(std::memory_order_relaxed) != 0; }
-  // For Interrupts::Scope, around what a thread does for the run; nullptr: nothing ends it.
+  // For Interrupts::Scope, around what a thread does for the run; nullptr: nothing can end it.
   Interrupts* interrupts() { return may_end_ ? this : nullptr; }
-  // Somebody wants to know about every instruction.
+  // Whether each instruction is observed.
   bool observed() const { return (bits_.load(std::memory_order_relaxed) & kObserved) != 0; }
   // Whether the instruction's outputs are checked for NaN and infinity.
   bool Checks(const Instruction& in) const {
     if ((bits_.load(std::memory_order_relaxed) & kCheck) == 0) return false;
     return checked_ == nullptr || IsAmong(*checked_, in);
   }
-  // Each piece of work is waited for before the next one.
+  // Whether each piece of work is awaited before the next one.
   bool waits_after_each() const { return (bits_.load(std::memory_order_relaxed) & kWaitEach) != 0; }
-  // Around an instruction, those of blocks that it runs included: what EndInstruction is to know.
+  // What EndInstruction needs from BeginInstruction. The two surround every instruction, also in
+  // sub-blocks.
   struct Watch {
-    const Instruction* outer = nullptr;  // the one that runs the block
+    const Instruction* outer = nullptr;  // the instruction that runs the block
     uint64_t begin = 0, outer_nested = 0;
-    // Of an instruction whose shapes are found while running, see TraceSpan.
+    // For an instruction whose shapes are found at run time, see TraceSpan.
     uint64_t infer_begin = 0, infer_end = 0, compute_begin = 0;
   };
   Watch BeginInstruction(int thread, const Instruction& in);
   void EndInstruction(int thread, const Instruction& in, const Watch& watch, Value* const* frame);
-  // The thread of the instruction that runs a sub-block; 0 while nobody observes.
+  // The thread of the instruction that runs a sub-block; 0 if the run is not observed.
   int ThreadOf(int block) const {
     return thread_of_.empty() ? 0 : thread_of_[static_cast<size_t>(block)];
   }
   // Starts the trace before the run's first instruction. Precondition: the run is traced.
   void StartTrace(Value* const* frame);
-  // Called before a traced run of a sub-block: its operator may have put values into records of
-  // steps.
+  // To be called before a traced run of a sub-block: its operator may have added values to records
+  // of steps.
   void NoteRecords(int thread, Value* const* frame);
-  // The record of the run; nullptr: the run is not traced.
+  // The trace of the run; nullptr: the run is not traced.
   RunTrace* trace() const { return trace_.get(); }
 
-  // Arms what the options ask for; Disarm after the run, before the options go away (the destructor
-  // does it for a run that ended by an exception).
-  // `checked`: what check_nan_inf looks at; null: everything. `dispatchers`: threads beside the
-  // others, which execute no instruction. `caller`: where the host's calls are made.
+  // Arm puts the options into effect, before a run. Disarm must be called after the run, while the
+  // options exist (the destructor does it for a run that ended by an exception). `checked`: what
+  // check_nan_inf checks; null: everything. `dispatchers`: additional threads that execute no
+  // instructions. `caller`: the thread on which the host's calls are made.
   void Arm(const RunOptions& options, int threads, Watcher& watcher,
            const CheckedOps* checked = nullptr, size_t dispatchers = 0,
            std::thread::id caller = std::this_thread::get_id());
   void Disarm();
-  // After the run: the trace, for whoever puts it into words.
+  // The raw trace, after the run.
   std::unique_ptr<RunTrace> TakeTrace() { return std::move(trace_); }
 
  private:
-  // Beside those of Interrupts.
+  // Bits besides those of Interrupts.
   enum : uint32_t { kObserved = 8, kCheck = 16, kWaitEach = 32 };
-  // The view of one thread, on a cache line of its own.
+  // What one thread is doing, on a cache line of its own.
   struct alignas(128) ThreadView {
     std::atomic<const Instruction*> current{nullptr};
     std::atomic<uint64_t> ended{0};
@@ -96,19 +96,19 @@ class RunControl final : public Interrupts {
   std::string Describe(const Instruction& in) const;
 
   const Plan& plan_;
-  bool may_end_ = false;  // before its instructions have ended
+  bool may_end_ = false;  // until its instructions have ended
   mutable HostLine host_;
   const CheckedOps* checked_ = nullptr;
   std::optional<std::stop_callback<Stopper>> stopper_;
   std::unique_ptr<ThreadView[]> views_;
-  // Per block, while somebody observes: see ThreadOf. Each is written by the thread that is about
-  // to run the block.
+  // Per block, if the run is observed: see ThreadOf. Written by the thread that is about to run the
+  // block.
   std::vector<int> thread_of_;
   int threads_ = 0;
   std::unique_ptr<RunTrace> trace_;
   Watcher* watcher_ = nullptr;
   uint64_t deadline_id_ = 0;
-  // State of the look for stalls.
+  // State of the detection of stalls.
   Mutex stall_mutex_;
   const RunOptions* stall_options_ HEDDLE_GUARDED_BY(stall_mutex_) = nullptr;
   uint64_t stall_id_ HEDDLE_GUARDED_BY(stall_mutex_) = 0;

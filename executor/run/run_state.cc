@@ -28,7 +28,7 @@ RunState::RunState(std::shared_ptr<const Plan> plan, const Services& services, b
   services_.forced = plan_->forced.get();
   for (size_t i = 0; i < values_.size(); ++i) frame_[i] = &values_[i];
   for (const auto& [slot, value] : plan_->constants) values_[slot] = value;
-  // Tensors without elements have a place in an arena of no bytes.
+  // Tensors without elements have offsets even in an arena of no bytes.
   if (own_arena && !plan_->arena_slots.empty()) {
     arena_ = plan_->lean ? services_.allocator->AllocateTight(plan_->arena_bytes)
                          : services_.allocator->Allocate(plan_->arena_bytes);
@@ -68,7 +68,7 @@ void RunState::BindArena() {
   }
 }
 
-// Mostly the block of the last time.
+// Mostly it is the block of the last run, and nothing has to be bound again.
 void RunState::Borrow(std::shared_ptr<ArenaBlocks> blocks) {
   BufferRef block = blocks->Take(*services_.allocator);
   const bool same = arena_ && arena_->data() == block->data();
@@ -93,8 +93,8 @@ bool Overlap(const Tensor& a, const Tensor& b) {
   return begin(a) < begin(b) + b.bytes() && begin(b) < begin(a) + a.bytes();
 }
 
-// The copy lies in the executor's pool: if the caller drops it before the next run, that run's copy
-// takes the same memory.
+// The copy is in the executor's pool: if the caller drops it before the next run, that run's copy
+// reuses the memory.
 Tensor CopyOf(const Tensor& t, TensorAllocator& allocator) {
   if (!t.is_contiguous()) {
     Tensor copy = t.Clone();
@@ -120,8 +120,8 @@ Status CopyTo(const Tensor& from, const std::string& name, Tensor to) {
 
 }  // namespace
 
-// Fetched values that a run makes in memory of its own are made in the caller's instead, unless
-// operators still read a feed that lies there.
+// Outputs for which the run has memory of its own are written to the caller's memory instead,
+// unless a feed lies there, which operators still read.
 void RunState::BindOutputs(const std::vector<Tensor>& bound) {
   for (size_t i = 0; i < bound.size(); ++i) {
     const PlanFetch& f = plan_->fetches[i];
@@ -136,7 +136,7 @@ void RunState::BindOutputs(const std::vector<Tensor>& bound) {
   }
 }
 
-// The memory of a feed is the user's, and stays as it is.
+// Replaces the feed by a copy, since its memory belongs to the caller.
 void RunState::HoldTruths(Value* v) const {
   const size_t bytes = v->tensor().bytes();
   if (AreTruths(v->tensor().raw(), bytes)) return;
@@ -176,7 +176,8 @@ void RunState::Begin(const std::vector<const Value*>& feeds, const std::vector<T
 Status RunState::Fetch(size_t count, size_t required, const std::vector<Tensor>& bound,
                        std::vector<Value>* out) {
   out->resize(count);
-  for (uint32_t s : plan_->view_slots) value(s) = Value();  // memory may be handed over
+  // Releases memory that may be handed over.
+  for (uint32_t s : plan_->view_slots) value(s) = Value();
   for (size_t i = 0; i < count; ++i) {
     const PlanFetch& f = plan_->fetches[i];
     Value& v = value(f.slot);
@@ -212,7 +213,7 @@ Status RunState::Fetch(size_t count, size_t required, const std::vector<Tensor>&
 
 namespace {
 
-// Drops a list's values and keeps its capacity for the next run.
+// Removes a list's values and keeps its capacity for the next run.
 void Empty(Value* list) {
   if (list->is_array() && list->initialized()) return list->mutable_array().clear();
   if (list->is_rows() && list->initialized()) {
@@ -246,7 +247,7 @@ void RunState::End() {
   if (tokens_) tokens_->End();
 }
 
-// Also of a block without instructions, which may stand in a loop without end.
+// Looks for an interrupt even if the block is empty: it may be the body of an endless loop.
 Status RunState::RunBlock(int block) {
   if (control_.attention()) HEDDLE_RETURN_IF_ERROR(control_.Look());
   if (device_bodies_ != nullptr && device_bodies_->Has(block)) return device_bodies_->Run(block);

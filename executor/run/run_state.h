@@ -1,7 +1,7 @@
-// RunState: what one run of a Plan needs for itself. Reused by later runs of the same Plan.
+// RunState: the memory and counters of one run of a Plan, reused by later runs of the same Plan.
 //
-// Ownership: keeps its Plan alive. Threads: one run at a time; inside a run that several threads
-// share the instructions' order keeps them apart.
+// Ownership: keeps its Plan alive. Threads: one run at a time; inside a run on several threads, the
+// order of the instructions keeps accesses apart.
 #pragma once
 
 #include <array>
@@ -28,14 +28,13 @@ struct DeviceRun;
 
 class RunState final : public BlockRunner, public RankRun {
  public:
-  // Throws std::bad_alloc when there is no memory for the arena. Without an arena of its own, a
-  // state borrows a block for each run.
+  // Throws std::bad_alloc if there is no memory for the arena. Without an arena of its own, a state
+  // borrows a block for each run.
   RunState(std::shared_ptr<const Plan> plan, const Services& services, bool own_arena = true);
   ~RunState() override;
-  // Before a run: temporaries lie in one of the blocks, which holds the plan's arena. Throws
-  // std::bad_alloc.
+  // Before a run: borrows a block for the plan's arena. Throws std::bad_alloc.
   void Borrow(std::shared_ptr<ArenaBlocks> blocks);
-  // After one; nothing happens where none was borrowed.
+  // After a run: gives the block back, if one was borrowed.
   void GiveBackBlock();
 
   const Plan& plan() const { return *plan_; }
@@ -46,39 +45,41 @@ class RunState final : public BlockRunner, public RankRun {
   RandomState& random() { return random_; }
   RunControl& control() { return control_; }
   // Sets the threads that help kernels, and the arena of kernels that may use all threads (nullptr:
-  // none). Called before a run.
+  // none). To be called before a run.
   void UseArenas(IntraOp& intra, KernelArena* wide) {
     services_.intra = &intra;
     wide_ = wide;
   }
   KernelArena* wide() const { return wide_; }
-  // The threads that share the lanes of sub-blocks, and the arena of the kernels there.
+  // The threads that share the lanes of sub-blocks, and the arena of their kernels.
   struct Helpers {
     HostPool* pool;
     KernelArena* arena;
   };
-  // nullptr: sub-blocks run on the thread that calls them. Precondition: no lanes are under way.
+  // nullptr: sub-blocks run on the calling thread. Precondition: no lanes are running.
   void UseHelpers(const Helpers* helpers) {
     helpers_ = helpers != nullptr ? std::optional(*helpers) : std::nullopt;
   }
   const Helpers* helpers() const { return helpers_ ? &*helpers_ : nullptr; }
-  // The run is one of this rank's; nullptr: of none. Called before a run.
+  // Sets the rank to which the run belongs; nullptr: none. To be called before a run.
   void set_communicator(Communicator* communicator) { communicator_ = communicator; }
   Communicator* communicator() const override { return communicator_; }
 
-  // For tests: nothing that an earlier run left behind can be taken for this run's.
+  // For tests: overwrites memory, so that nothing an earlier run left behind can pass for this
+  // run's.
   void PoisonMemory();
-  // Binds feeds (in the plan's order), outputs and views. `bound`: the caller's memory for fetched
-  // values, by position, where there is some. Throws std::bad_alloc.
+  // Binds feeds (in the plan's order), outputs and views. `bound`: by position, the caller's memory
+  // for fetched values, or empty. Throws std::bad_alloc.
   void Begin(const std::vector<const Value*>& feeds, const std::vector<Tensor>& bound);
-  // The first `count` fetched values, in order; those beyond `required` may hold nothing.
+  // Moves out the first `count` fetched values, in order; those beyond `required` may be empty.
   Status Fetch(size_t count, size_t required, const std::vector<Tensor>& bound,
                std::vector<Value>* out);
-  // Drops everything the run held but the arena; called after every run, failed ones included.
+  // Drops everything that the run held except the arena; to be called after every run, also after a
+  // failed one.
   void End();
 
   Status RunBlock(int block) override;
-  // Runs the blocks that a device executes, for operators that the plan says a device may run
+  // Runs blocks on a device, for operators whose blocks the plan gives to a device
   // (DevicePlan::Runs); nullptr: there are none.
   class DeviceBodies {
    public:
@@ -91,43 +92,44 @@ class RunState final : public BlockRunner, public RankRun {
   void UseDeviceBodies(DeviceBodies* bodies) { device_bodies_ = bodies; }
   // The next run of the block is a loop's first iteration.
   void BeginLoop(int block) { iterates_[static_cast<size_t>(block)] = 0; }
-  // No iteration has begun; from now on, one has.
+  // Whether the block's next run is a first iteration; clears that.
   bool IsFirst(int block) {
     return std::exchange(iterates_[static_cast<size_t>(block)], uint8_t{1}) == 0;
   }
   Status Interrupted() const override { return control_.Look(); }
 
-  // Memory for what is written to a pooled slot. Throws std::bad_alloc.
+  // Memory for a value of a pooled slot. Throws std::bad_alloc.
   BufferRef TakeMemory(uint32_t slot, size_t bytes) {
     return tokens_ ? tokens_->Take(slot, bytes) : services_.allocator->Allocate(bytes);
   }
 
-  // To the block that fills it, one of the plan's kept lists, with the room of an earlier run.
+  // Gives one of the plan's kept lists to the block that fills it, with the capacity of an earlier
+  // run.
   void GiveList(uint32_t k) {
     Value& list = value(plan_->kept_lists[k]);
     if (!list.initialized()) std::swap(list, kept_lists_[k]);
   }
 
-  // Nobody needs a pooled slot's contents any more.
+  // Releases a pooled slot's contents.
   void Release(uint32_t slot) {
     const bool keeps_shape = !plan_->keeps_shape.empty() && plan_->keeps_shape[slot];
     value(slot) = keeps_shape ? ShapeOf(value(slot)) : Value();
   }
-  // One reader of a counted slot has finished; the last one gives the memory back.
+  // Counts down the readers of a counted slot; the last one releases its contents.
   void CountRead(uint32_t slot) {
     if (readers_[slot].fetch_sub(1, std::memory_order_acq_rel) == 1) value(slot) = Value();
   }
 
-  // Starts the count of a counted slot's readers again, before a run of its block.
+  // Resets the count of a counted slot's readers, before a run of its block.
   void CountReadersAnew(uint32_t slot) {
     readers_[slot].store(static_cast<int>(plan_->consumers[slot]), std::memory_order_relaxed);
   }
 
-  // What the instruction's calls were in the latest run.
+  // The calls of the instruction in the latest run.
   CallMemo& MemoOf(const ShapedCalls& calls) { return memos_[calls.place]; }
 
-  // Room for what a shape function answers, emptied; kept from call to call, since a loop's body
-  // would take it from the heap for each of its instructions. Any thread of the run.
+  // A buffer for the answer of a shape function. It is kept from call to call, since a loop's body
+  // would otherwise allocate for each of its instructions. Any thread of the run may call this.
   using OutMetas = std::vector<ShapeContext::OutMeta>;
   std::unique_ptr<OutMetas> TakeOutMetas() {
     for (auto& spare : spare_metas_)
@@ -162,29 +164,30 @@ class RunState final : public BlockRunner, public RankRun {
   };
   FirstError& error() { return error_; }
 
-  // A variable of which the run has written something else than its program claims. Any thread.
+  // Notes a variable to which the run has written something else than its program claims. Any
+  // thread may call this.
   void NoteOtherwise(ir::VarId v) {
     MutexLock lock(otherwise_mutex_);
     otherwise_.push_back(v);
   }
-  // Those variables. Called after a run.
+  // The variables noted; to be called after a run.
   std::vector<ir::VarId> TakeOtherwise() {
     MutexLock lock(otherwise_mutex_);
     return std::exchange(otherwise_, {});
   }
 
-  // State that runs with a device keep from run to run; the first run makes it.
+  // What runs with a device keep from run to run; the first run makes it.
   std::shared_ptr<DeviceRun>& device_run() { return device_run_; }
-  // In the newest run the kernels were put on the device as one captured piece.
+  // Whether, in the latest run, the kernels were put on the device as one captured piece.
   bool replayed() const { return replayed_; }
   void set_replayed(bool replayed) { replayed_ = replayed; }
 
   LaneRun* lane_run() { return lane_run_.get(); }
   LaneRun* body_lanes(int block) { return body_lanes_[static_cast<size_t>(block)].get(); }
-  // Runs from a queue: counters per task, ready tasks. Memory ordering: a task's predecessors
-  // happen before it, by the acq_rel decrements of `waiting`; all tasks happen before the end, by
-  // those of `unfinished`. A task is pushed before its publisher takes the mutex, and a thread
-  // looks for one once more under the mutex before it sleeps, so that no wake-up is lost.
+  // The state of a run from a queue. Memory ordering: a task's predecessors happen before it, by
+  // the acq_rel decrements of `waiting`; all tasks happen before the end, by those of `unfinished`.
+  // A task is pushed before its publisher takes the mutex, and a thread looks once more under the
+  // mutex before it sleeps, so no wake-up is lost.
   struct Queue {
     std::vector<std::atomic<uint32_t>> waiting;
     WorkQueue ready;
@@ -200,7 +203,7 @@ class RunState final : public BlockRunner, public RankRun {
 
  private:
   void BindOutputs(const std::vector<Tensor>& bound);
-  // Replaces a bool feed by a copy whose bytes are 0 and 1, where it has others.
+  // Replaces a bool feed that has bytes other than 0 and 1 by a copy that has not.
   void HoldTruths(Value* v) const;
   void BindArena();
 
@@ -214,23 +217,24 @@ class RunState final : public BlockRunner, public RankRun {
   std::vector<Value> values_;
   std::vector<Value*> frame_;
   BufferRef arena_;
-  std::unique_ptr<RunTokens> tokens_;  // null: the plan has no use for them
+  std::unique_ptr<RunTokens> tokens_;  // null: the plan has no loose values
   bool poison_ = false;
-  std::shared_ptr<ArenaBlocks> lender_;    // while arena_ is borrowed
-  std::vector<std::atomic<int>> readers_;  // per slot; empty where nothing is counted
-  std::vector<Value> kept_lists_;          // parallel to the plan's; nothing while a run has it
-  // Per block: its loop's first iteration has begun. The thread that runs the loop writes it.
+  std::shared_ptr<ArenaBlocks> lender_;    // set while arena_ is borrowed
+  std::vector<std::atomic<int>> readers_;  // per slot; empty: none is counted
+  // Parallel to the plan's; an element is empty while a run uses it.
+  std::vector<Value> kept_lists_;
+  // Per block: the first iteration of its loop has begun. Written by the thread that runs the loop.
   std::vector<uint8_t> iterates_;
   std::vector<CallMemo> memos_;  // per instruction that keeps calls
   FirstError error_;
   Mutex otherwise_mutex_;
   std::vector<ir::VarId> otherwise_ HEDDLE_GUARDED_BY(otherwise_mutex_);
-  std::array<std::atomic<OutMetas*>, 4> spare_metas_{};  // for as many threads at the same time
+  std::array<std::atomic<OutMetas*>, 4> spare_metas_{};  // one per thread at the same time
   std::shared_ptr<DeviceRun> device_run_;
   DeviceBodies* device_bodies_ = nullptr;
   bool replayed_ = false;
   std::unique_ptr<LaneRun> lane_run_;
-  std::vector<std::unique_ptr<LaneRun>> body_lanes_;  // per block; empty: the plan has none
+  std::vector<std::unique_ptr<LaneRun>> body_lanes_;  // per block; empty: no sub-block has lanes
   std::unique_ptr<Queue> queue_;
 };
 

@@ -44,7 +44,7 @@ BufferRef RunTokens::Take(uint32_t slot, size_t bytes) {
 }
 
 void RunTokens::End() {
-  constexpr size_t kLarge = 64 << 10;  // taking less costs more than holding it
+  constexpr size_t kLarge = 64 << 10;  // below this, taking memory costs more than keeping it
   if (blocks_) blocks_->GiveBack(kLarge);
 }
 

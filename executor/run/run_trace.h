@@ -1,7 +1,6 @@
-// RunTrace: what the threads of a traced run write down. Raw: it is put into words afterwards
-// (report/trace_story.h).
+// RunTrace: the raw records of a traced run, from which report/trace_story.h makes readable ones.
 //
-// Threads: each thread of a run writes to an entry of its own; everybody else reads after the run.
+// Threads: each thread of a run writes to an entry of its own; all others read after the run.
 #pragma once
 
 #include <algorithm>
@@ -20,12 +19,12 @@
 namespace heddle {
 
 struct RunTrace {
-  // Times are Ticks(), but for those of a device.
+  // Times are Ticks(), except those of a device.
   struct Event {
     const Instruction* in;
     uint64_t begin, end;
     uint64_t self;  // without instructions of blocks that it runs
-    int64_t times;  // executions; from the first one's begin to the last one's end
+    int64_t times;  // number of executions; the times are those of the first begin and the last end
   };
   // See TraceSpan::kind.
   enum class Part : uint8_t {
@@ -43,31 +42,32 @@ struct RunTrace {
   };
   struct Span {
     Part part;
-    // The instruction of the part or of the wait; nullptr: the events of other threads tell it.
+    // The instruction that the part belongs to or waits for; nullptr: it follows from the events of
+    // other threads.
     const Instruction* of;
-    LaneWait lane;  // kWaitLane: for what
+    LaneWait lane;  // kWaitLane: the wait
     uint64_t begin, end;
-    int block = 0;  // kWaitLane: whose lanes these are
+    int block = 0;  // kWaitLane: the block with the lanes
   };
-  // Memory that an instruction has taken while running, for values of which the plan does not say
-  // where they lie, and what it has put into lists (arrays, rows, records of steps) or taken out.
+  // Memory that an instruction has taken for values without a planned place, or has put into lists
+  // (arrays, rows, records of steps) or taken out of them.
   struct Made {
     enum class What : uint8_t { kTaken, kPutIn, kTakenOut };
-    uint32_t event;  // in `events`, by whose end it had happened
+    uint32_t event;  // index in `events`; happened by its end
     uint32_t slot;
     What what;
     const void* memory;
     size_t bytes;
   };
   using Memory = std::pair<const void*, size_t>;
-  // On cache lines of its own.
+  // The records of one thread, on cache lines of their own.
   struct alignas(128) Thread {
     bool joined = false;
-    uint64_t last = 0;    // the end of the newest event or span; 0: what comes does not follow it
-    uint64_t nested = 0;  // in instructions within the current one
+    uint64_t last = 0;          // end of the latest event or span; 0: the next does not follow it
+    uint64_t nested = 0;        // ticks in instructions inside the current one
     std::vector<Event> events;  // in the order of their ends
-    // Loops may execute more instructions than memory holds events for: later executions of a
-    // sub-block's instruction are added up.
+    // A loop may execute more instructions than there is memory for events: later executions of a
+    // sub-block's instruction are summed up.
     std::unordered_map<const Instruction*, Event> sums;
     size_t nested_events = 0, nested_spans = 0;
     std::vector<Span> spans;
@@ -80,7 +80,7 @@ struct RunTrace {
     uint64_t begin_ns, end_ns;  // on the host's clock
   };
 
-  // Per thread: the events, and the spans, within sub-blocks that are kept.
+  // The most events, and the most spans, per thread in sub-blocks.
   static constexpr size_t kMostNested = 1 << 16;
 
   explicit RunTrace(size_t count) : threads(count) {}
@@ -92,7 +92,7 @@ struct RunTrace {
     end = Ticks();
     end_ns = NowNs();
   }
-  // True: it has an event of its own.
+  // Records an execution; true: as an event of its own.
   bool Record(int thread, const Event& event) {
     Thread& t = threads[static_cast<size_t>(thread)];
     if (event.in->ir_block == 0 || t.nested_events++ < kMostNested) {
@@ -106,15 +106,15 @@ struct RunTrace {
     ++at->second.times;
     return false;
   }
-  // Ends the thread's activity since its newest event or span, or since `begin` if there is none.
+  // Ends the thread's activity since its latest event or span, or since `begin` if there is none.
   void EndSpan(int thread, Part part, uint64_t begin, const Instruction* of, LaneWait lane = {}) {
     Thread& t = threads[static_cast<size_t>(thread)];
     const uint64_t now = Ticks();
     t.spans.push_back({part, of, lane, t.last != 0 ? t.last : begin, now});
     t.last = now;
   }
-  // EndSpan within a sub-block. Loops may wait more often than memory holds spans for: spans beyond
-  // the limit are left out.
+  // EndSpan inside a sub-block. A loop may wait more often than there is memory for spans: spans
+  // beyond kMostNested are left out.
   void EndNestedSpan(int thread, Part part, uint64_t begin, LaneWait lane = {}, int block = 0) {
     Thread& t = threads[static_cast<size_t>(thread)];
     if (t.nested_spans++ >= kMostNested) {
@@ -131,13 +131,13 @@ struct RunTrace {
 
   std::vector<Thread> threads;
   std::vector<DeviceWork> device;
-  // Per slot with a list: the memory that it held at the last look. The thread that may write to
-  // the list may also write here. `looks` limits the items looked at, since the looks of a loop
-  // take time that grows with the square of its steps.
+  // Per slot with a list: the memory that it held when it was last looked at. Only the thread that
+  // may write to the list may write here. `looks` limits the number of items looked at, since in a
+  // loop it grows with the square of the steps.
   std::vector<std::vector<Memory>> lists;
   std::atomic<int64_t> looks{int64_t{1} << 24};
-  // The memory that slots and lists held before the run, which is not counted as the run's. Any
-  // thread may ask; the first question sorts it, which most programs never need.
+  // Whether the memory was held by slots or lists before the run, so that it is not counted as the
+  // run's. Any thread may call this; the first call sorts the list, which most programs never need.
   bool IsForeign(const void* memory) {
     std::call_once(foreign_sorted, [this] { std::sort(foreign.begin(), foreign.end()); });
     return std::binary_search(foreign.begin(), foreign.end(), memory);

@@ -8,8 +8,8 @@
 namespace heddle {
 namespace {
 
-// With lanes, the steps that have the threads to themselves anyway, and gain from them. `mixed`
-// becomes the costs of such a plan.
+// Finds the steps during which all other lanes are idle anyway, and which gain from using their
+// threads. `mixed` becomes the costs of such a plan.
 std::vector<bool> FindWide(const LaneSchedule& lanes, const RunPolicy::Costs& costs,
                            double hand_over_ns, std::vector<float>* mixed) {
   constexpr double kTolerance = 0.15, kGain = 0.8;
@@ -35,7 +35,8 @@ std::vector<bool> FindWide(const LaneSchedule& lanes, const RunPolicy::Costs& co
 
 std::vector<LaneWay> ProposeLaneWays(const StaticGraph& graph, const RunPolicy::Costs& costs,
                                      int threads, double hand_over_ns) {
-  // In hand-overs of a signal. With it goes data, and memory that the other lane had in its cache.
+  // Prices of an edge between lanes, in hand-overs of a signal: the signal is followed by data, and
+  // by memory that the other lane had in its cache.
   constexpr double kPrices[] = {2, 6};
   constexpr size_t kLanesPerPrice = 2;
   constexpr double kPromising = 0.97;  // of the plain way's time, as predicted

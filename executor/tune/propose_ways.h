@@ -1,5 +1,5 @@
-// Which ways of running a graph side by side are worth trying, from the costs that RunPolicy has
-// measured.
+// Chooses ways of running a graph on several threads that are worth trying, by the costs that
+// RunPolicy has measured.
 //
 // Threads: pure functions.
 #pragma once
@@ -14,7 +14,7 @@ namespace heddle {
 
 struct LaneWay {
   LaneSchedule lanes;
-  // Steps whose kernels may use the other lanes' threads, by node; empty: none.
+  // Per node: its kernel may use the other lanes' threads; empty: none.
   std::vector<bool> wide;
 };
 
@@ -22,7 +22,7 @@ struct LaneWay {
 std::vector<LaneWay> ProposeLaneWays(const StaticGraph& graph, const RunPolicy::Costs& costs,
                                      int threads, double hand_over_ns);
 
-// Can the steps, on average, afford a queue?
+// Whether the steps are long enough, on average, for the overhead of a queue.
 bool CanAffordQueue(const RunPolicy::Costs& costs);
 
 }  // namespace heddle

@@ -7,34 +7,34 @@
 namespace heddle {
 namespace {
 
-// Steps are timed in at least kTimedRuns runs, and in more, up to kMostTimedRuns, until the longest
-// of these runs took no more than kAgree times as long as the shortest.
+// Steps are timed in at least kTimedRuns runs, and in up to kMostTimedRuns while the longest of
+// these runs took more than kAgree times as long as the shortest.
 constexpr int kTimedRuns = 2, kMostTimedRuns = 6;
 constexpr double kAgree = 1.3;
-// A run this long is disturbed too little to need many repetitions.
+// Longer runs are disturbed so little that they need few repetitions.
 constexpr double kLongRunNs = 50e6;
 
-// Lanes and queues against the plain way. 3 %: hand-overs are late when the machine is busy, which
-// costs other threads' time as well; chance is the run-off's to find out.
+// Trials of lanes and queues against the plain way. The margin of 3 % is because hand-overs are
+// late on a busy machine, which also costs other threads' time; chance is left to the run-off.
 constexpr TrialRules kVariantRules = {
     .burst = 3, .margin = 0.03, .share = 0.02, .quantile = 4, .run_off = 3};
 constexpr int kFirstRounds = 2, kLaterRounds = 1;
-// Runs until the first repetition of these trials are kFirstInterval * kIntervalGrowth.
+// Before their first repetition come kFirstInterval * kIntervalGrowth runs.
 constexpr int64_t kFirstInterval = 64, kIntervalGrowth = 8;
 // The trials are repeated after at most this much time spent in runs.
 constexpr double kMostBetweenNs = 30e9;
 
-// One thread against all, for runs of some microseconds, repeated for as long as a program runs:
-// half as much time may go into it, and there is no run-off, so that the margin has to cover
+// Trials of one thread against all, for runs of some microseconds, repeated as long as a program
+// runs: they may take half as much of the time, and there is no run-off, so the margin has to cover
 // chance. The second least of three times counts.
 constexpr TrialRules kWidthRules = {
     .burst = 4, .margin = 0.05, .share = 0.01, .quantile = 3, .run_off = 0};
 constexpr int kWidthRounds = 1;
 constexpr int64_t kLeastRuns = 256;   // between trials, if runs have become slower
-constexpr int64_t kNarrowRuns = 512;  // with one thread, before other trials
-constexpr int64_t kWideRuns = 2048;   // with all
-// Runs have become slower, or faster, than the last trials said when kOtherRuns judged runs in a
-// row differ from that by this factor.
+constexpr int64_t kNarrowRuns = 512;  // with one thread, before the next trials
+constexpr int64_t kWideRuns = 2048;   // with all threads
+// Runs count as slower, or faster, than in the last trials when kOtherRuns judged runs in a row
+// differ by this factor.
 constexpr double kOtherTime = 1.3;
 constexpr int kOtherRuns = 8;
 // Every kJudged-th run is judged. (Where widths are tried, every run is.)
@@ -44,7 +44,7 @@ constexpr int64_t kJudged = 8;
 
 RunPolicy::RunPolicy(const Subject& subject)
     : subject_(subject), variant_trials_(kVariantRules), width_trials_(kWidthRules) {
-  if (subject.widths) width_trials_.Open(kWidths, kWidthRounds);  // takes the memory
+  if (subject.widths) width_trials_.Open(kWidths, kWidthRounds);  // allocates now, not in trials
   if (!subject.variants) Settle(0);
 }
 
@@ -94,7 +94,7 @@ RunPolicy::Turn RunPolicy::NextWidth() {
   ++plain_runs_;
   if (stage_ == Stage::kSettled &&
       (plain_runs_ > next_width_ || (TimesHaveChanged() && plain_runs_ > soonest_width_))) {
-    // Runs may have been this long because the machine was busy.
+    // Not for good: runs may have been this long because the machine was busy.
     if (std::exchange(least_ns_, std::numeric_limits<double>::infinity()) > kLongNs) {
       next_width_ = plain_runs_ + kWideRuns;
       soonest_width_ = plain_runs_ + kLeastRuns;
@@ -145,7 +145,7 @@ void RunPolicy::BeginTiming(Stage stage) {
   timed_ = 0;
 }
 
-// Changes nothing before the graph is there: to make it may end by an exception.
+// Changes nothing before the graph is made, which may end by an exception.
 void RunPolicy::EndTiming() {
   std::vector<float> cost_ns = meter_->CostNs();
   const bool first = stage_ == Stage::kTimeWide || !subject_.widths;
@@ -164,7 +164,8 @@ void RunPolicy::EndTiming() {
   proposal_.store(Proposal::kWanted, std::memory_order_release);
 }
 
-// Lanes cannot get below the longest path by what steps cost with all threads.
+// Whether lanes could win: they cannot be faster than the longest path, by the steps' costs with
+// all threads.
 bool RunPolicy::PathIsShort(const std::vector<float>& cost_ns) {
   const UnitGraph units = FormUnits(subject_.graph(), cost_ns, 0);
   subject_.graph = nullptr;
@@ -199,14 +200,15 @@ void RunPolicy::OpenVariantTrials(int rounds) {
 
 void RunPolicy::Settle(int variant) {
   const bool tried = stage_ == Stage::kTryVariants && variant_trials_.settled();
-  // The change may come from other work on the machine, so the next trials follow soon.
+  // Other load on the machine may have caused the change, so the next trials follow soon.
   if (variant != chosen_ || (tried && variant_trials_.disturbed())) next_trials_ = kFirstInterval;
   if (tried) {
     const double run_ns = variant_trials_.TimeOf(variant);
     const auto most = static_cast<int64_t>(kMostBetweenNs / std::max(run_ns, 1.0));
     soonest_trials_ = std::max(kFirstInterval, variant_trials_.RunsToPayBack());
     next_trials_ = std::max(std::min(next_trials_, most), soonest_trials_);
-    // The trials ran the plain way with kernels on all threads: they tell nothing about one thread.
+    // In trials the plain way runs with kernels on all threads, so they say nothing about one
+    // thread.
     Expect(variant == 0 && narrow_ ? 0 : run_ns);
   }
   in_a_row_ = !tried ? 0 : variant == chosen_ ? in_a_row_ + 1 : 1;
@@ -221,12 +223,12 @@ void RunPolicy::Expect(double ns) {
   slow_runs_ = fast_runs_ = 0;
 }
 
-// Runs take another time than the trials said, so that trials may have another result now.
+// Whether runs take another time than in the trials, so that new trials may have another result.
 bool RunPolicy::TimesHaveChanged() const {
   return slow_runs_ >= kOtherRuns || fast_runs_ >= kOtherRuns;
 }
 
-// Takes the time of a run outside of trials.
+// Records the time of a run outside of trials.
 void RunPolicy::Judge(double ns) {
   least_ns_ = std::min(least_ns_, ns);
   if (expected_ns_ == 0) return;

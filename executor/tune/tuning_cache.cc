@@ -11,11 +11,12 @@ namespace heddle {
 namespace {
 
 constexpr int kWarmUps = 5, kRuns = 100, kFewestRuns = 7;
-// All runs of one choice; long ones are measured less often, since they are disturbed less.
+// The most time spent on measuring one choice; long kernels are measured less often, since they are
+// disturbed less.
 constexpr double kMostNs = 500e6;
-// By which another way must be faster than the usual one.
+// The margin by which another choice must be faster than the usual one.
 constexpr double kMargin = 0.03;
-constexpr char kPlan[] = "plan ";  // what keys of plans begin with
+constexpr char kPlan[] = "plan ";  // prefix of the keys of plans
 
 double RunNs(FunctionRef<void(int)> run, int i) {
   const auto start = std::chrono::steady_clock::now();
@@ -29,7 +30,8 @@ double Median(std::vector<double>& ns) {
   return *middle;
 }
 
-// Median times. Taken in turns, so that what disturbs one way disturbs them all.
+// The median times of several choices. They are run in turns, so that a disturbance affects all of
+// them.
 std::vector<double> Time(size_t ways, FunctionRef<void(int)> run) {
   double round = 0;
   int warm_ups = 0;
@@ -79,7 +81,7 @@ int TuningCache::Measure(const std::string& key, const std::vector<std::string>&
                          FunctionRef<void(int, Services&)> run, std::vector<double>* times) {
   MutexLock lock(mutex_);
   Services* const services = services_;
-  if (services == nullptr) return 0;  // the plan is built by now
+  if (services == nullptr) return 0;  // the plan has been made
   const std::vector<double> ns = Time(names.size(), [&](int i) { run(i, *services); });
   if (times != nullptr) *times = ns;
   const auto best = std::min_element(ns.begin(), ns.end());
@@ -101,7 +103,7 @@ double TuningCache::KeptNs(const std::string& key) {
 
 double TuningCache::MeasureNs(const std::string& key, FunctionRef<double()> measure) {
   MutexLock lock(mutex_);
-  if (services_ == nullptr) return 0;  // the plan is built by now
+  if (services_ == nullptr) return 0;  // the plan has been made
   const double ns = measure();
   if (ns <= 0) return 0;
   unsaved_[{environment_, key}] = choices_[{environment_, key}] = {"time", ns * 1e-3};

@@ -1,5 +1,5 @@
-// TuningCache: the measured choices of one compiled program, and the file they are kept in: how
-// kernels compute, how long they take on devices, and in which way plans run.
+// TuningCache: the measured choices of one compiled program and the file that keeps them:
+// implementations of kernels, their times on devices, and ways of running plans.
 #pragma once
 
 #include <atomic>
@@ -14,11 +14,11 @@
 namespace heddle {
 
 // Threads: all methods may be called from any thread. Errors: a file that cannot be read or written
-// is a warning in the report, and choices are made as if there were none.
+// becomes a warning in the report, and choices are made as if there were none.
 class TuningCache : public KernelTuner {
  public:
-  // `path`: the file; empty: choices live as long as the object. `measure`: what the file does not
-  // say is measured.
+  // `path`: the file; empty: choices live as long as the object. `measure`: choices that the file
+  // lacks are measured.
   TuningCache(std::string path, bool measure, std::string environment);
 
   std::string Kept(const std::string& key) override;
@@ -27,7 +27,7 @@ class TuningCache : public KernelTuner {
               FunctionRef<void(int, Services&)> run, std::vector<double>* times = nullptr) override;
   double KeptNs(const std::string& key) override;
   double MeasureNs(const std::string& key, FunctionRef<double()> measure) override;
-  // While it lives, what `tuning` measures uses `services`: one plan at a time.
+  // While it lives, measurements of `tuning` use `services`. Only one may exist at a time.
   class Measuring {
    public:
     Measuring(TuningCache& tuning, Services& services) : tuning_(tuning) {
@@ -41,12 +41,13 @@ class TuningCache : public KernelTuner {
     TuningCache& tuning_;
   };
 
-  // The way in which a plan of this name was found to run fastest; empty: nothing is known.
+  // The fastest known way of a plan with this name; empty: none is known.
   std::string KeptWay(const std::string& plan);
-  // Remembers it, and writes it into the file, where choices are measured at all.
+  // Keeps the way, and writes it into the file if choices are measured.
   void KeepWay(const std::string& plan, const std::string& way, double ns);
 
-  // Writes what was measured since the last time into the file, beside what others have written.
+  // Writes choices measured since the last call into the file, and keeps those that other processes
+  // have written.
   void Save();
   TuningReport report() const;
 
@@ -55,7 +56,7 @@ class TuningCache : public KernelTuner {
     MutexLock lock(mutex_);
     services_ = services;
   }
-  TunedChoices Read() HEDDLE_REQUIRES(mutex_);  // the file, as it is now
+  TunedChoices Read() HEDDLE_REQUIRES(mutex_);  // the file's present contents
 
   const std::string path_, environment_;
   const bool measure_;

@@ -23,7 +23,7 @@ std::string Hex(uint64_t v) {
 }
 std::string Checksum(std::string_view body) { return Hex(XXH64(body.data(), body.size(), 0)); }
 
-// Cuts `text` behind the next `end`; false when there is none.
+// Cuts `text` after the next `end`; false if there is none.
 bool Take(std::string_view* text, char end, std::string_view* part) {
   const size_t at = text->find(end);
   if (at == std::string_view::npos) return false;
@@ -32,7 +32,7 @@ bool Take(std::string_view* text, char end, std::string_view* part) {
   return true;
 }
 
-// The linker's fingerprint of the program or library that this function is part of.
+// Searches the linker's build id of the program or library that contains this function.
 struct BuildSearch {
   uintptr_t inside = 0;
   std::string id;
@@ -83,7 +83,7 @@ std::string WriteTunedChoices(const TunedChoices& choices) {
     char us[32];
     const auto [end, error] =
         std::to_chars(us, us + sizeof(us), choice.us, std::chars_format::fixed, 3);
-    (void)error;  // 32 characters hold what a run can take
+    (void)error;  // cannot fail: 32 characters hold any such time
     body += StrCat(where.first, "\t", where.second, "\t", choice.name, "\t", std::string(us, end),
                    "\n");
   }
@@ -104,7 +104,7 @@ Result<TunedChoices> ReadTunedChoices(std::string_view text) {
       return InvalidArgument("a line is incomplete");
     TunedChoice choice{std::string(name), 0};
     std::from_chars(line.data(), line.data() + line.size(), choice.us);
-    // Plans for devices order their work by these times.
+    // Plans for devices order their work by these times, so they must be plausible.
     if (!(choice.us >= 0 && choice.us <= kMostUs)) return InvalidArgument("a time is impossible");
     choices[{std::string(environment), std::string(key)}] = std::move(choice);
   }

@@ -1,6 +1,5 @@
-// The file that keeps which way of computing was the fastest where. A first line with version and
-// checksum of the rest, then a line per choice: environment, key, choice, microseconds, parted by
-// tabs.
+// The file of measured choices. The first line has a version and a checksum of the rest; each
+// further line is a choice: environment, key, choice and microseconds, separated by tabs.
 #pragma once
 
 #include <map>
@@ -14,16 +13,16 @@ namespace heddle {
 
 struct TunedChoice {
   std::string name;
-  double us = 0;  // a run took, when it was chosen
+  double us = 0;  // time of a run when it was chosen
 };
 // By environment (machine, threads and build) and key.
 using TunedChoices = std::map<std::pair<std::string, std::string>, TunedChoice>;
 
 std::string WriteTunedChoices(const TunedChoices& choices);
-// An error for what WriteTunedChoices of this version did not write, or not like this.
+// An error if the text is not what WriteTunedChoices of this version writes.
 Result<TunedChoices> ReadTunedChoices(std::string_view text);
 
-// The conditions, besides the operator, that measured times depend on: processor, threads, build.
+// What measured times depend on besides the operator: processor, threads, build.
 std::string TuningEnvironment(int threads);
 
 }  // namespace heddle

@@ -15,7 +15,7 @@ bool IsUnwanted(const PlanDraft& d, uint32_t slot) {
   return !d.fetched[slot];
 }
 
-// Nobody wants what the operator's kernel writes besides what its block writes.
+// Whether outputs of the operator's own kernel, other than what its block writes, are unused.
 bool WritesNothing(const PlanDraft& d, const Instruction& in) {
   const auto& outs = in.op.def->outputs();
   for (size_t o = 0; o < outs.size(); ++o) {

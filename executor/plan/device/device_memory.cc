@@ -11,8 +11,8 @@
 namespace heddle {
 namespace {
 
-// The memory beyond that of instructions one after another that may be used to let streams go side
-// by side: a tenth, or as much as never matters.
+// How much more memory than for serial execution may be used so that streams can overlap: a tenth,
+// or this many bytes.
 constexpr size_t kSlack = 2 << 10;
 constexpr size_t kAlign = 256;
 constexpr uint32_t kNone = StreamBuffer::kNoUser;
@@ -70,7 +70,8 @@ class Layouter {
   }
 
  private:
-  // Behind the slots, one for each block: the memory that a body's temporaries lie in.
+  // The number, after those of the slots, that stands for the memory of block `block`'s
+  // temporaries.
   uint32_t WorkspaceOf(size_t block) const {
     return static_cast<uint32_t>(plan_.slots.size() + block);
   }
@@ -120,21 +121,21 @@ class Layouter {
     return s < plan_.slots.size() ? plan_.slots[s].bytes() : bodies_[s - plan_.slots.size()].bytes;
   }
 
-  // Streams touch what the instruction names; the host's instructions look at dtypes and shapes,
-  // and tasks at nothing of the device's.
+  // Only work on streams touches device memory: an instruction's operands. Instructions of the host
+  // read dtypes and shapes, and tasks nothing of the device.
   void Visit(uint32_t i) {
     if (lane_of_[i] == 0) return;
     const Instruction& in = ins_[i];
     for (int b : BlocksOf(plan_, in)) VisitBody(b, i);
     if (in.mode == Instruction::Mode::kShare) {
-      // A view of what lies elsewhere is no temporary.
+      // The view has the memory of its base, also if that lies elsewhere.
       root_[ViewOf(in)] = ViewedBy(in);
     }
     for (const auto* list : {&in.op.in, &in.op.out})
       for (uint32_t s : *list)
         if (s != kNoSlot) Touch(Root(s), i);
   }
-  // The block's steps are between those before and those behind the instruction on its stream.
+  // On its stream the instruction stands for all steps of its block.
   void VisitBody(int b, uint32_t i) {
     if (!d_.RunsOnDevice(b)) return;
     TakeViews(b);
@@ -181,7 +182,7 @@ class Layouter {
     for (size_t lane = 0; lane < a.users.size(); ++lane)
       if (b.users[lane] != kNone) a.users[lane] = b.users[lane];
   }
-  // Operands in r's memory: the taken one must be the only one.
+  // The number of operands in r's memory; an operand that is taken over must be the only one.
   int Readers(uint32_t i, uint32_t r) {
     int n = 0;
     for (uint32_t s : ins_[i].op.in) n += s != kNoSlot && Root(s) == r;
@@ -197,10 +198,10 @@ class Layouter {
   const StreamSync& sync_;
   const std::vector<BodyMemory>& bodies_;
   BlockAccess access_;
-  std::vector<uint32_t> root_;       // per slot: whose memory it is
+  std::vector<uint32_t> root_;       // per slot: the slot whose memory it shares (union-find)
   std::vector<uint32_t> buffer_of_;  // per root
   std::vector<uint32_t> owners_;     // roots, in the order of their first users
-  std::vector<bool> elsewhere_;      // per slot: its memory is another block's
+  std::vector<bool> elsewhere_;      // per slot: another block plans its memory
   std::vector<StreamBuffer> buffers_;
 };
 

@@ -10,20 +10,21 @@
 
 namespace heddle {
 
-// The temporaries of a block that a device executes. They lie behind each other's ends in memory
-// that is a temporary itself, of the block that runs this one: each run of the block uses it anew.
+// The temporaries of a block that a device executes. Their memory is itself a temporary of the
+// block that runs this one, and each run of the block reuses it.
 struct BodyMemory {
   size_t bytes = 0;
-  // Slots that this block or those inside it alone touch, with their places from where the block's
-  // memory begins.
+  // Slots that only this block and blocks inside it touch, with their offsets in the block's
+  // memory.
   std::vector<std::pair<uint32_t, size_t>> places;
 };
 
-// Gives each slot of the device at `place` that block `block` and those inside it alone touch and
-// whose shape is known its place, an operator's output that of an input nobody needs any more where
-// the operator allows it. Instructions are as they will run, on `lane_of`. `bodies`: per block, of
-// those inside this one. Receives `memory`; returns what must wait for what besides the
-// dependencies: pairs of instructions, the later one second, ascending in it.
+// Plans the device slots at `place` that only block `block` and blocks inside it touch and whose
+// shapes are known. An output takes over the memory of an input that is not used afterwards, if the
+// operator allows it. Instructions are in execution order, on the streams `stream_of`. `bodies`:
+// the memory of each block inside this one. Writes `memory`, and returns the waits that the memory
+// requires beyond the dependencies, as pairs of instructions of which the second waits; ascending
+// in the second.
 std::vector<std::pair<uint32_t, uint32_t>> PlanDeviceMemory(
     PlanDraft& draft, uint8_t place, int block, const std::vector<uint32_t>& lane_of,
     const StreamSync& sync, const std::vector<BodyMemory>& bodies, BodyMemory* memory);

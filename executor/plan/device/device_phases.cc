@@ -7,7 +7,8 @@
 namespace heddle {
 namespace {
 
-// A graph comes after every task that one of its kernels needs.
+// Whether all kernels wait for the same tasks: a captured graph waits for every task that one of
+// its kernels needs.
 bool TasksAreForAll(const std::vector<uint32_t>& lane_of, const StreamSync& sync,
                     const DevicePlan& device) {
   const uint32_t* one = nullptr;
@@ -29,9 +30,10 @@ std::string FindPhases(const Plan& plan, int block, const std::vector<uint32_t>&
   const auto& ins = plan.blocks[block].instructions;
   const uint32_t lanes = sync.lanes, compute = device.compute_streams;
   const auto is_compute = [&](uint32_t lane) { return lane > 0 && lane <= compute; };
-  std::vector<uint32_t> first_after(lanes, ~0u);  // positions
+  // Per stream: position of its first step after the kernels.
+  std::vector<uint32_t> first_after(lanes, ~0u);
   uint32_t kernels = 0, copies = 0;
-  const uint32_t marks = block == 0 ? 0 : 1;  // at the beginning of the first stream
+  const uint32_t marks = block == 0 ? 0 : 1;  // first step of the first stream in a sub-block
   for (uint32_t i = 0; i < ins.size(); ++i) {
     const Instruction& in = ins[i];
     const uint32_t* clock = &sync.clocks[size_t{i} * lanes];
@@ -61,7 +63,8 @@ std::string FindPhases(const Plan& plan, int block, const std::vector<uint32_t>&
   if (!TasksAreForAll(lane_of, sync, device))
     return "some kernels need not wait for what the host does for others";
   if (kernels == 0) return "no kernel runs on the device";
-  // One by one they go side by side; a graph waits for all copies in, and copies out wait for it.
+  // A graph waits for all copies in, and copies out wait for the graph; without capture, copies and
+  // kernels overlap.
   return copies >= 2 * kernels ? "there are few kernels for its copies" : "";
 }
 

@@ -20,14 +20,15 @@
 namespace heddle {
 namespace {
 
-// As groups of streams for the scheduler: the host's, then for each device three, then the tasks'.
+// The groups of streams that the scheduler distinguishes: the host, three groups per device, and
+// the tasks.
 enum Group : uint32_t { kHostGroup, kComputeGroup, kInGroup, kOutGroup };
 constexpr uint32_t kGroupsOfDevice = 3;
 
 // Plans one block that a device executes.
 class DevicePlanner {
  public:
-  // `place`: the places of its instructions.
+  // `place`: the places of the block's instructions.
   DevicePlanner(PlanDraft& d, int block, std::vector<uint8_t> place, DevicePlan* result)
       : d_(d),
         plan_(*d.plan),
@@ -36,7 +37,8 @@ class DevicePlanner {
         result_(result),
         place_(std::move(place)) {}
 
-  // In this order, each for all blocks; those that run blocks come before these, but in LayOut.
+  // The stages, in this order; each is called for all blocks, outer blocks first, except LayOut,
+  // which needs inner blocks first.
   void OrderSteps() {
     MeasureKernels();
     ChooseTasks();
@@ -70,12 +72,12 @@ class DevicePlanner {
  private:
   uint32_t Devices() const { return static_cast<uint32_t>(d_.request.devices.size()); }
   uint32_t TaskGroup() const { return 1 + kGroupsOfDevice * Devices(); }
-  // The place of the device that has the instruction on a stream; the host's for its own.
+  // The place of the device on whose streams the instruction is; kOnHost for one of the host.
   uint8_t DeviceOf(size_t i) const {
     if (ins_[i].op.def != &CopyDef() || place_[i] != kOnHost) return place_[i];
     return plan_.slots[ins_[i].op.in[0]].place;
   }
-  // kHostGroup, or which of its device's groups.
+  // kHostGroup, or the group within the device's three.
   Group KindOfGroup(size_t i) const {
     if (ins_[i].op.def == &CopyDef()) return place_[i] != kOnHost ? kInGroup : kOutGroup;
     return place_[i] != kOnHost ? kComputeGroup : kHostGroup;
@@ -91,7 +93,7 @@ class DevicePlanner {
     return groups;
   }
 
-  // Kept or measured times (CompileOptions::tune) replace the estimated costs of device kernels.
+  // Replaces estimated costs of device kernels by kept or measured times (CompileOptions::tune).
   void MeasureKernels() {
     KernelTuner* tuner = TunerOf(*d_.request.services->packs);
     if (tuner == nullptr) return;
@@ -111,8 +113,8 @@ class DevicePlanner {
     }
   }
 
-  // The key of a kernel's time names all that the time depends on: the device, the operator, its
-  // attributes, dtypes and shapes.
+  // The tuning key of a kernel, with everything that its time depends on: the device, the operator,
+  // its attributes, dtypes and shapes.
   std::string TimeKey(const Instruction& in, const Device& device) const {
     std::string key = StrCat("kernel on ", device.name(), ":", device.number(), " ",
                              in.op.def->name(), " ", ImplementationOf(in));
@@ -131,8 +133,8 @@ class DevicePlanner {
   double TimeOf(const Instruction& in, Device& device) {
     DeviceStep step;
     BindCall(in, &step);
-    // A stream's thread executes host kernels alone, with their work cut for as many threads as
-    // they were prepared for.
+    // A stream's thread executes a host kernel alone, with its work cut for as many threads as it
+    // was prepared for.
     InlineIntraOp intra(d_.request.services->intra->threads());
     Services services = *d_.request.services;
     services.intra = &intra;
@@ -150,7 +152,7 @@ class DevicePlanner {
     return MeasureKernel(device, call, operands, on_device);
   }
 
-  // Operators of the host that take long enough are handed over to other threads, if there are any.
+  // Host operators that take long enough become tasks for other threads, if there are any.
   void ChooseTasks() {
     task_.assign(ins_.size(), false);
     if (d_.request.threads == 1 || block_ != 0) return;
@@ -159,7 +161,7 @@ class DevicePlanner {
                  CostOnHost(ins_[i]) >= d_.request.host_task_ns;
   }
 
-  // An instruction that reads shapes of the device's values stays with the thread that sets them.
+  // No task may read the shape of a device value, which the dispatching thread sets.
   bool MayBeTask(const Instruction& in) const {
     uint32_t from, to;
     if (IsAdded(in) || d_.FindView(in, &from, &to)) return false;
@@ -168,8 +170,8 @@ class DevicePlanner {
     });
   }
 
-  // An operator that runs blocks does so at least once, by and large. What goes beyond
-  // host_task_ns is not counted: blocks may share blocks, at every level.
+  // An operator that runs blocks is assumed to run them once. Counting stops at host_task_ns, since
+  // nested operators may run the same blocks many times over.
   float CostOnHost(const Instruction& in) const {
     float cost = in.cost_ns;
     for (int block : BlocksOf(plan_, in))
@@ -180,21 +182,21 @@ class DevicePlanner {
     return cost;
   }
 
-  // The hints of the instruction's operator; nullptr: it has none, or is no operator of the
-  // program.
+  // The hints of the instruction's operator; nullptr: it has none, or planning has added the
+  // instruction.
   const ir::StreamHints* HintsOf(size_t i) const {
     const Instruction& in = ins_[i];
     if (IsAdded(in)) return nullptr;
     return d_.program.blocks[in.ir_block].ops[in.ir_op].hints.get();
   }
 
-  // Nothing but what operators exchange, and what their hints about events say.
-  // `ordered`: the instructions are in the order of the host, which takes what is to be copied to
-  // the device when it comes by (StepLauncher::CopyIn).
+  // The dependencies by operands and by the operators' hints about events. `ordered`: the
+  // instructions are in the host's order, and the host reads the source of a copy to the device
+  // when it comes to the copy (StepLauncher::CopyIn).
   DependencyGraph FindDependencies(bool ordered) {
     std::vector<bool> at_once;
-    // With tasks, copies may be put off, and with several devices other threads put them on
-    // streams: see StepWalker.
+    // Not with tasks, when copies may be deferred, nor with several devices, when other threads
+    // dispatch them: see StepWalker.
     ordered = ordered && !HasTasks() && Devices() == 1;
     for (size_t i = 0; ordered && i < ins_.size(); ++i)
       at_once.push_back(KindOfGroup(i) == kInGroup || IsOnFirstStream(i));
@@ -214,7 +216,7 @@ class DevicePlanner {
     return dependencies;
   }
 
-  // Streams come to the block's work behind its first mark, and to its last mark behind its work.
+  // All streams wait for the block's first mark, and its last mark waits for all streams.
   std::vector<std::pair<uint32_t, uint32_t>> Borders() const {
     std::vector<std::pair<uint32_t, uint32_t>> waits;
     const auto last = static_cast<uint32_t>(ins_.size() - 1);
@@ -249,7 +251,7 @@ class DevicePlanner {
     *graph = std::move(g);
   }
 
-  // Lanes for the streams that operators name, in the order in which they come; 0: any.
+  // Per instruction: the stream that its operator names, numbered in order of appearance; 0: any.
   std::vector<uint32_t> NamedLanes(uint32_t* compute) {
     constexpr uint32_t kMostStreams = 16;
     std::map<std::string, uint32_t> lane_of;
@@ -269,7 +271,7 @@ class DevicePlanner {
       int& priority = priorities[given[i] - 1];
       priority = std::min(priority, static_cast<int>(hints->stream_priority));
     }
-    // A name is of one stream on each device.
+    // A name means one stream on each device.
     *compute = std::max(*compute, static_cast<uint32_t>(priorities.size()));
     priorities.resize(*compute, 0);
     result_->priorities = std::move(priorities);
@@ -304,7 +306,7 @@ class DevicePlanner {
     return cost;
   }
 
-  // Twice as many lanes as threads: few tasks wait for one that has nothing to do with them.
+  // Twice as many as threads, so that few tasks wait for an unrelated one.
   uint32_t TaskLanes() const {
     constexpr ptrdiff_t kMost = 8;
     return static_cast<uint32_t>(std::min(
@@ -327,7 +329,7 @@ class DevicePlanner {
     for (size_t i = 0; i < given.size(); ++i)
       if (given[i] != 0) given[i] += (DeviceOf(i) - kOnDevice) * result_->lanes_of_device;
     lane_of_ = heddle::ChooseStreams(dependencies.graph, Groups(), streams, Costs(), given);
-    // The host waits for an instruction that infers shapes as it runs: see DeviceInterpreter.
+    // The host waits for an instruction that infers shapes at run time: see DeviceInterpreter.
     awaited_.assign(ins_.size(), false);
     for (size_t i = 0; i < ins_.size(); ++i)
       awaited_[i] = lane_of_[i] != 0 && !task_[i] && !IsOnFirstStream(i) &&
@@ -338,7 +340,8 @@ class DevicePlanner {
 
   void CountLanes(uint32_t compute) {
     result_->compute_streams = compute;
-    // With a stream for each task, a copy of one task's output does not wait for another task.
+    // With one copy stream per task stream, the copy of a task's output does not wait for another
+    // task.
     constexpr uint32_t kMostCopiesIn = 4;
     const uint32_t tasks = result_->task_lanes = TaskLanes();
     result_->copy_in_streams = std::min(1 + tasks, kMostCopiesIn);
@@ -387,8 +390,8 @@ class DevicePlanner {
     }
   }
 
-  // Barriers are the host's own steps, and the steps whose end the host awaits to know shapes.
-  // StreamSync derives its waits on the condition that these are finished before later steps start.
+  // Barriers are the host's own steps, and steps whose end the host awaits to know shapes.
+  // StreamSync relies on these being finished before later steps start.
   void FindBarriers() {
     if (Devices() == 1) return;
     uint32_t count = 0;
@@ -448,7 +451,7 @@ class DevicePlanner {
     return in.mode == Instruction::Mode::kShare ? Kind::kShare : Kind::kLaunch;
   }
 
-  // A slot named twice is one operand: kernels may ask whether two are the same.
+  // A slot named twice is one operand: kernels may compare operands for identity.
   static uint32_t PositionOf(uint32_t slot, std::vector<uint32_t>* operands) {
     const auto at = std::find(operands->begin(), operands->end(), slot);
     if (at != operands->end()) return static_cast<uint32_t>(at - operands->begin());
@@ -470,7 +473,7 @@ class DevicePlanner {
       call.out.push_back(s == kNoSlot ? kNoSlot : PositionOf(s, &step->operands));
     step->host.assign(step->operands.size(), kNoSlot);
     if (in.mode != Instruction::Mode::kDynamic) return;
-    // The shape-giving operands, in the order in which they were put behind the others.
+    // The shape-giving operands follow the others, in the order in which they were added.
     uint32_t behind = operands;
     for (size_t i = 0; i < in.op.def->inputs().size(); ++i)
       for (uint32_t k = in.op.in_begin[i]; k < in.op.in_begin[i + 1]; ++k) {
@@ -519,7 +522,7 @@ std::string DevicePlan::StreamName(uint32_t lane) const {
 
 namespace {
 
-// The blocks that a device executes, each behind the one that runs it.
+// The blocks that a device executes, each after the block that runs it.
 std::vector<int> BlocksOnDevice(const PlanDraft& d) {
   std::vector<int> blocks = {0};
   for (size_t k = 0; k < blocks.size(); ++k)
@@ -540,7 +543,7 @@ Status PlanForDevice(PlanDraft& d) {
   ChooseSchedule(d);
   d.BeginStage("places");
   HEDDLE_ASSIGN_OR_RETURN(Places places, PlaceInstructions(d));
-  // As instructions on the host's variables: what parameters are packed into is the same at both
+  // Before copies are inserted, on the host's variables: parameters are packed alike at both
   // places.
   d.BeginStage("kernels");
   HEDDLE_RETURN_IF_ERROR(PrepareKernels(d, places));
@@ -561,7 +564,7 @@ Status PlanForDevice(PlanDraft& d) {
   d.BeginStage("memory");
   std::vector<BodyMemory> memory(plan.blocks.size());
   for (size_t k = planners.size(); k-- > 0;) planners[k].LayOut(&memory);
-  // A constant is copied once and stays for all runs.
+  // A constant is copied once and kept for all runs.
   std::erase_if(plan.run_slots, [&](uint32_t s) { return plan.constant[s]; });
   d.BeginStage("releases");
   d.has_tasks = planners[0].HasTasks() || d.request.devices.size() > 1;

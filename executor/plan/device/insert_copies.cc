@@ -62,7 +62,7 @@ class CopyInserter {
   }
 
   void Run() {
-    // The accesses of sub-blocks are computed before any instruction moves.
+    // The accesses of sub-blocks are gathered before any instruction moves.
     for (size_t b = 1; b < plan_.blocks.size(); ++b)
       if (d_.RunsOnDevice(static_cast<int>(b))) Gather(static_cast<int>(b));
     auto ins = std::move(plan_.blocks[0].instructions);
@@ -78,17 +78,17 @@ class CopyInserter {
  private:
   static constexpr uint32_t kHostBit = 1u << kOnHost;
 
-  // The use of a slot by a device's block and those inside it.
+  // How a block on a device, with the blocks inside it, uses a slot.
   struct Use {
     uint32_t head = 0;  // places that read the value from before the block
-    uint32_t last = 0;  // places that have the value behind it
+    uint32_t last = 0;  // places that have the value after the block
     bool written = false;
-    // The places that have the value at each beginning of the block, and after its end.
+    // The places that have the value whenever the block begins, and after its end.
     uint32_t places() const { return head != 0 ? head : last; }
   };
   using Uses = std::map<uint32_t, Use>;
 
-  // Precondition: the block is a device's.
+  // Precondition: a device executes the block.
   const Uses& Gather(int b) {
     if (!uses_[b].empty()) return uses_[b];
     Uses uses;
@@ -135,7 +135,7 @@ class CopyInserter {
     }
   }
 
-  // An operator whose kernel, on the host, decides whether its block runs on the device.
+  // Visits an operator whose kernel, on the host, decides whether its block runs on the device.
   void WithBody(Instruction* in, uint8_t place) {
     const int body = BlocksOf(plan_, *in)[0];
     const bool again = ir::RunsAgain(*in->op.def);
@@ -144,7 +144,7 @@ class CopyInserter {
     if (again || uses.contains(condition)) uses[condition].head |= kHostBit;
     for (const auto& [s, use] : uses) {
       if (HasBefore(s, use)) BringTo(s, use.places());
-      // The block reads it each time: none of its readers is the last one.
+      // The block reads it in each iteration, so none of its readers may release it.
       if (use.head >> place & 1) plan_.slots[Twin(s, place)].crosses = true;
     }
     AwaitCopied(condition);
@@ -167,7 +167,7 @@ class CopyInserter {
     const std::vector<uint8_t> wanted = std::move(places_[body]);
     Visit(&instructions, wanted);
     at_ = nullptr;
-    // A further run of the block finds what the host reads in place.
+    // A further iteration must find the values that the host reads on the host.
     for (const auto& [s, use] : uses)
       if (use.written) again ? BringTo(s, use.places()) : NeedAt(s, use.places());
     EmitMark(place);
@@ -179,19 +179,20 @@ class CopyInserter {
     for (const auto& [s, use] : uses)
       if (use.written) valid_[s] = use.places();
   }
-  // A slot with one version, which the block writes, has no value before it.
+  // Whether the slot has a value before the block: not if it has one version, which the block
+  // writes.
   bool HasBefore(uint32_t s, const Use& use) const {
     return use.head != 0 || !plan_.slots[s].versioned;
   }
   void NeedAt(uint32_t s, uint32_t places) {
-    if (!written_[s]) {  // there is nothing to copy
+    if (!written_[s]) {  // no value to copy yet
       valid_[s] |= places;
       return;
     }
     for (uint8_t place = 0; places >> place != 0; ++place)
       if ((places >> place & 1) != 0) Need(s, place);
   }
-  // The same, and the host waits for what was copied to it.
+  // The same; the host also waits for a copy to it.
   void BringTo(uint32_t s, uint32_t places) {
     NeedAt(s, places & ~kHostBit);
     if ((places & kHostBit) != 0) AwaitCopied(s);
@@ -214,7 +215,7 @@ class CopyInserter {
     Emit(std::move(mark), place);
   }
 
-  // Slots made after the start are the device's own.
+  // Adds a slot of the device; the host has no value of it.
   uint32_t AddSlot(const Slot& slot) {
     const auto s = static_cast<uint32_t>(plan_.slots.size());
     plan_.slots.push_back(slot);
@@ -235,13 +236,13 @@ class CopyInserter {
     slot.place = place;
     return twin = AddSlot(slot);
   }
-  // The place that holds the present contents, if the host does not.
+  // The device with the present contents, if the host does not have them.
   uint8_t DeviceWith(uint32_t s) const {
     return static_cast<uint8_t>(std::countr_zero(valid_[s] & ~kHostBit));
   }
 
-  // A device that holds the present contents and that the device at `place` can copy from. The
-  // host, if it holds them too or if no such device exists.
+  // A device that has the present contents and from which the device at `place` can copy. kOnHost
+  // if the host has them too, or if there is no such device.
   uint8_t PeerWith(uint32_t s, uint8_t place) const {
     const auto& devices = d_.request.devices;
     if (valid_[s] & kHostBit) return kOnHost;
@@ -252,20 +253,20 @@ class CopyInserter {
     return kOnHost;
   }
 
-  // The slot to read at `place`, after a copy where one is needed.
+  // The slot to read at `place`, after adding a copy if it is needed.
   uint32_t Need(uint32_t s, uint8_t place) {
     if (s == kNoSlot || plan_.slots[s].storage == Storage::kShape) return s;
     const uint32_t bit = 1u << place;
     const uint32_t there = place == kOnHost ? s : Twin(s, place);
     if (valid_[s] & bit) return there;
-    // From device to device where one can read the other's memory, else by way of the host.
+    // Directly from device to device if one can read the other's memory, else through the host.
     const uint8_t source = place == kOnHost ? DeviceWith(s) : PeerWith(s, place);
     if (source == kOnHost) Need(s, kOnHost);
     const uint32_t from = source == kOnHost ? s : Twin(s, source);
     valid_[s] |= bit;
     if (place != kOnHost && plan_.constant[s]) {
       plan_.constant[there] = true;
-      plan_.slots[there].versioned = false;  // stays when its last reader is done
+      plan_.slots[there].versioned = false;  // the copy stays when its last reader is done
       resident_.emplace_back(s, there);
       return there;
     }
@@ -284,8 +285,9 @@ class CopyInserter {
     return there;
   }
 
-  // The host takes what it copies to a device when it comes by: what came from that device by
-  // another copy, in a body, has to be there. (Of other devices' copies it waits for the event.)
+  // The host reads the source of a copy to a device when it comes to the copy. If the source was
+  // itself copied from that device, in a body, the host must wait for it. (With several devices the
+  // copy waits for the event instead.)
   void AwaitSource(uint32_t s, Instruction* copy) {
     if (!copied_out_[s] || d_.request.devices.size() > 1) return;
     const auto tokens = std::exchange(tokens_, {});
@@ -304,7 +306,7 @@ class CopyInserter {
       const bool shape_only = i < slots.size() && (slots[i].flags & kNoBuffer) != 0;
       for (uint32_t k = in->op.in_begin[i]; k < in->op.in_begin[i + 1]; ++k) {
         uint32_t& s = in->op.in[k];
-        // Dtype and shape can be read off the value on the device as well.
+        // Dtype and shape are also known from the value on the device.
         if (shape_only && s != kNoSlot && !(valid_[s] & kHostBit) &&
             !in->op.def->has(kControlFlow) && !IsOutput(*in, s))
           s = Twin(s, DeviceWith(s));
@@ -348,7 +350,7 @@ class CopyInserter {
         s = Need(s, place);
       }
     }
-    // Behind the operands: what the host looks at when it infers shapes.
+    // After the operands: the values that the host reads to infer shapes.
     for (uint32_t s : read_by_host) in->op.in.push_back(s);
     for (uint32_t token : tokens_) in->op.in.push_back(token);
     tokens_.clear();
@@ -361,7 +363,7 @@ class CopyInserter {
     }
   }
 
-  // The host has the slot's contents before it comes to the present instruction.
+  // Makes the host wait for the slot's contents before the present instruction.
   void Await(uint32_t s) {
     if (plan_.constant[s]) return;
     Need(s, kOnHost);
@@ -388,11 +390,12 @@ class CopyInserter {
   std::vector<std::pair<uint32_t, uint32_t>>& resident_;
   BlockAccess blocks_;
   std::vector<std::vector<uint32_t>> twins_;  // per device and slot of the host
-  std::vector<uint32_t> valid_;               // places that have the slot's present contents
-  std::vector<bool> copied_out_;              // the host's contents are a copy, not awaited yet
-  std::vector<bool> written_;                 // some instruction so far, or what comes before all
-  std::vector<Uses> uses_;                    // per block of a device
-  std::vector<Instruction> out_;              // of the present block, with their places
+  std::vector<uint32_t> valid_;               // per slot: places with its present contents, as bits
+  std::vector<bool> copied_out_;  // per slot: the host's contents are a copy not yet awaited
+  // Per slot: it has contents, from an instruction so far or from before the run.
+  std::vector<bool> written_;
+  std::vector<Uses> uses_;        // per block on a device
+  std::vector<Instruction> out_;  // the present block's instructions; place_ has their places
   std::vector<uint8_t> place_;
   std::vector<uint32_t> tokens_;
   int block_ = 0;
@@ -407,8 +410,8 @@ void InsertCopies(PlanDraft& draft, Places* places,
   CopyInserter(draft, places, resident).Run();
 }
 
-// Operands lie at the place of their instruction; a copy has one operand at each place. Of an
-// operator that runs a block the condition, on the host, is left.
+// Operands must lie at their instruction's place; a copy has one operand at each place. An operator
+// that runs a block keeps only its condition, on the host.
 Status CheckPlaces(const Plan& plan, const Places& places) {
   size_t misplaced = 0, count = 0;
   const Instruction* first = nullptr;
@@ -431,7 +434,7 @@ Status CheckPlaces(const Plan& plan, const Places& places) {
       bool all = true;
       for (size_t k = 0; k < in.op.in_begin.back(); ++k) {
         const uint32_t s = in.op.in[k];
-        // The host may look at the shape of what lies on the device.
+        // The host may read the shape of a device value.
         const bool elsewhere = copy && s != kNoSlot && plan.slots[s].place != place[i];
         const bool condition = in.op.def->has(kControlFlow) && fits(s, kOnHost);
         all = all && (elsewhere || condition || (!copy && fits(s, place[i])) ||

@@ -18,7 +18,7 @@ namespace {
 
 // The place that an operator's attribute op_device names.
 struct NamedPlace {
-  std::string_view kind, index;  // of "gpu:3"; no index: any
+  std::string_view kind, index;  // of "gpu:3"; an empty index: any
 };
 NamedPlace ParsePlace(std::string_view name) {
   const size_t colon = std::min(name.find(':'), name.size());
@@ -27,16 +27,18 @@ NamedPlace ParsePlace(std::string_view name) {
   return {name.substr(0, colon), index};
 }
 bool IsHost(std::string_view name) { return ParsePlace(name).kind == "cpu"; }
-// Of what is no number: the first.
+// The index as a number; 0 if it is none.
 size_t NumberOf(const NamedPlace& place) {
   size_t number = 0;
   std::from_chars(place.index.data(), place.index.data() + place.index.size(), number);
   return number;
 }
 
-// With one device in the executor, the operators' devices are one: it is that, whatever its number.
+// If the executor has one device, all operators must name the same device: it stands for that one,
+// whatever its number.
 Status CheckOneDevice(const ir::Program& program) {
-  const ir::Op *kind = nullptr, *index = nullptr;  // the first to name one
+  // The first operators to name a kind and an index.
+  const ir::Op *kind = nullptr, *index = nullptr;
   for (const ir::Op& op : program.blocks[0].ops) {
     if (op.device.empty() || IsHost(op.device)) continue;
     const NamedPlace place = ParsePlace(op.device);
@@ -53,7 +55,8 @@ Status CheckOneDevice(const ir::Program& program) {
   return Status::Ok();
 }
 
-// With several devices, those of one kind are the executor's by their number.
+// If the executor has several devices, operators must name one kind of device, and numbers that
+// exist.
 Status CheckNumbers(const ir::Program& program, size_t devices) {
   const ir::Op* first = nullptr;
   for (const ir::Op& op : program.blocks[0].ops) {
@@ -102,7 +105,7 @@ class Placer {
     for (const Instruction& in : plan_.blocks[b].instructions) {
       place.push_back(PlaceOf(in, place.size()));
       if (in.op.def->has(kControlFlow) && place.back() != kOnHost) {
-        // The host has waited for the condition, and what it computes of it need not come back.
+        // The host has waited for the condition, so what it computes from it needs no copy back.
         if (IsSmall(ConditionOf(in))) place_of_[ConditionOf(in)] = kOnHost;
         has_bodies_ = true;
         continue;
@@ -113,9 +116,9 @@ class Placer {
     }
   }
 
-  // Places the block that the instruction runs, if a device is to execute it. The first guess is
-  // that variables of one element are on the host whenever the block begins, and that is where
-  // counters and conditions stay. A guess that turns out wrong is dropped, and the block is placed
+  // Places the instructions of a block, if a device is to execute it. At first, variables of one
+  // element are assumed to be on the host whenever the block begins, so that counters and
+  // conditions stay there. An assumption that turns out wrong is dropped, and the block is placed
   // again.
   bool PlaceBody(const Instruction& in, uint8_t place) {
     const int b = FindBody(d_, access_, in);
@@ -150,8 +153,8 @@ class Placer {
       for (int inner : BlocksOf(plan_, in)) LeaveToHost(inner);
   }
 
-  // The device has at least half of the block's work, by the estimates. All operators inside that
-  // run blocks leave them to the device.
+  // Whether the device gets at least half of the block's work, by the estimates. Not if an operator
+  // inside runs a block on the host.
   bool IsWorthIt(int b) const {
     const auto& ins = plan_.blocks[b].instructions;
     double host_ns = 0, device_ns = 0;
@@ -168,7 +171,7 @@ class Placer {
     const Slot& slot = plan_.slots[s];
     return slot.is_static && slot.shape().numel() <= kSmall;
   }
-  // Small values that the host computes from what it has.
+  // Whether the instruction computes values of one element from values of one element on the host.
   bool StaysSmall(const Instruction& in) const {
     for (uint32_t s : in.op.in)
       if (s != kNoSlot && (!IsSmall(s) || place_of_[s] != kOnHost)) return false;
@@ -176,7 +179,7 @@ class Placer {
                        [&](uint32_t s) { return s == kNoSlot || IsSmall(s); });
   }
 
-  // The place to which a copy of the program moves its operand.
+  // The place to which a copying operator of the program moves its operand.
   static std::optional<uint8_t> TargetOf(const Instruction& in) {
     const unsigned traits = in.op.def->traits() & (kToHost | kToDevice);
     if (traits == 0) return std::nullopt;
@@ -187,10 +190,10 @@ class Placer {
     return type == 0 || type == 2 ? kOnHost : kOnDevice;
   }
 
-  // The source of a copy between places is computed at the other place, and so are the operators
-  // that lead to it, back to earlier copies. Operators that lead to no copy run at the place to
-  // which the last copy moves. A copy itself counts to its source's place: its reader moves the
-  // value.
+  // Places instructions by the program's own copies. The source of a copy is computed at the place
+  // from which it copies, and so are the operators that it depends on, back to earlier copies.
+  // Operators that no copy depends on run at the target of the last copy. A copy itself gets its
+  // source's place: its reader then moves the value.
   void FollowCopies() {
     const auto& ins = plan_.blocks[0].instructions;
     std::vector<std::optional<uint8_t>> wanted(plan_.slots.size());
@@ -273,13 +276,14 @@ class Placer {
     return !OnlyShapes(in);
   }
 
-  // Operators outside may write a variable of loops on the device, but for counters.
+  // Whether an operator outside of bodies may write the variable, which loops on the device use;
+  // counters stay on the host.
   bool MayBeRewritten(uint32_t s) const {
     const Slot& slot = plan_.slots[s];
     return slot.storage == Storage::kPool && slot.is_static && !d_.handed[s] && !IsSmall(s);
   }
 
-  // Only shapes of values on the host are read: the answer is at hand there.
+  // Whether the instruction reads only shapes of values on the host, which has the answer.
   bool OnlyShapes(const Instruction& in) const {
     const auto& inputs = in.op.def->inputs();
     size_t present = 0;
@@ -297,11 +301,12 @@ class Placer {
   const Plan& plan_;
   BlockAccess access_;
   Places places_;
-  std::vector<uint8_t> place_of_;  // per slot: where it is written
+  std::vector<uint8_t> place_of_;  // per slot: the place where it is written
   std::mt19937_64 random_;
-  bool has_bodies_ = false;        // a device has a block so far
-  std::vector<uint8_t> followed_;  // per instruction: its place by copies; empty: there are none
-  std::vector<bool> tensor_;       // false: fed with something else
+  bool has_bodies_ = false;  // a device executes a block so far visited
+  // Per instruction: its place by copies; empty: the program has none.
+  std::vector<uint8_t> followed_;
+  std::vector<bool> tensor_;  // per slot; false: a feed of another kind
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Instructions of a loop's body whose operands no iteration changes. They compute the same in every
-// iteration: the first one executes them, the others find what it left. (A loop without iterations
-// executes none of them, and none that fails.)
+// Finds loop invariants: instructions of a loop's body whose operands no iteration changes. Only
+// the first iteration executes them; later ones find their results. (A loop without iterations
+// executes none of them, so none can fail.)
 #include <algorithm>
 
 #include "core/programs/sub_block_slots.h"
@@ -30,8 +30,8 @@ class InvariantFinder {
   }
 
  private:
-  // The invariant instructions come first. Their results lie where the loop stands, so that the
-  // body's work space, which every iteration uses anew, leaves them alone.
+  // Moves the invariant instructions to the beginning. Their results get memory in the block of the
+  // loop, since the body's own work space is reused in every iteration.
   void Divide(Instruction* loop, int runner, int body) {
     auto& ins = plan_.blocks[body].instructions;
     std::vector<uint32_t> marked;

@@ -1,5 +1,5 @@
-// Loops that the interpreter runs without a call of their kernel, and how many turns they have
-// where that follows from constants.
+// Finds loops that the interpreter runs without calling their kernel, and their numbers of
+// iterations if these follow from constants.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -14,7 +14,8 @@
 namespace heddle {
 namespace {
 
-// Turns that are counted before a run, by going through them: a few nanoseconds each.
+// The most iterations that are counted while planning, by executing their scalar steps: a few
+// nanoseconds each.
 constexpr int kMostCounted = 4096;
 
 uint32_t FirstOperand(const Instruction& in, int slot) {
@@ -23,7 +24,7 @@ uint32_t FirstOperand(const Instruction& in, int slot) {
                                                                 : in.op.in[in.op.in_begin[s]];
 }
 
-// The loop's kernel would only look at the condition and run the block: it keeps no records of
+// Whether the loop's kernel would only read the condition and run the block: it keeps no records of
 // steps and empties no arrays.
 bool FindLoop(const Plan& plan, const Instruction& at, LoopPlan* loop) {
   const OpDef& def = *at.op.def;
@@ -42,8 +43,8 @@ bool FindLoop(const Plan& plan, const Instruction& at, LoopPlan* loop) {
   return true;
 }
 
-// Finds how many turns loops have whose counters and conditions nothing else uses, by computing the
-// steps at the end of the body as a run would.
+// Finds the number of iterations of loops whose counters and conditions nothing else uses, by
+// computing the scalar steps at the end of the body as a run would.
 class TurnCounter {
  public:
   explicit TurnCounter(PlanDraft& draft)
@@ -51,12 +52,14 @@ class TurnCounter {
     ListUsers();
   }
 
-  // Counts the turns of all loops. Where they are known, the first values of an inner loop's
-  // counters are removed: no turn reads them. (Block 0 stays as it is: costs are measured by the
-  // places of its instructions. A run that is watched computes the steps all the same, from what
-  // their memory holds: no step of integers and truth values fails, and nobody reads its result.)
+  // Counts the iterations of all loops. If they are known, the instructions that initialise an
+  // inner loop's counters are removed, since no iteration reads them. (Block 0 keeps them: costs
+  // are measured by the positions of its instructions. An observed run computes the steps all the
+  // same, from whatever their memory holds: no step on integers and bools can fail, and nothing
+  // reads the result.)
   void Run() {
-    std::vector<std::vector<bool>> gone(plan_.blocks.size());  // empty: none
+    // Per block: removed instructions; empty: none.
+    std::vector<std::vector<bool>> gone(plan_.blocks.size());
     for (size_t b = 0; b < plan_.blocks.size(); ++b) {
       const auto& ins = plan_.blocks[b].instructions;
       for (size_t i = 0; i < ins.size(); ++i) {
@@ -78,7 +81,7 @@ class TurnCounter {
     size_t at;
   };
 
-  // The instructions that name what the steps of bodies write.
+  // Lists the instructions that name slots written by scalar steps of bodies.
   void ListUsers() {
     for (const LoopPlan& loop : plan_.loops)
       for (const ScalarStep& step : plan_.blocks[static_cast<size_t>(loop.body)].tail)
@@ -99,7 +102,7 @@ class TurnCounter {
     }
   }
 
-  // The number of turns of the loop at `at`; -1: the run finds out.
+  // The number of iterations of the loop at `at`; -1: known only at run time.
   int Count(const LoopPlan& loop, int block, size_t at) {
     const BlockPlan& body = plan_.blocks[static_cast<size_t>(loop.body)];
     if (!loop.plain || body.tail.empty() || !d_.run_once[static_cast<size_t>(loop.body)]) return -1;
@@ -118,7 +121,7 @@ class TurnCounter {
   bool IsWritten(uint32_t s) const {
     return s != kNoSlot && written_.find(plan_.RootOf(s)) != written_.end();
   }
-  // A run refuses any other condition.
+  // Whether the slot is a bool of one element; a run refuses any other condition.
   bool IsTruthValue(uint32_t s) const {
     const Slot& slot = plan_.slots[s];
     return slot.dtype == DType::kBool && slot.is_static && slot.shape().numel() == 1;
@@ -128,7 +131,8 @@ class TurnCounter {
            MakeResident(d_.frame[s]->tensor()).ok();
   }
 
-  // Only the loop, the steps at its end and instructions of its block before it name the slots.
+  // Whether only the loop, the steps at its end, and instructions before it in its block name the
+  // slots.
   bool AreAlone(const LoopPlan& loop, int block, size_t at) {
     const BlockPlan& body = plan_.blocks[static_cast<size_t>(loop.body)];
     const size_t steps = body.instructions.size() - body.tail.size();
@@ -150,7 +154,8 @@ class TurnCounter {
     return IsWritten(s) && written_.at(plan_.RootOf(s)).initialized();
   }
 
-  // Each slot begins with what one instruction makes of constants, and of slots that have begun.
+  // Computes the initial values: each slot must be written by one instruction, from constants and
+  // from slots that have a value already.
   bool Begin(const std::vector<Instruction>& ins) {
     constexpr unsigned kImpure = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
     for (const size_t i : firsts_) {
@@ -174,7 +179,7 @@ class TurnCounter {
     return true;
   }
 
-  // The steps read nothing but what they write, and constants.
+  // Whether the steps read only constants and what they write themselves.
   bool AreCounters(const BlockPlan& body) const {
     const auto& ins = body.instructions;
     for (size_t i = ins.size() - body.tail.size(); i < ins.size(); ++i)
@@ -204,11 +209,11 @@ class TurnCounter {
 
   PlanDraft& d_;
   Plan& plan_;
-  std::map<uint32_t, std::vector<Place>> users_;  // by the slot whose memory it is, as are these
-  std::map<uint32_t, Value> written_;             // what the steps of the present loop write
-  std::vector<size_t> firsts_;                    // what they begin with: places in its block
+  std::map<uint32_t, std::vector<Place>> users_;  // by root slot, as are the following
+  std::map<uint32_t, Value> written_;             // values that the present loop's steps write
+  std::vector<size_t> firsts_;  // positions of the instructions that initialise them
   std::vector<Value*> frame_;
-  std::vector<uint32_t> named_;  // the slots that the frame has
+  std::vector<uint32_t> named_;  // slots that are in the frame
 };
 
 }  // namespace

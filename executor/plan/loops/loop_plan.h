@@ -1,4 +1,4 @@
-// LoopPlan: what a run has to know of a loop before its first turn.
+// LoopPlan: what a run must know about a loop before its first iteration.
 #pragma once
 
 #include "core/op_context.h"
@@ -9,8 +9,8 @@ namespace heddle {
 struct LoopPlan {
   uint32_t condition = kNoSlot;
   int body = 0;
-  int turns = -1;        // constants say how many; -1: the condition does
-  bool may_end = false;  // something that the block changes decides
+  int turns = -1;  // number of iterations, if constants determine it; -1: the condition decides
+  bool may_end = false;  // the block can change the condition
   bool plain = false;    // its block has neither lanes nor lists that the run keeps
 };
 

@@ -50,7 +50,7 @@ void ArrayItems::NoteTaken(const Instruction& in) {
 }
 
 void ArrayItems::Spread() {
-  // Each array gets items once and varies once, so that this ends.
+  // The loop ends, since each array gets items once and becomes varying once.
   for (bool changed = true; changed;) {
     changed = false;
     for (const auto& [from, to] : taken_) {

@@ -1,4 +1,4 @@
-// Tensors without elements.
+// A limit for tensors without elements.
 #pragma once
 
 #include "core/error.h"
@@ -6,8 +6,8 @@
 
 namespace heddle {
 
-// An error for a tensor that has no elements, but other dimensions that multiply to more than 2^31:
-// operators go through the dimensions, for nothing, and nobody could wait for that.
+// An error if a tensor has no elements, but its other dimensions multiply to more than 2^31:
+// operators iterate over them for nothing, which would take too long.
 inline Status CheckEmptyDims(const Shape& shape) {
   constexpr int64_t kMost = int64_t{1} << 31;
   int64_t others = 1;

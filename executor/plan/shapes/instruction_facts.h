@@ -1,4 +1,4 @@
-// What the definition of an instruction's operator says about its operands and outputs.
+// Facts that follow from the definition of an instruction's operator.
 #pragma once
 
 #include <vector>
@@ -8,18 +8,18 @@
 
 namespace heddle {
 
-// Per slot: some operator cannot do without it as its input.
+// Per slot: some operator requires it as an input.
 std::vector<bool> FindRequired(const Plan& plan);
-// The operand, by its place among all, is of a slot that takes any kind of value: shape functions
-// of such operands know what to do with an array.
+// Whether the operand, given by its position among all, belongs to a slot that accepts any kind of
+// value. Shape functions of such slots handle arrays.
 bool OfAnyKind(const std::vector<SlotDef>& slots, const IdList& begin, size_t operand);
 bool HasRecord(const std::vector<SlotDef>& slots);
-// The variable that the instruction rewrites with this output; nullptr: it rewrites none with it.
-// (Hidden slots are made in the order of the outputs, so that their numbers ascend.)
+// The rewrite for which the instruction writes this output; nullptr: none. (Hidden slots are made
+// in the order of the outputs, so their numbers ascend.)
 const Instruction::Rewrite* RewriteOf(const Instruction& in, uint32_t slot);
-// An error for outputs that are larger than any memory, or whose dimensions nobody can go through.
+// An error for outputs that are larger than any memory, or rejected by CheckEmptyDims.
 Status CheckSizes(const std::vector<ShapeContext::OutMeta>& outs);
-// Attributes given by variables become plain ones when all their values are known.
+// Turns attributes given by variables into plain ones if all their values are known.
 Status FixVarAttrs(const PlanDraft& draft, Instruction* in);
 
 }  // namespace heddle

@@ -10,7 +10,7 @@ using passes::Fact;
 
 namespace {
 
-// Nothing that the instruction does can be seen when its run is made again.
+// Whether the instruction can be repeated without a visible effect.
 bool IsRepeatable(const Plan& plan, const Instruction& in) {
   if ((in.op.def->traits() & (kRandom | kSideEffect | kCommunication | kReader)) != 0) return false;
   const auto in_scope = [&](uint32_t s) {
@@ -64,7 +64,7 @@ void OpenShapes::Set(uint32_t s, const Fact& fact) {
   knows_[s] = true;
 }
 
-// Of a slot that operators with blocks put values into, nothing is said.
+// Nothing is known of slots into which operators with blocks put values.
 bool OpenShapes::MayHold(uint32_t s) const {
   const Slot& slot = plan_.slots[s];
   return used_ && !slot.versioned && slot.storage != Storage::kScope &&

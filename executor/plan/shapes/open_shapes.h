@@ -1,7 +1,8 @@
-// Shapes with open dimensions: what a plan knows of values whose shapes differ from turn to turn of
-// a loop. A dimension is open (-1) where it differs; the others, dtypes and ranks hold for every
-// value that the slot has in a run. So an operator that reads such a value may make one whose shape
-// is known: keys that grow by a row a turn give attention whose result has the same shape in each.
+// Open shapes: what a plan knows of values whose shapes differ from iteration to iteration of a
+// loop. Dimensions that differ are open (-1); the others, the dtype and the rank hold for every
+// value of the slot in a run. So an operator that reads such a value may have an output of known
+// shape: keys that grow by a row per iteration give an attention result of the same shape each
+// time.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +21,29 @@ class OpenShapes {
   explicit OpenShapes(PlanDraft& draft)
       : d_(draft), plan_(*draft.plan), inference_(passes::FactInference::kAlsoEmpty) {}
 
-  // Whether the plan may go by open shapes: a run that finds one to be wrong is made again by a
-  // plan without them (Plan::misjudged), and must have done nothing that shows. Called before all
-  // else.
+  // Decides whether the plan may rely on open shapes: a run that finds one to be wrong is repeated
+  // with a plan without them (Plan::misjudged), so it must not have had a visible effect. To be
+  // called first.
   void Seed();
   bool used() const { return used_; }
 
-  // The frame tells dtype, rank and fixed dimensions of the slot for certain.
+  // Whether the frame has the certain dtype, rank and fixed dimensions of the slot.
   bool Knows(uint32_t s) const { return s < knows_.size() && knows_[s]; }
   void Forget(uint32_t s) {
     if (s < knows_.size()) knows_[s] = false;
   }
 
-  // What the instruction makes of operands that are known at least so far, one entry for each of
-  // its outputs. False: nothing is known.
+  // Infers the outputs from operands that are known at least this far, one entry per output. False:
+  // nothing is known.
   bool Infer(const Instruction& in, Facts* outs);
-  // The frame tells this of a versioned slot.
+  // Sets what is known of a versioned slot.
   void Set(uint32_t s, const passes::Fact& fact);
 
-  // A shared variable without one shape is written: as `fact` says, nullptr: in an unknown way.
-  // Dimensions that differ from those of other writes become open, and the analysis has to begin
-  // again if it has gone by less.
+  // Notes a write to a shared variable without a single shape; nullptr: nothing is known of it.
+  // Dimensions that differ from those of other writes become open; if the analysis has relied on
+  // them, it must begin again.
   void NoteWrite(uint32_t s, const passes::Fact* fact);
-  // The frame tells what all writes of the variable have in common. False: they have nothing.
+  // Sets what all writes of the variable have in common. False: nothing.
   bool SetShared(uint32_t s);
 
  private:

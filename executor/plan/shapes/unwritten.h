@@ -8,10 +8,10 @@
 
 namespace heddle {
 
-// Output `i`, of which the shape function said nothing in `outs`, is one that its slot allows to be
-// left unwritten, and no other operator writes its variable. The variable holds nothing, which its
-// readers and a fetch find when they run. (Devices plan no such operators: their shapes are found
-// while they run.)
+// Whether output `i`, which the shape function has not set in `outs`, stays unwritten: its slot
+// allows that, and no other operator writes its variable. The variable is then empty, which its
+// readers and a fetch find at run time. (Device plans leave the shapes of such operators to the
+// run.)
 bool StaysUnwritten(const PlanDraft& d, const Instruction& in, size_t i,
                     const std::vector<ShapeContext::OutMeta>& outs);
 

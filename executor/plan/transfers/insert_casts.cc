@@ -43,8 +43,8 @@ class CastInserter {
     return d_.frame[s]->tensor().dtype();
   }
 
-  // The complex type that holds all operands; kUnknown where they need no cast, or none is known
-  // to help.
+  // The complex type to which real operands must be cast; kUnknown if none needs a cast, or no type
+  // would help.
   DType CommonType() {
     bool complex = false, wide = false, mixed = false, known = true;
     DType first = DType::kUnknown;
@@ -60,7 +60,7 @@ class CastInserter {
     return wide ? DType::kC128 : DType::kC64;
   }
 
-  // A version of the variable in another type, in the block of the instruction.
+  // Adds a slot for the variable in another type, in the instruction's block.
   uint32_t AddSlot(uint32_t like) {
     Plan& plan = *d_.plan;
     Slot slot;

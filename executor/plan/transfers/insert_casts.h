@@ -1,8 +1,8 @@
-// Casts of operands that an operator's kernels do not take as they are.
+// Inserts casts of operands that an operator's kernels do not accept as they are.
 //
-// Real operands beside complex ones are cast (core/operands/promoted.h), as Paddle casts them. All
-// other mixtures of data types are errors, here as there: no kernel is replaced by one of another
-// type behind the program's back.
+// Real operands beside complex ones are cast (core/operands/promoted.h), as in Paddle. Any other
+// mixture of dtypes is an error, as in Paddle: no kernel is silently replaced by one of another
+// type.
 #pragma once
 
 #include <vector>
@@ -11,9 +11,9 @@
 
 namespace heddle {
 
-// The instructions that make the operands of `in`, which reads their results from now on; mostly
-// none. Each result is a new slot, named after the variable that is cast. Precondition: what is
-// known of the operands' data types is in the draft's frame.
+// Returns the instructions that cast operands of `in`, mostly none, and makes `in` read their
+// results. Each result is a new slot, named after the variable that is cast. Precondition: the
+// draft's frame has what is known of the operands' dtypes.
 std::vector<Instruction> InsertCasts(PlanDraft& draft, Instruction& in);
 
 }  // namespace heddle
