@@ -10,7 +10,7 @@ namespace heddle {
 // The work that streams record from BeginCapture to EndCapture.
 struct EmulatedCapture {
   struct Entry {
-    uint32_t lane;  // in `streams`
+    uint32_t stream;  // index in `streams`
     EmulatedDevice::Task task;
   };
   std::vector<EmulatedStream*> streams;  // the capturing one, then those that joined
@@ -19,7 +19,8 @@ struct EmulatedCapture {
   bool ended = false;
   int64_t kernels = 0, copies = 0, pageable_copies = 0;
 
-  uint32_t LaneOf(EmulatedStream* stream);
+  // The index of a stream, which is added if it is new.
+  uint32_t IndexOf(EmulatedStream* stream);
   // The first misuse is what EndCapture answers.
   Status Misuse(const char* what);
 };

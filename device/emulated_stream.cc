@@ -133,7 +133,7 @@ EmulatedStream::~EmulatedStream() {
 
 void EmulatedStream::Push(Task task) {
   if (capture_ != nullptr) {
-    capture_->entries.push_back({capture_->LaneOf(this), std::move(task)});
+    capture_->entries.push_back({capture_->IndexOf(this), std::move(task)});
     return;
   }
   tasks_.push_back(std::move(task));

@@ -87,9 +87,9 @@ std::optional<TokenPlan> PlanTokens(std::span<const TokenValue> values, size_t r
   return TokenPlanner(values, range).Run();
 }
 
-std::optional<size_t> TokenBytes(uint64_t elements, uint32_t bits, uint32_t lanes) {
+std::optional<size_t> TokenBytes(uint64_t elements, uint32_t bits, uint32_t numbers) {
   const uint64_t each =
-      (uint64_t{bits} * lanes + 7) / 8;  // a product of two 32-bit numbers has room for 7 more
+      (uint64_t{bits} * numbers + 7) / 8;  // a product of two 32-bit numbers has room for 7 more
   size_t bytes = 0;
   if (__builtin_mul_overflow(elements, each, &bytes)) return std::nullopt;
   return bytes;

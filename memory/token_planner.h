@@ -36,8 +36,8 @@ struct TokenPlan {
 inline constexpr size_t kTokenRange = 16;
 std::optional<TokenPlan> PlanTokens(std::span<const TokenValue> values, size_t range = kTokenRange);
 
-// Bytes of so many elements of `lanes` times `bits` bits, each of which starts on a byte. Nothing
-// where they are beyond size_t.
-std::optional<size_t> TokenBytes(uint64_t elements, uint32_t bits, uint32_t lanes = 1);
+// Bytes of so many elements of `numbers` numbers of `bits` bits each; an element starts on a byte.
+// Nothing where they are beyond size_t.
+std::optional<size_t> TokenBytes(uint64_t elements, uint32_t bits, uint32_t numbers = 1);
 
 }  // namespace heddle

@@ -35,8 +35,8 @@ size_t FindGap(std::vector<Interval>* taken, size_t bytes) {
 class Packer {
  public:
   Packer(std::span<const StreamBuffer> buffers, const StreamSync& sync,
-         const std::vector<uint32_t>& lane_of)
-      : buffers_(buffers), sync_(sync), lane_of_(lane_of) {
+         const std::vector<uint32_t>& stream_of)
+      : buffers_(buffers), sync_(sync), stream_of_(stream_of) {
     for (const StreamBuffer& b : buffers) last_.push_back(b.last());
   }
 
@@ -108,16 +108,19 @@ class Packer {
   class Frontier {
    public:
     explicit Frontier(const Packer& p)
-        : p_(p), latest_(p.sync_.lanes, kNoUser), end_(p.sync_.lanes, 0), known_(p.sync_.lanes, 0) {
-      for (const StreamBuffer& b : p.buffers_) end_[p.lane_of_[b.first]] = b.first + 1;
+        : p_(p),
+          latest_(p.sync_.streams, kNoUser),
+          end_(p.sync_.streams, 0),
+          known_(p.sync_.streams, 0) {
+      for (const StreamBuffer& b : p.buffers_) end_[p.stream_of_[b.first]] = b.first + 1;
     }
     void MoveTo(uint32_t node) {
-      for (; at_ < node; ++at_) latest_[p_.lane_of_[at_]] = at_;
+      for (; at_ < node; ++at_) latest_[p_.stream_of_[at_]] = at_;
       std::fill(known_.begin(), known_.end(), ~0u);
-      for (uint32_t lane = 0; lane < known_.size(); ++lane) {
-        if (end_[lane] <= node) continue;
+      for (uint32_t stream = 0; stream < known_.size(); ++stream) {
+        if (end_[stream] <= node) continue;
         // A stream without nodes so far starts with what the host knows.
-        const uint32_t v = latest_[lane] != kNoUser ? latest_[lane] : latest_[0];
+        const uint32_t v = latest_[stream] != kNoUser ? latest_[stream] : latest_[0];
         for (uint32_t l = 0; l < known_.size(); ++l)
           known_[l] = std::min(known_[l], v == kNoUser ? 0 : p_.FinishedAfter(v, l));
       }
@@ -131,17 +134,17 @@ class Packer {
    private:
     const Packer& p_;
     uint32_t at_ = 0;
-    std::vector<uint32_t> latest_, end_, known_;  // per lane
+    std::vector<uint32_t> latest_, end_, known_;  // per stream
   };
 
   // The number of nodes of stream l that are certainly finished when v is.
   uint32_t FinishedAfter(uint32_t v, uint32_t l) const {
-    const uint32_t before = sync_.clocks[size_t{v} * sync_.lanes + l];
-    return lane_of_[v] == l ? std::max(before, sync_.position[v]) : before;
+    const uint32_t before = sync_.clocks[size_t{v} * sync_.streams + l];
+    return stream_of_[v] == l ? std::max(before, sync_.position[v]) : before;
   }
   bool Over(uint32_t b, uint32_t node) const {
     for (uint32_t u : buffers_[b].users)
-      if (u != kNoUser && (u >= node || !sync_.Knows(node, u, lane_of_))) return false;
+      if (u != kNoUser && (u >= node || !sync_.Knows(node, u, stream_of_))) return false;
     return true;
   }
   void Take(uint32_t b, const StreamArena& arena) {
@@ -154,7 +157,7 @@ class Packer {
   void WaitForAll(uint32_t b, uint32_t a, StreamArena* arena) {
     const uint32_t first = buffers_[a].first;
     for (uint32_t u : buffers_[b].users)
-      if (u != kNoUser && !sync_.Knows(first, u, lane_of_)) arena->waits.emplace_back(u, first);
+      if (u != kNoUser && !sync_.Knows(first, u, stream_of_)) arena->waits.emplace_back(u, first);
   }
 
   void PlaceNext(uint32_t a, size_t limit, const std::vector<uint32_t>& active,
@@ -183,7 +186,7 @@ class Packer {
 
   std::span<const StreamBuffer> buffers_;
   const StreamSync& sync_;
-  const std::vector<uint32_t>& lane_of_;
+  const std::vector<uint32_t>& stream_of_;
   std::vector<uint32_t> last_;
   std::vector<Interval> taken_;
 };
@@ -198,9 +201,9 @@ uint32_t StreamBuffer::last() const {
 }
 
 StreamArena PlanStreamArena(std::span<const StreamBuffer> buffers, const StreamSync& sync,
-                            const std::vector<uint32_t>& lane_of, std::span<const size_t> serial,
+                            const std::vector<uint32_t>& stream_of, std::span<const size_t> serial,
                             size_t serial_bytes, size_t limit) {
-  Packer packer(buffers, sync, lane_of);
+  Packer packer(buffers, sync, stream_of);
   StreamArena best = packer.InOrder(~size_t{0});
   if (best.bytes > serial_bytes && buffers.size() <= kFewBuffers)
     if (StreamArena other = packer.BySize(); other.bytes < best.bytes) best = std::move(other);

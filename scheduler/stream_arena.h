@@ -36,7 +36,7 @@ struct StreamArena {
 // `limit` must be at least `serial_bytes`. Sizes and offsets are multiples of 256. The buffers must
 // be in the order of `first`. Time: the number of buffers times the largest number in use at once.
 StreamArena PlanStreamArena(std::span<const StreamBuffer> buffers, const StreamSync& sync,
-                            const std::vector<uint32_t>& lane_of, std::span<const size_t> serial,
+                            const std::vector<uint32_t>& stream_of, std::span<const size_t> serial,
                             size_t serial_bytes, size_t limit);
 
 }  // namespace heddle

@@ -10,48 +10,48 @@ namespace {
 
 constexpr uint32_t kNoNode = ~0u;
 
-void Join(uint32_t* into, const uint32_t* from, uint32_t lanes) {
-  for (uint32_t l = 0; l < lanes; ++l) into[l] = std::max(into[l], from[l]);
+void Join(uint32_t* into, const uint32_t* from, uint32_t streams) {
+  for (uint32_t l = 0; l < streams; ++l) into[l] = std::max(into[l], from[l]);
 }
 
 }  // namespace
 
-StreamSync PlanStreamSync(const StaticGraph& g, const std::vector<uint32_t>& lane_of,
-                          uint32_t lanes, const std::vector<bool>& awaited) {
+StreamSync PlanStreamSync(const StaticGraph& g, const std::vector<uint32_t>& stream_of,
+                          uint32_t streams, const std::vector<bool>& awaited) {
   StreamSync s;
-  s.lanes = lanes;
+  s.streams = streams;
   s.recorded.assign(g.size, false);
-  s.clocks.assign(size_t{g.size} * lanes, 0);
+  s.clocks.assign(size_t{g.size} * streams, 0);
   s.position.resize(g.size);
   s.wait_begin.reserve(g.size + 1);
   s.wait_begin.push_back(0);
-  std::vector<uint32_t> last(lanes, kNoNode), count(lanes, 0);
+  std::vector<uint32_t> last(streams, kNoNode), count(streams, 0);
   // Per stream: nodes certainly finished when the host comes to v.
-  std::vector<uint32_t> host(lanes, 0);
-  const auto clock = [&](uint32_t v) { return &s.clocks[size_t{v} * lanes]; };
+  std::vector<uint32_t> host(streams, 0);
+  const auto clock = [&](uint32_t v) { return &s.clocks[size_t{v} * streams]; };
   // Adds to v's clock what is finished when `u` is.
   const auto join_after = [&](uint32_t v, uint32_t u) {
-    Join(clock(v), clock(u), lanes);
-    clock(v)[lane_of[u]] = std::max(clock(v)[lane_of[u]], s.position[u]);
+    Join(clock(v), clock(u), streams);
+    clock(v)[stream_of[u]] = std::max(clock(v)[stream_of[u]], s.position[u]);
   };
   for (uint32_t v = 0; v < g.size; ++v) {
-    const uint32_t lane = lane_of[v];
-    s.position[v] = ++count[lane];
-    if (last[lane] != kNoNode) join_after(v, last[lane]);
-    Join(clock(v), host.data(), lanes);
+    const uint32_t stream = stream_of[v];
+    s.position[v] = ++count[stream];
+    if (last[stream] != kNoNode) join_after(v, last[stream]);
+    Join(clock(v), host.data(), streams);
     // The latest predecessor first: what its clock shows as finished needs no wait.
     for (uint32_t k = g.pred_begin[v + 1]; k-- > g.pred_begin[v];) {
       const uint32_t u = g.pred[k];
-      if (s.Knows(v, u, lane_of)) continue;
+      if (s.Knows(v, u, stream_of)) continue;
       s.waits.push_back(u);
       s.recorded[u] = true;
       join_after(v, u);
     }
     s.wait_begin.push_back(static_cast<uint32_t>(s.waits.size()));
-    last[lane] = v;
-    if (lane != 0 && (awaited.empty() || !awaited[v])) continue;
-    Join(host.data(), clock(v), lanes);
-    host[lane] = std::max(host[lane], s.position[v]);
+    last[stream] = v;
+    if (stream != 0 && (awaited.empty() || !awaited[v])) continue;
+    Join(host.data(), clock(v), streams);
+    host[stream] = std::max(host[stream], s.position[v]);
   }
   return s;
 }
@@ -63,32 +63,31 @@ std::vector<uint32_t> ChooseStreams(const StaticGraph& g, const std::vector<uint
   constexpr double kHandOverNs = 2000;  // cost of an event between streams
   std::vector<uint32_t> first(streams.size() + 1, 1);
   for (size_t k = 1; k < streams.size(); ++k) first[k + 1] = first[k] + streams[k];
-  const uint32_t lanes = first[streams.size()];
-  std::vector<double> free_at(lanes, 0), finish(g.size, 0);
-  std::vector<uint32_t> lane_of(g.size, 0);
+  std::vector<double> free_at(first[streams.size()], 0), finish(g.size, 0);
+  std::vector<uint32_t> stream_of(g.size, 0);
   for (uint32_t v = 0; v < g.size; ++v) {
     uint32_t best = 0, latest = kNoNode;
     double best_start = 0;
-    if (g.in_degree(v) > 0) latest = lane_of[g.pred[g.pred_begin[v + 1] - 1]];
+    if (g.in_degree(v) > 0) latest = stream_of[g.pred[g.pred_begin[v + 1] - 1]];
     const uint32_t k = group[v];
     const uint32_t begin = k == 0 ? 0 : first[k], end = k == 0 ? 1 : first[k + 1];
-    for (uint32_t lane = begin; lane < end; ++lane) {
-      if (!given.empty() && given[v] != 0 && given[v] != lane) continue;
-      double start = free_at[lane];
+    for (uint32_t stream = begin; stream < end; ++stream) {
+      if (!given.empty() && given[v] != 0 && given[v] != stream) continue;
+      double start = free_at[stream];
       for (uint32_t e = g.pred_begin[v]; e < g.pred_begin[v + 1]; ++e) {
         const uint32_t u = g.pred[e];
-        start = std::max(start, finish[u] + (lane_of[u] == lane ? 0 : kHandOverNs));
+        start = std::max(start, finish[u] + (stream_of[u] == stream ? 0 : kHandOverNs));
       }
-      if (lane == begin || best == 0 || start < best_start ||
-          (start == best_start && lane == latest)) {
-        best = lane;
+      if (stream == begin || best == 0 || start < best_start ||
+          (start == best_start && stream == latest)) {
+        best = stream;
         best_start = start;
       }
     }
-    lane_of[v] = best;
+    stream_of[v] = best;
     finish[v] = free_at[best] = best_start + cost_ns[v];
   }
-  return lane_of;
+  return stream_of;
 }
 
 namespace {

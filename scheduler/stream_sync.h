@@ -19,13 +19,13 @@ struct StreamSync {
   std::vector<uint32_t> wait_begin, waits;
   // Per node: its end is recorded as an event, since a node waits for it.
   std::vector<bool> recorded;
-  uint32_t lanes = 0;
+  uint32_t streams = 0;
   // Per node and stream: how many nodes of the stream are certainly finished when the node starts.
   std::vector<uint32_t> clocks;
   std::vector<uint32_t> position;  // per node: its number on its stream, from 1
 
-  bool Knows(uint32_t node, uint32_t other, const std::vector<uint32_t>& lane_of) const {
-    return clocks[std::size_t{node} * lanes + lane_of[other]] >= position[other];
+  bool Knows(uint32_t node, uint32_t other, const std::vector<uint32_t>& stream_of) const {
+    return clocks[std::size_t{node} * streams + stream_of[other]] >= position[other];
   }
 };
 
@@ -33,8 +33,8 @@ struct StreamSync {
 // streams' own order, or by what the host waited for before it put the node there. Time: nodes *
 // streams + edges. `awaited`: nodes of streams that the host waits for as soon as it has put them
 // there; may be empty.
-StreamSync PlanStreamSync(const StaticGraph& graph, const std::vector<uint32_t>& lane_of,
-                          uint32_t lanes, const std::vector<bool>& awaited = {});
+StreamSync PlanStreamSync(const StaticGraph& graph, const std::vector<uint32_t>& stream_of,
+                          uint32_t streams, const std::vector<bool>& awaited = {});
 
 // Chooses a stream for each node. `group[v]`: 0 is the host; any other is a set of streams, of
 // which group k has `streams[k]` (streams[0] is ignored). Streams are numbered from 1, group after

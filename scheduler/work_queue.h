@@ -28,50 +28,50 @@ class WorkQueue {
   // `shuffle_seed` 0: no shuffling. `priority`: per task, must outlive the queue; empty: none.
   explicit WorkQueue(int participants, uint64_t shuffle_seed = 0,
                      std::span<const int64_t> priority = {})
-      : lanes_(static_cast<size_t>(priority.empty() ? participants : 1)),
+      : deques_(static_cast<size_t>(priority.empty() ? participants : 1)),
         shuffled_(shuffle_seed != 0),
         priority_(priority) {
-    for (size_t l = 0; l < lanes_.size(); ++l) lanes_[l].random.seed(shuffle_seed + l);
+    for (size_t l = 0; l < deques_.size(); ++l) deques_[l].random.seed(shuffle_seed + l);
   }
   bool has_priorities() const { return !priority_.empty(); }
 
   void Push(int participant, uint32_t task) {
     if (has_priorities()) return PushAll({&task, 1});
     // There is a deque for each participant; without the bound, GCC warns that there may be none.
-    Lane& lane = lanes_[std::min(static_cast<size_t>(participant), lanes_.size() - 1)];
-    MutexLock lock(lane.mutex);
-    lane.tasks.push_back(task);
+    Deque& deque = deques_[std::min(static_cast<size_t>(participant), deques_.size() - 1)];
+    MutexLock lock(deque.mutex);
+    deque.tasks.push_back(task);
   }
   // With priorities, pushes all under one lock, so that none is popped before all are there.
   void PushAll(std::span<const uint32_t> tasks) {
-    Lane& lane = lanes_[0];
-    MutexLock lock(lane.mutex);
+    Deque& deque = deques_[0];
+    MutexLock lock(deque.mutex);
     for (const uint32_t task : tasks) {
-      lane.heap.push_back({priority_[task], shuffled_ ? lane.random() : task, task});
-      std::push_heap(lane.heap.begin(), lane.heap.end(), std::greater<>());
+      deque.heap.push_back({priority_[task], shuffled_ ? deque.random() : task, task});
+      std::push_heap(deque.heap.begin(), deque.heap.end(), std::greater<>());
     }
   }
   // False when no deque had a task at the moment it was looked at.
   bool Pop(int participant, uint32_t* task) {
     if (has_priorities()) return PopByPriority(task);
-    const int n = static_cast<int>(lanes_.size());
+    const int n = static_cast<int>(deques_.size());
     for (int k = 0; k < n; ++k) {
-      Lane& lane = lanes_[(participant + k) % n];
-      MutexLock lock(lane.mutex);
-      if (lane.tasks.empty()) continue;
+      Deque& deque = deques_[(participant + k) % n];
+      MutexLock lock(deque.mutex);
+      if (deque.tasks.empty()) continue;
       if (shuffled_)
-        std::swap(lane.tasks[lane.random() % lane.tasks.size()],
-                  lane.tasks[k == 0 ? lane.tasks.size() - 1 : 0]);
-      *task = k == 0 ? lane.tasks.PopNewest() : lane.tasks.PopOldest();
+        std::swap(deque.tasks[deque.random() % deque.tasks.size()],
+                  deque.tasks[k == 0 ? deque.tasks.size() - 1 : 0]);
+      *task = k == 0 ? deque.tasks.PopNewest() : deque.tasks.PopOldest();
       return true;
     }
     return false;
   }
   void Clear() {
-    for (Lane& lane : lanes_) {
-      MutexLock lock(lane.mutex);
-      lane.tasks.clear();
-      lane.heap.clear();
+    for (Deque& deque : deques_) {
+      MutexLock lock(deque.mutex);
+      deque.tasks.clear();
+      deque.heap.clear();
     }
   }
 
@@ -83,12 +83,12 @@ class WorkQueue {
     auto operator<=>(const Entry&) const = default;
   };
   bool PopByPriority(uint32_t* task) {
-    Lane& lane = lanes_[0];
-    MutexLock lock(lane.mutex);
-    if (lane.heap.empty()) return false;
-    std::pop_heap(lane.heap.begin(), lane.heap.end(), std::greater<>());
-    *task = lane.heap.back().task;
-    lane.heap.pop_back();
+    Deque& deque = deques_[0];
+    MutexLock lock(deque.mutex);
+    if (deque.heap.empty()) return false;
+    std::pop_heap(deque.heap.begin(), deque.heap.end(), std::greater<>());
+    *task = deque.heap.back().task;
+    deque.heap.pop_back();
     return true;
   }
   // A ring buffer that keeps its memory: in every run tasks come and go at both ends.
@@ -120,13 +120,13 @@ class WorkQueue {
     size_t begin_ = 0, size_ = 0;
   };
 
-  struct alignas(64) Lane {
+  struct alignas(64) Deque {
     Mutex mutex;
     Ring tasks HEDDLE_GUARDED_BY(mutex);
     std::vector<Entry> heap HEDDLE_GUARDED_BY(mutex);  // least first
     std::minstd_rand random HEDDLE_GUARDED_BY(mutex);
   };
-  std::vector<Lane> lanes_;
+  std::vector<Deque> deques_;
   const bool shuffled_;
   const std::span<const int64_t> priority_;
 };

@@ -122,8 +122,8 @@ Status TraceRuns(Executor& executor, const CompiledProgram& compiled, const Mode
     }
     run_us.push_back(report.run_us);
     for (const auto& [stream, us] : stream_busy) streams[stream].push_back(us);
-    const double lanes = report.lanes + static_cast<double>(stream_busy.size());
-    outside.push_back(std::max(0.0, 1 - busy / (report.run_us * lanes)));
+    const double rows = report.lanes + static_cast<double>(stream_busy.size());
+    outside.push_back(std::max(0.0, 1 - busy / (report.run_us * rows)));
     p->dispatch = report.dispatch;
     p->lanes = report.lanes;
     ++p->runs;

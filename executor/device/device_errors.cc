@@ -14,7 +14,7 @@ std::vector<bool> ReadByOtherThreads(const Plan& plan, uint8_t place) {
   std::vector<bool> read(plan.slots.size(), false);
   if (plan.device->devices == 1) return read;
   for (size_t i = 0; i < plan.device->steps.size(); ++i) {
-    if (plan.device->ThreadOf(plan.device->steps[i].lane) == place) continue;
+    if (plan.device->ThreadOf(plan.device->steps[i].stream) == place) continue;
     const DeviceStep& step = plan.device->steps[i];
     for (uint32_t s : plan.blocks[step.block].instructions[step.at].op.in)
       if (s != kNoSlot) read[s] = true;
@@ -25,11 +25,11 @@ std::vector<bool> ReadByOtherThreads(const Plan& plan, uint8_t place) {
 }  // namespace
 
 Status ExplainFailure(const Status& status, const Device& device, const DevicePlan& plan,
-                      uint32_t lane) {
+                      uint32_t stream) {
   std::string where = StrCat("on device '", device.name());
   if (device.number() != 0) where += StrCat(":", device.number());
   where += "'";
-  if (lane != 0) where += StrCat(", stream '", plan.StreamName(lane), "'");
+  if (stream != 0) where += StrCat(", stream '", plan.StreamName(stream), "'");
   return Status(status.code(),
                 StrCat(where, ": ", status.message(),
                        device.lost() ? "; the executor can run nothing more on this device"

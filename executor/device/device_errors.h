@@ -11,7 +11,7 @@ namespace heddle {
 
 // The device's own message, with its free memory. `stream` 0: no stream in particular.
 Status ExplainFailure(const Status& status, const Device& device, const DevicePlan& plan,
-                      uint32_t lane);
+                      uint32_t stream);
 
 // For a failed allocation for a slot: adds how much was asked for, and which values hold the most.
 Status ExplainNoMemory(const Status& status, RunState& run, const DeviceRuntime& device,

@@ -41,7 +41,7 @@ Status DeviceSession::Prepare() {
 Status DeviceSession::MakeKept() {
   auto made = std::make_shared<DeviceRun>();
   for (uint32_t k = 0; k < device_plan.events; ++k) {
-    const uint32_t device = device_plan.DeviceOf(StepAt(device_plan.recorder[k]).lane);
+    const uint32_t device = device_plan.DeviceOf(StepAt(device_plan.recorder[k]).stream);
     auto event = devices[device]->device().NewEvent(false);
     if (!event.ok()) return ExplainOf(device, event.status());
     made->events.push_back(*std::move(event));
@@ -110,22 +110,22 @@ Event& DeviceSession::EventOf(uint32_t event) {
 
 Status DeviceSession::Drain(Status status, bool on_device) {
   std::optional<StreamError> first;
-  uint32_t lane = 0;
+  uint32_t failed = 0;
   Status refused;
-  for (uint32_t k = 0; k + 1 < device_plan.lanes; ++k) {
+  for (uint32_t k = 0; k + 1 < device_plan.streams; ++k) {
     Status s = stream(k).Synchronize();
     auto error = stream(k).TakeError();
     if (!error && !s.ok() && refused.ok()) refused = Explain(s, k + 1);
     if (!error || (first && first->order <= error->order)) continue;
     first = std::move(error);
-    lane = k + 1;
+    failed = k + 1;
   }
   if (!status.ok() && !on_device) return status;
   if (!first) return status.ok() && !refused.ok() ? refused : status;
   // A stream that waited for the failed one reports its failure; the tag says in which step it
   // happened.
-  if (first->tag != 0) lane = device_plan.steps[first->tag - 1].lane;
-  const Status told = Explain(first->status, lane);
+  if (first->tag != 0) failed = device_plan.steps[first->tag - 1].stream;
+  const Status told = Explain(first->status, failed);
   return first->tag == 0 ? told : told.At(plan.Locate(At(first->tag - 1)));
 }
 

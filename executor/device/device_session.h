@@ -87,14 +87,14 @@ class DeviceSession {
   const DeviceStep& StepAt(size_t i) const { return device_plan.steps[i]; }
   // Stream k + 1 of the plan.
   Stream& stream(uint32_t k) {
-    return *sets_[k / device_plan.lanes_of_device]->streams[k % device_plan.lanes_of_device];
+    return *sets_[k / device_plan.streams_of_device]->streams[k % device_plan.streams_of_device];
   }
   DeviceRuntime& RuntimeOf(const DeviceStep& step) {
-    return *devices[device_plan.DeviceOf(step.lane)];
+    return *devices[device_plan.DeviceOf(step.stream)];
   }
-  Stream& StreamOf(const DeviceStep& step) { return stream(step.lane - 1); }
+  Stream& StreamOf(const DeviceStep& step) { return stream(step.stream - 1); }
   DeviceTokens& TokensOf(const DeviceStep& step) {
-    return kept().tokens[device_plan.DeviceOf(step.lane)];
+    return kept().tokens[device_plan.DeviceOf(step.stream)];
   }
   DeviceRun& kept() { return *run.device_run(); }
   Services& services() { return kept().services; }
@@ -105,13 +105,14 @@ class DeviceSession {
     return ExplainFailure(s, devices[device]->device(), device_plan, 0);
   }
   // An error of a stream; 0: of the first device.
-  Status Explain(const Status& s, uint32_t lane) const {
-    const uint32_t at = lane > 0 && lane < device_plan.lanes ? device_plan.DeviceOf(lane) : 0;
-    return ExplainFailure(s, devices[at]->device(), device_plan, lane);
+  Status Explain(const Status& s, uint32_t number) const {
+    const uint32_t at =
+        number > 0 && number < device_plan.streams ? device_plan.DeviceOf(number) : 0;
+    return ExplainFailure(s, devices[at]->device(), device_plan, number);
   }
   // The error for a step that the device did not accept, or that the host could not prepare.
   Status Refused(const Status& s, size_t i) const {
-    return Explain(s, StepAt(i).lane).At(plan.Locate(At(i)));
+    return Explain(s, StepAt(i).stream).At(plan.Locate(At(i)));
   }
 
   RunState& run;

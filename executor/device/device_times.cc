@@ -37,12 +37,12 @@ Status DeviceTimes::Mark(size_t step, uint32_t number, Device& device, Stream& s
 Status DeviceTimes::Tell(RunState& run, const DevicePlan& plan) const {
   for (size_t k = 0; k + 1 < marks_.size(); k += 2) {
     const DeviceStep& step = plan.steps[marks_[k].step];
-    const uint32_t lane = step.lane;
-    const Base& base = bases_[plan.DeviceOf(lane)];
+    const uint32_t stream = step.stream;
+    const Base& base = bases_[plan.DeviceOf(stream)];
     HEDDLE_ASSIGN_OR_RETURN(const int64_t begin, marks_[k].event->NanosecondsSince(*base.event));
     HEDDLE_ASSIGN_OR_RETURN(const int64_t end, marks_[k + 1].event->NanosecondsSince(*base.event));
     run.control().trace()->device.push_back({&run.plan().blocks[step.block].instructions[step.at],
-                                             static_cast<int>(lane), plan.StreamName(lane),
+                                             static_cast<int>(stream), plan.StreamName(stream),
                                              base.ns + static_cast<uint64_t>(begin),
                                              base.ns + static_cast<uint64_t>(end)});
   }

@@ -12,14 +12,14 @@ Status Dispatcher::Step(size_t i) {
     tasks_->HandOver(step.task);
     return Status::Ok();
   }
-  if (step.lane == 0) return HostStep(i);
+  if (step.stream == 0) return HostStep(i);
   if (session_.run.control().attention()) HEDDLE_RETURN_IF_ERROR(session_.run.control().Look());
   HEDDLE_RETURN_IF_ERROR(WaitOnStream(i));
   if (step.kind == Kind::kBlocks) return RunBlocks(i);
   const bool timed = session_.run.control().trace() != nullptr && step.kind != Kind::kShare &&
                      step.kind != Kind::kMark;
   const auto mark = [&] {
-    return timed ? times_.Mark(i, session_.device_plan.DeviceOf(step.lane),
+    return timed ? times_.Mark(i, session_.device_plan.DeviceOf(step.stream),
                                session_.RuntimeOf(step).device(), session_.StreamOf(step))
                  : Status::Ok();
   };
@@ -56,8 +56,8 @@ Status Dispatcher::WaitOnStream(size_t i) {
   const DevicePlan& plan = session_.device_plan;
   for (uint32_t w = step.wait_begin; w < step.wait_end; ++w) {
     const uint32_t event = plan.waits[w];
-    const uint32_t recorder = session_.StepAt(plan.recorder[event]).lane;
-    if (plan.DeviceOf(recorder) == plan.DeviceOf(step.lane)) {
+    const uint32_t recorder = session_.StepAt(plan.recorder[event]).stream;
+    if (plan.DeviceOf(recorder) == plan.DeviceOf(step.stream)) {
       if (Status s = session_.StreamOf(step).WaitFor(session_.EventOf(event)); !s.ok())
         return session_.Refused(s, i);
     } else if (Status s = AwaitEvent(event, i, participant_); !s.ok()) {
@@ -92,7 +92,7 @@ Status Dispatcher::AwaitEvent(uint32_t event, size_t i, int participant) {
   const uint64_t begin = trace != nullptr ? Ticks() : 0;
   const size_t recorder = session_.device_plan.recorder[event];
   if (Status s = session_.EventOf(event).Wait(); !s.ok())
-    return session_.Explain(s, session_.StepAt(recorder).lane)
+    return session_.Explain(s, session_.StepAt(recorder).stream)
         .At(session_.plan.Locate(session_.At(i)));
   if (trace != nullptr && session_.StepAt(i).block == 0)
     trace->EndSpan(participant, RunTrace::Part::kWaitEvent, begin, &session_.At(recorder));

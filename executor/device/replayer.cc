@@ -64,7 +64,7 @@ void Replayer::FindInputs() {
 
 Status Replayer::Capture() {
   DeviceRun& kept = session_.kept();
-  while (kept.borders.size() < session_.device_plan.lanes) {
+  while (kept.borders.size() < session_.device_plan.streams) {
     HEDDLE_ASSIGN_OR_RETURN(auto event, session_.devices[0]->device().NewEvent(false));
     kept.borders.push_back(std::move(event));
   }
@@ -89,8 +89,8 @@ Status Replayer::PutCaptured() {
   DeviceRun& kept = session_.kept();
   Stream& origin = session_.stream(0);
   HEDDLE_RETURN_IF_ERROR(origin.Record(*kept.borders[0]));
-  for (uint32_t lane = 2; lane <= session_.device_plan.compute_streams; ++lane)
-    HEDDLE_RETURN_IF_ERROR(session_.stream(lane - 1).WaitFor(*kept.borders[0]));
+  for (uint32_t stream = 2; stream <= session_.device_plan.compute_streams; ++stream)
+    HEDDLE_RETURN_IF_ERROR(session_.stream(stream - 1).WaitFor(*kept.borders[0]));
   for (size_t i = section_.begin; i < section_.end; ++i) {
     if (session_.device_plan.phases[i] != Phase::kCaptured) continue;
     const DeviceStep& step = session_.StepAt(i);
@@ -106,9 +106,9 @@ Status Replayer::PutCaptured() {
     if (step.record != DeviceStep::kNone)
       HEDDLE_RETURN_IF_ERROR(session_.StreamOf(step).Record(*kept.events[step.record]));
   }
-  for (uint32_t lane = 2; lane <= session_.device_plan.compute_streams; ++lane) {
-    HEDDLE_RETURN_IF_ERROR(session_.stream(lane - 1).Record(*kept.borders[lane]));
-    HEDDLE_RETURN_IF_ERROR(origin.WaitFor(*kept.borders[lane]));
+  for (uint32_t stream = 2; stream <= session_.device_plan.compute_streams; ++stream) {
+    HEDDLE_RETURN_IF_ERROR(session_.stream(stream - 1).Record(*kept.borders[stream]));
+    HEDDLE_RETURN_IF_ERROR(origin.WaitFor(*kept.borders[stream]));
   }
   return Status::Ok();
 }
@@ -122,10 +122,10 @@ bool Replayer::InPlace(uint32_t slot) {
 Status Replayer::Replay() {
   DeviceRun& kept = session_.kept();
   Stream& origin = session_.stream(0);
-  for (uint32_t lane = session_.device_plan.compute_streams + 1; lane < session_.device_plan.lanes;
-       ++lane) {
-    HEDDLE_RETURN_IF_ERROR(session_.stream(lane - 1).Record(*kept.borders[lane]));
-    HEDDLE_RETURN_IF_ERROR(origin.WaitFor(*kept.borders[lane]));
+  for (uint32_t stream = session_.device_plan.compute_streams + 1;
+       stream < session_.device_plan.streams; ++stream) {
+    HEDDLE_RETURN_IF_ERROR(session_.stream(stream - 1).Record(*kept.borders[stream]));
+    HEDDLE_RETURN_IF_ERROR(origin.WaitFor(*kept.borders[stream]));
   }
   HEDDLE_RETURN_IF_ERROR(origin.Replay(*kept_.graph));
   return origin.Record(*kept.borders[0]);

@@ -70,7 +70,7 @@ Status StepLauncher::Provide(size_t i, uint32_t slot, DType dtype, const Shape& 
   const Slot& planned = session_.plan.slots[slot];
   const DeviceStep& step = session_.StepAt(i);
   DeviceRuntime& device = session_.RuntimeOf(step);
-  const BufferRef& arena = session_.arenas[session_.device_plan.DeviceOf(step.lane)];
+  const BufferRef& arena = session_.arenas[session_.device_plan.DeviceOf(step.stream)];
   if (arena && session_.device_plan.offsets[slot] != DevicePlan::kNoOffset &&
       planned.dtype == dtype && planned.shape() == shape) {
     session_.run.value(slot) = Tensor(dtype, shape, arena, session_.device_plan.offsets[slot]);
@@ -243,7 +243,7 @@ Status StepLauncher::LaunchDynamic(size_t i) {
   HEDDLE_RETURN_IF_ERROR(Launch(i, fn, state.get(), [this, &step](size_t k, const LoD& lod) {
     session_.run.value(step.operands[k]).tensor().set_lod(lod);
   }));
-  Event& done = *session_.kept().done[session_.device_plan.DeviceOf(step.lane)];
+  Event& done = *session_.kept().done[session_.device_plan.DeviceOf(step.stream)];
   HEDDLE_RETURN_IF_ERROR(session_.StreamOf(step).Record(done));
   Status status = done.Wait();
   failed_on_device_ = !status.ok();

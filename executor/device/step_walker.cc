@@ -12,7 +12,7 @@ StepWalker::StepWalker(DeviceSession& session, Dispatcher& dispatcher, DeviceTas
       board_(board),
       thread_(thread),
       is_put_off_(session.device_plan.steps.size(), false),
-      put_off_lanes_(session.device_plan.lanes, 0) {}
+      put_off_of_(session.device_plan.streams, 0) {}
 
 Status StepWalker::Advance(std::optional<DevicePlan::Phase> phase, bool* done) {
   const uint32_t count = session_.device_plan.main().end;
@@ -52,7 +52,7 @@ bool StepWalker::CanDispatch(size_t i) const {
   const DeviceStep& step = session_.StepAt(i);
   const DevicePlan& plan = session_.device_plan;
   if (!IsBehindBarriers(i)) return false;
-  if (!put_off_.empty() && step.kind != Kind::kTask && put_off_lanes_[step.lane] > 0) return false;
+  if (!put_off_.empty() && step.kind != Kind::kTask && put_off_of_[step.stream] > 0) return false;
   for (uint32_t w = step.wait_begin; w < step.wait_end; ++w) {
     const uint32_t event = plan.waits[w];
     if (board_ != nullptr ? !board_->IsRecorded(event) : is_put_off_[plan.recorder[event]])
@@ -65,15 +65,15 @@ bool StepWalker::CanDispatch(size_t i) const {
 
 bool StepWalker::HoldsUp(size_t i) const {
   const DeviceStep& step = session_.StepAt(i);
-  return !IsBehindBarriers(i) || step.lane == 0 ||
+  return !IsBehindBarriers(i) || step.stream == 0 ||
          (step.kind == Kind::kLaunch && session_.At(i).mode == Instruction::Mode::kDynamic);
 }
 
 void StepWalker::PutOff(uint32_t i) {
   put_off_.push_back(i);
   is_put_off_[i] = true;
-  if (const uint32_t lane = session_.StepAt(i).lane; lane < session_.device_plan.lanes)
-    ++put_off_lanes_[lane];
+  if (const uint32_t stream = session_.StepAt(i).stream; stream < session_.device_plan.streams)
+    ++put_off_of_[stream];
 }
 
 // Dispatches the deferred steps that need not wait any more.
@@ -82,8 +82,8 @@ Status StepWalker::DispatchPutOff() {
   steps.swap(put_off_);
   for (uint32_t i : steps) {
     is_put_off_[i] = false;
-    if (const uint32_t lane = session_.StepAt(i).lane; lane < session_.device_plan.lanes)
-      --put_off_lanes_[lane];
+    if (const uint32_t stream = session_.StepAt(i).stream; stream < session_.device_plan.streams)
+      --put_off_of_[stream];
   }
   for (uint32_t i : steps) {
     if (!CanDispatch(i))

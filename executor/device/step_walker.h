@@ -47,7 +47,7 @@ class StepWalker {
   uint64_t News() const { return board_ != nullptr ? board_->news() : tasks_->news(); }
   bool IsOver() const { return board_ != nullptr && board_->is_over(); }
   bool IsMine(size_t i) const {
-    return board_ == nullptr || session_.device_plan.ThreadOf(session_.StepAt(i).lane) == thread_;
+    return board_ == nullptr || session_.device_plan.ThreadOf(session_.StepAt(i).stream) == thread_;
   }
   bool CanDispatch(size_t i) const;
   // Whether no later step may be dispatched before it.
@@ -64,10 +64,10 @@ class StepWalker {
   DeviceTasks* const tasks_;
   DispatchBoard* const board_;
   const uint32_t thread_;
-  uint32_t next_ = 0;                    // the next step
-  std::vector<uint32_t> put_off_;        // deferred steps, in their order
-  std::vector<bool> is_put_off_;         // per step
-  std::vector<uint32_t> put_off_lanes_;  // per stream: number of deferred steps
+  uint32_t next_ = 0;                 // the next step
+  std::vector<uint32_t> put_off_;     // deferred steps, in their order
+  std::vector<bool> is_put_off_;      // per step
+  std::vector<uint32_t> put_off_of_;  // per stream: number of deferred steps
 };
 
 }  // namespace heddle

@@ -30,7 +30,7 @@ DeviceTasks::Error TaskHost::Dispatch() {
     tasks_.Participate(participant);
   };
   if (pool_ != nullptr)
-    pool_->Run(participate, static_cast<int>(session_.device_plan.task_lanes) + 1);
+    pool_->Run(participate, static_cast<int>(session_.device_plan.task_streams) + 1);
   else
     participate(0);
   tasks_.ObserveWaits(nullptr);

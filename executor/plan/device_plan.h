@@ -32,7 +32,7 @@ struct DeviceStep {
   static constexpr uint32_t kNone = ~0u;
   Kind kind = Kind::kHost;
   uint32_t block = 0, at = 0;             // the instruction
-  uint32_t lane = 0;                      // 0: the host; from 1: streams; then those of tasks
+  uint32_t stream = 0;                    // 0: the host; from 1: streams; then those of tasks
   uint32_t wait_begin = 0, wait_end = 0;  // in DevicePlan::waits
   // In DevicePlan::task_waits: the tasks that must have finished before the step is dispatched
   // (TaskHost); for a task, those that it needs besides the one before it on its stream.
@@ -64,10 +64,10 @@ struct DevicePlan {
   std::vector<Section> sections;  // per block; without steps: the host runs the block
   std::vector<uint32_t> waits;    // events
   uint32_t events = 0;
-  uint32_t lanes = 1;  // number of streams, the host's included, without those of tasks
+  uint32_t streams = 1;  // number of streams, the host's included, without those of tasks
   // Tasks are on streams of their own, numbered after the others, and those on one stream run one
   // after another. So this is the most tasks that run at the same time.
-  uint32_t task_lanes = 0;
+  uint32_t task_streams = 0;
   std::vector<DeviceTask> tasks;     // in the order of their steps
   std::vector<uint32_t> task_waits;  // indices of tasks
   // Pairs of slots, on the host and on the device, of values that never change while the plan lives
@@ -76,7 +76,7 @@ struct DevicePlan {
   uint32_t devices = 1;
   // The streams of a device: those for kernels, those for copies in, and one for copies out.
   // Devices follow one another.
-  uint32_t compute_streams = 0, copy_in_streams = 1, lanes_of_device = 1;
+  uint32_t compute_streams = 0, copy_in_streams = 1, streams_of_device = 1;
   std::vector<int> priorities;  // of the streams for kernels, see Device::NewStream
   uint32_t copies = 0, peer_copies = 0;
   // Per slot: its offset in the device's arena, valid for a value with the plan's dtype and shape.
@@ -104,14 +104,14 @@ struct DevicePlan {
   }
   // With several devices: the thread that dispatches a stream's steps. 0: the thread of the host's
   // steps and of tasks; k + 1: the thread of device k.
-  uint32_t ThreadOf(uint32_t lane) const {
-    return lane == 0 || lane >= lanes ? 0 : 1 + DeviceOf(lane);
+  uint32_t ThreadOf(uint32_t stream) const {
+    return stream == 0 || stream >= streams ? 0 : 1 + DeviceOf(stream);
   }
   // The device of a stream. Precondition: 0 < stream < streams.
-  uint32_t DeviceOf(uint32_t lane) const { return (lane - 1) / lanes_of_device; }
+  uint32_t DeviceOf(uint32_t stream) const { return (stream - 1) / streams_of_device; }
   // "compute 0", "copies in" (then "copies in 1" …), "copies out"; with several devices
   // "1: compute 0".
-  std::string StreamName(uint32_t lane) const;
+  std::string StreamName(uint32_t stream) const;
 };
 
 }  // namespace heddle

@@ -155,8 +155,8 @@ void AddStreams(const Plan& plan, const std::vector<std::string>& places, PlanDe
   d->events = static_cast<int>(device.events);
   d->copies = static_cast<int>(device.copies);
   d->peer_copies = static_cast<int>(device.peer_copies);
-  for (uint32_t lane = 1; lane < device.lanes; ++lane)
-    d->streams.push_back(device.StreamName(lane));
+  for (uint32_t stream = 1; stream < device.streams; ++stream)
+    d->streams.push_back(device.StreamName(stream));
   std::vector<size_t> first;  // per block: index of its first instruction in `d`
   for (size_t b = 0, count = 0; b < plan.blocks.size(); ++b) {
     first.push_back(count);
@@ -168,10 +168,10 @@ void AddStreams(const Plan& plan, const std::vector<std::string>& places, PlanDe
       in.waits.push_back(static_cast<int>(device.waits[w]));
     if (step.record != DeviceStep::kNone) in.event = static_cast<int>(step.record);
     if (step.task != DeviceStep::kNone) in.task = static_cast<int>(step.task);
-    if (step.lane == 0 || step.lane >= device.lanes) continue;
-    in.stream = device.StreamName(step.lane);
+    if (step.stream == 0 || step.stream >= device.streams) continue;
+    in.stream = device.StreamName(step.stream);
     if (step.kind != DeviceStep::Kind::kCopyOut)
-      in.place = PlaceName(places, 1 + device.DeviceOf(step.lane));
+      in.place = PlaceName(places, 1 + device.DeviceOf(step.stream));
   }
 }
 

@@ -21,7 +21,7 @@ int ThreadsOf(const Plan& plan, bool shared, int threads) {
     case Dispatch::kSerial:
       return std::max(1, plan.body_lanes);
     case Dispatch::kDevice:
-      return std::min(threads, static_cast<int>(plan.device->task_lanes) + 1);
+      return std::min(threads, static_cast<int>(plan.device->task_streams) + 1);
     default:
       return 1;
   }

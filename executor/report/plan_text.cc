@@ -66,9 +66,9 @@ std::string DeviceText(const Plan& plan, size_t block) {
   for (size_t i = section.begin; i < section.end; ++i) {
     const DeviceStep& step = d.steps[i];
     text += StrCat("  ", step.at,
-                   step.lane == 0         ? "  host    "
-                   : step.lane >= d.lanes ? StrCat("  task    ")
-                                          : StrCat("  stream ", step.lane));
+                   step.stream == 0           ? "  host    "
+                   : step.stream >= d.streams ? StrCat("  task    ")
+                                              : StrCat("  stream ", step.stream));
     for (uint32_t w = step.task_begin; w < step.task_end; ++w)
       text += StrCat(w == step.task_begin ? "  after task " : ", ", d.tasks[d.task_waits[w]].step);
     for (uint32_t w = step.wait_begin; w < step.wait_end; ++w)
@@ -86,7 +86,7 @@ std::string DispatchText(const Plan& plan) {
         plan.stats.peer_copies > 0
             ? StrCat(plan.stats.peer_copies, " of these from device to device, ")
             : "",
-        plan.device->lanes - 1, " streams, ",
+        plan.device->streams - 1, " streams, ",
         plan.stats.host_tasks > 0 ? StrCat(plan.stats.host_tasks, " tasks of the host, ") : "",
         plan.stats.events, " events, ", plan.stats.event_waits, " waits, ",
         plan.stats.device_arena_bytes, " bytes of temporaries, ",

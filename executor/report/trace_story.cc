@@ -176,7 +176,7 @@ std::vector<TraceEvent> TraceStory::TellEvents() const {
   for (const RunTrace::DeviceWork& work : trace_->device) {
     TraceEvent& told = events.emplace_back(StoryOf(*plan_, *work.in));
     told.thread = -1;
-    told.lane = work.lane;
+    told.lane = work.number;
     told.stream = work.stream;
     told.begin_us = UsOfNs(work.begin_ns);
     told.end_us = UsOfNs(work.end_ns);
@@ -217,8 +217,8 @@ std::vector<TraceSpan> TraceStory::TellSpans() const {
 void TraceStory::TellIdleStreams(std::vector<TraceSpan>* spans) const {
   const DevicePlan& device = *plan_->device;
   std::map<int, std::vector<const RunTrace::DeviceWork*>> streams;
-  for (const auto& work : trace_->device) streams[work.lane].push_back(&work);
-  for (auto& [lane, list] : streams) {
+  for (const auto& work : trace_->device) streams[work.number].push_back(&work);
+  for (auto& [number, list] : streams) {
     std::sort(list.begin(), list.end(),
               [](const RunTrace::DeviceWork* a, const RunTrace::DeviceWork* b) {
                 return a->begin_ns < b->begin_ns;

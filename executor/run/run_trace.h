@@ -75,7 +75,7 @@ struct RunTrace {
   };
   struct DeviceWork {
     const Instruction* in;
-    int lane;
+    int number;  // of the stream
     std::string stream;
     uint64_t begin_ns, end_ns;  // on the host's clock
   };

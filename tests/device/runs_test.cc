@@ -272,7 +272,7 @@ TEST(DeviceRuns, WithTasksThatComeLate) {
     std::string text;
     const auto got = RunSums(sums, NewEmulatedDevice({.lazy = true}), seed, &text, [&](Plan& plan) {
       auto device = std::make_shared<DevicePlan>(*plan.device);
-      device->task_lanes = 0;  // so that nobody helps
+      device->task_streams = 0;  // no other thread helps
       waits += static_cast<int>(device->task_waits.size());
       plan.device = std::move(device);
     });

@@ -25,27 +25,27 @@ StaticGraph GraphOf(std::vector<std::vector<uint32_t>> preds) {
   return g;
 }
 
-// Nodes on lanes, and a buffer that each of some nodes writes and later ones read.
+// Nodes on streams, and a buffer that each of some nodes writes and later ones read.
 struct Case {
   std::vector<std::vector<uint32_t>> preds;
-  std::vector<uint32_t> lane_of;
-  uint32_t lanes = 1;
+  std::vector<uint32_t> stream_of;
+  uint32_t streams = 1;
   std::vector<StreamBuffer> buffers;
 
-  Case(uint32_t seed, uint32_t nodes, uint32_t streams) : preds(nodes), lanes(streams + 1) {
+  Case(uint32_t seed, uint32_t nodes, uint32_t streams) : preds(nodes), streams(streams + 1) {
     std::mt19937 rng(seed);
     for (uint32_t v = 0; v < nodes; ++v) {
-      lane_of.push_back(rng() % 12 == 0 ? 0 : 1 + rng() % streams);
+      stream_of.push_back(rng() % 12 == 0 ? 0 : 1 + rng() % streams);
       StreamBuffer b;
       b.bytes = 1 + rng() % 5000;
       b.first = v;
-      b.users.assign(lanes, kNone);
-      b.users[lane_of[v]] = v;
+      b.users.assign(streams, kNone);
+      b.users[stream_of[v]] = v;
       buffers.push_back(b);
       for (int k = 0; k < 2 && v > 0; ++k) {
         const uint32_t from = v - 1 - rng() % std::min(v, 9u);
         preds[v].push_back(from);
-        buffers[from].users[lane_of[v]] = v;
+        buffers[from].users[stream_of[v]] = v;
       }
     }
   }
@@ -83,7 +83,7 @@ void Check(const Case& c, const StreamArena& arena) {
     ASSERT_LT(u, v);
     preds[v].push_back(u);
   }
-  const StreamSync sync = PlanStreamSync(GraphOf(preds), c.lane_of, c.lanes);
+  const StreamSync sync = PlanStreamSync(GraphOf(preds), c.stream_of, c.streams);
   for (uint32_t a = 0; a < c.buffers.size(); ++a) {
     ASSERT_EQ(arena.offsets[a] % 256, 0u);
     ASSERT_LE(arena.offsets[a] + c.Size(a), arena.bytes);
@@ -94,7 +94,7 @@ void Check(const Case& c, const StreamArena& arena) {
       for (uint32_t u : c.buffers[b].users) {
         if (u == kNone) continue;
         ASSERT_LT(u, c.buffers[a].first) << b << " and " << a;
-        ASSERT_TRUE(sync.Knows(c.buffers[a].first, u, c.lane_of)) << b << " and " << a;
+        ASSERT_TRUE(sync.Knows(c.buffers[a].first, u, c.stream_of)) << b << " and " << a;
       }
     }
   }
@@ -104,17 +104,17 @@ TEST(StreamArena, BuffersInOnePlaceAreKeptApart) {
   int waited = 0;
   for (uint32_t seed = 0; seed < 60; ++seed) {
     const Case c(seed, 20 + seed * 3, 1 + seed % 4);
-    const StreamSync sync = PlanStreamSync(GraphOf(c.preds), c.lane_of, c.lanes);
+    const StreamSync sync = PlanStreamSync(GraphOf(c.preds), c.stream_of, c.streams);
     size_t serial_bytes = 0;
     const auto serial = c.Serial(&serial_bytes);
     const StreamArena roomy =
-        PlanStreamArena(c.buffers, sync, c.lane_of, serial, serial_bytes, size_t{1} << 40);
+        PlanStreamArena(c.buffers, sync, c.stream_of, serial, serial_bytes, size_t{1} << 40);
     EXPECT_TRUE(roomy.waits.empty());
     Check(c, roomy);
     for (double most : {1.0, 1.1, 1.5}) {
       const auto limit = static_cast<size_t>(most * static_cast<double>(serial_bytes));
       const StreamArena arena =
-          PlanStreamArena(c.buffers, sync, c.lane_of, serial, serial_bytes, limit);
+          PlanStreamArena(c.buffers, sync, c.stream_of, serial, serial_bytes, limit);
       EXPECT_LE(arena.bytes, limit);
       Check(c, arena);
       waited += !arena.waits.empty();
@@ -129,11 +129,11 @@ TEST(StreamArena, BuffersInOnePlaceAreKeptApart) {
 
 TEST(StreamArena, OneStreamSharesAsOneThreadDoes) {
   const Case c(5, 200, 1);
-  const StreamSync sync = PlanStreamSync(GraphOf(c.preds), c.lane_of, c.lanes);
+  const StreamSync sync = PlanStreamSync(GraphOf(c.preds), c.stream_of, c.streams);
   size_t serial_bytes = 0;
   const auto serial = c.Serial(&serial_bytes);
   const StreamArena arena =
-      PlanStreamArena(c.buffers, sync, c.lane_of, serial, serial_bytes, serial_bytes);
+      PlanStreamArena(c.buffers, sync, c.stream_of, serial, serial_bytes, serial_bytes);
   Check(c, arena);
   size_t all = 0;
   for (uint32_t b = 0; b < c.buffers.size(); ++b) all += c.Size(b);
@@ -144,14 +144,14 @@ TEST(StreamArena, OneStreamSharesAsOneThreadDoes) {
 TEST(StreamArena, BranchesWaitOnlyWhereTheRoomIsScarce) {
   Case c(0, 0, 2);
   c.preds = {{}, {}};
-  c.lane_of = {1, 2};
+  c.stream_of = {1, 2};
   c.buffers = {{1000, 0, {kNone, 0, kNone}}, {1000, 1, {kNone, kNone, 1}}};
-  const StreamSync sync = PlanStreamSync(GraphOf(c.preds), c.lane_of, c.lanes);
+  const StreamSync sync = PlanStreamSync(GraphOf(c.preds), c.stream_of, c.streams);
   const std::vector<size_t> serial = {0, 0};
-  const StreamArena roomy = PlanStreamArena(c.buffers, sync, c.lane_of, serial, 1024, 2048);
+  const StreamArena roomy = PlanStreamArena(c.buffers, sync, c.stream_of, serial, 1024, 2048);
   EXPECT_EQ(roomy.bytes, 2048u);
   EXPECT_TRUE(roomy.waits.empty());
-  const StreamArena tight = PlanStreamArena(c.buffers, sync, c.lane_of, serial, 1024, 1126);
+  const StreamArena tight = PlanStreamArena(c.buffers, sync, c.stream_of, serial, 1024, 1126);
   EXPECT_EQ(tight.bytes, 1024u);
   EXPECT_EQ(tight.waits, (std::vector<std::pair<uint32_t, uint32_t>>{{0, 1}}));
   Check(c, tight);

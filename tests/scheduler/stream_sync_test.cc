@@ -11,21 +11,21 @@ namespace {
 
 struct Sample {
   StaticGraph graph;
-  std::vector<uint32_t> lane_of;
-  uint32_t lanes = 0;
+  std::vector<uint32_t> stream_of;
+  uint32_t streams = 0;
 };
 
-Sample RandomSample(uint32_t seed, uint32_t size, uint32_t lanes, double density) {
+Sample RandomSample(uint32_t seed, uint32_t size, uint32_t streams, double density) {
   std::mt19937 rng(seed);
   Sample s;
-  s.lanes = lanes;
+  s.streams = streams;
   s.graph.size = size;
   s.graph.pred_begin.push_back(0);
   for (uint32_t v = 0; v < size; ++v) {
     for (uint32_t u = 0; u < v; ++u)
       if (static_cast<double>(rng() % 1000) < density * 1000) s.graph.pred.push_back(u);
     s.graph.pred_begin.push_back(static_cast<uint32_t>(s.graph.pred.size()));
-    s.lane_of.push_back(rng() % lanes);
+    s.stream_of.push_back(rng() % streams);
   }
   CompleteSuccessors(&s.graph);
   return s;
@@ -39,7 +39,7 @@ Matrix Closure(const Sample& s, const std::vector<std::pair<uint32_t, uint32_t>>
   Matrix before(n, std::vector<bool>(n, false));
   for (uint32_t u = 0; u < n; ++u)
     for (uint32_t v = u + 1; v < n; ++v)
-      before[u][v] = s.lane_of[u] == s.lane_of[v] || s.lane_of[u] == 0;
+      before[u][v] = s.stream_of[u] == s.stream_of[v] || s.stream_of[u] == 0;
   for (const auto& [u, v] : waits) before[u][v] = true;
   for (uint32_t k = 0; k < n; ++k)
     for (uint32_t u = 0; u < k; ++u)
@@ -68,7 +68,7 @@ TEST(StreamSync, KeepsTheOrderAndEveryWaitIsNeeded) {
   int waits_seen = 0;
   for (uint32_t seed = 0; seed < 300; ++seed) {
     const Sample s = RandomSample(seed, 4 + seed % 25, 1 + seed % 5, 0.05 + 0.01 * (seed % 30));
-    const StreamSync sync = PlanStreamSync(s.graph, s.lane_of, s.lanes);
+    const StreamSync sync = PlanStreamSync(s.graph, s.stream_of, s.streams);
     auto waits = WaitsOf(sync);
     waits_seen += static_cast<int>(waits.size());
     const Matrix before = Closure(s, waits);
@@ -76,7 +76,7 @@ TEST(StreamSync, KeepsTheOrderAndEveryWaitIsNeeded) {
     // The clocks say what is certain, no more and no less.
     for (uint32_t v = 0; v < s.graph.size; ++v)
       for (uint32_t u = 0; u < v; ++u)
-        ASSERT_EQ(sync.Knows(v, u, s.lane_of), before[u][v]) << "seed " << seed;
+        ASSERT_EQ(sync.Knows(v, u, s.stream_of), before[u][v]) << "seed " << seed;
     for (size_t k = 0; k < waits.size(); ++k) {
       auto fewer = waits;
       fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(k));
@@ -92,7 +92,7 @@ TEST(StreamSync, FewestOfAllSets) {
   int searched = 0;
   for (uint32_t seed = 0; searched < 200; ++seed) {
     const Sample s = RandomSample(seed, 4 + seed % 4, 2 + seed % 3, 0.35);
-    const StreamSync sync = PlanStreamSync(s.graph, s.lane_of, s.lanes);
+    const StreamSync sync = PlanStreamSync(s.graph, s.stream_of, s.streams);
     const auto planned = WaitsOf(sync);
     // Candidates: all pairs that the dependencies order.
     std::vector<std::pair<uint32_t, uint32_t>> all;
@@ -103,7 +103,7 @@ TEST(StreamSync, FewestOfAllSets) {
     all.clear();
     for (uint32_t u = 0; u < s.graph.size; ++u)
       for (uint32_t v = u + 1; v < s.graph.size; ++v)
-        if (certain[u][v] && s.lane_of[u] != s.lane_of[v] && s.lane_of[u] != 0)
+        if (certain[u][v] && s.stream_of[u] != s.stream_of[v] && s.stream_of[u] != 0)
           all.emplace_back(u, v);
     if (all.empty() || all.size() > 12) continue;
     ++searched;
@@ -136,13 +136,13 @@ TEST(StreamSync, IndependentChainsGetAStreamEach) {
   g.pred = {0, 1, 2, 3};
   CompleteSuccessors(&g);
   const std::vector<uint32_t> group(6, 1);
-  const auto lane = ChooseStreams(g, group, {1, 2}, std::vector<float>(6, 10000));
-  EXPECT_EQ(lane[0], lane[2]);
-  EXPECT_EQ(lane[2], lane[4]);
-  EXPECT_EQ(lane[1], lane[3]);
-  EXPECT_EQ(lane[3], lane[5]);
-  EXPECT_NE(lane[0], lane[1]);
-  EXPECT_TRUE(PlanStreamSync(g, lane, 3).waits.empty());
+  const auto stream = ChooseStreams(g, group, {1, 2}, std::vector<float>(6, 10000));
+  EXPECT_EQ(stream[0], stream[2]);
+  EXPECT_EQ(stream[2], stream[4]);
+  EXPECT_EQ(stream[1], stream[3]);
+  EXPECT_EQ(stream[3], stream[5]);
+  EXPECT_NE(stream[0], stream[1]);
+  EXPECT_TRUE(PlanStreamSync(g, stream, 3).waits.empty());
 }
 
 TEST(StreamSync, HostComesLast) {
@@ -173,7 +173,7 @@ TEST(StreamSync, OrdersWithOtherThreadsKeepTheGraphs) {
     const Sample s = RandomSample(seed, 4 + seed % 40, 4, 0.05 + 0.01 * (seed % 20));
     std::vector<float> cost;
     for (uint32_t v = 0; v < s.graph.size; ++v) cost.push_back(static_cast<float>((v * 37) % 101));
-    const auto order = StreamsFirst(s.graph, s.lane_of, {}, 3, cost);
+    const auto order = StreamsFirst(s.graph, s.stream_of, {}, 3, cost);
     std::vector<uint32_t> position(s.graph.size, ~0u);
     for (uint32_t k = 0; k < order.size(); ++k) position[order[k]] = k;
     ASSERT_EQ(order.size(), s.graph.size) << "seed " << seed;
@@ -182,12 +182,12 @@ TEST(StreamSync, OrdersWithOtherThreadsKeepTheGraphs) {
         EXPECT_LT(position[s.graph.pred[k]], position[v]) << "seed " << seed;
     // Handed over as soon as what they need has its place.
     for (uint32_t v = 0; v < s.graph.size; ++v) {
-      if (s.lane_of[v] != 3) continue;
+      if (s.stream_of[v] != 3) continue;
       uint32_t after = 0;
       for (uint32_t k = s.graph.pred_begin[v]; k < s.graph.pred_begin[v + 1]; ++k)
         after = std::max(after, position[s.graph.pred[k]] + 1);
       for (uint32_t k = after; k < position[v]; ++k)
-        EXPECT_EQ(s.lane_of[order[k]], 3u) << "seed " << seed;
+        EXPECT_EQ(s.stream_of[order[k]], 3u) << "seed " << seed;
     }
   }
 }

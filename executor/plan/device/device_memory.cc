@@ -19,14 +19,14 @@ constexpr uint32_t kNone = StreamBuffer::kNoUser;
 
 class Layouter {
  public:
-  Layouter(PlanDraft& d, uint8_t place, int block, const std::vector<uint32_t>& lane_of,
+  Layouter(PlanDraft& d, uint8_t place, int block, const std::vector<uint32_t>& stream_of,
            const StreamSync& sync, const std::vector<BodyMemory>& bodies)
       : d_(d),
         plan_(*d.plan),
         place_(place),
         block_(block),
         ins_(plan_.blocks[block].instructions),
-        lane_of_(lane_of),
+        stream_of_(stream_of),
         sync_(sync),
         bodies_(bodies),
         access_(plan_),
@@ -52,7 +52,7 @@ class Layouter {
     }
     const ArenaLayout serial = PlanArena(ranges, kAlign);
     const size_t serial_bytes = (serial.bytes + kAlign - 1) / kAlign * kAlign;
-    StreamArena arena = PlanStreamArena(buffers, sync_, lane_of_, serial.offsets, serial_bytes,
+    StreamArena arena = PlanStreamArena(buffers, sync_, stream_of_, serial.offsets, serial_bytes,
                                         serial_bytes + std::max(serial_bytes / 10, kSlack));
     std::vector<size_t> offset(root_.size(), DevicePlan::kNoOffset);
     for (size_t k = 0; k < owners_.size(); ++k) offset[owners_[k]] = arena.offsets[k];
@@ -124,7 +124,7 @@ class Layouter {
   // Only work on streams touches device memory: an instruction's operands. Instructions of the host
   // read dtypes and shapes, and tasks nothing of the device.
   void Visit(uint32_t i) {
-    if (lane_of_[i] == 0) return;
+    if (stream_of_[i] == 0) return;
     const Instruction& in = ins_[i];
     for (int b : BlocksOf(plan_, in)) VisitBody(b, i);
     if (in.mode == Instruction::Mode::kShare) {
@@ -157,15 +157,15 @@ class Layouter {
       StreamBuffer b;
       b.bytes = BytesOf(s);
       b.first = i;
-      b.users.assign(sync_.lanes, kNone);
+      b.users.assign(sync_.streams, kNone);
       buffers_.push_back(std::move(b));
     }
-    buffers_[buffer_of_[s]].users[lane_of_[i]] = i;
+    buffers_[buffer_of_[s]].users[stream_of_[i]] = i;
   }
 
   void ShareInPlace(uint32_t i) {
     const Instruction& in = ins_[i];
-    if (lane_of_[i] == 0 || in.mode != Instruction::Mode::kPooled) return;
+    if (stream_of_[i] == 0 || in.mode != Instruction::Mode::kPooled) return;
     for (size_t t = 0; t < in.takeovers.size(); t += 2)
       TakeOver(i, in.op.in[in.takeovers[t]], in.op.out[in.takeovers[t + 1]]);
   }
@@ -177,10 +177,10 @@ class Layouter {
     StreamBuffer &a = buffers_[buffer_of_[r]], &b = buffers_[buffer_of_[to]];
     if (a.bytes != b.bytes || b.first != i || Readers(i, r) != 1) return;
     for (uint32_t u : a.users)
-      if (u != kNone && u != i && (u > i || !sync_.Knows(i, u, lane_of_))) return;
+      if (u != kNone && u != i && (u > i || !sync_.Knows(i, u, stream_of_))) return;
     root_[to] = r;
-    for (size_t lane = 0; lane < a.users.size(); ++lane)
-      if (b.users[lane] != kNone) a.users[lane] = b.users[lane];
+    for (size_t stream = 0; stream < a.users.size(); ++stream)
+      if (b.users[stream] != kNone) a.users[stream] = b.users[stream];
   }
   // The number of operands in r's memory; an operand that is taken over must be the only one.
   int Readers(uint32_t i, uint32_t r) {
@@ -194,7 +194,7 @@ class Layouter {
   const uint8_t place_;
   const int block_;
   const std::vector<Instruction>& ins_;
-  const std::vector<uint32_t>& lane_of_;
+  const std::vector<uint32_t>& stream_of_;
   const StreamSync& sync_;
   const std::vector<BodyMemory>& bodies_;
   BlockAccess access_;
@@ -208,9 +208,9 @@ class Layouter {
 }  // namespace
 
 std::vector<std::pair<uint32_t, uint32_t>> PlanDeviceMemory(
-    PlanDraft& draft, uint8_t place, int block, const std::vector<uint32_t>& lane_of,
+    PlanDraft& draft, uint8_t place, int block, const std::vector<uint32_t>& stream_of,
     const StreamSync& sync, const std::vector<BodyMemory>& bodies, BodyMemory* memory) {
-  return Layouter(draft, place, block, lane_of, sync, bodies).Run(memory);
+  return Layouter(draft, place, block, stream_of, sync, bodies).Run(memory);
 }
 
 }  // namespace heddle

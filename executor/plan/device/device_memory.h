@@ -26,7 +26,7 @@ struct BodyMemory {
 // requires beyond the dependencies, as pairs of instructions of which the second waits; ascending
 // in the second.
 std::vector<std::pair<uint32_t, uint32_t>> PlanDeviceMemory(
-    PlanDraft& draft, uint8_t place, int block, const std::vector<uint32_t>& lane_of,
+    PlanDraft& draft, uint8_t place, int block, const std::vector<uint32_t>& stream_of,
     const StreamSync& sync, const std::vector<BodyMemory>& bodies, BodyMemory* memory);
 
 }  // namespace heddle

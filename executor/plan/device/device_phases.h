@@ -15,7 +15,7 @@ namespace heddle {
 // why there are no such phases; empty: `phases` has one per instruction. Preconditions: there is
 // one device, and `device` has its streams. `host_kernels`: the device executes the host's kernels,
 // which may draw random numbers; its own kernels never do.
-std::string FindPhases(const Plan& plan, int block, const std::vector<uint32_t>& lane_of,
+std::string FindPhases(const Plan& plan, int block, const std::vector<uint32_t>& stream_of,
                        const StreamSync& sync, const DevicePlan& device, bool host_kernels,
                        std::vector<DevicePlan::Phase>* phases);
 

@@ -44,13 +44,13 @@ class DevicePlanner {
     ChooseTasks();
     PutStreamsFirst();
   }
-  void ChooseStreams() { ChooseLanes(); }
+  void ChooseStreams() { AssignStreams(); }
   void LayOut(std::vector<BodyMemory>* memory) {
     if (d_.request.reuse == Reuse::kNone) return;
     for (uint32_t k = 0; k < Devices(); ++k) {
       BodyMemory laid;
-      const auto waits = PlanDeviceMemory(d_, static_cast<uint8_t>(kOnDevice + k), block_, lane_of_,
-                                          sync_, *memory, &laid);
+      const auto waits = PlanDeviceMemory(d_, static_cast<uint8_t>(kOnDevice + k), block_,
+                                          stream_of_, sync_, *memory, &laid);
       if (block_ == 0) {
         for (const auto& [s, offset] : laid.places) result_->offsets[s] = offset;
         result_->arena_bytes[k] = laid.bytes;
@@ -252,9 +252,9 @@ class DevicePlanner {
   }
 
   // Per instruction: the stream that its operator names, numbered in order of appearance; 0: any.
-  std::vector<uint32_t> NamedLanes(uint32_t* compute) {
+  std::vector<uint32_t> NamedStreams(uint32_t* compute) {
     constexpr uint32_t kMostStreams = 16;
-    std::map<std::string, uint32_t> lane_of;
+    std::map<std::string, uint32_t> stream_of;
     std::vector<uint32_t> given(ins_.size(), 0);
     std::vector<int> priorities;
     for (uint32_t i = 0; i < ins_.size(); ++i)
@@ -265,8 +265,8 @@ class DevicePlanner {
       if (hints == nullptr || hints->execution_stream.empty() || given[i] != 0 ||
           KindOfGroup(i) != kComputeGroup)
         continue;
-      const auto next = static_cast<uint32_t>(lane_of.size()) % kMostStreams + 1;
-      given[i] = lane_of.emplace(hints->execution_stream, next).first->second;
+      const auto next = static_cast<uint32_t>(stream_of.size()) % kMostStreams + 1;
+      given[i] = stream_of.emplace(hints->execution_stream, next).first->second;
       if (given[i] > priorities.size()) priorities.resize(given[i], 0);
       int& priority = priorities[given[i] - 1];
       priority = std::min(priority, static_cast<int>(hints->stream_priority));
@@ -307,51 +307,51 @@ class DevicePlanner {
   }
 
   // Twice as many as threads, so that few tasks wait for an unrelated one.
-  uint32_t TaskLanes() const {
+  uint32_t TaskStreams() const {
     constexpr ptrdiff_t kMost = 8;
     return static_cast<uint32_t>(std::min(
         {std::count(task_.begin(), task_.end(), true), ptrdiff_t{2} * d_.request.threads, kMost}));
   }
 
-  void ChooseLanes() {
+  void AssignStreams() {
     DependencyGraph dependencies = FindDependencies(true);
     if (block_ == 0) {
       plan_.stats.dependencies_found = dependencies.found;
       plan_.stats.dependencies = dependencies.graph.pred.size();
     }
     uint32_t compute = std::max<uint32_t>(1, d_.request.compute_streams);
-    std::vector<uint32_t> given = NamedLanes(&compute);
-    if (block_ == 0) CountLanes(compute);
+    std::vector<uint32_t> given = NamedStreams(&compute);
+    if (block_ == 0) CountStreams(compute);
     std::vector<uint32_t> streams = {1};
     for (uint32_t k = 0; k < Devices(); ++k)
       streams.insert(streams.end(), {result_->compute_streams, result_->copy_in_streams, 1});
-    streams.push_back(result_->task_lanes);
+    streams.push_back(result_->task_streams);
     for (size_t i = 0; i < given.size(); ++i)
-      if (given[i] != 0) given[i] += (DeviceOf(i) - kOnDevice) * result_->lanes_of_device;
-    lane_of_ = heddle::ChooseStreams(dependencies.graph, Groups(), streams, Costs(), given);
+      if (given[i] != 0) given[i] += (DeviceOf(i) - kOnDevice) * result_->streams_of_device;
+    stream_of_ = heddle::ChooseStreams(dependencies.graph, Groups(), streams, Costs(), given);
     // The host waits for an instruction that infers shapes at run time: see DeviceInterpreter.
     awaited_.assign(ins_.size(), false);
     for (size_t i = 0; i < ins_.size(); ++i)
-      awaited_[i] = lane_of_[i] != 0 && !task_[i] && !IsOnFirstStream(i) &&
+      awaited_[i] = stream_of_[i] != 0 && !task_[i] && !IsOnFirstStream(i) &&
                     ins_[i].mode == Instruction::Mode::kDynamic;
     graph_ = std::move(dependencies.graph);
     PlanSync();
   }
 
-  void CountLanes(uint32_t compute) {
+  void CountStreams(uint32_t compute) {
     result_->compute_streams = compute;
     // With one copy stream per task stream, the copy of a task's output does not wait for another
     // task.
     constexpr uint32_t kMostCopiesIn = 4;
-    const uint32_t tasks = result_->task_lanes = TaskLanes();
+    const uint32_t tasks = result_->task_streams = TaskStreams();
     result_->copy_in_streams = std::min(1 + tasks, kMostCopiesIn);
-    result_->lanes_of_device = compute + result_->copy_in_streams + 1;
+    result_->streams_of_device = compute + result_->copy_in_streams + 1;
     result_->devices = Devices();
-    result_->lanes = 1 + Devices() * result_->lanes_of_device;
+    result_->streams = 1 + Devices() * result_->streams_of_device;
   }
 
   void PlanSync() {
-    sync_ = PlanStreamSync(graph_, lane_of_, result_->lanes + result_->task_lanes, awaited_);
+    sync_ = PlanStreamSync(graph_, stream_of_, result_->streams + result_->task_streams, awaited_);
   }
 
   void MakeSteps() {
@@ -365,7 +365,7 @@ class DevicePlanner {
       step.block = static_cast<uint32_t>(block_);
       step.at = i;
       step.kind = KindOf(i);
-      step.lane = lane_of_[i];
+      step.stream = stream_of_[i];
       step.wait_begin = static_cast<uint32_t>(result_->waits.size());
       step.task_begin = static_cast<uint32_t>(result_->task_waits.size());
       for (uint32_t k = sync_.wait_begin[i]; k < sync_.wait_begin[i + 1]; ++k) {
@@ -397,15 +397,15 @@ class DevicePlanner {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ins_.size(); ++i) {
       result_->barriers_before.push_back(count);
-      result_->is_barrier.push_back(lane_of_[i] == 0 || awaited_[i]);
+      result_->is_barrier.push_back(stream_of_[i] == 0 || awaited_[i]);
       count += result_->is_barrier.back();
     }
     result_->crosses.assign(result_->events, false);
     for (const DeviceStep& step : result_->steps)
       for (uint32_t w = step.wait_begin; w < step.wait_end; ++w) {
         const uint32_t event = result_->waits[w];
-        if (result_->ThreadOf(step.lane) !=
-            result_->ThreadOf(result_->steps[result_->recorder[event]].lane))
+        if (result_->ThreadOf(step.stream) !=
+            result_->ThreadOf(result_->steps[result_->recorder[event]].stream))
           result_->crosses[event] = true;
       }
   }
@@ -414,8 +414,8 @@ class DevicePlanner {
     const auto at = static_cast<uint32_t>(result_->tasks.size());
     DeviceTask task;
     task.step = i;
-    last_task_.resize(result_->task_lanes, DeviceStep::kNone);
-    uint32_t& last = last_task_[step->lane - result_->lanes];
+    last_task_.resize(result_->task_streams, DeviceStep::kNone);
+    uint32_t& last = last_task_[step->stream - result_->streams];
     const auto needs = [&](uint32_t other) {
       ++task.needs;
       result_->tasks[other].next.push_back(at);
@@ -430,7 +430,7 @@ class DevicePlanner {
     std::vector<DevicePlan::Phase> phases;
     std::string why = Devices() > 1
                           ? "the plan has several devices"
-                          : heddle::FindPhases(plan_, block_, lane_of_, sync_, *result_,
+                          : heddle::FindPhases(plan_, block_, stream_of_, sync_, *result_,
                                                d_.request.devices[0]->has_host_kernels(), &phases);
     phases.resize(ins_.size());
     result_->sections[block_].captured = why.empty();
@@ -499,7 +499,7 @@ class DevicePlanner {
   DevicePlan* const result_;
   std::vector<uint8_t> place_;
   std::vector<bool> task_;
-  std::vector<uint32_t> lane_of_, host_of_, last_task_;
+  std::vector<uint32_t> stream_of_, host_of_, last_task_;
   std::vector<bool> awaited_;
   StaticGraph graph_;
   StreamSync sync_;
@@ -512,9 +512,9 @@ const DeviceStep& DevicePlan::StepOf(const Plan& plan, const Instruction& in) co
   return steps[sections[in.ir_block].begin + static_cast<size_t>(&in - first)];
 }
 
-std::string DevicePlan::StreamName(uint32_t lane) const {
-  const std::string device = devices > 1 ? StrCat(DeviceOf(lane), ": ") : std::string();
-  const uint32_t at = (lane - 1) % lanes_of_device, compute = compute_streams;
+std::string DevicePlan::StreamName(uint32_t stream) const {
+  const std::string device = devices > 1 ? StrCat(DeviceOf(stream), ": ") : std::string();
+  const uint32_t at = (stream - 1) % streams_of_device, compute = compute_streams;
   if (at < compute) return StrCat(device, "compute ", at);
   if (at >= compute + copy_in_streams) return device + "copies out";
   return at == compute ? device + "copies in" : StrCat(device, "copies in ", at - compute);
