@@ -24,7 +24,7 @@
 namespace heddle {
 namespace {
 
-// Closes on every way out.
+// A descriptor that is closed by the destructor.
 struct Fd {
   int fd;
   ~Fd() {
@@ -32,17 +32,17 @@ struct Fd {
   }
 };
 
-// The kind of a file that is no regular one.
+// What a file is that is not a regular one.
 const char* KindOf(mode_t mode) {
   if (S_ISDIR(mode)) return "a directory";
   if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
   return "a pipe";
 }
 
-// `open` is set to the file, and its size returned.
+// Opens a regular file as `open` and returns its size in bytes.
 Result<size_t> OpenFile(const std::string& path, Fd* open) {
   HEDDLE_RETURN_IF_ERROR(CheckPath(path));
-  // O_NONBLOCK: a pipe without a writer must not be waited for.
+  // O_NONBLOCK: opening a pipe that has no writer must not block.
   open->fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (open->fd < 0) return NotFound("cannot open ", path, ": ", std::strerror(errno));
   struct stat st {};
@@ -97,12 +97,12 @@ Result<std::vector<std::string>> NamesIn(const std::string& directory) {
 
 namespace {
 
-// The memory lives for a moment: a huge page that it does not fill does no harm.
+// The memory is used for a moment only, so a huge page that it does not fill does no harm.
 constexpr size_t kHugePage = 2 << 20, kLeastHuge = 512 << 10;
 size_t Room(size_t size) { return size < kLeastHuge ? size : std::max(size, kHugePage); }
 
-// A descriptor, negative where there is none. Sockets cannot be opened by a name; those that this
-// process has are found by the number in it.
+// Opens a pipe or a socket: a descriptor, negative if there is none. Sockets cannot be opened by
+// name; those of this process are found by the number in the name.
 int OpenStream(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd >= 0) return fd;
@@ -210,8 +210,8 @@ Result<FileBytes> FileHandle::ReadAll() const {
 
 namespace {
 
-// While it is there, a write to a pipe whose reader has gone is an error of the write alone, and
-// ends no process by a SIGPIPE. It leaves alone one that waits already: SIGPIPE is blocked then.
+// While it exists, a write to a pipe whose reader has gone fails, and no SIGPIPE ends the process.
+// A SIGPIPE that was pending before stays pending: the signal is blocked then.
 class NoPipeSignal {
  public:
   NoPipeSignal() {
@@ -238,7 +238,8 @@ class NoPipeSignal {
   bool blocks_;
 };
 
-// Pipes and most devices cannot be flushed, and need not be.
+// Whether the error means that the file cannot be flushed, as pipes and most devices, which need no
+// flush.
 bool CannotFlush(int error) { return error == EINVAL || error == EROFS || error == ENOTSUP; }
 
 }  // namespace
@@ -257,13 +258,13 @@ Status FileReplacement::Fail(const std::string& what, int error) {
 
 Status FileReplacement::Open() {
   HEDDLE_RETURN_IF_ERROR(CheckPath(path_));
-  // A device or a pipe keeps its name, and what it stands for: it is written to as it is.
+  // A device or a pipe is written to directly, and not replaced.
   struct stat info;
   if (::stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
     return OpenInPlace(S_ISFIFO(info.st_mode));
-  static std::atomic<uint64_t> made{0};  // tells the threads of a process apart
+  static std::atomic<uint64_t> made{0};  // distinguishes the files of one process
   const std::string aside = StrCat(path_, ".tmp.", ::getpid(), ".", made.fetch_add(1));
-  // Its name may be left over from a killed process.
+  // Without O_EXCL: a killed process may have left a file of this name.
   fd_ = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd_ < 0) return NotFound("cannot write ", aside, ": ", std::strerror(errno));
   aside_ = aside;
@@ -271,7 +272,8 @@ Status FileReplacement::Open() {
 }
 
 Status FileReplacement::OpenInPlace(bool pipe) {
-  // O_NONBLOCK: a pipe without a reader must not be waited for. Writes do wait for the reader.
+  // O_NONBLOCK: opening a pipe that has no reader must not block. Later writes do wait for the
+  // reader.
   fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0)
     return NotFound("cannot write ", path_, ": ",
@@ -307,7 +309,8 @@ Status FileReplacement::Commit(Durable durable) {
     return Fail("rename " + aside_ + " to " + path_, errno);
   aside_.clear();
   if (durable == kSoon) return Status::Ok();
-  // The new name is durable once its directory is. Some file systems cannot flush one: EINVAL.
+  // The new name is durable only when its directory is flushed. Some file systems cannot do that:
+  // EINVAL.
   const std::string parent = std::filesystem::path(path_).parent_path().string();
   const Fd dir{::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (dir.fd < 0 || (::fsync(dir.fd) != 0 && errno != EINVAL))

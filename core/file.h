@@ -1,4 +1,4 @@
-// Whole files, read and replaced.
+// Reads and replaces whole files.
 #pragma once
 
 #include <cstddef>
@@ -11,32 +11,32 @@
 
 namespace heddle {
 
-// kInvalidArgument where the path has a NUL, behind which the system would not read on: another
-// file than the caller names. All that opens files here asks.
+// kInvalidArgument if the path contains a NUL, at which the system would stop reading: it would
+// open another file than the one named. All functions here that open files call this.
 Status CheckPath(const std::string& path);
 
-// kNotFound; kInvalidArgument: no regular file; kDataLoss.
+// Reads a regular file. kNotFound; kInvalidArgument: not a regular file; kDataLoss.
 Result<std::string> ReadFile(const std::string& path);
-// False, too, where that cannot be told.
+// Whether the path names a regular file; false also if that cannot be found out.
 bool IsRegularFile(const std::string& path);
-// The names of a directory's entries, in no order. kNotFound: it cannot be read.
+// The names of a directory's entries, in no particular order. kNotFound: it cannot be read.
 Result<std::vector<std::string>> NamesIn(const std::string& directory);
 
-// Whether the path names a pipe or a socket ("/dev/stdin", "/dev/fd/3", a FIFO), whose bytes come
-// once.
+// Whether the path names a pipe or a socket ("/dev/stdin", "/dev/fd/3", a FIFO), which can be read
+// only once.
 bool IsStream(const std::string& path);
 
-// A whole file in memory that goes back to the system with the object, in less time than in a
-// string: nothing is written there before what is read. Files of kLeastMapped bytes and more are
-// mapped, so that only the parts that are looked at are read; if such a file is made shorter while
-// the object is there, looking at what is gone ends the process (SIGBUS). Threads: any may read.
+// The contents of a whole file, whose memory goes back to the system with the object. Faster than a
+// string, since the memory is not cleared first. Files of at least kLeastMapped bytes are mapped,
+// so that only the parts that are looked at are read; if such a file is truncated while the object
+// exists, reading the missing part ends the process (SIGBUS). Threads: any may read.
 class FileBytes {
  public:
   static constexpr size_t kLeastMapped = 64 << 20;
-  // Errors as ReadFile; kResourceExhausted when there is no memory.
+  // Reads a file. Errors as ReadFile; kResourceExhausted: no memory.
   static Result<FileBytes> Read(const std::string& path);
-  // As Read; from a pipe or a socket it reads until the end of what comes, which it waits for.
-  // kResourceExhausted also when more comes than half of the machine's memory.
+  // As Read; a pipe or a socket is read to its end. kResourceExhausted also if more arrives than
+  // half of the machine's memory.
   static Result<FileBytes> ReadOrReceive(const std::string& path);
   FileBytes(FileBytes&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
@@ -55,24 +55,24 @@ class FileBytes {
 
   char* data_;
   size_t size_;
-  size_t room_;  // bytes taken
+  size_t room_;  // bytes allocated
   bool mapped_;
 };
 
-// A file that stays open, whatever becomes of its name.
+// An open file, which stays readable whatever happens to its name.
 //
-// Ownership: of the descriptor. Threads: any may read.
+// Ownership: owns the descriptor. Threads: any may read.
 class FileHandle {
  public:
   FileHandle() = default;  // none
-  // kNotFound, kInvalidArgument.
+  // kNotFound; kInvalidArgument: not a regular file.
   static Result<FileHandle> Open(const std::string& path);
   FileHandle(FileHandle&& other) noexcept { *this = std::move(other); }
   FileHandle& operator=(FileHandle&& other) noexcept;
   ~FileHandle();
   explicit operator bool() const { return fd_ >= 0; }
-  size_t size() const { return size_; }  // when it was opened
-  // Its first size() bytes. kDataLoss, kResourceExhausted.
+  size_t size() const { return size_; }  // at the time of Open
+  // Reads the first size() bytes. kDataLoss, kResourceExhausted.
   Result<FileBytes> ReadAll() const;
 
  private:
@@ -81,13 +81,13 @@ class FileHandle {
   size_t size_ = 0;
 };
 
-// A file that is written beside the one it replaces. Until Commit() has returned OK the old file is
-// there whole, afterwards the new one is, whenever the process or (with kNow) the machine stops. A
-// device or a pipe is written to, not replaced.
+// FileReplacement: a file that is written beside the one that it replaces. Until Commit() has
+// returned OK the old file is there whole, afterwards the new one is, whenever the process or (with
+// kNow) the machine stops. A device or a pipe is written to directly.
 //
-// Ownership: owns the file aside, which is removed with an object that was not committed (a process
-// that is killed leaves it: `<path>.tmp.<process>.<number>`). Threads: objects are independent of
-// each other, even for the same path; the last one to commit wins.
+// Ownership: owns the file beside, which is removed if it was not committed (a killed process
+// leaves it behind: `<path>.tmp.<process>.<number>`). Threads: objects are independent of each
+// other, even for the same path; the last one to commit wins.
 class FileReplacement {
  public:
   explicit FileReplacement(std::string path) : path_(std::move(path)) {}
@@ -95,17 +95,18 @@ class FileReplacement {
   FileReplacement(const FileReplacement&) = delete;
   FileReplacement& operator=(const FileReplacement&) = delete;
 
-  // kInvalidArgument: no path, see CheckPath. kNotFound: the file aside cannot be made, or the
-  // device or pipe not opened; a pipe that nobody reads from is not waited for. kResourceExhausted:
-  // the disk is full or another limit is met. kDataLoss: any other failure to write, as where a
-  // pipe's reader has gone (which makes no SIGPIPE). After an error the object is of no more use.
+  // kInvalidArgument: not a path, see CheckPath. kNotFound: the file beside cannot be made, or the
+  // device or pipe cannot be opened; a pipe without a reader is not waited for. kResourceExhausted:
+  // the disk is full, or another limit is reached. kDataLoss: any other write error, such as a pipe
+  // whose reader has gone (no SIGPIPE is raised). After an error the object must not be used.
   Status Open();
   Status Append(std::string_view bytes);
   enum Durable {
-    kNow,   // the data is flushed before, the new name afterwards; a device's data, if it can be
-    kSoon,  // when the system gets to it: for what can be made again, and tells damage by itself
+    kNow,  // flushes the data before, and the new name afterwards; the data of a device if possible
+    // Flushed when the system does so: for data that can be made again and detects damage itself.
+    kSoon,
   };
-  // Takes the old file's place.
+  // Replaces the old file.
   Status Commit(Durable durable = kNow);
 
  private:
@@ -116,7 +117,7 @@ class FileReplacement {
   int fd_ = -1;
 };
 
-// FileReplacement for bytes that are at hand.
+// Replaces a file by these bytes.
 Status ReplaceFile(const std::string& path, std::string_view bytes);
 
 }  // namespace heddle

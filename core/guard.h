@@ -1,4 +1,4 @@
-// Turns exceptions into a Status; no exception passes beyond.
+// Guard: turns exceptions into a Status.
 #pragma once
 
 #include <exception>
@@ -10,7 +10,8 @@
 
 namespace heddle {
 
-// Calls `fn` and returns its Status, or a Status that says what it threw. For calls of kernels.
+// Calls `fn` and returns its Status, or a Status for what it threw. For calls of kernels. Does not
+// throw.
 template <typename Fn>
 Status Guard(Fn&& fn) {
   try {

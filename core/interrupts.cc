@@ -45,12 +45,12 @@ Status HostLine::Serve() {
   if (host_ == nullptr) return Status::Ok();
   if (host_->failed_.load(std::memory_order_acquire)) return host_->why_;
   if (std::this_thread::get_id() != owner_ || inside_) return Status::Ok();
-  // Lowered first: a request that comes now raises it again.
+  // Lowered before the request is read, so that a request made in between raises it again.
   if (interrupts_ != nullptr) interrupts_->Lower(Interrupts::kAsk);
   if (!host_->asked_.exchange(false, std::memory_order_acquire)) return Status::Ok();
   inside_ = true;
   Status status = [&] {
-    // The work's limits do not end what the host's function calls.
+    // Work that the host starts inside the call is not part of this work: its limits do not apply.
     const Interrupts::Scope none(nullptr);
     return host_->call_();
   }();
@@ -58,7 +58,7 @@ Status HostLine::Serve() {
   if (status.ok()) return status;
   host_->why_ = status;
   host_->failed_.store(true, std::memory_order_release);
-  // The work may be under way on other threads.
+  // Under the mutex, since the work may be ending on another thread.
   std::lock_guard lock(host_->mutex_);
   if (host_->interrupts_ != nullptr) host_->interrupts_->Raise(Interrupts::kAsk);
   return status;

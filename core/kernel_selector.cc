@@ -43,14 +43,14 @@ Status WrongOperand(const SlotDef& slot, const Value& v) {
 }  // namespace
 
 Status CheckOperands(const BoundOp& op, Value* const* frame) {
-  // As a rule, all are tensors with contents.
+  // The usual case: all operands are tensors with contents.
   bool plain = true;
   for (uint32_t s : op.in)
     plain = plain && (s == kNoSlot || (frame[s]->is_tensor() && frame[s]->tensor().initialized()));
   if (plain) [[likely]]
     return Status::Ok();
   const OpDef& def = *op.def;
-  if (def.has(kControlFlow)) return Status::Ok();  // its blocks' operators are asked
+  if (def.has(kControlFlow)) return Status::Ok();  // its blocks' operators are checked instead
   for (size_t s = 0; s < def.inputs().size(); ++s) {
     const unsigned flags = def.inputs()[s].flags;
     for (uint32_t k = op.in_begin[s]; k < op.in_begin[s + 1]; ++k) {

@@ -1,8 +1,8 @@
 // LibraryPlace: the threads that calls of the primitives library (oneDNN) may use.
 //
 // The library asks oneTBB how many threads a call may use, and oneTBB takes a millisecond to start.
-// A run with one thread therefore names a place (Guard), and the wrapper of the library enters it
-// for each call (Enter). Runs without such calls do not start oneTBB.
+// A run with one thread therefore only names a place (Guard), which the wrapper of the library
+// enters for each call (Enter). Runs without such calls do not start oneTBB.
 #pragma once
 
 #include <utility>
@@ -15,10 +15,10 @@ namespace heddle {
 class LibraryPlace {
  public:
   virtual ~LibraryPlace() = default;
-  // Calls fn, in which the library uses the threads of this place alone.
+  // Calls fn; inside, the library uses only the threads of this place.
   virtual void Run(FunctionRef<void()> fn) = 0;
 
-  // Within the guard's life the calling thread's calls of the library belong to `place`.
+  // While the guard exists, the calling thread's calls of the library use `place`.
   class Guard {
    public:
     explicit Guard(LibraryPlace* place) : outer_(std::exchange(current_, place)) {}
@@ -30,7 +30,7 @@ class LibraryPlace {
     LibraryPlace* const outer_;
   };
 
-  // Calls fn in the calling thread's place; at once where it has none or is there already.
+  // Calls fn in the calling thread's place; directly if it has none or is inside it already.
   template <typename Fn>
   static void Enter(Fn&& fn) {
     LibraryPlace* const place = current_;

@@ -1,4 +1,4 @@
-// Locks that somebody may hold for long: a run that writes its scope, a plan that is being made.
+// Locks that may be held for long, by a run that writes its scope or while a plan is made.
 #pragma once
 
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include "core/interrupts.h"
 #include "core/thread_annotations.h"
 
-// The thread sanitizer does not know pthread_mutex_clocklock.
+// The thread sanitizer does not support pthread_mutex_clocklock.
 #if defined(__SANITIZE_THREAD__)
 #define HEDDLE_HAS_CLOCKLOCK 0
 #elif defined(__has_feature)
@@ -25,15 +25,15 @@
 
 namespace heddle {
 
-// The mutexes that the calling thread holds by the functions of this file. Their holders look for
-// interrupts, and a call of the host that is made there must not wait for one of them.
+// The mutexes that the calling thread has taken with the functions of this file. Their holders look
+// for interrupts, and a call of the host that is made there must not wait for one of them.
 class HeldMutexes {
  public:
   static void Add(const std::mutex& mutex) {
     if (count_ < kMost) held_[count_] = &mutex;
     ++count_;
   }
-  // In any order.
+  // Mutexes may be removed in any order.
   static void Remove(const std::mutex& mutex) {
     const int known = std::min(count_--, kMost);
     const auto at = std::find(held_, held_ + known, &mutex);
@@ -45,13 +45,13 @@ class HeldMutexes {
   }
 
  private:
-  static constexpr int kMost = 32;  // more are held by nobody
+  static constexpr int kMost = 32;  // no thread holds more
   static inline thread_local int count_ = 0;
   static inline thread_local const std::mutex* held_[kMost] = {};
 };
 
-// Takes the mutex; looks for interrupts while somebody else has it, and leaves by an Interrupted
-// when the thread's work is to end, or would wait for itself.
+// Takes the mutex and looks for interrupts while it waits. Throws Interrupted if the thread's work
+// is to end, or if it would wait for itself.
 inline void LockOrLeave(std::mutex& mutex) {
   if (HostLine::inside() && HeldMutexes::Has(mutex)) [[unlikely]]
     throw Interrupted{Status(StatusCode::kInvalidArgument,
@@ -78,8 +78,7 @@ inline void LockOrLeave(std::mutex& mutex) {
   } while (failed != 0);
 }
 
-// A mutex that the thread holds until this goes; the scope's write_mutex, and others that no
-// annotation knows.
+// Holds a mutex until it is destroyed: the scope's write_mutex, and others without annotations.
 class HeldMutex {
  public:
   HeldMutex() = default;
@@ -106,7 +105,7 @@ class HeldMutex {
 
 inline HeldMutex HoldOrLeave(std::mutex& mutex) { return HeldMutex(mutex); }
 
-// A MutexLock that leaves by an Interrupted.
+// A MutexLock whose constructor may throw Interrupted.
 class HEDDLE_SCOPED_CAPABILITY InterruptibleLock {
  public:
   explicit InterruptibleLock(Mutex& mutex) HEDDLE_ACQUIRE(mutex) HEDDLE_NO_THREAD_SAFETY_ANALYSIS

@@ -32,7 +32,7 @@ constexpr SetName kSetNames[] = {
 
 #if defined(__x86_64__)
 
-// CPUID leaf 7, subleaf 0 (EDX) and 1 (EAX): bits that older compilers have no names for.
+// CPUID leaf 7, subleaf 0 (EDX) and 1 (EAX): bits for which older compilers have no names.
 constexpr unsigned kEdxAmxBf16 = 1u << 22, kEdxFp16 = 1u << 23, kEdxAmxTile = 1u << 24,
                    kEdxAmxInt8 = 1u << 25, kEaxBf16 = 1u << 5;
 
@@ -41,7 +41,7 @@ bool HasTiles() {
   return __get_cpuid_count(0x1d, 0, &a, &b, &c, &d) != 0 && a != 0;
 }
 
-// __builtin_cpu_supports also asks whether the system keeps the registers.
+// __builtin_cpu_supports also checks that the operating system saves the registers.
 unsigned DetectInstructions() {
   unsigned sets = 0;
   if (__builtin_cpu_supports("avx2")) sets |= kAvx2;
@@ -66,7 +66,7 @@ unsigned DetectInstructions() {
 unsigned DetectInstructions() { return 0; }
 #endif
 
-// Keeps the default where the system does not tell.
+// Sets *bytes to a value of sysconf; keeps the default if there is none.
 [[maybe_unused]] void AskBytes(int name, int64_t* bytes) {
   const long told = sysconf(name);
   if (told > 0) *bytes = told;
@@ -105,12 +105,12 @@ std::string InstructionsText(unsigned sets) {
   return text;
 }
 
-// A JSON object of strings and numbers, member by member.
+// Parses a JSON object of strings and numbers, member by member.
 class FlatObject {
  public:
   explicit FlatObject(std::string_view text) : text_(text) {}
 
-  // True: there is another member. False: the object has ended, or error() tells why it has not.
+  // Reads the next member. False: the object has ended, or error() says why it could not be read.
   bool Next(std::string* key, std::string* value) {
     Skip();
     if (Take(first_ ? '{' : ',')) {

@@ -1,6 +1,6 @@
-// Things that one call at a time uses and that wait to be used again, found by the processor that
-// used them last: what they hold is still in its cache. With callers on several processors, a thing
-// that goes from one to another costs more than many a small operator.
+// Lists of idle objects, each used by one call at a time, which are found again on the processor
+// that used them last, since their data is still in its cache. With callers on several processors,
+// moving an object from one to another costs more than many a small operator.
 #pragma once
 
 #include <sched.h>
@@ -14,30 +14,31 @@
 
 namespace heddle {
 
-// The processor that the calling thread is on. It may be on another one right after.
+// The processor on which the calling thread is at the moment.
 inline int ThisProcessor() { return std::max(0, ::sched_getcpu()); }
 
-// One more than the highest number of a processor that the calling thread may use, at most `most`;
-// at least 1. One call of the system: std::thread::hardware_concurrency opens and reads a file.
+// One more than the highest number of a processor that the calling thread may use, at least 1 and
+// at most `most`. One system call, while std::thread::hardware_concurrency opens and reads a file.
 inline unsigned CountProcessors(unsigned most) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return most;  // the machine has over 1,024
+  // The machine has more than 1,024 processors.
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return most;
   unsigned count = 1;
   for (unsigned at = 0; at < CPU_SETSIZE; ++at)
     if (CPU_ISSET(at, &set)) count = at + 1;
   return std::min(count, most);
 }
 
-// Any number of things. Threads: guarded by the owner.
+// NearList: any number of objects. Threads: synchronized by the owner.
 template <typename T>
 class NearList {
  public:
   bool empty() const { return things_.empty(); }
   void clear() { things_.clear(); }
 
-  // The newest of the last few that `processor` put back; else the newest. Precondition: the list
-  // is not empty.
+  // Takes the newest of the last few objects that `processor` put back; else the newest one.
+  // Precondition: the list is not empty.
   T Take(int processor = ThisProcessor()) {
     constexpr size_t kLooks = 64;
     size_t found = things_.size() - 1;
@@ -63,8 +64,8 @@ class NearList {
   std::vector<Entry> things_;
 };
 
-// A few things, at most one a processor, without a lock. Threads: all methods may be called from
-// any thread; what was done to a thing before it was put back is visible to who takes it.
+// NearSpares: a few objects, at most one per processor, without a lock. Threads: all methods may be
+// called from any thread; what was done to an object before Put is visible after Take.
 template <typename T>
 class NearSpares {
  public:
@@ -75,8 +76,8 @@ class NearSpares {
   NearSpares(const NearSpares&) = delete;
   NearSpares& operator=(const NearSpares&) = delete;
 
-  // This processor's, else another's; nullptr when there is none. So a single caller has but one,
-  // wherever it goes.
+  // Takes this processor's object, else another's; nullptr: there is none. So a single caller has
+  // only one object, on whatever processor it runs.
   std::unique_ptr<T> Take(int processor = ThisProcessor()) {
     const size_t home = static_cast<size_t>(processor) % count_;
     for (size_t i = 0; i < count_; ++i) {
@@ -87,7 +88,7 @@ class NearSpares {
     }
     return nullptr;
   }
-  // A thing for which there is no place is destroyed.
+  // Puts an object back; one for which there is no place is destroyed.
   void Put(std::unique_ptr<T> thing, int processor = ThisProcessor()) {
     const size_t home = static_cast<size_t>(processor) % count_;
     for (size_t i = 0; i < count_; ++i) {

@@ -21,7 +21,7 @@ void OpContext::Missing(const char* what, Key key, int i) const {
 }
 
 namespace {
-// At plan time dtype and shape stand for what a tensor will hold.
+// Whether the value is not empty. At plan time a dtype and a shape stand for future contents.
 bool Holds(const Value* v) {
   if (v == nullptr) return false;
   return !v->is_tensor() || v->tensor().initialized() || v->tensor().dtype() != DType::kUnknown ||
@@ -116,7 +116,7 @@ const Tensor* PrepareContext::ConstIn(Key key, int i) const {
   if (slot == kNoSlot || !(*constant_)[slot]) return nullptr;
   const Tensor& t = frame_[slot]->tensor();
   if (!t.initialized()) return nullptr;
-  // Kernels that pack floats know of absent contents; others look at them as they are.
+  // Only kernels that pack floats can handle absent contents; all others get them in memory.
   return t.dtype() == DType::kF32 || MakeResident(t).ok() ? &t : nullptr;
 }
 

@@ -11,7 +11,8 @@ const KernelState::Facts& KernelState::NoFacts() {
 }
 namespace {
 
-// A definition that contradicts itself is a bug of heddle, found by the first test that runs.
+// Ends the process: a definition that contradicts itself is a bug of heddle, which the first test
+// finds.
 [[noreturn]] void Broken(const std::string& op, const std::string& what) {
   std::fprintf(stderr, "heddle: definition of operator %s: %s\n", op.c_str(), what.c_str());
   std::abort();

@@ -26,8 +26,8 @@ namespace {
 
 using Define = void (*)(OpDef&);
 
-// The operators of kernels/. A table on the heap would be built, page by page, before the first
-// program is loaded, which took as long as loading a small one.
+// The operators of kernels/, in a constant table: one on the heap would have to be built before the
+// first program is loaded, which took as long as loading a small one.
 #define HEDDLE_DECLARE_OP(name, file) #name "\0"
 constexpr char kNames[] =
 #include "kernels/all_ops.inc"
@@ -47,8 +47,8 @@ constexpr Define kDefines[] = {
 constexpr StaticNameTable<std::size(kDefines), sizeof(kNames)> kTable(kNames);
 static_assert(kTable.unique(), "two operators of kernels/ have one name");
 
-// An operator is defined when it is first asked for: a program uses few of them, and defining all
-// takes longer than loading a small one.
+// An operator's definition, made at the first request: a program uses few of them, and making all
+// takes longer than loading a small program.
 struct Made {
   std::once_flag once;
   const OpDef* def = nullptr;
@@ -63,7 +63,7 @@ struct Made {
   }
 };
 
-// Operators from outside kernels/, until the registry is used.
+// Operators from outside kernels/, collected until the registry is first used.
 struct Additions {
   Mutex mutex;
   bool frozen HEDDLE_GUARDED_BY(mutex) = false;
@@ -79,7 +79,7 @@ Additions& TheAdditions() {
   std::abort();
 }
 
-// Operators are numbered: those of kernels/ as they stand in the tables, then the additions.
+// Operators have numbers: those of kernels/ in the order of the tables, then the additions.
 class Registry {
  public:
   Registry() {
@@ -94,14 +94,14 @@ class Registry {
     made_added_ = std::make_unique<Made[]>(added_.size());
   }
 
-  // kNone: the registry has no operator of that name.
+  // The number of an operator; kNone: there is none of that name.
   size_t Find(std::string_view name) const {
     if (const size_t at = kTable.Find(name); at != kTable.kNone) return at;
     const auto found = added_.find(name);
     return found == added_.end() ? kTable.kNone : found->second;
   }
   const OpDef* DefOf(size_t at, std::string_view name) {
-    // Zeroes of the library: a page of them costs nothing until it is written.
+    // Zero-initialised: its pages cost nothing until they are written.
     static constinit Made made[kTable.size()];
     if (at < kTable.size()) return made[at].Get(name, kDefines[at]);
     return made_added_[at - kTable.size()].Get(name, added_defines_[at - kTable.size()]);
@@ -124,12 +124,12 @@ Registry& TheRegistry() {
   return *registry;
 }
 
-// "" for additions.
+// The source file of an operator; "" for additions.
 std::string FileOf(size_t at) {
   const char* file = kFiles;
   for (size_t k = 0; k < std::min(at, kTable.size()); ++k)
     file += std::string_view(file).size() + 1;
-  return file;  // behind the last one, an empty text
+  return file;  // an empty text ends the list
 }
 
 }  // namespace
@@ -155,7 +155,7 @@ std::vector<const OpDef*> AllOps() {
   return ops;
 }
 
-// Declared in heddle/program.h: every kernel reads op_registry.h, and none needs this.
+// Declared in heddle/program.h, since every kernel includes op_registry.h and none needs this.
 Result<std::string> SourceOfOp(const std::string& type) {
   const size_t at = TheRegistry().Find(type);
   if (at == kTable.kNone) return NotFound("heddle has no operator '", type, "'");

@@ -23,7 +23,7 @@ Status SameShape(ShapeContext& ctx) {
 
 namespace {
 
-// A kernel for any dtype moves elements as they are: what comes in has to be what goes out.
+// A kernel for any dtype copies elements, so input and output must have the same dtype.
 Status CheckGradDTypes(const ShapeContext& ctx, DType dtype) {
   const OpDef& def = ctx.def();
   const BoundOp& op = ctx.op();
@@ -53,7 +53,7 @@ Status GradLikeInputs(ShapeContext& ctx) {
     if (!name.ends_with(kGrad)) continue;
     int from = def.FindInput(name.substr(0, name.size() - kGrad.size()));
     const bool absent = from < 0 || op.in_begin[from] == op.in_begin[from + 1];
-    if (absent) {  // the forward input is not kept: its gradient has the incoming gradient's shape
+    if (absent) {  // the forward input is not kept: the shape is that of the incoming gradient
       from = -1;
       for (size_t i = 0; i < def.inputs().size() && from < 0; ++i)
         if (def.inputs()[i].name.ends_with(kGrad) && op.in_begin[i] < op.in_begin[i + 1])
@@ -75,7 +75,7 @@ Status GradLikeInputs(ShapeContext& ctx) {
 
 Result<Shape> BroadcastShape(const Shape& a, const Shape& b, int64_t axis) {
   if (!a.known_rank() || !b.known_rank()) return Shape::Unknown();
-  if (a == b) return a;  // whatever the axis
+  if (a == b) return a;  // for any axis
   if (a.rank() < b.rank()) return BroadcastShape(b, a, axis);
   int b_rank = b.rank();
   int64_t start = axis < 0 ? a.rank() - b.rank() : axis;
@@ -92,7 +92,7 @@ Result<Shape> BroadcastShape(const Shape& a, const Shape& b, int64_t axis) {
     if (d == 1) {
       d = e;
     } else if (d < 0 || e < 0) {
-      d = d < 0 ? e : d;  // the known one decides, since it is not 1
+      d = d < 0 ? e : d;  // the known one, since it is not 1
     } else {
       return InvalidArgument("shapes ", a.ToString(), " and ", b.ToString(),
                              " cannot be broadcast together (axis ", axis, "): ", d, " against ",

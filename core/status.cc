@@ -35,7 +35,7 @@ std::string_view StatusCodeName(StatusCode code) {
 
 namespace {
 
-// The user's line that made the operator: the innermost frame outside of Paddle itself.
+// The line of user code that made the operator: the innermost frame outside of Paddle.
 std::string CreatedAt(const std::string& stack) {
   std::string best;
   for (size_t at = 0; at < stack.size();) {

@@ -1,7 +1,7 @@
-// StepRecord: the values that a loop keeps for its gradient, one list for each step. The loop's
-// variable StepScopes (`step_scopes` of recurrent) holds it.
+// StepRecord: the values that a loop keeps for its gradient, one list per step, in the variable
+// StepScopes (`step_scopes` of recurrent).
 //
-// Ownership: the lists hold the values. Clear drops the values and keeps the lists' capacity, so
+// Ownership: the lists own the values. Clear drops the values and keeps the lists' capacity, so
 // that the next run of the loop allocates nothing. Threads: as for Value.
 #pragma once
 
@@ -30,7 +30,7 @@ class StepRecord {
     while (size_ > 0) DropLast();
     for (StepValues& list : work_) list.clear();
   }
-  // Scratch lists for the gradient operator, which goes through the steps. Clear empties them.
+  // Scratch lists for the gradient operator, which visits the steps. Clear empties them.
   static constexpr size_t kWorkLists = 2;
   StepValues& work(size_t list) { return work_[list]; }
 

@@ -30,7 +30,7 @@ constexpr TileOp (*kTiles[])() = {
 constexpr StaticNameTable<std::size(kTiles), sizeof(kNames)> kTable(kNames);
 static_assert(kTable.unique());
 
-// Made when it is first asked for, as definitions of operators are.
+// Made at the first request, like definitions of operators.
 struct Made {
   std::once_flag once;
   TileOp tile;

@@ -1,5 +1,5 @@
-// Operators that fused element-wise loops know: those with a line HEDDLE_TILE in kernels/. The list
-// is made at first use, frozen afterwards; thread-safe.
+// Tile steps: operators that fused element-wise loops can contain, those with a line HEDDLE_TILE in
+// kernels/. The list is made at first use and then constant; thread-safe.
 #pragma once
 
 #include <array>
@@ -17,35 +17,35 @@ namespace heddle {
 class KernelContext;
 class OpDef;
 
-// A step of a fused element-wise loop: what one operator does to a tile, a stretch of elements that
-// stays in the first-level cache. Steps are made at plan time and immutable then.
+// A step of a fused element-wise loop: what one operator does to a tile, a range of elements that
+// stays in the first-level cache. Steps are made at plan time and immutable afterwards.
 struct TileStep {
   static constexpr int kMaxIn = 3;
   static constexpr size_t kArgBytes = 32;
-  // A tile's elements come in whole groups of so many: loops need no code for a rest.
+  // The length of a tile is a multiple of this, so that loops need no remainder.
   static constexpr int64_t kGroup = 8;
 
-  // Computes `n` elements, a multiple of kGroup, of at[out] from those at[in[…]]. at[out] may be
+  // Computes `n` elements, a multiple of kGroup, of at[out] from those of at[in[…]]. at[out] may be
   // one of the operands.
   using Fn = void (*)(const TileStep& step, std::byte* const* at, int64_t n);
 
   Fn fn = nullptr;
   uint32_t in[kMaxIn] = {};
   uint32_t out = 0;
-  float work = 0;  // of one element, as a share of what is worth a thread of its own
-  alignas(8) std::byte args[kArgBytes] = {};  // the operator's attributes, in its own form
+  float work = 0;  // of one element, as a share of what is worth a thread
+  alignas(8) std::byte args[kArgBytes] = {};  // the operator's attributes, in a form of its own
 };
 
-// The operator's first output is computed element by element from its first `operands` inputs,
-// which have one dtype. No other slot need be there.
+// An operator whose first output is computed element by element from its first `operands` inputs,
+// which have one dtype. It needs no other slot.
 struct TileOp {
-  // Makes a step (all but its operands) from the attributes: `attrs` has no operands. An error says
-  // that with these attributes there is none.
+  // Makes a step, without its operands, from the attributes; `attrs` has no operands. An error:
+  // there is no step for these attributes.
   using MakeFn = Status (*)(const KernelContext& attrs, TileStep* step);
 
   int operands = 0;
   MakeFn f32 = nullptr, f64 = nullptr;
-  // The step's function where operand 0, or 1, is one value for all of the tile. May be absent.
+  // The functions for operand 0, or 1, being one value for the whole tile. May be null.
   std::array<TileStep::Fn, 2> f32_repeat{}, f64_repeat{};
 
   TileStep::Fn repeat(DType dtype, uint32_t operand) const {
@@ -56,22 +56,22 @@ struct TileOp {
   }
 };
 
-// nullptr when `op` has none.
+// nullptr: `op` has no tile step.
 const TileOp* FindTileOp(std::string_view op);
 
-// The step that an operator with these attributes is; an error when it is none for this dtype.
+// The step for an operator with these attributes; an error if there is none for this dtype.
 Status MakeTileStep(const OpDef& def, const std::vector<AttrValue>& attrs, DType dtype,
                     TileStep* step);
 
-// Numbers and truth values among the attributes, in the definition's order, appended to `values`.
-// False when another attribute differs from its default: then these numbers do not say all.
+// Appends the attributes that are numbers or bools, in the definition's order, to `values`. False
+// if another attribute differs from its default: then the numbers are not complete.
 bool PackNumbers(const OpDef& def, const std::vector<AttrValue>& attrs, Floats* values);
 bool IsNumber(const AttrValue& value);
-// The attributes that PackNumbers packed, from values[*at] on; moves *at behind them.
+// The attributes packed by PackNumbers, from values[*at] on; advances *at.
 std::vector<AttrValue> UnpackNumbers(const OpDef& def, const Floats& values, size_t* at);
 
-// Says how an operator of the same file works in a fused loop; the build lists every HEDDLE_TILE
-// line of kernels/*.cc by itself.
+// Declares how an operator of the same file works in a fused loop; the build finds every
+// HEDDLE_TILE line of kernels/*.cc.
 #define HEDDLE_TILE(name) \
   namespace heddle {      \
   TileOp TileOf_##name(); \

@@ -1,4 +1,4 @@
-// Cuts of text that leave its characters whole.
+// Cutting UTF-8 text between characters.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,10 @@
 
 namespace heddle {
 
-// The place of the UTF-8 character that has the byte at `at`, to cut there; `at` itself where the
-// bytes before it begin none, and the text's end where `at` is behind that.
+// The position of the UTF-8 character that contains the byte `at`, as a place to cut; `at` itself
+// if the bytes before it begin no character, and the text's size if `at` is beyond it.
 inline size_t CharacterAt(std::string_view text, size_t at) {
-  constexpr size_t kMostBehind = 3;  // bytes of a character behind its first one
+  constexpr size_t kMostBehind = 3;  // continuation bytes of a character
   const auto continues = [text](size_t i) { return (text[i] & 0xC0) == 0x80; };
   if (at >= text.size()) return text.size();
   size_t i = at;

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kAlign = 64;
 constexpr size_t kLargestBlock = 4 << 20;
 constexpr size_t kLargestTight =
-    16 << 20;  // size of a tight slab's blocks; the unused rest takes addresses, no memory
+    16 << 20;  // block size of a tight slab; the unused rest takes addresses, but no memory
 constexpr size_t kLeastPopulated = 16 << 10;
 
 size_t RoundUp(size_t bytes) { return (bytes + kAlign - 1) & ~(kAlign - 1); }
@@ -24,7 +24,7 @@ size_t RoundUp(size_t bytes) { return (bytes + kAlign - 1) & ~(kAlign - 1); }
 struct BufferSlab::Block {
   size_t bytes = 0;
   bool tight = false;
-  std::atomic<int> refs{1};  // the slab, and one per buffer
+  std::atomic<int> refs{1};  // one for the slab, and one per buffer
 };
 
 // A buffer's header; its data follows in memory.
@@ -65,7 +65,8 @@ BufferSlab::Block* BufferSlab::TakeBlock(size_t need) {
   return block;
 }
 
-// Asks for huge pages within the next `need` bytes of a tight block, as far as each will be filled.
+// Asks for huge pages in the next `need` bytes of a tight block, as far as each of them will be
+// filled.
 void BufferSlab::PreferHugePages(size_t need) {
   const auto begin = reinterpret_cast<uintptr_t>(block_), at = begin + used_;
   const uintptr_t end = begin + block_->bytes;
@@ -98,7 +99,7 @@ BufferRef BufferSlab::Allocate(size_t bytes) {
   given_ += need;
   block_->refs.fetch_add(1, std::memory_order_relaxed);
   Block* const block = block_;
-  lock.Unlock();  // pages take time; the piece is the caller's
+  lock.Unlock();  // page faults take time, and the piece is the caller's
   if (block->tight && bytes >= kLeastPopulated) PopulatePages(at, need);
   return BufferRef(new (at) Piece(at + kAlign, bytes, block));
 }

@@ -1,5 +1,5 @@
-// ContentsError is thrown where the contents of a parameter cannot be had and the caller takes no
-// Status, as within kernels that pack it. Whoever catches it reports the Status.
+// ContentsError is thrown if the contents of a parameter cannot be had by a caller that returns no
+// Status, such as a kernel that packs it. The code that catches it reports the Status.
 #pragma once
 
 #include <stdexcept>
@@ -13,7 +13,7 @@ namespace heddle {
 
 class ContentsError : public std::runtime_error {
  public:
-  // `of`: the memory whose contents are missing, to be compared only.
+  // `of`: the buffer whose contents are missing; used only for comparison.
   ContentsError(Status status, const Buffer* of)
       : std::runtime_error(std::string(status.message())), status_(std::move(status)), of_(of) {}
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 #ifdef __SANITIZE_ADDRESS__
-constexpr bool kSanitized = true;  // sanitizers watch memory of operator new only
+constexpr bool kSanitized = true;  // sanitizers track only memory of operator new
 #else
 constexpr bool kSanitized = false;
 #endif
@@ -21,9 +21,9 @@ constexpr size_t kLeast = kSanitized ? ~size_t{0} : kHugePage;
 
 size_t WholePages(size_t bytes) { return (bytes + PageBytes() - 1) & ~(PageBytes() - 1); }
 
-// Huge pages start at multiples of their size: more is mapped, and what is beside is given back.
-// The rest behind the last whole one that is filled stays in small pages, so that no memory is
-// taken that isn't used.
+// Huge pages begin at multiples of their size, so more is mapped and the excess is unmapped. The
+// part after the last huge page that will be filled stays in small pages, so that unused memory is
+// not taken.
 void* Map(size_t bytes, size_t filled, int protection) {
   const size_t size = WholePages(bytes), more = size + kHugePage;
   void* map = ::mmap(nullptr, more, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -18,7 +18,7 @@ namespace {
 
 class LazyBuffer final : public Buffer {
  public:
-  // `before`: bytes that are reserved in front of `data`.
+  // `before`: number of reserved bytes before `data`.
   LazyBuffer(void* data, size_t bytes, size_t before, MakeContents contents, ContentsOrigin origin,
              FileStretch where)
       : Buffer(data, bytes, &Destroy),
@@ -27,13 +27,13 @@ class LazyBuffer final : public Buffer {
         where_(std::move(where)),
         before_(before) {}
 
-  // nullptr where the tensor's memory is of another kind.
+  // nullptr: the tensor's memory is of another kind.
   static LazyBuffer* Of(const Tensor& t) {
     Buffer* const b = t.buffer().get();
     return b != nullptr && b->IsDestroyedBy(&Destroy) ? static_cast<LazyBuffer*>(b) : nullptr;
   }
 
-  // Release and acquire: a thread that reads true also sees the contents.
+  // Acquire: a thread that reads true also sees the contents.
   bool resident() const { return resident_.load(std::memory_order_acquire); }
   const std::shared_ptr<const MakeContents>& contents() const { return contents_; }
   const ContentsOrigin& origin() const { return origin_; }
@@ -41,7 +41,7 @@ class LazyBuffer final : public Buffer {
   Status BringIn() {
     MutexLock lock(mutex_);
     if (resident_.load(std::memory_order_relaxed)) return Status::Ok();
-    // Not every file system maps files.
+    // Falls back to reading, since not every file system can map files.
     const bool mapped = LiesAligned(where_) &&
                         where_.file->Map(begin(), before_ + bytes(), where_.from - before_).ok();
     if (!mapped) {
@@ -53,8 +53,8 @@ class LazyBuffer final : public Buffer {
     return Status::Ok();
   }
 
-  // The contents as they lie in the file. An empty reference where they cannot be had: contents
-  // that were brought in may have been written to since.
+  // The contents as they are in the file. An empty reference if that is not possible: contents that
+  // are in memory may have been written to since.
   BufferRef InFile() {
     MutexLock lock(mutex_);
     if (!where_.file || resident_.load(std::memory_order_relaxed)) return BufferRef();
@@ -68,8 +68,8 @@ class LazyBuffer final : public Buffer {
     return in_file_;
   }
 
-  // Whether contents may be mapped where kernels expect them: aligned as far as the vectors of any
-  // library that takes its operands as it finds them.
+  // Whether the contents may be mapped where kernels expect them: aligned to the vectors of any
+  // library that uses its operands directly.
   static bool LiesAligned(const FileStretch& where) {
     constexpr size_t kVector = 16;
     return where.file != nullptr && where.from % kVector == 0;
@@ -87,7 +87,7 @@ class LazyBuffer final : public Buffer {
   const ContentsOrigin origin_;
   const FileStretch where_;
   const size_t before_;
-  Mutex mutex_;  // held while the contents come
+  Mutex mutex_;  // held while the contents are read
   BufferRef in_file_ HEDDLE_GUARDED_BY(mutex_);
   std::atomic<bool> resident_{false};
 };
@@ -96,7 +96,7 @@ constexpr size_t kCacheLine = 64;
 
 }  // namespace
 
-// Threads: any, but for Take.
+// Threads: any, except Take.
 class LazyShelf::Memory {
  public:
   Memory(size_t bytes, ReadAgain again)
@@ -121,7 +121,7 @@ class LazyShelf::Memory {
     room_ -= need;
     return at;
   }
-  // The contents at `at` are there, and stay from now on. `resident` is set meanwhile.
+  // Makes the contents at `at` permanent, and sets `resident`.
   Status Keep(void* at, size_t bytes, size_t place, std::atomic<bool>* resident) {
     MutexLock lock(mutex_);
     if (resident->load(std::memory_order_relaxed)) return Status::Ok();
@@ -134,7 +134,7 @@ class LazyShelf::Memory {
     resident->store(true, std::memory_order_release);
     return Status::Ok();
   }
-  // `bytes` of what is or was at `at`, and comes from `place`.
+  // Copies `bytes` bytes: from `at` if they are there, else read again from `place`.
   Status Copy(const void* at, size_t bytes, size_t place, void* to) {
     {
       MutexLock lock(mutex_);
@@ -162,21 +162,21 @@ class LazyShelf::Memory {
   const size_t page_ = PageBytes();
   const size_t bytes_;
   std::byte* const begin_;
-  size_t room_ = 0;  // at the end
+  size_t room_ = 0;  // bytes left at the end
   Mutex mutex_;
-  // By page: holds something for good.
+  // By page: it has permanent contents.
   std::vector<bool> kept_ HEDDLE_GUARDED_BY(mutex_);
-  // The other pages were given back.
+  // The other pages have been given back.
   bool dropped_ HEDDLE_GUARDED_BY(mutex_) = false;
 };
 
-// There are many of these, and they are small.
+// Kept small, since there are many of these.
 class LazyShelf::Piece final : public Buffer {
  public:
   Piece(void* data, size_t bytes, size_t place, std::shared_ptr<Memory> memory)
       : Buffer(data, bytes, &Destroy), memory_(std::move(memory)), place_(place) {}
 
-  // nullptr where the tensor's memory is of another kind.
+  // nullptr: the tensor's memory is of another kind.
   static Piece* Of(const Tensor& t) {
     Buffer* const b = t.buffer().get();
     return b != nullptr && b->IsDestroyedBy(&Destroy) ? static_cast<Piece*>(b) : nullptr;
@@ -273,7 +273,7 @@ ContentsOrigin OriginOf(const Tensor& t) {
 
 namespace {
 
-// For tensors that are a part of their memory, or whose contents are there by now.
+// For tensors that are part of their memory, or whose contents are in memory by now.
 void NeedResident(const Tensor& t) {
   if (Status s = MakeResident(t); !s.ok()) throw ContentsError(std::move(s), t.buffer().get());
 }
@@ -284,8 +284,8 @@ void Fill(const Tensor& source, const MakeContents& contents, size_t begin, Tens
   if (!s.ok()) throw ContentsError(std::move(s), source.buffer().get());
 }
 
-// One piece after another is taken and given back while kernels are prepared. Where an alignment is
-// asked for, some C libraries do not find the same place again, and the heap is left with holes.
+// Without an alignment: while kernels are prepared, one piece after another is allocated and freed,
+// and some C libraries do not reuse aligned blocks, which fragments the heap.
 BufferRef Room(size_t bytes) {
   void* const memory = std::malloc(bytes + kCacheLine);
   if (memory == nullptr) return BufferRef();

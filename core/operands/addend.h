@@ -1,10 +1,11 @@
-// Operators that add to what a tensor holds: sums of gradients then need no tensor for each part.
+// Operators that add to the contents of a tensor, so that sums of gradients need no tensor per
+// part.
 #pragma once
 
 namespace heddle {
 
-// A flag of input slots, besides SlotFlags: an optional operand that is added to the output that
-// OpDef::Inplace pairs it with, and that has the output's dtype and shape.
+// A flag of input slots, besides SlotFlags: an optional operand that is added to the output paired
+// with it by OpDef::Inplace. It has the output's dtype and shape.
 inline constexpr unsigned kAddend = 256;
 
 }  // namespace heddle

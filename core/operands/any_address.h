@@ -1,11 +1,11 @@
-// Operands that are read as bytes.
+// Operands that are read bytewise.
 #pragma once
 
 namespace heddle {
 
 // A flag of input slots, besides SlotFlags: the kernel copies elements out of the operand by
-// memcpy, so that they need not be aligned, and mostly copies few of many. A large constant is then
-// used where it lies in its file (ContentsInFile, core/memory/lazy_buffer.h).
+// memcpy, so they need not be aligned, and mostly copies few of many. A large constant is then used
+// in its file (ContentsInFile, core/memory/lazy_buffer.h).
 inline constexpr unsigned kAnyAddress = 4096;
 
 }  // namespace heddle

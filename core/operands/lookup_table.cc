@@ -8,17 +8,18 @@
 
 namespace heddle {
 
-// Values of new keys, one row each.
+// The values of new keys, one row per key.
 struct LookupTable::Rows {
   std::shared_ptr<const StringTensor> texts;  // null: numbers
   Tensor numbers;
-  Shape row;  // of a row's values
+  Shape row;  // shape of a row
   int64_t count = 0;
 };
 
 namespace {
 
-// The dimensions of values behind those of keys; kInvalidArgument: they do not begin with them.
+// The dimensions of values after those of keys; kInvalidArgument: the values' dimensions do not
+// begin with the keys'.
 Result<Shape> RowShape(const Shape& keys, const Shape& values) {
   bool fits = values.rank() >= keys.rank();
   for (int i = 0; fits && i < keys.rank(); ++i) fits = values[i] == keys[i];
@@ -31,7 +32,7 @@ Result<Shape> RowShape(const Shape& keys, const Shape& values) {
 
 }  // namespace
 
-// The table's rows are of the new ones' type and shape, with room for as many more.
+// Checks that the new rows have the type and shape of the table's, and makes room for them.
 Status LookupTable::Fit(const Rows& rows) {
   if (size() == 0) {
     values_are_texts_ = rows.texts != nullptr;
@@ -51,7 +52,7 @@ Status LookupTable::Fit(const Rows& rows) {
       return InvalidArgument("values are ", Name(values_.dtype()), " ", values_.shape().ToString(),
                              "; new ones are ", Name(rows.numbers.dtype()), " rows of ",
                              rows.row.ToString());
-    // A copy of a table shares the rows, until it gets others.
+    // Copies of a table share rows until one of them gets other rows.
     const bool fits = values_.dim(0) >= shape[0];
     if (fits && values_.buffer()->unique()) return Status::Ok();
     shape[0] = fits ? values_.dim(0) : std::max(shape[0], 2 * values_.dim(0));
@@ -98,7 +99,7 @@ Status LookupTable::Insert(const Value& keys, const Value& values, bool replaces
   if (rows.texts == nullptr) rows.numbers = values.tensor();
   HEDDLE_ASSIGN_OR_RETURN(
       rows.row, RowShape(shape, rows.texts != nullptr ? rows.texts->shape : rows.numbers.shape()));
-  if (rows.row.rank() == Shape::kMaxRank)  // the table has one dimension more
+  if (rows.row.rank() == Shape::kMaxRank)  // the table's tensor has one dimension more
     return InvalidArgument("values have too many dimensions: ", rows.row.ToString());
   if (rows.texts != nullptr && rows.row.rank() > 0)
     return InvalidArgument("texts as values are one for each key");

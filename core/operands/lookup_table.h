@@ -1,7 +1,7 @@
-// A table of values by keys: what a variable holds that is a hash table (Value::Kind::kOther).
+// LookupTable: a hash table as the value of a variable (Value::Kind::kOther).
 //
-// Ownership: values share a table, which nobody changes; whoever adds to it makes another. Threads:
-// as for Value.
+// Ownership: values share an immutable table; adding to it makes another one. Threads: as for
+// Value.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@
 
 namespace heddle {
 
-// Keys are texts or integers; each has a row of the values, which are texts or numbers of any
-// dtype. A table without rows knows neither its keys' nor its values' type.
+// Keys are strings or integers; each has a row of values, which are strings or numbers of any
+// dtype. A table without rows has no types yet.
 class LookupTable {
  public:
   int64_t size() const { return static_cast<int64_t>(texts_.size() + numbers_.size()); }
   bool has_texts() const { return !texts_.empty(); }
   bool has_numbers() const { return !numbers_.empty(); }
 
-  // The row of a key; -1: the table has none.
+  // The row of a key; -1: the key is absent.
   int64_t Find(const std::string& key) const {
     const auto found = texts_.find(key);
     return found == texts_.end() ? -1 : found->second;
@@ -34,14 +34,15 @@ class LookupTable {
     return found == numbers_.end() ? -1 : found->second;
   }
 
-  // The rows: numbers [capacity, ...], of which rows are used that keys have; or one text each.
+  // The rows: numbers [capacity, ...], of which the rows of existing keys are used; or one string
+  // each.
   const Tensor& values() const { return values_; }
   const std::vector<std::string>& value_texts() const { return value_texts_; }
   bool values_are_texts() const { return values_are_texts_; }
 
-  // Adds keys with their values, whose leading dimensions are the keys'. Keys that are there
-  // already get new values where `replaces`; else another value is an error. kInvalidArgument:
-  // types or shapes that do not fit the table's, or each other.
+  // Adds keys with their values, whose leading dimensions are those of the keys. Existing keys get
+  // new values if `replaces`; otherwise a different value is an error. kInvalidArgument: types or
+  // shapes do not fit the table's, or each other.
   Status Insert(const Value& keys, const Value& values, bool replaces);
 
  private:
@@ -58,7 +59,7 @@ class LookupTable {
 
 using SharedTable = std::shared_ptr<const LookupTable>;
 
-// The table that a value holds; nullptr where it holds something else.
+// The table in a value; nullptr: it holds something else.
 SharedTable TableIn(const Value& value);
 Value ValueOf(LookupTable table);
 

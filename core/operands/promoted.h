@@ -1,12 +1,12 @@
-// Operators whose kernels take complex numbers, and whose programs may give them a complex operand
-// beside a real one.
+// Operators whose kernels accept complex numbers, and which may have a complex operand beside a
+// real one.
 #pragma once
 
 namespace heddle {
 
-// A flag of input slots, besides SlotFlags: where one operand of such slots is complex, the plan
-// has the others cast to the complex type that holds all of them (executor/plan/transfers).
-// Operands that are integers beside complex ones are errors.
+// A flag of input slots, besides SlotFlags: if one operand of such slots is complex, the plan casts
+// the others to the complex type that holds all of them (executor/plan/transfers). An integer
+// operand beside a complex one is an error.
 inline constexpr unsigned kPromoted = 2048;
 
 }  // namespace heddle

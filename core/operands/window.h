@@ -1,9 +1,9 @@
-// Operators whose outputs are parts of an input, perhaps with gaps, or the input with its
-// dimensions in another order: slices, splits, transposes. Where all readers of the outputs go by
-// strides, or the part has no gaps, the plan makes them views of the input, and no kernel runs.
+// Operators whose outputs are parts of an input, perhaps with gaps, or the input with permuted
+// dimensions: slices, splits, transposes. If all readers of the outputs accept strides, or the part
+// has no gaps, the plan makes them views of the input, and no kernel runs.
 //
-// An operator of this kind declares the trait kWindows. Its first input slot holds one tensor, its
-// first output slot the parts, and its prepared state is a WindowState as well.
+// Such an operator declares the trait kWindows. Its first input slot holds one tensor, its first
+// output slot the parts, and its prepared state is also a WindowState.
 #pragma once
 
 #include <array>
@@ -18,25 +18,25 @@ namespace heddle {
 // dimensions, and the kernel reads it by Tensor::strides().
 inline constexpr unsigned kByStrides = 128;
 // A flag of input slots, besides SlotFlags: the operand may be such a view, if its last dimension
-// has no gaps and its rows along that dimension lie at one distance (RowStep).
+// has no gaps and its rows along that dimension have a constant distance (RowStep).
 inline constexpr unsigned kByRows = 1024;
 // A trait, besides OpTraits: the outputs may be views of the input.
 inline constexpr unsigned kWindows = 512;
 
-// The part of an input that an output is.
+// Which part of an input an output is.
 struct Window {
   std::array<int64_t, Shape::kMaxRank> start{};  // per dimension of the input: the first element
-  // Per dimension of the output: the dimension of the input that it goes along, and the distance
-  // of its elements there: positive, or unused where there is one element.
+  // Per dimension of the output: the dimension of the input that it follows, and the distance of
+  // its elements there, which is positive, or unused if there is one element.
   std::array<int, Shape::kMaxRank> axis{};
   std::array<int64_t, Shape::kMaxRank> step{};
 };
 
-// The distance of a tensor's rows, in elements, when its dimensions from `at` on make a row; -1:
-// the rows have gaps, or do not lie at one distance. Precondition: the strides, one per dimension,
-// are positive.
+// The distance of a tensor's rows, in elements, if the dimensions from `at` on form a row; -1: the
+// rows have gaps, or no constant distance. Precondition: the strides, one per dimension, are
+// positive.
 inline int64_t RowStep(const Shape& shape, std::span<const int64_t> strides, int at) {
-  int64_t dense = 1, step = -1, count = 1;  // count: of the rows in the dimensions passed
+  int64_t dense = 1, step = -1, count = 1;  // count: rows in the dimensions visited
   for (int d = shape.rank() - 1; d >= 0; --d) {
     if (shape[d] == 1) continue;
     const int64_t stride = strides[static_cast<size_t>(d)];
@@ -58,7 +58,7 @@ inline int64_t RowStep(const Tensor& x, int at) {
 class WindowState {
  public:
   virtual ~WindowState() = default;
-  // False: output `i` of the first slot is no part of the input, or the part is not known.
+  // False: output `i` of the first slot is not a part of the input, or the part is not known.
   virtual bool WindowOf(int i, Window* window) const = 0;
 };
 

@@ -24,7 +24,7 @@ void CallStackTable::AddAsBefore(size_t n) {
 }
 
 void CallStackTable::Add(std::string_view line) {
-  // Most often the operator before has the same line in the same place.
+  // Mostly the previous operator has the same line at the same position.
   const size_t there = before_ + (ids_.size() - begin_);
   if (there < begin_ && lines_[ids_[there]] == line) return ids_.push_back(ids_[there]);
   const auto found = known_.find(line);

@@ -16,9 +16,10 @@ namespace {
 using Kind = FunctionValue::Kind;
 using Named = std::vector<NamedFunctionValue>;
 
-// Instances inside each other: functions that call others with ever larger attributes never end.
+// The deepest nesting of instances: functions that call others with ever larger attributes would
+// never end.
 constexpr size_t kMostNested = kMostNestedCalls;
-// Names of a circle that a message has.
+// The most names of a cycle in a message.
 constexpr size_t kMostNamed = 8;
 
 const FunctionValue* FindIn(const Named& values, std::string_view name) {
@@ -68,15 +69,15 @@ void AppendText(std::string_view text, std::string* key) {
   *key += text;
 }
 
-// Values are the same where these texts are.
+// Appends a text that is equal for equal values.
 void AppendKey(const FunctionValue& value, std::string* key) {
   *key += static_cast<char>('a' + static_cast<int>(value.kind));
   *key += std::to_string(value.i);
   *key += ',';
-  // To the bit, so that -0 and the NaNs are values of their own.
+  // Bitwise, so that -0 and the NaNs are separate values.
   *key += std::to_string(std::bit_cast<uint64_t>(value.f));
   AppendText(value.text, key);
-  // A long message is compared by its address: the same bytes elsewhere are another value.
+  // A long message is identified by its address: equal contents elsewhere count as another value.
   constexpr size_t kMostCompared = 4096;
   if (value.message.size() <= kMostCompared) {
     AppendText(value.message, key);
@@ -170,18 +171,19 @@ Named FunctionBody::AttributesOf(const FunctionNode& node) const {
 
 struct FunctionLibrary::Impl {
   struct Entry {
-    std::function<FunctionDefinition()> make;  // null: it was made
+    std::function<FunctionDefinition()> make;  // null: it has been called
     FunctionDefinition definition;
-    std::vector<std::string> mentioned;  // attributes of the function that its nodes take
-    std::vector<size_t> callers;         // nodes that call or name functions
-    size_t known = 0;                    // functions that there were when its nodes were looked at
+    // Of the nodes: the function's attributes that they use, and whether they name functions.
+    std::vector<std::string> mentioned;
+    std::vector<size_t> callers;
+    size_t known = 0;  // number of functions when its nodes were looked at
   };
   struct Instance {
     FunctionBody body;
     Status status;
     bool done = false;
   };
-  // A function that is called, with attributes that are known.
+  // A called function, with known attributes.
   struct Called {
     std::string_view name;
     const Named* attributes;
@@ -194,7 +196,7 @@ struct FunctionLibrary::Impl {
   std::unordered_map<std::string, size_t> places;
   std::vector<std::unique_ptr<Instance>> instances;
   std::unordered_map<std::string, Handle> handles;  // by name and attributes
-  std::vector<Handle> open;                         // those that are looked into, outermost first
+  std::vector<Handle> open;                         // the ones being looked at, outermost first
   std::unordered_map<std::string, size_t> outside_calls;
   std::unordered_map<std::string, size_t> calls;
   bool counted = false;
@@ -243,7 +245,7 @@ struct FunctionLibrary::Impl {
       for (const NamedFunctionValue& a : d.nodes[i].attributes) {
         ForPlaceholders(a.value, [&](const std::string& name) {
           mention(name);
-          calls = true;  // which may name a function
+          calls = true;  // it may name a function
         });
         ForFunctions(a.value, [&](const FunctionValue&) { calls = true; });
       }
@@ -253,7 +255,7 @@ struct FunctionLibrary::Impl {
 
   bool Has(std::string_view name) const { return places.contains(std::string(name)); }
 
-  // The values of a call that the function mentions, and defaults.
+  // The attributes of a call that the function uses, completed by defaults.
   Status Complete(const Entry& entry, const Named& given, Named* attributes) const {
     const FunctionDefinition& d = entry.definition;
     for (const std::string& name : entry.mentioned) {
@@ -275,7 +277,7 @@ struct FunctionLibrary::Impl {
     return Status::Ok();
   }
 
-  // Says who needs the attribute.
+  // The error that an attribute is missing, with what needs it.
   static Status Missing(const FunctionDefinition& d, const std::string& name, bool declared) {
     const std::string_view why =
         declared ? ", which the call does not give and which has no default"
@@ -300,7 +302,7 @@ struct FunctionLibrary::Impl {
   static Status Expand(const FunctionDefinition& d, const std::vector<FunctionArgument>& signature,
                        const Named& attributes, std::vector<FunctionPort>* ports,
                        std::vector<size_t>* sizes) {
-    // A number in a file must not take more room than any call has values.
+    // A bound, so that a number in a file cannot claim more memory than any call needs.
     constexpr int64_t kMostPorts = 1 << 16;
     for (const FunctionArgument& a : signature) {
       const auto wrong = [&](const std::string& attribute, const char* what) {
@@ -337,7 +339,8 @@ struct FunctionLibrary::Impl {
     return Status::Ok();
   }
 
-  // Values and calls may double from one function to the next: a small file makes large ones.
+  // Bounds, since values and calls may double from one function to the next, so that a small file
+  // has huge ones.
   static constexpr size_t kMostKeyBytes = 1 << 20, kMostInstances = 1 << 16;
 
   Result<Handle> Instantiate(std::string_view name, const Named& given) {
@@ -374,7 +377,7 @@ struct FunctionLibrary::Impl {
     open.push_back(handle);
     try {
       instance.status = Fill(*entry, &instance.body);
-    } catch (...) {  // an interrupt, no memory: the next call begins anew
+    } catch (...) {  // an interrupt, or no memory: the next call begins anew
       open.pop_back();
       handles.erase(own_key);
       throw;
@@ -408,7 +411,7 @@ struct FunctionLibrary::Impl {
     return Status::Ok();
   }
 
-  // Names the functions from the one that is called again on.
+  // The error for a cycle, with the functions from the repeated one on.
   Status Circle(Handle again) const {
     const auto begin = std::find(open.begin(), open.end(), again);
     const auto count = static_cast<size_t>(open.end() - begin);

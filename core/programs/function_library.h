@@ -1,5 +1,4 @@
-// Placeholders in the attributes of functions, for readers of files. The library itself is public:
-// heddle/functions.h.
+// Functions on functions' attributes that readers need in addition to heddle/functions.h.
 #pragma once
 
 #include <vector>
@@ -8,11 +7,11 @@
 
 namespace heddle {
 
-// The value with that of `attributes` in place of each placeholder, also in the functions that it
-// names; kNone for one that is not among them.
+// The value with each placeholder replaced by its value in `attributes`, also in the functions that
+// it names; kNone if the value is a placeholder without one.
 FunctionValue WithoutPlaceholders(const FunctionValue& value,
                                   const std::vector<NamedFunctionValue>& attributes);
-// The same of many; those that come to nothing are left out.
+// The same for several values; those that become kNone are left out.
 std::vector<NamedFunctionValue> WithoutPlaceholders(
     const std::vector<NamedFunctionValue>& values,
     const std::vector<NamedFunctionValue>& attributes);

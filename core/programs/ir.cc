@@ -9,10 +9,10 @@
 namespace heddle::ir {
 namespace {
 
-constexpr std::string_view kFresh = "@heddle_";  // in names that FreshName gives
+constexpr std::string_view kFresh = "@heddle_";  // part of the names that FreshName makes
 
-// Tables of names: the first has those of all blocks that FreshName may give, so that it asks one
-// table and not one for each block; then each block has its own.
+// Tables of names: the first one has the names of all blocks that FreshName could make, so that it
+// looks into one table instead of one per block; then each block has a table.
 constexpr size_t kFreshNames = 0;
 size_t TableOf(int block) { return static_cast<size_t>(block) + 1; }
 
@@ -30,8 +30,7 @@ std::vector<int> Op::SubBlocks() const {
   return ids;
 }
 
-// The entry that has the name, or the free one it belongs into. Precondition: the table is not
-// empty.
+// The entry with the name, or the free one where it belongs. Precondition: the table is not empty.
 size_t NameTable::PlaceOf(const std::vector<Var>& vars, std::string_view name) const {
   size_t at = std::hash<std::string_view>()(name) & (table_.size() - 1);
   while (table_[at] != kNoVar && vars[table_[at]].name != name) at = (at + 1) & (table_.size() - 1);
@@ -56,14 +55,14 @@ void NameTable::Add(const std::vector<Var>& vars, VarId id) {
 }
 
 VarId Program::Find(int block, std::string_view name) const {
-  // Gradient blocks see the variables of the block that they are the gradient of, and then those of
-  // their parent. Both ways may lead to the same blocks, which are looked at once.
-  std::vector<int> parents;           // to be looked at further on
-  std::unordered_set<int> looked_at;  // once there are two ways
+  // Gradient blocks see the variables of their forward block, and then those of their parent. Both
+  // ways may lead to the same blocks, which are visited once.
+  std::vector<int> parents;           // parents still to be visited
+  std::unordered_set<int> looked_at;  // used once there are two ways
   for (int b = block;;) {
     const bool ends = b < 0 || b >= static_cast<int>(blocks.size()) ||
                       (!looked_at.empty() && !looked_at.insert(b).second);
-    // The last blocks may declare no variable of their own.
+    // The last blocks may have no table, if they declare no variables.
     if (!ends && TableOf(b) < names_.size())
       if (const VarId v = names_[TableOf(b)].Find(vars, name); v != kNoVar) return v;
     if (ends || b == 0) {
@@ -94,7 +93,8 @@ VarId Program::AddVar(Var var) {
 }
 
 std::string Program::FreshName(const std::string& stem) const {
-  // Counting on from the number of variables finds a free name at once when many are made.
+  // Counts from the number of variables on, so that a free name is found at once even if many are
+  // made.
   for (size_t i = vars.size();; ++i) {
     std::string name = StrCat(stem, kFresh, i);
     if (names_.empty() || names_[kFreshNames].Find(vars, name) == kNoVar) return name;
@@ -155,7 +155,7 @@ Op MakeOp(const OpDef& def) {
 }
 
 std::string FindBrokenControl(const Program& program) {
-  std::unordered_map<int64_t, int> block_of;  // of the marks so far
+  std::unordered_map<int64_t, int> block_of;  // by the marks so far
   for (const Block& block : program.blocks) {
     for (const Op& op : block.ops) {
       if (!op.has_control_edges()) continue;

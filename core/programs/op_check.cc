@@ -19,7 +19,7 @@ bool NamesVariable(const std::vector<VarId>& slot) {
   return std::any_of(slot.begin(), slot.end(), [](VarId v) { return v != kNoVar; });
 }
 
-// Calls fn(slot definition, variable) for every operand behind a definition's slot.
+// Calls fn(slot definition, variable) for every operand in `slots`.
 template <typename Fn>
 void EachOperand(const std::vector<SlotDef>& defs, const std::vector<std::vector<VarId>>& slots,
                  Fn&& fn) {
@@ -28,7 +28,7 @@ void EachOperand(const std::vector<SlotDef>& defs, const std::vector<std::vector
       if (v != kNoVar) fn(defs[s], v);
 }
 
-// The flag of a slot that takes variables of this kind, which is not kTensor.
+// The slot flag for variables of this kind, which is not kTensor.
 unsigned KindFlag(VarKind kind) {
   switch (kind) {
     case VarKind::kRows:
@@ -78,7 +78,7 @@ bool Takes(const SlotDef& slot, const Var& var) {
   return (slot.flags & KindFlag(var.kind)) != 0;
 }
 
-// Some input is of this kind, or may be since nothing declares it.
+// Whether some input is of this kind, or may be since it is not declared.
 bool HasInputOf(VarKind kind, const Program& program, const Op& op) {
   bool has = false;
   EachOperand(op.def->inputs(), op.inputs, [&](const SlotDef& slot, VarId v) {
@@ -95,11 +95,11 @@ void CheckKinds(const Program& program, int block, const Op& op, const OpProblem
       // Operators that run blocks list whatever their blocks touch.
       if (IsSubBlockSlot(slot) || (runs_blocks && (slot.flags & kList))) return;
       const Var& var = program.vars[v];
-      // Operators on selected rows give selected rows.
+      // Operators on selected rows return selected rows.
       if (output && var.kind == VarKind::kRows && HasInputOf(var.kind, program, op)) return;
       std::string wanted;
       if (!Takes(slot, var)) wanted = KindsOf(slot.flags);
-      // An output that may be a tensor array, besides a tensor, is one where an input is.
+      // An output that may be a tensor or a tensor array is an array only if an input is one.
       else if (output && var.kind == VarKind::kArray && !(slot.flags & kTakesNoTensor) &&
                !HasInputOf(var.kind, program, op))
         wanted = "a tensor, since no input is a tensor array,";
@@ -130,10 +130,10 @@ void CheckOperands(const Program& program, int block, const Op& op, const OpProb
   missing("input", op.def->inputs(), op.inputs);
   missing("output", op.def->outputs(), op.outputs);
   CheckKinds(program, block, op, problem);
-  if (op.def->has(kControlFlow)) return;  // lists what its blocks write
+  if (op.def->has(kControlFlow)) return;  // its lists name what its blocks write
   constexpr size_t kFew = 16;
-  std::vector<VarId> few;             // searched
-  std::unordered_set<VarId> outputs;  // once there are more
+  std::vector<VarId> few;             // searched linearly
+  std::unordered_set<VarId> outputs;  // used for more
   EachOperand(op.def->outputs(), op.outputs, [&](const SlotDef& slot, VarId v) {
     if (few.size() == kFew && outputs.empty()) outputs.insert(few.begin(), few.end());
     if (few.size() < kFew ? std::find(few.begin(), few.end(), v) != few.end() : outputs.contains(v))

@@ -19,7 +19,7 @@ TensorInfo InfoOf(const ir::Program& p, ir::VarId id) {
   return {v.name, v.dtype, v.shape};
 }
 
-// " (list, optional)" and the like; nothing for a plain slot.
+// The flags as " (list, optional)"; empty for a plain slot.
 std::string FlagText(unsigned flags) {
   std::string text;
   const std::pair<unsigned, const char*> words[] = {{kList, "list"},
@@ -71,9 +71,9 @@ std::vector<TensorInfo> Program::inputs() const {
 
 namespace {
 
-// Calls fn(flags of the slot, variable) for the operands of an operator, and of those that it runs,
-// that are tensors of block 0 and no parameters. `entered`: blocks whose operators have had their
-// calls.
+// Calls fn(flags of the slot, variable) for the operands, of an operator and of the operators in
+// its blocks, that are tensors of block 0 and no parameters. `entered`: blocks that have been
+// visited.
 template <typename Fn>
 void ForTensors(const ir::Program& p, const ir::Op& op, bool outputs, std::set<int>* entered,
                 Fn&& fn) {
@@ -168,7 +168,7 @@ std::vector<Program::OpCount> Program::op_counts() const {
   return out;
 }
 
-// append_backward starts with a fill_constant of 1 for the gradient of the loss.
+// append_backward begins with a fill_constant of 1 for the gradient of the loss.
 std::string Program::loss() const {
   constexpr std::string_view kSuffix = "@GRAD";
   for (const ir::Op& op : impl_->blocks[0].ops) {

@@ -45,14 +45,14 @@ void ProgramBuilder::AddBlock(int parent, int forward_block) {
     Problem("block ", b, " has parent ", parent, ", which does not exist");
   else if (b > 0 && parent > b)
     Problem("block ", b, " has parent ", parent, "; a parent comes before its children");
-  // Whoever looks for a name goes through all these blocks, also where no operator runs them.
+  // A search for a name visits all these blocks, even if no operator runs them.
   const auto depth_of = [&](int seen) {
     return seen >= 0 && seen < b ? depths_[static_cast<size_t>(seen)] + 1 : 0;
   };
   depths_.push_back(b == 0 ? 0 : std::max(depth_of(parent), depth_of(forward_block)));
   if (depths_.back() > kMostNestedBlocks) {
     Problem("block ", b, ": more than ", kMostNestedBlocks, " levels of blocks in blocks");
-    depths_.back() = 0;  // said once
+    depths_.back() = 0;  // reported once
   }
   p_->blocks.push_back(std::move(block));
 }
@@ -81,7 +81,7 @@ VarId ProgramBuilder::AddVar(Var var, std::span<const int64_t> dims) {
 VarId ProgramBuilder::Resolve(int block, const std::string& name) {
   if (name == "@EMPTY@" || name.empty()) return kNoVar;
   if (VarId v = p_->Find(block, name); v != kNoVar) return v;
-  Var var;  // files name variables that no block declares
+  Var var;  // not declared by any block of the file
   var.name = name;
   var.block = block;
   return AddVar(std::move(var));
@@ -119,7 +119,7 @@ Status ProgramBuilder::AddOrRefuse(OpBuilder op) {
   return said;
 }
 
-// A variable that no block declares is an array where an operator makes one of it.
+// Makes an undeclared variable an array if the operator makes it one.
 void ProgramBuilder::DeclareArrays(const Op& op) {
   const auto& slots = op.def->outputs();
   for (size_t s = 0; s < slots.size(); ++s)
@@ -128,8 +128,9 @@ void ProgramBuilder::DeclareArrays(const Op& op) {
         if (v != kNoVar && !IsDeclared(p_->vars[v])) p_->vars[v].kind = VarKind::kArray;
 }
 
-// An operator whose meaning changed declares the attribute "op_version", with the present version
-// as its default; files that name versions decide. A gradient goes by its operator's version.
+// An operator whose meaning has changed declares the attribute "op_version", with the present
+// version as its default; a file's map of versions overrides it. A gradient has its forward
+// operator's version.
 void ProgramBuilder::SetVersion(Op* op) const {
   const int a = op->def->FindAttr("op_version");
   if (a < 0 || p_->op_versions.empty()) return;
@@ -139,8 +140,8 @@ void ProgramBuilder::SetVersion(Op* op) const {
   op->attrs[a] = found == p_->op_versions.end() ? int64_t{0} : found->second;
 }
 
-// Whether an operator rewrites a variable shows in the program alone: in a run, the memory of both
-// operands may be one or two for other reasons.
+// Whether an operator rewrites a variable is only known from the program: in a run, two operands
+// may or may not share memory for other reasons.
 void ProgramBuilder::SetRewrites(Op* op) {
   const auto& attrs = op->def->attrs();
   for (size_t a = 0; a < attrs.size(); ++a) {
@@ -193,15 +194,15 @@ Status ProgramBuilder::UnknownOps() const {
   return Unimplemented(text);
 }
 
-// A block must not contain itself through the operators that run blocks, nor stand deeper in
-// others than the stack of a run allows.
+// Checks that no block contains itself through operators that run blocks, and that blocks are not
+// nested deeper than the stack of a run allows.
 void ProgramBuilder::CheckNesting() {
   if (!problems_.empty()) return;
   nesting_.assign(p_->blocks.size(), kNotVisited);
   for (size_t b = 0; b < p_->blocks.size(); ++b) Visit(static_cast<int>(b), 0);
 }
 
-// Finds how many levels of blocks stand in `block`, which stands in `depth` others.
+// Finds the number of levels of blocks inside `block`, which is itself nested `depth` deep.
 void ProgramBuilder::Visit(int block, int depth) {
   if (nesting_[block] != kNotVisited) return;
   nesting_[block] = kOpen;
@@ -218,7 +219,7 @@ void ProgramBuilder::Visit(int block, int depth) {
       if (depth < kMostNestedBlocks && levels <= kMostNestedBlocks) continue;
       Problem("block ", block, ", op ", op.index, " (", op.type(), "): more than ",
               kMostNestedBlocks, " levels of blocks in blocks");
-      levels = 0;  // said once
+      levels = 0;  // reported once
     }
   }
   nesting_[block] = levels;
@@ -281,7 +282,7 @@ std::vector<VarId>* OpBuilder::Output(std::string_view slot, int count) {
 
 namespace {
 
-// One letter more, less or another; or only case differs.
+// Whether the names differ by one letter, or only in case.
 bool IsMisspelling(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   if (b.size() < 3 || b.size() - a.size() > 1) return false;
@@ -296,8 +297,8 @@ bool IsMisspelling(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-// An output slot that heddle does not know is one that nothing here computes, unless its name is
-// a known one misspelt.
+// An unknown output slot is one that heddle does not compute, unless its name is a misspelling of a
+// known one.
 void OpBuilder::CheckUnknown() {
   for (const std::string& name : unknown_outputs_)
     for (size_t s = 0; s < op_.outputs.size(); ++s)

@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kPrefix = "sub_block:";
 constexpr std::string_view kGrad = "@GRAD";
 
-// A set of variables that is emptied in constant time.
+// A set of variables that can be emptied in constant time.
 class Marks {
  public:
   void Clear() { ++now_; }
@@ -31,7 +31,7 @@ class Marks {
   uint32_t now_ = 1;
 };
 
-// Which blocks stand in which, so that an operator looks at its own blocks alone.
+// The nesting of blocks, so that an operator visits only its own blocks.
 class Tree {
  public:
   explicit Tree(const Program& p)
@@ -45,7 +45,8 @@ class Tree {
   }
   void Add(VarId v, int block) { vars_[block].push_back(v); }
 
-  // The block and all that stand in it, but for those that `skip` is true of and what stands there.
+  // The block and all blocks inside it, except those for which `skip` is true and the blocks inside
+  // them.
   template <typename Skip>
   std::vector<int> Under(int block, Skip&& skip) const {
     std::vector<int> all = {block};
@@ -74,7 +75,7 @@ class Filler {
 
   void Run() {
     if (sub_ < 0) return;
-    for (const bool locals : {true, false}) {  // others may find the locals made first
+    for (const bool locals : {true, false}) {  // locals first, since others may find them
       for (size_t s = 0; s < op_.def->inputs().size(); ++s)
         Fill(op_.def->inputs()[s].name, locals, &op_.inputs[s]);
       for (size_t s = 0; s < op_.def->outputs().size(); ++s)
@@ -139,7 +140,7 @@ class Filler {
     return names;
   }
 
-  // Marks variables whose values behind the sub-block may differ from run to run of it.
+  // Marks variables whose values after the sub-block may differ from run to run of it.
   void FindChanging() {
     Marks &written = tree_.written, &now = tree_.now, &changing = tree_.changing;
     for (Marks* marks : {&written, &now, &changing}) marks->Clear();
@@ -155,7 +156,8 @@ class Filler {
         for (VarId v : slot) {
           if (v == kNoVar) continue;
           now.Set(v);
-          const bool in_part = p_.vars[v].kind != VarKind::kTensor;  // arrays keep other items
+          // Arrays keep their other items.
+          const bool in_part = p_.vars[v].kind != VarKind::kTensor;
           if (changes || in_part || p_.vars[v].persistable)
             changing.Set(v);
           else
@@ -169,7 +171,7 @@ class Filler {
           }
     }
   }
-  // Block `b` is `outer` or stands inside it.
+  // Whether block `b` is `outer` or lies inside it.
   bool Within(int b, int outer) const {
     while (b > 0 && b != outer) b = p_.blocks[b].parent;
     return b == outer;
@@ -201,13 +203,13 @@ class Filler {
           for (auto& slot : *slots) Rename(name, inner, &slot);
     return inner;
   }
-  // Operands of that name that come from outside the sub-block are `inner` from now on.
+  // Replaces operands of this name that come from outside the sub-block by `inner`.
   void Rename(const std::string& name, VarId inner, std::vector<VarId>* slot) const {
     for (VarId& v : *slot)
       if (v != kNoVar && p_.vars[v].name == name && !Within(p_.vars[v].block, sub_)) v = inner;
   }
 
-  // Variables whose values of each step the gradient wants back.
+  // The variables whose values in each step the gradient reads.
   std::vector<VarId> Recorded(bool carried) const {
     const int forward = p_.blocks[sub_].forward_block >= 0 ? p_.blocks[sub_].forward_block : sub_;
     std::vector<VarId> found;
@@ -218,7 +220,7 @@ class Filler {
     for (int gradient : gradients)
       for (int block : tree_.Under(gradient))
         for (const Op& op : p_.blocks[block].ops) read.Set(op.inputs);
-    // A gradient may stand inside the forward block.
+    // A gradient block may lie inside its forward block.
     const std::vector<int> blocks =
         tree_.Under(forward, [&](int block) { return p_.blocks[block].forward_block == forward; });
     for (int block : blocks) {

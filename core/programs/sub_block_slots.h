@@ -27,25 +27,28 @@
 namespace heddle::ir {
 
 void FillSubBlockSlots(Program* program);
-// Its operands are those above, which no file lists.
+// Whether the slot's operands are the ones described above, which no file lists.
 bool IsSubBlockSlot(const SlotDef& slot);
-// The kernel hands values through it, or takes them: it is one of those above, and not one that
-// only says something about the sub-block (sub_block:changing).
+// Whether the kernel passes values through the slot, as through all of the above but
+// sub_block:changing, which only describes the sub-block.
 bool HandsValues(const SlotDef& slot);
-// Whether an operator that reads a record of steps puts what was recorded back into the variables.
+// Whether an operator that reads a record of steps restores the recorded values to the slot's
+// variables.
 bool IsRecordedSlot(const SlotDef& slot);
-// The operator copies one of its operands, chosen by a number, and fails if that operand holds
-// nothing. So the operands' shapes tell the output's shape, even if some operands hold nothing.
+// Whether the operator copies one of its operands, selected by a number, and fails if that is
+// empty. The output's shape then follows from the operands' shapes, even if some operands are
+// empty.
 bool SelectsOperand(const OpDef& def);
-// The operator writes one of its outputs, chosen by a number, and leaves the others as they are.
+// Whether the operator writes one of its outputs, selected by a number, and leaves the others
+// unchanged.
 bool SelectsOutput(const OpDef& def);
-// The input whose one bool decides whether the operator's sub-block runs; its kernel does nothing
-// else but to keep a record of the runs. -1: the operator is none of that kind. (Where it has an
-// attribute is_scalar_condition, that must be true.)
+// The input whose one bool decides whether the operator's sub-block runs, if its kernel does
+// nothing else except record the runs. -1: another kind of operator. (If it has an attribute
+// is_scalar_condition, that must be true.)
 int ConditionSlot(const OpDef& def);
-// It may leave its sub-block out: a condition decides, or the record of another operator's runs.
+// Whether it may skip its sub-block, by a condition or by another operator's record of runs.
 bool NeedNotRun(const OpDef& def);
-// It may run its sub-block many times: it is one that empties the block's arrays before each run.
+// Whether it may run its sub-block many times; it then empties the block's arrays before each run.
 bool RunsAgain(const OpDef& def);
 
 }  // namespace heddle::ir

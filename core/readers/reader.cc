@@ -68,13 +68,13 @@ class BufferedReader final : public Reader {
 
   Result<std::optional<Batch>> Next(const std::function<Status()>& interrupted,
                                     size_t* generation) override {
-    std::deque<Ready> dropped;  // goes when the mutex is free
+    std::deque<Ready> dropped;  // destroyed after the mutex is released
     MutexLock lock(mutex_);
     for (;;) {
       DropOld(&dropped);
       if (!ready_.empty()) break;
       if (interrupted) {
-        lock.Unlock();  // it may call the host, and that the queue
+        lock.Unlock();  // the queue may call the host, which may call this
         const Status status = interrupted();
         lock.Lock();
         if (!status.ok()) return status;
@@ -83,7 +83,8 @@ class BufferedReader final : public Reader {
       changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kLook);
     }
     if (generation != nullptr) *generation = ready_.front().generation;
-    if (ready_.size() == 1 && AtEnd()) return std::optional<Batch>();  // stays until a reset
+    // The end stays in the list until a reset.
+    if (ready_.size() == 1 && AtEnd()) return std::optional<Batch>();
     dropped.push_back(std::move(ready_.front()));
     ready_.pop_front();
     changed_.NotifyAll();
@@ -105,8 +106,8 @@ class BufferedReader final : public Reader {
   bool AtEnd() const HEDDLE_REQUIRES(mutex_) {
     return !ready_.empty() && ready_.back().result.ok() && !ready_.back().result->has_value();
   }
-  // Drops the batches that were taken before the queue's last reset: who lent their memory may call
-  // back, so they go with `dropped`.
+  // Moves the batches taken before the queue's last reset to `dropped`: the owners of their memory
+  // may call back, so they are destroyed without the mutex.
   void DropOld(std::deque<Ready>* dropped) HEDDLE_REQUIRES(mutex_) {
     const size_t now = Generation();
     while (!ready_.empty() && ready_.front().generation != now) {
@@ -126,9 +127,9 @@ class BufferedReader final : public Reader {
     }
   }
 
-  // False: the reader is to go.
+  // False: the reader is being destroyed.
   bool WaitForRoom() {
-    std::deque<Ready> dropped;  // goes when the mutex is free
+    std::deque<Ready> dropped;  // destroyed after the mutex is released
     MutexLock lock(mutex_);
     for (;;) {
       if (stop_) return false;
@@ -140,7 +141,8 @@ class BufferedReader final : public Reader {
 
   Result<std::optional<Batch>> Take(size_t* generation) {
     Result<std::optional<Batch>> next = std::optional<Batch>();
-    // It takes no mutex: it is asked often, and this reader's may be held by who waits for it.
+    // Takes no mutex: it is called often, and this reader's mutex may be held by a thread that
+    // waits for it.
     const auto gone = [this] {
       return stop_ ? Status(StatusCode::kCancelled, "the reader is gone") : Status::Ok();
     };
@@ -158,8 +160,8 @@ class BufferedReader final : public Reader {
   Mutex mutex_;
   CondVar changed_;
   std::deque<Ready> ready_ HEDDLE_GUARDED_BY(mutex_);
-  std::atomic<bool> stop_{false};  // is set with mutex_ held, so that no wait misses it
-  std::thread thread_;             // last: it uses the others
+  std::atomic<bool> stop_{false};  // set under mutex_, so that no wait misses it
+  std::thread thread_;             // declared last, since it uses the others
 };
 
 }  // namespace
@@ -175,7 +177,7 @@ std::shared_ptr<Reader> NewBufferedReader(std::shared_ptr<Reader> reader) {
 
 namespace {
 
-// A copy: what another run reads at the same time is not touched.
+// A copy, so that a concurrent run's value is not touched.
 std::any ContentsOf(const Value* value) {
   if (value == nullptr || value->kind() != Value::Kind::kOther) return {};
   Value copy = *value;

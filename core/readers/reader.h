@@ -1,7 +1,7 @@
-// Reader: where operator `read` gets its batches from. A variable of kind READER holds one, as a
+// Reader: the source of the batches of operator `read`. A variable of kind READER holds one, as a
 // Value of kind kOther.
 //
-// Threads: all methods from any thread; each batch goes to one caller of Next.
+// Threads: all methods may be called from any thread; each batch goes to one caller of Next.
 #pragma once
 
 #include <any>
@@ -19,29 +19,29 @@ class Reader {
  public:
   using Batch = ReaderQueue::Batch;
   virtual ~Reader() = default;
-  // The next batch; nullopt: the data are at their end. Arguments: as for ReaderQueue::Pop.
+  // The next batch; nullopt: the end of the data. Arguments: as for ReaderQueue::Pop.
   virtual Result<std::optional<Batch>> Next(const std::function<Status()>& interrupted,
                                             size_t* generation = nullptr) = 0;
-  // The queue that the batches come from.
+  // The queue from which the batches come.
   virtual const std::shared_ptr<ReaderQueue>& queue() const = 0;
-  // The reader that this one takes batches of ahead; null: it takes none.
+  // The reader from which this one takes batches in advance; null: none.
   virtual const Reader* source() const { return nullptr; }
 };
 
-// The dtype and the shape that one tensor of a batch must have.
+// The required dtype and shape of one tensor of a batch.
 struct ReaderSlot {
   DType dtype = DType::kUnknown;   // kUnknown: any
   Shape shape = Shape::Unknown();  // -1: any length
 };
 
-// Gives the queue's batches; those that are not as `slots` say (empty: anything) are errors.
+// A reader of a queue; batches that do not match `slots` (empty: anything) are errors.
 std::shared_ptr<Reader> NewQueueReader(std::shared_ptr<ReaderQueue> queue,
                                        std::vector<ReaderSlot> slots);
-// Takes up to two batches from `reader` ahead of being asked, on a thread of its own, and makes
+// A reader that takes up to two batches from `reader` in advance, on a thread of its own, and makes
 // their tensors contiguous.
 std::shared_ptr<Reader> NewBufferedReader(std::shared_ptr<Reader> reader);
 
-// The reader, or the queue, that a variable holds; null: none.
+// The reader, or the queue, in a variable's value; null: none.
 std::shared_ptr<Reader> ReaderOf(const Value* value);
 std::shared_ptr<ReaderQueue> QueueOf(const Value* value);
 

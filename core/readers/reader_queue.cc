@@ -29,7 +29,7 @@ ReaderQueue::~ReaderQueue() = default;
 
 std::optional<bool> ReaderQueue::PushUntil(Batch batch,
                                            std::chrono::steady_clock::time_point until) {
-  // A tensor that borrows its memory may be gone when it is read.
+  // A tensor that borrows its memory is copied, since the memory may be gone when it is read.
   for (Tensor& t : batch)
     if (t.initialized() && !t.buffer()) t = t.Clone();
   State& s = *state_;
@@ -56,7 +56,7 @@ void ReaderQueue::Close() {
 }
 
 void ReaderQueue::Reset() {
-  std::deque<Batch> dropped;  // let go of without the mutex
+  std::deque<Batch> dropped;  // destroyed without the mutex
   MutexLock lock(state_->mutex);
   dropped.swap(state_->batches);
   state_->closed = false;
@@ -88,7 +88,7 @@ Result<std::optional<ReaderQueue::Batch>> ReaderQueue::Pop(
     now = s.generation;
     if (s.closed) return std::optional<Batch>();
     if (interrupted) {
-      lock.Unlock();  // it may call the host, and that the queue
+      lock.Unlock();  // it may call the host, which may call the queue
       const Status status = interrupted();
       lock.Lock();
       if (!status.ok()) return status;

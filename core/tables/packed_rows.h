@@ -1,5 +1,5 @@
-// Tables of texts that the compiler lays out: a program that starts neither builds nor relocates
-// them.
+// PackedRows: a table of strings laid out by the compiler, so that starting a program neither
+// builds nor relocates it.
 #pragma once
 
 #include <array>
@@ -20,9 +20,9 @@ constexpr size_t BytesOfRows(TextRows<kRows, kColumns>& rows) {
   return bytes;
 }
 
-// A copy of `rows`, which are sorted by their first column, as one text and the places in it. An
-// array of views would be relocated whenever a program starts. It is immutable; any thread may
-// search. Use:
+// A copy of `rows`, which must be sorted by their first column, as one string and offsets. An array
+// of views would be relocated whenever a program starts. Immutable; any thread may search.
+//
 //   constexpr std::string_view kText[][3] = {{"abs", "X", "Out"}, ...};
 //   constexpr PackedRows<std::size(kText), 3, BytesOfRows(kText)> kTable(kText);
 template <size_t kRows, size_t kColumns, size_t kBytes>
@@ -53,7 +53,7 @@ class PackedRows {
     for (size_t column = 0; column < kColumns; ++column) cells[column] = Cell(row, column);
     return cells;
   }
-  // The first row whose first column is not before `key`; size() when there is none.
+  // The first row whose first column is not less than `key`; size(): there is none.
   constexpr size_t LowerBound(std::string_view key) const {
     size_t low = 0, high = kRows;
     while (low < high) {
@@ -65,7 +65,7 @@ class PackedRows {
     }
     return low;
   }
-  // Whether `row`, as from LowerBound(), is one of `key`.
+  // Whether the first column of `row`, from LowerBound(), equals `key`.
   constexpr bool Is(size_t row, std::string_view key) const {
     return row < kRows && Cell(row, 0) == key;
   }
@@ -73,7 +73,7 @@ class PackedRows {
  private:
   constexpr void Copy(std::string_view text, size_t at) {
 #ifdef __clang__
-    // Clang counts the steps of a constant, and takes this for one.
+    // Clang limits the steps of a constant expression, and counts this as one.
     if (!text.empty()) __builtin_memcpy(text_.data() + at, text.data(), text.size());
 #else
     for (size_t i = 0; i < text.size(); ++i) text_[at + i] = text[i];

@@ -1,4 +1,5 @@
-// A hash table of names that the compiler makes: nothing is built when a program starts.
+// StaticNameTable: a hash table of names made by the compiler: nothing is built when a program
+// starts.
 #pragma once
 
 #include <array>
@@ -9,10 +10,9 @@
 
 namespace heddle {
 
-// The table holds `kCount` names. They stand in one literal, each followed by a zero
-// ("abs\0acos\0"), since an array of pointers to them would be relocated whenever a program starts.
-// The table uses open addressing with at least half of its places free, so every search ends. It is
-// immutable; any thread may search.
+// The table holds `kCount` names from one literal, each followed by a zero ("abs\0acos\0"), since
+// an array of pointers would be relocated whenever a program starts. Open addressing with at least
+// half of the places free, so every search ends. Immutable; any thread may search.
 template <size_t kCount, size_t kBytes>
 class StaticNameTable {
  public:
@@ -34,12 +34,12 @@ class StaticNameTable {
   }
 
   static constexpr size_t size() { return kCount; }
-  // No name occurs twice.
+  // Whether no name occurs twice.
   constexpr bool unique() const { return unique_; }
   constexpr std::string_view operator[](size_t at) const {
     return {names_ + starts_[at], static_cast<size_t>(starts_[at + 1] - starts_[at] - 1)};
   }
-  // The number of the name in the literal, from 0; kNone when it is not there.
+  // The number of the name in the literal, from 0; kNone: it is absent.
   constexpr size_t Find(std::string_view name) const {
     const size_t place = places_[PlaceOf(name)];
     return place == 0 ? kNone : place - 1;
@@ -54,7 +54,7 @@ class StaticNameTable {
     for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
     return hash;
   }
-  // The place of the name, or the free one to put it.
+  // The place of the name, or the free place where it belongs.
   constexpr size_t PlaceOf(std::string_view name) const {
     size_t at = HashOf(name) % kPlaces;
     while (places_[at] != 0 && (*this)[places_[at] - 1u] != name) at = (at + 1) % kPlaces;
@@ -63,7 +63,7 @@ class StaticNameTable {
 
   const char* names_;
   bool unique_ = true;
-  std::array<uint16_t, kCount + 1> starts_{};  // of names in the literal
+  std::array<uint16_t, kCount + 1> starts_{};  // offsets of the names in the literal
   std::array<uint16_t, kPlaces> places_{};     // 1 + the number of a name; 0: free
 };
 

@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-// Its lock is held from before a fork until behind it, so that a child finds the list whole.
+// Its lock is held during a fork, so that the child finds the list consistent.
 struct AtFork::List {
   Mutex mutex;
   AtFork* first = nullptr;
@@ -25,7 +25,7 @@ struct AtFork::List {
   }
 };
 
-// Forks belong to the process, and so does the list. It outlives all that is in it.
+// One list per process, as forks concern the process. It outlives all its elements.
 AtFork::List& AtFork::All() {
   static List* const all = [] {
     auto* const made = new List;

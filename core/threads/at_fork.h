@@ -1,10 +1,11 @@
-// Keeps the library usable in the child of a fork(). The child has only the thread that forked: a
-// lock that another thread held would stay held, and a thread to wait for would never come.
+// AtFork: keeps the library usable in the child of a fork(). The child has only the thread that
+// forked: a lock that another thread held would stay held, and a thread to wait for would never
+// come.
 //
-// Whoever has threads, or locks that a child needs (to drop its tensors, for one), has an AtFork as
-// a member. The locks are taken before a fork and let go of behind it: nobody is in the middle of
-// something then. Only locks that are held for moments, and under which nobody takes others. Nor
-// may an AtFork be made or destroyed under such a lock.
+// An object with threads, or with locks that a child needs (to destroy tensors, for one), has an
+// AtFork as a member. The locks are taken before a fork and released after it, so that no thread is
+// inside them then. This is only for locks that are held for moments and under which no other lock
+// is taken. An AtFork must not be made or destroyed under such a lock either.
 #pragma once
 
 #include <functional>
@@ -16,8 +17,9 @@ namespace heddle {
 
 class AtFork {
  public:
-  // `in_child` is called in each child process before its locks are let go of: it forgets threads.
-  // It must not destroy what belongs to callers, who may have locks of their own. None may throw.
+  // `in_child` is called in each child process before the locks are released: it forgets threads.
+  // It must not destroy what belongs to callers, who may have locks of their own. No function may
+  // throw.
   AtFork(std::function<void()> lock, std::function<void()> unlock,
          std::function<void()> in_child = nullptr);
   explicit AtFork(Mutex& mutex, std::function<void()> in_child = nullptr);

@@ -1,4 +1,5 @@
-// Looks for interrupts by the work that was done, for loops whose steps take very different times:
+// LookMeter: looks for interrupts after a given amount of work, for loops whose steps take very
+// different times:
 //
 //   LookMeter meter;
 //   for (…) {
@@ -6,7 +7,7 @@
 //     meter.Did(n);
 //   }
 //
-// One thread's; made where it is used.
+// For one thread; made where it is used.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ namespace heddle {
 
 class LookMeter {
  public:
-  // Elements that take a nanosecond or few each; what takes longer counts as more.
+  // The number of elements between looks, for elements of a nanosecond or a few; longer ones count
+  // as more.
   static constexpr int64_t kBetweenLooks = 1 << 18;
 
   void Did(int64_t work) {

@@ -8,7 +8,7 @@
 namespace heddle {
 
 void Generator::Seed(uint64_t seed) {
-  std::seed_seq sequence({seed});  // of its lower 32 bits, as in Paddle
+  std::seed_seq sequence({seed});  // uses its lower 32 bits, as Paddle does
   const std::lock_guard lock(mutex_);
   engine_.seed(sequence);
 }

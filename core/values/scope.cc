@@ -23,7 +23,7 @@ Scope::Stamp Scope::StampOf(std::string_view name) const {
   return {};
 }
 
-// A variable made anew is newer than one of its name that was erased, even at the same address.
+// A new variable has a newer version than an erased one of its name, even at the same address.
 Scope::Variable& Scope::Make(const std::string& name) {
   auto& v = vars_[name];
   if (!v) {
@@ -39,12 +39,12 @@ Value* Scope::Ensure(const std::string& name) {
 }
 
 void Scope::Set(const std::string& name, Value value) {
-  // Runs write to variables where they lie.
+  // Read-only memory is copied, since runs write to variables in place.
   if (value.is_tensor() && IsReadOnly(value.tensor())) {
     value = Value(value.tensor().Clone());
     if (!value.initialized()) throw std::bad_alloc();
   }
-  Value before;  // goes when the mutex is free: an owner that it was borrowed from may call back
+  Value before;  // destroyed without the mutex, since the owner of borrowed memory may call back
   std::lock_guard lock(mutex_);
   Variable& v = Make(name);
   before = std::exchange(v.value, std::move(value));

@@ -56,7 +56,7 @@ struct WrappedBuffer : Buffer {
   std::function<void()> release;
 };
 
-// A kind of its own, by which IsReadOnly knows it.
+// A separate type, by which IsReadOnly recognises it.
 struct ReadOnlyBuffer : Buffer {
   ReadOnlyBuffer(const void* data, size_t bytes, std::function<void()> r)
       : Buffer(const_cast<void*>(data), bytes, &Destroy), release(std::move(r)) {}
@@ -68,7 +68,7 @@ struct ReadOnlyBuffer : Buffer {
   std::function<void()> release;
 };
 
-// Header and data in one block; the data starts at the next multiple of 64.
+// Header and data are in one block; the data begins at the next multiple of 64.
 static_assert(sizeof(Buffer) <= kAlign);
 void DestroyHeap(Buffer* b) {
   const size_t bytes = b->bytes();
