@@ -96,7 +96,7 @@ NamedSlots Named(const ir::Program& p, const std::vector<SlotDef>& defs,
   return named;
 }
 
-// Per operator of the block, those next to it in the block's order.
+// For each operator of the block, its neighbours in the block's order.
 std::vector<std::vector<int>> NeighboursOf(const ir::Program& program, int block,
                                            ProgramEditor::Toward toward) {
   const passes::OrderGraph graph(program, block);
@@ -182,8 +182,8 @@ void ProgramEditor::Visit(int block, int from, Toward toward, Walk walk,
     if (met[static_cast<size_t>(at)]) continue;
     met[static_cast<size_t>(at)] = true;
     if (!visit(at)) continue;
-    // The nearest is the last before an operator, and the first after it; the walk that takes the
-    // newest one up takes the last.
+    // The nearest one is the last before an operator, or the first after it. The walk that visits
+    // the newest first visits the last one of its list.
     const std::vector<int>& found = neighbours[static_cast<size_t>(at)];
     if ((toward == Toward::kBefore) != newest_first)
       next.insert(next.end(), found.rbegin(), found.rend());

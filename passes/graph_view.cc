@@ -37,13 +37,13 @@ GraphView::GraphView(const ir::Program& program, const PassContext& context)
   }
   writers_.Close();
   readers_.Close();
-  // Fed, though no feed operator says so.
+  // Such a variable is fed, although no feed operator says so.
   for (uint32_t n = 0; n < count; ++n)
     if (!readers_[n].empty() && !writers_[n].empty() && readers_[n][0] <= writers_[n][0])
       initial_[n] = true;
 }
 
-// Gives numbers to what the block names, and the blocks inside it.
+// Numbers the variables that the block and its inner blocks name.
 void GraphView::Number() {
   const auto add = [&](const ir::Op& op) {
     for (const auto* slots : {&op.inputs, &op.outputs})
@@ -78,7 +78,7 @@ void GraphView::Meet(ir::VarId v, bool nested) {
   const uint32_t n = numbers_.Find(v);
   if (nested) shared_[n] = true;
   if (!numbers_.complete() && program_.vars[v].persistable) initial_[n] = true;
-  // Variables that the pass has made since are the block's own.
+  // Variables that the pass has added since then belong to the block alone.
   if (block_ > 0 && v < uses_.owner.size() && uses_.owner[v] != block_) initial_[n] = true;
 }
 

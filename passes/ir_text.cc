@@ -34,7 +34,7 @@ std::string VarText(const Var& v) {
                 v.shape.ToString(), v.persistable ? " persistable" : "");
 }
 
-// Slots with their variables, "X=[a, b] Y=[c]"; empty ones are left out.
+// Slots with their variables, such as "X=[a, b] Y=[c]"; empty slots are left out.
 std::string SlotsText(const Program& p, const std::vector<SlotDef>& defs,
                       const std::vector<std::vector<VarId>>& slots) {
   std::string text;
@@ -44,7 +44,7 @@ std::string SlotsText(const Program& p, const std::vector<SlotDef>& defs,
     for (size_t i = 0; i < slots[s].size(); ++i) {
       const VarId v = slots[s][i];
       text += (i ? ", " : "") + (v == kNoVar ? "-" : p.vars[v].name);
-      // A name may mean another variable in another block.
+      // The block is added, since a name may mean another variable in another block.
       if (v != kNoVar && p.vars[v].block != 0) text += "/" + std::to_string(p.vars[v].block);
     }
     text += "]";
@@ -127,11 +127,11 @@ class DotWriter {
   }
 
   const Program& p_;
-  std::vector<std::string> last_;  // per variable: the node that wrote it last
+  std::vector<std::string> last_;  // per variable: the node of its latest writer
   std::string out_, edges_;
 };
 
-// Feeds values to the hash.
+// Hashes values.
 class Hasher {
  public:
   Hasher() { XXH64_reset(&state_, 0); }

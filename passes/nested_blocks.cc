@@ -10,8 +10,8 @@ namespace heddle::passes {
 
 namespace {
 
-// Blocks in the order in which they are found, each once. Most operators run few, which are
-// searched; many get a set.
+// A list of blocks in the order of discovery, each once. Most lists are short and are searched;
+// long ones get a set.
 class FoundBlocks {
  public:
   void AddThoseOf(const ir::Op& op) {
@@ -19,7 +19,7 @@ class FoundBlocks {
       if (IsNew(sub)) list.push_back(sub);
     });
   }
-  // And those that the operators of these blocks run, and so on.
+  // Adds the blocks that the operators of listed blocks run, recursively.
   void AddNested(const ir::Program& program) {
     for (size_t i = 0; i < list.size(); ++i)
       for (const ir::Op& op : program.blocks[static_cast<size_t>(list[i])].ops) AddThoseOf(op);
@@ -55,8 +55,8 @@ std::vector<int> BlocksThatRun(const ir::Program& program) {
 
 namespace {
 
-// Finds what leaves the blocks, inner ones first. Blocks stand in each other no deeper than
-// programs may have them (heddle/bounds.h).
+// Finds the names that inner blocks share with outer ones, inner blocks first. The depth of blocks
+// is limited (heddle/bounds.h).
 class NameLister {
  public:
   NameLister(const ir::Program& program, BlockUses* uses)
@@ -96,19 +96,19 @@ class NameLister {
   const ir::Program& p_;
   BlockUses& uses_;
   std::vector<bool> listed_;
-  std::vector<int> read_by_, written_by_;  // per variable: the last block that has it in its list
+  std::vector<int> read_by_, written_by_;  // per variable: the last block that lists it
 };
 
-// The block that runs it; -1: none.
+// The block whose operator runs `block`; -1: none.
 int RunnerBlock(const BlockUses& uses, int block) {
   return static_cast<size_t>(block) < uses.runner.size()
              ? uses.runner[static_cast<size_t>(block)].block
              : -1;
 }
 
-// The block, and all in which it runs, list the variable, whatever they do with it.
+// Lets the block, and all blocks in which it runs, list the variable as read and written.
 void ListOutwards(ir::VarId v, int block, BlockUses* uses) {
-  if (uses->shared_blocks) return uses->names.clear();  // it runs in others as well
+  if (uses->shared_blocks) return uses->names.clear();  // it also runs in other blocks
   for (; block > 0; block = RunnerBlock(*uses, block)) {
     BlockNames& names = uses->names[static_cast<size_t>(block)];
     names.reads.push_back(v);
@@ -116,7 +116,7 @@ void ListOutwards(ir::VarId v, int block, BlockUses* uses) {
   }
 }
 
-// Lists what a block names that has changed.
+// Adds the names of a block that has changed to the lists.
 class NameAdder {
  public:
   NameAdder(int block, BlockUses* uses) : block_(block), uses_(*uses) {
@@ -125,7 +125,7 @@ class NameAdder {
     read_.insert(names.reads.begin(), names.reads.end());
     written_.insert(names.writes.begin(), names.writes.end());
   }
-  // `before`: the owner of the variable when the block was looked at.
+  // `before`: the variable's owner before the block was visited again.
   void Add(ir::VarId v, int before, bool written) {
     if (uses_.names.empty() || uses_.owner[v] != BlockUses::kSeveral) return;
     if (before >= 0 && before != block_) ListOutwards(v, before, &uses_);

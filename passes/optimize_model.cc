@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// Replaces the program's fetches, called as in `outputs`, by `names`.
+// Replaces the program's fetches, which `outputs` names, by `names`.
 Status SetFetches(const std::vector<std::string>& names, const std::vector<TensorInfo>& outputs,
                   ir::Program* program) {
   if (names.empty()) return Status::Ok();
@@ -35,7 +35,7 @@ Result<OptimizedModel> OptimizeModel(const Model& model, const OptimizeOptions& 
   HEDDLE_ASSIGN_OR_RETURN(passes::Optimized optimized, passes::Optimize(source, scope, options));
   auto program = std::make_shared<ir::Program>(*optimized.program);
   program->DropUnusedVars();
-  // Dtypes and shapes that the operators leave open are written as the file declared them.
+  // Dtypes and shapes that the operators leave open become those that the file declared.
   for (ir::Var& var : program->vars) {
     const ir::VarId v = source->Find(var.block, var.name);
     if (v == ir::kNoVar) continue;

@@ -12,7 +12,7 @@
 namespace heddle::passes {
 namespace {
 
-// Calls fn(variable, written) for each operand of the operator itself.
+// Calls fn(variable, written) for each operand of the operator, without those of its blocks.
 template <typename Fn>
 void ForEachAccess(const ir::Op& op, const Fn& fn) {
   for (const auto& slot : op.inputs)
@@ -30,7 +30,7 @@ OrderGraph::OrderGraph(const ir::Program& program, int block, const BlockUses& u
   const auto& ops = program.blocks[static_cast<size_t>(block)].ops;
   VarNumbers numbers(program, block);
   std::vector<int> writer(numbers.size(), -1);
-  std::vector<std::vector<int>> readers(numbers.size());  // since the last write
+  std::vector<std::vector<int>> readers(numbers.size());  // since the variable's latest write
   int last_ordered = -1;
   std::unordered_map<int64_t, int> marked;  // by mark of control edges
   begin_.reserve(ops.size() + 1);

@@ -62,7 +62,7 @@ std::string DeviceText(const ir::Program& program, const std::string& place,
   if (place == "cpu") return place;
   for (size_t k = 0; k < devices.size(); ++k) {
     if (devices[k].place != place) continue;
-    // Devices of a program are of one kind.
+    // All devices of a program are of one kind.
     for (const ir::Op& op : program.blocks[0].ops)
       if (!op.device.empty() && KindOf(op.device) != "cpu")
         return devices.size() == 1 ? std::string(KindOf(op.device))
@@ -88,7 +88,8 @@ void Partition(const std::vector<DeviceView>& devices, ir::Program* program) {
 }
 
 double CostNs(const ir::Program& program, const ir::Op& op) {
-  constexpr double kCallNs = 30, kNsPerByte = 0.05;  // as plans have it, without a cost function
+  // As in plans, for operators without a cost function.
+  constexpr double kCallNs = 30, kNsPerByte = 0.05;
   const DeclaredCall call(program, op);
   if (!call.is_static()) return 0;
   if (op.def->cost() != nullptr) {

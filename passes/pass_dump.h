@@ -10,17 +10,16 @@
 
 namespace heddle::passes {
 
-// Numbers its files in the order they are written: 00_PRE_PLACEMENT_before, 01_PRE_PLACEMENT_cse,
-// …
+// Writes numbered files, in order: 00_PRE_PLACEMENT_before, 01_PRE_PLACEMENT_cse, …
 class PassDump {
  public:
-  // An error when the filter is no regular expression.
+  // An error if the filter is not a regular expression.
   static Result<PassDump> Make(const PassOptions& options);
 
   bool enabled() const { return !dir_.empty(); }
   void BeginGrouping(PassGrouping grouping, const ir::Program& program);
   Status AfterPass(const std::string& name, const ir::Program& program);
-  // Writes the end of a grouping in which a pass was written.
+  // Writes the program at the end of a grouping, if a pass of the grouping was written.
   Status EndGrouping(const ir::Program& program);
 
  private:

@@ -35,7 +35,8 @@ bool Contains(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-// Leaves the passes that will run; an error for a name that no pass or two passes have.
+// Reduces `passes` and `pipeline` to those that will run; an error for a name that no pass or two
+// passes have.
 Status Choose(const OptimizeOptions& options, const Target& target, std::vector<PassDef>* passes,
               Pipeline* pipeline) {
   for (const CustomPass& custom : options.passes.custom) passes->push_back(FromCustom(custom));
@@ -60,7 +61,7 @@ Status Choose(const OptimizeOptions& options, const Target& target, std::vector<
 
 class Driver {
  public:
-  // `pipeline` may name passes that will not run.
+  // `pipeline` may name passes that do not run.
   Driver(std::vector<PassDef> passes, Pipeline pipeline,
          const std::shared_ptr<const ir::Program>& program, PassContext& context,
          const Target& target)
@@ -91,7 +92,7 @@ class Driver {
   PassReport report;
 
  private:
-  // A pass of a grouping, and the value of changes_ when it last ran.
+  // A pass in a grouping, and the value of changes_ at its last run.
   struct Turn {
     const PassDef* pass;
     int seen = -1;
@@ -102,7 +103,7 @@ class Driver {
   };
   const PassOptions& options() const { return context_.options(); }
 
-  // The program that the passes see: each variable is declared as its operator makes it.
+  // The program that the passes get, in which each variable is declared as its writer makes it.
   std::shared_ptr<ir::Program> AsDeclared() const {
     auto program = std::make_shared<ir::Program>(*original_);
     declared_.Declare(program.get());
@@ -115,7 +116,7 @@ class Driver {
     current_ = copy_.get();
   }
 
-  // Only passes of POST_PARTITIONING look at it: without any, the plan gives the places.
+  // Without passes in POST_PARTITIONING this has no reader: the plan assigns the places.
   void PartitionProgram() {
     context_.partitioned = true;
     const Stage& stage = stages_[static_cast<int>(PassGrouping::kPostPartitioning)];
@@ -125,8 +126,7 @@ class Driver {
     ++changes_;
   }
 
-  // Drops variables that are no longer used, unless the file declares no inputs: then any variable
-  // may be fed.
+  // Drops unused variables, unless the file declares no inputs: then any variable may be fed.
   void LetGo() {
     std::vector<ir::VarId> kept(context_.fetched.begin(), context_.fetched.end());
     kept.insert(kept.end(), context_.fed.begin(), context_.fed.end());
@@ -136,7 +136,8 @@ class Driver {
     for (ir::Block& block : copy_->blocks) block.ops.shrink_to_fit();
   }
 
-  // Clean-ups after the fusions may make more fusions possible: both repeat until nothing changes.
+  // Repeats both groupings until nothing changes, since clean-ups after the fusions may enable more
+  // fusions.
   Status FuseAndCleanUp() {
     std::set<uint64_t> forms;
     for (int visit = 1; visit <= max_rounds(); ++visit) {
@@ -217,7 +218,7 @@ class Driver {
     return Status::Ok();
   }
 
-  // What passes are told of the program as it is now.
+  // Updates what the context says about the program.
   void Refresh() {
     if (std::exchange(told_, changes_) == changes_) return;
     context_.uses = FindBlockUses(*copy_);
@@ -239,9 +240,10 @@ class Driver {
   }
 
   Result<bool> EachBlock(const PassDef& pass) {
-    constexpr size_t kFewBlocks = 64;  // for which all uses are found again after each change
-    // Blocks behind the first 4096 are not optimised: the gain of one more does not show, its time
-    // does.
+    // Up to this number, all uses are found again after each change.
+    constexpr size_t kFewBlocks = 64;
+    // Blocks after the first 4096 are not optimised: the gain of one more is negligible, its time
+    // is not.
     constexpr size_t kMostBlocks = 4096;
     bool changed = false;
     std::vector<int> blocks = BlocksThatRun(*copy_);
@@ -311,7 +313,7 @@ Result<Optimized> OptimizeWith(std::vector<PassDef> passes, Pipeline pipeline,
     driver.report.warnings.push_back(StrCat("nothing is optimised: ", hole));
   else
     HEDDLE_RETURN_IF_ERROR(driver.Run());
-  // Drops constants that later passes made useless.
+  // Drops constants that later passes have made unused.
   for (const std::string& name : folded->Names())
     if (driver.result()->Find(0, name) == ir::kNoVar) folded->Erase(name);
   Optimized optimized{

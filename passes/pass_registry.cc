@@ -56,7 +56,7 @@ std::vector<PassInfo> Passes() {
     info.own_ops.insert(info.own_ops.end(), p.own_forms.begin(), p.own_forms.end());
     all.push_back(std::move(info));
   }
-  // Each pass is listed where it first runs.
+  // Each pass is listed at its first run.
   std::vector<PassInfo> ordered;
   for (const PassStage& stage : PassOrder())
     for (const std::string& name : stage.passes) {

@@ -1,5 +1,4 @@
-// The order of the passes. A new pass is added to the list below; nothing else decides when it
-// runs.
+// The order of the passes. A new pass is added to the list below, which alone decides when it runs.
 #include "passes/pipeline.h"
 
 #include <algorithm>
@@ -12,7 +11,7 @@ namespace heddle::passes {
 
 Pipeline HeddlePipeline() {
   Pipeline order;
-  // Clean-ups on the program as it came.
+  // Clean-ups of the original program.
   order[static_cast<int>(PassGrouping::kPrePlacement)] = {
       "batch_norm_inference",
       "dropout_inference",
@@ -20,24 +19,24 @@ Pipeline HeddlePipeline() {
       "merge_reshapes",
       "merge_transposes",
       "identity",
-      "captures",  // makes constants of what loops carry, before fold_constants
+      "captures",  // turns variables that loops carry into constants, before fold_constants
       "fold_constants",
       "cse",
       "inline_calls",  // the next round cleans the inlined operators up
-      "unroll_loops",  // whose counters fold_constants computes in the next round
-      "dead_ops",      // erases the operators that the others made useless
+      "unroll_loops",  // fold_constants computes its counters in the next round
+      "dead_ops",      // erases the operators that the others made unused
   };
   // Fusions and layouts. The comments say what a pass needs from those above it.
   order[static_cast<int>(PassGrouping::kPostPlacement)] = {
       "hoist_products",  // before other fusions take the products
       "fuse_conv",
       "fuse_attention",
-      "merge_matmul",      // finds the projections by the attention they feed
+      "merge_matmul",      // finds the projections by the attention that reads them
       "absorb_transpose",  // takes what attention left
       "fuse_matmul",       // takes what attention and merged products left
       "fuse_batch_norm",   // takes the batch_norm that no convolution absorbed
       "channels_last",
-      "carry_layout",          // moves what channels_last left at both ends of loops' bodies
+      "carry_layout",  // moves the transposes that channels_last left at both ends of loop bodies
       "fuse_channel_shuffle",  // the channel is the last dimension only after channels_last
       "fuse_concat",           // absorbs concat into fused_matmul
       "gradient_rows",
@@ -50,8 +49,7 @@ Pipeline HeddlePipeline() {
       "merge_products",   // takes the products that the other fusions made or left
       "fuse_conv_chain",  // takes pairs of convolutions that multiply in bfloat16
   };
-  // The same clean-ups on what the fusions left. When they change something, both groupings have
-  // another turn.
+  // The same clean-ups after the fusions. If they change something, both groupings run again.
   order[static_cast<int>(PassGrouping::kPostRewriteForExec)] = {
       "batch_norm_inference",
       "dropout_inference",
@@ -61,15 +59,16 @@ Pipeline HeddlePipeline() {
       "identity",
       "fold_constants",
       "cse",
-      "unroll_loops",  // whose turns are short once hoist_products has taken the products out
+      "unroll_loops",  // after hoist_products has moved products out, turns may be small
       "dead_ops",
-      "fuse_batch_norm",  // a clean-up may leave one reader of two equal ones
+      "fuse_batch_norm",  // a clean-up may leave one reader where there were two equal ones
   };
   return order;
 }
 
 Status AddCustom(const std::vector<CustomPass>& custom, Pipeline* pipeline) {
-  std::array<int, kGroupings> first{};  // how many stand at the beginning of a grouping
+  // The number of passes inserted at the beginning of a grouping.
+  std::array<int, kGroupings> first{};
   for (const CustomPass& pass : custom) {
     if (!pass.before.empty() || !pass.after.empty()) continue;
     std::vector<std::string>& names = (*pipeline)[static_cast<int>(pass.grouping)];
@@ -93,7 +92,7 @@ Status AddCustom(const std::vector<CustomPass>& custom, Pipeline* pipeline) {
 }
 
 Status CheckPipeline(const Pipeline& pipeline, const std::vector<PassDef>& passes) {
-  std::map<std::string, bool> placed;  // of each pass: whether the list names it
+  std::map<std::string, bool> placed;  // by pass: whether the list names it
   for (const PassDef& pass : passes)
     if (!placed.emplace(pass.name, false).second)
       return InvalidArgument("there are two passes '", pass.name, "'");

@@ -15,7 +15,7 @@ class PositionLists {
  public:
   explicit PositionLists(size_t variables) : lists_(variables) {}
 
-  // Positions must come in ascending order; repeated ones are stored once.
+  // Positions must be added in ascending order; repeated ones are stored once.
   void Add(ir::VarId v, int at) {
     List& list = lists_[v];
     if (list.size > 0 && list.last == at) return;
@@ -24,7 +24,7 @@ class PositionLists {
     list.last = at;
     added_.emplace_back(v, at);
   }
-  // Call it after the last addition and before the first read.
+  // To be called after the last Add and before the first read.
   void Close() {
     positions_.resize(added_.size());
     int end = 0;
@@ -36,8 +36,8 @@ class PositionLists {
       positions_[static_cast<size_t>(lists_[v].begin + lists_[v].size++)] = at;
     added_.clear();
   }
-  // Empties all lists, and has one for each of so many variables: no fewer than before. Takes time
-  // proportional to the lists' contents and the new variables, not to the number of all.
+  // Empties all lists, and makes one for each of `variables` variables, at least as many as before.
+  // Takes time proportional to the lists' contents and the new variables, not to the number of all.
   void Clear(size_t variables) {
     for (ir::VarId v : touched_) lists_[v] = List();
     touched_.clear();

@@ -1,4 +1,5 @@
-// Attributes as passes of users and descriptions of plans have them, and back.
+// Conversion between attributes of the IR and those of the public interface, for custom passes and
+// descriptions of plans.
 #pragma once
 
 #include "core/attr.h"

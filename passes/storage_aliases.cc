@@ -42,15 +42,15 @@ bool IsStorageOp(const ir::Op& op) {
   return std::find(kStorageOps.begin(), kStorageOps.end(), op.type()) != kStorageOps.end();
 }
 
-// The effects that a block has come to have on variables of outer blocks.
+// The effects of a block on variables of outer blocks.
 struct BlockEffects {
   bool changed = false;
-  bool inherited = false;        // it went on with storages of the outer block
-  std::set<VarId> written;       // by operators that were added
-  std::vector<Group> may_share;  // one storage, if the block has run
+  bool inherited = false;        // it continues storages of the outer block
+  std::set<VarId> written;       // by added operators
+  std::vector<Group> may_share;  // they share one storage if the block has run
 };
 
-// One block's operators, in order, and those of the blocks that they run.
+// Rewrites one block's operators, in order, and those of the blocks that they run.
 class BlockRewriter {
  public:
   BlockRewriter(ir::Program* program, int block, const std::set<VarId>& kept,
@@ -78,19 +78,20 @@ class BlockRewriter {
     VarId var;
     size_t storage;
     int part;
-    bool valid;  // its variable holds what the storage holds there
+    bool valid;  // whether the variable has the storage's present value
   };
   struct Storage {
     VarId var, layout;
   };
   struct MayShare {
     Group all;
-    std::map<VarId, Status> doubts;  // why its value may be another one
+    // By variable: the error to report if its value, which is uncertain, is used.
+    std::map<VarId, Status> doubts;
   };
   struct Item {
     ir::Op op;
-    bool added = false;   // not of the program
-    bool copies = false;  // added for a write behind the sharing
+    bool added = false;   // by this rewriting
+    bool copies = false;  // added for a write to a variable that shares
   };
   struct Touched {
     std::vector<VarId> reads, writes;
@@ -144,13 +145,13 @@ class BlockRewriter {
     return Status::Ok();
   }
 
-  // A block that uses several variables of a storage, and writes to one of them, goes on with that
-  // storage: whenever it begins and ends, the storage and its variables have the same values. What
-  // it writes of outer blocks, the operator writes.
+  // For an operator that runs blocks. A block that uses several variables of a storage, and writes
+  // one of them, continues the storage: at its beginning and at its end the storage and its
+  // variables have the same values. The operator lists the outer variables that the block writes.
   Status VisitBlocks(ir::Op op, const std::vector<int>& blocks) {
     HEDDLE_RETURN_IF_ERROR(CheckNoneLeaves(op));
     const Touched touched = TouchedBy(op);
-    // A variable that its blocks do not write keeps its value.
+    // Valid for all blocks, as far as these do not write the variables.
     for (const auto* list : {&touched.reads, &touched.writes})
       for (VarId v : *list) HEDDLE_RETURN_IF_ERROR(Refresh(v, &op));
     const bool runs = OnlyRunsBlock(op);
@@ -180,7 +181,7 @@ class BlockRewriter {
     return Status::Ok();
   }
 
-  // A variable that a block gives another storage would share either one, depending on what ran.
+  // An error if a block gives a variable another storage: which one it shares depended on what ran.
   Status CheckNoneLeaves(const ir::Op& op) {
     for (const int b : NestedBlocks(p_, op))
       for (const ir::Op& inner : p_.blocks[b].ops) {
@@ -224,7 +225,7 @@ class BlockRewriter {
     return Status::Ok();
   }
 
-  // The storages of which blocks of the operator write one variable and use another one.
+  // Finds the storages of which blocks of the operator write one variable and use another one.
   Status FindInherited(const Touched& touched, const ir::Op& op, bool runs,
                        std::set<size_t>* inherited) {
     for (VarId v : touched.writes) {
@@ -247,8 +248,7 @@ class BlockRewriter {
     return Status::Ok();
   }
 
-  // Its kernel runs the block, once or again and again, and does nothing else: no gradient wants
-  // records of it.
+  // Whether the operator only runs its block, once or repeatedly, without records for a gradient.
   bool OnlyRunsBlock(const ir::Op& op) const {
     if (ir::ConditionSlot(*op.def) < 0 || op.SubBlocks().size() != 1) return false;
     const int scalar = op.def->FindAttr("is_scalar_condition");
@@ -274,14 +274,14 @@ class BlockRewriter {
     if (std::find(slot->begin(), slot->end(), v) == slot->end()) slot->push_back(v);
   }
 
-  // Blocks between this one and that of the variable do nothing but run when they run.
+  // Whether all blocks between this one and the variable's are run by operators that do only that.
   bool MayWrite(VarId v) const {
     for (const BlockRewriter* r = this; p_.vars[v].block != r->block_; r = r->outer_)
       if (r->outer_ == nullptr || !r->only_runs_) return false;
     return true;
   }
 
-  // Outer variables that were given another storage here: whether they have it behind the block
+  // Notes outer variables that get another storage here: whether they have it after the block
   // depends on whether it ran.
   void NoteNewSharing() {
     for (const auto& [before, after] :
@@ -301,14 +301,15 @@ class BlockRewriter {
     if (outer.size() > 1) effects_.may_share.push_back(std::move(outer));
   }
 
-  // Variables may share a storage or not, depending on what ran. The value of one is
-  // in doubt once another one of them was written. `known`: those that share a storage in any case.
+  // An error if a variable of uncertain value is used. Those of a group share a storage depending
+  // on what ran: writing one makes the others' values uncertain. `known`: those that always share.
   Status CheckMayShare(const ir::Op& op, const std::vector<Member>& known,
                        std::vector<MayShare>* groups) const {
     if (groups->empty()) return Status::Ok();
     const bool runs_blocks = !op.SubBlocks().empty();
     Group reads, writes;
-    const auto add = [&](const ir::Op& o) {  // operators that run blocks list more than these use
+    // Lists of operators that run blocks have more than these use.
+    const auto add = [&](const ir::Op& o) {
       if (!o.SubBlocks().empty() || IsStorageOp(o)) return;
       for (const auto& slot : o.inputs) reads.insert(slot.begin(), slot.end());
       for (const auto& slot : o.outputs)
@@ -349,7 +350,7 @@ class BlockRewriter {
         if (Outlives(v)) return doubt;
     return Status::Ok();
   }
-  // When the block runs again, what it came to share is shared from the beginning.
+  // Checks a repeated run of the block, at whose beginning the variables that it joins share.
   Status CheckNextRun(const std::vector<ir::Op>& ops) const {
     std::vector<MayShare> groups;
     for (const Group& group : effects_.may_share) groups.push_back({group, {}});
@@ -372,7 +373,7 @@ class BlockRewriter {
     return StorageIn(known, a).has_value() && StorageIn(known, a) == StorageIn(known, b);
   }
 
-  // For messages about, and the place of, operators that another one is the cause of.
+  // An operator without operands: names the cause and the place of added operators.
   static ir::Op BareCopy(const ir::Op& op) {
     ir::Op cause;
     cause.call_stack = op.call_stack;
@@ -446,7 +447,7 @@ class BlockRewriter {
     return p_.AddVar(std::move(var));
   }
 
-  // A storage with the value of `v`.
+  // Adds a storage with the value of `v`.
   size_t AddStorage(VarId v, VarId layout, const ir::Op& cause) {
     storages_.push_back({AddVar(v, "@STORAGE", true), layout});
     ir::Op copy = Make("assign", &cause);
@@ -530,7 +531,7 @@ class BlockRewriter {
     return Status::Ok();
   }
 
-  // Drops what was added and nobody needs. True when some copy is left.
+  // Drops added operators whose results have no reader. Returns whether a copy is left.
   bool DropUnread() {
     std::set<VarId> read;
     bool copies = false;
@@ -570,9 +571,9 @@ class BlockRewriter {
   const std::set<VarId>& kept_;
   std::map<int, BlockEffects>& done_;  // by block
   const BlockRewriter* outer_ = nullptr;
-  bool only_runs_ = false;   // the operator that runs the block does nothing else
-  bool runs_again_ = false;  // … and runs it again and again
-  bool adjusted_ = false;    // operators that run blocks have further operands
+  bool only_runs_ = false;   // the operator that runs the block only runs blocks
+  bool runs_again_ = false;  // … and may run it repeatedly
+  bool adjusted_ = false;    // operators that run blocks have got further operands
   std::vector<Item> out_;
   std::vector<Storage> storages_;
   std::vector<Member> members_, inherited_;

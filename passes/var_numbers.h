@@ -1,6 +1,6 @@
-// Numbers for the variables that a block names, so that what is noted of them takes memory and time
-// in proportion to the block: a program may have very many small ones. A block that names many of
-// the program's variables gets their own numbers, which cost nothing.
+// Numbers for the variables that a block names, so that tables of them take memory and time in
+// proportion to the block: a program may have very many small ones. A block that names many of the
+// program's variables uses their ids, at no cost.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class VarNumbers {
              16 * program.blocks[static_cast<size_t>(block)].ops.size() >= program.vars.size()),
         size_(own_ ? program.vars.size() : 0) {}
 
-  // All variables have numbers already.
+  // Whether all variables have numbers already.
   bool complete() const { return own_; }
   // One more than the largest number.
   size_t size() const { return size_; }

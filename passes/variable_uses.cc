@@ -67,8 +67,8 @@ class Finder {
   const ir::Program& p_;
   std::vector<VariableUse> uses_;
   std::vector<int> home_;   // per variable: the block of its first writer
-  std::vector<int> runs_;   // per block: operators that run it
-  std::vector<bool> open_;  // per block: the walk is inside
+  std::vector<int> runs_;   // per block: the number of operators that run it
+  std::vector<bool> open_;  // per block: whether the walk is inside it
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Who writes and who reads the variables of a program, in the order in which its blocks run.
+// Writers and readers of a program's variables, in the order in which its blocks run.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,15 @@
 namespace heddle {
 
 struct VariableUse {
-  int writes = 0;  // operators that write it, those with sub-blocks included
-  // It is used other than by operators behind the first that writes it, of the same block or of
-  // blocks that run within: read before, or where the writer need not have run, or used by an
-  // operator for what it exchanges with its sub-block.
+  int writes = 0;  // operators that write it, including those that run blocks which do
+  // Whether it has uses other than by operators after its first writer, in the same block or in
+  // inner blocks: it is read before, the writer may not have run, or an operator exchanges it with
+  // its block.
   bool elsewhere = false;
 };
 
-// Per variable. `run_once`, per block: exactly one operator runs it, and so do the blocks that it
-// runs within.
+// The uses per variable. `run_once`, per block: whether exactly one operator runs it, and the same
+// is true of the blocks in which it runs.
 std::vector<VariableUse> FindVariableUses(const ir::Program& program, std::vector<bool>* run_once);
 
 }  // namespace heddle

@@ -18,7 +18,7 @@ std::string Where(int block, size_t i, const ir::Op& op) {
 
 bool SubBlockSlot(const SlotDef& slot) { return slot.name.starts_with("sub_block:"); }
 
-// Goes through a program in the order of its operators and records which variables have a value.
+// Visits a program's operators in order and records which variables have a value.
 class DefinitionWalk {
  public:
   explicit DefinitionWalk(const ir::Program& p)
@@ -71,7 +71,7 @@ class DefinitionWalk {
   std::vector<bool> visited_;
 };
 
-// The operator cannot do without the variable. (Those that run blocks list what these read.)
+// Whether the operator requires the variable. (Operators that run blocks list what these read.)
 bool IsRequired(const ir::Op& op, VarId v) {
   if (op.def->has(kControlFlow)) return false;
   const auto& slots = op.def->inputs();
@@ -153,10 +153,11 @@ class ShapeOfProgram {
     return Status::Ok();
   }
 
-  // Variables of block `outer` are visible in `block`.
+  // Whether variables of block `outer` are visible in `block`.
   bool Visible(int block, int outer) const {
     if (block == outer || outer == 0) return true;
-    // Gradient blocks see what those that they are the gradient of see: two ways, which may meet.
+    // A gradient block also sees the variables of the block whose gradient it is: two ways, which
+    // may meet.
     std::vector<int> open = {block};
     std::unordered_set<int> seen;
     while (!open.empty()) {
@@ -171,7 +172,7 @@ class ShapeOfProgram {
   }
 
   Status CheckNesting() const {
-    std::vector<int> state(p_.blocks.size(), 0);  // 1: under way, 2: done
+    std::vector<int> state(p_.blocks.size(), 0);  // 1: being visited, 2: done
     bool cycle = false;
     const auto visit = [&](auto& self, int b) -> void {
       state[b] = 1;
@@ -191,7 +192,7 @@ class ShapeOfProgram {
   const ir::Program& p_;
 };
 
-// The marks of the program's control edges, and those that operators wait for.
+// The marks of the program's control edges: those that operators set, and those that they wait for.
 std::set<std::pair<bool, int64_t>> ControlMarks(const ir::Program& p) {
   std::set<std::pair<bool, int64_t>> marks;
   for (const ir::Block& block : p.blocks) {
@@ -204,7 +205,7 @@ std::set<std::pair<bool, int64_t>> ControlMarks(const ir::Program& p) {
   return marks;
 }
 
-// Operators that a control edge joins may become one: then nobody waits for the mark.
+// Operators with a control edge between them may become one: then nobody waits for the mark.
 Status CheckControl(const ir::Program& before, const ir::Program& after) {
   const auto is = ControlMarks(after);
   for (const auto& [waited, mark] : ControlMarks(before))
@@ -250,7 +251,7 @@ std::string FindHole(const ir::Program& program, const std::set<VarId>& fed) {
       for (size_t s = 0; s < def.inputs().size(); ++s)
         if (is_hole(def.inputs()[s], op.inputs[s]))
           return StrCat(Where(block.id, i, op), " misses input '", def.inputs()[s].name, "'");
-      // Unused gradients are not written.
+      // Gradients that are not used are not written.
       if (!def.outputs().empty() && !op.type().ends_with("_grad") && !def.has(kControlFlow) &&
           is_hole(def.outputs()[0], op.outputs[0]))
         return StrCat(Where(block.id, i, op), " misses output '", def.outputs()[0].name, "'");

@@ -20,7 +20,8 @@ VersionView::VersionView(const ir::Program& program, const PassContext& context)
       writes_(program.vars.size()),
       reads_(program.vars.size()),
       kept_in_(program.vars.size(), 0) {
-  // Blocks that run inside a block come behind it, and are changed behind it.
+  // The shared uses require that blocks which run inside a block have higher numbers, so that they
+  // are changed after it.
   for (size_t b = 0; b < uses_.runner.size(); ++b)
     walks_ = walks_ || uses_.runner[b].block >= static_cast<int>(b);
 }
@@ -62,7 +63,7 @@ void VersionView::Enter(int block) {
 
 void VersionView::Write(VarId v, int at) {
   writes_.Add(v, at);
-  // An operator that runs blocks may keep the old value.
+  // An operator that runs blocks may leave the old value.
   if (nested_[static_cast<size_t>(at)]) kept_in_[v] = entered_;
 }
 
@@ -89,7 +90,7 @@ std::optional<std::vector<int>> VersionView::Readers(VarId v, int at) const {
   if (!Private(v)) return std::nullopt;
   const auto w = writes_[v];
   const auto next = std::upper_bound(w.begin(), w.end(), at);
-  // The operator that writes it next may also read it.
+  // The next writer may also read it.
   const int end = next == w.end() ? std::numeric_limits<int>::max() : *next;
   std::vector<int> found;
   const auto r = reads_[v];

@@ -1,6 +1,6 @@
 // Versions of variables: the readers of the value that one operator wrote. A variable may be
-// written many times. A pass that moves a read to another variable must show that both have the
-// same value there.
+// written many times. A pass that lets an operator read another variable must show that both have
+// the same value there.
 #pragma once
 
 #include <limits>
@@ -18,17 +18,16 @@ namespace heddle::passes {
 class PassContext;
 
 // Shows one block at a time. Positions are indices into the block's operators; an operator counts
-// as doing what its sub-blocks do, and reads before it writes. The view stays valid while operands
-// are replaced by variables that Same() allows, and becomes invalid when operators are added,
-// erased or write to other variables: Enter() then shows the block as it is. Variables that were
-// added since the view was made count as used by several blocks and written by no operator.
+// as doing what its blocks do, and reads before it writes. The view stays valid while operands are
+// replaced by variables that Same() permits, and becomes invalid when operators are added, are
+// erased, or write other variables; Enter() then shows the block as it is. Variables that were
+// added since the view was made count as used by several blocks and never written.
 class VersionView {
  public:
-  // Shares the context's uses: for a pass that has changed nothing yet, changes operators of the
-  // block shown alone, and enters blocks in the order of their numbers. Otherwise, have it walk
-  // through the blocks inside.
+  // Uses context.uses: for a pass that has changed nothing yet, changes only operators of the shown
+  // block, and enters blocks in ascending order. Other passes must call WalkNested().
   VersionView(const ir::Program& program, const PassContext& context);
-  // Looks at the whole program as it is, and walks through the blocks inside.
+  // Finds the uses of the whole program, and walks through inner blocks.
   VersionView(const ir::Program& program, const std::set<ir::VarId>& fetched);
   VersionView(const VersionView&) = delete;
   VersionView& operator=(const VersionView&) = delete;
@@ -39,28 +38,30 @@ class VersionView {
   // Positions of the operators that write or read `v`, ascending.
   std::span<const int> writes(ir::VarId v) const { return writes_[v]; }
   std::span<const int> reads(ir::VarId v) const { return reads_[v]; }
-  // The number of times `v` has been written when the operator at `at` reads it.
+  // The number of writes of `v` before the operator at `at` reads it.
   int VersionAt(ir::VarId v, int at) const;
-  // The position of the operator whose value the one at `at` reads; -1 when it comes from outside.
+  // The position of the operator whose value the one at `at` reads; -1: the value comes from
+  // outside.
   int WriterBefore(ir::VarId v, int at) const;
-  // The operators at `from` and `to` see the same value of `v`.
+  // Whether the operators at `from` and `to` read the same value of `v`.
   bool Same(ir::VarId v, int from, int to) const {
     return from >= to || VersionAt(v, from) == VersionAt(v, to);
   }
-  // `v` is a plain tensor that only this block's operators use (none that runs blocks writes it),
-  // is not fetched, and is written before it is read.
+  // Whether `v` is a plain tensor that only this block's operators use (none that runs blocks
+  // writes it), is not fetched, and is written before it is read.
   bool Private(ir::VarId v) const;
-  // The readers of what the operator at `at` writes to `v`, when all of them are plain operators of
-  // this block that do not write `v` themselves: their operand may be replaced.
+  // The readers of what the operator at `at` writes to `v`, if their operand may be replaced: all
+  // are plain operators of this block that do not write `v` themselves. nullopt: it may not.
   std::optional<std::vector<int>> Readers(ir::VarId v, int at) const;
-  // Readers() would give one reader; what a value with many of them may be asked for each.
+  // Whether Readers() would return one reader: takes constant time, so that it may be called for
+  // each of many readers.
   bool HasOneReader(ir::VarId v, int at) const;
-  // Calls fn(variable, written) for what the blocks name that an operator of the block runs.
+  // Calls fn(variable, written) for the names of the blocks that an operator of the block runs.
   template <typename Fn>
   void ForEachNested(const ir::Op& op, Fn&& fn) const {
     ForEachNestedName(program_, walks_ ? kNothingListed : uses_, op, fn);
   }
-  // No operator of the program writes `v`.
+  // Whether no operator of the program writes `v`.
   bool NeverWritten(ir::VarId v) const { return v >= uses_.written.size() || !uses_.written[v]; }
 
  private:
@@ -75,28 +76,29 @@ class VersionView {
   bool walks_;
   int block_ = 0;
   PositionLists writes_, reads_;
-  std::vector<bool> nested_;  // per operator of the block: it runs sub-blocks
-  // Per variable: the last view of a block, by their count, in which such an operator writes it.
+  std::vector<bool> nested_;  // per operator of the block: whether it runs blocks
+  // Per variable: the number of the last Enter() in which an operator that runs blocks writes it.
   std::vector<uint32_t> kept_in_;
   uint32_t entered_ = 0;
 };
 
-// Readers of `from` at `positions` of the block read `to` instead.
+// Lets readers of `from` at `positions` of the block read `to`.
 void ReplaceReads(ir::Block* block, const std::vector<int>& positions, ir::VarId from,
                   ir::VarId to);
 // Erases the marked operators.
 void EraseOps(ir::Block* block, const std::vector<bool>& gone);
-// Depends on its inputs and attributes alone, and does nothing besides writing its outputs; nobody
-// waits for it otherwise.
+// Whether the operator depends only on its inputs and attributes, does nothing besides writing its
+// outputs, and has no control edges.
 bool IsPure(const ir::Op& op);
-// The program may use sequence offsets: a variable declares them, or an operator makes them.
+// Whether the program may use sequence offsets: a variable declares them, or an operator makes
+// them.
 bool UsesLoD(const ir::Program& program);
-// The same for a pass that asks for each block: the program is looked at once.
+// The same for a pass that calls it for each block: the program is searched once.
 bool UsesLoD(const ir::Program& program, PassContext& context);
-// The variable of the slot; kNoVar unless the slot exists and names exactly one.
+// The slot's variable; kNoVar unless the slot exists and names exactly one.
 ir::VarId OnlyIn(const ir::Op& op, std::string_view slot);
 ir::VarId OnlyOut(const ir::Op& op, std::string_view slot);
-// Only `slot` has input variables, and no attribute is given by a variable.
+// Whether only `slot` has input variables, and no variable gives an attribute.
 bool HasOnlyInput(const ir::Op& op, std::string_view slot);
 
 }  // namespace heddle::passes

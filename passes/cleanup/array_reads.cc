@@ -1,4 +1,4 @@
-// Reads of a tensor array at known positions: the readers get the tensor that was written there.
+// Replaces reads of a tensor array at known positions by the tensor that was written there.
 #include <optional>
 
 #include "passes/cleanup/block_sweep.h"
@@ -38,7 +38,7 @@ class ArrayReads : public BlockSweep {
     return true;
   }
 
-  // The operator that wrote the element; -1 when unknown.
+  // The position of the operator that wrote the element; -1: unknown.
   int FindWrite(VarId array, int at, int64_t index) const {
     for (int w = view_.WriterBefore(array, at); w >= 0; w = view_.WriterBefore(array, w)) {
       const ir::Op& op = OpAt(w);

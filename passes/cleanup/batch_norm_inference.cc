@@ -1,5 +1,5 @@
-// batch_norm in inference does not change the running statistics. Without these outputs the
-// parameters are constants, which later passes can fold.
+// batch_norm in inference does not change the running statistics: drops the outputs for them. The
+// parameters are then constants, which later passes can fold.
 #include "core/interrupts.h"
 #include "passes/facts/kept_statistics.h"
 #include "passes/pass.h"
@@ -17,7 +17,7 @@ Result<bool> RunBatchNormInference(ir::Program& program, PassContext& context) {
         auto& out = op.outputs[slot];
         if (out.empty() || !IsKeptStatistic(op, slot) || context.fetched.count(out[0]) > 0)
           continue;
-        // Else the operator gives them X's dtype and one dimension.
+        // A parameter that is not declared as a vector gets its dtype and shape from these outputs.
         const ir::Var& statistic = program.vars[out[0]];
         if (statistic.dtype == DType::kUnknown || statistic.shape.rank() != 1) continue;
         out.clear();

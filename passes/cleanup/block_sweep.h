@@ -1,4 +1,4 @@
-// The frame of clean-ups that go through every block and erase operators.
+// Base of clean-ups that go through every block and erase operators.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ class BlockSweep {
       : p_(program), view_(program, context) {}
   virtual ~BlockSweep() = default;
 
-  // Sweeps each block. True when an operator was erased.
+  // Sweeps each block; returns whether an operator was erased.
   bool Run() {
     bool changed = false;
     for (ir::Block& block : p_.blocks) {
@@ -30,9 +30,9 @@ class BlockSweep {
   }
 
  protected:
-  // Goes through block_, which view_ shows, and erases operators.
+  // Erases operators of block_, which view_ shows, with Erase.
   virtual void Sweep() = 0;
-  // Erases the operator after the sweep, so that positions stay valid during it.
+  // Marks an operator, which is erased after the sweep, so that positions stay valid during it.
   void Erase(size_t at) { gone_[at] = any_ = true; }
 
   ir::Program& p_;
@@ -44,7 +44,7 @@ class BlockSweep {
   bool any_ = false;
 };
 
-// PassDef::run of a pass that is the sweep T.
+// PassDef::run of a pass that is implemented by the sweep T.
 template <typename T>
 Result<bool> RunSweep(ir::Program& program, PassContext& context) {
   return T(program, context).Run();

@@ -1,8 +1,8 @@
-// Values that the turns of a loop pass on unchanged are read where they come from.
+// Values that a loop passes on unchanged from turn to turn are read where they come from.
 //
-// Readers of files give a loop a variable for each value that it carries, and a copy into it at the
-// end of the body. Where the body hands the value on as it came, the copies go: a variable that no
-// turn changes is a value of the block outside. Copies that only blocks inside read go likewise, so
+// Readers of files give a loop a variable for each value that it carries, and append a copy into it
+// to the body. If the body leaves the value unchanged, the copies are erased: a variable that no
+// turn changes is a value of the outer block. Copies that only inner blocks read are erased too, so
 // that a loop reads a constant itself and not a copy of it.
 #include <algorithm>
 #include <optional>
@@ -41,7 +41,7 @@ class CaptureMaker {
     turn_.emplace(p_);
     CountWrites();
     bool changed = false;
-    // Inner loops first: values that they pass on, the outer one's turn may pass on as well.
+    // Inner loops first: what they pass on unchanged, the outer loop may pass on unchanged as well.
     for (size_t b = p_.blocks.size(); b-- > 0;)
       for (size_t at = 0; at < p_.blocks[b].ops.size(); ++at)
         if (const int body = LoopBody(p_.blocks[b].ops[at], runs); body >= 0)
@@ -63,8 +63,8 @@ class CaptureMaker {
     return block == outer;
   }
 
-  // Copies that give a variable the value with which the turn began are erased; and where the body
-  // reads a copy of a variable that no turn changes, it reads that variable.
+  // Erases copies that give a variable the value it had at the beginning of the turn; and where the
+  // body reads a copy of a variable that no turn changes, lets it read that variable.
   bool Release(ir::Op* loop, int body) {
     turn_->Run(body);
     const VarId condition = OnlyIn(*loop, "Condition");
@@ -124,7 +124,7 @@ class CaptureMaker {
     for (const auto& [block, ops] : gone) EraseOps(&p_.blocks[static_cast<size_t>(block)], ops);
   }
 
-  // Lists what the operator's blocks read and write of outer variables.
+  // Corrects the operator's lists of the outer variables that its blocks read and write.
   void FixListsOf(ir::Op* op) {
     std::unordered_set<VarId> written, read;
     std::vector<VarId> reads;
@@ -151,8 +151,8 @@ class CaptureMaker {
     for (VarId v : reads)
       if (read.contains(v)) list.push_back(v);
   }
-  // The operator lists the outer variables that its block reads and writes, and nothing else goes
-  // by these lists.
+  // Whether the operator lists the outer variables that its block reads and writes, and these lists
+  // have no other use.
   static bool HasLists(const ir::Op& op) {
     if (ir::ConditionSlot(*op.def) < 0 || op.SubBlocks().size() != 1) return false;
     const int scalar = op.def->FindAttr("is_scalar_condition");
@@ -166,7 +166,7 @@ class CaptureMaker {
            static_cast<int>(slot) == op.def->FindInput("sub_block:arrays");
   }
 
-  // Readers of a copy that stand in blocks inside read what was copied.
+  // Lets readers of a copy read what was copied, if some of them are in inner blocks.
   bool ReadSources(int block, VersionView* of_blocks) {
     VersionView& view = *of_blocks;
     view.Enter(block);
@@ -194,7 +194,7 @@ class CaptureMaker {
     return deep.Apply();
   }
 
-  // Counts the reads of the operator. One that writes an array changes the array that is there.
+  // Counts the operator's reads. Writing an element of an array counts as reading the array.
   void CountReads(const ir::Op& op, std::vector<int>* reads) const {
     const bool lists = HasLists(op);
     for (size_t s = 0; s < op.inputs.size(); ++s)
@@ -213,10 +213,10 @@ class CaptureMaker {
         if (v != kNoVar) (*written)[v] = true;
   }
 
-  // Erases the copies into variables that nobody reads, and then those that only these read.
+  // Erases the copies into variables that nobody reads, and then copies that only these read.
   void EraseUnread() {
     std::vector<int> reads(p_.vars.size());
-    // By variable: an operator other than a copy writes it, so its copies stay.
+    // By variable: an operator other than a copy writes it, so that its copies stay.
     std::vector<bool> kept(p_.vars.size());
     std::unordered_map<VarId, std::vector<TurnValues::Place>> copies;  // by what they write
     for (const ir::Block& block : p_.blocks)

@@ -1,4 +1,4 @@
-// Operators that copy a variable as it is.
+// Operators that copy a variable without a change.
 #pragma once
 
 #include "core/shapes.h"
@@ -6,8 +6,8 @@
 
 namespace heddle::passes {
 
-// The variable that `op` copies: it has one operand and one result of the same kind and dtype, and
-// the result is that operand. kNoVar: it does something else.
+// The variable that `op` copies: the operator has one operand and one result of the same kind and
+// dtype, and the result equals the operand. kNoVar: it does something else.
 inline ir::VarId CopiedBy(const ir::Program& program, const ir::Op& op) {
   const std::string& type = op.type();
   if (type != "assign" && type != "share_data" && type != "cast") return ir::kNoVar;

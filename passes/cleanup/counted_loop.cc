@@ -16,9 +16,10 @@ using ir::VarId;
 namespace {
 
 constexpr int kMostHops = 64;
-constexpr int64_t kMostNumber = (int64_t{1} << 31) - 1;  // the same in 32 bits
+// 2^31 - 1: such numbers are the same in 32 bits.
+constexpr int64_t kMostNumber = (int64_t{1} << 31) - 1;
 
-// The number itself; nullopt: it is too large to be the same in all integer types.
+// The number; nullopt: it is too large to be the same in all integer types.
 std::optional<int64_t> Held(int64_t number) {
   return number >= -kMostNumber && number <= kMostNumber ? std::optional(number) : std::nullopt;
 }
@@ -46,7 +47,7 @@ bool IsWhole(double x) {
   return std::floor(x) == x && std::abs(x) <= static_cast<double>(kMostNumber);
 }
 
-// The number that the operator adds to its X, an integer; nullopt: it does something else.
+// The integer that the operator adds to its X; nullopt: it does something else.
 std::optional<int64_t> AddedTo(const ir::Op& op) {
   if (!op.var_attrs.empty()) return std::nullopt;
   double added = 0;
@@ -60,7 +61,8 @@ std::optional<int64_t> AddedTo(const ir::Op& op) {
   return IsWhole(added) ? std::optional(static_cast<int64_t>(added)) : std::nullopt;
 }
 
-// The operator keeps the value of a tensor of one number, in another shape or integer type.
+// Whether the operator keeps the value of a tensor of one number, perhaps with another shape or
+// integer type.
 bool KeepsNumber(const ir::Op& op) {
   const std::string& type = op.type();
   if (type == "reshape2" || type == "reshape" || type == "squeeze2" || type == "unsqueeze2")
@@ -81,7 +83,8 @@ bool HasInputs(const ir::Op& op) {
 }  // namespace
 
 std::optional<int64_t> KnownScalars::At(VarId v, int at, bool use) const {
-  int left = kMostHops;  // in all: operators may have an operand twice, and so may what makes it
+  // In all: an operator may have one operand twice, and so may the operators that compute it.
+  int left = kMostHops;
   return Find(v, at, use, &left);
 }
 
@@ -249,10 +252,10 @@ std::optional<int64_t> KnownTurns(const KnownScalars& outside, const ir::Op& loo
     const auto first = outside.At(limit.counter, at, use);
     const auto bound = outside.At(limit.bound, at, use);
     if (!first || !bound) return std::nullopt;
-    // Behind turn t, from 0 on, it goes on while first + t step + offset < bound.
+    // After turn t, counted from 0, the loop goes on while first + t step + offset < bound.
     const int64_t room = *bound + (limit.inclusive ? 1 : 0) - *first - limit.offset;
     const int64_t turns = 1 + (room <= 0 ? 0 : (room + limit.step - 1) / limit.step);
-    // A counter that overflows would begin again from below.
+    // A counter that overflows would go on with negative numbers.
     if (!Held(*first + (turns - 1) * limit.step + limit.offset)) return std::nullopt;
     least = least ? std::min(*least, turns) : turns;
   }

@@ -1,4 +1,4 @@
-// Loops that go on while counters are below their bounds.
+// Loops that run while counters are below their bounds.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 
 namespace heddle::passes {
 
-// Numbers and bools that the operators of one block compute from constants.
+// Finds numbers and bools that the operators of one block compute from constants.
 class KnownScalars {
  public:
-  // `view` shows the block; both are only read, and outlive it.
+  // `view` shows the block. Both are only read, and must outlive the object.
   KnownScalars(const ir::Program& program, PassContext& context, const VersionView& view)
       : p_(program), context_(context), view_(view) {}
 
-  // The one integer or bool (0, 1) that `v` holds when the operator at `at` begins; nullopt: not
-  // known. With `use` it goes into the program: see PassContext::Parameter.
+  // The integer or bool (0, 1) that `v` holds when the operator at `at` begins; nullopt: unknown.
+  // With `use` the value becomes part of the program: see PassContext::Parameter.
   std::optional<int64_t> At(ir::VarId v, int at, bool use = false) const;
 
  private:
-  // `left`: the number of operators that may still be looked at.
+  // `left`: the number of operators that may still be visited.
   std::optional<int64_t> Find(ir::VarId v, int at, bool use, int* left) const;
   std::optional<int64_t> Computed(const ir::Op& op, int at, bool use, int* left) const;
 
@@ -33,21 +33,21 @@ class KnownScalars {
   const VersionView& view_;
 };
 
-// The body of a loop that alone runs it and at which no control edge ends; -1: the operator is
-// none. `runs` comes from CountRunners. To be asked in programs without gradient blocks
-// (deep_reads.h).
+// The body of a loop which only this operator runs, and at which no control edge ends; -1: the
+// operator is not such a loop. `runs` comes from CountRunners. Precondition: the program has no
+// gradient blocks (deep_reads.h).
 int LoopBody(const ir::Op& op, const std::vector<int>& runs);
 // Per block, the number of operators that run it.
 std::vector<int> CountRunners(const ir::Program& program);
 
-// Shows the block in which a loop stands, and the loop's body. A pass that goes through the loops
-// of each block from the last one to the first may add operators where the loop stands that it is
-// at: all that the view of the outer block tells of positions before stays true.
+// Shows a loop's body, and the block that contains the loop. A pass that visits the loops of each
+// block from the last to the first may add operators at the position of the loop: what the view of
+// the outer block says about earlier positions stays true.
 class LoopViews {
  public:
   LoopViews(const ir::Program& program, const std::set<ir::VarId>& fetched)
       : outside_(program, fetched), inside_(program, fetched) {}
-  // Shows the body as it is, and the outer block as it was when it was first asked for.
+  // Shows the body as it is, and the outer block as it was at the first call for it.
   void Enter(int block, int body) {
     if (std::exchange(block_, block) != block) outside_.Enter(block);
     inside_.Enter(body);
@@ -61,8 +61,8 @@ class LoopViews {
 };
 
 struct CountedLoop {
-  // There is another turn while counter + offset < bound, for each of these, where the counter is
-  // as at the beginning of the turn.
+  // Another turn follows while counter + offset < bound holds for each limit, with the counter's
+  // value at the beginning of the turn.
   struct Limit {
     ir::VarId counter = ir::kNoVar, bound = ir::kNoVar;
     int64_t offset = 0;
@@ -72,18 +72,17 @@ struct CountedLoop {
   std::vector<Limit> limits;
 };
 
-// How the loop at `at` of the block that `outside` shows, with this body, comes to its end;
-// nullopt: in another way. `inside` shows the body.
+// The counters that end the loop whose body `inside` shows; nullopt: it ends for another reason.
 std::optional<CountedLoop> FindCounters(const ir::Program& program, PassContext& context,
                                         const ir::Op& loop, const VersionView& inside);
-// `v`, as the operator of the body at `at` sees it, is a counter and a number more.
+// A counter plus a number: the value of `v` when the operator of the body at `at` begins.
 struct Counted {
   ir::VarId counter = ir::kNoVar;
   int64_t offset = 0;
 };
 std::optional<Counted> CountedAt(const ir::Program& program, PassContext& context,
                                  const VersionView& inside, ir::VarId v, int at);
-// The number of turns, where bounds and first values are known. With `use` as above.
+// The number of turns; nullopt: bounds or first values are unknown. `use`: as above.
 std::optional<int64_t> KnownTurns(const KnownScalars& outside, const ir::Op& loop, int at,
                                   const CountedLoop& counted, bool use = false);
 

@@ -1,4 +1,4 @@
-// Common subexpressions: what is computed twice from the same values.
+// Common subexpressions: operators that compute the same from the same values become one.
 #include <algorithm>
 #include <unordered_map>
 
@@ -26,8 +26,8 @@ class Eliminator : public BlockSweep {
       : BlockSweep(program, context), lod_(UsesLoD(program)) {}
 
  private:
-  // Equal operators that could not be merged, as where a variable is written anew again and again:
-  // later ones are compared with so many of them.
+  // The most equal operators to compare a later one with. Several stay if they could not be merged,
+  // as when a variable is written again and again.
   static constexpr size_t kMostLeaders = 64;
 
   void Sweep() override {
@@ -37,7 +37,7 @@ class Eliminator : public BlockSweep {
       const ir::Op& op = block_->ops[i];
       if (!Eligible(op)) continue;
       auto& bucket = leaders[Hash(op, static_cast<int>(i))];
-      // An operator whose readers are not known is merged with none of many equal leaders.
+      // An operator whose readers are unknown cannot be merged with any leader.
       const bool merged =
           ReadersKnown(op, static_cast<int>(i)) &&
           std::any_of(bucket.begin(), bucket.end(), [&](int leader) {
@@ -67,13 +67,13 @@ class Eliminator : public BlockSweep {
   using Operand = std::pair<VarId, int>;  // with its version
   Operand At(VarId v, int at) const { return {v, v == kNoVar ? 0 : view_.VersionAt(v, at)}; }
 
-  // The operands of X and Y in one order, where their order does not matter.
+  // Gives the operands of X and Y in ascending order if their order does not matter; else false.
   bool Sorted(const ir::Op& op, int at, Operand* x, Operand* y) const {
     if (lod_ || !Commutes(op)) return false;  // sequence offsets are those of X
     const VarId a = OnlyIn(op, "X"), b = OnlyIn(op, "Y");
     if (a == kNoVar || b == kNoVar || p_.vars[a].dtype != p_.vars[b].dtype) return false;
     const Shape &s = p_.vars[a].shape, &t = p_.vars[b].shape;
-    if (!s.is_static() || !(s == t)) return false;  // a broadcast goes by the order
+    if (!s.is_static() || !(s == t)) return false;  // the order decides how a broadcast aligns
     *x = At(a, at);
     *y = At(b, at);
     if (*y < *x) std::swap(*x, *y);
@@ -115,7 +115,7 @@ class Eliminator : public BlockSweep {
     return true;
   }
 
-  // Readers of what the operator at `k` writes read what the one at `leader` wrote.
+  // Lets readers of the results of the operator at `k` read those of the one at `leader`.
   bool Merge(int leader, int k) {
     const ir::Op &a = block_->ops[static_cast<size_t>(leader)],
                  &b = block_->ops[static_cast<size_t>(k)];

@@ -1,4 +1,4 @@
-// Operators whose results nobody can see.
+// Erases operators whose results nobody can observe.
 #include "passes/cleanup/block_sweep.h"
 #include "passes/cleanup/unwritten_reads.h"
 
@@ -16,7 +16,7 @@ class DeadOps : public BlockSweep {
         live_(program.vars.size(), false) {}
 
  private:
-  // From the last operator to the first: what is read further on is live.
+  // Goes from the last operator to the first: what a later operator reads is live.
   void Sweep() override {
     for (VarId v : marked_) live_[v] = false;
     marked_.clear();

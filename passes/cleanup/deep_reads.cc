@@ -11,7 +11,8 @@ using ir::VarId;
 
 namespace {
 
-// Adds what the operator exchanges with a block that it runs, or what goes by its name.
+// Adds the operands through which the operator exchanges values with a block that it runs, and
+// those that are found by their names.
 void AddHanded(const ir::Op& op, std::unordered_set<VarId>* handed) {
   if (!op.def->has(kControlFlow)) return;
   for (size_t s = 0; s < op.inputs.size(); ++s)
@@ -20,7 +21,7 @@ void AddHanded(const ir::Op& op, std::unordered_set<VarId>* handed) {
       handed->insert(op.inputs[s].begin(), op.inputs[s].end());
 }
 
-// Calls fn(operator) for it and those of the blocks that it runs.
+// Calls fn(operator) for the operator and for all operators of the blocks that it runs.
 template <typename Fn>
 void ForEachInside(ir::Program* program, ir::Op* op, Fn&& fn) {
   fn(op);

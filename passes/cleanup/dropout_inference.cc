@@ -1,4 +1,4 @@
-// dropout in inference multiplies by a constant, or does nothing: its readers read its input.
+// dropout in inference becomes a multiplication by a constant, or its readers read its input.
 #include "core/interrupts.h"
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
@@ -9,7 +9,7 @@
 namespace heddle::passes {
 namespace {
 
-// Readers of `from` read `to` instead.
+// Lets readers of `from` read `to`.
 void Redirect(ir::Program& program, const GraphView& view, ir::VarId from, ir::VarId to) {
   for (int r : view.readers(from))
     for (auto& slot : program.blocks[static_cast<size_t>(view.block())].ops[r].inputs)
@@ -17,11 +17,11 @@ void Redirect(ir::Program& program, const GraphView& view, ir::VarId from, ir::V
         if (v == from) v = to;
 }
 
-// An operator of one element at a time in place of dropout that multiplies, for every layout and
-// for fused loops.
+// Replaces a dropout that multiplies by a scale, which is element-wise: it works in every layout
+// and in fused loops.
 bool ToScale(ir::Program& program, ir::Op* op) {
   const ir::VarId x = op->In("X")[0], out = op->Out("Out")[0];
-  // In double the factor is not that of scale, which has its own in single.
+  // For doubles the results would differ, since scale keeps its factor in single precision.
   if (x == ir::kNoVar || out == ir::kNoVar || program.vars[x].dtype != DType::kF32) return false;
   ir::Op scale = ir::MakeOp(*FindOp("scale"));
   scale.inputs[scale.def->FindInput("X")] = {x};

@@ -29,7 +29,7 @@ class PlainAllocator final : public TensorAllocator {
   }
 };
 
-// An operator bound to a frame of its own.
+// An operator that is bound to a frame of its own.
 class Evaluator {
  public:
   Evaluator(const ir::Op& op, const std::vector<const Value*>& inputs) {

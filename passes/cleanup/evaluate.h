@@ -1,4 +1,4 @@
-// Runs one operator on values that are known, away from any run.
+// Evaluates one operator on known values, without a run.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace heddle {
 
-// `inputs`: per operand of `op`, in the order of its slots; null where there is none. Returns the
-// outputs in the order of theirs (those the program names; others hold nothing). On the calling
-// thread; kernels that use a library's threads use them. Errors: what the shape function or the
-// kernel says; kResourceExhausted when the outputs take more than `max_bytes`; kUnimplemented for
-// operators that need more than their inputs (random numbers, blocks, a communicator).
+// Evaluates `op`. `inputs`: one entry per operand, slot by slot; nullptr if the operand is absent.
+// Returns the outputs, slot by slot; those that the program does not name are empty. Runs on the
+// calling thread, except kernels of libraries that have their own threads. Errors: those of the
+// shape function or the kernel; kResourceExhausted: the outputs take more than `max_bytes`;
+// kUnimplemented: the operator needs more than its inputs (random numbers, blocks, a communicator).
 Result<std::vector<Value>> Evaluate(const ir::Op& op, const std::vector<const Value*>& inputs,
                                     size_t max_bytes);
 

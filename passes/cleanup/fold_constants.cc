@@ -1,4 +1,4 @@
-// Computes operators that depend on parameters and constants alone ahead of all runs.
+// Computes operators that depend only on parameters and constants once, before all runs.
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -35,8 +35,8 @@ class Folder {
   }
 
  private:
-  // A value that is known, and the write it comes from; -1 for a parameter. That of an operator
-  // without inputs is computed when somebody wants it.
+  // A known value and the position of its writer; -1: it is a parameter. The value of an operator
+  // without inputs is computed at its first use.
   struct Known {
     Value value;
     int writer = -1;
@@ -61,7 +61,7 @@ class Folder {
     return Foldable(op) && !HasInputs(op) && tried_.count(writer) == 0;
   }
 
-  // The value of `v` for the operator at `at`; nullptr when it is not known.
+  // The value that the operator at `at` reads from `v`; nullptr: unknown.
   const Value* ValueAt(VarId v, int at) {
     const int writer = view_.WriterBefore(v, at);
     const auto known = [&]() -> const Value* {
@@ -80,11 +80,12 @@ class Folder {
     return &(known_[v] = Known{Value(*t), -1}).value;
   }
 
-  // False when an output that is read has no value afterwards.
+  // Computes the operator; false: an output that has readers has no value afterwards.
   bool Compute(const ir::Op& op, int at, const std::vector<const Value*>& inputs,
                std::vector<Value>* results = nullptr) {
     auto outputs = Evaluate(op, inputs, context_.options().max_folded_bytes);
-    if (!outputs.ok()) return false;  // left to the run, which says what is wrong if it comes to it
+    // Left to the run, which reports the error if it executes the operator.
+    if (!outputs.ok()) return false;
     bool complete = true;
     size_t k = 0;
     for (const auto& slot : op.outputs) {
@@ -103,7 +104,7 @@ class Folder {
 
   void Visit(int at) {
     const ir::Op& op = block_->ops[static_cast<size_t>(at)];
-    if (!Foldable(op) || !HasInputs(op)) return;  // one without inputs is a constant already
+    if (!Foldable(op) || !HasInputs(op)) return;  // without inputs it is a constant already
     for (const auto& slot : op.inputs)
       for (VarId v : slot)
         if (v != kNoVar && !MayKnow(v, at)) return;
@@ -120,8 +121,8 @@ class Folder {
       folds_.push_back({at, std::move(outputs)});
   }
 
-  // Other passes go by what the program declares, and a plan tells where that is wrong; a constant
-  // would declare what it is.
+  // Whether the outputs are as the program declares them. Other passes rely on declarations, and a
+  // plan finds wrong ones; a constant would hide that the declaration was wrong.
   bool AsDeclared(const ir::Op& op, const std::vector<Value>& outputs) const {
     size_t k = 0;
     for (const auto& slot : op.outputs) {
@@ -134,9 +135,8 @@ class Folder {
     return true;
   }
 
-  // The readers of what the operator at `at` writes to `v`, those in blocks inside, too; nullopt
-  // where the operand of some cannot be replaced. `inside` is set where blocks inside were
-  // searched.
+  // The readers of what the operator at `at` writes to `v`, in inner blocks too; nullopt: some
+  // operand cannot be replaced. `inside` is set if inner blocks were searched.
   std::optional<std::vector<int>> ReadersOf(VarId v, int at, bool* inside = nullptr) {
     if (auto readers = view_.Readers(v, at)) return readers;
     if (inside != nullptr) *inside = true;
@@ -145,7 +145,7 @@ class Folder {
     return deep_->Readers(v, at);
   }
 
-  // All readers of its results can be told another variable, and there are some.
+  // Whether the operator's results have readers, all of which can read another variable.
   bool Wanted(const ir::Op& op, int at) {
     bool wanted = false;
     for (const auto& slot : op.outputs) {
@@ -201,12 +201,12 @@ class Folder {
   std::optional<DeepReads> deep_;  // of the block that the view shows
   ir::Block* block_ = nullptr;
   std::unordered_map<VarId, Known> known_;
-  std::set<int> tried_;  // operators without inputs whose values were asked for
+  std::set<int> tried_;  // operators without inputs that have been evaluated
   std::vector<Fold> folds_;
 };
 
-// While training, parameters such as a learning rate are set from outside between runs: each time,
-// the program would have to be compiled again.
+// Whether the program trains. Then parameters such as a learning rate are changed from outside
+// between runs, and each change would require another compilation.
 bool Trains(const ir::Program& program) {
   for (const ir::Block& b : program.blocks)
     for (const ir::Op& op : b.ops)
@@ -235,6 +235,6 @@ HEDDLE_PASS(fold_constants) {
       "that the operator's block does not run";
   pass.level = 1;
   pass.repeat = true;
-  pass.tolerance = 1e-6;  // sums may be cut otherwise than on several threads
+  pass.tolerance = 1e-6;  // sums may be split in other ways than on several threads
   pass.run = RunFoldConstants;
 }

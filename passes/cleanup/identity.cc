@@ -1,4 +1,4 @@
-// Operators whose output is their input.
+// Erases operators whose output equals their input.
 #include <algorithm>
 
 #include "core/interrupts.h"
@@ -26,7 +26,8 @@ class IdentityRemover : public BlockSweep {
       const VarId out = op.outputs[static_cast<size_t>(OutSlot(op))][0];
       const int at = static_cast<int>(i);
       const auto readers = view_.Readers(out, at);
-      // A reader that writes the source would then work in place.
+      // The source must keep its value beyond the last reader: one that writes it would otherwise
+      // work in place.
       if (!readers || readers->empty() || !view_.Same(x, at, readers->back() + 1)) continue;
       if (!OthersUnread(op, at) || !AtReadersPlace(op, *readers)) continue;
       ReplaceReads(block_, *readers, out, x);
@@ -34,7 +35,8 @@ class IdentityRemover : public BlockSweep {
     }
   }
 
-  // Without it a copy between places goes where it went before.
+  // Whether all readers run at the operator's place: then copies between places stay where they
+  // are.
   bool AtReadersPlace(const ir::Op& op, const std::vector<int>& readers) const {
     return op.device.empty() || std::all_of(readers.begin(), readers.end(), [&](int r) {
              return block_->ops[static_cast<size_t>(r)].device == op.device;
@@ -45,7 +47,7 @@ class IdentityRemover : public BlockSweep {
     return std::max(op.def->FindOutput("Out"), op.def->FindOutput("Y"));
   }
 
-  // Nobody reads the other outputs (masks, shapes for gradients).
+  // Whether nobody reads the other outputs (masks, shapes for gradients).
   bool OthersUnread(const ir::Op& op, int at) const {
     for (size_t s = 0; s < op.outputs.size(); ++s) {
       if (static_cast<int>(s) == OutSlot(op)) continue;
@@ -58,7 +60,7 @@ class IdentityRemover : public BlockSweep {
     return true;
   }
 
-  // The input that the output equals; kNoVar when there is none.
+  // The input that the output equals; kNoVar: there is none.
   VarId Source(const ir::Op& op) const {
     const std::string& t = op.type();
     if (t != "concat" && t != "sum" && !HasOnlyInput(op, "X")) return kNoVar;
@@ -76,12 +78,12 @@ class IdentityRemover : public BlockSweep {
   bool Hands(const ir::Op& op, const ir::Var& from) const {
     const std::string& t = op.type();
     if (t == "assign" || t == "share_data") return true;
-    // A scale by 1 is no identity: it adds 0, which turns -0 into 0.
+    // A scale by 1 is not an identity: it adds 0, which turns -0 into 0.
     if (t == "cast")
       return op.Attr<int64_t>("in_dtype") == op.Attr<int64_t>("out_dtype") &&
              from.dtype != DType::kUnknown &&
              DTypeToProto(from.dtype) == op.Attr<int64_t>("out_dtype");
-    // Where the operator would refuse its input, it stays to do so.
+    // Operators that would reject their input stay, so that they do.
     const int rank = from.shape.rank();
     if (t == "transpose2" || t == "transpose") {
       const Ints& axis = op.Attr<Ints>("axis");
@@ -92,8 +94,8 @@ class IdentityRemover : public BlockSweep {
       return HasOnlyInput(op, "X") && axis >= -rank && axis < rank && !lod_;
     }
     if (t == "sum") return HasOnlyInput(op, "X") && !lod_;
-    // Reshapes and expansions stay: the shapes in a file are those that its writer expected, and
-    // feeds may differ. The plan knows the shapes and makes views of reshapes.
+    // Reshapes and expansions stay: shapes in a file are those that its writer expected, and feeds
+    // may have others. The plan knows the shapes and turns reshapes into views.
     return false;
   }
 

@@ -15,7 +15,7 @@ using ir::VarId;
 
 bool IsCall(const ir::Op& op) { return op.type() == "call"; }
 
-// A limit for blocks that call each other several times, since the program grows exponentially.
+// A limit, since blocks that call each other several times make the program grow exponentially.
 constexpr size_t kMostOps = 1 << 17;
 
 class Inliner {
@@ -89,11 +89,11 @@ class Inliner {
     return block == outer;
   }
 
-  // All outer variables of the block are visible from the call, and no operator in it names
-  // variables by attributes.
+  // Whether all outer variables of the block are visible at the call, and no operator in it names
+  // variables in attributes.
   bool MayInline(int block, int sub) {
     if (!Within(block, p_.blocks[static_cast<size_t>(sub)].parent)) return false;
-    // What is inlined into the block meanwhile was asked for, too.
+    // Blocks that were inlined into this one since then have been checked as well.
     const auto [known, is_new] = may_copy_.try_emplace(sub, false);
     if (is_new) known->second = MayCopy(sub);
     return known->second;
@@ -103,7 +103,7 @@ class Inliner {
       if (tree_.has_gradient[static_cast<size_t>(b)]) return false;
       for (const ir::Op& op : p_.blocks[static_cast<size_t>(b)].ops) {
         LookForInterrupt();
-        if (op.has_control_edges()) return false;  // several copies would bear the same marks
+        if (op.has_control_edges()) return false;  // copies would have the same marks
         const auto by_name = [](const SlotDef& s) { return s.name.starts_with("sub_block:"); };
         if (!IsCall(op) &&
             (std::any_of(op.def->inputs().begin(), op.def->inputs().end(), by_name) ||
@@ -139,8 +139,8 @@ class Inliner {
         assign(copier.Map(call.In("sub_block:results")[i]), call.Out("Out")[i]);
   }
 
-  // Which blocks stand in a block, and which variables are a block's own: a call costs what its
-  // block has in it, however large the program is.
+  // Lists, for each block, the blocks inside it and its own variables, so that inlining a call
+  // takes time proportional to the block and not to the program.
   struct Tree {
     void List(const ir::Program& p) {
       has_gradient.resize(p.blocks.size());
@@ -158,7 +158,7 @@ class Inliner {
       if (b.parent >= 0) children[static_cast<size_t>(b.parent)].push_back(b.id);
     }
     void AddVar(VarId v, int block) { vars[static_cast<size_t>(block)].push_back(v); }
-    // It and those that stand in it, ascending.
+    // The block and all blocks inside it, ascending.
     std::vector<int> Under(int block) const {
       std::vector<int> all = {block};
       for (size_t i = 0; i < all.size(); ++i)
@@ -169,10 +169,10 @@ class Inliner {
 
     std::vector<std::vector<int>> children;
     std::vector<std::vector<VarId>> vars;
-    std::vector<bool> has_gradient;  // per block: another one is its gradient
+    std::vector<bool> has_gradient;  // per block: whether another block is its gradient
   };
 
-  // Copies the variables of a block into another block, and the blocks inside it as new blocks.
+  // Copies the variables of a block into another block, and the blocks inside it to new blocks.
   struct Copier {
     ir::Program& p;
     Tree& tree;

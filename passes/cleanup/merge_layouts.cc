@@ -1,4 +1,4 @@
-// Chains of transposes, and of reshapes, become one.
+// Merges chains of transposes, and chains of reshapes, into one.
 #include <algorithm>
 
 #include "core/interrupts.h"
@@ -18,7 +18,7 @@ bool IsTranspose(const ir::Op& op) {
 bool IsReshape(const ir::Op& op) {
   return (op.type() == "reshape2" || op.type() == "reshape") && HasOnlyInput(op, "X");
 }
-// The operator only changes the shape.
+// Whether the operator only changes the shape.
 bool KeepsOrder(const ir::Op& op) {
   constexpr const char* kTypes[] = {"reshape2",
                                     "reshape",
@@ -55,7 +55,7 @@ class Merger {
 
  private:
   // The operator whose output is the X of the one at `at`, and whose own X still has the same value
-  // there. nullptr when there is none. `alone`: nobody else reads that output.
+  // there; nullptr: there is none. `alone`: the output must not have other readers.
   const ir::Op* Before(const ir::Op& op, int at, bool alone) const {
     const VarId m = OnlyIn(op, "X");
     if (m == kNoVar || !ShapeUnread(op, at)) return nullptr;
@@ -69,7 +69,7 @@ class Merger {
     return alone && !view_.HasOneReader(m, w) ? nullptr : &before;
   }
 
-  // Gradients read the shape of X there, and X would change.
+  // Whether XShape has no reader. Gradients read the shape of X there, and X would be another one.
   bool ShapeUnread(const ir::Op& op, int at) const {
     const VarId shape = OnlyOut(op, "XShape");
     if (shape == kNoVar) return true;
@@ -102,8 +102,8 @@ class Merger {
   bool MergeReshape(ir::Op* op, int at) {
     const ir::Op* before = Before(*op, at, true);
     if (before == nullptr || !KeepsOrder(*before)) return false;
-    // 0 takes a dimension of X, and X would change. (The shape of X in the file is what its writer
-    // expected; feeds may differ.)
+    // A 0 copies a dimension of X, and X would be another one. (The shape of X in the file is the
+    // one that its writer expected; feeds may have others.)
     const Ints& shape = op->Attr<Ints>("shape");
     if (shape.empty() || std::count(shape.begin(), shape.end(), 0) > 0) return false;
     return Rewire(op, *before);

@@ -18,7 +18,8 @@ using ir::VarId;
 
 namespace {
 
-// The operator runs its only block once if a bool is true, and does nothing else.
+// The condition of an operator that runs its only block once if a bool is true, and does nothing
+// else.
 std::optional<VarId> ConditionOf(const ir::Op& op) {
   if (ir::RunsAgain(*op.def) || op.SubBlocks().size() != 1 || op.has_control_edges())
     return std::nullopt;
@@ -72,7 +73,7 @@ void TurnValues::Walk(int block) {
       if (value == next_) value = New();
       Write(OnlyOut(op, "Out"), value, &place);
     } else {
-      // Read before the outputs are written: the operator may write its operand.
+      // Must precede the write, since the operator may write its own operand.
       const VarId x = OnlyIn(op, "X");
       const Number from = x == kNoVar ? 0 : now_[x];
       WriteAll(op);
@@ -85,8 +86,8 @@ void TurnValues::Walk(int block) {
   }
 }
 
-// Behind it a variable has the value of before or that of the branch. Where the branch for the
-// opposite case has given it the same value, it has that.
+// Gives a variable that the branch changes a new number: its value is the old one or the branch's.
+// If the branch for the opposite condition gave it the same value, it has that value's number.
 void TurnValues::WalkBranch(const ir::Op& op, int body) {
   const Number condition = now_[*ConditionOf(op)];
   std::vector<std::pair<VarId, Number>> before;
@@ -124,8 +125,8 @@ void TurnValues::Read(ir::Op& op) {
     }
 }
 
-// The blocks of a branch are walked through. Those of a loop read, in each of its turns, the
-// present values of the variables that they do not write.
+// Reports the reads of inner blocks. Those of a branch are reported while it is walked through. In
+// each turn of a loop, its blocks read the present values of the variables that they do not write.
 void TurnValues::ReadNested(ir::Op& op) {
   if (ConditionOf(op)) return;
   const std::vector<int> blocks = NestedBlocks(p_, op);
@@ -168,9 +169,9 @@ void TurnValues::WriteNested(const ir::Op& op) {
       if (!inner.def->has(kControlFlow)) WriteAll(inner);
 }
 
-// The number of the operands' value, if it is the same whichever is chosen; next_ if not. An
-// operand that a branch made was made in this turn if the number that chooses it is the branch's
-// condition.
+// The number of the selected operand's value if it is the same whichever is selected; else next_.
+// An operand that a branch wrote has the branch's value if the selection depends on the same
+// condition as the branch.
 TurnValues::Number TurnValues::NumberOfSelection(const ir::Op& op) const {
   const auto& xs = op.In("X");
   const VarId mask = OnlyIn(op, "Mask");

@@ -1,4 +1,5 @@
-// The values of variables in a turn of a loop, in terms of those that they had when it began.
+// The values that variables have in a turn of a loop (one iteration), in terms of their values at
+// its beginning.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,11 @@
 
 namespace heddle::passes {
 
-// Goes through the bodies of loops, one after another, in the order in which they run. The value
-// that variable `v` has when the turn begins is called `v`; every value that is computed gets a
-// number of its own, from the number of variables on. Copies have the number of what they copy, and
-// so has a variable that both branches of a condition give the same value. No variables may be
-// added while it is in use; a walk takes time by what the body does, not by the number of
-// variables.
+// Numbers the values in the bodies of loops, in the order of execution. The value that variable `v`
+// has at the beginning of a turn has the number `v`; every computed value gets a number of its own,
+// from the number of variables on. A copy has the number of its source, and a variable that both
+// branches of a condition give the same value has that value's number. Variables must not be added
+// meanwhile. A walk takes time proportional to the body, not to the number of variables.
 class TurnValues {
  public:
   using Number = uint32_t;
@@ -26,18 +26,19 @@ class TurnValues {
 
   explicit TurnValues(ir::Program& program);
 
-  // Called for each operand of an operator that is not rewritten by it, before it runs, with the
-  // number of its value: a variable's where that still holds the value. It may replace the operand.
+  // Called for each operand that its operator does not also write, before the operator, with the
+  // number of the operand's value: that of a variable if it had the value at the beginning of the
+  // turn. May replace the operand.
   using OnRead = std::function<void(ir::VarId& operand, Number value)>;
-  // Goes through the body, in which nothing else may change meanwhile. All answers below are about
-  // it until the next call.
+  // Walks through a body, which only `on_read` may change meanwhile. All answers below are about
+  // this body until the next call.
   void Run(int body, OnRead on_read = nullptr);
 
-  // The variables that the body, or blocks inside it, writes.
+  // The variables that the body or a block inside it writes.
   const std::vector<ir::VarId>& written() const { return written_; }
-  // All writes of `v` are copies of the value that it had when the turn began.
+  // Whether all writes of `v` are copies of the value that it had at the beginning of the turn.
   bool IsPassedOn(ir::VarId v) const { return writes_[v].passes_on && !writes_[v].at.empty(); }
-  // The operators that write `v`, where IsPassedOn(v).
+  // The operators that write `v`, if IsPassedOn(v).
   const std::vector<Place>& WritesOf(ir::VarId v) const { return writes_[v].at; }
 
  private:
@@ -45,7 +46,7 @@ class TurnValues {
     std::vector<Place> at;
     bool passes_on = true;
   };
-  // A variable that a branch writes: if the condition holds, it has this value.
+  // The value of a variable that a branch writes, if the condition holds.
   struct Chosen {
     Number condition, value;
   };
@@ -63,11 +64,11 @@ class TurnValues {
 
   ir::Program& p_;
   OnRead on_read_;
-  std::vector<Number> now_;     // per variable: its value
+  std::vector<Number> now_;     // per variable: the number of its value
   std::vector<Writes> writes_;  // per variable
   std::vector<ir::VarId> written_;
   Number next_ = 0;
-  std::unordered_map<Number, Number> negated_, cast_;  // of a bool: what it was made of
+  std::unordered_map<Number, Number> negated_, cast_;  // of a bool: the value it was computed from
   std::unordered_map<Number, Chosen> chosen_;
 };
 

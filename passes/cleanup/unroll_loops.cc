@@ -1,12 +1,12 @@
-// Loops of a known number of small turns are written out.
+// Unrolls loops of a known number of small turns.
 //
-// The cost of a loop beside that of its operators (its counter, its condition, the border at which
-// nothing is fused) is a small part of a turn that computes something. It is most of a turn that
-// computes next to nothing, and of one in which values grow, so that shapes are worked out and
-// memory is asked for in every turn. Such turns are written one behind another: all of them if they
-// are few operators, else several to a turn.
+// The overhead of a loop (its counter, its condition, the boundary across which nothing is fused)
+// is a small part of a turn that computes something. It is most of a turn that computes next to
+// nothing, and of one in which values grow, so that every turn infers shapes and allocates memory.
+// Such turns are written one after another: all of them if they have few operators, else several
+// per turn.
 //
-// Numbers of elements decide, and not the costs that plans go by (OpDef::Cost): those are times of
+// Numbers of elements decide, and not the costs that plans use (OpDef::Cost): those are times of
 // kernels for the shapes of one signature of feeds, and a program is rewritten once for all of
 // them. With some 64 elements hardly any kernel takes longer than its call. So a turn whose sizes
 // depend on feeds is left alone, although some signature might make it small.
@@ -34,16 +34,15 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-// The most operators that a loop may become: where its turns are small, where values grow in them,
-// and of one turn that holds several small ones. A thousand operators more take some 20 ms to
-// prepare.
+// The most operators that a loop may become: if its turns are small, if values grow in them, and in
+// one turn that holds several small ones. A thousand more operators take some 20 ms to prepare.
 constexpr size_t kMostSmall = 160, kMostGrowing = 512, kMostOfATurn = 64;
-// A turn is small if none of its operands has more elements: an operator on them takes about as
-// long as the interpreter takes to get to it.
+// A turn is small if none of its operands has more elements: the operator takes about as long as
+// its dispatch.
 constexpr int64_t kSmallElements = 64;
-constexpr int kMostTogether = 16;  // turns that become one
+constexpr int kMostTogether = 16;  // turns that become one, at most
 
-// Names as Program::FreshName makes them, without a look at each block for each name.
+// Makes names like Program::FreshName, without a search of all blocks for each name.
 class FreshNames {
  public:
   std::string Next(const ir::Program& p, const std::string& stem) {
@@ -75,10 +74,10 @@ class Unroller {
     if (p_.blocks.size() < 2 || HasGradientBlocks(p_)) return false;
     const std::vector<int> runs = CountRunners(p_);
     bool changed = false;
-    // A block that has grown is looked at in the next round: clean-ups may make it smaller.
+    // A block that has grown waits for the next round: clean-ups may make it smaller.
     std::vector<bool> grown(p_.blocks.size());
-    // Inner loops first: an outer turn may be small without them. The last loop of a block first,
-    // as LoopViews ask.
+    // Inner loops first, since an outer turn may be small without them. The last loop of a block
+    // first, as LoopViews requires.
     for (size_t b = p_.blocks.size(); b-- > 0;) {
       for (size_t at = p_.blocks[b].ops.size(); at-- > 0;) {
         const int body = LoopBody(p_.blocks[b].ops[at], runs);
@@ -98,8 +97,8 @@ class Unroller {
     return p_.blocks[static_cast<size_t>(block)].ops;
   }
 
-  // A second copy of each operator does what the first one does; and no variable of the body's own
-  // keeps its value for the next turn.
+  // Whether copies of the body's operators compute the same as its turns, and no variable of the
+  // body's own keeps its value for the next turn.
   bool CanCopy(const ir::Block& body) const {
     std::unordered_set<VarId> written, all;
     for (const ir::Op& op : body.ops)
@@ -152,7 +151,7 @@ class Unroller {
       WriteOut(block, at, body, static_cast<int>(*turns));
       return true;
     }
-    // A loop that counts by more than one may be one whose turns were joined before.
+    // A loop whose counter has a larger step may be one whose turns were joined before.
     const bool by_one = std::all_of(counted->limits.begin(), counted->limits.end(),
                                     [](const CountedLoop::Limit& l) { return l.step == 1; });
     const int together = small && by_one ? Together(*turns, size) : 1;
@@ -167,8 +166,8 @@ class Unroller {
                                            [v](const ir::Port& feed) { return feed.var == v; });
   }
 
-  // Writing out the loop at `at` would leave a variable without a writer: one that the loop lists
-  // as an output and its body does not write, or one that the body writes in a loop without turns.
+  // Whether unrolling the loop at `at` would leave a variable without a writer: an output of the
+  // loop that its body does not write, or any that the body writes if there are no turns.
   bool LeavesUnwritten(int at, int body, int64_t turns) const {
     const auto has_writer = [&](VarId v) {
       return v == kNoVar || p_.vars[v].block == body || IsFed(v) ||
@@ -185,7 +184,7 @@ class Unroller {
            });
   }
 
-  // The number of a turn's operators that stay when it is written out: not those that count and
+  // The number of a turn's operators that remain after unrolling: all but those that count and
   // copy.
   size_t SizeOf(int body) const {
     const auto& ops = OpsOf(body);
@@ -206,7 +205,8 @@ class Unroller {
       if (turns % k < turns % best) best = k;
     return best;
   }
-  // Some variable becomes the concatenation of its value of the last turn and something else.
+  // Whether some variable becomes the concatenation of its value in the last turn and another
+  // tensor.
   bool Grows(const VersionView& inside) const {
     const auto& ops = OpsOf(inside.block());
     return std::any_of(ops.begin(), ops.end(), [&](const ir::Op& op) {
@@ -218,7 +218,7 @@ class Unroller {
       });
     });
   }
-  // The body leaves the operator's result in `v`.
+  // Whether `v` holds the operator's result at the end of the body.
   bool ComesTo(const VersionView& inside, VarId v, const ir::Op& op) const {
     const auto& ops = OpsOf(inside.block());
     auto at = static_cast<int>(ops.size());
@@ -233,10 +233,9 @@ class Unroller {
     }
   }
 
-  // The numbers of elements of variables, as far as the program declares them or they follow from
-  // operands of copies and element-wise operators; -1: unknown. A variable that a loop carries
-  // counts as large as the value that it begins with, though it may grow: a turn may only seem
-  // small.
+  // The numbers of elements of variables, from declarations and from the operands of copies and
+  // element-wise operators; -1: unknown. A variable that a loop carries counts with the size of its
+  // first value, though it may grow: a turn may therefore only seem small.
   std::vector<int64_t> CountElements() const {
     std::vector<int64_t> elements(p_.vars.size(), -1);
     for (VarId v = 0; v < elements.size(); ++v)
@@ -255,7 +254,7 @@ class Unroller {
     return elements;
   }
 
-  // All operands are known to have few elements.
+  // Whether all operands are known to have few elements.
   bool IsSmall(int body) const {
     const auto is_small = [&](const std::vector<std::vector<VarId>>& slots) {
       return std::all_of(slots.begin(), slots.end(), [&](const auto& slot) {
@@ -269,8 +268,7 @@ class Unroller {
     });
   }
 
-  // Copies turns, with variables of their own: the next operator, and the next turn, read the ones
-  // that were written last.
+  // Copies turns, with new variables: the next operator, and the next turn, read the newest ones.
   class Copier {
    public:
     Copier(ir::Program& p, FreshNames& names, int home, const std::vector<ir::Op>& body)
@@ -280,7 +278,7 @@ class Unroller {
           for (VarId v : slot)
             if (v != kNoVar) ++writes_.try_emplace(v).first->second;
     }
-    // `last`: this turn is the last one, so that outer variables get the values that they keep.
+    // Copies one turn. `last`: it is the last turn, which writes the outer variables themselves.
     void Turn(const std::vector<ir::Op>& body, int body_block, bool last, std::vector<ir::Op>* to) {
       std::map<VarId, int> left = writes_;
       for (const ir::Op& op : body) {
@@ -317,7 +315,7 @@ class Unroller {
     FreshNames& names_;
     const int home_;
     std::unordered_map<VarId, VarId> now_;
-    std::map<VarId, int> writes_;  // per variable that the body writes: how often
+    std::map<VarId, int> writes_;  // per variable that the body writes: the number of writes
   };
 
   // Turns run on the device of their loop. (No operator of a body names a device: CanCopy.)
@@ -325,7 +323,7 @@ class Unroller {
     for (ir::Op& op : *ops) op.device = device;
   }
 
-  // The loop becomes its turns.
+  // Replaces the loop by its turns.
   void WriteOut(int block, int at, int body, int turns) {
     const std::vector<ir::Op> ops = std::exchange(p_.blocks[static_cast<size_t>(body)].ops, {});
     std::vector<ir::Op> written;
@@ -335,8 +333,8 @@ class Unroller {
     edits_.push_back({static_cast<size_t>(at), true, std::move(written)});
   }
 
-  // `together` turns become one. The first `before` turns are written in front of the loop, so that
-  // the number of the others is a multiple.
+  // Makes one turn of `together` turns. The first `before` turns are written in front of the loop,
+  // so that the number of the others is a multiple.
   void Join(int block, int at, int body, int together, int before) {
     const std::vector<ir::Op> ops = std::exchange(p_.blocks[static_cast<size_t>(body)].ops, {});
     std::vector<ir::Op> first, joined;
@@ -351,8 +349,8 @@ class Unroller {
     edits_.push_back({static_cast<size_t>(at), false, std::move(first)});
   }
 
-  // Operators that come in front of the one at `at`, or take its place. Those of one block are
-  // noted from the last to the first, and made at once.
+  // Operators to be inserted before the one at `at`, or in its place. Those of one block are
+  // collected from the last position to the first, and inserted at once.
   struct Edit {
     size_t at = 0;
     bool replaces = false;
@@ -377,8 +375,8 @@ class Unroller {
 
   ir::Program& p_;
   PassContext& context_;
-  // Made for the first loop that is looked at. Variables that are added later belong to blocks that
-  // have grown, which are not looked at.
+  // Made at the first loop. Variables that are added later belong to blocks that have grown, which
+  // are not visited again.
   std::optional<LoopViews> views_;
   std::vector<int64_t> elements_;  // per variable
   FreshNames names_;

@@ -12,8 +12,8 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-// Goes through the operators in the order in which they run, and through a loop's body until what
-// is written when a turn begins no longer changes.
+// Visits the operators in the order of execution, and the body of a loop until the set of variables
+// that are written at the beginning of a turn no longer changes.
 class WrittenWalk {
  public:
   WrittenWalk(const ir::Program& program, PassContext& context,
@@ -38,8 +38,8 @@ class WrittenWalk {
   void Run() { Visit(0); }
 
  private:
-  // Loops in loops and blocks that many operators run multiply visits. A block that has had so many
-  // is taken for one that may fail anywhere.
+  // Nested loops and blocks with many runners multiply the visits. After so many, all operators of
+  // a block are assumed to be able to fail.
   static constexpr int kMostVisits = 64;
 
   void Visit(int b) {
@@ -61,7 +61,7 @@ class WrittenWalk {
     marks_[block][at] = true;
   }
 
-  // A block that need not run leaves no variable written for certain.
+  // Visits the operator's blocks. A block that need not run makes no variable certainly written.
   void VisitBlocks(const ir::Op& op) {
     for (size_t s = 0; s < op.outputs.size(); ++s)
       if (ir::IsSubBlockSlot(op.def->outputs()[s])) NoteSlot(op.outputs[s]);
@@ -74,8 +74,8 @@ class WrittenWalk {
       RunPerhaps(op);
     }
   }
-  // Goes through the operator's blocks. Behind them, those variables are written that were written
-  // before and that the blocks leave so. False: these are the same as before.
+  // Visits blocks that may not run. Afterwards those variables are certainly written that were so
+  // before, and that the blocks leave so. Returns whether this set has changed.
   bool RunPerhaps(const ir::Op& op) {
     const size_t begin = changes_.size();
     for (int sub : op.SubBlocks()) VisitOrGiveUp(sub);
@@ -97,7 +97,7 @@ class WrittenWalk {
     else
       GiveUp(block);
   }
-  // From here on, what the block writes is never written for certain.
+  // From here on, what the block writes never counts as certainly written.
   void GiveUp(int block) {
     const auto b = static_cast<size_t>(block);
     if (given_up_[b]) return;
@@ -130,7 +130,7 @@ class WrittenWalk {
   }
 
   void NoteWritten(const ir::Op& op) {
-    // Operators that take nothing for an operand may make nothing of it.
+    // An operator that accepts an empty operand may leave its output empty.
     bool whole = true;
     for (const auto& slot : op.inputs)
       for (VarId v : slot) whole = whole && (v == kNoVar || written_[v]);
@@ -138,7 +138,7 @@ class WrittenWalk {
     for (size_t s = 0; s < op.outputs.size(); ++s)
       NoteSlot(op.outputs[s], whole && !selects && !(op.def->outputs()[s].flags & kMayBeUnwritten));
   }
-  // An output that stays unwritten hides the value that its variable held before.
+  // An output that is left unwritten hides the variable's earlier value.
   void NoteSlot(const std::vector<VarId>& vars, bool written = true) {
     for (VarId v : vars)
       if (v != kNoVar) SetWritten(v, written);
@@ -154,9 +154,9 @@ class WrittenWalk {
   std::vector<std::vector<bool>>& marks_;
   std::vector<int> visits_;     // per block
   std::vector<bool> given_up_;  // per block
-  std::vector<bool> written_;   // per variable: for certain, where the walk is
-  std::vector<bool> never_;     // per variable, once a block was given up
-  std::vector<VarId> changes_;  // of written_, each of which turned the variable's
+  std::vector<bool> written_;   // per variable: certainly written, at the walk's position
+  std::vector<bool> never_;     // per variable: never certainly written, since a block was given up
+  std::vector<VarId> changes_;  // variables whose entry of written_ was flipped, in order
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Operators that read what may not have been written: they fail then, and so must a program at
+// Operators that read variables which may be unwritten: these fail then, and so a program must at
 // every level, whether or not anybody needs their results.
 #pragma once
 
@@ -8,14 +8,14 @@
 
 namespace heddle::passes {
 
-// A program as it is at construction; nothing is kept of programs without such operators.
+// Describes a program as it is at construction; takes no memory if there are no such operators.
 class UnwrittenReads {
  public:
   UnwrittenReads(const ir::Program& program, PassContext& context);
 
-  // Whether the operator at this position needs a variable that may hold nothing when it runs: a
-  // block that need not run writes it, an operator may leave it unwritten
-  // (core/operands/unwritten.h), it is an element of an array, or a parameter without a value.
+  // Whether the operator at this position needs a variable that may be empty when it runs: a block
+  // that need not run writes it, an operator may leave it unwritten (core/operands/unwritten.h), it
+  // is an element of an array, or a parameter without a value.
   bool MayFail(int block, size_t at) const {
     const auto b = static_cast<size_t>(block);
     return b < marks_.size() && at < marks_[b].size() && marks_[b][at];

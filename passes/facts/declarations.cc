@@ -15,13 +15,13 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-// Contents of so many elements are read for operators whose shapes they decide.
+// Contents of at most so many elements are read for operators whose shapes depend on them.
 constexpr int64_t kMostContents = 64;
-// Facts that still change after so many rounds over loops are given up.
+// A shape that still changes after so many rounds over the blocks becomes unknown.
 constexpr int kPatientRounds = 4;
 
-// One fact holds for all values that a variable has in a run: those that several operators give
-// it, and those of all turns of a loop. Blocks are gone through until no fact becomes weaker.
+// Finds one fact per variable that holds for all its values in a run: those of all its writers, and
+// of all turns of a loop. Visits the blocks again until no fact becomes weaker.
 class Declarer {
  public:
   Declarer(const ir::Program& program, const std::vector<NamedFact>& found, bool repeats,
@@ -67,13 +67,14 @@ class Declarer {
  private:
   bool IsTensor(VarId v) const { return p_.vars[v].kind == ir::VarKind::kTensor; }
 
-  // Nothing but this is known about a variable.
+  // What is known of a variable without its writers: found, a parameter's, or declared.
   Fact Said(VarId v) const {
     if (found_[v]) return *found_[v];
     if (const Tensor* t = context_.Parameter(p_, v, false, false)) return {t->dtype(), t->shape()};
     return {p_.vars[v].dtype, p_.vars[v].shape};
   }
-  // The variable has a value when the program begins, or one that its operator does not tell.
+  // For a variable that has a value when the program begins, or one that its writer does not
+  // determine.
   void Begin(VarId v) {
     if (claimed_[v] || !IsTensor(v)) return;
     claimed_[v] = true;
@@ -92,7 +93,7 @@ class Declarer {
     facts_[v] = both;
     again_ = again_ || read_[v];
   }
-  // A parameter's value is there before any operator writes to it.
+  // A parameter has a value before any operator writes it.
   const Fact& Read(VarId v) {
     if (!facts_[v] || p_.vars[v].persistable) Begin(v);
     read_[v] = true;
@@ -112,8 +113,8 @@ class Declarer {
             if (v != kNoVar) Untold(op, s, v);
     }
   }
-  // The operator gives the variable its next value, as optimizers do with parameters and their
-  // states (slots Param and ParamOut): shape and dtype stay.
+  // Whether the operator updates the variable, as optimizers do with parameters and their states
+  // (slots Param and ParamOut): then shape and dtype stay.
   static bool IsRewritten(const ir::Op& op, size_t out, VarId v) {
     for (const OpDef::SlotPair& pair : op.def->inplace()) {
       const auto in = static_cast<size_t>(pair.in);
@@ -123,7 +124,7 @@ class Declarer {
     }
     return false;
   }
-  // The operator's shape function says nothing about what it writes to the variable.
+  // For an output of which the shape function says nothing.
   void Untold(const ir::Op& op, size_t out, VarId v) {
     if (repeats_ || IsRewritten(op, out, v))
       Begin(v);
@@ -131,8 +132,8 @@ class Declarer {
       Make(v, Fact{});
   }
 
-  // An operator that runs blocks. Its shape function tells what its own kernel writes: before the
-  // blocks what it hands to them, behind them all of it.
+  // For an operator that runs blocks. Its shape function gives what its own kernel writes: before
+  // the blocks only what it passes to them, after the blocks all of it.
   void Control(const ir::Op& op) {
     if (Calls(op)) return;
     TakeOwn(op, false);
@@ -165,7 +166,8 @@ class Declarer {
       }
     return inference_.Infer(op, operands_, &answers_);
   }
-  // One that hands its operands to its block, and back what variables of that hold in the end.
+  // Handles a call, which passes its operands to its block and returns the values of variables of
+  // the block; false: the operator is another one.
   bool Calls(const ir::Op& op) {
     const int from = op.def->FindInput("X"), to = op.def->FindOutput("sub_block:parameters"),
               back = op.def->FindInput("sub_block:results"), out = op.def->FindOutput("Out");
@@ -185,7 +187,7 @@ class Declarer {
     }
   }
 
-  // By the operator's shape function.
+  // Takes the facts from the operator's shape function; false: it says nothing.
   bool Infer(const ir::Op& op) {
     const OpDef& def = *op.def;
     if (def.has(kControlFlow) || def.infer_shape() == nullptr || !op.var_attrs.empty())
@@ -212,7 +214,7 @@ class Declarer {
         }
       }
     }
-    // The plan may cast operands beside complex ones.
+    // The plan may cast operands that meet complex ones.
     if (!askable || (promotes && complex)) return false;
     if (!inference_.Infer(op, operands_, &answers_)) return false;
     const bool vague = repeats_ && (by_values || inference_.told_ranks_alone());
@@ -226,7 +228,7 @@ class Declarer {
       }
     return true;
   }
-  // Dimensions that the operator does not tell are those that the file declares, as a claim.
+  // Dimensions that the operator leaves open become those that the file declares, as a claim.
   void Claim(VarId v, Fact* said) {
     if (!IsTensor(v)) return;
     const Fact declared = Said(v);

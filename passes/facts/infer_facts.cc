@@ -8,10 +8,11 @@
 namespace heddle::passes {
 namespace {
 
-// 1 fits whatever broadcasts and tells what is cut at a size, 48 is divided by most factors and the
-// large ones are for windows. The later ones are asked where too few of the first were taken.
+// The sizes to try for open dimensions: 1 fits all broadcasts and reveals slices of a fixed size,
+// 48 is divisible by most factors, and the large ones fit windows. The later ones are tried if too
+// few of the first were accepted.
 constexpr int64_t kSizes[] = {1, 48, 960, 2, 3, 1920};
-constexpr int kEnough = 3;  // answers
+constexpr int kEnough = 3;  // accepted sizes
 
 Shape WithSize(Shape shape, int64_t size) {
   for (int i = 0; i < shape.rank(); ++i)
@@ -19,8 +20,8 @@ Shape WithSize(Shape shape, int64_t size) {
   return shape;
 }
 
-// The size of the first operand, greater than 1, that is known at the dimension which is `from_end`
-// from the last; 0: none.
+// The first known size greater than 1 of an operand's dimension that is the `from_end`th from the
+// last; 0: none.
 int64_t SizeBeside(const std::vector<FactInference::Operand>& operands, int from_end) {
   for (const FactInference::Operand& o : operands) {
     if (o.fact == nullptr || o.is_array || o.fact->shape.rank() < from_end) continue;
@@ -37,7 +38,7 @@ void FactInference::Bind(const ir::Op& op, const std::vector<Operand>& operands)
   bound_.attrs = op.attrs.data();
   bound_.in.resize(0);
   bound_.out.resize(0);
-  // The lists of places begin with 0.
+  // The lists of offsets begin with 0.
   bound_.in_begin.resize(1);
   bound_.out_begin.resize(1);
   bound_.in_begin[0] = bound_.out_begin[0] = 0;
@@ -114,11 +115,11 @@ bool FactInference::Infer(const ir::Op& op, const std::vector<Operand>& operands
     of_ones = of_ones || size == kSizes[0];
     if (answers == kEnough) break;
   }
-  // Ones alone fit where open dimensions broadcast with known ones.
+  // Only 1 fits if open dimensions broadcast with known ones.
   if (answers == 1 && of_ones && sizes_ == kNotEmpty)
     for (const int64_t size : {kSizes[1], kSizes[2]})
       if (Ask(operands, size, true)) Take(answers++ == 0, outputs);
-  // One size alone does not tell which dimensions depend on it.
+  // A single size does not show which dimensions depend on it.
   told_ranks_alone_ = answers == 1;
   if (told_ranks_alone_)
     for (std::optional<Fact>& out : *outputs)

@@ -1,4 +1,4 @@
-// The dtype and shape of what an operator makes, for operands that are known in part.
+// The dtypes and shapes of an operator's outputs for operands that are partly known.
 #pragma once
 
 #include <deque>
@@ -10,36 +10,37 @@
 
 namespace heddle::passes {
 
-// Asks shape functions. They need a size for each dimension, so each is asked with several sizes in
-// place of open ones, and what the answers have in common is kept. Memory is used again from call
-// to call.
+// Calls shape functions. These need a size for each dimension, so each is called with several sizes
+// in place of the open ones, and what the answers have in common is kept. Memory is reused from
+// call to call.
 class FactInference {
  public:
-  // An operand: its fact, or also contents that decide a shape. Null: left out. An array has no
-  // items as yet.
+  // An operand: its fact, and perhaps contents that determine a shape. nullptr: absent. An array
+  // has no elements yet.
   struct Operand {
     const Fact* fact = nullptr;
     const Tensor* contents = nullptr;
     bool is_array = false;
   };
-  // kAlsoEmpty: what is said holds for open dimensions without elements, too, as a list has that
-  // grows from nothing. Passes are not that careful: what they go by is compared with what is fed.
+  // kAlsoEmpty: the answers also hold for open dimensions of size 0, as a list has that grows from
+  // nothing. Passes do not need that, since their facts are compared with the feeds.
   enum Sizes { kNotEmpty, kAlsoEmpty };
   explicit FactInference(Sizes sizes = kNotEmpty) : sizes_(sizes) {}
 
-  // One entry for each operand and each output, slot by slot; an output is empty where the shape
-  // function does not say it. False: it says nothing about such operands, or refuses them.
+  // `operands`: one entry per operand, slot by slot. `outputs`: likewise; an entry is empty if the
+  // shape function does not set it. False: the shape function defers, or rejects such operands.
   bool Infer(const ir::Op& op, const std::vector<Operand>& operands,
              std::vector<std::optional<Fact>>* outputs);
-  // The shape function took one size alone for open dimensions: it told ranks and dtypes.
+  // Whether the shape function accepted only one size for open dimensions, so that only ranks and
+  // dtypes are known.
   bool told_ranks_alone() const { return told_ranks_alone_; }
 
  private:
   void Bind(const ir::Op& op, const std::vector<Operand>& operands);
-  // Answers with `size` in place of open dimensions. `beside`: one that stands beside a known
-  // dimension of another operand, counted from the last, is as large as that.
+  // Calls the shape function with `size` in place of open dimensions. `beside`: an open dimension
+  // that meets a known one of another operand, counted from the last, gets that size.
   bool Ask(const std::vector<Operand>& operands, int64_t size, bool beside = false);
-  // The outputs are what the latest answer has in common with those before.
+  // Reduces the outputs to what the latest answer has in common with those before.
   void Take(bool first, std::vector<std::optional<Fact>>* outputs) const;
 
   const Sizes sizes_;

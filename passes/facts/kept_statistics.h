@@ -1,12 +1,12 @@
-// Batch normalisation that reads its running statistics and leaves them as they are.
+// Batch normalisation that reads its running statistics and does not change them.
 #pragma once
 
 #include "core/programs/ir.h"
 
 namespace heddle::passes {
 
-// Whether `op` is one whose outputs MeanOut and VarianceOut, where they are the variables of Mean
-// and Variance, are what was there before.
+// Whether the outputs MeanOut and VarianceOut of `op`, if they are the variables of Mean and
+// Variance, keep their values.
 inline bool KeepsStatistics(const ir::Op& op) {
   return op.type() == "batch_norm" &&
          ((op.Attr<bool>("is_test") && !op.Attr<bool>("trainable_statistics")) ||

@@ -1,5 +1,5 @@
-// A transpose of the last two dimensions in front of a matrix product: the product reads its
-// operand as it lies, and is told that it is transposed.
+// A transpose of the last two dimensions before a matrix product is absorbed: the product reads the
+// operand untransposed, with an attribute that says so.
 #include "core/interrupts.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
@@ -11,10 +11,10 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-// The largest matrices that a product reads across. It packs larger ones column by column, which
-// took 1.1 to 1.7 of the time of transpose and product where there are few rows to make up for it
-// (16 x 512 x 512; 128 x 1024 x 128, both transposed), and saved nothing elsewhere. A vector times
-// a matrix never packs: 0.3 of the time.
+// The largest matrices that a product reads transposed, in elements. It packs larger ones column by
+// column, which took 1.1 to 1.7 times as long as transpose and product if there are few rows to
+// make up for it (16 x 512 x 512; 128 x 1024 x 128, both transposed), and saved nothing elsewhere.
+// A vector times a matrix never packs: it took 0.3 of the time.
 constexpr int64_t kMostElements[] = {16 << 10, 64 << 10};
 
 struct Operand {
@@ -22,18 +22,18 @@ struct Operand {
   const char* flag;
 };
 
-// Elements of the last two dimensions; -1: unknown.
+// The number of elements of the last two dimensions; -1: unknown.
 int64_t MatrixElements(const Shape& s) {
   if (!s.known_rank() || s.rank() < 2 || s[s.rank() - 2] < 0 || s[s.rank() - 1] < 0) return -1;
   return s[s.rank() - 2] * s[s.rank() - 1];
 }
 
-// One row on the left, of a left operand that is no transpose itself.
+// Whether a left operand, if it is not transposed itself, has a single row.
 bool IsRow(const Shape& s, bool transposed) {
   return s.known_rank() && (s.rank() == 1 || (s.rank() > 1 && !transposed && s[s.rank() - 2] == 1));
 }
 
-// The operands of a product; nullptr: `op` is none that can be told.
+// The operands of a product; nullptr: `op` is not a product, or not one of known form.
 const Operand* OperandsOf(const ir::Op& op) {
   static constexpr Operand kNow[] = {{"X", "trans_x"}, {"Y", "trans_y"}};
   static constexpr Operand kBefore[] = {{"X", "transpose_X"}, {"Y", "transpose_Y"}};
@@ -41,7 +41,7 @@ const Operand* OperandsOf(const ir::Op& op) {
   return op.type() == "matmul" && op.Attr<int64_t>("head_number") <= 1 ? kBefore : nullptr;
 }
 
-// Swaps the last two of its dimensions and keeps the others.
+// Whether the transpose swaps the last two dimensions and keeps the others.
 bool SwapsLastTwo(const ir::Op& op) {
   if ((op.type() != "transpose2" && op.type() != "transpose") || !op.var_attrs.empty())
     return false;
@@ -54,7 +54,7 @@ bool SwapsLastTwo(const ir::Op& op) {
   return rank >= 2;
 }
 
-// The transpose that writes `v`, whose own operand has the same value at `at`; nullptr: none.
+// The transpose that writes `v` and whose own operand has the same value at `at`; nullptr: none.
 const ir::Op* TransposeOf(const GraphView& view, const std::vector<ir::Op>& ops, VarId v, int at) {
   if (v == kNoVar || !view.SingleWriter(v)) return nullptr;
   const int writer = view.writers(v)[0];

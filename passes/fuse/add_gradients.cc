@@ -1,7 +1,6 @@
-// A sum of tensors, some of which an operator writes that can add to what a tensor holds already
-// (core/operands/addend.h): such an operator adds to the parts before it, in their memory. The sum
-// and a tensor for each further part are not needed. Gradients of a variable with several readers
-// are such sums.
+// A sum of tensors whose writers can add to an existing tensor (core/operands/addend.h): such a
+// writer adds to the sum of the earlier parts, in place. The sum operator and a tensor per further
+// part are saved. Gradients of a variable with several readers are such sums.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -19,11 +18,11 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-// A part of a sum, and the operator that writes it.
+// A part of a sum, with the operator that writes it.
 struct Part {
   VarId var = kNoVar;
   int writer = -1;  // -1: none in the block
-  int addend = -1;  // the input slot of the writer that takes what it is to add to; -1: none
+  int addend = -1;  // the writer's input slot for a tensor to add to; -1: none
 };
 
 class SumAbsorber {
@@ -60,7 +59,7 @@ class SumAbsorber {
            p_.vars[v].dtype == DType::kF32;
   }
 
-  // The sum's operands in the order in which they are written; nullopt: some cannot be told.
+  // The sum's operands, in the order of their writers; nullopt: some operand is not written before.
   std::optional<std::vector<Part>> PartsOf(int at) {
     const ir::Op& sum = Op(at);
     std::vector<VarId> vars = sum.In("X");
@@ -80,9 +79,9 @@ class SumAbsorber {
     return parts;
   }
 
-  // The slot that takes what `v` is added to. Of sparse gradients none does; and convolutions whose
-  // channels are last would add in a loop of their own, which gains nothing over the sum and may
-  // lose what the sum would be fused with.
+  // The slot for a tensor to add to when `v` is written; -1: none. Sparse gradients have none; and
+  // convolutions with channels last are excluded, since they would add in a separate loop, which
+  // gains nothing over the sum and may prevent a fusion of the sum.
   static int AddendOf(const ir::Op& op, VarId v) {
     if (!op.var_attrs.empty()) return -1;
     const int sparse = op.def->FindAttr("is_sparse"), layout = op.def->FindAttr("data_format");
@@ -99,14 +98,14 @@ class SumAbsorber {
     return -1;
   }
 
-  // The first part stays; parts whose operators can add become sums with what came before them;
-  // what is left is added by the operator that was there.
+  // The first part stays; parts whose writers can add become sums with the parts before them; the
+  // operator at `at` adds what is left.
   bool Absorb(int at) {
     std::optional<std::vector<Part>> found = PartsOf(at);
     const VarId out = Op(at).Out("Out")[0];
     if (!found || found->size() < 2 || !IsTensor(out) || !view_.SingleWriter(out)) return false;
     std::vector<Part> left = {found->front()};
-    Part* last = nullptr;  // of those that add
+    Part* last = nullptr;  // the last part whose writer adds
     for (size_t k = 1; k < found->size(); ++k) {
       Part& part = (*found)[k];
       const VarId sum = left[0].var;
@@ -124,7 +123,7 @@ class SumAbsorber {
       last = &part;
     }
     if (last == nullptr) return false;
-    if (left.size() > 1) {  // of more than two: the operator is no grad_add
+    if (left.size() > 1) {  // there were more than two parts, so the operator is not grad_add
       ir::Op& sum = Op(at);
       std::vector<VarId>& rest = sum.inputs[static_cast<size_t>(sum.def->FindInput("X"))];
       rest.clear();

@@ -40,7 +40,8 @@ class Grouper {
     }
   }
 
-  // A fusable operator all of whose readers come later moves to the layer of those that it joins.
+  // Moves a fusable operator, all of whose readers are in later layers, to the layer of the readers
+  // that it joins.
   void Sink() {
     std::vector<int> latest(ops_.size(), std::numeric_limits<int>::max());
     std::vector<bool> joined(ops_.size(), false);  // joined by a reader in that layer

@@ -9,9 +9,9 @@
 
 namespace heddle::passes {
 
-// The ascending positions of each group of fusable operators that are connected by dependencies
-// that join: `joins(producer, reader)`. Groups are convex, and their quotient graph has no cycle.
-// An operator that joins no other is a group. Near-linear time.
+// Groups fusable operators that are connected by joining dependencies, `joins(producer, reader)`:
+// the ascending positions of each group. Groups are convex, and their quotient graph has no cycle.
+// An operator that joins no other is a group of its own. Takes near-linear time.
 std::vector<std::vector<int>> ConvexGroups(const OrderGraph& order,
                                            const std::vector<ElementOp>& ops,
                                            FunctionRef<bool(int producer, int reader)> joins);

@@ -14,9 +14,9 @@ namespace heddle::passes {
 using ir::VarId;
 
 // The number of inputs and results that a loop may have. The memory of all is in use while the loop
-// runs: a group of more than the first-level cache holds is slower than several (the selective scan
-// of benchmarks/loops.py, unrolled: by half with one loop of 256 operands of 2 KiB, and with loops
-// of 24 faster than without fusion). Where sizes are not known they are taken to be large.
+// runs: a group that exceeds the first-level cache is slower than several groups (the selective
+// scan of benchmarks/loops.py, unrolled: one loop of 256 operands of 2 KiB takes half as long again
+// as loops of 24, which are faster than no fusion). Unknown sizes are taken to be large.
 size_t MostOperands(const ir::Var& result) {
   constexpr size_t kAlways = 24, kMostBytes = 48 << 10;
   if (!result.shape.is_static()) return kAlways;
@@ -40,9 +40,9 @@ bool ElementGroups::Joins(int producer, int reader) const {
   return x.dtype == y.dtype && x.shape == y.shape;
 }
 
-// The members so that those that compute a value come right before the first that needs it. Of a
-// member's operands the one with the longest way behind it is computed first: the others need not
-// be kept meanwhile.
+// Orders the members so that those that compute a value come directly before the first that needs
+// it. Of a member's operands the one with the longest chain of members behind it is computed first,
+// so that the others need not be kept meanwhile.
 std::vector<int> ElementGroups::DepthFirst(const std::vector<int>& group) const {
   struct Maker {
     int at, depth;
@@ -80,12 +80,12 @@ std::vector<int> ElementGroups::DepthFirst(const std::vector<int>& group) const 
   return order;
 }
 
-// A group of very many operands becomes pieces of few. What a member reads of its group, members
-// before it have computed: no piece waits for a later one.
+// Splits a group of very many operands into pieces of few. Members before it have computed what a
+// member reads of its group, so that no piece waits for a later one.
 void ElementGroups::Cut(const std::vector<int>& group) {
   std::vector<int> piece;
   std::unordered_set<VarId> read;            // from outside the piece
-  std::unordered_map<VarId, size_t> result;  // of the piece, with the readers outside it so far
+  std::unordered_map<VarId, size_t> result;  // of the piece: the readers that are still outside it
   size_t written = 0;                        // results that have such readers
   const auto add = [&](int at) {
     const ElementOp& member = op(at);

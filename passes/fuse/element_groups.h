@@ -14,16 +14,16 @@ namespace heddle::passes {
 // The number of inputs and results that a loop with results like `result` may have.
 size_t MostOperands(const ir::Var& result);
 
-// Groups of operators that are connected by their operands and have one dtype and, as far as the
-// program says, one shape, cut where they would have very many operands. Groups are convex, and
-// their quotient graph has no cycle. Near-linear time.
+// Groups of operators that are connected by their operands and have one dtype and, as far as known,
+// one shape, split if they would have very many operands. Groups are convex, and their quotient
+// graph has no cycle. Takes near-linear time.
 class ElementGroups {
  public:
   ElementGroups(const ir::Program& program, const GraphView& view, const OrderGraph& order);
 
   const ElementOp& op(int at) const { return ops_[static_cast<size_t>(at)]; }
   const std::vector<ElementOp>& ops() const { return ops_; }
-  // The ascending positions of each group of at least two operators.
+  // The ascending positions of each group of two or more operators.
   const std::vector<std::vector<int>>& groups() const { return groups_; }
 
  private:

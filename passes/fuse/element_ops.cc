@@ -16,7 +16,8 @@ bool Empty(const std::vector<VarId>& slot) {
   return std::all_of(slot.begin(), slot.end(), [](VarId v) { return v == ir::kNoVar; });
 }
 
-// Which variables have values that the plan knows, in the order of the block's operators.
+// Records which variables have values that the plan computes ahead, in the order of the block's
+// operators.
 class KnownVars {
  public:
   KnownVars(const ir::Program& program, const GraphView& view) : program_(program), view_(view) {
@@ -29,7 +30,7 @@ class KnownVars {
           if (v != ir::kNoVar) set_[v] = false;
     };
     changes(loop->outputs);
-    // The kernel puts recorded values there.
+    // The kernel writes recorded values to these.
     for (size_t s = 0; s < loop->def->inputs().size(); ++s)
       if (ir::IsSubBlockSlot(loop->def->inputs()[s])) changes({loop->inputs[s]});
   }
@@ -38,7 +39,7 @@ class KnownVars {
   bool operator()(VarId v) const {
     const auto at = set_.find(v);
     if (at != set_.end()) return at->second;
-    // Of the body of a loop also the variables that no iteration changes.
+    // In a loop's body, variables that no turn changes count as well.
     return (program_.vars[v].persistable && view_.NeverWritten(v)) ||
            (in_loop_ && view_.writers(v).empty());
   }
@@ -50,8 +51,8 @@ class KnownVars {
   std::unordered_map<VarId, bool> set_;
 };
 
-// The operators that the plan computes ahead, because their operands never change, or once for all
-// iterations. In a loop with others they would be computed again and again.
+// Finds the operators that the plan computes ahead, since their operands never change, or once for
+// all turns. Fused with others they would be computed again and again.
 std::vector<bool> FindKnown(const ir::Program& program, const GraphView& view) {
   constexpr unsigned kNeverKnown = kRandom | kSideEffect | kCommunication | kReader | kControlFlow;
   KnownVars var_known(program, view);
@@ -71,8 +72,9 @@ std::vector<bool> FindKnown(const ir::Program& program, const GraphView& view) {
   return op_known;
 }
 
-// The result is written once. An operand may be written again: whoever writes it depends on its
-// readers, and a reader of the new value on whoever writes it, so that no group reads both values.
+// Whether the operator can be fused. Its result is written once. An operand may be written again:
+// its next writer depends on its readers, and readers of the new value depend on that writer, so
+// that no group reads both values.
 bool Fusable(const ir::Program& program, const GraphView& view, int at, ElementOp* op) {
   const ir::Op& from =
       program.blocks[static_cast<size_t>(view.block())].ops[static_cast<size_t>(at)];
@@ -110,7 +112,7 @@ bool Fusable(const ir::Program& program, const GraphView& view, int at, ElementO
          PackNumbers(*from.def, from.attrs, &values);
 }
 
-// The number of dimensions at the end that a reduction goes over; 0: it goes over others.
+// The number of trailing dimensions that the reduction reduces; 0: it reduces others.
 int TrailingAxes(const ir::Op& op, int rank) {
   const int dim = op.def->FindAttr("dim"), all = op.def->FindAttr("reduce_all");
   const auto& axes = std::get<Ints>(op.attrs[static_cast<size_t>(dim)]);
@@ -125,8 +127,8 @@ int TrailingAxes(const ir::Op& op, int rank) {
   return mask >> (rank - count) << (rank - count) == mask ? count : 0;
 }
 
-// Whether the operator makes one float tensor of another one, both of one dtype and known rank:
-// from its first input alone, with nothing but attributes besides. Sets the operand and the result.
+// Whether the operator computes one float tensor of known rank from its first input alone, of the
+// same dtype, and has no other inputs. Sets the operand and the result.
 bool IsOfOneTensor(const ir::Program& program, const GraphView& view, int at, ElementOp* op) {
   const ir::Op& from =
       program.blocks[static_cast<size_t>(view.block())].ops[static_cast<size_t>(at)];
@@ -147,7 +149,7 @@ bool IsOfOneTensor(const ir::Program& program, const GraphView& view, int at, El
   return true;
 }
 
-// Along dimensions at the end.
+// Whether the operator reduces trailing dimensions.
 bool ReducesRows(const ir::Program& program, const GraphView& view, int at, ElementOp* op) {
   const ir::Op& from =
       program.blocks[static_cast<size_t>(view.block())].ops[static_cast<size_t>(at)];
@@ -159,7 +161,7 @@ bool ReducesRows(const ir::Program& program, const GraphView& view, int at, Elem
   return op->axes > 0;
 }
 
-// A reshape to a shape in its attribute.
+// Whether the operator is a reshape whose shape is in its attribute.
 bool Reshapes(const ir::Program& program, const GraphView& view, int at, ElementOp* op) {
   const ir::Op& from =
       program.blocks[static_cast<size_t>(view.block())].ops[static_cast<size_t>(at)];

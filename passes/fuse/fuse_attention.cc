@@ -1,5 +1,5 @@
-// Attention — product, factor, mask, softmax, product, and the transposes that split and join the
-// heads — becomes one scaled_dot_attention.
+// Attention (product, factor, mask, softmax, product, and the transposes that split and join the
+// heads) becomes one scaled_dot_attention.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -26,7 +26,7 @@ struct Source {
 
 class AttentionFuser {
  public:
-  // `taken`: operators that already belong to another attention; their outputs may vanish.
+  // `taken`: operators that belong to another attention already, whose outputs may vanish.
   AttentionFuser(const ir::Program& program, PassContext& context, const GraphView& view,
                  const std::vector<bool>& taken)
       : p_(program),
@@ -35,7 +35,7 @@ class AttentionFuser {
         taken_(taken),
         ops_(program.blocks[static_cast<size_t>(view.block())].ops) {}
 
-  // Whether the softmax at `at` stands in an attention.
+  // Whether the softmax at `at` belongs to an attention.
   bool Match(int at) {
     const ir::Op& softmax = Op(at);
     if (softmax.type() != "softmax" || !softmax.var_attrs.empty() || softmax.has_control_edges())
@@ -46,7 +46,7 @@ class AttentionFuser {
     return MatchScores(x, at) && MatchResult(softmax.Out("Out")[0]);
   }
 
-  // The mask that a condition means; nullopt: there is none to be made.
+  // An operator that makes a mask of the condition; nullopt: there is no condition.
   std::optional<ir::Op> MakeMask(ir::Program& program) {
     if (!condition_) return std::nullopt;
     const auto number = [&](const char* stem, float x) {
@@ -96,7 +96,7 @@ class AttentionFuser {
   }
 
   int last() const { return last_; }  // the position of the fused operator
-  // Operators that become useless unless their output has other readers; later ones first.
+  // Operators that become useless unless their outputs have other readers; later ones first.
   std::vector<int> absorbed, spare;
 
  private:
@@ -106,7 +106,8 @@ class AttentionFuser {
     return v != ir::kNoVar && p_.vars[v].dtype == DType::kF32 && p_.vars[v].shape.known_rank() &&
            p_.vars[v].shape.rank() == 4;
   }
-  // The only operator that writes `v`, if it has this type and stands before `reader`; else -1.
+  // The position of the only operator that writes `v`, if it has this type and precedes `reader`;
+  // else -1.
   int Writer(VarId v, const char* type, int reader) const {
     if (!view_.SingleWriter(v)) return -1;
     const int at = view_.writers(v)[0];
@@ -117,7 +118,7 @@ class AttentionFuser {
   }
   bool OnlyFor(VarId v, int reader) const { return view_.OnlyReader(v, context_) == reader; }
 
-  // The only number of a parameter that has one, and of few dimensions.
+  // The number in a parameter of one element and few dimensions; nullopt: it is something else.
   std::optional<double> Number(VarId v) {
     if (v == ir::kNoVar || !p_.vars[v].persistable) return std::nullopt;
     const Shape& shape = p_.vars[v].shape;
@@ -147,7 +148,8 @@ class AttentionFuser {
     return std::nullopt;
   }
 
-  // Goes from the softmax's input back to the first product: mask, then factor, both optional.
+  // Goes back from the softmax's input to the first product, through a mask and a factor, both
+  // optional.
   bool MatchScores(VarId v, int reader) {
     if (!OnlyFor(v, reader)) return false;
     if (const int add = Writer(v, "elementwise_add", reader); add >= 0) {
@@ -168,7 +170,7 @@ class AttentionFuser {
     }
     return MatchProduct(v, reader);
   }
-  // Nothing else needs the scores; what makes a mask of their shape goes with them.
+  // Whether nothing else needs the scores, except an operator that makes a mask of their shape.
   bool IsScores(VarId v, int reader) const {
     if (!shape_reader_ || v != shape_of_) return OnlyFor(v, reader);
     const auto& readers = view_.readers(v);
@@ -177,7 +179,8 @@ class AttentionFuser {
            std::find(readers.begin(), readers.end(), reader) != readers.end();
   }
 
-  // The mask broadcasts to the scores by its last dimensions, and is not larger than they are.
+  // Whether the mask broadcasts to the scores, aligned at the last dimensions, and is not larger
+  // than they are.
   bool MasksScores(VarId mask, const Shape& scores, int64_t axis) const {
     if (!p_.vars[mask].shape.known_rank()) return false;
     const Shape& s = p_.vars[mask].shape;
@@ -187,7 +190,7 @@ class AttentionFuser {
     return true;
   }
 
-  // Sets `v` to the operand that a product or a factor makes: the scores.
+  // Takes the addition of a mask, and sets `v` to its other operand, the scores.
   bool MatchMask(const ir::Op& add, int at, VarId* v) {
     const int64_t axis = add.Attr<int64_t>("axis");
     const VarId x = add.In("X")[0], mask = add.In("Y")[0];
@@ -200,7 +203,8 @@ class AttentionFuser {
     return true;
   }
 
-  // Scores where a condition holds, else a number: the mask is infinite where it holds.
+  // Takes a selection of the scores where a condition holds, else of a number: a mask that is
+  // infinite where the condition does not hold.
   bool MatchSelection(const ir::Op& where, int at, VarId* v) {
     const VarId x = where.In("X")[0];
     VarId condition = where.In("condition")[0];
@@ -218,8 +222,8 @@ class AttentionFuser {
     return true;
   }
 
-  // A condition that is joined to one which holds for all of the scores: the condition. (Keras
-  // makes one of the scores' shape.)
+  // The condition without a condition joined to it that is true for all scores, as Keras makes of
+  // their shape.
   VarId WithoutOnes(VarId condition, VarId scores, int reader) {
     const int both = Writer(condition, "logical_and", reader);
     if (both < 0 || !OnlyFor(condition, reader)) return condition;
@@ -295,7 +299,7 @@ class AttentionFuser {
     return true;
   }
 
-  // The transpose that joins the heads again.
+  // Takes the transpose that joins the heads again, if there is one.
   void MatchJoin() {
     const int at = view_.OnlyReader(out_, context_);
     if (at < 0 || !Permutes(Op(at), {0, 2, 1, 3})) return;
@@ -309,14 +313,15 @@ class AttentionFuser {
     return (op.type() == "transpose2" || op.type() == "transpose") && op.var_attrs.empty() &&
            op.Attr<Ints>("axis") == axes;
   }
-  // The transpose that writes `v`; -1 when there is none.
+  // The position of the transpose that writes `v`; -1: there is none.
   int TransposeOf(VarId v, int reader, const Ints& axes) const {
     for (const char* type : {"transpose2", "transpose"})
       if (const int at = Writer(v, type, reader); at >= 0) return Permutes(Op(at), axes) ? at : -1;
     return -1;
   }
 
-  // K whose last two dimensions the program swaps, perhaps in the transpose that splits the heads.
+  // K, if the program swaps its last two dimensions, perhaps in the transpose that splits the
+  // heads.
   std::optional<Source> Flipped(VarId k, int reader) {
     if (const int both = TransposeOf(k, reader, {0, 2, 3, 1}); both >= 0) {
       spare.push_back(both);
@@ -346,8 +351,8 @@ class AttentionFuser {
     return Source{v, 0, 0};
   }
 
-  // One part of [parts, batch, heads, rows, depth], where a transpose has moved the parts to the
-  // front.
+  // One part of a tensor [parts, batch, heads, rows, depth] whose parts a transpose has moved to
+  // the front.
   std::optional<Source> PartOf(VarId v, int reader) {
     const int slice = Writer(v, "slice", reader);
     if (slice < 0) return std::nullopt;
@@ -378,10 +383,10 @@ class AttentionFuser {
   std::optional<VarId> mask_;
   std::optional<VarId> condition_;  // instead of a mask
   double otherwise_ = 0;
-  // Makes a part of the condition from the shape of these scores.
+  // The operator that makes a part of the condition from the shape of these scores.
   std::optional<int> shape_reader_;
   VarId shape_of_ = ir::kNoVar;
-  double scale_ = 1;  // of the scores in all
+  double scale_ = 1;  // of the scores, in all
   double q_factor_ = 1, k_factor_ = 1;
   int64_t out_layout_ = 0;
   VarId out_ = ir::kNoVar;

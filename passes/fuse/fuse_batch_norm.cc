@@ -1,6 +1,6 @@
-// An inference batch_norm that no convolution absorbed, factors and offsets per channel after it,
-// and the activation after these become one fused_batch_norm: a factor and an offset per channel,
-// computed in double.
+// An inference batch_norm that no convolution absorbed, the factors and offsets per channel after
+// it, and a following activation become one fused_batch_norm: one factor and one offset per
+// channel, computed in double.
 #include <cmath>
 #include <vector>
 
@@ -77,7 +77,7 @@ class BatchNormFuser {
     const Tensor* values;
   };
 
-  // Whether the operator is one, of what `y` is.
+  // Takes the operator if it is a factor or an offset per channel of `y`; else false.
   bool TakeStep(const ir::Op& op, VarId y) {
     const bool multiplies = op.type() == "elementwise_mul";
     if ((!multiplies && op.type() != "elementwise_add") || op.In("X").size() != 1 ||
@@ -87,7 +87,7 @@ class BatchNormFuser {
     if (values == nullptr || values->dtype() != DType::kF32) return false;
     const int rank = p_.vars[ops_[at_].In("X")[0]].shape.rank();
     if (values->rank() > rank) return false;
-    // One for each channel, where channels are.
+    // One value per channel, in the dimension of the channels.
     const bool last = ops_[at_].Attr<std::string>("data_layout") == "NHWC";
     const int channel = (last ? rank - 1 : 1) - (rank - values->rank());
     const bool fits =
@@ -97,8 +97,8 @@ class BatchNormFuser {
     return fits;
   }
 
-  // One factor and one offset for each channel. False: one is infinite or NaN, and would make NaN
-  // of other elements than the operators do.
+  // Computes one factor and one offset per channel. False: one is infinite or NaN, and would give
+  // NaN for other elements than the operators do.
   bool Fold() {
     const int64_t channels = constant_[0]->numel();
     scale_ = Tensor::Empty(DType::kF32, {channels});
@@ -121,7 +121,7 @@ class BatchNormFuser {
     return finite;
   }
 
-  // The statistics are fixed, and only Y is read.
+  // Whether the statistics are fixed, and only Y is read.
   bool IsPlain(const ir::Op& norm) const {
     const bool fixed = (norm.Attr<bool>("is_test") && !norm.Attr<bool>("trainable_statistics")) ||
                        norm.Attr<bool>("use_global_stats");

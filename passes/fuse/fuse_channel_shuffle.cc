@@ -1,5 +1,5 @@
-// A channel shuffle with channels last: concat, reshape, transpose, reshape and split pass over
-// memory three times, the fused operator once.
+// Fuses a channel shuffle with channels last: concat, reshape, transpose, reshape and split pass
+// over memory three times, the fused operator once.
 #include <algorithm>
 #include <numeric>
 
@@ -63,8 +63,8 @@ class ShuffleFuser {
   const ir::Op& Op(int at) const { return ops_[static_cast<size_t>(at)]; }
   VarId OutOf(int at) const { return at < 0 ? kNoVar : Op(at).Out("Out")[0]; }
 
-  // The only reader of `v`, if it has this type, no other input, and an XShape that nobody reads;
-  // else -1.
+  // The position of the only reader of `v`, if it has this type, no other input, and an XShape that
+  // nobody reads; else -1.
   int Next(VarId v, const char* type, const TakenOps& gone) const {
     const int at = v == kNoVar ? -1 : view_.OnlyReader(v, context_);
     if (at < 0 || gone[static_cast<size_t>(at)]) return -1;
@@ -84,7 +84,7 @@ class ShuffleFuser {
     return shape.known_rank() && shape.rank() > 1 && (axis == -1 || axis == shape.rank() - 1);
   }
 
-  // The parts are float tensors with the same number of channels.
+  // Whether the parts are float tensors with the same number of channels.
   bool SameAndStable(const std::vector<VarId>& list) {
     constexpr size_t kMost = 16;
     if (list.size() < 2 || list.size() > kMost) return false;
@@ -101,7 +101,7 @@ class ShuffleFuser {
     return true;
   }
 
-  // … -> […, groups, channels]
+  // Whether the reshape splits the channels: … -> […, groups, channels].
   bool Parts(const ir::Op& reshape) const {
     const Ints& shape = reshape.Attr<Ints>("shape");
     return shape.size() > 2 && Plain(shape) && shape.end()[-2] == groups_ &&
@@ -115,12 +115,12 @@ class ShuffleFuser {
     std::swap(want.end()[-1], want.end()[-2]);
     return axis == want;
   }
-  // […, channels, groups] -> […, channels times groups]
+  // Whether the reshape joins them: […, channels, groups] -> […, channels times groups].
   bool Joins(const ir::Op& reshape) {
     shape_ = reshape.Attr<Ints>("shape");
     return !shape_.empty() && Plain(shape_) && shape_.back() == groups_ * channels_;
   }
-  // The shape copies no dimension of its input (0) and infers at most one (-1).
+  // Whether the shape copies no dimension of the input (0) and infers at most one (-1).
   static bool Plain(const Ints& shape) {
     return std::count(shape.begin(), shape.end(), -1) <= 1 &&
            std::all_of(shape.begin(), shape.end(), [](int64_t d) { return d == -1 || d > 0; });

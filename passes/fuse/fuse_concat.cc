@@ -1,5 +1,5 @@
-// A product with a constant matrix reads the inputs of a concat one by one, and the concat
-// vanishes.
+// A product with a constant matrix reads the inputs of a concat one by one, and the concat is
+// erased.
 #include <algorithm>
 
 #include "core/op_registry.h"
@@ -50,7 +50,7 @@ class ConcatFuser {
     return shape.known_rank() && shape.rank() > 1 && (axis == -1 || axis == shape.rank() - 1);
   }
 
-  // There are several inputs.
+  // Whether there are several inputs, of float32 and not too many.
   bool Pieces(const std::vector<VarId>& list) const {
     constexpr size_t kMost = 64;
     return list.size() > 1 && list.size() <= kMost &&

@@ -1,6 +1,6 @@
-// Convolution and what follows it — batch_norm, bias, factors, a residual sum, an activation and a
-// last factor and offset — become one fused_conv2d. Everything per channel before the activation is
-// folded into the weights, in double.
+// A convolution and what follows it (batch_norm, bias, factors, a residual sum, an activation, and
+// a last factor and offset) become one fused_conv2d. Everything per channel before the activation
+// is folded into the weights, in double.
 #include <xxhash.h>
 
 #include <algorithm>
@@ -27,9 +27,9 @@ namespace {
 
 using ir::VarId;
 
-// Factors for the output channels of a convolution, to be multiplied into its filter.
+// Factors per output channel of a convolution, which its filter is multiplied by.
 struct FilterScale {
-  // Part of the name under which packed filters are kept in users' files: raise it when Apply
+  // Part of the name under which packed filters are kept in users' files: must be raised when Apply
   // gives other bits.
   static constexpr int kVersion = 1;
 
@@ -37,20 +37,20 @@ struct FilterScale {
   int64_t group_rows;  // transposed convolutions: rows of dimension 0 per group; else 0
   std::vector<double> factors;
 
-  // Scales the filter's elements [first, last), which begin at `w`.
+  // Scales the filter's elements [first, last), stored from `w` on.
   void Apply(float* w, int64_t first, int64_t last) const {
     const int64_t window = shape[2] * shape[3];
     for (int64_t at = first; at < last;) {
       const int64_t i = at / window / shape[1], j = at / window % shape[1];
       const int64_t channel = group_rows > 0 ? i / group_rows * shape[1] + j : i;
-      // The elements that share a factor.
+      // The end of the elements that share a factor.
       const int64_t end =
           std::min(last, group_rows > 0 ? (at / window + 1) * window : (i + 1) * shape[1] * window);
       for (; at < end; ++at, ++w)
         *w = static_cast<float>(*w * factors[static_cast<size_t>(channel)]);
     }
   }
-  // Equal for equal scales only.
+  // A text that is equal only for equal scales.
   std::string Fingerprint() const {
     return StrCat("v", kVersion, " ", shape.ToString(), " ", group_rows, " ",
                   XXH3_64bits(factors.data(), factors.size() * sizeof(double)));
@@ -66,8 +66,8 @@ class ConvFuser {
         ops_(program.blocks[static_cast<size_t>(view.block())].ops),
         at_(at) {}
 
-  // Absorbs followers; true when there is something to replace.
-  // An operator that another convolution has taken (`gone`) ends the chain.
+  // Absorbs followers; returns whether there is something to replace. An operator that another
+  // convolution has taken (`gone`) ends the chain.
   bool Grow(const TakenOps& gone) {
     const ir::Op& conv = ops_[at_];
     const std::string& type = conv.type();
@@ -89,7 +89,7 @@ class ConvFuser {
     return !absorbed.empty();
   }
 
-  // The fused operator; new constants are added to the program.
+  // Makes the fused operator, and adds its new constants to the program.
   ir::Op Make() {
     const ir::Op& conv = ops_[at_];
     ir::Op fused = ir::MakeOp(*FindOp(transposed_ ? "fused_conv2d_transpose" : "fused_conv2d"));
@@ -121,7 +121,8 @@ class ConvFuser {
   std::vector<int> absorbed;
 
  private:
-  // An image that tf_pad_v2 has put zeros around, and what the convolution pads instead.
+  // An image that tf_pad_v2 pads with zeros, and the padding with which the convolution does the
+  // same.
   struct Padded {
     VarId image;
     Ints paddings;
@@ -148,7 +149,7 @@ class ConvFuser {
     if (own.size() != 4) return std::nullopt;
     for (size_t i = 0; i < 4; ++i) {
       own[i] += by[2 + i];
-      // A filter's part that lies wholly outside is left to the padding.
+      // Filters that could lie wholly in the padding are left to tf_pad_v2.
       if (own[i] < 0 || own[i] >= filter_->dim(i < 2 ? 2 : 3)) return std::nullopt;
     }
     return Padded{image, own};
@@ -169,7 +170,8 @@ class ConvFuser {
     if (t == "elementwise_mul") done = Multiply(op, false);
     if (t == "elementwise_div") done = Multiply(op, true);
     if (t == "scale") done = Scale(op);
-    if (done && !MayFold()) {  // it would make NaN of other elements than the operators do
+    // The folded filter would give NaN for other elements than the operators do.
+    if (done && !MayFold()) {
       all = before;
       return false;
     }
@@ -179,7 +181,7 @@ class ConvFuser {
   }
   bool MayFold() const {
     const auto fits = [](double v) { return std::isfinite(static_cast<float>(v)); };
-    // One that makes weights 0 would make NaN of infinity.
+    // A factor that makes weights 0 would turn infinity into NaN.
     const auto scales = [](double v) { return v == 0 || std::isnormal(static_cast<float>(v)); };
     return std::all_of(scale_.begin(), scale_.end(), scales) &&
            std::all_of(bias_.begin(), bias_.end(), fits) && fits(out_scale_) && fits(out_shift_);
@@ -213,13 +215,13 @@ class ConvFuser {
     return scaled_ = biased_ = true;
   }
 
-  // A parameter, also seen through a reshape to a known shape: how a bias [C] becomes [1, C, 1, 1].
+  // A parameter, or a reshape of one to a known shape, as for a bias [C] that becomes [1, C, 1, 1].
   const Tensor* ConstantOrReshaped(VarId v) {
     if (view_.writers(v).size() != 1 || !view_.Stable(v)) return context_.Constant(p_, view_, v);
     const ir::Op& op = ops_[static_cast<size_t>(view_.writers(v)[0])];
     if ((op.type() != "reshape2" && op.type() != "reshape") || !op.var_attrs.empty())
       return nullptr;
-    // X is the only input: no variable gives the shape.
+    // X must be the only input: no variable may give the shape.
     for (size_t slot = 0; slot < op.inputs.size(); ++slot)
       if (static_cast<int>(slot) != op.def->FindInput("X") && !op.inputs[slot].empty())
         return nullptr;
@@ -229,7 +231,7 @@ class ConvFuser {
     return &reshaped_.emplace_back(t->Reshaped(shape));
   }
 
-  // The constant operand of X op Y as one value, or one per channel; nullptr when it is neither.
+  // The constant operand of X op Y, of one value or one per channel; nullptr: it is neither.
   const Tensor* Operand(const ir::Op& op, bool y_only) {
     const VarId x = op.In("X")[0], y = op.In("Y")[0];
     if (x == y || (y_only && x != out_)) return nullptr;
@@ -237,7 +239,7 @@ class ConvFuser {
     if (t == nullptr || (t->numel() == 1 && t->rank() <= 4)) return t;
     const int64_t axis = op.Attr<int64_t>("axis");
     const Shape& s = t->shape();
-    if (last_) {  // aligned at the ends, nothing but the channels
+    if (last_) {  // aligned at the last dimension, with no dimensions but the channels
       const bool ends = axis == -1 || (axis == 3 && s.rank() == 1 && x == out_);
       return ends && s.rank() <= 4 && t->numel() == channels_ && s[s.rank() - 1] == channels_
                  ? t
@@ -297,8 +299,9 @@ class ConvFuser {
     return biased_ = true;
   }
 
-  // A sum with a tensor of the same shape. Open dimensions might still differ and broadcast, so
-  // that only the batch may be open, unless both come from one tensor by steps that keep its size.
+  // Absorbs the sum with a tensor of the same shape. Open dimensions might differ and broadcast, so
+  // only the batch may be open, unless both operands derive from one tensor by steps that keep its
+  // sizes.
   bool Residual(const ir::Op& op) {
     if (activated() || linear_after() || residual_ || transposed_) return false;
     const VarId x = op.In("X")[0], y = op.In("Y")[0], other = x == out_ ? y : x;
@@ -311,14 +314,14 @@ class ConvFuser {
     return true;
   }
 
-  // Both have the batch, rows and columns of one tensor that they are computed from.
+  // Whether both derive from one tensor with its batch, rows and columns.
   bool SizesAreEqual(VarId a, VarId b) {
     const std::vector<VarId> from = SameSizes(a), others = SameSizes(b);
     return std::any_of(from.begin(), from.end(), [&](VarId v) {
       return view_.Stable(v) && std::find(others.begin(), others.end(), v) != others.end();
     });
   }
-  // `v`, and the tensors that it is computed from with the same batch, rows and columns.
+  // `v`, and the tensors from which it is computed with the same batch, rows and columns.
   std::vector<VarId> SameSizes(VarId v) {
     constexpr size_t kMostSteps = 16;
     std::vector<VarId> found{v};
@@ -330,7 +333,7 @@ class ConvFuser {
     }
     return found;
   }
-  // The input of batch, rows and columns of the output; kNoVar when that is not certain.
+  // The input that has the output's batch, rows and columns; kNoVar: unknown.
   VarId SameSizeInput(const ir::Op& op) {
     if (!op.var_attrs.empty() || op.inputs.empty() || op.inputs[0].size() != 1) return ir::kNoVar;
     if (op.def->has(kElementwise)) return op.inputs[0][0];
@@ -352,7 +355,7 @@ class ConvFuser {
     }
     return op.In("Input")[0];
   }
-  // A constant of one number, or of one for each channel of a 4-D operand.
+  // Whether `v` is a constant of one number, or of one number per channel of a 4-D operand.
   bool IsPerChannel(VarId v, const ir::Op& op) {
     const Tensor* t = ConstantOrReshaped(v);
     if (t == nullptr || t->rank() > 4) return false;
@@ -364,7 +367,7 @@ class ConvFuser {
     return channel >= 0 && (axis == -1 || axis == 4 - s.rank()) && s[channel] == t->numel();
   }
 
-  // The scaled filter. A filter that has not been read yet is not read here either.
+  // The scaled filter. A filter that is not in memory yet is not read here either.
   Tensor ScaledFilter() const {
     const FilterScale scale{filter_->shape(), transposed_ ? filter_->dim(0) / groups_ : 0, scale_};
     if (const auto contents = ContentsToCome(*filter_)) {

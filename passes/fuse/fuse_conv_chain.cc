@@ -1,6 +1,7 @@
 // Consecutive pointwise and depthwise convolutions become one operator that computes the
-// intermediate results a few rows at a time, when those exceed a core's cache. In bfloat16, two
-// pointwise ones do: the result between them is rounded where it is made, and never in memory.
+// intermediate results a few rows at a time, if these exceed a core's cache. In bfloat16 two
+// pointwise ones are fused likewise: the intermediate result is rounded as it is computed, and is
+// never in memory.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -79,7 +80,7 @@ class ChainFuser {
   std::vector<int> absorbed;
 
  private:
-  // Appends the only reader of the chain's result, if it is such a convolution.
+  // Appends the only reader of the chain's result, if it is a convolution of the wanted kind.
   bool Append(const TakenOps& gone, bool depthwise) {
     const ir::Op& last = ops_[chain_.back()];
     const VarId between = last.Out("Output")[0];
@@ -120,8 +121,8 @@ class ChainFuser {
            std::all_of(pads.begin(), pads.end(), [](int64_t pad) { return pad == 0; });
   }
 
-  // With open sizes the kernel decides at run time. The pass then takes chains like those of the
-  // first layers only: they have many pixels, so that stripes nearly always pay.
+  // For open sizes the kernel decides at run time. Then the pass takes only chains like those of
+  // the first layers, whose images have so many pixels that stripes nearly always pay.
   bool Pays(bool project) {
     const Shape& between = p_.vars[ops_[chain_[0]].Out("Output")[0]].shape;
     const Shape& rows = p_.vars[ops_[chain_[1]].Out("Output")[0]].shape;
@@ -143,7 +144,7 @@ class ChainFuser {
   const GraphView& view_;
   std::vector<ir::Op>& ops_;
   const int at_;
-  bool bf16_ = false;       // they multiply in bfloat16
+  bool bf16_ = false;       // whether they multiply in bfloat16
   std::vector<int> chain_;  // positions
 };
 

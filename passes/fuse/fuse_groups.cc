@@ -24,8 +24,9 @@ class ProgramWriter {
   ProgramWriter(const std::vector<ir::Op>& block, const std::vector<ElementOp>& elements)
       : block_(block), elements_(elements) {}
 
-  // `members` in order; `outs`: the results that other operators read, the last member's first.
-  // `axes`: how many dimensions make a row of fused_rows; 0: the operator is fused_elementwise.
+  // `members`: in order. `outs`: the results that other operators read, the last member's first.
+  // `axes`: the number of dimensions that make a row of fused_rows; 0: the operator is
+  // fused_elementwise.
   ir::Op Write(const std::vector<int>& members, const std::vector<VarId>& inputs,
                const std::vector<VarId>& outs, int axes) {
     for (VarId v : inputs) value_.emplace(v, next_++);
@@ -79,13 +80,13 @@ class ProgramWriter {
       return AddKind(op, values);
     }
     std::vector<AttrValue> attrs = op.attrs;
-    for (size_t i = 0; i < attrs.size(); ++i)  // which dimensions are reduced, `axes` says
+    for (size_t i = 0; i < attrs.size(); ++i)  // `axes` says which dimensions are reduced
       if (!IsNumber(attrs[i])) attrs[i] = op.def->attrs()[i].default_value;
     PackNumbers(*op.def, attrs, &values);
     return AddKind(op, values);
   }
   int64_t AddKind(const ir::Op& op, const Floats& values) {
-    // Numbers are compared by their bits: NaN has no place in an order.
+    // Numbers are compared by their bits, since NaN cannot be ordered.
     std::vector<uint64_t> bits;
     for (double x : values) bits.push_back(std::bit_cast<uint64_t>(x));
     const auto [it, added] =
@@ -122,7 +123,7 @@ class GroupFuser {
     for (const FusedGroup& group : groups) Fuse(group.members, group.axes);
     if (nodes_.empty()) return false;
     auto& ops = p_.blocks[static_cast<size_t>(view_.block())].ops;
-    std::vector<int> alone;  // the operator of each single node
+    std::vector<int> alone;  // the operator of each node that has one alone
     for (int i = 0; i < order_.size(); ++i) {
       int& node = node_of_[static_cast<size_t>(i)];
       if (node >= 0) continue;
@@ -147,7 +148,7 @@ class GroupFuser {
 
  private:
   void Fuse(const std::vector<int>& group, int axes) {
-    // From the end, so that unused results are left out.
+    // Goes from the end, so that unused results are left out.
     std::vector<int> live;
     std::vector<VarId> outs;
     std::unordered_map<VarId, bool> needed;

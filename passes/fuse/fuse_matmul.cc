@@ -1,5 +1,5 @@
-// A matrix product and what follows it — a factor, a bias along the last dimension, a residual sum,
-// an activation — become one fused_matmul.
+// A matrix product and what follows it (a factor, a bias along the last dimension, a residual sum,
+// an activation) become one fused_matmul.
 #include <optional>
 
 #include "core/op_registry.h"
@@ -13,7 +13,7 @@ namespace {
 
 using ir::VarId;
 
-// Makes a fused_matmul from the product.
+// The attributes and operands of a product, in the terms of fused_matmul.
 struct Product {
   bool trans_x = false, trans_y = false;
   double alpha = 1;
@@ -28,8 +28,8 @@ class MatmulFuser {
         ops_(program.blocks[static_cast<size_t>(view.block())].ops),
         at_(at) {}
 
-  // Absorbs followers; true when there is something to replace.
-  // An operator that another product has taken (`gone`) ends the chain.
+  // Absorbs followers; returns whether there is something to replace. An operator that another
+  // product has taken (`gone`) ends the chain.
   bool Grow(const TakenOps& gone) {
     const ir::Op& op = ops_[static_cast<size_t>(at_)];
     const auto product = AsProduct(op);
@@ -81,7 +81,7 @@ class MatmulFuser {
       return Product{op.Attr<bool>("transpose_X"), op.Attr<bool>("transpose_Y"),
                      op.Attr<double>("alpha")};
     }
-    // mul folds leading dimensions, as fused_matmul does; folded trailing dimensions are refused.
+    // mul folds leading dimensions, as fused_matmul does; trailing ones must not be folded.
     if (op.Attr<int64_t>("x_num_col_dims") != ShapeOf(x).rank() - 1 || ShapeOf(y).rank() != 2)
       return std::nullopt;
     return Product{};
@@ -120,8 +120,8 @@ class MatmulFuser {
     return true;
   }
 
-  // A sum with a tensor of the same shape. Open dimensions might still differ and broadcast, so
-  // that only the batch may be open.
+  // Absorbs the sum with a tensor of the same shape. Open dimensions might differ and broadcast, so
+  // only the batch may be open.
   bool Residual(const ir::Op& op) {
     const VarId x = op.In("X")[0], y = op.In("Y")[0], other = x == out_ ? y : x;
     if (residual_ || x == y || p_.vars[other].dtype != p_.vars[out_].dtype) return false;

@@ -1,5 +1,5 @@
 // Element-wise operators with reshapes between them become one fused_elementwise: a reshape moves
-// no element, so that a loop goes on over it.
+// no element, so that one loop can cross it.
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -46,7 +46,7 @@ class ReshapedGroups {
  private:
   const ElementOp& op(int at) const { return ops_[static_cast<size_t>(at)]; }
 
-  // A loop gives the reshaped value alone, no XShape.
+  // Whether the program fetches an output other than the reshaped value: a loop writes no XShape.
   bool ShapeIsFetched(const ir::Op& reshape) const {
     return std::any_of(reshape.outputs.begin() + 1, reshape.outputs.end(), [&](const auto& slot) {
       return std::any_of(slot.begin(), slot.end(),
@@ -63,8 +63,9 @@ class ReshapedGroups {
     return b.views ? b.operands[0] == a.out : from.shape == to.shape;
   }
 
-  // Reshapes that are not needed by their group alone stay views of memory outside of it. Whether
-  // there are some: without them groups are other ones.
+  // Excludes reshapes whose operand or result is needed outside their group, and those of groups
+  // with too many tensors: they stay views. Returns whether there were any, since the groups are
+  // then other ones.
   bool DropViews(const std::vector<std::vector<int>>& groups) {
     bool dropped = false;
     for (const std::vector<int>& group : groups) {

@@ -1,6 +1,6 @@
-// Reductions of rows, with the element-wise operators that make what is reduced or that read the
+// Reductions of rows, with the element-wise operators that compute their operands or read their
 // results, become one fused_rows: a loop that applies all of them to one block of rows after
-// another. A row is what the last dimensions hold.
+// another. A row consists of the last dimensions.
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -19,18 +19,18 @@ namespace {
 
 using ir::VarId;
 
-// Rows of more bytes, and tensors in a loop, leave the first-level cache: then the loop gains
-// nothing, and may lose, as one instruction, what other instructions beside it gain.
+// Longer rows, in bytes, and more tensors in a loop exceed the first-level cache: then the loop
+// gains nothing, and may lose the parallelism of separate instructions.
 constexpr int64_t kMostRowBytes = 16 << 10;
 constexpr size_t kMostTensors = 24;
 
-// The shape of values that are reduced, and the number of its dimensions that make a row.
+// The shape of the reduced values, and the number of its dimensions that make a row.
 struct Domain {
   Shape shape;
   int axes = 0;
   bool operator==(const Domain& o) const { return shape == o.shape && axes == o.axes; }
 
-  Shape Rows(bool keep_dims) const {  // one value each
+  Shape Rows(bool keep_dims) const {  // the shape of one value per row
     Shape rows;
     for (int i = 0; i < shape.rank(); ++i)
       if (i < shape.rank() - axes)
@@ -84,7 +84,7 @@ class RowGroups {
     if (!SamePlace(block_[static_cast<size_t>(producer)], block_[static_cast<size_t>(reader)]) ||
         p_.vars[a.out].dtype != p_.vars[b.out].dtype)
       return false;
-    if (b.axes > 0) return a.axes == 0;  // what it reduces
+    if (b.axes > 0) return a.axes == 0;  // `a` computes what `b` reduces
     const Shape &from = ShapeOf(a), &to = ShapeOf(b);
     if (from == to) return true;
     return std::any_of(domains_.begin(), domains_.end(), [&](const Domain& d) {
@@ -92,7 +92,7 @@ class RowGroups {
     });
   }
 
-  // The number of dimensions that make a row of the group; 0: it is none for fused_rows.
+  // The number of dimensions that make a row of the group; 0: fused_rows cannot compute the group.
   int AxesOf(const std::vector<int>& group) const {
     const auto reduction =
         std::find_if(group.begin(), group.end(), [&](int at) { return op(at).axes > 0; });

@@ -9,11 +9,11 @@ namespace heddle::passes {
 
 namespace {
 
-// The operator as an activation, whatever its numbers are.
+// The operator as an activation, for any values of its numbers.
 std::optional<FusedActivation> Named(const ir::Op& op) {
   const std::string& t = op.type();
   auto number = [&](const char* name) { return op.Attr<double>(name); };
-  // A clip keeps NaN.
+  // A clip keeps NaN, as this relu does.
   constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   if (t == "relu" && op.Attr<bool>("keep_nan")) return FusedActivation{"clip", 0, kNoLimit};
   if (t == "relu" || t == "sigmoid" || t == "tanh") return FusedActivation{t};
@@ -34,8 +34,8 @@ std::optional<FusedActivation> Named(const ir::Op& op) {
 }
 
 // Whether a fused operator with these numbers computes the same as the operator for every x. It
-// multiplies both sides of leaky_relu, so an infinite slope would make NaN of positive numbers; and
-// zeros select the usual constants.
+// multiplies both sides of leaky_relu, so that an infinite slope would give NaN for positive
+// numbers; and zeros stand for the default constants.
 bool MeansTheSame(const FusedActivation& a) {
   const bool numbers =
       std::isfinite(static_cast<float>(a.alpha)) && std::isfinite(static_cast<float>(a.beta));

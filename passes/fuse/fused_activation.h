@@ -13,8 +13,8 @@ struct FusedActivation {
   double alpha = 0, beta = 0;
 };
 
-// `op` as an activation of fused operators; nullopt when they do not know it, or would compute
-// other values for some x, infinities and NaN included.
+// `op` as an activation of fused operators; nullopt: they do not have it, or compute another value
+// for some x, including infinities and NaN.
 std::optional<FusedActivation> AsActivation(const ir::Op& op);
 
 // Sets fuse_activation, fuse_alpha and fuse_beta.

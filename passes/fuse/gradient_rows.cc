@@ -1,6 +1,6 @@
-// A sparse gradient, as lookup_table_grad makes it, is a pair of tensors that are there already:
-// the ids, and the gradients of the rows that they chose. Optimizers take both (kernels/optimizer,
-// GradRows) instead of selected rows, which no device holds: their rows are numbers of the host.
+// A sparse gradient, as lookup_table_grad makes it, consists of two existing tensors: the ids, and
+// the gradients of the rows with these ids. Optimizers take both (kernels/optimizer, GradRows)
+// instead of selected rows, which cannot be on a device, since their row numbers are on the host.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -20,7 +20,7 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-// The rows of a sparse gradient: `grads` holds one for each of `ids`.
+// A sparse gradient: `grads` has one row for each of `ids`.
 struct RowPair {
   VarId ids = kNoVar, grads = kNoVar;
 };
@@ -62,7 +62,7 @@ class RowSplitter {
   }
   bool IsTensor(VarId v) const { return v != kNoVar && p_.vars[v].kind == ir::VarKind::kTensor; }
 
-  // The operator that writes `v`, if it has one value, which `reader` alone reads.
+  // The position of the operator that writes `v`, if `v` has one value, which only `reader` reads.
   int WriterFor(VarId v, int reader) const {
     if (v == kNoVar || !view_.Stable(v) || view_.writers(v).size() != 1 ||
         view_.readers(v).size() != 1 || view_.readers(v)[0] != reader ||
@@ -75,7 +75,7 @@ class RowSplitter {
     return fits ? writer : -1;
   }
 
-  // The pair that the operator at `at` puts into selected rows, for a parameter like `param`.
+  // The pair from which the operator at `at` makes selected rows, for a parameter like `param`.
   std::optional<RowPair> PairOf(int at, VarId param) const {
     const ir::Op& op = ops_[static_cast<size_t>(at)];
     if (!IsLookup(op) || !op.Attr<bool>("is_sparse") || op.In("W").size() != 1 ||
@@ -113,7 +113,7 @@ class RowSplitter {
     op.hints = Op(before).hints;
     made_[static_cast<size_t>(before)].push_back(std::move(op));
   }
-  // The parts' tensors behind one another, each as rows of `width` elements; 0: as numbers.
+  // Concatenates the parts, each as rows of `width` elements; 0: as numbers.
   VarId Join(int before, const std::vector<VarId>& parts, const char* stem, int64_t width) {
     Shape shape{-1};
     if (width > 0) shape.push_back(width);
@@ -166,7 +166,7 @@ class RowSplitter {
   const GraphView view_;
   std::vector<ir::Op>& ops_;
   std::vector<bool> gone_;
-  std::vector<std::vector<ir::Op>> made_;  // before the operator at that position
+  std::vector<std::vector<ir::Op>> made_;  // to be inserted before the operator at that position
 };
 
 Result<bool> RunGradientRows(ir::Program& program, PassContext& context) {

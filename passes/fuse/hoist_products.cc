@@ -1,9 +1,9 @@
 // Products of the items that a loop reads turn by turn are computed for all turns at once.
 //
 // A recurrent layer written as a loop takes item t of a sequence in turn t and multiplies it by a
-// matrix. That does not wait for the turn before: before the loop, the whole sequence is multiplied
-// at once, and the turn takes item t of the product. That is only done where the loop is known to
-// read the sequence to its end, or half of it: less would be computed turn by turn.
+// matrix. That does not depend on the turn before: the whole sequence is multiplied before the
+// loop, and the turn takes item t of the product. This is only done if the loop is known to read at
+// least half of the sequence: for less, the products turn by turn cost less.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -21,17 +21,17 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-// A product has at most this many times as many columns as its sequence, since all of it lies in
+// A product has at most this many times as many columns as its sequence, since all of it is in
 // memory while the loop runs.
 constexpr int64_t kMostGrowth = 16;
 
-// Item `index` of `sequence` along an axis, as an operator of the body takes it.
+// Item `index` of `sequence` along an axis, as an operator of the body selects it.
 struct Selection {
   VarId sequence = kNoVar, index = kNoVar;
   int64_t axis = 0;
-  int at = 0;             // the operator
-  const char* data = "";  // its slot of the sequence; "": it reads a list made of the sequence
-  int squeeze = -1;       // the operator that drops the axis, -1: none
+  int at = 0;             // the position of the operator
+  const char* data = "";  // its slot for the sequence; "": it reads a list made of the sequence
+  int squeeze = -1;       // the position of the operator that drops the axis; -1: none
 };
 
 class ProductHoister {
@@ -61,8 +61,8 @@ class ProductHoister {
            op.device.empty() && IsPure(op);
   }
 
-  // `at`: the loop's position before any operators were added in front of it. `added`: the number
-  // of these; those of this product are added to it.
+  // `at`: the loop's position before any operators were inserted in front of it. `added`: the
+  // number of inserted operators, which this call increases.
   bool HoistOne(int block, size_t at, int body, size_t* added) {
     const auto& ops = OpsOf(body);
     if (std::none_of(ops.begin(), ops.end(), IsProduct)) return false;
@@ -131,8 +131,8 @@ class ProductHoister {
       return std::nullopt;
     const int rank = p_.vars[found.sequence].shape.rank();
     if (found.axis < 0) found.axis += rank;
-    // The last axis is the one that is summed over. Where the item keeps the axis, it must be in
-    // front; a product that has it there, too, then keeps it.
+    // The last axis is the one that is summed over. An item that keeps the selected axis must have
+    // it in front; the product then keeps it as well.
     if (found.axis < 0 || found.axis >= rank - 1) return std::nullopt;
     if (found.squeeze >= 0 &&
         ops[static_cast<size_t>(found.squeeze)].Attr<Ints>("axes") != Ints{found.axis})
@@ -153,8 +153,8 @@ class ProductHoister {
     return tensor != kNoVar && outside.Same(tensor, writer, loop) ? tensor : kNoVar;
   }
 
-  // The matrix is one that no turn changes, and the sequence as long as the matrix is high, as far
-  // as the program says; the product is not much larger.
+  // Whether no turn changes the matrix, the sequence's last dimension may equal the matrix's rows,
+  // and the product is not much larger than the sequence.
   bool Fits(const VersionView& inside, const ir::Op& product, const Selection& s) const {
     const VarId matrix = OnlyIn(product, "Y"), out = OnlyOut(product, "Out");
     if (!IsOutside(inside, matrix) || out == kNoVar) return false;
@@ -168,7 +168,7 @@ class ProductHoister {
            p_.vars[s.sequence].dtype == p_.vars[matrix].dtype;
   }
 
-  // The loop counts through the sequence, and comes to the end of it, or most of it.
+  // Whether the loop's counter runs through at least half of the sequence.
   bool IsReadToTheEnd(const VersionView& outside, const VersionView& inside, const ir::Op& loop,
                       int at, const CountedLoop& counted, const Selection& s) const {
     const auto index = CountedAt(p_, context_, inside, s.index, s.at);
@@ -187,13 +187,14 @@ class ProductHoister {
       KnownTurns(scalars, loop, at, counted, true);
       return true;
     }
-    // As many turns as a shape says, if nothing but shapes decides whether there is a first one.
+    // A shape gives the number of turns, and nothing but shapes decides whether there is a first
+    // one.
     return counted.limits.size() == 1 && ComesOfShapes(outside, limit->bound, at) &&
            ComesOfShapes(outside, OnlyIn(loop, "Condition"), at) &&
            scalars.At(limit->counter, at, true).has_value();
   }
 
-  // `v` is computed from constants and shapes alone, and from at least one shape.
+  // Whether `v` is computed from constants and shapes alone, and from at least one shape.
   bool ComesOfShapes(const VersionView& view, VarId v, int at) const {
     int shapes = 0, left = 64;
     return Trace(view, v, at, &shapes, &left) && shapes > 0;
@@ -215,8 +216,8 @@ class ProductHoister {
     });
   }
 
-  // The operator that adds a row to the product, if no turn changes the row and nothing else reads
-  // the product; -1: there is none.
+  // The position of the operator that adds a row to the product, if no turn changes the row and
+  // nothing else reads the product; -1: there is none.
   int Bias(const VersionView& inside, int product) const {
     const auto& ops = OpsOf(inside.block());
     const VarId out = OnlyOut(ops[static_cast<size_t>(product)], "Out");
@@ -245,7 +246,7 @@ class ProductHoister {
     (*slots)[static_cast<size_t>(slot)] = {v};
   }
 
-  // Returns the number of operators that it puts in front of the loop.
+  // Moves the product; returns the number of operators that it inserts before the loop.
   size_t Hoist(int block, int at, int body, int product, const VersionView& inside,
                const Selection& s) {
     const int bias = Bias(inside, product);
@@ -279,8 +280,8 @@ class ProductHoister {
     return count;
   }
 
-  // Operators that take the item of the product `all` in the way in which the item of the sequence
-  // was taken.
+  // Operators that select an item of the product `all` as the body selected the item of the
+  // sequence.
   std::vector<ir::Op> Take(int body, VarId all, VarId out, const Selection& s, const Shape& shape) {
     const ir::Op& like = OpsOf(body)[static_cast<size_t>(s.at)];
     std::vector<ir::Op> ops;

@@ -1,6 +1,6 @@
 // The projections of one tensor to queries, keys and values become one product with concatenated
 // weights. Attention reads its operands inside the result, without a copy. This saves calls, not
-// arithmetic, and therefore pays for small products only.
+// arithmetic, and is therefore limited to small products.
 #include <algorithm>
 #include <optional>
 
@@ -17,14 +17,14 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-// The limit for the concatenated weights. Above it, one product was never faster than three
-// (BERT-base, 0.97 to 0.99; Swin-like, 0.94), and the concatenation slowed loading down.
+// The limit for the concatenated weights in bytes. Above it, one product was never faster than
+// three (BERT-base: 0.97 to 0.99; Swin-like: 0.94), and the concatenation slowed down loading.
 constexpr int64_t kMostWeightBytes = 256 << 10;
 
 // matmul -> (bias) -> reshape2 to [.., .., heads, depth] -> an operand of attention.
 struct Branch {
   const char* operand = nullptr;  // Q, K or V
-  size_t index = 0;               // of the operand, among those
+  size_t index = 0;               // of the operand, among Q, K and V
   int matmul = -1, add = -1, reshape = -1;
   VarId x = kNoVar, weight = kNoVar, bias = kNoVar;
   int64_t heads = 0, depth = 0;
@@ -65,8 +65,8 @@ class ProjectionMerger {
     const char* const operands[] = {"Q", "K", "V"};
     for (size_t i = 0; i < 3; ++i)
       if (auto branch = BranchOf(at, operands[i], i)) branches.push_back(*branch);
-    // The largest set of projections of one tensor: keys and values may come from another tensor
-    // than the queries.
+    // Finds the largest set of projections of one tensor: keys and values may come from another
+    // tensor than the queries.
     std::vector<Branch> chosen;
     for (const Branch& like : branches) {
       std::vector<Branch> group;
@@ -101,14 +101,15 @@ class ProjectionMerger {
     return b.matmul >= 0 && TakeProduct(Op(b.matmul), &b) ? std::optional(b) : std::nullopt;
   }
 
-  // The operator that writes `v`, if `reader` is its only reader; else -1.
+  // The position of the operator that writes `v`, if `reader` is the only reader; else -1.
   int OnlyWriter(VarId v, int reader) {
     if (v == kNoVar || view_.OnlyReader(v, context_) != reader) return -1;
     const int at = view_.writers(v)[0];
     return Op(at).var_attrs.empty() && !gone_[static_cast<size_t>(at)] ? at : -1;
   }
 
-  // A reshape to [a, b, heads, depth], where all of the last dimension becomes heads and depth.
+  // Whether the operator reshapes to [a, b, heads, depth], with heads and depth made of the whole
+  // last dimension.
   bool PartsHeads(const ir::Op& op, Branch* b) const {
     for (const char* slot : {"Shape", "ShapeTensor"})
       if (!op.In(slot).empty()) return false;
@@ -152,7 +153,7 @@ class ProjectionMerger {
     return t != nullptr && t->dtype() == DType::kF32 && t->shape() == shape;
   }
 
-  // All projections can be computed at the position of the first one.
+  // Whether both projections can be part of one product, at the position of the first.
   bool Alike(const Branch& a, const Branch& b) {
     return a.x == b.x && a.heads == b.heads && a.depth == b.depth &&
            view_.Unchanged(a.x, std::min(a.matmul, b.matmul), std::max(a.matmul, b.matmul)) &&

@@ -1,5 +1,5 @@
-// Products of one tensor by constant matrices become one operator, which has an output for each:
-// one call instead of several, and one loop that threads share. Nothing is split afterwards.
+// Products of one tensor by constant matrices become one operator with one output for each: one
+// call instead of several, and one loop that threads share. Results need not be split.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -20,12 +20,12 @@ namespace {
 using ir::kNoVar;
 using ir::VarId;
 
-// The limit for the matrices of one operator. What is merged is overhead per call; larger products
-// make that up, and threads had better take one each.
+// The limit for the matrices of one operator, in bytes. Merging saves the overhead of calls, which
+// is negligible for larger products; threads compute those better one each.
 constexpr int64_t kMostProductBytes = 256 << 10;
-// Multiplications of one product; more take longer than a call by far.
+// The most multiplications of one product; more take much longer than a call.
 constexpr int64_t kMostWork = 1 << 19;
-// Results must not lie about for long before they are read.
+// The most operators between two products, since results that are read much later leave the cache.
 constexpr int kMostApart = 100;
 constexpr size_t kMostProducts = 16;
 
@@ -122,8 +122,8 @@ class ProductMerger {
     return t != nullptr && t->dtype() == DType::kF32;
   }
 
-  // The end of the longest group that begins with `begin`: all of it can be computed where that
-  // one stands.
+  // The end of the longest group that begins with `begin`, all of which can be computed at its
+  // position.
   size_t GroupEnd(const std::vector<MergeableProduct>& products, size_t begin) const {
     const MergeableProduct& first = products[begin];
     size_t end = begin + 1;

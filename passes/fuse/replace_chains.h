@@ -1,4 +1,4 @@
-// The frame of fusion passes that replace a chain of operators by one.
+// Base of fusion passes that replace a chain of operators by one.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace heddle::passes {
 
-// The operators of a block that a chain may not take: others have taken them, or they run at
+// The operators of a block that a chain must not take: others have taken them, or they run at
 // another place than the chain's first one.
 class TakenOps {
  public:
@@ -36,16 +36,16 @@ class TakenOps {
  private:
   std::vector<bool> gone_;
   const bool one_place_;
-  std::vector<size_t> place_;  // by operator; empty: all have one
+  std::vector<size_t> place_;  // by operator; empty: all have the same
   size_t first_ = 0;
 };
 
-// Goes through the context's block; for each operator that no chain has taken yet a Fuser is made,
-// as Fuser(program, context, view, position, more...). Its Grow(gone) says whether there is a chain
-// that begins there, and fills `absorbed` with the positions that follow (operators that are `gone`
-// belong to others, or run at another place); Make() gives the operator that takes the chain's
-// place, where its last one stood. A chain stays whose operators would read other values there.
-// True when something was replaced.
+// Visits the operators of the context's block. For each that no chain has taken yet it makes a
+// Fuser(program, context, view, position, more...). Its Grow(gone) returns whether a chain begins
+// there, and fills `absorbed` with the positions that follow (operators that are `gone` belong to
+// other chains, or run at another place); its Make() gives the operator that replaces the chain, at
+// the position of the last one. A chain stays if its operators would read other values there.
+// Returns whether something was replaced.
 template <typename Fuser, typename... More>
 bool ReplaceChains(ir::Program& program, PassContext& context, const More&... more) {
   const GraphView view(program, context);

@@ -1,8 +1,8 @@
-// Loops carry variables in the layout that their bodies compute in.
+// Loops carry variables in the layout in which their bodies compute.
 //
 // channels_last leaves a body that begins with a transpose of a carried variable and ends with the
 // inverse transpose of its next value. Then the loop carries the transposed variable instead: both
-// transposes are executed once, before the loop and behind it, and not in each iteration.
+// transposes are executed once, before and after the loop, and not in each turn.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -40,9 +40,9 @@ bool AreInverse(const ir::Op& a, const ir::Op& b) {
 // A carried variable and the positions of the body's operators that change its layout.
 struct Carried {
   VarId var = kNoVar;
-  size_t enter = 0;  // transposes it; no other operator reads it
+  size_t enter = 0;  // transposes the variable; no other operator reads it
   size_t leave = 0;  // transposes its next value back
-  size_t last = 0;   // writes that to the variable: an assign, or `leave` itself
+  size_t last = 0;   // writes the result to the variable: an assign, or `leave` itself
 };
 
 class LayoutCarrier {
@@ -66,7 +66,7 @@ class LayoutCarrier {
 
   bool Run() {
     bool changed = false;
-    // Inner loops first: what they put around themselves may belong to both ends of an outer one.
+    // Inner loops first: transposes that they move out may be at both ends of an outer body.
     for (size_t b = p_.blocks.size(); b-- > 0;)
       for (size_t at = 0; at < p_.blocks[b].ops.size(); ++at)
         for (std::optional<Carried> carried; (carried = Find(p_.blocks[b].ops[at])); changed = true)
@@ -75,7 +75,7 @@ class LayoutCarrier {
   }
 
  private:
-  // No gradient goes back through its steps, and no other operator runs its body.
+  // Whether the operator is a loop without a gradient, whose body no other operator runs.
   bool IsLoop(const ir::Op& op) const {
     if (op.type() != "while" || op.has_control_edges() || !op.var_attrs.empty()) return false;
     const std::vector<int> bodies = op.SubBlocks();
@@ -104,7 +104,7 @@ class LayoutCarrier {
     return std::nullopt;
   }
 
-  // Finds what gives the variable its next value.
+  // Finds the operators that give the variable its next value.
   std::optional<Carried> Complete(const VersionView& view, const std::vector<ir::Op>& ops, int body,
                                   Carried c) const {
     const ir::Var& var = p_.vars[c.var];
@@ -143,15 +143,16 @@ class LayoutCarrier {
           if (v != kNoVar && read_[v]) return true;
     return false;
   }
-  // The first transpose's result is read before the assignment, by operators of the body alone.
+  // Whether the first transpose's result is read before the assignment, by operators of the body
+  // alone.
   static bool IsReadBefore(const VersionView& view, VarId turned, const Carried& c) {
     if (view.writes(turned).size() != 1) return false;
     const auto readers = view.Readers(turned, static_cast<int>(c.enter));
     return readers && std::all_of(readers->begin(), readers->end(),
                                   [&c](int at) { return static_cast<size_t>(at) < c.last; });
   }
-  // The body works on one transposed variable of its own, which at its end holds what the next
-  // iteration's first transpose would make: an inner loop carries it.
+  // Whether the body updates one transposed variable of its own, which at its end holds what the
+  // first transpose would make in the next turn: an inner loop carries it.
   bool IsCarriedItself(const VersionView& view, VarId turned, const Carried& c) const {
     const auto writes = view.writes(turned), reads = view.reads(turned);
     const ir::Var& var = p_.vars[turned];
@@ -161,7 +162,7 @@ class LayoutCarrier {
            reads.front() > enter;
   }
 
-  // `at`: the loop's position in the block, which moves on by one.
+  // `at`: the loop's position in the block, which increases by one.
   void Move(const Carried& c, ir::Block* block, size_t* at) {
     ir::Op& loop = block->ops[*at];
     auto& ops = p_.blocks[static_cast<size_t>(loop.SubBlocks()[0])].ops;
@@ -211,10 +212,10 @@ class LayoutCarrier {
 
   ir::Program& p_;
   PassContext& context_;
-  std::vector<int> runs_;   // per block: operators that run it
-  std::vector<bool> read_;  // per variable of the program as it came: by somebody
-  // Each loop whose body transposes costs a look at all operators. Beyond this many looks, loops
-  // stay as they are.
+  std::vector<int> runs_;   // per block: the number of operators that run it
+  std::vector<bool> read_;  // per variable of the original program: it is read
+  // Each loop whose body transposes costs one visit of all operators. After this many visits, the
+  // remaining loops stay as they are.
   static constexpr size_t kMostLooks = size_t{1} << 24;
   size_t ops_ = 0, looks_ = 0;
 };

@@ -1,11 +1,11 @@
 // Moves the convolutional parts of a network to channels last: in this layout convolutions need no
 // reordering, and per-channel operands are rows.
 //
-// One scan over a block. A 4-D variable gets a twin with channels last when an operator produces it
-// that way; readers that can take the twin do, for the others it is transposed back once. Feeds are
-// transposed once on entry. Channel shuffles by reshape, transpose and reshape keep channels last.
-// Lines of rank 3 have twins, too: 1-D convolutions are convolutions of planes of one row, between
-// which the row's dimension is taken away and put in again.
+// The pass visits a block once. A 4-D variable gets a twin with channels last if an operator can
+// write it so; readers that can take the twin do, for the others it is transposed back once. Feeds
+// are transposed once. Channel shuffles by reshape, transpose and reshape keep channels last. 3-D
+// variables have twins too: 1-D convolutions are convolutions of images of one row, before and
+// after which the row's dimension is inserted and removed.
 #include <map>
 #include <optional>
 #include <set>
@@ -61,7 +61,7 @@ class LayoutRewriter {
   }
 
  private:
-  // There are at least two convolutions, one after another or from iteration to iteration, or one
+  // Whether the block has at least two convolutions, one after another or from turn to turn, or one
   // of an image whose channels were last before a transpose; and no gradients, which read the
   // variables that this pass replaces.
   bool Worthwhile(const std::vector<ir::Op>& ops) const {
@@ -79,8 +79,8 @@ class LayoutRewriter {
     return convolutions >= 2;
   }
 
-  // Whether a transpose made the image, and all dimensions behind its channels were ones before:
-  // its memory already has channels last.
+  // Whether a transpose made the image, and all dimensions after its channels were 1 before: the
+  // memory already has channels last.
   bool IsTransposed(const std::vector<ir::Op>& ops, VarId v) const {
     if (v == ir::kNoVar || !view_.SingleWriter(v)) return false;
     const ir::Op& writer = ops[static_cast<size_t>(view_.writers(v)[0])];
@@ -105,7 +105,7 @@ class LayoutRewriter {
   bool Is4D(VarId v) const { return RankOf(v) == 4; }
   bool IsImage(VarId v) const { return RankOf(v) == 3 || RankOf(v) == 4; }
   bool HasTwin(VarId v) const { return twin_.count(v) > 0; }
-  // The dimension of the twin that is dimension `dim` of the image; -1 when there is none.
+  // The dimension of the twin that corresponds to dimension `dim` of the image; -1: out of range.
   int64_t Moved(VarId v, int64_t dim) const {
     const int64_t rank = RankOf(v);
     if (dim < -rank || dim >= rank) return -1;
@@ -138,7 +138,7 @@ class LayoutRewriter {
     return op;
   }
 
-  // The twin of v; transposes v when there is none.
+  // The twin of `v`, which is made by a transpose if there is none yet.
   VarId Twin(VarId v) {
     if (auto it = twin_.find(v); it != twin_.end()) return it->second;
     const VarId t = NewTwin(v);
@@ -147,7 +147,7 @@ class LayoutRewriter {
     return t;
   }
 
-  // Makes v itself available, for readers that need channels second.
+  // Makes `v` itself available, for readers that need the usual layout.
   void Restore(VarId v) {
     if (v == ir::kNoVar || !HasTwin(v) || present_.count(v) > 0) return;
     present_.insert(v);
@@ -159,8 +159,8 @@ class LayoutRewriter {
     });
   }
 
-  // The operator gives its variables new values, which have no twins: variables that a loop
-  // carries are written after they have been read.
+  // Forgets the twins of variables that the operator overwrites: variables that a loop carries are
+  // written after they have been read.
   void ForgetWritten(const ir::Op& op) {
     const auto forget = [this](VarId v) {
       twin_.erase(v);
@@ -173,7 +173,7 @@ class LayoutRewriter {
     });
   }
 
-  // Emits the operator on twins; false when it cannot be or does not pay.
+  // Rewrites the operator to use twins; false: it cannot, or that does not pay.
   bool Rewrite(ir::Op& op) {
     if (op.def->has(kControlFlow) || op.outputs.empty() || !op.var_attrs.empty()) return false;
     for (VarId v : op.outputs[0])
@@ -191,7 +191,7 @@ class LayoutRewriter {
     else
       done = Reduces(op) || Slices(op) || ChangesRank(op);
     if (!done) return false;
-    // A variable may be another operand of the operator, too, which it reads as it is.
+    // A variable may also be another operand of the operator, which is read in the usual layout.
     for (const auto& slot : op.inputs)
       for (VarId v : slot) Restore(v);
     for (VarId& v : op.outputs[0]) v = NewTwin(v);
@@ -212,7 +212,7 @@ class LayoutRewriter {
     return false;
   }
 
-  // An output that nobody reads is dropped; it would be declared with channels second.
+  // Drops optional outputs that nobody reads, which would be declared with the usual layout.
   void DropUnread(ir::Op& op) {
     for (size_t s = 1; s < op.outputs.size(); ++s)
       if ((op.def->outputs()[s].flags & kOptional) != 0)
@@ -244,8 +244,8 @@ class LayoutRewriter {
     return true;
   }
 
-  // The other operand of a broadcast with a twin of that rank: a twin, a number, or a constant per
-  // channel.
+  // The operand that a broadcast with a twin of rank `rank` uses in place of `v`: its twin, a
+  // number, or a constant per channel; nullopt: it is none of these.
   std::optional<VarId> Beside(VarId v, int64_t axis, int rank) {
     if (HasTwin(v) || (RankOf(v) == rank && !p_.vars[v].persistable)) {
       if (RankOf(v) != rank) return std::nullopt;
@@ -256,7 +256,7 @@ class LayoutRewriter {
     if (t->numel() == 1 && t->rank() <= 1) return v;
     const Shape& s = t->shape();
     const bool vector = s.rank() == 1 && axis == 1;
-    // All dimensions are ones but that of the channels.
+    // All dimensions except that of the channels are 1.
     const bool aligned = s.rank() == rank || (s.rank() == rank - 1 && (axis == -1 || axis == 1));
     const bool column = aligned && s[s.rank() - rank + 1] == t->numel();
     if (!vector && !column) return std::nullopt;
@@ -272,8 +272,8 @@ class LayoutRewriter {
     const int64_t axis = op.Attr<int64_t>("axis");
     const bool both = RankOf(x) == rank && RankOf(y) == rank;
     if ((both && axis > 0) || RankOf(op.outputs[0][0]) != rank) return false;
-    // A second operand of lower rank counts from `axis`; a first one is the smaller with axis -1
-    // only.
+    // A second operand of lower rank is aligned by `axis`; the first may have the lower rank only
+    // if axis is -1.
     if (RankOf(x) != rank && axis >= 0) return false;
     auto a = Beside(x, axis, rank), b = a ? Beside(y, axis, rank) : std::nullopt;
     if (!a || !b) return false;
@@ -283,7 +283,8 @@ class LayoutRewriter {
     return true;
   }
 
-  // A sum, a mean and the like over dimensions that stay as ones.
+  // Whether the operator is a sum, a mean or the like that keeps the reduced dimensions as 1;
+  // rewrites it.
   bool Reduces(ir::Op& op) {
     static const std::set<std::string> types{"reduce_max", "reduce_mean", "reduce_min",
                                              "reduce_sum"};
@@ -298,7 +299,7 @@ class LayoutRewriter {
     return true;
   }
 
-  // A part of an image, whose bounds are attributes.
+  // Whether the operator is a slice of an image whose bounds are attributes; rewrites it.
   bool Slices(ir::Op& op) {
     if (op.type() != "slice" || !HasTwin(op.In("Input")[0]) || HasOtherInputs(op, "Input") ||
         OtherOutputs(op) || !op.Attr<Ints>("decrease_axis").empty())
@@ -311,7 +312,8 @@ class LayoutRewriter {
     return true;
   }
 
-  // Takes a row's dimension from planes of one row, or a column's, or puts it into lines.
+  // Whether the operator removes the row's or the column's dimension of 1 from an image, or inserts
+  // one; rewrites it.
   bool ChangesRank(ir::Op& op) {
     const bool takes = op.type() == "squeeze2";
     if ((!takes && op.type() != "unsqueeze2") || !HasTwin(op.In("X")[0]) ||
@@ -322,9 +324,9 @@ class LayoutRewriter {
     Ints axes = op.Attr<Ints>("axes");
     if (axes.size() != 1 || RankOf(x) != (takes ? 4 : 3) || RankOf(out) != (takes ? 3 : 4))
       return false;
-    const int64_t at = axes[0] < 0 ? axes[0] + 4 : axes[0];  // in the plane
+    const int64_t at = axes[0] < 0 ? axes[0] + 4 : axes[0];  // in the image
     if (at != 2 && at != 3) return false;
-    // A squeeze leaves a dimension alone that is not one.
+    // A squeeze keeps a dimension that is not 1.
     if (takes && p_.vars[x].shape[static_cast<int>(at)] != 1) return false;
     op.attrs[op.def->FindAttr("axes")] = Ints{at - 1};
     DropUnread(op);
@@ -350,16 +352,15 @@ class LayoutRewriter {
     return true;
   }
 
-  // An operator of that type with one input and one output that matters.
+  // Whether the operator has this type, one input, and one output that is used.
   bool Moves(const ir::Op& op, const char* type) const {
     return op.type() == type && op.var_attrs.empty() && !OtherOutputs(op) &&
            !HasOtherInputs(op, "X");
   }
   int Next(const ir::Op& op) const { return view_.OnlyReader(op.outputs[0][0], context_); }
 
-  // A channel shuffle: reshape to [n, groups, c, h, w], transpose to [n, c, groups, h, w],
-  // reshape to [n, channels, h, w]. The same with channels last, where `reshape` is the first of
-  // the three.
+  // Rewrites a channel shuffle for channels last: `reshape` to [n, groups, c, h, w], a transpose to
+  // [n, c, groups, h, w], and a reshape to [n, channels, h, w].
   bool Shuffle(ir::Op& reshape, std::vector<ir::Op>& ops) {
     if (!Moves(reshape, "reshape2") || !HasTwin(reshape.In("X")[0])) return false;
     const int second = Next(reshape);
@@ -398,10 +399,10 @@ class LayoutRewriter {
   PassContext& context_;
   const GraphView view_;
   std::vector<ir::Op> out_;
-  std::string device_;   // where what is added runs: with the operator that needs it
+  std::string device_;   // where added operators run: with the operator that needs them
   std::set<int> moved_;  // operators that have been moved ahead
   std::map<VarId, VarId> twin_;
-  std::map<VarId, std::string> home_;  // of a variable with a twin: where that is written
+  std::map<VarId, std::string> home_;  // where a variable with a twin is written
   std::set<VarId> present_;            // variables with a twin that also exist themselves
   bool changed_ = false;
 };

@@ -1,6 +1,6 @@
-// If the user allows it, products with constant weights get operands of bfloat16 on a device with
-// kernels of its own: the weights once, when the program is optimised, what they multiply by a
-// cast.
+// If the user allows it, products with constant weights get bfloat16 operands on a device with
+// kernels of its own: the weights are converted once, when the program is optimised, the other
+// operands by a cast.
 #include <map>
 #include <optional>
 #include <string>
@@ -41,14 +41,14 @@ class ProductHalver {
  private:
   struct Cast {
     VarId out;
-    int at;  // the operator it stands before
+    int at;  // the position of the operator that it precedes
     std::string device;
   };
 
   bool Halve(ir::Op& op, int at, std::vector<ir::Op>* before) {
     if ((op.type() != "fused_matmul" && op.type() != "matmul_v2") || !op.var_attrs.empty())
       return false;
-    if (op.device.starts_with("cpu")) return false;  // lower_precision takes it
+    if (op.device.starts_with("cpu")) return false;  // left to lower_precision
     for (const VarId v : op.In("X"))
       if (p_.vars[v].dtype != DType::kF32) return false;
     const VarId out = op.Out("Out")[0];

@@ -1,6 +1,6 @@
-// If the user allows it, products and convolutions with constant weights multiply in bfloat16,
-// or store the weights as 8-bit integers. Pairs that multiply such are made of what is marked for
-// bfloat16 (fuse_conv_chain).
+// If the user allows it, products and convolutions with constant weights multiply in bfloat16, or
+// store the weights as 8-bit integers. fuse_conv_chain makes pairs of those that are marked for
+// bfloat16.
 #include "core/op_registry.h"
 #include "passes/graph_view.h"
 #include "passes/pass.h"
@@ -53,7 +53,7 @@ class Lowerer {
     return true;
   }
 
-  // Changes the operator to the fused one, which has the attribute for the precision; slots and
+  // Replaces the operator by the fused one, which has the attribute for the precision. Slots and
   // other attributes have the same names.
   bool Convert(ir::Op& op, const char* weights, const char* type) {
     if (!IsConstant(op, weights)) return false;
