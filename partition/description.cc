@@ -12,7 +12,7 @@ namespace {
 using wire::Field;
 using wire::Fields;
 
-// VarType.Type, as far as they are element types.
+// The element type of a VarType.Type.
 DType DTypeOf(uint64_t number) {
   constexpr DType kFirst[] = {DType::kBool, DType::kI16, DType::kI32, DType::kI64,
                               DType::kF16,  DType::kF32, DType::kF64};
@@ -22,7 +22,8 @@ DType DTypeOf(uint64_t number) {
   return DType::kUnknown;
 }
 
-// Calls fn(value) for each number of a repeated scalar field, packed or not. False: damaged.
+// Calls fn(value) for each number of a repeated scalar field, packed or not. False: the field is
+// damaged.
 template <typename Fn>
 bool ForNumbers(const Field& field, Fn&& fn) {
   if (field.wire_type != Field::kBytes) {
@@ -170,7 +171,7 @@ int64_t Variable::elements() const {
   int64_t count = 1;
   for (const int64_t dim : dims) {
     if (dim < 0) continue;
-    // Beyond any memory; costs need no more.
+    // More than any memory, which suffices for costs.
     if (__builtin_mul_overflow(count, dim, &count)) return int64_t{1} << 62;
   }
   return count;
@@ -201,7 +202,7 @@ Result<Description> Description::Parse(std::string_view bytes) {
       return DataLoss("block ", d.blocks_.size() - 1, " of the program is damaged");
   }
   if (d.blocks_.empty()) return DataLoss("the program has no block");
-  // Parents stand before their children, so that nothing here goes round in circles.
+  // Parents must have lower numbers than their children, so that no walk here is endless.
   for (size_t b = 0; b < d.blocks_.size(); ++b)
     if (d.blocks_[b].parent >= static_cast<int>(b))
       return DataLoss("block ", b, " lies in block ", d.blocks_[b].parent);
@@ -306,7 +307,7 @@ std::vector<int> Description::SubBlocks(const Operator& op) const {
 void Description::FindOuterNames() {
   if (blocks_.size() < 2) return;
   outer_names_.resize(blocks_.size());
-  for (size_t b = blocks_.size(); b-- > 0;) {  // those that a block runs stand behind it
+  for (size_t b = blocks_.size(); b-- > 0;) {  // the blocks that a block runs have higher numbers
     std::unordered_set<std::string_view> read, written;
     const auto add = [&](std::string_view name, std::unordered_set<std::string_view>* seen,
                          std::vector<std::string_view>* names) {

@@ -1,8 +1,8 @@
 // A serialized ProgramDesc, read without objects for its messages: names stay in the bytes, and an
-// attribute is read when somebody asks for it. The partition goes by what the file says, not by
-// what heddle makes of it: attributes that are absent, and those that heddle has no use for.
+// attribute is parsed at its use. The partition relies on what the file says, not on what heddle
+// makes of it: attributes that are absent, and those that heddle does not use.
 //
-// Ownership: a Description refers to the bytes it was made of. Threads: any may read.
+// Ownership: a Description refers to the bytes from which it was made. Threads: any may read.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Variable {
   bool dense = true;
   std::vector<int64_t> dims;  // -1: unknown
 
-  int64_t elements() const;  // unknown dimensions count 1
+  int64_t elements() const;  // unknown dimensions count as 1
 };
 
 // One argument of an operator.
@@ -52,18 +52,18 @@ struct Attr {
   std::string_view bytes;  // OpDesc.Attr
 };
 
-// The value of an attribute; nothing for a block, a variable, or a type of a later version.
+// The value of an attribute; nullopt for a block, a variable, or a type of a later version.
 std::optional<Literal> ValueOf(const Attr& attr);
 
 struct BlockText {
   int parent = -1;
-  int forward = -1;  // of a gradient's block: the block that it is the gradient of
+  int forward = -1;  // for the block of a gradient: the forward block
   std::vector<Operator> ops;
   std::vector<Variable> declared;
   std::unordered_map<std::string_view, uint32_t> names;  // of `declared`
 };
 
-// Names that a block, and those it runs, reads and writes and does not declare, each once.
+// The names that a block, or a block that it runs, reads or writes and does not declare, each once.
 struct OuterNames {
   std::vector<std::string_view> reads, writes;
 };
@@ -73,7 +73,7 @@ inline bool IsName(std::string_view name) { return !name.empty() && name != "@EM
 
 class Description {
  public:
-  // kDataLoss: no ProgramDesc.
+  // kDataLoss: the bytes are not a ProgramDesc.
   static Result<Description> Parse(std::string_view bytes);
 
   const std::vector<BlockText>& blocks() const { return blocks_; }
@@ -81,13 +81,13 @@ class Description {
   size_t num_types() const { return types_.size(); }
   const Argument* arguments(const Operator& op) const { return &arguments_[op.first_argument]; }
   const Attr* attrs(const Operator& op) const { return attrs_.data() + op.first_attr; }
-  // Null where the operator has none of that name.
+  // nullptr: the operator has no attribute of that name.
   const Attr* FindAttr(const Operator& op, std::string_view name) const;
-  // The blocks that attributes name.
+  // The blocks that the operator's attributes name.
   std::vector<int> SubBlocks(const Operator& op) const;
-  // For each block. Empty where the program has one block alone.
+  // One entry per block; empty if the program has only one block.
   const std::vector<OuterNames>& outer_names() const { return outer_names_; }
-  // The bytes that were parsed, all of them.
+  // All bytes that were parsed.
   std::string_view bytes() const { return bytes_; }
 
  private:

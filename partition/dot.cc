@@ -1,4 +1,4 @@
-// Groups as a graph in Graphviz's language.
+// Groups as a graph in the language of Graphviz.
 #include <string>
 
 #include "partition/graph.h"

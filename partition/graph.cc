@@ -43,10 +43,10 @@ bool IsOneOf(std::string_view type, const std::string_view (&types)[n]) {
   return std::find(std::begin(types), std::end(types), type) != std::end(types);
 }
 
-// Facts that the type of an operator tells, found once for each type.
+// Facts that follow from an operator's type, computed once for each type.
 struct TypeFacts {
   bool feed = false, fetch = false, effect = false, random = false, dropout = false;
-  // Draws random numbers, unless an attribute says that this is no training.
+  // Draws random numbers, unless an attribute says that the operator is not training.
   bool random_in_training = false;
   bool batch_norm = false;
 };
@@ -103,7 +103,7 @@ std::string_view Reason(Never never) {
   return "";
 }
 
-// Reads the operators one after another.
+// Makes the graph from the operators, in order.
 class Graph::Maker {
  public:
   explicit Maker(Graph* graph)
@@ -127,7 +127,7 @@ class Graph::Maker {
 
   const TypeFacts& facts(OpIndex i) const { return facts_[g_.op(i).type]; }
 
-  // The variable of this block, of one around it, or of none that is called so.
+  // The variable with this name in the block or an outer block, or a new one if none declares it.
   VarId VarOf(std::string_view name) {
     if (const auto at = text_.names.find(name); at != text_.names.end()) return at->second;
     const auto [at, is_new] = others_.emplace(name, static_cast<VarId>(g_.vars_.size()));
@@ -353,16 +353,16 @@ class Graph::Maker {
   const BlockText& text_;
   std::vector<TypeFacts> facts_;
   std::unordered_map<std::string_view, VarId> others_;  // names that the block does not declare
-  std::vector<bool> outer_vars_;                        // of those: a block around it does
+  std::vector<bool> outer_vars_;  // of those: whether an outer block declares it
   std::deque<Variable> undeclared_;
-  std::vector<ValueId> present_;  // of each variable
+  std::vector<ValueId> present_;  // of each variable: its present value
   std::unordered_set<VarId> ever_written_;
   std::vector<VarId> outer_written_;  // in the order of their first writes
   std::vector<std::vector<OpIndex>> reader_lists_;
-  std::vector<OpIndex> marks_;  // the last operator that has an edge from each
+  std::vector<OpIndex> marks_;  // of each operator: the last one that has an edge from it
   std::vector<std::pair<int64_t, OpIndex>> fetches_;
   OpIndex last_ordered_ = kNoOp;
-  // Facts about the operator at hand.
+  // Facts about the present operator.
   std::vector<OpIndex> late_;
   uint32_t makers_ = 0;
   int64_t elements_ = 0;

@@ -1,11 +1,10 @@
-// One block as a graph: operators, values, and the edges that say which operator comes before
-// which.
+// One block as a graph: operators, values, and edges that say which operator precedes which.
 //
-// A value is a variable between two writes: version 0 before the block, one more at each write. A
-// data edge leads from the maker of a value to each reader. An order edge leads from the readers of
-// a version, and from its maker, to the writer of the next one, and from each operator that draws
+// A value is a variable between two writes: version 0 before the block, the next one at each write.
+// A data edge leads from the maker of a value to each reader. An order edge leads from the maker
+// and the readers of a version to the writer of the next one, and from each operator that draws
 // random numbers or has side effects to the next such operator. An operator that runs blocks also
-// reads and writes what they read and write of the variables out here.
+// reads and writes what these read and write of the variables of this block and outer ones.
 //
 // Ownership: a Graph refers to its Description, which must outlive it. Threads: any may read.
 #pragma once
@@ -41,18 +40,18 @@ std::string_view Reason(Never never);
 struct Value {
   VarId var = 0;
   OpIndex maker = kNoOp;
-  bool constant = false;  // of a persistable variable, before anything writes it
-  bool kept = false;      // fetched, or needed outside of an inner block
+  bool constant = false;  // of a persistable variable that nothing has written yet
+  bool kept = false;      // fetched, or needed outside an inner block
   uint32_t first_reader = 0, num_readers = 0;
 };
 
 // An argument that is read or written.
 struct Use {
-  std::string_view slot;  // empty: of a block that the operator runs
+  std::string_view slot;  // empty: the use is in a block that the operator runs
   ValueId value = 0;
 };
 
-// A list for each operator, in one piece.
+// One list per operator, in one allocation.
 template <typename T>
 class Lists {
  public:
@@ -80,12 +79,12 @@ class Graph {
   const Operator& op(OpIndex i) const { return ops_[At(i)]; }
   std::string_view type(OpIndex i) const { return description_.type(op(i).type); }
   Never never(OpIndex i) const { return never_[At(i)]; }
-  // Elements of the largest output but XShape.
+  // The number of elements of the largest output other than XShape.
   int64_t elements(OpIndex i) const { return elements_[At(i)]; }
 
   std::span<const Use> reads(OpIndex i) const { return reads_[At(i)]; }
   std::span<const Use> writes(OpIndex i) const { return writes_[At(i)]; }
-  // Makers of what an operator reads, in the order of its arguments.
+  // The makers of what an operator reads, in the order of its arguments.
   std::span<const OpIndex> makers(OpIndex i) const { return before(i).first(num_makers_[At(i)]); }
   // The makers, then the sources of order edges, ascending.
   std::span<const OpIndex> before(OpIndex i) const { return before_[At(i)]; }
@@ -99,10 +98,10 @@ class Graph {
   const Variable& var(ValueId v) const { return *vars_[values_[v].var]; }
   int64_t bytes(ValueId v) const { return bytes_[v]; }
 
-  // Operators in the order of a depth-first walk from the fetches, then from the rest: each behind
-  // those it needs, one branch behind the other.
+  // The operators in the order of a depth-first walk from the fetches, then from the rest: each
+  // after those that it needs, one branch after the other.
   const std::vector<OpIndex>& walk() const { return walk_; }
-  int32_t place(OpIndex i) const { return places_[At(i)]; }  // in walk()
+  int32_t place(OpIndex i) const { return places_[At(i)]; }  // index in walk()
 
  private:
   class Maker;

@@ -8,11 +8,11 @@ namespace {
 
 struct Growing {
   Group group;
-  int32_t grew_at = 0;  // place of the operator that joined last
-  // Counted only where the target limits them.
+  int32_t grew_at = 0;  // index in the walk of the operator that joined last
+  // Counted only if the target limits them.
   std::unordered_set<ValueId> inputs;
   int64_t outputs = 0;
-  std::vector<OpIndex> refused;  // helpers that would have broken a limit when the group began
+  std::vector<OpIndex> refused;  // helpers that would have exceeded a limit when the group began
 };
 
 class Greedy {
@@ -52,13 +52,13 @@ class Greedy {
   }
 
  private:
-  // The state of a helper's readers.
+  // The readers of a helper.
   struct HelperState {
-    int64_t readers = 0;  // different operators
+    int64_t readers = 0;  // the number of different operators
     bool kept = false;
-    int group = kNoGroup;  // of the readers that are in one
+    int group = kNoGroup;  // the group of those that are in one
     int64_t in_group = 0;
-    bool mixed = false;  // readers are in several
+    bool mixed = false;  // they are in several groups
   };
 
   static size_t At(OpIndex i) { return static_cast<size_t>(i); }
@@ -77,12 +77,12 @@ class Greedy {
     }
   }
 
-  // The groups that feed `i`, directly or through helpers that are in none.
+  // Adds the groups that feed `i`, directly or through helpers that are in no group.
   //
-  // A helper that is free has free readers, so that what lies before it no longer changes: its
-  // groups are found once, when the walk comes by.
+  // What precedes a free helper no longer changes when the walk reaches it, since its readers are
+  // free too: its groups are found once.
   void AddFeeders(OpIndex i, std::vector<int>* groups) const {
-    constexpr size_t kMost = 256;  // of a row of helpers, each of which adds groups
+    constexpr size_t kMost = 256;  // limit for a chain of helpers, each of which adds groups
     const auto add = [&](int group) {
       if (groups->size() < kMost &&
           std::find(groups->begin(), groups->end(), group) == groups->end())
@@ -96,7 +96,7 @@ class Greedy {
   }
 
   void KeepFeeders(OpIndex helper) {
-    // Along a row of helpers they are the same, and kept once.
+    // Along a chain of helpers the groups are the same, and stored once.
     const auto makers = g_.makers(helper);
     if (makers.size() == 1 && owner_[At(makers[0])] == kNoGroup) {
       feeders_[At(helper)] = feeders_[At(makers[0])];
@@ -155,8 +155,8 @@ class Greedy {
     if (unit < 0 || static_cast<int64_t>(growing.group.ops.size()) >= t_.limits.max_group)
       return false;
     CollectHelpers(i, q);
-    // Values connect them: where a helper between them stays outside, merging finds a path through
-    // it.
+    // Values connect the operator with the group: if a helper between them stays outside, Merge
+    // finds the path through it.
     if (!Fits(q)) return false;
     merged_ = added_;
     merged_.push_back(growing.group.ops[0]);
@@ -170,9 +170,9 @@ class Greedy {
     added_in_[At(i)] = round_;
   }
 
-  // Sets added_ to `i` and the free helpers all of whose readers are in group `q` with it.
+  // Sets added_ to `i` and the free helpers all of whose readers are then in group `q`.
   void CollectHelpers(OpIndex i, int q) {
-    ++round_;  // seen_: a helper that has been counted; joining_: its readers among added_
+    ++round_;  // seen_: a helper has been counted; joining_: its readers in added_
     added_.clear();
     Include(i);
     const auto count = [&](OpIndex helper) {
@@ -189,7 +189,7 @@ class Greedy {
     };
     for (size_t k = 0; k < added_.size(); ++k)
       for (const OpIndex p : g_.makers(added_[k])) count(p);
-    // Helpers that the group refused when it began may fit now.
+    // Helpers that the group refused at its beginning may fit now.
     for (const OpIndex helper : groups_[At(q)].refused)
       if (IsFreeHelper(helper) && !helpers_[At(helper)].mixed && helpers_[At(helper)].group == q &&
           seen_[At(helper)] != round_ &&
@@ -200,7 +200,7 @@ class Greedy {
   }
 
   bool IsInside(OpIndex i, int q) const { return owner_[At(i)] == q || added_in_[At(i)] == round_; }
-  // Whether group `q` keeps to the limits of inputs and outputs with added_. Sets what changes.
+  // Whether group `q` with added_ respects the limits of inputs and outputs. Sets the changes.
   bool Fits(int q) {
     new_inputs_.clear();
     lost_inputs_.clear();
@@ -213,7 +213,7 @@ class Greedy {
     for (const OpIndex i : added_)
       for (const Use& use : g_.writes(i))
         if (growing.inputs.contains(use.value)) lost_inputs_.push_back(use.value);
-    // The others are helpers, which nothing outside reads.
+    // The others are helpers, which only the group reads.
     for (const Use& use : g_.writes(added_[0])) more_outputs_ += IsNeededOutside(use.value, 0);
     const auto inputs = static_cast<int64_t>(growing.inputs.size() + new_inputs_.size()) -
                         static_cast<int64_t>(lost_inputs_.size());
@@ -221,13 +221,13 @@ class Greedy {
            growing.outputs + more_outputs_ <= t_.limits.max_outputs;
   }
 
-  // `joining`: how many of its readers join the group; others of the group are counted.
+  // `joining`: the number of its readers that join the group; those already in it are counted.
   bool IsNeededOutside(ValueId v, int64_t joining) const {
     return g_.value(v).kept ||
            readers_inside_[v] + joining < static_cast<int64_t>(g_.readers(v).size());
   }
 
-  // One of added_ reads the value.
+  // Counts a read of the value by an operator of added_.
   void Read(ValueId v, OpIndex reader, int q) {
     const Value& value = g_.value(v);
     if (value_seen_[v] != value_round_) {
@@ -241,7 +241,7 @@ class Greedy {
     if (last_reader_[v] == reader) return;  // an operator may read a value twice
     last_reader_[v] = reader;
     ++value_readers_[v];
-    // The group's own value is an output no longer when its last reader joins.
+    // A value of the group is no longer an output when its last reader joins.
     if (value.maker != kNoOp && owner_[At(value.maker)] == q &&
         !IsNeededOutside(v, value_readers_[v]))
       --more_outputs_;
@@ -272,7 +272,7 @@ class Greedy {
     }
   }
 
-  // Readers of what the group makes, with added_.
+  // Counts the readers of the group's values, with added_.
   void CountInside(int q) {
     ++value_round_;
     for (const OpIndex member : added_)
@@ -329,14 +329,14 @@ class Greedy {
   std::vector<Growing> groups_;
   std::vector<HelperState> helpers_;
   bool limits_values_ = false;
-  std::vector<int> feeders_;  // of each helper, an index; -1: none
+  std::vector<int> feeders_;  // of each helper: an index into feeder_sets_; -1: none
   std::vector<std::vector<int>> feeder_sets_;
-  // Scratch.
+  // Work space.
   std::vector<uint32_t> seen_, added_in_;
   std::vector<int64_t> joining_;
   std::vector<uint32_t> value_seen_;
-  std::vector<int64_t> value_readers_;   // of those among added_
-  std::vector<int64_t> readers_inside_;  // of a group's own values
+  std::vector<int64_t> value_readers_;   // the number of readers in added_
+  std::vector<int64_t> readers_inside_;  // of values of a group: the number of readers in the group
   std::vector<OpIndex> last_reader_, last_counted_;
   uint32_t round_ = 0, value_round_ = 0;
   std::vector<int> near_;

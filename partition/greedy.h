@@ -1,5 +1,5 @@
-// The greedy grouping: operators in the order of the walk, each into the group that grew last among
-// those that feed it, or into a new one. docs/partition.md says it in full.
+// The greedy grouping: puts the operators, in the order of the walk, into the group that grew last
+// among those that feed it, or into a new one. docs/partition.md describes it in full.
 #pragma once
 
 #include <vector>
@@ -9,20 +9,20 @@
 
 namespace heddle::partition {
 
-// Which operators are in a group; of any target.
+// Per operator: whether it is in a group, of any target.
 using Claimed = std::vector<bool>;
 
-// Why an operator that a unit takes is in no group all the same.
+// Why an operator that a unit takes is in no group.
 enum class Left : uint8_t {
   kNo,
-  kUnreachable,  // no unit that takes it is reachable from a start unit
-  kLimits,       // alone it breaks a limit
+  kUnreachable,  // no unit that takes it can be reached from a start unit
+  kLimits,       // it exceeds a limit by itself
   kSmall,        // its group was smaller than min_group
-  kCostly,       // its group cost more than the host
+  kCostly,       // its group cost more than the host does
 };
 
-// The groups of one target among the operators that are not claimed, which it claims and contracts.
-// `left`: for each operator.
+// Groups the operators that are not claimed yet for one target; claims and contracts the groups.
+// `left`: one entry per operator.
 std::vector<Group> GroupGreedily(const Matches& matches, Quotient* quotient, Claimed* claimed,
                                  std::vector<Left>* left);
 

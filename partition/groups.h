@@ -1,4 +1,4 @@
-// Groups of operators, what goes into them and comes out, and what they cost.
+// Groups of operators: their inputs, outputs and costs.
 //
 // Ownership: values; Measure refers to its matches. Threads: a Measure serves one at a time.
 #pragma once
@@ -15,12 +15,12 @@ inline constexpr int kNoGroup = -1;
 
 struct Group {
   std::vector<OpIndex> ops;      // in the order in which the units take them
-  std::vector<UnitId> units;     // of each
+  std::vector<UnitId> units;     // the unit of each
   std::vector<OpIndex> helpers;  // ascending
 };
 
-// The operators in their order, each behind the helpers that it needs. `take(i)`: whether `i` is a
-// helper of the group that has not been taken yet; it counts as taken then.
+// The operators in their order, each after the helpers that it needs. `take(i)`: whether `i` is a
+// helper of the group that has not been taken yet, and marks it as taken.
 template <typename Take>
 std::vector<OpIndex> SequenceOf(const Graph& graph, std::span<const OpIndex> ops,
                                 std::span<const OpIndex> helpers, Take&& take) {
@@ -47,7 +47,7 @@ std::vector<OpIndex> SequenceOf(const Graph& graph, std::span<const OpIndex> ops
 }
 
 struct Boundary {
-  std::vector<ValueId> inputs;   // read inside and made outside; no parameters
+  std::vector<ValueId> inputs;   // read inside and made outside, except parameters
   std::vector<ValueId> outputs;  // made inside and needed outside
 };
 
@@ -59,12 +59,12 @@ class Measure {
         marks_(static_cast<size_t>(g_.size())),
         counted_(g_.num_values()) {}
 
-  // The operators in their order, each behind the helpers that it needs.
+  // The operators in their order, each after the helpers that it needs.
   std::vector<OpIndex> Sequence(const Group& group);
   Boundary BoundaryOf(const Group& group);
   double CostOf(const Group& group, const Boundary& boundary) const;
   double CostOf(const Group& group) { return CostOf(group, BoundaryOf(group)); }
-  // The cost of its operators and helpers where they stay.
+  // The cost of its operators and helpers if they stay on the host.
   double HostCostOf(const Group& group) const;
 
  private:

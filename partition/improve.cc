@@ -12,12 +12,12 @@
 namespace heddle::partition {
 namespace {
 
-// Budgets of improving, in steps (one look at an operator or a set; some 25,000 a millisecond).
-// Steps and not time, so that a program is always grouped alike. Large programs, whose greedy
-// grouping takes long, have less.
-constexpr int64_t kMostSteps = 3'000'000, kLeastSteps = 1'000'000, kStepsLess = 20;  // an operator
-constexpr int64_t kWholeSteps = 40'000'000;  // of a program that is one window
-constexpr int64_t kWindowSteps = 500'000;    // of one window among many
+// Budgets in steps (a visit of an operator or a set; some 25,000 per millisecond). Steps and not
+// time, so that a program always gets the same groups. Large programs, whose greedy grouping takes
+// long, get kStepsLess fewer per operator.
+constexpr int64_t kMostSteps = 3'000'000, kLeastSteps = 1'000'000, kStepsLess = 20;
+constexpr int64_t kWholeSteps = 40'000'000;  // for a program that is one window
+constexpr int64_t kWindowSteps = 500'000;    // for one window among many
 
 class Improver {
  public:
@@ -60,7 +60,8 @@ class Improver {
     return ScoreOfGroup(t_, group.ops.size(), measure_.CostOf(group));
   }
 
-  // All operators at once, where they are few. False: they are not, or it would take too long.
+  // Groups all operators as one window, if they are few. False: they are not, or it would take too
+  // long.
   bool WholeWindow() {
     std::vector<OpIndex> ops = free_;
     for (const Group& group : groups_) {
@@ -74,7 +75,7 @@ class Improver {
     return budget >= 0;
   }
 
-  // Gives the operators, which are whole groups and free ones, their best grouping.
+  // Gives whole groups and free operators their best grouping; returns whether it is a better one.
   bool Reconsider(const std::vector<OpIndex>& ops, int64_t* budget) {
     std::vector<int> old;
     Score present;
@@ -129,7 +130,7 @@ class Improver {
     members.insert(members.end(), group.helpers.begin(), group.helpers.end());
     return quotient_.Merge(members, patient);
   }
-  // All or none.
+  // Contracts all groups, or none.
   bool Contract(const std::vector<Group>& groups) {
     for (size_t k = 0; k < groups.size(); ++k) {
       if (ContractOne(groups[k])) continue;
@@ -139,7 +140,7 @@ class Improver {
     return true;
   }
 
-  // The cheapest units for each group's sequence.
+  // Chooses the cheapest units for each group's sequence.
   void ChooseUnits() {
     for (size_t q = 0; q < groups_.size(); ++q) {
       std::vector<UnitId> units;
@@ -153,10 +154,11 @@ class Improver {
     }
   }
 
-  // Groups, and free operators that a unit takes, which values lead to from the group.
+  // One operator of each group, and each free operator that a unit takes, that reads a value of the
+  // group.
   std::vector<OpIndex> FollowersOf(int q) {
     constexpr size_t kMost = 16;
-    std::vector<OpIndex> followers;  // one operator of each
+    std::vector<OpIndex> followers;  // one operator per group
     ++round_;
     for (const OpIndex i : groups_[At(q)].ops) {
       for (const Use& use : g_.writes(i)) {
@@ -193,7 +195,7 @@ class Improver {
     budget_ = budget + std::max<int64_t>(budget_, 0);
   }
 
-  // The group of `other`, or `other` alone, joins group `q`, where that is better and legal.
+  // Merges the group of `other`, or `other` alone, into group `q` if that is better and legal.
   bool MergeWith(int q, OpIndex other) {
     const int r = owner_[At(other)];
     const Group alone = {{other}, {}, {}};
@@ -220,8 +222,8 @@ class Improver {
     return true;
   }
 
-  // One behind the other, or both in the order of the walk: whichever units take, at the least
-  // cost. `a` feeds `b`.
+  // Orders the operators of both: `b` after `a`, which feeds it, or all in the order of the walk,
+  // whichever the units take at the lower cost. False: they take neither.
   bool Sequenced(const Group& a, const Group& b, Group* merged) {
     double best = std::numeric_limits<double>::infinity();
     std::vector<OpIndex> ops = a.ops;
@@ -240,7 +242,8 @@ class Improver {
     return std::isfinite(best);
   }
 
-  // Windows around groups and free operators, in their order, until nothing gets better.
+  // Improves windows around groups and free operators, in the order of the walk, until nothing
+  // improves.
   void Windows() {
     std::vector<OpIndex> seeds;
     for (const Group& group : groups_)
@@ -264,7 +267,7 @@ class Improver {
     }
   }
 
-  // Whole groups and free operators around one, as values lead, as many as a window takes.
+  // A window: whole groups and free operators around one, along values, as many as it may hold.
   std::vector<OpIndex> WindowAround(OpIndex seed) {
     constexpr size_t kSize = 11;
     std::vector<OpIndex> window;
@@ -302,7 +305,7 @@ class Improver {
   const Target& t_;
   Quotient& quotient_;
   Claimed& claimed_;
-  std::vector<Group>& groups_;  // empty ones go in the end
+  std::vector<Group>& groups_;  // empty ones are erased at the end
   int64_t budget_;
   Measure measure_;
   WindowSolver solver_;

@@ -1,5 +1,5 @@
-// Makes a legal grouping better by the target's objective, never worse: cheaper units, groups that
-// become one, and the best grouping of a few neighbours at a time.
+// Improves a legal grouping by the target's objective, and never makes it worse: cheaper units,
+// merged groups, and the best grouping of a few neighbours at a time.
 //
 // Ownership: changes the quotient, `claimed` and `groups` in place. Threads: one at a time.
 #pragma once

@@ -8,8 +8,8 @@
 namespace heddle::partition {
 namespace {
 
-// Compares one operator with one pattern. `why` may be null; else it is given the first condition
-// that fails.
+// Compares one operator with one pattern. `why`, unless it is nullptr, is set to the first
+// condition that fails.
 class Comparison {
  public:
   Comparison(const Graph& graph, OpIndex i, const Pattern& pattern, bool static_shapes,
@@ -36,7 +36,7 @@ class Comparison {
     if (attr == nullptr && !rule.fallback)
       return rule.may_be_absent || Fail("attribute '", rule.name, "' is absent");
     std::optional<Literal> value = attr == nullptr ? rule.fallback : ValueOf(*attr);
-    if (!value) value.emplace();  // which is like nothing
+    if (!value) value.emplace();  // an empty literal
     for (const Test& test : rule.tests) {
       const bool comparable = !value->items.empty() || value->is_list ||
                               test.kind == Test::Kind::kNotEqual || test.kind == Test::Kind::kNotIn;

@@ -1,4 +1,4 @@
-// Which units of a target take which operators, at what cost, and why the others do not.
+// Which units of a target take which operators, at what cost, and why others do not.
 //
 // Ownership: Matches refers to its graph and its target. Threads: any may read.
 #pragma once
@@ -23,15 +23,15 @@ class Matches {
 
   const Graph& graph() const { return graph_; }
   const Target& target() const { return target_; }
-  // In the order of the target's units. None for an operator that never enters a group.
+  // In the order of the target's units; empty for an operator that never enters a group.
   std::span<const Choice> choices(OpIndex i) const { return choices_[static_cast<size_t>(i)]; }
   bool taken(OpIndex i) const { return !choices(i).empty(); }
-  // No unit takes it, and a helper pattern does.
+  // Whether no unit takes the operator, but a helper pattern does.
   bool helper(OpIndex i) const { return helper_[static_cast<size_t>(i)]; }
   double host_cost(OpIndex i) const;
-  // The cost of an operator in a unit; null where the unit does not take it.
+  // The cost of an operator in a unit; nullptr: the unit does not take it.
   const double* cost(OpIndex i, UnitId unit) const;
-  // Which condition of which unit failed, for an operator that no unit takes.
+  // For an operator that no unit takes: which condition of which unit fails.
   std::string WhyNot(OpIndex i) const;
 
  private:

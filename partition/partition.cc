@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The groups of one block, target by target.
+// Groups the operators of one block, target by target.
 class BlockWork {
  public:
   BlockWork(const Description& description, int block, const std::vector<Target>& targets)
@@ -57,7 +57,7 @@ class BlockWork {
  private:
   std::vector<std::string> NamesOf(const std::vector<ValueId>& values) const {
     std::vector<std::string> names;
-    std::unordered_set<VarId> seen;  // versions of one variable have one name
+    std::unordered_set<VarId> seen;  // the versions of a variable share a name
     for (const ValueId v : values)
       if (seen.insert(graph_.value(v).var).second) names.emplace_back(graph_.var(v).name);
     return names;
@@ -135,7 +135,7 @@ class BlockWork {
   const std::vector<Target>& targets_;
   Quotient quotient_;
   Claimed claimed_;
-  std::vector<int> owner_;  // of each operator, an index into the result's groups
+  std::vector<int> owner_;  // of each operator: an index into the result's groups
   std::deque<Matches> matches_;
   std::vector<std::vector<Left>> left_;
 };
@@ -144,7 +144,7 @@ class BlockWork {
 
 Result<std::string> ProgramBytesOf(const Program& program) {
   const ir::Program& ir = program.ir();
-  // Written anew, operators would have other indices than in the file.
+  // Uses the file's bytes, since in a newly written program operators would have other indices.
   if (const auto* file = dynamic_cast<const paddle::ProgramBytes*>(ir.source.get());
       file != nullptr && ir.as_parsed())
     return file->serialized();

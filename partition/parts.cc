@@ -47,7 +47,7 @@ std::string PortText(bool feed, std::string_view name, size_t col) {
   return op;
 }
 
-// The variable, which is no parameter in a part that is given it.
+// The variable without its mark as a parameter, for a part to which it is fed.
 std::string WithoutPersistable(std::string_view var) {
   std::string text;
   Fields fields(var);
@@ -92,7 +92,7 @@ class PartMaker {
     return graph_.never(i) == Never::kFeed || graph_.never(i) == Never::kFetch;
   }
 
-  // Nodes: operators that stay, and groups behind them.
+  // Orders the parts. Nodes: operators that stay, followed by groups.
   void FindOrder() {
     const auto n = At(graph_.size());
     const auto node = [&](OpIndex i) {
@@ -139,8 +139,8 @@ class PartMaker {
                       [&](OpIndex i) { return left.erase(i) > 0; });
   }
 
-  // The blocks that these operators run, the blocks around those, and the forward blocks of
-  // gradients; not the outermost block.
+  // The blocks that these operators run, their outer blocks, and the forward blocks of gradients;
+  // without the outermost block.
   std::vector<bool> BlocksOf(const std::vector<OpIndex>& ops) const {
     const auto& blocks = d_.blocks();
     std::vector<bool> needed(blocks.size());
@@ -166,7 +166,7 @@ class PartMaker {
     return needed;
   }
 
-  // An empty block in the place of one that no operator of the part runs: those behind it keep
+  // An empty block, in place of one that no operator of the part runs, so that later blocks keep
   // their numbers.
   static std::string EmptyBlock(uint64_t index) {
     std::string block;
@@ -194,7 +194,7 @@ class PartMaker {
       for (const Use& use : graph_.reads(i)) {
         const Value& value = graph_.value(use.value);
         if (value.constant || inside.contains(value.maker)) continue;
-        // Made by nobody: a holder of state, which begins empty.
+        // A variable without a maker that is not a dense tensor holds state, which begins empty.
         if (value.maker == kNoOp && !graph_.var(use.value).dense) continue;
         pass(use.value, &inputs);
         if (graph_.var(use.value).dense) given.insert(graph_.var(use.value).name);
@@ -216,7 +216,7 @@ class PartMaker {
     AppendBytesField(3, HolderText("feed", 9), &vars);
     AppendBytesField(3, HolderText("fetch", 10), &vars);
     declared = {"feed", "fetch"};
-    if (blocks)  // what they use of the outermost block is only known by name
+    if (blocks)  // the file only names what they use of the outermost block
       for (const Variable& var : d_.blocks()[0].declared) declare(var);
     for (const OpIndex i : run.ops)
       for (uint32_t k = 0; k < graph_.op(i).num_arguments; ++k)
@@ -225,7 +225,7 @@ class PartMaker {
           declare(d_.blocks()[0].declared[at->second]);
     std::string block;
     AppendVarintField(1, 0, &block);
-    AppendVarintField(2, ~uint64_t{0}, &block);  // no parent
+    AppendVarintField(2, ~uint64_t{0}, &block);  // no parent: -1
     block += vars;
     for (size_t k = 0; k < part->inputs.size(); ++k)
       AppendBytesField(4, PortText(true, part->inputs[k], k), &block);
@@ -235,7 +235,7 @@ class PartMaker {
     AppendBytesField(1, block, &part->program);
     const std::vector<bool> needed = blocks ? BlocksOf(run.ops) : std::vector<bool>();
     const auto last = std::find(needed.rbegin(), needed.rend(), true);
-    const auto end = static_cast<size_t>(needed.rend() - last);  // behind the last one
+    const auto end = static_cast<size_t>(needed.rend() - last);  // one past the last needed block
     size_t b = 0;
     Fields fields(d_.bytes());
     for (Field f; !fields.done() && fields.Next(&f);) {

@@ -102,8 +102,8 @@ bool Quotient::Merge(std::span<const OpIndex> ops, bool patient) {
   if (!Search(merged, limit, &forward, &backward, &by_forward)) return false;
   const auto order = [this](Node a, Node b) { return Before(a, b); };
   std::sort(merged.begin(), merged.end(), order);
-  // The merged node takes the place of the last one, and what it reaches goes behind it; or that of
-  // the first one, and what reaches it goes before it.
+  // The merged node gets the position of its last one, and what it reaches moves after it; or that
+  // of its first one, and what reaches it moves before it.
   std::vector<Node>& moved = by_forward ? forward.seen : backward.seen;
   std::sort(moved.begin(), moved.end(), order);
   for (const Node node : moved) Unlink(node);
@@ -172,7 +172,7 @@ void Quotient::Insert(std::span<const Node> nodes, Node behind) {
 void Quotient::MakeRoom(Node left, Node right, size_t count) {
   const auto needed = static_cast<int64_t>(count) + 1;
   if (labels_[At(right)] - labels_[At(left)] > needed) return;
-  // Twice as many neighbours each time, until they leave room for many more.
+  // Takes in twice as many neighbours each time, until there is room for many more.
   constexpr int64_t kRoom = 1 << 8;
   const Node gap = left;
   int64_t nodes = needed;

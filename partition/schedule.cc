@@ -58,7 +58,7 @@ double Schedule::Cheapest(uint32_t set, int64_t* budget) {
       for (const Choice& choice : choices_[members[k]])
         if (first_[static_cast<size_t>(choice.unit)]) relax(0, k, choice, 0, 0);
   int64_t spent = static_cast<int64_t>(full * width) / 16;
-  // The cheapest way to each unit from a subset, and the unit before it.
+  // Per unit: the lowest cost to reach it from a subset, and the unit before it.
   std::vector<std::pair<double, size_t>> ways(width);
   for (size_t subset = 1; subset < full; ++subset) {
     if (!reached_[subset]) continue;
@@ -111,7 +111,8 @@ double CheapestUnits(const Matches& matches, std::span<const OpIndex> ops,
                      std::vector<UnitId>* units) {
   const Target& target = matches.target();
   std::vector<double> costs;
-  std::vector<std::vector<size_t>> from(ops.size());  // the choice before
+  // The index of the choice for the operator before.
+  std::vector<std::vector<size_t>> from(ops.size());
   for (size_t k = 0; k < ops.size(); ++k) {
     const auto choices = matches.choices(ops[k]);
     std::vector<double> now(choices.size(), kNever);

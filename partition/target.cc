@@ -18,7 +18,7 @@ std::string ScalarText(const Scalar& scalar) {
   return scalar.is_text ? "'" + scalar.text + "'" : NumberText(scalar);
 }
 
-// Whether `holds` is true of each element. Of texts no order is asked for.
+// Whether `holds` is true of each element. False for texts, which have no order.
 template <typename Fn>
 bool EachNumber(const Literal& value, Fn&& holds) {
   return std::all_of(value.items.begin(), value.items.end(),

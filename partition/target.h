@@ -1,9 +1,9 @@
 // The description that a piece of hardware, or a library, gives of itself: which operators its
-// units take, which unit feeds which, what groups may look like, and what they cost.
-// docs/partition.md describes the file.
+// units take, which unit feeds which, the limits of groups, and costs. docs/partition.md describes
+// the file.
 //
-// Ownership: values throughout. Threads: any may read. Errors: kNotFound, kInvalidArgument,
-// kDataLoss, one line that names the file and the place in it.
+// Ownership: values. Threads: any may read. Errors: kNotFound, kInvalidArgument, kDataLoss, one
+// line that names the file and the place in it.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ namespace heddle::partition {
 struct Scalar {
   bool is_text = false;
   bool is_integer = false;
-  int64_t integer = 0;  // of an integer
-  double number = 0;    // of an integer, too
+  int64_t integer = 0;  // if the scalar is an integer
+  double number = 0;    // also set for an integer
   std::string text;
   friend bool operator==(const Scalar& a, const Scalar& b);
 };
@@ -40,8 +40,8 @@ std::string ToString(const Literal& literal);
 struct Test {
   enum class Kind : uint8_t { kEqual, kNotEqual, kIn, kNotIn, kMin, kMax, kAll, kLength };
   Kind kind = Kind::kEqual;
-  std::vector<Literal> values;  // one, but for kIn and kNotIn
-  // For a list, kMin, kMax and kAll mean each element.
+  std::vector<Literal> values;  // one, except for kIn and kNotIn
+  // For a list, kMin, kMax and kAll apply to each element.
   bool Holds(const Literal& value) const;
   std::string ToString() const;  // "at most 4"
 };
@@ -50,7 +50,7 @@ struct Test {
 struct AttrRule {
   std::string name;
   std::vector<Test> tests;
-  std::optional<Literal> fallback;  // stands for an absent attribute
+  std::optional<Literal> fallback;  // used if the attribute is absent
   bool may_be_absent = false;
 };
 
@@ -58,7 +58,7 @@ struct RankRange {
   int64_t least = 0, most = 0;
 };
 
-// A condition on each variable in an input slot.
+// A condition on each variable of an input slot.
 struct SlotRule {
   std::string slot;
   std::optional<bool> constant;  // a persistable variable, before the block writes it
@@ -68,7 +68,7 @@ struct SlotRule {
   bool may_be_absent = false;
 };
 
-// `call` for each operator, `element` for each element of its largest output.
+// `call`: per operator; `element`: per element of its largest output.
 struct Cost {
   double call = 0, element = 0;
 };
@@ -78,8 +78,8 @@ struct Pattern {
   std::vector<AttrRule> attrs;
   std::vector<SlotRule> slots;
   std::optional<std::vector<DType>> dtypes;  // of every input and output
-  std::optional<RankRange> rank;             // of every input and output that is no parameter
-  Cost cost;                                 // the unit's where the pattern does not say
+  std::optional<RankRange> rank;             // of every input and output that is not a parameter
+  Cost cost;                                 // the unit's if the pattern does not give one
 };
 
 struct Unit {
@@ -95,13 +95,13 @@ struct Link {
 
 struct Limits {
   static constexpr int64_t kNone = int64_t{1} << 30;
-  int64_t min_group = 1, max_group = kNone;  // operators, helpers not counted
+  int64_t min_group = 1, max_group = kNone;  // operators, without helpers
   int64_t max_inputs = kNone, max_outputs = kNone;
   bool static_shapes = false;  // no unknown dimension in a group
 };
 
 enum class Objective : uint8_t {
-  kCover,  // more operators in groups, then fewer groups
+  kCover,  // more operators in groups first, then fewer groups
   kCost,   // a lower total cost
 };
 
@@ -111,22 +111,23 @@ struct Target {
   std::vector<Unit> units;
   std::vector<Link> links;
   std::vector<UnitId> start;     // where a group may begin
-  std::vector<Pattern> helpers;  // constants and operators of shapes that join their reader
+  std::vector<Pattern> helpers;  // constants and shape operators that join their reader
   Limits limits;
-  double group_cost = 0, byte_cost = 0;  // of a group; of each byte of its inputs and outputs
+  double group_cost = 0, byte_cost = 0;  // of a group; per byte of its inputs and outputs
   Cost host = {1, 0};                    // of an operator that stays
 
-  // Units that may follow each unit along one or more links, nearest first, and those a group may
-  // begin with. A unit follows itself only by a link to itself, or along no other way.
+  // The units that may follow each unit along one or more links, nearest first, and those with
+  // which a group may begin. A unit follows itself only by a link to itself, and not along a cycle
+  // of others.
   std::vector<std::vector<UnitId>> next;
   std::vector<UnitId> first;
 
-  // Of one program, operators (block, index) that are not taken, whatever the patterns say, and
-  // why. No part of the file.
+  // Operators of one program (block, index) that are not taken, whatever the patterns say, with the
+  // reason. Not part of the file.
   std::map<std::pair<int, int>, std::string> refused;
 };
 
-// `name` stands before messages.
+// `name` precedes error messages.
 Result<Target> ParseTarget(std::string_view json, const std::string& name);
 Result<Target> LoadTarget(const std::string& path);
 

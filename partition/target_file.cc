@@ -362,7 +362,8 @@ class TargetReader {
   Target& target_;
 };
 
-// Units from `roots` along the links, breadth first. `last` is met again, and not passed.
+// Units that can be reached from `roots` along the links, breadth first. `last` is found only as
+// one of `roots`, and the search does not continue beyond it.
 std::vector<UnitId> Along(const Target& target, const std::vector<std::vector<UnitId>>& links,
                           const std::vector<UnitId>& roots, UnitId last) {
   std::vector<bool> seen(target.units.size());

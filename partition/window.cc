@@ -10,28 +10,28 @@
 namespace heddle::partition {
 namespace {
 
-using Set = uint32_t;  // of the window's operators, by their places in it
+using Set = uint32_t;  // bit set of the window's operators, by their positions in it
 
 // An operator or helper of the window.
 struct Item {
   OpIndex op = 0;
   bool helper = false;
-  // A helper that something reads, and nothing outside the window needs.
+  // Whether the item is a helper that has readers, all of them in the window.
   bool closed = false;
-  Set readers = 0;  // by data
+  Set readers = 0;  // that read its values
   Set makers = 0;
-  Set direct = 0;   // those with an edge to it
-  Set outside = 0;  // those that reach it through operators outside of the window alone
+  Set direct = 0;   // that have an edge to it
+  Set outside = 0;  // that reach it only through operators outside the window
   Set earlier = 0;  // all that reach it
   Set later = 0;
   double host = 0;
 };
 
-// A value that something in the window reads or makes.
+// A value that an item of the window reads or makes.
 struct Passed {
-  int maker = -1;  // an item
+  int maker = -1;  // index of the item; -1: made outside
   Set readers = 0;
-  bool needed = false;  // outside of the window
+  bool needed = false;  // outside the window
   bool constant = false;
   double bytes = 0;
 };
@@ -134,7 +134,7 @@ class Window {
     }
   }
 
-  // Finds which items reach which. False: the budget does not suffice.
+  // Finds which items reach which. False: the budget is exhausted.
   bool FindWays() {
     const auto last = quotient_.node(items_.back().op);
     for (auto node = quotient_.node(items_[0].op);; node = quotient_.next(node)) {
@@ -179,7 +179,8 @@ class Window {
     return true;
   }
 
-  // Helpers connect only where something in the set feeds them.
+  // Whether the set is connected. A helper connects its readers only if something in the set feeds
+  // it.
   bool IsConnected(Set set, Set ops) const {
     Set nodes = ops;
     for (size_t k = 0; k < items_.size(); ++k)
@@ -239,8 +240,8 @@ class Window {
     return true;
   }
 
-  // The best choice for each set of operators that is left, were cycles between groups no matter.
-  // False: the budget does not suffice.
+  // Computes the best score for each set of remaining operators, ignoring cycles between groups.
+  // False: the budget is exhausted.
   bool FindBounds() {
     bounds_.resize(size_t{All()} + 1);
     for (Set left = 1; left <= All(); ++left) {
@@ -257,7 +258,7 @@ class Window {
     return true;
   }
 
-  // Whether the chosen sets depend on each other in a circle.
+  // Whether there is a cycle between the chosen sets.
   bool IsCyclic() const {
     std::vector<Set> nodes = chosen_;
     Set grouped = 0;
@@ -282,7 +283,7 @@ class Window {
     return done != All();
   }
 
-  // Tries all choices for `left` that may be better than the best one yet.
+  // Tries all choices for `left` that may improve on the best one so far.
   void Choose(Set left, const Score& score) {
     if (!Spend(8) || !(score + bounds_[left]).BetterThan(best_)) return;
     if (left == 0) {
@@ -294,7 +295,7 @@ class Window {
     const auto k = static_cast<size_t>(std::countr_zero(left));
     struct Option {
       Score bound;
-      const Candidate* candidate;  // null: stays on the host
+      const Candidate* candidate;  // nullptr: stays on the host
     };
     std::vector<Option> options;
     options.push_back({ScoreOfHost(items_[k].host) + bounds_[left & ~Bit(k)], nullptr});

@@ -1,6 +1,6 @@
-// The best grouping of a few operators, all others left as they are: every set of them that makes a
-// legal group, the cheapest sequence of units for each, and the best choice of sets that do not
-// overlap.
+// The best grouping of a few operators while all others stay as they are: all sets of them that
+// make a legal group, the cheapest sequence of units for each, and the best choice of disjoint
+// sets.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,17 @@
 
 namespace heddle::partition {
 
-// What a grouping is worth; less is better.
+// The value of a grouping; less is better.
 struct Score {
-  int64_t key = 0;  // objective cover: groups, less a large number for each operator covered
+  // Objective cover: the number of groups, minus a large number per operator in a group.
+  int64_t key = 0;
   double cost = 0;
   static constexpr int64_t kCovered = 1 << 20;
 
   friend Score operator+(const Score& a, const Score& b) {
     return {a.key + b.key, a.cost + b.cost};
   }
-  // Better by more than rounding.
+  // Whether it is better by more than rounding.
   bool BetterThan(const Score& other) const;
 };
 Score ScoreOfGroup(const Target& target, size_t ops, double cost);
@@ -37,16 +38,16 @@ class WindowSolver {
  public:
   WindowSolver(const Matches& matches, const Quotient& quotient);
 
-  // `ops`: in no group of the quotient; operators that a unit takes, and helpers; at most
-  // kMostInWindow. Nothing where no grouping is better than `present`, or where `budget`, in steps,
-  // does not suffice. The budget is reduced by what was spent.
+  // The best grouping of `ops`: operators that a unit takes and helpers, at most kMostInWindow,
+  // which are in no group of the quotient. nullopt: no grouping is better than `present`, or
+  // `budget`, in steps, is exhausted. The steps taken are subtracted from the budget.
   std::optional<std::vector<Group>> Best(std::span<const OpIndex> ops, const Score& present,
                                          int64_t* budget);
 
  private:
   friend class Window;
-  // Tables for all operators, so that a window need not make its own. A number counts in the round
-  // that it was written in.
+  // Tables of all operators, so that a window need not allocate its own. An entry is valid in the
+  // round in which it was written.
   template <typename T>
   class Table {
    public:
@@ -67,8 +68,8 @@ class WindowSolver {
   const Matches& matches_;
   const Quotient& quotient_;
   Table<int> places_;        // of operators in the window
-  Table<int> values_;        // among those that the window passes on
-  Table<uint32_t> reached_;  // of nodes outside: what reaches them
+  Table<int> values_;        // among those that cross the window's boundary or lie in it
+  Table<uint32_t> reached_;  // of nodes outside: the items that reach them
 };
 
 }  // namespace heddle::partition
