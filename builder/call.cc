@@ -14,7 +14,8 @@
 namespace heddle::builder {
 namespace {
 
-// The edit distance: letters to change, add or leave out so that one word becomes the other.
+// The edit distance: the number of letters to change, insert or delete to turn one word into the
+// other.
 size_t Distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -30,12 +31,12 @@ size_t Distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// The operator that was probably meant; "" where none is near.
+// The operator that was probably meant; "": none is similar.
 std::string Nearest(std::string_view type) {
   std::string nearest;
   size_t least = std::max<size_t>(2, type.size() / 4) + 1;
   for (const std::string& name : SupportedOps()) {
-    // Versions count as near: "matmul" and "matmul_v2".
+    // Versions count as similar: "matmul" and "matmul_v2".
     const size_t distance =
         name.starts_with(type) || type.starts_with(name) ? 1 : Distance(type, name);
     if (distance < least) {
@@ -68,7 +69,7 @@ const char* TypeName(const AttrValue& like) {
   return kNames[like.index()];
 }
 
-// Numbers become what the attribute wants where that loses nothing.
+// Converts numbers to the attribute's type if that is exact.
 struct Conversion {
   const AttrValue& like;
 
@@ -76,7 +77,7 @@ struct Conversion {
   bool wants() const {
     return std::holds_alternative<Want>(like);
   }
-  // Null where the value does not fit.
+  // nullopt: the value does not fit.
   std::optional<AttrValue> operator()(bool v) const {
     if (wants<bool>()) return AttrValue(v);
     if (wants<int64_t>()) return AttrValue(int64_t{v});

@@ -1,5 +1,5 @@
-// Checks the words of a call (an operator's name, slots and attributes) against the operator's
-// definition. Errors say which words there are.
+// Checks the names and values of a call (operator, slots and attributes) against the operator's
+// definition. Errors list the valid names.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ Result<size_t> InputNamed(const OpDef& def, std::string_view name);
 Result<size_t> OutputNamed(const OpDef& def, std::string_view name);
 Result<size_t> AttributeNamed(const OpDef& def, std::string_view name);
 
-// Converts a value to the attribute's type. Precondition: `value` is no variable.
+// Converts a value to the attribute's type. Precondition: `value` is not a variable.
 Result<AttrValue> Converted(const AttrDef& def, const AttributeArgument& value);
 
 // Fails if a required input names no variable, or an input for one variable names several.

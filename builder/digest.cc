@@ -18,7 +18,7 @@ class Digest {
     } else if constexpr (std::is_same_v<T, BlockRef>) {
       Add(v.id);
     } else {
-      Add(v.size());  // so that the border between two of them counts
+      Add(v.size());  // so that the boundary between two of them counts
       if constexpr (std::is_same_v<T, std::string>) {
         hash_ = XXH64(v.data(), v.size(), hash_);
       } else {

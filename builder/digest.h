@@ -1,4 +1,4 @@
-// A program's hash where there is no file to hash: equal programs have equal ones.
+// The hash of a program that has no file: equal programs have equal hashes.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ bool Same(const Known& a, const Known& b) {
 Draft::Draft(std::string name) : builder(std::move(name)) {
   builder.ReserveBlocks(++blocks_);
   builder.AddBlock(-1, -1);
-  names_ = {"feed", "fetch", "@EMPTY@", ""};  // files give them a meaning
+  names_ = {"feed", "fetch", "@EMPTY@", ""};  // files give them a special meaning
 }
 
 std::string Draft::FreshName(std::string_view stem) {
@@ -63,7 +63,7 @@ void Draft::Declare(ir::VarId v, Known known) {
   declared_[v] = true;
 }
 
-// The variable's declaration in the program has to hold for all that is written to it.
+// The variable's declaration in the program must hold for all values that are written to it.
 void Draft::SetKnown(ir::VarId v, const Known& known) {
   if (declared_[v]) return;
   if (!before_.empty() && v < before_.back().vars) before_.back().known.try_emplace(v, known_[v]);
@@ -146,8 +146,8 @@ void Draft::BeginBlock(bool loop, ir::VarId condition) {
   Begin();
 }
 
-// Takes the newest Before off. What changed since it began changed since the outer ones began, too:
-// the next one gets those entries.
+// Removes the newest Before. What changed since then has also changed since the outer block began,
+// so the next Before gets its entries.
 Draft::Before Draft::End() {
   Before ended = std::move(before_.back());
   before_.pop_back();
@@ -158,7 +158,7 @@ Draft::Before Draft::End() {
   return ended;
 }
 
-// Variables of outer blocks that the operators of `block` name, each once.
+// The variables of outer blocks that the operators of `block` name, each once.
 Draft::Uses Draft::UsesOf(int block) const {
   Uses uses;
   std::unordered_set<ir::VarId> read, written;
@@ -184,7 +184,7 @@ Status Draft::EndBlock() {
     broken_ = status;
     return broken_;
   }
-  // Paddle's operators want a variable that records the steps.
+  // Paddle's operators require a variable that records the steps.
   ir::Var scopes;
   scopes.name = FreshName("scopes");
   scopes.block = block();
@@ -211,7 +211,8 @@ Status Draft::EndBlock() {
 // Joins the shapes before and after a block for the variables that it writes, since it may not run.
 // A loop's operators are then inferred again from the joined shapes, until nothing changes.
 Status Draft::Settle(int block, Before before) {
-  constexpr int kMostRounds = 64;  // shapes only get less definite, a dimension at a time
+  // Enough, since shapes only become less definite, one dimension at a time.
+  constexpr int kMostRounds = 64;
   Ended& ended = ended_[block];
   for (int round = 0; round < kMostRounds; ++round) {
     bool same = true;
@@ -232,12 +233,12 @@ Status Draft::Settle(int block, Before before) {
   return Status::Ok();
 }
 
-// Infers the shapes in a block again, from those that hold before it now.
+// Infers the shapes in a block again, from the present shapes before it.
 Status Draft::Revisit(int block) {
   for (const ir::Op& op : builder.program().blocks[static_cast<size_t>(block)].ops) {
     if (op.def->has(kControlFlow)) {
       // Each turn of the inner loop begins with what was found for it earlier, joined with what is
-      // known now. To find that anew at every level would double the visits per level.
+      // known now. To compute that again at every level would double the visits per level.
       const int sub = op.SubBlocks().at(0);
       for (const auto& [v, settled] : ended_[sub].settled) SetKnown(v, Join(known_[v], settled));
       Begin();

@@ -26,11 +26,11 @@ class Draft {
   std::string FreshName(std::string_view stem);
   // Precondition: the name is not taken.
   ir::VarId NewVar(ir::Var var, Known known);
-  // The variable can be named in the present block.
+  // Whether the variable can be named in the present block.
   bool IsVisible(ir::VarId v) const;
-  // The variable has this dtype and shape from now on, whatever operators write to it.
+  // Fixes the variable's dtype and shape, whatever operators write to it.
   void Declare(ir::VarId v, Known known);
-  // Rules of shapes may read `value` until an operator writes to the variable. The draft keeps the
+  // Shape functions may read `value` until an operator writes to the variable. The draft keeps the
   // pointer.
   void SetValue(ir::VarId v, const Tensor* value) { known_[v].value = value; }
   const Known& known(ir::VarId v) const { return known_[v]; }
@@ -38,14 +38,15 @@ class Draft {
   size_t vars() const { return known_.size(); }
 
   // --- operators of the present block
-  // Infers the operator's outputs, slot by slot. The error says why it takes no such operands.
+  //
+  // Infers the operator's outputs, slot by slot. The error says why it rejects its operands.
   Result<std::vector<Known>> Ask(const ir::Op& op) const;
   // Appends the operator. `written`: the answer of Ask() for it.
   Status Add(const ir::Op& op, const std::vector<Known>& written);
-  // The error with the place of the operator that is to be added now.
+  // The error with the position of the operator that is to be added next.
   Status Here(const Status& status, std::string_view type) const;
   void SetPlace(std::string place) { place_ = std::move(place); }
-  // Control edges of the operator that is to be added now.
+  // Control edges of the operator that is to be added next.
   int64_t MarkNext();
   void NextAfter(const std::vector<int64_t>& marks);
 
@@ -68,14 +69,15 @@ class Draft {
   };
   // For each variable that changed since a block began: what was known of it at that moment.
   struct Before {
-    size_t vars = 0;  // those made later had not been there
+    size_t vars = 0;  // the number of variables at that moment
     std::unordered_map<ir::VarId, Known> known;
   };
   // A block that has ended.
   struct Ended {
     bool loop = false;
-    std::vector<ir::VarId> written;                // of outer blocks
-    std::unordered_map<ir::VarId, Known> settled;  // of those, before any turn of a loop
+    std::vector<ir::VarId> written;  // variables of outer blocks
+    // For those: what holds before every turn of a loop.
+    std::unordered_map<ir::VarId, Known> settled;
   };
   struct Uses {
     std::vector<ir::VarId> read, written;
@@ -93,10 +95,10 @@ class Draft {
   std::vector<Known> known_;    // by variable
   std::vector<bool> declared_;  // by variable
   std::vector<Open> open_;
-  std::vector<Before> before_;  // of blocks that are open, or looked at again
+  std::vector<Before> before_;  // of open blocks, or of blocks that are visited again
   std::map<int, Ended> ended_;  // by block
   std::string place_;
-  ir::StreamHints next_;  // control edges of the operator to come
+  ir::StreamHints next_;  // for the next operator
   int64_t last_mark_ = 0;
   std::shared_ptr<CallStackTable> places_ = std::make_shared<CallStackTable>();
   Status broken_;

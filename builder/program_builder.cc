@@ -1,4 +1,4 @@
-// The public functions: what the caller says is checked here and handed to the draft.
+// The public functions: they check the caller's arguments and pass them to the draft.
 #include "heddle/program_builder.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class ProgramBuilder::Impl {
   explicit Impl(std::string name) : draft(std::move(name)) {}
 
   Variable Handle(VarId v) const { return {number_, v}; }
-  // The variable behind a handle, if operators of the present block may name it.
+  // The variable of a handle, if operators of the present block may name it.
   Result<VarId> Find(Variable v) const {
     if (v.builder_ == 0) return InvalidArgument("no variable is given");
     if (v.builder_ != number_ || v.id_ >= draft.vars())
@@ -81,7 +81,7 @@ class ProgramBuilder::Impl {
   }
   // An output slot of an operator that is not added yet.
   struct Output {
-    std::vector<VarId> there;          // variables that are there
+    std::vector<VarId> there;          // existing variables
     std::vector<std::string> to_make;  // names of new ones; "": FreshName() gives one
   };
   Status Fill(ir::Op* op, const Operands& inputs, const Attributes& attributes) const;
@@ -89,7 +89,7 @@ class ProgramBuilder::Impl {
   Result<std::vector<Output>> OutputsFor(const OpDef& def, const Targets& targets) const;
   Status CheckWrites(const ir::Op& op, const std::vector<Known>& written) const;
 
-  // Variables carry it. An address would not do: the next program may get the same one.
+  // Variables carry this number, since the address of a later builder may be the same.
   const uint64_t number_ = NextNumber();
 };
 
@@ -185,7 +185,7 @@ Result<std::vector<ProgramBuilder::Impl::Output>> ProgramBuilder::Impl::OutputsF
   return outputs;
 }
 
-// A variable keeps its dtype.
+// An error if an output would change the dtype of its variable.
 Status ProgramBuilder::Impl::CheckWrites(const ir::Op& op,
                                          const std::vector<Known>& written) const {
   size_t at = 0;
@@ -212,7 +212,7 @@ Result<OperatorResults> ProgramBuilder::Impl::Add(std::string_view type, const O
   ir::Op op = ir::MakeOp(*def);
   HEDDLE_RETURN_IF_ERROR(Fill(&op, inputs, attributes));
   HEDDLE_ASSIGN_OR_RETURN(const std::vector<Output> outputs, OutputsFor(*def, targets));
-  // The rules of shapes want to know where outputs are; new ones need no variable for that.
+  // Shape functions need to know which outputs are present; new ones need no variable for that.
   for (size_t s = 0; s < outputs.size(); ++s) {
     op.outputs[s] = outputs[s].there;
     op.outputs[s].resize(op.outputs[s].size() + outputs[s].to_make.size(), 0);
@@ -222,7 +222,7 @@ Result<OperatorResults> ProgramBuilder::Impl::Add(std::string_view type, const O
     for (size_t i = outputs[s].there.size(); i < op.outputs[s].size(); ++i)
       op.outputs[s][i] = kNoVar;
   HEDDLE_RETURN_IF_ERROR(CheckWrites(op, written));
-  // Names that the caller chose come first, so that FreshName() gives none of them.
+  // Names that the caller chose come first, so that FreshName() does not return them.
   for (const bool chosen : {true, false}) {
     for (size_t s = 0; s < outputs.size(); ++s) {
       for (size_t i = 0; i < outputs[s].to_make.size(); ++i) {
@@ -368,7 +368,7 @@ void ProgramBuilder::NextAfter(const std::vector<int64_t>& marks) { impl_->draft
 void ProgramBuilder::SetPlace(std::string place) { impl_->draft.SetPlace(std::move(place)); }
 
 Result<Model> ProgramBuilder::Finish() && {
-  // Later calls go to a new, empty program, which refuses the variables of this one.
+  // Later calls apply to a new, empty program, which rejects the variables of this one.
   const auto impl = std::exchange(impl_, std::make_unique<Impl>(impl_->draft.builder.name()));
   return impl->draft.Finish();
 }

@@ -15,9 +15,9 @@ namespace heddle::builder {
 namespace {
 
 constexpr int64_t kSizes[2] = {960, 1920};
-constexpr int64_t kLargestValue = 1024;  // elements of a tensor that may decide shapes
+constexpr int64_t kLargestValue = 1024;  // elements of a tensor that may determine shapes
 
-// One call of an operator with operands of certain shapes.
+// One call of an operator, with concrete shapes of its operands.
 class Trial {
  public:
   // `shape_of` gives the shape of an operand.
@@ -48,7 +48,7 @@ class Trial {
     return SelectKernel(bound_, frame_.data(), &fn);
   }
 
-  // Asks the operator's rule. The answer is empty if the shape depends on values.
+  // Calls the operator's shape function. The answer is empty if the shape depends on values.
   Result<std::vector<ShapeContext::OutMeta>> Ask() {
     ShapeContext ctx(bound_, frame_.data());
     HEDDLE_RETURN_IF_ERROR(Guard([&] { return bound_.def->infer_shape()(ctx); }));
@@ -79,8 +79,8 @@ class Trial {
 
 using Metas = std::vector<ShapeContext::OutMeta>;
 
-// Tries sizes for the open dimensions until the operator takes its operands, and returns its answer
-// for that size. Returns nothing if it takes no size.
+// Tries sizes for the open dimensions until the operator accepts its operands, and returns its
+// answer for that size; nullopt: it accepts none.
 std::optional<Metas> AskAtSomeSize(const ir::Op& op, const std::vector<const Known*>& inputs) {
   std::set<int64_t> sizes = {1};
   for (const Known* in : inputs)
@@ -98,8 +98,8 @@ std::optional<Metas> AskAtSomeSize(const ir::Op& op, const std::vector<const Kno
   return std::nullopt;
 }
 
-// The rule's error for shapes with -1 in them, as the caller wrote them. If the rule has no
-// objection to those, the error of the trial size.
+// The shape function's error for the shapes as the caller wrote them, with -1; if it accepts those,
+// the error for the trial size.
 Status Refusal(const ir::Op& op, const std::vector<const Known*>& inputs, const Status& at_size) {
   const auto said = Trial(op, inputs, [](const Known& known) { return known.shape(); }).Ask();
   if (!said.ok()) return said.status();
@@ -144,7 +144,7 @@ Known Join(const Known& a, const Known& b) {
   Known both = a;
   both.value = nullptr;
   both.sequences = a.sequences || b.sequences;
-  // A variable keeps its dtype, also where a rule does not say it.
+  // A variable keeps its dtype even if a shape function does not give it.
   if (a.dtype == DType::kUnknown) both.dtype = b.dtype;
   both.ranked = a.ranked && b.ranked && a.at[0].rank() == b.at[0].rank();
   if (!both.ranked) return both;

@@ -1,6 +1,6 @@
-// Infers shapes while a program is built, by the operators' own rules. Those rules need a size for
-// every dimension, so each rule is tried with two sizes for the open dimensions of the program's
-// inputs. README.md explains how the two answers make one shape.
+// Infers shapes while a program is built, with the operators' own shape functions. Those need a
+// size for every dimension, so each is called with two sizes for the open dimensions of the
+// program's inputs. README.md explains how the two answers make one shape.
 #pragma once
 
 #include <array>
@@ -17,23 +17,22 @@ struct Known {
   ir::VarKind kind = ir::VarKind::kTensor;
   DType dtype = DType::kUnknown;
   bool ranked = false;
-  bool sequences = false;         // carries offsets, or depends on something that does
-  std::array<Shape, 2> at;        // at each of the two sizes
-  const Tensor* value = nullptr;  // a constant's elements; null: not known before a run
+  bool sequences = false;         // carries sequence offsets, or depends on a variable that does
+  std::array<Shape, 2> at;        // the shape at each of the two sizes
+  const Tensor* value = nullptr;  // a constant's elements; nullptr: unknown before a run
 
   bool open() const { return ranked && !(at[0] == at[1]); }
-  Shape shape() const;  // -1 where the two differ
+  Shape shape() const;  // -1: the two differ
 };
 
-// Makes the Known of a variable that is declared with this shape; -1 is open.
+// Makes the Known of a variable that is declared with this shape; -1: an open dimension.
 Known KnownOf(DType dtype, const Shape& shape);
 
-// Keeps the facts that hold for both. Dimensions that differ become open, ranks unknown.
+// The facts that hold for both: dimensions that differ become open, ranks unknown.
 Known Join(const Known& a, const Known& b);
 
-// Infers the outputs of `op`. `inputs` has an entry for each operand, slot by slot, null where the
-// operand is left out; the result has one for each output. Errors: the operator takes no such
-// operands.
+// Infers the outputs of `op`. `inputs`: one entry per operand, slot by slot, nullptr if the operand
+// is left out; the result has one entry per output. Error: the operator rejects its operands.
 Result<std::vector<Known>> Infer(const ir::Op& op, const std::vector<const Known*>& inputs);
 
 }  // namespace heddle::builder
