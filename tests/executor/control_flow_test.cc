@@ -72,7 +72,8 @@ ProgramBuilder ThreeDeep() {
   return b;
 }
 
-TEST_P(ControlFlow, ThreeDeep) {
+// for i < n: for j < m: if i < j: sum += x
+TEST_P(ControlFlow, ABranchInALoopInALoop) {
   auto compiled = Compile(ThreeDeep());
   for (const auto& [n, m] : {std::pair{3, 4}, {0, 5}, {5, 0}, {1, 1}, {6, 6}, {3, 4}}) {
     int times = 0;

@@ -92,7 +92,8 @@ TEST_F(LazyParameters, AFilterThatIsFoldedAndPackedStaysInItsFile) {
   EXPECT_TRUE(Absent(*scope, "w"));
 }
 
-TEST_F(LazyParameters, SoDoWhatABatchNormHas) {
+// The factors that are folded into the filter are read, but the parameters do not become resident.
+TEST_F(LazyParameters, BatchNormParametersStayInTheFile) {
   ConvNet();
   const auto scope = Compare({{"x", RandomF32({1, 64, 20, 20}, 7)}});
   for (const std::string name : {"scale", "bias", "mean", "variance"}) {
@@ -102,7 +103,8 @@ TEST_F(LazyParameters, SoDoWhatABatchNormHas) {
   }
 }
 
-TEST_F(LazyParameters, SoDoesASmallOne) {
+// Only the packed copy of the filter is in memory.
+TEST_F(LazyParameters, ASmallConvolutionFilterStaysInTheFile) {
   builder_.Feed("x", DType::kF32, {1, 20, 20, 16});
   Param("w", {24, 16, 3, 3});
   builder_.Op("conv2d", {{"Input", {"x"}}, {"Filter", {"w"}}}, {{"Output", {"y"}}},
@@ -126,7 +128,8 @@ TEST_F(LazyParameters, PlansForOtherShapesReadItAgain) {
   }
 }
 
-TEST_F(LazyParameters, ProductsWithAWeight) {
+// Compare: the same bits as with parameters that are read at once.
+TEST_F(LazyParameters, AProductGivesTheSameResultWithALazyWeight) {
   MatmulNet();
   Compare({{"x", RandomF32({40, 200}, 7)}});
 }

@@ -39,7 +39,8 @@ class Limits : public ::testing::TestWithParam<int> {
 };
 INSTANTIATE_TEST_SUITE_P(Levels, Limits, ::testing::Values(0, 2));
 
-TEST(Bounds, OfThreadsAndRunsAreTold) {
+// Draws numbers above and below the range of ExecutorOptions::threads and runs_at_once.
+TEST(Bounds, NumbersOfThreadsAndRunsOutOfRangeAreErrors) {
   std::mt19937 random(4);
   for (int i = 0; i < 500; ++i) {
     const bool above = i % 2 == 0;
@@ -100,7 +101,8 @@ TEST_P(Limits, AStopEndsALoop) {
   ExpectUsable(executor);
 }
 
-TEST_P(Limits, OfMemoryHoldInALoop) {
+// A carried value doubles in each iteration, until it exceeds the limit of 4 MiB.
+TEST_P(Limits, TheMemoryLimitHoldsInALoop) {
   Executor executor({.threads = 1, .memory_limit = 4 << 20});
   EXPECT_EQ(MustRun(executor, Compile(executor, Loop(10, true)), {{"x", F32({1}, {1})}})[0].numel(),
             1024);

@@ -213,7 +213,10 @@ TEST(RandomPrograms, AnEarlyEndOfALifeIsNoticed) {
   }
 }
 
-TEST(RandomPrograms, Long) { CheckMany(3000, 6, {.ops = 300, .control_flow = false}); }
+// A few long programs, without blocks.
+TEST(RandomPrograms, ProgramsOfThreeHundredOperators) {
+  CheckMany(3000, 6, {.ops = 300, .control_flow = false});
+}
 
 }  // namespace
 }  // namespace heddle::testing

@@ -80,7 +80,8 @@ TEST_P(Recurrent, StepsAndTheirGradientsAreStatic) {
   EXPECT_GE(inside, 5);
 }
 
-TEST_P(Recurrent, FromTheEnd) {
+// The steps run from the last item to the first.
+TEST_P(Recurrent, AReversedSequence) {
   Executor executor({.threads = GetParam()});
   auto compiled = MustCompile(executor, Product(true).Build());
   const auto out =

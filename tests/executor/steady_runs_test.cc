@@ -33,7 +33,7 @@ struct Way {
 
 using Doubles = std::vector<double>;
 
-class SteadyRuns : public ::testing::TestWithParam<Way> {
+class NoHeapMemoryInSteadyRuns : public ::testing::TestWithParam<Way> {
  protected:
   void Expect(ProgramBuilder& b, const std::vector<heddle::Feed>& feeds,
               std::shared_ptr<Scope> scope = nullptr) {
@@ -52,7 +52,7 @@ class SteadyRuns : public ::testing::TestWithParam<Way> {
     EXPECT_TRUE(ok);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Ways, SteadyRuns,
+INSTANTIATE_TEST_SUITE_P(Ways, NoHeapMemoryInSteadyRuns,
                          ::testing::Values(Way{1, Schedule::kSerial, 0}, Way{1, Schedule::kAuto, 2},
                                            Way{2, Schedule::kLanes, 0},
                                            Way{2, Schedule::kLanes, 2}),
@@ -80,7 +80,7 @@ void EndLoop(ProgramBuilder& b, int body, std::vector<std::string> reads,
        {{"sub_block", BlockRef{body}}});
 }
 
-TEST_P(SteadyRuns, OfALoop) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfALoop) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1}).Scale("x", "s", 1);
   const int body = BeginLoop(b);
@@ -91,7 +91,7 @@ TEST_P(SteadyRuns, OfALoop) {
 }
 
 // With two threads, lanes share the body.
-TEST_P(SteadyRuns, OfALoopWithLanes) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfALoopWithLanes) {
   constexpr int64_t kSize = 40;
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {kSize, kSize}).Scale("x", "s", 1).Scale("x", "t", 1);
@@ -106,7 +106,7 @@ TEST_P(SteadyRuns, OfALoopWithLanes) {
   Expect(b, {{"x", RandomF32({kSize, kSize}, 1, 0.1F)}});
 }
 
-TEST_P(SteadyRuns, OfArrays) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfArrays) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1}).Array("items").Fill("at", {1}, 0, DType::kI64);
   b.Op("write_to_array", {{"X", {"x"}}, {"I", {"at"}}}, {{"Out", {"items"}}});
@@ -121,7 +121,7 @@ TEST_P(SteadyRuns, OfArrays) {
 }
 
 // s = w tanh(s), and w@GRAD of its sum.
-TEST_P(SteadyRuns, OfALoopAndItsGradient) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfALoopAndItsGradient) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1}).Param("w", DType::kF32, {2});
   b.Scale("x", "s", 1);
@@ -150,7 +150,7 @@ TEST_P(SteadyRuns, OfALoopAndItsGradient) {
 }
 
 // Parameters with names that are too long for a string without memory of its own.
-TEST_P(SteadyRuns, OfUpdates) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfUpdates) {
   const std::string w = "a_parameter_with_a_long_name.w_0", rate = "a_learning_rate_of_it.w_0";
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1}).Param(w, DType::kF32, {2}).Param(rate, DType::kF32, {1});
@@ -162,7 +162,7 @@ TEST_P(SteadyRuns, OfUpdates) {
   Expect(b, {{"x", F32({2}, {1, 2})}}, scope);
 }
 
-TEST_P(SteadyRuns, OfSparseGradients) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfSparseGradients) {
   ProgramBuilder b;
   b.Feed("ids", DType::kI64, {-1}).Feed("grad", DType::kF32, {-1, 2});
   b.Param("table", DType::kF32, {4, 2});
@@ -182,14 +182,14 @@ TEST_P(SteadyRuns, OfSparseGradients) {
 }
 
 // What a run may not hand over, it copies: a feed, and a value that is fetched twice.
-TEST_P(SteadyRuns, OfCopiedResults) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfCopiedResults) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1}).Scale("x", "y", 2).Fetch("x").Fetch("y").Fetch("y");
   Expect(b, {{"x", F32({3}, {1, 2, 3})}});
 }
 
 // Kernels that keep lists during a call.
-TEST_P(SteadyRuns, OfKernelsWithLists) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfKernelsWithLists) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1, 4}).Feed("boxes", DType::kF32, {-1, 4});
   b.Op("argsort", {{"X", {"x"}}}, {{"Out", {"sorted"}}, {"Indices", {"order"}}},
@@ -207,7 +207,7 @@ TEST_P(SteadyRuns, OfKernelsWithLists) {
 }
 
 // The same of ONNX, and a softmax along another axis than the last.
-TEST_P(SteadyRuns, OfOnnxKernelsWithLists) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfOnnxKernelsWithLists) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {2, 3, 40}).Feed("boxes", DType::kF32, {1, 30, 4});
   b.Feed("scores", DType::kF32, {1, 2, 30}).Feed("some", DType::kBool, {30});
@@ -266,7 +266,7 @@ TEST_P(SteadyRuns, OfOnnxKernelsWithLists) {
 }
 
 // Kernels that convert their operands, or keep a state per head or channel.
-TEST_P(SteadyRuns, OfKernelsWithStates) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfKernelsWithStates) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {2, 2, 4}).Feed("s", DType::kF32, {2}).Feed("w", DType::kF32, {2, 1, 2});
   b.Op("onnx_batch_normalization",
@@ -291,7 +291,7 @@ TEST_P(SteadyRuns, OfKernelsWithStates) {
 }
 
 // Shapes and counts that the runs feed.
-TEST_P(SteadyRuns, OfSizesThatAreFed) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfSizesThatAreFed) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {3, 4}).Feed("dims", DType::kI64, {2}).Feed("n", DType::kI32, {1});
   b.Fill("from", {1}, 0).Fill("to", {1}, 1);
@@ -311,7 +311,7 @@ TEST_P(SteadyRuns, OfSizesThatAreFed) {
 }
 
 // Operators whose plan is made once for known shapes.
-TEST_P(SteadyRuns, OfEinsum) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfEinsum) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1, 3, 4})
       .Feed("y", DType::kF32, {-1, 4, 2})
@@ -333,7 +333,7 @@ TEST_P(SteadyRuns, OfEinsum) {
 }
 
 // Shapes that depend on what is fed: each run infers them anew, and lists come with each call.
-TEST_P(SteadyRuns, OfOperandsThatAreLists) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfOperandsThatAreLists) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {1, 2, 3, 4}).Feed("pads", DType::kI64, {8});
   b.Feed("sizes", DType::kI64, {4})
@@ -371,7 +371,7 @@ TEST_P(SteadyRuns, OfOperandsThatAreLists) {
 }
 
 // Resizes, segments, distinct values and lists of TensorFlow.
-TEST_P(SteadyRuns, OfTensorFlowsLists) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfTensorFlowsLists) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {4, 3}).Feed("image", DType::kF32, {1, 3, 3, 2});
   b.Feed("size", DType::kI64, {2}).Feed("ids", DType::kI64, {4}).Array("items");
@@ -414,7 +414,7 @@ TEST_P(SteadyRuns, OfTensorFlowsLists) {
 }
 
 // General weights, and constant ones, which are packed.
-TEST_P(SteadyRuns, OfRecurrentNetworks) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfRecurrentNetworks) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {3, 2, 4}).Feed("w", DType::kF32, {2, 12, 4});
   b.Feed("r", DType::kF32, {2, 12, 3}).Feed("lengths", DType::kI64, {2});
@@ -446,7 +446,7 @@ TEST_P(SteadyRuns, OfRecurrentNetworks) {
 }
 
 // Classical models of ONNX: sums, kernels, trees, and features changed one by one.
-TEST_P(SteadyRuns, OfClassicalModels) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfClassicalModels) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1, 2}).Feed("numbers", DType::kI64, {-1});
   const auto model = [&](const std::string& op, const std::vector<std::string>& x,
@@ -514,7 +514,7 @@ TEST_P(SteadyRuns, OfClassicalModels) {
 }
 
 // Shapes that values decide, of fused loops and of what ONNX reshapes.
-TEST_P(SteadyRuns, OfShapesFoundWhileRunning) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfShapesFoundWhileRunning) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {6}).Feed("mask", DType::kBool, {6}).Feed("row", DType::kF32, {1});
   b.Feed("shape", DType::kI64, {2}).Feed("axes", DType::kI64, {1});
@@ -544,7 +544,7 @@ TEST_P(SteadyRuns, OfShapesFoundWhileRunning) {
 }
 
 // An array that only a branch fills.
-TEST_P(SteadyRuns, OfArraysInBranches) {
+TEST_P(NoHeapMemoryInSteadyRuns, OfArraysInBranches) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1}).Feed("go", DType::kBool, {1}).Array("items");
   b.Fill("at", {1}, 0, DType::kI64).Var("y", DType::kF32, {-1});

@@ -146,7 +146,8 @@ class Law {
   const Outcome plain_;
 };
 
-TEST(Law, EveryPassOnRandomPrograms) {
+// Runs each pass alone on random programs, and compares with the program as it is.
+TEST(Law, NoPassChangesTheResultsOfRandomPrograms) {
   const char* programs = std::getenv("HEDDLE_LAW_PROGRAMS");
   const char* seed = std::getenv("HEDDLE_TEST_SEED");
   const uint32_t first = seed != nullptr ? static_cast<uint32_t>(std::atoi(seed)) * 100000 : 0;

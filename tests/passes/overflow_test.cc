@@ -75,7 +75,7 @@ std::string Difference(const Outcome& plain, const Outcome& other) {
   return {};
 }
 
-TEST(Overflow, IsOfOneKindWithAndWithoutPasses) {
+TEST(Overflow, PassesGiveTheSameInfinitiesAndNaNs) {
   const char* given = std::getenv("HEDDLE_LAW_PROGRAMS");
   const char* seed = std::getenv("HEDDLE_TEST_SEED");
   const int programs = given != nullptr ? std::atoi(given) : 300;

@@ -58,7 +58,8 @@ TEST(StorageAliases, WritesReachTheOthers) {
             "scale share_data assign scale write_storage scale write_storage read_storage relu");
 }
 
-TEST(StorageAliases, PartsAreApart) {
+// f = [a, b] in one storage: a write to a changes f, and not b.
+TEST(StorageAliases, AWriteToOnePartDoesNotChangeAnother) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {4}).Feed("y", DType::kF32, {4});
   b.Op("coalesce_tensor", {{"Input", {"x", "y"}}}, {{"Output", {"a", "b"}}, {"FusedOutput", {"f"}}},

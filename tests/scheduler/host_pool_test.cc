@@ -191,7 +191,7 @@ TEST(Partition, CoversEverythingWithoutOverlap) {
 
 // Kernels that follow each other, with the library's work between them, within pieces, and beside
 // another caller: every index once, and what a piece wrote is seen afterwards.
-TEST(KernelArena, PiecesWhoeverElseIsThere) {
+TEST(KernelArena, EveryIndexOnceBesideAnotherCaller) {
   HostPool pool(3);
   KernelArena arena(3, true, pool);
   const auto caller = [&] {
@@ -256,7 +256,8 @@ TEST(KernelArena, OneThreadsLibraryCallsHaveAPlace) {
   EXPECT_EQ(threads_of_library(), outside);
 }
 
-TEST(KernelArena, BothKindsCutAlike) {
+// ParallelFor gives kernels the same ranges with either kind of arena.
+TEST(KernelArena, SerialAndParallelArenasCutTheSamePieces) {
   HostPool pool(4);
   KernelArena serial(4, true, pool), parallel(4, false, pool);
   for (KernelArena* arena : {&serial, &parallel}) {

@@ -105,8 +105,8 @@ TEST(Lanes, WithPrioritiesRunEveryNodeInAValidOrder) {
     }
 }
 
-// Equal priorities are no priorities.
-TEST(Lanes, OneForAllChangesNothing) {
+// One priority for all nodes gives the same lanes as no priorities.
+TEST(Lanes, EqualPrioritiesChangeNoSchedule) {
   StaticGraph g = RandomGraph(120, 3, 30, 5);
   const std::vector<float> cost = Costs(g.size, 5);
   for (const LaneRule rule : {LaneRule::kByHome, LaneRule::kInOrder}) {

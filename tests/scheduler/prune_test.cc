@@ -135,8 +135,8 @@ TEST(Prune, AShortSearchDropsLessAndBreaksNothing) {
   }
 }
 
-// The end of a chain that waits for every member of it.
-TEST(Prune, LongRows) {
+// 0 -> 1 -> 2 -> … -> n, and edges from every node to n: all but the last are implied.
+TEST(Prune, AChainWithEdgesFromAllToItsEnd) {
   constexpr uint32_t kSize = 3000;
   StaticGraph g;
   g.size = kSize;

@@ -88,7 +88,7 @@ TEST(StreamSync, KeepsTheOrderAndEveryWaitIsNeeded) {
 
 // Of all sets of waits that order no more than the graph and the streams do anyway, none is smaller
 // and none has fewer records.
-TEST(StreamSync, FewestOfAllSets) {
+TEST(StreamSync, NoSetOfWaitsIsSmaller) {
   int searched = 0;
   for (uint32_t seed = 0; searched < 200; ++seed) {
     const Sample s = RandomSample(seed, 4 + seed % 4, 2 + seed % 3, 0.35);

@@ -76,7 +76,8 @@ TEST(Team, WhatAHelperWroteIsSeenAfterwards) {
   }
 }
 
-TEST(Team, HelpComes) {
+// The second run calls for help once more.
+TEST(Team, AHelperThatWasSentAwayIsCalledAgain) {
   Lender lender(1);
   RunWithHelp(lender.team());
   lender.TakeBack();  // who is dismissed is called again

@@ -153,7 +153,8 @@ TEST(Windows, AreCopiedForOtherReadersAndTheCaller) {
   Net({6, 8}).Slice("x0", "a", {0}, {2}, {6}).Fetch("a").Check(1);
 }
 
-TEST(Windows, OfAFeed) {
+// Slices of an input need no copy, with or without gaps between their rows.
+TEST(Windows, ASliceOfAFeedIsAView) {
   Net({6, 8}).Slice("x0", "a", {0}, {2}, {6}).Unary("softmax", "a", "y").Fetch("y").Check(0);
   Net({6, 8})
       .Slice("x0", "a", {1}, {2}, {6})
@@ -163,8 +164,8 @@ TEST(Windows, OfAFeed) {
       .Check(0);
 }
 
-// A product reads rows at one distance: where they lie, or it gathers them itself.
-TEST(Windows, OfRowsAreFactorsOfProducts) {
+// A product reads rows at one distance in place, or gathers them itself.
+TEST(Windows, AProductReadsASliceOfRowsInPlace) {
   Net({6, 8}).Slice("x", "a", {1}, {2}, {8}).Product("a", "x", "y").Fetch("y").Check(0);
   Net({6, 8}).Slice("x", "a", {1}, {2}, {6}).Product("a", "x", "y", true).Fetch("y").Check(0);
   Net({2, 6, 6})

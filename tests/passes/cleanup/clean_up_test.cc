@@ -142,7 +142,7 @@ TEST(DropoutInference, AFetchedMaskStays) {
 
 // The default implementation multiplies by 1 - p, also where the result is fetched; double has a
 // factor of its own, and training draws.
-TEST(DropoutInference, OneThatScalesIsAScale) {
+TEST(DropoutInference, DropoutInInferenceBecomesAScale) {
   for (const DType dtype : {DType::kF32, DType::kF64}) {
     for (const bool test : {true, false}) {
       ProgramBuilder b;
@@ -311,7 +311,8 @@ TEST(Identity, ASourceThatIsWrittenAgainStays) {
   EXPECT_EQ(Types(*After(c.Build(), {"identity"})).size(), 4u);
 }
 
-TEST(ArrayReads, KnownPlaces) {
+// With `again` the written tensor is overwritten before the read, so that it cannot be used.
+TEST(ArrayReads, AReadAtAKnownIndexGetsTheWrittenTensor) {
   const auto types = [](bool again) {
     Builder b;
     b.Array("list").Fill("i", {1}, 0, DType::kI64).Fill("j", {1}, 1, DType::kI64);
@@ -491,7 +492,8 @@ TEST(Cse, AttributesInAnyOrderButEqual) {
   EXPECT_THAT(Types(*After(b.Build(), {"cse"})), ElementsAre("scale", "scale", "sum"));
 }
 
-TEST(Cse, EightConstantsAreFour) {
+// Eight fill_constant of four different values become four.
+TEST(Cse, EqualConstantsAreMerged) {
   Builder b;
   std::vector<std::string> all;
   for (int i = 0; i < 8; ++i) {

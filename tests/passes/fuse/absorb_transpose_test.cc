@@ -63,7 +63,8 @@ void Check(const Product& p) {
   EXPECT_EQ(transposes, p.transposes) << text;
 }
 
-TEST(AbsorbTranspose, OfTheLastTwoDimensions) {
+// matmul(transpose(x), y) -> matmul(x, y, trans_x), likewise for y.
+TEST(AbsorbTranspose, ATransposeOfTheLastTwoDimensionsIsAbsorbed) {
   Check({});
   Check({.x = {2, 7, 5}, .x_axis = {0, 2, 1}});
   Check({.x = {2, 7, 5}, .x_axis = {0, -1, 1}, .op = "matmul"});

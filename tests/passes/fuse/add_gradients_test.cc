@@ -230,7 +230,8 @@ TEST(AddGradients, WhatCannotAddIsAddedByTheSum) {
   Check({.parts = "fsp", .sums = 1});
 }
 
-TEST(AddGradients, LeavesAlone) {
+// A fetched part, a part that is added twice, and parts that no operator writes.
+TEST(AddGradients, SumsThatAreNotAbsorbed) {
   Check({.fetched = true, .sums = 1});
   Check({.twice = true, .sums = 1});
   Check({.parts = "ff", .sums = 1});

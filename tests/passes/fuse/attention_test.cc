@@ -207,8 +207,8 @@ TEST(FuseAttention, MasksThatSelect) {
       }
 }
 
-// Scores that are not kept may be anything.
-TEST(FuseAttention, NumbersThatAreNoneAreMaskedToo) {
+// The two rows of keys that the mask excludes hold NaN or infinity.
+TEST(FuseAttention, MaskedNaNsAndInfinitiesDoNotReachTheResult) {
   for (float odd : {std::nanf(""), INFINITY, -INFINITY}) {
     Writer w{.split_heads = false, .mask = {1, 1, 1, 9}, .selects = true};
     w.All();

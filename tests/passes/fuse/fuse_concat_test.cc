@@ -154,7 +154,8 @@ TEST(FuseConcat, LowerPrecision) {
   EXPECT_TRUE(Fused([](Joined& j) { j.widths = {60, 70}, j.precision = Precision::kBFloat16; }));
 }
 
-TEST(FuseConcat, WhatStays) {
+// Each case breaks one condition of the fusion.
+TEST(FuseConcat, AConcatStaysIfTheProductCannotReadItsPieces) {
   EXPECT_FALSE(Fused([](Joined& j) { j.fetched = true; }));
   EXPECT_FALSE(Fused([](Joined& j) { j.read_twice = true; }));
   EXPECT_FALSE(Fused([](Joined& j) { j.overwritten = true; }));

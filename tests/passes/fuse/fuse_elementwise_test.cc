@@ -160,8 +160,9 @@ TEST(FuseElementwise, WhatNobodyReadsIsLeftOut) {
   ExpectFused(c, 1);
 }
 
-// a reaches c directly and through a product: the three can be no group without the product.
-TEST(FuseElementwise, NoWayOutAndBackIn) {
+// a -> b -> matmul -> q -> d -> e. `d` also reads b, and e also reads a: in one group with a and b
+// they would have to run both before and after the product.
+TEST(FuseElementwise, AGroupWithAPathThroughAnotherOperatorIsSplit) {
   Case c;
   const Shape s{4, 4};
   c.Feed("x", s);
@@ -177,8 +178,8 @@ TEST(FuseElementwise, NoWayOutAndBackIn) {
   ExpectFused(c, 4);
 }
 
-// What is only needed behind the product is computed there, with what needs it.
-TEST(FuseElementwise, MovesToItsReaders) {
+// exp(y) is read only after the softmax of x: it moves there and is fused with its reader.
+TEST(FuseElementwise, AnOperandOfALateReaderIsComputedThere) {
   Case c;
   const Shape s{4, 4};
   c.Feed("x", s);
@@ -302,7 +303,7 @@ TEST(FuseElementwise, Broadcasts) {
 }
 
 // Both operands repeated, each along the other's dimension.
-TEST(FuseElementwise, OuterSum) {
+TEST(FuseElementwise, BothOperandsAreBroadcast) {
   Case c;
   c.Feed("x", {7, 1});
   c.Feed("y", {1, 9});

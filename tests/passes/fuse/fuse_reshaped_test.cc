@@ -71,7 +71,8 @@ void Expect(const ReshapedCase& c, int instructions) {
   }
 }
 
-TEST(FuseReshaped, OneLoop) {
+// tanh -> reshape -> + -> * -> - -> reshape -> square becomes one fused_elementwise.
+TEST(FuseReshaped, AChainWithReshapesIsOneFusedLoop) {
   for (const int64_t n : {4, 5, 512, 2000}) {
     ReshapedCase c;
     const std::string a = c.Unary("tanh", c.In({n, 6}));

@@ -246,7 +246,8 @@ TEST(FuseRows, SumsMayTakeTheMemoryOfAColumn) {
   }
 }
 
-TEST(FuseRows, NumbersThatAreNoneStayNone) {
+// A softmax and a maximum of rows that hold NaN, infinities and -0.
+TEST(FuseRows, NaNsAndInfinitiesGiveTheSameResults) {
   RowCase c;
   const std::string x = c.In({4, 9});
   float* const v = c.feeds[0].value.tensor().mutable_data<float>();
@@ -276,7 +277,8 @@ TEST(FuseRows, WithoutRowsOrElements) {
   ExpectRows(c, 1);
 }
 
-TEST(FuseRows, LeavesAlone) {
+// Each case breaks one condition of the fusion.
+TEST(FuseRows, ReductionsThatAreNotFused) {
   {
     SCOPED_TRACE("the first dimension");
     RowCase c;

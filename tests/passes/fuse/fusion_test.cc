@@ -179,8 +179,11 @@ TEST(FuseConv, ResidualsOfAnotherBatch) {
   }
 }
 
-// The residual is computed behind the product, and before the sum that reads it.
-TEST(FuseMatmul, ALateResidual) {
+// p = x y            other = softmax(z)
+// q = p + b                |
+// r = q + other  <---------+  The fused product must move behind `other`.
+// s = relu(r)
+TEST(FuseMatmul, AResidualComputedAfterTheProductIsFused) {
   Case c = Product("matmul_v2", {3, 5}, {5, 7}, {3, 7});
   c.Param("b", {7});
   c.Feed("z", {3, 7});

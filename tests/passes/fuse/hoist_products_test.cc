@@ -257,7 +257,8 @@ TEST(HoistProducts, MoreTurnsThanItemsFail) {
   EXPECT_EQ(said[0], said[1]);
 }
 
-TEST(HoistProducts, NumbersThatAreNoneStayInTheirTurn) {
+// A NaN in the item of turn 0 must not reach the products of other turns.
+TEST(HoistProducts, ANaNStaysInItsTurn) {
   Recurrence r;
   Executor executor({.threads = 1});
   const auto compiled = MustCompile(executor, r.Build(), r.NewScope());

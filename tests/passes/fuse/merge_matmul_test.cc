@@ -125,7 +125,8 @@ TEST(MergeMatmul, LargeWeightsStay) {
   EXPECT_EQ(Products({.features = most + 1}), 3);
 }
 
-TEST(MergeMatmul, WhatStays) {
+// Expects the number of products that are left of three.
+TEST(MergeMatmul, ProjectionsThatMustStayAreNotMerged) {
   EXPECT_EQ(Products({.constant = false}), 3);
   // Queries whose projection is fetched stay alone; keys and values go together.
   EXPECT_EQ(Products({.also_fetched = "q0"}), 2);

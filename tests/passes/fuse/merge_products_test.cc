@@ -88,7 +88,8 @@ TEST(MergeProducts, SharesALoopAmongThreads) {
   Check({.x = {16, 512}, .weights = {{512, 48}, {512, 64}}, .bias = true}, 4);
 }
 
-TEST(MergeProducts, LeavesAlone) {
+// Each case breaks one condition of the merge.
+TEST(MergeProducts, ProductsThatAreNotMerged) {
   Check({.weights = {{16, 16}}});
   Check({.overwritten = true, .instructions = 2});
   Check({.fed_weight = true, .instructions = 2});

@@ -141,7 +141,8 @@ class Lines {
   int names_ = 0;
 };
 
-TEST(ChannelsLast, LinesAreWhatTheyWere) {
+// Random networks of 1-D convolutions, with the pass and without it.
+TEST(ChannelsLast, ThreeDimensionalNetworksGiveTheSameResults) {
   for (uint32_t seed = 0; seed < 150; ++seed) {
     Lines lines(seed);
     const Program program = lines.Build(3 + static_cast<int>(seed % 9));

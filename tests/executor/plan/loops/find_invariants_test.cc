@@ -103,8 +103,8 @@ TEST_P(Invariants, WhatAnIterationWritesIsNone) {
   EXPECT_EQ(Floats(o.out[0]), (Rows{8, 24}));
 }
 
-// What would fail does not, where nothing runs it.
-TEST_P(Invariants, OfALoopWithoutIterationsDoNotFail) {
+// The invariant gather has an index out of range: an error only if an iteration runs it.
+TEST_P(Invariants, ALoopWithoutIterationsDoesNotComputeThem) {
   ProgramBuilder b;
   int outer, body;
   b.Feed("x", DType::kF32, {-1}).Feed("n", DType::kF32, {1}).Feed("at", DType::kI64, {1});
