@@ -126,8 +126,43 @@ def breach(folder, name, allowed):
     return f"{folder}/ may not see {target}"
 
 
+def circles(uses):
+    """The circles of a graph {room: {rooms that it uses}}, each as a sorted list of rooms."""
+    reached = {}
+    for start in uses:
+        seen, open_rooms = set(), [start]
+        while open_rooms:
+            for room in uses.get(open_rooms.pop(), ()):
+                if room not in seen:
+                    seen.add(room)
+                    open_rooms.append(room)
+        reached[start] = seen
+    return sorted({tuple(sorted({room} | {other for other in reached[room]
+                                          if room in reached.get(other, ())}))
+                   for room in uses if room in reached[room]})
+
+
+def family_circles():
+    """Families of kernels/ that include each other, with the includes that make it so."""
+    uses, lines = {}, {}
+    for path in sorted((ROOT / "kernels").glob("*/*")):
+        if path.suffix not in SUFFIXES:
+            continue
+        own = path.parent.name
+        for number, name in includes(path):
+            parts = name.split("/")
+            if parts[0] != "kernels" or len(parts) != 3 or parts[1] == own:
+                continue
+            uses.setdefault(own, set()).add(parts[1])
+            lines.setdefault((own, parts[1]), f"{path.relative_to(ROOT)}:{number}: {name}")
+    for circle in circles(uses):
+        for (own, other), line in sorted(lines.items()):
+            if own in circle and other in circle:
+                yield f"{line}: families in a circle: {', '.join(circle)}"
+
+
 def main():
-    breaches, files = [], 0
+    breaches, files = list(family_circles()), 0
     for folder in sorted(ALLOWED):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix not in SUFFIXES or not path.is_file():

@@ -4,6 +4,7 @@
 #include "heddle/program.h"
 
 namespace heddle {
+
 Result<OperatorFacts> FactsOfOp(const std::string& type) {
   const OpDef* def = FindOp(type);
   if (def == nullptr) return NotFound("heddle has no operator '", type, "'");

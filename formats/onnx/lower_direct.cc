@@ -1,4 +1,4 @@
-// Lowers nodes to heddle's own operators of ONNX's names (kernels/onnx*): input by input, output by
+// Lowers nodes to heddle's own operators of ONNX's names (onnx_…): input by input, output by
 // output, in the order of the newest version's definition.
 #include <algorithm>
 #include <array>

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "kernels/base/call_heap.h"
-#include "kernels/elementwise/convert.h"
+#include "kernels/base/convert.h"
 
 namespace heddle {
 

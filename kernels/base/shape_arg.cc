@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/index/index_args.h"
+#include "kernels/base/index_args.h"
 
 namespace heddle {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "core/memory/watched_bytes.h"
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_arg.h"
-#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {

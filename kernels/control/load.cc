@@ -2,7 +2,7 @@
 // format is that of heddle/params.h; the path is used as given.
 #include "core/op_context.h"
 #include "heddle/params.h"
-#include "kernels/elementwise/convert.h"
+#include "kernels/base/convert.h"
 
 namespace heddle {
 namespace {

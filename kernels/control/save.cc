@@ -5,7 +5,7 @@
 #include "core/op_context.h"
 #include "core/operands/slot_kinds.h"
 #include "heddle/params.h"
-#include "kernels/elementwise/convert.h"
+#include "kernels/base/convert.h"
 
 namespace heddle {
 namespace {

@@ -2,7 +2,7 @@
 // made by fusion passes.
 #include "core/shapes.h"
 #include "kernels/conv/conv.h"
-#include "kernels/conv/spread_residual.h"
+#include "kernels/gemm/spread_residual.h"
 
 namespace heddle {
 namespace {

@@ -3,7 +3,7 @@
 #include "core/shapes.h"
 #include "kernels/base/implementations.h"
 #include "kernels/conv/conv_chain.h"
-#include "kernels/conv/spread_residual.h"
+#include "kernels/gemm/spread_residual.h"
 #include "kernels/simd/microkernels.h"
 
 namespace heddle {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/reduce/axis_lines.h"
+#include "kernels/base/axis_lines.h"
 
 namespace heddle {
 namespace {

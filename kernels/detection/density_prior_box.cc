@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "core/interrupts.h"
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/detection/box_slots.h"
-#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {

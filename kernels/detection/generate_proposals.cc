@@ -3,9 +3,9 @@
 #include <numeric>
 
 #include "core/interrupts.h"
+#include "kernels/base/axis_lines.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/detection/boxes.h"
-#include "kernels/reduce/axis_lines.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {

@@ -2,9 +2,9 @@
 #include <set>
 
 #include "core/interrupts.h"
+#include "kernels/base/axis_lines.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/base/to_place.h"
-#include "kernels/reduce/axis_lines.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/memory/watched_bytes.h"
 #include "kernels/base/check.h"
-#include "kernels/elementwise/widen.h"
+#include "kernels/base/widen.h"
 
 namespace heddle {
 namespace {

@@ -4,7 +4,7 @@
 #include "core/shapes.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/binary_op.h"
-#include "kernels/reduce/reduce.h"
+#include "kernels/folds/reduce.h"
 
 namespace heddle {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/shapes.h"
-#include "kernels/elementwise/broadcast.h"
+#include "kernels/base/broadcast.h"
 
 namespace heddle {
 

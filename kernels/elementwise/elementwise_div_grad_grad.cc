@@ -1,6 +1,6 @@
 // Second derivative of elementwise_div.
-#include "kernels/base/full_operands.h"
 #include "kernels/elementwise/arithmetic.h"
+#include "kernels/elementwise/full_operands.h"
 
 namespace heddle {
 namespace {

@@ -1,7 +1,7 @@
 // elementwise_fmax and elementwise_fmin: a NaN gives way to a number.
+#include "kernels/base/axis_lines.h"
 #include "kernels/elementwise/binary_grad.h"
 #include "kernels/elementwise/tile_loop.h"
-#include "kernels/reduce/axis_lines.h"
 
 namespace heddle {
 namespace {

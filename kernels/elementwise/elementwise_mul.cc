@@ -1,7 +1,7 @@
 #include "core/operands/slot_kinds.h"
+#include "kernels/base/convert.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/binary_grad.h"
-#include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/tile_loop.h"
 
 namespace heddle {

@@ -1,8 +1,8 @@
 // Second and third derivatives of elementwise_mul.
-#include "kernels/base/full_operands.h"
+#include "kernels/base/convert.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/binary_op.h"
-#include "kernels/elementwise/convert.h"
+#include "kernels/elementwise/full_operands.h"
 
 namespace heddle {
 namespace {

@@ -1,7 +1,7 @@
 #include <cmath>
 
+#include "kernels/base/convert.h"
 #include "kernels/elementwise/binary_grad.h"
-#include "kernels/elementwise/convert.h"
 #include "kernels/elementwise/tile_loop.h"
 
 namespace heddle {

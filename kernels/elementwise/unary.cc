@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/elementwise/widen.h"
+#include "kernels/base/widen.h"
 
 namespace heddle {
 namespace {

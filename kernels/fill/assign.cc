@@ -4,7 +4,7 @@
 #include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
 #include "heddle/string_tensor.h"
-#include "kernels/elementwise/convert.h"
+#include "kernels/base/convert.h"
 
 namespace heddle {
 namespace {

@@ -1,6 +1,6 @@
 // assign_value: a constant listed in the program.
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_arg.h"
-#include "kernels/elementwise/convert.h"
 #include "kernels/fill/store_values.h"
 
 namespace heddle {

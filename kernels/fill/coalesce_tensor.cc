@@ -5,8 +5,8 @@
 #include "core/memory/watched_bytes.h"
 #include "core/op_traits.h"
 #include "core/shapes.h"
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_arg.h"
-#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {

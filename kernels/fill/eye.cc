@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "core/interrupts.h"
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_arg.h"
-#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {

@@ -1,6 +1,6 @@
 // fill: a constant listed in the program, as floats that are converted to the dtype.
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_arg.h"
-#include "kernels/elementwise/convert.h"
 #include "kernels/fill/store_values.h"
 
 namespace heddle {

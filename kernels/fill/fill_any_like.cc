@@ -1,6 +1,6 @@
 // Tensors of equal elements in the shape of another: fill_any_like, fill_zeros_like(2), fill_any.
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_arg.h"
-#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "core/dtype_of.h"
 #include "core/memory/watched_bytes.h"
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_arg.h"
-#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {

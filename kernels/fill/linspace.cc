@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "core/interrupts.h"
+#include "kernels/base/convert.h"
+#include "kernels/base/index_args.h"
 #include "kernels/base/shape_arg.h"
-#include "kernels/elementwise/convert.h"
-#include "kernels/index/index_args.h"
 
 namespace heddle {
 namespace {

@@ -1,8 +1,8 @@
 #include <cmath>
 
 #include "core/interrupts.h"
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_arg.h"
-#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {

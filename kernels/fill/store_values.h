@@ -1,8 +1,8 @@
 // Lists of attributes stored as tensors.
 #pragma once
 
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_arg.h"
-#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 

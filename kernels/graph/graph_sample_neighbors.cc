@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/interrupts.h"
+#include "kernels/base/axis_lines.h"
 #include "kernels/base/shape_checks.h"
-#include "kernels/reduce/axis_lines.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {

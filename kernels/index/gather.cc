@@ -1,7 +1,7 @@
 #include "core/operands/any_address.h"
 #include "core/shapes.h"
+#include "kernels/base/index_args.h"
 #include "kernels/index/gather_rows.h"
-#include "kernels/index/index_args.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {

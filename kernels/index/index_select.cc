@@ -1,8 +1,8 @@
 // index_select: items along one axis, picked by a vector of indices.
 #include "core/operands/any_address.h"
 #include "core/shapes.h"
+#include "kernels/base/index_args.h"
 #include "kernels/index/axis_items.h"
-#include "kernels/index/index_args.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/operands/window.h"
-#include "kernels/index/index_args.h"
+#include "kernels/base/index_args.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {

@@ -2,7 +2,7 @@
 
 #include "core/interrupts.h"
 #include "core/shapes.h"
-#include "kernels/index/index_args.h"
+#include "kernels/base/index_args.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {

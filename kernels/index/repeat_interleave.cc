@@ -1,8 +1,8 @@
 // repeat_interleave: repeats each item along one axis.
 #include "core/interrupts.h"
 #include "core/shapes.h"
+#include "kernels/base/index_args.h"
 #include "kernels/index/axis_items.h"
-#include "kernels/index/index_args.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {

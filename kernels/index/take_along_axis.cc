@@ -1,7 +1,7 @@
 // take_along_axis: one element of X per entry of Index, along an axis.
 #include "core/operands/any_address.h"
 #include "core/shapes.h"
-#include "kernels/index/index_args.h"
+#include "kernels/base/index_args.h"
 #include "kernels/index/nd_rows.h"
 #include "kernels/strided/strided_copy.h"
 

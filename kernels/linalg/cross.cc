@@ -1,8 +1,8 @@
 // cross: cross products of 3-vectors along an axis.
 #include "core/error.h"
+#include "kernels/base/axis_lines.h"
 #include "kernels/base/check.h"
 #include "kernels/elementwise/arithmetic.h"
-#include "kernels/reduce/axis_lines.h"
 
 namespace heddle {
 namespace {

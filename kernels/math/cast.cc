@@ -1,6 +1,6 @@
 #include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
-#include "kernels/elementwise/convert.h"
+#include "kernels/base/convert.h"
 
 namespace heddle {
 namespace {

@@ -1,7 +1,7 @@
 // clip and brelu: x limited to an interval.
 #include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
-#include "kernels/elementwise/convert.h"
+#include "kernels/base/convert.h"
 #include "kernels/elementwise/tile_loop.h"
 #include "kernels/elementwise/unary.h"
 

@@ -1,5 +1,5 @@
 #include "core/shapes.h"
-#include "kernels/elementwise/convert.h"
+#include "kernels/base/convert.h"
 #include "kernels/elementwise/scalar_step.h"
 
 namespace heddle {

@@ -2,7 +2,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/elementwise/convert.h"
+#include "kernels/base/convert.h"
 #include "kernels/elementwise/tile_loop.h"
 #include "kernels/elementwise/unary.h"
 #include "kernels/simd/fast_math.h"

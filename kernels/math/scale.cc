@@ -1,5 +1,5 @@
 #include "core/operands/slot_kinds.h"
-#include "kernels/elementwise/convert.h"
+#include "kernels/base/convert.h"
 #include "kernels/elementwise/scalar_step.h"
 #include "kernels/elementwise/tile_loop.h"
 #include "kernels/elementwise/unary.h"

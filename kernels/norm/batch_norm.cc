@@ -5,7 +5,7 @@
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
-#include "kernels/elementwise/convert.h"
+#include "kernels/base/convert.h"
 #include "kernels/norm/norm.h"
 
 namespace heddle {

@@ -8,7 +8,7 @@
 #include "core/operands/addend.h"
 #include "core/shapes.h"
 #include "kernels/base/check.h"
-#include "kernels/elementwise/convert.h"
+#include "kernels/base/convert.h"
 
 namespace heddle {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "core/error.h"
 #include "core/interrupts.h"
+#include "kernels/base/axis_lines.h"
 #include "kernels/base/check.h"
-#include "kernels/reduce/axis_lines.h"
 
 namespace heddle {
 namespace {

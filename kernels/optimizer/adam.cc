@@ -228,7 +228,7 @@ struct MergedAdam {
   }
 };
 
-void Declare(OpDef& op) {
+void DeclareAdam(OpDef& op) {
   op.Input("Param")
       .Input("Grad", kAnyKind | kTakesRows)
       .Input("LearningRate")
@@ -269,12 +269,12 @@ void Declare(OpDef& op) {
 }  // namespace heddle
 
 HEDDLE_OP(adam) {
-  Declare(op);
+  DeclareAdam(op);
   op.Doc("Adam with bias-corrected moments").Kernels<KeepsMaster<Adam>::Kernel, float, double>();
 }
 
 HEDDLE_OP(adamw) {
-  Declare(op);
+  DeclareAdam(op);
   op.Doc("Adam with decoupled weight decay")
       .Attr("lr_ratio", 1.0)
       .Attr("coeff", 0.01f)

@@ -32,8 +32,8 @@ Result<Pads> PadsOf(const PoolAttrs& a, const PoolGeometry& g, const std::array<
   return p;
 }
 
-std::vector<PoolWindow> Windows(int64_t in, int64_t out, bool adaptive, int64_t kernel,
-                                int64_t stride, int64_t pad) {
+std::vector<PoolWindow> WindowCounts(int64_t in, int64_t out, bool adaptive, int64_t kernel,
+                                     int64_t stride, int64_t pad) {
   std::vector<PoolWindow> windows(static_cast<size_t>(out));
   for (int64_t o = 0; o < out; ++o) {
     int64_t begin, end;
@@ -125,8 +125,8 @@ Result<PoolGeometry> PoolGeometryOf(const PoolAttrs& a, const Shape& input) {
   }
   if (!input.is_static()) return g;
   for (int i = 0; i < 3; ++i)
-    g.windows[i] = Windows(g.in[i], g.out[i], a.adaptive && !a.fixed_windows && i >= first,
-                           kernel[i], stride[i], pads.lo[i]);
+    g.windows[i] = WindowCounts(g.in[i], g.out[i], a.adaptive && !a.fixed_windows && i >= first,
+                                kernel[i], stride[i], pads.lo[i]);
   return g;
 }
 

@@ -6,7 +6,7 @@
 #include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "core/threads/look_meter.h"
-#include "kernels/elementwise/convert.h"
+#include "kernels/base/convert.h"
 #include "kernels/pool/pool.h"
 
 namespace heddle {

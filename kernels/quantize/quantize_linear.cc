@@ -5,8 +5,8 @@
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "kernels/base/call_heap.h"
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_checks.h"
-#include "kernels/elementwise/convert.h"
 
 namespace heddle {
 namespace {

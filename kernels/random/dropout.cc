@@ -4,7 +4,7 @@
 #include "core/interrupts.h"
 #include "core/operands/unwritten.h"
 #include "core/shapes.h"
-#include "kernels/index/index_args.h"
+#include "kernels/base/index_args.h"
 
 namespace heddle {
 namespace {

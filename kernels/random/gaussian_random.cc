@@ -1,6 +1,6 @@
 // gaussian_random, gaussian_random_batch_size_like and gaussian_inplace: normal numbers.
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_arg.h"
-#include "kernels/elementwise/convert.h"
 #include "kernels/random/random.h"
 
 namespace heddle {

@@ -1,8 +1,8 @@
 // uniform_random, uniform_random_batch_size_like, uniform_random_inplace.
 #include "core/interrupts.h"
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_arg.h"
 #include "kernels/base/visit_one_of.h"
-#include "kernels/elementwise/convert.h"
 #include "kernels/random/random.h"
 
 namespace heddle {

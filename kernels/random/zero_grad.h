@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/shapes.h"
-#include "kernels/elementwise/convert.h"
+#include "kernels/base/convert.h"
 
 namespace heddle {
 

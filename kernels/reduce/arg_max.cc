@@ -1,7 +1,7 @@
 // arg_max and arg_min: the position of the first extreme element along an axis.
 #include "core/error.h"
 #include "core/threads/look_meter.h"
-#include "kernels/reduce/axis_lines.h"
+#include "kernels/base/axis_lines.h"
 
 namespace heddle {
 namespace {

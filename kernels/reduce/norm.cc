@@ -3,8 +3,8 @@
 
 #include "core/error.h"
 #include "core/operands/unwritten.h"
+#include "kernels/base/along_line.h"
 #include "kernels/base/check.h"
-#include "kernels/reduce/along_line.h"
 
 namespace heddle {
 namespace {

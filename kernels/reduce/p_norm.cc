@@ -1,8 +1,8 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "kernels/base/along_line.h"
 #include "kernels/base/check.h"
-#include "kernels/reduce/along_line.h"
 #include "kernels/reduce/reduce_op.h"
 
 namespace heddle {

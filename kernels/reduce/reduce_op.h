@@ -7,8 +7,8 @@
 #include "core/shapes.h"
 #include "kernels/base/check.h"
 #include "kernels/elementwise/binary_op.h"
-#include "kernels/reduce/reduce.h"
-#include "kernels/reduce/reduce_loops.h"
+#include "kernels/folds/reduce.h"
+#include "kernels/folds/reduce_loops.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "kernels/elementwise/convert.h"
+#include "kernels/base/convert.h"
 #include "kernels/reduce/reduce_op.h"
 
 namespace heddle {

@@ -12,8 +12,8 @@
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
+#include "kernels/base/index_args.h"
 #include "kernels/base/to_place.h"
-#include "kernels/index/index_args.h"
 
 namespace heddle {
 namespace {

@@ -1,7 +1,7 @@
 // attention_lstm: each step reads the whole sequence, weighted by the cell's attention; gates in
 // the order forget, input, output, candidate.
 #include "core/interrupts.h"
-#include "kernels/rnn/sequence_batch.h"
+#include "kernels/sequence/sequence_batch.h"
 
 namespace heddle {
 namespace {

@@ -1,6 +1,6 @@
 // gru and fusion_gru: gated recurrent units over sequences.
 #include "core/interrupts.h"
-#include "kernels/rnn/sequence_batch.h"
+#include "kernels/sequence/sequence_batch.h"
 
 namespace heddle {
 namespace {

@@ -1,5 +1,5 @@
 #include "core/interrupts.h"
-#include "kernels/rnn/sequence_batch.h"
+#include "kernels/sequence/sequence_batch.h"
 
 namespace heddle {
 namespace {

@@ -1,7 +1,7 @@
 // lstm, fusion_lstm and fused_embedding_fc_lstm: long short-term memory over sequences; gates in
 // the order candidate, input, forget, output.
 #include "core/interrupts.h"
-#include "kernels/rnn/sequence_batch.h"
+#include "kernels/sequence/sequence_batch.h"
 
 namespace heddle {
 namespace {

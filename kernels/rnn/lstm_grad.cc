@@ -1,5 +1,5 @@
 // The gradient of lstm, from the gates it kept.
-#include "kernels/rnn/sequence_batch.h"
+#include "kernels/sequence/sequence_batch.h"
 
 namespace heddle {
 namespace {

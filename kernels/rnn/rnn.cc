@@ -190,7 +190,7 @@ Result<Tensor> LengthsOf(const KernelContext& ctx, const Network& net) {
 }
 
 // Runs the network with packed weights.
-Status RunPacked(const KernelContext& ctx, const Network& net, const RnnState& state) {
+Status RunPackedCell(const KernelContext& ctx, const Network& net, const RnnState& state) {
   HEDDLE_ASSIGN_OR_RETURN(const Tensor lengths, LengthsOf(ctx, net));
   const int64_t size = net.batch * net.hidden;
   Tensor between =
@@ -351,7 +351,7 @@ struct Rnn {
     if (net.rows() == 0) return KeepStates(ctx, "PreState", "State");
     if constexpr (std::is_same_v<T, float>)
       if (ctx.has_state() && !ctx.template State<RnnState>().packed.empty())
-        return RunPacked(ctx, net, ctx.template State<RnnState>());
+        return RunPackedCell(ctx, net, ctx.template State<RnnState>());
     Tensor hold;
     Tensor* mask = nullptr;
     if (Drops(ctx, net)) {

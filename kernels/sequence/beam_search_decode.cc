@@ -2,7 +2,7 @@
 
 #include "core/dtype_of.h"
 #include "core/operands/slot_kinds.h"
-#include "kernels/elementwise/convert.h"
+#include "kernels/base/convert.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {

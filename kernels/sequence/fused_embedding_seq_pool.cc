@@ -5,7 +5,7 @@
 #include "core/memory/watched_bytes.h"
 #include "core/operands/any_address.h"
 #include "core/operands/slot_kinds.h"
-#include "kernels/rnn/sequence_batch.h"
+#include "kernels/sequence/sequence_batch.h"
 
 namespace heddle {
 namespace {

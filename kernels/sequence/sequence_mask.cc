@@ -4,8 +4,8 @@
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
-#include "kernels/elementwise/convert.h"
-#include "kernels/index/index_args.h"
+#include "kernels/base/convert.h"
+#include "kernels/base/index_args.h"
 
 namespace heddle {
 namespace {

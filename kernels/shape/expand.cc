@@ -1,6 +1,6 @@
 // expand: X repeated along its dimensions, the first version of tile.
 #include "core/shapes.h"
-#include "kernels/index/index_args.h"
+#include "kernels/base/index_args.h"
 #include "kernels/shape/repeat.h"
 
 namespace heddle {

@@ -1,6 +1,6 @@
 // expand_v2, expand_as_v2 and expand_as: X broadcast to a given shape.
 #include "core/shapes.h"
-#include "kernels/index/index_args.h"
+#include "kernels/base/index_args.h"
 #include "kernels/strided/index_expand.h"
 
 namespace heddle {

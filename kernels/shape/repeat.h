@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/index/index_args.h"
+#include "kernels/base/index_args.h"
 #include "kernels/strided/index_expand.h"
 
 namespace heddle {

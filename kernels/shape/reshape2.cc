@@ -1,4 +1,4 @@
-#include "kernels/index/index_args.h"
+#include "kernels/base/index_args.h"
 #include "kernels/shape/view_op.h"
 #include "kernels/strided/strided_copy.h"
 

@@ -1,7 +1,7 @@
 // fft_c2c, fft_r2c and fft_c2r: Fourier transforms along several axes, and their gradients.
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
-#include "kernels/reduce/axis_lines.h"
+#include "kernels/base/axis_lines.h"
 #include "kernels/signal/fft_transform.h"
 
 namespace heddle {

@@ -9,8 +9,8 @@
 #include "core/memory/watched_bytes.h"
 #include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_checks.h"
-#include "kernels/elementwise/convert.h"
 #include "kernels/sparse/coo.h"
 
 namespace heddle {

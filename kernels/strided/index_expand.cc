@@ -1,6 +1,6 @@
 #include "kernels/strided/index_expand.h"
 
-#include "kernels/reduce/reduce.h"
+#include "kernels/folds/reduce.h"
 
 namespace heddle {
 namespace {

@@ -2,7 +2,7 @@
 // copies out of and into such a part.
 #pragma once
 
-#include "kernels/index/index_args.h"
+#include "kernels/base/index_args.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {

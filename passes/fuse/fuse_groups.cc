@@ -18,7 +18,7 @@ namespace {
 using ir::VarId;
 
 // Writes the attributes of fused_elementwise and fused_rows
-// (kernels/elementwise/element_program.h).
+// (kernels/fused/element_program.h).
 class ProgramWriter {
  public:
   ProgramWriter(const std::vector<ir::Op>& block, const std::vector<ElementOp>& elements)

@@ -1,6 +1,6 @@
 // The graph of a fused_elementwise operator as loops for the micro-program interpreter: each loop
 // goes over the elements of one shape, and takes every element through its steps while it is in
-// registers. (What the attributes mean: kernels/elementwise/element_program.h.)
+// registers. (What the attributes mean: kernels/fused/element_program.h.)
 #pragma once
 
 #include <vector>

@@ -1,7 +1,0 @@
-#include "kernels/conv/conv_ops.h"
-
-HEDDLE_OP(depthwise_conv2d_transpose) {
-  op.Doc("2-D transposed convolution: the gradient of a convolution");
-  DefineConvTranspose(op, 2);
-}
-HEDDLE_OP(depthwise_conv2d_transpose_grad) { DefineConvTransposeGrad(op, 2); }

@@ -1,0 +1,26 @@
+#include "core/operands/slot_kinds.h"
+#include "kernels/strings/pattern.h"
+#include "kernels/strings/string_operand.h"
+
+namespace heddle {
+namespace {
+
+Status FullMatch(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto x, StringsOf(ctx, "X"));
+  const std::string& given = ctx.Str("pattern");
+  const auto pattern = Pattern::Compile(given);
+  if (!pattern.ok())
+    return InvalidArgument("'pattern' ", given, " cannot be read: ", pattern.status().message());
+  Tensor& out = ctx.Alloc("Y", DType::kBool, x->shape);
+  for (size_t i = 0; i < x->elements.size(); ++i)
+    out.mutable_data<bool>()[i] = pattern->MatchesAll(x->elements[i]);
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace heddle
+
+HEDDLE_OP(onnx_regex_full_match) {
+  op.Doc("whether each whole string matches the pattern");
+  op.Input("X", kAnyKind | kOtherOnly).Output("Y").Attr("pattern", "").AnyKernel(FullMatch);
+}
