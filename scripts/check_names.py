@@ -4,7 +4,9 @@
 HEDDLE_UNITY compiles sources of a folder together (cmake/HeddleUnity.cmake): what one declares in
 an unnamed namespace would clash with another's, or overload it, or what a header of the folder
 declares, as soon as they meet in a group. Groups move when a source is added, so names are unique
-within a folder. Prints each name that is not with its files, and fails if there is one.
+within a folder. Nor may two headers of the project define a type of one name: the linker would take
+functions of one for those of the other. Prints each name that is not unique with its files, and
+fails if there is one.
 """
 
 import collections
@@ -14,7 +16,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("builder", "device", "executor", "formats", "kernels", "partition", "passes", "tools")
+HEADER_FOLDERS = ("core", "include", "memory", "offload", "ranks", "scheduler")
 GROUPS = ROOT / "cmake/HeddleUnity.cmake"
+
+DEFINED = re.compile(r"(?:struct|class|enum class|enum)\s+(?:HEDDLE_\w+(?:\([^)]*\))?\s+)?(\w+)\b"
+                     r"[^;<]*\{")
 
 # Programs and other long literals.
 LITERAL = re.compile(r'R"(\w*)\(.*?\)\1"', re.DOTALL)
@@ -46,6 +52,32 @@ def names(path):
     return found
 
 
+def header_types(path):
+    """The types that a header defines, each with its namespaces."""
+    spaces = []
+    for line in LITERAL.sub('""', path.read_text(encoding="utf-8")).splitlines():
+        opened = re.match(r"(?:inline )?namespace\s*([\w:]*)\s*\{", line)
+        if opened:
+            spaces.append(opened.group(1))
+        elif re.match(r"\}\s*//.*namespace", line):
+            spaces = spaces[:-1]
+        else:
+            defined = DEFINED.match(line)
+            if defined:
+                yield "::".join([*spaces, defined.group(1)])
+
+
+def types_of_two_headers():
+    """(type, headers): two headers of the project that define a type of one name. A program that
+    uses both would have two meanings for one symbol."""
+    headers = collections.defaultdict(set)
+    for root in [*FOLDERS, *HEADER_FOLDERS]:
+        for path in (ROOT / root).rglob("*.h"):
+            for name in header_types(path):
+                headers[name].add(path.relative_to(ROOT).as_posix())
+    return [(name, sorted(found)) for name, found in sorted(headers.items()) if len(found) > 1]
+
+
 def main():
     folders = collections.defaultdict(lambda: collections.defaultdict(list))
     apart, files = alone(), 0
@@ -66,7 +98,10 @@ def main():
                     not (len(lines) == 1 and lines.pop().startswith("using"))):
                 clashes += 1
                 print(f"{folder}: {name} in {', '.join(file for file, _ in places)}")
-    print(f"{files} files, {clashes} names that two of a folder have")
+    for name, found in types_of_two_headers():
+        clashes += 1
+        print(f"{name} in {', '.join(found)}")
+    print(f"{files} files, {clashes} names that two of a folder, or two headers, have")
     return 1 if clashes or not files else 0
 
 

@@ -57,11 +57,11 @@ void SetOutsLike(ShapeContext& ctx, std::initializer_list<KeyPair> pairs) {
       ctx.SetOut(p.out, ctx.InShape(p.in), ctx.InDType(p.in));
 }
 
-Result<Reduction> ReductionOf(const std::string& name) {
-  if (name == "none") return Reduction::kNone;
-  if (name == "mean") return Reduction::kMean;
-  if (name == "sum") return Reduction::kSum;
-  if (name == "batchmean") return Reduction::kBatchMean;
+Result<LossReduction> LossReductionOf(const std::string& name) {
+  if (name == "none") return LossReduction::kNone;
+  if (name == "mean") return LossReduction::kMean;
+  if (name == "sum") return LossReduction::kSum;
+  if (name == "batchmean") return LossReduction::kBatchMean;
   return InvalidArgument("reduction must be none, mean, sum or batchmean, not '", name, "'");
 }
 

@@ -61,7 +61,7 @@ T SigmoidOf(T x) {
 }
 
 // "none", "mean", "sum", "batchmean".
-enum class Reduction { kNone, kMean, kSum, kBatchMean };
-Result<Reduction> ReductionOf(const std::string& name);
+enum class LossReduction { kNone, kMean, kSum, kBatchMean };
+Result<LossReduction> LossReductionOf(const std::string& name);
 
 }  // namespace heddle

@@ -6,14 +6,14 @@ namespace {
 
 Status InferKldiv(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Target"));
-  HEDDLE_ASSIGN_OR_RETURN(const Reduction how, ReductionOf(ctx.Str("reduction")));
-  ctx.SetOut("Loss", how == Reduction::kNone ? ctx.InShape("X") : Shape{}, ctx.InDType("X"));
+  HEDDLE_ASSIGN_OR_RETURN(const LossReduction how, LossReductionOf(ctx.Str("reduction")));
+  ctx.SetOut("Loss", how == LossReduction::kNone ? ctx.InShape("X") : Shape{}, ctx.InDType("X"));
   return Status::Ok();
 }
 
-int64_t Divisor(Reduction how, const Tensor& x) {
-  if (how == Reduction::kMean) return x.numel();  // of nothing: not a number
-  if (how == Reduction::kBatchMean) return x.rank() > 0 ? std::max<int64_t>(1, x.dim(0)) : 1;
+int64_t Divisor(LossReduction how, const Tensor& x) {
+  if (how == LossReduction::kMean) return x.numel();  // of nothing: not a number
+  if (how == LossReduction::kBatchMean) return x.rank() > 0 ? std::max<int64_t>(1, x.dim(0)) : 1;
   return 1;
 }
 
@@ -21,14 +21,14 @@ template <typename T>
 struct KlDiv {
   static Status Run(KernelContext& ctx) {
     const Tensor& in = ctx.In("X");
-    HEDDLE_ASSIGN_OR_RETURN(const Reduction how, ReductionOf(ctx.Str("reduction")));
+    HEDDLE_ASSIGN_OR_RETURN(const LossReduction how, LossReductionOf(ctx.Str("reduction")));
     const T* x = in.data<T>();
     const T* target = ctx.In("Target").data<T>();
     T* out = ctx.Out("Loss").mutable_data<T>();
     const auto term = [=](int64_t i) {
       return target[i] > T(0) ? target[i] * (std::log(target[i]) - x[i]) : T(0);
     };
-    if (how == Reduction::kNone) {
+    if (how == LossReduction::kNone) {
       ForEachIndex(ctx, in.numel(), [=](int64_t i) { out[i] = term(i); });
       return Status::Ok();
     }
@@ -50,11 +50,11 @@ template <typename T>
 struct KlDivGrad {
   static Status Run(KernelContext& ctx) {
     const Tensor& in = ctx.In("X");
-    HEDDLE_ASSIGN_OR_RETURN(const Reduction how, ReductionOf(ctx.Str("reduction")));
+    HEDDLE_ASSIGN_OR_RETURN(const LossReduction how, LossReductionOf(ctx.Str("reduction")));
     const T* target = ctx.In("Target").data<T>();
     const T* dout = ctx.In("Loss@GRAD").data<T>();
     T* dx = ctx.Out("X@GRAD").mutable_data<T>();
-    const bool each = how == Reduction::kNone;
+    const bool each = how == LossReduction::kNone;
     const T factor = T(1) / static_cast<T>(Divisor(how, in));
     ForEachIndex(ctx, in.numel(), [=](int64_t i) {
       dx[i] = target[i] > T(0) ? -target[i] * dout[each ? i : 0] * factor : T(0);

@@ -22,8 +22,8 @@ Status CheckOperands(const ShapeContext& ctx) {
 
 Status InferNll(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
-  HEDDLE_ASSIGN_OR_RETURN(const Reduction how, ReductionOf(ctx.Str("reduction")));
-  ctx.SetOut("Out", how == Reduction::kNone ? ctx.InShape("Label") : Shape{}, ctx.InDType("X"));
+  HEDDLE_ASSIGN_OR_RETURN(const LossReduction how, LossReductionOf(ctx.Str("reduction")));
+  ctx.SetOut("Out", how == LossReduction::kNone ? ctx.InShape("Label") : Shape{}, ctx.InDType("X"));
   if (ctx.HasOut("Total_weight")) ctx.SetOut("Total_weight", Shape{}, ctx.InDType("X"));
   return Status::Ok();
 }
@@ -45,7 +45,7 @@ struct Nll {
     const int64_t rows = at.outer * at.inner, ignore = ctx.Int("ignore_index");
     const Labels label(ctx, ctx.In("Label"));
     HEDDLE_RETURN_IF_ERROR(label.Check(rows, at.classes, ignore));
-    HEDDLE_ASSIGN_OR_RETURN(const Reduction how, ReductionOf(ctx.Str("reduction")));
+    HEDDLE_ASSIGN_OR_RETURN(const LossReduction how, LossReductionOf(ctx.Str("reduction")));
     const Tensor* weight = ctx.InOpt("Weight");
     const T* p = x.data<T>();
     T* out = ctx.Out("Out").mutable_data<T>();
@@ -54,22 +54,22 @@ struct Nll {
       const bool skip = label[i] == ignore;
       const T w = skip ? T(0) : weight ? weight->data<T>()[label[i]] : T(1);
       const T loss = skip ? T(0) : -p[at.At(i, label[i])] * w;
-      if (how == Reduction::kNone) out[i] = loss;
+      if (how == LossReduction::kNone) out[i] = loss;
       total += w;
       sum += loss;
     }
-    if (how != Reduction::kNone)
-      *out = how == Reduction::kMean && total != T(0) ? sum / total : sum;
+    if (how != LossReduction::kNone)
+      *out = how == LossReduction::kMean && total != T(0) ? sum / total : sum;
     if (Tensor* t = ctx.OutOpt("Total_weight"))
-      *t->mutable_data<T>() = how == Reduction::kNone ? T(0) : total;
+      *t->mutable_data<T>() = how == LossReduction::kNone ? T(0) : total;
     return Status::Ok();
   }
 };
 
 Status InferNllGrad(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckOperands(ctx));
-  HEDDLE_ASSIGN_OR_RETURN(const Reduction how, ReductionOf(ctx.Str("reduction")));
-  if (how == Reduction::kNone) HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Label", "Out@GRAD"));
+  HEDDLE_ASSIGN_OR_RETURN(const LossReduction how, LossReductionOf(ctx.Str("reduction")));
+  if (how == LossReduction::kNone) HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Label", "Out@GRAD"));
   return GradLikeInputs(ctx);
 }
 
@@ -81,16 +81,16 @@ struct NllGrad {
     const int64_t rows = at.outer * at.inner, ignore = ctx.Int("ignore_index");
     const Labels label(ctx, ctx.In("Label"));
     HEDDLE_RETURN_IF_ERROR(label.Check(rows, at.classes, ignore));
-    HEDDLE_ASSIGN_OR_RETURN(const Reduction how, ReductionOf(ctx.Str("reduction")));
+    HEDDLE_ASSIGN_OR_RETURN(const LossReduction how, LossReductionOf(ctx.Str("reduction")));
     const Tensor* weight = ctx.InOpt("Weight");
     const T* dout = ctx.In("Out@GRAD").data<T>();
-    const T total = how == Reduction::kMean ? *ctx.In("Total_weight").data<T>() : T(1);
+    const T total = how == LossReduction::kMean ? *ctx.In("Total_weight").data<T>() : T(1);
     T* dx = ctx.Out("X@GRAD").mutable_data<T>();
     WatchedFill(dx, x.numel(), T(0));
     for (const int64_t i : Watched(rows)) {
       if (label[i] == ignore) continue;
       const T w = weight ? weight->data<T>()[label[i]] : T(1);
-      const T d = how == Reduction::kNone ? dout[i] : *dout;
+      const T d = how == LossReduction::kNone ? dout[i] : *dout;
       dx[at.At(i, label[i])] = -d * w / total;
     }
     return Status::Ok();
