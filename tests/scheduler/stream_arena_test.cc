@@ -32,10 +32,11 @@ struct Case {
   uint32_t streams = 1;
   std::vector<StreamBuffer> buffers;
 
-  Case(uint32_t seed, uint32_t nodes, uint32_t streams) : preds(nodes), streams(streams + 1) {
+  Case(uint32_t seed, uint32_t nodes, uint32_t device_streams)
+      : preds(nodes), streams(device_streams + 1) {
     std::mt19937 rng(seed);
     for (uint32_t v = 0; v < nodes; ++v) {
-      stream_of.push_back(rng() % 12 == 0 ? 0 : 1 + rng() % streams);
+      stream_of.push_back(rng() % 12 == 0 ? 0 : 1 + rng() % device_streams);
       StreamBuffer b;
       b.bytes = 1 + rng() % 5000;
       b.first = v;
