@@ -19,7 +19,7 @@ class Walk {
       : program_(*group.program), now_(program_.vars.size()) {
     for (size_t k = 0; k < program_.feeds.size(); ++k) {
       const Tensor& given = inputs[k]->tensor();
-      Tensor t;  // without contents
+      Tensor t;  // dtype, shape and offsets, without contents
       t.SetMeta(given.dtype(), given.shape());
       if (given.has_lod()) t.set_lod(given.lod());
       Set(program_.feeds[k].var, Value(std::move(t)));
@@ -27,7 +27,7 @@ class Walk {
     for (const auto& [var, tensor] : group.parameters) Set(var, Value(tensor));
   }
 
-  // False where an operator's shapes are not known.
+  // Infers the shapes of all operators. False: those of some operator are not known.
   Result<bool> Run() {
     for (const ir::Op& op : program_.blocks[0].ops) {
       if (op.def->infer_shape() == nullptr || !op.var_attrs.empty()) return false;
@@ -39,7 +39,7 @@ class Walk {
     return true;
   }
 
-  // Nothing where an output has no shape of its own.
+  // The shapes of the outputs; nullopt: an output has none.
   std::optional<Metas> Outputs() const {
     Metas metas;
     for (const ir::Port& fetch : program_.fetches) {
@@ -107,7 +107,7 @@ class Walk {
 
   const ir::Program& program_;
   std::deque<Value> values_;
-  std::vector<Value*> now_;  // of each variable; null: it holds nothing
+  std::vector<Value*> now_;  // of each variable: its present value; nullptr: none
 };
 
 }  // namespace

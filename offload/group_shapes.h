@@ -1,4 +1,4 @@
-// The shapes that a group's operators give its outputs, by their own rules.
+// Infers the shapes of a group's outputs with the shape functions of its operators.
 //
 // Threads: any.
 #pragma once
@@ -11,9 +11,9 @@
 
 namespace heddle::offload {
 
-// `inputs`: of the group, with dtype, shape and offsets; contents are not looked at. Nothing where
-// an operator has no rule, or its shape depends on contents that only a run knows. An error is that
-// of the operator whose rule refuses its operands.
+// `inputs`: the group's inputs, with dtype, shape and offsets; their contents are not read.
+// nullopt: an operator has no shape function, or its shape depends on contents that only a run
+// knows. An error: a shape function rejects its operands.
 Result<std::optional<std::vector<ShapeContext::OutMeta>>> ShapesOf(
     const Group& group, const std::vector<Value*>& inputs);
 

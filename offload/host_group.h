@@ -1,6 +1,7 @@
-// A group as heddle itself computes it: for values that an engine cannot take, and to compare with.
+// Computes a group with heddle's own kernels: for values that an engine cannot take, and for
+// comparison.
 //
-// Threads: any. It has an executor of its own, so that a kernel of another one may run it.
+// Threads: any. It has its own executor, so that a kernel of another one may run it.
 #pragma once
 
 #include <functional>
@@ -17,13 +18,13 @@ namespace heddle::offload {
 class HostGroup {
  public:
   enum class Inputs {
-    kAsDeclared,  // of the dtypes and shapes that the program declares
+    kAsDeclared,  // with the dtypes and shapes that the program declares
     kAny,
   };
   HostGroup(const Group& group, Inputs inputs, const ExecutorOptions& executor,
             const CompileOptions& options);
-  // `inputs`: of the group, in their order. `stopped`: why the run that this is part of is to end;
-  // then this returns it.
+  // `inputs`: the group's inputs, in order. `stopped` says whether, and why, the run that this
+  // computation is part of is to end; its error is returned then.
   Result<std::vector<Value>> Run(const std::vector<Value>& inputs,
                                  const std::function<Status()>& stopped = nullptr);
 

@@ -1,7 +1,6 @@
-// Which groups an engine computes faster than heddle, copies between both included.
+// Finds the groups that an engine computes faster than heddle, including the copies between both.
 //
-// Threads: one at a time. Nothing that a model holds is written: trial runs have a scope of their
-// own.
+// Threads: one at a time. Nothing in the model is written: trial runs have their own scope.
 #pragma once
 
 #include <memory>
@@ -12,17 +11,17 @@
 
 namespace heddle::offload {
 
-// A group and what an engine has made of it.
+// A group, and the engine's module for it.
 struct Candidate {
   std::shared_ptr<const Group> group;
   std::shared_ptr<Module> module;
   OffloadedGroup* report = nullptr;
 };
 
-// Runs the program with `options.feeds` as `options` say: with all groups on their engines, each
-// group on heddle, then the whole with and without the groups that are faster. Returns those that
-// are taken and says in the reports, and of the whole in `report`, what decided. A group whose
-// engine fails is not taken. Errors are those of the program itself.
+// Runs the program with `options.feeds` according to `options`: with all groups on their engines,
+// with each group on heddle, then the whole with and without the faster groups. Returns the groups
+// to take, and writes the reasons to the groups' reports and, for the whole, to `report`. A group
+// whose engine fails is not taken. Errors are those of the program itself.
 Result<std::vector<Candidate>> TakeFaster(const Model& model, const Split& split,
                                           const OffloadOptions& options,
                                           std::vector<Candidate> candidates, OffloadReport* report);

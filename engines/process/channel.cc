@@ -10,8 +10,8 @@
 namespace heddle_process {
 namespace {
 
-constexpr size_t kMostMemories = 64;              // of a message
-constexpr int64_t kMostBytes = int64_t{1} << 40;  // of what the other side claims
+constexpr size_t kMostMemories = 64;              // in a message
+constexpr int64_t kMostBytes = int64_t{1} << 40;  // limit for sizes that the other process claims
 
 struct Head {
   int64_t kind, text_bytes, memories;
@@ -42,7 +42,7 @@ bool Memory::Make(size_t bytes) {
 bool Memory::Open(int fd, size_t bytes) {
   fd_ = fd;
   bytes_ = bytes;
-  // Memory that is shorter than was said would end this process when it is read.
+  // Reading memory that is shorter than claimed would end this process.
   return lseek(fd, 0, SEEK_END) >= static_cast<off_t>(bytes) && Map();
 }
 

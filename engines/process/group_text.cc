@@ -5,7 +5,7 @@
 namespace heddle_process {
 namespace {
 
-// Values that the group's operators name.
+// Marks the values that the group's operators name.
 std::vector<bool> Named(const heddle_engine_group& group) {
   std::vector<bool> named(group.num_values);
   const auto note = [&](const int32_t* values, size_t count) {

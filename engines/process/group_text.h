@@ -1,7 +1,8 @@
-// A group of heddle_engine.h as the text of a message and back. Contents of parameters lie in one
-// shared memory, each behind the other.
+// Serializes a group of heddle_engine.h as the text of a message, and reads it back. The contents
+// of all parameters are in one shared memory, one after another.
 //
-// Ownership: a GroupCopy holds everything that its group points to but the parameters' memory.
+// Ownership: a GroupCopy owns everything that its group points to, except the memory of the
+// parameters.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +16,17 @@
 
 namespace heddle_process {
 
-// Where contents of so many bytes begin, for any of them to be aligned.
+// The next aligned offset at or after `bytes`, where contents of any type can begin.
 inline size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Bytes of the parameters that the group's operators read.
+// The bytes of the parameters that the group's operators read.
 size_t ParameterBytes(const heddle_engine_group& group);
-// Writes those parameters to `at`, which it moves on from.
+// Writes the group to `to`, and those parameters to `at`, which it advances.
 void Write(const heddle_engine_group& group, Writer* to, std::byte** at);
 
 class GroupCopy {
  public:
-  // Reads what Write wrote, with parameters from `*at` to `end`. Check good() of the reader.
+  // Reads what Write wrote, with parameters from `*at` to `end`. Then check good() of the reader.
   GroupCopy(Reader* from, const std::byte** at, const std::byte* end);
   GroupCopy(const GroupCopy&) = delete;
   GroupCopy& operator=(const GroupCopy&) = delete;
