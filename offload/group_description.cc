@@ -39,7 +39,9 @@ GroupDescription::GroupDescription(const Group& group, int only)
             in.size(),
             in.data(),
             out.size(),
-            out.data()};
+            out.data(),
+            nullptr,
+            0};
 }
 
 void GroupDescription::AddValues() {

@@ -367,7 +367,10 @@ const heddle_engine_table kTable = {sizeof(heddle_engine_table),
                                     Compile,
                                     Run,
                                     FreeModule,
-                                    Close};
+                                    Close,
+                                    nullptr,
+                                    nullptr,
+                                    nullptr};
 
 }  // namespace
 }  // namespace heddle_process

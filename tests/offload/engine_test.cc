@@ -297,7 +297,10 @@ TEST(Engines, OfAnotherVersionAreRefused) {
                                     NoCompile,
                                     NoRun,
                                     Nothing,
-                                    Nothing};
+                                    Nothing,
+                                    nullptr,
+                                    nullptr,
+                                    nullptr};
   ASSERT_TRUE(Engine::FromTable(&good).ok());
   heddle_engine_table table = good;
   table.version = 7;
