@@ -44,6 +44,11 @@ GroupDescription::GroupDescription(const Group& group, int only)
             0};
 }
 
+void GroupDescription::set_symbol(std::string symbol) {
+  symbol_ = std::move(symbol);
+  group_.symbol = symbol_.c_str();
+}
+
 void GroupDescription::AddValues() {
   for (const ir::Var& var : program_->vars) {
     auto& dims = integers_.emplace_back(var.shape.begin(), var.shape.end());

@@ -22,6 +22,7 @@ class GroupDescription {
   GroupDescription& operator=(const GroupDescription&) = delete;
 
   const heddle_engine_group& get() const { return group_; }
+  void set_symbol(std::string symbol);
 
  private:
   using Pointers = std::vector<const heddle_engine_slot*>;
@@ -34,7 +35,7 @@ class GroupDescription {
   void AddAttributes(const ir::Op& op, heddle_engine_operator* to);
   const std::vector<int32_t>& Indices(const std::vector<ir::VarId>& vars);
 
-  const std::string symbol_;
+  std::string symbol_;
   const std::shared_ptr<const ir::Program> program_;
   const std::vector<std::pair<ir::VarId, Tensor>> parameters_;
 

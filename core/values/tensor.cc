@@ -98,6 +98,15 @@ bool IsReadOnly(const Tensor& t) {
   return t.buffer() && t.buffer()->IsDestroyedBy(&ReadOnlyBuffer::Destroy);
 }
 
+bool IsBorrowed(const Tensor& t) {
+  const Buffer* const buffer = t.buffer().get();
+  if (buffer == nullptr) return t.raw() != nullptr;
+  if (buffer->IsDestroyedBy(&WrappedBuffer::Destroy))
+    return !static_cast<const WrappedBuffer*>(buffer)->release;
+  return buffer->IsDestroyedBy(&ReadOnlyBuffer::Destroy) &&
+         !static_cast<const ReadOnlyBuffer*>(buffer)->release;
+}
+
 Tensor Tensor::Empty(DType dtype, const Shape& shape) {
   BufferRef buffer = BufferRef::Allocate(BytesFor(dtype, shape));
   return buffer ? Tensor(dtype, shape, std::move(buffer)) : Tensor();

@@ -1,0 +1,232 @@
+// Keys of groups: equal for equal contents whatever the names, and another one for any change.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+#include <set>
+#include <span>
+
+#include "heddle/read_only.h"
+#include "offload/digest.h"
+#include "offload/group_description.h"
+#include "offload/group_key.h"
+#include "offload/split.h"
+#include "tests/offload/cache_subjects.h"
+#include "tests/offload/random_targets.h"
+
+namespace heddle::testing {
+namespace {
+
+using offload::Group;
+
+// ---- the digest ---------------------------------------------------------------------------------
+
+std::string DigestOf(size_t bytes, size_t part) {
+  std::string text;
+  for (size_t i = 0; i < bytes; ++i) text += static_cast<char>(i * 7 + bytes);
+  offload::Digest digest;
+  for (size_t at = 0; at < bytes; at += part)
+    digest.Add(text.data() + at, std::min(part, bytes - at));
+  return offload::HexOf(std::move(digest).Finish());
+}
+
+TEST(Digests, AreBlake2b) {  // as Python's hashlib says
+  const std::pair<size_t, const char*> kKnown[] = {
+      {0, "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8"},
+      {3, "9facd640130c81e7f318a8d5c660bc1b0f5d03861ffbd4cc1358e0e904593c28"},
+      {127, "f609ab2904b340cd075920018e0e3c6f6a90a3dae3edf03d3cccc0634a81ffe3"},
+      {128, "0702c64922fb7635a1b799668a7e89ba9c5fe55ed7bd2fdecb001544073afad9"},
+      {129, "490091b32bad7b3380c9e593d341bce9b73ff9d4ebcf0091ff932bdff7279897"},
+      {256, "3d0cb2693dfbac42af5a6cc960953fea8714aa39c4bcd054ef61d6b5e98ade4a"},
+      {1000, "a2ae1ecc90361e0bb07dab9789a4b0a724ee3cf05623ac6cefa1e6af3da4aae8"},
+  };
+  for (const auto& [bytes, digest] : kKnown)
+    for (const size_t part : {1, 3, 127, 128, 129, 100000})
+      EXPECT_EQ(DigestOf(bytes, part), digest) << bytes << " bytes by " << part;
+}
+
+// ---- groups -------------------------------------------------------------------------------------
+
+std::string KeyOf(const Group& group) {
+  const auto nameless = offload::WithoutNames(group);
+  EXPECT_TRUE(nameless.ok()) << nameless.status().ToString();
+  const offload::GroupDescription description(**nameless);
+  return offload::HexOf(offload::KeyOf(description.get(), "about"));
+}
+
+Result<std::unique_ptr<offload::Split>> SplitOf(const CacheSubject& subject, uint32_t seed) {
+  HEDDLE_ASSIGN_OR_RETURN(const Model model, subject.Load());
+  HEDDLE_ASSIGN_OR_RETURN(const Program types, Program::Parse(subject.bytes));
+  const std::string text = RandomTargets(seed).For(types, "t");
+  HEDDLE_ASSIGN_OR_RETURN(const HardwareTarget target, HardwareTarget::Parse(text, "t"));
+  return offload::Split::Make(model, {}, {target.impl()});
+}
+
+TEST(Keys, DoNotDependOnNames) {
+  int groups = 0;
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const CacheSubject subject = SubjectOf(seed);
+    const auto split = SplitOf(subject, seed);
+    const auto renamed = SplitOf(Renaming(seed + 1).Of(subject), seed);
+    ASSERT_TRUE(split.ok() && renamed.ok())
+        << split.status().ToString() << renamed.status().ToString();
+    ASSERT_EQ((*split)->groups().size(), (*renamed)->groups().size());
+    for (size_t k = 0; k < (*split)->groups().size(); ++k, ++groups) {
+      const Group &a = *(*split)->groups()[k], &b = *(*renamed)->groups()[k];
+      ASSERT_EQ(a.refused.empty(), b.refused.empty());
+      if (!a.refused.empty()) continue;
+      ASSERT_EQ(KeyOf(a), KeyOf(b)) << a.symbol;
+    }
+  }
+  EXPECT_GT(groups, 300);
+}
+
+// All groups that differ from `group` in one thing.
+class Changes {
+ public:
+  explicit Changes(const Group& group) : group_(group) {}
+
+  template <typename Fn>
+  void ForEach(Fn&& check) {
+    const ir::Program& program = *group_.program;
+    for (size_t v = 0; v < program.vars.size(); ++v) {
+      const bool parameter = program.vars[v].persistable;
+      if (parameter) continue;  // those go by their tensors
+      check("dtype", With([v](ir::Program* p) { p->vars[v].dtype = Other(p->vars[v].dtype); }));
+      check("shape", With([v](ir::Program* p) { p->vars[v].shape = Other(p->vars[v].shape); }));
+    }
+    const auto& ops = program.blocks[0].ops;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      for (size_t a = 0; a < ops[i].attrs.size(); ++a)
+        if (auto other = Other(ops[i].attrs[a]); other && !Held(ops[i], a))
+          check("attribute " + ops[i].def->attrs()[a].name + " of " + ops[i].type(),
+                With([&](ir::Program* p) { p->blocks[0].ops[i].attrs[a] = *other; }));
+      for (auto member : {&ir::Op::inputs, &ir::Op::outputs})
+        for (size_t s = 0; s < (ops[i].*member).size(); ++s)
+          for (size_t k = 0; k < (ops[i].*member)[s].size(); ++k)
+            if ((ops[i].*member)[s][k] != ir::kNoVar && program.vars.size() > 1)
+              check("an argument of " + ops[i].type(), With([&](ir::Program* p) {
+                      ir::VarId& var = (p->blocks[0].ops[i].*member)[s][k];
+                      var = (var + 1) % static_cast<ir::VarId>(p->vars.size());
+                    }));
+    }
+    if (ops.size() > 1)
+      check("an operator less", With([](ir::Program* p) { p->blocks[0].ops.pop_back(); }));
+    for (auto ports : {&ir::Program::feeds, &ir::Program::fetches}) {
+      if ((program.*ports).size() > 1)
+        check("order",
+              With([&](ir::Program* p) { std::swap((p->*ports)[0].var, (p->*ports)[1].var); }));
+      if (!(program.*ports).empty())
+        check("a port less", With([&](ir::Program* p) { (p->*ports).pop_back(); }));
+    }
+    for (size_t k = 0; k < group_.parameters.size(); ++k) {
+      const Tensor& t = group_.parameters[k].second;
+      for (const size_t at : {size_t{0}, t.bytes() / 2, t.bytes() - 1})
+        for (const uint8_t bit : {1, 0x80}) {
+          Group other = group_;
+          Tensor changed = t.Clone();
+          static_cast<uint8_t*>(changed.mutable_raw())[at] ^= bit;
+          other.parameters[k].second = changed;
+          check("a bit of a parameter", other);
+        }
+      Group other = group_;
+      other.parameters[k].second = t.Reshaped({t.numel(), 1, 1, 1, 1});
+      check("a parameter's shape", other);
+    }
+  }
+
+ private:
+  template <typename Fn>
+  Group With(Fn&& change) const {
+    Group other = group_;
+    auto program = std::make_shared<ir::Program>(*group_.program);
+    change(program.get());
+    other.program = std::move(program);
+    return other;
+  }
+  static bool Held(const ir::Op& op, size_t a) {
+    return std::find(op.var_attrs.begin(), op.var_attrs.end(), static_cast<int>(a)) !=
+           op.var_attrs.end();
+  }
+  static DType Other(DType dtype) { return dtype == DType::kF64 ? DType::kF32 : DType::kF64; }
+  static Shape Other(const Shape& shape) {
+    if (!shape.known_rank()) return Shape({3});
+    std::vector<int64_t> dims(shape.begin(), shape.end());
+    if (dims.empty()) return Shape({1});
+    dims.back() = dims.back() == -1 ? 7 : -1;
+    return Shape(std::span<const int64_t>(dims));
+  }
+  static std::optional<AttrValue> Other(const AttrValue& value) {
+    return std::visit(
+        [](const auto& v) -> std::optional<AttrValue> {
+          using T = std::decay_t<decltype(v)>;
+          if constexpr (std::is_same_v<T, bool>) return AttrValue(!v);
+          if constexpr (std::is_same_v<T, int64_t>) return AttrValue(v + 1);
+          if constexpr (std::is_same_v<T, double>)
+            return AttrValue(v == 0 ? -v : std::nextafter(v, 9e9));
+          if constexpr (std::is_same_v<T, std::string>) return AttrValue(v + "x");
+          if constexpr (std::is_same_v<T, heddle::Ints> || std::is_same_v<T, heddle::Floats> ||
+                        std::is_same_v<T, heddle::Strings>) {
+            T longer = v;
+            longer.emplace_back();
+            return AttrValue(longer);
+          }
+          return std::nullopt;
+        },
+        value);
+  }
+
+  const Group& group_;
+};
+
+TEST(Keys, DependOnEverythingElse) {
+  std::map<std::string, int> checked;
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const auto split = SplitOf(SubjectOf(seed), seed);
+    ASSERT_TRUE(split.ok()) << split.status().ToString();
+    for (const auto& group : (*split)->groups()) {
+      if (!group->refused.empty()) continue;
+      const std::string own = KeyOf(*group);
+      ASSERT_EQ(own, KeyOf(Group(*group)));
+      Changes(*group).ForEach([&](const std::string& what, const Group& other) {
+        EXPECT_NE(KeyOf(other), own) << what;
+        ++checked[what.substr(0, what.find(' '))];
+      });
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+  for (const char* what : {"dtype", "shape", "attribute", "an", "order", "a"})
+    EXPECT_GT(checked[what], 20) << what;
+}
+
+// Memory that goes when its user says so must not be what a shared module points to.
+TEST(Tensors, SayWhoseMemoryTheyHave) {
+  float x = 1;
+  EXPECT_TRUE(IsBorrowed(Tensor::Wrap(&x, DType::kF32, {1})));
+  EXPECT_TRUE(IsBorrowed(Tensor(DType::kF32, {1}, WrapReadOnly(&x, 4, {}))));
+  EXPECT_FALSE(IsBorrowed(Tensor::Wrap(&x, DType::kF32, {1}, [] {})));
+  EXPECT_FALSE(IsBorrowed(Tensor(DType::kF32, {1}, WrapReadOnly(&x, 4, [] {}))));
+  EXPECT_FALSE(IsBorrowed(F32({1}, {1})));
+  EXPECT_FALSE(IsBorrowed(Tensor()));
+}
+
+// Lists whose borders are all that tells them apart.
+TEST(Keys, TellBorders) {
+  std::set<std::string> keys;
+  const auto add = [&](const heddle::Strings& texts) {
+    offload::Digest digest;
+    digest.AddNumber(static_cast<int64_t>(texts.size()));
+    for (const std::string& text : texts) digest.AddText(text);
+    EXPECT_TRUE(keys.insert(offload::HexOf(std::move(digest).Finish())).second);
+  };
+  add({"ab", "c"});
+  add({"a", "bc"});
+  add({"abc"});
+  add({"abc", ""});
+  add({"", "abc"});
+}
+
+}  // namespace
+}  // namespace heddle::testing
