@@ -27,7 +27,7 @@ namespace heddle {
 
 namespace offload {
 class EngineLibrary;
-}
+}  // namespace offload
 
 struct EngineOptions {
   int threads = 1;  // that each of its calls may use
@@ -63,6 +63,38 @@ struct Offloader {
   HardwareTarget target;
   std::optional<Engine> engine = std::nullopt;
 };
+
+// ---- what was compiled -------------------------------------------------------------------------
+
+// A file of a cache: a module that an engine has compiled.
+struct EngineCacheEntry {
+  std::string file;  // its name in the folder
+  int64_t bytes = 0;
+  int64_t age_s = 0;  // since it was used last, by the files' clock; 0 where that lies ahead
+  bool damaged = false;
+  // Of what is not damaged.
+  std::string engine, target, fingerprint;
+  int64_t operators = 0;
+};
+
+struct EngineCacheContents {
+  std::vector<EngineCacheEntry> entries;  // most recently used ones first
+  int64_t bytes = 0;                      // of the entries
+  int64_t unfinished = 0;                 // files that are being written, or were left behind
+  int64_t others = 0;  // what lies there and is none of the cache's; it is left alone
+};
+
+struct EngineCacheCleaned {
+  int64_t files = 0, bytes = 0;  // that were removed
+};
+
+// kNotFound, kInvalidArgument: no folder, or one that others may write to.
+Result<EngineCacheContents> ListEngineCache(const std::string& directory);
+// Removes damaged files and those that killed processes left behind, then least recently used ones
+// until the others have at most `max_bytes`. kResourceExhausted: others hold the folder's lock.
+Result<EngineCacheCleaned> CleanEngineCache(const std::string& directory, int64_t max_bytes);
+
+// ---- programs with engines ---------------------------------------------------------------------
 
 struct OffloadOptions {
   enum class Policy {
