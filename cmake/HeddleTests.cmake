@@ -102,12 +102,18 @@ foreach(_folder IN LISTS _test_folders)
     target_link_libraries(${_target} PRIVATE heddle_offload heddle_values)
     heddle_add_engine(faulty "${_folder}/faulty_engine.cc")
     add_library(heddle_no_engine MODULE "${_folder}/no_engine.cc")
+    add_executable(heddle_cache_worker "${_folder}/cache_worker.cc")
+    target_link_libraries(heddle_cache_worker PRIVATE heddle_test_support heddle_test_helpers
+                          heddle_offload)
+    heddle_warnings(heddle_cache_worker)
+    heddle_precompile_like(heddle_cache_worker heddle_test_helpers)
     add_dependencies(${_target} heddle_engine_reference heddle_engine_process heddle_engine_faulty
-                     heddle_no_engine)
+                     heddle_no_engine heddle_cache_worker)
     target_compile_definitions(${_target} PRIVATE
       HEDDLE_REFERENCE_ENGINE="$<TARGET_FILE:heddle_engine_reference>"
       HEDDLE_PROCESS_ENGINE="$<TARGET_FILE:heddle_engine_process>"
       HEDDLE_FAULTY_ENGINE="$<TARGET_FILE:heddle_engine_faulty>"
+      HEDDLE_CACHE_WORKER="$<TARGET_FILE:heddle_cache_worker>"
       HEDDLE_NO_ENGINE="$<TARGET_FILE:heddle_no_engine>")
   elseif(_name STREQUAL "grid")
     target_link_libraries(${_target} PRIVATE heddle_grid_on_host)

@@ -204,6 +204,51 @@ std::vector<Result<std::shared_ptr<Module>>> EngineLibrary::Compile(
   return modules;
 }
 
+Result<std::string> EngineLibrary::Fingerprint() {
+  if (!HEDDLE_HAS(table_, fingerprint) || !HEDDLE_HAS(table_, save) || !HEDDLE_HAS(table_, restore))
+    return Unimplemented("engine ", name_, " does not save what it compiles");
+  std::lock_guard lock(mutex_);
+  const char* text = nullptr;
+  HEDDLE_RETURN_IF_ERROR(Guarded(name_, "fingerprint", [&](char*, size_t) {
+    text = table_->fingerprint(engine_);
+    return HEDDLE_ENGINE_OK;
+  }));
+  if (text == nullptr) return Unimplemented("engine ", name_, " has no fingerprint");
+  return std::string(text);
+}
+
+Status EngineLibrary::Save(const Module& module,
+                           const std::function<bool(const void*, size_t)>& write) {
+  struct Host {
+    const std::function<bool(const void*, size_t)>& write;
+    bool refused = false;  // an engine may go on all the same
+  } host{write};
+  std::lock_guard lock(mutex_);
+  HEDDLE_RETURN_IF_ERROR(Guarded(name_, "save", [&](char* message, size_t room) {
+    return table_->save(
+        module.module_, &host,
+        [](void* to, const void* bytes, size_t count) -> int {
+          auto& h = *static_cast<Host*>(to);
+          h.refused = h.refused || (bytes == nullptr && count > 0) || !h.write(bytes, count);
+          return h.refused ? HEDDLE_ENGINE_FAILED : HEDDLE_ENGINE_OK;
+        },
+        message, room);
+  }));
+  return host.refused ? Internal("engine ", name_, " goes on saving what is refused")
+                      : Status::Ok();
+}
+
+Result<std::shared_ptr<Module>> EngineLibrary::Restore(
+    std::shared_ptr<const GroupDescription> group, const void* bytes, size_t count) {
+  std::lock_guard lock(mutex_);
+  void* module = nullptr;
+  HEDDLE_RETURN_IF_ERROR(Guarded(name_, "restore", [&](char* message, size_t room) {
+    return table_->restore(engine_, &group->get(), bytes, count, &module, message, room);
+  }));
+  if (module == nullptr) return Internal("engine ", name_, " restores nothing");
+  return std::make_shared<Module>(shared_from_this(), std::move(group), module);
+}
+
 // ---- Module ------------------------------------------------------------------------------------
 
 // A call of `run` that may outlive the function that waits for it.
@@ -315,6 +360,11 @@ Status Module::Enter(const std::function<Status()>& stopped) {
   busy_ = true;
   since_ = std::chrono::steady_clock::now();
   return Status::Ok();
+}
+
+bool Module::hangs() const {
+  std::lock_guard lock(mutex_);
+  return hangs_;
 }
 
 void Module::Leave() {

@@ -49,6 +49,17 @@ class EngineLibrary : public std::enable_shared_from_this<EngineLibrary> {
   std::vector<Result<std::shared_ptr<Module>>> Compile(
       const std::vector<std::shared_ptr<const GroupDescription>>& groups);
 
+  // What a saved module's engine has to have in common with this one. kUnimplemented: the engine
+  // does not save.
+  Result<std::string> Fingerprint();
+  // Hands the module's bytes to `write`, until that says no. kUnimplemented: the engine does not
+  // save this one. Before the module runs.
+  Status Save(const Module& module, const std::function<bool(const void*, size_t)>& write);
+  // A module from what Save wrote for an equal group.
+  Result<std::shared_ptr<Module>> Restore(std::shared_ptr<const GroupDescription> group,
+                                          const void* bytes, size_t count);
+  const EngineOptions& options() const { return options_; }
+
  private:
   friend class Module;
   EngineLibrary(const heddle_engine_table* table, std::string name, EngineOptions options)
@@ -85,6 +96,9 @@ class Module : public std::enable_shared_from_this<Module> {
   Module& operator=(const Module&) = delete;
 
   const EngineLibrary& library() const { return *library_; }
+  const GroupDescription& group() const { return *group_; }
+  // A call was given up: it is not called again.
+  bool hangs() const;
   // True: runs must not be given memory that somebody else may take back meanwhile.
   bool abandons() const { return library_->limit().count() > 0; }
   // Calls the engine, which writes all outputs where the status is OK. `stopped`: whether the run
@@ -94,6 +108,7 @@ class Module : public std::enable_shared_from_this<Module> {
              const std::function<Status()>& stopped);
 
  private:
+  friend class EngineLibrary;
   struct Call;
   Status Enter(const std::function<Status()>& stopped);
   void Leave();
@@ -104,7 +119,7 @@ class Module : public std::enable_shared_from_this<Module> {
   const std::shared_ptr<EngineLibrary> library_;
   const std::shared_ptr<const GroupDescription> group_;  // what the engine may point to
   void* const module_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable left_;
   bool busy_ = false, hangs_ = false;
   std::chrono::steady_clock::time_point since_{};  // of the call that makes it busy

@@ -4,22 +4,25 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "heddle/engine.h"
 #include "offload/engine_library.h"
 #include "offload/group_description.h"
 #include "offload/measure.h"
+#include "offload/module_cache.h"
 #include "offload/split.h"
 
 namespace heddle {
 
 Result<HardwareTarget> HardwareTarget::Load(const std::string& path) {
-  HEDDLE_ASSIGN_OR_RETURN(partition::Target target, partition::LoadTarget(path));
-  return HardwareTarget(std::make_shared<const partition::Target>(std::move(target)));
+  HEDDLE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  return Parse(text, path);
 }
 
 Result<HardwareTarget> HardwareTarget::Parse(std::string_view json, const std::string& name) {
   HEDDLE_ASSIGN_OR_RETURN(partition::Target target, partition::ParseTarget(json, name));
-  return HardwareTarget(std::make_shared<const partition::Target>(std::move(target)));
+  return HardwareTarget(std::make_shared<const partition::Target>(std::move(target)),
+                        std::make_shared<const std::string>(json));
 }
 
 const std::string& HardwareTarget::name() const { return impl_->name; }
@@ -52,6 +55,8 @@ std::string OffloadReport::ToString() const {
   text << taken << " of " << groups.size() << " groups are taken, with " << covered << " of "
        << operators << " operators\n";
   if (!decision.empty()) text << decision << "\n";
+  if (!cache_warning.empty())
+    text << "the cache is not used as it should be: " << cache_warning << "\n";
   for (const OffloadedGroup& group : groups) {
     text << group.symbol << " of target " << group.target;
     if (!group.engine.empty()) text << " for engine " << group.engine;
@@ -62,6 +67,7 @@ std::string OffloadReport::ToString() const {
     text.precision(3);
     if (group.host_ms > 0)
       text << "; " << group.engine_ms << " ms on the engine, " << group.host_ms << " ms on heddle";
+    if (!group.cache.empty()) text << "; cache: " << group.cache;
     text << (group.taken ? "; taken" : "; stays: " + group.reason) << "\n";
   }
   return std::move(text).str();
@@ -103,29 +109,44 @@ bool NoteRefused(const std::vector<Offloader>& offloaders, const Split& split,
   return any;
 }
 
-// Hands over the groups of one engine, all in one call. Null: there is none.
-std::vector<Candidate> CompileFor(EngineLibrary* library, size_t offloader, const Split& split,
-                                  OffloadReport* report) {
+using Modules = std::vector<ModuleCache::Made>;
+
+// Modules of all groups of one target, compiled in one call.
+Modules ModulesOf(const Offloader& offloader, const std::vector<Candidate>& asked,
+                  EngineCache* cache, std::string* warning) {
+  EngineLibrary& library = *offloader.engine->impl();
+  if (cache != nullptr) {
+    std::vector<std::shared_ptr<const Group>> groups;
+    for (const Candidate& c : asked) groups.push_back(c.group);
+    return cache->impl().Get(library, offloader.target.name(), offloader.target.text(), groups,
+                             warning);
+  }
   std::vector<std::shared_ptr<const GroupDescription>> descriptions;
+  for (const Candidate& c : asked)
+    descriptions.push_back(std::make_shared<const GroupDescription>(*c.group));
+  Modules modules;
+  for (auto& module : library.Compile(descriptions)) modules.push_back({std::move(module)});
+  return modules;
+}
+
+// What the engine of a target makes of its groups; without one, the groups.
+std::vector<Candidate> CompileFor(const Offloader& offloader, size_t index, const Split& split,
+                                  EngineCache* cache, OffloadReport* report) {
   std::vector<Candidate> asked, compiled;
   for (size_t k = 0; k < split.groups().size(); ++k) {
     const std::shared_ptr<Group>& group = split.groups()[k];
-    if (group->offloader != offloader || !group->refused.empty()) continue;
-    if (library == nullptr) {
-      compiled.push_back({group, nullptr, &report->groups[k]});
-      continue;
-    }
-    descriptions.push_back(std::make_shared<const GroupDescription>(*group));
-    asked.push_back({group, nullptr, &report->groups[k]});
+    if (group->offloader == index && group->refused.empty())
+      asked.push_back({group, nullptr, &report->groups[k]});
   }
-  if (asked.empty()) return compiled;
-  auto modules = library->Compile(descriptions);
+  if (!offloader.engine || asked.empty()) return asked;
+  Modules modules = ModulesOf(offloader, asked, cache, &report->cache_warning);
   for (size_t k = 0; k < asked.size(); ++k) {
-    if (!modules[k].ok()) {
-      asked[k].report->reason = modules[k].status().message();
+    if (!modules[k].module.ok()) {
+      asked[k].report->reason = modules[k].module.status().message();
       continue;
     }
-    asked[k].module = *std::move(modules[k]);
+    asked[k].report->cache = modules[k].from;
+    asked[k].module = *std::move(modules[k].module);
     compiled.push_back(std::move(asked[k]));
   }
   return compiled;
@@ -160,9 +181,9 @@ Result<OffloadedModel> Offload(const Model& model, const std::vector<Offloader>&
     report.groups.push_back(offload::ReportOf(*group, offloaders[group->offloader]));
   std::vector<offload::Candidate> taken, emulated;
   for (size_t e = 0; e < offloaders.size(); ++e) {
-    const auto& engine = offloaders[e].engine;
-    for (auto& c : offload::CompileFor(engine ? engine->impl().get() : nullptr, e, *split, &report))
-      (engine ? taken : emulated).push_back(std::move(c));
+    auto& to = offloaders[e].engine ? taken : emulated;
+    for (auto& c : offload::CompileFor(offloaders[e], e, *split, options.cache.get(), &report))
+      to.push_back(std::move(c));
   }
   if (options.policy == OffloadOptions::Policy::kMeasured && !taken.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(taken,

@@ -1,6 +1,7 @@
 // The reference engine: heddle's own kernels behind heddle/heddle_engine.h, and the engine to begin
 // a new one with. A group becomes a program, operator by operator; a module is that program,
-// compiled as it is. What the functions of an engine have to do is said in the header.
+// compiled as it is, and is saved as that program. What the functions of an engine have to do is
+// said in the header.
 //
 // Options: level, the optimisation level [0: the same bits as heddle at level 0].
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/heddle.h"
@@ -24,9 +26,11 @@ struct ReferenceEngine {
       : executor({.threads = threads, .plan_cache_capacity = 1 << 16}) {}
   heddle::Executor executor;
   int level = 0;
+  std::string fingerprint;
 };
 struct Module {
   heddle::Executor* executor;
+  heddle::Program program;
   heddle::CompiledProgram compiled;
   std::vector<std::string> inputs;
 };
@@ -67,24 +71,34 @@ heddle::Shape ShapeOf(int32_t rank, const int64_t* dims) {
                   : heddle::Shape(std::span(dims, static_cast<size_t>(rank)));
 }
 
+heddle::Tensor ContentsOf(const heddle_engine_value& v) {
+  return heddle::Tensor::Wrap(const_cast<void*>(v.data), static_cast<heddle::DType>(v.dtype),
+                              ShapeOf(v.rank, v.dims));
+}
+
+Result<Module> ModuleOf(ReferenceEngine& engine, const heddle_engine_group& group,
+                        const heddle::Model& model) {
+  HEDDLE_ASSIGN_OR_RETURN(auto compiled,
+                          engine.executor.Compile(model, {.opt_level = engine.level}));
+  Module module{&engine.executor, model.program, std::move(compiled), {}};
+  for (size_t k = 0; k < group.num_inputs; ++k)
+    module.inputs.emplace_back(group.values[group.inputs[k]]->name);
+  return module;
+}
+
 Result<Module> Make(ReferenceEngine& engine, const heddle_engine_group& group) {
   heddle::ProgramBuilder b(group.symbol);
-  std::vector<std::string> inputs;
   std::vector<heddle::Variable> variables(group.num_values);
   for (size_t i = 0; i < group.num_values; ++i) {
     const heddle_engine_value& v = *group.values[i];
     if (v.data == nullptr) continue;
-    const auto dtype = static_cast<heddle::DType>(v.dtype);
-    HEDDLE_ASSIGN_OR_RETURN(
-        variables[i], b.Parameter(v.name, heddle::Tensor::Wrap(const_cast<void*>(v.data), dtype,
-                                                               ShapeOf(v.rank, v.dims))));
+    HEDDLE_ASSIGN_OR_RETURN(variables[i], b.Parameter(v.name, ContentsOf(v)));
   }
   for (size_t k = 0; k < group.num_inputs; ++k) {
     const heddle_engine_value& v = *group.values[group.inputs[k]];
     HEDDLE_ASSIGN_OR_RETURN(
         variables[static_cast<size_t>(group.inputs[k])],
         b.Feed(v.name, static_cast<heddle::DType>(v.dtype), ShapeOf(v.rank, v.dims)));
-    inputs.emplace_back(v.name);
   }
   for (size_t i = 0; i < group.num_operators; ++i) {
     const heddle_engine_operator& op = *group.operators[i];
@@ -120,9 +134,17 @@ Result<Module> Make(ReferenceEngine& engine, const heddle_engine_group& group) {
   for (size_t k = 0; k < group.num_outputs; ++k)
     HEDDLE_RETURN_IF_ERROR(b.Fetch(variables[static_cast<size_t>(group.outputs[k])]));
   HEDDLE_ASSIGN_OR_RETURN(const heddle::Model model, std::move(b).Finish());
-  HEDDLE_ASSIGN_OR_RETURN(auto compiled,
-                          engine.executor.Compile(model, {.opt_level = engine.level}));
-  return Module{&engine.executor, std::move(compiled), std::move(inputs)};
+  return ModuleOf(engine, group, model);
+}
+
+Result<Module> Restored(ReferenceEngine& engine, const heddle_engine_group& group,
+                        std::string_view bytes) {
+  HEDDLE_ASSIGN_OR_RETURN(const heddle::Program program, heddle::Program::Parse(bytes));
+  auto scope = std::make_shared<heddle::Scope>();
+  for (size_t i = 0; i < group.num_values; ++i)
+    if (group.values[i]->data != nullptr)
+      scope->Set(group.values[i]->name, ContentsOf(*group.values[i]));
+  return ModuleOf(engine, group, {program, std::move(scope)});
 }
 
 int Open(const heddle_engine_settings* settings, void** engine, char* message, size_t room) {
@@ -135,6 +157,8 @@ int Open(const heddle_engine_settings* settings, void** engine, char* message, s
                  HEDDLE_ENGINE_FAILED, message, room);
     made->level = text[0] - '0';
   }
+  made->fingerprint =
+      "heddle " + heddle::InspectHost().version + ", level " + std::to_string(made->level);
   *engine = made.release();
   return HEDDLE_ENGINE_OK;
 }
@@ -187,6 +211,21 @@ int Run(void* module, const heddle_engine_run* run, char* message, size_t room) 
   return Say(status, stopped ? HEDDLE_ENGINE_STOPPED : HEDDLE_ENGINE_FAILED, message, room);
 }
 
+int Save(void* module, void* host, int (*write)(void* host, const void* bytes, size_t count),
+         char* message, size_t room) {
+  const auto bytes = static_cast<Module*>(module)->program.Serialize();
+  if (!bytes.ok()) return Say(bytes.status(), HEDDLE_ENGINE_REFUSED, message, room);
+  return write(host, bytes->data(), bytes->size());
+}
+
+int Restore(void* engine, const heddle_engine_group* group, const void* bytes, size_t count,
+            void** module, char* message, size_t room) {
+  auto restored = Restored(*static_cast<ReferenceEngine*>(engine), *group,
+                           {static_cast<const char*>(bytes), count});
+  if (restored.ok()) *module = new Module(*std::move(restored));
+  return Say(restored.status(), HEDDLE_ENGINE_FAILED, message, room);
+}
+
 const heddle_engine_table kTable = {
     sizeof(heddle_engine_table),
     HEDDLE_ENGINE_VERSION,
@@ -199,6 +238,11 @@ const heddle_engine_table kTable = {
     Run,
     [](void* module) { delete static_cast<Module*>(module); },
     [](void* engine) { delete static_cast<ReferenceEngine*>(engine); },
+    [](void* engine) -> const char* {
+      return static_cast<ReferenceEngine*>(engine)->fingerprint.c_str();
+    },
+    Save,
+    Restore,
 };
 
 }  // namespace

@@ -27,6 +27,7 @@ namespace heddle {
 
 namespace offload {
 class EngineLibrary;
+class ModuleCache;
 }  // namespace offload
 
 struct EngineOptions {
@@ -66,7 +67,45 @@ struct Offloader {
 
 // ---- what was compiled -------------------------------------------------------------------------
 
-// A file of a cache: a module that an engine has compiled.
+struct EngineCacheStats {
+  int64_t hits = 0;      // groups whose module was in use, or that another thread was compiling
+  int64_t misses = 0;    // all others
+  int64_t restored = 0;  // misses that were on disk
+  int64_t compiled = 0;  // misses that went to an engine's compiler, refused ones among them
+  int64_t rejected = 0;  // files that were damaged, or that the engine did not restore
+  int64_t stored = 0;    // files written
+};
+
+// What engines have compiled, for programs and processes to come: a group that equals one that is
+// in use shares its module, and on disk lies what engines can save. A file that is damaged, or was
+// made by another version, engine, option or processor, is compiled anew. docs/engines.md tells
+// what makes two groups equal.
+//
+//   options.cache = heddle::EngineCache::OnDisk("/home/me/.cache/engines");
+//
+// Ownership: shared by those that hold it; it keeps no module alive, programs do. Threads: any;
+// what several ask for at once is compiled once. Any number of processes may share a folder.
+// Errors: a folder that cannot be used is no error but a line in the report
+// (OffloadReport::cache_warning).
+class EngineCache {
+ public:
+  static constexpr int64_t kMaxBytes = int64_t{2} << 30;
+
+  static std::shared_ptr<EngineCache> InMemory();
+  // In `directory`, too, which is made where there is none, for this user alone. Files there have
+  // at most `max_bytes` together; least recently used ones go first. What is being written comes on
+  // top.
+  static std::shared_ptr<EngineCache> OnDisk(std::string directory, int64_t max_bytes = kMaxBytes);
+
+  EngineCacheStats stats() const;
+  offload::ModuleCache& impl() const { return *impl_; }
+
+ private:
+  explicit EngineCache(std::shared_ptr<offload::ModuleCache> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<offload::ModuleCache> impl_;
+};
+
+// A file of a cache.
 struct EngineCacheEntry {
   std::string file;  // its name in the folder
   int64_t bytes = 0;
@@ -110,6 +149,9 @@ struct OffloadOptions {
   // For kAlways, too, `fetches` are what is fetched, and `opt_level` is that of groups without an
   // engine.
   CompileOptions compile = {};
+  // Groups that equal what is in the cache are not compiled again; engines are then given names by
+  // position instead of the program's. Null: each group is compiled.
+  std::shared_ptr<EngineCache> cache = nullptr;
 };
 
 // What became of a group.
@@ -120,6 +162,7 @@ struct OffloadedGroup {
   size_t inputs = 0, outputs = 0;
   bool taken = false;
   std::string reason;                 // why it was not
+  std::string cache;                  // "hit in memory", "hit on disk", "compiled"; no cache: empty
   double engine_ms = 0, host_ms = 0;  // measured; 0: not
 };
 
@@ -128,6 +171,7 @@ struct OffloadReport {
   int operators = 0;                      // of the program
   double alone_ms = 0, offloaded_ms = 0;  // the whole, measured; 0: not
   std::string decision;                   // by the whole; empty: nothing was measured
+  std::string cache_warning;              // why the cache's folder is not used; empty: it is
 
   // A line for each group.
   std::string ToString() const;

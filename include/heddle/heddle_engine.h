@@ -11,10 +11,10 @@
  * free_module. Engines and modules belong to the engine, which frees them when it is told to. Texts
  * that an engine returns live as long as the engine.
  *
- * Threads: any thread may call; open, target, takes, compile, free_module and close one at a time
- * for one engine. `run` is called for one module by one thread at a time, unless the table says
- * HEDDLE_ENGINE_REENTRANT; for different modules at the same time in any case. It computes on the
- * calling thread and on at most settings->threads - 1 of its own.
+ * Threads: any thread may call; all functions but `run` one at a time for one engine. `run` is
+ * called for one module by one thread at a time, unless the table says HEDDLE_ENGINE_REENTRANT; for
+ * different modules at the same time in any case. It computes on the calling thread and on at most
+ * settings->threads - 1 of its own.
  *
  * Errors: functions return a status, and for all but HEDDLE_ENGINE_OK write a sentence to
  * `message`, cut to `room` bytes with the zero at its end. Nothing may be thrown; what is thrown
@@ -120,7 +120,7 @@ typedef struct heddle_engine_operator {
 
 typedef struct heddle_engine_group {
   size_t size;
-  const char* symbol; /* a name that no other group of the program has */
+  const char* symbol; /* a name that no other group of the program has, unless it is equal */
   size_t num_values;
   const heddle_engine_value* const* values;
   size_t num_operators; /* in an order in which they can be computed */
@@ -205,13 +205,15 @@ typedef struct heddle_engine_table {
   void (*free_module)(void* module);
   void (*close)(void* engine);
 
-  /* For compile caches; all three may be missing, and are there together.
+  /* For compile caches; all three may be missing, and are there together. Equal groups are then
+   * given the same names and symbol, whatever those of their programs are, and may share a module,
+   * which lives as long as the last program that uses it.
    *
    * What has to be equal for a saved module to be restored: versions, options that matter, the
    * processor where code is made for it. */
   const char* (*fingerprint)(void* engine);
-  /* Writes a module as bytes, in any number of calls of `write`, whose status other than OK is to
-   * be returned. */
+  /* Writes a module that has not run yet as bytes, in any number of calls of `write`, whose status
+   * other than OK is to be returned. REFUSED: this module cannot be saved. */
   int (*save)(void* module, void* host, int (*write)(void* host, const void* bytes, size_t count),
               char* message, size_t room);
   /* A module from the bytes that save wrote under the same fingerprint for an equal group. Not OK:

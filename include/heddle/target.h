@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "heddle/status.h"
 
@@ -24,11 +25,15 @@ class HardwareTarget {
   static Result<HardwareTarget> Parse(std::string_view json, const std::string& name);
 
   const std::string& name() const;
+  const std::string& text() const { return *text_; }  // of its file
   const partition::Target& impl() const { return *impl_; }
 
  private:
-  explicit HardwareTarget(std::shared_ptr<const partition::Target> impl) : impl_(std::move(impl)) {}
+  HardwareTarget(std::shared_ptr<const partition::Target> impl,
+                 std::shared_ptr<const std::string> text)
+      : impl_(std::move(impl)), text_(std::move(text)) {}
   std::shared_ptr<const partition::Target> impl_;
+  std::shared_ptr<const std::string> text_;
 };
 
 }  // namespace heddle

@@ -60,6 +60,7 @@ int Compile(void* engine, const heddle_engine_group* const*,
     return Fail("the compiler is\nout of order\n", HEDDLE_ENGINE_FAILED, message, room);
   if (mode == "compile throws") throw std::runtime_error("lost");
   if (mode == "compile forgets") return HEDDLE_ENGINE_OK;
+  if (mode == "compiles slowly") usleep(300000);
   for (size_t k = 0; k < count; ++k) {
     compiled[k]->status = HEDDLE_ENGINE_OK;
     compiled[k]->module = engine;
@@ -119,6 +120,50 @@ int Run(void* module, const heddle_engine_run* run, char* message, size_t room) 
   return HEDDLE_ENGINE_OK;
 }
 
+const char* Fingerprint(void* engine) {
+  const std::string& mode = static_cast<Faulty*>(engine)->mode;
+  if (mode == "fingerprint throws") throw std::runtime_error("a smudge");
+  return mode == "no fingerprint" ? nullptr : "faulty 1\nof two lines";
+}
+
+int Save(void* module, void* host, int (*write)(void* host, const void* bytes, size_t count),
+         char* message, size_t room) {
+  const std::string& mode = static_cast<Faulty*>(module)->mode;
+  if (mode == "save refuses") return Fail("nothing to save", HEDDLE_ENGINE_REFUSED, message, room);
+  if (mode == "save fails half-way") {
+    write(host, "half", 4);
+    return Fail("the pen is empty", HEDDLE_ENGINE_FAILED, message, room);
+  }
+  if (mode == "save throws") throw std::runtime_error("a pen");
+  if (mode == "saves nowhere") return write(host, nullptr, 5) == HEDDLE_ENGINE_OK ? 17 : 0;
+  if (mode == "saves nothing") return HEDDLE_ENGINE_OK;
+  if (mode == "saves much") {
+    const std::string much(5 << 20, 'm');
+    return write(host, much.data(), much.size());
+  }
+  for (const char c : {'s', 'a', 'v', 'e', 'd'})
+    if (const int status = write(host, &c, 1); status != HEDDLE_ENGINE_OK) return status;
+  return HEDDLE_ENGINE_OK;
+}
+
+int Restore(void* engine, const heddle_engine_group*, const void* bytes, size_t count,
+            void** module, char* message, size_t room) {
+  const std::string& mode = static_cast<Faulty*>(engine)->mode;
+  if (mode == "restore fails") return Fail("faded", HEDDLE_ENGINE_FAILED, message, room);
+  if (mode == "restore refuses") return HEDDLE_ENGINE_REFUSED;
+  if (mode == "restore throws") throw std::runtime_error("a page");
+  if (mode == "restore throws a number") throw 7;
+  if (mode == "restores nothing") return HEDDLE_ENGINE_OK;
+  if (mode == "restore answers 17") return 17;
+  const std::string saved = mode == "saves nothing" ? ""
+                            : mode == "saves much"  ? std::string(5 << 20, 'm')
+                                                    : "saved";
+  if (std::string(static_cast<const char*>(bytes), count) != saved)
+    return Fail("these are not the bytes", HEDDLE_ENGINE_FAILED, message, room);
+  *module = engine;
+  return HEDDLE_ENGINE_OK;
+}
+
 const heddle_engine_table kTable = {
     sizeof(heddle_engine_table),
     HEDDLE_ENGINE_VERSION,
@@ -131,6 +176,9 @@ const heddle_engine_table kTable = {
     Run,
     [](void*) {},
     [](void* engine) { delete static_cast<Faulty*>(engine); },
+    Fingerprint,
+    Save,
+    Restore,
 };
 
 }  // namespace
