@@ -83,6 +83,7 @@ Status ReadMachine(const std::string& path, std::string* text) {
 Status Show(const PlanOptions& given) {
   PlanOptions options = given;
   HEDDLE_RETURN_IF_ERROR(FollowPlan(&options.model));
+  options.engines.OpenCache();
   HEDDLE_RETURN_IF_ERROR(ReadMachine(options.machine, &options.model.machine));
   PlanStats stats;
   PlanDescription plan;

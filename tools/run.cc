@@ -330,6 +330,7 @@ Status Compute(const RunCommand& options, std::vector<Output>* outputs,
 Status RunModel(const RunCommand& given) {
   RunCommand options = given;
   HEDDLE_RETURN_IF_ERROR(FollowPlan(&options.model));
+  options.engines.OpenCache();
   HEDDLE_ASSIGN_OR_RETURN(const auto labels, ReadLabels(options.labels));
   std::vector<Output> outputs;
   std::vector<PlaceMemory> memory;

@@ -61,6 +61,71 @@ TEST(PlanWithEngines, ShowsGroups) {
                               HasSubstr("groups are taken"), HasSubstr("group_0 of target dsp")));
 }
 
+const std::string kAlways = kDsp + kReference + " --engine-policy always --engine-cache ";
+
+TEST(RunWithACache, SaysWhereModulesComeFrom) {
+  const TempDirectory dir;
+  const std::string folder = dir / "cache";
+  const Json alone = Answer("run " + kDigits + " --opt 0")["outputs"];
+  for (const char* from : {"compiled", "hit on disk"}) {
+    const Json with = Answer("run " + kDigits + " --opt 0" + kAlways + folder);
+    EXPECT_EQ(with["outputs"], alone);
+    EXPECT_FALSE(with["engines"].contains("cache_warning"));
+    for (const Json& group : with["engines"]["groups"]) EXPECT_EQ(group["cache"], from);
+  }
+  const Outcome plan = Heddle("plan " + kExamples + "digits" + kAlways + folder);
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("; cache: hit on disk; taken"));
+}
+
+TEST(RunWithACache, GoesOnWithoutAFolder) {
+  const TempDirectory dir;
+  WriteFile(dir / "file", "");
+  for (const std::string& folder : {std::string("/proc/nowhere"), dir / "file", dir / "file/x"}) {
+    const Json with = Answer("run " + kDigits + kAlways + folder)["engines"];
+    EXPECT_THAT(with["cache_warning"].get<std::string>(), HasSubstr("cannot be opened"));
+    for (const Json& group : with["groups"]) EXPECT_EQ(group["cache"], "compiled");
+    const Outcome text = Heddle("run " + kDigits + kAlways + folder);
+    EXPECT_EQ(text.status, 0);
+    EXPECT_THAT(text.out, HasSubstr("the cache is not used as it should be: " + folder));
+  }
+  EXPECT_EQ(Heddle("run " + kDigits + kDsp + " --engine-cache x").status, 2);
+  EXPECT_EQ(Heddle("run " + kDigits + kDsp + kReference + " --engine-cache-mb 5").status, 2);
+}
+
+TEST(Cache, ListsAndCleans) {
+  const TempDirectory dir;
+  const std::string folder = dir / "cache";
+  const auto answer = [&](const std::string& options) {
+    return Answer("cache " + folder + options);
+  };
+  const size_t groups = Answer("run " + kDigits + kAlways + folder)["engines"]["groups"].size();
+  const Json full = answer("");
+  EXPECT_EQ(full["schema"], "heddle.cache/1");
+  ASSERT_EQ(full["entries"].size(), groups);
+  EXPECT_EQ(full["entries"][0]["engine"], "reference");
+  EXPECT_EQ(full["entries"][0]["target"], "dsp");
+  EXPECT_THAT(
+      Heddle("cache " + folder).out,
+      AllOf(HasSubstr("of target dsp for engine reference (heddle "), HasSubstr(" KB, used ")));
+  WriteFile(folder + "/mine", "kept");
+  WriteFile(folder + "/" + full["entries"][0]["file"].get<std::string>(), "damaged");
+  EXPECT_THAT(Heddle("cache " + folder).out,
+              AllOf(HasSubstr("damaged, or of another version"), HasSubstr("1 name besides")));
+  Json cleaned = answer(" --max-mb 100");
+  EXPECT_EQ(cleaned["removed"]["files"], 1);
+  EXPECT_EQ(cleaned["entries"].size(), groups - 1);
+  cleaned = answer(" --clean");
+  EXPECT_EQ(cleaned["removed"]["files"], groups - 1);
+  EXPECT_EQ(cleaned["entries"].size(), 0u);
+  EXPECT_EQ(ReadFile(folder + "/mine"), "kept");
+  const Outcome none = Heddle("cache " + (dir / "nowhere"));
+  EXPECT_EQ(none.status, 1);
+  EXPECT_THAT(none.err, HasSubstr("NOT_FOUND: " + (dir / "nowhere")));
+  EXPECT_EQ(Heddle("cache").status, 2);
+  EXPECT_EQ(Heddle("cache " + folder + " --clean --max-mb 5").status, 2);
+}
+
 TEST(RunWithEngines, RefusesWhatIsNone) {
   const auto error = [](const std::string& options) {
     const Outcome done = Heddle("run " + kDigits + options);

@@ -56,17 +56,24 @@ Result<std::vector<Offloader>> OffloadersOf(const EngineChoice& choice, int thre
 
 }  // namespace
 
+void EngineChoice::OpenCache() {
+  if (!cache_directory.empty())
+    cache = EngineCache::OnDisk(cache_directory, static_cast<int64_t>(cache_mb) << 20);
+}
+
 void AddEngineOptions(Command app, EngineChoice* choice) {
   app.add_option("--target", choice->targets,
                  "what a piece of hardware takes (docs/partition.md): its groups are computed one "
                  "by one; may be repeated: the first claims first")
       .type_name("FILE")
       .one_value_each();
-  app.add_option("--engine", choice->engines,
-                 "the library that computes the groups of a target (docs/engines.md), which may be "
-                 "one that the library brings; may be repeated")
-      .type_name("TARGET=LIBRARY")
-      .one_value_each();
+  const Option engine =
+      app.add_option(
+             "--engine", choice->engines,
+             "the library that computes the groups of a target (docs/engines.md), which may be "
+             "one that the library brings; may be repeated")
+          .type_name("TARGET=LIBRARY")
+          .one_value_each();
   app.add_option("--engine-option", choice->options, "an option of that library; may be repeated")
       .type_name("TARGET:KEY=VALUE")
       .one_value_each();
@@ -81,6 +88,17 @@ void AddEngineOptions(Command app, EngineChoice* choice) {
                  "give up a call of an engine that takes longer [any time]")
       .type_name("MS")
       .positive();
+  const Option directory =
+      app.add_option("--engine-cache", choice->cache_directory,
+                     "keep what engines compile in this folder, and take from there what they have "
+                     "compiled before (docs/engines.md)")
+          .type_name("DIR")
+          .needs(engine);
+  app.add_option("--engine-cache-mb", choice->cache_mb, "what lies there takes no more than that")
+      .type_name("MB")
+      .positive()
+      .show_default()
+      .needs(directory);
 }
 
 Result<OffloadedModel> ApplyEngines(const EngineChoice& choice, const ModelOptions& options,
@@ -94,6 +112,7 @@ Result<OffloadedModel> ApplyEngines(const EngineChoice& choice, const ModelOptio
   offload.feeds = feeds;
   offload.executor = options.executor();
   offload.compile = compile;
+  offload.cache = choice.cache;
   return Offload(model, offloaders, offload);
 }
 
@@ -103,6 +122,7 @@ Json EnginesJson(const OffloadReport& report) {
   json["decision"] = report.decision;
   json["alone_ms"] = report.alone_ms;
   json["offloaded_ms"] = report.offloaded_ms;
+  if (!report.cache_warning.empty()) json["cache_warning"] = report.cache_warning;
   json["groups"] = Json::array();
   for (const OffloadedGroup& group : report.groups)
     json["groups"].push_back({{"symbol", group.symbol},
@@ -112,6 +132,7 @@ Json EnginesJson(const OffloadReport& report) {
                               {"operators", group.operators},
                               {"inputs", group.inputs},
                               {"outputs", group.outputs},
+                              {"cache", group.cache},
                               {"taken", group.taken},
                               {"reason", group.reason},
                               {"engine_ms", group.engine_ms},

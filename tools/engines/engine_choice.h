@@ -1,6 +1,7 @@
 // Options that say which parts of a model engines compute: --target, --engine and how.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,17 @@ struct EngineChoice {
   std::vector<std::string> options;  // TARGET:KEY=VALUE
   bool always = false;
   int limit_ms = 0;
+  std::string cache_directory;  // empty: no cache
+  int cache_mb = static_cast<int>(EngineCache::kMaxBytes >> 20);
+  std::shared_ptr<EngineCache> cache;
 
+  // Makes `cache`, which all ranks of a run share.
+  void OpenCache();
   bool any() const { return !targets.empty() || !engines.empty(); }
 };
 
-// --target, --engine, --engine-option, --engine-policy and --engine-limit-ms.
+// --target, --engine, --engine-option, --engine-policy, --engine-limit-ms, --engine-cache and its
+// size.
 void AddEngineOptions(Command app, EngineChoice* choice);
 
 // The model with groups on engines; `feeds` are what it will be run with. Without a choice, the
