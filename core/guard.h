@@ -22,6 +22,8 @@ Status Guard(Fn&& fn) {
     return ResourceExhausted(e.what());
   } catch (const std::invalid_argument& e) {
     return InvalidArgument(e.what());
+  } catch (const std::length_error& e) {  // a container that no memory could hold
+    return ResourceExhausted("more elements than memory can hold: ", e.what());
   } catch (const std::exception& e) {
     return Internal("the kernel threw: ", e.what());
   } catch (...) {

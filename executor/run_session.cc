@@ -3,6 +3,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "core/error.h"
@@ -28,7 +29,9 @@ Status Caught() {
     return e.status;
   } catch (const std::bad_alloc& e) {
     return ResourceExhausted("no memory for a run: ", e.what());
-  } catch (const std::exception& e) {  // such as no thread to be had
+  } catch (const std::length_error& e) {
+    return ResourceExhausted("no memory could hold what a run needs: ", e.what());
+  } catch (const std::exception& e) {  // no thread to be had, for example
     return Internal("a run could not be made: ", e.what());
   }
 }

@@ -92,6 +92,8 @@ Status PrepareOne(PlanDraft& d, Instruction& in, const Device* device,
     return NoContents(d, in, e);
   } catch (const std::invalid_argument& e) {
     return InvalidArgument(e.what());
+  } catch (const std::length_error& e) {
+    return ResourceExhausted("while preparing: more elements than memory can hold: ", e.what());
   } catch (const std::exception& e) {
     return Internal("while preparing: ", e.what());
   }
