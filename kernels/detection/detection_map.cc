@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/interrupts.h"
+#include "kernels/base/axis_lines.h"
 #include "kernels/detection/boxes.h"
 #include "kernels/sequence/sequence.h"
 
@@ -66,7 +67,7 @@ void MatchTruths(const std::vector<Truth>& truths, std::vector<ScoredBox> found,
                  float threshold, bool difficult_too, Counts* counts) {
   LookCount looks;
   std::stable_sort(found.begin(), found.end(), looks.In([](const ScoredBox& a, const ScoredBox& b) {
-    return a.score > b.score;
+    return Greater(a.score, b.score);
   }));
   std::vector<bool> taken(truths.size(), false);
   for (const ScoredBox& d : found) {
@@ -101,7 +102,7 @@ void CountImage(const Truths& truths, const Detections& detections, float thresh
 std::vector<int> Accumulated(std::vector<Hit> hits) {
   LookCount looks;
   std::stable_sort(hits.begin(), hits.end(),
-                   looks.In([](const Hit& a, const Hit& b) { return a.score > b.score; }));
+                   looks.In([](const Hit& a, const Hit& b) { return Greater(a.score, b.score); }));
   std::vector<int> sums;
   for (const Hit& h : hits) sums.push_back((sums.empty() ? 0 : sums.back()) + h.flag);
   return sums;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/interrupts.h"
+#include "kernels/base/axis_lines.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/base/to_place.h"
 #include "kernels/detection/boxes.h"
@@ -109,8 +110,9 @@ struct Collect {
           all.push_back({scores.data<T>()[i], n, l, i});
     }
     LookCount looks;
-    std::stable_sort(all.begin(), all.end(),
-                     looks.In([](const Region& a, const Region& b) { return a.score > b.score; }));
+    std::stable_sort(all.begin(), all.end(), looks.In([](const Region& a, const Region& b) {
+      return Greater(a.score, b.score);
+    }));
     if (const int64_t keep = ctx.Int("post_nms_topN"); keep < std::ssize(all))
       all.resize(static_cast<size_t>(std::max<int64_t>(keep, 0)));
     std::stable_sort(all.begin(), all.end(),

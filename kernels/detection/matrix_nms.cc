@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/interrupts.h"
+#include "kernels/base/axis_lines.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/detection/boxes.h"
@@ -53,7 +54,7 @@ std::pmr::vector<int32_t> Best(const MatrixOptions& options, const T* scores, in
   if (options.nms_top_k > -1) keep = std::min(keep, options.nms_top_k);
   LookCount looks;
   std::partial_sort(order.begin(), order.begin() + keep, order.end(),
-                    looks.In([&](int32_t a, int32_t b) { return scores[a] > scores[b]; }));
+                    looks.In([&](int32_t a, int32_t b) { return Greater(scores[a], scores[b]); }));
   order.resize(static_cast<size_t>(keep));
   return order;
 }
@@ -122,9 +123,10 @@ struct MatrixNms {
     std::pmr::vector<size_t> order(found->size(), heap);
     std::iota(order.begin(), order.end(), size_t{0});
     LookCount looks;
-    std::partial_sort(
-        order.begin(), order.begin() + keep, order.end(),
-        looks.In([&](size_t a, size_t b) { return (*found)[a].score > (*found)[b].score; }));
+    std::partial_sort(order.begin(), order.begin() + keep, order.end(),
+                      looks.In([&](size_t a, size_t b) {
+                        return Greater((*found)[a].score, (*found)[b].score);
+                      }));
     std::pmr::vector<Detection<T>> sorted(heap);
     for (int64_t i = 0; i < keep; ++i) sorted.push_back((*found)[order[static_cast<size_t>(i)]]);
     *found = std::move(sorted);

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "core/interrupts.h"
+#include "kernels/base/axis_lines.h"
 #include "kernels/detection/boxes.h"
 #include "kernels/sequence/sequence.h"
 
@@ -51,7 +52,7 @@ struct Candidate {
 void SortByScore(std::vector<Candidate>* list) {
   LookCount looks;
   std::stable_sort(list->begin(), list->end(), looks.In([](const Candidate& a, const Candidate& b) {
-    return a.score > b.score;
+    return Greater(a.score, b.score);
   }));
 }
 

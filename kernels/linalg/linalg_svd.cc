@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/interrupts.h"
+#include "kernels/base/axis_lines.h"
 
 namespace heddle {
 namespace {
@@ -68,7 +69,7 @@ SvdResult ComputeSvd(const MatrixXd& a, bool full) {
   std::vector<Index> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), Index{0});
   std::stable_sort(order.begin(), order.end(),
-                   [&](Index x, Index y) { return norms(x) > norms(y); });
+                   [&](Index x, Index y) { return Greater(norms(x), norms(y)); });
   SvdResult r{MatrixXd(m, full ? m : n), MatrixXd(n, n), VectorXd(n)};
   Index rank = 0;
   for (Index j = 0; j < n; ++j) {

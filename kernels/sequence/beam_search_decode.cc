@@ -2,6 +2,7 @@
 
 #include "core/dtype_of.h"
 #include "core/operands/slot_kinds.h"
+#include "kernels/base/axis_lines.h"
 #include "kernels/base/convert.h"
 #include "kernels/sequence/sequence.h"
 
@@ -139,7 +140,7 @@ Status Decode(KernelContext& ctx) {
   // Best first; a sentence's score is that of its last token.
   for (auto& sentences : trace.found())
     std::stable_sort(sentences.begin(), sentences.end(), [](const Sentence& a, const Sentence& b) {
-      return a.scores.front() > b.scores.front();
+      return Greater(a.scores.front(), b.scores.front());
     });
   PutSentences(ctx, trace.found(), first.scores->dtype());
   return Status::Ok();
