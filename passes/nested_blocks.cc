@@ -10,10 +10,11 @@ namespace heddle::passes {
 
 namespace {
 
-// A list of blocks in the order of discovery, each once. Most lists are short and are searched;
-// long ones get a set.
+// Blocks in the order in which they are found, each once. Most operators run few, which are
+// searched; of many, all are marked.
 class FoundBlocks {
  public:
+  explicit FoundBlocks(const ir::Program& program) : blocks_(program.blocks.size()) {}
   void AddThoseOf(const ir::Op& op) {
     ForEachSubBlock(op, [this](int sub) {
       if (IsNew(sub)) list.push_back(sub);
@@ -31,23 +32,29 @@ class FoundBlocks {
   bool IsNew(int block) {
     constexpr size_t kFew = 16;
     if (list.size() < kFew) return std::find(list.begin(), list.end(), block) == list.end();
-    if (seen_.empty()) seen_.insert(list.begin(), list.end());
-    return seen_.insert(block).second;
+    if (seen_.empty()) {
+      seen_.resize(blocks_);
+      for (const int b : list) seen_[static_cast<size_t>(b)] = true;
+    }
+    const bool is_new = !seen_[static_cast<size_t>(block)];
+    seen_[static_cast<size_t>(block)] = true;
+    return is_new;
   }
-  std::unordered_set<int> seen_;
+  const size_t blocks_;
+  std::vector<bool> seen_;
 };
 
 }  // namespace
 
 std::vector<int> NestedBlocks(const ir::Program& program, const ir::Op& op) {
-  FoundBlocks found;
+  FoundBlocks found(program);
   found.AddThoseOf(op);
   found.AddNested(program);
   return std::move(found.list);
 }
 
 std::vector<int> BlocksThatRun(const ir::Program& program) {
-  FoundBlocks found;
+  FoundBlocks found(program);
   found.list.push_back(0);
   found.AddNested(program);
   return std::move(found.list);

@@ -94,6 +94,9 @@ struct PassDef {
   // Changes the operators of one block, PassContext::block, and is called for each block that runs.
   // Other blocks' operators are only read, and what they name keeps its meaning.
   bool each_block = false;
+  // Without one of these operators in the program - for `each_block`: in the block - there is
+  // nothing to do, and the pass is not run. Empty: any may matter.
+  std::function<bool(const OpDef&)> seeks;
   double tolerance = 0;  // relative, of results against those without the pass; 0: the same bits
   // Operators it may make that Paddle lacks, or defines differently. Level 2 only.
   std::vector<std::string> own_ops;
@@ -102,6 +105,9 @@ struct PassDef {
   std::string before, after, refuses;
   std::function<Result<bool>(ir::Program&, PassContext&)> run;  // true = something changed
 };
+
+// For PassDef::seeks: operators of these types.
+std::function<bool(const OpDef&)> OfTypes(std::vector<std::string> types);
 
 // Defines a pass; the build lists every HEDDLE_PASS line of passes/*/*.cc.
 #define HEDDLE_PASS(name)                \

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
@@ -223,13 +224,29 @@ class Driver {
     if (std::exchange(told_, changes_) == changes_) return;
     context_.uses = FindBlockUses(*copy_);
     context_.lod.reset();
+    blocks_ = BlocksThatRun(*copy_);
+    present_.clear();
+    const OpDef* last = nullptr;
+    for (const ir::Block& block : copy_->blocks)
+      for (const ir::Op& op : block.ops)
+        if (std::exchange(last, op.def) != op.def) present_.insert(op.def);
+  }
+
+  // The operators that the program has and that the pass seeks.
+  std::unordered_set<const OpDef*> SoughtBy(const PassDef& pass) const {
+    std::unordered_set<const OpDef*> sought;
+    for (const OpDef* def : present_)
+      if (pass.seeks(*def)) sought.insert(def);
+    return sought;
   }
 
   Result<bool> Guarded(const PassDef& pass) {
     LookForInterrupt();
     try {
       Refresh();
-      return pass.each_block ? EachBlock(pass) : pass.run(*copy_, context_);
+      std::unordered_set<const OpDef*> sought;
+      if (pass.seeks && (sought = SoughtBy(pass)).empty()) return false;
+      return pass.each_block ? EachBlock(pass, sought) : pass.run(*copy_, context_);
     } catch (const std::bad_alloc&) {
       return ResourceExhausted("out of memory");
     } catch (const ContentsError& e) {
@@ -239,20 +256,25 @@ class Driver {
     }
   }
 
-  Result<bool> EachBlock(const PassDef& pass) {
-    // Up to this number, all uses are found again after each change.
-    constexpr size_t kFewBlocks = 64;
-    // Blocks after the first 4096 are not optimised: the gain of one more is negligible, its time
-    // is not.
+  // `sought`: operators of which a block must have one; empty: any.
+  Result<bool> EachBlock(const PassDef& pass, const std::unordered_set<const OpDef*>& sought) {
+    constexpr size_t kFewBlocks = 64;  // for which all uses are found again after each change
+    // Blocks behind the first 4096 are not optimised: the gain of one more does not show, its time
+    // does.
     constexpr size_t kMostBlocks = 4096;
     bool changed = false;
-    std::vector<int> blocks = BlocksThatRun(*copy_);
-    if (blocks.size() > kMostBlocks) blocks.resize(kMostBlocks);
-    for (const int block : blocks) {
+    const size_t count = std::min(blocks_.size(), kMostBlocks);
+    for (size_t i = 0; i < count; ++i) {
       LookForInterrupt();
+      const int block = blocks_[i];
+      const auto& ops = copy_->blocks[static_cast<size_t>(block)].ops;
+      if (!sought.empty() && std::none_of(ops.begin(), ops.end(), [&](const ir::Op& op) {
+            return sought.contains(op.def);
+          }))
+        continue;
       context_.block = block;
       HEDDLE_ASSIGN_OR_RETURN(const bool stale, pass.run(*copy_, context_));
-      if (stale && blocks.size() <= kFewBlocks)
+      if (stale && count <= kFewBlocks)
         context_.uses = FindBlockUses(*copy_);
       else if (stale)
         AddBlockUses(*copy_, block, &context_.uses);
@@ -284,7 +306,9 @@ class Driver {
   PassGrouping grouping_ = PassGrouping::kPrePlacement;
   Stage stages_[kGroupings];
   int changes_ = 0;
-  int told_ = -1;  // changes_ when Refresh() last looked at the program
+  int told_ = -1;                             // changes_ when Refresh() last looked at the program
+  std::vector<int> blocks_;                   // those that run
+  std::unordered_set<const OpDef*> present_;  // operators of the program
 };
 
 }  // namespace

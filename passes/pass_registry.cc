@@ -24,6 +24,12 @@ std::vector<PassDef> AllPasses() {
   return passes;
 }
 
+std::function<bool(const OpDef&)> OfTypes(std::vector<std::string> types) {
+  return [types = std::move(types)](const OpDef& def) {
+    return std::find(types.begin(), types.end(), def.name()) != types.end();
+  };
+}
+
 }  // namespace passes
 
 const char* Name(PassGrouping grouping) {

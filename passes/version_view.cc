@@ -44,7 +44,8 @@ void VersionView::Enter(int block) {
   ++entered_;
   block_ = block;
   const auto& ops = program_.blocks[block].ops;
-  nested_.assign(ops.size(), false);
+  nested_.clear();  // assign() would write as many as the largest block has had
+  nested_.resize(ops.size(), false);
   for (size_t i = 0; i < ops.size(); ++i) {
     LookForInterrupt();
     nested_[i] = ops[i].def->has(kControlFlow);

@@ -15,8 +15,10 @@ class ArrayReads : public BlockSweep {
 
  private:
   void Sweep() override {
-    for (size_t i = 0; i < block_->ops.size(); ++i)
+    for (size_t i = 0; i < block_->ops.size(); ++i) {
+      Settle(i);
       if (block_->ops[i].type() == "read_from_array" && Forward(static_cast<int>(i))) Erase(i);
+    }
   }
 
   const ir::Op& OpAt(int at) const { return block_->ops[static_cast<size_t>(at)]; }
@@ -34,7 +36,7 @@ class ArrayReads : public BlockSweep {
     if (x == kNoVar || p_.vars[x].kind != ir::VarKind::kTensor ||
         p_.vars[x].dtype != p_.vars[out].dtype || !view_.Same(x, write, readers->back() + 1))
       return false;
-    ReplaceReads(block_, *readers, out, x);
+    ReplaceLater(*readers, out, x);
     return true;
   }
 
@@ -91,5 +93,6 @@ HEDDLE_PASS(array_reads) {
       "named by several blocks";
   pass.level = 1;
   pass.repeat = true;
+  pass.seeks = OfTypes({"read_from_array"});
   pass.run = RunSweep<ArrayReads>;
 }

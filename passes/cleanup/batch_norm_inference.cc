@@ -40,5 +40,6 @@ HEDDLE_PASS(batch_norm_inference) {
   pass.refuses =
       "batch_norm that trains; statistics that are fetched, go to other variables or "
       "are no vectors of X's dtype";
+  pass.seeks = OfTypes({"batch_norm"});
   pass.run = RunBatchNormInference;
 }

@@ -268,6 +268,7 @@ HEDDLE_PASS(captures) {
       "with gradients";
   pass.level = 1;
   pass.repeat = true;
+  pass.seeks = [](const OpDef& def) { return def.has(kControlFlow); };
   pass.run = [](ir::Program& program, PassContext& context) -> Result<bool> {
     return CaptureMaker(program, context).Run();
   };

@@ -141,7 +141,7 @@ std::vector<int> CountRunners(const ir::Program& program) {
   std::vector<int> runs(program.blocks.size());
   for (const ir::Block& block : program.blocks)
     for (const ir::Op& op : block.ops)
-      for (int sub : op.SubBlocks()) ++runs[static_cast<size_t>(sub)];
+      ForEachSubBlock(op, [&](int sub) { ++runs[static_cast<size_t>(sub)]; });
   return runs;
 }
 

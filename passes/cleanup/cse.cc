@@ -23,7 +23,7 @@ bool Commutes(const ir::Op& op) {
 class Eliminator : public BlockSweep {
  public:
   Eliminator(ir::Program& program, PassContext& context)
-      : BlockSweep(program, context), lod_(UsesLoD(program)) {}
+      : BlockSweep(program, context), lod_(UsesLoD(program, context)) {}
 
  private:
   // The most equal operators to compare a later one with. Several stay if they could not be merged,
@@ -34,12 +34,13 @@ class Eliminator : public BlockSweep {
     std::unordered_map<uint64_t, std::vector<int>> leaders;
     for (size_t i = 0; i < block_->ops.size(); ++i) {
       LookForInterrupt();
+      Settle(i);
       const ir::Op& op = block_->ops[i];
       if (!Eligible(op)) continue;
       auto& bucket = leaders[Hash(op, static_cast<int>(i))];
       // An operator whose readers are unknown cannot be merged with any leader.
       const bool merged =
-          ReadersKnown(op, static_cast<int>(i)) &&
+          !bucket.empty() && ReadersKnown(op, static_cast<int>(i)) &&
           std::any_of(bucket.begin(), bucket.end(), [&](int leader) {
             return Equal(leader, static_cast<int>(i)) && Merge(leader, static_cast<int>(i));
           });
@@ -138,7 +139,7 @@ class Eliminator : public BlockSweep {
         moves.push_back({from, to, *std::move(readers)});
       }
     }
-    for (const Move& m : moves) ReplaceReads(block_, m.readers, m.from, m.to);
+    for (const Move& m : moves) ReplaceLater(m.readers, m.from, m.to);
     return true;
   }
   static bool Alike(const ir::Var& a, const ir::Var& b) {

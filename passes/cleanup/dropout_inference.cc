@@ -74,5 +74,6 @@ HEDDLE_PASS(dropout_inference) {
       "dropout that trains; masks that somebody reads or fetches; dropout without effect whose "
       "result is fetched or written again, or whose source is written again; scaling dropout of "
       "other dtypes than float32";
+  pass.seeks = OfTypes({"dropout"});
   pass.run = RunDropoutInference;
 }

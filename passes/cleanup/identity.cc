@@ -14,12 +14,13 @@ using ir::VarId;
 class IdentityRemover : public BlockSweep {
  public:
   IdentityRemover(ir::Program& program, PassContext& context)
-      : BlockSweep(program, context), lod_(UsesLoD(program)) {}
+      : BlockSweep(program, context), lod_(UsesLoD(program, context)) {}
 
  private:
   void Sweep() override {
     for (size_t i = 0; i < block_->ops.size(); ++i) {
       LookForInterrupt();
+      Settle(i);
       const ir::Op& op = block_->ops[i];
       const VarId x = Source(op);
       if (x == kNoVar || !IsPure(op)) continue;
@@ -30,7 +31,7 @@ class IdentityRemover : public BlockSweep {
       // work in place.
       if (!readers || readers->empty() || !view_.Same(x, at, readers->back() + 1)) continue;
       if (!OthersUnread(op, at) || !AtReadersPlace(op, *readers)) continue;
-      ReplaceReads(block_, *readers, out, x);
+      ReplaceLater(*readers, out, x);
       Erase(i);
     }
   }

@@ -269,5 +269,6 @@ HEDDLE_PASS(inline_calls) {
       "values. (Recursion, direct or not, is refused when the program is read.)";
   pass.level = 1;
   pass.repeat = true;
+  pass.seeks = OfTypes({"call"});
   pass.run = RunInlineCalls;
 }

@@ -120,10 +120,10 @@ class Merger {
 };
 
 Result<bool> MergeTransposes(ir::Program& program, PassContext& context) {
-  return !UsesLoD(program) && Merger(program, context).Run(true);
+  return !UsesLoD(program, context) && Merger(program, context).Run(true);
 }
 Result<bool> MergeReshapes(ir::Program& program, PassContext& context) {
-  return !UsesLoD(program) && Merger(program, context).Run(false);
+  return !UsesLoD(program, context) && Merger(program, context).Run(false);
 }
 
 }  // namespace
@@ -138,6 +138,7 @@ HEDDLE_PASS(merge_transposes) {
       "sources written in between; gradients that read XShape; programs with sequence offsets";
   pass.level = 1;
   pass.repeat = true;
+  pass.seeks = OfTypes({"transpose2", "transpose"});
   pass.run = MergeTransposes;
 }
 
@@ -152,5 +153,6 @@ HEDDLE_PASS(merge_reshapes) {
       "programs with sequence offsets";
   pass.level = 1;
   pass.repeat = true;
+  pass.seeks = OfTypes({"reshape2", "reshape"});
   pass.run = MergeReshapes;
 }

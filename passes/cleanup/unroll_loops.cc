@@ -398,6 +398,7 @@ HEDDLE_PASS(unroll_loops) {
       "512 where values grow (of many small turns, up to 16 become one); programs with gradients";
   pass.level = 2;
   pass.repeat = true;
+  pass.seeks = ir::RunsAgain;
   pass.run = [](ir::Program& program, PassContext& context) -> Result<bool> {
     return Unroller(program, context).Run();
   };

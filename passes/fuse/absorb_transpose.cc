@@ -107,5 +107,6 @@ HEDDLE_PASS(absorb_transpose) {
   pass.level = 2;
   pass.each_block = true;
   pass.tolerance = 1e-5;
+  pass.seeks = OfTypes({"matmul_v2", "matmul"});
   pass.run = RunAbsorbTranspose;
 }

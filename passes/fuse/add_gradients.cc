@@ -175,5 +175,6 @@ HEDDLE_PASS(add_gradients) {
                     "layer_norm_grad",
                     "lookup_table_v2_grad",
                     "lookup_table_grad"};
+  pass.seeks = OfTypes({"sum", "grad_add"});
   pass.run = RunAddGradients;
 }

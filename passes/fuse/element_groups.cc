@@ -40,9 +40,19 @@ bool ElementGroups::Joins(int producer, int reader) const {
   return x.dtype == y.dtype && x.shape == y.shape;
 }
 
-// Orders the members so that those that compute a value come directly before the first that needs
-// it. Of a member's operands the one with the longest chain of members behind it is computed first,
-// so that the others need not be kept meanwhile.
+namespace {
+
+std::vector<VarId> Distinct(std::vector<VarId> operands) {
+  std::sort(operands.begin(), operands.end());
+  operands.erase(std::unique(operands.begin(), operands.end()), operands.end());
+  return operands;
+}
+
+}  // namespace
+
+// The members so that those that compute a value come right before the first that needs it. Of a
+// member's operands the one with the longest way behind it is computed first: the others need not
+// be kept meanwhile.
 std::vector<int> ElementGroups::DepthFirst(const std::vector<int>& group) const {
   struct Maker {
     int at, depth;
@@ -89,7 +99,7 @@ void ElementGroups::Cut(const std::vector<int>& group) {
   size_t written = 0;                        // results that have such readers
   const auto add = [&](int at) {
     const ElementOp& member = op(at);
-    for (VarId v : std::unordered_set<VarId>(member.operands.begin(), member.operands.end())) {
+    for (VarId v : Distinct(member.operands)) {
       const auto own = result.find(v);
       if (own == result.end())
         read.insert(v);
@@ -116,7 +126,7 @@ void ElementGroups::Cut(const std::vector<int>& group) {
   end();
   for (const int at : order) {
     LookForInterrupt();
-    const std::unordered_set<VarId> operands(op(at).operands.begin(), op(at).operands.end());
+    const std::vector<VarId> operands = Distinct(op(at).operands);
     const auto more =
         static_cast<size_t>(std::count_if(operands.begin(), operands.end(), [&](VarId v) {
           return !read.count(v) && !result.count(v);

@@ -469,5 +469,6 @@ HEDDLE_PASS(fuse_attention) {
   pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_ops = {"scaled_dot_attention"};
+  pass.seeks = OfTypes({"softmax"});
   pass.run = RunFuseAttention;
 }

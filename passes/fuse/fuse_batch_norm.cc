@@ -165,5 +165,6 @@ HEDDLE_PASS(fuse_batch_norm) {
   pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_batch_norm"};
+  pass.seeks = OfTypes({"batch_norm"});
   pass.run = RunFuseBatchNorm;
 }

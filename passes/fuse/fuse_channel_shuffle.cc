@@ -178,5 +178,6 @@ HEDDLE_PASS(fuse_channel_shuffle) {
   pass.level = 2;
   pass.each_block = true;
   pass.own_ops = {"fused_channel_shuffle"};
+  pass.seeks = OfTypes({"concat"});
   pass.run = RunFuseChannelShuffle;
 }

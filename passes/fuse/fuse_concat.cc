@@ -99,5 +99,6 @@ HEDDLE_PASS(fuse_concat) {
   pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_matmul"};
+  pass.seeks = OfTypes({"concat"});
   pass.run = RunFuseConcat;
 }

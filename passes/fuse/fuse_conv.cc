@@ -432,5 +432,7 @@ HEDDLE_PASS(fuse_conv) {
       "filters that are not constant parameters; results in the middle that are read elsewhere, "
       "fetched or written again; operands written before the chain ends; residual sums that might "
       "broadcast: of open sizes only those are taken whose operands come from one tensor";
+  pass.seeks =
+      OfTypes({"conv2d", "depthwise_conv2d", "conv2d_transpose", "depthwise_conv2d_transpose"});
   pass.run = RunFuseConv;
 }

@@ -176,5 +176,6 @@ HEDDLE_PASS(fuse_conv_chain) {
       "elsewhere or fetched; few rows or bytes in between, filters too large to stay in a core's "
       "cache along with the rows; without the last convolution, less than 1 MiB in between; "
       "programs for a device";
+  pass.seeks = OfTypes({"fused_conv2d"});
   pass.run = RunFuseConvChain;
 }

@@ -1,7 +1,9 @@
 // Connected element-wise operators become one fused_elementwise, a loop that applies all of them to
 // one tile after another.
+#include <algorithm>
 #include <vector>
 
+#include "core/tile_ops.h"
 #include "passes/fuse/element_groups.h"
 #include "passes/fuse/fuse_groups.h"
 #include "passes/graph_view.h"
@@ -11,7 +13,16 @@
 namespace heddle::passes {
 namespace {
 
+// Fewer than two operators make no group.
+bool HasTwo(const std::vector<ir::Op>& ops) {
+  int count = 0;
+  return std::any_of(ops.begin(), ops.end(), [&](const ir::Op& op) {
+    return (op.type() == "sum" || FindTileOp(op.type()) != nullptr) && ++count == 2;
+  });
+}
+
 Result<bool> RunFuseElementwise(ir::Program& program, PassContext& context) {
+  if (!HasTwo(program.blocks[static_cast<size_t>(context.block)].ops)) return false;
   const GraphView view(program, context);
   const OrderGraph order(program, context.block, context.uses);
   const ElementGroups elements(program, view, order);

@@ -55,14 +55,13 @@ class ProgramWriter {
     const ir::Op& op = block_[static_cast<size_t>(at)];
     const ElementOp& element = elements_[static_cast<size_t>(at)];
     const bool sum = op.type() == "sum";
-    const ir::Op addition = ir::MakeOp(*FindOp("elementwise_add"));
-    const int64_t kind = KindOf(sum ? addition : op);
     if (!sum) {
-      code_.push_back(kind);
+      code_.push_back(KindOf(op));
       for (VarId v : element.operands) code_.push_back(value_.at(v));
       value_[element.out] = next_++;
       return;
     }
+    const int64_t kind = KindOf(ir::MakeOp(*FindOp("elementwise_add")));
     int64_t so_far = value_.at(element.operands[0]);
     for (size_t i = 1; i < element.operands.size(); ++i) {
       code_.insert(code_.end(), {kind, so_far, value_.at(element.operands[i])});

@@ -163,5 +163,6 @@ HEDDLE_PASS(fuse_matmul) {
       "other dtypes than float32, float16 and bfloat16; results in the middle that are read "
       "elsewhere, fetched or "
       "written again; operands written after the product; sums that might broadcast the product";
+  pass.seeks = OfTypes({"matmul_v2", "matmul", "mul"});
   pass.run = RunFuseMatmul;
 }

@@ -120,5 +120,6 @@ HEDDLE_PASS(fuse_reshaped) {
   pass.needs = PassNeeds::kHostCaches;
   pass.each_block = true;
   pass.own_ops = {"fused_elementwise"};
+  pass.seeks = OfTypes({"reshape2"});
   pass.run = RunFuseReshaped;
 }

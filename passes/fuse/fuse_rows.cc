@@ -149,5 +149,6 @@ HEDDLE_PASS(fuse_rows) {
   pass.needs = PassNeeds::kHostCaches;
   pass.each_block = true;
   pass.own_ops = {"fused_rows"};
+  pass.seeks = OfTypes({"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"});
   pass.run = RunFuseRows;
 }

@@ -190,5 +190,6 @@ HEDDLE_PASS(gradient_rows) {
   pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_forms = {"sgd", "momentum", "adam", "adamw", "adagrad"};
+  pass.seeks = [](const OpDef& def) { return def.FindInput("GradRows") >= 0; };
   pass.run = RunGradientRows;
 }

@@ -333,6 +333,7 @@ HEDDLE_PASS(hoist_products) {
   pass.level = 2;
   pass.tolerance = 1e-5;
   pass.own_ops = {"onnx_gather"};
+  pass.seeks = OfTypes({"matmul_v2"});
   pass.run = [](ir::Program& program, PassContext& context) -> Result<bool> {
     return ProductHoister(program, context).Run();
   };

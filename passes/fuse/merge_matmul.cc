@@ -285,5 +285,6 @@ HEDDLE_PASS(merge_matmul) {
   pass.level = 2;
   pass.each_block = true;
   pass.tolerance = 1e-5;
+  pass.seeks = OfTypes({"scaled_dot_attention"});
   pass.run = RunMergeMatmul;
 }

@@ -202,5 +202,6 @@ HEDDLE_PASS(merge_products) {
   pass.each_block = true;
   pass.tolerance = 1e-5;
   pass.own_ops = {"fused_products"};
+  pass.seeks = OfTypes({"fused_matmul", "matmul_v2"});
   pass.run = RunMergeProducts;
 }

@@ -56,7 +56,7 @@ class LayoutCarrier {
     for (const ir::Block& block : p_.blocks) {
       ops_ += block.ops.size();
       for (const ir::Op& op : block.ops) {
-        for (int sub : op.SubBlocks()) ++runs_[static_cast<size_t>(sub)];
+        ForEachSubBlock(op, [&](int sub) { ++runs_[static_cast<size_t>(sub)]; });
         for (const auto& slot : op.inputs)
           for (VarId v : slot)
             if (v != kNoVar) read_[v] = true;
@@ -236,5 +236,6 @@ HEDDLE_PASS(carry_layout) {
       "loops with gradients; variables that the body reads or writes elsewhere, too, or whose two "
       "transposes are not each other's inverse; loops behind those for which 16,777,216 operators "
       "have been looked at";
+  pass.seeks = OfTypes({"transpose2", "transpose"});
   pass.run = RunCarryLayout;
 }

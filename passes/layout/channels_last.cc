@@ -427,5 +427,8 @@ HEDDLE_PASS(channels_last) {
       "blocks with one convolution, unless its image is the result of the iteration before, or "
       "with gradients; results that sub-blocks touch; operators that do not say how they take the "
       "layout";
+  pass.seeks = [](const OpDef& def) {
+    return def.FindInput("Filter") >= 0 && def.has(kChannelsLast);
+  };
   pass.run = RunChannelsLast;
 }

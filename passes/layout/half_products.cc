@@ -145,5 +145,6 @@ HEDDLE_PASS(half_products) {
   pass.refuses =
       "everything, unless Precision asks for it; weights that are not constant float32 parameters; "
       "convolutions, which stay in float32; products of the host";
+  pass.seeks = OfTypes({"fused_matmul", "matmul_v2"});
   pass.run = RunHalfProducts;
 }

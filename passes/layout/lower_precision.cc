@@ -102,5 +102,7 @@ HEDDLE_PASS(lower_precision) {
   pass.after = "b = fused_matmul(a, w), fuse_bf16";
   pass.refuses =
       "everything, unless Precision asks for it; weights that are not constant float32 parameters";
+  pass.seeks =
+      OfTypes({"fused_matmul", "fused_conv2d", "fused_conv2d_transpose", "matmul_v2", "conv2d"});
   pass.run = RunLowerPrecision;
 }
