@@ -162,5 +162,43 @@ TEST(Law, NoPassChangesTheResultsOfRandomPrograms) {
   for (const PassInfo& pass : Passes()) EXPECT_GT(changed[pass.name], 0) << pass.name;
 }
 
+// The program as passes make it, that look only where there is what they seek, or everywhere.
+std::string Optimized(const Program& program, const std::shared_ptr<Scope>& scope,
+                      const PassOptions& options, bool host_caches, bool seeks) {
+  std::vector<passes::PassDef> all = passes::AllPasses();
+  if (!seeks)
+    for (passes::PassDef& pass : all) pass.seeks = nullptr;
+  passes::Target target;
+  target.host_caches = host_caches;
+  const auto made = passes::OptimizeWith(std::move(all), passes::HeddlePipeline(), program.impl(),
+                                         scope, {2, {}, options}, target);
+  return made.ok() ? ir::ToText(*made->program) : made.status().ToString();
+}
+
+TEST(Law, PassesMissNothingWhereTheyAreNotCalled) {
+  int limited = 0;
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    const NetProgram net(seed, 5 + static_cast<int>(seed % 50));
+    const Program program = net.Build();
+    for (const bool host_caches : {true, false}) {
+      PassOptions options;
+      options.precision = seed % 2 == 0 ? Precision::kFloat32 : Precision::kBFloat16;
+      const auto compare = [&] {
+        EXPECT_EQ(Optimized(program, net.NewScope(), options, host_caches, true),
+                  Optimized(program, net.NewScope(), options, host_caches, false))
+            << "seed " << seed;
+      };
+      compare();
+      for (const passes::PassDef& pass : passes::AllPasses()) {
+        if (!pass.seeks) continue;
+        ++limited;
+        options.only = {pass.name};
+        compare();
+      }
+    }
+  }
+  EXPECT_GT(limited, 1000);
+}
+
 }  // namespace
 }  // namespace heddle::testing
