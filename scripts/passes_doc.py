@@ -36,6 +36,10 @@ with a warning. When a pass of POST_REWRITE_FOR_EXEC changes something, POST_PLA
 POST_REWRITE_FOR_EXEC run once more, since a clean-up may make way for a fusion. A second `heddle
 opt` therefore finds nothing to do.
 
+The order is for speed alone: within its grouping each pass leaves results as they are wherever it
+stands. `tests/passes/order_test.cc` runs the passes of each grouping in random orders, on random
+programs.
+
 **Variables.** A program may write a variable several times. Passes reason about (variable,
 version), in sub-blocks as in the first block, and leave alone what they cannot prove.
 
