@@ -299,12 +299,15 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) co
   HEDDLE_ASSIGN_OR_RETURN(const auto program, source_.Get());
   form->program_is_file = program->as_parsed();
   const bool repeats = RunsRepeat(*program);
-  HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(program, scope, optimize,
-                                                            {.source = !options.lean,
-                                                             .host_caches = host_caches,
-                                                             .devices = DeviceViews(),
-                                                             .found = found_,
-                                                             .repeats = repeats}));
+  HEDDLE_ASSIGN_OR_RETURN(form->optimized,
+                          passes::Optimize(program, scope, optimize,
+                                           {.source = !options.lean,
+                                            .host_caches = host_caches,
+                                            .devices = DeviceViews(),
+                                            .found = found_,
+                                            .repeats = repeats,
+                                            .compile_options = &options,
+                                            .executor_options = &executor->options()}));
   form->source.program = form->optimized.program;
   if (level > 0 && !options.follow && repeats && !WritesScope(*form->source.program))
     form->source.claimed = ClaimedIn(form->optimized);

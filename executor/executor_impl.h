@@ -19,7 +19,8 @@ namespace heddle::internal {
 class ExecutorImpl {
  public:
   explicit ExecutorImpl(const ExecutorOptions& options)
-      : resources_(options),
+      : options_(options),
+        resources_(options),
         plans_(resources_, options.plan_cache_capacity),
         async_runs_(std::make_shared<AsyncRuns>(resources_, plans_)) {}
   ~ExecutorImpl() { async_runs_->Close(); }
@@ -37,11 +38,13 @@ class ExecutorImpl {
     memory->outputs.clear();
     spare_memory_.Put(std::move(memory));
   }
+  const ExecutorOptions& options() const { return options_; }
   RunResources& resources() { return resources_; }
   PlanService& plans() { return plans_; }
   const std::shared_ptr<AsyncRuns>& async_runs() { return async_runs_; }
 
  private:
+  const ExecutorOptions options_;
   RunResources resources_;
   PlanService plans_;
   NearSpares<RunMemory> spare_memory_;

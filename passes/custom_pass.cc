@@ -40,8 +40,9 @@ class EditorState {
     return Status::Ok();
   }
 
-  Result<ir::Op> Make(int block, const OpSpec& spec) const {
-    const OpDef* def = FindOp(spec.type);
+  // `own`: the definition of the operator that this one replaces, which may lie in no registry.
+  Result<ir::Op> Make(int block, const OpSpec& spec, const OpDef* own = nullptr) const {
+    const OpDef* def = own != nullptr && own->name() == spec.type ? own : FindOp(spec.type);
     if (def == nullptr) return NotFound("heddle has no operator '", spec.type, "'");
     ir::Op op = ir::MakeOp(*def);
     HEDDLE_RETURN_IF_ERROR(FillSlots(block, def->inputs(), false, spec.inputs, &op.inputs));
@@ -138,8 +139,8 @@ OpSpec ProgramEditor::op(int block, int index) const {
 }
 
 Status ProgramEditor::Replace(int block, int index, const OpSpec& spec) {
-  HEDDLE_ASSIGN_OR_RETURN(ir::Op made, state_.Make(block, spec));
   ir::Op& op = state_.program.blocks[block].ops[index];
+  HEDDLE_ASSIGN_OR_RETURN(ir::Op made, state_.Make(block, spec, op.def));
   made.index = op.index;
   made.call_stack = op.call_stack;
   passes::TakePlace(op, &made);
@@ -264,6 +265,10 @@ const PassOptions& ProgramEditor::options() const { return state_.context.option
 
 namespace passes {
 
+OwnedEditor::OwnedEditor(ir::Program& program, PassContext& context)
+    : state_(std::make_unique<internal::EditorState>(program, context)), editor_(*state_) {}
+OwnedEditor::~OwnedEditor() = default;
+
 PassDef FromCustom(const CustomPass& custom) {
   PassDef pass;
   pass.name = custom.name;
@@ -277,6 +282,7 @@ PassDef FromCustom(const CustomPass& custom) {
       ProgramEditor editor(state);
       return run(editor);
     };
+  pass.run_partitions = custom.run_partitions;
   return pass;
 }
 

@@ -104,6 +104,10 @@ struct PassDef {
   // For docs/passes.md, see PassInfo.
   std::string before, after, refuses;
   std::function<Result<bool>(ir::Program&, PassContext&)> run;  // true = something changed
+  // Of POST_PARTITIONING, instead of `run`: see heddle/passes/partitions.h.
+  std::function<Result<bool>(Partitions&)> run_partitions;
+  // It has something to do only where targets have groups: Compile does not run it.
+  bool targets_only = false;
 };
 
 // For PassDef::seeks: operators of these types.

@@ -13,6 +13,7 @@
 #include "passes/custom_pass.h"
 #include "passes/ir_text.h"
 #include "passes/nested_blocks.h"
+#include "passes/partitions/partitions.h"
 #include "passes/pass_dump.h"
 #include "passes/storage_aliases.h"
 #include "passes/verifier.h"
@@ -36,41 +37,35 @@ bool Contains(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-// Reduces `passes` and `pipeline` to those that will run; an error for a name that no pass or two
-// passes have.
-Status Choose(const OptimizeOptions& options, const Target& target, std::vector<PassDef>* passes,
-              Pipeline* pipeline) {
-  for (const CustomPass& custom : options.passes.custom) passes->push_back(FromCustom(custom));
-  HEDDLE_RETURN_IF_ERROR(AddCustom(options.passes.custom, pipeline));
-  HEDDLE_RETURN_IF_ERROR(CheckPipeline(*pipeline, *passes));
-  std::set<std::string> names;
-  for (const PassDef& p : *passes) {
-    if (!p.run) return InvalidArgument("pass '", p.name, "' has no function");
-    names.insert(p.name);
-  }
-  for (const auto* list : {&options.passes.disable, &options.passes.only})
-    for (const std::string& name : *list)
-      if (names.count(name) == 0) return InvalidArgument("there is no pass '", name, "'");
-  std::erase_if(*passes, [&](const PassDef& p) {
-    return p.level > options.level || (p.needs == PassNeeds::kHostCaches && !target.host_caches) ||
-           (p.needs == PassNeeds::kDeviceKernels && target.host_caches) ||
-           Contains(options.passes.disable, p.name) ||
-           (!options.passes.only.empty() && !Contains(options.passes.only, p.name));
-  });
+// A pass has one function, and of partitions where there are some.
+Status CheckFunction(const PassDef& pass, const Pipeline& pipeline) {
+  if (!pass.run && !pass.run_partitions)
+    return InvalidArgument("pass '", pass.name, "' has no function");
+  if (pass.run && pass.run_partitions)
+    return InvalidArgument("pass '", pass.name, "' has both `run` and `run_partitions`");
+  for (int g = 0; g < kGroupings && pass.run_partitions; ++g)
+    if (static_cast<PassGrouping>(g) != PassGrouping::kPostPartitioning &&
+        Contains(pipeline[g], pass.name))
+      return InvalidArgument("pass '", pass.name, "' takes partitions, and runs in ",
+                             Name(static_cast<PassGrouping>(g)),
+                             ": only POST_PARTITIONING has them");
   return Status::Ok();
 }
 
 class Driver {
  public:
-  // `pipeline` may name passes that do not run.
+  // `given`: what `program` was made of. `pipeline` may name passes that do not run.
   Driver(std::vector<PassDef> passes, Pipeline pipeline,
+         const std::shared_ptr<const ir::Program>& given,
          const std::shared_ptr<const ir::Program>& program, PassContext& context,
-         const Target& target)
+         const Target& target, int level)
       : passes_(std::move(passes)),
         pipeline_(std::move(pipeline)),
+        given_(given),
         original_(program),
         context_(context),
         target_(target),
+        level_(level),
         current_(program.get()) {}
 
   Status Run() {
@@ -244,6 +239,7 @@ class Driver {
     LookForInterrupt();
     try {
       Refresh();
+      if (pass.run_partitions) return OnPartitions(pass);
       std::unordered_set<const OpDef*> sought;
       if (pass.seeks && (sought = SoughtBy(pass)).empty()) return false;
       return pass.each_block ? EachBlock(pass, sought) : pass.run(*copy_, context_);
@@ -253,7 +249,23 @@ class Driver {
       return e.status();
     } catch (const std::exception& e) {
       return Internal(e.what());
+    } catch (const Interrupted&) {
+      throw;
+    } catch (...) {
+      return Internal("threw something that is no std::exception");
     }
+  }
+
+  // The whole program is the host's.
+  Result<bool> OnPartitions(const PassDef& pass) {
+    internal::PartitionState state;
+    state.Add(PartitionProgram::kHost, "", *copy_, context_);
+    state.source = given_;
+    state.compile_options = target_.compile_options;
+    state.executor_options = target_.executor_options;
+    state.level = level_;
+    Partitions partitions(state);
+    return pass.run_partitions(partitions);
   }
 
   // `sought`: operators of which a block must have one; empty: any.
@@ -295,10 +307,11 @@ class Driver {
 
   const std::vector<PassDef> passes_;
   const Pipeline pipeline_;
-  const std::shared_ptr<const ir::Program> original_;
+  const std::shared_ptr<const ir::Program> given_, original_;
   PassContext& context_;
   Declarations declared_;
   const Target& target_;
+  const int level_;
   std::shared_ptr<ir::Program> copy_;  // made for the first pass that runs
   const ir::Program* current_;
   PassDump dump_;
@@ -312,6 +325,28 @@ class Driver {
 };
 
 }  // namespace
+
+Status ChoosePasses(const OptimizeOptions& options, const Target& target,
+                    std::vector<PassDef>* passes, Pipeline* pipeline) {
+  for (const CustomPass& custom : options.passes.custom) passes->push_back(FromCustom(custom));
+  HEDDLE_RETURN_IF_ERROR(AddCustom(options.passes.custom, pipeline));
+  HEDDLE_RETURN_IF_ERROR(CheckPipeline(*pipeline, *passes));
+  std::set<std::string> names;
+  for (const PassDef& p : *passes) {
+    HEDDLE_RETURN_IF_ERROR(CheckFunction(p, *pipeline));
+    names.insert(p.name);
+  }
+  for (const auto* list : {&options.passes.disable, &options.passes.only})
+    for (const std::string& name : *list)
+      if (names.count(name) == 0) return InvalidArgument("there is no pass '", name, "'");
+  std::erase_if(*passes, [&](const PassDef& p) {
+    return p.level > options.level || (p.needs == PassNeeds::kHostCaches && !target.host_caches) ||
+           (p.needs == PassNeeds::kDeviceKernels && target.host_caches) ||
+           (p.targets_only && !target.groups) || Contains(options.passes.disable, p.name) ||
+           (!options.passes.only.empty() && !Contains(options.passes.only, p.name));
+  });
+  return Status::Ok();
+}
 
 Result<Optimized> OptimizeWith(std::vector<PassDef> passes, Pipeline pipeline,
                                const std::shared_ptr<const ir::Program>& given,
@@ -331,8 +366,9 @@ Result<Optimized> OptimizeWith(std::vector<PassDef> passes, Pipeline pipeline,
   for (const ir::Port& f : program->feeds)
     if (f.var != ir::kNoVar) context.fed.insert(f.var);
   HEDDLE_ASSIGN_OR_RETURN(program, MakeAliasesExplicit(given, context.fetched));
-  HEDDLE_RETURN_IF_ERROR(Choose(options, target, &passes, &pipeline));
-  Driver driver(std::move(passes), std::move(pipeline), program, context, target);
+  HEDDLE_RETURN_IF_ERROR(ChoosePasses(options, target, &passes, &pipeline));
+  Driver driver(std::move(passes), std::move(pipeline), given, program, context, target,
+                options.level);
   if (const std::string hole = FindHole(*program, context.fed); !hole.empty())
     driver.report.warnings.push_back(StrCat("nothing is optimised: ", hole));
   else

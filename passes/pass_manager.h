@@ -12,6 +12,11 @@
 #include "passes/pass.h"
 #include "passes/pipeline.h"
 
+namespace heddle {
+struct CompileOptions;
+struct ExecutorOptions;
+}  // namespace heddle
+
 namespace heddle::passes {
 
 struct Optimized {
@@ -34,11 +39,21 @@ struct Target {
   // Whether a run that finds that a claim does not hold may be repeated
   // (passes/facts/declarations.h).
   bool repeats = true;
+  // What passes of POST_PARTITIONING are told (heddle/passes/partitions.h).
+  const CompileOptions* compile_options = nullptr;
+  const ExecutorOptions* executor_options = nullptr;
+  // Targets have groups, and the caller runs the passes on them (passes/partitions/partitions.h).
+  bool groups = false;
 };
 
-// Runs heddle's passes and the user's. The result is `program` itself if no pass changes it and it
-// writes to no shared storage (passes/storage_aliases.h). Level 0 runs only custom passes of level
-// 0.
+// Adds the users' passes to `passes` and their names to `pipeline`, and leaves those that will run
+// at this level; an error for a pass without a function, and for a name that no pass or two passes
+// have.
+Status ChoosePasses(const OptimizeOptions& options, const Target& target,
+                    std::vector<PassDef>* passes, Pipeline* pipeline);
+
+// The result is `program` itself when no pass changes it, and no variables that share a storage
+// (passes/storage_aliases.h) do. Level 0 runs custom passes of level 0 only.
 Result<Optimized> Optimize(const std::shared_ptr<const ir::Program>& program,
                            const std::shared_ptr<Scope>& scope, const OptimizeOptions& options,
                            const Target& target = {});

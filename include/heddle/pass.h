@@ -25,13 +25,17 @@
 
 namespace heddle {
 
+class Partitions;
+
 // When a pass runs: the groupings follow each other in this order. PassOrder() says how a
 // grouping's own passes follow each other.
 enum class PassGrouping {
   kPrePlacement,        // clean-ups, on the program as it came
   kPostPlacement,       // what depends on the place: fusion, layouts
   kPostRewriteForExec,  // clean-ups after those
-  kPostPartitioning,    // may edit what a device was given, never move anything between devices
+  // May edit what a place was given, never move anything between places: devices by `run`, targets
+  // by `run_partitions`.
+  kPostPartitioning,
 };
 // "PRE_PLACEMENT" and so on.
 const char* Name(PassGrouping grouping);
@@ -139,6 +143,9 @@ struct CustomPass {
   bool repeat = false;  // part of its grouping's rounds; else it runs once
   // True: something changed. False must leave the program as it was.
   std::function<Result<bool>(ProgramEditor&)> run = nullptr;
+  // Of kPostPartitioning, instead of `run`: is given all programs of the partition at once
+  // (heddle/passes/partitions.h). Offload runs it on the groups of targets before engines see them.
+  std::function<Result<bool>(Partitions&)> run_partitions = nullptr;
 };
 
 // The precision of the factors in matrix products and convolutions with constant weights. Sums and
