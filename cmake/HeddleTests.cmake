@@ -259,6 +259,18 @@ if(NOT HEDDLE_SANITIZE)
   endif()
 endif()
 
+# The example of a pass from outside: strict C, which sees the headers alone.
+add_library(heddle_relu_once MODULE "${PROJECT_SOURCE_DIR}/examples/pass/relu_once.c")
+set_target_properties(heddle_relu_once PROPERTIES PREFIX "" OUTPUT_NAME relu_once_pass
+                      C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+target_include_directories(heddle_relu_once PRIVATE "${PROJECT_SOURCE_DIR}/include")
+target_compile_options(heddle_relu_once PRIVATE -Wall -Wextra -Werror -pedantic)
+foreach(_name passes tools)
+  if(TARGET heddle_${_name}_tests)
+    add_dependencies(heddle_${_name}_tests heddle_relu_once)
+  endif()
+endforeach()
+
 # A program made by hand.
 add_executable(heddle_by_hand "${PROJECT_SOURCE_DIR}/examples/build/main.cc")
 target_link_libraries(heddle_by_hand PRIVATE heddle)
