@@ -1,5 +1,6 @@
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
+#include "core/threads/look_meter.h"
 #include "kernels/linalg/linalg.h"
 #include "kernels/sequence/sequence.h"
 
@@ -51,13 +52,15 @@ Status InferConv(ShapeContext& ctx) {
 }
 
 // Calls fn(row, position, source): what stands at `position` of the context of `row` is X's row
-// `source`, or padding row -1 - source where it is negative.
+// `source`, or padding row -1 - source where it is negative. `width`: of a row, which fn goes over.
 template <typename Fn>
-void ForEachSource(const Context& c, const Offsets& offsets, Fn fn) {
+void ForEachSource(const Context& c, const Offsets& offsets, int64_t width, Fn fn) {
+  LookMeter meter;
   for (const int64_t s : Watched(SequenceCount(offsets))) {
     const int64_t begin = Begin(offsets, s), length = Length(offsets, s);
     for (int64_t t = 0; t < length; ++t)
       for (int64_t k = 0; k < c.length; ++k) {
+        meter.Did(width + 4);
         const int64_t at = t + k + c.start;
         if (at < 0)
           fn(begin + t, k, -1 - (at + c.up));
@@ -73,8 +76,9 @@ void ForEachSource(const Context& c, const Offsets& offsets, Fn fn) {
 template <typename T>
 Matrix<T> Unfold(const Context& c, const Offsets& offsets, const Tensor& x, const Tensor* pad) {
   const int64_t width = RowSize(x);
-  Matrix<T> columns = Matrix<T>::Zero(x.dim(0), c.length * width);
-  ForEachSource(c, offsets, [&](int64_t row, int64_t k, int64_t source) {
+  Matrix<T> columns(x.dim(0), c.length * width);
+  WatchedFill(columns.data(), columns.size(), T(0));
+  ForEachSource(c, offsets, width, [&](int64_t row, int64_t k, int64_t source) {
     T* to = columns.data() + row * c.length * width + k * width;
     if (source >= 0)
       WatchedCopy(x.data<T>() + source * width, width, to);
@@ -126,7 +130,7 @@ struct SequenceConvGrad {
     if (dpad) ZeroAll(*dpad);
     if (!dx && !dpad) return Status::Ok();
     const Matrix<T> columns = Product<T>(slope, Turned<T>(MatrixAt<T>(filter, 0)));
-    ForEachSource(c, *offsets, [&](int64_t row, int64_t k, int64_t source) {
+    ForEachSource(c, *offsets, width, [&](int64_t row, int64_t k, int64_t source) {
       Tensor* to = source >= 0 ? dx : dpad;
       if (to == nullptr) return;
       T* at = to->mutable_data<T>() + (source >= 0 ? source : -1 - source) * width;
