@@ -56,6 +56,13 @@ set_source_files_properties(tests/kernels/simd/microkernels_test.cc PROPERTIES
 
 include(HeddleGrid)
 
+# Tests of a second and more each, by GoogleTest's patterns: `ctest -L quick` leaves them out.
+set(HEDDLE_LONG_TESTS "*looks_when_grown*:*RandomPrograms*:*MixedPrograms*:*Stress*:*Fork*"
+    "Law.*:Unwritten.*:ShapedCalls.*:PackedWeights*:NestedSharing.*:OpenShapes.*:FindLoops.*"
+    "InlineCalls.*:ActivationEdges.*:Declarations.*:GemmSums.*:ArenaPlanner*:Cudnn*"
+    "FunctionLibrary.*:TensorflowFunctions.*:PlanJson.*:Pipes.*:Train*")
+list(JOIN HEDDLE_LONG_TESTS ":" HEDDLE_LONG_TESTS)
+
 file(GLOB _test_folders CONFIGURE_DEPENDS LIST_DIRECTORIES true "${PROJECT_SOURCE_DIR}/tests/*")
 foreach(_folder IN LISTS _test_folders)
   if(NOT IS_DIRECTORY "${_folder}")
@@ -119,8 +126,16 @@ foreach(_folder IN LISTS _test_folders)
     target_link_libraries(${_target} PRIVATE heddle_grid_on_host)
     target_sources(${_target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/grid/cudnn_stand_in.cc")
   endif()
+  # What takes long lacks the label `quick`, and the folders of whole models do.
+  set(_quick "${_name}\\;quick")
+  if(_name MATCHES "^(models|offload)$")
+    set(_quick "${_name}")
+  endif()
   gtest_discover_tests(${_target} TEST_PREFIX "${_name}." DISCOVERY_MODE PRE_TEST
-    DISCOVERY_TIMEOUT 60
+    DISCOVERY_TIMEOUT 60 TEST_FILTER "-${HEDDLE_LONG_TESTS}"
+    PROPERTIES TIMEOUT ${_test_timeout} LABELS "${_quick}" ENVIRONMENT "${_sanitizer_env}")
+  gtest_discover_tests(${_target} TEST_PREFIX "${_name}." DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60 TEST_FILTER "${HEDDLE_LONG_TESTS}"
     PROPERTIES TIMEOUT ${_test_timeout} LABELS ${_name} ENVIRONMENT "${_sanitizer_env}")
 endforeach()
 
