@@ -157,7 +157,7 @@ foreach(_check check_includes check_names check_simd check_sizes check_format
 endforeach()
 
 if(TARGET heddle_cli)
-  foreach(_doc ops_doc passes_doc formats_doc)
+  foreach(_doc passes_doc formats_doc)
     add_test(NAME scripts.${_doc}
              COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/${_doc}.py"
                      --heddle $<TARGET_FILE:heddle_cli> --check)

@@ -20,12 +20,13 @@ HEAD = "\n".join([
     "| format | files | read | written |",
     "|---|---|---|---|",
     "| `paddle`: Paddle 2's ProgramDesc | `.pdmodel`, `__model__`; parameters combined "
-    "(`.pdiparams`), one file each, or pickled (`.pdparams`, `.pdopt`) | all operators of "
-    "[ops.md](ops.md), under their names | all of them; Paddle 2.6 runs those that are its own |",
+    "(`.pdiparams`), one file each, or pickled (`.pdparams`, `.pdopt`) | all "
+    "[heddle's operators](ops.md), under their names | all of them; Paddle 2.6 runs those that are "
+    "its own |",
     "| `pir`: Paddle 3's PIR, versions 0 to 4 | `inference.json` and other `.json`; parameters as "
     "for `paddle`, also stored as float16 | what stands below | what stands below, version 4 |",
     "| `onnx`: ONNX | `.onnx`, with parameters inside, or beside it where the file names them | "
-    "ONNX's operators, as operators of ops.md | no: written as `paddle` or `pir` |",
+    "ONNX's operators, as heddle's | no: written as `paddle` or `pir` |",
     "| `tensorflow`: TensorFlow graphs and SavedModels | `.pb` (binary GraphDef), `.pbtxt` (in "
     "text form), a directory with `saved_model.pb` or `.pbtxt` and its variables, `.meta` with "
     "the checkpoint beside it | what stands "
@@ -40,7 +41,7 @@ HEAD = "\n".join([
     "`heddle convert MODEL --to FORMAT -o DIR` writes.", "",
     "A program with operators that heddle does not have is refused with a list of all of them; so",
     "is one that cannot be written. What a reader makes is the same program whatever the format:",
-    "operators of ops.md. Formats can be left out of a build",
+    "heddle's operators. Formats can be left out of a build",
     "([HACKING.md](../HACKING.md#builds-without-some-formats)).", "",
     "Checksums are compared. Blocks of a TensorFlow checkpoint's index always are, variables",
     "when all of one is read, at once or part by part, and those that a program does not read",
@@ -70,7 +71,7 @@ def handled():
 
 
 def specially_written():
-    """The operators of ops.md that the writer has code for, and PIR's that they become."""
+    """heddle's operators that the writer has code for, and PIR's that they become."""
     text = "".join(path.read_text(encoding="utf-8") for path in (FORMATS / "pir").glob("write*.cc"))
     return (set(re.findall(r'\{"(\w+)", &W::', text)) |
             set(re.findall(r'op\.type\(\) == "(\w+)"', text)),
@@ -91,7 +92,7 @@ def pir(ops):
     names = sorted(set(reads) | own | spoken)
     names = [name for name in names if reads.get(name) or name in own]
     lines = [f"{len(names)} operators are read. *own code*: structure, constants, control flow, "
-             "and what takes several operators. The second column has the operators of ops.md that "
+             "and what takes several operators. The second column has heddle's operators that "
              "an operator becomes, the usual one first; *written*: those are written as this one.",
              "", "| PIR | becomes | written |", "|---|---|---|"]
     for name in names:
@@ -102,7 +103,7 @@ def pir(ops):
         lines.append(f"| `{name}` | {to} | {'yes' if says or name in to_code else ''} |")
     unsaid = sorted(op for op in ops if op not in writes and op not in from_code
                     and not op.startswith(("elementwise_", "onnx_", "tf_")))
-    lines += ["", "Operators of ops.md that no operator of PIR says, so that programs with them "
+    lines += ["", "Operators that no operator of PIR says, so that programs with them "
               "are not written as PIR: those whose names begin with `onnx_` or `tf_`, and "
               + ", ".join(f"`{x}`" for x in unsaid) + "."]
     return lines

@@ -2,21 +2,18 @@
 """Makes formats/paddle/op_demands.inc: what Paddle's definitions want of an operator in a file that
 heddle's own do not say.
 
-  paddle_demands.py > formats/paddle/op_demands.inc         with a Python that has Paddle 2.6.2
+  heddle ops | paddle_demands.py > formats/paddle/op_demands.inc    with Paddle 2.6.2
 
-A line for each operator of docs/ops.md: output slots that have to name a variable ("*": a list;
+A line for each operator of heddle: output slots that have to name a variable ("*": a list;
 "-": Paddle has no such operator), and attributes whose number type is another one than a small
 integer, a float or lists of those, or that heddle has no use for and whose default fits another
 operator ("name=text").
 """
 import re
 import sys
-from pathlib import Path
-
 import paddle
 from paddle.base.framework import OpProtoHolder
 
-ROOT = Path(__file__).resolve().parent.parent
 # AttrType of framework.proto -> how it is written here.
 TYPES = {7: "bools", 9: "long", 11: "longs", 12: "float64s", 15: "float64", 16: "scalar",
          17: "scalars"}
@@ -25,8 +22,7 @@ TYPES = {7: "bools", 9: "long", 11: "longs", 12: "float64s", 15: "float64", 16: 
 def main():
     if paddle.__version__ != "2.6.2":
         sys.exit(f"this is Paddle {paddle.__version__}; 2.6.2 is wanted")
-    ops = re.findall(r"^### (\S+)$", (ROOT / "docs" / "ops.md").read_text(encoding="utf-8"),
-                     re.MULTILINE)
+    ops = sys.stdin.read().split()
     protos = OpProtoHolder.instance().op_proto_map
     known = set(paddle.base.core.get_all_op_names())
     print("// Made by scripts/paddle_demands.py of Paddle 2.6.2's definitions; do not edit.")

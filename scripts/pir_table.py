@@ -3,7 +3,7 @@
 
   pir_table.py --facts op_names.tsv > formats/pir/op_table.inc
   pir_table.py --facts op_names.tsv --write --dynamic dynamic_operands.tsv --programs DIR...
-      > formats/pir/write_table.inc
+      --heddle build/release/heddle > formats/pir/write_table.inc
 
 The facts are a table of the operators that Paddle 3.3.1 registers and of its translator's names for
 them (paddle/phi/ops/yaml/*.yaml and op_compat.yaml, as the published wheel has them): one line per
@@ -19,8 +19,8 @@ these lines where an operator has no single counterpart, or one that wants somet
 
 The second form makes the table for writing, by the old names, of the facts alone: with the kinds of
 attributes; for those that the old operator does not have, with the value that most operators of the
-programs (Paddle's own files) have there. Which attributes those are is taken from docs/ops.md. The
-table of dynamic operands has, tab-separated, pir, old, index, operand, attribute and its kind.
+programs (Paddle's own files) have there. Which attributes those are, `heddle ops` tells. The table
+of dynamic operands has, tab-separated, pir, old, index, operand, attribute and its kind.
 """
 import argparse
 import collections
@@ -28,6 +28,7 @@ import glob
 import json
 import os
 import re
+import subprocess
 import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
@@ -59,15 +60,16 @@ def rows(path):
     return sorted(found, key=lambda r: (r[0], -r[6], r[1]))
 
 
-def heddle_attributes():
-    """operator of docs/ops.md -> its attributes"""
-    with open(os.path.join(ROOT, "docs", "ops.md"), encoding="utf-8") as page:
-        sections = re.split(r"^### ", page.read(), flags=re.MULTILINE)[1:]
+def heddle_attributes(heddle):
+    """heddle's operators -> their attributes"""
+    said = subprocess.run([heddle, "ops", "--all"], check=True, capture_output=True, text=True)
     found = {}
-    for section in sections:
-        line = re.search(r"^- attributes: (.*)$", section, re.MULTILINE)
-        names = re.findall(r"`([^`]+)`", line.group(1)) if line else []
-        found[section.split("\n")[0]] = set(names)
+    for line in said.stdout.splitlines():
+        if attribute := re.match(r"  attr (\S+): ", line):
+            found[name].add(attribute.group(1))
+        elif not line.startswith(" "):
+            name = line.partition(": ")[0]
+            found[name] = set()
     return found
 
 
@@ -130,7 +132,7 @@ def write_rows(args):
                 items += [x for name, x in by_name.items() if name not in given]
             row.append(" ".join(items))
         rows.append([*row, parts[3]])
-    known, usual = heddle_attributes(), usual_values(args.programs)
+    known, usual = heddle_attributes(args.heddle), usual_values(args.programs)
     found = []
     for pir, old, seen, operands, attributes, results, inplace in rows:
         if old not in known or re.search(r":(SR|COO|CSR)", operands + results):
@@ -160,6 +162,7 @@ def main():
     parser.add_argument("--write", action="store_true", help="the table for writing")
     parser.add_argument("--dynamic", help="dynamic_operands.tsv")
     parser.add_argument("--programs", nargs="*", default=[])
+    parser.add_argument("--heddle", default="build/release/heddle")
     args = parser.parse_args()
     if args.write:
         print(HEAD)

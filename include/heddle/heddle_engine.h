@@ -106,7 +106,7 @@ typedef struct heddle_engine_attribute {
   const int32_t* values;
 } heddle_engine_attribute;
 
-/* Types, slots and attributes are those of docs/ops.md. */
+/* Types, slots and attributes are those of `heddle ops`. */
 typedef struct heddle_engine_operator {
   size_t size;
   const char* type;

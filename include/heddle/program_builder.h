@@ -7,7 +7,7 @@
 //   HEDDLE_RETURN_IF_ERROR(b.Fetch(y));
 //   HEDDLE_ASSIGN_OR_RETURN(heddle::Model model, std::move(b).Finish());
 //
-// Operators are those of docs/ops.md. Each call checks the operator, its slots, attributes, dtypes
+// Operators are those of `heddle ops`. Each call checks the operator, its slots, attributes, dtypes
 // and shapes.
 //
 // Errors: a call that fails says which operator, which slot and what was expected, and changes
