@@ -30,7 +30,9 @@ struct Mish : UnaryOp {
   template <typename T>
   T Grad(T x, T dy) const {
     const T t = fast::Tanh(Softplus(x));
-    return dy * (t + x * (T(1) - t * t) * fast::Sigmoid(x));
+    // Beyond the threshold as Paddle has it: the slope of softplus where that is x already.
+    const T slope = fast::Select(x > T(threshold), T(1) - fast::Exp(-x), fast::Sigmoid(x));
+    return dy * (t + x * (T(1) - t * t) * slope);
   }
   double threshold;
 };

@@ -170,7 +170,7 @@ HEDDLE_OP(eigvals) {
 }
 HEDDLE_OP(eig_grad) {
   op.Input("Eigenvalues").Input("Eigenvectors");
-  op.Input("Eigenvalues@GRAD", kOptional).Input("Eigenvectors@GRAD", kOptional);
+  op.Input("Eigenvalues@GRAD").Input("Eigenvectors@GRAD", kOptional);
   op.Output("X@GRAD").InferShape(EigGradShape).KernelKey("Eigenvectors");
   op.Kernels<EigGrad, std::complex<float>, std::complex<double>>();
 }

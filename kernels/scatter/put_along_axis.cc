@@ -185,7 +185,8 @@ Status PutGrad(KernelContext& ctx) {
     return Unimplemented("the gradient of a reduction by '", how, "'");
   if (Tensor* to = ctx.OutOpt("Input@GRAD")) {
     CopyBytes(ctx, grad.raw(), to->mutable_raw(), to->bytes());
-    if (how == "assign") ZeroRows(to->mutable_raw(), elements, size);
+    const bool replaced = how == "assign" || !ctx.Bool("Include_self");
+    if (replaced) ZeroRows(to->mutable_raw(), elements, size);
   }
   Tensor* to = ctx.OutOpt("Value@GRAD");
   if (to == nullptr) return Status::Ok();
