@@ -103,6 +103,8 @@ class DTypeVariant {
     want_ = example.outputs;
   }
 
+  // Whether Run has had a result.
+  bool ran() const { return ran_; }
   // What is wrong, on the host or with the CUDA kernels; empty when nothing is.
   //
   // A definition does not say which operands share the key's dtype: all that have it in the example
@@ -121,6 +123,7 @@ class DTypeVariant {
         got = RunCast(same);
       }
     if (!got.ok()) return IsRefusal(refusal) ? "" : refusal.ToString();
+    ran_ = true;
     if (!holds_ && !Recompute()) return "";
     std::string wrong = CompareAll(*got);
     if (!wrong.empty() || def_.has(kRandom)) return wrong;
@@ -263,6 +266,7 @@ class DTypeVariant {
   const DType from_, to_;
   bool any_;    // one kernel serves both dtypes, and may refuse one
   bool holds_;  // the cast changes no value
+  bool ran_ = false;
   Example cast_;
   std::vector<std::string> same_;  // slots that cast_ has as they are
   std::vector<ExampleOutput> want_;
@@ -311,9 +315,10 @@ bool Holds(const Example& example, DType from, DType to) {
   return holds;
 }
 
-Problems CheckDTypes(Lab& lab, const Example& example, const OpDef& def) {
+Problems CheckDTypes(Lab& lab, const Example& example, const OpDef& def, std::set<DType>* ran) {
   Problems problems;
   const DType from = KeyDType(example, def);
+  ran->insert(from);
   if (from == DType::kUnknown || example.is_program() || !example.no_dtypes.empty())
     return problems;
   for (int i = 0; i + 1 < kNumDTypes; ++i) {
@@ -322,7 +327,9 @@ Problems CheckDTypes(Lab& lab, const Example& example, const OpDef& def) {
     // A real part alone is another function's argument.
     if (IsComplex(from) && !IsComplex(to)) continue;
     if (IsComplex(to) && !IsComplex(from) && !example.no_complex.empty()) continue;
-    const std::string wrong = DTypeVariant(lab, example, def, from, to).Run();
+    DTypeVariant variant(lab, example, def, from, to);
+    const std::string wrong = variant.Run();
+    if (variant.ran()) ran->insert(to);
     if (!wrong.empty()) problems.push_back({std::string(Name(to)), wrong});
   }
   return problems;

@@ -2,6 +2,7 @@
 // what is wrong with them.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,18 @@ Problems CheckAnswers(Lab& lab, const Example& example);
 Problems CheckWays(Lab& lab, const Example& example);
 
 // In each other dtype that the operator has a kernel for. A cast that changes the inputs' values
-// compares with a run in the example's own dtype on the changed values.
-Problems CheckDTypes(Lab& lab, const Example& example, const OpDef& def);
+// compares with a run in the example's own dtype on the changed values. Adds to *ran the dtypes
+// whose kernel has given a result, the example's own among them.
+Problems CheckDTypes(Lab& lab, const Example& example, const OpDef& def, std::set<DType>* ran);
 
 // With a dimension of the operands set to 0, and with operands of one element: a result that does
 // not depend on how it is run, or one Status that says why not.
 Problems CheckSmallShapes(Lab& lab, const Example& example, const OpDef& def);
+
+// Whether the operand is a gradient that may be absent, by its name.
+bool IsOptionalGradient(const SlotDef& slot);
+// Without each of those the results are as with zeros in its place.
+Problems CheckAbsentGradients(Lab& lab, const Example& example, const OpDef& def);
 
 // The first elements of `t` in another shape, zeros behind them, sequence offsets cut to fit.
 Tensor Resized(const Tensor& t, const Shape& shape);

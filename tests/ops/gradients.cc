@@ -181,6 +181,18 @@ class Scalar {
   std::vector<Value> weights_;  // per output; another dtype where it does not count
 };
 
+// All that the forward operator needs, with one to differentiate by.
+bool HasOperands(const Example& e, const OpDef& gradient, const OpDef& forward) {
+  bool has_float = false;
+  for (const SlotDef& slot : forward.inputs()) {
+    const std::vector<Value> values = OperandsOf(e, slot.name);
+    if ((slot.flags & kOptional) == 0 && values.empty()) return false;
+    if (gradient.FindOutput(GradOf(slot.name)) < 0) continue;
+    for (const Value& v : values) has_float = has_float || IsDouble(InDouble(v));
+  }
+  return has_float && !e.is_program();
+}
+
 class GradientChecker {
  public:
   GradientChecker(Lab& lab, const Example& example, const OpDef& gradient, const OpDef& forward,
@@ -190,7 +202,8 @@ class GradientChecker {
   GradientCheck Run() {
     result_.why_not = "no example has operands of " + forward_.name() + " to differentiate by";
     std::vector<const Example*> sources = {&given_};
-    if (const auto found = examples_.find(forward_.name()); found != examples_.end())
+    const bool of_forward = given_.op == forward_.name();
+    if (const auto found = examples_.find(forward_.name()); !of_forward && found != examples_.end())
       sources.insert(sources.end(), found->second.begin(), found->second.end());
     for (const Example* source : sources) {
       if (!HasOperands(*source)) continue;
@@ -222,7 +235,7 @@ class GradientChecker {
   // The forward operator with an example's operands in double precision.
   void ChooseForward(const Example& given_operands) {
     const Example* const source = &given_operands;
-    own_ = source == &given_;
+    own_ = source == &given_ && given_.op == gradient_.name();
     operands_.clear();
     f_ = *source;
     f_.op = forward_.name();
@@ -238,17 +251,7 @@ class GradientChecker {
     }
   }
 
-  // All that the forward operator needs, with one to differentiate by.
-  bool HasOperands(const Example& e) const {
-    bool has_float = false;
-    for (const SlotDef& slot : forward_.inputs()) {
-      const std::vector<Value> values = OperandsOf(e, slot.name);
-      if ((slot.flags & kOptional) == 0 && values.empty()) return false;
-      if (gradient_.FindOutput(GradOf(slot.name)) < 0) continue;
-      for (const Value& v : values) has_float = has_float || IsDouble(InDouble(v));
-    }
-    return has_float && !e.is_program();
-  }
+  bool HasOperands(const Example& e) const { return testing::HasOperands(e, gradient_, forward_); }
 
   // How many variables the forward operator writes in a slot.
   size_t CountOf(const Example& source, const SlotDef& slot) const {
@@ -350,10 +353,12 @@ class GradientChecker {
     }
   }
 
-  static std::string Agrees(Scalar& scalar, size_t operand, const Tensor& x, const Tensor& dx,
-                            const Tensor& along) {
+  std::string Agrees(Scalar& scalar, size_t operand, const Tensor& x, const Tensor& dx,
+                     const Tensor& along) const {
     const auto slopes = scalar.Differences(operand, x, along);
     if (!slopes.ok()) return ": " + slopes.status().ToString();
+    // The forward operator's own examples may leave its domain.
+    if (given_.op == forward_.name() && !std::isfinite(slopes->central())) return "";
     double got = 0;
     for (int64_t i = 0; i < CountNumbers(x); ++i) got += Numbers(dx)[i] * Numbers(along)[i];
     if (std::abs(got - slopes->central()) <= slopes->error) return "";
@@ -388,6 +393,39 @@ const OpDef* ForwardOf(const OpDef& gradient) {
         return !of.empty() && forward->FindInput(of) >= 0;
       });
   return named ? forward : nullptr;
+}
+
+bool BothInDouble(const OpDef& gradient, const OpDef& forward) {
+  const auto in_double = [](const OpDef& def) {
+    return def.kernel(DType::kF64) != nullptr || def.kernel(DType::kC128) != nullptr;
+  };
+  return in_double(gradient) && in_double(forward);
+}
+
+std::vector<const Example*> Differentiated(const OpDef& gradient, const ExamplesByOp& examples) {
+  const OpDef* const forward = ForwardOf(gradient);
+  const auto own = examples.find(gradient.name());
+  if (forward == nullptr || own == examples.end() || !BothInDouble(gradient, *forward)) return {};
+  const bool means_nothing = std::any_of(
+      own->second.begin(), own->second.end(),
+      [](const Example* e) { return !e->no_gradient.empty() && e->no_gradient_slots.empty(); });
+  const auto found = examples.find(forward->name());
+  if (means_nothing || found == examples.end()) return {};
+  std::vector<const Example*> differentiated;
+  for (const Example* e : found->second)
+    if (e->no_gradient.empty() && HasOperands(*e, gradient, *forward)) differentiated.push_back(e);
+  return differentiated;
+}
+
+Example ForGradient(const Example& forward_example,
+                    const std::vector<const Example*>& gradient_examples) {
+  Example e = forward_example;
+  for (const Example* own : gradient_examples) {
+    e.no_gradient_slots.insert(e.no_gradient_slots.end(), own->no_gradient_slots.begin(),
+                               own->no_gradient_slots.end());
+    if (!own->symmetric.empty()) e.symmetric = own->symmetric;
+  }
+  return e;
 }
 
 GradientCheck CheckGradient(Lab& lab, const Example& example, const OpDef& gradient,

@@ -10,7 +10,7 @@
 // heddle_ops_tests --looks=OP [MS] [MIB] prints how long the operator computes without a look for
 // interrupts, with operands grown until a run takes MS or they take MIB
 // (scripts/sweep_deadlines.py). --write-grown=OP MS MIB DIR writes the grown operator as files
-// (scripts/sweep_interrupts.py).
+// (scripts/sweep_interrupts.py). --gaps prints what no example shows (tests/ops/shown.h).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -32,6 +32,10 @@ int main(int argc, char** argv) {
                                        argv[4])
                ? 0
                : 1;
+  if (argc == 2 && std::strcmp(argv[1], "--gaps") == 0) {
+    heddle::testing::PrintGaps();
+    return 0;
+  }
   ::testing::InitGoogleTest(&argc, argv);
   std::string op;
   if (argc == 2 && std::strncmp(argv[1], "--op=", 5) == 0) op = argv[1] + 5;

@@ -15,6 +15,7 @@
 #include "tests/ops/gradients.h"
 #include "tests/ops/looks.h"
 #include "tests/ops/one_change.h"
+#include "tests/ops/shown.h"
 
 namespace heddle::testing {
 namespace {
@@ -36,6 +37,12 @@ const OpenFindings& TheOpenFindings() {
   return *open;
 }
 
+// What no example shows, each with the reason.
+Exceptions& TheExceptions() {
+  static auto* const exceptions = new Exceptions(HEDDLE_SOURCE_DIR "/tests/ops/shown_less.txt");
+  return *exceptions;
+}
+
 // The examples of the operators that one source file defines.
 class ExamplesTest : public ::testing::Test {
  public:
@@ -49,6 +56,7 @@ class ExamplesTest : public ::testing::Test {
     for (const std::string& op : file_.operators)
       if (all_.count(op) != 0 && (only_.empty() || op == only_)) {
         ExpectOnGrid(op);
+        ExpectDTypes(op);
         ExpectGradient(op);
       }
     for (const std::string& op : file_.operators)
@@ -69,8 +77,9 @@ class ExamplesTest : public ::testing::Test {
     if (!wrong.empty()) return Report(example, wrong);  // the variants would say the same
     Report(example, CheckWays(lab_, example));
     if (example.is_program()) return;
-    Report(example, CheckDTypes(lab_, example, *def));
+    Report(example, CheckDTypes(lab_, example, *def, &ran_[example.op]));
     Report(example, CheckSmallShapes(lab_, example, *def));
+    Report(example, CheckAbsentGradients(lab_, example, *def));
     // One example shows how the operator's kernels end.
     if (example.random || !ended_.insert(example.op).second) return;
     const std::string wrong_end = EndsAtALook(lab_, example, static_cast<uint64_t>(example.line));
@@ -98,15 +107,31 @@ class ExamplesTest : public ::testing::Test {
       Report(op, __FILE__, __LINE__, op + ": no example reaches its CUDA kernel");
   }
 
-  static bool HasWideKernel(const OpDef& def) {
-    return def.kernel(DType::kF64) != nullptr || def.kernel(DType::kC128) != nullptr;
+  // A kernel for a dtype that no example runs in would go untested.
+  void ExpectDTypes(const std::string& op) {
+    const OpDef* const def = FindOp(op);
+    const auto runs = ran_.find(op);
+    // In programs alone, or without an operand that chooses the kernel.
+    if (def == nullptr || runs == ran_.end() || runs->second.count(DType::kUnknown) != 0) return;
+    for (int i = 0; i + 1 < kNumDTypes; ++i) {
+      const auto dtype = static_cast<DType>(i);
+      const KernelFn kernel = def->kernel(dtype);
+      if (kernel == nullptr) continue;
+      const bool ran = std::any_of(runs->second.begin(), runs->second.end(),
+                                   [&](DType other) { return def->kernel(other) == kernel; });
+      const bool allowed = TheExceptions().Allows({op, "dtype", std::string(Name(dtype))});
+      if (ran == allowed)
+        Report(op, __FILE__, __LINE__,
+               op + (ran ? ": runs in " : ": no example runs its kernel for ") +
+                   std::string(Name(dtype)) + (ran ? ", unlike shown_less.txt says" : ""));
+    }
   }
 
   // A gradient is compared with differences, or an example says why not.
   void ExpectGradient(const std::string& op) {
     const OpDef* const def = FindOp(op);
     const OpDef* const forward = def == nullptr ? nullptr : ForwardOf(*def);
-    if (forward == nullptr || !HasWideKernel(*def) || !HasWideKernel(*forward)) return;
+    if (forward == nullptr || !BothInDouble(*def, *forward)) return;
     int compared = 0;
     std::string why_not = "its examples are programs";
     const std::vector<const Example*>& examples = all_.at(op);
@@ -123,6 +148,13 @@ class ExamplesTest : public ::testing::Test {
       compared += check.compared;
       if (!check.why_not.empty()) why_not = check.why_not;
     }
+    for (const Example* example : Differentiated(*def, all_)) {
+      const GradientCheck check =
+          CheckGradient(lab_, ForGradient(*example, examples), *def, *forward, all_);
+      for (const Problem& p : check.problems)
+        Report(op, example->file, example->line, NameOf(*example) + ", " + op + ": " + p.what);
+      compared += check.compared;
+    }
     if (compared == 0)
       Report(op, __FILE__, __LINE__,
              op + " is not compared with differences of " + forward->name() + ": " + why_not);
@@ -132,8 +164,9 @@ class ExamplesTest : public ::testing::Test {
   const ExamplesByOp& all_;
   const std::string only_;
   Lab lab_;
-  std::set<std::string> ended_;  // operators that were ended at a look
-  std::set<std::string> found_;  // operators with open findings that were seen
+  std::map<std::string, std::set<DType>> ran_;  // per operator, the dtypes that gave a result
+  std::set<std::string> ended_;                 // operators that were ended at a look
+  std::set<std::string> found_;                 // operators with open findings that were seen
 };
 
 // Every registered operator has an example that compares something. Leaves "operators exercised: N
@@ -178,6 +211,63 @@ class CoverageTest : public ::testing::Test {
            });
   }
 
+  const ExamplesByOp& all_;
+};
+
+// Examples that run an operator, alone or in a program. Those of a forward operator run its
+// gradient, too: ExamplesTest compares it with differences there.
+class RunsOf {
+ public:
+  explicit RunsOf(const ExamplesByOp& all) : all_(all) {
+    for (const auto& [op, examples] : all)
+      for (const Example* e : examples) {
+        if (!e->is_program()) runs_[op].push_back(e);
+        std::set<std::string> types;
+        for (const ExampleOp& one : e->program)
+          if (types.insert(one.type).second) runs_[one.type].push_back(e);
+      }
+  }
+
+  std::vector<const Example*> Of(const OpDef& op) const {
+    std::vector<const Example*> runs;
+    if (const auto found = runs_.find(op.name()); found != runs_.end()) runs = found->second;
+    for (const Example* e : Differentiated(op, all_)) runs.push_back(e);
+    return runs;
+  }
+
+ private:
+  const ExamplesByOp& all_;
+  ExamplesByOp runs_;
+};
+
+std::vector<Gap> AllGaps(const ExamplesByOp& all) {
+  const RunsOf runs(all);
+  std::vector<Gap> gaps;
+  for (const OpDef* op : AllOps())
+    if (all.count(op->name()) != 0)  // CoverageTest names the others
+      for (Gap& gap : GapsOf(*op, runs.Of(*op))) gaps.push_back(std::move(gap));
+  return gaps;
+}
+
+// Every operator shows its elements apart, each attribute and each optional operand, or
+// shown_less.txt says why not.
+class ShownTest : public ::testing::Test {
+ public:
+  explicit ShownTest(const ExamplesByOp& all) : all_(all) {}
+
+  void TestBody() override {
+    Exceptions& exceptions = TheExceptions();
+    for (const std::string& error : exceptions.errors()) ADD_FAILURE() << error;
+    std::string left;
+    for (const Gap& gap : AllGaps(all_))
+      if (!exceptions.Allows(gap)) left += "\n" + gap.op + " " + gap.what + " " + gap.of;
+    EXPECT_EQ(left, "") << "no example shows this (tests/ops/shown.h)";
+    for (const std::string& line : exceptions.Unused())
+      ADD_FAILURE() << line << "\nexamples show it: the line can go";
+    RecordProperty("exceptions", static_cast<int>(exceptions.size()));
+  }
+
+ private:
   const ExamplesByOp& all_;
 };
 
@@ -332,11 +422,17 @@ bool RegisterOperatorTests(const std::string& op) {
   }
   if (!op.empty()) return found;
   Add("every_operator", "has_an_example", [&tree] { return new CoverageTest(tree.examples); });
+  Add("every_operator", "shows_all_of_itself", [&tree] { return new ShownTest(tree.examples); });
   Add("every_operator", "bears_one_change", [&tree] { return new SomeChangesTest(tree.examples); });
   for (uint64_t seed = 0; seed < 6; ++seed)
     Add("every_operator", "looks_when_grown_" + std::to_string(seed),
         [&tree, seed] { return new SomeGrownTest(tree.examples, seed); });
   return true;
+}
+
+void PrintGaps() {
+  for (const Gap& gap : AllGaps(TheTree().examples))
+    std::printf("%s %s %s\n", gap.op.c_str(), gap.what.c_str(), gap.of.c_str());
 }
 
 void RegisterGrown() {

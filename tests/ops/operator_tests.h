@@ -8,6 +8,8 @@ namespace heddle::testing {
 // Adds them to GoogleTest: FAMILY.FILE. With an operator, only its file's, which then runs that
 // operator's examples alone; false when there is no such operator.
 bool RegisterOperatorTests(const std::string& op);
+// Prints what no example shows (tests/ops/shown.h), a line each: OPERATOR WHAT OF.
+void PrintGaps();
 // All changes of one thing (tests/ops/one_change.h), a test for each source file:
 // changes.FAMILY.FILE. The tests above draw some of them.
 void RegisterChanges();
