@@ -1,19 +1,17 @@
 // The choice among implementations of convolutions and products: forced, for another machine, and
-// as plans and errors show it.
+// as plans and errors show it. What they compute: implementations_test.cc, here and of products.
 #include "kernels/conv/select.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/machine.h"
-#include "kernels/gemm/select.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 constexpr const char* kOldMachine = R"({"name": "old", "instructions": "avx2 fma"})";
 constexpr const char* kNewMachine =
@@ -55,32 +53,6 @@ class Choice : public ::testing::Test {
   std::vector<heddle::Feed> feeds_;
   Executor executor_{{.threads = 1}};
 };
-
-TEST_F(Choice, EveryImplementationThatCoversACaseCanBeForcedAndAgrees) {
-  const auto run = [&](const std::string& force) {
-    auto compiled = Compile({.opt_level = 0, .force = force});
-    EXPECT_TRUE(compiled.ok()) << compiled.status().message();
-    auto out = executor_.Run(*compiled, feeds_);
-    EXPECT_TRUE(out.ok()) << out.status().message();
-    return out.ok() ? (*out)[0] : Tensor();
-  };
-  const Tensor usual = run("");
-  int forced = 0;
-  const auto check = [&](const std::string& family, const char* name) {
-    const std::string force = family + "=" + name;
-    const auto [conv, gemm] = Names({.force = force});
-    if (conv.find("does not cover") != std::string::npos) return;
-    EXPECT_THAT(family == "conv" ? conv : gemm, StartsWith(name));
-    const Tensor out = run(force);
-    ASSERT_EQ(out.shape(), usual.shape()) << force;
-    for (int64_t i = 0; i < out.numel(); ++i)
-      ASSERT_NEAR(out.data<float>()[i], usual.data<float>()[i], 1e-4 * 9 * 32 * 32) << force;
-    ++forced;
-  };
-  for (const auto& i : ConvImplementations()) check("conv", i.name);
-  for (const auto& i : GemmImplementations()) check("gemm", i.name);
-  EXPECT_GE(forced, 3);  // im2col, plain and, on every machine that is supported, others
-}
 
 TEST_F(Choice, TheFirstThatCoversIsTakenOfSeveral) {
   EXPECT_EQ(Names({.force = "conv=depthwise:im2col"}).first, "im2col + gemm");
