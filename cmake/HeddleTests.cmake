@@ -107,6 +107,28 @@ foreach(_folder IN LISTS _test_folders)
     target_sources(${_target} PRIVATE "${_folder}/legal.cc")
   elseif(_name STREQUAL "offload")
     target_link_libraries(${_target} PRIVATE heddle_offload heddle_values)
+    add_library(heddle_onnx_helpers STATIC "${_folder}/onnx_round_trip.cc"
+      "${_folder}/random_operator.cc" "${_folder}/random_network_operator.cc"
+      "${PROJECT_SOURCE_DIR}/tests/ops/compare.cc"
+      "${PROJECT_SOURCE_DIR}/tests/ops/example_files.cc"
+      "${PROJECT_SOURCE_DIR}/tests/ops/example_parser.cc"
+      "${PROJECT_SOURCE_DIR}/tests/ops/example_program.cc"
+      "${PROJECT_SOURCE_DIR}/tests/ops/example_words.cc")
+    target_link_libraries(heddle_onnx_helpers PUBLIC heddle_offload heddle_test_helpers)
+    heddle_warnings(heddle_onnx_helpers)
+    target_link_libraries(${_target} PRIVATE heddle_onnx_helpers)
+    # Models for scripts/check_group_onnx.py.
+    add_executable(heddle_record_onnx "${_folder}/record_onnx.cc")
+    target_link_libraries(heddle_record_onnx PRIVATE heddle_onnx_helpers heddle_values)
+    heddle_warnings(heddle_record_onnx)
+    add_test(NAME scripts.check_group_onnx
+             COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/scripts/check_group_onnx.py"
+                     --writer "$<TARGET_FILE:heddle_record_onnx>" --count 1300)
+    set_tests_properties(scripts.check_group_onnx PROPERTIES TIMEOUT 300 LABELS scripts
+                         SKIP_RETURN_CODE 77)
+    target_compile_options(${_target} PRIVATE -Wno-missing-field-initializers)
+    heddle_add_engine(words "${_folder}/words_engine.cc")
+    target_link_libraries(heddle_engine_words PRIVATE heddle)
     heddle_add_engine(faulty "${_folder}/faulty_engine.cc")
     add_library(heddle_no_engine MODULE "${_folder}/no_engine.cc")
     add_executable(heddle_cache_worker "${_folder}/cache_worker.cc")
@@ -115,12 +137,13 @@ foreach(_folder IN LISTS _test_folders)
     heddle_warnings(heddle_cache_worker)
     heddle_precompile_like(heddle_cache_worker heddle_test_helpers)
     add_dependencies(${_target} heddle_engine_reference heddle_engine_process heddle_engine_faulty
-                     heddle_no_engine heddle_cache_worker)
+                     heddle_engine_words heddle_no_engine heddle_cache_worker)
     target_compile_definitions(${_target} PRIVATE
       HEDDLE_REFERENCE_ENGINE="$<TARGET_FILE:heddle_engine_reference>"
       HEDDLE_PROCESS_ENGINE="$<TARGET_FILE:heddle_engine_process>"
       HEDDLE_FAULTY_ENGINE="$<TARGET_FILE:heddle_engine_faulty>"
       HEDDLE_CACHE_WORKER="$<TARGET_FILE:heddle_cache_worker>"
+      HEDDLE_WORDS_ENGINE="$<TARGET_FILE:heddle_engine_words>"
       HEDDLE_NO_ENGINE="$<TARGET_FILE:heddle_no_engine>")
   elseif(_name STREQUAL "grid")
     target_link_libraries(${_target} PRIVATE heddle_grid_on_host)

@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "offload/group_description.h"
+#include "offload/onnx/write.h"
 
 namespace heddle::offload {
 namespace {
@@ -151,6 +152,13 @@ EngineLibrary::~EngineLibrary() {
 }
 
 bool EngineLibrary::reentrant() const { return (table_->flags & HEDDLE_ENGINE_REENTRANT) != 0; }
+bool EngineLibrary::wants_onnx() const { return (table_->flags & HEDDLE_ENGINE_WANTS_ONNX) != 0; }
+
+std::shared_ptr<GroupDescription> EngineLibrary::Describe(const Group& group) const {
+  if (!wants_onnx()) return std::make_shared<GroupDescription>(group);
+  OnnxWriter onnx(*group.program, group.parameters);
+  return std::make_shared<GroupDescription>(group, -1, &onnx);
+}
 
 Result<std::string> EngineLibrary::TargetText() {
   if (!HEDDLE_HAS(table_, target)) return std::string();
@@ -198,6 +206,8 @@ std::vector<Result<std::shared_ptr<Module>>> EngineLibrary::Compile(
     if (status.ok())
       modules.emplace_back(
           std::make_shared<Module>(shared_from_this(), groups[k], compiled[k].module));
+    else if (const Status& onnx = groups[k]->onnx_status(); !onnx.ok())
+      modules.emplace_back(Status(status.code(), StrCat(status.message(), ": ", onnx.message())));
     else
       modules.emplace_back(std::move(status));
   }

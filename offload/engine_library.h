@@ -20,6 +20,7 @@
 namespace heddle::offload {
 
 class GroupDescription;
+struct Group;
 class Module;
 
 class EngineLibrary : public std::enable_shared_from_this<EngineLibrary> {
@@ -39,6 +40,9 @@ class EngineLibrary : public std::enable_shared_from_this<EngineLibrary> {
     return std::min<std::chrono::milliseconds>(options_.limit, std::chrono::hours(24));
   }
   bool reentrant() const;
+  bool wants_onnx() const;
+  // What the engine is told of a group: as ONNX, too, where it wants that.
+  std::shared_ptr<GroupDescription> Describe(const Group& group) const;
   // The text of the engine's target file; empty: it has none.
   Result<std::string> TargetText();
   // Whether the engine is to be asked for operators.

@@ -7,7 +7,7 @@ namespace heddle::offload {
 using ir::kNoVar;
 using ir::VarId;
 
-GroupDescription::GroupDescription(const Group& group, int only)
+GroupDescription::GroupDescription(const Group& group, int only, OnnxWriter* onnx)
     : symbol_(group.symbol), program_(group.program), parameters_(group.parameters) {
   AddValues();
   const auto& ops = program_->blocks[0].ops;
@@ -42,6 +42,17 @@ GroupDescription::GroupDescription(const Group& group, int only)
             out.data(),
             nullptr,
             0};
+  if (onnx == nullptr) return;
+  auto written =
+      only < 0 ? onnx->Write() : onnx->WriteOne(static_cast<size_t>(only), inputs, outputs);
+  onnx_status_ = written.status();
+  if (!written.ok()) return;
+  onnx_ = *std::move(written);
+  for (const auto& [var, dtype] : onnx->types())  // where the program does not declare it
+    if (values_[var].dtype == HEDDLE_ENGINE_UNKNOWN)
+      values_[var].dtype = static_cast<int32_t>(dtype);
+  group_.onnx = onnx_.data();
+  group_.onnx_bytes = onnx_.size();
 }
 
 void GroupDescription::set_symbol(std::string symbol) {

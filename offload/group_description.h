@@ -11,18 +11,22 @@
 
 #include "heddle/heddle_engine.h"
 #include "offload/group.h"
+#include "offload/onnx/write.h"
 
 namespace heddle::offload {
 
 class GroupDescription {
  public:
   // All of the group, or its operator `only` alone, whose operands are then inputs and outputs.
-  explicit GroupDescription(const Group& group, int only = -1);
+  // `onnx`: a writer of the group's program, for engines that want its words; null: for others.
+  explicit GroupDescription(const Group& group, int only = -1, OnnxWriter* onnx = nullptr);
   GroupDescription(const GroupDescription&) = delete;
   GroupDescription& operator=(const GroupDescription&) = delete;
 
   const heddle_engine_group& get() const { return group_; }
   void set_symbol(std::string symbol);
+  // Why the group is not given as ONNX, where that was wanted; OK: it is, or was not.
+  const Status& onnx_status() const { return onnx_status_; }
 
  private:
   using Pointers = std::vector<const heddle_engine_slot*>;
@@ -51,6 +55,8 @@ class GroupDescription {
   std::deque<heddle_engine_operator> operators_;
   std::vector<const heddle_engine_value*> value_list_;
   std::vector<const heddle_engine_operator*> operator_list_;
+  std::string onnx_;
+  Status onnx_status_;
   heddle_engine_group group_ = {};
 };
 

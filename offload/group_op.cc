@@ -192,8 +192,9 @@ Status GroupOp::Compute(KernelContext& ctx) {
     const ir::Var& var = group.vars[group.feeds[static_cast<size_t>(i)].var];
     if (value == nullptr || !value->is_tensor() || !value->tensor().initialized())
       return InvalidArgument("input '", var.name, "' of ", op.group().symbol, " holds no tensor");
-    // Engines know nothing of sequences.
-    for_engine = for_engine && !value->tensor().has_lod() && IsAsDeclared(var, value->tensor());
+    // Engines know nothing of sequences, nor whether an open dimension may be 0.
+    for_engine = for_engine && !value->tensor().has_lod() && IsAsDeclared(var, value->tensor()) &&
+                 (value->tensor().numel() > 0 || var.shape.is_static());
     inputs.push_back(value->tensor());
   }
   if (!for_engine) return op.ComputeOnHost(ctx);

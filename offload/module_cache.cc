@@ -91,7 +91,7 @@ class ModuleCache::Batch {
         w.result = Made{nameless.status()};
         continue;
       }
-      w.group = std::make_shared<GroupDescription>(**nameless);
+      w.group = library_.Describe(**nameless);
       w.key = {KeyOf(w.group->get(), about), about};
       w.group->set_symbol(HexOf(w.key.digest));
       // A module has the limit of the engine that it was compiled by.

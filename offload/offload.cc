@@ -98,12 +98,16 @@ bool NoteRefused(const std::vector<Offloader>& offloaders, const Split& split,
     const Offloader& offloader = offloaders[group->offloader];
     if (!offloader.engine || !offloader.engine->impl()->asks()) continue;
     const auto& ops = group->program->blocks[0].ops;
+    OnnxWriter onnx(*group->program, group->parameters);
+    OnnxWriter* const writer = offloader.engine->impl()->wants_onnx() ? &onnx : nullptr;
     for (size_t i = 0; i < ops.size(); ++i) {
-      const Status takes =
-          offloader.engine->impl()->Takes(GroupDescription(*group, static_cast<int>(i)));
+      const GroupDescription one(*group, static_cast<int>(i), writer);
+      const Status takes = offloader.engine->impl()->Takes(one);
       if (takes.ok()) continue;
       any = true;
-      (*targets)[group->offloader].refused[{group->block, ops[i].index}] = takes.message();
+      std::string why = takes.message();
+      if (!one.onnx_status().ok()) why = StrCat(why, ": ", one.onnx_status().message());
+      (*targets)[group->offloader].refused[{group->block, ops[i].index}] = std::move(why);
     }
   }
   return any;
@@ -122,8 +126,7 @@ Modules ModulesOf(const Offloader& offloader, const std::vector<Candidate>& aske
                              warning);
   }
   std::vector<std::shared_ptr<const GroupDescription>> descriptions;
-  for (const Candidate& c : asked)
-    descriptions.push_back(std::make_shared<const GroupDescription>(*c.group));
+  for (const Candidate& c : asked) descriptions.push_back(library.Describe(*c.group));
   Modules modules;
   for (auto& module : library.Compile(descriptions)) modules.push_back({std::move(module)});
   return modules;

@@ -1,0 +1,54 @@
+// Groups of operators as ONNX models, for engines that read those.
+//
+// What is written is right or nothing: an operator, or a form of it, that opset 17 has no exact
+// words for leaves its group unwritten. NaN and the order of roundings are not part of that: ONNX
+// does not say what Relu, Max and Min make of NaN, and its readers differ.
+//
+// Ownership: refers to the program and its parameters. Threads: one at a time.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/programs/ir.h"
+#include "heddle/status.h"
+#include "heddle/tensor.h"
+#include "offload/onnx/known.h"
+
+namespace heddle::offload {
+
+// A program of one block. What is declared of its feeds holds; what is declared of other variables
+// is not believed.
+class OnnxWriter {
+ public:
+  using Parameters = std::vector<std::pair<ir::VarId, Tensor>>;  // contiguous
+
+  OnnxWriter(const ir::Program& program, const Parameters& parameters)
+      : program_(program), parameters_(parameters) {}
+
+  // A ModelProto of opset 17 with the parameters inside. Inputs and outputs have the names of their
+  // variables, in the order of feeds and fetches; open dimensions have no name. kUnimplemented:
+  // which operator has no words in ONNX, and why; or the model is larger than 2 GiB.
+  Result<std::string> Write();
+  // The same of one operator, with what is known of its operands behind the operators before it,
+  // and without outputs that ONNX does not make: statistics and shapes that nobody may read.
+  Result<std::string> WriteOne(size_t op, const std::vector<ir::VarId>& inputs,
+                               const std::vector<ir::VarId>& outputs);
+  // Element types of the inputs and outputs of what was written last.
+  const std::vector<std::pair<ir::VarId, DType>>& types() const { return types_; }
+
+ private:
+  struct Part;
+  to_onnx::KnownFacts Declared() const;
+  Result<std::string> WritePart(const Part& part);
+  void Walk();
+
+  const ir::Program& program_;
+  const Parameters& parameters_;
+  // Of each operator what is known of the variables in its slots, as they come.
+  std::vector<std::vector<to_onnx::Facts>> before_;
+  std::vector<std::pair<ir::VarId, DType>> types_;
+};
+
+}  // namespace heddle::offload
