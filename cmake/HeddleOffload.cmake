@@ -34,3 +34,9 @@ target_include_directories(heddle_engine_worker PRIVATE "${PROJECT_SOURCE_DIR}"
 target_link_libraries(heddle_engine_worker PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 heddle_warnings(heddle_engine_worker)
 add_dependencies(heddle_engine_process heddle_engine_worker)
+
+# OpenVINO is opened by the path that its user names; the build needs nothing of it.
+heddle_add_engine(openvino engines/openvino/openvino.cc engines/openvino/openvino_c.cc
+                  engines/openvino/takes.cc)
+target_include_directories(heddle_engine_openvino PRIVATE "${PROJECT_SOURCE_DIR}")
+target_link_libraries(heddle_engine_openvino PRIVATE ${CMAKE_DL_LIBS})

@@ -107,6 +107,16 @@ foreach(_folder IN LISTS _test_folders)
     target_sources(${_target} PRIVATE "${_folder}/legal.cc")
   elseif(_name STREQUAL "offload")
     target_link_libraries(${_target} PRIVATE heddle_offload heddle_values)
+    # Tests of the engine of OpenVINO need an installed package of it.
+    set(HEDDLE_OPENVINO "" CACHE PATH
+        "folder of an installed Python package openvino, for tests; empty: that of Python")
+    set(_openvino "${HEDDLE_OPENVINO}")
+    if(NOT _openvino)
+      execute_process(COMMAND "${Python3_EXECUTABLE}" -c
+        "import importlib.util, os; s = importlib.util.find_spec('openvino'); \
+print(os.path.dirname(s.origin) if s and s.origin else '', end='')"
+        OUTPUT_VARIABLE _openvino ERROR_QUIET)
+    endif()
     add_library(heddle_onnx_helpers STATIC "${_folder}/onnx_round_trip.cc"
       "${_folder}/random_operator.cc" "${_folder}/random_network_operator.cc"
       "${PROJECT_SOURCE_DIR}/tests/ops/compare.cc"
@@ -137,13 +147,15 @@ foreach(_folder IN LISTS _test_folders)
     heddle_warnings(heddle_cache_worker)
     heddle_precompile_like(heddle_cache_worker heddle_test_helpers)
     add_dependencies(${_target} heddle_engine_reference heddle_engine_process heddle_engine_faulty
-                     heddle_engine_words heddle_no_engine heddle_cache_worker)
+                     heddle_engine_words heddle_engine_openvino heddle_no_engine heddle_cache_worker)
     target_compile_definitions(${_target} PRIVATE
       HEDDLE_REFERENCE_ENGINE="$<TARGET_FILE:heddle_engine_reference>"
       HEDDLE_PROCESS_ENGINE="$<TARGET_FILE:heddle_engine_process>"
       HEDDLE_FAULTY_ENGINE="$<TARGET_FILE:heddle_engine_faulty>"
       HEDDLE_CACHE_WORKER="$<TARGET_FILE:heddle_cache_worker>"
       HEDDLE_WORDS_ENGINE="$<TARGET_FILE:heddle_engine_words>"
+      HEDDLE_OPENVINO_ENGINE="$<TARGET_FILE:heddle_engine_openvino>"
+      HEDDLE_OPENVINO="${_openvino}"
       HEDDLE_NO_ENGINE="$<TARGET_FILE:heddle_no_engine>")
   elseif(_name STREQUAL "grid")
     target_link_libraries(${_target} PRIVATE heddle_grid_on_host)
