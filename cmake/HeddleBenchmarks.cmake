@@ -51,3 +51,9 @@ heddle_warnings(heddle_bench_loop_lanes)
 add_executable(heddle_bench_tuning "${PROJECT_SOURCE_DIR}/benchmarks/tuning/remeasure.cc")
 target_link_libraries(heddle_bench_tuning PRIVATE heddle_internal)
 heddle_warnings(heddle_bench_tuning)
+
+# A model alone and with an engine, for benchmarks/engines.py.
+add_executable(heddle_bench_engines "${PROJECT_SOURCE_DIR}/benchmarks/engines/turns.cc")
+target_link_libraries(heddle_bench_engines PRIVATE heddle_offload heddle_values
+                      nlohmann_json::nlohmann_json)
+heddle_warnings(heddle_bench_engines)
