@@ -1,11 +1,14 @@
 // The engine of OpenVINO. What needs the library is skipped where the build was told of none.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <iostream>
 #include <map>
 
+#include "core/programs/ir.h"
 #include "heddle/engine.h"
+#include "offload/group_description.h"
 #include "tests/models/compare.h"
 #include "tests/offload/random_operator.h"
 #include "tests/support/net_program.h"
@@ -132,6 +135,83 @@ TEST(OpenvinoEngine, RunsOpenDimensions) {
     ASSERT_EQ((*out)[0].shape(), Shape({rows, 3}));
     EXPECT_EQ((*out)[0].data<float>()[rows * 3 - 1], 1);
   }
+}
+
+// x -> relu -> exp, as a group.
+offload::Group SmallGroup() {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2, 3});
+  b.Unary("relu", "x", "a").Unary("exp", "a", "y").Fetch("y");
+  offload::Group group;
+  group.symbol = "group_0";
+  group.program = std::make_shared<ir::Program>(b.Build().ir());
+  return group;
+}
+
+// What a run of the module gives for six times 1.
+std::vector<float> RunOnce(const heddle_engine_table& table, void* module) {
+  const std::vector<float> ones(6, 1);
+  const int64_t dims[] = {2, 3};
+  const heddle_engine_tensor x = {sizeof x, HEDDLE_ENGINE_F32, 2, dims, ones.data(), 24};
+  const heddle_engine_tensor* const inputs[] = {&x};
+  std::vector<float> y(6);
+  heddle_engine_run run = {};
+  run.size = sizeof run;
+  run.num_inputs = run.num_outputs = 1;
+  run.inputs = inputs;
+  run.host = y.data();
+  run.output = [](void* host, size_t, int32_t, int32_t, const int64_t*) { return host; };
+  run.stopped = [](void*) { return 0; };
+  char message[256] = {};
+  EXPECT_EQ(table.run(module, &run, message, sizeof message), HEDDLE_ENGINE_OK) << message;
+  return y;
+}
+
+TEST(OpenvinoEngine, RestoresWhatItSaved) {
+  if (std::string(HEDDLE_OPENVINO).empty()) GTEST_SKIP() << "the build has no HEDDLE_OPENVINO";
+  void* const library = dlopen(HEDDLE_OPENVINO_ENGINE, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const auto get = reinterpret_cast<heddle_engine_get_function>(dlsym(library, HEDDLE_ENGINE_GET));
+  const heddle_engine_table& table = *get(HEDDLE_ENGINE_VERSION);
+  const char* const keys[] = {"folder"};
+  const char* const texts[] = {HEDDLE_OPENVINO};
+  const heddle_engine_settings settings = {
+      sizeof settings, HEDDLE_ENGINE_VERSION, 1, 1, keys, texts};
+  char message[256] = {};
+  void* engine = nullptr;
+  ASSERT_EQ(table.open(&settings, &engine, message, sizeof message), HEDDLE_ENGINE_OK) << message;
+  EXPECT_THAT(table.fingerprint(engine), HasSubstr("threads 1, f32"));
+  const offload::Group group = SmallGroup();
+  offload::OnnxWriter onnx(*group.program, group.parameters);
+  const offload::GroupDescription description(group, -1, &onnx);
+  ASSERT_TRUE(description.onnx_status().ok()) << description.onnx_status().ToString();
+  const heddle_engine_group* const groups[] = {&description.get()};
+  heddle_engine_compiled compiled = {sizeof compiled, HEDDLE_ENGINE_REFUSED, nullptr, message,
+                                     sizeof message};
+  heddle_engine_compiled* const results[] = {&compiled};
+  table.compile(engine, groups, results, 1, message, sizeof message);
+  ASSERT_EQ(compiled.status, HEDDLE_ENGINE_OK) << message;
+  const std::vector<float> before = RunOnce(table, compiled.module);
+  std::string bytes;
+  const auto write = [](void* host, const void* part, size_t count) -> int {
+    static_cast<std::string*>(host)->append(static_cast<const char*>(part), count);
+    return HEDDLE_ENGINE_OK;
+  };
+  ASSERT_EQ(table.save(compiled.module, &bytes, write, message, sizeof message), HEDDLE_ENGINE_OK)
+      << message;
+  table.free_module(compiled.module);
+  ASSERT_GT(bytes.size(), 100u);
+  void* module = nullptr;
+  ASSERT_EQ(table.restore(engine, groups[0], bytes.data(), bytes.size(), &module, message,
+                          sizeof message),
+            HEDDLE_ENGINE_OK)
+      << message;
+  EXPECT_EQ(RunOnce(table, module), before);
+  EXPECT_NEAR(before[5], 2.7182817f, 1e-5);
+  table.free_module(module);
+  EXPECT_NE(table.restore(engine, groups[0], bytes.data(), 40, &module, message, sizeof message),
+            HEDDLE_ENGINE_OK);
+  table.close(engine);
 }
 
 }  // namespace
