@@ -150,6 +150,7 @@ void Lowering::LowerOutputs() {
     const int column = static_cast<int>(draft_.fetches.size());
     const auto found = main_.vars.find(output.name);
     if (found == main_.vars.end() || found->second == kNoDraft) {
+      if (TooMany()) continue;
       builder_.Problem("output '", output.name, "': no node makes it");
       continue;
     }
@@ -199,12 +200,27 @@ void Lowering::LowerOutputs() {
 
 void Lowering::LowerNodes(const std::vector<Node>& nodes, const Surroundings& around) {
   for (const Node* node : InOrder(nodes)) {
-    if (++nodes_lowered_ > kMostNodes) return;
+    if (TooMany()) return;
+    if (++nodes_lowered_ > kMostNodes) {
+      // Said at once, before what is missing for it.
+      builder_.Problem("more than ", kMostNodes, " nodes, those of functions counted in each call");
+      return;
+    }
     LowerNode(*node, around);
   }
-  if (nodes_lowered_ > kMostNodes && around.depth == 0)
-    builder_.Problem("more than ", kMostNodes, " nodes");
 }
+
+bool Lowering::TooMany() const { return nodes_lowered_ > kMostNodes; }
+
+namespace {
+
+struct NameOrder {
+  bool operator()(const Attribute& a, const Attribute& b) const { return a.name < b.name; }
+  bool operator()(const Attribute& a, std::string_view b) const { return a.name < b; }
+  bool operator()(std::string_view a, const Attribute& b) const { return a < b.name; }
+};
+
+}  // namespace
 
 void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
   const Node* node = &file_node;
@@ -224,9 +240,10 @@ void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
                          "' outside of any function");
         continue;
       }
-      for (const Attribute& given : *around.arguments) {
-        if (given.name != a.reference) continue;
-        kept.push_back(given);
+      const auto given = std::equal_range(around.arguments->begin(), around.arguments->end(),
+                                          a.reference, NameOrder());
+      for (auto one = given.first; one != given.second; ++one) {
+        kept.push_back(*one);
         kept.back().name = a.name;
       }
     }
@@ -294,8 +311,11 @@ bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
   NameScope names;
   for (size_t i = 0; i < f.inputs.size(); ++i) names.vars.emplace(f.inputs[i], call.In(i));
   std::vector<Attribute> arguments = node.attributes;
+  std::unordered_set<std::string_view> named;
+  for (const Attribute& a : node.attributes) named.insert(a.name);
   for (const Attribute& a : f.defaults)
-    if (node.Find(a.name) == nullptr) arguments.push_back(a);
+    if (!named.contains(a.name)) arguments.push_back(a);
+  std::stable_sort(arguments.begin(), arguments.end(), NameOrder());
   Surroundings inside;
   inside.names = &names;
   inside.opsets = f.opsets.empty() ? around.opsets : &f.opsets;
@@ -303,6 +323,7 @@ bool Lowering::LowerCall(const Node& node, const Surroundings& around) {
   inside.arguments = &arguments;
   inside.depth = around.depth + 1;
   LowerNodes(f.nodes, inside);
+  if (TooMany()) return true;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (!call.Wants(i)) continue;
     const auto made = names.vars.find(f.outputs[i]);

@@ -79,8 +79,8 @@ struct Surroundings {
   NameScope* names = nullptr;
   const std::vector<OpsetImport>* opsets = nullptr;
   const Function* function = nullptr;                 // null: the model's graph
-  const std::vector<Attribute>* arguments = nullptr;  // of the function's call
-  int depth = 0;                                      // depth of nested calls and graphs
+  const std::vector<Attribute>* arguments = nullptr;  // of the function's call, sorted by name
+  int depth = 0;                                      // calls and graphs inside each other
 };
 
 // The nodes of a graph in topological order; as they are if there is none.
@@ -122,6 +122,7 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   void LowerOutputs();
   void AddInitializers(const Graph& graph, NameScope* names);
   void LowerNodes(const std::vector<Node>& nodes, const Surroundings& around);
+  bool TooMany() const;  // nodes, which a problem says; the others are not looked at
   bool LowerCall(const Node& node, const Surroundings& around);
   bool LowerUnsignedForm(NodeLowering& n);
   std::string Place(const Node& node, const Surroundings& around) const;

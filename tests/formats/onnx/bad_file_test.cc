@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string ErrorOf(const std::string& bytes) {
   const auto program = Program::Parse(bytes, "bad.onnx");
@@ -227,6 +228,33 @@ TEST(BadOnnx, FunctionsMakeTheirOutputs) {
   function.Bytes(10, "own").Add(7, Node("Relu", {"a"}, {"r"})).Add(9, Message().Int(2, 17));
   EXPECT_THAT(ErrorOf(g.Model(17, Message().Add(8, import).Add(25, function))),
               HasSubstr("the function does not make its output 'b'"));
+}
+
+// Functions inside each other, the inner ones with two calls each: what is wrong stands first, and
+// what is missing for it is no further mistake.
+TEST(BadOnnx, NodesOfFunctionsAreCounted) {
+  constexpr int kLevels = 50, kDoubling = 20;
+  OnnxGraph g;
+  g.In("x").Add(Node("f0", {"x"}, {"y"}, {}, "own")).Out("y");
+  Message more = Message().Add(8, Message().Bytes(1, "own").Int(2, 1));
+  for (int level = 0; level < kLevels; ++level) {
+    const std::string next = "f" + std::to_string(level + 1);
+    Message function = Message().Bytes(1, "f" + std::to_string(level)).Bytes(4, "a").Bytes(5, "b");
+    if (level + 1 == kLevels) {
+      function.Add(7, Node("Relu", {"a"}, {"b"}));
+    } else if (level + 1 < kLevels - kDoubling) {
+      function.Add(7, Node(next, {"a"}, {"b"}, {}, "own"));
+    } else {
+      function.Add(7, Node(next, {"a"}, {"c"}, {}, "own"));
+      function.Add(7, Node(next, {"c"}, {"b"}, {}, "own"));
+    }
+    function.Bytes(10, "own").Add(9, Message().Int(2, 17));
+    function.Add(9, Message().Bytes(1, "own").Int(2, 1));
+    more.Add(25, function);
+  }
+  const std::string error = ErrorOf(g.Model(17, more));
+  EXPECT_THAT(error, HasSubstr("more than 1000000 nodes, those of functions counted in each call"));
+  EXPECT_THAT(error, Not(HasSubstr("does not make its output")));
 }
 
 // A step of 0 must not be divided by.
