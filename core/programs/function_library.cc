@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -22,10 +23,34 @@ constexpr size_t kMostNested = kMostNestedCalls;
 // The most names of a cycle in a message.
 constexpr size_t kMostNamed = 8;
 
-const FunctionValue* FindIn(const Named& values, std::string_view name) {
-  for (const NamedFunctionValue& v : values)
-    if (v.name == name) return &v.value;
-  return nullptr;
+// What has names, found by them: files have as many as they like.
+template <typename T>
+class ByName {
+ public:
+  explicit ByName(const std::vector<T>& all) : all_(all) {
+    if (all.size() <= kFew) return;
+    for (const T& one : all) found_.emplace(one.name, &one);
+  }
+  // The first one of this name.
+  const T* Find(std::string_view name) const {
+    if (all_.size() > kFew) {
+      const auto at = found_.find(name);
+      return at == found_.end() ? nullptr : at->second;
+    }
+    const auto at =
+        std::find_if(all_.begin(), all_.end(), [&](const T& one) { return one.name == name; });
+    return at == all_.end() ? nullptr : &*at;
+  }
+
+ private:
+  static constexpr size_t kFew = 16;  // that a hash is no faster for
+  const std::vector<T>& all_;
+  std::unordered_map<std::string_view, const T*> found_;
+};
+
+const FunctionValue* FindIn(const ByName<NamedFunctionValue>& values, std::string_view name) {
+  const NamedFunctionValue* found = values.Find(name);
+  return found == nullptr ? nullptr : &found->value;
 }
 
 std::string_view KindName(const FunctionValue& value) {
@@ -144,29 +169,53 @@ std::string ValueText(const FunctionValue& value, const TypeText& type_text) {
 
 }  // namespace
 
-FunctionValue WithoutPlaceholders(const FunctionValue& value, const Named& attributes) {
+namespace {
+
+Named Filled(const Named& values, const FunctionBody* around);
+
+// kNone for a placeholder that is none of the attributes.
+FunctionValue Filled(const FunctionValue& value, const FunctionBody* around) {
   if (value.kind == Kind::kPlaceholder) {
-    const FunctionValue* given = FindIn(attributes, value.text);
-    return given == nullptr ? FunctionValue() : *given;
+    const size_t at = around == nullptr ? 0 : around->Place(value.text);
+    if (around == nullptr || at == around->attributes.size()) return FunctionValue();
+    return around->attributes[at].value;
   }
   FunctionValue made = value;
-  for (FunctionValue& item : made.items) item = WithoutPlaceholders(item, attributes);
-  made.attributes = WithoutPlaceholders(value.attributes, attributes);
+  for (FunctionValue& item : made.items) item = Filled(item, around);
+  made.attributes = Filled(value.attributes, around);
   return made;
 }
 
-Named WithoutPlaceholders(const Named& values, const Named& attributes) {
+Named Filled(const Named& values, const FunctionBody* around) {
   Named made;
   for (const NamedFunctionValue& a : values) {
-    FunctionValue value = WithoutPlaceholders(a.value, attributes);
+    FunctionValue value = Filled(a.value, around);
     if (a.value.kind == Kind::kPlaceholder && value.kind == Kind::kNone) continue;
     made.push_back({a.name, std::move(value)});
   }
   return made;
 }
 
+}  // namespace
+
+Named WithoutPlaceholders(const Named& values, const FunctionBody* around) {
+  return Filled(values, around);
+}
+
+size_t FunctionBody::Place(std::string_view attribute) const {
+  if (by_name.size() != attributes.size()) {
+    for (size_t i = 0; i < attributes.size(); ++i)
+      if (attributes[i].name == attribute) return i;
+    return attributes.size();
+  }
+  const auto at = std::lower_bound(
+      by_name.begin(), by_name.end(), attribute,
+      [&](uint32_t i, std::string_view name) { return attributes[i].name < name; });
+  return at != by_name.end() && attributes[*at].name == attribute ? *at : attributes.size();
+}
+
 Named FunctionBody::AttributesOf(const FunctionNode& node) const {
-  return WithoutPlaceholders(node.attributes, attributes);
+  return Filled(node.attributes, this);
 }
 
 struct FunctionLibrary::Impl {
@@ -258,11 +307,11 @@ struct FunctionLibrary::Impl {
   // The attributes of a call that the function uses, completed by defaults.
   Status Complete(const Entry& entry, const Named& given, Named* attributes) const {
     const FunctionDefinition& d = entry.definition;
+    const ByName<FunctionAttribute> declarations(d.attributes);
+    const ByName<NamedFunctionValue> values(given);
     for (const std::string& name : entry.mentioned) {
-      const FunctionAttribute* declared = nullptr;
-      for (const FunctionAttribute& a : d.attributes)
-        if (a.name == name) declared = &a;
-      const FunctionValue* value = FindIn(given, name);
+      const FunctionAttribute* declared = declarations.Find(name);
+      const FunctionValue* value = FindIn(values, name);
       if (value != nullptr && value->kind == Kind::kNone) value = nullptr;
       if (value != nullptr && declared != nullptr && !HasType(*value, declared->type))
         return InvalidArgument("function '", d.name, "': attribute '", name, "' is ",
@@ -300,9 +349,10 @@ struct FunctionLibrary::Impl {
   }
 
   static Status Expand(const FunctionDefinition& d, const std::vector<FunctionArgument>& signature,
-                       const Named& attributes, std::vector<FunctionPort>* ports,
+                       const Named& given, std::vector<FunctionPort>* ports,
                        std::vector<size_t>* sizes) {
-    // A bound, so that a number in a file cannot claim more memory than any call needs.
+    const ByName<NamedFunctionValue> attributes(given);
+    // A number in a file must not take more room than any call has values.
     constexpr int64_t kMostPorts = 1 << 16;
     for (const FunctionArgument& a : signature) {
       const auto wrong = [&](const std::string& attribute, const char* what) {
@@ -374,6 +424,7 @@ struct FunctionLibrary::Impl {
     Instance& instance = *instances.emplace_back(std::make_unique<Instance>());
     instance.body.definition = &entry->definition;
     instance.body.attributes = std::move(attributes);
+    SortNames(&instance.body);
     open.push_back(handle);
     try {
       instance.status = Fill(*entry, &instance.body);
@@ -386,6 +437,14 @@ struct FunctionLibrary::Impl {
     instance.done = true;
     if (!instance.status.ok()) return instance.status;
     return handle;
+  }
+
+  static void SortNames(FunctionBody* body) {
+    const Named& all = body->attributes;
+    body->by_name.resize(all.size());
+    std::iota(body->by_name.begin(), body->by_name.end(), 0u);
+    std::sort(body->by_name.begin(), body->by_name.end(),
+              [&](uint32_t a, uint32_t b) { return all[a].name < all[b].name; });
   }
 
   Status Fill(const Entry& entry, FunctionBody* body) {

@@ -7,13 +7,10 @@
 
 namespace heddle {
 
-// The value with each placeholder replaced by its value in `attributes`, also in the functions that
-// it names; kNone if the value is a placeholder without one.
-FunctionValue WithoutPlaceholders(const FunctionValue& value,
-                                  const std::vector<NamedFunctionValue>& attributes);
-// The same for several values; those that become kNone are left out.
-std::vector<NamedFunctionValue> WithoutPlaceholders(
-    const std::vector<NamedFunctionValue>& values,
-    const std::vector<NamedFunctionValue>& attributes);
+// The values with those of the attributes of `around` in place of placeholders, also in the
+// functions that they name; placeholders that are not among them are left out. Null: there are
+// none.
+std::vector<NamedFunctionValue> WithoutPlaceholders(const std::vector<NamedFunctionValue>& values,
+                                                    const FunctionBody* around);
 
 }  // namespace heddle

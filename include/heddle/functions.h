@@ -99,6 +99,10 @@ struct FunctionBody {
   std::vector<FunctionPort> arguments = {}, results = {};
   // The number of ports of each argument and result of the signature.
   std::vector<size_t> argument_sizes = {}, result_sizes = {};
+  // Indices of `attributes`, sorted by name. Empty: they are searched one by one.
+  std::vector<uint32_t> by_name = {};
+  // Where the attribute is in `attributes`; their number: nowhere.
+  size_t Place(std::string_view attribute) const;
   // The node's attributes, without placeholders.
   std::vector<NamedFunctionValue> AttributesOf(const FunctionNode& node) const;
 };

@@ -14,19 +14,15 @@ namespace heddle::tensorflow {
 const Attribute* AttributeIn(const Instance& instance, const Node& node, std::string_view name) {
   const Attribute* a = node.Find(name);
   if (a == nullptr || a->kind != Attribute::kPlaceholder) return a;
-  if (instance.attributes != nullptr)
-    for (const Attribute& given : *instance.attributes)
-      if (given.name == a->s) return &given;
-  return nullptr;
+  if (instance.attributes == nullptr || instance.body == nullptr) return nullptr;
+  const size_t at = instance.body->Place(a->s);  // of the same attributes
+  return at < instance.attributes->size() ? &(*instance.attributes)[at] : nullptr;
 }
 
 Result<FunctionLibrary::Handle> Lowering::InstanceFor(NodeLowering& n,
                                                       const FunctionName& function) {
-  static const std::vector<NamedFunctionValue> kNone;
-  const FunctionBody* around = n.instance().body;
-  return library_.Instantiate(function.name,
-                              WithoutPlaceholders(ValuesOf(function.attributes),
-                                                  around == nullptr ? kNone : around->attributes));
+  return library_.Instantiate(
+      function.name, WithoutPlaceholders(ValuesOf(function.attributes), n.instance().body));
 }
 
 NodeGraph Lowering::GraphOf(const FunctionBody& instance) {

@@ -87,6 +87,35 @@ TEST(FunctionLibrary, InstancesHaveTypesAndDefaults) {
             "f(x: T, more: N*T) -> (y: T, rest: *Ts) {T: type, N: int = 2, Ts: list(type)}");
 }
 
+// Each attribute is found without a look at all others: in squares of their number this takes
+// minutes.
+TEST(FunctionLibrary, MayHaveManyAttributes) {
+  constexpr int kMany = 20'000, kCalls = 20;
+  FunctionDefinition f;
+  f.name = "f";
+  std::vector<NamedFunctionValue> given;
+  for (int k = 0; k < kMany; ++k) {
+    const std::string name = "a" + std::to_string(k);
+    f.arguments.push_back({.name = "x" + std::to_string(k), .type_attribute = name});
+    f.attributes.push_back({name, "type", {}, false});
+    f.nodes.push_back(
+        {"n" + std::to_string(k), "Identity", {f.arguments.back().name}, {}, {{"T", Of(name)}}});
+    given.push_back({name, Type(k % 7 + 1)});
+  }
+  FunctionLibrary library;
+  ASSERT_TRUE(library.Add(std::move(f)).ok());
+  for (int call = 0; call < kCalls; ++call) {
+    given.back().value = Type(call + 1);
+    const auto handle = library.Instantiate("f", given);
+    ASSERT_TRUE(handle.ok()) << handle.status().ToString();
+    const FunctionBody& body = library.Body(*handle);
+    for (const FunctionNode& node : body.definition->nodes)
+      ASSERT_EQ(body.AttributesOf(node).size(), 1u);
+    EXPECT_EQ(body.AttributesOf(body.definition->nodes.back())[0].value.i, call + 1);
+    EXPECT_EQ(body.arguments[8].type, 2);
+  }
+}
+
 TEST(FunctionLibrary, CallsOfEqualAttributesShareAnInstance) {
   FunctionLibrary library;
   ASSERT_TRUE(library.Add(Example()).ok());
