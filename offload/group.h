@@ -24,6 +24,9 @@ struct Group {
   std::shared_ptr<const ir::Program> program;
   std::vector<std::pair<ir::VarId, Tensor>> parameters;  // variables of `program`, contiguous
   std::string refused;                                   // why it stays; empty: it may go
+  // As it was before passes rewrote it, for inputs that are not as it declares them, and for
+  // heddle's own program where it stays. Null: no pass did.
+  std::shared_ptr<const Group> plain;
 };
 
 }  // namespace heddle::offload

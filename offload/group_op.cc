@@ -129,6 +129,15 @@ double Recorder::best_ms() const {
   return best_ms_;
 }
 
+namespace {
+
+std::shared_ptr<HostGroup> HostOf(const Group& group, int level) {
+  return std::make_shared<HostGroup>(group, HostGroup::Inputs::kAny, ExecutorOptions{.threads = 1},
+                                     CompileOptions{.opt_level = level});
+}
+
+}  // namespace
+
 struct GroupOp::State : KernelState {
   std::optional<Metas> outs;
 };
@@ -138,9 +147,8 @@ GroupOp::GroupOp(std::shared_ptr<const Group> group, std::shared_ptr<Module> mod
     : OpDef(kName),
       group_(std::move(group)),
       module_(std::move(module)),
-      host_(std::make_shared<HostGroup>(*group_, HostGroup::Inputs::kAny,
-                                        ExecutorOptions{.threads = 1},
-                                        CompileOptions{.opt_level = options.host_level})),
+      host_(HostOf(*group_, options.host_level)),
+      plain_(group_->plain != nullptr ? HostOf(*group_->plain, options.host_level) : host_),
       options_(std::move(options)) {
   Input("X", kList | kOptional).Output("Out", kList);
   Attr("symbol", group_->symbol.c_str());
@@ -153,7 +161,7 @@ const GroupOp& GroupOp::Of(const OpContext& ctx) { return static_cast<const Grou
 double GroupOp::CostNs(const ShapeContext& ctx) { return Of(ctx).options_.cost_ns; }
 
 Status GroupOp::Infer(ShapeContext& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto metas, ShapesOf(Of(ctx).group(), InputsOf(ctx)));
+  HEDDLE_ASSIGN_OR_RETURN(const auto metas, ShapesOf(Of(ctx).declared(), InputsOf(ctx)));
   if (!metas) return ctx.Defer();
   for (size_t k = 0; k < metas->size(); ++k) {
     ctx.SetOutAt(k, (*metas)[k].shape, (*metas)[k].dtype);
@@ -164,16 +172,16 @@ Status GroupOp::Infer(ShapeContext& ctx) {
 
 Result<std::unique_ptr<KernelState>> GroupOp::PrepareCall(PrepareContext& ctx) {
   auto state = std::make_unique<State>();
-  HEDDLE_ASSIGN_OR_RETURN(state->outs, ShapesOf(Of(ctx).group(), InputsOf(ctx)));
+  HEDDLE_ASSIGN_OR_RETURN(state->outs, ShapesOf(Of(ctx).declared(), InputsOf(ctx)));
   state->facts().implementation = Of(ctx).options_.told;
   return std::unique_ptr<KernelState>(std::move(state));
 }
 
-Status GroupOp::ComputeOnHost(KernelContext& ctx) const {
+Status GroupOp::ComputeOnHost(KernelContext& ctx, HostGroup& host) const {
   std::vector<Value> inputs;
   for (const Value* input : InputsOf(ctx)) inputs.push_back(*input);
   HEDDLE_ASSIGN_OR_RETURN(const std::vector<Value> values,
-                          host_->Run(inputs, [&] { return ctx.Interrupted(); }));
+                          host.Run(inputs, [&] { return ctx.Interrupted(); }));
   for (size_t k = 0; k < values.size(); ++k) {
     if (!values[k].is_tensor() || !values[k].tensor().initialized())
       return Internal("output ", k, " of group ", group_->symbol, " holds no tensor");
@@ -185,7 +193,7 @@ Status GroupOp::ComputeOnHost(KernelContext& ctx) const {
 Status GroupOp::Compute(KernelContext& ctx) {
   const GroupOp& op = Of(ctx);
   std::vector<Tensor> inputs;
-  bool for_engine = op.module_ != nullptr;
+  bool declared = true;  // what engines take, and what passes have gone by
   for (int i = 0; i < ctx.InCount("X"); ++i) {
     const Value* value = ctx.InVar("X", i);
     const ir::Program& group = *op.group().program;
@@ -193,11 +201,12 @@ Status GroupOp::Compute(KernelContext& ctx) {
     if (value == nullptr || !value->is_tensor() || !value->tensor().initialized())
       return InvalidArgument("input '", var.name, "' of ", op.group().symbol, " holds no tensor");
     // Engines know nothing of sequences, nor whether an open dimension may be 0.
-    for_engine = for_engine && !value->tensor().has_lod() && IsAsDeclared(var, value->tensor()) &&
-                 (value->tensor().numel() > 0 || var.shape.is_static());
+    declared = declared && !value->tensor().has_lod() && IsAsDeclared(var, value->tensor()) &&
+               (value->tensor().numel() > 0 || var.shape.is_static());
     inputs.push_back(value->tensor());
   }
-  if (!for_engine) return op.ComputeOnHost(ctx);
+  if (!declared) return op.ComputeOnHost(ctx, *op.plain_);
+  if (op.module_ == nullptr) return op.ComputeOnHost(ctx, *op.host_);
   if (op.options_.recorder == nullptr) return op.ComputeOnEngine(ctx, std::move(inputs));
   const auto begin = std::chrono::steady_clock::now();
   HEDDLE_RETURN_IF_ERROR(op.ComputeOnEngine(ctx, inputs));

@@ -54,16 +54,19 @@ class GroupOp : public OpDef {
  private:
   struct State;
   static const GroupOp& Of(const OpContext& ctx);
+  // Whose rules tell shapes, for inputs that passes did not go by, too.
+  const Group& declared() const { return group_->plain != nullptr ? *group_->plain : *group_; }
   static Status Infer(ShapeContext& ctx);
   static Result<std::unique_ptr<KernelState>> PrepareCall(PrepareContext& ctx);
   static Status Compute(KernelContext& ctx);
   static double CostNs(const ShapeContext& ctx);
-  Status ComputeOnHost(KernelContext& ctx) const;
+  Status ComputeOnHost(KernelContext& ctx, HostGroup& host) const;
   Status ComputeOnEngine(KernelContext& ctx, std::vector<Tensor> inputs) const;
 
   const std::shared_ptr<const Group> group_;
   const std::shared_ptr<Module> module_;
-  const std::shared_ptr<HostGroup> host_;
+  // As passes left it; as it was before them.
+  const std::shared_ptr<HostGroup> host_, plain_;
   const Options options_;
 };
 

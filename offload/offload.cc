@@ -8,6 +8,7 @@
 #include "heddle/engine.h"
 #include "offload/engine_library.h"
 #include "offload/group_description.h"
+#include "offload/group_passes.h"
 #include "offload/measure.h"
 #include "offload/module_cache.h"
 #include "offload/split.h"
@@ -54,6 +55,10 @@ std::string OffloadReport::ToString() const {
   }
   text << taken << " of " << groups.size() << " groups are taken, with " << covered << " of "
        << operators << " operators\n";
+  for (const PassReport::Run& run : passes.runs)
+    if (run.changed)
+      text << "pass " << run.name << " made " << run.ops_after << " operators of " << run.ops_before
+           << "\n";
   if (!decision.empty()) text << decision << "\n";
   if (!cache_warning.empty())
     text << "the cache is not used as it should be: " << cache_warning << "\n";
@@ -182,6 +187,9 @@ Result<OffloadedModel> Offload(const Model& model, const std::vector<Offloader>&
   report.operators = split->operators();
   for (const auto& group : split->groups())
     report.groups.push_back(offload::ReportOf(*group, offloaders[group->offloader]));
+  Model with = model;  // parameters that passes make lie in a scope of their own
+  HEDDLE_ASSIGN_OR_RETURN(report.passes,
+                          offload::RunPasses(model, offloaders, options, split.get(), &with.scope));
   std::vector<offload::Candidate> taken, emulated;
   for (size_t e = 0; e < offloaders.size(); ++e) {
     auto& to = offloaders[e].engine ? taken : emulated;
@@ -190,7 +198,7 @@ Result<OffloadedModel> Offload(const Model& model, const std::vector<Offloader>&
   }
   if (options.policy == OffloadOptions::Policy::kMeasured && !taken.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(taken,
-                            offload::TakeFaster(model, *split, options, std::move(taken), &report));
+                            offload::TakeFaster(with, *split, options, std::move(taken), &report));
   }
   std::move(emulated.begin(), emulated.end(), std::back_inserter(taken));
   if (taken.empty()) return result;
@@ -204,6 +212,7 @@ Result<OffloadedModel> Offload(const Model& model, const std::vector<Offloader>&
                                   .host_level = options.compile.opt_level}));
   }
   HEDDLE_ASSIGN_OR_RETURN(result.model.program, split->Join(ops));
+  result.model.scope = with.scope;
   return result;
 }
 

@@ -284,7 +284,87 @@ std::vector<ir::Op> Split::Ordered(
   return ordered;
 }
 
+void Split::SetHost(std::shared_ptr<const ir::Program> program, uint64_t form,
+                    std::vector<std::shared_ptr<const GroupOp>> calls) {
+  host_ = std::move(program);
+  host_form_ = form;
+  calls_ = std::move(calls);
+}
+
+namespace {
+
+// Puts the operators of a group in the place of its call. What they write and the call does not
+// give gets variables of its own: passes may have moved readers of an earlier value behind it.
+void Expand(const ir::Op& call, const Group& group, const std::vector<ir::Op>& ops,
+            ir::Program* program, std::vector<ir::Op>* to) {
+  std::unordered_map<VarId, VarId> now, outputs;
+  for (size_t k = 0; k < group.inputs.size(); ++k) now[group.inputs[k]] = call.inputs[0][k];
+  for (size_t k = 0; k < group.outputs.size(); ++k)
+    if (call.outputs[0][k] != kNoVar) outputs[group.outputs[k]] = call.outputs[0][k];
+  std::unordered_set<VarId> own;  // have a variable of their own
+  for (const size_t at : group.positions) {
+    ir::Op op = ops[at];
+    for (auto& slot : op.inputs)
+      for (VarId& v : slot)
+        if (const auto is = now.find(v); is != now.end()) v = is->second;
+    for (auto& slot : op.outputs)
+      for (VarId& v : slot) {
+        if (v == kNoVar) continue;
+        const VarId was = v;
+        if (const auto out = outputs.find(was); out != outputs.end()) {
+          v = out->second;
+        } else if (own.contains(was)) {
+          v = now.at(was);
+        } else if (!program->vars[was].persistable) {
+          ir::Var var = program->vars[was];
+          var.name = program->FreshName(var.name);
+          v = program->AddVar(std::move(var));
+          own.insert(was);
+        }
+        now[was] = v;
+      }
+    to->push_back(std::move(op));
+  }
+}
+
+}  // namespace
+
+// As Join, of what passes made. A group that stays is there as its operators were.
+Program Split::JoinHost(const std::vector<std::shared_ptr<const GroupOp>>& ops) const {
+  auto program = std::make_shared<ir::Program>(*host_);
+  program->hash = Mix(program->hash, host_form_);
+  for (const auto& op : ops)
+    program->hash =
+        Mix(Mix(program->hash, reinterpret_cast<uintptr_t>(op.get())), op->group().positions[0]);
+  for (ir::Block& block : program->blocks) {
+    std::vector<ir::Op> before = std::exchange(block.ops, {});
+    std::vector<ir::Op> after;
+    for (ir::Op& op : before) {
+      const auto call = std::find_if(calls_.begin(), calls_.end(),
+                                     [&](const auto& c) { return c.get() == op.def; });
+      if (call == calls_.end()) {
+        after.push_back(std::move(op));
+        continue;
+      }
+      const Group& group = (*call)->group();
+      const auto taken = std::find_if(
+          ops.begin(), ops.end(), [&](const auto& o) { return o->group().symbol == group.symbol; });
+      if (taken == ops.end()) {
+        const auto& own = program_->blocks[static_cast<size_t>(group.block)].ops;
+        Expand(op, group, own, program.get(), &after);
+        continue;
+      }
+      op.def = taken->get();
+      after.push_back(std::move(op));
+    }
+    block.ops = std::move(after);
+  }
+  program->source = std::make_shared<SourceWithGroups>(program_->source, ops);
+  return Program(std::move(program));
+}
+
 Result<Program> Split::Join(const std::vector<std::shared_ptr<const GroupOp>>& ops) const {
+  if (host_ != nullptr) return JoinHost(ops);
   auto program = std::make_shared<ir::Program>(*program_);
   for (const auto& op : ops)
     program->hash =

@@ -24,6 +24,12 @@ class Split {
                                              const std::vector<partition::Target>& targets);
 
   const std::vector<std::shared_ptr<Group>>& groups() const { return groups_; }
+  // Puts a rewritten group in the place of one with the same interface.
+  void Replace(size_t index, std::shared_ptr<Group> group) { groups_[index] = std::move(group); }
+  // Takes `program`, which passes made of that of Join(calls), for what stays: each of `calls`
+  // once. `form`: equal ones for equal programs.
+  void SetHost(std::shared_ptr<const ir::Program> program, uint64_t form,
+               std::vector<std::shared_ptr<const GroupOp>> calls);
   int operators() const { return operators_; }
   // The program with the group of each definition as one operator of that definition. Keeps the
   // definitions alive.
@@ -36,6 +42,7 @@ class Split {
   std::string WhyWhole(int block) const;
   void AddGroup(const partition::PlacedGroup& placed, int block, const Scope& scope);
   void Cut(const partition::PlacedGroup& placed, const Scope& scope, Group* group) const;
+  Program JoinHost(const std::vector<std::shared_ptr<const GroupOp>>& ops) const;
   std::vector<ir::Op> Ordered(int block, std::vector<ir::Op> ops,
                               const std::vector<std::shared_ptr<const GroupOp>>& groups) const;
 
@@ -47,6 +54,10 @@ class Split {
   std::vector<std::vector<int>> positions_;  // of each operator of the file in its block; -1: none
   std::vector<std::shared_ptr<Group>> groups_;
   int operators_ = 0;
+  // What passes made of the host's program. Null: nothing.
+  std::shared_ptr<const ir::Program> host_;
+  uint64_t host_form_ = 0;
+  std::vector<std::shared_ptr<const GroupOp>> calls_;  // in it
 };
 
 }  // namespace heddle::offload

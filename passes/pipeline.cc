@@ -63,6 +63,8 @@ Pipeline HeddlePipeline() {
       "dead_ops",
       "fuse_batch_norm",  // a clean-up may leave one reader where there were two equal ones
   };
+  // On the programs of a partition.
+  order[static_cast<int>(PassGrouping::kPostPartitioning)] = {"clean_groups"};
   return order;
 }
 

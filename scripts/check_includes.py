@@ -27,7 +27,7 @@ ALLOWED = {
     "partition": {"core", "include", "formats/json.h",
                   "formats/paddle/format.h", "formats/wire_fields.h"},
     "offload": {"core", "include", "partition", "formats/program_source.h",
-                "formats/wire_fields.h"},
+                "formats/wire_fields.h", "passes/partitions/partitions.h"},
     "engines": {"include"},
     "tools": {"include", "partition/partition.h", "partition/parts.h", "partition/target.h",
               "core/thread_annotations.h"},

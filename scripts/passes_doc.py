@@ -40,6 +40,17 @@ The order is for speed alone: within its grouping each pass leaves results as th
 stands. `tests/passes/order_test.cc` runs the passes of each grouping in random orders, on random
 programs.
 
+**Partitions.** A pass of POST_PARTITIONING may take all programs of a partition at once
+(`CustomPass::run_partitions`, `include/heddle/passes/partitions.h`): each group of a target, by the
+target's name, and what stays as that of `host`, where a group is one operator `offload_group`. It
+is told the functions of the file, the devices and targets, the options of compilation and executor,
+and costs: of operators on the host, and of a group on its target, or why the target does not take
+it any more. `Offload` ([engines.md](engines.md)) runs such passes before an engine sees any group;
+`Executor::Compile` runs them with the whole program as that of `host`. A pass rewrites operators
+and leaves the interface as it is: a group's feeds and fetches, the host's fetches and its calls of
+groups. An error names the pass, the program, and what is wrong; then nothing has changed. A group
+that stays with heddle in the end is computed as it was before all passes.
+
 **Variables.** A program may write a variable several times. Passes reason about (variable,
 version), in sub-blocks as in the first block, and leave alone what they cannot prove.
 

@@ -146,8 +146,9 @@ struct OffloadOptions {
   // For kMeasured: with what, and in which way, the program will run.
   std::vector<Feed> feeds = {};
   ExecutorOptions executor = {};
-  // For kAlways, too, `fetches` are what is fetched, and `opt_level` is that of groups without an
-  // engine.
+  // For kAlways, too, `fetches` are what is fetched, `opt_level` is that of groups without an
+  // engine, and `passes` of POST_PARTITIONING that take partitions run on groups and on what stays,
+  // before engines see any group. An error of theirs ends Offload.
   CompileOptions compile = {};
   // Groups that equal what is in the cache are not compiled again; engines are then given names by
   // position instead of the program's. Null: each group is compiled.
@@ -172,13 +173,17 @@ struct OffloadReport {
   double alone_ms = 0, offloaded_ms = 0;  // the whole, measured; 0: not
   std::string decision;                   // by the whole; empty: nothing was measured
   std::string cache_warning;              // why the cache's folder is not used; empty: it is
+  // Of POST_PARTITIONING, on groups and what stays (heddle/passes/partitions.h).
+  PassReport passes;
 
   // A line for each group.
   std::string ToString() const;
 };
 
 struct OffloadedModel {
-  Model model;  // its scope is that of the model that was given
+  // Its scope is that of the model that was given, or a child of that with parameters that passes
+  // made.
+  Model model;
   OffloadReport report;
 };
 

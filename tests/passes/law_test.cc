@@ -159,7 +159,10 @@ TEST(Law, NoPassChangesTheResultsOfRandomPrograms) {
     if (HasFatalFailure()) return;
   }
   // What never finds anything to do has not been tested.
-  for (const PassInfo& pass : Passes()) EXPECT_GT(changed[pass.name], 0) << pass.name;
+  for (const PassInfo& pass : Passes()) {
+    if (pass.groupings[0] == PassGrouping::kPostPartitioning) continue;  // offload/passes_test.cc
+    EXPECT_GT(changed[pass.name], 0) << pass.name;
+  }
 }
 
 // The program as passes make it, that look only where there is what they seek, or everywhere.
