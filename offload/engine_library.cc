@@ -151,6 +151,9 @@ EngineLibrary::~EngineLibrary() {
   });
 }
 
+bool EngineLibrary::one_run() const {
+  return !reentrant() && (table_->flags & HEDDLE_ENGINE_ONE_RUN) != 0;
+}
 bool EngineLibrary::reentrant() const { return (table_->flags & HEDDLE_ENGINE_REENTRANT) != 0; }
 bool EngineLibrary::wants_onnx() const { return (table_->flags & HEDDLE_ENGINE_WANTS_ONNX) != 0; }
 
@@ -355,6 +358,26 @@ Status Module::Hangs() const {
                        library_->limit().count(), " ms; it is not called again for this group"));
 }
 
+Status Module::TakeTurn(const std::function<Status()>& stopped) {
+  EngineLibrary& library = *library_;
+  std::unique_lock lock(library.turn_mutex_);
+  while (library.turn_taken_) {
+    library.turn_over_.wait_for(lock, kLook);
+    // The other call was told to stop when its own limit was over, and has had as long to do so.
+    const auto since = std::chrono::steady_clock::now() - library.turn_since_;
+    if (library.turn_taken_ && abandons() && since >= 2 * library.limit())
+      return Status(StatusCode::kDeadlineExceeded,
+                    StrCat("engine ", library.name_,
+                           " is still busy with another group, which has "
+                           "not answered within ",
+                           library.limit().count(), " ms"));
+    HEDDLE_RETURN_IF_ERROR(stopped());
+  }
+  library.turn_taken_ = true;
+  library.turn_since_ = std::chrono::steady_clock::now();
+  return Status::Ok();
+}
+
 Status Module::Enter(const std::function<Status()>& stopped) {
   std::unique_lock lock(mutex_);
   if (hangs_) return Hangs();
@@ -362,14 +385,24 @@ Status Module::Enter(const std::function<Status()>& stopped) {
   while (busy_) {
     left_.wait_for(lock, kLook);
     // A call that its run has left may go on: its time counts for those who wait for it.
-    if (busy_ && abandons() && std::chrono::steady_clock::now() - since_ >= library_->limit())
+    if (busy_ && !waits_ && abandons() &&
+        std::chrono::steady_clock::now() - since_ >= library_->limit())
       hangs_ = true;
     if (hangs_) return Hangs();
     HEDDLE_RETURN_IF_ERROR(stopped());
   }
   busy_ = true;
   since_ = std::chrono::steady_clock::now();
-  return Status::Ok();
+  if (!library_->one_run()) return Status::Ok();
+  waits_ = true;
+  lock.unlock();
+  const Status turn = TakeTurn(stopped);
+  lock.lock();
+  waits_ = false;
+  since_ = std::chrono::steady_clock::now();
+  busy_ = turn.ok();
+  if (!turn.ok()) left_.notify_one();
+  return turn;
 }
 
 bool Module::hangs() const {
@@ -378,6 +411,11 @@ bool Module::hangs() const {
 }
 
 void Module::Leave() {
+  if (library_->one_run()) {
+    std::lock_guard lock(library_->turn_mutex_);
+    library_->turn_taken_ = false;
+    library_->turn_over_.notify_all();
+  }
   {
     std::lock_guard lock(mutex_);
     busy_ = false;

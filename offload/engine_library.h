@@ -43,6 +43,8 @@ class EngineLibrary : public std::enable_shared_from_this<EngineLibrary> {
   bool wants_onnx() const;
   // What the engine is told of a group: as ONNX, too, where it wants that.
   std::shared_ptr<GroupDescription> Describe(const Group& group) const;
+  // Runs of all its modules take turns.
+  bool one_run() const;
   // The text of the engine's target file; empty: it has none.
   Result<std::string> TargetText();
   // Whether the engine is to be asked for operators.
@@ -79,6 +81,12 @@ class EngineLibrary : public std::enable_shared_from_this<EngineLibrary> {
   std::mutex mutex_;  // one call at a time, but for runs
   void* engine_ = nullptr;
   bool open_ = false;
+
+  // Of one_run(): whose run has the turn, and since when.
+  std::mutex turn_mutex_;
+  std::condition_variable turn_over_;
+  bool turn_taken_ = false;
+  std::chrono::steady_clock::time_point turn_since_{};
 };
 
 // One run's outputs, as the engine asks for their memory. Called on one thread at a time.
@@ -115,6 +123,8 @@ class Module : public std::enable_shared_from_this<Module> {
   friend class EngineLibrary;
   struct Call;
   Status Enter(const std::function<Status()>& stopped);
+  // Waits for the engine's other modules, which is no time of this one's call.
+  Status TakeTurn(const std::function<Status()>& stopped);
   void Leave();
   static Status CallEngine(const Module& module, Call& call);
   Status RunWithLimit(std::shared_ptr<Call> call, const std::function<Status()>& stopped);
@@ -126,6 +136,7 @@ class Module : public std::enable_shared_from_this<Module> {
   mutable std::mutex mutex_;
   std::condition_variable left_;
   bool busy_ = false, hangs_ = false;
+  bool waits_ = false;                             // what makes it busy waits for its turn
   std::chrono::steady_clock::time_point since_{};  // of the call that makes it busy
 };
 

@@ -101,7 +101,7 @@ class Channel {
   const int fd_;
 };
 
-// What the host asks, and the one answer to each.
-enum Kind : int64_t { kOpen = 1, kTakes, kCompile, kRun, kAnswer };
+// What the host asks, and the one answer to each but kFree, which has none.
+enum Kind : int64_t { kOpen = 1, kTakes, kCompile, kRun, kAnswer, kFree, kClose };
 
 }  // namespace heddle_process

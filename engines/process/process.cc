@@ -12,14 +12,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "engines/process/channel.h"
@@ -34,6 +37,7 @@ namespace heddle_process {
 namespace {
 
 constexpr int kWorkerFd = 3, kLookMs = 5;
+constexpr int kCloseMs = 2000;  // that an engine may take to close
 
 struct Outcome {
   int status = HEDDLE_ENGINE_FAILED;
@@ -48,19 +52,29 @@ int Say(const Outcome& outcome, char* message, size_t room) {
   return outcome.status;
 }
 
+// The current folder may be another one when a worker is started again.
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error);
+  return error ? path : whole.string();
+}
+
 std::string WorkerPath() {
   Dl_info info = {};
   if (dladdr(reinterpret_cast<void*>(&heddle_engine_get), &info) == 0) return "";
   const std::string mine = info.dli_fname;
-  return mine.substr(0, mine.rfind('/') + 1) + "heddle_engine_worker";
+  return Absolute(mine.substr(0, mine.rfind('/') + 1) + "heddle_engine_worker");
 }
 
 class Process {
  public:
   ~Process() { End(/*kill=*/false); }
 
-  // What kOpen is asked with.
-  void set_settings(std::string text) { settings_ = std::move(text); }
+  // What kOpen is asked with. To be called in the folder that the engine was named in.
+  void set_settings(std::string text) {
+    settings_ = std::move(text);
+    worker_ = WorkerPath();
+  }
 
   // Asks the worker, which is started first where there is none. `stopped`: asked while it works;
   // the worker is ended when it says so.
@@ -71,12 +85,39 @@ class Process {
     return AskWorker(kind, text, memories, stopped);
   }
 
-  // Compiles, and remembers it for workers to come.
-  Outcome Compile(std::string text, Memory parameters) {
+  // Compiles `count` groups, whose modules have numbers from `first` on, and remembers them for
+  // workers to come.
+  Outcome Compile(int64_t first, size_t count, std::string text, Memory parameters) {
     Outcome outcome = Ask(kCompile, text, {&parameters});
     if (outcome.status == HEDDLE_ENGINE_OK)
-      compiled_.push_back({std::move(text), std::move(parameters)});
+      compiled_.push_back(
+          {first, std::move(text), std::move(parameters), std::vector<bool>(count, false)});
     return outcome;
+  }
+
+  // Forgets modules. The worker is told, and not waited for.
+  void Free(const std::vector<int64_t>& numbers) {
+    if (numbers.empty()) return;
+    for (const int64_t number : numbers) {
+      for (Compiled& batch : compiled_) {
+        const int64_t k = number - batch.first;
+        if (k >= 0 && k < static_cast<int64_t>(batch.freed.size()))
+          batch.freed[static_cast<size_t>(k)] = true;
+      }
+    }
+    std::erase_if(compiled_, [](const Compiled& batch) {
+      return std::find(batch.freed.begin(), batch.freed.end(), false) == batch.freed.end();
+    });
+    if (channel_ != nullptr) TellFreed(numbers);
+  }
+
+  // Lets the engine close, if it does so soon; its process ends in any case.
+  void Close() {
+    if (channel_ == nullptr) return;
+    const auto begin = std::chrono::steady_clock::now();
+    AskWorker(kClose, "", {}, [&] {
+      return std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(kCloseMs);
+    });
   }
 
   // The first answer to kOpen.
@@ -88,28 +129,32 @@ class Process {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
       return Fail("there is no socket for the engine's process");
     channel_ = std::make_unique<Channel>(ends[0]);
-    const std::string worker = WorkerPath();
-    char* const arguments[] = {const_cast<char*>(worker.c_str()), nullptr};
+    char* const arguments[] = {worker_.data(), nullptr};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], kWorkerFd);
-    const int failed = posix_spawn(&pid_, worker.c_str(), &actions, nullptr, arguments, environ);
+    const int failed = posix_spawn(&pid_, worker_.c_str(), &actions, nullptr, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     ended_.reset();
     if (failed != 0) {
       pid_ = -1;
       channel_ = nullptr;
-      return Fail(worker + " cannot be started: " + std::strerror(failed));
+      return Fail(worker_ + " cannot be started: " + std::strerror(failed));
     }
     Outcome open = AskWorker(kOpen, settings_, {}, {});
     if (open.status != HEDDLE_ENGINE_OK) End(/*kill=*/true);
-    for (const auto& [text, parameters] : compiled_) {
+    for (const Compiled& batch : compiled_) {
       if (open.status != HEDDLE_ENGINE_OK) break;
-      Outcome again = AskWorker(kCompile, text, {&parameters}, {});
-      if (again.status == HEDDLE_ENGINE_OK) continue;
-      End(/*kill=*/true);  // its numbers of modules are not those that the host has
-      return again;
+      Outcome again = AskWorker(kCompile, batch.text, {&batch.parameters}, {});
+      if (again.status != HEDDLE_ENGINE_OK) {
+        End(/*kill=*/true);  // it lacks modules that the host has
+        return again;
+      }
+      std::vector<int64_t> freed;
+      for (size_t k = 0; k < batch.freed.size(); ++k)
+        if (batch.freed[k]) freed.push_back(batch.first + static_cast<int64_t>(k));
+      if (!freed.empty()) TellFreed(freed);
     }
     return open;
   }
@@ -137,6 +182,14 @@ class Process {
     outcome.text = reader.Text();
     outcome.memories = std::move(answer.memories);
     return reader.good() ? std::move(outcome) : Ended();
+  }
+
+  // An error shows when the worker is asked the next time.
+  void TellFreed(const std::vector<int64_t>& numbers) {
+    Writer text;
+    text.Number(static_cast<int64_t>(numbers.size()));
+    for (const int64_t number : numbers) text.Number(number);
+    (void)channel_->Send(kFree, text.Take());
   }
 
   static Outcome Fail(std::string why) {
@@ -176,23 +229,39 @@ class Process {
     pid_ = -1;
   }
 
-  std::string settings_;
+  std::string settings_, worker_;
   std::unique_ptr<Channel> channel_;
   pid_t pid_ = -1;
   std::optional<int> ended_;  // how the last worker ended, where that is known
   struct Compiled {
+    int64_t first;  // number of its modules
     std::string text;
     Memory parameters;
+    std::vector<bool> freed;
   };
   std::vector<Compiled> compiled_;
 };
 
 struct ProcessEngine {
+  // Modules that are freed while a call is under way, which may take any time.
+  std::mutex freed_mutex;
+  std::vector<int64_t> freed;
+
   std::mutex mutex;
   Process process;
   std::string target;
   bool has_target = false, has_takes = false;
   int64_t modules = 0;
+
+  // With `mutex`.
+  void FreeThose() {
+    std::vector<int64_t> numbers;
+    {
+      std::lock_guard lock(freed_mutex);
+      numbers.swap(freed);
+    }
+    process.Free(numbers);
+  }
 };
 struct Module {
   ProcessEngine* engine;
@@ -216,7 +285,7 @@ int Open(const heddle_engine_settings* settings, void** engine, char* message, s
                   library.c_str());
     return HEDDLE_ENGINE_FAILED;
   }
-  text.Text(library);
+  text.Text(Absolute(library));
   text.Number(settings->threads);
   text.Number(others);
   for (size_t i = 0; i < settings->num_options; ++i) {
@@ -266,26 +335,36 @@ int Takes(void* engine, const heddle_engine_group* group, char* message, size_t 
   Memory parameters;
   if (!Pack(&group, 1, &text, &parameters)) return NoMemory(message, room);
   std::lock_guard lock(e.mutex);
+  e.FreeThose();
   return Say(e.process.Ask(kTakes, text, {&parameters}), message, room);
 }
 
 int Compile(void* engine, const heddle_engine_group* const* groups,
             heddle_engine_compiled* const* compiled, size_t count, char* message, size_t room) {
   auto& e = *static_cast<ProcessEngine*>(engine);
-  std::string text;
+  std::string text, groups_text;
   Memory parameters;
-  if (!Pack(groups, count, &text, &parameters)) return NoMemory(message, room);
+  if (!Pack(groups, count, &groups_text, &parameters)) return NoMemory(message, room);
   std::lock_guard lock(e.mutex);
-  const Outcome outcome = e.process.Compile(std::move(text), std::move(parameters));
+  e.FreeThose();
+  Writer first;
+  first.Number(e.modules);
+  text = first.Take() + groups_text;
+  const Outcome outcome =
+      e.process.Compile(e.modules, count, std::move(text), std::move(parameters));
   if (outcome.status != HEDDLE_ENGINE_OK) return Say(outcome, message, room);
   Reader reader(outcome.text);
+  std::vector<int64_t> none;
   for (size_t k = 0; k < count; ++k) {
     compiled[k]->status = static_cast<int32_t>(reader.Number());
     std::snprintf(compiled[k]->message, compiled[k]->room, "%s", reader.Text().c_str());
     if (compiled[k]->status == HEDDLE_ENGINE_OK)
       compiled[k]->module = new Module{&e, e.modules + static_cast<int64_t>(k)};
+    else
+      none.push_back(e.modules + static_cast<int64_t>(k));
   }
   e.modules += static_cast<int64_t>(count);
+  e.process.Free(none);
   return HEDDLE_ENGINE_OK;
 }
 
@@ -345,6 +424,7 @@ int Run(void* module, const heddle_engine_run* run, char* message, size_t room) 
     at += Aligned(t.bytes);
   }
   std::lock_guard lock(m.engine->mutex);
+  m.engine->FreeThose();
   const Outcome outcome = m.engine->process.Ask(kRun, text.Take(), {&inputs},
                                                 [&] { return run->stopped(run->host) != 0; });
   if (outcome.status != HEDDLE_ENGINE_OK) return Say(outcome, message, room);
@@ -354,12 +434,26 @@ int Run(void* module, const heddle_engine_run* run, char* message, size_t room) 
   return HEDDLE_ENGINE_FAILED;
 }
 
-void FreeModule(void* module) { delete static_cast<Module*>(module); }
-void Close(void* engine) { delete static_cast<ProcessEngine*>(engine); }
+void FreeModule(void* module) {
+  std::unique_ptr<Module> mine(static_cast<Module*>(module));
+  ProcessEngine& e = *mine->engine;
+  {
+    std::lock_guard lock(e.freed_mutex);
+    e.freed.push_back(mine->number);
+  }
+  // Else the call that is under way is followed by one that frees, or by the end.
+  if (std::unique_lock lock(e.mutex, std::try_to_lock); lock.owns_lock()) e.FreeThose();
+}
+
+void Close(void* engine) {
+  std::unique_ptr<ProcessEngine> mine(static_cast<ProcessEngine*>(engine));
+  mine->FreeThose();
+  mine->process.Close();
+}
 
 const heddle_engine_table kTable = {sizeof(heddle_engine_table),
                                     HEDDLE_ENGINE_VERSION,
-                                    0,
+                                    HEDDLE_ENGINE_ONE_RUN,
                                     "process",
                                     Open,
                                     Target,

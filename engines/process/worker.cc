@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -57,6 +58,16 @@ void* TakeOutput(void* host, size_t index, int32_t dtype, int32_t rank, const in
 }
 
 class Worker {
+  // What the modules of one call may point to.
+  struct Kept {
+    Memory parameters;
+    std::vector<std::unique_ptr<GroupCopy>> groups;
+  };
+  struct Module {
+    void* module = nullptr;
+    std::shared_ptr<const Kept> kept;
+  };
+
  public:
   int Serve() {
     fcntl(kFd, F_SETFD, FD_CLOEXEC);  // what the engine starts does not keep it open
@@ -68,6 +79,10 @@ class Worker {
     }).detach();
     Message message;
     while (channel_.Receive(&message)) {
+      if (message.kind == kFree) {  // has no answer
+        Free(message);
+        continue;
+      }
       message_.fill('\0');
       Writer body;
       std::vector<const Memory*> memories;
@@ -113,6 +128,8 @@ class Worker {
         return ForGroups(message, &reader, body);
       case kRun:
         return Run(*message, &reader, outputs);
+      case kClose:
+        return Close();
       default:
         return Say("the worker is asked what it does not know");
     }
@@ -148,10 +165,11 @@ class Worker {
 
   int ForGroups(Message* message, Reader* reader, Writer* body) {
     if (message->memories.size() != 1) return Say("the parameters are missing");
-    auto kept = std::make_unique<Kept>();
+    auto kept = std::make_shared<Kept>();
     kept->parameters = std::move(message->memories[0]);
     const std::byte* at = kept->parameters.data();
     const std::byte* const end = at + kept->parameters.bytes();
+    const int64_t first = message->kind == kCompile ? reader->Number() : 0;
     const size_t count = reader->Count();
     std::vector<const heddle_engine_group*> groups;
     for (size_t k = 0; k < count; ++k) {
@@ -176,17 +194,44 @@ class Worker {
     for (size_t k = 0; k < count; ++k) {
       body->Number(compiled[k].status);
       body->Text(std::string(texts[k].data(), strnlen(texts[k].data(), texts[k].size())));
-      modules_.push_back(compiled[k].module);
+      if (compiled[k].status == HEDDLE_ENGINE_OK)
+        modules_[first + static_cast<int64_t>(k)] = {compiled[k].module, kept};
     }
-    kept_.push_back(std::move(kept));
     return status;
   }
 
+  // What the engine throws is nobody's run: the module is forgotten all the same.
+  void Free(const Message& message) {
+    Reader reader(message.text);
+    const size_t count = reader.Count();
+    for (size_t k = 0; k < count; ++k) {
+      const auto found = modules_.find(reader.Number());
+      if (found == modules_.end()) continue;
+      const Module gone = std::move(found->second);  // what it may point to goes behind it
+      modules_.erase(found);
+      FreeOne(gone);
+    }
+  }
+
+  void FreeOne(const Module& module) {
+    try {
+      table_->free_module(module.module);
+    } catch (...) {
+    }
+  }
+
+  int Close() {
+    for (const auto& [number, module] : modules_) FreeOne(module);
+    modules_.clear();
+    table_->close(engine_);
+    return HEDDLE_ENGINE_OK;
+  }
+
   int Run(const Message& message, Reader* reader, Outputs* outputs) {
-    const auto number = static_cast<size_t>(reader->Number());
+    const auto found = modules_.find(reader->Number());
     const auto num_outputs = static_cast<size_t>(reader->Number());
     const size_t count = reader->Count();
-    if (message.memories.size() != 1 || number >= modules_.size() || modules_[number] == nullptr)
+    if (message.memories.size() != 1 || found == modules_.end())
       return Say("there is no such group");
     const std::byte* at = message.memories[0].data();
     std::vector<std::vector<int64_t>> dims(count);
@@ -213,7 +258,7 @@ class Worker {
     run.host = outputs;
     run.output = TakeOutput;
     run.stopped = [](void*) { return 0; };  // the host ends the process
-    return table_->run(modules_[number], &run, message_.data(), message_.size());
+    return table_->run(found->second.module, &run, message_.data(), message_.size());
   }
 
   // Copies what the engine wrote to one memory.
@@ -237,16 +282,10 @@ class Worker {
     return true;
   }
 
-  struct Kept {
-    Memory parameters;
-    std::vector<std::unique_ptr<GroupCopy>> groups;
-  };
-
   Channel channel_{kFd};
   const heddle_engine_table* table_ = nullptr;
   void* engine_ = nullptr;
-  std::vector<void*> modules_;
-  std::vector<std::unique_ptr<Kept>> kept_;  // what modules may point to
+  std::map<int64_t, Module> modules_;
   std::array<char, 1024> message_ = {};
 };
 

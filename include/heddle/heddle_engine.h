@@ -13,8 +13,8 @@
  *
  * Threads: any thread may call; all functions but `run` one at a time for one engine. `run` is
  * called for one module by one thread at a time, unless the table says HEDDLE_ENGINE_REENTRANT; for
- * different modules at the same time in any case. It computes on the calling thread and on at most
- * settings->threads - 1 of its own.
+ * different modules at the same time, unless it says HEDDLE_ENGINE_ONE_RUN. It computes on the
+ * calling thread and on at most settings->threads - 1 of its own.
  *
  * Errors: functions return a status, and for all but HEDDLE_ENGINE_OK write a sentence to
  * `message`, cut to `room` bytes with the zero at its end. Nothing may be thrown; what is thrown
@@ -182,7 +182,8 @@ typedef struct heddle_engine_run {
 
 enum {
   HEDDLE_ENGINE_REENTRANT = 1,
-  HEDDLE_ENGINE_WANTS_ONNX = 2 /* groups are to be given as ONNX, too, to takes and to compile */
+  HEDDLE_ENGINE_WANTS_ONNX = 2, /* groups are to be given as ONNX, too, to takes and to compile */
+  HEDDLE_ENGINE_ONE_RUN = 4     /* runs of different modules one at a time, too */
 };
 
 typedef struct heddle_engine_table {

@@ -16,6 +16,16 @@ namespace {
 struct Faulty {
   std::string mode;
   std::string marker;  // a file: every other compile of all processes fails
+  std::string diary;   // a file that is told what is freed and closed; empty: none
+  int calls = 0;
+
+  void Note(const char* text) const {
+    if (diary.empty()) return;
+    if (std::FILE* file = std::fopen(diary.c_str(), "a"); file != nullptr) {
+      std::fputs(text, file);
+      std::fclose(file);
+    }
+  }
 };
 
 int Fail(const char* text, int code, char* message, size_t room) {
@@ -26,7 +36,12 @@ int Fail(const char* text, int code, char* message, size_t room) {
 int Open(const heddle_engine_settings* settings, void** engine, char* message, size_t room) {
   auto* made = new Faulty;
   for (size_t i = 0; i < settings->num_options; ++i)
-    (std::strcmp(settings->keys[i], "mode") == 0 ? made->mode : made->marker) = settings->texts[i];
+    if (std::strcmp(settings->keys[i], "mode") == 0)
+      made->mode = settings->texts[i];
+    else if (std::strcmp(settings->keys[i], "diary") == 0)
+      made->diary = settings->texts[i];
+    else
+      made->marker = settings->texts[i];
   *engine = made;
   if (made->mode != "open fails") return HEDDLE_ENGINE_OK;
   delete made;
@@ -85,6 +100,9 @@ int Run(void* module, const heddle_engine_run* run, char* message, size_t room) 
   if (mode == "has no memory") throw std::bad_alloc();
   if (mode == "hangs") sleep(2);
   if (mode == "sleeps") usleep(200000);
+  // Trial runs of one thing are at most 200.
+  if (mode == "fails late" && ++static_cast<Faulty*>(module)->calls > 200)
+    return Fail("the card is old", HEDDLE_ENGINE_FAILED, message, room);
   if (mode == "waits to be stopped") {
     while (run->stopped(run->host) == 0) usleep(1000);
     return HEDDLE_ENGINE_STOPPED;
@@ -174,8 +192,11 @@ const heddle_engine_table kTable = {
     Takes,
     Compile,
     Run,
-    [](void*) {},
-    [](void* engine) { delete static_cast<Faulty*>(engine); },
+    [](void* module) { static_cast<Faulty*>(module)->Note("free\n"); },
+    [](void* engine) {
+      static_cast<Faulty*>(engine)->Note("close\n");
+      delete static_cast<Faulty*>(engine);
+    },
     Fingerprint,
     Save,
     Restore,

@@ -2,8 +2,13 @@
 // run starts it again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
 
 #include "heddle/engine.h"
 #include "tests/support/program_builder.h"
@@ -41,13 +46,16 @@ class EngineProcess : public ::testing::Test {
     HEDDLE_ASSIGN_OR_RETURN(const OffloadedModel offloaded,
                             Offload(SmallModel(), {{target, *engine}}));
     EXPECT_TRUE(offloaded.report.groups[0].taken) << offloaded.report.ToString();
-    return executor_.Compile(offloaded.model);
+    return executor_->Compile(offloaded.model);
   }
   Status Run(const CompiledProgram& compiled, float first, const RunOptions& options = {}) {
-    return executor_.Run(compiled, FeedsOf(first), options).status();
+    return executor_->Run(compiled, FeedsOf(first), options).status();
   }
 
-  Executor executor_{{.threads = 2}};
+  // Plans are kept, and with them what they call, until then.
+  void Forget() { executor_.emplace(ExecutorOptions{.threads = 2}); }
+
+  std::optional<Executor> executor_{std::in_place, ExecutorOptions{.threads = 2}};
 };
 
 TEST_F(EngineProcess, MayCrash) {
@@ -118,6 +126,132 @@ TEST_F(EngineProcess, PassesOnWhatTheEngineSays) {
     ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
     EXPECT_THAT(Run(*compiled, 1).message(), HasSubstr(text));
   }
+}
+
+// ---- what is given back ------------------------------------------------------------------------
+
+namespace fs = std::filesystem;
+
+int DescriptorsOf(const std::string& pid) {
+  std::error_code error;
+  int n = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator("/proc/" + pid + "/fd", error))
+    ++n;
+  return n;
+}
+
+// The workers among this process's children.
+std::vector<std::string> Workers() {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "stat");
+    std::string pid, name, state, parent;
+    if (file >> pid >> name >> state >> parent && parent == std::to_string(getpid()) &&
+        name.starts_with("(heddle_engine_w"))
+      found.push_back(pid);
+  }
+  return found;
+}
+
+TEST_F(EngineProcess, GivesModulesBack) {
+  const auto engine = EngineOf("");
+  ASSERT_TRUE(Compile(engine).ok());
+  const auto workers = Workers();
+  ASSERT_EQ(workers.size(), 1u);
+  const int here = DescriptorsOf("self"), there = DescriptorsOf(workers[0]);
+  const auto kept = Compile(engine);
+  ASSERT_TRUE(kept.ok());
+  for (int k = 0; k < 50; ++k) {
+    const auto compiled = Compile(engine);
+    ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+    ASSERT_TRUE(Run(*compiled, 1).ok());
+  }
+  Forget();
+  ASSERT_TRUE(Compile(engine).ok());  // tells the worker of the last ones
+  EXPECT_LE(DescriptorsOf("self"), here + 8);
+  EXPECT_LE(DescriptorsOf(workers[0]), there + 8);
+}
+
+// A worker that is started again has what is not freed yet, under the same numbers.
+TEST_F(EngineProcess, KeepsWhatIsInUse) {
+  const auto engine = EngineOf("crashes at three");
+  auto gone = Compile(engine);
+  auto compiled = Compile(engine);
+  ASSERT_TRUE(gone.ok() && compiled.ok());
+  ASSERT_TRUE(Run(*gone, 1).ok() && Run(*compiled, 1).ok());
+  gone = Status(StatusCode::kNotFound, "");
+  Forget();
+  const auto fresh = Compile(engine);
+  ASSERT_TRUE(fresh.ok());
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_THAT(Run(*fresh, 3).message(), HasSubstr("ended by signal 6"));
+    EXPECT_TRUE(Run(*fresh, 1).ok()) << Run(*fresh, 1).ToString();
+  }
+}
+
+TEST(EngineProcesses, LetEnginesFreeAndClose) {
+  const std::string diary = ::testing::TempDir() + "heddle_engine_diary";
+  fs::remove(diary);
+  {
+    const auto engine = Engine::Load(
+        HEDDLE_PROCESS_ENGINE, {.options = {{"library", HEDDLE_FAULTY_ENGINE}, {"diary", diary}}});
+    ASSERT_TRUE(engine.ok()) << engine.status().ToString();
+    const auto offloaded = Offload(SmallModel(), {{*engine->target(), *engine}});
+    ASSERT_TRUE(offloaded.ok()) << offloaded.status().ToString();
+  }
+  std::ifstream file(diary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), "free\nfree\nclose\n");
+  fs::remove(diary);
+}
+
+// Groups of one process take turns, and waiting for it is no hang of the engine's.
+TEST(EngineProcesses, DoNotHangWhileOthersCompute) {
+  const auto engine = EngineOf("sleeps", HEDDLE_FAULTY_ENGINE, 500);  // 200 ms a call
+  ASSERT_TRUE(engine.ok()) << engine.status().ToString();
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2, 3});
+  for (const char* name : {"a", "b", "c", "d"}) {
+    b.Unary("relu", "x", name).Unary("tanh", name, std::string(name) + "t");
+    b.Fetch(std::string(name) + "t");
+  }
+  const auto target = HardwareTarget::Parse(
+      R"({"name": "t", "units": [{"name": "u", "ops": [{"type": "relu"}]}], "links": [],
+          "start": ["u"], "limits": {"max_group": 1}})",
+      "t");
+  ASSERT_TRUE(target.ok()) << target.status().ToString();
+  const auto offloaded = Offload({b.Build(), std::make_shared<Scope>()}, {{*target, *engine}});
+  ASSERT_TRUE(offloaded.ok()) << offloaded.status().ToString();
+  ASSERT_EQ(offloaded->report.groups.size(), 4u) << offloaded->report.ToString();
+  Executor executor({.threads = 4});
+  const auto compiled =
+      executor.Compile(offloaded->model, {.opt_level = 0, .schedule = Schedule::kParallel});
+  ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+  for (int run = 0; run < 2; ++run) {
+    const Status status = executor.Run(*compiled, FeedsOf(1)).status();
+    EXPECT_TRUE(status.ok()) << status.ToString();
+  }
+}
+
+// The folder that a path goes from may be another one when the worker is started again.
+TEST(EngineProcesses, StayWhereTheyWereNamed) {
+  const fs::path before = fs::current_path(),
+                 folder = fs::path(HEDDLE_PROCESS_ENGINE).parent_path();
+  fs::current_path(folder);
+  const auto engine = Engine::Load(
+      "./" + fs::path(HEDDLE_PROCESS_ENGINE).filename().string(),
+      {.options = {{"library", "./" + fs::path(HEDDLE_FAULTY_ENGINE).filename().string()},
+                   {"mode", "crashes at three"}}});
+  fs::current_path("/");
+  ASSERT_TRUE(engine.ok()) << engine.status().ToString();
+  const auto offloaded = Offload(SmallModel(), {{*engine->target(), *engine}});
+  Executor executor({.threads = 1});
+  const auto compiled = executor.Compile(offloaded->model);
+  EXPECT_FALSE(executor.Run(*compiled, FeedsOf(3)).ok());
+  const Status again = executor.Run(*compiled, FeedsOf(1)).status();
+  fs::current_path(before);
+  EXPECT_TRUE(again.ok()) << again.ToString();
 }
 
 TEST(EngineProcesses, ThatCannotBeginAreAnError) {
