@@ -224,6 +224,31 @@ TEST(FaultyEngines, AreNotTakenWhereThePolicyMeasures) {
   }
 }
 
+// The first 200 calls, which are those of the trial by group, succeed.
+TEST(FaultyEngines, ThatFailLateAreNotTakenEither) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {1 << 12});
+  std::string last = "x";
+  for (int k = 0; k < 30; ++k) {
+    const std::string next = "t" + std::to_string(k);
+    b.Unary("tanh", last, next);
+    last = next;
+  }
+  b.Fetch(last);
+  const auto engine = FaultyEngine("fails late");
+  OffloadOptions options;
+  options.policy = OffloadOptions::Policy::kMeasured;
+  options.feeds = {{"x", RandomF32({1 << 12}, 1)}};
+  options.executor.threads = 1;
+  const auto offloaded =
+      Offload({b.Build(), std::make_shared<Scope>()}, {{TargetOf("tanh"), *engine}}, options);
+  ASSERT_TRUE(offloaded.ok()) << offloaded.status().ToString();
+  ASSERT_EQ(offloaded->report.groups.size(), 1u);
+  EXPECT_FALSE(offloaded->report.groups[0].taken) << offloaded->report.ToString();
+  EXPECT_THAT(offloaded->report.groups[0].reason, HasSubstr("the card is old"));
+  EXPECT_THAT(offloaded->report.decision, HasSubstr("failed while the whole was measured"));
+}
+
 // This engine only copies, which is faster than what heddle computes, and wrong; where it sleeps
 // first, it is slower.
 TEST(MeasuredEngines, AreTakenWhereTheyAreFaster) {
