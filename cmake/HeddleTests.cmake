@@ -147,7 +147,8 @@ print(os.path.dirname(s.origin) if s and s.origin else '', end='')"
     heddle_warnings(heddle_cache_worker)
     heddle_precompile_like(heddle_cache_worker heddle_test_helpers)
     add_dependencies(${_target} heddle_engine_reference heddle_engine_process heddle_engine_faulty
-                     heddle_engine_words heddle_engine_openvino heddle_no_engine heddle_cache_worker)
+                     heddle_engine_words heddle_engine_openvino heddle_no_engine
+                     heddle_cache_worker)
     target_compile_definitions(${_target} PRIVATE
       HEDDLE_REFERENCE_ENGINE="$<TARGET_FILE:heddle_engine_reference>"
       HEDDLE_PROCESS_ENGINE="$<TARGET_FILE:heddle_engine_process>"

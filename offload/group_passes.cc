@@ -45,9 +45,11 @@ Result<double> CostOf(const ir::Program& program, const Group& group, const Offl
   if (offloader.engine && offloader.engine->impl()->asks()) {
     Group asked = group;
     SetProgram(copy, *ParametersOf(group), &asked);
+    OnnxWriter onnx(*asked.program, asked.parameters);
+    OnnxWriter* const writer = offloader.engine->impl()->wants_onnx() ? &onnx : nullptr;
     for (size_t i = 0; i < copy->blocks[0].ops.size(); ++i)
       HEDDLE_RETURN_IF_ERROR(
-          offloader.engine->impl()->Takes(GroupDescription(asked, static_cast<int>(i))));
+          offloader.engine->impl()->Takes(GroupDescription(asked, static_cast<int>(i), writer)));
   }
   return block.groups[0].cost;
 }
