@@ -14,8 +14,9 @@ struct BlockRef {
   friend bool operator==(const BlockRef&, const BlockRef&) = default;
 };
 
-// Every integer width is int64_t, every float width double, and a bool list a list of integers: the
-// files' types drift between versions, an operator asks for the one type it declared.
+// The value of an attribute. All integers are int64_t, all floats double, and a list of bools is a
+// list of integers: the types in files differ between versions, and an operator reads the one type
+// that it declared.
 using AttrValue =
     std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
                  std::vector<std::string>, BlockRef, std::vector<BlockRef>>;

@@ -1,4 +1,4 @@
-// Dispatch from a DType to a C++ type. (The other way round: kDTypeOf in heddle/dtype.h.)
+// Dispatch from a DType to a C++ type. (For the other direction: kDTypeOf in heddle/dtype.h.)
 #pragma once
 
 #include <complex>
@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-// The type arithmetic on T is done in.
+// The type in which arithmetic on T is done.
 template <typename T>
 struct ComputeTypeOf {
   using type = T;
@@ -35,7 +35,7 @@ template <typename... Ts, typename Fn>
 bool VisitDType(DType dtype, Fn&& fn) {
   return ((dtype == kDTypeOf<Ts> ? (fn(TypeTag<Ts>{}), true) : false) || ...);
 }
-// Unsigned integers of the element's size: enough to move elements about.
+// Calls fn with an unsigned integer type of the element's size, for code that only moves elements.
 template <typename Fn>
 void VisitElementSize(DType dtype, Fn&& fn) {
   switch (SizeOf(dtype)) {

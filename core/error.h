@@ -1,4 +1,4 @@
-// Short ways to make an error with a readable message.
+// Functions that make an error with a readable message.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace heddle {
 
-// One part of a message and how to print it. Refers to the part. Messages are put together out of
-// line: there are thousands of them, each with a list of types of its own, and none is hurried.
+// One part of a message, by reference, and how to print it. Messages are composed out of line:
+// there are thousands of them, each with its own list of types, and none is time-critical.
 struct MessagePart {
   const void* at;
   void (*print)(std::ostream& out, const void* at);

@@ -1,4 +1,5 @@
-// A borrowed callable: two words, no allocation. The callable must outlive the call.
+// FunctionRef: a reference to a callable, of two words, without allocation. The callable must
+// outlive the call.
 #pragma once
 
 #include <memory>

@@ -14,7 +14,7 @@ struct bfloat16 {
   explicit bfloat16(float f) {
     const auto u = std::bit_cast<uint32_t>(f);
     if ((u & 0x7fffffffu) > 0x7f800000u) {
-      bits = static_cast<uint16_t>((u >> 16) | 0x40u);  // keep NaN a NaN
+      bits = static_cast<uint16_t>((u >> 16) | 0x40u);  // keeps NaN a NaN
     } else {
       bits = static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
     }

@@ -1,5 +1,5 @@
-// A list of slot numbers that mostly has a few: up to four without memory of their own. A plan has
-// four such lists for each instruction.
+// IdList: a list of slot numbers without an allocation for up to four, as most have. A plan has
+// four such lists per instruction.
 #pragma once
 
 #include <algorithm>

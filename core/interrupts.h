@@ -1,12 +1,13 @@
-// Interrupts: what ends a thread's work before it is done - a deadline, a stop, the host program.
+// Interrupts: ends a thread's work before it is complete: for a deadline, a stop, or the host
+// program.
 //
-// Whoever begins such work makes an Interrupts the thread's (Interrupts::Scope). Whoever works
-// looks at it between steps of a millisecond or so, and never more than some: LookForInterrupt()
-// or a range below. ParallelFor looks by itself, and its helpers have the caller's; locks that
-// others may hold for long are taken with LockOrLeave (core/lock_or_leave.h). Work that is to end
-// leaves by an Interrupted, which Guard turns into its Status.
+// The code that begins such work installs an Interrupts for the thread (Interrupts::Scope). The
+// code that works looks at it between steps of about a millisecond, and at most some: with
+// LookForInterrupt() or a range below. ParallelFor looks by itself, and its helpers use the
+// caller's; locks that may be held for long are taken with LockOrLeave (core/lock_or_leave.h). Work
+// that is to end throws an Interrupted, which Guard turns into a Status.
 //
-// A look costs a load and a branch; without limits, the load of a thread's variable.
+// A look costs a load and a branch; without limits, the load of a thread-local variable.
 #pragma once
 
 #include <algorithm>
@@ -23,12 +24,13 @@
 
 namespace heddle {
 
-// LookOrLeave throws it. It is no std::exception, so that no handler of faults catches it.
+// The exception of LookOrLeave. It does not derive from std::exception, so that no handler of
+// failures catches it.
 struct Interrupted {
   Status status;
 };
 
-// Threads: all methods from any thread.
+// Threads: all methods may be called from any thread.
 class Interrupts {
  public:
   enum : uint32_t { kCancel = 1, kDeadline = 2, kAsk = 4 };
@@ -39,9 +41,9 @@ class Interrupts {
   bool raised() const {
     return (bits_.load(std::memory_order_relaxed) & (kCancel | kDeadline | kAsk)) != 0;
   }
-  // Not OK: the work is to end, for that reason.
+  // An error if the work is to end, with the reason.
   Status Look() const { return raised() ? LookClosely() : Status::Ok(); }
-  // The same by an Interrupted.
+  // The same, but throws Interrupted.
   void LookOrLeave() const {
     if (raised()) [[unlikely]]
       Leave();
@@ -63,11 +65,11 @@ class Interrupts {
  protected:
   Interrupts() = default;
   ~Interrupts() = default;
-  // Called at every look while kAsk is raised: whether the work is to end for a reason that is to
-  // be asked for. Any thread that works.
+  // Called at every look while kAsk is raised: an error if the work is to end for a reason that has
+  // to be asked for. May be called on any thread of the work.
   virtual Status Ask() const = 0;
 
-  // Further bits are those of the class that derives from this.
+  // Further bits belong to derived classes.
   std::atomic<uint32_t> bits_{0};
 
  private:
@@ -77,12 +79,13 @@ class Interrupts {
   static inline thread_local Interrupts* current_ = nullptr;
 };
 
-// Throws Interrupted when the calling thread's work is to end.
+// Throws Interrupted if the calling thread's work is to end.
 inline void LookForInterrupt() {
   if (Interrupts* const mine = Interrupts::Current(); mine != nullptr) mine->LookOrLeave();
 }
 
-// For public functions that return a Status or a Result: what fn returns, or why it was ended.
+// For public functions: returns what fn returns, a Status or a Result, or the reason for which it
+// was ended.
 template <typename Fn>
 auto EndedInTime(Fn&& fn) -> decltype(fn()) {
   try {
@@ -92,22 +95,22 @@ auto EndedInTime(Fn&& fn) -> decltype(fn()) {
   }
 }
 
-// The calls of one HostCalls during one piece of work: the thread that began it makes them, the
-// others learn that one failed.
+// HostLine: makes the calls of a HostCalls during one piece of work. The thread that began the work
+// makes them; the others learn if one failed.
 class HostLine {
  public:
   HostLine() = default;
   ~HostLine() { End(); }
   HostLine(const HostLine&) = delete;
   HostLine& operator=(const HostLine&) = delete;
-  // `host` may be nullptr. With `interrupts`, requests raise kAsk there.
+  // `host` may be nullptr. Requests for a call raise kAsk in `interrupts`, if given.
   void Begin(HostCalls* host, std::thread::id owner, Interrupts* interrupts);
   void End();
-  // For Interrupts::Ask.
+  // Implements Interrupts::Ask.
   Status Serve();
-  // An earlier failure counts no more.
+  // Clears the failure of an earlier call.
   static void Forgive(HostCalls& host) { host.failed_.store(false, std::memory_order_relaxed); }
-  // The calling thread is in such a call.
+  // Whether the calling thread is inside such a call.
   static bool inside() { return inside_; }
 
  private:
@@ -117,11 +120,11 @@ class HostLine {
   static inline thread_local bool inside_ = false;
 };
 
-// Limits that are looked at whenever somebody asks: nothing is armed, nobody notified. What it is
-// made of outlives it.
+// LimitLooks: limits that are checked at each look; no timer is armed. The arguments must outlive
+// it.
 class LimitLooks final : public Interrupts {
  public:
-  // `what` is not finished: "the run".
+  // `what` is named in messages as not finished: "the run".
   LimitLooks(const std::optional<std::chrono::steady_clock::time_point>& deadline,
              const std::stop_token& stop, HostCalls* host, const char* what);
 
@@ -133,8 +136,8 @@ class LimitLooks final : public Interrupts {
   mutable HostLine line_;
 };
 
-// for (const int64_t i : Watched(n)): 0, 1, … n - 1 with a look before each but the first. For
-// steps that take 10 ns or more, and 10 ms or less.
+// for (const int64_t i : Watched(n)): 0, 1, … n - 1, with a look before each but the first. For
+// steps that take between 10 ns and 10 ms.
 class Watched {
  public:
   struct End {
@@ -165,7 +168,7 @@ class Watched {
 };
 
 // for (const auto [b, e] : Stretches(n)): [0, n) in ranges of `length`, with a look between them.
-// For steps so short that a look for each would cost something.
+// For steps so short that a look for each would be too expensive.
 class Stretches {
  public:
   static constexpr int64_t kLength = 1 << 15;
@@ -201,12 +204,13 @@ class Stretches {
   int64_t length_;
 };
 
-// For what the standard library does, by the functions it calls:
+// LookCount: looks for interrupts inside algorithms of the standard library, in the functions that
+// they call:
 //
 //   LookCount looks;
 //   std::sort(a, b, looks.In(before));
 //
-// Every some thousand calls look. Lives as long as what In returns.
+// One in some thousand calls looks. Must outlive what In returns.
 class LookCount {
  public:
   template <typename Fn>

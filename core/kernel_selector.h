@@ -1,20 +1,20 @@
-// Which of an operator's kernels serves a call.
+// Selects the kernel of an operator for a call.
 #pragma once
 
 #include "core/op_context.h"
 
 namespace heddle {
 
-// The dtype that decides: of the input the definition names, else of the first one that has a
-// dtype; kUnknown when none has.
+// The dtype that selects the kernel: of the input that the definition names, else of the first
+// operand that has a dtype; kUnknown: none has.
 DType KernelKey(const BoundOp& op, Value* const* frame);
 
-// By the dtype of the input the definition names, else of the first one that has a dtype. Sets
-// `fn`; an error when the operator has no kernel for that dtype.
+// Sets `fn` to the kernel for KernelKey; an error if the operator has none for that dtype.
 Status SelectKernel(const BoundOp& op, Value* const* frame, KernelFn* fn);
 
-// Before an operator's functions see a call: each operand is of a kind that its slot takes, and a
-// required one holds something, or will when the kernel runs (at plan time).
+// To be called before an operator's functions: checks that each operand is of a kind that its slot
+// accepts, and that a required one is not empty or, at plan time, will not be empty when the kernel
+// runs.
 Status CheckOperands(const BoundOp& op, Value* const* frame);
 
 }  // namespace heddle

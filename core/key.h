@@ -1,5 +1,5 @@
-// Names of slots and attributes as compile-time hashes: an operator's file says ctx.In("X"), and
-// what runs is a compare of a few integers.
+// Key: a name of a slot or attribute as a compile-time hash, so that ctx.In("X") in an operator's
+// file only compares a few integers.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ constexpr uint32_t HashName(std::string_view s) {  // FNV-1a, 32 bits
   return h;
 }
 
-// Only literals convert: the hash is a constant of the calling code. OpDef refuses two names of one
-// operator with equal hashes.
+// Only literals convert, so the hash is a compile-time constant. OpDef refuses two names with equal
+// hashes in one operator.
 struct Key {
   consteval Key(const char* name) : hash(HashName(name)), name(name) {}  // NOLINT
   uint32_t hash;

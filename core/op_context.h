@@ -1,4 +1,4 @@
-// One call of an operator, as the operator sees it: bound operands, attributes, shapes, memory.
+// One call of an operator, as its functions see it: bound operands, attributes, shapes, memory.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace heddle {
 
 inline constexpr uint32_t kNoSlot = ~0u;
 
-// An operator call with operands resolved to slots of a frame. Immutable; owned by a Plan.
+// BoundOp: an operator call with operands resolved to slots of a frame. Immutable; owned by a Plan.
 struct BoundOp {
   const OpDef* def = nullptr;
   const AttrValue* attrs = nullptr;  // in the definition's order; those of the program's operator,
@@ -26,18 +26,17 @@ struct BoundOp {
   IdList out_begin;                  // likewise
   IdList in;                         // frame slots, kNoSlot where empty
   IdList out;
-  // A stretch of the run's arena that no value needs while the operator runs, in multiples of 64
-  // bytes.
+  // A range of the run's arena that no value uses while the operator runs, in units of 64 bytes.
   struct Spare {
     uint32_t begin = 0, size = 0;
   };
   Spare spare = {};
-  // Memory that the next instruction reads (its KernelState::Facts::prefetch); the kernel may
+  // Memory that the next instruction reads first (its KernelState::Facts::prefetch); the kernel may
   // prefetch it.
   std::span<const std::byte> ahead = {};
 };
 
-// Access common to the contexts below. In()/Out() positions are those of the program's lists.
+// Base of the contexts below. Positions of In() and Out() are those in the program's lists.
 class OpContext {
  public:
   OpContext(const BoundOp& op, Value* const* frame) : op_(op), frame_(frame) {}
@@ -56,7 +55,7 @@ class OpContext {
   const std::string& Str(Key key) const { return Attr<std::string>(key); }
   const Ints& IntList(Key key) const { return Attr<Ints>(key); }
 
-  // Number of variables the program names in an input slot (0 = slot absent).
+  // The number of variables that the program names in an input slot (0: the slot is absent).
   int InCount(Key key) const {
     const int s = InSlot(key);
     return static_cast<int>(op_.in_begin[s + 1] - op_.in_begin[s]);
@@ -65,7 +64,7 @@ class OpContext {
     const int s = OutSlot(key);
     return static_cast<int>(op_.out_begin[s + 1] - op_.out_begin[s]);
   }
-  // The variable behind an operand; nullptr when the slot is absent or names no variable.
+  // The value of an operand; nullptr if the slot is absent or names no variable.
   Value* InVar(Key key, int i = 0) const {
     const int s = InSlot(key);
     const uint32_t at = op_.in_begin[s] + static_cast<uint32_t>(i);
@@ -102,26 +101,27 @@ class OpContext {
   Value* const* frame_;
 };
 
-// Shape inference, at plan time (dimensions may be -1, values mostly unknown) and at run time
-// (everything known). A shape function sets every output's shape and dtype, or returns Defer().
+// The context of a shape function, at plan time (dimensions may be -1, contents are mostly unknown)
+// and at run time (everything is known). A shape function sets every output's shape and dtype, or
+// returns Defer().
 class ShapeContext : public OpContext {
  public:
   using OpContext::OpContext;
-  // The operand is there (at run time: and holds something).
+  // Whether the operand is present; at run time also, whether it is not empty.
   bool HasIn(Key key, int i = 0) const;
   const Shape& InShape(Key key, int i = 0) const;
   DType InDType(Key key, int i = 0) const;
   const LoD& InLoD(Key key, int i = 0) const;
-  // The operand's contents; nullptr while they are not known (plan time only).
+  // The operand's contents; nullptr while they are not known, at plan time.
   const Tensor* InValue(Key key, int i = 0) const;
 
   void SetOut(Key key, const Shape& shape, DType dtype, int i = 0);
-  // By position in op().out, for shape functions that serve any operator.
+  // By position in op().out, for shape functions that serve several operators.
   void SetOutAt(size_t at, const Shape& shape, DType dtype);
   void SetOutLoDAt(size_t at, LoD lod);
   void SetOutLoD(Key key, LoD lod, int i = 0);
   void ShareLoD(Key in, Key out);
-  // "The shapes depend on something not known yet": asked again at run time.
+  // The shapes depend on something not known yet: the function is called again at run time.
   Status Defer() {
     deferred_ = true;
     return Status::Ok();
@@ -144,57 +144,58 @@ class ShapeContext : public OpContext {
   bool deferred_ = false;
 };
 
-// Preparation of a kernel for known shapes.
+// The context in which a kernel is prepared for known shapes.
 class PrepareContext : public OpContext {
  public:
   PrepareContext(const BoundOp& op, Value* const* frame, Services& services,
                  const std::vector<bool>* constant)
       : OpContext(op, frame), services_(services), constant_(constant) {}
-  // The operand is there and will hold something when the kernel runs.
+  // Whether the operand is present and will not be empty when the kernel runs.
   bool HasIn(Key key, int i = 0) const;
   const Shape& InShape(Key key, int i = 0) const { return Present(key, i).shape(); }
   DType InDType(Key key, int i = 0) const { return Present(key, i).dtype(); }
   const Shape& OutShape(Key key, int i = 0) const;
-  // The operand when its contents never change while the plan lives, else nullptr. They need not be
-  // in memory: PackOnce reads them nevertheless, see core/memory/lazy_buffer.h and MarkPacked.
+  // The operand if its contents never change while the plan lives, else nullptr. The contents need
+  // not be in memory: PackOnce reads them nevertheless, see core/memory/lazy_buffer.h and
+  // MarkPacked.
   const Tensor* ConstIn(Key key, int i = 0) const;
   PackCache& packs() const { return *services_.packs; }
   int threads() const { return services_.intra->threads(); }
-  // Prefer little memory and a quick start: no copy of a parameter that is larger than it, and no
-  // generated code where there are loops of our own.
+  // Whether little memory and a quick start are preferred: no copy of a parameter that is larger
+  // than the parameter, and no generated code if heddle has loops of its own.
   bool lean() const { return services_.lean; }
   const Machine* machine() const { return services_.machine; }              // see Services
   const ForcedImplementations* forced() const { return services_.forced; }  // see Services
-  // Notes that `state` holds a copy of an input and that no run reads the original.
+  // Notes that `state` holds a copy of an input, whose original is not read in runs.
   void MarkPacked(Key input, KernelState* state) const;
 
  private:
   const Tensor& Present(Key input, int i) const;
 
   Services& services_;
-  const std::vector<bool>* constant_;  // per frame slot; nullptr: none
+  const std::vector<bool>* constant_;  // per frame slot; nullptr: none is constant
 };
 
-// One run of a kernel.
+// The context of one call of a kernel.
 class KernelContext : public OpContext {
  public:
   KernelContext(const BoundOp& op, Value* const* frame, Services& services,
                 const KernelState* state)
       : OpContext(op, frame), services_(services), state_(state) {}
 
-  // A required operand's tensor. Kernels are given contiguous, initialised tensors.
+  // A required operand's tensor. Kernels get contiguous, initialised tensors.
   const Tensor& In(Key key, int i = 0) const {
     const Value* v = InVar(key, i);
     if (v == nullptr || !v->is_tensor()) [[unlikely]]
       Missing("input", key, i);
     return v->tensor();
   }
-  // nullptr when the operand is absent or holds nothing.
+  // nullptr if the operand is absent or empty.
   const Tensor* InOpt(Key key, int i = 0) const {
     const Value* v = InVar(key, i);
     return v != nullptr && v->is_tensor() && v->tensor().initialized() ? &v->tensor() : nullptr;
   }
-  // An output with the inferred shape, memory in place.
+  // An output with its inferred shape, and with memory.
   Tensor& Out(Key key, int i = 0) const {
     Value* v = OutVar(key, i);
     if (v == nullptr) [[unlikely]]
@@ -205,13 +206,13 @@ class KernelContext : public OpContext {
     Value* v = OutVar(key, i);
     return v ? &v->tensor() : nullptr;
   }
-  // Gives an output fresh memory (operators without a shape function). Throws std::bad_alloc.
+  // Gives an output new memory, for operators without a shape function. Throws std::bad_alloc.
   Tensor& Alloc(Key key, DType dtype, const Shape& shape, int i = 0) const;
   // Work space that lives as long as the returned tensor. Throws std::bad_alloc.
   Tensor Scratch(DType dtype, const Shape& shape) const;
-  // The same, but it must be gone when the kernel returns: lies in the run's arena where the plan
-  // leaves room there. What one call takes is not used again by it. Any thread that works for the
-  // kernel.
+  // The same for work space that is not used after the kernel returns: it is in the run's arena if
+  // the plan has room there. One call does not reuse what it has taken. May be called by any thread
+  // that works for the kernel.
   Tensor CallScratch(DType dtype, const Shape& shape) const;
 
   template <typename S>
@@ -222,7 +223,7 @@ class KernelContext : public OpContext {
 
   std::span<const std::byte> ahead() const { return op_.ahead; }  // see BoundOp
   int threads() const { return services_.intra->threads(); }
-  // See IntraOp::ParallelFor; runs inline when n <= grain.
+  // See IntraOp::ParallelFor; calls fn directly if n <= grain.
   template <typename Fn>
   void ParallelFor(int64_t n, int64_t grain, Fn&& fn) const {
     if (n <= 0) return;
@@ -233,8 +234,8 @@ class KernelContext : public OpContext {
   }
   Services& services() const { return services_; }
   Status RunBlock(BlockRef block) const { return services_.blocks->RunBlock(block.id); }
-  // kCancelled or kDeadlineExceeded when the run is to end: for kernels that may take long, which
-  // look from time to time and return it.
+  // kCancelled or kDeadlineExceeded if the run is to end. Kernels that may take long call this from
+  // time to time and return its error.
   Status Interrupted() const {
     return services_.blocks != nullptr ? services_.blocks->Interrupted() : Status::Ok();
   }
@@ -243,7 +244,7 @@ class KernelContext : public OpContext {
  private:
   Services& services_;
   const KernelState* state_;
-  mutable std::atomic<uint32_t> spare_used_{0};  // of op_.spare; orders nothing
+  mutable std::atomic<uint32_t> spare_used_{0};  // units of op_.spare in use; orders nothing
 };
 
 }  // namespace heddle

@@ -25,25 +25,26 @@ class ShapeContext;
 class PrepareContext;
 class KernelContext;
 
-// A kernel's preparation for one set of shapes. Immutable once made: any number of runs share it.
+// A kernel's preparation for one set of shapes. Immutable once made; any number of runs share it.
 struct KernelState {
-  // Read by plans and tools. The Prepare function sets what applies.
+  // Facts for plans and tools. The Prepare function sets those that apply.
   struct Facts {
-    // The kernel's implementation, as in "winograd 4x4, avx512"; empty: the operator has only one.
+    // The kernel's implementation, such as "winograd 4x4, avx512"; empty: the operator has only
+    // one.
     std::string implementation;
-    // The memory that a run reads first, or its beginning: worth prefetching during the operator
-    // before this one. It lives as long as the state.
+    // The memory that a run reads first, or its beginning, which is worth prefetching during the
+    // operator before this one. It lives as long as the state.
     std::span<const std::byte> prefetch;
-    // Input slots of the definition, as bits, whose contents no run reads, since the state holds a
-    // copy. A parameter that is read nowhere else need not be in memory
+    // Input slots of the definition, as bits, whose contents are not read in runs, since the state
+    // holds a copy. A parameter that is read nowhere else need not be in memory
     // (core/memory/lazy_buffer.h).
     uint32_t packed_inputs = 0;
   };
 
   virtual ~KernelState() = default;
 
-  // Most states have no facts. They are kept apart, because a run of thousands of small kernels is
-  // bound by the cache that their states need.
+  // Facts are allocated separately, since most states have none, and a run of thousands of small
+  // kernels is bound by the cache that their states take.
   Facts& facts() {
     if (facts_ == nullptr) facts_ = std::make_unique<Facts>();
     return *facts_;
@@ -62,23 +63,24 @@ using PrepareFn = Result<std::unique_ptr<KernelState>> (*)(PrepareContext&);
 using CostFn = double (*)(const ShapeContext&);
 
 enum SlotFlags : unsigned {
-  kOptional = 1,    // may be absent, or present with a variable that holds nothing
+  kOptional = 1,    // may be absent, or an empty variable
   kList = 2,        // any number of variables
   kNoBuffer = 4,    // only dtype, shape and LoD are read ("no-need-buffer")
-  kShapeValue = 8,  // the value decides the output's shape: read when shapes are inferred
+  kShapeValue = 8,  // the value determines the output's shape: it is read when shapes are inferred
   kAnyKind = 16,    // may be selected rows or a tensor array; other operands are tensors
   kRecord = 32,     // what an operator that runs blocks leaves for its gradient: a variable for
                     // slots of this kind alone, changed by whoever reads it
-  kNoData = 64,     // an output with dtype and shape but no contents: for kNoBuffer slots alone
+  kNoData = 64,     // an output with dtype and shape but no contents, for kNoBuffer slots only
 };
 
 enum OpTraits : unsigned {
-  kRandom = 1,      // draws from the run's generator: kept in program order among its like
-  kSideEffect = 2,  // must run even when nobody reads its outputs, in program order among its like
-  kCommunication = 4,  // one order on every rank
+  kRandom = 1,  // draws from the run's generator; such operators keep their program order
+  // Must run even if its outputs are not read; such operators keep their program order.
+  kSideEffect = 2,
+  kCommunication = 4,  // has the same order on every rank
   kReader = 8,         // goes before everything else
   kControlFlow = 16,   // runs sub-blocks
-  // The other layouts of 4-D operands that an operator takes, for the layout pass:
+  // For the layout pass: which other layouts of 4-D operands an operator accepts.
   kElementwise = 32,    // first output element = function of first input's element: any layout
   kBroadcasts = 64,     // X and Y broadcast, attribute `axis`
   kChannelsLast = 128,  // attribute data_format or data_layout may be NHWC
@@ -104,11 +106,11 @@ class OpDef {
   OpDef& Doc(std::string_view text);
   OpDef& Input(std::string_view name, unsigned flags = 0);
   OpDef& Output(std::string_view name, unsigned flags = 0);
-  // More flags for an input that is declared already.
+  // Adds flags to a declared input.
   OpDef& InputFlags(std::string_view name, unsigned flags);
-  // Declares an attribute; the default's type is the type ctx.Attr<T>() gives, whatever integer or
-  // float type the file uses. Names come as views and all of this stands out of line: every
-  // operator of the library calls it.
+  // Declares an attribute; its type, also that of ctx.Attr<T>(), is the default's, whatever integer
+  // or float type the file uses. Names are views and these functions are out of line, since every
+  // operator of the library calls them.
   OpDef& Attr(std::string_view name, bool v);
   OpDef& Attr(std::string_view name, int v);
   OpDef& Attr(std::string_view name, int64_t v);
@@ -120,22 +122,23 @@ class OpDef {
   OpDef& Attr(std::string_view name, BlockRef v);
   OpDef& Attr(std::string_view name, std::vector<BlockRef> v);
   OpDef& Traits(unsigned traits);
-  // `out` may be computed in `in`'s memory when nobody needs `in` afterwards.
+  // `out` may be computed in the memory of `in` if `in` is not used afterwards.
   OpDef& Inplace(std::string_view in, std::string_view out);
-  // `out` is `in`'s memory with another shape: no kernel need run.
+  // `out` is the memory of `in` with another shape: no kernel needs to run.
   OpDef& View(std::string_view in, std::string_view out);
-  // Without a shape function the kernel allocates its outputs itself (KernelContext::Alloc).
+  // Without a shape function the kernel allocates its outputs (KernelContext::Alloc).
   OpDef& InferShape(InferShapeFn fn);
-  // Called once per set of input shapes; the result is KernelContext::State().
+  // Called once per set of input shapes; KernelContext::State() returns the result.
   OpDef& Prepare(PrepareFn fn);
-  // Estimated nanoseconds on one thread; without it, from the bytes touched.
+  // The estimated time in ns on one thread; without it, the time follows from the bytes of the
+  // operands.
   OpDef& Cost(CostFn fn);
-  // The kernel for inputs of one dtype (which input: KernelKey; by default the first present one).
+  // The kernel for one dtype of the deciding input (KernelKey; by default the first one present).
   OpDef& Kernel(DType dtype, KernelFn fn);
   OpDef& Kernel(std::initializer_list<DType> dtypes, KernelFn fn);
   // One kernel for every dtype.
   OpDef& AnyKernel(KernelFn fn);
-  // K<T>::Run for each T.
+  // Adds K<T>::Run as the kernel for each T.
   template <template <typename> class K, typename... Ts>
   OpDef& Kernels() {
     (Kernel(kDTypeOf<Ts>, &K<Ts>::Run), ...);
@@ -160,7 +163,7 @@ class OpDef {
   PrepareFn prepare() const { return prepare_; }
   CostFn cost() const { return cost_; }
   KernelFn kernel(DType dtype) const { return kernels_[static_cast<int>(dtype)]; }
-  int kernel_key() const { return kernel_key_; }  // input slot, -1 = first present
+  int kernel_key() const { return kernel_key_; }  // input slot; -1: the first one present
   bool has_any_kernel() const;
   std::string KernelDTypes() const;            // "float32, float64", for messages
   int FindInput(std::string_view name) const;  // -1 when there is none
@@ -183,8 +186,8 @@ class OpDef {
   int kernel_key_ = -1;
 };
 
-// Starts the definition of an operator. The build lists every HEDDLE_OP line below kernels/ by
-// itself. Its examples are tests/ops/cases/<family>/<name>.txt (docs/examples.md).
+// Begins the definition of an operator. The build finds every HEDDLE_OP line below kernels/; the
+// operator's cases are tests/ops/cases/<family>/<name>.txt (docs/examples.md).
 #define HEDDLE_OP(name)                          \
   namespace heddle {                             \
   [[gnu::cold]] void DefineOp_##name(OpDef& op); \

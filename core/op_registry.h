@@ -1,4 +1,4 @@
-// All operator definitions, by name. Each is made when it is first asked for; thread-safe.
+// All operator definitions, by name. Each is made at the first request. Thread-safe.
 #pragma once
 
 #include <string_view>
@@ -8,14 +8,14 @@
 
 namespace heddle {
 
-// nullptr when heddle has no such operator.
+// nullptr: heddle has no such operator.
 const OpDef* FindOp(std::string_view type);
-// Sorted by name.
+// All definitions, sorted by name.
 std::vector<const OpDef*> AllOps();
 
-// Adds an operator that is not in kernels/: one of an embedding program, or of a test. Allowed
-// until the registry is first used, later calls and names that are there already end the process;
-// `define` is called when the operator is first asked for. `name` must stay valid.
+// Adds an operator from outside kernels/: of an embedding program, or of a test. Only allowed until
+// the registry is first used; later calls, and names that exist already, end the process. `define`
+// is called at the first request. `name` must stay valid.
 void RegisterOp(const char* name, void (*define)(OpDef&));
 
 }  // namespace heddle

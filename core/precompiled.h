@@ -1,4 +1,4 @@
-// Read once for all sources of the library but the kernels (HEDDLE_PRECOMPILE).
+// The precompiled header of all sources of the library except the kernels (HEDDLE_PRECOMPILE).
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Steps compute operators of single integers and truth values, without a call of their kernels.
-// Counters and conditions of loops are such, and a loop's body may do so little else that the calls
-// count. The operators are those with a line HEDDLE_SCALAR in kernels/.
+// Scalar steps: operators on single integers and bools, computed without calling kernels. Counters
+// and conditions of loops are such, and a loop's body may do so little else that the calls matter.
+// The operators are those with a line HEDDLE_SCALAR in kernels/.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ class KernelContext;
 
 // One operator on operands of one element each. A plain value, immutable once made.
 struct ScalarStep {
-  // Writes the element of frame[step.out]; the tensors have their memory.
+  // Writes the element of frame[step.out]; all tensors have memory.
   using Fn = void (*)(const ScalarStep& step, Value* const* frame);
 
   Fn fn = nullptr;
@@ -26,19 +26,19 @@ struct ScalarStep {
 };
 
 struct ScalarOp {
-  // `attrs` has no operands. The function for operands of `dtype`; nullptr: with these attributes,
-  // or for this dtype, there is none. Sets step->number where the function needs it.
+  // Returns the function for operands of `dtype`; nullptr: there is none for these attributes or
+  // this dtype. `attrs` has no operands. Sets step->number if the function needs it.
   using MakeFn = ScalarStep::Fn (*)(const KernelContext& attrs, DType dtype, ScalarStep* step);
 
-  int operands = 0;  // the first so many inputs; the result is the first output
+  int operands = 0;  // number of inputs used, from the first on; the first output is the result
   MakeFn make = nullptr;
 };
 
-// nullptr when `op` has none. Thread-safe.
+// nullptr: `op` has no scalar step. Thread-safe.
 const ScalarOp* FindScalarOp(std::string_view op);
 
-// Says how an operator of the same file computes single elements; the build lists every
-// HEDDLE_SCALAR line of kernels/*.cc by itself.
+// Declares how an operator of the same file computes single elements; the build finds every
+// HEDDLE_SCALAR line of kernels/*.cc.
 #define HEDDLE_SCALAR(name)               \
   namespace heddle {                      \
   extern const ScalarOp kScalarOp_##name; \

@@ -1,4 +1,4 @@
-// The services that a running kernel may use, as interfaces that the executor implements.
+// Interfaces, implemented by the executor, that a running kernel may use.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace heddle {
 
-// Parallelism inside a kernel, on the same threads that run whole kernels side by side.
+// Parallelism inside a kernel, on the threads that also run whole kernels concurrently.
 class IntraOp {
  public:
   virtual ~IntraOp() = default;
@@ -23,8 +23,8 @@ class IntraOp {
   // `grain` items, and returns when all are done. The partition depends on n, grain and threads()
   // alone, so results are the same from run to run. An exception of a piece is rethrown here.
   virtual void ParallelFor(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> fn) = 0;
-  // To be called before the primitives library is, from outside pieces: threads that stay near for
-  // the next ParallelFor go where they find the library's work. Leaving it out costs time only.
+  // To be called before the primitives library, outside of pieces: threads that stay for the next
+  // ParallelFor go where they can help the library. Without the call it only takes longer.
   virtual void LendToLibrary() {}
 };
 
@@ -33,22 +33,22 @@ class TensorAllocator {
  public:
   virtual ~TensorAllocator() = default;
   virtual BufferRef Allocate(size_t bytes) = 0;
-  // The same, for what will be used to the last byte: nothing behind it takes memory, at the price
-  // of more time for pages.
+  // The same for memory that will be used completely: nothing beyond it is taken, but page faults
+  // take more time.
   virtual BufferRef AllocateTight(size_t bytes) { return Allocate(bytes); }
 };
 
-// The run that a kernel is part of. Runs sub-blocks, for control flow: `block` is the program's
+// The run to which a kernel belongs. It runs sub-blocks for control flow: `block` is the program's
 // block id.
 class BlockRunner {
  public:
   virtual ~BlockRunner() = default;
   virtual Status RunBlock(int block) = 0;
-  // kCancelled or kDeadlineExceeded when the run is to end. Any thread of the run.
+  // kCancelled or kDeadlineExceeded if the run is to end. May be called on any thread of the run.
   virtual Status Interrupted() const { return Status::Ok(); }
 };
 
-// Random numbers. One engine per run, drawn from in program order by the operators marked random.
+// Random numbers: one engine per run, used in program order by the operators with kRandom.
 struct RandomState {
   std::mt19937_64 engine;
 };
@@ -60,22 +60,22 @@ class PackStore {
  public:
   virtual ~PackStore() = default;
   using MakeRoom = FunctionRef<BufferRef(size_t bytes)>;  // throws std::bad_alloc
-  // The copy kept under `key`, read into memory that `room` gives; empty when there is none. `key`
-  // names everything besides `origin` that the copy depends on.
+  // The copy kept under `key`, read into memory from `room`; empty: there is none. `key` states
+  // everything, besides `origin`, on which the copy depends.
   virtual BufferRef Find(const ContentsOrigin& origin, const std::string& key, MakeRoom room) = 0;
-  // `packed` is not written to any more.
+  // Keeps a copy, to which nothing is written any more.
   virtual void Keep(const ContentsOrigin& origin, const std::string& key, BufferRef packed) = 0;
 };
 
-// Derived copies of parameters (packed weights), shared by all plans of a program. Thread-safe.
+// Copies derived from parameters (packed weights), shared by all plans of a program. Thread-safe.
 class PackCache {
  public:
   explicit PackCache(std::shared_ptr<PackStore> store = nullptr) : store_(std::move(store)) {}
   // nullptr: copies live as long as this cache.
   PackStore* store() const { return store_.get(); }
 
-  // The entry for `key` over the memory of `source`, made by `make` when absent. `key` says
-  // everything the result depends on besides the source.
+  // The copy of `source` under `key`, made by `make` if it is absent. `key` states everything,
+  // besides the source, on which the result depends.
   template <typename T, typename Make>
   std::shared_ptr<const T> Get(const Tensor& source, const std::string& key, Make&& make) {
     const std::string id = key + '@' + std::to_string(reinterpret_cast<uintptr_t>(source.raw()));
@@ -87,7 +87,7 @@ class PackCache {
 
  private:
   struct Entry {
-    BufferRef source;  // keeps the address from being used by another tensor
+    BufferRef source;  // keeps the address from being reused
     std::shared_ptr<const void> value;
   };
   const std::shared_ptr<PackStore> store_;
@@ -101,14 +101,14 @@ struct ForcedImplementations;
 struct Services {
   IntraOp* intra = nullptr;
   TensorAllocator* allocator = nullptr;
-  const BufferRef* arena = nullptr;  // of the run, see BoundOp::spare
+  const BufferRef* arena = nullptr;  // the run's, see BoundOp::spare
   BlockRunner* blocks = nullptr;
   RandomState* random = nullptr;
   PackCache* packs = nullptr;
   bool lean = false;  // see CompileOptions::lean
   // The machine that implementations are chosen for; nullptr: this one (core/machine.h).
   const Machine* machine = nullptr;
-  // Implementations that the caller insists on; nullptr: none (core/machine.h).
+  // Implementations on which the caller insists; nullptr: none (core/machine.h).
   const ForcedImplementations* forced = nullptr;
 };
 

@@ -1,5 +1,5 @@
-// Thread-safety annotations and the mutex they work with. Clang's analysis, run by
-// scripts/check_thread_safety.py, proves that guarded fields are touched under their mutex alone.
+// Thread-safety annotations, and the mutex that they work with. Clang's analysis, run by
+// scripts/check_thread_safety.py, proves that guarded fields are only accessed under their mutex.
 // Under other compilers the annotations are empty.
 //
 // Mutex, MutexLock and CondVar are std::mutex, std::unique_lock and std::condition_variable with
@@ -7,10 +7,10 @@
 //
 //   while (!done_) changed_.Wait(mutex_);
 //
-// rather than with a predicate: the analysis looks into no lambda. A lambda that touches guarded
-// fields says HEDDLE_REQUIRES(mutex_) behind its parameter list.
+// rather than with a predicate, since the analysis does not look into lambdas. A lambda that
+// accesses guarded fields has HEDDLE_REQUIRES(mutex_) after its parameter list.
 //
-// Public headers, which see the standard library alone, keep std::mutex and are not checked.
+// Public headers, which include only the standard library, use std::mutex and are not checked.
 #pragma once
 
 #include <chrono>
@@ -23,11 +23,11 @@
 #define HEDDLE_THREAD_ATTRIBUTE(...)
 #endif
 
-// On a field: reading and writing it, or what it points to, requires the mutex.
+// On a field: accessing it, or what it points to, requires the mutex.
 #define HEDDLE_GUARDED_BY(mutex) HEDDLE_THREAD_ATTRIBUTE(guarded_by(mutex))
 #define HEDDLE_PT_GUARDED_BY(mutex) HEDDLE_THREAD_ATTRIBUTE(pt_guarded_by(mutex))
-// On a function: its caller must hold the mutexes, must not hold them, or finds them taken or
-// released after the call.
+// On a function: the caller must hold the mutexes, must not hold them, or holds or has released
+// them after the call.
 #define HEDDLE_REQUIRES(...) HEDDLE_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
 #define HEDDLE_EXCLUDES(...) HEDDLE_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 #define HEDDLE_ACQUIRE(...) HEDDLE_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
@@ -35,15 +35,15 @@
 #define HEDDLE_RELEASE(...) HEDDLE_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
 #define HEDDLE_RETURN_CAPABILITY(mutex) HEDDLE_THREAD_ATTRIBUTE(lock_returned(mutex))
 #define HEDDLE_ASSERT_HELD(...) HEDDLE_THREAD_ATTRIBUTE(assert_capability(__VA_ARGS__))
-// On a class: it is a mutex, or holds one while it lives.
+// On a class: it is a mutex, or holds one while it exists.
 #define HEDDLE_CAPABILITY(kind) HEDDLE_THREAD_ATTRIBUTE(capability(kind))
 #define HEDDLE_SCOPED_CAPABILITY HEDDLE_THREAD_ATTRIBUTE(scoped_lockable)
-// On a function that keeps the rules in a way the analysis cannot follow; a comment says how.
+// On a function that follows the rules in a way the analysis cannot check; a comment says how.
 #define HEDDLE_NO_THREAD_SAFETY_ANALYSIS HEDDLE_THREAD_ATTRIBUTE(no_thread_safety_analysis)
 
 namespace heddle {
 
-// A std::mutex that the analysis knows.
+// A std::mutex with annotations.
 class HEDDLE_CAPABILITY("mutex") Mutex {
  public:
   Mutex() = default;
@@ -53,9 +53,9 @@ class HEDDLE_CAPABILITY("mutex") Mutex {
   void lock() HEDDLE_ACQUIRE() { mutex_.lock(); }
   bool try_lock() HEDDLE_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
   void unlock() HEDDLE_RELEASE() { mutex_.unlock(); }
-  // Tells the analysis that this mutex is one that is held under another name. Does nothing.
+  // Tells the analysis that this mutex is held under another name. Does nothing.
   void AssertHeld() const HEDDLE_ASSERT_HELD(this) {}
-  // For ways of waiting that std::mutex has and this class does not.
+  // For ways of waiting that std::mutex has and this class lacks.
   std::mutex& plain() { return mutex_; }
 
  private:
@@ -63,7 +63,7 @@ class HEDDLE_CAPABILITY("mutex") Mutex {
   std::mutex mutex_;
 };
 
-// Holds a mutex from its construction to its end, but for what lies between Unlock and Lock.
+// Holds a mutex while it exists, except between Unlock and Lock.
 class HEDDLE_SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) HEDDLE_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
@@ -87,11 +87,11 @@ class HEDDLE_SCOPED_CAPABILITY MutexLock {
   bool held_ = true;
 };
 
-// Lets go of a mutex that is held, from its construction to its end.
+// Releases a held mutex while it exists.
 class HEDDLE_SCOPED_CAPABILITY MutexUnlock {
  public:
   explicit MutexUnlock(Mutex& mutex) HEDDLE_RELEASE(mutex) : mutex_(mutex) { mutex_.unlock(); }
-  // Clang's word for the end of a scope, also of one that takes the mutex back.
+  // Clang's annotation for the end of a scope, even if that takes the mutex again.
   ~MutexUnlock() HEDDLE_RELEASE() { mutex_.lock(); }
   MutexUnlock(const MutexUnlock&) = delete;
   MutexUnlock& operator=(const MutexUnlock&) = delete;
@@ -100,7 +100,7 @@ class HEDDLE_SCOPED_CAPABILITY MutexUnlock {
   Mutex& mutex_;
 };
 
-// A condition variable. Waiting lets go of the mutex meanwhile and may end without a notification.
+// A condition variable. Waiting releases the mutex meanwhile and may end without a notification.
 class CondVar {
  public:
   CondVar() = default;
@@ -110,9 +110,9 @@ class CondVar {
   void Wait(Mutex& mutex) HEDDLE_REQUIRES(mutex) {
     std::unique_lock lock(mutex.mutex_, std::adopt_lock);
     changed_.wait(lock);
-    lock.release();  // the caller's again
+    lock.release();  // the caller holds it again
   }
-  // False: the time has come.
+  // False: the time has passed.
   template <typename Clock, typename Duration>
   bool WaitUntil(Mutex& mutex, const std::chrono::time_point<Clock, Duration>& time)
       HEDDLE_REQUIRES(mutex) {

@@ -1,5 +1,5 @@
-// Reads messages in protobuf's wire format (https://protobuf.dev/programming-guides/encoding) field
-// by field, without objects for them, and writes fields.
+// Reads and writes messages in protobuf's wire format
+// (https://protobuf.dev/programming-guides/encoding), field by field and without message objects.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Field {
   int64_t integer() const { return static_cast<int64_t>(varint); }
 };
 
-// Takes a varint from the front of `rest`. False: there is none.
+// Takes a varint from the front of `rest`. False: it does not begin with one.
 inline bool TakeVarint(std::string_view* rest, uint64_t* value) {
   *value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
@@ -38,7 +38,7 @@ class Fields {
  public:
   explicit Fields(std::string_view message) : rest_(message) {}
   bool done() const { return rest_.empty(); }
-  // False: damaged, or of a form that no version of protobuf writes any more.
+  // Reads the next field. False: damaged, or a group, which protobuf no longer writes.
   bool Next(Field* f) {
     const std::string_view start = rest_;
     uint64_t tag = 0, length = 0;

@@ -8,7 +8,8 @@
 
 namespace heddle::passes {
 
-// Calls fn(block) for those that its attributes name: Op::SubBlocks() without a list.
+// Calls fn(block) for the blocks that the operator's attributes name: like Op::SubBlocks(), without
+// a list.
 template <typename Fn>
 void ForEachSubBlock(const ir::Op& op, Fn&& fn) {
   if (!op.def->has(kControlFlow)) return;
@@ -21,41 +22,41 @@ void ForEachSubBlock(const ir::Op& op, Fn&& fn) {
   }
 }
 
-// The blocks that its attributes name and, recursively, the blocks that run inside them. Each block
-// is listed once.
+// The blocks that the operator's attributes name and, recursively, the blocks that run inside them,
+// each once.
 std::vector<int> NestedBlocks(const ir::Program& program, const ir::Op& op);
 
 // Block 0, and each block that an operator runs.
 std::vector<int> BlocksThatRun(const ir::Program& program);
 
-// What the operators of a block name, and those of the blocks that run inside it, each variable
-// once, but for variables that one block alone names: all that a block outside has to do with.
+// The variables that a block, or a block that runs inside it, names and that other blocks name as
+// well, each once: all that matters to an outer block.
 struct BlockNames {
   std::vector<ir::VarId> reads, writes;
 };
 
-// The uses of each variable in all blocks. An operator that runs a block also names, in the block
-// that it stands in, what it exchanges with that block (core/programs/sub_block_slots.h).
+// The uses of each variable in all blocks. An operator that runs a block counts, in its own block,
+// as naming what it exchanges with that block (core/programs/sub_block_slots.h).
 struct BlockUses {
   static constexpr int kNobody = -1, kSeveral = -2;
-  std::vector<int> owner;     // the only block whose operators name it
+  std::vector<int> owner;     // the only block whose operators name it, kNobody or kSeveral
   std::vector<bool> written;  // by some operator
   struct Place {
     int block = -1, op = -1;
   };
   std::vector<Place> runner;   // per block: the last operator that runs it; {-1, -1}: none
-  bool shared_blocks = false;  // operators of several blocks run one
-  // Per block; empty: not listed. They cost one look at the program, and no more than the names
-  // that leave blocks, however deep these stand in each other.
+  bool shared_blocks = false;  // whether operators of several blocks run one block
+  // Per block; empty: not listed. Listing takes one visit of the program, and memory only for names
+  // that several blocks share, however deep the blocks are nested.
   std::vector<BlockNames> names;
 };
 BlockUses FindBlockUses(const ir::Program& program, bool list_names = true);
-// Adds what the block names now, in time proportional to the block. What it named before, and other
-// blocks do not, stays as it was: a variable may count as used by more blocks than it is.
+// Adds what the block names now, in time proportional to the block. Nothing is removed, so a
+// variable may count as used by more blocks than it is.
 void AddBlockUses(const ir::Program& program, int block, BlockUses* uses);
 
-// Calls fn(variable, written) for what the blocks name that the operator runs: from their lists,
-// and where there are none, by a walk through all of them.
+// Calls fn(variable, written) for the names of the blocks that the operator runs: from the lists,
+// or without lists by a walk through all these blocks.
 template <typename Fn>
 void ForEachNestedName(const ir::Program& program, const BlockUses& uses, const ir::Op& op,
                        Fn&& fn) {
@@ -75,7 +76,7 @@ void ForEachNestedName(const ir::Program& program, const BlockUses& uses, const 
     for (ir::VarId v : names.writes) fn(v, true);
   });
 }
-// The operator that runs the block; nullptr: none is known.
+// The operator that runs the block; nullptr: unknown.
 const ir::Op* RunnerOf(const ir::Program& program, const BlockUses& uses, int block);
 
 }  // namespace heddle::passes

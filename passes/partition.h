@@ -1,8 +1,8 @@
-// Which operators a device is given, before a plan is made.
+// Assigns operators to devices, before a plan is made.
 //
-// Between POST_REWRITE_FOR_EXEC and POST_PARTITIONING every operator of block 0 gets a place, if
-// passes of the latter are to see it: the one it names, else the first device, if that has a kernel
-// for it, else the host. The plan follows it.
+// If there are passes in POST_PARTITIONING, every operator of block 0 gets a place before them: the
+// one that it names, else the first device, if that has a kernel for it, else the host. The plan
+// follows it.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@ namespace heddle::passes {
 struct DeviceView {
   std::string place;  // "emulated:0"
   size_t memory_bytes = 0;
-  // For a call whose shapes may be unknown.
+  // Whether the device has a kernel for a call, whose shapes may be unknown.
   std::function<bool(const BoundOp& op, Value* const* frame)> has_kernel;
 };
 
-// An operator with dtypes and shapes as its program declares them.
+// A call of an operator with dtypes and shapes as the program declares them.
 class DeclaredCall {
  public:
   DeclaredCall(const ir::Program& program, const ir::Op& op);
@@ -38,15 +38,15 @@ class DeclaredCall {
   bool static_ = true;
 };
 
-// The operator's place: "cpu", a device's, or empty where it names none.
+// The operator's place: "cpu", that of a device, or empty if the operator names none.
 std::string PlaceOf(const ir::Op& op, const std::vector<DeviceView>& devices);
-// The text of ir::Op::device for a place of `devices` or "cpu", as the program spells devices.
+// The text for ir::Op::device, in the program's spelling, of "cpu" or a place of `devices`.
 std::string DeviceText(const ir::Program& program, const std::string& place,
                        const std::vector<DeviceView>& devices);
-// Gives places to the operators that name none. A program with copies between places of its own is
-// left to the plan, which follows them.
+// Assigns places to the operators that name none. A program that copies between places itself is
+// left to the plan, which follows its copies.
 void Partition(const std::vector<DeviceView>& devices, ir::Program* program);
-// The time of the operator on one thread of the host, in ns; 0: not known.
+// The operator's time on one thread of the host, in ns; 0: unknown.
 double CostNs(const ir::Program& program, const ir::Op& op);
 
 }  // namespace heddle::passes

@@ -1,5 +1,5 @@
-// A pass rewrites a program. All passes work on one copy, one after another; when a pass fails, the
-// copy is dropped. A pass that reports no change has left the program as it was.
+// Passes, which rewrite a program. All passes work on one copy, one after another; if a pass fails,
+// the copy is dropped. A pass that reports no change must have left the program as it was.
 #pragma once
 
 #include <functional>
@@ -21,46 +21,47 @@ namespace heddle::passes {
 
 class GraphView;
 
-// Gives a pass access to parameters and options besides the program.
+// What a pass can use besides the program: parameters, options, uses of variables, devices.
 class PassContext {
  public:
-  // `source`: the user's parameters, only read. `folded`: where new parameters go; its parent is
-  // `source`.
+  // `source`: the user's parameters, which are only read. `folded`: the scope for new parameters;
+  // its parent is `source`.
   PassContext(const Scope& source, Scope& folded, const PassOptions& options = {})
       : options_(options), source_(source), folded_(folded) {}
 
-  std::set<ir::VarId> fetched;  // variables that must keep their meaning
-  std::set<ir::VarId> fed;      // variables that are no constants, even where they are parameters
-  // For passes that change one block at a time, see PassDef: the block.
+  std::set<ir::VarId> fetched;  // variables whose values the caller reads after a run
+  std::set<ir::VarId> fed;      // variables that are not constants, even if they are parameters
+  // The block to change, for passes that change one block at a time (PassDef::each_block).
   int block = 0;
-  // What blocks name: found once for each state of the program, and shared by the passes that look
-  // at it. While a pass changes one block after another, the blocks that it has changed are added.
+  // What blocks name: computed once for each state of the program, and shared by the passes. While
+  // a pass changes one block after another, the changed blocks are added.
   BlockUses uses;
   std::optional<bool> lod;  // see UsesLoD
 
-  // The executor's devices, and whether operators have been given to them: see
+  // The executor's devices, and whether operators have been assigned to them: see
   // passes/partition.h.
   std::vector<DeviceView> devices;
   bool partitioned = false;
 
   const PassOptions& options() const { return options_; }
-  // The value of a float parameter that no operator of `program` writes, or nullptr. When the user
-  // replaces the parameter, the program is optimised again. Without `contents` the tensor's memory
-  // may not be loaded yet: see core/memory/lazy_buffer.h.
+  // The value of a float parameter that no operator of `program` writes; nullptr: it is not such a
+  // parameter. The program is optimised again when the user replaces the parameter. Without
+  // `contents` the tensor's memory may not be loaded yet: see core/memory/lazy_buffer.h.
   const Tensor* Constant(const ir::Program& program, const GraphView& view, ir::VarId var,
                          bool contents = true);
-  // The same for any dtype; the caller knows that nobody writes `var`. `use`: the value goes into
-  // the program. A caller that only looks passes false, and calls again with true if it uses the
+  // The same for any dtype. Precondition: no operator writes `var`. `use`: the value becomes part
+  // of the program. A caller that only looks passes false, and calls again with true if it uses the
   // value.
   const Tensor* Parameter(const ir::Program& program, ir::VarId var, bool use = true,
                           bool contents = true);
-  // A new parameter of `program`; returns its variable.
+  // Adds a new parameter to `program`; returns its variable.
   ir::VarId AddConstant(ir::Program& program, const std::string& stem, Tensor value);
-  // The parameters that Constant() and Parameter() handed out, as they were.
+  // The parameters that Constant() and Parameter() have returned for use, with their stamps at that
+  // time.
   const std::vector<std::pair<std::string, Scope::Stamp>>& used() const { return used_; }
 
  private:
-  // nullptr when the contents cannot be read.
+  // nullptr: the contents cannot be read.
   const Tensor* CopyOf(const Tensor& waiting);
 
   const PassOptions options_;
@@ -74,33 +75,35 @@ class PassContext {
   std::map<const Tensor*, Tensor> copied_;
 };
 
-// A requirement on the place that the program is optimised for. A pass does not run without it.
+// A requirement on the target of the optimisation. Otherwise the pass does not run.
 enum class PassNeeds {
   kNothing,
-  kHostCaches,     // kernels run on the host, since the pass fits work to a core's caches
+  kHostCaches,     // kernels run on the host: the pass fits work to the caches of its cores
   kDeviceKernels,  // there is a device with kernels of its own
 };
 
-// A pass. When it runs is said in passes/pipeline.cc.
+// A pass. passes/pipeline.cc says when it runs.
 struct PassDef {
   std::string name, doc;
-  int level = 1;  // the lowest optimisation level that runs it
+  int level = 1;  // the lowest optimisation level at which it runs
   PassNeeds needs = PassNeeds::kNothing;
-  // Runs in the rounds of its grouping, which repeat until nothing changes; otherwise it runs once.
-  // For passes that make work for each other and terminate.
+  // Runs in every round of its grouping, until no pass changes anything; otherwise it runs once.
+  // For passes that enable each other and terminate.
   bool repeat = false;
   // Does not run again when later groupings have changed the program.
   bool once = false;
-  // Changes the operators of one block, PassContext::block, and is called for each block that runs.
-  // Other blocks' operators are only read, and what they name keeps its meaning.
+  // Changes only the operators of one block, PassContext::block, and is called for each block that
+  // runs. It may read the other blocks' operators, and the variables that they name keep their
+  // values.
   bool each_block = false;
-  // Without one of these operators in the program - for `each_block`: in the block - there is
-  // nothing to do, and the pass is not run. Empty: any may matter.
+  // The pass has nothing to do, and is not run, without one of these operators in the program or,
+  // for `each_block`, in the block. Empty: any operator may matter.
   std::function<bool(const OpDef&)> seeks;
-  double tolerance = 0;  // relative, of results against those without the pass; 0: the same bits
-  // Operators it may make that Paddle lacks, or defines differently. Level 2 only.
+  // The largest relative difference of results from those without the pass; 0: the same bits.
+  double tolerance = 0;
+  // Operators it may make that Paddle lacks or defines in another way. Level 2 only.
   std::vector<std::string> own_ops;
-  std::vector<std::string> own_forms;  // Paddle's operators in a form that Paddle refuses
+  std::vector<std::string> own_forms;  // Paddle's operators in a form that Paddle rejects
   // For docs/passes.md, see PassInfo.
   std::string before, after, refuses;
   std::function<Result<bool>(ir::Program&, PassContext&)> run;  // true = something changed
@@ -113,14 +116,14 @@ struct PassDef {
 // For PassDef::seeks: operators of these types.
 std::function<bool(const OpDef&)> OfTypes(std::vector<std::string> types);
 
-// Defines a pass; the build lists every HEDDLE_PASS line of passes/*/*.cc.
+// Defines a pass; the build collects the HEDDLE_PASS lines of passes/*/*.cc.
 #define HEDDLE_PASS(name)                \
   namespace heddle::passes {             \
   void DefinePass_##name(PassDef& pass); \
   }                                      \
   void heddle::passes::DefinePass_##name(PassDef& pass)
 
-// Every registered pass, by name.
+// All registered passes, by name.
 std::vector<PassDef> AllPasses();
 
 }  // namespace heddle::passes

@@ -1,4 +1,4 @@
-// Sizes of tensors, with products that are too large to be true kept too large.
+// Sizes of tensors; a product that overflows gives a size that is certainly too large.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace heddle {
 
-// More than any machine has; a sum of a million of them still fits in size_t.
+// More bytes than any machine has; a sum of a million of these still fits in size_t.
 inline constexpr size_t kImpossibleBytes = size_t{1} << 43;
 
-// Bytes of a tensor, at most kImpossibleBytes; dimensions must be known.
+// The bytes of a tensor, at most kImpossibleBytes. Precondition: the dimensions are known.
 inline size_t BytesFor(DType dtype, const Shape& shape) {
   unsigned __int128 bytes = SizeOf(dtype);
   bool empty = false, huge = false;

@@ -1,5 +1,5 @@
-// The origin of a constant's contents. Files of packed weights name it, so that a later process
-// knows whether they still serve.
+// The origin of a constant's contents. Files of packed weights store it, so that a later process
+// can tell whether they are still valid.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@
 
 namespace heddle {
 
-// A file as it was when it was opened. Threads: any.
+// A file in the state in which it was opened. Threads: any.
 class SourceFile {
  public:
-  // Equal stamps: as far as the system can tell, nobody has written to the file in between.
+  // If two stamps are equal, the file has not been written to in between, as far as the system can
+  // tell.
   struct Stamp {
     uint64_t device = 0, inode = 0, bytes = 0;
     int64_t modified_ns = 0, changed_ns = 0;
@@ -21,13 +22,13 @@ class SourceFile {
   };
   virtual ~SourceFile() = default;
   virtual Stamp stamp() const = 0;
-  // XXH3 (64 bits) of all its bytes, which are read for that. kDataLoss.
+  // The XXH3 hash (64 bits) of the whole file, which is read for that. kDataLoss.
   virtual Result<uint64_t> Hash() const = 0;
-  // The file's bytes can be mapped, by Map.
+  // Whether Map is supported.
   virtual bool CanMap() const { return false; }
-  // Puts the pages of the file from byte `from` on, a multiple of PageBytes() (large_memory.h), in
-  // the place of those at `at`. They are read when they are touched; a write to them stays out of
-  // the file. kUnimplemented: it has no pages; kDataLoss: it was written to, or has fewer bytes.
+  // Maps the file from byte `from` on, a multiple of PageBytes() (large_memory.h), over the pages
+  // at `at`. Pages are read when they are touched; writes to them do not change the file.
+  // kUnimplemented: not supported; kDataLoss: the file was written to, or is too short.
   virtual Status Map(void* at, size_t bytes, size_t from) const;
 };
 
@@ -35,16 +36,16 @@ inline Status SourceFile::Map(void*, size_t, size_t) const {
   return Status(StatusCode::kUnimplemented, "these contents cannot be mapped");
 }
 
-// The place in a file where contents lie byte for byte.
+// A position in a file from which contents can be copied unchanged.
 struct FileStretch {
-  std::shared_ptr<const SourceFile> file;  // nullptr: nowhere
+  std::shared_ptr<const SourceFile> file;  // nullptr: there is none
   size_t from = 0;
 };
 
-// Contents with the same `part` of equal files are equal.
+// Contents with equal files and equal `part` are equal.
 struct ContentsOrigin {
-  std::shared_ptr<const SourceFile> file;  // nullptr: nothing is known
-  std::string part;                        // which bytes of it, and what was computed from them
+  std::shared_ptr<const SourceFile> file;  // nullptr: unknown
+  std::string part;  // which bytes of the file, and what was computed from them
 };
 
 }  // namespace heddle

@@ -1,21 +1,21 @@
-// Memory whose contents are made when somebody needs them: parameters that stay in their file, and
-// constants computed from such. Code that only makes a copy of its own (packed weights) borrows the
-// contents meanwhile (BorrowedContents, BorrowedStretches); all other code brings them in for good
+// Lazy buffers: memory whose contents are made at first use: parameters that stay in their file,
+// and constants computed from such. Code that only makes a copy of its own (packed weights) borrows
+// the contents (BorrowedContents, BorrowedStretches); all other code makes them permanent
 // (MakeResident).
 //
-// Until then there is an address, by which packed copies are found, and no memory: touching it ends
-// the process. Large contents that lie aligned in a file are mapped when they are brought in: if
-// the file is made shorter afterwards, touching what is gone ends the process, too (SIGBUS), and
-// what is written to the file in place may show. There is no guard against that: a look at the
+// Until then there is an address, by which packed copies are found, but no memory: touching it ends
+// the process. Large contents that are aligned in a file are mapped when they become resident: if
+// the file is truncated afterwards, touching the missing part ends the process too (SIGBUS), and
+// writes to the file in place may become visible. There is no guard against that: a check of the
 // file's size before each run would still miss a change during the run, and a handler of SIGBUS
-// belongs to the whole process, not to a library in it. A file that takes the name of this one does
-// no harm.
+// belongs to the whole process, not to a library in it. Replacing the file by another one does no
+// harm.
 //
-// Scope::Find brings in what it finds, and a plan what its instructions read; only kernels that
-// read constants while they are prepared (PrepareContext::ConstIn), passes, and code that comes by
-// tensors of a scope in other ways have to know of this.
+// Scope::Find makes what it finds resident, and a plan what its instructions read. Only kernels
+// that read constants while they are prepared (PrepareContext::ConstIn), passes, and code that gets
+// tensors of a scope in other ways need to know of this.
 //
-// Ownership: like any Buffer; holds its `contents` as long as it lives. Threads: any.
+// Ownership: like any Buffer; keeps its `contents` as long as it lives. Threads: any.
 #pragma once
 
 #include <functional>
@@ -27,42 +27,43 @@
 
 namespace heddle {
 
-// Writes bytes [begin, end) of a buffer to `to`: whole elements. Called any number of times, by any
-// threads, always with the same result; an error leaves something in between. May throw
-// std::bad_alloc.
+// Writes bytes [begin, end) of a buffer, whole elements, to `to`. May be called any number of
+// times, on any threads, and always gives the same result; after an error the bytes are undefined.
+// May throw std::bad_alloc.
 using MakeContents = std::function<Status(void* to, size_t begin, size_t end)>;
 
-// Contents of this size or larger that lie in a file are mapped and not copied: only the pages that
-// are touched are read. Smaller contents gain more from huge pages, which mapped files have not.
+// Contents of at least this size in a file are mapped and not copied: only touched pages are read.
+// Smaller contents gain more from huge pages, which mapped files do not have.
 inline constexpr size_t kLeastMapped = 64 << 20;
 
-// `where`: the contents lie there byte for byte. An empty reference when there are no addresses
-// left.
+// Makes a lazy buffer. `where`: a position in a file with these contents. An empty reference if no
+// addresses are left.
 BufferRef MakeLazyBuffer(size_t bytes, MakeContents contents, ContentsOrigin origin = {},
                          FileStretch where = {});
 
-// Small contents side by side, read ahead of need: one read of them all costs less than a read for
-// each. They wait in memory until DropWaiting. Contents that were brought in by then stay; the
-// others keep their addresses and lose their memory.
+// LazyShelf: small adjacent contents that are read in advance, since one read of all costs less
+// than a read for each. They stay in memory until DropWaiting. Contents that are resident by then
+// stay; the others keep their addresses and lose their memory.
 //
-// Ownership: the memory lives as long as one of the buffers. Threads: one may Add; any may use
-// buffers.
+// Ownership: the memory lives as long as one of the buffers. Threads: one at a time may Add; any
+// may use buffers.
 class LazyShelf {
  public:
-  // Writes `bytes` bytes from `place` on, a number that Add was given or one within such contents,
-  // to `to`. Called like MakeContents.
+  // Writes `bytes` bytes to `to`, from `place` on: a number that Add was given, or one inside such
+  // contents. Called like MakeContents.
   using ReadAgain = std::function<Status(void* to, size_t place, size_t bytes)>;
 
-  // For so many bytes in all, each buffer's rounded up to 64. `again` is for what has been dropped.
+  // `bytes`: the total size, with each buffer rounded up to 64. `again` reads contents that have
+  // been dropped.
   LazyShelf(size_t bytes, ReadAgain again);
-  // A buffer as MakeLazyBuffer's, whose contents the caller writes to its memory before anybody
-  // else comes to know of it. An empty reference when the shelf is full.
+  // A buffer like those of MakeLazyBuffer. The caller must write the contents to its memory before
+  // any other code gets it. An empty reference if the shelf is full.
   BufferRef Add(size_t bytes, size_t place);
 
-  // The tensor's memory is on a shelf and has not been brought in.
+  // Whether the tensor's memory is on a shelf and not resident.
   static bool IsWaiting(const Tensor& t);
-  // If the tensor's memory is on a shelf: takes the memory of all contents of this shelf that were
-  // not brought in.
+  // If the tensor's memory is on a shelf: frees the memory of all contents of this shelf that are
+  // not resident.
   static void DropWaiting(const Tensor& t);
 
  private:
@@ -73,23 +74,23 @@ class LazyShelf {
   const std::shared_ptr<Memory> memory_;
 };
 
-// True when the tensor's memory is not there.
+// Whether the tensor's contents are not in memory.
 bool IsAbsent(const Tensor& t);
-// Brings it in, where it is not there. kResourceExhausted, or what `contents` says.
+// Makes the contents resident. kResourceExhausted, or the error of `contents`.
 Status MakeResident(const Tensor& t);
 
-// The contents of `t` as they lie in their file, at any address (elements need not be aligned):
-// every call gives the same memory, of which only pages that are touched are read. Not initialised
-// where the contents are there already, or nothing is gained.
+// The contents of `t` in their file, at any address (elements need not be aligned): every call
+// returns the same memory, of which only touched pages are read. Not initialised if the contents
+// are in memory already, or if nothing would be gained.
 Tensor ContentsInFile(const Tensor& t);
 
-// The function that makes the contents of `t`; nullptr when they are there. `t` must be the whole
-// of its memory.
+// The function that makes the contents of `t`; nullptr if they are in memory. Precondition: `t` is
+// the whole of its memory.
 std::shared_ptr<const MakeContents> ContentsToCome(const Tensor& t);
-// The origin of the contents; unknown when they are there, since they may have been written to.
+// The origin of the contents; unknown if they are in memory, since they may have been written to.
 ContentsOrigin OriginOf(const Tensor& t);
 
-// A tensor that holds what `source` does, in memory of its own where that is absent.
+// BorrowedContents: a tensor with the contents of `source`, in memory of its own if that is absent.
 class BorrowedContents {
  public:
   // Throws std::bad_alloc, or a ContentsError with the Status of a failure.
@@ -100,14 +101,14 @@ class BorrowedContents {
   Tensor tensor_;
 };
 
-// Stretches of a tensor, one after another, in the same memory where the tensor's is absent: that
-// of the largest one so far.
+// BorrowedStretches: ranges of a tensor, one after another. If the tensor is absent they share
+// memory of the size of the largest so far.
 class BorrowedStretches {
  public:
   // Throws like BorrowedContents.
   explicit BorrowedStretches(const Tensor& source);
-  // `count` elements from `first` on, in row-major order, as a tensor of rank 1 whose elements are
-  // there until the next call. Throws likewise.
+  // `count` elements from `first` on, in row-major order, as a tensor of rank 1 that is valid until
+  // the next call. Throws likewise.
   const Tensor& Read(int64_t first, int64_t count);
 
  private:

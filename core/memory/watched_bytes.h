@@ -1,5 +1,5 @@
-// std::fill_n, std::copy_n, std::memcpy and std::memset for memory of any size: they look for
-// interrupts between pieces of a megabyte or so. Short ones cost a comparison more.
+// std::fill_n, std::copy_n, std::memcpy and std::memset that look for interrupts between pieces of
+// about a megabyte. Short ones cost one more comparison.
 #pragma once
 
 #include <algorithm>

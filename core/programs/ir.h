@@ -1,5 +1,5 @@
 // The checked program: blocks, operators with slots in their definition's order, typed attributes,
-// variables as dense ids. Names are for messages and for the border; nothing past here looks one
+// variables as dense ids. Names are for messages and for the interface; nothing inside looks one
 // up.
 #pragma once
 
@@ -24,7 +24,7 @@ class ProgramSource;  // formats/program_source.h
 namespace heddle::ir {
 
 using VarId = uint32_t;
-inline constexpr VarId kNoVar = ~0u;  // "@EMPTY@", or a name the program has no variable for
+inline constexpr VarId kNoVar = ~0u;  // "@EMPTY@", or a name without a variable
 
 enum class VarKind : uint8_t { kTensor, kRows, kArray, kScopes, kFeedHolder, kFetchHolder, kRaw };
 
@@ -33,23 +33,22 @@ struct Var {
   int block = 0;
   VarKind kind = VarKind::kTensor;
   DType dtype = DType::kUnknown;
-  Shape shape = {};  // Unknown() when the file gives none
+  Shape shape = {};  // Unknown() if the file gives none
   bool persistable = false;
-  bool input = false;  // declared as one (need_check_feed), with or without a feed operator
-  int lod_level = 0;   // as declared; what is fed may carry more
+  bool input = false;  // declared as an input (need_check_feed), with or without a feed operator
+  int lod_level = 0;   // as declared; a feed may have more levels
 };
 
-// When and where an operator wants to be executed: attributes of these names, and its control
-// edges.
+// When and where an operator should be executed: attributes of these names, and its control edges.
 struct StreamHints {
-  std::string execution_stream;             // operators of one name share a stream
+  std::string execution_stream;             // operators with the same name share a stream
   int64_t stream_priority = 0;              // less goes first
-  int64_t scheduling_priority = 0;          // among what is ready: less goes first
-  std::string event_to_record;              // behind the operator
-  std::vector<std::string> events_to_wait;  // before it
-  // Control edges: the operator starts when those of its block that bear a mark in `after` have
-  // ended. They stand before it; no two operators of a program bear the same mark. Unlike hints,
-  // every pass and every schedule keeps them.
+  int64_t scheduling_priority = 0;          // of ready operators, those with less go first
+  std::string event_to_record;              // after the operator
+  std::vector<std::string> events_to_wait;  // before the operator
+  // Control edges: the operator starts when those of its block that have a mark in `after` have
+  // ended. They come before it in the program; no two operators of a program have the same mark.
+  // Unlike hints, control edges are kept by every pass and every schedule.
   std::vector<int64_t> marks, after;
 };
 
@@ -58,13 +57,13 @@ struct Op {
   std::vector<std::vector<VarId>> inputs;   // per input slot of def, then per entry of var_attrs
   std::vector<std::vector<VarId>> outputs;  // per output slot of def
   std::vector<AttrValue> attrs;             // per attribute of def
-  std::vector<int> var_attrs;               // attributes whose value variables hold
-  int index = -1;                           // in the file's block; -1 for operators a pass made
+  std::vector<int> var_attrs;               // attributes whose values are in variables
+  int index = -1;                           // in the file's block; -1: a pass made the operator
   CallStack call_stack;
-  std::string device;  // attribute op_device, as the file has it; empty: not said
+  std::string device;  // attribute op_device, as in the file; empty: not given
   std::shared_ptr<const StreamHints> hints;  // null: none
 
-  // Somebody waits for it, or it for somebody, without data.
+  // Whether it waits for an operator, or one for it, without data.
   bool has_control_edges() const {
     return hints != nullptr && !(hints->marks.empty() && hints->after.empty());
   }
@@ -88,22 +87,23 @@ struct Block {
   std::vector<Op> ops;
 };
 
-// A feed or fetch operator, taken out of the op list.
+// A feed or fetch operator, which is not in the list of operators.
 struct Port {
   VarId var = kNoVar;
   int col = 0;
 };
 
-// Finds a block's variables by name. The table holds ids only; the names stay in the variables.
+// Finds a block's variables by name. The table holds only ids; the names are in the variables.
 class NameTable {
  public:
-  // The first variable added with this name; kNoVar when there is none.
+  // The first variable added with this name; kNoVar: there is none.
   VarId Find(const std::vector<Var>& vars, std::string_view name) const;
   void Add(const std::vector<Var>& vars, VarId id);
 
  private:
   size_t PlaceOf(const std::vector<Var>& vars, std::string_view name) const;
-  std::vector<VarId> table_;  // open addressing; a power of two, a quarter of it free at least
+  // Open addressing; the size is a power of two, at least a quarter is free.
+  std::vector<VarId> table_;
   size_t used_ = 0;
 };
 
@@ -117,20 +117,21 @@ class Program {
   int64_t version = 0;
   uint64_t hash = 0;  // XXH64 of the file's bytes (of the source, for a rewritten program)
   std::string name;
-  // The part of the file that its format keeps, to make the program again and to write it with
-  // fields that heddle does not use. Null: the program came from no file, or nobody will write it.
+  // What its format keeps of the file, to make the program again and to write it with details that
+  // heddle does not use. Null: the program came from no file, or is not to be written.
   std::shared_ptr<const formats::ProgramSource> source;
 
-  // The variable called `name` visible from `block`; kNoVar when there is none.
+  // The variable called `name` that is visible from `block`; kNoVar: there is none.
   VarId Find(int block, std::string_view name) const;
   VarId AddVar(Var var);
-  // Drops variables that no operator, feed or fetch names, nor `kept`; the others get new ids.
+  // Removes variables that neither an operator, a feed, a fetch nor `kept` names; the others get
+  // new ids.
   void DropUnusedVars(const std::vector<VarId>& kept = {});
-  // A variable name that no other variable has.
+  // A name that no variable has.
   std::string FreshName(const std::string& stem) const;
-  // The place of `op` in the program, for errors.
+  // The location of `op`, for errors.
   OpLocation Locate(int block, const Op& op) const;
-  // Whether `source` makes exactly this program again. False for copies: they are made to be
+  // Whether `source` makes exactly this program again. False for copies, which are made to be
   // changed.
   bool as_parsed() const { return as_parsed_.value; }
 
@@ -146,15 +147,15 @@ class Program {
     }
   };
   AsParsed as_parsed_;
-  // Per block, so that a name may mean different variables in different blocks.
+  // Per block, since a name may mean different variables in different blocks.
   std::vector<NameTable> names_;
 };
 
-// A new operator for passes: every attribute at its default, every slot empty.
+// A new operator for passes: every attribute has its default, every slot is empty.
 Op MakeOp(const OpDef& def);
 
-// Describes a mark of the program's control edges that two operators bear, or that an operator
-// waits for although no earlier one of its block bears it. Empty: there is none.
+// Describes a mark of the program's control edges that two operators have, or for which an operator
+// waits although no earlier one of its block has it. Empty: there is none.
 std::string FindBrokenControl(const Program& program);
 
 }  // namespace heddle::ir

@@ -1,4 +1,4 @@
-// BoundRun: feeds and results bound once, for runs that take no memory from the heap.
+// BoundRun: feeds and results that are bound once, for runs without heap allocations.
 //
 //   heddle::BoundRun run(*compiled, {{"x", x}});
 //   for (;;) {
@@ -7,13 +7,13 @@
 //     Use(run.outputs()[0].tensor());
 //   }
 //
-// The results of one run are given up when the next one begins, and their memory is used for its
-// results; who wants to keep one copies the Value, which shares the memory and so keeps it. Once
-// the way to run is settled (RunReport::settled), a run whose shapes are known and unchanged calls
-// the heap no more; libraries underneath may do so, see docs/memory.md.
+// The results of a run are valid until the next one begins, which reuses their memory; to keep a
+// result, copy the Value, which shares the memory. Once the way to run is settled
+// (RunReport::settled), a run with known and unchanged shapes does not call the heap; libraries
+// that heddle uses may, see docs/memory.md.
 //
 // Ownership: keeps the compiled program, whose executor must outlive both. Threads: one at a time
-// for each BoundRun; several of them, and other runs of the executor, at the same time.
+// per BoundRun; several BoundRuns, and other runs of the executor, may run at the same time.
 #pragma once
 
 #include <cstddef>
@@ -31,15 +31,15 @@ class BoundRun {
   BoundRun(BoundRun&&) noexcept;
   BoundRun& operator=(BoundRun&&) noexcept;
 
-  // Contents may be changed where they lie, or the values replaced, between runs.
+  // The feeds. Their contents may be changed in place, or the values replaced, between runs.
   std::vector<Feed>& feeds();
 
-  // From now on the output is written to this memory, directly where it can be (else it is copied
-  // there). Contiguous, of the dtype and shape that the output has in every run: a run that finds
-  // another one fails with kInvalidArgument. An empty tensor ends it.
+  // Lets runs write the output to this memory: directly if possible, else by a copy. The memory
+  // must be contiguous, with the dtype and shape that the output has in every run: a run that
+  // computes another one fails with kInvalidArgument. An empty tensor ends the binding.
   Status BindOutput(size_t index, Tensor memory);
 
-  // As Executor::RunValues. Of a run that failed there are no outputs.
+  // Runs once, as Executor::RunValues. A run that failed leaves no outputs.
   Status Run(const RunOptions& options = {});
   const std::vector<Value>& outputs() const;
 

@@ -1,5 +1,5 @@
-// The most that heddle makes of what callers count. Numbers above come from mistakes, or from those
-// who want a process to end; each error names the option and its bound.
+// Upper bounds for numbers that callers give. Larger ones come from mistakes, or are meant to
+// exhaust the process; each error names the option and its bound.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +10,20 @@ namespace heddle {
 
 struct ExecutorOptions;
 
-inline constexpr int kMostThreads = 1024;   // of an executor, and runs under way at a time
+inline constexpr int kMostThreads = 1024;   // threads of an executor, and runs at a time
 inline constexpr int kMostRanks = 1024;     // of a group
 inline constexpr size_t kMostRings = 4096;  // of a group
 
-// Of programs, which are read, planned and run by recursion.
-inline constexpr int kMostNestedBlocks = 200;       // branches and loops in each other
+// For programs, which are read, planned and run by recursion.
+inline constexpr int kMostNestedBlocks = 200;       // branches and loops inside each other
 inline constexpr int kMostNestedGraphs = 100;       // in a file: ONNX's graphs, types of types
-inline constexpr int kMostNestedCalls = 64;         // functions that call each other
+inline constexpr int kMostNestedCalls = 64;         // functions that call one another
 inline constexpr size_t kMostNameBytes = 64 << 10;  // of a variable's name
-// Of an error's message: of a longer one, which names of such lengths make, the middle is left out.
+// For an error's message: a longer one, due to long names, loses its middle.
 inline constexpr size_t kMostErrorBytes = 256 << 10;
 
 // kInvalidArgument: a number is negative or above its bound. Executor's constructor throws
-// std::invalid_argument for these, and std::system_error where the system has no more threads.
+// std::invalid_argument in that case, and std::system_error if the system cannot start its threads.
 Status CheckOptions(const ExecutorOptions& options);
 
 }  // namespace heddle

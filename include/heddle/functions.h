@@ -1,13 +1,13 @@
-// Functions that a model's file names and calls: TensorFlow's library of FunctionDefs, the local
+// Functions that a model's file defines and calls: TensorFlow's library of FunctionDefs, the local
 // functions of an ONNX model.
 //
 // A definition has a signature (arguments, results, attributes) and nodes. The attributes of nodes
-// may be placeholders: attributes of the function, which a call gives or which have a default. An
-// instance is a definition with a value for each; calls that give the same values share it.
+// may be placeholders for attributes of the function, which a call gives or which have a default.
+// An instance is a definition with a value for each; calls with the same values share it.
 //
-// Ownership: a library owns its definitions and instances; references to them, and what an instance
-// says, hold until it dies. Values of Kind::kMessage refer to bytes that whoever made them keeps.
-// Threads: one at a time, since definitions are read when they are first asked for.
+// Ownership: a library owns its definitions and instances; references to them and their contents
+// are valid until it is destroyed. Values of Kind::kMessage refer to bytes that their maker must
+// keep, see Keep. Threads: one at a time, since definitions are read at their first use.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace heddle {
 
 struct NamedFunctionValue;
 
-// What an attribute holds.
+// The value of an attribute.
 struct FunctionValue {
   enum class Kind : uint8_t {
     kNone,
@@ -33,17 +33,17 @@ struct FunctionValue {
     kInt,
     kFloat,
     kString,
-    kType,         // `i`: an element type, by the number that the file's format has for it
-    kFunction,     // `text`: a function; `attributes`: what it is called with
+    kType,         // `i`: an element type, as the file's format numbers it
+    kFunction,     // `text`: a function; `attributes`: those of the call
     kList,         // `items`
-    kPlaceholder,  // `text`: an attribute of the function around it
-    kMessage       // what only its format reads; `text` says what: "shape", "tensor", "graph"
+    kPlaceholder,  // `text`: an attribute of the enclosing function
+    kMessage       // a message of the format; `text` says which: "shape", "tensor", "graph"
   };
   Kind kind = Kind::kNone;
-  int64_t i = 0;  // kInt, kType; of a kBool 0 or 1
+  int64_t i = 0;  // kInt, kType; kBool: 0 or 1
   double f = 0;   // kFloat
   std::string text;
-  std::string_view message;  // of a kMessage: its bytes in the file
+  std::string_view message;  // kMessage: its bytes in the file
   std::vector<FunctionValue> items;
   std::vector<NamedFunctionValue> attributes;
 };
@@ -56,23 +56,23 @@ struct NamedFunctionValue {
 // An argument or a result of a signature. One with `number` or `types` is a list of values.
 struct FunctionArgument {
   std::string name = {};
-  int type = 0;                     // 0: not said, or an attribute says it
-  std::string type_attribute = {};  // names an attribute that holds the type
-  std::string number = {};          // names an attribute that holds how many values it is
-  std::string types = {};           // names an attribute that lists their types
-  std::string from = {};            // of a result: the value in the body that it is
+  int type = 0;                     // 0: not declared, or an attribute gives it
+  std::string type_attribute = {};  // the attribute that holds the type
+  std::string number = {};          // the attribute that holds the number of values
+  std::string types = {};           // the attribute that lists their types
+  std::string from = {};            // of a result: the value in the body
 };
 
 struct FunctionAttribute {
   std::string name = {};
   std::string type = {};             // "int", "type", "list(float)"; empty: any
   FunctionValue default_value = {};  // kNone: none
-  bool may_be_absent = false;        // nodes that name it go without, if nobody gives it
+  bool may_be_absent = false;        // if it is not given, nodes that name it lack it
 };
 
 struct FunctionNode {
   std::string name = {}, op = {};
-  // As the format names them; TensorFlow's nodes name no outputs.
+  // In the format's notation; TensorFlow's nodes name no outputs.
   std::vector<std::string> inputs = {}, outputs = {};
   std::vector<NamedFunctionValue> attributes = {};
 };
@@ -82,13 +82,14 @@ struct FunctionDefinition {
   std::vector<FunctionArgument> arguments = {}, results = {};
   std::vector<FunctionAttribute> attributes = {};
   std::vector<FunctionNode> nodes = {};
-  std::vector<std::string> control_results = {};  // nodes that run although no result needs them
+  // Nodes that run although no result depends on them.
+  std::vector<std::string> control_results = {};
 };
 
-// One value that a body takes or gives.
+// One value that a body takes or returns.
 struct FunctionPort {
-  std::string name = {};  // the argument's; "name:1" in a list
-  int type = 0;           // 0: not known
+  std::string name = {};  // that of the argument; "name:1" in a list
+  int type = 0;           // 0: unknown
   std::string from = {};  // as in FunctionArgument
 };
 
@@ -112,37 +113,36 @@ class FunctionLibrary {
   using Handle = size_t;  // of an instance
   using TypeName = std::string_view (*)(int type);
 
-  // `format`: the one that definitions are of, as in "tensorflow"; `type_name`: what it calls its
-  // element types.
+  // `format`: the format of the definitions, such as "tensorflow"; `type_name`: the format's name
+  // of an element type.
   explicit FunctionLibrary(std::string format = "", TypeName type_name = nullptr);
   FunctionLibrary(FunctionLibrary&&) noexcept;
   FunctionLibrary& operator=(FunctionLibrary&&) noexcept;
   ~FunctionLibrary();
 
-  // kInvalidArgument: the library has a function of that name. What is wrong inside the definition
-  // is told by Instantiate.
+  // kInvalidArgument: the library has a function of that name. Mistakes inside the definition are
+  // reported by Instantiate.
   Status Add(FunctionDefinition definition);
-  // The same of one that is made when it is first asked for; `make` gives it this name.
+  // Adds a function that `make` makes at its first use, with this name.
   Status Add(std::string name, std::function<FunctionDefinition()> make);
-  // Null: there is none.
+  // nullptr: there is none.
   const FunctionDefinition* Find(std::string_view name);
   bool Has(std::string_view name) const;
-  // Names, in the order in which they were added.
+  // The names, in the order of addition.
   const std::vector<std::string>& names() const;
 
-  // The instance of a function for a call that gives these attributes; the same one for the same
-  // values. Attributes that the definition does not mention count for nothing. kNotFound: there is
-  // no such function; kInvalidArgument: an attribute is missing or of another type than the
-  // signature says, or the function calls itself, by itself or through others, or there would be
-  // more than 65,536 instances or ports, or more than 1 MiB of attributes. A function that its
-  // nodes call and that is not there is no error yet.
+  // The instance of a function for a call with these attributes; the same one for the same values.
+  // Attributes that the definition does not have are ignored. kNotFound: there is no such function;
+  // kInvalidArgument: an attribute is missing or of another type than the signature says, or the
+  // function calls itself, directly or through others, or there would be more than 65,536 instances
+  // or ports, or more than 1 MiB of attributes. A function that its nodes call need not exist yet.
   Result<Handle> Instantiate(std::string_view name,
                              const std::vector<NamedFunctionValue>& attributes);
   const FunctionBody& Body(Handle instance) const;
   size_t instances() const;
 
-  // The number of nodes that name the function, in the functions of the library and among those
-  // that were counted.
+  // The number of nodes that call the function: in the library's functions, and those that
+  // CountCalls has counted.
   size_t CallsOf(std::string_view name);
   void CountCalls(const FunctionNode& caller);
 
@@ -150,7 +150,7 @@ class FunctionLibrary {
   // "f(x: T, y: N*int32) -> (z: T) {T: type, N: int = 2}"; empty: there is no such function.
   std::string Signature(std::string_view name);
 
-  // Keeps alive what values of Kind::kMessage refer to.
+  // Keeps the bytes alive that values of Kind::kMessage refer to.
   void Keep(std::shared_ptr<const void> bytes);
 
  private:
@@ -159,15 +159,14 @@ class FunctionLibrary {
 };
 
 // The functions of the file that the program was read from, with the calls of its graph counted;
-// none where its format has no functions, or it is of no file.
+// none if the format has no functions, or the program is not from a file.
 Result<FunctionLibrary> FunctionsOf(const Program& program);
 
-// Of functions of TensorFlow. A GraphDef of the instance: its arguments are placeholders, which are
-// called as they are; its results are identities, called as the results; a name that is taken gets
-// a number. Functions that it calls are in its library. kInvalidArgument: functions of another
-// format.
+// For functions of TensorFlow: a GraphDef of the instance. Its arguments are placeholders of the
+// same names, its results identities of theirs; a name that is taken gets a number. Functions that
+// it calls are in its library. kInvalidArgument: functions of another format.
 Result<std::string> ToGraphDef(FunctionLibrary& library, FunctionLibrary::Handle instance);
-// A FunctionDef of the definition.
+// The definition as a FunctionDef.
 Result<std::string> ToFunctionDef(FunctionLibrary& library, std::string_view name);
 
 }  // namespace heddle

@@ -1,8 +1,8 @@
-// Generator: random numbers that go on from run to run.
+// Generator: random numbers that continue from run to run.
 //
-// Operators whose `seed` is 0 draw from it in program order: the values of Paddle's CPU generator
-// after `paddle.seed(seed)`, bit by bit. Threads: any, but for engine(). Runs that share one and
-// overlap may draw the same numbers: each begins with the state that it finds.
+// Operators whose `seed` is 0 draw from it in program order: exactly the values of Paddle's CPU
+// generator after `paddle.seed(seed)`. Threads: any, except for engine(). Overlapping runs that
+// share one may draw the same numbers: each begins with the state that it finds.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ class Generator {
   }
   void Seed(uint64_t seed);
 
-  // The generator's state as text; a generator that is given this text continues from there.
+  // The state as text; a generator with this state continues from there.
   std::string State() const;
-  // Changes nothing unless `state` is a text of State().
+  // Sets the state; an error, without a change, unless `state` is a text of State().
   Status SetState(const std::string& state);
 
-  // A copy of the engine, and one that takes its place.
+  // Returns a copy of the engine; replaces the engine.
   std::mt19937_64 Engine() const;
   void SetEngine(const std::mt19937_64& engine);
-  // While no other thread uses the generator.
+  // Precondition: no other thread uses the generator.
   std::mt19937_64& engine() { return engine_; }
 
  private:

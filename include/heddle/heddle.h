@@ -1,4 +1,4 @@
-// Everything an embedding program needs.
+// All headers that a program needs to run models.
 #pragma once
 
 #include "heddle/async_run.h"

@@ -1,4 +1,4 @@
-// The measured peak rates of this machine, which bound every kernel.
+// The measured peak rates of this machine, which no kernel can exceed.
 #pragma once
 
 namespace heddle {
@@ -9,8 +9,8 @@ struct HostPeak {
   double copy_gbs = 0;  // bytes read and written by copying between large arrays, in 1e9/s
 };
 
-// Measures for about a tenth of a second on `threads` (>= 1) threads, the calling one among them.
-// Any thread may call it; what runs beside it lowers the result.
+// Measures for about a tenth of a second on `threads` (>= 1) threads, including the calling one.
+// Any thread may call it; other work on the machine lowers the result.
 HostPeak MeasureHostPeak(int threads);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// ImplementationChoice: why a kernel computes in the way it does. A plain value.
+// ImplementationChoice: why a kernel uses its implementation. A plain value.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@ namespace heddle {
 struct ImplementationChoice {
   std::string family;  // as in CompileOptions::force
   std::string chosen;  // one of the candidates
-  // "cost": the cheapest as estimated; "measured": the fastest, while this plan was made; "kept":
-  // the fastest, as a tuning file says; "forced": the caller insists on it; "only": no other covers
-  // the case.
+  // "cost": the lowest estimate; "measured": the fastest when this plan was made; "kept": the
+  // fastest according to a tuning file; "forced": the caller requires it; "only": no other can
+  // compute it.
   std::string reason;
   struct Candidate {
     std::string name;
-    double cost_ns = 0;      // as estimated
+    double cost_ns = 0;      // estimated
     double measured_ns = 0;  // 0: not measured
   };
-  std::vector<Candidate> candidates;  // that cover the case, the cheapest first
+  std::vector<Candidate> candidates;  // those that can compute it, the cheapest first
 
   // "winograd: cheapest of winograd 1200 ns, onednn 1500 ns".
   std::string ToString() const;

@@ -1,7 +1,7 @@
-// Limits of work that takes long: a deadline, a stop, and calls of the host program in between.
+// Limits for long work: a deadline, a stop, and calls of the host program in between.
 //
-// A run has its own in RunOptions. For all else - loading, compiling, planning, saving - a
-// LimitScope sets them for what its thread calls.
+// A run has its own limits in RunOptions. For all other work (loading, compiling, planning, saving)
+// a LimitScope sets them for the calling thread.
 #pragma once
 
 #include <atomic>
@@ -19,21 +19,21 @@ namespace heddle {
 class HostLine;
 class Interrupts;
 
-// A function of the host program that is called while heddle works: an interpreter's handlers of
-// signals, for example, which run on the thread that called heddle and on no other.
+// A function of the host program that is called while heddle works, for example an interpreter's
+// signal handlers, which must run on the thread that called heddle.
 //
-// Ownership: the caller's; outlives the calls of heddle that it is given to, of which there is one
-// at a time. Threads: Request from any thread.
+// Ownership: the caller's; must outlive the calls of heddle that it is given to, of which there is
+// one at a time. Threads: Request may be called from any thread.
 class HostCalls {
  public:
-  // `call` is called on the thread that called heddle, between two steps of the work. If its status
-  // is not OK, the work ends with it. It must not throw, and must not call heddle's Run.
+  // `call` is called on the thread that called heddle, between two steps of the work. If it returns
+  // an error, the work ends with it. It must not throw, and must not call heddle's Run.
   explicit HostCalls(std::function<Status()> call) : call_(std::move(call)) {}
   HostCalls(const HostCalls&) = delete;
   HostCalls& operator=(const HostCalls&) = delete;
 
-  // Asks for one call, within some milliseconds. Without work under way the next one begins with
-  // it.
+  // Requests one call, which follows within some milliseconds, or at the beginning of the next work
+  // if there is none at present.
   void Request();
 
  private:
@@ -43,7 +43,7 @@ class HostCalls {
   std::atomic<bool> failed_{false};
   Status why_;  // written before failed_
   std::mutex mutex_;
-  Interrupts* interrupts_ = nullptr;  // of the work under way; guarded by mutex_
+  Interrupts* interrupts_ = nullptr;  // of the present work; guarded by mutex_
 };
 
 struct Limits {
@@ -52,11 +52,11 @@ struct Limits {
   HostCalls* host = nullptr;  // nullptr: none
 };
 
-// While it lives, what the calling thread calls of heddle ends with kDeadlineExceeded after the
-// deadline and with kCancelled after a stop. Runs go by their own options. Scopes nest; the inner
-// one alone counts.
+// While it exists, calls of heddle on this thread end with kDeadlineExceeded after the deadline and
+// with kCancelled after a stop. Runs use their own options instead. Scopes nest; only the inner one
+// counts.
 //
-// Threads: made and destroyed on one thread.
+// Threads: to be made and destroyed on the same thread.
 class LimitScope {
  public:
   explicit LimitScope(const Limits& limits);

@@ -1,5 +1,5 @@
-// What heddle says of each operator that it has kernels for, field by field; DescribeOp in
-// heddle/program.h says more, as text.
+// Facts about each operator that heddle has kernels for. DescribeOp in heddle/program.h returns
+// more, as text.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace heddle {
 
 struct OperatorFacts {
   std::string name;
-  // The file of heddle's source tree that defines it; empty for operators that an embedding program
-  // added.
+  // The file of heddle's source tree that defines it; empty: it was added by the program that uses
+  // heddle.
   std::string file;
-  // Of the operand that chooses the kernel; all where there is one kernel for any.
+  // The dtypes of the operand that selects the kernel; all if one kernel serves any.
   std::vector<DType> dtypes;
-  // The operator that computes its gradient; empty where there is none.
+  // The operator that computes its gradient; empty: there is none.
   std::string gradient;
 };
 

@@ -1,4 +1,4 @@
-// ProgramBuilder: makes a program by hand, operator by operator. docs/building.md is a guide.
+// ProgramBuilder: makes a program, operator by operator. docs/building.md is a guide.
 //
 //   heddle::ProgramBuilder b("classifier");
 //   HEDDLE_ASSIGN_OR_RETURN(heddle::Variable x, b.Feed("x", heddle::DType::kF32, {-1, 64}));
@@ -10,9 +10,9 @@
 // Operators are those of `heddle ops`. Each call checks the operator, its slots, attributes, dtypes
 // and shapes.
 //
-// Errors: a call that fails says which operator, which slot and what was expected, and changes
+// Errors: a call that fails names the operator and the slot, says what was expected, and changes
 // nothing. kUnimplemented: heddle has no such operator, or no kernel for the dtype;
-// kInvalidArgument: anything else. Ownership: a Variable is a number that stands for a variable of
+// kInvalidArgument: anything else. Ownership: a Variable is a number that identifies a variable of
 // its builder. Threads: one at a time.
 #pragma once
 
@@ -30,10 +30,10 @@
 
 namespace heddle {
 
-// A variable of a program that is being built.
+// A variable of a program under construction.
 class Variable {
  public:
-  Variable() = default;  // none: an optional operand that is left out
+  Variable() = default;  // none: for an optional operand that is left out
   explicit operator bool() const { return builder_ != 0; }
   friend bool operator==(const Variable&, const Variable&) = default;
 
@@ -45,14 +45,14 @@ class Variable {
   uint32_t id_ = 0;
 };
 
-// The value of an attribute. A DType, or its name, stands for the number that attributes like
-// "dtype" hold. A Variable (several: a list's elements) holds the value at run time.
+// The value of an attribute. For attributes such as "dtype", a DType or its name. A Variable (or
+// several, for the elements of a list) gives the value at run time.
 using AttributeArgument =
     std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
                  std::vector<std::string>, DType, Variable, std::vector<Variable>>;
 
-// The variables that an output slot writes: that many new ones, new ones of these names, or ones
-// that are there already and get another value.
+// The variables that an output slot writes: a number of new ones, new ones with these names, or
+// existing ones, which get another value.
 using Target = std::variant<int, std::vector<std::string>, std::vector<Variable>>;
 
 using Operands = std::vector<std::pair<std::string, std::vector<Variable>>>;  // by input slot
@@ -67,56 +67,54 @@ class ProgramBuilder {
   ProgramBuilder& operator=(ProgramBuilder&&) noexcept;
   ~ProgramBuilder();
 
-  // An input of the program; -1 is a dimension that may be anything. `lod_level`: levels of
-  // sequence offsets that feeds carry. Nothing is inferred from an input that has them.
+  // Adds an input; -1: an open dimension. `lod_level`: levels of sequence offsets that feeds have;
+  // no shape is inferred from an input that has them.
   Result<Variable> Feed(const std::string& name, DType dtype, const Shape& shape,
                         int lod_level = 0);
-  // A persistable variable and its value, which the model's scope will share.
+  // Adds a persistable variable with its value, which the model's scope will share.
   Result<Variable> Parameter(const std::string& name, Tensor value);
-  // A parameter whose value comes later: from LoadParameters, or from a startup program.
+  // Adds a parameter whose value comes later: from LoadParameters, or from a startup program.
   Result<Variable> Parameter(const std::string& name, DType dtype, const Shape& shape);
-  // An empty tensor array in the present block; its items are of `dtype`.
+  // Adds an empty tensor array to the present block; `dtype`: that of its items.
   Result<Variable> Array(const std::string& name, DType dtype);
-  // An output of the program, after those before.
+  // Adds an output of the program, after the earlier ones.
   Status Fetch(Variable variable);
 
-  // Adds an operator to the present block. Required output slots that `targets` leaves out get a
-  // new variable each, optional ones are not computed. A slot that takes a list has to be there,
-  // since the number of its variables is not known. Returns what was written, slot by slot.
+  // Adds an operator to the present block. Required output slots that `targets` leaves out get one
+  // new variable each, optional ones are not computed. A slot for a list must be given, since the
+  // number of its variables is unknown. Returns the written variables, slot by slot.
   Result<OperatorResults> Add(std::string_view type, const Operands& inputs,
                               const Attributes& attributes = {}, const Targets& targets = {});
   // Add() for operators with one result; returns the first variable of the first output slot.
   Result<Variable> Apply(std::string_view type, const Operands& inputs,
                          const Attributes& attributes = {}, const Targets& targets = {});
-  // `to`, a variable that is there already, gets the value of `from`.
+  // Copies the value of `from` to `to`, an existing variable.
   Status Assign(Variable from, Variable to);
 
-  // Operators go to a new block from here to EndBlock(). The block runs again and again while
-  // `condition`, one bool that the block assigns to, is true.
+  // Begins a block, to which operators are added until EndBlock(). It runs repeatedly while
+  // `condition`, one bool that the block assigns, is true.
   Status BeginWhile(Variable condition);
-  // The block runs if `condition`, one bool, is true.
+  // Begins a block that runs once if `condition`, one bool, is true.
   Status BeginIf(Variable condition);
-  // Variables that were made in the block are gone; what it assigned to outer ones stays. Where a
-  // step of a loop gives a variable another shape than it had before, the dimensions that differ
-  // are open from there on, for the operators of the block too; if those do not take that, this
-  // call fails, and so does Finish().
+  // Ends the block. Its own variables can no longer be used; what it assigned to outer ones stays.
+  // If an iteration of a loop changes the shape of a variable, the dimensions that differ become
+  // open, also for the operators of the block; if one of those rejects that, this call fails, and
+  // so will Finish().
   Status EndBlock();
 
-  // Gives a variable the dtype and shape that no rule of shapes knows, such as those of an array's
-  // item.
+  // Gives a variable the dtype and shape that cannot be inferred, such as those of an array's item.
   Status Declare(Variable variable, DType dtype, const Shape& shape);
-  // Returns the variable's name, dtype and shape as far as they are known; else kUnknown and
-  // Shape::Unknown().
+  // The variable's name, dtype and shape, as far as known; else kUnknown and Shape::Unknown().
   Result<TensorInfo> Info(Variable variable) const;
-  // The next operator bears a mark, and can be waited for.
+  // Marks the next operator, so that others can wait for it; returns the mark.
   int64_t MarkNext();
-  // The next operator starts when those that bear these marks, earlier ones of its block, have
-  // ended, also where they exchange no data. Passes and schedules keep that.
+  // Lets the next operator start only when those with these marks, earlier ones of its block, have
+  // ended, even if they exchange no data. Passes and schedules respect that.
   void NextAfter(const std::vector<int64_t>& marks);
-  // Names the place that the next operators come from, as in "net.py:12"; errors of runs show it.
+  // Sets the source position of the next operators, such as "net.py:12", which errors of runs show.
   void SetPlace(std::string place);
 
-  // Returns the program and the values of its parameters. The builder begins anew, and refuses the
+  // Returns the program and the values of its parameters. The builder is then empty, and rejects
   // variables of the finished program.
   Result<Model> Finish() &&;
 

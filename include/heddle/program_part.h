@@ -1,5 +1,5 @@
-// Which part of a file is the program, for formats whose files hold more than one: a TensorFlow
-// graph is run from any tensors to any others.
+// Selects a program in a file that holds more than one: a TensorFlow graph can be run from any
+// tensors to any others.
 #pragma once
 
 #include <string>
@@ -7,16 +7,17 @@
 
 namespace heddle {
 
-// Formats whose files hold one program take no signature and ignore the lists: what such programs
-// are fed and what is fetched of them is said when they are compiled and run.
+// For formats with one program per file, the signature must be empty and the lists are ignored:
+// feeds and fetches of such programs are given when they are compiled and run.
 struct ProgramPart {
-  // Names the inputs and outputs, as a SavedModel's "serving_default" does; empty: the usual one.
+  // The name of a set of inputs and outputs, such as a SavedModel's "serving_default"; empty: the
+  // usual one.
   std::string signature = {};
-  // Values that runs are given. Empty: the inputs of the signature, or what has to be given.
+  // Values that are fed. Empty: the inputs of the signature, or all that must be fed.
   std::vector<std::string> feeds = {};
-  // Values that runs give back. Empty: the outputs of the signature, or what nothing uses.
+  // Values that are fetched. Empty: the outputs of the signature, or all values without a reader.
   std::vector<std::string> fetches = {};
-  // Operators that run though nothing is taken from them.
+  // Operators that run although none of their outputs is fetched.
   std::vector<std::string> targets = {};
 
   bool empty() const {

@@ -1,4 +1,4 @@
-// RunOptions: control over one run. What happened in it is in heddle/run_report.h.
+// RunOptions: options of one run. heddle/run_report.h has its report.
 #pragma once
 
 #include <chrono>
@@ -18,35 +18,34 @@ namespace heddle {
 
 class Generator;
 
-// Ownership: what `report`, `generator` and `kept` point to must outlive the run. Threads: stop may
-// be requested from any thread; on_stall is called on a thread of the executor's.
+// Ownership: the objects that `report`, `generator` and `kept` point to must outlive the run.
+// Threads: a stop may be requested from any thread; on_stall is called on a thread of the executor.
 struct RunOptions {
-  // The run ends with kDeadlineExceeded some milliseconds after it, wherever it is.
+  // The run ends with kDeadlineExceeded within some milliseconds after it.
   std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt;
-  // Once a stop is requested, the run ends with kCancelled, as it does after the deadline.
+  // When a stop is requested, the run ends with kCancelled in the same way.
   std::stop_token stop = {};
-  // Called in between on the thread that called Run, when somebody asks for it; nullptr: none.
+  // Called on the thread that called Run, on request; nullptr: none.
   HostCalls* host = nullptr;
-  // When no instruction has ended for so long, on_stall is told which ones are being executed, once
-  // for every such period. Zero: nobody looks.
+  // If no instruction ends for so long, on_stall is called with those in execution, once per such
+  // period. Zero: never.
   std::chrono::milliseconds stall_limit{0};
   std::function<void(const std::string&)> on_stall = nullptr;
   RunReport* report = nullptr;
-  bool trace = false;  // fill in RunReport::events, spans and memory
-  // Operators with seed 0 draw from this generator and advance it; a failed run leaves it
-  // unchanged. Null: a generator of the run's own, from CompileOptions::seed and the number of
-  // runs before it.
+  bool trace = false;  // fills RunReport::events, spans and memory
+  // The generator from which operators with seed 0 draw; a failed run leaves it unchanged. nullptr:
+  // one for this run, from CompileOptions::seed and the number of earlier runs.
   Generator* generator = nullptr;
-  // Every floating-point output is looked through as soon as it is there; at the first NaN or
-  // infinity the run ends with kOutOfRange and says which operator made it, in which variable and
-  // element. (What operators of a sub-block write is looked at there; what was computed while the
-  // plan was made is not.) Later operators, those that update parameters among them, do not run.
+  // Checks every floating-point output as soon as it is written: at the first NaN or infinity the
+  // run ends with kOutOfRange, which names the operator, the variable and the element. (Outputs in
+  // sub-blocks are checked there; values that were computed when the plan was made are not
+  // checked.) Later operators, including those that update parameters, do not run.
   bool check_nan_inf = false;
-  // One instruction after another, each of which is waited for, and checked for an error, before
-  // the next one starts, those of devices as well.
+  // Executes one instruction after another, and waits for each, and checks it for errors, before
+  // the next one starts, on devices as well.
   bool wait_after_each = false;
-  // Receives the variables of CompileOptions::keep after a run that succeeded, in that order; one
-  // that nothing was written to in this run holds nothing.
+  // Receives the variables of CompileOptions::keep, in that order, after a successful run; one that
+  // the run did not write is empty.
   std::vector<std::pair<std::string, Value>>* kept = nullptr;
 };
 

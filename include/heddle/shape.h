@@ -1,4 +1,4 @@
-// Dimensions of a tensor, stored inline: copying one allocates nothing.
+// The dimensions of a tensor, stored inline: copies allocate no memory.
 #pragma once
 
 #include <array>
@@ -9,16 +9,16 @@
 
 namespace heddle {
 
-// Rank 0 is a scalar with one element; a dimension of 0 makes an empty tensor; -1 stands for a
-// dimension that is not known yet (in a program, never in a running tensor). A shape whose rank is
-// not known either is Shape::Unknown().
+// Rank 0 is a scalar with one element; a dimension of 0 makes an empty tensor; -1 is an unknown
+// dimension (in programs, never in tensors of a run). If the rank is unknown too, the shape is
+// Shape::Unknown().
 class Shape {
  public:
   static constexpr int kMaxRank = 10;
 
   Shape() = default;  // rank 0
   Shape(std::initializer_list<int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
-  // Precondition: dims.size() <= kMaxRank (checked where dims come from a file or the user).
+  // Precondition: dims.size() <= kMaxRank (checked for dims from files and users).
   explicit Shape(std::span<const int64_t> dims) {
     for (int64_t d : dims) push_back(d);
   }
@@ -29,7 +29,7 @@ class Shape {
   }
 
   bool known_rank() const { return rank_ >= 0; }
-  // Rank and every dimension known.
+  // Whether the rank and all dimensions are known.
   bool is_static() const {
     if (rank_ < 0) return false;
     for (int i = 0; i < rank_; ++i)
@@ -39,7 +39,7 @@ class Shape {
   int rank() const { return rank_; }
   int64_t operator[](int i) const { return dims_[i]; }
   int64_t& operator[](int i) { return dims_[i]; }
-  // Dimension i, negative i counted from the end.
+  // Dimension i; a negative i counts from the end.
   int64_t dim(int i) const { return dims_[i < 0 ? i + rank_ : i]; }
   int64_t numel() const { return Product(0, rank_); }
   // Product of dimensions [begin, end).

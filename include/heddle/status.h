@@ -28,13 +28,13 @@ enum class StatusCode {
 
 std::string_view StatusCodeName(StatusCode code);
 
-// The place of an error in a program. Indices are those of the loaded file; -1 = not known.
+// The place of an error in a program. Indices are those of the loaded file; -1 = unknown.
 struct OpLocation {
   int block = -1;
   int op = -1;
   std::string op_type;
   std::string output;      // first output variable of the operator
-  std::string call_stack;  // Python stack of the operator's creation, when the file carries it
+  std::string call_stack;  // Python stack at the operator's creation, if the file has it
 };
 
 class [[nodiscard]] Status {
@@ -46,9 +46,10 @@ class [[nodiscard]] Status {
   bool ok() const { return rep_ == nullptr; }
   StatusCode code() const { return rep_ ? rep_->code : StatusCode::kOk; }
   const std::string& message() const;
-  // The operator the error belongs to; empty when it belongs to none.
+  // The operator that the error is about; nullopt: none.
   const std::optional<OpLocation>& location() const;
-  // The same error with a location; an existing location is kept (the innermost one is the best).
+  // The same error with a location; an existing location is kept, since the innermost one is the
+  // most exact.
   Status At(OpLocation location) const;
   // "INVALID_ARGUMENT: block 0, op 17 (matmul_v2 -> tmp_3): message"
   std::string ToString() const;
@@ -62,7 +63,7 @@ class [[nodiscard]] Status {
   std::shared_ptr<const Rep> rep_;
 };
 
-// A value or the reason why there is none.
+// A value, or the error for which there is none.
 template <typename T>
 class [[nodiscard]] Result {
  public:

@@ -1,7 +1,8 @@
-// Texts with a shape: what a variable holds whose elements are strings (Value::Kind::kOther).
-// Numeric operators never see one; those on strings take it out of their operand.
+// Strings with a shape: the contents of a variable whose elements are strings
+// (Value::Kind::kOther). Numeric operators never get one; operators on strings take it out of their
+// operand.
 //
-// Ownership: values share the strings, which nobody changes. Threads: as for Value.
+// Ownership: values share the strings, which are immutable. Threads: as for Value.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@ struct StringTensor {
   std::vector<std::string> elements;  // row-major, any bytes
 };
 
-// The strings that `value` holds; nullptr where it holds something else.
+// The strings in `value`; nullptr: it holds something else.
 inline std::shared_ptr<const StringTensor> StringsIn(const Value& value) {
   if (value.kind() != Value::Kind::kOther || !value.initialized()) return nullptr;
   Value copy = value;

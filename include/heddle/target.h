@@ -1,5 +1,5 @@
-// HardwareTarget: what a piece of hardware, or a library, says it takes of programs: operators by
-// patterns, and what groups of them may look like. docs/partition.md describes the file.
+// HardwareTarget: which operators a piece of hardware, or a library, takes, by patterns, and the
+// limits of their groups. docs/partition.md describes the file.
 //
 // Ownership: copies share one description. Threads: any. Errors: kNotFound, kInvalidArgument,
 // kDataLoss, one line that names the file and the place in it.
@@ -21,7 +21,7 @@ struct Target;
 class HardwareTarget {
  public:
   static Result<HardwareTarget> Load(const std::string& path);
-  // `name` stands before messages.
+  // `name` precedes error messages.
   static Result<HardwareTarget> Parse(std::string_view json, const std::string& name);
 
   const std::string& name() const;

@@ -23,7 +23,7 @@ namespace heddle {
 // Sequence offsets, outermost level first; every level starts with 0.
 using LoD = std::vector<std::vector<size_t>>;
 
-// Reference-counted storage. Whoever creates one supplies `destroy`, called by the last owner.
+// Reference-counted memory. Its maker supplies `destroy`, which the last owner calls.
 class Buffer {
  public:
   using Destroy = void (*)(Buffer*);
@@ -43,7 +43,7 @@ class Buffer {
     }
   }
   bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
-  // Tells kinds of buffers apart.
+  // Distinguishes kinds of buffers.
   bool IsDestroyedBy(Destroy destroy) const { return destroy_ == destroy; }
 
  private:
@@ -69,9 +69,9 @@ class BufferRef {
   ~BufferRef() {
     if (buffer_) buffer_->Release();
   }
-  // Heap memory aligned to 64 bytes; an empty reference when the system has none left.
+  // Heap memory aligned to 64 bytes; an empty reference: there is not enough memory.
   static BufferRef Allocate(size_t bytes);
-  // Memory of somebody else: `release` is called once, when the last Tensor is gone.
+  // External memory: `release` is called once, when the last Tensor is destroyed.
   static BufferRef Wrap(void* data, size_t bytes, std::function<void()> release);
 
   explicit operator bool() const { return buffer_ != nullptr; }
@@ -85,22 +85,22 @@ class BufferRef {
 
 class Tensor {
  public:
-  Tensor() = default;  // holds nothing: initialized() is false
-  // Uninitialised memory; check initialized(): false when there was no memory to be had.
+  Tensor() = default;  // empty: initialized() is false
+  // Uninitialised memory; initialized() is false if there is not enough memory.
   static Tensor Empty(DType dtype, const Shape& shape);
   static Tensor Zeros(DType dtype, const Shape& shape);
   template <typename T>
   static Tensor Of(DType dtype, const Shape& shape, const std::vector<T>& values);
-  // A tensor over `buffer`, starting `data` bytes in.
+  // A tensor in `buffer`, from byte `offset` on.
   Tensor(DType dtype, const Shape& shape, BufferRef buffer, size_t offset = 0)
       : dtype_(dtype),
         shape_(shape),
         data_(static_cast<std::byte*>(buffer->data()) + offset),
         buffer_(std::move(buffer)) {}
-  // User memory, used where it lies. `release` may be empty when the caller keeps it alive.
+  // User memory, without a copy. `release` may be empty if the caller keeps the memory alive.
   static Tensor Wrap(void* data, DType dtype, const Shape& shape,
                      std::function<void()> release = {});
-  // User memory with strides in elements.
+  // User memory with strides, in elements.
   static Tensor WrapStrided(void* data, DType dtype, const Shape& shape,
                             std::vector<int64_t> strides, std::function<void()> release = {});
 
@@ -112,9 +112,9 @@ class Tensor {
   int64_t numel() const { return shape_.numel(); }
   size_t bytes() const { return static_cast<size_t>(numel()) * SizeOf(dtype_); }
 
-  // The elements as T's. Throws std::invalid_argument where they are not: another dtype, or nothing
-  // is held. To move elements as bits, T may also be uint8_t or a type without a dtype, such as
-  // uint32_t, that is no larger than they are.
+  // The elements as T. Throws std::invalid_argument if the dtype is another one, or the tensor is
+  // empty. To move elements as bits, T may also be uint8_t or a type without a dtype, such as
+  // uint32_t, that is not larger than an element.
   template <typename T>
   const T* data() const {
     if (!IsReadAs<T>()) [[unlikely]]
@@ -130,14 +130,14 @@ class Tensor {
   const void* raw() const { return data_; }
   void* mutable_raw() { return data_; }
 
-  // Empty strides() = row-major without gaps, which is what every kernel is given.
+  // Strides in elements; empty = row-major without gaps, which is what all kernels get.
   const std::vector<int64_t>& strides() const;
   bool is_contiguous() const;
-  // This tensor when it is contiguous, else a row-major copy.
+  // This tensor if it is contiguous, else a row-major copy.
   Tensor Contiguous() const;
-  // A copy in memory of its own (LoD included); not initialized() when out of memory.
+  // A copy in its own memory (including LoD); not initialized() if there is not enough memory.
   Tensor Clone() const;
-  // The same memory seen with another shape. Precondition: equal numel, contiguous.
+  // The same memory with another shape. Precondition: equal numel, contiguous.
   Tensor Reshaped(const Shape& shape) const;
 
   const LoD& lod() const;
@@ -145,7 +145,7 @@ class Tensor {
   void set_lod(LoD lod);
 
   const BufferRef& buffer() const { return buffer_; }
-  // Re-points the tensor; for executors, which plan memory ahead.
+  // Moves the tensor to other memory; for executors, which plan memory ahead.
   void Bind(void* data) { data_ = static_cast<std::byte*>(data); }
   void Bind(BufferRef buffer) {
     data_ = static_cast<std::byte*>(buffer->data());
@@ -171,17 +171,17 @@ class Tensor {
     else
       return dtype_ == kDTypeOf<T>;
   }
-  // Throws unless there are no elements.
+  // Throws unless the tensor has no elements.
   void CheckRead(DType as, size_t size) const;
 
   DType dtype_ = DType::kUnknown;
   Shape shape_;
   std::byte* data_ = nullptr;
   BufferRef buffer_;
-  std::shared_ptr<const Extra> extra_;  // null for the plain tensor
+  std::shared_ptr<const Extra> extra_;  // nullptr for a plain tensor
 };
 
-// `values` are stored as they are: sizeof(T) must be SizeOf(dtype).
+// `values` are stored unconverted: sizeof(T) must be SizeOf(dtype).
 template <typename T>
 Tensor Tensor::Of(DType dtype, const Shape& shape, const std::vector<T>& values) {
   Tensor t = Empty(dtype, shape);

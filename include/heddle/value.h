@@ -1,4 +1,5 @@
-// Value: what a variable of a program can hold — a tensor, an array of tensors, or selected rows.
+// Value: what a variable of a program can hold: a tensor, an array of tensors, selected rows, or
+// something else.
 //
 // Ownership and threads: as for Tensor; a Value is a plain value type.
 #pragma once
@@ -37,7 +38,7 @@ class Value {
   bool is_tensor() const { return kind_ == Kind::kTensor; }
   bool is_array() const { return kind_ == Kind::kArray; }
   bool is_rows() const { return kind_ == Kind::kRows; }
-  // Something has been written to it.
+  // Whether something has been written to it.
   bool initialized() const {
     return kind_ == Kind::kTensor ? tensor_.initialized() : rare_ != nullptr;
   }
@@ -47,12 +48,12 @@ class Value {
   // Precondition: is_array() / is_rows().
   const TensorArray& array() const { return rare_->array; }
   const SelectedRows& rows() const { return rare_->rows; }
-  // Turn the value into an array / rows / something else and give access to it; contents of the
-  // same kind are kept. State is shared with copies only until the first mutable access.
+  // These turn the value into an array, rows or something else and return it; contents of the same
+  // kind are kept. Copies share state until the first mutable access.
   TensorArray& mutable_array() { return Become(Kind::kArray).array; }
   SelectedRows& mutable_rows() { return Become(Kind::kRows).rows; }
   std::any& mutable_other() { return Become(Kind::kOther).other; }
-  // Makes it a tensor again (keeping the tensor when it is one).
+  // Makes it a tensor again, and returns it; an existing tensor is kept.
   Tensor& MutableTensor() {
     kind_ = Kind::kTensor;
     rare_.reset();

@@ -1,4 +1,4 @@
-// Writes variables as TensorFlow's checkpoints and SavedModels hold them: PREFIX.index, a sorted
+// Writes variables in the form of TensorFlow's checkpoints and SavedModels: PREFIX.index, a sorted
 // table of names, and PREFIX.data-00000-of-00001.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace heddle {
 
-// Replaces both files. kInvalidArgument: two tensors of one name, or one that TensorFlow has no
-// type for; kResourceExhausted: the disk is full. Threads: any.
+// Replaces both files. kInvalidArgument: two tensors with one name, or a dtype that TensorFlow
+// lacks; kResourceExhausted: the disk is full. Threads: any.
 Status SaveVariablesBundle(const std::string& prefix, const NamedTensors& tensors);
 
 }  // namespace heddle

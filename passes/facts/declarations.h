@@ -1,14 +1,14 @@
-// The dtypes and shapes that passes go by. A file declares them for each variable, and may be
-// wrong: so before the passes each variable is declared as the operator that writes it makes it, by
-// the operator's own shape function, starting from what is fed and from the parameters that are
-// there. A pass reads ir::Var::dtype and shape and need not ask anything more.
+// The dtypes and shapes that passes rely on. A file declares them for each variable, and may be
+// wrong. So before the passes each variable's declaration is replaced by what its writer makes,
+// according to the writer's shape function, starting from the feeds and the parameters. A pass
+// reads ir::Var::dtype and shape and needs no further checks.
 //
-// A claim is the declaration of a variable that nothing else tells about before a run. Whoever
-// makes a plan compares the claims with what is fed (Optimized::claims); if one does not hold, the
-// program is optimised anew with what was found instead (Target::found). So a wrong declaration
-// costs fusions, never a result. A run compares only what follows from values, and is made again
-// where that is not as claimed; results of programs whose runs cannot be made again, since they
-// change something, are not claimed.
+// A claim is the declaration of a variable whose dtype and shape nothing else determines before a
+// run. Whoever makes a plan compares the claims with the feeds (Optimized::claims); if one does not
+// hold, the program is optimised again with what was found instead (Target::found). So a wrong
+// declaration costs fusions, but never changes a result. Claims that depend on values are compared
+// during the run, which is repeated if one does not hold; results of programs whose runs cannot be
+// repeated, since they have side effects, are not claimed.
 #pragma once
 
 #include <string>
@@ -20,17 +20,17 @@
 
 namespace heddle::passes {
 
-// Dtype and shape of a variable: -1 for dimensions that differ from run to run, Shape::Unknown()
-// for ranks that do, DType::kUnknown likewise.
+// Dtype and shape of a variable; -1: a dimension that differs from run to run; Shape::Unknown() and
+// DType::kUnknown: a rank or a dtype that does.
 struct Fact {
   DType dtype = DType::kUnknown;
   Shape shape = Shape::Unknown();
 
   bool operator==(const Fact& o) const { return dtype == o.dtype && shape == o.shape; }
 };
-// The most exact fact that holds for both.
+// The strongest fact that holds whenever `a` or `b` does.
 Fact Join(const Fact& a, const Fact& b);
-// A tensor of dtype and shape `is` may be there where `said` is declared.
+// Whether a tensor with dtype and shape `is` agrees with the declaration `said`.
 bool Holds(const Fact& said, const Fact& is);
 
 // A variable by its name in its block.
@@ -38,7 +38,7 @@ struct NamedFact {
   int block = 0;
   std::string name;
   Fact fact;
-  bool found = false;  // it stands instead of the declaration
+  bool found = false;  // it replaces the declaration
 };
 
 struct Declarations {
@@ -47,9 +47,9 @@ struct Declarations {
 
   void Declare(ir::Program* program) const;
 };
-// `found`: what stands for the declarations of some variables. `repeats`: results that no operator
-// tells are as declared, else nothing is known of them. Parameters' shapes are read from the
-// context's scope, small contents that decide shapes too.
+// `found`: facts that replace the declarations of some variables. `repeats`: results that no shape
+// function determines are assumed to be as declared, else nothing is assumed. Shapes of parameters
+// are read from the context's scope, and so are small contents that determine shapes.
 Declarations InferDeclarations(const ir::Program& program, const std::vector<NamedFact>& found,
                                bool repeats, PassContext& context);
 
