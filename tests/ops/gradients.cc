@@ -90,7 +90,8 @@ void AddOperands(const std::string& slot, const std::vector<Value>& values, Exam
   for (const Value& value : values) e->inputs.push_back({slot, InDouble(value), false});
 }
 
-// The tensor that a gradient is, SelectedRows added up.
+// The tensor that a gradient is, SelectedRows added up; nothing where there is more than zeros in a
+// row that the operand lacks, as the index that stands for padding may be.
 Tensor Dense(const Value& gradient, const Shape& shape) {
   if (gradient.is_tensor()) return gradient.tensor();
   Tensor dense = Tensor::Zeros(DType::kF64, shape);
@@ -99,9 +100,13 @@ Tensor Dense(const Value& gradient, const Shape& shape) {
   const int64_t width =
       rows.rows.empty() ? 0 : rows.value.numel() / static_cast<int64_t>(rows.rows.size());
   for (size_t r = 0; r < rows.rows.size(); ++r)
-    for (int64_t k = 0; k < width; ++k)
-      dense.mutable_data<double>()[rows.rows[r] * width + k] +=
-          rows.value.data<double>()[static_cast<int64_t>(r) * width + k];
+    for (int64_t k = 0; k < width; ++k) {
+      const double more = rows.value.data<double>()[static_cast<int64_t>(r) * width + k];
+      if (rows.rows[r] >= 0 && (rows.rows[r] + 1) * width <= dense.numel())
+        dense.mutable_data<double>()[rows.rows[r] * width + k] += more;
+      else if (more != 0)
+        return Tensor();
+    }
   return dense;
 }
 
@@ -333,7 +338,7 @@ class GradientChecker {
   void Compare(Scalar& scalar, size_t operand, const std::string& slot, const Value& gradient) {
     const Tensor& x = f_.inputs[operand].value.tensor();
     const Tensor dx = Dense(gradient, x.shape());
-    if (dx.dtype() != x.dtype() || dx.numel() != x.numel()) {
+    if (!dx.initialized() || dx.dtype() != x.dtype() || dx.numel() != x.numel()) {
       result_.problems.push_back(
           {"gradient", slot + ": is no tensor of the operand's dtype and size"});
       return;
