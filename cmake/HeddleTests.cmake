@@ -162,8 +162,9 @@ print(os.path.dirname(s.origin) if s and s.origin else '', end='')"
     target_link_libraries(${_target} PRIVATE heddle_grid_on_host)
     target_sources(${_target} PRIVATE "${PROJECT_SOURCE_DIR}/tests/grid/cudnn_stand_in.cc")
   endif()
-  # What takes long lacks the label `quick`, and the folders of whole models do.
-  set(_quick "${_name}\\;quick")
+  # A label of a folder begins with its name. What takes long, and folders of whole models, are not
+  # quick.
+  set(_quick "${_name}-quick")
   if(_name MATCHES "^(models|offload)$")
     set(_quick "${_name}")
   endif()

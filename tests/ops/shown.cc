@@ -149,7 +149,7 @@ std::string Canonical(const AttrValue& value) {
           return Canonical(std::vector<double>{static_cast<double>(v.id)});
         } else if constexpr (std::is_same_v<T, std::vector<BlockRef>>) {
           return Canonical(std::vector<double>(v.size(), 0));
-        } else if constexpr (std::is_same_v<T, Ints> || std::is_same_v<T, Floats>) {
+        } else if constexpr (std::is_same_v<T, Ints> || std::is_same_v<T, heddle::Floats>) {
           return Canonical(std::vector<double>(v.begin(), v.end()));
         } else {
           return Canonical(std::vector<double>{static_cast<double>(v)});
