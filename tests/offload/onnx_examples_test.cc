@@ -100,7 +100,7 @@ class Examples {
 
 TEST(OnnxExamples, GiveTheSameNumbers) {
   Examples examples;
-  for (const auto& [name, file] : ReadExampleFiles(HEDDLE_SOURCE_DIR "/kernels"))
+  for (const auto& [name, file] : ReadExampleFiles())
     for (const Example& example : file.examples)
       if (IsForOnnx(example))
         for (const auto& [variant, said] : kVariants) examples.Try(example, variant, said);
