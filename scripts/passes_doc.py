@@ -51,6 +51,17 @@ and leaves the interface as it is: a group's feeds and fetches, the host's fetch
 groups. An error names the pass, the program, and what is wrong; then nothing has changed. A group
 that stays with heddle in the end is computed as it was before all passes.
 
+**From outside.** `--pass LIBRARY` of `run`, `plan` and `opt`, and `LoadPasses`
+(`include/heddle/passes/pass_library.h`), take passes of a shared library with the C interface of
+`include/heddle/passes/heddle_pass.h`; `examples/pass/relu_once.c` is one. The library is opened by
+the path that is given and is looked for nowhere else. One for another version of the interface is
+refused; what a pass throws, or says, is an error that names it, and the program stays as it was.
+
+```sh
+cc -shared -fPIC -O2 -Iinclude examples/pass/relu_once.c -o relu_once.so
+heddle opt examples/digits -o digits.opt --pass ./relu_once.so --pass-stats
+```
+
 **Variables.** A program may write a variable several times. Passes reason about (variable,
 version), in sub-blocks as in the first block, and leave alone what they cannot prove.
 

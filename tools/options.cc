@@ -10,6 +10,7 @@
 
 #include "heddle/device.h"
 #include "heddle/model_files.h"
+#include "heddle/passes/pass_library.h"
 #include "tools/training/durable.h"
 #include "tools/values/names.h"
 #include "tools/values/npy.h"
@@ -212,6 +213,18 @@ void AddPassOptions(Command app, PassOptions* options) {
   app.add_option("--only-pass", options->only, "run no other passes; may be repeated")
       .type_name("NAME")
       .one_value_each();
+  const auto libraries = std::make_shared<std::vector<std::string>>();
+  app.add_option(
+         "--pass", *libraries,
+         "a library of passes to run as well (docs/passes.md), by its path; may be repeated")
+      .type_name("LIBRARY")
+      .one_value_each()
+      .check([options, libraries](const std::string& path) {
+        auto passes = LoadPasses(path);
+        if (!passes.ok()) return std::string(passes.status().message());
+        for (CustomPass& pass : *passes) options->custom.push_back(std::move(pass));
+        return std::string();
+      });
   app.add_flag("--verify-passes", options->check_unchanged,
                "also check that passes which say so have changed nothing");
   app.add_option("--dump-passes", options->dump_dir,

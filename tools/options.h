@@ -61,7 +61,7 @@ struct ModelOptions {
 };
 // MODEL, --params, --signature and --fetch.
 void AddModelOptions(Command app, ModelOptions* options);
-// --disable-pass, --only-pass, --verify-passes, --dump-passes and how.
+// --disable-pass, --only-pass, --pass, --verify-passes, --dump-passes and how.
 void AddPassOptions(Command app, PassOptions* options);
 // --ranks; `does`: what each rank does.
 void AddRanksOption(Command app, ModelOptions* options, const std::string& does);

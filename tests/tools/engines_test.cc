@@ -142,5 +142,25 @@ TEST(RunWithEngines, RefusesWhatIsNone) {
               HasSubstr("there is one option, level"));
 }
 
+// What is said of an engine that is not there would be said to nobody.
+TEST(RunWithEngines, RefusesOptionsOfNoEngine) {
+  const auto error = [](const std::string& command) {
+    const Outcome done = Heddle(command);
+    EXPECT_EQ(done.status, 1) << done.out;
+    return done.err;
+  };
+  for (const std::string& command : {"run " + kDigits, "plan " + kExamples + "digits"}) {
+    EXPECT_THAT(error(command + " --engine-option dsp:level=0"),
+                HasSubstr("--engine-option dsp:level=0: no --engine is for 'dsp'"));
+    EXPECT_THAT(error(command + kDsp + " --engine-option dsp:level=0"),
+                HasSubstr("no --engine is for 'dsp'"));
+    EXPECT_THAT(error(command + kDsp + kReference + " --engine-option dps:level=0"),
+                HasSubstr("no --engine is for 'dps'; did you mean 'dsp'?"));
+    EXPECT_THAT(error(command + kDsp + " --engine-limit-ms 5"),
+                HasSubstr("--engine-limit-ms 5: no --engine is named"));
+    EXPECT_THAT(error(command + " --engine-limit-ms 5"), HasSubstr("no --engine is named"));
+  }
+}
+
 }  // namespace
 }  // namespace heddle::tools

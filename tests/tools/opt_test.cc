@@ -23,6 +23,25 @@ std::string OutputOf(const std::string& model) {
   return ReadFile(dir / "out/out_0.npy");
 }
 
+const std::string kPass = " --pass " HEDDLE_BUILD_DIR "/relu_once_pass.so";
+
+TEST(Opt, RunsPassesOfLibraries) {
+  const TempDirectory dir;
+  const Outcome opt =
+      Heddle("opt " + kDigits + " -o " + (dir / "one") + kPass + " --verify-passes --pass-stats");
+  ASSERT_EQ(opt.status, 0) << opt.err;
+  EXPECT_THAT(opt.out, HasSubstr("relu_once"));
+  for (const std::string& command : {"run " + kDigits + " --random-feed", "plan " + kDigits}) {
+    const Outcome done = Heddle(command + kPass);
+    EXPECT_EQ(done.status, 0) << done.err;
+    EXPECT_THAT(Heddle(command + kPass + kPass).err, HasSubstr("there are two passes 'relu_once'"));
+    EXPECT_THAT(Heddle(command + " --pass relu_once.so").err,
+                HasSubstr("name the library of passes with its folder, as in ./relu_once.so"));
+    EXPECT_THAT(Heddle(command + " --pass " HEDDLE_BUILD_DIR "/heddle_engine_reference.so").err,
+                HasSubstr("holds no passes: it exports no function heddle_pass_get"));
+  }
+}
+
 TEST(Opt, WritesAModelThatGivesTheSame) {
   const TempDirectory dir;
   const Outcome opt =

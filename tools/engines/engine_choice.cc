@@ -1,22 +1,43 @@
 #include "tools/engines/engine_choice.h"
 
+#include <algorithm>
 #include <thread>
+
+#include "tools/values/names.h"
 
 namespace heddle::tools {
 namespace {
 
 Status Wrong(const std::string& text) { return Status(StatusCode::kInvalidArgument, text); }
 
-// The options of the engine that is named for the target.
-Result<EngineOptions> OptionsFor(const EngineChoice& choice, const std::string& target,
-                                 int threads) {
-  EngineOptions options;
-  options.threads = threads > 0 ? threads : static_cast<int>(std::thread::hardware_concurrency());
-  options.limit = std::chrono::milliseconds(choice.limit_ms);
+std::string TargetOf(const std::string& engine) { return engine.substr(0, engine.find('=')); }
+
+// What is said of engines is said of engines that there are.
+Status CheckOptions(const EngineChoice& choice) {
   for (const std::string& text : choice.options) {
     const size_t colon = text.find(':'), equals = text.find('=');
     if (colon == std::string::npos || equals == std::string::npos || equals < colon)
       return Wrong("--engine-option " + text + ": expected TARGET:KEY=VALUE");
+    std::vector<std::string> known;
+    for (const std::string& engine : choice.engines) known.push_back(TargetOf(engine));
+    const std::string target = text.substr(0, colon);
+    if (std::find(known.begin(), known.end(), target) == known.end())
+      return Wrong("--engine-option " + text + ": no --engine is for '" + target + "'" +
+                   DidYouMean(target, known));
+  }
+  if (choice.limit_ms > 0 && choice.engines.empty())
+    return Wrong("--engine-limit-ms " + std::to_string(choice.limit_ms) +
+                 ": no --engine is named whose calls it would end");
+  return Status::Ok();
+}
+
+// The options of the engine that is named for the target.
+EngineOptions OptionsFor(const EngineChoice& choice, const std::string& target, int threads) {
+  EngineOptions options;
+  options.threads = threads > 0 ? threads : static_cast<int>(std::thread::hardware_concurrency());
+  options.limit = std::chrono::milliseconds(choice.limit_ms);
+  for (const std::string& text : choice.options) {  // as CheckOptions has found them
+    const size_t colon = text.find(':'), equals = text.find('=');
     if (text.substr(0, colon) == target)
       options.options.emplace_back(text.substr(colon + 1, equals - colon - 1),
                                    text.substr(equals + 1));
@@ -25,6 +46,7 @@ Result<EngineOptions> OptionsFor(const EngineChoice& choice, const std::string& 
 }
 
 Result<std::vector<Offloader>> OffloadersOf(const EngineChoice& choice, int threads) {
+  HEDDLE_RETURN_IF_ERROR(CheckOptions(choice));
   std::vector<Offloader> offloaders;
   for (const std::string& file : choice.targets) {
     HEDDLE_ASSIGN_OR_RETURN(HardwareTarget target, HardwareTarget::Load(file));
@@ -34,9 +56,9 @@ Result<std::vector<Offloader>> OffloadersOf(const EngineChoice& choice, int thre
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
       return Wrong("--engine " + text + ": expected TARGET=LIBRARY");
-    const std::string name = text.substr(0, equals);
-    HEDDLE_ASSIGN_OR_RETURN(const EngineOptions options, OptionsFor(choice, name, threads));
-    HEDDLE_ASSIGN_OR_RETURN(const Engine engine, Engine::Load(text.substr(equals + 1), options));
+    const std::string name = TargetOf(text);
+    HEDDLE_ASSIGN_OR_RETURN(const Engine engine, Engine::Load(text.substr(equals + 1),
+                                                              OptionsFor(choice, name, threads)));
     bool found = false;
     for (Offloader& offloader : offloaders) {
       if (offloader.target.name() != name) continue;

@@ -24,7 +24,10 @@ struct EngineChoice {
 
   // Makes `cache`, which all ranks of a run share.
   void OpenCache();
-  bool any() const { return !targets.empty() || !engines.empty(); }
+  // Options of engines without an engine, too: ApplyEngines says what is wrong with them.
+  bool any() const {
+    return !targets.empty() || !engines.empty() || !options.empty() || limit_ms > 0;
+  }
 };
 
 // --target, --engine, --engine-option, --engine-policy, --engine-limit-ms, --engine-cache and its
