@@ -5,7 +5,7 @@ set(_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/heddle")
 # oneDNN lies in a folder of its own, where it hides from other programs of the system.
 set(_private_lib_dir "${CMAKE_INSTALL_LIBDIR}/heddle")
 
-install(TARGETS heddle heddle_c EXPORT heddleTargets
+install(TARGETS heddle heddle_c heddle_partition heddle_offload EXPORT heddleTargets
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
@@ -18,6 +18,11 @@ function(heddle_search_path)
     BUILD_RPATH "${__FOLDERS};/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}")
 endfunction()
 heddle_search_path(TARGETS heddle heddle_c FOLDERS "$ORIGIN" "$ORIGIN/heddle")
+# Engines are no libraries to link with: a user names them.
+set(_engine_dir "${CMAKE_INSTALL_LIBDIR}/heddle/engines")
+heddle_search_path(TARGETS ${HEDDLE_ENGINES} FOLDERS "$ORIGIN/.." "$ORIGIN/../..")
+install(TARGETS ${HEDDLE_ENGINES} LIBRARY DESTINATION "${_engine_dir}"
+                                  RUNTIME DESTINATION "${_engine_dir}")
 install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 if(TARGET heddle_cli)
   file(RELATIVE_PATH _to_lib "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
@@ -35,7 +40,7 @@ endif()
 install(EXPORT heddleTargets NAMESPACE heddle:: DESTINATION "${_package_dir}")
 configure_package_config_file(cmake/heddleConfig.cmake.in
   "${PROJECT_BINARY_DIR}/heddleConfig.cmake" INSTALL_DESTINATION "${_package_dir}"
-  PATH_VARS _private_lib_dir)
+  PATH_VARS _private_lib_dir _engine_dir)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/heddleConfigVersion.cmake"
                                  COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/heddleConfig.cmake"

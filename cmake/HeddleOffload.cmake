@@ -3,7 +3,9 @@
 
 file(GLOB _offload CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}" offload/*.cc
      offload/onnx/*.cc)
-add_library(heddle_offload STATIC EXCLUDE_FROM_ALL ${_offload})
+add_library(heddle_offload STATIC ${_offload})
+add_library(heddle::offload ALIAS heddle_offload)
+set_target_properties(heddle_offload PROPERTIES EXPORT_NAME offload)
 target_link_libraries(heddle_offload PUBLIC heddle_partition PRIVATE ${CMAKE_DL_LIBS})
 heddle_warnings(heddle_offload)
 
@@ -40,3 +42,6 @@ heddle_add_engine(openvino engines/openvino/openvino.cc engines/openvino/openvin
                   engines/openvino/takes.cc)
 target_include_directories(heddle_engine_openvino PRIVATE "${PROJECT_SOURCE_DIR}")
 target_link_libraries(heddle_engine_openvino PRIVATE ${CMAKE_DL_LIBS})
+
+set(HEDDLE_ENGINES heddle_engine_reference heddle_engine_process heddle_engine_openvino
+    heddle_engine_worker)

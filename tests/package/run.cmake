@@ -28,6 +28,8 @@ run("${CMAKE_COMMAND}" -S "${SOURCE_DIR}" -B "${work}/build" -G "${GENERATOR}"
     "-DCMAKE_BUILD_TYPE=${BUILD_TYPE}")
 run("${CMAKE_COMMAND}" --build "${work}/build")
 run("${work}/build/consumer" "${SOURCE_DIR}/../../examples/digits")
+run("${work}/build/offload_consumer" "${SOURCE_DIR}/../../examples/digits"
+    "${SOURCE_DIR}/../../examples/targets/dsp.json")
 file(GLOB tool "${prefix}/bin/heddle")
 if(tool)
   run("${tool}" --help)
