@@ -40,7 +40,7 @@ int Open(const heddle_engine_settings* settings, void** engine, char* message, s
       made->mode = settings->texts[i];
     else if (std::strcmp(settings->keys[i], "diary") == 0)
       made->diary = settings->texts[i];
-    else
+    else if (std::strcmp(settings->keys[i], "marker") == 0)
       made->marker = settings->texts[i];
   *engine = made;
   if (made->mode != "open fails") return HEDDLE_ENGINE_OK;
