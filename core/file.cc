@@ -32,7 +32,7 @@ struct Fd {
   }
 };
 
-// What a file is that is not a regular one.
+// The kind of a file that is not a regular file, for messages.
 const char* KindOf(mode_t mode) {
   if (S_ISDIR(mode)) return "a directory";
   if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";

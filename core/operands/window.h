@@ -2,8 +2,8 @@
 // dimensions: slices, splits, transposes. If all readers of the outputs accept strides, or the part
 // has no gaps, the plan makes them views of the input, and no kernel runs.
 //
-// Such an operator declares the trait kWindows. Its first input slot holds one tensor, its first
-// output slot the parts, and its prepared state is also a WindowState.
+// Such an operator declares the trait kWindows. The tensor is in its first input slot, the parts
+// are in its first output slot, and its prepared state derives from WindowState.
 #pragma once
 
 #include <array>

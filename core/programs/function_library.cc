@@ -23,7 +23,8 @@ constexpr size_t kMostNested = kMostNestedCalls;
 // The most names of a cycle in a message.
 constexpr size_t kMostNamed = 8;
 
-// What has names, found by them: files have as many as they like.
+// An index of a list by its elements' names. Long lists are hashed, since a file may have any
+// number of attributes.
 template <typename T>
 class ByName {
  public:
@@ -222,10 +223,9 @@ struct FunctionLibrary::Impl {
   struct Entry {
     std::function<FunctionDefinition()> make;  // null: it has been called
     FunctionDefinition definition;
-    // Of the nodes: the function's attributes that they use, and whether they name functions.
-    std::vector<std::string> mentioned;
-    std::vector<size_t> callers;
-    size_t known = 0;  // number of functions when its nodes were looked at
+    std::vector<std::string> mentioned;  // attributes of the function that its nodes use
+    std::vector<size_t> callers;         // positions of the nodes that call or name functions
+    size_t known = 0;                    // number of functions when its nodes were looked at
   };
   struct Instance {
     FunctionBody body;

@@ -117,8 +117,8 @@ class Program {
   int64_t version = 0;
   uint64_t hash = 0;  // XXH64 of the file's bytes (of the source, for a rewritten program)
   std::string name;
-  // What its format keeps of the file, to make the program again and to write it with details that
-  // heddle does not use. Null: the program came from no file, or is not to be written.
+  // The file's contents, kept by its format: the program can be parsed again, and written with
+  // details that heddle does not use. Null: the program came from no file, or cannot be written.
   std::shared_ptr<const formats::ProgramSource> source;
 
   // The variable called `name` that is visible from `block`; kNoVar: there is none.

@@ -108,7 +108,7 @@ int Open(const heddle_engine_settings* settings, void** to, char* message, size_
   const OpenvinoC& c = engine->c;
   if (const OvStatus status = c.core_create(&engine->core); status != 0)
     return Say(HEDDLE_ENGINE_FAILED, message, room, ErrorOf(c, status));
-  // What is restored takes the core's properties.
+  // A restored model has the properties of the core that restores it.
   const auto properties = engine->Properties();
   if (const OvStatus status =
           c.core_set_properties(engine->core, kDevice, properties.size(), properties.data());
