@@ -19,8 +19,9 @@
 #include <thread>
 #include <vector>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "core/op_registry.h"
+#include "core/shape_context.h"
 #include "heddle/heddle.h"
 #include "proto/framework.pb.h"
 

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/guard.h"
 #include "core/kernel_selector.h"
-#include "core/op_context.h"
+#include "core/shape_context.h"
 
 namespace heddle::builder {
 namespace {

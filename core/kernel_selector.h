@@ -1,7 +1,7 @@
 // Selects the kernel of an operator for a call.
 #pragma once
 
-#include "core/op_context.h"
+#include "core/bound_op.h"
 
 namespace heddle {
 

@@ -1,9 +1,9 @@
-#include "core/op_context.h"
-
 #include <new>
 
+#include "core/kernel_context.h"
 #include "core/memory/bytes.h"
 #include "core/memory/lazy_buffer.h"
+#include "core/shape_context.h"
 
 namespace heddle {
 namespace {

@@ -1,7 +1,7 @@
 // Shape functions that many operators share, and helpers for others.
 #pragma once
 
-#include "core/op_context.h"
+#include "core/shape_context.h"
 
 namespace heddle {
 

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "core/error.h"
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "core/tables/static_name_table.h"
 
 namespace heddle {

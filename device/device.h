@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "core/kernel_selector.h"
-#include "core/op_context.h"
+#include "core/shape_context.h"
 #include "heddle/device.h"
 
 namespace heddle {

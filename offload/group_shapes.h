@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/op_context.h"
+#include "core/shape_context.h"
 #include "offload/group.h"
 
 namespace heddle::offload {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/op_context.h"
+#include "core/bound_op.h"
 #include "core/programs/ir.h"
 
 namespace heddle::passes {

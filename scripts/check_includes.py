@@ -47,7 +47,7 @@ ROOMS = {
 
 # A value header reaches none of these, directly or through others.
 PROGRAM_HEADERS = re.compile(
-    r"^core/programs/|^(core|heddle)/(program|op|op_def|op_context|op_registry|kernel_context|"
+    r"^core/programs/|^(core|heddle)/(program|op|op_def|bound_op|op_context|op_registry|shape_context|kernel_context|"
     r"block_runner|scope|executor|pass|heddle)\.h$|\.pb\.h$")
 
 # Libraries that a user of the public headers must not need.

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "benchmarks/scheduling/engine.h"
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "core/op_registry.h"
+#include "core/shape_context.h"
 #include "heddle/heddle.h"
 #include "proto/framework.pb.h"
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/op_context.h"
+#include "core/bound_op.h"
 #include "executor/plan/plan.h"
 
 namespace heddle {

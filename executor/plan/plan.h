@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/bound_op.h"
 #include "core/memory/bytes.h"
-#include "core/op_context.h"
 #include "core/programs/ir.h"
 #include "core/scalar_steps.h"
 #include "core/thread_annotations.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/op_context.h"
+#include "core/shape_context.h"
 #include "core/thread_annotations.h"
 
 namespace heddle {

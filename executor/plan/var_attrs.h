@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/op_context.h"
+#include "core/bound_op.h"
 
 namespace heddle {
 

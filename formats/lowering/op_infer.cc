@@ -4,8 +4,8 @@
 #include <deque>
 
 #include "core/guard.h"
-#include "core/op_context.h"
 #include "core/op_registry.h"
+#include "core/shape_context.h"
 #include "core/shapes.h"
 #include "formats/lowering/op_maker.h"
 

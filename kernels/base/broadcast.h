@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "core/function_ref.h"
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 
 namespace heddle {
 

@@ -15,7 +15,7 @@
 #include <new>
 #include <utility>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 
 namespace heddle {
 

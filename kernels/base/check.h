@@ -3,7 +3,7 @@
 
 #include <initializer_list>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 
 namespace heddle {
 

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "core/dtype_of.h"
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "kernels/simd/fast_math.h"
 
 namespace heddle {

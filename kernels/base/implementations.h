@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/kernel_context.h"
 #include "core/kernel_tuner.h"
 #include "core/machine.h"
-#include "core/op_context.h"
 
 namespace heddle {
 

@@ -5,8 +5,6 @@
 #include <array>
 #include <span>
 
-#include "core/op_context.h"
-
 namespace heddle {
 
 struct IntArgs {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "core/op_registry.h"
+#include "core/shape_context.h"
 #include "core/shapes.h"

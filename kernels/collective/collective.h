@@ -2,7 +2,8 @@
 #pragma once
 
 #include "core/error.h"
-#include "core/op_context.h"
+#include "core/kernel_context.h"
+#include "core/shape_context.h"
 #include "ranks/communicator.h"
 
 namespace heddle {

@@ -1,5 +1,5 @@
 // heddle's own: a block as a function.
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "kernels/index/index_value.h"
 
 namespace heddle {

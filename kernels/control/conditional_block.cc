@@ -1,4 +1,5 @@
-#include "core/op_context.h"
+#include "core/kernel_context.h"
+#include "core/shape_context.h"
 #include "kernels/control/steps.h"
 
 namespace heddle {

@@ -1,6 +1,6 @@
 // load and load_combine: read variables from files of Paddle's format from within a program. The
 // format is that of heddle/params.h; the path is used as given.
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "heddle/params.h"
 #include "kernels/base/convert.h"
 

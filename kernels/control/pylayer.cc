@@ -1,5 +1,5 @@
 // A forward block with a gradient block of its own (paddle.static.nn.static_pylayer).
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "kernels/control/steps.h"
 
 namespace heddle {

@@ -1,7 +1,8 @@
 // recurrent: runs a block for each item of the first axis of its inputs and hands states from step
 // to step; and its gradient.
 #include "core/interrupts.h"
-#include "core/op_context.h"
+#include "core/kernel_context.h"
+#include "core/shape_context.h"
 #include "kernels/control/steps.h"
 
 namespace heddle {

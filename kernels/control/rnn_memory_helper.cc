@@ -1,6 +1,7 @@
 // rnn_memory_helper: marks the states of a block that `recurrent` runs; a copy otherwise.
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "core/operands/slot_kinds.h"
+#include "core/shape_context.h"
 #include "core/shapes.h"
 #include "kernels/control/steps.h"
 #include "kernels/index/index_value.h"

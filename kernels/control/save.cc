@@ -2,7 +2,7 @@
 // format is that of heddle/params.h; the path is used as given.
 #include <filesystem>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "core/operands/slot_kinds.h"
 #include "heddle/params.h"
 #include "kernels/base/convert.h"

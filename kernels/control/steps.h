@@ -1,7 +1,7 @@
 // Values that loops keep per step for their gradients, and sums of the gradients of steps.
 #pragma once
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "core/step_record.h"
 
 namespace heddle {

@@ -1,5 +1,6 @@
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "core/operands/slot_kinds.h"
+#include "core/shape_context.h"
 
 namespace heddle {
 namespace {

@@ -4,7 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
+#include "core/shape_context.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/control/steps.h"
 

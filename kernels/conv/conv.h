@@ -6,7 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
+#include "core/shape_context.h"
 #include "kernels/gemm/gemm_epilogue.h"
 
 namespace heddle {

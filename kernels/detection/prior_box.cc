@@ -2,7 +2,8 @@
 #include <cmath>
 
 #include "core/interrupts.h"
-#include "core/op_context.h"
+#include "core/kernel_context.h"
+#include "core/shape_context.h"
 
 namespace heddle {
 namespace {

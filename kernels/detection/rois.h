@@ -3,7 +3,8 @@
 
 #include <vector>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
+#include "core/shape_context.h"
 #include "kernels/base/call_heap.h"
 
 namespace heddle {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "core/scalar_steps.h"
 
 namespace heddle {

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "core/tile_ops.h"
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/unary.h"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "kernels/base/broadcast.h"
 
 namespace heddle {

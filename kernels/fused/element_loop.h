@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "kernels/base/broadcast.h"
 #include "kernels/folds/reduce.h"
 #include "kernels/fused/element_program.h"

@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "core/op_context.h"
+#include "core/shape_context.h"
 #include "core/tile_ops.h"
 
 namespace heddle {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "kernels/folds/reduce.h"
 #include "kernels/fused/element_program.h"
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 
 namespace heddle {
 

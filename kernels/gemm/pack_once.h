@@ -6,9 +6,9 @@
 #include <new>
 #include <string>
 
+#include "core/kernel_context.h"
 #include "core/memory/buffer_slab.h"
 #include "core/memory/lazy_buffer.h"
-#include "core/op_context.h"
 
 namespace heddle {
 

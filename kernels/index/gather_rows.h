@@ -4,7 +4,7 @@
 // before anything is read or written.
 #pragma once
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 
 namespace heddle {
 

@@ -1,7 +1,7 @@
 // Copies of whole values, whatever they hold, for control flow and tensor arrays.
 #pragma once
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 
 namespace heddle {
 

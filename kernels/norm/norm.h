@@ -2,7 +2,7 @@
 // batch_norm and instance_norm share.
 #pragma once
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 
 namespace heddle {
 

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "core/op_context.h"
+#include "heddle/tensor.h"
 
 namespace heddle {
 

@@ -2,7 +2,8 @@
 // give their outputs memory themselves.
 #pragma once
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
+#include "core/shape_context.h"
 
 namespace heddle {
 

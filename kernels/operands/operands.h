@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/op_context.h"
+#include "core/kernel_context.h"
+#include "core/shape_context.h"
 #include "core/shapes.h"
 #include "kernels/base/axis_lines.h"
 #include "kernels/base/convert.h"

@@ -17,7 +17,8 @@
 
 #include "core/dtype_of.h"
 #include "core/interrupts.h"
-#include "core/op_context.h"
+#include "core/kernel_context.h"
+#include "core/shape_context.h"
 #include "kernels/base/check.h"
 #include "kernels/base/index_args.h"
 #include "kernels/strided/strided_copy.h"

@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 
 namespace heddle {
 

@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "core/interrupts.h"
-#include "core/op_context.h"
 
 namespace heddle {
 

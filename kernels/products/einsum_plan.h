@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "core/shapes.h"
 
 namespace heddle {

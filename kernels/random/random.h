@@ -6,7 +6,7 @@
 
 #include "core/dtype_of.h"
 #include "core/interrupts.h"
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 
 namespace heddle {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "kernels/rnn/rnn_pass.h"
 
 namespace heddle {

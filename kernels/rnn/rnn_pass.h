@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "kernels/simd/recurrent_step.h"
 
 namespace heddle {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 
 namespace heddle {
 

@@ -1,7 +1,7 @@
 // Sliding windows over images: taking patches out and adding them back.
 #pragma once
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 
 namespace heddle {
 

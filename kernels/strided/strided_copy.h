@@ -5,7 +5,7 @@
 #include <array>
 #include <span>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "kernels/simd/vector.h"
 
 namespace heddle {

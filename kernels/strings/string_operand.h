@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "heddle/string_tensor.h"
 
 namespace heddle {

@@ -1,7 +1,7 @@
 // The operand that is a table.
 #pragma once
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "core/operands/lookup_table.h"
 
 namespace heddle {

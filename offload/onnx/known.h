@@ -7,8 +7,8 @@
 #include <deque>
 #include <vector>
 
-#include "core/op_context.h"
 #include "core/programs/ir.h"
+#include "core/shape_context.h"
 #include "heddle/tensor.h"
 
 namespace heddle::offload::to_onnx {

@@ -4,10 +4,11 @@
 #include <exception>
 
 #include "core/error.h"
+#include "core/kernel_context.h"
 #include "core/kernel_selector.h"
 #include "core/memory/bytes.h"
 #include "core/memory/contents_error.h"
-#include "core/op_context.h"
+#include "core/shape_context.h"
 
 namespace heddle {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/op_context.h"
+#include "core/shape_context.h"
 #include "passes/facts/declarations.h"
 
 namespace heddle::passes {

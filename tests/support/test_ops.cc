@@ -3,8 +3,9 @@
 #include <cstring>
 #include <utility>
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "core/op_registry.h"
+#include "core/shape_context.h"
 
 namespace heddle::testing {
 namespace {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/op_context.h"
 #include "device/cuda/grid/grid_body.h"
 
 namespace heddle::HEDDLE_GRID {

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/op_context.h"
 #include "device/cuda/grid/grid_body.h"
 #include "device/cuda/grid/queue.h"
+#include "heddle/tensor.h"
 
 namespace heddle::HEDDLE_GRID {
 

@@ -1,8 +1,8 @@
 // Indices and labels: integers of either size.
 #pragma once
 
-#include "core/op_context.h"
 #include "device/cuda/grid/grid_body.h"
+#include "heddle/tensor.h"
 
 namespace heddle::HEDDLE_GRID {
 

@@ -1,7 +1,7 @@
 // Element-wise kernels of one operand and their gradients, by the operator's Element.
 #pragma once
 
-#include "core/op_context.h"
+#include "core/kernel_context.h"
 #include "device/cuda/grid/element_ops.h"
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/kernel_table.h"

@@ -1,7 +1,7 @@
 // LoopPlan: what a run must know about a loop before its first iteration.
 #pragma once
 
-#include "core/op_context.h"
+#include "core/bound_op.h"
 
 namespace heddle {
 

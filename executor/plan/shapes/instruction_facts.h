@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/op_context.h"
+#include "core/shape_context.h"
 #include "executor/plan/plan_draft.h"
 
 namespace heddle {
