@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "core/kernel_selector.h"
+#include "core/services.h"
 #include "core/shape_context.h"
 #include "heddle/device.h"
 

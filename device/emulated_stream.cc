@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/guard.h"
+#include "core/kernel_context.h"
 #include "device/emulated_graph.h"
 
 namespace heddle {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/near_list.h"
+#include "core/services.h"
 #include "core/thread_annotations.h"
 #include "core/threads/at_fork.h"
 #include "executor/plan/arena_blocks.h"

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/guard.h"
 #include "core/kernel_selector.h"
+#include "core/shape_context.h"
 
 namespace heddle::offload {
 namespace {

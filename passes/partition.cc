@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/op_traits.h"
+#include "core/shape_context.h"
 
 namespace heddle::passes {
 namespace {

@@ -8,6 +8,7 @@
 #ifdef HEDDLE_CUDNN
 #include "device/cuda/dnn/cudnn.h"
 #endif
+#include "core/kernel_context.h"
 #include "device/cuda/lt_algorithms.h"
 #include "device/open_cuda.h"
 

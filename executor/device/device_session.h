@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/services.h"
 #include "executor/device/device_errors.h"
 #include "executor/device/device_runtime.h"
 #include "executor/device/device_tokens.h"

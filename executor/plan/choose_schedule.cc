@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/interrupts.h"
+#include "core/shape_context.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/memory_edges.h"

@@ -1,6 +1,7 @@
 // Computes results while planning, if all that they depend on is known.
 #include <utility>
 
+#include "core/kernel_context.h"
 #include "core/memory/lazy_buffer.h"
 #include "executor/plan/plan_draft.h"
 

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/interrupts.h"
+#include "core/kernel_context.h"
 #include "core/kernel_tuner.h"
 #include "core/memory/buffer_slab.h"
 #include "core/memory/contents_error.h"

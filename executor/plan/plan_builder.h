@@ -12,6 +12,7 @@
 
 #include "core/machine.h"
 #include "core/programs/ir.h"
+#include "core/services.h"
 #include "executor/plan/plan.h"
 
 namespace heddle {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/kernel_context.h"
 #include "core/operands/window.h"
 #include "core/programs/sub_block_slots.h"
 #include "executor/plan/block_access.h"

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/kernel_context.h"
 #include "core/programs/sub_block_slots.h"
 #include "executor/plan/block_access.h"
 #include "executor/plan/plan_draft.h"

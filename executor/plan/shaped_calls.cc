@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "core/guard.h"
+#include "core/kernel_context.h"
+#include "core/shape_context.h"
 
 namespace heddle {
 namespace {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/services.h"
 #include "core/shape_context.h"
 #include "core/thread_annotations.h"
 

@@ -1,6 +1,8 @@
 // Executes instructions whose shapes are found at run time.
 #include "core/error.h"
+#include "core/kernel_context.h"
 #include "core/kernel_selector.h"
+#include "core/shape_context.h"
 #include "executor/plan/var_attrs.h"
 #include "executor/run/bare_value.h"
 #include "executor/run/compare_claims.h"

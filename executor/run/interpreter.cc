@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/guard.h"
 #include "core/interrupts.h"
+#include "core/kernel_context.h"
 #include "core/kernel_selector.h"
 #include "executor/run/check_finite.h"
 #include "executor/run/place_outputs.h"

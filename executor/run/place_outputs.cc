@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/operands/slot_kinds.h"
+#include "core/shape_context.h"
 #include "executor/plan/shapes/empty_dims.h"
 #include "executor/plan/shapes/instruction_facts.h"
 

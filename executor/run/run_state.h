@@ -10,6 +10,8 @@
 #include <optional>
 #include <vector>
 
+#include "core/services.h"
+#include "core/shape_context.h"
 #include "core/thread_annotations.h"
 #include "executor/plan/arena_blocks.h"
 #include "executor/plan/plan.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/kernel_tuner.h"
+#include "core/services.h"
 #include "core/thread_annotations.h"
 #include "executor/tune/tuning_file.h"
 #include "heddle/executor.h"

@@ -1,6 +1,7 @@
 #include "offload/onnx/known.h"
 
 #include "core/guard.h"
+#include "core/shape_context.h"
 
 namespace heddle::offload::to_onnx {
 namespace {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/guard.h"
+#include "core/shape_context.h"
 
 namespace heddle::passes {
 namespace {

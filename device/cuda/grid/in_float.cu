@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/kernel_context.h"
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/in_float.h"
 #include "device/cuda/grid/real.h"

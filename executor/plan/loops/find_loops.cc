@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/interrupts.h"
+#include "core/kernel_context.h"
 #include "core/memory/lazy_buffer.h"
 #include "core/programs/sub_block_slots.h"
 #include "executor/plan/block_access.h"

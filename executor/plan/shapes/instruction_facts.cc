@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/error.h"
+#include "core/shape_context.h"
 #include "executor/plan/shapes/empty_dims.h"
 #include "executor/plan/var_attrs.h"
 

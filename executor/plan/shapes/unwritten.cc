@@ -1,6 +1,7 @@
 #include "executor/plan/shapes/unwritten.h"
 
 #include "core/operands/unwritten.h"
+#include "core/shape_context.h"
 #include "executor/plan/shapes/instruction_facts.h"
 
 namespace heddle {

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "core/kernel_context.h"
 #include "kernels/base/ceil_div.h"
 #include "memory/pool_allocator.h"
 #include "scheduler/host_pool.h"

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/kernel_context.h"
+
 namespace heddle::testing {
 namespace {
 
