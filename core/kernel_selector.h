@@ -2,6 +2,8 @@
 #pragma once
 
 #include "core/bound_op.h"
+#include "core/op_def.h"
+#include "heddle/value.h"
 
 namespace heddle {
 

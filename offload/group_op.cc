@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/kernel_context.h"
 #include "core/shape_context.h"
 #include "offload/group_shapes.h"
 

@@ -5,7 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "core/kernel_context.h"
 #include "core/kernel_selector.h"
+#include "core/shape_context.h"
 #include "executor/run/bare_value.h"
 #include "executor/run/check_finite.h"
 

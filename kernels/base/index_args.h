@@ -5,6 +5,8 @@
 #include <array>
 #include <span>
 
+#include "core/op_context.h"
+
 namespace heddle {
 
 struct IntArgs {

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/interrupts.h"
+#include "core/op_context.h"
 
 namespace heddle {
 

@@ -1,6 +1,8 @@
 // Attributes of operators on windows.
 #pragma once
 
+#include "core/op_context.h"
+
 namespace heddle {
 
 // Reads an attribute that lists two values, or one that stands for both.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/op_context.h"
 #include "device/cuda/grid/grid_body.h"
 
 namespace heddle::HEDDLE_GRID {

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "core/op_context.h"
 #include "device/cuda/grid/element_ops.h"
 #include "device/cuda/grid/strides.h"
 #include "heddle/status.h"

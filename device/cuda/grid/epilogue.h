@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "core/op_context.h"
 #include "device/cuda/grid/element_ops.h"
 #include "device/cuda/grid/queue.h"
 

@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "core/kernel_context.h"
 #include "device/cuda/grid/real.h"
 
 namespace heddle::HEDDLE_GRID {

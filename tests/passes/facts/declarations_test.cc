@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/shape_context.h"
 #include "passes/ir_text.h"
 #include "tests/support/net_program.h"
 #include "tests/support/program_builder.h"
