@@ -2,6 +2,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/kernel_context.h"
 #include "device/cuda/grid/map.h"
 
 namespace heddle::HEDDLE_GRID {

@@ -1,6 +1,7 @@
 // heddle's fused attention: two batched products and a masked softmax between them.
 #include <cmath>
 
+#include "core/kernel_context.h"
 #include "device/cuda/grid/batched_gemm.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "device/cuda/grid/reduce.h"

@@ -2,6 +2,7 @@
 // axis.
 #include <cmath>
 
+#include "core/kernel_context.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "device/cuda/grid/lines.h"
 #include "device/cuda/grid/reduce.h"

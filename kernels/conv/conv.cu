@@ -2,6 +2,7 @@
 // product, in both directions; depthwise ones have a kernel of their own.
 #include <algorithm>
 
+#include "core/kernel_context.h"
 #include "device/cuda/grid/addend.h"
 #include "device/cuda/grid/batched_gemm.h"
 #include "device/cuda/grid/conv_geometry.h"

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/kernel_context.h"
 #include "device/cuda/grid/addend.h"
 #include "device/cuda/grid/epilogue.h"
 #include "kernels/base/implementations.h"

@@ -1,6 +1,7 @@
 // Arithmetic of two operands that broadcast, and its gradients.
 #include <cmath>
 
+#include "core/kernel_context.h"
 #include "device/cuda/grid/broadcast.h"
 #include "device/cuda/grid/element_ops.h"
 #include "device/cuda/grid/kernel_table.h"

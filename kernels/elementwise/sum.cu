@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/kernel_context.h"
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "device/cuda/grid/real.h"

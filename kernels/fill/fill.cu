@@ -1,4 +1,5 @@
 // Elements that are all alike, and copies.
+#include "core/kernel_context.h"
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "device/cuda/grid/real.h"

@@ -1,6 +1,7 @@
 // fused_elementwise: one kernel interprets the steps of a loop for each element.
 #include <memory>
 
+#include "core/kernel_context.h"
 #include "device/cuda/grid/element_program.h"
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/kernel_table.h"

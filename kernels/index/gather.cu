@@ -1,4 +1,5 @@
 // gather along an axis.
+#include "core/kernel_context.h"
 #include "core/shapes.h"
 #include "device/cuda/grid/gather.h"
 #include "device/cuda/grid/grid.h"

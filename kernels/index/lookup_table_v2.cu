@@ -1,4 +1,5 @@
 // Rows of a table, and the gradient.
+#include "core/kernel_context.h"
 #include "device/cuda/grid/addend.h"
 #include "device/cuda/grid/gather.h"
 #include "device/cuda/grid/grid.h"

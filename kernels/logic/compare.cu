@@ -1,6 +1,7 @@
 // Comparisons of two operands that broadcast.
 #include <cmath>
 
+#include "core/kernel_context.h"
 #include "device/cuda/grid/broadcast.h"
 
 namespace heddle::HEDDLE_GRID {

@@ -1,4 +1,5 @@
 // Logic of two operands that broadcast, and the negation.
+#include "core/kernel_context.h"
 #include "device/cuda/grid/broadcast.h"
 
 namespace heddle::HEDDLE_GRID {

@@ -1,4 +1,5 @@
 // Functions of one element and their gradients; scale, cast, increment.
+#include "core/kernel_context.h"
 #include "device/cuda/grid/map.h"
 
 namespace heddle::HEDDLE_GRID {

@@ -1,4 +1,5 @@
 // The share of rows whose label is among their indices.
+#include "core/kernel_context.h"
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/ids.h"
 #include "device/cuda/grid/kernel_table.h"

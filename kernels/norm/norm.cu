@@ -1,6 +1,7 @@
 // batch_norm and layer_norm with their gradients, and heddle's fused_batch_norm.
 #include <cmath>
 
+#include "core/kernel_context.h"
 #include "core/shapes.h"
 #include "device/cuda/grid/epilogue.h"
 #include "device/cuda/grid/in_float.h"

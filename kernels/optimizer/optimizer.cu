@@ -3,6 +3,7 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "core/kernel_context.h"
 #include "device/cuda/grid/addend.h"
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/kernel_table.h"

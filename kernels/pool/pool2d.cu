@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/kernel_context.h"
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/in_float.h"
 #include "device/cuda/grid/kernel_table.h"

@@ -1,6 +1,7 @@
 // Matrix products: matmul, matmul_v2, mul, bmm, their gradients, and heddle's fused product.
 #include <vector>
 
+#include "core/kernel_context.h"
 #include "core/shapes.h"
 #include "device/cuda/grid/addend.h"
 #include "device/cuda/grid/batched_gemm.h"

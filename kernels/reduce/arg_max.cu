@@ -1,4 +1,5 @@
 // arg_max and arg_min: a group computes a line along the axis.
+#include "core/kernel_context.h"
 #include "device/cuda/grid/extremes.h"
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/in_float.h"

@@ -1,4 +1,5 @@
 // reduce_* over chosen axes, mean and norms of whole tensors, and their gradients.
+#include "core/kernel_context.h"
 #include "core/shapes.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "device/cuda/grid/reduce.h"

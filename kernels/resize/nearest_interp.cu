@@ -1,4 +1,5 @@
 // Resizing to the nearest pixel.
+#include "core/kernel_context.h"
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/in_float.h"
 #include "device/cuda/grid/kernel_table.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/kernel_context.h"
 #include "device/cuda/grid/batched_gemm.h"
 #include "device/cuda/grid/ids.h"
 #include "device/cuda/grid/kernel_table.h"

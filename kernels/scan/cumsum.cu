@@ -1,4 +1,5 @@
 // Running sums: a thread computes a line along the axis.
+#include "core/kernel_context.h"
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "device/cuda/grid/lines.h"

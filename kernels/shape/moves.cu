@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/kernel_context.h"
 #include "core/shapes.h"
 #include "device/cuda/grid/kernel_table.h"
 #include "device/cuda/grid/reduce.h"

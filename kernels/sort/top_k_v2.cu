@@ -1,4 +1,5 @@
 // The k greatest elements along an axis: a group computes a line.
+#include "core/kernel_context.h"
 #include "device/cuda/grid/extremes.h"
 #include "device/cuda/grid/grid.h"
 #include "device/cuda/grid/in_float.h"
