@@ -21,39 +21,40 @@ HEAD = "\n".join([
     "|---|---|---|---|",
     "| `paddle`: Paddle 2's ProgramDesc | `.pdmodel`, `__model__`; parameters combined "
     "(`.pdiparams`), one file each, or pickled (`.pdparams`, `.pdopt`) | all "
-    "[heddle's operators](ops.md), under their names | all of them; Paddle 2.6 runs those that are "
-    "its own |",
+    "[heddle's operators](ops.md), under their names | all operators; Paddle 2.6 runs those that "
+    "are its own |",
     "| `pir`: Paddle 3's PIR, versions 0 to 4 | `inference.json` and other `.json`; parameters as "
-    "for `paddle`, also stored as float16 | what stands below | what stands below, version 4 |",
-    "| `onnx`: ONNX | `.onnx`, with parameters inside, or beside it where the file names them | "
+    "for `paddle`, also stored as float16 | operators of the [table](#pir) | operators of the "
+    "[table](#pir), as version 4 |",
+    "| `onnx`: ONNX | `.onnx`; parameters in the same file, or in files beside it that it names | "
     "ONNX's operators, as heddle's | no: written as `paddle` or `pir` |",
-    "| `tensorflow`: TensorFlow graphs and SavedModels | `.pb` (binary GraphDef), `.pbtxt` (in "
-    "text form), a directory with `saved_model.pb` or `.pbtxt` and its variables, `.meta` with "
-    "the checkpoint beside it | what stands "
-    "below, "
-    "any part of a graph | no: written as `paddle` or `pir` |", "",
-    "Commands, `LoadModel` and `heddle.load` take a file or a directory; the first bytes of a file",
-    "say which format it is. In a directory `model.pdmodel`, `inference.pdmodel`, `__model__`,",
-    "`inference.json`, `model.json`, `model.onnx` and `saved_model.pb` are looked for, in this",
-    "order, then a single file with such an ending, then the checkpoint of TensorFlow that the",
-    "file `checkpoint` names. `ParseModel` (C++),",
-    "`heddle_model_parse_all` (C) and `heddle.parse` (Python) take the bytes of the files.",
-    "`heddle convert MODEL --to FORMAT -o DIR` writes.", "",
-    "A program with operators that heddle does not have is refused with a list of all of them; so",
-    "is one that cannot be written. What a reader makes is the same program whatever the format:",
-    "heddle's operators. Formats can be left out of a build",
-    "([HACKING.md](../HACKING.md#builds-without-some-formats)).", "",
-    "Checksums are compared. Blocks of a TensorFlow checkpoint's index always are, variables",
-    "when all of one is read, at once or part by part, and those that a program does not read",
-    "where they have no more than 64 MiB together. A variable of 64 MiB and more that is mapped",
-    "(of which only the rows that are gathered are read) is not read as a whole and is not",
-    "compared. External data of an ONNX model is compared where the model says a checksum:",
-    "SHA-1 of the whole file, which is read for that. External data lies in the model's folder",
-    "or below it, in files that are no links: neither symbolic ones, folders on the way",
-    "included, nor files with a second name (hard links). Copies take their place. Where the",
-    "model's file is a link itself, as in the cache of Hugging Face's hub, links beside it may",
-    "lead to files in the folder that the model's file really lies in. The files of a",
-    "SavedModel's tables go by the same rule: they lie in its folder `assets`, which is no link.",
+    "| `tensorflow`: TensorFlow graphs and SavedModels | `.pb` (binary GraphDef); `.pbtxt` (text "
+    "form); a directory with `saved_model.pb` or `.pbtxt` and its variables; `.meta` with the "
+    "checkpoint beside it | operators of the [list](#tensorflow), any part of a graph | no: "
+    "written as `paddle` or `pir` |", "",
+    "Commands, `LoadModel` and `heddle.load` take a file or a directory. The first bytes of a file",
+    "decide which format it is. In a directory, heddle looks for `model.pdmodel`,",
+    "`inference.pdmodel`, `__model__`, `inference.json`, `model.json`, `model.onnx` and",
+    "`saved_model.pb`, in this order, then for a single file with such an ending, then for the",
+    "TensorFlow checkpoint that the file `checkpoint` names. `ParseModel` (C++),",
+    "`heddle_model_parse_all` (C) and `heddle.parse` (Python) take the contents of the files.",
+    "`heddle convert MODEL --to FORMAT -o DIR` writes a model.", "",
+    "If a program has operators that heddle does not know, the error lists all of them; so it does",
+    "if a program cannot be written. Every format becomes a program of heddle's operators. Formats",
+    "can be left out of a build ([HACKING.md](../HACKING.md#builds-without-some-formats)).", "",
+    "**Checksums.** These checksums are compared:", "",
+    "- of the blocks of a TensorFlow checkpoint's index: always;",
+    "- of a TensorFlow variable: if all of it is read, at once or in parts. Variables that a",
+    "  program does not read are compared too, if they have at most 64 MiB together. A variable of",
+    "  64 MiB and more that is mapped, so that only gathered rows are read, is not compared;",
+    "- of external data of an ONNX model: if the model has a checksum. It is the SHA-1 of the whole",
+    "  file, which is read for it.", "",
+    "**External data.** External data of an ONNX model must be in the model's folder or below, in",
+    "files that are no links: no symbolic links, also of folders on the way, and no hard links.",
+    "(Copy the files instead.) If the model's file is itself a symbolic link, as in the cache of",
+    "Hugging Face's hub, links beside it may lead to files in the folder of the model's real file.",
+    "The same rule holds for files of a SavedModel's tables: they must be in its folder `assets`,",
+    "which must not be a link.",
     "",
     "## PIR", "", ""])
 
@@ -91,9 +92,9 @@ def pir(ops):
     spoken = {name for names in writes.values() for name in names}
     names = sorted(set(reads) | own | spoken)
     names = [name for name in names if reads.get(name) or name in own]
-    lines = [f"{len(names)} operators are read. *own code*: structure, constants, control flow, "
-             "and what takes several operators. The second column has heddle's operators that "
-             "an operator becomes, the usual one first; *written*: those are written as this one.",
+    lines = [f"{len(names)} operators are read. *becomes* names heddle's operators that the operator "
+             "becomes, the usual one first; *own code* means structure, constants, control flow, "
+             "and operators that become several. *written*: whether the writer uses the operator.",
              "", "| PIR | becomes | written |", "|---|---|---|"]
     for name in names:
         to = ", ".join(f"`{x}`" for x in reads.get(name, []))
@@ -103,8 +104,8 @@ def pir(ops):
         lines.append(f"| `{name}` | {to} | {'yes' if says or name in to_code else ''} |")
     unsaid = sorted(op for op in ops if op not in writes and op not in from_code
                     and not op.startswith(("elementwise_", "onnx_", "tf_")))
-    lines += ["", "Operators that no operator of PIR says, so that programs with them "
-              "are not written as PIR: those whose names begin with `onnx_` or `tf_`, and "
+    lines += ["", "PIR has no equivalent of these operators, so programs with them cannot be "
+              "written as PIR: those whose names begin with `onnx_` or `tf_`, and "
               + ", ".join(f"`{x}`" for x in unsaid) + "."]
     return lines
 
@@ -118,11 +119,11 @@ def tensorflow():
             names |= set(re.findall(r'\{"(\w+)", (?:&|"[a-z])', text))
     names = sorted(name for name in names - {"Out"} if name[0].isupper())
     return ["", "## TensorFlow", "",
-            f"{len(names)} operators are read, in graphs and in functions; attributes that a file "
-            "leaves out have TensorFlow's defaults. Only what leads to the fetched tensors is "
-            "looked at. Control flow of both kinds becomes branches and loops, and control edges "
-            "are kept as order. `Apply…`, `SparseApply…` and `Scatter…` are read as `Resource…`, "
-            "too.", "", ", ".join(f"`{name}`" for name in names) + "."]
+            f"{len(names)} operators are read, in graphs and in functions. Attributes that a file "
+            "leaves out have TensorFlow's defaults. Only operators that the fetched tensors need "
+            "are read. Control flow of both versions becomes branches and loops; control edges "
+            "become an order. `Apply…`, `SparseApply…` and `Scatter…` are read like their "
+            "`Resource…` forms.", "", ", ".join(f"`{name}`" for name in names) + "."]
 
 
 def page(said):
