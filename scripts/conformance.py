@@ -70,8 +70,8 @@ def reason_of(case, said, reasons):
 def refused():
     """What Paddle takes and heddle does not, as a table."""
     lines = ["## What heddle refuses", "",
-             "Paddle's CPU kernels take these cases; heddle returns UNIMPLEMENTED, or does what the "
-             "table says.", "",
+             "Paddle's CPU kernels take these cases; heddle returns UNIMPLEMENTED, or does what "
+             "the table says.", "",
              "| operators | case | reason |", "|---|---|---|"]
     for line in (ROOT / "scripts" / "conformance_refused.tsv").read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -128,8 +128,8 @@ def main():
             seeds[folder.name] = run(args, Path(work, "seed"), "--folder", folder)
     recorded = [row for rows in lists.values() for row in rows]
     lines = ["# Conformance", "",
-             "Operator cases recorded under PaddlePaddle 2.6.2 on a CPU, and how many of them pass in "
-             "heddle. A case passes if every output has the recorded shape and dtype, and the "
+             "Operator cases recorded under PaddlePaddle 2.6.2 on a CPU, and how many of them pass "
+             "in heddle. A case passes if every output has the recorded shape and dtype, and the "
              "recorded values within the tolerance stored with the case. `captured` cases come "
              "from Paddle's own operator tests, `generated` cases from a table of recipes. Written "
              "by `scripts/conformance.py`.", ""]

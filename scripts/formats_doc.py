@@ -47,8 +47,8 @@ HEAD = "\n".join([
     "- of a TensorFlow variable: if all of it is read, at once or in parts. Variables that a",
     "  program does not read are compared too, if they have at most 64 MiB together. A variable of",
     "  64 MiB and more that is mapped, so that only gathered rows are read, is not compared;",
-    "- of external data of an ONNX model: if the model has a checksum. It is the SHA-1 of the whole",
-    "  file, which is read for it.", "",
+    "- of external data of an ONNX model: if the model has a checksum. It is the SHA-1 of the",
+    "  whole file, which is read for it.", "",
     "**External data.** External data of an ONNX model must be in the model's folder or below, in",
     "files that are no links: no symbolic links, also of folders on the way, and no hard links.",
     "(Copy the files instead.) If the model's file is itself a symbolic link, as in the cache of",
@@ -92,9 +92,9 @@ def pir(ops):
     spoken = {name for names in writes.values() for name in names}
     names = sorted(set(reads) | own | spoken)
     names = [name for name in names if reads.get(name) or name in own]
-    lines = [f"{len(names)} operators are read. *becomes* names heddle's operators that the operator "
-             "becomes, the usual one first; *own code* means structure, constants, control flow, "
-             "and operators that become several. *written*: whether the writer uses the operator.",
+    lines = [f"{len(names)} operators are read. *becomes* names heddle's operators that the "
+             "operator becomes, the usual one first; *own code* means structure, constants, "
+             "control flow, and operators that become several. *written*: whether the writer uses the operator.",
              "", "| PIR | becomes | written |", "|---|---|---|"]
     for name in names:
         to = ", ".join(f"`{x}`" for x in reads.get(name, []))
