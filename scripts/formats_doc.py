@@ -94,7 +94,8 @@ def pir(ops):
     names = [name for name in names if reads.get(name) or name in own]
     lines = [f"{len(names)} operators are read. *becomes* names heddle's operators that the "
              "operator becomes, the usual one first; *own code* means structure, constants, "
-             "control flow, and operators that become several. *written*: whether the writer uses the operator.",
+             "control flow, and operators that become several. *written*: whether the writer uses "
+             "the operator.",
              "", "| PIR | becomes | written |", "|---|---|---|"]
     for name in names:
         to = ", ".join(f"`{x}`" for x in reads.get(name, []))
