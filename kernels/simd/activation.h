@@ -13,7 +13,7 @@ namespace {
 template <typename V, Activation kActivation>
 HEDDLE_SIMD_INLINE typename V::T Activate(typename V::T x, const Epilogue& e) {
   using T = typename V::T;
-  // Max gives its second operand where one of them is NaN: their order decides what becomes of it.
+  // Max returns its second operand if one of them is NaN, so their order decides whether NaN stays.
   if constexpr (kActivation == Activation::kRelu) return V::Max(x, V::Zero());
   if constexpr (kActivation == Activation::kReluKeepsNan) return V::Max(V::Zero(), x);
   if constexpr (kActivation == Activation::kLeakyRelu)

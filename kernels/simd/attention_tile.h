@@ -118,7 +118,7 @@ struct AttentionTiles {
   }
 
   // s = s * scale + mask of one row, or the mask in its place; scores beyond the last key become
-  // minus infinity. Returns the largest of every lane.
+  // minus infinity. Element k of the returned vector is the largest of the scores k, k + kLanes, ….
   static HEDDLE_SIMD_INLINE T MaskRow(const AttentionHead& h, int64_t query, float* s) {
     const float* mask = h.mask == nullptr ? nullptr : h.mask + query * h.mask_row;
     const bool by_key = mask != nullptr && h.mask_column != 0;
@@ -200,8 +200,8 @@ struct AttentionTiles {
     }
   }
 
-  // Prefetches rows that are read soon: those of a head lie apart, and the processor does not guess
-  // them.
+  // Prefetches rows that are read soon: the rows of a head are far apart, so the processor does not
+  // prefetch them by itself.
   static HEDDLE_SIMD_INLINE void Prefetch(const float* rows, int64_t count, int64_t step,
                                           int64_t width) {
     constexpr int64_t kLine = 16;

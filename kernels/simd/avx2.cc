@@ -54,7 +54,7 @@ struct Avx2 {
   }
   static T Fma(T a, T b, T c) { return _mm256_fmadd_ps(a, b, c); }
   static T Fms(T a, T b, T c) { return _mm256_fmsub_ps(a, b, c); }
-  // b where one of them is NaN.
+  // b if a or b is NaN.
   static T Max(T a, T b) { return _mm256_max_ps(a, b); }
   static T Min(T a, T b) { return _mm256_min_ps(a, b); }
   // x >= least ? yes : no

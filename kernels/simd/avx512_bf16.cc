@@ -16,7 +16,7 @@ using V = Avx512;
 constexpr int kLanes = V::kLanes, kVectors = kBf16Panel / kLanes;
 using Sums = __m512[kBf16Rows][kVectors];
 
-// Of vector v.
+// The number of columns in vector v.
 HEDDLE_SIMD_INLINE int ColumnsOf(const Bf16Tile& t, int v) {
   const int left = t.columns - v * kLanes;
   return left < 0 ? 0 : left < kLanes ? left : kLanes;

@@ -1,6 +1,6 @@
 // The vector of AVX-512, for the sources that are built for such processors.
 //
-// Masks of ones stand where some compilers see an undefined value in the form without a mask.
+// Some functions take a mask of ones: without it, some compilers warn of an undefined value.
 #pragma once
 
 #include <immintrin.h>
@@ -45,7 +45,7 @@ struct Avx512 {
   }
   static T Fma(T a, T b, T c) { return _mm512_fmadd_ps(a, b, c); }
   static T Fms(T a, T b, T c) { return _mm512_fmsub_ps(a, b, c); }
-  // b where one of them is NaN.
+  // b if a or b is NaN.
   static T Max(T a, T b) { return _mm512_mask_max_ps(a, Mask(kLanes), a, b); }
   static T Min(T a, T b) { return _mm512_mask_min_ps(a, Mask(kLanes), a, b); }
   // x >= least ? yes : no

@@ -15,11 +15,11 @@ namespace {
 using V = Avx512;
 constexpr int kLanes = V::kLanes, kVectors = kInt8Panel / kLanes;
 constexpr int kLine = 64;  // bytes of a cache line
-// Vectors of 32-bit numbers: GCC moves sums through memory that are __m512i.
+// Vectors of 32-bit numbers: sums of type __m512i are moved through memory by GCC.
 using Words = VectorOf<int32_t, 64>;
 using Sums = Words[kInt8Rows][kVectors];
 
-// Of vector v.
+// The number of columns in vector v.
 HEDDLE_SIMD_INLINE int ColumnsOf(const Int8Tile& t, int v) {
   const int left = t.columns - v * kLanes;
   return left < 0 ? 0 : left < kLanes ? left : kLanes;
@@ -89,7 +89,7 @@ void SumsOf(const Int8Tile& t, const float* residual, float* out, int64_t out_st
   }
 }
 
-// op of all lanes, in all lanes.
+// op over all elements, in every element of the result.
 template <typename Op>
 HEDDLE_SIMD_INLINE __m512 OfAllLanes(__m512 x, const Op& op) {
   constexpr int kSwapPairs = 0x4e, kSwapOnes = 0xb1;  // of four, within or of 128-bit parts
@@ -105,7 +105,7 @@ void Round(const float* x, int64_t n, uint8_t* y, float* scale, float* offset) {
   const auto see = [&](__m512 v) __attribute__((always_inline)) {
     low = V::Min(low, v);
     high = V::Max(high, v);
-    zeros = V::Fma(v, V::Zero(), zeros);  // NaN from a number that is none, or infinite
+    zeros = V::Fma(v, V::Zero(), zeros);  // NaN if a number is NaN or infinite
   };
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) see(V::Load(x + i));

@@ -20,8 +20,8 @@ struct DirectTiles {
   template <int kVectors>
   static constexpr int kBlockPixels = 2 * V::kRows / kVectors;
 
-  // Keeps n in a register of its own: an address is then a base, a register and a factor, where
-  // compilers would keep a pointer for each pixel in memory.
+  // Keeps n in a register, so that addresses are a base plus a multiple of it. Otherwise compilers
+  // keep a pointer for each pixel, in memory.
   static HEDDLE_SIMD_INLINE int64_t InRegister(int64_t n) {
     __asm__("" : "+r"(n));
     return n;
@@ -77,7 +77,7 @@ struct DirectTiles {
           sum[p][v] = V::Add(sum[p][v], V::LoadSome(d.residual + p * d.residual_step + v * kLanes,
                                                     v + 1 < kVectors ? kLanes : last));
     constexpr float kUnbounded = std::numeric_limits<float>::infinity();
-    // Max gives its second operand where one of them is NaN.
+    // Max returns its second operand if one of them is NaN.
     if (d.nan_is_low) {
       const T low = V::Set(d.low);
 #pragma GCC unroll 28

@@ -31,7 +31,7 @@ HEDDLE_SIMD_INLINE void MultiplyAdd(int64_t depth, TileOperands<typename V::Elem
   const auto* b = o.b;
   for (int64_t k = 0; k < depth; ++k, b += o.b_row) {
     prefetch(b);
-    // The shorter side stays in registers while the other one is gone through.
+    // The shorter side stays in registers, and the loop runs over the other one.
     if constexpr (kRows < kVectors) {
       T x[kRows];
 #pragma GCC unroll 16

@@ -18,8 +18,8 @@ double Seconds(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The best of some rates that all threads reach together: each calls work(thread), which does
-// `amount`.
+// The highest of several measured rates of all threads together: each thread calls work(thread),
+// which does `amount` of work.
 double BestRate(int threads, double amount, const std::function<void(int)>& work) {
   double best = 0;
   const auto end = Clock::now() + std::chrono::milliseconds(50);
@@ -45,7 +45,7 @@ HostPeak MeasureHostPeak(int threads) {
       BestRate(threads, 2.0 * kRounds * kernels.multiply_adds_per_round,
                [&](int t) { results[static_cast<size_t>(t)] = kernels.multiply_adds(kRounds); }) *
       1e-9;
-  volatile float keep = results[0];  // or nothing would have to be computed
+  volatile float keep = results[0];  // otherwise the compiler drops the work
   (void)keep;
   constexpr size_t kBytes = size_t{24} << 20;
   std::vector<std::vector<char>> from, to;

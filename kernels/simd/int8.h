@@ -28,8 +28,8 @@ struct Int8Tile {
   int64_t groups;               // of four numbers of a row
   const float *scale, *offset;  // of the rows
   const int8_t* panel;          // [group][column][4]
-  // Of the columns of the panel: its factors, these times the sums of the integers, and a bias,
-  // which may be null.
+  // For each column of the panel: its factor, the factor times the sum of its integers, and a bias.
+  // `bias` may be null.
   const float *factors, *sums, *bias;
   int rows, columns;  // at most kInt8Rows and kInt8Panel
   // Memory that the next tile reads: kInt8Ahead bytes of it are prefetched for each group.
@@ -42,8 +42,8 @@ using Int8HiddenFn = void (*)(const Int8Tile& tile, const Epilogue& epilogue, fl
                               int64_t out_step);
 
 struct Int8Kernels {
-  // One row of n numbers, with the smallest factor that holds them and 0. A row with an infinity or
-  // NaN has the factor NaN.
+  // Rounds one row of n numbers with the smallest factor whose range contains them and 0. If one is
+  // infinite or NaN, the factor is NaN.
   void (*round)(const float* x, int64_t n, uint8_t* y, float* scale, float* offset);
   Int8HiddenFn hidden[kActivations];
   // out = a * panel + bias + residual, of the rows and columns that count. The residual may be

@@ -32,8 +32,7 @@ constexpr int WinogradTileOf(int64_t kernel) {
 
 constexpr float kWinogradMost = 4e9f;
 
-// A window of the input, steps in floats. Pixels outside of the given rows and columns are 0. A
-// window of one row has no other rows.
+// A window of the input, steps in floats. Pixels outside of the given rows and columns are 0.
 struct WinogradInput {
   const float* data;  // where the window's first pixel is, or would be
   int64_t row_step, pixel_step;
@@ -72,7 +71,7 @@ using DepthwiseTileFn = void (*)(const DepthwiseTile& tile, const Epilogue& epil
 // input may be read up to kPlaneSlack floats beyond what the row's last pixel sees.
 constexpr int64_t kPlaneSlack = 128;
 struct PlaneTile {
-  const float* in;  // of the first plane: what the first pixel sees through its first tap
+  const float* in;  // in the first plane: what the first tap of the first output pixel reads
   int64_t planes, plane_step;
   int64_t rows, row_step, columns, column_step;  // taps of a plane
   const float* filter;                           // [plane][row][column][channels of the tile]
@@ -80,7 +79,7 @@ struct PlaneTile {
   const float* bias;  // of the tile's channels
   float* out;
   int64_t out_step;  // between channels
-  int channels;      // of the tile, that are stored
+  int channels;      // of the tile that are stored
 };
 using PlaneTileFn = void (*)(const PlaneTile& tile, int64_t pixels);
 
@@ -88,10 +87,10 @@ using PlaneTileFn = void (*)(const PlaneTile& tile, int64_t pixels);
 // taps, and the channels of one panel of the filter. A product is the case of one tap: pixels are
 // rows of A, channels are columns of B.
 struct DirectTile {
-  const float* pixels;           // of the input: what the first of them sees through its first tap
-  int64_t pixel_step;            // from there to what the next one sees
+  const float* pixels;           // what the first tap of the first output pixel reads
+  int64_t pixel_step;            // from there to what that tap of the next output pixel reads
   const float* filter;           // [row][column][channel in][panel], from the first tap on
-  int64_t rows, columns, depth;  // taps; depth: consecutive floats that a tap sees
+  int64_t rows, columns, depth;  // taps; depth: consecutive floats that a tap reads
   int64_t row_step, column_step, filter_row_step, filter_column_step;  // between taps
   const float* bias;                                                   // may be null
   const float* residual;                                               // may be null, or `out`
@@ -105,7 +104,7 @@ struct DirectTile {
   float low, high;
   bool nan_is_low, gated, linear;
   float gate_factor, gate_offset, gate_limit, scale, shift;
-  // Microkernels::gemm_prefetch_tile: what is read next, and how far to go with each row of the
+  // For Microkernels::gemm_prefetch_tile: memory to prefetch, and the step for each row of the
   // filter.
   const float* ahead;
   int64_t ahead_step;
@@ -126,10 +125,10 @@ struct Microkernels {
   void (*widen_int8)(int64_t rows, int vectors, const int8_t* from, const float* factors,
                      float* to);
 
-  // One window to its row in the 36 or 6 matrices, which are point_step apart; padding becomes 0.
-  // False: a pixel is NaN, infinite or of the order of kWinogradMost; it, or what is rounded of it,
-  // would reach results that do not see it.
-  // [of one row]
+  // Transforms one window to its row in the 36 or 6 matrices, which are point_step apart; padding
+  // becomes 0. False: a pixel is NaN, infinite or of the order of kWinogradMost, so that it, or its
+  // rounding error, would reach results whose windows do not contain it. Index: 1 for windows of
+  // one row.
   bool (*winograd_input[2])(const WinogradInput& tile, int64_t channels, float* out,
                             int64_t point_step);
   struct WinogradOutputs {
@@ -147,15 +146,15 @@ struct Microkernels {
   // The epilogue without bias and residual, applied to `rows` rows of `width` floats, `step` apart.
   void (*activate)(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t step,
                    float* data);
-  // y = exp(x - top), which may be in place, and the sum of these.
+  // y = exp(x - top); returns the sum of y. y may be x.
   float (*exp_sum)(const float* x, int64_t n, float top, float* y);
 
   // Attention of some queries of one head; `work` has AttentionWork() elements.
   void (*attention)(const AttentionHead& head, float* work);
   StripKernel recurrent[4];  // [RnnMode]
 
-  // `rounds` times as many multiply-adds of numbers as said, in registers: what the core does at
-  // most. Returns something that depends on all of them.
+  // rounds * multiply_adds_per_round multiply-adds of numbers in registers, for the core's peak
+  // rate. Returns a number that depends on all of them.
   float (*multiply_adds)(int rounds);
   int multiply_adds_per_round;
 

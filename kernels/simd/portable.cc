@@ -1,4 +1,4 @@
-// The microkernels for any processor. Where all kernels are built for AVX2, that is the least.
+// The microkernels for any processor; none if all kernels are built for AVX2.
 #include "kernels/simd/portable.h"
 
 #include "kernels/simd/microkernels.h"

@@ -55,7 +55,7 @@ struct Portable : BaseVector<float, 8> {
       a[i] = static_cast<float>(static_cast<double>(a[i]) * b[i] - c[i]);
     return a;
   }
-  // b where one of them is NaN.
+  // b if a or b is NaN.
   static HEDDLE_SIMD_INLINE T Max(T a, T b) { return a > b ? a : b; }
   static HEDDLE_SIMD_INLINE T Min(T a, T b) { return a < b ? a : b; }
   // x >= least ? yes : no

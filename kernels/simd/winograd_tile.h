@@ -68,8 +68,8 @@ struct WinogradTiles {
   }
 
   // Transforms one vector of channels. kWhole: all pixels lie in the image, and the vector is full.
-  // Four points depend on all pixels of the window: `fault` becomes NaN where one is NaN, infinite
-  // or great.
+  // Four points depend on all pixels of the window: `fault` becomes NaN if one is NaN, infinite or
+  // not below kWinogradMost.
   template <bool kWhole>
   static HEDDLE_SIMD_INLINE T SpreadTile(const WinogradInput& tile, int64_t c, int n, float* out,
                                          int64_t point_step, T fault) {
@@ -183,7 +183,7 @@ struct WinogradTiles {
     Finish<1, kTile, kActivation, kWhole>(o, c, n, bias, epilogue, tile);
   }
 
-  // Adds what follows a convolution to sums of one vector of channels, and stores them.
+  // Applies the epilogue to sums of one vector of channels, and stores them.
   template <int kRows, int kColumns, Activation kActivation, bool kWhole>
   static HEDDLE_SIMD_INLINE void Finish(const T* o, int64_t c, int n, const float* bias,
                                         const Epilogue& epilogue, const WinogradOutput& tile) {
