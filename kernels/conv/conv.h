@@ -36,9 +36,9 @@ Result<ConvGeometry> ConvGeometryOf(const OpContext& ctx, const Shape& input, co
 // `input` is its output side.
 Result<ConvGeometry> ConvTransposeGeometryOf(const OpContext& ctx, const Shape& input,
                                              const Shape& filter);
-// The same convolution with the dimensions of one element (of both sides and of the kernel, without
-// padding) before the others: all operands lie in memory as before, and the loops over the width
-// are not of one turn where a column [N, C, H, 1] is convolved.
+// The same convolution with dimensions of one element (in both sides and in the kernel, without
+// padding) moved before the others. Operands are unchanged in memory; for a column [N, C, H, 1] the
+// loops over the width then have more than one iteration.
 ConvGeometry AlongWidth(const ConvGeometry& g);
 // The shapes of a geometry's two sides.
 Shape ConvInShape(const ConvGeometry& g);
@@ -70,8 +70,8 @@ class ConvRunner {
 
 // The best runner for float or double, or the one that the caller insists on (select.h). `filter`
 // is the filter operand when it is a constant, else nullptr; its contents need not be in memory
-// (PrepareContext::MarkPacked). Epilogues are for float only, but for a residual alone;
-// kBackwardFilter has no other.
+// (PrepareContext::MarkPacked). Epilogues are for float only, except a residual alone, which is the
+// only epilogue of kBackwardFilter.
 Result<std::unique_ptr<ConvRunner>> MakeConv(const PrepareContext& ctx, const ConvGeometry& g,
                                              DType dtype, ConvDirection direction,
                                              const Tensor* filter, const Epilogue& epilogue = {});

@@ -1,5 +1,5 @@
-// The implementations behind MakeConv: what each covers, and how it is made, which takes a case
-// that it covers on this machine. Used by select.cc alone.
+// The implementations behind MakeConv: what each covers, and the function that makes it.
+// Precondition of the latter: it covers the case on this machine. Used by select.cc alone.
 #pragma once
 
 #include "kernels/conv/select.h"
@@ -14,7 +14,7 @@ std::unique_ptr<ConvRunner> MakeWinogradConv(const PrepareContext& ctx, const Co
 bool DepthwiseCovers(const ConvCase& c, const Machine& m);
 std::unique_ptr<ConvRunner> MakeDepthwiseConv(const PrepareContext& ctx, const ConvCase& c);
 
-// To at most 8 channels, one group, with a constant filter and neighbouring pixels side by side.
+// At most 8 output channels, one group, a constant filter, and neighbouring pixels side by side.
 bool PlanesCover(const ConvCase& c, const Machine& m);
 std::unique_ptr<ConvRunner> MakePlanesConv(const PrepareContext& ctx, const ConvCase& c);
 

@@ -50,7 +50,7 @@ void CopyRowsOf(const KernelContext& ctx, const RowPlace& from, int64_t first, c
                   });
 }
 
-// A strip: rows of the side that is made, the rows of both sides that its call sees, and the call.
+// A strip: the rows of the result, the rows of both sides that its call uses, and the call.
 struct Strip {
   Rows made, in, out;
   const ConvRunner* runner;
@@ -105,7 +105,7 @@ class ByStrips final : public ConvRunner {
     now.src = Bring(ctx, from, seen, image, o.src, &hold_src);
     auto* const whole = static_cast<std::byte*>(o.dst) + image * to.image();
     const bool in_place = to.runs == 1 && made.count() == strip.made.count();
-    // Copied even where it need not be: it may be the memory of rows that were made before.
+    // Copied in any case: it may be the memory of rows that were computed before.
     if (o.residual != nullptr && !in_place)
       now.residual = Bring(ctx, to, made, image, o.residual, &hold_residual);
     else if (o.residual != nullptr)
@@ -135,7 +135,7 @@ class ByStrips final : public ConvRunner {
   }
 };
 
-// Rows of the other side that out rows [begin, end) see, of the padded image.
+// Rows of the padded input that output rows [begin, end) read.
 Rows SeenBy(const ConvGeometry& g, int axis, Rows out) {
   const int64_t reach = (g.kernel[axis] - 1) * g.dilation[axis] + 1;
   return {out.begin * g.stride[axis] - g.pad_lo[axis],
@@ -159,7 +159,7 @@ std::optional<StripCase> StripOf(const ConvGeometry& g, int axis, Rows out) {
   return s;
 }
 
-// The out rows that reach in rows [begin, end).
+// The output rows that read input rows [begin, end).
 Rows Reaching(const ConvGeometry& g, int axis, Rows in) {
   const int64_t reach = (g.kernel[axis] - 1) * g.dilation[axis], stride = g.stride[axis];
   const int64_t lowest = in.begin + g.pad_lo[axis] - reach;
@@ -278,11 +278,11 @@ Result<std::unique_ptr<ConvRunner>> MakeByImages(const ConvCase& c, MakeConvCall
   return std::unique_ptr<ConvRunner>(std::move(all));
 }
 
-// Those of heddle look between their own steps.
+// heddle's own implementations check for interrupts between their steps.
 bool IsOneCall(const ConvRunner& runner) { return runner.name().starts_with("onednn"); }
 
-// Where oneDNN multiplies columns that it copies from the image, an element of those takes about as
-// long as so many multiplications.
+// If oneDNN multiplies columns that it copies from the image (im2col), an element of a column takes
+// about as long as this many multiplications.
 constexpr double kColumnWork = 512;
 
 // A call's cost in multiplications. Each row of the result costs something, however short it is.

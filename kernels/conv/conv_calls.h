@@ -15,9 +15,9 @@ using MakeConvCall = FunctionRef<Result<std::unique_ptr<ConvRunner>>(const ConvC
 // as many.
 inline constexpr double kConvCallWork = 1e9;
 
-// What `make` makes for the case, or, where that would be a call of more than `call_work`, a runner
-// of several that it makes for parts of it. Sums of a filter's gradient are rounded once for each
-// part; all else is as it would be in one call.
+// Returns what `make` makes for the case. If that would be one call of more than `call_work`,
+// returns a runner of several calls, which `make` makes for parts of the case. Sums of a filter's
+// gradient are rounded once for each part; all other results are those of one call.
 Result<std::unique_ptr<ConvRunner>> MakeConvInCalls(const ConvCase& c, MakeConvCall make,
                                                     double call_work = kConvCallWork);
 

@@ -36,8 +36,8 @@ class ConvChain {
                    const float* residual, float* dst) const = 0;
 };
 
-// Stripes cover pointwise stages of stride 1 and depthwise ones 3x3 or 5x5 with constant filters
-// and no residuals but the last stage's, a pointwise one.
+// Stripes cover pointwise stages of stride 1 and depthwise ones 3x3 or 5x5, with constant filters.
+// Only the last stage may have a residual, if it is pointwise.
 bool StripesCover(const std::vector<ChainStage>& stages, const Machine& m);
 // They pay where intermediate results would not fit L2 (conv_stripes.h) while the kept rows and the
 // filters do. Precondition: StripesCover().

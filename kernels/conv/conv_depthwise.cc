@@ -21,7 +21,7 @@ bool DepthwiseRows::Takes(const ConvGeometry& g, const Epilogue& epilogue,
   const int64_t k = g.kernel[2], s = g.stride[2];
   return g.channels_last && g.spatial == 2 && g.depthwise() && g.out_c == g.in_c &&
          g.kernel[1] == k && (k == 3 || k == 5) && s <= 2 && g.dilation == one &&
-         // which may lie where the output does, and stretches overlap
+         // A residual may be the output's memory, and stretches overlap.
          !epilogue.residual && kernels.WinogradOutputFor(epilogue.activation) != nullptr;
 }
 

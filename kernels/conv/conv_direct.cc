@@ -95,9 +95,9 @@ class DirectConv final : public ConvRunner {
   // panels pass, by groups of panels where there are too few lines.
   void Divide(int64_t threads) {
     constexpr int64_t kCacheBytes = 256 << 10;
-    // Multiplications that are worth waking a thread. A result takes as long as a few of them to be
-    // finished and stored: measured with sums of 8 terms, of which two threads take 0.6 times as
-    // long as one.
+    // Multiplications that are worth waking a thread. To finish and store a result takes as long as
+    // kWorkOfResult of them: measured with sums of 8 terms, for which two threads take 0.6 of the
+    // time of one.
     constexpr double kLeastWork = 1 << 18, kWorkOfResult = 12;
     const double results = static_cast<double>(g_.batch * g_.out_c * g_.out_size());
     const int64_t in_bytes = g_.batch * g_.in_size() * g_.in_c * 4;
@@ -127,7 +127,7 @@ class DirectConv final : public ConvRunner {
   }
   // The output positions whose taps all meet the image.
   Range Inner(int d) const {
-    // Padding below 0 leaves out the first pixels: none is outside then.
+    // Negative padding leaves out the first pixels, so no tap is outside.
     const int64_t begin =
         std::min(g_.out[d], CeilDiv(std::max<int64_t>(g_.pad_lo[d], 0), g_.stride[d]));
     const int64_t room = g_.in[d] + g_.pad_lo[d] - (g_.kernel[d] - 1) * g_.dilation[d] - 1;
@@ -135,8 +135,8 @@ class DirectConv final : public ConvRunner {
     return {begin, std::clamp<int64_t>(end, begin, g_.out[d])};
   }
 
-  // Lines of one image: columns at the borders downwards where all rows' taps are in the image, all
-  // else along the lines.
+  // Lines of one image. Where the taps of all rows are in the image, the columns at the borders are
+  // computed downwards; all else is computed along the lines.
   void Lines(const ConvOperands& o, Range panels, Range lines) const {
     const int64_t image = lines.begin / g_.out[1] * g_.out[1];
     const int64_t from = std::clamp(image + inner_rows_.begin, lines.begin, lines.end);

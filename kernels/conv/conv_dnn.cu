@@ -27,7 +27,7 @@ struct ConvPlans final : KernelState {
   }
 };
 
-// The call's plans; nullptr: it has none. What a block of the host prepared is no state of ours.
+// The call's plans; nullptr: it has none. States that the host prepared are none of these.
 const ConvPlans* PlansOf(const KernelContext& ctx, const Queue& queue) {
   if (!ctx.has_state() || queue.dnn() == nullptr) return nullptr;
   const auto* const plans = dynamic_cast<const ConvPlans*>(&ctx.State<KernelState>());
@@ -136,8 +136,8 @@ std::string Describe(const Dnn& dnn, const ConvPlans& state) {
   return state.epilogue ? text + ", fused" : text;
 }
 
-// `fill`: whether the library has plans for the call; puts them into a state. The own kernel of
-// depth-wise convolutions goes before the library, others behind.
+// `fill` asks the library for plans for the call and puts them into a state; false: it has none.
+// heddle's kernel of depthwise convolutions is preferred to the library, its other kernels are not.
 template <typename Fill>
 Result<std::unique_ptr<KernelState>> Choose(const PrepareContext& ctx, Dnn* dnn, bool depthwise,
                                             const Fill& fill) {
@@ -186,7 +186,7 @@ Result<std::unique_ptr<KernelState>> ChooseFor(const PrepareContext& ctx, Dnn* d
 
 bool Wants(const PrepareContext& ctx, Key out) { return ctx.OutVar(out) != nullptr; }
 
-// Limits pass NaN on.
+// A clip passes NaN on.
 bool IsReluThatKeepsNan(const PrepareContext& ctx) {
   return ctx.Str("fuse_activation") == "clip" && ctx.Float("fuse_alpha") == 0 &&
          ctx.Float("fuse_beta") == INFINITY;

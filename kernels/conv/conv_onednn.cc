@@ -125,8 +125,8 @@ class OnednnConv final : public ConvRunner {
 
 // A product of the pixels with a matrix, by parts of the pixels: each thread calls oneDNN for
 // a part of its own. Left to itself, oneDNN may let all threads read all pixels, or have work
-// for only some of them; and what a thread reads here is most often what it wrote in the
-// instruction before.
+// for only some of them; with parts, a thread mostly reads what it wrote in the instruction
+// before.
 class PartedConv final : public ConvRunner {
  public:
   struct Part {
@@ -279,8 +279,8 @@ dnnl::convolution_forward::primitive_desc Hint(const Problem& p) {
           p.pad_hi};
 }
 
-// Gradients have no post operations: a residual is added when they are brought to the layout
-// outside.
+// oneDNN's gradients have no post operations: a residual is added when the result is copied to the
+// tensor's layout.
 std::unique_ptr<ConvRunner> BackwardData(const Problem& p, bool adds) {
   const dnnl::convolution_backward_data::primitive_desc pd(
       onednn::Engine(), dnnl::algorithm::convolution_direct, p.Wanted(p.in), onednn::Any(p.filter),

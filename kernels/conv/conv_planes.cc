@@ -63,7 +63,7 @@ class PlanesConv final : public ConvRunner {
     std::vector<float> values;
   };
 
-  // Rows of the input that a line of the output sees, and that so many of them see.
+  // The number of input rows that one line of the output reads, and that `lines` lines read.
   int64_t Reach() const { return (g_.kernel[1] - 1) * g_.dilation[1] + 1; }
   int64_t Rows(int64_t lines) const { return (lines - 1) * g_.stride[1] + Reach(); }
 
@@ -140,8 +140,8 @@ class PlanesConv final : public ConvRunner {
   std::shared_ptr<const Taps> packed_;
 };
 
-// Floats of the rows that one line of the output sees. Wide padding and dilation make these large
-// for the smallest image.
+// Floats of the input rows that one line of the output reads: many, even for a small image, if
+// padding or dilation is large.
 double FloatsOfLine(const ConvGeometry& g) {
   const double rows = static_cast<double>(g.kernel[1] - 1) * static_cast<double>(g.dilation[1]) + 1;
   const double width = static_cast<double>(g.pad_lo[2]) + static_cast<double>(g.in[2]) +

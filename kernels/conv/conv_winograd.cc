@@ -1,5 +1,5 @@
 // Convolutions 3x3, 5x5, 1x3 and 1x5 with stride 1 by Winograd's method, channels last. Those of
-// rows may be dilated: a window then has every so-manieth pixel.
+// rows may be dilated: a window then takes every `dilation`-th pixel.
 #include <algorithm>
 #include <vector>
 
@@ -205,7 +205,7 @@ class WinogradConv final : public ConvRunner {
     });
   }
 
-  // A tile as the sums stand: Winograd's method would add what is not finite to all of its pixels.
+  // Computes a tile directly: Winograd's method would add NaN and infinities to all of its pixels.
   void Directly(const ConvOperands& o, int64_t tile) const {
     const WinogradOutput to = OutputOf(o, tile);
     const Place p = PlaceOf(tile);
@@ -234,7 +234,7 @@ class WinogradConv final : public ConvRunner {
     }
   }
 
-  // What a pixel of the output sees of the input: [channel][tap], as filters lie. Padding is 0.
+  // The input of one output pixel as [channel][tap], the layout of a filter. Padding is 0.
   void ReadWindow(const float* src, int64_t image, int64_t row, int64_t column, float* to) const {
     for (int64_t c = 0; c < g_.in_c; ++c)
       for (int64_t i = 0; i < g_.kernel[1]; ++i)

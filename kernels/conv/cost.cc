@@ -20,7 +20,7 @@ double BaseNs(const ConvCase& c, const Machine& m) {
   return Cycles(std::max(1.0, c.g.work()), m) * kDirectOverhead / m.cycles_per_ns;
 }
 
-// What heddle computes after oneDNN.
+// The time of the part of the epilogue that heddle computes after oneDNN.
 double FollowingNs(const ConvCase& c, const Machine& m) {
   if (!FollowsOnednn(c.epilogue)) return 0;
   const ConvGeometry& g = c.g;
@@ -64,7 +64,7 @@ bool OnednnActivatesSlowly(const ConvGeometry& g, const Epilogue& e) {
   }
 }
 
-// A copy of the filter that is several times as large, and work space, are small beside the values.
+// Whether a copy of the filter several times as large, and work space, are small beside the images.
 bool FilterIsSmall(const ConvGeometry& g) {
   constexpr int64_t kShare = 24, kLarge = 1 << 19;
   const int64_t values = g.batch * (g.in_c * g.in_size() + g.out_c * g.out_size());
@@ -73,9 +73,9 @@ bool FilterIsSmall(const ConvGeometry& g) {
 
 }  // namespace
 
-// Transforming a window of one vector of channels takes so many cycles, in and out, of one row a
-// sixth; the products take 1.12 times as long as their multiply-adds. Less than a tenth gained is
-// none: it costs memory.
+// Transforming a window of one vector of channels takes this many cycles, in and out, and a sixth
+// of them for a window of one row. The products take 1.12 times as long as their multiply-adds. A
+// gain of less than a tenth does not count, since the method costs memory.
 double Winograd(const ConvCase& c, const Machine& m) {
   constexpr double kInputCycles = 130, kOutputCycles = 180, kProductOverhead = 1.12;
   constexpr double kLeastGain = 0.9;
@@ -108,8 +108,8 @@ double Depthwise(const ConvCase& c, const Machine& m) {
   return kGain * BaseNs(c, m);
 }
 
-// Other loops compute a whole vector of channels, here some of it for nothing. Copying planes pays
-// where a pixel is seen through several taps, and rows are longer than a few vectors.
+// With so few channels, other loops leave a part of their vectors unused. Copying planes pays if
+// several taps read a pixel, and rows are longer than a few vectors.
 double Planes(const ConvCase& c, const Machine& m) {
   constexpr int64_t kLeastTaps = 5, kLeastVectors = 2;
   constexpr double kGain = 0.85;
@@ -119,8 +119,8 @@ double Planes(const ConvCase& c, const Machine& m) {
   return (pays ? kGain : kSlow) * BaseNs(c, m);
 }
 
-// Patches that overlap are added one by one, which pays with few channels, of which oneDNN fills
-// little of a vector, or where it would be done soon after it has begun.
+// Patches that overlap are added one by one. That pays with few channels, with which oneDNN fills
+// little of a vector, and in cases so small that a call of oneDNN takes most of the time.
 double Patches(const ConvCase& c, const Machine& m) {
   constexpr int64_t kVeryFew = 4, kSome = 16, kPatchPixels = 100;
   constexpr double kGain = 0.9, kAdding = 1.5;
@@ -143,18 +143,18 @@ double Direct(const ConvCase& c, const Machine& m) {
 }
 
 double Onednn(const ConvCase& c, const Machine& m) {
-  // Beyond the sums, in the cases above: a fifth and more.
+  // In the cases above oneDNN takes at least a fifth longer than its sums.
   constexpr double kBehind = 1.2;
-  // It makes code for every new case, about as long as a first run takes.
+  // oneDNN generates code for every new case, which takes about as long as a first run.
   constexpr double kMakesCode = 2;
   const bool behind =
       IsSmall(c.g) || OnednnSharesBadly(c) || OnednnActivatesSlowly(c.g, c.epilogue);
   return (c.lean ? kMakesCode : 1) * (behind ? kBehind : 1) * BaseNs(c, m) + FollowingNs(c, m);
 }
 
-// Left to itself, oneDNN may let all threads read all pixels, or have work for only some of them;
-// and what a thread reads here is most often what it wrote in the instruction before. Every thread
-// reads all of the filter, which therefore must not be large.
+// Left to itself, oneDNN may let all threads read all pixels, or have work for only some of them.
+// With parts, a thread mostly reads what it wrote in the instruction before. Every thread reads all
+// of the filter, which therefore must not be large.
 double OnednnParts(const ConvCase& c, const Machine& m) {
   constexpr int64_t kLeastPixels = 24;           // of a part
   constexpr int64_t kMostFilterBytes = 1 << 20;  // larger ones leave a core's own cache

@@ -49,7 +49,7 @@ Result<ConvGeometry> StageGeometry(const OpContext& ctx, size_t i, const Shape& 
   return g;
 }
 
-// shape(i): of filter i.
+// shape(i): the shape of filter i.
 template <typename ShapeOf>
 Result<std::vector<ConvGeometry>> Geometries(const OpContext& ctx, const Shape& input,
                                              ShapeOf shape) {

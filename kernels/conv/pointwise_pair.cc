@@ -17,8 +17,8 @@ using simd::Bf16Tile;
 using simd::kBf16Panel;
 using simd::kBf16Rows;
 
-// A filter as panels of output channels, [pair of input channels][channel][2], with zeros where
-// there are no channels.
+// A filter as panels of output channels, [pair of input channels][channel][2], with zeros for
+// missing channels.
 struct Bf16Panels {
   static constexpr int kPackingVersion = 1;  // see PackOnce
   BufferRef memory;

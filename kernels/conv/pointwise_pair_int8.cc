@@ -22,8 +22,9 @@ constexpr int64_t kGroup = 4, kLine = 64;  // bytes of a cache line
 
 int64_t Padded(int64_t n, int64_t step) { return CeilDiv(n, step) * step; }
 
-// A filter: the factors of its output channels, these times the sums of the integers, and panels of
-// output channels, [group of input channels][channel][4]. Zeros stand where there are no channels.
+// A filter: for each output channel its factor, and the factor times the sum of the channel's
+// integers; and panels of output channels, [group of input channels][channel][4]. Missing channels
+// are zeros.
 struct Int8Panels {
   static constexpr int kPackingVersion = 1;  // see PackOnce
   BufferRef memory;
@@ -106,11 +107,11 @@ class Int8Pair final : public ConvChain {
   }
 
  private:
-  // Of the pixels of a tile, of one thread.
+  // Buffers of one thread for the pixels of a tile.
   struct Rows {
-    uint8_t* in;       // what comes in
-    float* between;    // results in between
-    uint8_t* rounded;  // these
+    uint8_t* in;       // the input, rounded
+    float* between;    // results of the first filter
+    uint8_t* rounded;  // these, rounded
     float scale[kInt8Rows], offset[kInt8Rows];
   };
 

@@ -13,7 +13,7 @@ double BaseNs(const GemmCase& c, const Machine& m) {
   return work / simd::MicrokernelsFor(m)->lanes / m.vector_fmas_per_cycle / m.cycles_per_ns;
 }
 
-// What heddle computes after oneDNN.
+// The time of the part of the epilogue that heddle computes after oneDNN.
 double FollowingNs(const GemmCase& c, const Machine& m) {
   if (!FollowsOnednn(c.epilogue)) return 0;
   return static_cast<double>(c.g.batch * c.g.one.m * c.g.one.n) * kCyclesToFollow / m.cycles_per_ns;
@@ -34,8 +34,8 @@ bool PanelsWin(const GemmCase& c, const Machine& m) {
   // If all rows fit a block of registers, the panels read the packed matrix once, at the speed of
   // memory; oneDNN takes up to twice as long.
   if (rows <= most) return true;
-  // Operators that no pass has touched leave other products to oneDNN, so that a program at level 0
-  // gives the results that it gave before.
+  // Operators that no pass has touched leave other products to oneDNN, so that results at level 0
+  // stay the same.
   if (c.use.unfused) return false;
   // With a few blocks of rows and an A that stays in the first cache, the panels prefetch what they
   // read next while they multiply.
@@ -44,12 +44,12 @@ bool PanelsWin(const GemmCase& c, const Machine& m) {
   // A call of oneDNN takes half a microsecond before it multiplies anything.
   constexpr int64_t kShortCall = 1 << 19;
   if (c.g.work() < kShortCall) return true;
-  // M <= 256 and K <= 600 without a copy of A: both are about as fast, but oneDNN makes code first,
-  // and what follows in the caches is slower.
+  // M <= 256 and K <= 600 without a copy of A: both are about as fast, but oneDNN generates code
+  // first, and operators after it find less of their data in the caches.
   constexpr int64_t kSomeRows = 256, kShortRows = 600;
   if (rows <= kSomeRows && depth <= kShortRows && depth % kCopied != 0) return true;
-  // Pieces of A need not be joined first. Each one stays in the first cache while a block of B
-  // passes, and all of them in the second one from one panel to the next.
+  // Pieces of A need not be joined first. Each stays in L1 while it is multiplied with a block of
+  // B, and all of them stay in L2 from panel to panel.
   constexpr int64_t kPiecesFloats = 1 << 18;
   const int64_t piece = c.use.piece;
   return piece > 0 && rows <= kFewBlocks * most && rows * piece <= kNearFloats &&
@@ -77,8 +77,8 @@ double PanelsVariable(const GemmCase& c, const Machine& m) {
 }
 
 double Onednn(const GemmCase& c, const Machine& m) {
-  // Below this many multiplications a call costs more than it saves; what is fused makes up for
-  // some.
+  // Below this many multiplications a call costs more than it saves; a fused epilogue makes up for
+  // some of that.
   constexpr int64_t kLeastWork = 64 * 64 * 64, kLeastFusedWork = 32 * 32 * 32;
   constexpr double kCall = 1.5, kMakesCode = 4;
   const bool small = c.g.work() < (c.epilogue.empty() ? kLeastWork : kLeastFusedWork);

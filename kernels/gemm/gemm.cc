@@ -167,7 +167,7 @@ int64_t BatchDim(const Shape& batch, int rank, int i) {
   return at < 0 ? 1 : batch[at];
 }
 
-// Batches that are one larger product become that.
+// Turns a batch that is one larger product into that product.
 void Fold(BatchedGemm& g) {
   if (g.dims.rank() != 1) return;
   GemmDims& d = g.one;

@@ -15,9 +15,9 @@ template <>
 void LargeGemm<double>(const GemmDims& d, double alpha, const double* a, const double* b,
                        double beta, double* c);
 
-// Sums that are cut at multiples of this, and added up part by part, have the bits of whole ones
-// (but those of products with a vector): the library cuts them so itself. The last part has at
-// least as many terms.
+// Sums may be cut at multiples of this and added part by part: the bits are the same, since the
+// library cuts them so itself (except in products with a vector). The last part must have at least
+// as many terms.
 template <typename T>
 int64_t SumStep();
 template <>

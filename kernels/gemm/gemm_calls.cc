@@ -6,8 +6,8 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kLeastSide = 64;      // of a block: what is packed for it must pay
-constexpr int64_t kLeastOfVector = 16;  // nothing is packed
+constexpr int64_t kLeastSide = 64;      // of a block, so that packing for it pays
+constexpr int64_t kLeastOfVector = 16;  // whose products pack nothing
 
 int64_t WholeSteps(int64_t length, int64_t most, int64_t least = kLeastSide) {
   return std::min(most, std::max(least, length / least * least));

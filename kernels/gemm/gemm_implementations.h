@@ -1,5 +1,6 @@
-// The implementations behind MakeGemm: what each covers, and how it is made, which takes a case
-// that it covers on this machine. Used by select.cc and cost.cc alone.
+// The implementations behind MakeGemm: what each covers, and the function that makes it.
+// Precondition of the latter: it covers the case on this machine. Used by select.cc and cost.cc
+// alone.
 #pragma once
 
 #include "kernels/gemm/select.h"
@@ -18,7 +19,7 @@ std::unique_ptr<GemmRunner> MakePanelGemm(const PrepareContext& ctx, const GemmC
 // The same, rounded to 8-bit integers (Int8Columns).
 bool PanelsInt8Cover(const GemmCase& c, const Machine& m);
 std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const GemmCase& c);
-// A B that each run has another of, in batches, too.
+// A B that varies from run to run, also in batches.
 bool PanelsVariableCover(const GemmCase& c, const Machine& m);
 std::unique_ptr<GemmRunner> MakeVariableGemm(const PrepareContext& ctx, const GemmCase& c);
 

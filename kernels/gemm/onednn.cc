@@ -188,7 +188,8 @@ void Call::RunPiece(const KernelContext& ctx, std::initializer_list<const void*>
   std::unique_ptr<Handles> handles = spares_.Take();
   if (!handles) {
     handles = NewHandles();
-    // It is chance whether pieces of the first run overlap; made here, no later run needs more.
+    // Whether pieces of the first run overlap is chance: with spares for all pieces made here,
+    // later runs make none.
     const size_t most = std::min(pieces, static_cast<size_t>(std::max(1, ctx.threads())));
     if (most > 1 && !reserved_.exchange(true, std::memory_order_relaxed))
       for (size_t n = 1; n < most; ++n) spares_.Put(NewHandles());

@@ -49,7 +49,7 @@ std::string KeyOf(const GemmCase& c) {
   const BatchedGemm& g = c.g;
   const GemmDims& d = g.one;
   const Epilogue& e = c.epilogue;
-  // Rounded weights are asked for, not measured; what is not packed has other ways to be timed.
+  // Not tuned: rounded weights, which an option asks for, and products without a constant matrix.
   if (c.constant_b == nullptr || e.int8 || g.batch != 1 || g.work() == 0) return "";
   return StrCat("gemm f32 ", d.m, "x", d.n, "x", d.k, d.trans_a ? " ta" : "",
                 d.trans_b ? " tb" : "", " lda ", d.lda, " ldb ", d.ldb, " alpha ", c.alpha,
