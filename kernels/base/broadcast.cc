@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kWatchedRow = 1 << 17;  // longer ones are cut, with looks between
+constexpr int64_t kWatchedRow = 1 << 17;  // longer ones are cut, with looks for interrupts
 
 constexpr int64_t kNarrow = 32;  // below this many columns a row is not worth a call
 constexpr int64_t kTileBytes = 2048;

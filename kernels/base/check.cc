@@ -48,14 +48,14 @@ Status RunConverted(const KernelContext& ctx, DType to) {
     Value* out = ctx.frame()[op.out[i]];
     op.out[i] = static_cast<uint32_t>(op.in.size() + i);
     frame[op.out[i]] = out;
-    // An operator that answers a question gives bool for every dtype of its inputs.
+    // Comparisons and the like give bool for every dtype of their inputs.
     if (!out->is_tensor() || out->tensor().dtype() == to || out->tensor().dtype() == DType::kBool)
       continue;
     converts = true;
     values[op.out[i]] = ctx.Scratch(to, out->tensor().shape());
     frame[op.out[i]] = &values[op.out[i]];
   }
-  // The kernel asks for what it has: an output's type is none that it can write.
+  // All operands have that type already: an output's type is one that the kernel cannot write.
   if (!converts)
     return InvalidArgument("has no kernel whose operands are ", Name(to),
                            " and an output is of another type");

@@ -56,8 +56,8 @@ Status ReadAttr(const OpContext& ctx, Key attr, IntArgs* out) {
   return Status::Ok();
 }
 
-// The first element of a tensor of any integer type: what Paddle makes a number of may have each of
-// them, where lists are of int32 or int64.
+// The first element of a tensor of any integer type. Paddle reads a single number from all of them,
+// lists only from int32 and int64.
 Result<int64_t> FirstOf(const Tensor& t, const char* name) {
   if (t.numel() < 1) return InvalidArgument("'", name, "' is empty");
   bool read = false;

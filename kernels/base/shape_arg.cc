@@ -64,7 +64,7 @@ Result<Shape> ReadShapeArg(const ShapeContext& ctx) {
       const auto n = static_cast<size_t>(t->numel());
       for (size_t i = 0; i < std::min(n, dims.size()); ++i)
         dims[i] = IntAt(*t, static_cast<int64_t>(i));
-      // Too many are refused without a look at them.
+      // Too many dimensions are refused without reading them.
       return CheckedShape({dims.data(), n}, "ShapeTensor");
     }
     const Shape& s = ctx.InShape("ShapeTensor");

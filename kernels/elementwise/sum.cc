@@ -38,8 +38,8 @@ Status CheckLike(const Tensor& out, const Tensor& x, int i) {
                          ", but the sum is ", Name(out.dtype()), " ", out.shape().ToString());
 }
 
-// Adds up the operands' elements [begin, begin + count) in the operands' order, whichever of them
-// `to` lies in: the same bits as in memory of its own. At most kBlock elements.
+// Adds the operands' elements [begin, begin + count) in the operands' order. `to` may be the memory
+// of any of them: the bits are the same. At most kBlock elements.
 void AddBlock(BinaryLoops::Fn add, std::span<const std::byte* const> from, size_t begin,
               int64_t count, size_t size, std::byte* to) {
   const size_t bytes = static_cast<size_t>(count) * size, at = begin * size;
@@ -210,10 +210,10 @@ Status Sum(KernelContext& ctx) {
   return rows ? AddRowsToDense(ctx, out) : Status::Ok();
 }
 
-// Whether the shape says nothing about Out's: of no elements, or of a scalar, which goes with [1].
+// Whether Out's shape may be another: of no elements, or a scalar, which may be added to a [1].
 bool SaysNothing(const Shape& s) { return s.is_static() && (s.numel() == 0 || s.rank() == 0); }
 
-// Out is like the first dense input that says something, else like the first one.
+// Out has the shape of the first dense input that decides it, or else of the first one.
 Status InferSum(ShapeContext& ctx) {
   int like = -1;
   for (int i = 0; i < ctx.InCount("X"); ++i) {

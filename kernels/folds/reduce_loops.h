@@ -15,7 +15,7 @@ namespace heddle {
 inline constexpr size_t kMaxAccumulator = sizeof(std::complex<double>);
 
 // A reduction R has Acc<T>, Init<A>(), Load<A>(x), Combine(a, b), Finish<A>(a, count) and
-// kAnyOrder. Rows are taken in by independent lanes, so that the loop becomes vector code and
+// kAnyOrder. A row has several independent accumulators, so that the loop becomes vector code and
 // rounding errors stay small.
 template <typename R, typename T, typename Out>
 struct ReduceLoop {
@@ -47,7 +47,7 @@ struct ReduceLoop {
     for (; i + kCount <= n; i += kCount)
       for (int j = 0; j < kCount; ++j)
         lanes[j] = R::Combine(lanes[j], R::template Load<A>(x[i + j]));
-    // The rest has several sums, too: in a single one each addition waits for the one before.
+    // The rest has several sums too: in a single one each addition would wait for the one before.
     if constexpr (R::kAnyOrder) {
       for (int64_t j = 0; j < n - i; ++j)
         lanes[j] = R::Combine(lanes[j], R::template Load<A>(x[i + j]));
@@ -82,7 +82,7 @@ struct ReduceLoop {
 struct SumReduction {
   template <typename T>
   using Acc = ComputeType<T>;
-  static constexpr bool kAnyOrder = false;  // whether it makes no difference to the result
+  static constexpr bool kAnyOrder = false;  // whether the order does not change the result
   template <typename A>
   static A Init() {
     return A(0);
@@ -110,8 +110,8 @@ struct SumTo : SumReduction {
   template <typename T>
   using Acc = ComputeType<Out>;
 };
-// reduce_sum adds few floats in double: what cancels out leaves nothing, at no price worth
-// mentioning.
+// reduce_sum adds few floats in double, at almost no cost: terms that cancel leave no rounding
+// error.
 inline constexpr int64_t kFewToSum = 1 << 14;
 
 struct MeanReduction : SumReduction {

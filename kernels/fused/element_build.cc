@@ -13,8 +13,8 @@ namespace {
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 constexpr int64_t kFewPeriods = 4, kLongRow = 32;  // see IsBestInPlace
 constexpr int64_t kMostTile = 1024;                // elements: what is longer saves nothing
-constexpr float kTraffic = 1.0f / (1 << 15);       // of work (TileStep) that an element's memory is
-constexpr float kLightStep = 1.0f / (1 << 17);     // and a step that is bound by memory elsewhere
+constexpr float kTraffic = 1.0f / (1 << 15);       // work (TileStep) of access to an element
+constexpr float kLightStep = 1.0f / (1 << 17);     // of a step that alone is bound by memory
 constexpr size_t kTileMemory = 20 << 10;  // registers and spreads should fit into the cache
 
 class Builder {
@@ -53,7 +53,7 @@ class Builder {
 
   bool Reshapes(uint32_t step) const { return p_.kinds[p_.steps[step].kind].reshapes; }
 
-  // The value whose elements a value has: of reshapes the one that is reshaped.
+  // Finds for each value the one whose elements it has: for a reshape, that of its operand.
   void FindRoots() {
     root_.resize(p_.values());
     std::iota(root_.begin(), root_.end(), 0u);
@@ -65,7 +65,7 @@ class Builder {
   void FindCuts() {
     const auto n = static_cast<uint32_t>(p_.steps.size());
     loop_of_.assign(p_.values(), kNone);
-    uint32_t last = kNone;  // step that computes
+    uint32_t last = kNone;  // the last step that is no reshape
     for (uint32_t s = 0; s < n; ++s) {
       if (Reshapes(s)) continue;
       if (last == kNone || Reduces(s) || Reduces(last) ||
@@ -141,7 +141,7 @@ class Builder {
     return Status::Ok();
   }
 
-  // Operands get numbers of their own kind at first, marked by the upper bits.
+  // At first operands are numbered by kind; the upper bits say which kind it is.
   static constexpr uint32_t kSpread = 1u << 30, kStream = 2u << 30, kMark = 3u << 30;
 
   Status AddStep(uint32_t s, ElementLoop* loop) {
@@ -150,7 +150,7 @@ class Builder {
     for (uint32_t k = 0; k < Operands(from); ++k) {
       HEDDLE_ASSIGN_OR_RETURN(step.in[k], Operand(s, k, loop));
     }
-    // A register that is read for the last time may be the result's.
+    // The result may take a register that is read for the last time here.
     for (uint32_t k = 0; k < Operands(from); ++k) {
       const uint32_t v = root_[from.in[k]];
       if (const auto it = registers_.find(v); it != registers_.end() && last_use_.at(v) == s) {
@@ -303,14 +303,14 @@ class Builder {
     return unit;
   }
 
-  // Few rows, each of whole groups: a tile filled with copies of the row would be read once, right
-  // after it was written. They are read where they lie.
+  // Whether a row should be read in place. With few rows, each of whole groups, a tile filled with
+  // copies of it would be read only once, right after it was written.
   static bool IsBestInPlace(const ElementLoop::Spread& s, int64_t period, int64_t numel) {
     return !StandsStill(s) && period == s.plan.cols && period >= kLongRow &&
            period % TileStep::kGroup == 0 && numel <= kFewPeriods * period;
   }
 
-  // A tile that is part of a row, where there are rows to be read where they lie.
+  // Makes a tile a part of a row if rows are read in place.
   static void FitRows(ElementLoop* loop, int64_t unit) {
     int64_t cols = 0;
     for (const ElementLoop::Spread& s : loop->spreads)
@@ -345,7 +345,7 @@ class Builder {
   std::vector<bool> in_memory_;
   // State of the loop that is being built:
   std::map<uint32_t, uint32_t> last_use_, registers_, streams_;
-  struct KnownSpread {  // reshapes make that a loop's steps differ in the shape of their results
+  struct KnownSpread {  // with reshapes, the steps of a loop have results of several shapes
     Shape aligned, domain;
     uint32_t at = 0;
   };

@@ -216,7 +216,7 @@ void RunOneLoop(const KernelContext& ctx, const ElementLoop& loop, DType dtype,
     RunTyped<double>(ctx, loop, between);
 }
 
-// Any loops; they may hand tensors on.
+// Any number of loops, which may hand tensors to later ones.
 [[gnu::noinline]] void RunLoopChain(const KernelContext& ctx, const ElementLoops& state) {
   if (state.between.empty()) {
     for (const ElementLoop& loop : state.loops) RunOneLoop(ctx, loop, state.dtype, {});

@@ -41,11 +41,11 @@ struct ElementLoop {
   int64_t numel = 0;
   int64_t tile = 0;   // elements, a multiple of TileStep::kGroup
   int64_t grain = 1;  // tiles worth a thread of their own
-  // Few elements: whole tiles for which nothing has to be filled in. Little but the steps is left
-  // to do.
+  // Few elements, in whole tiles that need no filling: a run is little more than the steps.
   bool small = false;
-  // For each step of a small loop of several tiles: it reads a row that is the same for all of
-  // them, so it computes tile by tile, all others all elements at once. Empty: none does.
+  // For each step of a small loop of several tiles: whether it reads a row that is the same for all
+  // tiles. Such a step computes tile by tile, all others compute all elements at once. Empty: there
+  // is no such step.
   std::vector<bool> reads_row;
   // No loop over elements, but a reduction of one value in memory to another.
   const ReduceLoops* reduce = nullptr;

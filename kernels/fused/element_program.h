@@ -45,7 +45,7 @@ struct ElementProgram {
   std::pmr::vector<Step> steps;
   std::pmr::vector<uint32_t> outs;
   const Floats* numbers = nullptr;  // attribute `values`
-  int axes = 0;                     // of a row; 0: the operator knows no rows
+  int axes = 0;                     // of a row; 0: the operator has no rows
 
   uint32_t values() const { return inputs + static_cast<uint32_t>(steps.size()); }
 };
@@ -72,7 +72,7 @@ struct ElementShapes {
   const Shape& Of(uint32_t value) const { return distinct[of[value]]; }
 };
 
-// `inputs` may have unknown dimensions; then others have, too.
+// `inputs` may have unknown dimensions; then other values may have such too.
 Result<ElementShapes> InferElementShapes(const ElementProgram& program,
                                          std::span<const Shape* const> inputs,
                                          std::pmr::memory_resource* memory);

@@ -12,7 +12,7 @@ namespace {
 
 struct FusedRowsState : KernelState {
   std::unique_ptr<RowLoop> rows;
-  std::unique_ptr<ElementLoops> loops;  // where shapes are such that no loop over rows is possible
+  std::unique_ptr<ElementLoops> loops;  // if the shapes permit no loop over rows
 };
 
 Result<std::unique_ptr<KernelState>> PrepareFusedRows(PrepareContext& ctx) {

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kBlockMemory = 24 << 10;     // what a block touches should fit into the cache
 constexpr int64_t kMostElements = 1024;       // of a block: what is longer saves nothing
 constexpr int64_t kShortRow = 128;            // of no whole groups: several make a block
-constexpr float kElement = 1.0f / (1 << 15);  // of work (TileStep) that an element's memory is
+constexpr float kElement = 1.0f / (1 << 15);  // work (TileStep) of access to an element
 
 int64_t WholeGroups(int64_t n) { return (n + TileStep::kGroup - 1) & -TileStep::kGroup; }
 
@@ -32,7 +32,8 @@ class RowBuilder {
     HEDDLE_RETURN_IF_ERROR(FindRows());
     HEDDLE_RETURN_IF_ERROR(FindExtents());
     HEDDLE_RETURN_IF_ERROR(MakePrototypes());
-    // The number of registers hardly depends on the size of a block, which depends on it.
+    // A block's size depends on the number of registers, which hardly depends on the size: a first
+    // build counts them.
     HEDDLE_RETURN_IF_ERROR(Build(1));
     HEDDLE_RETURN_IF_ERROR(Build(BlockFor(full_registers_ + Streams())));
     HEDDLE_RETURN_IF_ERROR(CheckColumns());
@@ -126,8 +127,8 @@ class RowBuilder {
                            " does not go with rows of ", domain_->ToString());
   }
 
-  // An output may lie in the memory of any operand of its size. Of those, a column is read again by
-  // later blocks, when a first result for each row would have taken its place.
+  // An output may lie in the memory of any operand of its size. If that operand is a column, later
+  // blocks read it again, after results of one value per row have overwritten it.
   Status CheckColumns() const {
     if (extents_[p_.outs[0]] != RowLoop::kRow || rows_ != cols_ || loop_->block >= rows_)
       return Status::Ok();
@@ -238,7 +239,7 @@ class RowBuilder {
 
   Extent At(uint32_t place) const { return loop_->places[place].extent; }
 
-  // A register of one value a row or element, filled from `v`, of which there are fewer.
+  // A register of one value per row or element, filled from `v`, which has fewer values.
   uint32_t SpreadOf(uint32_t v, Extent to) {
     if (extents_[v] == RowLoop::kOne || extents_[v] == RowLoop::kColumn) {
       const auto [it, added] = filled_.emplace(std::pair(v, to), 0);
@@ -305,7 +306,7 @@ class RowBuilder {
     if (rows) action->what = Action::kEachRow;
   }
 
-  // A register that is read for the last time may be the result's.
+  // The result may take a register that is read for the last time.
   void Release(uint32_t v, size_t step) {
     if (v < p_.inputs || last_use_[v] != step || out_of_[v] >= 0) return;
     if (At(place_[v]) != RowLoop::kFull) return;
@@ -313,7 +314,7 @@ class RowBuilder {
       free_full_.push_back(place_[v]);
   }
 
-  // Whether steps read `v` in whole groups of rows, of which the last one may be no whole one.
+  // Whether steps read `v` in whole groups of rows; the last group may be incomplete.
   bool ReadInGroups(uint32_t v) const {
     return std::any_of(p_.steps.begin(), p_.steps.end(), [&](const Step& s) {
       const auto at = static_cast<size_t>(&s - p_.steps.data());

@@ -82,13 +82,13 @@ class RowRunner {
     }
   }
 
-  // To the operands of a later block.
+  // Moves the addresses on by some blocks.
   void Move(std::byte** at, int64_t blocks) const {
     for (const uint32_t i : l_.moving)
       at[i] += static_cast<size_t>(blocks * l_.block) * StepOf(l_.places[i].extent);
   }
 
-  // A register of as many copies as it has room for.
+  // Fills a register with as many copies as it has room for.
   void Fill(const Place& p, std::byte* to) const {
     const std::byte* const from = Input(p);
     const size_t piece = p.tensor == RowLoop::kColumn ? RowBytes() : size_;

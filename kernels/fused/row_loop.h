@@ -48,14 +48,14 @@ struct RowLoop {
   };
   std::vector<Place> places;
   std::vector<uint32_t> taken, filled, given, moving;  // places; the last ones are tensors
-  std::vector<uint32_t> padded;  // registers of which more is computed than is written to them
+  std::vector<uint32_t> padded;  // registers that steps read beyond what is written to them
   std::vector<Action> actions;
   DType dtype = DType::kUnknown;
   int64_t rows = 0, cols = 0;
   int64_t block = 1;  // rows
   int64_t grain = 1;  // blocks worth a thread of their own
-  // Blocks are no whole groups of elements: they are computed in registers, which have room for the
-  // rest of a group. Else only the last one may be so.
+  // Blocks are not whole groups of elements, so they are computed in registers, which have room for
+  // the rest of a group. If false, only the last block may be like that.
   bool apart = false;
   size_t work_bytes = 0;  // registers
 };

@@ -13,7 +13,7 @@ Status RunInFloatAlloc(KernelContext& ctx) {
     const DType dtype = v->tensor().dtype();
     if (dtype == DType::kF16 || dtype == DType::kBF16) narrow = dtype;
   }
-  for (const uint32_t slot : ctx.op().out)  // what an earlier run left there is no output's shape
+  for (const uint32_t slot : ctx.op().out)  // may hold a tensor of an earlier run
     if (slot != kNoSlot && ctx.frame()[slot] != nullptr) *ctx.frame()[slot] = Value();
   HEDDLE_RETURN_IF_ERROR(RunInFloat(ctx));
   for (const uint32_t slot : ctx.op().out) {

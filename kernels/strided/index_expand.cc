@@ -59,7 +59,7 @@ Status RunRepeatSum(const KernelContext& ctx, const Tensor& grad, Tensor& sum) {
   }
   const ReduceLoops* loops = SumLoops(grad.dtype());
   if (loops == nullptr) return Unimplemented("no sum over ", Name(grad.dtype()), " tensors");
-  // Dimensions of 1 say nothing; what is left has at most twice the rank's dimensions.
+  // Dimensions of 1 are dropped; at most twice the rank are left.
   std::array<int64_t, 2 * Shape::kMaxRank> dims;
   uint32_t reduced = 0;
   int rank = 0;

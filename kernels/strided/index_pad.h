@@ -23,7 +23,7 @@ Result<Shape> PaddedShape(const Shape& x, const Padding& pad, PadMode mode);
 // most three dimensions are padded.
 Status RunPad(const KernelContext& ctx, const Tensor& x, const Padding& pad, PadMode mode,
               double value, Tensor& out);
-// x_grad = what of `grad` came from each element.
+// x_grad[i] = the sum of `grad` over the padded elements that are copies of x[i].
 Status RunPadGrad(const KernelContext& ctx, const Tensor& grad, const Padding& pad, PadMode mode,
                   Tensor& x_grad);
 

@@ -58,7 +58,7 @@ Status CountWindows(Patches* p) {
   if (p->k_h < 1 || p->k_w < 1 || p->stride_h < 1 || p->stride_w < 1 || p->dilation_h < 1 ||
       p->dilation_w < 1)
     return InvalidArgument("kernel sizes, strides and dilations must be positive");
-  constexpr int64_t kMost = int64_t{1} << 30;  // products of two are counted with
+  constexpr int64_t kMost = int64_t{1} << 30;  // so that products of two do not overflow
   for (const int64_t v : {p->k_h, p->k_w, p->stride_h, p->stride_w, p->dilation_h, p->dilation_w,
                           p->top, p->bottom, p->left, p->right})
     if (v > kMost || v < -kMost)

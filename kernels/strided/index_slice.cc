@@ -76,7 +76,7 @@ Status ResolveSlice(const Shape& x, const Ints& axes, const IntArgs& starts, con
     const int64_t step = steps == nullptr ? 1 : (*steps)[i];
     if (step == 0) return InvalidArgument("the stride of axis ", axis, " is 0");
     int64_t end = ends[i];
-    // x[-1] written as -1:0 when its place comes from a tensor.
+    // Programs write x[-1] as -1:0 if the index comes from a tensor.
     if (starts[i] == -1 && end == 0 && Contains(decrease, axis) &&
         i < static_cast<int>(flags.size()) && flags[i] == -1)
       end = step > 0 ? x[axis] : x[axis] - 2;

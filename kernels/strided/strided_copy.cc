@@ -233,7 +233,7 @@ StridedCopy PermuteCopy(size_t element_size, const Shape& in, std::span<const in
 
 namespace {
 
-// Few pieces, but none of them so large that a look for interrupts would come late.
+// Few pieces, none of them so large that an interrupt would be noticed late.
 int64_t GrainOf(int64_t bytes) {
   constexpr int64_t kMostBytes = 1 << 20;
   return std::min(std::max(kParallelBytes / 2, bytes / 64), kMostBytes);
@@ -253,7 +253,7 @@ void CopyBytes(const KernelContext& ctx, const void* src, void* dst, size_t byte
 void CopyRows(const KernelContext& ctx, const void* src_raw, int64_t src_step, void* dst_raw,
               int64_t dst_step, int64_t rows, int64_t bytes) {
   if (rows <= 0 || bytes <= 0) return;
-  if (rows == 1 && src_raw == dst_raw) return;  // a piece that was given its place in the whole
+  if (rows == 1 && src_raw == dst_raw) return;  // a piece computed in its place in the whole
   const auto* src = static_cast<const std::byte*>(src_raw);
   auto* dst = static_cast<std::byte*>(dst_raw);
   if (rows < 4 && bytes > kParallelBytes) {  // few long rows: each is shared out

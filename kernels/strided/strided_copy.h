@@ -87,7 +87,7 @@ void CopyRows(const KernelContext& ctx, const void* src, int64_t src_step, void*
 // `t`, or a copy of it (kept in *copy) when it lies where `out` does: for operators that may work
 // in place and read another operand after they began to write.
 const Tensor& Apart(const KernelContext& ctx, const Tensor& t, const Tensor& out, Tensor* copy);
-// The kernel of views: first input slot's element 0 copied to the first output as it lies.
+// The kernel of views: copies the first variable of the first input slot to the first output.
 Status CopyFirst(KernelContext& ctx);
 
 // memcpy for rows that are mostly short: saves the call.
