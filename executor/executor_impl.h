@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/interrupts.h"
-#include "core/near_list.h"
+#include "core/threads/near_list.h"
 #include "executor/async_runs.h"
 #include "executor/plan_service.h"
 #include "executor/run_resources.h"

@@ -12,10 +12,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/near_list.h"
 #include "core/services.h"
 #include "core/thread_annotations.h"
 #include "core/threads/at_fork.h"
+#include "core/threads/near_list.h"
 #include "executor/plan/arena_blocks.h"
 #include "executor/plan/plan_builder.h"
 #include "executor/run/run_state.h"

@@ -8,9 +8,9 @@
 
 #include "core/memory/bytes.h"
 #include "core/memory/large_memory.h"
-#include "core/near_list.h"
 #include "core/thread_annotations.h"
 #include "core/threads/at_fork.h"
+#include "core/threads/near_list.h"
 
 namespace heddle {
 namespace {

@@ -15,10 +15,10 @@
 #include <utility>
 
 #include "core/interrupts.h"
-#include "core/library_place.h"
-#include "core/near_list.h"
 #include "core/thread_annotations.h"
 #include "core/threads/at_fork.h"
+#include "core/threads/library_place.h"
+#include "core/threads/near_list.h"
 #include "scheduler/pieces.h"
 #include "scheduler/team.h"
 

@@ -16,7 +16,6 @@
 #include "core/memory/bytes.h"
 #include "core/programs/ir.h"
 #include "core/scalar_steps.h"
-#include "core/services.h"
 #include "core/thread_annotations.h"
 #include "executor/plan/loops/loop_plan.h"
 #include "executor/plan/meta_table.h"

@@ -12,7 +12,6 @@
 #include "core/memory/lazy_buffer.h"
 #include "core/programs/ir.h"
 #include "core/programs/sub_block_slots.h"
-#include "core/shape_context.h"
 #include "executor/plan/plan_draft.h"
 #include "executor/plan/shapes/array_items.h"
 #include "executor/plan/shapes/instruction_facts.h"

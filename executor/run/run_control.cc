@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/step_record.h"
+#include "core/values/step_record.h"
 #include "executor/plan/block_access.h"
 #include "scheduler/spin.h"
 

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/memory/truths.h"
-#include "core/step_record.h"
+#include "core/values/step_record.h"
 #include "executor/run/interpreter.h"
 #include "memory/pool_allocator.h"
 

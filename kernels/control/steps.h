@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/kernel_context.h"
-#include "core/step_record.h"
+#include "core/values/step_record.h"
 
 namespace heddle {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <optional>
 
-#include "core/library_place.h"
+#include "core/threads/library_place.h"
 #include "kernels/gemm/onednn.h"
 
 namespace heddle {

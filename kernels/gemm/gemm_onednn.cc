@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "core/interrupts.h"
-#include "core/library_place.h"
+#include "core/threads/library_place.h"
 #include "kernels/gemm/gemm_calls.h"
 #include "kernels/gemm/onednn.h"
 

@@ -10,8 +10,8 @@
 #include <stdexcept>
 
 #include "core/error.h"
-#include "core/library_place.h"
 #include "core/machine.h"
+#include "core/threads/library_place.h"
 #include "kernels/gemm/pack_once.h"
 
 namespace heddle::onednn {

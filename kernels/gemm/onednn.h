@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/function_ref.h"
-#include "core/near_list.h"
+#include "core/threads/near_list.h"
 #include "dnnl.hpp"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/gemm_epilogue.h"

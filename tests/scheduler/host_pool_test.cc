@@ -13,7 +13,7 @@
 #include <system_error>
 #include <thread>
 
-#include "core/library_place.h"
+#include "core/threads/library_place.h"
 #include "scheduler/kernel_arena.h"
 #include "scheduler/work_queue.h"
 

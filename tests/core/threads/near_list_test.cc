@@ -1,4 +1,4 @@
-#include "core/near_list.h"
+#include "core/threads/near_list.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
