@@ -121,7 +121,7 @@ bool LowerNormalizer(NodeLowering& n) {
 }
 
 bool LowerRegex(NodeLowering& n) {
-  const int made = n.Make("onnx_regex_full_match", {{"X", {n.Required(0)}}},
+  const int made = n.Make("regex_full_match", {{"X", {n.Required(0)}}},
                           {{"pattern", n.Str("pattern", "")}}, "Y");
   n.draft_var(made).dtype = DType::kBool;
   n.SetType(made, kBool);

@@ -9,7 +9,7 @@ std::vector<HandlerEntry> AllHandlers() {
   for (const auto table :
        {&ElementwiseHandlers, &ReduceHandlers, &ShapeHandlers, &IndexHandlers, &NetworkHandlers,
         &SignalHandlers, &TrainHandlers, &DirectHandlers, &BasicHandlers, &VariableHandlers,
-        &ControlHandlers, &ListHandlers, &TableHandlers})
+        &ControlHandlers, &ListHandlers, &TableHandlers, &StringHandlers})
     all.insert(all.end(), table().begin(), table().end());
   return all;
 }

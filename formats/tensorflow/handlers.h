@@ -33,11 +33,16 @@ std::span<const HandlerEntry> VariableHandlers();
 std::span<const HandlerEntry> ControlHandlers();
 std::span<const HandlerEntry> ListHandlers();
 std::span<const HandlerEntry> TableHandlers();
+std::span<const HandlerEntry> StringHandlers();
 
 // The entries of all tables. No operator has two.
 std::vector<HandlerEntry> AllHandlers();
 // The handler of an operator; null: none.
 Handler FindHandler(std::string_view op);
+
+// Whether the operator moves elements and does not look at them, so that numbers can stand for
+// strings: ops_string.cc.
+bool MovesElements(std::string_view op);
 
 // --- operands of uint16, uint32 or uint64 (formats/lowering/unsigned_use.h): unsigned.cc
 //

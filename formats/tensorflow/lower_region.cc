@@ -117,6 +117,7 @@ void Lowering::LowerNode(Instance& instance, int at) {
   NodeLowering n(*this, node, instance, at);
   const Handler handler = FindHandler(node.op);
   if (handler != nullptr) CheckTypes(n, at);
+  if (MovesElements(node.op)) n.EncodeStrings();
   bool done = handler != nullptr && (LowerUnsignedForm(n) || handler(n));
   if (!done && functions_.contains(node.op)) {
     FunctionName function;

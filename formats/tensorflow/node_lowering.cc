@@ -19,6 +19,7 @@ size_t NodeLowering::inputs() const { return instance_.graph->links(at_).inputs.
 
 int NodeLowering::Operand(size_t i) {
   const Links& links = instance_.graph->links(at_);
+  if (i < codes_.size() && codes_[i] != kNoDraft) return codes_[i];
   if (i < links.inputs.size()) {
     const int v = l_.ValueOf(instance_, links.inputs[i], node_, links.names[i]);
     const DType held = dtype(v);
@@ -89,6 +90,39 @@ Ints NodeLowering::RequiredInts(size_t i, std::string_view what) {
   if (auto ints = ConstantInts(In(i))) return *std::move(ints);
   Problem("input ", i, " (", what, ") must be known before a run");
   return {};
+}
+
+void NodeLowering::EncodeStrings() {
+  std::vector<int> strings;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < inputs(); ++i) {
+    const int v = Operand(i);
+    if (type(v) != kString || kind(v) != Kind::kTensor) continue;
+    places.push_back(i);
+    strings.push_back(v);
+  }
+  if (strings.empty()) return;
+  std::vector<std::string_view> outs(strings.size(), "Codes");
+  outs.push_back("Texts");
+  const std::vector<int> made = MakeMany("onnx_string_encode", {{"X", strings}}, {}, outs);
+  codes_.assign(inputs(), kNoDraft);
+  for (size_t k = 0; k < strings.size(); ++k) {
+    codes_[places[k]] = made[k];
+    SetType(made[k], kInt64);
+    SetShape(made[k], shape(strings[k]));
+  }
+  texts_ = made.back();
+  SetType(texts_, kString);
+}
+
+// The strings of a result that the node's operator defines as strings.
+int NodeLowering::Decoded(size_t output, int v) {
+  if (DefinedType(node_.op, output, [this](std::string_view a) { return Find(a); }) != kString)
+    return v;
+  const int made = Make("onnx_string_decode", {{"Texts", {texts_}}, {"Codes", {v}}});
+  SetType(made, kString);
+  SetShape(made, shape(v));
+  return made;
 }
 
 // --- attributes
@@ -207,6 +241,7 @@ void NodeLowering::Result(size_t output, int v) {
   constexpr size_t kMostOutputs = 100000;
   if (output >= kMostOutputs) return;
   v = AsResult(output, v);
+  if (texts_ != kNoDraft) v = Decoded(output, v);
   VarFacts& facts = l_.facts(v);
   DraftVar& var = l_.var(v);
   SayDefinedType(output, v);

@@ -43,6 +43,10 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   // The type of the first operand of uint16, uint32 or uint64; kNoType: there is none.
   int UnsignedType();
 
+  // Gives the handler numbers in place of the node's strings, for operators that only move, compare
+  // or order elements; results that are strings are made of the numbers again.
+  void EncodeStrings();
+
   // --- attributes
   const Attribute* Find(std::string_view name) const override;
   bool Has(std::string_view name) const { return Find(name) != nullptr; }
@@ -111,11 +115,15 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   int Operand(size_t i);
   // Converts a result as the use of unsigned operands requires.
   int AsResult(size_t output, int v);
+  int Decoded(size_t output, int v);
 
   Lowering& l_;
   const Node& node_;
   Instance& instance_;
   const int at_;  // the node's index in the instance's graph
+  // After EncodeStrings: by input, the numbers of its strings or kNoDraft; and the texts by number.
+  std::vector<int> codes_;
+  int texts_ = kNoDraft;
 };
 
 }  // namespace heddle::tensorflow

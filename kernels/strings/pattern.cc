@@ -6,36 +6,16 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "core/interrupts.h"
+#include "kernels/strings/code_points.h"
 
 namespace heddle {
 namespace {
 
-constexpr int32_t kLastCodePoint = 0x10FFFF;
-constexpr int32_t kNone = -1, kEdge = -2;  // no code point; before and behind the text
+constexpr int32_t kNone = kNoCodePoint, kEdge = -2;  // no code point; before and behind the text
 constexpr uint32_t kMostSteps = 20000;
+constexpr uint32_t kMostGroups = Pattern::Match::kGroups;
 constexpr int kMostNested = 200, kMostRepeats = 1000;
-
-// The code point at the beginning of the text, which is taken off; kNone where there is no UTF-8.
-int32_t Take(std::string_view* text) {
-  const auto first = static_cast<uint8_t>((*text)[0]);
-  const size_t length = first < 0x80   ? 1
-                        : first < 0xC2 ? 0
-                        : first < 0xE0 ? 2
-                        : first < 0xF0 ? 3
-                                       : 4;
-  int32_t code = length < 2 ? first : first & (0x7F >> length);
-  bool valid = length > 0 && first < 0xF5 && text->size() >= length;
-  for (size_t i = 1; valid && i < length; ++i) {
-    const auto byte = static_cast<uint8_t>((*text)[i]);
-    valid = (byte & 0xC0) == 0x80;
-    code = code << 6 | (byte & 0x3F);
-  }
-  constexpr int32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  valid = valid && code >= kLeast[length] && code <= kLastCodePoint &&
-          !(code >= 0xD800 && code < 0xE000);
-  text->remove_prefix(valid ? length : 1);
-  return valid ? code : kNone;
-}
 
 using Ranges = std::vector<std::pair<int32_t, int32_t>>;
 
@@ -102,7 +82,7 @@ class PatternParser {
   using Kind = Pattern::Kind;
   using Step = Pattern::Step;
   struct Flags {
-    bool any_case = false, dot_is_all = false, lines = false;
+    bool any_case = false, dot_is_all = false, lines = false, least = false;
   };
 
   bool Accept(std::string_view what) {
@@ -202,11 +182,15 @@ class PatternParser {
     return digits == 0 ? std::nullopt : std::optional(number);
   }
 
+  static Step Split(uint32_t again, uint32_t on, bool least) {
+    return least ? Step{Kind::kSplit, on, again} : Step{Kind::kSplit, again, on};
+  }
+
   Status Repeats(uint32_t begin, bool repeats) {
     const std::optional<Count> count = TakeCount();
     if (!count) return Status::Ok();
     if (!repeats) return InvalidArgument("nothing stands before a repetition");
-    Accept("?");  // the shortest match first: of whole texts it makes no difference
+    const bool least = Accept("?") != flags_.least;  // fewer repetitions are tried first
     if (TakeCount()) return InvalidArgument("a repetition of a repetition");
     if (count->least > kMostRepeats || count->most > kMostRepeats)
       return InvalidArgument("more than ", kMostRepeats, " repetitions");
@@ -229,7 +213,7 @@ class PatternParser {
       HEDDLE_RETURN_IF_ERROR(Emit(Kind::kSplit));
       HEDDLE_RETURN_IF_ERROR(again());
       HEDDLE_RETURN_IF_ERROR(Emit(Kind::kJump, split));
-      made_.steps_[split] = {Kind::kSplit, split + 1, size()};
+      made_.steps_[split] = Split(split + 1, size(), least);
       return Status::Ok();
     }
     std::vector<uint32_t> splits;
@@ -238,7 +222,7 @@ class PatternParser {
       HEDDLE_RETURN_IF_ERROR(Emit(Kind::kSplit));
       HEDDLE_RETURN_IF_ERROR(again());
     }
-    for (uint32_t split : splits) made_.steps_[split] = {Kind::kSplit, split + 1, size()};
+    for (uint32_t split : splits) made_.steps_[split] = Split(split + 1, size(), least);
     return Status::Ok();
   }
 
@@ -254,13 +238,14 @@ class PatternParser {
       *repeats = false;  // Repeats() says so
       return Status::Ok();
     }
-    const int32_t code = Take(&rest_);
+    const int32_t code = TakeCodePoint(&rest_);
     if (code == kNone) return InvalidArgument("it is no UTF-8");
     return EmitSet({{code, code}});
   }
 
   Status Group(int depth, bool* repeats) {
     const Flags outer = flags_;
+    bool captures = true;
     if (Accept("?")) {
       const bool named = Accept("P<") || Accept("<");
       if (named) {
@@ -268,6 +253,7 @@ class PatternParser {
         if (end == std::string_view::npos || end == 0) return InvalidArgument("a group's name");
         rest_.remove_prefix(end + 1);
       } else {
+        captures = false;
         bool on = true;
         while (!rest_.empty() && rest_[0] != ':' && rest_[0] != ')') {
           const char flag = rest_[0];
@@ -276,6 +262,7 @@ class PatternParser {
           if (flag == 'i') flags_.any_case = on;
           if (flag == 's') flags_.dot_is_all = on;
           if (flag == 'm') flags_.lines = on;
+          if (flag == 'U') flags_.least = on;
           if (std::string_view("-ismU").find(flag) == std::string_view::npos)
             return InvalidArgument("a group '(?", std::string(1, flag), "' is not supported");
         }
@@ -286,8 +273,11 @@ class PatternParser {
         if (!Accept(":")) return InvalidArgument("a '(' without its ')'");
       }
     }
+    const uint32_t group = captures ? ++made_.groups_ : 0;
+    if (captures && group < kMostGroups) HEDDLE_RETURN_IF_ERROR(Emit(Kind::kSave, 2 * group));
     HEDDLE_RETURN_IF_ERROR(Alternatives(depth + 1));
     flags_ = outer;
+    if (captures && group < kMostGroups) HEDDLE_RETURN_IF_ERROR(Emit(Kind::kSave, 2 * group + 1));
     return Accept(")") ? Status::Ok() : InvalidArgument("a '(' without its ')'");
   }
 
@@ -355,7 +345,7 @@ class PatternParser {
     if (Accept("B")) return Emit(Kind::kNoWordBorder);
     if (Accept("Q")) {
       while (!rest_.empty() && !Accept("\\E")) {
-        const int32_t code = Take(&rest_);
+        const int32_t code = TakeCodePoint(&rest_);
         if (code == kNone) return InvalidArgument("it is no UTF-8");
         HEDDLE_RETURN_IF_ERROR(EmitSet({{code, code}}));
       }
@@ -389,7 +379,7 @@ class PatternParser {
     *is_class = false;
     if (escaped) return TakeEscaped();
     if (rest_.empty()) return InvalidArgument("a '[' without its ']'");
-    const int32_t code = Take(&rest_);
+    const int32_t code = TakeCodePoint(&rest_);
     if (code == kNone) return InvalidArgument("it is no UTF-8");
     return code;
   }
@@ -423,12 +413,26 @@ class PatternParser {
   Flags flags_;
 };
 
+namespace {
+
+// Of a text that is not empty.
+int32_t LastCodePoint(std::string_view text) {
+  size_t at = text.size() - 1;
+  while (at > 0 && text.size() - at < 4 && !BeginsCharacter(text[at])) --at;
+  std::string_view last = text.substr(at);
+  const int32_t code = TakeCodePoint(&last);
+  return last.empty() ? code : kNone;
+}
+
+}  // namespace
+
 Result<Pattern> Pattern::Compile(std::string_view text) {
   Pattern made;
   HEDDLE_RETURN_IF_ERROR(PatternParser(text, &made).Run());
   return made;
 }
 
+// The machine's states at a place of the text, those that are preferred first.
 class Pattern::States {
  public:
   explicit States(size_t count) : seen_(count, 0) {}
@@ -437,51 +441,56 @@ class Pattern::States {
     ++round_;
   }
   bool Insert(uint32_t step) { return std::exchange(seen_[step], round_) != round_; }
-  void Keep(uint32_t step) { list_.push_back(step); }
-  const std::vector<uint32_t>& list() const { return list_; }
-  std::vector<uint32_t> open;  // while states are added
+  void Keep(uint32_t step, const Match& groups) { list_.push_back({step, groups}); }
+  const std::vector<State>& list() const { return list_; }
+  std::vector<State> open;  // while states are added
 
  private:
   std::vector<size_t> seen_;
-  std::vector<uint32_t> list_;  // that wait for a code point, and the match
+  std::vector<State> list_;  // that wait for a code point, and the match
   size_t round_ = 1;
 };
 
-// All states that follow without a code point, between these two.
-void Pattern::Add(uint32_t first, int32_t before, int32_t after, States* states) const {
-  const bool border = In(kWords, before) != In(kWords, after);
+// All states that follow without a code point, at a place between these two.
+void Pattern::Add(const State& first, const Place& place, States* states) const {
+  const bool border = In(kWords, place.before) != In(kWords, place.after);
   states->open.assign(1, first);
   while (!states->open.empty()) {
-    const uint32_t at = states->open.back();
+    State state = states->open.back();
     states->open.pop_back();
-    if (!states->Insert(at)) continue;
-    const Step& step = steps_[at];
+    if (!states->Insert(state.step)) continue;
+    const Step& step = steps_[state.step];
+    const auto go = [&](uint32_t to) { states->open.push_back({to, state.groups}); };
     const auto on = [&](bool holds) {
-      if (holds) states->open.push_back(at + 1);
+      if (holds) go(state.step + 1);
     };
     switch (step.kind) {
       case Kind::kSet:
       case Kind::kMatch:
-        states->Keep(at);
+        states->Keep(state.step, state.groups);
         break;
       case Kind::kSplit:
-        states->open.push_back(step.y);
-        states->open.push_back(step.x);
+        go(step.y);
+        go(step.x);
         break;
       case Kind::kJump:
-        states->open.push_back(step.x);
+        go(step.x);
+        break;
+      case Kind::kSave:
+        state.groups.places[step.x] = place.at;
+        go(state.step + 1);
         break;
       case Kind::kTextBegin:
-        on(before == kEdge);
+        on(place.before == kEdge);
         break;
       case Kind::kTextEnd:
-        on(after == kEdge);
+        on(place.after == kEdge);
         break;
       case Kind::kLineBegin:
-        on(before == kEdge || before == '\n');
+        on(place.before == kEdge || place.before == '\n');
         break;
       case Kind::kLineEnd:
-        on(after == kEdge || after == '\n');
+        on(place.after == kEdge || place.after == '\n');
         break;
       case Kind::kWordBorder:
         on(border);
@@ -493,23 +502,54 @@ void Pattern::Add(uint32_t first, int32_t before, int32_t after, States* states)
   }
 }
 
-bool Pattern::MatchesAll(std::string_view text) const {
+std::optional<Pattern::Match> Pattern::Run(std::string_view text, size_t from, bool whole) const {
   States now(steps_.size()), then(steps_.size());
-  int32_t before = kEdge;
-  int32_t code = text.empty() ? kEdge : Take(&text);
-  Add(0, before, code, &now);
-  while (code != kEdge) {
-    const int32_t next = text.empty() ? kEdge : Take(&text);
+  std::string_view ahead = text.substr(from);
+  Place place;
+  place.at = from;
+  place.before = from == 0 ? kEdge : LastCodePoint(text.substr(0, from));
+  place.after = ahead.empty() ? kEdge : TakeCodePoint(&ahead);
+  std::optional<Match> found;
+  while (true) {
+    LookForInterrupt();
+    // A match that begins later comes after all that have begun.
+    if (!found && (!whole || place.at == from)) {
+      Match begins;
+      begins.places[0] = place.at;
+      Add({0, begins}, place, &now);
+    }
+    if (now.list().empty() && (found || whole || place.after == kEdge)) return found;
+    Place next;
+    next.at = text.size() - ahead.size();
+    next.before = place.after;
+    next.after = ahead.empty() ? kEdge : TakeCodePoint(&ahead);
     then.Clear();
-    for (uint32_t at : now.list())
-      if (steps_[at].kind == Kind::kSet && In(sets_[steps_[at].x], code))
-        Add(at + 1, code, next, &then);
+    for (const State& state : now.list()) {
+      const Step& step = steps_[state.step];
+      if (step.kind == Kind::kMatch && (!whole || place.after == kEdge)) {
+        found = state.groups;
+        found->places[1] = place.at;
+        break;  // the states behind it are not preferred
+      }
+      if (step.kind == Kind::kSet && In(sets_[step.x], place.after))
+        Add({state.step + 1, state.groups}, next, &then);
+    }
+    if (place.after == kEdge) return found;
     std::swap(now, then);
-    if (now.list().empty()) return false;
-    code = next;
+    place = next;
   }
-  return std::any_of(now.list().begin(), now.list().end(),
-                     [&](uint32_t at) { return steps_[at].kind == Kind::kMatch; });
+}
+
+bool Pattern::MatchesAll(std::string_view text) const { return Run(text, 0, true).has_value(); }
+
+std::optional<Pattern::Match> Pattern::Find(std::string_view text, size_t from) const {
+  return Run(text, from, false);
+}
+
+Result<Pattern> CompiledPattern(const std::string& text) {
+  auto pattern = Pattern::Compile(text);
+  if (pattern.ok()) return pattern;
+  return InvalidArgument("the pattern '", text, "' cannot be read: ", pattern.status().message());
 }
 
 }  // namespace heddle

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/kernel_context.h"
 #include "heddle/string_tensor.h"
@@ -20,6 +21,25 @@ inline Result<std::shared_ptr<const StringTensor>> StringsOf(const KernelContext
 
 inline void SetStrings(const KernelContext& ctx, Key key, StringTensor strings) {
   *ctx.OutVar(key) = ValueOf(std::move(strings));
+}
+
+inline constexpr std::string_view kWhiteSpace = " \t\r\n\f\v";
+
+// The text without the white space at both ends.
+inline std::string_view Stripped(std::string_view text) {
+  const size_t begin = text.find_first_not_of(kWhiteSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kWhiteSpace) - begin + 1);
+}
+
+// The text of an operand of one string, or of the attribute where there is no operand.
+inline Result<std::string> OneText(const KernelContext& ctx, Key operand, Key attribute) {
+  if (ctx.InVar(operand) == nullptr) return ctx.Str(attribute);
+  HEDDLE_ASSIGN_OR_RETURN(const auto given, StringsOf(ctx, operand));
+  if (given->elements.size() != 1)
+    return InvalidArgument("'", operand.name, "' has the shape ", given->shape.ToString(),
+                           "; one string is expected");
+  return given->elements[0];
 }
 
 // The element of `operand` for element `i` of a result of shape `all`, to which it is broadcast.

@@ -55,16 +55,6 @@ bool LowerFromFile(NodeLowering& n) {
   return true;
 }
 
-bool LowerHash(NodeLowering& n) {
-  const int x = n.In(0);
-  const int made = n.Make("tf_string_to_hash_bucket_fast", {{"input", {x}}},
-                          {{"num_buckets", n.Int("num_buckets", 0)}}, "output");
-  n.draft_var(made).dtype = DType::kI64;
-  n.SetShape(made, n.shape(x));
-  n.Result(0, made);
-  return true;
-}
-
 constexpr HandlerEntry kTableEntries[] = {
     {"HashTable", &LowerTable},
     {"HashTableV2", &LowerTable},
@@ -84,7 +74,6 @@ constexpr HandlerEntry kTableEntries[] = {
     {"InitializeTableV2", &LowerImport},
     {"InitializeTableFromTextFile", &LowerFromFile},
     {"InitializeTableFromTextFileV2", &LowerFromFile},
-    {"StringToHashBucketFast", &LowerHash},
 };
 
 }  // namespace

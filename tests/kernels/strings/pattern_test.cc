@@ -95,6 +95,45 @@ TEST(Pattern, MatchesWholeTexts) {
   }
 }
 
+// A pattern's first match in a text, and its groups; what Perl and RE2 find.
+struct Found {
+  std::string pattern, text;
+  size_t from;
+  std::vector<std::string> groups;  // "-": matched nothing; empty: no match
+};
+
+TEST(Pattern, FindsTheFirstMatchAndItsGroups) {
+  const Found cases[] = {
+      {"b+", "abbbc", 0, {"bbb"}},
+      {"b+?", "abbbc", 0, {"b"}},
+      {"(a|ab)(c|bcd)?", "xabcd", 0, {"abcd", "a", "bcd"}},
+      {"(?:(x)|(y))z", "xyz", 0, {"yz", "-", "y"}},
+      {"^a", "aa", 1, {}},
+      {"\\bcat\\b", "concat cat", 0, {"cat"}},
+      {"a*", "baa", 0, {""}},
+      {"a*", "baa", 1, {"aa"}},
+      {"(?U)a+", "aaa", 0, {"a"}},
+      {"(?U)a+?", "aaa", 0, {"aaa"}},
+      {"(a*)(a*)", "aa", 0, {"aa", "aa", ""}},
+      {"[\u00e9]", "a\u00e9", 0, {"\u00e9"}},
+      {"q", "abc", 0, {}},
+      {"$", "ab", 0, {""}},
+      {"(a(b)?)+", "aba", 0, {"aba", "a", "b"}},
+  };
+  for (const Found& c : cases) {
+    const auto pattern = Pattern::Compile(c.pattern);
+    ASSERT_TRUE(pattern.ok()) << c.pattern;
+    const auto match = pattern->Find(c.text, c.from);
+    ASSERT_EQ(match.has_value(), !c.groups.empty()) << c.pattern << " in " << c.text;
+    for (size_t k = 0; k < c.groups.size(); ++k) {
+      const size_t begin = match->places[2 * k], end = match->places[2 * k + 1];
+      EXPECT_EQ(begin == Pattern::Match::kNowhere ? "-" : c.text.substr(begin, end - begin),
+                c.groups[k])
+          << c.pattern << " in " << c.text << ", group " << k;
+    }
+  }
+}
+
 TEST(Pattern, WhatIsWrongIsRefused) {
   for (const char* text : {"a{1001}", "**", "a**", "(", "[z-a]", "(?=a)", "a)", "[[:foo:]]", "\\8",
                            "\\p{L}", "\xff", "[a", "a{2,1}", "(?x)a", "\\"}) {
