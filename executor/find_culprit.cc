@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/lock_or_leave.h"
 #include "core/op_traits.h"
 #include "heddle/generator.h"
 
@@ -246,7 +247,9 @@ Value CopyOf(const Value& value) {
 // A scope with the variables that the program names; the failed run may hold the write_mutex of the
 // real one. Variables that the program writes are copied, the others shared; empty ones that it
 // writes become variables of the run.
-std::shared_ptr<Scope> PrivateScope(const Scope& scope, ir::Program* program) {
+std::shared_ptr<Scope> PrivateScope(Scope& scope, ir::Program* program) {
+  HeldMutex writes;
+  if (!HeldMutexes::Has(scope.write_mutex())) writes = HoldOrLeave(scope.write_mutex());
   std::vector<bool> written(program->vars.size(), false);
   for (const ir::Block& block : program->blocks)
     for (const ir::Op& op : block.ops) ForVars(op.outputs, [&](VarId v) { written[v] = true; });

@@ -118,25 +118,52 @@ bool CachedPlan::TrimOthers(int variant) {
 }
 
 bool CachedPlan::UpToDate() {
-  const Plan& plan = *plan_;
-  if (plan.IsMisjudged()) return false;
-  // No run may write to the variables that are compared here.
-  const auto writes = HoldOrLeave(plan.root_scope->write_mutex());
-  const uint64_t version = plan.scope->version();
+  if (plan_->IsMisjudged()) return false;
+  const auto writes = HoldOrLeave(plan_->root_scope->write_mutex());
+  return IsUpToDate();
+}
+
+bool CachedPlan::IsUpToDate() {
+  // Destroyed without the lock, since the owner of borrowed memory may call back.
+  std::shared_ptr<const ScopeValues> before;
+  const uint64_t version = plan_->scope->version();
   MutexLock lock(mutex_);
-  if (version == checked_version_) return true;
+  if (version == checked_version_ && held_ != nullptr) return true;
+  before = std::exchange(held_, ReadScope());
+  if (held_ != nullptr) checked_version_ = version;
+  return held_ != nullptr;
+}
+
+std::shared_ptr<const ScopeValues> CachedPlan::ReadScope() {
+  const Plan& plan = *plan_;
+  auto read = std::make_shared<ScopeValues>();
+  read->values.resize(plan.scope_slots.size());
   for (size_t i = 0; i < plan.scope_slots.size(); ++i) {
     const Slot& slot = plan.slots[plan.scope_slots[i]];
     const Plan::ScopeUse& use = plan.scope_uses[i];
     const Scope::Stamp now = plan.scope->StampOf(plan.program->vars[slot.var].name);
-    if (now.value != use.stamp.value || (use.contents && now != use.stamp)) return false;
-    if (!use.meta || now == use.stamp) continue;
-    if (!now.value->is_tensor() || !now.value->initialized()) return false;
-    const Tensor& t = now.value->tensor();
-    if (t.dtype() != slot.dtype || !(t.shape() == slot.shape())) return false;
+    if (now.value != use.stamp.value || (use.contents && now != use.stamp)) return nullptr;
+    const bool holds_tensor = now.value->is_tensor() && now.value->initialized();
+    if (use.meta && now != use.stamp) {
+      if (!holds_tensor) return nullptr;
+      const Tensor& t = now.value->tensor();
+      if (t.dtype() != slot.dtype || !(t.shape() == slot.shape())) return nullptr;
+    }
+    if (holds_tensor && !use.written) read->values[i] = *now.value;
   }
-  checked_version_ = version;
-  return true;
+  read->number = ++times_held_;
+  return read;
+}
+
+std::shared_ptr<const ScopeValues> CachedPlan::Held() {
+  MutexLock lock(mutex_);
+  return held_;
+}
+
+void CachedPlan::DropHeld() {
+  std::shared_ptr<const ScopeValues> before;
+  MutexLock lock(mutex_);
+  before = std::move(held_);
 }
 
 void CachedPlan::NoteOwnWrites(uint64_t before, uint64_t after) {
@@ -182,15 +209,25 @@ std::shared_ptr<CachedPlan> PlanCache::Entry::Last() {
   return last.lock();
 }
 
-void PlanCache::Trim() {
+std::vector<std::shared_ptr<CachedPlan>> PlanCache::LastPlans() {
   std::vector<std::shared_ptr<Entry>> entries;
   {
     MutexLock lock(mutex_);
     entries.reserve(entries_.size());
     for (const auto& [hash, entry] : entries_) entries.push_back(entry);
   }
+  std::vector<std::shared_ptr<CachedPlan>> plans;
   for (const auto& entry : entries)
-    if (const std::shared_ptr<CachedPlan> plan = entry->Last()) plan->Trim();
+    if (std::shared_ptr<CachedPlan> plan = entry->Last()) plans.push_back(std::move(plan));
+  return plans;
+}
+
+void PlanCache::Trim() {
+  for (const auto& plan : LastPlans()) plan->Trim();
+}
+
+void PlanCache::DropHeld() {
+  for (const auto& plan : LastPlans()) plan->DropHeld();
 }
 
 }  // namespace heddle

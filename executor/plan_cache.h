@@ -18,6 +18,7 @@
 #include "core/threads/near_list.h"
 #include "executor/plan/arena_blocks.h"
 #include "executor/plan/plan_builder.h"
+#include "executor/plan/scope_values.h"
 #include "executor/run/run_state.h"
 #include "executor/tune/run_policy.h"
 
@@ -61,6 +62,12 @@ class CachedPlan {
   // False if a variable of the scope is not what the plan relies on. Waits for runs that write to
   // the scope.
   bool UpToDate();
+  // The same where the caller holds the scope's write_mutex.
+  bool IsUpToDate();
+  // What a run reads of the scope, as UpToDate found it last; nullptr: it was dropped since.
+  std::shared_ptr<const ScopeValues> Held();
+  // Lets go of values that may have been replaced; runs under way keep theirs.
+  void DropHeld();
 
  private:
   struct Variant {
@@ -68,6 +75,8 @@ class CachedPlan {
     NearList<std::unique_ptr<RunState>> idle;
   };
   bool Lends(const Plan& plan) const HEDDLE_REQUIRES(mutex_);
+  // nullptr: a variable is not what the plan relies on.
+  std::shared_ptr<const ScopeValues> ReadScope() HEDDLE_REQUIRES(mutex_);
 
   // Constant after construction.
   const std::shared_ptr<const Plan> plan_;
@@ -81,6 +90,8 @@ class CachedPlan {
   std::vector<Variant> variants_ HEDDLE_GUARDED_BY(mutex_);
   std::shared_ptr<ArenaBlocks> blocks_ HEDDLE_GUARDED_BY(mutex_);
   uint64_t checked_version_ HEDDLE_GUARDED_BY(mutex_) = ~uint64_t{0};
+  std::shared_ptr<const ScopeValues> held_ HEDDLE_GUARDED_BY(mutex_);
+  uint64_t times_held_ HEDDLE_GUARDED_BY(mutex_) = 0;
 };
 
 class PlanCache {
@@ -113,8 +124,12 @@ class PlanCache {
   // Frees what idle runs of all plans hold. Does not wait for plans that are being made, and blocks
   // no look-up.
   void Trim() HEDDLE_EXCLUDES(mutex_);
+  // Has plans let go of parameters that may have been replaced. Waits for nothing either.
+  void DropHeld() HEDDLE_EXCLUDES(mutex_);
 
  private:
+  std::vector<std::shared_ptr<CachedPlan>> LastPlans() HEDDLE_EXCLUDES(mutex_);
+
   const size_t capacity_;
   std::atomic<int64_t> built_{0};
   Mutex mutex_;

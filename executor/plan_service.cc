@@ -22,16 +22,23 @@ namespace heddle::internal {
 PlanService::PlanService(RunResources& resources, int capacity)
     : resources_(resources), cache_(static_cast<size_t>(std::max(1, capacity))) {}
 
-Result<std::shared_ptr<CachedPlan>> PlanService::ForRun(CompiledImpl& c,
-                                                        const std::vector<Feed>& feeds,
-                                                        std::string* key) {
+Result<PlanService::Planned> PlanService::ForRun(CompiledImpl& c, const std::vector<Feed>& feeds,
+                                                 std::string* key) {
   if (c.machine)
     return InvalidArgument("the program was compiled for the machine '", c.machine->name,
                            "' as described: its plans can be shown, not run");
   HEDDLE_RETURN_IF_ERROR(CheckFeeds(c, feeds));
-  auto cached = Find(c, feeds, key);
-  if (cached.ok()) Propose(c, **cached);
-  return cached;
+  for (int i = 0; i < kMostTries; ++i) {
+    HEDDLE_ASSIGN_OR_RETURN(auto cached, Find(c, feeds, key));
+    Propose(c, *cached);
+    if (auto values = cached->Held()) return Planned{std::move(cached), std::move(values)};
+    LookForInterrupt();
+  }
+  return TooFast();
+}
+
+Status PlanService::TooFast() {
+  return Internal("parameters were replaced each time before a run with them could begin");
 }
 
 Result<std::shared_ptr<const Plan>> PlanService::Settled(CompiledImpl& c,
@@ -126,6 +133,7 @@ Result<std::shared_ptr<CachedPlan>> PlanService::FindOrMakeOf(
     made = Make(c, *plain, feeds);
   }
   HEDDLE_RETURN_IF_ERROR(made.status());
+  cache_.DropHeld();  // it may be made since parameters were replaced
   entry->Take(*std::move(made));
   cache_.CountBuilt();
   return entry->plan;
@@ -201,8 +209,10 @@ Result<std::shared_ptr<CachedPlan>> PlanService::Make(CompiledImpl& c, Form& for
   DropWaiting(*c.scope, form);
   if (c.tuning) c.tuning->Save();
   if (c.packed) c.packed->Save();
-  return std::make_shared<CachedPlan>(std::move(plan), std::move(request),
-                                      c.tuning ? LastingKey(form, feeds) : std::string());
+  auto made = std::make_shared<CachedPlan>(std::move(plan), std::move(request),
+                                           c.tuning ? LastingKey(form, feeds) : std::string());
+  made->IsUpToDate();  // reads what runs hold
+  return made;
 }
 
 Result<std::shared_ptr<const Plan>> PlanService::Build(PlanRequest request) {

@@ -24,10 +24,17 @@ class PlanService {
   // `resources` must outlive it.
   PlanService(RunResources& resources, int capacity);
 
+  // What a run needs: a plan, and the scope's values with which it is valid.
+  struct Planned {
+    std::shared_ptr<CachedPlan> plan;
+    std::shared_ptr<const ScopeValues> values;
+  };
   // The plan for a run with these feeds, which must have been checked. `key`: a buffer that the
   // caller may keep from run to run; finding an existing plan allocates nothing else.
-  Result<std::shared_ptr<CachedPlan>> ForRun(CompiledImpl& compiled, const std::vector<Feed>& feeds,
-                                             std::string* key);
+  Result<Planned> ForRun(CompiledImpl& compiled, const std::vector<Feed>& feeds, std::string* key);
+  // A plan that is outdated before its run begins is found anew, so many times.
+  static constexpr int kMostTries = 100;
+  static Status TooFast();
   // The fastest plan known for such feeds.
   Result<std::shared_ptr<const Plan>> Settled(CompiledImpl& compiled,
                                               const std::vector<Feed>& feeds);

@@ -92,9 +92,14 @@ Status RunSession::RunOnce(RunResources& resources, PlanService& plans, const Ru
 Status RunSession::PlanAndRun(RunResources& resources, PlanService& plans, const RunCall& call) {
   call.memory.number.reset();
   for (std::shared_ptr<CachedPlan> last;;) {
-    HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<CachedPlan> cached,
-                            plans.ForRun(call.compiled, call.feeds, &call.memory.key));
-    const Status status = RunPlan(resources, *cached, call);
+    std::shared_ptr<CachedPlan> cached;
+    Status status;
+    {
+      HeldMutex writes;
+      HEDDLE_ASSIGN_OR_RETURN(const auto planned, PlanAndLock(plans, call, &writes));
+      status = RunPlan(resources, planned, call);
+      cached = planned.plan;
+    }
     if (status.ok()) [[likely]]
       return status;
     const std::vector<ir::VarId> otherwise = std::exchange(call.memory.otherwise, {});
@@ -108,16 +113,34 @@ Status RunSession::PlanAndRun(RunResources& resources, PlanService& plans, const
   }
 }
 
-Status RunSession::RunPlan(RunResources& resources, CachedPlan& cached, const RunCall& call) {
-  HeldMutex writes;
-  if (cached.plan()->writes_scope) writes = HoldOrLeave(call.compiled.scope->write_mutex());
+Result<PlanService::Planned> RunSession::PlanAndLock(PlanService& plans, const RunCall& call,
+                                                     HeldMutex* writes) {
+  for (int i = 0; i < PlanService::kMostTries; ++i) {
+    HEDDLE_ASSIGN_OR_RETURN(auto planned,
+                            plans.ForRun(call.compiled, call.feeds, &call.memory.key));
+    if (!planned.plan->plan()->writes_scope) return planned;
+    *writes = HoldOrLeave(call.compiled.scope->write_mutex());
+    // The variables that the run writes are those of the scope: nobody may have replaced them
+    // before it had the lock.
+    if (planned.plan->IsUpToDate()) {
+      if (auto now = planned.plan->Held()) planned.values = std::move(now);
+      return planned;
+    }
+    *writes = HeldMutex();
+    LookForInterrupt();
+  }
+  return PlanService::TooFast();
+}
+
+Status RunSession::RunPlan(RunResources& resources, const PlanService::Planned& planned,
+                           const RunCall& call) {
   if (call.options.stop.stop_requested()) return WhileItWaits(call.options);
   Status status;
   // A server of the admission may make the run.
   Interrupts* const mine = Interrupts::Current();
   const auto run = [&](int threads) {
     const Interrupts::Scope scope(mine);
-    status = Admitted(resources, cached, call, threads);
+    status = Admitted(resources, planned, call, threads);
   };
   if (!resources.admission.Run(run, call.options.deadline, call.options.stop)) {
     const Status waited = WhileItWaits(call.options);
@@ -125,18 +148,19 @@ Status RunSession::RunPlan(RunResources& resources, CachedPlan& cached, const Ru
   }
   if (status.ok()) [[likely]]
     return status;
-  if (!call.memory.otherwise.empty() || cached.plan()->IsMisjudged()) return status;
+  const Plan& plan = *planned.plan->plan();
+  if (!call.memory.otherwise.empty() || plan.IsMisjudged()) return status;
   // The search would repeat the run, which is impossible without the other ranks, or without the
   // batch that it has read.
   if (call.compiled.communicates || call.compiled.reads) return status;
-  return FindCulprit(resources, call, *cached.plan()->program, status);
+  return FindCulprit(resources, call, *plan.program, status);
 }
 
 // May be called on another thread than Run.
-Status RunSession::Admitted(RunResources& resources, CachedPlan& cached, const RunCall& call,
-                            int threads) try {
+Status RunSession::Admitted(RunResources& resources, const PlanService::Planned& planned,
+                            const RunCall& call, int threads) try {
   const bool alone = resources.threads > 1 && threads == resources.threads;
-  return RunSession(resources, cached, call, alone).Make();
+  return RunSession(resources, planned, call, alone).Make();
 } catch (...) {
   return Caught();
 }
@@ -148,6 +172,7 @@ Status RunSession::Make() {
                                 call_.options.trace || call_.options.check_nan_inf);
   if (turn_.what == RunPolicy::Turn::What::kTryVariant) TrimForTrial();
   HEDDLE_RETURN_IF_ERROR(Acquire());
+  state_->Hold(values_);
   SeedRandom();
   const Status status = Execute();
   if (!status.ok()) call_.memory.otherwise = state_->TakeOtherwise();

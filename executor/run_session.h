@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/lock_or_leave.h"
 #include "executor/compiled.h"
 #include "executor/plan_cache.h"
 #include "executor/plan_service.h"
@@ -64,15 +65,24 @@ class RunSession {
 
  private:
   // `alone`: the run may use all threads.
-  RunSession(RunResources& resources, CachedPlan& cached, const RunCall& call, bool alone)
-      : resources_(resources), cached_(cached), call_(call), alone_(alone) {}
+  RunSession(RunResources& resources, const PlanService::Planned& planned, const RunCall& call,
+             bool alone)
+      : resources_(resources),
+        cached_(*planned.plan),
+        values_(planned.values),
+        call_(call),
+        alone_(alone) {}
   ~RunSession();
 
   static Status RunOnce(RunResources& resources, PlanService& plans, const RunCall& call);
   static Status PlanAndRun(RunResources& resources, PlanService& plans, const RunCall& call);
-  static Status RunPlan(RunResources& resources, CachedPlan& cached, const RunCall& call);
-  static Status Admitted(RunResources& resources, CachedPlan& cached, const RunCall& call,
-                         int threads);
+  // The plan, and the lock that a run needs if it writes to the scope.
+  static Result<PlanService::Planned> PlanAndLock(PlanService& plans, const RunCall& call,
+                                                  HeldMutex* writes);
+  static Status RunPlan(RunResources& resources, const PlanService::Planned& planned,
+                        const RunCall& call);
+  static Status Admitted(RunResources& resources, const PlanService::Planned& planned,
+                         const RunCall& call, int threads);
   Status Make();
   Status Acquire();
   Status Execute();
@@ -86,6 +96,7 @@ class RunSession {
 
   RunResources& resources_;
   CachedPlan& cached_;
+  const std::shared_ptr<const ScopeValues>& values_;
   const RunCall& call_;
   const bool alone_;
   RunPolicy::Turn turn_;

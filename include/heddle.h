@@ -381,9 +381,9 @@ HEDDLE_TRY heddle_model_plan(heddle_model* model, const char* const* names,
                              const heddle_tensor* const* inputs, size_t num_inputs,
                              heddle_text** text);
 /* A parameter, as a share of its memory (a const one: heddle_tensor_is_const), and its replacement
- * (dtype and dimensions as declared), which later runs of every view of the model see. Both wait
- * for plans that are being made and for runs that write to parameters. None may be replaced while
- * another run of any view is under way: runs read parameters where they lie. */
+ * (dtype and dimensions as declared), which later runs of every view of the model see; runs that
+ * are under way go on with what they began with. Both wait for plans that are being made and for
+ * runs that write to parameters. */
 HEDDLE_TRY heddle_model_parameter(const heddle_model* model, const char* name,
                                   heddle_tensor** tensor);
 HEDDLE_TRY heddle_model_set_parameter(heddle_model* model, const char* name,

@@ -144,6 +144,20 @@ void RunState::HoldTruths(Value* v) const {
   MakeTruths(v->tensor().mutable_raw(), bytes);
 }
 
+// Most runs read what the one before has read: nothing has to be bound again.
+void RunState::Hold(std::shared_ptr<const ScopeValues> values) {
+  held_ = std::move(values);
+  if (held_->number == bound_values_) return;
+  for (size_t i = 0; i < plan_->scope_slots.size(); ++i) {
+    Value*& at = frame_[plan_->scope_slots[i]];
+    if (at == &values_[plan_->scope_slots[i]]) continue;  // contents that stay in their file
+    const Value& value = held_->values[i];
+    // No instruction writes to the variables that are held.
+    at = value.initialized() ? const_cast<Value*>(&value) : plan_->scope_uses[i].stamp.value;
+  }
+  bound_values_ = held_->number;
+}
+
 void RunState::Begin(const std::vector<const Value*>& feeds, const std::vector<Tensor>& bound) {
   for (CallMemo& memo : memos_) memo.Begin();
   for (size_t i = 0; i < plan_->feeds.size(); ++i) {
@@ -245,6 +259,7 @@ void RunState::End() {
     if (list.initialized()) kept_lists_[k] = std::exchange(list, Value());
   }
   if (tokens_) tokens_->End();
+  held_.reset();
 }
 
 // Looks for an interrupt even if the block is empty: it may be the body of an endless loop.

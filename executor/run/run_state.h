@@ -15,6 +15,7 @@
 #include "core/thread_annotations.h"
 #include "executor/plan/arena_blocks.h"
 #include "executor/plan/plan.h"
+#include "executor/plan/scope_values.h"
 #include "executor/run/bare_value.h"
 #include "executor/run/run_control.h"
 #include "executor/run/run_tokens.h"
@@ -66,6 +67,10 @@ class RunState final : public BlockRunner, public RankRun {
   // Sets the rank to which the run belongs; nullptr: none. To be called before a run.
   void set_communicator(Communicator* communicator) { communicator_ = communicator; }
   Communicator* communicator() const override { return communicator_; }
+
+  // Has the next run read these instead of the scope's variables; to be called before Begin.
+  // Without it the run reads the variables themselves.
+  void Hold(std::shared_ptr<const ScopeValues> values);
 
   // For tests: overwrites memory, so that nothing an earlier run left behind can pass for this
   // run's.
@@ -218,6 +223,8 @@ class RunState final : public BlockRunner, public RankRun {
   RunControl control_;
   std::vector<Value> values_;
   std::vector<Value*> frame_;
+  std::shared_ptr<const ScopeValues> held_;  // during a run
+  uint64_t bound_values_ = 0;                // the number of those to which frame_ points
   BufferRef arena_;
   std::unique_ptr<RunTokens> tokens_;  // null: the plan has no loose values
   bool poison_ = false;

@@ -19,7 +19,8 @@ class Parameters(MutableMapping):
     """The persistable variables of a model, by name.
 
     Reading one gives a copy. Setting one copies the array in, which must have the variable's shape
-    and dtype; the next run uses it. Not while a run is under way on another thread.
+    and dtype; the next run uses it. A run that is under way on another thread goes on with what
+    it began with; where it writes the parameter, setting waits for it.
     """
 
     def __init__(self, program: Program, scope: Scope) -> None:

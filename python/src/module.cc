@@ -201,13 +201,19 @@ void BindParams(nb::module_& module) {
 
   module.def(
       "load_parameters",
-      [](const Program& program, const std::string& path, Scope& scope) {
+      [](const Program& program, const std::string& path, const std::shared_ptr<Scope>& scope) {
+        // Runs wait while variables are replaced, not while the file is read.
+        const auto read = std::make_shared<Scope>(scope);
         Status status;
         {
           const ReleasedGil released;
-          status = LoadParameters(program, path, scope);
+          status = LoadParameters(program, path, *read);
         }
         Check(status);
+        WithWrites(*scope, [&] {
+          for (const std::string& name : read->Names())
+            scope->Set(name, std::move(*read->StampOf(name).value));
+        });
       },
       nb::arg("program"), nb::arg("path"), nb::arg("scope"));
   module.def(

@@ -1,10 +1,12 @@
 // Many runs at once, and runs again and again.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 #include <thread>
 
+#include "heddle/params.h"
 #include "tests/support/random_program.h"
 
 namespace heddle::testing {
@@ -107,6 +109,89 @@ TEST(Concurrency, RunsOfScopesOfOneTreeLoseNoUpdate) {
   for (auto& t : clients) t.join();
   EXPECT_EQ(failed.load(), 0);
   EXPECT_EQ(Floats(parent->Find("w")->tensor())[0], 4.f * static_cast<float>(kRuns));
+}
+
+// A run adds a parameter a number of times, on which it must not change; its memory is large enough
+// to be given back to the system when the parameter is replaced.
+TEST(Concurrency, ParametersAreReplacedDuringRuns) {
+  constexpr int64_t kSize = 1 << 17;
+  constexpr int kTimes = 20, kEach = kRuns / 50, kValues = 50;
+  const auto all = [&](int value) {
+    return F32({kSize}, std::vector<float>(kSize, static_cast<float>(value)));
+  };
+  for (const bool writes : {false, true})
+    for (const Schedule schedule : {Schedule::kSerial, Schedule::kParallel, Schedule::kLanes})
+      for (const int level : {0, 2}) {
+        ProgramBuilder b;
+        b.Param("w", DType::kF32, {kSize})
+            .Param("n", DType::kF32, {1})
+            .Feed("x", DType::kF32, {kSize});
+        if (writes) b.Scale("n", "n", 1, 1);
+        std::string sum = "x";
+        for (int k = 0; k < kTimes; ++k) {
+          const std::string next = "s" + std::to_string(k);
+          b.Binary("elementwise_add", sum, "w", next);
+          sum = next;
+        }
+        b.Fetch(sum);
+        Executor executor({.threads = 2});
+        auto scope = std::make_shared<Scope>();
+        scope->Set("w", all(0));
+        scope->Set("n", F32({1}, {0}));
+        const auto compiled =
+            MustCompile(executor, b.Build(), scope, {.opt_level = level, .schedule = schedule});
+        const Tensor x = all(0);
+        std::atomic<int> wrong{0}, running{2};
+        // The parameter's value in a run; -1: there were several.
+        const auto run = [&] {
+          const auto out = executor.Run(compiled, {{"x", x}});
+          if (!out.ok()) return -1;
+          const std::vector<float> sums = Floats((*out)[0]);
+          const bool one =
+              std::all_of(sums.begin(), sums.end(), [&](float s) { return s == sums.front(); });
+          const int value = static_cast<int>(sums.front()) / kTimes;
+          return one && value * kTimes == static_cast<int>(sums.front()) ? value : -1;
+        };
+        std::vector<std::thread> clients;
+        for (int c = 0; c < 2; ++c)
+          clients.emplace_back([&] {
+            for (int k = 0; k < kEach; ++k) wrong += run() < 0 ? 1 : 0;
+            --running;
+          });
+        int value = 0;
+        while (running > 0) {
+          value = (value + 1) % kValues;
+          const auto held = HoldWrites(*scope);
+          if (value % 3 == 0) scope->Erase("w");
+          scope->Set("w", all(value));
+        }
+        for (auto& client : clients) client.join();
+        EXPECT_EQ(wrong, 0) << "level " << level << ", writes " << writes;
+        EXPECT_EQ(run(), value);
+        if (writes) {
+          EXPECT_EQ(Floats(scope->Find("n")->tensor())[0], static_cast<float>(2 * kEach + 1));
+        }
+      }
+}
+
+// What replaced parameters took is free once a run has seen the new ones, in plans for other shapes
+// too.
+TEST(Concurrency, ReplacedParametersGoAway) {
+  ProgramBuilder b;
+  b.Param("w", DType::kF32, {1}).Feed("x", DType::kF32, {-1});
+  b.Binary("elementwise_add", "x", "w", "y").Fetch("y");
+  Executor executor({.threads = 1});
+  auto scope = std::make_shared<Scope>();
+  bool gone = false;
+  float old = 1;
+  scope->Set("w", Tensor::Wrap(&old, DType::kF32, {1}, [&] { gone = true; }));
+  const auto compiled = MustCompile(executor, b.Build(), scope, {.opt_level = 0});
+  for (const int64_t size : {1, 2, 3})
+    MustRun(executor, compiled, {{"x", F32({size}, std::vector<float>(3, 1))}});
+  scope->Set("w", F32({1}, {5}));
+  const auto out = MustRun(executor, compiled, {{"x", F32({1}, {1})}});
+  EXPECT_EQ(Floats(out[0])[0], 6);
+  EXPECT_TRUE(gone);
 }
 
 TEST(Concurrency, CompilingAndRunningSideBySide) {

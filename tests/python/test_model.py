@@ -11,6 +11,7 @@ import onnx_model as om
 import pytest
 
 import heddle
+from heddle.build import Builder
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +207,38 @@ def test_parameters(digits):
         model.parameters[name] = np.zeros_like(weight, "float64")
     with pytest.raises(KeyError, match="no parameter 'w'"):
         model.parameters["w"]
+
+
+def test_parameters_are_set_during_runs():
+    """Each run has one value of the parameter, which it adds twenty times."""
+    b = Builder()
+    size, times = 1 << 18, 20
+    y = b.feed("x", "float32", [size])
+    w = b.parameter("w", np.zeros(size, "float32"))
+    for _ in range(times):
+        y = b.op("elementwise_add", X=y, Y=w)
+    b.fetch(y)
+    model = b.finish(threads=2, opt_level=0)
+    feed = {"x": np.zeros(size, "float32")}
+    values, running = [], [True]
+
+    def run():
+        out = model.run(feed)[0]
+        return float(out[0]) / times if out.min() == out.max() else None
+
+    def runs():
+        values.extend(run() for _ in range(30))
+        running.clear()
+
+    thread = threading.Thread(target=runs)
+    thread.start()
+    k = 0
+    while running:
+        k = (k + 1) % 50
+        model.parameters["w"] = np.full(size, k, "float32")
+    thread.join()
+    assert len(values) == 30 and all(value in range(50) for value in values)
+    assert run() == k
 
 
 def test_parameters_to_a_file_and_back(digits, tmp_path):
