@@ -29,19 +29,46 @@ constexpr int kIdleLooks = 90;  // without a run, after which the watcher sleeps
 
 constexpr int kSignals = 65;  // numbers below it
 
-volatile sig_atomic_t interrupted = 0;      // by SIGINT
-volatile sig_atomic_t signalled = 0;        // by any signal
-struct sigaction python_actions[kSignals];  // each set before Handler can be called for it
+volatile sig_atomic_t interrupted = 0;  // by SIGINT
+volatile sig_atomic_t signalled = 0;    // by any signal
 
-void Handler(int number, siginfo_t* info, void* context) {
+// Somebody who puts a handler during a run (faulthandler, a library in C) keeps ours as the one to
+// call next, and goes on calling it when the run is over. If that same handler then called what a
+// later run found, which is theirs, the two would call each other for ever. So a handler that is
+// still called by somebody keeps what it calls, and later runs put another one of these.
+constexpr int kHandlers = 4;
+// What each calls next, by signal; set before the handler can be called for it.
+struct sigaction next_actions[kHandlers][kSignals];
+
+void Handle(const struct sigaction& next, int number, siginfo_t* info, void* context) {
   signalled = 1;
   if (number == SIGINT) interrupted = 1;
-  const struct sigaction& python = python_actions[number];
-  if (python.sa_flags & SA_SIGINFO) {
-    python.sa_sigaction(number, info, context);
-  } else {
-    python.sa_handler(number);
+  if (next.sa_flags & SA_SIGINFO) {
+    next.sa_sigaction(number, info, context);
+  } else if (next.sa_handler != SIG_DFL && next.sa_handler != SIG_IGN) {
+    next.sa_handler(number);
   }
+}
+
+template <int kWhich>
+void Handler(int number, siginfo_t* info, void* context) {
+  Handle(next_actions[kWhich][number], number, info, context);
+}
+
+using SigAction = void (*)(int, siginfo_t*, void*);
+constexpr SigAction kOurs[kHandlers] = {Handler<0>, Handler<1>, Handler<2>, Handler<3>};
+
+// Which of ours it is; -1: none.
+int OursIn(const struct sigaction& action) {
+  if ((action.sa_flags & SA_SIGINFO) == 0) return -1;
+  const auto at = std::find(std::begin(kOurs), std::end(kOurs), action.sa_sigaction);
+  return at == std::end(kOurs) ? -1 : static_cast<int>(at - std::begin(kOurs));
+}
+
+bool IsSame(const struct sigaction& a, const struct sigaction& b) {
+  const int kind = SA_SIGINFO;
+  if ((a.sa_flags & kind) != (b.sa_flags & kind)) return false;
+  return (a.sa_flags & kind) != 0 ? a.sa_sigaction == b.sa_sigaction : a.sa_handler == b.sa_handler;
 }
 
 // A stack for the signal handlers of the calling thread, for good, unless it has one.
@@ -52,10 +79,6 @@ void GiveSignalStack() {
   own.ss_size = 256 << 10;  // of which a frame with all registers takes some 11 KB
   own.ss_sp = std::malloc(own.ss_size);
   if (own.ss_sp != nullptr && sigaltstack(&own, nullptr) != 0) std::free(own.ss_sp);
-}
-
-bool IsOurs(const struct sigaction& action) {
-  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == Handler;
 }
 
 // There is one: signals belong to the process.
@@ -80,14 +103,7 @@ class SignalWatcher {
     if (!touched_.load(std::memory_order_acquire)) return;
     MutexLock lock(mutex_);
     touched_.store(false, std::memory_order_relaxed);
-    for (int number = 1; number < kSignals; ++number) {
-      if (!installed_[number]) continue;
-      installed_[number] = false;
-      struct sigaction now;
-      // Somebody may have set another one meanwhile.
-      if (sigaction(number, nullptr, &now) == 0 && IsOurs(now))
-        sigaction(number, &python_actions[number], nullptr);
-    }
+    TakeAway();
   }
   bool watches() const { return run_.load(std::memory_order_relaxed) != 0; }
   HostCalls& host() { return host_; }
@@ -102,12 +118,27 @@ class SignalWatcher {
     touched_ = false;
     wanted_ = false;
     started_ = false;
-    std::fill(std::begin(installed_), std::end(installed_), false);
+    TakeAway();  // sigaction may be called here
     new (&host_) HostCalls([this] { return LookForSignals(); });
     asleep_ = true;
   }
 
  private:
+  // Where ours is on top. Another one that somebody has put there meanwhile may call ours.
+  void TakeAway() HEDDLE_REQUIRES(mutex_) {
+    for (int number = 1; number < kSignals; ++number) {
+      Put& put = put_[number];
+      if (!put.there) continue;
+      put.there = false;
+      struct sigaction now;
+      if (sigaction(number, nullptr, &now) != 0) continue;
+      if (OursIn(now) == put.which)
+        sigaction(number, &next_actions[put.which][number], nullptr);
+      else
+        put.left = std::max(put.left, put.which + 1);
+    }
+  }
+
   void Wake() {
     MutexLock lock(mutex_);
     if (!started_) {
@@ -186,32 +217,61 @@ class SignalWatcher {
       const nb::module_ signal = nb::module_::import_("signal");
       for (int number = 1; number < kSignals; ++number) {
         struct sigaction now;
-        if (sigaction(number, nullptr, &now) != 0 || IsOurs(now)) continue;
+        if (sigaction(number, nullptr, &now) != 0) continue;
+        // One of ours that somebody has put back is as good as Python's.
+        if (OursIn(now) >= 0) {
+          if (number == SIGINT) ends = IsDefaultForInt(signal);
+          continue;
+        }
         if ((now.sa_flags & SA_SIGINFO) == 0 &&
             (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))
           continue;
         const nb::object handler = signal.attr("getsignal")(number);
         if (PyCallable_Check(handler.ptr()) == 0) continue;
         pythons.push_back(number);
-        if (number == SIGINT) ends = handler.is(signal.attr("default_int_handler"));
+        if (number == SIGINT) ends = IsDefaultForInt(signal);
       }
     } catch (const std::exception&) {
       return;
     }
     MutexLock lock(mutex_);
     for (const int number : pythons) {
-      if (sigaction(number, nullptr, &python_actions[number]) != 0) continue;
-      if (IsOurs(python_actions[number])) continue;
-      struct sigaction mine = python_actions[number];
+      struct sigaction now;
+      if (sigaction(number, nullptr, &now) != 0 || OursIn(now) >= 0) continue;
+      Put& put = put_[number];
+      const int which = WhichFor(number, now, put.left);
+      if (which == kHandlers) continue;  // too many call each other: its handler runs after the run
+      next_actions[which][number] = now;
+      struct sigaction mine = now;
       // On a stack of its own: generated code of the primitives library keeps data where the
       // kernel would put the handler's frame.
       mine.sa_flags |= SA_SIGINFO | SA_ONSTACK;
-      mine.sa_sigaction = Handler;
-      installed_[number] = sigaction(number, &mine, nullptr) == 0;
+      mine.sa_sigaction = kOurs[which];
+      put.which = which;
+      put.there = sigaction(number, &mine, nullptr) == 0;
     }
     touched_.store(true, std::memory_order_seq_cst);
     ends_.store(ends, std::memory_order_release);
   }
+
+  static bool IsDefaultForInt(const nb::module_& signal) {
+    return signal.attr("getsignal")(static_cast<int>(SIGINT))
+        .is(signal.attr("default_int_handler"));
+  }
+
+  // One that calls `next` already, or that nobody calls.
+  static int WhichFor(int number, const struct sigaction& next, int left) {
+    for (int which = 0; which < left; ++which)
+      if (IsSame(next_actions[which][number], next)) return which;
+    return left;
+  }
+
+  // What became of ours for a signal.
+  struct Put {
+    bool there = false;
+    int which = 0;  // the one put last
+    int left = 0;   // so many, from the first on, may be called by what somebody else has put
+  };
 
   pthread_t main_{};
   bool known_ = false;
@@ -227,7 +287,7 @@ class SignalWatcher {
   Mutex mutex_;
   CondVar wake_;
   bool started_ HEDDLE_GUARDED_BY(mutex_) = false;
-  bool installed_[kSignals] HEDDLE_GUARDED_BY(mutex_) = {};
+  Put put_[kSignals] HEDDLE_GUARDED_BY(mutex_) = {};
 };
 
 // Never destroyed: its thread may outlive main.

@@ -64,6 +64,31 @@ signal.raise_signal(signal.SIGUSR1)
 print(len(seen))
 """
 
+# Another library puts a handler before heddle's during a run, which goes on calling heddle's.
+CHAINED = COMMON + """
+import faulthandler
+seen, quiet = [], open(os.devnull, "w")
+signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))
+threading.Timer(0.2, faulthandler.register, (signal.SIGUSR1,),
+                {"file": quiet, "chain": True}).start()
+def interrupted():
+    try:
+        run(10 ** 9)
+    except KeyboardInterrupt:
+        return True
+assert interrupted()
+for _ in range(6):
+    for after, number in (0.2, signal.SIGUSR1), (0.4, signal.SIGINT):
+        threading.Timer(after, os.kill, (os.getpid(), number)).start()
+    before = len(seen)
+    assert interrupted() and len(seen) == before + 1
+    signal.raise_signal(signal.SIGUSR1)
+    assert len(seen) == before + 2
+faulthandler.unregister(signal.SIGUSR1)
+signal.raise_signal(signal.SIGUSR1)
+print(len(seen))
+"""
+
 # Products of which one takes some 10 ms, in generated code that uses the stack in its own way.
 PRODUCTS = """
 import os, signal, sys, threading, time
@@ -138,6 +163,11 @@ def test_a_handler_of_the_scripts_own_is_left_alone():
 def test_handlers_of_other_signals_run_meanwhile(threads):
     done = script(HANDLERS, threads)
     assert (done.returncode, done.stdout) == (0, "enough 1\n2\n"), done.stderr
+
+
+def test_handlers_that_call_each_other_do_so_once():
+    done = script(CHAINED, 1)
+    assert (done.returncode, done.stdout) == (0, "13\n"), done.stderr
 
 
 @pytest.mark.parametrize("threads", [1, 2])
