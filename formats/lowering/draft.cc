@@ -1,6 +1,8 @@
 #include "formats/lowering/draft.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 
 #include "core/interrupts.h"
 #include "core/programs/program_builder.h"
@@ -8,30 +10,34 @@
 namespace heddle::formats {
 namespace {
 
-// Collects the variables outside of a sub-block that its operators read (or write), each once.
+// Collects the variables outside of a sub-block that its operators read (or write), each once; for
+// one sub-block after another.
 class Outside {
  public:
-  Outside(const Draft& draft, int sub_block) : draft_(draft), sub_block_(sub_block) {}
+  explicit Outside(const Draft& draft) : draft_(draft), seen_in_(draft.vars.size(), 0) {}
+  void Begin(int sub_block) {
+    sub_block_ = sub_block;
+    ++turn_;
+  }
   void Add(const std::vector<int>& vars) {
     for (int v : vars) {
       if (v == kNoDraft || draft_.vars[static_cast<size_t>(v)].block == sub_block_) continue;
-      if (seen_.size() <= static_cast<size_t>(v)) seen_.resize(static_cast<size_t>(v) + 1);
-      if (seen_[static_cast<size_t>(v)]) continue;
-      seen_[static_cast<size_t>(v)] = true;
-      vars_.push_back(v);
+      if (std::exchange(seen_in_[static_cast<size_t>(v)], turn_) != turn_) vars_.push_back(v);
     }
   }
-  std::vector<int> Take() { return std::move(vars_); }
+  std::vector<int> Take() { return std::exchange(vars_, {}); }
 
  private:
   const Draft& draft_;
-  const int sub_block_;
-  std::vector<bool> seen_;
+  int sub_block_ = -1;
+  uint32_t turn_ = 0;
+  std::vector<uint32_t> seen_in_;  // by variable: the last turn in which it was added
   std::vector<int> vars_;
 };
 
-void FillControlSlots(const Draft& draft, DraftOp* op) {
-  Outside read(draft, op->sub_block), written(draft, op->sub_block);
+void FillControlSlots(const Draft& draft, Outside& read, Outside& written, DraftOp* op) {
+  read.Begin(op->sub_block);
+  written.Begin(op->sub_block);
   for (const DraftOp& inner : draft.blocks[static_cast<size_t>(op->sub_block)].ops) {
     LookForInterrupt();
     for (const auto& [slot, vars] : inner.inputs) read.Add(vars);
@@ -157,9 +163,10 @@ class Emitter {
 void FinishDraft(Draft* draft) {
   DropUnread(draft);
   // Inner blocks first: a variable that an inner block uses is used by the blocks around it too.
+  Outside read(*draft), written(*draft);
   for (size_t b = draft->blocks.size(); b-- > 0;)
     for (DraftOp& op : draft->blocks[b].ops)
-      if (op.sub_block >= 0) FillControlSlots(*draft, &op);
+      if (op.sub_block >= 0) FillControlSlots(*draft, read, written, &op);
 }
 
 void Emit(const Draft& draft, DraftLabel label, ir::ProgramBuilder* builder) {
