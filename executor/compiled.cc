@@ -12,11 +12,11 @@
 #include "core/error.h"
 #include "core/lock_or_leave.h"
 #include "core/memory/lazy_buffer.h"
+#include "core/programs/kept_outputs.h"
 #include "executor/check_claims.h"
 #include "executor/executor_impl.h"
 #include "executor/follow_plan.h"
 #include "heddle/host.h"
-#include "passes/facts/kept_statistics.h"
 
 namespace heddle::internal {
 namespace {
@@ -231,17 +231,13 @@ std::vector<std::string> OnlyNeededBefore(const ir::Program& before, const ir::P
   return names;
 }
 
-// Whether some operator writes to a persistable variable, other than kept statistics.
+// Whether some operator writes to a persistable variable, other than what it keeps.
 bool WritesScope(const ir::Program& p) {
   for (const ir::Block& block : p.blocks)
-    for (const ir::Op& op : block.ops) {
-      const bool keeps = passes::KeepsStatistics(op);
+    for (const ir::Op& op : block.ops)
       for (size_t slot = 0; slot < op.outputs.size(); ++slot)
         for (ir::VarId v : op.outputs[slot])
-          if (v != ir::kNoVar && p.vars[v].persistable &&
-              !(keeps && passes::IsKeptStatistic(op, slot)))
-            return true;
-    }
+          if (v != ir::kNoVar && p.vars[v].persistable && !ir::KeepsOutput(op, slot)) return true;
   return false;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/op_traits.h"
+#include "core/programs/kept_outputs.h"
 #include "formats/program_source.h"
 
 namespace heddle::offload {
@@ -49,6 +50,11 @@ class SourceWithGroups : public formats::ProgramSource {
 
 uint64_t Mix(uint64_t hash, uint64_t with) {
   return (hash ^ with) * 0x9E3779B97F4A7C15u + (hash >> 29);
+}
+
+bool AllPersistable(const ir::Program& program, const std::vector<VarId>& vars) {
+  return std::all_of(vars.begin(), vars.end(),
+                     [&](VarId v) { return v == kNoVar || program.vars[v].persistable; });
 }
 
 // Operators that give variables one memory: edges between operators do not show that.
@@ -94,7 +100,9 @@ Status Split::Read(const Model& model, const std::vector<std::string>& fetches) 
   for (const ir::Block& block : program_->blocks) {
     operators_ += static_cast<int>(block.ops.size());
     for (const ir::Op& op : block.ops)
-      ForVars(op.outputs, [&](size_t, VarId v) { written_[v] = true; });
+      ForVars(op.outputs, [&](size_t s, VarId v) {
+        if (!ir::KeepsOutput(op, s)) written_[v] = true;
+      });
   }
   return Status::Ok();
 }
@@ -180,6 +188,8 @@ void Split::Cut(const partition::PlacedGroup& placed, const Scope& scope, Group*
   for (const size_t at : group->positions) {
     ir::Op op = whole.blocks[static_cast<size_t>(group->block)].ops[at];
     op.hints = nullptr;
+    for (size_t s = 0; s < op.outputs.size(); ++s)  // no engine is to write to parameters
+      if (ir::KeepsOutput(op, s) && AllPersistable(whole, op.outputs[s])) op.outputs[s].clear();
     ForVars(op.inputs, [&](size_t, VarId v) {
       if (inside.contains(v)) return;
       const bool parameter = whole.vars[v].persistable && !written_[v];

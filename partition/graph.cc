@@ -166,7 +166,8 @@ class Graph::Maker {
   bool IsAlias(OpIndex i, std::string_view slot) const {
     const TypeFacts& f = facts(i);
     if (f.batch_norm &&
-        (IsTrue(d_, g_.op(i), "is_test") || IsTrue(d_, g_.op(i), "use_global_stats")))
+        ((IsTrue(d_, g_.op(i), "is_test") && !IsTrue(d_, g_.op(i), "trainable_statistics")) ||
+         IsTrue(d_, g_.op(i), "use_global_stats")))
       return slot != "Y";
     return f.dropout && slot == "Mask" && g_.type(i) == "dropout" &&
            IsTrue(d_, g_.op(i), "is_test");

@@ -4,6 +4,7 @@
 #include "core/dtype_of.h"
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
+#include "core/operands/kept.h"
 #include "core/shapes.h"
 #include "kernels/base/convert.h"
 #include "kernels/norm/norm.h"
@@ -251,7 +252,8 @@ HEDDLE_OP(batch_norm) {
   op.Doc("normalises each channel with the batch's or the running mean and variance");
   op.Input("X").Input("Scale", kOptional).Input("Bias", kOptional).Input("Mean").Input("Variance");
   op.Input("MomentumTensor", kOptional | kNoBuffer);  // as in Paddle, the attribute alone counts
-  op.Output("Y").Output("MeanOut", kOptional).Output("VarianceOut", kOptional);
+  op.Output("Y").Output("MeanOut", kOptional | kKeptInInference);
+  op.Output("VarianceOut", kOptional | kKeptInInference);
   op.Output("SavedMean", kOptional).Output("SavedVariance", kOptional);
   op.Output("ReserveSpace", kOptional);
   Attrs(op);

@@ -3,6 +3,7 @@
 
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
+#include "core/operands/kept.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -226,9 +227,10 @@ void DeclareMoving(OpDef& op) {
       .Input("InAccum", kOptional)
       .Input("InState", kOptional)
       .Output("Out")
-      .Output("OutScale")
-      .Output("OutState", kOptional)
-      .Output("OutAccum", kOptional)
+      .Output("OutScale", kKeptInInference)
+      .Output("OutState", kOptional | kKeptInInference)
+      .Output("OutAccum", kOptional | kKeptInInference)
+      .Inplace("InScale", "OutScale")
       .Attr("moving_rate", 0.9f)
       .Attr("bit_length", 8)
       .Attr("round_type", 1)
@@ -274,8 +276,11 @@ HEDDLE_OP(fake_quantize_dequantize_moving_average_abs_max) {
 HEDDLE_OP(moving_average_abs_max_scale) {
   op.Doc("hands X on and keeps a moving average of its range");
   op.Input("X").Input("InAccum", kOptional).Input("InState", kOptional);
-  op.Output("Out", kOptional).Output("OutScale").Output("OutState", kOptional);
-  op.Output("OutAccum", kOptional).Attr("moving_rate", 0.9f).Attr("is_test", false);
+  op.Output("Out", kOptional).Output("OutScale", kKeptInInference);
+  op.Output("OutState", kOptional | kKeptInInference);
+  op.Output("OutAccum", kOptional | kKeptInInference)
+      .Attr("moving_rate", 0.9f)
+      .Attr("is_test", false);
   op.Inplace("X", "Out").InferShape(InferScale).Kernels<AverageScale, float, double>();
 }
 

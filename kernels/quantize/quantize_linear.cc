@@ -4,6 +4,7 @@
 
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
+#include "core/operands/kept.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/convert.h"
 #include "kernels/base/shape_checks.h"
@@ -253,7 +254,8 @@ struct QuantizeRange {
 void DefineLinear(OpDef& op) {
   op.Input("X").Input("Scale").Input("ZeroPoint", kOptional);
   op.Input("InAccum", kOptional).Input("InState", kOptional).Output("Y");
-  op.Output("OutState", kOptional).Output("OutAccum", kOptional).Output("OutScale", kOptional);
+  for (const char* slot : {"OutState", "OutAccum", "OutScale"})
+    op.Output(slot, kOptional | kKeptInInference);
   op.Attr("quant_axis", 0).Attr("bit_length", 8).Attr("round_type", 0).Attr("is_test", true);
   op.Attr("only_observer", false).Attr("moving_rate", 0.9).Attr("qmin", 0).Attr("qmax", 0);
 }
@@ -282,7 +284,8 @@ HEDDLE_OP(fake_channel_wise_dequantize_max_abs) {
 HEDDLE_OP(fake_quantize_range_abs_max) {
   op.Doc("X in units of the largest magnitude of the last batches, rounded");
   op.Input("X").Input("InScale").Input("Iter", kOptional).Output("Out");
-  op.Output("OutScale", kOptional).Output("OutScales", kOptional).Attr("window_size", 10000);
+  op.Output("OutScale", kOptional | kKeptInInference);
+  op.Output("OutScales", kOptional | kKeptInInference).Attr("window_size", 10000);
   op.Attr("bit_length", 8).Attr("round_type", 0).Attr("is_test", false);
   op.Kernels<QuantizeRange, float, double>();
 }

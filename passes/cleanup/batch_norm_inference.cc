@@ -1,7 +1,7 @@
 // batch_norm in inference does not change the running statistics: drops the outputs for them. The
 // parameters are then constants, which later passes can fold.
 #include "core/interrupts.h"
-#include "passes/facts/kept_statistics.h"
+#include "core/programs/kept_outputs.h"
 #include "passes/pass.h"
 
 namespace heddle::passes {
@@ -12,10 +12,10 @@ Result<bool> RunBatchNormInference(ir::Program& program, PassContext& context) {
   for (auto& block : program.blocks) {
     for (ir::Op& op : block.ops) {
       LookForInterrupt();
-      if (!KeepsStatistics(op)) continue;
+      if (op.type() != "batch_norm") continue;
       for (size_t slot = 0; slot < op.outputs.size(); ++slot) {
         auto& out = op.outputs[slot];
-        if (out.empty() || !IsKeptStatistic(op, slot) || context.fetched.count(out[0]) > 0)
+        if (out.empty() || !ir::KeepsOutput(op, slot) || context.fetched.count(out[0]) > 0)
           continue;
         // A parameter that is not declared as a vector gets its dtype and shape from these outputs.
         const ir::Var& statistic = program.vars[out[0]];

@@ -380,6 +380,63 @@ TEST(Engines, ServeManyRunsAtOnce) {
     EXPECT_EQ(wrong, 0);
   }
 }
+// ---- what is handed over -----------------------------------------------------------------------
+
+// What batch_norm names as outputs and does not write in inference is a parameter like any other.
+TEST(Engines, AreGivenTheStatisticsThatInferenceKeeps) {
+  const auto engine = Engine::Load(HEDDLE_REFERENCE_ENGINE);
+  ASSERT_TRUE(engine.ok()) << engine.status().ToString();
+  for (int bits = 0; bits < 8; ++bits) {
+    const bool is_test = (bits & 1) != 0, global = (bits & 2) != 0, trainable = (bits & 4) != 0;
+    SCOPED_TRACE(bits);
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {2, 3, 4});
+    const auto scope = std::make_shared<Scope>();
+    uint32_t seed = 0;
+    for (const char* name : {"scale", "bias", "mean", "variance"}) {
+      b.Param(name, DType::kF32, {3});
+      Tensor t = RandomF32({3}, ++seed);
+      for (int i = 0; i < 3; ++i) t.mutable_data<float>()[i] = 1.5f + t.data<float>()[i];
+      scope->Set(name, t);
+    }
+    for (const auto& [x, y] : {std::pair("x", "a"), std::pair("a", "y")})
+      b.Op("batch_norm",
+           {{"X", {x}},
+            {"Scale", {"scale"}},
+            {"Bias", {"bias"}},
+            {"Mean", {"mean"}},
+            {"Variance", {"variance"}}},
+           {{"Y", {y}},
+            {"MeanOut", {"mean"}},
+            {"VarianceOut", {"variance"}},
+            {"SavedMean", {std::string(y) + "_mean"}},
+            {"SavedVariance", {std::string(y) + "_variance"}}},
+           {{"is_test", is_test},
+            {"use_global_stats", global},
+            {"trainable_statistics", trainable}});
+    b.Fetch("y").Fetch("mean").Fetch("variance");
+    const Model model{b.Build(), scope};
+    const std::vector<heddle::Feed> feeds = {{"x", RandomF32({2, 3, 4}, 9)}};
+    Executor executor({.threads = 1});
+    const auto offloaded = Offload(model, {{TargetOf("batch_norm"), *engine}});
+    ASSERT_TRUE(offloaded.ok()) << offloaded.status().ToString();
+    const OffloadReport& report = offloaded->report;
+    const bool keeps = (is_test && !trainable) || global;
+    ASSERT_EQ(report.groups.size(), keeps ? 1u : 0u) << report.ToString();
+    if (keeps) {
+      EXPECT_TRUE(report.groups[0].taken) << report.ToString();
+      EXPECT_EQ(report.groups[0].inputs, 1u);
+      EXPECT_EQ(report.groups[0].outputs, 1u);
+    }
+    if (!keeps) continue;  // it is the same program
+    const auto with = MustCompile(executor, offloaded->model.program, offloaded->model.scope);
+    const auto got = MustRun(executor, with, feeds);
+    const auto alone = MustCompile(executor, model.program, scope, {.opt_level = 0});
+    const auto want = MustRun(executor, alone, feeds);
+    for (size_t k = 0; k < want.size(); ++k) EXPECT_TRUE(SameBits(got[k], want[k])) << k;
+  }
+}
+
 
 // What a model was offloaded to lives as long as the plan that calls it.
 TEST(Engines, OutliveTheirHandles) {
