@@ -140,7 +140,12 @@ Status EngineLibrary::Start() {
     return table_->open(&settings, &engine_, message, room);
   }));
   open_ = true;
-  return Status::Ok();
+  flags_ = table_->flags;
+  if (!HEDDLE_HAS(table_, more_flags)) return Status::Ok();
+  return Guarded(name_, "more_flags", [&](char*, size_t) {
+    flags_ |= table_->more_flags(engine_);
+    return HEDDLE_ENGINE_OK;
+  });
 }
 
 EngineLibrary::~EngineLibrary() {
@@ -152,15 +157,18 @@ EngineLibrary::~EngineLibrary() {
 }
 
 bool EngineLibrary::one_run() const {
-  return !reentrant() && (table_->flags & HEDDLE_ENGINE_ONE_RUN) != 0;
+  return !reentrant() && (flags_ & HEDDLE_ENGINE_ONE_RUN) != 0;
 }
-bool EngineLibrary::reentrant() const { return (table_->flags & HEDDLE_ENGINE_REENTRANT) != 0; }
-bool EngineLibrary::wants_onnx() const { return (table_->flags & HEDDLE_ENGINE_WANTS_ONNX) != 0; }
+bool EngineLibrary::reentrant() const { return (flags_ & HEDDLE_ENGINE_REENTRANT) != 0; }
+bool EngineLibrary::wants_onnx() const { return (flags_ & HEDDLE_ENGINE_WANTS_ONNX) != 0; }
+
+bool EngineLibrary::takes_many() const { return (flags_ & HEDDLE_ENGINE_TAKES_MANY) != 0; }
+bool EngineLibrary::saves_later() const { return (flags_ & HEDDLE_ENGINE_SAVES_LATER) != 0; }
 
 std::shared_ptr<GroupDescription> EngineLibrary::Describe(const Group& group) const {
   if (!wants_onnx()) return std::make_shared<GroupDescription>(group);
   OnnxWriter onnx(*group.program, group.parameters);
-  return std::make_shared<GroupDescription>(group, -1, &onnx);
+  return std::make_shared<GroupDescription>(group, &onnx);
 }
 
 Result<std::string> EngineLibrary::TargetText() {
@@ -410,6 +418,20 @@ bool Module::hangs() const {
   return hangs_;
 }
 
+// While the module is busy: only reentrant engines run meanwhile.
+void Module::NoteRun(const Status& status) {
+  if (!status.ok()) return;
+  std::function<void(const Module&)> fn;
+  {
+    std::lock_guard lock(mutex_);
+    fn.swap(after_first_run_);
+  }
+  try {
+    if (fn) fn(*this);
+  } catch (const std::exception&) {  // the run has its outputs whatever becomes of this
+  }
+}
+
 void Module::Leave() {
   if (library_->one_run()) {
     std::lock_guard lock(library_->turn_mutex_);
@@ -433,6 +455,7 @@ Status Module::Run(std::vector<Tensor> inputs, std::shared_ptr<OutputSink> sink,
   if (abandons()) return RunWithLimit(std::move(call), stopped);
   call->stopped = [&] { return !stopped().ok(); };
   Status status = CallEngine(*this, *call);
+  NoteRun(status);
   Leave();
   // What the run's own end caused is told as that.
   if (!status.ok())
@@ -451,6 +474,7 @@ Status Module::RunWithLimit(std::shared_ptr<Call> call, const std::function<Stat
       status =
           ResourceExhausted("engine ", self->library_->name_, " could not be called: ", e.what());
     }
+    self->NoteRun(status);
     self->Leave();
     std::lock_guard lock(call->mutex);
     call->result = std::move(status);

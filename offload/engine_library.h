@@ -41,6 +41,8 @@ class EngineLibrary : public std::enable_shared_from_this<EngineLibrary> {
   }
   bool reentrant() const;
   bool wants_onnx() const;
+  bool saves_later() const;
+  bool takes_many() const;
   // What the engine is told of a group: as ONNX, too, where it wants that.
   std::shared_ptr<GroupDescription> Describe(const Group& group) const;
   // Runs of all its modules take turns.
@@ -49,7 +51,8 @@ class EngineLibrary : public std::enable_shared_from_this<EngineLibrary> {
   Result<std::string> TargetText();
   // Whether the engine is to be asked for operators.
   bool asks() const;
-  // Not OK: why the engine does not take the one operator of the group.
+  // Not OK: why the engine does not take the one operator of the group, or, with takes_many(), some
+  // of its operators.
   Status Takes(const GroupDescription& group);
   // A module for each group, or why there is none.
   std::vector<Result<std::shared_ptr<Module>>> Compile(
@@ -80,6 +83,7 @@ class EngineLibrary : public std::enable_shared_from_this<EngineLibrary> {
   const EngineOptions options_;
   std::mutex mutex_;  // one call at a time, but for runs
   void* engine_ = nullptr;
+  uint32_t flags_ = 0;  // of the table and of the open engine
   bool open_ = false;
 
   // Of one_run(): whose run has the turn, and since when.
@@ -107,15 +111,21 @@ class Module : public std::enable_shared_from_this<Module> {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  const EngineLibrary& library() const { return *library_; }
+  EngineLibrary& library() const { return *library_; }
   const GroupDescription& group() const { return *group_; }
   // A call was given up: it is not called again.
   bool hangs() const;
   // True: runs must not be given memory that somebody else may take back meanwhile.
   bool abandons() const { return library_->limit().count() > 0; }
-  // Calls the engine, which writes all outputs where the status is OK. `stopped`: whether the run
-  // that this is part of is to end, and why. With a limit (abandons()) the call may go on behind
-  // this function's return: then `inputs` and `sink` are kept until it ends.
+  // To be called once, behind the first run that succeeds and before the next one. To be set before
+  // any run.
+  void set_after_first_run(std::function<void(const Module&)> fn) {
+    after_first_run_ = std::move(fn);
+  }
+  // Calls the engine, which writes all outputs where the status is OK. kUnimplemented: it refuses
+  // inputs of these shapes. `stopped`: whether the run that this is part of is to end, and why.
+  // With a limit (abandons()) the call may go on behind this function's return: then `inputs` and
+  // `sink` are kept until it ends.
   Status Run(std::vector<Tensor> inputs, std::shared_ptr<OutputSink> sink,
              const std::function<Status()>& stopped);
 
@@ -126,6 +136,7 @@ class Module : public std::enable_shared_from_this<Module> {
   // Waits for the engine's other modules, which is no time of this one's call.
   Status TakeTurn(const std::function<Status()>& stopped);
   void Leave();
+  void NoteRun(const Status& status);
   static Status CallEngine(const Module& module, Call& call);
   Status RunWithLimit(std::shared_ptr<Call> call, const std::function<Status()>& stopped);
   Status Hangs() const;
@@ -136,6 +147,7 @@ class Module : public std::enable_shared_from_this<Module> {
   mutable std::mutex mutex_;
   std::condition_variable left_;
   bool busy_ = false, hangs_ = false;
+  std::function<void(const Module&)> after_first_run_;
   bool waits_ = false;                             // what makes it busy waits for its turn
   std::chrono::steady_clock::time_point since_{};  // of the call that makes it busy
 };

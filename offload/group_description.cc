@@ -7,27 +7,43 @@ namespace heddle::offload {
 using ir::kNoVar;
 using ir::VarId;
 
-GroupDescription::GroupDescription(const Group& group, int only, OnnxWriter* onnx)
+GroupDescription::GroupDescription(const Group& group, OnnxWriter* onnx)
     : symbol_(group.symbol), program_(group.program), parameters_(group.parameters) {
   AddValues();
-  const auto& ops = program_->blocks[0].ops;
+  for (const ir::Op& op : program_->blocks[0].ops) AddOperator(op);
   std::vector<VarId> inputs, outputs;
-  if (only < 0) {
-    for (const ir::Op& op : ops) AddOperator(op);
-    for (const ir::Port& feed : program_->feeds) inputs.push_back(feed.var);
-    for (const ir::Port& fetch : program_->fetches) outputs.push_back(fetch.var);
-  } else {
-    const ir::Op& op = ops[static_cast<size_t>(only)];
+  for (const ir::Port& feed : program_->feeds) inputs.push_back(feed.var);
+  for (const ir::Port& fetch : program_->fetches) outputs.push_back(fetch.var);
+  Finish(inputs, outputs);
+  if (onnx != nullptr) SetOnnx(onnx->Write(), *onnx);
+}
+
+GroupDescription::GroupDescription(const Group& group, Range part, OnnxWriter* onnx)
+    : symbol_(group.symbol), program_(group.program), parameters_(group.parameters) {
+  AddValues();
+  std::vector<VarId> inputs, outputs;
+  std::vector<bool> seen(program_->vars.size()), written(program_->vars.size());
+  for (size_t at = part.first; at < part.last; ++at) {
+    const ir::Op& op = program_->blocks[0].ops[at];
     AddOperator(op);
-    const auto add = [](const auto& slots, std::vector<VarId>* list, const auto& skip) {
-      for (const auto& slot : slots)
-        for (const VarId v : slot)
-          if (v != kNoVar && !skip(v) && std::find(list->begin(), list->end(), v) == list->end())
-            list->push_back(v);
-    };
-    add(op.inputs, &inputs, [&](VarId v) { return program_->vars[v].persistable; });
-    add(op.outputs, &outputs, [](VarId) { return false; });
+    for (const auto& slot : op.inputs)
+      for (const VarId v : slot) {
+        if (v == kNoVar || seen[v]) continue;
+        seen[v] = true;
+        if (!program_->vars[v].persistable) inputs.push_back(v);
+      }
+    for (const auto& slot : op.outputs)
+      for (const VarId v : slot) {
+        if (v == kNoVar || written[v]) continue;
+        seen[v] = written[v] = true;
+        outputs.push_back(v);
+      }
   }
+  Finish(inputs, outputs);
+  if (onnx != nullptr) SetOnnx(onnx->WriteRange(part.first, part.last, inputs, outputs), *onnx);
+}
+
+void GroupDescription::Finish(const std::vector<VarId>& inputs, const std::vector<VarId>& outputs) {
   const auto& in = Indices(inputs);
   const auto& out = Indices(outputs);
   group_ = {sizeof(group_),
@@ -42,13 +58,13 @@ GroupDescription::GroupDescription(const Group& group, int only, OnnxWriter* onn
             out.data(),
             nullptr,
             0};
-  if (onnx == nullptr) return;
-  auto written =
-      only < 0 ? onnx->Write() : onnx->WriteOne(static_cast<size_t>(only), inputs, outputs);
+}
+
+void GroupDescription::SetOnnx(Result<std::string> written, const OnnxWriter& onnx) {
   onnx_status_ = written.status();
   if (!written.ok()) return;
   onnx_ = *std::move(written);
-  for (const auto& [var, dtype] : onnx->types())  // where the program does not declare it
+  for (const auto& [var, dtype] : onnx.types())  // where the program does not declare it
     if (values_[var].dtype == HEDDLE_ENGINE_UNKNOWN)
       values_[var].dtype = static_cast<int32_t>(dtype);
   group_.onnx = onnx_.data();

@@ -17,9 +17,14 @@ namespace heddle::offload {
 
 class GroupDescription {
  public:
-  // All of the group, or its operator `only` alone, whose operands are then inputs and outputs.
+  // Operators first .. last - 1 of the group.
+  struct Range {
+    size_t first, last;
+  };
   // `onnx`: a writer of the group's program, for engines that want its words; null: for others.
-  explicit GroupDescription(const Group& group, int only = -1, OnnxWriter* onnx = nullptr);
+  explicit GroupDescription(const Group& group, OnnxWriter* onnx = nullptr);
+  // Some of its operators, whose operands are then inputs, and whose results outputs.
+  GroupDescription(const Group& group, Range part, OnnxWriter* onnx);
   GroupDescription(const GroupDescription&) = delete;
   GroupDescription& operator=(const GroupDescription&) = delete;
 
@@ -32,6 +37,8 @@ class GroupDescription {
   using Pointers = std::vector<const heddle_engine_slot*>;
 
   void AddValues();
+  void Finish(const std::vector<ir::VarId>& inputs, const std::vector<ir::VarId>& outputs);
+  void SetOnnx(Result<std::string> written, const OnnxWriter& onnx);
   void AddOperator(const ir::Op& op);
   const heddle_engine_slot* const* AddSlots(const std::vector<SlotDef>& defs,
                                             const std::vector<std::vector<ir::VarId>>& slots,

@@ -209,7 +209,11 @@ Status GroupOp::Compute(KernelContext& ctx) {
   }
   if (!declared) return op.ComputeOnHost(ctx, *op.plain_);
   if (op.module_ == nullptr) return op.ComputeOnHost(ctx, *op.host_);
-  if (op.options_.recorder == nullptr) return op.ComputeOnEngine(ctx, std::move(inputs));
+  if (op.options_.recorder == nullptr) {
+    const Status status = op.ComputeOnEngine(ctx, std::move(inputs));
+    const bool refused = status.code() == StatusCode::kUnimplemented;
+    return refused ? op.ComputeOnHost(ctx, *op.host_) : status;
+  }
   const auto begin = std::chrono::steady_clock::now();
   HEDDLE_RETURN_IF_ERROR(op.ComputeOnEngine(ctx, inputs));
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;

@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "offload/engine_library.h"
-#include "offload/group_description.h"
+#include "offload/refused.h"
 #include "passes/partitions/partitions.h"
 
 namespace heddle::offload {
@@ -45,11 +45,8 @@ Result<double> CostOf(const ir::Program& program, const Group& group, const Offl
   if (offloader.engine && offloader.engine->impl()->asks()) {
     Group asked = group;
     SetProgram(copy, *ParametersOf(group), &asked);
-    OnnxWriter onnx(*asked.program, asked.parameters);
-    OnnxWriter* const writer = offloader.engine->impl()->wants_onnx() ? &onnx : nullptr;
-    for (size_t i = 0; i < copy->blocks[0].ops.size(); ++i)
-      HEDDLE_RETURN_IF_ERROR(
-          offloader.engine->impl()->Takes(GroupDescription(asked, static_cast<int>(i), writer)));
+    const auto refused = RefusedBy(*offloader.engine->impl(), asked);
+    if (!refused.empty()) return Unimplemented(refused[0].second);
   }
   return block.groups[0].cost;
 }

@@ -180,9 +180,14 @@ class ModuleCache::Batch {
                       [&](const CacheFolder::Sink& sink) { return library_.Save(module, sink); });
     if (status.ok()) {
       ++stored_;
-    } else if (status.code() != StatusCode::kUnimplemented) {  // else the engine cannot save it
+    } else if (status.code() != StatusCode::kUnimplemented) {
       Warn(status);
       return status.code() == StatusCode::kOutOfRange;  // this one alone is too large
+    } else if (library_.saves_later()) {                // else the engine cannot save it
+      (*w.result->module)
+          ->set_after_first_run([cache = cache_.weak_from_this(), key = w.key](const Module& ran) {
+            if (const auto c = cache.lock()) c->StoreAfterRun(ran, key);
+          });
     }
     return true;
   }
@@ -241,6 +246,17 @@ void ModuleCache::Publish(const Wanted& wanted) {
   if (wanted.made->module.ok()) modules_[wanted.name] = *wanted.made->module;
   making_.erase(wanted.name);
   made_.NotifyAll();
+}
+
+void ModuleCache::StoreAfterRun(const Module& module, const ModuleKey& key) {
+  auto folder = CacheFolder::Open(directory_, CacheFolder::Make::kYes);
+  if (!folder.ok()) return;
+  const Status status = folder->Write(
+      key, static_cast<int64_t>(module.group().get().num_operators), max_bytes_,
+      [&](const CacheFolder::Sink& sink) { return module.library().Save(module, sink); });
+  if (!status.ok()) return;
+  MutexLock lock(mutex_);
+  ++stats_.stored;
 }
 
 void ModuleCache::DropUnused() {

@@ -17,7 +17,7 @@
 
 namespace heddle::offload {
 
-class ModuleCache {
+class ModuleCache : public std::enable_shared_from_this<ModuleCache> {
  public:
   // No directory: in memory alone.
   ModuleCache(std::string directory, int64_t max_bytes)
@@ -51,6 +51,8 @@ class ModuleCache {
   bool FindInMemory(Wanted* wanted) HEDDLE_REQUIRES(mutex_);
   void Publish(const Wanted& wanted) HEDDLE_REQUIRES(mutex_);
   void DropUnused() HEDDLE_REQUIRES(mutex_);
+  // Writes what the engine did not save before its first run. Errors leave the folder as it is.
+  void StoreAfterRun(const Module& module, const ModuleKey& key) HEDDLE_EXCLUDES(mutex_);
 
   const std::string directory_;
   const int64_t max_bytes_;

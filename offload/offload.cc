@@ -11,6 +11,7 @@
 #include "offload/group_passes.h"
 #include "offload/measure.h"
 #include "offload/module_cache.h"
+#include "offload/refused.h"
 #include "offload/split.h"
 
 namespace heddle {
@@ -94,7 +95,7 @@ OffloadedGroup ReportOf(const Group& group, const Offloader& offloader) {
   return report;
 }
 
-// Asks the engines for each operator of their groups. Notes those that are refused in `targets`,
+// Asks the engines for the operators of their groups. Notes those that are refused in `targets`,
 // and returns whether there were any.
 bool NoteRefused(const std::vector<Offloader>& offloaders, const Split& split,
                  std::vector<partition::Target>* targets) {
@@ -102,17 +103,10 @@ bool NoteRefused(const std::vector<Offloader>& offloaders, const Split& split,
   for (const auto& group : split.groups()) {
     const Offloader& offloader = offloaders[group->offloader];
     if (!offloader.engine || !offloader.engine->impl()->asks()) continue;
-    const auto& ops = group->program->blocks[0].ops;
-    OnnxWriter onnx(*group->program, group->parameters);
-    OnnxWriter* const writer = offloader.engine->impl()->wants_onnx() ? &onnx : nullptr;
-    for (size_t i = 0; i < ops.size(); ++i) {
-      const GroupDescription one(*group, static_cast<int>(i), writer);
-      const Status takes = offloader.engine->impl()->Takes(one);
-      if (takes.ok()) continue;
+    for (auto& [i, why] : RefusedBy(*offloader.engine->impl(), *group)) {
       any = true;
-      std::string why = takes.message();
-      if (!one.onnx_status().ok()) why = StrCat(why, ": ", one.onnx_status().message());
-      (*targets)[group->offloader].refused[{group->block, ops[i].index}] = std::move(why);
+      const int index = group->program->blocks[0].ops[i].index;
+      (*targets)[group->offloader].refused[{group->block, index}] = std::move(why);
     }
   }
   return any;

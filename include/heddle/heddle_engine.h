@@ -7,9 +7,9 @@
  * how to write one.
  *
  * Ownership: what heddle passes belongs to heddle and is there for the time of the call, but for
- * the contents of parameters (heddle_engine_value::data), which stay where they are until
- * free_module. Engines and modules belong to the engine, which frees them when it is told to. Texts
- * that an engine returns live as long as the engine.
+ * the contents of parameters (heddle_engine_value::data) and ONNX models, which stay where they are
+ * until free_module. Engines and modules belong to the engine, which frees them when it is told to.
+ * Texts that an engine returns live as long as the engine.
  *
  * Threads: any thread may call; all functions but `run` one at a time for one engine. `run` is
  * called for one module by one thread at a time, unless the table says HEDDLE_ENGINE_REENTRANT; for
@@ -182,8 +182,10 @@ typedef struct heddle_engine_run {
 
 enum {
   HEDDLE_ENGINE_REENTRANT = 1,
-  HEDDLE_ENGINE_WANTS_ONNX = 2, /* groups are to be given as ONNX, too, to takes and to compile */
-  HEDDLE_ENGINE_ONE_RUN = 4     /* runs of different modules one at a time, too */
+  HEDDLE_ENGINE_WANTS_ONNX = 2,  /* groups are to be given as ONNX, too, to takes and to compile */
+  HEDDLE_ENGINE_ONE_RUN = 4,     /* runs of different modules one at a time, too */
+  HEDDLE_ENGINE_SAVES_LATER = 8, /* what save refuses is worth asking for again, see there */
+  HEDDLE_ENGINE_TAKES_MANY = 16  /* takes may be asked for many operators at once */
 };
 
 typedef struct heddle_engine_table {
@@ -197,11 +199,13 @@ typedef struct heddle_engine_table {
    * none. NULL, or a function that returns NULL: there is none. */
   const char* (*target)(void* engine);
   /* Whether the engine takes the one operator of the group, which a unit of the target takes.
-   * NULL: it takes all of them. */
+   * With HEDDLE_ENGINE_TAKES_MANY a group may have many: OK, if it takes each of them; what is
+   * refused is asked for in smaller parts. NULL: it takes all of them. */
   int (*takes)(void* engine, const heddle_engine_group* group, char* message, size_t room);
   /* All groups of a program in one call. A status other than OK: none was compiled. */
   int (*compile)(void* engine, const heddle_engine_group* const* groups,
                  heddle_engine_compiled* const* compiled, size_t count, char* message, size_t room);
+  /* REFUSED: inputs of these shapes are not for this engine, and heddle computes the group. */
   int (*run)(void* module, const heddle_engine_run* run, char* message, size_t room);
   void (*free_module)(void* module);
   void (*close)(void* engine);
@@ -214,13 +218,18 @@ typedef struct heddle_engine_table {
    * processor where code is made for it. */
   const char* (*fingerprint)(void* engine);
   /* Writes a module that has not run yet as bytes, in any number of calls of `write`, whose status
-   * other than OK is to be returned. REFUSED: this module cannot be saved. */
+   * other than OK is to be returned. REFUSED: this module cannot be saved; with
+   * HEDDLE_ENGINE_SAVES_LATER it is asked for once more, behind its first run. */
   int (*save)(void* module, void* host, int (*write)(void* host, const void* bytes, size_t count),
               char* message, size_t room);
   /* A module from the bytes that save wrote under the same fingerprint for an equal group. Not OK:
    * the group is compiled instead. `bytes` are there for the time of the call. */
   int (*restore)(void* engine, const heddle_engine_group* group, const void* bytes, size_t count,
                  void** module, char* message, size_t room);
+
+  /* Flags of this engine, now that it is open, besides the table's: an engine that hands groups on
+   * to another one wants what that one wants. NULL: there are no more. */
+  uint32_t (*more_flags)(void* engine);
 } heddle_engine_table;
 
 /* What an engine exports. The table lives as long as the library; NULL: no engine for heddles of

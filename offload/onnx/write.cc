@@ -28,7 +28,7 @@ struct OnnxWriter::Part {
   size_t first, last;
   std::vector<VarId> inputs, outputs;
   KnownFacts facts;  // before the first operator
-  // Outputs that ONNX does not make are left out: of an operator by itself nobody has said which
+  // Outputs that ONNX does not make are left out: of operators by themselves nobody has said which
   // ones are read.
   bool some_outputs = false;
 };
@@ -128,15 +128,18 @@ void OnnxWriter::Walk() {
   }
 }
 
-Result<std::string> OnnxWriter::WriteOne(size_t op, const std::vector<VarId>& inputs,
-                                         const std::vector<VarId>& outputs) {
+Result<std::string> OnnxWriter::WriteRange(size_t first, size_t last,
+                                           const std::vector<VarId>& inputs,
+                                           const std::vector<VarId>& outputs) {
   Result<std::string> written = Internal("nothing was written");
   HEDDLE_RETURN_IF_ERROR(Guard([&] {
     Walk();
-    Part part{op, op + 1, inputs, outputs, Declared(), true};
-    size_t k = 0;
-    ForVars(program_.blocks[0].ops[op].inputs,
-            [&](VarId v) { part.facts.of(v) = before_[op][k++]; });
+    Part part{first, last, inputs, outputs, Declared(), true};
+    for (size_t at = last; at-- > first;) {  // what holds before the first one counts
+      size_t k = 0;
+      ForVars(program_.blocks[0].ops[at].inputs,
+              [&](VarId v) { part.facts.of(v) = before_[at][k++]; });
+    }
     written = WritePart(part);
     return Status::Ok();
   }));

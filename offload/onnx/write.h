@@ -31,10 +31,11 @@ class OnnxWriter {
   // variables, in the order of feeds and fetches; open dimensions have no name. kUnimplemented:
   // which operator has no words in ONNX, and why; or the model is larger than 2 GiB.
   Result<std::string> Write();
-  // The same of one operator, with what is known of its operands behind the operators before it,
-  // and without outputs that ONNX does not make: statistics and shapes that nobody may read.
-  Result<std::string> WriteOne(size_t op, const std::vector<ir::VarId>& inputs,
-                               const std::vector<ir::VarId>& outputs);
+  // The same of operators first .. last - 1, with what is known of their operands behind the
+  // operators before them, and without outputs that ONNX does not make: statistics and shapes that
+  // nobody may read.
+  Result<std::string> WriteRange(size_t first, size_t last, const std::vector<ir::VarId>& inputs,
+                                 const std::vector<ir::VarId>& outputs);
   // Element types of the inputs and outputs of what was written last.
   const std::vector<std::pair<ir::VarId, DType>>& types() const { return types_; }
 

@@ -285,6 +285,40 @@ TEST(EngineCachesOnDisk, ServeOtherProcesses) {
   EXPECT_EQ(static_cast<int>(std::filesystem::status(folder).permissions()), 0700);
 }
 
+// What an engine compiles for the shapes that runs bring.
+TEST(EngineCachesOnDisk, TakeWhatIsSavedBehindTheFirstRun) {
+  const TempDir dir;
+  const auto froms = [&](const char* mode, int64_t* stored) {
+    const auto cache = EngineCache::OnDisk(dir / mode);
+    const auto offloaded = With(cache, SmallModel(), TargetOf("relu"), FaultyOf(mode));
+    EXPECT_EQ(cache->stats().stored, 0);
+    Executor executor({.threads = 1});
+    const auto compiled = executor.Compile(offloaded->model, {.opt_level = 0});
+    for (int run = 0; run < 3; ++run)
+      EXPECT_TRUE(executor.Run(*compiled, {{"x", RandomF32({2, 3}, 1)}}).ok());
+    *stored = cache->stats().stored;
+    return FromsOf(offloaded);
+  };
+  int64_t stored = 0;
+  EXPECT_THAT(froms("saves later", &stored), ElementsAre("compiled", "hit in memory"));
+  EXPECT_EQ(stored, 1);
+  EXPECT_THAT(froms("saves later", &stored), ElementsAre("hit on disk", "hit in memory"));
+  EXPECT_EQ(stored, 0);
+  // Not of an engine that does not ask for it.
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_THAT(froms("saves later, unsaid", &stored), ElementsAre("compiled", "hit in memory"));
+    EXPECT_EQ(stored, 0);
+  }
+  // A cache that has gone takes nothing.
+  std::optional<Result<OffloadedModel>> offloaded;
+  offloaded = With(EngineCache::OnDisk(dir / "gone"), SmallModel(), TargetOf("relu"),
+                   FaultyOf("saves later"));
+  Executor executor({.threads = 1});
+  const auto compiled = executor.Compile((*offloaded)->model, {.opt_level = 0});
+  EXPECT_TRUE(executor.Run(*compiled, {{"x", RandomF32({2, 3}, 1)}}).ok());
+  EXPECT_EQ(ListEngineCache(dir / "gone")->entries.size(), 0u);
+}
+
 // The same engine elsewhere: built anew, or for another processor.
 TEST(EngineCachesOnDisk, TellFingerprintsApart) {
   const TempDir dir;

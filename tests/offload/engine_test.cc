@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 
 #include "tests/support/program_builder.h"
@@ -190,6 +191,30 @@ TEST(FaultyEngines, ThatCompileNothingLeaveItToHeddle) {
   }
 }
 
+// This engine copies where heddle computes, so it can be seen who did.
+TEST(FaultyEngines, ThatRefuseARunLeaveItToHeddle) {
+  for (const int limit_ms : {0, 60000}) {
+    const auto engine = FaultyEngine("refuses three", limit_ms);
+    const auto offloaded = Offload(SmallModel(), {{TargetOf("tanh"), *engine}});
+    ASSERT_TRUE(offloaded.ok()) << offloaded.status().ToString();
+    Executor executor({.threads = 1});
+    const auto compiled = MustCompile(executor, offloaded->model.program, offloaded->model.scope);
+    for (const float first : {1.0f, 3.0f, 2.0f, 3.0f}) {
+      const auto out = MustRun(executor, compiled, {{"x", F32({2, 3}, {first, 2, 3, 4, 5, 6})}});
+      EXPECT_FLOAT_EQ(out[0].data<float>()[0], first == 3 ? std::tanh(first) : first);
+    }
+    // Trial runs that it refuses are none of its own.
+    OffloadOptions options;
+    options.policy = OffloadOptions::Policy::kMeasured;
+    options.feeds = {{"x", F32({2, 3}, {3, 2, 3, 4, 5, 6})}};
+    options.executor.threads = 1;
+    const auto measured = Offload(SmallModel(), {{TargetOf("tanh"), *engine}}, options);
+    ASSERT_TRUE(measured.ok()) << measured.status().ToString();
+    EXPECT_FALSE(measured->report.groups.at(0).taken);
+    EXPECT_THAT(measured->report.groups.at(0).reason, HasSubstr("three is too many"));
+  }
+}
+
 TEST(FaultyEngines, AreAskedForEachOperator) {
   const auto engine = FaultyEngine("takes no tanh");
   ASSERT_TRUE(engine.ok());
@@ -325,6 +350,7 @@ TEST(Engines, OfAnotherVersionAreRefused) {
                                     Nothing,
                                     nullptr,
                                     nullptr,
+                                    nullptr,
                                     nullptr};
   ASSERT_TRUE(Engine::FromTable(&good).ok());
   heddle_engine_table table = good;
@@ -354,32 +380,6 @@ TEST(Engines, SayWhatTheyTake) {
               HasSubstr("engine faulty"));
 }
 
-// ---- what runs ---------------------------------------------------------------------------------
-
-TEST(Engines, ServeManyRunsAtOnce) {
-  for (const int limit_ms : {0, 60000}) {
-    const auto engine = Engine::Load(HEDDLE_REFERENCE_ENGINE,
-                                     {.threads = 2, .limit = std::chrono::milliseconds(limit_ms)});
-    ASSERT_TRUE(engine.ok()) << engine.status().ToString();
-    const auto offloaded = Offload(SmallModel(true), {{TargetOf("relu"), *engine}});
-    ASSERT_TRUE(offloaded.ok());
-    Executor executor({.threads = 2});
-    const auto compiled = executor.Compile(offloaded->model);
-    ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
-    std::atomic<int> wrong{0};
-    std::vector<std::thread> callers;
-    for (int t = 0; t < 4; ++t)
-      callers.emplace_back([&, t] {
-        for (int run = 0; run < 50; ++run) {
-          const int64_t rows = (t + run) % 3;  // none among them
-          const auto out = executor.Run(*compiled, {{"x", RandomF32({rows, 3}, 1)}});
-          if (!out.ok() || (*out)[0].shape() != Shape({rows, 3})) ++wrong;
-        }
-      });
-    for (std::thread& caller : callers) caller.join();
-    EXPECT_EQ(wrong, 0);
-  }
-}
 // ---- what is handed over -----------------------------------------------------------------------
 
 // What batch_norm names as outputs and does not write in inference is a parameter like any other.
@@ -437,6 +437,32 @@ TEST(Engines, AreGivenTheStatisticsThatInferenceKeeps) {
   }
 }
 
+// ---- what runs ---------------------------------------------------------------------------------
+
+TEST(Engines, ServeManyRunsAtOnce) {
+  for (const int limit_ms : {0, 60000}) {
+    const auto engine = Engine::Load(HEDDLE_REFERENCE_ENGINE,
+                                     {.threads = 2, .limit = std::chrono::milliseconds(limit_ms)});
+    ASSERT_TRUE(engine.ok()) << engine.status().ToString();
+    const auto offloaded = Offload(SmallModel(true), {{TargetOf("relu"), *engine}});
+    ASSERT_TRUE(offloaded.ok());
+    Executor executor({.threads = 2});
+    const auto compiled = executor.Compile(offloaded->model);
+    ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> callers;
+    for (int t = 0; t < 4; ++t)
+      callers.emplace_back([&, t] {
+        for (int run = 0; run < 50; ++run) {
+          const int64_t rows = (t + run) % 3;  // none among them
+          const auto out = executor.Run(*compiled, {{"x", RandomF32({rows, 3}, 1)}});
+          if (!out.ok() || (*out)[0].shape() != Shape({rows, 3})) ++wrong;
+        }
+      });
+    for (std::thread& caller : callers) caller.join();
+    EXPECT_EQ(wrong, 0);
+  }
+}
 
 // What a model was offloaded to lives as long as the plan that calls it.
 TEST(Engines, OutliveTheirHandles) {

@@ -66,7 +66,8 @@ int Takes(void* engine, const heddle_engine_group* group, char* message, size_t 
 int Compile(void* engine, const heddle_engine_group* const*,
             heddle_engine_compiled* const* compiled, size_t count, char* message, size_t room) {
   const std::string& mode = static_cast<Faulty*>(engine)->mode;
-  if (const std::string& marker = static_cast<Faulty*>(engine)->marker; !marker.empty()) {
+  if (const std::string& marker = static_cast<Faulty*>(engine)->marker;
+      !marker.empty() && !mode.starts_with("restores once")) {
     if (std::remove(marker.c_str()) == 0)
       return Fail("the compiler is busy", HEDDLE_ENGINE_FAILED, message, room);
     std::fclose(std::fopen(marker.c_str(), "w"));
@@ -89,6 +90,9 @@ int Compile(void* engine, const heddle_engine_group* const*,
 int Run(void* module, const heddle_engine_run* run, char* message, size_t room) {
   const std::string& mode = static_cast<Faulty*>(module)->mode;
   if (mode == "run fails") return Fail("the card is hot", HEDDLE_ENGINE_FAILED, message, room);
+  if (mode.starts_with("saves later")) ++static_cast<Faulty*>(module)->calls;
+  if (mode == "refuses three" && *static_cast<const float*>(run->inputs[0]->data) == 3)
+    return Fail("three is too many", HEDDLE_ENGINE_REFUSED, message, room);
   if (mode == "says nothing of it") return HEDDLE_ENGINE_FAILED;
   if (mode == "unknown status") return 17;
   if (mode == "fills the message") {
@@ -114,7 +118,9 @@ int Run(void* module, const heddle_engine_run* run, char* message, size_t room) 
     _exit(0);
   }
   if (mode == "leaves a child") std::abort();
-  if (mode == "crashes at three" && *static_cast<const float*>(in.data) == 3) std::abort();
+  if (mode.find("crashes at three") != std::string::npos &&
+      *static_cast<const float*>(in.data) == 3)
+    std::abort();
   for (size_t k = 0; k < run->num_outputs; ++k) {
     int64_t dims[HEDDLE_ENGINE_MAX_RANK] = {};
     for (int32_t i = 0; i < in.rank; ++i) dims[i] = in.dims[i];
@@ -148,6 +154,8 @@ int Save(void* module, void* host, int (*write)(void* host, const void* bytes, s
          char* message, size_t room) {
   const std::string& mode = static_cast<Faulty*>(module)->mode;
   if (mode == "save refuses") return Fail("nothing to save", HEDDLE_ENGINE_REFUSED, message, room);
+  if (mode.starts_with("saves later") && static_cast<Faulty*>(module)->calls == 0)
+    return Fail("it has not run", HEDDLE_ENGINE_REFUSED, message, room);
   if (mode == "save fails half-way") {
     write(host, "half", 4);
     return Fail("the pen is empty", HEDDLE_ENGINE_FAILED, message, room);
@@ -167,6 +175,13 @@ int Save(void* module, void* host, int (*write)(void* host, const void* bytes, s
 int Restore(void* engine, const heddle_engine_group*, const void* bytes, size_t count,
             void** module, char* message, size_t room) {
   const std::string& mode = static_cast<Faulty*>(engine)->mode;
+  // Once for all processes.
+  if (const std::string& marker = static_cast<Faulty*>(engine)->marker;
+      mode.starts_with("restores once")) {
+    std::FILE* const first = std::fopen(marker.c_str(), "wx");
+    if (first == nullptr) return Fail("faded", HEDDLE_ENGINE_FAILED, message, room);
+    std::fclose(first);
+  }
   if (mode == "restore fails") return Fail("faded", HEDDLE_ENGINE_FAILED, message, room);
   if (mode == "restore refuses") return HEDDLE_ENGINE_REFUSED;
   if (mode == "restore throws") throw std::runtime_error("a page");
@@ -200,6 +215,9 @@ const heddle_engine_table kTable = {
     Fingerprint,
     Save,
     Restore,
+    [](void* engine) -> uint32_t {
+      return static_cast<Faulty*>(engine)->mode == "saves later" ? HEDDLE_ENGINE_SAVES_LATER : 0;
+    },
 };
 
 }  // namespace

@@ -117,6 +117,7 @@ const heddle_engine_table kTable = {
     /*fingerprint=*/nullptr,
     /*save=*/nullptr,
     /*restore=*/nullptr,
+    /*more_flags=*/nullptr,
 };
 
 }  // namespace
