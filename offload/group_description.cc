@@ -64,6 +64,7 @@ void GroupDescription::SetOnnx(Result<std::string> written, const OnnxWriter& on
   onnx_status_ = written.status();
   if (!written.ok()) return;
   onnx_ = *std::move(written);
+  onnx_outline_ = onnx.outline();
   for (const auto& [var, dtype] : onnx.types())  // where the program does not declare it
     if (values_[var].dtype == HEDDLE_ENGINE_UNKNOWN)
       values_[var].dtype = static_cast<int32_t>(dtype);

@@ -30,6 +30,8 @@ class GroupDescription {
 
   const heddle_engine_group& get() const { return group_; }
   void set_symbol(std::string symbol);
+  // What tells its ONNX model from those of groups with equal parameters; empty: there is none.
+  const std::string& onnx_outline() const { return onnx_outline_; }
   // Why the group is not given as ONNX, where that was wanted; OK: it is, or was not.
   const Status& onnx_status() const { return onnx_status_; }
 
@@ -62,7 +64,7 @@ class GroupDescription {
   std::deque<heddle_engine_operator> operators_;
   std::vector<const heddle_engine_value*> value_list_;
   std::vector<const heddle_engine_operator*> operator_list_;
-  std::string onnx_;
+  std::string onnx_, onnx_outline_;
   Status onnx_status_;
   heddle_engine_group group_ = {};
 };

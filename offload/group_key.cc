@@ -79,7 +79,8 @@ Result<std::shared_ptr<const Group>> WithoutNames(const Group& group) {
   return std::shared_ptr<const Group>(std::move(made));
 }
 
-DigestBytes KeyOf(const heddle_engine_group& group, const std::string& about) {
+DigestBytes KeyOf(const GroupDescription& description, const std::string& about) {
+  const heddle_engine_group& group = description.get();
   Digest digest;
   digest.AddText(about);
   digest.AddNumber(static_cast<int64_t>(group.num_values));
@@ -95,7 +96,8 @@ DigestBytes KeyOf(const heddle_engine_group& group, const std::string& about) {
   }
   AddIndices(group.inputs, group.num_inputs, &digest);
   AddIndices(group.outputs, group.num_outputs, &digest);
-  digest.AddText({static_cast<const char*>(group.onnx), group.onnx_bytes});
+  // Contents of parameters have been added, and are the bulk of a model.
+  digest.AddText(description.onnx_outline());
   return std::move(digest).Finish();
 }
 

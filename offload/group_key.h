@@ -9,6 +9,7 @@
 #include "heddle/heddle_engine.h"
 #include "offload/digest.h"
 #include "offload/group.h"
+#include "offload/group_description.h"
 
 namespace heddle::offload {
 
@@ -18,7 +19,7 @@ namespace heddle::offload {
 Result<std::shared_ptr<const Group>> WithoutNames(const Group& group);
 
 // `about`: who compiles it and how.
-DigestBytes KeyOf(const heddle_engine_group& group, const std::string& about);
+DigestBytes KeyOf(const GroupDescription& description, const std::string& about);
 
 // Whether the parameters of a group that was equal once still are those of the other.
 bool HaveEqualParameters(const heddle_engine_group& a, const heddle_engine_group& b);

@@ -92,7 +92,7 @@ class ModuleCache::Batch {
         continue;
       }
       w.group = library_.Describe(**nameless);
-      w.key = {KeyOf(w.group->get(), about), about};
+      w.key = {KeyOf(*w.group, about), about};
       w.group->set_symbol(HexOf(w.key.digest));
       // A module has the limit of the engine that it was compiled by.
       w.name = StrCat(HexOf(w.key.digest), " ", library_.limit().count());

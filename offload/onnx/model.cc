@@ -165,19 +165,44 @@ std::string ModelBuilder::PortBytes(const Port& port) {
   return value;
 }
 
+std::string ModelBuilder::NodesBytes() const {
+  std::string bytes;
+  for (const Node& node : nodes_) AppendBytesField(field::kGraphNode, NodeBytes(node), &bytes);
+  return bytes;
+}
+
+std::string ModelBuilder::PortsBytes() const {
+  std::string bytes;
+  for (const Port& port : inputs_) AppendBytesField(field::kGraphInput, PortBytes(port), &bytes);
+  for (const Port& port : outputs_) AppendBytesField(field::kGraphOutput, PortBytes(port), &bytes);
+  return bytes;
+}
+
+std::string ModelBuilder::Outline(
+    const std::unordered_map<const void*, uint32_t>& parameters) const {
+  std::string bytes = StrCat(kOpset, " ", kIrVersion, "\n") + NodesBytes() + PortsBytes();
+  for (const auto& [name, tensor] : constants_) {
+    const auto parameter = parameters.find(tensor.raw());
+    std::string constant = TensorHead(name, tensor);
+    if (tensor.bytes() > 0 && parameter != parameters.end())
+      AppendVarint(parameter->second, &constant);
+    else
+      AppendContents(tensor, &constant);
+    AppendBytesField(field::kGraphInitializer, constant, &bytes);
+  }
+  return bytes;
+}
+
 Result<std::string> ModelBuilder::Serialize(const std::string& graph) const {
   // The weights are the bulk: they are written once, into memory that is there already.
-  std::string head;
-  for (const Node& node : nodes_) AppendBytesField(field::kGraphNode, NodeBytes(node), &head);
+  std::string head = NodesBytes();
   AppendBytesField(field::kGraphName, graph, &head);
   uint64_t size = head.size();
   for (const auto& [name, tensor] : constants_) {
     const uint64_t whole = TensorHead(name, tensor).size() + tensor.bytes();
     size += 1 + VarintBytes(whole) + whole;
   }
-  std::string tail;
-  for (const Port& port : inputs_) AppendBytesField(field::kGraphInput, PortBytes(port), &tail);
-  for (const Port& port : outputs_) AppendBytesField(field::kGraphOutput, PortBytes(port), &tail);
+  const std::string tail = PortsBytes();
   size += tail.size();
   std::string opset, model;
   AppendBytesField(field::kOpsetDomain, "", &opset);

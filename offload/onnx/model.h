@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <variant>
@@ -55,6 +56,10 @@ class ModelBuilder {
 
   // A ModelProto. kUnimplemented: more bytes than a message of protobuf may have.
   Result<std::string> Serialize(const std::string& graph) const;
+  // What tells models apart whose parameters are equal: nodes, inputs, outputs, and constants, of
+  // which those that lie where a parameter does are told by the number of that. `parameters`:
+  // numbers by address.
+  std::string Outline(const std::unordered_map<const void*, uint32_t>& parameters) const;
 
  private:
   struct Port {
@@ -63,6 +68,8 @@ class ModelBuilder {
     Shape shape;
   };
   static std::string PortBytes(const Port& port);
+  std::string NodesBytes() const;
+  std::string PortsBytes() const;
 
   std::unordered_set<std::string> names_;
   std::vector<Port> inputs_, outputs_;

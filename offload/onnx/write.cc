@@ -1,6 +1,7 @@
 #include "offload/onnx/write.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "core/guard.h"
 #include "offload/onnx/node.h"
@@ -44,6 +45,7 @@ KnownFacts OnnxWriter::Declared() const {
 
 Result<std::string> OnnxWriter::WritePart(const Part& part) {
   types_.clear();
+  outline_.clear();
   to_onnx::ModelBuilder model;
   to_onnx::Places places;
   KnownFacts facts = part.facts;
@@ -96,6 +98,11 @@ Result<std::string> OnnxWriter::WritePart(const Part& part) {
       return Unimplemented("output '", var.name, "' is ", Name(dtype), ", which is not written");
     model.AddOutput(var.name, dtype, facts.of(v).shape);
     types_.emplace_back(v, dtype);
+  }
+  if (!part.some_outputs) {
+    std::unordered_map<const void*, uint32_t> numbers;
+    for (const auto& [var, tensor] : parameters_) numbers.emplace(tensor.raw(), var);
+    outline_ = model.Outline(numbers);
   }
   return model.Serialize(program_.name);
 }

@@ -38,6 +38,9 @@ class OnnxWriter {
                                  const std::vector<ir::VarId>& outputs);
   // Element types of the inputs and outputs of what was written last.
   const std::vector<std::pair<ir::VarId, DType>>& types() const { return types_; }
+  // What tells models that Write has written apart, where parameters are equal and have equal
+  // numbers: much less than the model.
+  const std::string& outline() const { return outline_; }
 
  private:
   struct Part;
@@ -50,6 +53,7 @@ class OnnxWriter {
   // Of each operator what is known of the variables in its slots, as they come.
   std::vector<std::vector<to_onnx::Facts>> before_;
   std::vector<std::pair<ir::VarId, DType>> types_;
+  std::string outline_;
 };
 
 }  // namespace heddle::offload

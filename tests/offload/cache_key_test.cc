@@ -51,7 +51,7 @@ std::string KeyOf(const Group& group) {
   const auto nameless = offload::WithoutNames(group);
   EXPECT_TRUE(nameless.ok()) << nameless.status().ToString();
   const offload::GroupDescription description(**nameless);
-  return offload::HexOf(offload::KeyOf(description.get(), "about"));
+  return offload::HexOf(offload::KeyOf(description, "about"));
 }
 
 Result<std::unique_ptr<offload::Split>> SplitOf(const CacheSubject& subject, uint32_t seed) {
