@@ -102,6 +102,17 @@ class Channel {
 };
 
 // What the host asks, and the one answer to each but kFree, which has none.
-enum Kind : int64_t { kOpen = 1, kTakes, kCompile, kRun, kAnswer, kFree, kClose };
+enum Kind : int64_t {
+  kOpen = 1,
+  kTakes,
+  kCompile,
+  kRun,
+  kAnswer,
+  kFree,
+  kClose,
+  kFingerprint,
+  kSave,
+  kRestore,  // text and first memory as with kCompile, and the bytes that kSave gave
+};
 
 }  // namespace heddle_process

@@ -58,11 +58,19 @@ void WriteAttribute(const heddle_engine_attribute& a, Writer* to) {
   }
 }
 
+// Contents that are not there have -1 bytes.
+void WriteContents(const void* data, size_t bytes, Writer* to, std::byte** at) {
+  to->Number(data != nullptr ? static_cast<int64_t>(bytes) : -1);
+  if (data == nullptr) return;
+  if (bytes > 0) std::memcpy(*at, data, bytes);
+  *at += Aligned(bytes);
+}
+
 }  // namespace
 
-size_t ParameterBytes(const heddle_engine_group& group) {
+size_t ContentBytes(const heddle_engine_group& group) {
   const std::vector<bool> named = Named(group);
-  size_t bytes = 0;
+  size_t bytes = group.onnx != nullptr ? Aligned(group.onnx_bytes) : 0;
   for (size_t i = 0; i < group.num_values; ++i)
     if (named[i] && group.values[i]->data != nullptr) bytes += Aligned(group.values[i]->bytes);
   return bytes;
@@ -78,11 +86,7 @@ void Write(const heddle_engine_group& group, Writer* to, std::byte** at) {
     to->Number(v.dtype);
     to->Number(v.rank);
     WriteNumbers(v.dims, v.rank > 0 ? static_cast<size_t>(v.rank) : 0, to);
-    const bool given = named[i] && v.data != nullptr;
-    to->Number(given ? static_cast<int64_t>(v.bytes) : -1);
-    if (!given) continue;
-    if (v.bytes > 0) std::memcpy(*at, v.data, v.bytes);
-    *at += Aligned(v.bytes);
+    WriteContents(named[i] ? v.data : nullptr, v.bytes, to, at);
   }
   to->Number(static_cast<int64_t>(group.num_operators));
   for (size_t k = 0; k < group.num_operators; ++k) {
@@ -95,6 +99,7 @@ void Write(const heddle_engine_group& group, Writer* to, std::byte** at) {
   }
   WriteNumbers(group.inputs, group.num_inputs, to);
   WriteNumbers(group.outputs, group.num_outputs, to);
+  WriteContents(group.onnx, group.onnx_bytes, to, at);
 }
 
 const std::vector<int64_t>& GroupCopy::Longs(Reader* from) {
@@ -163,6 +168,16 @@ const heddle_engine_attribute* const* GroupCopy::Attributes(Reader* from, size_t
   return list.data();
 }
 
+const void* GroupCopy::Contents(Reader* from, const std::byte** at, const std::byte* end,
+                                size_t* bytes) {
+  const int64_t claimed = from->Number();
+  if (claimed < 0 || static_cast<int64_t>(end - *at) < claimed) return nullptr;
+  *bytes = static_cast<size_t>(claimed);
+  const std::byte* const contents = *at;
+  *at += Aligned(*bytes);
+  return contents;
+}
+
 GroupCopy::GroupCopy(Reader* from, const std::byte** at, const std::byte* end) {
   group_.size = sizeof group_;
   group_.symbol = Text(from);
@@ -174,12 +189,7 @@ GroupCopy::GroupCopy(Reader* from, const std::byte** at, const std::byte* end) {
     v.dtype = static_cast<int32_t>(from->Number());
     v.rank = static_cast<int32_t>(from->Number());
     v.dims = Longs(from).data();
-    const int64_t bytes = from->Number();
-    if (bytes >= 0 && static_cast<int64_t>(end - *at) >= bytes) {
-      v.data = *at;
-      v.bytes = static_cast<size_t>(bytes);
-      *at += Aligned(v.bytes);
-    }
+    v.data = Contents(from, at, end, &v.bytes);
     value_list_.push_back(&v);
   }
   group_.num_operators = from->Count();
@@ -194,6 +204,7 @@ GroupCopy::GroupCopy(Reader* from, const std::byte** at, const std::byte* end) {
   }
   const auto& inputs = Indices(from);
   const auto& outputs = Indices(from);
+  group_.onnx = Contents(from, at, end, &group_.onnx_bytes);
   group_.values = value_list_.data();
   group_.operators = operator_list_.data();
   group_.num_inputs = inputs.size();

@@ -1,8 +1,7 @@
 // Serializes a group of heddle_engine.h as the text of a message, and reads it back. The contents
-// of all parameters are in one shared memory, one after another.
+// of all parameters, and the group's ONNX model, are in one shared memory, one after another.
 //
-// Ownership: a GroupCopy owns everything that its group points to, except the memory of the
-// parameters.
+// Ownership: a GroupCopy owns everything that its group points to, except that memory.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +18,14 @@ namespace heddle_process {
 // The next aligned offset at or after `bytes`, where contents of any type can begin.
 inline size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// The bytes of the parameters that the group's operators read.
-size_t ParameterBytes(const heddle_engine_group& group);
-// Writes the group to `to`, and those parameters to `at`, which it advances.
+// The bytes of the parameters that the group's operators read, and of its ONNX model.
+size_t ContentBytes(const heddle_engine_group& group);
+// Writes the group to `to`, and those bytes to `at`, which it advances.
 void Write(const heddle_engine_group& group, Writer* to, std::byte** at);
 
 class GroupCopy {
  public:
-  // Reads what Write wrote, with parameters from `*at` to `end`. Then check good() of the reader.
+  // Reads what Write wrote, with contents from `*at` to `end`. Then check good() of the reader.
   GroupCopy(Reader* from, const std::byte** at, const std::byte* end);
   GroupCopy(const GroupCopy&) = delete;
   GroupCopy& operator=(const GroupCopy&) = delete;
@@ -38,6 +37,8 @@ class GroupCopy {
   const std::vector<int32_t>& Indices(Reader* from);
   const heddle_engine_slot* const* Slots(Reader* from, size_t* count);
   const heddle_engine_attribute* const* Attributes(Reader* from, size_t* count);
+  static const void* Contents(Reader* from, const std::byte** at, const std::byte* end,
+                              size_t* bytes);
 
   std::deque<std::string> texts_;
   std::deque<std::vector<int64_t>> longs_;

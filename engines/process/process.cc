@@ -86,12 +86,14 @@ class Process {
   }
 
   // Compiles `count` groups, whose modules have numbers from `first` on, and remembers them for
-  // workers to come.
-  Outcome Compile(int64_t first, size_t count, std::string text, Memory parameters) {
-    Outcome outcome = Ask(kCompile, text, {&parameters});
-    if (outcome.status == HEDDLE_ENGINE_OK)
-      compiled_.push_back(
-          {first, std::move(text), std::move(parameters), std::vector<bool>(count, false)});
+  // workers to come. With `saved`: restores the one group.
+  Outcome Make(int64_t first, size_t count, std::string text, Memory contents,
+               std::optional<Memory> saved) {
+    Compiled batch = {first, std::move(text), std::move(contents), std::move(saved),
+                      std::vector<bool>(count, false)};
+    Outcome outcome = batch.saved ? Ask(kRestore, batch.text, {&batch.contents, &*batch.saved})
+                                  : Ask(kCompile, batch.text, {&batch.contents});
+    if (outcome.status == HEDDLE_ENGINE_OK) compiled_.push_back(std::move(batch));
     return outcome;
   }
 
@@ -146,7 +148,11 @@ class Process {
     if (open.status != HEDDLE_ENGINE_OK) End(/*kill=*/true);
     for (const Compiled& batch : compiled_) {
       if (open.status != HEDDLE_ENGINE_OK) break;
-      Outcome again = AskWorker(kCompile, batch.text, {&batch.parameters}, {});
+      Outcome again;
+      if (batch.saved)
+        again = AskWorker(kRestore, batch.text, {&batch.contents, &*batch.saved}, {});
+      if (channel_ != nullptr && again.status != HEDDLE_ENGINE_OK)
+        again = AskWorker(kCompile, batch.text, {&batch.contents}, {});
       if (again.status != HEDDLE_ENGINE_OK) {
         End(/*kill=*/true);  // it lacks modules that the host has
         return again;
@@ -236,7 +242,8 @@ class Process {
   struct Compiled {
     int64_t first;  // number of its modules
     std::string text;
-    Memory parameters;
+    Memory contents;
+    std::optional<Memory> saved;  // what it was restored from
     std::vector<bool> freed;
   };
   std::vector<Compiled> compiled_;
@@ -249,7 +256,8 @@ struct ProcessEngine {
 
   std::mutex mutex;
   Process process;
-  std::string target;
+  std::string target, fingerprint;
+  uint32_t flags = 0;
   bool has_target = false, has_takes = false;
   int64_t modules = 0;
 
@@ -300,6 +308,9 @@ int Open(const heddle_engine_settings* settings, void** engine, char* message, s
   made->has_target = reader.Number() != 0;
   made->target = reader.Text();
   made->has_takes = reader.Number() != 0;
+  // Its other flags are about its runs, which take turns here.
+  made->flags = static_cast<uint32_t>(reader.Number()) &
+                (HEDDLE_ENGINE_WANTS_ONNX | HEDDLE_ENGINE_SAVES_LATER | HEDDLE_ENGINE_TAKES_MANY);
   *engine = made.release();
   return HEDDLE_ENGINE_OK;
 }
@@ -309,14 +320,15 @@ const char* Target(void* engine) {
   return e.has_target ? e.target.c_str() : nullptr;
 }
 
-// The groups as a message.
-bool Pack(const heddle_engine_group* const* groups, size_t count, std::string* text,
-          Memory* parameters) {
+// The groups as a message. `first`: the number of the first one's module, for those that make it.
+bool Pack(const heddle_engine_group* const* groups, size_t count, std::optional<int64_t> first,
+          std::string* text, Memory* contents) {
   size_t bytes = 0;
-  for (size_t k = 0; k < count; ++k) bytes += ParameterBytes(*groups[k]);
-  if (!parameters->Make(std::max<size_t>(bytes, 1))) return false;
-  std::byte* at = parameters->data();
+  for (size_t k = 0; k < count; ++k) bytes += ContentBytes(*groups[k]);
+  if (!contents->Make(std::max<size_t>(bytes, 1))) return false;
+  std::byte* at = contents->data();
   Writer writer;
+  if (first) writer.Number(*first);
   writer.Number(static_cast<int64_t>(count));
   for (size_t k = 0; k < count; ++k) Write(*groups[k], &writer, &at);
   *text = writer.Take();
@@ -332,26 +344,23 @@ int Takes(void* engine, const heddle_engine_group* group, char* message, size_t 
   auto& e = *static_cast<ProcessEngine*>(engine);
   if (!e.has_takes) return HEDDLE_ENGINE_OK;
   std::string text;
-  Memory parameters;
-  if (!Pack(&group, 1, &text, &parameters)) return NoMemory(message, room);
+  Memory contents;
+  if (!Pack(&group, 1, std::nullopt, &text, &contents)) return NoMemory(message, room);
   std::lock_guard lock(e.mutex);
   e.FreeThose();
-  return Say(e.process.Ask(kTakes, text, {&parameters}), message, room);
+  return Say(e.process.Ask(kTakes, text, {&contents}), message, room);
 }
 
 int Compile(void* engine, const heddle_engine_group* const* groups,
             heddle_engine_compiled* const* compiled, size_t count, char* message, size_t room) {
   auto& e = *static_cast<ProcessEngine*>(engine);
-  std::string text, groups_text;
-  Memory parameters;
-  if (!Pack(groups, count, &groups_text, &parameters)) return NoMemory(message, room);
+  std::string text;
+  Memory contents;
   std::lock_guard lock(e.mutex);
+  if (!Pack(groups, count, e.modules, &text, &contents)) return NoMemory(message, room);
   e.FreeThose();
-  Writer first;
-  first.Number(e.modules);
-  text = first.Take() + groups_text;
   const Outcome outcome =
-      e.process.Compile(e.modules, count, std::move(text), std::move(parameters));
+      e.process.Make(e.modules, count, std::move(text), std::move(contents), std::nullopt);
   if (outcome.status != HEDDLE_ENGINE_OK) return Say(outcome, message, room);
   Reader reader(outcome.text);
   std::vector<int64_t> none;
@@ -451,6 +460,53 @@ void Close(void* engine) {
   mine->process.Close();
 }
 
+// ---- saved modules -----------------------------------------------------------------------------
+
+const char* Fingerprint(void* engine) {
+  auto& e = *static_cast<ProcessEngine*>(engine);
+  std::lock_guard lock(e.mutex);
+  const Outcome outcome = e.process.Ask(kFingerprint, "", {});
+  if (outcome.status != HEDDLE_ENGINE_OK) return nullptr;  // the engine does not save
+  e.fingerprint = Reader(outcome.text).Text();
+  return e.fingerprint.c_str();
+}
+
+int Save(void* module, void* host, int (*write)(void*, const void*, size_t), char* message,
+         size_t room) {
+  const auto& m = *static_cast<const Module*>(module);
+  Writer text;
+  text.Number(m.number);
+  std::lock_guard lock(m.engine->mutex);
+  m.engine->FreeThose();
+  const Outcome outcome = m.engine->process.Ask(kSave, text.Take(), {});
+  if (outcome.status != HEDDLE_ENGINE_OK) return Say(outcome, message, room);
+  if (outcome.memories.size() != 1) {
+    std::snprintf(message, room, "the engine's process answers what cannot be read");
+    return HEDDLE_ENGINE_FAILED;
+  }
+  const Memory& saved = outcome.memories[0];
+  return saved.bytes() > 0 ? write(host, saved.data(), saved.bytes()) : int{HEDDLE_ENGINE_OK};
+}
+
+int Restore(void* engine, const heddle_engine_group* group, const void* bytes, size_t count,
+            void** module, char* message, size_t room) {
+  auto& e = *static_cast<ProcessEngine*>(engine);
+  std::string text;
+  Memory contents, saved;
+  std::lock_guard lock(e.mutex);
+  if (!saved.Make(count) || !Pack(&group, 1, e.modules, &text, &contents))
+    return NoMemory(message, room);
+  if (count > 0) std::memcpy(saved.data(), bytes, count);
+  e.FreeThose();
+  const Outcome outcome =
+      e.process.Make(e.modules, 1, std::move(text), std::move(contents), std::move(saved));
+  if (outcome.status != HEDDLE_ENGINE_OK) return Say(outcome, message, room);
+  *module = new Module{&e, e.modules++};
+  return HEDDLE_ENGINE_OK;
+}
+
+uint32_t MoreFlags(void* engine) { return static_cast<const ProcessEngine*>(engine)->flags; }
+
 const heddle_engine_table kTable = {sizeof(heddle_engine_table),
                                     HEDDLE_ENGINE_VERSION,
                                     HEDDLE_ENGINE_ONE_RUN,
@@ -462,9 +518,10 @@ const heddle_engine_table kTable = {sizeof(heddle_engine_table),
                                     Run,
                                     FreeModule,
                                     Close,
-                                    nullptr,
-                                    nullptr,
-                                    nullptr};
+                                    Fingerprint,
+                                    Save,
+                                    Restore,
+                                    MoreFlags};
 
 }  // namespace
 }  // namespace heddle_process

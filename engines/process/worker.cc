@@ -60,7 +60,7 @@ void* TakeOutput(void* host, size_t index, int32_t dtype, int32_t rank, const in
 class Worker {
   // What the modules of one call may point to.
   struct Kept {
-    Memory parameters;
+    Memory contents;
     std::vector<std::unique_ptr<GroupCopy>> groups;
   };
   struct Module {
@@ -90,12 +90,13 @@ class Worker {
       Outputs outputs;
       int status = HEDDLE_ENGINE_FAILED;
       try {
-        status = Answer(&message, &body, &outputs);
+        status = Answer(&message, &body, &outputs, &out);
       } catch (const std::exception& e) {
         Say(std::string("it threw ") + e.what());
       } catch (...) {
         Say("it threw something that is no std::exception");
       }
+      if (message.kind == kSave && status == HEDDLE_ENGINE_OK) memories.push_back(&out);
       if (message.kind == kRun && status == HEDDLE_ENGINE_OK) {
         if (Collect(outputs, &body, &out))
           memories.push_back(&out);
@@ -118,14 +119,19 @@ class Worker {
     return HEDDLE_ENGINE_FAILED;
   }
 
-  int Answer(Message* message, Writer* body, Outputs* outputs) {
+  int Answer(Message* message, Writer* body, Outputs* outputs, Memory* out) {
     Reader reader(message->text);
     switch (message->kind) {
       case kOpen:
         return Open(&reader, body);
       case kTakes:
       case kCompile:
+      case kRestore:
         return ForGroups(message, &reader, body);
+      case kFingerprint:
+        return Fingerprint(body);
+      case kSave:
+        return Save(&reader, out);
       case kRun:
         return Run(*message, &reader, outputs);
       case kClose:
@@ -160,16 +166,19 @@ class Worker {
     body->Number(target != nullptr ? 1 : 0);
     body->Text(target != nullptr ? target : "");
     body->Number(HEDDLE_HAS(table_, takes) ? 1 : 0);
+    body->Number(table_->flags |
+                 (HEDDLE_HAS(table_, more_flags) ? table_->more_flags(engine_) : 0));
     return status;
   }
 
   int ForGroups(Message* message, Reader* reader, Writer* body) {
-    if (message->memories.size() != 1) return Say("the parameters are missing");
+    if (message->memories.size() != (message->kind == kRestore ? 2 : 1))
+      return Say("the parameters are missing");
     auto kept = std::make_shared<Kept>();
-    kept->parameters = std::move(message->memories[0]);
-    const std::byte* at = kept->parameters.data();
-    const std::byte* const end = at + kept->parameters.bytes();
-    const int64_t first = message->kind == kCompile ? reader->Number() : 0;
+    kept->contents = std::move(message->memories[0]);
+    const std::byte* at = kept->contents.data();
+    const std::byte* const end = at + kept->contents.bytes();
+    const int64_t first = message->kind != kTakes ? reader->Number() : 0;
     const size_t count = reader->Count();
     std::vector<const heddle_engine_group*> groups;
     for (size_t k = 0; k < count; ++k) {
@@ -179,6 +188,7 @@ class Worker {
     if (!reader->good()) return Say("the groups cannot be read");
     if (message->kind == kTakes)
       return table_->takes(engine_, groups[0], message_.data(), message_.size());
+    if (message->kind == kRestore) return Restore(first, message->memories[1], std::move(kept));
     std::vector<std::array<char, 1024>> texts(count);
     std::vector<heddle_engine_compiled> compiled(count);
     std::vector<heddle_engine_compiled*> results;
@@ -197,6 +207,51 @@ class Worker {
       if (compiled[k].status == HEDDLE_ENGINE_OK)
         modules_[first + static_cast<int64_t>(k)] = {compiled[k].module, kept};
     }
+    return status;
+  }
+
+  int Fingerprint(Writer* body) {
+    const bool saves =
+        HEDDLE_HAS(table_, fingerprint) && HEDDLE_HAS(table_, save) && HEDDLE_HAS(table_, restore);
+    const char* const text = saves ? table_->fingerprint(engine_) : nullptr;
+    if (text == nullptr) return HEDDLE_ENGINE_REFUSED;
+    body->Text(std::string(table_->name) + ": " + text);
+    return HEDDLE_ENGINE_OK;
+  }
+
+  int Save(Reader* reader, Memory* to) {
+    const auto found = modules_.find(reader->Number());
+    if (found == modules_.end()) return Say("there is no such group");
+    struct Saved {
+      std::string bytes;
+      bool refused = false;  // an engine may go on all the same
+    } saved;
+    const int status = table_->save(
+        found->second.module, &saved,
+        [](void* host, const void* bytes, size_t count) -> int {
+          auto& s = *static_cast<Saved*>(host);
+          s.refused = s.refused || (bytes == nullptr && count > 0);
+          if (s.refused) return HEDDLE_ENGINE_FAILED;
+          if (count > 0) s.bytes.append(static_cast<const char*>(bytes), count);
+          return HEDDLE_ENGINE_OK;
+        },
+        message_.data(), message_.size());
+    if (saved.refused) return Say("it saves bytes that are nowhere");
+    if (status != HEDDLE_ENGINE_OK) return status;
+    if (!to->Make(saved.bytes.size())) return Say("there is no shared memory");
+    if (!saved.bytes.empty()) std::memcpy(to->data(), saved.bytes.data(), saved.bytes.size());
+    return HEDDLE_ENGINE_OK;
+  }
+
+  int Restore(int64_t number, const Memory& saved, std::shared_ptr<const Kept> kept) {
+    if (!HEDDLE_HAS(table_, restore) || kept->groups.empty()) return HEDDLE_ENGINE_REFUSED;
+    static const std::byte nothing{};
+    void* module = nullptr;
+    const int status = table_->restore(engine_, &kept->groups[0]->get(),
+                                       saved.bytes() > 0 ? saved.data() : &nothing, saved.bytes(),
+                                       &module, message_.data(), message_.size());
+    if (status == HEDDLE_ENGINE_OK && module == nullptr) return Say("it restores nothing");
+    if (status == HEDDLE_ENGINE_OK) modules_[number] = {module, std::move(kept)};
     return status;
   }
 

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "heddle/engine.h"
+#include "tests/support/files.h"
 #include "tests/support/program_builder.h"
 
 namespace heddle::testing {
@@ -31,6 +32,7 @@ Result<Engine> EngineOf(const std::string& mode, const std::string& library = HE
 Model SmallModel() {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {2, 3});
+  for (const char* name : {"a", "b", "y"}) b.Var(name, DType::kF32, {2, 3});
   b.Unary("relu", "x", "a").Unary("tanh", "a", "b").Unary("relu", "b", "y").Fetch("y");
   return {b.Build(), std::make_shared<Scope>()};
 }
@@ -126,6 +128,128 @@ TEST_F(EngineProcess, PassesOnWhatTheEngineSays) {
     ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
     EXPECT_THAT(Run(*compiled, 1).message(), HasSubstr(text));
   }
+}
+
+// ---- what is handed on -------------------------------------------------------------------------
+
+// It takes its groups as ONNX alone.
+TEST_F(EngineProcess, IsGivenOnnxWhereItWantsThat) {
+  const auto words =
+      Engine::Load(HEDDLE_PROCESS_ENGINE, {.options = {{"library", HEDDLE_WORDS_ENGINE}}});
+  ASSERT_TRUE(words.ok()) << words.status().ToString();
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, {2, 3}).Param("w", DType::kF32, {3});
+  b.Binary("elementwise_add", "x", "w", "a").Unary("tanh", "a", "y").Fetch("y");
+  const Model model{b.Build(), std::make_shared<Scope>()};
+  model.scope->Set("w", F32({3}, {1, 2, 3}));
+  const auto target = HardwareTarget::Parse(
+      R"({"name": "t", "units": [{"name": "u", "ops": [{"type": "elementwise_add"},
+          {"type": "tanh"}]}], "links": [["u", "u"]], "start": ["u"]})",
+      "t");
+  const auto offloaded = Offload(model, {{*target, *words}});
+  ASSERT_TRUE(offloaded.ok()) << offloaded.status().ToString();
+  ASSERT_EQ(offloaded->report.groups.size(), 1u);
+  EXPECT_TRUE(offloaded->report.groups[0].taken) << offloaded->report.ToString();
+  EXPECT_EQ(offloaded->report.groups[0].operators.size(), 2u);
+  const auto got = MustRun(*executor_, *executor_->Compile(offloaded->model), FeedsOf(1));
+  const auto want = MustRun(*executor_, *executor_->Compile(model), FeedsOf(1));
+  EXPECT_EQ(Floats(got[0]), Floats(want[0]));
+  // Others are not given it, and take what ONNX has no words for.
+  const auto faulty = EngineOf("");
+  ProgramBuilder c;
+  c.Feed("x", DType::kF32, {2, 3}).Unary("log1p", "x", "y").Fetch("y");
+  const auto other = HardwareTarget::Parse(
+      R"({"name": "t", "units": [{"name": "u", "ops": [{"type": "log1p"}]}], "links": [],
+          "start": ["u"]})",
+      "t");
+  const auto taken = Offload({c.Build(), std::make_shared<Scope>()}, {{*other, *faulty}});
+  ASSERT_TRUE(taken.ok()) << taken.status().ToString();
+  EXPECT_TRUE(taken->report.groups.at(0).taken) << taken->report.ToString();
+  const auto refused = Offload({c.Build(), std::make_shared<Scope>()}, {{*other, *words}});
+  ASSERT_TRUE(refused.ok()) << refused.status().ToString();
+  for (const OffloadedGroup& group : refused->report.groups) EXPECT_FALSE(group.taken);
+}
+
+class CachedProcess : public EngineProcess {
+ protected:
+  // Where the groups come from, and the first warning. What was taken is run, with `first`.
+  std::vector<std::string> Froms(const Result<Engine>& engine, const std::string& folder,
+                                 std::vector<float> firsts = {1}) {
+    OffloadOptions options;
+    options.cache = EngineCache::OnDisk(folder);
+    const auto offloaded = Offload(SmallModel(), {{*engine->target(), *engine}}, options);
+    EXPECT_TRUE(offloaded.ok()) << offloaded.status().ToString();
+    warning_ = offloaded->report.cache_warning;
+    std::vector<std::string> froms;
+    for (const OffloadedGroup& group : offloaded->report.groups) froms.push_back(group.cache);
+    const auto compiled = executor_->Compile(offloaded->model);
+    EXPECT_TRUE(compiled.ok()) << compiled.status().ToString();
+    for (const float first : firsts) EXPECT_EQ(Run(*compiled, first).ok(), first != 3) << first;
+    return froms;
+  }
+
+  std::string warning_;
+};
+
+TEST_F(CachedProcess, SavesAndRestores) {
+  using ::testing::ElementsAre;
+  for (const char* mode : {"", "saves nothing", "saves much"}) {
+    SCOPED_TRACE(mode);
+    const TempDir dir;
+    EXPECT_THAT(Froms(EngineOf(mode), dir / "c"), ElementsAre("compiled", "hit in memory"));
+    EXPECT_THAT(Froms(EngineOf(mode), dir / "c"), ElementsAre("hit on disk", "hit in memory"));
+    EXPECT_EQ(warning_, "");
+    const auto contents = ListEngineCache(dir / "c");
+    ASSERT_TRUE(contents.ok() && contents->entries.size() == 1);
+    EXPECT_EQ(contents->entries[0].engine, "process");
+    EXPECT_EQ(contents->entries[0].fingerprint, "faulty: faulty 1\\nof two lines");
+  }
+  for (const char* mode : {"no fingerprint", "fingerprint throws", "save refuses"}) {
+    SCOPED_TRACE(mode);
+    const TempDir dir;
+    for (int round = 0; round < 2; ++round) {
+      EXPECT_THAT(Froms(EngineOf(mode), dir / "c"), ElementsAre("compiled", "hit in memory"));
+      EXPECT_EQ(warning_, "");
+    }
+  }
+  const std::pair<const char*, const char*> kWarnings[] = {
+      {"save throws", "engine process failed in save: it threw a pen"},
+      {"save fails half-way", "engine process failed in save: the pen is empty"},
+      {"saves nowhere", "engine process failed in save: it saves bytes that are nowhere"},
+  };
+  for (const auto& [mode, text] : kWarnings) {
+    SCOPED_TRACE(mode);
+    const TempDir dir;
+    for (int round = 0; round < 2; ++round) {
+      EXPECT_THAT(Froms(EngineOf(mode), dir / "c"), ElementsAre("compiled", "hit in memory"));
+      EXPECT_THAT(warning_, HasSubstr(text));
+    }
+  }
+  for (const char* mode : {"restore fails", "restore refuses", "restore throws",
+                           "restore throws a number", "restores nothing", "restore answers 17"}) {
+    SCOPED_TRACE(mode);
+    const TempDir dir;
+    for (int round = 0; round < 2; ++round)
+      EXPECT_THAT(Froms(EngineOf(mode), dir / "c"), ElementsAre("compiled", "hit in memory"));
+  }
+}
+
+// A worker that is started again is given what the first one was: the saved bytes, or, if it does
+// not take them any more, the groups.
+TEST_F(CachedProcess, HasWhatWasRestoredWhereItBeginsAnew) {
+  using ::testing::ElementsAre;
+  const TempDir dir;
+  EXPECT_THAT(Froms(EngineOf("crashes at three"), dir / "c", {1, 3, 2, 3, 1}),
+              ElementsAre("compiled", "hit in memory"));
+  EXPECT_THAT(Froms(EngineOf("crashes at three"), dir / "c", {1, 3, 2, 3, 1}),
+              ElementsAre("hit on disk", "hit in memory"));
+  const auto once = [&] {
+    return EngineOf("restores once, crashes at three", HEDDLE_FAULTY_ENGINE, 0, dir / "marker");
+  };
+  EXPECT_THAT(Froms(once(), dir / "c"), ElementsAre("compiled", "hit in memory"));
+  EXPECT_THAT(Froms(once(), dir / "c", {1, 3, 2, 3, 1}),
+              ElementsAre("hit on disk", "hit in memory"));
+  EXPECT_THAT(Froms(once(), dir / "c"), ElementsAre("compiled", "hit in memory"));
 }
 
 // ---- what is given back ------------------------------------------------------------------------
