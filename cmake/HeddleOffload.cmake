@@ -38,8 +38,8 @@ heddle_warnings(heddle_engine_worker)
 add_dependencies(heddle_engine_process heddle_engine_worker)
 
 # OpenVINO is opened by the path that its user names; the build needs nothing of it.
-heddle_add_engine(openvino engines/openvino/openvino.cc engines/openvino/openvino_c.cc
-                  engines/openvino/takes.cc)
+heddle_add_engine(openvino engines/openvino/openvino.cc engines/openvino/module.cc
+                  engines/openvino/openvino_c.cc engines/openvino/takes.cc)
 target_include_directories(heddle_engine_openvino PRIVATE "${PROJECT_SOURCE_DIR}")
 target_link_libraries(heddle_engine_openvino PRIVATE ${CMAKE_DL_LIBS})
 

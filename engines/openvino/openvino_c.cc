@@ -91,6 +91,7 @@ std::string OpenLibrary(const std::string& path, OpenvinoC* c) {
   HEDDLE_FIND(core_get_property);
   HEDDLE_FIND(core_set_properties);
   HEDDLE_FIND(core_read_model_from_memory_buffer);
+  HEDDLE_FIND(model_reshape_by_port_indexes);
   HEDDLE_FIND(model_free);
   HEDDLE_FIND(core_compile_model_props);
   HEDDLE_FIND(core_import_model);

@@ -29,6 +29,13 @@ struct OvShape {
   int64_t rank;
   int64_t* dims;
 };
+struct OvDimension {
+  int64_t min, max;
+};
+struct OvPartialShape {
+  OvDimension rank;
+  OvDimension* dims;
+};
 struct OvProperty {
   const char* key;
   const void* value;  // a text
@@ -47,6 +54,8 @@ struct OpenvinoC {
   OvStatus (*core_set_properties)(const Core*, const char*, size_t, const OvProperty*) = nullptr;
   OvStatus (*core_read_model_from_memory_buffer)(const Core*, const char*, size_t, const OvTensor*,
                                                  Model**) = nullptr;
+  OvStatus (*model_reshape_by_port_indexes)(const Model*, const size_t*, const OvPartialShape*,
+                                            size_t) = nullptr;
   void (*model_free)(Model*) = nullptr;
   OvStatus (*core_compile_model_props)(const Core*, const Model*, const char*, size_t,
                                        const OvProperty*, CompiledModel**) = nullptr;
