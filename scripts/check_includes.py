@@ -47,8 +47,8 @@ ROOMS = {
 
 # A value header reaches none of these, directly or through others.
 PROGRAM_HEADERS = re.compile(
-    r"^core/programs/|^(core|heddle)/(program|op|op_def|bound_op|op_context|op_registry|shape_context|"
-    r"kernel_context|block_runner|scope|executor|pass|heddle)\.h$|\.pb\.h$")
+    r"^core/programs/|^(core|heddle)/(program|op|op_def|bound_op|op_context|op_registry|"
+    r"shape_context|kernel_context|block_runner|scope|executor|pass|heddle)\.h$|\.pb\.h$")
 
 # Libraries that a user of the public headers must not need.
 PRIVATE_LIBRARIES = re.compile(

@@ -14,11 +14,23 @@ example is one node. A comment line in an example changes how that node is made:
   # type SLOT ELEMENT_TYPE    ONNX's name of the type of a slot that heddle stores as another one
   # given                     the values stand as the operator's text has them; nobody is asked
 
-In an example of another operator, whose attribute stands for ONNX's rule, a line says which node
-that is, with its operands and results by their slots here, and its attributes:
+In an example of another operator, a line says which node that is, with its operands and results by
+their slots here, and its attributes as JSON. `-` is an operand or a result that is absent, a slot
+that is a list is named once for each of its lines:
 
   # node HardSwish X -> Out
   # node MaxPool X -> Out kernel_shape=[2,2]
+  # node com.microsoft:FastGelu X -> Out
+
+or, where slots and attributes are those of the ONNX operator but for some that ONNX calls otherwise
+(theirs=ours; an attribute that it lacks is called -):
+
+  # of onnx Det X=Input Y=Out
+
+or, where slots and attributes are those of the ONNX operator but for some that ONNX calls otherwise
+(theirs=ours; an attribute that it lacks is called -):
+
+  # of onnx Det X=Input Y=Out
 
 Needs onnx, onnxruntime, numpy and ml_dtypes in the Python that runs this.
 """
@@ -28,7 +40,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from op_example_answers import main, node_of  # noqa
+from op_example_answers import as_theirs, main, node_of  # noqa
 
 DOMAINS = [('onnx_ms_', 'com.microsoft'), ('onnx_ml_', 'ai.onnx.ml'),
            ('onnx_training_', 'ai.onnx.preview.training'), ('onnx_', '')]
@@ -59,6 +71,8 @@ def snake(name):
 
 
 class Oracle:
+    system = 'onnx'
+
     def __init__(self):
         import onnx
         from onnx import defs
@@ -100,6 +114,7 @@ class Oracle:
         """The answers as arrays, in the order of the `out` lines."""
         if node := node_of(example):
             return self.run_node(example, node)
+        example = as_theirs(example, lambda name: 'onnx_' + self.heddle_name(name))
         domain, short = next((d, example.op[len(p):]) for p, d in DOMAINS
                              if example.op.startswith(p))
         words = [s.text[1:].split() for s in example.statements if s.kind == '#']
@@ -167,21 +182,62 @@ class Oracle:
             ordered.append(by_name['out_%s_%d' % (s.name, k)])
         return ordered
 
+    @staticmethod
+    def is_asked(example):
+        return node_of(example) is not None
+
     def run_node(self, example, words):
         helper, arrow = self.onnx.helper, words.index('->')
-        attributes = dict(w.split('=', 1) for w in words if '=' in w)
-        slots = [w for w in words[1:] if w != '->' and '=' not in w]
-        operands = {s.name: s.tensor for s in example.of('in')}
-        ins, outs = slots[:arrow - 1], slots[arrow - 1:]
-        feeds = {k: self.array(operands[k], None) for k in ins}
-        node = helper.make_node(words[0], ins, outs,
-                                **{k: json.loads(v) for k, v in attributes.items()})
+        domain, _, op_type = words[0].rpartition(':')
+        attributes = dict(w.split('=', 1) for w in words[arrow:] if '=' in w)
+        slots = [w for w in words[arrow + 1:] if '=' not in w]
+        notes = [s.text[1:].split() for s in example.statements if s.kind == '#']
+        types = {w[1]: w[2] for w in notes if w[:1] == ['type']}
+        notes = {w[0]: w[1:] for w in notes if w and w[0] in ('oracle', 'opset')}
+        feeds, seen = {}, {}
+
+        def names(slots, prefix, kind):
+            made, seen = [], {}
+            for slot in slots:
+                k = seen[slot] = seen.get(slot, -1) + 1
+                made.append('' if slot == '-' else '%s_%s_%d' % (prefix, slot, k))
+            return made
+        ins, outs = names(words[1:arrow], 'in', 'in'), names(slots, 'out', 'out')
+        for s in example.of('in'):
+            k = seen[s.name] = seen.get(s.name, -1) + 1
+            name = 'in_%s_%d' % (s.name, k)
+            if name in ins:
+                feeds[name] = self.array(s.tensor, types.get(s.name))
+        values = {}
+        for k, v in attributes.items():
+            v = json.loads(v)
+            values[k] = v
+        schema = next((d for d in self.schemas.values()
+                       if d.name == op_type and d.domain == domain), None)
+        for k in values:  # whole numbers may be floats
+            kind = schema.attributes[k].type.name if schema else ''
+            if kind == 'FLOAT':
+                values[k] = float(values[k])
+            elif kind == 'FLOATS':
+                values[k] = [float(v) for v in values[k]]
+        node = helper.make_node(op_type, ins, outs, domain=domain, **values)
         graph = helper.make_graph(
             [node], 'example', [helper.make_tensor_value_info(
                 k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feeds.items()],
-            [self.onnx.ValueInfoProto(name=n) for n in outs])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 22)], ir_version=10)
-        return self.answer([model], [s.name for s in example.of('out')], feeds, {})
+            [self.onnx.ValueInfoProto(name=n) for n in outs if n])
+
+        def model(opset):
+            imports = [helper.make_opsetid('', opset)]
+            if domain:
+                imports.append(helper.make_opsetid(domain, 1))
+            return helper.make_model(graph, opset_imports=imports,
+                                     ir_version=10 if opset < 24 else 13)
+        opsets = [int(notes['opset'][0])] if 'opset' in notes else [22, 26, 21, 18, 13, 11]
+        wanted, seen = [], {}
+        for s in example.of('out'):
+            k = seen[s.name] = seen.get(s.name, -1) + 1
+            wanted.append('out_%s_%d' % (s.name, k))
+        return self.answer([model(v) for v in opsets], wanted, feeds, notes)
 
     def attributes(self, example, schema):
         values = {}

@@ -8,36 +8,30 @@ namespace {
 
 // Operators of docs/ops.md, between spaces.
 constexpr std::string_view kTypes =
-    "abs acos addmm asin atan batch_norm bilinear_interp bilinear_interp_v2 bmm brelu ceil "
-    "celu channel_shuffle clip concat conv2d conv2d_transpose conv3d cos cosh cumsum "
-    "depthwise_conv2d depthwise_conv2d_transpose dropout elementwise_add elementwise_div "
-    "elementwise_max elementwise_min elementwise_mul elementwise_pow elementwise_sub elu "
-    "equal erf exp expand_v2 fc flatten flatten2 flatten_contiguous_range floor gather "
-    "gather_nd gelu greater_equal greater_than group_norm hard_sigmoid hard_swish "
-    "index_select instance_norm layer_norm leaky_relu less_equal less_than log log_softmax "
-    "logical_and logical_not logical_or logsigmoid lookup_table lookup_table_v2 lrn "
-    "matmul matmul_v2 mean mish mul nearest_interp nearest_interp_v2 norm not_equal "
-    "onnx_average_pool onnx_batch_normalization onnx_clip onnx_conv onnx_conv_transpose "
-    "onnx_cum_sum onnx_depth_to_space onnx_div onnx_einsum onnx_expand onnx_flatten "
-    "onnx_gather onnx_gemm onnx_global_average_pool onnx_global_max_pool "
-    "onnx_instance_normalization onnx_layer_normalization onnx_lp_normalization onnx_lrn "
-    "onnx_mat_mul onnx_max onnx_max_pool onnx_mean onnx_mean_variance_normalization onnx_min "
-    "onnx_p_relu onnx_pad onnx_pow onnx_reduce_l1 onnx_reduce_l2 "
-    "onnx_reduce_max onnx_reduce_mean onnx_reduce_min "
-    "onnx_reduce_prod onnx_reduce_sum onnx_reduce_sum_square onnx_reshape onnx_resize "
-    "onnx_round onnx_slice onnx_space_to_depth onnx_split onnx_squeeze onnx_sum onnx_tile "
-    "onnx_transpose onnx_unsqueeze onnx_where p_norm pad pad2d pad3d pixel_shuffle pool2d "
-    "pool3d pow prelu reciprocal reduce_max reduce_mean reduce_min reduce_prod reduce_sum "
-    "relu relu6 reshape reshape2 rsqrt scale selu shuffle_channel sigmoid sign silu sin sinh "
-    "slice softmax softplus softsign split sqrt square squeeze squeeze2 stack stanh "
-    "strided_slice sum swish tan tanh tanh_shrink tf_gather_nd tf_gather_v2 tf_pad_v2 "
-    "tf_resize_bilinear tf_resize_nearest_neighbor tf_select tf_slice tf_strided_slice "
-    "tf_transpose tile transpose transpose2 unbind unsqueeze unsqueeze2 unstack where ";
+    " abs acos addmm asin atan batch_norm bilinear_interp bilinear_interp_v2 bmm brelu ceil "
+    "celu channel_shuffle clip concat conv2d conv2d_transpose conv3d cos cosh crop_tensor "
+    "cumsum depth_to_space depthwise_conv2d depthwise_conv2d_transpose dropout "
+    "elementwise_add elementwise_div elementwise_max elementwise_min elementwise_mul "
+    "elementwise_pow elementwise_sub elu equal erf exp expand_v2 fc flatten flatten2 "
+    "flatten_contiguous_range floor frobenius_norm gather gather_nd gelu greater_equal "
+    "greater_than group_norm hard_sigmoid hard_swish index_select instance_norm layer_norm "
+    "leaky_relu less_equal less_than log log_softmax logical_and logical_not logical_or "
+    "logsigmoid lookup_table lookup_table_v2 lrn masked_slice matmul matmul_v2 mean "
+    "mean_variance_norm mish mul nearest_interp nearest_interp_v2 norm not_equal "
+    "onnx_average_pool onnx_batch_normalization onnx_conv onnx_conv_transpose onnx_einsum "
+    "onnx_gemm onnx_mat_mul onnx_max_pool onnx_p_relu onnx_resize p_norm pad pad2d pad3d "
+    "pixel_shuffle pool2d pool3d pow prelu reciprocal reduce_max reduce_mean reduce_min "
+    "reduce_prod reduce_sum relu relu6 reshape reshape2 resize_images round rsqrt scale selu "
+    "shuffle_channel sigmoid sign silu sin sinh slice softmax softplus softsign "
+    "space_to_depth split sqrt square squeeze squeeze2 stack stanh strided_slice sum swish "
+    "tan tanh tanh_shrink tile transpose transpose2 unbind unsqueeze unsqueeze2 unstack where ";
 
 // Slots whose integers name places, sizes or axes.
 constexpr std::string_view kPlaces =
-    " Index Ids indices axes axis Axis shape Shape perm paddings pads begin end strides size sizes "
-    "starts ends steps repeats split k AxisTensor ";
+    " Axes AxesTensor Axis AxisTensor Diagonal EndsTensor Ids Index K Lengths Offsets Paddings "
+    "Perm RepeatTimes SectionsTensor Shape ShapeTensor StartsTensor StridesTensor axes axis "
+    "begin end ends indices k paddings pads perm repeats shape size sizes split starts steps "
+    "strides ";
 // Slots that nothing is written to where operators are as in inference, or that hold no contents.
 constexpr std::string_view kUnwritten = " XShape Mask ReserveSpace ";
 
@@ -46,7 +40,7 @@ bool IsIn(std::string_view words, const char* word) {
 }
 
 // Of these OpenVINO reads no axes, and reduces all.
-constexpr std::string_view kMisread = " logsumexp onnx_reduce_log_sum onnx_reduce_log_sum_exp ";
+constexpr std::string_view kMisread = " logsumexp ";
 // Slots that must hold constants. OpenVINO moves a normalisation into the filter of a convolution
 // before it and keeps what it made in the first run, whatever later runs bring.
 constexpr std::string_view kConstant =

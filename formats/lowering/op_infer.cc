@@ -113,25 +113,20 @@ Tensor FilledLike(DType dtype, const Shape& shape, int64_t content) {
 
 bool IsComparison(std::string_view op) {
   for (std::string_view stem :
-       {"equal", "not_equal", "less_", "greater_", "logical_", "isnan", "isinf", "onnx_is_inf"})
+       {"equal", "not_equal", "less_", "greater_", "logical_", "isnan", "isinf"})
     if (op.starts_with(stem)) return true;
   return false;
 }
 
 // Operators whose first output always has the rank of their first operand.
 bool KeepsRank(std::string_view op) {
-  static constexpr std::string_view kNames[] = {"onnx_slice",
-                                                "onnx_pad",
-                                                "onnx_resize",
-                                                "onnx_tile",
-                                                "onnx_top_k",
-                                                "onnx_split",
-                                                "onnx_cum_sum",
-                                                "onnx_trilu",
+  static constexpr std::string_view kNames[] = {"onnx_resize",
+                                                "top_k_v2",
+                                                "tril_triu",
                                                 "onnx_conv",
                                                 "onnx_max_pool",
                                                 "onnx_average_pool",
-                                                "onnx_center_crop_pad",
+                                                "center_crop_pad",
                                                 "slice",
                                                 "strided_slice",
                                                 "pad",
@@ -168,13 +163,14 @@ int OpMaker::RankOf(const DraftOp& op) const {
     return length(operand("Shape"));
   }
   if (op.type == "fill_constant") return length(operand("ShapeTensor"));
-  if (op.type == "onnx_expand") {
-    const int wanted = length(operand("shape")), has = rank(operand("input"));
+  if (op.type == "expand_v2") {
+    const int wanted = length(operand("Shape")), has = rank(operand("X"));
     return wanted < 0 || has < 0 ? -1 : std::max(wanted, has);
   }
-  if (op.type == "onnx_range" || op.type == "range") return 1;
-  if (op.type == "onnx_non_zero" || op.type == "onnx_non_max_suppression") return 2;
-  if (op.type == "onnx_one_hot") return rank(first) < 0 ? -1 : rank(first) + 1;
+  if (op.type == "range") return 1;
+  if (op.type == "where_index") return 2;
+  if (op.type == "non_max_suppression") return rank(operand("boxes")) == 3 ? 2 : -1;
+  if (op.type == "one_hot_v2") return rank(first) < 0 ? -1 : rank(first) + 1;
   return -1;
 }
 
@@ -423,6 +419,9 @@ std::vector<DType> OpMaker::Try(const DraftOp& op, const OpDef& def, const Trial
 DType OpMaker::SaidDType(const DraftOp& op) const {
   if (IsComparison(op.type)) return DType::kBool;
   if (op.type == "shape") return DType::kI32;
+  // Its attribute dtype is that of positions and counts.
+  if (op.type == "unique")
+    return op.inputs.empty() ? DType::kUnknown : dtype(op.inputs[0].second[0]);
   if (op.type == "size" || op.type == "where_index") return DType::kI64;
   for (const auto& [name, value] : op.attributes) {
     const auto* number = std::get_if<int64_t>(&value);

@@ -76,6 +76,13 @@ class OpMaker {
   }
   // The dimensions of `v`, as int64.
   int ShapeOf(int v) { return Cast(Make("shape", {{"Input", {v}}}), DType::kI64); }
+  // The axes from `first` on, but for the last `kept`, of a tensor whose rank a run tells.
+  int AxesFrom(int v, int64_t first, int64_t kept = 0) {
+    const int rank = Make("size", {{"Input", {ShapeOf(v)}}});
+    return Make("range", {{"Start", {IntConstant(first)}},
+                          {"End", {Binary("elementwise_sub", rank, IntConstant(kept))}},
+                          {"Step", {IntConstant(1)}}});
+  }
 
   // --- constants
   //

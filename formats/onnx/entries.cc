@@ -112,10 +112,9 @@ std::optional<Entries> NodeLowering::EntriesMade(const DraftOp& op) {
       }
     return all;
   }
-  if (type == "onnx_gather") {
-    const Entries *data = EntriesOf(OperandOf(op, "data")),
-                  *at = EntriesOf(OperandOf(op, "indices"));
-    if (data == nullptr || at == nullptr || rank(OperandOf(op, "data")) != 1) return std::nullopt;
+  if (type == "gather") {
+    const Entries *data = EntriesOf(OperandOf(op, "X")), *at = EntriesOf(OperandOf(op, "Index"));
+    if (data == nullptr || at == nullptr || rank(OperandOf(op, "X")) != 1) return std::nullopt;
     Entries taken;
     for (const Entry& e : *at) {
       const auto size = static_cast<int64_t>(data->size());

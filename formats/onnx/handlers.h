@@ -33,6 +33,9 @@ std::span<const HandlerEntry> StringHandlers();
 // Lowers a node that does with strings what it does with numbers (formats/onnx/lower_string.cc).
 bool LowerStringMover(NodeLowering& n);
 
+// Lowers a reduction of unsigned integers, told their type.
+void LowerUnsignedReduction(NodeLowering& n);
+
 // Checks that some version of the node's operator, which has a handler, has each of the node's
 // attributes. Others are reported as errors.
 bool CheckAttributes(NodeLowering& n);

@@ -46,7 +46,7 @@ int RepeatHeads(NodeLowering& n, int v, int q) {
   const int times = n.Binary("elementwise_floordiv", dim(q, 1), dim(v, 1));
   const int wanted = joined({dim(v, 0), dim(v, 1), times, dim(v, 2), dim(v, 3)});
   const int repeated =
-      n.Make("onnx_expand", {{"input", {apart}}, {"shape", {wanted}}}, {}, "output");
+      n.Make("expand_v2", {{"X", {apart}}, {"Shape", {wanted}}}, {{"mutual", true}});
   return n.Make("reshape2", {{"X", {repeated}},
                              {"Shape", {joined({dim(v, 0), dim(q, 1), dim(v, 2), dim(v, 3)})}}});
 }

@@ -325,8 +325,9 @@ std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
     if (ItemOf(scan.in_back, i) != 0)
       at = n.Binary("elementwise_sub", n.Binary("elementwise_sub", count, n.IntConstant(1)), at);
     const int x = scan.scans[i];
-    const int item = n.Make("onnx_gather", {{"data", {x}}, {"indices", {at}}},
-                            {{"axis", ItemOf(scan.in_axes, i)}}, "output");
+    const int item =
+        n.Make("gather", {{"X", {x}}, {"Index", {at}}},
+               {{"axis", ItemOf(scan.in_axes, i)}, {"index_shape", true}, {"wrap", true}});
     n.SetType(item, n.type(x));
     names.vars.emplace(body.inputs[states + i].name, item);
   }
@@ -363,8 +364,7 @@ bool LowerBatchedScan(NodeLowering& n, Scan scan) {
   std::vector<std::vector<int>> results;
   for (int64_t b = 0; b < batch; ++b) {
     const auto item = [&](int v) {
-      const int made = n.Make("onnx_gather", {{"data", {v}}, {"indices", {n.IntConstant(b)}}},
-                              {{"axis", int64_t{0}}}, "output");
+      const int made = n.Make("gather", {{"X", {v}}, {"Index", {n.IntConstant(b)}}});
       n.SetType(made, n.type(v));
       return made;
     };

@@ -1,5 +1,6 @@
-// Lowers nodes to heddle's own operators of ONNX's names (onnx_…): input by input, output by
-// output, in the order of the newest version's definition.
+// Lowers nodes to heddle's operators that have ONNX's slots (many are called onnx_…), or to those
+// that mean the same (wordings.h): input by input, output by output, in the order of the newest
+// version's definition.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -9,6 +10,7 @@
 #include "core/error.h"
 #include "core/op_registry.h"
 #include "formats/onnx/node_lowering.h"
+#include "formats/onnx/wordings.h"
 
 namespace heddle::onnx {
 namespace {
@@ -113,7 +115,6 @@ struct OldMeaning {
   std::variant<bool, int64_t, std::string_view> value;
 };
 constexpr OldMeaning kOldMeanings[] = {
-    {"GroupNormalization", 21, "per_group", true},
     {"Hardmax", 13, "axis", int64_t{1}},
     {"Hardmax", 13, "flatten", true},
     {"RoiAlign", 16, "coordinate_transformation_mode", std::string_view("output_half_pixel")},
@@ -142,32 +143,85 @@ int FindAttr(const OpDef& def, std::string_view name) {
   return a;
 }
 
-}  // namespace
+std::vector<std::string_view> WordsOf(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    words.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
 
-namespace {
+// An operator of heddle's and its slots in the order of a node's inputs and outputs.
+struct Said {
+  const OpDef* def = nullptr;
+  const Wording* words = nullptr;  // null: slots and attributes have ONNX's names
+  const Attrs* always = nullptr;   // what ONNX means where the node says nothing
+  std::vector<const SlotDef*> ins, outs;
+};
 
-Ins InputsOf(NodeLowering& n, const OpDef& def) {
+// The slots of these names, or all where there are no words.
+std::vector<const SlotDef*> SlotsNamed(const std::vector<SlotDef>& slots, const Wording* words,
+                                       std::string_view Wording::*names) {
+  std::vector<const SlotDef*> found;
+  if (words == nullptr)
+    for (const SlotDef& slot : slots) found.push_back(&slot);
+  else
+    for (const std::string_view name : WordsOf(words->*names))
+      for (const SlotDef& slot : slots)
+        if (slot.name == name) found.push_back(&slot);
+  return found;
+}
+
+Said SaidAs(const Node& node) {
+  Said said;
+  said.words = FindWording(node);
+  said.def = FindOp(said.words != nullptr ? std::string(said.words->type) : OperatorName(node));
+  if (said.def == nullptr) return said;
+  if (said.words != nullptr) said.always = &said.words->said;
+  if (said.words != nullptr && said.words->ins.empty()) said.words = nullptr;
+  said.ins = SlotsNamed(said.def->inputs(), said.words, &Wording::ins);
+  said.outs = SlotsNamed(said.def->outputs(), said.words, &Wording::outs);
+  return said;
+}
+
+// heddle's name of a node's attribute; empty: it has none.
+std::string_view NameOf(const Said& said, std::string_view attribute) {
+  if (said.words == nullptr) return attribute;
+  for (const std::string_view word : WordsOf(said.words->attributes)) {
+    const size_t cut = word.find('>');
+    if (word.substr(0, cut) == attribute)
+      return cut == std::string_view::npos ? word : word.substr(cut + 1);
+  }
+  return {};
+}
+
+Ins InputsOf(NodeLowering& n, const Said& said) {
   Ins ins;
-  const auto& slots = def.inputs();
+  const auto& slots = said.ins;
   for (size_t i = 0; i < n.inputs(); ++i) {
     const size_t slot = std::min(i, slots.size() - 1);
-    if (slots.empty() || (i > slot && (slots[slot].flags & kList) == 0)) {
+    if (slots.empty() || (i > slot && (slots[slot]->flags & kList) == 0)) {
       n.Problem("has ", n.inputs(), " inputs; at most ", slots.size(), " are expected");
       break;
     }
     if (i > slot)
       ins.back().second.push_back(n.In(i));
     else
-      ins.emplace_back(slots[slot].name, std::vector<int>{n.In(i)});
+      ins.emplace_back(slots[slot]->name, std::vector<int>{n.In(i)});
   }
   return ins;
 }
 
 // Converts the attributes; those that newer versions have as inputs go to `ins`.
-Attrs AttributesOf(NodeLowering& n, const OpDef& def, Ins* ins) {
+Attrs AttributesOf(NodeLowering& n, const Said& said, Ins* ins) {
+  const OpDef& def = *said.def;
   Attrs attrs;
+  if (said.always != nullptr) attrs = *said.always;
   for (const Attribute& a : n.node().attributes) {
-    const int at = FindAttr(def, a.name);
+    const std::string_view name = NameOf(said, a.name);
+    const int at = FindAttr(def, name);
     if (at >= 0) {
       const AttrDef& wanted = def.attrs()[static_cast<size_t>(at)];
       auto value = ValueOf(a, wanted.default_value);
@@ -175,10 +229,11 @@ Attrs AttributesOf(NodeLowering& n, const OpDef& def, Ins* ins) {
         n.Problem(value.status().message());
         continue;
       }
+      std::erase_if(attrs, [&](const auto& set) { return set.first == wanted.name; });
       attrs.emplace_back(wanted.name, *std::move(value));
       if (const int has = def.FindAttr(StrCat("has_", a.name)); has >= 0)
         attrs.emplace_back(def.attrs()[static_cast<size_t>(has)].name, true);
-    } else if (const int slot = def.FindInput(a.name == "k" ? "K" : a.name); slot >= 0) {
+    } else if (const int slot = def.FindInput(name == "k" ? "K" : name); slot >= 0) {
       if (const int v = AsInput(n, a); v != kNoDraft)
         ins->emplace_back(def.inputs()[static_cast<size_t>(slot)].name, std::vector<int>{v});
     } else if (std::find(kIgnored.begin(), kIgnored.end(), a.name) == kIgnored.end()) {
@@ -200,23 +255,24 @@ Attrs AttributesOf(NodeLowering& n, const OpDef& def, Ins* ins) {
 }  // namespace
 
 bool LowerDirect(NodeLowering& n) {
-  const OpDef* def = FindOp(OperatorName(n.node()));
+  const Said said = SaidAs(n.node());
+  const OpDef* const def = said.def;
   if (def == nullptr) return false;
-  Ins ins = InputsOf(n, *def);
-  Attrs attrs = AttributesOf(n, *def, &ins);
+  Ins ins = InputsOf(n, said);
+  Attrs attrs = AttributesOf(n, said, &ins);
   std::vector<std::string_view> outs;
   std::vector<size_t> places;
-  const auto& out_slots = def->outputs();
+  const auto& out_slots = said.outs;
   for (size_t i = 0; i < n.node().outputs.size(); ++i) {
     const size_t slot = std::min(i, out_slots.size() - 1);
-    const bool is_list = (out_slots[slot].flags & kList) != 0;
+    const bool is_list = (out_slots[slot]->flags & kList) != 0;
     if (i > slot && !is_list) {
       n.Problem("has ", n.node().outputs.size(), " outputs; at most ", out_slots.size(),
                 " are expected");
       break;
     }
-    if (!n.Wants(i) && ((out_slots[slot].flags & kOptional) != 0) && !is_list) continue;
-    outs.push_back(out_slots[slot].name);
+    if (!n.Wants(i) && ((out_slots[slot]->flags & kOptional) != 0) && !is_list) continue;
+    outs.push_back(out_slots[slot]->name);
     places.push_back(i);
   }
   const std::vector<int> made = n.MakeMany(def->name(), std::move(ins), std::move(attrs), outs);

@@ -105,7 +105,6 @@ bool LowerCompare(NodeLowering& n) {
 // A variadic operator as binary ones, from left to right.
 template <const char* kType>
 bool LowerChain(NodeLowering& n) {
-  if (n.inputs() == 0) return false;
   int made = n.Required(0);
   for (size_t i = 1; i < n.inputs(); ++i) made = n.Binary(kType, made, n.Required(i));
   n.Result(0, made);
@@ -113,7 +112,6 @@ bool LowerChain(NodeLowering& n) {
 }
 
 bool LowerMean(NodeLowering& n) {
-  if (n.inputs() == 0) return false;
   int made = n.Required(0);
   for (size_t i = 1; i < n.inputs(); ++i) made = n.Binary("elementwise_add", made, n.Required(i));
   if (n.inputs() > 1) made = n.Times(made, 1.0 / static_cast<double>(n.inputs()));
@@ -127,7 +125,10 @@ bool LowerPow(NodeLowering& n) {
     n.Result(0, n.Make("elementwise_pow", {{"X", {x}}, {"Y", {y}}}, OldBroadcast(n)));
     return true;
   }
-  if (!IsFloatVar(n, x)) return false;
+  if (!IsFloatVar(n, x)) {  // integers are powers in double, but for squares and cubes
+    n.Result(0, n.Make("elementwise_pow", {{"X", {x}}, {"Y", {y}}}, {{"wrap_squares", true}}));
+    return true;
+  }
   const auto exponent = n.ConstantFloats(y);
   if (exponent && exponent->size() == 1 && n.rank(y) <= n.rank(x) && n.rank(y) <= 1) {
     const double e = (*exponent)[0];
@@ -137,16 +138,14 @@ bool LowerPow(NodeLowering& n) {
     n.Result(0, made);
     return true;
   }
-  if (n.dtype(x) != n.dtype(y)) return false;
   n.Result(0, n.Binary("elementwise_pow", x, y));
   return true;
 }
 
 bool LowerMod(NodeLowering& n) {
   const int x = n.Required(0), y = n.Required(1);
-  if (n.Int("fmod", 0) != 0 || IsFloatVar(n, x) || NodeLowering::HasOperator("onnx_mod"))
-    return false;
-  n.Result(0, n.Binary("elementwise_mod", x, y));
+  n.Result(0, n.Make("elementwise_mod", {{"X", {x}}, {"Y", {y}}},
+                     {{"truncate", n.Int("fmod", 0) != 0}}));
   return true;
 }
 
@@ -194,6 +193,15 @@ bool LowerGelu(NodeLowering& n) {
   return true;
 }
 
+// Behind a bias of the last dimension, which FastGelu may lack.
+bool LowerBiasGelu(NodeLowering& n) {
+  int x = n.Required(0);
+  const bool tanh = n.node().op_type == "FastGelu";
+  if (!tanh || n.Has(1)) x = n.Binary("elementwise_add", x, n.Required(1));
+  n.Result(0, n.Unary("gelu", x, {{"approximate", tanh}}));
+  return true;
+}
+
 bool LowerQuickGelu(NodeLowering& n) {
   n.Result(0, n.Unary("swish", n.Required(0), {{"beta", n.Float("alpha", 1.702)}}));
   return true;
@@ -224,24 +232,34 @@ double GreatestOf(DType dtype) {
 
 bool LowerClip(NodeLowering& n) {
   const int x = n.Required(0);
-  if (n.dtype(x) == DType::kUnknown && NodeLowering::HasOperator("onnx_clip")) return false;
   // A missing limit is the greatest finite number: infinities are clipped to it.
   const double most = GreatestOf(n.dtype(x));
+  constexpr std::string_view kNames[] = {"min", "max"}, kSlots[] = {"Min", "Max"};
   double bounds[2] = {-most, most};
-  if (n.opset() < 11) {
-    bounds[0] = n.Float("min", bounds[0]);
-    bounds[1] = n.Float("max", bounds[1]);
+  Ins ins{{"X", {x}}};
+  bool known = IsFloatVar(n, x);
+  for (size_t i = 0; i < 2; ++i) {
+    int limit = n.Has(i + 1) ? n.In(i + 1) : kNoDraft;
+    if (n.Find(kNames[i]) != nullptr) {  // before opset 11
+      bounds[i] = n.Float(kNames[i], 0);
+      if (!known)
+        limit =
+            n.FloatConstant(bounds[i], n.dtype(x) == DType::kUnknown ? DType::kF32 : n.dtype(x));
+    } else if (limit != kNoDraft) {
+      const auto value = n.ConstantFloats(limit);
+      if (value && value->size() == 1)
+        bounds[i] = (*value)[0];
+      else
+        known = false;
+    }
+    if (limit != kNoDraft) ins.emplace_back(kSlots[i], std::vector<int>{limit});
   }
-  for (size_t i = 1; i < 3; ++i) {
-    if (!n.Has(i)) continue;
-    const auto value = n.ConstantFloats(n.In(i));
-    if (!value || value->size() != 1) return false;
-    bounds[i - 1] = (*value)[0];
+  if (!known) {
+    n.Result(0, n.Make("clip", std::move(ins), {{"finite", true}}));
+    return true;
   }
   // With the lower limit above the upper one, all elements become the upper one.
   if (bounds[0] > bounds[1]) bounds[0] = bounds[1];
-  if (!IsFloatVar(n, x))
-    return n.inputs() < 2 && n.Find("min") == nullptr && (n.Result(0, x), true);
   n.Result(0, n.Unary("clip", x, {{"min", bounds[0]}, {"max", bounds[1]}}));
   return true;
 }
@@ -297,12 +315,18 @@ bool LowerBitCast(NodeLowering& n) {
   const auto narrow = [](int type) {
     return type == kUint16 ? DType::kI16 : type == kUint32 ? DType::kI32 : StorageOf(type);
   };
-  if (narrow(from) == StorageOf(from) && narrow(to) == StorageOf(to)) return false;
-  if (BitsOf(from) != BitsOf(to)) return false;
+  if ((narrow(from) == StorageOf(from) && narrow(to) == StorageOf(to)) ||
+      BitsOf(from) != BitsOf(to)) {
+    Attrs attrs{{"to", int64_t{to}}};
+    if (from != TypeOf(n.dtype(x))) attrs.emplace_back("from", int64_t{from});
+    const int made = n.Unary("bit_cast", x, std::move(attrs));
+    n.SetType(made, to);
+    n.Result(0, made);
+    return true;
+  }
   int bits = n.Cast(x, narrow(from));
   if (narrow(from) != narrow(to))
-    bits = n.Make("onnx_bit_cast", {{"input", {bits}}}, {{"to", int64_t{TypeOf(narrow(to))}}},
-                  "output");
+    bits = n.Unary("bit_cast", bits, {{"to", int64_t{TypeOf(narrow(to))}}});
   n.draft_var(bits).dtype = narrow(to);
   const int made = bits == x ? n.Unary("assign", x) : n.Cast(bits, StorageOf(to));
   if (to == kUint16 || to == kUint32) {
@@ -316,13 +340,14 @@ bool LowerBitCast(NodeLowering& n) {
 }
 
 bool LowerRound(NodeLowering& n) {
-  n.Result(0, n.Make("onnx_round", {{"X", {n.Required(0)}}}, {}, "Y"));
+  n.Result(0, n.Unary("round", n.Required(0), {{"half_to_even", true}}));
   return true;
 }
 
 bool LowerIsInf(NodeLowering& n) {
-  if (n.Int("detect_negative", 1) == 0 || n.Int("detect_positive", 1) == 0) return false;
-  n.Result(0, n.Unary("isinf_v2", n.Required(0)));
+  n.Result(0, n.Unary("isinf_v2", n.Required(0),
+                      {{"negative", n.Int("detect_negative", 1) != 0},
+                       {"positive", n.Int("detect_positive", 1) != 0}}));
   return true;
 }
 
@@ -358,15 +383,28 @@ bool LowerCast(NodeLowering& n) {
     n.Result(0, cast);
     return true;
   }
-  const char* op = n.IsString(x) || to == kString ? "onnx_cast_string" : "onnx_cast";
-  if (!NodeLowering::HasOperator(op)) return false;
-  const int made = n.Make(op, {{"input", {x}}},
+  const bool text = n.IsString(x) || to == kString;
+  const int made = n.Make(text ? "cast_string" : "cast_element_type", {{text ? "input" : "X", {x}}},
                           {{"from", int64_t{from}},
                            {"to", int64_t{to}},
                            {"saturate", n.Int("saturate", 1)},
                            {"round_mode", n.Str("round_mode", "up")}},
-                          "output");
+                          text ? "output" : "Out");
   n.SetType(made, to);
+  n.Result(0, made);
+  return true;
+}
+
+// Counts that are no width of the type shift all bits out.
+bool LowerBitShift(NodeLowering& n) {
+  const int x = n.Required(0), y = n.Required(1), type = n.type(x);
+  const std::string direction = n.Str("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT")
+    n.Problem("has the direction '", direction, "', expected LEFT or RIGHT");
+  Attrs attrs{{"direction", std::string(direction == "LEFT" ? "left" : "right")}};
+  if (type != TypeOf(n.dtype(x))) attrs.emplace_back("elem_type", int64_t{type});
+  const int made = n.Make("bit_shift", {{"X", {x}}, {"Y", {y}}}, std::move(attrs));
+  n.SetType(made, type);
   n.Result(0, made);
   return true;
 }
@@ -379,7 +417,6 @@ bool LowerNeg(NodeLowering& n) {
 // Min and Max as binary operators, from left to right; a NaN in any operand stays.
 template <const char* kType>
 bool LowerExtreme(NodeLowering& n) {
-  if (n.inputs() == 0) return false;
   int made = n.Required(0);
   for (size_t i = 1; i < n.inputs(); ++i)
     made = n.Make(kType, {{"X", {made}}, {"Y", {n.Required(i)}}}, {{"keep_nan", true}});
@@ -403,6 +440,7 @@ constexpr HandlerEntry kElementwiseEntries[] = {
     {"", "Atan", &LowerUnary<kAtan>},
     {"", "Atanh", &LowerUnary<kAtanh>},
     {"", "BitCast", &LowerBitCast},
+    {"", "BitShift", &LowerBitShift},
     {"", "BitwiseAnd", &LowerBinary<kBitwiseAnd>},
     {"", "BitwiseNot", &LowerBitwiseNot},
     {"", "BitwiseOr", &LowerBinary<kBitwiseOr>},
@@ -463,6 +501,8 @@ constexpr HandlerEntry kElementwiseEntries[] = {
     {"", "ThresholdedRelu", &LowerThresholded},
     {"", "Where", &LowerWhere},
     {"", "Xor", &LowerCompare<kLogicalXor>},
+    {"com.microsoft", "BiasGelu", &LowerBiasGelu},
+    {"com.microsoft", "FastGelu", &LowerBiasGelu},
     {"com.microsoft", "Gelu", &LowerGelu},
     {"com.microsoft", "QuickGelu", &LowerQuickGelu},
 };

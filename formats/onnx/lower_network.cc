@@ -223,7 +223,13 @@ bool LowerAveragePool(NodeLowering& n) { return LowerPool(n, false); }
 bool LowerGlobalPool(NodeLowering& n, bool max) {
   const int x = n.Required(0);
   const int rank = n.rank(x);
-  if (rank < 0) return false;
+  const std::string_view type = max ? "reduce_max" : "reduce_mean";
+  if (rank < 0) {
+    Attrs attrs{{"keep_dim", true}, {"no_axes", std::string("none")}};
+    if (!max) attrs.emplace_back("in_double", true);
+    n.Result(0, n.Make(type, {{"X", {x}}, {"Axes", {n.AxesFrom(x, 2)}}}, std::move(attrs)));
+    return true;
+  }
   if (rank == 4 && IsPlain(n, x)) {
     n.Result(0, n.Make("pool2d", {{"X", {x}}},
                        {{"ksize", Ints{1, 1}},
@@ -239,12 +245,31 @@ bool LowerGlobalPool(NodeLowering& n, bool max) {
   }
   Ints axes(static_cast<size_t>(rank - 2));
   std::iota(axes.begin(), axes.end(), 2);
-  n.Result(0, n.Make(max ? "reduce_max" : "reduce_mean", {{"X", {x}}},
-                     {{"dim", axes}, {"keep_dim", true}}));
+  n.Result(0, n.Make(type, {{"X", {x}}}, {{"dim", axes}, {"keep_dim", true}}));
   return true;
 }
 bool LowerGlobalMaxPool(NodeLowering& n) { return LowerGlobalPool(n, true); }
 bool LowerGlobalAveragePool(NodeLowering& n) { return LowerGlobalPool(n, false); }
+
+// Without an index of its own no label is ignored.
+int NegativeLogLikelihood(NodeLowering& n, int logs) {
+  Ins ins{{"X", {logs}}, {"Label", {n.Required(1)}}};
+  if (n.Has(2)) ins.emplace_back("Weight", std::vector<int>{n.In(2)});
+  return n.Make("nll_loss", std::move(ins),
+                {{"reduction", n.Str("reduction", "mean")},
+                 {"ignore_index", n.Int("ignore_index", std::numeric_limits<int64_t>::min())},
+                 {"nan_of_nothing", true}});
+}
+bool LowerNegativeLogLikelihood(NodeLowering& n) {
+  n.Result(0, NegativeLogLikelihood(n, n.Required(0)));
+  return true;
+}
+bool LowerSoftmaxCrossEntropy(NodeLowering& n) {
+  const int logs = n.Unary("log_softmax", n.Required(0), {{"axis", int64_t{1}}});
+  n.Result(0, NegativeLogLikelihood(n, logs));
+  if (n.Wants(1)) n.Result(1, logs);
+  return true;
+}
 
 bool LowerMatMul(NodeLowering& n) {
   const int x = n.Required(0), y = n.Required(1);
@@ -337,7 +362,33 @@ bool LowerResize(NodeLowering& n) {
   return LowerPlainResize(n) || (n.opset() == 10 && LowerUpsample(n));
 }
 
+bool LowerAffineGrid(NodeLowering& n) {
+  if (!NodeLowering::HasOperator("affine_grid")) return false;
+  n.Result(0, n.Make("affine_grid", {{"Theta", {n.Required(0)}}, {"OutputShape", {n.Required(1)}}},
+                     {{"align_corners", n.Int("align_corners", 0) != 0}}, "Output"));
+  return true;
+}
+
+// Without a threshold every overlap counts.
+bool LowerNonMaxSuppression(NodeLowering& n) {
+  if (!NodeLowering::HasOperator("non_max_suppression")) return false;
+  const int boxes = n.Required(0);
+  if (n.rank(boxes) >= 0 && n.rank(boxes) != 3)
+    n.Problem("has boxes of rank ", n.rank(boxes), ", expected 3");
+  Ins ins{{"boxes", {boxes}},
+          {"scores", {n.Required(1)}},
+          {"iou_threshold", {n.Has(3) ? n.In(3) : n.FloatConstant(0, DType::kF32)}}};
+  if (n.Has(2)) ins.emplace_back("max_output_size", std::vector<int>{n.In(2)});
+  if (n.Has(4)) ins.emplace_back("score_threshold", std::vector<int>{n.In(4)});
+  const int made = n.Make("non_max_suppression", std::move(ins),
+                          {{"center_point_box", n.Int("center_point_box", 0)}}, "selected_indices");
+  n.SetType(made, kInt64);
+  n.Result(0, made);
+  return true;
+}
+
 constexpr HandlerEntry kNetworkEntries[] = {
+    {"", "AffineGrid", &LowerAffineGrid},
     {"", "AveragePool", &LowerAveragePool},
     {"", "Conv", &LowerConv},
     {"", "ConvTranspose", &LowerConvTranspose},
@@ -345,7 +396,10 @@ constexpr HandlerEntry kNetworkEntries[] = {
     {"", "GlobalAveragePool", &LowerGlobalAveragePool},
     {"", "GlobalMaxPool", &LowerGlobalMaxPool},
     {"", "MatMul", &LowerMatMul},
+    {"", "NegativeLogLikelihoodLoss", &LowerNegativeLogLikelihood},
+    {"", "SoftmaxCrossEntropyLoss", &LowerSoftmaxCrossEntropy},
     {"", "MaxPool", &LowerMaxPool},
+    {"", "NonMaxSuppression", &LowerNonMaxSuppression},
     {"", "Resize", &LowerResize},
     {"", "Upsample", &LowerUpsample},
     {"com.microsoft", "FusedConv", &LowerFusedConv},

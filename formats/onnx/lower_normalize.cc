@@ -1,6 +1,9 @@
 // Normalisation and softmax.
 #include <algorithm>
+#include <bit>
+#include <limits>
 
+#include "core/shapes.h"
 #include "formats/onnx/handlers.h"
 
 namespace heddle::onnx {
@@ -26,9 +29,9 @@ bool LowerSoftmaxBy(NodeLowering& n, const char* type) {
   if (n.shape(x).is_static()) {
     n.Result(0, n.Reshape(flat, Ints(n.shape(x).begin(), n.shape(x).end())));
   } else {
-    // allowzero: a dimension of 0 in the shape means 0, not "as in `flat`".
-    const int made = n.Make("onnx_reshape", {{"data", {flat}}, {"shape", {n.ShapeOf(x)}}},
-                            {{"allowzero", int64_t{1}}}, "reshaped");
+    // A dimension of 0 in the shape means 0, not "as in `flat`".
+    const int made =
+        n.Make("reshape2", {{"X", {flat}}, {"Shape", {n.ShapeOf(x)}}}, {{"literal_zero", true}});
     n.draft_var(made).dtype = n.dtype(x);
     n.facts(made).shape = n.shape(x);
     n.Result(0, made);
@@ -84,39 +87,155 @@ bool LowerBatchNormalization(NodeLowering& n) {
   return true;
 }
 
+// Makes the results that the node wants: rows, their means, and the inverse of their deviations.
+void LayerNorm(NodeLowering& n, int x, int scale, int bias, int64_t axis, double epsilon) {
+  Ins ins{{"X", {x}}, {"Scale", {scale}}};
+  if (bias != kNoDraft) ins.emplace_back("Bias", std::vector<int>{bias});
+  std::vector<std::string_view> outs{"Y"};
+  std::vector<size_t> places{0};
+  for (size_t i = 1; i < 3; ++i)
+    if (n.Wants(i)) {
+      outs.push_back(i == 1 ? "Mean" : "Variance");
+      places.push_back(i);
+    }
+  const std::vector<int> made = n.MakeMany(
+      "layer_norm", std::move(ins),
+      {{"begin_norm_axis", axis}, {"epsilon", epsilon}, {"inverse_deviation", true}}, outs);
+  for (size_t k = 0; k < made.size(); ++k) n.Result(places[k], made[k]);
+}
+
 bool LowerLayerNormalization(NodeLowering& n) {
   const int x = n.Required(0), scale = n.Required(1), bias = n.In(2);
   const int rank = n.rank(x);
   int64_t axis = n.Int("axis", -1);
-  if (rank < 2 || n.Wants(1) || n.Wants(2) || n.dtype(x) != DType::kF32) return false;
+  const double epsilon = n.Float("epsilon", 1e-5);
+  if (rank < 2 || n.Wants(1) || n.Wants(2) || n.dtype(x) != DType::kF32) {
+    LayerNorm(n, x, scale, bias, axis, epsilon);
+    return true;
+  }
   if (axis < 0) axis += rank;
   const bool is_last =
       axis == rank - 1 && n.rank(scale) == 1 && (bias == kNoDraft || n.rank(bias) == 1);
   const bool fits = is_last && n.shape(scale)[0] == n.shape(x)[rank - 1] && n.shape(scale)[0] > 0;
-  if (!fits && !(is_last && n.facts(scale).data != nullptr && n.shape(scale)[0] > 1)) return false;
+  if (!fits && !(is_last && n.facts(scale).data != nullptr && n.shape(scale)[0] > 1)) {
+    LayerNorm(n, x, scale, bias, axis, epsilon);
+    return true;
+  }
   n.Result(0, n.Make("layer_norm", {{"X", {x}}, {"Scale", {scale}}, {"Bias", {bias}}},
-                     {{"begin_norm_axis", axis}, {"epsilon", n.Float("epsilon", 1e-5)}}, "Y"));
+                     {{"begin_norm_axis", axis}, {"epsilon", epsilon}}, "Y"));
+  return true;
+}
+
+// Of a sum, which is a result, too.
+bool LowerSkipLayerNormalization(NodeLowering& n) {
+  int sum = n.Binary("elementwise_add", n.Required(0), n.Required(1));
+  if (n.Has(4)) sum = n.Binary("elementwise_add", sum, n.In(4));
+  LayerNorm(n, sum, n.Required(2), n.In(3), -1, n.Float("epsilon", 1e-12));
+  if (n.Wants(3)) n.Result(3, sum);
+  return true;
+}
+
+// Before opset 21 scale and bias are those of groups.
+bool LowerGroupNormalization(NodeLowering& n) {
+  n.Result(0,
+           n.Make("group_norm",
+                  {{"X", {n.Required(0)}}, {"Scale", {n.Required(1)}}, {"Bias", {n.Required(2)}}},
+                  {{"groups", n.Int("num_groups", 1)},
+                   {"epsilon", n.Float("epsilon", 1e-5)},
+                   {"per_group", n.opset() < 21}},
+                  "Y"));
   return true;
 }
 
 bool LowerInstanceNormalization(NodeLowering& n) {
+  n.Result(0,
+           n.Make("instance_norm",
+                  {{"X", {n.Required(0)}}, {"Scale", {n.Required(1)}}, {"Bias", {n.Required(2)}}},
+                  {{"epsilon", n.Float("epsilon", 1e-5)}}, "Y"));
+  return true;
+}
+
+// Lines of zeros stay.
+bool LowerLpNormalization(NodeLowering& n) {
   const int x = n.Required(0);
-  if (n.rank(x) < 3 || n.opset() < 6) return false;
-  n.Result(0, n.Make("instance_norm",
-                     {{"X", {x}}, {"Scale", {n.Required(1)}}, {"Bias", {n.Required(2)}}},
-                     {{"epsilon", n.Float("epsilon", 1e-5)}}, "Y"));
+  const int64_t p = n.Int("p", 2);
+  if (p != 1 && p != 2) n.Problem("has p ", p, ", expected 1 or 2");
+  const int norm =
+      n.Unary("p_norm", x,
+              {{"porder", static_cast<double>(p)}, {"axis", n.Int("axis", -1)}, {"keepdim", true}});
+  n.Result(0, n.Binary("div_no_nan", x, norm));
   return true;
 }
 
 bool LowerLrn(NodeLowering& n) {
   const int x = n.Required(0);
   const int64_t size = n.Int("size", 0);
-  if (n.rank(x) != 4 || size < 1 || size % 2 == 0) return false;
-  n.Result(0, n.Make("lrn", {{"X", {x}}},
-                     {{"n", size},
-                      {"alpha", n.Float("alpha", 1e-4) / static_cast<double>(size)},
-                      {"beta", n.Float("beta", 0.75)},
-                      {"k", n.Float("bias", 1)}}));
+  if (size < 1) n.Problem("takes ", size, " channels together, expected 1 or more");
+  n.Result(
+      0,
+      n.Make("lrn", {{"X", {x}}},
+             {{"n", std::max<int64_t>(size, 1)},
+              {"alpha", n.Float("alpha", 1e-4) / static_cast<double>(std::max<int64_t>(size, 1))},
+              {"beta", n.Float("beta", 0.75)},
+              {"k", n.Float("bias", 1)}}));
+  return true;
+}
+
+// A seed makes the operator's own generator, one of 0 too.
+int64_t SeedOf(const NodeLowering& n) {
+  if (n.Find("seed") == nullptr) return 0;
+  const auto bits = std::bit_cast<int64_t>(n.Float("seed", 0));
+  return bits == 0 ? std::numeric_limits<int64_t>::min() : bits;
+}
+
+// The result in the type that the node names, or in `otherwise`.
+void ResultOfType(NodeLowering& n, int made, int otherwise) {
+  const auto named = static_cast<int>(n.Int("dtype", 0));
+  const int type = named == 0 ? otherwise : named;
+  if (StorageOf(type) == DType::kUnknown)
+    n.Problem("has dtype ", type, ", which is no element type");
+  else
+    made = n.Cast(made, StorageOf(type));
+  n.Result(0, made);
+}
+
+// Numbers in the shape of the attribute, or in that of the input.
+bool LowerRandom(NodeLowering& n) {
+  const std::string_view op = n.node().op_type;
+  const bool like = op.ends_with("Like"), normal = op.starts_with("RandomNormal");
+  const int x = like ? n.Required(0) : kNoDraft;
+  const auto named = static_cast<int>(n.Int("dtype", like ? n.type(x) : kFloat));
+  const DType dtype = StorageOf(named);
+  const DType drawn = IsFloat(dtype) ? dtype : DType::kF32;
+  Ins ins;
+  Attrs attrs{{"seed", SeedOf(n)}, {"dtype", DTypeToProto(drawn)}};
+  attrs.emplace_back(normal ? "mean" : "min", n.Float(normal ? "mean" : "low", 0));
+  attrs.emplace_back(normal ? "std" : "max", n.Float(normal ? "scale" : "high", 1));
+  if (!like)
+    attrs.emplace_back("shape", n.IntList("shape"));
+  else if (n.shape(x).is_static())
+    attrs.emplace_back("shape", Ints(n.shape(x).begin(), n.shape(x).end()));
+  else
+    ins.emplace_back("ShapeTensor", std::vector<int>{n.ShapeOf(x)});
+  const int made =
+      n.Make(normal ? "gaussian_random" : "uniform_random", std::move(ins), std::move(attrs));
+  ResultOfType(n, made, named);
+  return true;
+}
+
+bool LowerBernoulli(NodeLowering& n) {
+  const int x = n.Required(0);
+  ResultOfType(n, n.Unary("bernoulli", x, {{"seed", SeedOf(n)}}), n.type(x));
+  return true;
+}
+
+// By logarithms of weights.
+bool LowerMultinomial(NodeLowering& n) {
+  const int weights = n.Unary("softmax", n.Required(0), {{"axis", int64_t{-1}}});
+  const int made = n.Unary(
+      "multinomial", weights,
+      {{"num_samples", n.Int("sample_size", 1)}, {"replacement", true}, {"seed", SeedOf(n)}});
+  ResultOfType(n, made, kInt32);
   return true;
 }
 
@@ -149,12 +268,21 @@ bool LowerDropout(NodeLowering& n) {
 
 constexpr HandlerEntry kNormalizeEntries[] = {
     {"", "BatchNormalization", &LowerBatchNormalization},
+    {"", "Bernoulli", &LowerBernoulli},
     {"", "Dropout", &LowerDropout},
+    {"", "GroupNormalization", &LowerGroupNormalization},
     {"", "InstanceNormalization", &LowerInstanceNormalization},
+    {"", "LpNormalization", &LowerLpNormalization},
     {"", "LRN", &LowerLrn},
     {"", "LayerNormalization", &LowerLayerNormalization},
     {"", "LogSoftmax", &LowerLogSoftmax},
+    {"", "Multinomial", &LowerMultinomial},
+    {"", "RandomNormal", &LowerRandom},
+    {"", "RandomNormalLike", &LowerRandom},
+    {"", "RandomUniform", &LowerRandom},
+    {"", "RandomUniformLike", &LowerRandom},
     {"", "Softmax", &LowerSoftmax},
+    {"com.microsoft", "SkipLayerNormalization", &LowerSkipLayerNormalization},
 };
 
 }  // namespace

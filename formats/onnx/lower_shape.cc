@@ -53,12 +53,12 @@ bool LowerConstantOfShape(NodeLowering& n) {
   const int element = n.HoldConstant(value, type);
   const auto number = n.ConstantFloats(element);
   const auto dims = n.ConstantInts(shape);
-  if (!number) return false;
-  Attrs attrs = {{"value", (*number)[0]}, {"dtype", DTypeToProto(value.dtype())}};
+  Attrs attrs = {{"value", number ? (*number)[0] : 0.0}, {"dtype", DTypeToProto(value.dtype())}};
   Ins ins;
+  if (!number) ins.push_back({"ValueTensor", {element}});
   // fill_constant's attribute is a double: larger integers would be rounded.
   constexpr int64_t kExact = int64_t{1} << std::numeric_limits<double>::digits;
-  if (const auto whole = n.ConstantInts(element))
+  if (const auto whole = n.ConstantInts(element); whole && number)
     if ((*whole)[0] > kExact || (*whole)[0] < -kExact) ins.push_back({"ValueTensor", {element}});
   int made = 0;
   if (dims) {
@@ -109,7 +109,7 @@ bool LowerReshape(NodeLowering& n) {
     n.Result(0, n.Reshape(x, *shape));
     return true;
   }
-  if (zeros_stay && NodeLowering::HasOperator("onnx_reshape")) return false;
+  if (zeros_stay) return false;
   const int wanted = n.Required(1);
   const Entries* entries = n.EntriesOf(wanted);
   if (entries == nullptr) {
@@ -202,8 +202,11 @@ bool LowerTranspose(NodeLowering& n) {
   const int x = n.Required(0);
   if (n.IsString(x)) return false;
   Ints perm = n.IntList("perm");
+  if (n.Find("perm") == nullptr && n.rank(x) < 0) {
+    n.Result(0, n.Unary("transpose2", x, {{"reversed", true}}));
+    return true;
+  }
   if (n.Find("perm") == nullptr) {
-    if (n.rank(x) < 0) return false;
     perm.resize(static_cast<size_t>(n.rank(x)));
     std::iota(perm.rbegin(), perm.rend(), 0);
   }
@@ -232,20 +235,23 @@ bool LowerSplit(NodeLowering& n) {
   const size_t count = n.node().outputs.size();
   bool given = false;
   auto sections = IntsOf(n, "split", 1, 13, &given);
-  if (!sections) return false;
   int64_t axis = n.Int("axis", 0);
+  Ins ins = {{"X", {x}}};
   Attrs attrs = {{"axis", axis}};
-  if (given && sections->size() == count && count > 0) {
+  if (!sections) {
+    ins.emplace_back("SectionsTensor", std::vector<int>{n.In(1)});
+  } else if (given) {
     attrs.emplace_back("sections", *sections);
   } else {
-    if (n.rank(x) < 0) return false;
-    if (axis < 0) axis += n.rank(x);
-    if (given || axis < 0 || axis >= n.rank(x)) return false;
-    const int64_t dim = n.shape(x)[static_cast<int>(axis)];
-    if (dim < 0 || count == 0 || dim % static_cast<int64_t>(count) != 0 || dim == 0) return false;
-    attrs.emplace_back("num", static_cast<int64_t>(count));
+    // Equal parts, but for a shorter last one.
+    if (axis < 0 && n.rank(x) >= 0) axis += n.rank(x);
+    const int64_t dim =
+        axis >= 0 && axis < n.rank(x) ? n.shape(x)[static_cast<int>(axis)] : int64_t{-1};
+    const auto parts = static_cast<int64_t>(count);
+    attrs.emplace_back("num", parts);
+    if (dim < 0 || parts == 0 || dim % parts != 0) attrs.emplace_back("uneven", true);
   }
-  const std::vector<int> made = n.MakeMany("split", {{"X", {x}}}, std::move(attrs),
+  const std::vector<int> made = n.MakeMany("split", std::move(ins), std::move(attrs),
                                            std::vector<std::string_view>(count, "Out"));
   for (size_t i = 0; i < count; ++i) n.Result(i, made[i]);
   return true;
@@ -260,7 +266,7 @@ bool LowerSlice(NodeLowering& n) {
   const auto steps =
       n.opset() < 10 ? std::optional<Ints>(Ints()) : IntsOf(n, "steps", 4, 1, &has_steps);
   if (!starts || !ends || !axes || !steps) return false;
-  if (std::any_of(steps->begin(), steps->end(), [](int64_t s) { return s != 1; })) return false;
+  const bool strided = std::any_of(steps->begin(), steps->end(), [](int64_t s) { return s != 1; });
   if (!has_axes) {
     axes->resize(starts->size());
     std::iota(axes->begin(), axes->end(), 0);
@@ -272,7 +278,7 @@ bool LowerSlice(NodeLowering& n) {
     return true;
   }
   // Axes of which all elements are taken are left out.
-  for (size_t i = axes->size(); i-- > 0;) {
+  for (size_t i = strided ? 0 : axes->size(); i-- > 0;) {
     if ((*starts)[i] != 0 || (*ends)[i] < std::numeric_limits<int32_t>::max()) continue;
     if (n.rank(x) < 0 || (*axes)[i] < -n.rank(x) || (*axes)[i] >= n.rank(x)) continue;
     for (auto* list : {&*axes, &*starts, &*ends})
@@ -288,8 +294,12 @@ bool LowerSlice(NodeLowering& n) {
       v = std::clamp<int64_t>(v, -(int64_t{1} << 31) + 1, (int64_t{1} << 31) - 1);
     return values;
   };
-  n.Result(0, n.Make("slice", {{"Input", {x}}},
-                     {{"axes", *axes}, {"starts", limited(*starts)}, {"ends", limited(*ends)}}));
+  Attrs attrs = {{"axes", *axes}, {"starts", limited(*starts)}, {"ends", limited(*ends)}};
+  if (strided) {
+    attrs.emplace_back("strides", *steps);
+    attrs.emplace_back("bounds", std::string("from_end"));
+  }
+  n.Result(0, n.Make(strided ? "strided_slice" : "slice", {{"Input", {x}}}, std::move(attrs)));
   return true;
 }
 
@@ -317,41 +327,64 @@ bool LowerTile(NodeLowering& n) {
   return true;
 }
 
-// Padding with a constant by constant amounts.
+// Constant amounts become attributes: before and after each dimension.
 bool LowerPad(NodeLowering& n) {
   const int x = n.Required(0);
-  bool given = false;
+  bool given = false, has_axes = false;
   const char* name = n.opset() < 2 ? "paddings" : "pads";
   const auto pads = IntsOf(n, name, 1, 11, &given);
-  const std::string mode = n.Str("mode", "constant");
-  double value = n.opset() < 11 ? n.Float("value", 0) : 0;
-  if (n.opset() >= 11 && n.Has(2)) {
-    const auto constant = n.ConstantFloats(n.In(2));
-    if (!constant || constant->size() != 1) return false;
-    value = (*constant)[0];
+  auto axes = IntsOf(n, "axes", 3, 11, &has_axes);
+  Ins ins = {{"X", {x}}};
+  Attrs attrs = {{"mode", n.Str("mode", "constant")}};
+  if (n.opset() < 11) {
+    attrs.emplace_back("pad_value", n.Float("value", 0));
+  } else if (n.Has(2)) {
+    int value = n.In(2);
+    if (n.dtype(x) != DType::kUnknown) value = n.Cast(value, n.dtype(x));
+    const auto constant = IsFloat(n.dtype(x)) ? n.ConstantFloats(n.In(2)) : std::optional<Floats>();
+    if (constant && constant->size() == 1)
+      attrs.emplace_back("pad_value", (*constant)[0]);
+    else
+      ins.emplace_back("Value", std::vector<int>{value});
   }
-  const bool plain = pads && mode == "constant" && !n.Has(3) && IsFloat(n.dtype(x)) &&
-                     pads->size() == 2 * static_cast<size_t>(std::max(0, n.rank(x))) &&
-                     std::all_of(pads->begin(), pads->end(), [](int64_t p) { return p >= 0; });
-  if (!plain) {
-    const bool cast = n.opset() >= 11 && n.Has(2) && n.dtype(n.In(2)) != n.dtype(x) &&
-                      IsFloat(n.dtype(n.In(2))) && pads && !n.Has(3);
-    if ((n.opset() >= 11 && !cast) || !pads) return false;
-    const DType dtype = n.dtype(x) == DType::kUnknown ? DType::kF32 : n.dtype(x);
-    n.Result(0, n.Make("onnx_pad",
-                       {{"data", {x}},
-                        {"pads", {n.IntsConstant(*pads)}},
-                        {"constant_value", {n.FloatConstant(value, dtype)}}},
-                       {{"mode", mode}}, "output"));
-    return true;
+  if (pads && axes && pads->size() % 2 == 0) {
+    const size_t count = pads->size() / 2;
+    Ints pairs;
+    for (size_t i = 0; i < count; ++i) {
+      pairs.push_back((*pads)[i]);
+      pairs.push_back((*pads)[count + i]);
+    }
+    attrs.emplace_back("paddings", pairs);
+    if (has_axes) attrs.emplace_back("axes", *axes);
+  } else {
+    ins.emplace_back("Paddings", std::vector<int>{pads ? n.IntsConstant(*pads) : n.In(1)});
+    attrs.emplace_back("before_first", true);
+    if (has_axes) ins.emplace_back("Axes", std::vector<int>{n.In(3)});
   }
-  const size_t rank = pads->size() / 2;
-  Ints pairs;
-  for (size_t i = 0; i < rank; ++i) {
-    pairs.push_back((*pads)[i]);
-    pairs.push_back((*pads)[rank + i]);
-  }
-  n.Result(0, n.Make("pad", {{"X", {x}}}, {{"paddings", pairs}, {"pad_value", value}}));
+  n.Result(0, n.Make("pad", std::move(ins), std::move(attrs)));
+  return true;
+}
+
+bool LowerEyeLike(NodeLowering& n) {
+  const int x = n.Required(0);
+  const auto type = static_cast<int>(n.Int("dtype", 0));
+  const int made = n.Make("eye", {{"Like", {x}}},
+                          {{"dtype", type == 0 ? int64_t{-1} : DTypeToProto(StorageOf(type))},
+                           {"diagonal", n.Int("k", 0)}});
+  if (type != 0) n.SetType(made, type);
+  n.Result(0, made);
+  return true;
+}
+
+bool LowerTrilu(NodeLowering& n) {
+  Ins ins = {{"X", {n.Required(0)}}};
+  Attrs attrs = {{"lower", n.Int("upper", 1) == 0}};
+  const auto k = n.Has(1) ? n.ConstantInts(n.In(1)) : Ints{0};
+  if (k && k->size() == 1)
+    attrs.emplace_back("diagonal", (*k)[0]);
+  else
+    ins.emplace_back("Diagonal", std::vector<int>{n.In(1)});
+  n.Result(0, n.Make("tril_triu", std::move(ins), std::move(attrs)));
   return true;
 }
 
@@ -360,6 +393,7 @@ constexpr HandlerEntry kShapeEntries[] = {
     {"", "Constant", &LowerConstant},
     {"", "ConstantOfShape", &LowerConstantOfShape},
     {"", "Expand", &LowerExpand},
+    {"", "EyeLike", &LowerEyeLike},
     {"", "Flatten", &LowerFlatten},
     {"", "Pad", &LowerPad},
     {"", "Reshape", &LowerReshape},
@@ -370,6 +404,7 @@ constexpr HandlerEntry kShapeEntries[] = {
     {"", "Squeeze", &LowerSqueeze},
     {"", "Tile", &LowerTile},
     {"", "Transpose", &LowerTranspose},
+    {"", "Trilu", &LowerTrilu},
     {"", "Unsqueeze", &LowerUnsqueeze},
 };
 

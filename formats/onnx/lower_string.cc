@@ -1,5 +1,5 @@
 // Strings. Operators that only move, compare or order elements work on codes in place of the
-// strings (onnx_string_encode); their results are decoded.
+// strings (string_encode); their results are decoded.
 #include "formats/onnx/handlers.h"
 
 namespace heddle::onnx {
@@ -49,7 +49,7 @@ bool LowerStringMover(NodeLowering& n) {
   if (strings.empty()) return false;
   std::vector<std::string_view> outs(strings.size(), "Codes");
   outs.push_back("Texts");
-  const std::vector<int> made = n.MakeMany("onnx_string_encode", {{"X", strings}}, {}, outs);
+  const std::vector<int> made = n.MakeMany("string_encode", {{"X", strings}}, {}, outs);
   n.SetType(made.back(), kString);
   // Lowers the same node on the codes, under names that no file can have.
   NameScope names;
@@ -74,7 +74,7 @@ bool LowerStringMover(NodeLowering& n) {
       n.Result(i, result);
       continue;
     }
-    const int text = n.Make("onnx_string_decode", {{"Texts", {made.back()}}, {"Codes", {result}}});
+    const int text = n.Make("string_decode", {{"Texts", {made.back()}}, {"Codes", {result}}});
     n.SetType(text, kString);
     n.facts(text).shape = n.shape(result);
     n.Result(i, text);
@@ -91,14 +91,14 @@ int StringResult(NodeLowering& n, int v) {
 
 bool LowerStringConcat(NodeLowering& n) {
   const int made =
-      n.Make("onnx_string_concat", {{"X", {n.Required(0)}}, {"Y", {n.Required(1)}}}, {}, "Z");
+      n.Make("string_concat", {{"X", {n.Required(0)}}, {"Y", {n.Required(1)}}}, {}, "Z");
   n.Result(0, StringResult(n, made));
   return true;
 }
 
 bool LowerStringSplit(NodeLowering& n) {
   const std::vector<int> made = n.MakeMany(
-      "onnx_string_split", {{"X", {n.Required(0)}}},
+      "string_split", {{"X", {n.Required(0)}}},
       {{"delimiter", n.Str("delimiter", "")}, {"maxsplit", n.Int("maxsplit", -1)}}, {"Y", "Z"});
   n.Result(0, StringResult(n, made[0]));
   n.draft_var(made[1]).dtype = DType::kI64;
@@ -110,7 +110,7 @@ bool LowerStringSplit(NodeLowering& n) {
 bool LowerNormalizer(NodeLowering& n) {
   const Attribute* words = n.Find("stopwords");
   const int made = n.Make(
-      "onnx_string_normalizer", {{"X", {n.Required(0)}}},
+      "string_normalizer", {{"X", {n.Required(0)}}},
       {{"case_change_action", n.Str("case_change_action", "NONE")},
        {"is_case_sensitive", n.Int("is_case_sensitive", 0)},
        {"stopwords",
@@ -223,7 +223,7 @@ bool LowerLabelEncoder(NodeLowering& n) {
   }
   int place = 0;
   if (n.IsString(x)) {
-    place = n.Make("onnx_string_find", {{"X", {x}}}, {{"keys", keys.strings}});
+    place = n.Make("string_find", {{"X", {x}}}, {{"keys", keys.strings}});
   } else {
     Attrs attrs = {{"default_int64", int64_t{-1}}};
     Ints numbers;
@@ -239,11 +239,11 @@ bool LowerLabelEncoder(NodeLowering& n) {
   n.SetType(place, kInt64);
   const int all = ValuesWithDefault(n, values);
   if (values.type == kString) {
-    n.Result(0,
-             StringResult(n, n.Make("onnx_string_decode", {{"Texts", {all}}, {"Codes", {place}}})));
+    n.Result(0, StringResult(n, n.Make("string_decode", {{"Texts", {all}}, {"Codes", {place}}})));
     return true;
   }
-  const int made = n.Make("onnx_gather", {{"data", {all}}, {"indices", {place}}}, {}, "output");
+  const int made =
+      n.Make("gather", {{"X", {all}}, {"Index", {place}}}, {{"index_shape", true}, {"wrap", true}});
   n.SetType(made, values.type);
   n.Result(0, made);
   return true;
@@ -281,8 +281,7 @@ bool LowerClassifier(NodeLowering& n) {
   n.draft_var(number).dtype = DType::kI64;
   const int texts =
       n.StringsConstant(Strings(labels->strings.begin(), labels->strings.end()), kString);
-  n.Result(
-      0, StringResult(n, n.Make("onnx_string_decode", {{"Texts", {texts}}, {"Codes", {number}}})));
+  n.Result(0, StringResult(n, n.Make("string_decode", {{"Texts", {texts}}, {"Codes", {number}}})));
   return true;
 }
 
@@ -292,7 +291,7 @@ bool LowerOneHotEncoder(NodeLowering& n) {
   const int x = n.Required(0);
   if (cats == nullptr || !n.IsString(x)) return false;
   const Strings keys(cats->strings.begin(), cats->strings.end());
-  const int places = n.Make("onnx_string_find", {{"X", {x}}}, {{"keys", keys}});
+  const int places = n.Make("string_find", {{"X", {x}}}, {{"keys", keys}});
   n.draft_var(places).dtype = DType::kI64;
   n.SetType(places, kInt64);
   Node& node = n.lowering().OwnNode(n.node());

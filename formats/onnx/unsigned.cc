@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "formats/onnx/handlers.h"
+
 namespace heddle::onnx {
 namespace {
 
@@ -116,31 +118,17 @@ constexpr UnsignedEntry kOperators[] = {
 
 bool IsNearest(const NodeLowering& n) { return n.Str("mode", "nearest") == "nearest"; }
 
-// Lowers to a reduction whose kernel is told the type.
-bool Reduce(NodeLowering& n, const char* type) {
-  const Attribute* const old = n.Find("axes");
-  Ins ins{{"data", {n.In(0)}}};
-  if (n.Has(1)) ins.push_back({"axes", {n.In(1)}});
-  if (old != nullptr) ins.push_back({"axes", {n.IntsConstant(n.IntList("axes"))}});
-  Attrs attrs{{"keepdims", n.Int("keepdims", 1)},
-              {"noop_with_empty_axes", n.Int("noop_with_empty_axes", 0)}};
-  attrs.emplace_back("elem_type", int64_t{n.type(n.In(0))});
-  n.Result(0, n.Make(type, std::move(ins), std::move(attrs), "reduced"));
-  return true;
-}
-
 // OneHot of uint64: indices from 2^63 on must count as beyond any depth, not as negative.
 bool LowerOneHotOf(NodeLowering& n) {
   if (n.type(n.In(0)) != kUint64) return false;
   const int far = n.IntConstant(std::numeric_limits<int64_t>::max());
   const int at = n.In(0);
   const int beyond = n.Binary("less_than", at, n.IntConstant(0));
-  const int most =
-      n.Make("onnx_where", {{"condition", {beyond}}, {"X", {far}}, {"Y", {at}}}, {}, "output");
+  const int most = n.Make("where", {{"Condition", {beyond}}, {"X", {far}}, {"Y", {at}}});
   n.SetType(most, kInt64);
   const int made =
-      n.Make("onnx_one_hot", {{"indices", {most}}, {"depth", {n.In(1)}}, {"values", {n.In(2)}}},
-             {{"axis", n.Int("axis", -1)}}, "output");
+      n.Make("one_hot_v2", {{"X", {most}}, {"depth_tensor", {n.In(1)}}, {"Values", {n.In(2)}}},
+             {{"axis", n.Int("axis", -1)}, {"out_of_range", std::string("off")}, {"wrap", true}});
   if (n.dtype(made) == n.dtype(n.In(2))) n.SetType(made, n.type(n.In(2)));
   n.Result(0, made);
   return true;
@@ -150,10 +138,8 @@ bool LowerOneHotOf(NodeLowering& n) {
 bool LowerPowOf(NodeLowering& n) {
   const int x = n.In(0), y = n.In(1);
   if (n.type(y) != kUint64 || !IsFloat(n.dtype(x))) return false;
-  const int exponents = n.Make(
-      "onnx_cast", {{"input", {y}}},
-      {{"from", int64_t{kUint64}}, {"to", int64_t{TypeOf(n.dtype(x))}}, {"saturate", int64_t{1}}},
-      "output");
+  const int exponents = n.Unary("cast_element_type", y,
+                                {{"from", int64_t{kUint64}}, {"to", int64_t{TypeOf(n.dtype(x))}}});
   n.SetType(exponents, TypeOf(n.dtype(x)));
   n.Result(0, n.Binary("elementwise_pow", x, exponents));
   return true;
@@ -185,13 +171,13 @@ bool LowerUnsigned(NodeLowering& n, int type) {
     n.Result(0, n.Unary("assign", n.In(0)));
     return true;
   }
-  for (const auto& [reduction, kernel] : {std::pair{"ReduceL1", "onnx_reduce_sum"},
-                                          {"ReduceProd", "onnx_reduce_prod"},
-                                          {"ReduceSum", "onnx_reduce_sum"},
-                                          {"ReduceSumSquare", "onnx_reduce_sum_square"}}) {
-    if (op != reduction) continue;
-    n.SetUnsigned(kWraps, type);
-    return Reduce(n, kernel);
+  const bool wraps =
+      op == "ReduceL1" || op == "ReduceProd" || op == "ReduceSum" || op == "ReduceSumSquare";
+  if (wraps) n.SetUnsigned(kWraps, type);
+  if (wraps || (type == kUint64 && (op == "ReduceMean" || op == "ReduceL2" ||
+                                    op == "ReduceLogSum" || op == "ReduceLogSumExp"))) {
+    LowerUnsignedReduction(n);
+    return true;
   }
   if (type != kUint64) return false;
   if (op == "Sign") {
@@ -201,11 +187,13 @@ bool LowerUnsigned(NodeLowering& n, int type) {
     n.Result(0, made);
     return true;
   }
-  if (op == "Div" || op == "Mod" || op == "BitShift") return LowerDirect(n);
-  if (op == "ReduceMean") return Reduce(n, "onnx_reduce_mean");
-  if (op == "ReduceL2") return Reduce(n, "onnx_reduce_l2");
-  if (op == "ReduceLogSum") return Reduce(n, "onnx_reduce_log_sum");
-  if (op == "ReduceLogSumExp") return Reduce(n, "onnx_reduce_log_sum_exp");
+  if (op == "Div" || op == "Mod") {
+    const int made = n.Make(op == "Div" ? "elementwise_div" : "elementwise_mod",
+                            {{"X", {n.In(0)}}, {"Y", {n.In(1)}}}, {{"elem_type", int64_t{type}}});
+    n.SetType(made, type);
+    n.Result(0, made);
+    return true;
+  }
   if (op == "OneHot") return LowerOneHotOf(n);
   if (op == "Pow") return LowerPowOf(n);
   return false;

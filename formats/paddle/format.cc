@@ -38,7 +38,7 @@ class ProgramDescs : public formats::Format {
     std::set<std::string> foreign;
     for (const auto& block : program.blocks)
       for (const ir::Op& op : block.ops)
-        if (IsForeign(op.type())) foreign.emplace(op.type());
+        if (IsForeign(op)) foreign.emplace(op.type());
     return {foreign.begin(), foreign.end()};
   }
 

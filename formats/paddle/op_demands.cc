@@ -36,11 +36,67 @@ void EachWord(std::string_view text, Fn&& fn) {
   }
 }
 
+// Operands and attributes of Paddle's operators that Paddle lacks.
+struct OwnParts {
+  std::string_view op, parts;  // sorted by the first; parts are separated by spaces
+};
+constexpr OwnParts kOwnParts[] = {
+    {"cumprod", "AxisTensor exclusive reverse"},
+    {"cumsum", "AxisTensor copies_single"},
+    {"expand_v2", "mutual"},
+    {"eye", "Like diagonal"},
+    {"fill_constant", "dtype"},
+    {"flatten2", "scalar_to_matrix"},
+    {"flip", "AxisTensor"},
+    {"gather", "index_shape wrap batch_dims"},
+    {"gather_nd", "batch_dims wrap"},
+    {"linspace", "from_start"},
+    {"logcumsumexp", "AxisTensor copies_single from_infinity"},
+    {"one_hot_v2", "Values axis out_of_range wrap"},
+    {"pad", "Paddings Axes Value axes before_first mode"},
+    {"pad_grad", "Paddings Axes axes before_first mode"},
+    {"range", "wrong_way by_product"},
+    {"reshape2", "literal_zero"},
+    {"roll", "AxisTensor"},
+    {"split", "SectionsTensor uneven"},
+    {"squeeze2", "AxesTensor"},
+    {"strided_slice", "AxesTensor bounds"},
+    {"top_k_v2", "index_type"},
+    {"transpose2", "Perm reversed"},
+    {"tril_triu", "Diagonal"},
+    {"unique", "Axis nan_differs"},
+    {"unsqueeze2", "in_result"},
+    {"where", "leading_axes"},
+    {"where_index", "by_axis"},
+};
+
+// Whether the operator says something in this operand or attribute.
+bool Says(const ir::Op& op, std::string_view part) {
+  if (const int slot = op.def->FindInput(part); slot >= 0)
+    return !op.inputs[static_cast<size_t>(slot)].empty();
+  const int a = op.def->FindAttr(part);
+  if (a < 0) return false;
+  const AttrValue& value = op.attrs[static_cast<size_t>(a)];
+  // A dtype that an operand decides; any other is Paddle's.
+  if (part == "dtype") return value == AttrValue(int64_t{-1});
+  return value != op.def->attrs()[static_cast<size_t>(a)].default_value;
+}
+
 }  // namespace
 
 bool IsForeign(std::string_view op) {
   const auto row = Find(op);
   return row && row->outputs == "-";
+}
+
+bool IsForeign(const ir::Op& op) {
+  const auto* const own = std::lower_bound(
+      std::begin(kOwnParts), std::end(kOwnParts), op.type(),
+      [](const OwnParts& parts, const std::string& type) { return parts.op < type; });
+  bool says = false;
+  if (own != std::end(kOwnParts) && own->op == op.type())
+    EachWord(own->parts, [&](std::string_view part) { return says = Says(op, part); });
+  return says || IsForeign(op.type());
 }
 
 std::vector<DemandedOutput> DemandedOutputs(std::string_view op) {

@@ -6,12 +6,16 @@
 #include <utility>
 #include <vector>
 
+#include "core/programs/ir.h"
 #include "proto/framework.pb.h"
 
 namespace heddle::paddle {
 
 // Whether Paddle 2.6 lacks an operator of this name.
 bool IsForeign(std::string_view op);
+// Whether it lacks the operator, an operand that it has, or an attribute by which it differs from
+// Paddle's in more than NaN, infinities and rounding.
+bool IsForeign(const ir::Op& op);
 
 // An output slot that must name a variable even when it is not read.
 struct DemandedOutput {

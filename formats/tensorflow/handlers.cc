@@ -8,8 +8,8 @@ std::vector<HandlerEntry> AllHandlers() {
   std::vector<HandlerEntry> all;
   for (const auto table :
        {&ElementwiseHandlers, &ReduceHandlers, &ShapeHandlers, &IndexHandlers, &NetworkHandlers,
-        &SignalHandlers, &TrainHandlers, &DirectHandlers, &BasicHandlers, &VariableHandlers,
-        &ControlHandlers, &ListHandlers, &TableHandlers, &StringHandlers})
+        &ProductHandlers, &SignalHandlers, &TrainHandlers, &DirectHandlers, &BasicHandlers,
+        &VariableHandlers, &ControlHandlers, &ListHandlers, &TableHandlers, &StringHandlers})
     all.insert(all.end(), table().begin(), table().end());
   return all;
 }

@@ -25,6 +25,7 @@ std::span<const HandlerEntry> ReduceHandlers();
 std::span<const HandlerEntry> ShapeHandlers();
 std::span<const HandlerEntry> IndexHandlers();
 std::span<const HandlerEntry> NetworkHandlers();
+std::span<const HandlerEntry> ProductHandlers();
 std::span<const HandlerEntry> SignalHandlers();
 std::span<const HandlerEntry> TrainHandlers();
 std::span<const HandlerEntry> DirectHandlers();

@@ -104,7 +104,7 @@ void NodeLowering::EncodeStrings() {
   if (strings.empty()) return;
   std::vector<std::string_view> outs(strings.size(), "Codes");
   outs.push_back("Texts");
-  const std::vector<int> made = MakeMany("onnx_string_encode", {{"X", strings}}, {}, outs);
+  const std::vector<int> made = MakeMany("string_encode", {{"X", strings}}, {}, outs);
   codes_.assign(inputs(), kNoDraft);
   for (size_t k = 0; k < strings.size(); ++k) {
     codes_[places[k]] = made[k];
@@ -119,7 +119,7 @@ void NodeLowering::EncodeStrings() {
 int NodeLowering::Decoded(size_t output, int v) {
   if (DefinedType(node_.op, output, [this](std::string_view a) { return Find(a); }) != kString)
     return v;
-  const int made = Make("onnx_string_decode", {{"Texts", {texts_}}, {"Codes", {v}}});
+  const int made = Make("string_decode", {{"Texts", {texts_}}, {"Codes", {v}}});
   SetType(made, kString);
   SetShape(made, shape(v));
   return made;

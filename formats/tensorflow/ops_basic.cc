@@ -165,8 +165,7 @@ bool LowerReshape(NodeLowering& n) {
     n.Result(0, n.Reshape(x, partial));
     return true;
   }
-  const int made = n.Make("onnx_reshape", {{"data", {x}}, {"shape", {shape}}},
-                          {{"allowzero", int64_t{1}}}, "reshaped");
+  const int made = n.Make("reshape2", {{"X", {x}}, {"Shape", {shape}}}, {{"literal_zero", true}});
   // The length of the vector of sizes is the rank of the result.
   const Shape& length = n.shape(shape);
   if (!known && !partial.empty())

@@ -1,6 +1,6 @@
 // Operators that compute each element by itself, with NumPy's broadcasting.
 #include "core/op_registry.h"
-#include "formats/tensorflow/ops_direct.h"
+#include "formats/tensorflow/direct/ops_direct.h"
 
 namespace heddle::tensorflow {
 namespace {
@@ -52,6 +52,7 @@ constexpr char kSigmoid[] = "sigmoid";
 constexpr char kSin[] = "sin";
 constexpr char kSinh[] = "sinh";
 constexpr char kSoftsign[] = "softsign";
+constexpr char kSqrt[] = "sqrt";
 constexpr char kTan[] = "tan";
 constexpr char kTanh[] = "tanh";
 
@@ -88,7 +89,7 @@ bool LowerEqual(NodeLowering& n) {
   const int x = n.In(0), y = n.In(1);
   const char* type = equal ? "equal" : "not_equal";
   if (n.type(x) == kString || n.type(y) == kString) {
-    const int made = n.Make("tf_string_equal", {{"x", {x}}, {"y", {y}}}, {{"differ", !equal}}, "z");
+    const int made = n.Make("string_equal", {{"x", {x}}, {"y", {y}}}, {{"differ", !equal}}, "z");
     n.draft_var(made).dtype = DType::kBool;
     n.SetType(made, kBool);
     n.SetShape(made, n.rank(x) >= n.rank(y) && n.rank(y) == 0 ? n.shape(x) : Shape::Unknown());
@@ -120,16 +121,9 @@ bool LowerSquare(NodeLowering& n) {
   return true;
 }
 
-// The root of a complex number is its power of 0.5.
-bool LowerSqrt(NodeLowering& n) {
+bool LowerRsqrt(NodeLowering& n) {
   const int x = n.In(0);
-  const bool inverse = n.op() == "Rsqrt";
-  if (!IsComplexVar(n, x)) {
-    n.Result(0, n.Unary(inverse ? "rsqrt" : "sqrt", x));
-    return true;
-  }
-  const int root = n.Make("tf_complex_sqrt", {{"x", {x}}}, {}, "y");
-  n.Result(0, inverse ? n.Unary("reciprocal", root) : root);
+  n.Result(0, IsComplexVar(n, x) ? n.Unary("reciprocal", n.Unary("sqrt", x)) : n.Unary("rsqrt", x));
   return true;
 }
 
@@ -141,7 +135,7 @@ bool LowerSign(NodeLowering& n) {
     return true;
   }
   const int size = n.Cast(n.Unary("abs", x), n.dtype(x));
-  n.Result(0, n.Make("tf_div_no_nan", {{"x", {x}}, {"y", {size}}}, {}, "z"));
+  n.Result(0, n.Binary("div_no_nan", x, size));
   return true;
 }
 
@@ -149,14 +143,14 @@ bool LowerSign(NodeLowering& n) {
 bool LowerRound(NodeLowering& n) {
   const int x = n.In(0);
   if (IsFloat(n.dtype(x)))
-    n.Result(0, n.Make("onnx_round", {{"X", {x}}}, {}, "Y"));
+    n.Result(0, n.Unary("round", x, {{"half_to_even", true}}));
   else
     ResultLike(n, 0, n.Unary("fill_any_like", x, {{"value", 0.0}, {"dtype", int64_t{-1}}}), x);
   return true;
 }
 
 bool LowerErfc(NodeLowering& n) {
-  n.Result(0, n.Make("tf_erfc", {{"x", {n.In(0)}}}, {}, "y"));
+  n.Result(0, n.Unary("erfc", n.In(0)));
   return true;
 }
 
@@ -173,16 +167,20 @@ bool LowerSquaredDifference(NodeLowering& n) {
 // Division of integers truncates; a divisor of 0 is an error.
 bool LowerDivide(NodeLowering& n) {
   const int x = n.In(0), y = n.In(1);
-  if (IsFloat(n.dtype(x)) || IsComplexVar(n, x)) {
-    n.Result(0, n.Binary("elementwise_div", x, y));
-    return true;
-  }
-  return LowerDirect(n, "tf_truncate_div");
+  const int made = n.Binary("elementwise_div", x, y);
+  if (n.op() == "TruncateDiv" && IsFloat(n.dtype(x)))
+    n.Result(0, n.Unary("trunc", made));
+  else
+    ResultLike(n, 0, made, x);
+  return true;
 }
 
 bool LowerPow(NodeLowering& n) {
   const int x = n.In(0), y = n.In(1);
-  if (!IsFloat(n.dtype(x))) return LowerDirect(n, "tf_pow");
+  if (!IsFloat(n.dtype(x))) {
+    ResultLike(n, 0, n.Make("elementwise_pow", {{"X", {x}}, {"Y", {y}}}, {{"wrap", true}}), x);
+    return true;
+  }
   const auto exponent = n.ConstantFloats(y);
   if (exponent && exponent->size() == 1 && n.rank(y) == 0 && (*exponent)[0] == 2)
     n.Result(0, n.Unary("square", x));
@@ -193,7 +191,7 @@ bool LowerPow(NodeLowering& n) {
 
 bool LowerAtan2(NodeLowering& n) {
   const int y = n.In(0), x = n.In(1);
-  n.Result(0, n.Make("tf_atan2", {{"x", {y}}, {"y", {x}}}, {}, "z"));
+  n.Result(0, n.Make("atan2", {{"X1", {y}}, {"X2", {x}}}));
   return true;
 }
 
@@ -367,7 +365,7 @@ constexpr HandlerEntry kElementwiseEntries[] = {
     {"Relu6", &LowerRelu},
     {"Rint", &LowerRound},
     {"Round", &LowerRound},
-    {"Rsqrt", &LowerSqrt},
+    {"Rsqrt", &LowerRsqrt},
     {"Selu", &LowerSelu},
     {"Sigmoid", &LowerUnary<kSigmoid>},
     {"Sign", &LowerSign},
@@ -375,12 +373,13 @@ constexpr HandlerEntry kElementwiseEntries[] = {
     {"Sinh", &LowerUnary<kSinh>},
     {"Softplus", &LowerSoftplus},
     {"Softsign", &LowerUnary<kSoftsign>},
-    {"Sqrt", &LowerSqrt},
+    {"Sqrt", &LowerUnary<kSqrt>},
     {"Square", &LowerSquare},
     {"SquaredDifference", &LowerSquaredDifference},
     {"Sub", &LowerBinary<kElementwiseSub>},
     {"Tan", &LowerUnary<kTan>},
     {"Tanh", &LowerUnary<kTanh>},
+    {"TruncateDiv", &LowerDivide},
     {"ZerosLike", &LowerZerosLike},
 };
 

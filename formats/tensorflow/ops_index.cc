@@ -1,7 +1,10 @@
 // Operators that select, search and count elements.
+#include <algorithm>
+#include <cstring>
+
 #include "core/op_registry.h"
 #include "core/shapes.h"
-#include "formats/tensorflow/ops_direct.h"
+#include "formats/tensorflow/direct/ops_direct.h"
 
 namespace heddle::tensorflow {
 namespace {
@@ -16,22 +19,42 @@ bool LowerSelect(NodeLowering& n) {
     for (int i = 1; i < rank; ++i) axes.push_back(i);
     c = n.Unsqueeze(c, axes);
   } else if (n.op() == "Select" && (n.rank(c) < 0 || (n.rank(c) == 1 && rank < 0))) {
-    ResultLike(n, 0,
-               n.Make("tf_select", {{"condition", {c}}, {"t", {x}}, {"e", {y}}}, {}, "output"), x);
+    ResultLike(
+        n, 0,
+        n.Make("where", {{"Condition", {c}}, {"X", {x}}, {"Y", {y}}}, {{"leading_axes", true}}), x);
     return true;
   }
-  const bool same = n.shape(c).is_static() && n.shape(c) == n.shape(x) && n.shape(x) == n.shape(y);
-  const int made =
-      same ? n.Make("where", {{"Condition", {c}}, {"X", {x}}, {"Y", {y}}})
-           : n.Make("onnx_where", {{"condition", {c}}, {"X", {x}}, {"Y", {y}}}, {}, "output");
-  ResultLike(n, 0, made, x);
+  ResultLike(n, 0, n.Make("where", {{"Condition", {c}}, {"X", {x}}, {"Y", {y}}}), x);
   return true;
 }
 
 bool LowerGather(NodeLowering& n) {
   const int x = n.In(0);
-  ResultLike(n, 0, n.Make("tf_gather_v2", {{"params", {x}}, {"indices", {n.In(1)}}}, {}, "output"),
+  ResultLike(n, 0, n.Make("gather", {{"X", {x}}, {"Index", {n.In(1)}}}, {{"index_shape", true}}),
              x);
+  return true;
+}
+
+// The values off and on in one tensor.
+int OffAndOn(NodeLowering& n, int off, int on) {
+  const Tensor *low = n.Constant(off), *high = n.Constant(on);
+  if (low == nullptr || high == nullptr || low->numel() != 1 || high->numel() != 1 ||
+      low->dtype() != high->dtype())
+    return n.Make("stack", {{"X", {off, on}}}, {{"axis", int64_t{0}}}, "Y");
+  Tensor both = Tensor::Empty(low->dtype(), Shape{2});
+  auto* to = static_cast<std::byte*>(both.mutable_raw());
+  std::memcpy(to, low->raw(), low->bytes());
+  std::memcpy(to + low->bytes(), high->raw(), high->bytes());
+  return n.HoldConstant(std::move(both), n.type(on));
+}
+
+bool LowerOneHot(NodeLowering& n) {
+  const int on = n.In(2), off = n.In(3);
+  const int made =
+      n.Make("one_hot_v2",
+             {{"X", {n.In(0)}}, {"depth_tensor", {n.In(1)}}, {"Values", {OffAndOn(n, off, on)}}},
+             {{"axis", n.Int("axis", -1)}, {"out_of_range", std::string("off")}});
+  ResultLike(n, 0, made, on);
   return true;
 }
 
@@ -47,13 +70,17 @@ bool LowerWhere(NodeLowering& n) {
 // Unique, UniqueV2 (with axis), and both with counts.
 bool LowerUnique(NodeLowering& n) {
   const int x = n.In(0);
-  Ins ins{{"x", {x}}};
-  if (n.inputs() > 1) ins.emplace_back("axis", std::vector<int>{n.In(1)});
-  std::vector<std::string_view> outs{"y", "idx"};
-  if (n.op().starts_with("UniqueWithCounts")) outs.emplace_back("count");
-  const auto made =
-      n.MakeMany("tf_unique_with_counts_v2", std::move(ins),
-                 {{"out_idx", DTypeToProto(n.TypeAttr("out_idx", DType::kI32))}}, outs);
+  Ins ins{{"X", {x}}};
+  if (n.inputs() > 1) ins.emplace_back("Axis", std::vector<int>{n.In(1)});
+  std::vector<std::string_view> outs{"Out", "Index"};
+  Attrs attrs{{"dtype", DTypeToProto(n.TypeAttr("out_idx", DType::kI32))},
+              {"nan_differs", true},
+              {"return_inverse", true}};
+  if (n.op().starts_with("UniqueWithCounts")) {
+    outs.emplace_back("Counts");
+    attrs.emplace_back("return_counts", true);
+  }
+  const auto made = n.MakeMany("unique", std::move(ins), std::move(attrs), outs);
   ResultLike(n, 0, made[0], x);
   for (size_t i = 1; i < made.size(); ++i) {
     SayDType(n, made[i], n.TypeAttr("out_idx", DType::kI32));
@@ -69,7 +96,7 @@ bool LowerStitch(NodeLowering& n) {
   if (half == 0 || all.size() % 2 != 0) return false;
   const int like = all[static_cast<size_t>(half)];
   const int made = n.Make(
-      "tf_dynamic_stitch",
+      "dynamic_stitch",
       {{"indices", {all.begin(), all.begin() + half}}, {"data", {all.begin() + half, all.end()}}},
       {}, "merged");
   ResultLike(n, 0, made, like);
@@ -80,10 +107,13 @@ bool LowerTopK(NodeLowering& n) {
   const int x = n.In(0);
   const DType wanted = n.TypeAttr("index_type", DType::kI32);
   const DType wide = wanted == DType::kI64 ? wanted : DType::kI32;
-  const auto made =
-      n.MakeMany("tf_top_k_v2", {{"input", {x}}, {"k", {n.In(1)}}},
-                 {{"sorted", n.Bool("sorted", true)}, {"index_type", DTypeToProto(wide)}},
-                 {"values", "indices"});
+  Ins ins{{"X", {x}}};
+  Attrs attrs{{"sorted", n.Bool("sorted", true)}, {"index_type", DTypeToProto(wide)}};
+  if (const auto k = n.ConstantInts(n.In(1)); k && k->size() == 1)
+    attrs.emplace_back("k", (*k)[0]);
+  else
+    ins.emplace_back("K", std::vector<int>{n.In(1)});
+  const auto made = n.MakeMany("top_k_v2", std::move(ins), std::move(attrs), {"Out", "Indices"});
   ResultLike(n, 0, made[0], x);
   SayDType(n, made[1], wide);
   n.Result(1, n.Cast(made[1], wanted));
@@ -92,16 +122,15 @@ bool LowerTopK(NodeLowering& n) {
 
 bool LowerInTopK(NodeLowering& n) {
   const int k = n.op() == "InTopK" ? n.IntConstant(n.Int("k", 1)) : n.In(2);
-  n.Result(
-      0, n.Make("tf_in_top_k_v2", {{"predictions", {n.In(0)}}, {"targets", {n.In(1)}}, {"k", {k}}},
-                {}, "precision"));
+  n.Result(0, n.Make("in_top_k", {{"predictions", {n.In(0)}}, {"targets", {n.In(1)}}, {"k", {k}}},
+                     {}, "precision"));
   return true;
 }
 
 // The first version has the threshold as an attribute.
 bool LowerFirstNms(NodeLowering& n) {
   n.Result(
-      0, n.Make("tf_non_max_suppression_v5",
+      0, n.Make("non_max_suppression",
                 {{"boxes", {n.In(0)}},
                  {"scores", {n.In(1)}},
                  {"max_output_size", {n.In(2)}},
@@ -120,7 +149,7 @@ bool LowerNonMaxSuppression(NodeLowering& n) {
           {"score_threshold", {n.In(4)}}};
   if (soft) ins.emplace_back("soft_nms_sigma", std::vector<int>{n.In(5)});
   const auto made =
-      n.MakeMany("tf_non_max_suppression_v5", std::move(ins),
+      n.MakeMany("non_max_suppression", std::move(ins),
                  {{"pad_to_max_output_size", n.Bool("pad_to_max_output_size", false)}},
                  {"selected_indices", "selected_scores", "valid_outputs"});
   SayDType(n, made[0], DType::kI32);
@@ -128,6 +157,30 @@ bool LowerNonMaxSuppression(NodeLowering& n) {
   n.Result(0, made[0]);
   if (soft) n.Result(1, made[1]);
   n.Result(soft ? 2 : 1, made[2]);
+  return true;
+}
+
+// LowerBound and UpperBound.
+bool LowerBound(NodeLowering& n) {
+  const bool ints = n.TypeAttr("out_type", DType::kI32) == DType::kI32;
+  const int made = n.Make("searchsorted", {{"SortedSequence", {n.In(0)}}, {"Values", {n.In(1)}}},
+                          {{"out_int32", ints}, {"right", n.op() == "UpperBound"}});
+  SayDType(n, made, ints ? DType::kI32 : DType::kI64);
+  n.Result(0, made);
+  return true;
+}
+
+// Integers are compared with boundaries that need not be whole.
+bool LowerBucketize(NodeLowering& n) {
+  const Floats bounds = n.FloatList("boundaries");
+  if (!std::is_sorted(bounds.begin(), bounds.end())) n.Problem("has boundaries that do not rise");
+  int x = n.In(0);
+  if (n.dtype(x) != DType::kF32) x = n.Cast(x, DType::kF64);
+  const int made = n.Make(
+      "searchsorted", {{"SortedSequence", {n.FloatsConstant(bounds, n.dtype(x))}}, {"Values", {x}}},
+      {{"out_int32", true}, {"right", true}});
+  SayDType(n, made, DType::kI32);
+  n.Result(0, made);
   return true;
 }
 
@@ -140,8 +193,8 @@ bool LowerBincount(NodeLowering& n) {
 
 bool LowerConcatOffset(NodeLowering& n) {
   const std::vector<int> shapes = n.AllInputs(1);
-  const auto made = n.MakeMany("tf_concat_offset", {{"concat_dim", {n.In(0)}}, {"shape", shapes}},
-                               {}, std::vector<std::string_view>(shapes.size(), "offset"));
+  const auto made = n.MakeMany("concat_offset", {{"concat_dim", {n.In(0)}}, {"shape", shapes}}, {},
+                               std::vector<std::string_view>(shapes.size(), "offset"));
   for (size_t i = 0; i < made.size(); ++i) n.Result(i, made[i]);
   return true;
 }
@@ -157,7 +210,7 @@ bool LowerBitcast(NodeLowering& n) {
     n.Result(0, x);
     return true;
   }
-  int made = n.Make("tf_bitcast", {{"input", {n.Cast(x, narrow(from))}}},
+  int made = n.Make("bitcast", {{"input", {n.Cast(x, narrow(from))}}},
                     {{"type", DTypeToProto(narrow(to))}}, "output");
   if (narrow(to) != StorageOf(to)) {
     made = n.Cast(made, StorageOf(to));
@@ -174,7 +227,7 @@ bool LowerOldBlocks(NodeLowering& n) {
   const bool to_batch = n.op() == "SpaceToBatch";
   const int64_t size = n.Int("block_size", 2);
   const int x = n.In(0);
-  const int made = n.Make(to_batch ? "tf_space_to_batch_nd" : "tf_batch_to_space_nd",
+  const int made = n.Make(to_batch ? "space_to_batch_nd" : "batch_to_space_nd",
                           {{"input", {x}},
                            {"block_shape", {n.IntsConstant({size, size})}},
                            {to_batch ? "paddings" : "crops", {n.In(1)}}},
@@ -187,15 +240,18 @@ constexpr HandlerEntry kIndexEntries[] = {
     {"BatchToSpace", &LowerOldBlocks},
     {"Bincount", &LowerBincount},
     {"Bitcast", &LowerBitcast},
+    {"Bucketize", &LowerBucketize},
     {"ConcatOffset", &LowerConcatOffset},
     {"NonMaxSuppression", &LowerFirstNms},
     {"NonMaxSuppressionV4", &LowerNonMaxSuppression},
     {"NonMaxSuppressionV5", &LowerNonMaxSuppression},
+    {"OneHot", &LowerOneHot},
     {"SpaceToBatch", &LowerOldBlocks},
     {"DynamicStitch", &LowerStitch},
     {"Gather", &LowerGather},
     {"InTopK", &LowerInTopK},
     {"InTopKV2", &LowerInTopK},
+    {"LowerBound", &LowerBound},
     {"ParallelDynamicStitch", &LowerStitch},
     {"Select", &LowerSelect},
     {"SelectV2", &LowerSelect},
@@ -204,6 +260,7 @@ constexpr HandlerEntry kIndexEntries[] = {
     {"UniqueV2", &LowerUnique},
     {"UniqueWithCounts", &LowerUnique},
     {"UniqueWithCountsV2", &LowerUnique},
+    {"UpperBound", &LowerBound},
     {"Where", &LowerWhere},
 };
 

@@ -1,11 +1,11 @@
-// Convolutions, pooling, normalisation and matrix products.
+// Convolutions, pooling and normalisation.
 #include <algorithm>
 #include <cctype>
 #include <limits>
 
 #include "core/op_registry.h"
 #include "core/shapes.h"
-#include "formats/tensorflow/ops_direct.h"
+#include "formats/tensorflow/direct/ops_direct.h"
 
 namespace heddle::tensorflow {
 namespace {
@@ -16,6 +16,7 @@ struct Windows {
   Ints kernel, strides, dilations;
   Ints pads;          // begin and end of each dimension in turn; empty: SAME, computed at run time
   bool same = false;  // padding SAME of unknown sizes
+  bool dilated = false;
 };
 
 // The spatial elements of a list with one element per dimension of the layout. Nothing if the
@@ -63,7 +64,11 @@ std::optional<Windows> WindowsOf(NodeLowering& n, int x, Ints kernel, size_t ran
     if (padding == "SAME") {
       const bool ranked = n.rank(x) == static_cast<int>(rank);
       int64_t size = ranked ? n.shape(x)[static_cast<int>(dim)] : -1;
-      if (w.kernel[i] < 0 || w.kernel[i] > std::numeric_limits<int32_t>::max()) return std::nullopt;
+      if (w.kernel[i] > std::numeric_limits<int32_t>::max()) return std::nullopt;
+      if (w.kernel[i] < 0) {
+        w.same = true;
+        continue;
+      }
       const int64_t reach = w.dilations[i] * (w.kernel[i] - 1) + 1;
       if (size < 0 && w.strides[i] == 1) size = reach;  // any size gives the same padding
       if (size < 0) {
@@ -79,9 +84,8 @@ std::optional<Windows> WindowsOf(NodeLowering& n, int x, Ints kernel, size_t ran
     w.pads.push_back(end);
   }
   if (w.same) {
-    // The operators compute SAME padding themselves, except for dilated windows.
-    for (const int64_t d : w.dilations)
-      if (d != 1) return std::nullopt;
+    // The operators compute SAME padding themselves.
+    for (const int64_t d : w.dilations) w.dilated = w.dilated || d != 1;
     w.pads.assign(w.kernel.size(), 0);
   }
   return w;
@@ -104,18 +108,13 @@ Attrs WindowAttrs(const Windows& w, bool dilations) {
       spatial == 2 ? (w.channels_last ? "NHWC" : "NCHW") : (w.channels_last ? "NDHWC" : "NCDHW");
   Attrs attrs{{"strides", w.strides},
               {"paddings", ShortPads(w.pads, spatial)},
-              {"padding_algorithm", std::string(w.same ? "SAME" : "EXPLICIT")},
+              {"padding_algorithm", std::string(!w.same     ? "EXPLICIT"
+                                                : w.dilated ? "SAME_DILATED"
+                                                            : "SAME")},
               {"data_format", std::string(format)}};
   if (dilations) attrs.emplace_back("dilations", w.dilations);
   return attrs;
 }
-
-// Transposes a filter; for constants, passes compute the result.
-int Permuted(NodeLowering& n, int v, const Ints& perm) {
-  return n.Make("transpose2", {{"X", {v}}}, {{"axis", perm}});
-}
-
-bool IsEmpty(NodeLowering& n, int v) { return n.shape(v).is_static() && n.shape(v).numel() == 0; }
 
 // Reports window attributes that no form of the operator supports.
 void SayBadWindows(NodeLowering& n) {
@@ -125,30 +124,36 @@ void SayBadWindows(NodeLowering& n) {
             "padding of dilated windows over sizes that are not known");
 }
 
+// The spatial sizes of a filter, -1 where they are not known.
+Ints KernelOf(const Shape& filter, size_t rank) {
+  if (filter.rank() != static_cast<int>(rank)) return Ints(rank - 2, -1);
+  return Ints(filter.begin(), filter.end() - 2);
+}
+
 bool LowerConv(NodeLowering& n) {
   const size_t rank = n.op() == "Conv3D" ? 5 : 4;
   const int x = n.In(0), filter = n.In(1);
   const Shape f = n.shape(filter);
-  const char* const general = rank == 4 ? "tf_conv2d" : "tf_conv3d";
   const bool ranked = n.rank(x) == static_cast<int>(rank);
   const std::string format = n.Str("data_format", "NHWC");
   const int64_t channels = ranked && !format.empty()
                                ? n.shape(x)[format.back() == 'C' ? static_cast<int>(rank) - 1 : 1]
                                : -1;
-  // The number of groups follows from the numbers of channels, which must be known.
-  if (f.rank() != static_cast<int>(rank) || channels < 1 || f[static_cast<int>(rank) - 2] < 1 ||
-      IsEmpty(n, x))
-    return LowerDirect(n, general);
-  Ints kernel(f.begin(), f.end() - 2),
-      perm{static_cast<int64_t>(rank) - 1, static_cast<int64_t>(rank) - 2};
+  const int64_t depth =
+      f.rank() == static_cast<int>(rank) ? f[static_cast<int>(rank) - 2] : int64_t{-1};
+  Ints perm{static_cast<int64_t>(rank) - 1, static_cast<int64_t>(rank) - 2};
   for (size_t i = 0; i + 2 < rank; ++i) perm.push_back(static_cast<int64_t>(i));
-  const auto w = WindowsOf(n, x, kernel, rank);
-  if (!w) return LowerDirect(n, general);
+  const auto w = WindowsOf(n, x, KernelOf(f, rank), rank);
+  if (!w) {
+    SayBadWindows(n);
+    n.Result(0, n.NewVar(n.dtype(x)));
+    return true;
+  }
   // A filter with fewer input channels than the image belongs to a grouped convolution.
-  const int64_t depth = f[static_cast<int>(rank) - 2];
-  if (channels % depth != 0)
+  const bool known = channels > 0 && depth > 0;
+  if (known && channels % depth != 0)
     n.Problem("convolves ", channels, " channels with a filter of shape ", f.ToString());
-  const int64_t groups = std::max<int64_t>(1, channels / depth);
+  const int64_t groups = known ? std::max<int64_t>(1, channels / depth) : 0;
   Attrs attrs = WindowAttrs(*w, true);
   attrs.emplace_back("groups", groups);
   const bool depthwise = rank == 4 && groups > 1 && depth == 1;
@@ -164,16 +169,44 @@ bool LowerConv(NodeLowering& n) {
 bool LowerDepthwise(NodeLowering& n) {
   const int x = n.In(0), filter = n.In(1);
   const Shape f = n.shape(filter);
-  if (f.rank() != 4 || !f.is_static() || IsEmpty(n, x))
-    return LowerDirect(n, "tf_depthwise_conv2d_native");
-  const auto w = WindowsOf(n, x, {f[0], f[1]}, 4);
-  if (!w) return LowerDirect(n, "tf_depthwise_conv2d_native");
-  const int turned = n.Reshape(Permuted(n, filter, {2, 3, 0, 1}), {f[2] * f[3], 1, f[0], f[1]});
+  const bool known = f.rank() == 4 && f.is_static();
+  const auto w = WindowsOf(n, x, KernelOf(f, 4), 4);
+  if (!w) {
+    SayBadWindows(n);
+    n.Result(0, n.NewVar(n.dtype(x)));
+    return true;
+  }
+  const int turned = n.Reshape(Permuted(n, filter, {2, 3, 0, 1}),
+                               known ? Ints{f[2] * f[3], 1, f[0], f[1]} : Ints{-1, 1, 0, 0});
   Attrs attrs = WindowAttrs(*w, true);
-  attrs.emplace_back("groups", f[2]);
-  n.Result(0, n.Make(f[2] > 1 ? "depthwise_conv2d" : "conv2d",
+  const int64_t groups = known ? f[2] : 0;
+  attrs.emplace_back("groups", groups);
+  n.Result(0, n.Make(groups > 1 ? "depthwise_conv2d" : "conv2d",
                      {{"Input", {x}}, {"Filter", {turned}}}, std::move(attrs), "Output"));
   return true;
+}
+
+// The gradient of a filter or of an input, whose sizes are an operand.
+bool LowerConvBackprop(NodeLowering& n) {
+  const bool input = n.op().find("BackpropInput") != n.op().npos;
+  Attrs attrs{{"depthwise", n.op().starts_with("Depthwise")}};
+  for (const std::string_view name : {"strides", "explicit_paddings", "dilations"})
+    if (n.Has(name)) attrs.emplace_back(name, n.IntList(name));
+  for (const std::string_view name : {"padding", "data_format"})
+    if (n.Has(name)) attrs.emplace_back(name, n.Str(name, ""));
+  Ins ins{{input ? "input_sizes" : "input", {n.In(0)}},
+          {input ? "filter" : "filter_sizes", {n.In(1)}},
+          {"out_backprop", {n.In(2)}}};
+  n.Result(0, n.Make(input ? "conv_backprop_input" : "conv_backprop_filter", std::move(ins),
+                     std::move(attrs), "output"));
+  return true;
+}
+
+// The number of steps comes first.
+bool LowerBlockLstm(NodeLowering& n) {
+  std::vector<int> inputs = n.AllInputs();
+  std::rotate(inputs.begin(), inputs.begin() + (inputs.empty() ? 0 : 1), inputs.end());
+  return LowerDirect(n, "block_lstm", inputs);
 }
 
 bool LowerPool(NodeLowering& n) {
@@ -282,56 +315,23 @@ bool LowerBiasAdd(NodeLowering& n) {
 
 bool LowerBiasAddGrad(NodeLowering& n) {
   const int x = n.In(0), rank = n.rank(x);
-  if (rank < 2) return LowerDirect(n, "tf_bias_add_grad");
-  Ints axes;
-  for (int i = 0; i < rank; ++i)
-    if (i != (ChannelsFirst(n) ? 1 : rank - 1)) axes.push_back(i);
-  const int made = n.Make("reduce_sum", {{"X", {x}}}, {{"dim", axes}, {"keep_dim", false}});
-  n.Result(0, n.Cast(made, n.dtype(x)));
-  return true;
-}
-
-// A matrix product whose operands may be transposed or, for adjoints, also conjugated.
-void Multiply(NodeLowering& n, int x, int y, bool trans_x, bool trans_y, bool conjugate) {
-  if (conjugate && IsComplex(n.dtype(x))) {
-    if (trans_x) x = n.Unary("conj", x);
-    if (trans_y) y = n.Unary("conj", y);
-  }
+  const int channels = ChannelsFirst(n) ? 1 : rank - 1;
   int made;
-  const bool empty = IsEmpty(n, x) || IsEmpty(n, y);
-  if (empty && IsComplex(n.dtype(x)) && n.rank(x) == 2 && n.rank(y) == 2) {
-    const int64_t rows = n.shape(x)[trans_x ? 1 : 0], cols = n.shape(y)[trans_y ? 0 : 1];
-    made =
-        n.Make("fill_constant", {},
-               {{"shape", Ints{rows, cols}}, {"dtype", DTypeToProto(n.dtype(x))}, {"value", 0.0}});
-  } else if (empty) {
-    const auto turned = [&](int v) {
-      Ints perm;
-      const int rank = n.rank(v);
-      for (int i = 0; i < rank; ++i) perm.push_back(i < rank - 2 ? i : 2 * rank - 3 - i);
-      return Permuted(n, v, perm);
-    };
-    made = n.Make("onnx_mat_mul",
-                  {{"A", {trans_x ? turned(x) : x}}, {"B", {trans_y ? turned(y) : y}}}, {}, "Y");
+  if (rank >= 0) {
+    if (rank < 2)
+      n.Problem("takes a gradient of shape ", n.shape(x).ToString(), ", expected rank 2 or more");
+    Ints axes;
+    for (int i = 0; i < rank; ++i)
+      if (i != channels) axes.push_back(i);
+    made = n.Make("reduce_sum", {{"X", {x}}}, {{"dim", axes}, {"keep_dim", false}});
   } else {
-    made =
-        n.Make("matmul_v2", {{"X", {x}}, {"Y", {y}}}, {{"trans_x", trans_x}, {"trans_y", trans_y}});
+    int axes = n.AxesFrom(x, 0, 1);
+    if (ChannelsFirst(n))
+      axes = n.Make("concat", {{"X", {n.IntsConstant({0}), n.AxesFrom(x, 2)}}},
+                    {{"axis", int64_t{0}}});
+    made = n.Make("reduce_sum", {{"X", {x}}, {"Axes", {axes}}});
   }
-  ResultLike(n, 0, made, x);
-}
-
-bool LowerMatMul(NodeLowering& n) {
-  Multiply(n, n.In(0), n.In(1), n.Bool("transpose_a", false), n.Bool("transpose_b", false), false);
-  return true;
-}
-bool LowerBatchMatMul(NodeLowering& n) {
-  int x = n.In(0), y = n.In(1);
-  if (n.op() == "BatchMatMulV3") {
-    const DType to = n.TypeAttr("Tout", n.dtype(x));
-    x = n.Cast(x, to);
-    y = n.Cast(y, to);
-  }
-  Multiply(n, x, y, n.Bool("adj_x", false), n.Bool("adj_y", false), true);
+  n.Result(0, n.Cast(made, n.dtype(x)));
   return true;
 }
 
@@ -341,170 +341,98 @@ bool LowerSoftmax(NodeLowering& n) {
   return true;
 }
 
-bool Holds(std::string_view letters, char c) { return letters.find(c) != std::string_view::npos; }
-
-// An operand of an einsum without repeated letters, with one letter per axis.
-struct Lettered {
-  int var;
-  std::string letters;
-  int64_t Size(const NodeLowering& n, char c) const {
-    return n.shape(var)[static_cast<int>(letters.find(c))];
+// Losses of rows of logits, and the gradient of their sum.
+bool LowerCrossEntropy(NodeLowering& n) {
+  int x = n.In(0), labels = n.In(1);
+  const bool soft = n.op() == "SoftmaxCrossEntropyWithLogits";
+  if (soft && !(n.shape(x).is_static() && n.shape(x) == n.shape(labels))) {  // they broadcast
+    const auto zeros = [&](int like) {
+      return n.Unary("fill_any_like", like, {{"value", 0.0}, {"dtype", int64_t{-1}}});
+    };
+    const int wide = n.Binary("elementwise_add", x, zeros(labels));
+    labels = n.Binary("elementwise_add", labels, zeros(x));
+    x = wide;
   }
-};
-
-int Reordered(NodeLowering& n, const Lettered& x, const std::string& letters) {
-  Ints perm;
-  for (const char c : letters) perm.push_back(static_cast<int64_t>(x.letters.find(c)));
-  return x.letters == letters ? x.var : Permuted(n, x.var, perm);
-}
-
-// A product with a matrix, if both operands and the result keep the order of their axes. Several
-// axes may form one axis of the matrix.
-std::optional<int> ProductWithMatrix(NodeLowering& n, const Lettered& x, const Lettered& y,
-                                     const std::string& rows, const std::string& inner,
-                                     const std::string& columns) {
-  int64_t depth = 1, width = 1;
-  Ints flat(rows.size(), 0), split(rows.size(), 0);  // 0: the dimension of the input
-  for (const char c : inner) {
-    if (x.Size(n, c) != y.Size(n, c) || y.Size(n, c) <= 0 ||
-        __builtin_mul_overflow(depth, y.Size(n, c), &depth))
-      return std::nullopt;
-  }
-  for (const char c : columns) {
-    if (y.Size(n, c) <= 0 || __builtin_mul_overflow(width, y.Size(n, c), &width))
-      return std::nullopt;
-    split.push_back(y.Size(n, c));
-  }
-  flat.push_back(depth);
-  const int left = inner.size() > 1 ? n.Reshape(x.var, flat) : x.var;
-  const int right = y.letters.size() > 2 ? n.Reshape(y.var, {depth, width}) : y.var;
-  const int made = n.Binary("matmul_v2", left, right);
-  return columns.size() > 1 ? n.Reshape(made, split) : made;
-}
-
-// An einsum that is a matrix product between transposes or reshapes: passes know more about these
-// operators (attention, for one). Nothing: it is no such product, or a size that is needed is not
-// known.
-std::optional<int> EinsumProduct(NodeLowering& n, Lettered x, Lettered y, const std::string& out) {
-  std::string batch, rows, columns, inner;
-  for (const char c : out) {
-    const bool in_x = Holds(x.letters, c), in_y = Holds(y.letters, c);
-    if (!in_x && !in_y) return std::nullopt;
-    (in_x && in_y ? batch : in_x ? rows : columns).push_back(c);
-  }
-  for (const char c : x.letters)
-    if (!Holds(out, c)) inner.push_back(c);
-  for (const char c : inner)
-    if (!Holds(y.letters, c)) return std::nullopt;
-  if (batch.size() + columns.size() + inner.size() != y.letters.size() || inner.empty() ||
-      n.rank(x.var) != static_cast<int>(x.letters.size()) ||
-      n.rank(y.var) != static_cast<int>(y.letters.size()))
-    return std::nullopt;
-  if (batch.empty())
-    return x.letters == rows + inner && y.letters == inner + columns && out == rows + columns &&
-                   !rows.empty() && !columns.empty()
-               ? ProductWithMatrix(n, x, y, rows, inner, columns)
-               : std::nullopt;
-  if (rows.size() != 1 || columns.size() != 1 || inner.size() != 1) return std::nullopt;
-  for (const char c : batch + inner)
-    if (x.Size(n, c) >= 0 && y.Size(n, c) >= 0 && x.Size(n, c) != y.Size(n, c)) return std::nullopt;
-  if (out.find(columns) < out.find(rows)) {
-    std::swap(x, y);
-    std::swap(rows, columns);
-  }
-  const bool turned = y.letters.find(columns) < y.letters.find(inner);
-  const int left = Reordered(n, x, batch + rows + inner);
-  const int right = Reordered(n, y, batch + (turned ? columns + inner : inner + columns));
-  const int made = n.Make("matmul_v2", {{"X", {left}}, {"Y", {right}}}, {{"trans_y", turned}});
-  return Reordered(n, {made, batch + rows + columns}, out);
-}
-
-// The shape of an einsum's result; a letter's size is known if it is in one operand.
-Shape ShapeByLetters(const NodeLowering& n, const std::vector<Lettered>& operands,
-                     const std::string& out) {
-  Shape shape;
-  for (const char c : out) {
-    int64_t size = -1;
-    for (const Lettered& x : operands)
-      if (Holds(x.letters, c) && n.rank(x.var) == static_cast<int>(x.letters.size()))
-        size = std::max(size, x.Size(n, c));
-    shape.push_back(size);
-  }
-  return shape;
-}
-
-// An einsum of two real operands without repeated letters becomes Paddle's; any other a general
-// operator.
-bool LowerEinsum(NodeLowering& n) {
-  const std::vector<int> inputs = n.AllInputs();
-  std::string equation = n.Str("equation", "");
-  std::erase(equation, ' ');
-  if (inputs.empty()) return false;
-  std::string_view left = equation;
-  left = left.substr(0, left.find("->"));
-  bool plain = inputs.size() == 2 && equation.find("->") != std::string::npos &&
-               (n.dtype(inputs[0]) == DType::kF32 || n.dtype(inputs[0]) == DType::kF64) &&
-               equation.find('.') == std::string::npos;
-  for (const int v : inputs) plain = plain && !IsEmpty(n, v);
-  std::string seen;
-  for (const char c : left) {
-    if (c == ',') seen.clear();
-    plain = plain && (c == ',' || seen.find(c) == std::string::npos);
-    seen.push_back(c);
-  }
-  const std::string out = equation.substr(std::min(equation.size(), left.size() + 2));
-  const size_t comma = std::min(left.find(','), left.size());
-  for (const char c : out) plain = plain && std::count(out.begin(), out.end(), c) == 1;
-  plain = plain && comma < left.size();
-  if (plain) {
-    const Lettered x{inputs[0], std::string(left.substr(0, comma))};
-    const Lettered y{inputs[1], std::string(left.substr(comma + 1))};
-    const auto product = EinsumProduct(n, x, y, out);
-    const int made =
-        product ? *product : n.Make("einsum", {{"Operands", inputs}}, {{"equation", equation}});
-    if (!n.shape(made).is_static()) n.SetShape(made, ShapeByLetters(n, {x, y}, out));
-    ResultLike(n, 0, made, inputs[0]);
-  } else if (IsComplex(n.dtype(inputs[0]))) {
-    n.Result(0, n.Make("einsum", {{"Operands", inputs}}, {{"equation", equation}}));
-  } else {
-    ResultLike(n, 0,
-               n.Make("onnx_einsum", {{"Inputs", inputs}}, {{"equation", equation}}, "Output"),
-               inputs[0]);
-  }
+  const Attrs attrs{{"soft_label", soft}, {"ignore_index", std::numeric_limits<int64_t>::min()}};
+  Attrs forward = attrs;
+  forward.emplace_back("bounded", false);
+  const std::vector<int> made =
+      n.MakeMany("softmax_with_cross_entropy", {{"Logits", {x}}, {"Label", {labels}}},
+                 std::move(forward), {"Softmax", "Loss"});
+  n.Result(0, n.Reshape(made[1], {-1}));
+  if (!n.Wants(1)) return true;
+  const int ones = n.Unary("fill_any_like", made[1], {{"value", 1.0}, {"dtype", int64_t{-1}}});
+  n.Result(1, n.Make("softmax_with_cross_entropy_grad",
+                     {{"Softmax", {made[0]}}, {"Label", {labels}}, {"Loss@GRAD", {ones}}}, attrs,
+                     "Logits@GRAD"));
   return true;
 }
 
+// Half the sum of squares.
+bool LowerL2Loss(NodeLowering& n) {
+  const int sum =
+      n.Unary("reduce_sum", n.In(0),
+              {{"reduce_all", true}, {"in_double", true}, {"of", std::string("square")}});
+  n.Result(0, n.Times(sum, 0.5));
+  return true;
+}
+
+Attrs LrnAttrs(NodeLowering& n) {
+  return {{"n", 2 * std::min(n.Int("depth_radius", 5), int64_t{1} << 40) + 1},
+          {"k", n.Float("bias", 1)},
+          {"alpha", n.Float("alpha", 1)},
+          {"beta", n.Float("beta", 0.5)},
+          {"data_format", std::string("NHWC")}};
+}
+
 bool LowerLrn(NodeLowering& n) {
-  return LowerDirect(n, n.op() == "LRN" ? "tf_lrn" : "tf_lrn_grad");
+  n.Result(0, n.Make("lrn", {{"X", {n.In(0)}}}, LrnAttrs(n)));
+  return true;
+}
+
+// What the image was divided by is computed anew.
+bool LowerLrnGrad(NodeLowering& n) {
+  const int x = n.In(1);
+  const std::vector<int> made = n.MakeMany("lrn", {{"X", {x}}}, LrnAttrs(n), {"Out", "MidOut"});
+  n.Result(0,
+           n.Make("lrn_grad",
+                  {{"X", {x}}, {"Out", {n.In(2)}}, {"MidOut", {made[1]}}, {"Out@GRAD", {n.In(0)}}},
+                  LrnAttrs(n), "X@GRAD"));
+  return true;
 }
 
 constexpr HandlerEntry kNetworkEntries[] = {
     {"AvgPool", &LowerPool},
     {"AvgPool3D", &LowerPool},
-    {"BatchMatMul", &LowerBatchMatMul},
-    {"BatchMatMulV2", &LowerBatchMatMul},
-    {"BatchMatMulV3", &LowerBatchMatMul},
     {"BiasAdd", &LowerBiasAdd},
     {"BiasAddGrad", &LowerBiasAddGrad},
     {"BiasAddV1", &LowerBiasAdd},
+    {"BlockLSTM", &LowerBlockLstm},
+    {"Conv2DBackpropFilter", &LowerConvBackprop},
+    {"Conv2DBackpropInput", &LowerConvBackprop},
+    {"Conv3DBackpropFilterV2", &LowerConvBackprop},
+    {"Conv3DBackpropInputV2", &LowerConvBackprop},
+    {"DepthwiseConv2dNativeBackpropFilter", &LowerConvBackprop},
+    {"DepthwiseConv2dNativeBackpropInput", &LowerConvBackprop},
     {"Conv2D", &LowerConv},
     {"Conv3D", &LowerConv},
     {"DepthwiseConv2dNative", &LowerDepthwise},
-    {"Einsum", &LowerEinsum},
     {"FusedBatchNorm", &LowerBatchNorm},
     {"FusedBatchNormGrad", &LowerBatchNormGrad},
     {"FusedBatchNormGradV2", &LowerBatchNormGrad},
     {"FusedBatchNormGradV3", &LowerBatchNormGrad},
     {"FusedBatchNormV2", &LowerBatchNorm},
     {"FusedBatchNormV3", &LowerBatchNorm},
+    {"L2Loss", &LowerL2Loss},
     {"LRN", &LowerLrn},
-    {"LRNGrad", &LowerLrn},
+    {"LRNGrad", &LowerLrnGrad},
     {"LogSoftmax", &LowerSoftmax},
-    {"MatMul", &LowerMatMul},
     {"MaxPool", &LowerPool},
     {"MaxPool3D", &LowerPool},
     {"MaxPoolV2", &LowerPool},
     {"Softmax", &LowerSoftmax},
+    {"SoftmaxCrossEntropyWithLogits", &LowerCrossEntropy},
+    {"SparseSoftmaxCrossEntropyWithLogits", &LowerCrossEntropy},
 };
 
 }  // namespace

@@ -1,23 +1,19 @@
-// Reductions over axes, argmin and argmax, and cumulative sums.
+// Reductions over axes and of segments, argmin and argmax, and cumulative sums.
 #include <algorithm>
 
 #include "core/op_registry.h"
 #include "core/shapes.h"
-#include "formats/tensorflow/ops_direct.h"
+#include "formats/tensorflow/direct/ops_direct.h"
 
 namespace heddle::tensorflow {
 namespace {
 
-// heddle's two forms of a reduction: Paddle's with constant axes, and ONNX's with axes as an
-// operand.
 struct Reduction {
-  std::string_view op, paddle, onnx;
+  std::string_view op, type;
 };
 constexpr Reduction kReductions[] = {
-    {"All", "reduce_all", "onnx_reduce_min"}, {"Any", "reduce_any", "onnx_reduce_max"},
-    {"Max", "reduce_max", "onnx_reduce_max"}, {"Mean", "reduce_mean", "onnx_reduce_mean"},
-    {"Min", "reduce_min", "onnx_reduce_min"}, {"Prod", "reduce_prod", "onnx_reduce_prod"},
-    {"Sum", "reduce_sum", "onnx_reduce_sum"},
+    {"All", "reduce_all"}, {"Any", "reduce_any"},   {"Max", "reduce_max"}, {"Mean", "reduce_mean"},
+    {"Min", "reduce_min"}, {"Prod", "reduce_prod"}, {"Sum", "reduce_sum"},
 };
 
 bool LowerReduction(NodeLowering& n) {
@@ -30,8 +26,9 @@ bool LowerReduction(NodeLowering& n) {
     ResultLike(n, 0, n.Unary("assign", x), x);
     return true;
   }
-  if (IsComplex(n.dtype(x)) && (r->op == "Sum" || r->op == "Prod" || r->op == "Mean"))
-    return LowerDirect(n, r->op == "Sum" ? "tf_sum" : r->op == "Prod" ? "tf_prod" : "tf_mean");
+  Ins ins{{"X", {x}}};
+  Attrs attrs{{"keep_dim", keep}};
+  if (r->op == "Sum") attrs.emplace_back("out_dtype", DTypeToProto(n.dtype(x)));
   if (known) {
     const int rank = n.rank(x);
     Ints dims = *known;
@@ -49,27 +46,21 @@ bool LowerReduction(NodeLowering& n) {
       ResultLike(n, 0, x, x);
       return true;
     }
-    Attrs attrs{{"dim", dims}, {"keep_dim", keep}};
-    if (r->op == "Sum" || r->op == "Prod")
-      attrs.emplace_back("out_dtype", DTypeToProto(n.dtype(x)));
-    const int made = n.Make(r->paddle, {{"X", {x}}}, std::move(attrs));
-    // Paddle's sums of narrow integers have a wider type.
-    ResultLike(n, 0, n.dtype(x) == DType::kUnknown ? made : n.Cast(made, n.dtype(x)), x);
-    return true;
+    attrs.emplace_back("dim", dims);
+  } else {
+    ins.emplace_back("Axes", std::vector<int>{axes});
+    attrs.emplace_back("no_axes", std::string("none"));
   }
-  const int made = n.Make(
-      r->onnx, {{"data", {x}}, {"axes", {axes}}},
-      {{"keepdims", int64_t{keep ? 1 : 0}}, {"noop_with_empty_axes", int64_t{1}}}, "reduced");
-  ResultLike(n, 0, made, x);
+  ResultLike(n, 0, n.Make(r->type, std::move(ins), std::move(attrs)), x);
   return true;
 }
 
 bool LowerEuclideanNorm(NodeLowering& n) {
   const int x = n.In(0);
-  const int made = n.Make("onnx_reduce_l2", {{"data", {x}}, {"axes", {n.In(1)}}},
-                          {{"keepdims", int64_t{n.Bool("keep_dims", false) ? 1 : 0}},
-                           {"noop_with_empty_axes", int64_t{1}}},
-                          "reduced");
+  const int made = n.Make("frobenius_norm", {{"X", {x}}, {"Axes", {n.In(1)}}},
+                          {{"keep_dim", n.Bool("keep_dims", false)},
+                           {"no_axes", std::string("none")},
+                           {"in_double", true}});
   n.Result(0, made);
   return true;
 }
@@ -86,19 +77,72 @@ bool LowerArg(NodeLowering& n) {
 
 bool LowerScan(NodeLowering& n) {
   const int x = n.In(0), axis = n.In(1);
-  const bool sum = n.op() == "Cumsum";
-  const auto known = n.ConstantInts(axis);
-  // Not for exclusive sums: Paddle's sum of a single element is the element instead of 0.
-  if (sum && known && known->size() == 1 && !IsComplex(n.dtype(x)) && n.rank(x) != 0 &&
-      !n.Bool("exclusive", false)) {
-    const int made = n.Make("cumsum", {{"X", {x}}},
-                            {{"axis", (*known)[0]}, {"reverse", n.Bool("reverse", false)}});
-    ResultLike(n, 0, made, x);
-    return true;
-  }
-  return LowerDirect(n, sum                   ? "tf_cumsum"
-                        : n.op() == "Cumprod" ? "tf_cumprod"
-                                              : "tf_cumulative_logsumexp");
+  const bool product = n.op() == "Cumprod";
+  Ins ins{{"X", {x}}};
+  Attrs attrs{{"exclusive", n.Bool("exclusive", false)}, {"reverse", n.Bool("reverse", false)}};
+  if (const auto known = n.ConstantInts(axis); known && known->size() == 1)
+    attrs.emplace_back(product ? "dim" : "axis", (*known)[0]);
+  else
+    ins.emplace_back("AxisTensor", std::vector<int>{axis});
+  if (!product && n.Bool("exclusive", false)) attrs.emplace_back("copies_single", false);
+  if (n.op() == "CumulativeLogsumexp") attrs.emplace_back("from_infinity", true);
+  const int made = n.Make(product              ? "cumprod"
+                          : n.op() == "Cumsum" ? "cumsum"
+                                               : "logcumsumexp",
+                          std::move(ins), std::move(attrs));
+  ResultLike(n, 0, made, x);
+  return true;
+}
+
+std::string PoolOf(std::string_view op) {
+  for (const auto& [text, pool] : {std::pair{"Sum", "SUM"},
+                                   {"Mean", "MEAN"},
+                                   {"SqrtN", "SQRTN"},
+                                   {"Prod", "PROD"},
+                                   {"Max", "MAX"},
+                                   {"Min", "MIN"}})
+    if (op.find(text) != op.npos) return pool;
+  return {};
+}
+
+bool LowerSegment(NodeLowering& n) {
+  const std::string pool = PoolOf(n.op());
+  const int x = n.In(0);
+  Attrs attrs{{"pooltype", pool}};
+  if (pool == "MAX" || pool == "MIN") attrs.emplace_back("keep_nan", true);
+  ResultLike(n, 0,
+             n.Make("segment_pool", {{"X", {x}}, {"SegmentIds", {n.In(1)}}}, std::move(attrs)), x);
+  return true;
+}
+
+bool LowerUnsortedSegment(NodeLowering& n) {
+  const int x = n.In(0);
+  ResultLike(n, 0,
+             n.Make("unsorted_segment_pool",
+                    {{"X", {x}}, {"SegmentIds", {n.In(1)}}, {"NumSegments", {n.In(2)}}},
+                    {{"pooltype", PoolOf(n.op())}}),
+             x);
+  return true;
+}
+
+bool LowerSparseSegment(NodeLowering& n) {
+  const int x = n.In(0);
+  Ins ins{{"X", {x}}, {"SegmentIds", {n.In(2)}}, {"Indices", {n.In(1)}}};
+  if (n.op().ends_with("WithNumSegments"))
+    ins.emplace_back("NumSegments", std::vector<int>{n.In(3)});
+  ResultLike(n, 0, n.Make("segment_pool", std::move(ins), {{"pooltype", PoolOf(n.op())}}), x);
+  return true;
+}
+
+bool LowerSparseSegmentGrad(NodeLowering& n) {
+  const int x = n.In(0);
+  ResultLike(
+      n, 0,
+      n.Make("scatter_segments",
+             {{"X", {x}}, {"Indices", {n.In(1)}}, {"SegmentIds", {n.In(2)}}, {"Rows", {n.In(3)}}},
+             {{"pooltype", PoolOf(n.op())}}),
+      x);
+  return true;
 }
 
 constexpr HandlerEntry kReduceEntries[] = {
@@ -114,7 +158,24 @@ constexpr HandlerEntry kReduceEntries[] = {
     {"Mean", &LowerReduction},
     {"Min", &LowerReduction},
     {"Prod", &LowerReduction},
+    {"SegmentMax", &LowerSegment},
+    {"SegmentMean", &LowerSegment},
+    {"SegmentMin", &LowerSegment},
+    {"SegmentProd", &LowerSegment},
+    {"SegmentSum", &LowerSegment},
+    {"SparseSegmentMean", &LowerSparseSegment},
+    {"SparseSegmentMeanGrad", &LowerSparseSegmentGrad},
+    {"SparseSegmentMeanWithNumSegments", &LowerSparseSegment},
+    {"SparseSegmentSqrtN", &LowerSparseSegment},
+    {"SparseSegmentSqrtNGrad", &LowerSparseSegmentGrad},
+    {"SparseSegmentSqrtNWithNumSegments", &LowerSparseSegment},
+    {"SparseSegmentSum", &LowerSparseSegment},
+    {"SparseSegmentSumWithNumSegments", &LowerSparseSegment},
     {"Sum", &LowerReduction},
+    {"UnsortedSegmentMax", &LowerUnsortedSegment},
+    {"UnsortedSegmentMin", &LowerUnsortedSegment},
+    {"UnsortedSegmentProd", &LowerUnsortedSegment},
+    {"UnsortedSegmentSum", &LowerUnsortedSegment},
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include "core/op_registry.h"
 #include "core/shapes.h"
-#include "formats/tensorflow/ops_direct.h"
+#include "formats/tensorflow/direct/ops_direct.h"
 
 namespace heddle::tensorflow {
 namespace {
@@ -32,7 +32,7 @@ bool LowerTranspose(NodeLowering& n) {
   if (n.op() == "ConjugateTranspose" && IsComplex(n.dtype(x))) x = n.Unary("conj", x);
   const auto perm = n.ConstantInts(n.In(1));
   if (!perm) {
-    ResultLike(n, 0, n.Make("tf_transpose", {{"x", {x}}, {"perm", {n.In(1)}}}, {}, "y"), x);
+    ResultLike(n, 0, n.Make("transpose2", {{"X", {x}}, {"Perm", {n.In(1)}}}), x);
     return true;
   }
   Ints axes = *perm, sorted;
@@ -53,12 +53,81 @@ bool LowerTranspose(NodeLowering& n) {
   return true;
 }
 
+// Pad, PadV2 and MirrorPad. Constant amounts become attributes.
+bool LowerPad(NodeLowering& n) {
+  const int x = n.In(0);
+  Ins ins{{"X", {x}}};
+  Attrs attrs;
+  if (const auto pads = n.ConstantInts(n.In(1))) {
+    if (std::any_of(pads->begin(), pads->end(), [](int64_t p) { return p < 0; }))
+      n.Problem("has negative paddings");
+    attrs.emplace_back("paddings", *pads);
+  } else {
+    ins.emplace_back("Paddings", std::vector<int>{n.In(1)});
+  }
+  if (n.op() == "PadV2") ins.emplace_back("Value", std::vector<int>{n.In(2)});
+  if (n.op() == "MirrorPad")
+    attrs.emplace_back("mode", n.Str("mode", "") == "SYMMETRIC" ? std::string("symmetric")
+                                                                : std::string("reflect"));
+  ResultLike(n, 0, n.Make("pad", std::move(ins), std::move(attrs)), x);
+  return true;
+}
+
+bool LowerMirrorPadGrad(NodeLowering& n) {
+  const int x = n.In(0);
+  const bool symmetric = n.Str("mode", "") == "SYMMETRIC";
+  const int made = n.Make("pad_grad", {{"Out@GRAD", {x}}, {"Paddings", {n.In(1)}}},
+                          {{"mode", std::string(symmetric ? "symmetric" : "reflect")}}, "X@GRAD");
+  ResultLike(n, 0, made, x);
+  return true;
+}
+
+bool LowerFill(NodeLowering& n) {
+  const int value = n.In(1);
+  Ins ins{{"ValueTensor", {value}}};
+  Attrs attrs{
+      {"dtype", n.dtype(value) == DType::kUnknown ? int64_t{-1} : DTypeToProto(n.dtype(value))}};
+  if (const auto dims = n.ConstantInts(n.In(0)))
+    attrs.emplace_back("shape", *dims);
+  else
+    ins.emplace_back("ShapeTensor", std::vector<int>{n.In(0)});
+  ResultLike(n, 0, n.Make("fill_constant", std::move(ins), std::move(attrs)), value);
+  return true;
+}
+
+// ReverseV2 names axes, Reverse marks them.
+bool LowerReverse(NodeLowering& n) {
+  const int x = n.In(0);
+  int axes = n.In(1);
+  const Tensor* known = n.Constant(axes);
+  if (n.op() == "ReverseV2") {
+    if (const auto list = n.ConstantInts(axes)) {
+      ResultLike(n, 0, n.Make("flip", {{"X", {x}}}, {{"axis", *list}}), x);
+      return true;
+    }
+  } else if (known != nullptr && known->dtype() == DType::kBool) {
+    Ints marked;
+    for (int64_t i = 0; i < known->numel(); ++i)
+      if (known->data<bool>()[i]) marked.push_back(i);
+    ResultLike(
+        n, 0,
+        marked.empty() ? n.Unary("assign", x) : n.Make("flip", {{"X", {x}}}, {{"axis", marked}}),
+        x);
+    return true;
+  } else {
+    axes = n.Reshape(n.Make("where_index", {{"Condition", {axes}}}), {-1});
+  }
+  ResultLike(n, 0, n.Make("flip", {{"X", {x}}, {"AxisTensor", {axes}}}), x);
+  return true;
+}
+
 bool LowerExpandDims(NodeLowering& n) {
   const int x = n.In(0);
   const auto axis = KnownInt(n, 1);
   int64_t at = axis.value_or(0);
   if (!axis) {
-    ResultLike(n, 0, n.Make("onnx_unsqueeze", {{"data", {x}}, {"axes", {n.In(1)}}}, {}, "expanded"),
+    ResultLike(n, 0,
+               n.Make("unsqueeze2", {{"X", {x}}, {"AxesTensor", {n.In(1)}}}, {{"in_result", true}}),
                x);
     return true;
   }
@@ -171,7 +240,8 @@ bool LowerUnpack(NodeLowering& n) {
 
 bool LowerTile(NodeLowering& n) {
   const int x = n.In(0);
-  ResultLike(n, 0, n.Make("onnx_tile", {{"input", {x}}, {"repeats", {n.In(1)}}}, {}, "output"), x);
+  ResultLike(n, 0, n.Make("tile", {{"X", {x}}, {"RepeatTimes", {n.In(1)}}}, {{"same_rank", true}}),
+             x);
   return true;
 }
 
@@ -181,7 +251,7 @@ bool LowerBroadcastTo(NodeLowering& n) {
   if (dims && !dims->empty())
     ResultLike(n, 0, n.Make("expand_v2", {{"X", {x}}}, {{"shape", *dims}}), x);
   else
-    ResultLike(n, 0, n.Make("onnx_expand", {{"input", {x}}, {"shape", {shape}}}, {}, "output"), x);
+    ResultLike(n, 0, n.Make("expand_v2", {{"X", {x}}, {"Shape", {shape}}}, {{"mutual", true}}), x);
   return true;
 }
 
@@ -194,10 +264,9 @@ int CastUint64(NodeLowering& n, int x, int to) {
   const DType stored = StorageOf(to);
   const DType real = IsComplex(stored) ? DType::kF64 : stored;
   const bool to_uint64 = to == kUint64;
-  const int made = n.Make("onnx_cast", {{"input", {x}}},
-                          {{"from", to_uint64 ? number(n.dtype(x)) : kElemUint64},
-                           {"to", to_uint64 ? kElemUint64 : number(real)}},
-                          "output");
+  const int made = n.Unary("cast_element_type", x,
+                           {{"from", to_uint64 ? number(n.dtype(x)) : kElemUint64},
+                            {"to", to_uint64 ? kElemUint64 : number(real)}});
   n.draft_var(made).dtype = to_uint64 ? DType::kI64 : real;
   const int result = IsComplex(stored) ? n.Cast(made, stored) : made;
   n.SetType(result, to);
@@ -235,6 +304,13 @@ constexpr HandlerEntry kShapeEntries[] = {
     {"ConcatV2", &LowerConcat},
     {"ConjugateTranspose", &LowerTranspose},
     {"ExpandDims", &LowerExpandDims},
+    {"Fill", &LowerFill},
+    {"MirrorPad", &LowerPad},
+    {"MirrorPadGrad", &LowerMirrorPadGrad},
+    {"Pad", &LowerPad},
+    {"PadV2", &LowerPad},
+    {"Reverse", &LowerReverse},
+    {"ReverseV2", &LowerReverse},
     {"Split", &LowerSplit},
     {"SplitV", &LowerSplit},
     {"Squeeze", &LowerSqueeze},

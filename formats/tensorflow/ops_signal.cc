@@ -1,7 +1,7 @@
-// Fourier transforms, matrix decompositions and linear systems.
+// Fourier transforms, matrix decompositions and linear systems; resized images, fake quantisation.
 #include "core/op_registry.h"
 #include "core/shapes.h"
-#include "formats/tensorflow/ops_direct.h"
+#include "formats/tensorflow/direct/ops_direct.h"
 
 namespace heddle::tensorflow {
 namespace {
@@ -23,7 +23,7 @@ bool LowerComplexTransform(NodeLowering& n) {
 }
 
 bool LowerRealTransform(NodeLowering& n) {
-  const int fitted = n.Make("tf_fit_lengths", {{"x", {n.In(0)}}, {"lengths", {n.In(1)}}}, {}, "y");
+  const int fitted = n.Make("fit_lengths", {{"x", {n.In(0)}}, {"lengths", {n.In(1)}}}, {}, "y");
   Attrs attrs = TransformAttrs(n.op(), true);
   attrs.emplace_back("onesided", true);
   n.Result(0, n.Unary("fft_r2c", fitted, std::move(attrs)));
@@ -33,8 +33,7 @@ bool LowerRealTransform(NodeLowering& n) {
 bool LowerRealInverse(NodeLowering& n) {
   if (Dimensions(n.op()) == 1 && !n.ConstantInts(n.In(1))) {
     // The length is only known at run time: transforms the whole spectrum and takes the real part.
-    const int whole =
-        n.Make("tf_mirror_spectrum", {{"x", {n.In(0)}}, {"length", {n.In(1)}}}, {}, "y");
+    const int whole = n.Make("mirror_spectrum", {{"x", {n.In(0)}}, {"length", {n.In(1)}}}, {}, "y");
     n.Result(0, n.Unary("real", n.Unary("fft_c2c", whole, TransformAttrs(n.op(), false))));
     return true;
   }
@@ -49,7 +48,7 @@ bool LowerRealInverse(NodeLowering& n) {
   const int64_t last = lengths.back();
   lengths.back() = last / 2 + 1;
   const int fitted =
-      n.Make("tf_fit_lengths", {{"x", {n.In(0)}}, {"lengths", {n.IntsConstant(lengths)}}}, {}, "y");
+      n.Make("fit_lengths", {{"x", {n.In(0)}}, {"lengths", {n.IntsConstant(lengths)}}}, {}, "y");
   Attrs attrs = TransformAttrs(n.op(), false);
   attrs.emplace_back("last_dim_size", last);
   n.Result(0, n.Unary("fft_c2r", fitted, std::move(attrs)));
@@ -69,14 +68,12 @@ int Adjoint(NodeLowering& n, int x) {
     const auto from_end = [&](int64_t back) {
       return n.Reshape(n.Binary("elementwise_add", axes, n.IntConstant(-back)), {1});
     };
-    const int batch = n.Make("tf_range",
-                             {{"start", {n.IntConstant(0)}},
-                              {"limit", {n.Reshape(from_end(2), {})}},
-                              {"delta", {n.IntConstant(1)}}},
-                             {}, "output");
+    const int batch = n.Make("range", {{"Start", {n.IntConstant(0)}},
+                                       {"End", {n.Reshape(from_end(2), {})}},
+                                       {"Step", {n.IntConstant(1)}}});
     const int order =
         n.Make("concat", {{"X", {batch, from_end(1), from_end(2)}}}, {{"axis", int64_t{0}}});
-    return n.Make("tf_transpose", {{"x", {x}}, {"perm", {order}}}, {}, "y");
+    return n.Make("transpose2", {{"X", {x}}, {"Perm", {order}}});
   }
   Ints perm;
   for (int i = 0; i < rank; ++i) perm.push_back(i < rank - 2 ? i : 2 * rank - 3 - i);
@@ -123,6 +120,51 @@ bool LowerCross(NodeLowering& n) {
   return true;
 }
 
+// The range is a pair of attributes, of operands, or of operands with a number for each channel.
+bool LowerFakeQuant(NodeLowering& n) {
+  const bool given = n.op() == "FakeQuantWithMinMaxArgs";
+  const double low = n.Float("min", -6), high = n.Float("max", 6);
+  if (given && !(low < high))
+    n.Problem("has min ", low, " and max ", high, ", expected min below max");
+  const int least = given ? n.FloatConstant(low, DType::kF32) : n.In(1);
+  const int most = given ? n.FloatConstant(high, DType::kF32) : n.In(2);
+  n.Result(
+      0,
+      n.Make("fake_quant_with_min_max", {{"inputs", {n.In(0)}}, {"min", {least}}, {"max", {most}}},
+             {{"num_bits", n.Int("num_bits", 8)}, {"narrow_range", n.Bool("narrow_range", false)}},
+             "outputs"));
+  return true;
+}
+
+bool LowerResizeImages(NodeLowering& n) {
+  const std::string_view op = n.op();
+  const bool nearest = op.find("Nearest") != op.npos, grad = op.ends_with("Grad");
+  const std::string method = nearest                         ? "nearest"
+                             : op.find("Bicubic") != op.npos ? "bicubic"
+                             : op.find("Area") != op.npos    ? "area"
+                                                             : "bilinear";
+  Attrs attrs{{"align_corners", n.Bool("align_corners", false)},
+              {"half_pixel_centers", n.Bool("half_pixel_centers", false)}};
+  const int x = n.In(0), second = n.In(1);
+  if (grad && nearest) {
+    ResultLike(n, 0,
+               n.Make("resize_nearest_images_grad", {{"grads", {x}}, {"size", {second}}},
+                      std::move(attrs), "output"),
+               x);
+    return true;
+  }
+  attrs.emplace_back("method", method);
+  if (grad)
+    n.Result(0, n.Make("resize_images_grad", {{"grads", {x}}, {"original_image", {second}}},
+                       std::move(attrs), "output"));
+  else
+    ResultLike(n, 0,
+               n.Make("resize_images", {{"images", {x}}, {"size", {second}}}, std::move(attrs),
+                      "resized_images"),
+               x);
+  return true;
+}
+
 constexpr HandlerEntry kSignalEntries[] = {
     {"Cholesky", &LowerCholesky},
     {"Cross", &LowerCross},
@@ -135,6 +177,9 @@ constexpr HandlerEntry kSignalEntries[] = {
     {"IRFFT", &LowerRealInverse},
     {"IRFFT2D", &LowerRealInverse},
     {"IRFFT3D", &LowerRealInverse},
+    {"FakeQuantWithMinMaxArgs", &LowerFakeQuant},
+    {"FakeQuantWithMinMaxVars", &LowerFakeQuant},
+    {"FakeQuantWithMinMaxVarsPerChannel", &LowerFakeQuant},
     {"MatrixDeterminant", &LowerDeterminant},
     {"MatrixInverse", &LowerInverse},
     {"MatrixSolve", &LowerSolve},
@@ -142,6 +187,13 @@ constexpr HandlerEntry kSignalEntries[] = {
     {"RFFT", &LowerRealTransform},
     {"RFFT2D", &LowerRealTransform},
     {"RFFT3D", &LowerRealTransform},
+    {"ResizeArea", &LowerResizeImages},
+    {"ResizeBicubic", &LowerResizeImages},
+    {"ResizeBicubicGrad", &LowerResizeImages},
+    {"ResizeBilinear", &LowerResizeImages},
+    {"ResizeBilinearGrad", &LowerResizeImages},
+    {"ResizeNearestNeighbor", &LowerResizeImages},
+    {"ResizeNearestNeighborGrad", &LowerResizeImages},
 };
 
 }  // namespace

@@ -129,11 +129,11 @@ bool LowerNGrams(NodeLowering& n) {
 bool LowerHash(NodeLowering& n) {
   const int x = n.In(0);
   const int64_t buckets = n.Int("num_buckets", 0);
-  const int made = n.op() == "StringToHashBucketFast"
-                       ? n.Make("tf_string_to_hash_bucket_fast", {{"input", {x}}},
-                                {{"num_buckets", buckets}}, "output")
-                       : n.Make("string_hash_bucket", {{"X", {x}}},
-                                {{"num_buckets", buckets}, {"key", n.IntList("key")}});
+  const int made =
+      n.op() == "StringToHashBucketFast"
+          ? n.Make("string_to_hash_bucket", {{"input", {x}}}, {{"num_buckets", buckets}}, "output")
+          : n.Make("string_hash_bucket", {{"X", {x}}},
+                   {{"num_buckets", buckets}, {"key", n.IntList("key")}});
   n.Result(0, Numbers(n, made, DType::kI64, n.shape(x)));
   return true;
 }

@@ -45,7 +45,7 @@ bool LowerAssignAdd(NodeLowering& n) {
 }
 
 bool LowerIsInitialized(NodeLowering& n) {
-  const int made = n.Make("tf_is_initialized", {{"X", {n.Variable(0)}}});
+  const int made = n.Make("is_initialized", {{"X", {n.Variable(0)}}});
   n.draft_var(made).dtype = DType::kBool;
   n.SetShape(made, Shape());
   n.Result(0, made);
@@ -64,18 +64,18 @@ bool LowerDestroy(NodeLowering&) { return true; }
 // A random operator keeps its position in its sequence from run to run.
 bool LowerRandom(NodeLowering& n) {
   struct Form {
-    std::string_view op, type;
+    std::string_view op, type, distribution;
     std::vector<std::string_view> operands;
     std::string_view dtype;  // name of the attribute
     int otherwise;
   };
   static const std::vector<Form> forms = {
-      {"RandomUniform", "tf_random_uniform", {"shape"}, "dtype", kFloat},
-      {"RandomStandardNormal", "tf_random_standard_normal", {"shape"}, "dtype", kFloat},
-      {"TruncatedNormal", "tf_truncated_normal", {"shape"}, "dtype", kFloat},
-      {"RandomUniformInt", "tf_random_uniform_int", {"shape", "minval", "maxval"}, "Tout", kInt32},
-      {"Multinomial", "tf_multinomial", {"logits", "num_samples"}, "output_dtype", kInt64},
-      {"RandomShuffle", "tf_random_shuffle", {"value"}, "T", kFloat}};
+      {"RandomUniform", "philox_sequence", "uniform", {"Shape"}, "dtype", kFloat},
+      {"RandomStandardNormal", "philox_sequence", "normal", {"Shape"}, "dtype", kFloat},
+      {"TruncatedNormal", "philox_sequence", "truncated_normal", {"Shape"}, "dtype", kFloat},
+      {"RandomUniformInt", "philox_sequence", "integers", {"Shape", "Min", "Max"}, "Tout", kInt32},
+      {"Multinomial", "tf_multinomial", "", {"logits", "num_samples"}, "output_dtype", kInt64},
+      {"RandomShuffle", "tf_random_shuffle", "", {"value"}, "T", kFloat}};
   const Form& form =
       *std::find_if(forms.begin(), forms.end(), [&](const Form& f) { return f.op == n.op(); });
   Ins ins;
@@ -94,10 +94,13 @@ bool LowerRandom(NodeLowering& n) {
   Attrs attrs = {{"seed", n.Int("seed", 0)}, {"seed2", n.Int("seed2", 0)}};
   if (form.dtype == "dtype" || form.dtype == "output_dtype")
     attrs.emplace_back(form.dtype, int64_t{DTypeToProto(dtype)});
+  if (!form.distribution.empty())
+    attrs.emplace_back("distribution", std::string(form.distribution));
   const int state = n.HoldState(Tensor::Of(DType::kI64, Shape{1}, std::vector<int64_t>{0}));
   ins.emplace_back("State", std::vector<int>{state});
   const int made = n.NewVar(dtype);
-  n.Emit(form.type, std::move(ins), std::move(attrs), {{"output", {made}}, {"StateOut", {state}}});
+  n.Emit(form.type, std::move(ins), std::move(attrs),
+         {{form.distribution.empty() ? "output" : "Out", {made}}, {"StateOut", {state}}});
   if (form.op == "RandomShuffle") {
     n.SetShape(made, n.shape(first));
   } else if (form.op == "Multinomial") {

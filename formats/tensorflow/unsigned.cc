@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "formats/tensorflow/direct/ops_direct.h"
 #include "formats/tensorflow/handlers.h"
-#include "formats/tensorflow/ops_direct.h"
 
 namespace heddle::tensorflow {
 namespace {
@@ -250,18 +250,17 @@ constexpr int64_t kElemUint64 = 13;
 // Division, with the operator told that the operands are unsigned.
 bool Quotient(NodeLowering& n, const char* type) {
   const int x = n.In(0);
-  ResultLike(n, 0, n.Make(type, {{"A", {x}}, {"B", {n.In(1)}}}, {{"elem_type", kElemUint64}}, "C"),
-             x);
+  ResultLike(n, 0, n.Make(type, {{"X", {x}}, {"Y", {n.In(1)}}}, {{"elem_type", kElemUint64}}), x);
   return true;
 }
 bool Reduce(NodeLowering& n, const char* type) {
   const int x = n.In(0);
   ResultLike(n, 0,
-             n.Make(type, {{"data", {x}}, {"axes", {n.In(1)}}},
-                    {{"keepdims", int64_t{n.Bool("keep_dims", false) ? 1 : 0}},
-                     {"noop_with_empty_axes", int64_t{1}},
-                     {"elem_type", kElemUint64}},
-                    "reduced"),
+             n.Make(type, {{"X", {x}}, {"Axes", {n.In(1)}}},
+                    {{"keep_dim", n.Bool("keep_dims", false)},
+                     {"no_axes", std::string("none")},
+                     {"in_double", true},
+                     {"elem_type", kElemUint64}}),
              x);
   return true;
 }
@@ -290,22 +289,26 @@ bool LowerUnsigned(NodeLowering& n, int type) {
     return true;
   }
   if (op == "Div" || op == "RealDiv" || op == "FloorDiv" || op == "TruncateDiv")
-    return Quotient(n, "onnx_div");
-  if (op == "Mod" || op == "FloorMod" || op == "TruncateMod") return Quotient(n, "onnx_mod");
+    return Quotient(n, "elementwise_div");
+  if (op == "Mod" || op == "FloorMod" || op == "TruncateMod") return Quotient(n, "elementwise_mod");
   if (op == "SegmentMax" || op == "SegmentMin") {  // an empty segment gives 0
     const int x = n.In(0);
-    const int made = n.Make(op == "SegmentMax" ? "tf_segment_max" : "tf_segment_min",
-                            {{"data", {TurnHighestBit(n, x)}}, {"segment_ids", {n.In(1)}}},
-                            {{"empty", std::numeric_limits<int64_t>::min()}}, "output");
+    const int made =
+        n.Make("segment_pool", {{"X", {TurnHighestBit(n, x)}}, {"SegmentIds", {n.In(1)}}},
+               {{"pooltype", std::string(op == "SegmentMax" ? "MAX" : "MIN")},
+                {"empty", std::numeric_limits<int64_t>::min()}});
     ResultLike(n, 0, TurnHighestBit(n, made), x);
     return true;
   }
-  if (op == "Mean") return Reduce(n, "onnx_reduce_mean");
-  if (op == "EuclideanNorm") return Reduce(n, "onnx_reduce_l2");
+  if (op == "Mean") return Reduce(n, "reduce_mean");
+  if (op == "EuclideanNorm") return Reduce(n, "frobenius_norm");
   if (op == "RightShift") {
     const int x = n.In(0);
     ResultLike(n, 0,
-               n.Make("tf_right_shift", {{"x", {x}}, {"y", {n.In(1)}}}, {{"unsigned", true}}, "z"),
+               n.Make("bit_shift", {{"X", {x}}, {"Y", {n.In(1)}}},
+                      {{"direction", std::string("right")},
+                       {"out_of_range", std::string("clamp")},
+                       {"elem_type", kElemUint64}}),
                x);
     return true;
   }

@@ -59,6 +59,16 @@ Status Gelu(Queue& queue, KernelContext& ctx) {
   return ctx.Bool("approximate") ? kTanhRun(queue, ctx) : kRun(queue, ctx);
 }
 
+// Gradients of another kind, which CUDA's kernels do not have.
+bool KeepsNan(const OpContext& attrs) { return attrs.Bool("keep_nan"); }
+bool AlphaAtZero(const OpContext& attrs) { return attrs.Bool("alpha_at_zero"); }
+bool OfResult(const OpContext& attrs) { return attrs.Bool("of_result"); }
+template <bool (*kOther)(const OpContext&)>
+void DefineWithout(GridKernel& kernel) {
+  kernel.covers = [](const CallView& call) { return !kOther(call); };
+  kernel.step->knows = [](const OpContext& attrs) { return !kOther(attrs); };
+}
+
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
@@ -86,10 +96,16 @@ HEDDLE_CUDA_KERNEL(softsign) { DefineMap<Element::kSoftsign>(kernel); }
 HEDDLE_CUDA_KERNEL(mish) { DefineMap<Element::kMish, MishArgs>(kernel); }
 HEDDLE_CUDA_KERNEL(stanh) { DefineMap<Element::kStanh, StanhArgs>(kernel); }
 HEDDLE_CUDA_KERNEL(tanh_shrink) { DefineMap<Element::kTanhShrink>(kernel); }
-HEDDLE_CUDA_KERNEL(relu_grad) { DefineGrad<Element::kReluGrad, Reads::kOut>(kernel); }
+HEDDLE_CUDA_KERNEL(relu_grad) {
+  DefineGrad<Element::kReluGrad, Reads::kOut>(kernel);
+  DefineWithout<KeepsNan>(kernel);
+}
 HEDDLE_CUDA_KERNEL(sigmoid_grad) { DefineGrad<Element::kSigmoidGrad, Reads::kOut>(kernel); }
 HEDDLE_CUDA_KERNEL(tanh_grad) { DefineGrad<Element::kTanhGrad, Reads::kOut>(kernel); }
-HEDDLE_CUDA_KERNEL(relu6_grad) { DefineGrad<Element::kClipGrad, Reads::kOut, Relu6Args>(kernel); }
+HEDDLE_CUDA_KERNEL(relu6_grad) {
+  DefineGrad<Element::kClipGrad, Reads::kOut, Relu6Args>(kernel);
+  DefineWithout<KeepsNan>(kernel);
+}
 HEDDLE_CUDA_KERNEL(hard_swish_grad) {
   DefineGrad<Element::kHardSwishGrad, Reads::kX, HardSwishArgs>(kernel);
 }
@@ -100,8 +116,12 @@ HEDDLE_CUDA_KERNEL(swish_grad) { DefineGrad<Element::kSwishGrad, Reads::kX, Swis
 HEDDLE_CUDA_KERNEL(silu_grad) { DefineGrad<Element::kSwishGrad, Reads::kX, SiluArgs>(kernel); }
 HEDDLE_CUDA_KERNEL(leaky_relu_grad) {
   DefineGrad<Element::kLeakyReluGrad, Reads::kX, LeakyReluArgs>(kernel);
+  DefineWithout<AlphaAtZero>(kernel);
 }
-HEDDLE_CUDA_KERNEL(elu_grad) { DefineGrad<Element::kEluGrad, Reads::kX, EluArgs>(kernel); }
+HEDDLE_CUDA_KERNEL(elu_grad) {
+  DefineGrad<Element::kEluGrad, Reads::kX, EluArgs>(kernel);
+  DefineWithout<OfResult>(kernel);
+}
 HEDDLE_CUDA_KERNEL(softplus_grad) {
   DefineGrad<Element::kSoftplusGrad, Reads::kX, SoftplusArgs>(kernel);
 }

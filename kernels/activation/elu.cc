@@ -25,6 +25,20 @@ struct Elu : AlphaAttr {
   }
 };
 
+struct OfResult {
+  static constexpr Key kAttr = "of_result";
+};
+// X holds elu's result.
+struct EluGradOfResult : AlphaAttr {
+  static constexpr Key kIns[] = {"X", "Out@GRAD"};
+  static constexpr Key kOuts[] = {"X@GRAD"};
+  using AlphaAttr::AlphaAttr;
+  template <typename T>
+  T operator()(T y, T dy) const {
+    return y < T(0) ? (y + T(alpha)) * dy : dy;
+  }
+};
+
 struct EluGradGrad : AlphaAttr {
   static constexpr Key kIns[] = {"X", "grad_out", "grad_x@GRAD"};
   static constexpr Key kOuts[] = {"X@GRAD", "grad_out@GRAD"};
@@ -82,17 +96,33 @@ struct Selu : UnaryOp {
   double scale, alpha;
 };
 
+struct ScaleAtZero {
+  static constexpr Key kAttr = "scale_at_zero";
+};
+// The slope is scale at 0 and NaN, too.
+struct SeluGradAtZero : Selu {
+  static constexpr Key kIns[] = {"Out", "Out@GRAD"};
+  static constexpr Key kOuts[] = {"X@GRAD"};
+  using Selu::Selu;
+  template <typename T>
+  T operator()(T y, T dy) const {
+    return dy * fast::Select(y < T(0), y + T(scale * alpha), T(scale));
+  }
+};
+
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(elu) { DefineUnary<Elu>(op, "x, or alpha * (exp(x) - 1) where negative."); }
-HEDDLE_OP(elu_grad) { DefineUnaryGrad<Elu>(op).Input("Out", kOptional | kNoBuffer); }
+HEDDLE_OP(elu_grad) {
+  DefineGradOr<OfResult, EluGradOfResult, Elu>(op).Input("Out", kOptional | kNoBuffer);
+}
 HEDDLE_OP(elu_grad_grad) { DefineMap<EluGradGrad>(op); }
 HEDDLE_OP(celu) { DefineUnary<Celu>(op, "x, or alpha * (exp(x / alpha) - 1) where negative."); }
 HEDDLE_OP(celu_grad) { DefineUnaryGrad<Celu>(op); }
 HEDDLE_OP(celu_grad_grad) { DefineMap<CeluGradGrad>(op); }
 HEDDLE_OP(selu) { DefineUnary<Selu>(op, "scale * elu(x, alpha)"); }
-HEDDLE_OP(selu_grad) { DefineUnaryGrad<Selu>(op); }
+HEDDLE_OP(selu_grad) { DefineGradOr<ScaleAtZero, SeluGradAtZero, Selu>(op); }
 
 HEDDLE_TILE(elu) { return UnaryTile<Elu>(); }
-HEDDLE_TILE(elu_grad) { return UnaryGradTile<Elu>(); }
+HEDDLE_TILE(elu_grad) { return EitherMap<OfResult, EluGradOfResult, GradMap<Elu>>::Tile(); }

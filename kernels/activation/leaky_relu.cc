@@ -27,6 +27,20 @@ struct LeakyRelu : LeakyReluAttrs {
   }
 };
 
+struct AlphaAtZero {
+  static constexpr Key kAttr = "alpha_at_zero";
+};
+// The slope is alpha at 0 and NaN, too.
+struct LeakyReluGradAtZero : LeakyReluAttrs {
+  static constexpr Key kIns[] = {"X", "Out@GRAD"};
+  static constexpr Key kOuts[] = {"X@GRAD"};
+  using LeakyReluAttrs::LeakyReluAttrs;
+  template <typename T>
+  T operator()(T x, T dy) const {
+    return dy * fast::Select(x > T(0), T(above), T(below));
+  }
+};
+
 struct LeakyReluGradGrad : LeakyReluAttrs {
   static constexpr Key kIns[] = {"X", "grad_x@GRAD"};
   static constexpr Key kOuts[] = {"grad_out@GRAD"};
@@ -41,10 +55,12 @@ struct LeakyReluGradGrad : LeakyReluAttrs {
 }  // namespace heddle
 
 HEDDLE_OP(leaky_relu) { DefineUnary<LeakyRelu>(op, "x, times alpha where negative."); }
-HEDDLE_OP(leaky_relu_grad) { DefineUnaryGrad<LeakyRelu>(op); }
+HEDDLE_OP(leaky_relu_grad) { DefineGradOr<AlphaAtZero, LeakyReluGradAtZero, LeakyRelu>(op); }
 HEDDLE_OP(leaky_relu_grad_grad) {
   DefineMap<LeakyReluGradGrad>(op).Inplace("grad_x@GRAD", "grad_out@GRAD");
 }
 
 HEDDLE_TILE(leaky_relu) { return UnaryTile<LeakyRelu>(); }
-HEDDLE_TILE(leaky_relu_grad) { return UnaryGradTile<LeakyRelu>(); }
+HEDDLE_TILE(leaky_relu_grad) {
+  return EitherMap<AlphaAtZero, LeakyReluGradAtZero, GradMap<LeakyRelu>>::Tile();
+}

@@ -24,22 +24,24 @@ struct ReluKeepingNan : UnaryOp {
   }
 };
 
-template <typename T>
-struct ReluKernel {
-  static Status Run(KernelContext& ctx) {
-    return ctx.Bool("keep_nan") ? RunMap<ForwardMap<ReluKeepingNan>, T>(ctx)
-                                : RunMap<ForwardMap<Relu>, T>(ctx);
-  }
+struct KeepNan {
+  static constexpr Key kAttr = "keep_nan";
 };
+using EitherRelu = EitherMap<KeepNan, ForwardMap<ReluKeepingNan>, ForwardMap<Relu>>;
 template <typename T>
 struct RunReluOfIntegers {
   static Status Run(KernelContext& ctx) { return RunMap<ForwardMap<Relu>, T>(ctx); }
 };
-template <typename T>
-Status ReluTile(const KernelContext& attrs, TileStep* step) {
-  return attrs.Bool("keep_nan") ? MakeMapTile<ForwardMap<ReluKeepingNan>, T>(attrs, step)
-                                : MakeMapTile<ForwardMap<Relu>, T>(attrs, step);
-}
+
+// Times 1 or 0: a gradient that is NaN or infinite is NaN where x is not positive.
+struct ReluGradKeepingNan : UnaryOp {
+  static constexpr Key kIns[] = {"Out", "Out@GRAD"};
+  static constexpr Key kOuts[] = {"X@GRAD"};
+  template <typename T>
+  T operator()(T y, T dy) const {
+    return dy * (y > T(0) ? T(1) : T(0));
+  }
+};
 
 struct ReluGradGrad : UnaryOp {
   static constexpr Key kIns[] = {"Out", "grad_x@GRAD"};
@@ -56,11 +58,11 @@ struct ReluGradGrad : UnaryOp {
 HEDDLE_OP(relu) {
   op.Doc("max(x, 0); NaN gives 0, or with keep_nan stays").Input("X").Output("Out");
   op.Attr("keep_nan", false).Inplace("X", "Out").Traits(kElementwise).InferShape(SameShape);
-  op.Kernels<ReluKernel, float, double, float16, bfloat16>();
+  op.Kernels<EitherRelu::Kernel, float, double, float16, bfloat16>();
   op.Kernels<RunReluOfIntegers, uint8_t, int8_t, int16_t, int32_t, int64_t>();
 }
-HEDDLE_OP(relu_grad) { DefineUnaryGrad<Relu, int32_t, int64_t>(op); }
+HEDDLE_OP(relu_grad) { DefineGradOr<KeepNan, ReluGradKeepingNan, Relu, int32_t, int64_t>(op); }
 HEDDLE_OP(relu_grad_grad) { DefineMap<ReluGradGrad>(op).Inplace("grad_x@GRAD", "grad_out@GRAD"); }
 
-HEDDLE_TILE(relu) { return {1, &ReluTile<float>, &ReluTile<double>}; }
-HEDDLE_TILE(relu_grad) { return UnaryGradTile<Relu>(); }
+HEDDLE_TILE(relu) { return EitherRelu::Tile(); }
+HEDDLE_TILE(relu_grad) { return EitherMap<KeepNan, ReluGradKeepingNan, GradMap<Relu>>::Tile(); }

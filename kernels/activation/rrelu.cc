@@ -59,6 +59,6 @@ HEDDLE_OP(rrelu) {
   op.Kernels<Rrelu, float, double, float16, bfloat16>();
 }
 HEDDLE_OP(rrelu_grad) {
-  DefineMap<RreluGrad>(op).Input("X", kOptional | kNoBuffer).Inplace("Out@GRAD", "X@GRAD");
+  DefineMap<RreluGrad>(op).Input("X", kNoBuffer).Inplace("Out@GRAD", "X@GRAD");
   op.Attr("is_test", false).Attr("lower", 0.125).Attr("upper", double{1.0f / 3.0f});
 }

@@ -38,12 +38,13 @@ Status WindowAttrs(const OpContext& ctx, const std::array<int64_t, 3>& size, Con
     const size_t at = static_cast<size_t>(i - first);
     if (algorithm == "VALID") {
       g.pad_lo[i] = g.pad_hi[i] = 0;
-    } else if (algorithm == "SAME") {
+    } else if (algorithm == "SAME" || algorithm == "SAME_DILATED") {
+      if (algorithm == "SAME") g.dilation[i] = 1;
       const int64_t steps = (size[i] + g.stride[i] - 1) / g.stride[i];
-      const int64_t sum = std::max<int64_t>(0, (steps - 1) * g.stride[i] + g.kernel[i] - size[i]);
+      const int64_t sum = std::max<int64_t>(
+          0, (steps - 1) * g.stride[i] + g.dilation[i] * (g.kernel[i] - 1) + 1 - size[i]);
       g.pad_lo[i] = sum / 2;
       g.pad_hi[i] = sum - sum / 2;
-      g.dilation[i] = 1;
     } else {
       g.pad_lo[i] = pads.size() == n ? pads[at] : pads[2 * at];
       g.pad_hi[i] = pads.size() == n ? pads[at] : pads[2 * at + 1];
@@ -83,7 +84,7 @@ Result<ConvGeometry> Basics(const OpContext& ctx, const Shape& input, const Shap
   g.channels_last = ChannelsLast(ctx);
   g.spatial = input.rank() - 2;
   g.groups = ctx.Int("groups");
-  if (g.groups < 1) return InvalidArgument("groups is ", g.groups, ", expected at least 1");
+  if (g.groups < 0) return InvalidArgument("groups is ", g.groups, ", expected at least 0");
   for (int i = 0; i < g.spatial; ++i) {
     g.kernel[3 - g.spatial + i] = filter[2 + i];
     if (filter[2 + i] == 0)
@@ -121,9 +122,18 @@ Result<ConvGeometry> ConvGeometryOf(const OpContext& ctx, const Shape& input, co
   const Side in = SideOf(input, g.channels_last);
   g.batch = in.batch;
   g.in = in.size;
-  g.in_c = in.channels >= 0 ? in.channels : filter[1] < 0 ? -1 : filter[1] * g.groups;
   g.out_c = filter[0];
-  if (filter[1] >= 0 && g.in_c != filter[1] * g.groups)
+  if (g.groups == 0) {  // as many as the channels say, where they are known
+    const bool known = in.channels > 0 && filter[1] > 0;
+    if (known && in.channels % filter[1] != 0)
+      return InvalidArgument("Input has ", in.channels, " channels (shape ", input.ToString(),
+                             "), not a multiple of the ", filter[1], " of Filter ",
+                             filter.ToString());
+    g.groups = known ? in.channels / filter[1] : 1;
+  }
+  const bool open = ctx.Int("groups") == 0 && in.channels < 0;
+  g.in_c = in.channels >= 0 ? in.channels : open || filter[1] < 0 ? -1 : filter[1] * g.groups;
+  if (filter[1] >= 0 && !open && g.in_c != filter[1] * g.groups)
     return InvalidArgument("Input has ", g.in_c, " channels (shape ", input.ToString(),
                            "), but Filter ", filter.ToString(), " with ", g.groups,
                            " groups expects ", filter[1] * g.groups);
@@ -138,6 +148,15 @@ Result<ConvGeometry> ConvGeometryOf(const OpContext& ctx, const Shape& input, co
     }
     const int64_t room =
         g.in[i] + g.pad_lo[i] + g.pad_hi[i] - (g.dilation[i] * (g.kernel[i] - 1) + 1);
+    if (g.in[i] == 0 && ctx.Str("padding_algorithm").starts_with("SAME")) {
+      g.out[i] = 0;
+      continue;
+    }
+    // Files that leave channels open let a window that fits nowhere make nothing.
+    if (room < 0 && room + g.stride[i] >= 0 && ctx.Int("groups") == 0) {
+      g.out[i] = 0;
+      continue;
+    }
     if (room < 0)
       return InvalidArgument("the kernel is larger than the padded input: Input ", input.ToString(),
                              ", Filter ", filter.ToString());
@@ -149,6 +168,7 @@ Result<ConvGeometry> ConvGeometryOf(const OpContext& ctx, const Shape& input, co
 Result<ConvGeometry> ConvTransposeGeometryOf(const OpContext& ctx, const Shape& input,
                                              const Shape& filter) {
   HEDDLE_ASSIGN_OR_RETURN(ConvGeometry g, Basics(ctx, input, filter));
+  if (g.groups == 0) return InvalidArgument("groups is 0, expected at least 1");
   const Side in = SideOf(input, g.channels_last);
   g.batch = in.batch;
   g.out = in.size;

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
+#include "core/threads/look_meter.h"
 
 namespace heddle {
 namespace {
@@ -46,9 +48,13 @@ Result<Sequences> SequencesOf(const Tensor& x) {
 // Calls fn(row, later row, tap) for every product.
 template <typename Fn>
 void ForTaps(const Sequences& s, int64_t taps, Fn&& fn) {
+  LookMeter meter;
   for (const auto& [begin, end] : s.spans)
     for (int64_t t = begin; t < end; ++t)
-      for (int64_t k = 0; k < std::min(taps, end - t); ++k) fn(t, t + k, k);
+      for (int64_t k = 0; k < std::min(taps, end - t); ++k) {
+        meter.Did(s.width + 1);
+        fn(t, t + k, k);
+      }
 }
 
 Status RowConvShape(ShapeContext& ctx) {
@@ -62,10 +68,11 @@ struct RowConv {
     const Tensor &x = ctx.In("X"), &filter = ctx.In("Filter");
     HEDDLE_ASSIGN_OR_RETURN(const Sequences s, SequencesOf(x));
     T* out = ctx.Out("Out").mutable_data<T>();
-    std::fill_n(out, x.numel(), T(0));
+    const T *from = x.data<T>(), *weights = filter.data<T>();
+    WatchedFill(out, x.numel(), T(0));
     ForTaps(s, filter.dim(0), [&](int64_t t, int64_t u, int64_t k) {
       for (int64_t i = 0; i < s.width; ++i)
-        out[t * s.width + i] += x.data<T>()[u * s.width + i] * filter.data<T>()[k * s.width + i];
+        out[t * s.width + i] += from[u * s.width + i] * weights[k * s.width + i];
     });
     return Status::Ok();
   }
@@ -89,13 +96,16 @@ struct RowConvGrad {
     const T* grad = ctx.In("Out@GRAD").data<T>();
     HEDDLE_ASSIGN_OR_RETURN(const Sequences s, SequencesOf(x));
     Tensor *dx = ctx.OutOpt("X@GRAD"), *df = ctx.OutOpt("Filter@GRAD");
-    if (dx) std::fill_n(dx->mutable_data<T>(), dx->numel(), T(0));
-    if (df) std::fill_n(df->mutable_data<T>(), df->numel(), T(0));
+    const T *from = x.data<T>(), *weights = filter.data<T>();
+    T* const to_x = dx ? dx->mutable_data<T>() : nullptr;
+    T* const to_filter = df ? df->mutable_data<T>() : nullptr;
+    if (dx) WatchedFill(to_x, dx->numel(), T(0));
+    if (df) WatchedFill(to_filter, df->numel(), T(0));
     ForTaps(s, filter.dim(0), [&](int64_t t, int64_t u, int64_t k) {
       for (int64_t i = 0; i < s.width; ++i) {
         const T g = grad[t * s.width + i];
-        if (dx) dx->mutable_data<T>()[u * s.width + i] += g * filter.data<T>()[k * s.width + i];
-        if (df) df->mutable_data<T>()[k * s.width + i] += g * x.data<T>()[u * s.width + i];
+        if (dx) to_x[u * s.width + i] += g * weights[k * s.width + i];
+        if (df) to_filter[k * s.width + i] += g * from[u * s.width + i];
       }
     });
     return Status::Ok();

@@ -126,6 +126,8 @@ bool CoversGrad(const CallView& call) {
   return shape.ok() && *shape == call.InShape("Out@GRAD");
 }
 
+bool FloorMod(const CallView& call) { return SameDTypes(call) && !call.Bool("truncate"); }
+
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
@@ -154,7 +156,8 @@ HEDDLE_CUDA_KERNEL(elementwise_pow) {
   kernel = {Reals<Element::kElementPow>, SameDTypes, kReals, StepOfTwo(Element::kElementPow)};
 }
 HEDDLE_CUDA_KERNEL(elementwise_mod) {
-  kernel = {Reals<Element::kMod>, SameDTypes, kReals, StepOfTwo(Element::kMod)};
+  kernel = {Reals<Element::kMod>, FloorMod, kReals, StepOfTwo(Element::kMod)};
+  kernel.step->knows = [](const OpContext& attrs) { return !attrs.Bool("truncate"); };
 }
 HEDDLE_CUDA_KERNEL(elementwise_floordiv) {
   kernel = {Reals<Element::kFloorDiv>, SameDTypes, kReals, StepOfTwo(Element::kFloorDiv)};

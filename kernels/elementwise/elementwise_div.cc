@@ -1,6 +1,7 @@
 #include "kernels/elementwise/arithmetic.h"
 #include "kernels/elementwise/binary_grad.h"
 #include "kernels/elementwise/tile_loop.h"
+#include "kernels/operands/element_types.h"
 
 namespace heddle {
 namespace {
@@ -9,6 +10,14 @@ template <typename T>
 Status DivInts(KernelContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(NoZeroDivisor(ctx.In("Y")));
   return RunBinaryOp<SlotsXY>(ctx, BinaryLoop<DivFn, T, T>::kLoops);
+}
+
+// elem_type may say that the bits are those of uint64.
+Status DivInt64(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const ElementType type, StoredAs(ctx.Int("elem_type"), DType::kI64));
+  if (type != ElementType::kUint64) return DivInts<int64_t>(ctx);
+  HEDDLE_RETURN_IF_ERROR(NoZeroDivisor(ctx.In("Y")));
+  return RunBinaryOp<SlotsXY>(ctx, BinaryLoop<DivFn, uint64_t, uint64_t>::kLoops);
 }
 
 template <typename FX, typename FY, typename T>
@@ -51,7 +60,8 @@ void AddIntegerGrads(OpDef& op) {
 HEDDLE_OP(elementwise_div) {
   DefineElementwise<DivFn, float, double, float16, bfloat16, std::complex<float>,
                     std::complex<double>>(op, "x / y; integers are cut towards zero");
-  op.Kernel(DType::kI32, &DivInts<int32_t>).Kernel(DType::kI64, &DivInts<int64_t>);
+  op.Attr("elem_type", 0);
+  op.Kernel(DType::kI32, &DivInts<int32_t>).Kernel(DType::kI64, &DivInt64);
   op.Kernel(DType::kI16, &DivInts<int16_t>).Kernel(DType::kI8, &DivInts<int8_t>);
   op.Kernel(DType::kU8, &DivInts<uint8_t>).Kernel(DType::kBool, &DivInts<bool>);
 }

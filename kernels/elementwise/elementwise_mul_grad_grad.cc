@@ -89,8 +89,8 @@ HEDDLE_OP(elementwise_mul_grad_grad) {
 
 HEDDLE_OP(elementwise_mul_triple_grad) {
   op.Doc("third derivative of x * y").Input("X").Input("Y").Input("DOut");
-  op.Input("DDX", kOptional).Input("DDY", kOptional).Input("D_DX", kOptional);
-  op.Input("D_DY", kOptional).Input("D_DDOut", kOptional).Attr("axis", -1);
+  op.Input("DDX").Input("DDY").Input("D_DX", kOptional).Input("D_DY", kOptional);
+  op.Input("D_DDOut").Attr("axis", -1);
   op.Output("D_X", kOptional).Output("D_Y", kOptional).Output("D_DOut", kOptional);
   op.Output("D_DDX", kOptional).Output("D_DDY", kOptional);
   op.InferShape(&InferThird).Prepare(&PrepareBroadcast<SlotsXY>);

@@ -68,6 +68,30 @@ TileOp UnaryGradTile() {
   return MapTile<GradMap<F>>();
 }
 
+// Two maps of the same slots, of which attribute kAttr of type bool chooses.
+template <typename Which, typename Set, typename Unset>
+struct EitherMap {
+  template <typename T>
+  struct Kernel {
+    static Status Run(KernelContext& ctx) {
+      return ctx.Bool(Which::kAttr) ? RunMap<Set, T>(ctx) : RunMap<Unset, T>(ctx);
+    }
+  };
+  template <typename T>
+  static Status MakeTile(const KernelContext& attrs, TileStep* step) {
+    return attrs.Bool(Which::kAttr) ? MakeMapTile<Set, T>(attrs, step)
+                                    : MakeMapTile<Unset, T>(attrs, step);
+  }
+  static TileOp Tile() { return {unary_internal::kIn<Set>, &MakeTile<float>, &MakeTile<double>}; }
+};
+// The gradient of F, or with the attribute another map of the same slots.
+template <typename Which, typename Set, typename F, typename... MoreTypes>
+OpDef& DefineGradOr(OpDef& op) {
+  using Either = EitherMap<Which, Set, GradMap<F>>;
+  DefineUnaryGrad<F, MoreTypes...>(op).Attr(Which::kAttr.name, false);
+  return op.template Kernels<Either::template Kernel, float, double, float16, bfloat16>();
+}
+
 // F::Apply(x, y), the operands broadcast.
 template <typename F>
 struct BinaryStep {

@@ -103,6 +103,11 @@ Status unary_internal::RunErasedMap(KernelContext& ctx, const ErasedMap& map) {
   return Status::Ok();
 }
 
+bool MayBeAbsent(std::string_view operand) {
+  return operand.find("grad") != std::string_view::npos ||
+         operand.find("GRAD") != std::string_view::npos;
+}
+
 Status SameShapes(ShapeContext& ctx, int operands) {
   const BoundOp& op = ctx.op();
   const auto& slots = ctx.def().inputs();

@@ -8,8 +8,8 @@
 //   };
 //   HEDDLE_OP(tanh_grad_grad) { DefineMap<TanhGradGrad>(op); }
 //
-// An absent input reads as zero, an absent output is dropped. With one output the functor returns
-// T.
+// An absent gradient reads as zero (MayBeAbsent), an absent output is dropped. With one output the
+// functor returns T.
 //
 // A functor is made anew for every call, from the KernelContext when it has such a constructor
 // (attributes); it must be cheap to make and free of state. Loops are written so that the compiler
@@ -18,6 +18,7 @@
 
 #include <array>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -148,11 +149,15 @@ OpDef& AddFloatKernels(OpDef& op) {
   return AddMapKernels<M, float, double, float16, bfloat16>(op);
 }
 
+// Whether a map does without the operand: gradients, by their names, may be absent, values may not.
+bool MayBeAbsent(std::string_view operand);
+
 // Slots, shapes and kernels of a map with several operands. Further inputs may be declared
 // afterwards.
 template <typename M, typename... MoreTypes>
 OpDef& DefineMap(OpDef& op) {
-  for (const Key& k : M::kIns) op.Input(k.name, unary_internal::kIn<M> == 1 ? 0u : kOptional);
+  for (const Key& k : M::kIns)
+    op.Input(k.name, unary_internal::kIn<M> > 1 && MayBeAbsent(k.name) ? kOptional : 0u);
   for (const Key& k : M::kOuts) op.Output(k.name, kOptional);
   op.InferShape(MapShape<M>);
   AddFloatKernels<M>(op);

@@ -57,13 +57,16 @@ Status OnnxNormalizer(KernelContext& ctx) {
   for (const int64_t r : Watched(s.rows)) {
     const float* row = from.data() + r * s.width;
     float sum = 0;
-    for (int64_t i = 0; i < s.width; ++i) {
-      if (norm == "MAX") sum = i == 0 ? row[0] : std::max(sum, row[i]);
-      if (norm == "L1") sum += std::fabs(row[i]);
-      if (norm == "L2") sum += row[i] * row[i];
-    }
+    for (const auto part : Stretches(s.width))
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        if (norm == "MAX") sum = i == 0 ? row[0] : std::max(sum, row[i]);
+        if (norm == "L1") sum += std::fabs(row[i]);
+        if (norm == "L2") sum += row[i] * row[i];
+      }
     if (norm == "L2") sum = std::sqrt(sum);
-    for (int64_t i = 0; i < s.width; ++i) to[r * s.width + i] = sum == 0 ? row[i] : row[i] / sum;
+    for (const auto part : Stretches(s.width))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        to[r * s.width + i] = sum == 0 ? row[i] : row[i] / sum;
   }
   return Status::Ok();
 }

@@ -29,7 +29,10 @@ Status FillConstantShape(ShapeContext& ctx) {
   } else {
     HEDDLE_RETURN_IF_ERROR(AttrValueOf(ctx).status());
   }
-  return ShapeArgShape(ctx);
+  if (ctx.Int("dtype") != -1 || !ctx.HasIn("ValueTensor")) return ShapeArgShape(ctx);
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, ReadShapeArg(ctx));
+  ctx.SetOut("Out", shape, ctx.InDType("ValueTensor"));
+  return Status::Ok();
 }
 
 Status RunFillConstant(KernelContext& ctx) {
@@ -59,7 +62,8 @@ Status RunBatchSizeLike(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(fill_constant) {
-  op.Doc("A tensor of equal elements.").Input("ValueTensor", kOptional).Output("Out");
+  op.Doc("A tensor of equal elements; a dtype of -1 is that of ValueTensor.");
+  op.Input("ValueTensor", kOptional).Output("Out");
   DeclareShapeArg(op);
   op.Attr("dtype", 5).Attr("value", 0.0).Attr("str_value", "");
   op.InferShape(FillConstantShape).AnyKernel(RunFillConstant);

@@ -18,7 +18,10 @@ Status CheckOne(const ShapeContext& ctx, Key slot) {
 
 template <bool kLog>
 Status SpaceShape(ShapeContext& ctx) {
-  HEDDLE_ASSIGN_OR_RETURN(const DType dtype, CheckedDType(ctx.Int("dtype")));
+  DType dtype = ctx.InDType("Start");
+  if (kLog || ctx.Int("dtype") != -1) {
+    HEDDLE_ASSIGN_OR_RETURN(dtype, CheckedDType(ctx.Int("dtype")));
+  }
   HEDDLE_RETURN_IF_ERROR(CheckOne(ctx, "Start"));
   HEDDLE_RETURN_IF_ERROR(CheckOne(ctx, "Stop"));
   HEDDLE_RETURN_IF_ERROR(CheckOne(ctx, "Num"));
@@ -51,8 +54,37 @@ void FillSpace(T start, T stop, Tensor& out, Fn&& at) {
                     : static_cast<double>(stop) - step * static_cast<double>(n - i - 1));
 }
 
+// Counts from the start alone, in the dtype of the numbers.
+template <typename T>
+void FillFromStart(T start, T stop, Tensor& out) {
+  T* y = out.mutable_data<T>();
+  const int64_t n = out.numel();
+  y[0] = start;
+  if (n == 1) return;
+  const T step = (stop - start) / static_cast<T>(n - 1);
+  for (const auto part : Stretches(Stretches::Range{1, n - 1}))
+    for (int64_t i = part.begin; i < part.end; ++i) y[i] = start + step * static_cast<T>(i);
+  y[n - 1] = stop;
+}
+
+Status RunFromStart(KernelContext& ctx) {
+  const Tensor &start = ctx.In("Start"), &stop = ctx.In("Stop");
+  Tensor& out = ctx.Out("Out");
+  if (start.numel() != 1 || stop.numel() != 1 || stop.dtype() != start.dtype() ||
+      out.dtype() != start.dtype())
+    return InvalidArgument("Start and Stop are not numbers of the dtype ", Name(out.dtype()));
+  if (out.dtype() == DType::kF16 || out.dtype() == DType::kBF16) return RunInFloat(ctx);
+  const bool known = VisitDType<float, double>(out.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    FillFromStart<T>(*start.data<T>(), *stop.data<T>(), out);
+  });
+  return known ? Status::Ok() : Unimplemented("not supported for ", Name(out.dtype()));
+}
+
 template <bool kLog>
 Status RunSpace(KernelContext& ctx) {
+  if constexpr (!kLog)
+    if (ctx.Bool("from_start")) return RunFromStart(ctx);
   Tensor& out = ctx.Out("Out");
   const bool known = VisitDType<float, double, int32_t, int64_t>(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -75,8 +107,11 @@ Status RunSpace(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(linspace) {
-  op.Doc("Num equally spaced values from Start to Stop.").Input("Start").Input("Stop");
-  op.Input("Num", kShapeValue).Output("Out").Attr("dtype", 5);
+  op.Doc(
+      "Num equally spaced values from Start to Stop, counted from both or with from_start from the "
+      "first alone; a dtype of -1 is that of Start.");
+  op.Input("Start").Input("Stop");
+  op.Input("Num", kShapeValue).Output("Out").Attr("dtype", 5).Attr("from_start", false);
   op.InferShape(SpaceShape<false>).AnyKernel(RunSpace<false>);
 }
 HEDDLE_OP(logspace) {

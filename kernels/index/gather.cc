@@ -1,11 +1,38 @@
+#include "core/interrupts.h"
 #include "core/operands/any_address.h"
 #include "core/shapes.h"
 #include "kernels/base/index_args.h"
-#include "kernels/index/gather_rows.h"
+#include "kernels/index/nd_rows.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {
 namespace {
+
+// The axes that Index and X share; `index_shape` is on.
+Result<int> BatchAxes(const OpContext& ctx, const Shape& index, int axis) {
+  const int64_t given = ctx.Int("batch_dims"), batch = given < 0 ? given + index.rank() : given;
+  if (batch < 0 || batch > index.rank() || batch > axis)
+    return InvalidArgument("'batch_dims' is ", given, " for 'Index' ", index.ToString(),
+                           " and axis ", axis, ", expected at most both");
+  return static_cast<int>(batch);
+}
+
+// The result where all of Index's shape stands in it.
+Result<Shape> SpreadShape(const OpContext& ctx, const Shape& x, const Shape& index, int axis) {
+  HEDDLE_ASSIGN_OR_RETURN(const int batch, BatchAxes(ctx, index, axis));
+  if (x.rank() - 1 + index.rank() - batch > Shape::kMaxRank)
+    return InvalidArgument("the result of 'X' ", x.ToString(), " and 'Index' ", index.ToString(),
+                           " has more than ", Shape::kMaxRank, " dimensions");
+  for (int i = 0; i < batch; ++i)
+    if (x[i] >= 0 && index[i] >= 0 && x[i] != index[i])
+      return InvalidArgument("'X' ", x.ToString(), " and 'Index' ", index.ToString(),
+                             " differ in batch dimension ", i);
+  Shape out;
+  for (int i = 0; i < axis; ++i) out.push_back(x[i]);
+  for (int i = batch; i < index.rank(); ++i) out.push_back(index[i]);
+  for (int i = axis + 1; i < x.rank(); ++i) out.push_back(x[i]);
+  return out;
+}
 
 Status GatherShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
@@ -14,22 +41,27 @@ Status GatherShape(ShapeContext& ctx) {
   IntArg axis;
   HEDDLE_RETURN_IF_ERROR(ReadAxis(ctx, "Axis", "axis", x.rank(), &axis));
   if (x.rank() == 0) return InvalidArgument("'X' must have at least one dimension");
-  if (index.rank() > 2 || (index.rank() == 2 && index[1] != 1 && index[1] >= 0))
+  const bool spread = ctx.Bool("index_shape");
+  if (!spread && (index.rank() > 2 || (index.rank() == 2 && index[1] != 1 && index[1] >= 0)))
     return InvalidArgument("'Index' must have the shape [n], [n, 1] or [], not ", index.ToString());
   HEDDLE_RETURN_IF_ERROR(CheckIntDType(ctx.InDType("Index"), "Index"));
   if (!axis.known) return ctx.Defer();
   Shape out = x;
-  if (index.rank() == 0)
+  if (spread) {
+    HEDDLE_ASSIGN_OR_RETURN(out, SpreadShape(ctx, x, index, static_cast<int>(axis.value)));
+  } else if (index.rank() == 0) {
     out.erase(static_cast<int>(axis.value));
-  else
+  } else {
     out[static_cast<int>(axis.value)] = index[0];
+  }
   ctx.SetOut("Out", out, ctx.InDType("X"));
-  if (axis.value == 0) ctx.ShareLoD("X", "Out");
+  if (axis.value == 0 && !spread) ctx.ShareLoD("X", "Out");
   return Status::Ok();
 }
 
 struct View {
   int64_t outer, inner;
+  Tensor index;
   IndexRange range;
 };
 
@@ -37,40 +69,67 @@ Status Look(const KernelContext& ctx, const Shape& x, View* view) {
   IntArg axis;
   HEDDLE_RETURN_IF_ERROR(ReadAxis(ctx, "Axis", "axis", x.rank(), &axis));
   const int at = static_cast<int>(axis.value);
+  const Tensor& index = ctx.In("Index");
   view->outer = x.Product(0, at);
   view->inner = x.Product(at + 1, x.rank());
+  view->index = index;
   view->range.size = x[at];
-  return CheckIndices(ctx.In("Index"), view->range, "Index");
+  view->range.wrap = ctx.Bool("wrap");
+  HEDDLE_RETURN_IF_ERROR(CheckIndices(index, view->range, "Index"));
+  if (ctx.Int("batch_dims") == 0 || view->inner == 0) return Status::Ok();
+  HEDDLE_ASSIGN_OR_RETURN(const int batch, BatchAxes(ctx, index.shape(), at));
+  // Rows of the whole tensor by their numbers.
+  const int64_t each = x.Product(batch, at), picks = index.shape().Product(batch, index.rank());
+  const int64_t size = x[at];
+  Tensor rows = ctx.Scratch(DType::kI64, Shape{view->outer, picks});
+  int64_t* to = rows.mutable_data<int64_t>();
+  for (const int64_t o : Watched(view->outer))
+    for (int64_t i = 0; i < picks; ++i) {
+      const int64_t v = IntAt(index, o / each * picks + i);
+      *to++ = o * size + (v < 0 ? v + size : v);
+    }
+  view->range = GoodRows(view->outer * size);
+  view->outer = 1;
+  view->index = rows;
+  return Status::Ok();
 }
 
 Status Gather(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   View v;
   HEDDLE_RETURN_IF_ERROR(Look(ctx, x.shape(), &v));
-  GatherRows(ctx, x.raw(), ctx.In("Index"), v.range, v.outer,
+  GatherRows(ctx, x.raw(), v.index, v.range, v.outer,
              v.inner * static_cast<int64_t>(SizeOf(x.dtype())), ctx.Out("Out").mutable_raw());
   return Status::Ok();
 }
 
 Status GatherGrad(KernelContext& ctx) {
   const Tensor& grad = ctx.In("Out@GRAD");
-  const Tensor& index = ctx.In("Index");
   Tensor& out = ctx.Out("X@GRAD");
   View v;
   HEDDLE_RETURN_IF_ERROR(Look(ctx, out.shape(), &v));
-  if (grad.numel() != v.outer * index.numel() * v.inner)
+  if (v.inner > 0 && grad.numel() != v.outer * v.index.numel() * v.inner)
     return InvalidArgument("'Out@GRAD' of shape ", grad.shape().ToString(), " does not fit 'X' ",
-                           out.shape().ToString(), " and 'Index' ", index.shape().ToString());
+                           out.shape().ToString(), " and 'Index' ",
+                           ctx.In("Index").shape().ToString());
   ZeroBytes(ctx, out.mutable_raw(), out.bytes());
-  return ScatterAddRows(ctx, grad.raw(), index, v.range, v.outer, v.inner, out.dtype(),
+  return ScatterAddRows(ctx, grad.raw(), v.index, v.range, v.outer, v.inner, out.dtype(),
                         out.mutable_raw());
+}
+
+// The attributes of gathers that differ from Paddle's.
+void DeclareSpread(OpDef& op) {
+  op.Attr("index_shape", false).Attr("wrap", false).Attr("batch_dims", 0);
 }
 
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(gather) {
-  op.Doc("Items of X along `axis` named by Index.")
+  op.Doc(
+        "Items of X along `axis` named by Index, a vector or, with `index_shape`, of any shape, "
+        "which then stands in the result; X may share the first batch_dims axes of such an Index. "
+        "With `wrap` a negative index counts from the end.")
       .Input("X", kAnyAddress)
       .Input("Index")
       .Input("Axis", kOptional | kShapeValue)
@@ -78,6 +137,7 @@ HEDDLE_OP(gather) {
       .Attr("axis", 0)
       .InferShape(GatherShape)
       .AnyKernel(Gather);
+  DeclareSpread(op);
 }
 HEDDLE_OP(gather_grad) {
   op.Input("Out@GRAD")
@@ -88,4 +148,5 @@ HEDDLE_OP(gather_grad) {
       .Attr("axis", 0)
       .InferShape(GradLikeInputs)
       .AnyKernel(GatherGrad);
+  DeclareSpread(op);
 }

@@ -18,7 +18,8 @@ Status Gather(Queue& queue, KernelContext& ctx) {
                     kNoPadding);
 }
 bool CoversGather(const CallView& call) {
-  return AreIds(call.InDType("Index")) && !call.HasIn("Axis");
+  return AreIds(call.InDType("Index")) && !call.HasIn("Axis") && !call.Bool("wrap") &&
+         call.Int("batch_dims") == 0;
 }
 
 }  // namespace

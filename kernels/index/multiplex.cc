@@ -50,6 +50,15 @@ Status Multiplex(KernelContext& ctx) {
   return Status::Ok();
 }
 
+// Without X, whose tensors have the shape of Out, that of its gradient.
+Status MultiplexGradShape(ShapeContext& ctx) {
+  if (ctx.InCount("X") > 0) return GradLikeInputs(ctx);
+  for (int k = 0, count = ctx.OutCount("X@GRAD"); k < count; ++k)
+    if (ctx.HasOut("X@GRAD", k))
+      ctx.SetOut("X@GRAD", ctx.InShape("Out@GRAD"), ctx.InDType("Out@GRAD"), k);
+  return Status::Ok();
+}
+
 Status MultiplexGrad(KernelContext& ctx) {
   const Tensor& grad = ctx.In("Out@GRAD");
   const Tensor& ids = ctx.In("Ids");
@@ -88,6 +97,6 @@ HEDDLE_OP(multiplex_grad) {
       .Input("Ids")
       .Input("X", kList | kNoBuffer | kOptional)
       .Output("X@GRAD", kList)
-      .InferShape(GradLikeInputs)
+      .InferShape(MultiplexGradShape)
       .AnyKernel(MultiplexGrad);
 }

@@ -1,14 +1,18 @@
 // Multi-dimensional and element-wise indices turned into the row numbers that gather.h works with.
 #pragma once
 
+#include "core/shapes.h"
 #include "kernels/index/gather_rows.h"
 
 namespace heddle {
 
-// Row numbers of an index of shape [..., k] into the first k dimensions of `x`: an int64 tensor of
-// shape [...]. Indices may be negative (from the end); they are checked.
+// Row numbers of an index of shape [..., k] into the first k dimensions of `x`, behind `batch_dims`
+// that both share: an int64 tensor of shape [...]. Indices are checked; with `wrap` negative ones
+// count from the end.
 Result<Tensor> RowsOfNdIndex(const KernelContext& ctx, const Tensor& index, const Shape& x,
-                             const char* slot);
+                             const char* slot, bool wrap = true, int64_t batch_dims = 0);
+// Whether the shapes fit; dimensions beside the last one of `index` may be unknown.
+Status CheckNdIndex(const Shape& index, const Shape& x, int64_t batch_dims, const char* slot);
 
 // Element numbers in `x` of take/put along an axis: entry [i…] of `index` (same rank) stands for
 // x[i… with coordinate `axis` replaced by the entry]. An int64 tensor of index's shape.

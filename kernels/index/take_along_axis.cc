@@ -11,7 +11,11 @@ namespace {
 Status TakeShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("Input");
   const Shape& index = ctx.InShape("Index");
-  if (!x.known_rank() || !index.known_rank()) return ctx.Defer();
+  if (!index.known_rank()) return ctx.Defer();
+  if (!x.known_rank()) {
+    ctx.SetOut("Result", index, ctx.InDType("Input"));
+    return Status::Ok();
+  }
   HEDDLE_RETURN_IF_ERROR(NormalAxis(ctx.Int("Axis"), x.rank()).status());
   HEDDLE_RETURN_IF_ERROR(CheckIntDType(ctx.InDType("Index"), "Index"));
   if (x.rank() != index.rank())

@@ -1,6 +1,7 @@
 // determinant and slogdeterminant.
 #include "core/interrupts.h"
 #include "kernels/linalg/linalg_factor.h"
+#include "kernels/operands/operands.h"
 
 namespace heddle {
 namespace {
@@ -122,7 +123,8 @@ HEDDLE_OP(determinant) {
       .Input("Input")
       .Output("Out")
       .InferShape(InferDet)
-      .Kernels<Determinant, float, double>();
+      .Kernels<Determinant, float, double>()
+      .Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 
 HEDDLE_OP(determinant_grad) {

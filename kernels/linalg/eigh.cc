@@ -100,15 +100,18 @@ struct EighGrad {
     const MatrixDims d = DimsOf(v_in.shape());
     for (const int64_t i : Watched(d.batch)) {
       using Wide = typename WideOf<T>::type;
-      const Matrix<Wide> v = MatrixAt<T>(v_in, i).template cast<Wide>(), adjoint = v.adjoint();
+      const Matrix<Wide> v = MatrixAt<T>(v_in, i).template cast<Wide>();
+      Matrix<Wide> adjoint(d.rows, d.rows);
+      for (const int64_t c : Watched(d.rows)) adjoint.row(c) = v.col(c).adjoint();
       const Real* w = w_in.data<Real>() + i * d.rows;
       Matrix<Wide> inner = Matrix<Wide>::Zero(d.rows, d.rows);
       if (dv) {
         const Matrix<Wide> slope = MatrixAt<T>(*dv, i).template cast<Wide>();
         const Matrix<Wide> product = Product<Wide>(adjoint, slope);
-        inner = (product - product.adjoint()) * Wide(0.5);
+        for (const int64_t c : Watched(d.rows))
+          inner.col(c) = (product.col(c) - product.row(c).adjoint()) * Wide(0.5);
       }
-      for (int64_t r = 0; r < d.rows; ++r)
+      for (const int64_t r : Watched(d.rows))
         for (int64_t c = 0; c < d.rows; ++c)
           if (r != c)
             inner(r, c) /= static_cast<double>(w[c] - w[r]);
@@ -131,8 +134,10 @@ struct EigvalshGrad {
     for (const int64_t i : Watched(d.batch)) {
       using Wide = typename WideOf<T>::type;
       Matrix<Wide> v = MatrixAt<T>(v_in, i).template cast<Wide>();
-      const Matrix<Wide> adjoint = v.adjoint();
-      for (int64_t c = 0; c < d.rows; ++c) v.col(c) *= Wide(dw.data<Real>()[i * d.rows + c]);
+      LookForInterrupt();
+      Matrix<Wide> adjoint(d.rows, d.rows);
+      for (const int64_t c : Watched(d.rows)) adjoint.row(c) = v.col(c).adjoint();
+      for (const int64_t c : Watched(d.rows)) v.col(c) *= Wide(dw.data<Real>()[i * d.rows + c]);
       MutableMatrixAt<T>(dx, i) = Product<Wide>(v, adjoint).template cast<T>();
     }
     return Status::Ok();

@@ -11,21 +11,21 @@
 namespace heddle {
 namespace {
 
-struct IsNan {
+struct NanTest {
   static constexpr bool kAll = false;
   template <typename T>
   static bool Test(T v) {
     return v != v;
   }
 };
-struct IsInf {
+struct InfTest {
   static constexpr bool kAll = false;
   template <typename T>
   static bool Test(T v) {
     return std::fabs(v) == std::numeric_limits<T>::infinity();
   }
 };
-struct IsFinite {
+struct FiniteTest {
   static constexpr bool kAll = true;
   template <typename T>
   static bool Test(T v) {
@@ -53,6 +53,27 @@ Status RunEach(KernelContext& ctx) {
           for (int64_t i = begin; i < end; ++i) y[i] = TestElement<P>(a[i]);
         });
       });
+  return Status::Ok();
+}
+
+// Infinite elements of the signs that the attributes name.
+Status RunInfinite(KernelContext& ctx) {
+  const bool negative = ctx.Bool("negative"), positive = ctx.Bool("positive");
+  if (negative && positive) return RunEach<InfTest>(ctx);
+  const Tensor& x = ctx.In("X");
+  bool* y = ctx.Out("Out").mutable_data<bool>();
+  std::fill_n(y, x.numel(), false);
+  if (!negative && !positive) return Status::Ok();
+  VisitDType<float, double, float16, bfloat16>(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = ComputeType<T>;
+    const C wanted =
+        negative ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::infinity();
+    const T* a = x.data<T>();
+    ctx.ParallelFor(x.numel(), 1 << 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) y[i] = static_cast<C>(a[i]) == wanted;
+    });
+  });
   return Status::Ok();
 }
 
@@ -93,13 +114,16 @@ void DefineTest(OpDef& op, const char* doc, InferShapeFn shape, KernelFn kernel)
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(isnan_v2) { DefineTest(op, "Which elements are NaN.", EachShape, RunEach<IsNan>); }
-HEDDLE_OP(isinf_v2) { DefineTest(op, "Which elements are infinite.", EachShape, RunEach<IsInf>); }
+HEDDLE_OP(isnan_v2) { DefineTest(op, "Which elements are NaN.", EachShape, RunEach<NanTest>); }
+HEDDLE_OP(isinf_v2) {
+  DefineTest(op, "Which elements are infinite, of the signs named.", EachShape, RunInfinite);
+  op.Attr("negative", true).Attr("positive", true);
+}
 HEDDLE_OP(isfinite_v2) {
-  DefineTest(op, "Which elements are finite.", EachShape, RunEach<IsFinite>);
+  DefineTest(op, "Which elements are finite.", EachShape, RunEach<FiniteTest>);
 }
-HEDDLE_OP(isnan) { DefineTest(op, "Whether any element is NaN.", WholeShape, RunWhole<IsNan>); }
+HEDDLE_OP(isnan) { DefineTest(op, "Whether any element is NaN.", WholeShape, RunWhole<NanTest>); }
 HEDDLE_OP(isinf) {
-  DefineTest(op, "Whether any element is infinite.", WholeShape, RunWhole<IsInf>);
+  DefineTest(op, "Whether any element is infinite.", WholeShape, RunWhole<InfTest>);
 }
-HEDDLE_OP(isfinite) { DefineTest(op, "Whether all are finite.", WholeShape, RunWhole<IsFinite>); }
+HEDDLE_OP(isfinite) { DefineTest(op, "Whether all are finite.", WholeShape, RunWhole<FiniteTest>); }

@@ -1,8 +1,10 @@
 // nce: noise-contrastive estimation, a softmax loss over the true classes and a few drawn ones.
 #include <algorithm>
+#include <vector>
 
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
+#include "core/operands/slot_kinds.h"
 #include "kernels/linalg/linalg.h"
 #include "kernels/random/random.h"
 
@@ -135,16 +137,39 @@ Status NceGradShape(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckSameDims(ctx, "SampleLogits", "SampleLabels"));
   if (ctx.InShape("SampleLogits").dim(0) != ctx.InShape("Input")[0])
     return InvalidArgument("SampleLogits has shape ", ctx.InShape("SampleLogits").ToString());
+  if (ctx.Bool("is_sparse")) return ctx.Defer();  // the kernel makes selected rows
   SetOutsLike(ctx, {{"Input", "Input@GRAD"}, {"Weight", "Weight@GRAD"}});
   if (ctx.HasOut("Bias@GRAD")) SetOutsLike(ctx, {{"Bias", "Bias@GRAD"}});
   return Status::Ok();
 }
 
 template <typename T>
-T* Zeroed(Tensor* t) {
-  if (t == nullptr) return nullptr;
-  WatchedFill(t->mutable_data<T>(), t->numel(), T(0));
-  return t->mutable_data<T>();
+T* Zeroed(const KernelContext& ctx, Key slot, const Tensor* like) {
+  if (like == nullptr || !ctx.HasOut(slot)) return nullptr;
+  Tensor& t = ctx.Alloc(slot, kDTypeOf<T>, like->shape());
+  WatchedFill(t.mutable_data<T>(), t.numel(), T(0));
+  return t.mutable_data<T>();
+}
+
+// Rows of zeros for the classes, each once and in their order. `place` becomes the row of a class.
+template <typename T>
+T* ZeroedRows(const KernelContext& ctx, const Labels& classes, int64_t count, const Shape& weight,
+              std::vector<int64_t>* place) {
+  if (!ctx.HasOut("Weight@GRAD")) return nullptr;
+  place->assign(static_cast<size_t>(weight[0]), -1);
+  for (const int64_t i : Watched(count)) (*place)[static_cast<size_t>(classes[i])] = 0;
+  SelectedRows rows{{}, weight[0], Tensor()};
+  for (const int64_t c : Watched(weight[0])) {
+    int64_t& at = (*place)[static_cast<size_t>(c)];
+    if (at < 0) continue;
+    at = std::ssize(rows.rows);
+    rows.rows.push_back(c);
+  }
+  rows.value = ctx.Scratch(kDTypeOf<T>, Shape{std::ssize(rows.rows), weight[1]});
+  T* data = rows.value.template mutable_data<T>();
+  WatchedFill(data, rows.value.numel(), T(0));
+  ctx.OutVar("Weight@GRAD")->mutable_rows() = std::move(rows);
+  return data;
 }
 
 template <typename T>
@@ -157,8 +182,11 @@ struct NceGrad {
     const Tensor* weight = ctx.InOpt("SampleWeight");
     const Labels classes(ctx, ctx.In("SampleLabels"));
     HEDDLE_RETURN_IF_ERROR(classes.Check(n * width, w.dim(0), 0));
-    T *dx = Zeroed<T>(ctx.OutOpt("Input@GRAD")), *dw = Zeroed<T>(ctx.OutOpt("Weight@GRAD")),
-      *db = Zeroed<T>(ctx.OutOpt("Bias@GRAD"));
+    std::vector<int64_t> place;  // of a class's gradient, where only some have one
+    T *dx = Zeroed<T>(ctx, "Input@GRAD", &x),
+      *dw = ctx.Bool("is_sparse") ? ZeroedRows<T>(ctx, classes, n * width, w.shape(), &place)
+                                  : Zeroed<T>(ctx, "Weight@GRAD", &w),
+      *db = Zeroed<T>(ctx, "Bias@GRAD", ctx.InOpt("Bias"));
     const T* dcost = ctx.In("Cost@GRAD").template data<T>();
     for (const int64_t i : Watched(n))
       for (int64_t k = 0; k < width; ++k) {
@@ -168,8 +196,9 @@ struct NceGrad {
         T g = k < truths ? b / (o + b) * (o - T(1)) : o * (T(1) - o) / (o + b);
         g *= dcost[i] * (weight ? weight->data<T>()[i] : T(1));
         if (db) db[c] += g;
+        const int64_t row = place.empty() ? c : place[static_cast<size_t>(c)];
         for (int64_t j = 0; j < d; ++j) {
-          if (dw) dw[c * d + j] += g * x.data<T>()[i * d + j];
+          if (dw) dw[row * d + j] += g * x.data<T>()[i * d + j];
           if (dx) dx[i * d + j] += g * w.data<T>()[c * d + j];
         }
       }
@@ -195,6 +224,6 @@ HEDDLE_OP(nce) {
 }
 HEDDLE_OP(nce_grad) {
   Declare(op).Input("SampleLogits").Input("SampleLabels").Input("Cost@GRAD");
-  op.Output("Input@GRAD", kOptional).Output("Weight@GRAD", kOptional);
+  op.Output("Input@GRAD", kOptional).Output("Weight@GRAD", kOptional | kTakesRows);
   op.Output("Bias@GRAD", kOptional).InferShape(NceGradShape).Kernels<NceGrad, float, double>();
 }

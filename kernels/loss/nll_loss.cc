@@ -1,5 +1,6 @@
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_checks.h"
 
 namespace heddle {
@@ -8,8 +9,7 @@ namespace {
 Status CheckOperands(const ShapeContext& ctx) {
   const Shape &x = ctx.InShape("X"), &label = ctx.InShape("Label");
   if (!x.known_rank() || !label.known_rank()) return Status::Ok();
-  if (x.rank() != 2 && x.rank() != 4)
-    return InvalidArgument("X must be [N, C] or [N, C, H, W], not ", x.ToString());
+  if (x.rank() < 2) return InvalidArgument("X must be [N, C, …], not ", x.ToString());
   if (x.is_static() && label.is_static() && label.numel() * x[1] != x.numel())
     return InvalidArgument("Label ", label.ToString(), " does not fit X ", x.ToString());
   if (ctx.HasIn("Weight")) {
@@ -59,7 +59,9 @@ struct Nll {
       sum += loss;
     }
     if (how != LossReduction::kNone)
-      *out = how == LossReduction::kMean && total != T(0) ? sum / total : sum;
+      *out = how == LossReduction::kMean && (total != T(0) || ctx.Bool("nan_of_nothing"))
+                 ? sum / total
+                 : sum;
     if (Tensor* t = ctx.OutOpt("Total_weight"))
       *t->mutable_data<T>() = how == LossReduction::kNone ? T(0) : total;
     return Status::Ok();
@@ -101,7 +103,8 @@ struct NllGrad {
 }  // namespace heddle
 
 HEDDLE_OP(nll_loss) {
-  op.Doc("negative log likelihood of log-probabilities [N, C, ...]")
+  op.Doc(
+        "negative log likelihood of log-probabilities [N, C, ...]; a mean of no weight is 0 or NaN")
       .Input("X")
       .Input("Label")
       .Input("Weight", kOptional)
@@ -109,8 +112,10 @@ HEDDLE_OP(nll_loss) {
       .Output("Total_weight", kOptional)
       .Attr("ignore_index", -100)
       .Attr("reduction", "mean")
+      .Attr("nan_of_nothing", false)
       .InferShape(InferNll)
-      .Kernels<Nll, float, double>();
+      .Kernels<Nll, float, double>()
+      .Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 
 HEDDLE_OP(nll_loss_grad) {

@@ -9,18 +9,20 @@
 namespace heddle {
 namespace {
 
-// Differences below this are raised to it, as the reference does: no probability becomes 0.
+// Differences below this are raised to it, as the reference does: no probability becomes 0. Where
+// they are not bounded, a label of 0 counts nothing, whatever its probability is.
 constexpr double kLowest = -64;
 
 struct Setup {
   AxisSplit split;
-  bool soft, use_softmax;
+  bool soft, use_softmax, bounded;
   int64_t ignore;
 };
 
 Result<Setup> Prepare(const OpContext& ctx, const Shape& s) {
   HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), s.rank()));
-  return Setup{SplitAt(s, axis), ctx.Bool("soft_label"), ctx.Bool("use_softmax"),
+  const bool bounded = ctx.def().FindAttr("bounded") < 0 || ctx.Bool("bounded");
+  return Setup{SplitAt(s, axis), ctx.Bool("soft_label"), ctx.Bool("use_softmax"), bounded,
                ctx.Int("ignore_index")};
 }
 
@@ -64,11 +66,13 @@ class Forward {
     const int64_t n = s.split.n;
     Eigen::Map<const Row> in(x, n);
     Eigen::Map<Row> p(prob, n);
-    p = (in - in.maxCoeff()).max(T(kLowest));
+    p = in - in.maxCoeff();
+    if (s.bounded) p = p.max(T(kLowest));
     const T z = soft || label == s.ignore ? T(0) : p[label];
     if (soft) {
       Eigen::Map<const Row> l(soft, n);
-      const T weight = l.sum(), mixed = (l * p).sum();
+      const T weight = l.sum();
+      const T mixed = s.bounded ? (l * p).sum() : (l == T(0)).select(T(0), l * p).sum();
       p = p.exp();
       const T sum = p.sum();
       *loss = weight * std::log(sum) - mixed;
@@ -118,6 +122,8 @@ struct SoftmaxCe {
     HEDDLE_ASSIGN_OR_RETURN(const Setup s, Prepare(ctx, x.shape()));
     const auto [outer, n, inner] = s.split;
     if (x.numel() == 0) return Status::Ok();
+    if (!s.bounded && (!s.use_softmax || inner != 1))
+      return Unimplemented("attribute bounded is false, expected the last axis and use_softmax");
     const Tensor& label = ctx.In("Label");
     const T* soft = s.soft ? label.data<T>() : nullptr;
     std::optional<Labels> hard;
@@ -265,6 +271,7 @@ HEDDLE_OP(softmax_with_cross_entropy) {
       .Attr("numeric_stable_mode", true)
       .Attr("ignore_index", -100)
       .Attr("axis", -1)
+      .Attr("bounded", true)
       .Inplace("Logits", "Softmax")
       .InferShape(InferSoftmax)
       .Kernels<SoftmaxCe, float, double>()

@@ -69,7 +69,7 @@ struct Atan2Grad {
 HEDDLE_OP(atan2) {
   op.Doc("angle of the point (x2, x1)").Input("X1").Input("X2").Output("Out");
   op.InferShape(&InferAtan2).Prepare(&PrepareBroadcast<Atan2Slots>);
-  op.Kernels<Atan2, float, double, int32_t, int64_t, float16>();
+  op.Kernels<Atan2, float, double, int32_t, int64_t, float16, bfloat16>();
 }
 
 HEDDLE_OP(atan2_grad) {

@@ -73,9 +73,32 @@ struct ClipDoubleGrad : ClipAttrs {
 
 using ClipOp = Clip<ClipAttrs>;
 
+// Limits that are the type's finite ones where they are absent; NaN stays, and where min is above
+// max, max holds.
+template <typename T>
+Status ClipToFinite(KernelContext& ctx) {
+  using C = ComputeType<T>;
+  C least = std::numeric_limits<C>::lowest(), most = std::numeric_limits<C>::max();
+  if constexpr (std::is_same_v<T, float16>) least = -65504.0f, most = 65504.0f;
+  for (const Key& slot : {Key("Min"), Key("Max")})
+    if (const Tensor* t = ctx.InOpt(slot); t != nullptr && t->dtype() != kDTypeOf<T>)
+      return InvalidArgument(slot.name, " is ", Name(t->dtype()), ", X ", Name(kDTypeOf<T>),
+                             ", expected one dtype");
+  if (ctx.InOpt("Min") != nullptr) least = Bound(ctx, "Min", "min").As<C>();
+  if (ctx.InOpt("Max") != nullptr) most = Bound(ctx, "Max", "max").As<C>();
+  const T* x = ctx.In("X").data<T>();
+  T* y = ctx.Out("Out").template mutable_data<T>();
+  ctx.ParallelFor(ctx.In("X").numel(), 1 << 15, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      y[i] = static_cast<T>(fast::Clamp(static_cast<C>(x[i]), least, most));
+  });
+  return Status::Ok();
+}
+
 template <typename T>
 struct ClipForward {
   static Status Run(KernelContext& ctx) {
+    if (ctx.Bool("finite")) return ClipToFinite<T>(ctx);
     using C = ComputeType<T>;
     const C low = Bound(ctx, "Min", "min").As<C>(), high = Bound(ctx, "Max", "max").As<C>();
     using Shown = std::conditional_t<std::is_integral_v<C>, int64_t, double>;
@@ -111,7 +134,8 @@ void DeclareBounds(OpDef& op) {
 
 template <typename T>
 Status ClipTile(const KernelContext& attrs, TileStep* step) {
-  if (attrs.Float("min") > attrs.Float("max")) return InvalidArgument("min is above max");
+  if (attrs.Bool("finite") || attrs.Float("min") > attrs.Float("max"))
+    return InvalidArgument("min is above max, or both are operands");
   return MakeMapTile<ForwardMap<ClipOp>, T>(attrs, step);
 }
 
@@ -119,13 +143,14 @@ Status ClipTile(const KernelContext& attrs, TileStep* step) {
 }  // namespace heddle
 
 HEDDLE_OP(clip) {
-  op.Doc("x limited to [min, max].")
+  op.Doc("x limited to [min, max]; finite: to the type's finite limits where Min or Max is absent")
       .Input("X", kAnyKind | kTakesRows)
       .Output("Out", kTakesRows)
       .Inplace("X", "Out");
   DeclareBounds(op);
-  op.Traits(kElementwise).InferShape(ClipShape<SameShape>);
-  op.Kernels<ClipForward, float, double, int32_t, int64_t, float16, bfloat16>();
+  op.Attr("finite", false).Traits(kElementwise).InferShape(ClipShape<SameShape>);
+  op.Kernels<ClipForward, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t, float16,
+             bfloat16>();
 }
 HEDDLE_OP(clip_grad) {
   DefineUnaryGrad<ClipOp, int32_t, int64_t>(op).InferShape(ClipShape<MapShape<GradMap<ClipOp>>>);

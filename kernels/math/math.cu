@@ -15,7 +15,12 @@ ElementArgs ScaleArgs(const OpContext& ctx) {
 }
 
 bool NoFactorTensor(const CallView& call) { return !call.HasIn("FactorTensor"); }
-bool NoBoundTensors(const CallView& call) { return !call.HasIn("Min") && !call.HasIn("Max"); }
+bool IsFinite(const OpContext& attrs) {
+  return attrs.def().FindAttr("finite") >= 0 && attrs.Bool("finite");
+}
+bool NoBoundTensors(const CallView& call) {
+  return !call.HasIn("Min") && !call.HasIn("Max") && !IsFinite(call);
+}
 
 // --- scale, also of integers ---
 
@@ -139,7 +144,11 @@ HEDDLE_CUDA_KERNEL(erf) { DefineMap<Element::kErf>(kernel); }
 HEDDLE_CUDA_KERNEL(brelu) { DefineMap<Element::kClip, BreluArgs>(kernel); }
 HEDDLE_CUDA_KERNEL(floor) { DefineMap<Element::kFloor>(kernel); }
 HEDDLE_CUDA_KERNEL(ceil) { DefineMap<Element::kCeil>(kernel); }
-HEDDLE_CUDA_KERNEL(round) { DefineMap<Element::kRound>(kernel); }
+HEDDLE_CUDA_KERNEL(round) {
+  DefineMap<Element::kRound>(kernel);
+  kernel.covers = [](const CallView& call) { return !call.Bool("half_to_even"); };
+  kernel.step->knows = [](const OpContext& attrs) { return !attrs.Bool("half_to_even"); };
+}
 HEDDLE_CUDA_KERNEL(sin) { DefineMap<Element::kSin>(kernel); }
 HEDDLE_CUDA_KERNEL(cos) { DefineMap<Element::kCos>(kernel); }
 HEDDLE_CUDA_KERNEL(exp_grad) { DefineGrad<Element::kExpGrad, Reads::kOut>(kernel); }
@@ -154,6 +163,7 @@ HEDDLE_CUDA_KERNEL(cos_grad) { DefineGrad<Element::kCosGrad, Reads::kX>(kernel);
 HEDDLE_CUDA_KERNEL(clip) {
   DefineMap<Element::kClip, ClipArgs>(kernel);
   kernel.covers = NoBoundTensors;
+  kernel.step->knows = [](const OpContext& attrs) { return !IsFinite(attrs); };
 }
 HEDDLE_CUDA_KERNEL(clip_grad) {
   DefineGrad<Element::kClipGrad, Reads::kX, ClipArgs>(kernel);

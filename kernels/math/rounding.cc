@@ -43,6 +43,17 @@ struct Round : StepOp {  // halves away from zero
     return whole + std::copysign(std::fabs(x - whole) >= T(0.5) ? T(1) : T(0), x);
   }
 };
+// Halves go to the even neighbour, which is the processor's mode of rounding.
+struct RoundToEven : StepOp {
+  template <typename T>
+  T Forward(T x) const {
+    return std::nearbyint(x);
+  }
+};
+struct HalfToEven {
+  static constexpr Key kAttr = "half_to_even";
+};
+using EitherRound = EitherMap<HalfToEven, ForwardMap<RoundToEven>, ForwardMap<Round>>;
 struct Sign : StepOp {
   template <typename T>
   T Forward(T x) const {
@@ -57,7 +68,10 @@ HEDDLE_OP(floor) { DefineUnary<Floor>(op, "Greatest integer not above x."); }
 HEDDLE_OP(floor_grad) { DefineUnaryGrad<Floor>(op); }
 HEDDLE_OP(ceil) { DefineUnary<Ceil>(op, "Least integer not below x."); }
 HEDDLE_OP(ceil_grad) { DefineUnaryGrad<Ceil>(op); }
-HEDDLE_OP(round) { DefineUnary<Round>(op, "Nearest integer, halves away from zero."); }
+HEDDLE_OP(round) {
+  DefineUnary<Round>(op, "Nearest integer, halves away from zero or to the even one.");
+  op.Attr("half_to_even", false).Kernels<EitherRound::Kernel, float, double, float16, bfloat16>();
+}
 HEDDLE_OP(round_grad) { DefineUnaryGrad<Round>(op); }
 HEDDLE_OP(trunc) { DefineUnary<Trunc, int32_t, int64_t>(op, "x without its fraction."); }
 HEDDLE_OP(trunc_grad) { DefineUnaryGrad<Trunc, int32_t, int64_t>(op); }
@@ -67,4 +81,4 @@ HEDDLE_OP(sign) {
 
 HEDDLE_TILE(floor) { return UnaryTile<Floor>(); }
 HEDDLE_TILE(ceil) { return UnaryTile<Ceil>(); }
-HEDDLE_TILE(round) { return UnaryTile<Round>(); }
+HEDDLE_TILE(round) { return EitherRound::Tile(); }

@@ -3,6 +3,7 @@
 
 #include "kernels/elementwise/tile_loop.h"
 #include "kernels/elementwise/unary.h"
+#include "kernels/simd/fast_math.h"
 
 namespace heddle {
 namespace {
@@ -15,7 +16,7 @@ struct Sqrt : UnaryOp {
   }
   template <typename T>
   T Grad(T y, T dy) const {
-    return T(0.5) * dy / y;
+    return T(0.5) * dy / fast::Conj(y);
   }
 };
 
@@ -36,7 +37,8 @@ struct Rsqrt : UnaryOp {
   }
   template <typename T>
   T Grad(T y, T dy) const {
-    return T(-0.5) * dy * y * y * y;
+    const T c = fast::Conj(y);
+    return T(-0.5) * dy * c * c * c;
   }
 };
 
@@ -52,11 +54,11 @@ struct RsqrtGradGrad : UnaryOp {
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(sqrt) { DefineUnary<Sqrt>(op, "Square root."); }
-HEDDLE_OP(sqrt_grad) { DefineUnaryGrad<Sqrt>(op); }
+HEDDLE_OP(sqrt) { DefineUnary<Sqrt, complex64, complex128>(op, "Square root."); }
+HEDDLE_OP(sqrt_grad) { DefineUnaryGrad<Sqrt, complex64, complex128>(op); }
 HEDDLE_OP(sqrt_grad_grad) { DefineMap<SqrtGradGrad>(op); }
 HEDDLE_OP(rsqrt) { DefineUnary<Rsqrt>(op, "1 / sqrt(x)"); }
-HEDDLE_OP(rsqrt_grad) { DefineUnaryGrad<Rsqrt>(op); }
+HEDDLE_OP(rsqrt_grad) { DefineUnaryGrad<Rsqrt, complex64, complex128>(op); }
 HEDDLE_OP(rsqrt_grad_grad) { DefineMap<RsqrtGradGrad>(op); }
 
 HEDDLE_TILE(sqrt) { return UnaryTile<Sqrt>(); }

@@ -4,6 +4,8 @@
 #include "core/dtype_of.h"
 #include "core/interrupts.h"
 #include "core/shapes.h"
+#include "kernels/base/check.h"
+#include "kernels/base/convert.h"
 
 namespace heddle {
 namespace {
@@ -50,8 +52,9 @@ Status GroupNormShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const Layout l, LayoutOf(ctx, x));
-  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Scale", l.channels));
-  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Bias", l.channels));
+  const int64_t factors = ctx.Bool("per_group") ? l.groups : l.channels;
+  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Scale", factors));
+  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Bias", factors));
   const DType dtype = ctx.InDType("X");
   ctx.SetOut("Y", x, dtype);
   ctx.ShareLoD("X", "Y");
@@ -102,6 +105,8 @@ struct GroupNorm {
   static Status Run(KernelContext& ctx) {
     const Tensor& in = ctx.In("X");
     HEDDLE_ASSIGN_OR_RETURN(const Layout l, LayoutOf(ctx, in.shape()));
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {ctx.InOpt("Scale"), ctx.InOpt("Bias")}));
+    const bool per_group = ctx.Bool("per_group");
     const T* x = in.data<T>();
     T* y = ctx.Out("Y").mutable_data<T>();
     const T* scale = DataOr<T>(ctx.InOpt("Scale"));
@@ -119,8 +124,9 @@ struct GroupNorm {
       if (variance_out) variance_out->mutable_data<T>()[index] = variance;
       const T inverse = T(1) / std::sqrt(variance + epsilon);
       for (const int64_t c : Watched(l.per_group())) {
-        const T a = inverse * (scale ? scale[g.first + c] : T(1));
-        g(y, c) = (g(x, c) - mean) * a + (bias ? bias[g.first + c] : T(0));
+        const int64_t at = per_group ? g.first / l.per_group() : g.first + c;
+        const T a = inverse * (scale ? scale[at] : T(1));
+        g(y, c) = (g(x, c) - mean) * a + (bias ? bias[at] : T(0));
       }
     });
     return Status::Ok();
@@ -202,14 +208,18 @@ struct GroupNormGrad {
 }  // namespace heddle
 
 HEDDLE_OP(group_norm) {
-  op.Doc("normalises groups of channels of each image to mean 0 and variance 1");
+  op.Doc(
+      "normalises groups of channels of each image to mean 0 and variance 1; Scale and Bias are "
+      "per "
+      "channel, or per group");
   op.Input("X").Input("Scale", kOptional).Input("Bias", kOptional).Output("Y");
   op.Output("Mean", kOptional).Output("Variance", kOptional).Attr("epsilon", 1e-5);
-  op.Attr("groups", -1).Attr("data_layout", "NCHW");
+  op.Attr("groups", -1).Attr("data_layout", "NCHW").Attr("per_group", false);
   op.InferShape(GroupNormShape).Kernels<GroupNorm, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(group_norm_grad) {
-  op.Input("X").Input("Scale", kOptional).Input("Bias", kOptional).Input("Y", kOptional);
+  op.Input("X").Input("Scale", kOptional).Input("Bias", kOptional).Input("Y", kNoBuffer);
   op.Input("Mean").Input("Variance").Input("Y@GRAD").Output("X@GRAD", kOptional);
   op.Output("Scale@GRAD", kOptional).Output("Bias@GRAD", kOptional).Attr("epsilon", 1e-5);
   op.Attr("groups", -1).Attr("data_layout", "NCHW").InferShape(GradShape);

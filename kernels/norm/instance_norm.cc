@@ -3,6 +3,8 @@
 #include "core/dtype_of.h"
 #include "core/interrupts.h"
 #include "core/shapes.h"
+#include "kernels/base/check.h"
+#include "kernels/base/convert.h"
 #include "kernels/norm/norm.h"
 
 namespace heddle {
@@ -50,6 +52,7 @@ template <typename T>
 struct InstanceNorm {
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("X");
+    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {ctx.InOpt("Scale"), ctx.InOpt("Bias")}));
     const NormLayout layout = InstanceLayout(x.shape());
     Tensor scratch = ctx.Scratch(kDTypeOf<T>, {2 * layout.groups});
     T* mean = DataOr<T>(ctx.OutOpt("SavedMean"));
@@ -149,6 +152,7 @@ HEDDLE_OP(instance_norm) {
   op.Input("X").Input("Scale", kOptional).Input("Bias", kOptional).Output("Y");
   op.Output("SavedMean", kOptional).Output("SavedVariance", kOptional).Attr("epsilon", 1e-5);
   op.InferShape(InstanceNormShape).Kernels<InstanceNorm, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(instance_norm_grad) {
   op.Input("X").Input("Scale", kOptional).Input("SavedMean").Input("SavedVariance");

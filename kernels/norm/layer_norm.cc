@@ -9,6 +9,7 @@
 #include "core/shapes.h"
 #include "kernels/base/check.h"
 #include "kernels/base/convert.h"
+#include "kernels/norm/row_norm.h"
 
 namespace heddle {
 namespace {
@@ -19,6 +20,8 @@ template <typename T>
 using ConstRow = Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>;
 
 constexpr int64_t kLongRow = 1 << 18;  // has looks for interrupts between its passes
+
+constexpr RowNormSlots kInverse{"begin_norm_axis", "Scale", "Bias", "Mean", "Variance", true};
 
 struct Rows {
   int64_t rows = 1, width = 1;
@@ -42,6 +45,7 @@ Status CheckCount(const ShapeContext& ctx, Key key, int64_t count) {
 }
 
 Status LayerNormShape(ShapeContext& ctx) {
+  if (ctx.Bool("inverse_deviation")) return RowNormShape(ctx, kInverse);
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
   HEDDLE_RETURN_IF_ERROR(RowsOf(ctx, x).status());
@@ -70,6 +74,7 @@ const T* DataOr(const Tensor* t) {
 template <typename T>
 struct LayerNorm {
   static Status Run(KernelContext& ctx) {
+    if (ctx.Bool("inverse_deviation")) return RunRowNorm<T>(ctx, kInverse);
     const Tensor& x = ctx.In("X");
     HEDDLE_ASSIGN_OR_RETURN(const Rows r, RowsOf(ctx, x.shape()));
     HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {ctx.InOpt("Scale"), ctx.InOpt("Bias")}));
@@ -224,10 +229,14 @@ struct LayerNormGrad {
 }  // namespace heddle
 
 HEDDLE_OP(layer_norm) {
-  op.Doc("normalises the trailing dimensions from begin_norm_axis on to mean 0 and variance 1");
+  op.Doc(
+      "normalises the trailing dimensions from begin_norm_axis on to mean 0 and variance 1; with "
+      "inverse_deviation Mean and Variance have X's rank, and Variance holds the inverse of the "
+      "deviation");
   op.Input("X").Input("Scale", kOptional).Input("Bias", kOptional);
   op.Output("Y").Output("Mean", kOptional).Output("Variance", kOptional);
-  op.Attr("epsilon", 1e-5).Attr("begin_norm_axis", 1).Inplace("X", "Y");
+  op.Attr("epsilon", 1e-5).Attr("begin_norm_axis", 1).Attr("inverse_deviation", false);
+  op.Inplace("X", "Y");
   op.InferShape(LayerNormShape).Kernels<LayerNorm, float, double>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }

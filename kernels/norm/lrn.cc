@@ -2,6 +2,7 @@
 
 #include "core/shapes.h"
 #include "core/threads/look_meter.h"
+#include "kernels/base/convert.h"
 
 namespace heddle {
 namespace {
@@ -12,10 +13,13 @@ struct View {
 };
 
 Result<View> ViewOf(const OpContext& ctx, const Shape& x) {
-  if (x.rank() != 4) return InvalidArgument("X has shape ", x.ToString(), ", expected rank 4");
+  if (x.rank() < 2)
+    return InvalidArgument("X has shape ", x.ToString(), ", expected rank 2 or more");
   if (ctx.Int("n") < 1) return InvalidArgument("n is ", ctx.Int("n"), ", expected at least 1");
-  if (ctx.Str("data_format") == "NHWC") return View{x[0], x[3], x[1] * x[2], 1, x[3]};
-  return View{x[0], x[1], x[2] * x[3], x[2] * x[3], 1};
+  const int64_t last = x.dim(-1), pixels = x.Product(2, x.rank());
+  if (ctx.Str("data_format") == "NHWC")
+    return View{x[0], last, x.Product(1, x.rank() - 1), 1, last};
+  return View{x[0], x[1], pixels, pixels, 1};
 }
 
 Status LrnShape(ShapeContext& ctx) {
@@ -23,7 +27,7 @@ Status LrnShape(ShapeContext& ctx) {
   if (!x.known_rank()) return ctx.Defer();
   HEDDLE_RETURN_IF_ERROR(ViewOf(ctx, x).status());
   ctx.SetOut("Out", x, ctx.InDType("X"));
-  ctx.SetOut("MidOut", x, ctx.InDType("X"));
+  if (ctx.HasOut("MidOut")) ctx.SetOut("MidOut", x, ctx.InDType("X"));
   ctx.ShareLoD("X", "Out");
   return Status::Ok();
 }
@@ -140,9 +144,11 @@ HEDDLE_OP(lrn) {
   op.Input("X").Output("Out").Output("MidOut", kOptional);
   Attrs(op);
   op.Traits(kChannelsLast).InferShape(LrnShape).Kernels<Lrn, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(lrn_grad) {
   op.Input("X").Input("Out").Input("MidOut").Input("Out@GRAD").Output("X@GRAD");
   Attrs(op);
   op.InferShape(LrnGradShape).Kernels<LrnGrad, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }

@@ -1,4 +1,4 @@
-// Local response normalisation, for the operators of all formats.
+// Local response normalisation.
 #pragma once
 
 #include <algorithm>

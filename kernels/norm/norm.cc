@@ -119,7 +119,13 @@ void NormForward(const KernelContext& ctx, const NormLayout& layout, const T* x,
     for (int64_t i = begin; i < end; ++i) {
       const int64_t g = i % layout.groups;
       const Pieces<T, 1> in{layout, g};
-      in(y, i / layout.groups) = in(x, i / layout.groups) * factor[g] + shift[g];
+      // With moments of its own, a group of nearly equal elements is much closer to its mean than
+      // to 0: the difference is taken first.
+      if (stats.fixed)
+        in(y, i / layout.groups) = in(x, i / layout.groups) * factor[g] + shift[g];
+      else
+        in(y, i / layout.groups) = (in(x, i / layout.groups) - stats.mean[g]) * factor[g] +
+                                   (params.bias ? params.bias[g % layout.channels] : T(0));
     }
   });
 }

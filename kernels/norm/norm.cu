@@ -366,6 +366,7 @@ Status LayerNorm(Queue& queue, KernelContext& ctx) {
 }
 // Scale and bias are float32 or have X's type; statistics are float32.
 bool CoversLayerNorm(const CallView& call) {
+  if (call.Bool("inverse_deviation")) return false;
   const DType type = call.InDType("X");
   DType parameters = DType::kUnknown;
   for (const Key key : {Key("Scale"), Key("Bias")}) {

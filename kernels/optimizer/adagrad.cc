@@ -1,6 +1,7 @@
-// adagrad and decayed_adagrad: steps scaled by running sums of squared gradients.
+// Steps scaled by running sums of squared gradients (Duchi et al., 2011).
 #include "core/operands/slot_kinds.h"
-#include "kernels/optimizer/optimizer.h"
+#include "core/shape_context.h"
+#include "kernels/optimizer/update_rule.h"
 
 namespace heddle {
 namespace {
@@ -15,73 +16,51 @@ Status InferAdagrad(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-template <typename T>
+constexpr KeyPair kAdagradStates[] = {{"Param", "ParamOut"}, {"Moment", "MomentOut"}};
+
+template <typename C>
 struct Adagrad {
-  static Status Run(KernelContext& ctx) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto c, UpdateInputs<T>::Of(ctx, true));
-    const Tensor& moment = ctx.In("Moment");
-    if (!c.grad.dense()) {
-      CopyWhenApart(c.param, ctx.Out("ParamOut"));
-      CopyWhenApart(moment, ctx.Out("MomentOut"));
-    }
-    const T* m = moment.data<T>();
-    T* m_out = ctx.Out("MomentOut").template mutable_data<T>();
-    const T eps = static_cast<T>(ctx.Float("epsilon"));
-    c.grad.ForEach(ctx, [&](int64_t at, int64_t n, const T* g) {
-      const T *p = c.p + at, *m_in = m + at, lr = c.lr;
-      T *p_to = c.p_out + at, *m_to = m_out + at;
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) {
-        const T size = m_in[i] + g[i] * g[i];
-        p_to[i] = p[i] - lr * g[i] / (std::sqrt(size) + eps);
-        m_to[i] = size;
-      }
-    });
-    return Status::Ok();
+  static constexpr auto& kStates = kAdagradStates;
+  static constexpr bool kMasters = true;
+  static constexpr bool kLazy = true;
+  static Result<Adagrad> Of(const KernelContext& ctx) {
+    HEDDLE_ASSIGN_OR_RETURN(const C lr, RateOf<C>(ctx));
+    return Adagrad{lr, NumberOr<C>(ctx, "EpsilonTensor", "epsilon"), ctx.Bool("update_moment")};
   }
+  void Step(C* s, C g) const {
+    s[1] += update ? g * g : C(0);
+    s[0] -= lr * g / (std::sqrt(s[1]) + epsilon);
+  }
+  C lr, epsilon;
+  bool update;
 };
 
-template <typename T>
+template <typename C>
 struct DecayedAdagrad {
-  static Status Run(KernelContext& ctx) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto c, UpdateInputs<T>::Of(ctx, false));
-    const T* m = ctx.In("Moment").template data<T>();
-    T* m_out = ctx.Out("MomentOut").template mutable_data<T>();
-    const T eps = static_cast<T>(ctx.Float("epsilon")), decay = static_cast<T>(ctx.Float("decay"));
-    c.grad.ForEach(ctx, [&](int64_t at, int64_t n, const T* g) {
-      const T *p = c.p + at, *m_in = m + at, lr = c.lr;
-      T *p_to = c.p_out + at, *m_to = m_out + at;
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) {
-        const T size = decay * m_in[i] + (T(1) - decay) * g[i] * g[i];
-        p_to[i] = p[i] - lr * g[i] / (std::sqrt(size) + eps);
-        m_to[i] = size;
-      }
-    });
-    return Status::Ok();
+  static constexpr auto& kStates = kAdagradStates;
+  static constexpr bool kLazy = false;
+  static Result<DecayedAdagrad> Of(const KernelContext& ctx) {
+    HEDDLE_ASSIGN_OR_RETURN(const C lr, RateOf<C>(ctx));
+    return DecayedAdagrad{lr, static_cast<C>(ctx.Float("epsilon")),
+                          static_cast<C>(ctx.Float("decay"))};
   }
+  void Step(C* s, C g) const {
+    s[1] = decay * s[1] + (C(1) - decay) * g * g;
+    s[0] -= lr * g / (std::sqrt(s[1]) + epsilon);
+  }
+  C lr, epsilon, decay;
 };
 
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(adagrad) {
-  op.Doc("rate divided by the root of summed squared gradients")
-      .Input("Param")
-      .Input("Grad", kAnyKind | kTakesRows)
-      .Input("Moment")
-      .Input("LearningRate")
-      .Input("MasterParam", kOptional)
-      .Input("GradRows", kOptional)
-      .Output("ParamOut")
-      .Output("MomentOut")
-      .Output("MasterParamOut", kOptional)
-      .Attr("epsilon", 1e-6f)
-      .Attr("multi_precision", false)
-      .Inplace("Param", "ParamOut")
-      .Inplace("Moment", "MomentOut")
-      .InferShape(InferAdagrad)
-      .Kernels<KeepsMaster<Adagrad>::Kernel, float, double>();
+  DeclareRowUpdate(op).Doc("rate divided by the root of summed squared gradients");
+  op.Input("Moment").Input("MasterParam", kOptional).Input("EpsilonTensor", kOptional);
+  op.Output("MomentOut").Output("MasterParamOut", kOptional);
+  op.Attr("epsilon", 1e-6f).Attr("multi_precision", false).Attr("update_moment", true);
+  op.Inplace("Moment", "MomentOut").InferShape(InferAdagrad);
+  op.Kernels<UpdateBy<Adagrad>::Kernel, float, double, float16, bfloat16>();
 }
 
 HEDDLE_OP(decayed_adagrad) {
@@ -97,5 +76,5 @@ HEDDLE_OP(decayed_adagrad) {
       .Inplace("Param", "ParamOut")
       .Inplace("Moment", "MomentOut")
       .InferShape(InferMoment)
-      .Kernels<DecayedAdagrad, float, double>();
+      .Kernels<UpdateBy<DecayedAdagrad>::Kernel, float, double>();
 }

@@ -9,6 +9,7 @@ struct AdamRule {
   double beta1, beta2, epsilon;
   double step;  // learning rate with both bias corrections
   double keep;  // factor of the decoupled weight decay, 1 for none
+  bool nesterov = false;
 };
 
 AdamRule MakeRule(double beta1, double beta2, double epsilon, double pow1, double pow2, double lr,
@@ -22,26 +23,51 @@ template <typename T>
 struct Span {
   const T *p, *m, *v;
   T *p_out, *m_out, *v_out;
+  const T* most = nullptr;  // of AMSGrad: the greatest second moment so far
+  T* most_out = nullptr;
   Span From(int64_t at) const {
-    return {p + at, m + at, v + at, p_out + at, m_out + at, v_out + at};
+    return {p + at,
+            m + at,
+            v + at,
+            p_out + at,
+            m_out + at,
+            v_out + at,
+            most != nullptr ? most + at : nullptr,
+            most != nullptr ? most_out + at : nullptr};
   }
 };
 
-template <typename T>
-void AdamUpdate(const AdamRule& rule, const Span<T>& r, int64_t n, const T* g) {
-  const T beta1 = static_cast<T>(rule.beta1), beta2 = static_cast<T>(rule.beta2);
-  const T one1 = T(1) - beta1, one2 = T(1) - beta2;
-  const T step = static_cast<T>(rule.step), eps = static_cast<T>(rule.epsilon);
-  const T keep = static_cast<T>(rule.keep);
-  const auto [p, m, v, p_out, m_out, v_out] = r;
+template <typename T, bool kMost>
+void AdamElements(const AdamRule& rule, const Span<T>& r, int64_t n, const T* g) {
+  using C = ComputeType<T>;
+  const C beta1 = static_cast<C>(rule.beta1), beta2 = static_cast<C>(rule.beta2);
+  const C one1 = C(1) - beta1, one2 = C(1) - beta2;
+  const C step = static_cast<C>(rule.step), eps = static_cast<C>(rule.epsilon);
+  const C keep = static_cast<C>(rule.keep);
+  const C ahead = rule.nesterov ? beta1 : C(1), now = rule.nesterov ? one1 : C(0);
+  const auto [p, m, v, p_out, m_out, v_out, most, most_out] = r;
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
-    const T m_new = beta1 * m[i] + one1 * g[i];
-    const T v_new = beta2 * v[i] + one2 * g[i] * g[i];
-    m_out[i] = m_new;
-    v_out[i] = v_new;
-    p_out[i] = keep * p[i] - step * (m_new / (std::sqrt(v_new) + eps));
+    const C grad = static_cast<C>(g[i]);
+    const C m_new = beta1 * static_cast<C>(m[i]) + one1 * grad;
+    const C v_new = beta2 * static_cast<C>(v[i]) + one2 * grad * grad;
+    C size = v_new;
+    if constexpr (kMost) {
+      size = std::max(static_cast<C>(most[i]), v_new);
+      most_out[i] = static_cast<T>(size);
+    }
+    m_out[i] = static_cast<T>(m_new);
+    v_out[i] = static_cast<T>(v_new);
+    p_out[i] = static_cast<T>(keep * static_cast<C>(p[i]) -
+                              step * ((ahead * m_new + now * grad) / (std::sqrt(size) + eps)));
   }
+}
+template <typename T>
+void AdamUpdate(const AdamRule& rule, const Span<T>& r, int64_t n, const T* g) {
+  if (r.most != nullptr)
+    AdamElements<T, true>(rule, r, n, g);
+  else
+    AdamElements<T, false>(rule, r, n, g);
 }
 
 Status InferAdam(ShapeContext& ctx) {
@@ -50,12 +76,19 @@ Status InferAdam(ShapeContext& ctx) {
       {{"Beta1Pow", "Beta1PowOut"}, {"Beta2Pow", "Beta2PowOut"}}));
   SetOutsLike(ctx, {{"MasterParam", "MasterParamOut"}});
   if (ctx.Bool("use_global_beta_pow")) {  // left alone: an output of its own stays empty
-    if (!ctx.Bool("rewrites:Beta1Pow"))
+    if (ctx.HasOut("Beta1PowOut") && !ctx.Bool("rewrites:Beta1Pow"))
       ctx.SetOut("Beta1PowOut", Shape{0}, ctx.InDType("Beta1Pow"));
-    if (!ctx.Bool("rewrites:Beta2Pow"))
+    if (ctx.HasOut("Beta2PowOut") && !ctx.Bool("rewrites:Beta2Pow"))
       ctx.SetOut("Beta2PowOut", Shape{0}, ctx.InDType("Beta2Pow"));
   }
   return Status::Ok();
+}
+
+Status InferAdamOrAmsgrad(ShapeContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(InferAdam(ctx));
+  if (ctx.HasIn("Moment2Max") != ctx.HasOut("Moment2MaxOut"))
+    return InvalidArgument("Moment2Max and Moment2MaxOut are given together or not at all");
+  return InferUpdate(ctx, {{"Moment2Max", "Moment2MaxOut"}});
 }
 
 void WritePow(KernelContext& ctx, Key in, Key out, double factor) {
@@ -74,18 +107,32 @@ Status CopyAll(KernelContext& ctx) {
                               {"Beta1Pow", "Beta1PowOut"},
                               {"Beta2Pow", "Beta2PowOut"}};
   for (const KeyPair& p : kAll)
-    if (ctx.Out(p.out).numel() > 0) CopyWhenApart(ctx.In(p.in), ctx.Out(p.out));
+    if (ctx.HasOut(p.out) && ctx.Out(p.out).numel() > 0)
+      CopyWhenApart(ctx.In(p.in), ctx.Out(p.out));
   return Status::Ok();
 }
 
 template <typename T>
 double Step(double power, double factor) {
-  return static_cast<double>(static_cast<T>(power) * static_cast<T>(factor));
+  using C = ComputeType<T>;
+  return static_cast<double>(static_cast<C>(power) * static_cast<C>(factor));
 }
 
+// What adam has and adamw has not.
+struct AdamForm {
+  bool nesterov = false, epsilon_is_corrected = true;
+  const Tensor* most = nullptr;  // the greatest second moment so far, of AMSGrad
+  Tensor* most_out = nullptr;
+};
+
 template <typename T>
-Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
-  if (Flag(ctx, "SkipUpdate")) return CopyAll(ctx);
+Status RunAdam(KernelContext& ctx, const AdamForm& form, double lr_ratio, double coeff) {
+  HEDDLE_RETURN_IF_ERROR(CheckMasters(ctx));
+  const auto copy_all = [&] {
+    if (form.most != nullptr) CopyWhenApart(*form.most, *form.most_out);
+    return CopyAll(ctx);
+  };
+  if (Flag(ctx, "SkipUpdate")) return copy_all();
   const Tensor& param = ctx.In("Param");
   HEDDLE_ASSIGN_OR_RETURN(const double rate, ScalarOf(ctx, "LearningRate"));
   HEDDLE_ASSIGN_OR_RETURN(double pow1, ScalarOf(ctx, "Beta1Pow"));
@@ -96,7 +143,7 @@ Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
   const Value* const g = ctx.InVar("Grad");
   if (HasGradRows(ctx) || (g != nullptr && g->is_rows())) {
     if (HasGradRows(ctx) ? ctx.In("GradRows").numel() == 0 : g->rows().rows.empty())
-      return CopyAll(ctx);
+      return copy_all();
     // Paddle steps the powers before it uses them here; that shows where they are one variable.
     const bool steps = !ctx.Bool("use_global_beta_pow");
     if (steps && ctx.Bool("rewrites:Beta1Pow")) pow1 = Step<T>(pow1, beta1);
@@ -104,23 +151,28 @@ Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
   }
   // As on Paddle's CPU, lr_ratio is in the decay alone, not in the step.
   const double keep = 1 - rate * lr_ratio * coeff;
-  const AdamRule rule = MakeRule(beta1, beta2, epsilon, pow1, pow2, rate, keep);
+  AdamRule rule = MakeRule(beta1, beta2, epsilon, pow1, pow2, rate, keep);
+  rule.nesterov = form.nesterov;
+  if (!form.epsilon_is_corrected) rule.epsilon = epsilon;
   const bool lazy = ctx.Bool("lazy_mode");
   HEDDLE_ASSIGN_OR_RETURN(const auto grad, Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, lazy));
   Tensor &p_out = ctx.Out("ParamOut"), &m_out = ctx.Out("Moment1Out"),
          &v_out = ctx.Out("Moment2Out");
   const Tensor &m = ctx.In("Moment1"), &v = ctx.In("Moment2");
-  if (lazy && !grad.dense()) {
+  if (grad.keeps_rest()) {
     CopyWhenApart(param, p_out);
     CopyWhenApart(m, m_out);
     CopyWhenApart(v, v_out);
+    if (form.most != nullptr) CopyWhenApart(*form.most, *form.most_out);
   }
   const Span<T> run{param.data<T>(),
                     m.data<T>(),
                     v.data<T>(),
                     p_out.mutable_data<T>(),
                     m_out.mutable_data<T>(),
-                    v_out.mutable_data<T>()};
+                    v_out.mutable_data<T>(),
+                    form.most != nullptr ? form.most->data<T>() : nullptr,
+                    form.most != nullptr ? form.most_out->mutable_data<T>() : nullptr};
   // Rows that selected rows leave out are updated with an epsilon that is not bias-corrected, as in
   // Paddle.
   AdamRule rest = rule;
@@ -129,6 +181,8 @@ Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
     AdamUpdate(grad.Absent(part) ? rest : rule, run.From(at), n, part);
   });
   if (!ctx.Bool("use_global_beta_pow")) {
+    if (!ctx.HasOut("Beta1PowOut") || !ctx.HasOut("Beta2PowOut"))
+      return InvalidArgument("Beta1PowOut and Beta2PowOut are needed without use_global_beta_pow");
     WritePow(ctx, "Beta1Pow", "Beta1PowOut", beta1);
     WritePow(ctx, "Beta2Pow", "Beta2PowOut", beta2);
     return Status::Ok();
@@ -140,12 +194,18 @@ Status RunAdam(KernelContext& ctx, double lr_ratio, double coeff) {
 
 template <typename T>
 struct Adam {
-  static Status Run(KernelContext& ctx) { return RunAdam<T>(ctx, 1.0, 0.0); }
+  static Status Run(KernelContext& ctx) {
+    return RunAdam<T>(ctx,
+                      {ctx.Bool("use_nesterov"), ctx.Bool("epsilon_is_corrected"),
+                       ctx.InOpt("Moment2Max"), ctx.OutOpt("Moment2MaxOut")},
+                      1.0, 0.0);
+  }
 };
 template <typename T>
 struct AdamW {
   static Status Run(KernelContext& ctx) {
-    return RunAdam<T>(ctx, ctx.Float("lr_ratio"), ctx.Bool("with_decay") ? ctx.Float("coeff") : 0);
+    return RunAdam<T>(ctx, {}, ctx.Float("lr_ratio"),
+                      ctx.Bool("with_decay") ? ctx.Float("coeff") : 0);
   }
 };
 
@@ -245,8 +305,8 @@ void DeclareAdam(OpDef& op) {
       .Output("ParamOut")
       .Output("Moment1Out")
       .Output("Moment2Out")
-      .Output("Beta1PowOut")
-      .Output("Beta2PowOut")
+      .Output("Beta1PowOut", kOptional)
+      .Output("Beta2PowOut", kOptional)
       .Output("MasterParamOut", kOptional)
       .Attr("beta1", 0.9f)
       .Attr("beta2", 0.999f)
@@ -270,7 +330,12 @@ void DeclareAdam(OpDef& op) {
 
 HEDDLE_OP(adam) {
   DeclareAdam(op);
-  op.Doc("Adam with bias-corrected moments").Kernels<KeepsMaster<Adam>::Kernel, float, double>();
+  op.Input("Moment2Max", kOptional).Output("Moment2MaxOut", kOptional);
+  op.Inplace("Moment2Max", "Moment2MaxOut").InferShape(InferAdamOrAmsgrad);
+  op.Attr("use_nesterov", false);
+  op.Attr("epsilon_is_corrected", true);  // times the root that corrects the second moment
+  op.Doc("Adam with bias-corrected moments; with Moment2Max AMSGrad's steps (Reddi et al., 2018)");
+  op.Kernels<KeepsMaster<Adam>::Kernel, float, double, float16, bfloat16>();
 }
 
 HEDDLE_OP(adamw) {
@@ -279,7 +344,7 @@ HEDDLE_OP(adamw) {
       .Attr("lr_ratio", 1.0)
       .Attr("coeff", 0.01f)
       .Attr("with_decay", false)
-      .Kernels<KeepsMaster<AdamW>::Kernel, float, double>();
+      .Kernels<KeepsMaster<AdamW>::Kernel, float, double, float16, bfloat16>();
 }
 
 HEDDLE_OP(merged_adam) {

@@ -1,5 +1,6 @@
 #include "core/operands/slot_kinds.h"
-#include "kernels/optimizer/optimizer.h"
+#include "core/shape_context.h"
+#include "kernels/optimizer/update_rule.h"
 
 namespace heddle {
 namespace {
@@ -10,65 +11,54 @@ Status InferFtrl(ShapeContext& ctx) {
                            {"LinearAccumulator", "LinearAccumOut"}});
 }
 
-template <typename T>
+template <typename C>
 struct Ftrl {
-  static Status Run(KernelContext& ctx) {
-    const Tensor &param = ctx.In("Param"), &square = ctx.In("SquaredAccumulator"),
-                 &linear = ctx.In("LinearAccumulator");
-    HEDDLE_ASSIGN_OR_RETURN(const double rate, ScalarOf(ctx, "LearningRate"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto grad, Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, true));
-    Tensor &p_to = ctx.Out("ParamOut"), &sq_to = ctx.Out("SquaredAccumOut"),
-           &lin_to = ctx.Out("LinearAccumOut");
-    if (!grad.dense()) {
-      CopyWhenApart(param, p_to);
-      CopyWhenApart(square, sq_to);
-      CopyWhenApart(linear, lin_to);
+  static constexpr KeyPair kStates[] = {{"Param", "ParamOut"},
+                                        {"SquaredAccumulator", "SquaredAccumOut"},
+                                        {"LinearAccumulator", "LinearAccumOut"}};
+  static constexpr bool kLazy = true;
+  static Result<Ftrl> Of(const KernelContext& ctx) {
+    HEDDLE_ASSIGN_OR_RETURN(const C lr, RateOf<C>(ctx));
+    const double least = ctx.Float("penalty_offset");
+    double shrinkage = 0;
+    if (ctx.InOpt("L2ShrinkageTensor") != nullptr) {
+      HEDDLE_ASSIGN_OR_RETURN(shrinkage, ScalarOf(ctx, "L2ShrinkageTensor"));
     }
-    const T *p = param.data<T>(), *sq = square.data<T>(), *lin = linear.data<T>();
-    T *p_out = p_to.mutable_data<T>(), *sq_out = sq_to.mutable_data<T>(),
-      *lin_out = lin_to.mutable_data<T>();
-    const T lr = static_cast<T>(rate);
-    // The reference keeps both penalties away from zero by this much.
-    const T l1 = static_cast<T>(ctx.Float("l1") + 1e-10),
-            l2 = static_cast<T>(ctx.Float("l2") + 1e-10);
-    const T power = -static_cast<T>(ctx.Float("lr_power"));
-    const bool root = power == T(0.5);
-    grad.ForEach(ctx, [=](int64_t at, int64_t n, const T* g) {
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t k = at + i;
-        const T sum = sq[k] + g[i] * g[i];
-        const T now = root ? std::sqrt(sum) : std::pow(sum, power);
-        const T old = root ? std::sqrt(sq[k]) : std::pow(sq[k], power);
-        const T l = lin[k] + g[i] - (now - old) / lr * p[k];
-        const T pull = (l >= T(0) ? l1 : -l1) - l;
-        p_out[k] = std::abs(l) > l1 ? pull / (now / lr + T(2) * l2) : T(0);
-        sq_out[k] = sum;
-        lin_out[k] = l;
-      }
-    });
-    return Status::Ok();
+    Ftrl rule{lr,
+              static_cast<C>(ScalarOr(ctx, "L1Tensor", "l1") + least),
+              static_cast<C>(ScalarOr(ctx, "L2Tensor", "l2") + least),
+              static_cast<C>(shrinkage),
+              -NumberOr<C>(ctx, "LrPowerTensor", "lr_power"),
+              ctx.Bool("linear_times_lr") ? lr : C(1)};
+    rule.root = rule.power == C(0.5);
+    return rule;
   }
+  C Power(C x) const { return root ? std::sqrt(x) : std::pow(x, power); }
+  void Step(C* s, C g) const {
+    const C sum = s[1] + g * g, now = Power(sum), old = Power(s[1]);
+    s[2] += scale * (g + C(2) * shrinkage * s[0] - (now - old) / lr * s[0]);
+    const C most = l1 * scale;
+    const C pull = (s[2] >= C(0) ? most : -most) - s[2];
+    s[0] = std::abs(s[2]) > most ? pull / (scale * (now / lr + C(2) * l2)) : C(0);
+    s[1] = sum;
+  }
+  C lr, l1, l2, shrinkage, power;
+  C scale;  // LinearAccumulator holds the sum times this
+  bool root = false;
 };
 
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(ftrl) {
-  op.Doc("follow the regularised leader")
-      .Input("Param")
-      .Input("SquaredAccumulator")
-      .Input("LinearAccumulator")
-      .Input("Grad", kAnyKind | kTakesRows)
-      .Input("LearningRate")
-      .Output("ParamOut")
-      .Output("SquaredAccumOut")
-      .Output("LinearAccumOut")
-      .Attr("l1", 0.0)
-      .Attr("l2", 0.0)
-      .Attr("lr_power", -0.5)
-      .Inplace("Param", "ParamOut")
-      .Inplace("SquaredAccumulator", "SquaredAccumOut")
-      .Inplace("LinearAccumulator", "LinearAccumOut")
-      .InferShape(InferFtrl)
-      .Kernels<Ftrl, float, double>();
+  DeclareRowUpdate(op).Doc("follow the regularised leader");
+  op.Input("SquaredAccumulator").Input("LinearAccumulator").Input("L1Tensor", kOptional);
+  op.Input("L2Tensor", kOptional).Input("L2ShrinkageTensor", kOptional);
+  op.Input("LrPowerTensor", kOptional).Output("SquaredAccumOut").Output("LinearAccumOut");
+  op.Attr("l1", 0.0).Attr("l2", 0.0).Attr("lr_power", -0.5);
+  op.Attr("linear_times_lr", false);  // what LinearAccumulator holds
+  op.Attr("penalty_offset", 1e-10);   // keeps both penalties away from zero
+  op.Inplace("SquaredAccumulator", "SquaredAccumOut");
+  op.Inplace("LinearAccumulator", "LinearAccumOut").InferShape(InferFtrl);
+  op.Kernels<UpdateBy<Ftrl>::Kernel, float, double, float16, bfloat16>();
 }

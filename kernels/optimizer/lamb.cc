@@ -42,9 +42,12 @@ struct Lamb {
       CopyWhenApart(param, p_to);
       CopyWhenApart(m_in, m_to);
       CopyWhenApart(v_in, v_to);
+      KeepMasters(ctx);
       return Status::Ok();
     }
-    const T *p = param.data<T>(), *m = m_in.data<T>(), *v = v_in.data<T>();
+    const Tensor* master = SteppedMaster(ctx, param);
+    const T *p = (master != nullptr ? *master : param).template data<T>(), *m = m_in.data<T>(),
+            *v = v_in.data<T>();
     T *p_out = p_to.mutable_data<T>(), *m_out = m_to.mutable_data<T>(),
       *v_out = v_to.mutable_data<T>();
     const T decay = static_cast<T>(ctx.Float("weight_decay"));
@@ -72,6 +75,7 @@ struct Lamb {
 #pragma GCC ivdep
     for (const auto part : Stretches(param.numel()))
       for (int64_t i = part.begin; i < part.end; ++i) p_out[i] = p[i] - factor * step[i];
+    HandMasterOn(ctx, master);
     return Status::Ok();
   }
 };
@@ -106,5 +110,5 @@ HEDDLE_OP(lamb) {
       .Inplace("Moment1", "Moment1Out")
       .Inplace("Moment2", "Moment2Out")
       .InferShape(InferLamb)
-      .Kernels<KeepsMaster<Lamb>::Kernel, float, double>();
+      .Kernels<Lamb, float, double>();
 }

@@ -1,32 +1,43 @@
 // momentum and merged_momentum (the same update for a list of parameters).
 #include "core/memory/watched_bytes.h"
 #include "core/operands/slot_kinds.h"
-#include "kernels/optimizer/optimizer.h"
+#include "core/shape_context.h"
+#include "kernels/optimizer/update_rule.h"
 
 namespace heddle {
 namespace {
 
-struct MomentumRule {
-  double mu, lr, decay, rescale;
-  bool nesterov;
-};
+constexpr KeyPair kMomentumStates[] = {{"Param", "ParamOut"}, {"Velocity", "VelocityOut"}};
 
-// One run of elements; in and out may be the same memory.
-template <typename T>
-void MomentumUpdate(const MomentumRule& rule, int64_t n, const T* g, const T* p, const T* v,
-                    T* p_out, T* v_out) {
-  const T mu = static_cast<T>(rule.mu), lr = static_cast<T>(rule.lr);
-  const T decay = static_cast<T>(rule.decay), rescale = static_cast<T>(rule.rescale);
-  const T ahead = rule.nesterov ? mu : T(0), now = rule.nesterov ? T(1) : T(0);
-  const T direct = rule.nesterov ? T(0) : T(1);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) {
-    const T d = g[i] * rescale + decay * p[i];
-    const T v_new = mu * v[i] + d;
-    p_out[i] = p[i] - lr * (now * d + (ahead + direct) * v_new);
-    v_out[i] = v_new;
+template <typename C>
+struct MomentumRule {
+  static constexpr auto& kStates = kMomentumStates;
+  static constexpr bool kMasters = true;
+  static constexpr bool kLazy = false;
+  void Step(C* s, C g) const {
+    const C d = g * rescale + decay * s[0];
+    const C v = mu * s[1] + d;
+    s[0] -= lr * (now * d + ahead * v);
+    s[1] = v;
   }
+  C mu, lr, decay, rescale, now, ahead;  // Nesterov's step is the gradient and mu velocities
+};
+template <typename C>
+MomentumRule<C> MakeMomentum(double mu, double lr, double decay, double rescale, bool nesterov) {
+  return {static_cast<C>(mu),      static_cast<C>(lr),     static_cast<C>(decay),
+          static_cast<C>(rescale), nesterov ? C(1) : C(0), nesterov ? static_cast<C>(mu) : C(1)};
 }
+
+// The velocity holds steps, not gradients.
+template <typename C>
+struct StepMomentum : MomentumRule<C> {
+  void Step(C* s, C g) const {
+    const C step = this->lr * (g * this->rescale + this->decay * s[0]);
+    const C v = this->mu * s[1] - step;
+    s[0] += this->ahead * v - this->now * step;
+    s[1] = v;
+  }
+};
 
 Status InferMomentum(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(InferUpdate(ctx, {{"Param", "ParamOut"}, {"Velocity", "VelocityOut"}}));
@@ -37,21 +48,18 @@ Status InferMomentum(ShapeContext& ctx) {
 template <typename T>
 struct Momentum {
   static Status Run(KernelContext& ctx) {
-    const Tensor& param = ctx.In("Param");
+    using C = ComputeType<T>;
+    HEDDLE_RETURN_IF_ERROR(CheckMasters(ctx));
     HEDDLE_ASSIGN_OR_RETURN(const double lr, ScalarOf(ctx, "LearningRate"));
     const bool l2 = ctx.Str("regularization_method") == "l2_decay";
-    HEDDLE_ASSIGN_OR_RETURN(const auto grad, Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, false));
+    const Value* grad = ctx.InVar("Grad");
     // Paddle's CPU kernel scales the gradient of selected rows alone.
-    const MomentumRule rule{ctx.Float("mu"), lr, l2 ? ctx.Float("regularization_coeff") : 0.0,
-                            grad.dense() ? 1.0 : ctx.Float("rescale_grad"),
-                            ctx.Bool("use_nesterov")};
-    const T *p = param.data<T>(), *v = ctx.In("Velocity").data<T>();
-    T* p_out = ctx.Out("ParamOut").mutable_data<T>();
-    T* v_out = ctx.Out("VelocityOut").mutable_data<T>();
-    grad.ForEach(ctx, [=](int64_t at, int64_t n, const T* g) {
-      MomentumUpdate(rule, n, g, p + at, v + at, p_out + at, v_out + at);
-    });
-    return Status::Ok();
+    const bool rows = HasGradRows(ctx) || (grad != nullptr && grad->is_rows());
+    const auto rule = MakeMomentum<C>(
+        ScalarOr(ctx, "MuTensor", "mu"), lr, l2 ? ctx.Float("regularization_coeff") : 0.0,
+        rows ? ctx.Float("rescale_grad") : 1.0, ctx.Bool("use_nesterov"));
+    if (ctx.Bool("velocity_of_steps")) return RunUpdate<T>(ctx, StepMomentum<C>{rule});
+    return RunUpdate<T>(ctx, rule);
   }
 };
 
@@ -95,8 +103,9 @@ struct MergedMomentum {
       const Tensor& rate = ctx.In("LearningRate", one_rate ? 0 : i);
       if (rate.numel() < 1 || rate.dtype() != kDTypeOf<T>)
         return InvalidArgument("LearningRate must hold one value of Param's dtype");
-      const MomentumRule rule{ctx.Float("mu"), static_cast<double>(*rate.data<T>()),
-                              l2 ? coeffs[at] : 0.0, 1.0, ctx.Bool("use_nesterov")};
+      const MomentumRule<T> rule =
+          MakeMomentum<T>(ctx.Float("mu"), static_cast<double>(*rate.data<T>()),
+                          l2 ? coeffs[at] : 0.0, 1.0, ctx.Bool("use_nesterov"));
       const Tensor& param = ctx.In("Param", i);
       // With multi_precision, the master copy is what is updated; parameters of full precision
       // become the same.
@@ -112,7 +121,7 @@ struct MergedMomentum {
       T* p_out = ctx.Out("ParamOut", i).template mutable_data<T>();
       T* v_out = ctx.Out("VelocityOut", i).template mutable_data<T>();
       ctx.ParallelFor(param.numel(), 16384, [=](int64_t b, int64_t e) {
-        MomentumUpdate(rule, e - b, g + b, p + b, v + b, p_out + b, v_out + b);
+        StepAll<MomentumRule<T>, T, 2>(rule, {p, v}, {p_out, v_out}, b, e - b, g + b);
       });
       if (!from_master)
         KeepMaster(ctx, i);
@@ -127,26 +136,14 @@ struct MergedMomentum {
 }  // namespace heddle
 
 HEDDLE_OP(momentum) {
-  op.Doc("v = mu v + grad; param -= lr v, or Nesterov's form")
-      .Input("Param")
-      .Input("Grad", kAnyKind | kTakesRows)
-      .Input("Velocity")
-      .Input("LearningRate")
-      .Input("MasterParam", kOptional)
-      .Input("GradRows", kOptional)
-      .Output("ParamOut")
-      .Output("VelocityOut")
-      .Output("MasterParamOut", kOptional)
-      .Attr("mu", 0.0)
-      .Attr("use_nesterov", false)
-      .Attr("regularization_method", "")
-      .Attr("regularization_coeff", 0.0)
-      .Attr("multi_precision", false)
-      .Attr("rescale_grad", 1.0)
-      .Inplace("Param", "ParamOut")
-      .Inplace("Velocity", "VelocityOut")
-      .InferShape(InferMomentum)
-      .Kernels<KeepsMaster<Momentum>::Kernel, float, double>();
+  DeclareRowUpdate(op).Doc("v = mu v + grad; param -= lr v, or Nesterov's form").Input("Velocity");
+  op.Input("MasterParam", kOptional).Input("MuTensor", kOptional);
+  op.Output("VelocityOut").Output("MasterParamOut", kOptional);
+  op.Attr("mu", 0.0).Attr("use_nesterov", false).Attr("regularization_method", "");
+  op.Attr("regularization_coeff", 0.0).Attr("multi_precision", false).Attr("rescale_grad", 1.0);
+  op.Attr("velocity_of_steps", false);  // v = mu v - lr grad; param += v
+  op.Inplace("Velocity", "VelocityOut").InferShape(InferMomentum);
+  op.Kernels<Momentum, float, double, float16, bfloat16>();
 }
 
 HEDDLE_OP(merged_momentum) {

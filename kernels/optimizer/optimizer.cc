@@ -77,6 +77,35 @@ void KeepMasters(KernelContext& ctx) {
   for (int i = 0, count = ctx.InCount("MasterParam"); i < count; ++i) KeepMaster(ctx, i);
 }
 
+Status CheckMasters(const KernelContext& ctx) {
+  const Tensor* master = ctx.InOpt("MasterParam");
+  if (master == nullptr || master->dtype() == ctx.In("Param").dtype()) return Status::Ok();
+  return Unimplemented("MasterParam is ", Name(master->dtype()), " for a Param of ",
+                       Name(ctx.In("Param").dtype()));
+}
+
+OpDef& DeclareUpdate(OpDef& op) {
+  op.Input("Param").Input("Grad", kAnyKind | kTakesRows).Input("LearningRate");
+  return op.Output("ParamOut").Inplace("Param", "ParamOut");
+}
+OpDef& DeclareRowUpdate(OpDef& op) {
+  return DeclareUpdate(op).Input("GradRows", kOptional).Attr("each_row", false);
+}
+
+const Tensor* SteppedMaster(const KernelContext& ctx, const Tensor& param) {
+  const Tensor* held = ctx.Bool("multi_precision") ? ctx.InOpt("MasterParam") : nullptr;
+  const bool fits = held != nullptr && ctx.OutOpt("MasterParamOut") != nullptr &&
+                    held->dtype() == param.dtype() && held->numel() == param.numel();
+  return fits ? held : nullptr;
+}
+
+void HandMasterOn(KernelContext& ctx, const Tensor* stepped) {
+  if (stepped == nullptr) return KeepMasters(ctx);
+  const Tensor& param = ctx.Out("ParamOut");
+  if (param.bytes() > 0)
+    WatchedMemcpy(ctx.OutOpt("MasterParamOut")->mutable_raw(), param.raw(), param.bytes());
+}
+
 void SetMastersLike(ShapeContext& ctx) {
   for (int i = 0, count = ctx.InCount("MasterParam"); i < count; ++i)
     if (ctx.InVar("MasterParam", i) != nullptr && i < ctx.OutCount("MasterParamOut"))
@@ -157,12 +186,23 @@ Result<Gradient<T>> Gradient<T>::Of(KernelContext& ctx, const Value* grad, const
   if (param.rank() < 1 || rows.height != param.dim(0))
     return InvalidArgument("Grad's height ", rows.height, " must be the first dimension of Param ",
                            param.shape().ToString());
-  HEDDLE_ASSIGN_OR_RETURN(MergedRows merged, MergeRows(rows));
   g.width_ = rows.height == 0 ? 0 : param.numel() / rows.height;
   const auto count = static_cast<int64_t>(rows.rows.size());
   if (rows.value.numel() != count * g.width_ || rows.value.dtype() != param.dtype())
     return InvalidArgument("Grad's rows ", rows.value.shape().ToString(), " must have ", g.width_,
                            " elements each and Param's dtype");
+  if (ctx.def().FindAttr("each_row") >= 0 && ctx.Bool("each_row")) {
+    for (const auto part : Stretches(count))
+      for (int64_t i = part.begin; i < part.end; ++i)
+        if (const int64_t r = rows.rows[static_cast<size_t>(i)]; r < 0 || r >= rows.height)
+          return OutOfRange("GradRows holds ", r, " at position ", i, ", expected 0 to ",
+                            rows.height - 1);
+    g.lazy_ = true;
+    g.rows_ = rows.rows;
+    g.merged_ = rows.value;
+    return g;
+  }
+  HEDDLE_ASSIGN_OR_RETURN(MergedRows merged, MergeRows(rows));
   const auto unique = static_cast<int64_t>(merged.rows.size());
   g.merged_ = ctx.Scratch(param.dtype(), Shape{unique, g.width_});
   AddMerged<T>(rows, merged, g.width_, g.merged_.mutable_data<T>());
@@ -174,5 +214,7 @@ Result<Gradient<T>> Gradient<T>::Of(KernelContext& ctx, const Value* grad, const
 
 template class Gradient<float>;
 template class Gradient<double>;
+template class Gradient<float16>;
+template class Gradient<bfloat16>;
 
 }  // namespace heddle

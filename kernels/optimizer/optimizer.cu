@@ -274,17 +274,30 @@ bool Plain(const CallView& call) {
   return AreIds(call.InDType("GradRows")) && param.rank() > 0 && param[0] > 0 &&
          grad.numel() == call.InShape("GradRows").numel() * (param.numel() / param[0]);
 }
+bool PlainMomentum(const CallView& call) {
+  return Plain(call) && !call.HasIn("MuTensor") && !call.Bool("each_row") &&
+         !call.Bool("velocity_of_steps");
+}
+bool PlainAdagrad(const CallView& call) {
+  return Plain(call) && !call.HasIn("EpsilonTensor") && !call.Bool("each_row") &&
+         call.Bool("update_moment");
+}
+bool PlainAdamW(const CallView& call) {
+  return Plain(call) && call.HasOut("Beta1PowOut") && call.HasOut("Beta2PowOut") &&
+         !call.HasIn("SkipUpdate") && !call.HasIn("Beta1Tensor") && !call.HasIn("Beta2Tensor") &&
+         !call.HasIn("EpsilonTensor") && call.InDType("Beta1Pow") == DType::kF32 &&
+         call.InDType("Beta2Pow") == DType::kF32;
+}
 bool PlainAdam(const CallView& call) {
-  return Plain(call) && !call.HasIn("SkipUpdate") && !call.HasIn("Beta1Tensor") &&
-         !call.HasIn("Beta2Tensor") && !call.HasIn("EpsilonTensor") &&
-         call.InDType("Beta1Pow") == DType::kF32 && call.InDType("Beta2Pow") == DType::kF32;
+  return PlainAdamW(call) && !call.HasIn("Moment2Max") && !call.Bool("use_nesterov") &&
+         call.Bool("epsilon_is_corrected");
 }
 
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
 HEDDLE_CUDA_KERNEL(sgd) { kernel = {Sgd, Plain}; }
-HEDDLE_CUDA_KERNEL(momentum) { kernel = {Momentum, Plain}; }
+HEDDLE_CUDA_KERNEL(momentum) { kernel = {Momentum, PlainMomentum}; }
 HEDDLE_CUDA_KERNEL(adam) { kernel = {Adam, PlainAdam}; }
-HEDDLE_CUDA_KERNEL(adamw) { kernel = {AdamW, PlainAdam}; }
-HEDDLE_CUDA_KERNEL(adagrad) { kernel = {Adagrad, Plain}; }
+HEDDLE_CUDA_KERNEL(adamw) { kernel = {AdamW, PlainAdamW}; }
+HEDDLE_CUDA_KERNEL(adagrad) { kernel = {Adagrad, PlainAdagrad}; }

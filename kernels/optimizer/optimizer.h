@@ -49,7 +49,11 @@ template <typename T>
 class Gradient {
  public:
   // `lazy`: rows that are absent are left out instead of being zero.
+  // With an attribute each_row that is true, rows are lazy and stay apart where they repeat.
   static Result<Gradient> Of(KernelContext& ctx, const Value* grad, const Tensor& param, bool lazy);
+
+  // The rows that have no gradient stay as they are: an output of its own begins as its operand.
+  bool keeps_rest() const { return !dense_ && lazy_; }
 
   // fn(offset, n, g): elements [offset, offset + n) of the parameter have gradients g[0, n).
   template <typename Fn>
@@ -72,6 +76,10 @@ class Gradient {
     }
   }
   bool dense() const { return dense_ != nullptr; }
+  // Keeps rows to come apart from memory that the update writes.
+  void KeepFrom(const void* written) {
+    if (!dense_ && merged_.numel() > 0 && merged_.raw() == written) merged_ = merged_.Clone();
+  }
   // `g`, as given to ForEach's function, stands for a row that is not among the selected ones.
   bool Absent(const T* g) const { return g == zeros_.data() && !dense_; }
 
@@ -86,16 +94,20 @@ class Gradient {
 
 extern template class Gradient<float>;
 extern template class Gradient<double>;
+extern template class Gradient<float16>;
+extern template class Gradient<bfloat16>;
 
 // Adds up `in`'s rows into `out` [merged.rows.size(), width].
 template <typename T>
 void AddMerged(const SelectedRows& in, const MergedRows& merged, int64_t width, T* out) {
+  using C = ComputeType<T>;
   const T* from = in.value.data<T>();
   for (size_t i = 0; i < merged.rows.size(); ++i) {
     T* to = out + static_cast<int64_t>(i) * width;
     WatchedFill(to, width, T(0));
     for (int64_t s : merged.sources[i])
-      for (int64_t k = 0; k < width; ++k) to[k] += from[s * width + k];
+      for (int64_t k = 0; k < width; ++k)
+        to[k] = static_cast<T>(static_cast<C>(to[k]) + static_cast<C>(from[s * width + k]));
   }
 }
 
@@ -109,6 +121,13 @@ inline void CopyWhenApart(const Tensor& in, Tensor& out) {
 // well. Precondition: the outputs are of the shapes and dtypes of their inputs.
 void KeepMaster(const KernelContext& ctx, int i);
 void KeepMasters(KernelContext& ctx);  // all
+// A master copy of another dtype than Param's is refused: it is what would have to be updated.
+Status CheckMasters(const KernelContext& ctx);
+// Declares what an update of one parameter has: Param, Grad and a learning rate. States and further
+// scalars are the operator's to declare.
+OpDef& DeclareUpdate(OpDef& op);
+// The same with GradRows, and with each_row, the way in which rows count (update_rule.h).
+OpDef& DeclareRowUpdate(OpDef& op);
 // The same for an update that has succeeded. op.Kernels<KeepsMaster<K>::Kernel, …> for an optimizer
 // that uses no master copies.
 template <template <typename> class K>
@@ -122,6 +141,11 @@ struct KeepsMaster {
     }
   };
 };
+// With multi_precision the master copy that the update starts from, which the parameter becomes the
+// same as: one of Param's dtype that is handed on. nullptr: the update starts from Param.
+const Tensor* SteppedMaster(const KernelContext& ctx, const Tensor& param);
+// Hands what the parameter has become on as the master copy, or the old one (without `stepped`).
+void HandMasterOn(KernelContext& ctx, const Tensor* stepped);
 // Each MasterParamOut of a list has the shape and dtype of its MasterParam.
 void SetMastersLike(ShapeContext& ctx);
 

@@ -1,5 +1,6 @@
 #include "core/operands/slot_kinds.h"
-#include "kernels/optimizer/optimizer.h"
+#include "core/shape_context.h"
+#include "kernels/optimizer/update_rule.h"
 
 namespace heddle {
 namespace {
@@ -15,41 +16,53 @@ Status InferRmsprop(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-template <typename T>
+template <typename C>
 struct Rmsprop {
+  static constexpr KeyPair kStates[] = {
+      {"Param", "ParamOut"}, {"MeanSquare", "MeanSquareOut"}, {"Moment", "MomentOut"}};
+  static constexpr bool kMasters = true;
+  static constexpr bool kLazy = false;
+  static Result<Rmsprop> Of(const KernelContext& ctx) {
+    HEDDLE_ASSIGN_OR_RETURN(const C lr, RateOf<C>(ctx));
+    return Rmsprop{lr, NumberOr<C>(ctx, "DecayTensor", "decay"),
+                   NumberOr<C>(ctx, "EpsilonTensor", "epsilon"),
+                   NumberOr<C>(ctx, "MomentumTensor", "momentum")};
+  }
+  void Move(C* s, C g, C size) const {
+    s[2] = momentum * s[2] + lr * g / std::sqrt(size + epsilon);
+    s[0] -= s[2];
+  }
+  void Step(C* s, C g) const {
+    s[1] = rho * s[1] + (C(1) - rho) * g * g;
+    Move(s, g, s[1]);
+  }
+  C lr, rho, epsilon, momentum;
+};
+
+template <typename C>
+struct CenteredRmsprop : Rmsprop<C> {
+  static constexpr KeyPair kStates[] = {{"Param", "ParamOut"},
+                                        {"MeanSquare", "MeanSquareOut"},
+                                        {"Moment", "MomentOut"},
+                                        {"MeanGrad", "MeanGradOut"}};
+  void Step(C* s, C g) const {
+    const C rho = this->rho;
+    s[1] = rho * s[1] + (C(1) - rho) * g * g;
+    s[3] = rho * s[3] + (C(1) - rho) * g;
+    this->Move(s, g, s[1] - s[3] * s[3]);
+  }
+};
+
+template <typename T>
+struct RunRmsprop {
   static Status Run(KernelContext& ctx) {
-    const Tensor& param = ctx.In("Param");
-    HEDDLE_ASSIGN_OR_RETURN(const double rate, ScalarOf(ctx, "LearningRate"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto grad, Gradient<T>::Of(ctx, ctx.InVar("Grad"), param, false));
-    const bool centered = ctx.Bool("centered");
-    const T *p = param.data<T>(), *ms = ctx.In("MeanSquare").template data<T>();
-    const T* mom = ctx.In("Moment").template data<T>();
-    T* p_out = ctx.Out("ParamOut").template mutable_data<T>();
-    T* ms_out = ctx.Out("MeanSquareOut").template mutable_data<T>();
-    T* mom_out = ctx.Out("MomentOut").template mutable_data<T>();
-    const T* mg = centered ? ctx.In("MeanGrad").template data<T>() : nullptr;
-    T* mg_out = centered ? ctx.Out("MeanGradOut").template mutable_data<T>() : nullptr;
-    const T lr = static_cast<T>(rate), rho = static_cast<T>(ctx.Float("decay"));
-    const T eps = static_cast<T>(ctx.Float("epsilon")), mu = static_cast<T>(ctx.Float("momentum"));
-    grad.ForEach(ctx, [=](int64_t at, int64_t n, const T* g) {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t k = at + i;
-        const T square = rho * ms[k] + (T(1) - rho) * g[i] * g[i];
-        T size = square;
-        if (centered) {
-          const T mean = rho * mg[k] + (T(1) - rho) * g[i];
-          size -= mean * mean;
-          mg_out[k] = mean;
-        }
-        const T step = mu * mom[k] + lr * g[i] / std::sqrt(size + eps);
-        ms_out[k] = square;
-        mom_out[k] = step;
-        p_out[k] = p[k] - step;
-      }
-    });
+    using C = ComputeType<T>;
+    HEDDLE_RETURN_IF_ERROR(CheckMasters(ctx));
+    HEDDLE_ASSIGN_OR_RETURN(const Rmsprop<C> rule, Rmsprop<C>::Of(ctx));
+    if (ctx.Bool("centered")) return RunUpdate<T>(ctx, CenteredRmsprop<C>{rule});
+    HEDDLE_RETURN_IF_ERROR(RunUpdate<T>(ctx, rule));
     // Without centring the mean is only handed on.
-    if (!centered && ctx.HasOut("MeanGradOut"))
+    if (ctx.HasOut("MeanGradOut"))
       if (const Tensor* in = ctx.InOpt("MeanGrad")) CopyWhenApart(*in, ctx.Out("MeanGradOut"));
     return Status::Ok();
   }
@@ -59,28 +72,14 @@ struct Rmsprop {
 }  // namespace heddle
 
 HEDDLE_OP(rmsprop) {
-  op.Doc("momentum of gradients divided by their root mean square")
-      .Input("Param")
-      .Input("MeanSquare")
-      .Input("Grad", kAnyKind | kTakesRows)
-      .Input("Moment")
-      .Input("LearningRate")
-      .Input("MeanGrad", kOptional)
-      .Input("MasterParam", kOptional)
-      .Output("ParamOut")
-      .Output("MomentOut")
-      .Output("MeanSquareOut")
-      .Output("MeanGradOut", kOptional)
-      .Output("MasterParamOut", kOptional)
-      .Attr("epsilon", 1e-10f)
-      .Attr("decay", 0.9f)
-      .Attr("momentum", 0.0)
-      .Attr("centered", false)
-      .Attr("multi_precision", false)
-      .Inplace("Param", "ParamOut")
-      .Inplace("Moment", "MomentOut")
-      .Inplace("MeanSquare", "MeanSquareOut")
-      .Inplace("MeanGrad", "MeanGradOut")
-      .InferShape(InferRmsprop)
-      .Kernels<KeepsMaster<Rmsprop>::Kernel, float, double>();
+  DeclareRowUpdate(op).Doc("momentum of gradients divided by their root mean square");
+  op.Input("MeanSquare").Input("Moment").Input("MeanGrad", kOptional);
+  op.Input("MasterParam", kOptional).Input("DecayTensor", kOptional);
+  op.Input("EpsilonTensor", kOptional).Input("MomentumTensor", kOptional);
+  op.Output("MomentOut").Output("MeanSquareOut").Output("MeanGradOut", kOptional);
+  op.Output("MasterParamOut", kOptional).Attr("epsilon", 1e-10f).Attr("decay", 0.9f);
+  op.Attr("momentum", 0.0).Attr("centered", false).Attr("multi_precision", false);
+  op.Inplace("Moment", "MomentOut").Inplace("MeanSquare", "MeanSquareOut");
+  op.Inplace("MeanGrad", "MeanGradOut").InferShape(InferRmsprop);
+  op.Kernels<RunRmsprop, float, double, float16, bfloat16>();
 }

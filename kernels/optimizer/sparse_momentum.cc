@@ -45,7 +45,9 @@ struct SparseMomentum {
     const T decay = l2 ? static_cast<T>(ctx.Float("regularization_coeff")) : T(0);
     const T rescale = static_cast<T>(ctx.Float("rescale_grad"));
     const bool nesterov = ctx.Bool("use_nesterov");
-    const T *p = param.data<T>(), *v = ctx.In("Velocity").template data<T>(), *g = grad.data<T>();
+    const Tensor* master = SteppedMaster(ctx, param);
+    const T *p = (master != nullptr ? *master : param).template data<T>(),
+            *v = ctx.In("Velocity").template data<T>(), *g = grad.data<T>();
     T* p_out = ctx.Out("ParamOut").template mutable_data<T>();
     T* v_out = ctx.Out("VelocityOut").template mutable_data<T>();
     for (const int64_t r : Watched(rows))
@@ -59,6 +61,7 @@ struct SparseMomentum {
         p_out[k] = p[k] - lr * (nesterov ? d + mu * v_new : v_new);
         v_out[k] = v_new;
       }
+    HandMasterOn(ctx, master);
     return Status::Ok();
   }
 };
@@ -88,5 +91,5 @@ HEDDLE_OP(sparse_momentum) {
       .Inplace("Param", "ParamOut")
       .Inplace("Velocity", "VelocityOut")
       .InferShape(InferSparseMomentum)
-      .Kernels<KeepsMaster<SparseMomentum>::Kernel, float, double>();
+      .Kernels<SparseMomentum, float, double>();
 }

@@ -252,7 +252,7 @@ struct QuantizeRange {
 };
 
 void DefineLinear(OpDef& op) {
-  op.Input("X").Input("Scale").Input("ZeroPoint", kOptional);
+  op.Input("X").Input("Scale").Input("ZeroPoint");
   op.Input("InAccum", kOptional).Input("InState", kOptional).Output("Y");
   for (const char* slot : {"OutState", "OutAccum", "OutScale"})
     op.Output(slot, kOptional | kKeptInInference);

@@ -17,7 +17,8 @@ struct ClassCenterSample {
   static Status Run(KernelContext& ctx) {
     const Tensor& label = ctx.In("Label");
     const int64_t classes = ctx.Int("num_classes"), wanted = ctx.Int("num_samples");
-    if (ctx.Int("nranks") != 1) return Unimplemented("classes spread over several ranks");
+    if (ctx.Int("nranks") != 1)
+      return Unimplemented("nranks is ", ctx.Int("nranks"), ": classes spread over several ranks");
     if (classes < 1 || wanted > classes)
       return InvalidArgument(wanted, " samples of ", classes, " classes");
     std::map<T, T> place;

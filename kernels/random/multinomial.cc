@@ -4,6 +4,7 @@
 
 #include "core/interrupts.h"
 #include "kernels/base/shape_checks.h"
+#include "kernels/random/random.h"
 
 namespace heddle {
 namespace {
@@ -41,6 +42,7 @@ struct Multinomial {
     const Tensor& x = ctx.In("X");
     const int64_t categories = x.dim(x.rank() - 1), samples = ctx.Int("num_samples");
     const bool replace = ctx.Bool("replacement");
+    OpRandom random(ctx, ctx.Int("seed"));
     int64_t* out = ctx.Out("Out").template mutable_data<int64_t>();
     std::uniform_real_distribution<T> uniform(0, 1);
     std::vector<T> cumulated(static_cast<size_t>(categories));
@@ -60,7 +62,7 @@ struct Multinomial {
                                " possible categories");
       for (T& c : cumulated) c /= sum;
       for (const int64_t s : Watched(samples)) {
-        const int64_t found = std::min(Search(cumulated, uniform(ctx.random())), categories - 1);
+        const int64_t found = std::min(Search(cumulated, uniform(*random)), categories - 1);
         out[r * samples + s] = found;
         if (!replace && s + 1 < samples) Remove(found, &cumulated);
       }
@@ -74,6 +76,6 @@ struct Multinomial {
 
 HEDDLE_OP(multinomial) {
   op.Doc("categories drawn by their weights").Input("X").Output("Out").Attr("num_samples", 1);
-  op.Attr("replacement", false).Traits(kRandom).InferShape(InferMultinomial);
+  op.Attr("replacement", false).Attr("seed", 0).Traits(kRandom).InferShape(InferMultinomial);
   op.Kernels<Multinomial, float, double>();
 }

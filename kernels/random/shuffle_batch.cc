@@ -67,7 +67,7 @@ Status ShuffleBatchGrad(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(shuffle_batch) {
-  op.Doc("rows in random order").Input("X").Input("Seed", kOptional).Output("Out");
+  op.Doc("rows in random order").Input("X").Input("Seed").Output("Out");
   op.Output("ShuffleIdx").Output("SeedOut", kOptional).Attr("startup_seed", 0);
   op.Traits(kRandom).AnyKernel(ShuffleBatch);
 }

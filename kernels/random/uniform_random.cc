@@ -24,15 +24,19 @@ Status SetDiagonal(const KernelContext& ctx, Tensor& out) {
   return Status::Ok();
 }
 
-Status RunUniform(KernelContext& ctx) {
+Status DrawUniform(KernelContext& ctx) {
   Tensor& out = ctx.Out("Out");
   const double low = ctx.Float("min"), high = ctx.Float("max");
   if (!(low <= high)) return InvalidArgument("min ", low, " must not be greater than max ", high);
-  HEDDLE_RETURN_IF_ERROR(FillRandom(ctx, out, ctx.Int("seed"), [&](auto c) {
+  return FillRandom(ctx, out, ctx.Int("seed"), [&](auto c) {
     using C = decltype(c);
     return std::uniform_real_distribution<C>(static_cast<C>(low), static_cast<C>(high));
-  }));
-  return SetDiagonal(ctx, out);
+  });
+}
+
+Status RunUniform(KernelContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(DrawUniform(ctx));
+  return SetDiagonal(ctx, ctx.Out("Out"));
 }
 
 Status RunUniformGrad(KernelContext& ctx) {
@@ -64,8 +68,8 @@ HEDDLE_OP(uniform_random_batch_size_like) {
 HEDDLE_OP(uniform_random_inplace) {
   op.Doc("Overwrites X with numbers drawn evenly from [min, max).").Input("X", kNoBuffer);
   op.Output("Out");
-  DeclareUniform(op);
-  op.InferShape(SameShape).AnyKernel(RunUniform);
+  DeclareUniform(op);  // as in Paddle, what it says of a diagonal counts for nothing
+  op.InferShape(SameShape).AnyKernel(DrawUniform);
 }
 HEDDLE_OP(uniform_random_inplace_grad) {
   op.Input("Out@GRAD", kNoBuffer).Output("X@GRAD").InferShape(SameShape).AnyKernel(RunUniformGrad);

@@ -6,9 +6,15 @@
 namespace heddle {
 namespace {
 
-Status FlipPart(const OpContext& ctx, const Shape& x, SliceSpec* part) {
+// `known` is false while the axes are not.
+Status FlipPart(const OpContext& ctx, const Shape& x, SliceSpec* part, bool* known) {
   *part = WholeSlice(x);
-  for (int64_t a : AxisOrDims(ctx)) {
+  IntArgs axes;
+  HEDDLE_RETURN_IF_ERROR(
+      ReadInts(ctx, "AxisTensor", ctx.IntList("axis").empty() ? Key("dims") : Key("axis"), &axes));
+  *known = axes.known;
+  if (!axes.known) return Status::Ok();
+  for (int64_t a : axes.span()) {
     HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(a, x.rank()));
     if (x.rank() == 0) continue;
     part->start[axis] = x[axis] > 0 ? x[axis] - 1 : 0;
@@ -20,14 +26,17 @@ Status FlipPart(const OpContext& ctx, const Shape& x, SliceSpec* part) {
 Result<std::unique_ptr<KernelState>> PrepareFlip(PrepareContext& ctx) {
   const Tensor& x = ctx.InVar("X")->tensor();
   SliceSpec part;
-  HEDDLE_RETURN_IF_ERROR(FlipPart(ctx, x.shape(), &part));
+  bool known = false;
+  if (Holds(ctx.InVar("AxisTensor"))) return std::unique_ptr<KernelState>();
+  HEDDLE_RETURN_IF_ERROR(FlipPart(ctx, x.shape(), &part, &known));
   return std::unique_ptr<KernelState>(new CopyState(CopyOutOf(x.shape(), part, SizeOf(x.dtype()))));
 }
 
 Status FlipShape(ShapeContext& ctx) {
   if (ctx.InShape("X").known_rank()) {
     SliceSpec part;
-    HEDDLE_RETURN_IF_ERROR(FlipPart(ctx, ctx.InShape("X"), &part));
+    bool known = false;
+    HEDDLE_RETURN_IF_ERROR(FlipPart(ctx, ctx.InShape("X"), &part, &known));
   }
   return SameShape(ctx);
 }
@@ -40,7 +49,8 @@ Status Flip(KernelContext& ctx) {
     return Status::Ok();
   }
   SliceSpec part;
-  HEDDLE_RETURN_IF_ERROR(FlipPart(ctx, x.shape(), &part));
+  bool known = false;
+  HEDDLE_RETURN_IF_ERROR(FlipPart(ctx, x.shape(), &part, &known));
   CopyOutOf(x.shape(), part, SizeOf(x.dtype())).Run(ctx, x.raw(), out.mutable_raw());
   return Status::Ok();
 }
@@ -51,6 +61,7 @@ Status Flip(KernelContext& ctx) {
 HEDDLE_OP(flip) {
   op.Doc("X backwards along `axis`.")
       .Input("X")
+      .Input("AxisTensor", kOptional)
       .Output("Out")
       .Attr("axis", Ints{})
       .Attr("dims", Ints{})
@@ -62,6 +73,7 @@ HEDDLE_OP(flip) {
 HEDDLE_OP(reverse) {
   op.Doc("X backwards along `axis`.")
       .Input("X")
+      .Input("AxisTensor", kOptional)
       .Output("Out")
       .Attr("axis", Ints{})
       .Attr("dims", Ints{})

@@ -8,19 +8,25 @@
 namespace heddle {
 namespace {
 
+Status RollAxes(const OpContext& ctx, IntArgs* axes) {
+  return ReadInts(ctx, "AxisTensor", ctx.IntList("axis").empty() ? Key("dims") : Key("axis"), axes);
+}
+
 // Shift of each axis, in [0, size). Without axes the tensor is one long axis.
 Status Shifts(const OpContext& ctx, const Shape& shape, int64_t sign,
               std::array<int64_t, Shape::kMaxRank>* shift) {
   IntArgs shifts;
   HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "ShiftsTensor", "shifts", &shifts));
-  const Ints& axes = AxisOrDims(ctx);
-  const int expected = axes.empty() ? 1 : static_cast<int>(axes.size());
+  IntArgs axes;
+  HEDDLE_RETURN_IF_ERROR(RollAxes(ctx, &axes));
+  const bool whole = !Holds(ctx.InVar("AxisTensor")) && axes.n == 0;
+  const int expected = whole ? 1 : axes.n;
   if (shifts.n != expected)
-    return InvalidArgument("there are ", shifts.n, " shifts for ", axes.size(), " axes");
+    return InvalidArgument("there are ", shifts.n, " shifts for ", axes.n, " axes");
   shift->fill(0);
   for (int i = 0; i < expected; ++i) {
     int axis = 0;
-    if (!axes.empty()) {
+    if (!whole) {
       HEDDLE_ASSIGN_OR_RETURN(axis, NormalAxis(axes[i], shape.rank()));
     }
     const int64_t size = shape.rank() == 0 ? 1 : shape[axis];
@@ -33,9 +39,8 @@ Status Shifts(const OpContext& ctx, const Shape& shape, int64_t sign,
 
 // Every rolled axis falls into two parts; each combination of parts is one copy.
 Status RunRoll(const KernelContext& ctx, const Tensor& x, int64_t sign, Tensor& out) {
-  const Shape shape = AxisOrDims(ctx).empty() ? Shape{x.numel()}
-                      : x.rank() == 0         ? Shape{1}
-                                              : x.shape();
+  const bool whole = !Holds(ctx.InVar("AxisTensor")) && AxisOrDims(ctx).empty();
+  const Shape shape = whole ? Shape{x.numel()} : x.rank() == 0 ? Shape{1} : x.shape();
   std::array<int64_t, Shape::kMaxRank> shift;
   HEDDLE_RETURN_IF_ERROR(Shifts(ctx, shape, sign, &shift));
   int rolled[Shape::kMaxRank], count = 0;
@@ -78,6 +83,7 @@ HEDDLE_OP(roll) {
   op.Doc("X moved by `shifts` places along `axis`; what leaves at one end comes back at the other.")
       .Input("X")
       .Input("ShiftsTensor", kOptional)
+      .Input("AxisTensor", kOptional)
       .Output("Out")
       .Attr("shifts", Ints{})
       .Attr("axis", Ints{})
@@ -90,6 +96,7 @@ HEDDLE_OP(roll_grad) {
   op.Input("Out@GRAD")
       .Input("X", kNoBuffer)
       .Input("ShiftsTensor", kOptional)
+      .Input("AxisTensor", kOptional)
       .Output("X@GRAD")
       .Attr("shifts", Ints{})
       .Attr("axis", Ints{})

@@ -1,16 +1,34 @@
 #include "core/operands/window.h"
 #include "core/shapes.h"
+#include "kernels/base/index_args.h"
 #include "kernels/shape/view_op.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {
 namespace {
 
-// The attribute made non-negative and checked to be a permutation of `rank` axes.
-Status ReadPerm(const OpContext& ctx, int rank, std::array<int, Shape::kMaxRank>* perm) {
-  const Ints& axis = ctx.IntList("axis");
-  if (static_cast<int>(axis.size()) != rank)
-    return InvalidArgument("'axis' names ", axis.size(), " axes, but the tensor has rank ", rank);
+// The order of the axes is an operand.
+bool HasPerm(const OpContext& ctx) {
+  return ctx.def().FindInput("Perm") >= 0 && Holds(ctx.InVar("Perm"));
+}
+
+// The order, made non-negative and checked to be a permutation of `rank` axes. `known`: whether it
+// is, yet.
+Status ReadPerm(const OpContext& ctx, int rank, std::array<int, Shape::kMaxRank>* perm,
+                bool* known = nullptr) {
+  IntArgs axis;
+  if (ctx.def().FindInput("Perm") >= 0) {
+    HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "Perm", "axis", &axis));
+    if (known != nullptr) *known = axis.known;
+    if (!axis.known) return Status::Ok();
+    for (int i = 0; ctx.Bool("reversed") && i < rank; ++i) axis[i] = rank - 1 - i, axis.n = rank;
+  } else {
+    const Ints& given = ctx.IntList("axis");
+    axis.n = static_cast<int>(std::min(given.size(), size_t{IntArgs::kMax}));
+    for (int i = 0; i < axis.n; ++i) axis[i] = given[static_cast<size_t>(i)];
+  }
+  if (axis.n != rank)
+    return InvalidArgument("'axis' names ", axis.n, " axes, but the tensor has rank ", rank);
   unsigned seen = 0;
   for (int i = 0; i < rank; ++i) {
     HEDDLE_ASSIGN_OR_RETURN((*perm)[i], NormalAxis(axis[i], rank));
@@ -24,9 +42,10 @@ Status TransposeShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
   std::array<int, Shape::kMaxRank> perm;
-  HEDDLE_RETURN_IF_ERROR(ReadPerm(ctx, x.rank(), &perm));
+  bool known = true;
+  HEDDLE_RETURN_IF_ERROR(ReadPerm(ctx, x.rank(), &perm, &known));
   Shape out = x;
-  for (int i = 0; i < x.rank(); ++i) out[i] = x[perm[i]];
+  for (int i = 0; i < x.rank(); ++i) out[i] = known ? x[perm[i]] : -1;
   ctx.SetOut("Out", out, ctx.InDType("X"));
   SetXShape(ctx);
   return Status::Ok();
@@ -36,7 +55,9 @@ Status TransposeGradShape(ShapeContext& ctx) {
   const Shape& g = ctx.InShape("Out@GRAD");
   if (!g.known_rank()) return ctx.Defer();
   std::array<int, Shape::kMaxRank> perm;
-  HEDDLE_RETURN_IF_ERROR(ReadPerm(ctx, g.rank(), &perm));
+  bool known = true;
+  HEDDLE_RETURN_IF_ERROR(ReadPerm(ctx, g.rank(), &perm, &known));
+  if (!known) return ctx.Defer();
   Shape x = g;
   for (int i = 0; i < g.rank(); ++i) x[perm[i]] = g[i];
   ctx.SetOut("X@GRAD", x, ctx.InDType("Out@GRAD"));
@@ -68,12 +89,14 @@ struct TransposeState final : CopyState, WindowState {
 };
 
 Result<std::unique_ptr<KernelState>> PrepareTranspose(PrepareContext& ctx) {
+  if (HasPerm(ctx)) return std::unique_ptr<KernelState>();
   const Tensor& x = ctx.InVar("X")->tensor();
   auto state = std::make_unique<TransposeState>(TransposeForward(ctx, x));
   HEDDLE_RETURN_IF_ERROR(ReadPerm(ctx, x.rank(), &state->perm));
   return std::unique_ptr<KernelState>(std::move(state));
 }
 Result<std::unique_ptr<KernelState>> PrepareGrad(PrepareContext& ctx) {
+  if (HasPerm(ctx)) return std::unique_ptr<KernelState>();
   return std::unique_ptr<KernelState>(
       new CopyState(TransposeBack(ctx, ctx.InVar("Out@GRAD")->tensor())));
 }
@@ -102,11 +125,13 @@ Status TransposeGrad(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(transpose2) {
-  op.Doc("X with its axes in the order `axis`.")
+  op.Doc("X with its axes in the order `axis`, or of Perm, or reversed.")
       .Input("X")
+      .Input("Perm", kOptional | kShapeValue)
       .Output("Out")
       .Output("XShape", kOptional | kNoData)
       .Attr("axis", Ints{})
+      .Attr("reversed", false)
       .Traits(kWindows)
       .InferShape(TransposeShape)
       .Prepare(PrepareTranspose)
@@ -115,8 +140,10 @@ HEDDLE_OP(transpose2) {
 HEDDLE_OP(transpose2_grad) {
   op.Input("Out@GRAD")
       .Input("XShape", kNoBuffer | kOptional)
+      .Input("Perm", kOptional | kShapeValue)
       .Output("X@GRAD")
       .Attr("axis", Ints{})
+      .Attr("reversed", false)
       .InferShape(TransposeGradShape)
       .Prepare(PrepareGrad)
       .AnyKernel(TransposeGrad);

@@ -2,6 +2,7 @@
 
 #include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
+#include "kernels/base/index_args.h"
 #include "kernels/strided/strided_copy.h"
 
 namespace heddle {
@@ -11,7 +12,10 @@ Status Triangle(const KernelContext& ctx, const Tensor& x, Tensor& out) {
   if (x.rank() < 2)
     return InvalidArgument("'X' must have two dimensions or more, not the shape ",
                            x.shape().ToString());
-  const int64_t rows = x.dim(-2), cols = x.dim(-1), diagonal = ctx.Int("diagonal");
+  const int64_t rows = x.dim(-2), cols = x.dim(-1);
+  IntArg given;
+  HEDDLE_RETURN_IF_ERROR(ReadInt(ctx, "Diagonal", "diagonal", &given));
+  const int64_t diagonal = std::clamp(given.value, -rows - 1, cols + 1);
   const bool lower = ctx.Bool("lower");
   const auto size = static_cast<int64_t>(SizeOf(x.dtype()));
   const auto* src = static_cast<const std::byte*>(x.raw());
@@ -42,6 +46,7 @@ Status Backward(KernelContext& ctx) { return Triangle(ctx, ctx.In("Out@GRAD"), c
 HEDDLE_OP(tril_triu) {
   op.Doc("X with everything above (lower) or below (upper) a diagonal set to zero.")
       .Input("X")
+      .Input("Diagonal", kOptional)
       .Output("Out")
       .Attr("diagonal", 0)
       .Attr("lower", false)
@@ -51,6 +56,7 @@ HEDDLE_OP(tril_triu) {
 }
 HEDDLE_OP(tril_triu_grad) {
   op.Input("Out@GRAD")
+      .Input("Diagonal", kOptional)
       .Output("X@GRAD")
       .Attr("diagonal", 0)
       .Attr("lower", false)

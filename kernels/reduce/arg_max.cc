@@ -1,5 +1,6 @@
-// arg_max and arg_min: the position of the first extreme element along an axis.
+// arg_max and arg_min: the position of the first or last extreme element along an axis.
 #include "core/error.h"
+#include "core/kernel_context.h"
 #include "core/threads/look_meter.h"
 #include "kernels/base/axis_lines.h"
 
@@ -13,6 +14,8 @@ Status InferArg(ShapeContext& ctx) {
   if (dtype != DType::kI64 && dtype != DType::kI32 && ctx.Int("dtype") >= 0)
     return InvalidArgument("attribute dtype is ", ctx.Int("dtype"),
                            ", expected 2 (int32) or 3 (int64)");
+  if (const std::string& nan = ctx.Str("nan"); nan != "loses" && nan != "wins")
+    return InvalidArgument("attribute nan is '", nan, "', expected 'loses' or 'wins'");
   Shape out;
   if (!x.known_rank()) {
     out = Shape::Unknown();
@@ -33,17 +36,17 @@ Status InferArg(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// A NaN is never the extreme one.
-struct Max {
+// Whether a comes before b, the best one so far. A NaN is never the extreme one, or with kNanWins
+// always; of equal ones the first counts, or with kLast the last.
+template <bool kMax, bool kNanWins, bool kLast>
+struct Extreme {
   template <typename T>
   static bool Better(T a, T b) {
-    return (a > b) | (IsNan(b) & !IsNan(a));
-  }
-};
-struct Min {
-  template <typename T>
-  static bool Better(T a, T b) {
-    return (a < b) | (IsNan(b) & !IsNan(a));
+    const bool better = kMax ? kLast ? a >= b : a > b : kLast ? a <= b : a < b;
+    if constexpr (kNanWins)
+      return better | (IsNan(a) & (kLast | !IsNan(b)));
+    else
+      return better | (IsNan(b) & (kLast | !IsNan(a)));
   }
 };
 
@@ -80,7 +83,15 @@ void Search(const KernelContext& ctx, const AxisLines& lines, const T* x, Out* o
   });
 }
 
-template <typename Cmp>
+template <typename Cmp, typename T>
+void SearchInto(const KernelContext& ctx, const AxisLines& lines, const T* x, Tensor& out) {
+  if (out.dtype() == DType::kI32)
+    Search<Cmp>(ctx, lines, x, out.mutable_data<int32_t>());
+  else
+    Search<Cmp>(ctx, lines, x, out.mutable_data<int64_t>());
+}
+
+template <bool kMax>
 struct Arg {
   template <typename T>
   struct Kernel {
@@ -93,26 +104,29 @@ struct Arg {
       }
       if (out.numel() == 0) return Status::Ok();
       if (lines.n == 0) return InvalidArgument("the axis of X ", x.shape().ToString(), " is empty");
-      if (out.dtype() == DType::kI32)
-        Search<Cmp>(ctx, lines, x.data<T>(), out.mutable_data<int32_t>());
-      else
-        Search<Cmp>(ctx, lines, x.data<T>(), out.mutable_data<int64_t>());
+      const bool nan_wins = ctx.Str("nan") == "wins", last = ctx.Bool("last");
+      const auto search = nan_wins ? last ? &SearchInto<Extreme<kMax, true, true>, T>
+                                          : &SearchInto<Extreme<kMax, true, false>, T>
+                          : last ? &SearchInto<Extreme<kMax, false, true>, T>
+                                   : &SearchInto<Extreme<kMax, false, false>, T>;
+      search(ctx, lines, x.data<T>(), out);
       return Status::Ok();
     }
   };
 };
 
-template <typename Cmp>
+template <bool kMax>
 void DefineArg(OpDef& op, const char* doc) {
   op.Doc(doc).Input("X").Output("Out");
   op.Attr("axis", -1).Attr("keepdims", false).Attr("flatten", false).Attr("dtype", 3);
+  op.Attr("nan", "loses").Attr("last", false);
   op.InferShape(&InferArg);
-  op.Kernels<Arg<Cmp>::template Kernel, float, double, int32_t, int64_t, int16_t, uint8_t, float16,
-             bfloat16>();
+  op.Kernels<Arg<kMax>::template Kernel, float, double, int32_t, int64_t, int16_t, int8_t, uint8_t,
+             float16, bfloat16>();
 }
 
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(arg_max) { DefineArg<Max>(op, "position of the greatest element along an axis"); }
-HEDDLE_OP(arg_min) { DefineArg<Min>(op, "position of the smallest element along an axis"); }
+HEDDLE_OP(arg_max) { DefineArg<true>(op, "position of the greatest element along an axis"); }
+HEDDLE_OP(arg_min) { DefineArg<false>(op, "position of the smallest element along an axis"); }

@@ -40,8 +40,10 @@ Status ArgExtreme(Queue& queue, KernelContext& ctx) {
                 ExtremeBody<int64_t>{x.data<float>(), out.mutable_data<int64_t>(), l, kSign});
 }
 
+bool CoversArg(const CallView& call) { return call.Str("nan") == "loses" && !call.Bool("last"); }
+
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
-HEDDLE_CUDA_KERNEL(arg_max) { kernel = {InFloat<ArgExtreme<1>>, nullptr, kReals}; }
-HEDDLE_CUDA_KERNEL(arg_min) { kernel = {InFloat<ArgExtreme<-1>>, nullptr, kReals}; }
+HEDDLE_CUDA_KERNEL(arg_max) { kernel = {InFloat<ArgExtreme<1>>, CoversArg, kReals}; }
+HEDDLE_CUDA_KERNEL(arg_min) { kernel = {InFloat<ArgExtreme<-1>>, CoversArg, kReals}; }

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "kernels/reduce/in_double.h"
 #include "kernels/reduce/reduce_op.h"
 
 namespace heddle {
@@ -48,6 +49,12 @@ struct LogSumExpGrad {
   }
 };
 
+template <typename T>
+Status LogOfSums(KernelContext& ctx) {
+  return ctx.Bool("in_double") ? RunInDouble<LogSumExpInDouble, T>(ctx)
+                               : RunReduceOp(ctx, ReduceLoop<LogSumExp, T, T>::kLoops);
+}
+
 void DefineAttrs(OpDef& op) {
   op.Attr("axis", Ints{0}).Attr("keepdim", false).Attr("reduce_all", false);
 }
@@ -60,12 +67,13 @@ HEDDLE_OP(logsumexp) {
   DefineAttrs(op);
   op.InferShape([](ShapeContext& ctx) { return InferReduce(ctx, DType::kUnknown); });
   op.Prepare(&PrepareReduce);
-  op.Kernel(DType::kF32, [](KernelContext& ctx) {
-    return RunReduceOp(ctx, ReduceLoop<LogSumExp, float, float>::kLoops);
-  });
-  op.Kernel(DType::kF64, [](KernelContext& ctx) {
-    return RunReduceOp(ctx, ReduceLoop<LogSumExp, double, double>::kLoops);
-  });
+  DefineAxesOperand(op);
+  DefineInDouble(op);
+  op.Kernel(DType::kF32, &LogOfSums<float>);
+  op.Kernel(DType::kF64, &LogOfSums<double>);
+  op.Kernel(DType::kI32, &RunInDouble<LogSumExpInDouble, int32_t>);
+  op.Kernel(DType::kI64, &RunInDouble<LogSumExpInDouble, int64_t>);
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 
 HEDDLE_OP(logsumexp_grad) {

@@ -58,7 +58,14 @@ Status ReduceWhole(Queue& queue, KernelContext& ctx) {
   return ReduceAxes<SumOp, Map>(queue, x, (1u << x.rank()) - 1, ctx.Out("Out"), kMean);
 }
 
-bool CoversReduce(const CallView& call) { return IsReal(call.OutDType("Out")); }
+// Not sums in double, of something else than X, or over axes that are an operand.
+bool CoversReduce(const CallView& call) {
+  const OpDef& def = call.def();
+  if (call.InCount("Axes") > 0 || (call.IntList("dim").empty() && call.Str("no_axes") != "all"))
+    return false;
+  if (def.FindAttr("in_double") >= 0 && call.Bool("in_double")) return false;
+  return IsReal(call.OutDType("Out"));
+}
 bool CoversReduceGrad(const CallView& call) { return IsReal(call.OutDType("X@GRAD")); }
 
 // --- gradients: every element sees the result it went into ---

@@ -8,6 +8,7 @@ template <typename R, typename... Ts>
 void DefineBool(OpDef& op, const char* doc) {
   op.Doc(doc);
   DefineReduceSlots(op, true);
+  DefineAxesOperand(op);
   op.InferShape([](ShapeContext& ctx) { return InferReduce(ctx, DType::kBool); });
   op.Prepare(&PrepareReduce);
   (op.Kernel(kDTypeOf<Ts>,

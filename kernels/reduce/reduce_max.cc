@@ -55,20 +55,36 @@ void DefineSharedGrad(OpDef& op, const char* doc) {
 }
 
 template <typename R>
-void DefineExtreme(OpDef& op, const char* doc) {
+void DefineSharedExtreme(OpDef& op, const char* doc) {
   DefineReduce<R, float, double, int32_t, int64_t, float16, bfloat16>(op, doc, true);
+}
+// `OfTruth` is the reduction of truth values.
+template <typename R, typename OfTruth>
+void DefineExtreme(OpDef& op, const char* doc) {
+  DefineReduce<R, float, double, int8_t, uint8_t, int16_t, int32_t, int64_t, float16, bfloat16>(
+      op, doc, true);
+  op.Kernel(DType::kBool, [](KernelContext& ctx) {
+    return RunReduceOp(ctx, ReduceLoop<OfTruth, bool, bool>::kLoops);
+  });
+  DefineAxesOperand(op);
 }
 
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(reduce_max) { DefineExtreme<MaxReduction>(op, "maximum over axes"); }
-HEDDLE_OP(reduce_min) { DefineExtreme<MinReduction>(op, "minimum over axes"); }
+HEDDLE_OP(reduce_max) {
+  DefineExtreme<MaxReduction, AnyReduction>(op, "greatest element over axes; NaN wins");
+}
+HEDDLE_OP(reduce_min) {
+  DefineExtreme<MinReduction, AllReduction>(op, "smallest element over axes; NaN wins");
+}
 HEDDLE_OP(reduce_amax) {
-  DefineExtreme<MaxReduction>(op, "maximum over axes, the gradient shared between equal elements");
+  DefineSharedExtreme<MaxReduction>(
+      op, "maximum over axes, the gradient shared between equal elements");
 }
 HEDDLE_OP(reduce_amin) {
-  DefineExtreme<MinReduction>(op, "minimum over axes, the gradient shared between equal elements");
+  DefineSharedExtreme<MinReduction>(
+      op, "minimum over axes, the gradient shared between equal elements");
 }
 HEDDLE_OP(reduce_max_grad) {
   DefineReduceGrad<ExtremeGrad, float, double, int32_t, int64_t>(op, "gradient of reduce_max",

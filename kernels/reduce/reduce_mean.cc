@@ -1,3 +1,4 @@
+#include "kernels/reduce/in_double.h"
 #include "kernels/reduce/reduce_op.h"
 
 namespace heddle {
@@ -15,8 +16,9 @@ struct MeanGrad {
 }  // namespace heddle
 
 HEDDLE_OP(reduce_mean) {
-  DefineReduce<MeanReduction, float, double, bool, int32_t, int64_t, float16, bfloat16,
-               std::complex<float>, std::complex<double>>(op, "mean over axes");
+  DefineReduceOrInDouble<MeanReduction, MeanInDouble, float, double, bool, int32_t, int64_t,
+                         float16, bfloat16, std::complex<float>, std::complex<double>>(
+      op, "mean over axes");
 }
 
 HEDDLE_OP(reduce_mean_grad) {

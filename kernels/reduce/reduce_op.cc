@@ -17,12 +17,18 @@ bool KeepsDims(const OpContext& ctx) {
 
 Result<uint32_t> ReadReduceMask(const OpContext& ctx, int rank) {
   const bool all = ctx.def().FindAttr("reduce_all") >= 0 && ctx.Bool("reduce_all");
-  return AxisMask(AxesAttribute(ctx), all, rank);
+  const bool none = ctx.def().FindAttr("no_axes") >= 0 && ctx.Str("no_axes") == "none";
+  return AxisMask(AxesAttribute(ctx), all, rank, none);
 }
 
-Result<uint32_t> AxisMask(const Ints& axes, bool all, int rank) {
+bool HasAxesOperand(const OpContext& ctx) {
+  return ctx.def().FindInput("Axes") >= 0 && ctx.InCount("Axes") > 0 &&
+         ctx.InVar("Axes") != nullptr;
+}
+
+Result<uint32_t> AxisMask(std::span<const int64_t> axes, bool all, int rank, bool none_if_empty) {
   const uint32_t every = (1u << rank) - 1;
-  if (all || axes.empty()) return every;
+  if (all || (axes.empty() && !none_if_empty)) return every;
   uint32_t mask = 0;
   for (int64_t axis : axes) {
     HEDDLE_ASSIGN_OR_RETURN(const int a, NormalAxis(axis, rank));
@@ -45,17 +51,23 @@ Shape ReducedShape(const Shape& x, uint32_t mask, bool keep_dim) {
 Status InferReduce(ShapeContext& ctx, DType dtype) {
   const Shape& x = ctx.InShape("X");
   if (dtype == DType::kUnknown) dtype = ctx.InDType("X");
+  if (ctx.def().FindAttr("no_axes") >= 0)
+    if (const std::string& means = ctx.Str("no_axes"); means != "all" && means != "none")
+      return InvalidArgument("attribute no_axes is '", means, "', expected 'all' or 'none'");
+  const bool operand = HasAxesOperand(ctx);
+  if (operand && !(x.known_rank() && Known(ctx, "Axes"))) return ctx.Defer();
   if (!x.known_rank()) {
     ctx.SetOut("Out", Shape::Unknown(), dtype);
     return Status::Ok();
   }
-  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReadReduceMask(ctx, x.rank()));
+  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReducedAxes(ctx, x.rank()));
   ctx.SetOut("Out", ReducedShape(x, mask, KeepsDims(ctx)), dtype);
   if (x.rank() > 0 && (mask & 1u) == 0) ctx.ShareLoD("X", "Out");
   return Status::Ok();
 }
 
 Result<std::unique_ptr<KernelState>> PrepareReduce(PrepareContext& ctx) {
+  if (HasAxesOperand(ctx)) return std::unique_ptr<KernelState>();
   const Shape& x = ctx.InShape("X");
   auto state = std::make_unique<ReduceState>();
   HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReadReduceMask(ctx, x.rank()));
@@ -70,7 +82,7 @@ Status RunReduceOp(KernelContext& ctx, const ReduceLoops& loops) {
     RunReduce(ctx, ctx.State<ReduceState>().plan, loops, x.raw(), out.mutable_raw());
     return Status::Ok();
   }
-  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReadReduceMask(ctx, x.rank()));
+  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReducedAxes(ctx, x.rank()));
   RunReduce(ctx, MakeReducePlan(x.shape().dims(), mask), loops, x.raw(), out.mutable_raw());
   return Status::Ok();
 }
@@ -92,6 +104,12 @@ void DefineReduceSlots(OpDef& op, bool axis_tensors) {
   op.Input("X").Output("Out");
   DefineReduceAttrs(op, axis_tensors);
 }
+
+void DefineAxesOperand(OpDef& op) {
+  op.Input("Axes", kOptional | kShapeValue).Attr("no_axes", "all").KernelKey("X");
+}
+
+void DefineInDouble(OpDef& op) { op.Attr("in_double", false).Attr("elem_type", 0); }
 
 Result<BroadcastPlan> ReduceGradPlan(const KernelContext& ctx) {
   const Shape& x = ctx.In("X").shape();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "core/error.h"
 #include "core/shapes.h"
@@ -9,16 +10,30 @@
 #include "kernels/elementwise/binary_op.h"
 #include "kernels/folds/reduce.h"
 #include "kernels/folds/reduce_loops.h"
+#include "kernels/operands/element_types.h"
+#include "kernels/operands/operands.h"
 
 namespace heddle {
 
-// Bit i says that axis i is reduced. An empty list means all axes.
-Result<uint32_t> AxisMask(const Ints& axes, bool all, int rank);
+// Bit i says that axis i is reduced. An empty list means all axes, or none.
+Result<uint32_t> AxisMask(std::span<const int64_t> axes, bool all, int rank,
+                          bool none_if_empty = false);
 // X's shape without the reduced axes, or with ones in their place.
 Shape ReducedShape(const Shape& x, uint32_t mask, bool keep_dim);
 
 // The axes that attributes name, dim or axis and reduce_all, of an X of this rank.
 Result<uint32_t> ReadReduceMask(const OpContext& ctx, int rank);
+
+// Whether the operand Axes names the axes instead.
+bool HasAxesOperand(const OpContext& ctx);
+// The axes that the operand or the attributes name.
+template <typename Context>
+Result<uint32_t> ReducedAxes(const Context& ctx, int rank) {
+  if (!HasAxesOperand(ctx)) return ReadReduceMask(ctx, rank);
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts given, IntsIn(ctx, "Axes"));
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts axes, NormalAxes(given, rank, "Axes"));
+  return AxisMask(axes, false, rank, ctx.Str("no_axes") == "none");
+}
 
 // Out's shape from X and the attributes; `dtype` kUnknown: X's.
 Status InferReduce(ShapeContext& ctx, DType dtype);
@@ -33,6 +48,10 @@ Status RunReduceOp(KernelContext& ctx, const ReduceLoops& loops);
 
 // Slots and attributes of reduce_*.
 void DefineReduceSlots(OpDef& op, bool axis_tensors);
+// The operand Axes, and what it means that there are none.
+void DefineAxesOperand(OpDef& op);
+// Attribute in_double, for reductions that have such a form: RunInDouble.
+void DefineInDouble(OpDef& op);
 
 // reduce_*: the result has X's dtype.
 template <typename R, typename... Ts>
@@ -43,6 +62,45 @@ void DefineReduce(OpDef& op, const char* doc, bool axis_tensors = false) {
   op.Prepare(&PrepareReduce);
   (op.Kernel(kDTypeOf<Ts>,
              [](KernelContext& ctx) { return RunReduceOp(ctx, ReduceLoop<R, Ts, Ts>::kLoops); }),
+   ...);
+}
+
+// The reduction R of in_double.h, where it has a form for T.
+template <typename R, typename T>
+Status RunInDouble(KernelContext& ctx) {
+  constexpr bool kInteger = std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
+  if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) {
+    return RunInFloat(ctx);
+  } else if constexpr (!kInteger && !std::is_same_v<T, float> && !std::is_same_v<T, double>) {
+    return Unimplemented("attribute in_double is true for X of ", Name(kDTypeOf<T>),
+                         ", expected floats, int32 or int64");
+  } else {
+    const Tensor& x = ctx.In("X");
+    HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReducedAxes(ctx, x.rank()));
+    if (R::kOneIsItself && mask == 0) {
+      CopyBytes(ctx, ctx.Out("Out").mutable_raw(), x.raw(), static_cast<int64_t>(x.bytes()));
+      return Status::Ok();
+    }
+    if constexpr (kInteger) {
+      HEDDLE_ASSIGN_OR_RETURN(const ElementType type, StoredAs(ctx.Int("elem_type"), x.dtype()));
+      using U = std::make_unsigned_t<T>;
+      if (IsUnsigned(type)) return RunReduceOp(ctx, ReduceLoop<R, U, U>::kLoops);
+    }
+    return RunReduceOp(ctx, ReduceLoop<R, T, T>::kLoops);
+  }
+}
+
+// reduce_* with a form D that computes in double.
+template <typename R, typename D, typename... Ts>
+void DefineReduceOrInDouble(OpDef& op, const char* doc) {
+  DefineReduce<R, Ts...>(op, doc);
+  DefineAxesOperand(op);
+  DefineInDouble(op);
+  (op.Kernel(kDTypeOf<Ts>,
+             [](KernelContext& ctx) {
+               return ctx.Bool("in_double") ? RunInDouble<D, Ts>(ctx)
+                                            : RunReduceOp(ctx, ReduceLoop<R, Ts, Ts>::kLoops);
+             }),
    ...);
 }
 

@@ -1,4 +1,5 @@
 #include "kernels/elementwise/arithmetic.h"
+#include "kernels/reduce/in_double.h"
 #include "kernels/reduce/reduce_op.h"
 
 namespace heddle {
@@ -16,8 +17,9 @@ struct ProdGrad {
 }  // namespace heddle
 
 HEDDLE_OP(reduce_prod) {
-  DefineReduce<ProdReduction, float, double, int32_t, int64_t, float16, bfloat16>(
-      op, "product over axes");
+  DefineReduceOrInDouble<ProdReduction, ProdInDouble, float, double, int32_t, int64_t, float16,
+                         bfloat16, std::complex<float>, std::complex<double>>(op,
+                                                                              "product over axes");
 }
 
 HEDDLE_OP(reduce_prod_grad) {

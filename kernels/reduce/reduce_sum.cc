@@ -1,11 +1,13 @@
 #include "kernels/base/convert.h"
+#include "kernels/reduce/in_double.h"
 #include "kernels/reduce/reduce_op.h"
 
 namespace heddle {
 namespace {
 
-// Without out_dtype, bool and int32 are counted in int64.
+// Without out_dtype, bool and int32 are counted in int64, unless they are added in double.
 DType SumDType(const OpContext& ctx, DType x) {
+  if (ctx.Bool("in_double")) return x;
   const DType wanted =
       ctx.Int("out_dtype") >= 0 ? DTypeFromProto(ctx.Int("out_dtype")) : DType::kUnknown;
   if (wanted != DType::kUnknown) return wanted;
@@ -17,7 +19,7 @@ Status SumOfConverted(KernelContext& ctx, DType to) {
   const Tensor& x = ctx.In("X");
   Tensor converted = ctx.Scratch(to, x.shape());
   ConvertElements(ctx, x.raw(), x.dtype(), converted.mutable_raw(), to, x.numel());
-  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReadReduceMask(ctx, x.rank()));
+  HEDDLE_ASSIGN_OR_RETURN(const uint32_t mask, ReducedAxes(ctx, x.rank()));
   RunReduce(ctx, MakeReducePlan(x.shape().dims(), mask), *SumLoops(to), converted.raw(),
             ctx.Out("Out").mutable_raw());
   return Status::Ok();
@@ -25,6 +27,12 @@ Status SumOfConverted(KernelContext& ctx, DType to) {
 
 template <typename T>
 Status Sum(KernelContext& ctx) {
+  if (ctx.Bool("in_double")) {
+    const std::string& of = ctx.Str("of");
+    return of == "abs"      ? RunInDouble<AbsInDouble, T>(ctx)
+           : of == "square" ? RunInDouble<SquaresInDouble, T>(ctx)
+                            : RunInDouble<SumInDouble, T>(ctx);
+  }
   const ReduceLoops* loops = nullptr;
   const DType to = ctx.Out("Out").dtype();
   if (to == DType::kF32 && to == kDTypeOf<T> && ctx.In("X").numel() <= kFewToSum) {
@@ -72,10 +80,17 @@ void SumGradKernels(OpDef& op) {
 }  // namespace heddle
 
 HEDDLE_OP(reduce_sum) {
-  op.Doc("sum over axes");
+  op.Doc("sum over axes; in double also of absolute values or squares");
   DefineReduceSlots(op, false);
-  op.InferShape(
-      [](ShapeContext& ctx) { return InferReduce(ctx, SumDType(ctx, ctx.InDType("X"))); });
+  DefineAxesOperand(op);
+  DefineInDouble(op);
+  op.Attr("of", "x").InferShape([](ShapeContext& ctx) {
+    const std::string& of = ctx.Str("of");
+    if (of != "x" && !((of == "abs" || of == "square") && ctx.Bool("in_double")))
+      return InvalidArgument("attribute of is '", of,
+                             "', expected 'x', or with in_double 'abs' or ", "'square'");
+    return InferReduce(ctx, SumDType(ctx, ctx.InDType("X")));
+  });
   op.Prepare(&PrepareReduce);
   SumKernels<float, double, bool, int32_t, int64_t, float16, bfloat16, int16_t, int8_t, uint8_t,
              std::complex<float>, std::complex<double>>(op);

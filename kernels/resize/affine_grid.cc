@@ -5,6 +5,7 @@
 #include "core/interrupts.h"
 #include "core/shapes.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/operands/operands.h"
 
 namespace heddle {
 namespace {
@@ -131,6 +132,7 @@ HEDDLE_OP(affine_grid) {
   op.Input("Theta").Input("OutputShape", kOptional | kShapeValue).Output("Output");
   op.Attr("output_shape", Ints{}).Attr("align_corners", true);
   op.InferShape(AffineGridShape).Kernels<AffineGrid, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(affine_grid_grad) {
   op.Input("Theta", kOptional | kNoBuffer).Input("OutputShape", kOptional);

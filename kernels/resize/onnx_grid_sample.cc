@@ -158,59 +158,6 @@ struct OnnxGridSample {
   }
 };
 
-template <typename Context>
-Result<Shape> SpatialGridSize(const Context& ctx) {
-  const Shape& theta = ShapeIn(ctx, "theta");
-  HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "size"));
-  HEDDLE_ASSIGN_OR_RETURN(const Shape size, MakeShape(dims, "size"));
-  const int rank = size.rank() - 2;
-  if (rank < 1 || theta.rank() != 3 || theta[0] != size[0] || theta[1] != rank ||
-      theta[2] != rank + 1)
-    return InvalidArgument("theta ", theta.ToString(), " is no affine map for size ",
-                           size.ToString());
-  return size;
-}
-
-Status OnnxAffineGridShape(ShapeContext& ctx) {
-  if (!AllStatic(ctx, {"theta"}) || !Known(ctx, "size")) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Shape size, SpatialGridSize(ctx));
-  Shape out{size[0]};
-  for (int i = 2; i < size.rank(); ++i) out.push_back(size[i]);
-  out.push_back(size.rank() - 2);
-  ctx.SetOut("grid", out, ctx.InDType("theta"));
-  return Status::Ok();
-}
-
-template <typename T>
-struct OnnxAffineGrid {
-  static Status Run(KernelContext& ctx) {
-    HEDDLE_ASSIGN_OR_RETURN(const Shape size, SpatialGridSize(ctx));
-    const Shape in(size.dims().subspan(2));
-    const int rank = in.rank();
-    const bool align = ctx.Int("align_corners") != 0;
-    const T* theta = ctx.In("theta").template data<T>();
-    T* to = ctx.Out("grid").template mutable_data<T>();
-    for (const int64_t n : Watched(size[0])) {
-      Walk<1> walk(in, {Walk<1>::Strides{}});
-      for (int64_t p = 0; p < in.numel(); ++p, walk.Next())
-        for (int row = 0; row < rank; ++row) {
-          const T* m = theta + (n * rank + row) * (rank + 1);
-          auto sum = static_cast<double>(m[rank]);
-          for (int k = 0; k < rank; ++k) {
-            const int axis = rank - 1 - k;  // the map takes the last axis first
-            const auto length = static_cast<double>(in[axis]);
-            const auto i = static_cast<double>(walk.index(axis));
-            const double x =
-                align ? (length == 1 ? -1 : -1 + 2 * i / (length - 1)) : -1 + (2 * i + 1) / length;
-            sum += static_cast<double>(m[k]) * x;
-          }
-          *to++ = static_cast<T>(sum);
-        }
-    }
-    return Status::Ok();
-  }
-};
-
 }  // namespace
 }  // namespace heddle
 
@@ -219,10 +166,4 @@ HEDDLE_OP(onnx_grid_sample) {
   op.Input("X").Input("grid").Output("Y").Attr("mode", "linear").Attr("padding_mode", "zeros");
   op.Attr("align_corners", 0).InferShape(OnnxGridSampleShape);
   op.Kernels<OnnxGridSample, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
-}
-HEDDLE_OP(onnx_affine_grid) {
-  op.Doc("the grid for onnx_grid_sample that an affine map gives for images of a size");
-  op.Input("theta").Input("size", kShapeValue).Output("grid").Attr("align_corners", 0);
-  op.InferShape(OnnxAffineGridShape).Kernels<OnnxAffineGrid, float, double>();
-  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }

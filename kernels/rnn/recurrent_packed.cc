@@ -75,16 +75,24 @@ Tensor BiasOf(const Tensor* b, int64_t d, int64_t which, RecurrentKind kind, int
 
 }  // namespace
 
-template <RecurrentKind kKind>
+Result<RecurrentKind> RecurrentKindOf(const OpContext& ctx) {
+  const std::string& cell = ctx.Str("cell");
+  if (cell == "rnn") return RecurrentKind::kRnn;
+  if (cell == "gru") return RecurrentKind::kGru;
+  if (cell == "lstm") return RecurrentKind::kLstm;
+  return InvalidArgument("cell is '", cell, "', expected rnn, gru or lstm");
+}
+
 Result<std::unique_ptr<KernelState>> PrepareRecurrent(PrepareContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const RecurrentKind kind, RecurrentKindOf(ctx));
   auto state = std::make_unique<RecurrentState>();
-  HEDDLE_ASSIGN_OR_RETURN(const RecurrentConfig c, RecurrentConfigOf(ctx, kKind, false));
+  HEDDLE_ASSIGN_OR_RETURN(const RecurrentConfig c, RecurrentConfigOf(ctx, kind, false));
   const Tensor *w = ctx.ConstIn("W"), *r = ctx.ConstIn("R");
   const Tensor* b = ctx.HasIn("B") ? ctx.ConstIn("B") : nullptr;
   RnnMode mode = RnnMode::kTanh;
   bool fits = PackedModeOf(c, &mode) && w != nullptr && r != nullptr &&
               (b != nullptr || !ctx.HasIn("B")) && ctx.InDType("X") == DType::kF32;
-  if constexpr (kKind == RecurrentKind::kLstm) fits = fits && !ctx.HasIn("P");
+  fits = fits && !ctx.HasIn("P");
   if (!fits) {
     state->facts().implementation = "gemm per step";
     return std::unique_ptr<KernelState>(std::move(state));
@@ -95,21 +103,14 @@ Result<std::unique_ptr<KernelState>> PrepareRecurrent(PrepareContext& ctx) {
     HEDDLE_RETURN_IF_ERROR(MakeResident(*t));
   }
   for (const int64_t d : Watched(c.directions)) {
-    const auto ih = Reordered(ctx, *w, d, kKind, c.hidden);
-    const auto hh = Reordered(ctx, *r, d, kKind, c.hidden);
-    state->packed.push_back(PackRnn(ctx, mode, *ih, *hh, BiasOf(b, d, 0, kKind, c.hidden),
-                                    BiasOf(b, d, 1, kKind, c.hidden)));
+    const auto ih = Reordered(ctx, *w, d, kind, c.hidden);
+    const auto hh = Reordered(ctx, *r, d, kind, c.hidden);
+    state->packed.push_back(PackRnn(ctx, mode, *ih, *hh, BiasOf(b, d, 0, kind, c.hidden),
+                                    BiasOf(b, d, 1, kind, c.hidden)));
   }
   state->facts().implementation = StrCat("strips, ", simd::VectorsOf(MachineOr(ctx.machine())));
   return std::unique_ptr<KernelState>(std::move(state));
 }
-template Result<std::unique_ptr<KernelState>> PrepareRecurrent<RecurrentKind::kLstm>(
-    PrepareContext&);
-template Result<std::unique_ptr<KernelState>> PrepareRecurrent<RecurrentKind::kGru>(
-    PrepareContext&);
-template Result<std::unique_ptr<KernelState>> PrepareRecurrent<RecurrentKind::kRnn>(
-    PrepareContext&);
-
 Status SequenceLengths(const KernelContext& ctx, const RecurrentConfig& c,
                        std::pmr::vector<int64_t>* lengths) {
   lengths->assign(static_cast<size_t>(c.batch), c.steps);

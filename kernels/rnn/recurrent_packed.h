@@ -1,4 +1,4 @@
-// ONNX's recurrent networks with constant weights: packed once in the order in which kernels/rnn
+// Recurrent networks with constant weights: packed once in the order in which kernels/rnn
 // streams them.
 #pragma once
 
@@ -17,7 +17,9 @@ struct RecurrentState final : KernelState {
   std::vector<std::unique_ptr<const PackedRnn>> packed;  // one per direction
 };
 
-template <RecurrentKind kKind>
+// The kind that the attribute cell names.
+Result<RecurrentKind> RecurrentKindOf(const OpContext& ctx);
+
 Result<std::unique_ptr<KernelState>> PrepareRecurrent(PrepareContext& ctx);
 
 // True when the state holds packed weights.
@@ -30,30 +32,19 @@ Status RunPacked(KernelContext& ctx, const RecurrentConfig& config);
 Status SequenceLengths(const KernelContext& ctx, const RecurrentConfig& config,
                        std::pmr::vector<int64_t>* lengths);
 
-// The kernel of a kind of network.
-template <RecurrentKind kKind, typename T>
-Status RunRecurrentKind(KernelContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckDType(
-      kDTypeOf<T>, {&ctx.In("W"), &ctx.In("R"), ctx.InOpt("B"), ctx.InOpt("initial_h")}));
-  if constexpr (kKind == RecurrentKind::kLstm)
-    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {ctx.InOpt("initial_c"), ctx.InOpt("P")}));
-  HEDDLE_ASSIGN_OR_RETURN(const RecurrentConfig config, RecurrentConfigOf(ctx, kKind, false));
-  if constexpr (std::is_same_v<T, float>)
-    if (IsPacked(ctx)) return RunPacked(ctx, config);
-  const RecurrentWeights<T> weights{ctx.In("W").data<T>(), ctx.In("R").data<T>()};
-  return RunRecurrent<T>(ctx, config, weights);
-}
-
-// Defines the operator of a kind of network.
-template <RecurrentKind kKind>
-void DefineRecurrent(OpDef& op, const char* doc) {
-  op.Doc(doc);
-  DeclareRecurrent(op, kKind);
-  op.InferShape([](ShapeContext& ctx) { return RecurrentShape(ctx, kKind, false); });
-  op.Prepare(PrepareRecurrent<kKind>);
-  op.Kernel(DType::kF32, RunRecurrentKind<kKind, float>);
-  op.Kernel(DType::kF64, RunRecurrentKind<kKind, double>);
-  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
-}
+template <typename T>
+struct RecurrentNetwork {
+  static Status Run(KernelContext& ctx) {
+    HEDDLE_ASSIGN_OR_RETURN(const RecurrentKind kind, RecurrentKindOf(ctx));
+    HEDDLE_RETURN_IF_ERROR(
+        CheckDType(kDTypeOf<T>, {&ctx.In("W"), &ctx.In("R"), ctx.InOpt("B"), ctx.InOpt("initial_h"),
+                                 ctx.InOpt("initial_c"), ctx.InOpt("P")}));
+    HEDDLE_ASSIGN_OR_RETURN(const RecurrentConfig config, RecurrentConfigOf(ctx, kind, false));
+    if constexpr (std::is_same_v<T, float>)
+      if (IsPacked(ctx)) return RunPacked(ctx, config);
+    const RecurrentWeights<T> weights{ctx.In("W").data<T>(), ctx.In("R").data<T>()};
+    return RunRecurrent<T>(ctx, config, weights);
+  }
+};
 
 }  // namespace heddle

@@ -1,3 +1,5 @@
+#include <complex>
+
 #include "core/interrupts.h"
 #include "kernels/base/check.h"
 #include "kernels/elementwise/arithmetic.h"
@@ -15,8 +17,7 @@ Status RunCumsum(const KernelContext& ctx, const Tensor& from, Tensor& to, bool 
     return InvalidArgument("got ", from.numel(), " elements for ", to.numel());
   const T* x = from.data<T>();
   T* out = to.mutable_data<T>();
-  // Paddle copies a single element, whatever its rank.
-  const bool exclusive = ctx.Bool("exclusive") && from.numel() != 1;
+  const bool exclusive = IsExclusive(ctx, from);
   lines.ForEach(ctx, 4, [&](int64_t line) {
     const ScanOrder at(lines, line, reverse);
     C total{};
@@ -51,8 +52,9 @@ HEDDLE_OP(cumsum) {
   op.Doc("running sum along an axis").Input("X").Output("Out").Inplace("X", "Out");
   DefineScanAttrs(op);
   op.InferShape(&InferScan);
-  op.Kernels<Cumsum, float, double, int32_t, int64_t, float16, bfloat16, int16_t, int8_t,
-             uint8_t>();
+  op.Kernels<Cumsum, float, double, int32_t, int64_t, float16, bfloat16, int16_t, int8_t, uint8_t,
+             std::complex<float>, std::complex<double>>();
+  op.KernelKey("X");
 }
 
 HEDDLE_OP(cumsum_grad) {

@@ -35,7 +35,8 @@ Status Cumsum(Queue& queue, KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   Tensor& out = ctx.Out("Out");
   HEDDLE_ASSIGN_OR_RETURN(const Lines l, LinesOf(x.shape(), ctx.Int("axis"), ctx.Bool("flatten")));
-  const bool reverse = ctx.Bool("reverse"), exclusive = ctx.Bool("exclusive") && x.numel() != 1;
+  const bool reverse = ctx.Bool("reverse");
+  const bool exclusive = ctx.Bool("exclusive") && (x.numel() != 1 || !ctx.Bool("copies_single"));
   switch (x.dtype()) {
     case DType::kF32:
       return CumsumAs<float>(queue, l, x, out, reverse, exclusive);
@@ -52,7 +53,9 @@ Status Cumsum(Queue& queue, KernelContext& ctx) {
   }
 }
 
+bool CoversCumsum(const CallView& call) { return !call.HasIn("AxisTensor"); }
+
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID
 
-HEDDLE_CUDA_KERNEL(cumsum) { kernel = {Cumsum, nullptr, kNumbers}; }
+HEDDLE_CUDA_KERNEL(cumsum) { kernel = {Cumsum, CoversCumsum, kNumbers}; }

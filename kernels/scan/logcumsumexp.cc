@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/interrupts.h"
 #include "kernels/base/check.h"
+#include "kernels/base/convert.h"
 #include "kernels/scan/scan.h"
 
 namespace heddle {
@@ -16,12 +17,7 @@ T LogAddExp(T a, T b) {
                                                     : high + std::log1p(std::exp(low - high));
 }
 
-// An exclusive scan starts with the lowest finite number. As in Paddle, a tensor of one element is
-// its own scan.
-bool IsExclusive(const OpContext& ctx, const Tensor& x) {
-  return ctx.Bool("exclusive") && x.numel() != 1;
-}
-
+// A scan starts with the lowest finite number, or with -infinity.
 template <typename T>
 struct Logcumsumexp {
   static Status Run(KernelContext& ctx) {
@@ -29,11 +25,13 @@ struct Logcumsumexp {
     const T* x = ctx.In("X").data<T>();
     T* out = ctx.Out("Out").template mutable_data<T>();
     const bool exclusive = IsExclusive(ctx, ctx.In("X")), reverse = ctx.Bool("reverse");
+    const bool from_infinity = ctx.Bool("from_infinity");
     lines.ForEach(ctx, 16, [&](int64_t line) {
       const ScanOrder at(lines, line, reverse);
-      T total = std::numeric_limits<T>::lowest();
+      T total =
+          from_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
       for (const int64_t i : Watched(lines.n)) {
-        const T next = i == 0 ? x[at[i]] : LogAddExp(total, x[at[i]]);
+        const T next = i == 0 && !from_infinity ? x[at[i]] : LogAddExp(total, x[at[i]]);
         out[at[i]] = exclusive ? total : next;
         total = next;
       }
@@ -81,11 +79,13 @@ struct LogcumsumexpGrad {
 HEDDLE_OP(logcumsumexp) {
   op.Doc("running logsumexp along an axis").Input("X").Output("Out");
   DefineScanAttrs(op);
+  op.Attr("from_infinity", false).KernelKey("X");
   op.InferShape(&InferScan).Kernels<Logcumsumexp, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 
 HEDDLE_OP(logcumsumexp_grad) {
   op.Doc("gradient of logcumsumexp").Input("X").Input("Out").Input("Out@GRAD").Output("X@GRAD");
   DefineScanAttrs(op);
-  op.InferShape(&GradLikeInputs).Kernels<LogcumsumexpGrad, float, double>();
+  op.KernelKey("X").InferShape(&GradLikeInputs).Kernels<LogcumsumexpGrad, float, double>();
 }

@@ -50,7 +50,7 @@ HEDDLE_OP(index_add) {
 HEDDLE_OP(index_add_grad) {
   op.Input("Out@GRAD")
       .Input("Index")
-      .Input("AddValue", kNoBuffer | kOptional)
+      .Input("AddValue", kNoBuffer)
       .Output("X@GRAD", kOptional)
       .Output("AddValue@GRAD", kOptional)
       .Attr("axis", 0)

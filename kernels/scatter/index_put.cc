@@ -156,7 +156,7 @@ HEDDLE_OP(index_put_grad) {
   op.Input("out@GRAD")
       .Input("indices", kList)
       .Input("value", kNoBuffer)
-      .Input("x", kNoBuffer | kOptional)
+      .Input("x", kNoBuffer)
       .Output("x@GRAD", kOptional)
       .Output("value@GRAD", kOptional)
       .Attr("accumulate", false)

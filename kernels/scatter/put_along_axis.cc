@@ -5,6 +5,7 @@
 #include "core/memory/watched_bytes.h"
 #include "core/shapes.h"
 #include "kernels/index/nd_rows.h"
+#include "kernels/scatter/combine.h"
 #include "kernels/strided/index_slice.h"
 #include "kernels/strided/strided_copy.h"
 
@@ -95,6 +96,29 @@ Status Leading(const KernelContext& ctx, const Tensor& value, const Shape& shape
   return Status::Ok();
 }
 
+// The combinations with what was there, for every dtype that has them.
+Status CombineAt(const KernelContext& ctx, Update how, const Tensor& value, const Tensor& elements,
+                 Tensor& out) {
+  HEDDLE_ASSIGN_OR_RETURN(const bool new_stays, NewStays(ctx));
+  HEDDLE_ASSIGN_OR_RETURN(const CombineFn combine, CombineOf(how, new_stays, out.dtype()));
+  const auto size = static_cast<int64_t>(SizeOf(out.dtype()));
+  const auto* from = static_cast<const std::byte*>(value.raw());
+  auto* to = static_cast<std::byte*>(out.mutable_raw());
+  const int64_t* at = elements.data<int64_t>();
+  for (const int64_t i : Watched(elements.numel()))
+    combine(to + at[i] * size, from + i * size, 1, 1);
+  return Status::Ok();
+}
+
+// kAssign: `how` is another word.
+Update CombinationOf(const std::string& how) {
+  return how == "add"                        ? Update::kAdd
+         : how == "mul" || how == "multiply" ? Update::kMul
+         : how == "amin"                     ? Update::kMin
+         : how == "amax"                     ? Update::kMax
+                                             : Update::kAssign;
+}
+
 Status Put(KernelContext& ctx) {
   const Tensor& x = ctx.In("Input");
   Tensor& out = ctx.Out("Result");
@@ -117,6 +141,9 @@ Status Put(KernelContext& ctx) {
                 static_cast<int64_t>(SizeOf(x.dtype())), out.mutable_raw());
     return Status::Ok();
   }
+  if (const Update combined = CombinationOf(how);
+      combined != Update::kAssign && ctx.Bool("Include_self"))
+    return CombineAt(ctx, combined, value, elements, out);
   Status status;
   const bool known =
       VisitDType<float, double, int32_t, int64_t, uint8_t, int16_t, float16, bfloat16>(
@@ -214,6 +241,7 @@ HEDDLE_OP(put_along_axis) {
       .Attr("Axis", 0)
       .Attr("Reduce", "assign")
       .Attr("Include_self", true)
+      .Attr("undecided", "old")
       .Inplace("Input", "Result")
       .InferShape(SameShape)
       .AnyKernel(Put);
@@ -222,9 +250,9 @@ HEDDLE_OP(put_along_axis) {
 HEDDLE_OP(put_along_axis_grad) {
   op.Input("Result@GRAD")
       .Input("Index")
-      .Input("Input", kOptional)
-      .Input("Value", kOptional)
-      .Input("Result", kOptional)
+      .Input("Input")
+      .Input("Value")
+      .Input("Result")
       .Output("Input@GRAD", kOptional)
       .Output("Value@GRAD", kOptional)
       .Attr("Axis", 0)

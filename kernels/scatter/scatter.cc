@@ -123,7 +123,7 @@ HEDDLE_OP(scatter) {
 HEDDLE_OP(scatter_grad) {
   op.Input("Out@GRAD")
       .Input("Ids")
-      .Input("Updates", kNoBuffer | kOptional)
+      .Input("Updates", kNoBuffer)
       .Output("X@GRAD", kOptional)
       .Output("Updates@GRAD", kOptional)
       .InferShape(ScatterGradShapes)
@@ -142,7 +142,7 @@ HEDDLE_OP(scatter_nd_add) {
 HEDDLE_OP(scatter_nd_add_grad) {
   op.Input("Out@GRAD")
       .Input("Index")
-      .Input("Updates", kNoBuffer | kOptional)
+      .Input("Updates", kNoBuffer)
       .Output("X@GRAD", kOptional)
       .Output("Updates@GRAD", kOptional)
       .InferShape(ScatterGradShapes)

@@ -26,7 +26,7 @@ struct Hash {
     const auto mod = static_cast<uint64_t>(ctx.Int("mod_by"));
     T* out = ctx.Out("Out").template mutable_data<T>();
     for (const int64_t i : Watched(x.dim(0)))
-      for (int64_t k = 0; k < hashes; ++k)
+      for (const int64_t k : Watched(hashes))
         out[i * hashes + k] = static_cast<T>(XXH64(x.data<T>() + i * x.dim(1),
                                                    sizeof(T) * static_cast<size_t>(x.dim(1)),
                                                    static_cast<uint64_t>(k)) %

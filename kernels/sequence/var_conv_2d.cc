@@ -131,6 +131,6 @@ HEDDLE_OP(var_conv_2d) {
 
 HEDDLE_OP(var_conv_2d_grad) {
   DefineConv(op);
-  op.Input("Col").Input("Out", kOptional | kNoBuffer).Input("Out@GRAD");
+  op.Input("Col").Input("Out", kNoBuffer).Input("Out@GRAD");
   op.Output("X@GRAD", kOptional).Output("W@GRAD", kOptional).Kernel(DType::kF32, VarConvGrad);
 }

@@ -1,4 +1,6 @@
 // expand_v2, expand_as_v2 and expand_as: X broadcast to a given shape.
+#include <algorithm>
+
 #include "core/shapes.h"
 #include "kernels/base/index_args.h"
 #include "kernels/strided/index_expand.h"
@@ -26,6 +28,18 @@ Result<Shape> Target(const Shape& x, const IntArgs& want) {
   return out;
 }
 
+// X and the target broadcast with each other.
+Result<Shape> Common(const Shape& x, const IntArgs& want) {
+  if (!want.known || !x.is_static()) {
+    Shape open;
+    for (int i = 0; i < std::max(x.rank(), want.n); ++i) open.push_back(-1);
+    return open;
+  }
+  for (const int64_t d : want.span())
+    if (d < 0) return InvalidArgument("the shape holds ", d, ", expected sizes");
+  return BroadcastShape(x, Shape(want.span()), -1);
+}
+
 Status SetExpanded(ShapeContext& ctx, const Shape& out) {
   const Shape& x = ctx.InShape("X");
   ctx.SetOut("Out", out, ctx.InDType("X"));
@@ -38,7 +52,10 @@ Status ExpandV2Shape(ShapeContext& ctx) {
   IntArgs want;
   HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "expand_shapes_tensor", "Shape", "shape", &want));
   if (!x.known_rank() || want.n < 0) return ctx.Defer();
-  HEDDLE_ASSIGN_OR_RETURN(const Shape out, Target(x, want));
+  if (want.n > Shape::kMaxRank)
+    return InvalidArgument("X of shape ", x.ToString(), " cannot be expanded to ", want.n,
+                           " dimensions (at most ", Shape::kMaxRank, ")");
+  HEDDLE_ASSIGN_OR_RETURN(const Shape out, ctx.Bool("mutual") ? Common(x, want) : Target(x, want));
   return SetExpanded(ctx, out);
 }
 
@@ -80,6 +97,7 @@ Result<std::unique_ptr<KernelState>> PrepareExpand(PrepareContext& ctx) {
 Status Expand(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   Tensor& out = ctx.Out("Out");
+  if (out.numel() == 0) return Status::Ok();
   if (!ctx.has_state()) return RunRepeat(ctx, x, out);
   ctx.State<CopyState>().copy.Run(ctx, x.raw(), out.mutable_raw());
   return Status::Ok();
@@ -93,12 +111,13 @@ Status ExpandGrad(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(expand_v2) {
-  op.Doc("X broadcast to `shape`; -1 keeps X's dimension.")
+  op.Doc("X broadcast to `shape`, or with `mutual` together with it; -1 keeps X's dimension.")
       .Input("X")
       .Input("Shape", kOptional | kShapeValue)
       .Input("expand_shapes_tensor", kOptional | kList | kShapeValue)
       .Output("Out")
       .Attr("shape", Ints{})
+      .Attr("mutual", false)
       .InferShape(ExpandV2Shape)
       .Prepare(PrepareExpand)
       .AnyKernel(Expand);

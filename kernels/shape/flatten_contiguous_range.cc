@@ -33,7 +33,8 @@ Status Flatten2Shape(ShapeContext& ctx) {
   if (axis < 0) axis += x.rank();
   if (axis < 0 || axis > x.rank())
     return OutOfRange("'axis' is ", ctx.Int("axis"), ", but X has rank ", x.rank());
-  if (x.rank() == 0) return SetViewOut(ctx, Shape{1});
+  const bool matrix = ctx.def().FindAttr("scalar_to_matrix") >= 0 && ctx.Bool("scalar_to_matrix");
+  if (x.rank() == 0 && !matrix) return SetViewOut(ctx, Shape{1});
   Shape out{1, 1};
   for (int i = 0; i < x.rank(); ++i) {
     int64_t& d = out[i < axis ? 0 : 1];
@@ -65,11 +66,14 @@ HEDDLE_OP(flatten_contiguous_range_grad) {
       .AnyKernel(CopyFirst);
 }
 HEDDLE_OP(flatten2) {
-  op.Doc("X as a matrix: dimensions before `axis` are its rows.")
+  op.Doc(
+        "X as a matrix: dimensions before `axis` are its rows; of a scalar a vector, or with "
+        "scalar_to_matrix a matrix.")
       .Input("X")
       .Output("Out")
       .Output("XShape", kOptional | kNoData)
       .Attr("axis", 1)
+      .Attr("scalar_to_matrix", false)
       .View("X", "Out")
       .InferShape(Flatten2Shape)
       .AnyKernel(CopyFirst);

@@ -53,6 +53,10 @@ struct Move {
 
 // Complex numbers of 16 bytes stay with the host.
 bool Movable(const CallView& call) { return SizeOf(call.key()) <= 8; }
+bool HasAxes(const CallView& call) {
+  return !call.HasIn("Perm") && !call.Bool("reversed") && Movable(call);
+}
+bool HasDiagonal(const CallView& call) { return !call.HasIn("Diagonal") && Movable(call); }
 
 // --- transpose ---
 
@@ -174,7 +178,7 @@ bool CoversConcat(const CallView& call) {
 bool CoversSplit(const CallView& call) {
   for (int i = 0; i < call.OutCount("Out"); ++i)
     if (!call.HasOut("Out", i)) return false;
-  return !call.HasIn("AxisTensor") && Movable(call);
+  return !call.HasIn("AxisTensor") && !call.HasIn("SectionsTensor") && Movable(call);
 }
 bool CoversStack(const CallView& call) {
   for (int i = 0; i < call.InCount("X"); ++i)
@@ -239,7 +243,8 @@ bool CoversSlice(const CallView& call) {
       call.InCount("StartsTensorList") > 0 || call.InCount("EndsTensorList") > 0)
     return false;
   if (call.def().FindInput("StridesTensor") >= 0 &&
-      (call.HasIn("StridesTensor") || call.InCount("StridesTensorList") > 0))
+      (call.HasIn("StridesTensor") || call.InCount("StridesTensorList") > 0 ||
+       call.HasIn("AxesTensor") || call.Str("bounds") != "before_first"))
     return false;
   return Movable(call);
 }
@@ -354,9 +359,9 @@ HEDDLE_CUDA_KERNEL(squeeze2_grad) { kernel = {ReshapeGrad, nullptr, kAnyDType}; 
 HEDDLE_CUDA_KERNEL(unsqueeze_grad) { kernel = {ReshapeGrad, nullptr, kAnyDType}; }
 HEDDLE_CUDA_KERNEL(unsqueeze2_grad) { kernel = {ReshapeGrad, nullptr, kAnyDType}; }
 HEDDLE_CUDA_KERNEL(transpose) { kernel = {Transpose, Movable, kAnyDType}; }
-HEDDLE_CUDA_KERNEL(transpose2) { kernel = {Transpose, Movable, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(transpose2) { kernel = {Transpose, HasAxes, kAnyDType}; }
 HEDDLE_CUDA_KERNEL(transpose_grad) { kernel = {TransposeGrad, Movable, kAnyDType}; }
-HEDDLE_CUDA_KERNEL(transpose2_grad) { kernel = {TransposeGrad, Movable, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(transpose2_grad) { kernel = {TransposeGrad, HasAxes, kAnyDType}; }
 HEDDLE_CUDA_KERNEL(concat) { kernel = {Concat, CoversConcat, kAnyDType}; }
 HEDDLE_CUDA_KERNEL(concat_grad) { kernel = {ConcatGrad, CoversConcat, kAnyDType}; }
 HEDDLE_CUDA_KERNEL(split) { kernel = {Split, CoversSplit, kAnyDType}; }
@@ -372,5 +377,5 @@ HEDDLE_CUDA_KERNEL(expand_v2) { kernel = {Expand, ShapesRepeat, kAnyDType}; }
 HEDDLE_CUDA_KERNEL(expand_as_v2) { kernel = {Expand, ShapesRepeat, kAnyDType}; }
 HEDDLE_CUDA_KERNEL(expand_v2_grad) { kernel = {ExpandGrad, nullptr, kReals}; }
 HEDDLE_CUDA_KERNEL(expand_as_v2_grad) { kernel = {ExpandGrad, nullptr, kReals}; }
-HEDDLE_CUDA_KERNEL(tril_triu) { kernel = {Triangle, Movable, kAnyDType}; }
-HEDDLE_CUDA_KERNEL(tril_triu_grad) { kernel = {TriangleGrad, Movable, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(tril_triu) { kernel = {Triangle, HasDiagonal, kAnyDType}; }
+HEDDLE_CUDA_KERNEL(tril_triu_grad) { kernel = {TriangleGrad, HasDiagonal, kAnyDType}; }

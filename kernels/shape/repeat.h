@@ -20,8 +20,11 @@ inline Status RepeatShape(ShapeContext& ctx, const IntArgs& times, bool same_ran
   for (int i = 0; i < rank; ++i) {
     const int xi = i - (rank - x.rank()), ti = i - (rank - times.n);
     const int64_t d = xi < 0 ? 1 : x[xi], t = ti < 0 ? 1 : times[ti];
+    int64_t size = -1;
     if (times.known && t < 0) return InvalidArgument("a repeat is ", t, "; expected 0 or more");
-    out.push_back(d < 0 || t < 0 ? -1 : d * t);
+    if (d >= 0 && t >= 0 && __builtin_mul_overflow(d, t, &size))
+      return InvalidArgument("a repeat is ", t, " for dimension ", i, " of X ", x.ToString());
+    out.push_back(size);
   }
   ctx.SetOut("Out", out, ctx.InDType("X"));
   if (x.rank() > 0 && out[0] == x[0]) ctx.ShareLoD("X", "Out");
@@ -35,6 +38,7 @@ inline Result<std::unique_ptr<KernelState>> PrepareTile(PrepareContext& ctx) {
 inline Status RunTile(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   Tensor& out = ctx.Out("Out");
+  if (out.numel() == 0) return Status::Ok();
   if (!ctx.has_state()) return RunRepeat(ctx, x, out);
   ctx.State<CopyState>().copy.Run(ctx, x.raw(), out.mutable_raw());
   return Status::Ok();

@@ -5,8 +5,9 @@
 namespace heddle {
 namespace {
 
-// One -1 takes what is left over, 0 copies X's dimension of the same position.
-Result<Shape> ResolveShape(const Shape& x, const IntArgs& want) {
+// One -1 takes what is left over, 0 copies X's dimension of the same position, or is the size
+// itself.
+Result<Shape> ResolveShape(const Shape& x, const IntArgs& want, bool literal_zero) {
   if (want.n > Shape::kMaxRank)
     return InvalidArgument("'shape' has ", want.n, " dimensions; at most ", Shape::kMaxRank,
                            " are supported");
@@ -19,7 +20,7 @@ Result<Shape> ResolveShape(const Shape& x, const IntArgs& want) {
     if (d == -1) {
       if (open >= 0) return InvalidArgument("'shape' has more than one -1");
       open = i;
-    } else if (d == 0) {
+    } else if (d == 0 && !literal_zero) {
       if (x.known_rank() && i >= x.rank())
         return InvalidArgument("dimension ", i, " of 'shape' is 0, but X has shape ", x.ToString());
       d = x.known_rank() ? x[i] : -1;
@@ -29,12 +30,13 @@ Result<Shape> ResolveShape(const Shape& x, const IntArgs& want) {
                              "; expected -1, 0 or a positive number");
     }
     out.push_back(d);
-    if (i != open) rest *= d;
+    if (i != open && d >= 0 && __builtin_mul_overflow(rest, d, &rest))
+      return InvalidArgument("'shape' has more elements than can be stored");
   }
   if (!known) return out;
   const int64_t numel = x.numel();
   if (open >= 0) out[open] = rest == 0 ? 0 : numel / rest;
-  if (out.numel() != numel)
+  if (out.numel() != numel || (literal_zero && open >= 0 && rest == 0))
     return InvalidArgument("X of shape ", x.ToString(), " (", numel,
                            " elements) cannot be given the shape ", Shape(want.span()).ToString());
   return out;
@@ -47,7 +49,8 @@ Status ReshapeShapes(ShapeContext& ctx, const IntArgs& want) {
   }
   Shape out;
   if (want.known) {
-    HEDDLE_ASSIGN_OR_RETURN(out, ResolveShape(ctx.InShape("X"), want));
+    const bool literal_zero = ctx.def().FindAttr("literal_zero") >= 0 && ctx.Bool("literal_zero");
+    HEDDLE_ASSIGN_OR_RETURN(out, ResolveShape(ctx.InShape("X"), want, literal_zero));
   } else {
     for (int i = 0; i < want.n; ++i) out.push_back(want[i] > 0 ? want[i] : -1);
   }
@@ -70,13 +73,16 @@ Status DoubleGradShape(ShapeContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(reshape2) {
-  op.Doc("X with another shape (0: keep that dimension, -1: whatever is left).")
+  op.Doc(
+        "X with another shape (0: keep that dimension, or with literal_zero a size of 0; -1: "
+        "whatever is left).")
       .Input("X")
       .Input("Shape", kOptional | kShapeValue)
       .Input("ShapeTensor", kOptional | kList | kShapeValue)
       .Output("Out")
       .Output("XShape", kOptional | kNoData)
       .Attr("shape", Ints{})
+      .Attr("literal_zero", false)
       .View("X", "Out")
       .InferShape(ReshapeShape)
       .AnyKernel(CopyFirst);

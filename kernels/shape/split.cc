@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "core/operands/window.h"
@@ -22,18 +23,35 @@ Status SplitShape(ShapeContext& ctx) {
   const int listed = ctx.InCount("SectionsTensorList");
   const bool from_tensors = listed > 0 && Holds(ctx.InVar("SectionsTensorList"));
   const Ints& sections = ctx.IntList("sections");
-  const int given = from_tensors ? listed : num > 0 ? 0 : static_cast<int>(sections.size());
+  const bool one_tensor = ctx.HasIn("SectionsTensor"), uneven = ctx.Bool("uneven");
+  const Tensor* lengths = one_tensor ? ctx.InValue("SectionsTensor") : nullptr;
+  if (lengths != nullptr) HEDDLE_RETURN_IF_ERROR(CheckIntDType(lengths->dtype(), "SectionsTensor"));
+  const int given = from_tensors ? listed
+                    : lengths != nullptr
+                        ? static_cast<int>(std::min<int64_t>(lengths->numel(), INT32_MAX))
+                    : one_tensor ? count
+                    : num > 0    ? 0
+                                 : static_cast<int>(sections.size());
   if (given != 0 ? given != count : num != count)
     return InvalidArgument("'Out' names ", count, " tensors, but X is split into ",
                            given != 0 ? given : num);
-  if (given == 0 && whole >= 0 && whole % count != 0)
+  if (count == 0) return InvalidArgument("'Out' names no tensors");
+  if (given == 0 && !uneven && whole >= 0 && whole % count != 0)
     return InvalidArgument("dimension ", at, " of X ", x.ToString(), " cannot be split into ", num,
                            " equal parts");
   int open = -1;
   int64_t sum = 0;
   bool known = true;
   auto length = [&](int i) -> int64_t {
+    if (given == 0 && uneven && whole >= 0) {
+      const int64_t part = whole / count + (whole % count != 0 ? 1 : 0);
+      return std::clamp<int64_t>(whole - i * part, 0, part);
+    }
     if (given == 0) return whole < 0 ? -1 : whole / count;
+    if (!from_tensors && one_tensor) {
+      known = known && lengths != nullptr;
+      return known ? IntAt(*lengths, i) : -1;
+    }
     if (!from_tensors) return sections[i];
     const Tensor* t = ctx.InValue("SectionsTensorList", i);
     known = known && t != nullptr && t->numel() > 0;
@@ -119,13 +137,18 @@ Status Split(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(split) {
-  op.Doc("X cut along `axis` into `num` equal parts or into `sections`.")
+  op.Doc(
+        "X cut along `axis` into `num` equal parts, or with `uneven` the last of them shorter, or "
+        "into "
+        "`sections`.")
       .Input("X")
       .Input("AxisTensor", kOptional | kShapeValue)
       .Input("SectionsTensorList", kOptional | kList | kShapeValue)
+      .Input("SectionsTensor", kOptional | kShapeValue)
       .Output("Out", kList)
       .Attr("sections", Ints{})
       .Attr("num", 0)
+      .Attr("uneven", false)
       .Attr("axis", 0)
       .Traits(kAlongAxis | kWindows)
       .InferShape(SplitShape)

@@ -10,19 +10,22 @@ Status TileShape(ShapeContext& ctx) {
   IntArgs times;
   HEDDLE_RETURN_IF_ERROR(
       ReadInts(ctx, "repeat_times_tensor", "RepeatTimes", "repeat_times", &times));
-  return RepeatShape(ctx, times, false);
+  return RepeatShape(ctx, times, ctx.Bool("same_rank"));
 }
 
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(tile) {
-  op.Doc("X repeated repeat_times[i] times along dimension i.")
+  op.Doc(
+        "X repeated repeat_times[i] times along dimension i; with same_rank a number for each is "
+        "needed.")
       .Input("X")
       .Input("RepeatTimes", kOptional | kShapeValue)
       .Input("repeat_times_tensor", kOptional | kList | kShapeValue)
       .Output("Out")
       .Attr("repeat_times", Ints{})
+      .Attr("same_rank", false)
       .InferShape(TileShape)
       .Prepare(PrepareTile)
       .AnyKernel(RunTile);

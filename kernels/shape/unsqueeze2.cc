@@ -5,6 +5,20 @@
 namespace heddle {
 namespace {
 
+// Axes count in the result, whatever their order.
+Status UnsqueezeAt(ShapeContext& ctx, const Shape& x, const IntArgs& axes) {
+  const int rank = x.rank() + axes.n;
+  bool made[Shape::kMaxRank] = {};
+  for (int64_t a : axes.span()) {
+    HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(a, rank));
+    if (made[axis]) return InvalidArgument("'axes' names ", a, " twice");
+    made[axis] = true;
+  }
+  Shape out;
+  for (int i = 0, from = 0; i < rank; ++i) out.push_back(made[i] ? 1 : x[from++]);
+  return SetViewOut(ctx, out);
+}
+
 // Axes are inserted one after another: each counts in the shape made so far.
 Status UnsqueezeShapes(ShapeContext& ctx, const IntArgs& axes) {
   const Shape& x = ctx.InShape("X");
@@ -13,6 +27,7 @@ Status UnsqueezeShapes(ShapeContext& ctx, const IntArgs& axes) {
     return InvalidArgument("X of rank ", x.rank(), " with ", axes.n,
                            " more dimensions has too many; at most ", Shape::kMaxRank,
                            " are supported");
+  if (ctx.Bool("in_result")) return UnsqueezeAt(ctx, x, axes);
   Shape out = x;
   for (int64_t a : axes.span()) {
     const int64_t axis = a < 0 ? a + out.rank() + 1 : a;
@@ -39,6 +54,7 @@ void DefineUnsqueeze(OpDef& op, const char* doc) {
       .Output("Out")
       .Output("XShape", kOptional | kNoData)
       .Attr("axes", Ints{})
+      .Attr("in_result", false)
       .View("X", "Out")
       .InferShape(Unsqueeze2Shape)
       .AnyKernel(CopyFirst);
@@ -58,7 +74,10 @@ void DefineUnsqueezeGrad(OpDef& op, const char* shape_from, InferShapeFn shape) 
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(unsqueeze2) { DefineUnsqueeze(op, "X with dimensions of 1 inserted at `axes`."); }
+HEDDLE_OP(unsqueeze2) {
+  DefineUnsqueeze(
+      op, "X with dimensions of 1 at `axes`, inserted one by one, or with in_result all at once.");
+}
 HEDDLE_OP(unsqueeze2_grad) { DefineUnsqueezeGrad(op, "XShape", GradFromXShape); }
 HEDDLE_OP(unsqueeze) { DefineUnsqueeze(op, "unsqueeze2 without XShape."); }
 HEDDLE_OP(unsqueeze_grad) { DefineUnsqueezeGrad(op, "X", GradLikeInputs); }

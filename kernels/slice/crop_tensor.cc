@@ -62,7 +62,6 @@ Status CropShape(ShapeContext& ctx) {
   SliceSpec part;
   bool known = false;
   HEDDLE_RETURN_IF_ERROR(kBox(ctx, x, &part, &known));
-  if (!known) return ctx.Defer();
   ctx.SetOut("Out", part.counts(), ctx.InDType("X"));
   ctx.ShareLoD("X", "Out");
   return Status::Ok();

@@ -1,43 +1,109 @@
 // slice and strided_slice.
 #include <algorithm>
+#include <limits>
 
 #include "core/operands/slot_kinds.h"
 #include "core/operands/window.h"
 #include "core/shapes.h"
+#include "kernels/operands/operands.h"
 #include "kernels/strided/index_slice.h"
 
 namespace heddle {
 namespace {
 
 struct Args {
-  IntArgs starts, ends, strides;
-  bool fixed() const { return !starts.tensors && !ends.tensors && !strides.tensors; }
+  IntArgs axes, starts, ends, strides;
+  bool fixed() const {
+    return !axes.tensors && !starts.tensors && !ends.tensors && !strides.tensors;
+  }
 };
+
+// What bounds beyond an axis mean.
+enum class Bounds : uint8_t {
+  kBeforeFirst,  // going backwards, an end of -1 is the place before element 0
+  kFromEnd,      // all negative ones count from the end, and are clamped to the axis
+};
+Result<Bounds> BoundsOf(const OpContext& ctx) {
+  const std::string& name = ctx.Str("bounds");
+  if (name == "before_first" || name == "from_end")
+    return name == "from_end" ? Bounds::kFromEnd : Bounds::kBeforeFirst;
+  return InvalidArgument("bounds is '", name, "', expected before_first or from_end");
+}
 
 template <bool kStrided>
 Status ReadArgs(const OpContext& ctx, Args* args) {
   HEDDLE_RETURN_IF_ERROR(
       ReadInts(ctx, "StartsTensorList", "StartsTensor", "starts", &args->starts));
   HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "EndsTensorList", "EndsTensor", "ends", &args->ends));
-  if constexpr (kStrided)
+  if constexpr (kStrided) {
+    HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "AxesTensor", "axes", &args->axes));
     return ReadInts(ctx, "StridesTensorList", "StridesTensor", "strides", &args->strides);
+  }
+  const Ints& axes = ctx.IntList("axes");
+  args->axes.n = static_cast<int>(std::min(axes.size(), size_t{IntArgs::kMax}));
+  std::copy_n(axes.begin(), args->axes.n, args->axes.values.begin());
   return Status::Ok();
+}
+
+// Bounds from the end as ResolveSlice takes them: clamped, and -1 before element 0.
+void Clamp(int64_t size, int64_t step, int64_t* start, int64_t* end) {
+  const auto clamp = [size](int64_t v, int64_t least, int64_t most) {
+    return std::clamp<int64_t>(v < 0 ? (v < -size ? -1 : v + size) : v, least, most);
+  };
+  // The greatest number stands for the end of the axis: backwards, for its beginning.
+  const bool all =
+      *end == std::numeric_limits<int32_t>::max() || *end == std::numeric_limits<int64_t>::max();
+  const int64_t last = std::max<int64_t>(0, size - 1);
+  *start = clamp(*start, 0, step > 0 ? size : last);
+  *end = step > 0 ? clamp(*end, 0, size) : all ? -1 : clamp(*end, -1, last);
+}
+
+// Without axes the first ones are meant, without strides 1.
+Status ResolveFromEnd(const OpContext& ctx, const Shape& x, Args* args, SliceSpec* spec) {
+  IntArgs &axes = args->axes, &strides = args->strides;
+  const int n = args->starts.n;
+  if (n > x.rank())
+    return InvalidArgument("there are ", n, " starts for a tensor of shape ", x.ToString());
+  const auto given = [&](Key tensor) { return Holds(ctx.InVar(tensor)); };
+  if (axes.n == 0 && !given("AxesTensor") && n > 0)
+    for (axes.n = 0; axes.n < n; ++axes.n) axes[axes.n] = axes.n;
+  if (strides.n == 0 && !given("StridesTensor") && ctx.InCount("StridesTensorList") == 0 && n > 0)
+    for (strides.n = 0; strides.n < n; ++strides.n) strides[strides.n] = 1;
+  if (n < 0 || axes.n < 0 || !axes.known) {
+    *spec = WholeSlice(x);
+    for (int i = 0; i < x.rank(); ++i) spec->count[i] = -1;
+    return Status::Ok();
+  }
+  HEDDLE_RETURN_IF_ERROR(NormalAxes(axes.span(), x.rank(), "axes").status());
+  const bool known = args->starts.known && args->ends.known && strides.known;
+  for (int i = 0; known && i < n && args->ends.n == n && strides.n == n && axes.n == n; ++i) {
+    HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(axes[i], x.rank()));
+    if (strides[i] == std::numeric_limits<int64_t>::min())
+      return InvalidArgument("the stride of axis ", axis, " is ", strides[i]);
+    if (x[axis] >= 0) Clamp(x[axis], strides[i], &args->starts[i], &args->ends[i]);
+  }
+  return ResolveSlice(x, axes.span(), args->starts, args->ends, &strides,
+                      ctx.IntList("decrease_axis"), {}, spec);
 }
 
 // The part of `x` that the arguments, as far as they are known, describe.
 template <bool kStrided>
 Status ResolveArgs(const OpContext& ctx, const Shape& x, Args* args, SliceSpec* spec) {
-  const Ints& axes = ctx.IntList("axes");
   HEDDLE_RETURN_IF_ERROR(ReadArgs<kStrided>(ctx, args));
+  IntArgs& axes = args->axes;
+  if constexpr (kStrided) {
+    HEDDLE_ASSIGN_OR_RETURN(const Bounds bounds, BoundsOf(ctx));
+    if (bounds == Bounds::kFromEnd) return ResolveFromEnd(ctx, x, args, spec);
+  }
   // Going backwards, an end before the tensor is element 0 in Paddle (and so left out); only -1
   // goes through it.
-  for (size_t i = 0; kStrided && i < axes.size() && i < static_cast<size_t>(IntArgs::kMax); ++i) {
+  for (int i = 0; kStrided && i < axes.n; ++i) {
     HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(axes[i], x.rank()));
-    int64_t& end = args->ends[static_cast<int>(i)];
-    const bool back = args->strides[static_cast<int>(i)] < 0;
+    int64_t& end = args->ends[i];
+    const bool back = args->strides[i] < 0;
     if (x.rank() > 0 && back && end < -1 && end < -x[axis]) end = 0;
   }
-  return ResolveSlice(x, axes, args->starts, args->ends, kStrided ? &args->strides : nullptr,
+  return ResolveSlice(x, axes.span(), args->starts, args->ends, kStrided ? &args->strides : nullptr,
                       ctx.IntList("decrease_axis"), ctx.IntList("infer_flags"), spec);
 }
 
@@ -216,7 +282,9 @@ void DeclareSlice(OpDef& op, bool strided, unsigned flags) {
   if (!strided) return;
   op.Input("StridesTensor", kOptional | flags)
       .Input("StridesTensorList", kOptional | kList | flags)
-      .Attr("strides", Ints{});
+      .Input("AxesTensor", kOptional | flags)
+      .Attr("strides", Ints{})
+      .Attr("bounds", "before_first");
 }
 
 template <bool kStrided>
@@ -249,7 +317,10 @@ HEDDLE_OP(slice) {
 }
 HEDDLE_OP(slice_grad) { DeclareSliceGrad<false>(op); }
 HEDDLE_OP(strided_slice) {
-  op.Doc("Input[start:end:stride] along each of `axes`; strides may be negative.");
+  op.Doc(
+      "Input[start:end:stride] along each of `axes`; strides may be negative. Going backwards, an "
+      "end "
+      "of -1 lies before the first element, or with bounds from_end counts from the end.");
   DeclareForward<true>(op);
 }
 HEDDLE_OP(strided_slice_grad) { DeclareSliceGrad<true>(op); }

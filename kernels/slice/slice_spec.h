@@ -1,4 +1,4 @@
-// TensorFlow's strided slices: what begin, end, strides and their five masks mean for a shape.
+// Strided slices with masks: what begin, end, strides and their five masks mean for a shape.
 #pragma once
 
 #include "kernels/operands/operands.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "kernels/base/convert.h"
 
 namespace heddle {
 namespace {
@@ -61,5 +62,6 @@ Status InferSearchsorted(ShapeContext& ctx) {
 HEDDLE_OP(searchsorted) {
   op.Doc("where values go into sorted rows").Input("SortedSequence").Input("Values").Output("Out");
   op.Attr("out_int32", false).Attr("right", false).InferShape(&InferSearchsorted);
-  op.Kernels<Searchsorted, float, double, int32_t, int64_t>();
+  op.Kernels<Searchsorted, float, double, int32_t, int64_t, uint8_t, int8_t, int16_t>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }

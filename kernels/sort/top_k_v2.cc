@@ -14,6 +14,7 @@ struct TopKAttrs {
   int64_t k = 1, axis = -1;
   bool largest = true;
   bool known = true;  // `k` is
+  DType index = DType::kI64;
 };
 
 Result<TopKAttrs> ReadAttrs(const OpContext& ctx) {
@@ -25,6 +26,9 @@ Result<TopKAttrs> ReadAttrs(const OpContext& ctx) {
   if (ctx.def().FindAttr("axis") >= 0) {
     a.axis = ctx.Int("axis");
     a.largest = ctx.Bool("largest");
+    a.index = DTypeFromProto(ctx.Int("index_type"));
+    if (a.index != DType::kI32 && a.index != DType::kI64)
+      return InvalidArgument("index_type is ", Name(a.index), ", expected int32 or int64");
   }
   return a;
 }
@@ -32,26 +36,26 @@ Result<TopKAttrs> ReadAttrs(const OpContext& ctx) {
 Status InferTopK(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   const DType dtype = ctx.InDType("X");
-  if (!x.known_rank()) {
-    ctx.SetOut("Out", Shape::Unknown(), dtype);
-    ctx.SetOut("Indices", Shape::Unknown(), DType::kI64);
-    return Status::Ok();
-  }
   HEDDLE_ASSIGN_OR_RETURN(const TopKAttrs a, ReadAttrs(ctx));
+  const auto set = [&](const Shape& out) {
+    if (ctx.HasOut("Out")) ctx.SetOut("Out", out, dtype);
+    if (ctx.HasOut("Indices")) ctx.SetOut("Indices", out, a.index);
+    return Status::Ok();
+  };
+  if (!x.known_rank()) return set(Shape::Unknown());
   HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(a.axis, x.rank()));
   Shape out = x;
   if (x.rank() > 0) {
-    if (a.known && (a.k < 1 || (x[axis] >= 0 && a.k > x[axis])))
-      return InvalidArgument("k is ", a.k, ", expected 1 to ", x[axis], " for X ", x.ToString(),
+    if (a.known && (a.k < 0 || (x[axis] >= 0 && a.k > x[axis])))
+      return InvalidArgument("k is ", a.k, ", expected 0 to ", x[axis], " for X ", x.ToString(),
                              " and axis ", a.axis);
     out[axis] = a.known ? a.k : -1;
   } else if (a.known) {
     if (a.k != 1) return InvalidArgument("k is ", a.k, ", expected 1 for a scalar X");
   }
-  ctx.SetOut("Out", out, dtype);
-  ctx.SetOut("Indices", out, DType::kI64);
-  ctx.ShareLoD("X", "Out");
-  ctx.ShareLoD("X", "Indices");
+  HEDDLE_RETURN_IF_ERROR(set(out));
+  if (ctx.HasOut("Out")) ctx.ShareLoD("X", "Out");
+  if (ctx.HasOut("Indices")) ctx.ShareLoD("X", "Indices");
   return Status::Ok();
 }
 
@@ -80,9 +84,11 @@ void Select(const T* x, int64_t stride, int64_t n, int64_t k, int64_t* order) {
   std::partial_sort(order, order + k, order + n, looks.In(before));
 }
 
+// `out` and `indices` may be null.
 template <typename T, bool kLargest>
 void RunLines(const KernelContext& ctx, const AxisLines& lines, int64_t k, const T* x, T* out,
-              int64_t* indices) {
+              Tensor* indices) {
+  if (k == 0) return;
   const int64_t grain = std::max<int64_t>(1, (1 << 12) / std::max<int64_t>(1, lines.n));
   ctx.ParallelFor(lines.lines(), grain, [&](int64_t begin, int64_t end) {
     const Tensor scratch = k > 1 ? ctx.Scratch(DType::kI64, Shape{lines.n}) : Tensor();
@@ -94,8 +100,13 @@ void RunLines(const KernelContext& ctx, const AxisLines& lines, int64_t k, const
       const int64_t at = to.Begin(l);
       Select<T, kLargest>(from, lines.inner, lines.n, k, order);
       for (int64_t i = 0; i < k; ++i) {
-        out[at + i * lines.inner] = from[order[i] * lines.inner];
-        indices[at + i * lines.inner] = order[i];
+        const int64_t place = at + i * lines.inner;
+        if (out != nullptr) out[place] = from[order[i] * lines.inner];
+        if (indices == nullptr) continue;
+        if (indices->dtype() == DType::kI64)
+          indices->mutable_data<int64_t>()[place] = order[i];
+        else
+          indices->mutable_data<int32_t>()[place] = static_cast<int32_t>(order[i]);
       }
     }
   });
@@ -105,13 +116,12 @@ template <typename T>
 struct TopK {
   static Status Run(KernelContext& ctx) {
     const Tensor& x = ctx.In("X");
-    Tensor& out = ctx.Out("Out");
-    int64_t* indices = ctx.Out("Indices").template mutable_data<int64_t>();
+    Tensor *out = ctx.OutOpt("Out"), *indices = ctx.OutOpt("Indices");
     HEDDLE_ASSIGN_OR_RETURN(const TopKAttrs a, ReadAttrs(ctx));
     HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, AxisLines::At(x.shape(), a.axis));
-    if (a.k < 1 || a.k > lines.n) return InvalidArgument("k is ", a.k, ", expected 1 to ", lines.n);
+    if (a.k < 0 || a.k > lines.n) return InvalidArgument("k is ", a.k, ", expected 0 to ", lines.n);
     const T* from = x.data<T>();
-    T* to = out.mutable_data<T>();
+    T* to = out == nullptr ? nullptr : out->mutable_data<T>();
     if (a.largest)
       RunLines<T, true>(ctx, lines, a.k, from, to, indices);
     else
@@ -121,9 +131,10 @@ struct TopK {
 };
 
 void DefineTopK(OpDef& op) {
-  op.Input("X").Input("K", kOptional | kShapeValue).Output("Out").Output("Indices").Attr("k", 1);
+  op.Input("X").Input("K", kOptional | kShapeValue).Output("Out");
+  op.Output("Indices").Attr("k", 1);
   op.InferShape(&InferTopK);
-  op.Kernels<TopK, float, double, int32_t, int64_t, float16, bfloat16>();
+  op.Kernels<TopK, float, double, int32_t, int64_t, float16, bfloat16, uint8_t, int8_t, int16_t>();
 }
 
 void DefineTopKGrad(OpDef& op) {
@@ -138,7 +149,7 @@ void DefineTopKGrad(OpDef& op) {
 HEDDLE_OP(top_k_v2) {
   op.Doc("the k greatest (or smallest) elements along an axis, and their positions");
   DefineTopK(op);
-  op.Attr("axis", -1).Attr("largest", true).Attr("sorted", true);
+  op.Attr("axis", -1).Attr("largest", true).Attr("sorted", true).Attr("index_type", 3);
 }
 
 HEDDLE_OP(top_k) {

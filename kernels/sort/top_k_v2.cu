@@ -12,8 +12,8 @@ namespace {
 // Each round finds the best element that comes after the previous one in the order.
 struct TopKBody {
   const float* x;
-  float* out;
-  int64_t* indices;
+  float* out;        // nullptr: nobody reads the elements
+  int64_t* indices;  // nullptr: nobody reads their places
   int64_t n, inner, k;
   float sign;
   HEDDLE_BODY void operator()(Group& group, int64_t line) const {
@@ -30,8 +30,8 @@ struct TopKBody {
       last = group.Reduce(best, better);
       if (group.rank() != 0) continue;
       const int64_t to = (outer * k + round) * inner + column;
-      out[to] = last.value;
-      indices[to] = last.at;
+      if (out != nullptr) out[to] = last.value;
+      if (indices != nullptr) indices[to] = last.at;
     }
   }
 };
@@ -42,14 +42,18 @@ Status TopK(Queue& queue, KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const Lines l, LinesOf(x.shape(), v2 ? ctx.Int("axis") : -1, false));
   const int64_t k = ctx.Int("k");
   if (k < 1 || k > l.n) return InvalidArgument("k is ", k, ", expected 1 to ", l.n);
+  Tensor *const out = ctx.OutOpt("Out"), *const at = ctx.OutOpt("Indices");
   return Groups(queue, l.count, l.n,
-                TopKBody{x.data<float>(), ctx.Out("Out").mutable_data<float>(),
-                         ctx.Out("Indices").mutable_data<int64_t>(), l.n, l.inner, k,
+                TopKBody{x.data<float>(), out == nullptr ? nullptr : out->mutable_data<float>(),
+                         at == nullptr ? nullptr : at->mutable_data<int64_t>(), l.n, l.inner, k,
                          v2 && !ctx.Bool("largest") ? -1.0f : 1.0f});
 }
 // Large k goes to the host, since each round reads the whole line. Several NaN may come in another
 // order than there.
-bool CoversTopK(const CallView& call) { return !call.HasIn("K") && call.Int("k") <= 64; }
+bool CoversTopK(const CallView& call) {
+  const bool longs = call.def().FindAttr("index_type") < 0 || call.Int("index_type") == 3;
+  return !call.HasIn("K") && call.Int("k") >= 1 && call.Int("k") <= 64 && longs;
+}
 
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID

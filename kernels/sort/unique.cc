@@ -9,6 +9,7 @@
 #include "core/memory/watched_bytes.h"
 #include "kernels/base/axis_lines.h"
 #include "kernels/base/call_heap.h"
+#include "kernels/base/index_args.h"
 
 namespace heddle {
 namespace {
@@ -27,6 +28,18 @@ template <typename T>
 struct Items {
   const T* x;
   AxisLines s;
+  bool nan_differs = false;  // NaN equals nothing
+  // Whether items a and b, of which a stands before b in the order, are of one group.
+  bool Same(int64_t a, int64_t b) const {
+    return Compare(a, b) == 0 && !(nan_differs && HasNan(b));
+  }
+  bool HasNan(int64_t a) const {
+    if constexpr (!std::is_integral_v<T>)
+      for (const int64_t o : Watched(s.outer))
+        for (int64_t k = 0; k < s.inner; ++k)
+          if (IsNan(x[(o * s.n + a) * s.inner + k])) return true;
+    return false;
+  }
   int Compare(int64_t a, int64_t b) const {
     for (const int64_t o : Watched(s.outer)) {
       for (int64_t k = 0; k < s.inner; ++k) {
@@ -53,7 +66,7 @@ Groups SortedGroups(const Items<T>& items, CallHeap* heap) {
   g.inverse.resize(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
     LookForInterrupt();
-    if (i == 0 || items.Compare(order[i - 1], order[i]) != 0) {
+    if (i == 0 || !items.Same(order[i - 1], order[i])) {
       g.first.push_back(order[i]);
       g.counts.push_back(0);
     }
@@ -108,9 +121,16 @@ Result<Wanted> ReadAxis(const KernelContext& ctx) {
   Wanted w;
   w.x = ctx.In("X").shape();
   w.lines = AxisLines{1, w.x.numel(), 1};
-  if (ctx.def().FindAttr("axis") < 0 || ctx.IntList("axis").empty()) return w;
+  if (ctx.def().FindAttr("axis") < 0) return w;
+  IntArgs axes;
+  if (ctx.def().FindInput("Axis") >= 0)
+    HEDDLE_RETURN_IF_ERROR(ReadInts(ctx, "Axis", "axis", &axes));
+  else if (!ctx.IntList("axis").empty())
+    axes.n = 1, axes[0] = ctx.IntList("axis")[0];
+  if (axes.n > 1) return InvalidArgument("Axis has ", axes.n, " elements, expected at most one");
+  if (axes.n == 0) return w;
   w.flat = false;
-  HEDDLE_ASSIGN_OR_RETURN(w.axis, NormalAxis(ctx.IntList("axis")[0], w.x.rank()));
+  HEDDLE_ASSIGN_OR_RETURN(w.axis, NormalAxis(axes[0], w.x.rank()));
   w.lines = AxisLines::Of(w.x, w.axis);
   return w;
 }
@@ -156,14 +176,14 @@ struct Unique {
     HEDDLE_ASSIGN_OR_RETURN(const Wanted w, ReadAxis(ctx));
     HEDDLE_ASSIGN_OR_RETURN(const DType dtype, IndexType(ctx));
     const Tensor x = ctx.In("X");  // holds the memory while outputs are allocated
-    const Items<T> items{x.data<T>(), w.lines};
+    const Items<T> items{x.data<T>(), w.lines, ctx.Bool("nan_differs")};
     const bool sorted = ctx.Bool("is_sorted");
     CallHeap heap(ctx);
     const Groups g = sorted ? SortedGroups(items, &heap) : GroupsByAppearance(items, &heap);
     EmitItems(ctx, w, items, g);
     if (!sorted || ctx.Bool("return_inverse")) Emit(ctx, "Index", dtype, g.inverse);
-    if (sorted && ctx.Bool("return_index")) Emit(ctx, "Indices", dtype, g.first);
-    if (sorted && ctx.Bool("return_counts")) Emit(ctx, "Counts", dtype, g.counts);
+    if (ctx.Bool("return_index")) Emit(ctx, "Indices", dtype, g.first);
+    if (ctx.Bool("return_counts")) Emit(ctx, "Counts", dtype, g.counts);
     return Status::Ok();
   }
 };
@@ -204,11 +224,14 @@ struct WithCounts {
 }  // namespace heddle
 
 HEDDLE_OP(unique) {
-  op.Doc("distinct elements, or slices along an axis").Input("X").Output("Out");
+  op.Doc("distinct elements, or slices along an axis: sorted, or as they first appear");
+  op.Input("X").Input("Axis", kOptional).Output("Out");
   op.Output("Indices", kOptional).Output("Index", kOptional).Output("Counts", kOptional);
   op.Attr("return_index", false).Attr("return_inverse", false).Attr("return_counts", false);
-  op.Attr("axis", Ints{}).Attr("dtype", 3).Attr("is_sorted", false);
-  op.Kernels<Unique, float, double, int32_t, int64_t>();
+  op.Attr("axis", Ints{}).Attr("dtype", 3).Attr("is_sorted", false).Attr("nan_differs", false);
+  op.Kernels<Unique, float, double, int32_t, int64_t, bool, uint8_t, int8_t, int16_t, float16,
+             bfloat16>();
+  op.KernelKey("X");
 }
 
 HEDDLE_OP(unique_consecutive) {

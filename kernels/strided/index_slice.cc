@@ -56,9 +56,9 @@ void SetRange(SliceSpec* spec, int axis, int64_t dim, int64_t start, int64_t end
   spec->step[axis] = step;
 }
 
-Status ResolveSlice(const Shape& x, const Ints& axes, const IntArgs& starts, const IntArgs& ends,
-                    const IntArgs* steps, const Ints& decrease, const Ints& flags,
-                    SliceSpec* spec) {
+Status ResolveSlice(const Shape& x, std::span<const int64_t> axes, const IntArgs& starts,
+                    const IntArgs& ends, const IntArgs* steps, const Ints& decrease,
+                    const Ints& flags, SliceSpec* spec) {
   *spec = WholeSlice(x);
   const int n = static_cast<int>(axes.size());
   const bool counted = starts.n >= 0 && ends.n >= 0 && (steps == nullptr || steps->n >= 0);

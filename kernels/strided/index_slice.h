@@ -22,8 +22,9 @@ SliceSpec WholeSlice(const Shape& x);
 void SetRange(SliceSpec* spec, int axis, int64_t dim, int64_t start, int64_t end, int64_t step);
 // As SetRange for every axis that `axes` names; ends of unknown dimensions or values give count -1.
 // `decrease` are the axes that are single elements, `flags` the program's infer_flags.
-Status ResolveSlice(const Shape& x, const Ints& axes, const IntArgs& starts, const IntArgs& ends,
-                    const IntArgs* steps, const Ints& decrease, const Ints& flags, SliceSpec* spec);
+Status ResolveSlice(const Shape& x, std::span<const int64_t> axes, const IntArgs& starts,
+                    const IntArgs& ends, const IntArgs* steps, const Ints& decrease,
+                    const Ints& flags, SliceSpec* spec);
 // `shape` without the dimensions `decrease`, each of which must be 1 (or not known).
 Result<Shape> DropAxes(const Shape& shape, const Ints& decrease);
 

@@ -207,8 +207,15 @@ void WritePrelu(NodeWriter& n) {
 void WriteIsNan(NodeWriter& n) {
   if (n.IsFloat("X")) n.Out("Out", n.Make("IsNaN", {n.In("X")}));
 }
+void WriteRound(NodeWriter& n) {
+  if (!n.Bool("half_to_even")) return n.Refuse("it rounds halves away from 0");
+  if (n.IsFloat("X")) n.Out("Out", n.Make("Round", {n.In("X")}));
+}
 void WriteIsInf(NodeWriter& n) {
-  if (n.IsFloat("X")) n.Out("Out", n.Make("IsInf", {n.In("X")}));
+  if (n.IsFloat("X"))
+    n.Out("Out", n.Make("IsInf", {n.In("X")},
+                        {{"detect_negative", int64_t{n.Bool("negative")}},
+                         {"detect_positive", int64_t{n.Bool("positive")}}}));
 }
 void WriteIsFinite(NodeWriter& n) {
   if (!n.IsFloat("X")) return;
@@ -251,6 +258,7 @@ constexpr Handler kActivationTable[] = {
     {"reciprocal", &WriteFloatFunction<kReciprocal>},
     {"relu", &WriteFunction<kRelu>},
     {"relu6", &WriteRelu6},
+    {"round", &WriteRound},
     {"rsqrt", &WriteRsqrt},
     {"selu", &WriteSelu},
     {"sigmoid", &WriteFloatFunction<kSigmoid>},

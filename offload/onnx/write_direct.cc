@@ -1,4 +1,4 @@
-// heddle's operators of ONNX's names (kernels/onnx*): slot by slot. Their slots and attributes are
+// Operators with slots and attributes of ONNX: slot by slot. Their slots and attributes are
 // those of the newest version; what opset 17 has otherwise is said here.
 #include <algorithm>
 
@@ -10,8 +10,7 @@ namespace {
 // What an operator may be beside a copy of its slots and attributes.
 enum Special : unsigned {
   kPlain = 0,
-  kAxesAttribute = 1,  // input `axes` is an attribute
-  kSections = 2,       // Split without a count of outputs
+  kNoCell = 4,  // a recurrent network without a cell's state
 };
 
 struct Direct {
@@ -20,85 +19,40 @@ struct Direct {
 };
 
 constexpr Direct kDirect[] = {
-    {"onnx_arg_max", "ArgMax", "axis keepdims select_last_index"},
-    {"onnx_arg_min", "ArgMin", "axis keepdims select_last_index"},
+    {"hardmax", "Hardmax", "axis"},
+    {"mean_variance_norm", "MeanVarianceNormalization", "axes"},
     {"onnx_average_pool", "AveragePool", "auto_pad kernel_shape pads strides count_include_pad"},
     {"onnx_batch_normalization", "BatchNormalization", "epsilon momentum"},
-    {"onnx_clip", "Clip", ""},
-    {"onnx_compress", "Compress", ""},
+    {"compress", "Compress", ""},
     {"onnx_conv", "Conv", "group auto_pad kernel_shape pads strides dilations"},
     {"onnx_conv_transpose", "ConvTranspose",
      "group auto_pad kernel_shape pads strides dilations output_padding output_shape"},
-    {"onnx_cum_sum", "CumSum", "exclusive reverse"},
-    {"onnx_depth_to_space", "DepthToSpace", "blocksize mode"},
-    {"onnx_div", "Div", ""},
     {"onnx_einsum", "Einsum", "equation"},
-    {"onnx_expand", "Expand", ""},
-    {"onnx_flatten", "Flatten", "axis"},
-    {"onnx_gather", "Gather", "axis"},
-    {"onnx_gather_elements", "GatherElements", "axis"},
-    {"onnx_gather_nd", "GatherND", "batch_dims"},
     {"onnx_gemm", "Gemm", "alpha beta transA transB"},
-    {"onnx_global_average_pool", "GlobalAveragePool", ""},
-    {"onnx_global_max_pool", "GlobalMaxPool", ""},
-    {"onnx_gru", "GRU",
-     "linear_before_reset direction hidden_size layout clip activations activation_alpha "
-     "activation_beta"},
-    {"onnx_hardmax", "Hardmax", "axis"},
-    {"onnx_instance_normalization", "InstanceNormalization", "epsilon"},
-    {"onnx_is_inf", "IsInf", "detect_negative detect_positive"},
-    {"onnx_layer_normalization", "LayerNormalization", "axis epsilon"},
-    {"onnx_lp_normalization", "LpNormalization", "axis p"},
-    {"onnx_lrn", "LRN", "size alpha beta bias"},
-    {"onnx_lstm", "LSTM",
-     "input_forget direction hidden_size layout clip activations activation_alpha "
-     "activation_beta"},
     {"onnx_mat_mul", "MatMul", ""},
-    {"onnx_max", "Max", ""},
     {"onnx_max_pool", "MaxPool", "auto_pad kernel_shape pads strides dilations storage_order"},
-    {"onnx_mean", "Mean", ""},
-    {"onnx_mean_variance_normalization", "MeanVarianceNormalization", "axes"},
-    {"onnx_min", "Min", ""},
-    {"onnx_mod", "Mod", "fmod"},
-    {"onnx_non_zero", "NonZero", ""},
-    {"onnx_one_hot", "OneHot", "axis"},
     {"onnx_p_relu", "PRelu", ""},
-    {"onnx_pad", "Pad", "mode"},
-    {"onnx_pow", "Pow", ""},
-    {"onnx_range", "Range", ""},
-    {"onnx_reduce_l1", "ReduceL1", "keepdims", kAxesAttribute},
-    {"onnx_reduce_l2", "ReduceL2", "keepdims", kAxesAttribute},
-    {"onnx_reduce_log_sum", "ReduceLogSum", "keepdims", kAxesAttribute},
-    {"onnx_reduce_log_sum_exp", "ReduceLogSumExp", "keepdims", kAxesAttribute},
-    {"onnx_reduce_max", "ReduceMax", "keepdims", kAxesAttribute},
-    {"onnx_reduce_mean", "ReduceMean", "keepdims", kAxesAttribute},
-    {"onnx_reduce_min", "ReduceMin", "keepdims", kAxesAttribute},
-    {"onnx_reduce_prod", "ReduceProd", "keepdims", kAxesAttribute},
-    {"onnx_reduce_sum", "ReduceSum", "keepdims noop_with_empty_axes"},
-    {"onnx_reduce_sum_square", "ReduceSumSquare", "keepdims", kAxesAttribute},
-    {"onnx_reshape", "Reshape", "allowzero"},
     {"onnx_resize", "Resize",
      "mode coordinate_transformation_mode nearest_mode cubic_coeff_a exclude_outside "
      "extrapolation_value"},
-    {"onnx_reverse_sequence", "ReverseSequence", "batch_axis time_axis"},
-    {"onnx_rnn", "RNN",
-     "direction hidden_size layout clip activations activation_alpha activation_beta"},
-    {"onnx_round", "Round", ""},
-    {"onnx_scatter_elements", "ScatterElements", "axis reduction"},
-    {"onnx_scatter_nd", "ScatterND", "reduction"},
     {"onnx_shape", "Shape", ""},
     {"onnx_size", "Size", ""},
-    {"onnx_slice", "Slice", ""},
-    {"onnx_space_to_depth", "SpaceToDepth", "blocksize"},
-    {"onnx_split", "Split", "axis", kSections},
-    {"onnx_squeeze", "Squeeze", ""},
-    {"onnx_sum", "Sum", ""},
-    {"onnx_tile", "Tile", ""},
-    {"onnx_top_k", "TopK", "axis largest sorted"},
-    {"onnx_transpose", "Transpose", "perm"},
-    {"onnx_trilu", "Trilu", "upper"},
-    {"onnx_unsqueeze", "Unsqueeze", ""},
-    {"onnx_where", "Where", ""},
+};
+
+// recurrent_network by its attribute cell.
+constexpr std::pair<std::string_view, Direct> kCells[] = {
+    {"gru",
+     {"recurrent_network", "GRU",
+      "linear_before_reset direction hidden_size layout clip activations activation_alpha "
+      "activation_beta",
+      kNoCell}},
+    {"lstm",
+     {"recurrent_network", "LSTM",
+      "input_forget direction hidden_size layout clip activations activation_alpha "
+      "activation_beta"}},
+    {"rnn",
+     {"recurrent_network", "RNN",
+      "direction hidden_size layout clip activations activation_alpha activation_beta", kNoCell}},
 };
 
 // Attributes that must be what they are when a file says nothing, since opset 17 does not have
@@ -109,14 +63,13 @@ struct Unsaid {
 constexpr Unsaid kUnsaid[] = {
     {"onnx_average_pool", "ceil_mode"},
     {"onnx_batch_normalization", "training_mode"},
-    {"onnx_compress", "has_axis"},
-    {"onnx_hardmax", "flatten"},
+    {"compress", "has_axis"},
+    {"hardmax", "flatten"},
     {"onnx_max_pool", "ceil_mode"},
     {"onnx_p_relu", "channels"},
     {"onnx_resize", "antialias"},
     {"onnx_resize", "axes"},
     {"onnx_resize", "keep_aspect_ratio_policy"},
-    {"onnx_space_to_depth", "mode"},
 };
 
 template <typename Fn>
@@ -181,7 +134,7 @@ Names InputsOf(NodeWriter& n, const Direct& d) {
   Names inputs;
   for (const SlotDef& slot : n.definition().inputs()) {
     const bool list = (slot.flags & kList) != 0;
-    if (d.special == kAxesAttribute && slot.name == "axes") continue;
+    if (d.special == kNoCell && (slot.name == "initial_c" || slot.name == "P")) continue;
     if (!list && !n.Has(slot.name)) {
       inputs.emplace_back();
       continue;
@@ -196,16 +149,6 @@ void WriteAs(NodeWriter& n, const Direct& d) {
   Attributes attributes;
   ForWords(d.attributes, [&](std::string_view name) { AddAttribute(n, name, &attributes); });
   Names inputs = InputsOf(n, d);
-  if (d.special == kAxesAttribute) {
-    if (n.Has("axes")) {
-      const Ints axes = n.RequiredInts("axes");
-      if (axes.empty() && n.Int("noop_with_empty_axes") != 0)
-        return n.Refuse("opset ", kOpset, " reduces all axes where none is named");
-      if (!axes.empty()) attributes.push_back({"axes", axes});
-    } else if (n.Int("noop_with_empty_axes") != 0) {
-      return n.Refuse("opset ", kOpset, " reduces all axes where none is named");
-    }
-  }
   size_t outputs = 0;
   const auto& slots = n.definition().outputs();
   const bool list = !slots.empty() && (slots[0].flags & kList) != 0;
@@ -214,33 +157,30 @@ void WriteAs(NodeWriter& n, const Direct& d) {
   else
     for (size_t s = 0; s < slots.size(); ++s)
       if (n.Wants(slots[s].name)) outputs = s + 1;
-  if (d.special == kSections && !n.Has("input", 0)) return n.Refuse("it has no input");
-  if (d.special == kSections && !n.Has("split")) {
-    const Shape& x = n.shape("input");
-    const int64_t axis = n.Axis(n.Int("axis"), "input");
-    const auto count = static_cast<int64_t>(outputs);
-    if (!x.known_rank() || x[static_cast<int>(axis)] < 0 || x[static_cast<int>(axis)] % count != 0)
-      return n.Refuse("its parts may not be equal");
-  }
   if (outputs == 0) return n.Refuse("nothing reads its results");
   const Names made = n.MakeMany(d.onnx, std::move(inputs), outputs, std::move(attributes));
   for (size_t k = 0; k < outputs; ++k) n.Out(slots[list ? 0 : k].name, made[k], list ? k : 0);
 }
 
 // Between types that heddle has: as ONNX's own.
-void WriteOnnxCast(NodeWriter& n) {
+void WriteElementCast(NodeWriter& n) {
   const int64_t from = n.Int("from"), to = n.Int("to");
-  const DType made = n.out_dtype("output");
-  if (from != ElementType(n.dtype("input")) || to != ElementType(made))
+  const DType made = n.out_dtype("Out");
+  if (from != ElementType(n.dtype("X")) || to != ElementType(made))
     return n.Refuse("it casts types that heddle holds in others");
-  n.Out("output", n.CastTo(n.In("input"), made));
+  n.Out("Out", n.CastTo(n.In("X"), made));
 }
 
 }  // namespace
 
 bool WriteDirect(NodeWriter& n) {
-  if (n.type() == "onnx_cast") {
-    WriteOnnxCast(n);
+  if (n.type() == "cast_element_type") {
+    WriteElementCast(n);
+    return true;
+  }
+  if (n.type() == "recurrent_network") {
+    for (const auto& [cell, direct] : kCells)
+      if (cell == n.Text("cell")) WriteAs(n, direct);
     return true;
   }
   const auto* const found = std::find_if(std::begin(kDirect), std::end(kDirect),

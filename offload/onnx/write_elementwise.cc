@@ -56,10 +56,18 @@ bool AreAlike(NodeWriter& n) {
   return false;
 }
 
+// Integers that stand for those of another type are refused.
+bool IsOwnType(NodeWriter& n) {
+  if (n.definition().FindAttr("elem_type") < 0 || n.Int("elem_type") == 0) return true;
+  n.Refuse("its operands stand for another element type");
+  return false;
+}
+
 template <const char* kType>
 void WriteArithmetic(NodeWriter& n) {
-  if (!AreAlike(n) || !n.IsOneOf("X", {DType::kU8, DType::kI8, DType::kI16, DType::kI32,
-                                       DType::kI64, DType::kF32, DType::kF64}))
+  if (!AreAlike(n) || !IsOwnType(n) ||
+      !n.IsOneOf("X", {DType::kU8, DType::kI8, DType::kI16, DType::kI32, DType::kI64, DType::kF32,
+                       DType::kF64}))
     return;
   n.Out("Out", n.Make(kType, Operands(n)));
 }
@@ -69,9 +77,19 @@ void WriteOfFloats(NodeWriter& n) {
   if (AreAlike(n) && n.IsFloat("X")) n.Out("Out", n.Make(kType, Operands(n)));
 }
 
-void WriteMod(NodeWriter& n) {  // of floats, ONNX has the one with the dividend's sign
-  if (AreAlike(n) && n.IsOneOf("X", {DType::kI32, DType::kI64}))
-    n.Out("Out", n.Make("Mod", Operands(n)));
+void WriteDivNoNan(NodeWriter& n) {
+  if (!AreAlike(n) || !n.IsFloat("X")) return;
+  const std::string x = n.In("X"), y = n.In("Y"), zero = n.Scalar(0, n.dtype("X"));
+  n.Out("Out", n.Make("Where", {n.Make("Equal", {y, zero}), zero, n.Make("Div", {x, y})}));
+}
+
+// Of floats, ONNX has the one with the dividend's sign.
+void WriteMod(NodeWriter& n) {
+  const bool cut = n.Bool("truncate");
+  if (!AreAlike(n) || !IsOwnType(n)) return;
+  if (cut ? n.IsOneOf("X", {DType::kI32, DType::kI64, DType::kF32, DType::kF64})
+          : n.IsOneOf("X", {DType::kI32, DType::kI64}))
+    n.Out("Out", n.Make("Mod", Operands(n), {{"fmod", int64_t{cut ? 1 : 0}}}));
 }
 
 template <const char* kType>
@@ -153,7 +171,7 @@ void WriteClip(NodeWriter& n) {
   if (!n.IsOneOf("X", {DType::kI32, DType::kI64, DType::kF32, DType::kF64})) return;
   const DType t = n.dtype("X");
   const auto bound = [&](const char* slot, const char* attribute) {
-    if (!n.Has(slot)) return n.Scalar(n.Real(attribute), t);
+    if (!n.Has(slot)) return n.Bool("finite") ? std::string() : n.Scalar(n.Real(attribute), t);
     if (n.dtype(slot) != t) n.Refuse(slot, " is ", Name(n.dtype(slot)), " and X ", Name(t));
     return n.AsScalar(slot);
   };
@@ -186,6 +204,8 @@ void WriteIncrement(NodeWriter& n) {
 void WriteWhere(NodeWriter& n) {
   if (n.dtype("Condition") != DType::kBool || !AreAlike(n))
     return n.Refuse("Condition is ", Name(n.dtype("Condition")));
+  if (n.Bool("leading_axes") && n.Rank("Condition") != n.Rank("X"))
+    return n.Refuse("its condition has X's first axes");
   n.Out("Out", n.Make("Where", {n.In("Condition"), n.In("X"), n.In("Y")}));
 }
 
@@ -205,6 +225,7 @@ constexpr Handler kElementwiseTable[] = {
     {"bitwise_xor", &WriteBitwise<kXor>},
     {"cast", &WriteCast},
     {"clip", &WriteClip},
+    {"div_no_nan", &WriteDivNoNan},
     {"dropout", &WriteDropout},
     {"elementwise_add", &WriteArithmetic<kAdd>},
     {"elementwise_div", &WriteArithmetic<kDiv>},

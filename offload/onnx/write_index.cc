@@ -18,8 +18,9 @@ void WriteGather(NodeWriter& n) {
     axis = given[0];
   }
   axis = n.Axis(axis, "X");
+  if (n.Int("batch_dims") != 0) return n.Refuse("it has batch_dims");
   std::string index = n.In("Index");
-  if (n.Rank("Index") == 2) index = n.Squeeze(index, {1});
+  if (!n.Bool("index_shape") && n.Rank("Index") == 2) index = n.Squeeze(index, {1});
   n.Out("Out", n.Make("Gather", {n.In("X"), index}, {{"axis", axis}}));
 }
 
@@ -40,7 +41,7 @@ void WriteGatherNd(NodeWriter& n) {
   const std::string index =
       n.dtype("Index") == DType::kI64 ? n.In("Index") : n.CastTo(n.In("Index"), DType::kI64);
   if (n.Rank("Index") == 0 || n.Rank("X") == 0) return n.Refuse("it picks from one number");
-  n.Out("Out", n.Make("GatherND", {n.In("X"), index}));
+  n.Out("Out", n.Make("GatherND", {n.In("X"), index}, {{"batch_dims", n.Int("batch_dims")}}));
 }
 
 void LookUp(NodeWriter& n, const std::string& ids) {
@@ -83,6 +84,14 @@ void WriteOneHot(NodeWriter& n, const std::string& x) {
   n.Out("Out", n.Make("OneHot", {x, depth, n.Hold(values)}));
 }
 void WriteOneHot2(NodeWriter& n) {
+  if (n.Has("Values")) {
+    if (!n.Bool("wrap") || n.Text("out_of_range") != "off")
+      return n.Refuse("it takes indices out of its range otherwise");
+    const std::string made = n.Make("OneHot", {n.In("X"), n.In("depth_tensor"), n.In("Values")},
+                                    {{"axis", n.Int("axis")}});
+    return n.Out("Out", made);
+  }
+  if (n.Int("axis") != -1) return n.Refuse("its rows lie along an axis of their own");
   if (IsIndex(n, "X")) WriteOneHot(n, n.In("X"));
 }
 
@@ -92,13 +101,40 @@ void WriteTakeAlongAxis(NodeWriter& n) {
   if (!x.known_rank() || x.rank() != index.rank() || x.rank() == 0)
     return n.Refuse("Input and Index have different ranks");
   const int64_t axis = n.Axis(n.Int("Axis"), "Input");
-  for (int i = 0; i < x.rank(); ++i)
-    if (i != axis && (x[i] < 0 || x[i] != index[i]))
-      return n.Refuse("Index has another shape than Input: ", index.ToString());
   n.Out("Result", n.Make("GatherElements", {n.In("Input"), n.In("Index")}, {{"axis", axis}}));
 }
 
+// What ONNX calls a way to combine; empty: it has no such way.
+std::string ReductionOf(NodeWriter& n, std::string_view how) {
+  if (how == "assign") return "none";
+  if (how == "add" || how == "mul" || how == "multiply") return std::string(how.substr(0, 3));
+  if (n.Text("undecided") != "new") return {};
+  if (how == "amax" || how == "max") return "max";
+  return how == "amin" || how == "min" ? "min" : std::string();
+}
+
+void WriteScatterNd(NodeWriter& n) {
+  const std::string reduction = ReductionOf(n, n.Text("reduce"));
+  if (reduction.empty() || !n.Has("X") || n.Bool("rows"))
+    return n.Refuse("ONNX has no such updates");
+  if (n.Rank("Updates") == 0 || !IsIndex(n, "Index")) return n.Refuse("it has one update for all");
+  const std::string index =
+      n.dtype("Index") == DType::kI64 ? n.In("Index") : n.CastTo(n.In("Index"), DType::kI64);
+  n.Out("Out",
+        n.Make("ScatterND", {n.In("X"), index, n.In("Updates")}, {{"reduction", reduction}}));
+}
+
+void WritePutAlongAxis(NodeWriter& n) {
+  const std::string reduction = ReductionOf(n, n.Text("Reduce"));
+  if (reduction.empty() || (reduction != "none" && !n.Bool("Include_self")) || !IsIndex(n, "Index"))
+    return n.Refuse("ONNX has no such updates");
+  if (!(n.shape("Value") == n.shape("Index"))) return n.Refuse("Value may be larger than Index");
+  n.Out("Result", n.Make("ScatterElements", {n.In("Input"), n.In("Index"), n.In("Value")},
+                         {{"axis", n.Axis(n.Int("Axis"), "Input")}, {"reduction", reduction}}));
+}
+
 void WriteWhereIndex(NodeWriter& n) {
+  if (n.Bool("by_axis")) return n.Out("Out", n.Make("NonZero", {n.In("Condition")}));
   if (n.IsOneOf("Condition", {DType::kBool, DType::kI32, DType::kI64, DType::kF32}) &&
       n.Rank("Condition") > 0)
     n.Out("Out", n.Transpose(n.Make("NonZero", {n.In("Condition")}), {1, 0}));
@@ -112,6 +148,8 @@ constexpr Handler kIndexTable[] = {
     {"lookup_table", &WriteLookupTable},
     {"lookup_table_v2", &WriteLookupTable2},
     {"one_hot_v2", &WriteOneHot2},
+    {"put_along_axis", &WritePutAlongAxis},
+    {"scatter_nd", &WriteScatterNd},
     {"take_along_axis", &WriteTakeAlongAxis},
     {"where_index", &WriteWhereIndex},
 };

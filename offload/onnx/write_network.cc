@@ -110,6 +110,8 @@ void WriteConv(NodeWriter& n) {
   const int rank = n.Rank("Input");
   Ints dilations = n.IntList("dilations");
   if (n.Text("padding_algorithm") == "SAME") dilations.assign(w.spatial, 1);
+  if (n.Text("padding_algorithm") == "SAME_DILATED" || n.Int("groups") == 0)
+    return n.Refuse("its paddings or groups follow from sizes");
   Attributes attributes = {{"kernel_shape", kernel},
                            {"strides", w.strides},
                            {"dilations", dilations},
@@ -151,8 +153,7 @@ void WriteConvTranspose(NodeWriter& n) {
   if (!extra.empty()) attributes.push_back({"output_padding", extra});
   std::string x = n.In("Input");
   if (w.last) x = ChannelsFirst(n, x, rank);
-  const std::string y =
-      n.Make("ConvTranspose", {x, n.In("Filter"), n.InOr("Bias")}, std::move(attributes));
+  const std::string y = n.Make("ConvTranspose", {x, n.In("Filter")}, std::move(attributes));
   n.Out("Output", w.last ? ChannelsLast(n, y, rank) : y);
 }
 

@@ -72,8 +72,26 @@ void WriteBatchNorm(NodeWriter& n) {
                     {{"epsilon", n.Float(epsilon, t)}}));
 }
 
+// As ONNX has it: statistics of X's rank, parameters that broadcast.
+void WriteRowNorm(NodeWriter& n) {
+  Names inputs = {n.In("X")};
+  if (!n.Has("Scale")) return n.Refuse("it has no Scale");
+  for (const char* slot : {"Scale", "Bias"}) {
+    if (!n.Has(slot)) continue;
+    if (n.dtype(slot) != n.dtype("X")) return n.Refuse(slot, " is ", Name(n.dtype(slot)));
+    inputs.push_back(n.In(slot));
+  }
+  constexpr const char* kOuts[] = {"Y", "Mean", "Variance"};
+  const size_t outputs = n.Wants("Variance") ? 3 : n.Wants("Mean") ? 2 : 1;
+  const Names made = n.MakeMany(
+      "LayerNormalization", std::move(inputs), outputs,
+      {{"axis", n.Int("begin_norm_axis")}, {"epsilon", n.Float(n.Real("epsilon"), n.dtype("X"))}});
+  for (size_t k = 0; k < outputs; ++k) n.Out(kOuts[k], made[k]);
+}
+
 void WriteLayerNorm(NodeWriter& n) {
   if (!n.IsFloat("X")) return;
+  if (n.Bool("inverse_deviation")) return WriteRowNorm(n);
   const int rank = n.Rank("X");
   const int64_t begin = n.Int("begin_norm_axis");
   if (begin < 1 || begin >= rank) return n.Refuse("it begins at axis ", begin, " of ", rank);
@@ -113,6 +131,7 @@ void WriteInstanceNorm(NodeWriter& n) {
 void WriteGroupNorm(NodeWriter& n) {
   if (!n.IsFloat("X")) return;
   if (n.Text("data_layout") != "NCHW") return n.Refuse("its channels come last");
+  if (n.Bool("per_group")) return n.Refuse("its scale and bias are those of groups");
   const Shape& x = n.shape("X");
   const int64_t groups = n.Int("groups");
   if (n.Rank("X") < 3 || x[1] < 0 || groups < 1 || x[1] % groups != 0)

@@ -33,12 +33,21 @@ void WriteReshape(NodeWriter& n) {
   const Shape& out = n.out_shape("Out");
   if (out.is_static()) return n.OutReshaped("Out", n.In("X"));
   const Numbers shape = NumbersOf(n, "ShapeTensor", "Shape", "shape");
+  if (n.type() == "reshape2" && n.Bool("literal_zero"))
+    return n.Out("Out", n.Make("Reshape", {n.In("X"), shape.name}, {{"allowzero", int64_t{1}}}));
   n.Out("Out", n.Make("Reshape", {n.In("X"), shape.name}));
 }
 
 void WriteTranspose(NodeWriter& n) {
-  if (n.IntList("axis").empty()) return n.Out("Out", n.In("X"));
   Ints axes = n.IntList("axis");
+  if (n.type() == "transpose2" && n.Bool("reversed"))
+    return n.Out("Out", n.Make("Transpose", {n.In("X")}));
+  if (n.type() == "transpose2" && n.Has("Perm")) {
+    axes = n.RequiredInts("Perm");
+    if (static_cast<int>(axes.size()) != n.Rank("X"))
+      return n.Refuse("it orders ", axes.size(), " axes");
+  }
+  if (axes.empty()) return n.Out("Out", n.In("X"));
   for (int64_t& a : axes) a = n.Axis(a, "X");
   n.Out("Out", n.Transpose(n.In("X"), axes));
 }
@@ -46,6 +55,10 @@ void WriteTranspose(NodeWriter& n) {
 void WriteSqueeze(NodeWriter& n) {
   const Shape& x = n.shape("X");
   Ints axes = n.IntList("axes");
+  if (n.Has("AxesTensor")) {
+    if (!n.Bool("ones_only")) return n.Refuse("its axes are an operand");
+    return n.Out("Out", n.Make("Squeeze", {n.In("X"), n.AsLongs("AxesTensor")}));
+  }
   if (axes.empty()) {
     axes.resize(static_cast<size_t>(n.Rank("X")));
     std::iota(axes.begin(), axes.end(), 0);
@@ -62,8 +75,11 @@ void WriteSqueeze(NodeWriter& n) {
 }
 
 void WriteUnsqueeze(NodeWriter& n) {
+  if (n.Has("AxesTensor") && n.Bool("in_result"))
+    return n.Out("Out", n.Make("Unsqueeze", {n.In("X"), n.AsLongs("AxesTensor")}));
   if (n.Count("AxesTensor") + n.Count("AxesTensorList") > 0)
     return n.Refuse("its axes are an operand");
+  if (n.Bool("in_result")) return n.Out("Out", n.Unsqueeze(n.In("X"), n.IntList("axes")));
   // Each axis counts in what the ones before it made.
   std::string x = n.In("X");
   int more = 0;
@@ -88,7 +104,9 @@ void JoinDims(NodeWriter& n, const std::string& x, int begin, int end) {
 void WriteFlatten(NodeWriter& n) {
   const int rank = n.Rank("X");
   const int64_t axis = n.Int("axis");
-  if (rank == 0 || axis < 0 || axis > rank) return n.Refuse("axis ", axis, " of rank ", rank);
+  const bool scalar = rank == 0 && n.type() == "flatten2" && n.Bool("scalar_to_matrix");
+  if ((rank == 0 && !scalar) || axis < -rank || axis > rank)
+    return n.Refuse("axis ", axis, " of rank ", rank);
   n.Out("Out", n.Make("Flatten", {n.In("X")}, {{"axis", axis}}));
 }
 
@@ -141,9 +159,17 @@ void WriteSplit(NodeWriter& n) {
   if (n.Count("SectionsTensorList") > 0) return n.Refuse("its sections are operands");
   const int64_t axis = GivenAxis(n, "AxisTensor", "X");
   const size_t count = n.Outputs("Out");
+  if (n.Has("SectionsTensor")) {
+    const Names parts =
+        n.MakeMany("Split", {n.In("X"), n.AsLongs("SectionsTensor")}, count, {{"axis", axis}});
+    for (size_t k = 0; k < count; ++k) n.Out("Out", parts[k], k);
+    return;
+  }
   Ints sections = n.IntList("sections");
   const Shape& x = n.shape("X");
   const int64_t dim = x.rank() > 0 ? x[static_cast<int>(axis)] : -1;
+  if (n.Bool("uneven") && (dim < 0 || dim % static_cast<int64_t>(count) != 0))
+    return n.Refuse("its parts may not be equal");
   if (sections.empty() && dim >= 0 && n.Int("num") > 0) sections.assign(count, dim / n.Int("num"));
   const auto open = std::find(sections.begin(), sections.end(), -1);
   if (open != sections.end()) {
@@ -191,6 +217,21 @@ void WriteSliced(NodeWriter& n, const Ints& steps) {
 void WriteSlice(NodeWriter& n) { WriteSliced(n, {}); }
 
 void WriteStridedSlice(NodeWriter& n) {
+  if (n.Text("bounds") == "from_end") {
+    const Ints& dropped = n.IntList("decrease_axis");
+    if (!dropped.empty() ||
+        n.Count("StartsTensorList") + n.Count("EndsTensorList") + n.Count("StridesTensorList") > 0)
+      return n.Refuse("its bounds are lists of operands");
+    const auto given = [&](const char* tensor, const char* attribute) {
+      if (n.Has(tensor)) return n.AsLongs(tensor);
+      const Ints& list = n.IntList(attribute);
+      return list.empty() ? std::string() : n.Vector(list);
+    };
+    Names inputs = {n.In("Input"), given("StartsTensor", "starts"), given("EndsTensor", "ends"),
+                    given("AxesTensor", "axes"), given("StridesTensor", "strides")};
+    while (inputs.back().empty()) inputs.pop_back();
+    return n.Out("Out", n.Make("Slice", std::move(inputs)));
+  }
   if (n.Count("StridesTensorList") + n.Count("StridesTensor") > 0)
     return n.Refuse("its strides are operands");
   const Ints& steps = n.IntList("strides");
@@ -201,6 +242,8 @@ void WriteStridedSlice(NodeWriter& n) {
 }
 
 void WriteExpandV2(NodeWriter& n) {
+  if (n.Bool("mutual") && n.Has("Shape"))
+    return n.Out("Out", n.Make("Expand", {n.In("X"), n.AsLongs("Shape")}));
   if (n.Count("expand_shapes_tensor") > 0 || n.Has("Shape")) {
     const auto known = n.ConstantInts("Shape");
     if (!known) return n.Refuse("its shape is an operand");
@@ -233,6 +276,8 @@ void WriteRepeated(NodeWriter& n, const char* list, const char* tensor, const ch
   n.Out("Out", counts.empty() ? x : n.Make("Tile", {x, n.Vector(counts)}));
 }
 void WriteTile(NodeWriter& n) {
+  if (n.Bool("same_rank") && n.Has("RepeatTimes"))
+    return n.Out("Out", n.Make("Tile", {n.In("X"), n.AsLongs("RepeatTimes")}));
   WriteRepeated(n, "repeat_times_tensor", "RepeatTimes", "repeat_times");
 }
 void WriteExpand(NodeWriter& n) {
@@ -259,14 +304,36 @@ void WritePadded(NodeWriter& n, const Ints& before, const Ints& after, const std
 
 void WritePad(NodeWriter& n) {
   const auto rank = static_cast<size_t>(n.Rank("X"));
-  const Ints& pads = n.IntList("paddings");
-  if (pads.size() != 2 * rank || rank == 0) return n.Refuse("it has ", pads.size(), " paddings");
-  Ints before(rank), after(rank);
-  for (size_t i = 0; i < rank; ++i) {
-    before[i] = pads[2 * i];
-    after[i] = pads[2 * i + 1];
+  const std::string& mode = n.Text("mode");
+  if (mode == "symmetric" || mode == "wrap")
+    return n.Refuse("opset ", kOpset, " has no padding '", mode, "'");
+  Ints axes = n.IntList("axes");
+  if (n.Has("Axes")) axes = n.RequiredInts("Axes");
+  std::string amounts;
+  if (n.Has("Paddings") && !n.ConstantInts("Paddings")) {
+    if (!n.Bool("before_first") || !axes.empty() || n.Has("Axes"))
+      return n.Refuse("its paddings are an operand");
+    amounts = n.AsLongs("Paddings");
+  } else {
+    const Ints given = n.Has("Paddings") ? *n.ConstantInts("Paddings") : n.IntList("paddings");
+    const bool some = n.Has("Axes") || !axes.empty();
+    const size_t count = some ? axes.size() : rank;
+    if (given.size() != 2 * count || rank == 0)
+      return n.Refuse("it has ", given.size(), " paddings");
+    Ints pads(2 * rank);
+    for (size_t k = 0; k < count; ++k) {
+      const auto i = some ? static_cast<size_t>(n.Axis(axes[k], "X")) : k;
+      pads[i] = given[n.Bool("before_first") ? k : 2 * k];
+      pads[rank + i] = given[n.Bool("before_first") ? count + k : 2 * k + 1];
+    }
+    amounts = n.Vector(pads);
   }
-  WritePadded(n, before, after, "constant", n.Real("pad_value"));
+  Names inputs = {n.In("X"), amounts};
+  if (n.Has("Value"))
+    inputs.push_back(n.AsScalar("Value"));
+  else if (mode == "constant")
+    inputs.push_back(n.Scalar(n.Real("pad_value"), n.dtype("X")));
+  n.Out("Out", n.Make("Pad", std::move(inputs), {{"mode", mode}}));
 }
 
 // `first`: the dimension of the first pair; from there on, or backwards.
@@ -327,7 +394,8 @@ void WriteFillConstant(NodeWriter& n) {
   double value = n.Real("value");
   if (const std::string& text = n.Text("str_value"); !text.empty())
     value = std::strtod(text.c_str(), nullptr);
-  const DType dtype = DTypeFromProto(n.Int("dtype"));
+  const DType dtype =
+      n.Int("dtype") == -1 ? n.dtype("ValueTensor") : DTypeFromProto(n.Int("dtype"));
   const Numbers shape = NumbersOf(n, "ShapeTensorList", "ShapeTensor", "shape");
   if (n.Has("ValueTensor")) {
     if (n.dtype("ValueTensor") != dtype) return n.Refuse("ValueTensor is of another element type");
@@ -353,6 +421,7 @@ void WriteRange(NodeWriter& n) {
 }
 
 void WriteFlip(NodeWriter& n) {
+  if (n.Has("AxisTensor")) return n.Refuse("its axes are an operand");
   Ints axes = n.IntList("axis").empty() ? n.IntList("dims") : n.IntList("axis");
   if (axes.empty()) return n.Refuse("it names no axes");
   for (int64_t& a : axes) a = n.Axis(a, "X");
@@ -364,8 +433,10 @@ void WriteFlip(NodeWriter& n) {
 
 void WriteTriangle(NodeWriter& n) {
   if (n.Rank("X") < 2) return n.Refuse("X is no matrix");
-  n.Out("Out", n.Make("Trilu", {n.In("X"), n.Whole(n.Int("diagonal"))},
-                      {{"upper", int64_t{n.Bool("lower") ? 0 : 1}}}));
+  const std::string diagonal =
+      n.Has("Diagonal") ? n.AsScalar("Diagonal") : n.Whole(n.Int("diagonal"));
+  n.Out("Out",
+        n.Make("Trilu", {n.In("X"), diagonal}, {{"upper", int64_t{n.Bool("lower") ? 0 : 1}}}));
 }
 
 // Channels that are seen as groups in turn.
@@ -389,9 +460,47 @@ void WritePixelShuffle(NodeWriter& n) {
                       {{"blocksize", n.Int("upscale_factor")}, {"mode", std::string("CRD")}}));
 }
 
+// A box of X: sizes from offsets on.
+void WriteCrop(NodeWriter& n) {
+  const Ints begins = n.Has("Offsets") ? n.RequiredInts("Offsets") : n.IntList("offsets");
+  const Ints sizes = n.Has("Shape") ? n.RequiredInts("Shape") : n.IntList("shape");
+  const auto rank = static_cast<size_t>(n.Rank("X"));
+  if (n.Count("ShapeTensor") + n.Count("OffsetsTensor") > 0)
+    return n.Refuse("its box is made of operands");
+  if (begins.size() != rank || sizes.size() != rank || rank == 0)
+    return n.Refuse("it cuts ", begins.size(), " axes");
+  Ints ends(rank), axes(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    axes[i] = static_cast<int64_t>(i);
+    ends[i] = sizes[i] < 0 ? std::numeric_limits<int64_t>::max() : begins[i] + sizes[i];
+  }
+  n.Out("Out", n.Make("Slice", {n.In("X"), n.Vector(begins), n.Vector(ends), n.Vector(axes)}));
+}
+
+// Blocks of pixels that become channels, or the other way round.
+void WriteBlocks(NodeWriter& n) {
+  const bool to_space = n.type() == "depth_to_space";
+  if (n.Text("data_format") != "NCHW") return n.Refuse("its channels come last");
+  if (!to_space && n.Text("mode") != "DCR")
+    return n.Refuse("opset ", kOpset, " has no attribute mode of such a value");
+  Attributes attributes = {{"blocksize", n.Int("block_size")}};
+  if (to_space) attributes.push_back({"mode", n.Text("mode")});
+  n.Out("output",
+        n.Make(to_space ? "DepthToSpace" : "SpaceToDepth", {n.In("input")}, std::move(attributes)));
+}
+
+void WriteReverseSequence(NodeWriter& n) {
+  const int64_t seq = n.Axis(n.Int("seq_axis"), "X"), batch = n.Axis(n.Int("batch_axis"), "X");
+  if (seq + batch != 1) return n.Refuse("its sequences do not lie along the first two axes");
+  n.Out("Out", n.Make("ReverseSequence", {n.In("X"), n.AsLongs("Lengths")},
+                      {{"time_axis", seq}, {"batch_axis", batch}}));
+}
+
 constexpr Handler kShapeTable[] = {
     {"channel_shuffle", &WriteChannelShuffle},
     {"concat", &WriteConcat},
+    {"crop_tensor", &WriteCrop},
+    {"depth_to_space", &WriteBlocks},
     {"expand", &WriteExpand},
     {"expand_as_v2", &WriteExpandAs},
     {"expand_v2", &WriteExpandV2},
@@ -409,10 +518,12 @@ constexpr Handler kShapeTable[] = {
     {"range", &WriteRange},
     {"reshape", &WriteReshape},
     {"reshape2", &WriteReshape},
+    {"reverse_sequence", &WriteReverseSequence},
     {"shape", &WriteShapeOf},
     {"shuffle_channel", &WriteShuffleChannel},
     {"size", &WriteSize},
     {"slice", &WriteSlice},
+    {"space_to_depth", &WriteBlocks},
     {"split", &WriteSplit},
     {"squeeze", &WriteSqueeze},
     {"squeeze2", &WriteSqueeze},

@@ -13,7 +13,8 @@ using ir::kNoVar;
 using ir::VarId;
 
 bool IsTranspose(const ir::Op& op) {
-  return (op.type() == "transpose2" || op.type() == "transpose") && op.var_attrs.empty();
+  return (op.type() == "transpose2" || op.type() == "transpose") && op.var_attrs.empty() &&
+         !op.Attr<Ints>("axis").empty();
 }
 bool IsReshape(const ir::Op& op) {
   return (op.type() == "reshape2" || op.type() == "reshape") && HasOnlyInput(op, "X");

@@ -112,8 +112,17 @@ bool Fusable(const ir::Program& program, const GraphView& view, int at, ElementO
          PackNumbers(*from.def, from.attrs, &values);
 }
 
-// The number of trailing dimensions that the reduction reduces; 0: it reduces others.
+// Whether an attribute has the value that it has where nothing is said.
+bool IsDefault(const ir::Op& op, const char* attribute) {
+  const int at = op.def->FindAttr(attribute);
+  return at < 0 || op.attrs[static_cast<size_t>(at)] ==
+                       op.def->attrs()[static_cast<size_t>(at)].default_value;
+}
+
+// The number of trailing dimensions that the reduction reduces; 0: it reduces others, or is of
+// another kind than that of fused rows.
 int TrailingAxes(const ir::Op& op, int rank) {
+  if (!IsDefault(op, "in_double") || !IsDefault(op, "no_axes")) return 0;
   const int dim = op.def->FindAttr("dim"), all = op.def->FindAttr("reduce_all");
   const auto& axes = std::get<Ints>(op.attrs[static_cast<size_t>(dim)]);
   if (axes.empty() || std::get<bool>(op.attrs[static_cast<size_t>(all)])) return rank;
@@ -165,7 +174,9 @@ bool ReducesRows(const ir::Program& program, const GraphView& view, int at, Elem
 bool Reshapes(const ir::Program& program, const GraphView& view, int at, ElementOp* op) {
   const ir::Op& from =
       program.blocks[static_cast<size_t>(view.block())].ops[static_cast<size_t>(at)];
-  if (from.type() != "reshape2" || !IsOfOneTensor(program, view, at, op)) return false;
+  if (from.type() != "reshape2" || from.Attr<bool>("literal_zero") ||
+      !IsOfOneTensor(program, view, at, op))
+    return false;
   for (size_t s = 1; s < from.outputs.size(); ++s)  // XShape
     for (const VarId v : from.outputs[s])
       if (v != ir::kNoVar && (!view.readers(v).empty() || !view.SingleWriter(v, true)))

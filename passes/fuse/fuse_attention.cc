@@ -52,14 +52,14 @@ class AttentionFuser {
     const auto number = [&](const char* stem, float x) {
       return context_.AddConstant(program, stem, Tensor::Of(DType::kF32, Shape(), std::vector{x}));
     };
-    ir::Op where = ir::MakeOp(*FindOp("onnx_where"));
+    ir::Op where = ir::MakeOp(*FindOp("where"));
     where.index = Op(last_).index;
     where.call_stack = Op(last_).call_stack;
     TakePlace(Op(last_), &where);
     const auto set = [&](const char* slot, VarId v) {
       where.inputs[static_cast<size_t>(where.def->FindInput(slot))] = {v};
     };
-    set("condition", *condition_);
+    set("Condition", *condition_);
     set("X", number("kept", std::numeric_limits<float>::infinity()));
     set("Y", number("left_out", static_cast<float>(otherwise_)));
     ir::Var mask;
@@ -68,7 +68,7 @@ class AttentionFuser {
     mask.dtype = DType::kF32;
     mask.shape = p_.vars[*condition_].shape;
     mask_ = program.AddVar(std::move(mask));
-    where.outputs[static_cast<size_t>(where.def->FindOutput("output"))] = {*mask_};
+    where.outputs[static_cast<size_t>(where.def->FindOutput("Out"))] = {*mask_};
     return where;
   }
 
@@ -156,7 +156,7 @@ class AttentionFuser {
       if (!MatchMask(Op(add), add, &v)) return false;
       absorbed.push_back(add);
       reader = add;
-    } else if (const int where = Writer(v, "onnx_where", reader); where >= 0) {
+    } else if (const int where = Writer(v, "where", reader); where >= 0) {
       if (!MatchSelection(Op(where), where, &v)) return false;
       absorbed.push_back(where);
       reader = where;
@@ -207,10 +207,10 @@ class AttentionFuser {
   // infinite where the condition does not hold.
   bool MatchSelection(const ir::Op& where, int at, VarId* v) {
     const VarId x = where.In("X")[0];
-    VarId condition = where.In("condition")[0];
+    VarId condition = where.In("Condition")[0];
     const auto otherwise = Number(where.In("Y")[0]);
     if (!otherwise || *otherwise == std::numeric_limits<double>::infinity() || !IsMatrices(x) ||
-        condition == ir::kNoVar)
+        condition == ir::kNoVar || where.Attr<bool>("leading_axes"))
       return false;
     condition = WithoutOnes(condition, x, at);
     if (p_.vars[condition].dtype != DType::kBool || !MasksScores(condition, p_.vars[x].shape, -1) ||
@@ -230,9 +230,11 @@ class AttentionFuser {
     for (const char* slot : {"X", "Y"}) {
       const VarId ones = Op(both).In(slot)[0];
       const VarId other = Op(both).In(slot[0] == 'X' ? "Y" : "X")[0];
-      const int fill = Writer(ones, "tf_fill", both);
-      if (fill < 0 || !OnlyFor(ones, both) || !Holds(Op(fill).In("value")[0])) continue;
-      const VarId dims = Op(fill).In("dims")[0];
+      const int fill = Writer(ones, "fill_constant", both);
+      if (fill < 0 || !OnlyFor(ones, both) || Op(fill).In("ValueTensor").empty() ||
+          !Holds(Op(fill).In("ValueTensor")[0]) || Op(fill).In("ShapeTensor").empty())
+        continue;
+      const VarId dims = Op(fill).In("ShapeTensor")[0];
       const int shape = Writer(dims, "shape", fill);
       if (shape < 0 || !OnlyFor(dims, fill) || Op(shape).In("Input")[0] != scores) continue;
       shape_reader_ = shape;

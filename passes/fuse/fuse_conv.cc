@@ -121,7 +121,7 @@ class ConvFuser {
   std::vector<int> absorbed;
 
  private:
-  // An image that tf_pad_v2 pads with zeros, and the padding with which the convolution does the
+  // An image that an operator pads with zeros, and the padding with which the convolution does the
   // same.
   struct Padded {
     VarId image;
@@ -132,24 +132,25 @@ class ConvFuser {
     const VarId x = conv.In("Input")[0];
     if (!last_ || !view_.SingleWriter(x)) return std::nullopt;
     const ir::Op& pad = ops_[static_cast<size_t>(view_.writers(x)[0])];
-    if (pad.type() != "tf_pad_v2" || !pad.In("constant_values").empty() || !pad.var_attrs.empty())
+    if (pad.type() != "pad" || !HasOnlyInput(pad, "X") || !pad.var_attrs.empty() ||
+        pad.Attr<std::string>("mode") != "constant" || pad.Attr<double>("pad_value") != 0 ||
+        !pad.Attr<Ints>("axes").empty() || pad.Attr<bool>("before_first"))
       return std::nullopt;
-    const VarId image = pad.In("input")[0], amounts = pad.In("paddings")[0];
-    if (!SamePlace(pad, conv) || !view_.WrittenBefore(image, at_) || !view_.NeverWritten(amounts))
+    const VarId image = pad.In("X")[0];
+    if (!SamePlace(pad, conv) || !view_.WrittenBefore(image, at_)) return std::nullopt;
+    const Ints& by = pad.Attr<Ints>("paddings");
+    if (by.size() != 8 || std::any_of(by.begin(), by.end(), [](int64_t p) { return p < 0; }))
       return std::nullopt;
-    const Tensor* t = context_.Parameter(p_, amounts);
-    if (t == nullptr || t->numel() != 8 || !IsInteger(t->dtype())) return std::nullopt;
-    const Ints by = ToInts(*t);
     if (by[0] != 0 || by[1] != 0 || by[6] != 0 || by[7] != 0) return std::nullopt;
     const std::string& algorithm = conv.Attr<std::string>("padding_algorithm");
     Ints own = conv.Attr<Ints>("paddings");
-    if (algorithm == "SAME") return std::nullopt;
+    if (algorithm.starts_with("SAME")) return std::nullopt;
     if (algorithm == "VALID") own = {0, 0, 0, 0};
     if (own.size() == 2) own = {own[0], own[0], own[1], own[1]};
     if (own.size() != 4) return std::nullopt;
     for (size_t i = 0; i < 4; ++i) {
       own[i] += by[2 + i];
-      // Filters that could lie wholly in the padding are left to tf_pad_v2.
+      // Filters that could lie wholly in the padding are left to it.
       if (own[i] < 0 || own[i] >= filter_->dim(i < 2 ? 2 : 3)) return std::nullopt;
     }
     return Padded{image, own};

@@ -117,7 +117,7 @@ class ChainFuser {
     if (depthwise)
       return (kernel == 3 || kernel == 5) && groups > 1 && groups == filter->dim(0) &&
              filter->dim(1) == 1 && strides[0] <= 2 && op.In("ResidualData").empty();
-    return kernel == 1 && groups <= 1 && strides[0] == 1 &&
+    return kernel == 1 && groups == 1 && strides[0] == 1 &&
            std::all_of(pads.begin(), pads.end(), [](int64_t pad) { return pad == 0; });
   }
 

@@ -19,7 +19,8 @@ std::optional<FusedActivation> Named(const ir::Op& op) {
   if (t == "relu" || t == "sigmoid" || t == "tanh") return FusedActivation{t};
   if (t == "silu") return FusedActivation{"swish", 1, 0};
   if (t == "relu6") return FusedActivation{"clip", 0, number("threshold")};
-  if (t == "clip" && HasOnlyInput(op, "X") && number("min") <= number("max"))
+  if (t == "clip" && HasOnlyInput(op, "X") && !op.Attr<bool>("finite") &&
+      number("min") <= number("max"))
     return FusedActivation{t, number("min"), number("max")};
   if (t == "leaky_relu" && (op.Attr<int64_t>("op_version") > 0 || number("alpha") <= 1))
     return FusedActivation{t, number("alpha")};

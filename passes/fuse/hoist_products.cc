@@ -112,11 +112,8 @@ class ProductHoister {
     const ir::Op& op = ops[static_cast<size_t>(writer)];
     if (!IsPure(op) || !op.var_attrs.empty() || !op.device.empty()) return std::nullopt;
     found.at = writer;
-    if (op.type() == "onnx_gather") {
-      found.sequence = OnlyIn(op, "data"), found.index = OnlyIn(op, "indices");
-      found.axis = op.Attr<int64_t>("axis");
-      found.data = "data";
-    } else if (op.type() == "gather" && OnlyIn(op, "Axis") == kNoVar) {
+    if (op.type() == "gather" && OnlyIn(op, "Axis") == kNoVar &&
+        op.Attr<int64_t>("batch_dims") == 0) {
       found.sequence = OnlyIn(op, "X"), found.index = OnlyIn(op, "Index");
       found.axis = op.Attr<int64_t>("axis");
       found.data = "X";
@@ -289,16 +286,14 @@ class ProductHoister {
       ops.push_back(like);
       Set(&ops[0].inputs, like.def->FindInput(s.data), all);
     } else {
-      ir::Op op = ir::MakeOp(*FindOp("onnx_gather"));
+      ir::Op op = ir::MakeOp(*FindOp("gather"));
       op.index = like.index;
       op.call_stack = like.call_stack;
-      Set(&op.inputs, op.def->FindInput("data"), all);
-      Set(&op.inputs, op.def->FindInput("indices"), s.index);
+      Set(&op.inputs, op.def->FindInput("X"), all);
+      Set(&op.inputs, op.def->FindInput("Index"), s.index);
       ops.push_back(std::move(op));
     }
-    const auto out_of = [](const ir::Op& op) {
-      return std::max(op.def->FindOutput("Out"), op.def->FindOutput("output"));
-    };
+    const auto out_of = [](const ir::Op& op) { return op.def->FindOutput("Out"); };
     if (s.squeeze >= 0) {
       Shape kept = shape;
       kept[static_cast<int>(s.axis)] = 1;
@@ -332,7 +327,6 @@ HEDDLE_PASS(hoist_products) {
       "16 times as many columns as the sequence; programs with gradients";
   pass.level = 2;
   pass.tolerance = 1e-5;
-  pass.own_ops = {"onnx_gather"};
   pass.seeks = OfTypes({"matmul_v2"});
   pass.run = [](ir::Program& program, PassContext& context) -> Result<bool> {
     return ProductHoister(program, context).Run();

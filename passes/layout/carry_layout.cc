@@ -24,7 +24,7 @@ using ir::VarId;
 
 bool IsTranspose(const ir::Op& op) {
   return (op.type() == "transpose2" || op.type() == "transpose") && op.var_attrs.empty() &&
-         !op.has_control_edges();
+         !op.Attr<Ints>("axis").empty() && !op.has_control_edges();
 }
 
 bool AreInverse(const ir::Op& a, const ir::Op& b) {

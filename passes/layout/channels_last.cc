@@ -289,7 +289,7 @@ class LayoutRewriter {
     static const std::set<std::string> types{"reduce_max", "reduce_mean", "reduce_min",
                                              "reduce_sum"};
     if (types.count(op.type()) == 0 || !HasTwin(op.In("X")[0]) || !op.Attr<bool>("keep_dim") ||
-        op.Attr<bool>("reduce_all"))
+        op.Attr<bool>("reduce_all") || !op.In("Axes").empty())
       return false;
     Ints dims = op.Attr<Ints>("dim");
     VarId& x = op.inputs[op.def->FindInput("X")][0];

@@ -215,17 +215,17 @@ TEST_P(NoHeapMemoryInSteadyRuns, OfOnnxKernelsWithLists) {
       .Feed("labels", DType::kI64, {2, 1, 40})
       .Feed("pair", DType::kF32, {2});
   b.Feed("bytes", DType::kU8, {3, 3}).Feed("scale", DType::kF32, {1}).Feed("zero", DType::kU8, {1});
-  b.Op("onnx_top_k", {{"X", {"x"}}, {"K", {"most"}}}, {{"Values", {"top"}}, {"Indices", {"at"}}});
-  b.Op("onnx_non_max_suppression",
-       {{"boxes", {"boxes"}}, {"scores", {"scores"}}, {"max_output_boxes_per_class", {"most"}}},
+  b.Op("top_k_v2", {{"X", {"x"}}, {"K", {"most"}}}, {{"Out", {"top"}}, {"Indices", {"at"}}});
+  b.Op("non_max_suppression",
+       {{"boxes", {"boxes"}}, {"scores", {"scores"}}, {"max_output_size", {"most"}}},
        {{"selected_indices", {"kept"}}});
-  b.Op("onnx_non_zero", {{"X", {"x"}}}, {{"Y", {"places"}}});
-  b.Op("onnx_unique", {{"X", {"x"}}}, {{"Y", {"distinct"}}, {"counts", {"counts"}}},
-       {{"sorted", int64_t{0}}});
-  b.Op("onnx_compress", {{"input", {"x"}}, {"condition", {"some"}}}, {{"output", {"chosen"}}});
-  b.Op("onnx_one_hot", {{"indices", {"labels"}}, {"depth", {"most"}}, {"values", {"pair"}}},
-       {{"output", {"hot"}}});
-  b.Op("onnx_mean_variance_normalization", {{"X", {"x"}}}, {{"Y", {"even"}}}, {{"axes", Ints{0}}});
+  b.Op("where_index", {{"Condition", {"x"}}}, {{"Out", {"places"}}}, {{"by_axis", true}});
+  b.Op("unique", {{"X", {"x"}}}, {{"Out", {"distinct"}}, {"Counts", {"counts"}}},
+       {{"return_counts", true}});
+  b.Op("compress", {{"input", {"x"}}, {"condition", {"some"}}}, {{"output", {"chosen"}}});
+  b.Op("one_hot_v2", {{"X", {"labels"}}, {"depth_tensor", {"most"}}, {"Values", {"pair"}}},
+       {{"Out", {"hot"}}});
+  b.Op("mean_variance_norm", {{"X", {"x"}}}, {{"Out", {"even"}}}, {{"axes", Ints{0}}});
   b.Op("onnx_q_linear_mat_mul",
        {{"a", {"bytes"}},
         {"a_scale", {"scale"}},
@@ -236,7 +236,7 @@ TEST_P(NoHeapMemoryInSteadyRuns, OfOnnxKernelsWithLists) {
         {"y_scale", {"scale"}},
         {"y_zero_point", {"zero"}}},
        {{"y", {"product"}}});
-  b.Op("onnx_attention", {{"Q", {"x"}}, {"K", {"x"}}, {"V", {"x"}}}, {{"Y", {"seen"}}},
+  b.Op("grouped_query_attention", {{"Q", {"x"}}, {"K", {"x"}}, {"V", {"x"}}}, {{"Y", {"seen"}}},
        {{"q_num_heads", int64_t{4}}, {"kv_num_heads", int64_t{4}}});
   b.Op("softmax_with_cross_entropy", {{"Logits", {"x"}}, {"Label", {"labels"}}},
        {{"Softmax", {"shares"}}, {"Loss", {"loss"}}}, {{"axis", int64_t{1}}});
@@ -272,10 +272,10 @@ TEST_P(NoHeapMemoryInSteadyRuns, OfKernelsWithStates) {
   b.Op("onnx_batch_normalization",
        {{"X", {"x"}}, {"scale", {"s"}}, {"B", {"s"}}, {"input_mean", {"s"}}, {"input_var", {"s"}}},
        {{"Y", {"normal"}}, {"running_mean", {"mean"}}}, {{"training_mode", int64_t{1}}});
-  b.Op("onnx_linear_attention", {{"query", {"x"}}, {"key", {"x"}}, {"value", {"x"}}},
+  b.Op("linear_attention", {{"query", {"x"}}, {"key", {"x"}}, {"value", {"x"}}},
        {{"output", {"seen"}}, {"present_state", {"state"}}},
        {{"update_rule", "linear"}, {"q_num_heads", int64_t{2}}, {"kv_num_heads", int64_t{2}}});
-  b.Op("onnx_causal_conv_with_state", {{"input", {"x"}}, {"weight", {"w"}}},
+  b.Op("causal_conv", {{"input", {"x"}}, {"weight", {"w"}}},
        {{"output", {"convolved"}}, {"present_state", {"last"}}});
   b.Op("set_value", {{"Input", {"x"}}}, {{"Out", {"set"}}},
        {{"axes", Ints{2}},
@@ -341,18 +341,21 @@ TEST_P(NoHeapMemoryInSteadyRuns, OfOperandsThatAreLists) {
       .Feed("axes", DType::kI64, {2});
   b.Feed("two", DType::kI64, {2}).Feed("steps", DType::kI64, {2});
   b.Feed("sizes2", DType::kI64, {2});
-  b.Op("onnx_pad", {{"data", {"x"}}, {"pads", {"pads"}}}, {{"output", {"padded"}}},
-       {{"mode", "reflect"}});
+  b.Op("pad", {{"X", {"x"}}, {"Paddings", {"pads"}}}, {{"Out", {"padded"}}},
+       {{"mode", "reflect"}, {"before_first", true}});
   b.Op("onnx_resize", {{"X", {"x"}}, {"sizes", {"sizes"}}}, {{"Y", {"resized"}}},
        {{"mode", "cubic"}});
   b.Op("onnx_resize", {{"X", {"x"}}, {"sizes", {"sizes"}}}, {{"Y", {"nearest"}}});
-  b.Op("onnx_tile", {{"input", {"x"}}, {"repeats", {"repeats"}}}, {{"output", {"tiled"}}});
-  b.Op("onnx_slice",
-       {{"data", {"x"}}, {"starts", {"axes"}}, {"ends", {"sizes2"}}, {"axes", {"axes"}}},
-       {{"output", {"cut"}}});
-  b.Op("onnx_split", {{"input", {"x"}}, {"split", {"two"}}}, {{"outputs", {"left", "right"}}},
+  b.Op("tile", {{"X", {"x"}}, {"RepeatTimes", {"repeats"}}}, {{"Out", {"tiled"}}});
+  b.Op("strided_slice",
+       {{"Input", {"x"}},
+        {"StartsTensor", {"axes"}},
+        {"EndsTensor", {"sizes2"}},
+        {"AxesTensor", {"axes"}}},
+       {{"Out", {"cut"}}}, {{"bounds", "from_end"}});
+  b.Op("split", {{"X", {"x"}}, {"SectionsTensor", {"two"}}}, {{"Out", {"left", "right"}}},
        {{"axis", int64_t{3}}});
-  b.Op("tf_strided_slice",
+  b.Op("masked_slice",
        {{"input", {"x"}}, {"begin", {"axes"}}, {"end", {"sizes2"}}, {"strides", {"steps"}}},
        {{"output", {"strided"}}});
   for (const char* name :
@@ -375,24 +378,27 @@ TEST_P(NoHeapMemoryInSteadyRuns, OfTensorFlowsLists) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {4, 3}).Feed("image", DType::kF32, {1, 3, 3, 2});
   b.Feed("size", DType::kI64, {2}).Feed("ids", DType::kI64, {4}).Array("items");
-  b.Op("tf_resize_bilinear", {{"images", {"image"}}, {"size", {"size"}}},
+  b.Op("resize_images", {{"images", {"image"}}, {"size", {"size"}}},
        {{"resized_images", {"linear"}}});
-  b.Op("tf_resize_nearest_neighbor", {{"images", {"image"}}, {"size", {"size"}}},
-       {{"resized_images", {"nearest"}}});
-  b.Op("tf_segment_mean", {{"data", {"x"}}, {"segment_ids", {"ids"}}}, {{"output", {"means"}}});
-  b.Op("tf_unique_with_counts_v2", {{"x", {"ids"}}}, {{"y", {"distinct"}}, {"idx", {"where"}}});
+  b.Op("resize_images", {{"images", {"image"}}, {"size", {"size"}}},
+       {{"resized_images", {"nearest"}}}, {{"method", "nearest"}});
+  b.Op("segment_pool", {{"X", {"x"}}, {"SegmentIds", {"ids"}}}, {{"Out", {"means"}}},
+       {{"pooltype", "MEAN"}});
+  b.Op("unique", {{"X", {"ids"}}}, {{"Out", {"distinct"}}, {"Index", {"where"}}},
+       {{"nan_differs", true}});
   b.Op("tf_list_from_tensor", {{"tensor", {"x"}}}, {{"Out", {"items"}}});
   b.Op("tf_list_stack", {{"list", {"items"}}}, {{"Out", {"stacked"}}});
   b.Feed("pads", DType::kI64, {2, 2})
       .Feed("places", DType::kI64, {3})
+      .Feed("one", DType::kI64, {1})
       .Feed("five", DType::kI64, {1});
-  b.Op("tf_dynamic_stitch", {{"indices", {"places", "places"}}, {"data", {"places", "places"}}},
+  b.Op("dynamic_stitch", {{"indices", {"places", "places"}}, {"data", {"places", "places"}}},
        {{"merged", {"merged"}}});
-  b.Op("tf_bias_add_grad", {{"out_backprop", {"x"}}}, {{"output", {"sums"}}});
-  b.Op("tf_mirror_pad", {{"input", {"x"}}, {"paddings", {"pads"}}}, {{"output", {"mirrored"}}},
-       {{"mode", "SYMMETRIC"}});
-  b.Op("tf_list_diff", {{"x", {"ids"}}, {"y", {"places"}}}, {{"out", {"others"}}, {"idx", {"at"}}});
-  b.Op("tf_sparse_to_dense",
+  b.Op("reduce_sum", {{"X", {"x"}}, {"Axes", {"one"}}}, {{"Out", {"sums"}}});
+  b.Op("pad", {{"X", {"x"}}, {"Paddings", {"pads"}}}, {{"Out", {"mirrored"}}},
+       {{"mode", "symmetric"}});
+  b.Op("setdiff1d", {{"x", {"ids"}}, {"y", {"places"}}}, {{"out", {"others"}}, {"idx", {"at"}}});
+  b.Op("coo_to_dense",
        {{"sparse_indices", {"places"}},
         {"output_shape", {"five"}},
         {"sparse_values", {"places"}},
@@ -410,6 +416,7 @@ TEST_P(NoHeapMemoryInSteadyRuns, OfTensorFlowsLists) {
              {"ids", I64({4}, {0, 1, 1, 2})},
              {"pads", I64({2, 2}, {1, 2, 0, 1})},
              {"places", I64({3}, {0, 2, 4})},
+             {"one", I64({1}, {0})},
              {"five", I64({1}, {5})}});
 }
 
@@ -420,7 +427,7 @@ TEST_P(NoHeapMemoryInSteadyRuns, OfRecurrentNetworks) {
   b.Feed("r", DType::kF32, {2, 12, 3}).Feed("lengths", DType::kI64, {2});
   b.Param("pw", DType::kF32, {2, 12, 4}).Param("pr", DType::kF32, {2, 12, 3});
   for (const bool packed : {false, true})
-    b.Op("onnx_lstm",
+    b.Op("recurrent_network",
          {{"X", {"x"}},
           {"W", {packed ? "pw" : "w"}},
           {"R", {packed ? "pr" : "r"}},
@@ -524,13 +531,13 @@ TEST_P(NoHeapMemoryInSteadyRuns, OfShapesFoundWhileRunning) {
         {"values", Doubles{-1, 0}},
         {"code", Ints{0, 0, 1, 1, 2}},
         {"outs", Ints{3}}});
-  b.Op("onnx_reshape", {{"data", {"x"}}, {"shape", {"shape"}}}, {{"reshaped", {"table"}}});
-  b.Op("onnx_unsqueeze", {{"data", {"x"}}, {"axes", {"axes"}}}, {{"expanded", {"wide"}}});
-  b.Op("onnx_squeeze", {{"data", {"wide"}}, {"axes", {"axes"}}}, {{"squeezed", {"flat"}}});
+  b.Op("reshape2", {{"X", {"x"}}, {"Shape", {"shape"}}}, {{"Out", {"table"}}});
+  b.Op("unsqueeze2", {{"X", {"x"}}, {"AxesTensor", {"axes"}}}, {{"Out", {"wide"}}});
+  b.Op("squeeze2", {{"X", {"wide"}}, {"AxesTensor", {"axes"}}}, {{"Out", {"flat"}}});
   b.Feed("from", DType::kI64, {1}).Feed("to", DType::kI64, {1});
   b.Op("range", {{"Start", {"from"}}, {"End", {"to"}}, {"Step", {"to"}}}, {{"Out", {"one"}}});
-  b.Op("tf_range", {{"start", {"from"}}, {"limit", {"to"}}, {"delta", {"to"}}},
-       {{"output", {"other"}}});
+  b.Op("range", {{"Start", {"from"}}, {"End", {"to"}}, {"Step", {"to"}}}, {{"Out", {"other"}}},
+       {{"by_product", true}});
   for (const char* name : {"loop", "table", "wide", "flat", "one", "other"}) b.Fetch(name);
   Tensor mask = Tensor::Empty(DType::kBool, {6});
   for (int64_t i = 0; i < 6; ++i) mask.mutable_data<bool>()[i] = i % 3 != 1;

@@ -16,23 +16,42 @@ namespace {
 
 // One call of the operator in an example.
 struct Call {
-  std::set<std::string> inputs;
+  std::set<std::string> inputs;  // slots that are given
+  std::set<std::string> empty;   // those of which a variable holds nothing
   const std::vector<proto::OpDesc_Attr>* attrs = nullptr;
 };
+
+// An optional operand may be a variable that nothing was written to, or an array of nothing.
+bool HoldsSomething(const Value& value) {
+  if (value.is_array()) return !value.array().empty();
+  return !value.is_tensor() || value.tensor().initialized();
+}
 
 std::vector<Call> CallsOf(const std::string& op, const Example& e) {
   std::vector<Call> calls;
   if (!e.is_program()) {
     Call& call = calls.emplace_back();
-    for (const ExampleInput& in : e.inputs) call.inputs.insert(in.slot);
+    for (const ExampleInput& in : e.inputs) {
+      call.inputs.insert(in.slot);
+      if (!HoldsSomething(in.value)) call.empty.insert(in.slot);
+    }
     call.attrs = &e.attrs;
   }
+  std::set<std::string> empty;  // variables of a program
+  for (const ExampleInput& in : e.inputs)
+    if (!HoldsSomething(in.value)) empty.insert(in.slot);
   for (const ExampleOp& one : e.program) {
-    if (one.type != op) continue;
-    Call& call = calls.emplace_back();
-    for (const auto& [slot, names] : one.inputs)
-      if (!names.empty()) call.inputs.insert(slot);
-    call.attrs = &one.attrs;
+    if (one.type == op) {
+      Call& call = calls.emplace_back();
+      for (const auto& [slot, names] : one.inputs)
+        for (const std::string& name : names) {
+          call.inputs.insert(slot);
+          if (empty.count(name) != 0) call.empty.insert(slot);
+        }
+      call.attrs = &one.attrs;
+    }
+    for (const auto& [slot, names] : one.outputs)
+      for (const std::string& name : names) empty.erase(name);
   }
   return calls;
 }
@@ -64,22 +83,42 @@ bool TellsElementsApart(const Tensor& t) {
   return different.size() >= kDifferent && positive && (negative || t.dtype() == DType::kU8);
 }
 
-bool AreListsAndNumbers(const Example* e) {
-  return std::all_of(e->inputs.begin(), e->inputs.end(), [](const ExampleInput& in) {
-    return !AnyTensor(in.value, [](const Tensor& t) { return t.rank() > 1; });
-  });
+bool IsLongList(const Tensor& t) {
+  if (!t.initialized()) return false;
+  std::set<std::pair<double, double>> different;
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    const std::complex<double> x = ElementAt(t, i);
+    if (!std::isnan(x.real())) different.insert({x.real(), x.imag()});
+  }
+  return different.size() >= kDifferent;
+}
+
+template <typename Fn>
+bool AnyOperand(const Example* e, Fn&& fn) {
+  return std::any_of(e->inputs.begin(), e->inputs.end(),
+                     [&](const ExampleInput& in) { return AnyTensor(in.value, fn); });
+}
+template <typename Fn>
+bool AnyResult(const Example* e, Fn&& fn) {
+  return std::any_of(e->outputs.begin(), e->outputs.end(),
+                     [&](const ExampleOutput& out) { return AnyTensor(out.value, fn); });
 }
 
 bool ShowsValues(const std::vector<const Example*>& examples) {
-  const bool only_lists = std::all_of(examples.begin(), examples.end(), AreListsAndNumbers);
-  return std::any_of(examples.begin(), examples.end(), [&](const Example* e) {
-    if (only_lists)
-      return std::any_of(e->outputs.begin(), e->outputs.end(),
-                         [](const ExampleOutput& out) { return AnyTensor(out.value, IsLarge); });
-    return std::any_of(e->inputs.begin(), e->inputs.end(), [](const ExampleInput& in) {
-      return AnyTensor(in.value, TellsElementsApart);
-    });
-  });
+  const auto any = [&](auto&& fn) { return std::any_of(examples.begin(), examples.end(), fn); };
+  if (!any([](const Example* e) { return !e->random; })) return true;  // statistics have no places
+  const auto is_matrix = [](const Tensor& t) { return t.rank() > 1; };
+  if (any([&](const Example* e) { return AnyOperand(e, is_matrix); }))
+    return any([](const Example* e) { return AnyOperand(e, TellsElementsApart); });
+  if (any([](const Example* e) { return AnyResult(e, IsLarge); })) return true;
+  if (any([&](const Example* e) { return AnyResult(e, is_matrix); })) return false;
+  const auto are_several = [](const Tensor& t) { return t.numel() > 1; };
+  return any([](const Example* e) {
+           return AnyOperand(e, IsLongList) || AnyResult(e, IsLongList);
+         }) ||
+         !any([&](const Example* e) {
+           return AnyOperand(e, are_several) || AnyResult(e, are_several);
+         });
 }
 
 // The numbers or texts of a value, as text of one form whatever the file's type is.
@@ -203,7 +242,10 @@ std::vector<Gap> GapsOf(const OpDef& op, const std::vector<const Example*>& exam
     if (std::none_of(calls.begin(), calls.end(), has))
       gaps.push_back({op.name(), "present", slot.name});
     const bool by_variant = IsOptionalGradient(slot) && ShowsAlone(slot.name, examples);
-    if (!by_variant && std::all_of(calls.begin(), calls.end(), has))
+    const auto is_full = [&](const Call& call) {
+      return has(call) && call.empty.count(slot.name) == 0;
+    };
+    if (!by_variant && std::all_of(calls.begin(), calls.end(), is_full))
       gaps.push_back({op.name(), "absent", slot.name});
   }
   return gaps;

@@ -14,11 +14,14 @@ namespace heddle::testing {
 struct Gap {
   std::string op;
   // "values": an operand with kDifferent different elements, rank 2 or more, negative and positive
-  // ones: less does not show which element went where. Booleans have both values; an operator whose
-  // operands are single numbers and lists has a result of that rank and size, of any values.
+  // ones: less does not show which element went where. Booleans have both values. An operator whose
+  // operands are numbers and lists has a result of that rank and size, of any values, or, where
+  // its results are lists as well, one list of so many different elements. Nothing is asked where
+  // all are single numbers, nor where all examples compare statistics.
   // "attr": the attribute `of` with a value other than its default.
-  // "present", "absent": an example with, without the optional operand `of`. Of gradients, which
-  // are absent in a variant of each example (CheckAbsentGradients), one with it shows both.
+  // "present", "absent": an example with, without the optional operand `of`; one that holds nothing
+  // is absent. Of gradients, which are absent in a variant of each example (CheckAbsentGradients),
+  // one with it shows both.
   // "dtype": a run of the kernel for the dtype `of`.
   std::string what;
   std::string of;  // an attribute or a slot; "" of "values"

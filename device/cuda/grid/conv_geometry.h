@@ -50,6 +50,10 @@ inline ConvShape ConvShapeOf(const OpContext& ctx, const Shape& in, const Shape&
   g.batch = in[0];
   g.in_c = in[channel], g.out_c = out[channel];
   g.groups = ctx.Int("groups");
+  if (g.groups == 0) {  // as many as the channels say
+    const int64_t channels = transposed ? g.out_c : g.in_c;
+    g.groups = filter[1] > 0 ? std::max<int64_t>(1, channels / filter[1]) : 1;
+  }
   const Ints &pads = ctx.IntList("paddings"), &strides = ctx.IntList("strides"),
              &dilations = ctx.IntList("dilations");
   const std::string& algorithm = ctx.Str("padding_algorithm");
@@ -60,11 +64,12 @@ inline ConvShape ConvShapeOf(const OpContext& ctx, const Shape& in, const Shape&
     a.kernel = static_cast<int32_t>(filter[2 + d]);
     a.stride = static_cast<int32_t>(strides.at(at));
     a.dilation = static_cast<int32_t>(dilations.at(at));
-    if (algorithm == "SAME") {
+    if (algorithm == "SAME" || algorithm == "SAME_DILATED") {
+      if (algorithm == "SAME") a.dilation = 1;
       const int32_t size = transposed ? a.out : a.in;
       const int32_t steps = (size + a.stride - 1) / a.stride;
-      a.pad = std::max(0, (steps - 1) * a.stride + a.kernel - size) / 2;
-      a.dilation = 1;
+      const int32_t reach = (a.kernel - 1) * a.dilation + 1;
+      a.pad = std::max(0, (steps - 1) * a.stride + reach - size) / 2;
     } else if (algorithm != "VALID") {
       a.pad = static_cast<int32_t>(pads.size() == 2 ? pads[at] : pads.at(2 * at));
     }

@@ -35,7 +35,8 @@ Result<Kind> ReadKind(const std::string& name, const Floats& values, size_t* at)
   op.attrs = attrs.data();
   const OpContext ctx(op, nullptr);
   const ElementStep* const step = StepOf(name);
-  if (step == nullptr) return Unimplemented("'", name, "' is no step of CUDA's fused loops");
+  if (step == nullptr || (step->knows != nullptr && !step->knows(ctx)))
+    return Unimplemented("'", name, "' is no step of CUDA's fused loops");
   Kind kind;
   kind.op = step->choose != nullptr ? step->choose(ctx) : step->op;
   kind.operands = static_cast<uint32_t>(Operands(kind.op));
@@ -212,8 +213,9 @@ class Planner {
 }  // namespace
 
 bool KnowsAllSteps(const OpContext& ctx) {
+  size_t at = 0;
   for (const std::string& name : ctx.Attr<Strings>("ops"))
-    if (StepOf(name) == nullptr) return false;
+    if (!ReadKind(name, ctx.Attr<Floats>("values"), &at).ok()) return false;
   return true;
 }
 

@@ -34,6 +34,7 @@ struct ElementStep {
   ElementArgsFn args = nullptr;                         // nullptr: there are none
   Element (*choose)(const OpContext& attrs) = nullptr;  // instead of `op`, by the attributes
   bool broadcasts = false;                              // two operands, with attribute axis
+  bool (*knows)(const OpContext& attrs) = nullptr;  // nullptr: the step is there for all attributes
 };
 inline ElementStep StepOfTwo(Element op) { return {.op = op, .broadcasts = true}; }
 

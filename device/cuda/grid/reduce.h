@@ -16,13 +16,14 @@ struct SumOp {
   HEDDLE_BODY static float Identity() { return 0; }
   HEDDLE_BODY float operator()(float a, float b) const { return a + b; }
 };
+// NaN is the largest and the smallest.
 struct MaxOp {
   HEDDLE_BODY static float Identity() { return -INFINITY; }
-  HEDDLE_BODY float operator()(float a, float b) const { return a > b ? a : b; }
+  HEDDLE_BODY float operator()(float a, float b) const { return a > b || a != a ? a : b; }
 };
 struct MinOp {
   HEDDLE_BODY static float Identity() { return INFINITY; }
-  HEDDLE_BODY float operator()(float a, float b) const { return a < b ? a : b; }
+  HEDDLE_BODY float operator()(float a, float b) const { return a < b || a != a ? a : b; }
 };
 struct ProdOp {
   HEDDLE_BODY static float Identity() { return 1; }

@@ -210,12 +210,12 @@ TEST_F(TuningFile, TheWayThatTrialsFindTwiceIsWrittenDown) {
     for (int k = 0; k < 1000 && Content().find("\tplan ") == std::string::npos; ++k) {
       const auto cached = plans.ForRun(*compiled.impl(), feeds, &key);
       ASSERT_TRUE(cached.ok()) << cached.status().ToString();
-      RunPolicy& policy = (*cached)->policy();
+      RunPolicy& policy = cached->plan->policy();
       const RunPolicy::Turn turn = policy.Next(true);
       if (turn.meter != nullptr)
-        TimeSteps((*cached)->plan()->blocks[0].instructions.size(), turn.meter);
+        TimeSteps(cached->plan->plan()->blocks[0].instructions.size(), turn.meter);
       const double ns = turn.variant == 0 ? 5e6 : turn.variant == 1 && !serial ? 4e6 : 6e6;
-      if (policy.Report(turn, ns)) (*cached)->KeepWay(ns);
+      if (policy.Report(turn, ns)) cached->plan->KeepWay(ns);
     }
     ASSERT_THAT(Content(), HasSubstr("\tplan "));
     EXPECT_THAT(Content(), HasSubstr(serial ? "\tserial\t" : "\tlanes\t"));

@@ -165,17 +165,9 @@ Scores BeamSearchDecode(const Scores& s) {
 }
 
 Scores TopK(const std::string& type, const Scores& s, const Attrs& attrs) {
-  const bool onnx = type == "onnx_top_k", tf = type == "tf_top_k_v2";
-  const std::vector<Feed> feeds{{"x", Row(s)}, {"k", I64({1}, {Count(s)})}};
-  if (onnx) return Floats(RunOf(feeds, type, {{"X", {"x"}}, {"K", {"k"}}}, "Values", attrs));
-  if (tf)
-    return Floats(RunOf({feeds[0]}, [&](ProgramBuilder& b) {
-      b.Fill("k", {}, static_cast<double>(s.size()), DType::kI32);
-      b.Op(type, {{"input", {"x"}}, {"k", {"k"}}}, {{"values", {"result"}}, {"indices", {"i"}}});
-    }));
   Attrs with = attrs;
   with.emplace_back("k", Count(s));
-  return Floats(RunOf({feeds[0]}, type, {{"X", {"x"}}}, "Out", with, {{"Indices", {"i"}}}));
+  return Floats(RunOf({{"x", Row(s)}}, type, {{"X", {"x"}}}, "Out", with, {{"Indices", {"i"}}}));
 }
 
 // The element in the middle.
@@ -187,15 +179,13 @@ Scores Kthvalue(const Scores& s) {
 Scores NthElement(const Scores& s) {
   return Floats(RunOf({{"x", Row(s)}}, [&](ProgramBuilder& b) {
     b.Fill("n", {}, static_cast<double>(s.size() / 2), DType::kI32);
-    b.Op("tf_nth_element", {{"input", {"x"}}, {"n", {"n"}}}, {{"values", {"result"}}});
+    b.Op("nth_element", {{"input", {"x"}}, {"n", {"n"}}}, {{"values", {"result"}}});
   }));
 }
 
-Scores Unique(const std::string& type, const Scores& s) {
-  return Floats(RunOf({{"x", F32({Count(s)}, s)}}, type, {{"X", {"x"}}},
-                      type == "unique" ? "Out" : "Y",
-                      type == "unique" ? Attrs{{"is_sorted", true}} : Attrs{},
-                      type == "unique" ? Slots{{"Index", {"i"}}} : Slots{}));
+Scores Unique(const Scores& s) {
+  return Floats(RunOf({{"x", F32({Count(s)}, s)}}, "unique", {{"X", {"x"}}}, "Out",
+                      {{"is_sorted", true}}, {{"Index", {"i"}}}));
 }
 
 Scores WithoutNan(Scores s) {
@@ -218,12 +208,9 @@ const std::vector<Case>& Cases() {
          return TopK("top_k_v2", s, {{"largest", false}});
        },
        Ascending},
-      {"onnx_top_k", [](const Scores& s) { return TopK("onnx_top_k", s, {}); }, Descending},
-      {"tf_top_k_v2", [](const Scores& s) { return TopK("tf_top_k_v2", s, {}); }, Descending},
       {"kthvalue", Kthvalue, Middle},
-      {"tf_nth_element", NthElement, Middle},
-      {"unique", [](const Scores& s) { return Unique("unique", s); }, Ascending},
-      {"onnx_unique", [](const Scores& s) { return Unique("onnx_unique", s); }, Ascending},
+      {"nth_element", NthElement, Middle},
+      {"unique", Unique, Ascending},
   };
   return cases;
 }

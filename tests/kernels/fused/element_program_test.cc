@@ -54,7 +54,7 @@ TEST(ElementProgram, AReductionThatNobodyReadsHasMemoryOfItsOwn) {
   b.Feed("x", DType::kF32, {2, 2}).Feed("y", DType::kF32, {3});
   b.Op("fused_rows", {{"X", {"x", "y"}}}, {{"Out", {"out"}}},
        {{"ops", Strings{"reduce_sum", "reduce_max", "relu"}},
-        {"values", std::vector<double>{0, 0, -1, -1, 0, 0, -1, -1, 0}},
+        {"values", std::vector<double>{0, 0, -1, -1, 0, 0, 0, 0, -1, -1, 0}},
         {"code", Ints{0, 1, 1, 0, 2, 3}},
         {"outs", Ints{4}}});
   b.Fetch("out");

@@ -46,8 +46,8 @@ std::string Told(const std::string& type, const std::vector<Feed>& feeds,
 TEST(TfOperands, VectorsOfRangesHaveOneLength) {
   const std::vector<std::string> outs{"rt_nested_splits", "rt_dense_values"};
   const auto told = [&](const Tensor& starts, const Tensor& limits) {
-    return Told("tf_ragged_range",
-                {{"starts", starts}, {"limits", limits}, {"deltas", I64({}, {1})}}, outs);
+    return Told("ragged_range", {{"starts", starts}, {"limits", limits}, {"deltas", I64({}, {1})}},
+                outs);
   };
   EXPECT_THAT(told(I64({1}, {0}), I64({3}, {1, 2, 3})), HasSubstr("not vectors of one length"));
   EXPECT_THAT(told(I64({0}, {}), I64({1}, {1})), HasSubstr("not vectors of one length"));
@@ -57,7 +57,7 @@ TEST(TfOperands, VectorsOfRangesHaveOneLength) {
 
 TEST(TfOperands, HistogramsCountNumbers) {
   const auto told = [](float value, float low) {
-    return Told("tf_histogram_fixed_width",
+    return Told("histogram_fixed_width",
                 {{"values", F32({2}, {1, value})},
                  {"value_range", F32({2}, {low, 2})},
                  {"nbins", I64({}, {4})}},
@@ -71,10 +71,10 @@ TEST(TfOperands, HistogramsCountNumbers) {
 // The number of rows becomes an element of the dtype, which may then be 0.
 TEST(TfOperands, MeansOfManyRows) {
   const auto told = [](int64_t rows) {
-    return Told("tf_segment_mean",
-                {{"data", Tensor::Zeros(DType::kI8, {rows})},
-                 {"segment_ids", I64({rows}, std::vector<int64_t>(static_cast<size_t>(rows), 0))}},
-                {"output"});
+    return Told("segment_pool",
+                {{"X", Tensor::Zeros(DType::kI8, {rows})},
+                 {"SegmentIds", I64({rows}, std::vector<int64_t>(static_cast<size_t>(rows), 0))}},
+                {"Out"}, {{"pooltype", "MEAN"}});
   };
   EXPECT_EQ(told(255), "");
   EXPECT_THAT(told(256), HasSubstr("segment 0 has 256 rows"));
@@ -85,51 +85,51 @@ TEST(TfOperands, BlocksThatCannotBeCounted) {
   const std::vector<Feed> feeds{{"input", F32({1, 1, 1, 1, 1}, {1})},
                                 {"block_shape", I64({4}, {side, side, side, side})},
                                 {"crops", I64({4, 2}, {0, 0, 0, 0, 0, 0, 0, 0})}};
-  EXPECT_THAT(Told("tf_batch_to_space_nd", feeds, {"output"}), HasSubstr("can be counted"));
+  EXPECT_THAT(Told("batch_to_space_nd", feeds, {"output"}), HasSubstr("can be counted"));
 }
 
 TEST(TfOperands, StitchedRowsHaveAPlace) {
   const int64_t most = std::numeric_limits<int64_t>::max();
-  EXPECT_THAT(Told("tf_dynamic_stitch", {{"indices", I64({1}, {most})}, {"data", F32({1}, {1})}},
-                   {"merged"}),
-              HasSubstr("expected the place of a row"));
+  EXPECT_THAT(
+      Told("dynamic_stitch", {{"indices", I64({1}, {most})}, {"data", F32({1}, {1})}}, {"merged"}),
+      HasSubstr("expected the place of a row"));
 }
 
 TEST(TfOperands, DiagonalsLieInMatrices) {
   const int64_t least = std::numeric_limits<int64_t>::min();
-  EXPECT_THAT(Told("tf_matrix_diag_v3", {{"diagonal", F32({1}, {1})}, {"k", I64({1}, {least})}},
-                   {"output"}),
-              HasSubstr("no matrix has such diagonals"));
+  EXPECT_THAT(
+      Told("matrix_diag", {{"diagonal", F32({1}, {1})}, {"k", I64({1}, {least})}}, {"output"}),
+      HasSubstr("no matrix has such diagonals"));
 }
 
 TEST(TfOperands, RowsWithoutAnElementTakeNoTime) {
   constexpr int64_t kMany = int64_t{1} << 29;  // more than 2^31 in all are refused
   const auto numel = [](const auto& result) { return result.ok() ? (*result)[0].numel() : -1; };
   EXPECT_EQ(
-      numel(RunOne("tf_gather_nd", {{"params", F32({2, 0}, {})}, {"indices", I64({kMany, 0}, {})}},
-                   {"output"})),
+      numel(RunOne("gather_nd", {{"X", F32({2, 0}, {})}, {"Index", I64({kMany, 0}, {})}}, {"Out"})),
       0);
-  EXPECT_EQ(numel(RunOne("tf_resize_bilinear",
+  EXPECT_EQ(numel(RunOne("resize_images",
                          {{"images", F32({0, 2, 2, 1}, {})}, {"size", I64({2}, {kMany, 1})}},
                          {"resized_images"})),
             0);
-  EXPECT_EQ(numel(RunOne("tf_adjust_contrastv2",
+  EXPECT_EQ(numel(RunOne("adjust_contrast",
                          {{"images", F32({kMany, 0, 1, 3}, {})}, {"contrast_factor", F32({}, {2})}},
                          {"output"})),
             0);
-  EXPECT_EQ(numel(RunOne("tf_bias_add_grad", {{"out_backprop", F32({kMany, 0}, {})}}, {"output"})),
-            0);
-  EXPECT_EQ(numel(RunOne("tf_unsorted_segment_sum",
-                         {{"data", F32({1, 0}, {})},
-                          {"segment_ids", I64({1}, {0})},
-                          {"num_segments", I64({}, {kMany})}},
-                         {"output"})),
+  EXPECT_EQ(
+      numel(RunOne("reduce_sum", {{"X", F32({kMany, 0}, {})}, {"Axes", I64({1}, {0})}}, {"Out"})),
+      0);
+  EXPECT_EQ(numel(RunOne("unsorted_segment_pool",
+                         {{"X", F32({1, 0}, {})},
+                          {"SegmentIds", I64({1}, {0})},
+                          {"NumSegments", I64({}, {kMany})}},
+                         {"Out"})),
             0);
   EXPECT_THAT(
-      Told("tf_tensor_scatter_add",
-           {{"tensor", F32({1}, {1})}, {"indices", I64({kMany, 0}, {})}, {"updates", F32({}, {1})}},
-           {"output"}),
-      HasSubstr("updates has shape []"));
+      Told("scatter_nd",
+           {{"X", F32({1}, {1})}, {"Index", I64({kMany, 0}, {})}, {"Updates", F32({}, {1})}},
+           {"Out"}),
+      HasSubstr("Updates has shape []"));
   EXPECT_THAT(Told("tf_list_from_tensor", {{"tensor", F32({kMany, 0}, {})}}, {"Out"}),
               HasSubstr("expected at most"));
 }

@@ -42,17 +42,21 @@ void ExpectTold(const Status& status, const std::string& words) {
 
 TEST(OnnxRefusals, IndicesOutOfRange) {
   const Feeds feeds{{"x", Ones({3, 2})}, {"i", I64({1, 2}, {0, 3})}};
-  ExpectTold(RunOne("onnx_gather", feeds, {{"data", {"x"}}, {"indices", {"i"}}}, "output"), "3");
-  ExpectTold(RunOne("onnx_gather_elements", feeds, {{"data", {"x"}}, {"indices", {"i"}}}, "output"),
-             "indices holds 3 at position 1, expected -3 to 2");
-  ExpectTold(RunOne("onnx_gather_nd", feeds, {{"data", {"x"}}, {"indices", {"i"}}}, "output"),
-             "indices holds 3 for axis 1");
+  ExpectTold(RunOne("gather", feeds, {{"X", {"x"}}, {"Index", {"i"}}}, "Out",
+                    {{"index_shape", true}, {"wrap", true}}),
+             "'Index' holds 3 at position 1; expected -3 to 2");
+  ExpectTold(RunOne("take_along_axis", feeds, {{"Input", {"x"}}, {"Index", {"i"}}}, "Result"),
+             "'Index' holds 3 at position 1; expected -3 to 2");
+  ExpectTold(RunOne("gather_nd", feeds, {{"X", {"x"}}, {"Index", {"i"}}}, "Out"),
+             "'Index' holds 3 at position 1; expected -2 to 1");
+  ExpectTold(RunOne("gather_nd", feeds, {{"X", {"x"}}, {"Index", {"i"}}}, "Out", {{"wrap", false}}),
+             "'Index' holds 3 at position 1; expected 0 to 1");
 }
 
 TEST(OnnxRefusals, RowsBeyondTheEndOfACache) {
   for (const int64_t begin : {int64_t{3}, std::numeric_limits<int64_t>::max()}) {
     const Feeds feeds{{"x", Ones({1, 4, 1})}, {"u", Ones({1, 2, 1})}, {"i", I64({1}, {begin})}};
-    ExpectTold(RunOne("onnx_tensor_scatter", feeds,
+    ExpectTold(RunOne("write_cache", feeds,
                       {{"past_cache", {"x"}}, {"update", {"u"}}, {"write_indices", {"i"}}},
                       "present_cache"),
                "write_indices holds");
@@ -62,9 +66,9 @@ TEST(OnnxRefusals, RowsBeyondTheEndOfACache) {
 TEST(OnnxRefusals, UpdatesOfTooManyDimensions) {
   const Shape ten{1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
   const Feeds feeds{{"x", Ones({1, 1, 2})}, {"i", I64(ten, {0})}, {"u", Ones(ten)}};
-  ExpectTold(RunOne("onnx_scatter_nd", feeds,
-                    {{"data", {"x"}}, {"indices", {"i"}}, {"updates", {"u"}}}, "output"),
-             "more than 10 dimensions");
+  ExpectTold(
+      RunOne("scatter_nd", feeds, {{"X", {"x"}}, {"Index", {"i"}}, {"Updates", {"u"}}}, "Out"),
+      "more than 10 dimensions");
 }
 
 TEST(OnnxRefusals, AxesTwiceAndBeyondTheRank) {
@@ -72,20 +76,18 @@ TEST(OnnxRefusals, AxesTwiceAndBeyondTheRank) {
                                     std::pair{Ints{2}, "holds 2, expected axes"}}) {
     const auto n = static_cast<int64_t>(axes.size());
     const Feeds feeds{{"x", Ones({3, 2})}, {"a", I64({n}, axes)}};
-    ExpectTold(RunOne("onnx_reduce_sum", feeds, {{"data", {"x"}}, {"axes", {"a"}}}, "reduced"),
-               words);
+    ExpectTold(RunOne("reduce_sum", feeds, {{"X", {"x"}}, {"Axes", {"a"}}}, "Out"), words);
   }
 }
 
 TEST(OnnxRefusals, ResultsThatNobodyCanHold) {
   const int64_t huge = int64_t{1} << 62;
   const Feeds shape{{"s", I64({2}, {huge, huge})}};
-  EXPECT_FALSE(RunOne("onnx_constant_of_shape", shape, {{"input", {"s"}}}, "output").ok());
+  EXPECT_FALSE(RunOne("fill_constant", shape, {{"ShapeTensor", {"s"}}}, "Out").ok());
   const Feeds tile{{"x", Ones({3})}, {"n", I64({1}, {huge})}};
-  ExpectTold(RunOne("onnx_tile", tile, {{"input", {"x"}}, {"repeats", {"n"}}}, "output"),
-             "repeats holds");
+  EXPECT_FALSE(RunOne("tile", tile, {{"X", {"x"}}, {"RepeatTimes", {"n"}}}, "Out").ok());
   const Feeds pad{{"x", Ones({3})}, {"p", I64({2}, {huge, huge})}};
-  EXPECT_FALSE(RunOne("onnx_pad", pad, {{"data", {"x"}}, {"pads", {"p"}}}, "output").ok());
+  EXPECT_FALSE(RunOne("pad", pad, {{"X", {"x"}}, {"Paddings", {"p"}}}, "Out").ok());
   const Feeds resize{{"x", Ones({1, 3})}, {"s", F32({2}, {1, 1e30F})}};
   ExpectTold(RunOne("onnx_resize", resize, {{"X", {"x"}}, {"scales", {"s"}}}, "Y"), "scales holds");
 }
@@ -101,7 +103,7 @@ TEST(OnnxRefusals, PadsThatOverflow) {
                     {{"pads", Ints{least, least}}}),
              "the padding of axis 0");
   const Feeds reflect{{"x", Ones({3})}, {"p", I64({2}, {10, -10})}};
-  ExpectTold(RunOne("onnx_pad", reflect, {{"data", {"x"}}, {"pads", {"p"}}}, "output",
+  ExpectTold(RunOne("pad", reflect, {{"X", {"x"}}, {"Paddings", {"p"}}}, "Out",
                     {{"mode", std::string("reflect")}}),
              "cannot pad the empty axis 0");
 }
@@ -127,7 +129,7 @@ TEST(OnnxRefusals, LengthsBeyondTheSteps) {
                     {"w", Ones({1, 4, 1})},
                     {"r", Ones({1, 4, 1})},
                     {"n", Tensor::Of<int32_t>(DType::kI32, {1}, {3})}};
-  ExpectTold(RunOne("onnx_lstm", feeds,
+  ExpectTold(RunOne("recurrent_network", feeds,
                     {{"X", {"x"}}, {"W", {"w"}}, {"R", {"r"}}, {"sequence_lens", {"n"}}}, "Y_h"),
              "sequence_lens holds 3, expected 0 to 2");
 }

@@ -41,7 +41,7 @@ class PlainCell {
   const std::vector<double>& Step(int64_t step, int64_t sequence) {
     const std::vector<double> before = h_;
     const auto n = static_cast<size_t>(l_.hidden);
-    if (l_.op == "onnx_gru") {  // update, reset, new
+    if (l_.op == "gru") {  // update, reset, new
       std::vector<double> reset(n);
       for (size_t i = 0; i < n; ++i)
         reset[i] = Sigmoid(Sum(1, i, step, sequence, before)) * before[i];
@@ -49,7 +49,7 @@ class PlainCell {
         const double keep = Sigmoid(Sum(0, i, step, sequence, before));
         h_[i] = (1 - keep) * std::tanh(Sum(2, i, step, sequence, reset)) + keep * before[i];
       }
-    } else if (l_.op == "onnx_lstm") {  // input, output, forget, new
+    } else if (l_.op == "lstm") {  // input, output, forget, new
       for (size_t i = 0; i < n; ++i) {
         c_[i] = Sigmoid(Sum(2, i, step, sequence, before)) * c_[i] +
                 Sigmoid(Sum(0, i, step, sequence, before)) *
@@ -114,7 +114,8 @@ Tensor Run(const Layer& l, const Operands& o) {
     weights("b", o.bias);
     inputs.push_back({"B", {"b"}});
   }
-  b.Op(l.op, inputs, {{"Y", {"y"}}}, {{"hidden_size", l.hidden}, {"direction", l.direction}});
+  b.Op("recurrent_network", inputs, {{"Y", {"y"}}},
+       {{"cell", l.op}, {"hidden_size", l.hidden}, {"direction", l.direction}});
   b.Fetch("y");
   Executor executor({.threads = 2});
   return MustRun(executor, MustCompile(executor, b.Build(), scope), feeds)[0];
@@ -149,8 +150,7 @@ TEST(RecurrentBesidePlainLoop, CellsOfAllKinds) {
   const auto draw = [&](int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
   };
-  const std::pair<const char*, int64_t> ops[] = {
-      {"onnx_gru", 3}, {"onnx_lstm", 4}, {"onnx_rnn", 1}};
+  const std::pair<const char*, int64_t> ops[] = {{"gru", 3}, {"lstm", 4}, {"rnn", 1}};
   const char* const directions[] = {"forward", "reverse", "bidirectional"};
   for (uint32_t round = 0; round < 72; ++round) {
     Layer l{.op = ops[round % 3].first,

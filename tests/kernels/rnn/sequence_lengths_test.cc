@@ -42,11 +42,12 @@ std::vector<Tensor> Recur(const Case& c, const Tensor& x, int threads) {
   weights("w", w, 1);
   weights("r", r, 2);
   Slots outputs{{"Y", {"y"}}, {"Y_h", {"h"}}};
-  if (c.op == "onnx_lstm") outputs.push_back({"Y_c", {"c"}});
-  b.Op(c.op, {{"X", {"x"}}, {"W", {"w"}}, {"R", {"r"}}, {"sequence_lens", {"lengths"}}}, outputs,
-       {{"hidden_size", c.hidden}, {"direction", c.direction}});
+  if (c.op == "lstm") outputs.push_back({"Y_c", {"c"}});
+  b.Op("recurrent_network",
+       {{"X", {"x"}}, {"W", {"w"}}, {"R", {"r"}}, {"sequence_lens", {"lengths"}}}, outputs,
+       {{"cell", c.op}, {"hidden_size", c.hidden}, {"direction", c.direction}});
   b.Fetch("y").Fetch("h");
-  if (c.op == "onnx_lstm") b.Fetch("c");
+  if (c.op == "lstm") b.Fetch("c");
   Executor executor({.threads = threads});
   return MustRun(executor, MustCompile(executor, b.Build(), scope), feeds);
 }
@@ -65,8 +66,7 @@ TEST(SequenceLengths, StepsBehindTheLongestSequenceAreLeftOut) {
   const auto draw = [&](int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
   };
-  const std::pair<const char*, int64_t> ops[] = {
-      {"onnx_gru", 3}, {"onnx_lstm", 4}, {"onnx_rnn", 1}};
+  const std::pair<const char*, int64_t> ops[] = {{"gru", 3}, {"lstm", 4}, {"rnn", 1}};
   for (int round = 0; round < 90; ++round) {
     Case c;
     std::tie(c.op, c.gates) = ops[round % 3];

@@ -62,14 +62,15 @@ struct Writer {
       scope->Set("true", Value(Tensor::Of(DType::kBool, {}, std::vector<uint8_t>{1})));
       b.Var("dims", DType::kI32, {4}).Op("shape", {{"Input", {scores}}}, {{"Out", {"dims"}}});
       b.Var("ones", DType::kBool, shape);
-      b.Op("tf_fill", {{"dims", {"dims"}}, {"value", {"true"}}}, {{"output", {"ones"}}});
+      b.Op("fill_constant", {{"ShapeTensor", {"dims"}}, {"ValueTensor", {"true"}}},
+           {{"Out", {"ones"}}}, {{"dtype", int64_t{0}}});
       b.Var("both", DType::kBool, shape);
       b.Op("logical_and", {{"X", {"ones"}}, {"Y", {"condition"}}}, {{"Out", {"both"}}});
       condition = "both";
     }
     b.Var("selected", DType::kF32, shape);
-    b.Op("onnx_where", {{"condition", {condition}}, {"X", {scores}}, {"Y", {"otherwise"}}},
-         {{"output", {"selected"}}});
+    b.Op("where", {{"Condition", {condition}}, {"X", {scores}}, {"Y", {"otherwise"}}},
+         {{"Out", {"selected"}}});
     return "selected";
   }
   void Transpose(const std::string& x, const std::string& out, const Shape& shape, Ints axes) {

@@ -156,21 +156,17 @@ TEST(FuseConvNorm, PaddingBeforeIt) {
     n.Feed("image", {2, 4, 4, 3});
     n.Param("w", {3, of_channels ? 4 : 3, 3, 3});
     n.Param("bias", {3});
-    n.b.Param("pads", DType::kI32, {4, 2});
-    Tensor pads = Tensor::Zeros(DType::kI32, {4, 2});
-    pads.mutable_data<int32_t>()[3] = pads.mutable_data<int32_t>()[5] = 1;
-    pads.mutable_data<int32_t>()[6] = of_channels ? 1 : 0;
-    n.scope->Set("pads", Value(pads));
+    const Ints pads{0, 0, 0, 1, 0, 1, of_channels ? 1 : 0, 0};
     const Shape padded = {2, 5, 5, of_channels ? 4 : 3};
     n.b.Var("p", DType::kF32, padded).Var("c", DType::kF32, {2, 2, 2, 3});
-    n.b.Op("tf_pad_v2", {{"input", {"image"}}, {"paddings", {"pads"}}}, {{"output", {"p"}}});
+    n.b.Op("pad", {{"X", {"image"}}}, {{"Out", {"p"}}}, {{"paddings", pads}});
     n.b.Op("conv2d", {{"Input", {"p"}}, {"Filter", {"w"}}}, {{"Output", {"c"}}},
            {{"strides", Ints{2, 2}}, {"data_format", std::string("NHWC")}});
     n.b.Var("y", DType::kF32, {2, 2, 2, 3});
     n.b.Op("elementwise_add", {{"X", {"c"}}, {"Y", {"bias"}}}, {{"Out", {"y"}}});
     n.b.Fetch("y");
     if (of_channels)
-      EXPECT_THAT(n.Types(), ElementsAre("tf_pad_v2", "fused_conv2d"));
+      EXPECT_THAT(n.Types(), ElementsAre("pad", "fused_conv2d"));
     else
       EXPECT_THAT(n.Types(), ElementsAre("fused_conv2d"));
   }
@@ -184,13 +180,10 @@ TEST(FuseConvNorm, PaddingAtAnotherPlaceStays) {
     n.Feed("image", {1, 4, 4, 3});
     n.Param("w", {3, 3, 3, 3});
     n.Param("bias", {3});
-    n.b.Param("pads", DType::kI32, {4, 2});
-    Tensor pads = Tensor::Zeros(DType::kI32, {4, 2});
-    pads.mutable_data<int32_t>()[3] = pads.mutable_data<int32_t>()[5] = 1;
-    n.scope->Set("pads", Value(pads));
+    const Ints pads{0, 0, 0, 1, 0, 1, 0, 0};
     n.b.Var("p", DType::kF32, {1, 5, 5, 3}).Var("c", DType::kF32, {1, 3, 3, 3});
-    n.b.Op("tf_pad_v2", {{"input", {"image"}}, {"paddings", {"pads"}}}, {{"output", {"p"}}},
-           {{"op_device", std::string(elsewhere ? "gpu:0" : "cpu")}});
+    n.b.Op("pad", {{"X", {"image"}}}, {{"Out", {"p"}}},
+           {{"paddings", pads}, {"op_device", std::string(elsewhere ? "gpu:0" : "cpu")}});
     const std::string here = "cpu";
     n.b.Op("conv2d", {{"Input", {"p"}}, {"Filter", {"w"}}}, {{"Output", {"c"}}},
            {{"data_format", std::string("NHWC")}, {"op_device", here}});
@@ -199,7 +192,7 @@ TEST(FuseConvNorm, PaddingAtAnotherPlaceStays) {
            {{"op_device", here}});
     n.b.Fetch("y");
     if (elsewhere)
-      EXPECT_THAT(n.Types(), ElementsAre("tf_pad_v2", "fused_conv2d"));
+      EXPECT_THAT(n.Types(), ElementsAre("pad", "fused_conv2d"));
     else
       EXPECT_THAT(n.Types(), ElementsAre("fused_conv2d"));
   }

@@ -428,6 +428,8 @@ TEST(FuseElementwise, EveryStep) {
         for (const AttrDef& a : def->attrs()) {
           if (const auto* d = std::get_if<double>(&a.default_value); d && !defaults)
             attrs.push_back({a.name, *d + (a.name == "max" || a.name == "t_max" ? 0.75 : 0.25)});
+          // Fused loops refuse these two, and the operators run by themselves.
+          if (a.name == "finite" || a.name == "truncate") continue;
           if (std::holds_alternative<bool>(a.default_value) && !defaults)
             attrs.push_back({a.name, !std::get<bool>(a.default_value)});
         }

@@ -45,8 +45,10 @@ std::string TextOf(const Case& c, bool host_caches) {
   if (c.read) b.Unary("get_tensor_from_selected_rows", grad, "seen").Fetch("seen");
   Slots in{{"Param", {"table"}}, {"Grad", {grad}}, {"LearningRate", {"rate"}}};
   Slots out{{"ParamOut", {"table"}}};
-  if (c.optimizer == "rmsprop") {
-    for (const char* name : {"MeanSquare", "Moment"}) {
+  if (c.optimizer == "adamax") {
+    b.Param("Beta1Pow", DType::kF32, {1});
+    in.push_back({"Beta1Pow", {"Beta1Pow"}});
+    for (const char* name : {"Moment", "InfNorm"}) {
       b.Param(name, DType::kF32, {9, 4});
       in.push_back({name, {name}});
       out.push_back({std::string(name) + "Out", {name}});
@@ -97,7 +99,7 @@ TEST(GradientRows, WhatIsRefused) {
   EXPECT_FALSE(Splits({.rewritten = true}));
   EXPECT_FALSE(Splits({.other_table = true}));
   EXPECT_FALSE(Splits({.lookups = 2, .narrow = true}));
-  EXPECT_FALSE(Splits({.optimizer = "rmsprop"}));
+  EXPECT_FALSE(Splits({.optimizer = "adamax"}));
 }
 
 }  // namespace

@@ -82,8 +82,7 @@ struct Recurrence {
       }
     } else {
       b.Var("scalar", DType::kI64, Shape{}).Reshape(at, "scalar", Ints{});
-      b.Op("onnx_gather", {{"data", {"x"}}, {"indices", {"scalar"}}}, {{"output", {"item"}}},
-           {{"axis", axis}});
+      b.Op("gather", {{"X", {"x"}}, {"Index", {"scalar"}}}, {{"Out", {"item"}}}, {{"axis", axis}});
     }
     std::string sum = "hu";
     b.Var("hu", DType::kF32, state).Binary("matmul_v2", "h", "u", "hu");
