@@ -21,6 +21,7 @@
 #include "passes/graph_view.h"
 #include "passes/pass.h"
 #include "passes/places.h"
+#include "passes/version_view.h"
 
 namespace heddle::passes {
 namespace {
