@@ -6,16 +6,6 @@
 namespace heddle::formats {
 namespace {
 
-// Calls fn(word) for each word.
-template <typename Fn>
-void ForEachWord(std::string_view text, Fn&& fn) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size());
-    fn(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
-
 std::vector<const SlotDef*> InOrder(const std::vector<SlotDef>& slots, std::string_view names) {
   std::vector<const SlotDef*> all;
   if (names.empty())
@@ -62,17 +52,18 @@ std::string_view Words::InFile(std::string_view attribute) const {
   return found;
 }
 
-std::string_view Words::Here(std::string_view attribute) const {
-  std::string_view found = attribute;
+std::string_view Words::Named(std::string_view other) const {
+  std::string_view found;
   ForEachWord(attributes, [&](std::string_view word) {
     const size_t at = word.find('<');
-    if (at != std::string_view::npos && word.substr(at + 1) == attribute)
+    if (word.find('=') == std::string_view::npos &&
+        word.substr(at == std::string_view::npos ? 0 : at + 1) == other)
       found = word.substr(0, at);
   });
   return found;
 }
 
-void Words::AddAlways(const OpDef& def, Attrs* attrs) const {
+void Words::AddMeant(const OpDef& def, Attrs* attrs) const {
   ForEachWord(attributes, [&](std::string_view word) {
     const size_t at = word.find('=');
     const int a = at == std::string_view::npos ? -1 : def.FindAttr(word.substr(0, at));

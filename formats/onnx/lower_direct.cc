@@ -1,5 +1,5 @@
 // Lowers nodes to heddle's operators that have ONNX's slots (many are called onnx_…), or to those
-// that mean the same (wordings.h): input by input, output by output, in the order of the newest
+// that mean the same (words.h): input by input, output by output, in the order of the newest
 // version's definition.
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/op_registry.h"
 #include "formats/onnx/node_lowering.h"
-#include "formats/onnx/wordings.h"
+#include "formats/onnx/words.h"
 
 namespace heddle::onnx {
 namespace {
@@ -143,58 +143,26 @@ int FindAttr(const OpDef& def, std::string_view name) {
   return a;
 }
 
-std::vector<std::string_view> WordsOf(std::string_view text) {
-  std::vector<std::string_view> words;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size());
-    words.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return words;
-}
-
 // An operator of heddle's and its slots in the order of a node's inputs and outputs.
 struct Said {
   const OpDef* def = nullptr;
-  const Wording* words = nullptr;  // null: slots and attributes have ONNX's names
-  const Attrs* always = nullptr;   // what ONNX means where the node says nothing
+  formats::Words words;
   std::vector<const SlotDef*> ins, outs;
 };
 
-// The slots of these names, or all where there are no words.
-std::vector<const SlotDef*> SlotsNamed(const std::vector<SlotDef>& slots, const Wording* words,
-                                       std::string_view Wording::*names) {
-  std::vector<const SlotDef*> found;
-  if (words == nullptr)
-    for (const SlotDef& slot : slots) found.push_back(&slot);
-  else
-    for (const std::string_view name : WordsOf(words->*names))
-      for (const SlotDef& slot : slots)
-        if (slot.name == name) found.push_back(&slot);
-  return found;
-}
-
 Said SaidAs(const Node& node) {
   Said said;
-  said.words = FindWording(node);
-  said.def = FindOp(said.words != nullptr ? std::string(said.words->type) : OperatorName(node));
+  if (const formats::Words* words = FindWords(node)) said.words = *words;
+  said.def = FindOp(said.words.type.empty() ? OperatorName(node) : std::string(said.words.type));
   if (said.def == nullptr) return said;
-  if (said.words != nullptr) said.always = &said.words->said;
-  if (said.words != nullptr && said.words->ins.empty()) said.words = nullptr;
-  said.ins = SlotsNamed(said.def->inputs(), said.words, &Wording::ins);
-  said.outs = SlotsNamed(said.def->outputs(), said.words, &Wording::outs);
+  said.ins = said.words.Inputs(*said.def);
+  said.outs = said.words.Outputs(*said.def);
   return said;
 }
 
 // heddle's name of a node's attribute; empty: it has none.
 std::string_view NameOf(const Said& said, std::string_view attribute) {
-  if (said.words == nullptr) return attribute;
-  for (const std::string_view word : WordsOf(said.words->attributes)) {
-    const size_t cut = word.find('>');
-    if (word.substr(0, cut) == attribute)
-      return cut == std::string_view::npos ? word : word.substr(cut + 1);
-  }
-  return {};
+  return said.words.inputs.empty() ? attribute : said.words.Named(attribute);
 }
 
 Ins InputsOf(NodeLowering& n, const Said& said) {
@@ -218,7 +186,6 @@ Ins InputsOf(NodeLowering& n, const Said& said) {
 Attrs AttributesOf(NodeLowering& n, const Said& said, Ins* ins) {
   const OpDef& def = *said.def;
   Attrs attrs;
-  if (said.always != nullptr) attrs = *said.always;
   for (const Attribute& a : n.node().attributes) {
     const std::string_view name = NameOf(said, a.name);
     const int at = FindAttr(def, name);
@@ -229,7 +196,6 @@ Attrs AttributesOf(NodeLowering& n, const Said& said, Ins* ins) {
         n.Problem(value.status().message());
         continue;
       }
-      std::erase_if(attrs, [&](const auto& set) { return set.first == wanted.name; });
       attrs.emplace_back(wanted.name, *std::move(value));
       if (const int has = def.FindAttr(StrCat("has_", a.name)); has >= 0)
         attrs.emplace_back(def.attrs()[static_cast<size_t>(has)].name, true);
@@ -240,6 +206,7 @@ Attrs AttributesOf(NodeLowering& n, const Said& said, Ins* ins) {
       n.Problem("has an attribute '", a.name, "', which this operator does not have");
     }
   }
+  said.words.AddMeant(def, &attrs);
   for (const OldMeaning& old : kOldMeanings) {
     if (n.node().domain.empty() && n.node().op_type == old.op && n.opset() < old.before &&
         n.Find(old.attribute) == nullptr)

@@ -7,80 +7,77 @@
 namespace heddle::tensorflow {
 namespace {
 
-// An update: heddle's slots in TensorFlow's order, those of variables with a star, and attributes
-// that this form has. A word name:ours is a flag of the node's.
+// An update. The slots of variables have a star.
 struct Update {
-  std::string_view op, type, slots, attributes;
+  std::string_view op;
+  formats::Words words;
 };
 constexpr Update kUpdates[] = {
-    {"ApplyAdaMax", "adamax",
-     "Param* Moment* InfNorm* Beta1Pow LearningRate Beta1Tensor Beta2Tensor EpsilonTensor Grad",
-     "-epsilon_in_norm"},
-    {"ApplyAdadelta", "adadelta",
-     "Param* AvgSquaredGrad* AvgSquaredUpdate* LearningRate RhoTensor EpsilonTensor Grad", ""},
-    {"ApplyAdagrad", "adagrad", "Param* Moment* LearningRate Grad",
-     "epsilon=0 update_slots:update_moment"},
-    {"ApplyAdagradV2", "adagrad", "Param* Moment* LearningRate EpsilonTensor Grad",
-     "update_slots:update_moment"},
-    {"ApplyAdam", "adam",
-     "Param* Moment1* Moment2* Beta1Pow Beta2Pow LearningRate Beta1Tensor Beta2Tensor "
-     "EpsilonTensor Grad",
-     "-epsilon_is_corrected +use_global_beta_pow use_nesterov:use_nesterov"},
-    {"ApplyAdamWithAmsgrad", "adam",
-     "Param* Moment1* Moment2* Moment2Max* Beta1Pow Beta2Pow LearningRate Beta1Tensor "
-     "Beta2Tensor EpsilonTensor Grad",
-     "-epsilon_is_corrected +use_global_beta_pow"},
-    {"ApplyAddSign", "add_sign", "Param* Moment* LearningRate Alpha SignDecay Beta Grad", ""},
-    {"ApplyCenteredRMSProp", "rmsprop",
-     "Param* MeanGrad* MeanSquare* Moment* LearningRate DecayTensor MomentumTensor EpsilonTensor "
-     "Grad",
-     "+centered"},
-    {"ApplyFtrl", "ftrl",
-     "Param* SquaredAccumulator* LinearAccumulator* Grad LearningRate L1Tensor L2Tensor "
-     "LrPowerTensor",
-     "penalty_offset=0 multiply_linear_by_lr:linear_times_lr"},
-    {"ApplyFtrlV2", "ftrl",
-     "Param* SquaredAccumulator* LinearAccumulator* Grad LearningRate L1Tensor L2Tensor "
-     "L2ShrinkageTensor LrPowerTensor",
-     "penalty_offset=0 multiply_linear_by_lr:linear_times_lr"},
-    {"ApplyGradientDescent", "sgd", "Param* LearningRate Grad", ""},
-    {"ApplyKerasMomentum", "momentum", "Param* Velocity* LearningRate Grad MuTensor",
-     "+velocity_of_steps use_nesterov:use_nesterov"},
-    {"ApplyMomentum", "momentum", "Param* Velocity* LearningRate Grad MuTensor",
-     "use_nesterov:use_nesterov"},
-    {"ApplyPowerSign", "power_sign", "Param* Moment* LearningRate LogBase SignDecay Beta Grad", ""},
-    {"ApplyProximalAdagrad", "proximal_adagrad",
-     "Param* Moment* LearningRate L1Tensor L2Tensor Grad", ""},
-    {"ApplyProximalGradientDescent", "proximal_gd", "Param* LearningRate L1Tensor L2Tensor Grad",
-     ""},
-    {"ApplyRMSProp", "rmsprop",
-     "Param* MeanSquare* Moment* LearningRate DecayTensor MomentumTensor EpsilonTensor Grad", ""},
+    {"ApplyAdaMax",
+     {"adamax",
+      "Param* Moment* InfNorm* Beta1Pow LearningRate Beta1Tensor Beta2Tensor EpsilonTensor Grad",
+      {},
+      "epsilon_in_norm=false"}},
+    {"ApplyAdadelta",
+     {"adadelta",
+      "Param* AvgSquaredGrad* AvgSquaredUpdate* LearningRate RhoTensor EpsilonTensor Grad"}},
+    {"ApplyAdagrad",
+     {"adagrad", "Param* Moment* LearningRate Grad", {}, "epsilon=0 update_moment<update_slots"}},
+    {"ApplyAdagradV2",
+     {"adagrad",
+      "Param* Moment* LearningRate EpsilonTensor Grad",
+      {},
+      "update_moment<update_slots"}},
+    {"ApplyAdam",
+     {"adam",
+      "Param* Moment1* Moment2* Beta1Pow Beta2Pow LearningRate Beta1Tensor Beta2Tensor "
+      "EpsilonTensor Grad",
+      {},
+      "epsilon_is_corrected=false use_global_beta_pow=true use_nesterov"}},
+    {"ApplyAdamWithAmsgrad",
+     {"adam",
+      "Param* Moment1* Moment2* Moment2Max* Beta1Pow Beta2Pow LearningRate Beta1Tensor Beta2Tensor "
+      "EpsilonTensor Grad",
+      {},
+      "epsilon_is_corrected=false use_global_beta_pow=true"}},
+    {"ApplyAddSign", {"add_sign", "Param* Moment* LearningRate Alpha SignDecay Beta Grad"}},
+    {"ApplyCenteredRMSProp",
+     {"rmsprop",
+      "Param* MeanGrad* MeanSquare* Moment* LearningRate DecayTensor MomentumTensor EpsilonTensor "
+      "Grad",
+      {},
+      "centered=true"}},
+    {"ApplyFtrl",
+     {"ftrl",
+      "Param* SquaredAccumulator* LinearAccumulator* Grad LearningRate L1Tensor L2Tensor "
+      "LrPowerTensor",
+      {},
+      "penalty_offset=0 linear_times_lr<multiply_linear_by_lr"}},
+    {"ApplyFtrlV2",
+     {"ftrl",
+      "Param* SquaredAccumulator* LinearAccumulator* Grad LearningRate L1Tensor L2Tensor "
+      "L2ShrinkageTensor LrPowerTensor",
+      {},
+      "penalty_offset=0 linear_times_lr<multiply_linear_by_lr"}},
+    {"ApplyGradientDescent", {"sgd", "Param* LearningRate Grad"}},
+    {"ApplyKerasMomentum",
+     {"momentum",
+      "Param* Velocity* LearningRate Grad MuTensor",
+      {},
+      "velocity_of_steps=true use_nesterov"}},
+    {"ApplyMomentum",
+     {"momentum", "Param* Velocity* LearningRate Grad MuTensor", {}, "use_nesterov"}},
+    {"ApplyPowerSign", {"power_sign", "Param* Moment* LearningRate LogBase SignDecay Beta Grad"}},
+    {"ApplyProximalAdagrad",
+     {"proximal_adagrad", "Param* Moment* LearningRate L1Tensor L2Tensor Grad"}},
+    {"ApplyProximalGradientDescent", {"proximal_gd", "Param* LearningRate L1Tensor L2Tensor Grad"}},
+    {"ApplyRMSProp",
+     {"rmsprop",
+      "Param* MeanSquare* Moment* LearningRate DecayTensor MomentumTensor EpsilonTensor Grad"}},
 };
-template <typename Fn>
-void ForWords(std::string_view words, Fn&& fn) {
-  while (!words.empty()) {
-    const size_t end = std::min(words.find(' '), words.size());
-    fn(words.substr(0, end));
-    words.remove_prefix(std::min(end + 1, words.size()));
-  }
-}
-
 std::string_view WithoutResource(std::string_view op) {
   constexpr std::string_view kPrefix = "Resource";
   return op.starts_with(kPrefix) ? op.substr(kPrefix.size()) : op;
-}
-
-Attrs AttributesOf(const NodeLowering& n, const Update& update) {
-  Attrs attrs;
-  ForWords(update.attributes, [&](std::string_view word) {
-    if (const size_t number = word.find('='); number != word.npos)
-      attrs.emplace_back(word.substr(0, number), 0.0);
-    else if (word[0] == '+' || word[0] == '-')
-      attrs.emplace_back(word.substr(1), word[0] == '+');
-    else if (const size_t ours = word.find(':'); n.Has(word.substr(0, ours)))
-      attrs.emplace_back(word.substr(ours + 1), n.Bool(word.substr(0, ours), false));
-  });
-  return attrs;
 }
 
 // The Sparse form has the rows of indices, which stand behind the gradient.
@@ -91,35 +88,32 @@ bool LowerUpdate(NodeLowering& n) {
   if (rows) name.remove_prefix(kSparse.size());
   const Update& update = *std::find_if(std::begin(kUpdates), std::end(kUpdates),
                                        [&](const Update& u) { return u.op == name; });
-  const OpDef* def = FindOp(update.type);
+  const OpDef* def = FindOp(update.words.type);
   if (def == nullptr) return false;
-  Attrs attrs = AttributesOf(n, update);
+  Attrs attrs = AttributesIn(n, *def, update.words);
   if (rows) attrs.emplace_back("each_row", true);
   Ins ins;
   Outs outs;
   size_t at = 0;
   const auto add = [&](std::string_view slot, bool state) {
-    if (at >= n.inputs()) {
-      n.Problem("has ", n.inputs(), " inputs, expected one for '", slot, "', too");
-      return;
-    }
-    const int v = state ? n.Variable(at) : n.In(at);
-    ++at;
+    if (at++ >= n.inputs()) return;
+    const int v = state ? n.Variable(at - 1) : n.In(at - 1);
     ins.emplace_back(slot, std::vector<int>{v});
     if (!state) return;
     for (const OpDef::SlotPair& pair : def->inplace())
       if (def->inputs()[static_cast<size_t>(pair.in)].name == slot)
         outs.emplace_back(def->outputs()[static_cast<size_t>(pair.out)].name, std::vector<int>{v});
   };
-  ForWords(update.slots, [&](std::string_view word) {
+  formats::ForEachWord(update.words.inputs, [&](std::string_view word) {
     const bool state = word.back() == '*';
     if (state) word.remove_suffix(1);
     add(word, state);
     if (rows && word == "Grad") add("GradRows", false);
   });
+  if (at > n.inputs()) n.Problem("has ", n.inputs(), " inputs, expected ", at);
   if (outs.empty()) return true;
   const int variable = outs.front().second.front();
-  n.Emit(update.type, std::move(ins), std::move(attrs), std::move(outs));
+  n.Emit(update.words.type, std::move(ins), std::move(attrs), std::move(outs));
   n.ResultVariable(variable);
   return true;
 }

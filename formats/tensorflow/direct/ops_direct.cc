@@ -40,7 +40,6 @@ constexpr std::pair<std::string_view, std::string_view> kDirect[] = {
 void AddAttribute(NodeLowering& n, const AttrDef& def, std::string_view name, Attrs* attrs) {
   const Attribute* a = n.Find(name);
   if (a == nullptr) return;
-  std::erase_if(*attrs, [&](const auto& set) { return set.first == def.name; });
   const AttrValue& like = def.default_value;
   if (a->kind == Attribute::kType)
     attrs->emplace_back(def.name, DTypeToProto(StorageOf(BaseType(a->i))));
@@ -100,6 +99,13 @@ DType IndexTypeOf(const NodeLowering& n, const OpDef& def, std::string_view outp
 
 void SayDType(NodeLowering& n, int v, DType dtype) { n.draft_var(v).dtype = dtype; }
 
+Attrs AttributesIn(NodeLowering& n, const OpDef& def, const formats::Words& words) {
+  Attrs attrs;
+  for (const AttrDef& a : def.attrs()) AddAttribute(n, a, words.InFile(a.name), &attrs);
+  words.AddMeant(def, &attrs);
+  return attrs;
+}
+
 bool LowerDirect(NodeLowering& n, std::string_view type) {
   return LowerDirect(n, type, n.AllInputs());
 }
@@ -115,6 +121,11 @@ bool LowerInWords(NodeLowering& n, const formats::Words& words, const std::vecto
   size_t lists = 0;
   for (const SlotDef* slot : slots) lists += (slot->flags & kList) != 0 ? 1 : 0;
   const size_t singles = slots.size() - lists;
+  const auto least = std::count_if(slots.begin(), slots.end(), [](const SlotDef* slot) {
+    return (slot->flags & (kOptional | kList)) == 0;
+  });
+  if (inputs.size() < static_cast<size_t>(least))
+    n.Problem("has ", inputs.size(), " inputs, expected ", least);
   const size_t each = lists == 0 || inputs.size() < singles ? 0 : (inputs.size() - singles) / lists;
   Ins ins;
   size_t at = 0;
@@ -122,15 +133,11 @@ bool LowerInWords(NodeLowering& n, const formats::Words& words, const std::vecto
     const size_t take = (slot->flags & kList) != 0 ? each : 1;
     std::vector<int> vars;
     for (size_t k = 0; k < take && at < inputs.size(); ++k) vars.push_back(inputs[at++]);
-    if (vars.empty() && (slot->flags & (kOptional | kList)) == 0) {
-      n.Problem("has ", inputs.size(), " inputs, expected one for '", slot->name, "', too");
-      vars.push_back(n.NewVar(DType::kUnknown));
-    }
+    if (vars.empty() && (slot->flags & (kOptional | kList)) == 0)
+      vars.push_back(n.NewVar(DType::kUnknown));  // the problem is noted
     if (!vars.empty()) ins.emplace_back(slot->name, std::move(vars));
   }
-  Attrs attrs;
-  for (const AttrDef& a : def->attrs()) AddAttribute(n, a, words.InFile(a.name), &attrs);
-  words.AddAlways(*def, &attrs);
+  Attrs attrs = AttributesIn(n, *def, words);
   std::vector<std::string_view> outs;
   for (const SlotDef* slot : words.Outputs(*def)) {
     const int64_t count = (slot->flags & kList) != 0 ? OutputCount(n) : 1;

@@ -19,6 +19,9 @@ bool LowerDirect(NodeLowering& n, std::string_view type, const std::vector<int>&
 // The same for an operator whose slots and attributes have names of their own.
 bool LowerInWords(NodeLowering& n, const formats::Words& words, const std::vector<int>& inputs);
 
+// The node's attributes, as heddle's operator declares them.
+Attrs AttributesIn(NodeLowering& n, const OpDef& def, const formats::Words& words);
+
 // Sets the dtype of a variable whose operator determines it only at run time.
 void SayDType(NodeLowering& n, int v, DType dtype);
 

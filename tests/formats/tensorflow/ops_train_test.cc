@@ -39,7 +39,7 @@ TEST(TensorflowTrain, RowsThatOccurTwiceAreAddedTwice) {
 TEST(TensorflowTrain, AMissingOperandIsNamed) {
   Graph g = WithVariable({1, 2});
   g.Add(FloatsNode("rate", {}, {0.5F})).Add("ApplyGradientDescent", "y", {"v", "rate", "^set"});
-  EXPECT_THAT(ErrorOf(g.bytes(), {.fetches = {"y"}}), HasSubstr("has 2 inputs"));
+  EXPECT_THAT(ErrorOf(g.bytes(), {.fetches = {"y"}}), HasSubstr("has 2 inputs, expected 3"));
 }
 
 }  // namespace
