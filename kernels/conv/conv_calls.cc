@@ -285,15 +285,19 @@ bool IsOneCall(const ConvRunner& runner) { return runner.name().starts_with("one
 // about as long as this many multiplications.
 constexpr double kColumnWork = 512;
 
-// A call's cost in multiplications. Each row of the result costs something, however short it is.
+// A call's cost in multiplications. Each row of the result costs something, however short it is,
+// and so does each element that is written: memory may be touched for the first time.
 double CostOf(const ConvGeometry& g, bool by_columns) {
-  constexpr double kRowWork = 8192, kChannels = 16;
+  constexpr double kRowWork = 8192, kChannels = 16, kElementWork = 48;
   const double rows = static_cast<double>(g.batch) * static_cast<double>(g.out[0]) *
                       static_cast<double>(g.out[1]) *
                       std::ceil(static_cast<double>(g.out_c) / kChannels);
   const double columns =
       by_columns ? kColumnWork * static_cast<double>(g.groups) / static_cast<double>(g.out_c) : 0;
-  return g.work() * (1 + columns) + rows * kRowWork;
+  const double written =
+      static_cast<double>(g.batch) *
+      static_cast<double>(std::max(g.in_c * g.in_size(), g.out_c * g.out_size()));
+  return g.work() * (1 + columns) + rows * kRowWork + written * kElementWork;
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ class GrownLooks {
   // True where the example refuses more.
   bool GrowsWithWork(const Example& example, const Looks& looks);
 
-  static constexpr double kMostMs = 50, kLeastMs = 30, kMostShare = 0.6;
+  static constexpr double kMostMs = 50, kLeastMs = 20, kMostShare = 0.6;
 
   struct Seen {
     double longest_ms, run_ms;
