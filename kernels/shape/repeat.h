@@ -21,9 +21,11 @@ inline Status RepeatShape(ShapeContext& ctx, const IntArgs& times, bool same_ran
     const int xi = i - (rank - x.rank()), ti = i - (rank - times.n);
     const int64_t d = xi < 0 ? 1 : x[xi], t = ti < 0 ? 1 : times[ti];
     int64_t size = -1;
-    if (times.known && t < 0) return InvalidArgument("a repeat is ", t, "; expected 0 or more");
+    if (times.known && t < 0)
+      return InvalidArgument("the repeat of dimension ", i, " is ", t, "; expected 0 or more");
     if (d >= 0 && t >= 0 && __builtin_mul_overflow(d, t, &size))
-      return InvalidArgument("a repeat is ", t, " for dimension ", i, " of X ", x.ToString());
+      return InvalidArgument("the repeat of dimension ", i, " is ", t,
+                             ", too large for X of shape ", x.ToString());
     out.push_back(size);
   }
   ctx.SetOut("Out", out, ctx.InDType("X"));
