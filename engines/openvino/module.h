@@ -48,7 +48,7 @@ struct FreeModel {
 };
 using ModelPtr = std::unique_ptr<Model, FreeModel>;
 
-// What the group's ONNX model is to OpenVINO. Null, and why: OpenVINO does not read it.
+// OpenVINO's model of the group's ONNX bytes. Null, and why: OpenVINO does not read them.
 ModelPtr Read(const Openvino& engine, const void* onnx, size_t bytes, std::string* why);
 
 class Module {
@@ -76,7 +76,7 @@ class Module {
     };
 
     const OpenvinoC* c = nullptr;
-    // What it was restored from: OpenVINO leaves the weights there.
+    // The bytes that the plan was restored from. OpenVINO's model points to the weights in them.
     std::unique_ptr<char[], Free> bytes;
     CompiledModel* compiled = nullptr;
     Request* request = nullptr;

@@ -1,5 +1,5 @@
 // Groups on OpenVINO, by its C library: a group's ONNX model is compiled for the processor.
-// What the functions of an engine have to do is said in heddle_engine.h.
+// heddle_engine.h says what the functions of an engine have to do.
 //
 // Options: library, the file of OpenVINO's C library, or folder, that of an installed wheel
 // (site-packages/openvino); one of them is needed. Threads and precision are heddle's: as many as

@@ -1,7 +1,7 @@
 // The reference engine: heddle's own kernels behind heddle/heddle_engine.h, and the engine to begin
 // a new one with. A group becomes a program, operator by operator; a module is that program,
-// compiled as it is, and is saved as that program. What the functions of an engine have to do is
-// said in the header.
+// compiled as it is, and is saved as that program. The header says what the functions of an engine
+// have to do.
 //
 // Options: level, the optimisation level [0: the same bits as heddle at level 0].
 #include <cstdio>
