@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "core/interrupts.h"
 #include "core/operands/any_address.h"
 #include "core/shapes.h"
@@ -61,8 +63,9 @@ Status GatherShape(ShapeContext& ctx) {
 
 struct View {
   int64_t outer, inner;
-  Tensor index;
+  const Tensor* index;
   IndexRange range;
+  Tensor rows;  // what `index` points to if Index is counted anew
 };
 
 Status Look(const KernelContext& ctx, const Shape& x, View* view) {
@@ -72,7 +75,7 @@ Status Look(const KernelContext& ctx, const Shape& x, View* view) {
   const Tensor& index = ctx.In("Index");
   view->outer = x.Product(0, at);
   view->inner = x.Product(at + 1, x.rank());
-  view->index = index;
+  view->index = &index;
   view->range.size = x[at];
   view->range.wrap = ctx.Bool("wrap");
   HEDDLE_RETURN_IF_ERROR(CheckIndices(index, view->range, "Index"));
@@ -90,7 +93,8 @@ Status Look(const KernelContext& ctx, const Shape& x, View* view) {
     }
   view->range = GoodRows(view->outer * size);
   view->outer = 1;
-  view->index = rows;
+  view->rows = std::move(rows);
+  view->index = &view->rows;
   return Status::Ok();
 }
 
@@ -98,7 +102,7 @@ Status Gather(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   View v;
   HEDDLE_RETURN_IF_ERROR(Look(ctx, x.shape(), &v));
-  GatherRows(ctx, x.raw(), v.index, v.range, v.outer,
+  GatherRows(ctx, x.raw(), *v.index, v.range, v.outer,
              v.inner * static_cast<int64_t>(SizeOf(x.dtype())), ctx.Out("Out").mutable_raw());
   return Status::Ok();
 }
@@ -108,12 +112,12 @@ Status GatherGrad(KernelContext& ctx) {
   Tensor& out = ctx.Out("X@GRAD");
   View v;
   HEDDLE_RETURN_IF_ERROR(Look(ctx, out.shape(), &v));
-  if (v.inner > 0 && grad.numel() != v.outer * v.index.numel() * v.inner)
+  if (v.inner > 0 && grad.numel() != v.outer * v.index->numel() * v.inner)
     return InvalidArgument("'Out@GRAD' of shape ", grad.shape().ToString(), " does not fit 'X' ",
                            out.shape().ToString(), " and 'Index' ",
                            ctx.In("Index").shape().ToString());
   ZeroBytes(ctx, out.mutable_raw(), out.bytes());
-  return ScatterAddRows(ctx, grad.raw(), v.index, v.range, v.outer, v.inner, out.dtype(),
+  return ScatterAddRows(ctx, grad.raw(), *v.index, v.range, v.outer, v.inner, out.dtype(),
                         out.mutable_raw());
 }
 

@@ -115,6 +115,11 @@ void Add(const KernelContext& ctx, const T* src, const I* index, int64_t n, cons
 Status CheckIndices(const Tensor& index, const IndexRange& range, const char* slot) {
   HEDDLE_RETURN_IF_ERROR(CheckIntDType(index.dtype(), slot));
   if (range.allow_any) return Status::Ok();
+  // One index is what the turn of a loop has.
+  if (index.numel() == 1) {
+    const int64_t at = IntAt(index, 0);
+    if (at >= (range.wrap ? -range.size : 0) && at < range.size) return Status::Ok();
+  }
   Status status;
   VisitIndex(index, [&](const auto* p) { status = Check(p, index.numel(), range, slot); });
   return status;
@@ -126,6 +131,10 @@ void GatherRows(const KernelContext& ctx, const void* src_raw, const Tensor& ind
   if (total == 0 || inner == 0) return;
   const auto* src = static_cast<const std::byte*>(src_raw);
   auto* dst = static_cast<std::byte*>(dst_raw);
+  if (total == 1 && inner <= kParallelBytes) {
+    VisitIndex(index, [&](const auto* p) { GatherRange<0>(src, p, n, range, inner, dst, 0, 1); });
+    return;
+  }
   const int64_t grain =
       total * inner > kParallelBytes ? std::max<int64_t>(1, kParallelBytes / 2 / inner) : total;
   VisitIndex(index, [&](const auto* p) {
