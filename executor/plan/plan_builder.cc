@@ -265,6 +265,16 @@ Status Analyse(const PlanRequest& request, SharedShapes& shapes, std::optional<P
   }
 }
 
+// See ShapedCalls::makes_tensors.
+bool MakesTensors(const Instruction& in, const Plan& plan) {
+  return std::ranges::none_of(in.op.out, [&](uint32_t slot) {
+    if (slot == kNoSlot) return false;
+    const ir::VarId v = plan.slots[slot].var;
+    return (v != ir::kNoVar && plan.program->vars[v].kind == ir::VarKind::kArray) ||
+           std::ranges::find(in.op.in, slot) != in.op.in.end();
+  });
+}
+
 Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   SharedShapes shapes;
@@ -312,7 +322,9 @@ Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
       in.claims = plan.Claims(in);
       plan.draws_random = plan.draws_random || in.op.def->has(kRandom);
       block.once += in.once;
-      if (in.calls) in.calls->place = plan.shaped_calls++;
+      if (!in.calls) continue;
+      in.calls->place = plan.shaped_calls++;
+      in.calls->makes_tensors = MakesTensors(in, plan);
     }
   }
   for (const Instruction& in : plan.blocks[0].instructions) {

@@ -4,6 +4,7 @@
 
 #include "core/guard.h"
 #include "core/kernel_context.h"
+#include "core/memory/bytes.h"
 #include "core/shape_context.h"
 
 namespace heddle {
@@ -94,6 +95,17 @@ Result<std::shared_ptr<ShapedCall>> Prepared(const BoundOp& op, Value* const* fr
   return call;
 }
 
+// Empty: see ShapedCall::bytes.
+std::vector<size_t> BytesOf(const std::vector<ShapeContext::OutMeta>& outs) {
+  std::vector<size_t> bytes;
+  bytes.reserve(outs.size());
+  for (const ShapeContext::OutMeta& out : outs) {
+    if (!out.set || out.has_lod || !out.shape.is_static()) return {};
+    bytes.push_back(BytesFor(out.dtype, out.shape));
+  }
+  return bytes;
+}
+
 }  // namespace
 
 bool ArePlain(const BoundOp& op, Value* const* frame) {
@@ -153,7 +165,10 @@ Result<std::shared_ptr<const ShapedCall>> ShapedCalls::FindOrPrepare(
   }
   HEDDLE_ASSIGN_OR_RETURN(const std::shared_ptr<ShapedCall> call,
                           Prepared(op, frame, services, constant));
-  if (outs != nullptr) call->outs = *outs;
+  if (outs != nullptr) {
+    call->outs = *outs;
+    call->bytes = BytesOf(*outs);
+  }
   call->fn = fn;
   call->signature = SignatureOf(op, frame, false);
   for (uint32_t s : op.in)
@@ -192,7 +207,14 @@ const ShapedCall* CallMemo::Next(const BoundOp& op, Value* const* frame) {
       return nullptr;
     ++operand;
   }
-  ++at_;
+  // A loop of many turns has more calls than the nearest cache holds.
+  if (++at_ < calls_.size()) {
+    const ShapedCall& next = *calls_[at_];
+    __builtin_prefetch(next.operands.data());
+    __builtin_prefetch(next.outs.data());
+    __builtin_prefetch(next.state.get());
+  }
+  if (at_ + 1 < calls_.size()) __builtin_prefetch(calls_[at_ + 1].get());
   return call;
 }
 

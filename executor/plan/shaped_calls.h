@@ -30,6 +30,9 @@ struct ShapedCall {
     Shape shape;
   };
   std::vector<Operand> operands;  // with `fn`: the operands that are present
+  // Bytes of each of `outs`. Empty: not all of them are tensors of known size without sequence
+  // offsets.
+  std::vector<size_t> bytes;
 };
 
 // Prepares the operator for its present operands and outputs. `constant`, per frame slot: its
@@ -48,6 +51,8 @@ class ShapedCalls {
   size_t most() const { return in_block_ ? 128 : 8; }
   // The instruction's number among the plan's instructions that keep calls.
   uint32_t place = 0;
+  // Whether the operator makes new tensors only: no output is an array, or also an operand.
+  bool makes_tensors = false;
 
   // The kept call for plain operands, found without the shape function. nullptr: there is none, or
   // the outputs depend on more than the operands' dtypes and shapes.

@@ -15,14 +15,17 @@ bool IsOperand(const IdList& list, uint32_t slot) {
 }
 
 void Provide(uint32_t slot, DType dtype, const Shape& shape, RunState& run) {
+  Provide(slot, dtype, shape, BytesFor(dtype, shape), run);
+}
+
+void Provide(uint32_t slot, DType dtype, const Shape& shape, size_t bytes, RunState& run) {
   Tensor& t = run.value(slot).MutableTensor();
-  const size_t bytes = BytesFor(dtype, shape);
   const BufferRef& b = t.buffer();
   const bool spare = t.raw() == nullptr;  // the memory was kept for the next contents
   if (b && b->unique() && b->bytes() >= bytes && (spare || t.raw() == b->data())) {
     if (spare) t.Bind(b->data());
     t.SetMeta(dtype, shape);
-    t.ClearLod();
+    if (t.has_lod()) t.ClearLod();
   } else {
     t = Tensor(dtype, shape, run.TakeMemory(slot, bytes));
   }

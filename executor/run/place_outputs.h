@@ -9,6 +9,8 @@ bool IsOperand(const IdList& list, uint32_t slot);
 
 // Gives an output memory: its own, if that is large enough and not shared, else new memory.
 void Provide(uint32_t slot, DType dtype, const Shape& shape, RunState& run);
+// The same where the shape's size is at hand.
+void Provide(uint32_t slot, DType dtype, const Shape& shape, size_t bytes, RunState& run);
 
 // Empties the outputs of an operator without a shape function, which itself takes memory for those
 // that it writes. (An operator that runs blocks may leave a variable unchanged.)
