@@ -6,9 +6,9 @@
 namespace heddle_openvino {
 namespace {
 
-// Operators of docs/ops.md, between spaces.
+// Operators of docs/ops.md, each with a space behind it.
 constexpr std::string_view kTypes =
-    " abs acos addmm asin atan batch_norm bilinear_interp bilinear_interp_v2 bmm brelu ceil "
+    "abs acos addmm asin atan batch_norm bilinear_interp bilinear_interp_v2 bmm brelu ceil "
     "celu channel_shuffle clip concat conv2d conv2d_transpose conv3d cos cosh crop_tensor "
     "cumsum depth_to_space depthwise_conv2d depthwise_conv2d_transpose dropout "
     "elementwise_add elementwise_div elementwise_max elementwise_min elementwise_mul "
@@ -25,6 +25,8 @@ constexpr std::string_view kTypes =
     "shuffle_channel sigmoid sign silu sin sinh slice softmax softplus softsign "
     "space_to_depth split sqrt square squeeze squeeze2 stack stanh strided_slice sum swish "
     "tan tanh tanh_shrink tile transpose transpose2 unbind unsqueeze unsqueeze2 unstack where ";
+
+static_assert(kTypes.front() != ' ' && kTypes.back() == ' ' && kTypes.find("  ") == kTypes.npos);
 
 // Slots whose integers name places, sizes or axes.
 constexpr std::string_view kPlaces =
