@@ -14,7 +14,6 @@
 
 #include "core/error.h"
 #include "offload/group_description.h"
-#include "offload/onnx/write.h"
 
 namespace heddle::offload {
 namespace {
@@ -164,11 +163,17 @@ bool EngineLibrary::wants_onnx() const { return (flags_ & HEDDLE_ENGINE_WANTS_ON
 
 bool EngineLibrary::takes_many() const { return (flags_ & HEDDLE_ENGINE_TAKES_MANY) != 0; }
 bool EngineLibrary::saves_later() const { return (flags_ & HEDDLE_ENGINE_SAVES_LATER) != 0; }
+bool EngineLibrary::restores_alone() const { return (flags_ & HEDDLE_ENGINE_RESTORES_ALONE) != 0; }
 
 std::shared_ptr<GroupDescription> EngineLibrary::Describe(const Group& group) const {
-  if (!wants_onnx()) return std::make_shared<GroupDescription>(group);
-  OnnxWriter onnx(*group.program, group.parameters);
-  return std::make_shared<GroupDescription>(group, &onnx);
+  auto description = Outline(group);
+  description->WriteOnnx();
+  return description;
+}
+
+std::shared_ptr<GroupDescription> EngineLibrary::Outline(const Group& group) const {
+  using Onnx = GroupDescription::Onnx;
+  return std::make_shared<GroupDescription>(group, wants_onnx() ? Onnx::kOutlined : Onnx::kNone);
 }
 
 Result<std::string> EngineLibrary::TargetText() {
@@ -260,14 +265,15 @@ Status EngineLibrary::Save(const Module& module,
 }
 
 Result<std::shared_ptr<Module>> EngineLibrary::Restore(
-    std::shared_ptr<const GroupDescription> group, const void* bytes, size_t count) {
+    std::shared_ptr<const GroupDescription> group, BufferRef bytes, size_t count) {
   std::lock_guard lock(mutex_);
   void* module = nullptr;
   HEDDLE_RETURN_IF_ERROR(Guarded(name_, "restore", [&](char* message, size_t room) {
-    return table_->restore(engine_, &group->get(), bytes, count, &module, message, room);
+    return table_->restore(engine_, &group->get(), bytes->data(), count, &module, message, room);
   }));
   if (module == nullptr) return Internal("engine ", name_, " restores nothing");
-  return std::make_shared<Module>(shared_from_this(), std::move(group), module);
+  if ((flags_ & HEDDLE_ENGINE_KEEPS_SAVED) == 0) bytes = {};
+  return std::make_shared<Module>(shared_from_this(), std::move(group), module, std::move(bytes));
 }
 
 // ---- Module ------------------------------------------------------------------------------------

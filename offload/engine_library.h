@@ -43,8 +43,12 @@ class EngineLibrary : public std::enable_shared_from_this<EngineLibrary> {
   bool wants_onnx() const;
   bool saves_later() const;
   bool takes_many() const;
+  // It restores groups without their ONNX model.
+  bool restores_alone() const;
   // What the engine is told of a group: as ONNX, too, where it wants that.
   std::shared_ptr<GroupDescription> Describe(const Group& group) const;
+  // The same without the ONNX model, which GroupDescription::WriteOnnx adds.
+  std::shared_ptr<GroupDescription> Outline(const Group& group) const;
   // Runs of all its modules take turns.
   bool one_run() const;
   // The text of the engine's target file; empty: it has none.
@@ -64,9 +68,10 @@ class EngineLibrary : public std::enable_shared_from_this<EngineLibrary> {
   // Hands the module's bytes to `write`, until that says no. kUnimplemented: the engine does not
   // save this one. Before the module runs.
   Status Save(const Module& module, const std::function<bool(const void*, size_t)>& write);
-  // A module from what Save wrote for an equal group.
+  // A module from what Save wrote for an equal group. The module keeps `bytes`, aligned to 64,
+  // where the engine does.
   Result<std::shared_ptr<Module>> Restore(std::shared_ptr<const GroupDescription> group,
-                                          const void* bytes, size_t count);
+                                          BufferRef bytes, size_t count);
   const EngineOptions& options() const { return options_; }
 
  private:
@@ -105,8 +110,11 @@ class OutputSink {
 class Module : public std::enable_shared_from_this<Module> {
  public:
   Module(std::shared_ptr<EngineLibrary> library, std::shared_ptr<const GroupDescription> group,
-         void* module)
-      : library_(std::move(library)), group_(std::move(group)), module_(module) {}
+         void* module, BufferRef saved = {})
+      : library_(std::move(library)),
+        group_(std::move(group)),
+        saved_(std::move(saved)),
+        module_(module) {}
   ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
@@ -143,6 +151,7 @@ class Module : public std::enable_shared_from_this<Module> {
 
   const std::shared_ptr<EngineLibrary> library_;
   const std::shared_ptr<const GroupDescription> group_;  // what the engine may point to
+  const BufferRef saved_;                                // ... and what it was restored from
   void* const module_;
   mutable std::mutex mutex_;
   std::condition_variable left_;

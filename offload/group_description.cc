@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "core/error.h"
+#include "core/guard.h"
+
 namespace heddle::offload {
 
 using ir::kNoVar;
 using ir::VarId;
 
-GroupDescription::GroupDescription(const Group& group, OnnxWriter* onnx)
+GroupDescription::GroupDescription(const Group& group, Onnx onnx)
     : symbol_(group.symbol), program_(group.program), parameters_(group.parameters) {
   AddValues();
   for (const ir::Op& op : program_->blocks[0].ops) AddOperator(op);
@@ -15,7 +18,16 @@ GroupDescription::GroupDescription(const Group& group, OnnxWriter* onnx)
   for (const ir::Port& feed : program_->feeds) inputs.push_back(feed.var);
   for (const ir::Port& fetch : program_->fetches) outputs.push_back(fetch.var);
   Finish(inputs, outputs);
-  if (onnx != nullptr) SetOnnx(onnx->Write(), *onnx);
+  if (onnx == Onnx::kNone) return;
+  writer_ = std::make_unique<OnnxWriter>(*program_, parameters_);
+  onnx_status_ = writer_->Prepare();
+  if (!onnx_status_.ok()) {
+    writer_ = nullptr;
+    return;
+  }
+  onnx_outline_ = writer_->outline();
+  SetTypes(*writer_);
+  if (onnx == Onnx::kWritten) WriteOnnx();
 }
 
 GroupDescription::GroupDescription(const Group& group, Range part, OnnxWriter* onnx)
@@ -40,7 +52,9 @@ GroupDescription::GroupDescription(const Group& group, Range part, OnnxWriter* o
       }
   }
   Finish(inputs, outputs);
-  if (onnx != nullptr) SetOnnx(onnx->WriteRange(part.first, part.last, inputs, outputs), *onnx);
+  if (onnx == nullptr) return;
+  SetOnnx(onnx->WriteRange(part.first, part.last, inputs, outputs));
+  if (onnx_status_.ok()) SetTypes(*onnx);
 }
 
 void GroupDescription::Finish(const std::vector<VarId>& inputs, const std::vector<VarId>& outputs) {
@@ -57,19 +71,54 @@ void GroupDescription::Finish(const std::vector<VarId>& inputs, const std::vecto
             out.size(),
             out.data(),
             nullptr,
-            0};
+            0,
+            nullptr,
+            nullptr};
 }
 
-void GroupDescription::SetOnnx(Result<std::string> written, const OnnxWriter& onnx) {
-  onnx_status_ = written.status();
-  if (!written.ok()) return;
-  onnx_ = *std::move(written);
-  onnx_outline_ = onnx.outline();
+void GroupDescription::SetTypes(const OnnxWriter& onnx) {
   for (const auto& [var, dtype] : onnx.types())  // where the program does not declare it
     if (values_[var].dtype == HEDDLE_ENGINE_UNKNOWN)
       values_[var].dtype = static_cast<int32_t>(dtype);
+}
+
+void GroupDescription::SetOnnx(Result<std::string> written) {
+  onnx_status_ = written.status();
+  if (!written.ok()) return;
+  onnx_ = *std::move(written);
   group_.onnx = onnx_.data();
   group_.onnx_bytes = onnx_.size();
+}
+
+void GroupDescription::WriteOnnx() {
+  group_.host = nullptr;
+  group_.later = nullptr;
+  if (writer_ != nullptr) SetOnnx(writer_->Bytes());
+  writer_ = nullptr;
+  if (onnx_.empty()) return;  // else an engine has had it written, and restored nothing
+  group_.onnx = onnx_.data();
+  group_.onnx_bytes = onnx_.size();
+}
+
+void GroupDescription::WriteOnnxLater(std::function<bool()> is_same) {
+  if (writer_ == nullptr) return;
+  is_same_ = std::move(is_same);
+  group_.host = this;
+  group_.later = Later;
+}
+
+// Called by engines: what is told to others of the group stays as it is.
+const void* GroupDescription::Later(void* description, size_t* bytes) {
+  auto& self = *static_cast<GroupDescription*>(description);
+  const Status written = Guard([&] {
+    if (self.writer_ == nullptr) return Status::Ok();
+    if (!self.is_same_()) return InvalidArgument("parameters have changed");
+    HEDDLE_ASSIGN_OR_RETURN(self.onnx_, self.writer_->Bytes());
+    self.writer_ = nullptr;
+    return Status::Ok();
+  });
+  *bytes = written.ok() ? self.onnx_.size() : 0;
+  return written.ok() ? self.onnx_.data() : nullptr;
 }
 
 void GroupDescription::set_symbol(std::string symbol) {

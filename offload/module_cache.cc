@@ -91,7 +91,7 @@ class ModuleCache::Batch {
         w.result = Made{nameless.status()};
         continue;
       }
-      w.group = library_.Describe(**nameless);
+      w.group = library_.Outline(**nameless);
       w.key = {KeyOf(*w.group, about), about};
       w.group->set_symbol(HexOf(w.key.digest));
       // A module has the limit of the engine that it was compiled by.
@@ -143,7 +143,13 @@ class ModuleCache::Batch {
       if (!IsOpen(w)) continue;
       const CacheFolder::Found found = folder.Read(w.key);
       if (found.bytes) {
-        auto module = library_.Restore(w.group, found.bytes->data(), found.count);
+        if (library_.restores_alone())
+          w.group->WriteOnnxLater([group = w.group.get(), key = w.key] {
+            return KeyOf(*group, key.about) == key.digest;
+          });
+        else
+          w.group->WriteOnnx();
+        auto module = library_.Restore(w.group, found.bytes, found.count);
         if (module.ok()) {
           ++restored_;
           w.result = Made{std::move(module), kOnDisk};
@@ -160,6 +166,7 @@ class ModuleCache::Batch {
     for (Wanted& w : wanted_) {
       if (!IsOpen(w)) continue;
       open.push_back(&w);
+      w.group->WriteOnnx();
       groups.push_back(w.group);
     }
     if (open.empty()) return;

@@ -5,14 +5,19 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
 namespace heddle_openvino {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
-constexpr char kMagic[8] = {'h', 'd', 'l', 'o', 'v', 'p', 'l', '1'};
+constexpr char kMagic[8] = {'h', 'd', 'l', 'o', 'v', 'p', 'l', '2'};
+constexpr size_t kAlignment = 64;
+
+// Of what stands before OpenVINO's bytes: the magic, the number of numbers of the shapes, these.
+size_t HeadBytes(size_t numbers) {
+  const size_t bytes = sizeof kMagic + sizeof(int64_t) * (1 + numbers);
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 // Memory with a name in the file system, since OpenVINO writes to files alone.
 class MemoryFile {
@@ -39,6 +44,11 @@ class MemoryFile {
  private:
   const int fd_;
 };
+
+// Heddles before this member have groups without it.
+bool HasLater(const heddle_engine_group& group) {
+  return group.size >= offsetof(heddle_engine_group, later) + sizeof group.later;
+}
 
 void AddShape(int32_t rank, const int64_t* dims, Shapes* shapes) {
   shapes->push_back(rank);
@@ -79,14 +89,11 @@ ModelPtr Read(const Openvino& engine, const void* onnx, size_t bytes, std::strin
 
 Module::Plan& Module::Plan::operator=(Plan&& other) noexcept {
   std::swap(c, other.c);
-  std::swap(bytes, other.bytes);
   std::swap(compiled, other.compiled);
   std::swap(request, other.request);
   std::swap(refused, other.refused);
   return *this;
 }
-
-void Module::Plan::Free::operator()(char* bytes) const { ::operator delete[](bytes, kAlignment); }
 
 Module::Plan::~Plan() {
   if (request != nullptr) c->infer_request_free(request);
@@ -97,6 +104,8 @@ Module::Module(const Openvino& engine, const heddle_engine_group& group)
     : engine_(engine),
       onnx_(group.onnx),
       onnx_bytes_(group.onnx_bytes),
+      host_(HasLater(group) ? group.host : nullptr),
+      later_(HasLater(group) ? group.later : nullptr),
       num_outputs_(group.num_outputs),
       model_(nullptr, FreeModel{&engine.c}) {
   for (size_t k = 0; k < group.num_inputs; ++k) {
@@ -157,11 +166,16 @@ std::string Module::Reshape(const Shapes& shapes, Model* model) const {
   return status == 0 ? "" : ErrorOf(engine_.c, status);
 }
 
+ModelPtr Module::ReadModel(std::string* why) {
+  if (onnx_ == nullptr && later_ != nullptr) onnx_ = later_(host_, &onnx_bytes_);
+  return Read(engine_, onnx_, onnx_bytes_, why);
+}
+
 // With no `shapes`: for any.
 std::string Module::MakePlan(const Shapes& shapes, Plan* plan) {
   std::string why;
   ModelPtr model = std::move(model_);
-  if (model == nullptr) model = Read(engine_, onnx_, onnx_bytes_, &why);
+  if (model == nullptr) model = ReadModel(&why);
   if (why.empty() && open_ && !shapes.empty()) why = Reshape(shapes, model.get());
   if (why.empty()) why = CompileModel(*model, plan);
   return why;
@@ -280,7 +294,7 @@ std::unique_ptr<Module> Module::Compile(const Openvino& engine, const heddle_eng
   return module;
 }
 
-// A head, the shapes with their number before them, and OpenVINO's bytes.
+// A head with the shapes, filled up to where OpenVINO's bytes are aligned, and these.
 int Module::Save(void* host, int (*write)(void*, const void*, size_t), std::string* why) const {
   if (plans_.plans().empty() || !plans_.plans().front().second.refused.empty()) {
     *why = "it has no plan yet";
@@ -296,49 +310,42 @@ int Module::Save(void* host, int (*write)(void*, const void*, size_t), std::stri
       *why = ErrorOf(engine_.c, status);
   if (!why->empty()) return HEDDLE_ENGINE_FAILED;
   const auto count = static_cast<int64_t>(shapes.size());
-  int status = write(host, kMagic, sizeof kMagic);
-  if (status == HEDDLE_ENGINE_OK) status = write(host, &count, sizeof count);
-  if (status == HEDDLE_ENGINE_OK)
-    status = write(host, shapes.data(), shapes.size() * sizeof shapes[0]);
+  std::vector<char> head(HeadBytes(shapes.size()));
+  std::memcpy(head.data(), kMagic, sizeof kMagic);
+  std::memcpy(head.data() + sizeof kMagic, &count, sizeof count);
+  std::memcpy(head.data() + sizeof kMagic + sizeof count, shapes.data(),
+              shapes.size() * sizeof shapes[0]);
+  const int status = write(host, head.data(), head.size());
   return status == HEDDLE_ENGINE_OK ? file.Give(host, write) : status;
 }
 
+// OpenVINO leaves the weights in `bytes`. What runs for the first time is not run here as by
+// Compile: it has run where it was saved.
 std::unique_ptr<Module> Module::Restore(const Openvino& engine, const heddle_engine_group& group,
                                         const void* bytes, size_t count, std::string* why) {
   std::unique_ptr<Module> module(new Module(engine, group));
-  const auto* at = static_cast<const char*>(bytes);
-  const auto take = [&](void* to, size_t n) {
-    if (count < n) return false;
-    std::memcpy(to, at, n);
-    at += n;
-    count -= n;
-    return true;
-  };
-  char magic[sizeof kMagic];
-  int64_t numbers = 0;
+  const auto* const from = static_cast<const char*>(bytes);
+  constexpr size_t kFixed = sizeof kMagic + sizeof(int64_t);
+  int64_t numbers = -1;
+  if (count >= kFixed && std::memcmp(from, kMagic, sizeof kMagic) == 0)
+    std::memcpy(&numbers, from + sizeof kMagic, sizeof numbers);
   Shapes shapes;
-  bool good = take(magic, sizeof magic) && std::memcmp(magic, kMagic, sizeof magic) == 0 &&
-              take(&numbers, sizeof numbers) && numbers >= 0 &&
-              static_cast<size_t>(numbers) <= count / sizeof(int64_t);
+  bool good = numbers > 0 && static_cast<size_t>(numbers) <= count / sizeof(int64_t) &&
+              HeadBytes(static_cast<size_t>(numbers)) <= count;
   if (good) {
     shapes.resize(static_cast<size_t>(numbers));
-    good = take(shapes.data(), shapes.size() * sizeof(int64_t)) &&
-           ForShapes(shapes, module->dtypes_.size(), [](size_t, int32_t, const int64_t*) {}) &&
+    std::memcpy(shapes.data(), from + kFixed, shapes.size() * sizeof(int64_t));
+    good = ForShapes(shapes, module->dtypes_.size(), [](size_t, int32_t, const int64_t*) {}) &&
            (module->open_ || shapes == module->declared_);
   }
   *why = good ? module->WhyNotHandedOver(group) : "these are not the bytes that it saved";
   Plan plan(engine.c);
   if (why->empty()) {
-    plan.bytes.reset(new (kAlignment, std::nothrow) char[std::max<size_t>(count, 1)]);
-    if (plan.bytes == nullptr) *why = "there is no memory for what was saved";
-  }
-  if (why->empty()) {
-    std::memcpy(plan.bytes.get(), at, count);
+    const size_t head = HeadBytes(shapes.size());
     const OvStatus status =
-        engine.c.core_import_model(engine.core, plan.bytes.get(), count, kDevice, &plan.compiled);
+        engine.c.core_import_model(engine.core, from + head, count - head, kDevice, &plan.compiled);
     *why = status == 0 ? module->Check(&plan) : ErrorOf(engine.c, status);
   }
-  if (why->empty()) *why = module->WarmUp(shapes, plan);
   if (why->empty())
     module->plans_.Add(std::move(shapes), std::move(plan));
   else

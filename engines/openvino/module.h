@@ -56,7 +56,7 @@ class Module {
   // Null, and why: the group is not for OpenVINO.
   static std::unique_ptr<Module> Compile(const Openvino& engine, const heddle_engine_group& group,
                                          std::string* why);
-  // From what Save wrote for an equal group.
+  // From what Save wrote for an equal group. `bytes`, aligned to 64, stay longer than the module.
   static std::unique_ptr<Module> Restore(const Openvino& engine, const heddle_engine_group& group,
                                          const void* bytes, size_t count, std::string* why);
 
@@ -71,13 +71,7 @@ class Module {
     Plan& operator=(Plan&& other) noexcept;
     ~Plan();
 
-    struct Free {
-      void operator()(char* bytes) const;
-    };
-
     const OpenvinoC* c = nullptr;
-    // The bytes that the plan was restored from. OpenVINO's model points to the weights in them.
-    std::unique_ptr<char[], Free> bytes;
     CompiledModel* compiled = nullptr;
     Request* request = nullptr;
     std::string refused;  // why there is none for these shapes
@@ -87,6 +81,7 @@ class Module {
   std::string WhyNotHandedOver(const heddle_engine_group& group) const;
   std::string Check(Plan* plan) const;
   std::string CompileModel(const Model& model, Plan* plan) const;
+  ModelPtr ReadModel(std::string* why);
   std::string MakePlan(const Shapes& shapes, Plan* plan);
   Plan* PlanFor(const heddle_engine_run& run);
   std::string Reshape(const Shapes& shapes, Model* model) const;
@@ -96,8 +91,11 @@ class Module {
   std::string GiveOutput(const Plan& plan, const heddle_engine_run& run, size_t k) const;
 
   const Openvino& engine_;
-  const void* const onnx_;
-  const size_t onnx_bytes_;
+  const void* onnx_;
+  size_t onnx_bytes_;
+  // Gives the model where it is not there.
+  void* const host_;
+  const void* (*const later_)(void*, size_t*);
   std::vector<int32_t> dtypes_;  // of the inputs
   std::vector<bool> is_open_;    // of the inputs: a dimension, or the rank
   bool open_ = false;            // one of them is

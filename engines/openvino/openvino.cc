@@ -138,7 +138,8 @@ int Restore(void* engine, const heddle_engine_group* group, const void* bytes, s
 const heddle_engine_table kTable = {
     sizeof(heddle_engine_table),
     HEDDLE_ENGINE_VERSION,
-    HEDDLE_ENGINE_WANTS_ONNX | HEDDLE_ENGINE_SAVES_LATER | HEDDLE_ENGINE_TAKES_MANY,
+    HEDDLE_ENGINE_WANTS_ONNX | HEDDLE_ENGINE_SAVES_LATER | HEDDLE_ENGINE_TAKES_MANY |
+        HEDDLE_ENGINE_RESTORES_ALONE | HEDDLE_ENGINE_KEEPS_SAVED,
     "openvino",
     Open,
     [](void* engine) { return static_cast<const Openvino*>(engine)->target.c_str(); },
@@ -150,6 +151,7 @@ const heddle_engine_table kTable = {
     [](void* engine) { return static_cast<const Openvino*>(engine)->fingerprint.c_str(); },
     Save,
     Restore,
+    /*more_flags=*/nullptr,
 };
 
 }  // namespace

@@ -68,7 +68,13 @@ void WriteContents(const void* data, size_t bytes, Writer* to, std::byte** at) {
 
 }  // namespace
 
-size_t ContentBytes(const heddle_engine_group& group) {
+Later LaterOf(const heddle_engine_group& group) {
+  if (group.size < offsetof(heddle_engine_group, later) + sizeof group.later) return {};
+  return {group.host, group.later};
+}
+
+size_t ContentBytes(const heddle_engine_group& group, Contents contents) {
+  if (contents == Contents::kNo) return 0;
   const std::vector<bool> named = Named(group);
   size_t bytes = group.onnx != nullptr ? Aligned(group.onnx_bytes) : 0;
   for (size_t i = 0; i < group.num_values; ++i)
@@ -76,8 +82,9 @@ size_t ContentBytes(const heddle_engine_group& group) {
   return bytes;
 }
 
-void Write(const heddle_engine_group& group, Writer* to, std::byte** at) {
-  const std::vector<bool> named = Named(group);
+void Write(const heddle_engine_group& group, Contents contents, Writer* to, std::byte** at) {
+  std::vector<bool> named(group.num_values);  // whose contents go with it
+  if (contents == Contents::kYes) named = Named(group);
   to->Text(group.symbol);
   to->Number(static_cast<int64_t>(group.num_values));
   for (size_t i = 0; i < group.num_values; ++i) {
@@ -99,7 +106,8 @@ void Write(const heddle_engine_group& group, Writer* to, std::byte** at) {
   }
   WriteNumbers(group.inputs, group.num_inputs, to);
   WriteNumbers(group.outputs, group.num_outputs, to);
-  WriteContents(group.onnx, group.onnx_bytes, to, at);
+  WriteContents(contents == Contents::kYes ? group.onnx : nullptr, group.onnx_bytes, to, at);
+  to->Number(LaterOf(group).give != nullptr ? 1 : 0);
 }
 
 const std::vector<int64_t>& GroupCopy::Longs(Reader* from) {
@@ -168,8 +176,8 @@ const heddle_engine_attribute* const* GroupCopy::Attributes(Reader* from, size_t
   return list.data();
 }
 
-const void* GroupCopy::Contents(Reader* from, const std::byte** at, const std::byte* end,
-                                size_t* bytes) {
+const void* GroupCopy::ContentsOf(Reader* from, const std::byte** at, const std::byte* end,
+                                  size_t* bytes) {
   const int64_t claimed = from->Number();
   if (claimed < 0 || static_cast<int64_t>(end - *at) < claimed) return nullptr;
   *bytes = static_cast<size_t>(claimed);
@@ -189,7 +197,7 @@ GroupCopy::GroupCopy(Reader* from, const std::byte** at, const std::byte* end) {
     v.dtype = static_cast<int32_t>(from->Number());
     v.rank = static_cast<int32_t>(from->Number());
     v.dims = Longs(from).data();
-    v.data = Contents(from, at, end, &v.bytes);
+    v.data = ContentsOf(from, at, end, &v.bytes);
     value_list_.push_back(&v);
   }
   group_.num_operators = from->Count();
@@ -204,7 +212,8 @@ GroupCopy::GroupCopy(Reader* from, const std::byte** at, const std::byte* end) {
   }
   const auto& inputs = Indices(from);
   const auto& outputs = Indices(from);
-  group_.onnx = Contents(from, at, end, &group_.onnx_bytes);
+  group_.onnx = ContentsOf(from, at, end, &group_.onnx_bytes);
+  has_more_ = from->Number() != 0;
   group_.values = value_list_.data();
   group_.operators = operator_list_.data();
   group_.num_inputs = inputs.size();

@@ -18,10 +18,19 @@ namespace heddle_process {
 // The next aligned offset at or after `bytes`, where contents of any type can begin.
 inline size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+// Whether contents of parameters and the ONNX model go with a group.
+enum class Contents { kYes, kNo };
+// The function that gives the model of a group that is restored; null: there is none.
+struct Later {
+  void* host = nullptr;
+  const void* (*give)(void* host, size_t* bytes) = nullptr;
+};
+Later LaterOf(const heddle_engine_group& group);
+
 // The bytes of the parameters that the group's operators read, and of its ONNX model.
-size_t ContentBytes(const heddle_engine_group& group);
+size_t ContentBytes(const heddle_engine_group& group, Contents contents);
 // Writes the group to `to`, and those bytes to `at`, which it advances.
-void Write(const heddle_engine_group& group, Writer* to, std::byte** at);
+void Write(const heddle_engine_group& group, Contents contents, Writer* to, std::byte** at);
 
 class GroupCopy {
  public:
@@ -30,6 +39,12 @@ class GroupCopy {
   GroupCopy(const GroupCopy&) = delete;
   GroupCopy& operator=(const GroupCopy&) = delete;
   const heddle_engine_group& get() const { return group_; }
+  // Whether the host has the ONNX model and did not send it.
+  bool has_more() const { return has_more_; }
+  void set_later(void* host, const void* (*later)(void* host, size_t* bytes)) {
+    group_.host = host;
+    group_.later = later;
+  }
 
  private:
   const char* Text(Reader* from) { return texts_.emplace_back(from->Text()).c_str(); }
@@ -37,8 +52,8 @@ class GroupCopy {
   const std::vector<int32_t>& Indices(Reader* from);
   const heddle_engine_slot* const* Slots(Reader* from, size_t* count);
   const heddle_engine_attribute* const* Attributes(Reader* from, size_t* count);
-  static const void* Contents(Reader* from, const std::byte** at, const std::byte* end,
-                              size_t* bytes);
+  static const void* ContentsOf(Reader* from, const std::byte** at, const std::byte* end,
+                                size_t* bytes);
 
   std::deque<std::string> texts_;
   std::deque<std::vector<int64_t>> longs_;
@@ -54,6 +69,7 @@ class GroupCopy {
   std::vector<const heddle_engine_value*> value_list_;
   std::vector<const heddle_engine_operator*> operator_list_;
   heddle_engine_group group_ = {};
+  bool has_more_ = false;
 };
 
 // Bytes of an element; 0: there is no such type.

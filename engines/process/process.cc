@@ -77,22 +77,31 @@ class Process {
   }
 
   // Asks the worker, which is started first where there is none. `stopped`: asked while it works;
-  // the worker is ended when it says so.
+  // the worker is ended when it says so. `later`: of the group that it is asked about.
   Outcome Ask(int64_t kind, const std::string& text, const std::vector<const Memory*>& memories,
-              const std::function<bool()>& stopped = {}) {
+              const std::function<bool()>& stopped = {}, const Later& later = {}) {
     if (channel_ == nullptr)
       if (Outcome start = Start(); start.status != HEDDLE_ENGINE_OK) return start;
-    return AskWorker(kind, text, memories, stopped);
+    return AskWorker(kind, text, memories, stopped, later);
   }
 
   // Compiles `count` groups, whose modules have numbers from `first` on, and remembers them for
-  // workers to come. With `saved`: restores the one group.
-  Outcome Make(int64_t first, size_t count, std::string text, Memory contents,
-               std::optional<Memory> saved) {
-    Compiled batch = {first, std::move(text), std::move(contents), std::move(saved),
-                      std::vector<bool>(count, false)};
-    Outcome outcome = batch.saved ? Ask(kRestore, batch.text, {&batch.contents, &*batch.saved})
-                                  : Ask(kCompile, batch.text, {&batch.contents});
+  // workers to come.
+  Outcome Make(int64_t first, size_t count, std::string text, Memory contents) {
+    Compiled batch = {first,        std::move(text), std::move(contents),
+                      std::nullopt, false,           std::vector<bool>(count, false)};
+    Outcome outcome = Ask(kCompile, batch.text, {&batch.contents});
+    if (outcome.status == HEDDLE_ENGINE_OK) compiled_.push_back(std::move(batch));
+    return outcome;
+  }
+
+  // The same of one group from what was saved. `alone`: the text has no contents, and nothing can
+  // be compiled from it.
+  Outcome Restore(int64_t number, std::string text, Memory contents, Memory saved, bool alone,
+                  const Later& later) {
+    Compiled batch = {number,           std::move(text), std::move(contents),
+                      std::move(saved), alone,           std::vector<bool>(1, false)};
+    Outcome outcome = Ask(kRestore, batch.text, {&batch.contents, &*batch.saved}, {}, later);
     if (outcome.status == HEDDLE_ENGINE_OK) compiled_.push_back(std::move(batch));
     return outcome;
   }
@@ -151,7 +160,7 @@ class Process {
       Outcome again;
       if (batch.saved)
         again = AskWorker(kRestore, batch.text, {&batch.contents, &*batch.saved}, {});
-      if (channel_ != nullptr && again.status != HEDDLE_ENGINE_OK)
+      if (channel_ != nullptr && again.status != HEDDLE_ENGINE_OK && !batch.alone)
         again = AskWorker(kCompile, batch.text, {&batch.contents}, {});
       if (again.status != HEDDLE_ENGINE_OK) {
         End(/*kill=*/true);  // it lacks modules that the host has
@@ -165,10 +174,39 @@ class Process {
     return open;
   }
 
+  // Groups of workers to come may be gone when these restore them: they have no `later`.
   Outcome AskWorker(int64_t kind, const std::string& text,
                     const std::vector<const Memory*>& memories,
-                    const std::function<bool()>& stopped) {
+                    const std::function<bool()>& stopped, const Later& later = {}) {
     if (!channel_->Send(kind, text, memories)) return Ended();
+    Message answer;
+    for (;;) {
+      if (std::optional<Outcome> end = Wait(stopped)) return *std::move(end);
+      if (!channel_->Receive(&answer)) return Ended();
+      if (answer.kind == kAnswer) break;
+      if (answer.kind != kWantOnnx || !GiveOnnx(later)) return Ended();
+    }
+    Reader reader(answer.text);
+    Outcome outcome;
+    outcome.status = static_cast<int>(reader.Number());
+    outcome.message = reader.Text();
+    outcome.text = reader.Text();
+    outcome.memories = std::move(answer.memories);
+    return reader.good() ? std::move(outcome) : Ended();
+  }
+
+  // False: the worker cannot be told.
+  bool GiveOnnx(const Later& later) {
+    size_t bytes = 0;
+    const void* const onnx = later.give != nullptr ? later.give(later.host, &bytes) : nullptr;
+    Memory memory;
+    if (onnx == nullptr || !memory.Make(bytes)) return channel_->Send(kOnnx, "");
+    std::memcpy(memory.data(), onnx, bytes);
+    return channel_->Send(kOnnx, "", {&memory});
+  }
+
+  // Until the worker has something to say; or how that ends.
+  std::optional<Outcome> Wait(const std::function<bool()>& stopped) {
     pollfd one = {channel_->fd(), POLLIN, 0};
     // A process that the engine started may keep the channel open behind the worker's end.
     while (poll(&one, 1, kLookMs) <= 0) {
@@ -179,15 +217,7 @@ class Process {
       outcome.status = HEDDLE_ENGINE_STOPPED;
       return outcome;
     }
-    Message answer;
-    if (!channel_->Receive(&answer) || answer.kind != kAnswer) return Ended();
-    Reader reader(answer.text);
-    Outcome outcome;
-    outcome.status = static_cast<int>(reader.Number());
-    outcome.message = reader.Text();
-    outcome.text = reader.Text();
-    outcome.memories = std::move(answer.memories);
-    return reader.good() ? std::move(outcome) : Ended();
+    return std::nullopt;
   }
 
   // An error shows when the worker is asked the next time.
@@ -244,6 +274,7 @@ class Process {
     std::string text;
     Memory contents;
     std::optional<Memory> saved;  // what it was restored from
+    bool alone;                   // ... and nothing else is there of it
     std::vector<bool> freed;
   };
   std::vector<Compiled> compiled_;
@@ -274,6 +305,7 @@ struct ProcessEngine {
 struct Module {
   ProcessEngine* engine;
   int64_t number;
+  Later later;
 };
 
 int Open(const heddle_engine_settings* settings, void** engine, char* message, size_t room) {
@@ -310,7 +342,8 @@ int Open(const heddle_engine_settings* settings, void** engine, char* message, s
   made->has_takes = reader.Number() != 0;
   // Its other flags are about its runs, which take turns here.
   made->flags = static_cast<uint32_t>(reader.Number()) &
-                (HEDDLE_ENGINE_WANTS_ONNX | HEDDLE_ENGINE_SAVES_LATER | HEDDLE_ENGINE_TAKES_MANY);
+                (HEDDLE_ENGINE_WANTS_ONNX | HEDDLE_ENGINE_SAVES_LATER | HEDDLE_ENGINE_TAKES_MANY |
+                 HEDDLE_ENGINE_RESTORES_ALONE);
   *engine = made.release();
   return HEDDLE_ENGINE_OK;
 }
@@ -322,15 +355,15 @@ const char* Target(void* engine) {
 
 // The groups as a message. `first`: the number of the first one's module, for those that make it.
 bool Pack(const heddle_engine_group* const* groups, size_t count, std::optional<int64_t> first,
-          std::string* text, Memory* contents) {
+          Contents with, std::string* text, Memory* contents) {
   size_t bytes = 0;
-  for (size_t k = 0; k < count; ++k) bytes += ContentBytes(*groups[k]);
+  for (size_t k = 0; k < count; ++k) bytes += ContentBytes(*groups[k], with);
   if (!contents->Make(std::max<size_t>(bytes, 1))) return false;
   std::byte* at = contents->data();
   Writer writer;
   if (first) writer.Number(*first);
   writer.Number(static_cast<int64_t>(count));
-  for (size_t k = 0; k < count; ++k) Write(*groups[k], &writer, &at);
+  for (size_t k = 0; k < count; ++k) Write(*groups[k], with, &writer, &at);
   *text = writer.Take();
   return true;
 }
@@ -345,7 +378,8 @@ int Takes(void* engine, const heddle_engine_group* group, char* message, size_t 
   if (!e.has_takes) return HEDDLE_ENGINE_OK;
   std::string text;
   Memory contents;
-  if (!Pack(&group, 1, std::nullopt, &text, &contents)) return NoMemory(message, room);
+  if (!Pack(&group, 1, std::nullopt, Contents::kYes, &text, &contents))
+    return NoMemory(message, room);
   std::lock_guard lock(e.mutex);
   e.FreeThose();
   return Say(e.process.Ask(kTakes, text, {&contents}), message, room);
@@ -357,10 +391,10 @@ int Compile(void* engine, const heddle_engine_group* const* groups,
   std::string text;
   Memory contents;
   std::lock_guard lock(e.mutex);
-  if (!Pack(groups, count, e.modules, &text, &contents)) return NoMemory(message, room);
+  if (!Pack(groups, count, e.modules, Contents::kYes, &text, &contents))
+    return NoMemory(message, room);
   e.FreeThose();
-  const Outcome outcome =
-      e.process.Make(e.modules, count, std::move(text), std::move(contents), std::nullopt);
+  const Outcome outcome = e.process.Make(e.modules, count, std::move(text), std::move(contents));
   if (outcome.status != HEDDLE_ENGINE_OK) return Say(outcome, message, room);
   Reader reader(outcome.text);
   std::vector<int64_t> none;
@@ -368,7 +402,7 @@ int Compile(void* engine, const heddle_engine_group* const* groups,
     compiled[k]->status = static_cast<int32_t>(reader.Number());
     std::snprintf(compiled[k]->message, compiled[k]->room, "%s", reader.Text().c_str());
     if (compiled[k]->status == HEDDLE_ENGINE_OK)
-      compiled[k]->module = new Module{&e, e.modules + static_cast<int64_t>(k)};
+      compiled[k]->module = new Module{&e, e.modules + static_cast<int64_t>(k), Later()};
     else
       none.push_back(e.modules + static_cast<int64_t>(k));
   }
@@ -434,8 +468,8 @@ int Run(void* module, const heddle_engine_run* run, char* message, size_t room) 
   }
   std::lock_guard lock(m.engine->mutex);
   m.engine->FreeThose();
-  const Outcome outcome = m.engine->process.Ask(kRun, text.Take(), {&inputs},
-                                                [&] { return run->stopped(run->host) != 0; });
+  const Outcome outcome = m.engine->process.Ask(
+      kRun, text.Take(), {&inputs}, [&] { return run->stopped(run->host) != 0; }, m.later);
   if (outcome.status != HEDDLE_ENGINE_OK) return Say(outcome, message, room);
   std::string why;
   if (Give(outcome, *run, &why)) return HEDDLE_ENGINE_OK;
@@ -494,14 +528,16 @@ int Restore(void* engine, const heddle_engine_group* group, const void* bytes, s
   std::string text;
   Memory contents, saved;
   std::lock_guard lock(e.mutex);
-  if (!saved.Make(count) || !Pack(&group, 1, e.modules, &text, &contents))
+  const bool alone = (e.flags & HEDDLE_ENGINE_RESTORES_ALONE) != 0;
+  if (!saved.Make(count) ||
+      !Pack(&group, 1, e.modules, alone ? Contents::kNo : Contents::kYes, &text, &contents))
     return NoMemory(message, room);
   if (count > 0) std::memcpy(saved.data(), bytes, count);
   e.FreeThose();
-  const Outcome outcome =
-      e.process.Make(e.modules, 1, std::move(text), std::move(contents), std::move(saved));
+  const Outcome outcome = e.process.Restore(e.modules, std::move(text), std::move(contents),
+                                            std::move(saved), alone, LaterOf(*group));
   if (outcome.status != HEDDLE_ENGINE_OK) return Say(outcome, message, room);
-  *module = new Module{&e, e.modules++};
+  *module = new Module{&e, e.modules++, LaterOf(*group)};
   return HEDDLE_ENGINE_OK;
 }
 

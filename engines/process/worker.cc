@@ -60,13 +60,26 @@ void* TakeOutput(void* host, size_t index, int32_t dtype, int32_t rank, const in
 class Worker {
   // What the modules of one call may point to.
   struct Kept {
-    Memory contents;
+    Worker* worker = nullptr;
+    Memory contents, saved, onnx;
     std::vector<std::unique_ptr<GroupCopy>> groups;
   };
   struct Module {
     void* module = nullptr;
     std::shared_ptr<const Kept> kept;
   };
+
+  // The ONNX model of a group that is restored, while the host waits for an answer about it.
+  static const void* Later(void* host, size_t* bytes) {
+    auto& kept = *static_cast<Kept*>(host);
+    Channel& channel = kept.worker->channel_;
+    Message answer;
+    if (kept.onnx.data() == nullptr && channel.Send(kWantOnnx, "") && channel.Receive(&answer) &&
+        answer.kind == kOnnx && answer.memories.size() == 1)
+      kept.onnx = std::move(answer.memories[0]);
+    *bytes = kept.onnx.bytes();
+    return kept.onnx.data();
+  }
 
  public:
   int Serve() {
@@ -175,6 +188,7 @@ class Worker {
     if (message->memories.size() != (message->kind == kRestore ? 2 : 1))
       return Say("the parameters are missing");
     auto kept = std::make_shared<Kept>();
+    kept->worker = this;
     kept->contents = std::move(message->memories[0]);
     const std::byte* at = kept->contents.data();
     const std::byte* const end = at + kept->contents.bytes();
@@ -188,7 +202,12 @@ class Worker {
     if (!reader->good()) return Say("the groups cannot be read");
     if (message->kind == kTakes)
       return table_->takes(engine_, groups[0], message_.data(), message_.size());
-    if (message->kind == kRestore) return Restore(first, message->memories[1], std::move(kept));
+    if (message->kind == kRestore) {
+      kept->saved = std::move(message->memories[1]);
+      for (const auto& group : kept->groups)
+        if (group->has_more()) group->set_later(kept.get(), Later);
+      return Restore(first, std::move(kept));
+    }
     std::vector<std::array<char, 1024>> texts(count);
     std::vector<heddle_engine_compiled> compiled(count);
     std::vector<heddle_engine_compiled*> results;
@@ -243,9 +262,10 @@ class Worker {
     return HEDDLE_ENGINE_OK;
   }
 
-  int Restore(int64_t number, const Memory& saved, std::shared_ptr<const Kept> kept) {
+  int Restore(int64_t number, std::shared_ptr<const Kept> kept) {
     if (!HEDDLE_HAS(table_, restore) || kept->groups.empty()) return HEDDLE_ENGINE_REFUSED;
-    static const std::byte nothing{};
+    alignas(64) static const std::byte nothing{};
+    const Memory& saved = kept->saved;
     void* module = nullptr;
     const int status = table_->restore(engine_, &kept->groups[0]->get(),
                                        saved.bytes() > 0 ? saved.data() : &nothing, saved.bytes(),

@@ -243,6 +243,7 @@ const heddle_engine_table kTable = {
     },
     Save,
     Restore,
+    /*more_flags=*/nullptr,
 };
 
 }  // namespace

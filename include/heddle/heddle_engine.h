@@ -3,8 +3,7 @@
  * An engine is a shared library that exports one function, heddle_engine_get, which returns a table
  * of functions. heddle opens the library that its user names, asks what the engine takes, groups
  * the operators of a program by that (docs/partition.md), hands over the groups, and calls the
- * engine when a run comes to one. engines/reference is an engine of one page; docs/engines.md tells
- * how to write one.
+ * engine when a run comes to one. docs/engines.md tells how to write one.
  *
  * Ownership: what heddle passes belongs to heddle and is there for the time of the call, but for
  * the contents of parameters (heddle_engine_value::data) and ONNX models, which stay where they are
@@ -134,6 +133,10 @@ typedef struct heddle_engine_group {
    * ONNX has words for all of its operators; else NULL. */
   const void* onnx;
   size_t onnx_bytes;
+  /* Of restore with HEDDLE_ENGINE_RESTORES_ALONE: gives the model where it is needed after all, in
+   * restore and in runs, on their thread. NULL, or its result: none, or parameters have changed. */
+  void* host;
+  const void* (*later)(void* host, size_t* onnx_bytes);
 } heddle_engine_group;
 
 /* ---- calls ---------------------------------------------------------------------------------- */
@@ -185,7 +188,9 @@ enum {
   HEDDLE_ENGINE_WANTS_ONNX = 2,  /* groups are to be given as ONNX, too, to takes and to compile */
   HEDDLE_ENGINE_ONE_RUN = 4,     /* runs of different modules one at a time, too */
   HEDDLE_ENGINE_SAVES_LATER = 8, /* what save refuses is worth asking for again, see there */
-  HEDDLE_ENGINE_TAKES_MANY = 16  /* takes may be asked for many operators at once */
+  HEDDLE_ENGINE_TAKES_MANY = 16, /* takes may be asked for many operators at once */
+  HEDDLE_ENGINE_RESTORES_ALONE = 32, /* restore is given less of a group, see there */
+  HEDDLE_ENGINE_KEEPS_SAVED = 64     /* ... and its bytes until free_module */
 };
 
 typedef struct heddle_engine_table {
@@ -214,8 +219,8 @@ typedef struct heddle_engine_table {
    * given the same names and symbol, whatever those of their programs are, and may share a module,
    * which lives as long as the last program that uses it.
    *
-   * What has to be equal for a saved module to be restored: versions, options that matter, the
-   * processor where code is made for it. */
+   * What has to be equal for a saved module to be restored, and for what takes said (OK, REFUSED)
+   * to hold: versions, options that matter, the processor where code is made for it. */
   const char* (*fingerprint)(void* engine);
   /* Writes a module that has not run yet as bytes, in any number of calls of `write`, whose status
    * other than OK is to be returned. REFUSED: this module cannot be saved; with
@@ -223,7 +228,9 @@ typedef struct heddle_engine_table {
   int (*save)(void* module, void* host, int (*write)(void* host, const void* bytes, size_t count),
               char* message, size_t room);
   /* A module from the bytes that save wrote under the same fingerprint for an equal group. Not OK:
-   * the group is compiled instead. `bytes` are there for the time of the call. */
+   * the group is compiled instead. `bytes` are there for the time of the call, or, aligned to 64,
+   * until free_module. With HEDDLE_ENGINE_RESTORES_ALONE the group comes without its ONNX model but
+   * for `later`, and may come without contents of parameters. */
   int (*restore)(void* engine, const heddle_engine_group* group, const void* bytes, size_t count,
                  void** module, char* message, size_t room);
 

@@ -81,6 +81,8 @@ class NodeWriter {
   const Ints& IntList(std::string_view name) const { return Attr<Ints>(name); }
   const Floats& RealList(std::string_view name) const { return Attr<Floats>(name); }
   const OpDef& definition() const { return *op_.def; }
+  // Variables hold some of them when it runs.
+  bool holds_attributes() const { return !op_.var_attrs.empty(); }
   // Null: the operator has no such attribute.
   const AttrValue* Find(std::string_view name) const;
   // An attribute of ONNX, which is a float; refuses what needs more where `of` is float64.

@@ -22,6 +22,13 @@ void ForVars(const std::vector<std::vector<VarId>>& slots, Fn&& fn) {
       if (v != kNoVar) fn(v);
 }
 
+void WriteOrRefuse(to_onnx::NodeWriter* node) {
+  if (node->holds_attributes())
+    node->Refuse("variables hold its attributes");
+  else if (!to_onnx::WriteOperator(*node))
+    node->Refuse("there is no rule for it");
+}
+
 }  // namespace
 
 // Operators first .. last - 1.
@@ -43,10 +50,10 @@ KnownFacts OnnxWriter::Declared() const {
   return facts;
 }
 
-Result<std::string> OnnxWriter::WritePart(const Part& part) {
+Status OnnxWriter::PreparePart(const Part& part) {
   types_.clear();
   outline_.clear();
-  to_onnx::ModelBuilder model;
+  to_onnx::ModelBuilder& model = model_.emplace();
   to_onnx::Places places;
   KnownFacts facts = part.facts;
   places.now.resize(program_.vars.size());
@@ -78,10 +85,7 @@ Result<std::string> OnnxWriter::WritePart(const Part& part) {
   for (size_t at = part.first; at < part.last; ++at) {
     const ir::Op& op = ops[at];
     to_onnx::NodeWriter node(program_, op, static_cast<int>(at), &facts, &places, &model);
-    if (!op.var_attrs.empty())
-      node.Refuse("variables hold its attributes");
-    else if (!to_onnx::WriteOperator(node))
-      node.Refuse("there is no rule for it");
+    WriteOrRefuse(&node);
     if (!node.why().empty())
       return Unimplemented("ONNX has no words for ", op.type(), ": ", node.why());
     node.Finish();
@@ -99,24 +103,38 @@ Result<std::string> OnnxWriter::WritePart(const Part& part) {
     model.AddOutput(var.name, dtype, facts.of(v).shape);
     types_.emplace_back(v, dtype);
   }
-  if (!part.some_outputs) {
-    std::unordered_map<const void*, uint32_t> numbers;
-    for (const auto& [var, tensor] : parameters_) numbers.emplace(tensor.raw(), var);
-    outline_ = model.Outline(numbers);
-  }
-  return model.Serialize(program_.name);
+  if (!part.some_outputs) outline_ = model.Outline(Numbers());
+  return Status::Ok();
 }
 
-Result<std::string> OnnxWriter::Write() {
-  Result<std::string> written = Internal("nothing was written");
-  HEDDLE_RETURN_IF_ERROR(Guard([&] {
+std::unordered_map<const void*, uint32_t> OnnxWriter::Numbers() const {
+  std::unordered_map<const void*, uint32_t> numbers;
+  for (const auto& [var, tensor] : parameters_) numbers.emplace(tensor.raw(), var);
+  return numbers;
+}
+
+Status OnnxWriter::Prepare() {
+  return Guard([&] {
     Part part{0, program_.blocks[0].ops.size(), {}, {}, Declared(), false};
     for (const ir::Port& feed : program_.feeds) part.inputs.push_back(feed.var);
     for (const ir::Port& fetch : program_.fetches) part.outputs.push_back(fetch.var);
-    written = WritePart(part);
+    return PreparePart(part);
+  });
+}
+
+Result<std::string> OnnxWriter::Bytes() const {
+  if (!model_) return Internal("nothing was prepared");
+  Result<std::string> written = Internal("nothing was written");
+  HEDDLE_RETURN_IF_ERROR(Guard([&] {
+    written = model_->Serialize(program_.name);
     return Status::Ok();
   }));
   return written;
+}
+
+Result<std::string> OnnxWriter::Write() {
+  HEDDLE_RETURN_IF_ERROR(Prepare());
+  return Bytes();
 }
 
 void OnnxWriter::Walk() {
@@ -135,22 +153,54 @@ void OnnxWriter::Walk() {
   }
 }
 
+void OnnxWriter::SetBefore(size_t at, KnownFacts* facts) const {
+  size_t k = 0;
+  ForVars(program_.blocks[0].ops[at].inputs, [&](VarId v) { facts->of(v) = before_[at][k++]; });
+}
+
 Result<std::string> OnnxWriter::WriteRange(size_t first, size_t last,
                                            const std::vector<VarId>& inputs,
                                            const std::vector<VarId>& outputs) {
-  Result<std::string> written = Internal("nothing was written");
   HEDDLE_RETURN_IF_ERROR(Guard([&] {
     Walk();
     Part part{first, last, inputs, outputs, Declared(), true};
-    for (size_t at = last; at-- > first;) {  // what holds before the first one counts
-      size_t k = 0;
-      ForVars(program_.blocks[0].ops[at].inputs,
-              [&](VarId v) { part.facts.of(v) = before_[at][k++]; });
-    }
-    written = WritePart(part);
-    return Status::Ok();
+    for (size_t at = last; at-- > first;)  // what holds before the first one counts
+      SetBefore(at, &part.facts);
+    return PreparePart(part);
   }));
-  return written;
+  return Bytes();
+}
+
+std::string OnnxWriter::OutlineOfRanges() {
+  std::string outline;
+  const auto add = [&](const std::string& text) {
+    outline += StrCat(text.size(), ":");
+    outline += text;
+  };
+  const Status status = Guard([&] {
+    Walk();
+    const auto numbers = Numbers();
+    KnownFacts facts = Declared();
+    to_onnx::Places places;
+    places.now.resize(program_.vars.size());
+    places.final_name.resize(program_.vars.size());
+    places.last_writer.assign(program_.vars.size(), -1);
+    const auto& ops = program_.blocks[0].ops;
+    for (size_t at = 0; at < ops.size(); ++at) {
+      to_onnx::ModelBuilder model;
+      SetBefore(at, &facts);
+      ForVars(ops[at].inputs, [&](VarId v) {
+        places.now[v] = facts.of(v).value == nullptr ? program_.vars[v].name : "";
+        if (facts.of(v).value == nullptr) model.TakeName(program_.vars[v].name);
+      });
+      to_onnx::NodeWriter node(program_, ops[at], static_cast<int>(at), &facts, &places, &model);
+      WriteOrRefuse(&node);
+      add(node.why().empty() ? model.Outline(numbers) : node.why());
+    }
+    return Status::Ok();
+  });
+  add(status.ToString());
+  return outline;
 }
 
 }  // namespace heddle::offload

@@ -7,7 +7,9 @@
 // Ownership: refers to the program and its parameters. Threads: one at a time.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "heddle/status.h"
 #include "heddle/tensor.h"
 #include "offload/onnx/known.h"
+#include "offload/onnx/model.h"
 
 namespace heddle::offload {
 
@@ -31,28 +34,40 @@ class OnnxWriter {
   // variables, in the order of feeds and fetches; open dimensions have no name. kUnimplemented:
   // which operator has no words in ONNX, and why; or the model is larger than 2 GiB.
   Result<std::string> Write();
+  // The same in two steps, of which the first one copies no weights: `types` and `outline` are then
+  // known. kUnimplemented: as above, where sizes are told by the second one.
+  Status Prepare();
+  Result<std::string> Bytes() const;
   // The same of operators first .. last - 1, with what is known of their operands behind the
   // operators before them, and without outputs that ONNX does not make: statistics and shapes that
   // nobody may read.
   Result<std::string> WriteRange(size_t first, size_t last, const std::vector<ir::VarId>& inputs,
                                  const std::vector<ir::VarId>& outputs);
-  // Element types of the inputs and outputs of what was written last.
+  // What tells apart the models of all ranges, where parameters are equal and have equal numbers:
+  // of each operator by itself its nodes, or why it has none.
+  std::string OutlineOfRanges();
+  // Element types of the inputs and outputs of what was written or prepared last.
   const std::vector<std::pair<ir::VarId, DType>>& types() const { return types_; }
-  // What tells models that Write has written apart, where parameters are equal and have equal
+  // What tells models of the whole program apart, where parameters are equal and have equal
   // numbers: much less than the model.
   const std::string& outline() const { return outline_; }
 
  private:
   struct Part;
   to_onnx::KnownFacts Declared() const;
-  Result<std::string> WritePart(const Part& part);
+  Status PreparePart(const Part& part);
   void Walk();
+  // Puts what is known of the operands of operator `at` before it runs.
+  void SetBefore(size_t at, to_onnx::KnownFacts* facts) const;
+  // Of parameters, by address.
+  std::unordered_map<const void*, uint32_t> Numbers() const;
 
   const ir::Program& program_;
   const Parameters& parameters_;
   // Of each operator what is known of the variables in its slots, as they come.
   std::vector<std::vector<to_onnx::Facts>> before_;
   std::vector<std::pair<ir::VarId, DType>> types_;
+  std::optional<to_onnx::ModelBuilder> model_;  // that was prepared last
   std::string outline_;
 };
 

@@ -16,8 +16,10 @@ namespace {
 struct Faulty {
   std::string mode;
   std::string marker;  // a file: every other compile of all processes fails
-  std::string diary;   // a file that is told what is freed and closed; empty: none
+  std::string diary;   // a file that is told what is restored, freed and closed; empty: none
   int calls = 0;
+  const void* (*later)(void* host, size_t* bytes) = nullptr;  // of the group restored last
+  void* host = nullptr;
 
   void Note(const char* text) const {
     if (diary.empty()) return;
@@ -91,6 +93,11 @@ int Run(void* module, const heddle_engine_run* run, char* message, size_t room) 
   const std::string& mode = static_cast<Faulty*>(module)->mode;
   if (mode == "run fails") return Fail("the card is hot", HEDDLE_ENGINE_FAILED, message, room);
   if (mode.starts_with("saves later")) ++static_cast<Faulty*>(module)->calls;
+  if (auto& self = *static_cast<Faulty*>(module); self.later != nullptr) {
+    size_t bytes = 0;
+    const void* const model = self.later(self.host, &bytes);
+    self.Note(model != nullptr && bytes > 0 ? "a model\n" : "no model\n");
+  }
   if (mode == "refuses three" && *static_cast<const float*>(run->inputs[0]->data) == 3)
     return Fail("three is too many", HEDDLE_ENGINE_REFUSED, message, room);
   if (mode == "says nothing of it") return HEDDLE_ENGINE_FAILED;
@@ -172,7 +179,7 @@ int Save(void* module, void* host, int (*write)(void* host, const void* bytes, s
   return HEDDLE_ENGINE_OK;
 }
 
-int Restore(void* engine, const heddle_engine_group*, const void* bytes, size_t count,
+int Restore(void* engine, const heddle_engine_group* group, const void* bytes, size_t count,
             void** module, char* message, size_t room) {
   const std::string& mode = static_cast<Faulty*>(engine)->mode;
   // Once for all processes.
@@ -193,6 +200,14 @@ int Restore(void* engine, const heddle_engine_group*, const void* bytes, size_t 
                                                     : "saved";
   if (std::string(static_cast<const char*>(bytes), count) != saved)
     return Fail("these are not the bytes", HEDDLE_ENGINE_FAILED, message, room);
+  size_t parameters = 0;
+  for (size_t i = 0; i < group->num_values; ++i) parameters += group->values[i]->data != nullptr;
+  static_cast<Faulty*>(engine)->Note(
+      ("restored with " + std::to_string(parameters) + "\n").c_str());
+  if (mode.find("asks for models") != std::string::npos) {
+    static_cast<Faulty*>(engine)->later = group->later;
+    static_cast<Faulty*>(engine)->host = group->host;
+  }
   *module = engine;
   return HEDDLE_ENGINE_OK;
 }
@@ -216,7 +231,10 @@ const heddle_engine_table kTable = {
     Save,
     Restore,
     [](void* engine) -> uint32_t {
-      return static_cast<Faulty*>(engine)->mode == "saves later" ? HEDDLE_ENGINE_SAVES_LATER : 0;
+      const std::string& mode = static_cast<Faulty*>(engine)->mode;
+      if (mode.starts_with("restores alone"))
+        return HEDDLE_ENGINE_RESTORES_ALONE | HEDDLE_ENGINE_WANTS_ONNX;
+      return mode == "saves later" ? HEDDLE_ENGINE_SAVES_LATER : 0;
     },
 };
 

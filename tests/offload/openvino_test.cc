@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <iostream>
 #include <map>
 
@@ -148,11 +149,11 @@ TEST(OpenvinoEngine, RunsOpenDimensions) {
   }
 }
 
-// Convolutions between open sizes: what is made for one size is not taken for another one, nor
+// Convolutions, between open sizes too: what is made for one size is not taken for another one, nor
 // what was restored.
-Model OpenModel() {
+Model ConvolutionModel(const Shape& input) {
   ProgramBuilder b;
-  b.Feed("x", DType::kF32, {-1, 3, -1, -1}).Param("w", DType::kF32, {8, 3, 3, 3});
+  b.Feed("x", DType::kF32, input).Param("w", DType::kF32, {8, 3, 3, 3});
   b.Op("conv2d", {{"Input", {"x"}}, {"Filter", {"w"}}}, {{"Output", {"a"}}},
        {{"strides", Ints{2, 2}}, {"paddings", Ints{1, 1}}, {"dilations", Ints{1, 1}}});
   b.Unary("relu", "a", "b");
@@ -164,21 +165,26 @@ Model OpenModel() {
   return model;
 }
 
-void ExpectHeddlesNumbers(const Model& with, const Model& alone) {
+void ExpectHeddlesNumbers(const Model& with, const Model& alone, const std::vector<Shape>& shapes) {
   Executor executor({.threads = 1});
   const auto a = MustCompile(executor, with.program, with.scope, {.opt_level = 0});
   const auto b = MustCompile(executor, alone.program, alone.scope, {.opt_level = 0});
-  for (const int64_t size : {9, 12, 9, 7, 12})
-    for (const int64_t batch : {1, 2}) {
-      const std::vector<heddle::Feed> feeds = {
-          {"x", RandomF32({batch, 3, size, size + 1}, static_cast<uint32_t>(size))}};
-      const auto got = MustRun(executor, a, feeds), want = MustRun(executor, b, feeds);
-      EXPECT_TRUE(Close(got[0], want[0], 1e-5, 1e-5)) << batch << " of size " << size;
-    }
+  uint32_t seed = 0;
+  for (const Shape& shape : shapes) {
+    const std::vector<heddle::Feed> feeds = {{"x", RandomF32(shape, ++seed)}};
+    const auto got = MustRun(executor, a, feeds), want = MustRun(executor, b, feeds);
+    EXPECT_TRUE(Close(got[0], want[0], 1e-5, 1e-5)) << seed << ": " << shape.ToString();
+  }
 }
 
 // In this process, and in one of its own, which is handed the model and hands back what it saves.
-TEST(OpenvinoEngine, KeepsWhatItCompilesForOpenSizes) {
+TEST(OpenvinoEngine, KeepsWhatItCompiles) {
+  const Shape closed = {2, 3, 9, 10};
+  std::vector<Shape> sizes;
+  for (const int64_t size : {9, 12, 9, 7, 12})
+    for (const int64_t batch : {1, 2}) sizes.push_back({batch, 3, size, size + 1});
+  const std::pair<Shape, std::vector<Shape>> kCases[] = {{{-1, 3, -1, -1}, sizes},
+                                                         {closed, {closed, closed, closed}}};
   if (Openvino() == nullptr) GTEST_SKIP() << "the build has no HEDDLE_OPENVINO";
   const Result<Engine> other =
       Engine::Load(HEDDLE_PROCESS_ENGINE,
@@ -189,18 +195,19 @@ TEST(OpenvinoEngine, KeepsWhatItCompilesForOpenSizes) {
     const auto target = engine->target();
     ASSERT_TRUE(target.ok()) << target.status().ToString();
     const TempDir dir;
-    for (const char* from : {"compiled", "hit on disk"}) {
-      OffloadOptions options;
-      options.cache = EngineCache::OnDisk(dir / "cache");
-      const Model model = OpenModel();
-      const auto offloaded = Offload(model, {{*target, *engine}}, options);
-      ASSERT_TRUE(offloaded.ok()) << offloaded.status().ToString();
-      SCOPED_TRACE(offloaded->report.ToString());
-      ASSERT_EQ(offloaded->report.groups.size(), 1u);
-      EXPECT_TRUE(offloaded->report.groups[0].taken);
-      EXPECT_EQ(offloaded->report.groups[0].cache, from);
-      ExpectHeddlesNumbers(offloaded->model, model);
-    }
+    for (const auto& [input, shapes] : kCases)
+      for (const char* from : {"compiled", "hit on disk"}) {
+        OffloadOptions options;
+        options.cache = EngineCache::OnDisk(dir / "cache");
+        const Model model = ConvolutionModel(input);
+        const auto offloaded = Offload(model, {{*target, *engine}}, options);
+        ASSERT_TRUE(offloaded.ok()) << offloaded.status().ToString();
+        SCOPED_TRACE(offloaded->report.ToString());
+        ASSERT_EQ(offloaded->report.groups.size(), 1u);
+        EXPECT_TRUE(offloaded->report.groups[0].taken);
+        EXPECT_EQ(offloaded->report.groups[0].cache, from);
+        ExpectHeddlesNumbers(offloaded->model, model, shapes);
+      }
   }
 }
 
@@ -288,8 +295,7 @@ TEST(OpenvinoEngine, RestoresWhatItSaved) {
   ASSERT_EQ(table.open(&settings, &engine, message, sizeof message), HEDDLE_ENGINE_OK) << message;
   EXPECT_THAT(table.fingerprint(engine), HasSubstr("threads 1, f32"));
   const offload::Group group = SmallGroup();
-  offload::OnnxWriter onnx(*group.program, group.parameters);
-  const offload::GroupDescription description(group, &onnx);
+  const offload::GroupDescription description(group, offload::GroupDescription::Onnx::kWritten);
   ASSERT_TRUE(description.onnx_status().ok()) << description.onnx_status().ToString();
   const heddle_engine_group* const groups[] = {&description.get()};
   heddle_engine_compiled compiled = {sizeof compiled, HEDDLE_ENGINE_REFUSED, nullptr, message,
@@ -307,20 +313,27 @@ TEST(OpenvinoEngine, RestoresWhatItSaved) {
       << message;
   table.free_module(compiled.module);
   ASSERT_GT(bytes.size(), 100u);
-  void* module = nullptr;
-  ASSERT_EQ(table.restore(engine, groups[0], bytes.data(), bytes.size(), &module, message,
-                          sizeof message),
-            HEDDLE_ENGINE_OK)
-      << message;
-  // They are there for the time of the call.
-  const std::string saved = bytes;
-  std::fill(bytes.begin(), bytes.end(), '\x7f');
-  EXPECT_EQ(RunOnce(table, module), before);
-  bytes = saved;
   EXPECT_NEAR(before[5], 2.7182817f, 1e-5);
-  table.free_module(module);
-  EXPECT_NE(table.restore(engine, groups[0], bytes.data(), 40, &module, message, sizeof message),
-            HEDDLE_ENGINE_OK);
+  // The group comes without its model, and what was saved stays for the modules, and as it is.
+  heddle_engine_group less = description.get();
+  less.onnx = nullptr;
+  less.onnx_bytes = 0;
+  BufferRef kept = BufferRef::Allocate(bytes.size());
+  std::memcpy(kept->data(), bytes.data(), bytes.size());
+  void* modules[2] = {};
+  for (void*& module : modules)
+    ASSERT_EQ(
+        table.restore(engine, &less, kept->data(), bytes.size(), &module, message, sizeof message),
+        HEDDLE_ENGINE_OK)
+        << message;
+  for (void* const module : modules) EXPECT_EQ(RunOnce(table, module), before);
+  for (void* const module : modules) table.free_module(module);
+  EXPECT_EQ(std::memcmp(kept->data(), bytes.data(), bytes.size()), 0);
+  for (const size_t count : {0, 7, 8, 15, 16, 40, 63, 64})
+    EXPECT_NE(
+        table.restore(engine, &less, kept->data(), count, &modules[0], message, sizeof message),
+        HEDDLE_ENGINE_OK)
+        << count;
   table.close(engine);
 }
 

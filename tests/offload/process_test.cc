@@ -20,12 +20,14 @@ namespace {
 using ::testing::HasSubstr;
 
 Result<Engine> EngineOf(const std::string& mode, const std::string& library = HEDDLE_FAULTY_ENGINE,
-                        int limit_ms = 0, const std::string& marker = "") {
+                        int limit_ms = 0, const std::string& marker = "",
+                        const std::string& diary = "") {
   EngineOptions options;
   options.limit = std::chrono::milliseconds(limit_ms);
   options.options.emplace_back("library", library);
   if (!mode.empty()) options.options.emplace_back("mode", mode);
   if (!marker.empty()) options.options.emplace_back("marker", marker);
+  if (!diary.empty()) options.options.emplace_back("diary", diary);
   return Engine::Load(HEDDLE_PROCESS_ENGINE, options);
 }
 
@@ -250,6 +252,45 @@ TEST_F(CachedProcess, HasWhatWasRestoredWhereItBeginsAnew) {
   EXPECT_THAT(Froms(once(), dir / "c", {1, 3, 2, 3, 1}),
               ElementsAre("hit on disk", "hit in memory"));
   EXPECT_THAT(Froms(once(), dir / "c"), ElementsAre("compiled", "hit in memory"));
+}
+
+// An engine that needs the saved bytes alone is given no parameters with them, nor is the next
+// worker; what it asks for later it is given.
+TEST_F(CachedProcess, HandsOverLessToEnginesThatRestoreAlone) {
+  const HardwareTarget target = *HardwareTarget::Parse(
+      R"({"name": "t", "units": [{"name": "u", "ops": [{"type": "elementwise_mul"}]}],
+          "links": [], "start": ["u"]})",
+      "t");
+  for (const std::string mode : {"restores alone, crashes at three", "crashes at three",
+                                 "restores alone, asks for models, crashes at three"}) {
+    SCOPED_TRACE(mode);
+    const TempDir dir;
+    ProgramBuilder b;
+    b.Feed("x", DType::kF32, {2, 3}).Param("w", DType::kF32, {3});
+    b.Binary("elementwise_mul", "x", "w", "y").Fetch("y");
+    const Model model{b.Build(), std::make_shared<Scope>()};
+    model.scope->Set("w", F32({3}, {1, 2, 3}));
+    for (const char* from : {"compiled", "hit on disk"}) {
+      const auto engine = EngineOf(mode, HEDDLE_FAULTY_ENGINE, 0, "", dir / "diary");
+      OffloadOptions options;
+      options.cache = EngineCache::OnDisk(dir / "c");
+      const auto offloaded = Offload(model, {{target, *engine}}, options);
+      ASSERT_TRUE(offloaded.ok()) << offloaded.status().ToString();
+      ASSERT_EQ(offloaded->report.groups.at(0).cache, from);
+      const auto compiled = executor_->Compile(offloaded->model);
+      ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
+      for (const float first : {1, 3, 2}) EXPECT_EQ(Run(*compiled, first).ok(), first != 3);
+    }
+    std::string want = mode.starts_with("restores alone") ? "restored with 0" : "restored with 1";
+    // By both runs of the first worker, and by that of the second.
+    const bool asks = mode.find("asks for models") != std::string::npos;
+    want = asks ? want + "\na model\na model\n" + want + "\na model\n" : want + "\n" + want + "\n";
+    std::string lines;
+    std::ifstream file(dir / "diary");
+    for (std::string line; std::getline(file, line);)
+      if (line != "free" && line != "close") lines += line + "\n";
+    EXPECT_EQ(lines, want);
+  }
 }
 
 // ---- what is given back ------------------------------------------------------------------------
