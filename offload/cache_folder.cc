@@ -228,7 +228,7 @@ EngineCacheCleaned CacheFolder::MakeRoom(int64_t max_bytes, const std::string& b
 CacheFolder::Found CacheFolder::Read(const ModuleKey& key) {
   Found found;
   int64_t bytes = 0;
-  const auto fd = OpenFile(ModuleFileName(key.digest), &bytes);
+  const auto fd = OpenFile(ModuleFileName(key.digest, key.kind), &bytes);
   if (!fd.ok()) return found;
   ModuleFileReader reader(*fd, bytes);
   if (reader.Begin() && reader.digest() == key.digest && reader.about() == key.about) {
@@ -270,7 +270,7 @@ Status CacheFolder::Write(const ModuleKey& key, int64_t operators, int64_t max_b
   {
     Lock lock;
     HEDDLE_RETURN_IF_ERROR(lock.Take(*this));
-    const std::string name = ModuleFileName(key.digest);
+    const std::string name = ModuleFileName(key.digest, key.kind);
     MakeRoom(max_bytes - writer.bytes(), name);
     HEDDLE_RETURN_IF_ERROR(aside.Rename(name));
   }
@@ -296,8 +296,10 @@ EngineCacheContents CacheFolder::List() {
     entry.age_s = std::max<int64_t>(now - file.used_s, 0);
     contents.bytes += bytes;
     ModuleFileReader reader(*fd, bytes);
-    entry.damaged =
-        !reader.Begin() || ModuleFileName(reader.digest()) != file.name || !reader.Payload(nullptr);
+    const FileKind kind = KindOf(file.name);
+    entry.answers = kind == FileKind::kAnswers;
+    entry.damaged = !reader.Begin() || ModuleFileName(reader.digest(), kind) != file.name ||
+                    !reader.Payload(nullptr);
     ::close(*fd);
     if (entry.damaged) continue;
     entry.operators = reader.operators();

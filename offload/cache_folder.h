@@ -9,7 +9,7 @@
 //
 // Only regular files of this user, with one name and the names that are given here, are read or
 // removed; links are not followed. The folder has to be this user's alone to write to, since
-// modules may be code.
+// modules may be code. What engines said they take lies there likewise, as answers.
 //
 // Ownership: of descriptors. Threads: one at a time for an object; any number of objects and
 // processes for a folder. Errors: as values; none of them leaves a file that would be believed.
@@ -27,6 +27,7 @@
 #include "heddle/status.h"
 #include "heddle/tensor.h"
 #include "offload/digest.h"
+#include "offload/module_file.h"
 
 namespace heddle::offload {
 
@@ -34,6 +35,7 @@ namespace heddle::offload {
 struct ModuleKey {
   DigestBytes digest = {};  // of `about` and of the group
   std::string about;        // who compiled it and how, one thing a line: "engine reference"
+  FileKind kind = FileKind::kModule;
 };
 
 class CacheFolder {

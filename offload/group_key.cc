@@ -1,5 +1,7 @@
 #include "offload/group_key.h"
 
+#include <xxhash.h>
+
 #include <cstring>
 
 #include "core/error.h"
@@ -13,12 +15,19 @@ void AddIndices(const int32_t* indices, size_t count, Digest* to) {
   to->Add(indices, count * sizeof *indices);
 }
 
-void AddValue(const heddle_engine_value& value, Digest* to) {
+enum class Contents { kWhole, kChecksum };
+
+void AddValue(const heddle_engine_value& value, Contents contents, Digest* to) {
   to->AddNumber(value.dtype);
   to->AddNumber(value.rank);
   if (value.rank > 0) to->Add(value.dims, static_cast<size_t>(value.rank) * sizeof *value.dims);
   to->AddNumber(value.data != nullptr ? 1 : 0);
-  to->AddText({static_cast<const char*>(value.data), value.bytes});
+  if (contents == Contents::kWhole)
+    return to->AddText({static_cast<const char*>(value.data), value.bytes});
+  to->AddNumber(static_cast<int64_t>(value.bytes));
+  if (value.bytes == 0) return;
+  const XXH128_hash_t sum = XXH3_128bits(value.data, value.bytes);
+  to->Add(&sum, sizeof sum);
 }
 
 void AddSlots(const heddle_engine_slot* const* slots, size_t count, Digest* to) {
@@ -47,6 +56,20 @@ void AddAttribute(const heddle_engine_attribute& a, Digest* to) {
       break;
     default:
       to->Add(a.ints, a.count * sizeof *a.ints);
+  }
+}
+
+void AddGroup(const heddle_engine_group& group, Contents contents, Digest* to) {
+  to->AddNumber(static_cast<int64_t>(group.num_values));
+  for (size_t i = 0; i < group.num_values; ++i) AddValue(*group.values[i], contents, to);
+  to->AddNumber(static_cast<int64_t>(group.num_operators));
+  for (size_t i = 0; i < group.num_operators; ++i) {
+    const heddle_engine_operator& op = *group.operators[i];
+    to->AddText(op.type);
+    AddSlots(op.inputs, op.num_inputs, to);
+    AddSlots(op.outputs, op.num_outputs, to);
+    to->AddNumber(static_cast<int64_t>(op.num_attributes));
+    for (size_t a = 0; a < op.num_attributes; ++a) AddAttribute(*op.attributes[a], to);
   }
 }
 
@@ -83,21 +106,24 @@ DigestBytes KeyOf(const GroupDescription& description, const std::string& about)
   const heddle_engine_group& group = description.get();
   Digest digest;
   digest.AddText(about);
-  digest.AddNumber(static_cast<int64_t>(group.num_values));
-  for (size_t i = 0; i < group.num_values; ++i) AddValue(*group.values[i], &digest);
-  digest.AddNumber(static_cast<int64_t>(group.num_operators));
-  for (size_t i = 0; i < group.num_operators; ++i) {
-    const heddle_engine_operator& op = *group.operators[i];
-    digest.AddText(op.type);
-    AddSlots(op.inputs, op.num_inputs, &digest);
-    AddSlots(op.outputs, op.num_outputs, &digest);
-    digest.AddNumber(static_cast<int64_t>(op.num_attributes));
-    for (size_t a = 0; a < op.num_attributes; ++a) AddAttribute(*op.attributes[a], &digest);
-  }
+  AddGroup(group, Contents::kWhole, &digest);
   AddIndices(group.inputs, group.num_inputs, &digest);
   AddIndices(group.outputs, group.num_outputs, &digest);
   // Contents of parameters have been added, and are the bulk of a model.
   digest.AddText(description.onnx_outline());
+  return std::move(digest).Finish();
+}
+
+DigestBytes AnswersKeyOf(const Group& group, OnnxWriter* onnx, const std::string& about) {
+  const GroupDescription description(group);
+  const heddle_engine_group& told = description.get();
+  Digest digest;
+  digest.AddText("answers");
+  digest.AddText(about);
+  AddGroup(told, Contents::kChecksum, &digest);
+  for (size_t i = 0; i < told.num_values; ++i) digest.AddText(told.values[i]->name);
+  AddIndices(told.inputs, told.num_inputs, &digest);
+  digest.AddText(onnx != nullptr ? onnx->OutlineOfRanges() : "");
   return std::move(digest).Finish();
 }
 

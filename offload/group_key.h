@@ -21,6 +21,11 @@ Result<std::shared_ptr<const Group>> WithoutNames(const Group& group);
 // `about`: who compiles it and how.
 DigestBytes KeyOf(const GroupDescription& description, const std::string& about);
 
+// What answers about the group's operators hang on, for an engine that wants ONNX where `onnx` is
+// not null. Names of variables count, since answers speak of them, and contents of parameters by
+// checksums that are no secret: a wrong answer costs time, and no result.
+DigestBytes AnswersKeyOf(const Group& group, OnnxWriter* onnx, const std::string& about);
+
 // Whether the parameters of a group that was equal once still are those of the other.
 bool HaveEqualParameters(const heddle_engine_group& a, const heddle_engine_group& b);
 

@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "offload/engine_library.h"
-#include "offload/refused.h"
+#include "offload/module_cache.h"
 #include "passes/partitions/partitions.h"
 
 namespace heddle::offload {
@@ -29,7 +29,8 @@ void SetProgram(std::shared_ptr<const ir::Program> program, const Scope& scope, 
 
 // What the target counts for the program in the place of the group's, or why it, or its engine,
 // does not take it.
-Result<double> CostOf(const ir::Program& program, const Group& group, const Offloader& offloader) {
+Result<double> CostOf(const ir::Program& program, const Group& group, const Offloader& offloader,
+                      EngineCache* cache) {
   auto copy = std::make_shared<const ir::Program>(program);
   HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, partition::ProgramBytesOf(Program(copy)));
   HEDDLE_ASSIGN_OR_RETURN(const partition::Partition partition,
@@ -45,7 +46,7 @@ Result<double> CostOf(const ir::Program& program, const Group& group, const Offl
   if (offloader.engine && offloader.engine->impl()->asks()) {
     Group asked = group;
     SetProgram(copy, *ParametersOf(group), &asked);
-    const auto refused = RefusedBy(*offloader.engine->impl(), asked);
+    const Refusals refused = RefusedBy(offloader, asked, cache);
     if (!refused.empty()) return Unimplemented(refused[0].second);
   }
   return block.groups[0].cost;
@@ -88,13 +89,14 @@ Result<PassReport> RunPasses(const Model& model, const std::vector<Offloader>& o
   for (const auto& call : calls) {
     const Group& group = call->group();
     const Offloader& offloader = offloaders[group.offloader];
-    set.programs.push_back({.target = offloader.target.name(),
-                            .symbol = group.symbol,
-                            .program = group.program,
-                            .scope = ParametersOf(group),
-                            .costs = [&group, &offloader](const ir::Program& program) {
-                              return CostOf(program, group, offloader);
-                            }});
+    set.programs.push_back(
+        {.target = offloader.target.name(),
+         .symbol = group.symbol,
+         .program = group.program,
+         .scope = ParametersOf(group),
+         .costs = [&group, &offloader, cache = options.cache.get()](const ir::Program& program) {
+           return CostOf(program, group, offloader, cache);
+         }});
   }
   HEDDLE_ASSIGN_OR_RETURN(PassReport report,
                           passes::RunOnPartitions(compile.passes, compile.opt_level, &set));

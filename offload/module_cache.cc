@@ -278,6 +278,41 @@ std::vector<ModuleCache::Made> ModuleCache::Get(
   return Batch(*this, library, warning).Run(target, target_file, groups);
 }
 
+Refusals ModuleCache::Refused(EngineLibrary& library, const std::string& target,
+                              const std::string& target_file, const Group& group) {
+  OnnxWriter onnx(*group.program, group.parameters);
+  bool certain = true;
+  Result<std::string> fingerprint = Unimplemented("there is no folder");
+  if (!directory_.empty()) fingerprint = library.Fingerprint();
+  if (!fingerprint.ok()) return RefusedBy(library, group, &onnx, &certain);
+  ModuleKey key{{}, AboutOf(library, *fingerprint, target, target_file), FileKind::kAnswers};
+  key.digest = AnswersKeyOf(group, library.wants_onnx() ? &onnx : nullptr, key.about);
+  const size_t operators = group.program->blocks[0].ops.size();
+  // What is wrong with the folder is said of its modules.
+  auto folder = CacheFolder::Open(directory_, CacheFolder::Make::kYes);
+  if (!folder.ok()) return RefusedBy(library, group, &onnx, &certain);
+  if (const CacheFolder::Found found = folder->Read(key); found.bytes)
+    if (auto refusals =
+            RefusalsOf({static_cast<const char*>(found.bytes->data()), found.count}, operators))
+      return *std::move(refusals);
+  Refusals refusals = RefusedBy(library, group, &onnx, &certain);
+  if (certain)
+    (void)folder->Write(key, static_cast<int64_t>(operators), max_bytes_,
+                        [bytes = BytesOf(refusals)](const CacheFolder::Sink& sink) {
+                          return sink(bytes.data(), bytes.size())
+                                     ? Status::Ok()
+                                     : ResourceExhausted("the folder takes no more");
+                        });
+  return refusals;
+}
+
+Refusals RefusedBy(const Offloader& offloader, const Group& group, EngineCache* cache) {
+  EngineLibrary& library = *offloader.engine->impl();
+  if (cache == nullptr) return RefusedBy(library, group);
+  const HardwareTarget& target = offloader.target;
+  return cache->impl().Refused(library, target.name(), target.text(), group);
+}
+
 EngineCacheStats ModuleCache::stats() const {
   MutexLock lock(mutex_);
   return stats_;

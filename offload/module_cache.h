@@ -14,6 +14,7 @@
 #include "offload/cache_folder.h"
 #include "offload/engine_library.h"
 #include "offload/group.h"
+#include "offload/refused.h"
 
 namespace heddle::offload {
 
@@ -36,6 +37,11 @@ class ModuleCache : public std::enable_shared_from_this<ModuleCache> {
                         const std::string& target_file,
                         const std::vector<std::shared_ptr<const Group>>& groups,
                         std::string* warning) HEDDLE_EXCLUDES(mutex_);
+
+  // Which operators of the group the engine does not take, as it has said before, or says now. What
+  // it says is kept on disk alone.
+  Refusals Refused(EngineLibrary& library, const std::string& target,
+                   const std::string& target_file, const Group& group) HEDDLE_EXCLUDES(mutex_);
 
   EngineCacheStats stats() const HEDDLE_EXCLUDES(mutex_);
 
@@ -63,5 +69,8 @@ class ModuleCache : public std::enable_shared_from_this<ModuleCache> {
   size_t drop_at_ HEDDLE_GUARDED_BY(mutex_) = 64;
   EngineCacheStats stats_ HEDDLE_GUARDED_BY(mutex_);
 };
+
+// Which operators of the group the offloader's engine does not take. No `cache`: it is asked.
+Refusals RefusedBy(const Offloader& offloader, const Group& group, EngineCache* cache);
 
 }  // namespace heddle::offload

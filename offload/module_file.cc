@@ -14,7 +14,7 @@
 namespace heddle::offload {
 namespace {
 
-constexpr std::string_view kEnding = ".module";
+constexpr std::string_view kModuleEnding = ".module", kAnswersEnding = ".answers";
 constexpr char kMagic[8] = {'h', 'd', 'l', 'm', 'o', 'd', 'u', 'l'};
 constexpr uint32_t kVersion = 1;
 constexpr uint32_t kMostAbout = 1 << 20;
@@ -91,14 +91,19 @@ bool ReadAt(int fd, void* bytes, size_t count, off_t at) {
 
 }  // namespace
 
-std::string ModuleFileName(const DigestBytes& digest) {
-  return HexOf(digest) + std::string(kEnding);
+std::string ModuleFileName(const DigestBytes& digest, FileKind kind) {
+  return HexOf(digest) + std::string(kind == FileKind::kModule ? kModuleEnding : kAnswersEnding);
 }
 
 bool IsModuleFile(std::string_view name) {
   const size_t digits = 2 * sizeof(DigestBytes);
-  return name.size() == digits + kEnding.size() && name.ends_with(kEnding) &&
-         name.find_first_not_of("0123456789abcdef") == digits;
+  if (name.size() < digits || name.find_first_not_of("0123456789abcdef") != digits) return false;
+  const std::string_view ending = name.substr(digits);
+  return ending == kModuleEnding || ending == kAnswersEnding;
+}
+
+FileKind KindOf(std::string_view name) {
+  return name.ends_with(kAnswersEnding) ? FileKind::kAnswers : FileKind::kModule;
 }
 
 std::string LineOf(std::string_view about, std::string_view key) {

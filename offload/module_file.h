@@ -1,5 +1,5 @@
-// The file of one compiled module: a header that says what it is the result of, and the bytes that
-// its engine saved. Checksums cover all of it.
+// The file of one compiled module, or of what an engine said of a group: a header that says what it
+// is the result of, and the bytes that the engine saved, or its answers. Checksums cover all of it.
 //
 // Ownership: descriptors stay the caller's. Threads: one at a time. Errors: false, or the system's
 // number of one.
@@ -15,9 +15,13 @@
 
 namespace heddle::offload {
 
-// The module of a key has this name.
-std::string ModuleFileName(const DigestBytes& digest);
+enum class FileKind { kModule, kAnswers };
+
+// The file of a key has this name.
+std::string ModuleFileName(const DigestBytes& digest, FileKind kind = FileKind::kModule);
+// Of any kind; which one is told by the name alone.
 bool IsModuleFile(std::string_view name);
+FileKind KindOf(std::string_view name);
 
 // What a line "key text" of `about` says.
 std::string LineOf(std::string_view about, std::string_view key);

@@ -11,7 +11,6 @@
 #include "offload/group_passes.h"
 #include "offload/measure.h"
 #include "offload/module_cache.h"
-#include "offload/refused.h"
 #include "offload/split.h"
 
 namespace heddle {
@@ -97,13 +96,13 @@ OffloadedGroup ReportOf(const Group& group, const Offloader& offloader) {
 
 // Asks the engines for the operators of their groups. Notes those that are refused in `targets`,
 // and returns whether there were any.
-bool NoteRefused(const std::vector<Offloader>& offloaders, const Split& split,
+bool NoteRefused(const std::vector<Offloader>& offloaders, const Split& split, EngineCache* cache,
                  std::vector<partition::Target>* targets) {
   bool any = false;
   for (const auto& group : split.groups()) {
     const Offloader& offloader = offloaders[group->offloader];
     if (!offloader.engine || !offloader.engine->impl()->asks()) continue;
-    for (auto& [i, why] : RefusedBy(*offloader.engine->impl(), *group)) {
+    for (auto& [i, why] : RefusedBy(offloader, *group, cache)) {
       any = true;
       const int index = group->program->blocks[0].ops[i].index;
       (*targets)[group->offloader].refused[{group->block, index}] = std::move(why);
@@ -175,7 +174,7 @@ Result<OffloadedModel> Offload(const Model& model, const std::vector<Offloader>&
   std::unique_ptr<offload::Split> split;
   do {  // what engines refuse leaves other groups
     HEDDLE_ASSIGN_OR_RETURN(split, offload::Split::Make(model, options.compile.fetches, targets));
-  } while (offload::NoteRefused(offloaders, *split, &targets));
+  } while (offload::NoteRefused(offloaders, *split, options.cache.get(), &targets));
   OffloadedModel result{model, {}};
   OffloadReport& report = result.report;
   report.operators = split->operators();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "formats/wire_fields.h"
 #include "offload/group_description.h"
 
 namespace heddle::offload {
@@ -10,16 +11,17 @@ namespace {
 
 class Asking {
  public:
-  Asking(EngineLibrary& engine, const Group& group)
-      : engine_(engine), group_(group), onnx_(*group.program, group.parameters) {}
+  Asking(EngineLibrary& engine, const Group& group, OnnxWriter* onnx)
+      : engine_(engine), group_(group), onnx_(engine.wants_onnx() ? onnx : nullptr) {}
 
   // Operators first .. last - 1.
   void Ask(size_t first, size_t last) {
     if (last - first > 1 && !engine_.takes_many()) return AskParts(first, last, last - first);
-    const GroupDescription part(group_, {first, last}, engine_.wants_onnx() ? &onnx_ : nullptr);
+    const GroupDescription part(group_, {first, last}, onnx_);
     const Status takes = engine_.Takes(part);
     if (takes.ok()) return;
     if (last - first == 1) {
+      certain_ = certain_ && takes.code() == StatusCode::kUnimplemented;
       std::string why = takes.message();
       if (!part.onnx_status().ok()) why = StrCat(why, ": ", part.onnx_status().message());
       refused_.emplace_back(first, std::move(why));
@@ -27,7 +29,8 @@ class Asking {
     }
     AskParts(first, last, kParts);
   }
-  std::vector<std::pair<size_t, std::string>> refused() && { return std::move(refused_); }
+  bool certain() const { return certain_; }
+  Refusals refused() && { return std::move(refused_); }
 
  private:
   // Many, since each level writes all parameters anew.
@@ -42,16 +45,49 @@ class Asking {
 
   EngineLibrary& engine_;
   const Group& group_;
-  OnnxWriter onnx_;
-  std::vector<std::pair<size_t, std::string>> refused_;
+  OnnxWriter* const onnx_;
+  bool certain_ = true;
+  Refusals refused_;
 };
 
 }  // namespace
 
-std::vector<std::pair<size_t, std::string>> RefusedBy(EngineLibrary& engine, const Group& group) {
-  Asking asking(engine, group);
+Refusals RefusedBy(EngineLibrary& engine, const Group& group, OnnxWriter* onnx, bool* certain) {
+  Asking asking(engine, group, onnx);
   asking.Ask(0, group.program->blocks[0].ops.size());
+  *certain = asking.certain();
   return std::move(asking).refused();
+}
+
+Refusals RefusedBy(EngineLibrary& engine, const Group& group) {
+  OnnxWriter onnx(*group.program, group.parameters);
+  bool certain = true;
+  return RefusedBy(engine, group, &onnx, &certain);
+}
+
+std::string BytesOf(const Refusals& refusals) {
+  std::string bytes;
+  for (const auto& [at, why] : refusals) {
+    wire::AppendVarint(at, &bytes);
+    wire::AppendVarint(why.size(), &bytes);
+    bytes += why;
+  }
+  return bytes;
+}
+
+std::optional<Refusals> RefusalsOf(std::string_view bytes, size_t operators) {
+  Refusals refusals;
+  size_t from = 0;  // positions ascend
+  while (!bytes.empty()) {
+    uint64_t at = 0, count = 0;
+    if (!wire::TakeVarint(&bytes, &at) || !wire::TakeVarint(&bytes, &count) || at < from ||
+        at >= operators || count > bytes.size())
+      return std::nullopt;
+    refusals.emplace_back(at, bytes.substr(0, count));
+    bytes.remove_prefix(count);
+    from = at + 1;
+  }
+  return refusals;
 }
 
 }  // namespace heddle::offload

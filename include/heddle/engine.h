@@ -109,7 +109,8 @@ class EngineCache {
 struct EngineCacheEntry {
   std::string file;  // its name in the folder
   int64_t bytes = 0;
-  int64_t age_s = 0;  // since it was used last, by the files' clock; 0 where that lies ahead
+  int64_t age_s = 0;     // since it was used last, by the files' clock; 0 where that lies ahead
+  bool answers = false;  // no module: what the engine said it takes
   bool damaged = false;
   // Of what is not damaged.
   std::string engine, target, fingerprint;
@@ -150,8 +151,9 @@ struct OffloadOptions {
   // engine, and `passes` of POST_PARTITIONING that take partitions run on groups and on what stays,
   // before engines see any group. An error of theirs ends Offload.
   CompileOptions compile = {};
-  // Groups that equal what is in the cache are not compiled again; engines are then given names by
-  // position instead of the program's. Null: each group is compiled.
+  // Groups that equal what is in the cache are not compiled again, and engines are not asked again
+  // what they take of them; what is compiled is given names by position instead of the program's.
+  // Null: each group is compiled.
   std::shared_ptr<EngineCache> cache = nullptr;
 };
 

@@ -17,6 +17,14 @@
 
 namespace heddle::testing {
 
+// Without answers.
+inline std::vector<EngineCacheEntry> ModulesOf(const EngineCacheContents& contents) {
+  std::vector<EngineCacheEntry> modules;
+  for (const EngineCacheEntry& entry : contents.entries)
+    if (!entry.answers) modules.push_back(entry);
+  return modules;
+}
+
 struct CacheSubject {
   std::string bytes;
   std::vector<heddle::Feed> feeds;

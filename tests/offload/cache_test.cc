@@ -316,7 +316,7 @@ TEST(EngineCachesOnDisk, TakeWhatIsSavedBehindTheFirstRun) {
   Executor executor({.threads = 1});
   const auto compiled = executor.Compile((*offloaded)->model, {.opt_level = 0});
   EXPECT_TRUE(executor.Run(*compiled, {{"x", RandomF32({2, 3}, 1)}}).ok());
-  EXPECT_EQ(ListEngineCache(dir / "gone")->entries.size(), 0u);
+  EXPECT_EQ(ModulesOf(*ListEngineCache(dir / "gone")).size(), 0u);
 }
 
 // The same engine elsewhere: built anew, or for another processor.
@@ -428,7 +428,7 @@ TEST(EngineCachesOnDisk, HoldNothingOfEnginesThatDoNotSave) {
       EXPECT_EQ(warning, text);
     }
     if (const auto contents = ListEngineCache(dir.path() + "/c"); contents.ok()) {
-      EXPECT_EQ(contents->entries.size(), 0u);
+      EXPECT_EQ(ModulesOf(*contents).size(), 0u);
       EXPECT_EQ(contents->unfinished, 0);
     }
   }

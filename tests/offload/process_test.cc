@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "heddle/engine.h"
+#include "tests/offload/cache_subjects.h"
 #include "tests/support/files.h"
 #include "tests/support/program_builder.h"
 
@@ -202,9 +203,11 @@ TEST_F(CachedProcess, SavesAndRestores) {
     EXPECT_THAT(Froms(EngineOf(mode), dir / "c"), ElementsAre("hit on disk", "hit in memory"));
     EXPECT_EQ(warning_, "");
     const auto contents = ListEngineCache(dir / "c");
-    ASSERT_TRUE(contents.ok() && contents->entries.size() == 1);
-    EXPECT_EQ(contents->entries[0].engine, "process");
-    EXPECT_EQ(contents->entries[0].fingerprint, "faulty: faulty 1\\nof two lines");
+    ASSERT_TRUE(contents.ok());
+    const auto modules = ModulesOf(*contents);
+    ASSERT_EQ(modules.size(), 1u);
+    EXPECT_EQ(modules[0].engine, "process");
+    EXPECT_EQ(modules[0].fingerprint, "faulty: faulty 1\\nof two lines");
   }
   for (const char* mode : {"no fingerprint", "fingerprint throws", "save refuses"}) {
     SCOPED_TRACE(mode);

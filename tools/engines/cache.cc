@@ -1,4 +1,5 @@
 // heddle cache: what engines have compiled and left in a folder.
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 
@@ -38,16 +39,20 @@ std::string Count(int64_t n, const std::string& one) {
 void PrintText(const EngineCacheContents& contents, const EngineCacheCleaned* cleaned) {
   if (cleaned != nullptr)
     std::cout << Count(cleaned->files, "file") << " removed, " << SizeText(cleaned->bytes) << "\n";
-  std::cout << Count(static_cast<int64_t>(contents.entries.size()), "module") << ", "
-            << SizeText(contents.bytes) << "\n";
+  const int64_t answers = std::count_if(contents.entries.begin(), contents.entries.end(),
+                                        [](const EngineCacheEntry& e) { return e.answers; });
+  std::cout << Count(static_cast<int64_t>(contents.entries.size()) - answers, "module");
+  if (answers > 0) std::cout << " and answers about " << Count(answers, "group");
+  std::cout << ", " << SizeText(contents.bytes) << "\n";
   for (const EngineCacheEntry& entry : contents.entries) {
     std::cout << entry.file.substr(0, 12) << "  " << SizeText(entry.bytes) << ", used "
               << AgeText(entry.age_s) << " ago: ";
     if (entry.damaged)
       std::cout << "damaged, or of another version\n";
     else
-      std::cout << Count(entry.operators, "operator") << " of target " << entry.target
-                << " for engine " << entry.engine << " (" << entry.fingerprint << ")\n";
+      std::cout << (entry.answers ? "answers about " : "") << Count(entry.operators, "operator")
+                << " of target " << entry.target << " for engine " << entry.engine << " ("
+                << entry.fingerprint << ")\n";
   }
   if (contents.unfinished > 0)
     std::cout << Count(contents.unfinished, "file")
@@ -67,6 +72,7 @@ void PrintJson(const CacheOptions& options, const EngineCacheContents& contents,
     json["entries"].push_back({{"file", entry.file},
                                {"bytes", entry.bytes},
                                {"age_s", entry.age_s},
+                               {"answers", entry.answers},
                                {"damaged", entry.damaged},
                                {"engine", entry.engine},
                                {"target", entry.target},
