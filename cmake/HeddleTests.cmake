@@ -136,7 +136,6 @@ print(os.path.dirname(s.origin) if s and s.origin else '', end='')"
                      --writer "$<TARGET_FILE:heddle_record_onnx>" --count 1300)
     set_tests_properties(scripts.check_group_onnx PROPERTIES TIMEOUT 300 LABELS scripts
                          SKIP_RETURN_CODE 77)
-    target_compile_options(${_target} PRIVATE -Wno-missing-field-initializers)
     heddle_add_engine(words "${_folder}/words_engine.cc")
     target_link_libraries(heddle_engine_words PRIVATE heddle)
     heddle_add_engine(faulty "${_folder}/faulty_engine.cc")
