@@ -91,6 +91,32 @@ int64_t Quantized(double x, int64_t zero, ElementType type) {
                                          static_cast<double>(GreatestOf(type))));
 }
 
+using Quotient = double (*)(double a, double b);
+// Dividend, divisor and quotient are numbers of T.
+template <typename T>
+double QuotientOf(double a, double b) {
+  using C = ComputeType<T>;
+  const auto rounded = [](double x) { return static_cast<C>(T(static_cast<C>(x))); };
+  return double{rounded(double{rounded(a) / rounded(b)})};
+}
+// By ONNX's number of the type, 0 for that of the operands: quotients of smaller floats are floats.
+Result<Quotient> QuotientIn(int64_t precision, DType x) {
+  switch (precision) {
+    case 0:
+      return x == DType::kF64 ? Quotient{&QuotientOf<double>} : Quotient{&QuotientOf<float>};
+    case 1:
+      return Quotient{&QuotientOf<float>};
+    case 10:
+      return Quotient{&QuotientOf<float16>};
+    case 11:
+      return Quotient{&QuotientOf<double>};
+    case 16:
+      return Quotient{&QuotientOf<bfloat16>};
+    default:
+      return InvalidArgument("precision is ", precision, ", expected 0, 1, 10, 11 or 16");
+  }
+}
+
 Status OnnxQuantize(KernelContext& ctx) {
   const Tensor &x = ctx.In("x"), &scale = ctx.In("y_scale");
   const Tensor* zero = ctx.InOpt("y_zero_point");
@@ -103,16 +129,15 @@ Status OnnxQuantize(KernelContext& ctx) {
     return Unimplemented("no quantisation of ", Name(x.dtype()), " with a scale of ",
                          Name(scale.dtype()));
   const ElementType from = OwnElementType(x.dtype()), scales = OwnElementType(scale.dtype());
-  const bool saturate = ctx.Int("saturate") != 0, wide = x.dtype() == DType::kF64;
+  HEDDLE_ASSIGN_OR_RETURN(const Quotient quotient, QuotientIn(ctx.Int("precision"), x.dtype()));
+  const bool saturate = ctx.Int("saturate") != 0;
   const bool known = VisitDType<uint8_t, int8_t, int16_t, int32_t>(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* to = out.mutable_data<T>();
     ctx.ParallelFor(x.numel(), 4096, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t at = layout.At(i);
-        const double a = NumberAt(x, i, from).real, b = NumberAt(scale, at, scales).real;
-        // Quotients of floats are floats.
-        const double q = wide ? a / b : double{static_cast<float>(a) / static_cast<float>(b)};
+        const double q = quotient(NumberAt(x, i, from).real, NumberAt(scale, at, scales).real);
         const Number z = zero == nullptr ? Number{true, 0, 0} : NumberAt(*zero, at, type);
         if (IsTinyFloat(type))
           to[i] = static_cast<T>(ToTinyFloat(q + z.real, type, saturate, Rounding::kNearest));
@@ -186,7 +211,9 @@ Status OnnxDynamicQuantize(KernelContext& ctx) {
 }  // namespace heddle
 
 HEDDLE_OP(affine_quantize) {
-  op.Doc("x / y_scale + y_zero_point, rounded to elem_type (or output_dtype without a zero point)");
+  op.Doc(
+      "x / y_scale in precision, + y_zero_point, rounded to elem_type (or output_dtype without a "
+      "zero point)");
   op.Input("x").Input("y_scale").Input("y_zero_point", kOptional).Output("y");
   op.Attr("axis", 1).Attr("saturate", 1).Attr("block_size", 0).Attr("output_dtype", 0);
   op.Attr("precision", 0).Attr("elem_type", 0);
