@@ -22,6 +22,8 @@ struct Path {
   bool merges;
   int64_t blank;
 
+  // Whether state s may follow itself: a label that is said again is another one unless it merges.
+  bool Stays(size_t s) const { return merges || labels[s] == blank; }
   // Whether state s may follow state s - 2.
   bool Skips(size_t s) const {
     return s >= 2 && labels[s] != blank && (!merges || labels[s] != labels[s - 2]);
@@ -42,7 +44,7 @@ double CtcLossOf(const Path& path, const std::vector<double>& log_p, int64_t ste
   for (size_t s = 0; s < std::min<size_t>(2, n); ++s) alpha[cell(0, s)] = at(0, s);
   for (const int64_t t : Watched(1, steps))
     for (size_t s = 0; s < n; ++s) {
-      double sum = alpha[cell(t - 1, s)];
+      double sum = path.Stays(s) ? alpha[cell(t - 1, s)] : kNever;
       if (s >= 1) sum = LogAdd(sum, alpha[cell(t - 1, s - 1)]);
       if (path.Skips(s)) sum = LogAdd(sum, alpha[cell(t - 1, s - 2)]);
       alpha[cell(t, s)] = sum + at(t, s);
@@ -50,7 +52,7 @@ double CtcLossOf(const Path& path, const std::vector<double>& log_p, int64_t ste
   for (size_t s = n - std::min<size_t>(2, n); s < n; ++s) beta[cell(steps - 1, s)] = 0;
   for (int64_t t = steps - 2; t >= 0; --t)
     for (size_t s = 0; s < n; ++s) {
-      double sum = beta[cell(t + 1, s)] + at(t + 1, s);
+      double sum = path.Stays(s) ? beta[cell(t + 1, s)] + at(t + 1, s) : kNever;
       if (s + 1 < n) sum = LogAdd(sum, beta[cell(t + 1, s + 1)] + at(t + 1, s + 1));
       if (s + 2 < n && path.Skips(s + 2))
         sum = LogAdd(sum, beta[cell(t + 1, s + 2)] + at(t + 1, s + 2));
@@ -59,7 +61,13 @@ double CtcLossOf(const Path& path, const std::vector<double>& log_p, int64_t ste
   double total = kNever;
   for (size_t s = n - std::min<size_t>(2, n); s < n; ++s)
     total = LogAdd(total, alpha[cell(steps - 1, s)]);
-  if (total == kNever) return std::numeric_limits<double>::infinity();
+  if (total == kNever) {  // no path: the gradient of the sum in softmax is left
+    for (const int64_t t : Watched(steps))
+      for (int64_t c = 0; c < classes; ++c)
+        grad[t * step + c] =
+            static_cast<float>(std::exp(log_p[static_cast<size_t>(t * classes + c)]));
+    return std::numeric_limits<double>::infinity();
+  }
   for (const int64_t t : Watched(steps)) {
     std::vector<double> mass(static_cast<size_t>(classes), kNever);
     for (size_t s = 0; s < n; ++s) {
@@ -117,15 +125,13 @@ Status Loss(KernelContext& ctx) {
     loss[b] = 0;
     if (n == 0) continue;
     Path path{{blank}, ctx.Bool("ctc_merge_repeated"), blank};
-    int64_t needed = static_cast<int64_t>(mine.size());
-    for (size_t i = 0; i < mine.size(); ++i) {
-      path.labels.push_back(mine[i]);
+    for (const int64_t label : mine) {
+      path.labels.push_back(label);
       path.labels.push_back(blank);
-      needed += path.merges && i > 0 && mine[i] == mine[i - 1] ? 1 : 0;
     }
-    if (needed > n) {
+    if (std::ssize(mine) > n) {
       if (ctx.Bool("ignore_longer_outputs_than_inputs")) continue;
-      return InvalidArgument("sequence ", b, " has ", n, " steps, its labels need ", needed);
+      return InvalidArgument("sequence ", b, " has ", n, " steps for ", mine.size(), " labels");
     }
     std::vector<double> log_p(static_cast<size_t>(n * classes));
     for (int64_t t = 0; t < n; ++t) {
