@@ -101,14 +101,14 @@ Status ShuffleShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// Swaps each row with one of those from it on.
+// Swaps each row but the last with one of those from it on.
 Status Shuffle(KernelContext& ctx) {
   const Tensor& value = ctx.In("value");
   Tensor& out = ctx.Out("output");
   const int64_t rows = value.rank() == 0 ? 1 : value.dim(0);
   std::vector<int64_t> order(static_cast<size_t>(rows));
   for (int64_t i = 0; i < rows; ++i) order[static_cast<size_t>(i)] = i;
-  Words words(Take(ctx, rows > 1 ? static_cast<uint64_t>(rows + 3) / 4 : 0));
+  Words words(Take(ctx, rows > 1 ? static_cast<uint64_t>(rows + 2) / 4 : 0));
   if (rows > 1) {
     for (int64_t i = 0; i + 1 < rows; ++i)
       std::swap(order[static_cast<size_t>(i)],
