@@ -99,9 +99,10 @@ struct SquaresInDouble : SumInDouble {
   }
 };
 struct RootInDouble : SquaresInDouble {
-  template <typename T>
-  using Acc = double;
-  static Real Finish(double a, int64_t) { return {std::sqrt(a)}; }
+  template <typename A>
+  static Real Finish(A a, int64_t) {
+    return {std::sqrt(static_cast<double>(a))};
+  }
 };
 
 // The greatest value so far and the sum of the others' exponentials in relation to it.
