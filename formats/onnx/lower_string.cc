@@ -285,22 +285,28 @@ bool LowerClassifier(NodeLowering& n) {
   return true;
 }
 
-// Categories that are strings are replaced by their indices in the list.
+// Categories that are strings are replaced by their indices in the list, which may be empty where
+// elements are numbers.
 bool LowerOneHotEncoder(NodeLowering& n) {
   const Attribute* cats = n.Find("cats_strings");
+  if (cats == nullptr) return false;
   const int x = n.Required(0);
-  if (cats == nullptr || !n.IsString(x)) return false;
   const Strings keys(cats->strings.begin(), cats->strings.end());
-  const int places = n.Make("string_find", {{"X", {x}}}, {{"keys", keys}});
-  n.draft_var(places).dtype = DType::kI64;
-  n.SetType(places, kInt64);
   Node& node = n.lowering().OwnNode(n.node());
   node.outputs[0] = n.lowering().OwnName(1);
   std::erase_if(node.attributes, [](const Attribute& a) { return a.name == "cats_strings"; });
-  Attribute& numbers = node.attributes.emplace_back();
-  numbers.name = "cats_int64s";
-  numbers.kind = Attribute::kInts;
-  for (size_t i = 0; i < keys.size(); ++i) numbers.ints.push_back(static_cast<int64_t>(i));
+  int places = kNoDraft;
+  if (n.IsString(x)) {
+    places = n.Make("string_find", {{"X", {x}}}, {{"keys", keys}});
+    n.draft_var(places).dtype = DType::kI64;
+    n.SetType(places, kInt64);
+    Attribute& numbers = node.attributes.emplace_back();
+    numbers.name = "cats_int64s";
+    numbers.kind = Attribute::kInts;
+    for (size_t i = 0; i < keys.size(); ++i) numbers.ints.push_back(static_cast<int64_t>(i));
+  } else if (!keys.empty()) {
+    n.Problem("has categories that are texts, and elements that are numbers");
+  }
   n.Result(0, LowerOverNumbers(n, node, places));
   return true;
 }

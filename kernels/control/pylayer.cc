@@ -39,8 +39,8 @@ HEDDLE_OP(pylayer) {
 }
 HEDDLE_OP(pylayer_grad) {
   op.Doc("Runs the gradient block of a pylayer.");
-  op.Input("Input", kList | kOptional).Input("Out", kList | kOptional);
-  op.Input("Out@GRAD", kList | kOptional).Input("Scope", kOptional | kRecord);
+  op.Input("Input", kList | kOptional).Input("Out@GRAD", kList | kOptional);
+  op.Input("Scope", kOptional | kRecord);
   op.Input("sub_block:grad(Input)", kList | kOptional);
   op.Output("Input@GRAD", kList | kOptional).Attr("backward_block", BlockRef{});
   op.Traits(kControlFlow).AnyKernel(Backward);

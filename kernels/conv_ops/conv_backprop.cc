@@ -130,7 +130,7 @@ void DefineBackprop(OpDef& op, const char* doc) {
   else
     op.Input("input").Input("filter_sizes", kShapeValue);
   op.Input("out_backprop").Output("output").Attr("depthwise", false);
-  DeclareTfWindows(op, false, true);
+  DeclareTfWindows(op, {.explicit_paddings = true, .dilations = true});
   op.InferShape(&B::Infer).Prepare(&B::Prepare).KernelKey("out_backprop");
   op.Kernel({DType::kF32, DType::kF64}, &B::Run);
 }

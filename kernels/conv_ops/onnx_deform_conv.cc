@@ -119,7 +119,7 @@ struct OnnxDeformConv {
 HEDDLE_OP(onnx_deform_conv) {
   op.Doc("convolution whose taps offset moves and mask weighs");
   op.Input("X").Input("W").Input("offset").Input("B", kOptional).Input("mask", kOptional);
-  op.Output("Y").Attr("group", 1).Attr("offset_group", 1).Attr("auto_pad", "NOTSET");
+  op.Output("Y").Attr("group", 1).Attr("offset_group", 1);
   op.Attr("kernel_shape", Ints{}).Attr("pads", Ints{}).Attr("strides", Ints{});
   op.Attr("dilations", Ints{}).InferShape(OnnxDeformConvShape);
   op.Kernels<OnnxDeformConv, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);

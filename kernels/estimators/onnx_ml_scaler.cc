@@ -121,8 +121,7 @@ Status OnnxOneHotEncoderShape(ShapeContext& ctx) {
   if (!x.known_rank()) return ctx.Defer();
   Shape out = x;
   if (x.rank() == Shape::kMaxRank) return InvalidArgument("X has too many dimensions");
-  out.push_back(static_cast<int64_t>(
-      std::max(ctx.IntList("cats_int64s").size(), ctx.Attr<Strings>("cats_strings").size())));
+  out.push_back(static_cast<int64_t>(ctx.IntList("cats_int64s").size()));
   ctx.SetOut("Y", out, DType::kF32);
   return Status::Ok();
 }
@@ -159,7 +158,7 @@ Status OnnxOneHotEncoder(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   Tensor& out = ctx.Out("Y");
   const Ints& cats = ctx.IntList("cats_int64s");
-  if (cats.empty()) return Unimplemented("categories that are texts");
+  if (cats.empty()) return InvalidArgument("cats_int64s is empty");
   CallHeap heap(ctx);
   std::pmr::vector<int64_t> values(static_cast<size_t>(x.numel()), &heap);
   ConvertElements(ctx, x.raw(), x.dtype(), values.data(), DType::kI64, x.numel());
@@ -331,7 +330,7 @@ HEDDLE_OP(onnx_ml_binarizer) {
 }
 HEDDLE_OP(onnx_ml_one_hot_encoder) {
   op.Doc("a row with a 1 for the category of each element").Input("X").Output("Y");
-  op.Attr("cats_int64s", Ints{}).Attr("cats_strings", Strings{}).Attr("zeros", 1);
+  op.Attr("cats_int64s", Ints{}).Attr("zeros", 1);
   op.InferShape(OnnxOneHotEncoderShape).Prepare(PrepareKeyPlaces<PlaceCategories>);
   op.Kernel(kNumbers, OnnxOneHotEncoder);
 }

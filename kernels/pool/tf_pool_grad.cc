@@ -142,15 +142,15 @@ struct MaxPoolWithArgmax {
   }
 };
 
-void DefineMaxGrad(OpDef& op, const char* doc) {
+void DefineMaxGrad(OpDef& op, const char* doc, bool explicit_paddings) {
   op.Doc(doc).Input("orig_input").Input("orig_output", kNoBuffer).Input("grad").Output("output");
-  DeclareTfWindows(op, true, false);
+  DeclareTfWindows(op, {.ksize = true, .explicit_paddings = explicit_paddings});
   op.InferShape(MaxGradShape).KernelKey("orig_input").Kernels<MaxPoolGrad, float, double>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 void DefineAvgGrad(OpDef& op, const char* doc) {
   op.Doc(doc).Input("orig_input_shape", kShapeValue).Input("grad").Output("output");
-  DeclareTfWindows(op, true, false);
+  DeclareTfWindows(op, {.ksize = true});
   op.InferShape(AvgGradShape).KernelKey("grad").Kernels<AvgPoolGrad, float, double>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
@@ -159,16 +159,16 @@ void DefineAvgGrad(OpDef& op, const char* doc) {
 }  // namespace heddle
 
 HEDDLE_OP(tf_max_pool_grad) {
-  DefineMaxGrad(op, "gradient of max pooling: all of it goes to the first of the greatest");
+  DefineMaxGrad(op, "gradient of max pooling: all of it goes to the first of the greatest", true);
 }
-HEDDLE_OP(tf_max_pool3d_grad) { DefineMaxGrad(op, "gradient of 3-D max pooling"); }
+HEDDLE_OP(tf_max_pool3d_grad) { DefineMaxGrad(op, "gradient of 3-D max pooling", false); }
 HEDDLE_OP(tf_avg_pool_grad) { DefineAvgGrad(op, "gradient of average pooling"); }
 HEDDLE_OP(tf_avg_pool3d_grad) { DefineAvgGrad(op, "gradient of 3-D average pooling"); }
 HEDDLE_OP(tf_max_pool_with_argmax) {
   op.Doc("maxima of windows, and the flat place of each in its image (or in the batch)");
   op.Input("input").Output("output").Output("argmax").Attr("Targmax", 3);
   op.Attr("include_batch_in_index", false);
-  DeclareTfWindows(op, true, false);
+  DeclareTfWindows(op, {.ksize = true});
   op.InferShape(ArgmaxShape)
       .Kernels<MaxPoolWithArgmax, float, double, uint8_t, int8_t, int16_t, int32_t, int64_t>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);

@@ -25,11 +25,11 @@ Result<std::array<int64_t, 3>> SpatialSizesOf(const OpContext& ctx, Key name, co
 
 }  // namespace
 
-void DeclareTfWindows(OpDef& op, bool pool, bool dilations) {
-  if (pool) op.Attr("ksize", Ints{});
-  op.Attr("strides", Ints{}).Attr("padding", "VALID").Attr("explicit_paddings", Ints{});
-  op.Attr("data_format", "NHWC");
-  if (dilations) op.Attr("dilations", Ints{});
+void DeclareTfWindows(OpDef& op, const TfWindowAttrs& has) {
+  if (has.ksize) op.Attr("ksize", Ints{});
+  op.Attr("strides", Ints{}).Attr("padding", "VALID").Attr("data_format", "NHWC");
+  if (has.explicit_paddings) op.Attr("explicit_paddings", Ints{});
+  if (has.dilations) op.Attr("dilations", Ints{});
 }
 
 Result<TfWindows> TfWindowsOf(const OpContext& ctx, const Shape& input,
@@ -55,12 +55,14 @@ Result<TfWindows> TfWindowsOf(const OpContext& ctx, const Shape& input,
   } else {
     HEDDLE_ASSIGN_OR_RETURN(w.kernel, SpatialSizesOf(ctx, "ksize", w));
   }
-  const Ints& pads = ctx.IntList("explicit_paddings");
+  const bool said = ctx.def().FindAttr("explicit_paddings") >= 0;
+  if (padding != "SAME" && padding != "VALID" && !(said && padding == "EXPLICIT"))
+    return InvalidArgument("padding is '", padding, "', expected SAME",
+                           said ? ", VALID or EXPLICIT" : " or VALID");
+  const Ints* const pads = said ? &ctx.IntList("explicit_paddings") : nullptr;
   const size_t rank = static_cast<size_t>(input.rank());
-  if (padding == "EXPLICIT" && pads.size() != 2 * rank)
-    return InvalidArgument("explicit_paddings has ", pads.size(), " numbers, expected ", 2 * rank);
-  if (padding != "EXPLICIT" && padding != "SAME" && padding != "VALID")
-    return InvalidArgument("padding is '", padding, "', expected SAME, VALID or EXPLICIT");
+  if (padding == "EXPLICIT" && pads->size() != 2 * rank)
+    return InvalidArgument("explicit_paddings has ", pads->size(), " numbers, expected ", 2 * rank);
   for (int i = 0; i < w.spatial; ++i) {
     const size_t dim = static_cast<size_t>(i) + (w.channels_last ? 1 : 2);
     w.in[i] = input[static_cast<int>(dim)];
@@ -71,8 +73,8 @@ Result<TfWindows> TfWindowsOf(const OpContext& ctx, const Shape& input,
       w.pad_lo[i] = total / 2;
       w.pad_hi[i] = total - total / 2;
     } else if (padding == "EXPLICIT") {
-      w.pad_lo[i] = pads[2 * dim];
-      w.pad_hi[i] = pads[2 * dim + 1];
+      w.pad_lo[i] = (*pads)[2 * dim];
+      w.pad_hi[i] = (*pads)[2 * dim + 1];
       if (std::min(w.pad_lo[i], w.pad_hi[i]) < 0 || std::max(w.pad_lo[i], w.pad_hi[i]) > int64_t{1}
                                                                                              << 31)
         return InvalidArgument("explicit_paddings holds ", w.pad_lo[i], " and ", w.pad_hi[i],

@@ -38,10 +38,15 @@ struct TfWindows {
   }
 };
 
-void DeclareTfWindows(OpDef& op, bool pool, bool dilations);
+// Attributes of windows that some operators have.
+struct TfWindowAttrs {
+  bool ksize = false, explicit_paddings = false, dilations = false;
+};
+void DeclareTfWindows(OpDef& op, const TfWindowAttrs& has);
 
-// From attributes strides, padding, explicit_paddings, data_format, and dilations where the
-// operator has them. `input` is static; `kernel`: the spatial sizes, or those of attribute ksize.
+// From attributes strides, padding and data_format, and from explicit_paddings and dilations where
+// the operator has them. `input` is static; `kernel`: the spatial sizes, or those of attribute
+// ksize.
 Result<TfWindows> TfWindowsOf(const OpContext& ctx, const Shape& input,
                               const std::array<int64_t, 3>* kernel);
 

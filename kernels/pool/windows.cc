@@ -55,7 +55,8 @@ Result<Windows> WindowsOf(const OpContext& ctx, const Shape& in, const Shape& ke
   if (ctx.def().FindAttr("dilations") >= 0) {
     HEDDLE_ASSIGN_OR_RETURN(dilations, ListOr(ctx.IntList("dilations"), w.rank, 1, "dilations"));
   }
-  const std::string& auto_pad = ctx.Str("auto_pad");
+  const bool said = ctx.def().FindAttr("auto_pad") >= 0;
+  const std::string auto_pad = said ? ctx.Str("auto_pad") : "NOTSET";
   const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   if (!same && auto_pad != "NOTSET" && auto_pad != "VALID" && !auto_pad.empty())
     return InvalidArgument("auto_pad is '", auto_pad,

@@ -17,8 +17,8 @@ struct Windows {
   int64_t Begin(int axis, int64_t o) const { return o * stride[axis] - pad_lo[axis]; }
 };
 
-// From attributes auto_pad, pads, strides and (where the operator has it) dilations. `in` is the
-// shape behind batch and channels.
+// From attributes pads, strides and (where the operator has them) auto_pad and dilations. `in` is
+// the shape behind batch and channels.
 Result<Windows> WindowsOf(const OpContext& ctx, const Shape& in, const Shape& kernel,
                           bool ceil_mode);
 // Declares these attributes.

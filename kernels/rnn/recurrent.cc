@@ -123,7 +123,7 @@ Result<RecurrentConfig> RecurrentConfigOf(const Context& ctx, RecurrentKind kind
                            "', expected forward, reverse or bidirectional");
   c.reverse = direction == "reverse";
   c.directions = direction == "bidirectional" ? 2 : 1;
-  c.batch_first = ctx.Int("layout") != 0;
+  c.batch_first = ctx.def().FindAttr("layout") >= 0 && ctx.Int("layout") != 0;
   c.clip = ctx.Float("clip");
   const Shape &x = ShapeIn(ctx, "X"), &w = ShapeIn(ctx, "W"), &r = ShapeIn(ctx, "R");
   HEDDLE_RETURN_IF_ERROR(CheckRank(x, 3, "X"));
@@ -166,7 +166,7 @@ void DeclareRecurrent(OpDef& op, RecurrentKind kind) {
   op.Output("Y", kOptional).Output("Y_h", kOptional);
   if (kind == RecurrentKind::kLstm) op.Output("Y_c", kOptional).Attr("input_forget", 0);
   if (kind == RecurrentKind::kGru) op.Attr("linear_before_reset", 0);
-  op.Attr("direction", "forward").Attr("hidden_size", 0).Attr("layout", 0).Attr("clip", 0.0);
+  op.Attr("direction", "forward").Attr("hidden_size", 0).Attr("clip", 0.0);
   op.Attr("activations", Strings{}).Attr("activation_alpha", Floats{});
   op.Attr("activation_beta", Floats{});
 }

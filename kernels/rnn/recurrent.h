@@ -61,7 +61,8 @@ struct RecurrentConfig {
 template <typename Context>
 Result<RecurrentConfig> RecurrentConfigOf(const Context& ctx, RecurrentKind kind, bool transposed);
 
-// Attributes, slots X to initial_h, and outputs Y and Y_h.
+// Attributes but layout, which some operators have besides, slots X to initial_h, and outputs Y and
+// Y_h.
 void DeclareRecurrent(OpDef& op, RecurrentKind kind);
 Status RecurrentShape(ShapeContext& ctx, RecurrentKind kind, bool transposed);
 
