@@ -7,6 +7,7 @@
 #include "core/kernel_context.h"
 #include "core/shape_context.h"
 #include "kernels/base/call_heap.h"
+#include "kernels/base/only_value.h"
 #include "kernels/control/steps.h"
 
 namespace heddle {
@@ -159,6 +160,7 @@ class GradLoop {
 };
 
 Status WhileGrad(KernelContext& ctx) {
+  HEDDLE_RETURN_IF_ERROR(CheckOnlyValue(ctx, "is_test"));
   const StepContext slots(ctx);
   Value* scopes = ctx.InVar("StepScopes");
   if (scopes == nullptr) return InvalidArgument("'StepScopes' names no variable");

@@ -3,6 +3,7 @@
 
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
+#include "kernels/base/only_value.h"
 #include "kernels/linalg/linalg_factor.h"
 
 namespace heddle {
@@ -12,7 +13,7 @@ Status InferLu(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "X", false));
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
-  if (!ctx.Bool("pivots")) return Unimplemented("lu without pivoting");
+  HEDDLE_RETURN_IF_ERROR(CheckOnlyValue(ctx, "pivots"));
   Shape pivots = LeadingAxes(x, 2);
   ctx.SetOut("Infos", pivots.rank() == 0 ? Shape{1} : pivots, DType::kI32);
   pivots.push_back(x.dim(-2) < 0 || x.dim(-1) < 0 ? -1 : std::min(x.dim(-2), x.dim(-1)));

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/interrupts.h"
+#include "kernels/base/only_value.h"
 #include "kernels/operands/operands.h"
 #include "kernels/pool/tf_windows.h"
 
@@ -87,8 +88,7 @@ template <typename Context>
 Result<DilationPlane> PoolOf(const Context& ctx, const Shape& x) {
   HEDDLE_ASSIGN_OR_RETURN(const ShortInts sizes, IntsIn(ctx, "ksize"));
   HEDDLE_ASSIGN_OR_RETURN(const ShortInts strides, IntsIn(ctx, "strides"));
-  if (ctx.Str("data_format") != "NHWC")
-    return Unimplemented("data_format is '", ctx.Str("data_format"), "', expected NHWC");
+  HEDDLE_RETURN_IF_ERROR(CheckOnlyValue(ctx, "data_format"));
   return PlaneOf(x, sizes, strides, {1, 1, 1, 1}, ctx.Str("padding"), true);
 }
 Status PoolWindowsShape(ShapeContext& ctx) {

@@ -5,6 +5,7 @@
 #include "core/memory/watched_bytes.h"
 #include "core/operands/any_address.h"
 #include "core/operands/slot_kinds.h"
+#include "kernels/base/only_value.h"
 #include "kernels/sequence/sequence_batch.h"
 
 namespace heddle {
@@ -34,8 +35,9 @@ struct EmbeddingSeqPool {
   static Status Run(KernelContext& ctx) {
     const Tensor &ids = ctx.In("Ids"), &w = ctx.In("W");
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(ids, "Ids"));
-    if (w.rank() != 2 || ctx.Str("combiner") != "sum")
-      return InvalidArgument("W must be a matrix and combiner 'sum'");
+    HEDDLE_RETURN_IF_ERROR(CheckOnlyValue(ctx, "combiner"));
+    if (w.rank() != 2)
+      return InvalidArgument("W has shape ", w.shape().ToString(), ", expected rank 2");
     const int64_t d = w.dim(1), width = d * RowSize(ids);
     Tensor& out = ctx.Alloc("Out", w.dtype(), Shape{SequenceCount(*offsets), width});
     ZeroAll(out);
@@ -55,6 +57,7 @@ template <typename T>
 struct EmbeddingSeqPoolGrad {
   static Status Run(KernelContext& ctx) {
     const Tensor &ids = ctx.In("Ids"), &w = ctx.In("W"), &d_out = ctx.In("Out@GRAD");
+    HEDDLE_RETURN_IF_ERROR(CheckOnlyValue(ctx, "combiner"));
     HEDDLE_ASSIGN_OR_RETURN(const Offsets* const offsets, OffsetsOf(ids, "Ids"));
     const int64_t d = w.dim(1), width = d * RowSize(ids);
     if (d_out.numel() != SequenceCount(*offsets) * width)

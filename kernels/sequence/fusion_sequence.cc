@@ -5,6 +5,7 @@
 
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
+#include "kernels/base/only_value.h"
 #include "kernels/linalg/linalg.h"
 #include "kernels/sequence/sequence.h"
 
@@ -32,7 +33,7 @@ void ToRates(T* row) {
 template <typename T>
 Status PoolConcat(KernelContext& ctx, bool rates) {
   const int n = ctx.InCount("X");
-  if (ctx.Int("axis") != 1) return InvalidArgument("axis must be 1, not ", ctx.Int("axis"));
+  HEDDLE_RETURN_IF_ERROR(CheckOnlyValue(ctx, "axis"));
   std::vector<const Offsets*> offsets;
   int64_t width = 0;
   for (int i = 0; i < n; ++i) {
@@ -72,7 +73,7 @@ struct SeqpoolConcat {
 template <typename T>
 struct SeqpoolCvmConcat {
   static Status Run(KernelContext& ctx) {
-    if (!ctx.Bool("use_cvm")) return Unimplemented("use_cvm = false");
+    HEDDLE_RETURN_IF_ERROR(CheckOnlyValue(ctx, "use_cvm"));
     return PoolConcat<T>(ctx, true);
   }
 };
@@ -86,8 +87,7 @@ Status SeqconvShape(ShapeContext& ctx) {
   if (x.rank() != 2 || w.rank() != 2 || length < 1 || w[0] != length * x[1] || bias.numel() != w[1])
     return InvalidArgument("X ", x.ToString(), ", Filter ", w.ToString(), " and Bias ",
                            bias.ToString(), " do not fit each other");
-  if (ctx.Int("contextStride") != 1)
-    return InvalidArgument("contextStride must be 1, not ", ctx.Int("contextStride"));
+  HEDDLE_RETURN_IF_ERROR(CheckOnlyValue(ctx, "contextStride"));
   ctx.SetOut("Out", {x[0], w[1]}, ctx.InDType("X"));
   if (ctx.HasOut("ColMat")) ctx.SetOut("ColMat", {x[0], w[0]}, ctx.InDType("X"));
   ctx.ShareLoD("X", "Out");

@@ -1,6 +1,7 @@
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "core/threads/look_meter.h"
+#include "kernels/base/only_value.h"
 #include "kernels/linalg/linalg.h"
 #include "kernels/sequence/sequence.h"
 
@@ -19,8 +20,8 @@ Result<Context> ReadContext(const OpContext& ctx) {
   c.trainable = ctx.Bool("paddingTrainable");
   c.up = std::max<int64_t>(0, -c.start);
   c.down = std::max<int64_t>(0, c.start + c.length - 1);
-  if (c.length <= 0 || ctx.Int("contextStride") != 1)
-    return InvalidArgument("contextLength must be positive and contextStride 1");
+  if (c.length <= 0) return InvalidArgument("contextLength is ", c.length, ", expected 1 or more");
+  HEDDLE_RETURN_IF_ERROR(CheckOnlyValue(ctx, "contextStride"));
   return c;
 }
 

@@ -5,6 +5,7 @@
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
 #include "core/operands/slot_kinds.h"
+#include "kernels/base/only_value.h"
 #include "kernels/sparse/coo.h"
 
 namespace heddle {
@@ -29,7 +30,7 @@ Result<Geometry> GeometryOf(const KernelContext& ctx, const CooTensor& x) {
              &dilations = ctx.IntList("dilations");
   if (strides.size() != 3 || pads.size() != 3 || dilations.size() != 3)
     return InvalidArgument("strides, paddings and dilations must have 3 elements each");
-  if (ctx.Int("groups") != 1) return Unimplemented("a sparse convolution in groups");
+  HEDDLE_RETURN_IF_ERROR(CheckOnlyValue(ctx, "groups"));
   Geometry g{};
   g.same_places = ctx.Bool("subm");
   g.channels = x.width();

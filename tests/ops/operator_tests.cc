@@ -15,6 +15,7 @@
 #include "tests/ops/gradients.h"
 #include "tests/ops/looks.h"
 #include "tests/ops/one_change.h"
+#include "tests/ops/refusals.h"
 #include "tests/ops/shown.h"
 
 namespace heddle::testing {
@@ -242,10 +243,19 @@ class RunsOf {
 
 std::vector<Gap> AllGaps(const ExamplesByOp& all) {
   const RunsOf runs(all);
+  Lab lab;
   std::vector<Gap> gaps;
-  for (const OpDef* op : AllOps())
-    if (all.count(op->name()) != 0)  // CoverageTest names the others
-      for (Gap& gap : GapsOf(*op, runs.Of(*op))) gaps.push_back(std::move(gap));
+  for (const OpDef* op : AllOps()) {
+    if (all.count(op->name()) == 0) continue;  // CoverageTest names it
+    const std::vector<const Example*> examples = runs.Of(*op);
+    for (Gap& gap : GapsOf(*op, examples)) {
+      const int attr = gap.what == "attr" ? op->FindAttr(gap.of) : -1;
+      const bool is_none =
+          attr >= 0 ? HasOneValue(lab, *op, op->attrs()[static_cast<size_t>(attr)], examples)
+                    : gap.what == "values" && StartsAtZero(lab, *op, examples);
+      if (!is_none) gaps.push_back(std::move(gap));
+    }
+  }
   return gaps;
 }
 

@@ -14,11 +14,13 @@ namespace heddle::testing {
 struct Gap {
   std::string op;
   // "values": an operand with kDifferent different elements, rank 2 or more, negative and positive
-  // ones: less does not show which element went where. Booleans have both values. An operator whose
+  // ones: less does not show which element went where. Of integers whose negatives the operator
+  // refuses none is asked (StartsAtZero), and booleans have both values. An operator whose
   // operands are numbers and lists has a result of that rank and size, of any values, or, where
   // its results are lists as well, one list of so many different elements. Nothing is asked where
   // all are single numbers, nor where all examples compare statistics.
-  // "attr": the attribute `of` with a value other than its default.
+  // "attr": the attribute `of` with a value other than its default, unless the operator knows no
+  // other (HasOneValue).
   // "present", "absent": an example with, without the optional operand `of`; one that holds nothing
   // is absent. Of gradients, which are absent in a variant of each example (CheckAbsentGradients),
   // one with it shows both.
@@ -32,7 +34,8 @@ inline bool operator<(const Gap& a, const Gap& b) {
 
 constexpr size_t kDifferent = 8;
 
-// All but those of dtypes, which runs show (CheckDTypes). `examples`: those that run the operator,
+// All but those of dtypes, which runs show (CheckDTypes), whatever the operator refuses
+// (tests/ops/refusals.h). `examples`: those that run the operator,
 // alone or in a program.
 std::vector<Gap> GapsOf(const OpDef& op, const std::vector<const Example*>& examples);
 
