@@ -32,6 +32,8 @@ struct ExampleInput {
   std::string slot;  // in a program, the variable's name
   Value value;
   bool param = false;  // persistable, as weights are
+  // The variable is never written; `value` are zeros of the shape that is declared.
+  bool nothing = false;
   // How the program declares the variable: "dense", "selected_rows", "tensor_array", "step_scopes",
   // "raw". Empty: as what it holds.
   std::string declared = {};

@@ -136,6 +136,7 @@ class Parser {
     in.param = options.param;
     Tensor tensor;
     if (words->Take("none")) {
+      in.nothing = true;
       tensor = Tensor::Zeros(dtype, shape);
     } else {
       tensor = ToTensor(dtype, shape, words);

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "core/op_registry.h"
 #include "core/shapes.h"
 #include "tests/support/program_builder.h"
 
@@ -80,13 +81,23 @@ class Build {
       const Tensor& t = in.value.array()[0];
       Describe(t.dtype(), Shape{}, var->mutable_type()->mutable_tensor_array()->mutable_tensor());
     }
-    (in.param ? out_.params : out_.feeds).push_back({name, in.value});
+    if (!IsLeftOut(in)) (in.param ? out_.params : out_.feeds).push_back({name, in.value});
+  }
+
+  // Whether the variable is never written: an operand that may hold nothing does so. Of others a
+  // shape is read, as of XShape: they hold zeros.
+  bool IsLeftOut(const ExampleInput& in) const {
+    if (!in.nothing || example_.is_program()) return in.nothing;
+    const OpDef* const def = FindOp(example_.op);
+    const int slot = def == nullptr ? -1 : def->FindInput(in.slot);
+    return slot >= 0 && (def->inputs()[static_cast<size_t>(slot)].flags & kOptional) != 0;
   }
 
   // The variable that the operator reads: `name`, or a copy of it.
   std::string Operand(const std::string& name, const ExampleInput& in) {
     Give(name, in);
-    if (operands_ == Operands::kFed || in.param || !in.value.is_tensor()) return name;
+    if (operands_ == Operands::kFed || in.param || !in.value.is_tensor() || IsLeftOut(in))
+      return name;
     const std::string copy = name + ".copy";
     builder_.Unary("assign", name, copy);
     return copy;

@@ -22,9 +22,8 @@ struct Call {
 };
 
 // An optional operand may be a variable that nothing was written to, or an array of nothing.
-bool HoldsSomething(const Value& value) {
-  if (value.is_array()) return !value.array().empty();
-  return !value.is_tensor() || value.tensor().initialized();
+bool HoldsSomething(const ExampleInput& in) {
+  return !in.nothing && (!in.value.is_array() || !in.value.array().empty());
 }
 
 std::vector<Call> CallsOf(const std::string& op, const Example& e) {
@@ -33,13 +32,13 @@ std::vector<Call> CallsOf(const std::string& op, const Example& e) {
     Call& call = calls.emplace_back();
     for (const ExampleInput& in : e.inputs) {
       call.inputs.insert(in.slot);
-      if (!HoldsSomething(in.value)) call.empty.insert(in.slot);
+      if (!HoldsSomething(in)) call.empty.insert(in.slot);
     }
     call.attrs = &e.attrs;
   }
   std::set<std::string> empty;  // variables of a program
   for (const ExampleInput& in : e.inputs)
-    if (!HoldsSomething(in.value)) empty.insert(in.slot);
+    if (!HoldsSomething(in)) empty.insert(in.slot);
   for (const ExampleOp& one : e.program) {
     if (one.type == op) {
       Call& call = calls.emplace_back();
