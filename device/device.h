@@ -34,7 +34,7 @@ namespace heddle {
 struct KernelCall {
   const BoundOp* op = nullptr;  // outlives the call
   std::vector<Value> operands;
-  // The host's kernel for these dtypes, for devices that use it.
+  // The host's kernel for these dtypes, for devices that use it: see device/host_kernel.h.
   std::function<Status(KernelContext&)> host_kernel;
   const KernelState* state = nullptr;  // made by its Prepare step; outlives the call
   Services* services = nullptr;        // outlives the call
@@ -120,12 +120,12 @@ class Stream {
   // streams and events give it. Meanwhile the host must not wait for any of these streams and
   // events, nor this thread allocate or free memory of the device. At EndCapture this stream must
   // have waited, directly or not, for all work of the others; they are then as before. After an
-  // error nothing is kept. kUnimplemented: the device captures nothing.
-  virtual Status BeginCapture() = 0;
-  virtual Result<std::unique_ptr<Graph>> EndCapture() = 0;
+  // error nothing is kept. kUnimplemented, as here: the device captures nothing.
+  virtual Status BeginCapture();
+  virtual Result<std::unique_ptr<Graph>> EndCapture();
   // Puts all the captured work on the stream as one unit; a failure has the tag of the work that
   // failed. The graph must not be on another stream that is not done.
-  virtual Status Replay(Graph& graph) = 0;
+  virtual Status Replay(Graph& graph);
 };
 
 class Device {
@@ -170,6 +170,11 @@ inline Status Stream::CopyFromPeer(void*, Device& peer, const void*, size_t, uin
   return Status(StatusCode::kUnimplemented,
                 "the device cannot read the memory of '" + peer.name() + "'");
 }
+inline Status Stream::BeginCapture() {
+  return Status(StatusCode::kUnimplemented, "the device captures nothing");
+}
+inline Result<std::unique_ptr<Graph>> Stream::EndCapture() { return Stream::BeginCapture(); }
+inline Status Stream::Replay(Graph&) { return Stream::BeginCapture(); }
 inline Result<std::unique_ptr<KernelState>> Device::Prepare(const PrepareContext&) const {
   return std::unique_ptr<KernelState>();
 }

@@ -5,71 +5,14 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "core/guard.h"
-#include "core/kernel_context.h"
 #include "device/emulated_graph.h"
+#include "device/host_kernel.h"
 
 namespace heddle {
 namespace {
 
 int64_t NowNs() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-bool IsOutput(const BoundOp& op, size_t position) {
-  for (uint32_t s : op.out)
-    if (s == position) return true;
-  return false;
-}
-
-// Replaces device addresses by where the contents lie; `real`: those of outputs.
-Status Enter(const EmulatedDevice& device, const BoundOp& op, std::vector<Value>* operands,
-             std::vector<std::byte*>* real) {
-  real->assign(operands->size(), nullptr);
-  for (size_t i = 0; i < operands->size(); ++i) {
-    Value& v = (*operands)[i];
-    if (!v.is_tensor() || !v.initialized()) continue;
-    Tensor& t = v.tensor();
-    std::byte* at = device.Translate(t.raw(), t.bytes());
-    if (at == nullptr)
-      return Internal("operand ", i, " of ", op.def->name(), " is not in the device's memory");
-    t.Bind(at);
-    if (IsOutput(op, i)) (*real)[i] = at;
-  }
-  return Status::Ok();
-}
-
-// Kernels may leave an output at an input's memory instead of its own.
-Status Leave(const BoundOp& op, const std::vector<size_t>& bytes, std::vector<Value>* operands,
-             const std::vector<std::byte*>& real) {
-  for (size_t i = 0; i < operands->size(); ++i) {
-    if (real[i] == nullptr) continue;
-    const Tensor& t = (*operands)[i].tensor();
-    if (!(*operands)[i].is_tensor() || t.bytes() != bytes[i])
-      return Internal(op.def->name(), " changed the shape of an output while it ran");
-    if (t.raw() != real[i] && t.bytes() > 0) std::memmove(real[i], t.raw(), t.bytes());
-  }
-  return Status::Ok();
-}
-
-// Leaves the call as it is, since a graph executes it again.
-Status Execute(const EmulatedDevice& device, const KernelCall& call) {
-  std::vector<Value> operands = call.operands;
-  std::vector<std::byte*> real;
-  HEDDLE_RETURN_IF_ERROR(Enter(device, *call.op, &operands, &real));
-  std::vector<Value*> frame;
-  std::vector<size_t> bytes;
-  for (Value& v : operands) {
-    frame.push_back(&v);
-    bytes.push_back(v.is_tensor() ? v.tensor().bytes() : 0);
-  }
-  KernelContext ctx(*call.op, frame.data(), *call.services, call.state);
-  HEDDLE_RETURN_IF_ERROR(Guard([&] { return call.host_kernel(ctx); }));
-  HEDDLE_RETURN_IF_ERROR(Leave(*call.op, bytes, &operands, real));
-  if (call.offsets)
-    for (size_t i = 0; i < operands.size(); ++i)
-      if (real[i] != nullptr) call.offsets(i, operands[i].tensor().lod());
-  return Status::Ok();
 }
 
 }  // namespace
@@ -234,8 +177,11 @@ Status EmulatedStream::Fill(void* to, uint8_t byte, size_t bytes, uint64_t tag) 
 
 Status EmulatedStream::Launch(KernelCall call, uint64_t tag) {
   auto shared = std::make_shared<const KernelCall>(std::move(call));
-  return Put(Kind::kKernel, tag, nullptr, 0,
-             [&device = device_, shared] { return heddle::Execute(device, *shared); });
+  return Put(Kind::kKernel, tag, nullptr, 0, [&device = device_, shared] {
+    return CallHostKernel(*shared, [&device](const void* address, size_t bytes) {
+      return device.Translate(address, bytes);
+    });
+  });
 }
 
 Status EmulatedStream::Record(Event& event) {

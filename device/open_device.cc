@@ -4,13 +4,46 @@
 #include <utility>
 
 #include "core/error.h"
+#include "device/kinds.h"
 #include "device/open_cuda.h"
-#include "heddle/device.h"
 
 namespace heddle {
+namespace {
+
+Result<std::shared_ptr<Device>> OpenEmulated(int number, const CudaOptions&) {
+  constexpr int kMost = 16;
+  if (number >= kMost)
+    return InvalidArgument("there is no device 'emulated:", number,
+                           "'; there are emulated:0 to emulated:", kMost - 1);
+  return NewEmulatedDevice({.number = number});
+}
+
+Result<std::shared_ptr<Device>> OpenCuda(int number, const CudaOptions& options) {
+  if (number != 0)
+    return Unimplemented("'cuda:", number, "': of CUDA cards, heddle opens the first one, cuda:0");
+  return OpenCudaDevice(options);
+}
+
+constexpr DeviceKind kKinds[] = {
+    {"emulated", OpenEmulated},
+    {"cuda", OpenCuda},
+};
+
+// "emulated and cuda"
+std::string NamesOfKinds() {
+  std::string names;
+  for (const DeviceKind& kind : kKinds) {
+    const bool last = &kind == &*std::prev(std::end(kKinds));
+    names += StrCat(&kind == kKinds ? "" : last ? " and " : ", ", kind.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::span<const DeviceKind> DeviceKinds() { return kKinds; }
 
 Result<std::shared_ptr<Device>> OpenDevice(const std::string& name, const CudaOptions& cuda) {
-  constexpr int kMostEmulated = 16;
   const size_t colon = std::min(name.find(':'), name.size());
   const std::string kind = name.substr(0, colon);
   int number = 0;
@@ -20,17 +53,11 @@ Result<std::shared_ptr<Device>> OpenDevice(const std::string& name, const CudaOp
     if (error != std::errc() || at != end || number < 0)
       return InvalidArgument("'", name, "': ", kind, ":NUMBER is expected");
   }
-  if (kind == "emulated") {
-    if (number >= kMostEmulated)
-      return InvalidArgument("there is no device '", name,
-                             "'; there are emulated:0 to emulated:", kMostEmulated - 1);
-    return NewEmulatedDevice({.number = number});
-  }
-  if (kind != "cuda")
-    return InvalidArgument("there is no device '", name, "'; there are emulated and cuda");
-  if (number != 0)
-    return Unimplemented("'", name, "': of CUDA cards, heddle opens the first one, cuda:0");
-  return OpenCudaDevice(cuda);
+  const auto found = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                  [&](const DeviceKind& k) { return k.name == kind; });
+  if (found == std::end(kKinds))
+    return InvalidArgument("there is no device '", name, "'; there are ", NamesOfKinds());
+  return found->open(number, cuda);
 }
 
 Result<std::vector<std::shared_ptr<Device>>> OpenDevices(const std::string& places,

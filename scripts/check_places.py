@@ -60,6 +60,7 @@ def main():
     parser.add_argument("--models", required=True, type=Path)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--only", default="")
+    parser.add_argument("--place", default="emulated", help="a device with the host's kernels")
     parser.add_argument("--timeout", type=int, default=300)
     options = parser.parse_args()
     failures = runs = 0
@@ -76,7 +77,7 @@ def main():
         places = [[]] + [["--random-places", str(seed)] for seed in range(options.seeds)]
         bad = 0
         for place in places:
-            got = run(options.heddle, model, ["--place", "emulated"] + place, options.timeout)
+            got = run(options.heddle, model, ["--place", options.place] + place, options.timeout)
             runs += 1
             if got != want:
                 bad += 1

@@ -6,6 +6,7 @@
 #include "core/op_registry.h"
 #include "device/caching_allocator.h"
 #include "device/device.h"
+#include "device/kinds.h"
 
 namespace heddle {
 namespace {
@@ -25,8 +26,11 @@ std::vector<Kind> Kinds() {
        }},
       {"emulatedLazy", [] { return NewEmulatedDevice({.lazy = true}); }},
   };
-  if (auto cuda = OpenDevice("cuda"); cuda.ok())
-    kinds.push_back({"cuda", [device = *cuda] { return device; }});
+  for (const DeviceKind& kind : DeviceKinds()) {
+    if (kind.name == "emulated") continue;
+    if (auto opened = kind.open(0, {}); opened.ok())
+      kinds.push_back({std::string(kind.name), [device = *opened] { return device; }});
+  }
   return kinds;
 }
 
