@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <utility>
 
 #include "core/error.h"
+#include "formats/bytes_source.h"
 #include "formats/paddle/params.h"
 #include "formats/pir/lower.h"
 #include "formats/pir/write.h"
@@ -44,40 +44,15 @@ Result<int64_t> Read(std::string_view bytes, ir::ProgramBuilder* builder) {
   return file->version;
 }
 
-// A packed program: the file's bytes.
-class Packed : public formats::PackedProgram {
+class PirBytes : public formats::BytesSource {
  public:
-  explicit Packed(const ir::Program& program)
-      : name_(program.name), hash_(program.hash), source_(program.source) {}
-  Result<std::shared_ptr<ir::Program>> Unpack() const override;
-
- private:
-  const std::string name_;
-  const uint64_t hash_;
-  const std::shared_ptr<const formats::ProgramSource> source_;  // PirBytes
-};
-
-class PirBytes : public formats::ProgramSource {
- public:
-  PirBytes(std::string_view bytes, int64_t version) : bytes_(bytes), version_(version) {}
-  const formats::Format& format() const override { return PirFormat(); }
-  size_t bytes() const override { return bytes_.size(); }
-  std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override {
-    return std::make_unique<Packed>(program);
-  }
-  const std::string& text() const { return bytes_; }
+  PirBytes(std::string_view bytes, int64_t version)
+      : BytesSource(PirFormat(), bytes), version_(version) {}
   int64_t version() const { return version_; }
 
  private:
-  const std::string bytes_;
   const int64_t version_;
 };
-
-Result<std::shared_ptr<ir::Program>> Packed::Unpack() const {
-  ir::ProgramBuilder builder(name_, hash_);
-  HEDDLE_RETURN_IF_ERROR(Read(static_cast<const PirBytes&>(*source_).text(), &builder).status());
-  return std::move(builder).Finish(source_);
-}
 
 class Pir : public formats::Format {
  public:

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "formats/bytes_source.h"
 #include "formats/registry.h"
 #include "tests/support/files.h"
 #include "tests/support/program_builder.h"
@@ -21,18 +22,6 @@ using ::testing::HasSubstr;
 // Programs as lines of text: "in x", then "relu x y" (operator, operand, result), then "out y".
 class Lines : public Format {
  public:
-  class Source : public formats::ProgramSource {
-   public:
-    Source(const Lines& format, std::string text) : format_(format), text_(std::move(text)) {}
-    const Format& format() const override { return format_; }
-    size_t bytes() const override { return text_.size(); }
-    std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override;
-
-   private:
-    const Lines& format_;
-    const std::string text_;
-  };
-
   std::string_view name() const override { return "lines"; }
   bool Recognises(std::string_view bytes) const override { return bytes.starts_with("in "); }
   Result<std::shared_ptr<const formats::ProgramSource>> Parse(
@@ -57,7 +46,7 @@ class Lines : public Format {
       }
     }
     return std::shared_ptr<const formats::ProgramSource>(
-        std::make_shared<Source>(*this, std::string(request.bytes)));
+        std::make_shared<formats::BytesSource>(*this, request.bytes));
   }
   Result<std::string> Write(const ir::Program& p) const override {
     std::string text;
@@ -83,20 +72,6 @@ class Lines : public Format {
     return std::move(builder).Finish(std::move(source));
   }
 };
-
-// The text makes the program again.
-class PackedLines : public formats::PackedProgram {
- public:
-  PackedLines(const Lines& format, std::string text) : format_(format), text_(std::move(text)) {}
-  Result<std::shared_ptr<ir::Program>> Unpack() const override { return format_.Read(text_); }
-
- private:
-  const Lines& format_;
-  const std::string text_;
-};
-std::unique_ptr<const formats::PackedProgram> Lines::Source::Pack(const ir::Program&) const {
-  return std::make_unique<PackedLines>(format_, text_);
-}
 
 const std::string kText = "in x\nrelu x y\nsqrt y z\nout z\n";
 
