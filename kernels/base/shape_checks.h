@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "core/kernel_context.h"
 #include "core/shapes.h"
 
 namespace heddle {
