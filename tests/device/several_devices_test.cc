@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "device/kinds.h"
 #include "heddle/device.h"
 #include "tests/support/random_program.h"
 
@@ -222,6 +223,14 @@ TEST(SeveralDevices, NamesOfDevices) {
     ASSERT_FALSE(device.ok()) << name;
     EXPECT_NE(device.status().message().find(name), std::string::npos);
   }
+}
+
+TEST(SeveralDevices, AnUnknownKindIsToldWhichThereAre) {
+  const auto device = OpenDevice("moon");
+  ASSERT_FALSE(device.ok());
+  EXPECT_GE(DeviceKinds().size(), 2u);
+  for (const DeviceKind& kind : DeviceKinds())
+    EXPECT_NE(device.status().message().find(kind.name), std::string::npos) << kind.name;
 }
 
 TEST(SeveralDevices, NotMoreThanThirtyOne) {
