@@ -426,8 +426,7 @@ DType OpMaker::SaidDType(const DraftOp& op) const {
   for (const auto& [name, value] : op.attributes) {
     const auto* number = std::get_if<int64_t>(&value);
     if (number == nullptr || *number < 0) continue;
-    if (name == "out_dtype" || (name == "dtype" && !op.type.starts_with("onnx_")) ||
-        (name == "dtype" && op.type == "onnx_stack_array"))
+    if (name == "out_dtype" || (name == "dtype" && !op.type.starts_with("onnx_")))
       return DTypeFromProto(*number);
     if (name == "to" || name == "output_dtype" || name == "dtype")
       if (*number > 0) return StorageOfOnnxType(*number);

@@ -221,11 +221,12 @@ Ints ItemShape(NodeLowering& n, int item, const Type& declared) {
 int Stacked(NodeLowering& n, int array, int item, const Type& declared, int64_t axis,
             bool reverse) {
   const int type = n.type(item) == kUndefinedType ? TypeOf(n.dtype(item)) : n.type(item);
+  Ins ins = {{"list", {array}}};
   Attrs attrs = {{"axis", axis}, {"reverse", reverse}};
   if (n.dtype(item) != DType::kUnknown) attrs.emplace_back("dtype", DTypeToProto(n.dtype(item)));
-  if (Ints dims = ItemShape(n, item, declared); !dims.empty())
-    attrs.emplace_back("item_shape", std::move(dims));
-  const int made = n.Make("onnx_stack_array", {{"X", {array}}}, std::move(attrs));
+  if (const Ints dims = ItemShape(n, item, declared); !dims.empty())
+    ins.emplace_back("element_shape", std::vector<int>{n.IntsConstant(dims)});
+  const int made = n.Make("list_stack", std::move(ins), std::move(attrs));
   n.draft_var(made).dtype = n.dtype(item);
   n.SetType(made, type);
   if (n.rank(item) >= 0) {

@@ -1,5 +1,6 @@
 // Sequences of tensors, which become tensor arrays, and optionals. An optional is the value itself
 // where it is known to hold one, else an array of at most one tensor.
+#include "core/shapes.h"
 #include "formats/onnx/handlers.h"
 
 namespace heddle::onnx {
@@ -7,7 +8,10 @@ namespace {
 
 using Kind = Type::Kind;
 
+// Items may differ: nothing is said of their shape.
 void ResultSequence(NodeLowering& n, int v, int element) {
+  n.facts(v).shape = Shape::Unknown();
+  n.draft_var(v).dtype = DType::kUnknown;
   n.SetKind(v, Kind::kSequence, element);
   n.Result(0, v);
 }
@@ -15,13 +19,13 @@ void ResultSequence(NodeLowering& n, int v, int element) {
 bool LowerConstruct(NodeLowering& n) {
   const std::vector<int> items = n.AllInputs();
   if (!items.empty() && n.IsString(items[0])) return false;
-  const int made = n.Make("onnx_sequence_construct", {{"inputs", items}}, {}, "output_sequence");
+  const int made = n.Make("list_of", {{"items", items}});
   ResultSequence(n, made, items.empty() ? int{kFloat} : n.type(items[0]));
   return true;
 }
 
 bool LowerEmpty(NodeLowering& n) {
-  const int made = n.Make("onnx_sequence_construct", {}, {}, "output_sequence");
+  const int made = n.Make("list_of", {});
   ResultSequence(n, made, static_cast<int>(n.Int("dtype", kFloat)));
   return true;
 }
@@ -29,18 +33,14 @@ bool LowerEmpty(NodeLowering& n) {
 bool LowerInsert(NodeLowering& n) {
   const int sequence = n.Required(0), item = n.Required(1);
   const int made =
-      n.Make("onnx_sequence_insert",
-             {{"input_sequence", {sequence}}, {"tensor", {item}}, {"position", {n.In(2)}}}, {},
-             "output_sequence");
+      n.Make("list_insert", {{"list", {sequence}}, {"item", {item}}, {"position", {n.In(2)}}});
   ResultSequence(n, made, n.type(item));
   return true;
 }
 
 bool LowerErase(NodeLowering& n) {
   const int sequence = n.Required(0);
-  const int made =
-      n.Make("onnx_sequence_erase", {{"input_sequence", {sequence}}, {"position", {n.In(1)}}}, {},
-             "output_sequence");
+  const int made = n.Make("list_erase", {{"list", {sequence}}, {"position", {n.In(1)}}});
   ResultSequence(n, made, n.type(sequence));
   return true;
 }
@@ -54,10 +54,9 @@ void ResultItem(NodeLowering& n, int v, int sequence) {
 
 bool LowerAt(NodeLowering& n) {
   const int sequence = n.Required(0);
-  ResultItem(n,
-             n.Make("onnx_sequence_at",
-                    {{"input_sequence", {sequence}}, {"position", {n.Required(1)}}}, {}, "tensor"),
-             sequence);
+  ResultItem(
+      n, n.Make("list_item", {{"list", {sequence}}, {"index", {n.Required(1)}}}, {{"wrap", true}}),
+      sequence);
   return true;
 }
 
@@ -73,20 +72,21 @@ bool LowerLength(NodeLowering& n) {
 
 bool LowerSplitToSequence(NodeLowering& n) {
   const int x = n.Required(0);
-  const int made =
-      n.Make("onnx_split_to_sequence", {{"input", {x}}, {"split", {n.In(1)}}},
-             {{"axis", n.Int("axis", 0)}, {"keepdims", n.Int("keepdims", 1)}}, "output_sequence");
+  const int made = n.Make("list_split", {{"tensor", {x}}, {"lengths", {n.In(1)}}},
+                          {{"axis", n.Int("axis", 0)}, {"keepdims", n.Int("keepdims", 1) != 0}});
   ResultSequence(n, made, n.type(x));
   return true;
 }
 
 bool LowerConcatFromSequence(NodeLowering& n) {
   const int sequence = n.Required(0);
-  ResultItem(
-      n,
-      n.Make("onnx_concat_from_sequence", {{"input_sequence", {sequence}}},
-             {{"axis", n.Int("axis", 0)}, {"new_axis", n.Int("new_axis", 0)}}, "concat_result"),
-      sequence);
+  Attrs attrs{{"axis", n.Int("axis", 0)}};
+  if (const DType dtype = StorageOf(n.type(sequence)); dtype != DType::kUnknown)
+    attrs.emplace_back("dtype", DTypeToProto(dtype));
+  ResultItem(n,
+             n.Make(n.Int("new_axis", 0) != 0 ? "list_stack" : "list_concat",
+                    {{"list", {sequence}}}, std::move(attrs)),
+             sequence);
   return true;
 }
 
@@ -100,7 +100,7 @@ bool LowerOptional(NodeLowering& n) {
   const Attribute* type = n.Find("type");
   const Type* elements = type == nullptr ? nullptr : type->type.get();
   while (elements != nullptr && !elements->inner.empty()) elements = elements->inner.data();
-  const int made = n.Make("onnx_sequence_construct", {}, {}, "output_sequence");
+  const int made = n.Make("list_of", {});
   n.SetKind(made, Kind::kOptional, elements == nullptr ? int{kFloat} : elements->element);
   n.Result(0, made);
   return true;
@@ -129,10 +129,7 @@ bool LowerGetElement(NodeLowering& n) {
     ResultSequence(n, n.Make("assign", {{"X", {x}}}), n.type(x));
     return true;
   }
-  ResultItem(n,
-             n.Make("onnx_sequence_at", {{"input_sequence", {x}}, {"position", {n.IntConstant(0)}}},
-                    {}, "tensor"),
-             x);
+  ResultItem(n, n.Make("list_item", {{"list", {x}}, {"index", {n.IntConstant(0)}}}), x);
   return true;
 }
 

@@ -47,7 +47,7 @@ Shape WithItem(NodeLowering& n, int list, const Shape& item) {
 // Makes a list whose items have the shape that input `i` states.
 int NewList(NodeLowering& n, Ins ins, Attrs attrs, size_t i) {
   const Shape named = NamedShape(n, i);
-  const int list = List(n, "tf_list_reserve", std::move(ins), std::move(attrs), named);
+  const int list = List(n, "list_reserve", std::move(ins), std::move(attrs), named);
   n.facts(list).says_shape = named.known_rank();
   n.facts(list).has_items = false;
   return list;
@@ -141,7 +141,7 @@ bool LowerFromTensor(NodeLowering& n) {
   const int x = n.In(0);
   Shape items = n.shape(x);
   if (items.rank() > 0) items.erase(0);
-  n.Result(0, List(n, "tf_list_from_tensor", {{"tensor", {x}}}, {}, items));
+  n.Result(0, List(n, "list_split", {{"tensor", {x}}}, {{"keepdims", false}}, items));
   return true;
 }
 
@@ -149,14 +149,14 @@ bool LowerSetItem(NodeLowering& n) {
   const int list = n.In(0);
   const Shape items = WithItem(n, list, n.shape(n.In(2)));
   const bool grows = n.Bool("resize_if_index_out_of_bounds", false);
-  n.Result(0, Changed(n, list, "tf_list_set_item", {{"index", {n.In(1)}}, {"item", {n.In(2)}}},
+  n.Result(0, Changed(n, list, "list_set_item", {{"index", {n.In(1)}}, {"item", {n.In(2)}}},
                       {{"resize", grows}}, items, !grows));
   return true;
 }
 
 bool LowerGetItem(NodeLowering& n) {
   const int list = n.In(0);
-  n.Result(0, Items(n, "tf_list_get_item",
+  n.Result(0, Items(n, "list_item",
                     {{"list", {list}}, {"index", {n.In(1)}}, {"element_shape", {n.In(2)}}},
                     "element_dtype", ItemsOf(n, list, 2), false));
   return true;
@@ -164,7 +164,7 @@ bool LowerGetItem(NodeLowering& n) {
 
 bool LowerPushBack(NodeLowering& n) {
   const int list = n.In(0);
-  n.Result(0, Changed(n, list, "tf_list_push_back", {{"item", {n.In(1)}}}, {},
+  n.Result(0, Changed(n, list, "list_insert", {{"item", {n.In(1)}}}, {},
                       WithItem(n, list, n.shape(n.In(1))), false));
   return true;
 }
@@ -179,7 +179,7 @@ bool LowerPopBack(NodeLowering& n) {
   n.SetShape(item, ItemsOf(n, list, 1));
   Attrs attrs;
   AddDType(n, "element_dtype", &attrs);
-  n.Emit("tf_list_pop_back", {{"list", {list}}, {"element_shape", {n.In(1)}}}, std::move(attrs),
+  n.Emit("list_erase", {{"list", {list}}, {"element_shape", {n.In(1)}}}, std::move(attrs),
          {{"Out", {rest}}, {"item", {item}}});
   n.Result(0, rest);
   n.Result(1, item);
@@ -191,14 +191,14 @@ bool LowerStack(NodeLowering& n) {
   Ins ins = {{"list", {list}}, {"element_shape", {n.In(1)}}};
   const int length = LengthOf(n, list);
   if (length != kNoDraft) ins.emplace_back("num_elements", std::vector<int>{length});
-  n.Result(0, Items(n, "tf_list_stack", std::move(ins), "element_dtype", ItemsOf(n, list, 1), true,
+  n.Result(0, Items(n, "list_stack", std::move(ins), "element_dtype", ItemsOf(n, list, 1), true,
                     n.Int("num_elements", -1)));
   return true;
 }
 
 bool LowerListGather(NodeLowering& n) {
   const int list = n.In(0);
-  n.Result(0, Items(n, "tf_list_gather",
+  n.Result(0, Items(n, "list_gather",
                     {{"list", {list}}, {"indices", {n.In(1)}}, {"element_shape", {n.In(2)}}},
                     "element_dtype", ItemsOf(n, list, 2), true));
   return true;
@@ -214,11 +214,10 @@ bool LowerListScatter(NodeLowering& n) {
   const int wanted = n.inputs() > 3 ? n.In(3) : n.IntConstant(0);
   const int count = n.Binary("elementwise_max", n.Cast(wanted, DType::kI64), n.IntConstant(0));
   const int empty =
-      List(n, "tf_list_reserve", {{"num_elements", {count}}, {"element_shape", {n.In(2)}}},
+      List(n, "list_reserve", {{"num_elements", {count}}, {"element_shape", {n.In(2)}}},
            std::move(attrs), items);
-  n.Result(0,
-           List(n, "tf_list_scatter", {{"list", {empty}}, {"tensor", {x}}, {"indices", {n.In(1)}}},
-                {{"resize", true}}, items));
+  n.Result(0, List(n, "list_scatter", {{"list", {empty}}, {"tensor", {x}}, {"indices", {n.In(1)}}},
+                   {{"resize", true}}, items));
   return true;
 }
 
@@ -226,9 +225,9 @@ bool LowerScatterInto(NodeLowering& n) {
   const int list = n.In(0);
   Shape items = n.shape(n.In(1));
   if (items.rank() > 0) items.erase(0);
-  n.Result(0, List(n, "tf_list_scatter",
-                   {{"list", {list}}, {"tensor", {n.In(1)}}, {"indices", {n.In(2)}}},
-                   {{"resize", true}}, WithItem(n, list, items)));
+  n.Result(
+      0, List(n, "list_scatter", {{"list", {list}}, {"tensor", {n.In(1)}}, {"indices", {n.In(2)}}},
+              {{"resize", true}}, WithItem(n, list, items)));
   return true;
 }
 
@@ -237,7 +236,7 @@ bool LowerListConcat(NodeLowering& n) {
   Attrs attrs;
   AddDType(n, "element_dtype", &attrs);
   const auto made =
-      n.MakeMany("tf_list_concat", {{"list", {list}}}, std::move(attrs), {"Out", "lengths"});
+      n.MakeMany("list_concat", {{"list", {list}}}, std::move(attrs), {"Out", "lengths"});
   n.draft_var(made[0]).dtype = n.TypeAttr("element_dtype", DType::kF32);
   n.draft_var(made[1]).dtype = DType::kI64;
   n.facts(made[1]).type = kInt64;
@@ -248,7 +247,7 @@ bool LowerListConcat(NodeLowering& n) {
 }
 
 bool LowerListSplit(NodeLowering& n) {
-  n.Result(0, List(n, "tf_list_split", {{"tensor", {n.In(0)}}, {"lengths", {n.In(2)}}}, {},
+  n.Result(0, List(n, "list_split", {{"tensor", {n.In(0)}}, {"lengths", {n.In(2)}}}, {},
                    Shape::Unknown()));
   return true;
 }
@@ -261,7 +260,7 @@ bool LowerLength(NodeLowering& n) {
 
 bool LowerResize(NodeLowering& n) {
   const int list = n.In(0);
-  n.Result(0, Changed(n, list, "tf_list_resize", {{"size", {n.In(1)}}}, {}, n.shape(list), false));
+  n.Result(0, Changed(n, list, "list_resize", {{"size", {n.In(1)}}}, {}, n.shape(list), false));
   return true;
 }
 
@@ -300,7 +299,7 @@ int NewArray(NodeLowering& n, int count, int type, const Shape& items) {
   Attrs attrs;
   if (StorageOf(type) != DType::kUnknown)
     attrs.emplace_back("dtype", DTypeToProto(StorageOf(type)));
-  n.Emit("tf_list_reserve", std::move(ins), std::move(attrs), {{"Out", {array}}});
+  n.Emit("list_reserve", std::move(ins), std::move(attrs), {{"Out", {array}}});
   return array;
 }
 
@@ -328,7 +327,7 @@ bool LowerArray(NodeLowering& n) {
 
 bool LowerArrayWrite(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kTensorArray), item = n.In(2);
-  n.Emit("tf_list_set_item", {{"index", {n.In(1)}}, {"item", {item}}},
+  n.Emit("list_set_item", {{"index", {n.In(1)}}, {"item", {item}}},
          {{"resize", n.facts(array).grows}, {"add", n.facts(array).adds}}, {{"Out", {array}}});
   NoteItem(n, array, n.shape(item));
   n.Result(0, n.In(3));
@@ -337,7 +336,7 @@ bool LowerArrayWrite(NodeLowering& n) {
 
 bool LowerArrayRead(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kTensorArray);
-  n.Result(0, Items(n, "tf_list_get_item", {{"list", {array}}, {"index", {n.In(1)}}}, "dtype",
+  n.Result(0, Items(n, "list_item", {{"list", {array}}, {"index", {n.In(1)}}}, "dtype",
                     n.shape(array), false));
   return true;
 }
@@ -350,13 +349,13 @@ bool LowerArrayGather(NodeLowering& n) {
   if (items.known_rank())
     ins.emplace_back("element_shape",
                      std::vector<int>{n.IntsConstant(Ints(items.begin(), items.end()))});
-  n.Result(0, Items(n, "tf_list_gather", std::move(ins), "dtype", items, true));
+  n.Result(0, Items(n, "list_gather", std::move(ins), "dtype", items, true));
   return true;
 }
 
 bool LowerArrayScatter(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kTensorArray), x = n.In(2);
-  n.Emit("tf_list_scatter", {{"tensor", {x}}, {"indices", {n.In(1)}}},
+  n.Emit("list_scatter", {{"tensor", {x}}, {"indices", {n.In(1)}}},
          {{"resize", n.facts(array).grows}}, {{"Out", {array}}});
   Shape items = n.shape(x);
   if (items.rank() > 0) items.erase(0);
@@ -375,7 +374,7 @@ bool LowerArrayConcat(NodeLowering& n) {
   Attrs attrs;
   AddDType(n, "dtype", &attrs);
   const auto made =
-      n.MakeMany("tf_list_concat", {{"list", {array}}}, std::move(attrs), {"Out", "lengths"});
+      n.MakeMany("list_concat", {{"list", {array}}}, std::move(attrs), {"Out", "lengths"});
   n.draft_var(made[0]).dtype = n.TypeAttr("dtype", DType::kF32);
   n.draft_var(made[1]).dtype = DType::kI64;
   n.SetShape(made[1], Shape{-1});
@@ -386,7 +385,7 @@ bool LowerArrayConcat(NodeLowering& n) {
 
 bool LowerArraySplit(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kTensorArray);
-  n.Emit("tf_list_split", {{"tensor", {n.In(1)}}, {"lengths", {n.In(2)}}}, {}, {{"Out", {array}}});
+  n.Emit("list_split", {{"tensor", {n.In(1)}}, {"lengths", {n.In(2)}}}, {}, {{"Out", {array}}});
   Shape items = n.shape(n.In(1));
   if (items.rank() > 0) items[0] = -1;
   NoteItem(n, array, items);
@@ -411,7 +410,7 @@ bool LowerArrayGrad(NodeLowering& n) {
     n.facts(known).has_items = n.facts(array).has_items;
     n.facts(known).adds = true;
     n.facts(known).grows = n.facts(array).grows;
-    n.Emit("tf_list_like", {{"list", {array}}}, {}, {{"Out", {known}}});
+    n.Emit("list_like", {{"list", {array}}}, {}, {{"Out", {known}}});
     n.SwitchBlock(outer);
   }
   n.Result(0, n.Handle(Kind::kTensorArray, known));
@@ -427,7 +426,7 @@ bool LowerStackNew(NodeLowering& n) {
 
 bool LowerStackPush(NodeLowering& n) {
   const int array = ArrayOf(n, Kind::kStack), item = n.In(1);
-  n.Emit("tf_list_push_back", {{"item", {item}}}, {}, {{"Out", {array}}});
+  n.Emit("list_insert", {{"item", {item}}}, {}, {{"Out", {array}}});
   n.facts(array).type = n.type(item);
   NoteItem(n, array, n.shape(item));
   n.Result(0, item);
@@ -441,7 +440,7 @@ bool LowerStackPop(NodeLowering& n) {
   n.SetShape(item, n.shape(array));
   Attrs attrs;
   AddDType(n, "elem_type", &attrs);
-  n.Emit("tf_list_pop_back", {}, std::move(attrs), {{"Out", {array}}, {"item", {item}}});
+  n.Emit("list_erase", {}, std::move(attrs), {{"Out", {array}}, {"item", {item}}});
   n.Result(0, item);
   return true;
 }

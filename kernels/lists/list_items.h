@@ -155,19 +155,24 @@ inline Result<ItemMeta> MetaOf(const ShapeContext& ctx, const TensorArray* list,
 
 // --- items as tensors
 
-// Copies an item to memory of this dtype and shape; zeros where none was set.
+// Copies an item to memory of this dtype and shape, in rows that begin `step` bytes apart; zeros
+// where none was set.
 inline Status PutItem(const KernelContext& ctx, const TensorArray& list, int64_t at, DType dtype,
-                      const Shape& shape, void* to) {
+                      const Shape& shape, void* to, int64_t rows = 1, int64_t step = 0) {
   if (at < 0 || at >= std::ssize(list))
     return OutOfRange("item ", at, " of a list of ", list.size(), " items");
   const Tensor& item = list[static_cast<size_t>(at)];
-  if (!item.initialized()) {
-    ZeroBytes(ctx, to, BytesFor(dtype, shape));
-  } else if (item.dtype() != dtype || item.shape() != shape) {
+  if (item.initialized() && (item.dtype() != dtype || item.shape() != shape))
     return InvalidArgument("item ", at, " is ", Name(item.dtype()), " ", item.shape().ToString(),
                            "; expected ", Name(dtype), " ", shape.ToString());
-  } else {
+  const auto bytes = static_cast<int64_t>(BytesFor(dtype, shape)) / std::max<int64_t>(rows, 1);
+  if (item.initialized() && rows == 1) {
     CopyBytes(ctx, item.raw(), to, item.bytes());
+  } else if (item.initialized()) {
+    CopyRows(ctx, item.raw(), bytes, to, step, rows, bytes);
+  } else {
+    for (int64_t row = 0; row < rows; ++row)
+      ZeroBytes(ctx, static_cast<std::byte*>(to) + row * step, static_cast<size_t>(bytes));
   }
   return Status::Ok();
 }

@@ -117,7 +117,7 @@ class ProductHoister {
       found.sequence = OnlyIn(op, "X"), found.index = OnlyIn(op, "Index");
       found.axis = op.Attr<int64_t>("axis");
       found.data = "X";
-    } else if (op.type() == "tf_list_get_item") {
+    } else if (op.type() == "list_item" && !op.Attr<bool>("wrap")) {
       found.index = OnlyIn(op, "index");
       found.sequence = MadeFrom(outside, inside, OnlyIn(op, "list"), loop);
     } else {
@@ -145,7 +145,9 @@ class ProductHoister {
     const int writer = outside.WriterBefore(list, loop);
     if (writer < 0) return kNoVar;
     const ir::Op& op = OpsOf(outside.block())[static_cast<size_t>(writer)];
-    if (op.type() != "tf_list_from_tensor" || !IsPure(op)) return kNoVar;
+    if (op.type() != "list_split" || !IsPure(op) || !HasOnlyInput(op, "tensor") ||
+        op.Attr<int64_t>("axis") != 0 || op.Attr<bool>("keepdims"))
+      return kNoVar;
     const VarId tensor = OnlyIn(op, "tensor");
     return tensor != kNoVar && outside.Same(tensor, writer, loop) ? tensor : kNoVar;
   }

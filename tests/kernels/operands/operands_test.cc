@@ -130,7 +130,7 @@ TEST(TfOperands, RowsWithoutAnElementTakeNoTime) {
            {{"X", F32({1}, {1})}, {"Index", I64({kMany, 0}, {})}, {"Updates", F32({}, {1})}},
            {"Out"}),
       HasSubstr("Updates has shape []"));
-  EXPECT_THAT(Told("tf_list_from_tensor", {{"tensor", F32({kMany, 0}, {})}}, {"Out"}),
+  EXPECT_THAT(Told("list_split", {{"tensor", F32({kMany, 0}, {})}}, {"Out"}),
               HasSubstr("expected at most"));
 }
 

@@ -347,16 +347,16 @@ TEST(Captures, ArraysThatAreChangedInPlaceAreCopied) {
     b.Var("n", DType::kI64, {1}).Fill("n", {1}, 3, DType::kI64);
     b.Var("one", DType::kI64, {1}).Fill("one", {1}, 1, DType::kI64);
     b.Array("first").Array("items").Array("same");
-    for (int k = 0; k < 4; ++k) b.Op("tf_list_push_back", {{"item", {"x"}}}, {{"Out", {"first"}}});
+    for (int k = 0; k < 4; ++k) b.Op("list_insert", {{"item", {"x"}}}, {{"Out", {"first"}}});
     b.Unary("assign", "first", "items").Binary("less_than", "i", "n", "go");
     if (doubled) b.Unary("assign", "items", "same").Unary("assign", "same", "items");
     const int body = b.Block(0);
     b.In(body).Unary("tanh", "h", "h").Binary("elementwise_add", "h", "c", "h");
     const auto change = [&] {
       if (pops)
-        b.Op("tf_list_pop_back", {}, {{"Out", {"items"}}, {"item", {"last"}}});
+        b.Op("list_erase", {}, {{"Out", {"items"}}, {"item", {"last"}}});
       else
-        b.Op("tf_list_set_item", {{"index", {"i"}}, {"item", {"h"}}}, {{"Out", {"items"}}});
+        b.Op("list_set_item", {{"index", {"i"}}, {"item", {"h"}}}, {{"Out", {"items"}}});
     };
     if (nested) {
       b.Fill("j", {1}, 0, DType::kI64).Binary("less_than", "j", "one", "on");
@@ -377,7 +377,7 @@ TEST(Captures, ArraysThatAreChangedInPlaceAreCopied) {
          {{"sub_block", BlockRef{body}}});
     if (is_read) {
       b.Var("r", DType::kF32, kShape);
-      b.Op("tf_list_get_item", {{"list", {"items"}}, {"index", {"zero"}}}, {{"Out", {"r"}}});
+      b.Op("list_item", {{"list", {"items"}}, {"index", {"zero"}}}, {{"Out", {"r"}}});
       b.Fetch("r");
     }
     const Program program = b.Fetch("h").Build();

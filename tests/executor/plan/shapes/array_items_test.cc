@@ -22,13 +22,13 @@ struct Loop {
     b.Fill("zero", {1}, 0, DType::kI32).Fill("one", {1}, 1, DType::kI32);
   }
   void Reserve(const std::string& list, const std::string& count) {
-    b.Array(list).Op("tf_list_reserve", {{"num_elements", {count}}}, {{"Out", {list}}});
+    b.Array(list).Op("list_reserve", {{"num_elements", {count}}}, {{"Out", {list}}});
   }
   void Get(const std::string& list, const std::string& at, const std::string& item) {
-    b.Op("tf_list_get_item", {{"list", {list}}, {"index", {at}}}, {{"Out", {item}}});
+    b.Op("list_item", {{"list", {list}}, {"index", {at}}}, {{"Out", {item}}});
   }
   void Set(const std::string& list, const std::string& at, const std::string& item) {
-    b.Op("tf_list_set_item", {{"index", {at}}, {"item", {item}}}, {{"Out", {list}}});
+    b.Op("list_set_item", {{"index", {at}}, {"item", {item}}}, {{"Out", {list}}});
   }
   void Begin() {
     b.Fill("i", {1}, 0, DType::kI32).Binary("less_than", "i", "n", "go");
@@ -64,7 +64,8 @@ struct Loop {
 
 TEST(ArrayItems, ListsOfOneShapeAreStatic) {
   Loop l;
-  l.b.Array("rows").Op("tf_list_from_tensor", {{"tensor", {"x"}}}, {{"Out", {"rows"}}});
+  l.b.Array("rows").Op("list_split", {{"tensor", {"x"}}}, {{"Out", {"rows"}}},
+                       {{"keepdims", false}});
   l.Reserve("made", "n");
   l.b.Array("carried").Unary("assign", "made", "carried");
   l.Begin();
@@ -72,7 +73,7 @@ TEST(ArrayItems, ListsOfOneShapeAreStatic) {
   l.b.Scale("row", "twice", 2);
   l.Set("carried", "i", "twice");
   l.End({"rows", "carried"}, {"carried"});
-  l.b.Op("tf_list_stack", {{"list", {"carried"}}, {"num_elements", {"n"}}}, {{"Out", {"y"}}});
+  l.b.Op("list_stack", {{"list", {"carried"}}, {"num_elements", {"n"}}}, {{"Out", {"y"}}});
   l.b.Fetch("y");
   const std::vector<heddle::Feed> feeds = {{"x", F32({3, 2}, {1, 2, 3, 4, 5, 6})}, {"n", Int(3)}};
   EXPECT_EQ(l.DynamicOps(feeds, l.body), Names());

@@ -19,12 +19,20 @@ Status NewItemShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-Status LastItemShape(ShapeContext& ctx) {
-  const TensorArray* list = KnownList(ctx);
-  const int64_t last = list != nullptr ? std::ssize(*list) - 1 : -1;
-  HEDDLE_ASSIGN_OR_RETURN(const ItemMeta item, MetaOf(ctx, list, last));
-  if (item.dtype == DType::kUnknown) return ctx.Defer();
+// The list's other items stay what they are; the one that is taken out may be an output.
+Status ErasedShape(ShapeContext& ctx) {
   SetItemsAlike(ctx);
+  if (!ctx.HasOut("item")) return Status::Ok();
+  const TensorArray* list = KnownList(ctx);
+  int64_t at = -1;
+  if (ctx.InVar("position") != nullptr) {
+    const Tensor* position = ctx.InValue("position");
+    if (position == nullptr) return ctx.Defer();
+    HEDDLE_ASSIGN_OR_RETURN(at, ScalarOf(*position, "position"));
+  }
+  if (at < 0 && list != nullptr) at += std::ssize(*list);
+  HEDDLE_ASSIGN_OR_RETURN(const ItemMeta item, MetaOf(ctx, list, at));
+  if (item.dtype == DType::kUnknown) return ctx.Defer();
   ctx.SetOut("item", item.shape, item.dtype);
   return Status::Ok();
 }
@@ -70,26 +78,41 @@ Status SetItem(KernelContext& ctx) {
   return Status::Ok();
 }
 
-Status PushBack(KernelContext& ctx) {
+// The place that slot "position" names, counted from the end where it is negative; where it is left
+// out the end: the place behind all items, or the last one.
+Result<int64_t> PlaceIn(const KernelContext& ctx, const TensorArray& list, bool behind) {
+  const int64_t n = std::ssize(list), end = behind ? n : n - 1;
+  if (ctx.InOpt("position") == nullptr) {
+    if (end < 0) return OutOfRange("an empty list has no last item");
+    return end;
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t at, ScalarIn(ctx, "position"));
+  if (at < -n || at > end)
+    return OutOfRange("'position' is ", at, "; a list of ", n, " items takes ", -n, " to ", end);
+  return at < 0 ? at + n : at;
+}
+
+Status Insert(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(TensorArray* const out, ListOut(ctx));
   if (std::ssize(*out) >= kMostListItems)
     return OutOfRange("a list of more than ", kMostListItems, " items");
-  out->push_back(CopyOf(ctx, ctx.In("item")));
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t at, PlaceIn(ctx, *out, true));
+  out->insert(out->begin() + at, CopyOf(ctx, ctx.In("item")));
   return Status::Ok();
 }
 
-Status PopBack(KernelContext& ctx) {
+Status Erase(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(TensorArray* const out, ListOut(ctx));
-  if (out->empty()) return OutOfRange("an empty list has no last item");
-  HEDDLE_RETURN_IF_ERROR(PutItem(ctx, *out, std::ssize(*out) - 1, ctx.Out("item")));
-  out->pop_back();
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t at, PlaceIn(ctx, *out, false));
+  if (Tensor* item = ctx.OutOpt("item")) HEDDLE_RETURN_IF_ERROR(PutItem(ctx, *out, at, *item));
+  out->erase(out->begin() + at);
   return Status::Ok();
 }
 
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(tf_list_set_item) {
+HEDDLE_OP(list_set_item) {
   op.Doc(
       "list with item at index; without list, Out changes in place. `resize`: places behind the "
       "end are made; `add`: to what stands there");
@@ -100,17 +123,22 @@ HEDDLE_OP(tf_list_set_item) {
   op.Attr("resize", false).Attr("add", false).InferShape(NewItemShape).AnyKernel(SetItem);
 }
 
-HEDDLE_OP(tf_list_push_back) {
-  op.Doc("list with item at its end; without list, Out changes in place")
+HEDDLE_OP(list_insert) {
+  op.Doc(
+        "list with item before position, which counts from the end where negative, or at its end; "
+        "without list, Out changes in place")
       .Input("list", kAnyKind | kArrayOnly | kOptional)
       .Input("item")
+      .Input("position", kOptional)
       .Output("Out", kAnyKind | kArrayOnly);
-  op.InferShape(NewItemShape).AnyKernel(PushBack);
+  op.InferShape(NewItemShape).AnyKernel(Insert);
 }
 
-HEDDLE_OP(tf_list_pop_back) {
-  op.Doc("list without its last item, and that item; without list, Out changes in place");
-  op.Input("list", kAnyKind | kArrayOnly | kOptional).Input("element_shape", kOptional);
-  op.Output("Out", kAnyKind | kArrayOnly).Output("item").Attr("dtype", 5);
-  op.InferShape(LastItemShape).AnyKernel(PopBack);
+HEDDLE_OP(list_erase) {
+  op.Doc(
+      "list without the item at position, or without its last one, and that item; without list, "
+      "Out changes in place");
+  op.Input("list", kAnyKind | kArrayOnly | kOptional).Input("position", kOptional);
+  op.Input("element_shape", kOptional).Output("Out", kAnyKind | kArrayOnly);
+  op.Output("item", kOptional).Attr("dtype", 5).InferShape(ErasedShape).AnyKernel(Erase);
 }

@@ -50,10 +50,23 @@ Status Like(KernelContext& ctx) {
   return Status::Ok();
 }
 
+Status Of(KernelContext& ctx) {
+  TensorArray made(static_cast<size_t>(ctx.InCount("items")));
+  for (size_t i = 0; i < made.size(); ++i)
+    CopyTensor(ctx, ctx.In("items", static_cast<int>(i)), &made[i]);
+  ctx.OutVar("Out")->mutable_array() = std::move(made);
+  return Status::Ok();
+}
+
 }  // namespace
 }  // namespace heddle
 
-HEDDLE_OP(tf_list_reserve) {
+HEDDLE_OP(list_of) {
+  op.Doc("a list of the tensors, which may be none").Input("items", kList | kOptional);
+  op.Output("Out", kArrayOnly).AnyKernel(Of);
+}
+
+HEDDLE_OP(list_reserve) {
   op.Doc("a list of num_elements items that are not set; those of a known shape read as zeros")
       .Input("num_elements")
       .Input("element_shape", kOptional)
@@ -63,7 +76,7 @@ HEDDLE_OP(tf_list_reserve) {
       .AnyKernel(Reserve);
 }
 
-HEDDLE_OP(tf_list_resize) {
+HEDDLE_OP(list_resize) {
   op.Doc(
         "list with as many items as size says, new ones not set; without list, Out changes in "
         "place")
@@ -74,7 +87,7 @@ HEDDLE_OP(tf_list_resize) {
       .AnyKernel(Resize);
 }
 
-HEDDLE_OP(tf_list_like) {
+HEDDLE_OP(list_like) {
   op.Doc("a list of as many items as list has, not set and of the same shapes")
       .Input("list", kAnyKind | kArrayOnly)
       .Output("Out", kAnyKind | kArrayOnly)
