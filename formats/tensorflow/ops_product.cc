@@ -149,8 +149,7 @@ Shape ShapeByLetters(const NodeLowering& n, const std::vector<Lettered>& operand
   return shape;
 }
 
-// An einsum of two real operands without repeated letters becomes Paddle's; any other a general
-// operator.
+// An einsum of two real operands without repeated letters may be a product that passes know.
 bool LowerEinsum(NodeLowering& n) {
   const std::vector<int> inputs = n.AllInputs();
   std::string equation = n.Str("equation", "");
@@ -180,12 +179,8 @@ bool LowerEinsum(NodeLowering& n) {
         product ? *product : n.Make("einsum", {{"Operands", inputs}}, {{"equation", equation}});
     if (!n.shape(made).is_static()) n.SetShape(made, ShapeByLetters(n, {x, y}, out));
     ResultLike(n, 0, made, inputs[0]);
-  } else if (IsComplex(n.dtype(inputs[0]))) {
-    n.Result(0, n.Make("einsum", {{"Operands", inputs}}, {{"equation", equation}}));
   } else {
-    ResultLike(n, 0,
-               n.Make("onnx_einsum", {{"Inputs", inputs}}, {{"equation", equation}}, "Output"),
-               inputs[0]);
+    ResultLike(n, 0, n.Make("einsum", {{"Operands", inputs}}, {{"equation", equation}}), inputs[0]);
   }
   return true;
 }

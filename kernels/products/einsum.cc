@@ -7,6 +7,8 @@
 
 #include "core/dtype_of.h"
 #include "core/operands/unwritten.h"
+#include "kernels/base/convert.h"
+#include "kernels/operands/operands.h"
 #include "kernels/products/einsum_plan.h"
 
 namespace heddle {
@@ -17,9 +19,9 @@ template <typename Context>
 Result<EinsumPlan> PlanOf(const Context& ctx, Key key) {
   const int count = ctx.InCount(key);
   if (count > kEinsumOperands)
-    return InvalidArgument("einsum takes one or two operands, not ", count);
+    return InvalidArgument("einsum takes one to ", kEinsumOperands, " operands, not ", count);
   std::array<Shape, kEinsumOperands> shapes;
-  for (int i = 0; i < count; ++i) shapes[static_cast<size_t>(i)] = ctx.InShape(key, i);
+  for (int i = 0; i < count; ++i) shapes[static_cast<size_t>(i)] = ShapeIn(ctx, key, i);
   return PlanEinsum(ctx.Str("equation"),
                     std::span<const Shape>(shapes.data(), static_cast<size_t>(count)));
 }
@@ -65,7 +67,11 @@ Status Infer(ShapeContext& ctx) {
 template <typename T>
 struct Einsum {
   static Status Run(KernelContext& ctx) {
-    const EinsumPlan& plan = ctx.State<EinsumState>().plan;
+    if (ctx.has_state()) return Run(ctx, ctx.State<EinsumState>().plan);
+    HEDDLE_ASSIGN_OR_RETURN(const EinsumPlan plan, PlanOf(ctx, "Operands"));  // inside RunInFloat
+    return Run(ctx, plan);
+  }
+  static Status Run(const KernelContext& ctx, const EinsumPlan& plan) {
     std::array<const T*, kEinsumOperands> data{};
     for (size_t i = 0; i < plan.operand_count; ++i) {
       const Tensor& x = ctx.In("Operands", static_cast<int>(i));
@@ -112,9 +118,13 @@ struct EinsumGrad {
       Tensor* dx = ctx.OutOpt("Operands@GRAD", static_cast<int>(i));
       if (dx == nullptr) continue;
       std::array<const T*, kEinsumOperands> operands{ctx.In("Out@GRAD").template data<T>()};
-      Tensor conjugates;
-      if (plan.operand_count == 2)
-        operands[1] = Conjugate<T>(ctx, ctx.In("InnerCache", static_cast<int>(1 - i)), &conjugates);
+      std::array<Tensor, kEinsumOperands> conjugates;
+      for (size_t k = 0, at = 1; k < plan.operand_count; ++k)
+        if (k != i) {
+          operands[at] =
+              Conjugate<T>(ctx, ctx.In("InnerCache", static_cast<int>(k)), &conjugates[at]);
+          ++at;
+        }
       if (dx->bytes() > 0) std::memset(dx->mutable_raw(), 0, dx->bytes());
       Contract<T>(ctx, GradientPlan(plan, i), std::span(operands).first(plan.operand_count),
                   dx->template mutable_data<T>());
@@ -127,7 +137,7 @@ struct EinsumGrad {
 }  // namespace heddle
 
 HEDDLE_OP(einsum) {
-  op.Doc("sums of products by index notation, for one or two operands")
+  op.Doc("sums of products by index notation")
       .Input("Operands", kList)
       .Output("Out")
       .Output("InnerCache", kList | kOptional)
@@ -135,7 +145,8 @@ HEDDLE_OP(einsum) {
       .Attr("equation", "")
       .InferShape(Infer)
       .Prepare(Prepare)
-      .Kernels<Einsum, float, double, std::complex<float>, std::complex<double>>();
+      .Kernels<Einsum, float, double, int32_t, int64_t, std::complex<float>, std::complex<double>>()
+      .Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 
 HEDDLE_OP(einsum_grad) {

@@ -1,6 +1,8 @@
 #include "kernels/products/einsum_plan.h"
 
 #include <algorithm>
+#include <limits>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -177,7 +179,8 @@ const T* Ordered(const KernelContext& ctx, const T* from, const Axes& axes, cons
 
 Result<EinsumPlan> PlanEinsum(std::string_view equation, std::span<const Shape> shapes) {
   if (shapes.empty() || shapes.size() > kEinsumOperands)
-    return InvalidArgument("einsum takes one or two operands, not ", shapes.size());
+    return InvalidArgument("einsum takes one to ", kEinsumOperands, " operands, not ",
+                           shapes.size());
   HEDDLE_ASSIGN_OR_RETURN(const Equation e, ParseEquation(equation, shapes.size()));
   constexpr size_t kNone = kEinsumLabels;
   std::array<size_t, kEllipsisBase + Shape::kMaxRank> ids;  // per label: its place in the plan
@@ -194,6 +197,8 @@ Result<EinsumPlan> PlanEinsum(std::string_view equation, std::span<const Shape> 
       if (label >= kEllipsisBase) hidden = std::max(hidden, label - kEllipsisBase + 1);
       size_t& id = ids[static_cast<size_t>(label)];
       if (id == kNone) {
+        if (plan.labels == kEinsumLabels)
+          return InvalidArgument("equation '", equation, "' has too many axes");
         id = plan.labels++;
         plan.sizes[id] = size;
       } else if (int64_t& known = plan.sizes[id]; known != size) {
@@ -244,14 +249,19 @@ EinsumPlan GradientPlan(const EinsumPlan& plan, size_t which) {
   grad.sizes = plan.sizes;
   grad.operand_count = plan.operand_count;
   grad.operands[0] = plan.out;
-  if (plan.operand_count == 2) grad.operands[1] = plan.operands[which == 0 ? 1 : 0];
+  size_t at = 0;
+  for (size_t i = 0; i < plan.operand_count; ++i)
+    if (i != which) grad.operands[++at] = plan.operands[i];
   grad.out = plan.operands[which];
   return grad;
 }
 
+namespace {
+
+// Of one or two operands.
 template <typename T>
-void Contract(const KernelContext& ctx, const EinsumPlan& plan, std::span<const T* const> operands,
-              T* out) {
+void ContractPair(const KernelContext& ctx, const EinsumPlan& plan, const T* const* operands,
+                  T* out) {
   const Groups g = GroupLabels(plan);
   const int64_t batch = Count(plan, g.batch), m = Count(plan, g.m), n = Count(plan, g.n),
                 k = Count(plan, g.k);
@@ -271,18 +281,91 @@ void Contract(const KernelContext& ctx, const EinsumPlan& plan, std::span<const 
       c_room = ctx.CallScratch(kDTypeOf<T>, {batch * m * n});
       to = c_room.mutable_data<T>();
     }
-    for (const int64_t i : Watched(batch))
-      Gemm<T>(GemmDims::Dense(m, n, k), T(1), a + i * m * k, b + i * k * n, T(0), to + i * m * n);
+    ctx.ParallelFor(batch, 1 + (int64_t{1} << 16) / (1 + m * n * k),
+                    [&](int64_t begin, int64_t end) {
+                      for (const int64_t i : Watched(begin, end))
+                        Gemm<T>(GemmDims::Dense(m, n, k), T(1), a + i * m * k, b + i * k * n, T(0),
+                                to + i * m * n);
+                    });
     if (to == out) return;
     c = to;
   }
   Walk(std::span<const Axis>(out_axes), 0, 0, [&](int64_t at) { out[at] = *c++; });
 }
 
+// The two operands with the least work.
+std::pair<size_t, size_t> BestPair(const EinsumPlan& plan) {
+  std::pair<size_t, size_t> best{0, 1};
+  double least = std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < plan.operand_count; ++i)
+    for (size_t j = i + 1; j < plan.operand_count; ++j) {
+      double work = 1;
+      for (size_t l = 0; l < plan.labels; ++l)
+        if (plan.operands[i].has[l] || plan.operands[j].has[l])
+          work *= static_cast<double>(plan.sizes[l]);
+      if (work < least) best = {i, j}, least = work;
+    }
+  return best;
+}
+
+// The product of operands `i` and `j`, dense over the labels that the rest needs.
+EinsumPlan PairPlan(const EinsumPlan& plan, size_t i, size_t j, int64_t* count) {
+  EinsumPlan pair;
+  pair.labels = plan.labels;
+  pair.sizes = plan.sizes;
+  pair.operand_count = 2;
+  pair.operands[0] = plan.operands[i];
+  pair.operands[1] = plan.operands[j];
+  std::bitset<kEinsumLabels> needed = plan.out.has;
+  for (size_t k = 0; k < plan.operand_count; ++k)
+    if (k != i && k != j) needed |= plan.operands[k].has;
+  pair.out.has = needed & (pair.operands[0].has | pair.operands[1].has);
+  *count = 1;
+  for (size_t l = plan.labels; l-- > 0;) {
+    if (!pair.out.has[l]) continue;
+    pair.out.strides[l] = *count;
+    if (__builtin_mul_overflow(*count, plan.sizes[l], count)) throw std::bad_alloc();
+  }
+  return pair;
+}
+
+}  // namespace
+
+template <typename T>
+void Contract(const KernelContext& ctx, const EinsumPlan& plan, std::span<const T* const> operands,
+              T* out) {
+  if (plan.operand_count <= 2) return ContractPair<T>(ctx, plan, operands.data(), out);
+  EinsumPlan rest = plan;
+  std::array<const T*, kEinsumOperands> data{};
+  std::array<Tensor, kEinsumOperands> rooms;
+  std::copy(operands.begin(), operands.end(), data.begin());
+  while (rest.operand_count > 2) {
+    const auto [i, j] = BestPair(rest);
+    int64_t count = 0;
+    const EinsumPlan pair = PairPlan(rest, i, j, &count);
+    Tensor room = ctx.CallScratch(kDTypeOf<T>, {count});
+    const std::array<const T*, 2> both{data[i], data[j]};
+    ContractPair<T>(ctx, pair, both.data(), room.mutable_data<T>());
+    rest.operands[i] = pair.out;
+    data[i] = room.data<T>();
+    rooms[i] = std::move(room);
+    const size_t last = --rest.operand_count;
+    std::move(rest.operands.begin() + j + 1, rest.operands.begin() + last + 1,
+              rest.operands.begin() + j);
+    std::move(data.begin() + j + 1, data.begin() + last + 1, data.begin() + j);
+    std::move(rooms.begin() + j + 1, rooms.begin() + last + 1, rooms.begin() + j);
+  }
+  ContractPair<T>(ctx, rest, data.data(), out);
+}
+
 template void Contract<float>(const KernelContext&, const EinsumPlan&,
                               std::span<const float* const>, float*);
 template void Contract<double>(const KernelContext&, const EinsumPlan&,
                                std::span<const double* const>, double*);
+template void Contract<int32_t>(const KernelContext&, const EinsumPlan&,
+                                std::span<const int32_t* const>, int32_t*);
+template void Contract<int64_t>(const KernelContext&, const EinsumPlan&,
+                                std::span<const int64_t* const>, int64_t*);
 template void Contract<std::complex<float>>(const KernelContext&, const EinsumPlan&,
                                             std::span<const std::complex<float>* const>,
                                             std::complex<float>*);

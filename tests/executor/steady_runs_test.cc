@@ -269,9 +269,9 @@ TEST_P(NoHeapMemoryInSteadyRuns, OfOnnxKernelsWithLists) {
 TEST_P(NoHeapMemoryInSteadyRuns, OfKernelsWithStates) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {2, 2, 4}).Feed("s", DType::kF32, {2}).Feed("w", DType::kF32, {2, 1, 2});
-  b.Op("onnx_batch_normalization",
-       {{"X", {"x"}}, {"scale", {"s"}}, {"B", {"s"}}, {"input_mean", {"s"}}, {"input_var", {"s"}}},
-       {{"Y", {"normal"}}, {"running_mean", {"mean"}}}, {{"training_mode", int64_t{1}}});
+  b.Op("batch_norm",
+       {{"X", {"x"}}, {"Scale", {"s"}}, {"Bias", {"s"}}, {"Mean", {"s"}}, {"Variance", {"s"}}},
+       {{"Y", {"normal"}}, {"MeanOut", {"mean"}}}, {{"lone_passes", false}});
   b.Op("linear_attention", {{"query", {"x"}}, {"key", {"x"}}, {"value", {"x"}}},
        {{"output", {"seen"}}, {"present_state", {"state"}}},
        {{"update_rule", "linear"}, {"q_num_heads", int64_t{2}}, {"kv_num_heads", int64_t{2}}});
@@ -323,7 +323,7 @@ TEST_P(NoHeapMemoryInSteadyRuns, OfEinsum) {
   b.Op("fill_any_like", {{"X", {"product"}}}, {{"Out", {"product@GRAD"}}}, {{"value", 1.0}});
   b.Op("einsum_grad", {{"InnerCache", {"cx", "cy"}}, {"Out@GRAD", {"product@GRAD"}}},
        {{"Operands@GRAD", {"x@GRAD", "y@GRAD"}}}, {{"equation", "bij,bjk->kbi"}});
-  b.Op("onnx_einsum", {{"Inputs", {"x", "y", "z"}}}, {{"Output", var("three")}},
+  b.Op("einsum", {{"Operands", {"x", "y", "z"}}}, {{"Out", var("three")}},
        {{"equation", "bij,bjk,l->il"}});
   for (const char* name : {"product", "sums", "x@GRAD", "y@GRAD", "three"}) b.Fetch(name);
   std::vector<float> x(24), y(16);
@@ -386,8 +386,8 @@ TEST_P(NoHeapMemoryInSteadyRuns, OfTensorFlowsLists) {
        {{"pooltype", "MEAN"}});
   b.Op("unique", {{"X", {"ids"}}}, {{"Out", {"distinct"}}, {"Index", {"where"}}},
        {{"nan_differs", true}});
-  b.Op("tf_list_from_tensor", {{"tensor", {"x"}}}, {{"Out", {"items"}}});
-  b.Op("tf_list_stack", {{"list", {"items"}}}, {{"Out", {"stacked"}}});
+  b.Op("list_split", {{"tensor", {"x"}}}, {{"Out", {"items"}}}, {{"keepdims", false}});
+  b.Op("list_stack", {{"list", {"items"}}}, {{"Out", {"stacked"}}});
   b.Feed("pads", DType::kI64, {2, 2})
       .Feed("places", DType::kI64, {3})
       .Feed("one", DType::kI64, {1})
