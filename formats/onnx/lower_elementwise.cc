@@ -269,22 +269,20 @@ bool LowerPRelu(NodeLowering& n) {
   const Shape& s = n.shape(slope);
   // A slope per channel: [C, 1, 1], or [C] in old files.
   const bool old = n.opset() < 7;
-  const auto of_any_rank = [&] {
-    n.Result(0, n.Make("onnx_p_relu", {{"X", {x}}, {"slope", {slope}}},
-                       {{"channels", int64_t{old ? 1 : 0}}}, "Y"));
-    return true;
-  };
-  if (!s.is_static() || n.dtype(x) != DType::kF32) return of_any_rank();
-  if (s.numel() == 1 && n.rank(x) > 0 && s.rank() <= n.rank(x)) {
-    n.Result(0, n.Make("prelu", {{"X", {x}}, {"Alpha", {n.Reshape(slope, {1})}}},
-                       {{"mode", std::string("all")}}));
+  const bool known = s.is_static() && IsFloat(n.dtype(x));
+  const bool all = known && s.numel() == 1 && n.rank(x) > 0 && s.rank() <= n.rank(x);
+  const bool per_channel = known && n.rank(x) == 4 &&
+                           ((s.rank() == 3 && s[1] == 1 && s[2] == 1) || (s.rank() == 1 && old));
+  if (all || per_channel) {
+    const int alpha = n.Reshape(slope, {all ? 1 : s[0]});
+    n.Result(0, n.Make("prelu", {{"X", {x}}, {"Alpha", {alpha}}},
+                       {{"mode", std::string(all ? "all" : "channel")}}));
     return true;
   }
-  const bool per_channel =
-      n.rank(x) == 4 && ((s.rank() == 3 && s[1] == 1 && s[2] == 1) || (s.rank() == 1 && old));
-  if (!per_channel) return of_any_rank();
-  n.Result(0, n.Make("prelu", {{"X", {x}}, {"Alpha", {n.Reshape(slope, {s[0]})}}},
-                     {{"mode", std::string("channel")}}));
+  const bool vector = s.rank() < 0 || (s.rank() == 1 && s[0] != 1);
+  n.Result(0,
+           n.Make("prelu", {{"X", {x}}, {"Alpha", {slope}}},
+                  {{"mode", std::string("broadcast")}, {"axis", int64_t{old && vector ? 1 : -1}}}));
   return true;
 }
 
@@ -319,14 +317,14 @@ bool LowerBitCast(NodeLowering& n) {
       BitsOf(from) != BitsOf(to)) {
     Attrs attrs{{"to", int64_t{to}}};
     if (from != TypeOf(n.dtype(x))) attrs.emplace_back("from", int64_t{from});
-    const int made = n.Unary("bit_cast", x, std::move(attrs));
+    const int made = n.Unary("bitcast", x, std::move(attrs));
     n.SetType(made, to);
     n.Result(0, made);
     return true;
   }
   int bits = n.Cast(x, narrow(from));
   if (narrow(from) != narrow(to))
-    bits = n.Unary("bit_cast", bits, {{"to", int64_t{TypeOf(narrow(to))}}});
+    bits = n.Unary("bitcast", bits, {{"to", int64_t{TypeOf(narrow(to))}}});
   n.draft_var(bits).dtype = narrow(to);
   const int made = bits == x ? n.Unary("assign", x) : n.Cast(bits, StorageOf(to));
   if (to == kUint16 || to == kUint32) {

@@ -1,6 +1,9 @@
 #include "core/dtype_of.h"
 #include "core/interrupts.h"
 #include "core/shapes.h"
+#include "kernels/base/convert.h"
+#include "kernels/operands/broadcast_rows.h"
+#include "kernels/operands/operands.h"
 
 namespace heddle {
 namespace {
@@ -38,7 +41,19 @@ Status CheckAlpha(const OpContext& ctx, const Shape& x, const Shape& alpha) {
                          " elements for X ", x.ToString());
 }
 
+bool IsBroadcast(const OpContext& ctx) { return ctx.Str("mode") == "broadcast"; }
+
 Status PreluShape(ShapeContext& ctx) {
+  if (IsBroadcast(ctx)) {
+    if (!AllStatic(ctx, {"X", "Alpha"})) return ctx.Defer();
+    if (ctx.InDType("X") != ctx.InDType("Alpha"))
+      return InvalidArgument("Alpha is ", Name(ctx.InDType("Alpha")), ", X ",
+                             Name(ctx.InDType("X")), ", expected one dtype");
+    HEDDLE_ASSIGN_OR_RETURN(const Shape both, BroadcastShape(ctx.InShape("X"), ctx.InShape("Alpha"),
+                                                             static_cast<int>(ctx.Int("axis"))));
+    ctx.SetOut("Out", both, ctx.InDType("X"));
+    return Status::Ok();
+  }
   HEDDLE_RETURN_IF_ERROR(CheckAlpha(ctx, ctx.InShape("X"), ctx.InShape("Alpha")));
   return SameShape(ctx);
 }
@@ -47,10 +62,18 @@ template <typename T>
 struct Prelu {
   static Status Run(KernelContext& ctx) {
     const Tensor& in = ctx.In("X");
-    HEDDLE_ASSIGN_OR_RETURN(const AlphaIndex index, AlphaIndexOf(ctx, in.shape()));
     const T* x = in.data<T>();
     const T* alpha = ctx.In("Alpha").data<T>();
     T* out = ctx.Out("Out").mutable_data<T>();
+    if (IsBroadcast(ctx)) {
+      HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan,
+                              MakeBroadcastPlan(in.shape(), ctx.In("Alpha").shape(),
+                                                static_cast<int>(ctx.Int("axis"))));
+      ForEachPair(ctx, plan, x, alpha, out,
+                  [](T v, T a) { return v < 0 ? static_cast<T>(v * a) : v; });
+      return Status::Ok();
+    }
+    HEDDLE_ASSIGN_OR_RETURN(const AlphaIndex index, AlphaIndexOf(ctx, in.shape()));
     if (in.numel() == 0) return Status::Ok();
     // Stretches that share one element of Alpha, or one element of Alpha each.
     const int64_t row = index.inner > 1 || index.period == 1 ? index.inner : index.period;
@@ -115,10 +138,14 @@ void Attrs(OpDef& op) { op.Attr("mode", "all").Attr("data_format", "NCHW"); }
 }  // namespace heddle
 
 HEDDLE_OP(prelu) {
-  op.Doc("x where positive, else Alpha * x; one Alpha for all, per channel or per element");
+  op.Doc(
+      "x where positive, else Alpha * x; one Alpha for all, per channel or per element, or (mode "
+      "broadcast) X and Alpha both broadcast, Alpha's dimensions from `axis` on");
   op.Input("X").Input("Alpha").Output("Out").InferShape(PreluShape);
   Attrs(op);
-  op.Kernels<Prelu, float, double>();
+  op.Attr("axis", -1);
+  op.Kernels<Prelu, float, double, int32_t, int64_t>().Kernel({DType::kF16, DType::kBF16},
+                                                              RunInFloat);
 }
 HEDDLE_OP(prelu_grad) {
   op.Input("X").Input("Alpha").Input("Out@GRAD");
