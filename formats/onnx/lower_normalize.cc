@@ -49,41 +49,36 @@ bool LowerBatchNormalization(NodeLowering& n) {
   const bool trains = n.opset() >= 14  ? n.Int("training_mode", 0) != 0
                       : n.opset() >= 7 ? more
                                        : n.Int("is_test", 0) == 0;
-  if (n.Int("spatial", 1) == 0) return false;
-  if (trains) {
-    if (!NodeLowering::HasOperator("onnx_batch_normalization")) return false;
-    std::vector<std::string_view> outs = {"Y"};
-    if (more) outs = {"Y", "running_mean", "running_var"};
-    const std::vector<int> made = n.MakeMany("onnx_batch_normalization",
-                                             {{"X", {x}},
-                                              {"scale", {n.Required(1)}},
-                                              {"B", {n.Required(2)}},
-                                              {"input_mean", {n.Required(3)}},
-                                              {"input_var", {n.Required(4)}}},
-                                             {{"training_mode", int64_t{1}},
-                                              {"epsilon", n.Float("epsilon", 1e-5)},
-                                              {"momentum", n.Float("momentum", 0.9)}},
-                                             outs);
-    for (size_t i = 0; i < made.size(); ++i) n.Result(i, made[i]);
-    if (outputs > 5) n.Problem("has ", outputs, " outputs; at most 5 are expected");
-    for (size_t i = made.size(); i < std::min<size_t>(outputs, 5); ++i)
-      // The batch's statistics, which are not used afterwards.
-      if (n.Wants(i)) n.Result(i, made[i - 2]);
-    return true;
+  if (n.Int("spatial", 1) == 0) n.Problem("has statistics of pixels, which heddle does not know");
+  // A vector has one channel.
+  const int rank = n.rank(x);
+  const bool plane = !trains && n.IsPlane(x);
+  const bool flat = rank == 0 || rank == 1;
+  const int input = plane ? n.AsPlane(x) : flat ? n.Reshape(x, {-1, 1}) : x;
+  const DType dtype = n.dtype(x);
+  Ins ins{{"X", {input}}};
+  for (size_t i = 1; i < 5; ++i) {
+    constexpr std::string_view kSlots[] = {"Scale", "Bias", "Mean", "Variance"};
+    const int v = n.Required(i);
+    const bool wide = dtype == DType::kF32 || dtype == DType::kF64;
+    ins.emplace_back(kSlots[i - 1], std::vector<int>{wide ? n.Cast(v, dtype) : v});
   }
-  if (n.dtype(x) != DType::kF32 && n.dtype(x) != DType::kF64) return false;
-  if (n.rank(x) < 2 || n.rank(x) > 5) return false;
-  for (size_t i = 1; i < 5; ++i)
-    if (n.dtype(n.Required(i)) != n.dtype(x)) return false;
-  const bool plane = n.IsPlane(x);
-  const int y = n.Make("batch_norm",
-                       {{"X", {plane ? n.AsPlane(x) : x}},
-                        {"Scale", {n.Required(1)}},
-                        {"Bias", {n.Required(2)}},
-                        {"Mean", {n.Required(3)}},
-                        {"Variance", {n.Required(4)}}},
-                       {{"is_test", true}, {"epsilon", n.Float("epsilon", 1e-5)}}, "Y");
-  n.Result(0, plane ? n.AsLine(y) : y);
+  Attrs attrs{{"epsilon", n.Float("epsilon", 1e-5)}, {"is_test", !trains}};
+  if (trains) {
+    attrs.emplace_back("momentum", n.Float("momentum", 0.9));
+    attrs.emplace_back("lone_passes", false);
+  }
+  std::vector<std::string_view> outs = {"Y"};
+  if (trains && more) outs = {"Y", "MeanOut", "VarianceOut"};
+  std::vector<int> made = n.MakeMany("batch_norm", std::move(ins), std::move(attrs), outs);
+  if (plane) made[0] = n.AsLine(made[0]);
+  if (flat) made[0] = n.Reshape(made[0], rank == 0 ? Ints{} : Ints{-1});
+  for (size_t i = 0; i < made.size(); ++i) n.Result(i, made[i]);
+  if (!trains) return true;
+  if (outputs > 5) n.Problem("has ", outputs, " outputs; at most 5 are expected");
+  for (size_t i = made.size(); i < std::min<size_t>(outputs, 5); ++i)
+    // The batch's statistics, which are not used afterwards.
+    if (n.Wants(i)) n.Result(i, made[i - 2]);
   return true;
 }
 

@@ -26,6 +26,7 @@ Status CheckParam(const ShapeContext& ctx, Key key, int64_t channels) {
   if (!ctx.HasIn(key)) return Status::Ok();
   const Shape& s = ctx.InShape(key);
   if (channels < 0 || !s.is_static() || s.numel() == channels) return Status::Ok();
+  if (s.numel() == 0 && !UsesRunning(ctx) && ctx.Float("momentum") == 0) return Status::Ok();
   if (UsesRunning(ctx) &&
       (key.hash == Key("SavedMean").hash || key.hash == Key("SavedVariance").hash))
     return Status::Ok();  // not read
@@ -37,8 +38,8 @@ bool IsHalf(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16;
 Status BatchNormShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
-  if (x.rank() < 2 || x.rank() > 5)
-    return InvalidArgument("X has shape ", x.ToString(), ", expected rank 2 to 5");
+  if (x.rank() < 2)
+    return InvalidArgument("X has shape ", x.ToString(), ", expected rank 2 or more");
   const int64_t channels = Channels(ctx, x);
   for (const Key key : {Key("Scale"), Key("Bias"), Key("Mean"), Key("Variance")})
     HEDDLE_RETURN_IF_ERROR(CheckParam(ctx, key, channels));
@@ -90,14 +91,18 @@ struct BatchNorm {
       if (Tensor* out = ctx.OutOpt("VarianceOut")) CopyUnlessSame(variance, *out);
       return Status::Ok();
     }
-    if (layout.count() == 1) return OneElement(ctx);
+    if (layout.count() == 1 && ctx.Bool("lone_passes")) return OneElement(ctx);
     T* mean = inverse + n;
     T* variance = mean + n;
     NormMoments(ctx, layout, x.data<T>(), mean, variance);
     Invert(variance, n, epsilon, inverse);
-    NormForward(ctx, layout, x.data<T>(), {mean, inverse, false}, params, y);
+    if (x.numel() > 0) NormForward(ctx, layout, x.data<T>(), {mean, inverse, false}, params, y);
     Save(ctx, "SavedMean", mean, n);
-    Save(ctx, "SavedVariance", inverse, n);
+    Save(ctx, "SavedVariance", ctx.Bool("saves_variance") ? variance : inverse, n);
+    if (ctx.Bool("unbiased") && layout.count() > 1) {
+      const T unbiased = static_cast<T>(layout.count()) / static_cast<T>(layout.count() - 1);
+      for (const int64_t i : Watched(n)) variance[i] *= unbiased;
+    }
     const T momentum = static_cast<T>(ctx.Float("momentum"));
     if (Tensor* out = ctx.OutOpt("MeanOut")) Blend(ctx.In("Mean"), mean, momentum, *out);
     if (Tensor* out = ctx.OutOpt("VarianceOut"))
@@ -105,7 +110,8 @@ struct BatchNorm {
     return Status::Ok();
   }
 
-  // As in Paddle: a batch with one element per channel has no statistics to go by, and passes.
+  // With lone_passes, as in Paddle: a batch with one element per channel has no statistics to go
+  // by, and passes.
   static Status OneElement(KernelContext& ctx) {
     CopyUnlessSame(ctx.In("X"), ctx.Out("Y"));
     if (Tensor* out = ctx.OutOpt("MeanOut")) CopyUnlessSame(ctx.In("Mean"), *out);
@@ -120,8 +126,10 @@ struct BatchNorm {
       WatchedMemcpy(t->mutable_raw(), from, static_cast<size_t>(n) * sizeof(T));
   }
   static void Blend(const Tensor& running, const T* now, T momentum, Tensor& out) {
-    const T* from = running.data<T>();
     T* to = out.mutable_data<T>();
+    if (momentum == T(0))  // what ran before may be missing
+      return WatchedMemcpy(to, now, out.bytes());
+    const T* from = running.data<T>();
     for (const auto part : Stretches(out.numel()))
       for (int64_t i = part.begin; i < part.end; ++i)
         to[i] = from[i] * momentum + now[i] * (T(1) - momentum);
@@ -131,7 +139,8 @@ struct BatchNorm {
 Status GradShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
-  if (x.rank() < 2) return InvalidArgument("X has shape ", x.ToString(), ", expected rank 2 to 5");
+  if (x.rank() < 2)
+    return InvalidArgument("X has shape ", x.ToString(), ", expected rank 2 or more");
   const int64_t channels = Channels(ctx, x);
   for (const Key key : {Key("Scale"), Key("SavedMean"), Key("SavedVariance"), Key("MeanOut"),
                         Key("VarianceOut"), Key("Mean"), Key("Variance")})
@@ -152,7 +161,10 @@ Result<NormStats<T>> StatsOf(const KernelContext& ctx, int64_t n, const Tensor* 
   if (!UsesRunning(ctx)) {
     const Tensor *m = ctx.InOpt("SavedMean"), *v = ctx.InOpt("SavedVariance");
     if (!m || !v) return InvalidArgument("SavedMean and SavedVariance hold nothing");
-    return NormStats<T>{m->data<T>(), v->data<T>(), false};
+    if (!ctx.Bool("saves_variance")) return NormStats<T>{m->data<T>(), v->data<T>(), false};
+    hold = ctx.Scratch(kDTypeOf<T>, {n});
+    Invert(v->data<T>(), n, static_cast<T>(ctx.Float("epsilon")), hold.mutable_data<T>());
+    return NormStats<T>{m->data<T>(), hold.data<T>(), false};
   }
   if (!mean || !variance) return InvalidArgument("the running mean and variance hold nothing");
   hold = ctx.Scratch(kDTypeOf<T>, {n});
@@ -179,7 +191,8 @@ struct BatchNormGrad {
     Tensor* dx = ctx.OutOpt("X@GRAD");
     Tensor* scale_grad = ctx.OutOpt("Scale@GRAD");
     Tensor* bias_grad = ctx.OutOpt("Bias@GRAD");
-    if (layout.count() == 1 && !UsesRunning(ctx)) {  // the forward pass handed X on
+    if (layout.count() == 1 && !UsesRunning(ctx) && ctx.Bool("lone_passes")) {
+      // The forward pass handed X on.
       if (dx != nullptr) CopyUnlessSame(dy, *dx);
       for (Tensor* t : {scale_grad, bias_grad})
         if (t != nullptr) WatchedMemset(t->mutable_raw(), 0, t->bytes());
@@ -198,7 +211,8 @@ struct BatchNormGrad {
 Status DoubleGradShape(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
-  if (x.rank() < 2) return InvalidArgument("X has shape ", x.ToString(), ", expected rank 2 to 5");
+  if (x.rank() < 2)
+    return InvalidArgument("X has shape ", x.ToString(), ", expected rank 2 or more");
   const int64_t channels = Channels(ctx, x);
   for (const Key key : {Key("Scale"), Key("SavedMean"), Key("SavedVariance"), Key("Mean"),
                         Key("Variance"), Key("DDScale"), Key("DDBias")})
@@ -243,6 +257,9 @@ void Attrs(OpDef& op) {
   op.Attr("is_test", false).Attr("momentum", 0.9).Attr("epsilon", 1e-5);
   op.Attr("data_layout", "NCHW").Attr("use_global_stats", false);
   op.Attr("trainable_statistics", false);
+  // A batch of one element per channel is its own result; SavedVariance is the variance instead of
+  // 1 / sqrt(variance + epsilon).
+  op.Attr("lone_passes", true).Attr("saves_variance", false);
 }
 
 }  // namespace
@@ -257,6 +274,7 @@ HEDDLE_OP(batch_norm) {
   op.Output("SavedMean", kOptional).Output("SavedVariance", kOptional);
   op.Output("ReserveSpace", kOptional);
   Attrs(op);
+  op.Attr("unbiased", false);  // of the variance that VarianceOut takes in
   op.Traits(kChannelsLast)
       .Inplace("X", "Y")
       .Inplace("Mean", "MeanOut")

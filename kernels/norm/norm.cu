@@ -194,6 +194,8 @@ Status BatchNorm(Queue& queue, KernelContext& ctx) {
 // Parameters are float32 or have X's type; statistics are float32, but for running ones that are
 // only read.
 bool CoversBatchNorm(const CallView& call) {
+  if (!call.Bool("lone_passes") || call.Bool("saves_variance") || call.Bool("unbiased"))
+    return false;
   const DType type = call.InDType("X"), mean = call.InDType("Mean");
   DType parameters = mean;
   for (const Key key : {Key("Scale"), Key("Bias")})
@@ -275,6 +277,7 @@ Status BatchNormGrad(Queue& queue, KernelContext& ctx) {
 
 // X and its gradient have one type, all else is float32 or has it, too.
 bool CoversBatchNormGrad(const CallView& call) {
+  if (!call.Bool("lone_passes") || call.Bool("saves_variance")) return false;
   const DType type = call.InDType("X");
   if (call.InDType("Y@GRAD") != type || !IsReal(type)) return false;
   if (call.HasOut("X@GRAD") && call.OutDType("X@GRAD") != type) return false;
