@@ -34,7 +34,7 @@ std::optional<Ints> Spatial(const Ints& list, size_t rank, bool channels_last) {
 }
 
 // Reads the window attributes. `kernel`: the spatial sizes; empty: those of the attribute ksize.
-std::optional<Windows> WindowsOf(NodeLowering& n, int x, Ints kernel, size_t rank) {
+std::optional<Windows> WindowsOf(NodeLowering& n, const Shape& x, Ints kernel, size_t rank) {
   Windows w;
   const std::string format = n.Str("data_format", rank == 4 ? "NHWC" : "NDHWC");
   const std::string padding = n.Str("padding", "VALID");
@@ -62,8 +62,8 @@ std::optional<Windows> WindowsOf(NodeLowering& n, int x, Ints kernel, size_t ran
       if (begin < 0 || end < 0) return std::nullopt;
     }
     if (padding == "SAME") {
-      const bool ranked = n.rank(x) == static_cast<int>(rank);
-      int64_t size = ranked ? n.shape(x)[static_cast<int>(dim)] : -1;
+      const bool ranked = x.rank() == static_cast<int>(rank);
+      int64_t size = ranked ? x[static_cast<int>(dim)] : -1;
       if (w.kernel[i] > std::numeric_limits<int32_t>::max()) return std::nullopt;
       if (w.kernel[i] < 0) {
         w.same = true;
@@ -143,7 +143,7 @@ bool LowerConv(NodeLowering& n) {
       f.rank() == static_cast<int>(rank) ? f[static_cast<int>(rank) - 2] : int64_t{-1};
   Ints perm{static_cast<int64_t>(rank) - 1, static_cast<int64_t>(rank) - 2};
   for (size_t i = 0; i + 2 < rank; ++i) perm.push_back(static_cast<int64_t>(i));
-  const auto w = WindowsOf(n, x, KernelOf(f, rank), rank);
+  const auto w = WindowsOf(n, n.shape(x), KernelOf(f, rank), rank);
   if (!w) {
     SayBadWindows(n);
     n.Result(0, n.NewVar(n.dtype(x)));
@@ -170,7 +170,7 @@ bool LowerDepthwise(NodeLowering& n) {
   const int x = n.In(0), filter = n.In(1);
   const Shape f = n.shape(filter);
   const bool known = f.rank() == 4 && f.is_static();
-  const auto w = WindowsOf(n, x, KernelOf(f, 4), 4);
+  const auto w = WindowsOf(n, n.shape(x), KernelOf(f, 4), 4);
   if (!w) {
     SayBadWindows(n);
     n.Result(0, n.NewVar(n.dtype(x)));
@@ -225,7 +225,7 @@ bool LowerPool(NodeLowering& n) {
       w = Windows{last, *kernel, *steps, {1, 1}, {0, 0}, n.Str("padding", "VALID") == "SAME"};
     }
   } else {
-    w = WindowsOf(n, x, {}, rank);
+    w = WindowsOf(n, n.shape(x), {}, rank);
   }
   if (!w) {
     SayBadWindows(n);
@@ -243,58 +243,76 @@ bool LowerPool(NodeLowering& n) {
   return true;
 }
 
+// The gradient of maxima from their input and output, that of means from the shape of their input.
+bool LowerPoolGrad(NodeLowering& n) {
+  const bool max = n.op().starts_with("Max");
+  const size_t rank = n.op().find("3D") != n.op().npos ? 5 : 4;
+  const auto w = WindowsOf(n, max ? n.shape(n.In(0)) : Shape::Unknown(), {}, rank);
+  if (!w) {
+    SayBadWindows(n);
+    n.Result(0, n.NewVar(n.dtype(n.In(1))));
+    return true;
+  }
+  Attrs attrs = WindowAttrs(*w, false);
+  attrs.emplace_back("ksize", w->kernel);
+  attrs.emplace_back("pooling_type", std::string(max ? "max" : "avg"));
+  Ins ins{{"Out@GRAD", {n.In(max ? 2 : 1)}}};
+  if (max) {
+    ins.emplace_back("X", std::vector<int>{n.In(0)});
+    ins.emplace_back("Out", std::vector<int>{n.In(1)});
+  } else {
+    ins.emplace_back("Shape", std::vector<int>{n.In(0)});
+  }
+  n.Result(0, n.Make(rank == 4 ? "pool2d_grad" : "pool3d_grad", std::move(ins), std::move(attrs),
+                     "X@GRAD"));
+  return true;
+}
+
 // An empty tensor for an output that is not used.
 int Empty(NodeLowering& n) { return n.FloatsConstant({}, DType::kF32); }
 
-bool LowerBatchNorm(NodeLowering& n) {
-  const int x = n.In(0), scale = n.In(1), offset = n.In(2), mean = n.In(3), variance = n.In(4);
-  const double epsilon = n.Float("epsilon", 1e-4);
-  const std::string format = n.Str("data_format", "NHWC");
+// What batch_norm and its gradient are told of a node.
+Attrs BatchNormAttrs(NodeLowering& n) {
+  const bool last = n.Str("data_format", "NHWC").ends_with('C');
   const bool training = n.Bool("is_training", true);
-  if (!training && n.dtype(x) == DType::kF32 && format.size() == 4) {
-    const auto made = n.MakeMany("batch_norm",
-                                 {{"X", {x}},
-                                  {"Scale", {scale}},
-                                  {"Bias", {offset}},
-                                  {"Mean", {mean}},
-                                  {"Variance", {variance}}},
-                                 {{"epsilon", epsilon}, {"is_test", true}, {"data_layout", format}},
-                                 {"Y", "MeanOut", "VarianceOut"});
-    n.Result(0, made[0]);
-    n.Result(1, mean);
-    n.Result(2, variance);
-    n.Result(3, mean);
-    n.Result(4, variance);
-  } else {
-    const auto made =
-        n.MakeMany("tf_fused_batch_norm_v3",
-                   {{"x", {x}},
-                    {"scale", {scale}},
-                    {"offset", {offset}},
-                    {"mean", {mean}},
-                    {"variance", {variance}}},
-                   {{"epsilon", epsilon},
-                    {"exponential_avg_factor", n.Float("exponential_avg_factor", 1)},
-                    {"data_format", format},
-                    {"is_training", training}},
-                   {"y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2"});
-    for (size_t i = 0; i < made.size(); ++i) n.Result(i, made[i]);
+  Attrs attrs{{"epsilon", n.Float("epsilon", 1e-4)},
+              {"is_test", !training},
+              {"data_layout", std::string(last ? "NHWC" : "NCHW")}};
+  if (training) attrs.insert(attrs.end(), {{"lone_passes", false}, {"saves_variance", true}});
+  return attrs;
+}
+
+bool LowerBatchNorm(NodeLowering& n) {
+  const int mean = n.In(3), variance = n.In(4);
+  Attrs attrs = BatchNormAttrs(n);
+  std::vector<std::string_view> outs{"Y"};
+  if (n.Bool("is_training", true)) {
+    attrs.emplace_back("momentum", 1 - n.Float("exponential_avg_factor", 1));
+    attrs.emplace_back("unbiased", true);
+    outs = {"Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance"};
   }
+  std::vector<int> made = n.MakeMany("batch_norm",
+                                     {{"X", {n.In(0)}},
+                                      {"Scale", {n.In(1)}},
+                                      {"Bias", {n.In(2)}},
+                                      {"Mean", {mean}},
+                                      {"Variance", {variance}}},
+                                     std::move(attrs), outs);
+  if (made.size() == 1) made.insert(made.end(), {mean, variance, mean, variance});
+  for (size_t i = 0; i < made.size(); ++i) n.Result(i, made[i]);
   if (n.op() == "FusedBatchNormV3" && n.Wants(5)) n.Result(5, Empty(n));
   return true;
 }
 
 bool LowerBatchNormGrad(NodeLowering& n) {
-  const auto made = n.MakeMany("tf_fused_batch_norm_grad_v3",
-                               {{"y_backprop", {n.In(0)}},
-                                {"x", {n.In(1)}},
-                                {"scale", {n.In(2)}},
-                                {"reserve_space_1", {n.In(3)}},
-                                {"reserve_space_2", {n.In(4)}}},
-                               {{"epsilon", n.Float("epsilon", 1e-4)},
-                                {"data_format", n.Str("data_format", "NHWC")},
-                                {"is_training", n.Bool("is_training", true)}},
-                               {"x_backprop", "scale_backprop", "offset_backprop"});
+  const bool training = n.Bool("is_training", true);
+  const auto made = n.MakeMany("batch_norm_grad",
+                               {{"Y@GRAD", {n.In(0)}},
+                                {"X", {n.In(1)}},
+                                {"Scale", {n.In(2)}},
+                                {training ? "SavedMean" : "Mean", {n.In(3)}},
+                                {training ? "SavedVariance" : "Variance", {n.In(4)}}},
+                               BatchNormAttrs(n), {"X@GRAD", "Scale@GRAD", "Bias@GRAD"});
   for (size_t i = 0; i < made.size(); ++i) n.Result(i, made[i]);
   for (size_t i = 3; i < 5; ++i)
     if (n.Wants(i)) n.Result(i, Empty(n));
@@ -404,6 +422,8 @@ bool LowerLrnGrad(NodeLowering& n) {
 constexpr HandlerEntry kNetworkEntries[] = {
     {"AvgPool", &LowerPool},
     {"AvgPool3D", &LowerPool},
+    {"AvgPool3DGrad", &LowerPoolGrad},
+    {"AvgPoolGrad", &LowerPoolGrad},
     {"BiasAdd", &LowerBiasAdd},
     {"BiasAddGrad", &LowerBiasAddGrad},
     {"BiasAddV1", &LowerBiasAdd},
@@ -429,6 +449,8 @@ constexpr HandlerEntry kNetworkEntries[] = {
     {"LogSoftmax", &LowerSoftmax},
     {"MaxPool", &LowerPool},
     {"MaxPool3D", &LowerPool},
+    {"MaxPool3DGrad", &LowerPoolGrad},
+    {"MaxPoolGrad", &LowerPoolGrad},
     {"MaxPoolV2", &LowerPool},
     {"Softmax", &LowerSoftmax},
     {"SoftmaxCrossEntropyWithLogits", &LowerCrossEntropy},

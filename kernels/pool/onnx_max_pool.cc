@@ -155,33 +155,6 @@ struct OnnxLpPool {
   }
 };
 
-Status OnnxGlobalPoolShape(ShapeContext& ctx) {
-  const Shape& x = ctx.InShape("X");
-  if (!x.known_rank()) return ctx.Defer();
-  HEDDLE_RETURN_IF_ERROR(SpatialOf(x, "X").status());
-  Shape out{x[0], x[1]};
-  for (int i = 2; i < x.rank(); ++i) out.push_back(1);
-  ctx.SetOut("Y", out, ctx.InDType("X"));
-  return Status::Ok();
-}
-
-template <typename T>
-struct OnnxGlobalLpPool {
-  static Status Run(KernelContext& ctx) {
-    const Tensor& x = ctx.In("X");
-    const int64_t p = ctx.Int("p"), size = x.shape().Product(2, x.rank());
-    if (p < 1) return InvalidArgument("p is ", p, ", expected at least 1");
-    const T* from = x.data<T>();
-    T* to = ctx.Out("Y").template mutable_data<T>();
-    for (const int64_t plane : Watched(x.dim(0) * x.dim(1))) {
-      Norm<T> norm(p);
-      for (int64_t i = 0; i < size; ++i) norm.Add(from[plane * size + i]);
-      to[plane] = norm.Get();
-    }
-    return Status::Ok();
-  }
-};
-
 }  // namespace
 }  // namespace heddle
 
@@ -204,9 +177,4 @@ HEDDLE_OP(onnx_lp_pool) {
   DeclareWindows(op, true);
   op.Attr("ceil_mode", 0).Attr("p", 2).InferShape(OnnxPoolShape);
   op.Kernels<OnnxLpPool, float, double>().Kernel({DType::kF16, DType::kBF16}, RunInFloat);
-}
-HEDDLE_OP(onnx_global_lp_pool) {
-  op.Doc("p-norms of whole planes").Input("X").Output("Y").Attr("p", 2);
-  op.InferShape(OnnxGlobalPoolShape).Kernels<OnnxGlobalLpPool, float, double>();
-  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }

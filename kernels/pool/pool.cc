@@ -381,9 +381,11 @@ void PlaneBackward(const PoolGeometry& g, const T* x, const T* out, const T* gra
   for (const auto piece : Stretches(g.in_size()))
     for (int64_t i = piece.begin; i < piece.end; ++i) to[i * step] = T(0);
   ForAllWindows(g, [&](const PoolWindow& d, const PoolWindow& h, const PoolWindow& w, int64_t i) {
-    // Single precision, as in Paddle.
-    const T part =
-        kMax ? T(0) : grad[i * step] * static_cast<T>(1.f / static_cast<float>(g.Divisor(d, h, w)));
+    // In single precision, as in Paddle, or as a quotient.
+    const int64_t taps = kMax ? 1 : g.Divisor(d, h, w);
+    const T part = kMax        ? T(0)
+                   : g.divides ? grad[i * step] / static_cast<T>(taps)
+                               : grad[i * step] * static_cast<T>(1.f / static_cast<float>(taps));
     ForSize(g, h, w, [&](auto size) {
       const int64_t first = (h.begin * g.in[2] + w.begin) * step;
       if constexpr (size != 0 && kMax) {

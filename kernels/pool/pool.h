@@ -24,6 +24,8 @@ struct PoolGeometry {
   int64_t batch = 0, channels = 0;
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1};
   std::array<std::vector<PoolWindow>, 3> windows;
+  // Of an average's gradient: shares are quotients, not products with a reciprocal in float.
+  bool divides = false;
 
   int64_t in_size() const { return in[0] * in[1] * in[2]; }
   int64_t out_size() const { return out[0] * out[1] * out[2]; }

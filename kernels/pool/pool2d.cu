@@ -163,7 +163,7 @@ Status PoolGrad(Queue& queue, KernelContext& ctx) {
               PoolGradBody{g, x.data<float>(), g.max ? ctx.In("Out").data<float>() : nullptr,
                            dout.data<float>(), dx.mutable_data<float>()});
 }
-bool CoversPool(const CallView& call) { return call.InShape("X").rank() == 4; }
+bool CoversPool(const CallView& call) { return call.HasIn("X") && call.InShape("X").rank() == 4; }
 
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID

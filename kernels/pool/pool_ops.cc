@@ -7,6 +7,7 @@
 #include "core/shapes.h"
 #include "core/threads/look_meter.h"
 #include "kernels/base/convert.h"
+#include "kernels/operands/operands.h"
 #include "kernels/pool/pool.h"
 
 namespace heddle {
@@ -49,9 +50,30 @@ Status CheckGrad(const PoolGeometry& g, const Shape& grad) {
                          PoolOutShape(g).ToString());
 }
 
-Status PoolGradShape(ShapeContext& ctx) {
+Status LikeX(ShapeContext& ctx) {
   ctx.SetOut("X@GRAD", ctx.InShape("X"), ctx.InDType("X"));
   return Status::Ok();
+}
+
+// An average's gradient needs no more of X than its shape.
+Status PoolGradShape(ShapeContext& ctx) {
+  if (ctx.HasIn("X")) return LikeX(ctx);
+  if (ctx.Str("pooling_type") == "max") return InvalidArgument("X is needed for maxima");
+  const DType dtype = ctx.InDType("Out@GRAD");
+  if (!ctx.HasIn("Shape")) return InvalidArgument("neither X nor its shape is given");
+  if (!Known(ctx, "Shape")) return SameRank(ctx, "Out@GRAD", "X@GRAD");
+  HEDDLE_ASSIGN_OR_RETURN(const ShortInts dims, IntsIn(ctx, "Shape"));
+  HEDDLE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims, "Shape"));
+  ctx.SetOut("X@GRAD", shape, dtype);
+  return Status::Ok();
+}
+// With the shape alone shares are quotients.
+Prepared PreparePoolGrad(PrepareContext& ctx) {
+  auto state = std::make_unique<PoolState>();
+  HEDDLE_ASSIGN_OR_RETURN(state->geometry,
+                          PoolGeometryOf(PoolAttrsOf(ctx), ctx.OutShape("X@GRAD")));
+  state->geometry.divides = !ctx.HasIn("X");
+  return std::unique_ptr<KernelState>(std::move(state));
 }
 
 template <typename T>
@@ -60,8 +82,9 @@ struct PoolGrad {
     const PoolGeometry& g = ctx.State<PoolState>().geometry;
     HEDDLE_RETURN_IF_ERROR(CheckGrad(g, ctx.In("Out@GRAD").shape()));
     if (g.max) HEDDLE_RETURN_IF_ERROR(CheckGrad(g, ctx.In("Out").shape()));
-    PoolBackward(ctx, g, ctx.In("X").data<T>(), g.max ? ctx.In("Out").data<T>() : nullptr,
-                 ctx.In("Out@GRAD").data<T>(), ctx.Out("X@GRAD").mutable_data<T>());
+    PoolBackward(ctx, g, g.max ? ctx.In("X").data<T>() : nullptr,
+                 g.max ? ctx.In("Out").data<T>() : nullptr, ctx.In("Out@GRAD").data<T>(),
+                 ctx.Out("X@GRAD").mutable_data<T>());
     return Status::Ok();
   }
 };
@@ -286,9 +309,10 @@ void DefinePool(OpDef& op, int spatial) {
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 void DefinePoolGrad(OpDef& op, int spatial) {
-  op.Input("X").Input("Out", kOptional).Input("Out@GRAD").Output("X@GRAD");
+  op.Input("X", kOptional).Input("Out", kOptional).Input("Out@GRAD").Output("X@GRAD");
+  op.Input("Shape", kOptional | kShapeValue).KernelKey("Out@GRAD");
   AllAttrs(op, spatial);
-  op.InferShape(PoolGradShape).Prepare(PreparePool).Kernels<PoolGrad, float, double>();
+  op.InferShape(PoolGradShape).Prepare(PreparePoolGrad).Kernels<PoolGrad, float, double>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 void DefinePoolDoubleGrad(OpDef& op, int spatial) {
@@ -306,7 +330,7 @@ void DefineMaxPoolWithIndex(OpDef& op, int spatial) {
 void DefineMaxPoolWithIndexGrad(OpDef& op, int spatial) {
   op.Input("X", kNoBuffer).Input("Mask").Input("Out@GRAD").Output("X@GRAD");
   WindowAttrs(op, spatial);
-  op.KernelKey("Out@GRAD").InferShape(PoolGradShape).Prepare(PrepareWithIndex);
+  op.KernelKey("Out@GRAD").InferShape(LikeX).Prepare(PrepareWithIndex);
   op.Kernels<MaxPoolWithIndexGrad, float, double>();
 }
 void DefineUnpool(OpDef& op, int spatial) {
@@ -318,7 +342,7 @@ void DefineUnpoolGrad(OpDef& op, int spatial) {
   op.Input("X", kNoBuffer).Input("Indices").Input("Out", kOptional | kNoBuffer).Input("Out@GRAD");
   op.Output("X@GRAD");
   UnpoolAttrs(op, spatial);
-  op.KernelKey("Out@GRAD").InferShape(PoolGradShape).Kernels<UnpoolGrad, float, double>();
+  op.KernelKey("Out@GRAD").InferShape(LikeX).Kernels<UnpoolGrad, float, double>();
 }
 
 }  // namespace heddle
