@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "core/interrupts.h"
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/detection/rois.h"
 #include "kernels/sequence/sequence.h"
@@ -19,6 +20,8 @@ Status CheckRatio(const OpContext& ctx) {
 
 Status InferAlign(ShapeContext& ctx) {
   HEDDLE_RETURN_IF_ERROR(CheckRatio(ctx));
+  if (const std::string& mode = ctx.Str("mode"); mode != "avg" && mode != "max")
+    return InvalidArgument("mode is '", mode, "', expected avg or max");
   HEDDLE_RETURN_IF_ERROR(CheckRoiOperands(ctx));
   const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs");
   if (!x.known_rank() || !rois.known_rank()) return ctx.Defer();
@@ -66,14 +69,25 @@ struct AlignSetup {
         aligned(ctx.Bool("aligned")) {}
 };
 
-// Calls fn(bin, sample, share) for every sample of a region; `share` is 1 / samples of the bin.
+template <typename T>
+Status CheckRegions(const AlignSetup& s, const Tensor& rois) {
+  const T scale = static_cast<T>(s.scale);
+  for (const int64_t r : Watched(rois.dim(0))) {
+    const T* roi = rois.data<T>() + r * 4;
+    const T w = (roi[2] - roi[0]) * scale, h = (roi[3] - roi[1]) * scale;
+    if (!std::isfinite(w) || !std::isfinite(h) || std::abs(w) > T(1e6) || std::abs(h) > T(1e6))
+      return InvalidArgument("a region of ROIs is not of reasonable size");
+  }
+  return Status::Ok();
+}
+
+// Calls fn(bin, sample, share, first) for every sample of a region, those of a bin one after
+// another; null: it lies outside the plane. `share` is 1 / samples of the bin.
 template <typename T, typename Fn>
-Status ForEachSample(const AlignSetup& s, const T* roi, Fn fn) {
+void ForEachSample(const AlignSetup& s, const T* roi, Fn fn) {
   const T scale = static_cast<T>(s.scale), offset = s.aligned ? T(0.5) : T(0);
   const T left = roi[0] * scale - offset, top = roi[1] * scale - offset;
   T w = roi[2] * scale - offset - left, h = roi[3] * scale - offset - top;
-  if (!std::isfinite(w) || !std::isfinite(h) || std::abs(w) > T(1e6) || std::abs(h) > T(1e6))
-    return InvalidArgument("a region of ROIs is not of reasonable size");
   if (!s.aligned) {
     w = std::max(w, T(1));
     h = std::max(h, T(1));
@@ -90,9 +104,9 @@ Status ForEachSample(const AlignSetup& s, const T* roi, Fn fn) {
                     (static_cast<T>(iy) + T(0.5)) * bin_h / static_cast<T>(ny);
         const T x = left + static_cast<T>(bin % s.cols) * bin_w +
                     (static_cast<T>(ix) + T(0.5)) * bin_w / static_cast<T>(nx);
-        if (MakeSample(y, x, s.height, s.width, &sample)) fn(bin, sample, share);
+        const bool inside = MakeSample(y, x, s.height, s.width, &sample);
+        fn(bin, inside ? &sample : nullptr, share, iy == 0 && ix == 0);
       }
-  return Status::Ok();
 }
 
 template <typename T>
@@ -106,19 +120,46 @@ struct RoiAlign {
     ZeroAll(out);
     const int64_t plane = s.height * s.width, bins = s.rows * s.cols;
     if (plane == 0) return Status::Ok();
-    for (const int64_t r : Watched(rois.dim(0))) {
-      const T* from = x.data<T>() + image[static_cast<size_t>(r)] * s.channels * plane;
-      T* to = out.mutable_data<T>() + r * s.channels * bins;
-      HEDDLE_RETURN_IF_ERROR(
-          ForEachSample(s, rois.data<T>() + r * 4, [&](int64_t bin, const Sample<T>& p, T share) {
-            for (int64_t c = 0; c < s.channels; ++c) {
-              T sum = 0;
-              for (int i = 0; i < 4; ++i) sum += p.weight[i] * from[c * plane + p.at[i]];
-              to[c * bins + bin] += sum * share;
-            }
-          }));
-    }
+    HEDDLE_RETURN_IF_ERROR(CheckRegions<T>(s, rois));
+    const bool max = ctx.Str("mode") == "max";
+    ctx.ParallelFor(rois.dim(0), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const T* from = x.data<T>() + image[static_cast<size_t>(r)] * s.channels * plane;
+        T* to = out.mutable_data<T>() + r * s.channels * bins;
+        if (max)
+          Maxima(s, rois.data<T>() + r * 4, from, to);
+        else
+          Means(s, rois.data<T>() + r * 4, from, to);
+      }
+    });
     return Status::Ok();
+  }
+
+  static void Means(const AlignSetup& s, const T* roi, const T* from, T* to) {
+    const int64_t plane = s.height * s.width, bins = s.rows * s.cols;
+    ForEachSample(s, roi, [&](int64_t bin, const Sample<T>* p, T share, bool) {
+      for (int64_t c = 0; p != nullptr && c < s.channels; ++c) {
+        T sum = 0;
+        for (int i = 0; i < 4; ++i) sum += p->weight[i] * from[c * plane + p->at[i]];
+        to[c * bins + bin] += sum * share;
+      }
+    });
+  }
+
+  // The greatest weighted neighbour of all samples of a bin; one outside counts as 0.
+  static void Maxima(const AlignSetup& s, const T* roi, const T* from, T* to) {
+    const int64_t plane = s.height * s.width, bins = s.rows * s.cols;
+    ForEachSample(s, roi, [&](int64_t bin, const Sample<T>* p, T, bool first) {
+      for (int64_t c = 0; c < s.channels; ++c) {
+        T most = 0;
+        for (int i = 0; p != nullptr && i < 4; ++i) {
+          const T v = p->weight[i] * from[c * plane + p->at[i]];
+          most = i == 0 ? v : std::max(most, v);
+        }
+        T& best = to[c * bins + bin];
+        best = first ? most : std::max(best, most);
+      }
+    });
   }
 };
 
@@ -144,15 +185,15 @@ struct RoiAlignGrad {
     ZeroAll(dx);
     const int64_t plane = s.height * s.width, bins = s.rows * s.cols;
     if (plane == 0) return Status::Ok();
+    HEDDLE_RETURN_IF_ERROR(CheckRegions<T>(s, rois));
     for (const int64_t r : Watched(rois.dim(0))) {
       T* to = dx.mutable_data<T>() + image[static_cast<size_t>(r)] * s.channels * plane;
       const T* d = ctx.In("Out@GRAD").template data<T>() + r * s.channels * bins;
-      HEDDLE_RETURN_IF_ERROR(
-          ForEachSample(s, rois.data<T>() + r * 4, [&](int64_t bin, const Sample<T>& p, T share) {
-            for (int64_t c = 0; c < s.channels; ++c)
-              for (int i = 0; i < 4; ++i)
-                to[c * plane + p.at[i]] += p.weight[i] * d[c * bins + bin] * share;
-          }));
+      ForEachSample(s, rois.data<T>() + r * 4, [&](int64_t bin, const Sample<T>* p, T share, bool) {
+        for (int64_t c = 0; p != nullptr && c < s.channels; ++c)
+          for (int i = 0; i < 4; ++i)
+            to[c * plane + p->at[i]] += p->weight[i] * d[c * bins + bin] * share;
+      });
     }
     return Status::Ok();
   }
@@ -166,14 +207,18 @@ HEDDLE_OP(roi_align) {
       .Input("X")
       .Input("ROIs")
       .Input("RoisNum", kOptional)
+      .Input("Images", kOptional)  // of each region; else RoisNum or sequences say it
       .Output("Out")
       .Attr("pooled_height", 1)
       .Attr("pooled_width", 1)
       .Attr("spatial_scale", 1.0)
       .Attr("sampling_ratio", -1)
       .Attr("aligned", false)
+      .Attr("mode", "avg")
       .InferShape(InferAlign)
-      .Kernels<RoiAlign, float, double>();
+      .KernelKey("X")
+      .Kernels<RoiAlign, float, double>()
+      .Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 
 HEDDLE_OP(roi_align_grad) {

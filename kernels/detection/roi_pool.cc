@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/interrupts.h"
+#include "kernels/base/convert.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/base/to_place.h"
 #include "kernels/detection/rois.h"
@@ -65,7 +66,7 @@ Status InferPool(ShapeContext& ctx) {
   if (!x.known_rank() || !rois.known_rank()) return ctx.Defer();
   const Shape out{rois[0], x[1], ctx.Int("pooled_height"), ctx.Int("pooled_width")};
   ctx.SetOut("Out", out, ctx.InDType("X"));
-  ctx.SetOut("Argmax", out, DType::kI64);
+  if (ctx.HasOut("Argmax")) ctx.SetOut("Argmax", out, DType::kI64);
   return Status::Ok();
 }
 
@@ -229,8 +230,10 @@ void DefineRoiPool(OpDef& op) {
 HEDDLE_OP(roi_pool) {
   op.Doc("the maximum of each bin of regions of feature maps").Input("X");
   DefineRoiPool(op);
-  op.Output("Out").Output("Argmax", kOptional);
+  op.Input("Images", kOptional);  // of each region; else RoisNum or sequences say it
+  op.Output("Out").Output("Argmax", kOptional).KernelKey("X");
   op.InferShape(InferPool).Kernels<RoiPool, float, double>();
+  op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(roi_pool_grad) {
   op.Input("X", kNoBuffer);

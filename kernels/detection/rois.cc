@@ -28,7 +28,16 @@ Status CheckRoiOperands(const ShapeContext& ctx) {
 Result<std::pmr::vector<int64_t>> ImagesOf(KernelContext& ctx, int64_t images, CallHeap* heap) {
   const Tensor& rois = ctx.In("ROIs");
   std::pmr::vector<int64_t> of(heap);
-  if (const Tensor* numbers = ctx.InOpt("RoisNum")) {
+  const Tensor* named = ctx.def().FindInput("Images") < 0 ? nullptr : ctx.InOpt("Images");
+  if (named != nullptr) {
+    const Labels image(ctx, *named);
+    for (const int64_t i : Watched(named->numel())) {
+      if (image[i] < 0 || image[i] >= images)
+        return OutOfRange("Images holds ", image[i], ", X has ", images, " images");
+      of.push_back(image[i]);
+    }
+    if (named->numel() == rois.dim(0)) return of;
+  } else if (const Tensor* numbers = ctx.InOpt("RoisNum")) {
     const Labels count(ctx, *numbers);
     for (const int64_t i : Watched(numbers->numel())) {
       if (count[i] < 0 || count[i] > rois.dim(0))

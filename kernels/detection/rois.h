@@ -12,7 +12,7 @@ namespace heddle {
 // X is [N, C, H, W], ROIs [R, 4] of the same dtype, the pooled sizes are positive.
 Status CheckRoiOperands(const ShapeContext& ctx);
 
-// The image of each of ROIs' regions: from RoisNum, or from the regions' sequences.
+// The image of each of ROIs' regions: from Images, from RoisNum, or from the regions' sequences.
 Result<std::pmr::vector<int64_t>> ImagesOf(KernelContext& ctx, int64_t images, CallHeap* heap);
 
 }  // namespace heddle
