@@ -29,6 +29,7 @@ std::span<const HandlerEntry> ControlHandlers();
 std::span<const HandlerEntry> SequenceHandlers();
 std::span<const HandlerEntry> QuantizeHandlers();
 std::span<const HandlerEntry> StringHandlers();
+std::span<const HandlerEntry> TrainHandlers();
 
 // Lowers a node that does with strings what it does with numbers (formats/onnx/lower_string.cc).
 bool LowerStringMover(NodeLowering& n);
