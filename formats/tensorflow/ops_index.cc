@@ -185,9 +185,8 @@ bool LowerBucketize(NodeLowering& n) {
 }
 
 bool LowerBincount(NodeLowering& n) {
-  n.Result(0, n.Make("tf_dense_bincount",
-                     {{"input", {n.In(0)}}, {"size", {n.In(1)}}, {"weights", {n.In(2)}}},
-                     {{"flatten", true}}, "output"));
+  n.Result(0, n.Make("bincount", {{"X", {n.In(0)}}, {"Size", {n.In(1)}}, {"Weights", {n.In(2)}}},
+                     {{"like_weights", true}}));
   return true;
 }
 
@@ -210,8 +209,7 @@ bool LowerBitcast(NodeLowering& n) {
     n.Result(0, x);
     return true;
   }
-  int made = n.Make("bitcast", {{"input", {n.Cast(x, narrow(from))}}},
-                    {{"type", DTypeToProto(narrow(to))}}, "output");
+  int made = n.Unary("bitcast", n.Cast(x, narrow(from)), {{"dtype", DTypeToProto(narrow(to))}});
   if (narrow(to) != StorageOf(to)) {
     made = n.Cast(made, StorageOf(to));
     made = n.Binary("bitwise_and", made,

@@ -66,12 +66,14 @@ bool LowerEuclideanNorm(NodeLowering& n) {
 }
 
 bool LowerArg(NodeLowering& n) {
-  const int x = n.In(0);
-  const DType to = n.TypeAttr("output_type", DType::kI64);
-  const auto made = n.Make(n.op() == "ArgMax" ? "tf_arg_max" : "tf_arg_min",
-                           {{"input", {x}}, {"dimension", {n.In(1)}}},
-                           {{"output_type", DTypeToProto(to)}}, "output");
-  n.Result(0, made);
+  Ins ins{{"X", {n.In(0)}}};
+  Attrs attrs{{"dtype", DTypeToProto(n.TypeAttr("output_type", DType::kI64))},
+              {"nan", std::string("skipped")}};
+  if (const auto axis = n.ConstantInts(n.In(1)); axis && axis->size() == 1)
+    attrs.emplace_back("axis", (*axis)[0]);
+  else
+    ins.emplace_back("AxisTensor", std::vector<int>{n.In(1)});
+  n.Result(0, n.Make(n.op() == "ArgMax" ? "arg_max" : "arg_min", std::move(ins), std::move(attrs)));
   return true;
 }
 

@@ -76,9 +76,37 @@ uint64_t RawBits(const std::byte* at, ElementType type, size_t size) {
   return n >= 64 ? bits : bits & ((uint64_t{1} << n) - 1);
 }
 
-Status BitCast(KernelContext& ctx) {
+// The same bytes as elements of another dtype: wider ones take the last dimension away, narrower
+// ones add one. Element types keep the shape.
+Status BitcastShape(ShapeContext& ctx) {
+  if (ctx.Int("to") != 0) return ElementTypeShape(ctx);
+  Shape x = ctx.InShape("X");
+  const DType to = DTypeFromProto(ctx.Int("dtype"));
+  if (to == DType::kUnknown) return InvalidArgument("dtype is none that heddle has");
+  if (!x.known_rank()) return ctx.Defer();
+  const size_t from_size = SizeOf(ctx.InDType("X")), to_size = SizeOf(to);
+  if (from_size == 0) return ctx.Defer();
+  if (from_size > to_size) {
+    if (x.rank() == Shape::kMaxRank) return InvalidArgument("X has too many dimensions");
+    x.push_back(static_cast<int64_t>(from_size / to_size));
+  } else if (from_size < to_size) {
+    const auto n = static_cast<int64_t>(to_size / from_size);
+    if (x.rank() < 1 || (x.dim(-1) >= 0 && x.dim(-1) != n))
+      return InvalidArgument("X has shape ", x.ToString(), ", expected a last dimension of ", n);
+    x.erase(x.rank() - 1);
+  }
+  ctx.SetOut("Out", x, to);
+  return Status::Ok();
+}
+
+Status Bitcast(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
   Tensor& out = ctx.Out("Out");
+  if (ctx.Int("to") == 0) {
+    if (out.bytes() != x.bytes()) return InvalidArgument("X does not fill its result");
+    CopyBytes(ctx, x.raw(), out.mutable_raw(), x.bytes());
+    return Status::Ok();
+  }
   HEDDLE_ASSIGN_OR_RETURN(const ElementType from, StoredAs(ctx.Int("from"), x.dtype()));
   HEDDLE_ASSIGN_OR_RETURN(const ElementType to, StoredAs(ctx.Int("to"), out.dtype()));
   if (BitsOf(from) != BitsOf(to))
@@ -113,8 +141,10 @@ HEDDLE_OP(cast_element_type) {
   op.Attr("saturate", 1).Attr("round_mode", "up");
   op.InferShape(ElementTypeShape).AnyKernel(CastElementType);
 }
-HEDDLE_OP(bit_cast) {
-  op.Doc("the bits of elements seen as another type of the same width");
-  op.Input("X").Output("Out").Attr("to", 0).Attr("from", 0);
-  op.InferShape(ElementTypeShape).AnyKernel(BitCast);
+HEDDLE_OP(bitcast) {
+  op.Doc(
+      "the bits of elements seen as another dtype; or (to) as another element type of the same "
+      "width, which some dtype stores");
+  op.Input("X").Output("Out").Attr("dtype", 5).Attr("to", 0).Attr("from", 0);
+  op.InferShape(BitcastShape).AnyKernel(Bitcast);
 }

@@ -1,8 +1,11 @@
 // arg_max and arg_min: the position of the first or last extreme element along an axis.
+#include <limits>
+
 #include "core/error.h"
 #include "core/kernel_context.h"
 #include "core/threads/look_meter.h"
 #include "kernels/base/axis_lines.h"
+#include "kernels/base/index_args.h"
 
 namespace heddle {
 namespace {
@@ -11,11 +14,14 @@ Status InferArg(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("X");
   const DType dtype = DTypeFromProto(ctx.Int("dtype"));
   const bool keep = ctx.Bool("keepdims");
-  if (dtype != DType::kI64 && dtype != DType::kI32 && ctx.Int("dtype") >= 0)
+  if (dtype != DType::kI64 && dtype != DType::kI32 && dtype != DType::kI16 && ctx.Int("dtype") >= 0)
     return InvalidArgument("attribute dtype is ", ctx.Int("dtype"),
-                           ", expected 2 (int32) or 3 (int64)");
-  if (const std::string& nan = ctx.Str("nan"); nan != "loses" && nan != "wins")
-    return InvalidArgument("attribute nan is '", nan, "', expected 'loses' or 'wins'");
+                           ", expected 1 (int16), 2 (int32) or 3 (int64)");
+  const std::string& nan = ctx.Str("nan");
+  if (nan != "loses" && nan != "wins" && nan != "skipped")
+    return InvalidArgument("attribute nan is '", nan, "', expected 'loses', 'wins' or 'skipped'");
+  if (nan == "skipped" && ctx.Bool("last"))
+    return InvalidArgument("attribute last goes with no nan 'skipped'");
   Shape out;
   if (!x.known_rank()) {
     out = Shape::Unknown();
@@ -23,11 +29,14 @@ Status InferArg(ShapeContext& ctx) {
     if (keep)
       for (int i = 0; i < x.rank(); ++i) out.push_back(1);
   } else {
-    HEDDLE_ASSIGN_OR_RETURN(const int axis, NormalAxis(ctx.Int("axis"), x.rank()));
+    IntArg axis;
+    HEDDLE_RETURN_IF_ERROR(ReadAxis(ctx, "AxisTensor", "axis", x.rank(), &axis));
     for (int i = 0; i < x.rank(); ++i) {
-      if (i != axis)
+      if (!axis.known && (keep || i > 0))
+        out.push_back(-1);
+      else if (axis.known && i != axis.value)
         out.push_back(x[i]);
-      else if (keep)
+      else if (axis.known && keep)
         out.push_back(1);
     }
     if (x.rank() == 0 && keep) out.push_back(1);  // as in Paddle, whose scalar has an axis 0
@@ -41,12 +50,40 @@ Status InferArg(ShapeContext& ctx) {
 template <bool kMax, bool kNanWins, bool kLast>
 struct Extreme {
   template <typename T>
+  static T Begin(T first) {
+    return first;
+  }
+  template <typename T>
   static bool Better(T a, T b) {
     const bool better = kMax ? kLast ? a >= b : a > b : kLast ? a <= b : a < b;
     if constexpr (kNanWins)
       return better | (IsNan(a) & (kLast | !IsNan(b)));
     else
       return better | (IsNan(b) & (kLast | !IsNan(a)));
+  }
+};
+
+// Only elements beyond the least (or greatest) finite number are found: where there are none, as in
+// a line of NaN, the first place is.
+template <bool kMax>
+struct ExtremeOfNumbers {
+  template <typename T>
+  static T Begin(T first) {
+    const T bound = Bound<T>();
+    return Better(first, bound) ? first : bound;
+  }
+  template <typename T>
+  static bool Better(T a, T b) {
+    return kMax ? a > b : a < b;
+  }
+  template <typename T>
+  static T Bound() {
+    using C = ComputeType<T>;
+    constexpr double kMost = std::is_same_v<T, float16> ? 65504 : 0x1.FEp127;
+    if constexpr (!std::is_same_v<C, T>)
+      return T(static_cast<C>(kMax ? -kMost : kMost));
+    else
+      return kMax ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
   }
 };
 
@@ -66,7 +103,7 @@ void Search(const KernelContext& ctx, const AxisLines& lines, const T* x, Out* o
       using At = std::conditional_t<sizeof(T) == sizeof(int32_t), int32_t, int64_t>;
       T best[kTogether];
       At at[kTogether];
-      for (int64_t k = 0; k < width; ++k) best[k] = p[k], at[k] = 0;
+      for (int64_t k = 0; k < width; ++k) best[k] = Cmp::Begin(p[k]), at[k] = 0;
       LookMeter meter;
       for (int64_t i = 1; i < lines.n; ++i) {
         meter.Did(width);
@@ -87,6 +124,8 @@ template <typename Cmp, typename T>
 void SearchInto(const KernelContext& ctx, const AxisLines& lines, const T* x, Tensor& out) {
   if (out.dtype() == DType::kI32)
     Search<Cmp>(ctx, lines, x, out.mutable_data<int32_t>());
+  else if (out.dtype() == DType::kI16)
+    Search<Cmp>(ctx, lines, x, out.mutable_data<int16_t>());
   else
     Search<Cmp>(ctx, lines, x, out.mutable_data<int64_t>());
 }
@@ -100,15 +139,18 @@ struct Arg {
       Tensor& out = ctx.Out("Out");
       AxisLines lines{1, x.numel(), 1};
       if (!ctx.Bool("flatten")) {
-        HEDDLE_ASSIGN_OR_RETURN(lines, AxisLines::At(x.shape(), ctx.Int("axis")));
+        IntArg axis;
+        HEDDLE_RETURN_IF_ERROR(ReadInt(ctx, "AxisTensor", "axis", &axis));
+        HEDDLE_ASSIGN_OR_RETURN(lines, AxisLines::At(x.shape(), axis.value));
       }
       if (out.numel() == 0) return Status::Ok();
       if (lines.n == 0) return InvalidArgument("the axis of X ", x.shape().ToString(), " is empty");
       const bool nan_wins = ctx.Str("nan") == "wins", last = ctx.Bool("last");
-      const auto search = nan_wins ? last ? &SearchInto<Extreme<kMax, true, true>, T>
-                                          : &SearchInto<Extreme<kMax, true, false>, T>
+      const auto search = ctx.Str("nan") == "skipped" ? &SearchInto<ExtremeOfNumbers<kMax>, T>
+                          : nan_wins ? last ? &SearchInto<Extreme<kMax, true, true>, T>
+                                            : &SearchInto<Extreme<kMax, true, false>, T>
                           : last ? &SearchInto<Extreme<kMax, false, true>, T>
-                                   : &SearchInto<Extreme<kMax, false, false>, T>;
+                                     : &SearchInto<Extreme<kMax, false, false>, T>;
       search(ctx, lines, x.data<T>(), out);
       return Status::Ok();
     }
@@ -117,12 +159,12 @@ struct Arg {
 
 template <bool kMax>
 void DefineArg(OpDef& op, const char* doc) {
-  op.Doc(doc).Input("X").Output("Out");
+  op.Doc(doc).Input("X").Input("AxisTensor", kOptional | kShapeValue).Output("Out");
   op.Attr("axis", -1).Attr("keepdims", false).Attr("flatten", false).Attr("dtype", 3);
   op.Attr("nan", "loses").Attr("last", false);
-  op.InferShape(&InferArg);
+  op.InferShape(&InferArg).KernelKey("X");
   op.Kernels<Arg<kMax>::template Kernel, float, double, int32_t, int64_t, int16_t, int8_t, uint8_t,
-             float16, bfloat16>();
+             bool, float16, bfloat16>();
 }
 
 }  // namespace

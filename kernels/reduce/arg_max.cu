@@ -40,7 +40,10 @@ Status ArgExtreme(Queue& queue, KernelContext& ctx) {
                 ExtremeBody<int64_t>{x.data<float>(), out.mutable_data<int64_t>(), l, kSign});
 }
 
-bool CoversArg(const CallView& call) { return call.Str("nan") == "loses" && !call.Bool("last"); }
+bool CoversArg(const CallView& call) {
+  return call.Str("nan") == "loses" && !call.Bool("last") && !call.HasIn("AxisTensor") &&
+         call.Int("dtype") != 1;
+}
 
 }  // namespace
 }  // namespace heddle::HEDDLE_GRID

@@ -26,21 +26,38 @@ Status CheckFactor(int64_t factor, const Shape& x, const char* name) {
   return Status::Ok();
 }
 
+// Whether the channels of one place in a square lie together, else those of one channel of its
+// pixels do.
+bool PlacesFirst(const OpContext& ctx) { return ctx.Str("mode") == "DCR"; }
+
+Status CheckMode(const OpContext& ctx) {
+  if (const std::string& format = ctx.Str("data_format"); format != "NCHW" && format != "NHWC")
+    return InvalidArgument("data_format is '", format, "', expected NCHW or NHWC");
+  if (const std::string& mode = ctx.Str("mode"); mode != "CRD" && mode != "DCR")
+    return InvalidArgument("mode is '", mode, "', expected CRD or DCR");
+  return Status::Ok();
+}
+
 // Channels become pixels: factor² channels of one pixel make a square of pixels.
-Status ToPixels(const Shape& x, int64_t r, bool last, Shuffle* s) {
+Status ToPixels(const Shape& x, int64_t r, bool last, bool places_first, Shuffle* s) {
   const int64_t c = x[last ? 3 : 1], h = x[last ? 1 : 2], w = x[last ? 2 : 3];
   if (!Divides(r * r, c))
     return InvalidArgument(c, " channels cannot be divided into squares of ", r, " by ", r);
   const int64_t k = Over(c, r * r);
-  s->split = last ? Shape{x[0], h, w, k, r, r} : Shape{x[0], k, r, r, h, w};
-  s->perm = {0, 1, 4, 2, 5, 3};
+  if (places_first) {
+    s->split = last ? Shape{x[0], h, w, r, r, k} : Shape{x[0], r, r, k, h, w};
+    s->perm = last ? std::array<int, 6>{0, 1, 3, 2, 4, 5} : std::array<int, 6>{0, 3, 4, 1, 5, 2};
+  } else {
+    s->split = last ? Shape{x[0], h, w, k, r, r} : Shape{x[0], k, r, r, h, w};
+    s->perm = {0, 1, 4, 2, 5, 3};
+  }
   s->out =
       last ? Shape{x[0], Times(h, r), Times(w, r), k} : Shape{x[0], k, Times(h, r), Times(w, r)};
   return Status::Ok();
 }
 
 // And back.
-Status ToChannels(const Shape& x, int64_t r, bool last, Shuffle* s) {
+Status ToChannels(const Shape& x, int64_t r, bool last, bool places_first, Shuffle* s) {
   const int64_t c = x[last ? 3 : 1], h = x[last ? 1 : 2], w = x[last ? 2 : 3];
   if (!Divides(r, h) || !Divides(r, w))
     return InvalidArgument("pixels of ", x.ToString(), " cannot be divided into squares of ", r,
@@ -48,6 +65,8 @@ Status ToChannels(const Shape& x, int64_t r, bool last, Shuffle* s) {
   const int64_t oh = Over(h, r), ow = Over(w, r);
   s->split = last ? Shape{x[0], oh, r, ow, r, c} : Shape{x[0], c, oh, r, ow, r};
   s->perm = {0, 1, 3, 5, 2, 4};
+  if (places_first)
+    s->perm = last ? std::array<int, 6>{0, 1, 3, 2, 4, 5} : std::array<int, 6>{0, 3, 5, 1, 2, 4};
   s->out = last ? Shape{x[0], oh, ow, Times(c, r * r)} : Shape{x[0], Times(c, r * r), oh, ow};
   return Status::Ok();
 }
@@ -64,20 +83,24 @@ Status Mix(const Shape& x, int64_t rows, bool by_rows, bool last, Shuffle* s) {
 }
 
 Status PixelShuffle(const OpContext& ctx, const Shape& x, Shuffle* s) {
+  HEDDLE_RETURN_IF_ERROR(CheckMode(ctx));
   HEDDLE_RETURN_IF_ERROR(CheckFactor(ctx.Int("upscale_factor"), x, "upscale_factor"));
-  return ToPixels(x, ctx.Int("upscale_factor"), ChannelsLast(ctx), s);
+  return ToPixels(x, ctx.Int("upscale_factor"), ChannelsLast(ctx), PlacesFirst(ctx), s);
 }
 Status PixelShuffleGrad(const OpContext& ctx, const Shape& x, Shuffle* s) {
+  HEDDLE_RETURN_IF_ERROR(CheckMode(ctx));
   HEDDLE_RETURN_IF_ERROR(CheckFactor(ctx.Int("upscale_factor"), x, "upscale_factor"));
-  return ToChannels(x, ctx.Int("upscale_factor"), ChannelsLast(ctx), s);
+  return ToChannels(x, ctx.Int("upscale_factor"), ChannelsLast(ctx), PlacesFirst(ctx), s);
 }
 Status PixelUnshuffle(const OpContext& ctx, const Shape& x, Shuffle* s) {
+  HEDDLE_RETURN_IF_ERROR(CheckMode(ctx));
   HEDDLE_RETURN_IF_ERROR(CheckFactor(ctx.Int("downscale_factor"), x, "downscale_factor"));
-  return ToChannels(x, ctx.Int("downscale_factor"), ChannelsLast(ctx), s);
+  return ToChannels(x, ctx.Int("downscale_factor"), ChannelsLast(ctx), PlacesFirst(ctx), s);
 }
 Status PixelUnshuffleGrad(const OpContext& ctx, const Shape& x, Shuffle* s) {
+  HEDDLE_RETURN_IF_ERROR(CheckMode(ctx));
   HEDDLE_RETURN_IF_ERROR(CheckFactor(ctx.Int("downscale_factor"), x, "downscale_factor"));
-  return ToPixels(x, ctx.Int("downscale_factor"), ChannelsLast(ctx), s);
+  return ToPixels(x, ctx.Int("downscale_factor"), ChannelsLast(ctx), PlacesFirst(ctx), s);
 }
 Status ChannelShuffle(const OpContext& ctx, const Shape& x, Shuffle* s) {
   HEDDLE_RETURN_IF_ERROR(CheckFactor(ctx.Int("groups"), x, "groups"));
@@ -146,24 +169,33 @@ struct Shuffled {
 
 HEDDLE_OP(pixel_shuffle) {
   Shuffled<ForwardSlots, PixelShuffle>::Declare(op)
-      .Doc("upscale_factor² channels of a pixel become a square of pixels.")
+      .Doc(
+          "upscale_factor² channels of a pixel become a square of pixels; in mode DCR those of one "
+          "place lie together")
       .Attr("upscale_factor", 1)
+      .Attr("mode", "CRD")
       .Attr("data_format", "NCHW");
 }
 HEDDLE_OP(pixel_shuffle_grad) {
   Shuffled<BackwardSlots, PixelShuffleGrad>::Declare(op)
       .Attr("upscale_factor", 1)
+      .Attr("mode", "CRD")
       .Attr("data_format", "NCHW");
 }
 HEDDLE_OP(pixel_unshuffle) {
   Shuffled<ForwardSlots, PixelUnshuffle>::Declare(op)
-      .Doc("A square of pixels becomes downscale_factor² channels of one pixel.")
+      .Doc(
+          "a square of pixels becomes downscale_factor² channels of one pixel; in mode DCR those "
+          "of "
+          "one place lie together")
       .Attr("downscale_factor", 1)
+      .Attr("mode", "CRD")
       .Attr("data_format", "NCHW");
 }
 HEDDLE_OP(pixel_unshuffle_grad) {
   Shuffled<BackwardSlots, PixelUnshuffleGrad>::Declare(op)
       .Attr("downscale_factor", 1)
+      .Attr("mode", "CRD")
       .Attr("data_format", "NCHW");
 }
 HEDDLE_OP(channel_shuffle) {
