@@ -68,9 +68,9 @@ def tensorflow():
     """The operators of the handlers' tables, and those that a table maps to heddle's."""
     names = set()
     for path in sorted((FORMATS / "tensorflow").rglob("*.cc")):
-        if path.name.startswith(("ops_", "lower_")):
+        if path.name.startswith(("ops_", "lower_", "words")):
             text = path.read_text(encoding="utf-8")
-            names |= set(re.findall(r'\{"(\w+)", (?:&|"[a-z])', text))
+            names |= set(re.findall(r'\{"(\w+)",\s*(?:&|"[a-z]|\{"[a-z])', text))
     names = sorted(name for name in names - {"Out"} if name[0].isupper())
     return ["", "## TensorFlow", "",
             f"{len(names)} operators are read, in graphs and in functions. Attributes that a file "

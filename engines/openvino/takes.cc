@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kTypes =
     "abs acos addmm asin atan batch_norm bilinear_interp bilinear_interp_v2 bmm brelu ceil "
     "celu channel_shuffle clip concat conv2d conv2d_transpose conv3d cos cosh crop_tensor "
-    "cumsum depth_to_space depthwise_conv2d depthwise_conv2d_transpose dropout "
+    "cumsum depthwise_conv2d depthwise_conv2d_transpose dropout einsum "
     "elementwise_add elementwise_div elementwise_max elementwise_min elementwise_mul "
     "elementwise_pow elementwise_sub elu equal erf exp expand_v2 fc flatten flatten2 "
     "flatten_contiguous_range floor frobenius_norm gather gather_nd gelu greater_equal "
@@ -18,12 +18,13 @@ constexpr std::string_view kTypes =
     "leaky_relu less_equal less_than log log_softmax logical_and logical_not logical_or "
     "logsigmoid lookup_table lookup_table_v2 lrn masked_slice matmul matmul_v2 mean "
     "mean_variance_norm mish mul nearest_interp nearest_interp_v2 norm not_equal "
-    "onnx_average_pool onnx_batch_normalization onnx_conv onnx_conv_transpose onnx_einsum "
-    "onnx_gemm onnx_mat_mul onnx_max_pool onnx_p_relu onnx_resize p_norm pad pad2d pad3d "
-    "pixel_shuffle pool2d pool3d pow prelu reciprocal reduce_max reduce_mean reduce_min "
+    "onnx_average_pool onnx_conv onnx_conv_transpose "
+    "onnx_max_pool onnx_resize p_norm pad pad2d pad3d "
+    "pixel_shuffle pixel_unshuffle pool2d pool3d pow prelu reciprocal reduce_max reduce_mean "
+    "reduce_min "
     "reduce_prod reduce_sum relu relu6 reshape reshape2 resize_images round rsqrt scale selu "
     "shuffle_channel sigmoid sign silu sin sinh slice softmax softplus softsign "
-    "space_to_depth split sqrt square squeeze squeeze2 stack stanh strided_slice sum swish "
+    "split sqrt square squeeze squeeze2 stack stanh strided_slice sum swish "
     "tan tanh tanh_shrink tile transpose transpose2 unbind unsqueeze unsqueeze2 unstack where ";
 
 static_assert(kTypes.front() != ' ' && kTypes.back() == ' ' && kTypes.find("  ") == kTypes.npos);

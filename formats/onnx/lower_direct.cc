@@ -112,17 +112,14 @@ struct OldMeaning {
   std::string_view op;
   int64_t before;
   std::string_view attribute;
-  std::variant<bool, int64_t, std::string_view> value;
+  std::variant<bool, int64_t> value;
 };
 constexpr OldMeaning kOldMeanings[] = {
     {"Hardmax", 13, "axis", int64_t{1}},
     {"Hardmax", 13, "flatten", true},
-    {"RoiAlign", 16, "coordinate_transformation_mode", std::string_view("output_half_pixel")},
 };
 
 AttrValue ValueOf(const OldMeaning& old) {
-  if (const auto* text = std::get_if<std::string_view>(&old.value))
-    return AttrValue(std::string(*text));
   if (const auto* number = std::get_if<int64_t>(&old.value)) return AttrValue(*number);
   return AttrValue(std::get<bool>(old.value));
 }

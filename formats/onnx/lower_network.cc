@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/shapes.h"
 #include "formats/onnx/handlers.h"
 
 namespace heddle::onnx {
@@ -251,6 +252,60 @@ bool LowerGlobalPool(NodeLowering& n, bool max) {
 bool LowerGlobalMaxPool(NodeLowering& n) { return LowerGlobalPool(n, true); }
 bool LowerGlobalAveragePool(NodeLowering& n) { return LowerGlobalPool(n, false); }
 
+// The p-norm of each plane.
+bool LowerGlobalLpPool(NodeLowering& n) {
+  const int64_t p = n.Int("p", 2);
+  if (p < 1) n.Problem("has p ", p, ", expected at least 1");
+  int x = n.Required(0);
+  if (p > 2) x = n.Unary("pow", n.Unary("abs", x), {{"factor", static_cast<double>(p)}});
+  Attrs attrs{{"keep_dim", true}, {"no_axes", std::string("none")}, {"in_double", true}};
+  if (p == 1) attrs.emplace_back("of", std::string("abs"));
+  int made = n.Make(p == 2 ? "frobenius_norm" : "reduce_sum",
+                    {{"X", {x}}, {"Axes", {n.AxesFrom(x, 2)}}}, std::move(attrs));
+  if (p > 2) made = n.Unary("pow", made, {{"factor", 1 / static_cast<double>(p)}});
+  n.Result(0, made);
+  return true;
+}
+
+// The places are those in the tensor that the pooling had, of which the node's result may be a
+// larger form.
+bool LowerMaxUnpool(NodeLowering& n) {
+  const int x = n.Required(0), index = n.Required(1);
+  const Ints kernel = n.IntList("kernel_shape");
+  const size_t spatial = kernel.size();
+  const Ints strides = n.IntList("strides", Ints(spatial, 1));
+  const Ints pads = n.IntList("pads", Ints(2 * spatial, 0));
+  if (strides.size() != spatial || pads.size() != 2 * spatial || spatial == 0) {
+    n.Problem("has ", spatial, " kernel sizes, ", strides.size(), " strides and ", pads.size(),
+              " pads, which do not go together");
+    return true;
+  }
+  Ints factors{1, 1}, summands{0, 0};
+  for (size_t i = 0; i < spatial; ++i) {
+    factors.push_back(strides[i]);
+    summands.push_back(kernel[i] - strides[i] - pads[i] - pads[spatial + i]);
+  }
+  const int sizes = n.Binary("elementwise_add",
+                             n.Binary("elementwise_mul", n.ShapeOf(x), n.IntsConstant(factors)),
+                             n.IntsConstant(summands));
+  const int zeros = n.Make("fill_constant", {{"ShapeTensor", {sizes}}},
+                           {{"value", 0.0}, {"dtype", DTypeToProto(n.dtype(x))}});
+  const int put = n.Make("put_along_axis",
+                         {{"Input", {n.Reshape(zeros, {-1})}},
+                          {"Index", {n.Reshape(index, {-1})}},
+                          {"Value", {n.Reshape(x, {-1})}}},
+                         {{"Axis", int64_t{0}}, {"Reduce", std::string("assign")}}, "Result");
+  int made = n.Make("reshape2", {{"X", {put}}, {"Shape", {sizes}}}, {{"literal_zero", true}});
+  if (n.Has(2)) {
+    const int more = n.Binary("elementwise_sub", n.Cast(n.In(2), DType::kI64), sizes);
+    const int none = n.Times(more, 0);
+    made = n.Make("pad", {{"X", {made}}, {"Paddings", {n.Make("concat", {{"X", {none, more}}})}}},
+                  {{"before_first", true}});
+  }
+  n.Result(0, made);
+  return true;
+}
+
 // Without an index of its own no label is ignored.
 int NegativeLogLikelihood(NodeLowering& n, int logs) {
   Ins ins{{"X", {logs}}, {"Label", {n.Required(1)}}};
@@ -273,9 +328,6 @@ bool LowerSoftmaxCrossEntropy(NodeLowering& n) {
 
 bool LowerMatMul(NodeLowering& n) {
   const int x = n.Required(0), y = n.Required(1);
-  const bool empty = (n.shape(x).is_static() && n.shape(x).numel() == 0) ||
-                     (n.shape(y).is_static() && n.shape(y).numel() == 0);
-  if (empty && NodeLowering::HasOperator("onnx_mat_mul")) return false;
   if (n.rank(y) >= 2) n.ExpectDim(x, n.rank(x) - 1, n.shape(y)[n.rank(y) - 2]);
   if (n.rank(x) >= 1 && n.rank(y) >= 2) n.ExpectDim(y, n.rank(y) - 2, n.shape(x)[n.rank(x) - 1]);
   n.Result(0, n.Binary("matmul_v2", x, y));
@@ -369,6 +421,47 @@ bool LowerAffineGrid(NodeLowering& n) {
   return true;
 }
 
+// Before opset 16 pixels have their numbers as places, and no half is taken away.
+bool LowerRoiAlign(NodeLowering& n) {
+  const std::string place =
+      n.Str("coordinate_transformation_mode", n.opset() < 16 ? "output_half_pixel" : "half_pixel");
+  if (place != "half_pixel" && place != "output_half_pixel")
+    n.Problem("has the coordinate_transformation_mode '", place,
+              "', expected half_pixel or output_half_pixel");
+  n.Result(0,
+           n.Make("roi_align",
+                  {{"X", {n.Required(0)}}, {"ROIs", {n.Required(1)}}, {"Images", {n.Required(2)}}},
+                  {{"pooled_height", n.Int("output_height", 1)},
+                   {"pooled_width", n.Int("output_width", 1)},
+                   {"sampling_ratio", n.Int("sampling_ratio", 0)},
+                   {"spatial_scale", n.Float("spatial_scale", 1)},
+                   {"aligned", place == "half_pixel"},
+                   {"mode", n.Str("mode", "avg")}}));
+  return true;
+}
+
+// A region is the number of its image and four places.
+bool LowerMaxRoiPool(NodeLowering& n) {
+  const int rois = n.Required(1);
+  const Ints pooled = n.IntList("pooled_shape");
+  if (pooled.size() != 2) n.Problem("has ", pooled.size(), " pooled sizes, expected 2");
+  const auto columns = [&](int64_t from, int64_t to, Ints dropped) {
+    return n.Make("slice", {{"Input", {rois}}},
+                  {{"axes", Ints{1}},
+                   {"starts", Ints{from}},
+                   {"ends", Ints{to}},
+                   {"decrease_axis", std::move(dropped)}});
+  };
+  n.Result(0, n.Make("roi_pool",
+                     {{"X", {n.Required(0)}},
+                      {"ROIs", {columns(1, 5, {})}},
+                      {"Images", {n.Cast(columns(0, 1, {1}), DType::kI64)}}},
+                     {{"pooled_height", pooled.size() == 2 ? pooled[0] : 1},
+                      {"pooled_width", pooled.size() == 2 ? pooled[1] : 1},
+                      {"spatial_scale", n.Float("spatial_scale", 1)}}));
+  return true;
+}
+
 // Without a threshold every overlap counts.
 bool LowerNonMaxSuppression(NodeLowering& n) {
   if (!NodeLowering::HasOperator("non_max_suppression")) return false;
@@ -394,13 +487,17 @@ constexpr HandlerEntry kNetworkEntries[] = {
     {"", "ConvTranspose", &LowerConvTranspose},
     {"", "Gemm", &LowerGemm},
     {"", "GlobalAveragePool", &LowerGlobalAveragePool},
+    {"", "GlobalLpPool", &LowerGlobalLpPool},
     {"", "GlobalMaxPool", &LowerGlobalMaxPool},
     {"", "MatMul", &LowerMatMul},
     {"", "NegativeLogLikelihoodLoss", &LowerNegativeLogLikelihood},
     {"", "SoftmaxCrossEntropyLoss", &LowerSoftmaxCrossEntropy},
     {"", "MaxPool", &LowerMaxPool},
+    {"", "MaxRoiPool", &LowerMaxRoiPool},
+    {"", "MaxUnpool", &LowerMaxUnpool},
     {"", "NonMaxSuppression", &LowerNonMaxSuppression},
     {"", "Resize", &LowerResize},
+    {"", "RoiAlign", &LowerRoiAlign},
     {"", "Upsample", &LowerUpsample},
     {"com.microsoft", "FusedConv", &LowerFusedConv},
     {"com.microsoft", "FusedMatMul", &LowerFusedMatMul},

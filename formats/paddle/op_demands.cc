@@ -41,6 +41,11 @@ struct OwnParts {
   std::string_view op, parts;  // sorted by the first; parts are separated by spaces
 };
 constexpr OwnParts kOwnParts[] = {
+    {"arg_max", "AxisTensor"},
+    {"arg_min", "AxisTensor"},
+    {"batch_norm", "lone_passes saves_variance unbiased"},
+    {"batch_norm_grad", "lone_passes saves_variance"},
+    {"bincount", "Size binary rows like_weights"},
     {"cumprod", "AxisTensor exclusive reverse"},
     {"cumsum", "AxisTensor copies_single"},
     {"expand_v2", "mutual"},
@@ -55,8 +60,15 @@ constexpr OwnParts kOwnParts[] = {
     {"one_hot_v2", "Values axis out_of_range wrap"},
     {"pad", "Paddings Axes Value axes before_first mode"},
     {"pad_grad", "Paddings Axes axes before_first mode"},
+    {"pixel_shuffle", "mode"},
+    {"pixel_unshuffle", "mode"},
+    {"pool2d_grad", "Shape"},
+    {"pool3d_grad", "Shape"},
+    {"prelu", "axis"},
     {"range", "wrong_way by_product"},
     {"reshape2", "literal_zero"},
+    {"roi_align", "Images mode"},
+    {"roi_pool", "Images"},
     {"roll", "AxisTensor"},
     {"split", "SectionsTensor uneven"},
     {"squeeze2", "AxesTensor"},

@@ -22,16 +22,12 @@ constexpr Direct kDirect[] = {
     {"hardmax", "Hardmax", "axis"},
     {"mean_variance_norm", "MeanVarianceNormalization", "axes"},
     {"onnx_average_pool", "AveragePool", "auto_pad kernel_shape pads strides count_include_pad"},
-    {"onnx_batch_normalization", "BatchNormalization", "epsilon momentum"},
     {"compress", "Compress", ""},
     {"onnx_conv", "Conv", "group auto_pad kernel_shape pads strides dilations"},
     {"onnx_conv_transpose", "ConvTranspose",
      "group auto_pad kernel_shape pads strides dilations output_padding output_shape"},
-    {"onnx_einsum", "Einsum", "equation"},
-    {"onnx_gemm", "Gemm", "alpha beta transA transB"},
-    {"onnx_mat_mul", "MatMul", ""},
+    {"einsum", "Einsum", "equation"},
     {"onnx_max_pool", "MaxPool", "auto_pad kernel_shape pads strides dilations storage_order"},
-    {"onnx_p_relu", "PRelu", ""},
     {"onnx_resize", "Resize",
      "mode coordinate_transformation_mode nearest_mode cubic_coeff_a exclude_outside "
      "extrapolation_value"},
@@ -62,11 +58,9 @@ struct Unsaid {
 };
 constexpr Unsaid kUnsaid[] = {
     {"onnx_average_pool", "ceil_mode"},
-    {"onnx_batch_normalization", "training_mode"},
     {"compress", "has_axis"},
     {"hardmax", "flatten"},
     {"onnx_max_pool", "ceil_mode"},
-    {"onnx_p_relu", "channels"},
     {"onnx_resize", "antialias"},
     {"onnx_resize", "axes"},
     {"onnx_resize", "keep_aspect_ratio_policy"},
@@ -96,8 +90,6 @@ bool IsSayable(NodeWriter& n) {
     n.Refuse("its operands stand for another element type");
     return false;
   }
-  // Factors of integers that are none themselves.
-  if (n.type() == "onnx_gemm") n.IsFloat("A");
   // Spread windows of a mean are newer.
   if (n.type() == "onnx_average_pool") {
     const Ints& spread = n.IntList("dilations");

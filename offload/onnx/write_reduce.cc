@@ -139,6 +139,7 @@ void WriteArg(NodeWriter& n, const char* type) {
     return;
   std::string x = n.In("X");
   int64_t axis = 0;
+  if (n.Has("AxisTensor")) return n.Refuse("its axis is an operand");
   if (n.Bool("flatten"))
     x = n.Reshape(x, {-1});
   else

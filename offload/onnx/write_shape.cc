@@ -454,12 +454,6 @@ void WriteChannelShuffle(NodeWriter& n) {
   if (n.Text("data_format") != "NCHW") return n.Refuse("its channels come last");
   ShuffleChannels(n, n.Int("groups"));
 }
-void WritePixelShuffle(NodeWriter& n) {
-  if (n.Text("data_format") != "NCHW") return n.Refuse("its channels come last");
-  n.Out("Out", n.Make("DepthToSpace", {n.In("X")},
-                      {{"blocksize", n.Int("upscale_factor")}, {"mode", std::string("CRD")}}));
-}
-
 // A box of X: sizes from offsets on.
 void WriteCrop(NodeWriter& n) {
   const Ints begins = n.Has("Offsets") ? n.RequiredInts("Offsets") : n.IntList("offsets");
@@ -479,14 +473,14 @@ void WriteCrop(NodeWriter& n) {
 
 // Blocks of pixels that become channels, or the other way round.
 void WriteBlocks(NodeWriter& n) {
-  const bool to_space = n.type() == "depth_to_space";
+  const bool to_space = n.type() == "pixel_shuffle";
   if (n.Text("data_format") != "NCHW") return n.Refuse("its channels come last");
   if (!to_space && n.Text("mode") != "DCR")
     return n.Refuse("opset ", kOpset, " has no attribute mode of such a value");
-  Attributes attributes = {{"blocksize", n.Int("block_size")}};
+  Attributes attributes = {{"blocksize", n.Int(to_space ? "upscale_factor" : "downscale_factor")}};
   if (to_space) attributes.push_back({"mode", n.Text("mode")});
-  n.Out("output",
-        n.Make(to_space ? "DepthToSpace" : "SpaceToDepth", {n.In("input")}, std::move(attributes)));
+  n.Out("Out",
+        n.Make(to_space ? "DepthToSpace" : "SpaceToDepth", {n.In("X")}, std::move(attributes)));
 }
 
 void WriteReverseSequence(NodeWriter& n) {
@@ -500,7 +494,6 @@ constexpr Handler kShapeTable[] = {
     {"channel_shuffle", &WriteChannelShuffle},
     {"concat", &WriteConcat},
     {"crop_tensor", &WriteCrop},
-    {"depth_to_space", &WriteBlocks},
     {"expand", &WriteExpand},
     {"expand_as_v2", &WriteExpandAs},
     {"expand_v2", &WriteExpandV2},
@@ -514,7 +507,8 @@ constexpr Handler kShapeTable[] = {
     {"pad", &WritePad},
     {"pad2d", &WritePad2d},
     {"pad3d", &WritePad3d},
-    {"pixel_shuffle", &WritePixelShuffle},
+    {"pixel_shuffle", &WriteBlocks},
+    {"pixel_unshuffle", &WriteBlocks},
     {"range", &WriteRange},
     {"reshape", &WriteReshape},
     {"reshape2", &WriteReshape},
@@ -523,7 +517,6 @@ constexpr Handler kShapeTable[] = {
     {"shuffle_channel", &WriteShuffleChannel},
     {"size", &WriteSize},
     {"slice", &WriteSlice},
-    {"space_to_depth", &WriteBlocks},
     {"split", &WriteSplit},
     {"squeeze", &WriteSqueeze},
     {"squeeze2", &WriteSqueeze},

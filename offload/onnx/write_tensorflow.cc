@@ -41,20 +41,6 @@ void WriteMaskedSlice(NodeWriter& n) {
   n.Out("output", n.Squeeze(part, dropped));
 }
 
-void WriteTfArg(NodeWriter& n, const char* type) {
-  if (!n.IsOneOf("input", {DType::kI32, DType::kI64, DType::kF32, DType::kF64})) return;
-  const Ints axis = n.RequiredInts("dimension");
-  if (axis.size() != 1 || n.Rank("input") == 0) return n.Refuse("its axis is not one number");
-  if (n.shape("input").is_static() && n.shape("input").numel() == 0)
-    return n.Refuse("its input has no elements");
-  const std::string made =
-      n.Make(type, {n.In("input")}, {{"axis", n.Axis(axis[0], "input")}, {"keepdims", int64_t{0}}});
-  const DType wanted = DTypeFromProto(n.Int("output_type"));
-  n.Out("output", wanted == DType::kI64 ? made : n.CastTo(made, wanted));
-}
-void WriteTfArgMax(NodeWriter& n) { WriteTfArg(n, "ArgMax"); }
-void WriteTfArgMin(NodeWriter& n) { WriteTfArg(n, "ArgMin"); }
-
 // Images of [N, H, W, C] to a constant size.
 void WriteResizeImages(NodeWriter& n) {
   const std::string& method = n.Text("method");
@@ -87,8 +73,6 @@ void WriteResizeImages(NodeWriter& n) {
 
 constexpr Handler kTensorFlowTable[] = {
     {"resize_images", &WriteResizeImages},
-    {"tf_arg_max", &WriteTfArgMax},
-    {"tf_arg_min", &WriteTfArgMin},
     {"masked_slice", &WriteMaskedSlice},
 };
 
