@@ -27,7 +27,6 @@ struct BroadcastPlan {
   int64_t cols = 0;  // the last one
   std::array<int64_t, Shape::kMaxRank> dims{}, x_strides{}, y_strides{};
 
-  bool same_shape() const { return rank == 1 && inner == InnerKind::kVectorVector; }
   bool x_is_full() const { return IsFull(x_strides); }
   bool y_is_full() const { return IsFull(y_strides); }
 

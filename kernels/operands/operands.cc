@@ -148,15 +148,6 @@ Result<DType> DTypeOfOnnx(int64_t number, DType absent) {
   }
 }
 
-Result<Shape> BroadcastAll(const ShapeContext& ctx, Key key) {
-  if (ctx.InCount(key) == 0) return InvalidArgument("needs at least one input ", key.name);
-  Shape all = ctx.InShape(key);
-  for (int i = 1; i < ctx.InCount(key); ++i) {
-    HEDDLE_ASSIGN_OR_RETURN(all, BroadcastShape(all, ctx.InShape(key, i), -1));
-  }
-  return all;
-}
-
 std::array<int64_t, Shape::kMaxRank> BroadcastStrides(const Shape& from, const Shape& to) {
   std::array<int64_t, Shape::kMaxRank> strides{};
   const std::array<int64_t, Shape::kMaxRank> own = RowMajorStrides(from);

@@ -78,8 +78,6 @@ Status CheckRank(const Shape& shape, int rank, Key key);
 // The DType in which a number of ONNX's TensorProto.DataType is stored; 0 gives `absent`.
 Result<DType> DTypeOfOnnx(int64_t number, DType absent);
 
-// NumPy's broadcast of the shapes of all variables of a slot.
-Result<Shape> BroadcastAll(const ShapeContext& ctx, Key key);
 // Strides in elements with which a tensor of shape `from` is read as one of shape `to`.
 std::array<int64_t, Shape::kMaxRank> BroadcastStrides(const Shape& from, const Shape& to);
 // dst = src repeated to `to`; the shapes fit.

@@ -12,7 +12,4 @@ Status GradFromXShape(ShapeContext& ctx);
 // Sets "Out" to `out`, with X's sequence offsets when the number of rows stays, and "XShape".
 Status SetViewOut(ShapeContext& ctx, const Shape& out);
 
-// For InferShape of ops whose X has no known rank yet: everything is decided at run time.
-inline bool RankKnown(ShapeContext& ctx, Key in) { return ctx.InShape(in).known_rank(); }
-
 }  // namespace heddle
