@@ -1,5 +1,6 @@
 #include "executor/run_session.h"
 
+#include <algorithm>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -330,6 +331,27 @@ void RunSession::Report(bool succeeded) {
   cached_.KeepWay(ns_);
 }
 
+// Has a fetched list keep nothing of the feeds' memory, which is the caller's to change and to
+// free: lists share their items.
+static Status OwnItems(const std::vector<Feed>& feeds, Value* fetched) {
+  if (!fetched->is_array()) return Status::Ok();
+  const auto in_feeds = [&](const Tensor& item) {
+    const auto shares = [&](const Tensor& fed) {
+      return fed.buffer().get() == item.buffer().get();
+    };
+    return item.initialized() && std::ranges::any_of(feeds, [&](const Feed& feed) {
+             if (feed.value.is_tensor()) return shares(feed.value.tensor());
+             return feed.value.is_array() && std::ranges::any_of(feed.value.array(), shares);
+           });
+  };
+  for (Tensor& item : fetched->mutable_array()) {
+    if (!in_feeds(item)) continue;
+    item = item.Clone();
+    if (!item.initialized()) return ResourceExhausted("no memory for a fetched copy of an item");
+  }
+  return Status::Ok();
+}
+
 Status RunSession::Fetch() {
   const CompiledImpl& c = call_.compiled;
   const RunOptions& options = call_.options;
@@ -337,6 +359,7 @@ Status RunSession::Fetch() {
   const size_t outputs = c.outputs.size();
   const size_t count = options.kept != nullptr ? c.fetch_names.size() : outputs;
   HEDDLE_RETURN_IF_ERROR(state_->Fetch(count, outputs, call_.memory.bound, &out));
+  for (Value& value : out) HEDDLE_RETURN_IF_ERROR(OwnItems(call_.feeds, &value));
   if (state_->plan().draws_random && options.generator != nullptr)
     options.generator->SetEngine(state_->random().engine);
   if (options.kept != nullptr) {

@@ -120,6 +120,21 @@ TEST_P(Borders, AnArrayFillsAnewInEveryRun) {
   EXPECT_FALSE(executor_.Run(compiled, {{"x", F32({1}, {2})}, {"i", I64({1}, {0})}}).ok());
 }
 
+TEST_P(Borders, AFetchedListKeepsNothingOfAFedOne) {
+  ProgramBuilder b;
+  b.Var("x", DType::kF32, {-1}).Array("items").Array("more");
+  b.Op("list_insert", {{"list", {"items"}}, {"item", {"x"}}}, {{"Out", {"more"}}});
+  auto compiled = Compile(b, {"more"});
+  Tensor item = F32({2}, {1, 2}), x = F32({1}, {3});
+  auto out = executor_.RunValues(compiled, {{"items", Value(TensorArray{item})}, {"x", x}});
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  item.mutable_data<float>()[0] = 99;  // the caller's own
+  x.mutable_data<float>()[0] = 99;
+  ASSERT_EQ((*out)[0].array().size(), 2u);
+  EXPECT_EQ(Floats((*out)[0].array()[0]), (Rows{1, 2}));
+  EXPECT_EQ(Floats((*out)[0].array()[1]), (Rows{3}));
+}
+
 TEST_P(Borders, OperatorsWithSideEffectsRunUnreadAndInOrder) {
   ProgramBuilder b;
   b.Feed("x", DType::kF32, {-1});
