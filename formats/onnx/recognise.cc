@@ -19,7 +19,11 @@ bool Near(double a, double b) { return std::abs(a - b) <= 1e-4 * std::abs(b); }
 class Forms {
  public:
   Forms(Draft* draft, const std::deque<VarFacts>& facts, const ScalarOf& scalar)
-      : draft_(*draft), facts_(facts), scalar_(scalar), writes_(draft->vars.size()) {
+      : draft_(*draft),
+        facts_(facts),
+        scalar_(scalar),
+        writes_(draft->vars.size()),
+        makers_(writes_.size()) {
     for (const auto& block : draft_.blocks)
       for (const DraftOp& op : block.ops)
         for (const auto& [slot, vars] : op.outputs)
@@ -36,13 +40,14 @@ class Forms {
  private:
   void Run(void (Forms::*step)(DraftOp*)) {
     for (formats::DraftBlock& block : draft_.blocks) {
-      makers_ = {};  // a new map: clear() takes as long as for the largest block so far
+      ++block_;
       for (DraftOp& op : block.ops) {
         LookForInterrupt();
         (this->*step)(&op);
         for (const auto& [slot, vars] : op.outputs)
           for (int v : vars)
-            if (v != kNoDraft && writes_[static_cast<size_t>(v)] == 1) makers_[v] = &op;
+            if (v != kNoDraft && writes_[static_cast<size_t>(v)] == 1)
+              makers_[static_cast<size_t>(v)] = {&op, block_};
       }
     }
   }
@@ -117,9 +122,9 @@ class Forms {
   // The operator of this block that alone writes `v`; null: there is none, or it is of another
   // type.
   DraftOp* Maker(int v, std::string_view type) {
-    const auto found = makers_.find(v);
-    if (v == kNoDraft || found == makers_.end() || found->second->type != type) return nullptr;
-    return found->second;
+    if (v == kNoDraft) return nullptr;
+    const auto& [op, block] = makers_[static_cast<size_t>(v)];
+    return block == block_ && op->type == type ? op : nullptr;
   }
   static int In(const DraftOp& op, std::string_view slot) {
     for (const auto& [name, vars] : op.inputs)
@@ -413,8 +418,10 @@ class Forms {
   const std::deque<VarFacts>& facts_;
   const ScalarOf& scalar_;
   std::vector<int> writes_;
-  std::unordered_map<int, DraftOp*> makers_;  // per variable of the present block: its only writer
-  std::vector<DraftOp*> inner_;               // operators that the present form replaces
+  // Per variable: its only writer, and the block in which that was met, in the order of the walks.
+  std::vector<std::pair<DraftOp*, int>> makers_;
+  int block_ = 0;
+  std::vector<DraftOp*> inner_;  // operators that the present form replaces
   int depth_ = 0;
   bool vector_number_ = false;  // one of the factors is a vector of one element
 };
