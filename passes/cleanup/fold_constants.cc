@@ -25,7 +25,7 @@ class Folder {
       view_.Enter(static_cast<int>(b));
       deep_.emplace(&p_, view_);
       block_ = &p_.blocks[b];
-      known_.clear();
+      known_ = Values();  // neither clear() nor = {}, which take as long as for the largest block
       tried_.clear();
       folds_.clear();
       for (size_t i = 0; i < block_->ops.size(); ++i) Visit(static_cast<int>(i));
@@ -200,7 +200,8 @@ class Folder {
   VersionView view_;
   std::optional<DeepReads> deep_;  // of the block that the view shows
   ir::Block* block_ = nullptr;
-  std::unordered_map<VarId, Known> known_;
+  using Values = std::unordered_map<VarId, Known>;
+  Values known_;
   std::set<int> tried_;  // operators without inputs that have been evaluated
   std::vector<Fold> folds_;
 };
