@@ -37,6 +37,7 @@ class PassContext {
   // a pass changes one block after another, the changed blocks are added.
   BlockUses uses;
   std::optional<bool> lod;  // see UsesLoD
+  size_t unrolled = 0;      // operators that unroll_loops has added so far, in all its rounds
 
   // The executor's devices, and whether operators have been assigned to them: see
   // passes/partition.h.

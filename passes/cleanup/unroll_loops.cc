@@ -41,6 +41,10 @@ constexpr size_t kMostSmall = 160, kMostGrowing = 512, kMostOfATurn = 64;
 // its dispatch.
 constexpr int64_t kSmallElements = 64;
 constexpr int kMostTogether = 16;  // turns that become one, at most
+// The most operators that all loops of a program add to it. A loop behind them stays a loop, unless
+// it becomes no more operators than it has: what many loops gain in a run does not make up for a
+// program of a million operators that has to be prepared before the first one.
+constexpr size_t kMostAdded = 1 << 15;
 
 // Makes names like Program::FreshName, without a search of all blocks for each name.
 class FreshNames {
@@ -145,8 +149,10 @@ class Unroller {
     const bool grows = Grows(inside), small = IsSmall(body);
     if (!grows && !small && *turns > 0) return false;
     if (LeavesUnwritten(at, body, *turns)) return false;
-    const size_t all = static_cast<size_t>(std::min<int64_t>(*turns, kMostGrowing + 1)) * size;
-    if (all <= (grows ? kMostGrowing : kMostSmall)) {
+    const auto count = static_cast<size_t>(std::min<int64_t>(*turns, kMostGrowing + 1));
+    if (count * size <= (grows ? kMostGrowing : kMostSmall)) {
+      const size_t held = OpsOf(body).size() + 1;  // those of the loop
+      if (!MayAdd(std::max(count * size, held) - held)) return false;
       KnownTurns(scalars, loop, at, *counted, true);
       WriteOut(block, at, body, static_cast<int>(*turns));
       return true;
@@ -156,8 +162,17 @@ class Unroller {
                                     [](const CountedLoop::Limit& l) { return l.step == 1; });
     const int together = small && by_one ? Together(*turns, size) : 1;
     if (together < 2) return false;
+    const auto before = static_cast<int>(*turns % together);
+    if (!MayAdd(static_cast<size_t>(together - 1 + before) * size)) return false;
     KnownTurns(scalars, loop, at, *counted, true);
-    Join(block, at, body, together, static_cast<int>(*turns % together));
+    Join(block, at, body, together, before);
+    return true;
+  }
+
+  // Takes so many operators from what all loops of the program may add; false: fewer are left.
+  bool MayAdd(size_t operators) {
+    if (operators > kMostAdded - context_.unrolled) return false;
+    context_.unrolled += operators;
     return true;
   }
 
@@ -395,7 +410,8 @@ HEDDLE_PASS(unroll_loops) {
       "turns that run other blocks, draw random numbers or have side effects; counters that do not "
       "begin, step and end at constants; turns with operands of more than 64 elements, or of sizes "
       "that the program does not say, in which nothing grows; results of more than 160 operators, "
-      "512 where values grow (of many small turns, up to 16 become one); programs with gradients";
+      "512 where values grow (of many small turns, up to 16 become one), and in all loops of a "
+      "program together more than 32,768 further operators; programs with gradients";
   pass.level = 2;
   pass.repeat = true;
   pass.seeks = ir::RunsAgain;

@@ -292,6 +292,37 @@ TEST(UnrollLoops, ManyTurnsBecomeFewer) {
   EXPECT_EQ(ir::ToText(*Unrolled(once)), ir::ToText(*after));
 }
 
+// What all loops of a program add to it is bounded. The loops behind that stay, but for those that
+// add nothing, of one turn.
+TEST(UnrollLoops, ManyLoopsAddABoundedNumberOfOperators) {
+  constexpr int kLoops = 500, kOfOneTurn = 50, kMostAdded = 1 << 15;
+  PlainProgram p;
+  p.builder().Feed("x", DType::kF32, {2});
+  p.Var("h", {2}).Unary("assign", "x", "h");
+  p.Var("one", {1}, DType::kI64).Fill("one", {1}, 1, DType::kI64);
+  p.Var("many", {1}, DType::kI64).Fill("many", {1}, 50, DType::kI64);
+  for (int k = 0; k < kLoops; ++k) {
+    const std::string number = std::to_string(k), t = "t" + number;
+    p.Loop("i" + number, k % (kLoops / kOfOneTurn) == 0 ? "one" : "many",
+           [&] { p.Var(t, {2}).Unary("tanh", "h", t).Unary("sigmoid", t, "h"); });
+  }
+  p.builder().Fetch("h");
+  const Program program = p.Build();
+  const auto after = Unrolled(program);
+  const auto operators = [](const ir::Program& of) {
+    size_t count = 0;
+    for (const ir::Block& block : of.blocks) count += block.ops.size();
+    return static_cast<int>(count);
+  };
+  const int added = operators(*after) - operators(*program.impl());
+  EXPECT_LE(added, kMostAdded);
+  EXPECT_GT(added, kMostAdded * 9 / 10);
+  EXPECT_GT(Count(*after, "while"), 0);
+  EXPECT_LT(Count(*after, "while"), kLoops - kOfOneTurn);
+  const std::vector<heddle::Feed> feeds = {{"x", RandomF32({2}, 3)}};
+  EXPECT_EQ(Results(program, feeds, 2), Results(program, feeds, 0));
+}
+
 // A decoder's keys: each turn adds a row.
 TEST(UnrollLoops, ValuesThatGrow) {
   ProgramBuilder b;
