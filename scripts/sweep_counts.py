@@ -28,21 +28,30 @@ SECONDS, BYTES = 10, 6 << 30
 STATES = ("not reached", "began", "runs", "refused", "INTERNAL", "out of memory")
 
 
-def inputs(formats, chosen, take, seed):
-    """(format, kind, where, program, parameters) of all files, or of `take` of them."""
-    made = []
+def sources(formats, chosen):
+    """(format, kind, program, parameters) of the files before anything is changed."""
     for form in formats:
         for kind in chosen:
             files = FORMATS[form].write(kinds.KINDS[kind](12 if kind == "long_names" else 2))
-            if files is None:
-                continue
-            program = files[FORMATS[form].FILE]
-            rest = b"".join(v for k, v in files.items() if k != FORMATS[form].FILE)
-            change = counts.of_json if form == "pir" else counts.of_messages
-            for where, changed in change(program):
-                made.append((form, kind, where, changed, rest))
-    if take and take < len(made):
-        made = random.Random(seed).sample(made, take)
+            if files is not None:
+                rest = b"".join(v for k, v in files.items() if k != FORMATS[form].FILE)
+                yield form, kind, files[FORMATS[form].FILE], rest
+
+
+def inputs(formats, chosen, take, seed):
+    """(format, kind, where, program, parameters) of all files, or of `take` that are drawn."""
+    made = []
+    if take:
+        rng = random.Random(seed)
+        drawn = [(form, kind, counts.Drawn(program, form == "pir"), rest)
+                 for form, kind, program, rest in sources(formats, chosen)]
+        for _ in range(take):
+            form, kind, of, rest = rng.choice(drawn)
+            made.append((form, kind, *of.draw(rng), rest))
+        return made
+    for form, kind, program, rest in sources(formats, chosen):
+        change = counts.of_json if form == "pir" else counts.of_messages
+        made += [(form, kind, where, changed, rest) for where, changed in change(program)]
     return made
 
 

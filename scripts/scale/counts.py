@@ -75,29 +75,60 @@ def encode(made):
     return b"".join(out)
 
 
+def _numbers(made, path=""):
+    """(where, item) of each number in a tree."""
+    for item in made:
+        where = f"{path}.{item[0]}"
+        if item[1] == 0:
+            yield where, item
+        elif isinstance(item[2], list):
+            yield from _numbers(item[2], where)
+
+
+def _places(text):
+    return list(re.finditer(r"(?<![\w.\"])-?\d+(\.\d+)?(?![\w.\"])", text))
+
+
+def _with(root, item, edge):
+    kept, item[2] = item[2], edge
+    changed = encode(root)
+    item[2] = kept
+    return changed
+
+
+def _replaced(text, found, number):
+    return (text[:found.start()] + json.dumps(number) + text[found.end():]).encode()
+
+
 def of_messages(data):
     """(where, changed file) for each number of a protocol buffer and each edge."""
     root = tree(data)
-
-    def walk(made, path):
-        for item in made:
-            where = f"{path}.{item[0]}"
-            if item[1] == 0:
-                kept = item[2]
-                for edge in EDGES:
-                    if edge != kept:
-                        item[2] = edge
-                        yield f"{where}={edge}", encode(root)
-                item[2] = kept
-            elif isinstance(item[2], list):
-                yield from walk(item[2], where)
-    yield from walk(root, "")
+    for where, item in _numbers(root):
+        for edge in EDGES:
+            if edge != item[2]:
+                yield f"{where}={edge}", _with(root, item, edge)
 
 
 def of_json(data):
     """The same for each number of a JSON text."""
     text = data.decode()
-    for found in re.finditer(r"(?<![\w.\"])-?\d+(\.\d+)?(?![\w.\"])", text):
+    for found in _places(text):
         for number in NUMBERS:
-            yield (f"byte {found.start()}: {number}",
-                   (text[:found.start()] + json.dumps(number) + text[found.end():]).encode())
+            yield f"byte {found.start()}: {number}", _replaced(text, found, number)
+
+
+class Drawn:
+    """Draws some of them."""
+
+    def __init__(self, data, is_json):
+        self.text = data.decode() if is_json else None
+        self.root = None if is_json else tree(data)
+        self.places = _places(self.text) if is_json else list(_numbers(self.root))
+
+    def draw(self, rng):
+        if self.text is not None:
+            found, number = rng.choice(self.places), rng.choice(NUMBERS)
+            return f"byte {found.start()}: {number}", _replaced(self.text, found, number)
+        where, item = rng.choice(self.places)
+        edge = rng.choice([e for e in EDGES if e != item[2]])
+        return f"{where}={edge}", _with(self.root, item, edge)
