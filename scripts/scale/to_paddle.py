@@ -87,8 +87,9 @@ class Writer:
                 continue  # written again
             self.declared.add((at, out))
             dims = (len(n.ins) * self.program.length,) if concat else \
-                (1,) if n.op in ("split", "total", "positive") else \
-                (-1,) if n.op == "some" else None
+                (1,) if n.op in ("total", "positive") else \
+                (1,) if n.op == "split" and self.program.length == len(n.outs) else \
+                (-1,) if n.op in ("some", "split") else None
             self.declare(at, out, BOOL if n.op == "positive" else FLOAT, dims)
         if n.op == "leaky":
             self.emit(at, "leaky_relu", {"X": n.ins}, {"Out": n.outs},
