@@ -78,7 +78,7 @@ std::string Difference(const Outcome& plain, const Outcome& other) {
 TEST(Overflow, PassesGiveTheSameInfinitiesAndNaNs) {
   const char* given = std::getenv("HEDDLE_LAW_PROGRAMS");
   const char* seed = std::getenv("HEDDLE_TEST_SEED");
-  const int programs = given != nullptr ? std::atoi(given) : 300;
+  const int programs = given != nullptr ? std::atoi(given) : 600;
   const auto first = static_cast<uint32_t>(seed != nullptr ? std::atoi(seed) : 1);
   int failed = 0;
   for (int k = 0; k < programs && failed < 5; ++k) {
