@@ -43,8 +43,9 @@ class Changes {
   }
 
  private:
-  Change& Add(const std::string& slot, size_t i, const std::string& what) {
-    changes_.push_back({slot + " " + std::to_string(i) + " " + what, example_});
+  Change& Add(const std::string& slot, size_t i, const std::string& what,
+              Change::Sort sort = Change::kOther) {
+    changes_.push_back({slot + " " + std::to_string(i) + " " + what, example_, sort});
     const OpDef* const def = FindOp(example_.op);
     for (ExampleOutput& out : changes_.back().example.outputs) {  // each is fetched
       const int s = def == nullptr ? -1 : def->FindOutput(out.slot);
@@ -73,7 +74,9 @@ class Changes {
   template <typename Slots>
   void Kinds(Slots slots, size_t i) {
     for (const char* kind : kKinds)
-      (Add((example_.*slots)[i].slot, i, std::string("declared as ") + kind).example.*slots)[i]
+      (Add((example_.*slots)[i].slot, i, std::string("declared as ") + kind, Change::kKind)
+           .example.*
+       slots)[i]
           .declared = kind;
   }
 
@@ -85,7 +88,9 @@ class Changes {
     for (DType to : kDTypes) {
       if (to == t.dtype()) continue;
       Give(i, StrCat("as ", Name(to)), CastTensor(t, to));
-      Add(example_.inputs[i].slot, i, StrCat("said to be ", Name(to))).example.inputs[i].said = to;
+      Add(example_.inputs[i].slot, i, StrCat("said to be ", Name(to)), Change::kSaid)
+          .example.inputs[i]
+          .said = to;
     }
   }
   void SaidOutput(size_t i) {
@@ -94,7 +99,8 @@ class Changes {
     for (DType to : kDTypes) {
       if (value.initialized() && to == value.tensor().dtype()) continue;
       ExampleOutput& out =
-          Add(example_.outputs[i].slot, i, StrCat("said to be ", Name(to))).example.outputs[i];
+          Add(example_.outputs[i].slot, i, StrCat("said to be ", Name(to)), Change::kSaid)
+              .example.outputs[i];
       out.declared = "dense";
       out.said = to;
     }

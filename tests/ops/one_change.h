@@ -11,8 +11,14 @@
 namespace heddle::testing {
 
 struct Change {
+  enum Sort {
+    kKind,  // a slot declared as a variable of another kind
+    kSaid,  // a dtype declared that is not that of the tensor
+    kOther
+  };
   std::string what;
   Example example;
+  Sort sort = kOther;
 };
 
 // All changes of the example, in one order.

@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "core/op_registry.h"
 #include "tests/ops/examine.h"
@@ -17,6 +18,7 @@
 #include "tests/ops/one_change.h"
 #include "tests/ops/refusals.h"
 #include "tests/ops/shown.h"
+#include "tests/support/files.h"
 
 namespace heddle::testing {
 namespace {
@@ -282,20 +284,24 @@ class ShownTest : public ::testing::Test {
 };
 
 // Programs with one thing changed (tests/ops/one_change.h), drawn from those of all operators.
+// HEDDLE_CHANGES=<n> draws n instead of 600, HEDDLE_TEST_SEED=<n> others than usual.
 class SomeChangesTest : public ::testing::Test {
  public:
-  explicit SomeChangesTest(const ExamplesByOp& all) : all_(all) {}
+  SomeChangesTest(const ExamplesByOp& all, Change::Sort sort) : all_(all), sort_(sort) {}
 
   void TestBody() override {
-    std::mt19937 random(47);
+    std::mt19937 random(static_cast<uint32_t>(Repeats("HEDDLE_TEST_SEED", 47)));
     Lab lab;
-    for (int i = 0; i < 600; ++i) {
+    const int count = Repeats("HEDDLE_CHANGES", 600);
+    for (int i = 0; i < count;) {
       auto op = all_.begin();
       std::advance(op, random() % all_.size());
       const Example& example = *op->second[random() % op->second.size()];
       if (example.is_program()) continue;
-      const std::vector<Change> changes = ChangesOf(example);
+      std::vector<Change> changes = ChangesOf(example);
+      std::erase_if(changes, [this](const Change& c) { return c.sort != sort_; });
       if (changes.empty()) continue;
+      ++i;
       const Change& change = changes[random() % changes.size()];
       const std::string wrong = AgreesEverywhere(lab, change);
       if (!wrong.empty())
@@ -306,6 +312,7 @@ class SomeChangesTest : public ::testing::Test {
 
  private:
   const ExamplesByOp& all_;
+  const Change::Sort sort_;
 };
 
 // Examples drawn from all operators, grown: whatever grows, the kernel looks for interrupts.
@@ -433,7 +440,11 @@ bool RegisterOperatorTests(const std::string& op) {
   if (!op.empty()) return found;
   Add("every_operator", "has_an_example", [&tree] { return new CoverageTest(tree.examples); });
   Add("every_operator", "shows_all_of_itself", [&tree] { return new ShownTest(tree.examples); });
-  Add("every_operator", "bears_one_change", [&tree] { return new SomeChangesTest(tree.examples); });
+  for (const auto& [name, sort] : {std::pair{"bears_another_kind", Change::kKind},
+                                   {"bears_another_dtype_said", Change::kSaid},
+                                   {"bears_one_change", Change::kOther}})
+    Add("every_operator", name,
+        [&tree, sort = sort] { return new SomeChangesTest(tree.examples, sort); });
   for (uint64_t seed = 0; seed < 6; ++seed)
     Add("every_operator", "looks_when_grown_" + std::to_string(seed),
         [&tree, seed] { return new SomeGrownTest(tree.examples, seed); });
