@@ -10,12 +10,17 @@ if(HEDDLE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_C_COMPILER_LAUNCHER}")
 endif()
 
-find_program(HEDDLE_MOLD mold)
-find_program(HEDDLE_LLD NAMES ld.lld)
-if(HEDDLE_MOLD)
-  add_link_options(-fuse-ld=mold)
-elseif(HEDDLE_LLD)
-  add_link_options(-fuse-ld=lld)
+# What g++ compiles is linked by its own linker. g++ writes empty entries of .eh_frame for parts of
+# functions that optimize to nothing, and lld keeps the first of the entries of one address: the
+# part that follows at the same address then cannot be unwound, and an exception ends the process.
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  find_program(HEDDLE_MOLD mold)
+  find_program(HEDDLE_LLD NAMES ld.lld)
+  if(HEDDLE_MOLD)
+    add_link_options(-fuse-ld=mold)
+  elseif(HEDDLE_LLD)
+    add_link_options(-fuse-ld=lld)
+  endif()
 endif()
 
 if(HEDDLE_SANITIZE)
