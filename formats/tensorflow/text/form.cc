@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "formats/tensorflow/text/schema.h"
 #include "formats/wire_fields.h"
 
@@ -82,6 +83,7 @@ class Text {
   // Converts the fields of a message up to `close`, or to the end of the text.
   Status Fields(Message message, char close, int depth, std::string* out) {
     for (;;) {
+      LookForInterrupt();
       SkipSpace(&rest_);
       if (rest_.empty() && close == '\0') return Status::Ok();
       if (rest_.empty()) return Wrong(StrCat("the text ends inside a ", Name(message)));
@@ -131,6 +133,7 @@ class Text {
       return Status::Ok();
     }
     for (;;) {
+      LookForInterrupt();
       HEDDLE_RETURN_IF_ERROR(Value(field, depth, out));
       SkipSpace(&rest_);
       const char next = rest_.empty() ? '\0' : rest_.front();
