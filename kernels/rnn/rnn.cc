@@ -349,6 +349,8 @@ struct Rnn {
     HEDDLE_ASSIGN_OR_RETURN(const Network net, NetworkOf(ctx, ctx.In("Input").shape()));
     HEDDLE_RETURN_IF_ERROR(CheckDTypes(ctx));
     if (net.rows() == 0) return KeepStates(ctx, "PreState", "State");
+    if (Tensor* kept = ctx.OutOpt("DropoutState"); kept != nullptr && !Drops(ctx, net))
+      WatchedMemset(kept->mutable_raw(), 1, kept->bytes());  // nothing is dropped
     if constexpr (std::is_same_v<T, float>)
       if (ctx.has_state() && !ctx.template State<RnnState>().packed.empty())
         return RunPackedCell(ctx, net, ctx.template State<RnnState>());
