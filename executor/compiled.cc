@@ -16,6 +16,7 @@
 #include "executor/check_claims.h"
 #include "executor/executor_impl.h"
 #include "executor/follow_plan.h"
+#include "executor/outline_program.h"
 #include "heddle/host.h"
 
 namespace heddle::internal {
@@ -295,15 +296,22 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) co
   HEDDLE_ASSIGN_OR_RETURN(const auto program, source_.Get());
   form->program_is_file = program->as_parsed();
   const bool repeats = RunsRepeat(*program);
-  HEDDLE_ASSIGN_OR_RETURN(form->optimized,
-                          passes::Optimize(program, scope, optimize,
-                                           {.source = !options.lean,
-                                            .host_caches = host_caches,
-                                            .devices = DeviceViews(),
-                                            .found = found_,
-                                            .repeats = repeats,
-                                            .compile_options = &options,
-                                            .executor_options = &executor->options()}));
+  const passes::Target target{.source = !options.lean,
+                              .host_caches = host_caches,
+                              .devices = DeviceViews(),
+                              .found = found_,
+                              .repeats = repeats,
+                              .compile_options = &options,
+                              .executor_options = &executor->options()};
+  // The plan of a device has no functions.
+  if (options.outline && executor->resources().devices.empty() && !options.dynamic_bodies) {
+    std::vector<std::string> kept = fetch_names;
+    kept.insert(kept.end(), fed_.begin(), fed_.end());
+    HEDDLE_ASSIGN_OR_RETURN(form->optimized,
+                            OptimizeAndOutline(program, scope, optimize, target, kept));
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(form->optimized, passes::Optimize(program, scope, optimize, target));
+  }
   form->source.program = form->optimized.program;
   if (level > 0 && !options.follow && repeats && !WritesScope(*form->source.program))
     form->source.claimed = ClaimedIn(form->optimized);
@@ -328,6 +336,7 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) co
   Append(&form->key, options.in_place);
   Append(&form->key, options.lean);
   Append(&form->key, options.dynamic_bodies);
+  Append(&form->key, options.outline);
   for (const auto& [name, shape] : options.max_shapes) form->key += name + shape.ToString() + '\0';
   for (const std::string& name : fetch_names) form->key += name + '\0';
   form->lasting_hash = XXH64(form->key.data(), form->key.size(), 0);

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/interrupts.h"
 #include "core/programs/sub_block_slots.h"
+#include "executor/plan/calls/plan_calls.h"
 #include "executor/plan/plan_draft.h"
 #include "executor/plan/slot_index.h"
 #include "passes/variable_uses.h"
@@ -327,7 +328,9 @@ Status AssignSlots(PlanDraft& draft) {
   draft.plan->lean = draft.request.lean;
   draft.plan->forced = draft.request.forced;
   draft.plan->claimed = draft.request.claimed;
-  return SlotAssigner(draft).Run();
+  HEDDLE_RETURN_IF_ERROR(SlotAssigner(draft).Run());
+  FindFunctions(draft);
+  return Status::Ok();
 }
 
 }  // namespace heddle

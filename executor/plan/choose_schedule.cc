@@ -5,6 +5,7 @@
 #include "core/interrupts.h"
 #include "core/shape_context.h"
 #include "executor/plan/block_access.h"
+#include "executor/plan/calls/plan_calls.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/memory_edges.h"
 #include "executor/plan/plan_draft.h"
@@ -18,21 +19,6 @@ constexpr float kUnknownNs = 2000;   // an instruction with operands of unknown 
 
 bool HasKnownCost(const Instruction& in) {
   return in.mode == Instruction::Mode::kStatic || in.mode == Instruction::Mode::kReplace;
-}
-
-float EstimateCost(const PlanDraft& d, const Instruction& in) {
-  const OpDef& def = *in.op.def;
-  if (!HasKnownCost(in)) return kUnknownNs;
-  if (def.cost() != nullptr) {
-    ShapeContext ctx(in.op, d.frame.data());
-    return static_cast<float>(def.cost()(ctx));
-  }
-  double bytes = 0;
-  for (const auto* list : {&in.op.in, &in.op.out})
-    for (uint32_t s : *list)
-      if (s != kNoSlot && d.plan->slots[s].is_static)
-        bytes += static_cast<double>(d.plan->slots[s].bytes());
-  return static_cast<float>(kCallNs + kNsPerByte * bytes);
 }
 
 // Whether several threads could be faster than one, by the estimated costs. This may be generous,
@@ -174,11 +160,27 @@ void PutInOrderOfPriority(const Plan& plan, BlockAccess& access, std::vector<Ins
 
 }  // namespace
 
+float EstimateCost(const PlanDraft& d, const Instruction& in) {
+  const OpDef& def = *in.op.def;
+  if (!HasKnownCost(in)) return kUnknownNs;
+  if (def.cost() != nullptr) {
+    ShapeContext ctx(in.op, d.frame.data());
+    return static_cast<float>(def.cost()(ctx));
+  }
+  double bytes = 0;
+  for (const auto* list : {&in.op.in, &in.op.out})
+    for (uint32_t s : *list)
+      if (s != kNoSlot && d.plan->slots[s].is_static)
+        bytes += static_cast<double>(d.plan->slots[s].bytes());
+  return static_cast<float>(kCallNs + kNsPerByte * bytes);
+}
+
 void ChooseSchedule(PlanDraft& d) {
   Plan& plan = *d.plan;
   auto& ins = plan.blocks[0].instructions;
   for (BlockPlan& block : plan.blocks)
     for (Instruction& in : block.instructions) in.cost_ns = EstimateCost(d, in);
+  SumCallCosts(plan);
   plan.stats.tasks = 1;
   if (d.request.dispatch == Dispatch::kDevice) return;
   BlockAccess access(plan);

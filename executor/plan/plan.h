@@ -17,6 +17,8 @@
 #include "core/programs/ir.h"
 #include "core/scalar_steps.h"
 #include "core/thread_annotations.h"
+#include "executor/plan/calls/function_plan.h"
+#include "executor/plan/calls/plan_ports.h"
 #include "executor/plan/loops/loop_plan.h"
 #include "executor/plan/meta_table.h"
 #include "executor/plan/rare_list.h"
@@ -37,6 +39,7 @@ enum class Storage : uint8_t {
   kView,    // another slot's memory, or a part of it, with another shape; bound before the run
   kPool,    // memory taken when the slot is written, released after the last reader
   kShape,   // none: another slot's dtype and shape, for operands of which nothing else is read
+  kBound,   // an operand of a function: for each call another slot of the caller
 };
 
 // A slot: one version of one variable. A variable that only one block uses gets a slot per write,
@@ -124,6 +127,7 @@ struct BlockPlan {
   std::vector<Instruction> instructions;
   size_t once = 0;               // number of instructions at the beginning with Instruction::once
   uint32_t workspace = kNoSlot;  // the slot for its work space; block 0 has the arena instead
+  uint32_t function = kNoSlot;   // index in Plan::functions; kNoSlot: it is none
   // Indices in the plan's kept_lists: lists that each run of this block writes first.
   std::vector<uint32_t> fills;
   // For a sub-block with lanes. The order, for one thread, begins with the `once` instructions.
@@ -131,17 +135,6 @@ struct BlockPlan {
   std::vector<uint32_t> serial_order;
   std::vector<uint32_t> counted_slots;  // slots whose readers each run of the block counts anew
   std::vector<ScalarStep> tail;         // of a loop's body: what its last instructions compute
-};
-
-struct PlanFeed {
-  std::string name;
-  uint32_t slot = kNoSlot;
-  bool copied = false;  // the program writes to it, so runs use a copy
-};
-struct PlanFetch {
-  std::string name;
-  uint32_t slot = kNoSlot;
-  bool move = false;  // the run owns the memory and hands it over instead of copying
 };
 
 struct DevicePlan;
@@ -162,6 +155,7 @@ struct Plan {
   int body_lanes = 0;  // kSerial: the largest number of lanes of a sub-block; 0: none has lanes
   bool writes_scope = false;
   std::vector<LoopPlan> loops;
+  std::vector<FunctionPlan> functions;
   bool draws_random = false;  // some operator uses the run's generator
   uint32_t shaped_calls = 0;  // number of instructions that keep calls
   // Per variable: its declaration is a claim (passes/facts/declarations.h), with which each result

@@ -16,6 +16,7 @@
 #include "core/memory/lazy_buffer.h"
 #include "core/operands/any_address.h"
 #include "device/device.h"
+#include "executor/plan/calls/plan_calls.h"
 #include "executor/plan/dependency_graph.h"
 #include "executor/plan/memory_edges.h"
 #include "executor/plan/plan_draft.h"
@@ -158,7 +159,9 @@ Status PrepareKernels(PlanDraft& d, const std::vector<std::vector<uint8_t>>& pla
     }
     for (Instruction& in : d.plan->blocks[b].instructions) {
       LookForInterrupt();
-      if (!IsPrepared(in) || in.op.def->prepare() == nullptr) continue;
+      if (!IsPrepared(in) || in.op.def->prepare() == nullptr ||
+          IsPreparedPerCall(d, static_cast<int>(b), in))
+        continue;
       if (!made.empty() && made[static_cast<size_t>(in.ir_op)]) {
         in.state_owner = made[static_cast<size_t>(in.ir_op)];
         in.state = in.state_owner.get();
@@ -167,7 +170,9 @@ Status PrepareKernels(PlanDraft& d, const std::vector<std::vector<uint8_t>>& pla
       }
     }
   }
-  return PrepareAll(d, todo, places);
+  HEDDLE_RETURN_IF_ERROR(PrepareAll(d, todo, places));
+  return PrepareCalls(
+      d, [&](const std::vector<Instruction*>& some) { return PrepareAll(d, some, places); });
 }
 
 namespace {
@@ -213,24 +218,31 @@ void KeepWhole(Plan* plan) {
 Status BringInParameters(Plan& plan) {
   std::vector<bool> packed(plan.slots.size(), false), touched(plan.slots.size(), false);
   std::vector<bool> picked(plan.slots.size(), false);
+  // Notes that the instruction reads the slot by its k-th operand.
+  const auto use = [&](uint32_t s, const Instruction& in, const KernelState* state, size_t k) {
+    const uint32_t copied = state != nullptr ? state->facts().packed_inputs : 0;
+    const auto& slots = in.op.def->inputs();
+    size_t slot = 0;
+    while (slot < slots.size() && in.op.in_begin[slot + 1] <= k) ++slot;
+    const bool has_copy = slot < 32 && slot < slots.size() && (copied >> slot & 1);
+    const bool picks = slot < slots.size() && (slots[slot].flags & kAnyAddress) != 0;
+    (has_copy ? packed : picks ? picked : touched)[s] = true;
+  };
   for (const BlockPlan& block : plan.blocks) {
     for (const Instruction& in : block.instructions) {
       LookForInterrupt();
-      const uint32_t copied = in.state != nullptr ? in.state->facts().packed_inputs : 0;
-      for (size_t k = 0, slot = 0; k < in.op.in.size(); ++k) {
-        while (slot < in.op.def->inputs().size() && in.op.in_begin[slot + 1] <= k) ++slot;
-        if (in.op.in[k] == kNoSlot) continue;
-        const auto& slots = in.op.def->inputs();
-        const bool has_copy = slot < 32 && slot < slots.size() && (copied >> slot & 1);
-        const bool picks = slot < slots.size() && (slots[slot].flags & kAnyAddress) != 0;
-        (has_copy ? packed : picks ? picked : touched)[in.op.in[k]] = true;
-      }
+      for (size_t k = 0; k < in.op.in.size() && in.fn != RunPlannedCall; ++k)
+        if (in.op.in[k] != kNoSlot) use(in.op.in[k], in, in.state, k);
       for (uint32_t s : in.op.out)
         if (s != kNoSlot) touched[s] = true;
     }
   }
   for (const Slot& slot : plan.slots)
     if (slot.base != kNoSlot) touched[slot.base] = true;
+  for (const Instruction& in : plan.blocks[0].instructions)
+    ForGivenOperands(plan, in,
+                     [&](uint32_t given, const Instruction& inner, const KernelState* state,
+                         size_t k) { use(given, inner, state, k); });
   for (const PlanFetch& f : plan.fetches) touched[f.slot] = true;
   for (size_t i = 0; i < plan.scope_slots.size(); ++i) {
     const uint32_t s = plan.scope_slots[i];
@@ -251,7 +263,7 @@ Status BringInParameters(Plan& plan) {
 // Assigns slots and infers shapes, repeatedly while a shared variable turns out to have no single
 // shape. In a chain of variables that take their shapes from each other, each repetition finds one
 // more.
-Status Analyse(const PlanRequest& request, SharedShapes& shapes, std::optional<PlanDraft>* draft) {
+Status Analyse(PlanRequest& request, SharedShapes& shapes, std::optional<PlanDraft>* draft) {
   constexpr int kMostTimes = 32;  // after that, no shared variable is assumed to have a shape
   for (int times = 1;; ++times) {
     shapes.none = request.dynamic_bodies || times >= kMostTimes;
@@ -262,6 +274,10 @@ Status Analyse(const PlanRequest& request, SharedShapes& shapes, std::optional<P
     // An error may follow from an assumption that was contradicted; then it does not count.
     const Status status = PropagateShapes(d);
     if (!shapes.contradicted) return status;
+    if (shapes.expanded.empty()) continue;
+    draft->reset();  // it refers to the program
+    ExpandCalls(shapes.expanded, &request);
+    shapes = {};
   }
 }
 
@@ -275,8 +291,10 @@ bool MakesTensors(const Instruction& in, const Plan& plan) {
   });
 }
 
-Result<std::shared_ptr<const Plan>> Build(const PlanRequest& request) {
+Result<std::shared_ptr<const Plan>> Build(const PlanRequest& given) {
   const auto start = std::chrono::steady_clock::now();
+  PlanRequest request = given;
+  if (request.twin) request.program = request.twin->program;  // with the calls that it has
   SharedShapes shapes;
   std::optional<PlanDraft> analysed;
   HEDDLE_RETURN_IF_ERROR(Analyse(request, shapes, &analysed));

@@ -24,6 +24,8 @@ struct SharedShapes {
   std::vector<bool> varies;  // per variable: it has no single shape; empty: none is known to vary
   // Per varying variable: what its writes have in common, see shapes/open_shapes.h.
   std::vector<std::optional<passes::Fact>> written;
+  // Blocks whose operators are to be put back in the place of their calls, see calls/plan_calls.h.
+  std::vector<int> expanded;
   bool none = false;          // no shared variable is assumed to have a shape
   bool contradicted = false;  // the latest analysis contradicted an assumption
 };
@@ -45,6 +47,8 @@ struct PlanDraft {
   std::vector<bool> unsure;
   std::vector<bool> run_once;  // per block: exactly one instruction runs it
   std::vector<bool> fetched;   // per slot
+  // Per function: dtypes and shapes of the operands, once a call was visited.
+  std::vector<std::vector<const Value*>> signatures;
   // kDevice: blocks that a device executes, see device_bodies.h; empty: block 0 alone.
   std::vector<bool> device_bodies;
   bool has_tasks = false;  // kDevice: several threads go through the steps
@@ -57,6 +61,9 @@ struct PlanDraft {
   // Whether temporaries of sub-blocks have offsets in the host's arena; otherwise their memory is
   // taken at run time.
   bool PlacesBodies() const { return CompilesBodies() && request.dispatch != Dispatch::kDevice; }
+  bool IsFunction(int block) const {
+    return plan->blocks[static_cast<size_t>(block)].function != kNoSlot;
+  }
   // Precondition: the plan is for a device.
   bool RunsOnDevice(int block) const {
     return block == 0 || (!device_bodies.empty() && device_bodies[static_cast<size_t>(block)]);
@@ -121,6 +128,9 @@ inline void EraseMarked(const std::vector<bool>& marked, std::vector<Instruction
 // Computes an instruction's outputs if everything they depend on is known and they are small. True:
 // the instruction is not needed any more. Precondition: the outputs' shapes are known.
 bool ComputeKnown(PlanDraft& draft, const Instruction& in);
+
+// The estimated time of an instruction on one thread, in ns.
+float EstimateCost(const PlanDraft& draft, const Instruction& in);
 
 // The analyses, in the order in which they run.
 Status AssignSlots(PlanDraft& draft);      // slots, bound operands, instructions in file order

@@ -29,6 +29,7 @@ class MemoryPlanner {
         plan_.dispatch == Dispatch::kQueue || plan_.dispatch == Dispatch::kDevice;
     if (!at_run_time) ChooseStorages(0);
     if (d_.PlacesBodies()) FindNested(0);
+    for (const FunctionPlan& f : plan_.functions) nested_.push_back({f.block, 0});
     for (const Nested& n : nested_) ChooseStorages(n.block);
     for (Slot& s : plan_.slots)  // a view of an arena slot becomes an arena slot
       if (s.storage == Storage::kView && At(s.base).storage == Storage::kArena)
@@ -139,7 +140,7 @@ class MemoryPlanner {
   void FindNested(int runner) {
     for (const Instruction& in : plan_.blocks[runner].instructions)
       for (int sub : BlocksOf(plan_, in)) {
-        if (!d_.run_once[sub]) continue;  // no slot of it has an offset
+        if (!d_.run_once[sub]) continue;  // no slot of it has an offset, or it is a function
         nested_.push_back({sub, runner});
         FindNested(sub);
       }
@@ -182,9 +183,12 @@ class MemoryPlanner {
 
   // Converts offsets in work spaces to offsets in the arena.
   void PlaceWorkspaces() {
-    for (const Nested& n : nested_)
-      for (uint32_t s : at_home_[static_cast<size_t>(n.block)])
-        At(s).offset += At(plan_.blocks[n.block].workspace).offset;
+    for (const Nested& n : nested_) {
+      const size_t offset = At(plan_.blocks[n.block].workspace).offset;
+      for (uint32_t s : at_home_[static_cast<size_t>(n.block)]) At(s).offset += offset;
+      for (Instruction& in : plan_.blocks[n.block].instructions)
+        if (in.op.spare.size > 0) in.op.spare.begin += static_cast<uint32_t>(offset / 64);
+    }
   }
   int HomeOf(uint32_t s) { return At(plan_.RootOf(s)).home; }
 
@@ -302,27 +306,30 @@ class MemoryPlanner {
       const uint32_t owner = plan_.buffers[s] = arena.sharing->BufferOf(s);
       if (owner != s) At(s).offset = At(owner).offset + arena.sharing->OffsetOf(s);
     }
-    if (plan_.dispatch == Dispatch::kSerial && block == 0 && Shares()) FindSpare(arena);
+    const bool in_order = block == 0 ? plan_.dispatch == Dispatch::kSerial : d_.IsFunction(block);
+    if (in_order && Shares())
+      FindSpare(arena, &plan_.blocks[static_cast<size_t>(block)].instructions);
   }
 
   // Finds work space for kernels: for each instruction, the largest range of the arena that no
   // buffer uses meanwhile. Skipped where more than kMostAlive buffers are alive at once.
-  void FindSpare(const Arena& arena) {
+  void FindSpare(const Arena& arena, std::vector<Instruction>* instructions) const {
+    std::vector<Instruction>& ins = *instructions;
     constexpr size_t kUnit = 64, kMostAlive = 256;
     const ArenaSharing& life = *arena.sharing;
     struct Buffer {
       size_t begin, end;
       int32_t last;
     };
-    std::vector<std::vector<Buffer>> begins(ins_.size());
+    std::vector<std::vector<Buffer>> begins(ins.size());
     for (size_t k = 0; k < arena.owners.size(); ++k) {
       const Lifetimes::Range range = life.RangeOf(arena.owners[k]);
-      const size_t at = arena.offsets[k], bytes = At(arena.owners[k]).bytes();
+      const size_t at = arena.offsets[k], bytes = plan_.slots[arena.owners[k]].bytes();
       begins[static_cast<size_t>(range.first)].push_back(
           {at, at + bytes, std::max(range.first, range.last)});
     }
     std::vector<Buffer> alive;  // sorted by offset
-    for (size_t i = 0; i < ins_.size(); ++i) {
+    for (size_t i = 0; i < ins.size(); ++i) {
       std::erase_if(alive, [&](const Buffer& b) { return b.last < static_cast<int32_t>(i); });
       if (alive.size() + begins[i].size() > kMostAlive) return;
       for (const Buffer& b : begins[i])
@@ -341,7 +348,7 @@ class MemoryPlanner {
       }
       offer(arena.bytes);
       if ((at + most) / kUnit > ~uint32_t{0}) continue;
-      ins_[i].op.spare = {static_cast<uint32_t>(at / kUnit), static_cast<uint32_t>(most / kUnit)};
+      ins[i].op.spare = {static_cast<uint32_t>(at / kUnit), static_cast<uint32_t>(most / kUnit)};
     }
   }
 
@@ -366,7 +373,7 @@ class MemoryPlanner {
           plan_.output_slots.push_back(s);
           break;
         case Storage::kView:
-          plan_.view_slots.push_back(s);
+          if (At(At(s).base).storage != Storage::kBound) plan_.view_slots.push_back(s);
           break;
         case Storage::kPool:
           (IsList(s)      ? plan_.list_slots

@@ -12,6 +12,7 @@
 #include "core/memory/lazy_buffer.h"
 #include "core/programs/ir.h"
 #include "core/programs/sub_block_slots.h"
+#include "executor/plan/calls/plan_calls.h"
 #include "executor/plan/plan_draft.h"
 #include "executor/plan/shapes/array_items.h"
 #include "executor/plan/shapes/instruction_facts.h"
@@ -317,8 +318,9 @@ class ShapePropagator {
       LeaveForRun(in);
       return Status::Ok();
     }
-    if (in.op.def->infer_shape() == nullptr) LeaveForRun(in);
     const auto blocks = d_.program.blocks[in.ir_block].ops[in.ir_op].SubBlocks();
+    if (blocks.size() == 1 && d_.IsFunction(blocks[0])) return VisitFunction(in);
+    if (in.op.def->infer_shape() == nullptr) LeaveForRun(in);
     const std::optional<bool> runs = Decided(in);
     if (runs == false) {
       for (int sub : blocks) DropBlock(sub);
@@ -329,7 +331,7 @@ class ShapePropagator {
     }
     const size_t before = became_known_.size();
     TakeTold(in, Ask(in, false), false);
-    const std::vector<uint32_t> carried = KnownIn(in, "sub_block:carried");
+    const std::vector<uint32_t> carried = KnownIn(d_, in, "sub_block:carried");
     for (int sub : blocks) {
       const size_t outside = became_known_.size();
       Recall(in, sub);
@@ -347,6 +349,13 @@ class ShapePropagator {
     if (!runs) ForgetKnown(before);
     TakeBehind(in, told);
     return Status::Ok();
+  }
+  Status VisitFunction(Instruction& in) {
+    const auto set_known = [&](uint32_t s, const Slot& like) {
+      SetKnown(s, like.dtype, like.shape());
+    };
+    const auto visit = [&](int block) { return VisitBlock(block); };
+    return VisitCall(d_, in, set_known, visit).status();
   }
   // Whether an operator runs its block, if its condition is a constant of the plan (it follows from
   // parameters and shapes); nullopt: known only at run time.
@@ -444,7 +453,7 @@ class ShapePropagator {
               size_t outside) {
     if (!HasRecord(in.op.def->outputs())) return;
     recorded_[block] = carried;
-    std::vector<uint32_t> kept = KnownIn(in, "sub_block:kept");
+    std::vector<uint32_t> kept = KnownIn(d_, in, "sub_block:kept");
     if (in.op.def->FindInput("sub_block:kept") < 0)
       kept.assign(became_known_.begin() + static_cast<std::ptrdiff_t>(outside),
                   became_known_.end());
@@ -472,15 +481,6 @@ class ShapePropagator {
       if (const Slot& slot = plan_.slots[s]; slot.is_static && !d_.known_meta[s])
         SetKnown(s, slot.dtype, slot.shape());
   }
-  // The slots of an input whose dtype and shape are known at this point.
-  std::vector<uint32_t> KnownIn(const Instruction& in, std::string_view input) const {
-    std::vector<uint32_t> known;
-    const int d = in.op.def->FindInput(input);
-    for (uint32_t k = d < 0 ? 0 : in.op.in_begin[d]; d >= 0 && k < in.op.in_begin[d + 1]; ++k)
-      if (in.op.in[k] != kNoSlot && d_.known_meta[in.op.in[k]]) known.push_back(in.op.in[k]);
-    return known;
-  }
-
   // Leaves the shapes of a block that several operators run, and of blocks inside it, to the run.
   void LeaveBlock(int b) {
     std::unordered_set<int> left;

@@ -11,6 +11,7 @@
 #include "core/operands/window.h"
 #include "core/programs/sub_block_slots.h"
 #include "executor/plan/block_access.h"
+#include "executor/plan/calls/plan_calls.h"
 #include "executor/plan/device/device_bodies.h"
 #include "executor/plan/join_copies.h"
 #include "executor/plan/plan_draft.h"
@@ -19,7 +20,10 @@
 namespace heddle {
 
 // Whether the slot's contents never change once they are written.
-bool PlanDraft::Stable(uint32_t s) const { return plan->slots[s].versioned || plan->constant[s]; }
+bool PlanDraft::Stable(uint32_t s) const {
+  const Slot& slot = plan->slots[s];
+  return slot.versioned || plan->constant[s] || slot.storage == Storage::kBound;
+}
 
 bool PlanDraft::IsFixed(uint32_t s) const {
   const Slot& slot = plan->slots[s];
@@ -407,6 +411,8 @@ void ResolveViews(PlanDraft& d) {
   JoinTables tables(plan);
   BlockSlots near(plan.slots.size());
   ResolveBlock(d, 0, tables, near);
+  for (const FunctionPlan& f : plan.functions) ResolveBlock(d, f.block, tables, near);
+  FindBoundViews(plan);
 }
 
 }  // namespace heddle

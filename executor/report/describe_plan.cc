@@ -48,7 +48,9 @@ void NumberStorages(const Plan& plan, PlanDescription* d) {
   for (uint32_t s = 0; s < plan.slots.size(); ++s) {
     const uint32_t root = plan.RootOf(s);
     const Slot& slot = plan.slots[root];
-    if (slot.storage == Storage::kNone || slot.storage == Storage::kShape) continue;
+    if (slot.storage == Storage::kNone || slot.storage == Storage::kShape ||
+        slot.storage == Storage::kBound)
+      continue;
     std::tuple<int, int, size_t> key{0, 0, root};
     if (slot.storage == Storage::kArena) {
       // Slots at one offset of one layout share its memory one after another.
@@ -220,7 +222,7 @@ std::string Quoted(const std::string& text) { return '"' + Escaped(text) + '"'; 
 
 const char* StorageName(Storage s) {
   constexpr const char* kNames[] = {"none",   "feed", "scope", "const", "arena",
-                                    "output", "view", "pool",  "shape"};
+                                    "output", "view", "pool",  "shape", "bound"};
   return kNames[static_cast<int>(s)];
 }
 

@@ -29,7 +29,7 @@ void Replace(const Instruction::Rewrite& r, const Plan& plan, Value* const* fram
 
 }  // namespace
 
-Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
+Status Interpreter::ExecuteShaped(const Instruction& in, const KernelState* state, RunState& run) {
   const Plan& plan = run.plan();
   Value* const* frame = run.frame();
   if (in.mode == Mode::kShare) {
@@ -60,28 +60,28 @@ Status Interpreter::ExecuteShaped(const Instruction& in, RunState& run) {
     }
     if (!taken) Provide(s, slot.dtype, slot.shape(), run);
   }
-  KernelContext ctx(in.op, frame, run.services(), in.state);
+  KernelContext ctx(in.op, frame, run.services(), state);
   if (in.mode != Mode::kReplace) return in.fn(ctx);
   HEDDLE_RETURN_IF_ERROR(in.fn(ctx));
   for (const auto& r : in.rewrites) Replace(r, plan, frame);
   return Status::Ok();
 }
 
-Status Interpreter::Call(const Instruction& in, RunState& run) {
+Status Interpreter::Call(const Instruction& in, const KernelState* state, RunState& run) {
   if (in.whole) {
     const Interrupts::Scope none(nullptr);
-    return CallAny(in, run);
+    return CallAny(in, state, run);
   }
-  return CallAny(in, run);
+  return CallAny(in, state, run);
 }
 
-Status Interpreter::CallAny(const Instruction& in, RunState& run) {
+Status Interpreter::CallAny(const Instruction& in, const KernelState* state, RunState& run) {
   if (in.mode == Mode::kStatic || in.mode == Mode::kWhole) [[likely]] {
-    KernelContext ctx(in.op, run.frame(), run.services(), in.state);
+    KernelContext ctx(in.op, run.frame(), run.services(), state);
     return in.fn(ctx);
   }
   if (in.mode == Mode::kWide) return CallWide(in, run);
-  if (in.mode != Mode::kDynamic) return ExecuteShaped(in, run);
+  if (in.mode != Mode::kDynamic) return ExecuteShaped(in, state, run);
   return in.loop == kNoSlot ? ExecuteDynamic(in, run, nullptr) : RunLoop(in, run);
 }
 
@@ -102,7 +102,8 @@ Status Interpreter::CallWide(const Instruction& in, RunState& run) {
 }
 
 // Executes an instruction of a run that is observed, or that is asked to end.
-Status Interpreter::CallWatched(const Instruction& in, RunState& run, int thread) {
+Status Interpreter::CallWatched(const Instruction& in, const KernelState* state, RunState& run,
+                                int thread) {
   RunControl& control = run.control();
   HEDDLE_RETURN_IF_ERROR(control.Look());
   const bool observed = control.observed();
@@ -113,7 +114,7 @@ Status Interpreter::CallWatched(const Instruction& in, RunState& run, int thread
   const Interrupts::Scope scope(in.whole ? nullptr : Interrupts::Current());
   Status status = in.mode == Mode::kDynamic && control.trace() != nullptr && !is_loop
                       ? ExecuteDynamic(in, run, &watch)
-                      : Call(in, run);
+                      : Call(in, state, run);
   if (observed) control.EndInstruction(thread, in, watch, run.frame());
   if (status.ok() && control.Checks(in)) return CheckFinite(run.plan(), in, run.frame());
   return status;
@@ -137,30 +138,38 @@ static void GiveBack(const Instruction& in, RunState& run, int thread) {
 }
 
 // The usual instruction needs no further call: the instructions of a loop's body may be tiny.
-inline Status Interpreter::Execute(const Instruction& in, RunState& run, int thread) {
-  KernelContext ctx(in.op, run.frame(), run.services(), in.state);
-  Status s = run.control().attention()  ? CallWatched(in, run, thread)
+inline Status Interpreter::Execute(const Instruction& in, const KernelState* state, RunState& run,
+                                   int thread) {
+  KernelContext ctx(in.op, run.frame(), run.services(), state);
+  Status s = run.control().attention()  ? CallWatched(in, state, run, thread)
              : in.mode == Mode::kStatic ? in.fn(ctx)
-                                        : Call(in, run);
+                                        : Call(in, state, run);
   if (s.ok() && in.gives_back) GiveBack(in, run, thread);
   return s;
 }
 
 // Executes the instructions at(0), at(1), …, at(count - 1); an error or an exception gets the
-// instruction's location.
-template <typename At>
-Status Interpreter::ExecuteAll(size_t count, At&& at, RunState& run, int thread) {
+// instruction's location. `state_of(i)`: the kernel's state of at(i).
+template <typename At, typename StateOf>
+Status Interpreter::ExecuteAll(size_t count, At&& at, StateOf&& state_of, RunState& run,
+                               int thread) {
   const Instruction* in = nullptr;
   Status status = Guard([&] {
     for (size_t i = 0; i < count; ++i) {
       in = &at(i);
-      Status s = Execute(*in, run, thread);
+      Status s = Execute(*in, state_of(i), run, thread);
       if (!s.ok()) [[unlikely]]
         return s;
     }
     return Status::Ok();
   });
   return status.ok() ? status : run.plan().Blame(status, *in);
+}
+
+template <typename At>
+Status Interpreter::ExecuteAll(size_t count, At&& at, RunState& run, int thread) {
+  const auto state_of = [&at](size_t i) { return at(i).state; };
+  return ExecuteAll(count, at, state_of, run, thread);
 }
 
 Status Interpreter::RunSerial(std::span<const Instruction> ins, RunState& run, int thread) {
@@ -191,6 +200,20 @@ Status Interpreter::RunNested(int block, bool first, RunState& run) {
   const uint32_t* const order = plan.serial_order.data() + done;
   return ExecuteAll(
       count, [all, order](size_t i) -> const Instruction& { return all[order[i]]; }, run, thread);
+}
+
+Status Interpreter::RunCall(const PlannedCall& call, RunState& run) {
+  const int block = run.plan().functions[call.function].block;
+  const std::vector<Instruction>& ins = run.plan().blocks[static_cast<size_t>(block)].instructions;
+  const int thread = run.control().ThreadOf(block);
+  if (RunTrace* trace = run.control().trace()) trace->threads[static_cast<size_t>(thread)].last = 0;
+  if (call.states.empty()) return RunSerial(ins, run, thread);
+  const auto at = [first = ins.data()](size_t i) -> const Instruction& { return first[i]; };
+  const auto state_of = [&](size_t i) {
+    const KernelState* own = call.states[i].get();
+    return own != nullptr ? own : ins[i].state;
+  };
+  return ExecuteAll(ins.size(), at, state_of, run, thread);
 }
 
 namespace {
@@ -231,7 +254,8 @@ Status Interpreter::RunLoop(const Instruction& in, RunState& run) {
       }
       for (size_t i = run.IsFirst(loop.body) ? 0 : body.once; i < end; ++i) {
         now = &all[i];
-        Status s = Execute(*now, run, 0);  // not observed, so the thread's number is not used
+        Status s =
+            Execute(*now, now->state, run, 0);  // not observed, so the thread's number is not used
         if (!s.ok()) [[unlikely]]
           return s;
       }

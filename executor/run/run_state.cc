@@ -158,6 +158,26 @@ void RunState::Hold(std::shared_ptr<const ScopeValues> values) {
   bound_values_ = held_->number;
 }
 
+namespace {
+
+// Makes the view of its base's present memory.
+void BindView(uint32_t s, const Plan& plan, Value* const* frame) {
+  const Slot& slot = plan.slots[s];
+  Tensor& base = frame[slot.base]->tensor();
+  Tensor view = slot.is_dense() ? base.Reshaped(slot.shape()) : slot.meta->tensor();
+  if (!slot.is_dense() && base.buffer()) view.Bind(base.buffer());
+  view.Bind(static_cast<std::byte*>(base.mutable_raw()) + slot.shift);
+  *frame[s] = std::move(view);
+}
+
+void ClearViews(const Plan& plan, Value* const* frame) {
+  for (uint32_t s : plan.view_slots) *frame[s] = Value();
+  for (const FunctionPlan& f : plan.functions)
+    for (uint32_t s : f.views) *frame[s] = Value();
+}
+
+}  // namespace
+
 void RunState::Begin(const std::vector<const Value*>& feeds, const std::vector<Tensor>& bound) {
   for (CallMemo& memo : memos_) memo.Begin();
   for (size_t i = 0; i < plan_->feeds.size(); ++i) {
@@ -177,21 +197,21 @@ void RunState::Begin(const std::vector<const Value*>& feeds, const std::vector<T
   }
   for (uint32_t s : plan_->counted_slots)
     readers_[s].store(static_cast<int>(plan_->consumers[s]), std::memory_order_relaxed);
-  for (uint32_t s : plan_->view_slots) {
-    const Slot& slot = plan_->slots[s];
-    Tensor& base = value(slot.base).tensor();
-    Tensor view = slot.is_dense() ? base.Reshaped(slot.shape()) : slot.meta->tensor();
-    if (!slot.is_dense() && base.buffer()) view.Bind(base.buffer());
-    view.Bind(static_cast<std::byte*>(base.mutable_raw()) + slot.shift);
-    value(s) = std::move(view);
-  }
+  for (uint32_t s : plan_->view_slots) BindView(s, *plan_, frame());
+}
+
+void RunState::BindCall(const FunctionPlan& function, const BoundOp& call) {
+  for (size_t k = 0; k < function.parameters.size(); ++k)
+    frame_[function.parameters[k]] = frame_[call.in[k]];
+  for (size_t k = 0; k < function.results.size(); ++k)
+    frame_[function.results[k]] = frame_[call.out[k]];
+  for (uint32_t s : function.views) BindView(s, *plan_, frame());
 }
 
 Status RunState::Fetch(size_t count, size_t required, const std::vector<Tensor>& bound,
                        std::vector<Value>* out) {
   out->resize(count);
-  // Releases memory that may be handed over.
-  for (uint32_t s : plan_->view_slots) value(s) = Value();
+  ClearViews(*plan_, frame());  // releases memory that may be handed over
   for (size_t i = 0; i < count; ++i) {
     const PlanFetch& f = plan_->fetches[i];
     Value& v = value(f.slot);
@@ -250,7 +270,7 @@ void Empty(Value* list) {
 void RunState::End() {
   for (const PlanFeed& f : plan_->feeds) value(f.slot) = Value();
   for (uint32_t s : plan_->output_slots) value(s) = Value();
-  for (uint32_t s : plan_->view_slots) value(s) = Value();
+  ClearViews(*plan_, frame());
   for (uint32_t s : plan_->run_slots) value(s) = Value();
   for (uint32_t s : plan_->list_slots) Empty(&value(s));
   for (size_t k = 0; k < kept_lists_.size(); ++k) {

@@ -72,8 +72,7 @@ class RunState final : public BlockRunner, public RankRun {
   // Without it the run reads the variables themselves.
   void Hold(std::shared_ptr<const ScopeValues> values);
 
-  // For tests: overwrites memory, so that nothing an earlier run left behind can pass for this
-  // run's.
+  // For tests: overwrites memory, so that what an earlier run left is not taken for this run's.
   void PoisonMemory();
   // Binds feeds (in the plan's order), outputs and views. `bound`: by position, the caller's memory
   // for fetched values, or empty. Throws std::bad_alloc.
@@ -86,6 +85,8 @@ class RunState final : public BlockRunner, public RankRun {
   void End();
 
   Status RunBlock(int block) override;
+  // Gives the block of a function the operands of a call.
+  void BindCall(const FunctionPlan& function, const BoundOp& call);
   // Runs blocks on a device, for operators whose blocks the plan gives to a device
   // (DevicePlan::Runs); nullptr: there are none.
   class DeviceBodies {
@@ -110,8 +111,7 @@ class RunState final : public BlockRunner, public RankRun {
     return tokens_ ? tokens_->Take(slot, bytes) : services_.allocator->Allocate(bytes);
   }
 
-  // Gives one of the plan's kept lists to the block that fills it, with the capacity of an earlier
-  // run.
+  // Gives a kept list of the plan to the block that fills it, with an earlier run's capacity.
   void GiveList(uint32_t k) {
     Value& list = value(plan_->kept_lists[k]);
     if (!list.initialized()) std::swap(list, kept_lists_[k]);

@@ -147,6 +147,11 @@ struct CompileOptions {
   // the same shapes: with its schedule and implementations, without tuning. An error says what
   // differs if it is for another program, version or machine. nullptr: none.
   std::shared_ptr<const PlanDescription> follow = nullptr;
+  // Equal stretches of operators, such as the layers of a network that an exporter wrote out one
+  // behind another, are planned once and called, each call with its own parameters, where shapes
+  // are known and the operators' work is worth a call. Results have the same bits. Saves time and
+  // memory of planning; not with devices.
+  bool outline = false;
   // The description of a machine, as JSON (see tests/machines): plans are made for that machine,
   // and can be described, but not run. Empty: this machine.
   std::string machine = {};

@@ -65,4 +65,12 @@ Status FixVarAttrs(const PlanDraft& draft, Instruction* in) {
   return Status::Ok();
 }
 
+std::vector<uint32_t> KnownIn(const PlanDraft& d, const Instruction& in, std::string_view input) {
+  std::vector<uint32_t> known;
+  const int at = in.op.def->FindInput(input);
+  for (uint32_t k = at < 0 ? 0 : in.op.in_begin[at]; at >= 0 && k < in.op.in_begin[at + 1]; ++k)
+    if (in.op.in[k] != kNoSlot && d.known_meta[in.op.in[k]]) known.push_back(in.op.in[k]);
+  return known;
+}
+
 }  // namespace heddle

@@ -22,4 +22,7 @@ Status CheckSizes(const std::vector<ShapeContext::OutMeta>& outs);
 // Turns attributes given by variables into plain ones if all their values are known.
 Status FixVarAttrs(const PlanDraft& draft, Instruction* in);
 
+// The slots of an input whose dtype and shape are known at this point.
+std::vector<uint32_t> KnownIn(const PlanDraft& d, const Instruction& in, std::string_view input);
+
 }  // namespace heddle
