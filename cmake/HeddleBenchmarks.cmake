@@ -32,6 +32,13 @@ add_executable(heddle_bench_training "${PROJECT_SOURCE_DIR}/benchmarks/training/
 target_link_libraries(heddle_bench_training PRIVATE heddle_values nlohmann_json::nlohmann_json)
 heddle_warnings(heddle_bench_training)
 
+# Equal layers, inlined and as functions.
+add_executable(heddle_bench_layers "${PROJECT_SOURCE_DIR}/benchmarks/layers/equal_layers.cc"
+               "${PROJECT_SOURCE_DIR}/tests/support/layered_program.cc"
+               "${PROJECT_SOURCE_DIR}/tests/support/program_builder.cc")
+target_link_libraries(heddle_bench_layers PRIVATE heddle_internal)
+heddle_warnings(heddle_bench_layers)
+
 # The random programs of benchmarks/levels.py.
 add_executable(heddle_bench_levels "${PROJECT_SOURCE_DIR}/benchmarks/levels/random_levels.cc"
                "${PROJECT_SOURCE_DIR}/tests/support/mixed_program.cc"
