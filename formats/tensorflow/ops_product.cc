@@ -20,21 +20,12 @@ void Multiply(NodeLowering& n, int x, int y, bool trans_x, bool trans_y, bool co
     if (trans_y) y = n.Unary("conj", y);
   }
   int made;
-  const bool empty = IsEmpty(n, x) || IsEmpty(n, y);
-  if (empty && IsComplex(n.dtype(x)) && n.rank(x) == 2 && n.rank(y) == 2) {
+  if ((IsEmpty(n, x) || IsEmpty(n, y)) && IsComplex(n.dtype(x)) && n.rank(x) == 2 &&
+      n.rank(y) == 2) {
     const int64_t rows = n.shape(x)[trans_x ? 1 : 0], cols = n.shape(y)[trans_y ? 0 : 1];
     made =
         n.Make("fill_constant", {},
                {{"shape", Ints{rows, cols}}, {"dtype", DTypeToProto(n.dtype(x))}, {"value", 0.0}});
-  } else if (empty) {
-    const auto turned = [&](int v) {
-      Ints perm;
-      const int rank = n.rank(v);
-      for (int i = 0; i < rank; ++i) perm.push_back(i < rank - 2 ? i : 2 * rank - 3 - i);
-      return Permuted(n, v, perm);
-    };
-    made = n.Make("onnx_mat_mul",
-                  {{"A", {trans_x ? turned(x) : x}}, {"B", {trans_y ? turned(y) : y}}}, {}, "Y");
   } else {
     made =
         n.Make("matmul_v2", {{"X", {x}}, {"Y", {y}}}, {{"trans_x", trans_x}, {"trans_y", trans_y}});
