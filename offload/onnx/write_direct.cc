@@ -10,7 +10,8 @@ namespace {
 // What an operator may be beside a copy of its slots and attributes.
 enum Special : unsigned {
   kPlain = 0,
-  kNoCell = 4,  // a recurrent network without a cell's state
+  kNoCell = 4,     // a recurrent network without a cell's state
+  kOneResult = 8,  // ONNX has the first output alone
 };
 
 struct Direct {
@@ -26,7 +27,7 @@ constexpr Direct kDirect[] = {
     {"onnx_conv", "Conv", "group auto_pad kernel_shape pads strides dilations"},
     {"onnx_conv_transpose", "ConvTranspose",
      "group auto_pad kernel_shape pads strides dilations output_padding output_shape"},
-    {"einsum", "Einsum", "equation"},
+    {"einsum", "Einsum", "equation", kOneResult},
     {"onnx_max_pool", "MaxPool", "auto_pad kernel_shape pads strides dilations storage_order"},
     {"onnx_resize", "Resize",
      "mode coordinate_transformation_mode nearest_mode cubic_coeff_a exclude_outside "
@@ -150,6 +151,7 @@ void WriteAs(NodeWriter& n, const Direct& d) {
     for (size_t s = 0; s < slots.size(); ++s)
       if (n.Wants(slots[s].name)) outputs = s + 1;
   if (outputs == 0) return n.Refuse("nothing reads its results");
+  if (d.special == kOneResult && outputs > 1) return n.Refuse("ONNX's ", d.onnx, " has one result");
   const Names made = n.MakeMany(d.onnx, std::move(inputs), outputs, std::move(attributes));
   for (size_t k = 0; k < outputs; ++k) n.Out(slots[list ? 0 : k].name, made[k], list ? k : 0);
 }
