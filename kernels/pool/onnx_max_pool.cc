@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/interrupts.h"
+#include "core/threads/look_meter.h"
 #include "kernels/pool/windows.h"
 
 namespace heddle {
@@ -27,16 +28,22 @@ Status OnnxPoolShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+constexpr int64_t kWindowWork = 32, kTapWork = 8;  // in the units of LookMeter
+
 // fn(plane of X, position, window, where in Y) for all windows.
 template <typename Fn>
 void ForEachPlaneWindow(const KernelContext& ctx, const Windows& w, int64_t planes, const Fn& fn) {
   const int64_t places = w.out.numel();
   const int64_t work = std::min<int64_t>(places, 4096) * std::min<int64_t>(w.kernel.numel(), 4096);
+  const int64_t taps = w.kernel.numel();
   ctx.ParallelFor(planes, 1 + 4096 / (1 + work), [&](int64_t begin, int64_t end) {
+    LookMeter meter;
     for (int64_t plane = begin; plane < end; ++plane) {
       Walk<1> position(w.out, {Walk<1>::Strides{}});
-      for (int64_t p = 0; p < places; ++p, position.Next())
+      for (int64_t p = 0; p < places; ++p, position.Next()) {
+        meter.Did(kWindowWork + kTapWork * taps);
         fn(plane, position, WindowOf(w, position), plane * places + p);
+      }
     }
   });
 }

@@ -1,14 +1,17 @@
 // shuffle_batch: rows in random order.
-#include <numeric>
 #include <vector>
 
 #include "core/interrupts.h"
 #include "core/memory/watched_bytes.h"
+#include "core/threads/look_meter.h"
 #include "kernels/base/shape_checks.h"
 #include "kernels/sequence/sequence.h"
 
 namespace heddle {
 namespace {
+
+// In the units of LookMeter: rows that are read in random order.
+constexpr int64_t kSwapWork = 16, kRowWork = 16;
 
 // X seen as rows of its last axis.
 struct Rows {
@@ -28,20 +31,26 @@ Status ShuffleBatch(KernelContext& ctx) {
       seed != nullptr && seed->numel() > 0 ? ToInts(*seed)[0] : ctx.Int("startup_seed")));
   const auto next_seed = static_cast<int64_t>(engine());  // for the next batch
   std::vector<int64_t> order(static_cast<size_t>(rows.count));
-  std::iota(order.begin(), order.end(), int64_t{0});
-  for (int64_t i = rows.count - 1; i > 0; --i)
+  for (const auto part : Stretches(rows.count))
+    for (int64_t i = part.begin; i < part.end; ++i) order[static_cast<size_t>(i)] = i;
+  LookMeter meter;
+  for (int64_t i = rows.count - 1; i > 0; --i) {
+    meter.Did(kSwapWork);
     std::swap(order[static_cast<size_t>(i)],
               order[static_cast<size_t>(static_cast<int64_t>(engine()) % (i + 1))]);
+  }
   // ShuffleIdx says where each row of X goes.
   int64_t* index = ctx.Alloc("ShuffleIdx", DType::kI64, Shape{rows.count}).mutable_data<int64_t>();
   for (const auto part : Stretches(rows.count))
     for (int64_t i = part.begin; i < part.end; ++i) index[order[static_cast<size_t>(i)]] = i;
   Tensor& out = ctx.Alloc("Out", x.dtype(), x.shape());
-  for (int64_t i = 0; i < rows.count && rows.bytes > 0; ++i)
+  for (int64_t i = 0; i < rows.count && rows.bytes > 0; ++i) {
+    meter.Did(kRowWork);
     WatchedMemcpy(
         out.mutable_data<std::byte>() + static_cast<size_t>(i) * rows.bytes,
         x.data<std::byte>() + static_cast<size_t>(order[static_cast<size_t>(i)]) * rows.bytes,
         rows.bytes);
+  }
   if (x.has_lod()) out.set_lod(x.lod());
   if (ctx.HasOut("SeedOut"))
     *ctx.Alloc("SeedOut", DType::kI64, Shape{1}).mutable_data<int64_t>() = next_seed;
@@ -54,7 +63,9 @@ Status ShuffleBatchGrad(KernelContext& ctx) {
   const Ints order = ToInts(index);
   if (std::ssize(order) != rows.count) return InvalidArgument("ShuffleIdx does not fit Out@GRAD");
   Tensor& dx = ctx.Alloc("X@GRAD", d.dtype(), d.shape());
+  LookMeter meter;
   for (int64_t i = 0; i < rows.count && rows.bytes > 0; ++i) {
+    meter.Did(kRowWork);
     const int64_t from = order[static_cast<size_t>(i)];
     if (from < 0 || from >= rows.count) return OutOfRange("ShuffleIdx holds ", from);
     WatchedMemcpy(dx.mutable_data<std::byte>() + static_cast<size_t>(i) * rows.bytes,
