@@ -15,7 +15,7 @@ FIRST = int(os.environ.get("HEDDLE_FAR_SEED", "1"))
 PLACES = """bilinear_interp_v2 box_clip deformable_conv density_prior_box distribute_fpn_proposals
     generate_proposals graph_sample_neighbors grid_sampler im2sequence linspace matrix_nms
     mine_hard_examples multiclass_nms nearest_interp_v2 onnx_grid_sample onnx_resize
-    onnx_roi_align precision_recall psroi_pool psroi_pool_grad range repeat_interleave
+    precision_recall psroi_pool psroi_pool_grad range repeat_interleave
     repeat_interleave_grad roi_align roi_pool segment_pool shard_index temporal_shift
     crop_and_resize histogram_fixed_width unfold unique unpool weighted_sample_neighbors
     yolov3_loss""".split()

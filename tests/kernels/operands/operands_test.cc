@@ -155,14 +155,13 @@ TEST(TfOperands, LargeWindowsReadTheImage) {
   EXPECT_THAT(std::vector<int64_t>(place, place + 4), ElementsAre(1, 1, 1, 1));
 }
 
-TEST(TfOperands, WindowsOfPaddingAloneHaveNoMaximum) {
+TEST(TfOperands, PlacesOfMaximaKnowNoExplicitPaddings) {
   const Attrs attrs{{"ksize", Ints{1, 1, 1, 1}},
                     {"strides", Ints{1, 1, 1, 1}},
-                    {"padding", std::string("EXPLICIT")},
-                    {"explicit_paddings", Ints{0, 0, 1, 1, 0, 0, 0, 0}}};
-  EXPECT_THAT(Told("tf_max_pool_with_argmax", {{"input", F32({1, 0, 1, 1}, {})}},
+                    {"padding", std::string("EXPLICIT")}};
+  EXPECT_THAT(Told("tf_max_pool_with_argmax", {{"input", F32({1, 1, 1, 1}, {1})}},
                    {"output", "argmax"}, attrs),
-              HasSubstr("input has no pixels"));
+              HasSubstr("padding is 'EXPLICIT', expected SAME or VALID"));
 }
 
 }  // namespace

@@ -111,10 +111,9 @@ TEST(OnnxRefusals, PadsThatOverflow) {
 
 TEST(OnnxRefusals, MoreSamplesThanAnybodyWaitsFor) {
   const Feeds feeds{{"x", Ones({1, 1, 2, 2})}, {"r", Ones({1, 4})}, {"i", I64({1}, {0})}};
-  ExpectTold(
-      RunOne("onnx_roi_align", feeds, {{"X", {"x"}}, {"rois", {"r"}}, {"batch_indices", {"i"}}},
-             "Y", {{"sampling_ratio", int64_t{1} << 31}}),
-      "sampling_ratio is");
+  ExpectTold(RunOne("roi_align", feeds, {{"X", {"x"}}, {"ROIs", {"r"}}, {"Images", {"i"}}}, "Out",
+                    {{"sampling_ratio", int64_t{1} << 31}}),
+             "sampling_ratio is");
 }
 
 TEST(OnnxRefusals, WindowsThatDoNotFit) {
