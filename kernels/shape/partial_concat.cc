@@ -15,7 +15,7 @@ Result<Columns> ColumnsOf(const OpContext& ctx, const Shape& x) {
   const int64_t width = x[1], start = ctx.Int("start_index"), length = ctx.Int("length");
   const int64_t begin = start < 0 ? start + width : start;
   const int64_t count = length < 0 ? width - begin : length;
-  if (begin < 0 || begin > width || begin + count > width)
+  if (begin < 0 || begin > width || count > width - begin)
     return InvalidArgument("columns from ", start, ", ", length, " of them, do not fit X ",
                            x.ToString());
   return Columns{begin, count};

@@ -21,8 +21,9 @@ Status Box(const Shape& x, const IntArgs& shape, const IntArgs& offsets, SliceSp
     part->start[i] = no_offsets || !offsets.known ? 0 : offsets[i];
     part->count[i] = shape.n < 0 ? -1 : shape[i];
     if (!*known) continue;
-    if (part->count[i] == -1) part->count[i] = x[i] - part->start[i];
-    if (part->start[i] < 0 || part->count[i] < 0 || part->start[i] + part->count[i] > x[i])
+    const bool starts_inside = part->start[i] >= 0 && part->start[i] <= x[i];
+    if (part->count[i] == -1 && starts_inside) part->count[i] = x[i] - part->start[i];
+    if (!starts_inside || part->count[i] < 0 || part->count[i] > x[i] - part->start[i])
       return OutOfRange("a box of ", part->count[i], " from ", part->start[i],
                         " does not fit dimension ", i, " of 'X' ", x.ToString());
   }
