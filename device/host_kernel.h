@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-// Where the host reaches the `bytes` at an address of a device; nullptr: they are not in memory
-// that the device has given out.
+// Returns the host's address of `bytes` bytes at an address of a device. nullptr: the device has
+// not given out that memory.
 using ContentsOf = std::function<std::byte*(const void* address, size_t bytes)>;
 
 // Executes call.host_kernel on the contents of the call's operands, in the caller's thread, and

@@ -1,5 +1,5 @@
-// What planning costs for programs of equal layers, planned layer by layer and with functions
-// (CompileOptions::outline), and how long a run takes, in processor time of the whole process.
+// Measures programs of equal layers in two forms, inlined and with functions
+// (CompileOptions::outline): the time of planning and of a run, as processor time of the process.
 // `heddle_bench_layers THREADS LEVEL`. One line per program and form:
 //
 //   passes   Compile: the passes, with the search for equal layers

@@ -13,7 +13,8 @@ namespace {
 constexpr char kMagic[8] = {'h', 'd', 'l', 'o', 'v', 'p', 'l', '2'};
 constexpr size_t kAlignment = 64;
 
-// Of what stands before OpenVINO's bytes: the magic, the number of numbers of the shapes, these.
+// The size of the header of saved bytes: a magic number, a count, and so many numbers, which tell
+// the shapes. OpenVINO's bytes follow.
 size_t HeadBytes(size_t numbers) {
   const size_t bytes = sizeof kMagic + sizeof(int64_t) * (1 + numbers);
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;

@@ -101,9 +101,9 @@ class Channel {
   const int fd_;
 };
 
-// What the host asks, and the one answer to each but kFree, which has none. Before it answers kRun
-// or kRestore, a worker may ask once for the ONNX model of the group with kWantOnnx, which has no
-// text; the answer is kOnnx, with the model as memory where there is one.
+// The host's requests and their answers: each request has one, but kFree has none. Before it
+// answers kRun or kRestore, a worker may ask once for the ONNX model of the group with kWantOnnx,
+// which has no text; the answer is kOnnx, with the model as memory where there is one.
 enum Kind : int64_t {
   kOpen = 1,
   kTakes,

@@ -177,7 +177,7 @@ Result<bool> VisitCall(PlanDraft& d, Instruction& in,
     return give_up();
   }
   for (uint32_t k = 0; k < taken; ++k) set_known(in.op.out[k], plan.slots[f.results[k]]);
-  // What the block is given and leaves are its own operands now.
+  // The call keeps the arguments and the results alone; the block has its parameters.
   in.op.in = IdList(std::span<const uint32_t>(in.op.in.begin(), given));
   in.op.out = IdList(std::span<const uint32_t>(in.op.out.begin(), taken));
   in.op.in_begin = {0, given, given};

@@ -1,4 +1,4 @@
-// What a plan is fed, and what is fetched from its runs.
+// PlanFeed and PlanFetch: the inputs and the outputs of a plan's runs.
 #pragma once
 
 #include <cstdint>
