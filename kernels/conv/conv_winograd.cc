@@ -250,14 +250,18 @@ class WinogradConv final : public ConvRunner {
     int64_t image, row, column;  // of the tile's first output pixel
   };
   Place PlaceOf(int64_t tile) const {
-    const int64_t at = tile % tile_columns_, step = g_.dilation[2];
-    return {tile / (tile_rows_ * tile_columns_), tile / tile_columns_ % tile_rows_ * tile_height_,
-            at / step * step * tile_ + at % step};
+    const int64_t row = tile / tile_columns_, at = tile % tile_columns_, step = g_.dilation[2];
+    const int64_t image = row / tile_rows_;
+    return {image, (row - image * tile_rows_) * tile_height_,
+            step == 1 ? at * tile_ : at / step * step * tile_ + at % step};
   }
+  // How many steps reach beyond n. Most filters are not dilated, and a tile of few channels takes
+  // as long as some divisions.
+  static int64_t Steps(int64_t n, int64_t step) { return step == 1 ? n : CeilDiv(n, step); }
   // The part of a window that begins at `at`, goes on by `step` and lies in [0, size).
   static void Inside(int64_t at, int64_t step, int64_t size, int* begin, int* end) {
     const auto count = [step](int64_t to) {
-      return static_cast<int>(to <= 0 ? 0 : std::min<int64_t>(CeilDiv(to, step), kWinogradWindow));
+      return static_cast<int>(to <= 0 ? 0 : std::min<int64_t>(Steps(to, step), kWinogradWindow));
     };
     *begin = count(-at);
     *end = count(size - at);
@@ -283,7 +287,7 @@ class WinogradConv final : public ConvRunner {
     if (epilogue_.residual) t.residual = static_cast<const float*>(o.residual) + at;
     t.rows = static_cast<int>(std::min<int64_t>(tile_height_, g_.out[1] - p.row));
     t.columns = static_cast<int>(std::min<int64_t>(
-        tile_, CeilDiv(std::max<int64_t>(g_.out[2] - p.column, 0), g_.dilation[2])));
+        tile_, Steps(std::max<int64_t>(g_.out[2] - p.column, 0), g_.dilation[2])));
     return t;
   }
 

@@ -37,14 +37,13 @@ struct Span {
   }
 };
 
-template <typename T, bool kMost>
+template <typename T, bool kMost, bool kNesterov>
 void AdamElements(const AdamRule& rule, const Span<T>& r, int64_t n, const T* g) {
   using C = ComputeType<T>;
   const C beta1 = static_cast<C>(rule.beta1), beta2 = static_cast<C>(rule.beta2);
   const C one1 = C(1) - beta1, one2 = C(1) - beta2;
   const C step = static_cast<C>(rule.step), eps = static_cast<C>(rule.epsilon);
   const C keep = static_cast<C>(rule.keep);
-  const C ahead = rule.nesterov ? beta1 : C(1), now = rule.nesterov ? one1 : C(0);
   const auto [p, m, v, p_out, m_out, v_out, most, most_out] = r;
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
@@ -58,16 +57,18 @@ void AdamElements(const AdamRule& rule, const Span<T>& r, int64_t n, const T* g)
     }
     m_out[i] = static_cast<T>(m_new);
     v_out[i] = static_cast<T>(v_new);
-    p_out[i] = static_cast<T>(keep * static_cast<C>(p[i]) -
-                              step * ((ahead * m_new + now * grad) / (std::sqrt(size) + eps)));
+    const C ahead = kNesterov ? beta1 * m_new + one1 * grad : m_new;
+    p_out[i] =
+        static_cast<T>(keep * static_cast<C>(p[i]) - step * (ahead / (std::sqrt(size) + eps)));
   }
 }
 template <typename T>
 void AdamUpdate(const AdamRule& rule, const Span<T>& r, int64_t n, const T* g) {
-  if (r.most != nullptr)
-    AdamElements<T, true>(rule, r, n, g);
-  else
-    AdamElements<T, false>(rule, r, n, g);
+  const auto elements = r.most != nullptr ? rule.nesterov ? &AdamElements<T, true, true>
+                                                          : &AdamElements<T, true, false>
+                        : rule.nesterov ? &AdamElements<T, false, true>
+                                          : &AdamElements<T, false, false>;
+  elements(rule, r, n, g);
 }
 
 Status InferAdam(ShapeContext& ctx) {

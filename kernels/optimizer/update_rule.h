@@ -50,8 +50,10 @@ inline constexpr bool kHasMasters = [] {
 }();
 
 // Steps of n elements. A function by itself: the loop is the same for whole gradients and for rows.
+// It has a copy of the rule, which stores to the states cannot change: its numbers stay in
+// registers.
 template <typename Rule, typename T, size_t kStates>
-[[gnu::noinline]] void StepAll(const Rule& rule, const std::array<const T*, kStates>& in,
+[[gnu::noinline]] void StepAll(Rule rule, const std::array<const T*, kStates>& in,
                                const std::array<T*, kStates>& out, int64_t at, int64_t n,
                                const T* g) {
   using C = ComputeType<T>;

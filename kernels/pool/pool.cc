@@ -72,14 +72,18 @@ int64_t MostTaps(const PoolGeometry& g) {
 // The same for all windows of an image.
 template <typename Fn>
 void ForAllWindows(const PoolGeometry& g, Fn&& fn) {
-  const int64_t between = std::max<int64_t>(1, LookMeter::kBetweenLooks / MostTaps(g));
-  int64_t i = 0, left = between;
+  const auto between =
+      static_cast<size_t>(std::max<int64_t>(1, LookMeter::kBetweenLooks / MostTaps(g)));
+  size_t left = between;
+  int64_t i = 0;
+  const std::vector<PoolWindow>& columns = g.windows[2];
   for (const PoolWindow& d : g.windows[0])
     for (const PoolWindow& h : g.windows[1])
-      for (const PoolWindow& w : g.windows[2]) {
-        fn(d, h, w, i++);
-        if (--left > 0) [[likely]]
-          continue;
+      for (size_t w = 0; w < columns.size();) {
+        const size_t end = w + std::min(left, columns.size() - w);  // nothing is counted up to here
+        left -= end - w;
+        for (; w < end; ++w) fn(d, h, columns[w], i++);
+        if (left > 0) continue;
         left = between;
         LookForInterrupt();
       }

@@ -90,8 +90,22 @@ struct ExtremeOfNumbers {
 // A neighbouring line's best element is kept beside the others, so that memory is read in order.
 constexpr int64_t kTogether = 64;
 
-template <typename Cmp, typename T, typename Out>
-void Search(const KernelContext& ctx, const AxisLines& lines, const T* x, Out* out) {
+// Positions in Out's dtype, from its element `first` on.
+template <typename At>
+void Store(const At* at, int64_t n, Tensor& out, int64_t first) {
+  const auto store = [&]<typename Out>(Out* to) {
+    for (int64_t k = 0; k < n; ++k) to[first + k] = static_cast<Out>(at[k]);
+  };
+  if (out.dtype() == DType::kI32)
+    store(out.mutable_data<int32_t>());
+  else if (out.dtype() == DType::kI16)
+    store(out.mutable_data<int16_t>());
+  else
+    store(out.mutable_data<int64_t>());
+}
+
+template <typename Cmp, typename T>
+void Search(const KernelContext& ctx, const AxisLines& lines, const T* x, Tensor& out) {
   const int64_t blocks = (lines.inner + kTogether - 1) / kTogether;
   const int64_t grain = std::max<int64_t>(
       1, (1 << 15) / std::max<int64_t>(1, lines.n * std::min(lines.inner, kTogether)));
@@ -114,20 +128,9 @@ void Search(const KernelContext& ctx, const AxisLines& lines, const T* x, Out* o
           at[k] = better ? static_cast<At>(i) : at[k];
         }
       }
-      Out* best_at = out + u / blocks * lines.inner + k0;
-      for (int64_t k = 0; k < width; ++k) best_at[k] = static_cast<Out>(at[k]);
+      Store(at, width, out, u / blocks * lines.inner + k0);
     }
   });
-}
-
-template <typename Cmp, typename T>
-void SearchInto(const KernelContext& ctx, const AxisLines& lines, const T* x, Tensor& out) {
-  if (out.dtype() == DType::kI32)
-    Search<Cmp>(ctx, lines, x, out.mutable_data<int32_t>());
-  else if (out.dtype() == DType::kI16)
-    Search<Cmp>(ctx, lines, x, out.mutable_data<int16_t>());
-  else
-    Search<Cmp>(ctx, lines, x, out.mutable_data<int64_t>());
 }
 
 template <bool kMax>
@@ -145,12 +148,14 @@ struct Arg {
       }
       if (out.numel() == 0) return Status::Ok();
       if (lines.n == 0) return InvalidArgument("the axis of X ", x.shape().ToString(), " is empty");
-      const bool nan_wins = ctx.Str("nan") == "wins", last = ctx.Bool("last");
-      const auto search = ctx.Str("nan") == "skipped" ? &SearchInto<ExtremeOfNumbers<kMax>, T>
-                          : nan_wins ? last ? &SearchInto<Extreme<kMax, true, true>, T>
-                                            : &SearchInto<Extreme<kMax, true, false>, T>
-                          : last ? &SearchInto<Extreme<kMax, false, true>, T>
-                                     : &SearchInto<Extreme<kMax, false, false>, T>;
+      const std::string& nan = ctx.Str("nan");
+      const bool last = ctx.Bool("last");
+      auto search =
+          last ? &Search<Extreme<kMax, false, true>, T> : &Search<Extreme<kMax, false, false>, T>;
+      if (nan == "wins")
+        search =
+            last ? &Search<Extreme<kMax, true, true>, T> : &Search<Extreme<kMax, true, false>, T>;
+      if (nan == "skipped") search = &Search<ExtremeOfNumbers<kMax>, T>;
       search(ctx, lines, x.data<T>(), out);
       return Status::Ok();
     }

@@ -5,6 +5,9 @@
 // those of the usual 0, ±1, ±2.
 #pragma once
 
+#include <bit>
+#include <cstdint>
+
 #include "kernels/simd/activation.h"
 #include "kernels/simd/microkernels.h"
 
@@ -62,9 +65,9 @@ struct WinogradTiles {
   static bool IsFinite(T fault) {
     float lanes[kLanes];
     V::Store(lanes, fault);
-    for (const float lane : lanes)
-      if (lane != 0) return false;
-    return true;
+    uint32_t bits = 0;
+    for (const float lane : lanes) bits |= std::bit_cast<uint32_t>(lane);
+    return bits == 0;
   }
 
   // Transforms one vector of channels. kWhole: all pixels lie in the image, and the vector is full.
