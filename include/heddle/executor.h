@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -147,11 +148,10 @@ struct CompileOptions {
   // the same shapes: with its schedule and implementations, without tuning. An error says what
   // differs if it is for another program, version or machine. nullptr: none.
   std::shared_ptr<const PlanDescription> follow = nullptr;
-  // Equal stretches of operators, such as the layers of a network that an exporter wrote out one
-  // behind another, are planned once and called, each call with its own parameters, where shapes
-  // are known and the operators' work is worth a call. Results have the same bits. Saves time and
-  // memory of planning; not with devices.
-  bool outline = false;
+  // Equal stretches of operators, such as layers that an exporter wrote out one behind another, are
+  // planned once and called, where shapes are known and the work is worth a call. Same bits; less
+  // time and memory of planning. Not with devices. Not said: if `lean`.
+  std::optional<bool> outline = {};
   // The description of a machine, as JSON (see tests/machines): plans are made for that machine,
   // and can be described, but not run. Empty: this machine.
   std::string machine = {};

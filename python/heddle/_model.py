@@ -120,7 +120,8 @@ class Model:
                  lean: bool = False, reuse: str = "ordered",
                  max_shapes: Mapping[str, Sequence[int]] | None = None,
                  packed_weights: str | os.PathLike[str] = "", force: str = "",
-                 place: Any = "cpu", in_place: bool = True) -> None:
+                 place: Any = "cpu", in_place: bool = True,
+                 outline: bool | None = None) -> None:
         self._program = program
         self._scope = scope
         self._executor = executor or _heddle.Executor(threads, plan_cache, memory_limit,
@@ -130,7 +131,7 @@ class Model:
                          "precision": precision, "lean": lean, "reuse": reuse,
                          "max_shapes": {k: list(v) for k, v in (max_shapes or {}).items()},
                          "packed_weights": os.fspath(packed_weights), "force": force,
-                         "in_place": in_place}
+                         "in_place": in_place, "outline": outline}
         self._session = self._executor.compile(program, scope, list(fetch), **self._options)
         self._names = tuple(info.name for info in self._session.outputs)
         self._run = self._session.run
@@ -279,7 +280,8 @@ class Model:
 
 _OPTIONS = frozenset({"threads", "fetch", "opt_level", "schedule", "deterministic", "memory_limit",
                       "plan_cache", "runs_at_once", "seed", "precision", "lean", "reuse",
-                      "max_shapes", "packed_weights", "force", "place", "in_place"})
+                      "max_shapes", "packed_weights", "force", "place", "in_place",
+                      "outline"})
 _PARTS = frozenset({"signature", "feed"})  # of a file that holds several programs
 
 
@@ -334,6 +336,8 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
       memory of its own to the end of a run
     * `in_place`: operators may compute an output in the memory of an input that is not needed any
       more
+    * `outline`: equal layers are planned once and called, with the same bits: planning takes less
+      time and memory; None: if `lean`
     * `max_shapes`: the largest shape of each input, by name: runs up to it have their temporaries
       in blocks of one size, which are used again whatever the shape
     * `packed_weights`: a file that keeps weights as kernels want them, made when absent: a quicker

@@ -40,7 +40,7 @@ class _ModelOptions(c.Structure):
                 ("bf16", c.c_int), ("lean", c.c_int), ("reuse_edges", c.c_int),
                 ("max_shapes", _HANDLE), ("num_max_shapes", _SIZE), ("int8_weights", c.c_int),
                 ("packed_weights", _TEXT), ("force", _TEXT), ("no_reuse", c.c_int),
-                ("no_in_place", c.c_int)]
+                ("no_in_place", c.c_int), ("outline", c.c_int)]
 
 
 class _Part(c.Structure):
@@ -222,9 +222,9 @@ class Model:
                  memory_limit: int = 0, plan_cache: int = 32, runs_at_once: int = 0, seed: int = 0,
                  precision: str = "f32", lean: bool = False, reuse: str = "ordered",
                  packed_weights: str | os.PathLike[str] = "", force: str = "", place: str = "cpu",
-                 in_place: bool = True) -> None:
+                 in_place: bool = True, outline: bool | None = None) -> None:
         options, executor, handle = _ModelOptions(), _HANDLE(), _HANDLE()
-        _lib.heddle_model_options_init(c.byref(options))
+        _lib.heddle_model_options_init_size(c.byref(options), _SIZE(c.sizeof(options)))
         options.fetches, options.num_fetches = _texts(fetch), len(fetch)
         options.opt_level, options.seed, options.lean = opt_level, seed, lean
         options.schedule = _number_of("schedule", "serial" if deterministic else schedule,
@@ -235,6 +235,7 @@ class Model:
         options.reuse_edges, options.no_reuse = kind == 1, kind == 2
         options.packed_weights = os.fsencode(packed_weights) or None
         options.force, options.no_in_place = force.encode() or None, not in_place
+        options.outline = 0 if outline is None else 1 if outline else -1
         chosen = _ExecutorOptions(c.sizeof(_ExecutorOptions), threads, plan_cache, memory_limit,
                                   runs_at_once, place.encode(), None, 0)
         _check(_lib.heddle_executor_new(c.byref(chosen), c.byref(executor)))

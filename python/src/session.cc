@@ -346,7 +346,8 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
                                  const std::map<std::string, std::vector<int64_t>>& max_shapes,
                                  const std::string& packed_weights, const std::string& force,
                                  const std::vector<std::string>& disable_passes,
-                                 const std::vector<std::string>& keep, bool in_place) {
+                                 const std::vector<std::string>& keep, bool in_place,
+                                 std::optional<bool> outline) {
   CompileOptions options;
   options.fetches = fetches;
   options.opt_level = opt_level;
@@ -356,6 +357,7 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
   options.passes.disable = disable_passes;
   options.keep = keep;
   options.lean = lean;
+  options.outline = outline;
   options.reuse = ReuseNamed(reuse);
   options.in_place = in_place;
   options.packed_weights = packed_weights;
@@ -429,7 +431,8 @@ void BindSession(nb::module_& module) {
            nb::arg("max_shapes") = std::map<std::string, std::vector<int64_t>>(),
            nb::arg("packed_weights") = "", nb::arg("force") = "",
            nb::arg("disable_passes") = std::vector<std::string>(),
-           nb::arg("keep") = std::vector<std::string>(), nb::arg("in_place") = true);
+           nb::arg("keep") = std::vector<std::string>(), nb::arg("in_place") = true,
+           nb::arg("outline") = nb::none());
 
   nb::class_<Session>(module, "Session",
                       "A compiled program. Any number of threads may run it at once.")
