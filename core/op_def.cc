@@ -3,6 +3,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/contracts/contract.h"
+#include "core/error.h"
+#include "core/shape_context.h"
+
 namespace heddle {
 
 const KernelState::Facts& KernelState::NoFacts() {
@@ -99,7 +103,25 @@ OpDef& OpDef::View(std::string_view in, std::string_view out) {
 }
 
 OpDef& OpDef::InferShape(InferShapeFn fn) {
+  if (contract_ != nullptr) Broken(name_, "InferShape stands behind Contract");
   infer_shape_ = fn;
+  return *this;
+}
+
+OpDef& OpDef::Contract(std::string_view text) {
+  if (contract_ != nullptr) Broken(name_, "there are two contracts");
+  auto contract = contracts::Contract::Parse(text, *this);
+  if (!contract.ok()) Broken(name_, contract.status().message());
+  contract_ = *std::move(contract);
+  if (own_shapes_ = infer_shape_; own_shapes_ != nullptr)
+    infer_shape_ = [](ShapeContext& ctx) -> Status {
+      HEDDLE_RETURN_IF_ERROR(ctx.def().contract_->Check(ctx));
+      return ctx.def().own_shapes_(ctx);
+    };
+  else if (contract_->tells_outputs())
+    infer_shape_ = [](ShapeContext& ctx) { return ctx.def().contract_->Infer(ctx); };
+  else
+    Broken(name_, "the contract needs a shape function, or says the outputs' shapes and dtypes");
   return *this;
 }
 

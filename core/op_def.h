@@ -24,6 +24,9 @@ namespace heddle {
 class ShapeContext;
 class PrepareContext;
 class KernelContext;
+namespace contracts {
+class Contract;
+}
 
 // A kernel's preparation for one set of shapes. Immutable once made; any number of runs share it.
 struct KernelState {
@@ -128,6 +131,10 @@ class OpDef {
   OpDef& View(std::string_view in, std::string_view out);
   // Without a shape function the kernel allocates its outputs (KernelContext::Alloc).
   OpDef& InferShape(InferShapeFn fn);
+  // What operands and attributes must be, and what outputs are, in the words of
+  // core/contracts/contract.h. It is checked before the shape function is called. If it says the
+  // shape and dtype of every output, no shape function is needed.
+  OpDef& Contract(std::string_view text);
   // Called once per set of input shapes; KernelContext::State() returns the result.
   OpDef& Prepare(PrepareFn fn);
   // The estimated time in ns on one thread; without it, the time follows from the bytes of the
@@ -160,6 +167,7 @@ class OpDef {
   const std::vector<SlotPair>& inplace() const { return inplace_; }
   const std::vector<SlotPair>& views() const { return views_; }
   InferShapeFn infer_shape() const { return infer_shape_; }
+  const contracts::Contract* contract() const { return contract_.get(); }  // nullptr: none
   PrepareFn prepare() const { return prepare_; }
   CostFn cost() const { return cost_; }
   KernelFn kernel(DType dtype) const { return kernels_[static_cast<int>(dtype)]; }
@@ -180,6 +188,8 @@ class OpDef {
   unsigned traits_ = 0;
   std::vector<SlotPair> inplace_, views_;
   InferShapeFn infer_shape_ = nullptr;
+  InferShapeFn own_shapes_ = nullptr;  // behind the contract's check
+  std::shared_ptr<const contracts::Contract> contract_;
   PrepareFn prepare_ = nullptr;
   CostFn cost_ = nullptr;
   std::array<KernelFn, kNumDTypes> kernels_{};
@@ -187,11 +197,13 @@ class OpDef {
 };
 
 // Begins the definition of an operator. The build finds every HEDDLE_OP line below kernels/; the
-// operator's cases are tests/ops/cases/<family>/<name>.txt (docs/examples.md).
-#define HEDDLE_OP(name)                          \
-  namespace heddle {                             \
-  [[gnu::cold]] void DefineOp_##name(OpDef& op); \
-  }                                              \
+// operator's cases are tests/ops/cases/<family>/<name>.txt (docs/examples.md). An operator is
+// defined when a process first uses it. The linker puts the definitions side by side, where those
+// of a program share pages.
+#define HEDDLE_OP(name)                                                                   \
+  namespace heddle {                                                                      \
+  [[gnu::cold, gnu::section(".text.startup.operators")]] void DefineOp_##name(OpDef& op); \
+  }                                                                                       \
   void heddle::DefineOp_##name([[maybe_unused]] OpDef& op)
 
 }  // namespace heddle

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/contracts/contract.h"
 #include "core/error.h"
 #include "core/op_registry.h"
 #include "core/op_traits.h"
@@ -208,6 +209,7 @@ Result<std::string> DescribeOp(const std::string& type) {
   for (const SlotDef& s : def->outputs()) text += "  out  " + s.name + FlagText(s.flags) + "\n";
   for (const AttrDef& a : def->attrs())
     text += "  attr " + a.name + ": " + std::visit(AttrText{}, a.default_value) + "\n";
+  if (def->contract() != nullptr) text += "  contract " + def->contract()->text() + "\n";
   const auto pairs = [&](const char* word, const std::vector<OpDef::SlotPair>& all) {
     for (const OpDef::SlotPair& p : all)
       text += StrCat("  ", word, " ", def->inputs()[p.in].name, " -> ", def->outputs()[p.out].name,

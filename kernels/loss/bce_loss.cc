@@ -4,11 +4,6 @@
 namespace heddle {
 namespace {
 
-Status InferBce(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Label"));
-  return SameShape(ctx);
-}
-
 template <typename T>
 struct Bce {
   static Status Run(KernelContext& ctx) {
@@ -28,12 +23,6 @@ struct Bce {
     return Status::Ok();
   }
 };
-
-Status InferBceGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Label"));
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Out@GRAD"));
-  return GradLikeInputs(ctx);
-}
 
 template <typename T>
 struct BceGrad {
@@ -59,7 +48,7 @@ HEDDLE_OP(bce_loss) {
       .Input("Label")
       .Output("Out")
       .Inplace("X", "Out")
-      .InferShape(InferBce)
+      .Contract("X: float; Label: as X count X; Out: like X")
       .Kernels<Bce, float, double>();
 }
 
@@ -69,6 +58,6 @@ HEDDLE_OP(bce_loss_grad) {
       .Input("Out@GRAD")
       .Output("X@GRAD")
       .Inplace("Out@GRAD", "X@GRAD")
-      .InferShape(InferBceGrad)
+      .Contract("X: float; Label, Out@GRAD: as X count X; X@GRAD: like X")
       .Kernels<BceGrad, float, double>();
 }

@@ -4,11 +4,6 @@
 namespace heddle {
 namespace {
 
-Status InferHinge(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Logits", "Labels"));
-  return SameShape(ctx);
-}
-
 template <typename T>
 struct Hinge {
   static Status Run(KernelContext& ctx) {
@@ -22,12 +17,6 @@ struct Hinge {
     return Status::Ok();
   }
 };
-
-Status InferHingeGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Logits", "Labels"));
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Logits", "Loss@GRAD"));
-  return GradLikeInputs(ctx);
-}
 
 template <typename T>
 struct HingeGrad {
@@ -54,7 +43,7 @@ HEDDLE_OP(hinge_loss) {
       .Input("Labels")
       .Output("Loss")
       .Inplace("Logits", "Loss")
-      .InferShape(InferHinge)
+      .Contract("Logits: float; Labels: as Logits count Logits; Loss: like Logits")
       .Kernels<Hinge, float, double>();
 }
 
@@ -64,6 +53,8 @@ HEDDLE_OP(hinge_loss_grad) {
       .Input("Loss@GRAD")
       .Output("Logits@GRAD")
       .Inplace("Loss@GRAD", "Logits@GRAD")
-      .InferShape(InferHingeGrad)
+      .Contract(
+          "Logits: float; Labels, Loss@GRAD: as Logits count Logits; Logits@GRAD: like "
+          "Logits")
       .Kernels<HingeGrad, float, double>();
 }

@@ -4,13 +4,6 @@
 namespace heddle {
 namespace {
 
-Status InferHuber(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Y"));
-  SetOutsLike(ctx, {{"X", "Out"}, {"X", "Residual"}});
-  ctx.ShareLoD("X", "Out");
-  return Status::Ok();
-}
-
 template <typename T>
 struct Huber {
   static Status Run(KernelContext& ctx) {
@@ -29,12 +22,6 @@ struct Huber {
     return Status::Ok();
   }
 };
-
-Status InferHuberGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Residual", "Out@GRAD"));
-  SetOutsLike(ctx, {{"Residual", "X@GRAD"}, {"Residual", "Y@GRAD"}});
-  return Status::Ok();
-}
 
 template <typename T>
 struct HuberGrad {
@@ -65,7 +52,7 @@ HEDDLE_OP(huber_loss) {
       .Output("Out")
       .Output("Residual", kOptional)
       .Attr("delta", 1.0)
-      .InferShape(InferHuber)
+      .Contract("X: float; Y: as X count X; Out, Residual: like X")
       .Kernels<Huber, float, double>();
 }
 
@@ -75,6 +62,8 @@ HEDDLE_OP(huber_loss_grad) {
       .Output("X@GRAD", kOptional)
       .Output("Y@GRAD", kOptional)
       .Attr("delta", 1.0)
-      .InferShape(InferHuberGrad)
+      .Contract(
+          "Residual: float; Out@GRAD: as Residual count Residual; X@GRAD, Y@GRAD: like "
+          "Residual")
       .Kernels<HuberGrad, float, double>();
 }

@@ -4,11 +4,6 @@
 namespace heddle {
 namespace {
 
-Status InferLog(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Predicted", "Labels"));
-  return SameShape(ctx);
-}
-
 template <typename T>
 struct LogLoss {
   static Status Run(KernelContext& ctx) {
@@ -23,12 +18,6 @@ struct LogLoss {
     return Status::Ok();
   }
 };
-
-Status InferLogGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Predicted", "Labels"));
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Predicted", "Loss@GRAD"));
-  return GradLikeInputs(ctx);
-}
 
 template <typename T>
 struct LogLossGrad {
@@ -56,7 +45,7 @@ HEDDLE_OP(log_loss) {
       .Output("Loss")
       .Attr("epsilon", 1e-4f)
       .Inplace("Predicted", "Loss")
-      .InferShape(InferLog)
+      .Contract("Predicted: float; Labels: as Predicted count Predicted; Loss: like Predicted")
       .Kernels<LogLoss, float, double>();
 }
 
@@ -67,6 +56,8 @@ HEDDLE_OP(log_loss_grad) {
       .Output("Predicted@GRAD")
       .Attr("epsilon", 1e-4f)
       .Inplace("Loss@GRAD", "Predicted@GRAD")
-      .InferShape(InferLogGrad)
+      .Contract(
+          "Predicted: float; Labels, Loss@GRAD: as Predicted count Predicted; "
+          "Predicted@GRAD: like Predicted")
       .Kernels<LogLossGrad, float, double>();
 }

@@ -4,13 +4,6 @@
 namespace heddle {
 namespace {
 
-Status InferMargin(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Label", "X1"));
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Label", "X2"));
-  SetOutsLike(ctx, {{"Label", "Activated"}, {"Label", "Out"}});
-  return Status::Ok();
-}
-
 template <typename T>
 struct MarginRank {
   static Status Run(KernelContext& ctx) {
@@ -30,13 +23,6 @@ struct MarginRank {
     return Status::Ok();
   }
 };
-
-Status InferMarginGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Label", "Activated"));
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Label", "Out@GRAD"));
-  SetOutsLike(ctx, {{"Label", "X1@GRAD"}, {"Label", "X2@GRAD"}});
-  return Status::Ok();
-}
 
 template <typename T>
 struct MarginRankGrad {
@@ -68,7 +54,7 @@ HEDDLE_OP(margin_rank_loss) {
       .Output("Activated", kOptional)
       .Output("Out")
       .Attr("margin", 0.0)
-      .InferShape(InferMargin)
+      .Contract("Label: float; X1, X2: as Label count Label; Activated, Out: like Label")
       .Kernels<MarginRank, float, double>();
 }
 
@@ -79,6 +65,8 @@ HEDDLE_OP(margin_rank_loss_grad) {
       .Output("X1@GRAD", kOptional)
       .Output("X2@GRAD", kOptional)
       .Attr("margin", 0.0)
-      .InferShape(InferMarginGrad)
+      .Contract(
+          "Label: float; Activated, Out@GRAD: as Label count Label; X1@GRAD, X2@GRAD: like "
+          "Label")
       .Kernels<MarginRankGrad, float, double>();
 }

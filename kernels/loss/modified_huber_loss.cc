@@ -35,13 +35,6 @@ struct ModifiedHuber {
   }
 };
 
-Status InferModifiedGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "IntermediateVal", "Out@GRAD"));
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "IntermediateVal", "Y"));
-  SetOutsLike(ctx, {{"IntermediateVal", "X@GRAD"}});
-  return Status::Ok();
-}
-
 template <typename T>
 struct ModifiedHuberGrad {
   static Status Run(KernelContext& ctx) {
@@ -77,6 +70,8 @@ HEDDLE_OP(modified_huber_loss_grad) {
       .Input("IntermediateVal")
       .Input("Out@GRAD")
       .Output("X@GRAD")
-      .InferShape(InferModifiedGrad)
+      .Contract(
+          "IntermediateVal: float; Y, Out@GRAD: as IntermediateVal count IntermediateVal; "
+          "X@GRAD: like IntermediateVal")
       .Kernels<ModifiedHuberGrad, float, double>();
 }

@@ -4,13 +4,6 @@
 namespace heddle {
 namespace {
 
-Status InferRank(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Left", "Label"));
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Left", "Right"));
-  ctx.SetOut("Out", ctx.InShape("Label"), ctx.InDType("Left"));
-  return Status::Ok();
-}
-
 template <typename T>
 struct Rank {
   static Status Run(KernelContext& ctx) {
@@ -26,14 +19,6 @@ struct Rank {
     return Status::Ok();
   }
 };
-
-Status InferRankGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Left", "Label"));
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Left", "Right"));
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Left", "Out@GRAD"));
-  SetOutsLike(ctx, {{"Left", "Left@GRAD"}, {"Right", "Right@GRAD"}});
-  return Status::Ok();
-}
 
 template <typename T>
 struct RankGrad {
@@ -64,7 +49,7 @@ HEDDLE_OP(rank_loss) {
       .Input("Left")
       .Input("Right")
       .Output("Out")
-      .InferShape(InferRank)
+      .Contract("Left: float; Label, Right: as Left count Left; Out: like Label")
       .Kernels<Rank, float, double>();
 }
 
@@ -75,6 +60,8 @@ HEDDLE_OP(rank_loss_grad) {
       .Input("Out@GRAD")
       .Output("Left@GRAD", kOptional)
       .Output("Right@GRAD", kOptional)
-      .InferShape(InferRankGrad)
+      .Contract(
+          "Left: float; Label, Right, Out@GRAD: as Left count Left; Left@GRAD: like Left; "
+          "Right@GRAD: like Right")
       .Kernels<RankGrad, float, double>();
 }

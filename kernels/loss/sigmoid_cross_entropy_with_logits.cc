@@ -4,12 +4,6 @@
 namespace heddle {
 namespace {
 
-Status InferSigmoid(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Label"));
-  if (ctx.HasIn("pos_weight")) HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "pos_weight"));
-  return SameShape(ctx);
-}
-
 template <typename T>
 struct Operands {
   const T *x, *label, *weight;
@@ -50,13 +44,6 @@ struct SigmoidCe {
   }
 };
 
-Status InferSigmoidGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Label"));
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Out@GRAD"));
-  if (ctx.HasIn("pos_weight")) HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "pos_weight"));
-  return GradLikeInputs(ctx);
-}
-
 template <typename T>
 struct SigmoidCeGrad {
   static Status Run(KernelContext& ctx) {
@@ -85,7 +72,7 @@ HEDDLE_OP(sigmoid_cross_entropy_with_logits) {
       .Attr("normalize", false)
       .Attr("ignore_index", -100)
       .Inplace("X", "Out")
-      .InferShape(InferSigmoid)
+      .Contract("X: float; Label, pos_weight: as X count X; Out: like X")
       .Kernels<SigmoidCe, float, double>();
 }
 
@@ -98,6 +85,6 @@ HEDDLE_OP(sigmoid_cross_entropy_with_logits_grad) {
       .Attr("normalize", false)
       .Attr("ignore_index", -100)
       .Inplace("Out@GRAD", "X@GRAD")
-      .InferShape(InferSigmoidGrad)
+      .Contract("X: float; Label, pos_weight, Out@GRAD: as X count X; X@GRAD: like X")
       .Kernels<SigmoidCeGrad, float, double>();
 }

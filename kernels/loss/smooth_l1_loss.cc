@@ -6,17 +6,6 @@ namespace heddle {
 namespace {
 
 // smooth_l1_loss: Diff = (X - Y) * InsideWeight; one loss per row.
-Status InferSmooth(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Y"));
-  for (Key weight : {Key("InsideWeight"), Key("OutsideWeight")})
-    if (ctx.HasIn(weight)) HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", weight));
-  const Shape& x = ctx.InShape("X");
-  if (x.known_rank() && x.rank() < 2) return InvalidArgument("X must have at least two axes");
-  SetOutsLike(ctx, {{"X", "Diff"}});
-  ctx.SetOut("Out", x.known_rank() ? Shape{x[0], 1} : x, ctx.InDType("X"));
-  return Status::Ok();
-}
-
 template <typename T>
 struct SmoothL1 {
   static Status Run(KernelContext& ctx) {
@@ -41,16 +30,6 @@ struct SmoothL1 {
     return Status::Ok();
   }
 };
-
-Status InferSmoothGrad(ShapeContext& ctx) {
-  const Shape &diff = ctx.InShape("Diff"), &dout = ctx.InShape("Out@GRAD");
-  if (diff.is_static() && dout.is_static() && (diff.rank() < 1 || dout.numel() != diff[0]))
-    return InvalidArgument("Out@GRAD ", dout.ToString(), " does not fit Diff ", diff.ToString());
-  for (Key weight : {Key("InsideWeight"), Key("OutsideWeight")})
-    if (ctx.HasIn(weight)) HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "Diff", weight));
-  SetOutsLike(ctx, {{"Diff", "X@GRAD"}, {"Diff", "Y@GRAD"}});
-  return Status::Ok();
-}
 
 template <typename T>
 struct SmoothL1Grad {
@@ -88,7 +67,9 @@ HEDDLE_OP(smooth_l1_loss) {
       .Output("Diff")
       .Output("Out")
       .Attr("sigma", 1.0)
-      .InferShape(InferSmooth)
+      .Contract(
+          "X: float [N, _, ..._]; Y, InsideWeight, OutsideWeight: as X count X; Diff: like "
+          "X; Out: as X [N, 1]")
       .Kernels<SmoothL1, float, double>();
 }
 
@@ -100,6 +81,8 @@ HEDDLE_OP(smooth_l1_loss_grad) {
       .Output("X@GRAD", kOptional)
       .Output("Y@GRAD", kOptional)
       .Attr("sigma", 1.0)
-      .InferShape(InferSmoothGrad)
+      .Contract(
+          "Diff: float [N, ..._]; InsideWeight, OutsideWeight: as Diff count Diff; "
+          "Out@GRAD: as Diff count N; X@GRAD, Y@GRAD: like Diff")
       .Kernels<SmoothL1Grad, float, double>();
 }
