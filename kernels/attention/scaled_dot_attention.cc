@@ -171,16 +171,30 @@ void RunPlainly(const AttentionHead& h, const Factors& factors, int64_t query, f
     for (int64_t d = 0; d < h.value_depth; ++d) out[d] += scores[j] / sum * h.v[j * h.v_step + d];
 }
 
-void MendOverflows(const AttentionHead& h, const Factors& factors, float* work) {
-  constexpr uint32_t kInfinity = 0x7f800000;
-  for (int64_t i = 0; i < h.queries; ++i) {
+// Whether results of some of the queries [begin, end) are infinite or NaN. Magnitudes are compared
+// as integers, in lanes that last over all queries.
+bool Overflows(const AttentionHead& h, int64_t begin, int64_t end) {
+  constexpr uint32_t kInfinity = 0x7f800000, kMagnitude = 0x7fffffff;
+  constexpr int64_t kLanes = 16;
+  uint32_t most[kLanes] = {};
+  const auto see = [&](const float* x, int64_t lane) {
+    most[lane] = std::max(most[lane], std::bit_cast<uint32_t>(*x) & kMagnitude);
+  };
+  for (int64_t i = begin; i < end; ++i) {
     const float* out = h.out + i * h.out_step;
-    bool overflows = false;  // into infinity or NaN
-    for (int64_t d = 0; d < h.value_depth; ++d)
-      overflows |= (std::bit_cast<uint32_t>(out[d]) & kInfinity) == kInfinity;
-    if (overflows) [[unlikely]]
-      RunPlainly(h, factors, i, work);
+    int64_t d = 0;
+    for (; d + kLanes <= h.value_depth; d += kLanes)
+      for (int64_t lane = 0; lane < kLanes; ++lane) see(out + d + lane, lane);
+    for (; d < h.value_depth; ++d) see(out + d, 0);
   }
+  return *std::max_element(most, most + kLanes) >= kInfinity;
+}
+
+void MendOverflows(const AttentionHead& h, const Factors& factors, float* work) {
+  if (!Overflows(h, 0, h.queries)) [[likely]]
+    return;
+  for (int64_t i = 0; i < h.queries; ++i)
+    if (Overflows(h, i, i + 1)) RunPlainly(h, factors, i, work);
 }
 
 // A head's queries, cut where they take long, with a look for interrupts between the parts.

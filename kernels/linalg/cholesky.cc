@@ -25,13 +25,6 @@ struct Cholesky {
   }
 };
 
-Status InferFactorGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "Out", true));
-  HEDDLE_RETURN_IF_ERROR(CheckSameDims(ctx, "Out", "Out@GRAD"));
-  ctx.SetOut("X@GRAD", ctx.InShape("Out"), ctx.InDType("Out"));
-  return Status::Ok();
-}
-
 // Murray (2016), "Differentiation of the Cholesky decomposition", for the lower factor.
 template <typename T>
 struct CholeskyGrad {
@@ -67,7 +60,7 @@ HEDDLE_OP(cholesky) {
       .Input("X")
       .Output("Out")
       .Attr("upper", false)
-      .InferShape(SquareToSame)
+      .Contract("X: [..., N, N]; Out: like X")
       .Kernels<Cholesky, float, double>();
 }
 
@@ -76,6 +69,6 @@ HEDDLE_OP(cholesky_grad) {
       .Input("Out@GRAD")
       .Output("X@GRAD")
       .Attr("upper", false)
-      .InferShape(InferFactorGrad)
+      .Contract("Out: [..., N, N]; Out@GRAD: like Out; X@GRAD: like Out")
       .Kernels<CholeskyGrad, float, double>();
 }

@@ -6,24 +6,6 @@
 namespace heddle {
 namespace {
 
-Status InferDet(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "Input", true));
-  const Shape& x = ctx.InShape("Input");
-  if (!x.known_rank()) return ctx.Defer();
-  ctx.SetOut("Out", LeadingAxes(x, 2), ctx.InDType("Input"));
-  return Status::Ok();
-}
-
-Status InferSlog(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "Input", true));
-  const Shape& x = ctx.InShape("Input");
-  if (!x.known_rank()) return ctx.Defer();
-  Shape out{2};
-  for (int i = 0; i + 2 < x.rank(); ++i) out.push_back(x[i]);
-  ctx.SetOut("Out", out, ctx.InDType("Input"));
-  return Status::Ok();
-}
-
 template <typename T>
 struct Determinant {
   static Status Run(KernelContext& ctx) {
@@ -71,14 +53,6 @@ Status InferDeterminantGrad(ShapeContext& ctx) {
   }
   return GradLikeInputs(ctx);
 }
-Status InferSlogGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(InferDeterminantGrad(ctx));
-  const Shape &x = ctx.InShape("Input"), &out = ctx.InShape("Out");
-  if (x.is_static() && out.is_static() && out.numel() != 2 * DimsOf(x).batch)
-    return InvalidArgument("Out ", out.ToString(), " must hold a sign and a logarithm per matrix");
-  return Status::Ok();
-}
-
 // factor * inv(X)^T, and zeros where X is singular.
 template <typename T>
 void ScaledInverse(const Tensor& x, int64_t i, T factor, Tensor& dx) {
@@ -122,7 +96,7 @@ HEDDLE_OP(determinant) {
   op.Doc("determinants of square matrices")
       .Input("Input")
       .Output("Out")
-      .InferShape(InferDet)
+      .Contract("Input: [..., N, N]; Out: as Input [...]")
       .Kernels<Determinant, float, double>()
       .Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
@@ -140,7 +114,7 @@ HEDDLE_OP(slogdeterminant) {
   op.Doc("sign and logarithm of the absolute value of determinants")
       .Input("Input")
       .Output("Out")
-      .InferShape(InferSlog)
+      .Contract("Input: [..., N, N]; Out: as Input [2, ...]")
       .Kernels<SlogDeterminant, float, double>();
 }
 
@@ -149,6 +123,7 @@ HEDDLE_OP(slogdeterminant_grad) {
       .Input("Out", kNoBuffer)
       .Input("Out@GRAD")
       .Output("Input@GRAD")
-      .InferShape(InferSlogGrad)
+      .Contract(
+          "Input: [..., N, N]; Out: [2, ...]; Out@GRAD: as Input count Out; Input@GRAD: like Input")
       .Kernels<SlogDeterminantGrad, float, double>();
 }

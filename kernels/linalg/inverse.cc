@@ -19,13 +19,6 @@ struct Inverse {
   }
 };
 
-Status InferInverseGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "Output", true));
-  HEDDLE_RETURN_IF_ERROR(CheckSameDims(ctx, "Output", "Output@GRAD"));
-  ctx.SetOut("Input@GRAD", ctx.InShape("Output"), ctx.InDType("Output"));
-  return Status::Ok();
-}
-
 // dX = -Y^T dY Y^T
 template <typename T>
 struct InverseGrad {
@@ -49,7 +42,7 @@ HEDDLE_OP(inverse) {
   op.Doc("inverses of square matrices")
       .Input("Input")
       .Output("Output")
-      .InferShape(SquareToSame)
+      .Contract("Input: [..., N, N]; Output: like Input")
       .Kernels<Inverse, float, double>();
 }
 
@@ -57,6 +50,6 @@ HEDDLE_OP(inverse_grad) {
   op.Input("Output")
       .Input("Output@GRAD")
       .Output("Input@GRAD")
-      .InferShape(InferInverseGrad)
+      .Contract("Output: [..., N, N]; Output@GRAD: like Output; Input@GRAD: like Output")
       .Kernels<InverseGrad, float, double>();
 }

@@ -49,18 +49,6 @@ Result<BatchPairs> PairBatches(const Shape& a, const Shape& b) {
   return pairs;
 }
 
-Status SquareToSame(ShapeContext& ctx) {
-  const Value* v = nullptr;
-  for (uint32_t s : ctx.op().in)
-    if (v == nullptr && s != kNoSlot) v = ctx.frame()[s];
-  if (v != nullptr && v->is_tensor()) {
-    const Shape& s = v->tensor().shape();
-    if (s.known_rank() && (s.rank() < 2 || (s.is_static() && s.dim(-1) != s.dim(-2))))
-      return InvalidArgument("expects square matrices, not ", s.ToString());
-  }
-  return SameShape(ctx);
-}
-
 template <typename T>
 void Multiply(const Factor<T>& a, const Factor<T>& b, T alpha, T beta, T* to, int64_t stride) {
   const GemmDims d{a.rows, b.cols, a.cols, a.turned, b.turned, a.stride, b.stride, stride};

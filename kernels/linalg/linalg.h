@@ -54,9 +54,6 @@ struct BatchPairs {
 Result<BatchPairs> PairBatches(const Shape& a, const Shape& b);
 Shape LeadingAxes(const Shape& s, int trailing);
 
-// The shape function of "Out = f(X)" over square matrices with Out like the first input.
-Status SquareToSame(ShapeContext& ctx);
-
 // Upper or lower triangle of a matrix; `strict` leaves out the diagonal.
 template <typename M>
 void KeepTriangle(M& m, bool upper, bool strict) {

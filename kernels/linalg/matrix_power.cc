@@ -35,12 +35,6 @@ struct MatrixPower {
   }
 };
 
-Status InferPowerGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "X", true));
-  HEDDLE_RETURN_IF_ERROR(CheckSameDims(ctx, "X", "Out@GRAD"));
-  return GradLikeInputs(ctx);
-}
-
 // Gradient of base^n: the sum over i of (B^T)^i dY (B^T)^(n-1-i), doubling the number of terms with
 // S(2k) = S(k) (B^T)^k + (B^T)^k S(k).
 template <typename T>
@@ -85,7 +79,7 @@ HEDDLE_OP(matrix_power) {
       .Input("X")
       .Output("Out")
       .Attr("n", 1)
-      .InferShape(SquareToSame)
+      .Contract("X: [..., N, N]; Out: like X")
       .Kernels<MatrixPower, float, double>();
 }
 
@@ -95,6 +89,6 @@ HEDDLE_OP(matrix_power_grad) {
       .Input("Out@GRAD")
       .Output("X@GRAD")
       .Attr("n", 1)
-      .InferShape(InferPowerGrad)
+      .Contract("X: [..., N, N]; Out@GRAD: like X; X@GRAD: like X")
       .Kernels<MatrixPowerGrad, float, double>();
 }

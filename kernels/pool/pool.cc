@@ -98,6 +98,18 @@ void ForSize(const PoolGeometry& g, const PoolWindow& h, const PoolWindow& w, Fn
   fn(std::integral_constant<int, 0>());
 }
 
+// Whether windows are blocks of two rows and two columns side by side, whose loops become vectors.
+bool IsHalved(const PoolGeometry& g) {
+  const auto halves = [](const std::vector<PoolWindow>& windows) {
+    for (size_t k = 0; k < windows.size(); ++k) {
+      const auto at = static_cast<int64_t>(2 * k);
+      if (windows[k].begin != at || windows[k].end != at + 2 || windows[k].span != 2) return false;
+    }
+    return true;
+  };
+  return g.spatial == 2 && halves(g.windows[1]) && halves(g.windows[2]);
+}
+
 // Calls fn(offset, length) for the stretches of consecutive input positions in a window.
 template <typename Fn>
 void ForLines(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
@@ -170,6 +182,24 @@ void Plane(const PoolGeometry& g, const T* plane, T* to) {
   });
 }
 
+// Plane where IsHalved.
+template <typename T, Of kOf>
+void HalvedPlane(const PoolGeometry& g, const T* plane, T* to) {
+  const int64_t columns = g.out[2];
+  LookMeter meter;
+  for (int64_t h = 0; h < g.out[1]; ++h, to += columns) {
+    meter.Did(4 * columns);
+    const T *a = plane + 2 * h * g.in[2], *b = a + g.in[2];
+    for (int64_t w = 0; w < columns; ++w) {
+      T acc = Taken<kOf>(First<T, kOf>(g), a[2 * w]);
+      acc = Taken<kOf>(acc, a[2 * w + 1]);
+      acc = Taken<kOf>(acc, b[2 * w]);
+      acc = Taken<kOf>(acc, b[2 * w + 1]);
+      to[w] = kOf != Of::kAverage ? acc : acc / T(4);
+    }
+  }
+}
+
 template <typename T>
 bool HasNan(const T* x, int64_t n) {
   int nans = 0;  // no early exit, so that the loop becomes vectors
@@ -180,15 +210,16 @@ bool HasNan(const T* x, int64_t n) {
 template <typename T, Of kOf>
 void Planes(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out) {
   const int64_t cost = g.in_size() + g.out_size();
+  const bool halved = IsHalved(g);
+  const auto usual = halved ? &HalvedPlane<T, kOf> : &Plane<T, kOf>;
+  constexpr Of kWithoutNan = kOf == Of::kMaxOrNan ? Of::kMaxNumbers : kOf;
+  const auto without_nan = halved ? &HalvedPlane<T, kWithoutNan> : &Plane<T, kWithoutNan>;
   ctx.ParallelFor(g.batch * g.channels, 1 + 32768 / (1 + cost), [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const T* plane = x + p * g.in_size();
-      T* to = out + p * g.out_size();
       // A plane without NaN takes the order of operands that is one instruction.
-      if (kOf == Of::kMaxOrNan && !HasNan(plane, g.in_size()))
-        Plane<T, Of::kMaxNumbers>(g, plane, to);
-      else
-        Plane<T, kOf>(g, plane, to);
+      const bool has_nan = kOf != Of::kMaxOrNan || HasNan(plane, g.in_size());
+      (has_nan ? usual : without_nan)(g, plane, out + p * g.out_size());
     }
   });
 }
@@ -415,6 +446,34 @@ void PlaneBackward(const PoolGeometry& g, const T* x, const T* out, const T* gra
   });
 }
 
+// PlaneBackward of maxima where IsHalved, channels first: to the first pixel that is the maximum.
+template <typename T>
+void HalvedMaxBackward(const PoolGeometry& g, const T* x, const T* out, const T* grad, T* to) {
+  const int64_t columns = g.out[2], width = g.in[2];
+  LookMeter meter;
+  // What no window covers: the last row or column of an odd number.
+  std::fill(to + 2 * g.out[1] * width, to + g.in_size(), T(0));
+  for (int64_t h = 0; h < g.out[1]; ++h, out += columns, grad += columns, x += 2 * width) {
+    meter.Did(4 * columns);
+    const T *a = x, *b = x + width;
+    T *to_a = to + 2 * h * width, *to_b = to_a + width;
+    for (int64_t w = 0; w < columns; ++w) {
+      const T best = out[w];
+      T left = T(0) + grad[w];  // no pixel has had it yet
+      const auto take = [&](T pixel) __attribute__((always_inline)) {
+        const T taken = pixel == best ? left : T(0);
+        left = pixel == best ? T(0) : left;
+        return taken;
+      };
+      to_a[2 * w] = take(a[2 * w]);
+      to_a[2 * w + 1] = take(a[2 * w + 1]);
+      to_b[2 * w] = take(b[2 * w]);
+      to_b[2 * w + 1] = take(b[2 * w + 1]);
+    }
+    for (int64_t k = 2 * columns; k < width; ++k) to_a[k] = to_b[k] = T(0);
+  }
+}
+
 }  // namespace
 
 template <typename T>
@@ -437,13 +496,15 @@ void PoolBackward(const KernelContext& ctx, const PoolGeometry& g, const T* x, c
   const auto run = g.max
                        ? (dense ? &PlaneBackward<T, true, true> : &PlaneBackward<T, true, false>)
                        : (dense ? &PlaneBackward<T, false, true> : &PlaneBackward<T, false, false>);
+  const bool halved = g.max && !g.channels_last && IsHalved(g);
   ctx.ParallelFor(g.batch * g.channels, 1 + 16384 / (1 + cost), [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t n = p / g.channels, c = p % g.channels;
       const int64_t in_at = n * g.in_size() * g.channels + c * g.in_channel_step();
       const int64_t out_at = n * g.out_size() * g.channels + c * g.out_channel_step();
-      run(g, g.max ? x + in_at : nullptr, g.max ? out + out_at : nullptr, out_grad + out_at,
-          x_grad + in_at);
+      (halved ? &HalvedMaxBackward<T> : run)(g, g.max ? x + in_at : nullptr,
+                                             g.max ? out + out_at : nullptr, out_grad + out_at,
+                                             x_grad + in_at);
     }
   });
 }
