@@ -69,7 +69,7 @@ heddle::Result<CompileOptions> ToCompileOptions(const heddle_model_options* give
   if (known.bf16 != 0) options.passes.precision = heddle::Precision::kBFloat16;
   if (known.int8_weights != 0) options.passes.precision = heddle::Precision::kInt8Weights;
   options.lean = known.lean != 0;
-  if (known.outline != 0) options.outline = known.outline > 0;
+  options.outline = known.outline != 0;
   if (known.packed_weights != nullptr) options.packed_weights = known.packed_weights;
   if (known.force != nullptr) options.force = known.force;
   if (known.reuse_edges != 0 && known.no_reuse != 0)

@@ -304,8 +304,7 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) co
                               .compile_options = &options,
                               .executor_options = &executor->options()};
   // The plan of a device has no functions.
-  const bool outline = options.outline.value_or(options.lean);
-  if (outline && executor->resources().devices.empty() && !options.dynamic_bodies) {
+  if (options.outline && executor->resources().devices.empty() && !options.dynamic_bodies) {
     std::vector<std::string> kept = fetch_names;
     kept.insert(kept.end(), fed_.begin(), fed_.end());
     HEDDLE_ASSIGN_OR_RETURN(form->optimized,
@@ -337,7 +336,7 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) co
   Append(&form->key, options.in_place);
   Append(&form->key, options.lean);
   Append(&form->key, options.dynamic_bodies);
-  Append(&form->key, outline);
+  Append(&form->key, options.outline);
   for (const auto& [name, shape] : options.max_shapes) form->key += name + shape.ToString() + '\0';
   for (const std::string& name : fetch_names) form->key += name + '\0';
   form->lasting_hash = XXH64(form->key.data(), form->key.size(), 0);

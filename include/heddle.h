@@ -269,7 +269,7 @@ typedef struct heddle_model_options {
   int no_reuse;      /* 1 (and not with reuse_edges): temporaries share no memory */
   int no_in_place;   /* 1: operators compute no output in the memory of an input */
   int outline;       /* 1: equal layers are planned once and called, with the same bits: less time
-                        and memory of planning; -1: they are not; 0: they are if lean */
+                        and memory of planning */
 } heddle_model_options;
 /* The options that NULL stands for - level 2, everything else 0 - in the `size` bytes that the
  * caller has for them; nothing is written beyond, and nothing where there is no room for the size.

@@ -275,12 +275,8 @@ void AddExecutionOptions(Command app, ModelOptions* options) {
   app.add_flag(
          "--no-lean", [options] { options->lean = false; }, "the contrary")
       .excludes(lean);
-  const Option outline = app.add_flag(
-      "--outline", [options] { options->outline = true; },
-      "equal layers are planned once and called: planning takes less time and memory [if lean]");
-  app.add_flag(
-         "--no-outline", [options] { options->outline = false; }, "the contrary")
-      .excludes(outline);
+  app.add_flag("--outline", options->outline,
+               "equal layers are planned once and called: planning takes less time and memory");
   AddPairs(app, "--max-shape", &options->max_shapes, "NAME=32,3,224,224",
            "largest shape of an input: runs up to it have their temporaries in one block",
            CheckShape);

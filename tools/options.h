@@ -36,7 +36,7 @@ struct ModelOptions {
   bool in_place = true;
   bool wait_after_each = false;
   std::optional<bool> lean;             // not said: the command decides
-  std::optional<bool> outline;          // not said: if lean
+  bool outline = false;
   std::vector<std::string> max_shapes;  // NAME=32,3,224,224
   bool tune = false;
   std::string tuning_file;

@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -150,8 +149,8 @@ struct CompileOptions {
   std::shared_ptr<const PlanDescription> follow = nullptr;
   // Equal stretches of operators, such as layers that an exporter wrote out one behind another, are
   // planned once and called, where shapes are known and the work is worth a call. Same bits; less
-  // time and memory of planning. Not with devices. Not said: if `lean`.
-  std::optional<bool> outline = {};
+  // time and memory of planning. Not with devices.
+  bool outline = false;
   // The description of a machine, as JSON (see tests/machines): plans are made for that machine,
   // and can be described, but not run. Empty: this machine.
   std::string machine = {};

@@ -218,7 +218,7 @@ class Executor:
                 max_shapes: Mapping[str, Sequence[int]] = {},
                 packed_weights: str = "", force: str = "",
                 disable_passes: Sequence[str] = [], keep: Sequence[str] = [],
-                in_place: bool = True, outline: bool | None = None) -> Session: ...
+                in_place: bool = True, outline: bool = False) -> Session: ...
 
 class Session:
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None,

@@ -121,7 +121,7 @@ class Model:
                  max_shapes: Mapping[str, Sequence[int]] | None = None,
                  packed_weights: str | os.PathLike[str] = "", force: str = "",
                  place: Any = "cpu", in_place: bool = True,
-                 outline: bool | None = None) -> None:
+                 outline: bool = False) -> None:
         self._program = program
         self._scope = scope
         self._executor = executor or _heddle.Executor(threads, plan_cache, memory_limit,
@@ -337,7 +337,7 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
     * `in_place`: operators may compute an output in the memory of an input that is not needed any
       more
     * `outline`: equal layers are planned once and called, with the same bits: planning takes less
-      time and memory; None: if `lean`
+      time and memory
     * `max_shapes`: the largest shape of each input, by name: runs up to it have their temporaries
       in blocks of one size, which are used again whatever the shape
     * `packed_weights`: a file that keeps weights as kernels want them, made when absent: a quicker

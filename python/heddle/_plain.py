@@ -222,7 +222,7 @@ class Model:
                  memory_limit: int = 0, plan_cache: int = 32, runs_at_once: int = 0, seed: int = 0,
                  precision: str = "f32", lean: bool = False, reuse: str = "ordered",
                  packed_weights: str | os.PathLike[str] = "", force: str = "", place: str = "cpu",
-                 in_place: bool = True, outline: bool | None = None) -> None:
+                 in_place: bool = True, outline: bool = False) -> None:
         options, executor, handle = _ModelOptions(), _HANDLE(), _HANDLE()
         _lib.heddle_model_options_init_size(c.byref(options), _SIZE(c.sizeof(options)))
         options.fetches, options.num_fetches = _texts(fetch), len(fetch)
@@ -235,7 +235,7 @@ class Model:
         options.reuse_edges, options.no_reuse = kind == 1, kind == 2
         options.packed_weights = os.fsencode(packed_weights) or None
         options.force, options.no_in_place = force.encode() or None, not in_place
-        options.outline = 0 if outline is None else 1 if outline else -1
+        options.outline = outline
         chosen = _ExecutorOptions(c.sizeof(_ExecutorOptions), threads, plan_cache, memory_limit,
                                   runs_at_once, place.encode(), None, 0)
         _check(_lib.heddle_executor_new(c.byref(chosen), c.byref(executor)))

@@ -347,7 +347,7 @@ std::shared_ptr<Session> Compile(std::shared_ptr<Executor> executor, const Progr
                                  const std::string& packed_weights, const std::string& force,
                                  const std::vector<std::string>& disable_passes,
                                  const std::vector<std::string>& keep, bool in_place,
-                                 std::optional<bool> outline) {
+                                 bool outline) {
   CompileOptions options;
   options.fetches = fetches;
   options.opt_level = opt_level;
@@ -432,7 +432,7 @@ void BindSession(nb::module_& module) {
            nb::arg("packed_weights") = "", nb::arg("force") = "",
            nb::arg("disable_passes") = std::vector<std::string>(),
            nb::arg("keep") = std::vector<std::string>(), nb::arg("in_place") = true,
-           nb::arg("outline") = nb::none());
+           nb::arg("outline") = false);
 
   nb::class_<Session>(module, "Session",
                       "A compiled program. Any number of threads may run it at once.")
