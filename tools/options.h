@@ -35,7 +35,7 @@ struct ModelOptions {
   Reuse reuse = Reuse::kOrdered;
   bool in_place = true;
   bool wait_after_each = false;
-  std::optional<bool> lean;             // not said: the command decides
+  std::optional<bool> lean;  // not said: the command decides
   bool outline = false;
   std::vector<std::string> max_shapes;  // NAME=32,3,224,224
   bool tune = false;

@@ -102,6 +102,7 @@ class Caller : Mischief {
     if (Now(4)) options->bf16 = OddInt();
     if (Now(4)) options->int8_weights = OddInt();
     if (Now(4)) options->lean = OddInt();
+    if (Now(4)) options->outline = OddInt();
     if (Now(4)) options->no_reuse = OddInt();
     if (Now(4)) options->reuse_edges = OddInt();
     if (Now(6)) options->force = OddText();

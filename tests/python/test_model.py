@@ -161,7 +161,7 @@ def test_options(digits):
     want = heddle.load(digits[0], threads=1)(digits[1])
     for options in ({"opt_level": 0}, {"deterministic": True}, {"schedule": "lanes", "threads": 2},
                     {"schedule": "parallel", "threads": 2}, {"memory_limit": 1 << 26},
-                    {"lean": True}, {"threads": 1, "runs_at_once": 2},
+                    {"lean": True}, {"outline": True}, {"threads": 1, "runs_at_once": 2},
                     {"schedule": "lanes", "threads": 2, "reuse": "edges"},
                     {"max_shapes": {"x": (8, 1, 8, 8)}}):
         assert np.allclose(heddle.load(digits[0], **options)(digits[1]), want, 1e-5, 1e-6)
