@@ -112,6 +112,7 @@ class CaptureMaker {
           for (VarId v : slot)
             if (v != kNoVar) ++writes_[v];
       }
+    for (const size_t count : writes_) only_listed_.push_back(count == 0);
   }
 
   void EraseAt(const std::vector<TurnValues::Place>& places) {
@@ -142,8 +143,10 @@ class CaptureMaker {
           for (VarId v : slot)
             if (v != kNoVar && !lists) written.insert(v);
       }
+    // What no operator writes stays listed: somebody may read it, who then gets an error in the
+    // run.
     std::erase_if(op->outputs[static_cast<size_t>(op->def->FindOutput("Out"))],
-                  [&](VarId v) { return v != kNoVar && !written.contains(v); });
+                  [&](VarId v) { return v != kNoVar && !written.contains(v) && !only_listed_[v]; });
     auto& list = op->inputs[static_cast<size_t>(ListSlot(*op))];
     std::erase_if(
         list, [&](VarId v) { return v != kNoVar && !read.contains(v) && !written.contains(v); });
@@ -253,6 +256,9 @@ class CaptureMaker {
   PassContext& context_;
   std::optional<TurnValues> turn_;
   std::vector<size_t> writes_;  // per variable: operators that write it
+  // Per variable: before the pass, at most the lists of operators that run blocks say it is
+  // written.
+  std::vector<bool> only_listed_;
 };
 
 }  // namespace

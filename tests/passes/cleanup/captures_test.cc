@@ -426,5 +426,31 @@ TEST(Captures, ChainsOfCopiesAreReadAtTheirSource) {
                     {Of(Floats(x), [](float e) { return e + (2 + 4) * 14 * 2 * e; })});
 }
 
+// A loop may say that it writes what nothing in it writes. With the pass, too, the run says that
+// this has no value.
+TEST(Captures, WhatIsOnlyListedStaysListed) {
+  ProgramBuilder b;
+  b.Feed("x", DType::kF32, kShape).Var("v", DType::kF32, kShape).Unary("assign", "x", "v");
+  b.Var("never", DType::kF32, kShape).Var("n", DType::kI64, {1}).Fill("n", {1}, 2, DType::kI64);
+  b.Var("i", DType::kI64, {1}).Fill("i", {1}, 0, DType::kI64).Binary("less_than", "i", "n", "go");
+  const int outside = b.current(), body = b.Block(outside);
+  b.In(body).Var("w", DType::kF32, kShape).Unary("assign", "v", "w").Unary("assign", "w", "v");
+  b.Increment("i").Binary("less_than", "i", "n", "go").In(outside);
+  b.Op("while", {{"X", {"i", "n", "v"}}, {"Condition", {"go"}}},
+       {{"Out", {"i", "go", "v", "never"}}, {"StepScopes", {}}}, {{"sub_block", BlockRef{body}}});
+  const Program program = b.Fetch("never").Build();
+  const auto written = WrittenInside(*Captured(program));
+  EXPECT_EQ(written.count("v"), 0u);
+  EXPECT_EQ(written.count("never"), 1u);
+  for (const int level : {0, 1, 2}) {
+    Executor executor({.threads = 1});
+    auto compiled = executor.Compile(program, std::make_shared<Scope>(), {.opt_level = level});
+    ASSERT_TRUE(compiled.ok()) << "level " << level << ": " << compiled.status().ToString();
+    const auto out = executor.Run(*compiled, {{"x", RandomF32(kShape, 1)}});
+    EXPECT_NE(out.status().ToString().find("'never'"), std::string::npos)
+        << "level " << level << ": " << out.status().ToString();
+  }
+}
+
 }  // namespace
 }  // namespace heddle::testing
