@@ -58,8 +58,9 @@ class Measured:
             child.returncode = os.waitstatus_to_exitcode(ended[1])
             self.status = None if child.returncode == -signal.SIGXCPU else child.returncode
             self.user = ended[2].ru_utime + ended[2].ru_stime
-            out.seek(0)
-            self.text = out.read(1 << 20).decode(errors="replace")
+            # The end, behind a line for each output.
+            out.seek(max(0, out.seek(0, os.SEEK_END) - (1 << 20)))
+            self.text = out.read().decode(errors="replace")
 
 
 def seconds(number, unit):
