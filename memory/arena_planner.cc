@@ -185,11 +185,13 @@ class OrderSearch {
   void Move(std::vector<int32_t> order, Fit fit) {
     std::mt19937 random(7);
     const auto pick = [&](size_t n) { return static_cast<size_t>(random() % n); };
-    const size_t work_end = work_ + kMoveWork;
+    const size_t work_begin = work_, work_end = work_ + kMoveWork;
     size_t bytes = SIZE_MAX;
     std::vector<int32_t> above, next = order;
     for (int move = 0; move < kMoves && !NearEnough() && work_ < work_end; ++move) {
       if (!Try(next, fit)) return;
+      // A few moves of many buffers find nothing.
+      if (move == 0 && (work_ - work_begin) * order.size() > kMoveWork) return;
       if (layout_.bytes <= bytes) {
         bytes = layout_.bytes;
         order = next;
