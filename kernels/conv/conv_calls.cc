@@ -167,6 +167,10 @@ Rows Reaching(const ConvGeometry& g, int axis, Rows in) {
           std::min(g.out[axis], (in.end - 1 + g.pad_lo[axis]) / stride + 1)};
 }
 
+// A strip of a gradient computes what other strips compute as well, where windows overlap: up to
+// so many times the work of one call.
+constexpr double kMostAgain = 1.5;
+
 Result<std::unique_ptr<ConvRunner>> MakeByStrips(const ConvCase& c, MakeConvCall make,
                                                  double call_work) {
   const ConvGeometry& g = c.g;
@@ -198,6 +202,7 @@ Result<std::unique_ptr<ConvRunner>> MakeByStrips(const ConvCase& c, MakeConvCall
     return found;
   };
   const int64_t step = CeilDiv(size[axis], pieces);
+  double work = 0;  // of all strips of an image
   for (int64_t at = 0; at < size[axis]; at += step) {
     const Rows made{at, std::min(at + step, size[axis])};
     const Rows out = backward ? Reaching(g, axis, made) : made;
@@ -206,9 +211,140 @@ Result<std::unique_ptr<ConvRunner>> MakeByStrips(const ConvCase& c, MakeConvCall
       return std::unique_ptr<ConvRunner>();
     HEDDLE_ASSIGN_OR_RETURN(const ConvRunner* const runner, runner_of(part->g, false));
     all->strips.push_back({made, part->in, out, runner});
+    work += part->g.work();
     if (c.direction != ConvDirection::kBackwardFilter) continue;
     HEDDLE_ASSIGN_OR_RETURN(const ConvRunner* const adding, runner_of(part->g, true));
     all->adding.push_back(adding);
+  }
+  // Windows that overlap a lot are computed again for each strip, and no call gets shorter.
+  if (backward && work > kMostAgain * g.work() / static_cast<double>(g.batch))
+    return std::unique_ptr<ConvRunner>();
+  return std::unique_ptr<ConvRunner>(std::move(all));
+}
+
+// The gradient of a convolution's input, which is also a transposed convolution, by groups, or by
+// channels of the result where there is one group; image after image.
+class ByChannels final : public ConvRunner {
+ public:
+  struct Part {
+    int64_t src, src_channels;  // first channel, and how many
+    int64_t dst, dst_channels;
+    const ConvRunner* runner;
+  };
+  ByChannels(const ConvGeometry& g, int64_t element) : g_(g), element_(element) {}
+  std::vector<std::unique_ptr<ConvRunner>> runners;
+  std::vector<Part> parts;
+
+  std::string name() const override { return runners[0]->name(); }
+  bool reads_filter() const override { return true; }
+  void Run(const KernelContext& ctx, const ConvOperands& o) const override {
+    const Side src{g_.out_c, g_.out_size(), g_.channels_last, element_};
+    const Side dst{g_.in_c, g_.in_size(), g_.channels_last, element_};
+    for (const Part& part : parts) {
+      LookForInterrupt();
+      Tensor hold_filter, hold_src, hold_residual, hold_dst;
+      ConvOperands now = o;
+      now.filter = FilterOf(ctx, part, o.filter, &hold_filter);
+      if (o.bias != nullptr) now.bias = static_cast<const std::byte*>(o.bias) + part.dst * element_;
+      for (int64_t i = 0; i < g_.batch; ++i) {
+        LookForInterrupt();
+        now.src = src.Bring(ctx, o.src, i, part.src, part.src_channels, &hold_src);
+        if (o.residual != nullptr)
+          now.residual = dst.Bring(ctx, o.residual, i, part.dst, part.dst_channels, &hold_residual);
+        auto* const to = static_cast<std::byte*>(o.dst) + dst.At(i, part.dst);
+        if (dst.AreTogether(part.dst_channels)) {
+          now.dst = to;
+          part.runner->Run(ctx, now);
+          continue;
+        }
+        const int64_t bytes = part.dst_channels * element_;
+        hold_dst = ctx.CallScratch(DType::kU8, {dst.pixels * bytes});
+        now.dst = hold_dst.mutable_raw();
+        part.runner->Run(ctx, now);
+        CopyPieces(ctx, dst.pixels, bytes, hold_dst.raw(), bytes, to, g_.in_c * element_);
+      }
+    }
+  }
+
+ private:
+  // Copies `count` pieces of so many bytes between places a step apart.
+  static void CopyPieces(const KernelContext& ctx, int64_t count, int64_t bytes, const void* from,
+                         int64_t from_step, void* to, int64_t to_step) {
+    ctx.ParallelFor(count, std::max<int64_t>(1, (1 << 18) / std::max<int64_t>(1, bytes)),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t i = begin; i < end; ++i)
+                        std::memcpy(static_cast<std::byte*>(to) + i * to_step,
+                                    static_cast<const std::byte*>(from) + i * from_step,
+                                    static_cast<size_t>(bytes));
+                    });
+  }
+
+  // One of the tensors with channels.
+  struct Side {
+    int64_t channels, pixels;
+    bool channels_last;
+    int64_t element;
+
+    bool AreTogether(int64_t count) const { return !channels_last || count == channels; }
+    int64_t At(int64_t image, int64_t channel) const {
+      return (image * channels * pixels + channel * (channels_last ? 1 : pixels)) * element;
+    }
+    // Some channels of an image, by themselves.
+    const void* Bring(const KernelContext& ctx, const void* data, int64_t image, int64_t first,
+                      int64_t count, Tensor* hold) const {
+      const auto* const from = static_cast<const std::byte*>(data) + At(image, first);
+      if (AreTogether(count)) return from;
+      const int64_t bytes = count * element;
+      *hold = ctx.CallScratch(DType::kU8, {pixels * bytes});
+      CopyPieces(ctx, pixels, bytes, from, channels * element, hold->mutable_raw(), bytes);
+      return hold->raw();
+    }
+  };
+
+  const void* FilterOf(const KernelContext& ctx, const Part& part, const void* filter,
+                       Tensor* hold) const {
+    const int64_t window = g_.kernel_size() * element_, row = g_.in_c / g_.groups * window;
+    const auto* const from = static_cast<const std::byte*>(filter);
+    if (g_.groups > 1) return from + part.src * row;
+    const int64_t bytes = part.dst_channels * window;
+    *hold = ctx.CallScratch(DType::kU8, {g_.out_c * bytes});
+    CopyPieces(ctx, g_.out_c, bytes, from + part.dst * window, row, hold->mutable_raw(), bytes);
+    return hold->raw();
+  }
+
+  const ConvGeometry g_;
+  const int64_t element_;
+};
+
+Result<std::unique_ptr<ConvRunner>> MakeByChannels(const ConvCase& c, MakeConvCall make,
+                                                   double call_work) {
+  const ConvGeometry& g = c.g;
+  const int64_t units = g.groups > 1 ? g.groups : g.in_c;
+  const int64_t pieces =
+      std::min(units, static_cast<int64_t>(g.work() / static_cast<double>(g.batch) / call_work));
+  if (pieces < 2) return std::unique_ptr<ConvRunner>();
+  auto all = std::make_unique<ByChannels>(g, static_cast<int64_t>(SizeOf(c.dtype)));
+  const int64_t src_each = g.groups > 1 ? g.out_c / g.groups : 0;
+  const int64_t dst_each = g.in_c / units;
+  std::map<int64_t, const ConvRunner*> known;
+  const int64_t step = CeilDiv(units, pieces);
+  for (int64_t at = 0; at < units; at += step) {
+    const int64_t count = std::min(step, units - at);
+    const int64_t src_channels = g.groups > 1 ? count * src_each : g.out_c;
+    const ConvRunner*& runner = known[count];
+    if (runner == nullptr) {
+      ConvGeometry some = g;
+      some.batch = 1;
+      some.groups = g.groups > 1 ? count : 1;
+      some.in_c = count * dst_each;
+      some.out_c = src_channels;
+      // Without the constant filter, of which a call sees a part.
+      HEDDLE_ASSIGN_OR_RETURN(
+          auto made, make({some, c.dtype, c.direction, nullptr, c.epilogue, c.threads, c.lean}));
+      runner = made.get();
+      all->runners.push_back(std::move(made));
+    }
+    all->parts.push_back({at * src_each, src_channels, at * dst_each, count * dst_each, runner});
   }
   return std::unique_ptr<ConvRunner>(std::move(all));
 }
@@ -323,6 +459,10 @@ Result<std::unique_ptr<ConvRunner>> MakeConvInCalls(const ConvCase& c, MakeConvC
     if (IsOneCall(*whole)) {
       HEDDLE_ASSIGN_OR_RETURN(auto strips, MakeByStrips(c, make, call_work));
       if (strips != nullptr) return strips;
+      if (c.direction == ConvDirection::kBackwardData) {
+        HEDDLE_ASSIGN_OR_RETURN(auto channels, MakeByChannels(c, make, call_work));
+        if (channels != nullptr) return channels;
+      }
     }
     if (g.batch == 1) return whole;
   }

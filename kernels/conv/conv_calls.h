@@ -1,5 +1,5 @@
 // Convolutions in several calls, between which a run can be ended: by images, and large images by
-// strips of rows.
+// strips of rows, or by channels of the result where strips would repeat most of the work.
 #pragma once
 
 #include <memory>

@@ -16,11 +16,17 @@ namespace {
 // Plain loops, under the name of a library that computes a case in one call.
 class OneCall final : public ConvRunner {
  public:
-  OneCall(const ConvGeometry& g, ConvDirection direction, bool adds, int64_t* calls)
+  struct Calls {
+    int64_t count = 0;
+    double work = 0, longest = 0;
+  };
+  OneCall(const ConvGeometry& g, ConvDirection direction, bool adds, Calls* calls)
       : g_(g), direction_(direction), adds_(adds), calls_(calls) {}
   std::string name() const override { return "onednn, plainly"; }
   void Run(const KernelContext&, const ConvOperands& o) const override {
-    ++*calls_;
+    ++calls_->count;
+    calls_->work += g_.work();
+    calls_->longest = std::max(calls_->longest, g_.work());
     const auto *src = static_cast<const float*>(o.src),
                *filter = static_cast<const float*>(o.filter);
     auto* dst = static_cast<float*>(o.dst);
@@ -73,7 +79,7 @@ class OneCall final : public ConvRunner {
   const ConvGeometry g_;
   const ConvDirection direction_;
   const bool adds_;
-  int64_t* const calls_;
+  Calls* const calls_;
 };
 
 ConvGeometry RandomGeometry(std::mt19937_64& random) {
@@ -120,7 +126,7 @@ TEST(ConvInCalls, ComputesWhatOneCallDoes) {
     Epilogue epilogue;
     epilogue.residual = random() % 2 == 0;
     const ConvCase c{g, DType::kF32, direction, nullptr, epilogue, 2, false};
-    int64_t calls = 0;
+    OneCall::Calls calls;
     const auto make = [&](const ConvCase& part) -> Result<std::unique_ptr<ConvRunner>> {
       return std::unique_ptr<ConvRunner>(
           std::make_unique<OneCall>(part.g, part.direction, part.epilogue.residual, &calls));
@@ -145,14 +151,60 @@ TEST(ConvInCalls, ComputesWhatOneCallDoes) {
     };
     const auto whole = make(c);
     const std::vector<float> expected = run(**whole);
-    calls = 0;
+    calls = {};
     const auto parts = MakeConvInCalls(c, make, g.work() / static_cast<double>(1 + random() % 12));
     ASSERT_TRUE(parts.ok());
     EXPECT_EQ(run(**parts), expected)
         << "case " << i << ", direction " << static_cast<int>(direction);
-    cut += calls > 1 ? 1 : 0;
+    cut += calls.count > 1 ? 1 : 0;
+    if (direction == ConvDirection::kBackwardData) {
+      EXPECT_LE(calls.work, 1.5 * g.work());
+    }
   }
   EXPECT_GT(cut, 500);
+}
+
+// Strips of a gradient whose windows reach over the whole image would each be all of the work.
+TEST(ConvInCalls, WindowsAsLargeAsImagesAreCutByChannelsOrGroups) {
+  constexpr int64_t kParts = 8;
+  for (const int64_t groups : {1, 8})
+    for (const bool channels_last : {false, true}) {
+      ConvGeometry g;
+      g.channels_last = channels_last;
+      g.spatial = 3;
+      g.batch = 2;
+      g.groups = groups;
+      g.in_c = 8;
+      g.out_c = 16;
+      g.kernel = {9, 9, 9};
+      g.in = {11, 11, 11};
+      g.out = {3, 3, 3};
+      const ConvCase c{g, DType::kF32, ConvDirection::kBackwardData, nullptr, {}, 1, false};
+      OneCall::Calls calls;
+      const auto make = [&](const ConvCase& part) -> Result<std::unique_ptr<ConvRunner>> {
+        return std::unique_ptr<ConvRunner>(
+            std::make_unique<OneCall>(part.g, part.direction, false, &calls));
+      };
+      std::mt19937_64 random(7);
+      const auto src = Integers(g.batch * g.out_c * g.out_size(), random);
+      const auto filter = Integers(g.out_c * (g.in_c / groups) * g.kernel_size(), random);
+      std::vector<float> whole(static_cast<size_t>(g.batch * g.in_c * g.in_size())), cut = whole;
+      PoolAllocator allocator;
+      InlineIntraOp intra(1);
+      Services services;
+      services.intra = &intra;
+      services.allocator = &allocator;
+      const BoundOp op;
+      const KernelContext ctx(op, nullptr, services, nullptr);
+      (*make(c))->Run(ctx, {src.data(), filter.data(), nullptr, nullptr, whole.data()});
+      calls = {};
+      const auto parts = MakeConvInCalls(c, make, g.work() / (2 * kParts));
+      ASSERT_TRUE(parts.ok());
+      (*parts)->Run(ctx, {src.data(), filter.data(), nullptr, nullptr, cut.data()});
+      EXPECT_EQ(cut, whole);
+      EXPECT_EQ(calls.work, g.work());
+      EXPECT_EQ(calls.longest, g.work() / (2 * kParts));
+    }
 }
 
 }  // namespace
