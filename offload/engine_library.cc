@@ -2,74 +2,16 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <array>
-#include <atomic>
-#include <cstring>
-#include <exception>
 #include <filesystem>
-#include <optional>
 #include <system_error>
-#include <thread>
 
-#include "core/error.h"
+#include "core/interrupts.h"
+#include "offload/engine_call.h"
+#include "offload/engine_table.h"
 #include "offload/group_description.h"
 
 namespace heddle::offload {
-namespace {
-
-constexpr size_t kRoom = 1024;  // of a message
-constexpr auto kLook = std::chrono::milliseconds(5);
-
-// What an engine wrote to a message, on one line, whatever it wrote.
-std::string TextOf(const char* message, size_t room) {
-  std::string text(message, strnlen(message, room));
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
-}
-
-// A member that the table of this size has, and that is not left out.
-#define HEDDLE_HAS(table, member)                                                      \
-  ((table)->size >= offsetof(heddle_engine_table, member) + sizeof((table)->member) && \
-   (table)->member != nullptr)
-
-Status StatusOf(const std::string& engine, const char* what, int status, const char* message,
-                size_t room) {
-  if (status == HEDDLE_ENGINE_OK) return Status::Ok();
-  std::string text = TextOf(message, room);
-  if (text.empty()) text = "the engine does not say why";
-  switch (status) {
-    case HEDDLE_ENGINE_REFUSED:
-      return Unimplemented("engine ", engine, " refuses ", what, ": ", text);
-    case HEDDLE_ENGINE_FAILED:
-      return Internal("engine ", engine, " failed in ", what, ": ", text);
-    case HEDDLE_ENGINE_STOPPED:
-      return Status(StatusCode::kCancelled,
-                    StrCat("engine ", engine, " stopped in ", what, ": ", text));
-    default:
-      return Internal("engine ", engine, " answered ", what, " with status ", status,
-                      ", which is none: ", text);
-  }
-}
-
-// Calls fn(message, room) and makes a Status of what it returns or throws.
-template <typename Fn>
-Status Guarded(const std::string& engine, const char* what, Fn&& fn) {
-  std::array<char, kRoom> message{};
-  try {
-    return StatusOf(engine, what, fn(message.data(), message.size()), message.data(),
-                    message.size());
-  } catch (const std::bad_alloc&) {
-    return ResourceExhausted("engine ", engine, " has no memory left in ", what);
-  } catch (const std::exception& e) {
-    return Internal("engine ", engine, " threw in ", what, ": ", e.what());
-  } catch (...) {
-    return Internal("engine ", engine, " threw something that is no std::exception in ", what);
-  }
-}
-
-}  // namespace
 
 // ---- EngineLibrary -----------------------------------------------------------------------------
 
@@ -102,20 +44,8 @@ Result<std::shared_ptr<EngineLibrary>> EngineLibrary::Load(const std::string& pa
 Result<std::shared_ptr<EngineLibrary>> EngineLibrary::Open(const heddle_engine_table* table,
                                                            const std::string& where,
                                                            const EngineOptions& options) {
-  if (table == nullptr)
-    return InvalidArgument(where, ": has no engine for version ", HEDDLE_ENGINE_VERSION,
-                           " of the interface");
-  if (table->size >= offsetof(heddle_engine_table, version) + sizeof(table->version) &&
-      table->version != HEDDLE_ENGINE_VERSION)
-    return InvalidArgument(where, ": the engine is made for version ", table->version,
-                           " of the interface, and this heddle has version ",
-                           HEDDLE_ENGINE_VERSION);
-  for (const auto& [has, what] :
-       {std::pair(HEDDLE_HAS(table, name), "name"), std::pair(HEDDLE_HAS(table, open), "open"),
-        std::pair(HEDDLE_HAS(table, compile), "compile"), std::pair(HEDDLE_HAS(table, run), "run"),
-        std::pair(HEDDLE_HAS(table, free_module), "free_module"),
-        std::pair(HEDDLE_HAS(table, close), "close")})
-    if (!has) return InvalidArgument(where, ": the engine's table lacks '", what, "'");
+  if (const std::string why = WhyNoEngine(table); !why.empty())
+    return InvalidArgument(where, ": ", why);
   if (options.threads < 1)
     return InvalidArgument(where, ": an engine needs a thread, and is given ", options.threads);
   std::shared_ptr<EngineLibrary> library(new EngineLibrary(table, table->name, options));
@@ -129,22 +59,71 @@ Status EngineLibrary::Start() {
     keys.push_back(key.c_str());
     texts.push_back(text.c_str());
   }
-  const heddle_engine_settings settings = {sizeof(heddle_engine_settings),
-                                           HEDDLE_ENGINE_VERSION,
-                                           options_.threads,
-                                           keys.size(),
-                                           keys.data(),
-                                           texts.data()};
-  HEDDLE_RETURN_IF_ERROR(Guarded(name_, "open", [&](char* message, size_t room) {
+  heddle_engine_settings settings = {};
+  settings.size = sizeof settings;
+  settings.version = HEDDLE_ENGINE_VERSION;
+  settings.threads = options_.threads;
+  settings.num_options = keys.size();
+  settings.keys = keys.data();
+  settings.texts = texts.data();
+  settings.host = this;
+  settings.stopped = [](void* host) { return static_cast<EngineLibrary*>(host)->Stops() ? 1 : 0; };
+  const Status open = Call("open", "to open", [&](char* message, size_t room) {
     return table_->open(&settings, &engine_, message, room);
-  }));
+  });
+  if (open.code() == StatusCode::kUnimplemented)
+    return Status(StatusCode::kInvalidArgument, open.message());
+  HEDDLE_RETURN_IF_ERROR(open);
   open_ = true;
   flags_ = table_->flags;
+  if (HEDDLE_HAS(table_, open_name))
+    HEDDLE_RETURN_IF_ERROR(Guarded(name_, "open_name", [&](char*, size_t) {
+      if (const char* const name = table_->open_name(engine_); name != nullptr) name_ = name;
+      return HEDDLE_ENGINE_OK;
+    }));
   if (!HEDDLE_HAS(table_, more_flags)) return Status::Ok();
-  return Guarded(name_, "more_flags", [&](char*, size_t) {
+  HEDDLE_RETURN_IF_ERROR(Guarded(name_, "more_flags", [&](char*, size_t) {
     flags_ |= table_->more_flags(engine_);
     return HEDDLE_ENGINE_OK;
-  });
+  }));
+  const std::string unknown = UnknownFlags(flags_);
+  return unknown.empty() ? Status::Ok() : InvalidArgument(name_, ": ", unknown);
+}
+
+bool EngineLibrary::Stops() {
+  std::lock_guard lock(stop_mutex_);
+  if (!calling_) return false;
+  if (stop_.ok() && interrupts_ != nullptr) stop_ = interrupts_->Look();
+  if (stop_.ok() && limit().count() > 0 &&
+      std::chrono::steady_clock::now() - call_since_ >= limit()) {
+    stop_ = Status(StatusCode::kDeadlineExceeded,
+                   StrCat("engine ", name_, " has not answered ", calling_, " within ",
+                          limit().count(), " ms; it is not asked again"));
+    given_up_ = stop_;
+  }
+  return !stop_.ok();
+}
+
+// With `mutex_`.
+template <typename Fn>
+Status EngineLibrary::Call(const char* what, const char* about, Fn&& fn) {
+  {
+    std::lock_guard lock(stop_mutex_);
+    if (!given_up_.ok()) return given_up_;
+    interrupts_ = Interrupts::Current();
+    if (interrupts_ != nullptr) HEDDLE_RETURN_IF_ERROR(interrupts_->Look());
+    calling_ = what;
+    call_since_ = std::chrono::steady_clock::now();
+    stop_ = Status::Ok();
+  }
+  const auto end = [&] {
+    std::lock_guard lock(stop_mutex_);
+    calling_ = nullptr;
+    return !stop_.ok();
+  };
+  Status status = Guarded(name_, what, about, fn, end);
+  (void)end();  // of what threw
+  return status.ok() || stop_.ok() ? status : stop_;
 }
 
 EngineLibrary::~EngineLibrary() {
@@ -191,26 +170,26 @@ bool EngineLibrary::asks() const { return HEDDLE_HAS(table_, takes); }
 
 Status EngineLibrary::Takes(const GroupDescription& group) {
   std::lock_guard lock(mutex_);
-  return Guarded(name_, "an operator", [&](char* message, size_t room) {
+  return Call("takes", "an operator", [&](char* message, size_t room) {
     return table_->takes(engine_, &group.get(), message, room);
   });
 }
 
 std::vector<Result<std::shared_ptr<Module>>> EngineLibrary::Compile(
     const std::vector<std::shared_ptr<const GroupDescription>>& groups) {
-  std::vector<std::array<char, kRoom>> texts(groups.size());
+  std::vector<std::array<char, kMessageRoom>> texts(groups.size());
   std::vector<heddle_engine_compiled> compiled(groups.size());
   std::vector<heddle_engine_compiled*> results;
   std::vector<const heddle_engine_group*> descriptions;
   for (size_t k = 0; k < groups.size(); ++k) {
     texts[k].fill('\0');
     compiled[k] = {sizeof(heddle_engine_compiled), HEDDLE_ENGINE_REFUSED, nullptr, texts[k].data(),
-                   kRoom};
+                   kMessageRoom};
     results.push_back(&compiled[k]);
     descriptions.push_back(&groups[k]->get());
   }
   std::lock_guard lock(mutex_);
-  const Status all = Guarded(name_, "compile", [&](char* message, size_t room) {
+  const Status all = Call("compile", "the groups", [&](char* message, size_t room) {
     return table_->compile(engine_, descriptions.data(), results.data(), groups.size(), message,
                            room);
   });
@@ -218,7 +197,8 @@ std::vector<Result<std::shared_ptr<Module>>> EngineLibrary::Compile(
   for (size_t k = 0; k < groups.size(); ++k) {
     Status status = all;
     if (status.ok())
-      status = StatusOf(name_, "the group", compiled[k].status, texts[k].data(), kRoom);
+      status = StatusOf(name_, "compile", "the group", compiled[k].status, texts[k].data(),
+                        kMessageRoom);
     if (status.ok())
       modules.emplace_back(
           std::make_shared<Module>(shared_from_this(), groups[k], compiled[k].module));
@@ -231,15 +211,14 @@ std::vector<Result<std::shared_ptr<Module>>> EngineLibrary::Compile(
 }
 
 Result<std::string> EngineLibrary::Fingerprint() {
-  if (!HEDDLE_HAS(table_, fingerprint) || !HEDDLE_HAS(table_, save) || !HEDDLE_HAS(table_, restore))
+  if (!HEDDLE_HAS(table_, fingerprint))
     return Unimplemented("engine ", name_, " does not save what it compiles");
   std::lock_guard lock(mutex_);
   const char* text = nullptr;
-  HEDDLE_RETURN_IF_ERROR(Guarded(name_, "fingerprint", [&](char*, size_t) {
+  HEDDLE_RETURN_IF_ERROR(Call("fingerprint", "to give a fingerprint", [&](char*, size_t) -> int {
     text = table_->fingerprint(engine_);
-    return HEDDLE_ENGINE_OK;
+    return text != nullptr ? HEDDLE_ENGINE_OK : HEDDLE_ENGINE_REFUSED;
   }));
-  if (text == nullptr) return Unimplemented("engine ", name_, " has no fingerprint");
   return std::string(text);
 }
 
@@ -250,7 +229,7 @@ Status EngineLibrary::Save(const Module& module,
     bool refused = false;  // an engine may go on all the same
   } host{write};
   std::lock_guard lock(mutex_);
-  HEDDLE_RETURN_IF_ERROR(Guarded(name_, "save", [&](char* message, size_t room) {
+  HEDDLE_RETURN_IF_ERROR(Call("save", "to save", [&](char* message, size_t room) {
     return table_->save(
         module.module_, &host,
         [](void* to, const void* bytes, size_t count) -> int {
@@ -268,246 +247,12 @@ Result<std::shared_ptr<Module>> EngineLibrary::Restore(
     std::shared_ptr<const GroupDescription> group, BufferRef bytes, size_t count) {
   std::lock_guard lock(mutex_);
   void* module = nullptr;
-  HEDDLE_RETURN_IF_ERROR(Guarded(name_, "restore", [&](char* message, size_t room) {
+  HEDDLE_RETURN_IF_ERROR(Call("restore", "to restore", [&](char* message, size_t room) {
     return table_->restore(engine_, &group->get(), bytes->data(), count, &module, message, room);
   }));
   if (module == nullptr) return Internal("engine ", name_, " restores nothing");
   if ((flags_ & HEDDLE_ENGINE_KEEPS_SAVED) == 0) bytes = {};
   return std::make_shared<Module>(shared_from_this(), std::move(group), module, std::move(bytes));
-}
-
-// ---- Module ------------------------------------------------------------------------------------
-
-// A call of `run` that may outlive the function that waits for it.
-struct Module::Call {
-  std::vector<Tensor> inputs;
-  std::shared_ptr<OutputSink> sink;
-  std::vector<bool> given;
-  Status refused;  // what the sink said of an output
-  std::function<bool()> stopped;
-
-  std::atomic<bool> stop{false};
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::optional<Status> result;  // with `mutex`
-
-  void* Output(size_t index, int32_t dtype, int32_t rank, const int64_t* dims);
-};
-
-void* Module::Call::Output(size_t index, int32_t dtype, int32_t rank, const int64_t* dims) {
-  const auto refuse = [&](Status why) -> void* {
-    if (refused.ok()) refused = std::move(why);
-    return nullptr;
-  };
-  if (index >= sink->size())
-    return refuse(OutOfRange("writes output ", index, " of ", sink->size()));
-  if (given[index]) return refuse(InvalidArgument("writes output ", index, " twice"));
-  if (dtype < 0 || dtype >= static_cast<int32_t>(DType::kUnknown))
-    return refuse(
-        InvalidArgument("writes output ", index, " with element type ", dtype, ", which is none"));
-  if (rank < 0 || rank > HEDDLE_ENGINE_MAX_RANK || (rank > 0 && dims == nullptr))
-    return refuse(InvalidArgument("writes output ", index, " with ", rank, " dimensions"));
-  int64_t elements = 1;
-  for (int32_t i = 0; i < rank; ++i) {
-    if (dims[i] < 0 || (dims[i] > 0 && elements > (int64_t{1} << 48) / dims[i]))
-      return refuse(InvalidArgument("writes output ", index, " with a dimension of ", dims[i]));
-    elements *= dims[i];
-  }
-  static std::byte nothing;  // for tensors without elements, which may have no memory
-  try {
-    void* memory = nullptr;
-    const Shape shape(std::span(dims, static_cast<size_t>(rank)));
-    if (Status status = sink->Take(index, static_cast<DType>(dtype), shape, &memory); !status.ok())
-      return refuse(std::move(status));
-    given[index] = true;
-    return memory != nullptr || elements > 0 ? memory : &nothing;
-  } catch (const std::exception& e) {
-    return refuse(ResourceExhausted("output ", index, ": ", e.what()));
-  }
-}
-
-Module::~Module() {
-  std::lock_guard lock(library_->mutex_);
-  (void)Guarded(library_->name_, "free_module", [&](char*, size_t) {
-    library_->table_->free_module(module_);
-    return HEDDLE_ENGINE_OK;
-  });
-}
-
-Status Module::CallEngine(const Module& module, Call& call) {
-  const EngineLibrary& library = *module.library_;
-  std::vector<heddle_engine_tensor> tensors;
-  std::vector<const heddle_engine_tensor*> inputs;
-  tensors.reserve(call.inputs.size());
-  for (const Tensor& t : call.inputs) {
-    tensors.push_back({sizeof(heddle_engine_tensor), static_cast<int32_t>(t.dtype()), t.rank(),
-                       t.shape().begin(), t.raw(), t.bytes()});
-    inputs.push_back(&tensors.back());
-  }
-  heddle_engine_run run = {};
-  run.size = sizeof(run);
-  run.num_inputs = inputs.size();
-  run.inputs = inputs.data();
-  run.num_outputs = call.sink->size();
-  run.host = &call;
-  run.output = [](void* host, size_t index, int32_t dtype, int32_t rank, const int64_t* dims) {
-    return static_cast<Call*>(host)->Output(index, dtype, rank, dims);
-  };
-  run.stopped = [](void* host) { return static_cast<Call*>(host)->stopped() ? 1 : 0; };
-  const Status status = Guarded(library.name_, "run", [&](char* message, size_t room) {
-    return library.table_->run(module.module_, &run, message, room);
-  });
-  if (!call.refused.ok())
-    return Status(call.refused.code(),
-                  StrCat("engine ", library.name_, " ", call.refused.message()));
-  HEDDLE_RETURN_IF_ERROR(status);
-  for (size_t k = 0; k < call.given.size(); ++k)
-    if (!call.given[k]) return Internal("engine ", library.name_, " does not write output ", k);
-  return Status::Ok();
-}
-
-Status Module::Hangs() const {
-  return Status(StatusCode::kDeadlineExceeded,
-                StrCat("engine ", library_->name_, " has not answered within ",
-                       library_->limit().count(), " ms; it is not called again for this group"));
-}
-
-Status Module::TakeTurn(const std::function<Status()>& stopped) {
-  EngineLibrary& library = *library_;
-  std::unique_lock lock(library.turn_mutex_);
-  while (library.turn_taken_) {
-    library.turn_over_.wait_for(lock, kLook);
-    // The other call was told to stop when its own limit was over, and has had as long to do so.
-    const auto since = std::chrono::steady_clock::now() - library.turn_since_;
-    if (library.turn_taken_ && abandons() && since >= 2 * library.limit())
-      return Status(StatusCode::kDeadlineExceeded,
-                    StrCat("engine ", library.name_,
-                           " is still busy with another group, which has "
-                           "not answered within ",
-                           library.limit().count(), " ms"));
-    HEDDLE_RETURN_IF_ERROR(stopped());
-  }
-  library.turn_taken_ = true;
-  library.turn_since_ = std::chrono::steady_clock::now();
-  return Status::Ok();
-}
-
-Status Module::Enter(const std::function<Status()>& stopped) {
-  std::unique_lock lock(mutex_);
-  if (hangs_) return Hangs();
-  if (library_->reentrant()) return Status::Ok();
-  while (busy_) {
-    left_.wait_for(lock, kLook);
-    // A call that its run has left may go on: its time counts for those who wait for it.
-    if (busy_ && !waits_ && abandons() &&
-        std::chrono::steady_clock::now() - since_ >= library_->limit())
-      hangs_ = true;
-    if (hangs_) return Hangs();
-    HEDDLE_RETURN_IF_ERROR(stopped());
-  }
-  busy_ = true;
-  since_ = std::chrono::steady_clock::now();
-  if (!library_->one_run()) return Status::Ok();
-  waits_ = true;
-  lock.unlock();
-  const Status turn = TakeTurn(stopped);
-  lock.lock();
-  waits_ = false;
-  since_ = std::chrono::steady_clock::now();
-  busy_ = turn.ok();
-  if (!turn.ok()) left_.notify_one();
-  return turn;
-}
-
-bool Module::hangs() const {
-  std::lock_guard lock(mutex_);
-  return hangs_;
-}
-
-// While the module is busy: only reentrant engines run meanwhile.
-void Module::NoteRun(const Status& status) {
-  if (!status.ok()) return;
-  std::function<void(const Module&)> fn;
-  {
-    std::lock_guard lock(mutex_);
-    fn.swap(after_first_run_);
-  }
-  try {
-    if (fn) fn(*this);
-  } catch (const std::exception&) {  // the run has its outputs whatever becomes of this
-  }
-}
-
-void Module::Leave() {
-  if (library_->one_run()) {
-    std::lock_guard lock(library_->turn_mutex_);
-    library_->turn_taken_ = false;
-    library_->turn_over_.notify_all();
-  }
-  {
-    std::lock_guard lock(mutex_);
-    busy_ = false;
-  }
-  left_.notify_one();
-}
-
-Status Module::Run(std::vector<Tensor> inputs, std::shared_ptr<OutputSink> sink,
-                   const std::function<Status()>& stopped) {
-  HEDDLE_RETURN_IF_ERROR(Enter(stopped));
-  auto call = std::make_shared<Call>();
-  call->inputs = std::move(inputs);
-  call->sink = std::move(sink);
-  call->given.assign(call->sink->size(), false);
-  if (abandons()) return RunWithLimit(std::move(call), stopped);
-  call->stopped = [&] { return !stopped().ok(); };
-  Status status = CallEngine(*this, *call);
-  NoteRun(status);
-  Leave();
-  // What the run's own end caused is told as that.
-  if (!status.ok())
-    if (const Status end = stopped(); !end.ok()) return end;
-  return status;
-}
-
-Status Module::RunWithLimit(std::shared_ptr<Call> call, const std::function<Status()>& stopped) {
-  const auto until = std::chrono::steady_clock::now() + library_->limit();
-  call->stopped = [c = call.get()] { return c->stop.load(std::memory_order_relaxed); };
-  const auto work = [self = shared_from_this(), call] {
-    Status status;
-    try {
-      status = CallEngine(*self, *call);
-    } catch (const std::exception& e) {
-      status =
-          ResourceExhausted("engine ", self->library_->name_, " could not be called: ", e.what());
-    }
-    self->NoteRun(status);
-    self->Leave();
-    std::lock_guard lock(call->mutex);
-    call->result = std::move(status);
-    call->ended.notify_one();
-  };
-  try {
-    std::thread(work).detach();
-  } catch (const std::system_error& e) {
-    Leave();
-    return ResourceExhausted("no thread to call engine ", library_->name_, ": ", e.what());
-  }
-  std::unique_lock lock(call->mutex);
-  while (!call->result) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now >= until) {
-      call->stop = true;
-      std::lock_guard mine(mutex_);
-      hangs_ = true;
-      return Hangs();
-    }
-    call->ended.wait_until(lock, std::min(until, now + kLook));
-    if (const Status end = stopped(); !call->result && !end.ok()) {
-      call->stop = true;  // the call goes on by itself, in memory of its own
-      return end;
-    }
-  }
-  return *call->result;
 }
 
 }  // namespace heddle::offload

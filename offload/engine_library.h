@@ -1,6 +1,9 @@
 // An engine that is open, and what it has compiled. The only place that calls functions of engines:
 // whatever they return, throw or leave undone comes out as a Status that names the engine.
 //
+// Calls that engines may wait in are ended by the limit and by the calling thread's Interrupts
+// where the engine asks for it (heddle_engine_settings::stopped); runs also where it does not.
+//
 // Ownership: a Module keeps its library open. Threads: any; calls are made one at a time where the
 // engine wants it so (heddle/heddle_engine.h).
 #pragma once
@@ -16,6 +19,10 @@
 
 #include "heddle/engine.h"
 #include "heddle/tensor.h"
+
+namespace heddle {
+class Interrupts;
+}
 
 namespace heddle::offload {
 
@@ -80,21 +87,32 @@ class EngineLibrary : public std::enable_shared_from_this<EngineLibrary> {
       : table_(table), name_(std::move(name)), options_(std::move(options)) {}
 
   Status Start();
+  // Calls fn(message, room), which calls function `what` of the engine, unless that is to end
+  // already. `about`: see StatusOf.
   template <typename Fn>
-  Status Call(const char* what, Fn&& fn);
+  Status Call(const char* what, const char* about, Fn&& fn);
+  // Whether the call that is under way is to end.
+  bool Stops();
 
   const heddle_engine_table* const table_;
-  const std::string name_;
+  std::string name_;  // does not change once it is open
   const EngineOptions options_;
   std::mutex mutex_;  // one call at a time, but for runs
   void* engine_ = nullptr;
   uint32_t flags_ = 0;  // of the table and of the open engine
   bool open_ = false;
 
+  std::mutex stop_mutex_;
+  const char* calling_ = nullptr;  // what is under way; null: nothing
+  Interrupts* interrupts_ = nullptr;
+  std::chrono::steady_clock::time_point call_since_{};
+  Status stop_;      // why the call is to end
+  Status given_up_;  // the engine has not answered a call: nothing but runs is called any more
+
   // Of one_run(): whose run has the turn, and since when.
   std::mutex turn_mutex_;
   std::condition_variable turn_over_;
-  bool turn_taken_ = false;
+  bool turn_taken_ = false, turn_left_ = false;  // left: its run has ended meanwhile
   std::chrono::steady_clock::time_point turn_since_{};
 };
 
@@ -123,8 +141,8 @@ class Module : public std::enable_shared_from_this<Module> {
   const GroupDescription& group() const { return *group_; }
   // A call was given up: it is not called again.
   bool hangs() const;
-  // True: runs must not be given memory that somebody else may take back meanwhile.
-  bool abandons() const { return library_->limit().count() > 0; }
+  // Calls are given up at the engine's limit.
+  bool has_limit() const { return library_->limit().count() > 0; }
   // To be called once, behind the first run that succeeds and before the next one. To be set before
   // any run.
   void set_after_first_run(std::function<void(const Module&)> fn) {
@@ -132,10 +150,11 @@ class Module : public std::enable_shared_from_this<Module> {
   }
   // Calls the engine, which writes all outputs where the status is OK. kUnimplemented: it refuses
   // inputs of these shapes. `stopped`: whether the run that this is part of is to end, and why.
-  // With a limit (abandons()) the call may go on behind this function's return: then `inputs` and
-  // `sink` are kept until it ends.
+  // `may_leave`, which a limit needs: the call is made on a thread of its own, and may go on behind
+  // this function's return. `inputs` and `sink` are kept until it ends; they must not be memory
+  // that somebody else may take back meanwhile.
   Status Run(std::vector<Tensor> inputs, std::shared_ptr<OutputSink> sink,
-             const std::function<Status()>& stopped);
+             const std::function<Status()>& stopped, bool may_leave);
 
  private:
   friend class EngineLibrary;
@@ -146,7 +165,9 @@ class Module : public std::enable_shared_from_this<Module> {
   void Leave();
   void NoteRun(const Status& status);
   static Status CallEngine(const Module& module, Call& call);
-  Status RunWithLimit(std::shared_ptr<Call> call, const std::function<Status()>& stopped);
+  Status RunAside(std::shared_ptr<Call> call, const std::function<Status()>& stopped);
+  // The call goes on by itself.
+  void LeaveBehind();
   Status Hangs() const;
 
   const std::shared_ptr<EngineLibrary> library_;
@@ -156,6 +177,7 @@ class Module : public std::enable_shared_from_this<Module> {
   mutable std::mutex mutex_;
   std::condition_variable left_;
   bool busy_ = false, hangs_ = false;
+  bool left_behind_ = false;  // the run of the call that makes it busy has ended
   std::function<void(const Module&)> after_first_run_;
   bool waits_ = false;                             // what makes it busy waits for its turn
   std::chrono::steady_clock::time_point since_{};  // of the call that makes it busy

@@ -4,8 +4,10 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "core/kernel_context.h"
 #include "core/shape_context.h"
+#include "core/threads/run_deadline.h"
 #include "offload/group_shapes.h"
 
 namespace heddle::offload {
@@ -131,7 +133,24 @@ double Recorder::best_ms() const {
   return best_ms_;
 }
 
+void RunCount::Note(const Status& status) {
+  std::lock_guard lock(mutex_);
+  ++runs_.runs;
+  if (status.code() != StatusCode::kUnimplemented) return;
+  if (++runs_.refused == 1) runs_.reason = status.message();
+}
+GroupRuns RunCount::runs() const {
+  std::lock_guard lock(mutex_);
+  return runs_;
+}
+
 namespace {
+
+// Whether the run that the calling thread works for has one.
+bool HasDeadline() {
+  const auto* const known = dynamic_cast<const MayHaveDeadline*>(Interrupts::Current());
+  return known != nullptr && known->has_deadline();
+}
 
 std::shared_ptr<HostGroup> HostOf(const Group& group, int level) {
   return std::make_shared<HostGroup>(group, HostGroup::Inputs::kAny, ExecutorOptions{.threads = 1},
@@ -212,6 +231,7 @@ Status GroupOp::Compute(KernelContext& ctx) {
   if (op.options_.recorder == nullptr) {
     const Status status = op.ComputeOnEngine(ctx, std::move(inputs));
     const bool refused = status.code() == StatusCode::kUnimplemented;
+    if (op.options_.count != nullptr) op.options_.count->Note(status);
     return refused ? op.ComputeOnHost(ctx, *op.host_) : status;
   }
   const auto begin = std::chrono::steady_clock::now();
@@ -224,14 +244,21 @@ Status GroupOp::Compute(KernelContext& ctx) {
 Status GroupOp::ComputeOnEngine(KernelContext& ctx, std::vector<Tensor> inputs) const {
   const auto* outs = ctx.has_state() ? &ctx.State<State>().outs : nullptr;
   const auto stopped = [&] { return ctx.Interrupted(); };
-  if (!module_->abandons())
-    return module_->Run(std::move(inputs), std::make_shared<RunSink>(ctx, outs, *group_), stopped);
+  const bool may_leave = module_->has_limit() || options_.may_leave || HasDeadline();
+  if (!may_leave)
+    return module_->Run(std::move(inputs), std::make_shared<RunSink>(ctx, outs, *group_), stopped,
+                        may_leave);
   for (Tensor& input : inputs) {
     input = input.Clone();
     if (!input.initialized()) return ResourceExhausted("no memory for a copy of an input");
   }
   auto sink = std::make_shared<OwnSink>(group_, outs != nullptr ? *outs : std::nullopt);
-  HEDDLE_RETURN_IF_ERROR(module_->Run(std::move(inputs), sink, stopped));
+  const Status status = module_->Run(std::move(inputs), sink, stopped, may_leave);
+  // Errors of this code are otherwise those of the whole run, and tell no implementation.
+  if (status.code() == StatusCode::kDeadlineExceeded && !options_.told.empty() && stopped().ok())
+    return Status(status.code(),
+                  StrCat(status.message(), " (implementation: ", options_.told, ")"));
+  HEDDLE_RETURN_IF_ERROR(status);
   for (size_t k = 0; k < sink->made().size(); ++k) Give(ctx, static_cast<int>(k), sink->made()[k]);
   return Status::Ok();
 }

@@ -35,6 +35,17 @@ class Recorder {
   double best_ms_ = -1;
 };
 
+// How many runs came to a group, and what its engine refused of them.
+class RunCount {
+ public:
+  void Note(const Status& status);  // of one call
+  GroupRuns runs() const;
+
+ private:
+  mutable std::mutex mutex_;
+  GroupRuns runs_;
+};
+
 class GroupOp : public OpDef {
  public:
   static constexpr const char* kName = "offload_group";
@@ -44,6 +55,8 @@ class GroupOp : public OpDef {
     double cost_ns = 0;                            // of a call; 0: not known
     int host_level = 0;                            // of what heddle itself computes of it
     std::shared_ptr<Recorder> recorder = nullptr;  // of trial runs
+    std::shared_ptr<RunCount> count = nullptr;     // of others
+    bool may_leave = false;  // calls end with their run even where the engine does not ask
   };
   // `module`: null where heddle's own kernels compute the group.
   GroupOp(std::shared_ptr<const Group> group, std::shared_ptr<Module> module, Options options);

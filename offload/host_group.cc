@@ -39,17 +39,8 @@ Result<std::vector<Value>> HostGroup::Run(const std::vector<Value>& inputs,
     compiled = compiled_;
   }
   if (stopped == nullptr) return executor->RunValues(*compiled, feeds);
-  // The run inside asks at each of its looks.
-  HostCalls* asks = nullptr;
-  HostCalls host([&] {
-    asks->Request();
-    return stopped();
-  });
-  asks = &host;
-  host.Request();
-  RunOptions options;
-  options.host = &host;
-  return executor->RunValues(*compiled, feeds, options);
+  RunWithin within(stopped);
+  return executor->RunValues(*compiled, feeds, within.options());
 }
 
 }  // namespace heddle::offload

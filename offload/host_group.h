@@ -15,6 +15,29 @@
 
 namespace heddle::offload {
 
+// Limits for a run that is part of other work: it ends when that is to end. Must outlive the run.
+class RunWithin {
+ public:
+  // `stopped` says whether, and why, the other work is to end.
+  explicit RunWithin(const std::function<Status()>& stopped)
+      : host_([this, &stopped] {
+          host_.Request();  // the run asks at each of its looks
+          return stopped();
+        }) {
+    host_.Request();
+  }
+  RunWithin(const RunWithin&) = delete;
+  RunWithin& operator=(const RunWithin&) = delete;
+  RunOptions options() {
+    RunOptions options;
+    options.host = &host_;
+    return options;
+  }
+
+ private:
+  HostCalls host_;
+};
+
 class HostGroup {
  public:
   enum class Inputs {

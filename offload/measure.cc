@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <optional>
 
 #include "core/error.h"
+#include "core/interrupts.h"
 #include "heddle/model_files.h"
 
 namespace heddle::offload {
@@ -17,6 +19,8 @@ constexpr int kLeastRuns = 5, kMostRuns = 200;
 constexpr double kMsEach = 100;  // spent on one thing that is measured
 // The whole has to take less than this share of its time without engines: nearer ones may be noise.
 constexpr double kWorth = 0.98;
+// What takes less than this share of another time is told to be faster.
+constexpr double kFaster = 0.9;
 
 double MsSince(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
@@ -26,6 +30,19 @@ std::string MsText(double ms) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g ms", ms);
   return text;
+}
+
+// Whether, and why, the work that trial runs are part of is to end. They have no limits of their
+// own.
+std::function<Status()> StoppedFn() {
+  Interrupts* const mine = Interrupts::Current();
+  if (mine == nullptr) return nullptr;
+  return [mine] { return mine->Look(); };
+}
+bool HasLimits() { return Interrupts::Current() != nullptr; }
+Status LookAtLimits() {
+  const Interrupts* const mine = Interrupts::Current();
+  return mine == nullptr ? Status::Ok() : mine->Look();
 }
 
 // The first operator that a trial run must not execute besides the real ones; empty: none.
@@ -65,7 +82,12 @@ class Trial {
   }
   Result<double> RunMs() {
     const auto begin = Clock::now();
-    HEDDLE_RETURN_IF_ERROR(executor_->RunValues(*compiled_, *feeds_).status());
+    if (const auto stopped = StoppedFn()) {
+      RunWithin within(stopped);
+      HEDDLE_RETURN_IF_ERROR(executor_->RunValues(*compiled_, *feeds_, within.options()).status());
+    } else {
+      HEDDLE_RETURN_IF_ERROR(executor_->RunValues(*compiled_, *feeds_).status());
+    }
     return MsSince(begin);
   }
   // Several runs; those after the first few are warm.
@@ -96,7 +118,7 @@ Result<double> HostMs(const Candidate& c, const std::vector<Value>& inputs,
   const auto all = Clock::now();
   for (int run = 0; run < kMostRuns && (run < kLeastRuns || MsSince(all) < kMsEach); ++run) {
     const auto begin = Clock::now();
-    HEDDLE_RETURN_IF_ERROR(host.Run(inputs).status());
+    HEDDLE_RETURN_IF_ERROR(host.Run(inputs, StoppedFn()).status());
     const double ms = MsSince(begin);
     if (best < 0 || ms < best) best = ms;
   }
@@ -116,12 +138,14 @@ class Measuring {
       recorders_.clear();
       for (const Candidate& c : *candidates) {
         recorders_.push_back(std::make_shared<Recorder>());
-        ops.push_back(std::make_shared<GroupOp>(c.group, c.module,
-                                                GroupOp::Options{.recorder = recorders_.back()}));
+        ops.push_back(std::make_shared<GroupOp>(
+            c.group, c.module,
+            GroupOp::Options{.recorder = recorders_.back(), .may_leave = HasLimits()}));
       }
       HEDDLE_ASSIGN_OR_RETURN(const Program joined, split_.Join(ops));
       HEDDLE_ASSIGN_OR_RETURN(Trial trial, Trial::Make(joined, TrialScope(model_), options_));
       const Status status = trial.Warm();
+      HEDDLE_RETURN_IF_ERROR(LookAtLimits());
       if (status.ok() || !IsOfGroup(status)) return status;
       DropFailed(status, candidates);
     }
@@ -142,7 +166,8 @@ class Measuring {
       if (report.engine_ms < report.host_ms)
         faster.push_back(c);
       else
-        report.reason = "heddle is as fast";
+        report.reason =
+            report.host_ms < kFaster * report.engine_ms ? "heddle is faster" : "heddle is as fast";
     }
     *candidates = std::move(faster);
     return Status::Ok();
@@ -152,6 +177,7 @@ class Measuring {
   Status CompareWhole(std::vector<Candidate>* candidates) {
     while (!candidates->empty()) {
       const Status status = Compare(candidates);
+      HEDDLE_RETURN_IF_ERROR(LookAtLimits());
       if (status.ok() || !IsOfGroup(status)) return status;
       DropFailed(status, candidates);
     }
@@ -169,7 +195,8 @@ class Measuring {
     std::vector<std::shared_ptr<const GroupOp>> ops;
     for (const Candidate& c : *candidates)
       ops.push_back(std::make_shared<GroupOp>(
-          c.group, c.module, GroupOp::Options{.cost_ns = c.report->engine_ms * 1e6}));
+          c.group, c.module,
+          GroupOp::Options{.cost_ns = c.report->engine_ms * 1e6, .may_leave = HasLimits()}));
     HEDDLE_ASSIGN_OR_RETURN(const Program joined, split_.Join(ops));
     HEDDLE_ASSIGN_OR_RETURN(Trial with, Trial::Make(joined, TrialScope(model_), options_));
     HEDDLE_ASSIGN_OR_RETURN(Trial alone, Trial::Make(model_.program, TrialScope(model_), options_));

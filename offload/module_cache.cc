@@ -155,6 +155,8 @@ class ModuleCache::Batch {
           w.result = Made{std::move(module), kOnDisk};
           continue;
         }
+        // It is compiled instead.
+        if (module.status().code() != StatusCode::kUnimplemented) Warn(module.status());
       }
       rejected_ += found.bytes || found.damaged ? 1 : 0;
     }

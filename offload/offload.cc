@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/interrupts.h"
 #include "heddle/engine.h"
 #include "offload/engine_library.h"
 #include "offload/group_description.h"
@@ -46,6 +47,23 @@ Result<HardwareTarget> Engine::target() const {
   return HardwareTarget::Parse(text, "engine " + name());
 }
 
+GroupRuns OffloadedGroup::runs() const { return count == nullptr ? GroupRuns() : count->runs(); }
+
+namespace {
+
+void AppendRefusals(const std::vector<OffloadRefusal>& refusals, std::ostringstream* text) {
+  constexpr size_t kMost = 10;
+  for (size_t k = 0; k < std::min(kMost, refusals.size()); ++k) {
+    const size_t n = refusals[k].operators.size();
+    *text << n << (n == 1 ? " operator stays: " : " operators stay: ") << refusals[k].reason
+          << "\n";
+  }
+  if (refusals.size() > kMost)
+    *text << "operators stay for " << refusals.size() - kMost << " more reasons\n";
+}
+
+}  // namespace
+
 std::string OffloadReport::ToString() const {
   std::ostringstream text;
   size_t taken = 0, covered = 0;
@@ -59,6 +77,9 @@ std::string OffloadReport::ToString() const {
     if (run.changed)
       text << "pass " << run.name << " made " << run.ops_after << " operators of " << run.ops_before
            << "\n";
+  if (groups.empty() && refusals.empty())
+    text << "no operator can be grouped; heddle partition MODEL --target FILE says why\n";
+  AppendRefusals(refusals, &text);
   if (!decision.empty()) text << decision << "\n";
   if (!cache_warning.empty())
     text << "the cache is not used as it should be: " << cache_warning << "\n";
@@ -73,7 +94,10 @@ std::string OffloadReport::ToString() const {
     if (group.host_ms > 0)
       text << "; " << group.engine_ms << " ms on the engine, " << group.host_ms << " ms on heddle";
     if (!group.cache.empty()) text << "; cache: " << group.cache;
-    text << (group.taken ? "; taken" : "; stays: " + group.reason) << "\n";
+    text << (group.taken ? "; taken" : "; stays: " + group.reason);
+    if (const GroupRuns runs = group.runs(); runs.refused > 0)
+      text << "; refused " << runs.refused << " of " << runs.runs << " runs: " << runs.reason;
+    text << "\n";
   }
   return std::move(text).str();
 }
@@ -94,16 +118,27 @@ OffloadedGroup ReportOf(const Group& group, const Offloader& offloader) {
   return report;
 }
 
-// Asks the engines for the operators of their groups. Notes those that are refused in `targets`,
-// and returns whether there were any.
+// Asks the engines for the operators of their groups. Notes those that are refused in `targets` and
+// in the report, and returns whether there were any.
 bool NoteRefused(const std::vector<Offloader>& offloaders, const Split& split, EngineCache* cache,
-                 std::vector<partition::Target>* targets) {
+                 std::vector<partition::Target>* targets, OffloadReport* report) {
   bool any = false;
+  const auto note = [&](const Offloader& offloader, const std::string& why,
+                        const std::string& type) {
+    const OffloadRefusal fresh = {offloader.target.name(), offloader.engine->name(), why, {}};
+    auto at = std::find_if(report->refusals.begin(), report->refusals.end(), [&](const auto& r) {
+      return r.target == fresh.target && r.reason == fresh.reason;
+    });
+    if (at == report->refusals.end()) at = report->refusals.insert(at, fresh);
+    at->operators.push_back(type);
+  };
   for (const auto& group : split.groups()) {
     const Offloader& offloader = offloaders[group->offloader];
     if (!offloader.engine || !offloader.engine->impl()->asks()) continue;
     for (auto& [i, why] : RefusedBy(offloader, *group, cache)) {
       any = true;
+      LookForInterrupt();
+      note(offloader, why, group->program->blocks[0].ops[i].type());
       const int index = group->program->blocks[0].ops[i].index;
       (*targets)[group->offloader].refused[{group->block, index}] = std::move(why);
     }
@@ -167,16 +202,19 @@ std::string Told(const OffloadedGroup& group) {
 }  // namespace
 }  // namespace offload
 
-Result<OffloadedModel> Offload(const Model& model, const std::vector<Offloader>& offloaders,
-                               const OffloadOptions& options) {
+namespace {
+
+Result<OffloadedModel> OffloadNow(const Model& model, const std::vector<Offloader>& offloaders,
+                                  const OffloadOptions& options) {
+  OffloadedModel result{model, {}};
+  OffloadReport& report = result.report;
   std::vector<partition::Target> targets;
   for (const Offloader& offloader : offloaders) targets.push_back(offloader.target.impl());
   std::unique_ptr<offload::Split> split;
   do {  // what engines refuse leaves other groups
     HEDDLE_ASSIGN_OR_RETURN(split, offload::Split::Make(model, options.compile.fetches, targets));
-  } while (offload::NoteRefused(offloaders, *split, options.cache.get(), &targets));
-  OffloadedModel result{model, {}};
-  OffloadReport& report = result.report;
+    LookForInterrupt();
+  } while (offload::NoteRefused(offloaders, *split, options.cache.get(), &targets, &report));
   report.operators = split->operators();
   for (const auto& group : split->groups())
     report.groups.push_back(offload::ReportOf(*group, offloaders[group->offloader]));
@@ -189,6 +227,7 @@ Result<OffloadedModel> Offload(const Model& model, const std::vector<Offloader>&
     for (auto& c : offload::CompileFor(offloaders[e], e, *split, options.cache.get(), &report))
       to.push_back(std::move(c));
   }
+  LookForInterrupt();  // what ended calls of engines is not theirs
   if (options.policy == OffloadOptions::Policy::kMeasured && !taken.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(taken,
                             offload::TakeFaster(with, *split, options, std::move(taken), &report));
@@ -198,15 +237,25 @@ Result<OffloadedModel> Offload(const Model& model, const std::vector<Offloader>&
   std::vector<std::shared_ptr<const offload::GroupOp>> ops;
   for (const offload::Candidate& c : taken) {
     c.report->taken = true;
+    const auto count = std::make_shared<offload::RunCount>();
+    c.report->count = count;
     ops.push_back(std::make_shared<offload::GroupOp>(
         c.group, c.module,
         offload::GroupOp::Options{.told = offload::Told(*c.report),
                                   .cost_ns = c.report->engine_ms * 1e6,
-                                  .host_level = options.compile.opt_level}));
+                                  .host_level = options.compile.opt_level,
+                                  .count = count}));
   }
   HEDDLE_ASSIGN_OR_RETURN(result.model.program, split->Join(ops));
   result.model.scope = with.scope;
   return result;
+}
+
+}  // namespace
+
+Result<OffloadedModel> Offload(const Model& model, const std::vector<Offloader>& offloaders,
+                               const OffloadOptions& options) {
+  return EndedInTime([&] { return OffloadNow(model, offloaders, options); });
 }
 
 }  // namespace heddle

@@ -28,7 +28,7 @@ ALLOWED = {
                   "formats/paddle/format.h", "formats/wire_fields.h"},
     "offload": {"core", "include", "partition", "formats/program_source.h",
                 "formats/wire_fields.h", "passes/partitions/partitions.h"},
-    "engines": {"include"},
+    "engines": {"include", "offload/engine_table.h"},
     "tools": {"include", "partition/partition.h", "partition/parts.h", "partition/target.h",
               "core/thread_annotations.h"},
     "python": {"include", "core/thread_annotations.h"},

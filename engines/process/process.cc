@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -70,18 +71,25 @@ class Process {
  public:
   ~Process() { End(/*kill=*/false); }
 
-  // What kOpen is asked with. To be called in the folder that the engine was named in.
-  void set_settings(std::string text) {
+  // What kOpen is asked with, and what says whether a call is to end. To be called in the folder
+  // that the engine was named in.
+  void set_settings(std::string text, std::function<bool()> stopped) {
     settings_ = std::move(text);
+    stopped_ = std::move(stopped);
     worker_ = WorkerPath();
   }
 
-  // Asks the worker, which is started first where there is none. `stopped`: asked while it works;
-  // the worker is ended when it says so. `later`: of the group that it is asked about.
+  // Asks the worker, which is started first where there is none. `later`: of the group that it is
+  // asked about.
   Outcome Ask(int64_t kind, const std::string& text, const std::vector<const Memory*>& memories,
-              const std::function<bool()>& stopped = {}, const Later& later = {}) {
+              const Later& later = {}) {
+    return Ask(kind, text, memories, stopped_, later);
+  }
+  // `stopped`: asked while it works; the worker is ended when it says so.
+  Outcome Ask(int64_t kind, const std::string& text, const std::vector<const Memory*>& memories,
+              const std::function<bool()>& stopped, const Later& later) {
     if (channel_ == nullptr)
-      if (Outcome start = Start(); start.status != HEDDLE_ENGINE_OK) return start;
+      if (Outcome start = Start(stopped); start.status != HEDDLE_ENGINE_OK) return start;
     return AskWorker(kind, text, memories, stopped, later);
   }
 
@@ -101,7 +109,7 @@ class Process {
                   const Later& later) {
     Compiled batch = {number,           std::move(text), std::move(contents),
                       std::move(saved), alone,           std::vector<bool>(1, false)};
-    Outcome outcome = Ask(kRestore, batch.text, {&batch.contents, &*batch.saved}, {}, later);
+    Outcome outcome = Ask(kRestore, batch.text, {&batch.contents, &*batch.saved}, later);
     if (outcome.status == HEDDLE_ENGINE_OK) compiled_.push_back(std::move(batch));
     return outcome;
   }
@@ -132,10 +140,10 @@ class Process {
   }
 
   // The first answer to kOpen.
-  Outcome Open() { return Start(); }
+  Outcome Open() { return Start(stopped_); }
 
  private:
-  Outcome Start() {
+  Outcome Start(const std::function<bool()>& stopped) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
       return Fail("there is no socket for the engine's process");
@@ -153,15 +161,15 @@ class Process {
       channel_ = nullptr;
       return Fail(worker_ + " cannot be started: " + std::strerror(failed));
     }
-    Outcome open = AskWorker(kOpen, settings_, {}, {});
+    Outcome open = AskWorker(kOpen, settings_, {}, stopped);
     if (open.status != HEDDLE_ENGINE_OK) End(/*kill=*/true);
     for (const Compiled& batch : compiled_) {
       if (open.status != HEDDLE_ENGINE_OK) break;
       Outcome again;
       if (batch.saved)
-        again = AskWorker(kRestore, batch.text, {&batch.contents, &*batch.saved}, {});
+        again = AskWorker(kRestore, batch.text, {&batch.contents, &*batch.saved}, stopped);
       if (channel_ != nullptr && again.status != HEDDLE_ENGINE_OK && !batch.alone)
-        again = AskWorker(kCompile, batch.text, {&batch.contents}, {});
+        again = AskWorker(kCompile, batch.text, {&batch.contents}, stopped);
       if (again.status != HEDDLE_ENGINE_OK) {
         End(/*kill=*/true);  // it lacks modules that the host has
         return again;
@@ -213,7 +221,7 @@ class Process {
       if (HasEnded() && poll(&one, 1, 0) <= 0) return Ended();
       if (!stopped || !stopped()) continue;
       End(/*kill=*/true);
-      Outcome outcome = Fail("the run is to end");
+      Outcome outcome = Fail("the call is to end");
       outcome.status = HEDDLE_ENGINE_STOPPED;
       return outcome;
     }
@@ -266,6 +274,7 @@ class Process {
   }
 
   std::string settings_, worker_;
+  std::function<bool()> stopped_;
   std::unique_ptr<Channel> channel_;
   pid_t pid_ = -1;
   std::optional<int> ended_;  // how the last worker ended, where that is known
@@ -287,7 +296,7 @@ struct ProcessEngine {
 
   std::mutex mutex;
   Process process;
-  std::string target, fingerprint;
+  std::string name, target, fingerprint;
   uint32_t flags = 0;
   bool has_target = false, has_takes = false;
   int64_t modules = 0;
@@ -333,10 +342,17 @@ int Open(const heddle_engine_settings* settings, void** engine, char* message, s
     text.Text(settings->keys[i]);
     text.Text(settings->texts[i]);
   }
-  made->process.set_settings(text.Take());
-  const Outcome outcome = made->process.Open();
+  std::function<bool()> stopped = [] { return false; };
+  if (settings->size >= offsetof(heddle_engine_settings, stopped) + sizeof settings->stopped &&
+      settings->stopped != nullptr)
+    stopped = [host = settings->host, fn = settings->stopped] { return fn(host) != 0; };
+  made->process.set_settings(text.Take(), std::move(stopped));
+  Outcome outcome = made->process.Open();
+  if (outcome.message.starts_with("the engine's process"))  // else the worker names it
+    outcome.message = library + ": " + outcome.message;
   if (outcome.status != HEDDLE_ENGINE_OK) return Say(outcome, message, room);
   Reader reader(outcome.text);
+  made->name = reader.Text() + " (process)";
   made->has_target = reader.Number() != 0;
   made->target = reader.Text();
   made->has_takes = reader.Number() != 0;
@@ -541,6 +557,9 @@ int Restore(void* engine, const heddle_engine_group* group, const void* bytes, s
   return HEDDLE_ENGINE_OK;
 }
 
+const char* OpenName(void* engine) {
+  return static_cast<const ProcessEngine*>(engine)->name.c_str();
+}
 uint32_t MoreFlags(void* engine) { return static_cast<const ProcessEngine*>(engine)->flags; }
 
 const heddle_engine_table kTable = {sizeof(heddle_engine_table),
@@ -557,7 +576,8 @@ const heddle_engine_table kTable = {sizeof(heddle_engine_table),
                                     Fingerprint,
                                     Save,
                                     Restore,
-                                    MoreFlags};
+                                    MoreFlags,
+                                    OpenName};
 
 }  // namespace
 }  // namespace heddle_process

@@ -17,15 +17,12 @@
 
 #include "engines/process/channel.h"
 #include "engines/process/group_text.h"
+#include "offload/engine_table.h"
 
 namespace heddle_process {
 namespace {
 
 constexpr int kFd = 3;
-
-#define HEDDLE_HAS(table, member)                                                      \
-  ((table)->size >= offsetof(heddle_engine_table, member) + sizeof((table)->member) && \
-   (table)->member != nullptr)
 
 // Outputs as the engine asks for them.
 struct Outputs {
@@ -154,15 +151,24 @@ class Worker {
     }
   }
 
+  // The library is not one to use.
+  int Refuse(const std::string& text) {
+    Say(text);
+    return HEDDLE_ENGINE_REFUSED;
+  }
+
+  // Says of a library what heddle says of one that it opens itself.
   int Open(Reader* reader, Writer* body) {
     const std::string library = reader->Text();
+    if (access(library.c_str(), F_OK) != 0) return Refuse(library + ": there is no such engine");
     void* const opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (opened == nullptr) return Say(dlerror());
+    if (opened == nullptr) return Refuse(library + ": cannot be loaded as an engine: " + dlerror());
     const auto get = reinterpret_cast<heddle_engine_get_function>(dlsym(opened, HEDDLE_ENGINE_GET));
-    if (get == nullptr) return Say(library + ": is no engine");
+    if (get == nullptr)
+      return Refuse(library + ": is no engine: it exports no function " HEDDLE_ENGINE_GET);
     table_ = get(HEDDLE_ENGINE_VERSION);
-    if (table_ == nullptr || table_->version != HEDDLE_ENGINE_VERSION || !HEDDLE_HAS(table_, run))
-      return Say(library + ": the engine is made for another version of the interface");
+    if (const std::string why = heddle::offload::WhyNoEngine(table_); !why.empty())
+      return Refuse(library + ": " + why);
     const auto threads = static_cast<int32_t>(reader->Number());
     std::vector<std::string> options(2 * reader->Count());
     std::vector<const char*> keys, texts;
@@ -171,16 +177,40 @@ class Worker {
       keys.push_back(options[i].c_str());
       texts.push_back(options[i + 1].c_str());
     }
-    const heddle_engine_settings settings = {sizeof settings, HEDDLE_ENGINE_VERSION, threads,
-                                             keys.size(),     keys.data(),           texts.data()};
-    const int status = table_->open(&settings, &engine_, message_.data(), message_.size());
-    if (status != HEDDLE_ENGINE_OK) return status;
+    heddle_engine_settings settings = {};
+    settings.size = sizeof settings;
+    settings.version = HEDDLE_ENGINE_VERSION;
+    settings.threads = threads;
+    settings.num_options = keys.size();
+    settings.keys = keys.data();
+    settings.texts = texts.data();
+    settings.stopped = [](void*) { return 0; };  // the host ends the process
+    const std::string name = table_->name;
+    int status = HEDDLE_ENGINE_FAILED;
+    try {
+      status = table_->open(&settings, &engine_, message_.data(), message_.size());
+    } catch (const std::exception& e) {
+      return Say(name + ": it threw " + e.what());
+    } catch (...) {
+      return Say(name + ": it threw something that is no std::exception");
+    }
+    if (status != HEDDLE_ENGINE_OK) {
+      message_.back() = '\0';
+      const std::string why = message_.data();
+      Say(name + ": " + (why.empty() ? "the engine does not say why" : why));
+      return status;
+    }
+    const uint32_t flags =
+        table_->flags | (HEDDLE_HAS(table_, more_flags) ? table_->more_flags(engine_) : 0);
+    if (const std::string unknown = heddle::offload::UnknownFlags(flags); !unknown.empty())
+      return Refuse(name + ": " + unknown);
+    const char* const given = HEDDLE_HAS(table_, open_name) ? table_->open_name(engine_) : nullptr;
+    body->Text(given != nullptr ? given : name);
     const char* target = HEDDLE_HAS(table_, target) ? table_->target(engine_) : nullptr;
     body->Number(target != nullptr ? 1 : 0);
     body->Text(target != nullptr ? target : "");
     body->Number(HEDDLE_HAS(table_, takes) ? 1 : 0);
-    body->Number(table_->flags |
-                 (HEDDLE_HAS(table_, more_flags) ? table_->more_flags(engine_) : 0));
+    body->Number(flags);
     return status;
   }
 
@@ -230,9 +260,8 @@ class Worker {
   }
 
   int Fingerprint(Writer* body) {
-    const bool saves =
-        HEDDLE_HAS(table_, fingerprint) && HEDDLE_HAS(table_, save) && HEDDLE_HAS(table_, restore);
-    const char* const text = saves ? table_->fingerprint(engine_) : nullptr;
+    const char* const text =
+        HEDDLE_HAS(table_, fingerprint) ? table_->fingerprint(engine_) : nullptr;
     if (text == nullptr) return HEDDLE_ENGINE_REFUSED;
     body->Text(std::string(table_->name) + ": " + text);
     return HEDDLE_ENGINE_OK;

@@ -244,6 +244,7 @@ const heddle_engine_table kTable = {
     Save,
     Restore,
     /*more_flags=*/nullptr,
+    /*open_name=*/nullptr,
 };
 
 }  // namespace

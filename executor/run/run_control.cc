@@ -160,6 +160,7 @@ void RunControl::Arm(const RunOptions& options, int threads, Watcher& watcher,
   watcher_ = &watcher;
   threads_ = threads;
   may_end_ = options.deadline || options.stop.stop_possible() || options.host != nullptr;
+  has_deadline_ = options.deadline.has_value();
   if (options.host != nullptr) host_.Begin(options.host, caller, this);
   const bool traced = options.trace && options.report != nullptr;
   const bool stalls = options.stall_limit.count() > 0 && options.on_stall;

@@ -17,6 +17,7 @@
 
 #include "core/interrupts.h"
 #include "core/thread_annotations.h"
+#include "core/threads/run_deadline.h"
 #include "executor/plan/plan.h"
 #include "executor/run/run_trace.h"
 #include "heddle/run_options.h"
@@ -27,7 +28,7 @@ namespace heddle {
 // A flag per operator of the file, by block and index in it.
 using CheckedOps = std::vector<std::vector<bool>>;
 
-class RunControl final : public Interrupts {
+class RunControl final : public Interrupts, public MayHaveDeadline {
  public:
   explicit RunControl(const Plan& plan) : plan_(plan) {}
   ~RunControl() { Disarm(); }
@@ -36,6 +37,7 @@ class RunControl final : public Interrupts {
   bool attention() const { return bits_.load(std::memory_order_relaxed) != 0; }
   // For Interrupts::Scope, around what a thread does for the run; nullptr: nothing can end it.
   Interrupts* interrupts() { return may_end_ ? this : nullptr; }
+  bool has_deadline() const override { return has_deadline_; }
   // Whether each instruction is observed.
   bool observed() const { return (bits_.load(std::memory_order_relaxed) & kObserved) != 0; }
   // Whether the instruction's outputs are checked for NaN and infinity.
@@ -97,6 +99,7 @@ class RunControl final : public Interrupts {
 
   const Plan& plan_;
   bool may_end_ = false;  // until its instructions have ended
+  bool has_deadline_ = false;
   mutable HostLine host_;
   const CheckedOps* checked_ = nullptr;
   std::optional<std::stop_callback<Stopper>> stopper_;

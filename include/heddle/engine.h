@@ -32,9 +32,12 @@ class ModuleCache;
 
 struct EngineOptions {
   int threads = 1;  // that each of its calls may use
-  // The longest that one call of a run may take; zero: any time. An engine that has not answered by
-  // then is not called again, and its call is left to itself. With a limit, groups are given copies
-  // of their inputs, which stay there for as long as the call goes on.
+  // The longest that a call may take; zero: any time. An engine that has not answered a run by then
+  // is not called again for its group, and the call is left to itself; so it is with a run's own
+  // deadline. With either, groups are given copies of their inputs, which stay there for as long as
+  // the call goes on. Other calls end where the engine asks whether they are to
+  // (heddle_engine_settings::stopped), as the process engine does, and with them the use of the
+  // engine.
   std::chrono::milliseconds limit{0};
   std::vector<std::pair<std::string, std::string>> options = {};  // for the engine
 };
@@ -157,6 +160,16 @@ struct OffloadOptions {
   std::shared_ptr<EngineCache> cache = nullptr;
 };
 
+namespace offload {
+class RunCount;
+}
+
+// Runs that came to a group on an engine.
+struct GroupRuns {
+  int64_t runs = 0, refused = 0;  // refused: heddle computed it
+  std::string reason;             // of the first that was
+};
+
 // What became of a group.
 struct OffloadedGroup {
   std::string symbol, target, engine;  // no engine: empty
@@ -167,10 +180,21 @@ struct OffloadedGroup {
   std::string reason;                 // why it was not
   std::string cache;                  // "hit in memory", "hit on disk", "compiled"; no cache: empty
   double engine_ms = 0, host_ms = 0;  // measured; 0: not
+  std::shared_ptr<const offload::RunCount> count = nullptr;
+
+  // Of the offloaded program, up to now. Trial runs do not count.
+  GroupRuns runs() const;
+};
+
+// Operators that a target takes and its engine does not, or about which it could not be asked.
+struct OffloadRefusal {
+  std::string target, engine, reason;
+  std::vector<std::string> operators;  // types
 };
 
 struct OffloadReport {
   std::vector<OffloadedGroup> groups;
+  std::vector<OffloadRefusal> refusals;   // one for each reason
   int operators = 0;                      // of the program
   double alone_ms = 0, offloaded_ms = 0;  // the whole, measured; 0: not
   std::string decision;                   // by the whole; empty: nothing was measured
@@ -178,7 +202,7 @@ struct OffloadReport {
   // Of POST_PARTITIONING, on groups and what stays (heddle/passes/partitions.h).
   PassReport passes;
 
-  // A line for each group.
+  // A line for each group and each refusal.
   std::string ToString() const;
 };
 

@@ -17,11 +17,12 @@
  *
  * Errors: functions return a status, and for all but HEDDLE_ENGINE_OK write a sentence to
  * `message`, cut to `room` bytes with the zero at its end. Nothing may be thrown; what is thrown
- * all the same becomes an error.
+ * all the same becomes an error, and so does HEDDLE_ENGINE_STOPPED where `stopped` said nothing.
  *
  * Growth: each structure begins with its size as the side that filled it in knows it. A member may
  * be read when it lies within that size; members are only added at the end. A table whose version
- * is another is refused. Lists are arrays of pointers, so that what they point to may grow. */
+ * is another, or has unknown flags, is refused. Lists are arrays of pointers, so that what they
+ * point to may grow. */
 #ifndef HEDDLE_ENGINE_H_
 #define HEDDLE_ENGINE_H_
 
@@ -39,7 +40,7 @@ typedef enum heddle_engine_status {
   HEDDLE_ENGINE_OK = 0,
   HEDDLE_ENGINE_REFUSED = 1, /* known, and not for this engine: heddle computes it */
   HEDDLE_ENGINE_FAILED = 2,
-  HEDDLE_ENGINE_STOPPED = 3 /* heddle_engine_run::stopped said so */
+  HEDDLE_ENGINE_STOPPED = 3 /* `stopped`, of the run or of the settings, said so */
 } heddle_engine_status;
 
 /* Element types; a bool is a byte. */
@@ -82,18 +83,18 @@ typedef struct heddle_engine_slot {
 } heddle_engine_slot;
 
 typedef enum heddle_engine_attribute_kind {
-  HEDDLE_ENGINE_INTEGER = 0, /* ints; a bool is 0 or 1 */
-  HEDDLE_ENGINE_BOOLEAN = 1,
-  HEDDLE_ENGINE_REAL = 2, /* reals */
-  HEDDLE_ENGINE_TEXT = 3, /* texts */
-  HEDDLE_ENGINE_INTEGERS = 4,
+  HEDDLE_ENGINE_INTEGER = 0,  /* ints */
+  HEDDLE_ENGINE_BOOLEAN = 1,  /* ints: 0 or 1 */
+  HEDDLE_ENGINE_REAL = 2,     /* reals */
+  HEDDLE_ENGINE_TEXT = 3,     /* texts */
+  HEDDLE_ENGINE_INTEGERS = 4, /* ints; of bools, too */
   HEDDLE_ENGINE_REALS = 5,
   HEDDLE_ENGINE_TEXTS = 6,
   HEDDLE_ENGINE_HELD = 7 /* values: variables that hold it when it runs */
 } heddle_engine_attribute_kind;
 
-/* An attribute. All that the operator has are there, those that a file left out with their
- * defaults. Of the lists one is filled in. */
+/* All that the operator has are there, those that a file left out with their defaults. Of the lists
+ * one is filled in. */
 typedef struct heddle_engine_attribute {
   size_t size;
   const char* name;
@@ -105,7 +106,7 @@ typedef struct heddle_engine_attribute {
   const int32_t* values;
 } heddle_engine_attribute;
 
-/* Types, slots and attributes are those of `heddle ops`. */
+/* Names are those of `heddle ops`. What the target's patterns do not name may be anything. */
 typedef struct heddle_engine_operator {
   size_t size;
   const char* type;
@@ -147,15 +148,19 @@ typedef struct heddle_engine_settings {
   uint32_t version; /* HEDDLE_ENGINE_VERSION of heddle */
   int32_t threads;  /* that a call may use, the calling one among them */
   size_t num_options;
-  const char* const* keys; /* parallel to texts */
+  const char* const* keys; /* parallel to texts; open names one that it does not know, and fails */
   const char* const* texts;
+  /* Whether the call under way, but for runs, is to end: the user's limit or deadline is over. May
+   * be kept until close; to be asked every few milliseconds by what waits for others. */
+  void* host;
+  int (*stopped)(void* host);
 } heddle_engine_settings;
 
 /* What became of a group: filled in by compile. */
 typedef struct heddle_engine_compiled {
   size_t size;
   int32_t status; /* HEDDLE_ENGINE_REFUSED before the call */
-  void* module;   /* of HEDDLE_ENGINE_OK */
+  void* module;   /* of HEDDLE_ENGINE_OK: handed back to run, save and free_module; may be NULL */
   char* message;  /* room for a sentence */
   size_t room;
 } heddle_engine_compiled;
@@ -179,7 +184,8 @@ typedef struct heddle_engine_run {
   /* The memory of output `index`, to be called once for each output. NULL: there is none for such a
    * tensor, and the run has to return HEDDLE_ENGINE_FAILED. */
   void* (*output)(void* host, size_t index, int32_t dtype, int32_t rank, const int64_t* dims);
-  /* Whether the run is to end early. To be asked every few milliseconds by what takes longer. */
+  /* Whether it is to end early: by a stop, its deadline or the user's limit. To be asked every few
+   * milliseconds by what takes longer, which then returns HEDDLE_ENGINE_STOPPED. */
   int (*stopped)(void* host);
 } heddle_engine_run;
 
@@ -198,10 +204,8 @@ typedef struct heddle_engine_table {
   uint32_t version; /* HEDDLE_ENGINE_VERSION of the engine */
   uint32_t flags;
   const char* name;
-
   int (*open)(const heddle_engine_settings* settings, void** engine, char* message, size_t room);
-  /* A target file (docs/partition.md) that describes what the engine takes, for users who name
-   * none. NULL, or a function that returns NULL: there is none. */
+  /* A target file (docs/partition.md) for users who name none. NULL, or its result: none. */
   const char* (*target)(void* engine);
   /* Whether the engine takes the one operator of the group, which a unit of the target takes.
    * With HEDDLE_ENGINE_TAKES_MANY a group may have many: OK, if it takes each of them; what is
@@ -214,11 +218,9 @@ typedef struct heddle_engine_table {
   int (*run)(void* module, const heddle_engine_run* run, char* message, size_t room);
   void (*free_module)(void* module);
   void (*close)(void* engine);
-
   /* For compile caches; all three may be missing, and are there together. Equal groups are then
    * given the same names and symbol, whatever those of their programs are, and may share a module,
    * which lives as long as the last program that uses it.
-   *
    * What has to be equal for a saved module to be restored, and for what takes said (OK, REFUSED)
    * to hold: versions, options that matter, the processor where code is made for it. */
   const char* (*fingerprint)(void* engine);
@@ -233,14 +235,12 @@ typedef struct heddle_engine_table {
    * for `later`, and may come without contents of parameters. */
   int (*restore)(void* engine, const heddle_engine_group* group, const void* bytes, size_t count,
                  void** module, char* message, size_t room);
-
-  /* Flags of this engine, now that it is open, besides the table's: an engine that hands groups on
-   * to another one wants what that one wants. NULL: there are no more. */
+  /* Flags besides the table's, and the name for messages, now that it is open. NULL: no others. */
   uint32_t (*more_flags)(void* engine);
+  const char* (*open_name)(void* engine);
 } heddle_engine_table;
 
-/* What an engine exports. The table lives as long as the library; NULL: no engine for heddles of
- * that version. */
+/* What an engine exports; the table lives as long as the library. NULL: none for that version. */
 typedef const heddle_engine_table* (*heddle_engine_get_function)(uint32_t host_version);
 #define HEDDLE_ENGINE_GET "heddle_engine_get"
 

@@ -386,9 +386,15 @@ TEST(EngineCachesOnDisk, CompileWhatEnginesDoNotRestore) {
                            "restore throws a number", "restores nothing", "restore answers 17"}) {
     SCOPED_TRACE(mode);
     const TempDir dir;
-    for (int round = 0; round < 3; ++round)
-      EXPECT_THAT(FromDisk(dir.path() + "/c", FaultyOf(mode)),
+    for (int round = 0; round < 3; ++round) {
+      std::string warning;
+      EXPECT_THAT(FromDisk(dir.path() + "/c", FaultyOf(mode), &warning),
                   ElementsAre("compiled", "hit in memory"));
+      // A refusal is no fault.
+      const bool silent = round == 0 || std::string(mode) == "restore refuses";
+      EXPECT_EQ(warning.empty(), silent) << warning;
+      EXPECT_THAT(warning, HasSubstr(silent ? "" : "engine faulty"));
+    }
     const auto cache = EngineCache::OnDisk(dir.path() + "/c");
     (void)With(cache, SmallModel(), TargetOf("relu"), FaultyOf(mode));
     EXPECT_EQ(cache->stats().rejected, 1);

@@ -230,6 +230,9 @@ TEST(FaultyEngines, AreAskedForEachOperator) {
     EXPECT_TRUE(group.taken) << group.reason;
     EXPECT_EQ(group.operators, std::vector<std::string>{"relu"});
   }
+  ASSERT_EQ(offloaded->report.refusals.size(), 1u);
+  EXPECT_THAT(offloaded->report.ToString(),
+              HasSubstr("1 operator stays: engine faulty refuses an operator: there is no table"));
 }
 
 TEST(FaultyEngines, AreNotTakenWhereThePolicyMeasures) {
@@ -305,6 +308,7 @@ TEST(MeasuredEngines, AreTakenWhereTheyAreFaster) {
     EXPECT_LE(report.offloaded_ms, report.alone_ms);
     EXPECT_THAT(report.decision,
                 HasSubstr(slow ? "none is faster" : "the engines' groups are taken"));
+    EXPECT_EQ(group.reason, slow ? "heddle is faster" : "");
   }
 }
 
@@ -337,21 +341,14 @@ int NoRun(void*, const heddle_engine_run*, char*, size_t) { return HEDDLE_ENGINE
 void Nothing(void*) {}
 
 TEST(Engines, OfAnotherVersionAreRefused) {
-  const heddle_engine_table good = {sizeof(heddle_engine_table),
-                                    HEDDLE_ENGINE_VERSION,
-                                    0,
-                                    "empty",
-                                    NoOpen,
-                                    nullptr,
-                                    nullptr,
-                                    NoCompile,
-                                    NoRun,
-                                    Nothing,
-                                    Nothing,
-                                    nullptr,
-                                    nullptr,
-                                    nullptr,
-                                    nullptr};
+  heddle_engine_table good = {};
+  good.size = sizeof good;
+  good.version = HEDDLE_ENGINE_VERSION;
+  good.name = "empty";
+  good.open = NoOpen;
+  good.compile = NoCompile;
+  good.run = NoRun;
+  good.free_module = good.close = Nothing;
   ASSERT_TRUE(Engine::FromTable(&good).ok());
   heddle_engine_table table = good;
   table.version = 7;
@@ -366,6 +363,18 @@ TEST(Engines, OfAnotherVersionAreRefused) {
   table = good;
   table.compile = nullptr;
   EXPECT_THAT(Engine::FromTable(&table).status().message(), HasSubstr("lacks 'compile'"));
+  table = good;
+  table.fingerprint = [](void*) { return "lone"; };
+  EXPECT_THAT(Engine::FromTable(&table).status().message(),
+              HasSubstr("has not all of 'fingerprint', 'save' and 'restore', nor none"));
+  table = good;
+  table.flags = HEDDLE_ENGINE_REENTRANT | 4096;
+  EXPECT_THAT(Engine::FromTable(&table).status().message(),
+              HasSubstr("flags that this heddle does not know: 4096"));
+  // One of an older header, which has fewer members.
+  table = good;
+  table.size = offsetof(heddle_engine_table, fingerprint);
+  EXPECT_TRUE(Engine::FromTable(&table).ok());
   EXPECT_THAT(Engine::FromTable(&good, {.threads = 0}).status().message(),
               HasSubstr("an engine needs a thread, and is given 0"));
 }

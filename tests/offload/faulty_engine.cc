@@ -1,10 +1,12 @@
-// An engine that misbehaves as its option "mode" says. Where it does not, it copies its first input
-// to each output.
+// An engine that misbehaves as its option "mode" says: "run fails", or, of any of its calls, "CALL:
+// MISBEHAVIOUR" as Misbehave knows it. Where it does not, it copies its first input to each output.
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -35,8 +37,31 @@ int Fail(const char* text, int code, char* message, size_t room) {
   return code;
 }
 
+// Of the call that the mode names; -1: it behaves.
+int Misbehave(const std::string& mode, const std::string& call, char* message, size_t room) {
+  if (!mode.starts_with(call + ": ")) return -1;
+  const std::string how = mode.substr(call.size() + 2);
+  if (how == "refuses") return Fail("not today", HEDDLE_ENGINE_REFUSED, message, room);
+  if (how == "fails") return Fail("the card is\nhot\n", HEDDLE_ENGINE_FAILED, message, room);
+  if (how == "fails silently") return HEDDLE_ENGINE_FAILED;
+  if (how == "fills the message") {
+    std::memset(message, 'x', room);
+    return HEDDLE_ENGINE_FAILED;
+  }
+  if (how == "answers 17") return 17;
+  if (how == "stops") return HEDDLE_ENGINE_STOPPED;
+  if (how == "throws") throw std::runtime_error("a bolt");
+  if (how == "throws a number") throw 7;
+  if (how == "has no memory") throw std::bad_alloc();
+  if (how == "crashes") std::abort();
+  if (how == "exits") _exit(5);
+  if (how == "hangs")
+    for (;;) sleep(60);
+  return -1;
+}
+
 int Open(const heddle_engine_settings* settings, void** engine, char* message, size_t room) {
-  auto* made = new Faulty;
+  auto made = std::make_unique<Faulty>();
   for (size_t i = 0; i < settings->num_options; ++i)
     if (std::strcmp(settings->keys[i], "mode") == 0)
       made->mode = settings->texts[i];
@@ -44,10 +69,11 @@ int Open(const heddle_engine_settings* settings, void** engine, char* message, s
       made->diary = settings->texts[i];
     else if (std::strcmp(settings->keys[i], "marker") == 0)
       made->marker = settings->texts[i];
-  *engine = made;
-  if (made->mode != "open fails") return HEDDLE_ENGINE_OK;
-  delete made;
-  return Fail("there is no such card", HEDDLE_ENGINE_FAILED, message, room);
+  if (const int status = Misbehave(made->mode, "open", message, room); status >= 0) return status;
+  if (made->mode == "open fails")
+    return Fail("there is no such card", HEDDLE_ENGINE_FAILED, message, room);
+  *engine = made.release();
+  return HEDDLE_ENGINE_OK;
 }
 
 const char* Target(void* engine) {
@@ -59,8 +85,9 @@ const char* Target(void* engine) {
 }
 
 int Takes(void* engine, const heddle_engine_group* group, char* message, size_t room) {
-  if (static_cast<Faulty*>(engine)->mode != "takes no tanh" ||
-      std::strcmp(group->operators[0]->type, "tanh") != 0)
+  const std::string& mode = static_cast<Faulty*>(engine)->mode;
+  if (const int status = Misbehave(mode, "takes", message, room); status >= 0) return status;
+  if (mode != "takes no tanh" || std::strcmp(group->operators[0]->type, "tanh") != 0)
     return HEDDLE_ENGINE_OK;
   return Fail("there is no table for tanh", HEDDLE_ENGINE_REFUSED, message, room);
 }
@@ -74,6 +101,7 @@ int Compile(void* engine, const heddle_engine_group* const*,
       return Fail("the compiler is busy", HEDDLE_ENGINE_FAILED, message, room);
     std::fclose(std::fopen(marker.c_str(), "w"));
   }
+  if (const int status = Misbehave(mode, "compile", message, room); status >= 0) return status;
   if (mode == "compile fails")
     return Fail("the compiler is\nout of order\n", HEDDLE_ENGINE_FAILED, message, room);
   if (mode == "compile throws") throw std::runtime_error("lost");
@@ -85,12 +113,16 @@ int Compile(void* engine, const heddle_engine_group* const*,
     if (mode == "refuses")
       compiled[k]->status = Fail("too many operators", HEDDLE_ENGINE_REFUSED, compiled[k]->message,
                                  compiled[k]->room);
+    if (const int status = Misbehave(mode, "a group", compiled[k]->message, compiled[k]->room);
+        status >= 0)
+      compiled[k]->status = status;
   }
   return HEDDLE_ENGINE_OK;
 }
 
 int Run(void* module, const heddle_engine_run* run, char* message, size_t room) {
   const std::string& mode = static_cast<Faulty*>(module)->mode;
+  if (const int status = Misbehave(mode, "run", message, room); status >= 0) return status;
   if (mode == "run fails") return Fail("the card is hot", HEDDLE_ENGINE_FAILED, message, room);
   if (mode.starts_with("saves later")) ++static_cast<Faulty*>(module)->calls;
   if (auto& self = *static_cast<Faulty*>(module); self.later != nullptr) {
@@ -160,6 +192,7 @@ const char* Fingerprint(void* engine) {
 int Save(void* module, void* host, int (*write)(void* host, const void* bytes, size_t count),
          char* message, size_t room) {
   const std::string& mode = static_cast<Faulty*>(module)->mode;
+  if (const int status = Misbehave(mode, "save", message, room); status >= 0) return status;
   if (mode == "save refuses") return Fail("nothing to save", HEDDLE_ENGINE_REFUSED, message, room);
   if (mode.starts_with("saves later") && static_cast<Faulty*>(module)->calls == 0)
     return Fail("it has not run", HEDDLE_ENGINE_REFUSED, message, room);
@@ -189,6 +222,7 @@ int Restore(void* engine, const heddle_engine_group* group, const void* bytes, s
     if (first == nullptr) return Fail("faded", HEDDLE_ENGINE_FAILED, message, room);
     std::fclose(first);
   }
+  if (const int status = Misbehave(mode, "restore", message, room); status >= 0) return status;
   if (mode == "restore fails") return Fail("faded", HEDDLE_ENGINE_FAILED, message, room);
   if (mode == "restore refuses") return HEDDLE_ENGINE_REFUSED;
   if (mode == "restore throws") throw std::runtime_error("a page");
@@ -234,13 +268,28 @@ const heddle_engine_table kTable = {
       const std::string& mode = static_cast<Faulty*>(engine)->mode;
       if (mode.starts_with("restores alone"))
         return HEDDLE_ENGINE_RESTORES_ALONE | HEDDLE_ENGINE_WANTS_ONNX;
+      if (mode == "unknown flag") return 1u << 20;
       return mode == "saves later" ? HEDDLE_ENGINE_SAVES_LATER : 0;
     },
+    nullptr,
 };
 
 }  // namespace
 
+// The table is as HEDDLE_FAULTY_TABLE says.
 extern "C" __attribute__((visibility("default"))) const heddle_engine_table* heddle_engine_get(
     uint32_t) {
-  return &kTable;
+  const char* const said = std::getenv("HEDDLE_FAULTY_TABLE");
+  if (said == nullptr) return &kTable;
+  const std::string how = said;
+  if (how == "null") return nullptr;
+  if (how == "throws") throw std::runtime_error("no table");
+  static heddle_engine_table table;
+  table = kTable;
+  if (how == "version") table.version = 2;
+  if (how == "short") table.size = offsetof(heddle_engine_table, run);
+  if (how == "no run") table.run = nullptr;
+  if (how == "flags") table.flags = 256;
+  if (how == "fingerprint") table.save = nullptr;
+  return &table;
 }

@@ -289,7 +289,7 @@ TEST(OpenvinoEngine, RestoresWhatItSaved) {
   const char* const keys[] = {"folder"};
   const char* const texts[] = {HEDDLE_OPENVINO};
   const heddle_engine_settings settings = {
-      sizeof settings, HEDDLE_ENGINE_VERSION, 1, 1, keys, texts};
+      sizeof settings, HEDDLE_ENGINE_VERSION, 1, 1, keys, texts, nullptr, nullptr};
   char message[256] = {};
   void* engine = nullptr;
   ASSERT_EQ(table.open(&settings, &engine, message, sizeof message), HEDDLE_ENGINE_OK) << message;

@@ -71,7 +71,8 @@ TEST_F(EngineProcess, MayCrash) {
     const Status status = Run(*compiled, 3);
     EXPECT_THAT(
         status.message(),
-        HasSubstr("engine process failed in run: the engine's process was ended by signal 6"));
+        HasSubstr(
+            "engine faulty (process) failed in run: the engine's process was ended by signal 6"));
     ASSERT_TRUE(status.location());
     EXPECT_EQ(status.location()->op_type, "offload_group");
   }
@@ -108,19 +109,20 @@ TEST_F(EngineProcess, EndsWithARunThatIsToEnd) {
 }
 
 TEST_F(EngineProcess, EndsWithACallThatTakesTooLong) {
-  const auto compiled = Compile(EngineOf("hangs", HEDDLE_FAULTY_ENGINE, 50));
+  const auto compiled = Compile(EngineOf("hangs", HEDDLE_FAULTY_ENGINE, 500));
   ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
   const Status status = Run(*compiled, 1);
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status.ToString();
-  EXPECT_THAT(status.message(), HasSubstr("engine process has not answered within 50 ms"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("engine faulty (process) has not answered within 500 ms"));
 }
 
 TEST_F(EngineProcess, PassesOnWhatTheEngineSays) {
   const std::pair<const char*, const char*> kModes[] = {
-      {"run fails", "engine process failed in run: the card is hot"},
-      {"throws", "engine process failed in run: it threw a bolt"},
-      {"fills the message", "engine process failed in run: xxx"},
-      {"writes nothing", "engine process does not write output 0"},
+      {"run fails", "engine faulty (process) failed in run: the card is hot"},
+      {"throws", "engine faulty (process) failed in run: it threw a bolt"},
+      {"fills the message", "engine faulty (process) failed in run: xxx"},
+      {"writes nothing", "engine faulty (process) does not write output 0"},
       {"another shape", "writes float32 [3, 3] to output 0 (a), which is float32 [2, 3]"},
       {"another rank", "writes output 0 with 11 dimensions"},
       {"no dtype", "writes output 0 with element type 99"},
@@ -206,7 +208,7 @@ TEST_F(CachedProcess, SavesAndRestores) {
     ASSERT_TRUE(contents.ok());
     const auto modules = ModulesOf(*contents);
     ASSERT_EQ(modules.size(), 1u);
-    EXPECT_EQ(modules[0].engine, "process");
+    EXPECT_EQ(modules[0].engine, "faulty (process)");
     EXPECT_EQ(modules[0].fingerprint, "faulty: faulty 1\\nof two lines");
   }
   for (const char* mode : {"no fingerprint", "fingerprint throws", "save refuses"}) {
@@ -218,9 +220,9 @@ TEST_F(CachedProcess, SavesAndRestores) {
     }
   }
   const std::pair<const char*, const char*> kWarnings[] = {
-      {"save throws", "engine process failed in save: it threw a pen"},
-      {"save fails half-way", "engine process failed in save: the pen is empty"},
-      {"saves nowhere", "engine process failed in save: it saves bytes that are nowhere"},
+      {"save throws", "engine faulty (process) failed in save: it threw a pen"},
+      {"save fails half-way", "engine faulty (process) failed in save: the pen is empty"},
+      {"saves nowhere", "engine faulty (process) failed in save: it saves bytes that are nowhere"},
   };
   for (const auto& [mode, text] : kWarnings) {
     SCOPED_TRACE(mode);
@@ -428,7 +430,38 @@ TEST(EngineProcesses, ThatCannotBeginAreAnError) {
   EXPECT_THAT(EngineOf("", "/nowhere/engine.so").status().message(),
               HasSubstr("/nowhere/engine.so"));
   EXPECT_THAT(EngineOf("", HEDDLE_NO_ENGINE).status().message(), HasSubstr("is no engine"));
-  EXPECT_THAT(EngineOf("open fails").status().message(), HasSubstr("there is no such card"));
+  EXPECT_THAT(EngineOf("open fails").status().message(),
+              HasSubstr("engine process failed in open: faulty: there is no such card"));
+}
+
+// What is wrong with a library is said in the same words wherever it is opened.
+TEST(EngineProcesses, RefuseTheTablesThatHeddleRefuses) {
+  const std::pair<const char*, const char*> kTables[] = {
+      {"null", "has no engine for version 1 of the interface"},
+      {"version",
+       "the engine is made for version 2 of the interface, and this heddle has version 1"},
+      {"short", "the engine's table lacks 'run'"},
+      {"no run", "the engine's table lacks 'run'"},
+      {"flags", "the engine has flags that this heddle does not know: 256"},
+      {"fingerprint", "the engine's table has not all of 'fingerprint', 'save' and 'restore'"},
+      {"throws", "no table"},
+  };
+  for (const auto& [how, text] : kTables) {
+    SCOPED_TRACE(how);
+    setenv("HEDDLE_FAULTY_TABLE", how, 1);
+    const Status here = Engine::Load(HEDDLE_FAULTY_ENGINE).status(), there = EngineOf("").status();
+    unsetenv("HEDDLE_FAULTY_TABLE");
+    EXPECT_THAT(here.message(), HasSubstr(text));
+    EXPECT_THAT(there.message(), HasSubstr(text));
+    EXPECT_THAT(there.message(), HasSubstr("process"));
+    if (std::string(how) == "throws") continue;
+    EXPECT_EQ(here.code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(there.code(), StatusCode::kInvalidArgument);
+  }
+  for (const Status& status :
+       {Engine::Load(HEDDLE_FAULTY_ENGINE, {.options = {{"mode", "unknown flag"}}}).status(),
+        EngineOf("unknown flag").status()})
+    EXPECT_THAT(status.ToString(), HasSubstr("flags that this heddle does not know: 1048576"));
 }
 
 }  // namespace

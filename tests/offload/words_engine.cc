@@ -118,6 +118,7 @@ const heddle_engine_table kTable = {
     /*save=*/nullptr,
     /*restore=*/nullptr,
     /*more_flags=*/nullptr,
+    /*open_name=*/nullptr,
 };
 
 }  // namespace
