@@ -16,6 +16,7 @@
 #include "heddle/heddle.h"
 #include "tools/alloc_count.h"
 #include "tools/commands.h"
+#include "tools/engines/engine_choice.h"
 #include "tools/json_output.h"
 #include "tools/model_path.h"
 #include "tools/options.h"
@@ -31,6 +32,7 @@ using Clock = std::chrono::steady_clock;
 struct BenchOptions {
   ModelOptions model;
   FeedOptions feeds;
+  EngineChoice engines;
   int clients = 1;
   double seconds = 3;
   int warmup = 5;
@@ -78,7 +80,8 @@ struct Measured {
   // With a lower precision: the largest distance of the float outputs from those in float32, and of
   // the latter the largest element.
   double largest_difference = 0, largest_output = 0;
-  RunReport report;    // of one more run
+  RunReport report;  // of one more run
+  OffloadReport engines;
   std::string caches;  // what files gave and got, in words; empty: nothing was to be
 };
 
@@ -271,12 +274,16 @@ Result<Measured> Measure(const BenchOptions& options) {
   Measured m;
   auto start = Clock::now();
   Executor executor(options.model.executor());  // before the model: its threads start meanwhile
-  HEDDLE_ASSIGN_OR_RETURN(const Model model, options.model.Load(options.feeds));
-  HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
-                          executor.Compile(model, options.model.compile(model.program)));
+  HEDDLE_ASSIGN_OR_RETURN(const Model alone, options.model.Load(options.feeds));
   m.load_ms = MsSince(start);
-  HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(TypedInputsOf(model.program), options.feeds));
+  HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(TypedInputsOf(alone.program), options.feeds));
   start = Clock::now();
+  const CompileOptions compile = options.model.compile(alone.program);
+  HEDDLE_ASSIGN_OR_RETURN(const OffloadedModel offloaded,
+                          ApplyEngines(options.engines, options.model, compile, alone, feeds));
+  const Model& model = offloaded.model;
+  m.engines = offloaded.report;
+  HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled, executor.Compile(model, compile));
   HEDDLE_ASSIGN_OR_RETURN(m.plan, executor.Prepare(compiled, feeds));
   m.load_ms += MsSince(start);
   LOG(INFO) << "ready: " << m.load_ms << " ms";
@@ -351,6 +358,7 @@ void PrintBenchJson(const BenchOptions& options, const Measured& m) {
     json["largest_difference"] = m.largest_difference;  // from float32
     json["largest_output"] = m.largest_output;
   }
+  if (options.engines.any()) json["engines"] = EnginesJson(m.engines);
   WriteJson(json);
 }
 
@@ -382,12 +390,14 @@ void PrintBenchText(const BenchOptions& options, const Measured& m) {
   if (options.model.passes.precision != Precision::kFloat32)
     std::printf("  precision    outputs differ from float32 by %.3g at most; the largest is %.3g\n",
                 m.largest_difference, m.largest_output);
+  if (options.engines.any()) std::printf("%s", m.engines.ToString().c_str());
   std::fflush(stdout);
 }
 
 Status RunBench(const BenchOptions& given) {
   BenchOptions options = given;
   HEDDLE_RETURN_IF_ERROR(FollowPlan(&options.model));
+  options.engines.OpenCache();
   Result<Measured> measured = [&] {
     Progress progress("measuring " + options.model.model);
     return Measure(options);
@@ -410,6 +420,7 @@ void AddBench(Command root, Action& chosen) {
   AddFeedOptions(app, &options->feeds);
   AddExecutionOptions(app, &options->model);
   AddFollowOption(app, &options->model);
+  AddEngineOptions(app, &options->engines);
   AddLimitOptions(app, &options->model);
   app.add_option("--clients", options->clients, "threads that call Run at the same time")
       .type_name("C")

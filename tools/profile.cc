@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "tools/commands.h"
+#include "tools/engines/engine_choice.h"
 #include "tools/json_input.h"
 #include "tools/json_output.h"
 #include "tools/options.h"
@@ -18,6 +19,7 @@ namespace {
 struct ProfileOptions {
   ModelOptions model;
   FeedOptions feeds;
+  EngineChoice engines;
   double seconds = 1;
   int top = 20;
   bool json = false;
@@ -89,21 +91,24 @@ Result<Json> ReadProfile(const std::string& path) {
 Status RunProfile(const ProfileOptions& given) {
   ProfileOptions options = given;
   HEDDLE_RETURN_IF_ERROR(FollowPlan(&options.model));
+  options.engines.OpenCache();
   Json before;
   if (!options.compare.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(before, ReadProfile(options.compare));
   }
   Result<Profile> profile = [&] {
     Progress progress("profiling " + options.model.model);
-    return MeasureProfile(options.model, options.feeds, options.seconds);
+    return MeasureProfile(options.model, options.feeds, options.engines, options.seconds);
   }();
   if (!profile.ok()) return profile.status();
   if (!options.trace.empty()) HEDDLE_RETURN_IF_ERROR(WriteTrace(options.trace, profile->sample));
-  const Json json =
+  Json json =
       options.json || !options.html.empty() ? ProfileJson(options.model.model, *profile) : Json();
+  if (options.engines.any() && json.is_object()) json["engines"] = EnginesJson(profile->engines);
   if (!options.html.empty())
     HEDDLE_RETURN_IF_ERROR(WriteDurable(options.html, ReportPage(json, before)));
   options.json ? WriteJson(json) : PrintProfileText(options, *profile);
+  if (options.engines.any() && !options.json) std::cout << profile->engines.ToString();
   return Status::Ok();
 }
 
@@ -116,6 +121,7 @@ void AddProfile(Command root, Action& chosen) {
   AddFeedOptions(app, &options->feeds);
   AddExecutionOptions(app, &options->model);
   AddFollowOption(app, &options->model);
+  AddEngineOptions(app, &options->engines);
   AddLimitOptions(app, &options->model);
   app.add_option("--seconds", options->seconds, "measure for this long, at least three runs")
       .type_name("S")

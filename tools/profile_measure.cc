@@ -7,6 +7,8 @@
 #include <map>
 #include <tuple>
 
+#include "tools/engines/engine_choice.h"
+
 namespace heddle::tools {
 namespace {
 
@@ -222,13 +224,17 @@ std::vector<OperatorSum> ByOperator(const Profile& p) {
 }
 
 Result<Profile> MeasureProfile(const ModelOptions& options, const FeedOptions& feed_options,
-                               double seconds) {
-  HEDDLE_ASSIGN_OR_RETURN(const Model model, options.Load(feed_options));
+                               const EngineChoice& engines, double seconds) {
+  HEDDLE_ASSIGN_OR_RETURN(const Model alone, options.Load(feed_options));
   Executor executor(options.executor());
+  HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(TypedInputsOf(alone.program), feed_options));
+  const CompileOptions compile = options.compile(alone.program);
+  HEDDLE_ASSIGN_OR_RETURN(const OffloadedModel offloaded,
+                          ApplyEngines(engines, options, compile, alone, feeds));
   HEDDLE_ASSIGN_OR_RETURN(const CompiledProgram compiled,
-                          executor.Compile(model, options.compile(model.program)));
-  HEDDLE_ASSIGN_OR_RETURN(const auto feeds, MakeFeeds(TypedInputsOf(model.program), feed_options));
+                          executor.Compile(offloaded.model, compile));
   Profile p;
+  p.engines = offloaded.report;
   p.threads = executor.threads();
   p.peak = MeasureHostPeak(p.threads);
   RunReport report;

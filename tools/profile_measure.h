@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/engine.h"
 #include "heddle/heddle.h"
 #include "heddle/host_peak.h"
 #include "tools/options.h"
@@ -22,6 +23,8 @@ struct ProfileLine {
   double gbs() const { return us > 0 ? bytes / us * 1e-3 : 0; }
 };
 
+struct EngineChoice;
+
 struct Profile {
   int threads = 0, lanes = 1, runs = 0;
   std::string dispatch;
@@ -36,6 +39,7 @@ struct Profile {
   PlanDescription plan;
   MemoryReport memory;
   std::vector<PlaceMemory> memory_use;  // after all runs
+  OffloadReport engines;
 
   double Share(double us) const { return kernels_us > 0 ? us / kernels_us : 0; }
   // Fraction of the peak: of arithmetic for operators that compute, of copy bandwidth for the
@@ -56,6 +60,7 @@ std::vector<OperatorSum> ByOperator(const Profile& profile);
 std::string ShapesText(const std::vector<TraceEvent::Operand>& list);
 
 // Runs for `seconds`, after the runs in which the executor finds out what is fastest.
-Result<Profile> MeasureProfile(const ModelOptions& model, const FeedOptions& feeds, double seconds);
+Result<Profile> MeasureProfile(const ModelOptions& model, const FeedOptions& feeds,
+                               const EngineChoice& engines, double seconds);
 
 }  // namespace heddle::tools
