@@ -127,6 +127,16 @@ struct Target {
   std::map<std::pair<int, int>, std::string> refused;
 };
 
+// A name in a target that no operator, or not this operator, has. Such a pattern never holds, or
+// holds where the name is absent; operators of an embedding program may be unknown here.
+struct UnknownName {
+  std::string what;  // "no operator", "no attribute of conv2d"
+  std::string name;
+  std::vector<std::string> known;  // names that there are
+};
+// Each once, in the order of the file.
+std::vector<UnknownName> UnknownNames(const Target& target);
+
 // `name` precedes error messages.
 Result<Target> ParseTarget(std::string_view json, const std::string& name);
 Result<Target> LoadTarget(const std::string& path);

@@ -54,13 +54,30 @@ Option Option::in_range(double min, double max) {
   return *this;
 }
 
+namespace {
+// NaN: the text is no number.
+double NumberOf(const std::string& text) {
+  double number = 0;
+  return CLI::detail::lexical_cast(text, number) ? number : std::nan("");
+}
+}  // namespace
+
 Option Option::positive() {
-  option_->check(CLI::PositiveNumber.description(""));
+  // That of CLI11 tells its range, with all digits of the largest number.
+  option_->check(
+      [](const std::string& text) {
+        return NumberOf(text) > 0 ? std::string() : text + " is no positive number";
+      },
+      "");
   return *this;
 }
 
 Option Option::not_negative() {
-  option_->check(CLI::NonNegativeNumber.description(""));
+  option_->check(
+      [](const std::string& text) {
+        return NumberOf(text) >= 0 ? std::string() : text + " is no number from 0 on";
+      },
+      "");
   return *this;
 }
 

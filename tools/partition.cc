@@ -11,6 +11,7 @@
 #include "heddle/program.h"
 #include "partition/parts.h"
 #include "tools/commands.h"
+#include "tools/engines/engine_choice.h"
 #include "tools/json_output.h"
 #include "tools/training/durable.h"
 
@@ -199,6 +200,7 @@ Status RunPartition(const PartitionOptions& options) {
   std::vector<partition::Target> targets;
   for (const std::string& file : options.targets) {
     HEDDLE_ASSIGN_OR_RETURN(partition::Target target, partition::LoadTarget(file));
+    WarnOfNames(target, file);
     targets.push_back(std::move(target));
   }
   HEDDLE_ASSIGN_OR_RETURN(const std::string file, FindProgramFile(options.model));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
 
 #include "heddle/heddle.h"
 #include "heddle/model_files.h"
@@ -283,7 +284,9 @@ void PrintOutputsJson(const RunCommand& options, const std::vector<Output>& outp
 Result<CompiledProgram> LoadAndCompile(Executor& executor, const RunCommand& options,
                                        ProgramInputs* inputs, std::vector<std::string>* types,
                                        OffloadReport* engines) {
-  const LimitScope limits({.deadline = options.model.run().deadline});
+  std::optional<LimitScope> limits;  // none: trial runs of engines need no copies
+  if (const auto deadline = options.model.run().deadline)
+    limits.emplace(Limits{.deadline = deadline});
   HEDDLE_ASSIGN_OR_RETURN(Model model, options.model.Load(options.feeds));
   *inputs = TypedInputsOf(model.program);
   const Program program = model.program;

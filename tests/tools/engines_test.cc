@@ -53,6 +53,20 @@ TEST(RunWithEngines, SaysWhatWasDecided) {
   }
 }
 
+TEST(MeasuredWithEngines, ProgramsAreThoseThatRun) {
+  for (const char* command : {"bench ", "profile "}) {
+    const std::string with =
+        command + kDigits + " --seconds 0.05" + kDsp + kReference + " --engine-policy always";
+    const Json engines = Answer(with)["engines"];
+    ASSERT_GT(engines["groups"].size(), 0u);
+    for (const Json& group : engines["groups"]) {
+      EXPECT_EQ(group["taken"], true) << group;
+      EXPECT_GT(group["runs"], 1);
+    }
+    EXPECT_THAT(Heddle(with).out, HasSubstr("groups are taken, with"));
+  }
+}
+
 TEST(PlanWithEngines, ShowsGroups) {
   const Outcome plan =
       Heddle("plan " + kExamples + "digits" + kDsp + kReference + " --engine-policy always");
@@ -126,6 +140,76 @@ TEST(Cache, ListsAndCleans) {
   EXPECT_EQ(Heddle("cache " + folder + " --clean --max-mb 5").status, 2);
 }
 
+// An engine that misbehaves as the option "mode" says, here and in a process of its own.
+const std::string kFaulty = " --engine own=" HEDDLE_BUILD_DIR "/heddle_engine_faulty.so";
+const std::string kFaultyAside =
+    " --engine own=" HEDDLE_BUILD_DIR
+    "/heddle_engine_process.so --engine-option own:library=" HEDDLE_BUILD_DIR
+    "/heddle_engine_faulty.so";
+
+TEST(RunWithEngines, SaysWhyHeddleComputes) {
+  const auto command = [](const std::string& engine, const std::string& mode) {
+    return "run " + kDigits + engine + " --engine-policy always --engine-option 'own:mode=" + mode +
+           "'";
+  };
+  const std::pair<const char*, const char*> kModes[] = {
+      {"takes: fails", " stay: engine faulty failed in takes: the card is hot"},
+      {"takes: answers 17", " stay: engine faulty answered takes with status 17"},
+      {"compile: throws", "; stays: engine faulty threw in compile: a bolt"},
+      {"run: refuses", "; taken; refused 1 of 1 runs: engine faulty refuses the run: not today"},
+  };
+  for (const auto& [mode, text] : kModes) {
+    SCOPED_TRACE(mode);
+    const Outcome done = Heddle(command(kFaulty, mode));
+    EXPECT_EQ(done.status, 0) << done.err;
+    EXPECT_THAT(done.out, HasSubstr(text));
+  }
+  const Json stays = Answer(command(kFaulty, "takes: fails"))["engines"];
+  EXPECT_EQ(stays["groups"].size(), 0u);
+  ASSERT_EQ(stays["refusals"].size(), 1u);
+  EXPECT_EQ(stays["refusals"][0]["reason"], "engine faulty failed in takes: the card is hot");
+  EXPECT_EQ(stays["refusals"][0]["operators"][0], "relu");
+  const Json group = Answer(command(kFaulty, "run: refuses"))["engines"]["groups"][0];
+  EXPECT_EQ(group["runs"], 1);
+  EXPECT_EQ(group["refused_runs"], 1);
+  EXPECT_EQ(group["refusal"], "engine faulty refuses the run: not today");
+  const Outcome crash = Heddle(command(kFaultyAside, "takes: crashes"));
+  EXPECT_EQ(crash.status, 0) << crash.err;
+  EXPECT_THAT(crash.out, HasSubstr("engine faulty (process) failed in takes: the engine's process "
+                                   "was ended by signal 6"));
+  const Outcome hang = Heddle(command(kFaultyAside, "compile: hangs") + " --engine-limit-ms 1000");
+  EXPECT_EQ(hang.status, 0) << hang.err;
+  EXPECT_THAT(hang.out, HasSubstr("has not answered compile within 1000 ms"));
+  const Outcome stop = Heddle(command(kFaulty, "run: stops"));
+  EXPECT_EQ(stop.status, 1);
+  EXPECT_THAT(stop.err, HasSubstr("engine faulty stopped in run, though nothing asked it to"));
+}
+
+TEST(RunWithEngines, EndsTrialRunsAtTheDeadline) {
+  for (const std::string& engine : {kFaulty, kFaultyAside}) {
+    const Outcome done = Heddle("run " + kDigits + engine +
+                                " --deadline-ms 400 --engine-option 'own:mode=run: hangs'");
+    EXPECT_EQ(done.status, 1) << done.out << done.err;
+    EXPECT_THAT(done.err, HasSubstr("was not finished at its deadline"));
+  }
+}
+
+TEST(Targets, WhoseNamesThereAreNotAreWarnedOf) {
+  const TempDirectory dir;
+  WriteFile(dir / "t.json", R"({"name": "t", "units": [{"name": "u", "ops": [{"type": "tanhh"}]}],
+                                "links": [], "start": ["u"]})");
+  for (const std::string& command :
+       {"run " + kDigits, "plan " + kExamples + "digits", "partition " + kExamples + "digits"}) {
+    const Outcome done = Heddle(command + " --target " + (dir / "t.json"));
+    EXPECT_EQ(done.status, 0) << done.err;
+    EXPECT_THAT(done.err, HasSubstr("t.json: no operator is called 'tanhh'; did you mean 'tanh'?"));
+    const bool says_it_itself = command.starts_with("partition");
+    EXPECT_THAT(done.out, HasSubstr(says_it_itself ? "rest\n"
+                                                   : "no operator can be grouped; heddle partition "
+                                                     "MODEL --target FILE says why"));
+  }
+}
+
 TEST(RunWithEngines, RefusesWhatIsNone) {
   const auto error = [](const std::string& options) {
     const Outcome done = Heddle("run " + kDigits + options);
@@ -135,7 +219,12 @@ TEST(RunWithEngines, RefusesWhatIsNone) {
   EXPECT_THAT(error(kDsp + " --engine dsp=engine.so"), HasSubstr("as in ./engine.so"));
   EXPECT_THAT(error(kDsp + " --engine dsp"), HasSubstr("expected TARGET=LIBRARY"));
   EXPECT_THAT(error(kDsp + kReference + kReference), HasSubstr("has an engine already"));
-  EXPECT_THAT(error(kReference), HasSubstr("engine reference does not say what it takes"));
+  EXPECT_THAT(error(kReference),
+              HasSubstr("no --target is called 'dsp', and engine reference does not say what it "
+                        "takes"));
+  const Outcome zero = Heddle("run " + kDigits + kDsp + kReference + " --engine-limit-ms 0");
+  EXPECT_EQ(zero.status, 2);
+  EXPECT_THAT(zero.err, HasSubstr("--engine-limit-ms: 0 is no positive number"));
   EXPECT_THAT(error(kDsp + kReference + " --engine-option level=0"),
               HasSubstr("expected TARGET:KEY=VALUE"));
   EXPECT_THAT(error(kDsp + kReference + " --engine-option dsp:level=9"),

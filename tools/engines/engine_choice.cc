@@ -1,6 +1,7 @@
 #include "tools/engines/engine_choice.h"
 
 #include <algorithm>
+#include <iostream>
 #include <thread>
 
 #include "tools/values/names.h"
@@ -50,6 +51,7 @@ Result<std::vector<Offloader>> OffloadersOf(const EngineChoice& choice, int thre
   std::vector<Offloader> offloaders;
   for (const std::string& file : choice.targets) {
     HEDDLE_ASSIGN_OR_RETURN(HardwareTarget target, HardwareTarget::Load(file));
+    WarnOfNames(target.impl(), file);
     offloaders.push_back({std::move(target), std::nullopt});
   }
   for (const std::string& text : choice.engines) {
@@ -67,7 +69,11 @@ Result<std::vector<Offloader>> OffloadersOf(const EngineChoice& choice, int thre
       found = true;
     }
     if (found) continue;
-    HEDDLE_ASSIGN_OR_RETURN(HardwareTarget target, engine.target());
+    const auto own = engine.target();
+    if (own.status().code() == StatusCode::kNotFound)
+      return Wrong("--engine " + text + ": no --target is called '" + name + "', and " +
+                   own.status().message());
+    HEDDLE_ASSIGN_OR_RETURN(HardwareTarget target, own);
     if (target.name() != name)
       return Wrong("--engine " + text + ": no --target is called '" + name +
                    "', and what the engine says it takes is called '" + target.name() + "'");
@@ -77,6 +83,12 @@ Result<std::vector<Offloader>> OffloadersOf(const EngineChoice& choice, int thre
 }
 
 }  // namespace
+
+void WarnOfNames(const partition::Target& target, const std::string& file) {
+  for (const partition::UnknownName& unknown : partition::UnknownNames(target))
+    std::cerr << "heddle: " << file << ": " << unknown.what << " is called '" << unknown.name << "'"
+              << DidYouMean(unknown.name, unknown.known) << "\n";
+}
 
 void EngineChoice::OpenCache() {
   if (!cache_directory.empty())
@@ -106,8 +118,10 @@ void AddEngineOptions(Command app, EngineChoice* choice) {
          "it")
       .type_name("measured|always")
       .show_default("measured");
-  app.add_option("--engine-limit-ms", choice->limit_ms,
-                 "give up a call of an engine that takes longer [any time]")
+  app.add_option(
+         "--engine-limit-ms", choice->limit_ms,
+         "give up a run of a group that takes longer, and with heddle_engine_process.so any "
+         "call of an engine [any time]")
       .type_name("MS")
       .positive();
   const Option directory =
@@ -158,7 +172,16 @@ Json EnginesJson(const OffloadReport& report) {
                               {"taken", group.taken},
                               {"reason", group.reason},
                               {"engine_ms", group.engine_ms},
-                              {"host_ms", group.host_ms}});
+                              {"host_ms", group.host_ms},
+                              {"runs", group.runs().runs},
+                              {"refused_runs", group.runs().refused},
+                              {"refusal", group.runs().reason}});
+  json["refusals"] = Json::array();
+  for (const OffloadRefusal& refusal : report.refusals)
+    json["refusals"].push_back({{"target", refusal.target},
+                                {"engine", refusal.engine},
+                                {"reason", refusal.reason},
+                                {"operators", refusal.operators}});
   return json;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heddle/engine.h"
+#include "partition/target.h"
 #include "tools/command_line.h"
 #include "tools/json_output.h"
 #include "tools/options.h"
@@ -39,6 +40,10 @@ void AddEngineOptions(Command app, EngineChoice* choice);
 Result<OffloadedModel> ApplyEngines(const EngineChoice& choice, const ModelOptions& options,
                                     const CompileOptions& compile, Model model,
                                     const std::vector<Feed>& feeds);
+
+// Warns on stderr of operators, slots and attributes that the target names and heddle does not
+// know.
+void WarnOfNames(const partition::Target& target, const std::string& file);
 
 Json EnginesJson(const OffloadReport& report);
 
