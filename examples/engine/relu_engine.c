@@ -23,12 +23,13 @@ static int open_engine(const heddle_engine_settings* settings, void** engine, ch
   return HEDDLE_ENGINE_OK;
 }
 
-/* One unit, which takes relu of float32; each group is one operator. */
+/* One unit, which takes relu of float32 that makes 0 of NaN; each group is one operator. */
 static const char* target(void* engine) {
   (void)engine;
   return "{\"name\": \"relu\", \"start\": [\"relu\"], \"links\": [],"
          " \"units\": [{\"name\": \"relu\","
-         "   \"ops\": [{\"type\": \"relu\", \"dtypes\": [\"float32\"]}]}]}";
+         "   \"ops\": [{\"type\": \"relu\", \"dtypes\": [\"float32\"],"
+         "            \"attrs\": {\"keep_nan\": {\"eq\": false, \"default\": false}}}]}]}";
 }
 
 static int compile(void* engine, const heddle_engine_group* const* groups,
