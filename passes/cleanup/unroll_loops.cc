@@ -374,7 +374,9 @@ class Unroller {
   void MakeEdits(std::vector<ir::Op>* ops) {
     if (edits_.empty()) return;
     std::vector<ir::Op> made;
-    size_t next = 0;
+    size_t most = ops->size(), next = 0;
+    for (const Edit& edit : edits_) most += edit.ops.size();
+    made.reserve(most);
     const auto move_to = [&](size_t end) {
       for (; next < end; ++next) made.push_back(std::move((*ops)[next]));
     };
