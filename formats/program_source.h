@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "core/programs/ir.h"
@@ -34,6 +35,15 @@ class PackedProgram {
 
 class Format;
 
+// What a file says about training, by the names of the program's variables. heddle runs programs
+// without it; gradients need it.
+struct TrainingMarks {
+  // Whether `trainable` lists what is trained; if not, the file does not say.
+  bool says_trainable = false;
+  std::unordered_set<std::string> trainable;
+  std::unordered_set<std::string> stopped;  // no gradient flows through these
+};
+
 // What a program keeps of its file. Each format derives a class of its own.
 class ProgramSource {
  public:
@@ -47,6 +57,8 @@ class ProgramSource {
   // The user's name of the output that this variable holds, where the variable cannot have that
   // name; empty: the variable's name.
   virtual std::string_view OutputName(std::string_view) const { return {}; }
+  // What the file says about training the variables of `program`, whose source this is.
+  virtual Result<TrainingMarks> Marks(const ir::Program&) const { return TrainingMarks(); }
   // Implements heddle::FunctionsOf.
   virtual Result<FunctionLibrary> Functions() const { return FunctionLibrary(); }
   // Packs `program` for the case that its file is not available. Precondition: this is its source,

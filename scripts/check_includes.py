@@ -28,9 +28,10 @@ ALLOWED = {
                   "formats/paddle/format.h", "formats/wire_fields.h"},
     "offload": {"core", "include", "partition", "formats/program_source.h",
                 "formats/wire_fields.h", "passes/partitions/partitions.h"},
+    "gradient": {"core", "include", "formats/program_source.h", "passes/facts/infer_facts.h"},
     "engines": {"include", "offload/engine_table.h"},
     "tools": {"include", "partition/partition.h", "partition/parts.h", "partition/target.h",
-              "core/thread_annotations.h"},
+              "gradient/gradient.h", "gradient/minimize.h", "core/thread_annotations.h"},
     "python": {"include", "core/thread_annotations.h"},
     "capi": {"include"},
 }

@@ -21,6 +21,7 @@ void AddProfile(Command root, Action& chosen);
 void AddOpt(Command root, Action& chosen);
 void AddConvert(Command root, Action& chosen);
 void AddPartition(Command root, Action& chosen);
+void AddGrad(Command root, Action& chosen);
 void AddCache(Command root, Action& chosen);
 void AddPasses(Command root, Action& chosen);
 void AddTrain(Command root, Action& chosen);

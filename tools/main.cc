@@ -38,6 +38,7 @@ void AddCommands(heddle::tools::Command app, heddle::tools::Action& action) {
   heddle::tools::AddOpt(app, action);
   heddle::tools::AddConvert(app, action);
   heddle::tools::AddPartition(app, action);
+  heddle::tools::AddGrad(app, action);
   heddle::tools::AddCache(app, action);
   heddle::tools::AddPasses(app, action);
   heddle::tools::AddTrain(app, action);

@@ -149,6 +149,29 @@ std::string_view OnnxSource::NameOf(const std::vector<Type>& types, size_t k) {
 
 Result<FunctionLibrary> OnnxSource::Functions() const { return LibraryOf(skeleton_); }
 
+// ModelProto.graph (7), GraphProto.initializer (5), TensorProto.dims (1) and name (8).
+Result<formats::TrainingMarks> OnnxSource::Marks(const ir::Program&) const {
+  formats::TrainingMarks marks;
+  marks.says_trainable = true;
+  Fields model(skeleton_);
+  for (Field graph; !model.done() && model.Next(&graph);) {
+    if (!graph.Is(7)) continue;
+    Fields fields(graph.payload);
+    for (Field tensor; !fields.done() && fields.Next(&tensor);) {
+      if (!tensor.Is(5)) continue;
+      std::string name;
+      bool ranked = false;
+      Fields said(tensor.payload);
+      for (Field f; !said.done() && said.Next(&f);) {
+        if (f.number == 1) ranked = true;
+        if (f.Is(8)) name = std::string(f.payload);
+      }
+      if (ranked) marks.trainable.insert(name);
+    }
+  }
+  return marks;
+}
+
 std::unique_ptr<const formats::PackedProgram> OnnxSource::Pack(const ir::Program& program) const {
   return std::make_unique<Packed>(program);
 }

@@ -30,6 +30,8 @@ class OnnxSource : public formats::ProgramSource {
   std::string_view InputType(size_t k) const override { return NameOf(inputs_, k); }
   std::string_view OutputType(size_t k) const override { return NameOf(outputs_, k); }
   Result<FunctionLibrary> Functions() const override;
+  // The initializers of the graph with a rank of 1 or more.
+  Result<formats::TrainingMarks> Marks(const ir::Program& program) const override;
   std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override;
 
   const std::vector<Type>& inputs() const { return inputs_; }

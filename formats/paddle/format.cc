@@ -70,6 +70,33 @@ class ProgramDescs : public formats::Format {
 
 }  // namespace
 
+// Reads the variables of all blocks: ProgramDesc.blocks (1), BlockDesc.vars (3), and of a VarDesc
+// its name (1), is_parameter (5) and stop_gradient (6).
+Result<formats::TrainingMarks> ProgramBytes::Marks(const ir::Program&) const {
+  formats::TrainingMarks marks;
+  wire::Fields program(bytes_);
+  for (wire::Field block; !program.done() && program.Next(&block);) {
+    if (!block.Is(1)) continue;
+    wire::Fields fields(block.payload);
+    for (wire::Field var; !fields.done() && fields.Next(&var);) {
+      if (!var.Is(3)) continue;
+      std::string name;
+      bool parameter = false, stopped = false;
+      wire::Fields said(var.payload);
+      for (wire::Field f; !said.done() && said.Next(&f);) {
+        if (f.Is(1)) name = std::string(f.payload);
+        if (f.IsVarint(5)) parameter = f.varint != 0;
+        if (f.IsVarint(6)) stopped = f.varint != 0;
+      }
+      if (parameter) marks.trainable.insert(name);
+      if (stopped) marks.stopped.insert(name);
+    }
+  }
+  // save_inference_model writes no marks at all.
+  marks.says_trainable = !marks.trainable.empty();
+  return marks;
+}
+
 const formats::Format& ProgramDescFormat() {
   static const ProgramDescs format;
   return format;

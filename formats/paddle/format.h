@@ -20,6 +20,8 @@ class ProgramBytes : public formats::ProgramSource {
   const formats::Format& format() const override { return ProgramDescFormat(); }
   size_t bytes() const override { return bytes_.size(); }
   std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override;
+  // is_parameter and stop_gradient of its variables.
+  Result<formats::TrainingMarks> Marks(const ir::Program& program) const override;
   const std::string& serialized() const { return bytes_; }
 
  private:

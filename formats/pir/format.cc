@@ -44,10 +44,58 @@ Result<int64_t> Read(std::string_view bytes, ir::ProgramBuilder* builder) {
   return file->version;
 }
 
+// Adds the marks of a block's operations. "OA" of a parameter is [persistable, stop_gradient,
+// trainable], its "A" [is_distributed, is_parameter, need_clip, name]; of other operations "OA" lists
+// attributes with a value for each result.
+void AddMarks(const Json& block, formats::TrainingMarks* marks) {
+  for (const Json op : block["ops"]) {
+    std::string_view name;
+    op["#"].Get(&name);
+    if (name == "p") {
+      std::vector<int64_t> of_parameter(3), of_value(3);
+      size_t k = 0;
+      std::string_view variable;
+      for (const Json item : op["A"]) {
+        if (k < 3) item.Get(&of_parameter[k]);
+        if (k++ == 3) item.Get(&variable);
+      }
+      k = 0;
+      for (const Json item : op["OA"])
+        if (k < 3) item.Get(&of_value[k++]);
+      if (of_parameter[1] != 0 && of_value[2] != 0) marks->trainable.emplace(variable);
+      if (of_value[1] != 0) marks->stopped.emplace(variable);
+      marks->says_trainable = marks->says_trainable || k == 3;
+      continue;
+    }
+    std::vector<int64_t> results;
+    for (const Json result : op["O"]) result["%"].Get(&results.emplace_back());
+    for (const Json attribute : op["OA"]) {
+      std::string_view which;
+      if (!attribute["N"].Get(&which) || which != "stop_gradient") continue;
+      size_t k = 0;
+      for (const Json flag : attribute["AT"]["D"]) {
+        bool stopped = false;
+        flag["D"].Get(&stopped);
+        if (stopped && k < results.size()) marks->stopped.insert("%" + std::to_string(results[k]));
+        ++k;
+      }
+    }
+    for (const Json region : op["regions"])
+      for (const Json inner : region["blocks"]) AddMarks(inner, marks);
+  }
+}
+
 class PirBytes : public formats::BytesSource {
  public:
   PirBytes(std::string_view bytes, int64_t version)
       : BytesSource(PirFormat(), bytes), version_(version) {}
+  Result<formats::TrainingMarks> Marks(const ir::Program&) const override {
+    HEDDLE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text()));
+    formats::TrainingMarks marks;
+    for (const Json region : document.root()["program"]["regions"])
+      for (const Json block : region["blocks"]) AddMarks(block, &marks);
+    return marks;
+  }
   int64_t version() const { return version_; }
 
  private:

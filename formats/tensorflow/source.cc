@@ -212,6 +212,53 @@ Result<FunctionLibrary> TensorflowSource::Functions() const {
   return LibraryOf(skeleton_, part_.signature);
 }
 
+// SavedModel.meta_graphs (2) has an object graph (7), whose nodes (1) may be variables (7) with
+// trainable (3) and a name (6); older files list trainable variables in a collection (4), as
+// VariableDefs with a name (1).
+Result<formats::TrainingMarks> TensorflowSource::Marks(const ir::Program&) const {
+  formats::TrainingMarks marks;
+  const auto each = [](std::string_view message, uint32_t number, auto&& fn) {
+    Fields fields(message);
+    for (Field f; !fields.done() && fields.Next(&f);)
+      if (f.Is(number)) fn(f.payload);
+  };
+  const auto of_variable = [&](std::string_view variable) {
+    marks.says_trainable = true;
+    std::string name;
+    bool trainable = false;
+    Fields fields(variable);
+    for (Field f; !fields.done() && fields.Next(&f);) {
+      if (f.IsVarint(3)) trainable = f.varint != 0;
+      if (f.Is(6)) name = std::string(f.payload);
+    }
+    if (trainable) marks.trainable.insert(name);
+  };
+  const auto of_collection = [&](std::string_view entry) {
+    std::string_view key;
+    each(entry, 1, [&](std::string_view text) { key = text; });
+    if (key != "trainable_variables") return;
+    marks.says_trainable = true;
+    each(entry, 2, [&](std::string_view collection) {
+      each(collection, 2, [&](std::string_view bytes_list) {
+        each(bytes_list, 1, [&](std::string_view variable) {
+          each(variable, 1, [&](std::string_view name) {
+            marks.trainable.emplace(name.substr(0, name.find(':')));
+          });
+        });
+      });
+    });
+  };
+  const auto of_meta_graph = [&](std::string_view meta_graph) {
+    each(meta_graph, 7, [&](std::string_view objects) {
+      each(objects, 1, [&](std::string_view object) { each(object, 7, of_variable); });
+    });
+    each(meta_graph, 4, of_collection);
+  };
+  if (LooksLikeSavedModel(skeleton_)) each(skeleton_, 2, of_meta_graph);
+  if (LooksLikeMetaGraph(skeleton_)) of_meta_graph(skeleton_);
+  return marks;
+}
+
 std::unique_ptr<const formats::PackedProgram> TensorflowSource::Pack(
     const ir::Program& program) const {
   return std::make_unique<Packed>(program);

@@ -34,6 +34,8 @@ class TensorflowSource : public formats::ProgramSource {
     return found == output_names_.end() ? std::string_view() : found->second;
   }
   Result<FunctionLibrary> Functions() const override;
+  // The variables that were saved as trainable.
+  Result<formats::TrainingMarks> Marks(const ir::Program& program) const override;
   std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override;
 
   const std::string& skeleton() const { return skeleton_; }

@@ -80,4 +80,15 @@ std::string DidYouMean(std::string_view word, const std::vector<std::string>& kn
   return found == nullptr ? "" : "; did you mean '" + *found + "'?";
 }
 
+std::vector<std::string> SplitNames(const std::vector<std::string>& values) {
+  std::vector<std::string> names;
+  for (const std::string& value : values)
+    for (size_t begin = 0; begin <= value.size();) {
+      const size_t end = std::min(value.find(',', begin), value.size());
+      if (end > begin) names.push_back(value.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  return names;
+}
+
 }  // namespace heddle::tools

@@ -26,4 +26,7 @@ bool IsAmbiguousPair(const std::string& text);
 // at most one for each three. Empty where none is near.
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& known);
 
+// The names in the values of an option that may be repeated and may list several with commas.
+std::vector<std::string> SplitNames(const std::vector<std::string>& values);
+
 }  // namespace heddle::tools

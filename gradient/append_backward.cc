@@ -1,0 +1,146 @@
+// The pass over a whole program: what is wanted, what stops, names of the results.
+#include <algorithm>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "core/op_registry.h"
+#include "formats/program_source.h"
+#include "gradient/block_gradient.h"
+#include "gradient/gradient.h"
+
+namespace heddle::gradient {
+namespace {
+
+using ir::kNoVar;
+using ir::Var;
+using ir::VarId;
+
+Result<VarId> FindVariable(const ir::Program& program, const std::string& name,
+                           std::string_view role) {
+  const VarId v = program.Find(0, name);
+  if (v == kNoVar) return NotFound(role, " '", name, "': the program has no such variable");
+  if (program.vars[v].block != 0)
+    return InvalidArgument(role, " '", name, "' is a variable of a sub-block");
+  return v;
+}
+
+bool IsReal(const Var& var) {
+  return var.dtype == DType::kUnknown || IsFloat(var.dtype) || IsComplex(var.dtype);
+}
+
+// The parameters that are trained if none are named.
+std::vector<VarId> Trainable(const ir::Program& program, const formats::TrainingMarks& marks) {
+  std::vector<VarId> found;
+  for (VarId v = 0; v < program.vars.size(); ++v) {
+    const Var& var = program.vars[v];
+    if (var.block != 0 || !var.persistable || !IsFloat(var.dtype)) continue;
+    if (marks.says_trainable && !marks.trainable.contains(var.name)) continue;
+    if (marks.stopped.contains(var.name)) continue;
+    found.push_back(v);
+  }
+  std::sort(found.begin(), found.end(), [&](VarId a, VarId b) {
+    return program.vars[a].name < program.vars[b].name;
+  });
+  return found;
+}
+
+std::string Lines(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += "\n  " + line;
+  return text;
+}
+
+}  // namespace
+
+Result<Gradients> AppendBackward(const Program& program, const GradientRequest& request) {
+  auto copy = std::make_shared<ir::Program>(program.ir());
+  formats::TrainingMarks marks;
+  if (copy->source != nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(marks, copy->source->Marks(*copy));
+  }
+  Shared shared(copy.get());
+  shared.stopped = marks.stopped;
+  shared.stopped.insert(request.no_grad.begin(), request.no_grad.end());
+  for (const std::string& name : request.no_grad) {
+    HEDDLE_RETURN_IF_ERROR(FindVariable(*copy, name, "the variable of --no-grad").status());
+  }
+  std::vector<ir::Op> ops = std::move(copy->blocks[0].ops);
+  for (const ir::Op& op : ops) shared.InferOutputs(op);
+  BlockGradient block(shared, &ops, 0, 0);
+
+  std::vector<BlockGradient::ValueId> losses;
+  for (const std::string& name : request.losses) {
+    HEDDLE_ASSIGN_OR_RETURN(const VarId v, FindVariable(*copy, name, "the loss"));
+    if (!IsReal(copy->vars[v]))
+      return InvalidArgument("the loss '", name, "' is of dtype ", Name(copy->vars[v].dtype),
+                             ", which has no gradient");
+    losses.push_back(block.Last(v));
+    block.Expect(losses.back());
+  }
+  if (losses.empty()) return InvalidArgument("no loss is named");
+  std::vector<VarId> wanted;
+  if (request.wrt) {
+    for (const std::string& name : *request.wrt) {
+      HEDDLE_ASSIGN_OR_RETURN(const VarId v, FindVariable(*copy, name, "the wanted variable"));
+      if (!IsReal(copy->vars[v]))
+        return InvalidArgument("the wanted variable '", name, "' is of dtype ",
+                               Name(copy->vars[v].dtype), ", which has no gradient");
+      if (std::find(wanted.begin(), wanted.end(), v) == wanted.end()) wanted.push_back(v);
+    }
+  } else {
+    wanted = Trainable(*copy, marks);
+  }
+  // A parameter is what it is before the program changes it, any other variable what the program
+  // makes of it.
+  const auto value_of = [&](VarId v) {
+    return copy->vars[v].persistable || copy->vars[v].input ? block.First(v) : block.Last(v);
+  };
+  for (const VarId v : wanted) block.Want(value_of(v));
+  block.Trace();
+
+  std::vector<std::string> refused;
+  std::vector<VarId> kept;
+  for (const VarId v : wanted) {
+    const std::string& name = copy->vars[v].name;
+    if (block.Reached(value_of(v))) {
+      kept.push_back(v);
+    } else if (request.wrt && !block.DependsOn(value_of(v))) {
+      return InvalidArgument("no loss depends on the wanted variable '", name, "'");
+    } else if (request.wrt) {
+      refused.push_back(StrCat("'", name, "' leads to the loss only through operators without a "
+                               "gradient:", block.Obstacles(value_of(v))));
+    }
+  }
+  if (!refused.empty()) return Unimplemented("cannot differentiate: ", Lines(refused));
+  if (kept.empty()) return InvalidArgument("no loss depends on a trainable parameter");
+
+  for (const BlockGradient::ValueId loss : losses) {
+    if (!block.Reached(loss)) continue;
+    const Var like = copy->vars[block.VarOf(loss)];
+    ir::Op ones = ir::MakeOp(*FindOp("fill_any_like"));
+    ones.inputs[0] = {block.VarOf(loss)};
+    ones.attrs[static_cast<size_t>(ones.def->FindAttr("value"))] = 1.0;
+    ones.outputs[0] = {shared.AddVar(like.name + "@ONES", 0, like)};
+    const VarId seed = ones.outputs[0][0];
+    block.Emit(std::move(ones));
+    block.Seed(loss, seed);
+  }
+  HEDDLE_RETURN_IF_ERROR(block.Run());
+  if (!shared.problems.empty())
+    return Unimplemented("cannot differentiate:", Lines(shared.problems));
+
+  Gradients result;
+  for (const VarId v : kept)
+    result.gradients.push_back(
+        {copy->vars[v].name, copy->vars[block.GradientOf(value_of(v))].name});
+  block.InsertCopies();
+  auto& all = copy->blocks[0].ops;
+  all = std::move(ops);
+  for (ir::Op& op : block.emitted()) all.push_back(std::move(op));
+  HEDDLE_ASSIGN_OR_RETURN(const std::string bytes,
+                          Program(std::move(copy)).Serialize("paddle"));
+  HEDDLE_ASSIGN_OR_RETURN(result.program, Program::Parse(bytes, "the program with gradients"));
+  return result;
+}
+
+}  // namespace heddle::gradient

@@ -1,0 +1,153 @@
+#include "gradient/rule.h"
+
+#include <map>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "core/op_registry.h"
+#include "core/programs/sub_block_slots.h"
+#include "gradient/gradient.h"
+
+namespace heddle::gradient {
+namespace {
+
+constexpr std::string_view kGrad = "@GRAD";
+
+// Words, separated by blanks.
+template <typename Fn>
+void EachWord(std::string_view text, Fn&& fn) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    if (end > 0) fn(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+bool Names(std::string_view list, std::string_view name) {
+  bool found = false;
+  EachWord(list, [&](std::string_view word) { found = found || word == name; });
+  return found;
+}
+
+// What a slot stands for where the rule says it: "DDX=grad(X@GRAD)".
+std::string_view Said(std::string_view slots, std::string_view slot) {
+  std::string_view said;
+  EachWord(slots, [&](std::string_view word) {
+    const size_t equals = word.find('=');
+    if (word.substr(0, equals) == slot) said = word.substr(equals + 1);
+  });
+  return said;
+}
+
+bool TakeGrad(std::string_view* text) {
+  if (!text->starts_with("grad(") || !text->ends_with(")")) return false;
+  *text = text->substr(5, text->size() - 6);
+  return true;
+}
+
+Rule Find(const OpDef& op) {
+  static const auto* const table = [] {
+    auto* all = new std::unordered_map<std::string_view, RuleEntry>;
+    for (const RuleTable& family : {ElementRules(), ShapeRules(), ReductionRules(), NetworkRules(),
+                                    HigherRules(), ControlRules(), NoRules()})
+      for (const RuleEntry& entry : family) all->emplace(entry.op, entry);
+    return all;
+  }();
+  Rule rule;
+  if (const auto found = table->find(op.name()); found != table->end()) {
+    const RuleEntry& entry = found->second;
+    rule.kind = entry.kind;
+    rule.compose = entry.compose;
+    rule.gives = entry.gives;
+    rule.takes = entry.takes;
+    if (entry.kind == Rule::Kind::kNone) rule.reason = entry.text;
+    if (entry.kind == Rule::Kind::kNamed) {
+      rule.gradient = FindOp(entry.text);
+      rule.slots = entry.gives;
+      if (rule.gradient == nullptr) rule.kind = Rule::Kind::kMissing;
+    }
+    return rule;
+  }
+  rule.gradient = FindOp(op.name() + "_grad");
+  if (rule.gradient != nullptr) rule.kind = Rule::Kind::kNamed;
+  return rule;
+}
+
+}  // namespace
+
+const Rule& RuleOf(const OpDef& op) {
+  // Each definition is made once, and so is its rule. The pass is called from one thread at a time
+  // per program, but programs may be worked on at the same time.
+  thread_local std::unordered_map<const OpDef*, Rule> known;
+  const auto found = known.find(&op);
+  if (found != known.end()) return found->second;
+  return known.emplace(&op, Find(op)).first->second;
+}
+
+Meant MeaningOfInput(const OpDef& op, const Rule& rule, std::string_view slot) {
+  std::string_view said = Said(rule.slots, slot);
+  if (!said.empty()) {
+    if (TakeGrad(&said)) return {Meant::What::kOutputGradient, op.FindOutput(said)};
+    if (const int s = op.FindInput(said); s >= 0) return {Meant::What::kInput, s};
+    if (const int s = op.FindOutput(said); s >= 0) return {Meant::What::kOutput, s};
+    return {};
+  }
+  if (const int s = op.FindInput(slot); s >= 0) return {Meant::What::kInput, s};
+  if (const int s = op.FindOutput(slot); s >= 0) return {Meant::What::kOutput, s};
+  if (slot.ends_with(kGrad))
+    if (const int s = op.FindOutput(slot.substr(0, slot.size() - kGrad.size())); s >= 0)
+      return {Meant::What::kOutputGradient, s};
+  return {};
+}
+
+Meant MeaningOfOutput(const OpDef& op, const Rule& rule, std::string_view slot) {
+  std::string_view said = Said(rule.slots, slot);
+  if (!said.empty())
+    return TakeGrad(&said) ? Meant{Meant::What::kInputGradient, op.FindInput(said)} : Meant{};
+  if (slot.ends_with(kGrad))
+    if (const int s = op.FindInput(slot.substr(0, slot.size() - kGrad.size())); s >= 0)
+      return {Meant::What::kInputGradient, s};
+  return {};
+}
+
+bool Takes(const OpDef& op, const Rule& rule, int output) {
+  if (rule.kind == Rule::Kind::kComposed)
+    return rule.takes.empty() || Names(rule.takes, op.outputs()[static_cast<size_t>(output)].name);
+  if (rule.kind != Rule::Kind::kNamed) return false;
+  for (const SlotDef& slot : rule.gradient->inputs()) {
+    const Meant meant = MeaningOfInput(op, rule, slot.name);
+    if (meant.what == Meant::What::kOutputGradient && meant.slot == output) return true;
+  }
+  return false;
+}
+
+bool Gives(const OpDef& op, const Rule& rule, int input) {
+  if (ir::IsSubBlockSlot(op.inputs()[static_cast<size_t>(input)])) return false;
+  if (rule.kind == Rule::Kind::kComposed)
+    return rule.gives.empty() || Names(rule.gives, op.inputs()[static_cast<size_t>(input)].name);
+  if (rule.kind != Rule::Kind::kNamed) return false;
+  for (const SlotDef& slot : rule.gradient->outputs()) {
+    const Meant meant = MeaningOfOutput(op, rule, slot.name);
+    if (meant.what == Meant::What::kInputGradient && meant.slot == input) return true;
+  }
+  return false;
+}
+
+std::string GradientRuleText(const std::string& type) {
+  const OpDef* op = FindOp(type);
+  if (op == nullptr) return "";
+  const Rule& rule = RuleOf(*op);
+  switch (rule.kind) {
+    case Rule::Kind::kNamed:
+      return rule.gradient->name();
+    case Rule::Kind::kComposed:
+      return "composed of other operators";
+    case Rule::Kind::kNone:
+      return StrCat("none: ", rule.reason);
+    case Rule::Kind::kMissing:
+      break;
+  }
+  return "";
+}
+
+}  // namespace heddle::gradient

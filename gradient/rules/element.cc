@@ -1,0 +1,7 @@
+#include "gradient/op_gradient.h"
+
+namespace heddle::gradient {
+
+RuleTable ElementRules() { return {}; }
+
+}  // namespace heddle::gradient
