@@ -38,9 +38,8 @@ std::vector<VarId> Trainable(const ir::Program& program, const formats::Training
     if (marks.stopped.contains(var.name)) continue;
     found.push_back(v);
   }
-  std::sort(found.begin(), found.end(), [&](VarId a, VarId b) {
-    return program.vars[a].name < program.vars[b].name;
-  });
+  std::sort(found.begin(), found.end(),
+            [&](VarId a, VarId b) { return program.vars[a].name < program.vars[b].name; });
   return found;
 }
 
@@ -60,7 +59,9 @@ Result<Gradients> AppendBackward(const Program& program, const GradientRequest& 
   }
   Shared shared(copy.get());
   shared.stopped = marks.stopped;
-  shared.stopped.insert(request.no_grad.begin(), request.no_grad.end());
+  shared.no_grad.insert(request.no_grad.begin(), request.no_grad.end());
+  // A loss that is named is differentiated.
+  for (const std::string& name : request.losses) shared.stopped.erase(name);
   for (const std::string& name : request.no_grad) {
     HEDDLE_RETURN_IF_ERROR(FindVariable(*copy, name, "the variable of --no-grad").status());
   }
@@ -107,8 +108,10 @@ Result<Gradients> AppendBackward(const Program& program, const GradientRequest& 
     } else if (request.wrt && !block.DependsOn(value_of(v))) {
       return InvalidArgument("no loss depends on the wanted variable '", name, "'");
     } else if (request.wrt) {
-      refused.push_back(StrCat("'", name, "' leads to the loss only through operators without a "
-                               "gradient:", block.Obstacles(value_of(v))));
+      refused.push_back(StrCat("'", name,
+                               "' leads to the loss only through operators without a "
+                               "gradient:",
+                               block.Obstacles(value_of(v))));
     }
   }
   if (!refused.empty()) return Unimplemented("cannot differentiate: ", Lines(refused));
@@ -137,8 +140,7 @@ Result<Gradients> AppendBackward(const Program& program, const GradientRequest& 
   auto& all = copy->blocks[0].ops;
   all = std::move(ops);
   for (ir::Op& op : block.emitted()) all.push_back(std::move(op));
-  HEDDLE_ASSIGN_OR_RETURN(const std::string bytes,
-                          Program(std::move(copy)).Serialize("paddle"));
+  HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, Program(std::move(copy)).Serialize("paddle"));
   HEDDLE_ASSIGN_OR_RETURN(result.program, Program::Parse(bytes, "the program with gradients"));
   return result;
 }

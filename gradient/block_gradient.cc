@@ -54,7 +54,7 @@ void Shared::InferOutputs(const Op& op) {
   bool all = true;
   for (const auto& slot : op.outputs)
     for (const VarId v : slot) all = all && (v == kNoVar || known(v));
-  if (all) return;
+  if (all || op.def->infer_shape() == nullptr) return;
   std::deque<passes::Fact> facts;
   std::vector<passes::FactInference::Operand> operands;
   for (const auto& slot : op.inputs)
@@ -80,8 +80,8 @@ void Shared::InferOutputs(const Op& op) {
     }
 }
 
-BlockGradient::BlockGradient(Shared& shared, std::vector<Op>* ops, int block, int into)
-    : shared_(shared), ops_(ops), block_(block), into_(into) {
+BlockGradient::BlockGradient(Shared& shared, std::vector<Op>* ops, int block, int into, bool stops)
+    : shared_(shared), ops_(ops), block_(block), into_(into), stops_(stops) {
   Number();
 }
 
@@ -90,7 +90,7 @@ BlockGradient::ValueId BlockGradient::Current(VarId v) {
   if (fresh) {
     values_.emplace_back();
     values_.back().var = v;
-    values_.back().stopped = shared_.stopped.contains(program().vars[v].name);
+    values_.back().stopped = stops_ && shared_.IsMarked(program().vars[v].name);
     first_.emplace(v, at->second);
   }
   return at->second;
@@ -111,8 +111,23 @@ BlockGradient::ValueId BlockGradient::Write(VarId v, int at) {
   values_.emplace_back();
   values_.back().var = v;
   values_.back().producer = at;
-  values_.back().stopped = shared_.stopped.contains(var.name);
+  values_.back().stopped = stops_ && Stops(var.name, at);
   return id;
+}
+
+// Paddle marks every result of marked operands, too. Such a mark says nothing of its own, so that
+// what is wanted in front of it is differentiated.
+bool BlockGradient::Stops(const std::string& name, int at) const {
+  if (shared_.no_grad.contains(name)) return true;
+  if (!shared_.stopped.contains(name)) return false;
+  const Op& op = (*ops_)[static_cast<size_t>(at)];
+  for (const auto& slot : op.inputs)
+    for (const VarId v : slot)
+      if (v != kNoVar && !shared_.IsMarked(shared_.program.vars[v].name)) {
+        const DType dtype = shared_.program.vars[v].dtype;
+        if (IsFloat(dtype) || IsComplex(dtype)) return true;
+      }
+  return false;
 }
 
 // Variables of outer blocks that the operators of an operator's sub-blocks read and write.
@@ -131,7 +146,9 @@ void BlockGradient::FindHidden(const Op& op, At* at) {
       for (const auto& slot : each.outputs) writes.insert(writes.end(), slot.begin(), slot.end());
     }
   }
-  const auto outer = [&](VarId v) { return v != kNoVar && !inner.contains(program().vars[v].block); };
+  const auto outer = [&](VarId v) {
+    return v != kNoVar && !inner.contains(program().vars[v].block);
+  };
   std::unordered_set<VarId> seen;
   for (const VarId v : reads)
     if (outer(v) && seen.insert(v).second) at->reads.push_back(Current(v));
@@ -240,9 +257,9 @@ void BlockGradient::Trace() {
       };
       for (size_t s = 0; s < at_[k].in.size(); ++s)
         for (const ValueId v : at_[k].in[s])
-          mark(v, s >= op.def->inputs().size() || rule.kind == Rule::Kind::kMissing ||
-                      (rule.kind != Rule::Kind::kNone &&
-                       Gives(*op.def, rule, static_cast<int>(s))));
+          mark(v,
+               s >= op.def->inputs().size() || rule.kind == Rule::Kind::kMissing ||
+                   (rule.kind != Rule::Kind::kNone && Gives(*op.def, rule, static_cast<int>(s))));
       for (const ValueId v : at_[k].reads) mark(v, rule.kind != Rule::Kind::kNone);
       // What an operator with blocks may leave as it was.
       if (op.def->has(kControlFlow)) {
@@ -325,8 +342,9 @@ std::string BlockGradient::Obstacles(ValueId target) const {
     if (blocks && rule.kind == Rule::Kind::kComposed) continue;
     std::string why = std::string(rule.reason);
     if (rule.kind == Rule::Kind::kMissing) why = "heddle has no gradient for it";
-    if (why.empty()) why = gives ? "its gradient does not start at this output"
-                                 : "it has no gradient for this input";
+    if (why.empty())
+      why = gives ? "its gradient does not start at this output"
+                  : "it has no gradient for this input";
     text += StrCat("\n  ", PlaceOf(block_, op, k), ": ", why);
     // The path from the loss to the operator.
     std::vector<std::string> path;
@@ -419,8 +437,11 @@ void BlockGradient::Total(ValueId id) {
   Value& again = values_[id];
   if (named_.insert(total).second) {
     // Of several versions of a variable, the wanted one has the name, or else the last one.
+    // A meaning of an operator is differentiated beside the program, and its values have no name.
     const bool plain = again.wanted || (again.last && !wanted_.contains(again.var));
-    shared_.Rename(total, StrCat(var.name, plain ? "@GRAD" : "@GRAD@VERSION"));
+    shared_.Rename(total, StrCat(var.name, !stops_ ? "@GRAD@PART"
+                                           : plain ? "@GRAD"
+                                                   : "@GRAD@VERSION"));
   } else if (again.wanted) {
     Op copy = ir::MakeOp(*FindOp("assign"));
     copy.inputs[0] = {total};
@@ -453,14 +474,12 @@ Status BlockGradient::Run() {
     const Op op = (*ops_)[k];
     const Rule& rule = RuleOf(*op.def);
     if (rule.kind == Rule::Kind::kMissing) {
-      shared_.problems.push_back(
-          StrCat(PlaceOf(block_, op, k), ": heddle has no gradient for it"));
+      shared_.problems.push_back(StrCat(PlaceOf(block_, op, k), ": heddle has no gradient for it"));
       continue;
     }
     OpGradient g(*this, k);
     const size_t before = shared_.problems.size();
-    const Status status =
-        rule.kind == Rule::Kind::kNamed ? EmitNamed(g, rule) : rule.compose(g);
+    const Status status = rule.kind == Rule::Kind::kNamed ? EmitNamed(g, rule) : rule.compose(g);
     if (!status.ok() && shared_.problems.size() == before)
       shared_.problems.push_back(StrCat(PlaceOf(block_, op, k), ": ", status.message()));
   }

@@ -1,8 +1,8 @@
 // BlockGradient: the gradient of the operators of one block.
 //
-// A variable may be written several times, so the pass works on values: one version of one variable.
-// The gradient of a value is the sum of what its readers give. Where the gradient reads a value that
-// is overwritten later, a copy is made before that.
+// A variable may be written several times, so the pass works on values: one version of one
+// variable. The gradient of a value is the sum of what its readers give. Where the gradient reads a
+// value that is overwritten later, a copy is made before that.
 //
 // Ownership: refers to the program, which it changes: new variables, outputs of the forward
 // operators that a file left out, copies. Threads: one at a time.
@@ -30,8 +30,11 @@ class Shared {
   explicit Shared(ir::Program* p);
 
   ir::Program& program;
-  // Variables through which nothing flows, by name.
-  std::unordered_set<std::string> stopped;
+  // Variables that the file marks with stop_gradient, and those that the caller names.
+  std::unordered_set<std::string> stopped, no_grad;
+  bool IsMarked(const std::string& name) const {
+    return stopped.contains(name) || no_grad.contains(name);
+  }
   // Lists operators without a known gradient, each as one sentence.
   std::vector<std::string> problems;
 
@@ -55,7 +58,8 @@ class BlockGradient {
   static constexpr ValueId kNoValue = ~0u;
 
   // `ops`: the operators, which are in `block`; emitted operators belong into `into`.
-  BlockGradient(Shared& shared, std::vector<ir::Op>* ops, int block, int into);
+  // `stops`: whether the variables of Shared::stopped stop gradients.
+  BlockGradient(Shared& shared, std::vector<ir::Op>* ops, int block, int into, bool stops = true);
 
   // The value that the variable has in the beginning, or in the end.
   ValueId First(ir::VarId v);
@@ -134,6 +138,7 @@ class BlockGradient {
   ValueId Current(ir::VarId v);
   ValueId Write(ir::VarId v, int at);
   void FindHidden(const ir::Op& op, At* at);
+  bool Stops(const std::string& name, int at) const;
   bool Ends(ValueId v) const { return values_[v].stopped && !values_[v].wanted; }
   bool Flows(ValueId v) const;
   void Total(ValueId v);
@@ -142,6 +147,7 @@ class BlockGradient {
   Shared& shared_;
   std::vector<ir::Op>* ops_;
   const int block_, into_;
+  const bool stops_;
   std::vector<Value> values_;
   std::vector<At> at_;
   std::unordered_map<ir::VarId, ValueId> first_, current_;

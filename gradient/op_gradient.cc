@@ -15,6 +15,8 @@ using ir::VarId;
 OpGradient::OpGradient(BlockGradient& pass, size_t at) : pass_(pass), at_(at) {}
 
 const Op& OpGradient::op() const { return pass_.OpAt(at_); }
+Op& OpGradient::Forward() { return pass_.OpAt(at_); }
+Var& OpGradient::Made(VarId v) { return pass_.program().vars[v]; }
 const Var& OpGradient::Info(VarId v) const { return pass_.program().vars[v]; }
 bool OpGradient::HasAttr(std::string_view name) const { return op().def->FindAttr(name) >= 0; }
 
@@ -96,13 +98,11 @@ std::vector<VarId> OpGradient::EmitMany(std::string_view type, const Givens& in,
                                         const Settings& settings, std::string_view out,
                                         size_t count) {
   Op made = Make(type, in, settings);
-  const size_t slot =
-      out.empty() ? 0 : static_cast<size_t>(made.def->FindOutput(out));
+  const size_t slot = out.empty() ? 0 : static_cast<size_t>(made.def->FindOutput(out));
   for (size_t s = 0; s < made.outputs.size(); ++s) {
     const unsigned flags = made.def->outputs()[s].flags;
     if (s == slot)
-      for (size_t i = 0; i < count; ++i)
-        made.outputs[s].push_back(NewOf(type, DType::kUnknown));
+      for (size_t i = 0; i < count; ++i) made.outputs[s].push_back(NewOf(type, DType::kUnknown));
     else if ((flags & (kOptional | kList)) == 0)
       made.outputs[s] = {NewOf(type, DType::kUnknown)};
   }
@@ -179,6 +179,58 @@ VarId OpGradient::Filled(VarId like, double value) {
 }
 VarId OpGradient::Where(VarId condition, VarId x, VarId y) {
   return Emit("where", {{"Condition", condition}, {"X", x}, {"Y", y}});
+}
+
+VarId OpGradient::Reduce(std::string_view type, VarId x, Ints axes, bool keep) {
+  const bool all = axes.empty();
+  return Emit(type, {{"X", x}},
+              {{"dim", std::move(axes)}, {"keep_dim", keep}, {"reduce_all", all}});
+}
+
+VarId OpGradient::Constant(DType dtype, Ints shape, double value) {
+  // As text, which keeps all bits of a number in float64.
+  return Emit("fill_constant", {},
+              {{"shape", std::move(shape)}, {"dtype", ProtoOf(dtype)}, {"value", value}});
+}
+
+size_t OpGradient::BeginMeaning() { return pass_.emitted().size(); }
+
+Status OpGradient::EndMeaning(size_t begin, const Status& status, const Outputs& outputs) {
+  if (!status.ok()) return status;
+  auto& emitted = pass_.emitted();
+  std::vector<Op> meaning(std::make_move_iterator(emitted.begin() + static_cast<long>(begin)),
+                          std::make_move_iterator(emitted.end()));
+  emitted.resize(begin);
+  std::vector<Op> seeds;
+  BlockGradient inner(pass_.shared(), &meaning, pass_.into(), pass_.into(),
+                      /*stops=*/false);
+  std::vector<std::pair<std::pair<size_t, size_t>, BlockGradient::ValueId>> wanted;
+  for (size_t s = 0; s < op().def->inputs().size(); ++s) {
+    const std::string& name = op().def->inputs()[s].name;
+    for (size_t i = 0; i < Ins(name); ++i)
+      if (Wants(name, i)) {
+        wanted.push_back({{s, i}, inner.First(In(name, i))});
+        inner.Want(wanted.back().second);
+      }
+  }
+  for (const auto& [slot, v] : outputs)
+    if (OutGrad(slot.first, slot.second) != kNoVar) inner.Expect(inner.Last(v));
+  inner.Trace();
+  for (const auto& [slot, v] : outputs)
+    if (const VarId g = OutGrad(slot.first, slot.second); g != kNoVar) inner.Seed(inner.Last(v), g);
+  HEDDLE_RETURN_IF_ERROR(inner.Run());
+  inner.InsertCopies();
+  for (Op& each : meaning) emitted.push_back(std::move(each));
+  for (Op& each : inner.emitted()) emitted.push_back(std::move(each));
+  // One value may be several operands, whose gradients are then one.
+  std::vector<BlockGradient::ValueId> given;
+  for (const auto& [slot, v] : wanted) {
+    if (std::find(given.begin(), given.end(), v) != given.end()) continue;
+    given.push_back(v);
+    const VarId g = inner.GradientOf(v);
+    if (g != kNoVar) pass_.AddPart(pass_.InValue(at_, slot.first, slot.second), g);
+  }
+  return Status::Ok();
 }
 
 VarId OpGradient::SumLike(VarId g, VarId like) {
@@ -304,6 +356,14 @@ Status EmitNamed(OpGradient& g, const Rule& rule) {
   g.Add(std::move(made));
   for (const auto& [where, v] : given) g.SetInGrad(where.first, where.second, v);
   return Status::Ok();
+}
+
+Status EmitOperator(OpGradient& g, std::string_view gradient, std::string_view slots) {
+  Rule rule;
+  rule.kind = Rule::Kind::kNamed;
+  rule.gradient = FindOp(gradient);
+  rule.slots = slots;
+  return EmitNamed(g, rule);
 }
 
 }  // namespace heddle::gradient

@@ -48,6 +48,10 @@ class OpGradient {
   OpGradient(BlockGradient& pass, size_t at);
 
   const ir::Op& op() const;
+  // The forward operator, to be changed where a file for inference lost something.
+  ir::Op& Forward();
+  // A variable that the rule made, to set what is known of it.
+  ir::Var& Made(VarId v);
   const ir::Var& Info(VarId v) const;
   bool HasAttr(std::string_view name) const;
   template <typename T>
@@ -86,6 +90,18 @@ class OpGradient {
   VarId New(VarId like, std::string_view stem);
   VarId NewOf(std::string_view stem, DType dtype, Shape shape = Shape::Unknown());
 
+  // The gradient of what `meaning` says the operator computes, in terms of other operators: those
+  // that it emits, and a variable for each output, are differentiated in their turn. They run again
+  // where their results are needed.
+  using Outputs = std::vector<std::pair<std::pair<std::string_view, size_t>, VarId>>;
+  template <typename Fn>
+  Status Through(Fn&& meaning) {
+    const size_t begin = BeginMeaning();
+    Outputs outputs;
+    const Status status = meaning(&outputs);
+    return EndMeaning(begin, status, outputs);
+  }
+
   // --- common compositions
   VarId Mul(VarId x, VarId y, int axis = -1) { return Binary("elementwise_mul", x, y, axis); }
   VarId Sub(VarId x, VarId y, int axis = -1) { return Binary("elementwise_sub", x, y, axis); }
@@ -95,6 +111,24 @@ class OpGradient {
   VarId Unary(std::string_view type, VarId x) { return Emit(type, {{"X", x}}); }
   // x · scale + bias
   VarId Scale(VarId x, double scale, double bias = 0);
+  VarId Reduce(std::string_view type, VarId x, Ints axes, bool keep);
+  VarId Reshape(VarId x, Ints shape) { return Emit("reshape2", {{"X", x}}, {{"shape", shape}}); }
+  VarId Unsqueeze(VarId x, int64_t axis) {
+    return Emit("unsqueeze2", {{"X", x}}, {{"axes", Ints{axis}}});
+  }
+  VarId Squeeze(VarId x, int64_t axis) {
+    return Emit("squeeze2", {{"X", x}}, {{"axes", Ints{axis}}});
+  }
+  VarId Transpose(VarId x, Ints axes) {
+    return Emit("transpose2", {{"X", x}}, {{"axis", std::move(axes)}});
+  }
+  VarId Slice(VarId x, Ints axes, Ints starts, Ints ends) {
+    return Emit("slice", {{"Input", x}}, {{"axes", axes}, {"starts", starts}, {"ends", ends}});
+  }
+  VarId Concat(std::vector<VarId> x, int64_t axis) {
+    return x.size() == 1 ? x[0] : Emit("concat", {{"X", std::move(x)}}, {{"axis", axis}});
+  }
+  VarId Constant(DType dtype, Ints shape, double value);
   VarId Cast(VarId x, DType dtype);
   VarId ZerosLike(VarId x) { return Filled(x, 0); }
   VarId Filled(VarId like, double value);
@@ -110,8 +144,14 @@ class OpGradient {
   size_t at() const { return at_; }
 
  private:
+  size_t BeginMeaning();
+  Status EndMeaning(size_t begin, const Status& status, const Outputs& outputs);
+
   BlockGradient& pass_;
   const size_t at_;
 };
+
+// Emits the gradient operator of that name, for rules that serve only some forms of an operator.
+Status EmitOperator(OpGradient& g, std::string_view gradient, std::string_view slots = {});
 
 }  // namespace heddle::gradient

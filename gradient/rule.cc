@@ -45,6 +45,21 @@ bool TakeGrad(std::string_view* text) {
   return true;
 }
 
+// Whether all that the gradient operator needs is known by the names of its slots.
+bool SaysAll(const OpDef& op, const Rule& rule) {
+  bool takes = false, gives = false;
+  for (const SlotDef& slot : rule.gradient->inputs()) {
+    const Meant meant = MeaningOfInput(op, rule, slot.name);
+    takes = takes || meant.what == Meant::What::kOutputGradient;
+    if (meant.what == Meant::What::kNothing && (slot.flags & kOptional) == 0 &&
+        !ir::IsSubBlockSlot(slot))
+      return false;
+  }
+  for (const SlotDef& slot : rule.gradient->outputs())
+    gives = gives || MeaningOfOutput(op, rule, slot.name).what == Meant::What::kInputGradient;
+  return takes && gives;
+}
+
 Rule Find(const OpDef& op) {
   static const auto* const table = [] {
     auto* all = new std::unordered_map<std::string_view, RuleEntry>;
@@ -69,7 +84,7 @@ Rule Find(const OpDef& op) {
     return rule;
   }
   rule.gradient = FindOp(op.name() + "_grad");
-  if (rule.gradient != nullptr) rule.kind = Rule::Kind::kNamed;
+  if (rule.gradient != nullptr && SaysAll(op, rule)) rule.kind = Rule::Kind::kNamed;
   return rule;
 }
 

@@ -3,7 +3,8 @@
 // The gradient of an operator is, in this order:
 // - what the table of gradient/rules says: a composition of other operators, a gradient operator
 //   whose slots have names of their own, or nothing, with a reason;
-// - the operator `<op>_grad`, if heddle has it. Its slots say what it reads and gives: X and Out are
+// - the operator `<op>_grad`, if heddle has it. Its slots say what it reads and gives: X and Out
+// are
 //   operands of the forward operator, Out@GRAD the gradient of an output, X@GRAD that of an input.
 //
 // Threads: any; the tables are immutable.
@@ -33,8 +34,8 @@ struct Rule {
     kNone,      // there is no gradient: nothing flows through the operator
   };
   Kind kind = Kind::kMissing;
-  // kNamed: the gradient operator. `slots` pairs its slots with what they stand for, where the names
-  // do not say it: "DDX=X@GRAD@GRAD".
+  // kNamed: the gradient operator. `slots` pairs its slots with what they stand for, where the
+  // names do not say it: "DDX=X@GRAD@GRAD".
   const OpDef* gradient = nullptr;
   std::string_view slots = {};
   // kComposed: the function, the input slots that it gives gradients, the output slots whose
@@ -73,10 +74,12 @@ RuleTable HigherRules();     // rules/higher_order.cc
 RuleTable ControlRules();    // rules/control.cc
 RuleTable NoRules();         // rules/no_gradient.cc
 
+Status RecurrentNetworkGradient(OpGradient& g);  // rules/recurrent.cc
+
 const Rule& RuleOf(const OpDef& op);
 
-// What a slot of a gradient operator stands for: an operand of the forward operator, or the gradient
-// of one.
+// What a slot of a gradient operator stands for: an operand of the forward operator, or the
+// gradient of one.
 struct Meant {
   enum class What : uint8_t { kNothing, kInput, kOutput, kInputGradient, kOutputGradient };
   What what = What::kNothing;

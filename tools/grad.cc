@@ -75,8 +75,9 @@ void AddGrad(Command root, Action& chosen) {
   app.add_option("--signature", options->part.signature,
                  "inputs and outputs of a TensorFlow SavedModel [serving_default]")
       .type_name("KEY");
-  app.add_option("-o,--out", options->output, "the directory for the model").required().type_name(
-      "DIR");
+  app.add_option("-o,--out", options->output, "the directory for the model")
+      .required()
+      .type_name("DIR");
   app.add_flag("--json", options->json, "one JSON object instead of text");
   app.footer("Example:\n  heddle grad model.pdmodel --loss mean_0.tmp_0 -o with_gradients");
   app.on_chosen([options, &chosen] { chosen = [options] { return WriteGradients(*options); }; });
