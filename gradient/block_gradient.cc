@@ -44,6 +44,14 @@ VarId Shared::AddVar(const std::string& stem, int block, const Var& like) {
   return program.AddVar(std::move(var));
 }
 
+int Shared::AddBlock(int parent) {
+  ir::Block block;
+  block.id = static_cast<int>(program.blocks.size());
+  block.parent = parent;
+  program.blocks.push_back(std::move(block));
+  return program.blocks.back().id;
+}
+
 void Shared::Rename(VarId v, const std::string& stem) { program.vars[v].name = NewName(stem); }
 
 void Shared::InferOutputs(const Op& op) {
@@ -80,8 +88,14 @@ void Shared::InferOutputs(const Op& op) {
     }
 }
 
-BlockGradient::BlockGradient(Shared& shared, std::vector<Op>* ops, int block, int into, bool stops)
-    : shared_(shared), ops_(ops), block_(block), into_(into), stops_(stops) {
+BlockGradient::BlockGradient(Shared& shared, std::vector<Op>* ops, int block, int into, bool stops,
+                             int hold)
+    : shared_(shared),
+      ops_(ops),
+      block_(block),
+      into_(into),
+      stops_(stops),
+      hold_(hold < 0 ? block : hold) {
   Number();
 }
 
@@ -201,7 +215,8 @@ BlockGradient::ValueId BlockGradient::Last(VarId v) { return Current(v); }
 bool BlockGradient::Flows(ValueId v) const {
   if (v == kNoValue) return false;
   const Var& var = shared_.program.vars[values_[v].var];
-  if (var.kind == VarKind::kArray) return true;
+  if (var.kind != VarKind::kTensor && var.kind != VarKind::kArray && var.kind != VarKind::kRows)
+    return false;
   return var.dtype == DType::kUnknown || IsFloat(var.dtype) || IsComplex(var.dtype);
 }
 
@@ -221,6 +236,17 @@ void BlockGradient::Trace() {
         for (const ValueId v : at_[k].in[s]) any = any || (Flows(v) && values_[v].from_wanted);
       }
       for (const ValueId v : at_[k].reads) any = any || (Flows(v) && values_[v].from_wanted);
+      if (op.def->has(kControlFlow)) {
+        const auto keep = [&](ValueId v) {
+          if (v == kNoValue) return;
+          const ValueId before = Before(k, values_[v].var);
+          if (before != kNoValue && values_[before].from_wanted && !values_[v].stopped)
+            values_[v].from_wanted = true;
+        };
+        for (const auto& slot : at_[k].out)
+          for (const ValueId v : slot) keep(v);
+        for (const ValueId v : at_[k].writes) keep(v);
+      }
       if (!any || rule.kind == Rule::Kind::kNone) continue;
       const auto mark = [&](ValueId v) {
         if (!Flows(v)) return;
@@ -282,13 +308,6 @@ BlockGradient::ValueId BlockGradient::Before(size_t at, VarId v) const {
     if (values_[k].var == v && values_[k].overwritten == static_cast<int>(at))
       return static_cast<ValueId>(k);
   return kNoValue;
-}
-
-bool BlockGradient::IsRead(size_t at, ValueId v) const {
-  for (const auto& slot : at_[at].in)
-    if (std::find(slot.begin(), slot.end(), v) != slot.end()) return true;
-  const auto& reads = at_[at].reads;
-  return std::find(reads.begin(), reads.end(), v) != reads.end();
 }
 
 std::string BlockGradient::Obstacles(ValueId target) const {
@@ -377,8 +396,11 @@ VarId BlockGradient::Held(ValueId v) {
   if (value.overwritten < 0 || var.kind != VarKind::kTensor) return value.var;
   if (value.saved == kNoVar) {
     const Var like = var;
-    value.saved = shared_.AddVar(StrCat(like.name, "@SAVED"), block_, like);
-    copies_.emplace_back(value.overwritten, v);
+    value.saved = shared_.AddVar(StrCat(like.name, "@SAVED"), hold_, like);
+    Op copy = ir::MakeOp(*FindOp("assign"));
+    copy.inputs[0] = {value.var};
+    copy.outputs[0] = {value.saved};
+    inserted_.emplace_back(value.overwritten, std::move(copy));
   }
   return values_[v].saved;
 }
@@ -394,7 +416,7 @@ VarId BlockGradient::AddOutput(size_t at, size_t slot, size_t i) {
   const std::string stem = first == kNoVar ? op.type() : program().vars[first].name;
   Var like;
   like.shape = Shape::Unknown();
-  vars[i] = shared_.AddVar(StrCat(stem, "@", op.def->outputs()[slot].name), block_, like);
+  vars[i] = shared_.AddVar(StrCat(stem, "@", op.def->outputs()[slot].name), hold_, like);
   auto& values = at_[at].out[slot];
   values.resize(vars.size(), kNoValue);
   values[i] = Write(vars[i], static_cast<int>(at));
@@ -437,15 +459,16 @@ void BlockGradient::Total(ValueId id) {
   Value& again = values_[id];
   if (named_.insert(total).second) {
     // Of several versions of a variable, the wanted one has the name, or else the last one.
-    // A meaning of an operator is differentiated beside the program, and its values have no name.
+    // Blocks, and what operators mean in terms of others, are differentiated beside the program:
+    // their values have no such names.
+    const bool own = stops_ && block_ == 0;
     const bool plain = again.wanted || (again.last && !wanted_.contains(again.var));
-    shared_.Rename(total, StrCat(var.name, !stops_ ? "@GRAD@PART"
-                                           : plain ? "@GRAD"
-                                                   : "@GRAD@VERSION"));
+    shared_.Rename(total, StrCat(var.name, !own ? "@GRAD@PART" : plain ? "@GRAD" : "@GRAD@VERSION"));
   } else if (again.wanted) {
     Op copy = ir::MakeOp(*FindOp("assign"));
     copy.inputs[0] = {total};
-    total = shared_.AddVar(StrCat(var.name, "@GRAD"), into_, var);
+    total = shared_.AddVar(StrCat(var.name, stops_ && block_ == 0 ? "@GRAD" : "@GRAD@PART"), into_,
+                           var);
     named_.insert(total);
     copy.outputs[0] = {total};
     Emit(std::move(copy));
@@ -485,6 +508,7 @@ Status BlockGradient::Run() {
   }
   for (ValueId v = 0; v < values_.size(); ++v) {
     if (!values_[v].wanted || !values_[v].reached) continue;
+    if (program().vars[values_[v].var].kind == VarKind::kArray) continue;
     Total(v);
     if (values_[v].total != kNoVar) continue;
     // All that leads to it gives nothing, which means zero.
@@ -499,21 +523,17 @@ Status BlockGradient::Run() {
 }
 
 void BlockGradient::InsertCopies() {
-  std::stable_sort(copies_.begin(), copies_.end(),
+  std::stable_sort(inserted_.begin(), inserted_.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Op> all;
   size_t next = 0;
   for (size_t k = 0; k < ops_->size(); ++k) {
-    for (; next < copies_.size() && copies_[next].first == static_cast<int>(k); ++next) {
-      Op copy = ir::MakeOp(*FindOp("assign"));
-      copy.inputs[0] = {values_[copies_[next].second].var};
-      copy.outputs[0] = {values_[copies_[next].second].saved};
-      all.push_back(std::move(copy));
-    }
+    for (; next < inserted_.size() && inserted_[next].first == static_cast<int>(k); ++next)
+      all.push_back(std::move(inserted_[next].second));
     all.push_back(std::move((*ops_)[k]));
   }
   *ops_ = std::move(all);
-  copies_.clear();
+  inserted_.clear();
 }
 
 }  // namespace heddle::gradient

@@ -46,6 +46,10 @@ class Shared {
   // Sets dtypes and shapes of an operator's outputs that are not known, as far as they follow from
   // those of its inputs.
   void InferOutputs(const ir::Op& op);
+  // A new block without operators.
+  int AddBlock(int parent);
+  // Gradients of arrays: arrays with an element for each of theirs.
+  std::unordered_map<ir::VarId, ir::VarId> array_gradients;
 
  private:
   std::unordered_map<std::string, int> names_;  // with the last number that NewName gave
@@ -59,7 +63,9 @@ class BlockGradient {
 
   // `ops`: the operators, which are in `block`; emitted operators belong into `into`.
   // `stops`: whether the variables of Shared::stopped stop gradients.
-  BlockGradient(Shared& shared, std::vector<ir::Op>* ops, int block, int into, bool stops = true);
+  // `hold`: the block of variables that are added to the forward operators.
+  BlockGradient(Shared& shared, std::vector<ir::Op>* ops, int block, int into, bool stops = true,
+                int hold = -1);
 
   // The value that the variable has in the beginning, or in the end.
   ValueId First(ir::VarId v);
@@ -96,6 +102,13 @@ class BlockGradient {
   ir::Program& program() { return shared_.program; }
   int block() const { return block_; }
   int into() const { return into_; }
+  int hold() const { return hold_; }
+  // Adds an operator in front of operator `at`, when InsertCopies is called.
+  void InsertBefore(size_t at, ir::Op op) {
+    inserted_.emplace_back(static_cast<int>(at), std::move(op));
+  }
+  const std::vector<std::vector<ValueId>>& InValues(size_t at) const { return at_[at].in; }
+  const std::vector<std::vector<ValueId>>& OutValues(size_t at) const { return at_[at].out; }
   ir::Op& OpAt(size_t at) { return (*ops_)[at]; }
   size_t ops() const { return ops_->size(); }
   // The variable that holds the value when the gradients are computed.
@@ -113,7 +126,6 @@ class BlockGradient {
   const std::vector<ValueId>& HiddenWrites(size_t at) const { return at_[at].writes; }
   // The value that the variable had before operator `at`; kNoValue: none is known.
   ValueId Before(size_t at, ir::VarId v) const;
-  bool IsRead(size_t at, ValueId v) const;
 
  private:
   struct Value {
@@ -148,10 +160,11 @@ class BlockGradient {
   std::vector<ir::Op>* ops_;
   const int block_, into_;
   const bool stops_;
+  const int hold_;
   std::vector<Value> values_;
   std::vector<At> at_;
   std::unordered_map<ir::VarId, ValueId> first_, current_;
-  std::vector<std::pair<int, ValueId>> copies_;  // before which operator
+  std::vector<std::pair<int, ir::Op>> inserted_;  // before which operator
   std::vector<ir::Op> emitted_;
   std::unordered_set<ir::VarId> wanted_;
   std::unordered_set<ir::VarId> named_;  // gradients that have their name

@@ -125,6 +125,7 @@ VarId OpGradient::NewOf(std::string_view stem, DType dtype, Shape shape) {
 }
 
 VarId OpGradient::Binary(std::string_view type, VarId x, VarId y, int axis) {
+  if (FindOp(type)->FindAttr("axis") < 0) return Emit(type, {{"X", x}, {"Y", y}});
   return Emit(type, {{"X", x}, {"Y", y}}, {{"axis", axis}});
 }
 VarId OpGradient::Scale(VarId x, double scale, double bias) {
