@@ -72,12 +72,10 @@ std::vector<TensorInfo> Program::inputs() const {
 
 namespace {
 
-// Calls fn(flags of the slot, variable) for the operands, of an operator and of the operators in
-// its blocks, that are tensors of block 0 and no parameters. `entered`: blocks that have been
-// visited.
+// Calls fn(flags, variable) for each tensor of block 0 that is no parameter and that the operator
+// itself names.
 template <typename Fn>
-void ForTensors(const ir::Program& p, const ir::Op& op, bool outputs, std::set<int>* entered,
-                Fn&& fn) {
+void ForOwnTensors(const ir::Program& p, const ir::Op& op, bool outputs, Fn&& fn) {
   const auto& defs = outputs ? op.def->outputs() : op.def->inputs();
   const auto& slots = outputs ? op.outputs : op.inputs;
   for (size_t s = 0; s < slots.size(); ++s)
@@ -85,6 +83,15 @@ void ForTensors(const ir::Program& p, const ir::Op& op, bool outputs, std::set<i
       if (v != ir::kNoVar && p.vars[v].block == 0 && !p.vars[v].persistable &&
           p.vars[v].kind == ir::VarKind::kTensor)
         fn(s < defs.size() ? defs[s].flags : 0u, v);
+}
+
+// Calls fn(flags of the slot, variable) for the operands, of an operator and of the operators in
+// its blocks, that are tensors of block 0 and no parameters. `entered`: blocks that have been
+// visited.
+template <typename Fn>
+void ForTensors(const ir::Program& p, const ir::Op& op, bool outputs, std::set<int>* entered,
+                Fn&& fn) {
+  ForOwnTensors(p, op, outputs, fn);
   for (int b : op.SubBlocks())
     if (entered->insert(b).second)
       for (const ir::Op& inner : p.blocks[static_cast<size_t>(b)].ops)
@@ -101,14 +108,20 @@ void ForTensors(const ir::Program& p, const ir::Op& op, bool outputs, Fn&& fn) {
 std::vector<TensorInfo> Program::unwritten() const {
   std::vector<bool> known(impl_->vars.size(), false);
   std::vector<TensorInfo> out;
-  for (const ir::Op& op : impl_->blocks[0].ops) {
-    ForTensors(*impl_, op, false, [&](unsigned flags, ir::VarId v) {
+  std::set<int> entered;
+  // Reads and writes of an operator's blocks come in their order, between its own.
+  const auto visit = [&](const auto& self, const ir::Op& op) -> void {
+    ForOwnTensors(*impl_, op, false, [&](unsigned flags, ir::VarId v) {
       if (known[v] || ((flags & kOptional) && !impl_->vars[v].input)) return;
       known[v] = true;
       out.push_back(InfoOf(*impl_, v));
     });
-    ForTensors(*impl_, op, true, [&](unsigned, ir::VarId v) { known[v] = true; });
-  }
+    for (const int b : op.SubBlocks())
+      if (entered.insert(b).second)
+        for (const ir::Op& inner : impl_->blocks[static_cast<size_t>(b)].ops) self(self, inner);
+    ForOwnTensors(*impl_, op, true, [&](unsigned, ir::VarId v) { known[v] = true; });
+  };
+  for (const ir::Op& op : impl_->blocks[0].ops) visit(visit, op);
   return out;
 }
 
