@@ -46,4 +46,22 @@ inline std::string SealedBlock(std::string block) {
   return block;
 }
 
+// A whole table with one block of entries, of which there is at least one.
+inline std::string TableFile(const std::map<std::string, std::string>& entries) {
+  std::string file;
+  const auto append = [&file](const std::string& block) {
+    std::string handle;
+    wire::AppendVarint(file.size(), &handle);
+    wire::AppendVarint(block.size(), &handle);
+    file += SealedBlock(block);
+    return handle;
+  };
+  const std::string data = append(TableBlock(entries));
+  const std::string meta = append(TableBlock({}));
+  const std::string index = append(TableBlock({{entries.rbegin()->first + '\xff', data}}));
+  std::string footer = meta + index;
+  footer.resize(kTableFooter - kTableMagic.size(), '\0');
+  return file + footer + std::string(kTableMagic);
+}
+
 }  // namespace heddle::formats

@@ -138,6 +138,12 @@ class Format {
   // format has no such file.
   virtual Status ParseParameters(const Program& program, std::string_view bytes,
                                  Scope& scope) const;
+  // Writes the model of a file again, with the values of the scope in place of those parameters
+  // that `changed` names, into a directory that exists. Everything else stays as the file has it.
+  // By default the program file is copied, and the parameters are written beside it.
+  virtual Status WriteTuned(const Program& program, const std::string& program_file,
+                            const Scope& scope, const std::vector<std::string>& changed,
+                            const std::string& directory) const;
 };
 
 // Parses the bytes of a file of any format; `name` begins messages. All errors in a file are found

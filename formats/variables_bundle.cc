@@ -15,7 +15,6 @@ namespace heddle {
 namespace {
 
 using formats::AppendFixed32;
-using formats::TableBlock;
 
 int TypeOf(DType dtype) {
   switch (dtype) {
@@ -46,26 +45,6 @@ int TypeOf(DType dtype) {
     default:
       return 0;
   }
-}
-
-// Appends the block with its trailer and returns its handle.
-std::string AppendBlock(const std::string& block, std::string* file) {
-  std::string handle;
-  wire::AppendVarint(file->size(), &handle);
-  wire::AppendVarint(block.size(), &handle);
-  *file += formats::SealedBlock(block);
-  return handle;
-}
-
-std::string TableOf(const std::map<std::string, std::string>& entries) {
-  std::string file;
-  const std::string data = AppendBlock(TableBlock(entries), &file);
-  const std::string meta = AppendBlock(TableBlock({}), &file);
-  const std::string index =
-      AppendBlock(TableBlock({{entries.rbegin()->first + '\xff', data}}), &file);
-  std::string footer = meta + index;
-  footer.resize(formats::kTableFooter - formats::kTableMagic.size(), '\0');
-  return file + footer + std::string(formats::kTableMagic);
 }
 
 Status Write(const std::string& path, const std::string& bytes) {
@@ -107,7 +86,7 @@ Status SaveVariablesBundle(const std::string& prefix, const NamedTensors& tensor
     data += bytes;
   }
   HEDDLE_RETURN_IF_ERROR(Write(prefix + ".data-00000-of-00001", data));
-  return Write(prefix + ".index", TableOf(entries));
+  return Write(prefix + ".index", formats::TableFile(entries));
 }
 
 }  // namespace heddle

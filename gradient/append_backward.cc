@@ -43,6 +43,25 @@ std::vector<VarId> Trainable(const ir::Program& program, const formats::Training
   return found;
 }
 
+// A file may have another name for an output than its variable has. The result gives the output a
+// variable of that name.
+void NameOutputs(const Program& program, ir::Program* copy, Shared* shared,
+                 std::vector<ir::Op>* ops) {
+  const std::vector<TensorInfo> outputs = program.outputs();
+  for (size_t k = 0; k < outputs.size() && k < copy->fetches.size(); ++k) {
+    const VarId v = copy->fetches[k].var;
+    if (v == kNoVar || copy->vars[v].name == outputs[k].name || shared->IsTaken(outputs[k].name) ||
+        copy->vars[v].kind != ir::VarKind::kTensor)
+      continue;
+    const Var like = copy->vars[v];
+    ir::Op name = ir::MakeOp(*FindOp("assign"));
+    name.inputs[0] = {v};
+    name.outputs[0] = {shared->AddVar(outputs[k].name, 0, like)};
+    copy->fetches[k].var = name.outputs[0][0];
+    ops->push_back(std::move(name));
+  }
+}
+
 std::string Lines(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += "\n  " + line;
@@ -58,6 +77,7 @@ Result<Gradients> AppendBackward(const Program& program, const GradientRequest& 
     HEDDLE_ASSIGN_OR_RETURN(marks, copy->source->Marks(*copy));
   }
   Shared shared(copy.get());
+  shared.dense = request.dense;
   shared.stopped = marks.stopped;
   shared.no_grad.insert(request.no_grad.begin(), request.no_grad.end());
   // A loss that is named is differentiated.
@@ -66,6 +86,7 @@ Result<Gradients> AppendBackward(const Program& program, const GradientRequest& 
     HEDDLE_RETURN_IF_ERROR(FindVariable(*copy, name, "the variable of --no-grad").status());
   }
   std::vector<ir::Op> ops = std::move(copy->blocks[0].ops);
+  NameOutputs(program, copy.get(), &shared, &ops);
   for (const ir::Op& op : ops) shared.InferOutputs(op);
   BlockGradient block(shared, &ops, 0, 0);
 
@@ -90,6 +111,8 @@ Result<Gradients> AppendBackward(const Program& program, const GradientRequest& 
     }
   } else {
     wanted = Trainable(*copy, marks);
+    if (request.frozen)
+      std::erase_if(wanted, [&](VarId v) { return request.frozen(copy->vars[v].name); });
   }
   // A parameter is what it is before the program changes it, any other variable what the program
   // makes of it.

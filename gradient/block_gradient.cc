@@ -310,34 +310,46 @@ BlockGradient::ValueId BlockGradient::Before(size_t at, VarId v) const {
   return kNoValue;
 }
 
+std::string BlockGradient::PathTo(size_t from) const {
+  // From the operator on towards a loss, by readers whose results a loss depends on.
+  std::string path = (*ops_)[from].type();
+  for (size_t k = from;;) {
+    ValueId v = kNoValue;
+    EachValue(k, true, [&](ValueId each) {
+      if (values_[each].needed && (v == kNoValue || values_[each].expected)) v = each;
+    });
+    if (v == kNoValue) return "";
+    path = StrCat("'", shared_.program.vars[values_[v].var].name, "' <- ", path);
+    if (values_[v].expected) return "; path from the loss: " + path;
+    size_t next = k + 1;
+    for (; next < ops_->size(); ++next) {
+      bool reads = false, needed = false;
+      EachValue(next, false, [&](ValueId each) { reads = reads || each == v; });
+      EachValue(next, true, [&](ValueId each) { needed = needed || values_[each].needed; });
+      if (reads && needed) break;
+    }
+    if (next == ops_->size()) return "";
+    k = next;
+    path = StrCat((*ops_)[k].type(), " <- ", path);
+  }
+}
+
 std::string BlockGradient::Obstacles(ValueId target) const {
   // What depends on the value, forward; what leads to a seed is `needed`. An obstacle is an
   // operator that a gradient enters from the loss, or would, and that does not pass it on.
   std::vector<bool> depends(values_.size());
   depends[target] = true;
-  std::vector<int> via(values_.size(), -1);  // the operator that takes it towards the loss
   std::vector<bool> on_path(ops_->size());
-  const auto each = [&](size_t k, bool outputs, auto&& fn) {
-    for (const auto& slot : outputs ? at_[k].out : at_[k].in)
-      for (const ValueId v : slot)
-        if (v != kNoValue) fn(v);
-    for (const ValueId v : outputs ? at_[k].writes : at_[k].reads) fn(v);
-  };
   for (size_t k = 0; k < ops_->size(); ++k) {
     bool any = false, needed = false;
-    each(k, false, [&](ValueId v) { any = any || depends[v]; });
+    EachValue(k, false, [&](ValueId v) { any = any || depends[v]; });
     if (!any) continue;
-    each(k, true, [&](ValueId v) {
+    EachValue(k, true, [&](ValueId v) {
       depends[v] = true;
       needed = needed || values_[v].needed;
     });
     on_path[k] = needed;
   }
-  for (size_t k = ops_->size(); k-- > 0;)
-    if (on_path[k])
-      each(k, false, [&](ValueId v) {
-        if (depends[v]) via[v] = static_cast<int>(k);
-      });
   std::string text;
   for (size_t k = 0; k < ops_->size(); ++k) {
     if (!on_path[k]) continue;
@@ -365,26 +377,7 @@ std::string BlockGradient::Obstacles(ValueId target) const {
       why = gives ? "its gradient does not start at this output"
                   : "it has no gradient for this input";
     text += StrCat("\n  ", PlaceOf(block_, op, k), ": ", why);
-    // The path from the loss to the operator.
-    std::vector<std::string> path;
-    ValueId at = kNoValue;
-    each(k, true, [&](ValueId v) {
-      if (at == kNoValue && values_[v].needed) at = v;
-    });
-    for (size_t steps = 0; at != kNoValue && steps <= ops_->size(); ++steps) {
-      path.push_back(StrCat("'", shared_.program.vars[values_[at].var].name, "'"));
-      if (values_[at].expected || via[at] < 0) break;
-      const auto next = static_cast<size_t>(via[at]);
-      path.push_back(StrCat((*ops_)[next].type()));
-      at = kNoValue;
-      each(next, true, [&](ValueId v) {
-        if (at == kNoValue && values_[v].needed) at = v;
-      });
-    }
-    std::reverse(path.begin(), path.end());
-    std::string line;
-    for (const std::string& part : path) line += (line.empty() ? "" : " <- ") + part;
-    if (!line.empty()) text += StrCat("; path from the loss: ", line, " <- ", op.type());
+    text += PathTo(k);
   }
   return text;
 }
@@ -463,7 +456,9 @@ void BlockGradient::Total(ValueId id) {
     // their values have no such names.
     const bool own = stops_ && block_ == 0;
     const bool plain = again.wanted || (again.last && !wanted_.contains(again.var));
-    shared_.Rename(total, StrCat(var.name, !own ? "@GRAD@PART" : plain ? "@GRAD" : "@GRAD@VERSION"));
+    shared_.Rename(total, StrCat(var.name, !own    ? "@GRAD@PART"
+                                           : plain ? "@GRAD"
+                                                   : "@GRAD@VERSION"));
   } else if (again.wanted) {
     Op copy = ir::MakeOp(*FindOp("assign"));
     copy.inputs[0] = {total};
@@ -504,7 +499,7 @@ Status BlockGradient::Run() {
     const size_t before = shared_.problems.size();
     const Status status = rule.kind == Rule::Kind::kNamed ? EmitNamed(g, rule) : rule.compose(g);
     if (!status.ok() && shared_.problems.size() == before)
-      shared_.problems.push_back(StrCat(PlaceOf(block_, op, k), ": ", status.message()));
+      shared_.problems.push_back(StrCat(PlaceOf(block_, op, k), ": ", status.message(), PathTo(k)));
   }
   for (ValueId v = 0; v < values_.size(); ++v) {
     if (!values_[v].wanted || !values_[v].reached) continue;

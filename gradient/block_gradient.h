@@ -35,6 +35,7 @@ class Shared {
   bool IsMarked(const std::string& name) const {
     return stopped.contains(name) || no_grad.contains(name);
   }
+  bool dense = false;  // no gradient is made of selected rows
   // Lists operators without a known gradient, each as one sentence.
   std::vector<std::string> problems;
 
@@ -154,7 +155,16 @@ class BlockGradient {
   bool Ends(ValueId v) const { return values_[v].stopped && !values_[v].wanted; }
   bool Flows(ValueId v) const;
   void Total(ValueId v);
-  std::string PathTo(ValueId v, int at) const;
+  // "; path from the loss: …" to the operator; empty: no loss depends on it.
+  std::string PathTo(size_t from) const;
+  // Calls fn for each value that the operator reads or writes.
+  template <typename Fn>
+  void EachValue(size_t at, bool outputs, Fn&& fn) const {
+    for (const auto& slot : outputs ? at_[at].out : at_[at].in)
+      for (const ValueId v : slot)
+        if (v != kNoValue) fn(v);
+    for (const ValueId v : outputs ? at_[at].writes : at_[at].reads) fn(v);
+  }
 
   Shared& shared_;
   std::vector<ir::Op>* ops_;

@@ -160,8 +160,7 @@ void ListOperands(const ir::Program& program, Op* op, std::string_view reads,
   for (size_t k = 0; k < blocks.size(); ++k)
     for (const Op& each : program.blocks[static_cast<size_t>(blocks[k])].ops)
       for (const int inner : each.SubBlocks())
-        if (std::find(blocks.begin(), blocks.end(), inner) == blocks.end())
-          blocks.push_back(inner);
+        if (std::find(blocks.begin(), blocks.end(), inner) == blocks.end()) blocks.push_back(inner);
   auto& in = op->inputs[static_cast<size_t>(op->def->FindInput(reads))];
   auto& out = op->outputs[static_cast<size_t>(op->def->FindOutput(writes))];
   const auto add = [&](const std::vector<VarId>& slot, std::vector<VarId>* list) {

@@ -10,6 +10,7 @@
 // from the loss.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ struct GradientRequest {
   // all trainable parameters that a loss depends on.
   std::optional<std::vector<std::string>> wrt;
   std::vector<std::string> no_grad;  // nothing flows through these
+  // Of the parameters that are wanted if `wrt` is not given, those that are not; null: none.
+  std::function<bool(const std::string&)> frozen = nullptr;
+  bool dense = false;  // no gradient is sparse (selected rows)
 };
 
 struct GradientName {

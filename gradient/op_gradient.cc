@@ -348,7 +348,7 @@ Status EmitNamed(OpGradient& g, const Rule& rule) {
       std::get<bool>(made.attrs[static_cast<size_t>(sparse)])) {
     for (const auto& [where, v] : given) {
       const Var& table = g.Info(g.InVar(where.first, where.second));
-      if (table.persistable)
+      if (table.persistable && !g.pass().shared().dense)
         g.pass().program().vars[v].kind = ir::VarKind::kRows;
       else
         made.attrs[static_cast<size_t>(sparse)] = false;

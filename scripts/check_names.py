@@ -15,7 +15,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("builder", "device", "executor", "formats", "kernels", "gradient", "partition", "passes", "tools")
+FOLDERS = ("builder", "device", "executor", "formats", "kernels",
+         "gradient", "partition", "passes", "tools")
 HEADER_FOLDERS = ("core", "include", "memory", "offload", "ranks", "scheduler")
 GROUPS = ROOT / "cmake/HeddleUnity.cmake"
 

@@ -176,7 +176,13 @@ Option Command::add_flag(const std::string& names, std::function<void()> given,
 
 void Command::footer(const std::string& text) { app_->footer(text); }
 
-void Command::on_chosen(std::function<void()> call) { app_->callback(std::move(call)); }
+void Command::on_chosen(std::function<void()> call, std::function<std::string()> why) {
+  app_->callback([call = std::move(call), why = std::move(why)] {
+    if (why)
+      if (const std::string text = why(); !text.empty()) throw CLI::ValidationError(text);
+    call();
+  });
+}
 
 std::string Command::name() const { return app_->get_name(); }
 

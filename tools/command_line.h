@@ -77,8 +77,9 @@ class Command {
 
   // Text at the end of the help.
   void footer(const std::string& text);
-  // Called when parsing ends, if the command was named.
-  void on_chosen(std::function<void()> call);
+  // Called when parsing ends, if the command was named. Wrong usage unless `why`, which is called
+  // before, returns an empty string.
+  void on_chosen(std::function<void()> call, std::function<std::string()> why = nullptr);
 
   std::string name() const;
   std::string description() const;

@@ -68,4 +68,10 @@ Result<Lowered> LowerModel(std::string_view bytes, ir::ProgramBuilder* builder);
 // of them.
 std::string Skeleton(std::string_view model);
 
+// Implements Format::WriteTuned (tuned.cc): opset, names, nodes and all other tensors stay as they
+// are. Changed tensors are in the model's file; files of external data that other tensors name are
+// copied. kInvalidArgument: a changed variable is no initializer, or has another dtype.
+Status WriteTuned(const std::string& program_file, const Scope& scope,
+                  const std::vector<std::string>& changed, const std::string& directory);
+
 }  // namespace heddle::onnx

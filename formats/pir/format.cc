@@ -45,8 +45,8 @@ Result<int64_t> Read(std::string_view bytes, ir::ProgramBuilder* builder) {
 }
 
 // Adds the marks of a block's operations. "OA" of a parameter is [persistable, stop_gradient,
-// trainable], its "A" [is_distributed, is_parameter, need_clip, name]; of other operations "OA" lists
-// attributes with a value for each result.
+// trainable], its "A" [is_distributed, is_parameter, need_clip, name]; of other operations "OA"
+// lists attributes with a value for each result.
 void AddMarks(const Json& block, formats::TrainingMarks* marks) {
   for (const Json op : block["ops"]) {
     std::string_view name;

@@ -126,6 +126,53 @@ std::string VariablesBeside(const std::string& path, std::string_view bytes) {
   return newest.empty() ? beside : newest;
 }
 
+// SavedModel.meta_graphs (2) has an object graph (7), whose nodes (1) may be variables (7) with
+// trainable (3) and a name (6); older files list trainable variables in a collection (4), as
+// VariableDefs with a name (1).
+formats::TrainingMarks MarksOf(std::string_view file) {
+  formats::TrainingMarks marks;
+  const auto each = [](std::string_view message, uint32_t number, auto&& fn) {
+    Fields fields(message);
+    for (Field f; !fields.done() && fields.Next(&f);)
+      if (f.Is(number)) fn(f.payload);
+  };
+  const auto of_variable = [&](std::string_view variable) {
+    marks.says_trainable = true;
+    std::string name;
+    bool trainable = false;
+    Fields fields(variable);
+    for (Field f; !fields.done() && fields.Next(&f);) {
+      if (f.IsVarint(3)) trainable = f.varint != 0;
+      if (f.Is(6)) name = std::string(f.payload);
+    }
+    if (trainable) marks.trainable.insert(name);
+  };
+  const auto of_collection = [&](std::string_view entry) {
+    std::string_view key;
+    each(entry, 1, [&](std::string_view text) { key = text; });
+    if (key != "trainable_variables") return;
+    marks.says_trainable = true;
+    each(entry, 2, [&](std::string_view collection) {
+      each(collection, 2, [&](std::string_view bytes_list) {
+        each(bytes_list, 1, [&](std::string_view variable) {
+          each(variable, 1, [&](std::string_view name) {
+            marks.trainable.emplace(name.substr(0, name.find(':')));
+          });
+        });
+      });
+    });
+  };
+  const auto of_meta_graph = [&](std::string_view meta_graph) {
+    each(meta_graph, 7, [&](std::string_view objects) {
+      each(objects, 1, [&](std::string_view object) { each(object, 7, of_variable); });
+    });
+    each(meta_graph, 4, of_collection);
+  };
+  if (LooksLikeSavedModel(file)) each(file, 2, of_meta_graph);
+  if (LooksLikeMetaGraph(file)) of_meta_graph(file);
+  return marks;
+}
+
 // Adds the table's name to an error.
 Result<Value> TableOf(const std::string& name, Result<Value> table) {
   if (table.ok()) return table;
@@ -212,51 +259,42 @@ Result<FunctionLibrary> TensorflowSource::Functions() const {
   return LibraryOf(skeleton_, part_.signature);
 }
 
-// SavedModel.meta_graphs (2) has an object graph (7), whose nodes (1) may be variables (7) with
-// trainable (3) and a name (6); older files list trainable variables in a collection (4), as
-// VariableDefs with a name (1).
-Result<formats::TrainingMarks> TensorflowSource::Marks(const ir::Program&) const {
-  formats::TrainingMarks marks;
-  const auto each = [](std::string_view message, uint32_t number, auto&& fn) {
-    Fields fields(message);
-    for (Field f; !fields.done() && fields.Next(&f);)
-      if (f.Is(number)) fn(f.payload);
-  };
-  const auto of_variable = [&](std::string_view variable) {
-    marks.says_trainable = true;
-    std::string name;
-    bool trainable = false;
-    Fields fields(variable);
-    for (Field f; !fields.done() && fields.Next(&f);) {
-      if (f.IsVarint(3)) trainable = f.varint != 0;
-      if (f.Is(6)) name = std::string(f.payload);
-    }
-    if (trainable) marks.trainable.insert(name);
-  };
-  const auto of_collection = [&](std::string_view entry) {
-    std::string_view key;
-    each(entry, 1, [&](std::string_view text) { key = text; });
-    if (key != "trainable_variables") return;
-    marks.says_trainable = true;
-    each(entry, 2, [&](std::string_view collection) {
-      each(collection, 2, [&](std::string_view bytes_list) {
-        each(bytes_list, 1, [&](std::string_view variable) {
-          each(variable, 1, [&](std::string_view name) {
-            marks.trainable.emplace(name.substr(0, name.find(':')));
-          });
-        });
-      });
-    });
-  };
-  const auto of_meta_graph = [&](std::string_view meta_graph) {
-    each(meta_graph, 7, [&](std::string_view objects) {
-      each(objects, 1, [&](std::string_view object) { each(object, 7, of_variable); });
-    });
-    each(meta_graph, 4, of_collection);
-  };
-  if (LooksLikeSavedModel(skeleton_)) each(skeleton_, 2, of_meta_graph);
-  if (LooksLikeMetaGraph(skeleton_)) of_meta_graph(skeleton_);
-  return marks;
+Result<formats::TrainingMarks> TensorflowSource::Marks(const ir::Program&) const { return marks_; }
+
+Status TensorflowSource::WriteTuned(const std::string& program_file, const Scope& scope,
+                                    const std::vector<std::string>& changed,
+                                    const std::string& directory) const {
+  if (!LooksLikeSavedModel(skeleton_))
+    return Unimplemented(program_file,
+                         ": only SavedModels are written with other values of variables");
+  std::map<std::string, Tensor> tensors;
+  for (const std::string& name : changed) {
+    const auto stored = std::find_if(parameters_.begin(), parameters_.end(),
+                                     [&](const Stored& s) { return s.name == name; });
+    if (stored == parameters_.end() || stored->key.empty())
+      return InvalidArgument(program_file, ": '", name, "' is no variable of the SavedModel");
+    const Value* value = scope.Find(name);
+    if (value == nullptr || !value->is_tensor() || !value->initialized())
+      return InvalidArgument("variable '", name, "' has no value");
+    tensors.emplace(stored->key, value->tensor());
+  }
+  // Everything beside the variables, as it is.
+  const fs::path from = fs::path(program_file).parent_path();
+  for (const auto& entry : fs::recursive_directory_iterator(from.empty() ? fs::path(".") : from)) {
+    const fs::path part = entry.path().lexically_relative(from.empty() ? fs::path(".") : from);
+    if (!entry.is_regular_file() || part.begin()->string() == "variables") continue;
+    std::error_code ec;
+    fs::create_directories((fs::path(directory) / part).parent_path(), ec);
+    fs::copy_file(entry.path(), fs::path(directory) / part, fs::copy_options::overwrite_existing,
+                  ec);
+    if (ec) return NotFound("cannot copy ", entry.path().string(), ": ", ec.message());
+  }
+  std::error_code ec;
+  const fs::path variables = fs::path(directory) / "variables";
+  fs::create_directories(variables, ec);
+  if (ec) return NotFound("cannot make the directory ", variables.string(), ": ", ec.message());
+  return Bundle::Rewrite((from / "variables" / "variables").string(),
+                         (variables / "variables").string(), tensors);
 }
 
 std::unique_ptr<const formats::PackedProgram> TensorflowSource::Pack(
@@ -295,6 +333,12 @@ Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
                                    : source->Store(p, bytes, file));
   }
   source->skeleton_ = Skeleton(bytes);
+  source->marks_ = MarksOf(bytes);
+  // Constants are not trained; a file that says no more means all variables.
+  if (!source->marks_.says_trainable)
+    for (const Parameter& p : lowered.parameters)
+      if (p.is_variable) source->marks_.trainable.insert(p.name);
+  source->marks_.says_trainable = true;
   source->inputs_ = std::move(lowered.inputs);
   source->outputs_ = std::move(lowered.outputs);
   source->output_names_ = std::move(lowered.output_names);

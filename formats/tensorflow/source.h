@@ -42,6 +42,9 @@ class TensorflowSource : public formats::ProgramSource {
   const ProgramPart& part() const { return part_; }
   const std::vector<Port>& inputs() const { return inputs_; }
   const std::vector<Port>& outputs() const { return outputs_; }
+  // Implements Format::WriteTuned: the folder of a SavedModel with other values of variables.
+  Status WriteTuned(const std::string& program_file, const Scope& scope,
+                    const std::vector<std::string>& changed, const std::string& directory) const;
   // Sets constants and restored variables in the scope under their names. `bundle`: the variables
   // to use; null: those beside the graph. kNotFound: the graph has none, or the bundle lacks a
   // variable.
@@ -75,6 +78,7 @@ class TensorflowSource : public formats::ProgramSource {
   std::vector<Port> inputs_, outputs_;
   std::map<std::string, std::string, std::less<>> output_names_;  // by variable
   std::shared_ptr<const Bundle> bundle_;
+  formats::TrainingMarks marks_;
   Status bundle_error_;  // why bundle_ is null although variables need one
 };
 

@@ -366,6 +366,14 @@ Status RnnGradient(OpGradient& g) {
   return EmitOperator(g, "rnn_grad");
 }
 
+// In training a batch norm reads no statistics, but rewrites them.
+Status BatchNormGradient(OpGradient& g) {
+  const bool trains = !g.Attr<bool>("use_global_stats") &&
+                      (!g.Attr<bool>("is_test") || g.Attr<bool>("trainable_statistics"));
+  return EmitOperator(g, "batch_norm_grad",
+                      trains ? "Mean=- Variance=- MeanOut=- VarianceOut=-" : "");
+}
+
 // One cache for each pair of operands.
 Status EinsumGradient(OpGradient& g) {
   for (size_t i = 0; i < g.Ins("Operands"); ++i) {
@@ -411,6 +419,7 @@ RuleTable NetworkRules() {
       Composed("masked_slice", MaskedSliceGradient, "input"),
       Composed("recurrent_network", RecurrentNetworkGradient, "X W R B initial_h initial_c P"),
       Composed("rnn", RnnGradient, "Input PreState WeightList", "Out State"),
+      Composed("batch_norm", BatchNormGradient, "X Scale Bias", "Y"),
       Composed("einsum", EinsumGradient, "Operands", "Out"),
       Composed("roi_align", RoiAlignGradient, "X"),
       Named("resize_images", "resize_images_grad",

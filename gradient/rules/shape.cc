@@ -235,6 +235,63 @@ Status DynamicStitchGradient(OpGradient& g) {
   return Status::Ok();
 }
 
+// A rotation the other way.
+Status RotaryGradient(OpGradient& g) {
+  Settings same;
+  for (const char* name : {"interleaved", "num_heads", "rotary_embedding_dim"})
+    same.emplace_back(name, g.Attr<int64_t>(name));
+  g.SetInGrad("X", g.Emit("rotary_embedding",
+                          {{"X", g.OutGrad("Y")},
+                           {"cos_cache", g.In("cos_cache")},
+                           {"sin_cache", g.Scale(g.In("sin_cache"), -1)},
+                           {"position_ids", g.In("position_ids")}},
+                          same));
+  return Status::Ok();
+}
+
+VarId DiagonalsOf(OpGradient& g, VarId matrix) {
+  return g.Emit("matrix_diag_part", {{"input", matrix}, {"k", g.In("k")}},
+                {{"align", g.Attr<std::string>("align")}});
+}
+VarId WithDiagonals(OpGradient& g, VarId matrix, VarId diagonal) {
+  return g.Emit("matrix_set_diag", {{"input", matrix}, {"diagonal", diagonal}, {"k", g.In("k")}},
+                {{"align", g.Attr<std::string>("align")}});
+}
+Status MatrixDiagGradient(OpGradient& g) {
+  g.SetInGrad("diagonal", DiagonalsOf(g, g.OutGrad("output")));
+  return Status::Ok();
+}
+Status MatrixDiagPartGradient(OpGradient& g) {
+  g.SetInGrad("input", WithDiagonals(g, g.ZerosLike(g.In("input")), g.OutGrad("diagonal")));
+  return Status::Ok();
+}
+Status MatrixSetDiagGradient(OpGradient& g) {
+  const VarId seed = g.OutGrad("output");
+  if (g.Wants("input")) g.SetInGrad("input", WithDiagonals(g, seed, g.ZerosLike(g.In("diagonal"))));
+  if (g.Wants("diagonal")) g.SetInGrad("diagonal", DiagonalsOf(g, seed));
+  return Status::Ok();
+}
+
+// The numbers of the rows go the same way, and lead back.
+Status DynamicPartitionGradient(OpGradient& g) {
+  const VarId partitions = g.In("partitions");
+  const VarId count = g.Emit("size", {{"Input", partitions}});
+  const VarId end = g.Reshape(count, {1});
+  const VarId zero = g.Constant(DType::kI64, {1}, 0), one = g.Constant(DType::kI64, {1}, 1);
+  const VarId rows =
+      g.Cast(g.Emit("range", {{"Start", zero}, {"End", end}, {"Step", one}}), DType::kI32);
+  const std::vector<VarId> places = g.EmitMany(
+      "dynamic_partition", {{"data", g.ReshapeLike(rows, partitions)}, {"partitions", partitions}},
+      {}, "outputs", g.Outs("outputs"));
+  std::vector<VarId> gradients;
+  for (size_t i = 0; i < g.Outs("outputs"); ++i)
+    gradients.push_back(g.OutGradOrZeros("outputs", i));
+  g.SetInGrad("data",
+              g.ReshapeLike(g.Emit("dynamic_stitch", {{"indices", places}, {"data", gradients}}),
+                            g.InVar("data")));
+  return Status::Ok();
+}
+
 }  // namespace
 
 RuleTable ShapeRules() {
@@ -255,6 +312,11 @@ RuleTable ShapeRules() {
       Composed("scatter_nd", ScatterNdGradient, "X Updates"),
       Composed("put_along_axis", PutAlongAxisGradient, "Input Value"),
       Composed("unsorted_segment_pool", UnsortedSegmentGradient, "X"),
+      Composed("rotary_embedding", RotaryGradient, "X"),
+      Composed("matrix_diag", MatrixDiagGradient, "diagonal"),
+      Composed("matrix_diag_part", MatrixDiagPartGradient, "input"),
+      Composed("matrix_set_diag", MatrixSetDiagGradient, "input diagonal"),
+      Composed("dynamic_partition", DynamicPartitionGradient, "data"),
       Composed("dynamic_stitch", DynamicStitchGradient, "data"),
       Named("meshgrid", "meshgrid_grad", "outputs@GRAD=grad(Out)"),
   };

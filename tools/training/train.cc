@@ -17,6 +17,7 @@
 #include "tools/ranks.h"
 #include "tools/training/checkpoint.h"
 #include "tools/training/durable.h"
+#include "tools/training/fine_tune.h"
 #include "tools/training/stop_signal.h"
 #include "tools/training/train_data.h"
 #include "tools/training/train_output.h"
@@ -43,6 +44,7 @@ struct Options {
   int keep = 3;
   int64_t log_every = 0;
   bool resume = false, json = false, quiet = false, check_nan_inf = false;
+  FineTuneOptions tune;
 };
 
 // Ends the name of a file with TensorFlow's variables.
@@ -355,9 +357,32 @@ Status Trainer::Run() {
   return Report(signal);
 }
 
+Status Tune(const Options& options) {
+  if (options.model.ranks > 1 || !options.checkpoint.empty() || !options.infer.empty() ||
+      !options.sets.empty())
+    return Status(StatusCode::kUnimplemented,
+                  "--forward together with --ranks, --checkpoint, --infer or --set");
+  FineTuneOptions tune = options.tune;
+  tune.model = options.model;
+  tune.data = options.data;
+  tune.init = options.init;
+  tune.steps = options.steps;
+  tune.epochs = options.epochs;
+  tune.log_every = options.log_every;
+  tune.out = options.out;
+  tune.save = options.save;
+  tune.metrics = options.metrics;
+  tune.exported = options.exported;
+  tune.json = options.json;
+  tune.quiet = options.quiet;
+  tune.check_nan_inf = options.check_nan_inf;
+  return FineTune(tune);
+}
+
 // Each rank trains on its own batches; the parameters are the same on all, so that the first one's
 // are kept and told.
 Status Train(const Options& options) {
+  if (!options.tune.forward.empty()) return Tune(options);
   if (options.model.ranks > 1 && !options.checkpoint.empty())
     return Status(StatusCode::kUnimplemented, "--checkpoint is for one rank; without --ranks");
   return RunRanks(options.model.ranks, options, [](int rank, Options mine) {
@@ -375,18 +400,34 @@ std::string CheckMetrics(const std::string& text) {
   return "'" + text + "' ends neither with .csv nor with .jsonl";
 }
 
+// Which options belong together.
+std::string WhyWrong(const Options& o) {
+  if (!o.tune.forward.empty()) {
+    if (!o.main.empty()) return "--forward excludes --main";
+    if (o.tune.rate < 0 && o.tune.rates.empty()) return "--forward requires --lr or --lr-schedule";
+    return "";
+  }
+  if (!o.exported.empty() && o.infer.empty()) return "--export requires --infer";
+  return "";
+}
+
 void AddFiles(Command app, Options* o) {
   Command begin = app.add_choice_of_options("beginning");
-  begin.add_option("--startup", o->startup, "program that makes the parameters").type_name("FILE");
-  begin
-      .add_option(
-          "--init-op", o->init_ops,
-          "operator of a TensorFlow graph, --main, that makes the variables; may be repeated")
-      .type_name("NAME")
-      .one_value_each();
-  app.add_option("--main", o->main, "program of one step, or a TensorFlow graph that holds all")
-      .required()
-      .type_name("FILE");
+  Option startup = begin.add_option("--startup", o->startup, "program that makes the parameters")
+                       .type_name("FILE");
+  AddFineTuning(app, begin, &o->tune);
+  Option init =
+      begin
+          .add_option(
+              "--init-op", o->init_ops,
+              "operator of a TensorFlow graph, --main, that makes the variables; may be repeated")
+          .type_name("NAME")
+          .one_value_each();
+  Option main =
+      app.add_option("--main", o->main, "program of one step, or a TensorFlow graph that holds all")
+          .type_name("FILE");
+  startup.needs(main);
+  init.needs(main);
   app.add_option("--train-op", o->train_ops,
                  "operator of that graph that a step runs; may be repeated")
       .type_name("NAME")
@@ -414,9 +455,9 @@ void AddFiles(Command app, Options* o) {
                      .type_name("MODEL.pdmodel");
   Option exported =
       app.add_option("--export", o->exported,
-                     "write that program with the trained parameters: a model for `heddle run`")
-          .type_name("DIR")
-          .needs(infer);
+                     "write that program with the trained parameters, or the model of --forward in "
+                     "its own format: a model for `heddle run`")
+          .type_name("DIR");
   infer.needs(exported);
   app.add_option("--metrics", o->metrics, "a line per step, as CSV or as JSON lines")
       .type_name("FILE.csv|FILE.jsonl")
@@ -505,10 +546,13 @@ void AddTrain(Command root, Action& chosen) {
       "Examples:\n"
       "  heddle train --startup startup.pdmodel --main main.pdmodel --data train.npz\n"
       "               --batch-size 32 --shuffle --epochs 20 --save trained.pdiparams\n"
+      "  heddle train --forward model.onnx --loss loss --optimizer adam --lr 0.001\n"
+      "               --feed x=x.npy --steps 100 --export tuned\n"
       "  heddle train … --checkpoint run1/ --every 500 --resume    (again after a crash)\n"
       "Exit status: 0 done, 1 failed, 2 wrong usage, 3 stopped by SIGINT or SIGTERM with the step\n"
       "finished and everything saved. docs/training.md tells more.");
-  app.on_chosen([options, &chosen] { chosen = [options] { return Train(*options); }; });
+  app.on_chosen([options, &chosen] { chosen = [options] { return Train(*options); }; },
+                [options] { return WhyWrong(*options); });
 }
 
 }  // namespace heddle::tools

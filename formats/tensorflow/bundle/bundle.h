@@ -33,6 +33,11 @@ class Bundle {
   static Result<std::shared_ptr<const Bundle>> ParseIndex(
       std::string_view bytes, const std::string& name, Checksums checksums = Checksums::kChecked);
 
+  // Writes the bundle `prefix` again as `to`, with other contents of the tensors under the keys of
+  // `changed`; all else stays as it is. kInvalidArgument: there is no such tensor of this size.
+  static Status Rewrite(const std::string& prefix, const std::string& to,
+                        const std::map<std::string, Tensor>& changed);
+
   std::vector<std::string> keys() const;
   bool Has(const std::string& key) const { return entries_.contains(key); }
   // Reads the tensor under `key`, or a part of it under "key\nslice", with a slice as RestoreV2

@@ -1,0 +1,74 @@
+// Bundles with other contents of some tensors: the shards are copied, the contents and their
+// checksums replaced.
+#include <cstdio>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/memory/crc32c.h"
+#include "formats/leveldb_table.h"
+#include "formats/tensorflow/bundle/bundle.h"
+#include "formats/wire_fields.h"
+
+namespace heddle::tensorflow {
+namespace {
+
+using wire::Field;
+using wire::Fields;
+
+Status WriteBytes(const std::string& path, const std::string& bytes) {
+  FileReplacement file(path);
+  HEDDLE_RETURN_IF_ERROR(file.Open());
+  HEDDLE_RETURN_IF_ERROR(file.Append(bytes));
+  return file.Commit();
+}
+
+std::string ShardName(const std::string& prefix, int64_t k, int64_t shards) {
+  char suffix[64];
+  std::snprintf(suffix, sizeof(suffix), ".data-%05lld-of-%05lld", static_cast<long long>(k),
+                static_cast<long long>(shards));
+  return prefix + suffix;
+}
+
+}  // namespace
+
+Status Bundle::Rewrite(const std::string& prefix, const std::string& to,
+                       const std::map<std::string, Tensor>& changed) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto bundle, Open(prefix));
+  HEDDLE_ASSIGN_OR_RETURN(const FileBytes index, FileBytes::Read(prefix + ".index"));
+  std::deque<std::string> uncompressed;
+  std::vector<std::pair<std::string, std::string_view>> entries;
+  HEDDLE_RETURN_IF_ERROR(bundle->ReadTable(index.view(), &uncompressed, &entries));
+  std::vector<std::string> shards;
+  for (int64_t k = 0; k < bundle->shards_; ++k) {
+    HEDDLE_ASSIGN_OR_RETURN(shards.emplace_back(), ReadFile(ShardName(prefix, k, bundle->shards_)));
+  }
+  std::map<std::string, std::string> table;
+  for (const auto& [key, message] : entries) table.emplace(key, std::string(message));
+  for (const auto& [key, given] : changed) {
+    const auto found = bundle->entries_.find(key);
+    const Tensor tensor = given.Contiguous();
+    if (found == bundle->entries_.end() || !found->second.slices.empty() ||
+        static_cast<size_t>(found->second.size) != tensor.bytes())
+      return InvalidArgument(prefix, ": there is no tensor '", key, "' of ", tensor.bytes(),
+                             " bytes");
+    const Entry& entry = found->second;
+    std::memcpy(shards[static_cast<size_t>(entry.shard)].data() + entry.offset, tensor.raw(),
+                tensor.bytes());
+    // BundleEntryProto.crc32c is field 6.
+    std::string message;
+    Fields fields(table[key]);
+    for (Field f; !fields.done() && fields.Next(&f);)
+      if (f.number != 6) message.append(f.whole);
+    wire::AppendVarint(6 << 3 | Field::kFixed32, &message);
+    formats::AppendFixed32(
+        MaskedCrc32c(Crc32c({static_cast<const char*>(tensor.raw()), tensor.bytes()})), &message);
+    table[key] = message;
+  }
+  for (size_t k = 0; k < shards.size(); ++k)
+    HEDDLE_RETURN_IF_ERROR(
+        WriteBytes(ShardName(to, static_cast<int64_t>(k), bundle->shards_), shards[k]));
+  return WriteBytes(to + ".index", formats::TableFile(table));
+}
+
+}  // namespace heddle::tensorflow

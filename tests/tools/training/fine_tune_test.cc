@@ -1,0 +1,103 @@
+// heddle grad, and heddle train --forward: training the model of a file.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "heddle/params.h"
+#include "tests/support/program_builder.h"
+#include "tests/tools/cli.h"
+#include "tests/tools/npz_maker.h"
+#include "tools/values/npy.h"
+
+namespace heddle::tools {
+namespace {
+
+using heddle::testing::ProgramBuilder;
+using ::testing::HasSubstr;
+
+// y = w x, loss = y^2: one parameter, whose steps can be computed by hand.
+class FineTuneTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ProgramBuilder net;
+    net.Param("w", DType::kF32, {1}).Feed("x", DType::kF32, {1});
+    net.Binary("elementwise_mul", "w", "x", "y").Unary("square", "y", "loss");
+    net.Op("floor", {{"X", {"y"}}}, {{"Out", {"whole"}}});
+    net.Binary("greater_than", "y", "x", "above");
+    net.Op("cast", {{"X", {"above"}}}, {{"Out", {"count"}}},
+           {{"in_dtype", int64_t{0}}, {"out_dtype", int64_t{5}}});
+    net.Fetch("y");
+    WriteFile(temp_ / "model.pdmodel", net.Bytes());
+    Scope scope;
+    scope.Set("w", heddle::testing::F32({1}, {3}));
+    ASSERT_TRUE(SaveParameters(net.Build(), scope, temp_ / "model.pdiparams").ok());
+    WriteFile(temp_ / "x.npy", FloatNpy("(2, 1)", {1, 2}));
+  }
+  std::string Model() const { return temp_ / "model.pdmodel"; }
+  float Number(const std::string& file, int64_t i = 0) {
+    const auto t = ReadNpy(temp_ / file);
+    EXPECT_TRUE(t.ok()) << t.status().ToString();
+    return t.ok() ? t->data<float>()[i] : 0;
+  }
+  TempDirectory temp_;
+};
+
+TEST_F(FineTuneTest, GradWritesAModelWithGradients) {
+  const Outcome made = Heddle("grad " + Model() + " --loss loss --json -o " + (temp_ / "g"));
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_EQ(nlohmann::json::parse(made.out)["gradients"]["w"], "w@GRAD");
+  WriteFile(temp_ / "one.npy", FloatNpy("(1,)", {2}));
+  const Outcome run = Heddle("run " + (temp_ / "g") + " --feed x=" + (temp_ / "one.npy") +
+                             " --fetch w@GRAD --out " + (temp_ / "o"));
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_FLOAT_EQ(Number("o/out_0.npy"), 2 * 3 * 2 * 2);
+}
+
+TEST_F(FineTuneTest, GradNamesWhatIsInTheWay) {
+  const Outcome o = Heddle("grad " + Model() + " --loss count --wrt w -o " + (temp_ / "g"));
+  EXPECT_EQ(o.status, 1);
+  EXPECT_THAT(o.err, HasSubstr("greater_than (block 0, operator"));
+  EXPECT_THAT(o.err, HasSubstr("'count' <- cast <- 'above' <- greater_than"));
+  const Outcome nothing = Heddle("grad " + Model() + " --loss y --wrt nowhere -o " + (temp_ / "g"));
+  EXPECT_EQ(nothing.status, 1);
+  EXPECT_THAT(nothing.err, HasSubstr("'nowhere'"));
+}
+
+TEST_F(FineTuneTest, StepsFollowTheRuleAndTheModelComesBack) {
+  const Outcome o =
+      Heddle("train --forward " + Model() + " --loss loss --optimizer sgd --lr 0.1 --steps 2 " +
+             "--feed x=" + (temp_ / "x.npy") + " --fetch loss --fetch w@GRAD --quiet --out " +
+             (temp_ / "o") + " --save " + (temp_ / "all.npz") + " --export " + (temp_ / "e"));
+  ASSERT_EQ(o.status, 0) << o.err;
+  // w: 3 -> 3 - 0.1 * 2*3 = 2.4 -> 2.4 - 0.1 * 2*2.4*4 = 0.48
+  EXPECT_FLOAT_EQ(Number("o/out_0.npy", 0), 9);
+  EXPECT_FLOAT_EQ(Number("o/out_0.npy", 1), 2.4f * 2.4f * 4);
+  EXPECT_FLOAT_EQ(Number("o/out_1.npy", 1), 2 * 2.4f * 4);
+  WriteFile(temp_ / "one.npy", FloatNpy("(1,)", {1}));
+  const Outcome run = Heddle("run " + (temp_ / "e") + " --feed x=" + (temp_ / "one.npy") +
+                             " --out " + (temp_ / "r"));
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_NEAR(Number("r/out_0.npy"), 0.48, 1e-6);
+  EXPECT_EQ(ReadFile(temp_ / "e/model.pdmodel"), ReadFile(Model()));
+}
+
+TEST_F(FineTuneTest, AFrozenParameterStays) {
+  const Outcome o =
+      Heddle("train --forward " + Model() +
+             " --loss loss --optimizer adam --lr 0.1 --steps 1 --freeze 'w*' --feed x=" +
+             (temp_ / "x.npy") + " --quiet");
+  EXPECT_EQ(o.status, 1);
+  EXPECT_THAT(o.err, HasSubstr("no loss depends on a trainable parameter"));
+}
+
+TEST_F(FineTuneTest, OptionsBelongTogether) {
+  const std::string job = "train --forward " + Model() + " --steps 1 --feed x=" + (temp_ / "x.npy");
+  EXPECT_EQ(Heddle(job + " --loss loss --optimizer sgd").status, 2);
+  EXPECT_EQ(Heddle(job + " --loss loss --optimizer magic --lr 1").status, 2);
+  EXPECT_EQ(Heddle(job + " --optimizer sgd --lr 1").status, 2);
+  EXPECT_EQ(Heddle(job + " --loss loss --optimizer sgd --lr 1 --main " + Model()).status, 2);
+}
+
+}  // namespace
+}  // namespace heddle::tools
