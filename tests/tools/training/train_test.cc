@@ -96,7 +96,6 @@ class TrainTest : public ::testing::Test {
 };
 
 TEST_F(TrainTest, WrongUsageIsStatus2) {
-  ExpectError(Heddle("train"), 2, {"--forward"});
   ExpectError(Heddle("train --startup s --steps 1"), 2, {"--main"});
   ExpectError(Heddle(job_), 2, {"--steps"});
   ExpectError(Heddle(job_ + "--steps 1 --epochs 1"), 2, {"--epochs"});
