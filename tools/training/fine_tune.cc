@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -150,8 +151,19 @@ class FineTuner {
     RunOptions run = options_.model.run();
     run.generator = &generator_;
     run.check_nan_inf = options_.check_nan_inf;
-    HEDDLE_ASSIGN_OR_RETURN(const std::vector<Value> values,
-                            executor_.RunValues(*compiled_, feeds, run));
+    // What is fetched is from before the updates, also where a step rewrites it.
+    std::vector<std::pair<size_t, Value>> before;
+    for (size_t k = 0; k < fetches_.size(); ++k) {
+      const auto info = step_.program.variable(fetches_[k]);
+      const Value* value = model_.scope->Find(fetches_[k]);
+      if (!info || value == nullptr || !value->is_tensor() || !value->initialized()) continue;
+      const Tensor now = value->tensor().Contiguous();
+      Tensor copy = Tensor::Zeros(now.dtype(), now.shape());
+      std::memcpy(copy.mutable_raw(), now.raw(), now.bytes());
+      before.emplace_back(k, Value(std::move(copy)));
+    }
+    HEDDLE_ASSIGN_OR_RETURN(std::vector<Value> values, executor_.RunValues(*compiled_, feeds, run));
+    for (auto& [k, value] : before) values[k] = std::move(value);
     HEDDLE_RETURN_IF_ERROR(stacks_.Add(done_, values));
     ++done_;
     last_ = MetricsOf(fetches_, values);

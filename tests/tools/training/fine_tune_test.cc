@@ -65,15 +65,17 @@ TEST_F(FineTuneTest, GradNamesWhatIsInTheWay) {
 }
 
 TEST_F(FineTuneTest, StepsFollowTheRuleAndTheModelComesBack) {
-  const Outcome o =
-      Heddle("train --forward " + Model() + " --loss loss --optimizer sgd --lr 0.1 --steps 2 " +
-             "--feed x=" + (temp_ / "x.npy") + " --fetch loss --fetch w@GRAD --quiet --out " +
-             (temp_ / "o") + " --save " + (temp_ / "all.npz") + " --export " + (temp_ / "e"));
+  const Outcome o = Heddle(
+      "train --forward " + Model() + " --loss loss --optimizer sgd --lr 0.1 --steps 2 " +
+      "--feed x=" + (temp_ / "x.npy") + " --fetch loss --fetch w@GRAD --fetch w --quiet --out " +
+      (temp_ / "o") + " --save " + (temp_ / "all.npz") + " --export " + (temp_ / "e"));
   ASSERT_EQ(o.status, 0) << o.err;
   // w: 3 -> 3 - 0.1 * 2*3 = 2.4 -> 2.4 - 0.1 * 2*2.4*4 = 0.48
   EXPECT_FLOAT_EQ(Number("o/out_0.npy", 0), 9);
   EXPECT_FLOAT_EQ(Number("o/out_0.npy", 1), 2.4f * 2.4f * 4);
   EXPECT_FLOAT_EQ(Number("o/out_1.npy", 1), 2 * 2.4f * 4);
+  EXPECT_FLOAT_EQ(Number("o/out_2.npy", 0), 3);  // before the update
+  EXPECT_FLOAT_EQ(Number("o/out_2.npy", 1), 2.4f);
   WriteFile(temp_ / "one.npy", FloatNpy("(1,)", {1}));
   const Outcome run = Heddle("run " + (temp_ / "e") + " --feed x=" + (temp_ / "one.npy") +
                              " --out " + (temp_ / "r"));
