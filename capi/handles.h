@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include "heddle.h"
 #include "heddle/async_run.h"
 #include "heddle/executor.h"
+#include "heddle/operators/own_operator.h"
 #include "heddle/program.h"
 #include "heddle/ranks.h"
 #include "heddle/reader_queue.h"
@@ -68,6 +70,21 @@ struct heddle_queue {
 };
 
 namespace heddle::capi {
+
+KernelCreator ToKernelCreator(const heddle_kernel_creator& creator);
+
+// An option structure of a caller that may know fewer fields than this library.
+template <typename Options>
+Status ReadOptions(const Options* given, Options& known) {
+  if (given == nullptr) return Status::Ok();
+  // Each version of a structure ends where a pointer could: other sizes would cut a field.
+  if (given->size < sizeof(size_t) || given->size > 4096 || given->size % alignof(Options) != 0)
+    return Status(StatusCode::kInvalidArgument, "options: size is " + std::to_string(given->size) +
+                                                    ", not that of the structure");
+  std::copy_n(reinterpret_cast<const std::byte*>(given), std::min(given->size, sizeof(Options)),
+              reinterpret_cast<std::byte*>(&known));
+  return Status::Ok();
+}
 
 // Never NULL: when there is no memory for an error, a constant one says so.
 heddle_error* MakeError(const Status& status) noexcept;

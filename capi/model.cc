@@ -26,19 +26,7 @@ using heddle::capi::Guard;
 using heddle::capi::InfoOf;
 using heddle::capi::Invalid;
 using heddle::capi::kNoInfo;
-
-// An option structure of a caller that may know fewer fields than this library.
-template <typename Options>
-Status ReadOptions(const Options* given, Options& known) {
-  if (given == nullptr) return Status::Ok();
-  // Each version of a structure ends where a pointer could: other sizes would cut a field.
-  if (given->size < sizeof(size_t) || given->size > 4096 || given->size % alignof(Options) != 0)
-    return Invalid("options: size is " + std::to_string(given->size) +
-                   ", not that of the structure");
-  std::copy_n(reinterpret_cast<const std::byte*>(given), std::min(given->size, sizeof(Options)),
-              reinterpret_cast<std::byte*>(&known));
-  return Status::Ok();
-}
+using heddle::capi::ReadOptions;
 
 heddle_model_options UsualOptions() {
   heddle_model_options usual{};
@@ -191,6 +179,8 @@ heddle_error* heddle_executor_new(const heddle_executor_options* given,
       HEDDLE_ASSIGN_OR_RETURN(auto devices, heddle::OpenDevices(known.place));
       options.SetDevices(std::move(devices));
     }
+    if (known.kernel_creator != nullptr)
+      options.kernel_creator = heddle::capi::ToKernelCreator(*known.kernel_creator);
     HEDDLE_RETURN_IF_ERROR(CheckOptions(options));
     HEDDLE_RETURN_IF_ERROR(TakeRank(known.ranks, known.rank, &options));
     *executor = new heddle_executor{std::make_shared<heddle::Executor>(options)};

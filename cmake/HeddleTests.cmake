@@ -325,6 +325,23 @@ foreach(_name passes tools)
   endif()
 endforeach()
 
+# Operators from outside, in C++ and in strict C.
+set(_own "${PROJECT_SOURCE_DIR}/examples/own_operator")
+add_executable(heddle_own_operator "${_own}/main.cc")
+target_link_libraries(heddle_own_operator PRIVATE heddle)
+heddle_warnings(heddle_own_operator)
+add_executable(heddle_own_operator_c "${_own}/main.c")
+set_target_properties(heddle_own_operator_c PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON
+                      C_EXTENSIONS OFF)
+target_compile_options(heddle_own_operator_c PRIVATE -Wall -Wextra -Werror -pedantic)
+target_link_libraries(heddle_own_operator_c PRIVATE heddle_c)
+foreach(_name own_operator own_operator_c)
+  add_test(NAME examples.${_name} COMMAND heddle_${_name} "${_own}/scale.onnx")
+  set_tests_properties(examples.${_name} PROPERTIES TIMEOUT 60 LABELS examples
+                       ENVIRONMENT "${_sanitizer_env}"
+                       PASS_REGULAR_EXPRESSION "2.5 0 7 8.5 5 13\n0 0 0 0 0 0\n")
+endforeach()
+
 # A program made by hand.
 add_executable(heddle_by_hand "${PROJECT_SOURCE_DIR}/examples/build/main.cc")
 target_link_libraries(heddle_by_hand PRIVATE heddle)

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/own_ops/own_registry.h"
 #include "core/tables/static_name_table.h"
 #include "core/thread_annotations.h"
 #include "heddle/program.h"
@@ -144,7 +145,7 @@ void RegisterOp(const char* name, void (*define)(OpDef&)) {
 const OpDef* FindOp(std::string_view type) {
   Registry& registry = TheRegistry();
   const size_t at = registry.Find(type);
-  return at == kTable.kNone ? nullptr : registry.DefOf(at, type);
+  return at == kTable.kNone ? FindOwnOp(type) : registry.DefOf(at, type);
 }
 
 std::vector<const OpDef*> AllOps() {
@@ -152,12 +153,17 @@ std::vector<const OpDef*> AllOps() {
   std::sort(names.begin(), names.end());
   std::vector<const OpDef*> ops;
   for (const std::string_view name : names) ops.push_back(FindOp(name));
+  const std::vector<const OpDef*> own = AllOwnOps();
+  const auto by_name = [](const OpDef* a, const OpDef* b) { return a->name() < b->name(); };
+  const auto middle = ops.insert(ops.end(), own.begin(), own.end());
+  std::inplace_merge(ops.begin(), middle, ops.end(), by_name);
   return ops;
 }
 
 // Declared in heddle/program.h, since every kernel includes op_registry.h and none needs this.
 Result<std::string> SourceOfOp(const std::string& type) {
   const size_t at = TheRegistry().Find(type);
+  if (at == kTable.kNone && FindOwnOp(type) != nullptr) return std::string();
   if (at == kTable.kNone) return NotFound("heddle has no operator '", type, "'");
   return FileOf(at);
 }

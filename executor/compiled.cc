@@ -17,6 +17,7 @@
 #include "executor/executor_impl.h"
 #include "executor/follow_plan.h"
 #include "executor/outline_program.h"
+#include "executor/own_kernels.h"
 #include "heddle/host.h"
 
 namespace heddle::internal {
@@ -293,7 +294,9 @@ Result<std::shared_ptr<CompiledImpl::Form>> CompiledImpl::MakeForm(int level) co
   const auto writes = HoldOrLeave(scope->write_mutex());  // parameters are read
   form->version = form->packs_version = scope->version();
   const OptimizeOptions optimize{level, fetch_names, options.passes, fed_};
-  HEDDLE_ASSIGN_OR_RETURN(const auto program, source_.Get());
+  HEDDLE_ASSIGN_OR_RETURN(const auto given, source_.Get());
+  HEDDLE_ASSIGN_OR_RETURN(const auto program,
+                          BindOwnKernels(given, executor->options().kernel_creator));
   form->program_is_file = program->as_parsed();
   const bool repeats = RunsRepeat(*program);
   const passes::Target target{.source = !options.lean,
@@ -497,7 +500,8 @@ Result<std::shared_ptr<const ir::Program>> CompiledImpl::Source() const {
     throw;
   }
   mutex_.unlock();
-  return program;
+  if (!program.ok()) return program;
+  return BindOwnKernels(*program, executor->options().kernel_creator);
 }
 
 // With another Placement, the plan alone decides which operators run on a device.

@@ -150,6 +150,14 @@ HEDDLE_API const size_t* heddle_tensor_lod(const heddle_tensor* tensor, int leve
 HEDDLE_TRY heddle_tensor_add_lod(heddle_tensor* tensor, const size_t* offsets, size_t count);
 HEDDLE_API void heddle_tensor_free(heddle_tensor* tensor);
 
+/* An input or output as the file declares it. */
+typedef struct heddle_info {
+  const char* name;
+  heddle_dtype dtype;
+  int rank;            /* -1: not known */
+  const int64_t* dims; /* -1 where the file leaves a dimension open */
+} heddle_info;
+
 /* ---- ranks and readers ---------------------------------------------------------------------- */
 
 /* A group of `size` ranks in this process: executors, one a rank, whose programs exchange values by
@@ -189,6 +197,107 @@ HEDDLE_API void heddle_queue_free(heddle_queue* queue);
 /* Not 0: a run failed for no other reason than that its reader was at the end of the data. */
 HEDDLE_API int heddle_error_is_end_of_data(const heddle_error* error);
 
+/* ---- operators from outside ----------------------------------------------------------------- */
+
+/* Operators that heddle lacks, added by the program that uses it, and their kernels: what
+ * heddle/operators/own_operator.h says holds here. All functions may be called from any thread, for
+ * several calls at the same time; what they are given is theirs for the time of the call. */
+typedef struct heddle_call heddle_call;
+typedef struct heddle_slot {
+  const char* name;
+  int optional;               /* 1: may be absent */
+  int list;                   /* 1: any number of variables */
+  int decides_shape;          /* 1: an input whose contents the shape function reads */
+  const heddle_dtype* dtypes; /* of an input: the possible ones; NULL: all */
+  size_t num_dtypes;
+  const char* same_as; /* of an input: one before it, whose dtype it has; NULL: none */
+} heddle_slot;
+typedef enum heddle_attribute_type {
+  HEDDLE_ATTRIBUTE_BOOL = 0, /* in `i` */
+  HEDDLE_ATTRIBUTE_INT = 1,  /* in `i` */
+  HEDDLE_ATTRIBUTE_FLOAT = 2,
+  HEDDLE_ATTRIBUTE_TEXT = 3,
+  HEDDLE_ATTRIBUTE_INTS = 4,
+  HEDDLE_ATTRIBUTE_FLOATS = 5,
+  HEDDLE_ATTRIBUTE_TEXTS = 6,
+  HEDDLE_ATTRIBUTE_ANY_ = 0x7fffffff /* as above */
+} heddle_attribute_type;
+/* An attribute with its value, or with that of operators that do not give it. */
+typedef struct heddle_attribute {
+  const char* name;
+  heddle_attribute_type type;
+  int64_t i;
+  double f;
+  const char* text;
+  const int64_t* ints; /* `count` of them, as of the two below */
+  const double* floats;
+  const char* const* texts;
+  size_t count;
+} heddle_attribute;
+/* Returns 0, or 1 after heddle_call_fail. */
+typedef int (*heddle_call_function)(heddle_call* call, void* argument);
+typedef struct heddle_operator {
+  size_t size; /* sizeof(heddle_operator) */
+  const char* name;
+  const char* doc;                   /* NULL: none */
+  const char* const* names_in_files; /* for ONNX with the domain: "com.acme.Scale" */
+  size_t num_names_in_files;
+  const heddle_slot* inputs;
+  size_t num_inputs;
+  const heddle_slot* outputs;
+  size_t num_outputs;
+  const heddle_attribute* attributes;
+  size_t num_attributes;
+  heddle_call_function shapes; /* says what the outputs are; NULL: like the first input */
+  heddle_call_function kernel; /* NULL: creators make it */
+  void* argument;              /* of both */
+  int kernel_allocates;        /* 1, without `shapes`: the kernel says what the outputs are */
+  int side_effect; /* 1: it does more than write outputs, or not the same in each call */
+} heddle_operator;
+/* Everything is copied; the functions must stay for the life of the process. */
+HEDDLE_TRY heddle_operator_add(const heddle_operator* op);
+
+/* A kernel for one operator of a program; `release(argument)` is called when it is not needed any
+ * more; NULL: nothing is. */
+typedef struct heddle_kernel {
+  heddle_call_function run; /* NULL: the creator has none for this operator */
+  void* argument;
+  void (*release)(void*);
+} heddle_kernel;
+/* `node` has the operator's name and attributes alone. Returns as a heddle_call_function. */
+typedef struct heddle_kernel_creator {
+  int (*create)(heddle_call* node, heddle_kernel* kernel, void* argument);
+  void* argument;
+} heddle_kernel_creator;
+/* The process's, for models that are loaded from now on; NULL: none. */
+HEDDLE_TRY heddle_kernel_creator_set(const heddle_kernel_creator* creator);
+
+/* A name of a slot or an attribute that the operator does not declare, and what else these
+ * functions cannot do, fails the call. */
+HEDDLE_API const char* heddle_call_op(heddle_call* call);
+HEDDLE_API size_t heddle_call_num_inputs(heddle_call* call, const char* slot);
+HEDDLE_API size_t heddle_call_num_outputs(heddle_call* call, const char* slot);
+/* What is known of an input; a name of NULL: it is absent. */
+HEDDLE_API heddle_info heddle_call_info(heddle_call* call, const char* slot, size_t index);
+/* NULL: absent, or its contents are not known before a run. */
+HEDDLE_API const heddle_tensor* heddle_call_input(heddle_call* call, const char* slot,
+                                                  size_t index);
+/* Of kernels: to be written; NULL: absent. */
+HEDDLE_API heddle_tensor* heddle_call_output(heddle_call* call, const char* slot, size_t index);
+/* In a shape function: says what the output is; a dimension of -1, or a rank, is open. In a kernel:
+ * makes the output, whose shape was open. */
+HEDDLE_API void heddle_call_set_output(heddle_call* call, const char* slot, size_t index,
+                                       heddle_dtype dtype, int rank, const int64_t* dims);
+HEDDLE_API const heddle_attribute* heddle_call_attribute(heddle_call* call, const char* name);
+/* Of kernels: calls part(begin, end, argument) for parts of 0 to n of at least `grain`. */
+HEDDLE_API void heddle_call_parallel(heddle_call* call, int64_t n, int64_t grain,
+                                     void (*part)(int64_t begin, int64_t end, void* argument),
+                                     void* argument);
+/* Not 0: the run is to end, so the kernel returns 1 soon. */
+HEDDLE_API int heddle_call_interrupted(heddle_call* call);
+/* Fails the call with a message. Returns 1. */
+HEDDLE_API int heddle_call_fail(heddle_call* call, heddle_code code, const char* message);
+
 /* ---- executors ------------------------------------------------------------------------------ */
 
 typedef struct heddle_executor_options {
@@ -204,6 +313,7 @@ typedef struct heddle_executor_options {
   heddle_ranks* ranks; /* the executor is rank `rank` of this group, which no other may be; NULL: of
                           none */
   int rank;
+  const heddle_kernel_creator* kernel_creator; /* asked before the process's; NULL: none; copied */
 } heddle_executor_options;
 
 /* `options` may be NULL. */
@@ -316,14 +426,6 @@ HEDDLE_TRY heddle_model_load_part(heddle_executor* executor, const char* path, c
  * other options. */
 HEDDLE_TRY heddle_model_compile(const heddle_model* model, const heddle_model_options* options,
                                 heddle_model** other);
-
-/* An input or output as the file declares it. */
-typedef struct heddle_info {
-  const char* name;
-  heddle_dtype dtype;
-  int rank;            /* -1: not known */
-  const int64_t* dims; /* -1 where the file leaves a dimension open */
-} heddle_info;
 
 HEDDLE_API size_t heddle_model_num_inputs(const heddle_model* model);
 HEDDLE_API size_t heddle_model_num_outputs(const heddle_model* model);

@@ -120,6 +120,8 @@ class Program {
   // The file's contents, kept by its format: the program can be parsed again, and written with
   // details that heddle does not use. Null: the program came from no file, or cannot be written.
   std::shared_ptr<const formats::ProgramSource> source;
+  // Definitions of operators that lie in no registry. Copies share them.
+  std::shared_ptr<const void> definitions;
 
   // The variable called `name` that is visible from `block`; kNoVar: there is none.
   VarId Find(int block, std::string_view name) const;

@@ -5,6 +5,7 @@
 #include "core/interrupts.h"
 #include "core/op_registry.h"
 #include "core/operands/slot_kinds.h"
+#include "core/own_ops/own_registry.h"
 #include "core/programs/op_check.h"
 #include "core/programs/sub_block_slots.h"
 #include "core/utf8.h"
@@ -228,6 +229,7 @@ void ProgramBuilder::Visit(int block, int depth) {
 OpBuilder::OpBuilder(ProgramBuilder& builder, int block, int index, std::string_view type)
     : builder_(builder), block_(block) {
   const OpDef* def = FindOp(type);
+  if (def == nullptr) def = FindOwnOpOfFile(type);
   if (def == nullptr) {
     builder.unknown_.emplace(type, StrCat("first: block ", block, ", op ", index));
     return;

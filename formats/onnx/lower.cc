@@ -272,6 +272,7 @@ void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
            (handler != nullptr && handler(lowering)) || LowerDirect(lowering);
     if (!done) done = LowerCall(*node, around);
   }
+  if (!done) done = LowerOwn(lowering);
   if (!done) NoteUnknown(node->FullName(), Place(*node, around));
   // Outputs that an erroneous node did not make are declared, so that nodes after it report no
   // errors for them.

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/op_registry.h"
+#include "core/own_ops/own_registry.h"
 #include "formats/onnx/node_lowering.h"
 #include "formats/onnx/words.h"
 
@@ -147,10 +148,13 @@ struct Said {
   std::vector<const SlotDef*> ins, outs;
 };
 
-Said SaidAs(const Node& node) {
+// `own`: by an operator that was added from outside.
+Said SaidAs(const Node& node, bool own) {
   Said said;
   if (const formats::Words* words = FindWords(node)) said.words = *words;
-  said.def = FindOp(said.words.type.empty() ? OperatorName(node) : std::string(said.words.type));
+  said.def =
+      own ? FindOwnOpOfFile(node.FullName())
+          : FindOp(said.words.type.empty() ? OperatorName(node) : std::string(said.words.type));
   if (said.def == nullptr) return said;
   said.ins = said.words.Inputs(*said.def);
   said.outs = said.words.Outputs(*said.def);
@@ -216,10 +220,7 @@ Attrs AttributesOf(NodeLowering& n, const Said& said, Ins* ins) {
   return attrs;
 }
 
-}  // namespace
-
-bool LowerDirect(NodeLowering& n) {
-  const Said said = SaidAs(n.node());
+bool LowerAs(NodeLowering& n, const Said& said) {
   const OpDef* const def = said.def;
   if (def == nullptr) return false;
   Ins ins = InputsOf(n, said);
@@ -246,5 +247,11 @@ bool LowerDirect(NodeLowering& n) {
   }
   return true;
 }
+
+}  // namespace
+
+bool LowerDirect(NodeLowering& n) { return LowerAs(n, SaidAs(n.node(), false)); }
+
+bool LowerOwn(NodeLowering& n) { return LowerAs(n, SaidAs(n.node(), true)); }
 
 }  // namespace heddle::onnx

@@ -100,5 +100,7 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
 
 // Lowers the node to heddle's own operator of the same name. False: there is none.
 bool LowerDirect(NodeLowering& n);
+// The same for operators that the program that uses heddle has added.
+bool LowerOwn(NodeLowering& n);
 
 }  // namespace heddle::onnx

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "core/op_registry.h"
+#include "core/own_ops/own_registry.h"
 #include "core/tables/packed_rows.h"
 
 namespace heddle::pir {
@@ -92,6 +93,23 @@ Mapping MakeMapping(const Row& row) {
   return m;
 }
 
+// An operator that was added from outside: its slots, in their order.
+Mapping OwnMapping(const OpDef& def) {
+  Mapping m;
+  m.def = &def;
+  for (const SlotDef& slot : def.inputs()) {
+    Mapping::Operand& operand = m.operands.emplace_back();
+    operand.name = operand.slot = slot.name;
+  }
+  for (const SlotDef& slot : def.outputs()) m.results.push_back({slot.name, slot.name, -1});
+  return m;
+}
+
+const OpDef* FindOwn(std::string_view pir) {
+  const OpDef* def = FindOwnOpOfFile(pir);
+  return def != nullptr ? def : FindOwnOpOfFile(pir.substr(pir.find('.') + 1));
+}
+
 }  // namespace
 
 const OpTable::Entry& OpTable::Get(std::string_view pir) {
@@ -105,6 +123,8 @@ const OpTable::Entry& OpTable::Get(std::string_view pir) {
         entry.in_place.emplace_back(static_cast<int>(r), m.results[r].operand);
     if (m.def != nullptr) entry.mappings.push_back(std::move(m));
   }
+  if (entry.mappings.empty())
+    if (const OpDef* def = FindOwn(pir)) entry.mappings.push_back(OwnMapping(*def));
   return entry;
 }
 

@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/own_ops/own_registry.h"
 #include "formats/tensorflow/blocks.h"
+#include "formats/tensorflow/direct/ops_direct.h"
 #include "formats/tensorflow/handlers.h"
 #include "formats/tensorflow/lower.h"
 #include "formats/tensorflow/types/op_types.h"
@@ -127,6 +129,8 @@ void Lowering::LowerNode(Instance& instance, int at) {
     for (size_t k = 0; k < results.size(); ++k) n.Result(k, results[k]);
     done = true;
   }
+  if (const OpDef* own = done ? nullptr : FindOwnOpOfFile(node.op); own != nullptr)
+    done = LowerInWords(n, formats::Words{own->name()}, n.AllInputs());
   if (!done) NoteUnknown(node.op, Where(node, instance));
   FetchNow(instance, at);
 }

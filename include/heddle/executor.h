@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "heddle/memory_report.h"
+#include "heddle/operators/own_operator.h"
 #include "heddle/pass.h"
 #include "heddle/place_memory.h"
 #include "heddle/plan_description.h"
@@ -89,6 +90,7 @@ struct ExecutorOptions {
   // For tests: fills memory with NaN before its first use and when it is freed.
   bool poison = false;
   std::shared_ptr<Communicator> communicator = nullptr;  // the executor's rank: heddle/ranks.h
+  KernelCreator kernel_creator = nullptr;                // of operators from outside
 
   // Sets `device` and `more_devices`, for example to those of OpenDevices.
   void SetDevices(std::vector<std::shared_ptr<Device>> all);
@@ -211,7 +213,6 @@ class Executor {
   Result<CompiledProgram> Compile(const Model& model, const CompileOptions& options = {}) {
     return Compile(model.program, model.scope, options);
   }
-
   // Runs once, and waits. kCancelled or kDeadlineExceeded if the options say so. Feeds may be in
   // any order; all inputs must be fed. A contiguous feed is used without a copy; its memory must
   // not change during the run. Returns the fetches in order, in their own memory.
@@ -222,7 +223,7 @@ class Executor {
   Result<std::vector<Tensor>> Run(const CompiledProgram& compiled, const std::vector<Feed>& feeds,
                                   const RunOptions& options = {});
 
-  // Makes (or finds) the plan for feeds of these shapes, without a run.
+  // Makes (or finds) the plan for feeds of these shapes.
   Result<PlanStats> Prepare(const CompiledProgram& compiled, const std::vector<Feed>& feeds);
   // Describes that plan as text, one line per instruction.
   Result<std::string> PlanText(const CompiledProgram& compiled, const std::vector<Feed>& feeds);
@@ -239,8 +240,7 @@ class Executor {
   void Trim();
   // The memory that runs have taken, by place: the host, then the device if there is one.
   std::vector<PlaceMemory> MemoryUse() const;
-  // Starts a new measurement of PlaceMemory::peak_bytes.
-  void ResetMemoryPeaks();
+  void ResetMemoryPeaks();  // starts a new measurement of PlaceMemory::peak_bytes
 
  private:
   std::unique_ptr<internal::ExecutorImpl> impl_;

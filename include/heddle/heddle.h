@@ -6,6 +6,7 @@
 #include "heddle/executor.h"
 #include "heddle/generator.h"
 #include "heddle/host.h"
+#include "heddle/operators/own_operator.h"
 #include "heddle/params.h"
 #include "heddle/pass.h"
 #include "heddle/program.h"

@@ -7,6 +7,7 @@
 #include "core/interrupts.h"
 #include "core/memory/contents_error.h"
 #include "core/op_registry.h"
+#include "core/own_ops/own_op_def.h"
 #include "passes/facts/declarations.h"
 #include "passes/ir_text.h"
 #include "passes/nested_blocks.h"
@@ -120,7 +121,8 @@ class Part {
       std::map<const OpDef*, std::vector<const ir::Op*>> found;
       for (const ir::Block& block : program.blocks)
         for (const ir::Op& op : block.ops)
-          if (FindOp(op.type()) != op.def) found[op.def].push_back(&op);
+          if (FindOp(op.type()) != op.def && OwnOpDef::From(*op.def) == nullptr)
+            found[op.def].push_back(&op);
       return found;
     };
     const auto before = calls(*original_), now = calls(*copy_);
