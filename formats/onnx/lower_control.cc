@@ -309,7 +309,16 @@ struct Scan {
   const Graph* body = nullptr;
   std::vector<int> states, scans;
   Ints in_axes, in_back, out_axes, out_back;
+  int length = kNoDraft;  // how many of the items count; absent: all
 };
+
+// `v` while the turn counts, else `otherwise`.
+int WhileCounted(NodeLowering& n, int counts, int v, int otherwise) {
+  const int made = n.Make("where", {{"Condition", {counts}}, {"X", {v}}, {"Y", {otherwise}}});
+  n.SetType(made, n.type(v));
+  n.facts(made).shape = n.shape(v);
+  return made;
+}
 
 // Lowers a Scan and returns the final states, then the stacked outputs.
 std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
@@ -321,10 +330,13 @@ std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
   const int outer = n.SwitchBlock(turns.block);
   NameScope names;
   for (size_t i = 0; i < states; ++i) names.vars.emplace(body.inputs[i].name, turns.carried[i]);
+  const int last =
+      n.Binary("elementwise_sub", scan.length != kNoDraft ? scan.length : count, n.IntConstant(1));
   for (size_t i = 0; i < scan.scans.size(); ++i) {
     int at = turns.index;
-    if (ItemOf(scan.in_back, i) != 0)
-      at = n.Binary("elementwise_sub", n.Binary("elementwise_sub", count, n.IntConstant(1)), at);
+    if (ItemOf(scan.in_back, i) != 0) at = n.Binary("elementwise_sub", last, at);
+    // Turns that do not count read any item.
+    if (scan.length != kNoDraft) at = n.Binary("elementwise_max", at, n.IntConstant(0));
     const int x = scan.scans[i];
     const int item =
         n.Make("gather", {{"X", {x}}, {"Index", {at}}},
@@ -333,8 +345,20 @@ std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
     names.vars.emplace(body.inputs[states + i].name, item);
   }
   n.SwitchBlock(outer);
-  const std::vector<int> made = LowerTurns(n, body, turns, 0, &names);
+  std::vector<int> made = LowerTurns(n, body, turns, 0, &names);
   const size_t stacked = body.outputs.size() - states;
+  if (scan.length != kNoDraft) {
+    n.SwitchBlock(turns.block);
+    const int counts = n.Binary("less_than", turns.index, scan.length);
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (i < states && made[i] == turns.carried[i]) continue;
+      const int otherwise = i < states
+                                ? turns.carried[i]
+                                : n.Make("fill_any_like", {{"X", {made[i]}}}, {{"value", 0.0}});
+      made[i] = WhileCounted(n, counts, made[i], otherwise);
+    }
+    n.SwitchBlock(outer);
+  }
   std::vector<int> arrays;
   for (size_t i = 0; i < stacked; ++i) arrays.push_back(NewArray(n));
   n.SwitchBlock(turns.block);
@@ -351,33 +375,57 @@ std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
   return results;
 }
 
-// Lowers a Scan of opset 8, whose operands have a batch axis in front: each item is scanned
-// separately.
-bool LowerBatchedScan(NodeLowering& n, Scan scan) {
-  constexpr int64_t kMostItems = 64;
-  const std::vector<int> states = scan.states, scans = scan.scans;
-  const int64_t batch = n.rank(scans[0]) > 0 ? n.shape(scans[0])[0] : -1;
-  if (n.Has(0) || batch < 1 || batch > kMostItems) {
-    n.Problem("of opset 8 has ", n.Has(0) ? "lengths of sequences" : "an open or large batch",
-              ", which heddle does not read");
-    return true;
+// Lowers a Scan of opset 8, whose operands have a batch axis in front, for the item `b` of the
+// batch. `lengths`: those of the sequences; absent: all are whole.
+std::vector<int> RunItem(NodeLowering& n, Scan scan, int lengths, int b) {
+  const auto item = [&](int v) {
+    const int made = n.Make("gather", {{"X", {v}}, {"Index", {b}}}, {{"index_shape", true}});
+    n.SetType(made, n.type(v));
+    return made;
+  };
+  for (int& state : scan.states) state = item(state);
+  for (int& sequence : scan.scans) sequence = item(sequence);
+  if (lengths != kNoDraft) scan.length = item(lengths);
+  return RunScan(n, scan);
+}
+
+// Each item of the batch is scanned separately: one after the other where there are few, else in a
+// loop.
+std::vector<int> RunBatch(NodeLowering& n, const Scan& scan, int lengths) {
+  constexpr int64_t kFewItems = 8;
+  const int first = scan.scans[0];
+  const int64_t batch = n.rank(first) > 0 ? n.shape(first)[0] : -1;
+  std::vector<int> stacked;
+  if (batch >= 1 && batch <= kFewItems) {
+    std::vector<std::vector<int>> results;
+    for (int64_t b = 0; b < batch; ++b) {
+      const std::vector<int> made = RunItem(n, scan, lengths, n.IntConstant(b));
+      results.resize(made.size());
+      for (size_t i = 0; i < made.size(); ++i) results[i].push_back(made[i]);
+    }
+    for (const std::vector<int>& parts : results) {
+      stacked.push_back(n.Make("stack", {{"X", parts}}, {{"axis", int64_t{0}}}, "Y"));
+      n.SetType(stacked.back(), n.type(parts[0]));
+    }
+    return stacked;
   }
-  std::vector<std::vector<int>> results;
-  for (int64_t b = 0; b < batch; ++b) {
-    const auto item = [&](int v) {
-      const int made = n.Make("gather", {{"X", {v}}, {"Index", {n.IntConstant(b)}}});
-      n.SetType(made, n.type(v));
-      return made;
-    };
-    for (size_t i = 0; i < states.size(); ++i) scan.states[i] = item(states[i]);
-    for (size_t i = 0; i < scans.size(); ++i) scan.scans[i] = item(scans[i]);
-    const std::vector<int> made = RunScan(n, scan);
-    results.resize(made.size());
-    for (size_t i = 0; i < made.size(); ++i) results[i].push_back(made[i]);
-  }
-  for (size_t i = 0; i < results.size(); ++i)
-    if (n.Wants(i)) n.Result(i, n.Make("stack", {{"X", results[i]}}, {{"axis", int64_t{0}}}, "Y"));
-  return true;
+  const int count = DimOf(n, first, 0);
+  Turns turns = Begin(n, {}, n.Binary("less_than", n.IntConstant(0), count), *scan.body, 0, 0);
+  n.facts(turns.index).shape = Shape();
+  const int outer = n.SwitchBlock(turns.block);
+  const std::vector<int> made = RunItem(n, scan, lengths, turns.index);
+  n.SwitchBlock(outer);
+  std::vector<int> arrays;
+  for (size_t i = 0; i < made.size(); ++i) arrays.push_back(NewArray(n));
+  n.SwitchBlock(turns.block);
+  for (size_t i = 0; i < made.size(); ++i) Push(n, made[i], turns.index, arrays[i]);
+  NextIndex(n, turns.index);
+  n.Emit("less_than", {{"X", {turns.index}}, {"Y", {count}}}, {}, {{"Out", {turns.condition}}});
+  n.SwitchBlock(outer);
+  RunWhile(n, turns.condition, turns.block);
+  for (size_t i = 0; i < made.size(); ++i)
+    stacked.push_back(Stacked(n, arrays[i], made[i], scan.body->outputs[i].type, 0, false));
+  return stacked;
 }
 
 bool LowerScan(NodeLowering& n) {
@@ -402,9 +450,10 @@ bool LowerScan(NodeLowering& n) {
   scan.in_back = n.IntList(batched ? "directions" : "scan_input_directions");
   scan.out_axes = n.IntList("scan_output_axes");
   scan.out_back = n.IntList("scan_output_directions");
-  if (batched) return LowerBatchedScan(n, std::move(scan));
-  const std::vector<int> made = RunScan(n, scan);
-  for (size_t i = 0; i < made.size(); ++i) n.Result(i, made[i]);
+  const std::vector<int> made =
+      batched ? RunBatch(n, scan, n.Has(0) ? n.In(0) : kNoDraft) : RunScan(n, scan);
+  for (size_t i = 0; i < made.size(); ++i)
+    if (n.Wants(i)) n.Result(i, made[i]);
   return true;
 }
 

@@ -1,5 +1,7 @@
 // Strings. Operators that only move, compare or order elements work on codes in place of the
 // strings (string_encode); their results are decoded.
+#include <map>
+
 #include "formats/onnx/handlers.h"
 
 namespace heddle::onnx {
@@ -129,6 +131,74 @@ bool LowerRegex(NodeLowering& n) {
   return true;
 }
 
+// Lowers a node on codes in place of strings: `node`, with `input` for its first
+// input if given. Returns its first output; the others are bound to their names.
+int LowerOverNumbers(NodeLowering& n, Node& node, int input) {
+  NameScope names;
+  names.outer = n.around().names;
+  if (input != kNoDraft) {
+    node.inputs[0] = n.lowering().OwnName(0);
+    names.vars.emplace(node.inputs[0], input);
+  }
+  Surroundings around = n.around();
+  around.names = &names;
+  NodeLowering inner(n.lowering(), node, around, n.opset());
+  if (!LowerDirect(inner)) {
+    n.Problem("heddle does not have this operator");
+    return n.NewVar(DType::kUnknown);
+  }
+  for (size_t i = 1; i < node.outputs.size(); ++i)
+    if (const auto made = names.vars.find(node.outputs[i]); n.Wants(i) && made != names.vars.end())
+      n.Result(i, made->second);
+  return names.vars.at(node.outputs[0]);
+}
+
+// Words of a pool that are texts become their places among the distinct ones; all other words are
+// -1, which is no word of the pool.
+bool LowerTfIdf(NodeLowering& n) {
+  const Attribute* pool = n.Find("pool_strings");
+  const int x = n.Required(0);
+  const bool has_texts = pool != nullptr && !pool->strings.empty();
+  if (has_texts != n.IsString(x))
+    n.Problem("has ", n.IsString(x) ? "texts" : "integers", ", and a pool of ",
+              has_texts ? "texts" : "integers");
+  if (!has_texts || !n.IsString(x)) return false;
+  Strings keys;
+  std::map<std::string_view, int64_t> places;
+  Node& node = n.lowering().OwnNode(n.node());
+  std::erase_if(node.attributes, [](const Attribute& a) { return a.name == "pool_strings"; });
+  Attribute& numbers = node.attributes.emplace_back();
+  numbers.name = "pool_int64s";
+  numbers.kind = Attribute::kInts;
+  for (const std::string_view word : pool->strings) {
+    const auto [place, added] = places.emplace(word, static_cast<int64_t>(keys.size()));
+    if (added) keys.emplace_back(word);
+    numbers.ints.push_back(place->second);
+  }
+  const int found = n.Make("string_find", {{"X", {x}}}, {{"keys", std::move(keys)}});
+  n.draft_var(found).dtype = DType::kI64;
+  n.SetType(found, kInt64);
+  node.outputs[0] = n.lowering().OwnName(1);
+  n.Result(0, LowerOverNumbers(n, node, found));
+  return true;
+}
+
+bool LowerTokenizer(NodeLowering& n) {
+  const Attribute* separators = n.Find("separators");
+  const int made =
+      n.Make("string_tokenize", {{"X", {n.Required(0)}}},
+             {{"mark", n.Int("mark", 0) != 0},
+              {"pad_value", n.Str("pad_value", "")},
+              {"mincharnum", n.Int("mincharnum", 1)},
+              {"separators", separators == nullptr
+                                 ? Strings()
+                                 : Strings(separators->strings.begin(), separators->strings.end())},
+              {"tokenexp", n.Str("tokenexp", "")}},
+             "Y");
+  n.Result(0, StringResult(n, made));
+  return true;
+}
+
 // --- ai.onnx.ml
 
 // Keys or values of a LabelEncoder: an attribute of one of three kinds, or a tensor.
@@ -249,28 +319,6 @@ bool LowerLabelEncoder(NodeLowering& n) {
   return true;
 }
 
-// Lowers a node of ai.onnx.ml on codes in place of strings: `node`, with `input` for its first
-// input if given. Returns its first output; the others are bound to their names.
-int LowerOverNumbers(NodeLowering& n, Node& node, int input) {
-  NameScope names;
-  names.outer = n.around().names;
-  if (input != kNoDraft) {
-    node.inputs[0] = n.lowering().OwnName(0);
-    names.vars.emplace(node.inputs[0], input);
-  }
-  Surroundings around = n.around();
-  around.names = &names;
-  NodeLowering inner(n.lowering(), node, around, n.opset());
-  if (!LowerDirect(inner)) {
-    n.Problem("heddle does not have this operator");
-    return n.NewVar(DType::kUnknown);
-  }
-  for (size_t i = 1; i < node.outputs.size(); ++i)
-    if (const auto made = names.vars.find(node.outputs[i]); n.Wants(i) && made != names.vars.end())
-      n.Result(i, made->second);
-  return names.vars.at(node.outputs[0]);
-}
-
 // A classifier whose classes are strings: its class indices are decoded.
 bool LowerClassifier(NodeLowering& n) {
   const Attribute* labels = n.Find("classlabels_strings");
@@ -329,12 +377,14 @@ constexpr HandlerEntry kStringEntries[] = {
     {"", "StringConcat", &LowerStringConcat},
     {"", "StringNormalizer", &LowerNormalizer},
     {"", "StringSplit", &LowerStringSplit},
+    {"", "TfIdfVectorizer", &LowerTfIdf},
     {"ai.onnx.ml", "LabelEncoder", &LowerLabelEncoder},
     {"ai.onnx.ml", "LinearClassifier", &LowerClassifier},
     {"ai.onnx.ml", "OneHotEncoder", &LowerOneHotEncoder},
     {"ai.onnx.ml", "SVMClassifier", &LowerClassifier},
     {"ai.onnx.ml", "TreeEnsembleClassifier", &LowerClassifier},
     {"ai.onnx.ml", "ZipMap", &LowerZipMap},
+    {"com.microsoft", "Tokenizer", &LowerTokenizer},
 };
 
 }  // namespace

@@ -118,14 +118,21 @@ Status OnnxTfIdf(KernelContext& ctx) {
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF")
     return InvalidArgument("mode is '", mode, "', expected TF, IDF or TFIDF");
   const Floats& weights = ctx.Attr<Floats>("weights");
+  const Ints& column_of = ctx.IntList("ngram_indexes");
   Grams own;
   if (!ctx.has_state()) {
     HEDDLE_ASSIGN_OR_RETURN(own, GramsOf(ctx));
   }
   const Grams& grams = ctx.has_state() ? ctx.State<GramState>().grams : own;
   const int64_t columns = VocabularySize(ctx), rows = x.rank() == 2 ? x.dim(0) : 1;
-  if (!weights.empty() && static_cast<int64_t>(weights.size()) < columns)
-    return InvalidArgument("weights has ", weights.size(), " elements, expected ", columns);
+  if (!weights.empty() && weights.size() < column_of.size())
+    return InvalidArgument("weights has ", weights.size(), " elements, expected ",
+                           column_of.size());
+  // Weights have the order of the n-grams, not that of the columns.
+  std::vector<float> weight_of(static_cast<size_t>(columns), 1.0F);
+  for (size_t k = 0; k < column_of.size() && !weights.empty(); ++k)
+    if (column_of[k] >= 0)
+      weight_of[static_cast<size_t>(column_of[k])] = static_cast<float>(weights[k]);
   std::vector<int64_t> words(static_cast<size_t>(x.numel()));
   ConvertElements(ctx, x.raw(), x.dtype(), words.data(), DType::kI64, x.numel());
   const int64_t length = rows == 0 ? 0 : x.numel() / rows;
@@ -136,8 +143,7 @@ Status OnnxTfIdf(KernelContext& ctx) {
     float* row = to + r * columns;
     CountGrams(ctx, grams, words.data() + r * length, length, row);
     for (int64_t c = 0; c < columns; ++c) {
-      const float weight =
-          weights.empty() ? 1.0F : static_cast<float>(weights[static_cast<size_t>(c)]);
+      const float weight = weight_of[static_cast<size_t>(c)];
       if (mode == "IDF") row[c] = row[c] > 0 ? weight : 0;
       if (mode == "TFIDF") row[c] *= weight;
     }

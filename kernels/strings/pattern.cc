@@ -502,7 +502,9 @@ void Pattern::Add(const State& first, const Place& place, States* states) const 
   }
 }
 
-std::optional<Pattern::Match> Pattern::Run(std::string_view text, size_t from, bool whole) const {
+std::optional<Pattern::Match> Pattern::Run(std::string_view text, size_t from,
+                                           Wanted wanted) const {
+  const bool whole = wanted == Wanted::kWhole;
   States now(steps_.size()), then(steps_.size());
   std::string_view ahead = text.substr(from);
   Place place;
@@ -526,9 +528,11 @@ std::optional<Pattern::Match> Pattern::Run(std::string_view text, size_t from, b
     then.Clear();
     for (const State& state : now.list()) {
       const Step& step = steps_[state.step];
+      if (found && found->places[0] < state.groups.places[0]) break;  // begins later, as the rest
       if (step.kind == Kind::kMatch && (!whole || place.after == kEdge)) {
         found = state.groups;
         found->places[1] = place.at;
+        if (wanted == Wanted::kLongest) continue;
         break;  // the states behind it are not preferred
       }
       if (step.kind == Kind::kSet && In(sets_[step.x], place.after))
@@ -540,10 +544,16 @@ std::optional<Pattern::Match> Pattern::Run(std::string_view text, size_t from, b
   }
 }
 
-bool Pattern::MatchesAll(std::string_view text) const { return Run(text, 0, true).has_value(); }
+bool Pattern::MatchesAll(std::string_view text) const {
+  return Run(text, 0, Wanted::kWhole).has_value();
+}
 
 std::optional<Pattern::Match> Pattern::Find(std::string_view text, size_t from) const {
-  return Run(text, from, false);
+  return Run(text, from, Wanted::kFirst);
+}
+
+std::optional<Pattern::Match> Pattern::FindLongest(std::string_view text, size_t from) const {
+  return Run(text, from, Wanted::kLongest);
 }
 
 Result<Pattern> CompiledPattern(const std::string& text) {

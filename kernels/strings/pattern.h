@@ -36,6 +36,8 @@ class Pattern {
   // The first match that begins at the byte `from` or behind it; of those that begin at one place,
   // the one that Perl would take.
   std::optional<Match> Find(std::string_view text, size_t from = 0) const;
+  // The same with the longest of those that begin at one place.
+  std::optional<Match> FindLongest(std::string_view text, size_t from = 0) const;
   // The number of groups, without the whole.
   uint32_t groups() const { return groups_; }
 
@@ -71,7 +73,8 @@ class Pattern {
   class States;  // of the machine; each once
 
   void Add(const State& first, const Place& place, States* states) const;
-  std::optional<Match> Run(std::string_view text, size_t from, bool whole) const;
+  enum class Wanted { kFirst, kLongest, kWhole };
+  std::optional<Match> Run(std::string_view text, size_t from, Wanted wanted) const;
 
   uint32_t groups_ = 0;
   std::vector<Step> steps_;
