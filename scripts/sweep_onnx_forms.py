@@ -4,6 +4,9 @@ Runtime and heddle.
 
   scripts/sweep_onnx_forms.py --heddle build/release/heddle [--seed S] [--count N] [--only KIND]
   scripts/sweep_onnx_forms.py --record tests/python/onnx_forms.npz [--seed S] [--count N]
+  scripts/sweep_onnx_forms.py --record tests/python/onnx_bodies.npz \
+      --only ms_images,ms_norms,ms_products,ms_shapes,ngrams_of_texts,scan,\
+scan_of_batches,tokenizer [--seed S] [--count N]
 
 Old opsets, attributes that became inputs, optional operands left out or empty, negative axes, empty
 tensors, limits in the wrong order, odd padding. Each form is drawn from the seed and its number, by
@@ -26,8 +29,8 @@ import onnx
 import onnxruntime as ort
 from onnx import numpy_helper
 
-from onnx_forms import (elements, images, layouts, makers, picks,  # noqa: F401: fill FORMS
-                        products, reductions, windows)
+from onnx_forms import (bodies, elements, images, layouts, makers, microsoft,  # noqa: F401
+                        picks, products, reductions, texts, windows)
 from onnx_forms.form import FORMS, tensor_of
 
 WAYS = (["--opt", "2", "--threads", "1"], ["--opt", "1", "--threads", "2"],
@@ -186,11 +189,12 @@ def main():
     add("--record", help="write forms and answers to this file, and run nothing else")
     add("--seed", type=int, default=1)
     add("--count", type=int, default=20, help="forms of each kind [20]")
-    add("--only", default="", help="a function of scripts/onnx_forms [all]")
+    add("--only", default="", help="functions of scripts/onnx_forms, by commas [all]")
     add("--keep", type=Path, help="folder for the cases that differ")
     add("--show-left-out", action="store_true", help="print what ONNX Runtime refuses")
     options = parser.parse_args()
-    kinds = [kind for kind in sorted(FORMS) if options.only in ("", kind)]
+    kinds = [kind for kind in sorted(FORMS)
+             if options.only == "" or kind in options.only.split(",")]
     if options.record:
         record(options.record, kinds, options.seed, options.count)
         return 0

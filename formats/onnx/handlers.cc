@@ -13,7 +13,8 @@ std::unordered_map<std::string, Handler> AllHandlers() {
   for (const auto entries :
        {AttentionHandlers(), ElementwiseHandlers(), ShapeHandlers(), IndexHandlers(),
         ReduceHandlers(), NetworkHandlers(), NormalizeHandlers(), ControlHandlers(),
-        SequenceHandlers(), QuantizeHandlers(), StringHandlers(), TrainHandlers()})
+        SequenceHandlers(), QuantizeHandlers(), StringHandlers(), TrainHandlers(),
+        MicrosoftHandlers()})
     for (const HandlerEntry& e : entries) all.emplace(StrCat(e.domain, ":", e.op_type), e.handler);
   return all;
 }

@@ -30,6 +30,7 @@ std::span<const HandlerEntry> SequenceHandlers();
 std::span<const HandlerEntry> QuantizeHandlers();
 std::span<const HandlerEntry> StringHandlers();
 std::span<const HandlerEntry> TrainHandlers();
+std::span<const HandlerEntry> MicrosoftHandlers();
 
 // Lowers a node that does with strings what it does with numbers (formats/onnx/lower_string.cc).
 bool LowerStringMover(NodeLowering& n);

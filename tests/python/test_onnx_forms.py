@@ -1,8 +1,9 @@
 """ONNX operators in forms at the border of what their versions allow: old opsets, attributes that
 became inputs, operands left out, limits in the wrong order, empty tensors, odd padding.
 
-`onnx_forms.npz` holds such models with what ONNX Runtime answered;
-`scripts/sweep_onnx_forms.py --record` draws them from a seed and writes it."""
+`onnx_forms.npz` holds such models with what ONNX Runtime answered, and `onnx_bodies.npz` those
+with graphs inside, of texts, and of com.microsoft; `scripts/sweep_onnx_forms.py --record` draws
+them from a seed and writes both."""
 
 import json
 import pathlib
@@ -14,8 +15,11 @@ import pytest
 import heddle
 import heddle.onnx as ort
 
-FORMS = np.load(pathlib.Path(__file__).parent / "onnx_forms.npz")
-NAMES = json.loads(str(FORMS["names"]))
+FORMS, NAMES = {}, {}
+for name in ["onnx_forms", "onnx_bodies"]:
+    file = np.load(pathlib.Path(__file__).parent / f"{name}.npz")
+    FORMS.update((key, file[key]) for key in file.files if key != "names")
+    NAMES.update(json.loads(str(file["names"])))
 
 
 def arrays(form, kind):
