@@ -191,6 +191,41 @@ def case_reduce_join(r):
     )
 
 
+def case_segment_join(r):
+    s = shape(r, 1, 3)
+    count = r.randrange(1, 4)
+    of = s[:r.randrange(1, len(s) + 1)]
+    segments = np.random.default_rng(r.randrange(2**32)).integers(0, count, of)
+    segments = segments.astype(r.choice(['int32', 'int64']))
+    return [texts(r, s), segments, np.array(count, 'int32')], lambda x, g, n: (
+        raw.UnsortedSegmentJoin(inputs=x, segment_ids=g, num_segments=n, separator=',')
+    )
+
+
+def case_to_base64(r):
+    pad = r.random() < 0.5
+    return [texts(r, shape(r))], lambda x: raw.EncodeBase64(input=x, pad=pad)
+
+
+def case_from_base64(r):
+    letters = b'AbZz09-_'
+    x = np.empty(r.randrange(4), object)
+    for k in range(len(x)):
+        x[k] = bytes(r.choice(letters) for _ in range(r.randrange(9)))
+        if r.random() < 0.4:
+            x[k] += r.choice([b'=', b'==', b'+', b' '])
+    return [x], lambda x: raw.DecodeBase64(input=x)
+
+
+def case_raw(r):
+    t = r.choice([tf.uint8, tf.int8, tf.int16, tf.int32, tf.int64, tf.float32, tf.float64])
+    n, little = r.choice([0, 2, 8, 16, 16]), r.random() < 0.6
+    s = shape(r)
+    x = np.empty(int(np.prod(s)), object)
+    x[:] = [bytes(r.choice(b'abcXYZ01') for _ in range(n)) for _ in range(len(x))]
+    return [x.reshape(s)], lambda x: raw.DecodeRaw(bytes=x, out_type=t, little_endian=little)
+
+
 def case_split(r):
     sep = np.array(r.choice([b'', b' ', b'a', b' ,', b'aa', b'-.']), object)
     skip = r.random() < 0.5

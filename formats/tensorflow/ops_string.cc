@@ -96,6 +96,32 @@ bool LowerReduceJoin(NodeLowering& n) {
   return true;
 }
 
+bool LowerSegmentJoin(NodeLowering& n) {
+  const int made = n.Make("string_segment_join",
+                          {{"X", {n.In(0)}}, {"Segments", {n.In(1)}}, {"Count", {n.In(2)}}},
+                          {{"separator", n.Str("separator", "")}});
+  n.Result(0, Texts(n, made, Shape::Unknown()));
+  return true;
+}
+
+bool LowerToBase64(NodeLowering& n) {
+  return Mapped(n, "string_to_base64", {{"pad", n.Bool("pad", false)}});
+}
+bool LowerFromBase64(NodeLowering& n) { return Mapped(n, "base64_to_string", {}); }
+
+bool LowerDecodeRaw(NodeLowering& n) {
+  const Attribute* a = n.Find("out_type");
+  const int type = a == nullptr ? kNoType : BaseType(static_cast<int>(a->i));
+  if (TypeOf(StorageOf(type)) != type)
+    n.Problem("makes elements of a type that heddle holds in another one");
+  const int x = n.In(0);
+  const int made = n.Make("string_to_elements", {{"X", {x}}},
+                          {{"out_type", DTypeToProto(StorageOf(type))},
+                           {"little_endian", n.Bool("little_endian", true)}});
+  n.Result(0, Numbers(n, made, StorageOf(type), Shape::Unknown()));
+  return true;
+}
+
 bool LowerTextSplit(NodeLowering& n) {
   const bool first = n.op() == "StringSplit";
   const std::vector<int> made =
@@ -234,6 +260,9 @@ bool LowerRaggedBincount(NodeLowering& n) {
 
 constexpr HandlerEntry kStringEntries[] = {
     {"AsString", &LowerAsString},
+    {"DecodeBase64", &LowerFromBase64},
+    {"DecodeRaw", &LowerDecodeRaw},
+    {"EncodeBase64", &LowerToBase64},
     {"RaggedBincount", &LowerRaggedBincount},
     {"RaggedTensorToTensor", &LowerRaggedToTensor},
     {"ReduceJoin", &LowerReduceJoin},
@@ -257,6 +286,7 @@ constexpr HandlerEntry kStringEntries[] = {
     {"UnicodeDecode", &LowerDecode},
     {"UnicodeDecodeWithOffsets", &LowerDecode},
     {"UnicodeEncode", &LowerEncode},
+    {"UnsortedSegmentJoin", &LowerSegmentJoin},
 };
 
 }  // namespace

@@ -1,10 +1,11 @@
-// Texts joined: those of several operands, and along axes.
+// Texts joined: those of several operands, along axes, and of segments.
 #include <algorithm>
 #include <numeric>
 
 #include "core/interrupts.h"
 #include "core/operands/slot_kinds.h"
 #include "core/shapes.h"
+#include "kernels/operands/operands.h"
 #include "kernels/strings/string_operand.h"
 
 namespace heddle {
@@ -87,8 +88,49 @@ Status ReduceJoin(KernelContext& ctx) {
   return Status::Ok();
 }
 
+// Texts whose numbers are equal, joined in their order. The numbers stand for the first axes of X.
+Status SegmentJoin(KernelContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const SharedStrings x, StringsOf(ctx, "X"));
+  const Tensor& segments = ctx.In("Segments");
+  const Ints counts = ToInts(ctx.In("Count")), of = ToInts(segments);
+  if (counts.size() != 1 || counts[0] < 0)
+    return InvalidArgument("'Count' must be one number that is not negative");
+  bool fits = segments.rank() > 0 && segments.rank() <= x->shape.rank();
+  for (int d = 0; fits && d < segments.rank(); ++d) fits = segments.dim(d) == x->shape[d];
+  if (!fits)
+    return InvalidArgument("'Segments' has the shape ", segments.shape().ToString(), ", and 'X' ",
+                           x->shape.ToString(), "; the first axes of that are expected");
+  StringTensor out{Shape{counts[0]}, {}};
+  for (int d = segments.rank(); d < x->shape.rank(); ++d) out.shape.push_back(x->shape[d]);
+  const int64_t each = x->shape.Product(segments.rank(), x->shape.rank());
+  HEDDLE_ASSIGN_OR_RETURN(const Shape checked, MakeShape({counts[0], each}, "Count"));
+  const auto total = static_cast<size_t>(checked.numel());
+  out.elements.resize(total);
+  std::vector<bool> begun(total, false);
+  const std::string& separator = ctx.Str("separator");
+  for (const int64_t i : Watched(std::ssize(of))) {
+    if (of[static_cast<size_t>(i)] < 0 || of[static_cast<size_t>(i)] >= counts[0])
+      return InvalidArgument("'Segments' holds ", of[static_cast<size_t>(i)],
+                             "; expected one from 0 to ", counts[0] - 1);
+    for (int64_t k = 0; k < each; ++k) {
+      const auto at = static_cast<size_t>(of[static_cast<size_t>(i)] * each + k);
+      if (begun[at]) out.elements[at] += separator;
+      begun[at] = true;
+      out.elements[at] += x->elements[static_cast<size_t>(i * each + k)];
+    }
+  }
+  SetStrings(ctx, "Out", std::move(out));
+  return Status::Ok();
+}
+
 }  // namespace
 }  // namespace heddle
+
+HEDDLE_OP(string_segment_join) {
+  op.Doc("texts of X whose Segments are equal, joined with a separator; Count: how many segments");
+  op.Input("X", kAnyKind | kOtherOnly).Input("Segments").Input("Count").Output("Out", kOtherOnly);
+  op.Attr("separator", "").AnyKernel(SegmentJoin);
+}
 
 HEDDLE_OP(string_join) {
   op.Doc("the texts of all X, element by element, with a separator between; scalars repeat");
