@@ -1,6 +1,7 @@
 // Operators that tell Paddle's streams to wait for each other. Communication here is over when its
 // operator ends, so that they hand their operands on: c_identity, c_sync_calc_stream,
-// c_sync_comm_stream, c_wait_compute, c_wait_comm.
+// c_sync_comm_stream, c_wait_compute, c_wait_comm; and operators that are there for an order alone:
+// depend, nop.
 #include "core/shapes.h"
 #include "kernels/collective/collective.h"
 
@@ -43,3 +44,11 @@ HEDDLE_OP(c_sync_calc_stream) { DefineOne(op); }
 HEDDLE_OP(c_sync_comm_stream) { DefineList(op); }
 HEDDLE_OP(c_wait_compute) { DefineList(op); }
 HEDDLE_OP(c_wait_comm) { DefineList(op); }
+HEDDLE_OP(depend) {
+  op.Doc("X, after all of Dep.").Input("X").Input("Dep", kList | kNoBuffer).Output("Out");
+  op.View("X", "Out").KernelKey("X").InferShape(SameShape).AnyKernel(Hand);
+}
+HEDDLE_OP(nop) {
+  op.Doc("Each of X.").Input("X", kList).Output("Out", kList).View("X", "Out");
+  op.InferShape(ListShape).AnyKernel(HandAll);
+}

@@ -50,6 +50,16 @@ TEST(Pir, WritesInPlaceAreSeenUnderTheOldNumber) {
   EXPECT_EQ(RunOn(p, F32({2}, {3, -1}), 1), (std::vector<float>{9, 1}));
 }
 
+// The mask and the value are broadcast, as is x.
+TEST(Pir, MaskedElementsAreFilled) {
+  for (const std::string name : {"1.masked_fill", "1.masked_fill_"}) {
+    PirText p;
+    p.Data(1, "x").Full(2, 0).Op("1.greater_than", {1, 2}, {3}, "", PirText::Type("bool", "[-1]"));
+    p.Full(4, -7.5).Op(name, {1, 3, 4}, {5}).Fetch(5, "y");
+    EXPECT_EQ(RunOn(p, F32({4}, {1, -2, 0, 3})), (std::vector<float>{-7.5, -2, 0, -7.5})) << name;
+  }
+}
+
 TEST(Pir, ListsDissolve) {
   PirText p;
   p.Data(1, "x").Op("1.square", {1}, {2}).Full(3, 0, "int32", "i32");
