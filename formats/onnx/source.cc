@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "formats/onnx/external_data.h"
+#include "formats/onnx/files/external_data.h"
 #include "formats/onnx/format.h"
 #include "formats/onnx/functions/library.h"
 #include "formats/other_kinds.h"

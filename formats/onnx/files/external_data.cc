@@ -1,4 +1,4 @@
-#include "formats/onnx/external_data.h"
+#include "formats/onnx/files/external_data.h"
 
 #include <sys/stat.h>
 
