@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/op_registry.h"
+#include "core/programs/kept_outputs.h"
 #include "passes/fuse/fused_activation.h"
 #include "passes/fuse/replace_chains.h"
 #include "passes/graph_view.h"
@@ -123,9 +124,7 @@ class BatchNormFuser {
 
   // Whether the statistics are fixed, and only Y is read.
   bool IsPlain(const ir::Op& norm) const {
-    const bool fixed = (norm.Attr<bool>("is_test") && !norm.Attr<bool>("trainable_statistics")) ||
-                       norm.Attr<bool>("use_global_stats");
-    if (!fixed || !norm.var_attrs.empty()) return false;
+    if (!ir::IsInference(norm) || !norm.var_attrs.empty()) return false;
     const auto y = static_cast<size_t>(norm.def->FindOutput("Y"));
     for (size_t slot = 0; slot < norm.outputs.size(); ++slot)
       for (VarId v : norm.outputs[slot])

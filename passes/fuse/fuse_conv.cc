@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/memory/lazy_buffer.h"
 #include "core/op_registry.h"
+#include "core/programs/kept_outputs.h"
 #include "core/shapes.h"
 #include "passes/fuse/fused_activation.h"
 #include "passes/fuse/replace_chains.h"
@@ -198,7 +199,7 @@ class ConvFuser {
   }
 
   bool BatchNorm(const ir::Op& op) {
-    if (activated() || linear_after() || residual_ ||
+    if (!ir::IsInference(op) || activated() || linear_after() || residual_ ||
         (op.Attr<std::string>("data_layout") == "NHWC") != last_ || !op.Out("MeanOut").empty() ||
         op.In("X")[0] != out_ || op.In("Scale").empty() || op.In("Bias").empty())
       return false;

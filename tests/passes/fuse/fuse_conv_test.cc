@@ -46,7 +46,8 @@ struct Net {
     b.Op("elementwise_add", {{"X", {x}}, {"Y", {y}}}, {{"Out", {out}}}, {{"axis", axis}});
   }
   // `variance`: a parameter or a feed that exists; a new parameter when empty.
-  void Norm(const std::string& x, const std::string& out, std::string variance = "") {
+  void Norm(const std::string& x, const std::string& out, std::string variance = "",
+            bool is_test = true, bool trains = false, bool global = false) {
     for (const char* what : {".scale", ".bias", ".mean"}) Param(out + what, {3});
     if (variance.empty()) Param(variance = out + ".variance", {3}, 0.5, 2);
     b.Var(out, DType::kF32, kImage);
@@ -56,7 +57,11 @@ struct Net {
           {"Bias", {out + ".bias"}},
           {"Mean", {out + ".mean"}},
           {"Variance", {variance}}},
-         {{"Y", {out}}}, {{"is_test", true}, {"epsilon", 1e-5}});
+         {{"Y", {out}}},
+         {{"is_test", is_test},
+          {"trainable_statistics", trains},
+          {"use_global_stats", global},
+          {"epsilon", 1e-5}});
   }
   std::vector<Tensor> Run(int level) {
     Executor executor({.threads = 2});
@@ -298,6 +303,22 @@ TEST(FuseConvNorm, AVarianceThatIsFedOrWrittenStays) {
   written.b.Scale("variance", "variance", 1, 0);  // the same values: what is compared stays
   written.b.Fetch("y");
   EXPECT_THAT(written.Types(), ElementsAre("conv2d", "batch_norm", "scale"));
+}
+
+// Files of training may lack the outputs of statistics, too.
+TEST(FuseConv, NormalisationByTheBatchStays) {
+  for (int form = 0; form < 8; ++form) {
+    const bool is_test = form & 1, trains = form & 2, global = form & 4;
+    Net n;
+    n.Param("w", {3, 3, 3, 3});
+    n.Conv("w", "c");
+    n.Norm("c", "y", "", is_test, trains, global);
+    n.b.Fetch("y");
+    if ((is_test && !trains) || global)
+      EXPECT_THAT(n.Types(), ElementsAre("fused_conv2d")) << form;
+    else
+      EXPECT_THAT(n.Types(), ElementsAre("conv2d", "batch_norm")) << form;
+  }
 }
 
 }  // namespace
