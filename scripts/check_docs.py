@@ -32,6 +32,7 @@ ELSEWHERE = [
     (r"cmake -S \. -B build/cuda .*|build/cuda/heddle .*", "needs CUDA; see docs/gpu.md"),
     (r"examples/ocr/(get_models\.sh|ocr\.py) .*", "the test examples.ocr"),
     (r"examples/digits/train/accuracy\.py predictions", "needs NumPy; the test docs.accuracy"),
+    (r"heddle train --forward model\.onnx .*", "tests/tools/training/fine_tune_test.cc"),
     (r"benchmarks/scheduling.*|build/release/heddle_bench_.*|cmake -S benchmarks/scheduling .*",
      "benchmarks, which take long and fetch their peers"),
 ]
