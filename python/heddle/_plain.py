@@ -31,7 +31,7 @@ _SCHEDULES = ("auto", "serial", "parallel", "lanes")
 class _ExecutorOptions(c.Structure):
     _fields_ = [("size", _SIZE), ("threads", c.c_int), ("plan_cache_capacity", c.c_int),
                 ("memory_limit", _SIZE), ("runs_at_once", c.c_int), ("place", _TEXT),
-                ("ranks", _HANDLE), ("rank", c.c_int)]
+                ("ranks", _HANDLE), ("rank", c.c_int), ("kernel_creator", _HANDLE)]
 
 
 class _ModelOptions(c.Structure):
@@ -69,7 +69,7 @@ def _open() -> c.CDLL:
             ("error_is_end_of_data", c.c_int, _HANDLE), ("error_free", None, _HANDLE),
             ("executor_new", _HANDLE, c.POINTER(_ExecutorOptions), out),
             ("executor_threads", c.c_int, _HANDLE), ("executor_free", None, _HANDLE),
-            ("model_options_init", None, options),
+            ("model_options_init_size", None, options, _SIZE),
             ("model_load_part", _HANDLE, _HANDLE, _TEXT, _TEXT, c.POINTER(_Part), options, out),
             ("model_parse_all", _HANDLE, _HANDLE, _TEXT, _SIZE, _TEXT, _SIZE, options, out),
             ("model_num_inputs", _SIZE, _HANDLE), ("model_num_outputs", _SIZE, _HANDLE),
@@ -224,7 +224,7 @@ class Model:
                  packed_weights: str | os.PathLike[str] = "", force: str = "", place: str = "cpu",
                  in_place: bool = True, outline: bool = False) -> None:
         options, executor, handle = _ModelOptions(), _HANDLE(), _HANDLE()
-        _lib.heddle_model_options_init_size(c.byref(options), _SIZE(c.sizeof(options)))
+        _lib.heddle_model_options_init_size(c.byref(options), c.sizeof(options))
         options.fetches, options.num_fetches = _texts(fetch), len(fetch)
         options.opt_level, options.seed, options.lean = opt_level, seed, lean
         options.schedule = _number_of("schedule", "serial" if deterministic else schedule,
@@ -237,7 +237,7 @@ class Model:
         options.force, options.no_in_place = force.encode() or None, not in_place
         options.outline = outline
         chosen = _ExecutorOptions(c.sizeof(_ExecutorOptions), threads, plan_cache, memory_limit,
-                                  runs_at_once, place.encode(), None, 0)
+                                  runs_at_once, place.encode(), None, 0, None)
         _check(_lib.heddle_executor_new(c.byref(chosen), c.byref(executor)))
         try:
             self.threads: int = _lib.heddle_executor_threads(executor)
