@@ -55,10 +55,11 @@ Option Option::in_range(double min, double max) {
 }
 
 namespace {
-// NaN: the text is no number.
+// NaN: the text is no finite number.
 double NumberOf(const std::string& text) {
   double number = 0;
-  return CLI::detail::lexical_cast(text, number) ? number : std::nan("");
+  const bool is_one = CLI::detail::lexical_cast(text, number) && std::isfinite(number);
+  return is_one ? number : std::nan("");
 }
 }  // namespace
 
