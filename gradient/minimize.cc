@@ -166,6 +166,7 @@ class StepMaker {
                            {"epsilon", Or(rule_.epsilon, kind == "lamb" ? 1e-6 : 1e-8)}};
       if (kind == "lamb") {
         settings.emplace_back("weight_decay", DecayOf(p));
+        settings.emplace_back("always_adapt", true);  // the ratio of norms is part of the rule
       } else {
         settings.emplace_back("lazy_mode", rule_.lazy);
         if (kind == "adamw") {
@@ -230,8 +231,9 @@ Result<TrainingStep> Minimize(const Program& program, const GradientRequest& req
   GradientRequest mine = request;
   mine.frozen = rule.frozen;
   if (mine.wrt && rule.frozen) std::erase_if(*mine.wrt, rule.frozen);
-  // Rules that look at all rows want all of them.
-  mine.dense = !(rule.kind == "sgd" || (rule.kind == "adam" && rule.lazy)) || rule.clip_value > 0 ||
+  // Rules that look at all rows want all of them. Adam gets the rows that there are, as in Paddle,
+  // where its bias correction of sparse gradients is that of the next step.
+  mine.dense = !(rule.kind == "sgd" || rule.kind == "adam") || rule.clip_value > 0 ||
                rule.clip_norm > 0 || rule.clip_global_norm > 0 || rule.weight_decay > 0;
   HEDDLE_ASSIGN_OR_RETURN(const Gradients gradients, AppendBackward(program, mine));
   return StepMaker(gradients, rule).Run();
