@@ -24,7 +24,8 @@ using heddle::capi::Guard;
 using heddle::capi::Invalid;
 using heddle::capi::ReadOptions;
 
-// What a function of an operator sees: `call` with one of the two below, or `node`.
+// The argument of an operator's functions. A shape function has `call` and `shapes`, a kernel
+// `call` and `kernel`, a kernel creator `node` alone.
 struct heddle_call {
   const OwnCall* call = nullptr;
   OwnShapeCall* shapes = nullptr;
@@ -32,7 +33,7 @@ struct heddle_call {
   const OwnNode* node = nullptr;
 
   Status failure = {};  // the first one
-  // What getters have handed out, until the call ends.
+  // Getters return pointers into these lists, which live until the call ends.
   std::deque<heddle_tensor> tensors = {};
   std::deque<Shape> dims = {};
   struct Attribute {

@@ -38,7 +38,7 @@ struct Clause {
   std::string name;
   int at = kNone;  // of the slot or attribute in the definition
 
-  // Of operands.
+  // The fields from here on are those of operands.
   uint32_t dtypes = 0;  // bits by DType; 0: not said
   std::string dtype_text;
   int dtype_of = kNone;  // an input slot
@@ -50,7 +50,7 @@ struct Clause {
   bool has_count = false;
   Dimension count;
 
-  // Of attributes.
+  // The fields from here on are those of attributes.
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   bool above = false, below = false;  // least and most themselves are not in the range

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kUnknown = -1;
 
-// What is known of one call: its operands, and the dimensions that letters stand for.
+// Checks one call. It remembers which dimensions the letters stand for.
 class Call {
  public:
   Call(const ShapeContext& ctx, int letters)
@@ -49,6 +49,13 @@ class Call {
     return Status::Ok();
   }
 
+  // The first tensor of an input slot; nullptr: it is absent, or no tensor.
+  const Tensor* TensorOf(int slot) const {
+    const BoundOp& op = ctx_.op();
+    const uint32_t at = op.in_begin[static_cast<size_t>(slot)];
+    return at < op.in_begin[static_cast<size_t>(slot) + 1] ? TensorAt(op.in[at]) : nullptr;
+  }
+
   // The shape of an output; Shape::Unknown() where its rank is not known.
   Shape ShapeOf(const ShapePattern& p) const {
     Shape shape;
@@ -65,12 +72,6 @@ class Call {
   const Tensor* TensorAt(uint32_t slot) const {
     const Value* v = slot == kNoSlot ? nullptr : ctx_.frame()[slot];
     return v != nullptr && v->is_tensor() ? &v->tensor() : nullptr;
-  }
-  // The first variable of an input slot.
-  const Tensor* TensorOf(int slot) const {
-    const BoundOp& op = ctx_.op();
-    const uint32_t at = op.in_begin[static_cast<size_t>(slot)];
-    return at < op.in_begin[static_cast<size_t>(slot) + 1] ? TensorAt(op.in[at]) : nullptr;
   }
   const std::string& NameOf(int slot) const {
     return ctx_.def().inputs()[static_cast<size_t>(slot)].name;
@@ -263,10 +264,7 @@ Status Contract::Infer(ShapeContext& ctx) const {
   const BoundOp& op = ctx.op();
   for (const Clause& c : outputs_) {
     const int from = c.like != kNone ? c.like : c.dtype_of;
-    const uint32_t at = from == kNone ? 0 : op.in_begin[static_cast<size_t>(from)];
-    const Value* given = from == kNone || op.in[at] == kNoSlot ? nullptr : ctx.frame()[op.in[at]];
-    const Tensor* const source =
-        given != nullptr && given->is_tensor() ? &given->tensor() : nullptr;
+    const Tensor* const source = from == kNone ? nullptr : call.TensorOf(from);
     DType dtype = source != nullptr ? source->dtype() : DType::kUnknown;
     if (from == kNone)
       for (int t = 0; t < static_cast<int>(DType::kUnknown); ++t)

@@ -1,5 +1,5 @@
-// What an operator demands of its operands and attributes, and what its outputs are, as a text that
-// the operator's definition holds:
+// A contract is a text in an operator's definition. It says what the operator demands of its
+// operands and attributes, and what its outputs are:
 //
 //   op.Contract("X: float [N, C, ...]; Scale, Bias: as X [C]; groups: 1..; Y: like X")
 //
@@ -27,6 +27,7 @@
 //   divides C              a divisor of a dimension's letter
 //   a|b                    one of these texts
 //
+// The first operand of the text that has a letter decides which dimension the letter stands for.
 // What is not known yet, such as dimensions while a plan is made, is checked once it is known.
 #pragma once
 

@@ -100,6 +100,8 @@ class Parser {
         out_.inputs_.push_back(std::move(c));
       } else if ((c.at = def_.FindOutput(key)) != kNone) {
         HEDDLE_RETURN_IF_ERROR(ReadOperand(words, clause, &c));
+        if (c.one || c.has_count || c.count_of != kNone)
+          return Bad("counts elements of an output, which has a shape", clause);
         out_.outputs_.push_back(std::move(c));
       } else if ((c.at = def_.FindAttr(key)) != kNone) {
         HEDDLE_RETURN_IF_ERROR(ReadAttribute(words, clause, &c));

@@ -98,18 +98,6 @@ void ForSize(const PoolGeometry& g, const PoolWindow& h, const PoolWindow& w, Fn
   fn(std::integral_constant<int, 0>());
 }
 
-// Whether windows are blocks of two rows and two columns side by side, whose loops become vectors.
-bool IsHalved(const PoolGeometry& g) {
-  const auto halves = [](const std::vector<PoolWindow>& windows) {
-    for (size_t k = 0; k < windows.size(); ++k) {
-      const auto at = static_cast<int64_t>(2 * k);
-      if (windows[k].begin != at || windows[k].end != at + 2 || windows[k].span != 2) return false;
-    }
-    return true;
-  };
-  return g.spatial == 2 && halves(g.windows[1]) && halves(g.windows[2]);
-}
-
 // Calls fn(offset, length) for the stretches of consecutive input positions in a window.
 template <typename Fn>
 void ForLines(const PoolGeometry& g, const PoolWindow& d, const PoolWindow& h, const PoolWindow& w,
@@ -182,7 +170,7 @@ void Plane(const PoolGeometry& g, const T* plane, T* to) {
   });
 }
 
-// Plane where IsHalved.
+// Plane of halved windows.
 template <typename T, Of kOf>
 void HalvedPlane(const PoolGeometry& g, const T* plane, T* to) {
   const int64_t columns = g.out[2];
@@ -210,10 +198,9 @@ bool HasNan(const T* x, int64_t n) {
 template <typename T, Of kOf>
 void Planes(const KernelContext& ctx, const PoolGeometry& g, const T* x, T* out) {
   const int64_t cost = g.in_size() + g.out_size();
-  const bool halved = IsHalved(g);
-  const auto usual = halved ? &HalvedPlane<T, kOf> : &Plane<T, kOf>;
+  const auto usual = g.halved ? &HalvedPlane<T, kOf> : &Plane<T, kOf>;
   constexpr Of kWithoutNan = kOf == Of::kMaxOrNan ? Of::kMaxNumbers : kOf;
-  const auto without_nan = halved ? &HalvedPlane<T, kWithoutNan> : &Plane<T, kWithoutNan>;
+  const auto without_nan = g.halved ? &HalvedPlane<T, kWithoutNan> : &Plane<T, kWithoutNan>;
   ctx.ParallelFor(g.batch * g.channels, 1 + 32768 / (1 + cost), [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const T* plane = x + p * g.in_size();
@@ -446,7 +433,8 @@ void PlaneBackward(const PoolGeometry& g, const T* x, const T* out, const T* gra
   });
 }
 
-// PlaneBackward of maxima where IsHalved, channels first: to the first pixel that is the maximum.
+// PlaneBackward of maxima of halved windows, channels first: to the first pixel that is the
+// maximum.
 template <typename T>
 void HalvedMaxBackward(const PoolGeometry& g, const T* x, const T* out, const T* grad, T* to) {
   const int64_t columns = g.out[2], width = g.in[2];
@@ -496,7 +484,7 @@ void PoolBackward(const KernelContext& ctx, const PoolGeometry& g, const T* x, c
   const auto run = g.max
                        ? (dense ? &PlaneBackward<T, true, true> : &PlaneBackward<T, true, false>)
                        : (dense ? &PlaneBackward<T, false, true> : &PlaneBackward<T, false, false>);
-  const bool halved = g.max && !g.channels_last && IsHalved(g);
+  const bool halved = g.max && !g.channels_last && g.halved;
   ctx.ParallelFor(g.batch * g.channels, 1 + 16384 / (1 + cost), [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t n = p / g.channels, c = p % g.channels;

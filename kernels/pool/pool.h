@@ -24,6 +24,8 @@ struct PoolGeometry {
   int64_t batch = 0, channels = 0;
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1};
   std::array<std::vector<PoolWindow>, 3> windows;
+  // The windows are blocks of two rows and two columns side by side; their loops become vectors.
+  bool halved = false;
   // Of an average's gradient: shares are quotients, not products with a reciprocal in float.
   bool divides = false;
 

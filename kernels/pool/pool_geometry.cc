@@ -52,6 +52,17 @@ std::vector<PoolWindow> WindowCounts(int64_t in, int64_t out, bool adaptive, int
   return windows;
 }
 
+bool IsHalved(const PoolGeometry& g) {
+  const auto halves = [](const std::vector<PoolWindow>& windows) {
+    for (size_t k = 0; k < windows.size(); ++k) {
+      const auto at = static_cast<int64_t>(2 * k);
+      if (windows[k].begin != at || windows[k].end != at + 2 || windows[k].span != 2) return false;
+    }
+    return true;
+  };
+  return g.spatial == 2 && halves(g.windows[1]) && halves(g.windows[2]);
+}
+
 }  // namespace
 
 PoolAttrs PoolWithIndexAttrsOf(const OpContext& ctx) {
@@ -127,6 +138,7 @@ Result<PoolGeometry> PoolGeometryOf(const PoolAttrs& a, const Shape& input) {
   for (int i = 0; i < 3; ++i)
     g.windows[i] = WindowCounts(g.in[i], g.out[i], a.adaptive && !a.fixed_windows && i >= first,
                                 kernel[i], stride[i], pads.lo[i]);
+  g.halved = IsHalved(g);
   return g;
 }
 

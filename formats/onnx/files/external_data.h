@@ -28,13 +28,14 @@ class ExternalFiles {
   // kDataLoss: the tensor states a checksum (SHA-1 of the whole file, which is then read), and the
   // file has another one.
   Result<std::shared_ptr<const formats::DataFile>> Open(const TensorData& data);
+  // The path of the file that `data` names. kInvalidArgument: the name is not allowed.
+  Result<std::string> PathOf(const TensorData& data) const;
 
  private:
   struct File {
     std::shared_ptr<const formats::DataFile> file;
     std::string sha1;  // empty: not computed yet
   };
-  Result<std::string> PathOf(const TensorData& data) const;
 
   const std::string folder_, model_;
   std::unordered_map<std::string, File> files_;  // by the name in the model

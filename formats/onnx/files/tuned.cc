@@ -1,11 +1,14 @@
 // Writes an ONNX model again with other values of some initializers.
 #include <filesystem>
+#include <map>
 #include <set>
 #include <system_error>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "formats/onnx/files/external_data.h"
 #include "formats/onnx/source.h"
+#include "formats/onnx/tensor_data.h"
 #include "formats/wire_fields.h"
 
 namespace heddle::onnx {
@@ -15,26 +18,13 @@ namespace fs = std::filesystem;
 using wire::Field;
 using wire::Fields;
 
-// TensorProto.DataType of the floating types; 0: another one.
-int FloatType(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return 1;
-    case DType::kF16:
-      return 10;
-    case DType::kF64:
-      return 11;
-    case DType::kBF16:
-      return 16;
-    default:
-      return 0;
-  }
-}
-
 class TunedWriter {
  public:
-  TunedWriter(const Scope& scope, const std::vector<std::string>& changed)
-      : scope_(scope), changed_(changed.begin(), changed.end()) {}
+  TunedWriter(const std::string& program_file, const Scope& scope,
+              const std::vector<std::string>& changed)
+      : files_(fs::absolute(program_file).parent_path().string(), program_file),
+        scope_(scope),
+        changed_(changed.begin(), changed.end()) {}
 
   // ModelProto.graph is field 7, GraphProto.initializer field 5.
   Status Model(std::string_view model, std::string* out) {
@@ -46,7 +36,8 @@ class TunedWriter {
   }
   // The changed variables that were not found.
   const std::set<std::string>& left() const { return changed_; }
-  const std::set<std::string>& locations() const { return locations_; }
+  // The files beside the model that the other initializers need: paths by their names in the model.
+  const std::map<std::string, std::string>& files() const { return paths_; }
 
  private:
   template <typename Fn>
@@ -80,15 +71,14 @@ class TunedWriter {
         kept.append(f.whole);
     }
     if (changed_.erase(name) == 0) {
-      FindLocation(tensor);
       out->append(tensor);
-      return Status::Ok();
+      return FindFile(tensor);
     }
     const Value* value = scope_.Find(name);
     if (value == nullptr || !value->is_tensor() || !value->initialized())
       return InvalidArgument("initializer '", name, "' has no value");
     const Tensor contents = value->tensor().Contiguous();
-    if (FloatType(contents.dtype()) != type)
+    if (TypeOf(contents.dtype()) != type)
       return InvalidArgument("initializer '", name, "' is of another type than its new value, ",
                              Name(contents.dtype()));
     *out = kept;
@@ -97,23 +87,18 @@ class TunedWriter {
     return Status::Ok();
   }
 
-  // external_data (13) has entries with a key (1) and a value (2).
-  void FindLocation(std::string_view tensor) {
-    Fields fields(tensor);
-    for (Field f; !fields.done() && fields.Next(&f);) {
-      if (!f.Is(13)) continue;
-      std::string key, value;
-      Fields entry(f.payload);
-      for (Field e; !entry.done() && entry.Next(&e);) {
-        if (e.Is(1)) key = std::string(e.payload);
-        if (e.Is(2)) value = std::string(e.payload);
-      }
-      if (key == "location") locations_.insert(value);
-    }
+  // A name that a reader refuses is refused here, too: it would be one to copy to.
+  Status FindFile(std::string_view tensor) {
+    HEDDLE_ASSIGN_OR_RETURN(const TensorData data, ReadTensorData(tensor));
+    if (data.location.empty()) return Status::Ok();
+    HEDDLE_ASSIGN_OR_RETURN(paths_[std::string(data.location)], files_.PathOf(data));
+    return Status::Ok();
   }
 
+  const ExternalFiles files_;
   const Scope& scope_;
-  std::set<std::string> changed_, locations_;
+  std::set<std::string> changed_;
+  std::map<std::string, std::string> paths_;
 };
 
 }  // namespace
@@ -121,20 +106,19 @@ class TunedWriter {
 Status WriteTuned(const std::string& program_file, const Scope& scope,
                   const std::vector<std::string>& changed, const std::string& directory) {
   HEDDLE_ASSIGN_OR_RETURN(const FileBytes bytes, FileBytes::Read(program_file));
-  TunedWriter writer(scope, changed);
+  TunedWriter writer(program_file, scope, changed);
   std::string model;
   if (const Status status = writer.Model(bytes.view(), &model); !status.ok())
     return Status(status.code(), program_file + ": " + status.message());
   if (!writer.left().empty())
     return InvalidArgument(program_file, ": '", *writer.left().begin(),
                            "' is no initializer of the model's graph");
-  const fs::path folder = fs::path(program_file).parent_path();
-  for (const std::string& location : writer.locations()) {
-    const fs::path to = fs::path(directory) / location;
+  for (const auto& [name, path] : writer.files()) {
+    const fs::path to = fs::path(directory) / name;
     std::error_code ec;
     fs::create_directories(to.parent_path(), ec);
-    fs::copy_file(folder / location, to, fs::copy_options::overwrite_existing, ec);
-    if (ec) return NotFound("cannot copy ", (folder / location).string(), ": ", ec.message());
+    fs::copy_file(path, to, fs::copy_options::overwrite_existing, ec);
+    if (ec) return NotFound("cannot copy ", path, " to ", to.string(), ": ", ec.message());
   }
   FileReplacement file((fs::path(directory) / "model.onnx").string());
   HEDDLE_RETURN_IF_ERROR(file.Open());

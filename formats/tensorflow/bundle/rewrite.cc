@@ -53,8 +53,11 @@ Status Bundle::Rewrite(const std::string& prefix, const std::string& to,
       return InvalidArgument(prefix, ": there is no tensor '", key, "' of ", tensor.bytes(),
                              " bytes");
     const Entry& entry = found->second;
-    std::memcpy(shards[static_cast<size_t>(entry.shard)].data() + entry.offset, tensor.raw(),
-                tensor.bytes());
+    std::string& shard = shards[static_cast<size_t>(entry.shard)];
+    const auto offset = static_cast<size_t>(entry.offset);
+    if (offset > shard.size() || tensor.bytes() > shard.size() - offset)
+      return DataLoss(prefix, ": a shard has become shorter while it was read");
+    std::memcpy(shard.data() + offset, tensor.raw(), tensor.bytes());
     // BundleEntryProto.crc32c is field 6.
     std::string message;
     Fields fields(table[key]);

@@ -189,6 +189,9 @@ TEST_F(ContractTest, OutputsAreTold) {
   EXPECT_EQ(outs[1].shape, (Shape{3}));
   EXPECT_EQ(outs[1].dtype, kI);
   EXPECT_EQ(Infer("Out: like X; Other: like X", {{kI, {2, -1}}})[0].shape, (Shape{2, -1}));
+  // Y and Zs are absent, and Zs is the last slot.
+  EXPECT_EQ(Infer("Out: like X; Other: like Zs", {{kF, {2}}})[1].dtype, DType::kUnknown);
+  EXPECT_EQ(Infer("Out: like Y; Other: like X", {{kF, {2}}})[0].shape, Shape::Unknown());
   EXPECT_EQ(Infer("X: any [N, ...]; Out: as X [N, ...]; Other: like X", {{kF, Shape::Unknown()}})[0]
                 .shape,
             Shape::Unknown());
@@ -205,6 +208,7 @@ TEST_F(ContractTest, TextsThatFollowNoRuleAreRefused) {
            {"X: [..., N, ...]", "has dots twice"},
            {"X: [mode]", "counts with 'mode', which is no integer"},
            {"X: [N-1]", "has the dimension 'N-1'"},
+           {"Out: as X one", "counts elements of an output"},
            {"groups: >x", "has no number in '>x'"},
            {"groups: a..b", "has no numbers in 'a..b'"},
            {"groups: many", "has words for an attribute that is no text"}})

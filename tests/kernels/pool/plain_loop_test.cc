@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <random>
 
@@ -106,6 +107,68 @@ TEST(PoolBesidePlainLoop, WindowsOfAllKinds) {
     }
     SCOPED_TRACE("round " + std::to_string(round));
     ASSERT_NO_FATAL_FAILURE(Check(w, round));
+  }
+}
+
+// Windows of two by two pixels side by side have loops of their own; as windows of cubes of depth 1
+// they have not. Bits are equal, also of NaN, infinities, -0 and several equal maxima.
+template <typename T>
+void CompareHalved(std::mt19937& random) {
+  const auto draw = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  const T values[] = {T(-1), T(-0.), T(0),       T(1),      T(1.5),
+                      T(2),  T(7),   -kInfinity, kInfinity, std::numeric_limits<T>::quiet_NaN()};
+  const bool odd = draw(0, 2) == 0;  // with NaN and infinities
+  const Shape image{draw(1, 2), draw(1, 3), draw(2, 41), draw(2, 41)};
+  const Shape pooled{image[0], image[1], image[2] / 2, image[3] / 2};
+  const auto fill = [&](const Shape& shape, int64_t last) {
+    Tensor t = Tensor::Zeros(kDTypeOf<T>, shape);
+    for (int64_t k = 0; k < t.numel(); ++k) t.mutable_data<T>()[k] = values[draw(0, last)];
+    return t;
+  };
+  const std::vector<heddle::Feed> feeds = {{"x", fill(image, odd ? 9 : 6)},
+                                           {"dy", fill(pooled, 6)}};
+  const std::string type = draw(0, 3) == 0 ? "avg" : "max";
+  const bool skip_nan = draw(0, 1) != 0, keep_nan = !skip_nan && draw(0, 1) != 0;
+  const auto run = [&](bool cubes) {
+    ProgramBuilder b;
+    const auto deep = [&](const Shape& s) { return cubes ? Shape{s[0], s[1], 1, s[2], s[3]} : s; };
+    std::vector<heddle::Feed> given;
+    for (const heddle::Feed& f : feeds) {
+      const Tensor& t = f.value.tensor();
+      b.Feed(f.name, t.dtype(), deep(t.shape()));
+      given.push_back({f.name, t.Reshaped(deep(t.shape()))});
+    }
+    const Ints two = cubes ? Ints{1, 2, 2} : Ints{2, 2}, none(two.size(), 0);
+    const auto attrs = [&] {
+      return Attrs{{"pooling_type", type}, {"ksize", two},         {"strides", two},
+                   {"paddings", none},     {"skip_nan", skip_nan}, {"keep_nan", keep_nan}};
+    };
+    const std::string op = cubes ? "pool3d" : "pool2d";
+    b.Op(op, {{"X", {"x"}}}, {{"Out", {"y"}}}, attrs());
+    b.Op(op + "_grad", {{"X", {"x"}}, {"Out", {"y"}}, {"Out@GRAD", {"dy"}}}, {{"X@GRAD", {"dx"}}},
+         attrs());
+    b.Fetch("y");
+    b.Fetch("dx");
+    Executor executor({.threads = 1});
+    return MustRun(executor, MustCompile(executor, b.Build(), nullptr, {.opt_level = 0}), given);
+  };
+  const auto want = run(true), got = run(false);
+  for (size_t k = 0; k < 2; ++k) {
+    ASSERT_EQ(got[k].bytes(), want[k].bytes());
+    ASSERT_EQ(std::memcmp(got[k].raw(), want[k].raw(), want[k].bytes()), 0)
+        << type << ' ' << image.ToString() << (k == 0 ? " forward" : " backward");
+  }
+}
+
+TEST(PoolBesidePlainLoop, HalvedPlanesGiveTheSameBits) {
+  std::mt19937 random(12);
+  for (int round = 0; round < 400; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    ASSERT_NO_FATAL_FAILURE(CompareHalved<float>(random));
+    ASSERT_NO_FATAL_FAILURE(CompareHalved<double>(random));
   }
 }
 
