@@ -186,13 +186,12 @@ void BlockGradient::Number() {
       for (const VarId v : op.inputs[s])
         at.in.back().push_back(v == kNoVar || skip ? kNoValue : Current(v));
     }
-    std::vector<VarId> read;
     for (size_t s = 0; s < op.outputs.size(); ++s) {
       at.out.emplace_back();
       const bool skip = ir::IsSubBlockSlot(op.def->outputs()[s]);
       for (const VarId v : op.outputs[s]) {
         if (v != kNoVar && !skip && blocks) Current(v);  // it may stay as it was
-        at.out.back().push_back(v == kNoVar || skip ? kNoValue : kNoValue);
+        at.out.back().push_back(kNoValue);               // written below, behind all reads
       }
     }
     if (blocks) FindHidden(op, &at);

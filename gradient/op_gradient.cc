@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/op_registry.h"
+#include "core/shapes.h"
 #include "gradient/block_gradient.h"
 
 namespace heddle::gradient {
@@ -132,44 +133,9 @@ VarId OpGradient::Scale(VarId x, double scale, double bias) {
   return Emit("scale", {{"X", x}}, {{"scale", scale}, {"bias", bias}});
 }
 
-namespace {
-// The number by which Paddle's attributes name a dtype (VarType.Type).
-int ProtoOf(DType t) {
-  switch (t) {
-    case DType::kBool:
-      return 0;
-    case DType::kI16:
-      return 1;
-    case DType::kI32:
-      return 2;
-    case DType::kI64:
-      return 3;
-    case DType::kF16:
-      return 4;
-    case DType::kF32:
-      return 5;
-    case DType::kF64:
-      return 6;
-    case DType::kU8:
-      return 20;
-    case DType::kI8:
-      return 21;
-    case DType::kBF16:
-      return 22;
-    case DType::kC64:
-      return 23;
-    case DType::kC128:
-      return 24;
-    case DType::kUnknown:
-      break;
-  }
-  return -1;
-}
-}  // namespace
-
 VarId OpGradient::Cast(VarId x, DType dtype) {
   return Emit("cast", {{"X", x}},
-              {{"in_dtype", ProtoOf(Info(x).dtype)}, {"out_dtype", ProtoOf(dtype)}});
+              {{"in_dtype", DTypeToProto(Info(x).dtype)}, {"out_dtype", DTypeToProto(dtype)}});
 }
 VarId OpGradient::Filled(VarId like, double value) {
   const VarId filled = Emit("fill_any_like", {{"X", like}}, {{"value", value}, {"dtype", -1}});
@@ -191,7 +157,7 @@ VarId OpGradient::Reduce(std::string_view type, VarId x, Ints axes, bool keep) {
 VarId OpGradient::Constant(DType dtype, Ints shape, double value) {
   // As text, which keeps all bits of a number in float64.
   return Emit("fill_constant", {},
-              {{"shape", std::move(shape)}, {"dtype", ProtoOf(dtype)}, {"value", value}});
+              {{"shape", std::move(shape)}, {"dtype", DTypeToProto(dtype)}, {"value", value}});
 }
 
 size_t OpGradient::BeginMeaning() { return pass_.emitted().size(); }
