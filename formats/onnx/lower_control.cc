@@ -320,6 +320,19 @@ int WhileCounted(NodeLowering& n, int counts, int v, int otherwise) {
   return made;
 }
 
+// Ends the block of `count` turns and runs it: each turn hands `carried` on, and pushes its items
+// to the arrays.
+void RunCounted(NodeLowering& n, Turns& turns, int count, const std::vector<int>& carried,
+                const std::vector<int>& items, const std::vector<int>& arrays) {
+  const int outer = n.SwitchBlock(turns.block);
+  for (size_t i = 0; i < items.size(); ++i) Push(n, items[i], turns.index, arrays[i]);
+  CarryOn(n, turns.carried, carried);
+  NextIndex(n, turns.index);
+  n.Emit("less_than", {{"X", {turns.index}}, {"Y", {count}}}, {}, {{"Out", {turns.condition}}});
+  n.SwitchBlock(outer);
+  RunWhile(n, turns.condition, turns.block);
+}
+
 // Lowers a Scan and returns the final states, then the stacked outputs.
 std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
   const Graph& body = *scan.body;
@@ -361,13 +374,8 @@ std::vector<int> RunScan(NodeLowering& n, const Scan& scan) {
   }
   std::vector<int> arrays;
   for (size_t i = 0; i < stacked; ++i) arrays.push_back(NewArray(n));
-  n.SwitchBlock(turns.block);
-  for (size_t i = 0; i < stacked; ++i) Push(n, made[states + i], turns.index, arrays[i]);
-  CarryOn(n, turns.carried, {made.begin(), made.begin() + static_cast<int64_t>(states)});
-  NextIndex(n, turns.index);
-  n.Emit("less_than", {{"X", {turns.index}}, {"Y", {count}}}, {}, {{"Out", {turns.condition}}});
-  n.SwitchBlock(outer);
-  RunWhile(n, turns.condition, turns.block);
+  const auto items = made.begin() + static_cast<int64_t>(states);
+  RunCounted(n, turns, count, {made.begin(), items}, {items, made.end()}, arrays);
   std::vector<int> results = turns.carried;
   for (size_t i = 0; i < stacked; ++i)
     results.push_back(Stacked(n, arrays[i], made[states + i], body.outputs[states + i].type,
@@ -417,12 +425,7 @@ std::vector<int> RunBatch(NodeLowering& n, const Scan& scan, int lengths) {
   n.SwitchBlock(outer);
   std::vector<int> arrays;
   for (size_t i = 0; i < made.size(); ++i) arrays.push_back(NewArray(n));
-  n.SwitchBlock(turns.block);
-  for (size_t i = 0; i < made.size(); ++i) Push(n, made[i], turns.index, arrays[i]);
-  NextIndex(n, turns.index);
-  n.Emit("less_than", {{"X", {turns.index}}, {"Y", {count}}}, {}, {{"Out", {turns.condition}}});
-  n.SwitchBlock(outer);
-  RunWhile(n, turns.condition, turns.block);
+  RunCounted(n, turns, count, {}, made, arrays);
   for (size_t i = 0; i < made.size(); ++i)
     stacked.push_back(Stacked(n, arrays[i], made[i], scan.body->outputs[i].type, 0, false));
   return stacked;
@@ -489,12 +492,7 @@ bool LowerSequenceMap(NodeLowering& n) {
     arrays.push_back(NewArray(n));
     n.SetKind(arrays.back(), Type::Kind::kSequence, n.type(item));
   }
-  n.SwitchBlock(turns.block);
-  for (size_t i = 0; i < made.size(); ++i) Push(n, made[i], turns.index, arrays[i]);
-  NextIndex(n, turns.index);
-  n.Emit("less_than", {{"X", {turns.index}}, {"Y", {count}}}, {}, {{"Out", {turns.condition}}});
-  n.SwitchBlock(outer);
-  RunWhile(n, turns.condition, turns.block);
+  RunCounted(n, turns, count, {}, made, arrays);
   for (size_t i = 0; i < made.size(); ++i) n.Result(i, arrays[i]);
   return true;
 }
