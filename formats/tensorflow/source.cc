@@ -261,6 +261,30 @@ Result<FunctionLibrary> TensorflowSource::Functions() const {
 
 Result<formats::TrainingMarks> TensorflowSource::Marks(const ir::Program&) const { return marks_; }
 
+// Copies the files of a SavedModel's folder but for its variables. They are listed before the first
+// is copied, without those below `to`, which may lie in the folder.
+Status CopyBeside(const fs::path& from, const fs::path& to) {
+  std::error_code ec;
+  const fs::path target = fs::weakly_canonical(to, ec);
+  std::vector<fs::path> parts;
+  fs::recursive_directory_iterator at(from, ec), end;
+  for (; !ec && at != end; at.increment(ec)) {
+    if (at->is_directory(ec) && fs::weakly_canonical(at->path(), ec) == target)
+      at.disable_recursion_pending();
+    const fs::path part = at->path().lexically_relative(from);
+    if (at->is_regular_file(ec) && part.begin()->string() != "variables") parts.push_back(part);
+    ec.clear();
+  }
+  if (ec) return NotFound("cannot list ", from.string(), ": ", ec.message());
+  for (const fs::path& part : parts) {
+    if (fs::equivalent(from / part, to / part, ec)) continue;  // the model is written over itself
+    fs::create_directories((to / part).parent_path(), ec);
+    fs::copy_file(from / part, to / part, fs::copy_options::overwrite_existing, ec);
+    if (ec) return NotFound("cannot copy ", (from / part).string(), ": ", ec.message());
+  }
+  return Status::Ok();
+}
+
 Status TensorflowSource::WriteTuned(const std::string& program_file, const Scope& scope,
                                     const std::vector<std::string>& changed,
                                     const std::string& directory) const {
@@ -278,17 +302,8 @@ Status TensorflowSource::WriteTuned(const std::string& program_file, const Scope
       return InvalidArgument("variable '", name, "' has no value");
     tensors.emplace(stored->key, value->tensor());
   }
-  // Everything beside the variables, as it is.
-  const fs::path from = fs::path(program_file).parent_path();
-  for (const auto& entry : fs::recursive_directory_iterator(from.empty() ? fs::path(".") : from)) {
-    const fs::path part = entry.path().lexically_relative(from.empty() ? fs::path(".") : from);
-    if (!entry.is_regular_file() || part.begin()->string() == "variables") continue;
-    std::error_code ec;
-    fs::create_directories((fs::path(directory) / part).parent_path(), ec);
-    fs::copy_file(entry.path(), fs::path(directory) / part, fs::copy_options::overwrite_existing,
-                  ec);
-    if (ec) return NotFound("cannot copy ", entry.path().string(), ": ", ec.message());
-  }
+  const fs::path from = fs::absolute(program_file).parent_path();
+  HEDDLE_RETURN_IF_ERROR(CopyBeside(from, directory));
   std::error_code ec;
   const fs::path variables = fs::path(directory) / "variables";
   fs::create_directories(variables, ec);

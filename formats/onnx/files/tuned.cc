@@ -116,6 +116,7 @@ Status WriteTuned(const std::string& program_file, const Scope& scope,
   for (const auto& [name, path] : writer.files()) {
     const fs::path to = fs::path(directory) / name;
     std::error_code ec;
+    if (fs::equivalent(path, to, ec)) continue;  // the model is written over itself
     fs::create_directories(to.parent_path(), ec);
     fs::copy_file(path, to, fs::copy_options::overwrite_existing, ec);
     if (ec) return NotFound("cannot copy ", path, " to ", to.string(), ": ", ec.message());

@@ -69,6 +69,16 @@ TEST(TunedOnnx, ChangesWhatIsNamedAndCopiesWhatLiesBeside) {
   }
 }
 
+TEST(TunedOnnx, MayBeWrittenOverItself) {
+  Place place;
+  place.out = place.in;
+  for (int round = 0; round < 2; ++round) ASSERT_TRUE(place.Write("sub/data").ok());
+  EXPECT_EQ(ReadAll(place.in + "/sub/data"), "12345678");
+  auto tuned = LoadModel(place.in + "/model.onnx");
+  ASSERT_TRUE(tuned.ok());
+  EXPECT_EQ(tuned->scope->Find("w")->tensor().data<float>()[0], 5);
+}
+
 // Names of parts that lead out of the folder in some order, or do not.
 TEST(TunedOnnx, NothingIsWrittenWhereAModelWants) {
   const char* const seed = std::getenv("HEDDLE_TEST_SEED");
