@@ -21,11 +21,12 @@ if(NOT HEDDLE_ONEDNN STREQUAL "OFF")
   if(EXISTS "${_root}/include/dnnl.hpp" AND EXISTS "${_root}/lib/libdnnl.so.3")
     set(HEDDLE_WITH_ONEDNN ON)
     set(HEDDLE_ONEDNN_LIB_DIR "${_root}/lib")
-    add_library(heddle_onednn SHARED IMPORTED GLOBAL)
+    # Its headers alone: core/threads/primitives_library.h opens the library when a kernel needs it.
+    add_library(heddle_onednn INTERFACE IMPORTED GLOBAL)
     add_library(heddle::onednn ALIAS heddle_onednn)
     set_target_properties(heddle_onednn PROPERTIES
-      IMPORTED_LOCATION "${_root}/lib/libdnnl.so.3" IMPORTED_SONAME libdnnl.so.3
       INTERFACE_INCLUDE_DIRECTORIES "${_root}/include")
+    list(APPEND CMAKE_BUILD_RPATH "${HEDDLE_ONEDNN_LIB_DIR}")
   elseif(HEDDLE_ONEDNN STREQUAL "ON")
     message(FATAL_ERROR "HEDDLE_ONEDNN=ON, but ${_root} holds no oneDNN: run scripts/setup.sh")
   endif()

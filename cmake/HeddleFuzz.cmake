@@ -8,8 +8,7 @@ set(_includes "-I${PROJECT_SOURCE_DIR}" "-I${PROJECT_SOURCE_DIR}/include"
 set(_libraries $<TARGET_FILE:heddle> $<TARGET_FILE:TBB::tbb>
     $<TARGET_FILE:protobuf::libprotobuf-lite>)
 if(HEDDLE_WITH_ONEDNN)
-  list(APPEND _libraries "${HEDDLE_ONEDNN_LIB_DIR}/libdnnl.so.3"
-       "-Wl,-rpath,${HEDDLE_ONEDNN_LIB_DIR}")
+  list(APPEND _libraries "-Wl,-rpath,${HEDDLE_ONEDNN_LIB_DIR}")
 endif()
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
 # Target, the reader whose sources are instrumented, and the header with what it calls.

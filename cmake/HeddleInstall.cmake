@@ -15,7 +15,7 @@ install(TARGETS heddle heddle_c heddle_partition heddle_offload EXPORT heddleTar
 function(heddle_search_path)
   cmake_parse_arguments(_ "" "" "TARGETS;FOLDERS" ${ARGN})
   set_target_properties(${__TARGETS} PROPERTIES INSTALL_RPATH "${__FOLDERS}"
-    BUILD_RPATH "${__FOLDERS};/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}")
+    BUILD_RPATH "${__FOLDERS};${HEDDLE_ONEDNN_LIB_DIR};/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}")
 endfunction()
 heddle_search_path(TARGETS heddle heddle_c FOLDERS "$ORIGIN" "$ORIGIN/heddle")
 # Engines are no libraries to link with: a user names them.
@@ -57,7 +57,7 @@ if(NOT BUILD_SHARED_LIBS)
   set(HEDDLE_PC_LIBS "-pthread")
   if(HEDDLE_WITH_ONEDNN)
     string(APPEND HEDDLE_PC_LIBS
-           " -L\${libdir}/heddle -l:libdnnl.so.3 -Wl,-rpath,\${libdir}/heddle")
+           " -Wl,-rpath,\${libdir}/heddle")
   endif()
 endif()
 foreach(_pc heddle heddle_c)

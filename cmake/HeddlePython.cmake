@@ -73,9 +73,6 @@ if(HEDDLE_WITH_ONEDNN)
                             --set-rpath "\$ORIGIN" "${_libraries}/${_to}"
                     COMMAND_ERROR_IS_FATAL ANY)
   endforeach()
-  add_custom_command(TARGET _heddle POST_BUILD VERBATIM
-    COMMAND "${HEDDLE_PATCHELF}" --replace-needed libdnnl.so.3 libheddle_dnnl.so
-            "$<TARGET_FILE:_heddle>")
 endif()
 
 install(TARGETS _heddle LIBRARY DESTINATION heddle COMPONENT python EXCLUDE_FROM_ALL)

@@ -12,11 +12,8 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/machine.h"
+#include "core/threads/primitives_library.h"
 #include "scheduler/host_pool.h"
-
-#ifdef HEDDLE_WITH_ONEDNN
-#include <oneapi/dnnl/dnnl.h>
-#endif
 
 namespace heddle {
 namespace {
@@ -80,10 +77,7 @@ HostReport InspectHost() {
   r.memory_bytes = Kilobytes("MemTotal");
   r.available_memory_bytes = Kilobytes("MemAvailable");
   r.memory_limit_bytes = MemoryLimit(r.memory_bytes);
-#ifdef HEDDLE_WITH_ONEDNN
-  const dnnl_version_t* v = dnnl_version();
-  r.onednn = StrCat(v->major, ".", v->minor, ".", v->patch);
-#endif
+  r.onednn = PrimitivesVersion();
   r.gpus = FindGpus();
   return r;
 }

@@ -1,7 +1,5 @@
 #include "tools/alloc_count.h"
 
-#include <dlfcn.h>
-
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -24,30 +22,32 @@ namespace {
 
 std::atomic<bool> counting{false};
 std::atomic<int64_t> calls{0}, aside_calls{0};
-thread_local int aside = 0;      // scopes that this thread is in
-std::atomic<int> all_aside{0};   // scopes of all threads
+thread_local int aside = 0;      // calls of the library that this thread is in
+std::atomic<int> all_aside{0};   // calls of all threads
 std::atomic<uint64_t> count{0};  // how many counts there were
-thread_local uint64_t seen = 0;  // the last one that this thread started or was in a scope in
+thread_local uint64_t seen = 0;  // the last one that this thread started or called it in
 
-// A thread that had no scope since the count began is the library's own, and helps while there is
-// one.
+// A thread that has not called the library since the count began is the library's own, and helps
+// while there is a call.
 bool IsAside() {
   return aside > 0 || (seen != count.load(std::memory_order_relaxed) &&
                        all_aside.load(std::memory_order_relaxed) > 0);
 }
 
-}  // namespace
-
-AllocationsAside::AllocationsAside() {
+[[maybe_unused]] void EnterAside() {
   seen = count.load(std::memory_order_relaxed);
   ++aside;
   all_aside.fetch_add(1, std::memory_order_relaxed);
 }
-AllocationsAside::~AllocationsAside() {
+
+[[maybe_unused]] void LeaveAside() {
   all_aside.fetch_sub(1, std::memory_order_relaxed);
   --aside;
 }
-int64_t AllocationsAside::calls() { return aside_calls.load(std::memory_order_relaxed); }
+
+}  // namespace
+
+int64_t AllocationsPutAside() { return aside_calls.load(std::memory_order_relaxed); }
 
 bool CanCountAllocations() {
 #ifdef HEDDLE_WATCH_HEAP
@@ -117,41 +117,13 @@ int posix_memalign(void** result, size_t alignment, size_t size) {
 }
 }  // extern "C"
 
-namespace heddle::tools::heap {
-namespace {
-
-// The library's function of this name, behind the one that this program defines.
-template <typename Fn>
-Fn* Behind(Fn*, const char* name) {
-  return reinterpret_cast<Fn*>(::dlsym(RTLD_NEXT, name));
-}
-
-template <typename Fn>
-int Aside(Fn&& call) {
-  if (!counting.load(std::memory_order_relaxed)) return call();
-  const AllocationsAside aside_now;
-  return call();
-}
-
-}  // namespace
-}  // namespace heddle::tools::heap
-
-// The two functions by which kernels have oneDNN compute, with the types of its C interface as the
-// linker sees them.
+// Called around oneDNN's functions that compute (kernels/gemm/onednn.cc).
 extern "C" {
-int dnnl_primitive_execute(const void* primitive, void* stream, int count, const void* args) {
-  using namespace heddle::tools::heap;
-  static auto* const behind = Behind(&dnnl_primitive_execute, "dnnl_primitive_execute");
-  return Aside([&] { return behind(primitive, stream, count, args); });
+void heddle_library_call_begins() {
+  if (heddle::tools::counting.load(std::memory_order_relaxed)) heddle::tools::EnterAside();
 }
-
-int dnnl_sgemm(char trans_a, char trans_b, int64_t m, int64_t n, int64_t k, float alpha,
-               const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c,
-               int64_t ldc) {
-  using namespace heddle::tools::heap;
-  static auto* const behind = Behind(&dnnl_sgemm, "dnnl_sgemm");
-  return Aside(
-      [&] { return behind(trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); });
+void heddle_library_call_ends() {
+  if (heddle::tools::aside > 0) heddle::tools::LeaveAside();
 }
 }  // extern "C"
 

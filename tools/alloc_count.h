@@ -15,17 +15,9 @@ void StartCountingAllocations();
 // Calls since Start…, without those that were put aside; counting ends.
 int64_t StopCountingAllocations();
 
-// While one exists, the calls of its thread are counted apart: what a library does inside a call of
-// its own. So are those of threads that had none since the count began and did not start it: they
-// help the library.
-class AllocationsAside {
- public:
-  AllocationsAside();
-  ~AllocationsAside();
-  AllocationsAside(const AllocationsAside&) = delete;
-  AllocationsAside& operator=(const AllocationsAside&) = delete;
-  // Since StartCountingAllocations.
-  static int64_t calls();
-};
+// Those that were put aside since Start…: of threads inside a call of the library, and while there
+// is one, of threads that had none since the count began and did not start it: they help the
+// library.
+int64_t AllocationsPutAside();
 
 }  // namespace heddle::tools

@@ -191,7 +191,7 @@ Status CountAllocations(const Job& job, Measured* result) {
   for (int r = 0; r < runs && status.ok(); ++r) status = caller.Run({});
   const int64_t calls = StopCountingAllocations();
   result->heap_allocs_per_run = static_cast<double>(calls) / runs;
-  result->library_allocs_per_run = static_cast<double>(AllocationsAside::calls()) / runs;
+  result->library_allocs_per_run = static_cast<double>(AllocationsPutAside()) / runs;
   return status;
 }
 

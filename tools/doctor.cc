@@ -30,8 +30,8 @@ std::vector<std::string> Advice(const HostReport& r) {
                      ": models cannot be run on it (x86-64 machines need AVX2 and FMA)");
   if (r.onednn.empty())
     advice.push_back(
-        "built without oneDNN: results are the same, convolutions and matrix products "
-        "slower; run scripts/setup.sh and build again");
+        "oneDNN is not there: results are the same, convolutions and matrix products slower; "
+        "run scripts/setup.sh and build again, or keep heddle's libraries beside it");
   if (r.processor_quota > 0 && r.processor_quota < r.allowed_processors) {
     std::ostringstream quota;
     quota << r.processor_quota;

@@ -21,7 +21,7 @@ struct HostReport {
   int threads = 0;                   // the meaning of ExecutorOptions::threads = 0
   int64_t memory_bytes = 0, available_memory_bytes = 0;  // of the machine; 0 = unknown
   int64_t memory_limit_bytes = 0;                        // in the control group; 0 = no limit
-  std::string onednn;             // its version; empty: heddle was built without it
+  std::string onednn;  // its version; empty: heddle was built without it, or does not find it
   std::vector<std::string> gpus;  // that the system lists, whether heddle can use them or not
 };
 

@@ -12,14 +12,38 @@
 #include "core/error.h"
 #include "core/machine.h"
 #include "core/threads/library_place.h"
+#include "core/threads/primitives_library.h"
 #include "kernels/gemm/pack_once.h"
+
+// A program that counts calls of the heap defines these two, to tell the library's apart
+// (tools/alloc_count.h).
+extern "C" {
+[[gnu::weak]] void heddle_library_call_begins();
+[[gnu::weak]] void heddle_library_call_ends();
+}
 
 namespace heddle::onednn {
 namespace {
 
+struct LibraryCall {
+  LibraryCall() {
+    if (heddle_library_call_begins != nullptr) heddle_library_call_begins();
+  }
+  ~LibraryCall() {
+    if (heddle_library_call_ends != nullptr) heddle_library_call_ends();
+  }
+  LibraryCall(const LibraryCall&) = delete;
+  LibraryCall& operator=(const LibraryCall&) = delete;
+};
+
 dnnl::engine MakeEngine() {
   if (AmxIsBroken()) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_fp16);
   return dnnl::engine(dnnl::engine::kind::cpu, 0);
+}
+
+bool IsFound() {
+  static const bool found = FindPrimitive("dnnl_engine_create") != nullptr;
+  return found;
 }
 
 void Check(dnnl_status_t status, const char* what) {
@@ -61,6 +85,12 @@ void AppendActivation(dnnl::post_ops& ops, const Epilogue& e) {
 
 }  // namespace
 
+void* FindFunction(const char* name) {
+  void* const found = FindPrimitive(name);
+  if (found == nullptr) throw dnnl::error(dnnl_unimplemented, "oneDNN's library is not found");
+  return found;
+}
+
 LateEpilogue::LateEpilogue(Epilogue* epilogue) {
   if (FollowsOnednn(*epilogue)) late_ = TakeActivation(epilogue);
 }
@@ -83,8 +113,10 @@ const dnnl::engine& Engine() {
 
 bool Sgemm(const GemmDims& d, float alpha, const float* a, const float* b, float beta, float* c) {
   bool done = false;
+  if (!IsFound()) return false;
   LibraryPlace::Enter([&] {
     Engine();
+    const LibraryCall call;
     done = dnnl_sgemm(d.trans_a ? 'T' : 'N', d.trans_b ? 'T' : 'N', d.m, d.n, d.k, alpha, a, d.lda,
                       b, d.ldb, beta, c, d.ldc) == dnnl_success;
   });
@@ -113,6 +145,7 @@ dnnl::memory::desc InBf16(const dnnl::memory::desc& desc) {
 }
 
 bool MultipliesBf16() {
+  if (!IsFound()) return false;
   Engine();
   const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
   constexpr auto kNeeded = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
@@ -204,6 +237,7 @@ void Call::RunPiece(const KernelContext& ctx, std::initializer_list<const void*>
     Check(dnnl_memory_set_data_handle(handles->args[i++].memory, scratch.mutable_raw()), "memory");
   }
   LibraryPlace::Enter([&] {
+    const LibraryCall call;
     Check(dnnl_primitive_execute(primitive_.get(), handles->stream.get(),
                                  static_cast<int>(handles->args.size()), handles->args.data()),
           "execution");

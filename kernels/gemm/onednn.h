@@ -13,16 +13,17 @@
 
 #include "core/function_ref.h"
 #include "core/threads/near_list.h"
-#include "dnnl.hpp"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/gemm_epilogue.h"
+#include "kernels/gemm/onednn_library.h"
 
 namespace heddle::onednn {
 
-// The CPU engine. The first call fixes the instruction sets that oneDNN may use.
+// The CPU engine. The first call opens the library and fixes the instruction sets that it may use;
+// throws dnnl::error where the library is not found.
 const dnnl::engine& Engine();
 
-// dnnl_sgemm; false when oneDNN refuses.
+// dnnl_sgemm; false when oneDNN refuses or is not found.
 bool Sgemm(const GemmDims& d, float alpha, const float* a, const float* b, float beta, float* c);
 
 // A float memory descriptor with row-major strides, or the given ones.
@@ -31,7 +32,7 @@ dnnl::memory::desc Strided(const dnnl::memory::dims& dims, const dnnl::memory::d
 dnnl::memory::desc Any(const dnnl::memory::dims& dims);
 // The same layout, of bf16 numbers.
 dnnl::memory::desc InBf16(const dnnl::memory::desc& desc);
-// Does the processor have instructions that multiply bf16 numbers?
+// Does the processor have instructions that multiply bf16 numbers, and oneDNN use them?
 bool MultipliesBf16();
 // Text that tells layouts apart.
 std::string Describe(const dnnl::memory::desc& desc);

@@ -55,7 +55,7 @@ TEST_P(AllocationTest, SteadyRunsDoNotCallTheHeap) {
         for (const Value& v : run.outputs()) out.push_back(v.tensor());
         Expect(out, c);
         RecordProperty(c.name + " " + ScheduleName(schedule) + std::to_string(threads),
-                       std::to_string(tools::AllocationsAside::calls() / kRuns));
+                       std::to_string(tools::AllocationsPutAside() / kRuns));
       }
     }
   }
