@@ -50,6 +50,15 @@ if(_support)
   heddle_precompile(heddle_test_helpers tests/support/precompiled.h)
 endif()
 
+# Reads and runs the examples of operators.
+add_library(heddle_examples STATIC EXCLUDE_FROM_ALL
+  "${PROJECT_SOURCE_DIR}/tests/ops/compare.cc" "${PROJECT_SOURCE_DIR}/tests/ops/example_files.cc"
+  "${PROJECT_SOURCE_DIR}/tests/ops/example_parser.cc"
+  "${PROJECT_SOURCE_DIR}/tests/ops/example_program.cc"
+  "${PROJECT_SOURCE_DIR}/tests/ops/example_words.cc")
+target_link_libraries(heddle_examples PUBLIC heddle_test_helpers)
+heddle_warnings(heddle_examples)
+
 # It holds vectors that are wider than the registers of the base architecture.
 set_source_files_properties(tests/kernels/simd/microkernels_test.cc PROPERTIES
                             COMPILE_OPTIONS -Wno-psabi)
@@ -58,7 +67,7 @@ include(HeddleGrid)
 
 # Tests of a second and more each, by GoogleTest's patterns: `ctest -L quick` leaves them out.
 set(HEDDLE_LONG_TESTS "*looks_when_grown*:*RandomPrograms*:*MixedPrograms*:*Stress*:*Fork*"
-    "Law.*:Unwritten.*:ShapedCalls.*:PackedWeights*:NestedSharing.*:OpenShapes.*:FindLoops.*"
+    "OperatorGradients.*:Law.*:Unwritten.*:ShapedCalls.*:PackedWeights*:NestedSharing.*:OpenShapes.*:FindLoops.*"
     "InlineCalls.*:ActivationEdges.*:Declarations.*:GemmSums.*:ArenaPlanner*:Cudnn*"
     "FunctionLibrary.*:TensorflowFunctions.*:PlanJson.*:Pipes.*:Train*")
 list(JOIN HEDDLE_LONG_TESTS ":" HEDDLE_LONG_TESTS)
@@ -104,7 +113,7 @@ foreach(_folder IN LISTS _test_folders)
   elseif(_name STREQUAL "models")
     target_link_libraries(${_target} PRIVATE heddle_values)
   elseif(_name STREQUAL "gradient")
-    target_link_libraries(${_target} PRIVATE heddle_gradient)
+    target_link_libraries(${_target} PRIVATE heddle_gradient heddle_examples)
   elseif(_name STREQUAL "partition")
     target_link_libraries(${_target} PRIVATE heddle_partition)
     target_sources(${_target} PRIVATE "${_folder}/legal.cc")
@@ -121,13 +130,8 @@ print(os.path.dirname(s.origin) if s and s.origin else '', end='')"
         OUTPUT_VARIABLE _openvino ERROR_QUIET)
     endif()
     add_library(heddle_onnx_helpers STATIC "${_folder}/onnx_round_trip.cc"
-      "${_folder}/random_operator.cc" "${_folder}/random_network_operator.cc"
-      "${PROJECT_SOURCE_DIR}/tests/ops/compare.cc"
-      "${PROJECT_SOURCE_DIR}/tests/ops/example_files.cc"
-      "${PROJECT_SOURCE_DIR}/tests/ops/example_parser.cc"
-      "${PROJECT_SOURCE_DIR}/tests/ops/example_program.cc"
-      "${PROJECT_SOURCE_DIR}/tests/ops/example_words.cc")
-    target_link_libraries(heddle_onnx_helpers PUBLIC heddle_offload heddle_test_helpers)
+      "${_folder}/random_operator.cc" "${_folder}/random_network_operator.cc")
+    target_link_libraries(heddle_onnx_helpers PUBLIC heddle_offload heddle_examples)
     heddle_warnings(heddle_onnx_helpers)
     target_link_libraries(${_target} PRIVATE heddle_onnx_helpers)
     # Models for scripts/check_group_onnx.py.

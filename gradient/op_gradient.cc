@@ -71,6 +71,13 @@ bool OpGradient::Wants(std::string_view slot, size_t i) const {
 }
 void OpGradient::SetInGrad(std::string_view slot, size_t i, VarId gradient) {
   const auto s = static_cast<size_t>(op().def->FindInput(slot));
+  const VarId of = op().inputs[s][i];
+  // To some operators a scalar and a vector of one element are the same.
+  if (gradient != kNoVar && of != kNoVar && Info(gradient).kind == ir::VarKind::kTensor) {
+    const Shape is = Info(gradient).shape, wanted = Info(of).shape;
+    if (is.is_static() && wanted.is_static() && is != wanted && is.numel() == wanted.numel())
+      gradient = ReshapeLike(gradient, of);
+  }
   pass_.AddPart(pass_.InValue(at_, s, i), gradient);
 }
 
@@ -214,11 +221,11 @@ VarId OpGradient::SumLike(VarId g, VarId like) {
 VarId OpGradient::ReshapeLike(VarId g, VarId like) {
   const Shape shape = Info(like).shape;
   VarId out = kNoVar;
-  if (shape.is_static() && shape.rank() > 0) {
+  // To the operator that reshapes, a size 0 means that of its operand.
+  if (shape.is_static() && shape.rank() > 0 && shape.numel() > 0) {
     out = Emit("reshape2", {{"X", g}}, {{"shape", Ints(shape.begin(), shape.end())}});
   } else {
-    const VarId dims = Emit("shape", {{"Input", like}});
-    out = Emit("reshape2", {{"X", g}, {"Shape", dims}});
+    out = Emit("reshape_grad", {{"X", like}, {"Out@GRAD", g}});
   }
   Var& var = pass_.program().vars[out];
   var.shape = shape;

@@ -28,9 +28,14 @@ Status SelectInputGradient(OpGradient& g) {
   const VarId mask = g.In("Mask"), seed = g.OutGrad();
   for (size_t i = 0; i < g.Ins("X"); ++i) {
     if (!g.Wants("X", i)) continue;
-    const VarId mine = g.Cast(g.Compare("equal", mask, g.Scale(mask, 0, static_cast<double>(i))),
-                              g.Info(seed).dtype);
-    g.SetInGrad("X", i, g.Emit("scale", {{"X", seed}, {"ScaleTensor", mine}}));
+    // Zeros for the others, whose shapes may be different ones.
+    const VarId mine =
+        g.Cast(g.Compare("equal", mask, g.Scale(mask, 0, static_cast<double>(i))), DType::kI32);
+    const VarId dx =
+        g.Emit("select_input",
+               {{"X", std::vector<VarId>{g.ZerosLike(g.In("X", i)), seed}}, {"Mask", mine}});
+    g.Made(dx).dtype = g.Info(g.InVar("X", i)).dtype;
+    g.SetInGrad("X", i, dx);
   }
   return Status::Ok();
 }

@@ -74,10 +74,11 @@ Status DivNoNanGradient(OpGradient& g) {
   return GiveXY(g, dx, dy);
 }
 
+// x y, 0 where y is 0 whatever x is: dx = g y, dy = x g, in which an x that is no number counts
+// where g is not 0, as TensorFlow's gradient has it.
 Status MulNoNanGradient(OpGradient& g) {
-  const VarId x = g.In("X"), y = g.In("Y");
-  const VarId dx = g.Wants("X") ? g.Binary("mul_no_nan", g.OutGrad(), y) : kNoVar;
-  const VarId dy = g.Wants("Y") ? g.Mul(g.Mul(g.OutGrad(), x), NotZero(g, y)) : kNoVar;
+  const VarId dx = g.Wants("X") ? g.Binary("mul_no_nan", g.OutGrad(), g.In("Y")) : kNoVar;
+  const VarId dy = g.Wants("Y") ? g.Binary("mul_no_nan", g.In("X"), g.OutGrad()) : kNoVar;
   return GiveXY(g, dx, dy);
 }
 

@@ -89,6 +89,31 @@ Status LinearGradient(OpGradient& g) {
   return Status::Ok();
 }
 
+// X@GRAD is the sum of what X was copied to: its gradient is copied there, too.
+Status ExpandGradGradient(OpGradient& g) {
+  g.SetInGrad("Out@GRAD",
+              g.Emit("expand_as_v2", {{"X", g.OutGrad("X@GRAD")}, {"Y", g.In("Out@GRAD")}}));
+  return Status::Ok();
+}
+
+// The same of copies side by side, as many as the shapes say.
+Status RepeatGradGradient(OpGradient& g) {
+  const VarId x = g.InVar("X"), out = g.InVar("Out@GRAD");
+  const Shape from = g.Info(x).shape, to = g.Info(out).shape;
+  VarId copies = kNoVar;
+  if (from.is_static() && to.is_static() && from.rank() == to.rank()) {
+    Ints times;
+    for (int i = 0; i < to.rank(); ++i) times.push_back(from[i] == 0 ? 1 : to[i] / from[i]);
+    copies = g.Emit("expand", {{"X", g.OutGrad("X@GRAD")}}, {{"expand_times", times}});
+  } else {
+    const VarId times = g.Binary("elementwise_floordiv", g.Emit("shape", {{"Input", out}}),
+                                 g.Emit("shape", {{"Input", x}}));
+    copies = g.Emit("expand", {{"X", g.OutGrad("X@GRAD")}, {"ExpandTimes", times}});
+  }
+  g.SetInGrad("Out@GRAD", copies);
+  return Status::Ok();
+}
+
 // X@GRAD is Out@GRAD in another shape.
 Status ReshapingGradient(OpGradient& g) {
   g.SetInGrad("Out@GRAD", g.ReshapeLike(g.OutGrad("X@GRAD"), g.InVar("Out@GRAD")));
@@ -336,12 +361,12 @@ RuleTable HigherRules() {
        {"reshape2_grad", "reshape_grad", "squeeze2_grad", "squeeze_grad", "unsqueeze2_grad",
         "unsqueeze_grad", "flatten_grad", "flatten2_grad", "flatten_contiguous_range_grad"})
     table.push_back(Composed(reshaping, ReshapingGradient, "Out@GRAD"));
+  for (const char* expanding : {"expand_v2_grad", "expand_as_v2_grad"})
+    table.push_back(Composed(expanding, ExpandGradGradient, "Out@GRAD"));
   for (const char* masking : {"dropout_grad"})
     table.push_back(Composed(masking, SelfAdjointGradient, "Out@GRAD"));
+  table.push_back(Composed("expand_grad", RepeatGradGradient, "Out@GRAD"));
   for (const char* linear : {"concat_grad",
-                             "expand_grad",
-                             "expand_v2_grad",
-                             "expand_as_v2_grad",
                              "tile_grad",
                              "reduce_sum_grad",
                              "reduce_mean_grad",

@@ -405,6 +405,35 @@ Status RoiAlignGradient(OpGradient& g) {
   return EmitOperator(g, "roi_align_grad");
 }
 
+Status MatmulGradient(OpGradient& g) {
+  if (g.Attr<int64_t>("head_number") > 1)
+    return Unimplemented("the gradient of a product of several heads");
+  return EmitOperator(g, "matmul_grad");
+}
+
+Status QrGradient(OpGradient& g) {
+  if (g.Attr<std::string>("mode") == "r")
+    return Unimplemented("the gradient of the mode 'r', which gives no Q");
+  return EmitOperator(g, "qr_grad");
+}
+
+Status ResizeImagesGradient(OpGradient& g) {
+  const std::string& method = g.Attr<std::string>("method");
+  if (method == "bilinear" || method == "bicubic")
+    return EmitOperator(g, "resize_images_grad",
+                        "grads=grad(resized_images) original_image=images output=grad(images)");
+  if (method != "nearest") return Unimplemented("the gradient of the method '", method, "'");
+  const VarId dims = g.Emit("shape", {{"Input", g.InVar("images")}});
+  const VarId dx =
+      g.Emit("resize_nearest_images_grad",
+             {{"grads", g.OutGrad("resized_images")}, {"size", g.Slice(dims, {0}, {1}, {3})}},
+             {{"align_corners", g.Attr<bool>("align_corners")},
+              {"half_pixel_centers", g.Attr<bool>("half_pixel_centers")}});
+  g.Made(dx).shape = g.Info(g.InVar("images")).shape;
+  g.SetInGrad("images", dx);
+  return Status::Ok();
+}
+
 }  // namespace
 
 RuleTable NetworkRules() {
@@ -421,9 +450,10 @@ RuleTable NetworkRules() {
       Composed("rnn", RnnGradient, "Input PreState WeightList", "Out State"),
       Composed("batch_norm", BatchNormGradient, "X Scale Bias", "Y"),
       Composed("einsum", EinsumGradient, "Operands", "Out"),
+      Composed("matmul", MatmulGradient),
+      Composed("qr", QrGradient),
       Composed("roi_align", RoiAlignGradient, "X"),
-      Named("resize_images", "resize_images_grad",
-            "grads=grad(resized_images) original_image=images output=grad(images)"),
+      Composed("resize_images", ResizeImagesGradient, "images"),
   };
 }
 

@@ -46,6 +46,13 @@ Status ReduceGradient(OpGradient& g) {
   return Status::Ok();
 }
 
+// In a network for inference the operator leaves out the norm, which the gradient reads.
+Status NormGradient(OpGradient& g) {
+  ir::Op& op = g.Forward();
+  op.attrs[static_cast<size_t>(op.def->FindAttr("is_test"))] = false;
+  return EmitOperator(g, "norm_grad");
+}
+
 // Mean and Variance have gradients, too, and may have another form.
 Status LayerNormGradient(OpGradient& g) {
   const bool statistics = g.OutGrad("Mean") != kNoVar || g.OutGrad("Variance") != kNoVar;
@@ -118,11 +125,14 @@ Status RmsGradient(OpGradient& g) {
   });
 }
 
-// ONNX's MeanVarianceNormalization: (x - mean) / (deviation + 1e-9).
+// ONNX's MeanVarianceNormalization: (x - mean) / (deviation + 1e-9). Axes beyond the rank are
+// passed over, as the operator does.
 Status MeanVarianceGradient(OpGradient& g) {
   return g.Through([&](OpGradient::Outputs* out) {
     const VarId x = g.In("X");
-    const Ints axes = g.Attr<Ints>("axes");
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t rank, g.RankOf(x));
+    Ints axes = g.Attr<Ints>("axes");
+    std::erase_if(axes, [&](int64_t axis) { return axis >= rank; });
     const VarId centred = g.Sub(x, g.Reduce("reduce_mean", x, axes, true));
     const VarId variance = g.Reduce("reduce_mean", g.Unary("square", centred), axes, true);
     out->push_back({{"Out", 0}, g.Div(centred, g.Scale(g.Unary("sqrt", variance), 1, 1e-9))});
@@ -139,6 +149,7 @@ RuleTable ReductionRules() {
       Composed("reduce_max", ReduceGradient, "X"),
       Composed("reduce_min", ReduceGradient, "X"),
       Composed("reduce_prod", ReduceGradient, "X"),
+      Composed("norm", NormGradient, "X", "Out"),
       Composed("layer_norm", LayerNormGradient),
       Composed("group_norm", GroupNormGradient, "X Scale Bias", "Y"),
       Composed("rms_normalization", RmsGradient),

@@ -225,6 +225,7 @@ HEDDLE_OP(roi_align_grad) {
   op.Input("X", kNoBuffer)
       .Input("ROIs")
       .Input("RoisNum", kOptional)
+      .Input("Images", kOptional)
       .Input("Out@GRAD")
       .Output("X@GRAD")
       .Attr("pooled_height", 1)

@@ -238,7 +238,7 @@ HEDDLE_OP(roi_pool) {
 HEDDLE_OP(roi_pool_grad) {
   op.Input("X", kNoBuffer);
   DefineRoiPool(op);
-  op.Input("Argmax").Input("Out@GRAD").Output("X@GRAD");
+  op.Input("Images", kOptional).Input("Argmax").Input("Out@GRAD").Output("X@GRAD");
   op.InferShape(InferPoolGrad).Kernels<RoiPoolGrad, float, double>();
 }
 HEDDLE_OP(psroi_pool) {
