@@ -67,9 +67,9 @@ include(HeddleGrid)
 
 # Tests of a second and more each, by GoogleTest's patterns: `ctest -L quick` leaves them out.
 set(HEDDLE_LONG_TESTS "*looks_when_grown*:*RandomPrograms*:*MixedPrograms*:*Stress*:*Fork*"
-    "OperatorGradients.*:Law.*:Unwritten.*:ShapedCalls.*:PackedWeights*:NestedSharing.*:OpenShapes.*:FindLoops.*"
+    "Law.*:Unwritten.*:ShapedCalls.*:PackedWeights*:NestedSharing.*:OpenShapes.*:FindLoops.*"
     "InlineCalls.*:ActivationEdges.*:Declarations.*:GemmSums.*:ArenaPlanner*:Cudnn*"
-    "FunctionLibrary.*:TensorflowFunctions.*:PlanJson.*:Pipes.*:Train*")
+    "OperatorGradients.*:FunctionLibrary.*:TensorflowFunctions.*:PlanJson.*:Pipes.*:Train*")
 list(JOIN HEDDLE_LONG_TESTS ":" HEDDLE_LONG_TESTS)
 
 file(GLOB _test_folders CONFIGURE_DEPENDS LIST_DIRECTORIES true "${PROJECT_SOURCE_DIR}/tests/*")
