@@ -229,8 +229,9 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   std::unordered_set<std::string_view> writing_functions_;  // directly or through calls
   MayWrite may_write_;
   size_t nodes_lowered_ = 0;
-  int regions_ = 0;        // regions that are being lowered
-  bool too_deep_ = false;  // the error has been reported
+  int regions_ = 0;             // regions that are being lowered
+  bool too_deep_ = false;       // the error has been reported
+  int64_t listed_outputs_ = 0;  // of operators whose attributes say how many they have
 };
 
 }  // namespace heddle::tensorflow

@@ -237,9 +237,19 @@ void NodeLowering::SayDefinedType(size_t output, int v) {
   facts.type = type;
 }
 
+bool NodeLowering::CheckOutputs(int64_t count, int64_t least) {
+  if (count < least || count > kMostOutputs) {
+    Problem("has ", count, " outputs, expected ", least, " to ", kMostOutputs);
+    return false;
+  }
+  l_.listed_outputs_ += count;
+  if (l_.listed_outputs_ <= kMostOutputsOfGraph) return true;
+  Problem("has ", count, " outputs, with which the graph's operators have more than ",
+          kMostOutputsOfGraph);
+  return false;
+}
+
 void NodeLowering::Result(size_t output, int v) {
-  constexpr size_t kMostOutputs = 100000;
-  if (output >= kMostOutputs) return;
   v = AsResult(output, v);
   if (texts_ != kNoDraft) v = Decoded(output, v);
   VarFacts& facts = l_.facts(v);

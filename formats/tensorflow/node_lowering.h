@@ -93,6 +93,8 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   //
   // Whether a node, or the caller, uses the output.
   bool Wants(size_t output) const;
+  // Whether a node may have so many outputs as its attributes say; if not, the problem is noted.
+  bool CheckOutputs(int64_t count, int64_t least = 0);
   // Makes variable `v` the node's output `output`.
   void Result(size_t output, int v);
 

@@ -49,12 +49,8 @@ bool LowerSwitch(NodeLowering& n) {
 }
 
 bool LowerSwitchN(NodeLowering& n) {
-  constexpr int64_t kMostOutputs = 1 << 16;
   const int64_t count = n.Int("num_outs", 0);
-  if (count < 1 || count > kMostOutputs) {
-    n.Problem("has ", count, " outputs; expected 1 to ", kMostOutputs);
-    return true;
-  }
+  if (!n.CheckOutputs(count, 1)) return true;
   for (int64_t k = 0; k < count; ++k) n.Result(static_cast<size_t>(k), n.In(0));
   return true;
 }

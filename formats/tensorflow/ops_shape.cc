@@ -187,10 +187,7 @@ bool LowerSplit(NodeLowering& n) {
   const int x = n.In(lengths ? 0 : 1);
   const size_t axis_at = lengths ? 2 : 0;
   const int64_t count = n.Int("num_split", 1);
-  if (count < 1 || count > 1 << 16) {
-    n.Problem("splits into ", count, " parts");
-    return true;
-  }
+  if (!n.CheckOutputs(count, 1)) return true;
   const std::vector<std::string_view> outs(static_cast<size_t>(count), "Out");
   Ins ins{{"X", {x}}};
   Attrs attrs;
@@ -227,11 +224,7 @@ bool LowerUnpack(NodeLowering& n) {
   const int x = n.In(0);
   int64_t axis = n.Int("axis", 0);
   const int64_t count = n.Int("num", 0);
-  if (!CheckAxis(n, &axis, n.rank(x)) || count < 0 || count > 1 << 16) {
-    n.Problem("takes axis ", axis, " apart into ", count, " parts");
-    return true;
-  }
-  if (count == 0) return true;
+  if (!CheckAxis(n, &axis, n.rank(x)) || !n.CheckOutputs(count) || count == 0) return true;
   const auto made = n.MakeMany("unstack", {{"X", {x}}}, {{"axis", axis}, {"num", count}},
                                std::vector<std::string_view>(static_cast<size_t>(count), "Y"));
   for (size_t i = 0; i < made.size(); ++i) ResultLike(n, i, made[i], x);

@@ -136,10 +136,7 @@ bool LowerInWords(NodeLowering& n, const formats::Words& words, const std::vecto
   std::vector<std::string_view> outs;
   for (const SlotDef* slot : words.Outputs(*def)) {
     const int64_t count = (slot->flags & kList) != 0 ? OutputCount(n) : 1;
-    if (count < 0 || count > 1 << 16) {
-      n.Problem("says that it has ", count, " outputs");
-      return true;
-    }
+    if (!n.CheckOutputs(count)) return true;
     for (int64_t k = 0; k < count; ++k) outs.push_back(slot->name);
   }
   const std::vector<int> made = n.MakeMany(words.type, std::move(ins), std::move(attrs), outs);

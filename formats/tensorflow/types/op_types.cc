@@ -132,7 +132,7 @@ std::vector<int> DefinedCounts(std::string_view op, size_t arguments, const Find
     const bool is_list = a != nullptr && a->kind == Attribute::kList;
     const bool is_number = a != nullptr && a->kind == Attribute::kInt && a->i >= 0;
     counts[at] = star == 0 && is_list     ? static_cast<int>(a->ints.size())
-                 : star != 0 && is_number ? static_cast<int>(std::min<int64_t>(a->i, 1 << 16))
+                 : star != 0 && is_number ? static_cast<int>(std::min(a->i, kMostOutputs))
                                           : -1;
   }
   return counts;

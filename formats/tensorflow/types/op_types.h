@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,10 @@
 #include "formats/tensorflow/model.h"
 
 namespace heddle::tensorflow {
+
+// Attributes say into how many parts a value is split: the most of one operator, and of all
+// operators of a graph together.
+inline constexpr int64_t kMostOutputs = 1 << 17, kMostOutputsOfGraph = 1 << 19;
 
 // Finds an attribute of a node by name; null: the node does not have it.
 using FindAttribute = std::function<const Attribute*(std::string_view)>;

@@ -303,5 +303,36 @@ TEST(BadTensorflow, AnInputOfAnotherTypeThanItsAttributeSaysIsRefused) {
               HasSubstr("input 0 is int32, where float32 is expected"));
 }
 
+// Attributes say into how many parts operators split a value: far more than there is memory for.
+struct Splitter {
+  const char *op, *count;
+  std::vector<std::string> inputs;
+};
+const Splitter kSplitters[] = {{"Split", "num_split", {"zero", "y"}},
+                               {"Unpack", "num", {"y"}},
+                               {"DynamicPartition", "num_partitions", {"y", "parts"}}};
+
+std::string ErrorOfSplits(const Splitter& s, int64_t count, int nodes) {
+  Graph g = Small();
+  g.Add(IntsNode("zero", {}, {0})).Add(IntsNode("parts", {2}, {0, 0}));
+  std::vector<std::string> names;
+  for (int k = 0; k < nodes; ++k) {
+    names.push_back("s" + std::to_string(k));
+    g.Add(NodeOf(s.op, names.back(), s.inputs, {{"T", TypeValue(kF)}, {s.count, IntValue(count)}}));
+  }
+  g.Add(NodeOf("AddN", "all", names, {{"T", TypeValue(kF)}, {"N", IntValue(nodes)}}));
+  return Fetching(g, "all");
+}
+
+TEST(BadTensorflow, CountsInAttributesHaveBounds) {
+  for (const Splitter& s : kSplitters)
+    for (const int64_t count : {int64_t{-1}, int64_t{1} << 31, int64_t{1} << 62})
+      EXPECT_THAT(ErrorOfSplits(s, count, 1), HasSubstr(" to 131072")) << s.op << count;
+}
+
+TEST(BadTensorflowStress, CountsInAttributesHaveABoundTogether) {
+  EXPECT_THAT(ErrorOfSplits(kSplitters[1], 1 << 17, 5), HasSubstr("have more than 524288"));
+}
+
 }  // namespace
 }  // namespace heddle::testing::tf
