@@ -19,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DIGITS = ROOT / "examples/digits"
+ONEDNN = ROOT / ".deps/onednn/lib/libdnnl.so.3"
 BARE = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8"}
 SYSTEM = re.compile(r"/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|z|gcc_s|stdc\+\+|util))\.so[^/]*$")
 # Prints the shared libraries that the process holds in the end.
@@ -79,6 +80,22 @@ def check_libraries(paths, home):
         sys.exit("loaded from this system: " + ", ".join(sorted(strange)))
 
 
+def check_onednn(binary, python):
+    """oneDNN, which heddle opens itself, lies where `binary` looks for it, and loads there."""
+    if not ONEDNN.exists():
+        return
+    said = run("readelf", "-d", binary)
+    folders = re.search(r"R(?:UN)?PATH.*\[(.*)\]", said)
+    origin = str(Path(binary).resolve().parent)
+    for folder in folders[1].replace("$ORIGIN", origin).split(":") if folders else []:
+        for name in ("libheddle_dnnl.so", "libdnnl.so.3"):
+            if folder.startswith(origin) and (Path(folder) / name).exists():
+                run(python, "-I", "-c", f"import ctypes; ctypes.CDLL({str(Path(folder) / name)!r})",
+                    env=BARE)
+                return
+    sys.exit(f"{binary} does not find oneDNN: {folders and folders[1]}")
+
+
 def try_wheel(wheel, python, work):
     if "manylinux" not in wheel.name:
         sys.exit(f"{wheel.name} follows no manylinux policy")
@@ -98,6 +115,7 @@ def try_wheel(wheel, python, work):
     check_libraries(extension, packages.resolve())
     needed = run("ldd", only(packages / "heddle", "_heddle.*.so"), env=BARE)
     check_libraries(re.findall(r"=> (/\S+)", needed), packages.resolve())
+    check_onednn(only(packages / "heddle", "_heddle.*.so"), bare / "bin/python")
     return bare / "bin/python"
 
 
@@ -121,6 +139,7 @@ def try_any_wheel(wheel, pythons, work):
         held = run(bare / "bin/python", "-I", "-c", RUN_ANY, DIGITS, output, env=BARE, cwd=work)
         packages = only(bare / "lib", "py*") / "site-packages"
         check_libraries([line for line in held.split() if "heddle" in line], packages.resolve())
+        check_onednn(packages / "heddle/lib/libheddle_c.so", bare / "bin/python")
         ran.append(Path(python).name)
     return ran
 
@@ -132,6 +151,8 @@ def try_archive(archive, options, work):
     if "not found" in said:
         sys.exit(said)
     check_libraries(re.findall(r"=> (/\S+)", said), root.resolve())
+    if ONEDNN.exists() and "oneDNN" not in run(root / "bin/heddle", "doctor", env=BARE):
+        sys.exit("the archive's tool does not find oneDNN")
     out = work / "out"
     # The package plans for speed; a single run of the tool would plan for a quick start.
     run(root / "bin/heddle", "run", DIGITS, "--feed", f"x={DIGITS}/input.npy", "--no-lean",

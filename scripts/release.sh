@@ -117,6 +117,8 @@ cmake --install "$build" --prefix "$work/wheel" --component python >/dev/null
 pack "$work/wheel" "$work"/wheel/heddle/_heddle.*.so
 mkdir "$work/any/heddle/lib"
 cp -L "$build/libheddle_c.so" "$work/any/heddle/lib"
+# oneDNN, which it opens itself.
+find "$work/wheel/heddle/lib" -name 'libheddle_*' -exec cp {} "$work/any/heddle/lib" \;
 sed -i 's/^Tag: .*/Tag: py3-none-linux_'"$(uname -m)/" "$work"/any/*.dist-info/WHEEL
 pack "$work/any" "$work/any/heddle/lib/libheddle_c.so"
 for wheel in "$out/heddle-$version"-*.whl; do say "$wheel"; done
