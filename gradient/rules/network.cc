@@ -411,6 +411,11 @@ Status MatmulGradient(OpGradient& g) {
   return EmitOperator(g, "matmul_grad");
 }
 
+Status LuUnpackGradient(OpGradient& g) {
+  if (!g.Attr<bool>("unpack_ludata")) return Unimplemented("the gradient of permutations alone");
+  return EmitOperator(g, "lu_unpack_grad");
+}
+
 Status QrGradient(OpGradient& g) {
   if (g.Attr<std::string>("mode") == "r")
     return Unimplemented("the gradient of the mode 'r', which gives no Q");
@@ -452,6 +457,7 @@ RuleTable NetworkRules() {
       Composed("einsum", EinsumGradient, "Operands", "Out"),
       Composed("matmul", MatmulGradient),
       Composed("qr", QrGradient),
+      Composed("lu_unpack", LuUnpackGradient),
       Composed("roi_align", RoiAlignGradient, "X"),
       Composed("resize_images", ResizeImagesGradient, "images"),
   };

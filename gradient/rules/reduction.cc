@@ -133,9 +133,15 @@ Status MeanVarianceGradient(OpGradient& g) {
     HEDDLE_ASSIGN_OR_RETURN(const int64_t rank, g.RankOf(x));
     Ints axes = g.Attr<Ints>("axes");
     std::erase_if(axes, [&](int64_t axis) { return axis >= rank; });
+    if (axes.empty()) {  // each element is its own mean
+      out->push_back({{"Out", 0}, g.Scale(x, 0)});
+      return Status::Ok();
+    }
     const VarId centred = g.Sub(x, g.Reduce("reduce_mean", x, axes, true));
     const VarId variance = g.Reduce("reduce_mean", g.Unary("square", centred), axes, true);
-    out->push_back({{"Out", 0}, g.Div(centred, g.Scale(g.Unary("sqrt", variance), 1, 1e-9))});
+    // Of equal elements: a root of 0 has no slope.
+    const VarId positive = g.Emit("clip", {{"X", variance}}, {{"min", 1e-30}, {"max", 1e38}});
+    out->push_back({{"Out", 0}, g.Div(centred, g.Scale(g.Unary("sqrt", positive), 1, 1e-9))});
     return Status::Ok();
   });
 }

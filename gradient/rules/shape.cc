@@ -161,6 +161,9 @@ Status ScatterNdGradient(OpGradient& g) {
 // put_along_axis: the reductions that its gradient operator lacks share among equal elements.
 Status PutAlongAxisGradient(OpGradient& g) {
   const std::string reduce = g.Attr<std::string>("Reduce");
+  const Shape &places = g.Info(g.InVar("Index")).shape, &values = g.Info(g.InVar("Value")).shape;
+  if (places.is_static() && values.is_static() && places != values && values.numel() != 1)
+    return Unimplemented("the gradient of '", reduce, "' with Value of another shape than Index");
   if (reduce != "amax" && reduce != "amin") return EmitOperator(g, "put_along_axis_grad");
   const VarId input = g.In("Input"), index = g.In("Index"), out = g.Out("Result");
   const Settings along = {{"Axis", g.Attr<int64_t>("Axis")}};

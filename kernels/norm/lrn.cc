@@ -108,7 +108,8 @@ struct LrnGrad {
     const T* mid = ctx.In("MidOut").data<T>();
     const T* grad = ctx.In("Out@GRAD").data<T>();
     T* to = ctx.Out("X@GRAD").mutable_data<T>();
-    const int64_t n = ctx.Int("n"), before = (n - 1) / 2;
+    // The windows that hold channel c are those of channels from c - before on.
+    const int64_t n = ctx.Int("n"), before = n - 1 - (n - 1) / 2;
     const T beta = static_cast<T>(ctx.Float("beta"));
     const T ratio = T(-2) * static_cast<T>(ctx.Float("alpha")) * beta;
     ForChannels(ctx, v, n, [&](int64_t image, int64_t c) {

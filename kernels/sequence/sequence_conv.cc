@@ -129,6 +129,7 @@ struct SequenceConvGrad {
     Tensor *dx = ctx.OutOpt("X@GRAD"), *dpad = ctx.OutOpt("PaddingData@GRAD");
     if (dx) ZeroAll(*dx);
     if (dpad) ZeroAll(*dpad);
+    if (!c.trainable) dpad = nullptr;  // the operand is not read, whatever its shape
     if (!dx && !dpad) return Status::Ok();
     const Matrix<T> columns = Product<T>(slope, Turned<T>(MatrixAt<T>(filter, 0)));
     ForEachSource(c, *offsets, width, [&](int64_t row, int64_t k, int64_t source) {

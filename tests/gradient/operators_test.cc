@@ -1,7 +1,11 @@
 // Every operator that the pass differentiates, by the operator's examples: the gradients of its
 // float operands against differences, in float64, and the gradients of these gradients.
 //
-// HEDDLE_GRADIENT_OPS=a,b takes these operators alone.
+// Then by changed examples: another attribute or shape, an operand less. Those that the operator
+// refuses do not count.
+//
+// HEDDLE_GRADIENT_OPS=a,b takes these operators alone, HEDDLE_GRADIENT_DRAWN=<n> changes n examples
+// of each instead of 2, HEDDLE_TEST_SEED=<n> draws others.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +13,7 @@
 #include <cstdlib>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,9 +37,9 @@ constexpr double kSteps[] = {1e-4, 1e-5, 1e-6};
 constexpr double kTolerance = 1e-6;  // of the sizes of all terms
 
 // Of these operators or examples the gradient is not the slope of what is computed: always, or
-// where there is a zero in a slot.
+// where there is a zero in a slot, or an index twice.
 struct NotTheSlope {
-  std::string zero_in, why;
+  std::string zero_in, why, repeated_in = {};
 };
 const std::map<std::string, NotTheSlope> kNotTheSlope = {
     {"fake_channel_wise_quantize_dequantize_abs_max", {"", "the gradient passes by the rounding"}},
@@ -48,6 +53,7 @@ const std::map<std::string, NotTheSlope> kNotTheSlope = {
     {"mul_no_nan", {"Y", "where Y is 0, TensorFlow's gradient is X"}},
     {"dynamic_stitch",
      {"", "values that others overwrite have TensorFlow's gradient, which is not 0"}},
+    {"scatter", {"", "values that others overwrite have a gradient", "Ids"}},
     {"scatter_nd", {"", "values that others overwrite have a gradient"}},
     {"strided_slice_grad / decrease_axis [0]", {"", "it drops an axis of two elements"}},
     {"hard_shrink", {"", "with a negative threshold Paddle's first version adds X twice"}},
@@ -79,6 +85,20 @@ bool HoldsZero(const Example& example, const std::string& slot) {
     if (in.slot == slot && in.value.is_tensor() && in.value.tensor().dtype() == DType::kF32)
       for (int64_t i = 0; i < in.value.tensor().numel(); ++i)
         if (in.value.tensor().data<float>()[i] == 0) return true;
+  return false;
+}
+
+bool Repeats(const Example& example, const std::string& slot) {
+  std::set<int64_t> seen;
+  for (const ExampleInput& in : example.inputs)
+    if (in.slot == slot && in.value.is_tensor())
+      for (int64_t i = 0; i < in.value.tensor().numel(); ++i) {
+        const Tensor& t = in.value.tensor();
+        const int64_t index = t.dtype() == DType::kI64   ? t.data<int64_t>()[i]
+                              : t.dtype() == DType::kI32 ? t.data<int32_t>()[i]
+                                                         : i;
+        if (!seen.insert(index).second) return true;
+      }
   return false;
 }
 
@@ -359,52 +379,153 @@ bool ReadsOutputs(const OpDef& def) {
                      [&](const SlotDef& slot) { return forward->FindOutput(slot.name) >= 0; });
 }
 
-TEST(OperatorGradients, AgreeWithDifferences) {
+// Why gradients of the example are not its slopes; empty: they are.
+std::string WhyNot(const Example& example) {
+  auto found = kNotTheSlope.find(testing::NameOf(example));
+  if (found == kNotTheSlope.end()) found = kNotTheSlope.find(example.op);
+  if (found == kNotTheSlope.end()) return "";
+  const auto& [zero_in, why, repeated_in] = found->second;
+  const bool always = zero_in.empty() && repeated_in.empty();
+  return always || HoldsZero(example, zero_in) || Repeats(example, repeated_in) ? why : "";
+}
+
+struct Tally {
+  int compared = 0, second = 0;
+  std::string why_not;
+};
+
+void Compare(const OpDef& def, const Example& example, const std::string& changed, Tally* tally) {
+  if (const std::string why = WhyNot(example); !why.empty()) {
+    tally->why_not = why;
+    return;
+  }
+  std::string why;
+  Subject subject(def, example);
+  const std::string wrong = subject.Compare(&why);
+  tally->second += subject.second() ? 1 : 0;
+  // A form that has no gradient is refused.
+  if (!why.empty())
+    tally->why_not = why;
+  else if (wrong.find("UNIMPLEMENTED: cannot differentiate") == 0)
+    tally->why_not = wrong;
+  else if (!wrong.empty())
+    ADD_FAILURE_AT(example.file.c_str(), example.line)
+        << testing::NameOf(example) << changed << ": " << wrong;
+  else
+    ++tally->compared;
+}
+
+// Operators with a gradient that can be compared, by name.
+std::vector<const OpDef*> Differentiated(
+    const std::map<std::string, std::vector<Example>>& examples) {
   const char* const only = std::getenv("HEDDLE_GRADIENT_OPS");
   const std::string wanted = only == nullptr ? "" : "," + std::string(only) + ",";
-  const auto examples = ExamplesByOperator();
-  int compared = 0, operators = 0, second = 0;
+  std::vector<const OpDef*> operators;
   for (const auto& [name, of_operator] : examples) {
     if (!wanted.empty() && wanted.find("," + name + ",") == std::string::npos) continue;
     const OpDef* const def = FindOp(name);
     if (def == nullptr || MeansNothing(examples, name) || ReadsOutputs(*def)) continue;
     const Rule::Kind kind = RuleOf(*def).kind;
-    if (kind != Rule::Kind::kNamed && kind != Rule::Kind::kComposed) continue;
-    int here = 0;
-    bool twice = false;
-    std::string why_not;
-    for (const Example& example : of_operator) {
-      auto not_the_slope = kNotTheSlope.find(testing::NameOf(example));
-      if (not_the_slope == kNotTheSlope.end()) not_the_slope = kNotTheSlope.find(name);
-      if (not_the_slope != kNotTheSlope.end() &&
-          (not_the_slope->second.zero_in.empty() ||
-           HoldsZero(example, not_the_slope->second.zero_in))) {
-        why_not = not_the_slope->second.why;
-        continue;
-      }
-      std::string why;
-      Subject subject(*def, example);
-      const std::string wrong = subject.Compare(&why);
-      // A form that has no gradient is refused.
-      if (wrong.find("UNIMPLEMENTED: cannot differentiate") == 0)
-        why_not = wrong;
-      else if (!wrong.empty())
-        ADD_FAILURE_AT(example.file.c_str(), example.line)
-            << testing::NameOf(example) << ": " << wrong;
-      else if (why.empty())
-        ++here;
-      if (!why.empty()) why_not = why;
-      twice = twice || subject.second();
-    }
-    if (here == 0) std::printf("not compared: %s: %s\n", name.c_str(), why_not.c_str());
-    compared += here;
-    operators += here > 0 ? 1 : 0;
-    second += twice ? 1 : 0;
+    if (kind == Rule::Kind::kNamed || kind == Rule::Kind::kComposed) operators.push_back(def);
+  }
+  return operators;
+}
+
+TEST(OperatorGradients, AgreeWithDifferences) {
+  const auto examples = ExamplesByOperator();
+  int compared = 0, operators = 0, second = 0;
+  for (const OpDef* def : Differentiated(examples)) {
+    Tally tally;
+    for (const Example& example : examples.at(def->name())) Compare(*def, example, "", &tally);
+    if (tally.compared == 0)
+      std::printf("not compared: %s: %s\n", def->name().c_str(), tally.why_not.c_str());
+    compared += tally.compared;
+    operators += tally.compared > 0 ? 1 : 0;
+    second += tally.second > 0 ? 1 : 0;
   }
   std::printf("%d operators, %d examples; the second order of %d\n", operators, compared, second);
-  if (wanted.empty()) {
+  if (std::getenv("HEDDLE_GRADIENT_OPS") == nullptr) {
     EXPECT_GT(operators, 330);
     EXPECT_GT(second, 100);
+  }
+}
+
+// Another size of one dimension.
+void ChangeShape(std::mt19937& random, Tensor* t) {
+  if (t->rank() == 0 || t->numel() == 0 || !t->lod().empty()) return;
+  Shape shape = t->shape();
+  const int d = static_cast<int>(random() % static_cast<unsigned>(t->rank()));
+  const int64_t sizes[] = {1, shape[d] - 1, shape[d] + 1};
+  shape[d] = std::max<int64_t>(1, sizes[random() % 3]);
+  Tensor made = Tensor::Empty(t->dtype(), shape);
+  for (int64_t i = 0; i < made.numel(); ++i)
+    made.mutable_data<float>()[i] =
+        t->data<float>()[i % t->numel()] * (1 + 0.37f * static_cast<float>(i / t->numel()));
+  *t = made;
+}
+
+// Changes one thing of `example`; returns what.
+std::string Change(std::mt19937& random, const std::vector<Example>& others, Example* example) {
+  const auto pick = [&](size_t n) { return static_cast<size_t>(random()) % n; };
+  const Example& other = others[pick(others.size())];
+  switch (random() % 4) {
+    case 0:  // the attributes of another example
+      example->attrs = other.attrs;
+      return ", attributes of '" + other.title + "'";
+    case 1: {  // one attribute
+      if (example->attrs.empty()) return "";
+      proto::OpDesc_Attr& attr = example->attrs[pick(example->attrs.size())];
+      if (attr.has_b())
+        attr.set_b(!attr.b());
+      else if (attr.has_i())
+        attr.set_i(attr.i() + (random() % 2 == 0 ? 1 : -1));
+      else if (attr.has_f())
+        attr.set_f(attr.f() * 1.5f + 0.25f);
+      else if (attr.ints_size() > 0)
+        attr.set_ints(static_cast<int>(pick(static_cast<size_t>(attr.ints_size()))),
+                      static_cast<int>(random() % 4));
+      return ", attribute " + attr.name() + " changed";
+    }
+    case 2: {  // the shape of one operand
+      if (example->inputs.empty()) return "";
+      ExampleInput& in = example->inputs[pick(example->inputs.size())];
+      if (!in.value.is_tensor() || in.value.tensor().dtype() != DType::kF32) return "";
+      Tensor t = in.value.tensor();
+      ChangeShape(random, &t);
+      in.value = Value(t);
+      return ", " + in.slot + " of shape " + t.shape().ToString();
+    }
+    default: {  // an operand less
+      if (example->inputs.size() < 2) return "";
+      const auto at = example->inputs.begin() + static_cast<long>(pick(example->inputs.size()));
+      const std::string slot = at->slot;
+      example->inputs.erase(at);
+      return ", without " + slot;
+    }
+  }
+}
+
+TEST(OperatorGradients, OfChangedExamplesAgreeWithDifferences) {
+  const char* const said = std::getenv("HEDDLE_GRADIENT_DRAWN");
+  const char* const seed = std::getenv("HEDDLE_TEST_SEED");
+  const int draws = said == nullptr ? 2 : std::atoi(said);
+  std::mt19937 random(seed == nullptr ? 1 : static_cast<uint32_t>(std::atoi(seed)));
+  const auto examples = ExamplesByOperator();
+  Tally tally;
+  for (const OpDef* def : Differentiated(examples)) {
+    // Operands of a gradient operator have to fit a forward operator's.
+    if (def->name().ends_with("_grad")) continue;
+    const std::vector<Example>& of_operator = examples.at(def->name());
+    for (int k = 0; k < draws; ++k) {
+      Example example = of_operator[random() % of_operator.size()];
+      if (example.is_program()) continue;
+      const std::string what = Change(random, of_operator, &example);
+      if (!what.empty()) Compare(*def, example, what, &tally);
+    }
+  }
+  std::printf("%d changed examples, the second order of %d\n", tally.compared, tally.second);
+  if (std::getenv("HEDDLE_GRADIENT_OPS") == nullptr) {
+    EXPECT_GT(tally.compared, draws * 80);
   }
 }
 
