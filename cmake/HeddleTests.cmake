@@ -380,6 +380,18 @@ if(TARGET heddle_cli)
                        ENVIRONMENT "${_sanitizer_env}")
 endif()
 
+# Fine-tuning of networks drawn at random beside their twins in NumPy; the guide's example.
+if(TARGET heddle_cli)
+  add_test(NAME tools.fine_tuning
+    COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/scripts/tuning/sweep.py"
+            --heddle $<TARGET_FILE:heddle_cli> --formats onnx --count 40 --seed 7)
+  add_test(NAME docs.fine_tuning
+    COMMAND "${HEDDLE_NUMPY_PYTHON}" "${PROJECT_SOURCE_DIR}/scripts/tuning/check_example.py"
+            --heddle $<TARGET_FILE:heddle_cli>)
+  set_tests_properties(tools.fine_tuning docs.fine_tuning PROPERTIES TIMEOUT ${_test_timeout}
+                       LABELS tools ENVIRONMENT "${_sanitizer_env}")
+endif()
+
 # An installed heddle serves another project. A sanitized library asks its flags of the consumer
 # too, so this is for plain builds.
 file(GLOB _installable CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/heddle/heddle.h")

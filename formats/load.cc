@@ -252,25 +252,30 @@ Result<SavedModel> SaveModel(const Model& model, const std::string& directory,
   return saved;
 }
 
-// The program's file as it is, with the parameters beside it.
-Status formats::Format::WriteTuned(const Program& program, const std::string& program_file,
-                                   const Scope& scope, const std::vector<std::string>&,
-                                   const std::string& directory) const {
-  HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(program_file));
+// The program's file, with the parameters beside it.
+Status formats::Format::WriteTuned(const TunedModel& tuned, const std::string& directory) const {
+  std::string bytes;
+  if (tuned.reshaped.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(bytes, ReadFile(tuned.program_file));
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(bytes, Write(tuned.program.ir()));
+  }
   const std::string target = (fs::path(directory) / FileNames()[0]).string();
-  if (!program.persistables().empty())
-    HEDDLE_RETURN_IF_ERROR(SaveParameters(program, scope, DefaultParameters(target)));
+  if (!tuned.program.persistables().empty())
+    HEDDLE_RETURN_IF_ERROR(SaveParameters(tuned.program, tuned.scope, DefaultParameters(target)));
   return WriteIn(directory, target, bytes);
 }
 
 Status SaveTunedModel(const Model& model, const std::string& program_file,
-                      const std::vector<std::string>& changed, const std::string& directory) {
+                      const std::vector<std::string>& changed, const std::string& directory,
+                      const std::vector<std::string>& reshaped) {
   const auto& source = model.program.ir().source;
   if (source == nullptr) return Unimplemented("the program came from no file");
   std::error_code ec;
   fs::create_directories(directory, ec);
   if (ec) return NotFound("cannot make the directory ", directory, ": ", ec.message());
-  return source->format().WriteTuned(model.program, program_file, *model.scope, changed, directory);
+  return source->format().WriteTuned({model.program, program_file, *model.scope, changed, reshaped},
+                                     directory);
 }
 
 Result<SavedModel> SaveProgram(const Program& program, const std::string& directory,

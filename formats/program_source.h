@@ -66,6 +66,16 @@ class ProgramSource {
   virtual std::unique_ptr<const PackedProgram> Pack(const ir::Program& program) const = 0;
 };
 
+// The input of Format::WriteTuned. All must outlive the call.
+struct TunedModel {
+  // The program of the file, perhaps with other shapes of the variables `reshaped`.
+  const Program& program;
+  const std::string& program_file;
+  const Scope& scope;
+  const std::vector<std::string>& changed;   // parameters whose values the scope has
+  const std::vector<std::string>& reshaped;  // variables whose declared shapes `program` has
+};
+
 // The input of Format::Parse.
 struct ParseRequest {
   std::string_view bytes;       // the contents of a file; need not outlive the call
@@ -138,12 +148,11 @@ class Format {
   // format has no such file.
   virtual Status ParseParameters(const Program& program, std::string_view bytes,
                                  Scope& scope) const;
-  // Writes the model of a file again, with the values of the scope in place of those parameters
-  // that `changed` names, into a directory that exists. Everything else stays as the file has it.
-  // By default the program file is copied, and the parameters are written beside it.
-  virtual Status WriteTuned(const Program& program, const std::string& program_file,
-                            const Scope& scope, const std::vector<std::string>& changed,
-                            const std::string& directory) const;
+  // Writes the model of a file again, with other values of some parameters and other shapes of some
+  // variables, into a directory that exists. Everything else stays as the file has it. By default
+  // the program file is copied, or written if shapes differ, and the parameters are written beside
+  // it.
+  virtual Status WriteTuned(const TunedModel& tuned, const std::string& directory) const;
 };
 
 // Parses the bytes of a file of any format; `name` begins messages. All errors in a file are found

@@ -62,6 +62,44 @@ void NameOutputs(const Program& program, ir::Program* copy, Shared* shared,
   }
 }
 
+// Says of each operator what it is for: those that compute losses, and the new ones. `old_blocks`:
+// the blocks that the program had.
+void SetRoles(const std::vector<VarId>& losses, const std::unordered_set<VarId>& seeds,
+              const std::vector<std::pair<VarId, VarId>>& parameters, size_t old_blocks,
+              std::vector<ir::Op>* forward, std::vector<ir::Op>* backward, ir::Program* program) {
+  using ir::OpRole;
+  const auto writes = [](const ir::Op& op, VarId v) {
+    for (const auto& slot : op.outputs)
+      if (std::find(slot.begin(), slot.end(), v) != slot.end()) return true;
+    return false;
+  };
+  for (const VarId loss : losses)
+    for (auto op = forward->rbegin(); op != forward->rend(); ++op) {
+      if (!writes(*op, loss)) continue;
+      OpRole role = op->role ? *op->role : OpRole();
+      role.bits |= OpRole::kLoss;
+      op->role = std::make_shared<const OpRole>(std::move(role));
+      break;
+    }
+  const auto plain = std::make_shared<const OpRole>(OpRole{OpRole::kBackward, {}});
+  const auto seed = std::make_shared<const OpRole>(OpRole{OpRole::kBackward | OpRole::kLoss, {}});
+  for (size_t b = old_blocks; b < program->blocks.size(); ++b)
+    for (ir::Op& op : program->blocks[b].ops) op.role = plain;
+  for (ir::Op& op : *backward) op.role = plain;
+  for (ir::Op& op : *backward)
+    if (!op.outputs.empty() && op.outputs[0].size() == 1 && seeds.contains(op.outputs[0][0]))
+      op.role = seed;
+  for (const auto& [parameter, gradient] : parameters)
+    for (auto op = backward->rbegin(); op != backward->rend(); ++op) {
+      if (!writes(*op, gradient)) continue;
+      OpRole role = *op->role;
+      role.pairs.push_back(program->vars[parameter].name);
+      role.pairs.push_back(program->vars[gradient].name);
+      op->role = std::make_shared<const OpRole>(std::move(role));
+      break;
+    }
+}
+
 std::string Lines(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += "\n  " + line;
@@ -85,6 +123,7 @@ Result<Gradients> AppendBackward(const Program& program, const GradientRequest& 
   for (const std::string& name : request.no_grad) {
     HEDDLE_RETURN_IF_ERROR(FindVariable(*copy, name, "the variable of --no-grad").status());
   }
+  const size_t old_blocks = copy->blocks.size();
   std::vector<ir::Op> ops = std::move(copy->blocks[0].ops);
   NameOutputs(program, copy.get(), &shared, &ops);
   for (const ir::Op& op : ops) shared.InferOutputs(op);
@@ -140,6 +179,7 @@ Result<Gradients> AppendBackward(const Program& program, const GradientRequest& 
   if (!refused.empty()) return Unimplemented("cannot differentiate: ", Lines(refused));
   if (kept.empty()) return InvalidArgument("no loss depends on a trainable parameter");
 
+  std::unordered_set<VarId> seeds;
   for (const BlockGradient::ValueId loss : losses) {
     if (!block.Reached(loss)) continue;
     const Var like = copy->vars[block.VarOf(loss)];
@@ -150,16 +190,23 @@ Result<Gradients> AppendBackward(const Program& program, const GradientRequest& 
     const VarId seed = ones.outputs[0][0];
     block.Emit(std::move(ones));
     block.Seed(loss, seed);
+    seeds.insert(seed);
   }
   HEDDLE_RETURN_IF_ERROR(block.Run());
   if (!shared.problems.empty())
     return Unimplemented("cannot differentiate:", Lines(shared.problems));
 
   Gradients result;
-  for (const VarId v : kept)
-    result.gradients.push_back(
-        {copy->vars[v].name, copy->vars[block.GradientOf(value_of(v))].name});
+  std::vector<std::pair<VarId, VarId>> parameters;
+  for (const VarId v : kept) {
+    const VarId gradient = block.GradientOf(value_of(v));
+    result.gradients.push_back({copy->vars[v].name, copy->vars[gradient].name});
+    if (copy->vars[v].persistable) parameters.emplace_back(v, gradient);
+  }
   block.InsertCopies();
+  std::vector<VarId> loss_vars;
+  for (const BlockGradient::ValueId loss : losses) loss_vars.push_back(block.VarOf(loss));
+  SetRoles(loss_vars, seeds, parameters, old_blocks, &ops, &block.emitted(), copy.get());
   auto& all = copy->blocks[0].ops;
   all = std::move(ops);
   for (ir::Op& op : block.emitted()) all.push_back(std::move(op));

@@ -44,7 +44,9 @@ struct Gradients {
 // @3. It has the shape and dtype of N.
 Result<Gradients> AppendBackward(const Program& program, const GradientRequest& request);
 
-// How the gradient of an operator comes about, as one line; empty: heddle has none.
+// How the gradient of an operator comes about, as one line: "derived: OP reads …; gives …" where
+// the names of slots say it, "named: OP reads …", "composition: …", or "none: REASON". Empty:
+// heddle has no such operator, or does not know its gradient.
 std::string GradientRuleText(const std::string& op);
 
 }  // namespace heddle::gradient

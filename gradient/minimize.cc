@@ -33,8 +33,11 @@ class StepMaker {
     for (const GradientName& name : step_.gradients)
       pairs.emplace_back(program_->Find(0, name.variable), program_->Find(0, name.gradient));
     Clip(&pairs);
-    for (const auto& [parameter, gradient] : pairs)
+    for (size_t k = 0; k < pairs.size(); ++k) {
+      const auto [parameter, gradient] = pairs[k];
+      about_ = k;
       HEDDLE_RETURN_IF_ERROR(Update(parameter, Decayed(parameter, gradient)));
+    }
     HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, Program(program_).Serialize("paddle"));
     HEDDLE_ASSIGN_OR_RETURN(step_.program, Program::Parse(bytes, "the training step"));
     return std::move(step_);
@@ -51,6 +54,10 @@ class StepMaker {
       op.outputs[static_cast<size_t>(op.def->FindOutput(slot))] = vars;
     for (const Setting& s : settings)
       op.attrs[static_cast<size_t>(op.def->FindAttr(s.name))] = s.value;
+    ir::OpRole role{ir::OpRole::kOptimize, {}};
+    if (about_ < step_.gradients.size())
+      role.pairs = {step_.gradients[about_].variable, step_.gradients[about_].gradient};
+    op.role = std::make_shared<const ir::OpRole>(std::move(role));
     program_->blocks[0].ops.push_back(std::move(op));
   }
   VarId NewVar(const std::string& stem, DType dtype, const Shape& shape) {
@@ -76,31 +83,39 @@ class StepMaker {
     return v;
   }
 
+  // Calls fn for each parameter and its gradient; operators that it makes are marked as theirs.
+  template <typename Fn>
+  void ForEach(std::vector<std::pair<VarId, VarId>>* pairs, Fn&& fn) {
+    for (about_ = 0; about_ < pairs->size(); ++about_)
+      fn((*pairs)[about_].first, (*pairs)[about_].second);
+    about_ = kNoParameter;
+  }
+
   void Clip(std::vector<std::pair<VarId, VarId>>* pairs) {
     if (rule_.clip_value > 0)
-      for (auto& [parameter, gradient] : *pairs) {
+      ForEach(pairs, [&](VarId, VarId& gradient) {
         const VarId clipped = LikeVar(gradient, "@CLIP");
         Emit("clip", {{"X", {gradient}}}, {{"Out", {clipped}}},
              {{"min", -rule_.clip_value}, {"max", rule_.clip_value}});
         gradient = clipped;
-      }
+      });
     if (rule_.clip_norm > 0)
-      for (auto& [parameter, gradient] : *pairs) {
+      ForEach(pairs, [&](VarId, VarId& gradient) {
         const VarId clipped = LikeVar(gradient, "@CLIP");
         Emit("clip_by_norm", {{"X", {gradient}}}, {{"Out", {clipped}}},
              {{"max_norm", rule_.clip_norm}});
         gradient = clipped;
-      }
+      });
     if (rule_.clip_global_norm <= 0) return;
     // g c / max(norm over all, c)
     const double c = rule_.clip_global_norm;
     std::vector<VarId> squares;
     DType dtype = DType::kF32;
-    for (const auto& [parameter, gradient] : *pairs) {
+    ForEach(pairs, [&](VarId parameter, VarId gradient) {
       dtype = program_->vars[parameter].dtype;
       squares.push_back(NewVar("clip@SQUARES", dtype, Shape({1})));
       Emit("squared_l2_norm", {{"X", {gradient}}}, {{"Out", {squares.back()}}}, {});
-    }
+    });
     const VarId sum = NewVar("clip@SUM", dtype, Shape({1}));
     const VarId norm = NewVar("clip@NORM", dtype, Shape({1}));
     const VarId least = NewVar("clip@LEAST", dtype, Shape({1}));
@@ -111,11 +126,11 @@ class StepMaker {
     Emit("fill_any_like", {{"X", {norm}}}, {{"Out", {least}}}, {{"value", c}});
     Emit("elementwise_max", {{"X", {norm}}, {"Y", {least}}}, {{"Out", {most}}}, {});
     Emit("elementwise_div", {{"X", {least}}, {"Y", {most}}}, {{"Out", {factor}}}, {});
-    for (auto& [parameter, gradient] : *pairs) {
+    ForEach(pairs, [&](VarId, VarId& gradient) {
       const VarId clipped = LikeVar(gradient, "@CLIP");
       Emit("scale", {{"X", {gradient}}, {"ScaleTensor", {factor}}}, {{"Out", {clipped}}}, {});
       gradient = clipped;
-    }
+    });
   }
 
   bool InRule() const { return rule_.kind == "adamw" || rule_.kind == "lamb"; }
@@ -215,6 +230,8 @@ class StepMaker {
   Shared shared_;
   TrainingStep step_;
   VarId rate_ = kNoVar;
+  static constexpr size_t kNoParameter = ~size_t{0};
+  size_t about_ = kNoParameter;  // the parameter that operators are made for
 };
 
 }  // namespace

@@ -148,21 +148,76 @@ bool Gives(const OpDef& op, const Rule& rule, int input) {
   return false;
 }
 
+namespace {
+
+// "X, Out@GRAD": the forward operator's names of what the gradient operator takes or gives.
+template <typename Slots, typename Fn>
+std::string MeantText(const OpDef& op, const Slots& slots, Fn&& meaning) {
+  std::string text;
+  for (const SlotDef& slot : slots) {
+    const Meant meant = meaning(slot.name);
+    const auto at = static_cast<size_t>(meant.slot);
+    std::string name;
+    switch (meant.what) {
+      case Meant::What::kNothing:
+        continue;
+      case Meant::What::kInput:
+        name = op.inputs()[at].name;
+        break;
+      case Meant::What::kOutput:
+        name = op.outputs()[at].name;
+        break;
+      case Meant::What::kInputGradient:
+        name = StrCat(op.inputs()[at].name, kGrad);
+        break;
+      case Meant::What::kOutputGradient:
+        name = StrCat(op.outputs()[at].name, kGrad);
+        break;
+    }
+    text += (text.empty() ? "" : ", ") + name;
+  }
+  return text;
+}
+
+// The slots of `all` for which `is` holds, with `suffix`.
+template <typename Slots, typename Fn>
+std::string SlotsText(const Slots& all, std::string_view suffix, Fn&& is) {
+  std::string text;
+  for (size_t s = 0; s < all.size(); ++s) {
+    if (ir::IsSubBlockSlot(all[s]) || !is(static_cast<int>(s))) continue;
+    text += StrCat(text.empty() ? "" : ", ", all[s].name, suffix);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+}  // namespace
+
 std::string GradientRuleText(const std::string& type) {
   const OpDef* op = FindOp(type);
   if (op == nullptr) return "";
   const Rule& rule = RuleOf(*op);
   switch (rule.kind) {
     case Rule::Kind::kNamed:
-      return rule.gradient->name();
+      return StrCat(
+          rule.slots.empty() && rule.gradient->name() == type + "_grad" ? "derived: " : "named: ",
+          rule.gradient->name(), " reads ",
+          MeantText(*op, rule.gradient->inputs(),
+                    [&](const std::string& slot) { return MeaningOfInput(*op, rule, slot); }),
+          "; gives ", MeantText(*op, rule.gradient->outputs(), [&](const std::string& slot) {
+            return MeaningOfOutput(*op, rule, slot);
+          }));
     case Rule::Kind::kComposed:
-      return "composed of other operators";
+      return StrCat("composition: other operators, from ",
+                    SlotsText(op->outputs(), kGrad, [&](int s) { return Takes(*op, rule, s); }),
+                    "; gives ",
+                    SlotsText(op->inputs(), kGrad, [&](int s) { return Gives(*op, rule, s); }));
     case Rule::Kind::kNone:
       return StrCat("none: ", rule.reason);
     case Rule::Kind::kMissing:
       break;
   }
-  return "";
+  const std::string_view reason = MissingReason(type);
+  return reason.empty() ? "" : StrCat("none: ", reason);
 }
 
 }  // namespace heddle::gradient

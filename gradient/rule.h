@@ -73,6 +73,8 @@ RuleTable NetworkRules();    // rules/network.cc
 RuleTable HigherRules();     // rules/higher_order.cc
 RuleTable ControlRules();    // rules/control.cc
 RuleTable NoRules();         // rules/no_gradient.cc
+// Why an operator of kind kMissing has no gradient, for people; empty: nobody has said it.
+std::string_view MissingReason(std::string_view op);
 
 Status RecurrentNetworkGradient(OpGradient& g);  // rules/recurrent.cc
 

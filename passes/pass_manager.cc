@@ -15,6 +15,7 @@
 #include "passes/nested_blocks.h"
 #include "passes/partitions/partitions.h"
 #include "passes/pass_dump.h"
+#include "passes/role_keeper.h"
 #include "passes/storage_aliases.h"
 #include "passes/verifier.h"
 
@@ -191,6 +192,8 @@ class Driver {
     MakeCopy();
     const uint64_t fingerprint = options().check_unchanged ? ir::Fingerprint(*copy_) : 0;
     PassReport::Run run{grouping_, pass.name, round, false, 0, CountOps(*copy_), 0};
+    if (told_roles_ != changes_) roles_.Before(*copy_);
+    told_roles_ = changes_;
     const auto start = Clock::now();
     Result<bool> changed = Guarded(pass);
     run.ms = MsSince(start);
@@ -201,6 +204,7 @@ class Driver {
                       (options().check_unchanged && ir::Fingerprint(*copy_) != fingerprint)))
       return Error(pass, Internal("changed the program, and said that it did not"));
     if (*changed) {
+      roles_.After(copy_.get());
       ++changes_;
       if (options().verify) {
         if (!verifier_)
@@ -319,6 +323,8 @@ class Driver {
   PassGrouping grouping_ = PassGrouping::kPrePlacement;
   Stage stages_[kGroupings];
   int changes_ = 0;
+  RoleKeeper roles_;
+  int told_roles_ = -1;                       // changes_ when roles_ last looked at the program
   int told_ = -1;                             // changes_ when Refresh() last looked at the program
   std::vector<int> blocks_;                   // those that run
   std::unordered_set<const OpDef*> present_;  // operators of the program

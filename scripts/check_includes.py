@@ -31,7 +31,8 @@ ALLOWED = {
     "gradient": {"core", "include", "formats/program_source.h", "passes/facts/infer_facts.h"},
     "engines": {"include", "offload/engine_table.h"},
     "tools": {"include", "partition/partition.h", "partition/parts.h", "partition/target.h",
-              "gradient/gradient.h", "gradient/minimize.h", "core/thread_annotations.h"},
+              "gradient/gradient.h", "gradient/minimize.h", "gradient/tuning/tuning.h",
+              "core/thread_annotations.h"},
     "python": {"include", "core/thread_annotations.h"},
     "capi": {"include"},
 }

@@ -4,6 +4,7 @@
 
 #include "heddle/functions.h"
 #include "heddle/model_files.h"
+#include "heddle/operators.h"
 #include "heddle/program.h"
 #include "tools/commands.h"
 #include "tools/json_output.h"
@@ -83,6 +84,15 @@ void PrintFactsJson(const Facts& facts) {
   Json counts = Json::object();
   for (const auto& op : p.op_counts()) counts[op.type] = op.count;
   json["operator_counts"] = std::move(counts);
+  for (const OpRoleCount& r : OpRolesOf(p)) {
+    Json pairs = Json::array();
+    for (size_t k = 0; k + 1 < r.pairs.size(); k += 2)
+      pairs.push_back({{"parameter", r.pairs[k]}, {"gradient", r.pairs[k + 1]}});
+    json["roles"].push_back({{"role", r.role},
+                             {"meaning", OpRoleText(r.role)},
+                             {"operators", r.operators},
+                             {"pairs", std::move(pairs)}});
+  }
   json["unsupported"] = facts.unsupported;
   if (!facts.signatures.empty()) json["signatures"] = facts.signatures;
   for (const Facts::Function& f : facts.functions)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "gradient/gradient.h"
 #include "heddle/operators.h"
 #include "heddle/program.h"
 #include "tools/commands.h"
@@ -16,6 +17,19 @@ struct OpsOptions {
   bool all = false, json = false;
 };
 
+// The description, with what the gradient pass knows in place of the gradient operator's name.
+Result<std::string> Described(const std::string& name) {
+  HEDDLE_ASSIGN_OR_RETURN(std::string text, DescribeOp(name));
+  constexpr std::string_view kLine = "\n  gradient ";
+  if (const size_t at = text.find(kLine); at != std::string::npos)
+    text.erase(at + 1, text.find('\n', at + 1) - at);
+  const size_t dtypes = text.find("\n  dtypes ");
+  const std::string rule = gradient::GradientRuleText(name);
+  if (dtypes != std::string::npos && !rule.empty())
+    text.insert(dtypes + 1, "  gradient " + rule + "\n");
+  return text;
+}
+
 // Each with its description where descriptions are asked for.
 Status ListAsJson(const std::vector<std::string>& names, bool describe) {
   Json json = NewJson("ops", 2);
@@ -26,8 +40,10 @@ Status ListAsJson(const std::vector<std::string>& names, bool describe) {
     op["dtypes"] = Json::array();
     for (const DType dtype : facts.dtypes) op["dtypes"].push_back(Name(dtype));
     op["gradient"] = facts.gradient.empty() ? Json() : Json(facts.gradient);
+    const std::string rule = gradient::GradientRuleText(name);
+    op["gradient_rule"] = rule.empty() ? Json() : Json(rule);
     if (describe) {
-      HEDDLE_ASSIGN_OR_RETURN(op["description"], DescribeOp(name));
+      HEDDLE_ASSIGN_OR_RETURN(op["description"], Described(name));
       if (!facts.file.empty()) op["source"] = facts.file;
     }
     json["operators"].push_back(std::move(op));
@@ -50,7 +66,7 @@ Status List(const OpsOptions& options) {
       std::cout << name << "\n";
       continue;
     }
-    HEDDLE_ASSIGN_OR_RETURN(const std::string text, DescribeOp(name));
+    HEDDLE_ASSIGN_OR_RETURN(const std::string text, Described(name));
     std::cout << text << (text.ends_with('\n') ? "" : "\n");
   }
   return Status::Ok();

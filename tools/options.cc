@@ -8,6 +8,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "gradient/tuning/tuning.h"
 #include "heddle/device.h"
 #include "heddle/model_files.h"
 #include "heddle/passes/pass_library.h"
@@ -136,6 +137,19 @@ void AddLimitOptions(Command app, ModelOptions* options, const std::string& run)
       .positive();
 }
 
+namespace {
+
+// Adds the adapters of a file to the weights.
+Status Adapt(const std::string& path, Scope* scope) {
+  HEDDLE_ASSIGN_OR_RETURN(const NamedTensors arrays, ReadNpz(path));
+  const auto adapters = gradient::AdaptersOf(arrays);
+  const Status status =
+      adapters.ok() ? gradient::MergeAdapters(*adapters, scope) : adapters.status();
+  return status.ok() ? status : Status(status.code(), path + ": " + status.message());
+}
+
+}  // namespace
+
 Result<Model> ModelOptions::Load() const { return Load({}); }
 
 Result<Model> ModelOptions::Load(const FeedOptions& feeds) const {
@@ -146,6 +160,7 @@ Result<Model> ModelOptions::Load(const FeedOptions& feeds) const {
   auto loaded = LoadModel(model, params, part);
   if (!loaded.ok()) return WithNearName(loaded.status(), model, part);
   HEDDLE_RETURN_IF_ERROR(CheckFetches(loaded->program, fetches));
+  if (!adapter.empty()) HEDDLE_RETURN_IF_ERROR(Adapt(adapter, loaded->scope.get()));
   return loaded;
 }
 
@@ -197,6 +212,9 @@ void AddModelOptions(Command app, ModelOptions* options) {
                  "parameters: a combined file, or a directory with one file each "
                  "[the .pdiparams beside the model]")
       .type_name("FILE");
+  app.add_option("--adapter", options->adapter,
+                 "adapters of `heddle train --save-adapter`, which are added to the weights")
+      .type_name("FILE.npz");
   app.add_option("--signature", options->signature,
                  "inputs and outputs of a TensorFlow SavedModel [serving_default]")
       .type_name("KEY");

@@ -20,6 +20,7 @@ constexpr int kMostOptLevel = 2;
 struct ModelOptions {
   std::string model;
   std::string params;
+  std::string adapter;  // a file of adapters to be added to the weights; empty: none
   std::string signature;
   std::vector<std::string> fetches;
   int threads = 0;

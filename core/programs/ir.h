@@ -52,6 +52,13 @@ struct StreamHints {
   std::vector<int64_t> marks, after;
 };
 
+// What an operator is for in a training step: the attributes op_role and op_role_var of Paddle.
+struct OpRole {
+  static constexpr int64_t kBackward = 1, kOptimize = 2, kRate = 16, kLoss = 256;
+  int64_t bits = 0;                // a sum of these
+  std::vector<std::string> pairs;  // a parameter, its gradient, the next parameter, …
+};
+
 struct Op {
   const OpDef* def = nullptr;
   std::vector<std::vector<VarId>> inputs;   // per input slot of def, then per entry of var_attrs
@@ -62,6 +69,7 @@ struct Op {
   CallStack call_stack;
   std::string device;  // attribute op_device, as in the file; empty: not given
   std::shared_ptr<const StreamHints> hints;  // null: none
+  std::shared_ptr<const OpRole> role;        // null: forward, without pairs
 
   // Whether it waits for an operator, or one for it, without data.
   bool has_control_edges() const {

@@ -134,6 +134,7 @@ class Emitter {
     ir::OpBuilder op(builder_, block, draft.index, draft.type);
     if (!op) return;
     op.SetCallStack(LabelOf(draft.source));
+    if (draft.role != 0) op.SetRole({draft.role, {}});
     for (const auto& [slot, vars] : draft.inputs)
       Fill(vars, op.Input(slot, static_cast<int>(vars.size())));
     for (const auto& [slot, vars] : draft.outputs)

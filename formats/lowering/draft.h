@@ -45,6 +45,7 @@ struct DraftOp {
   Slots<AttrValue> attributes;
   Slots<std::vector<int>> attributes_from;  // per attribute: the variables it is read from
   int sub_block = -1;
+  int64_t role = 0;       // ir::OpRole::bits
   bool optional = false;  // to be dropped if its only output is not read
 };
 

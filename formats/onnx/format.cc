@@ -32,10 +32,8 @@ std::string Label(const void* source) {
 class Onnx : public formats::Format {
  public:
   std::string_view name() const override { return "onnx"; }
-  Status WriteTuned(const Program&, const std::string& program_file, const Scope& scope,
-                    const std::vector<std::string>& changed,
-                    const std::string& directory) const override {
-    return onnx::WriteTuned(program_file, scope, changed, directory);
+  Status WriteTuned(const formats::TunedModel& tuned, const std::string& directory) const override {
+    return onnx::WriteTuned(tuned, directory);
   }
 
   // A ModelProto begins with its ir_version (field 1, a varint), and goes on with another field of

@@ -70,8 +70,8 @@ std::string Skeleton(std::string_view model);
 
 // Implements Format::WriteTuned (tuned.cc): opset, names, nodes and all other tensors stay as they
 // are. Changed tensors are in the model's file; files of external data that other tensors name are
-// copied. kInvalidArgument: a changed variable is no initializer, or has another dtype.
-Status WriteTuned(const std::string& program_file, const Scope& scope,
-                  const std::vector<std::string>& changed, const std::string& directory);
+// copied. Dimensions without a name are those of the reshaped variables. kInvalidArgument: a
+// changed variable is no initializer, or has another dtype.
+Status WriteTuned(const formats::TunedModel& tuned, const std::string& directory);
 
 }  // namespace heddle::onnx

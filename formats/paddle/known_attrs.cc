@@ -61,13 +61,16 @@ class Filter {
   }
   static bool IsRead(const OpDef& def, std::string_view attr) {
     std::string_view name;
-    bool typed = false;
+    bool typed = false, says = false;
     Field f;
     for (Fields fields(attr); !fields.done();) {
       if (!fields.Next(&f)) return true;  // the parser reports the error
       if (f.Is(desc::kAttrName)) name = f.payload;
       typed |= f.number == desc::kAttrType;
+      says |= f.Is(desc::kStrings) || (f.IsVarint(desc::kAttrInt) && f.varint != 0);
     }
+    // Most operators of a file are forward, and say so.
+    if (typed && (name == kRoleAttr || name == kRolePairsAttr)) return says;
     return !typed || name.empty() || def.FindAttr(name) >= 0 || name == kDeviceAttr ||
            std::find(std::begin(kHintAttrs), std::end(kHintAttrs), name) != std::end(kHintAttrs);
   }

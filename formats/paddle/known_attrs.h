@@ -12,6 +12,8 @@ inline constexpr std::string_view kDeviceAttr = "op_device";
 inline constexpr std::string_view kHintAttrs[] = {
     "execution_stream", "stream_priority", "scheduling_priority", "event_to_record",
     "events_to_wait",   "control_marks",   "control_after"};
+// What an operator is for, where it is not forward; and pairs of a parameter and its gradient.
+inline constexpr std::string_view kRoleAttr = "op_role", kRolePairsAttr = "op_role_var";
 
 // Returns the serialized ProgramDesc without attributes that the operators' definitions lack.
 // Feeds, fetches and operators that heddle lacks keep theirs. The operator versions are removed

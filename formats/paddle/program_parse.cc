@@ -173,6 +173,7 @@ class Parser {
   void AddAttr(int b, const proto::OpDesc_Attr& attr, OpBuilder* op) {
     if (attr.name() == kDeviceAttr) op->SetDevice(attr.s());
     AddHint(attr, op);
+    AddRole(attr, op);
     const int a = op->def().FindAttr(attr.name());
     if (a < 0) return;  // an attribute of the exporter or of another back end
     if (attr.type() != proto::VAR && attr.type() != proto::VARS)
@@ -202,6 +203,17 @@ class Parser {
     else
       AddMarks(attr, name == "control_marks" ? &hints.marks : &hints.after);
     op->SetHints(std::move(hints));
+  }
+
+  static void AddRole(const proto::OpDesc_Attr& attr, OpBuilder* op) {
+    const bool pairs = attr.name() == kRolePairsAttr;
+    if (!pairs && attr.name() != kRoleAttr) return;
+    ir::OpRole role = op->role();
+    if (pairs)
+      role.pairs.assign(attr.strings().begin(), attr.strings().end());
+    else
+      role.bits = attr.type() == proto::LONG ? attr.l() : attr.i();
+    op->SetRole(std::move(role));
   }
 
   static void AddMarks(const proto::OpDesc_Attr& attr, std::vector<int64_t>* marks) {

@@ -306,6 +306,10 @@ class Writer {
     SetHint("scheduling_priority", hints.scheduling_priority, desc);
     SetHint("event_to_record", hints.event_to_record, desc);
     SetHint("events_to_wait", hints.events_to_wait, desc);
+    static const ir::OpRole kForward;
+    const ir::OpRole& role = op.role ? *op.role : kForward;
+    SetHint(kRoleAttr, role.bits, desc);
+    SetHint(kRolePairsAttr, role.pairs, desc);
     // An attribute of heddle's own, which other readers ignore.
     if (!op.has_control_edges()) return;
     SetHint("control_marks", hints.marks, desc);

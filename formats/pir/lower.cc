@@ -136,7 +136,15 @@ DraftOp& Lowering::Emit(std::string_view type, const Operation& op) {
   made.type = type;
   made.index = op.index;
   made.source = &op;
+  made.role = RoleOf(op);
   return made;
+}
+
+int64_t Lowering::RoleOf(const Operation& op) {
+  int64_t role = 0;
+  const Attribute* attribute = op.Find("op_role");
+  if (attribute != nullptr) attribute->value["D"].Get(&role);
+  return role;
 }
 
 void Lowering::In(DraftOp* to, std::string_view slot, std::vector<int> vars) {

@@ -79,6 +79,8 @@ class Lowering : public formats::GraphLoweringOf<formats::ValueFacts> {
   void Bind(ValueId id, Binding binding);
   void BindVar(ValueId id, int var);
   DraftOp& Emit(std::string_view type, const Operation& op);
+  // What the file says that the operator is for: ir::OpRole::bits.
+  static int64_t RoleOf(const Operation& op);
   static void In(DraftOp* to, std::string_view slot, std::vector<int> vars);
   static void Out(DraftOp* to, std::string_view slot, std::vector<int> vars);
   void Copy(int from, int to, const Operation& op);

@@ -68,6 +68,7 @@ void Lowering::LowerMapped(const Operation& op, const std::vector<Mapping>& mapp
   DraftOp made;
   made.type = chosen->def->name();
   made.source = &op;
+  made.role = RoleOf(op);
   for (size_t i = 0; i < op.operands.size(); ++i) MapOperand(op, *chosen, i, &made);
   MapAttributes(op, *chosen, &made);
   MapResults(op, *chosen, &made);

@@ -80,6 +80,7 @@ void Writer::Note(const Op& op, std::string why) {
 }
 
 std::vector<ValueId> Writer::Emit(Text text) {
+  if (role_ != 0) text.attributes.push_back(Named("op_role", *AttributeText("i32", role_)));
   std::vector<ValueId> ids;
   std::vector<std::string> results;
   for (const std::string& type : text.results) {
@@ -201,7 +202,11 @@ void Writer::AddOutputs() {
 void Writer::Operators(int block) {
   MakeArrays(block);
   const int outer = std::exchange(block_, block);
-  for (const Op& op : p_.blocks[static_cast<size_t>(block)].ops) Add(op);
+  for (const Op& op : p_.blocks[static_cast<size_t>(block)].ops) {
+    const int64_t of_outer = std::exchange(role_, op.role ? op.role->bits : 0);
+    Add(op);
+    role_ = of_outer;
+  }
   block_ = outer;
 }
 

@@ -118,7 +118,8 @@ class Writer {
   ValueId results_ = 0, arguments_ = 0;
   ValueId dropout_state_ = 0;  // of the operator that is being written
   int next_region_ = 0;
-  int block_ = 0;  // the block that is being written
+  int block_ = 0;     // the block that is being written
+  int64_t role_ = 0;  // of the operator that is being written
 };
 
 }  // namespace heddle::pir

@@ -31,12 +31,10 @@ std::string Label(const void* source) {
 class Tensorflow : public formats::Format {
  public:
   std::string_view name() const override { return "tensorflow"; }
-  Status WriteTuned(const Program& program, const std::string& program_file, const Scope& scope,
-                    const std::vector<std::string>& changed,
-                    const std::string& directory) const override {
-    const auto* source = dynamic_cast<const TensorflowSource*>(program.ir().source.get());
+  Status WriteTuned(const formats::TunedModel& tuned, const std::string& directory) const override {
+    const auto* source = dynamic_cast<const TensorflowSource*>(tuned.program.ir().source.get());
     if (source == nullptr) return Unimplemented("the program came from no TensorFlow graph");
-    return source->WriteTuned(program_file, scope, changed, directory);
+    return source->WriteTuned(tuned, directory);
   }
 
   bool Recognises(std::string_view bytes) const override {

@@ -9,6 +9,7 @@
 #include "core/file.h"
 #include "formats/leveldb_table.h"
 #include "formats/model_folder.h"
+#include "formats/tensorflow/files/reshaped.h"
 #include "formats/tensorflow/format.h"
 #include "formats/tensorflow/functions/library.h"
 #include "formats/wire_fields.h"
@@ -285,22 +286,46 @@ Status CopyBeside(const fs::path& from, const fs::path& to) {
   return Status::Ok();
 }
 
-Status TensorflowSource::WriteTuned(const std::string& program_file, const Scope& scope,
-                                    const std::vector<std::string>& changed,
+// Writes the graph's file again where shapes differ.
+Status TensorflowSource::WriteShapes(const formats::TunedModel& tuned,
+                                     const std::string& directory) const {
+  if (tuned.reshaped.empty()) return Status::Ok();
+  std::map<std::string, Shape> variables, outputs;
+  const auto is_reshaped = [&](const std::string& name) {
+    return std::find(tuned.reshaped.begin(), tuned.reshaped.end(), name) != tuned.reshaped.end();
+  };
+  for (const TensorInfo& variable : tuned.program.persistables())
+    if (is_reshaped(variable.name)) variables.emplace(variable.name, variable.shape);
+  for (const TensorInfo& output : tuned.program.outputs())
+    if (is_reshaped(output.name)) outputs.emplace(output.name, output.shape);
+  HEDDLE_ASSIGN_OR_RETURN(const std::string file, ReadFile(tuned.program_file));
+  HEDDLE_ASSIGN_OR_RETURN(const std::string bytes,
+                          WithShapes(file, part_.signature, variables, outputs));
+  FileReplacement to((fs::path(directory) / fs::path(tuned.program_file).filename()).string());
+  HEDDLE_RETURN_IF_ERROR(to.Open());
+  HEDDLE_RETURN_IF_ERROR(to.Append(bytes));
+  return to.Commit();
+}
+
+Status TensorflowSource::WriteTuned(const formats::TunedModel& tuned,
                                     const std::string& directory) const {
+  const std::string& program_file = tuned.program_file;
   if (!LooksLikeSavedModel(skeleton_))
     return Unimplemented(program_file,
                          ": only SavedModels are written with other values of variables");
   std::map<std::string, Tensor> tensors;
-  for (const std::string& name : changed) {
+  std::set<std::string> reshaped;  // keys
+  for (const std::string& name : tuned.changed) {
     const auto stored = std::find_if(parameters_.begin(), parameters_.end(),
                                      [&](const Stored& s) { return s.name == name; });
     if (stored == parameters_.end() || stored->key.empty())
       return InvalidArgument(program_file, ": '", name, "' is no variable of the SavedModel");
-    const Value* value = scope.Find(name);
+    const Value* value = tuned.scope.Find(name);
     if (value == nullptr || !value->is_tensor() || !value->initialized())
       return InvalidArgument("variable '", name, "' has no value");
     tensors.emplace(stored->key, value->tensor());
+    if (std::find(tuned.reshaped.begin(), tuned.reshaped.end(), name) != tuned.reshaped.end())
+      reshaped.insert(stored->key);
   }
   const fs::path from = fs::absolute(program_file).parent_path();
   HEDDLE_RETURN_IF_ERROR(CopyBeside(from, directory));
@@ -308,8 +333,9 @@ Status TensorflowSource::WriteTuned(const std::string& program_file, const Scope
   const fs::path variables = fs::path(directory) / "variables";
   fs::create_directories(variables, ec);
   if (ec) return NotFound("cannot make the directory ", variables.string(), ": ", ec.message());
+  HEDDLE_RETURN_IF_ERROR(WriteShapes(tuned, directory));
   return Bundle::Rewrite((from / "variables" / "variables").string(),
-                         (variables / "variables").string(), tensors);
+                         (variables / "variables").string(), tensors, reshaped);
 }
 
 std::unique_ptr<const formats::PackedProgram> TensorflowSource::Pack(

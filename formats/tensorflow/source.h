@@ -43,8 +43,7 @@ class TensorflowSource : public formats::ProgramSource {
   const std::vector<Port>& inputs() const { return inputs_; }
   const std::vector<Port>& outputs() const { return outputs_; }
   // Implements Format::WriteTuned: the folder of a SavedModel with other values of variables.
-  Status WriteTuned(const std::string& program_file, const Scope& scope,
-                    const std::vector<std::string>& changed, const std::string& directory) const;
+  Status WriteTuned(const formats::TunedModel& tuned, const std::string& directory) const;
   // Sets constants and restored variables in the scope under their names. `bundle`: the variables
   // to use; null: those beside the graph. kNotFound: the graph has none, or the bundle lacks a
   // variable.
@@ -52,6 +51,8 @@ class TensorflowSource : public formats::ProgramSource {
                        const Bundle* bundle = nullptr) const;
 
  private:
+  Status WriteShapes(const formats::TunedModel& tuned, const std::string& directory) const;
+
   // A tensor in memory, a range of a file, or an entry of the bundle.
   struct Stored {
     std::string name;

@@ -278,4 +278,70 @@ RuleTable NoRules() {
   return table;
 }
 
+namespace {
+
+// Of operators that are refused where a gradient would have to flow: names, and beginnings of names
+// that end with *.
+const Family kMissing[] = {
+    {"it works on texts",
+     {"string_*", "regex_*", "unicode_*", "base64_to_string", "number_to_string", "substring"}},
+    {"it works on lists, tables or storage, whose elements have no gradients here",
+     {"list_*", "tf_table_*", "array_to_lod_tensor", "lod_tensor_to_array", "merge_lod_tensor",
+      "split_lod_tensor", "select_output", "read_storage", "write_storage", "storage_layout",
+      "write_cache", "fit_lengths"}},
+    {"passes make it, after gradients are added", {"fused_*", "call", "depend", "nop"}},
+    {"its gradient between ranks is not known to heddle",
+     {"c_*", "mp_allreduce_sum", "gen_nccl_id", "global_gather", "global_scatter",
+      "limit_by_capacity"}},
+    {"it computes with quantised numbers, or the steps of quantisation",
+     {"onnx_ms_*", "onnx_q_linear_*", "onnx_conv_integer", "onnx_mat_mul_integer",
+      "fake_quant_with_min_max", "quantize_and_dequantize", "moving_average_abs_max_scale"}},
+    {"it is a classical model of ONNX-ML, without gradients in heddle", {"onnx_ml_*"}},
+    {"it chooses boxes or elements",
+     {"combined_non_max_suppression", "non_max_suppression", "nth_element", "assert_finite"}},
+    {"heddle does not know it yet",
+     {"adjust_*",
+      "block_gru",
+      "block_lstm",
+      "cast_element_type",
+      "causal_conv",
+      "col2im",
+      "conv_backprop_filter",
+      "coo_*",
+      "crop_and_resize",
+      "ctc_loss",
+      "dft",
+      "dilation2d",
+      "extract_image_patches",
+      "framed_dft",
+      "grouped_query_attention",
+      "hsv_to_rgb",
+      "igamma",
+      "linear_attention",
+      "masked_slice_update",
+      "mirror_spectrum",
+      "onnx_conv_transpose",
+      "onnx_deform_conv",
+      "onnx_grid_sample",
+      "projective_transform",
+      "ragged_to_dense",
+      "rgb_to_hsv",
+      "scaled_dot_attention",
+      "scatter_segments",
+      "tf_max_pool_v2",
+      "tf_max_pool_with_argmax"}},
+};
+
+}  // namespace
+
+std::string_view MissingReason(std::string_view op) {
+  for (const Family& family : kMissing)
+    for (const std::string_view name : family.ops)
+      if (name.ends_with('*') ? op.starts_with(name.substr(0, name.size() - 1)) : op == name)
+        return family.reason;
+  // relu_grad, conv2d_grad_grad, lookup_table_grad_sparse
+  if (op.find("_grad") != op.npos) return "heddle does not know the gradient of this gradient";
+  return {};
+}
+
 }  // namespace heddle::gradient

@@ -69,9 +69,11 @@ Result<SavedModel> SaveModel(const Model& model, const std::string& directory,
                              const std::string& format = "");
 // Writes the model of `program_file`, from which `model` was loaded, to a directory, in the format
 // that it has: with the scope's values of the parameters `changed`, and everything else as it is.
-// kUnimplemented: the format cannot be written so.
+// `reshaped`: parameters, outputs and values between them whose shapes are no longer those of the
+// file; model.program has them. kUnimplemented: the format cannot be written so.
 Status SaveTunedModel(const Model& model, const std::string& program_file,
-                      const std::vector<std::string>& changed, const std::string& directory);
+                      const std::vector<std::string>& changed, const std::string& directory,
+                      const std::vector<std::string>& reshaped = {});
 // Writes the program without parameters to the file of that name in the directory, with the
 // format's extension: for startup and main programs of training jobs, which have none of their own.
 Result<SavedModel> SaveProgram(const Program& program, const std::string& directory,

@@ -111,6 +111,9 @@ class Outliner {
           for (size_t c = 0; c < f.count; ++c) taken[c].push_back(row[c]);
         }
       }
+      // Pairs of parameters and gradients are those of one stretch alone.
+      if (op.role != nullptr && !op.role->pairs.empty())
+        op.role = std::make_shared<const ir::OpRole>(ir::OpRole{op.role->bits, {}});
       body.ops.push_back(std::move(op));
     }
     for (size_t c = 0; c < f.count; ++c) {

@@ -78,6 +78,7 @@ uint64_t Stretches::SignOf(const ir::Op& op) const {
   const auto mix = [&h](uint64_t x) { h = (h ^ x) * 0x9e3779b97f4a7c15ull + (h >> 29); };
   mix(static_cast<uint64_t>(PriorityOf(op)));
   mix(std::hash<std::string>()(op.device));
+  mix(op.role ? static_cast<uint64_t>(op.role->bits) : 0);
   for (const auto* slots : {&op.inputs, &op.outputs}) {
     for (const auto& slot : *slots) {
       mix(slot.size());

@@ -23,27 +23,6 @@ namespace {
 
 using TuneClock = std::chrono::steady_clock;
 
-// Whether the whole name matches, with * for any text and ? for one character.
-bool MatchesGlob(std::string_view pattern, std::string_view name) {
-  if (pattern.empty()) return name.empty();
-  if (pattern[0] == '*') {
-    for (size_t k = 0; k <= name.size(); ++k)
-      if (MatchesGlob(pattern.substr(1), name.substr(k))) return true;
-    return false;
-  }
-  if (name.empty() || (pattern[0] != '?' && pattern[0] != name[0])) return false;
-  return MatchesGlob(pattern.substr(1), name.substr(1));
-}
-
-std::function<bool(const std::string&)> AnyOf(const std::vector<std::string>& patterns) {
-  if (patterns.empty()) return nullptr;
-  return [patterns](const std::string& name) {
-    for (const std::string& pattern : patterns)
-      if (MatchesGlob(pattern, name)) return true;
-    return false;
-  };
-}
-
 class FineTuner {
  public:
   explicit FineTuner(const FineTuneOptions& options)
@@ -56,6 +35,7 @@ class FineTuner {
     {
       TrainProgress progress(options_.quiet, 0, steps_, data_.steps_per_epoch(),
                              options_.log_every);
+      for (const std::string& line : prepared_.said) progress.Say("heddle: " + line);
       while (done_ < steps_ && StopSignal() == 0) {
         const Status status = Step(progress, start);
         if (!status.ok()) {
@@ -79,9 +59,21 @@ class FineTuner {
     HEDDLE_ASSIGN_OR_RETURN(model_, LoadModel(file_, "", part));
     for (const std::string& path : options_.init)
       HEDDLE_RETURN_IF_ERROR(LoadParameters(model_.program, path, *model_.scope));
+    HEDDLE_ASSIGN_OR_RETURN(data_, TrainData::Open(options_.data, TypedInputsOf(model_.program)));
+    auto prepared =
+        Prepare(options_.prepare, model_, SplitNames(options_.losses), options_.data.seed, &data_);
+    if (!prepared.ok())
+      return Status(prepared.status().code(),
+                    options_.forward + ": " + prepared.status().message());
+    prepared_ = *std::move(prepared);
     gradient::GradientRequest request;
-    request.losses = SplitNames(options_.losses);
+    request.losses = prepared_.losses;
     if (!options_.wrt.empty()) request.wrt = SplitNames(options_.wrt);
+    if (!prepared_.sides.empty()) {
+      // The weights stay as they are.
+      if (!request.wrt) request.wrt = prepared_.head;
+      request.wrt->insert(request.wrt->end(), prepared_.sides.begin(), prepared_.sides.end());
+    }
     gradient::OptimizerRule rule;
     rule.kind = options_.optimizer;
     rule.momentum = options_.momentum;
@@ -99,12 +91,11 @@ class FineTuner {
     rule.clip_global_norm = options_.clip_global_norm;
     rule.no_decay = AnyOf(options_.no_decay);
     rule.frozen = AnyOf(options_.freeze);
-    auto step = gradient::Minimize(model_.program, request, rule);
+    auto step = gradient::Minimize(prepared_.training, request, rule);
     if (!step.ok())
       return Status(step.status().code(), options_.forward + ": " + step.status().message());
     step_ = *std::move(step);
     for (const auto& [name, tensor] : step_.state) model_.scope->Set(name, tensor);
-    HEDDLE_ASSIGN_OR_RETURN(data_, TrainData::Open(options_.data, TypedInputsOf(step_.program)));
     steps_ = options_.steps;
     if (options_.epochs > 0 && data_.steps_per_epoch() == 0)
       return Status(StatusCode::kInvalidArgument,
@@ -189,11 +180,16 @@ class FineTuner {
 
   // Trained parameters, and what the program itself rewrites, such as statistics.
   std::vector<std::string> Changed() const {
-    std::vector<std::string> names;
-    for (const gradient::GradientName& name : step_.gradients) names.push_back(name.variable);
-    for (const TensorInfo& info : WrittenPersistables(model_.program))
-      if (std::find(names.begin(), names.end(), info.name) == names.end())
-        names.push_back(info.name);
+    std::vector<std::string> names = prepared_.head;
+    const auto add = [&](const std::string& name) {
+      const auto has = [&](const std::vector<std::string>& list) {
+        return std::find(list.begin(), list.end(), name) != list.end();
+      };
+      if (!has(names) && !has(prepared_.sides)) names.push_back(name);
+    };
+    for (const gradient::GradientName& name : step_.gradients) add(name.variable);
+    for (const gradient::Adapter& adapter : prepared_.adapters) add(adapter.weight);
+    for (const TensorInfo& info : WrittenPersistables(prepared_.training)) add(info.name);
     return names;
   }
 
@@ -204,11 +200,19 @@ class FineTuner {
       HEDDLE_RETURN_IF_ERROR(SaveArrays());
     else if (options_.save.ends_with('/'))
       HEDDLE_RETURN_IF_ERROR(
-          SaveParametersSeparately(model_.program, *model_.scope, options_.save));
+          SaveParametersSeparately(prepared_.exported.program, *model_.scope, options_.save));
     else if (!options_.save.empty())
-      HEDDLE_RETURN_IF_ERROR(SaveParameters(model_.program, *model_.scope, options_.save));
+      HEDDLE_RETURN_IF_ERROR(
+          SaveParameters(prepared_.exported.program, *model_.scope, options_.save));
+    HEDDLE_ASSIGN_OR_RETURN(const auto adapters, TrainedAdapters(prepared_, *model_.scope));
+    if (!options_.prepare.save_adapter.empty()) {
+      HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, PackNpz(gradient::ArraysOf(adapters)));
+      HEDDLE_RETURN_IF_ERROR(WriteDurable(options_.prepare.save_adapter, bytes));
+    }
     if (options_.exported.empty()) return Status::Ok();
-    return SaveTunedModel(model_, file_, Changed(), options_.exported);
+    HEDDLE_RETURN_IF_ERROR(gradient::MergeAdapters(adapters, model_.scope.get()));
+    return SaveTunedModel(prepared_.exported, file_, Changed(), options_.exported,
+                          prepared_.reshaped);
   }
 
   Status Report(int signal, double seconds) const {
@@ -225,6 +229,8 @@ class FineTuner {
       json["gradients"] = Json::object();
       for (const gradient::GradientName& name : step_.gradients)
         json["gradients"][name.variable] = name.gradient;
+      json["loss"] = prepared_.losses;
+      if (!prepared_.said.empty()) json["said"] = prepared_.said;
       if (!options_.save.empty()) json["save"] = options_.save;
       json["stopped"] = signal != 0;
       WriteJson(json);
@@ -240,6 +246,7 @@ class FineTuner {
   Generator generator_;
   std::string file_;
   Model model_;
+  Prepared prepared_;
   gradient::TrainingStep step_;
   std::optional<CompiledProgram> compiled_;
   std::vector<std::string> fetches_;
@@ -262,15 +269,15 @@ void AddFineTuning(Command app, Command begin, FineTuneOptions* o) {
     option.needs(forward);
     return option;
   };
-  Option loss = tune(app.add_option("--loss", o->losses,
-                                    "the loss, or several with commas: their sum is minimised")
-                         .type_name("NAME,...")
-                         .one_value_each());
+  tune(app.add_option("--loss", o->losses,
+                      "the loss, or several with commas: their sum is minimised")
+           .type_name("NAME,...")
+           .one_value_each());
   Option kind = tune(app.add_option("--optimizer", o->optimizer, "the rule of the updates")
                          .one_of(gradient::OptimizerKinds())
                          .type_name("KIND"));
-  forward.needs(loss);
   forward.needs(kind);
+  AddPreparation(app, tune, &o->prepare);
   Option rate =
       tune(app.add_option("--lr", o->rate, "learning rate").type_name("X").not_negative());
   Option rates =

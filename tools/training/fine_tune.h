@@ -10,6 +10,7 @@
 #include "heddle/status.h"
 #include "tools/command_line.h"
 #include "tools/options.h"
+#include "tools/training/prepare.h"
 #include "tools/training/train_data.h"
 
 namespace heddle::tools {
@@ -23,6 +24,8 @@ struct FineTuneOptions {
   double weight_decay = -1, initial_accumulator = 0;
   double clip_value = 0, clip_norm = 0, clip_global_norm = 0;
   bool nesterov = false, centered = false, lazy = false;
+
+  PrepareOptions prepare;
 
   // What all training has.
   ModelOptions model;

@@ -404,6 +404,11 @@ std::string CheckMetrics(const std::string& text) {
 std::string WhyWrong(const Options& o) {
   if (!o.tune.forward.empty()) {
     if (!o.main.empty()) return "--forward excludes --main";
+    if (const std::string why = WhyNotPrepared(o.tune.prepare, !o.tune.losses.empty());
+        !why.empty())
+      return why;
+    if (o.tune.prepare.head > 0 && !o.tune.prepare.save_adapter.empty() && o.exported.empty())
+      return "--save-adapter does not hold the new head of --head: --export keeps it";
     if (o.tune.rate < 0 && o.tune.rates.empty()) return "--forward requires --lr or --lr-schedule";
     return "";
   }
@@ -548,6 +553,9 @@ void AddTrain(Command root, Action& chosen) {
       "               --batch-size 32 --shuffle --epochs 20 --save trained.pdiparams\n"
       "  heddle train --forward model.onnx --loss loss --optimizer adam --lr 0.001\n"
       "               --feed x=x.npy --steps 100 --export tuned\n"
+      "  heddle train --forward model.onnx --labels y --loss-op softmax_with_cross_entropy\n"
+      "               --head 5 --optimizer adam --lr 0.001 --data train.npz --batch-size 32\n"
+      "               --epochs 3 --export tuned              (docs/fine-tuning.md)\n"
       "  heddle train … --checkpoint run1/ --every 500 --resume    (again after a crash)\n"
       "Exit status: 0 done, 1 failed, 2 wrong usage, 3 stopped by SIGINT or SIGTERM with the step\n"
       "finished and everything saved. docs/training.md tells more.");

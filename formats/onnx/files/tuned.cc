@@ -1,5 +1,7 @@
-// Writes an ONNX model again with other values of some initializers.
+// Writes an ONNX model again with other values of some initializers, and other shapes.
+#include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <system_error>
@@ -20,18 +22,26 @@ using wire::Fields;
 
 class TunedWriter {
  public:
-  TunedWriter(const std::string& program_file, const Scope& scope,
-              const std::vector<std::string>& changed)
-      : files_(fs::absolute(program_file).parent_path().string(), program_file),
-        scope_(scope),
-        changed_(changed.begin(), changed.end()) {}
+  explicit TunedWriter(const formats::TunedModel& tuned)
+      : files_(fs::absolute(tuned.program_file).parent_path().string(), tuned.program_file),
+        scope_(tuned.scope),
+        changed_(tuned.changed.begin(), tuned.changed.end()) {
+    std::map<std::string, Shape> known;
+    for (const ir::Var& var : tuned.program.ir().vars)
+      if (var.block == 0) known.emplace(var.name, var.shape);
+    for (const TensorInfo& output : tuned.program.outputs()) known[output.name] = output.shape;
+    for (const std::string& name : tuned.reshaped)
+      if (const auto at = known.find(name); at != known.end()) shapes_.insert(*at);
+  }
 
-  // ModelProto.graph is field 7, GraphProto.initializer field 5.
+  // ModelProto.graph is field 7; GraphProto has initializers (5), inputs (11), outputs (12) and
+  // types of other values (13).
   Status Model(std::string_view model, std::string* out) {
-    return Copy(model, 7, out, [this](std::string_view graph, std::string* to) {
-      return Copy(graph, 5, to, [this](std::string_view tensor, std::string* message) {
-        return Initializer(tensor, message);
-      });
+    return Copy(model, {7}, out, [this](uint32_t, std::string_view graph, std::string* to) {
+      return Copy(graph, {5, 11, 12, 13}, to,
+                  [this](uint32_t field, std::string_view part, std::string* message) {
+                    return field == 5 ? Initializer(part, message) : Declaration(part, message);
+                  });
     });
   }
   // The changed variables that were not found.
@@ -41,19 +51,56 @@ class TunedWriter {
 
  private:
   template <typename Fn>
-  static Status Copy(std::string_view message, uint32_t number, std::string* out, Fn&& fn) {
+  static Status Copy(std::string_view message, std::initializer_list<uint32_t> numbers,
+                     std::string* out, Fn&& fn) {
     Fields fields(message);
     for (Field f; !fields.done();) {
       if (!fields.Next(&f)) return DataLoss("the model is damaged");
-      if (!f.Is(number)) {
+      if (f.wire_type != Field::kBytes ||
+          std::find(numbers.begin(), numbers.end(), f.number) == numbers.end()) {
         out->append(f.whole);
         continue;
       }
       std::string inner;
-      HEDDLE_RETURN_IF_ERROR(fn(f.payload, &inner));
-      wire::AppendBytesField(number, inner, out);
+      HEDDLE_RETURN_IF_ERROR(fn(f.number, f.payload, &inner));
+      wire::AppendBytesField(f.number, inner, out);
     }
     return Status::Ok();
+  }
+
+  // ValueInfoProto has a name (1) and a type (2), which has a tensor_type (1) with a shape (2) of
+  // dims (1), which have a dim_value (1) or a name (2).
+  Status Declaration(std::string_view value, std::string* out) {
+    std::string name;
+    Fields fields(value);
+    for (Field f; !fields.done() && fields.Next(&f);)
+      if (f.Is(1)) name = std::string(f.payload);
+    const auto found = shapes_.find(name);
+    if (found == shapes_.end() || !found->second.known_rank()) {
+      out->append(value);
+      return Status::Ok();
+    }
+    const Shape& shape = found->second;
+    int at = 0;
+    const auto dim = [&](uint32_t, std::string_view from, std::string* to) {
+      const int64_t now = at < shape.rank() ? shape[at] : -1;
+      ++at;
+      Fields parts(from);
+      for (Field f; !parts.done() && parts.Next(&f);) {
+        if (f.IsVarint(1) && now >= 0)
+          wire::AppendVarintField(1, static_cast<uint64_t>(now), to);
+        else if (!f.IsVarint(1) || now >= 0 || at > shape.rank())
+          to->append(f.whole);
+      }
+      return Status::Ok();
+    };
+    return Copy(value, {2}, out, [&](uint32_t, std::string_view type, std::string* to_type) {
+      return Copy(type, {1}, to_type, [&](uint32_t, std::string_view tensor, std::string* to) {
+        return Copy(tensor, {2}, to, [&](uint32_t, std::string_view dims, std::string* to_dims) {
+          return Copy(dims, {1}, to_dims, dim);
+        });
+      });
+    });
   }
 
   // TensorProto: dims (1), data_type (2), name (8), doc_string (12) and metadata (16) stay; the
@@ -67,8 +114,7 @@ class TunedWriter {
       if (!fields.Next(&f)) return DataLoss("an initializer is damaged");
       if (f.Is(8)) name = std::string(f.payload);
       if (f.IsVarint(2)) type = f.integer();
-      if (f.number == 1 || f.number == 2 || f.number == 8 || f.number == 12 || f.number == 16)
-        kept.append(f.whole);
+      if (f.number == 2 || f.number == 8 || f.number == 12 || f.number == 16) kept.append(f.whole);
     }
     if (changed_.erase(name) == 0) {
       out->append(tensor);
@@ -81,7 +127,14 @@ class TunedWriter {
     if (TypeOf(contents.dtype()) != type)
       return InvalidArgument("initializer '", name, "' is of another type than its new value, ",
                              Name(contents.dtype()));
-    *out = kept;
+    HEDDLE_ASSIGN_OR_RETURN(const TensorData before, ReadTensorData(tensor));
+    const Ints dims(before.dims.begin(), before.dims.end());
+    const Ints now(contents.shape().begin(), contents.shape().end());
+    if (dims != now && !shapes_.contains(name))
+      return InvalidArgument("initializer '", name, "' has another shape than its new value, ",
+                             contents.shape().ToString());
+    for (const int64_t d : now) wire::AppendVarintField(1, static_cast<uint64_t>(d), out);
+    out->append(kept);
     wire::AppendBytesField(
         9, std::string_view(static_cast<const char*>(contents.raw()), contents.bytes()), out);
     return Status::Ok();
@@ -98,15 +151,16 @@ class TunedWriter {
   const ExternalFiles files_;
   const Scope& scope_;
   std::set<std::string> changed_;
+  std::map<std::string, Shape> shapes_;  // of reshaped variables
   std::map<std::string, std::string> paths_;
 };
 
 }  // namespace
 
-Status WriteTuned(const std::string& program_file, const Scope& scope,
-                  const std::vector<std::string>& changed, const std::string& directory) {
+Status WriteTuned(const formats::TunedModel& tuned, const std::string& directory) {
+  const std::string& program_file = tuned.program_file;
   HEDDLE_ASSIGN_OR_RETURN(const FileBytes bytes, FileBytes::Read(program_file));
-  TunedWriter writer(program_file, scope, changed);
+  TunedWriter writer(tuned);
   std::string model;
   if (const Status status = writer.Model(bytes.view(), &model); !status.ok())
     return Status(status.code(), program_file + ": " + status.message());

@@ -34,9 +34,11 @@ class Bundle {
       std::string_view bytes, const std::string& name, Checksums checksums = Checksums::kChecked);
 
   // Writes the bundle `prefix` again as `to`, with other contents of the tensors under the keys of
-  // `changed`; all else stays as it is. kInvalidArgument: there is no such tensor of this size.
+  // `changed`; all else stays as it is. Those in `reshaped` may have other shapes than before.
+  // kInvalidArgument: there is no such tensor of this size.
   static Status Rewrite(const std::string& prefix, const std::string& to,
-                        const std::map<std::string, Tensor>& changed);
+                        const std::map<std::string, Tensor>& changed,
+                        const std::set<std::string>& reshaped = {});
 
   std::vector<std::string> keys() const;
   bool Has(const std::string& key) const { return entries_.contains(key); }

@@ -8,6 +8,7 @@
 #include "core/memory/crc32c.h"
 #include "formats/leveldb_table.h"
 #include "formats/tensorflow/bundle/bundle.h"
+#include "formats/tensorflow/files/reshaped.h"
 #include "formats/wire_fields.h"
 
 namespace heddle::tensorflow {
@@ -33,7 +34,8 @@ std::string ShardName(const std::string& prefix, int64_t k, int64_t shards) {
 }  // namespace
 
 Status Bundle::Rewrite(const std::string& prefix, const std::string& to,
-                       const std::map<std::string, Tensor>& changed) {
+                       const std::map<std::string, Tensor>& changed,
+                       const std::set<std::string>& reshaped_keys) {
   HEDDLE_ASSIGN_OR_RETURN(const auto bundle, Open(prefix));
   HEDDLE_ASSIGN_OR_RETURN(const FileBytes index, FileBytes::Read(prefix + ".index"));
   std::deque<std::string> uncompressed;
@@ -48,21 +50,34 @@ Status Bundle::Rewrite(const std::string& prefix, const std::string& to,
   for (const auto& [key, given] : changed) {
     const auto found = bundle->entries_.find(key);
     const Tensor tensor = given.Contiguous();
+    const bool reshaped = reshaped_keys.contains(key);
     if (found == bundle->entries_.end() || !found->second.slices.empty() ||
-        static_cast<size_t>(found->second.size) != tensor.bytes())
+        (!reshaped && static_cast<size_t>(found->second.size) != tensor.bytes()))
       return InvalidArgument(prefix, ": there is no tensor '", key, "' of ", tensor.bytes(),
                              " bytes");
     const Entry& entry = found->second;
     std::string& shard = shards[static_cast<size_t>(entry.shard)];
-    const auto offset = static_cast<size_t>(entry.offset);
-    if (offset > shard.size() || tensor.bytes() > shard.size() - offset)
+    auto offset = static_cast<size_t>(entry.offset);
+    const auto size = static_cast<size_t>(entry.size);
+    if (offset > shard.size() || size > shard.size() - offset)
       return DataLoss(prefix, ": a shard has become shorter while it was read");
+    // A tensor of another size lies behind all others; its old place stays unused.
+    if (tensor.bytes() > size) {
+      offset = shard.size();
+      shard.resize(offset + tensor.bytes());
+    }
     std::memcpy(shard.data() + offset, tensor.raw(), tensor.bytes());
-    // BundleEntryProto.crc32c is field 6.
+    // BundleEntryProto has a shape (2), an offset (4), a size (5) and a checksum (6).
     std::string message;
     Fields fields(table[key]);
     for (Field f; !fields.done() && fields.Next(&f);)
-      if (f.number != 6) message.append(f.whole);
+      if (f.number != 6 && !(reshaped && (f.number == 2 || f.number == 4 || f.number == 5)))
+        message.append(f.whole);
+    if (reshaped) {
+      wire::AppendBytesField(2, ShapeMessage(tensor.shape()), &message);
+      wire::AppendVarintField(4, offset, &message);
+      wire::AppendVarintField(5, tensor.bytes(), &message);
+    }
     wire::AppendVarint(6 << 3 | Field::kFixed32, &message);
     formats::AppendFixed32(
         MaskedCrc32c(Crc32c({static_cast<const char*>(tensor.raw()), tensor.bytes()})), &message);

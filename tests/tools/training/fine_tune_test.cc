@@ -93,12 +93,64 @@ TEST_F(FineTuneTest, AFrozenParameterStays) {
   EXPECT_THAT(o.err, HasSubstr("no loss depends on a trainable parameter"));
 }
 
+// (w x - t)^2 for a label t: w goes from 3 to 3 - 0.1 * 2 * (3 - 1) = 2.6.
+TEST_F(FineTuneTest, ALossIsAddedAndSaid) {
+  WriteFile(temp_ / "t.npy", FloatNpy("(2, 1)", {1, 1}));
+  const std::string job = "train --forward " + Model() + " --labels t --loss-op mse" +
+                          " --optimizer sgd --lr 0.1 --steps 1 --feed x=" + (temp_ / "x.npy");
+  const Outcome o = Heddle(job + " --feed t=" + (temp_ / "t.npy") + " --fetch w --fetch loss@2" +
+                           " --json --save " + (temp_ / "all.npz") + " --out " + (temp_ / "o"));
+  ASSERT_EQ(o.status, 0) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("loss 'loss@2': the mean squared distance of output 'y' from 't'"));
+  EXPECT_EQ(nlohmann::json::parse(o.out)["loss"][0], "loss@2");
+  EXPECT_FLOAT_EQ(Number("o/out_1.npy"), 4);
+  const auto saved = ReadNpz(temp_ / "all.npz");
+  ASSERT_TRUE(saved.ok());
+  for (const auto& [name, tensor] : *saved) {
+    if (name == "w") EXPECT_FLOAT_EQ(tensor.data<float>()[0], 2.6f);
+  }
+}
+
+TEST_F(FineTuneTest, WhatDoesNotFitIsNamed) {
+  WriteFile(temp_ / "t.npy", FloatNpy("(2, 1)", {1, 1}));
+  const auto says = [&](const std::string& options, const std::string& text) {
+    const Outcome o = Heddle("train --forward " + Model() + " --optimizer sgd --lr 0.1 --steps 1" +
+                             " --feed x=" + (temp_ / "x.npy") + " " + options);
+    EXPECT_EQ(o.status, 1) << options;
+    EXPECT_THAT(o.err, HasSubstr(text)) << options;
+  };
+  const std::string labels = "--feed t=" + (temp_ / "t.npy");
+  says("--labels t --loss-op mse", "neither --feed nor --data has this array");
+  says("--labels y --loss-op mse --feed y=" + (temp_ / "t.npy"),
+       "the labels 'y' are a new input, and the model has a variable of that name");
+  says("--labels t --loss-op mse --output nowhere " + labels, "no such variable");
+  says("--loss loss --head 3", "operator elementwise_mul (block 0, operator 1)");
+  says("--loss loss --lora 2", "no weights of products are to be adapted; the model has none");
+  WriteFile(temp_ / "bad.npz", ReadFile(temp_ / "t.npy"));
+  says("--loss loss --adapter " + (temp_ / "bad.npz"), "bad.npz");
+}
+
 TEST_F(FineTuneTest, OptionsBelongTogether) {
   const std::string job = "train --forward " + Model() + " --steps 1 --feed x=" + (temp_ / "x.npy");
   EXPECT_EQ(Heddle(job + " --loss loss --optimizer sgd").status, 2);
   EXPECT_EQ(Heddle(job + " --loss loss --optimizer magic --lr 1").status, 2);
   EXPECT_EQ(Heddle(job + " --optimizer sgd --lr 1").status, 2);
   EXPECT_EQ(Heddle(job + " --loss loss --optimizer sgd --lr 1 --main " + Model()).status, 2);
+  const std::string more = job + " --optimizer sgd --lr 1";
+  const auto says = [&](const std::string& options, const std::string& text) {
+    const Outcome o = Heddle(more + options);
+    EXPECT_EQ(o.status, 2) << options;
+    EXPECT_THAT(o.err, HasSubstr(text)) << options;
+  };
+  says("", "--forward requires --loss, or --labels with --loss-op");
+  says(" --loss loss --labels t --loss-op mse", "--loss excludes --loss-op");
+  says(" --labels t", "--loss-op");
+  says(" --labels t --loss-op hinge", "hinge");
+  says(" --loss loss --lora 0", "no RANK or RANK,ALPHA");
+  says(" --loss loss --lora 2,", "no RANK or RANK,ALPHA");
+  says(" --loss loss --save-adapter a.npz", "--save-adapter requires --lora or --adapter");
+  says(" --loss loss --output y", "--output requires --loss-op or --head");
+  says(" --loss loss --norms sometimes", "sometimes");
 }
 
 }  // namespace

@@ -1,0 +1,257 @@
+// Open batch dimensions where a file fixes them.
+//
+// A large prime stands for the batch while shapes are inferred: dimensions that it divides count
+// samples. What an operator says of shapes as constants is changed where the samples are the
+// outermost axis before and after it, so that the order of elements stays.
+#include <algorithm>
+#include <deque>
+#include <map>
+
+#include "core/error.h"
+#include "gradient/tuning/edit.h"
+#include "gradient/tuning/tuning.h"
+
+namespace heddle::gradient {
+namespace {
+
+using ir::kNoVar;
+using ir::Op;
+using ir::VarId;
+
+constexpr int64_t kMark = 1000003;
+
+int MarkedAxis(const Shape& shape) {
+  for (int d = 0; d < shape.rank(); ++d)
+    if (shape[d] != 0 && shape[d] % kMark == 0) return d;
+  return -1;
+}
+int MarksIn(const Shape& shape) {
+  int marks = 0;
+  for (const int64_t d : shape) marks += d != 0 && d % kMark == 0 ? 1 : 0;
+  return marks;
+}
+
+// Operators that only put elements into another shape.
+bool IsReshape(const Op& op) { return op.type() == "reshape2" || op.type() == "reshape"; }
+bool KeepsElements(const Op& op) {
+  static constexpr std::string_view kTypes[] = {"flatten",   "flatten2", "flatten_contiguous_range",
+                                                "squeeze",   "squeeze2", "unsqueeze",
+                                                "unsqueeze2"};
+  return IsReshape(op) ||
+         std::find(std::begin(kTypes), std::end(kTypes), op.type()) != std::end(kTypes);
+}
+
+// Whether the operator works along `axis` of an operand with `rank` axes: a softmax, a sum, a
+// concatenation.
+bool WorksAlong(const Op& op, int axis, int rank) {
+  if (op.def->has(kElementwise) || op.def->has(kBroadcasts) || KeepsElements(op) ||
+      op.type().starts_with("transpose") || op.type() == "stack")
+    return false;
+  const auto is = [&](int64_t at) { return (at < 0 ? at + rank : at) == axis; };
+  for (size_t a = 0; a < op.attrs.size(); ++a) {
+    const std::string& name = op.def->attrs()[a].name;
+    const auto* one = std::get_if<int64_t>(&op.attrs[a]);
+    const auto* several = std::get_if<Ints>(&op.attrs[a]);
+    const auto* flag = std::get_if<bool>(&op.attrs[a]);
+    if (name == "begin_norm_axis" && one != nullptr && axis >= *one) return true;
+    if (name == "reduce_all" && flag != nullptr && *flag) return true;
+    if (name != "axis" && name != "dim" && name != "axes") continue;
+    if (one != nullptr && is(*one)) return true;
+    if (several != nullptr && std::any_of(several->begin(), several->end(), is)) return true;
+  }
+  return false;
+}
+
+class BatchOpener {
+ public:
+  explicit BatchOpener(const Program& program) : edit_(program) {}
+
+  Result<OpenedBatch> Run(const std::vector<std::string>& inputs) {
+    std::string names;
+    for (const std::string& name : inputs) {
+      const VarId v = edit_.ir().Find(0, name);
+      if (v == kNoVar) return NotFound("input '", name, "': the program has no such variable");
+      Shape& shape = edit_.var(v).shape;
+      if (!shape.known_rank() || shape.rank() == 0 || shape[0] <= 0)
+        return InvalidArgument("input '", name, "' has no fixed first dimension");
+      if (size_ != 0 && shape[0] != size_)
+        return InvalidArgument("the inputs fix batches of ", size_, " and of ", shape[0]);
+      size_ = shape[0];
+      Shape marked = shape;
+      marked[0] = kMark;
+      marked_.emplace(v, marked);
+      names += (names.empty() ? "'" : ", '") + name + "'";
+    }
+    for (size_t k = 0; k < edit_.ops().size(); ++k) HEDDLE_RETURN_IF_ERROR(Look(k));
+    for (const auto& [v, marked] : marked_) {
+      Shape open = marked;
+      for (int d = 0; d < open.rank(); ++d)
+        if (open[d] % kMark == 0) open[d] = -1;
+      edit_.var(v).shape = open;
+    }
+    OpenedBatch opened;
+    opened.said =
+        StrCat("batch: the file fixes ", size_, " for ", names, "; any size is taken now",
+               mended_ == 0 ? ""
+                            : StrCat(", and ", mended_, mended_ == 1 ? " operator" : " operators",
+                                     " that repeated the size in a shape follow it"));
+    opened.program = std::move(edit_).Finish();
+    return opened;
+  }
+
+ private:
+  bool IsMarked(VarId v) const {
+    const auto found = marked_.find(v);
+    return found != marked_.end() && MarksIn(found->second) > 0;
+  }
+
+  template <typename... Parts>
+  Status Refuse(size_t k, const Parts&... parts) const {
+    return Unimplemented("the file fixes batches of ", size_, ", and other sizes would need ",
+                         edit_.PlaceOf(static_cast<int>(k)), " to be another one: ", parts...);
+  }
+
+  // Shapes of the outputs for marked operands; false: the operator does not accept them, or its
+  // shape depends on values.
+  bool Infer(const Op& op, std::vector<std::pair<VarId, Shape>>* shapes) {
+    std::deque<passes::Fact> facts;
+    std::vector<passes::FactInference::Operand> operands;
+    for (const auto& slot : op.inputs)
+      for (const VarId v : slot) {
+        if (v == kNoVar) {
+          operands.push_back({});
+          continue;
+        }
+        const auto found = marked_.find(v);
+        const ir::Var& var = edit_.var(v);
+        facts.push_back({var.dtype, found != marked_.end() ? found->second : var.shape});
+        operands.push_back({.fact = &facts.back(), .is_array = var.kind == ir::VarKind::kArray});
+      }
+    std::vector<std::optional<passes::Fact>> outputs;
+    if (!inference_.Infer(op, operands, &outputs)) return false;
+    size_t k = 0;
+    for (const auto& slot : op.outputs)
+      for (const VarId v : slot) {
+        const size_t at = k++;
+        if (v == kNoVar) continue;
+        if (at >= outputs.size() || !outputs[at] || !outputs[at]->shape.known_rank()) {
+          if (at == 0) return false;
+          continue;
+        }
+        shapes->emplace_back(v, outputs[at]->shape);
+      }
+    return true;
+  }
+
+  Status Look(size_t k) {
+    bool reads = false;
+    for (const auto& slot : edit_.ops()[k].inputs)
+      for (const VarId v : slot) reads = reads || (v != kNoVar && IsMarked(v));
+    if (!reads) return Status::Ok();
+    Op& op = edit_.ops()[k];
+    if (op.def->has(kControlFlow)) return Refuse(k, "it runs blocks");
+    if (IsReshape(op)) HEDDLE_RETURN_IF_ERROR(Mend(k));
+    std::vector<std::pair<VarId, Shape>> shapes;
+    if (!Infer(op, &shapes))
+      return Refuse(k, "its shape function does not accept samples in any number, or needs values");
+    bool marks = false, one = true;
+    for (const auto& [v, shape] : shapes) {
+      marks = marks || MarksIn(shape) > 0;
+      one = one && shape.is_static() && shape.numel() == 1;
+      if (MarksIn(shape) > 1) return Refuse(k, "it combines samples with each other");
+      HEDDLE_RETURN_IF_ERROR(Compare(k, v, shape));
+    }
+    HEDDLE_RETURN_IF_ERROR(CheckAxes(k, shapes, one));
+    for (const auto& [v, shape] : shapes) marked_[v] = shape;
+    if (!marks && !one && op.type() != "shape")
+      return Refuse(k,
+                    "its result is the same for any number of samples, so that it takes them "
+                    "apart or drops some");
+    return Status::Ok();
+  }
+
+  // Whether the samples stay apart, and in their order. `one`: the result is one number.
+  Status CheckAxes(size_t k, const std::vector<std::pair<VarId, Shape>>& shapes, bool one) const {
+    const Op& op = edit_.ops()[k];
+    for (const auto& slot : op.inputs)
+      for (const VarId v : slot) {
+        if (v == kNoVar || !IsMarked(v)) continue;
+        const Shape& from = marked_.at(v);
+        const int axis = MarkedAxis(from);
+        if (!one && WorksAlong(op, axis, from.rank()))
+          return Refuse(k, "it works along axis ", axis, " of '", edit_.NameOf(v),
+                        "', which counts samples");
+        if (!KeepsElements(op) || MarksIn(shapes[0].second) == 0) continue;
+        const Shape& to = shapes[0].second;
+        if (from.Product(0, axis) != to.Product(0, MarkedAxis(to)))
+          return Refuse(k, "the samples are not the outer elements of an axis of '",
+                        edit_.NameOf(shapes[0].first), "'");
+      }
+    return Status::Ok();
+  }
+
+  // Each dimension is as before, or as many times larger as there are more samples.
+  Status Compare(size_t k, VarId v, const Shape& now) const {
+    const Shape& before = edit_.var(v).shape;
+    if (!before.is_static()) return Status::Ok();
+    // Files declare outputs that nobody reads in odd ways.
+    const bool read = !edit_.ReadersOf(v).empty() ||
+                      std::any_of(edit_.ir().fetches.begin(), edit_.ir().fetches.end(),
+                                  [v](const ir::Port& fetch) { return fetch.var == v; });
+    if (!read) return Status::Ok();
+    bool fits = before.rank() == now.rank();
+    for (int d = 0; fits && d < now.rank(); ++d)
+      fits = now[d] == before[d] ||
+             (now[d] % kMark == 0 && before[d] % size_ == 0 && now[d] / kMark == before[d] / size_);
+    if (fits || edit_.ops()[k].def->name() == "shape") return Status::Ok();
+    return Refuse(k, "'", edit_.var(v).name, "' has the shape ", before.ToString(),
+                  ", which does not follow the number of samples");
+  }
+
+  // A reshape with a constant shape: [1, -1], [1, 512], [12, 64] for a batch of 1.
+  Status Mend(size_t k) {
+    Op& op = edit_.ops()[k];
+    const VarId x = op.In("X").at(0), out = op.Out("Out").at(0);
+    for (const char* const slot : {"Shape", "ShapeTensor"})
+      if (const int s = op.def->FindInput(slot);
+          s >= 0 && !op.inputs[static_cast<size_t>(s)].empty())
+        return Status::Ok();  // from values
+    const Shape from = marked_.at(x), to = edit_.var(out).shape;
+    Ints& dims = std::get<Ints>(op.attrs[static_cast<size_t>(op.def->FindAttr("shape"))]);
+    const int axis = MarkedAxis(from);
+    if (!to.is_static()) return Refuse(k, "the shape of '", edit_.var(out).name, "' is not known");
+    // The samples' axis in the result: as many elements lie outside of it as before.
+    const int64_t outside = from.Product(0, axis);
+    int at = 0;
+    int64_t product = 1;
+    while (at < to.rank() && product < outside) product *= to[at++];
+    if (product != outside || at >= to.rank() || to[at] % size_ != 0 ||
+        (outside != 1 && to[at] != size_))
+      return Refuse(k, "its result ", to.ToString(),
+                    " has no axis of samples where its operand has it");
+    Ints wanted(to.begin(), to.end());
+    wanted[static_cast<size_t>(at)] = -1;
+    Shape now = to;
+    now[at] = to[at] / size_ * kMark;
+    // Where the file's own words give the right shape for any number, they stay.
+    std::vector<std::pair<VarId, Shape>> shapes;
+    if (Infer(op, &shapes) && shapes[0].second == now) return Status::Ok();
+    dims = wanted;
+    ++mended_;
+    return Status::Ok();
+  }
+
+  Edit edit_;
+  passes::FactInference inference_;
+  std::map<VarId, Shape> marked_;  // of what depends on the inputs
+  int64_t size_ = 0;
+  int mended_ = 0;
+};
+
+}  // namespace
+
+Result<OpenedBatch> OpenBatch(const Program& program, const std::vector<std::string>& inputs) {
+  return BatchOpener(program).Run(inputs);
+}
+
+}  // namespace heddle::gradient
