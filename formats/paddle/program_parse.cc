@@ -213,7 +213,8 @@ class Parser {
       role.pairs.assign(attr.strings().begin(), attr.strings().end());
     else
       role.bits = attr.type() == proto::LONG ? attr.l() : attr.i();
-    op->SetRole(std::move(role));
+    // Every operator of a file for inference says that it is forward.
+    if (role.bits != 0 || !role.pairs.empty()) op->SetRole(std::move(role));
   }
 
   static void AddMarks(const proto::OpDesc_Attr& attr, std::vector<int64_t>* marks) {
