@@ -31,14 +31,24 @@ RolePtr Both(const RolePtr& a, const RolePtr& b) {
 
 void RoleKeeper::Before(const ir::Program& program) {
   writers_.clear();
+  known_.clear();
   bool any = false;
   for (const ir::Block& block : program.blocks)
     for (const ir::Op& op : block.ops) any = any || op.role != nullptr;
   if (!any) return;
   writers_.resize(program.vars.size());
   for (const ir::Block& block : program.blocks)
-    for (const ir::Op& op : block.ops)
+    for (const ir::Op& op : block.ops) {
       ForEach(op.outputs, [&](ir::VarId v) { writers_[v] = {true, op.role}; });
+      if (op.index >= 0) known_[{block.id, op.index}] = {op.def, op.outputs};
+    }
+}
+
+bool RoleKeeper::IsNew(const ir::Block& block, const ir::Op& op) const {
+  if (op.index < 0) return op.role == nullptr;
+  const auto before = known_.find({block.id, op.index});
+  return before == known_.end() || before->second.def != op.def ||
+         before->second.outputs != op.outputs;
 }
 
 void RoleKeeper::After(ir::Program* program) const {
@@ -47,7 +57,7 @@ void RoleKeeper::After(ir::Program* program) const {
   for (size_t b = program->blocks.size(); b-- > 0;) {
     auto& ops = program->blocks[b].ops;
     for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
-      if (op->index < 0 && op->role == nullptr) {
+      if (IsNew(program->blocks[b], *op)) {
         Of found;
         ForEach(op->outputs, [&](ir::VarId v) {
           if (v >= writers_.size() || !writers_[v].known) return;

@@ -5,7 +5,9 @@
 // Threads: one at a time.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/programs/ir.h"
@@ -24,7 +26,15 @@ class RoleKeeper {
     bool known = false;
     std::shared_ptr<const ir::OpRole> role;
   };
-  std::vector<Of> writers_;  // by variable; empty: the program has no roles
+  // An operator of the file, which a pass may extend in its place.
+  struct Known {
+    const OpDef* def = nullptr;
+    std::vector<std::vector<ir::VarId>> outputs;
+  };
+  bool IsNew(const ir::Block& block, const ir::Op& op) const;
+
+  std::vector<Of> writers_;                     // by variable; empty: the program has no roles
+  std::map<std::pair<int, int>, Known> known_;  // by the block's id and the operator's index
 };
 
 }  // namespace heddle::passes
