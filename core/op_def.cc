@@ -115,8 +115,7 @@ OpDef& OpDef::Contract(std::string_view text) {
   contract_ = *std::move(contract);
   if (own_shapes_ = infer_shape_; own_shapes_ != nullptr)
     infer_shape_ = [](ShapeContext& ctx) -> Status {
-      HEDDLE_RETURN_IF_ERROR(ctx.def().contract_->Check(ctx));
-      return ctx.def().own_shapes_(ctx);
+      return ctx.def().contract_->InferBeside(ctx.def().own_shapes_, ctx);
     };
   else if (contract_->tells_outputs())
     infer_shape_ = [](ShapeContext& ctx) { return ctx.def().contract_->Infer(ctx); };

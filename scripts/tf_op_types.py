@@ -10,8 +10,11 @@ N says, "*T" one for each type of attribute T. Then the places of the inputs tha
 sizes or axes and may do so in integers of less than 32 bits: their type is an attribute of its own
 that allows such integers and no floats. Of operators with a handler also its inputs, written as its
 outputs are, and the numbers of the types that its attributes may have, by the definition and by the
-kernels that there are: "T:1,2 Index:3,9".
+kernels that there are: "T:1,2 Index:3,9". Then the ranks that inputs may have, which TensorFlow's
+shape functions tell: each is asked about graphs with one input of known rank; "-": any rank. Last,
+what other attributes may be: "mode=REFLECT|SYMMETRIC", "N>1" (at least 1).
 """
+import itertools
 import os
 import pathlib
 import re
@@ -23,11 +26,10 @@ HEAD = "// Made by scripts/tf_op_types.py of TensorFlow {}'s operator definition
 
 
 def handled():
-    """Names of operators in the tables of handlers."""
+    """Names that begin a line of a table; those that name no operator are left out later."""
     names = set()
-    for path in [*FOLDER.glob("ops_*.cc"), *FOLDER.glob("lower_*.cc"),
-                 *FOLDER.glob("tables/ops_*.cc")]:
-        names |= set(re.findall(r'^ +\{"(\w+)", (?:&|")', path.read_text(), re.M))
+    for path in FOLDER.rglob("*.cc"):
+        names |= set(re.findall(r'^ +\{"([A-Z]\w+)",(?: |$)', path.read_text(), re.M))
     return sorted(names)
 
 
@@ -99,6 +101,135 @@ def allowed_types(definition):
     return " ".join(allowed)
 
 
+def value_texts(definition):
+    """What attributes that are no types may be."""
+    texts = []
+    for a in definition.attr:
+        if a.type == "string" and a.HasField("allowed_values"):
+            words = [w.decode() for w in a.allowed_values.list.s]
+            if all(re.fullmatch(r"\w+", w) for w in words):
+                texts.append(f"{a.name}={'|'.join(words)}")
+        elif a.has_minimum and a.type in ("int", "list(int)"):
+            texts.append(f"{a.name}>{a.minimum}" if a.type == "int"
+                         else f"{a.name}#{a.minimum}")
+    return " ".join(texts)
+
+
+MOST_RANK = 7
+LISTS = ([1, 1, 1, 1], [1, 1, 1, 1, 1], [], [1, 1])
+
+
+def attribute_choices(a):
+    """Values to try for an attribute; None: nothing is known that may be tried."""
+    from tensorflow.core.framework import types_pb2 as types
+
+    if a.type == "type":
+        listed = list(a.allowed_values.list.type)
+        if a.HasField("default_value"):
+            return [a.default_value.type]
+        return [types.DT_FLOAT if not listed or types.DT_FLOAT in listed else listed[0]]
+    if a.type == "string" and a.HasField("allowed_values"):
+        return [w.decode() for w in a.allowed_values.list.s]
+    if a.HasField("default_value"):
+        return [None]
+    if a.type == "int":
+        return [a.minimum] if a.has_minimum else [0, 1, 2]
+    return {"list(int)": LISTS, "float": [1.0], "bool": [False], "string": ["a"],
+            "list(type)": [[types.DT_FLOAT, types.DT_FLOAT]]}.get(a.type)
+
+
+def set_attribute(place, a, value):
+    if a.type == "type":
+        place.type = value
+    elif a.type == "string":
+        place.s = value.encode()
+    elif a.type == "list(int)":
+        place.list.i.extend(value)
+    elif a.type == "list(type)":
+        place.list.type.extend(value)
+    else:
+        setattr(place, {"int": "i", "float": "f", "bool": "b"}[a.type], value)
+
+
+def takes(definition, values, which, rank, constant=None):
+    """Whether TensorFlow takes a node with these attributes if input `which` has this rank, or is
+    this constant."""
+    import tensorflow as tf
+    from tensorflow.core.framework import graph_pb2
+
+    graph = graph_pb2.GraphDef()
+    graph.versions.producer = tf.version.GRAPH_DEF_VERSION
+    node = graph.node.add(name="op", op=definition.name)
+    every = {}
+    for a in definition.attr:
+        if values[a.name] is not None:
+            set_attribute(node.attr[a.name], a, values[a.name])
+            every[a.name] = values[a.name]
+        elif a.type in ("int", "type"):
+            every[a.name] = a.default_value.i if a.type == "int" else a.default_value.type
+    for i, arg in enumerate(definition.input_arg):
+        one = every[arg.type_attr] if arg.type_attr else arg.type
+        listed = every.get(arg.type_list_attr, []) if arg.type_list_attr else (
+            [one] * (every[arg.number_attr] if arg.number_attr else 1))
+        for k, dtype in enumerate(listed):
+            fed = graph.node.add(name=f"p{i}_{k}", op="VariableV2" if arg.is_ref else "Placeholder")
+            fed.attr["dtype"].type = dtype
+            if i == which and constant is not None:
+                fed.op = "Const"
+                fed.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(constant, dtype))
+                node.input.append(fed.name)
+                continue
+            shape = fed.attr["shape"].shape
+            shape.unknown_rank = i != which
+            for _ in range(rank if i == which else 0):
+                shape.dim.add().size = -1
+            node.input.append(fed.name)
+    try:
+        with tf.Graph().as_default():
+            tf.import_graph_def(graph, name="")
+        return True
+    except (ValueError, TypeError, tf.errors.OpError):
+        return False
+
+
+# Inputs that kernels, which the shape functions leave it to, want to be scalars.
+SCALARS = {"CumulativeLogsumexp": [1], "Cumprod": [1], "Cumsum": [1], "PadV2": [2], "Split": [0],
+           "SplitV": [2], "TopKV2": [1]}
+
+
+def rank_texts(definition):
+    """The ranks of inputs that some choice of attributes allows; empty: nothing is known."""
+    choices = [attribute_choices(a) for a in definition.attr]
+    if None in choices or not definition.input_arg:
+        return ""
+    inputs = range(len(definition.input_arg))
+    allowed = [set() for _ in inputs]
+    for chosen in itertools.product(*choices):
+        values = dict(zip((a.name for a in definition.attr), chosen))
+        if not takes(definition, values, -1, 0):
+            continue
+        for i in inputs:
+            allowed[i] |= {r for r in range(MOST_RANK) if takes(definition, values, i, r)}
+            try:  # a shape may be the scalar -1
+                allowed[i] |= {0} if takes(definition, values, i, 0, -1) else set()
+            except (ValueError, TypeError):
+                pass
+
+    def text(ranks):
+        if not ranks or len(ranks) == MOST_RANK:
+            return "-"
+        least, most = min(ranks), max(ranks)
+        if len(ranks) != most - least + 1:
+            return "-"
+        return f"{least}-99" if most == MOST_RANK - 1 else f"{least}-{most}"
+
+    texts = [text(ranks) for ranks in allowed]
+    for i in SCALARS.get(definition.name, ()):
+        texts[i] = "0-0"
+    lists = any(a.number_attr or a.type_list_attr for a in definition.input_arg)
+    return "" if lists or set(texts) == {"-"} else " ".join(texts)
+
+
 def main():
     import tensorflow as tf
     from tensorflow.python.framework import op_def_registry
@@ -113,12 +244,14 @@ def main():
             continue
         outputs = " ".join(argument_text(a, definition) for a in definition.output_arg)
         indices = " ".join(map(str, narrow_inputs(definition)))
-        inputs = allowed = ""
+        inputs = allowed = ranks = values = ""
         if name in names:
             inputs = " ".join(argument_text(a, definition) for a in definition.input_arg)
             allowed = allowed_types(definition)
+            ranks, values = rank_texts(definition), value_texts(definition)
         if outputs or indices or inputs:
-            print(f'{{"{name}", "{outputs}", "{indices}", "{inputs}", "{allowed}"}},')
+            cells = (name, outputs, indices, inputs, allowed, ranks, values)
+            print("{" + ", ".join(f'"{cell}"' for cell in cells) + "},")
     return 0
 
 

@@ -44,7 +44,8 @@ struct Clause {
   int dtype_of = kNone;  // an input slot
   bool has_shape = false;
   ShapePattern shape;
-  int like = kNone;  // an input slot
+  int like = kNone;    // an input slot
+  int lod_of = kNone;  // an input slot
   bool one = false;
   int count_of = kNone;  // an input slot
   bool has_count = false;
@@ -58,6 +59,7 @@ struct Clause {
   Dimension length, dividend;
   bool divides = false;
   int axis_of = kNone;  // an input slot
+  bool distinct = false;
   std::vector<std::string> texts;
 };
 

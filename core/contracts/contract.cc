@@ -12,6 +12,14 @@ namespace {
 
 constexpr int64_t kUnknown = -1;
 
+// Whether both can be the same shape, as far as they are known.
+bool MayBeEqual(const Shape& a, const Shape& b) {
+  if (!a.known_rank() || !b.known_rank()) return true;
+  bool same = a.rank() == b.rank();
+  for (int i = 0; same && i < a.rank(); ++i) same = a[i] < 0 || b[i] < 0 || a[i] == b[i];
+  return same;
+}
+
 // Checks one call. It remembers which dimensions the letters stand for.
 class Call {
  public:
@@ -68,6 +76,29 @@ class Call {
     return shape;
   }
 
+  // What a clause tells of an output.
+  struct Told {
+    DType dtype = DType::kUnknown;
+    Shape shape;
+    const Tensor* lod = nullptr;  // the tensor whose LoD it has
+  };
+  Told Tell(const Clause& c) const {
+    Told told;
+    const int from = c.like != kNone && c.dtypes == 0 ? c.like : c.dtype_of;
+    const Tensor* const source = from == kNone ? nullptr : TensorOf(from);
+    if (source != nullptr) told.dtype = source->dtype();
+    if (from == kNone)
+      for (int t = 0; t < static_cast<int>(DType::kUnknown); ++t)
+        if (c.dtypes == uint32_t{1} << t) told.dtype = static_cast<DType>(t);
+    const Tensor* const like = c.like == kNone ? nullptr : TensorOf(c.like);
+    if (c.like == kNone)
+      told.shape = c.has_shape ? ShapeOf(c.shape) : Shape::Unknown();
+    else
+      told.shape = like != nullptr ? like->shape() : Shape::Unknown();
+    told.lod = c.lod_of == kNone ? like : TensorOf(c.lod_of);
+    return told;
+  }
+
  private:
   const Tensor* TensorAt(uint32_t slot) const {
     const Value* v = slot == kNoSlot ? nullptr : ctx_.frame()[slot];
@@ -82,7 +113,7 @@ class Call {
     if (dtype != DType::kUnknown) {
       if (c.dtypes != 0 && (c.dtypes >> static_cast<int>(dtype) & 1) == 0)
         return InvalidArgument("has dtype ", Name(dtype), ", expected ", c.dtype_text);
-      for (const int as : {c.dtype_of, c.like}) {
+      for (const int as : {c.dtype_of, c.dtypes == 0 ? c.like : kNone}) {
         const Tensor* other = as == kNone ? nullptr : TensorOf(as);
         if (other != nullptr && other->dtype() != DType::kUnknown && other->dtype() != dtype)
           return InvalidArgument("has dtype ", Name(dtype), ", expected ", Name(other->dtype()),
@@ -108,14 +139,9 @@ class Call {
 
   Status CheckLike(const Shape& shape, int like) const {
     const Tensor* other = TensorOf(like);
-    if (other == nullptr || !other->shape().known_rank()) return Status::Ok();
-    const Shape& wanted = other->shape();
-    bool same = wanted.rank() == shape.rank();
-    for (int i = 0; same && i < shape.rank(); ++i)
-      same = shape[i] < 0 || wanted[i] < 0 || shape[i] == wanted[i];
-    if (same) return Status::Ok();
-    return InvalidArgument("has shape ", shape.ToString(), ", expected ", wanted.ToString(), " as ",
-                           NameOf(like));
+    if (other == nullptr || MayBeEqual(shape, other->shape())) return Status::Ok();
+    return InvalidArgument("has shape ", shape.ToString(), ", expected ", other->shape().ToString(),
+                           " as ", NameOf(like));
   }
 
   Status CheckShape(const ShapePattern& p, const Shape& shape) {
@@ -200,6 +226,20 @@ class Call {
     }
     for (size_t i = 0; i < values.size(); ++i)
       HEDDLE_RETURN_IF_ERROR(CheckNumber(c, values[i], StrCat("[", i, "]")));
+    return c.distinct ? CheckDistinct(c, values) : Status::Ok();
+  }
+
+  template <typename T>
+  Status CheckDistinct(const Clause& c, const std::vector<T>& axes) const {
+    const Tensor* const x = TensorOf(c.axis_of);
+    if (x == nullptr || !x->shape().known_rank()) return Status::Ok();
+    const auto rank = static_cast<T>(std::max(1, x->shape().rank()));
+    const auto from_begin = [rank](T axis) { return axis < 0 ? axis + rank : axis; };
+    for (size_t i = 0; i < axes.size(); ++i)
+      for (size_t k = 0; k < i; ++k)
+        if (from_begin(axes[i]) == from_begin(axes[k]))
+          return InvalidArgument("attribute ", c.name, "[", i, "] is ", axes[i],
+                                 ", expected another axis than [", k, "]");
     return Status::Ok();
   }
 
@@ -250,6 +290,22 @@ Status CheckAll(Call& call, const std::vector<Clause>& inputs,
 
 }  // namespace
 
+std::shared_ptr<const Contract> Contract::OfDTypes(const std::vector<InputDTypes>& inputs) {
+  const std::shared_ptr<Contract> contract(new Contract);
+  for (const InputDTypes& input : inputs) {
+    Clause c;
+    c.name = input.name;
+    c.at = static_cast<int>(&input - inputs.data());
+    c.dtype_of = input.as;
+    for (const DType dtype : input.dtypes) {
+      c.dtypes |= uint32_t{1} << static_cast<int>(dtype);
+      c.dtype_text += StrCat(c.dtype_text.empty() ? "" : "|", Name(dtype));
+    }
+    contract->inputs_.push_back(std::move(c));
+  }
+  return contract;
+}
+
 Contract::Contract() = default;
 Contract::~Contract() = default;
 
@@ -263,21 +319,35 @@ Status Contract::Infer(ShapeContext& ctx) const {
   HEDDLE_RETURN_IF_ERROR(CheckAll(call, inputs_, attributes_));
   const BoundOp& op = ctx.op();
   for (const Clause& c : outputs_) {
-    const int from = c.like != kNone ? c.like : c.dtype_of;
-    const Tensor* const source = from == kNone ? nullptr : call.TensorOf(from);
-    DType dtype = source != nullptr ? source->dtype() : DType::kUnknown;
-    if (from == kNone)
-      for (int t = 0; t < static_cast<int>(DType::kUnknown); ++t)
-        if (c.dtypes == uint32_t{1} << t) dtype = static_cast<DType>(t);
-    const Shape shape = c.like == kNone     ? call.ShapeOf(c.shape)
-                        : source != nullptr ? source->shape()
-                                            : Shape::Unknown();
+    const auto told = call.Tell(c);
     const auto slot = static_cast<size_t>(c.at);
     for (uint32_t k = op.out_begin[slot]; k < op.out_begin[slot + 1]; ++k) {
       if (op.out[k] == kNoSlot) continue;
-      ctx.SetOutAt(k, shape, dtype);
-      if (c.like != kNone && source != nullptr && !source->lod().empty())
-        ctx.SetOutLoDAt(k, source->lod());
+      ctx.SetOutAt(k, told.shape, told.dtype);
+      if (told.lod != nullptr && !told.lod->lod().empty()) ctx.SetOutLoDAt(k, told.lod->lod());
+    }
+  }
+  return Status::Ok();
+}
+
+Status Contract::InferBeside(InferShapeFn shapes, ShapeContext& ctx) const {
+  Call call(ctx, letters_);
+  HEDDLE_RETURN_IF_ERROR(CheckAll(call, inputs_, attributes_));
+  HEDDLE_RETURN_IF_ERROR(shapes(ctx));
+  const BoundOp& op = ctx.op();
+  for (const Clause& c : outputs_) {
+    const auto told = call.Tell(c);
+    const auto slot = static_cast<size_t>(c.at);
+    for (uint32_t k = op.out_begin[slot]; k < op.out_begin[slot + 1] && k < ctx.outs().size();
+         ++k) {
+      const ShapeContext::OutMeta& said = ctx.outs()[k];
+      if (op.out[k] == kNoSlot || !said.set) continue;
+      const bool dtype = told.dtype == DType::kUnknown || said.dtype == DType::kUnknown ||
+                         told.dtype == said.dtype;
+      if (dtype && MayBeEqual(told.shape, said.shape)) continue;
+      return Internal("the contract says ", Name(told.dtype), " ", told.shape.ToString(), " of ",
+                      c.name, ", the shape function ", Name(said.dtype), " ",
+                      said.shape.ToString());
     }
   }
   return Status::Ok();

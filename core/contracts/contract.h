@@ -14,7 +14,9 @@
 //                          (C/groups; a quotient has no remainder), _ for any dimension, and ...
 //                          for any number of them, which are the same wherever ... is used in the
 //                          contract; ..._ for any number of other ones
-//   like X                 X's dtype and shape; an output has its LoD, too
+//   like X                 X's dtype and shape; an output has its LoD, too; with a dtype beside it
+//                          (int64 like X) X's shape alone
+//   lod X                  of an output: X's LoD
 //   one                    one element
 //   count X                as many elements as X; X may also be a number, letter, product …
 //
@@ -24,6 +26,7 @@
 //   >0, <1                 the range without its end
 //   length N               of a list: how many elements; N as in shapes
 //   axis X                 an axis of X, negative ones count from its end
+//   distinct               with axis X, of a list: names no axis twice
 //   divides C              a divisor of a dimension's letter
 //   a|b                    one of these texts
 //
@@ -36,6 +39,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/op_def.h"
 #include "core/shape_context.h"
 #include "heddle/status.h"
 
@@ -48,6 +52,14 @@ class Contract {
  public:
   // kInvalidArgument: the text does not follow the rules above, or names what `def` has not.
   static Result<std::shared_ptr<const Contract>> Parse(std::string_view text, const OpDef& def);
+  // The contract of a definition whose inputs have these dtypes, where its slots may have names
+  // that no text can hold.
+  struct InputDTypes {
+    std::string name;
+    std::vector<DType> dtypes;  // none: any
+    int as = -1;                // the input whose dtype it has; -1: none
+  };
+  static std::shared_ptr<const Contract> OfDTypes(const std::vector<InputDTypes>& inputs);
   ~Contract();
 
   const std::string& text() const { return text_; }
@@ -59,6 +71,9 @@ class Contract {
   Status Check(const ShapeContext& ctx) const;
   // Check, and sets the outputs that the contract describes.
   Status Infer(ShapeContext& ctx) const;
+  // Check, and calls a shape function. kInternal: it says something else of an output than the
+  // contract does.
+  Status InferBeside(InferShapeFn shapes, ShapeContext& ctx) const;
 
  private:
   friend class Parser;

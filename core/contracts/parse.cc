@@ -97,6 +97,7 @@ class Parser {
       const std::string key(name);
       if ((c.at = def_.FindInput(key)) != kNone) {
         HEDDLE_RETURN_IF_ERROR(ReadOperand(words, clause, &c));
+        if (c.lod_of != kNone) return Bad("says the LoD of an input", clause);
         out_.inputs_.push_back(std::move(c));
       } else if ((c.at = def_.FindOutput(key)) != kNone) {
         HEDDLE_RETURN_IF_ERROR(ReadOperand(words, clause, &c));
@@ -123,6 +124,8 @@ class Parser {
         HEDDLE_RETURN_IF_ERROR(ReadSlot(words, clause, &c->dtype_of));
       } else if (word == "like") {
         HEDDLE_RETURN_IF_ERROR(ReadSlot(words, clause, &c->like));
+      } else if (word == "lod") {
+        HEDDLE_RETURN_IF_ERROR(ReadSlot(words, clause, &c->lod_of));
       } else if (word == "count") {
         const std::string_view of = words.Next();
         c->count_of = def_.FindInput(std::string(of));
@@ -218,6 +221,8 @@ class Parser {
             ReadDimension(words.Next(), clause, word == "length" ? &c->length : &c->dividend));
       } else if (word == "axis") {
         HEDDLE_RETURN_IF_ERROR(ReadSlot(words, clause, &c->axis_of));
+      } else if (word == "distinct") {
+        c->distinct = true;
       } else if (word.starts_with('>') || word.starts_with('<')) {
         const auto bound = NumberIn(word.substr(1));
         if (!bound) return Bad(StrCat("has no number in '", std::string(word), "'"), clause);
@@ -233,6 +238,7 @@ class Parser {
         for (const std::string_view text : Split(word, '|')) c->texts.emplace_back(text);
       }
     }
+    if (c->distinct && c->axis_of == kNone) return Bad("has 'distinct' without 'axis'", clause);
     const AttrValue& usual = def_.attrs()[static_cast<size_t>(c->at)].default_value;
     if (!c->texts.empty() && !std::holds_alternative<std::string>(usual))
       return Bad("has words for an attribute that is no text", clause);
@@ -244,7 +250,8 @@ class Parser {
       const bool told = std::any_of(out_.outputs_.begin(), out_.outputs_.end(), [&](const auto& c) {
         const bool dtype = c.dtype_of != kNone || (c.dtypes & (c.dtypes - 1)) == 0;
         return c.at == static_cast<int>(o) &&
-               (c.like != kNone || (c.has_shape && dtype && (c.dtype_of != kNone || c.dtypes)));
+               ((c.like != kNone && dtype) ||
+                (c.has_shape && dtype && (c.dtype_of != kNone || c.dtypes)));
       });
       if (!told) return false;
     }

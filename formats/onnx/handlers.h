@@ -38,14 +38,6 @@ bool LowerStringMover(NodeLowering& n);
 // Lowers a reduction of unsigned integers, told their type.
 void LowerUnsignedReduction(NodeLowering& n);
 
-// Checks that some version of the node's operator, which has a handler, has each of the node's
-// attributes. Others are reported as errors.
-bool CheckAttributes(NodeLowering& n);
-
-// Checks that some version of the operator has as many inputs and outputs as the node. Surplus ones
-// are reported as errors.
-bool CheckArity(NodeLowering& n);
-
 // The handler of an operator; null: none.
 Handler FindHandler(std::string_view domain, std::string_view op_type);
 

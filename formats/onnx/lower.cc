@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "formats/onnx/definitions/definitions.h"
 #include "formats/onnx/functions/library.h"
 #include "formats/onnx/handlers.h"
 #include "formats/onnx/unsigned.h"
@@ -19,6 +20,9 @@ bool IsKnownDomain(std::string_view domain) {
   return domain.empty() || domain == "ai.onnx.ml" || domain == "com.microsoft" ||
          domain == "ai.onnx.preview" || domain == "ai.onnx.preview.training";
 }
+
+// Whether a handler has made the node, with the names of Lowering::OwnName.
+bool IsOwn(const Node& node) { return !node.outputs.empty() && node.outputs[0].starts_with('\n'); }
 
 }  // namespace
 
@@ -262,18 +266,21 @@ void Lowering::LowerNode(const Node& file_node, const Surroundings& around) {
   bool done = version < 0;
   const bool known = IsKnownDomain(node->domain);
   if (!done && !known) done = LowerCall(*node, around);
-  if (!done && known && !(done = !CheckArity(lowering))) {
+  if (!done && known && !IsOwn(*node) && !functions_.contains(CalledBy(*node)))
+    done = !CheckDefinition(lowering) || !CheckDemands(lowering);
+  if (!done && known) {
     const Handler handler = FindHandler(node->domain, node->op_type);
     if (handler != nullptr && node->outputs.empty()) lowering.Problem("has no output");
     // Also inputs that no handler reads.
     for (size_t i = 0; i < node->inputs.size(); ++i) lowering.In(i);
-    done = (handler != nullptr && (node->outputs.empty() || !CheckAttributes(lowering))) ||
-           LowerStringMover(lowering) || LowerUnsignedForm(lowering) ||
-           (handler != nullptr && handler(lowering)) || LowerDirect(lowering);
+    done = (handler != nullptr && node->outputs.empty()) || LowerStringMover(lowering) ||
+           LowerUnsignedForm(lowering) || (handler != nullptr && handler(lowering)) ||
+           LowerDirect(lowering);
     if (!done) done = LowerCall(*node, around);
   }
   if (!done) done = LowerOwn(lowering);
   if (!done) NoteUnknown(node->FullName(), Place(*node, around));
+  SetDefinedTypes(lowering);
   // Outputs that an erroneous node did not make are declared, so that nodes after it report no
   // errors for them.
   for (std::string_view output : node->outputs)

@@ -175,6 +175,22 @@ void NodeLowering::Result(size_t output, int v) {
     Problem("output '", name, "' is made before, too");
 }
 
+void NodeLowering::SayType(size_t output, formats::FileType said) {
+  const auto found = around_.names->vars.find(node_.outputs[output]);
+  if (!said.known() || found == around_.names->vars.end() || found->second == kNoDraft) return;
+  const int v = found->second;
+  VarFacts& facts = l_.facts(v);
+  const bool is_sequence = facts.kind == Type::Kind::kSequence;
+  if (is_sequence != said.is_sequence || (!is_sequence && facts.kind != Type::Kind::kTensor))
+    return;
+  if (is_sequence) {
+    if (facts.type == kUndefinedType) facts.type = said.element;
+  } else if (facts.type != said.element && said.element != kString &&
+             (dtype(v) == DType::kUnknown || dtype(v) == StorageOf(said.element))) {
+    l_.SetType(v, said.element);
+  }
+}
+
 std::vector<int> NodeLowering::LowerBody(const Graph& graph, NameScope* names, int block) {
   std::vector<int> outputs;
   if (around_.depth >= Lowering::kMostDepth) {

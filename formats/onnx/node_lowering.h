@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "formats/lowering/node_maker.h"
+#include "formats/lowering/type_list.h"
 #include "formats/onnx/lower.h"
 
 namespace heddle::onnx {
@@ -73,6 +74,8 @@ class NodeLowering : public formats::NodeMaker<Attribute> {
   }
   // Makes variable `v` the node's output `output`.
   void Result(size_t output, int v);
+  // Gives result `output`, once it is made, a type that its operator's definition says.
+  void SayType(size_t output, formats::FileType said);
   // Makes an attribute of a Constant the node's only output.
   void ResultConstant(const Attribute& value);
 

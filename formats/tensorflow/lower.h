@@ -186,7 +186,8 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   void LowerRegion(const Region& region, Instance& instance);
   void LowerNode(Instance& instance, int at);
   bool LowerUnsignedForm(NodeLowering& n);
-  void CheckTypes(NodeLowering& n, int at);
+  bool CheckForm(NodeLowering& n, int at);
+  bool CheckRanks(NodeLowering& n, int at);
   void LowerBranches(const Branches& branches, Instance& instance);
   void LowerLoop(const Loop& loop, Instance& instance);
   // The variable of a value; kNoDraft: it is not lowered (yet).

@@ -95,8 +95,9 @@ bool Lowering::LowerUnsignedForm(NodeLowering& n) {
   return use == formats::UnsignedUse::kOwn && LowerUnsigned(n, type);
 }
 
-// Checks the types of a node as TensorFlow does when it loads a graph.
-void Lowering::CheckTypes(NodeLowering& n, int at) {
+// Checks the types and the form of a node as TensorFlow does when it loads a graph. False:
+// something is wrong, and has been reported.
+bool Lowering::CheckForm(NodeLowering& n, int at) {
   const NodeGraph& graph = *n.instance().graph;
   const std::vector<std::string_view>& names = graph.links(at).names;
   const auto type_of = [&](size_t i) {
@@ -109,8 +110,43 @@ void Lowering::CheckTypes(NodeLowering& n, int at) {
     });
   };
   const std::string wrong = FindWrongType(
-      n.op(), names.size(), [&](std::string_view name) { return n.Find(name); }, type_of);
+      n.op(), names, [&](std::string_view name) { return n.Find(name); }, type_of);
   if (!wrong.empty()) n.Problem(wrong);
+  const std::string form =
+      FindWrongForm(n.op(), names.size(), [&](std::string_view name) { return n.Find(name); });
+  if (!form.empty()) n.Problem(form);
+  return CheckRanks(n, at) && wrong.empty() && form.empty();
+}
+
+// The same for ranks as far as they are known. A fed value of unknown rank gets the only rank that
+// is allowed.
+bool Lowering::CheckRanks(NodeLowering& n, int at) {
+  const auto& links = n.instance().graph->links(at);
+  bool right = true;
+  for (size_t i = 0; i < links.inputs.size(); ++i) {
+    const RankRange allowed = RanksOf(n.op(), i);
+    const int v = KnownValueOf(n.instance(), links.inputs[i]);
+    if (v == kNoDraft || facts(v).kind != Kind::kTensor) continue;
+    const int rank = n.rank(v);
+    if (rank < 0 && allowed.least == allowed.most && allowed.least > 0 && var(v).fed &&
+        block() == 0 && facts(v).type != kString) {
+      // A feed of another rank is then refused when it is given; one element serves as a scalar.
+      Shape shape;
+      for (int d = 0; d < allowed.least; ++d) shape.push_back(-1);
+      facts(v).shape = shape;
+      var(v).ranked = true;
+      var(v).dims.assign(shape.begin(), shape.end());
+    }
+    if (rank < 0 || (rank >= allowed.least && rank <= allowed.most)) continue;
+    n.Problem("input ", i, " ('", links.names[i], "') has rank ", rank, ", shape ",
+              n.shape(v).ToString(), "; rank ", allowed.least,
+              allowed.most == allowed.least     ? ""
+              : allowed.most == Shape::kMaxRank ? " or more"
+                                                : StrCat(" to ", allowed.most),
+              " is expected");
+    right = false;
+  }
+  return right;
 }
 
 void Lowering::LowerNode(Instance& instance, int at) {
@@ -118,7 +154,7 @@ void Lowering::LowerNode(Instance& instance, int at) {
   instance.values[static_cast<size_t>(at)].clear();
   NodeLowering n(*this, node, instance, at);
   const Handler handler = FindHandler(node.op);
-  if (handler != nullptr) CheckTypes(n, at);
+  if (handler != nullptr && !CheckForm(n, at)) return;
   if (MovesElements(node.op)) n.EncodeStrings();
   bool done = handler != nullptr && (LowerUnsignedForm(n) || handler(n));
   if (!done && functions_.contains(node.op)) {

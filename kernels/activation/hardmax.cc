@@ -5,13 +5,6 @@
 namespace heddle {
 namespace {
 
-Status HardmaxShape(ShapeContext& ctx) {
-  const Shape& x = ctx.InShape("X");
-  if (x.known_rank()) HEDDLE_RETURN_IF_ERROR(NormalAxis(ctx.Int("axis"), x.rank()).status());
-  ctx.SetOut("Out", x, ctx.InDType("X"));
-  return Status::Ok();
-}
-
 template <typename T>
 struct Hardmax {
   static Status Run(KernelContext& ctx) {
@@ -44,6 +37,6 @@ HEDDLE_OP(hardmax) {
       "1 at the position of the greatest element along an axis (the first of equal ones), 0 "
       "elsewhere; with flatten, axis and all axes after it count as one, as before opset 13");
   op.Input("X").Output("Out").Attr("axis", -1).Attr("flatten", false);
-  op.InferShape(HardmaxShape).Kernels<Hardmax, float, double>();
+  op.Contract("X: float; axis: axis X; Out: like X").Kernels<Hardmax, float, double>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }

@@ -197,23 +197,10 @@ struct SoftmaxOp {
   };
 };
 
-Status SoftmaxShape(ShapeContext& ctx) {
-  const Shape& x = ctx.InShape("X");
-  if (x.known_rank()) HEDDLE_RETURN_IF_ERROR(NormalAxis(ctx.Int("axis"), x.rank()).status());
-  return SameShape(ctx);
-}
-
-Status SoftmaxGradShape(ShapeContext& ctx) {
-  const Shape& out = ctx.InShape("Out");
-  const Shape& grad = ctx.InShape("Out@GRAD");
-  if (out.is_static() && grad.is_static() && !(out == grad))
-    return InvalidArgument("Out@GRAD has shape ", grad.ToString(), ", Out ", out.ToString());
-  return SameShape(ctx);
-}
-
 template <bool kLog>
 void Define(OpDef& op) {
-  op.Input("X").Output("Out").Attr("axis", -1).Inplace("X", "Out").InferShape(SoftmaxShape);
+  op.Input("X").Output("Out").Attr("axis", -1).Inplace("X", "Out");
+  op.Contract("X: float; axis: axis X; Out: like X");
   op.Kernels<SoftmaxOp<kLog>::template Kernel, float, double>().Kernel({DType::kF16, DType::kBF16},
                                                                        RunInFloat);
   op.Cost([](const ShapeContext& ctx) {
@@ -223,7 +210,8 @@ void Define(OpDef& op) {
 template <bool kLog>
 void DefineGrad(OpDef& op) {
   op.Input("Out").Input("Out@GRAD").Output("X@GRAD").Attr("axis", -1);
-  op.Inplace("Out@GRAD", "X@GRAD").InferShape(SoftmaxGradShape);
+  op.Inplace("Out@GRAD", "X@GRAD");
+  op.Contract("Out: float; Out@GRAD: like Out; axis: axis Out; X@GRAD: like Out");
   op.Kernels<SoftmaxOp<kLog>::template GradKernel, float, double>().Kernel(
       {DType::kF16, DType::kBF16}, RunInFloat);
 }

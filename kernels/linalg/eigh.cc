@@ -20,11 +20,8 @@ DType RealDType(DType t) {
 }
 
 Status InferEigh(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "X", true));
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
-  const std::string& part = ctx.Str("UPLO");
-  if (part != "L" && part != "U") return InvalidArgument("UPLO must be L or U, not '", part, "'");
   ctx.SetOut("Eigenvalues", LeadingAxes(x, 1), RealDType(ctx.InDType("X")));
   if (ctx.HasOut("Eigenvectors")) ctx.SetOut("Eigenvectors", x, ctx.InDType("X"));
   return Status::Ok();
@@ -154,6 +151,7 @@ HEDDLE_OP(eigh) {
       .Output("Eigenvectors")
       .Attr("UPLO", "L")
       .InferShape(InferEigh)
+      .Contract("X: [..., N, N]; UPLO: L|U")
       .Kernels<Eigh, float, double, std::complex<float>, std::complex<double>>();
 }
 
@@ -176,6 +174,7 @@ HEDDLE_OP(eigvalsh) {
       .Attr("UPLO", "L")
       .Attr("is_test", false)
       .InferShape(InferEigh)
+      .Contract("X: [..., N, N]; UPLO: L|U")
       .Kernels<Eigh, float, double, std::complex<float>, std::complex<double>>();
 }
 

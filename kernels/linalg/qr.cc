@@ -4,12 +4,9 @@ namespace heddle {
 namespace {
 
 Status InferQr(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, "X", false));
   const Shape& x = ctx.InShape("X");
   if (!x.known_rank()) return ctx.Defer();
   const std::string& mode = ctx.Str("mode");
-  if (mode != "reduced" && mode != "complete" && mode != "r")
-    return InvalidArgument("mode must be reduced, complete or r, not '", mode, "'");
   const int64_t m = x.dim(-2), n = x.dim(-1), k = m < 0 || n < 0 ? -1 : std::min(m, n);
   const int64_t inner = mode == "complete" ? m : k;
   Shape q = LeadingAxes(x, 2), r = q;
@@ -44,8 +41,6 @@ struct Qr {
 };
 
 Status InferQrGrad(ShapeContext& ctx) {
-  for (Key key : {Key("X"), Key("Q"), Key("R")})
-    HEDDLE_RETURN_IF_ERROR(CheckMatrix(ctx, key, false));
   const Shape &x = ctx.InShape("X"), &q = ctx.InShape("Q"), &r = ctx.InShape("R");
   if (x.is_static() && q.is_static() && r.is_static()) {
     const int64_t k = std::min(x.dim(-2), x.dim(-1));
@@ -56,8 +51,6 @@ Status InferQrGrad(ShapeContext& ctx) {
       return InvalidArgument("Q ", q.ToString(), " and R ", r.ToString(), " do not fit X ",
                              x.ToString());
   }
-  if (ctx.HasIn("Q@GRAD")) HEDDLE_RETURN_IF_ERROR(CheckSameDims(ctx, "Q", "Q@GRAD"));
-  if (ctx.HasIn("R@GRAD")) HEDDLE_RETURN_IF_ERROR(CheckSameDims(ctx, "R", "R@GRAD"));
   SetOutsLike(ctx, {{"X", "X@GRAD"}});
   return Status::Ok();
 }
@@ -112,6 +105,7 @@ HEDDLE_OP(qr) {
       .Output("R")
       .Attr("mode", "reduced")
       .InferShape(InferQr)
+      .Contract("X: [..._, _, _]; mode: reduced|complete|r")
       .Kernels<Qr, float, double>();
 }
 
@@ -124,5 +118,8 @@ HEDDLE_OP(qr_grad) {
       .Output("X@GRAD")
       .Attr("mode", "reduced")
       .InferShape(InferQrGrad)
+      .Contract(
+          "X: [..., M, N]; Q: as X [..., M, _]; R: as X [..., _, N]; Q@GRAD: like Q; R@GRAD: "
+          "like R; mode: reduced|complete|r")
       .Kernels<QrGrad, float, double>();
 }

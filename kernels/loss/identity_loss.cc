@@ -8,10 +8,7 @@ namespace {
 enum : int64_t { kSumAll = 0, kMeanAll = 1, kKeep = 2 };
 
 Status InferIdentity(ShapeContext& ctx) {
-  const int64_t how = ctx.Int("reduction");
-  if (how < kSumAll || how > kKeep)
-    return InvalidArgument("reduction must be 0, 1 or 2, not ", how);
-  if (how == kKeep) return SameShape(ctx);
+  if (ctx.Int("reduction") == kKeep) return SameShape(ctx);
   ctx.SetOut("Out", Shape{}, ctx.InDType("X"));
   return Status::Ok();
 }
@@ -65,6 +62,7 @@ HEDDLE_OP(identity_loss) {
       .Output("Out")
       .Attr("reduction", 1)
       .InferShape(InferIdentity)
+      .Contract("X: float; reduction: 0..2")
       .Kernels<Identity, float, double>();
 }
 
@@ -74,5 +72,6 @@ HEDDLE_OP(identity_loss_grad) {
       .Output("X@GRAD")
       .Attr("reduction", 1)
       .InferShape(InferIdentityGrad)
+      .Contract("X: float; Out@GRAD: as X; reduction: 0..2")
       .Kernels<IdentityGrad, float, double>();
 }

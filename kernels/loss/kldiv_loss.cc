@@ -5,9 +5,8 @@ namespace heddle {
 namespace {
 
 Status InferKldiv(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Target"));
-  HEDDLE_ASSIGN_OR_RETURN(const LossReduction how, LossReductionOf(ctx.Str("reduction")));
-  ctx.SetOut("Loss", how == LossReduction::kNone ? ctx.InShape("X") : Shape{}, ctx.InDType("X"));
+  const bool none = ctx.Str("reduction") == "none";
+  ctx.SetOut("Loss", none ? ctx.InShape("X") : Shape{}, ctx.InDType("X"));
   return Status::Ok();
 }
 
@@ -41,7 +40,6 @@ struct KlDiv {
 };
 
 Status InferKldivGrad(ShapeContext& ctx) {
-  HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Target"));
   if (ctx.Str("reduction") == "none") HEDDLE_RETURN_IF_ERROR(CheckSameCount(ctx, "X", "Loss@GRAD"));
   return GradLikeInputs(ctx);
 }
@@ -73,6 +71,7 @@ HEDDLE_OP(kldiv_loss) {
       .Output("Loss")
       .Attr("reduction", "mean")
       .InferShape(InferKldiv)
+      .Contract("X: float; Target: as X count X; reduction: none|mean|sum|batchmean")
       .Kernels<KlDiv, float, double>();
 }
 
@@ -83,5 +82,8 @@ HEDDLE_OP(kldiv_loss_grad) {
       .Output("X@GRAD")
       .Attr("reduction", "mean")
       .InferShape(InferKldivGrad)
+      .Contract(
+          "X: float; Target, Loss@GRAD: as X; Target: count X; reduction: "
+          "none|mean|sum|batchmean")
       .Kernels<KlDivGrad, float, double>();
 }

@@ -19,35 +19,6 @@ T* DataOr(Tensor* t) {
   return t ? t->mutable_data<T>() : nullptr;
 }
 
-Status CheckRank(const Shape& x) {
-  if (x.rank() >= 2) return Status::Ok();
-  return InvalidArgument("x has shape ", x.ToString(), ", expected rank 2 to 5");
-}
-
-Status CheckCount(const ShapeContext& ctx, Key key, int64_t expected) {
-  if (!ctx.HasIn(key) || expected < 0) return Status::Ok();
-  const Shape& s = ctx.InShape(key);
-  if (!s.is_static() || s.numel() == expected) return Status::Ok();
-  return InvalidArgument(key.name, " has shape ", s.ToString(), ", expected ", expected,
-                         " elements");
-}
-
-int64_t Groups(const Shape& x) { return x[0] < 0 || x[1] < 0 ? -1 : x[0] * x[1]; }
-
-Status InstanceNormShape(ShapeContext& ctx) {
-  const Shape& x = ctx.InShape("X");
-  if (!x.known_rank()) return ctx.Defer();
-  HEDDLE_RETURN_IF_ERROR(CheckRank(x));
-  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Scale", x[1]));
-  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Bias", x[1]));
-  const DType dtype = ctx.InDType("X");
-  ctx.SetOut("Y", x, dtype);
-  ctx.ShareLoD("X", "Y");
-  if (ctx.HasOut("SavedMean")) ctx.SetOut("SavedMean", {Groups(x)}, dtype);
-  if (ctx.HasOut("SavedVariance")) ctx.SetOut("SavedVariance", {Groups(x)}, dtype);
-  return Status::Ok();
-}
-
 template <typename T>
 struct InstanceNorm {
   static Status Run(KernelContext& ctx) {
@@ -70,21 +41,6 @@ struct InstanceNorm {
   }
 };
 
-Status GradShape(ShapeContext& ctx) {
-  const Shape& x = ctx.InShape("X");
-  if (!x.known_rank()) return ctx.Defer();
-  HEDDLE_RETURN_IF_ERROR(CheckRank(x));
-  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Scale", x[1]));
-  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "SavedMean", Groups(x)));
-  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "SavedVariance", Groups(x)));
-  if (x.is_static()) HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "Y@GRAD", x.numel()));
-  const DType dtype = ctx.InDType("X");
-  if (ctx.HasOut("X@GRAD")) ctx.SetOut("X@GRAD", x, dtype);
-  if (ctx.HasOut("Scale@GRAD")) ctx.SetOut("Scale@GRAD", {x[1]}, dtype);
-  if (ctx.HasOut("Bias@GRAD")) ctx.SetOut("Bias@GRAD", {x[1]}, dtype);
-  return Status::Ok();
-}
-
 template <typename T>
 struct InstanceNormGrad {
   static Status Run(KernelContext& ctx) {
@@ -102,24 +58,6 @@ struct InstanceNormGrad {
     return Status::Ok();
   }
 };
-
-Status DoubleGradShape(ShapeContext& ctx) {
-  const Shape& x = ctx.InShape("x");
-  if (!x.known_rank()) return ctx.Defer();
-  HEDDLE_RETURN_IF_ERROR(CheckRank(x));
-  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "saved_mean", Groups(x)));
-  HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, "saved_variance", Groups(x)));
-  for (const Key key : {Key("fwd_scale"), Key("grad_scale@GRAD"), Key("grad_bias@GRAD")})
-    HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, key, x[1]));
-  if (x.is_static())
-    for (const Key key : {Key("grad_y"), Key("grad_x@GRAD")})
-      HEDDLE_RETURN_IF_ERROR(CheckCount(ctx, key, x.numel()));
-  const DType dtype = ctx.InDType("x");
-  if (ctx.HasOut("x@GRAD")) ctx.SetOut("x@GRAD", x, dtype);
-  if (ctx.HasOut("grad_y@GRAD")) ctx.SetOut("grad_y@GRAD", x, dtype);
-  if (ctx.HasOut("fwd_scale@GRAD")) ctx.SetOut("fwd_scale@GRAD", {x[1]}, dtype);
-  return Status::Ok();
-}
 
 template <typename T>
 struct InstanceNormDoubleGrad {
@@ -151,13 +89,19 @@ HEDDLE_OP(instance_norm) {
   op.Doc("normalises each channel of each image to mean 0 and variance 1");
   op.Input("X").Input("Scale", kOptional).Input("Bias", kOptional).Output("Y");
   op.Output("SavedMean", kOptional).Output("SavedVariance", kOptional).Attr("epsilon", 1e-5);
-  op.InferShape(InstanceNormShape).Kernels<InstanceNorm, float, double>();
+  op.Contract(
+      "X: float [N, C, ..._]; Scale, Bias: float count C; Y: like X; SavedMean, SavedVariance: as "
+      "X [N*C]");
+  op.Kernels<InstanceNorm, float, double>();
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);
 }
 HEDDLE_OP(instance_norm_grad) {
   op.Input("X").Input("Scale", kOptional).Input("SavedMean").Input("SavedVariance");
   op.Input("Y@GRAD").Output("X@GRAD", kOptional).Output("Scale@GRAD", kOptional);
-  op.Output("Bias@GRAD", kOptional).InferShape(GradShape);
+  op.Output("Bias@GRAD", kOptional);
+  op.Contract(
+      "X: float [N, C, ..._]; Scale: as X count C; SavedMean, SavedVariance: as X count N*C; "
+      "Y@GRAD: as X count X; X@GRAD: like X; Scale@GRAD, Bias@GRAD: as X [C]");
   op.Kernels<InstanceNormGrad, float, double>();
 }
 HEDDLE_OP(instance_norm_double_grad) {
@@ -165,5 +109,9 @@ HEDDLE_OP(instance_norm_double_grad) {
   op.Input("grad_y").Input("grad_x@GRAD", kOptional).Input("grad_scale@GRAD", kOptional);
   op.Input("grad_bias@GRAD", kOptional).Output("x@GRAD", kOptional);
   op.Output("fwd_scale@GRAD", kOptional).Output("grad_y@GRAD", kOptional);
-  op.InferShape(DoubleGradShape).Kernels<InstanceNormDoubleGrad, float, double>();
+  op.Contract(
+      "x: float [N, C, ..._]; fwd_scale, grad_scale@GRAD, grad_bias@GRAD: as x count C; "
+      "saved_mean, saved_variance: as x count N*C; grad_y, grad_x@GRAD: as x count x; x@GRAD, "
+      "grad_y@GRAD: like x; fwd_scale@GRAD: as x [C]");
+  op.Kernels<InstanceNormDoubleGrad, float, double>();
 }

@@ -10,14 +10,6 @@ namespace {
 
 // --- gumbel_softmax ---
 
-Status InferGumbel(ShapeContext& ctx) {
-  const Shape& x = ctx.InShape("X");
-  if (x.known_rank()) HEDDLE_RETURN_IF_ERROR(NormalAxis(ctx.Int("axis"), x.rank()).status());
-  if (!(ctx.Float("temperature") > 0)) return InvalidArgument("temperature must be positive");
-  ctx.SetOut("Out", x, ctx.InDType("X"));
-  return Status::Ok();
-}
-
 // Calls fn(first element, step) for each line along the axis.
 template <typename Fn>
 Result<int64_t> ForEachLine(const OpContext& ctx, const Shape& shape, Fn fn) {
@@ -61,11 +53,6 @@ struct GumbelSoftmax {
   }
 };
 
-Status InferGumbelGrad(ShapeContext& ctx) {
-  SetOutsLike(ctx, {{"Out", "X@GRAD"}});
-  return CheckSameCount(ctx, "Out", "Out@GRAD");
-}
-
 template <typename T>
 struct GumbelSoftmaxGrad {
   static Status Run(KernelContext& ctx) {
@@ -91,11 +78,14 @@ struct GumbelSoftmaxGrad {
 HEDDLE_OP(gumbel_softmax) {
   op.Doc("softmax of X with Gumbel noise; hard: 1 for the largest element, else 0");
   op.Input("X").Output("Out").Attr("temperature", 1.0).Attr("hard", false).Attr("axis", -1);
-  op.Traits(kRandom).InferShape(InferGumbel).Kernels<GumbelSoftmax, float, double>();
+  op.Traits(kRandom)
+      .Contract("X: float; axis: axis X; temperature: >0; Out: like X")
+      .Kernels<GumbelSoftmax, float, double>();
 }
 
 HEDDLE_OP(gumbel_softmax_grad) {
   op.Input("Out").Input("Out@GRAD").Output("X@GRAD").Attr("temperature", 1.0);
-  op.Attr("hard", false).Attr("axis", -1).InferShape(InferGumbelGrad);
+  op.Attr("hard", false).Attr("axis", -1);
+  op.Contract("Out: float; Out@GRAD: as Out count Out; axis: axis Out; X@GRAD: like Out");
   op.Kernels<GumbelSoftmaxGrad, float, double>();
 }

@@ -60,13 +60,8 @@ struct Extreme {
 
 Status InferCumExtreme(ShapeContext& ctx) {
   const Shape& x = ctx.InShape("x");
-  if (x.known_rank()) HEDDLE_RETURN_IF_ERROR(NormalAxis(ctx.Int("axis"), x.rank()).status());
-  const DType dtype = DTypeFromProto(ctx.Int("dtype"));
-  if (dtype != DType::kI32 && dtype != DType::kI64)
-    return InvalidArgument("attribute dtype is ", ctx.Int("dtype"),
-                           ", expected 2 (int32) or 3 (int64)");
   ctx.SetOut("out", x, ctx.InDType("x"));
-  ctx.SetOut("indices", x, dtype);
+  ctx.SetOut("indices", x, DTypeFromProto(ctx.Int("dtype")));
   ctx.ShareLoD("x", "out");
   ctx.ShareLoD("x", "indices");
   return Status::Ok();
@@ -93,30 +88,27 @@ struct CumExtremeGrad {
     const Tensor& dout = ctx.In("out@GRAD");
     const Tensor& index = ctx.In("indices");
     Tensor& dx = ctx.Out("x@GRAD");
-    HEDDLE_RETURN_IF_ERROR(CheckDType(kDTypeOf<T>, {&dx}));
-    if (dout.numel() != dx.numel() || index.numel() != dx.numel())
-      return InvalidArgument("indices and out@GRAD must have x's shape ", dx.shape().ToString());
     HEDDLE_ASSIGN_OR_RETURN(const AxisLines lines, AxisLines::At(dx.shape(), ctx.Int("axis")));
     WatchedFill(dx.mutable_data<T>(), dx.numel(), T(0));
     T* d = dx.mutable_data<T>();
     if (index.dtype() == DType::kI32)
       return Scatter(lines, index.data<int32_t>(), dout.data<T>(), d);
-    if (index.dtype() == DType::kI64)
-      return Scatter(lines, index.data<int64_t>(), dout.data<T>(), d);
-    return InvalidArgument("indices must be int32 or int64, got ", Name(index.dtype()));
+    return Scatter(lines, index.data<int64_t>(), dout.data<T>(), d);
   }
 };
 
 template <typename Cmp>
 void Define(OpDef& op, const char* doc) {
   op.Doc(doc).Input("x").Output("out").Output("indices").Attr("axis", -1).Attr("dtype", 3);
-  op.InferShape(&InferCumExtreme);
+  op.InferShape(&InferCumExtreme).Contract("axis: axis x; dtype: 2..3");
   op.Kernels<Extreme<Cmp>::template Kernel, float, double, int32_t, int64_t>();
 }
 
 void DefineGrad(OpDef& op, const char* doc) {
   op.Doc(doc).Input("x", kNoBuffer).Input("indices").Input("out@GRAD").Output("x@GRAD");
-  op.Attr("axis", -1).Attr("dtype", 3).KernelKey("out@GRAD").InferShape(&GradLikeInputs);
+  op.Attr("axis", -1).Attr("dtype", 3).KernelKey("out@GRAD");
+  op.Contract(
+      "x: as out@GRAD; indices: index count x; out@GRAD: count x; axis: axis x; x@GRAD: like x");
   op.Kernels<CumExtremeGrad, float, double, int32_t, int64_t>();
 }
 

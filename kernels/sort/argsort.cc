@@ -51,22 +51,13 @@ struct Argsort {
   }
 };
 
-Status Infer(ShapeContext& ctx) {
-  const Shape& x = ctx.InShape("X");
-  if (x.known_rank()) HEDDLE_RETURN_IF_ERROR(NormalAxis(ctx.Int("axis"), x.rank()).status());
-  ctx.SetOut("Out", x, ctx.InDType("X"));
-  ctx.SetOut("Indices", x, DType::kI64);
-  ctx.ShareLoD("X", "Out");
-  ctx.ShareLoD("X", "Indices");
-  return Status::Ok();
-}
-
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(argsort) {
   op.Doc("elements sorted along an axis, and where they came from").Input("X").Output("Out");
-  op.Output("Indices").Attr("axis", -1).Attr("descending", false).InferShape(&Infer);
+  op.Output("Indices").Attr("axis", -1).Attr("descending", false);
+  op.Contract("axis: axis X; Out: like X; Indices: int64 like X");
   op.Kernels<Argsort, float, double, int32_t, int64_t, int16_t, uint8_t, float16, bfloat16>();
 }
 

@@ -20,7 +20,8 @@ struct PickGrad {
 
 inline void DefinePickGradSlots(OpDef& op) {
   op.Input("X", kNoBuffer).Input("Indices").Input("Out@GRAD").Output("X@GRAD");
-  op.KernelKey("Out@GRAD").InferShape(&GradLikeInputs);
+  op.KernelKey("Out@GRAD");
+  op.Contract("X: as Out@GRAD; Indices: index count Out@GRAD; X@GRAD: like X");
 }
 
 }  // namespace heddle

@@ -7,38 +7,49 @@
 
 #include "core/error.h"
 #include "core/tables/packed_rows.h"
+#include "formats/lowering/type_list.h"
 #include "formats/tensorflow/types.h"
 
 namespace heddle::tensorflow {
 namespace {
 
+using formats::TakeWord;
+
 struct OpTypes {
-  std::string_view op, outputs, indices, inputs, allowed;
+  std::string_view op, outputs, indices, inputs, allowed, ranks, values;
 };
-constexpr std::string_view kTypesText[][5] = {
+constexpr std::string_view kTypesText[][7] = {
 // sorted by the first column
 #include "formats/tensorflow/types/op_types.inc"
 };
-constexpr PackedRows<std::size(kTypesText), 5, BytesOfRows(kTypesText)> kOpTypes(kTypesText);
+constexpr PackedRows<std::size(kTypesText), 7, BytesOfRows(kTypesText)> kOpTypes(kTypesText);
 
 std::optional<OpTypes> TypesOf(std::string_view op) {
   const size_t at = kOpTypes.LowerBound(op);
   if (!kOpTypes.Is(at, op)) return std::nullopt;
-  const auto [name, outputs, indices, inputs, allowed] = kOpTypes[at];
-  return OpTypes{name, outputs, indices, inputs, allowed};
-}
-
-// Takes the next word of a list separated by single blanks.
-std::string_view TakeWord(std::string_view* list) {
-  const std::string_view word = list->substr(0, list->find(' '));
-  list->remove_prefix(std::min(list->size(), word.size() + 1));
-  return word;
+  const auto [name, outputs, indices, inputs, allowed, ranks, values] = kOpTypes[at];
+  return OpTypes{name, outputs, indices, inputs, allowed, ranks, values};
 }
 
 int TypeNumber(std::string_view digits) {
   int number = kNoType;
   std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return number;
+}
+
+int64_t NumberIn(std::string_view digits) {
+  int64_t number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+bool IsWordOf(std::string_view words, std::string_view word) {
+  while (!words.empty()) {
+    const size_t end = std::min(words.find('|'), words.size());
+    if (words.substr(0, end) == word) return true;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return false;
 }
 
 // A type in the table: a number, or the name of an attribute with its default.
@@ -74,25 +85,10 @@ int TypeAt(std::string_view said, size_t port, const FindAttribute& find) {
   return kNoType;
 }
 
-// Whether a comma-separated list of numbers contains this type.
-bool Lists(std::string_view numbers, int64_t type) {
-  while (!numbers.empty()) {
-    const std::string_view number = numbers.substr(0, numbers.find(','));
-    if (TypeNumber(number) == BaseType(type)) return true;
-    numbers.remove_prefix(std::min(numbers.size(), number.size() + 1));
-  }
-  return false;
-}
+std::string_view NameOfType(int type) { return TypeName(type); }
 
-std::string NamesOf(std::string_view numbers) {
-  std::string names;
-  while (!numbers.empty()) {
-    const std::string_view number = numbers.substr(0, numbers.find(','));
-    numbers.remove_prefix(std::min(numbers.size(), number.size() + 1));
-    const std::string_view name = TypeName(TypeNumber(number));
-    if (!name.empty()) names += StrCat(names.empty() ? "" : ", ", name);
-  }
-  return names;
+bool IsListed(std::string_view numbers, int64_t type) {
+  return formats::Lists(numbers, {BaseType(type), false});
 }
 
 // Whether the attribute is the type of an index operand. There, readers accept all integer types,
@@ -138,8 +134,8 @@ std::vector<int> DefinedCounts(std::string_view op, size_t arguments, const Find
   return counts;
 }
 
-std::string FindWrongType(std::string_view op, size_t inputs, const FindAttribute& find,
-                          const InputType& type_of) {
+std::string FindWrongType(std::string_view op, std::span<const std::string_view> inputs,
+                          const FindAttribute& find, const InputType& type_of) {
   const auto types = TypesOf(op);
   if (!types) return {};
   for (std::string_view rest = types->allowed; !rest.empty();) {
@@ -149,19 +145,71 @@ std::string FindWrongType(std::string_view op, size_t inputs, const FindAttribut
     if (a == nullptr || IsOfIndices(*types, name)) continue;
     const auto refuse = [&](int64_t type) {
       return StrCat("there is no such operator for ", TypeName(BaseType(type)), " (attribute ",
-                    name, "), but for ", NamesOf(numbers));
+                    name, "), but for ", formats::NamesOf(numbers, &NameOfType));
     };
-    if (a->kind == Attribute::kType && !Lists(numbers, a->i)) return refuse(a->i);
+    if (a->kind == Attribute::kType && !IsListed(numbers, a->i)) return refuse(a->i);
     for (const int64_t type : a->ints)
-      if (a->kind != Attribute::kType && !Lists(numbers, type)) return refuse(type);
+      if (a->kind != Attribute::kType && !IsListed(numbers, type)) return refuse(type);
   }
-  for (size_t i = 0; i < inputs; ++i) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
     const int said = TypeAt(types->inputs, i, find), is = said == kNoType ? said : type_of(i);
     if (is != kNoType && said != is)
-      return StrCat("input ", i, " is ", TypeName(is), ", where ", TypeName(said),
-                    " is expected by its attributes");
+      return StrCat("input ", i, " ('", inputs[i], "') is ", TypeName(is), ", where ",
+                    TypeName(said), " is expected by its attributes");
   }
   return {};
+}
+
+std::string FindWrongForm(std::string_view op, size_t inputs, const FindAttribute& find) {
+  const auto types = TypesOf(op);
+  if (!types || types->inputs.empty()) return {};
+  for (std::string_view rest = types->values; !rest.empty();) {
+    const std::string_view word = TakeWord(&rest);
+    const size_t end = word.find_first_of("=>#");
+    const std::string_view name = word.substr(0, end), said = word.substr(end + 1);
+    const Attribute* a = find(name);
+    if (a == nullptr) continue;
+    if (word[end] == '=' && a->kind == Attribute::kString && !IsWordOf(said, a->s))
+      return StrCat("attribute ", name, " is '", a->s, "', expected one of ", said);
+    if (word[end] == '>' && a->kind == Attribute::kInt && a->i < NumberIn(said))
+      return StrCat("attribute ", name, " is ", a->i, ", expected ", said, " or more");
+    if (word[end] == '#' && a->kind == Attribute::kList &&
+        static_cast<int64_t>(a->ints.size()) < NumberIn(said))
+      return StrCat("attribute ", name, " has ", a->ints.size(), " elements, expected ", said,
+                    " or more");
+  }
+  size_t wanted = 0;
+  for (std::string_view rest = types->inputs; !rest.empty();) {
+    const std::string_view argument = TakeWord(&rest);
+    const size_t star = argument.find('*');
+    if (star == std::string_view::npos) {
+      ++wanted;
+      continue;
+    }
+    const Attribute* a = find(star == 0 ? argument.substr(1) : argument.substr(0, star));
+    if (a == nullptr || (a->kind != Attribute::kInt && a->kind != Attribute::kList)) return {};
+    wanted += a->kind == Attribute::kList ? a->ints.size()
+                                          : static_cast<size_t>(std::max<int64_t>(a->i, 0));
+  }
+  if (wanted == inputs) return {};
+  return StrCat("has ", inputs, " inputs, expected ", wanted);
+}
+
+RankRange RanksOf(std::string_view op, size_t i) {
+  const auto types = TypesOf(op);
+  RankRange range;
+  if (!types) return range;
+  std::string_view word;
+  for (std::string_view rest = types->ranks; !rest.empty(); --i) {
+    word = TakeWord(&rest);
+    if (i == 0) break;
+    word = {};
+  }
+  const size_t dash = word.find('-');
+  if (word.empty() || dash == 0) return range;
+  range.least = static_cast<int>(NumberIn(word.substr(0, dash)));
+  range.most = std::min(range.most, static_cast<int>(NumberIn(word.substr(dash + 1))));
+  return range;
 }
 
 bool TakesNarrowIndices(std::string_view op, size_t i) {

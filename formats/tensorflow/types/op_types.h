@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "formats/tensorflow/model.h"
+#include "heddle/shape.h"
 
 namespace heddle::tensorflow {
 
@@ -33,10 +35,20 @@ std::vector<int> DefinedCounts(std::string_view op, size_t arguments, const Find
 // kNoType: not known.
 using InputType = std::function<int(size_t)>;
 // How a node's types contradict its operator's definition: an attribute names a type that the
-// operator does not allow, or one of the `inputs` inputs has another type than the attributes say.
-// Empty: no contradiction, or the operator is not in the table.
-std::string FindWrongType(std::string_view op, size_t inputs, const FindAttribute& find,
-                          const InputType& type_of);
+// operator does not allow, or one of the `inputs`, by their names in the graph, has another type
+// than the attributes say. Empty: no contradiction, or the operator is not in the table.
+std::string FindWrongType(std::string_view op, std::span<const std::string_view> inputs,
+                          const FindAttribute& find, const InputType& type_of);
+
+// How the number of a node's inputs or its attributes, other than types, contradict the operator's
+// definition; empty: they do not.
+std::string FindWrongForm(std::string_view op, size_t inputs, const FindAttribute& find);
+
+// The ranks that input `i` may have, by the operator's shape function in TensorFlow.
+struct RankRange {
+  int least = 0, most = Shape::kMaxRank;
+};
+RankRange RanksOf(std::string_view op, size_t i);
 
 // Whether input `i` holds indices, sizes or axes that may be integers of fewer than 32 bits.
 bool TakesNarrowIndices(std::string_view op, size_t i);

@@ -197,6 +197,29 @@ TEST_F(ContractTest, OutputsAreTold) {
             Shape::Unknown());
 }
 
+TEST_F(ContractTest, LikenessMayBeOfTheShapeAlone) {
+  EXPECT_EQ(Check("Y: int64 like X", {{kF, {2, 3}}}, {{kI, {2, 3}}}), "");
+  EXPECT_EQ(Check("Y: int64 like X", {{kF, {2, 3}}}, {{kF, {2, 3}}}),
+            "Y has dtype float32, expected int64");
+  const auto outs = Infer("Out: like X; Other: int64 like X", {{kF, {2, 3}}});
+  EXPECT_EQ(outs[1].shape, (Shape{2, 3}));
+  EXPECT_EQ(outs[1].dtype, kI);
+  EXPECT_EQ(
+      Infer("X: any [N, ...]; Out: as X [N, ...] lod X; Other: like X", {{kF, {2, 3}}})[0].shape,
+      (Shape{2, 3}));
+}
+
+TEST_F(ContractTest, AxesOfAListMayHaveToDiffer) {
+  const auto text = "strides: axis X distinct";
+  Set("strides", Ints{1, -1});
+  EXPECT_EQ(Check(text, {{kF, {2, 3, 4}}}), "");
+  EXPECT_EQ(Check(text, {{kF, {2, 3}}}),
+            "attribute strides[1] is -1, expected another axis than [0]");
+  EXPECT_EQ(Check(text, {{kF, Shape::Unknown()}}), "");
+  EXPECT_THAT(Check("strides: distinct", {{kF, {2}}}), HasSubstr("'distinct' without 'axis'"));
+  EXPECT_THAT(Check("X: lod Y", {{kF, {2}}}), HasSubstr("says the LoD of an input"));
+}
+
 TEST_F(ContractTest, TextsThatFollowNoRuleAreRefused) {
   for (const auto& [text, why] : std::vector<std::pair<std::string, std::string>>{
            {"X", "has no ':'"},

@@ -300,7 +300,7 @@ TEST(BadTensorflow, AnInputOfAnotherTypeThanItsAttributeSaysIsRefused) {
   Graph g;
   g.Add(PlaceholderNode("x", kI)).Add("Sqrt", "y", {"x"}, {{"T", TypeValue(kF)}});
   EXPECT_THAT(ErrorOf(g.bytes(), {.fetches = {"y"}}),
-              HasSubstr("input 0 is int32, where float32 is expected"));
+              HasSubstr("input 0 ('x') is int32, where float32 is expected"));
 }
 
 // Attributes say into how many parts operators split a value: far more than there is memory for.

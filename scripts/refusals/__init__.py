@@ -1,0 +1,1 @@
+"""Models with one thing changed, and who refuses them."""
