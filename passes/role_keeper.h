@@ -21,7 +21,7 @@ class RoleKeeper {
 
  private:
   struct Of {
-    bool known = false;
+    bool known = false, several = false;  // several: writers that are for other things
     std::shared_ptr<const ir::OpRole> role;
   };
   std::vector<Of> writers_;  // by variable; empty: the program has no roles
