@@ -31,24 +31,19 @@ RolePtr Both(const RolePtr& a, const RolePtr& b) {
 
 void RoleKeeper::Before(const ir::Program& program) {
   writers_.clear();
-  known_.clear();
   bool any = false;
   for (const ir::Block& block : program.blocks)
     for (const ir::Op& op : block.ops) any = any || op.role != nullptr;
   if (!any) return;
   writers_.resize(program.vars.size());
   for (const ir::Block& block : program.blocks)
-    for (const ir::Op& op : block.ops) {
-      ForEach(op.outputs, [&](ir::VarId v) { writers_[v] = {true, op.role}; });
-      if (op.index >= 0) known_[{block.id, op.index}] = {op.def, op.outputs};
-    }
-}
-
-bool RoleKeeper::IsNew(const ir::Block& block, const ir::Op& op) const {
-  if (op.index < 0) return op.role == nullptr;
-  const auto before = known_.find({block.id, op.index});
-  return before == known_.end() || before->second.def != op.def ||
-         before->second.outputs != op.outputs;
+    for (const ir::Op& op : block.ops)
+      ForEach(op.outputs, [&](ir::VarId v) {
+        Of& of = writers_[v];
+        of.several = of.several || (of.known && of.role != op.role);
+        of.known = true;
+        of.role = op.role;
+      });
 }
 
 void RoleKeeper::After(ir::Program* program) const {
@@ -57,10 +52,10 @@ void RoleKeeper::After(ir::Program* program) const {
   for (size_t b = program->blocks.size(); b-- > 0;) {
     auto& ops = program->blocks[b].ops;
     for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
-      if (IsNew(program->blocks[b], *op)) {
+      if (op->role == nullptr) {
         Of found;
         ForEach(op->outputs, [&](ir::VarId v) {
-          if (v >= writers_.size() || !writers_[v].known) return;
+          if (v >= writers_.size() || !writers_[v].known || writers_[v].several) return;
           found.role = found.known ? Both(found.role, writers_[v].role) : writers_[v].role;
           found.known = true;
         });
@@ -69,7 +64,7 @@ void RoleKeeper::After(ir::Program* program) const {
         });
         op->role = found.role;
       }
-      ForEach(op->inputs, [&](ir::VarId v) { readers[v] = {true, op->role}; });
+      ForEach(op->inputs, [&](ir::VarId v) { readers[v] = {true, false, op->role}; });
     }
   }
 }

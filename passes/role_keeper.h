@@ -5,9 +5,7 @@
 // Threads: one at a time.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "core/programs/ir.h"
@@ -23,18 +21,10 @@ class RoleKeeper {
 
  private:
   struct Of {
-    bool known = false;
+    bool known = false, several = false;  // several: writers that are for other things
     std::shared_ptr<const ir::OpRole> role;
   };
-  // An operator of the file, which a pass may extend in its place.
-  struct Known {
-    const OpDef* def = nullptr;
-    std::vector<std::vector<ir::VarId>> outputs;
-  };
-  bool IsNew(const ir::Block& block, const ir::Op& op) const;
-
-  std::vector<Of> writers_;                     // by variable; empty: the program has no roles
-  std::map<std::pair<int, int>, Known> known_;  // by the block's id and the operator's index
+  std::vector<Of> writers_;  // by variable; empty: the program has no roles
 };
 
 }  // namespace heddle::passes

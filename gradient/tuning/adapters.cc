@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "core/error.h"
 #include "gradient/tuning/products.h"
@@ -23,25 +24,27 @@ bool IsAdaptable(DType dtype) { return dtype == DType::kF32 || dtype == DType::k
 
 class AdapterMaker {
  public:
-  AdapterMaker(const Program& program, const Scope& scope, const AdapterRequest& request)
-      : edit_(program), scope_(scope), request_(request) {}
+  AdapterMaker(const Program& program, const AdapterRequest& request)
+      : edit_(program), request_(request) {}
 
   Result<Adapted> Run() {
     if (request_.given.empty())
       HEDDLE_RETURN_IF_ERROR(MakeNew());
     else
       HEDDLE_RETURN_IF_ERROR(TakeGiven());
+    const std::set<VarId> needed = Needed();
     int64_t elements = 0, of_weights = 0;
-    std::vector<Op> all;
     for (const Adapter& adapter : made_.adapters) {
       elements += adapter.left.numel() + adapter.right.numel();
       of_weights += RowsOf(adapter.left.shape()) * ColumnsOf(adapter.right.shape());
-      Insert(adapter);
+      const bool trained =
+          request_.losses.empty() || needed.contains(edit_.ir().Find(0, adapter.weight));
+      Insert(adapter, trained);
     }
-    made_.said =
-        StrCat("adapters beside ", made_.adapters.size(), " weights: ", elements, " numbers, ",
-               of_weights == 0 ? 0 : (1000 * elements + of_weights / 2) / of_weights,
-               " per mille of these weights");
+    const int64_t tenths = of_weights == 0 ? 0 : (1000 * elements + of_weights / 2) / of_weights;
+    made_.said = StrCat("adapters beside ", made_.adapters.size(),
+                        made_.adapters.size() == 1 ? " weight: " : " weights: ", elements,
+                        " numbers, ", tenths / 10, ".", tenths % 10, " % of these weights");
     made_.program = std::move(edit_).Finish();
     return std::move(made_);
   }
@@ -50,11 +53,13 @@ class AdapterMaker {
   // The weights of products, each once, in the order of the program.
   Status MakeNew() {
     if (request_.rank < 1) return InvalidArgument("the rank of an adapter is at least 1");
+    const std::set<VarId> needed = Needed();
     std::map<VarId, bool> seen;
     std::string names;
     for (size_t k = 0; k < edit_.ops().size(); ++k) {
       const auto product = WeightedAt(edit_, edit_.ir(), static_cast<int>(k));
       if (!product || !seen.emplace(product->weight, true).second) continue;
+      if (!request_.losses.empty() && !needed.contains(product->weight)) continue;
       // Rows of inputs and windows are no matrix of inputs and outputs.
       if (product->convolution && product->output_axis != 0) continue;
       const ir::Var& var = edit_.var(product->weight);
@@ -71,6 +76,22 @@ class AdapterMaker {
       return InvalidArgument("no weights of products are to be adapted",
                              names.empty() ? "; the model has none" : "; there are " + names);
     return Status::Ok();
+  }
+
+  // What the losses depend on.
+  std::set<VarId> Needed() const {
+    std::set<VarId> needed;
+    for (const std::string& name : request_.losses)
+      if (const VarId v = edit_.ir().Find(0, name); v != kNoVar) needed.insert(v);
+    const auto& ops = edit_.ops();
+    for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+      bool leads = false;
+      for (const auto& slot : op->outputs)
+        for (const VarId v : slot) leads = leads || needed.contains(v);
+      if (!leads) continue;
+      for (const auto& slot : op->inputs) needed.insert(slot.begin(), slot.end());
+    }
+    return needed;
   }
 
   Adapter NewAdapter(const Weighted& product, const ir::Var& var) const {
@@ -111,16 +132,15 @@ class AdapterMaker {
   }
 
   // All readers of the weights read the sum.
-  void Insert(const Adapter& adapter) {
+  void Insert(const Adapter& adapter, bool trained) {
     const VarId w = edit_.ir().Find(0, adapter.weight);
     const ir::Var var = edit_.var(w);
-    const VarId left = edit_.Parameter(LeftName(var.name), var.dtype, adapter.left.shape());
-    const VarId right = edit_.Parameter(RightName(var.name), var.dtype, adapter.right.shape());
+    const VarId left = edit_.AddParameter(LeftName(var.name), var.dtype, adapter.left.shape());
+    const VarId right = edit_.AddParameter(RightName(var.name), var.dtype, adapter.right.shape());
     made_.parameters.emplace_back(edit_.var(left).name, adapter.left);
     made_.parameters.emplace_back(edit_.var(right).name, adapter.right);
-    std::vector<std::pair<int, size_t>> readers;
-    for (ir::Block& block : edit_.ir().blocks)
-      for (size_t k = 0; k < block.ops.size(); ++k) readers.emplace_back(block.id, k);
+    for (const VarId side : {left, right})
+      if (trained) made_.trained.push_back(edit_.var(side).name);
     int at = 0;
     VarId delta =
         edit_.Emit("matmul_v2", {{"X", {left}}, {"Y", {right}}}, {}, var.name + "@LORA", {}, at++);
@@ -139,7 +159,6 @@ class AdapterMaker {
   }
 
   Edit edit_;
-  const Scope& scope_;
   const AdapterRequest& request_;
   Adapted made_;
 };
@@ -173,9 +192,8 @@ void AddProduct(const Adapter& adapter, T* weight) {
 std::string LeftName(const std::string& weight) { return weight + "@LORA_LEFT"; }
 std::string RightName(const std::string& weight) { return weight + "@LORA_RIGHT"; }
 
-Result<Adapted> AddAdapters(const Program& program, const Scope& scope,
-                            const AdapterRequest& request) {
-  return AdapterMaker(program, scope, request).Run();
+Result<Adapted> AddAdapters(const Program& program, const AdapterRequest& request) {
+  return AdapterMaker(program, request).Run();
 }
 
 NamedTensors ArraysOf(const std::vector<Adapter>& adapters) {

@@ -125,7 +125,11 @@ class BatchOpener {
         const auto found = marked_.find(v);
         const ir::Var& var = edit_.var(v);
         facts.push_back({var.dtype, found != marked_.end() ? found->second : var.shape});
-        operands.push_back({.fact = &facts.back(), .is_array = var.kind == ir::VarKind::kArray});
+        const auto contents = contents_.find(v);
+        operands.push_back(
+            {.fact = &facts.back(),
+             .contents = contents == contents_.end() ? nullptr : &contents->second.second,
+             .is_array = var.kind == ir::VarKind::kArray});
       }
     std::vector<std::optional<passes::Fact>> outputs;
     if (!inference_.Infer(op, operands, &outputs)) return false;
@@ -143,12 +147,45 @@ class BatchOpener {
     return true;
   }
 
+  // Shapes as values: what `shape` gives, and its copies.
+  void FollowContents(const Op& op) {
+    if (op.outputs.empty() || op.outputs[0].size() != 1 || op.outputs[0][0] == kNoVar) return;
+    const VarId out = op.outputs[0][0];
+    const DType dtype = edit_.var(out).dtype;
+    if (dtype != DType::kI32 && dtype != DType::kI64) return;
+    Ints values;
+    if (op.type() == "shape") {
+      const VarId x = op.In("Input").at(0);
+      if (!IsMarked(x)) return;
+      values.assign(marked_.at(x).begin(), marked_.at(x).end());
+    } else if (op.type() == "cast" || op.type() == "assign") {
+      const auto found = contents_.find(op.In("X").at(0));
+      if (found == contents_.end()) return;
+      values = found->second.first;
+    } else {
+      return;
+    }
+    Tensor tensor = Tensor::Zeros(dtype, Shape{static_cast<int64_t>(values.size())});
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (dtype == DType::kI32)
+        tensor.mutable_data<int32_t>()[i] = static_cast<int32_t>(values[i]);
+      else
+        tensor.mutable_data<int64_t>()[i] = values[i];
+    }
+    contents_[out] = {std::move(values), std::move(tensor)};
+  }
+
   Status Look(size_t k) {
-    bool reads = false;
-    for (const auto& slot : edit_.ops()[k].inputs)
-      for (const VarId v : slot) reads = reads || (v != kNoVar && IsMarked(v));
-    if (!reads) return Status::Ok();
     Op& op = edit_.ops()[k];
+    FollowContents(op);
+    bool reads = false;
+    for (size_t s = 0; s < op.inputs.size(); ++s)
+      for (const VarId v : op.inputs[s]) {
+        const bool decides =
+            s < op.def->inputs().size() && (op.def->inputs()[s].flags & kShapeValue) != 0;
+        reads = reads || (v != kNoVar && (IsMarked(v) || (decides && contents_.contains(v))));
+      }
+    if (!reads) return Status::Ok();
     if (op.def->has(kControlFlow)) return Refuse(k, "it runs blocks");
     if (IsReshape(op)) HEDDLE_RETURN_IF_ERROR(Mend(k));
     std::vector<std::pair<VarId, Shape>> shapes;
@@ -173,12 +210,13 @@ class BatchOpener {
   // Whether the samples stay apart, and in their order. `one`: the result is one number.
   Status CheckAxes(size_t k, const std::vector<std::pair<VarId, Shape>>& shapes, bool one) const {
     const Op& op = edit_.ops()[k];
-    for (const auto& slot : op.inputs)
-      for (const VarId v : slot) {
+    for (size_t s = 0; s < op.inputs.size(); ++s)
+      for (const VarId v : op.inputs[s]) {
         if (v == kNoVar || !IsMarked(v)) continue;
         const Shape& from = marked_.at(v);
         const int axis = MarkedAxis(from);
-        if (!one && WorksAlong(op, axis, from.rank()))
+        // An axis is one of the first operand: indices have others.
+        if (!one && s == 0 && WorksAlong(op, axis, from.rank()))
           return Refuse(k, "it works along axis ", axis, " of '", edit_.NameOf(v),
                         "', which counts samples");
         if (!KeepsElements(op) || MarksIn(shapes[0].second) == 0) continue;
@@ -243,7 +281,8 @@ class BatchOpener {
 
   Edit edit_;
   passes::FactInference inference_;
-  std::map<VarId, Shape> marked_;  // of what depends on the inputs
+  std::map<VarId, Shape> marked_;                      // of what depends on the inputs
+  std::map<VarId, std::pair<Ints, Tensor>> contents_;  // of values that are shapes
   int64_t size_ = 0;
   int mended_ = 0;
 };

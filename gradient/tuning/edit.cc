@@ -34,7 +34,10 @@ bool IsCopy(const Op& op) {
 Edit::Edit(const Program& program)
     : program_(std::make_shared<ir::Program>(program.ir())),
       shared_(program_.get()),
-      outputs_(program.outputs()) {}
+      outputs_(program.outputs()) {
+  // What a file leaves open may follow from the operands.
+  for (const Op& op : ops()) shared_.InferOutputs(op);
+}
 
 Result<VarId> Edit::Output(const std::string& name, std::string_view option) const {
   std::string names;
@@ -93,6 +96,20 @@ VarId Edit::Source(VarId v) const {
   return v;
 }
 
+VarId Edit::Parameter(VarId v) const {
+  constexpr int kMostSteps = 8;
+  for (int step = 0; step < kMostSteps; ++step) {
+    v = Source(v);
+    if (program_->vars[v].persistable) return v;
+    const int at = WriterOf(v);
+    if (at < 0) return kNoVar;
+    const Op& op = program_->blocks[0].ops[static_cast<size_t>(at)];
+    if (op.type() != "reshape2" && op.type() != "unsqueeze2") return kNoVar;
+    v = op.In("X").at(0);
+  }
+  return kNoVar;
+}
+
 std::string Edit::PlaceOf(int op) const {
   const auto k = static_cast<size_t>(op);
   return gradient::PlaceOf(0, program_->blocks[0].ops[k], k);
@@ -126,7 +143,7 @@ VarId Edit::Emit(std::string_view type, const Slots& in, const Settings& setting
   return made;
 }
 
-VarId Edit::Parameter(const std::string& name, DType dtype, const Shape& shape) {
+VarId Edit::AddParameter(const std::string& name, DType dtype, const Shape& shape) {
   Var like;
   like.dtype = dtype;
   like.shape = shape;

@@ -39,6 +39,8 @@ class Edit {
   std::vector<int> ReadersOf(ir::VarId v) const;
   // Follows copies (assign, a scale by 1) back to what they copy.
   ir::VarId Source(ir::VarId v) const;
+  // Follows copies and reshapes back to a parameter; kNoVar: the value is none.
+  ir::VarId Parameter(ir::VarId v) const;
   std::string PlaceOf(int op) const;
 
   using Slots = std::vector<std::pair<std::string_view, std::vector<ir::VarId>>>;
@@ -46,7 +48,7 @@ class Edit {
   // variable, whose dtype and shape are inferred.
   ir::VarId Emit(std::string_view type, const Slots& in, const Settings& settings,
                  const std::string& name, std::string_view out = {}, int at = -1);
-  ir::VarId Parameter(const std::string& name, DType dtype, const Shape& shape);
+  ir::VarId AddParameter(const std::string& name, DType dtype, const Shape& shape);
 
   // Infers dtypes and shapes anew of all that depends on the `changed` variables, whose shapes are
   // already new; returns those whose shapes are other ones now. `mend` is called before each

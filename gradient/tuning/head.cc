@@ -28,8 +28,8 @@ bool PassesChannels(const Op& op) {
 
 class HeadMaker {
  public:
-  HeadMaker(const Program& program, const Scope& scope, const HeadRequest& request)
-      : edit_(program), scope_(scope), request_(request) {}
+  HeadMaker(const Program& program, const HeadRequest& request)
+      : edit_(program), request_(request) {}
 
   Result<NewHead> Run() {
     if (request_.outputs < 1) return InvalidArgument("a head has at least 1 output");
@@ -102,8 +102,8 @@ class HeadMaker {
     const VarId x = op.In("X")[0], y = op.In("Y")[0];
     VarId constant = kNoVar;
     for (const auto& [a, b] : {std::pair(x, y), std::pair(y, x)})
-      if (const VarId source = edit_.Source(b); edit_.var(source).persistable) {
-        constant = source;
+      if (const VarId parameter = edit_.Parameter(b); parameter != kNoVar) {
+        constant = parameter;
         *v = a;
       }
     if (constant == kNoVar)
@@ -165,7 +165,6 @@ class HeadMaker {
   }
 
   Edit edit_;
-  const Scope& scope_;
   const HeadRequest& request_;
   NewHead made_;
   Weighted product_;
@@ -176,9 +175,8 @@ class HeadMaker {
 
 }  // namespace
 
-Result<NewHead> ReplaceHead(const Program& program, const Scope& scope,
-                            const HeadRequest& request) {
-  return HeadMaker(program, scope, request).Run();
+Result<NewHead> ReplaceHead(const Program& program, const HeadRequest& request) {
+  return HeadMaker(program, request).Run();
 }
 
 }  // namespace heddle::gradient

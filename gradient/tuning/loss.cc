@@ -93,7 +93,7 @@ class LossMaker {
   }
   VarId Cast(VarId v, DType to) {
     const DType from = edit_.var(v).dtype;
-    if (from == to) return v;
+    if (from == to || to == DType::kUnknown) return v;
     return edit_.Emit("cast", {{"X", {v}}},
                       {{"in_dtype", DTypeToProto(from)}, {"out_dtype", DTypeToProto(to)}},
                       edit_.var(v).name + "@CAST");

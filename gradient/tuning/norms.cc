@@ -87,7 +87,7 @@ std::string NormsText(const Program& program) {
       if (reader < 0 || ops[static_cast<size_t>(reader)].type() != "elementwise_add") continue;
       const Op& add = ops[static_cast<size_t>(reader)];
       const VarId other = add.In("X")[0] == out ? add.In("Y")[0] : add.In("X")[0];
-      if (!edit.var(edit.Source(other)).persistable) continue;
+      if (edit.Parameter(other) == kNoVar) continue;
       bias = true;
       result = add.Out("Out")[0];
     }

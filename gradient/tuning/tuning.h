@@ -52,9 +52,8 @@ struct NewHead {
   std::string said;
 };
 // Gives the last product before the output (matmul, mul, fc, or a convolution of 1x1) weights for
-// another number of outputs: uniform in ±1/sqrt(inputs), a bias of zero. `scope` has the model's
-// parameters.
-Result<NewHead> ReplaceHead(const Program& program, const Scope& scope, const HeadRequest& request);
+// another number of outputs: uniform in ±1/sqrt(inputs), a bias of zero.
+Result<NewHead> ReplaceHead(const Program& program, const HeadRequest& request);
 
 // --- adapters of low rank: W + scale · left · right in place of W, seen as a matrix whose rows are
 // the first dimension
@@ -68,17 +67,19 @@ struct AdapterRequest {
   double alpha = -1;  // scale is alpha / rank; below zero: alpha is the rank
   uint64_t seed = 0;
   std::function<bool(const std::string&)> on = nullptr;  // which weights; null: all of products
-  std::vector<Adapter> given;                            // instead of new ones
+  // Weights on which none of these depends get no adapter; empty: all may.
+  std::vector<std::string> losses;
+  std::vector<Adapter> given;  // instead of new ones
 };
 struct Adapted {
   Program program;
   std::vector<Adapter> adapters;
-  NamedTensors parameters;  // the adapters' variables: names from LeftName and RightName
+  NamedTensors parameters;           // the adapters' variables: left and right of each in turn
+  std::vector<std::string> trained;  // those of these variables that a loss depends on
   std::string said;
 };
 // New adapters change nothing: one side is zero, the other uniform in ±1/sqrt(inputs).
-Result<Adapted> AddAdapters(const Program& program, const Scope& scope,
-                            const AdapterRequest& request);
+Result<Adapted> AddAdapters(const Program& program, const AdapterRequest& request);
 std::string LeftName(const std::string& weight);
 std::string RightName(const std::string& weight);
 // As arrays of a file: WEIGHT.lora_left, WEIGHT.lora_right, WEIGHT.lora_scale.

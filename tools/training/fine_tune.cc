@@ -72,7 +72,8 @@ class FineTuner {
     if (!prepared_.sides.empty()) {
       // The weights stay as they are.
       if (!request.wrt) request.wrt = prepared_.head;
-      request.wrt->insert(request.wrt->end(), prepared_.sides.begin(), prepared_.sides.end());
+      const auto& sides = prepared_.trained_sides;
+      request.wrt->insert(request.wrt->end(), sides.begin(), sides.end());
     }
     gradient::OptimizerRule rule;
     rule.kind = options_.optimizer;

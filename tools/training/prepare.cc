@@ -167,7 +167,7 @@ Result<Prepared> Prepare(const PrepareOptions& options, const Model& model,
   if (options.head > 0) {
     HEDDLE_ASSIGN_OR_RETURN(
         gradient::NewHead head,
-        gradient::ReplaceHead(made.training, *model.scope,
+        gradient::ReplaceHead(made.training,
                               {.outputs = options.head, .seed = seed, .output = options.output}));
     for (auto& [name, tensor] : head.parameters) {
       made.head.push_back(name);
@@ -204,6 +204,7 @@ Result<Prepared> Prepare(const PrepareOptions& options, const Model& model,
   gradient::AdapterRequest request;
   request.seed = seed;
   request.on = AnyOf(options.lora_on);
+  request.losses = made.losses;
   if (const auto lora = ParseLora(options.lora)) {
     request.rank = lora->rank;
     request.alpha = lora->alpha;
@@ -220,14 +221,14 @@ Result<Prepared> Prepare(const PrepareOptions& options, const Model& model,
       return std::find(head.begin(), head.end(), name) == head.end() && (!on || on(name));
     };
   }
-  HEDDLE_ASSIGN_OR_RETURN(gradient::Adapted adapted,
-                          gradient::AddAdapters(made.training, *model.scope, request));
+  HEDDLE_ASSIGN_OR_RETURN(gradient::Adapted adapted, gradient::AddAdapters(made.training, request));
   made.training = adapted.program;
   made.adapters = std::move(adapted.adapters);
   for (auto& [name, tensor] : adapted.parameters) {
     made.sides.push_back(name);
     model.scope->Set(name, std::move(tensor));
   }
+  made.trained_sides = std::move(adapted.trained);
   made.said.push_back(std::move(adapted.said));
   return made;
 }

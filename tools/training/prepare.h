@@ -34,8 +34,9 @@ struct Prepared {
   std::vector<std::string> losses;  // of the options, or the added one
   std::vector<std::string> head;    // the parameters that the new head has
   std::vector<gradient::Adapter> adapters;
-  std::vector<std::string> sides;  // of adapters: the variables of left and right, in turn
-  std::vector<std::string> said;   // for the user, a line each
+  std::vector<std::string> sides;          // of adapters: the variables of left and right, in turn
+  std::vector<std::string> trained_sides;  // those that a loss depends on
+  std::vector<std::string> said;           // for the user, a line each
 };
 
 // `tune` adds an option that is for --forward alone.

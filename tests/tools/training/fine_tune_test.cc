@@ -107,7 +107,9 @@ TEST_F(FineTuneTest, ALossIsAddedAndSaid) {
   const auto saved = ReadNpz(temp_ / "all.npz");
   ASSERT_TRUE(saved.ok());
   for (const auto& [name, tensor] : *saved) {
-    if (name == "w") EXPECT_FLOAT_EQ(tensor.data<float>()[0], 2.6f);
+    if (name == "w") {
+      EXPECT_FLOAT_EQ(tensor.data<float>()[0], 2.6f);
+    }
   }
 }
 
@@ -124,7 +126,7 @@ TEST_F(FineTuneTest, WhatDoesNotFitIsNamed) {
   says("--labels y --loss-op mse --feed y=" + (temp_ / "t.npy"),
        "the labels 'y' are a new input, and the model has a variable of that name");
   says("--labels t --loss-op mse --output nowhere " + labels, "no such variable");
-  says("--loss loss --head 3", "operator elementwise_mul (block 0, operator 1)");
+  says("--loss loss --head 3", "no product with weights leads to the output");
   says("--loss loss --lora 2", "no weights of products are to be adapted; the model has none");
   WriteFile(temp_ / "bad.npz", ReadFile(temp_ / "t.npy"));
   says("--loss loss --adapter " + (temp_ / "bad.npz"), "bad.npz");
