@@ -94,6 +94,8 @@ const Family kFamilies[] = {
       "polygon_box_transform",
       "positive_negative_pair",
       "precision_recall",
+      "quantized_conv2d",
+      "quantized_matmul",
       "read",
       "recv_v2",
       "reduce",
