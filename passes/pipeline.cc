@@ -19,7 +19,10 @@ Pipeline HeddlePipeline() {
       "merge_reshapes",
       "merge_transposes",
       "identity",
-      "captures",  // turns variables that loops carry into constants, before fold_constants
+      "captures",         // turns variables that loops carry into constants, before fold_constants
+      "expand_integers",  // before fuse_quantized, which makes operators on integers of the parts
+      "fuse_quantized",   // before fold_constants, which makes floats of quantised parameters
+      "fuse_integers",
       "fold_constants",
       "cse",
       "inline_calls",  // the next round cleans the inlined operators up

@@ -247,6 +247,28 @@ bool LowerQLinearWhere(NodeLowering& n) {
   return true;
 }
 
+// What `op` makes of the first operand, whose scale and zero point follow, quantised by the next
+// two.
+bool LowerQLinearFunction(NodeLowering& n, std::string_view op, Attributes attributes) {
+  const int x = One(n, "DequantizeLinear", {n.Required(0), n.Required(1), n.In(2)});
+  const int y = One(n, op, {x}, std::move(attributes));
+  n.Result(0, One(n, "QuantizeLinear", {y, n.Required(3), n.In(4)}));
+  return true;
+}
+bool LowerQLinearSoftmax(NodeLowering& n) {
+  constexpr int64_t kAlongOneAxis = 13;
+  if (n.Int("opset", kAlongOneAxis) < kAlongOneAxis && n.Int("axis", -1) != -1)
+    n.Problem("has opset ", n.Int("opset", 0), " and axis ", n.Int("axis", -1),
+              "; before opset 13 only the last axis is read");
+  return LowerQLinearFunction(n, "Softmax", Taken(n, {"axis"}));
+}
+bool LowerQLinearAveragePool(NodeLowering& n) {
+  if (n.Int("channels_last", 0) != 0) n.Problem("has channels_last, which heddle does not read");
+  return LowerQLinearFunction(
+      n, "AveragePool",
+      Taken(n, {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"}));
+}
+
 // Words, places and segments of a text as sums of rows, normalised.
 bool LowerEmbedLayerNormalization(NodeLowering& n) {
   const int ids = n.Required(0);
@@ -308,6 +330,8 @@ constexpr HandlerEntry kMicrosoftEntries[] = {
     {"com.microsoft", "MatMulNBits", &LowerMatMulNBits},
     {"com.microsoft", "NhwcMaxPool", &LowerNhwcMaxPool},
     {"com.microsoft", "Pad", &LowerPadAround},
+    {"com.microsoft", "QLinearAveragePool", &LowerQLinearAveragePool},
+    {"com.microsoft", "QLinearSoftmax", &LowerQLinearSoftmax},
     {"com.microsoft", "QLinearWhere", &LowerQLinearWhere},
     {"com.microsoft", "Range", &LowerRange},
     {"com.microsoft", "SkipSimplifiedLayerNormalization", &LowerSkipRmsNormalization},

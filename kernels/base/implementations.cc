@@ -13,7 +13,8 @@ std::string Joined(const std::vector<std::string>& names, const char* between) {
 
 // Each family's list of implementations stands in its select.cc.
 std::span<const std::string_view> ImplementationFamilies() {
-  static constexpr std::string_view kFamilies[] = {"conv", "conv_chain", "gemm"};
+  static constexpr std::string_view kFamilies[] = {"conv", "conv_chain", "gemm", "integer_conv",
+                                                   "integer_gemm"};
   return kFamilies;
 }
 

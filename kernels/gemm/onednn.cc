@@ -197,7 +197,7 @@ Call::Call(dnnl::primitive primitive, std::vector<std::pair<int, dnnl::memory::d
 
 Call::~Call() = default;
 
-void Call::Run(const KernelContext& ctx, std::initializer_list<const void*> data) const {
+void Call::Run(const KernelContext& ctx, std::span<const void* const> data) const {
   ctx.services().intra->LendToLibrary();
   RunPiece(ctx, data, 1);
 }
@@ -216,7 +216,7 @@ std::unique_ptr<Call::Handles> Call::NewHandles() const {
   return handles;
 }
 
-void Call::RunPiece(const KernelContext& ctx, std::initializer_list<const void*> data,
+void Call::RunPiece(const KernelContext& ctx, std::span<const void* const> data,
                     size_t pieces) const {
   std::unique_ptr<Handles> handles = spares_.Take();
   if (!handles) {

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,11 +74,17 @@ class Call {
 
   // `data` in the order of the constructor's `args`. Throws std::runtime_error when oneDNN
   // reports a failure.
-  void Run(const KernelContext& ctx, std::initializer_list<const void*> data) const;
+  void Run(const KernelContext& ctx, std::initializer_list<const void*> data) const {
+    Run(ctx, std::span(data.begin(), data.size()));
+  }
+  void Run(const KernelContext& ctx, std::span<const void* const> data) const;
   // The same within one of `pieces` pieces of a ParallelFor, for a primitive that was made
   // OnOneThread.
   void RunPiece(const KernelContext& ctx, std::initializer_list<const void*> data,
-                size_t pieces) const;
+                size_t pieces) const {
+    RunPiece(ctx, std::span(data.begin(), data.size()), pieces);
+  }
+  void RunPiece(const KernelContext& ctx, std::span<const void* const> data, size_t pieces) const;
 
  private:
   struct Handles;

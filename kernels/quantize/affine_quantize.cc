@@ -117,6 +117,100 @@ Result<Quotient> QuotientIn(int64_t precision, DType x) {
   }
 }
 
+// fn(first element, how many, scale): for runs of elements with one scale, and for rows whose
+// elements have a scale each, `scales` at once where `each` is set. Threads share them.
+template <typename Fn>
+void ForEachRun(const KernelContext& ctx, const ScaleLayout& l, int64_t numel, const Fn& fn) {
+  constexpr int64_t kGrain = 1 << 14;
+  if (l.single) {
+    ctx.ParallelFor(numel, kGrain, [&](int64_t begin, int64_t end) {
+      for (const auto some : Stretches(Stretches::Range{begin, end}))
+        fn(some.begin, some.end - some.begin, 0, false);
+    });
+    return;
+  }
+  const bool each = l.inner == 1;
+  const int64_t length = each ? l.n : l.inner, rows = each ? l.outer : l.outer * l.n;
+  ctx.ParallelFor(rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, length)),
+                  [&](int64_t begin, int64_t end) {
+                    for (const int64_t r : Watched(begin, end))
+                      fn(r * length, length, each ? 0 : r % l.n, each);
+                  });
+}
+
+// The common case: small integers, floats, no blocks. The numbers are those of the general loops.
+bool QuantizeFast(const KernelContext& ctx, const ScaleLayout& l, const Tensor& x,
+                  const Tensor& scale, const Tensor* zero, Tensor* out) {
+  if (x.dtype() != DType::kF32 || scale.dtype() != DType::kF32 || l.block != 0) return false;
+  return VisitDType<uint8_t, int8_t, int16_t>(out->dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const float *from = x.data<float>(), *by = scale.data<float>();
+    const T* const zeros = zero == nullptr ? nullptr : zero->data<T>();
+    T* const to = out->mutable_data<T>();
+    ForEachRun(ctx, l, x.numel(), [&](int64_t at, int64_t n, int64_t which, bool each) {
+      if (each) {
+        for (int64_t i = 0; i < n; ++i)
+          to[at + i] = RoundTo<T>(from[at + i] / by[i], zeros == nullptr ? 0 : zeros[i]);
+        return;
+      }
+      RoundRow(from + at, n, by[which], zeros == nullptr ? 0 : zeros[which], to + at);
+    });
+  });
+}
+
+// to[i] = (from[i] - zero[i]) * scale[i].
+template <typename T>
+void ScaleEach(const T* __restrict from, int64_t n, const float* __restrict scale,
+               const T* __restrict zero, float* __restrict to) {
+  if (zero == nullptr) {
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]) * scale[i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[i] - zero[i]) * scale[i];
+  }
+}
+
+// Index i of the axis has the scales of its block: one for each of the `inner` elements behind it.
+bool DequantizeBlocks(const KernelContext& ctx, const ScaleLayout& l, const Tensor& x,
+                      const Tensor& scale, const Tensor* zero, Tensor* out) {
+  return VisitDType<uint8_t, int8_t>(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const float* const by = scale.data<float>();
+    const T *from = x.data<T>(), *zeros = zero == nullptr ? nullptr : zero->data<T>();
+    float* const to = out->mutable_data<float>();
+    const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, l.block * l.inner));
+    ctx.ParallelFor(l.outer * l.groups, grain, [&](int64_t begin, int64_t end) {
+      for (const int64_t g : Watched(begin, end)) {
+        const int64_t first = g % l.groups * l.block, last = std::min(l.n, first + l.block);
+        const int64_t at = (g / l.groups * l.n + first) * l.inner;
+        if (l.inner == 1) {
+          ScaleRow(from + at, last - first, by[g], zeros == nullptr ? 0 : zeros[g], to + at);
+          continue;
+        }
+        const T* const z = zeros == nullptr ? nullptr : zeros + g * l.inner;
+        for (int64_t i = 0; i < last - first; ++i)
+          ScaleEach(from + at + i * l.inner, l.inner, by + g * l.inner, z, to + at + i * l.inner);
+      }
+    });
+  });
+}
+
+bool DequantizeFast(const KernelContext& ctx, const ScaleLayout& l, const Tensor& x,
+                    const Tensor& scale, const Tensor* zero, Tensor* out) {
+  if (out->dtype() != DType::kF32 || scale.dtype() != DType::kF32) return false;
+  if (x.dtype() == DType::kI32 && zero != nullptr) return false;  // a difference of 33 bits
+  if (l.block != 0) return DequantizeBlocks(ctx, l, x, scale, zero, out);
+  return VisitDType<uint8_t, int8_t, int16_t, int32_t>(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const float* const by = scale.data<float>();
+    const T *from = x.data<T>(), *zeros = zero == nullptr ? nullptr : zero->data<T>();
+    float* const to = out->mutable_data<float>();
+    ForEachRun(ctx, l, x.numel(), [&](int64_t at, int64_t n, int64_t which, bool each) {
+      if (each) return ScaleEach(from + at, n, by, zeros, to + at);
+      ScaleRow(from + at, n, by[which], zeros == nullptr ? 0 : zeros[which], to + at);
+    });
+  });
+}
+
 Status OnnxQuantize(KernelContext& ctx) {
   const Tensor &x = ctx.In("x"), &scale = ctx.In("y_scale");
   const Tensor* zero = ctx.InOpt("y_zero_point");
@@ -131,6 +225,11 @@ Status OnnxQuantize(KernelContext& ctx) {
   const ElementType from = OwnElementType(x.dtype()), scales = OwnElementType(scale.dtype());
   HEDDLE_ASSIGN_OR_RETURN(const Quotient quotient, QuotientIn(ctx.Int("precision"), x.dtype()));
   const bool saturate = ctx.Int("saturate") != 0;
+  const bool common =
+      type == ElementType::kUint8 || type == ElementType::kInt8 || type == ElementType::kInt16;
+  const int64_t precision = ctx.Int("precision");
+  if (common && precision <= 1 && QuantizeFast(ctx, layout, x, scale, zero, &out))
+    return Status::Ok();
   const bool known = VisitDType<uint8_t, int8_t, int16_t, int32_t>(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* to = out.mutable_data<T>();
@@ -171,6 +270,8 @@ Status OnnxDequantize(KernelContext& ctx) {
   if ((!IsTinyFloat(type) && !IsIntegral(type)) || (zero != nullptr && zero->dtype() != x.dtype()))
     return Unimplemented("no dequantisation of ", Name(x.dtype()));
   const ElementType scales = OwnElementType(scale.dtype());
+  if (type == OwnElementType(x.dtype()) && DequantizeFast(ctx, layout, x, scale, zero, &out))
+    return Status::Ok();
   const bool known = VisitDType<float, double, float16, bfloat16>(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = ComputeType<T>;
@@ -198,10 +299,7 @@ Status OnnxDynamicQuantize(KernelContext& ctx) {
   const Tensor& x = ctx.In("x");
   const float* from = x.data<float>();
   const RangeSteps<float> steps(from, x.numel());
-  uint8_t* to = ctx.Out("y").mutable_data<uint8_t>();
-  for (const auto part : Stretches(x.numel()))
-    for (int64_t i = part.begin; i < part.end; ++i)
-      to[i] = static_cast<uint8_t>(steps.StepOf(from[i]));
+  steps.Round(ctx, from, x.numel(), ctx.Out("y").mutable_data<uint8_t>());
   *ctx.Out("y_scale").mutable_data<float>() = steps.scale;
   *ctx.Out("y_zero_point").mutable_data<uint8_t>() = static_cast<uint8_t>(steps.zero);
   return Status::Ok();
@@ -216,13 +314,14 @@ HEDDLE_OP(affine_quantize) {
       "zero point)");
   op.Input("x").Input("y_scale").Input("y_zero_point", kOptional).Output("y");
   op.Attr("axis", 1).Attr("saturate", 1).Attr("block_size", 0).Attr("output_dtype", 0);
-  op.Attr("precision", 0).Attr("elem_type", 0);
+  op.Attr("precision", 0).Attr("elem_type", 0).Traits(kElementwise);
   op.InferShape(OnnxQuantizeShape).AnyKernel(OnnxQuantize);
 }
 HEDDLE_OP(affine_dequantize) {
   op.Doc("(x - x_zero_point) * x_scale, x and its zero point being of elem_type");
   op.Input("x").Input("x_scale").Input("x_zero_point", kOptional).Output("y");
   op.Attr("axis", 1).Attr("block_size", 0).Attr("output_dtype", 0).Attr("elem_type", 0);
+  op.Traits(kElementwise);
   op.InferShape(OnnxDequantizeShape).AnyKernel(OnnxDequantize);
 }
 HEDDLE_OP(dynamic_quantize) {

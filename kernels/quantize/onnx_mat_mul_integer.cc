@@ -1,65 +1,30 @@
 // Products of matrices of 8-bit integers, by NumPy's rules for batches and vectors.
-#include "core/interrupts.h"
 #include "kernels/base/call_heap.h"
 #include "kernels/base/visit_one_of.h"
-#include "kernels/products/matmul_shape.h"
-#include "kernels/quantize/quantized.h"
+#include "kernels/quantize/integer_sums.h"
 
 namespace heddle {
 namespace {
 
-// Subtracts a zero point that is one number, one per row of the last two dimensions (`rows`), or
-// one per column.
-Status Center(const Tensor& from, const Tensor* zero, bool rows, const char* slot, int32_t* to) {
-  if (from.dtype() != DType::kU8 && from.dtype() != DType::kI8)
-    return InvalidArgument("an operand is ", Name(from.dtype()), ", expected uint8 or int8");
-  const int64_t cols = from.rank() == 0 ? 1 : from.dim(-1);
-  const int64_t height = from.rank() < 2 ? 1 : from.dim(-2);
-  const int64_t zeros = zero == nullptr ? 1 : zero->numel();
-  const int64_t batches = from.rank() < 2 ? 1 : from.shape().Product(0, from.rank() - 2);
-  const bool per_batch = zeros != 1 && zeros == batches * (rows ? height : cols);
-  if (zero != nullptr && (zero->dtype() != from.dtype() ||
-                          (zeros != 1 && zeros != (rows ? height : cols) && !per_batch)))
-    return InvalidArgument(slot, " is ", Name(zero->dtype()), " ", zero->shape().ToString(),
-                           ", which does not fit ", from.shape().ToString());
-  VisitOneOf<uint8_t, int8_t>(slot, from.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* v = from.data<T>();
-    for (const auto part : Stretches(from.numel()))
-      for (int64_t i = part.begin; i < part.end; ++i) {
-        const int64_t batch = per_batch ? i / cols / height : 0;
-        const int64_t own = rows ? i / cols % height : i % cols;
-        const int64_t at = zeros == 1 ? 0 : batch * (rows ? height : cols) + own;
-        to[i] = int32_t{v[i]} - (zero == nullptr ? 0 : int32_t{zero->data<T>()[at]});
-      }
-  });
-  return Status::Ok();
-}
-
-struct Slots {
-  Key a, b, a_zero, b_zero;
-};
-
-Status MultiplyIntegers(const KernelContext& ctx, const Slots& s, int32_t* to) {
-  const Tensor &a = ctx.In(s.a), &b = ctx.In(s.b);
-  HEDDLE_ASSIGN_OR_RETURN(const MatMulShape shape, MatMulShapeOf(a.shape(), b.shape()));
-  Tensor wide_a = ctx.Scratch(DType::kI32, a.shape()), wide_b = ctx.Scratch(DType::kI32, b.shape());
-  HEDDLE_RETURN_IF_ERROR(
-      Center(a, ctx.InOpt(s.a_zero), true, s.a_zero.name, wide_a.mutable_data<int32_t>()));
-  HEDDLE_RETURN_IF_ERROR(
-      Center(b, ctx.InOpt(s.b_zero), false, s.b_zero.name, wide_b.mutable_data<int32_t>()));
-  shape.Run<int32_t>(ctx, wide_a.data<int32_t>(), wide_b.data<int32_t>(), to);
-  return Status::Ok();
-}
-
-constexpr Slots kPlain{"A", "B", "a_zero_point", "b_zero_point"};
-constexpr Slots kLinear{"a", "b", "a_zero_point", "b_zero_point"};
+constexpr IntegerSlots kPlain{"A", "B", "a_zero_point", "b_zero_point"};
+constexpr IntegerSlots kLinear{"a", "b", "a_zero_point", "b_zero_point"};
 
 Status OnnxMatMulIntegerShape(ShapeContext& ctx) {
   if (!AllStatic(ctx, {"A", "B"})) return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const MatMulShape s, MatMulShapeOf(ctx.InShape("A"), ctx.InShape("B")));
   ctx.SetOut("Y", s.out, DType::kI32);
   return Status::Ok();
+}
+Result<std::unique_ptr<KernelState>> PrepareIntegers(PrepareContext& ctx,
+                                                     const IntegerSlots& slots) {
+  HEDDLE_ASSIGN_OR_RETURN(const MatMulShape shape,
+                          MatMulShapeOf(ctx.InShape(slots.x), ctx.InShape(slots.y)));
+  return PrepareProductSums(ctx, shape, slots);
+}
+Status MultiplyIntegers(const KernelContext& ctx, const IntegerSlots& slots, int32_t* to) {
+  HEDDLE_ASSIGN_OR_RETURN(const MatMulShape shape,
+                          MatMulShapeOf(ctx.In(slots.x).shape(), ctx.In(slots.y).shape()));
+  return RunProductSums(ctx, shape, slots, {}, {}, to);
 }
 Status OnnxMatMulInteger(KernelContext& ctx) {
   return MultiplyIntegers(ctx, kPlain, ctx.Out("Y").mutable_data<int32_t>());
@@ -105,14 +70,13 @@ Status OnnxQLinearMatMul(KernelContext& ctx) {
   for (size_t i = 0; i < b.size(); ++i) {
     HEDDLE_ASSIGN_OR_RETURN(b[i], ScaleAt(b_scale, static_cast<int64_t>(i)));
   }
-  return Requantize(
-      sums.data<int32_t>(), out.numel(), zero,
-      [&](int64_t i) {
-        const size_t row = a.size() == 1 ? 0 : static_cast<size_t>(i / cols % rows);
-        const size_t col = b.size() == 1 ? 0 : static_cast<size_t>(i % cols);
-        return a[row] * b[col] / y_scale;
-      },
-      &out);
+  if (b.size() == 1) b.assign(static_cast<size_t>(cols), b[0]);
+  const auto scale_of = [&](int64_t row) {
+    const float by = a[a.size() == 1 ? 0 : static_cast<size_t>(row % rows)];
+    return [by, y_scale, each = b.data()](int64_t col) { return by * each[col] / y_scale; };
+  };
+  return Requantize(ctx, sums.data<int32_t>(), cols == 0 ? 0 : out.numel() / cols, cols, zero,
+                    scale_of, &out);
 }
 
 }  // namespace
@@ -121,11 +85,17 @@ Status OnnxQLinearMatMul(KernelContext& ctx) {
 HEDDLE_OP(onnx_mat_mul_integer) {
   op.Doc("products of matrices of 8-bit integers, in int32").Input("A").Input("B");
   op.Input("a_zero_point", kOptional).Input("b_zero_point", kOptional).Output("Y");
-  op.InferShape(OnnxMatMulIntegerShape).Kernel({DType::kU8, DType::kI8}, OnnxMatMulInteger);
+  op.InferShape(OnnxMatMulIntegerShape).Prepare([](PrepareContext& ctx) {
+    return PrepareIntegers(ctx, kPlain);
+  });
+  op.Kernel({DType::kU8, DType::kI8}, OnnxMatMulInteger);
 }
 HEDDLE_OP(onnx_q_linear_mat_mul) {
   op.Doc("products of matrices of 8-bit integers with scales, rounded to 8 bits");
   op.Input("a").Input("a_scale").Input("a_zero_point").Input("b").Input("b_scale");
   op.Input("b_zero_point").Input("y_scale").Input("y_zero_point").Output("y");
-  op.InferShape(OnnxQLinearMatMulShape).Kernel({DType::kU8, DType::kI8}, OnnxQLinearMatMul);
+  op.InferShape(OnnxQLinearMatMulShape).Prepare([](PrepareContext& ctx) {
+    return PrepareIntegers(ctx, kLinear);
+  });
+  op.Kernel({DType::kU8, DType::kI8}, OnnxQLinearMatMul);
 }

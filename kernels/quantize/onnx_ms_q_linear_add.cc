@@ -4,8 +4,8 @@
 
 #include "core/interrupts.h"
 #include "kernels/operands/broadcast_rows.h"
-#include "kernels/products/matmul_shape.h"
-#include "kernels/quantize/quantized.h"
+#include "kernels/quantize/byte_loops.h"
+#include "kernels/quantize/integer_sums.h"
 
 namespace heddle {
 namespace {
@@ -81,8 +81,7 @@ Status RunQuantizedTable(KernelContext& ctx, const F& f) {
     table[static_cast<size_t>(i)] = out.To<T>(f(in.Of(static_cast<T>(static_cast<uint8_t>(i)))));
   const T* from = x.data<T>();
   T* to = ctx.Out("Y").mutable_data<T>();
-  for (const auto part : Stretches(x.numel()))
-    for (int64_t i = part.begin; i < part.end; ++i) to[i] = table[static_cast<uint8_t>(from[i])];
+  LookUpBytes(ctx, from, x.numel(), table.data(), to);
   return Status::Ok();
 }
 
@@ -201,22 +200,28 @@ Status QuantizedGemmShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
+constexpr IntegerSlots kGemmSlots{"A", "B", "a_zero_point", "b_zero_point"};
+
+Result<std::unique_ptr<KernelState>> PrepareQuantizedGemm(PrepareContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const MatMulShape s, QuantizedGemmOf(ctx));
+  return PrepareProductSums(ctx, s, kGemmSlots);
+}
+
 Status QuantizedGemm(KernelContext& ctx) {
-  const Tensor &a = ctx.In("A"), &b = ctx.In("B"), &b_scale = ctx.In("b_scale");
+  const Tensor& b_scale = ctx.In("b_scale");
   Tensor& out = ctx.Out("Y");
   HEDDLE_ASSIGN_OR_RETURN(const MatMulShape s, QuantizedGemmOf(ctx));
   const int64_t n = s.out[1];
   if (b_scale.dtype() != DType::kF32 || (b_scale.numel() != 1 && b_scale.numel() != n))
     return InvalidArgument("b_scale is ", Name(b_scale.dtype()), " ", b_scale.shape().ToString());
-  if (ctx.In("b_zero_point").numel() != 1) return Unimplemented("zero points of columns");
-  Tensor x = ctx.Scratch(DType::kI32, a.shape()), y = ctx.Scratch(DType::kI32, b.shape());
+  const int64_t zeros = ctx.In("b_zero_point").numel();
+  if (zeros != 1 && zeros != n)
+    return InvalidArgument("b_zero_point has ", zeros, " elements, expected 1 or ", n);
+  if (zeros != 1 && ctx.Int("transB") != 0 && ctx.State<IntegerSumsState>().runner == nullptr)
+    return Unimplemented("zero points of columns of a transposed B that are no constants");
   Tensor sums = ctx.Scratch(DType::kI32, s.out);
-  HEDDLE_RETURN_IF_ERROR(
-      Centered(a, &ctx.In("a_zero_point"), 1, "a_zero_point", x.mutable_data<int32_t>()));
-  HEDDLE_RETURN_IF_ERROR(
-      Centered(b, &ctx.In("b_zero_point"), 1, "b_zero_point", y.mutable_data<int32_t>()));
   int32_t* acc = sums.mutable_data<int32_t>();
-  s.Run<int32_t>(ctx, x.data<int32_t>(), y.data<int32_t>(), acc);
+  HEDDLE_RETURN_IF_ERROR(RunProductSums(ctx, s, kGemmSlots, {}, {}, acc));
   if (const Tensor* c = ctx.InOpt("C")) {
     if (c->dtype() != DType::kI32) return InvalidArgument("C is ", Name(c->dtype()));
     HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan, MakeBroadcastPlan(s.out, c->shape(), -1));
@@ -226,18 +231,23 @@ Status QuantizedGemm(KernelContext& ctx) {
   }
   HEDDLE_ASSIGN_OR_RETURN(const float a_scale, OneScale(ctx.In("a_scale"), "a_scale"));
   const auto alpha = static_cast<float>(ctx.Float("alpha"));
-  const auto scale_of = [&](int64_t i) {
-    return alpha * a_scale * b_scale.data<float>()[b_scale.numel() == 1 ? 0 : i % n];
+  const float* const scales = b_scale.data<float>();
+  const bool one = b_scale.numel() == 1;
+  const auto scale_of = [by = alpha * a_scale, scales, one](int64_t c) {
+    return by * scales[one ? 0 : c];
   };
   if (out.dtype() == DType::kF32) {
-    for (const auto part : Stretches(out.numel()))
-      for (int64_t i = part.begin; i < part.end; ++i)
-        out.mutable_data<float>()[i] = static_cast<float>(acc[i]) * scale_of(i);
+    float* const to = out.mutable_data<float>();
+    for (const int64_t r : Watched(s.out[0]))
+      for (int64_t c = 0; c < n; ++c)
+        to[r * n + c] = static_cast<float>(acc[r * n + c]) * scale_of(c);
     return Status::Ok();
   }
   HEDDLE_ASSIGN_OR_RETURN(const Affine z, AffineIn(ctx, "y_scale", "y_zero_point"));
-  return Requantize(
-      acc, out.numel(), z.zero, [&](int64_t i) { return scale_of(i) / z.scale; }, &out);
+  const auto row_scale = [&](int64_t) {
+    return [scale_of, whole = z.scale](int64_t c) { return scale_of(c) / whole; };
+  };
+  return Requantize(ctx, acc, s.out[0], n, z.zero, row_scale, &out);
 }
 
 }  // namespace
@@ -274,6 +284,6 @@ HEDDLE_OP(onnx_ms_q_gemm) {
   op.Input("A").Input("a_scale").Input("a_zero_point").Input("B").Input("b_scale");
   op.Input("b_zero_point").Input("C", kOptional).Input("y_scale", kOptional);
   op.Input("y_zero_point", kOptional).Output("Y").Attr("alpha", 1.0).Attr("transA", 0);
-  op.Attr("transB", 0).InferShape(QuantizedGemmShape);
+  op.Attr("transB", 0).InferShape(QuantizedGemmShape).Prepare(PrepareQuantizedGemm);
   op.Kernel({DType::kU8, DType::kI8}, QuantizedGemm);
 }

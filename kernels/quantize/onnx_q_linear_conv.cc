@@ -1,8 +1,7 @@
 // Convolutions and products of 8-bit integers, summed up exactly.
 #include <cmath>
 
-#include "kernels/conv_ops/convolve.h"
-#include "kernels/quantize/quantized.h"
+#include "kernels/quantize/integer_sums.h"
 
 namespace heddle {
 namespace {
@@ -15,22 +14,18 @@ Status OnnxConvIntegerShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-// y = the convolution of x - x_zero with w - w_zero, in int32.
-Status ConvolveIntegers(const KernelContext& ctx, const Convolution& c, int32_t* y) {
-  const Tensor &x = ctx.In("x"), &w = ctx.In("w");
-  Tensor wide_x = ctx.Scratch(DType::kI32, x.shape()), wide_w = ctx.Scratch(DType::kI32, w.shape());
-  HEDDLE_RETURN_IF_ERROR(
-      Centered(x, ctx.InOpt("x_zero_point"), 1, "x_zero_point", wide_x.mutable_data<int32_t>()));
-  HEDDLE_RETURN_IF_ERROR(Centered(w, ctx.InOpt("w_zero_point"), c.out_channels, "w_zero_point",
-                                  wide_w.mutable_data<int32_t>()));
-  Convolve<int32_t>(ctx, c, wide_x.data<int32_t>(), wide_w.data<int32_t>(), y);
-  return Status::Ok();
+constexpr IntegerSlots kConvSlots{"x", "w", "x_zero_point", "w_zero_point"};
+
+Result<std::unique_ptr<KernelState>> PrepareOnnxConv(PrepareContext& ctx) {
+  HEDDLE_ASSIGN_OR_RETURN(const Convolution c,
+                          ConvolutionOf(ctx, ctx.InShape("x"), ctx.InShape("w")));
+  return PrepareConvSums(ctx, c, kConvSlots);
 }
 
 Status OnnxConvInteger(KernelContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const Convolution c,
                           ConvolutionOf(ctx, ctx.In("x").shape(), ctx.In("w").shape()));
-  return ConvolveIntegers(ctx, c, ctx.Out("y").mutable_data<int32_t>());
+  return RunConvSums(ctx, c, kConvSlots, ctx.Out("y").mutable_data<int32_t>());
 }
 
 Status OnnxQLinearConvShape(ShapeContext& ctx) {
@@ -50,7 +45,7 @@ Status OnnxQLinearConv(KernelContext& ctx) {
                           ConvolutionOf(ctx, ctx.In("x").shape(), ctx.In("w").shape()));
   Tensor& out = ctx.Out("y");
   Tensor sums = ctx.Scratch(DType::kI32, out.shape());
-  HEDDLE_RETURN_IF_ERROR(ConvolveIntegers(ctx, c, sums.mutable_data<int32_t>()));
+  HEDDLE_RETURN_IF_ERROR(RunConvSums(ctx, c, kConvSlots, sums.mutable_data<int32_t>()));
   const int64_t size = c.windows.out.numel();
   if (const Tensor* bias = ctx.InOpt("B")) {
     if (bias->dtype() != DType::kI32)
@@ -64,13 +59,13 @@ Status OnnxQLinearConv(KernelContext& ctx) {
   if (w_scale.dtype() != DType::kF32)
     return InvalidArgument("w_scale is ", Name(w_scale.dtype()), ", expected float32");
   const bool each = w_scale.numel() > 1;
-  return Requantize(
-      sums.data<int32_t>(), out.numel(), zero,
-      [&](int64_t i) {
-        const int64_t m = size == 0 ? 0 : i / size % c.out_channels;
-        return x_scale * w_scale.data<float>()[each ? m : 0] / y_scale;
-      },
-      &out);
+  const float* const scales = w_scale.data<float>();
+  const auto scale_of = [&](int64_t plane) {
+    const float scale = x_scale * scales[each ? plane % c.out_channels : 0] / y_scale;
+    return [scale](int64_t) { return scale; };
+  };
+  return Requantize(ctx, sums.data<int32_t>(), c.batch * c.out_channels, size, zero, scale_of,
+                    &out);
 }
 
 }  // namespace
@@ -81,7 +76,8 @@ HEDDLE_OP(onnx_conv_integer) {
   op.Input("x").Input("w").Input("x_zero_point", kOptional).Input("w_zero_point", kOptional);
   op.Output("y").Attr("group", 1);
   DeclareWindows(op, true);
-  op.InferShape(OnnxConvIntegerShape).Kernel({DType::kU8, DType::kI8}, OnnxConvInteger);
+  op.InferShape(OnnxConvIntegerShape).Prepare(PrepareOnnxConv);
+  op.Kernel({DType::kU8, DType::kI8}, OnnxConvInteger);
 }
 HEDDLE_OP(onnx_q_linear_conv) {
   op.Doc("convolution of 8-bit integers with scales and zero points, the result rounded to 8 bits");
@@ -89,5 +85,6 @@ HEDDLE_OP(onnx_q_linear_conv) {
   op.Input("w_zero_point").Input("y_scale").Input("y_zero_point").Input("B", kOptional);
   op.Output("y").Attr("group", 1);
   DeclareWindows(op, true);
-  op.InferShape(OnnxQLinearConvShape).Kernel({DType::kU8, DType::kI8}, OnnxQLinearConv);
+  op.InferShape(OnnxQLinearConvShape).Prepare(PrepareOnnxConv);
+  op.Kernel({DType::kU8, DType::kI8}, OnnxQLinearConv);
 }

@@ -237,9 +237,19 @@ class LayoutRewriter {
     return true;
   }
 
+  // Whether the operator may have a scale for each index of an axis.
+  bool HasScales(const ir::Op& op) const {
+    if (op.def->FindAttr("block_size") < 0) return false;
+    for (size_t s = 1; s < op.inputs.size(); ++s)
+      for (VarId v : op.inputs[s])
+        if (v != ir::kNoVar && !(p_.vars[v].shape.is_static() && p_.vars[v].shape.numel() == 1))
+          return true;
+    return op.Attr<int64_t>("block_size") != 0;
+  }
+
   bool Elementwise(ir::Op& op) {
     VarId& x = op.inputs[0][0];
-    if (!HasTwin(x)) return false;
+    if (!HasTwin(x) || HasScales(op)) return false;
     x = twin_[x];
     return true;
   }

@@ -30,6 +30,7 @@ NetProgram::NetProgram(uint32_t seed, int ops) : rng_(seed) {
   if (OneIn(4)) ReshapedElements();
   if (OneIn(4)) Calls();
   if (seed % 8 == 1) ConvolutionChain();
+  if (seed % 8 == 3) Quantized();
   if (seed % 8 == 5) JoinedProduct();
   // Results from anywhere, and the last ones.
   for (size_t i = 0; i < vars_.size(); ++i)

@@ -54,6 +54,7 @@ class NetProgram {
   void Product(const Var& x);
   void Attention(const Var& x);
   void ConvolutionChain();
+  void Quantized();
   void JoinedProduct();
   void Convolution(const Var& x);
   void Norm(const Var& x);

@@ -1,0 +1,49 @@
+// What quantized_conv2d and quantized_matmul share: factors, offsets and zero points per column,
+// and how sums become results.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/kernel_context.h"
+#include "core/shape_context.h"
+#include "kernels/integers/integers.h"
+
+namespace heddle {
+
+// Attributes out_dtype, least and most.
+void DefineQuantizedResult(OpDef& op);
+Result<DType> ResultTypeOf(const OpContext& ctx);
+Status CheckBytesIn(const ShapeContext& ctx, Key key);
+// The operand is absent or of one element, or has one per column.
+Status CheckPerColumn(const ShapeContext& ctx, Key key, int64_t columns);
+
+// Everything but the integers that are multiplied.
+struct QuantizedUse {
+  IntegerResult result;
+  int32_t x_zero = 0;
+  std::vector<int32_t> y_zero;        // none, one, or one per column
+  std::vector<float> factor, offset;  // one per column; there may be no offset
+
+  // x_zero becomes 0: what it takes from the sums is taken from the offset. `axis` of y is that of
+  // the columns.
+  void MoveZeroIntoOffset(const Tensor& y, int axis);
+  void Fill(IntegerOperands* o) const;
+};
+// From the attributes and these operands, of which the last two may be absent.
+Result<QuantizedUse> UseOf(const OpContext& ctx, const Tensor* factor, const Tensor* offset,
+                           const Tensor* y_zero, Key x_zero, int64_t columns);
+
+struct QuantizedState final : KernelState {
+  QuantizedUse use;
+  std::unique_ptr<IntegerRunner> runner;  // null: an operand is no constant
+};
+
+// The operands that a runner is made for.
+struct ConstantOperands {
+  const Tensor *factor, *offset, *y_zero;
+  bool complete;  // all that are present are constants
+  ConstantOperands(const PrepareContext& ctx, Key zero);
+};
+
+}  // namespace heddle
