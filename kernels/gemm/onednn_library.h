@@ -66,8 +66,11 @@ Function* Found() {
 #define dnnl_primitive_attr_create HEDDLE_ONEDNN(dnnl_primitive_attr_create)
 #define dnnl_primitive_attr_destroy HEDDLE_ONEDNN(dnnl_primitive_attr_destroy)
 #define dnnl_primitive_attr_set_post_ops HEDDLE_ONEDNN(dnnl_primitive_attr_set_post_ops)
+#define dnnl_primitive_attr_set_scales_mask HEDDLE_ONEDNN(dnnl_primitive_attr_set_scales_mask)
 #define dnnl_primitive_attr_set_scratchpad_mode \
   HEDDLE_ONEDNN(dnnl_primitive_attr_set_scratchpad_mode)
+#define dnnl_primitive_attr_set_zero_points_mask \
+  HEDDLE_ONEDNN(dnnl_primitive_attr_set_zero_points_mask)
 #define dnnl_primitive_create HEDDLE_ONEDNN(dnnl_primitive_create)
 #define dnnl_primitive_desc_destroy HEDDLE_ONEDNN(dnnl_primitive_desc_destroy)
 #define dnnl_primitive_desc_query HEDDLE_ONEDNN(dnnl_primitive_desc_query)
