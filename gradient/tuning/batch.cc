@@ -4,10 +4,12 @@
 // samples. What an operator says of shapes as constants is changed where the samples are the
 // outermost axis before and after it, so that the order of elements stays.
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <map>
 
 #include "core/error.h"
+#include "core/shapes.h"
 #include "gradient/tuning/edit.h"
 #include "gradient/tuning/tuning.h"
 
@@ -64,7 +66,7 @@ bool WorksAlong(const Op& op, int axis, int rank) {
 
 class BatchOpener {
  public:
-  explicit BatchOpener(const Program& program) : edit_(program) {}
+  BatchOpener(const Program& program, const Scope& scope) : edit_(program), scope_(scope) {}
 
   Result<OpenedBatch> Run(const std::vector<std::string>& inputs) {
     std::string names;
@@ -82,7 +84,12 @@ class BatchOpener {
       marked_.emplace(v, marked);
       names += (names.empty() ? "'" : ", '") + name + "'";
     }
-    for (size_t k = 0; k < edit_.ops().size(); ++k) HEDDLE_RETURN_IF_ERROR(Look(k));
+    for (size_t k = 0; k < edit_.ops().size(); ++k) {
+      // Operators that repeat a constant come before the one that reads it.
+      const size_t before = edit_.ops().size();
+      HEDDLE_RETURN_IF_ERROR(Look(k));
+      k += edit_.ops().size() - before;
+    }
     for (const auto& [v, marked] : marked_) {
       Shape open = marked;
       for (int d = 0; d < open.rank(); ++d)
@@ -147,6 +154,81 @@ class BatchOpener {
     return true;
   }
 
+  // Whether a parameter is the same for each sample along `axis`.
+  bool IsSameAlong(VarId v, int axis) const {
+    const Value* value = scope_.Find(edit_.var(v).name);
+    if (value == nullptr || !value->is_tensor() || !value->initialized()) return false;
+    const Tensor tensor = value->tensor().Contiguous();
+    const Shape& shape = tensor.shape();
+    if (shape.rank() <= axis || shape[axis] != size_ || tensor.numel() == 0) return false;
+    const auto inner =
+        static_cast<size_t>(shape.Product(axis + 1, shape.rank())) * SizeOf(tensor.dtype());
+    const auto* bytes = static_cast<const char*>(tensor.raw());
+    for (int64_t o = 0; o < shape.Product(0, axis); ++o)
+      for (int64_t s = 1; s < size_; ++s) {
+        const char* first = bytes + static_cast<size_t>(o * size_) * inner;
+        if (std::memcmp(first, first + static_cast<size_t>(s) * inner, inner) != 0) return false;
+      }
+    return true;
+  }
+
+  // Parameters that the file repeats for each sample, such as initial states of a recurrent
+  // network, are repeated for as many samples as there are: if the operator accepts them so.
+  bool RepeatConstants(size_t k) {
+    constexpr int kMostAxes = 4;
+    VarId like = kNoVar;
+    for (const auto& slot : edit_.ops()[k].inputs)
+      for (const VarId v : slot)
+        if (like == kNoVar && v != kNoVar && IsMarked(v) &&
+            marked_.at(v)[MarkedAxis(marked_.at(v))] == kMark)
+          like = v;
+    if (like == kNoVar) return false;
+    for (int axis = 0; axis < kMostAxes; ++axis) {
+      std::map<VarId, VarId> repeated;
+      for (const auto& slot : edit_.ops()[k].inputs)
+        for (const VarId v : slot) {
+          if (v == kNoVar || !edit_.var(v).persistable || !IsFloat(edit_.var(v).dtype)) continue;
+          if (edit_.WriterOf(v) < 0 && IsSameAlong(v, axis)) repeated.emplace(v, kNoVar);
+        }
+      if (repeated.empty()) continue;
+      Op trial = edit_.ops()[k];
+      for (auto& [v, marked] : repeated) {
+        Shape shape = edit_.var(v).shape;
+        shape[axis] = kMark;
+        marked_[v] = shape;
+      }
+      std::vector<std::pair<VarId, Shape>> shapes;
+      const bool fits = Infer(trial, &shapes);
+      for (const auto& [v, marked] : repeated) marked_.erase(v);
+      if (!fits) continue;
+      int at = static_cast<int>(k);
+      for (auto& [v, made] : repeated) {
+        const ir::Var var = edit_.var(v);
+        Ints dims(var.shape.begin(), var.shape.end());
+        const VarId zeros = edit_.Emit("fill_constant_batch_size_like", {{"Input", {like}}},
+                                       {{"shape", dims},
+                                        {"dtype", DTypeToProto(var.dtype)},
+                                        {"input_dim_idx", int64_t{MarkedAxis(marked_.at(like))}},
+                                        {"output_dim_idx", int64_t{axis}}},
+                                       var.name + "@ZEROS", {}, at++);
+        const VarId one = edit_.Emit("slice", {{"Input", {v}}},
+                                     {{"axes", Ints{axis}}, {"starts", Ints{0}}, {"ends", Ints{1}}},
+                                     var.name + "@ONE", {}, at++);
+        made = edit_.Emit("elementwise_add", {{"X", {zeros}}, {"Y", {one}}}, {},
+                          var.name + "@REPEATED", {}, at++);
+        Shape shape = var.shape;
+        shape[axis] = kMark;
+        marked_[zeros] = marked_[made] = shape;
+      }
+      for (auto& slot : edit_.ops()[static_cast<size_t>(at)].inputs)
+        for (VarId& v : slot)
+          if (const auto found = repeated.find(v); found != repeated.end()) v = found->second;
+      ++mended_;
+      return true;
+    }
+    return false;
+  }
+
   // Shapes as values: what `shape` gives, and its copies.
   void FollowContents(const Op& op) {
     if (op.outputs.empty() || op.outputs[0].size() != 1 || op.outputs[0][0] == kNoVar) return;
@@ -176,6 +258,7 @@ class BatchOpener {
   }
 
   Status Look(size_t k) {
+    const size_t had = edit_.ops().size();
     Op& op = edit_.ops()[k];
     FollowContents(op);
     bool reads = false;
@@ -189,8 +272,10 @@ class BatchOpener {
     if (op.def->has(kControlFlow)) return Refuse(k, "it runs blocks");
     if (IsReshape(op)) HEDDLE_RETURN_IF_ERROR(Mend(k));
     std::vector<std::pair<VarId, Shape>> shapes;
-    if (!Infer(op, &shapes))
+    if (!Infer(op, &shapes)) {
+      if (RepeatConstants(k)) return Look(k + edit_.ops().size() - had);
       return Refuse(k, "its shape function does not accept samples in any number, or needs values");
+    }
     bool marks = false, one = true;
     for (const auto& [v, shape] : shapes) {
       marks = marks || MarksIn(shape) > 0;
@@ -280,6 +365,7 @@ class BatchOpener {
   }
 
   Edit edit_;
+  const Scope& scope_;
   passes::FactInference inference_;
   std::map<VarId, Shape> marked_;                      // of what depends on the inputs
   std::map<VarId, std::pair<Ints, Tensor>> contents_;  // of values that are shapes
@@ -289,8 +375,9 @@ class BatchOpener {
 
 }  // namespace
 
-Result<OpenedBatch> OpenBatch(const Program& program, const std::vector<std::string>& inputs) {
-  return BatchOpener(program).Run(inputs);
+Result<OpenedBatch> OpenBatch(const Program& program, const Scope& scope,
+                              const std::vector<std::string>& inputs) {
+  return BatchOpener(program, scope).Run(inputs);
 }
 
 }  // namespace heddle::gradient

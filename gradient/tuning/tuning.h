@@ -106,8 +106,10 @@ struct OpenedBatch {
   std::string said;
 };
 // Opens the first dimension of these inputs, which the file fixes. Shapes in reshapes and the like
-// that repeat the fixed size follow it. Refused where an operator does not do the same for each
-// sample, as far as shapes tell.
-Result<OpenedBatch> OpenBatch(const Program& program, const std::vector<std::string>& inputs);
+// that repeat the fixed size follow it, and so do parameters in the scope that are the same for
+// each sample, where an operator wants one for each. Refused where an operator does not do the same
+// for each sample, as far as shapes tell.
+Result<OpenedBatch> OpenBatch(const Program& program, const Scope& scope,
+                              const std::vector<std::string>& inputs);
 
 }  // namespace heddle::gradient

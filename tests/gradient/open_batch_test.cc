@@ -105,7 +105,7 @@ TEST(OpenBatch, ComputesForEachSampleWhatItComputedAlone) {
     SCOPED_TRACE(seed);
     FixedProgram drawn(seed);
     const Model model = drawn.Make();
-    const auto made = OpenBatch(model.program, {"x"});
+    const auto made = OpenBatch(model.program, *model.scope, {"x"});
     if (!made.ok()) {
       ++refused;
       EXPECT_THAT(made.status().message(), HasSubstr("(block 0, operator "));
@@ -149,13 +149,36 @@ TEST(OpenBatch, ComputesForEachSampleWhatItComputedAlone) {
   EXPECT_GT(refused, 5);
 }
 
+// A parameter that the file repeats for each of two samples: it is repeated for as many as there
+// are, if both have the same.
+TEST(OpenBatch, WhatIsTheSameForEachSampleIsRepeated) {
+  for (const bool same : {true, false}) {
+    TestProgram p;
+    const Variable x = p.Feed("x", {2, 3});
+    const std::vector<double> rows = {1, 2, 3, 1, 2, same ? 3.0 : 4.0};
+    const Variable state = p.Parameter("state", Doubles({2, 3}, rows));
+    p.Apply("elementwise_add", {{"X", {x}}, {"Y", {state}}}, {}, "Out", "y");
+    const Model model = p.Finish();
+    const auto made = OpenBatch(model.program, *model.scope, {"x"});
+    ASSERT_EQ(made.ok(), same) << made.status().ToString();
+    if (!same) {
+      EXPECT_THAT(made.status().message(), HasSubstr("operator elementwise_add (block 0"));
+      continue;
+    }
+    const auto y = RunOnce(made->program, model.scope,
+                           {{"x", Doubles({3, 3}, {0, 0, 0, 10, 10, 10, 20, 20, 20})}}, {"y"});
+    ASSERT_EQ(y.size(), 1u);
+    EXPECT_EQ(ValuesOf(y[0]), (std::vector<double>{1, 2, 3, 11, 12, 13, 21, 22, 23}));
+  }
+}
+
 TEST(OpenBatch, NamesTheOperatorInTheWay) {
   TestProgram p;
   const Variable x = p.Feed("x", {1, 4});
   const Variable y =
       p.Apply("squeeze2", {{"X", {x}}}, {{"axes", std::vector<int64_t>{0}}}, "Out", "y");
   p.Apply("tanh", {{"X", {y}}}, {}, "Out", "z");
-  const auto made = OpenBatch(p.Finish().program, {"x"});
+  const auto made = OpenBatch(p.Finish().program, Scope(), {"x"});
   ASSERT_FALSE(made.ok());
   EXPECT_THAT(made.status().message(), HasSubstr("operator squeeze2 (block 0, operator"));
   EXPECT_THAT(made.status().message(), HasSubstr("batches of 1"));
@@ -166,8 +189,9 @@ TEST(OpenBatch, AnInputWithoutAFixedDimensionIsRefused) {
   const Variable x = p.Feed("x", {-1, 4});
   p.Apply("tanh", {{"X", {x}}}, {}, "Out", "z");
   const Program program = p.Finish().program;
-  EXPECT_THAT(OpenBatch(program, {"x"}).status().message(), HasSubstr("no fixed first dimension"));
-  EXPECT_EQ(OpenBatch(program, {"y"}).status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(OpenBatch(program, Scope(), {"x"}).status().message(),
+              HasSubstr("no fixed first dimension"));
+  EXPECT_EQ(OpenBatch(program, Scope(), {"y"}).status().code(), StatusCode::kNotFound);
 }
 
 }  // namespace

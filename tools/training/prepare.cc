@@ -179,7 +179,7 @@ Result<Prepared> Prepare(const PrepareOptions& options, const Model& model,
   }
   if (const auto fixed = FixedInputs(made.training, steps); !fixed.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(gradient::OpenedBatch opened,
-                            gradient::OpenBatch(made.training, fixed));
+                            gradient::OpenBatch(made.training, *model.scope, fixed));
     made.training = opened.program;
     made.said.push_back(std::move(opened.said));
   }
