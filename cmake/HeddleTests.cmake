@@ -91,7 +91,7 @@ foreach(_folder IN LISTS _test_folders)
   set(_target heddle_${_name}_tests)
   set(_main GTest::gtest_main)
   if(_name STREQUAL "ops")  # has parts beside its tests, and a main of its own
-    file(GLOB _tests CONFIGURE_DEPENDS "${_folder}/*.cc")
+    file(GLOB _tests CONFIGURE_DEPENDS "${_folder}/*.cc" "${_folder}/memory/*.cc")
     set(_main heddle_grid_on_host)
   endif()
   add_executable(${_target} ${_tests})

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/contracts/contract.h"
 #include "core/guard.h"
 #include "core/kernel_context.h"
 #include "core/shape_context.h"
@@ -15,13 +16,6 @@ const Tensor* OperandAt(const OpContext& ctx, uint32_t at) {
   const uint32_t slot = ctx.op().in[at];
   if (slot == kNoSlot || !ctx.frame()[slot]->is_tensor()) return nullptr;
   return &ctx.frame()[slot]->tensor();
-}
-
-std::string NamesOf(const std::vector<DType>& dtypes) {
-  std::string text;
-  for (size_t k = 0; k < dtypes.size(); ++k)
-    text += StrCat(k == 0 ? "" : k + 1 == dtypes.size() ? " or " : ", ", Name(dtypes[k]));
-  return text;
 }
 
 // The slot of output `at`, and its place in that.
@@ -81,38 +75,20 @@ OwnOpDef::OwnOpDef(std::shared_ptr<const OwnOperator> op)
           },
           a.value);
   }
+  std::vector<contracts::Contract::InputDTypes> dtypes;
+  for (const OwnInput& in : own_->inputs)
+    dtypes.push_back({in.name, in.dtypes, in.same_as.empty() ? -1 : FindInput(in.same_as)});
+  dtypes_ = contracts::Contract::OfDTypes(dtypes);
   if (own_->side_effect) Traits(kSideEffect);
   if (own_->shapes || own_->like_first_input) InferShape(Infer);
   AnyKernel(Compute);
 }
 
 OwnOpDef::OwnOpDef(const OwnOpDef& from, OwnKernel kernel)
-    : OpDef(from), own_(from.own_), own_kernel_(std::move(kernel)) {}
+    : OpDef(from), own_(from.own_), own_kernel_(std::move(kernel)), dtypes_(from.dtypes_) {}
 
 const OwnOpDef* OwnOpDef::From(const OpDef& def) {
   return def.kernel(DType::kF32) == Compute ? static_cast<const OwnOpDef*>(&def) : nullptr;
-}
-
-Status OwnOpDef::CheckInputs(const OpContext& ctx) const {
-  const BoundOp& op = ctx.op();
-  std::vector<DType> of_slot(own_->inputs.size(), DType::kUnknown);
-  for (size_t s = 0; s < own_->inputs.size(); ++s) {
-    const OwnInput& in = own_->inputs[s];
-    for (uint32_t at = op.in_begin[s]; at < op.in_begin[s + 1]; ++at) {
-      const Tensor* t = OperandAt(ctx, at);
-      if (t == nullptr || t->dtype() == DType::kUnknown) continue;
-      if (of_slot[s] == DType::kUnknown) of_slot[s] = t->dtype();
-      if (!in.dtypes.empty() && std::ranges::find(in.dtypes, t->dtype()) == in.dtypes.end())
-        return InvalidArgument("input '", in.name, "' is ", Name(t->dtype()), "; ",
-                               NamesOf(in.dtypes), " is expected");
-      if (in.same_as.empty()) continue;
-      const DType like = of_slot[static_cast<size_t>(FindInput(in.same_as))];
-      if (like != DType::kUnknown && like != t->dtype())
-        return InvalidArgument("input '", in.name, "' is ", Name(t->dtype()), "; ", Name(like),
-                               " is expected, as input '", in.same_as, "' is");
-    }
-  }
-  return Status::Ok();
 }
 
 // All outputs are like the first input.
@@ -146,7 +122,7 @@ Status OwnOpDef::CallShapes(ShapeContext& ctx) const {
 
 Status OwnOpDef::Infer(ShapeContext& ctx) {
   const auto& def = static_cast<const OwnOpDef&>(ctx.def());
-  HEDDLE_RETURN_IF_ERROR(def.CheckInputs(ctx));
+  HEDDLE_RETURN_IF_ERROR(def.dtypes_->Check(ctx));
   return def.CallShapes(ctx);
 }
 
@@ -195,9 +171,9 @@ Status OwnOpDef::CallKernel(KernelContext& ctx) const {
   if (!own_kernel_)
     return Unimplemented("has no kernel: it was added without one, and no creator made one");
   // With the operands of this run, also where there is no shape function.
-  HEDDLE_RETURN_IF_ERROR(CheckInputs(ctx));
-  OwnKernelCall call(ctx);
   ShapeContext said(ctx.op(), ctx.frame());
+  HEDDLE_RETURN_IF_ERROR(dtypes_->Check(said));
+  OwnKernelCall call(ctx);
   HEDDLE_RETURN_IF_ERROR(FindOpen(ctx, &call, &said));
   HEDDLE_RETURN_IF_ERROR(Outside("the kernel", [&] { return own_kernel_(call); }));
   return CheckOutputs(ctx, call, said);

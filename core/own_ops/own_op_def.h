@@ -29,7 +29,6 @@ class OwnOpDef : public OpDef {
  private:
   static Status Infer(ShapeContext& ctx);
   static Status Compute(KernelContext& ctx);
-  Status CheckInputs(const OpContext& ctx) const;
   Status LikeFirst(ShapeContext& ctx) const;
   Status CallShapes(ShapeContext& ctx) const;
   Status CallKernel(KernelContext& ctx) const;
@@ -40,6 +39,7 @@ class OwnOpDef : public OpDef {
 
   const std::shared_ptr<const OwnOperator> own_;
   const OwnKernel own_kernel_;
+  std::shared_ptr<const contracts::Contract> dtypes_;  // of the inputs
   // A shape function has left a dimension open, so it may do so in a run.
   mutable std::atomic<bool> leaves_open_{false};
 };

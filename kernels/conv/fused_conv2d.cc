@@ -94,7 +94,8 @@ void Define(OpDef& op) {
   op.Attr("fuse_bf16", false);
   op.Traits(kChannelsLast)
       .Inplace("ResidualData", "Output")
-      .InferShape(FusedConvShape<kTransposed>);
+      .InferShape(FusedConvShape<kTransposed>)
+      .Contract("Input: float32; Filter, Bias, ResidualData: as Input");
   op.Cost(Cost<kTransposed>)
       .Prepare(PrepareFusedConv<kTransposed>)
       .Kernel(DType::kF32, RunFusedConv);

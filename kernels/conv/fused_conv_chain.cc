@@ -264,5 +264,6 @@ HEDDLE_OP(fused_conv_chain) {
   op.Attr("fuse_scale", Floats{}).Attr("fuse_shift", Floats{}).Attr("fuse_bf16", false);
   op.Attr("fuse_int8", false);
   op.InferShape(ChainShape).Cost(ChainCost).Prepare(PrepareChain);
+  op.Contract("Input: float32; Filters, Biases, ResidualData: as Input");
   op.Kernel(DType::kF32, RunChain);
 }

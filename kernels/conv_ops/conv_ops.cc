@@ -46,9 +46,6 @@ Status ConvShape(ShapeContext& ctx) {
   const Shape& filter = ctx.InShape("Filter");
   if (!input.known_rank() || !filter.known_rank()) return ctx.Defer();
   HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, Geometry<kTransposed>(ctx, input, filter));
-  if (ctx.InDType("Filter") != ctx.InDType("Input"))
-    return InvalidArgument("Filter is ", Name(ctx.InDType("Filter")), ", Input is ",
-                           Name(ctx.InDType("Input")));
   ctx.SetOut("Output", kTransposed ? ConvInShape(g) : ConvOutShape(g), ctx.InDType("Input"));
   return Status::Ok();
 }
@@ -272,6 +269,7 @@ void Define(OpDef& op, int spatial) {
   ConvAttrs(op, spatial, kTransposed);
   if (spatial == 2) op.Traits(kChannelsLast);
   op.InferShape(ConvShape<kTransposed>).Prepare(PrepareConv<kTransposed>);
+  op.Contract("Filter: as Input");
   op.Cost(Cost<kTransposed>);
   op.Kernel({DType::kF32, DType::kF64}, RunConv);
   op.Kernel({DType::kF16, DType::kBF16}, RunInFloat);

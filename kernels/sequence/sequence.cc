@@ -24,7 +24,11 @@ Result<const Offsets*> OffsetsOf(const Tensor& t, const char* slot, int level) {
 }
 
 Status SequenceGradLikeX(ShapeContext& ctx) {
-  ctx.SetOut("X@GRAD", ctx.InShape("X"), ctx.InDType("X"));
+  // Kernels for any dtype copy rows.
+  const DType dtype = ctx.InDType("X"), grad = ctx.InDType("Out@GRAD");
+  if (grad != dtype && grad != DType::kUnknown && dtype != DType::kUnknown)
+    return InvalidArgument("Out@GRAD has dtype ", Name(grad), ", expected ", Name(dtype), " as X");
+  ctx.SetOut("X@GRAD", ctx.InShape("X"), dtype);
   ctx.ShareLoD("X", "X@GRAD");
   return Status::Ok();
 }

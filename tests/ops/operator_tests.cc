@@ -448,6 +448,9 @@ bool RegisterOperatorTests(const std::string& op) {
   Add("every_operator", "shows_all_of_itself", [&tree] { return new ShownTest(tree.examples); });
   for (const auto& [name, sort] : {std::pair{"bears_another_kind", Change::kKind},
                                    {"bears_another_dtype_said", Change::kSaid},
+                                   {"bears_another_attribute", Change::kAttribute},
+                                   {"bears_other_elements", Change::kElements},
+                                   {"bears_an_operand_less", Change::kLess},
                                    {"bears_one_change", Change::kOther}})
     Add("every_operator", name,
         [&tree, sort = sort] { return new SomeChangesTest(tree.examples, sort); });
