@@ -28,13 +28,20 @@ Status SelectInputGradient(OpGradient& g) {
   const VarId mask = g.In("Mask"), seed = g.OutGrad();
   for (size_t i = 0; i < g.Ins("X"); ++i) {
     if (!g.Wants("X", i)) continue;
-    // Zeros for the others, whose shapes may be different ones.
-    const VarId mine =
-        g.Cast(g.Compare("equal", mask, g.Scale(mask, 0, static_cast<double>(i))), DType::kI32);
-    const VarId dx =
-        g.Emit("select_input",
-               {{"X", std::vector<VarId>{g.ZerosLike(g.In("X", i)), seed}}, {"Mask", mine}});
-    g.Made(dx).dtype = g.Info(g.InVar("X", i)).dtype;
+    const VarId chosen = g.Compare("equal", mask, g.Scale(mask, 0, static_cast<double>(i)));
+    const ir::Var& x = g.Info(g.InVar("X", i));
+    const DType dtype = x.dtype;
+    const Shape shape = x.shape, given = g.Info(seed).shape;
+    // Zeros for the others. They may hold nothing, so that only what is declared says their shape.
+    if (!shape.is_static() || !given.is_static() || shape == given) {
+      g.SetInGrad("X", i, g.Emit("scale", {{"X", seed}, {"ScaleTensor", g.Cast(chosen, dtype)}}));
+      continue;
+    }
+    const VarId zeros = g.Constant(dtype, Ints(shape.begin(), shape.end()), 0);
+    const VarId dx = g.Emit("select_input", {{"X", std::vector<VarId>{zeros, seed}},
+                                             {"Mask", g.Cast(chosen, DType::kI32)}});
+    g.Made(dx).dtype = dtype;
+    g.Made(dx).shape = shape;
     g.SetInGrad("X", i, dx);
   }
   return Status::Ok();
