@@ -169,12 +169,12 @@ def check(args, seed, folder):
     net = Net(seed)
     plain, path, feed = (str(Path(folder) / name) for name in ('plain.onnx', 'net.onnx', 'x.npy'))
     net.save(plain)
-    how = quantise(net, seed, plain, path)
     x = np.random.default_rng(seed + 1).standard_normal(net.shape).astype(F32)
     np.save(feed, x)
     try:
+        how = quantise(net, seed, plain, path)
         want = reference(path, x)
-    except Exception:  # ONNX Runtime lacks a kernel for what its quantiser has written
+    except Exception:  # too small for its windows, or without a kernel for what was quantised
         return None
     step = max(np.ptp(want) / 255, 1e-6)
     for level in (0, 2):

@@ -70,7 +70,7 @@ Status OnnxQLinearMatMul(KernelContext& ctx) {
   for (size_t i = 0; i < b.size(); ++i) {
     HEDDLE_ASSIGN_OR_RETURN(b[i], ScaleAt(b_scale, static_cast<int64_t>(i)));
   }
-  if (b.size() == 1) b.assign(static_cast<size_t>(cols), b[0]);
+  if (b.size() == 1) b.assign(static_cast<size_t>(cols), float{b[0]});
   const auto scale_of = [&](int64_t row) {
     const float by = a[a.size() == 1 ? 0 : static_cast<size_t>(row % rows)];
     return [by, y_scale, each = b.data()](int64_t col) { return by * each[col] / y_scale; };

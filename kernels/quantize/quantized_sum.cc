@@ -1,5 +1,6 @@
 // quantized_sum and quantized_product: element-wise operators on quantised tensors, computed in
 // float as their parts would be. Operators of heddle, made by a pass.
+#include <algorithm>
 #include <limits>
 
 #include "core/interrupts.h"
@@ -46,35 +47,50 @@ struct PairOf8 {
   float least, most;
 };
 
-// By value, since a byte that is stored may lie anywhere.
-template <bool kOneX, bool kOneY, typename X, typename Y, typename Z, typename F>
-void PairRow(const X* __restrict x, const Y* __restrict y, int64_t n, F f, Z* __restrict z) {
-  for (int64_t i = 0; i < n; ++i) z[i] = f(x[kOneX ? 0 : i], y[kOneY ? 0 : i]);
+template <bool kSum, typename Z>
+void CombineRow(const float* __restrict u, const float* __restrict v, int64_t n, PairOf8 p,
+                Z* __restrict z) {
+  for (int64_t i = 0; i < n; ++i) {
+    float w = kSum ? u[i] + v[i] : u[i] * v[i];
+    w = w < p.least ? p.least : w;
+    w = w > p.most ? p.most : w;
+    z[i] = RoundTo<Z>(w / p.out.scale, p.out.zero);
+  }
+}
+
+// Numbers lie in memory before they are added: a compiler might make one instruction of a product
+// and a sum, which rounds once.
+template <bool kSum, bool kOneX, bool kOneY, typename X, typename Y, typename Z>
+void PairRow(const X* x, const Y* y, int64_t n, const PairOf8& p, Z* z) {
+  constexpr int64_t kBlock = 512;
+  float u[kBlock], v[kBlock];
+  const auto real = [](auto q, const Step8& step) {
+    return static_cast<float>(q - step.zero) * step.scale;
+  };
+  if constexpr (kOneX) std::fill_n(u, kBlock, real(*x, p.x));
+  if constexpr (kOneY) std::fill_n(v, kBlock, real(*y, p.y));
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const int64_t count = std::min(kBlock, n - at);
+    if constexpr (!kOneX) ScaleRow(x + at, count, p.x.scale, p.x.zero, u);
+    if constexpr (!kOneY) ScaleRow(y + at, count, p.y.scale, p.y.zero, v);
+    CombineRow<kSum>(u, v, count, p, z + at);
+  }
 }
 
 template <bool kSum, typename X, typename Y, typename Z>
 void RunPair(const KernelContext& ctx, const BroadcastPlan& plan, const PairOf8& p, const X* x,
              const Y* y, Z* z) {
-  const PairOf8 by = p;
-  const auto f = [by](X a, Y b) {
-    const float u = static_cast<float>(int32_t{a} - by.x.zero) * by.x.scale;
-    const float v = static_cast<float>(int32_t{b} - by.y.zero) * by.y.scale;
-    float w = kSum ? u + v : u * v;
-    w = w < by.least ? by.least : w;
-    w = w > by.most ? by.most : w;
-    return RoundTo<Z>(w / by.out.scale, by.out.zero);
-  };
   const bool x_one = plan.inner == InnerKind::kScalarVector;
   const bool y_one = plan.inner == InnerKind::kVectorScalar;
   ParallelRows(ctx, plan, 1 << 14, [&](int64_t xo, int64_t yo, int64_t zo, int64_t n) {
     for (const auto part : Stretches(n)) {
       const int64_t at = part.begin, count = part.end - part.begin;
       if (x_one)
-        PairRow<true, false>(x + xo, y + yo + at, count, f, z + zo + at);
+        PairRow<kSum, true, false>(x + xo, y + yo + at, count, p, z + zo + at);
       else if (y_one)
-        PairRow<false, true>(x + xo + at, y + yo, count, f, z + zo + at);
+        PairRow<kSum, false, true>(x + xo + at, y + yo, count, p, z + zo + at);
       else
-        PairRow<false, false>(x + xo + at, y + yo + at, count, f, z + zo + at);
+        PairRow<kSum, false, false>(x + xo + at, y + yo + at, count, p, z + zo + at);
     }
   });
 }

@@ -59,6 +59,12 @@ class QuantizedFuser {
                                             "quantized_product", "byte_table"};
     moves_ = std::none_of(old.begin(), old.end(),
                           [](const ir::Op& op) { return made.count(op.type()) > 0; });
+    // A constant may be dequantised behind what it is added to.
+    for (size_t i = 0; i < old.size(); ++i) {
+      if (!old[i].var_attrs.empty()) continue;
+      if (old[i].type() == "affine_quantize") values_.NoteConstant(old[i]);
+      if (old[i].type() == "affine_dequantize") values_.Note(old[i], static_cast<int>(i));
+    }
     for (size_t i = 0; i < old.size(); ++i) {
       LookForInterrupt();
       at_ = static_cast<int>(i);
@@ -77,10 +83,7 @@ class QuantizedFuser {
   // Replaces the operator by others; false: it stays.
   bool Visit(const ir::Op& op) {
     const std::string& t = op.type();
-    if (t == "affine_dequantize") {
-      values_.Note(op, at_);
-      return false;
-    }
+    if (t == "affine_dequantize") return false;
     if (t == "affine_quantize") return !values_.NoteConstant(op) && Quantisation(op);
     if (t == "conv2d" || t == "depthwise_conv2d") return Convolution(op);
     if (t == "matmul_v2") return Product(op);
