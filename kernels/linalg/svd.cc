@@ -29,9 +29,13 @@ struct Svd {
     const Tensor& x = ctx.In("X");
     const MatrixDims d = DimsOf(x.shape());
     Tensor &u = ctx.Out("U"), &s = ctx.Out("S"), &vh = ctx.Out("VH");
-    if (x.numel() == 0) return Status::Ok();
     const int64_t k = std::min(d.rows, d.cols);
     for (const int64_t i : Watched(d.batch)) {
+      if (k == 0) {  // any orthogonal matrices
+        MutableMatrixAt<T>(u, i).setIdentity();
+        MutableMatrixAt<T>(vh, i).setIdentity();
+        continue;
+      }
       const Eigen::MatrixXd matrix = MatrixAt<T>(x, i).template cast<double>();
       if (!matrix.allFinite()) return InvalidArgument("matrix ", i, " of X is not finite");
       const SvdResult svd = ComputeSvd(matrix, ctx.Bool("full_matrices"));
