@@ -33,7 +33,7 @@ Status SelectInputGradient(OpGradient& g) {
     const DType dtype = x.dtype;
     const Shape shape = x.shape, given = g.Info(seed).shape;
     // Zeros for the others. They may hold nothing, so that only what is declared says their shape.
-    if (!shape.is_static() || !given.is_static() || shape == given) {
+    if (!shape.is_static() || shape == given) {
       g.SetInGrad("X", i, g.Emit("scale", {{"X", seed}, {"ScaleTensor", g.Cast(chosen, dtype)}}));
       continue;
     }

@@ -164,6 +164,8 @@ struct RoiAlign {
 };
 
 Status InferAlignGrad(ShapeContext& ctx) {
+  if (ctx.Str("mode") != "avg")
+    return Unimplemented("the gradient of the mode '", ctx.Str("mode"), "'");
   HEDDLE_RETURN_IF_ERROR(CheckRatio(ctx));
   HEDDLE_RETURN_IF_ERROR(CheckRoiOperands(ctx));
   const Shape &x = ctx.InShape("X"), &rois = ctx.InShape("ROIs"), &d = ctx.InShape("Out@GRAD");
@@ -233,6 +235,7 @@ HEDDLE_OP(roi_align_grad) {
       .Attr("spatial_scale", 1.0)
       .Attr("sampling_ratio", -1)
       .Attr("aligned", false)
+      .Attr("mode", "avg")
       .InferShape(InferAlignGrad)
       .Kernels<RoiAlignGrad, float, double>();
 }

@@ -93,9 +93,13 @@ class QuantizedFuser {
     return Move(op);
   }
 
-  const Dequantized* Real(VarId v) const { return values_.Find(v); }
-  // The same with one scale for all.
-  const Dequantized* Plain(VarId v) const {
+  // What was dequantised at the place of the operator at at_.
+  const Dequantized* Real(VarId v) const {
+    const Dequantized* const d = values_.Find(v);
+    if (d == nullptr || d->writer == nullptr) return d;
+    return SamePlace(*d->writer, (*old_)[static_cast<size_t>(at_)]) ? d : nullptr;
+  }
+  const Dequantized* Plain(VarId v) const {  // with one scale for all
     const Dequantized* const d = Real(v);
     return d != nullptr && d->whole() ? d : nullptr;
   }

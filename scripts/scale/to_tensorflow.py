@@ -63,6 +63,8 @@ class Scope:
             self.emit(name, op, ins, t, attr("alpha", fixed32(4, n.attrs["alpha"])))
         elif n.op == "sum":
             self.emit(name, op, ins, t, attr("N", num(3, len(ins))))
+        elif n.op == "concat" and len(ins) == 1:
+            self.emit(name, "Identity", ins, t)
         elif n.op == "concat":
             axis = self.constant(INT, num(7, 0))
             self.emit(name, op, ins + [axis], t, attr("N", num(3, len(ins))), typed("Tidx", INT))

@@ -212,6 +212,7 @@ TEST(NamedPlaces, EveryPassKeepsThem) {
     bool calls = false;  // whose operators become neighbours at the place of the call
     for (const Program::OpCount& given : net.Build().op_counts()) {
       fused.erase(given.type);
+      if (given.type == "onnx_ms_q_linear_add") fused.erase("quantized_sum");  // one becomes one
       calls = calls || given.type == "call";
     }
     for (int level : {1, 2}) {

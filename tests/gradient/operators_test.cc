@@ -121,9 +121,11 @@ Function Weighted(const Program& program, std::vector<Feed> feeds,
     for (size_t v = 0; v < copy->vars.size(); ++v)
       if (copy->vars[v].name == variables[k] && copy->vars[v].block == 0)
         mul.inputs[0] = {static_cast<ir::VarId>(v)};
-    ir::Var var = copy->vars[mul.inputs[0].at(0)];
+    ir::Var& of = copy->vars[mul.inputs[0].at(0)];
+    of.shape = values[k].tensor().shape();
+    of.dtype = DType::kF64;
+    ir::Var var = of;
     var.persistable = false;
-    var.shape = values[k].tensor().shape();
     var.name = variables[k] + ".weight";
     feeds.push_back({var.name, Value(Drawn(var.shape, static_cast<uint32_t>(k) + 1))});
     mul.inputs[1] = {copy->AddVar(var)};

@@ -55,7 +55,7 @@ def identity(dtype, shape):
     """A model of two inputs, one of them float32, that gives both back, the second one first."""
     nodes = [om.node("Identity", ["x"], ["y"]), om.node("Identity", ["f"], ["g"])]
     return om.model(nodes, [om.value("x", dtype, shape), om.value("f", "float32", [1])],
-                    [om.value("g", "float32", [1]), om.value("y", dtype, shape)], opset=21)
+                    [om.value("g", "float32", [1]), om.value("y", dtype, shape)], opset=25)
 
 
 @pytest.fixture(scope="module", params=["extension", "C interface"])

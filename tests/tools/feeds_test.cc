@@ -96,7 +96,7 @@ class FeedsTest : public ::testing::Test {
           .Out(y, inputs[k].type, inputs[k].dims)
           .Add(Node("Identity", {inputs[k].name}, {y}));
     }
-    WriteFile(temp_ / "m.onnx", graph.Model(23));
+    WriteFile(temp_ / "m.onnx", graph.Model(25));
     return temp_ / "m.onnx";
   }
   std::string Copies(const std::string& name, int type, const std::vector<int64_t>& dims) {

@@ -165,7 +165,7 @@ TEST(OnnxDefinitions, TypesAreThoseOfTheTable) {
     if (node.inputs.empty()) continue;
     const size_t i = random() % node.inputs.size();
     const int type = node.WrongType(i);
-    if (type == 0) continue;
+    if (type == 0 || name == "Pad") continue;  // it takes a number of any type
     ++wrong;
     node.inputs[i].type = type;
     // The first input of a type parameter decides, so it may be a later one that is wrong.
