@@ -422,17 +422,23 @@ bool IsOneCall(const ConvRunner& runner) { return runner.name().starts_with("one
 constexpr double kColumnWork = 512;
 
 // A call's cost in multiplications. Each row of the result costs something, however short it is,
-// and so does each element that is written: memory may be touched for the first time.
-double CostOf(const ConvGeometry& g, bool by_columns) {
+// and so does each element that is written: memory may be touched for the first time. Gradients of
+// a few channels are computed with as many as a vector has, which are copied to a place of their
+// own.
+double CostOf(const ConvGeometry& g, bool by_columns, bool backward) {
   constexpr double kRowWork = 8192, kChannels = 16, kElementWork = 48;
+  const auto channels = [&](int64_t count) {
+    const auto c = static_cast<double>(count);
+    return backward ? std::ceil(c / kChannels) * kChannels : c;
+  };
   const double rows = static_cast<double>(g.batch) * static_cast<double>(g.out[0]) *
                       static_cast<double>(g.out[1]) *
                       std::ceil(static_cast<double>(g.out_c) / kChannels);
   const double columns =
       by_columns ? kColumnWork * static_cast<double>(g.groups) / static_cast<double>(g.out_c) : 0;
-  const double written =
-      static_cast<double>(g.batch) *
-      static_cast<double>(std::max(g.in_c * g.in_size(), g.out_c * g.out_size()));
+  const double written = static_cast<double>(g.batch) *
+                         std::max(channels(g.in_c) * static_cast<double>(g.in_size()),
+                                  channels(g.out_c) * static_cast<double>(g.out_size()));
   return g.work() * (1 + columns) + rows * kRowWork + written * kElementWork;
 }
 
@@ -441,13 +447,14 @@ double CostOf(const ConvGeometry& g, bool by_columns) {
 Result<std::unique_ptr<ConvRunner>> MakeConvInCalls(const ConvCase& c, MakeConvCall make,
                                                     double call_work) {
   const ConvGeometry& g = c.g;
-  if (g.work() <= 0 || CostOf(g, true) <= call_work) return make(c);
+  const bool backward = c.direction != ConvDirection::kForward;
+  if (g.work() <= 0 || CostOf(g, true, backward) <= call_work) return make(c);
   {
     HEDDLE_ASSIGN_OR_RETURN(auto whole, make(c));
     const bool one_call = IsOneCall(*whole);
     if (!one_call && c.direction == ConvDirection::kBackwardFilter) return whole;
     if (one_call)
-      call_work *= g.work() / CostOf(g, whole->name().find("gemm") != std::string::npos);
+      call_work *= g.work() / CostOf(g, whole->name().find("gemm") != std::string::npos, backward);
     if (g.work() <= call_work) return whole;
   }
   const double image = g.work() / static_cast<double>(g.batch);

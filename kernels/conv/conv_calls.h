@@ -11,9 +11,9 @@ namespace heddle {
 
 using MakeConvCall = FunctionRef<Result<std::unique_ptr<ConvRunner>>(const ConvCase&)>;
 
-// Multiplications of a call: some tens of ms of one thread. Images are not cut for less than twice
+// Multiplications of a call: some 10 to 20 ms of one thread. Images are not cut for less than twice
 // as many.
-inline constexpr double kConvCallWork = 1e9;
+inline constexpr double kConvCallWork = 4e8;
 
 // Returns what `make` makes for the case. If that would be one call of more than `call_work`,
 // returns a runner of several calls, which `make` makes for parts of the case. Sums of a filter's
