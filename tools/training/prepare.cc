@@ -12,14 +12,25 @@ using gradient::Adapter;
 
 // Whether the whole name matches, with * for any text and ? for one character.
 bool MatchesGlob(std::string_view pattern, std::string_view name) {
-  if (pattern.empty()) return name.empty();
-  if (pattern[0] == '*') {
-    for (size_t k = 0; k <= name.size(); ++k)
-      if (MatchesGlob(pattern.substr(1), name.substr(k))) return true;
-    return false;
+  size_t p = 0, n = 0;
+  // The last *, and how far into the name it reaches: a later * makes an earlier one final.
+  size_t star = std::string_view::npos, reached = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      reached = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++reached;
+    } else {
+      return false;
+    }
   }
-  if (name.empty() || (pattern[0] != '?' && pattern[0] != name[0])) return false;
-  return MatchesGlob(pattern.substr(1), name.substr(1));
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
 }
 
 struct RankAndAlpha {

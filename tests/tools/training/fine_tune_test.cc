@@ -93,6 +93,22 @@ TEST_F(FineTuneTest, AFrozenParameterStays) {
   EXPECT_THAT(o.err, HasSubstr("no loss depends on a trainable parameter"));
 }
 
+TEST_F(FineTuneTest, GlobsMatchWholeNames) {
+  const auto train = [&](const std::string& glob) {
+    return Heddle("train --forward " + Model() +
+                  " --loss loss --optimizer sgd --lr 0.1 --steps 1 --freeze '" + glob +
+                  "' --feed x=" + (temp_ / "x.npy") + " --quiet")
+        .status;
+  };
+  std::string stars;
+  for (int k = 0; k < 30; ++k) stars += "*w";
+  for (const char* const all : {"w", "?", "*", "w*", "*w", "**w**"})
+    EXPECT_EQ(train(all), 1) << all;
+  for (const std::string& none : {std::string("v"), std::string("w?"), std::string("??"),
+                                  std::string("*v"), std::string("w*v"), stars + "*v"})
+    EXPECT_EQ(train(none), 0) << none;
+}
+
 // (w x - t)^2 for a label t: w goes from 3 to 3 - 0.1 * 2 * (3 - 1) = 2.6.
 TEST_F(FineTuneTest, ALossIsAddedAndSaid) {
   WriteFile(temp_ / "t.npy", FloatNpy("(2, 1)", {1, 1}));
