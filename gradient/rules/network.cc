@@ -1,4 +1,5 @@
 // Convolutions, pools, resizing and other operators of networks.
+#include <algorithm>
 #include <string>
 
 #include "gradient/op_gradient.h"
@@ -203,8 +204,12 @@ Status MaxPoolGradient(OpGradient& g) {
   if (g.Attr<int64_t>("storage_order") != 0)
     return Unimplemented("the gradient with indices in column order");
   const VarId x = g.In("X");
-  const VarId places = g.Emit("reshape2", {{"X", g.Out("Indices")}}, {{"shape", Ints{-1, 1}}});
-  const VarId seed = g.Reshape(g.OutGrad("Y"), {-1});
+  const VarId said = g.Emit("reshape2", {{"X", g.Out("Indices")}}, {{"shape", Ints{-1, 1}}});
+  // A window that lies in the padding has the place -1, and no element.
+  const VarId zero = g.Scale(said, 0);
+  const VarId inside = g.Cast(g.Compare("greater_equal", said, zero), g.Info(x).dtype);
+  const VarId places = g.Binary("elementwise_max", said, zero);
+  const VarId seed = g.Mul(g.Reshape(g.OutGrad("Y"), {-1}), g.Reshape(inside, {-1}));
   const VarId zeros = g.Reshape(g.ZerosLike(x), {-1});
   const VarId flat = g.Emit("scatter_nd", {{"X", zeros}, {"Index", places}, {"Updates", seed}},
                             {{"reduce", "add"}});
@@ -319,6 +324,11 @@ Status ConvBackpropInputGradient(OpGradient& g) {
     order = {rank - 1, rank - 2};
     for (int64_t i = 0; i < rank - 2; ++i) order.push_back(i);
     weights = g.Transpose(filter, order);
+    const Shape &image_shape = g.Info(seed).shape, &shape = g.Info(filter).shape;
+    const int channels = static_cast<int>(last ? rank - 1 : 1), each = static_cast<int>(rank - 2);
+    if (image_shape.known_rank() && shape.known_rank() && image_shape[channels] > 0 &&
+        shape[each] > 0)
+      groups = std::max<int64_t>(1, image_shape[channels] / shape[each]);
   }
   const VarId y = g.Emit(
       rank == 4 ? "conv2d" : "conv3d", {{"Input", seed}, {"Filter", weights}},
