@@ -64,6 +64,11 @@ Status HostLine::Serve() {
   return status;
 }
 
+Status HostLine::Failure() const {
+  const bool failed = host_ != nullptr && host_->failed_.load(std::memory_order_acquire);
+  return failed ? host_->why_ : Status::Ok();
+}
+
 LimitLooks::LimitLooks(const std::optional<std::chrono::steady_clock::time_point>& deadline,
                        const std::stop_token& stop, HostCalls* host, const char* what)
     : deadline_(deadline), stop_(stop), what_(what) {

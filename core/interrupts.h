@@ -108,6 +108,8 @@ class HostLine {
   void End();
   // Implements Interrupts::Ask.
   Status Serve();
+  // What a call since Forgive has failed with: work may be done before another look tells it.
+  Status Failure() const;
   // Clears the failure of an earlier call.
   static void Forgive(HostCalls& host) { host.failed_.store(false, std::memory_order_relaxed); }
   // Whether the calling thread is inside such a call.

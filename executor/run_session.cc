@@ -264,7 +264,10 @@ Status RunSession::Execute() {
     status = state_->plan().BlameLargest(
         ResourceExhausted("no memory for what the run returns: ", e.what()));
   }
-  if (watched) state_->control().Disarm();
+  if (!watched) return status;
+  // A thread that waited may have called the host when the others had no look left to make.
+  if (status.ok()) status = state_->control().HostFailure();
+  state_->control().Disarm();
   return status;
 }
 

@@ -76,7 +76,7 @@ class Call {
     return shape;
   }
 
-  // What a clause tells of an output.
+  // The dtype, shape and LoD that a clause says an output has.
   struct Told {
     DType dtype = DType::kUnknown;
     Shape shape;

@@ -52,7 +52,7 @@ struct StreamHints {
   std::vector<int64_t> marks, after;
 };
 
-// What an operator is for in a training step: the attributes op_role and op_role_var of Paddle.
+// An operator's role in a training step, as Paddle's attributes op_role and op_role_var say it.
 struct OpRole {
   static constexpr int64_t kBackward = 1, kOptimize = 2, kRate = 16, kLoss = 256;
   int64_t bits = 0;                // a sum of these

@@ -148,7 +148,7 @@ class OpBuilder {
   void SetHints(StreamHints hints) {
     op_.hints = std::make_shared<const StreamHints>(std::move(hints));
   }
-  // What the operator is for; empty until SetRole.
+  // The operator's role in a training step; empty until SetRole.
   OpRole role() const { return op_.role ? *op_.role : OpRole(); }
   void SetRole(OpRole role) { op_.role = std::make_shared<const OpRole>(std::move(role)); }
   // Makes a mark of its own, for operators that are to come after this one.

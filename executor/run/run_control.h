@@ -76,6 +76,8 @@ class RunControl final : public Interrupts, public MayHaveDeadline {
   void Arm(const RunOptions& options, int threads, Watcher& watcher,
            const CheckedOps* checked = nullptr, size_t dispatchers = 0,
            std::thread::id caller = std::this_thread::get_id());
+  // What a call of the host since Arm has failed with.
+  Status HostFailure() const { return host_.Failure(); }
   void Disarm();
   // The raw trace, after the run.
   std::unique_ptr<RunTrace> TakeTrace() { return std::move(trace_); }

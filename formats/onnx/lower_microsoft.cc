@@ -247,8 +247,8 @@ bool LowerQLinearWhere(NodeLowering& n) {
   return true;
 }
 
-// What `op` makes of the first operand, whose scale and zero point follow, quantised by the next
-// two.
+// Applies `op` to the dequantised input 0 (scale and zero point: inputs 1 and 2), and quantises the
+// result by inputs 3 and 4.
 bool LowerQLinearFunction(NodeLowering& n, std::string_view op, Attributes attributes) {
   const int x = One(n, "DequantizeLinear", {n.Required(0), n.Required(1), n.In(2)});
   const int y = One(n, op, {x}, std::move(attributes));

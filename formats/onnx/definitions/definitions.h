@@ -1,5 +1,5 @@
-// What ONNX's definitions of operators, version by version, demand of a node. The table
-// op_definitions.inc is made by scripts/onnx_op_definitions.py.
+// ONNX defines each version of an operator: the types of operands, results and attributes. Nodes
+// are checked against a table of these definitions, which scripts/onnx_op_definitions.py makes.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct OpDefinition {
 std::optional<OpDefinition> DefinitionOf(std::string_view domain, std::string_view op_type,
                                          int64_t opset);
 
-// Of each row of the table the operator, as "domain:op" outside of ONNX's own domain, and the
-// opset.
+// Operator and opset of each row of the table. Operators outside of ONNX's own domain are called
+// "domain:op".
 std::vector<std::pair<std::string_view, int64_t>> AllDefinitions();
 
 // Checks a node against the definition of its operator: how many inputs and outputs there are,
