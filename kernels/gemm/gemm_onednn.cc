@@ -21,24 +21,6 @@ using dnnl::memory;
 // grow with the length of a chain. Packed operands, which serve inference, are not split.
 constexpr int64_t kLongestSum = 256;
 
-// A matrix operand with its batch dimensions; broadcast ones have size 1.
-memory::desc Operand(const BatchedGemm& g, const Shape& batch_stride, int64_t rows, int64_t cols,
-                     bool transposed, int64_t leading) {
-  memory::dims dims, strides;
-  int64_t step = rows * cols;
-  for (int i = g.dims.rank() - 1; i >= 0; --i) {
-    const bool broadcast = batch_stride[i] == 0;
-    dims.insert(dims.begin(), broadcast ? 1 : g.dims[i]);
-    strides.insert(strides.begin(), broadcast ? step : batch_stride[i]);
-    if (!broadcast) step = batch_stride[i] * g.dims[i];
-  }
-  dims.push_back(rows);
-  dims.push_back(cols);
-  strides.push_back(transposed ? 1 : leading);
-  strides.push_back(transposed ? leading : 1);
-  return onednn::Strided(dims, strides);
-}
-
 class OnednnGemmRunner final : public GemmRunner {
  public:
   // A part of the result, or a range of the inner dimension; offsets into the operands in elements.
@@ -90,9 +72,9 @@ class OnednnGemmRunner final : public GemmRunner {
 std::shared_ptr<const onednn::Call> MakeCall(const BatchedGemm& g, int64_t k,
                                              const Epilogue& epilogue, std::string* name) {
   const GemmDims& d = g.one;
-  const memory::desc a = Operand(g, g.a_stride, d.m, k, d.trans_a, d.lda);
-  const memory::desc b = Operand(g, g.b_stride, k, d.n, d.trans_b, d.ldb);
-  const memory::desc c = Operand(g, g.c_stride, d.m, d.n, false, d.ldc);
+  const memory::desc a = onednn::MatrixOf(g, g.a_stride, d.m, k, d.trans_a, d.lda);
+  const memory::desc b = onednn::MatrixOf(g, g.b_stride, k, d.n, d.trans_b, d.ldb);
+  const memory::desc c = onednn::MatrixOf(g, g.c_stride, d.m, d.n, false, d.ldc);
   const dnnl::matmul::primitive_desc pd(onednn::Engine(), a, b, c,
                                         onednn::Attributes(epilogue, nullptr, 1.f));
   *name = StrCat("onednn ", pd.impl_info_str(), ", K in parts");
@@ -135,8 +117,8 @@ struct Products {
     const GemmDims& d = g.one;
     const float alpha = product.alpha;
     const memory::desc a = bf16 ? onednn::InBf16(onednn::Dense({d.m, d.k})) : Given(g);
-    const memory::desc b = Operand(g, g.b_stride, d.k, d.n, d.trans_b, d.ldb);
-    const memory::desc c = Operand(g, g.c_stride, d.m, d.n, false, d.ldc);
+    const memory::desc b = onednn::MatrixOf(g, g.b_stride, d.k, d.n, d.trans_b, d.ldb);
+    const memory::desc c = onednn::MatrixOf(g, g.c_stride, d.m, d.n, false, d.ldc);
     const bool pack = product.constant_b != nullptr && g.dims.rank() == 0;
     const memory::desc packed = weights ? *weights : onednn::Any({d.k, d.n});
     memory::dims bias_dims(static_cast<size_t>(g.dims.rank() + 2), 1);
@@ -165,7 +147,7 @@ struct Products {
   }
   static memory::desc Given(const BatchedGemm& g) {
     const GemmDims& d = g.one;
-    return Operand(g, g.a_stride, d.m, d.k, d.trans_a, d.lda);
+    return onednn::MatrixOf(g, g.a_stride, d.m, d.k, d.trans_a, d.lda);
   }
   std::optional<memory::desc> weights = {};  // the layout of a packed B, for all calls
 };

@@ -137,6 +137,24 @@ dnnl::memory::desc Any(const dnnl::memory::dims& dims) {
   return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
 }
 
+dnnl::memory::desc MatrixOf(const BatchedGemm& g, const Shape& batch_stride, int64_t rows,
+                            int64_t cols, bool transposed, int64_t leading,
+                            dnnl::memory::data_type type) {
+  dnnl::memory::dims dims, strides;
+  int64_t step = rows * cols;
+  for (int i = g.dims.rank() - 1; i >= 0; --i) {
+    const bool broadcast = batch_stride[i] == 0;
+    dims.insert(dims.begin(), broadcast ? 1 : g.dims[i]);
+    strides.insert(strides.begin(), broadcast ? step : batch_stride[i]);
+    if (!broadcast) step = batch_stride[i] * g.dims[i];
+  }
+  dims.push_back(rows);
+  dims.push_back(cols);
+  strides.push_back(transposed ? 1 : leading);
+  strides.push_back(transposed ? leading : 1);
+  return {dims, type, strides};
+}
+
 dnnl::memory::desc InBf16(const dnnl::memory::desc& desc) {
   constexpr auto kBf16 = dnnl::memory::data_type::bf16;
   if (desc.get_format_kind() == dnnl::memory::format_kind::any)

@@ -31,6 +31,11 @@ bool Sgemm(const GemmDims& d, float alpha, const float* a, const float* b, float
 dnnl::memory::desc Dense(const dnnl::memory::dims& dims);
 dnnl::memory::desc Strided(const dnnl::memory::dims& dims, const dnnl::memory::dims& strides);
 dnnl::memory::desc Any(const dnnl::memory::dims& dims);
+// A matrix operand of a batched product, with its batch dimensions; those that it is broadcast
+// along have size 1.
+dnnl::memory::desc MatrixOf(const BatchedGemm& g, const Shape& batch_stride, int64_t rows,
+                            int64_t cols, bool transposed, int64_t leading,
+                            dnnl::memory::data_type type = dnnl::memory::data_type::f32);
 // The same layout, of bf16 numbers.
 dnnl::memory::desc InBf16(const dnnl::memory::desc& desc);
 // Does the processor have instructions that multiply bf16 numbers, and oneDNN use them?

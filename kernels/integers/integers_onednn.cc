@@ -314,24 +314,6 @@ std::unique_ptr<IntegerRunner> MakeConvUnguarded(const PrepareContext& ctx,
   return runner;
 }
 
-// A matrix operand with its batch dimensions; broadcast ones have size 1.
-memory::desc MatrixOf(const BatchedGemm& g, const Shape& batch_stride, int64_t rows, int64_t cols,
-                      bool transposed, int64_t leading, memory::data_type type) {
-  Dims dims, strides;
-  int64_t step = rows * cols;
-  for (int i = g.dims.rank() - 1; i >= 0; --i) {
-    const bool broadcast = batch_stride[i] == 0;
-    dims.insert(dims.begin(), broadcast ? 1 : g.dims[i]);
-    strides.insert(strides.begin(), broadcast ? step : batch_stride[i]);
-    if (!broadcast) step = batch_stride[i] * g.dims[i];
-  }
-  dims.push_back(rows);
-  dims.push_back(cols);
-  strides.push_back(transposed ? 1 : leading);
-  strides.push_back(transposed ? leading : 1);
-  return {dims, type, strides};
-}
-
 class OnednnIntegerGemm final : public IntegerRunner {
  public:
   struct Part {
@@ -466,12 +448,12 @@ std::unique_ptr<IntegerRunner> MakeGemmUnguarded(const PrepareContext& ctx,
       continue;
     }
     const memory::desc x =
-        MatrixOf(part.g, part.g.a_stride, d.m, d.k, d.trans_a, d.lda, TypeOf(c.x));
-    const memory::desc given =
-        MatrixOf(part.g, part.g.b_stride, d.k, d.n, d.trans_b, d.ldb, memory::data_type::s8);
+        onednn::MatrixOf(part.g, part.g.a_stride, d.m, d.k, d.trans_a, d.lda, TypeOf(c.x));
+    const memory::desc given = onednn::MatrixOf(part.g, part.g.b_stride, d.k, d.n, d.trans_b, d.ldb,
+                                                memory::data_type::s8);
     const memory::desc any({d.k, d.n}, memory::data_type::s8, memory::format_tag::any);
     const memory::desc out =
-        MatrixOf(part.g, part.g.c_stride, d.m, d.n, false, d.ldc, TypeOf(result.dtype));
+        onednn::MatrixOf(part.g, part.g.c_stride, d.m, d.n, false, d.ldc, TypeOf(result.dtype));
     Dims row(static_cast<size_t>(part.g.dims.rank() + 2), 1);
     row.back() = d.n;
     const memory::desc bias = result.offset
