@@ -312,6 +312,7 @@ if(NOT HEDDLE_SANITIZE)
              COMMAND "${HEDDLE_VALGRIND}" --quiet --error-exitcode=9 --leak-check=full
                      --show-leak-kinds=definite,indirect
                      --errors-for-leak-kinds=definite,indirect
+                     "--suppressions=${PROJECT_SOURCE_DIR}/tests/capi/valgrind.supp"
                      $<TARGET_FILE:heddle_embed_c> "${_digits}")
     set_tests_properties(capi.valgrind PROPERTIES TIMEOUT 300 LABELS capi)
   endif()
