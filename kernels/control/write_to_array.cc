@@ -23,7 +23,7 @@ Status Write(KernelContext& ctx) {
   TensorArray& array = ctx.OutVar("Out")->mutable_array();
   const auto i = static_cast<size_t>(at);
   if (i >= array.size()) array.resize(i + 1);
-  if (const Tensor* const x = ctx.InOpt("X")) CopyTensor(ctx, *x, &array[i]);
+  if (const Tensor* const x = ctx.InOpt("X")) CopyItem(ctx, *x, i, &array);
   return Status::Ok();
 }
 

@@ -3,6 +3,8 @@
 #include <array>
 #include <span>
 
+#include "core/memory/bytes.h"
+#include "core/memory/item_blocks.h"
 #include "core/operands/window.h"
 #include "kernels/base/index_args.h"
 #include "kernels/strided/strided_copy.h"
@@ -30,9 +32,9 @@ void CopyElements(const KernelContext& ctx, const Tensor& from, Tensor* to) {
       .Run(ctx, from.raw(), to->mutable_raw());
 }
 
-}  // namespace
-
-void CopyTensor(const KernelContext& ctx, const Tensor& from, Tensor* to) {
+// Copies to memory of `to` that fits, or else to what take() gives.
+template <typename Take>
+void Copy(const KernelContext& ctx, const Tensor& from, Tensor* to, Take&& take) {
   if (&from == to) return;
   if (!from.initialized()) {
     *to = Tensor();
@@ -40,12 +42,29 @@ void CopyTensor(const KernelContext& ctx, const Tensor& from, Tensor* to) {
   }
   const bool fits = to->initialized() && to->buffer() && to->buffer()->unique() &&
                     to->dtype() == from.dtype() && to->shape() == from.shape();
-  if (!fits) *to = ctx.Scratch(from.dtype(), from.shape());
+  if (!fits) *to = take();
   if (from.is_contiguous())
     CopyBytes(ctx, from.raw(), to->mutable_raw(), from.bytes());
   else
     CopyElements(ctx, from, to);
   if (from.has_lod() || to->has_lod()) to->set_lod(from.lod());
+}
+
+}  // namespace
+
+void CopyTensor(const KernelContext& ctx, const Tensor& from, Tensor* to) {
+  Copy(ctx, from, to, [&] { return ctx.Scratch(from.dtype(), from.shape()); });
+}
+
+void CopyItem(const KernelContext& ctx, const Tensor& from, size_t i, TensorArray* array) {
+  Copy(ctx, from, &(*array)[i], [&] {
+    const size_t bytes = BytesFor(from.dtype(), from.shape());
+    if (i == 0 || bytes > kSmallItem) return ctx.Scratch(from.dtype(), from.shape());
+    const Tensor& before = (*array)[i - 1];
+    const BufferRef none, &beside = before.initialized() ? before.buffer() : none;
+    return Tensor(from.dtype(), from.shape(),
+                  TakeItem(bytes, beside, i, *ctx.services().allocator));
+  });
 }
 
 void CopyValue(const KernelContext& ctx, const Value& from, Value* to) {

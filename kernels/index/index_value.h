@@ -8,7 +8,9 @@ namespace heddle {
 // `to` becomes a copy of `from` with memory of its own (sequence offsets included). Memory that
 // `to` alone owns is used again when it fits.
 void CopyTensor(const KernelContext& ctx, const Tensor& from, Tensor* to);
-// The same for tensors, tensor arrays and selected rows.
+// The same for item i of an array; small items lie side by side.
+void CopyItem(const KernelContext& ctx, const Tensor& from, size_t i, TensorArray* array);
+// The same as CopyTensor for tensors, tensor arrays and selected rows.
 void CopyValue(const KernelContext& ctx, const Value& from, Value* to);
 // The same for an output whose shape function tells the shape of what is copied, if it is a tensor:
 // so the output has its memory.
