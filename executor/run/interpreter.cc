@@ -252,6 +252,7 @@ Status Interpreter::RunLoop(const Instruction& in, RunState& run) {
         HEDDLE_RETURN_IF_ERROR(run.RunBlock(loop.body));
         continue;
       }
+      for (const uint32_t list : body.fills) run.GiveList(list);
       for (size_t i = run.IsFirst(loop.body) ? 0 : body.once; i < end; ++i) {
         now = &all[i];
         Status s =

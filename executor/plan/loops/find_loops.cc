@@ -40,7 +40,7 @@ bool FindLoop(const Plan& plan, const Instruction& at, LoopPlan* loop) {
   loop->body = BlocksOf(plan, at).front();
   loop->may_end = FirstOperand(at, def.FindInput("sub_block:changing(Condition)")) != kNoSlot;
   const BlockPlan& body = plan.blocks[static_cast<size_t>(loop->body)];
-  loop->plain = body.lanes == nullptr && body.fills.empty();
+  loop->plain = body.lanes == nullptr;
   return true;
 }
 

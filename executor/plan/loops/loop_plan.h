@@ -11,7 +11,7 @@ struct LoopPlan {
   int body = 0;
   int turns = -1;  // number of iterations, if constants determine it; -1: the condition decides
   bool may_end = false;  // the block can change the condition
-  bool plain = false;    // its block has neither lanes nor lists that the run keeps
+  bool plain = false;    // its block has no lanes
 };
 
 }  // namespace heddle
