@@ -61,10 +61,37 @@ Status GatherShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-struct View {
-  int64_t outer, inner;
-  const Tensor* index;
+// X as [outer, axis, inner].
+struct Along {
+  int64_t outer = 0, inner = 0;
   IndexRange range;
+};
+
+Along ViewAlong(const OpContext& ctx, const Shape& x, int axis) {
+  Along along{x.Product(0, axis), x.Product(axis + 1, x.rank()), {}};
+  along.range.size = x[axis];
+  along.range.wrap = ctx.Bool("wrap");
+  return along;
+}
+
+// What does not depend on the indices.
+struct AlongState : KernelState {
+  explicit AlongState(const Along& a) : along(a) {}
+  Along along;
+};
+
+Result<std::unique_ptr<KernelState>> PrepareGather(PrepareContext& ctx) {
+  std::unique_ptr<KernelState> none;
+  if (ctx.InVar("Axis") != nullptr || ctx.Int("batch_dims") != 0) return none;
+  const Shape& x = ctx.InShape("X");
+  IntArg axis;
+  HEDDLE_RETURN_IF_ERROR(ReadAxis(ctx, "Axis", "axis", x.rank(), &axis));
+  return std::unique_ptr<KernelState>(
+      new AlongState(ViewAlong(ctx, x, static_cast<int>(axis.value))));
+}
+
+struct View : Along {
+  const Tensor* index = nullptr;
   Tensor rows;  // what `index` points to if Index is counted anew
 };
 
@@ -73,11 +100,8 @@ Status Look(const KernelContext& ctx, const Shape& x, View* view) {
   HEDDLE_RETURN_IF_ERROR(ReadAxis(ctx, "Axis", "axis", x.rank(), &axis));
   const int at = static_cast<int>(axis.value);
   const Tensor& index = ctx.In("Index");
-  view->outer = x.Product(0, at);
-  view->inner = x.Product(at + 1, x.rank());
+  static_cast<Along&>(*view) = ViewAlong(ctx, x, at);
   view->index = &index;
-  view->range.size = x[at];
-  view->range.wrap = ctx.Bool("wrap");
   HEDDLE_RETURN_IF_ERROR(CheckIndices(index, view->range, "Index"));
   if (ctx.Int("batch_dims") == 0 || view->inner == 0) return Status::Ok();
   HEDDLE_ASSIGN_OR_RETURN(const int batch, BatchAxes(ctx, index.shape(), at));
@@ -98,13 +122,23 @@ Status Look(const KernelContext& ctx, const Shape& x, View* view) {
   return Status::Ok();
 }
 
+Status GatherAlong(const KernelContext& ctx, const Tensor& x, const Tensor& index, const Along& a) {
+  GatherRows(ctx, x.raw(), index, a.range, a.outer,
+             a.inner * static_cast<int64_t>(SizeOf(x.dtype())), ctx.Out("Out").mutable_raw());
+  return Status::Ok();
+}
+
 Status Gather(KernelContext& ctx) {
   const Tensor& x = ctx.In("X");
-  View v;
-  HEDDLE_RETURN_IF_ERROR(Look(ctx, x.shape(), &v));
-  GatherRows(ctx, x.raw(), *v.index, v.range, v.outer,
-             v.inner * static_cast<int64_t>(SizeOf(x.dtype())), ctx.Out("Out").mutable_raw());
-  return Status::Ok();
+  if (ctx.has_state()) {
+    const Along& along = ctx.State<AlongState>().along;
+    const Tensor& index = ctx.In("Index");
+    HEDDLE_RETURN_IF_ERROR(CheckIndices(index, along.range, "Index"));
+    return GatherAlong(ctx, x, index, along);
+  }
+  View view;
+  HEDDLE_RETURN_IF_ERROR(Look(ctx, x.shape(), &view));
+  return GatherAlong(ctx, x, *view.index, view);
 }
 
 Status GatherGrad(KernelContext& ctx) {
@@ -140,6 +174,7 @@ HEDDLE_OP(gather) {
       .Output("Out")
       .Attr("axis", 0)
       .InferShape(GatherShape)
+      .Prepare(PrepareGather)
       .AnyKernel(Gather);
   DeclareSpread(op);
 }
