@@ -48,20 +48,27 @@ bool OnednnSharesBadly(const ConvCase& c) {
 
 // For sums of at most this length, the slower activation of oneDNN shows.
 constexpr int64_t kShortSum = 640;
-bool OnednnActivatesSlowly(const ConvGeometry& g, const Epilogue& e) {
-  const bool short_sum = g.in_c / g.groups * g.kernel_size() <= kShortSum;
-  switch (e.activation) {
-    case Activation::kHardSwish:
-      return e.limit != 1 && short_sum;  // by three of its functions
+int64_t LengthOfSum(const ConvGeometry& g) { return g.in_c / g.groups * g.kernel_size(); }
+bool OnednnActivatesSlowly(const ConvGeometry& g, Activation a) {
+  switch (a) {
     case Activation::kSwish:
     case Activation::kSigmoid:
     case Activation::kTanh:
     case Activation::kGeluTanh:
     case Activation::kMish:
-      return short_sum;
+      return LengthOfSum(g) <= kShortSum;
     default:
       return false;
   }
+}
+
+// The factor by which the epilogue makes a sum longer. oneDNN computes a hard swish that divides
+// last by three of its functions.
+double ActivatingOnednn(const ConvCase& c, const Machine& m) {
+  constexpr double kThreeFunctions = 4;  // cycles a vector
+  if (c.epilogue.activation != Activation::kHardSwish || c.epilogue.limit == 1) return 1;
+  const auto sum = static_cast<double>(std::max<int64_t>(1, LengthOfSum(c.g)));
+  return 1 + kThreeFunctions * m.vector_fmas_per_cycle / sum;
 }
 
 // Whether a copy of the filter several times as large, and work space, are small beside the images.
@@ -130,16 +137,15 @@ double Patches(const ConvCase& c, const Machine& m) {
   return (PatchesAreApart(g) || few ? kGain : kAdding) * BaseNs(c, m);
 }
 
-// Long sums take a few hundredths longer than with oneDNN, most where the filter is larger than the
-// pixels; measured over the layers of residual networks. What little heddle computes after oneDNN
-// does not make up for it. Sums of some microseconds do not make up for a call of oneDNN, which
-// looks up its arguments and its work space.
+// Long sums take some hundredths longer than with oneDNN, 3 to 10 of them, most where the filter is
+// larger than the pixels; measured over the layers of residual networks and of text recognition.
+// What little heddle computes after oneDNN does not make up for it. Sums of some microseconds do
+// not make up for a call of oneDNN, which looks up its arguments and its work space.
 double Direct(const ConvCase& c, const Machine& m) {
   constexpr int64_t kLongSum = 96;
-  constexpr double kLoss = 1.03, kLeastNs = 20'000;
+  constexpr double kLoss = 1.06, kLeastNs = 20'000;
   const double ns = BaseNs(c, m);
-  const bool long_sum = c.g.in_c / c.g.groups * c.g.kernel_size() > kLongSum;
-  return (long_sum && ns >= kLeastNs ? kLoss : 1) * ns;
+  return (LengthOfSum(c.g) > kLongSum && ns >= kLeastNs ? kLoss : 1) * ns;
 }
 
 double Onednn(const ConvCase& c, const Machine& m) {
@@ -148,8 +154,9 @@ double Onednn(const ConvCase& c, const Machine& m) {
   // oneDNN generates code for every new case, which takes about as long as a first run.
   constexpr double kMakesCode = 2;
   const bool behind =
-      IsSmall(c.g) || OnednnSharesBadly(c) || OnednnActivatesSlowly(c.g, c.epilogue);
-  return (c.lean ? kMakesCode : 1) * (behind ? kBehind : 1) * BaseNs(c, m) + FollowingNs(c, m);
+      IsSmall(c.g) || OnednnSharesBadly(c) || OnednnActivatesSlowly(c.g, c.epilogue.activation);
+  return (c.lean ? kMakesCode : 1) * (behind ? kBehind : ActivatingOnednn(c, m)) * BaseNs(c, m) +
+         FollowingNs(c, m);
 }
 
 // Left to itself, oneDNN may let all threads read all pixels, or have work for only some of them.
