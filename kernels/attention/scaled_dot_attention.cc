@@ -2,7 +2,6 @@
 // queries, keys and values in whatever layout the layers before give them.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -171,46 +170,30 @@ void RunPlainly(const AttentionHead& h, const Factors& factors, int64_t query, f
     for (int64_t d = 0; d < h.value_depth; ++d) out[d] += scores[j] / sum * h.v[j * h.v_step + d];
 }
 
-// Whether results of some of the queries [begin, end) are infinite or NaN. Magnitudes are compared
-// as integers, in lanes that last over all queries.
-bool Overflows(const AttentionHead& h, int64_t begin, int64_t end) {
-  constexpr uint32_t kInfinity = 0x7f800000, kMagnitude = 0x7fffffff;
-  constexpr int64_t kLanes = 16;
-  uint32_t most[kLanes] = {};
-  const auto see = [&](const float* x, int64_t lane) {
-    most[lane] = std::max(most[lane], std::bit_cast<uint32_t>(*x) & kMagnitude);
-  };
-  for (int64_t i = begin; i < end; ++i) {
-    const float* out = h.out + i * h.out_step;
-    int64_t d = 0;
-    for (; d + kLanes <= h.value_depth; d += kLanes)
-      for (int64_t lane = 0; lane < kLanes; ++lane) see(out + d + lane, lane);
-    for (; d < h.value_depth; ++d) see(out + d, 0);
-  }
-  return *std::max_element(most, most + kLanes) >= kInfinity;
-}
-
 void MendOverflows(const AttentionHead& h, const Factors& factors, float* work) {
-  if (!Overflows(h, 0, h.queries)) [[likely]]
+  auto* const is_finite = simd::BestMicrokernels()->is_finite;
+  if (is_finite(h.out, h.queries, h.value_depth, h.out_step)) [[likely]]
     return;
   for (int64_t i = 0; i < h.queries; ++i)
-    if (Overflows(h, i, i + 1)) RunPlainly(h, factors, i, work);
+    if (!is_finite(h.out + i * h.out_step, 1, h.value_depth, h.out_step))
+      RunPlainly(h, factors, i, work);
 }
 
-// A head's queries, cut where they take long, with a look for interrupts between the parts.
-void RunByParts(const AttentionHead& head, const Factors& factors, float* work) {
+// A head's queries, cut where they take long, with a look for interrupts between the parts. `head`
+// is left at its last part: copies of it would wait for what has just been written.
+void RunByParts(AttentionHead& head, const Factors& factors, float* work) {
   constexpr int64_t kPartWork = int64_t{1} << 26;  // multiplications
   const int64_t each = std::max<int64_t>(1, head.keys * (head.depth + head.value_depth));
   const int64_t blocks = std::max<int64_t>(1, kPartWork / each / kAttentionBlock);
-  const int64_t most = blocks * kAttentionBlock;
-  for (const auto [begin, end] : Stretches(head.queries, most)) {
-    AttentionHead part = head;
-    part.queries = end - begin;
-    part.q += begin * head.q_step;
-    part.out += begin * head.out_step;
-    if (head.mask != nullptr) part.mask += begin * head.mask_row;
-    RunAttention(part, work);
-    MendOverflows(part, factors, work);
+  for (const auto [begin, end] : Stretches(head.queries, blocks * kAttentionBlock)) {
+    if (begin > 0) {
+      head.q += head.queries * head.q_step;
+      head.out += head.queries * head.out_step;
+      if (head.mask != nullptr) head.mask += head.queries * head.mask_row;
+    }
+    head.queries = end - begin;
+    RunAttention(head, work);
+    MendOverflows(head, factors, work);
   }
 }
 
@@ -246,9 +229,9 @@ Status RunScaledDotAttention(KernelContext& ctx) {
   ctx.ParallelFor(heads * cuts, 1 + kThreadWork / work, [&](int64_t begin, int64_t end) {
     const Tensor space = ctx.CallScratch(
         DType::kF32, {AttentionWork(one.few, one.keys, one.depth, one.value_depth)});
+    AttentionHead head = one;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t b = i / cuts / a.heads, h = i / cuts % a.heads, row = i % cuts * length;
-      AttentionHead head = one;
       head.queries = std::min(length, a.q.rows - row);
       if (head.queries <= 0) continue;
       head.q = q + place(a.q, b, h) + row * a.q.row_step;

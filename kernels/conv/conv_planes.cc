@@ -123,7 +123,7 @@ class PlanesConv final : public ConvRunner {
       t.out = aside ? lines : out + y * columns;
       t.out_step = aside ? columns : g_.out_size();
       kernels_.plane_tile[tile_](t, columns);
-      kernels_.activate(epilogue_, g_.out_c, columns, t.out_step, t.out);
+      kernels_.activate(epilogue_, g_.out_c, columns, t.out_step, t.out, t.out);
       if (!aside) continue;
       float* pixels = out + y * columns * g_.out_c;
       for (int64_t c = 0; c < g_.out_c; ++c)

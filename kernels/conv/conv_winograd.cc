@@ -230,7 +230,7 @@ class WinogradConv final : public ConvRunner {
       for (int64_t c = 0; c < g_.out_c; ++c)
         pixel[c] = sum[c] + (epilogue_.bias ? static_cast<const float*>(o.bias)[c] : 0.f) +
                    (residual != nullptr ? residual[c] : 0.f);
-      kernels_.activate(epilogue_, 1, g_.out_c, g_.out_c, pixel);
+      kernels_.activate(epilogue_, 1, g_.out_c, g_.out_c, pixel, pixel);
     }
   }
 

@@ -1,7 +1,5 @@
 #include "kernels/gemm/gemm_epilogue.h"
 
-#include <algorithm>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -100,20 +98,14 @@ void ApplyEpilogue(const Epilogue& epilogue, int64_t rows, int64_t width, int64_
   }
   if (epilogue.activation == Activation::kNone && !epilogue.linear()) return;
   if (row_step == width) width *= std::exchange(rows, 1);  // one long row
-  simd::BestMicrokernels()->activate(epilogue, rows, width, row_step, c);
+  simd::BestMicrokernels()->activate(epilogue, rows, width, row_step, c, c);
 }
 
 void ActivateMany(Activation activation, float alpha, const float* x, int64_t n, float* y) {
-  constexpr int64_t kNear = 2048;  // elements that stay in L1
-  const simd::Microkernels& kernels = *simd::BestMicrokernels();
   Epilogue e;
   e.activation = activation;
   e.alpha = alpha;
-  for (int64_t at = 0; at < n; at += kNear) {
-    const int64_t some = std::min(kNear, n - at);
-    if (x != y) std::memcpy(y + at, x + at, static_cast<size_t>(some) * sizeof(float));
-    kernels.activate(e, 1, some, some, y + at);
-  }
+  simd::BestMicrokernels()->activate(e, 1, n, n, x, y);
 }
 
 }  // namespace heddle

@@ -2,7 +2,9 @@
 // with a sum, which softmax is made of.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "kernels/simd/epilogue.h"
 #include "kernels/simd/vector_math.h"
@@ -59,7 +61,7 @@ struct ActivationLoops {
   using T = typename V::T;
   template <Activation kActivation>
   static HEDDLE_SIMD_INLINE void Rows(const Epilogue& epilogue, int64_t rows, int64_t width,
-                                      int64_t step, float* data) {
+                                      int64_t step, const float* from, float* data) {
     const Epilogue e = epilogue;
     const T scale = V::Set(e.scale), shift = V::Set(e.shift);
     const bool linear = e.scale != 1.f || e.shift != 0.f;
@@ -67,11 +69,11 @@ struct ActivationLoops {
       const T y = Activate<V, kActivation>(x, e);
       return linear ? V::Fma(scale, y, shift) : y;
     };
-    for (int64_t r = 0; r < rows; ++r, data += step) {
+    for (int64_t r = 0; r < rows; ++r, from += step, data += step) {
       int64_t i = 0;
-      for (; i + V::kLanes <= width; i += V::kLanes) V::Store(data + i, one(V::Load(data + i)));
+      for (; i + V::kLanes <= width; i += V::kLanes) V::Store(data + i, one(V::Load(from + i)));
       if (const int left = static_cast<int>(width - i); left > 0)
-        V::StoreSome(data + i, one(V::LoadSome(data + i, left)), left);
+        V::StoreSome(data + i, one(V::LoadSome(from + i, left)), left);
     }
   }
   // See Microkernels::exp_sum.
@@ -96,35 +98,57 @@ struct ActivationLoops {
     for (float lane : lanes) sum += lane;
     return sum;
   }
+  // See Microkernels::is_finite. Zero times an infinity or NaN is NaN, which stays in sums.
+  static bool IsFinite(const float* x, int64_t rows, int64_t width, int64_t step) {
+    const T zero = V::Zero();
+    T sums = zero, more = zero;
+    for (int64_t r = 0; r < rows; ++r, x += step) {
+      int64_t i = 0;
+      for (; i + 2 * V::kLanes <= width; i += 2 * V::kLanes) {
+        sums = V::Fma(zero, V::Load(x + i), sums);
+        more = V::Fma(zero, V::Load(x + i + V::kLanes), more);
+      }
+      for (; i < width; i += V::kLanes) {
+        const auto left = static_cast<int>(std::min<int64_t>(V::kLanes, width - i));
+        sums = V::Fma(zero, V::LoadSome(x + i, left), sums);
+        std::swap(sums, more);
+      }
+    }
+    float lanes[V::kLanes], all = 0;
+    V::Store(lanes, V::Add(sums, more));
+    for (const float lane : lanes) all += lane;
+    return all == 0;
+  }
   // See Microkernels::activate.
-  static void Run(const Epilogue& e, int64_t rows, int64_t width, int64_t step, float* data) {
+  static void Run(const Epilogue& e, int64_t rows, int64_t width, int64_t step, const float* from,
+                  float* data) {
     switch (e.activation) {
       case Activation::kNone:
-        return Rows<Activation::kNone>(e, rows, width, step, data);
+        return Rows<Activation::kNone>(e, rows, width, step, from, data);
       case Activation::kRelu:
-        return Rows<Activation::kRelu>(e, rows, width, step, data);
+        return Rows<Activation::kRelu>(e, rows, width, step, from, data);
       case Activation::kLeakyRelu:
-        return Rows<Activation::kLeakyRelu>(e, rows, width, step, data);
+        return Rows<Activation::kLeakyRelu>(e, rows, width, step, from, data);
       case Activation::kClip:
-        return Rows<Activation::kClip>(e, rows, width, step, data);
+        return Rows<Activation::kClip>(e, rows, width, step, from, data);
       case Activation::kHardSwish:
-        return Rows<Activation::kHardSwish>(e, rows, width, step, data);
+        return Rows<Activation::kHardSwish>(e, rows, width, step, from, data);
       case Activation::kHardSigmoid:
-        return Rows<Activation::kHardSigmoid>(e, rows, width, step, data);
+        return Rows<Activation::kHardSigmoid>(e, rows, width, step, from, data);
       case Activation::kSwish:
-        return Rows<Activation::kSwish>(e, rows, width, step, data);
+        return Rows<Activation::kSwish>(e, rows, width, step, from, data);
       case Activation::kSigmoid:
-        return Rows<Activation::kSigmoid>(e, rows, width, step, data);
+        return Rows<Activation::kSigmoid>(e, rows, width, step, from, data);
       case Activation::kGeluErf:
-        return Rows<Activation::kGeluErf>(e, rows, width, step, data);
+        return Rows<Activation::kGeluErf>(e, rows, width, step, from, data);
       case Activation::kGeluTanh:
-        return Rows<Activation::kGeluTanh>(e, rows, width, step, data);
+        return Rows<Activation::kGeluTanh>(e, rows, width, step, from, data);
       case Activation::kTanh:
-        return Rows<Activation::kTanh>(e, rows, width, step, data);
+        return Rows<Activation::kTanh>(e, rows, width, step, from, data);
       case Activation::kMish:
-        return Rows<Activation::kMish>(e, rows, width, step, data);
+        return Rows<Activation::kMish>(e, rows, width, step, from, data);
       case Activation::kReluKeepsNan:
-        return Rows<Activation::kReluKeepsNan>(e, rows, width, step, data);
+        return Rows<Activation::kReluKeepsNan>(e, rows, width, step, from, data);
     }
   }
 };

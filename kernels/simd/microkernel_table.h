@@ -75,6 +75,7 @@ constexpr Microkernels TableOf(Isa isa) {
   t.plane_tile[3] = PlaneTiles<V>::template Run<8>;
   t.activate = ActivationLoops<V>::Run;
   t.exp_sum = ActivationLoops<V>::ExpSum;
+  t.is_finite = ActivationLoops<V>::IsFinite;
   t.attention = AttentionTiles<V>::Run;
   t.recurrent[static_cast<int>(RnnMode::kTanh)] = RecurrentTiles<V, RnnMode::kTanh>::Kernel();
   t.recurrent[static_cast<int>(RnnMode::kRelu)] = RecurrentTiles<V, RnnMode::kRelu>::Kernel();

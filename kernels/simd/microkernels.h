@@ -144,10 +144,13 @@ struct Microkernels {
   PlaneTileFn plane_tile[4];  // for 1, 2, 4, 8 channels
 
   // The epilogue without bias and residual, applied to `rows` rows of `width` floats, `step` apart.
+  // `data` is `from`, or lies apart from it.
   void (*activate)(const Epilogue& epilogue, int64_t rows, int64_t width, int64_t step,
-                   float* data);
+                   const float* from, float* data);
   // y = exp(x - top); returns the sum of y. y may be x.
   float (*exp_sum)(const float* x, int64_t n, float top, float* y);
+  // Whether no element of `rows` rows of `width` floats, `step` apart, is infinite or NaN.
+  bool (*is_finite)(const float* x, int64_t rows, int64_t width, int64_t step);
 
   // Attention of some queries of one head; `work` has AttentionWork() elements.
   void (*attention)(const AttentionHead& head, float* work);

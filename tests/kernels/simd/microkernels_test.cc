@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "kernels/simd/microkernel_table.h"
@@ -140,10 +142,35 @@ TEST(Microkernels, Activations) {
     e.alpha = 0.25f, e.beta = 0.5f;
     e.scale = 1.5f, e.shift = -0.25f;
     Compare(1e-6, [&](const Microkernels& t) {
-      std::vector<float> y = x;
-      t.activate(e, 1, static_cast<int64_t>(y.size()), 0, y.data());
+      std::vector<float> y = x, apart(x.size());
+      const auto n = static_cast<int64_t>(x.size());
+      t.activate(e, 1, n, 0, y.data(), y.data());
+      t.activate(e, 1, n, 0, x.data(), apart.data());
+      EXPECT_EQ(std::memcmp(y.data(), apart.data(), sizeof(float) * y.size()), 0);
       return y;
     });
+  }
+}
+
+TEST(Microkernels, FindWhatIsNotFinite) {
+  std::mt19937 rng(3);
+  const float far[] = {kInf, -kInf, kNan, std::numeric_limits<float>::max(),
+                       std::numeric_limits<float>::denorm_min()};
+  for (int round = 0; round < 3000; ++round) {
+    const int64_t rows = rng() % 5, width = rng() % 70, step = width + rng() % 3;
+    std::vector<float> x(static_cast<size_t>(rows * step + 1), kNan);  // between the rows
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t i = 0; i < width; ++i)
+        x[static_cast<size_t>(r * step + i)] = static_cast<float>(rng()) - 2e9f;
+    bool finite = true;
+    if (rows * width > 0 && round % 3 != 0) {
+      const float v = far[rng() % 5];
+      x[static_cast<size_t>(rng() % rows * step + rng() % width)] = v;
+      finite = std::isfinite(v);
+    }
+    for (const Microkernels* t : Tables())
+      ASSERT_EQ(t->is_finite(x.data(), rows, width, step), finite)
+          << simd::IsaName(t->isa) << " " << rows << " " << width << " " << step;
   }
 }
 
@@ -165,8 +192,7 @@ TEST(Microkernels, ErrorsOfElementaryFunctions) {
     }
     Epilogue tanh;
     tanh.activation = Activation::kTanh;
-    y = x;
-    t->activate(tanh, 1, static_cast<int64_t>(y.size()), 0, y.data());
+    t->activate(tanh, 1, static_cast<int64_t>(x.size()), 0, x.data(), y.data());
     for (size_t i = 0; i < x.size(); ++i) {
       const double exact = std::tanh(static_cast<double>(x[i]));
       ASSERT_LE(std::fabs(y[i] - exact), 3.1e-7 * std::fabs(exact)) << x[i];
