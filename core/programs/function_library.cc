@@ -390,7 +390,7 @@ struct FunctionLibrary::Impl {
   }
 
   // Bounds, since values and calls may double from one function to the next, so that a small file
-  // has huge ones.
+  // has huge ones. A file of many functions may call each of them.
   static constexpr size_t kMostKeyBytes = 1 << 20, kMostInstances = 1 << 16;
 
   Result<Handle> Instantiate(std::string_view name, const Named& given) {
@@ -416,9 +416,9 @@ struct FunctionLibrary::Impl {
       return handle;
     }
     const std::string own_key = known->first;
-    if (instances.size() >= kMostInstances) {
+    if (const size_t most = kMostInstances + entries.size(); instances.size() >= most) {
       handles.erase(own_key);
-      return InvalidArgument("function '", name, "': more than ", kMostInstances,
+      return InvalidArgument("function '", name, "': more than ", most,
                              " pairs of a function and the attributes of a call");
     }
     Instance& instance = *instances.emplace_back(std::make_unique<Instance>());

@@ -219,8 +219,18 @@ TEST(FunctionLibrary, WhatDoublesHasBounds) {
     ASSERT_TRUE(library.Add({.name = "f" + std::to_string(kDeep)}).ok());
     EXPECT_THAT(ErrorOf(library, "f0"),
                 HasSubstr(values ? "the attributes of a call take more than 1048576 bytes"
-                                 : "more than 65536 pairs of a function and the attributes"));
+                                 : "more than 65577 pairs of a function and the attributes"));
   }
+  // That many functions that are there are no such case.
+  FunctionLibrary many;
+  FunctionDefinition all{.name = "all"};
+  for (int k = 0; k < 70000; ++k) {
+    const std::string name = "g" + std::to_string(k);
+    ASSERT_TRUE(many.Add({.name = name}).ok());
+    all.nodes.push_back({"n" + std::to_string(k), name, {}, {}, {}});
+  }
+  ASSERT_TRUE(many.Add(std::move(all)).ok());
+  EXPECT_TRUE(many.Instantiate("all", {}).ok());
   FunctionLibrary library;
   FunctionDefinition wide{.name = "wide"};
   for (int k = 0; k < 2; ++k)
