@@ -11,7 +11,6 @@ if(_tool_sources)
   # by one; the tables of addresses are read-only then.
   target_link_options(heddle_cli PRIVATE "LINKER:-z,relro,-z,now")
   target_link_libraries(heddle_cli PRIVATE heddle_internal heddle_partition heddle_offload
-                        heddle_gradient
                         CLI11::CLI11
                         nlohmann_json::nlohmann_json glog::glog)
   target_compile_definitions(heddle_cli PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")

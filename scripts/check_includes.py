@@ -13,7 +13,7 @@ SUFFIXES = {".h", ".inc", ".cc", ".c", ".cu", ".cuh"}
 ALLOWED = {
     "include": set(),
     "core": {"include", "kernels/all_ops.inc", "kernels/all_tiles.inc", "kernels/all_scalars.inc"},
-    "formats": {"core", "include", "proto"},
+    "formats": {"core", "include", "proto", "gradient/gradient_calls.h"},
     "builder": {"core", "include"},
     "memory": {"core:values", "include:values"},
     "scheduler": {"core:values", "include:values"},
