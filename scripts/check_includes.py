@@ -36,7 +36,8 @@ ALLOWED = {
     "tools": {"include", "partition/partition.h", "partition/parts.h", "partition/target.h",
               "gradient/gradient.h", "gradient/minimize.h", "gradient/tuning/tuning.h",
               "training", "core/thread_annotations.h"},
-    "python": {"include", "core/thread_annotations.h"},
+    "python": {"include", "core/thread_annotations.h", "gradient/minimize.h",
+               "gradient/tuning/tuning.h", "training/batches.h", "training/fine_tuning.h"},
     "capi": {"include"},
 }
 # Device kernels, kernels/*/*.cu and .cuh: part of the CUDA device that stands beside the operators.
