@@ -1,17 +1,19 @@
 # The command line tool: tools/**/*.cc -> heddle.
 
 file(GLOB_RECURSE _tool_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/*.cc")
+# Those of heddle_values.
+list(FILTER _tool_sources EXCLUDE REGEX "/tools/values/")
 if(_tool_sources)
   find_package(CLI11 REQUIRED CONFIG)
   find_package(nlohmann_json REQUIRED CONFIG)
   find_package(glog REQUIRED CONFIG)
-  add_executable(heddle_cli ${_tool_sources})
+  add_executable(heddle_cli ${_tool_sources} tools/values/npz.cc)
   set_target_properties(heddle_cli PROPERTIES OUTPUT_NAME heddle)
   # Functions of libraries are bound when the tool starts, in one go, which takes no longer than one
   # by one; the tables of addresses are read-only then.
   target_link_options(heddle_cli PRIVATE "LINKER:-z,relro,-z,now")
   target_link_libraries(heddle_cli PRIVATE heddle_internal heddle_partition heddle_offload
-                        heddle_gradient
+                        heddle_training
                         CLI11::CLI11
                         nlohmann_json::nlohmann_json glog::glog)
   target_compile_definitions(heddle_cli PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")

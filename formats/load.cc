@@ -14,6 +14,7 @@
 #include "core/memory/lazy_buffer.h"
 #include "formats/other_kinds.h"
 #include "formats/registry.h"
+#include "gradient/gradient_calls.h"
 #include "heddle/functions.h"
 #include "heddle/model_files.h"
 #include "heddle/params.h"
@@ -114,6 +115,11 @@ bool Format::HasParameters(const std::string& path) const {
   return fs::exists(path, ec);
 }
 
+const std::vector<GradientCall>& ProgramSource::GradientCalls() const {
+  static const std::vector<GradientCall>* const none = new std::vector<GradientCall>();
+  return *none;
+}
+
 Status Format::SetOwnParameters(const Program&, Scope&) const { return Status::Ok(); }
 
 Status Format::ParseParameters(const Program&, std::string_view, Scope&) const {
@@ -164,7 +170,9 @@ Result<std::shared_ptr<ir::Program>> ParseProgram(std::string_view bytes, const 
   }
   return EndedInTime([&]() -> Result<std::shared_ptr<ir::Program>> {
     HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const ProgramSource> source, format->Parse(request));
-    return std::move(builder).Finish(std::move(source));
+    HEDDLE_ASSIGN_OR_RETURN(auto program, std::move(builder).Finish(std::move(source)));
+    if (program->source == nullptr || program->source->GradientCalls().empty()) return program;
+    return gradient::WithGradientCalls(*program);
   });
 }
 

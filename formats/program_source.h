@@ -44,6 +44,14 @@ struct TrainingMarks {
   std::unordered_set<std::string> stopped;  // no gradient flows through these
 };
 
+// A gradient that a file asks for: of the sum of the losses' elements by each argument. The reader
+// has written the losses, and zeros to the variables of the gradients.
+struct GradientCall {
+  std::vector<std::string> losses;                // variables of block 0
+  std::vector<std::string> arguments, gradients;  // likewise, one each
+  std::string where;                              // for messages
+};
+
 // What a program keeps of its file. Each format derives a class of its own.
 class ProgramSource {
  public:
@@ -61,6 +69,8 @@ class ProgramSource {
   virtual Result<TrainingMarks> Marks(const ir::Program&) const { return TrainingMarks(); }
   // Implements heddle::FunctionsOf.
   virtual Result<FunctionLibrary> Functions() const { return FunctionLibrary(); }
+  // The gradients that the file asks for, in the program's order.
+  virtual const std::vector<GradientCall>& GradientCalls() const;
   // Packs `program` for the case that its file is not available. Precondition: this is its source,
   // and program.as_parsed().
   virtual std::unique_ptr<const PackedProgram> Pack(const ir::Program& program) const = 0;

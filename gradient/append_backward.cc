@@ -168,6 +168,7 @@ Result<Gradients> AppendBackward(const Program& program, const GradientRequest& 
     if (block.Reached(value_of(v))) {
       kept.push_back(v);
     } else if (request.wrt && !block.DependsOn(value_of(v))) {
+      if (request.skip_independent) continue;
       return InvalidArgument("no loss depends on the wanted variable '", name, "'");
     } else if (request.wrt) {
       refused.push_back(StrCat("'", name,
@@ -177,6 +178,7 @@ Result<Gradients> AppendBackward(const Program& program, const GradientRequest& 
     }
   }
   if (!refused.empty()) return Unimplemented("cannot differentiate: ", Lines(refused));
+  if (kept.empty() && request.wrt && request.skip_independent) return Gradients{program, {}};
   if (kept.empty()) return InvalidArgument("no loss depends on a trainable parameter");
 
   std::unordered_set<VarId> seeds;

@@ -82,26 +82,18 @@ Result<FunctionGradient> GradientOf(FunctionLibrary& library, const std::string&
   }
   GradientRequest request;
   request.losses = losses;
-  // An argument on which no result depends is left out.
-  for (std::string& argument : made.gradients) {
-    if (argument.empty()) continue;
-    request.wrt = std::vector<std::string>{argument};
-    const auto alone = AppendBackward(weighed, request);
-    if (!alone.ok() && alone.status().code() != StatusCode::kInvalidArgument) return alone.status();
-    if (!alone.ok()) argument.clear();
-  }
   request.wrt = std::vector<std::string>();
+  request.skip_independent = true;
   for (const std::string& argument : made.gradients)
     if (!argument.empty()) request.wrt->push_back(argument);
-  if (request.wrt->empty()) {
-    made.model.program = weighed;
-    return made;
-  }
   HEDDLE_ASSIGN_OR_RETURN(const Gradients gradients, AppendBackward(weighed, request));
   made.model.program = gradients.program;
-  size_t next = 0;
-  for (std::string& argument : made.gradients)
-    if (!argument.empty()) argument = gradients.gradients[next++].gradient;
+  for (std::string& argument : made.gradients) {
+    const auto found =
+        std::find_if(gradients.gradients.begin(), gradients.gradients.end(),
+                     [&](const GradientName& name) { return name.variable == argument; });
+    argument = found == gradients.gradients.end() ? "" : found->gradient;
+  }
   return made;
 }
 

@@ -29,6 +29,8 @@ struct GradientRequest {
   // Of the parameters that are wanted if `wrt` is not given, those that are not; null: none.
   std::function<bool(const std::string&)> frozen = nullptr;
   bool dense = false;  // no gradient is sparse (selected rows)
+  // Those of `wrt` on which no loss depends are left out; without this they are an error.
+  bool skip_independent = false;
 };
 
 struct GradientName {

@@ -13,7 +13,7 @@ SUFFIXES = {".h", ".inc", ".cc", ".c", ".cu", ".cuh"}
 ALLOWED = {
     "include": set(),
     "core": {"include", "kernels/all_ops.inc", "kernels/all_tiles.inc", "kernels/all_scalars.inc"},
-    "formats": {"core", "include", "proto"},
+    "formats": {"core", "include", "proto", "gradient/gradient_calls.h"},
     "builder": {"core", "include"},
     "memory": {"core:values", "include:values"},
     "scheduler": {"core:values", "include:values"},
@@ -29,11 +29,15 @@ ALLOWED = {
     "offload": {"core", "include", "partition", "formats/program_source.h",
                 "formats/wire_fields.h", "passes/partitions/partitions.h"},
     "gradient": {"core", "include", "formats/program_source.h", "passes/facts/infer_facts.h"},
+    "training": {"include", "gradient/gradient.h", "gradient/minimize.h",
+                 "gradient/tuning/tuning.h", "tools/directory.h", "tools/values/durable.h",
+                 "tools/values/npy.h", "tools/values/sequences.h", "tools/values/values.h"},
     "engines": {"include", "offload/engine_table.h"},
     "tools": {"include", "partition/partition.h", "partition/parts.h", "partition/target.h",
               "gradient/gradient.h", "gradient/minimize.h", "gradient/tuning/tuning.h",
-              "core/thread_annotations.h"},
-    "python": {"include", "core/thread_annotations.h"},
+              "training", "core/thread_annotations.h"},
+    "python": {"include", "core/thread_annotations.h", "gradient/minimize.h",
+               "gradient/tuning/tuning.h", "training/batches.h", "training/fine_tuning.h"},
     "capi": {"include"},
 }
 # Device kernels, kernels/*/*.cu and .cuh: part of the CUDA device that stands beside the operators.

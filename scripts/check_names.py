@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("builder", "device", "executor", "formats", "kernels",
-         "gradient", "partition", "passes", "tools")
+         "gradient", "training", "partition", "passes", "tools")
 HEADER_FOLDERS = ("core", "include", "memory", "offload", "ranks", "scheduler")
 GROUPS = ROOT / "cmake/HeddleUnity.cmake"
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SUFFIXES = {".h", ".hpp", ".inc", ".c", ".cc", ".cu", ".cuh"}
 FOLDERS = ("include", "builder", "core", "memory", "scheduler", "device", "formats", "kernels",
            "passes", "executor",
-           "gradient", "partition", "tools", "python", "capi", "examples", "tests",
+           "gradient", "training", "partition", "tools", "python", "capi", "examples", "tests",
            "benchmarks")
 
 # Where such code may stand, and why.

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("include", "builder", "core", "formats", "memory", "scheduler", "device", "kernels",
            "passes", "executor",
-            "gradient", "partition", "tools", "capi", "python", "tests", "benchmarks")
+            "gradient", "training", "partition", "tools", "capi", "python", "tests", "benchmarks")
 HEADER_LINES, SOURCE_LINES, FUNCTION_LINES = 250, 600, 60
 # Sources and headers of one folder, not counting those of its subfolders.
 FOLDER_FILES = 40

@@ -7,7 +7,7 @@
 #include "tools/json_output.h"
 #include "tools/options.h"
 #include "tools/progress.h"
-#include "tools/training/durable.h"
+#include "tools/values/durable.h"
 
 namespace heddle::tools {
 namespace {

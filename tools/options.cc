@@ -12,7 +12,7 @@
 #include "heddle/device.h"
 #include "heddle/model_files.h"
 #include "heddle/passes/pass_library.h"
-#include "tools/training/durable.h"
+#include "tools/values/durable.h"
 #include "tools/values/names.h"
 #include "tools/values/npy.h"
 

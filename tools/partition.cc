@@ -13,7 +13,7 @@
 #include "tools/commands.h"
 #include "tools/engines/engine_choice.h"
 #include "tools/json_output.h"
-#include "tools/training/durable.h"
+#include "tools/values/durable.h"
 
 namespace heddle::tools {
 namespace {

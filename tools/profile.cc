@@ -11,7 +11,7 @@
 #include "tools/profile_measure.h"
 #include "tools/progress.h"
 #include "tools/report.h"
-#include "tools/training/durable.h"
+#include "tools/values/durable.h"
 
 namespace heddle::tools {
 namespace {

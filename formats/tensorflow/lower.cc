@@ -122,6 +122,13 @@ Result<Lowered> Lowering::Run() {
   DeclareShapes();
   formats::FinishDraft(&draft_);
   KeepParameters(&made);
+  for (GradientNode& node : gradients_) {
+    formats::GradientCall& call = made.gradient_calls.emplace_back();
+    for (const int v : node.losses) call.losses.push_back(var(v).name);
+    for (const int v : node.arguments) call.arguments.push_back(var(v).name);
+    for (const int v : node.gradients) call.gradients.push_back(var(v).name);
+    call.where = std::move(node.where);
+  }
   MoveTo(&made);
   made.inputs = std::move(inputs_);
   made.outputs = std::move(outputs_);

@@ -18,6 +18,7 @@
 
 #include "core/programs/program_builder.h"
 #include "formats/lowering/graph_lowering.h"
+#include "formats/program_source.h"
 #include "formats/tensorflow/model.h"
 #include "formats/tensorflow/node_graph.h"
 #include "formats/tensorflow/revisions.h"
@@ -76,10 +77,17 @@ struct Port {
   int type = kNoType;
 };
 
+// A call of a function's gradient. The variables are those of the draft.
+struct GradientNode {
+  std::vector<int> losses, arguments, gradients;
+  std::string where;
+};
+
 struct Lowered : formats::LoweredGraph {
   std::vector<Parameter> parameters;
   std::vector<Port> inputs, outputs;
   std::map<std::string, std::string, std::less<>> output_names;  // by variable, where they differ
+  std::vector<formats::GradientCall> gradient_calls;
 };
 
 // A graph or a function's body that is being lowered; each call has its own.
@@ -138,6 +146,8 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   int& GradientArray(int array, const std::string& source) {
     return gradient_arrays_.try_emplace({array, source}, kNoDraft).first->second;
   }
+  // Notes a gradient that is to be computed before the program runs.
+  void AddGradient(GradientNode node) { gradients_.push_back(std::move(node)); }
   // The variable of this name, which is made if it does not exist.
   int VariableNamed(const std::string& name, int type, const Shape& shape);
   // The same for a hash table.
@@ -229,6 +239,7 @@ class Lowering : public formats::GraphLoweringOf<VarFacts> {
   bool functions_write_ = false;             // a function may write any variable
   std::unordered_set<std::string_view> writing_functions_;  // directly or through calls
   MayWrite may_write_;
+  std::vector<GradientNode> gradients_;
   size_t nodes_lowered_ = 0;
   int regions_ = 0;             // regions that are being lowered
   bool too_deep_ = false;       // the error has been reported

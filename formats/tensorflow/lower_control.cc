@@ -24,6 +24,45 @@ bool LowerCall(NodeLowering& n) {
   return true;
 }
 
+// The function is called with copies of its arguments, and the gradients are noted: the sum of what
+// it gives, each result times its given gradient, by each copy. Until they are computed, the node's
+// outputs are zeros, and stay so for arguments on which no result depends.
+bool LowerGradient(NodeLowering& n) {
+  const FunctionName* f = FunctionOf(n, "f");
+  const Attribute* types = n.Find("Tout");
+  if (f == nullptr || types == nullptr) return false;
+  const size_t count = types->ints.size();
+  if (n.lowering().block() != 0) {
+    n.Problem("is in a branch or a loop; gradients of functions are computed outside of them");
+    return true;
+  }
+  if (n.inputs() < count) {
+    n.Problem("gives gradients of ", count, " arguments, and has ", n.inputs(), " inputs");
+    return true;
+  }
+  GradientNode node;
+  node.where = std::string(n.node().name);
+  for (size_t k = 0; k < count; ++k) node.arguments.push_back(CopyOf(n, n.In(k)));
+  const std::vector<int> results = n.lowering().Call(n, *f, node.arguments);
+  if (results.size() != n.inputs() - count) {
+    n.Problem("has ", n.inputs() - count, " gradients of results, and function '", f->name,
+              "' gives ", results.size());
+    return true;
+  }
+  for (size_t k = 0; k < results.size(); ++k) {
+    const DType dtype = n.dtype(results[k]);
+    if (n.kind(results[k]) != Kind::kTensor) continue;
+    if (dtype != DType::kUnknown && !IsFloat(dtype) && !IsComplex(dtype)) continue;
+    node.losses.push_back(n.Binary("elementwise_mul", results[k], n.In(count + k)));
+  }
+  for (size_t k = 0; k < count; ++k) {
+    node.gradients.push_back(n.Make("fill_zeros_like", {{"X", {node.arguments[k]}}}));
+    n.Result(k, node.gradients.back());
+  }
+  if (!node.losses.empty()) n.lowering().AddGradient(std::move(node));
+  return true;
+}
+
 // Lowers each function into a block of its own, which runs if its condition is true. `number`, the
 // index of the function that ran, selects the results.
 void RunOne(NodeLowering& n, const std::vector<const FunctionName*>& functions,
@@ -152,6 +191,7 @@ bool LowerWhile(NodeLowering& n) {
 constexpr HandlerEntry kControlEntries[] = {
     {"PartitionedCall", &LowerCall},
     {"StatefulPartitionedCall", &LowerCall},
+    {"SymbolicGradient", &LowerGradient},
     {"If", &LowerIf},
     {"StatelessIf", &LowerIf},
     {"Case", &LowerCase},

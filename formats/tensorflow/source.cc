@@ -383,6 +383,7 @@ Result<std::shared_ptr<const TensorflowSource>> TensorflowSource::Make(
   source->inputs_ = std::move(lowered.inputs);
   source->outputs_ = std::move(lowered.outputs);
   source->output_names_ = std::move(lowered.output_names);
+  source->gradient_calls_ = std::move(lowered.gradient_calls);
   return std::shared_ptr<const TensorflowSource>(std::move(source));
 }
 

@@ -34,6 +34,9 @@ class TensorflowSource : public formats::ProgramSource {
     return found == output_names_.end() ? std::string_view() : found->second;
   }
   Result<FunctionLibrary> Functions() const override;
+  const std::vector<formats::GradientCall>& GradientCalls() const override {
+    return gradient_calls_;
+  }
   // The variables that were saved as trainable.
   Result<formats::TrainingMarks> Marks(const ir::Program& program) const override;
   std::unique_ptr<const formats::PackedProgram> Pack(const ir::Program& program) const override;
@@ -80,6 +83,7 @@ class TensorflowSource : public formats::ProgramSource {
   std::map<std::string, std::string, std::less<>> output_names_;  // by variable
   std::shared_ptr<const Bundle> bundle_;
   formats::TrainingMarks marks_;
+  std::vector<formats::GradientCall> gradient_calls_;
   Status bundle_error_;  // why bundle_ is null although variables need one
 };
 

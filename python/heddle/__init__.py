@@ -6,7 +6,8 @@
 
 `heddle.static.Executor` takes the place of `paddle.static.Executor`, `heddle.inference` that of
 `paddle.inference`, `heddle.onnx` that of `onnxruntime`, `heddle.saved_model` that of
-`tf.saved_model`; `heddle.build` makes programs by hand.
+`tf.saved_model`; `heddle.build` makes programs by hand; `heddle.train` goes on training the model
+of a file.
 """
 
 from __future__ import annotations as _annotations
@@ -39,15 +40,16 @@ else:
     from heddle._heddle import (Generator, Program, Rank, ReaderQueue, Scope, Tensor, TensorInfo,
                                 __version__, describe_op, new_ranks, supported_ops)
     from heddle._model import Model, Outputs, Parameters, Profile, load, parse
+    from heddle._train import Training, train
     _whole = True
     __all__ += ["Generator", "Profile", "Program", "Rank", "ReaderQueue", "Scope", "Tensor",
-                "describe_op", "new_ranks", "supported_ops", *_MODULES]
+                "Training", "describe_op", "new_ranks", "supported_ops", "train", *_MODULES]
     __all__.sort()
 
 
 def __getattr__(name: str) -> _typing.Any:
     # Loaded where they are used.
-    if name in _MODULES:
+    if name in (*_MODULES, "train"):
         if not _whole:
             raise ImportError(f"heddle.{name} needs the compiled extension, which this package "
                               "does not have for this Python; heddle.load and heddle.parse do not")

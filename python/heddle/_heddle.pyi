@@ -287,3 +287,99 @@ class Builder:
     def finish(self) -> tuple[Program, Scope]: ...
 
 def passes() -> list[str]: ...
+
+class OptimizerRule:
+    kind: str
+    momentum: float
+    beta1: float
+    beta2: float
+    epsilon: float
+    rho: float
+    initial_accumulator: float
+    weight_decay: float
+    nesterov: bool
+    centered: bool
+    lazy: bool
+    clip_value: float
+    clip_norm: float
+    clip_global_norm: float
+
+    def __init__(self) -> None: ...
+
+class FineTuneOptions:
+    losses: list[str]
+    wrt: list[str]
+    freeze: list[str]
+    no_decay: list[str]
+    rule: OptimizerRule
+    fetches: list[str]
+    seed: int
+    opt_level: int
+    serial: bool
+
+    def __init__(self) -> None: ...
+
+    def prepare(self, labels: str, loss_op: str, output: str, head: int, rank: int, alpha: float,
+                lora_on: Sequence[str], adapter: Mapping[str, np.ndarray],
+                train_norms: bool) -> None: ...
+
+class Batches:
+    @property
+    def steps_per_epoch(self) -> int: ...
+
+    def describe(self) -> str: ...
+
+class Tuner:
+    def __init__(self, executor: Executor, program: Program, scope: Scope, name: str,
+                 options: FineTuneOptions, examples: Sequence[Mapping[str, Any]],
+                 batches: Batches | None) -> None: ...
+
+    def step(self, feeds: Mapping[str, Any], rate: float,
+             check_nan_inf: bool) -> tuple[float, list]: ...
+
+    def step_of(self, batches: Batches, step: int, rate: float,
+                check_nan_inf: bool) -> tuple[float, list]: ...
+
+    def evaluate(self, batches: Sequence[Mapping[str, Any]], arrays: Batches | None) -> float: ...
+
+    def open_checkpoints(self, directory: str, keep: int, resume: bool, data: str,
+                         most: int) -> list[str]: ...
+
+    def checkpoint(self) -> None: ...
+
+    def close_checkpoints(self) -> None: ...
+
+    def tuned(self) -> tuple[Program, Scope]: ...
+
+    def export(self, path: str, directory: str) -> None: ...
+
+    def arrays(self) -> dict[str, np.ndarray]: ...
+
+    def adapters(self) -> dict[str, np.ndarray]: ...
+
+    @property
+    def gradients(self) -> list[tuple[str, str]]: ...
+
+    @property
+    def done(self) -> int: ...
+
+    @property
+    def losses(self) -> list[float]: ...
+
+    @property
+    def loss_names(self) -> list[str]: ...
+
+    @property
+    def fetches(self) -> list[str]: ...
+
+    @property
+    def said(self) -> list[str]: ...
+
+def optimizer_kinds() -> list[str]: ...
+
+def loss_kinds() -> list[str]: ...
+
+def copied_scope(program: Program, scope: Scope) -> Scope: ...
+
+def batches_of(arrays: Mapping[str, Any], program: Program, batch_size: int, shuffle: bool,
+               drop_last: bool, seed: int) -> Batches: ...

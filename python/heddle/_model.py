@@ -135,6 +135,7 @@ class Model:
         self._session = self._executor.compile(program, scope, list(fetch), **self._options)
         self._names = tuple(info.name for info in self._session.outputs)
         self._run = self._session.run
+        self._source: str | None = None  # the file or directory that it was loaded from
         # By process: a child that was forked has none of its parent's threads.
         self._pools: dict[int, concurrent.futures.ThreadPoolExecutor] = {}
 
@@ -352,4 +353,6 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
     _check_options("load", options)
     program, scope = _heddle.load_model(os.fspath(path), os.fspath(params) if params else "",
                                         **_take_part(options))
-    return Model(program, scope, **options)
+    model = Model(program, scope, **options)
+    model._source = os.fspath(path)
+    return model

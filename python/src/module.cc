@@ -26,6 +26,7 @@
 #include "python/src/interrupt.h"
 #include "python/src/mirror.h"
 #include "python/src/session.h"
+#include "python/src/training.h"
 #include "python/src/with_writes.h"
 
 namespace heddle::python {
@@ -334,6 +335,7 @@ NB_MODULE(_heddle, module) {
   BindExchange(module);  // before the executor, which takes a rank
   BindSession(module);
   BindBuilder(module);
+  BindTraining(module);
 }
 
 }  // namespace heddle::python

@@ -7,39 +7,40 @@
 #include <string>
 #include <vector>
 
+#include "gradient/minimize.h"
 #include "heddle/status.h"
 #include "tools/command_line.h"
 #include "tools/options.h"
-#include "tools/training/prepare.h"
+#include "tools/training/prepare_options.h"
 #include "tools/training/train_data.h"
 
 namespace heddle::tools {
 
-struct FineTuneOptions {
+struct FineTuneFlags {
   std::string forward, signature;
   std::vector<std::string> losses, wrt, freeze, no_decay;
-  std::string optimizer, rates;  // `rates`: a file with the learning rate of each step
-  // Below zero: the optimizer's own.
-  double rate = -1, momentum = -1, beta1 = -1, beta2 = -1, epsilon = -1, rho = -1;
-  double weight_decay = -1, initial_accumulator = 0;
-  double clip_value = 0, clip_norm = 0, clip_global_norm = 0;
-  bool nesterov = false, centered = false, lazy = false;
-
-  PrepareOptions prepare;
+  gradient::OptimizerRule rule;
+  std::string rates;  // a file with the learning rate of each step
+  double rate = -1;   // below zero: not given
+  PrepareFlags prepare;
+  std::vector<std::string> validate;
+  int64_t validate_every = 0;  // steps; 0: an epoch
 
   // What all training has.
   ModelOptions model;
   DataOptions data;
   std::vector<std::string> init;
   int64_t steps = 0, epochs = 0, log_every = 0;
-  std::string out, save, metrics, exported;
-  bool json = false, quiet = false, check_nan_inf = false;
+  std::string out, save, metrics, exported, checkpoint;
+  int64_t every = 100;
+  int keep = 3;
+  bool resume = false, json = false, quiet = false, check_nan_inf = false;
 };
 
 // `begin`: the choice of what training begins with.
-void AddFineTuning(Command app, Command begin, FineTuneOptions* options);
+void AddFineTuning(Command app, Command begin, FineTuneFlags* options);
 
 // kCancelled: a signal stopped it, and everything was saved.
-Status FineTune(const FineTuneOptions& options);
+Status FineTune(const FineTuneFlags& options);
 
 }  // namespace heddle::tools

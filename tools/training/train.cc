@@ -15,15 +15,16 @@
 #include "tools/json_output.h"
 #include "tools/options.h"
 #include "tools/ranks.h"
-#include "tools/training/checkpoint.h"
-#include "tools/training/durable.h"
 #include "tools/training/fine_tune.h"
 #include "tools/training/stop_signal.h"
 #include "tools/training/train_data.h"
 #include "tools/training/train_output.h"
+#include "tools/values/durable.h"
 #include "tools/values/names.h"
 #include "tools/values/npy.h"
 #include "tools/values/values.h"
+#include "training/checkpoint.h"
+#include "training/fetch_stacks.h"
 
 namespace heddle::tools {
 namespace {
@@ -44,7 +45,7 @@ struct Options {
   int keep = 3;
   int64_t log_every = 0;
   bool resume = false, json = false, quiet = false, check_nan_inf = false;
-  FineTuneOptions tune;
+  FineTuneFlags tune;
 };
 
 // Ends the name of a file with TensorFlow's variables.
@@ -60,7 +61,7 @@ class Trainer {
         rank_(rank),
         ranks_(ranks),
         executor_(options.model.executor()),
-        generator_(options.data.seed) {}
+        generator_(options.data.batches.seed) {}
 
   Status Run();
 
@@ -68,7 +69,7 @@ class Trainer {
   Status LoadPrograms();
   Status Open();
   Status OpenCheckpoints(std::vector<std::string>* warnings);
-  Status Resume(const TrainState& state);
+  Status Resume(const training::TrainState& state);
   Status Begin();
   Status Compile();
   Status Steps(TrainProgress& progress);
@@ -96,10 +97,10 @@ class Trainer {
   std::shared_ptr<Scope> scope_ = std::make_shared<Scope>(variables_);
   std::optional<CompiledProgram> compiled_;
   std::vector<std::string> fetches_;
-  TrainData data_;
+  training::Batches data_;
   StepValues sets_;
-  CheckpointDirectory checkpoints_;
-  FetchStacks stacks_{{}};
+  training::CheckpointDirectory checkpoints_;
+  training::FetchStacks stacks_{{}};
   MetricsFile metrics_;
   std::vector<Metric> last_;  // of the last step
   int64_t first_ = 0, done_ = 0, steps_ = 0;
@@ -136,7 +137,7 @@ Status Trainer::Open() {
   if (!options_.infer.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(infer_, Program::Load(options_.infer));
   }
-  HEDDLE_ASSIGN_OR_RETURN(data_, TrainData::Open(options_.data, TypedInputsOf(main_)));
+  HEDDLE_ASSIGN_OR_RETURN(data_, OpenTrainData(options_.data, TypedInputsOf(main_)));
   steps_ = options_.steps;
   if (options_.epochs > 0 && StepsPerEpoch() == 0)
     return Wrong("--epochs needs --data or --feed: without them an epoch has no length");
@@ -146,7 +147,7 @@ Status Trainer::Open() {
   if (fetches_.empty())
     for (const TensorInfo& output : main_.outputs()) fetches_.push_back(output.name);
   if (fetches_.empty() && !main_.loss().empty()) fetches_.push_back(main_.loss());
-  stacks_ = FetchStacks(options_.out.empty() ? std::vector<std::string>() : fetches_);
+  stacks_ = training::FetchStacks(options_.out.empty() ? std::vector<std::string>() : fetches_);
   return Status::Ok();
 }
 
@@ -159,7 +160,7 @@ Status Trainer::OpenCheckpoints(std::vector<std::string>* warnings) {
                  std::to_string(checkpoints_.Steps().back()) +
                  "); give --resume to go on from there, or another directory");
   }
-  TrainState job;
+  training::TrainState job;
   job.program = main_.hash();
   job.data = data_.Describe();
   HEDDLE_ASSIGN_OR_RETURN(const auto state, checkpoints_.LoadNewest(job, main_, *scope_, warnings));
@@ -167,7 +168,7 @@ Status Trainer::OpenCheckpoints(std::vector<std::string>* warnings) {
   return Resume(*state);
 }
 
-Status Trainer::Resume(const TrainState& state) {
+Status Trainer::Resume(const training::TrainState& state) {
   const std::string path = checkpoints_.PathOf(state.step);
   if (state.step > steps_)
     return Wrong(path + ": " + std::to_string(state.step) +
@@ -255,10 +256,10 @@ Status Trainer::Checkpoint() {
   if (options_.checkpoint.empty() || saved_ == done_ || done_ == 0) return Status::Ok();
   // Whoever resumes from this checkpoint wants the metrics of all steps before it.
   HEDDLE_RETURN_IF_ERROR(metrics_.Flush());
-  TrainState state;
+  training::TrainState state;
   state.step = done_;
   state.program = main_.hash();
-  state.seed = options_.data.seed;
+  state.seed = options_.data.batches.seed;
   state.generator = generator_.State();
   state.data = data_.Describe();
   HEDDLE_ASSIGN_OR_RETURN(state.fetched, stacks_.Stacked());
@@ -358,11 +359,9 @@ Status Trainer::Run() {
 }
 
 Status Tune(const Options& options) {
-  if (options.model.ranks > 1 || !options.checkpoint.empty() || !options.infer.empty() ||
-      !options.sets.empty())
-    return Status(StatusCode::kUnimplemented,
-                  "--forward together with --ranks, --checkpoint, --infer or --set");
-  FineTuneOptions tune = options.tune;
+  if (options.model.ranks > 1 || !options.infer.empty() || !options.sets.empty())
+    return Status(StatusCode::kUnimplemented, "--forward together with --ranks, --infer or --set");
+  FineTuneFlags tune = options.tune;
   tune.model = options.model;
   tune.data = options.data;
   tune.init = options.init;
@@ -373,6 +372,10 @@ Status Tune(const Options& options) {
   tune.save = options.save;
   tune.metrics = options.metrics;
   tune.exported = options.exported;
+  tune.checkpoint = options.checkpoint;
+  tune.every = options.every;
+  tune.keep = options.keep;
+  tune.resume = options.resume;
   tune.json = options.json;
   tune.quiet = options.quiet;
   tune.check_nan_inf = options.check_nan_inf;
@@ -493,17 +496,17 @@ void AddData(Command app, Options* o) {
                  "bytes that the arrays of a file of --data may have in all; 0 = 256 MiB, or 100 "
                  "times the file's")
       .type_name("BYTES");
-  app.add_option("--batch-size", o->data.batch_size, "samples of --data in a batch")
+  app.add_option("--batch-size", o->data.batches.batch_size, "samples of --data in a batch")
       .type_name("B")
       .positive();
-  app.add_flag("--shuffle", o->data.shuffle, "take --data in another order in every epoch");
-  app.add_flag("--drop-last", o->data.drop_last,
+  app.add_flag("--shuffle", o->data.batches.shuffle, "take --data in another order in every epoch");
+  app.add_flag("--drop-last", o->data.batches.drop_last,
                "leave out the samples of a file that fill no batch [a smaller batch]");
   app.add_option("--data-memory", o->data.memory_mb,
                  "files of --data that are larger together are kept in memory one at a time")
       .type_name("MB")
       .show_default();
-  app.add_option("--seed", o->data.seed,
+  app.add_option("--seed", o->data.batches.seed,
                  "of --shuffle and of operators without a seed of their own")
       .type_name("S")
       .show_default();

@@ -1,4 +1,4 @@
-// Results of a training job besides parameters: fetched values, metrics, lines on stderr.
+// Results of a training job besides parameters and fetched values: metrics, lines on stderr.
 #pragma once
 
 #include <chrono>
@@ -12,31 +12,6 @@
 #include "heddle/value.h"
 
 namespace heddle::tools {
-
-// The fetched values of all steps, stacked along a new first axis.
-class FetchStacks {
- public:
-  explicit FetchStacks(std::vector<std::string> names) : stacks_(names.size()) {
-    for (size_t k = 0; k < names.size(); ++k) stacks_[k].name = std::move(names[k]);
-  }
-  // Fails when a value has another dtype or shape than those before it, and then adds none.
-  Status Add(int64_t step, const std::vector<Value>& values);
-  // Begins with the values of earlier steps.
-  Status Restore(const NamedTensors& stacked);
-  Result<NamedTensors> Stacked() const;
-  // DIR/out_<k>.npy
-  Status Write(const std::string& directory) const;
-
- private:
-  struct Stack {
-    std::string name;
-    DType dtype = DType::kUnknown;
-    Shape shape;  // of one step
-    std::string bytes;
-  };
-  std::vector<Stack> stacks_;
-  int64_t steps_ = 0;
-};
 
 // One value of a step as a number where it is one.
 struct Metric {

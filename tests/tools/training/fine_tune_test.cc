@@ -129,6 +129,45 @@ TEST_F(FineTuneTest, ALossIsAddedAndSaid) {
   }
 }
 
+TEST_F(FineTuneTest, AResumedJobHasTheSameBits) {
+  const std::string job = "train --forward " + Model() + " --loss loss --optimizer adam --lr 0.1" +
+                          " --quiet --feed x=" + (temp_ / "x.npy");
+  const auto run = [&](const std::string& more) {
+    const Outcome o = Heddle(job + more);
+    EXPECT_EQ(o.status, 0) << o.err;
+    return o;
+  };
+  run(" --steps 7 --save " + (temp_ / "whole.npz") + " --out " + (temp_ / "whole"));
+  const std::string kept = " --every 2 --checkpoint " + (temp_ / "run") + " --out ";
+  run(" --steps 5" + kept + (temp_ / "part"));
+  const Outcome again = Heddle(job + " --steps 7" + kept + (temp_ / "part"));
+  EXPECT_EQ(again.status, 1);
+  EXPECT_THAT(again.err, HasSubstr("holds checkpoints (the newest after step 5)"));
+  const Outcome rest =
+      run(" --steps 7 --resume --json --save " + (temp_ / "rest.npz") + kept + (temp_ / "rest"));
+  EXPECT_EQ(nlohmann::json::parse(rest.out)["resumed_from"], 5);
+  EXPECT_EQ(ReadFile(temp_ / "whole.npz"), ReadFile(temp_ / "rest.npz"));
+  EXPECT_EQ(ReadFile(temp_ / "whole/out_0.npy"), ReadFile(temp_ / "rest/out_0.npy"));
+  const Outcome other = Heddle(job + " --steps 9 --resume --beta1 0.5" + kept + (temp_ / "rest"));
+  EXPECT_EQ(other.status, 1);
+  EXPECT_THAT(other.err, HasSubstr("belongs to another main program"));
+}
+
+TEST_F(FineTuneTest, ValidationTellsTheLossOfOtherData) {
+  WriteFile(temp_ / "other.npz", NpzBytes({{"x", FloatNpy("(3, 1)", {1, 2, 3})}}));
+  const Outcome o = Heddle("train --forward " + Model() + " --loss loss --optimizer sgd --lr 0.1" +
+                           " --steps 2 --json --feed x=" + (temp_ / "x.npy") + " --validate " +
+                           (temp_ / "other.npz") + " --validate-every 1");
+  ASSERT_EQ(o.status, 0) << o.err;
+  // w is 2.4, then 0.48; the mean of x² is 14 / 3.
+  const auto told = nlohmann::json::parse(o.out)["validation"];
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[1]["step"], 2);
+  EXPECT_NEAR(told[0]["loss"].get<double>(), 2.4 * 2.4 * 14 / 3, 1e-4);
+  EXPECT_NEAR(told[1]["loss"].get<double>(), 0.48 * 0.48 * 14 / 3, 1e-4);
+  EXPECT_THAT(o.err, HasSubstr("validation after step 1: loss 26.88"));
+}
+
 TEST_F(FineTuneTest, WhatDoesNotFitIsNamed) {
   WriteFile(temp_ / "t.npy", FloatNpy("(2, 1)", {1, 1}));
   const auto says = [&](const std::string& options, const std::string& text) {
@@ -138,7 +177,7 @@ TEST_F(FineTuneTest, WhatDoesNotFitIsNamed) {
     EXPECT_THAT(o.err, HasSubstr(text)) << options;
   };
   const std::string labels = "--feed t=" + (temp_ / "t.npy");
-  says("--labels t --loss-op mse", "neither --feed nor --data has this array");
+  says("--labels t --loss-op mse", "labels 't': the data have no such array");
   says("--labels y --loss-op mse --feed y=" + (temp_ / "t.npy"),
        "the labels 'y' are a new input, and the model has a variable of that name");
   says("--labels t --loss-op mse --output nowhere " + labels, "no such variable");

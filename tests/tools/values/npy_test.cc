@@ -8,7 +8,7 @@
 #include <fstream>
 #include <random>
 
-#include "tools/training/durable.cc"      // NOLINT(bugprone-suspicious-include)
+#include "tools/values/durable.cc"        // NOLINT(bugprone-suspicious-include)
 #include "tools/values/element_types.cc"  // NOLINT(bugprone-suspicious-include)
 #include "tools/values/npy.h"
 #include "tools/values/npz.cc"              // NOLINT(bugprone-suspicious-include)

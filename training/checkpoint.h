@@ -16,18 +16,21 @@
 
 #include "heddle/params.h"
 #include "heddle/status.h"
-#include "tools/training/durable.h"
+#include "tools/values/durable.h"
 
-namespace heddle::tools {
+namespace heddle::training {
 
 struct TrainState {
   int64_t step = 0;      // steps done
   uint64_t program = 0;  // hash of the main program
   uint64_t seed = 0;
   std::string generator;  // Generator::State()
-  std::string data;       // TrainData::Describe()
+  std::string data;       // Batches::Describe()
   NamedTensors fetched;   // by variable, stacked over steps; saved where there are any
 };
+
+// Of a program that was made in memory: of all that it says.
+uint64_t HashOf(const Program& program);
 
 // Not for use by several threads.
 class CheckpointDirectory {
@@ -59,7 +62,7 @@ class CheckpointDirectory {
 
   std::string path_;
   int keep_ = 1;
-  DirectoryLock lock_;
+  tools::DirectoryLock lock_;
 };
 
-}  // namespace heddle::tools
+}  // namespace heddle::training

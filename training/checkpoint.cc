@@ -1,4 +1,4 @@
-#include "tools/training/checkpoint.h"
+#include "training/checkpoint.h"
 
 #include <xxhash.h>
 
@@ -16,11 +16,16 @@
 #include "tools/directory.h"
 #include "tools/values/npy.h"
 
-namespace heddle::tools {
+namespace heddle::training {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+using tools::EntriesOf;
+using tools::Flush;
+using tools::ReadNpy;
+using tools::WriteDurable;
+using tools::WriteNpy;
 
 constexpr std::string_view kPrefix = "step-", kUnfinished = ".unfinished-", kRemoved = ".removed-";
 constexpr const char *kParameters = "persistables.pdiparams", *kState = "train.json";
@@ -58,6 +63,11 @@ Result<std::string> Fingerprint(const std::string& path) {
 std::string FetchFile(size_t k) { return "fetch_" + std::to_string(k) + ".npy"; }
 
 }  // namespace
+
+uint64_t HashOf(const Program& program) {
+  const auto bytes = program.Serialize("paddle");
+  return bytes.ok() ? XXH64(bytes->data(), bytes->size(), 0) : program.hash();
+}
 
 Status CheckpointDirectory::Open(const std::string& path, int keep) {
   path_ = path;
@@ -287,4 +297,4 @@ void CheckpointDirectory::Remove(int64_t step) const {
   if (!error) fs::remove_all(removed, error);
 }
 
-}  // namespace heddle::tools
+}  // namespace heddle::training

@@ -1,4 +1,4 @@
-#include "tools/training/durable.h"
+#include "tools/values/durable.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
