@@ -55,7 +55,8 @@ endfunction()
 
 # Kernels are built for AVX2/FMA machines, everything else for the base architecture. A Debug build
 # leaves them alone; a sanitized one keeps the instruction set (the same rounding) but not -O3.
-# kernels/simd/avx512*.cc are for machines with AVX-512: what they define is called only there.
+# avx512*.cc of kernels/simd and kernels/simd/integers are for machines with AVX-512: what they
+# define is called only there.
 function(heddle_kernel_flags target)
   target_compile_options(${target} PRIVATE ${HEDDLE_SOFT_WARNINGS})
   if(CMAKE_BUILD_TYPE STREQUAL "Debug")
@@ -70,14 +71,19 @@ function(heddle_kernel_flags target)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
     target_compile_options(${target} PRIVATE -march=x86-64-v3)
     get_target_property(newer ${target} SOURCES)
-    list(FILTER newer INCLUDE REGEX "^kernels/simd/avx512(_bf16|_vnni)?\\.cc$")
+    list(FILTER newer INCLUDE REGEX "^kernels/simd/(integers/)?avx512[a-z_0-9]*\\.cc$")
     set_source_files_properties(${newer} PROPERTIES
       COMPILE_OPTIONS "-march=x86-64-v4;-mprefer-vector-width=512" SKIP_PRECOMPILE_HEADERS ON)
-    foreach(_set bf16 vnni)
+    foreach(_set bf16 vbmi vnni)
       set(special ${newer})
       list(FILTER special INCLUDE REGEX "_${_set}\\.cc$")
       set_property(SOURCE ${special} APPEND PROPERTY COMPILE_OPTIONS -mavx512${_set})
     endforeach()
+    # What is made of integers has the bits of operators one after another: a product, then a sum.
+    set(separate kernels/integers/integer_result.cc kernels/simd/integers/byte_steps.cc
+        kernels/simd/integers/avx512_byte_steps.cc)
+    set_property(SOURCE ${separate} APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=off)
+    set_property(SOURCE ${separate} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endfunction()
 

@@ -6,7 +6,8 @@
 # Folders whose loops or steps decide how fast a run is. Their sources stay alone: how much GCC
 # inlines into a function depends on the size of all that it compiles with it.
 set(HEDDLE_ALONE core core/memory core/programs core/values executor/run kernels/base kernels/conv
-    kernels/conv_ops kernels/gemm kernels/norm kernels/products kernels/simd memory scheduler)
+    kernels/conv_ops kernels/gemm kernels/norm kernels/products kernels/simd
+    kernels/simd/integers memory scheduler)
 # A program may have one of its own instead, with which a member that holds more would clash; Eigen
 # under another name.
 set(HEDDLE_ALONE_SOURCES device/open_cuda.cc kernels/linalg/linalg_solvers.cc)

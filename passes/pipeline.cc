@@ -23,6 +23,8 @@ Pipeline HeddlePipeline() {
       "expand_integers",  // before fuse_quantized, which makes operators on integers of the parts
       "fuse_quantized",   // before fold_constants, which makes floats of quantised parameters
       "fuse_integers",
+      "fuse_integer_conv",
+      "keep_integers",  // takes the constants that fuse_quantized left
       "fold_constants",
       "cse",
       "inline_calls",  // the next round cleans the inlined operators up

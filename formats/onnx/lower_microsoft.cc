@@ -182,58 +182,28 @@ bool LowerCDist(NodeLowering& n) {
   return true;
 }
 
-// Elements of 4 bits lie two in a byte, the first one in the lower bits, along the last axis.
-int Unpacked(NodeLowering& n, int bytes) {
-  const int wide = n.Cast(bytes, DType::kI32), sixteen = n.IntConstant(16, DType::kI32);
-  const int high = n.Binary("elementwise_floordiv", wide, sixteen);
-  const int low = n.Binary("elementwise_mod", wide, sixteen);
-  return n.Make("stack", {{"X", {low, high}}}, {{"axis", int64_t{-1}}}, "Y");
-}
-
-// A product with the transpose of a matrix of 4 or 8 bits: blocks along its rows have a factor and
-// a zero point.
+// A product with the transpose of a matrix of 2, 4 or 8 bits: blocks along its rows have a factor
+// and a zero point.
 bool LowerMatMulNBits(NodeLowering& n) {
   const int x = n.Required(0);
-  const int64_t rows = n.Int("N", 0), columns = n.Int("K", 0), bits = n.Int("bits", 4);
+  const int64_t columns = n.Int("N", 0), terms = n.Int("K", 0), bits = n.Int("bits", 4);
   const int64_t block = n.Int("block_size", 0);
-  if (rows < 1 || columns < 1 || block < 16 || (block & (block - 1)) != 0 ||
-      (bits != 4 && bits != 8) || n.Has(4)) {
-    n.Problem("has N ", rows, ", K ", columns, ", block_size ", block, ", bits ", bits,
+  if (columns < 1 || terms < 1 || block < 1 || (bits != 2 && bits != 4 && bits != 8) ||
+      block * bits % 8 != 0 || n.Has(4)) {
+    n.Problem("has N ", columns, ", K ", terms, ", block_size ", block, ", bits ", bits,
               n.Has(4) ? " and g_idx" : "",
-              "; 4 or 8 bits in blocks of a power of two are read, without g_idx");
+              "; 2, 4 or 8 bits in blocks of whole bytes are read, without g_idx");
     n.Result(0, x);
     return true;
   }
-  const int64_t blocks = (columns + block - 1) / block;
-  const auto in_blocks = [&](int bytes, int64_t width) {  // as int32
-    const int all = bits == 4 ? Unpacked(n, bytes) : n.Cast(bytes, DType::kI32);
-    return n.Reshape(all, {rows, -1, width});
-  };
-  const int type_of = n.Required(2);  // the factors, of the product's type
-  const DType dtype = n.dtype(type_of);
-  int matrix = in_blocks(n.Required(1), block);
-  int zero = kNoDraft;
-  if (!n.Has(3)) {
-    zero = n.IntConstant(int64_t{1} << (bits - 1), DType::kI32);
-  } else if (n.dtype(n.In(3)) == DType::kU8) {
-    const int64_t packed = bits == 4 ? (blocks + 1) / 2 : blocks;  // bytes of a row
-    zero = One(n, "Slice",
-               {in_blocks(n.Reshape(n.In(3), {rows, packed}), 1), n.IntsConstant({0}),
-                n.IntsConstant({blocks}), n.IntsConstant({1})});
-  }
-  const int factors = n.Reshape(type_of, {rows, blocks, 1});
-  if (zero != kNoDraft) {
-    matrix = n.Cast(n.Binary("elementwise_sub", matrix, zero), dtype);
-  } else {
-    matrix =
-        n.Binary("elementwise_sub", n.Cast(matrix, dtype), n.Reshape(n.In(3), {rows, blocks, 1}));
-  }
-  matrix = n.Reshape(n.Binary("elementwise_mul", matrix, factors), {rows, blocks * block});
-  if (blocks * block != columns)
-    matrix = One(n, "Slice",
-                 {matrix, n.IntsConstant({0}), n.IntsConstant({columns}), n.IntsConstant({1})});
-  int y = n.Make("matmul_v2", {{"X", {x}}, {"Y", {matrix}}}, {{"trans_y", true}});
-  if (n.Has(5)) y = n.Binary("elementwise_add", y, n.In(5));
+  const int y =
+      n.Make("nbit_matmul",
+             {{"X", {x}},
+              {"W", {n.Required(1)}},
+              {"Scale", {n.Required(2)}},
+              {"Zero", {n.In(3)}},
+              {"Bias", {n.In(5)}}},
+             {{"terms", terms}, {"columns", columns}, {"bits", bits}, {"block_size", block}});
   n.Result(0, y);
   return true;
 }

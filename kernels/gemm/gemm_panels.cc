@@ -10,6 +10,7 @@
 #include "kernels/base/ceil_div.h"
 #include "kernels/gemm/gemm_columns.h"
 #include "kernels/gemm/gemm_implementations.h"
+#include "kernels/gemm/nbit_columns.h"
 #include "kernels/simd/microkernels.h"
 
 namespace heddle {
@@ -351,6 +352,13 @@ std::unique_ptr<GemmRunner> MakeInt8Gemm(const PrepareContext& ctx, const GemmCa
   const Microkernels& kernels = *simd::BestMicrokernels();
   auto packed = PackInt8Columns(ctx, *c.constant_b, c.g.one, kernels.lanes, c.alpha);
   return std::make_unique<PanelGemm<Int8Columns>>(c.g, std::move(packed), c.epilogue, kernels);
+}
+
+std::unique_ptr<GemmRunner> MakeNbitPanels(const BatchedGemm& g,
+                                           std::shared_ptr<const NbitColumns> packed,
+                                           const Epilogue& epilogue) {
+  return std::make_unique<PanelGemm<NbitColumns>>(g, std::move(packed), epilogue,
+                                                  *simd::BestMicrokernels());
 }
 
 }  // namespace heddle

@@ -14,12 +14,14 @@ void StoreScaledRow(const int32_t* __restrict sums, int64_t n, const float* __re
   for (int64_t c = 0; c < n; ++c) {
     float y = static_cast<float>(sums[c]) * factor[c];
     if constexpr (kOffset) y += offset[c];
-    y = y > least ? y : least;
-    y = y < most ? y : most;
-    if constexpr (std::is_same_v<T, float>)
-      to[c] = y;
-    else
+    if constexpr (std::is_same_v<T, float>) {  // NaN stays NaN
+      y = y < least ? least : y;
+      to[c] = y > most ? most : y;
+    } else {
+      y = y > least ? y : least;
+      y = y < most ? y : most;
       to[c] = static_cast<T>(static_cast<int32_t>(std::nearbyint(y)));
+    }
   }
 }
 

@@ -1,5 +1,5 @@
-// quantized_conv2d: a convolution of 8-bit integers whose sums are scaled and rounded again. An
-// operator of heddle, made by a pass.
+// quantized_conv2d and quantized_conv3d: convolutions of 8-bit integers whose sums are scaled, and
+// rounded again or not. Operators of heddle, made by passes.
 #include "kernels/integers/quantized_ops.h"
 
 namespace heddle {
@@ -19,15 +19,13 @@ Status QuantizedConvShape(ShapeContext& ctx) {
   HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g, QuantizedGeometry(ctx, input, filter));
   for (const Key key : {Key("Factor"), Key("Offset"), Key("FilterZero")})
     HEDDLE_RETURN_IF_ERROR(CheckPerColumn(ctx, key, g.out_c));
+  HEDDLE_RETURN_IF_ERROR(CheckPerColumn(ctx, "InputZero", 1));
   ctx.SetOut("Output", ConvOutShape(g), dtype);
   return Status::Ok();
 }
 
-Result<std::unique_ptr<IntegerRunner>> RunnerOf(const PrepareContext* prepare,
-                                                const ConvGeometry& g, const QuantizedUse& use,
-                                                DType x, const Tensor& filter) {
-  return MakeIntegerConv(prepare, {g, x, use.x_zero != 0, filter, use.y_zero, use.result});
-}
+// The zero point of the image, besides the attribute: an operand.
+constexpr Key kImageZero = "InputZero";
 
 Result<std::unique_ptr<KernelState>> PrepareQuantizedConv(PrepareContext& ctx) {
   const Shape &input = ctx.InShape("Input"), &filter = ctx.InShape("Filter");
@@ -35,52 +33,79 @@ Result<std::unique_ptr<KernelState>> PrepareQuantizedConv(PrepareContext& ctx) {
   auto state = std::make_unique<QuantizedState>();
   const Tensor* const w = ctx.ConstIn("Filter");
   const ConstantOperands constants(ctx, "FilterZero");
-  if (w == nullptr || !constants.complete) return std::unique_ptr<KernelState>(std::move(state));
-  HEDDLE_ASSIGN_OR_RETURN(state->use, UseOf(ctx, constants.factor, constants.offset,
-                                            constants.y_zero, "input_zero", g.out_c));
+  if (w == nullptr || !constants.unscaled) return std::unique_ptr<KernelState>(std::move(state));
+  const bool fixed = constants.complete && !ctx.HasIn(kImageZero);
+  HEDDLE_ASSIGN_OR_RETURN(
+      state->use, UseOf(ctx, fixed ? constants.factor : nullptr, fixed ? constants.offset : nullptr,
+                        constants.y_zero, "input_zero", g.out_c));
+  state->use.result.offset = ctx.HasIn("Offset");
+  state->columns = g.out_c;
   // Without padding the zero point of the image is the same for all sums.
   const std::array<int64_t, 3> none{};
-  if (g.pad_lo == none && g.pad_hi == none) state->use.MoveZeroIntoOffset(*w, 0);
-  HEDDLE_ASSIGN_OR_RETURN(state->runner, RunnerOf(&ctx, g, state->use, ctx.InDType("Input"), *w));
+  if (fixed && g.pad_lo == none && g.pad_hi == none) state->use.MoveZeroIntoOffset(*w, 0);
+  const bool shifted = state->use.x_zero != 0 || ctx.HasIn(kImageZero);
+  HEDDLE_ASSIGN_OR_RETURN(
+      state->runner, MakeIntegerConv(&ctx, {g, ctx.InDType("Input"), shifted, *w, state->use.y_zero,
+                                            state->use.result}));
   state->facts().implementation = state->runner->name();
   ctx.MarkPacked("Filter", state.get());
   return std::unique_ptr<KernelState>(std::move(state));
 }
 
+// With a runner of this run.
+Status RunUnprepared(const KernelContext& ctx, IntegerOperands o) {
+  const Tensor &input = ctx.In("Input"), &filter = ctx.In("Filter");
+  HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g,
+                          QuantizedGeometry(ctx, input.shape(), filter.shape()));
+  HEDDLE_ASSIGN_OR_RETURN(QuantizedUse use, UseOf(ctx, nullptr, nullptr, ctx.InOpt("FilterZero"),
+                                                  "input_zero", g.out_c));
+  use.result.offset = ctx.InOpt("Offset") != nullptr;
+  ScalesOfRun scales;
+  HEDDLE_RETURN_IF_ERROR(scales.Read(ctx, use, g.out_c, kImageZero, input.dtype(), &o));
+  HEDDLE_ASSIGN_OR_RETURN(
+      const auto runner,
+      MakeIntegerConv(nullptr, {g, input.dtype(), o.x_zero != 0, filter, use.y_zero, use.result}));
+  runner->Run(ctx, o);
+  return Status::Ok();
+}
+
 Status RunQuantizedConv(KernelContext& ctx) {
   const auto& state = ctx.State<QuantizedState>();
   IntegerOperands o{.x = ctx.In("Input").raw(), .out = ctx.Out("Output").mutable_raw()};
-  if (state.runner != nullptr) {
+  if (state.runner == nullptr) return RunUnprepared(ctx, o);
+  if (!state.use.factor.empty()) {
     state.use.Fill(&o);
     state.runner->Run(ctx, o);
     return Status::Ok();
   }
-  const Tensor &input = ctx.In("Input"), &filter = ctx.In("Filter");
-  HEDDLE_ASSIGN_OR_RETURN(const ConvGeometry g,
-                          QuantizedGeometry(ctx, input.shape(), filter.shape()));
-  HEDDLE_ASSIGN_OR_RETURN(const QuantizedUse use,
-                          UseOf(ctx, &ctx.In("Factor"), ctx.InOpt("Offset"),
-                                ctx.InOpt("FilterZero"), "input_zero", g.out_c));
-  HEDDLE_ASSIGN_OR_RETURN(const auto runner, RunnerOf(nullptr, g, use, input.dtype(), filter));
-  use.Fill(&o);
-  runner->Run(ctx, o);
+  ScalesOfRun scales;
+  HEDDLE_RETURN_IF_ERROR(
+      scales.Read(ctx, state.use, state.columns, kImageZero, ctx.In("Input").dtype(), &o));
+  if (scales.may_give_nan()) return RunUnprepared(ctx, o);
+  state.runner->Run(ctx, o);
   return Status::Ok();
+}
+
+void DefineQuantizedConv(OpDef& op, int spatial) {
+  op.Doc(
+      "clip(Factor times convolution of Input - input_zero - InputZero with Filter - FilterZero, "
+      "plus Offset), each per channel or one for all, rounded half to even to out_dtype (uint8, "
+      "int8) or as float32; sums are exact and padding is zero");
+  op.Input("Input").Input("Filter").Input("Factor").Input("Offset", kOptional);
+  op.Input("FilterZero", kOptional).Input("InputZero", kOptional).Output("Output");
+  ConvAttrs(op, spatial, false);
+  DefineQuantizedResult(op);
+  op.Attr("input_zero", 0);
+  op.InferShape(QuantizedConvShape)
+      .Prepare(PrepareQuantizedConv)
+      .Kernel({DType::kU8, DType::kI8}, RunQuantizedConv);
 }
 
 }  // namespace
 }  // namespace heddle
 
 HEDDLE_OP(quantized_conv2d) {
-  op.Doc(
-      "clip(Factor times convolution of Input - input_zero with Filter - FilterZero, plus Offset), "
-      "each per channel or one for all, rounded half to even to out_dtype (uint8, int8) or as "
-      "float32; sums are exact and padding is zero");
-  op.Input("Input").Input("Filter").Input("Factor").Input("Offset", kOptional);
-  op.Input("FilterZero", kOptional).Output("Output");
-  ConvAttrs(op, 2, false);
-  DefineQuantizedResult(op);
-  op.Attr("input_zero", 0).Traits(kChannelsLast);
-  op.InferShape(QuantizedConvShape)
-      .Prepare(PrepareQuantizedConv)
-      .Kernel({DType::kU8, DType::kI8}, RunQuantizedConv);
+  DefineQuantizedConv(op, 2);
+  op.Traits(kChannelsLast);
 }
+HEDDLE_OP(quantized_conv3d) { DefineQuantizedConv(op, 3); }

@@ -1,5 +1,6 @@
 #include "kernels/integers/quantized_ops.h"
 
+#include <cmath>
 #include <limits>
 
 #include "core/memory/lazy_buffer.h"
@@ -90,7 +91,8 @@ Result<QuantizedUse> UseOf(const OpContext& ctx, const Tensor* factor, const Ten
   if (zero < -128 || zero > 255)
     return InvalidArgument(x_zero.name, " is ", zero, ", expected -128 to 255");
   use.x_zero = static_cast<int32_t>(zero);
-  HEDDLE_RETURN_IF_ERROR(ReadColumns(*factor, columns, true, "Factor", &use.factor));
+  if (factor != nullptr)
+    HEDDLE_RETURN_IF_ERROR(ReadColumns(*factor, columns, true, "Factor", &use.factor));
   if (offset != nullptr) {
     HEDDLE_RETURN_IF_ERROR(ReadColumns(*offset, columns, true, "Offset", &use.offset));
     use.result.offset = true;
@@ -104,7 +106,41 @@ ConstantOperands::ConstantOperands(const PrepareContext& ctx, Key zero)
     : factor(ctx.ConstIn("Factor")), offset(nullptr), y_zero(nullptr) {
   complete = factor != nullptr;
   if (ctx.HasIn("Offset")) complete = (offset = ctx.ConstIn("Offset")) != nullptr && complete;
-  if (ctx.HasIn(zero)) complete = (y_zero = ctx.ConstIn(zero)) != nullptr && complete;
+  unscaled = !ctx.HasIn(zero) || (y_zero = ctx.ConstIn(zero)) != nullptr;
+  complete = complete && unscaled;
+}
+
+Status ScalesOfRun::Read(const KernelContext& ctx, const QuantizedUse& use, int64_t columns,
+                         Key zero, DType x, IntegerOperands* o) {
+  hold_ = ctx.CallScratch(DType::kF32, {2 * columns});
+  float* const to = hold_.mutable_data<float>();
+  bool finite = true;
+  const auto read = [&](const Tensor& from, const char* slot, float* each) {
+    if (from.dtype() != DType::kF32 || (from.numel() != 1 && from.numel() != columns))
+      return InvalidArgument(slot, " is ", Name(from.dtype()), " ", from.shape().ToString(),
+                             ", expected 1 or ", columns, " of float32");
+    for (int64_t i = 0; i < columns; ++i) {
+      each[i] = from.data<float>()[from.numel() == 1 ? 0 : i];
+      finite = finite && std::isfinite(each[i]);
+    }
+    return Status::Ok();
+  };
+  HEDDLE_RETURN_IF_ERROR(read(ctx.In("Factor"), "Factor", to));
+  o->factor = to;
+  if (const Tensor* const offset = ctx.InOpt("Offset")) {
+    HEDDLE_RETURN_IF_ERROR(read(*offset, "Offset", to + columns));
+    o->offset = to + columns;
+  }
+  may_give_nan_ = use.result.clips() && !finite;
+  o->x_zero = use.x_zero;
+  if (const Tensor* const given = ctx.InOpt(zero)) {
+    if (given->dtype() != x || given->numel() != 1)
+      return InvalidArgument(zero.name, " is ", Name(given->dtype()), " ",
+                             given->shape().ToString(), ", expected one of ", Name(x));
+    o->x_zero +=
+        x == DType::kI8 ? int32_t{*given->data<int8_t>()} : int32_t{*given->data<uint8_t>()};
+  }
+  return Status::Ok();
 }
 
 }  // namespace heddle

@@ -153,7 +153,12 @@ bool QuantizeFast(const KernelContext& ctx, const ScaleLayout& l, const Tensor& 
           to[at + i] = RoundTo<T>(from[at + i] / by[i], zeros == nullptr ? 0 : zeros[i]);
         return;
       }
-      RoundRow(from + at, n, by[which], zeros == nullptr ? 0 : zeros[which], to + at);
+      const T own = zeros == nullptr ? T(0) : zeros[which];
+      if constexpr (sizeof(T) == 1)
+        simd::BestByteSteps().round(from + at, n, {by[which], own, std::is_signed_v<T>},
+                                    reinterpret_cast<uint8_t*>(to + at));
+      else
+        RoundRow(from + at, n, by[which], own, to + at);
     });
   });
 }
@@ -298,7 +303,7 @@ Status OnnxDynamicQuantizeShape(ShapeContext& ctx) {
 Status OnnxDynamicQuantize(KernelContext& ctx) {
   const Tensor& x = ctx.In("x");
   const float* from = x.data<float>();
-  const RangeSteps<float> steps(from, x.numel());
+  const auto steps = RangeSteps<float>::Of(ctx, from, x.numel());
   steps.Round(ctx, from, x.numel(), ctx.Out("y").mutable_data<uint8_t>());
   *ctx.Out("y_scale").mutable_data<float>() = steps.scale;
   *ctx.Out("y_zero_point").mutable_data<uint8_t>() = static_cast<uint8_t>(steps.zero);
@@ -327,5 +332,6 @@ HEDDLE_OP(affine_dequantize) {
 HEDDLE_OP(dynamic_quantize) {
   op.Doc("x in 255 steps of its own range, which is widened to contain 0");
   op.Input("x").Output("y").Output("y_scale").Output("y_zero_point");
+  op.Traits(kElementwise);  // the range is that of the elements in any order
   op.InferShape(OnnxDynamicQuantizeShape).Kernel(DType::kF32, OnnxDynamicQuantize);
 }

@@ -63,7 +63,7 @@ Status DynamicProduct(KernelContext& ctx) {
   const Tensor& a = ctx.In("A");
   HEDDLE_ASSIGN_OR_RETURN(const MatMulShape s, MatMulShapeOf(a.shape(), ctx.In("B").shape()));
   const float* x = a.data<float>();
-  const RangeSteps<float> steps(x, a.numel());
+  const auto steps = RangeSteps<float>::Of(ctx, x, a.numel());
   Tensor bytes = ctx.CallScratch(DType::kU8, a.shape());
   steps.Round(ctx, x, a.numel(), bytes.mutable_data<uint8_t>());
   return WithScales(ctx, steps.scale, [&](const IntegerOperands& scales, const IntegerResult& r) {

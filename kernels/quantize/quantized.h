@@ -1,11 +1,16 @@
 // Zero points, scales and rounding, for operators on quantised tensors.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "core/interrupts.h"
+#include "kernels/base/ceil_div.h"
 #include "kernels/operands/operands.h"
+#include "kernels/simd/integers/byte_steps.h"
 
 namespace heddle {
 
@@ -56,7 +61,46 @@ template <typename T>
 struct RangeSteps {
   T scale = 1, zero = 0;
 
-  RangeSteps(const T* x, int64_t n) {
+  RangeSteps(const T* x, int64_t n) : RangeSteps(RangeOf(x, n)) {}
+  // The same by several threads.
+  static RangeSteps Of(const KernelContext& ctx, const T* x, int64_t n) {
+    constexpr int64_t kParts = 32, kLeast = 1 << 14;
+    const int64_t parts = std::clamp<int64_t>(n / kLeast, 1, kParts), each = CeilDiv(n, parts);
+    std::array<Range, kParts> ranges{};
+    ctx.ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        ranges[static_cast<size_t>(i)] =
+            RangeOf(x + i * each, std::max<int64_t>(0, std::min(each, n - i * each)));
+    });
+    Range all;
+    for (int64_t i = 0; i < parts; ++i) {
+      const Range& part = ranges[static_cast<size_t>(i)];
+      all.least = std::min(all.least, part.least);
+      all.most = std::max(all.most, part.most);
+    }
+    return RangeSteps(all);
+  }
+  // The step of x, 0 to 255; 0 for NaN.
+  T StepOf(T x) const { return Clamped(std::nearbyint(x / scale) + zero); }
+  // to[i] = the step of x[i].
+  void Round(const KernelContext& ctx, const T* x, int64_t n, uint8_t* to) const {
+    ctx.ParallelFor(n, 1 << 14, [&](int64_t begin, int64_t end) {
+      for (const auto some : Stretches(Stretches::Range{begin, end})) {
+        const int64_t at = some.begin, count = some.end - at;
+        if constexpr (std::is_same_v<T, float>)
+          simd::BestByteSteps().round(x + at, count, {scale, static_cast<int32_t>(zero), false},
+                                      to + at);
+        else
+          RoundSteps(x + at, count, scale, zero, to + at);
+      }
+    });
+  }
+
+ private:
+  struct Range {
+    T least = 0, most = 0;
+  };
+  static Range RangeOf(const T* x, int64_t n) {
     constexpr int64_t kLanes = 16;  // of which compilers make vectors
     T low[kLanes] = {}, high[kLanes] = {};
     for (const auto some : Stretches(n)) {
@@ -71,22 +115,12 @@ struct RangeSteps {
         high[0] = std::max(high[0], x[i]);
       }
     }
-    const T least = *std::min_element(low, low + kLanes);
-    const T most = *std::max_element(high, high + kLanes);
-    if (most != least) scale = (most - least) / T(255);
-    zero = Clamped(-least / scale);
+    return {*std::min_element(low, low + kLanes), *std::max_element(high, high + kLanes)};
   }
-  // The step of x, 0 to 255; 0 for NaN.
-  T StepOf(T x) const { return Clamped(std::nearbyint(x / scale) + zero); }
-  // to[i] = the step of x[i].
-  void Round(const KernelContext& ctx, const T* x, int64_t n, uint8_t* to) const {
-    ctx.ParallelFor(n, 1 << 14, [&](int64_t begin, int64_t end) {
-      for (const auto some : Stretches(Stretches::Range{begin, end}))
-        RoundSteps(x + some.begin, some.end - some.begin, scale, zero, to + some.begin);
-    });
+  explicit RangeSteps(const Range& range) {
+    if (range.most != range.least) scale = (range.most - range.least) / T(255);
+    zero = Clamped(-range.least / scale);
   }
-
- private:
   static void RoundSteps(const T* __restrict x, int64_t n, T scale, T zero,
                          uint8_t* __restrict to) {
     for (int64_t i = 0; i < n; ++i) {

@@ -1,11 +1,12 @@
 // quantized_sum and quantized_product: element-wise operators on quantised tensors, computed in
 // float as their parts would be. Operators of heddle, made by a pass.
-#include <algorithm>
 #include <limits>
 
 #include "core/interrupts.h"
+#include "core/shape_context.h"
+#include "core/shapes.h"
 #include "kernels/base/broadcast.h"
-#include "kernels/quantize/quantized.h"
+#include "kernels/simd/integers/byte_steps.h"
 
 namespace heddle {
 namespace {
@@ -31,91 +32,38 @@ Status QuantizedPairShape(ShapeContext& ctx) {
   return Status::Ok();
 }
 
-struct Step8 {
-  float scale;
-  int32_t zero;
-};
-Result<Step8> StepIn(const OpContext& ctx, Key scale, Key zero) {
-  const Step8 step{static_cast<float>(ctx.Float(scale)), static_cast<int32_t>(ctx.Int(zero))};
+Result<simd::ByteSteps> StepsIn(const OpContext& ctx, Key scale, Key zero, DType dtype) {
   if (ctx.Int(zero) < -128 || ctx.Int(zero) > 255)
     return InvalidArgument(zero.name, " is ", ctx.Int(zero), ", expected -128 to 255");
-  return step;
-}
-
-struct PairOf8 {
-  Step8 x, y, out;
-  float least, most;
-};
-
-template <bool kSum, typename Z>
-void CombineRow(const float* __restrict u, const float* __restrict v, int64_t n, PairOf8 p,
-                Z* __restrict z) {
-  for (int64_t i = 0; i < n; ++i) {
-    float w = kSum ? u[i] + v[i] : u[i] * v[i];
-    w = w < p.least ? p.least : w;
-    w = w > p.most ? p.most : w;
-    z[i] = RoundTo<Z>(w / p.out.scale, p.out.zero);
-  }
-}
-
-// Numbers lie in memory before they are added: a compiler might make one instruction of a product
-// and a sum, which rounds once.
-template <bool kSum, bool kOneX, bool kOneY, typename X, typename Y, typename Z>
-void PairRow(const X* x, const Y* y, int64_t n, const PairOf8& p, Z* z) {
-  constexpr int64_t kBlock = 512;
-  float u[kBlock], v[kBlock];
-  const auto real = [](auto q, const Step8& step) {
-    return static_cast<float>(q - step.zero) * step.scale;
-  };
-  if constexpr (kOneX) std::fill_n(u, kBlock, real(*x, p.x));
-  if constexpr (kOneY) std::fill_n(v, kBlock, real(*y, p.y));
-  for (int64_t at = 0; at < n; at += kBlock) {
-    const int64_t count = std::min(kBlock, n - at);
-    if constexpr (!kOneX) ScaleRow(x + at, count, p.x.scale, p.x.zero, u);
-    if constexpr (!kOneY) ScaleRow(y + at, count, p.y.scale, p.y.zero, v);
-    CombineRow<kSum>(u, v, count, p, z + at);
-  }
-}
-
-template <bool kSum, typename X, typename Y, typename Z>
-void RunPair(const KernelContext& ctx, const BroadcastPlan& plan, const PairOf8& p, const X* x,
-             const Y* y, Z* z) {
-  const bool x_one = plan.inner == InnerKind::kScalarVector;
-  const bool y_one = plan.inner == InnerKind::kVectorScalar;
-  ParallelRows(ctx, plan, 1 << 14, [&](int64_t xo, int64_t yo, int64_t zo, int64_t n) {
-    for (const auto part : Stretches(n)) {
-      const int64_t at = part.begin, count = part.end - part.begin;
-      if (x_one)
-        PairRow<kSum, true, false>(x + xo, y + yo + at, count, p, z + zo + at);
-      else if (y_one)
-        PairRow<kSum, false, true>(x + xo + at, y + yo, count, p, z + zo + at);
-      else
-        PairRow<kSum, false, false>(x + xo + at, y + yo + at, count, p, z + zo + at);
-    }
-  });
+  return simd::ByteSteps{static_cast<float>(ctx.Float(scale)), static_cast<int32_t>(ctx.Int(zero)),
+                         dtype == DType::kI8};
 }
 
 template <bool kSum>
 Status QuantizedPair8(KernelContext& ctx) {
   const Tensor &x = ctx.In("X"), &y = ctx.In("Y");
   Tensor& out = ctx.Out("Out");
-  PairOf8 p;
-  HEDDLE_ASSIGN_OR_RETURN(p.x, StepIn(ctx, "x_scale", "x_zero"));
-  HEDDLE_ASSIGN_OR_RETURN(p.y, StepIn(ctx, "y_scale", "y_zero"));
-  HEDDLE_ASSIGN_OR_RETURN(p.out, StepIn(ctx, "out_scale", "out_zero"));
+  simd::BytePair p{};
+  HEDDLE_ASSIGN_OR_RETURN(p.x, StepsIn(ctx, "x_scale", "x_zero", x.dtype()));
+  HEDDLE_ASSIGN_OR_RETURN(p.y, StepsIn(ctx, "y_scale", "y_zero", y.dtype()));
+  HEDDLE_ASSIGN_OR_RETURN(p.out, StepsIn(ctx, "out_scale", "out_zero", out.dtype()));
   p.least = static_cast<float>(ctx.Float("least"));
   p.most = static_cast<float>(ctx.Float("most"));
+  p.sum = kSum;
   HEDDLE_ASSIGN_OR_RETURN(const BroadcastPlan plan,
                           MakeBroadcastPlan(x.shape(), y.shape(), ctx.Int("axis")));
-  VisitDType<uint8_t, int8_t>(x.dtype(), [&](auto x_tag) {
-    using X = typename decltype(x_tag)::type;
-    VisitDType<uint8_t, int8_t>(y.dtype(), [&](auto y_tag) {
-      using Y = typename decltype(y_tag)::type;
-      VisitDType<uint8_t, int8_t>(out.dtype(), [&](auto out_tag) {
-        using Z = typename decltype(out_tag)::type;
-        RunPair<kSum>(ctx, plan, p, x.data<X>(), y.data<Y>(), out.mutable_data<Z>());
-      });
-    });
+  p.one_x = plan.inner == InnerKind::kScalarVector;
+  p.one_y = plan.inner == InnerKind::kVectorScalar;
+  const auto combine =
+      (simd::TakesPair(p) ? simd::BestByteSteps() : *simd::PortableByteSteps()).combine;
+  const auto *const from = static_cast<const uint8_t*>(x.raw()), *const with =
+                                                                     static_cast<const uint8_t*>(
+                                                                         y.raw());
+  auto* const to = static_cast<uint8_t*>(out.mutable_raw());
+  ParallelRows(ctx, plan, 1 << 14, [&](int64_t xo, int64_t yo, int64_t zo, int64_t n) {
+    for (const auto part : Stretches(n))
+      combine(p, from + xo + (p.one_x ? 0 : part.begin), with + yo + (p.one_y ? 0 : part.begin),
+              part.end - part.begin, to + zo + part.begin);
   });
   return Status::Ok();
 }

@@ -6,9 +6,23 @@
 #include <immintrin.h>
 #endif
 
+#include "kernels/simd/isa.h"
+
 namespace heddle::simd {
+namespace {
+
+LookUpBytesFn FasterLookUp() {
+#ifdef __AVX2__
+  if (BestIsa() == Isa::kAvx512 && __builtin_cpu_supports("avx512vbmi")) return VbmiLookUpBytes();
+#endif
+  return nullptr;
+}
+
+}  // namespace
 
 void LookUpBytes(const uint8_t* from, int64_t n, const uint8_t* table, uint8_t* to) {
+  static const LookUpBytesFn faster = FasterLookUp();
+  if (faster != nullptr) return faster(from, n, table, to);
   int64_t i = 0;
 #ifdef __AVX2__
   // Sixteen tables of sixteen: each one's part of the result is 0 where the byte is another's.

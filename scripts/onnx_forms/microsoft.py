@@ -64,16 +64,34 @@ def ms_products(r):
         side = int(r.integers(1, 5))
         f.add(data(r, [*shape(r, 0, 2, zero=0), side, side]) / 10 + 3 * np.eye(side, dtype="f4"))
     else:
-        bits, block = pick(r, 4, 4, 8), pick(r, 16, 32)
-        k, n = int(r.integers(1, 5)) * 16 - pick(r, 0, 0, 5), int(r.integers(1, 9))
-        blocks = -(-k // block)
+        bits, block = pick(r, 2, 4, 4, 8), pick(r, 16, 32, 64)
+        k, n = int(r.integers(1, 7)) * 32 - pick(r, 0, 0, 5), int(r.integers(1, 70))
+        m, blocks = pick(r, 1, 1, m, 18), -(-k // block)
         f.attr(K=k, N=n, bits=bits, block_size=block)
-        f.add(data(r, [*shape(r, 0, 2, zero=0), m, k]), const=False)
+        f.add(data(r, [*shape(r, 0, 2, zero=0), m, k]) / 64, const=False)
         f.add(r.integers(0, 256, [n, blocks, block * bits // 8]).astype("uint8"), const=True)
         f.add(np.round(r.random([n, blocks]).astype("f4"), 3) / 8, const=True)
-        if r.random() < 0.5:
-            width = (blocks + 1) // 2 if bits == 4 else blocks
-            f.add(r.integers(0, 256, [n, width]).astype("uint8"), const=True)
+        zero, bias = r.random() < 0.5, r.random() < 0.3
+        width = -(-blocks * bits // 8)
+        f.add(r.integers(0, 256, [n, width]).astype("uint8") if zero else None, const=True)
+        if bias:
+            f.add(None).add(data(r, [n]) / 64, const=True)
+    return f
+
+
+@form
+def ms_rows(r):
+    f = one(r, "GatherBlockQuantized")
+    bits, block, rows = pick(r, 4, 8), pick(r, 16, 32), int(r.integers(1, 9))
+    width = block * int(r.integers(1, 4))
+    f.attr(bits=bits, block_size=block, gather_axis=0, quantize_axis=pick(r, 1, -1))
+    f.add(r.integers(0, 256, [rows, width * bits // 8]).astype("uint8"), const=True)
+    f.add(r.integers(0, rows, shape(r, 1, 2, zero=0)).astype(pick(r, "int32", "int64")),
+          const=False)
+    f.add(np.round(r.random([rows, width // block]).astype("f4"), 3) / 8, const=True)
+    if r.random() < 0.5:
+        zeros = -(-(width // block) * bits // 8)
+        f.add(r.integers(0, 256, [rows, zeros]).astype("uint8"), const=True)
     return f
 
 

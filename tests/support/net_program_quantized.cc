@@ -69,6 +69,22 @@ void NetProgram::Quantized() {
   const std::string scaled = NewVar(product, DType::kF32, 100, false);
   Op("elementwise_mul", {{"X", {wide}}, {"Y", {w_scale}}}, {{"Out", {scaled}}});
   builder_.Fetch(scaled);
+  // A convolution of integers that is scaled, and a product with a matrix that stays integers.
+  const std::string image_sums = NewVar(image, DType::kI32, 1e5, false);
+  Op("onnx_conv_integer", {{"x", {q}}, {"w", {w}}, {"x_zero_point", {x_zero}}},
+     {{"y", {image_sums}}});
+  const std::string wide_image = NewVar(image, DType::kF32, 1e5, false);
+  Op("cast", {{"X", {image_sums}}}, {{"Out", {wide_image}}},
+     {{"in_dtype", DTypeToProto(DType::kI32)}, {"out_dtype", DTypeToProto(DType::kF32)}});
+  const std::string scaled_image = NewVar(image, DType::kF32, 100, false);
+  Op("elementwise_mul", {{"X", {wide_image}}, {"Y", {w_scale}}}, {{"Out", {scaled_image}}});
+  builder_.Fetch(scaled_image);
+  const std::string large = bytes(DType::kI8, {6, 700}, -60, 60);
+  const std::string floats = NewVar({6, 700}, DType::kF32, 2, false);
+  Op("affine_dequantize", {{"x", {large}}, {"x_scale", {w_scale}}}, {{"y", {floats}}});
+  const std::string rows = NewVar({2, 3, 6, 700}, DType::kF32, 200, false);
+  Op("matmul_v2", {{"X", {f}}, {"Y", {floats}}}, {{"Out", {rows}}});
+  builder_.Fetch(rows);
 }
 
 }  // namespace heddle::testing
