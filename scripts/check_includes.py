@@ -29,7 +29,7 @@ ALLOWED = {
     "offload": {"core", "include", "partition", "formats/program_source.h",
                 "formats/wire_fields.h", "passes/partitions/partitions.h"},
     "gradient": {"core", "include", "formats/program_source.h", "passes/facts/infer_facts.h"},
-    "training": {"include", "gradient/gradient.h", "gradient/minimize.h",
+    "training": {"include", "gradient/gradient.h", "gradient/minimize.h", "gradient/recompute.h",
                  "gradient/tuning/tuning.h", "tools/directory.h", "tools/values/durable.h",
                  "tools/values/npy.h", "tools/values/sequences.h", "tools/values/values.h"},
     "engines": {"include", "offload/engine_table.h"},

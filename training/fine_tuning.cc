@@ -7,6 +7,7 @@
 
 #include "heddle/model_files.h"
 #include "tools/values/values.h"
+#include "training/memory_limit.h"
 
 namespace heddle::training {
 namespace {
@@ -77,7 +78,18 @@ Status FineTuning::Build(const std::string& name, const std::vector<std::vector<
   stacks_ = FetchStacks(options_.stack ? fetches_ : std::vector<std::string>());
   CompileOptions compile = options_.compile;
   compile.fetches = fetches_;
-  HEDDLE_ASSIGN_OR_RETURN(compiled_, executor_.Compile(step_.program, model_.scope, compile));
+  // Checkpoints are of the step as it is without a limit, with the same bits.
+  Program running = step_.program;
+  if (options_.memory_limit > 0 && !examples.empty()) {
+    compile = WithinLimit(compile);
+    SetRate(0);
+    auto fitting = FitStep(executor_, {step_.program, model_.scope}, compile, examples[0],
+                           options_.memory_limit);
+    if (!fitting.ok()) return In(name, fitting.status());
+    running = fitting->program;
+    prepared_.said.push_back(fitting->said);
+  }
+  HEDDLE_ASSIGN_OR_RETURN(compiled_, executor_.Compile(running, model_.scope, compile));
   return Status::Ok();
 }
 

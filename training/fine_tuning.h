@@ -36,6 +36,9 @@ struct FineTuneOptions {
   bool with_losses = false;          // the losses first, then `fetches`; their sums are kept
   bool stack = false;                // keep what is fetched, of all steps
   CompileOptions compile;
+  // Bytes of parameters, optimizer state and temporaries; 0: no limit. See memory_limit.h; the
+  // first example is taken for the largest batch.
+  size_t memory_limit = 0;
   uint64_t seed = 0;
 };
 

@@ -314,6 +314,7 @@ class FineTuneOptions:
     rule: OptimizerRule
     fetches: list[str]
     seed: int
+    memory_limit: int
     opt_level: int
     serial: bool
 

@@ -297,7 +297,11 @@ def train(model: str | os.PathLike[str] | Model, data: _Arrays | Iterable[_Array
     it returns False, training ends. `check_nan_inf` ends it with an error that names the first
     operator that wrote a NaN or an infinity. `signature`: of a SavedModel.
 
-    `threads`, `opt_level`, `deterministic`, `memory_limit` as for `heddle.load`.
+    `threads`, `opt_level`, `deterministic` as for `heddle.load`. `memory_limit`: bytes that
+    parameters, the optimizer's state and what a step computes may take together. Where they would
+    take more, values are computed again for the gradients instead of being kept, with the same
+    bits, as few as that takes (docs/fine-tuning.md). heddle.ResourceExhausted: it does not do; the
+    message has the least that would.
 
     Ctrl-C ends the training when its step is done, and the result is returned; a second one raises
     KeyboardInterrupt.
@@ -319,6 +323,7 @@ def train(model: str | os.PathLike[str] | Model, data: _Arrays | Iterable[_Array
     options = _options(seed, loss, labels, loss_op, output, optimizer, rule, wrt, freeze, no_decay,
                        head, lora, lora_on, adapter, norms, fetch)
     options.opt_level = opt_level
+    options.memory_limit = memory_limit
     options.serial = deterministic
     if isinstance(model, Model):
         program, name, source = model.program, "model", model._source

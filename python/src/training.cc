@@ -241,6 +241,7 @@ void BindOptions(nb::module_& module) {
       .def_rw("rule", &FineTuneOptions::rule)
       .def_rw("fetches", &FineTuneOptions::fetches)
       .def_rw("seed", &FineTuneOptions::seed)
+      .def_rw("memory_limit", &FineTuneOptions::memory_limit)
       .def_prop_rw(
           "opt_level", [](const FineTuneOptions& o) { return o.compile.opt_level; },
           [](FineTuneOptions& o, int level) { o.compile.opt_level = level; })

@@ -330,3 +330,16 @@ def test_data_that_do_not_fit_are_said(digits):
     made = heddle.train(model, digits, batch_size=32, **COMMON)
     with pytest.raises(heddle.InvalidArgument, match="not loaded from a file"):
         made.export("nowhere")
+
+
+def test_a_limit_of_memory_changes_no_bits(digits):
+    plain = heddle.train(FORMS["onnx"], digits, batch_size=50, threads=1, **COMMON)
+    with pytest.raises(heddle.ResourceExhausted, match="at least") as error:
+        heddle.train(FORMS["onnx"], digits, batch_size=50, threads=1, memory_limit=1000, **COMMON)
+    least = int(str(error.value).split("at least ")[1].split()[0])
+    limited = heddle.train(FORMS["onnx"], digits, batch_size=50, threads=1, memory_limit=least,
+                           **COMMON)
+    assert any("computed again" in line for line in limited.said)
+    assert np.array_equal(limited.losses, plain.losses)
+    for name, array in plain.arrays().items():
+        assert np.array_equal(limited.arrays()[name], array), name

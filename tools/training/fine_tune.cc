@@ -81,6 +81,7 @@ class FineTuner {
     tune.fetches = options_.model.fetches;
     tune.stack = !options_.out.empty();
     tune.compile = options_.model.compile();
+    tune.memory_limit = options_.model.memory_limit;
     tune.seed = options_.data.batches.seed;
     std::vector<std::vector<Feed>> examples(2);
     HEDDLE_ASSIGN_OR_RETURN(examples[0], data_.Step(0));
